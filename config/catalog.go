@@ -15,7 +15,7 @@ type Catalog struct {
 	models    *Models
 	scaling   *dvfsmodel.Range // of the paper's GPU model
 	responses map[[2]string]dvfsmodel.Response
-	doubts    map[[2]string]*dvfsmodel.Doubt
+	doubts    map[[2]string]*dvfsmodel.Uncertainty
 	prior     bool
 }
 
@@ -27,7 +27,7 @@ var ErrNoModels = errors.New("no models file was given")
 func NewCatalog(profiles *Profiles, models *Models, scaling *dvfsmodel.Range) *Catalog {
 	return &Catalog{
 		profiles: profiles, models: models, scaling: scaling,
-		responses: make(map[[2]string]dvfsmodel.Response), doubts: make(map[[2]string]*dvfsmodel.Doubt),
+		responses: make(map[[2]string]dvfsmodel.Response), doubts: make(map[[2]string]*dvfsmodel.Uncertainty),
 	}
 }
 
@@ -132,7 +132,7 @@ func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error
 }
 
 // Doubt is how far off a workload's model on a GPU model may be; nil: not known.
-func (c *Catalog) Doubt(workload, gpuModel string) *dvfsmodel.Doubt {
+func (c *Catalog) Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty {
 	key := [2]string{workload, gpuModel}
 	if d, ok := c.doubts[key]; ok {
 		return d
@@ -140,7 +140,7 @@ func (c *Catalog) Doubt(workload, gpuModel string) *dvfsmodel.Doubt {
 	if c.models == nil {
 		return nil
 	}
-	var d *dvfsmodel.Doubt
+	var d *dvfsmodel.Uncertainty
 	if m, ok := c.models.Lookup(workload, gpuModel); ok {
 		d = m.Doubt()
 	}

@@ -46,7 +46,7 @@ func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 
 // Doubt is how far off the model may be, by its errors at settings left out; nil where
 // none is stated.
-func (m *Model) Doubt() *dvfsmodel.Doubt {
+func (m *Model) Doubt() *dvfsmodel.Uncertainty {
 	if m.TimeMAPE == 0 && m.PowerMAPE == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (m *Model) Doubt() *dvfsmodel.Doubt {
 	if m.Settings == 0 {
 		free = math.MaxInt32 // not known
 	}
-	return dvfsmodel.NewDoubt(m.TimeMAPE, m.PowerMAPE, free)
+	return dvfsmodel.NewUncertainty(m.TimeMAPE, m.PowerMAPE, free)
 }
 
 // Fitted rebuilds the model that predicts time and power.

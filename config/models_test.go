@@ -338,7 +338,7 @@ func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
 
 func TestAModelIsAsFarOffAsAtSettingsLeftOut(t *testing.T) {
 	m := Model{Workload: "w", GPUModel: "V100", TimeMAPE: 0.02, PowerMAPE: 0.03, Settings: 10, Coefficients: make([]dvfsmodel.Coefficient, 6)}
-	want := dvfsmodel.NewDoubt(0.02, 0.03, 7)
+	want := dvfsmodel.NewUncertainty(0.02, 0.03, 7)
 	if got := m.Doubt(); got.Level != want.Level {
 		t.Errorf("off by %+v, want %+v", got.Level, want.Level)
 	}

@@ -15,7 +15,7 @@ func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
 	}
 	params := dvfsmodel.Params{P0: 40, Gamma: 20, C: 120, D: 3, Delta: 0.7, T0: 0.5}
 	at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Core: 1000, Mem: 1000}
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	for name, r := range map[string]dvfsmodel.Response{
 		"continuous": &dvfsmodel.Continuous{Params: params, Range: &wide},
 		"discrete":   &dvfsmodel.Discrete{Params: params, Table: table, At: at},
@@ -28,7 +28,7 @@ func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := r.Default()
-		anchored := dvfsmodel.Anchor(r, seconds, watts)
+		anchored := dvfsmodel.ScaledTo(r, seconds, watts)
 		got := anchored.Default()
 		if math.Abs(got.Time-seconds) > 1e-9*seconds || math.Abs(float64(got.Power)-watts) > 1e-9*watts {
 			t.Errorf("%s: %v s and %v W at default clocks, want %v and %v", name, got.Time, got.Power, seconds, watts)

@@ -25,16 +25,16 @@ func benchParams(n int) []dvfsmodel.Params {
 
 func BenchmarkOptimumContinuous(b *testing.B) {
 	ps := benchParams(1024)
-	r := dvfsmodel.Wide()
+	r := dvfsmodel.WideRange()
 	b.Run("free", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			_ = r.Free(ps[i%len(ps)])
+			_ = r.FreeOptimum(ps[i%len(ps)])
 		}
 	})
 	b.Run("limit", func(b *testing.B) {
 		limits := make([]float64, len(ps))
 		for i, p := range ps {
-			limits[i] = (r.MinTime(p) + r.Free(p).Time) / 2
+			limits[i] = (r.MinTime(p) + r.FreeOptimum(p).Time) / 2
 		}
 		for i := 0; b.Loop(); i++ {
 			if _, err := r.Optimum(ps[i%len(ps)], dvfsmodel.MinEnergy(), limits[i%len(ps)]); err != nil {

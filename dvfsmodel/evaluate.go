@@ -49,7 +49,7 @@ type EvaluationReport struct {
 // and measures the predictions and the choices against the samples. Samples
 // at one setting are averaged first.
 func Evaluate(app AppSamples, base Setting, opts *FitOptions) (Evaluation, error) {
-	settings, err := prepare(app.Samples, base)
+	settings, err := averageSamples(app.Samples, base)
 	if err != nil {
 		return Evaluation{}, fmt.Errorf("application %s: %w", app.App, err)
 	}

@@ -11,13 +11,13 @@ func (r Range) MaxTime(p Params) float64 { return p.Time(r.FcMin, r.FmMin) }
 // With the time fixed, the energy is the power times a constant. Along the
 // curve t(fc, fm) = t the memory clock is D(1−δ)·fc/((t−t0)·fc − Dδ), which is
 // convex in fc, and so is V²·fc. The power therefore has one minimum there,
-// at any time that the range can take, and [Range.Within] finds it.
+// at any time that the range can take, and [Range.AtLimit] finds it.
 func (r Range) ForTime(p Params, t float64) (pt Point, ok bool) {
-	if !Fits(r.MinTime(p), t) || !Fits(t, r.MaxTime(p)) {
+	if !MeetsLimit(r.MinTime(p), t) || !MeetsLimit(t, r.MaxTime(p)) {
 		return Point{}, false
 	}
 	if _, core, mem := p.seconds(); core == 0 && mem == 0 {
-		return r.Free(p), true
+		return r.FreeOptimum(p), true
 	}
-	return r.Within(p, t), true
+	return r.AtLimit(p, t), true
 }

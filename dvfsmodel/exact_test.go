@@ -11,7 +11,7 @@ import (
 // clocks along the curve of equal time, shorter and longer than the optimum.
 func TestForTimeIsTheCheapestSettingOfThatTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := rapid.SampledFrom([]Range{Wide(), Narrow()}).Draw(t, "range")
+		r := rapid.SampledFrom([]Range{WideRange(), NarrowRange()}).Draw(t, "range")
 		p := Params{
 			P0: Watt(rapid.Float64Range(1, 100).Draw(t, "P0")), Gamma: Watt(rapid.Float64Range(0, 60).Draw(t, "gamma")),
 			C: Watt(rapid.Float64Range(0, 200).Draw(t, "c")), D: rapid.Float64Range(1, 300).Draw(t, "D"),
@@ -42,7 +42,7 @@ func TestForTimeIsTheCheapestSettingOfThatTime(t *testing.T) {
 }
 
 func TestForTimeRefusesTimesThatTheRangeCannotTake(t *testing.T) {
-	r, p := Wide(), Params{P0: 60, Gamma: 30, C: 100, D: 100, Delta: 0.5, T0: 5}
+	r, p := WideRange(), Params{P0: 60, Gamma: 30, C: 100, D: 100, Delta: 0.5, T0: 5}
 	for _, time := range []float64{0, r.MinTime(p) * 0.999, r.MaxTime(p) * 1.001, math.Inf(1), math.NaN()} {
 		if pt, ok := r.ForTime(p, time); ok {
 			t.Errorf("%v s: %+v, want none", time, pt)
@@ -51,7 +51,7 @@ func TestForTimeRefusesTimesThatTheRangeCannotTake(t *testing.T) {
 }
 
 func TestForTimeOfAJobThatNoClockChangesIsItsTime(t *testing.T) {
-	r, p := Wide(), Params{P0: 60, Gamma: 30, C: 100, T0: 5}
+	r, p := WideRange(), Params{P0: 60, Gamma: 30, C: 100, T0: 5}
 	if pt, ok := r.ForTime(p, 5); !ok || pt.Time != 5 {
 		t.Errorf("%+v, %v, want 5 s", pt, ok)
 	}

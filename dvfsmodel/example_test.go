@@ -72,7 +72,7 @@ func ExampleTable_Optimum() {
 // The paper's continuous range: a free optimum, and one that a deadline binds.
 func ExampleRange_Optimum() {
 	params := dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: 90, Delta: 0.6, T0: 10}
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	for _, limit := range []float64{math.Inf(1), 90} {
 		best, err := wide.Optimum(params, dvfsmodel.MinEnergy(), limit)
 		if err != nil {

@@ -72,7 +72,7 @@ var ErrOneMemoryClock = errors.New("one memory clock: its effect on time and pow
 // value that is not finite and positive, or clocks that don't vary
 // independently.
 func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
-	settings, err := prepare(samples, base)
+	settings, err := averageSamples(samples, base)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +91,11 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 	if !(opts.Focus >= 0) {
 		return nil, fmt.Errorf("focus %v, want 0 or more", opts.Focus)
 	}
-	time, power := observe(settings, base)
-	time.judge(timeShapes)
-	power.judge(powerShapes)
-	focus(settings, time, power, opts.Focus)
-	f := choose(forms, time, power)
+	time, power := toObservations(settings, base)
+	time.distrustOutliers(timeShapes)
+	power.distrustOutliers(powerShapes)
+	setFocusWeights(settings, time, power, opts.Focus)
+	f := chooseForm(forms, time, power)
 	if f == nil {
 		return nil, &SampleError{
 			Settings: len(settings),
@@ -107,8 +107,8 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 	return f, nil
 }
 
-// prepare checks the samples and averages those at the same setting.
-func prepare(samples []Sample, base Setting) ([]Sample, error) {
+// averageSamples checks the samples and averages those at the same setting.
+func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
 		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core), float64(base.Mem))
 	}
@@ -133,7 +133,7 @@ func prepare(samples []Sample, base Setting) ([]Sample, error) {
 		settings[j].Time += (s.Time - settings[j].Time) * share
 		settings[j].Power += (s.Power - settings[j].Power) * Watt(share)
 	}
-	if err := enough(settings); err != nil {
+	if err := checkEnough(settings); err != nil {
 		return nil, err
 	}
 	return settings, nil
@@ -142,8 +142,8 @@ func prepare(samples []Sample, base Setting) ([]Sample, error) {
 // positive tells whether a number is finite and above 0.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
-// enough reports settings that can't determine any form.
-func enough(settings []Sample) error {
+// checkEnough reports settings that can't determine any form.
+func checkEnough(settings []Sample) error {
 	n := len(settings)
 	if n < MinSettings {
 		return &SampleError{Settings: n, Reason: fmt.Sprintf(
@@ -156,8 +156,8 @@ func enough(settings []Sample) error {
 	return nil
 }
 
-// observe splits settings into the two quantities at normalised clocks.
-func observe(settings []Sample, base Setting) (time, power *observations) {
+// toObservations splits settings into the two quantities at normalised clocks.
+func toObservations(settings []Sample, base Setting) (time, power *observations) {
 	n := len(settings)
 	clocks := make([]Scaling, n)
 	oneMem := true
@@ -175,8 +175,8 @@ func observe(settings []Sample, base Setting) (time, power *observations) {
 	return fresh(t), fresh(p)
 }
 
-// focus weights settings by their energy over the least one that is trusted.
-func focus(settings []Sample, time, power *observations, half float64) {
+// setFocusWeights weights settings by their energy over the least one that is trusted.
+func setFocusWeights(settings []Sample, time, power *observations, half float64) {
 	if half == 0 {
 		half = DefaultFocus
 	}
@@ -193,9 +193,9 @@ func focus(settings []Sample, time, power *observations, half float64) {
 	}
 }
 
-// choose fits every shape that the forms need and takes the pair with the least
+// chooseForm fits every shape that the forms need and takes the pair with the least
 // leave-one-setting-out error; nil when none can be fitted.
-func choose(forms []Form, time, power *observations) *Fitted {
+func chooseForm(forms []Form, time, power *observations) *Fitted {
 	times, powers := make(map[string]*curveFit), make(map[string]*curveFit)
 	for _, f := range forms {
 		if _, done := times[f.Time]; !done {
@@ -212,18 +212,18 @@ func choose(forms []Form, time, power *observations) *Fitted {
 		if t == nil || p == nil {
 			continue
 		}
-		if miss := pairMiss(t, p, time, power); miss < least {
+		if miss := pairError(t, p, time, power); miss < least {
 			least = miss
-			best = &Fitted{Form: f, time: t.curve, power: p.curve, timeFit: t, powerFit: p}
+			best = &Fitted{Form: f, time: t.fittedCurve, power: p.fittedCurve, timeFit: t, powerFit: p}
 		}
 	}
 	return best
 }
 
-// pairMiss is the weighted mean of |ln predicted − ln measured| at settings left
+// pairError is the weighted mean of |ln predicted − ln measured| at settings left
 // out, summed over time, power and energy: energy is what clocks are chosen by,
 // and errors of time and power that cancel there by chance count too.
-func pairMiss(t, p *curveFit, time, power *observations) float64 {
+func pairError(t, p *curveFit, time, power *observations) float64 {
 	sum, weight := 0.0, 0.0
 	for i := range t.unseen {
 		w := time.trust[i] * power.trust[i] * time.focus[i]

@@ -20,7 +20,7 @@ func (o *observations) covariance(f *curveFit) [][]float64 {
 	jacobian := o.jacobian(f)
 	if f.axis != nil {
 		if cov, ok := o.sandwich(f, jacobian); ok {
-			spread(full, append(place, size-1), cov)
+			scatterCovariance(full, append(place, size-1), cov)
 			return full
 		}
 	}
@@ -28,7 +28,7 @@ func (o *observations) covariance(f *curveFit) [][]float64 {
 		jacobian[i] = jacobian[i][:len(place)]
 	}
 	if cov, ok := o.sandwich(f, jacobian); ok {
-		spread(full, place, cov)
+		scatterCovariance(full, place, cov)
 	}
 	return full
 }
@@ -42,8 +42,8 @@ func zeros(n int) [][]float64 {
 	return m
 }
 
-// spread puts a covariance into a larger one: row and column i at place[i].
-func spread(full [][]float64, place []int, cov *square) {
+// scatterCovariance puts a covariance into a larger one: row and column i at place[i].
+func scatterCovariance(full [][]float64, place []int, cov *square) {
 	for i, a := range place {
 		for j, b := range place {
 			full[a][b] = cov[i][j]
@@ -54,7 +54,7 @@ func spread(full [][]float64, place []int, cov *square) {
 // jacobian has a row for each observation: the derivative of the prediction,
 // on the scale of the residuals, by each free coefficient and then the knee.
 func (o *observations) jacobian(f *curveFit) [][]float64 {
-	p := o.problem(f.shape, f.knee)
+	p := o.linearProblem(f.shape, f.knee)
 	rows := make([][]float64, o.len())
 	for r := range rows {
 		for _, a := range f.solution.active {
@@ -65,7 +65,7 @@ func (o *observations) jacobian(f *curveFit) [][]float64 {
 		return rows
 	}
 	const step = 1e-4 // relative
-	up, down := o.problem(f.shape, f.knee*(1+step)), o.problem(f.shape, f.knee*(1-step))
+	up, down := o.linearProblem(f.shape, f.knee*(1+step)), o.linearProblem(f.shape, f.knee*(1-step))
 	for r := range rows {
 		slope := 0.0
 		for _, a := range f.solution.active {

@@ -24,8 +24,8 @@ type observations struct {
 
 func (o *observations) len() int { return len(o.value) }
 
-// kept is how many observations aren't outliers.
-func (o *observations) kept() int {
+// keptCount is how many observations aren't outliers.
+func (o *observations) keptCount() int {
 	n := 0
 	for _, w := range o.trust {
 		if w == 1 {
@@ -35,10 +35,10 @@ func (o *observations) kept() int {
 	return n
 }
 
-// problem states the fit of a shape with its knee at the given place.
+// linearProblem states the fit of a shape with its knee at the given place.
 // Residuals are relative: (measured − predicted)/measured for a positive
 // shape, ln(measured/predicted) for a logarithmic one.
-func (o *observations) problem(s *shape, knee float64) *leastSquares {
+func (o *observations) linearProblem(s *shape, knee float64) *leastSquares {
 	n := o.len()
 	p := &leastSquares{
 		cols:   s.columns(o.oneMem),
@@ -89,7 +89,7 @@ func (o *observations) knees(s *shape, steps int) []float64 {
 
 // curveFit is a curve with how well it was fitted.
 type curveFit struct {
-	curve
+	fittedCurve
 	solution *solution
 	// unseen is predicted over measured at each observation, by a fit that
 	// did not see it: in closed form, with the outliers' weights and the
@@ -104,7 +104,7 @@ type curveFit struct {
 // fitCurve fits one shape; false when the observations are too few for it or
 // can't tell its terms apart.
 func (o *observations) fitCurve(s *shape, steps int) (*curveFit, bool) {
-	if s.size(o.oneMem) >= o.kept() {
+	if s.size(o.oneMem) >= o.keptCount() {
 		return nil, false
 	}
 	n := o.len()
@@ -113,16 +113,16 @@ func (o *observations) fitCurve(s *shape, steps int) (*curveFit, bool) {
 	deleted := slices.Repeat([]float64{math.Inf(1)}, n)
 	studentised := make([]float64, n)
 	for _, knee := range o.knees(s, steps) {
-		p := o.problem(s, knee)
+		p := o.linearProblem(s, knee)
 		sol, ok := p.fit(s)
 		if !ok {
 			continue
 		}
 		if best == nil || sol.loss < best.solution.loss {
-			best = &curveFit{curve: curve{shape: s, coef: sol.coef, knee: knee}, solution: sol}
+			best = &curveFit{fittedCurve: fittedCurve{shape: s, coef: sol.coef, knee: knee}, solution: sol}
 		}
 		for i := range n {
-			d := sol.deleted(i)
+			d := sol.deletedResidual(i)
 			if loss := sol.loss - p.weight[i]*sol.residual[i]*d; loss < lossWithout[i] {
 				lossWithout[i], deleted[i] = loss, d
 				studentised[i] = sol.studentised(i)

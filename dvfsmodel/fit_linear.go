@@ -9,8 +9,8 @@ import (
 // leave unexplained.
 const collinear = 1e-10
 
-// decisive is the value of 1−leverage below which a fit can't do without a row.
-const decisive = 1e-9
+// minLeverageRest is the value of 1−leverage below which a fit can't do without a row.
+const minLeverageRest = 1e-9
 
 // leastSquares is a weighted linear least-squares problem of at most maxTerms
 // unknowns: rows and targets are unweighted, weights apply to squares.
@@ -149,7 +149,7 @@ func (p *leastSquares) assess(s *solution) {
 // optimum is the answer whenever it is allowed.
 func (p *leastSquares) solveNonNegative() (*solution, bool) {
 	free, ok := p.solve(p.cols)
-	if ok && free.allowed() {
+	if ok && free.isNonNegative() {
 		return free, true
 	}
 	if !ok {
@@ -164,15 +164,15 @@ func (p *leastSquares) solveNonNegative() (*solution, bool) {
 			}
 		}
 		s, ok := p.solve(active)
-		if ok && s.allowed() && (best == nil || s.loss < best.loss) {
+		if ok && s.isNonNegative() && (best == nil || s.loss < best.loss) {
 			best = s
 		}
 	}
 	return best, best != nil
 }
 
-// allowed tells whether no coefficient is below 0.
-func (s *solution) allowed() bool {
+// isNonNegative tells whether no coefficient is below 0.
+func (s *solution) isNonNegative() bool {
 	for _, a := range s.active {
 		if !(s.coef[a] >= 0) {
 			return false
@@ -181,11 +181,11 @@ func (s *solution) allowed() bool {
 	return true
 }
 
-// deleted is what the residual of row r would be had the fit not seen it, in
+// deletedResidual is what the residual of row r would be had the fit not seen it, in
 // closed form; +Inf when the fit can't do without the row.
-func (s *solution) deleted(r int) float64 {
+func (s *solution) deletedResidual(r int) float64 {
 	rest := 1 - s.leverage[r]
-	if rest < decisive {
+	if rest < minLeverageRest {
 		return math.Inf(1)
 	}
 	return s.residual[r] / rest
@@ -195,7 +195,7 @@ func (s *solution) deleted(r int) float64 {
 // the fit can't do without, which no other row can contradict.
 func (s *solution) studentised(r int) float64 {
 	rest := 1 - s.leverage[r]
-	if rest < decisive {
+	if rest < minLeverageRest {
 		return 0
 	}
 	return s.residual[r] / math.Sqrt(rest)

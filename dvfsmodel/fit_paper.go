@@ -96,6 +96,6 @@ func ParamsFrom(list []Coefficient) (Params, error) {
 // standard errors.
 func PaperModel(p Params, base Setting) (*Fitted, error) {
 	time, power := p.linear()
-	t, w := curve{shape: paperTime, coef: time}, curve{shape: paperPower, coef: power}
+	t, w := fittedCurve{shape: paperTime, coef: time}, fittedCurve{shape: paperPower, coef: power}
 	return NewFitted(PaperForm(), base, append(t.coefficients(timePrefix, false), w.coefficients(powerPrefix, false)...))
 }

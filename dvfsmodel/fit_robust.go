@@ -14,8 +14,8 @@ const (
 	outlierShare       = 5    // at most one setting in five
 	outlierSigmas      = 6    // so few that the forms' own error isn't taken for one
 	outlierFloor       = 0.1  // relative
-	leastTrust         = 1e-6 // not 0: the fit stays determined whichever settings are outliers
-	mostTrust          = 0.5  // of an outlier, however little it is too far off
+	minTrust           = 1e-6 // not 0: the fit stays determined whichever settings are outliers
+	maxTrust           = 0.5  // of an outlier, however little it is too far off
 )
 
 // OutlierError says that a measured setting counted for less because it does
@@ -33,30 +33,30 @@ func (w *OutlierError) Error() string {
 		w.Quantity, float64(w.Core), float64(w.Mem), 1/w.Ratio, w.Weight)
 }
 
-// suspect is an observation that others disagree with: by how much (relative,
+// outlier is an observation that others disagree with: by how much (relative,
 // studentised), and the most that they would let pass.
-type suspect struct {
+type outlier struct {
 	index       int
 	size, limit float64
 }
 
-// judge lowers the trust in outliers. It takes away the worst observation again
+// distrustOutliers lowers the trust in outliers. It takes away the worst observation again
 // and again, and distrusts all up to the last that was too far off when its turn
 // came, so that one outlier doesn't hide another (the generalised ESD procedure
 // of Rosner, Technometrics 25, 1983).
-func (o *observations) judge(shapes []*shape) {
+func (o *observations) distrustOutliers(shapes []*shape) {
 	if o.len() < outlierMinSettings {
 		return
 	}
-	var taken []suspect
+	var taken []outlier
 	outliers := 0
 	for range o.len() / outlierShare {
-		s, ok := o.worst(shapes)
+		s, ok := o.worstOutlier(shapes)
 		if !ok {
 			break
 		}
 		taken = append(taken, s)
-		o.trust[s.index] = leastTrust
+		o.trust[s.index] = minTrust
 		if s.size > s.limit {
 			outliers = len(taken)
 		}
@@ -65,18 +65,18 @@ func (o *observations) judge(shapes []*shape) {
 		o.trust[s.index] = 1
 	}
 	if outliers > 0 {
-		o.weigh(taken[:outliers], shapes)
+		o.setTrust(taken[:outliers], shapes)
 	}
 }
 
-// worst finds the trusted observation without which the others agree best with
+// worstOutlier finds the trusted observation without which the others agree best with
 // one shape.
-func (o *observations) worst(shapes []*shape) (suspect, bool) {
-	var found suspect
+func (o *observations) worstOutlier(shapes []*shape) (outlier, bool) {
+	var found outlier
 	least := math.Inf(1)
 	for _, s := range shapes {
 		f, ok := o.fitCurve(s, coarseSteps)
-		freedom := o.kept() - s.size(o.oneMem) - 1
+		freedom := o.keptCount() - s.size(o.oneMem) - 1
 		if !ok || freedom < 1 {
 			continue
 		}
@@ -86,7 +86,7 @@ func (o *observations) worst(shapes []*shape) (suspect, bool) {
 				continue
 			}
 			least = spread
-			found = suspect{index: i, size: math.Abs(f.studentised[i]), limit: limitFor(spread)}
+			found = outlier{index: i, size: math.Abs(f.studentised[i]), limit: limitFor(spread)}
 		}
 	}
 	return found, !math.IsInf(least, 1)
@@ -96,13 +96,13 @@ func (o *observations) worst(shapes []*shape) (suspect, bool) {
 // deviation of spread; both are relative.
 func limitFor(spread float64) float64 { return max(outlierSigmas*spread, outlierFloor) }
 
-// weigh sets the trust in outliers by how far they lie from what the shape that
+// setTrust sets the trust in outliers by how far they lie from what the shape that
 // suits the others best says without them.
-func (o *observations) weigh(outliers []suspect, shapes []*shape) {
+func (o *observations) setTrust(outliers []outlier, shapes []*shape) {
 	least := math.Inf(1)
 	for _, s := range shapes {
 		f, ok := o.fitCurve(s, coarseSteps)
-		freedom := o.kept() - s.size(o.oneMem)
+		freedom := o.keptCount() - s.size(o.oneMem)
 		if !ok || freedom < 1 {
 			continue
 		}
@@ -118,7 +118,7 @@ func (o *observations) weigh(outliers []suspect, shapes []*shape) {
 	}
 	for _, x := range outliers {
 		excess := max(1, x.size/x.limit)
-		o.trust[x.index] = clamp(1/(excess*excess), leastTrust, mostTrust)
+		o.trust[x.index] = clamp(1/(excess*excess), minTrust, maxTrust)
 	}
 }
 

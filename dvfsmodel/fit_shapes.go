@@ -181,15 +181,15 @@ func (s *shape) size(oneMem bool) int {
 	return n
 }
 
-// curve is a shape with its coefficients: one fitted quantity.
-type curve struct {
+// fittedCurve is a shape with its coefficients: one fitted quantity.
+type fittedCurve struct {
 	*shape
 	coef [maxTerms]float64 // 0 for terms left out
 	knee float64
 }
 
 // at predicts the quantity at normalised clocks.
-func (c *curve) at(fc, fm float64) float64 {
+func (c *fittedCurve) at(fc, fm float64) float64 {
 	var row [maxTerms]float64
 	c.row(&row, fc, fm, c.knee)
 	sum := 0.0

@@ -25,7 +25,7 @@ type Fitted struct {
 	// It is nil in a model from [NewFitted].
 	Covariance [][]float64
 
-	time, power       curve
+	time, power       fittedCurve
 	oneMem            bool
 	timeFit, powerFit *curveFit
 }
@@ -88,7 +88,7 @@ const (
 )
 
 // coefficients lists a curve's, without standard errors.
-func (c *curve) coefficients(prefix string, oneMem bool) []Coefficient {
+func (c *fittedCurve) coefficients(prefix string, oneMem bool) []Coefficient {
 	list := make([]Coefficient, 0, 2*(maxTerms+1))
 	fitted := c.columns(oneMem)
 	for i, term := range c.terms {
@@ -120,13 +120,13 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 		values[c.Name] = c.Value
 	}
 	f := &Fitted{Form: form, Base: base}
-	f.time = curve{shape: shapeByName(timeShapes, form.Time)}
-	f.power = curve{shape: shapeByName(powerShapes, form.Power)}
+	f.time = fittedCurve{shape: shapeByName(timeShapes, form.Time)}
+	f.power = fittedCurve{shape: shapeByName(powerShapes, form.Power)}
 	f.oneMem = f.time.oneMemory(values, timePrefix) && f.power.oneMemory(values, powerPrefix)
-	if err := f.time.take(values, timePrefix, f.oneMem); err != nil {
+	if err := f.time.takeCoefficients(values, timePrefix, f.oneMem); err != nil {
 		return nil, err
 	}
-	if err := f.power.take(values, powerPrefix, f.oneMem); err != nil {
+	if err := f.power.takeCoefficients(values, powerPrefix, f.oneMem); err != nil {
 		return nil, err
 	}
 	for name := range values {
@@ -146,8 +146,8 @@ func (s *shape) oneMemory(values map[string]float64, prefix string) bool {
 	return true
 }
 
-// take moves the curve's coefficients out of the values.
-func (c *curve) take(values map[string]float64, prefix string, oneMem bool) error {
+// takeCoefficients moves the curve's coefficients out of the values.
+func (c *fittedCurve) takeCoefficients(values map[string]float64, prefix string, oneMem bool) error {
 	fitted := c.columns(oneMem)
 	for i, term := range c.terms {
 		name := prefix + term

@@ -45,7 +45,7 @@ func TestPartsOfTheFormulaAddUp(t *testing.T) {
 		line := p.line(fm, 7)
 		near("energy along a line", line.cost(&coreStep{w: v * v * fc, inv: 1 / fc, fc: fc, v: Volt(v)}), (power(fc)+7)*p.Time(fc, fm), 1e-12)
 		time, fitted := p.linear()
-		tc, pc := curve{shape: paperTime, coef: time}, curve{shape: paperPower, coef: fitted}
+		tc, pc := fittedCurve{shape: paperTime, coef: time}, fittedCurve{shape: paperPower, coef: fitted}
 		near("time as fits have it", tc.at(fc, fm), p.Time(fc, fm), 1e-12)
 		near("power as fits have it", pc.at(fc, fm), power(fc), 1e-12)
 		again := fromLinear(&time, &fitted)
@@ -60,7 +60,7 @@ func TestPartsOfTheFormulaAddUp(t *testing.T) {
 
 func TestWorkRepeatedHasTheSameShape(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	wide, same := Wide(), 0
+	wide, same := WideRange(), 0
 	const count = 100
 	for range count {
 		p := drawn(rng)

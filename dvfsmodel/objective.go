@@ -67,9 +67,9 @@ func (o Objective) Validate() error {
 	return nil
 }
 
-// price is the watts that the objective adds to P0; +Inf means that only time
+// timePrice is the watts that the objective adds to P0; +Inf means that only time
 // counts.
-func (o Objective) price() float64 {
+func (o Objective) timePrice() float64 {
 	switch {
 	case o.EnergyWeight > 0:
 		return o.TimeWeight / o.EnergyWeight
@@ -114,5 +114,5 @@ func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
 // equal to the minimum up to rounding is feasible.
 const limitSlack = 1e-12
 
-// Fits tells whether a run time meets a limit, up to rounding.
-func Fits(time, limit float64) bool { return limit >= time*(1-limitSlack) }
+// MeetsLimit tells whether a run time meets a limit, up to rounding.
+func MeetsLimit(time, limit float64) bool { return limit >= time*(1-limitSlack) }

@@ -17,22 +17,22 @@ func (r Range) MinTime(p Params) float64 { return p.Time(r.FcMax(), r.FmMax) }
 // δ = 0), the lowest is chosen.
 func (r Range) Optimum(p Params, o Objective, limit float64) (Point, error) {
 	fcMax := r.FcMax()
-	if minTime := p.Time(fcMax, r.FmMax); !Fits(minTime, limit) {
+	if minTime := p.Time(fcMax, r.FmMax); !MeetsLimit(minTime, limit) {
 		return Point{}, &InfeasibleError{Limit: limit, MinTime: minTime}
 	}
-	pt := r.free(p, o)
+	pt := r.freeOptimumFor(p, o)
 	if pt.Time <= limit {
 		return pt, nil
 	}
-	return r.Within(p, limit), nil
+	return r.AtLimit(p, limit), nil
 }
 
-// Free is the setting of least energy when time does not matter: EDL eq. (9).
-func (r Range) Free(p Params) Point { return r.free(p, Objective{}) }
+// FreeOptimum is the setting of least energy when time does not matter: EDL eq. (9).
+func (r Range) FreeOptimum(p Params) Point { return r.freeOptimumFor(p, Objective{}) }
 
-// free is the best setting under an objective when there is no limit.
-func (r Range) free(p Params, o Objective) Point {
-	price := o.price()
+// freeOptimumFor is the best setting under an objective when there is no limit.
+func (r Range) freeOptimumFor(p Params, o Objective) Point {
+	price := o.timePrice()
 	if math.IsInf(price, 1) {
 		return r.fastest(p)
 	}
@@ -114,11 +114,11 @@ func (r Range) corePower(law corePower, fc float64) (w, dw float64) {
 	return law.at(fc, v), law.slope(fc, v, 0)
 }
 
-// Within is the cheapest setting whose run time is exactly limit seconds. The
+// AtLimit is the cheapest setting whose run time is exactly limit seconds. The
 // caller has made sure that the limit is at least [Range.MinTime] and at most
 // the time of the free optimum. On the curve t(fc, fm) = limit the power is
 // convex in fc, whatever the objective, because the time is fixed.
-func (r Range) Within(p Params, limit float64) Point {
+func (r Range) AtLimit(p Params, limit float64) Point {
 	still, core, mem := p.seconds()
 	scaled := limit - still // seconds left for the part that the clocks scale
 	fcMax := r.FcMax()

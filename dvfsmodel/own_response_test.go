@@ -13,11 +13,11 @@ import (
 type own struct{ *dvfsmodel.Continuous }
 
 func TestAResponseOfAnyKindIsRepeatedAndAnchored(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	known := &dvfsmodel.Continuous{Params: dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 45, Delta: 0.6, T0: 5}, Range: &wide}
 	for name, change := range map[string]func(dvfsmodel.Response) dvfsmodel.Response{
 		"repeated": func(r dvfsmodel.Response) dvfsmodel.Response { return dvfsmodel.Repeat(r, 3) },
-		"anchored": func(r dvfsmodel.Response) dvfsmodel.Response { return dvfsmodel.Anchor(r, 200, 95) },
+		"anchored": func(r dvfsmodel.Response) dvfsmodel.Response { return dvfsmodel.ScaledTo(r, 200, 95) },
 	} {
 		got, want := change(own{known}), change(known)
 		if !alike(got.Default().Time, want.Default().Time) || !alike(float64(got.Default().Power), float64(want.Default().Power)) || !alike(got.MinTime(), want.MinTime()) {
@@ -46,7 +46,7 @@ func TestAResponseOfAnyKindIsRepeatedAndAnchored(t *testing.T) {
 func alike(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-6*math.Abs(b) }
 
 func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
-	wide, params := dvfsmodel.Wide(), dvfsmodel.Params{P0: 50, D: 45, Delta: 0.6}
+	wide, params := dvfsmodel.WideRange(), dvfsmodel.Params{P0: 50, D: 45, Delta: 0.6}
 	base := dvfsmodel.Setting{Core: 1000, Mem: 1000}
 	table, err := dvfsmodel.NewTable(base, []dvfsmodel.Setting{{Core: 1000, Mem: 1000}}, nil)
 	if err != nil {

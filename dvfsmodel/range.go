@@ -13,19 +13,19 @@ type Range struct {
 	FmMin, FmMax float64 // memory clock
 }
 
-// Wide is the interval of the paper's simulations (EDL §5.1.1).
-func Wide() Range { return Range{VMin: 0.5, VMax: 1.2, FcMin: 0.5, FmMin: 0.5, FmMax: 1.2} }
+// WideRange is the interval of the paper's simulations (EDL §5.1.1).
+func WideRange() Range { return Range{VMin: 0.5, VMax: 1.2, FcMin: 0.5, FmMin: 0.5, FmMax: 1.2} }
 
-// Narrow is the interval of the paper's GTX 1080 Ti (EDL §5.1.1).
-func Narrow() Range { return Range{VMin: 0.8, VMax: 1.24, FcMin: 0.89, FmMin: 0.8, FmMax: 1.1} }
+// NarrowRange is the interval of the paper's GTX 1080 Ti (EDL §5.1.1).
+func NarrowRange() Range { return Range{VMin: 0.8, VMax: 1.24, FcMin: 0.89, FmMin: 0.8, FmMax: 1.1} }
 
 // RangeByName returns the interval called "wide" or "narrow".
 func RangeByName(name string) (Range, error) {
 	switch name {
 	case "wide":
-		return Wide(), nil
+		return WideRange(), nil
 	case "narrow":
-		return Narrow(), nil
+		return NarrowRange(), nil
 	}
 	return Range{}, fmt.Errorf("unknown range %q, want wide or narrow", name)
 }

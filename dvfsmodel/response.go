@@ -148,7 +148,7 @@ func (f *Frontier) MinTime() float64 {
 func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
 	best, cost := -1, math.Inf(1)
 	for i := range f.points {
-		if !Fits(f.points[i].Time, limit) {
+		if !MeetsLimit(f.points[i].Time, limit) {
 			break
 		}
 		if c := o.Cost(f.points[i]); c < cost {
@@ -179,7 +179,7 @@ func (f *Fixed) MinTime() float64 { return f.At.Time }
 
 // Optimum is the only point, if it meets the limit.
 func (f *Fixed) Optimum(_ Objective, limit float64) (Point, error) {
-	if !Fits(f.At.Time, limit) {
+	if !MeetsLimit(f.At.Time, limit) {
 		return Point{}, &InfeasibleError{Limit: limit, MinTime: f.At.Time}
 	}
 	return f.At, nil
@@ -197,9 +197,9 @@ func (f *Fixed) Allows(s Scaling) bool { return s == f.At.Scaling }
 // grow k-fold, powers stay.
 func Repeat(r Response, k float64) Response { return scaled(r, k, 1) }
 
-// Anchor is a response of the same shape that has such a run time, seconds, and
+// ScaledTo is a response of the same shape that has such a run time, seconds, and
 // power at the default clocks.
-func Anchor(r Response, time float64, power Watt) Response {
+func ScaledTo(r Response, time float64, power Watt) Response {
 	at := r.Default()
 	return scaled(r, time/at.Time, float64(power/at.Power))
 }
@@ -220,7 +220,7 @@ func scaled(r Response, time, power float64) Response {
 	case *Fixed:
 		return &Fixed{At: r.At.scaled(time, power)}
 	}
-	return &rescaled{of: r, time: time, power: power}
+	return &rescaled{original: r, time: time, power: power}
 }
 
 // scaled multiplies the time and the power.

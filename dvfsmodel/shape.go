@@ -87,10 +87,10 @@ func (o *Optima) Free(r Response, i int) (Point, bool) {
 // [Optima.Free], seconds; false where no setting meets it.
 func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 	if c, ok := r.(*Continuous); ok {
-		if !Fits(c.MinTime(), limit) {
+		if !MeetsLimit(c.MinTime(), limit) {
 			return Point{}, false
 		}
-		return c.Range.Within(c.Params, limit), true
+		return c.Range.AtLimit(c.Params, limit), true
 	}
 	pt, err := r.Optimum(o.objectives[i], limit)
 	return pt, err == nil

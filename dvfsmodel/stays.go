@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// Stay sums up the time that a run was at one core clock, where its clock was
+// ClockResidency sums up the time that a run was at one core clock, where its clock was
 // stepped while it lasted. Times are seconds of the run, energies those of all its
 // GPUs.
-type Stay struct {
+type ClockResidency struct {
 	Core    MHz     `json:"core_mhz"`
 	Seconds float64 `json:"seconds_s"`
 	// Work is for how long something may have run on any of its GPUs: what the
@@ -21,8 +21,8 @@ type Stay struct {
 	Begun      int     `json:"begun"` // times that it came to the clock
 }
 
-// SecondsOf is for how long a run was at the clocks of its stays together, seconds.
-func SecondsOf(stays []Stay) float64 {
+// ResidencySeconds is for how long a run was at the clocks of its stays together, seconds.
+func ResidencySeconds(stays []ClockResidency) float64 {
 	sum := 0.0
 	for i := range stays {
 		sum += stays[i].Seconds
@@ -30,46 +30,48 @@ func SecondsOf(stays []Stay) float64 {
 	return sum
 }
 
-// lastHidden is how many seconds of work a driver may fail to show each time that a
+// maxLastHidden is how many seconds of work a driver may fail to show each time that a
 // clock is left: the rest of its sample period, which is at most a second, and what
 // passes until the next clock is set.
-const lastHidden = 1.2
+const maxLastHidden = 1.2
 
-// hidden bounds how many seconds of work count as waiting because the driver failed
+// hiddenWait bounds how many seconds of work count as waiting because the driver failed
 // to show them. Where in its sample period the clock is left is chance: over n
 // times it comes to n/2 of the most, and √n more, over three standard deviations,
 // bound it.
-func (s *Stay) hidden() float64 {
+func (s *ClockResidency) hiddenWait() float64 {
 	begun := float64(s.Begun)
-	return min(s.Seconds-s.work(), lastHidden*min(begun, begun/2+math.Sqrt(begun)))
+	return min(s.Seconds-s.boundedWork(), maxLastHidden*min(begun, begun/2+math.Sqrt(begun)))
 }
 
-// work is Work, which rounding may have put above Seconds.
-func (s *Stay) work() float64 { return min(s.Work, s.Seconds) }
+// boundedWork is Work, which rounding may have put above Seconds.
+func (s *ClockResidency) boundedWork() float64 { return min(s.Work, s.Seconds) }
 
-// Span is a quantity that isn't known exactly: what it most likely is, and the
+// Estimate is a quantity that isn't known exactly: what it most likely is, and the
 // bounds that it is between.
-type Span struct{ Guess, Low, High float64 }
+type Estimate struct{ Guess, Low, High float64 }
 
-// Doubt is how far off the guess may be, as a part of it.
-func (s Span) Doubt() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
+// Uncertainty is how far off the guess may be, as a part of it.
+func (s Estimate) RelativeError() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
 
 // add adds another quantity, whose bounds add up too.
-func (s *Span) add(guess, low, high float64) {
+func (s *Estimate) add(guess, low, high float64) {
 	s.Guess, s.Low, s.High = s.Guess+guess, s.Low+low, s.High+high
 }
 
-// Unstepped is what a run whose clock was stepped would have taken at one clock.
-type Unstepped struct {
+// EquivalentRun is what a run whose clock was stepped would have taken at one clock.
+type EquivalentRun struct {
 	Core   MHz
-	Time   Span // seconds
-	Energy Span // joules, of all its GPUs
+	Time   Estimate // seconds
+	Energy Estimate // joules, of all its GPUs
 }
 
-// Doubt is the larger one of those of time and energy.
-func (u *Unstepped) Doubt() float64 { return max(u.Time.Doubt(), u.Energy.Doubt()) }
+// Uncertainty is the larger one of those of time and energy.
+func (u *EquivalentRun) RelativeError() float64 {
+	return max(u.Time.RelativeError(), u.Energy.RelativeError())
+}
 
-// Unstep is what a run that took so many seconds would have taken, had its clock
+// NewEquivalentRun is what a run that took so many seconds would have taken, had its clock
 // stayed the same. Of the clocks that it was at, it answers for the one with the
 // least doubt. Time that no stay covers counts as if it had been spent at that clock.
 //
@@ -80,16 +82,16 @@ func (u *Unstepped) Doubt() float64 { return max(u.Time.Doubt(), u.Energy.Doubt(
 // than their ratio, and its power by no more than the cube of that. So nothing
 // is taken from the phases at one clock for those at another, and a run that was
 // at work at many clocks says little: its doubt is large.
-func Unstep(stays []Stay, seconds float64) (*Unstepped, error) {
-	var best *Unstepped
+func NewEquivalentRun(stays []ClockResidency, seconds float64) (*EquivalentRun, error) {
+	var best *EquivalentRun
 	for i := range stays {
 		if err := stays[i].Validate(); err != nil {
 			return nil, err
 		}
 	}
 	for i := range stays {
-		u := unstep(stays, i, seconds)
-		if u.possible() && (best == nil || u.Doubt() < best.Doubt()) {
+		u := equivalentRunAt(stays, i, seconds)
+		if u.isPossible() && (best == nil || u.RelativeError() < best.RelativeError()) {
 			best = u
 		}
 	}
@@ -100,7 +102,7 @@ func Unstep(stays []Stay, seconds float64) (*Unstepped, error) {
 }
 
 // Validate reports a [SampleError] for numbers that can't be.
-func (s *Stay) Validate() error {
+func (s *ClockResidency) Validate() error {
 	for _, x := range [...]float64{s.Seconds, s.Work, float64(s.Energy), s.Rest, float64(s.RestEnergy)} {
 		if !(x >= 0) || math.IsInf(x, 0) {
 			return &SampleError{Reason: fmt.Sprintf("at %g MHz %v, want finite numbers from 0", float64(s.Core), x)}
@@ -112,41 +114,41 @@ func (s *Stay) Validate() error {
 	return nil
 }
 
-// possible tells whether all numbers are finite and above 0.
-func (u *Unstepped) possible() bool {
+// isPossible tells whether all numbers are finite and above 0.
+func (u *EquivalentRun) isPossible() bool {
 	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) && positive(u.Energy.High) &&
 		positive(u.Time.Guess) && positive(u.Energy.Guess)
 }
 
-// leastRest is for how long a run must have rested at a clock for its power then
+// minRest is for how long a run must have rested at a clock for its power then
 // to be known, in seconds.
-const leastRest = 2
+const minRest = 2
 
-// powered is the highest ratio of powers of a GPU that does the same at two clocks:
+// maxPowerRatio is the highest ratio of powers of a GPU that does the same at two clocks:
 // voltage falls no faster than the clock.
-func powered(ratio float64) float64 { return ratio * ratio * ratio }
+func maxPowerRatio(ratio float64) float64 { return ratio * ratio * ratio }
 
-// resting is the power, watts, that a run draws while nothing runs on it at the
+// restPowerAt is the power, watts, that a run draws while nothing runs on it at the
 // clock of the k-th stay. Where that wasn't measured it is bounded by what it drew
 // at rest at other clocks, as a lower clock never draws more, and by its mean power
 // at this one.
-func resting(stays []Stay, k int) Span {
+func restPowerAt(stays []ClockResidency, k int) Estimate {
 	at := &stays[k]
-	if w := at.restPower(); w > 0 {
-		return Span{w, w, w}
+	if w := at.measuredRestPower(); w > 0 {
+		return Estimate{w, w, w}
 	}
-	r := Span{High: math.Inf(1)}
+	r := Estimate{High: math.Inf(1)}
 	if at.Seconds > 0 {
 		r.High = float64(at.Energy) / at.Seconds
 	}
 	for i := range stays {
-		w, ratio := stays[i].restPower(), float64(at.Core/stays[i].Core)
+		w, ratio := stays[i].measuredRestPower(), float64(at.Core/stays[i].Core)
 		switch {
 		case w == 0:
 		case ratio < 1:
-			r.Low, r.High = max(r.Low, w*powered(ratio)), min(r.High, w)
+			r.Low, r.High = max(r.Low, w*maxPowerRatio(ratio)), min(r.High, w)
 		default:
-			r.Low, r.High = max(r.Low, w), min(r.High, w*powered(ratio))
+			r.Low, r.High = max(r.Low, w), min(r.High, w*maxPowerRatio(ratio))
 		}
 	}
 	r.Low = min(r.Low, r.High)
@@ -154,19 +156,19 @@ func resting(stays []Stay, k int) Span {
 	return r
 }
 
-// restPower is what a run was seen to draw while it rested at the clock, watts; 0
+// measuredRestPower is what a run was seen to draw while it rested at the clock, watts; 0
 // where that was too short to tell.
-func (s *Stay) restPower() float64 {
-	if s.Rest < leastRest {
+func (s *ClockResidency) measuredRestPower() float64 {
+	if s.Rest < minRest {
 		return 0
 	}
 	return float64(s.RestEnergy) / s.Rest
 }
 
-// unstep is the run at the i-th of its clocks.
-func unstep(stays []Stay, i int, seconds float64) *Unstepped {
-	u := &Unstepped{Core: stays[i].Core, Time: Span{seconds, seconds, seconds}}
-	here := resting(stays, i)
+// equivalentRunAt is the run at the i-th of its clocks.
+func equivalentRunAt(stays []ClockResidency, i int, seconds float64) *EquivalentRun {
+	u := &EquivalentRun{Core: stays[i].Core, Time: Estimate{seconds, seconds, seconds}}
+	here := restPowerAt(stays, i)
 	for k := range stays {
 		s := &stays[k]
 		if k == i || s.Seconds == 0 {
@@ -174,33 +176,33 @@ func unstep(stays []Stay, i int, seconds float64) *Unstepped {
 			u.Energy.add(e, e, e)
 			continue
 		}
-		u.moveWork(s)
-		u.moveEnergy(s, resting(stays, k), here)
+		u.addWork(s)
+		u.addEnergy(s, restPowerAt(stays, k), here)
 	}
-	if told := SecondsOf(stays); told > 0 { // of the rest of the time nobody knows more
+	if told := ResidencySeconds(stays); told > 0 { // of the rest of the time nobody knows more
 		scale := max(1, seconds/told)
-		u.Energy = Span{u.Energy.Guess * scale, u.Energy.Low * scale, u.Energy.High * scale}
+		u.Energy = Estimate{u.Energy.Guess * scale, u.Energy.Low * scale, u.Energy.High * scale}
 	}
 	return u
 }
 
-// moveWork adds the seconds that the work of a stay would have taken more at the
+// addWork adds the seconds that the work of a stay would have taken more at the
 // run's clock. Its time may change by anything from nothing to the ratio of the
 // clocks; the guess is half of that.
-func (u *Unstepped) moveWork(s *Stay) {
-	work, most := s.work(), float64(s.Core/u.Core)-1
-	u.Time.add(work*most/2, (work+s.hidden())*min(0, most), (work+s.hidden())*max(0, most))
+func (u *EquivalentRun) addWork(s *ClockResidency) {
+	work, most := s.boundedWork(), float64(s.Core/u.Core)-1
+	u.Time.add(work*most/2, (work+s.hiddenWait())*min(0, most), (work+s.hiddenWait())*max(0, most))
 }
 
-// moveEnergy adds the joules that a stay would have taken at the run's clock. There
+// addEnergy adds the joules that a stay would have taken at the run's clock. There
 // and here are what the run draws while it waits, at the stay's clock and at the
 // run's. The rest is work, whose energy changes by a factor between 1/ratio and
 // ratio³ of the clocks; the guess is the ratio, half-way between in the logarithm.
 // Work that the driver failed to show may be part of what counts as waiting.
-func (u *Unstepped) moveEnergy(s *Stay, there, here Span) {
-	ratio, waits := float64(u.Core/s.Core), s.Seconds-s.work()
-	sure := waits - s.hidden()
-	least, most := 1/ratio, powered(ratio)
+func (u *EquivalentRun) addEnergy(s *ClockResidency, there, here Estimate) {
+	ratio, waits := float64(u.Core/s.Core), s.Seconds-s.boundedWork()
+	sure := waits - s.hiddenWait()
+	least, most := 1/ratio, maxPowerRatio(ratio)
 	if ratio < 1 {
 		least, most = most, least
 	}

@@ -2,10 +2,10 @@ package dvfsmodel
 
 import "math"
 
-// Supported lists the settings among which a response chooses, without times and
+// SupportedPoints lists the settings among which a response chooses, without times and
 // powers: those of its table, or an even grid over its range. A workload without a
 // model has none, and neither has a response of a kind that this package doesn't know.
-func Supported(r Response) []Point {
+func SupportedPoints(r Response) []Point {
 	switch r := r.(type) {
 	case *Continuous:
 		return r.Range.grid()
@@ -14,7 +14,7 @@ func Supported(r Response) []Point {
 	case *Frontier:
 		return r.table.points()
 	case *rescaled:
-		return Supported(r.of)
+		return SupportedPoints(r.original)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func settingOf(r Response, at Point) Point {
 	case *Frontier:
 		return r.table.settingOf(at, r.at)
 	case *rescaled:
-		return settingOf(r.of, at)
+		return settingOf(r.original, at)
 	}
 	if !r.Allows(at.Scaling) {
 		return Point{}

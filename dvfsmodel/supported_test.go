@@ -8,7 +8,7 @@ import (
 )
 
 func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	params := dvfsmodel.Params{P0: 100, Gamma: 50, C: 150, D: 25, Delta: 0.5, T0: 5}
 	pairs := []dvfsmodel.Setting{{Core: 1000, Mem: 800}, {Core: 800, Mem: 800}, {Core: 1000, Mem: 400}}
 	table, err := dvfsmodel.NewTable(dvfsmodel.Setting{Core: 1000, Mem: 800}, pairs, nil)
@@ -26,7 +26,7 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 		"no model": {&dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultScaling())}, 0},
 	} {
 		for what, r := range map[string]dvfsmodel.Response{"": c.response, ", twice": dvfsmodel.Repeat(c.response, 2)} {
-			all := dvfsmodel.Supported(r)
+			all := dvfsmodel.SupportedPoints(r)
 			if len(all) != c.want {
 				t.Errorf("%s%s: %d settings, want %d", name, what, len(all), c.want)
 			}
@@ -44,7 +44,7 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 		}
 	}
 	clocks := make([]dvfsmodel.Setting, 0, len(pairs))
-	for _, s := range dvfsmodel.Supported(&dvfsmodel.Discrete{Params: params, Table: table, At: at}) {
+	for _, s := range dvfsmodel.SupportedPoints(&dvfsmodel.Discrete{Params: params, Table: table, At: at}) {
 		clocks = append(clocks, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 	}
 	if want := []dvfsmodel.Setting{pairs[2], pairs[1], pairs[0]}; !slices.Equal(clocks, want) {

@@ -197,7 +197,7 @@ func (t *Table) MinTime(p Params) float64 {
 // one with the lower clocks. It equals an exhaustive search. It returns an
 // [InfeasibleError] when the limit is below [Table.MinTime].
 func (t *Table) Optimum(p Params, o Objective, limit float64) (Point, error) {
-	price := o.price()
+	price := o.timePrice()
 	if o.DelayPower != 0 || math.IsInf(price, 1) {
 		return t.OptimumOf(p, o, limit)
 	}
@@ -228,7 +228,7 @@ func (row *tableRow) cheapest(l *energyLine, allowed float64) (int, float64) {
 		}
 	}
 	if !row.convex {
-		return row.scan(l, first)
+		return row.cheapestByScan(l, first)
 	}
 	// The first step that isn't worth taking upwards ends the descent.
 	lo, hi := first, len(core)-1
@@ -243,8 +243,8 @@ func (row *tableRow) cheapest(l *energyLine, allowed float64) (int, float64) {
 	return lo, l.cost(&core[lo])
 }
 
-// scan is cheapest by looking at every step from the first allowed one on.
-func (row *tableRow) scan(l *energyLine, first int) (int, float64) {
+// cheapestByScan is cheapest by looking at every step from the first allowed one on.
+func (row *tableRow) cheapestByScan(l *energyLine, first int) (int, float64) {
 	best, cost := first, l.cost(&row.core[first])
 	for j := first + 1; j < len(row.core); j++ {
 		if c := l.cost(&row.core[j]); c < cost {
@@ -262,7 +262,7 @@ func (t *Table) OptimumOf(m Model, o Objective, limit float64) (Point, error) {
 		for j := range t.rows[i].core {
 			pt := t.pointAt(m, i, j)
 			minTime = min(minTime, pt.Time)
-			if cost := o.Cost(pt); Fits(pt.Time, limit) && cost < best {
+			if cost := o.Cost(pt); MeetsLimit(pt.Time, limit) && cost < best {
 				best, at = cost, pt
 			}
 		}

@@ -99,7 +99,7 @@ func checkAgainstSearch(t *rapid.T, table *dvfsmodel.Table, p dvfsmodel.Params, 
 	if _, ok := table.Contains(pt.Core, pt.Mem); !ok {
 		t.Fatalf("%v/%v MHz isn't in the table", pt.Core, pt.Mem)
 	}
-	if !dvfsmodel.Fits(pt.Time, limit) {
+	if !dvfsmodel.MeetsLimit(pt.Time, limit) {
 		t.Fatalf("run time %v exceeds the limit %v", pt.Time, limit)
 	}
 }

@@ -193,7 +193,7 @@ func cheapest(t *Task, option int, o dvfsmodel.Objective, room float64) (best dv
 		pt, err := response.Optimum(o, room)
 		best, ok = pt, err == nil
 	}
-	if at := response.Default(); dvfsmodel.Fits(at.Time, room) && (!ok || o.Cost(at) < o.Cost(best)) {
+	if at := response.Default(); dvfsmodel.MeetsLimit(at.Time, room) && (!ok || o.Cost(at) < o.Cost(best)) {
 		best, ok = at, true
 	}
 	return best, ok

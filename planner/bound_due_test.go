@@ -11,7 +11,7 @@ import (
 // Tasks without due times and limits have all the time that they want: each costs its
 // own minimum.
 func TestWithoutDueTimesTheBoundIsWhatTasksCostByThemselves(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{
 		{Name: "few", Model: "A", GPUs: 4, Count: 1, IdleW: 30, HostW: 20},
 		{Name: "many", Model: "B", GPUs: 2, IdleW: 30, HostW: 20},

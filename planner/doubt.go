@@ -7,7 +7,7 @@ import (
 
 // Doubted is a model that a response rests on.
 type Doubted struct {
-	*dvfsmodel.Doubt
+	*dvfsmodel.Uncertainty
 	// Time and Power are how often its levels count: 1 where they are the job's own, less
 	// than 0 where what was measured on its GPU model is divided by them, 0 where the job
 	// itself was measured.
@@ -19,8 +19,8 @@ type Doubted struct {
 // there, and those on the GPU models that it was measured on. None, if it isn't known
 // of one of them how far off it may be.
 func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
-	own := Doubted{Doubt: j.catalog.Doubt(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true}
-	if own.Doubt == nil {
+	own := Doubted{Uncertainty: j.catalog.Doubt(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true}
+	if own.Uncertainty == nil {
 		return nil, nil
 	}
 	all := []Doubted{own}
@@ -49,7 +49,7 @@ func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
 		all[0].Power, powers = 0, 0
 	}
 	for i := range anchors {
-		other := Doubted{Doubt: j.catalog.Doubt(job.Workload, anchors[i].model)}
+		other := Doubted{Uncertainty: j.catalog.Doubt(job.Workload, anchors[i].model)}
 		if times > 0 && anchors[i].time > 0 {
 			other.Time = -1 / times
 		}
@@ -58,7 +58,7 @@ func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
 		}
 		switch {
 		case other.Time == 0 && other.Power == 0:
-		case other.Doubt == nil:
+		case other.Uncertainty == nil:
 			return nil, nil
 		default:
 			all = append(all, other)
@@ -70,9 +70,9 @@ func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
 // prior is how jobs without a model respond on a GPU model.
 type prior struct {
 	of       *Hardware
-	response dvfsmodel.Response          // for 1 s and 1 W at default clocks
-	common   *dvfsmodel.Doubt            // of all such jobs
-	own      map[string]*dvfsmodel.Doubt // of jobs of a workload
+	response dvfsmodel.Response                // for 1 s and 1 W at default clocks
+	common   *dvfsmodel.Uncertainty            // of all such jobs
+	own      map[string]*dvfsmodel.Uncertainty // of jobs of a workload
 }
 
 // prior is that of a GPU model, the same one for all jobs.
@@ -81,7 +81,7 @@ func (j *joiner) prior(h *Hardware) *prior {
 	if p == nil {
 		p = &prior{
 			of: h, response: dvfsmodel.NewFrontier(h.Unseen, h.Table, h.Default),
-			common: h.Unseen.CommonUncertainty(), own: make(map[string]*dvfsmodel.Doubt),
+			common: h.Unseen.CommonUncertainty(), own: make(map[string]*dvfsmodel.Uncertainty),
 		}
 		j.priors[h.Name] = p
 	}
@@ -96,5 +96,5 @@ func (p *prior) doubts(job *queue.Job) []Doubted {
 		own = p.of.Unseen.OwnUncertainty()
 		p.own[job.Workload] = own
 	}
-	return []Doubted{{Doubt: p.common, Clocks: true}, {Doubt: own, Clocks: true}}
+	return []Doubted{{Uncertainty: p.common, Clocks: true}, {Uncertainty: own, Clocks: true}}
 }

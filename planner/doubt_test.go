@@ -16,16 +16,16 @@ import (
 // hundredth on fast; and jobs without a model on slow, which has clocks, respond as others.
 type doubtedModels struct {
 	twoModels
-	doubts map[string]*dvfsmodel.Doubt
+	doubts map[string]*dvfsmodel.Uncertainty
 	table  *dvfsmodel.Table
 	unseen *pooled.UnseenWorkload
 }
 
 func newDoubtedModels(t *testing.T) *doubtedModels {
 	t.Helper()
-	d := &doubtedModels{doubts: map[string]*dvfsmodel.Doubt{
-		"fft slow": {Level: dvfsmodel.Deviation{Time: 0.1, Power: 0.1}, Kept: 1, Clocks: noDeviation},
-		"fft fast": {Level: dvfsmodel.Deviation{Time: 0.01, Power: 0.01}, Kept: 1, Clocks: noDeviation},
+	d := &doubtedModels{doubts: map[string]*dvfsmodel.Uncertainty{
+		"fft slow": {Level: dvfsmodel.Deviation{Time: 0.1, Power: 0.1}, LevelShare: 1, Clocks: noDeviation},
+		"fft fast": {Level: dvfsmodel.Deviation{Time: 0.01, Power: 0.01}, LevelShare: 1, Clocks: noDeviation},
 	}}
 	base := dvfsmodel.Setting{Core: 1000, Mem: 900}
 	var err error
@@ -57,7 +57,7 @@ func (d *doubtedModels) Hardware(gpuModel string) (planner.Hardware, error) {
 	return h, err
 }
 
-func (d *doubtedModels) Doubt(workload, gpuModel string) *dvfsmodel.Doubt {
+func (d *doubtedModels) Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty {
 	return d.doubts[workload+" "+gpuModel]
 }
 
@@ -104,7 +104,7 @@ func TestAResponseIsDoubtedByAllModelsThatItRestsOn(t *testing.T) {
 			}
 			for gpu, times := range want {
 				if !slices.ContainsFunc(o.Doubts, func(of planner.Doubted) bool {
-					return of.Doubt == d.doubts["fft "+gpu] && of.Time == times[0] && of.Power == times[1] && of.Clocks == (gpu == o.Model)
+					return of.Uncertainty == d.doubts["fft "+gpu] && of.Time == times[0] && of.Power == times[1] && of.Clocks == (gpu == o.Model)
 				}) {
 					t.Errorf("%s: on %s it rests on %+v, want %v of the model on %s", name, o.Model, o.Doubts, times, gpu)
 				}
@@ -143,7 +143,7 @@ func TestAJobWithoutAModelRespondsAsOthersDo(t *testing.T) {
 		t.Error("a job with a profile is taken to respond as others")
 	}
 	doubts := func(i int) []planner.Doubted { return tasks[i].Options[0].Doubts }
-	if doubts(0)[0].Doubt != doubts(1)[0].Doubt || doubts(1)[1].Doubt != doubts(2)[1].Doubt || doubts(0)[1].Doubt == doubts(1)[1].Doubt {
+	if doubts(0)[0].Uncertainty != doubts(1)[0].Uncertainty || doubts(1)[1].Uncertainty != doubts(2)[1].Uncertainty || doubts(0)[1].Uncertainty == doubts(1)[1].Uncertainty {
 		t.Error("jobs of a workload aren't off together, or jobs of two are")
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // A problem made by hand: a cluster, and tasks with how they respond to clocks.
 func ExampleSolve() {
-	clocks := dvfsmodel.Wide()
+	clocks := dvfsmodel.WideRange()
 	response := func(seconds float64) dvfsmodel.Response {
 		return &dvfsmodel.Continuous{
 			Params: dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds},

@@ -44,7 +44,7 @@ func scalable(seconds float64) dvfsmodel.Params {
 	return dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds}
 }
 
-var wide = dvfsmodel.Wide()
+var wide = dvfsmodel.WideRange()
 
 // job is a task on one whole GPU of model A, there from 0 on.
 func job(id string, response dvfsmodel.Response) planner.Task {

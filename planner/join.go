@@ -36,7 +36,7 @@ type Catalog interface {
 	Known(workload string) error
 	// Doubt is how far off the model of a workload on a GPU model may be, the same
 	// one at each call; nil: not known.
-	Doubt(workload, gpuModel string) *dvfsmodel.Doubt
+	Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty
 }
 
 // Margins keep predictions that are a little wrong from breaking promises.

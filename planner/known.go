@@ -342,7 +342,7 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
 	case m != nil:
 		o.Response = k.hardware.respond(*m)
 	case k.response != nil:
-		o.Response = dvfsmodel.Anchor(k.response, k.time, k.power)
+		o.Response = dvfsmodel.ScaledTo(k.response, k.time, k.power)
 		if k.power == k.response.Default().Power {
 			o.Response = dvfsmodel.Repeat(k.response, k.time/k.response.Default().Time)
 		}
@@ -351,7 +351,7 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
 		return o, err
 	case k.hardware.Unseen != nil && job.Profile == nil:
 		p := j.prior(k.hardware)
-		o.Response, o.Prior, o.Doubts = dvfsmodel.Anchor(p.response, k.time, k.power), true, p.doubts(job)
+		o.Response, o.Prior, o.Doubts = dvfsmodel.ScaledTo(p.response, k.time, k.power), true, p.doubts(job)
 	default:
 		at := k.hardware.Default
 		at.Time, at.Power, at.Energy = k.time, k.power, k.power.Over(k.time)

@@ -24,12 +24,12 @@ func (twoModels) Hardware(gpuModel string) (planner.Hardware, error) {
 	if typical[name] == 0 {
 		return planner.Hardware{}, errors.New("unknown GPU model " + gpuModel)
 	}
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	return planner.Hardware{Name: name, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: typical[name]}, nil
 }
 
 func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	params, ok := map[string]dvfsmodel.Params{
 		"fft slow":  {P0: 40, C: 60, D: 8, Delta: 1},   // 8 s at 100 W
 		"fft fast":  {P0: 100, C: 100, D: 2, Delta: 1}, // 2 s at 200 W
@@ -43,7 +43,7 @@ func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error)
 
 func (twoModels) Known(string) error { return nil }
 
-func (twoModels) Doubt(string, string) *dvfsmodel.Doubt { return nil }
+func (twoModels) Doubt(string, string) *dvfsmodel.Uncertainty { return nil }
 
 // joined joins one job of a CSV file with nodes of both GPU models.
 func joined(t *testing.T, text string, models ...string) (planner.Task, []error, error) {

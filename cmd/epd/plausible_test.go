@@ -185,7 +185,7 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	}
 	if rapid.Bool().Draw(t, "adapted") {
 		out.Slowdown = live.Known(1.1)
-		out.Stays = []dvfsmodel.Stay{{Core: 900, Seconds: rapid.SampledFrom(extremes).Draw(t, "stay"), Energy: dvfsmodel.Joule(rapid.SampledFrom(extremes).Draw(t, "stay's energy")), Begun: 1}}
+		out.Stays = []dvfsmodel.ClockResidency{{Core: 900, Seconds: rapid.SampledFrom(extremes).Draw(t, "stay"), Energy: dvfsmodel.Joule(rapid.SampledFrom(extremes).Draw(t, "stay's energy")), Begun: 1}}
 	}
 	return out
 }

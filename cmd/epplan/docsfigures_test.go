@@ -44,12 +44,12 @@ func modelPictures() map[string]struct {
 	title  string
 	charts []report.Chart
 } {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	const core = "core clock, 1 is the default"
 	seconds := func(p dvfsmodel.Point) float64 { return p.Time }
 	watts := func(p dvfsmodel.Point) float64 { return float64(p.Power) }
 	joules := func(p dvfsmodel.Point) float64 { return float64(p.Energy) }
-	free := wide.Free(pictured)
+	free := wide.FreeOptimum(pictured)
 	base := pictured.At(dvfsmodel.DefaultScaling())
 	energy := report.Series{Name: "least energy in time"}
 	for t := wide.MinTime(pictured); t <= free.Time*1.3; t += 0.1 {
@@ -103,19 +103,19 @@ func TestPicturesOfTheModelAreDrawnFromIt(t *testing.T) {
 var modelTable = regexp.MustCompile(`(?s)(<!-- numbers of the model -->\n).*?(<!-- end of numbers -->)`)
 
 func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	base := pictured.At(dvfsmodel.DefaultScaling())
 	asFast, err := wide.Optimum(pictured, dvfsmodel.MinEnergy(), base.Time)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fastest := wide.Within(pictured, wide.MinTime(pictured))
+	fastest := wide.AtLimit(pictured, wide.MinTime(pictured))
 	var b strings.Builder
 	b.WriteString("\n| | core | memory | time, s | power, W | energy, J | against default |\n|---|---|---|---|---|---|---|\n")
 	for _, row := range []struct {
 		name string
 		p    dvfsmodel.Point
-	}{{"default clocks", base}, {"least energy", wide.Free(pictured)}, {"least energy in the default's time", asFast}, {"fastest", fastest}} {
+	}{{"default clocks", base}, {"least energy", wide.FreeOptimum(pictured)}, {"least energy in the default's time", asFast}, {"fastest", fastest}} {
 		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %+.1f %% |\n", row.name, row.p.Scaling.Fc, row.p.Scaling.Fm,
 			row.p.Time, float64(row.p.Power), float64(row.p.Energy), 100*(float64(row.p.Energy/base.Energy)-1))
 	}

@@ -43,14 +43,14 @@ func (e *edlPaper) meanSavings() ([]experiment, error) {
 			sum := 0.0
 			for _, app := range apps {
 				p := app.Model
-				sum += 1 - float64(r.Free(p).Energy/p.At(dvfsmodel.DefaultScaling()).Energy)
+				sum += 1 - float64(r.FreeOptimum(p).Energy/p.At(dvfsmodel.DefaultScaling()).Energy)
 			}
 			return 100 * sum / float64(len(apps)), nil
 		}
 	}
 	return []experiment{
-		{finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4}, saving(dvfsmodel.Wide())},
-		{finding{section: "single", what: "mean saving, narrow interval", unit: "%"}, saving(dvfsmodel.Narrow())},
+		{finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4}, saving(dvfsmodel.WideRange())},
+		{finding{section: "single", what: "mean saving, narrow interval", unit: "%"}, saving(dvfsmodel.NarrowRange())},
 	}, nil
 }
 
@@ -67,7 +67,7 @@ func (e *edlPaper) table3() []experiment {
 	for i, row := range rows {
 		solve := func() (dvfsmodel.Point, error) {
 			p := dvfsmodel.Params{P0: 100, C: 200, D: 25, Delta: row.delta, T0: 5}
-			return dvfsmodel.Wide().Optimum(p, dvfsmodel.MinEnergy(), row.deadline)
+			return dvfsmodel.WideRange().Optimum(p, dvfsmodel.MinEnergy(), row.deadline)
 		}
 		name := fmt.Sprintf("J%d (δ %g, deadline %g)", i+1, row.delta, row.deadline)
 		all = append(all,
@@ -194,7 +194,7 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 	if err != nil {
 		return nil, err
 	}
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	cluster := config.PaperCluster(l)
 	tasks, _, err := planner.Join(batch, &cluster, newCatalog(config.BuiltinProfiles(), nil, &wide), planner.Margins{})
 	if err != nil {

@@ -81,8 +81,8 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 	if !adapted && len(o.Stays) == 0 {
 		return
 	}
-	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.Stay) int { return cmp.Compare(y.Seconds, x.Seconds) })
-	told := dvfsmodel.SecondsOf(stays)
+	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.ClockResidency) int { return cmp.Compare(y.Seconds, x.Seconds) })
+	told := dvfsmodel.ResidencySeconds(stays)
 	var parts []string
 	for i := range stays[:min(len(stays), maxResidencies)] {
 		parts = append(parts, fmt.Sprintf("core %.0f MHz for %s (%.0f %%)", float64(stays[i].Core),

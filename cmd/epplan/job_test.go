@@ -131,7 +131,7 @@ func TestAnExplanationSaysAtWhichClocksAnAdaptedRunStayed(t *testing.T) {
 	}
 	o := &v.Outcomes[0]
 	o.Slowdown = live.Known(1.08)
-	o.Stays = []dvfsmodel.Stay{{Core: 1380, Seconds: 254.1}, {Core: 1087, Seconds: 1524.6}, {Core: 945, Seconds: 750}, {Core: 870, Seconds: 12.3}}
+	o.Stays = []dvfsmodel.ClockResidency{{Core: 1380, Seconds: 254.1}, {Core: 1087, Seconds: 1524.6}, {Core: 945, Seconds: 750}, {Core: 870, Seconds: 12.3}}
 	want := "\n  adapted   core 1087 MHz for 0:25:25 (60 %), core 945 MHz for 0:12:30 (30 %), core 1380 MHz for 254.1 s (10 %), 1 further clock; " +
 		"at most 1.080 times as long as at default clocks\n"
 	if text := explainText(v); !strings.Contains(text, want) {

@@ -33,7 +33,7 @@ var _ planner.Catalog = (*historyCatalog)(nil)
 func (*historyCatalog) Known(string) error { return nil }
 
 // Doubt is never known: responses are drawn instead.
-func (*historyCatalog) Doubt(string, string) *dvfsmodel.Doubt { return nil }
+func (*historyCatalog) Doubt(string, string) *dvfsmodel.Uncertainty { return nil }
 
 // Workload is how jobs of a kind respond on a GPU model.
 func (c *historyCatalog) Workload(kind, gpuModel string) (dvfsmodel.Response, error) {

@@ -64,7 +64,7 @@ func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 				continue
 			}
 			shortest = min(shortest, s.RequiredTime(&pt))
-			if dvfsmodel.Fits(s.RequiredTime(&pt), limit) && dvfsmodel.Fits(s.RequiredTime(&pt), s.Stretch*s.Fitted.UpperTime(&s.Standard, s.TimeMargin)) {
+			if dvfsmodel.MeetsLimit(s.RequiredTime(&pt), limit) && dvfsmodel.MeetsLimit(s.RequiredTime(&pt), s.Stretch*s.Fitted.UpperTime(&s.Standard, s.TimeMargin)) {
 				least = min(least, o.Cost(pt))
 			}
 		}

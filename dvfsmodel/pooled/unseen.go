@@ -11,7 +11,7 @@ import (
 type KnownWorkload struct {
 	// Predict are the seconds, and the watts of one GPU, that a run takes at clocks.
 	Predict     func(at dvfsmodel.Setting) (seconds float64, power dvfsmodel.Watt)
-	Uncertainty *dvfsmodel.Doubt // how far off that may be; nil: not known, or measured
+	Uncertainty *dvfsmodel.Uncertainty // how far off that may be; nil: not known, or measured
 }
 
 // MinKnown is how many workloads of a GPU model it takes to say anything of the next
@@ -110,23 +110,23 @@ func (u *UnseenWorkload) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 
 // sigmas are the standard deviations to the upper bound.
 func (u *UnseenWorkload) sigmas() float64 {
-	return dvfsmodel.UpperSigmas * dvfsmodel.Widening(len(u.known)-1)
+	return dvfsmodel.UpperSigmas * dvfsmodel.StudentWidening(len(u.known)-1)
 }
 
 // CommonUncertainty is by how much the energies of all unseen workloads are off together: the
 // error of the mean, and that of the models.
-func (u *UnseenWorkload) CommonUncertainty() *dvfsmodel.Doubt {
+func (u *UnseenWorkload) CommonUncertainty() *dvfsmodel.Uncertainty {
 	return u.newUncertainty(1/math.Sqrt(float64(len(u.known))), u.wrong)
 }
 
 // OwnUncertainty is by how much the energy of one unseen workload is off beside that: a Doubt of
 // its own at each call.
-func (u *UnseenWorkload) OwnUncertainty() *dvfsmodel.Doubt { return u.newUncertainty(1, 0) }
+func (u *UnseenWorkload) OwnUncertainty() *dvfsmodel.Uncertainty { return u.newUncertainty(1, 0) }
 
 // newUncertainty is of so many standard deviations of a known workload's energy, and another one.
-func (u *UnseenWorkload) newUncertainty(part, wrong float64) *dvfsmodel.Doubt {
-	part *= dvfsmodel.Widening(len(u.known) - 1)
-	return &dvfsmodel.Doubt{Clocks: func(s dvfsmodel.Scaling) dvfsmodel.Deviation {
+func (u *UnseenWorkload) newUncertainty(part, wrong float64) *dvfsmodel.Uncertainty {
+	part *= dvfsmodel.StudentWidening(len(u.known) - 1)
+	return &dvfsmodel.Uncertainty{Clocks: func(s dvfsmodel.Scaling) dvfsmodel.Deviation {
 		_, energy := u.momentsAt(s.Fc, s.Fm)
 		return dvfsmodel.Deviation{Power: math.Hypot(part*energy.sd, wrong)}
 	}}

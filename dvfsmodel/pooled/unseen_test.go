@@ -101,7 +101,7 @@ func TestTheNextWorkloadIsAsFarOffAsIsSaid(t *testing.T) {
 func TestModelsThatAreOffTogetherMakeTheMeanUncertain(t *testing.T) {
 	known := knownWorkloads(someTruths(1, 50))
 	for i := range known {
-		known[i].Uncertainty = dvfsmodel.NewDoubt(0.1, 0, math.MaxInt32)
+		known[i].Uncertainty = dvfsmodel.NewUncertainty(0.1, 0, math.MaxInt32)
 	}
 	u, err := pooled.NewUnseenWorkload(known, base)
 	if err != nil {

@@ -31,7 +31,7 @@ type Outcome struct {
 	Slowdown float64 `json:"slowdown,omitzero"`
 	// Stays are its time and its energy then by the core clock that was locked, by
 	// falling clocks; none where what it drew isn't known step by step.
-	Stays []dvfsmodel.Stay `json:"stays,omitempty"`
+	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 	// HostEnergy is the run's part of what the node's CPUs and memory used
 	// during HostCovered, shared by the GPUs that were in use.
 	HostEnergy  dvfsmodel.Joule `json:"host_energy_j"`

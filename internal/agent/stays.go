@@ -13,11 +13,11 @@ import (
 // its GPUs show them. Its size is bounded by the levels and by the looks in a
 // second.
 type stays struct {
-	list  []dvfsmodel.Stay // by level
-	last  int              // the level of the last look; -1 before the first, and while the run isn't alone
-	spent dvfsmodel.Joule  // by the run's GPUs, up to the last look
-	busy  time.Time        // the last look at which something had run
-	quiet []quiet          // looks at which nothing had, not booked as rest yet
+	list  []dvfsmodel.ClockResidency // by level
+	last  int                        // the level of the last look; -1 before the first, and while the run isn't alone
+	spent dvfsmodel.Joule            // by the run's GPUs, up to the last look
+	busy  time.Time                  // the last look at which something had run
+	quiet []quiet                    // looks at which nothing had, not booked as rest yet
 }
 
 // quiet is the time before a look at which nothing had run.
@@ -29,7 +29,7 @@ type quiet struct {
 }
 
 func newStays(levels []live.AdaptLevel) *stays {
-	s := &stays{list: make([]dvfsmodel.Stay, len(levels)), last: -1}
+	s := &stays{list: make([]dvfsmodel.ClockResidency, len(levels)), last: -1}
 	for i := range levels {
 		s.list[i].Core = levels[i].Core
 	}
@@ -80,8 +80,8 @@ func (s *stays) rest(now time.Time) {
 }
 
 // told are the stays of the levels at which the run was.
-func (s *stays) told() []dvfsmodel.Stay {
-	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.Stay) bool { return x.Begun == 0 })
+func (s *stays) told() []dvfsmodel.ClockResidency {
+	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.ClockResidency) bool { return x.Begun == 0 })
 }
 
 // SoFar is what the run's GPUs used since their first readings. It grows reading by

@@ -59,9 +59,9 @@ func (p *parallel) look(delay time.Duration, busy bool) {
 
 // unstepped is what the stays say the run would have taken at a level, and that
 // level.
-func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.Unstepped, int) {
+func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.EquivalentRun, int) {
 	tb.Helper()
-	u, err := dvfsmodel.Unstep(p.stays.told(), p.took)
+	u, err := dvfsmodel.NewEquivalentRun(p.stays.told(), p.took)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -96,11 +96,11 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 			slack += write * float64(s.Begun)
 		}
 		for name, c := range map[string]struct {
-			dvfsmodel.Span
+			dvfsmodel.Estimate
 			truth, slack float64
 		}{"time": {u.Time, p.time[level], slack}, "energy": {u.Energy, p.joules[level], slack * watts}} {
 			if c.truth < c.Low-c.slack || c.truth > c.High+c.slack || c.Guess < c.Low || c.Guess > c.High {
-				rt.Fatalf("%s at %v MHz: %+v, truly %v; stays %+v", name, float64(u.Core), c.Span, c.truth, p.stays.told())
+				rt.Fatalf("%s at %v MHz: %+v, truly %v; stays %+v", name, float64(u.Core), c.Estimate, c.truth, p.stays.told())
 			}
 		}
 	})
@@ -125,11 +125,11 @@ func TestARunThatIsSteppedTellsWhatItWouldHaveTakenAtOneClock(t *testing.T) {
 			seen := p.stays.list[level]
 			truth := p.joules[level] / p.time[level]
 			t.Logf("%3g s of work, %3g of waiting, shown each %.2f s: at %v MHz time off by %+.1f %% (doubt %.1f %%), energy %+.1f %% (%.1f %%); the power seen at that clock %+.0f %%",
-				c.busy, c.wait, period.Seconds(), float64(u.Core), 100*(u.Time.Guess/p.time[level]-1), 100*u.Time.Doubt(),
-				100*(u.Energy.Guess/p.joules[level]-1), 100*u.Energy.Doubt(), 100*(float64(seen.Energy)/seen.Seconds/truth-1))
+				c.busy, c.wait, period.Seconds(), float64(u.Core), 100*(u.Time.Guess/p.time[level]-1), 100*u.Time.RelativeError(),
+				100*(u.Energy.Guess/p.joules[level]-1), 100*u.Energy.RelativeError(), 100*(float64(seen.Energy)/seen.Seconds/truth-1))
 			off := max(u.Time.Guess/p.time[level]-1, 1-u.Time.Guess/p.time[level], u.Energy.Guess/p.joules[level]-1, 1-u.Energy.Guess/p.joules[level])
-			if off > c.off || (u.Doubt() > 0.1) != (c.off == 1) {
-				t.Errorf("%v s of work, %v of waiting: off by %v with a doubt of %v", c.busy, c.wait, off, u.Doubt())
+			if off > c.off || (u.RelativeError() > 0.1) != (c.off == 1) {
+				t.Errorf("%v s of work, %v of waiting: off by %v with a doubt of %v", c.busy, c.wait, off, u.RelativeError())
 			}
 		}
 	}

@@ -150,7 +150,7 @@ func (c catalog) Hardware(string) (planner.Hardware, error) {
 }
 func (c catalog) Workload(_, _ string) (dvfsmodel.Response, error) { return c.response, nil }
 func (c catalog) Known(string) error                               { return nil }
-func (c catalog) Doubt(_, _ string) *dvfsmodel.Doubt               { return nil }
+func (c catalog) Doubt(_, _ string) *dvfsmodel.Uncertainty         { return nil }
 
 // offline is what a plan chooses for a job that is alone and starts at once.
 func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {

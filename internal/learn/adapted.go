@@ -50,15 +50,15 @@ func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfs
 	if len(o.Stays) == 0 || len(o.GPUs) == 0 {
 		return 0, 0, 0, "its clocks were adapted, and it was at none of them for nearly all of the time"
 	}
-	if dvfsmodel.SecondsOf(o.Stays) < (1-mostUntold)*seconds {
+	if dvfsmodel.ResidencySeconds(o.Stays) < (1-mostUntold)*seconds {
 		return 0, 0, 0, "its clocks were adapted, " +
 			"and it wasn't alone on its GPUs, or wasn't looked at, for part of the time"
 	}
-	u, err := dvfsmodel.Unstep(o.Stays, seconds)
+	u, err := dvfsmodel.NewEquivalentRun(o.Stays, seconds)
 	if err != nil {
 		return 0, 0, 0, "its clocks were adapted: " + err.Error()
 	}
-	if off, unsure := u.Time.Doubt(), u.Energy.Doubt(); off > mostTimeDoubt || unsure > mostEnergyDoubt {
+	if off, unsure := u.Time.RelativeError(), u.Energy.RelativeError(); off > mostTimeDoubt || unsure > mostEnergyDoubt {
 		return 0, 0, 0, fmt.Sprintf("its clocks were adapted, and it was at work at several: "+
 			"at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy", float64(u.Core), math.Ceil(100*off), math.Ceil(100*unsure))
 	}
@@ -67,7 +67,7 @@ func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfs
 }
 
 // ceiling is the highest clock of a run's stays.
-func ceiling(stays []dvfsmodel.Stay) dvfsmodel.MHz {
+func ceiling(stays []dvfsmodel.ClockResidency) dvfsmodel.MHz {
 	highest := dvfsmodel.MHz(0)
 	for i := range stays {
 		highest = max(highest, stays[i].Core)

@@ -167,7 +167,7 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 		begun        int
 	}{{at, 1 - part, 0.1, 30}, {at - 1, part, 0, 4}, {len(steps) - 1, 0, 0.9, 28}} {
 		work, busy, waiting := j.at(steps[c.level])
-		s := dvfsmodel.Stay{Core: steps[c.level], Work: off * c.share * work, Rest: off * c.waits * j.wait, Begun: c.begun}
+		s := dvfsmodel.ClockResidency{Core: steps[c.level], Work: off * c.share * work, Rest: off * c.waits * j.wait, Begun: c.begun}
 		s.Seconds = s.Work + s.Rest
 		s.RestEnergy = dvfsmodel.Joule(watts * waiting * s.Rest)
 		s.Energy = dvfsmodel.Joule(watts*busy*s.Work) + s.RestEnergy

@@ -67,7 +67,7 @@ func (s *Summary) unsure() bool { return s.Between != nil && s.Between.High-s.Be
 // errorSource is one of the things that a doubted model is off by: the same for all jobs that
 // rest on it.
 type errorSource struct {
-	of   *dvfsmodel.Doubt
+	of   *dvfsmodel.Uncertainty
 	what uint8
 }
 
@@ -90,13 +90,13 @@ func (s shifts) add(o *planner.Option, at dvfsmodel.Scaling, run, beside dvfsmod
 		d := &o.Doubts[i]
 		time, power := d.Time, d.Power
 		if d.Clocks && at != o.Response.Default().Scaling {
-			time, power = time-(1-d.Kept), power-(1-d.Kept)
-			off := d.Doubt.Clocks(at)
-			s[errorSource{d.Doubt, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
-			s[errorSource{d.Doubt, clocksPower}] += run * dvfsmodel.Joule(off.Power)
+			time, power = time-(1-d.LevelShare), power-(1-d.LevelShare)
+			off := d.Uncertainty.Clocks(at)
+			s[errorSource{d.Uncertainty, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
+			s[errorSource{d.Uncertainty, clocksPower}] += run * dvfsmodel.Joule(off.Power)
 		}
-		s[errorSource{d.Doubt, levelTime}] += (run + beside) * dvfsmodel.Joule(time*d.Level.Time)
-		s[errorSource{d.Doubt, levelPower}] += run * dvfsmodel.Joule(power*d.Level.Power)
+		s[errorSource{d.Uncertainty, levelTime}] += (run + beside) * dvfsmodel.Joule(time*d.Level.Time)
+		s[errorSource{d.Uncertainty, levelPower}] += run * dvfsmodel.Joule(power*d.Level.Power)
 	}
 }
 

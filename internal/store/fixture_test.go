@@ -82,8 +82,8 @@ func outcome(i int) *record.Outcome {
 }
 
 // stays are those of a run whose clock was adapted.
-func stays() []dvfsmodel.Stay {
-	return []dvfsmodel.Stay{
+func stays() []dvfsmodel.ClockResidency {
+	return []dvfsmodel.ClockResidency{
 		{Core: 1380, Seconds: 200, Work: 180.5, Energy: 30_000, Begun: 3},
 		{Core: 600, Seconds: 1000, Work: 10, Energy: 40_000, Rest: 900, RestEnergy: 36_000, Begun: 2},
 	}

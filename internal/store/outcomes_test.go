@@ -101,7 +101,7 @@ func TestAnOutcomeWithoutKeyIsInvalid(t *testing.T) {
 		"no run id":       func(o *record.Outcome) { o.RunID = "" },
 		"run id not text": func(o *record.Outcome) { o.RunID = "a\xff" },
 		"cluster with 0":  func(o *record.Outcome) { o.Cluster = "a\x00b" },
-		"a negative stay": func(o *record.Outcome) { o.Stays = []dvfsmodel.Stay{{Core: 1380, Seconds: -1}} },
+		"a negative stay": func(o *record.Outcome) { o.Stays = []dvfsmodel.ClockResidency{{Core: 1380, Seconds: -1}} },
 		"too many stays":  func(o *record.Outcome) { o.Stays = slices.Repeat(stays(), record.MaxStays) },
 	} {
 		o := outcome(1)

@@ -36,7 +36,7 @@ func ClockKnapsack(jobs []KnapsackJob, predicted, truth *planner.Problem, respon
 			for _, p := range []*planner.Problem{predicted, truth} {
 				o := &p.Tasks[i].Options[class]
 				at := o.Response.Default()
-				o.Response = dvfsmodel.Anchor(r, at.Time, at.Power)
+				o.Response = dvfsmodel.ScaledTo(r, at.Time, at.Power)
 			}
 		}
 	}

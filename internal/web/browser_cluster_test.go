@@ -42,7 +42,7 @@ var restarted = record.Restarted{TimeS: live.Known(5025), GPUEnergyJ: live.Known
 func unlike(o *record.Outcome) {
 	switch o.JobID {
 	case adaptedJob:
-		o.Slowdown, o.Stays = live.Known(1.0173), []dvfsmodel.Stay{
+		o.Slowdown, o.Stays = live.Known(1.0173), []dvfsmodel.ClockResidency{
 			{Core: 600, Seconds: 1130, Work: 12, Energy: 96_000, Rest: 1040, RestEnergy: 83_000, Begun: 8},
 			{Core: 1380, Seconds: 1690, Work: 1655, Energy: 870_000, Begun: 9},
 			{Core: 990, Seconds: 6, Work: 2, Energy: 1900, Begun: 1},

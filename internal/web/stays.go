@@ -49,8 +49,8 @@ func staysTable(o *epdapi.Outcome) *page.Table {
 			{Head: "Came to it", Unit: "times", Number: true},
 		},
 	}
-	stays := slices.SortedFunc(slices.Values(o.Stays), func(a, b dvfsmodel.Stay) int { return cmp.Compare(b.Core, a.Core) })
-	told, longest := dvfsmodel.SecondsOf(stays), 0.0
+	stays := slices.SortedFunc(slices.Values(o.Stays), func(a, b dvfsmodel.ClockResidency) int { return cmp.Compare(b.Core, a.Core) })
+	told, longest := dvfsmodel.ResidencySeconds(stays), 0.0
 	for i := range stays {
 		longest = max(longest, stays[i].Seconds)
 	}

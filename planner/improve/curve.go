@@ -149,7 +149,7 @@ func (tr *tracer) trace(r dvfsmodel.Response, room float64) (c curve, ok bool) {
 // the free optimum takes too long, the room is the best time.
 func (tr *tracer) scale(r dvfsmodel.Response, shape dvfsmodel.Shape, room float64) (c curve, ok bool) {
 	shortest := r.MinTime()
-	if !dvfsmodel.Fits(shortest, room) {
+	if !dvfsmodel.MeetsLimit(shortest, room) {
 		return c, false
 	}
 	settings := tr.settings(r, shape)

@@ -28,7 +28,7 @@ func drawCurve(t *rapid.T, r *dvfsmodel.Range) (item, *dvfsmodel.Continuous) {
 }
 
 func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) {
-	wide, narrow := dvfsmodel.Wide(), dvfsmodel.Narrow()
+	wide, narrow := dvfsmodel.WideRange(), dvfsmodel.NarrowRange()
 	rapid.Check(t, func(t *rapid.T) {
 		it, response := drawCurve(t, rapid.SampledFrom([]*dvfsmodel.Range{&wide, &narrow}).Draw(t, "range"))
 		own, err := response.Optimum(dvfsmodel.MinEnergy(), it.room)
@@ -49,7 +49,7 @@ func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) 
 }
 
 func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state{nodeGPUs: 1, idle: 37, gpus: make([]gpu, 1)}
 		tasks := rapid.IntRange(1, 4).Draw(t, "tasks")
@@ -96,7 +96,7 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 }
 
 func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(1, 2))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, IdleW: 37}}}}
 	isle := &island{}

@@ -12,7 +12,7 @@ import (
 // drawLists draws a cluster of a few nodes and jobs of which some run on several, for
 // every other seed jobs that wait, where waiting has a price.
 func drawLists(seed uint64, binds bool) *lists {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{
 		{Name: "a", Model: "A", Count: 2 + rng.IntN(4), GPUs: 1 + rng.IntN(4), CPUs: 8, IdleW: 10, HostW: 5, TurnOnDelay: 7},

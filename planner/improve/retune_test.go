@@ -52,7 +52,7 @@ func batch(respond func(i int, p dvfsmodel.Params) dvfsmodel.Response) *planner.
 // problems are one of each kind that a plan can have.
 func problems(tb testing.TB) map[string]*planner.Problem {
 	tb.Helper()
-	wide, table := dvfsmodel.Wide(), clockTable(tb)
+	wide, table := dvfsmodel.WideRange(), clockTable(tb)
 	base := table.Nearest(1400, 5000)
 	continuous := func(_ int, p dvfsmodel.Params) dvfsmodel.Response {
 		return &dvfsmodel.Continuous{Params: p, Range: &wide}
@@ -124,7 +124,7 @@ func TestEveryKindOfPlanGetsBetter(t *testing.T) {
 }
 
 func TestAShortTaskIsStretchedWhileItsNodeIsOn(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 2, IdleW: 37}}}}
 	for i, seconds := range []float64{100, 90} {
 		p.Tasks = append(p.Tasks, planner.Task{

@@ -18,7 +18,7 @@ import (
 
 // drawSimple draws a problem of tasks that take one GPU each.
 func drawSimple(t *rapid.T, online bool) *planner.Problem {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	p := &planner.Problem{
 		Start: planner.StartRule(rapid.IntRange(0, 1).Draw(t, "start rule")),
 		Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{{

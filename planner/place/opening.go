@@ -202,7 +202,7 @@ func (o opening) options(list []int, task int) []int {
 func (o opening) option(task, class int) int {
 	t := &o.v.Problem.Tasks[task]
 	option := o.v.Option(task, class)
-	if option < 0 || math.IsInf(t.Limit, 1) || dvfsmodel.Fits(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
+	if option < 0 || math.IsInf(t.Limit, 1) || dvfsmodel.MeetsLimit(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
 		return option
 	}
 	return -1

@@ -34,7 +34,7 @@ func replanned(t *testing.T, p *planner.Problem) *planner.Plan {
 // onModels is a task that takes so many seconds at default clocks, and so many watts, on
 // GPU models A, B, …; half of the time follows the clock.
 func onModels(number int, arrival float64, gpus int, seconds, watts []float64) planner.Task {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	task := planner.NewTask("job" + strconv.Itoa(number))
 	task.Arrival = arrival
 	for i := range seconds {

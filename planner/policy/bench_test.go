@@ -17,7 +17,7 @@ import (
 // ranges (EDL §5.1.3): shapes distinct workloads, 0 for one each.
 func randomProblem(n, shapes int) *planner.Problem {
 	rng := rand.New(rand.NewPCG(uint64(n), 7))
-	r := dvfsmodel.Wide()
+	r := dvfsmodel.WideRange()
 	if shapes == 0 {
 		shapes = n
 	}

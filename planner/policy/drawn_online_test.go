@@ -58,7 +58,7 @@ func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planne
 	batch := r.batch(int(least*math.Pow(most/least, r.Float64())), measuredOn)
 	r.widen(batch, &cluster, seed)
 	p := &planner.Problem{Cluster: cluster, Mode: planner.Online, Objective: dvfsmodel.MinEnergy()}
-	scaling := dvfsmodel.Wide()
+	scaling := dvfsmodel.WideRange()
 	catalog := config.NewCatalog(config.BuiltinProfiles(), models, &scaling)
 	join := func() {
 		if p.Tasks, _, err = planner.Join(batch, &cluster, catalog, planner.Margins{Limit: 0.1}); err != nil {

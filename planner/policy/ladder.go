@@ -109,7 +109,7 @@ func optionsOn(p *planner.Problem, model string) (options []*planner.Option) {
 func pairsOf(options []*planner.Option) (all []screened) {
 	var normal dvfsmodel.Point
 	for i, o := range options {
-		supported := dvfsmodel.Supported(o.Response)
+		supported := dvfsmodel.SupportedPoints(o.Response)
 		if i > 0 && len(supported) == 0 {
 			continue
 		}

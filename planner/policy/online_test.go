@@ -126,7 +126,7 @@ func freshInTime(p *planner.Problem, t *planner.Task) bool {
 // TestLateBindingHoldsATaskUntilItMustStart: one task with time to spare, and
 // nothing else on.
 func TestLateBindingHoldsATaskUntilItMustStart(t *testing.T) {
-	r := dvfsmodel.Wide()
+	r := dvfsmodel.WideRange()
 	c := &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{P0: 60, Gamma: 30, C: 100, D: 100, Delta: 0.5, T0: 5}}
 	p := &planner.Problem{
 		Mode: planner.Online, Start: planner.StartSlot,

@@ -59,7 +59,7 @@ func busyQueue(rng *rand.Rand, uncertain bool) predicted {
 		{Name: "a", Model: "A", Count: 2, GPUs: 4, IdleW: 37, TurnOn: 90},
 		{Name: "b", Model: "B", Count: 3, GPUs: 2, IdleW: 20, HostW: 25, TurnOn: 90},
 	}}}
-	interval := dvfsmodel.Wide()
+	interval := dvfsmodel.WideRange()
 	for i := range 40 {
 		t := planner.Task{ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1), Deadline: math.Inf(1)}
 		t.Due = t.Arrival + 1000*rng.Float64()
@@ -107,7 +107,7 @@ func sharedCrowd(rng *rand.Rand) predicted {
 		t.Due = t.Arrival + 3*seconds*rng.Float64()
 		t.Profile = &planner.Profile{UtilPct: []float64{90 * rng.Float64(), 60 * rng.Float64(), 40 * rng.Float64()}, SlotS: 60, MemGB: 1 + 14*rng.Float64(), Kappa: 1.2}
 		if i%8 == 0 { // has GPUs to itself, at clocks of its own
-			interval := dvfsmodel.Wide()
+			interval := dvfsmodel.WideRange()
 			t.Profile, t.Options[0].GPUs = nil, 2
 			t.Options[0].Response = &dvfsmodel.Continuous{Params: dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: seconds, Delta: 0.5}, Range: &interval}
 		}

@@ -171,7 +171,7 @@ func (d *drawer) response(model string) dvfsmodel.Response {
 		return &dvfsmodel.Fixed{At: pt}
 	}
 	if d.ranges[model] == nil {
-		r := oneOf(d, "range", dvfsmodel.Wide(), dvfsmodel.Narrow())
+		r := oneOf(d, "range", dvfsmodel.WideRange(), dvfsmodel.NarrowRange())
 		d.ranges[model] = &r
 	}
 	return &dvfsmodel.Continuous{Params: d.params(), Range: d.ranges[model]}

@@ -147,7 +147,7 @@ func TestOnlyRatiosOfWeightsCount(t *testing.T) {
 
 // TestWhereNodesAreManyNobodyWaitsThatPaysForIt: of the EDL paper's problem.
 func TestWhereNodesAreManyNobodyWaitsThatPaysForIt(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "n", Model: "A", GPUs: 2, IdleW: 30, TurnOn: 3e5}}, OfflineTurnOn: true}}
 	for i := range 12 {
 		task := planner.NewTask(string(rune('a'+i)), planner.Option{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{

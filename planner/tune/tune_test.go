@@ -28,7 +28,7 @@ func problem(r dvfsmodel.Response, host dvfsmodel.Watt) *planner.Problem {
 
 // drawn is a response of the paper's model in its wide range.
 func drawn(t *rapid.T) *dvfsmodel.Continuous {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	return &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{
 		P0: dvfsmodel.Watt(rapid.Float64Range(1, 100).Draw(t, "P0")), Gamma: dvfsmodel.Watt(rapid.Float64Range(1, 50).Draw(t, "gamma")),
 		C: dvfsmodel.Watt(rapid.Float64Range(1, 200).Draw(t, "c")), D: rapid.Float64Range(1, 1000).Draw(t, "D"),
@@ -59,7 +59,7 @@ func TestATaskWantsItsOptimumWithinTheRoom(t *testing.T) {
 }
 
 func TestTheReasonTellsABoundFromAFreeOptimum(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
 	tuner := tune.Optimum(1)(problem(r, 0))
 	free, ok := tuner.Want(task, option, class, math.Inf(1))
@@ -74,7 +74,7 @@ func TestTheReasonTellsABoundFromAFreeOptimum(t *testing.T) {
 
 func TestATaskIsShortenedToThetaTimesWhatItWantsAndNoFurther(t *testing.T) {
 	const theta = 0.8
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	p := problem(&dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}, 0)
 	readjusting, never := tune.Optimum(theta)(p), tune.Optimum(1)(p)
 	want, _ := readjusting.Want(task, option, class, math.Inf(1))
@@ -120,7 +120,7 @@ func TestNoRunIsStretchedBeyondTheMultipleOfItsDefaultTime(t *testing.T) {
 }
 
 func TestClocksAreLeftAloneWhereNobodyMaySetThem(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
 	share := problem(r, 0)
 	share.Tasks[task].Share = 0.5
@@ -178,7 +178,7 @@ func TestTasksDoNotGetEachOthersOptima(t *testing.T) {
 }
 
 func TestConstantClocksAreTheSameHoweverLateATaskIs(t *testing.T) {
-	wide := dvfsmodel.Wide()
+	wide := dvfsmodel.WideRange()
 	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
 	slow := dvfsmodel.Scaling{V: wide.Voltage(0.7), Fc: 0.7, Fm: 0.9}
 	p := problem(r, 0)

@@ -41,21 +41,21 @@ var (
 // jumped: it is kept for people to look at, and counts nowhere; where it was, the
 // outcome knows nothing. It isn't part of what tells two deliveries apart.
 type Implausible struct {
-	Why             string           `json:"why"` // what it is, and what there can be at most
-	Submitted       time.Time        `json:"submitted,omitzero"`
-	Started         time.Time        `json:"started,omitzero"`
-	Ended           time.Time        `json:"ended,omitzero"`
-	TimeS           live.Number      `json:"time_s,omitzero"`
-	GPUEnergyJ      live.Number      `json:"gpu_energy_j,omitzero"`
-	GPUSource       Source           `json:"gpu_energy_source,omitempty"`
-	NodeEnergyJ     live.Number      `json:"node_energy_j,omitzero"`
-	NodeSource      Source           `json:"node_energy_source,omitempty"`
-	MeanPowerW      live.Number      `json:"mean_power_w,omitzero"`
-	PeakPowerW      live.Number      `json:"peak_power_w,omitzero"`
-	Utilisation     live.Number      `json:"utilisation,omitzero"`
-	PeakMemoryBytes live.Number      `json:"peak_memory_bytes,omitzero"`
-	Restarted       Restarted        `json:"restarted,omitzero"`
-	Stays           []dvfsmodel.Stay `json:"stays,omitempty"`
+	Why             string                     `json:"why"` // what it is, and what there can be at most
+	Submitted       time.Time                  `json:"submitted,omitzero"`
+	Started         time.Time                  `json:"started,omitzero"`
+	Ended           time.Time                  `json:"ended,omitzero"`
+	TimeS           live.Number                `json:"time_s,omitzero"`
+	GPUEnergyJ      live.Number                `json:"gpu_energy_j,omitzero"`
+	GPUSource       Source                     `json:"gpu_energy_source,omitempty"`
+	NodeEnergyJ     live.Number                `json:"node_energy_j,omitzero"`
+	NodeSource      Source                     `json:"node_energy_source,omitempty"`
+	MeanPowerW      live.Number                `json:"mean_power_w,omitzero"`
+	PeakPowerW      live.Number                `json:"peak_power_w,omitzero"`
+	Utilisation     live.Number                `json:"utilisation,omitzero"`
+	PeakMemoryBytes live.Number                `json:"peak_memory_bytes,omitzero"`
+	Restarted       Restarted                  `json:"restarted,omitzero"`
+	Stays           []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 }
 
 // IsZero tells that there was nothing of the kind.
@@ -167,7 +167,7 @@ func (d *dropper) restarted(power float64) {
 
 // stays moves all stays where they can't be of a run that lasted so long.
 func (d *dropper) stays(lasted, power float64) {
-	var s dvfsmodel.Stay
+	var s dvfsmodel.ClockResidency
 	for i := range d.o.Stays {
 		one := &d.o.Stays[i]
 		s.Seconds, s.Energy = s.Seconds+one.Seconds, s.Energy+one.Energy

@@ -28,7 +28,7 @@ func ran() record.Outcome {
 		Started: began, Ended: began.Add(time.Hour), GPUs: []string{"GPU-1", "GPU-2"}, Setting: dvfsmodel.Setting{Core: 1200},
 		TimeS: live.Known(3600), GPUEnergyJ: live.Known(1e6), GPUSource: record.Counter, NodeEnergyJ: live.Known(2e6), NodeSource: record.RAPL,
 		MeanPowerW: live.Known(278), PeakPowerW: live.Known(600), Utilisation: live.Known(1), PeakMemoryBytes: live.Known(1e10),
-		Stays: []dvfsmodel.Stay{{Core: 1200, Seconds: 3600, Work: 3000, Energy: 1e6, Rest: 100, RestEnergy: 1e4, Begun: 1}},
+		Stays: []dvfsmodel.ClockResidency{{Core: 1200, Seconds: 3600, Work: 3000, Energy: 1e6, Rest: 100, RestEnergy: 1e4, Begun: 1}},
 	}
 }
 
@@ -199,7 +199,7 @@ func TestAnOutcomeThatIsTakenHasAtMost128KiB(t *testing.T) {
 	}
 	o.Stays = nil
 	for i := range record.MaxStays {
-		o.Stays = append(o.Stays, dvfsmodel.Stay{Core: dvfsmodel.MHz(600 + float64(i)/3), Seconds: 50.0 / 3, Work: 10.0 / 3, Energy: 1e4 / 3.0, Rest: 1.0 / 3, RestEnergy: 1.0 / 7, Begun: 1 << 50})
+		o.Stays = append(o.Stays, dvfsmodel.ClockResidency{Core: dvfsmodel.MHz(600 + float64(i)/3), Seconds: 50.0 / 3, Work: 10.0 / 3, Energy: 1e4 / 3.0, Rest: 1.0 / 3, RestEnergy: 1.0 / 7, Begun: 1 << 50})
 	}
 	for i := range 1000 {
 		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(600 + float64(i)/3), Mem: 877.0 / 7}, Seconds: 1e6 + float64(i)/3})

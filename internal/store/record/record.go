@@ -133,7 +133,7 @@ type Outcome struct {
 	// Stays are time and energy by the core clock that was locked, of a run whose
 	// clock was adapted and that was alone on its GPUs; none from agents that don't
 	// tell. They aren't part of what tells two deliveries apart.
-	Stays []dvfsmodel.Stay `json:"stays,omitempty"`
+	Stays []dvfsmodel.ClockResidency `json:"stays,omitempty"`
 	// Restarted is what is known of a run that epd was restarted under, whose job was
 	// suspended, or whose Epilog was late, and whose own time and energy aren't. It isn't
 	// part of what tells two deliveries apart.
