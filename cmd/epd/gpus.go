@@ -103,7 +103,7 @@ func agentOptions(c *cli.Context, journal, runs string, l gpu.Library) (agent.Op
 	claims, err := agent.OpenClaims(claimsFolder(c), journal)
 	switch {
 	case err == nil && runs != "":
-		o.Claims = claims.Patient()
+		o.Claims = claims.WithWait()
 	case err == nil:
 		o.Claims = claims
 	case runs != "" && os.Geteuid() == 0: // others can't set clocks

@@ -64,7 +64,7 @@ func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 		_, _ = fmt.Fprintf(stderr, "warning: %s\n", slurm.Printable(note, 1000))
 	}
 	for _, g := range report.GPUs {
-		_, _ = fmt.Fprintf(stderr, "note: %s: %s %s\n", g.UUID, g.Fate, slurm.Printable(g.Note, 400))
+		_, _ = fmt.Fprintf(stderr, "note: %s: %s %s\n", g.UUID, g.Result, slurm.Printable(g.Note, 400))
 	}
 	return errors.Join(refused, err, report.Err())
 }

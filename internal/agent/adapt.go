@@ -39,8 +39,8 @@ func checkAdaptation(a *live.Adaptation) error {
 // period, which is as long as this (NVML's documentation of
 // nvmlDeviceGetUtilizationRates).
 const (
-	shortestPeriod = time.Second / 6
-	longestPeriod  = time.Second
+	minPeriod = time.Second / 6
+	maxPeriod = time.Second
 )
 
 // How an adapter weighs what it sees. Numbers without a unit are seconds.
@@ -48,12 +48,12 @@ const (
 	// priorBusy is for how long a run counts as having been at work before it began,
 	// so that its first pause doesn't stand for all of it.
 	priorBusy = 5.0
-	// leastHorizon is the time within which spare time is spent, or as long as the
+	// minHorizon is the time within which spare time is spent, or as long as the
 	// run has lasted, if that is longer.
-	leastHorizon = 10.0
-	// dwell is for how long a clock at which the run loses must be affordable for it
+	minHorizon = 10.0
+	// minDwell is for how long a clock at which the run loses must be affordable for it
 	// to be begun.
-	dwell = 2.0
+	minDwell = 2.0
 	// patience is for how long nothing must have run before the floor is a good place.
 	patience = time.Second
 	// calm is how long after the last change clocks may fall, at the earliest.
@@ -65,7 +65,7 @@ const (
 	rounding = 1e-9
 )
 
-// adapter chooses a run's core clock. It sees nothing but times and utilisations,
+// clockStepper chooses a run's core clock. It sees nothing but times and utilisations,
 // and the levels that are in force.
 //
 // The run's time so far, elapsed, is what it took; base is what the same work
@@ -73,159 +73,159 @@ const (
 // elapsed ≤ SLA·base. What wasn't idle for sure counts as work, at the slowest
 // clock at which it may have been done; so does what the driver can't have shown
 // yet. Times are seconds.
-type adapter struct {
-	rule *live.Adaptation
-	gap  float64 // that may pass until the next step takes effect
+type clockStepper struct {
+	rule      *live.Adaptation
+	stepDelay float64 // that may pass until the next step takes effect
 
-	level   int       // index in rule.Levels, as asked for
-	changed time.Time // when it was
-	deepest int       // the lowest level so far
-	stretch float64   // of the level in force; while a faster one is being set, still of the slower one
+	level       int       // index in rule.Levels, as asked for
+	changed     time.Time // when it was
+	lowestLevel int       // the lowest level so far
+	stretch     float64   // of the level in force; while a faster one is being set, still of the slower one
 
 	// The last step.
-	last   time.Time
-	seen   float64 // utilisation, 0 to 1
-	passed float64 // from the step before
-	charge float64 // the part of passed that counts as work
+	last     time.Time
+	seen     float64 // utilisation, 0 to 1
+	passed   float64 // from the step before
+	workPart float64 // the part of passed that counts as work
 
 	// The run so far.
-	elapsed float64
-	base    float64
-	charged float64   // of elapsed: what counts as work
-	worked  float64   // of base: the same work at default clocks
-	busyAt  time.Time // when something ran last
+	elapsed     float64
+	base        float64
+	workSeconds float64   // of elapsed: what counts as work
+	worked      float64   // of base: the same work at default clocks
+	busyAt      time.Time // when something ran last
 
 	// What may have been work though it isn't booked as such.
-	debts   []debt
-	unknown float64 // before the last step, at most
-	shown   []shown // over the last sample period
+	unbooked  []unbookedWork
+	maxUnseen float64     // before the last step, at most
+	shown     []shownUtil // over the last sample period
 }
 
-// debt is work that may have been done at a clock that isn't in force any more,
+// unbookedWork is work that may have been done at a clock that isn't in force any more,
 // and isn't booked. By the time that it ends, the driver has shown all of it.
 // Those of an adapter are sorted by falling stretch, all slower than what is in
 // force.
-type debt struct {
+type unbookedWork struct {
 	stretch, seconds float64
 	until            time.Time
 }
 
-// shown is the utilisation that counted at a step.
-type shown struct {
+// shownUtil is the utilisation that counted at a step.
+type shownUtil struct {
 	at   time.Time
 	util float64 // 0 to 1
 }
 
-// newAdapter begins with a run at a level of the rule.
-func newAdapter(rule *live.Adaptation, level int, now time.Time) *adapter {
+// newClockStepper begins with a run at a level of the rule.
+func newClockStepper(rule *live.Adaptation, level int, now time.Time) *clockStepper {
 	const ticks = 5 // periods by which a step may be late
-	return &adapter{
-		rule: rule, gap: ticks * rule.TauS, level: level, deepest: level,
+	return &clockStepper{
+		rule: rule, stepDelay: ticks * rule.TauS, level: level, lowestLevel: level,
 		last: now, busyAt: now, changed: now, seen: 1, stretch: rule.Levels[level].Stretch,
 	}
 }
 
 // core is the clock that is asked for.
-func (d *adapter) core() dvfsmodel.MHz { return d.rule.Levels[d.level].Core }
+func (d *clockStepper) core() dvfsmodel.MHz { return d.rule.Levels[d.level].Core }
 
 // lowest is the lowest clock so far.
-func (d *adapter) lowest() dvfsmodel.MHz { return d.rule.Levels[d.deepest].Core }
+func (d *clockStepper) lowest() dvfsmodel.MHz { return d.rule.Levels[d.lowestLevel].Core }
 
 // step books what was seen since the last step and chooses the level from now
 // on. A utilisation that isn't known (NaN, or below 0) counts as work; left is
 // how many clock writes there may still be in this minute.
-func (d *adapter) step(now time.Time, util float64, left int) (changed bool) {
+func (d *clockStepper) step(now time.Time, util float64, left int) (changed bool) {
 	d.book(now, util)
-	want := d.target(now)
-	urgent := d.margin(d.level) < -rounding
-	if !d.affords(want, left, urgent) {
+	want := d.bestLevel(now)
+	urgent := d.spareMargin(d.level) < -rounding
+	if !d.canAfford(want, left, urgent) {
 		want = d.level
-		if safe := d.slowest(d.rule.SLA); urgent || safe < d.level && d.affords(safe, left, false) {
+		if safe := d.slowest(d.rule.SLA); urgent || safe < d.level && d.canAfford(safe, left, false) {
 			want = safe
 		}
 	}
 	if want > d.level && now.Sub(d.changed) < calm {
 		return false
 	}
-	return d.move(now, want)
+	return d.setLevel(now, want)
 }
 
-// look is a step of a run that is alone on its GPUs. Another one goes to its
+// stepShared is a step of a run that is alone on its GPUs. Another one goes to its
 // ceiling, whatever that costs.
-func (d *adapter) look(now time.Time, util float64, left int, alone bool) (changed bool) {
+func (d *clockStepper) stepShared(now time.Time, util float64, left int, alone bool) (changed bool) {
 	if alone {
 		return d.step(now, util, left)
 	}
 	d.book(now, 1)
-	return d.move(now, 0)
+	return d.setLevel(now, 0)
 }
 
-// move asks for a level. A slower one counts as in force at once, a faster one
-// from [adapter.settled] on.
-func (d *adapter) move(now time.Time, level int) bool {
+// setLevel asks for a level. A slower one counts as in force at once, a faster one
+// from [adapter.noteInForce] on.
+func (d *clockStepper) setLevel(now time.Time, level int) bool {
 	if level == d.level {
 		return false
 	}
-	d.level, d.changed, d.deepest = level, now, max(d.deepest, level)
+	d.level, d.changed, d.lowestLevel = level, now, max(d.lowestLevel, level)
 	if stretch := d.rule.Levels[level].Stretch; stretch > d.stretch {
 		d.stretch = stretch
-		d.debts = slices.DeleteFunc(d.debts, func(x debt) bool { return x.stretch <= stretch })
+		d.unbooked = slices.DeleteFunc(d.unbooked, func(x unbookedWork) bool { return x.stretch <= stretch })
 	}
 	return true
 }
 
-// settled tells that the level that was asked for is in force.
-func (d *adapter) settled(now time.Time) {
+// noteInForce tells that the level that was asked for is in force.
+func (d *clockStepper) noteInForce(now time.Time) {
 	stretch := d.rule.Levels[d.level].Stretch
 	if stretch >= d.stretch {
 		return
 	}
-	open := min(d.unknown, d.unseen()) + max(0, now.Sub(d.last)).Seconds()
-	for _, x := range d.debts {
+	open := min(d.maxUnseen, d.unbookedSeconds()) + max(0, now.Sub(d.last)).Seconds()
+	for _, x := range d.unbooked {
 		open -= x.seconds
 	}
 	if open > 0 {
-		d.debts = append(d.debts, debt{d.stretch, open, now.Add(2 * longestPeriod)})
+		d.unbooked = append(d.unbooked, unbookedWork{d.stretch, open, now.Add(2 * maxPeriod)})
 	}
 	d.stretch = stretch
 }
 
 // book counts the time since the last step.
-func (d *adapter) book(now time.Time, util float64) {
+func (d *clockStepper) book(now time.Time, util float64) {
 	if !gpu.Measured(util) {
 		util = 1
 	}
 	util = min(1, util)
 	passed := max(0, now.Sub(d.last))
 	charge := max(util, d.seen)
-	if passed > shortestPeriod { // there may have been more that nobody saw
+	if passed > minPeriod { // there may have been more that nobody saw
 		charge = 1
 	}
-	d.unknown = d.unseen() + (1-charge)*passed.Seconds()
-	d.debts = slices.DeleteFunc(d.debts, func(x debt) bool { return x.until.Before(d.last) })
+	d.maxUnseen = d.unbookedSeconds() + (1-charge)*passed.Seconds()
+	d.unbooked = slices.DeleteFunc(d.unbooked, func(x unbookedWork) bool { return x.until.Before(d.last) })
 	t, work := passed.Seconds(), charge*passed.Seconds()
-	d.passed, d.charge = t, charge
-	lost := d.lost(work, d.stretch, true)
+	d.passed, d.workPart = t, charge
+	lost := d.maxLoss(work, d.stretch, true)
 	d.elapsed += t
-	d.charged += work
+	d.workSeconds += work
 	d.worked += work - lost
 	d.base += t - lost
 	d.last, d.seen = now, util
 	if charge > 0 {
 		d.busyAt = now
 	}
-	d.shown = append(d.shown, shown{now, charge})
-	d.shown = slices.DeleteFunc(d.shown, func(s shown) bool { return s.at.Before(now.Add(-longestPeriod)) })
+	d.shown = append(d.shown, shownUtil{now, charge})
+	d.shown = slices.DeleteFunc(d.shown, func(s shownUtil) bool { return s.at.Before(now.Add(-maxPeriod)) })
 }
 
-// lost is how much longer so many seconds of work took at most than they would have
+// maxLoss is how much longer so many seconds of work took at most than they would have
 // at default clocks. Debts count first, each at its own stretch or at the given one
 // if that is slower, and the rest at the given one. With pay, what was counted is
 // taken off the debts.
-func (d *adapter) lost(work, stretch float64, pay bool) float64 {
+func (d *clockStepper) maxLoss(work, stretch float64, pay bool) float64 {
 	lost := 0.0
-	for i := range d.debts {
-		x := &d.debts[i]
+	for i := range d.unbooked {
+		x := &d.unbooked[i]
 		part := min(work, x.seconds)
 		lost += part * (1 - 1/max(stretch, x.stretch))
 		if work -= part; pay {
@@ -235,56 +235,58 @@ func (d *adapter) lost(work, stretch float64, pay bool) float64 {
 	return lost + work*(1-1/stretch)
 }
 
-// unseen is for how long, in seconds, the run may have been at work without that
+// unbookedSeconds is for how long, in seconds, the run may have been at work without that
 // being booked: all of the sample period that isn't over, and of the one before as
 // much as the highest utilisation shown since says. It is no more than what counts as
 // idle.
-func (d *adapter) unseen() float64 {
+func (d *clockStepper) unbookedSeconds() float64 {
 	most := 0.0
 	for _, s := range d.shown {
 		most = max(most, s.util)
 	}
-	return max(0, min(longestPeriod.Seconds()*(1+most), d.elapsed-d.charged))
+	return max(0, min(maxPeriod.Seconds()*(1+most), d.elapsed-d.workSeconds))
 }
 
-// spare is how many seconds the run is within its SLA for sure, if the level was in
+// spareSeconds is how many seconds the run is within its SLA for sure, if the level was in
 // force already.
-func (d *adapter) spare(level int) float64 {
+func (d *clockStepper) spareSeconds(level int) float64 {
 	stretch := max(d.stretch, d.rule.Levels[level].Stretch)
-	return d.rule.SLA*(d.base-d.lost(d.unseen(), stretch, false)) - d.elapsed
+	return d.rule.SLA*(d.base-d.maxLoss(d.unbookedSeconds(), stretch, false)) - d.elapsed
 }
 
-// loss is what a second of work at a level takes from the spare time at most,
+// lossRate is what a second of work at a level takes from the spare time at most,
 // seconds.
-func (d *adapter) loss(level int) float64 {
+func (d *clockStepper) lossRate(level int) float64 {
 	return max(0, 1-d.rule.SLA/d.rule.Levels[level].Stretch)
 }
 
-// margin is what is left of the spare time, seconds, if all is work until the step
+// spareMargin is what is left of the spare time, seconds, if all is work until the step
 // after the next one; below 0 the level must not be.
-func (d *adapter) margin(level int) float64 { return d.spare(level) - d.gap*d.loss(level) }
+func (d *clockStepper) spareMargin(level int) float64 {
+	return d.spareSeconds(level) - d.stepDelay*d.lossRate(level)
+}
 
-// target is the level that is best, were clock writes free.
-func (d *adapter) target(now time.Time) int {
+// bestLevel is the level that is best, were clock writes free.
+func (d *clockStepper) bestLevel(now time.Time) int {
 	floor := len(d.rule.Levels) - 1
-	if now.Sub(d.busyAt) >= patience && d.begins(floor) {
+	if now.Sub(d.busyAt) >= patience && d.canBegin(floor) {
 		return floor
 	}
 	busy := (d.worked + priorBusy) / (d.base + priorBusy)
-	return d.slowest(1 + (d.rule.SLA-1+d.spare(d.level)/max(leastHorizon, d.elapsed))/busy)
+	return d.slowest(1 + (d.rule.SLA-1+d.spareSeconds(d.level)/max(minHorizon, d.elapsed))/busy)
 }
 
-// begins tells whether a level may be begun, or kept.
-func (d *adapter) begins(level int) bool {
+// canBegin tells whether a level may be begun, or kept.
+func (d *clockStepper) canBegin(level int) bool {
 	if level == d.level {
-		return d.margin(level) >= -rounding
+		return d.spareMargin(level) >= -rounding
 	}
-	return d.margin(level) >= dwell*d.loss(level)-rounding
+	return d.spareMargin(level) >= minDwell*d.lossRate(level)-rounding
 }
 
 // slowest is the slowest level that stretches work no more than this, may be begun,
 // and isn't below the cheapest one; the ceiling where there is none.
-func (d *adapter) slowest(stretch float64) int {
+func (d *clockStepper) slowest(stretch float64) int {
 	levels := d.rule.Levels
 	cheapest := 0
 	for i := range levels {
@@ -297,21 +299,21 @@ func (d *adapter) slowest(stretch float64) int {
 		if i == d.level {
 			most *= hysteresis
 		}
-		if levels[i].Stretch <= most+rounding && d.begins(i) {
+		if levels[i].Stretch <= most+rounding && d.canBegin(i) {
 			return i
 		}
 	}
 	return 0
 }
 
-// affords tells whether there are writes for a level: for the change, for the
+// canAfford tells whether there are writes for a level: for the change, for the
 // end of the run, and, where it loses there, for the way back.
-func (d *adapter) affords(level, left int, urgent bool) bool {
+func (d *clockStepper) canAfford(level, left int, urgent bool) bool {
 	const change, end, back = 1, 1, 1
 	switch {
 	case level == d.level:
 		return true
-	case d.loss(level) > 0:
+	case d.lossRate(level) > 0:
 		return left >= change+end+back
 	}
 	return urgent || left >= change+end
@@ -319,29 +321,29 @@ func (d *adapter) affords(level, left int, urgent bool) bool {
 
 // slowdown is how many times as long as at default clocks the run has taken at
 // most; 1 before it began.
-func (d *adapter) slowdown() float64 {
-	base := d.base - d.lost(d.unseen(), d.stretch, false)
+func (d *clockStepper) slowdown() float64 {
+	base := d.base - d.maxLoss(d.unbookedSeconds(), d.stretch, false)
 	if !(base > 0) {
 		return 1
 	}
 	return d.elapsed / base
 }
 
-// writes are the times of a GPU's clock writes in the last minute.
-type writes []time.Time
+// writeTimes are the times of a GPU's clock writes in the last minute.
+type writeTimes []time.Time
 
-// counted is how far back writes count: [live.Adaptation.Writes] is by the minute.
-const counted = time.Minute
+// maxCountedWrites is how far back writes count: [live.Adaptation.Writes] is by the minute.
+const maxCountedWrites = time.Minute
 
 // add notes a write.
-func (w *writes) add(now time.Time) {
-	*w = append(slices.DeleteFunc(*w, func(at time.Time) bool { return now.Sub(at) >= counted }), now)
+func (w *writeTimes) add(now time.Time) {
+	*w = append(slices.DeleteFunc(*w, func(at time.Time) bool { return now.Sub(at) >= maxCountedWrites }), now)
 }
 
-// left is how many of so many there may still be now.
-func (w *writes) left(now time.Time, most int) int {
+// remaining is how many of so many there may still be now.
+func (w *writeTimes) remaining(now time.Time, most int) int {
 	for _, at := range *w {
-		if now.Sub(at) < counted {
+		if now.Sub(at) < maxCountedWrites {
 			most--
 		}
 	}

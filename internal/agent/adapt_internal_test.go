@@ -25,7 +25,7 @@ func v100(sla float64, writes int) *live.Adaptation {
 
 // world is a job on a GPU with a driver: what really happens to it.
 type world struct {
-	d      *adapter
+	d      *clockStepper
 	rule   *live.Adaptation
 	now    time.Time
 	period time.Duration // of the driver's samples
@@ -37,7 +37,7 @@ type world struct {
 	joules float64
 	// trueWork is how much of base was work.
 	trueWork float64
-	log      writes
+	log      writeTimes
 	all      []time.Time // writes
 	factor   float64     // of the true stretch: 0..1 of what is feared
 	worst    float64     // the highest slowdown at any time
@@ -49,7 +49,7 @@ type world struct {
 func newWorld(rule *live.Adaptation, level int, period time.Duration) *world {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return &world{
-		d: newAdapter(rule, level, begin), rule: rule, now: begin, period: period, window: begin.Add(-period / 3), factor: 1, worst: 1, inForce: level,
+		d: newClockStepper(rule, level, begin), rule: rule, now: begin, period: period, window: begin.Add(-period / 3), factor: 1, worst: 1, inForce: level,
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *world) pass(d time.Duration, busy bool) {
 
 // tick has the adapter look, with a write that takes a while.
 func (w *world) tick(util float64, delay time.Duration, busy bool) {
-	if !w.d.step(w.now, util, w.log.left(w.now, w.rule.Writes)) {
+	if !w.d.step(w.now, util, w.log.remaining(w.now, w.rule.Writes)) {
 		return
 	}
 	slower := w.d.level > w.inForce
@@ -93,7 +93,7 @@ func (w *world) tick(util float64, delay time.Duration, busy bool) {
 	w.all = append(w.all, w.now)
 	w.pass(delay, busy)
 	w.inForce = w.d.level
-	w.d.settled(w.now)
+	w.d.noteInForce(w.now)
 }
 
 // mostWrites is how many writes there were in any minute.
@@ -135,7 +135,7 @@ func (j *jobLoad) pass(w *world, seconds float64) {
 		d := min(seconds, j.left)
 		if j.contrary > 0 {
 			d = min(seconds, 0.02)
-			j.busy = w.inForce == len(w.rule.Levels)-1 || j.contrary == 2 && w.d.loss(w.inForce) > 0
+			j.busy = w.inForce == len(w.rule.Levels)-1 || j.contrary == 2 && w.d.lossRate(w.inForce) > 0
 		}
 		w.pass(time.Duration(d*1e9)+1, j.busy)
 		seconds, j.left = seconds-d, j.left-d
@@ -154,7 +154,7 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 				first = i
 			}
 		}
-		w := newWorld(rule, first, time.Duration(rapid.Int64Range(int64(shortestPeriod), int64(longestPeriod)).Draw(rt, "period")))
+		w := newWorld(rule, first, time.Duration(rapid.Int64Range(int64(minPeriod), int64(maxPeriod)).Draw(rt, "period")))
 		w.factor = rapid.SampledFrom([]float64{1, 1, 0.5}).Draw(rt, "factor")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		late := rapid.SampledFrom([]float64{0, 0.05, 0.3}).Draw(rt, "late")
@@ -186,7 +186,7 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 // as they are high.
 func TestNobodyGainsByWorkingWhenClocksAreLow(t *testing.T) {
 	for _, contrary := range []bool{false, true} {
-		w := newWorld(v100(1.2, 30), 1, shortestPeriod)
+		w := newWorld(v100(1.2, 30), 1, minPeriod)
 		for range 36_000 {
 			low := w.inForce > 1
 			w.pass(100*time.Millisecond, low != contrary)
@@ -221,14 +221,14 @@ func TestPausesAreSpentOnLowerClocksAndWorkWithoutThemIsAtTheSafeOne(t *testing.
 		{name: "short bursts", busy: 300 * time.Millisecond, wait: 700 * time.Millisecond, least: 1.1, most: 1.2, writes: 20},
 		{name: "never at work", busy: time.Nanosecond, wait: time.Hour, least: 1, most: 1.2, writes: 4, floor: true},
 	} {
-		w := newWorld(v100(1.2, 30), 1, shortestPeriod)
+		w := newWorld(v100(1.2, 30), 1, minPeriod)
 		w.play(600, c.busy, c.wait)
-		t.Logf("%s: %.3f times as long, %d writes, level %d, deepest %d, %.0f W", c.name, w.took/w.base, len(w.all), w.d.level, w.d.deepest, w.joules/w.took)
+		t.Logf("%s: %.3f times as long, %d writes, level %d, deepest %d, %.0f W", c.name, w.took/w.base, len(w.all), w.d.level, w.d.lowestLevel, w.joules/w.took)
 		if got := w.took / w.base; got < c.least || got > c.most {
 			t.Errorf("%s: %v times as long, want %v to %v", c.name, got, c.least, c.most)
 		}
-		if len(w.all) > c.writes || (w.d.deepest == len(w.rule.Levels)-1) != c.floor {
-			t.Errorf("%s: %d writes, deepest level %d", c.name, len(w.all), w.d.deepest)
+		if len(w.all) > c.writes || (w.d.lowestLevel == len(w.rule.Levels)-1) != c.floor {
+			t.Errorf("%s: %d writes, deepest level %d", c.name, len(w.all), w.d.lowestLevel)
 		}
 	}
 }
@@ -236,13 +236,13 @@ func TestPausesAreSpentOnLowerClocksAndWorkWithoutThemIsAtTheSafeOne(t *testing.
 // What can't be known is work.
 func TestWithoutAUtilisationARunCountsAsAlwaysAtWork(t *testing.T) {
 	for _, util := range []float64{math.NaN(), -1, math.Inf(1)} {
-		w := newWorld(v100(1.2, 30), 1, shortestPeriod)
+		w := newWorld(v100(1.2, 30), 1, minPeriod)
 		for range 6000 {
 			w.pass(100*time.Millisecond, false)
 			w.tick(util, time.Millisecond, false)
 		}
-		if w.d.deepest > 2 || w.d.slowdown() > 1.2 || w.d.slowdown() < 1.1 {
-			t.Errorf("utilisation %v: level %d, counts as %v times as long", util, w.d.deepest, w.d.slowdown())
+		if w.d.lowestLevel > 2 || w.d.slowdown() > 1.2 || w.d.slowdown() < 1.1 {
+			t.Errorf("utilisation %v: level %d, counts as %v times as long", util, w.d.lowestLevel, w.d.slowdown())
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestWithoutAUtilisationARunCountsAsAlwaysAtWork(t *testing.T) {
 // A process that stood still at low clocks, and was at work all that time, has
 // broken the SLA; it comes back to it at the ceiling.
 func TestAfterALongGapTheRunCatchesUpAtTheCeiling(t *testing.T) {
-	w := newWorld(v100(1.2, 30), 1, shortestPeriod)
+	w := newWorld(v100(1.2, 30), 1, minPeriod)
 	w.play(60, time.Nanosecond, time.Hour)
 	if w.d.level != len(w.rule.Levels)-1 {
 		t.Fatalf("level %d while nothing runs", w.d.level)
@@ -295,7 +295,7 @@ func TestInTheLongRunClocksCostNoMoreThanTheBestStaticOneThatNobodyKnows(t *test
 		const period, seconds = 30.0, 7200
 		busy := time.Duration(duty * period * 1e9)
 		wait := time.Duration(period*1e9) - busy
-		w := newWorld(rule, 1, longestPeriod)
+		w := newWorld(rule, 1, maxPeriod)
 		w.play(seconds, busy, wait)
 		work := w.trueWork
 		static := func(l live.AdaptLevel) (joules, slowdown float64) {

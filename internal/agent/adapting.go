@@ -12,30 +12,30 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Adapted is how a run fares whose clock is adapted.
-type Adapted struct {
+// AdaptationState is how a run fares whose clock is adapted.
+type AdaptationState struct {
 	SLA      float64
 	Slowdown float64 // times as long as at default clocks, at most, so far
 }
 
-// adapts tells whether the run's clock is stepped. The agent's mu is held.
-func (r *openRun) adapts() bool {
-	return r.adapter != nil && !r.ended && !r.over && r.handsOff == "" && !r.Wish.OptOut
+// isAdapted tells whether the run's clock is stepped. The agent's mu is held.
+func (r *openRun) isAdapted() bool {
+	return r.stepper != nil && !r.ended && !r.jobEnded && r.handsOff == "" && !r.Wish.OptOut
 }
 
-// adapted is how the run fares; nil where its clock isn't adapted. The agent's
+// adaptationState is how the run fares; nil where its clock isn't adapted. The agent's
 // mu is held.
-func (r *openRun) adapted() *Adapted {
-	if !r.adapts() {
+func (r *openRun) adaptationState() *AdaptationState {
+	if !r.isAdapted() {
 		return nil
 	}
-	return &Adapted{SLA: r.Adapt.SLA, Slowdown: r.adapter.slowdown()}
+	return &AdaptationState{SLA: r.Adapt.SLA, Slowdown: r.stepper.slowdown()}
 }
 
-// vetAdaptation takes the levels out of a run's adaptation that a GPU doesn't
+// checkAdaptation takes the levels out of a run's adaptation that a GPU doesn't
 // have or mustn't be at; without the ceiling or the clock it begins with, there
 // is none.
-func (a *Agent) vetAdaptation(run *live.Run) error {
+func (a *Agent) checkAdaptation(run *live.Run) error {
 	if run.Adapt == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (a *Agent) vetAdaptation(run *live.Run) error {
 	rule := *run.Adapt
 	rule.Levels = slices.Clone(rule.Levels)
 	for _, uuid := range run.GPUs {
-		c := a.card(uuid)
+		c := a.gpuByUUID(uuid)
 		if c == nil {
 			return ErrNoGPU
 		}
@@ -55,7 +55,7 @@ func (a *Agent) vetAdaptation(run *live.Run) error {
 		}
 		rule.Levels = slices.DeleteFunc(rule.Levels, func(l live.AdaptLevel) bool {
 			at := dvfsmodel.Setting{Core: l.Core, Mem: run.Setting.Mem}
-			return !supports(table, at) || a.allowed(c, at) != nil
+			return !supports(table, at) || a.checkRange(c, at) != nil
 		})
 	}
 	run.Adapt = &rule
@@ -70,28 +70,28 @@ func levelOf(a *live.Adaptation, s dvfsmodel.Setting) int {
 	return slices.IndexFunc(a.Levels, func(l live.AdaptLevel) bool { return l.Core == s.Core })
 }
 
-// adaptation begins a run's adaptation, if it has one.
-func (r *openRun) adaptation(now time.Time) {
+// beginAdaptation begins a run's adaptation, if it has one.
+func (r *openRun) beginAdaptation(now time.Time) {
 	if r.Adapt == nil || r.handsOff != "" || r.Wish.OptOut || len(r.GPUs) == 0 {
 		return
 	}
 	if level := levelOf(r.Adapt, r.Setting); level >= 0 {
-		r.adapter, r.stays = newAdapter(r.Adapt, level, now), newStays(r.Adapt.Levels)
+		r.stepper, r.residency = newClockStepper(r.Adapt, level, now), newResidencyTracker(r.Adapt.Levels)
 	}
 }
 
 // idlePause is a pause while no clock is adapted; a run that begins ends it.
 const idlePause = time.Hour
 
-// adaptPace is how long until the next run is to be looked at, half the shortest
+// adaptInterval is how long until the next run is to be looked at, half the shortest
 // period at least.
-func (a *Agent) adaptPace() time.Duration {
+func (a *Agent) adaptInterval() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	pause := idlePause
 	for _, r := range a.runs {
-		if r.adapts() {
-			pause = min(pause, r.Adapt.Tau()-time.Since(r.adapter.last))
+		if r.isAdapted() {
+			pause = min(pause, r.Adapt.Tau()-time.Since(r.stepper.last))
 		}
 	}
 	return max(minTau/2, pause)
@@ -101,7 +101,7 @@ func (a *Agent) adaptPace() time.Duration {
 // A GPU that can't be read counts as one at work, a clock that can't be set puts
 // the runs on the GPU to default clocks.
 func (a *Agent) adapt(ctx context.Context, clock func() time.Time) error {
-	cards := a.adaptable()
+	cards := a.adaptedGPUs()
 	if len(cards) == 0 || ctx.Err() != nil {
 		return nil
 	}
@@ -118,39 +118,39 @@ func (a *Agent) adapt(ctx context.Context, clock func() time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, r := range stepped {
-		if r.adapts() { // else it is at default clocks, or going there
-			r.adapter.settled(now)
+		if r.isAdapted() { // else it is at default clocks, or going there
+			r.stepper.noteInForce(now)
 			a.steps++
 		}
 	}
 	return errors.Join(trouble, settling)
 }
 
-// adaptable are the GPUs of the runs whose clocks are adapted.
-func (a *Agent) adaptable() []*card {
+// adaptedGPUs are the GPUs of the runs whose clocks are adapted.
+func (a *Agent) adaptedGPUs() []*managedGPU {
 	var uuids []string
 	a.mu.Lock()
 	for _, r := range a.runs {
-		if r.adapts() {
+		if r.isAdapted() {
 			uuids = append(uuids, r.GPUs...)
 		}
 	}
 	a.mu.Unlock()
-	return a.cardsOf(uuids)
+	return a.gpusOf(uuids)
 }
 
 // step steps each run by what was found, and returns those whose clocks change,
 // with their cards. A run that shares a GPU goes to its ceiling, as the driver
 // doesn't say whose work it sees there.
-func (a *Agent) step(found []finding, now time.Time) (stepped []*openRun, cards []*card) {
-	used := make(map[string]finding, len(found))
+func (a *Agent) step(found []sampleResult, now time.Time) (stepped []*openRun, cards []*managedGPU) {
+	used := make(map[string]sampleResult, len(found))
 	for _, f := range found {
-		used[f.card.uuid] = f
+		used[f.gpu.uuid] = f
 	}
 	var uuids []string
 	a.mu.Lock()
 	for _, r := range a.runs {
-		if !r.adapts() {
+		if !r.isAdapted() {
 			continue
 		}
 		util, left, alone := 0.0, r.Adapt.Writes, true
@@ -160,34 +160,34 @@ func (a *Agent) step(found []finding, now time.Time) (stepped []*openRun, cards 
 				util = math.NaN() // and stays so
 			}
 			util += f.util
-			if c := a.cards[uuid]; c != nil {
+			if c := a.gpus[uuid]; c != nil {
 				left = min(left, c.writesLeft(now, r.Adapt.Writes))
 				alone = alone && len(a.runsOn(c)) == 1
 			}
 		}
-		level := r.adapter.level
-		changed := r.adapter.look(now, util, left, alone)
+		level := r.stepper.level
+		changed := r.stepper.stepShared(now, util, left, alone)
 		spent, _ := r.sampler.SoFar()
-		r.stays.look(now, level, r.adapter.passed, r.adapter.charge, spent, alone)
+		r.residency.book(now, level, r.stepper.passed, r.stepper.workPart, spent, alone)
 		if changed {
 			stepped, uuids = append(stepped, r), append(uuids, r.GPUs...)
 		}
 	}
 	a.mu.Unlock()
-	return stepped, a.cardsOf(uuids)
+	return stepped, a.gpusOf(uuids)
 }
 
-// wrote notes that a clock of the card was written.
-func (c *card) wrote() {
+// noteWrite notes that a clock of the card was written.
+func (c *managedGPU) noteWrite() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.written.add(time.Now())
+	c.recentWrites.add(time.Now())
 	c.writes++
 }
 
 // writesLeft is how many writes there may still be in this minute.
-func (c *card) writesLeft(now time.Time, most int) int {
+func (c *managedGPU) writesLeft(now time.Time, most int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.written.left(now, most)
+	return c.recentWrites.remaining(now, most)
 }

@@ -40,8 +40,8 @@ func watching(t *testing.T, a *agent.Agent, trouble func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
-		a.Watch(ctx, agent.Watcher{
-			Slurm: alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: trouble,
+		a.Watch(ctx, agent.WatchHooks{
+			Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {}, OnProblem: trouble,
 		})
 		close(done)
 	}()
@@ -116,7 +116,7 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 
 // wantStays compares a run's stays with the clocks that were seen each second, and
 // with what its GPUs used.
-func wantStays(t *testing.T, closed *agent.Closed, seen map[dvfsmodel.MHz]int) {
+func wantStays(t *testing.T, closed *agent.ClosedRun, seen map[dvfsmodel.MHz]int) {
 	t.Helper()
 	var time, work float64
 	var joules, used dvfsmodel.Joule

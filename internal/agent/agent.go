@@ -62,57 +62,57 @@ func (r Range) within(d gpu.Domain, f dvfsmodel.MHz) bool {
 type Agent struct {
 	options Options
 	journal journal
-	// atOnce is how many GPUs are settled at the same time.
-	atOnce int
+	// maxParallel is how many GPUs are settled at the same time.
+	maxParallel int
 
-	// metering is held while the node's energy is read and shared; it is taken
+	// meterMu is held while the node's energy is read and shared; it is taken
 	// before mu.
-	metering sync.Mutex
+	meterMu sync.Mutex
 
 	// Both wake a loop of [Agent.Watch] when a run begins: opened the one that
 	// samples, as the run's energy counts from its start, adapts the one that
 	// adapts clocks.
 	opened, adapts chan struct{}
 
-	// filing is held while an ended run's file is written or removed.
-	filing sync.Mutex
+	// fileMu is held while an ended run's file is written or removed.
+	fileMu sync.Mutex
 
-	mu        sync.Mutex          // guards what follows
-	cards     map[string]*card    // by UUID
-	claims    map[string]func()   // by UUID: gives the GPU up
-	restores  bool                // it gives clocks back and does nothing else
-	inventory []gpu.Identity      // as the driver counted them last; empty where one couldn't be opened
-	partly    bool                // the last opening failed, of one GPU or all
-	runs      map[string]*openRun // by id: open ones, and ended ones until they are forgotten
-	deaf      int                 // calls that were to find GPUs and haven't come back in time
-	replayed  bool                // the journal was read since the start
-	steps     int                 // clock changes by adaptation
-	guarded   int                 // runs that the guard put to default clocks
-	unmetered bool                // the last sample of the node's energy failed
+	mu           sync.Mutex             // guards what follows
+	gpus         map[string]*managedGPU // by UUID
+	claims       map[string]func()      // by UUID: gives the GPU up
+	restoreOnly  bool                   // it gives clocks back and does nothing else
+	inventory    []gpu.Identity         // as the driver counted them last; empty where one couldn't be opened
+	partlyOpened bool                   // the last opening failed, of one GPU or all
+	runs         map[string]*openRun    // by id: open ones, and ended ones until they are forgotten
+	hungCalls    int                    // calls that were to find GPUs and haven't come back in time
+	replayed     bool                   // the journal was read since the start
+	steps        int                    // clock changes by adaptation
+	guarded      int                    // runs that the guard put to default clocks
+	unmetered    bool                   // the last sample of the node's energy failed
 }
 
 // openRun is a run with what became of it, from its Prolog until its outcome is safe
 // elsewhere. The agent's mu guards it.
 type openRun struct {
 	live.Run
-	file     runFile  // as it was written last, or is to be
-	handsOff string   // why its GPUs are at default clocks; "" while they aren't
-	sampler  *Sampler // nil once its outcome is settled
-	adapter  *adapter // nil: its clock isn't stepped
-	stays    *stays   // where it has an adapter
-	reread   bool     // it was open when the agent started
-	over     bool     // its job ended, and its Epilog hasn't come
-	ended    bool
-	kept     bool // its end is in a file
+	file      runFile           // as it was written last, or is to be
+	handsOff  string            // why its GPUs are at default clocks; "" while they aren't
+	sampler   *Sampler          // nil once its outcome is settled
+	stepper   *clockStepper     // nil: its clock isn't stepped
+	residency *residencyTracker // where it has an adapter
+	reread    bool              // it was open when the agent started
+	jobEnded  bool              // its job ended, and its Epilog hasn't come
+	ended     bool
+	kept      bool // its end is in a file
 }
 
 // wants is what the run wants of its GPUs.
 func (r *openRun) wants() dvfsmodel.Setting {
-	if r.handsOff != "" || r.over || r.Wish.OptOut {
+	if r.handsOff != "" || r.jobEnded || r.Wish.OptOut {
 		return dvfsmodel.Setting{}
 	}
-	if r.adapter != nil {
-		return dvfsmodel.Setting{Core: r.adapter.core(), Mem: r.Setting.Mem}
+	if r.stepper != nil {
+		return dvfsmodel.Setting{Core: r.stepper.core(), Mem: r.Setting.Mem}
 	}
 	return r.Setting
 }
@@ -125,8 +125,8 @@ func New(options Options) *Agent {
 	options.Margin = cmp.Or(options.Margin, 5*time.Minute)
 	options.Grace = cmp.Or(options.Grace, time.Minute)
 	return &Agent{
-		options: options, journal: journal{options.Journal}, atOnce: gpu.MaxSims,
-		cards: make(map[string]*card), runs: make(map[string]*openRun), claims: make(map[string]func()),
+		options: options, journal: journal{options.Journal}, maxParallel: gpu.MaxSims,
+		gpus: make(map[string]*managedGPU), runs: make(map[string]*openRun), claims: make(map[string]func()),
 		opened: make(chan struct{}, 1), adapts: make(chan struct{}, 1),
 	}
 }
@@ -137,7 +137,7 @@ func New(options Options) *Agent {
 // until the journal could be read, and sweeping tries again.
 func (a *Agent) Start(ctx context.Context) (Report, error) {
 	opening := a.open()
-	notes, reading := a.load()
+	notes, reading := a.loadRuns()
 	report, replaying := a.replay(ctx, nil)
 	report.Notes = append(report.Notes, notes...)
 	return report, errors.Join(opening, reading, replaying)
@@ -154,64 +154,64 @@ func (a *Agent) Stop(ctx context.Context) (Report, error) {
 // never answers.
 func (a *Agent) open() error {
 	a.mu.Lock()
-	deaf := a.deaf
+	deaf := a.hungCalls
 	a.mu.Unlock()
 	if deaf > 0 {
 		return fmt.Errorf("open the GPUs: %w", ErrStuck)
 	}
-	answers := make(chan answer[[]gpu.Device], 1)
+	answers := make(chan callResult[[]gpu.Device], 1)
 	go func() {
 		found, err := a.options.Library.Devices()
-		answers <- answer[[]gpu.Device]{found, err}
+		answers <- callResult[[]gpu.Device]{found, err}
 	}()
 	timer := time.NewTimer(a.options.UndoTimeout)
 	defer timer.Stop()
 	select {
 	case found := <-answers:
-		err := a.adopt(found.value) // whatever became of the others
+		err := a.addGPUs(found.value) // whatever became of the others
 		if found.err != nil {
 			err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
 		}
-		a.opening(err)
+		a.noteOpening(err)
 		return err
 	case <-timer.C:
 	}
-	a.countDeaf(1)
+	a.countHung(1)
 	go func() {
 		<-answers // too late to be of use: the next call finds the GPUs as they are then
-		a.countDeaf(-1)
+		a.countHung(-1)
 	}()
-	a.opening(ErrStuck)
+	a.noteOpening(ErrStuck)
 	return fmt.Errorf("open the GPUs: %w", ErrStuck)
 }
 
-// opening notes how opening the GPUs went.
-func (a *Agent) opening(err error) {
+// noteOpening notes how opening the GPUs went.
+func (a *Agent) noteOpening(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.partly = err != nil
+	a.partlyOpened = err != nil
 }
 
-// incomplete tells whether a GPU may have come, or come back, since the GPUs were
+// isIncomplete tells whether a GPU may have come, or come back, since the GPUs were
 // opened last.
-func (a *Agent) incomplete() bool {
+func (a *Agent) isIncomplete() bool {
 	a.mu.Lock()
-	partly := a.partly
+	partly := a.partlyOpened
 	a.mu.Unlock()
-	cards := a.allCards()
-	return partly || len(cards) == 0 || slices.ContainsFunc(cards, (*card).isLost)
+	cards := a.allGPUs()
+	return partly || len(cards) == 0 || slices.ContainsFunc(cards, (*managedGPU).isLost)
 }
 
-// countDeaf counts calls that hang, or that have come back after all.
-func (a *Agent) countDeaf(change int) {
+// countHung counts calls that hang, or that have come back after all.
+func (a *Agent) countHung(change int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.deaf += change
+	a.hungCalls += change
 }
 
-// adopt makes GPUs known, those that could be opened and that no other process looks
+// addGPUs makes GPUs known, those that could be opened and that no other process looks
 // after. One whose name can't be a file's can't be journalled, and is left alone.
-func (a *Agent) adopt(found []gpu.Device) error {
+func (a *Agent) addGPUs(found []gpu.Device) error {
 	inventory := make([]gpu.Identity, len(found))
 	var uuids []string
 	var errs []error
@@ -230,7 +230,7 @@ func (a *Agent) adopt(found []gpu.Device) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(found) > 0 {
-		a.inventory = recognised(inventory, a.inventory)
+		a.inventory = matchInventory(inventory, a.inventory)
 	}
 	for i, dev := range found {
 		uuid := inventory[i].UUID
@@ -238,23 +238,23 @@ func (a *Agent) adopt(found []gpu.Device) error {
 			continue
 		}
 		claiming := failed[uuid]
-		if c, ok := a.cards[uuid]; ok {
+		if c, ok := a.gpus[uuid]; ok {
 			c.reopen(dev)
 			continue
 		}
-		if claiming != nil && (!a.restores || errors.Is(claiming, ErrTaken)) {
+		if claiming != nil && (!a.restoreOnly || errors.Is(claiming, ErrTaken)) {
 			errs = append(errs, claiming)
 			continue
 		}
-		a.cards[uuid] = newCard(dev, a.options.CallTimeout, a.late)
-		a.cards[uuid].twin = errors.Is(claiming, ErrTwin)
+		a.gpus[uuid] = newManagedGPU(dev, a.options.CallTimeout, a.settleLate)
+		a.gpus[uuid].ownedByTwin = errors.Is(claiming, ErrSameJournal)
 	}
 	return errors.Join(errs...)
 }
 
-// recognised is an inventory in which GPUs that couldn't be opened are those that were in
+// matchInventory is an inventory in which GPUs that couldn't be opened are those that were in
 // their places before, if all others are where they were.
-func recognised(now, before []gpu.Identity) []gpu.Identity {
+func matchInventory(now, before []gpu.Identity) []gpu.Identity {
 	if len(now) != len(before) {
 		return now
 	}
@@ -266,43 +266,43 @@ func recognised(now, before []gpu.Identity) []gpu.Identity {
 	return before
 }
 
-// late settles a GPU whose driver has come back: what it was asked for in
+// settleLate settles a GPU whose driver has come back: what it was asked for in
 // vain has happened by now.
-func (a *Agent) late(c *card) {
-	_ = a.settleAll(context.Background(), []*card{c}) // what fails stays in the journal
+func (a *Agent) settleLate(c *managedGPU) {
+	_ = a.settleAll(context.Background(), []*managedGPU{c}) // what fails stays in the journal
 }
 
-// card is a GPU, nil where there is none of that name.
-func (a *Agent) card(uuid string) *card {
+// gpuByUUID is a GPU, nil where there is none of that name.
+func (a *Agent) gpuByUUID(uuid string) *managedGPU {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.cards[uuid]
+	return a.gpus[uuid]
 }
 
-// cardsOf are the GPUs of a list that are here, in order, each once.
-func (a *Agent) cardsOf(uuids []string) []*card {
+// gpusOf are the GPUs of a list that are here, in order, each once.
+func (a *Agent) gpusOf(uuids []string) []*managedGPU {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var found []*card
+	var found []*managedGPU
 	for _, uuid := range slices.Compact(slices.Sorted(slices.Values(uuids))) {
-		if c, ok := a.cards[uuid]; ok {
+		if c, ok := a.gpus[uuid]; ok {
 			found = append(found, c)
 		}
 	}
 	return found
 }
 
-// allCards are all GPUs, in order.
-func (a *Agent) allCards() []*card {
+// allGPUs are all GPUs, in order.
+func (a *Agent) allGPUs() []*managedGPU {
 	a.mu.Lock()
-	uuids := slices.Collect(maps.Keys(a.cards))
+	uuids := slices.Collect(maps.Keys(a.gpus))
 	a.mu.Unlock()
-	return a.cardsOf(uuids)
+	return a.gpusOf(uuids)
 }
 
 // runsOn are the runs that aren't ended on a GPU, in the order of their ids.
 // The caller holds mu.
-func (a *Agent) runsOn(c *card) []*openRun {
+func (a *Agent) runsOn(c *managedGPU) []*openRun {
 	var found []*openRun
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		if r := a.runs[id]; !r.ended && slices.Contains(r.GPUs, c.uuid) {
@@ -324,20 +324,20 @@ type State struct {
 
 // GPUState is a GPU with its journal's entry.
 type GPUState struct {
-	Identity gpu.Identity
-	Entry    *Entry // nil: at default clocks as far as this agent is concerned
-	Writes   int    // of its clocks since the agent began
-	Stuck    bool
-	Lost     bool   // it fell off the bus
-	Alien    string // why somebody else is thought to set its clocks
-	Refused  string // why its last lock was refused
+	Identity       gpu.Identity
+	Entry          *Entry // nil: at default clocks as far as this agent is concerned
+	Writes         int    // of its clocks since the agent began
+	Stuck          bool
+	Lost           bool   // it fell off the bus
+	ExternalChange string // why somebody else is thought to set its clocks
+	Refused        string // why its last lock was refused
 }
 
 // RunState is a run with what it got.
 type RunState struct {
 	live.Run
 	Wants    dvfsmodel.Setting // now
-	Adapted  *Adapted          // nil: its clocks stay as they are
+	Adapted  *AdaptationState  // nil: its clocks stay as they are
 	HandsOff string            // why its GPUs are at default clocks
 	Ended    bool              // but not yet forgotten
 	Reread   bool              // it was open when the agent started
@@ -349,16 +349,16 @@ type RunState struct {
 // State is what the agent holds now.
 func (a *Agent) State() State {
 	var s State
-	for _, c := range a.allCards() {
+	for _, c := range a.allGPUs() {
 		c.mu.Lock()
-		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, Alien: c.alien, Refused: c.refused})
+		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, ExternalChange: c.externalChange, Refused: c.refused})
 		c.mu.Unlock()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		r := a.runs[id]
-		run := RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adapted(), HandsOff: r.handsOff, Ended: r.ended, Reread: r.reread}
+		run := RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended, Reread: r.reread}
 		if !r.ended {
 			run.Readings = r.sampler.readings.Readings()
 		}

@@ -26,8 +26,8 @@ var (
 	ErrSetting = errors.New("clocks that this GPU may not be locked at")
 	// ErrNoGPU tells that there is no such GPU here.
 	ErrNoGPU = errors.New("no such GPU here")
-	// ErrAlien tells that somebody else sets the GPU's clocks.
-	ErrAlien = errors.New("somebody else sets the clocks")
+	// ErrExternalChange tells that somebody else sets the GPU's clocks.
+	ErrExternalChange = errors.New("somebody else sets the clocks")
 	// ErrJournal tells that the journal couldn't be read since the start.
 	ErrJournal = errors.New("the journal couldn't be read")
 )
@@ -52,20 +52,20 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 		ctx, cancel = context.WithDeadlineCause(ctx, run.Deadline, ErrLate)
 		defer cancel()
 	}
-	superseded := a.supersede(ctx, &run)
-	_, heeding := a.heed(ctx, run.GPUs) // what was given back is no word about this run
-	refusal := a.vet(ctx, &run)
-	keeping := a.begin(&run, refusal)
-	cards := a.cardsOf(run.GPUs)
+	superseded := a.replaceOpenRun(ctx, &run)
+	_, heeding := a.applyReturned(ctx, run.GPUs) // what was given back is no word about this run
+	refusal := a.checkRun(ctx, &run)
+	keeping := a.registerRun(&run, refusal)
+	cards := a.gpusOf(run.GPUs)
 	settling := a.settleAll(ctx, cards)
 	if settling == nil && (ctx.Err() != nil || late(&run, time.Now())) {
-		settling = a.undo(ctx, run.ID, ErrLate)
+		settling = a.releaseLate(ctx, run.ID, ErrLate)
 	}
 	return a.applied(run.ID), errors.Join(superseded, heeding, refusal, keeping, settling)
 }
 
-// undo puts a run that completed too late to default clocks.
-func (a *Agent) undo(ctx context.Context, id string, reason error) error {
+// releaseLate puts a run that completed too late to default clocks.
+func (a *Agent) releaseLate(ctx context.Context, id string, reason error) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.UndoTimeout)
 	defer cancel()
 	return errors.Join(reason, a.handsOff(undo, id, reason.Error()))
@@ -87,7 +87,7 @@ func (a *Agent) applied(id string) Applied {
 		return Applied{HandsOff: "default clocks are wanted"}
 	}
 	for _, uuid := range r.GPUs {
-		if c := a.cards[uuid]; c == nil || c.journalled() == nil {
+		if c := a.gpus[uuid]; c == nil || c.journalled() == nil {
 			return Applied{HandsOff: "another run on the GPU needs default clocks"}
 		}
 	}
@@ -112,12 +112,12 @@ func (a *Agent) handsOff(ctx context.Context, id, reason string) error {
 	}
 	uuids := r.GPUs
 	a.mu.Unlock()
-	return a.settleAll(ctx, a.cardsOf(uuids))
+	return a.settleAll(ctx, a.gpusOf(uuids))
 }
 
-// begin registers a run and writes it down. One that is refused, or that can't be
+// registerRun registers a run and writes it down. One that is refused, or that can't be
 // written down, gets default clocks: of the latter nobody would know after a crash.
-func (a *Agent) begin(run *live.Run, refusal error) error {
+func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	a.mu.Lock()
 	if r, ok := a.runs[run.ID]; ok {
 		if refusal != nil && r.handsOff == "" {
@@ -133,7 +133,7 @@ func (a *Agent) begin(run *live.Run, refusal error) error {
 	}
 	r.file.Counters = a.readCounters(run)
 	rec := r.file
-	err := a.write(&rec)
+	err := a.writeRunFile(&rec)
 	_ = a.meterHost() // what was used up to now is others'; the next sample says what fails
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,11 +142,11 @@ func (a *Agent) begin(run *live.Run, refusal error) error {
 	}
 	a.runs[run.ID] = r
 	for _, uuid := range run.GPUs {
-		if c := a.cards[uuid]; c != nil {
+		if c := a.gpus[uuid]; c != nil {
 			c.sampled = time.Time{} // due at once, however lately it was read for another run
 		}
 	}
-	r.adaptation(time.Now())
+	r.beginAdaptation(time.Now())
 	for _, news := range []chan struct{}{a.opened, a.adapts} {
 		select {
 		case news <- struct{}{}:
@@ -156,9 +156,9 @@ func (a *Agent) begin(run *live.Run, refusal error) error {
 	return err
 }
 
-// vet says why the run's GPUs must not be locked at its setting, and takes out
+// checkRun says why the run's GPUs must not be locked at its setting, and takes out
 // of it what they can't lock but run at anyway.
-func (a *Agent) vet(ctx context.Context, run *live.Run) error {
+func (a *Agent) checkRun(ctx context.Context, run *live.Run) error {
 	if run.Wish.OptOut || run.Setting == (dvfsmodel.Setting{}) {
 		return nil
 	}
@@ -175,60 +175,60 @@ func (a *Agent) vet(ctx context.Context, run *live.Run) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("check %s: %w", uuid, context.Cause(ctx))
 		}
-		c := a.card(uuid)
+		c := a.gpuByUUID(uuid)
 		if c == nil {
 			return fmt.Errorf("%s: %w", uuid, ErrNoGPU)
 		}
-		if err := a.vetCard(c, run); err != nil {
+		if err := a.checkGPU(c, run); err != nil {
 			return fmt.Errorf("%s: %w", uuid, err)
 		}
 	}
-	return a.vetAdaptation(run)
+	return a.checkAdaptation(run)
 }
 
-// vetCard says why a GPU must not be locked at the run's setting, and takes out of the setting what
+// checkGPU says why a GPU must not be locked at the run's setting, and takes out of the setting what
 // the GPU can't lock but runs at anyway.
-func (a *Agent) vetCard(c *card, run *live.Run) error {
-	if reason := c.disturbed(); reason != "" {
-		return fmt.Errorf("%w: %s", ErrAlien, reason)
+func (a *Agent) checkGPU(c *managedGPU, run *live.Run) error {
+	if reason := c.externalReason(); reason != "" {
+		return fmt.Errorf("%w: %s", ErrExternalChange, reason)
 	}
-	table, err := renewed(a, c.clocks)
+	table, err := callRenewed(a, c.clocks)
 	if err != nil {
 		return err
 	}
 	// The table may have been read before a reload.
-	shared, err := renewed(a, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
+	shared, err := callRenewed(a, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
 	switch {
 	case err != nil:
 		return err
 	case shared.MIG:
 		return ErrShared
 	}
-	if err := c.able(run, table); err != nil {
+	if err := c.checkLockable(run, table); err != nil {
 		return err
 	}
 	if !supports(table, run.Setting) {
 		return fmt.Errorf("%w: %v,%v MHz is not in its table", ErrSetting, float64(run.Setting.Core), float64(run.Setting.Mem))
 	}
-	return a.allowed(c, run.Setting)
+	return a.checkRange(c, run.Setting)
 }
 
-// able says which clock the card can't lock. A memory clock that can't be
+// checkLockable says which clock the card can't lock. A memory clock that can't be
 // locked but is the only one needn't be.
-func (c *card) able(run *live.Run, table *gpu.Clocks) error {
-	if !c.can(gpu.Mem) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
+func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
+	if !c.canLock(gpu.Mem) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
 	for _, d := range domains {
-		if clockOf(run.Setting, d) != 0 && !c.can(d) {
+		if clockOf(run.Setting, d) != 0 && !c.canLock(d) {
 			return fmt.Errorf("%w: %s clock: %w", ErrSetting, d, gpu.ErrNotSupported)
 		}
 	}
 	return nil
 }
 
-// allowed says which clock the administrator doesn't want.
-func (a *Agent) allowed(c *card, want dvfsmodel.Setting) error {
+// checkRange says which clock the administrator doesn't want.
+func (a *Agent) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
 	if a.options.Range == nil {
 		return nil
 	}
@@ -241,13 +241,13 @@ func (a *Agent) allowed(c *card, want dvfsmodel.Setting) error {
 	return nil
 }
 
-// supersede closes an open run of the same job under another id.
-func (a *Agent) supersede(ctx context.Context, run *live.Run) error {
+// replaceOpenRun closes an open run of the same job under another id.
+func (a *Agent) replaceOpenRun(ctx context.Context, run *live.Run) error {
 	var err error
 	for _, old := range a.openRuns(func(r *openRun) bool {
 		return r.Job == run.Job && r.Node == run.Node && r.ID != run.ID
 	}) {
-		_, ending := a.end(ctx, old, closing{reason: "superseded by another run of the job", late: true})
+		_, ending := a.end(ctx, old, runEnd{reason: "superseded by another run of the job", late: true})
 		if !errors.Is(ending, ErrNoRun) { // else it ended meanwhile
 			err = errors.Join(err, ending)
 		}

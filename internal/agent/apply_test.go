@@ -136,7 +136,7 @@ func TestApplyingARunTwiceChangesNothing(t *testing.T) {
 func TestALockOverALockKeepsWhatWasBeforeTheFirst(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
-	prior := func() agent.Held { return a.State().GPUs[entryOf(a)].Entry.Domains["core"] }
+	prior := func() agent.HeldClock { return a.State().GPUs[entryOf(a)].Entry.Domains["core"] }
 	apply(h, a, "r1", 1, slow, 0)
 	first := prior()
 	if first.Prior != agent.PriorUnknown || first.Run != "r1" || first.Job != 1 || first.MHz != 1600 {

@@ -16,13 +16,13 @@ import (
 // left alone until it does.
 var ErrStuck = errors.New("the GPU's driver doesn't answer")
 
-// card is a GPU with what the agent knows of it.
-type card struct {
-	uuid    string
-	twin    bool          // an agent of the same journal looks after it
-	timeout time.Duration // of one call
-	// late is called after a call that hung has come back.
-	late func(*card)
+// managedGPU is a GPU with what the agent knows of it.
+type managedGPU struct {
+	uuid        string
+	ownedByTwin bool          // an agent of the same journal looks after it
+	timeout     time.Duration // of one call
+	// onLateReturn is called after a call that hung has come back.
+	onLateReturn func(*managedGPU)
 	// turn is held while the GPU's clocks and its journal are changed. It is
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
@@ -37,25 +37,25 @@ type card struct {
 	hung  int          // calls that haven't come back in time
 	lost  bool         // the handle's GPU fell off the bus
 
-	entry   *Entry // in the journal; nil: nothing is locked by us
-	sure    bool   // the clocks are known to be as the entry says
-	freed   bool   // we unlocked it, and nobody of us locked it since
-	refused string // why the driver refused the last lock; empty: it didn't
-	written writes // of its clocks, lately
-	writes  int    // of its clocks since the agent began
+	entry        *Entry     // in the journal; nil: nothing is locked by us
+	isEntryTrue  bool       // the clocks are known to be as the entry says
+	isUnlocked   bool       // we unlocked it, and nobody of us locked it since
+	refused      string     // why the driver refused the last lock; empty: it didn't
+	recentWrites writeTimes // of its clocks, lately
+	writes       int        // of its clocks since the agent began
 
-	alien  string    // why somebody else is thought to set its clocks
-	strays int       // samples in a row that don't fit the lock
-	stray  time.Time // the first of them
+	externalChange string    // why somebody else is thought to set its clocks
+	strayCount     int       // samples in a row that don't fit the lock
+	firstStray     time.Time // the first of them
 }
 
-func newCard(dev gpu.Device, timeout time.Duration, late func(*card)) *card {
+func newManagedGPU(dev gpu.Device, timeout time.Duration, late func(*managedGPU)) *managedGPU {
 	id := dev.Identity()
-	return &card{uuid: id.UUID, id: id, dev: dev, timeout: timeout, late: late, turn: make(chan struct{}, 1)}
+	return &managedGPU{uuid: id.UUID, id: id, dev: dev, timeout: timeout, onLateReturn: late, turn: make(chan struct{}, 1)}
 }
 
-// take waits for the card's turn.
-func (c *card) take(ctx context.Context) error {
+// acquire waits for the card's turn.
+func (c *managedGPU) acquire(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
 		return nil
@@ -69,12 +69,12 @@ func (c *card) take(ctx context.Context) error {
 	}
 }
 
-// yield ends the card's turn.
-func (c *card) yield() { <-c.turn }
+// releaseTurn ends the card's turn.
+func (c *managedGPU) releaseTurn() { <-c.turn }
 
 // reopen gives the card a new handle, after the driver was reloaded or the GPU
 // came back.
-func (c *card) reopen(dev gpu.Device) {
+func (c *managedGPU) reopen(dev gpu.Device) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dev, c.id, c.table, c.lost = dev, dev.Identity(), nil, false
@@ -82,40 +82,40 @@ func (c *card) reopen(dev gpu.Device) {
 
 // identity is the card's, as of when it was opened last: a driver that was reloaded
 // may give the device files other numbers.
-func (c *card) identity() gpu.Identity {
+func (c *managedGPU) identity() gpu.Identity {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.id
 }
 
 // isLost tells whether the handle's GPU fell off the bus.
-func (c *card) isLost() bool {
+func (c *managedGPU) isLost() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
 // journalled is the card's entry, nil where there is none.
-func (c *card) journalled() *Entry {
+func (c *managedGPU) journalled() *Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entry
 }
 
 // record notes what is journalled and whether the clocks are known to be so.
-func (c *card) record(e *Entry, sure bool) {
+func (c *managedGPU) record(e *Entry, sure bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entry, c.sure, c.strays = e, sure, 0
-	c.freed = e == nil && sure
+	c.entry, c.isEntryTrue, c.strayCount = e, sure, 0
+	c.isUnlocked = e == nil && sure
 	if e == nil {
-		c.alien = ""
+		c.externalChange = ""
 	}
 }
 
-// spare takes clocks out of the card's entry that the driver didn't lock after all,
+// dropUnlocked takes clocks out of the card's entry that the driver didn't lock after all,
 // unless the entry from before names them too.
-func (c *card) spare(before *Entry, free ...gpu.Domain) {
+func (c *managedGPU) dropUnlocked(before *Entry, free ...gpu.Domain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, d := range free {
@@ -125,39 +125,39 @@ func (c *card) spare(before *Entry, free ...gpu.Domain) {
 	}
 }
 
-// is tells whether the card is known to be locked at a setting.
-func (c *card) is(want dvfsmodel.Setting) bool {
+// isLockedAt tells whether the card is known to be locked at a setting.
+func (c *managedGPU) isLockedAt(want dvfsmodel.Setting) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sure && c.entry != nil && c.entry.setting() == want
+	return c.isEntryTrue && c.entry != nil && c.entry.setting() == want
 }
 
-// disturbed is why somebody else is thought to set the card's clocks.
-func (c *card) disturbed() string {
+// externalReason is why somebody else is thought to set the card's clocks.
+func (c *managedGPU) externalReason() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.alien
+	return c.externalChange
 }
 
-// reclaim forgets that somebody else is thought to set the clocks.
-func (c *card) reclaim() {
+// clearExternalChange forgets that somebody else is thought to set the clocks.
+func (c *managedGPU) clearExternalChange() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.alien, c.strays = "", 0
+	c.externalChange, c.strayCount = "", 0
 }
 
 // prior is what is known of a clock that isn't in the journal.
-func (c *card) prior() Prior {
+func (c *managedGPU) prior() Prior {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.freed {
+	if c.isUnlocked {
 		return PriorUnlocked
 	}
 	return PriorUnknown
 }
 
-// can tells whether a clock of the card can be locked.
-func (c *card) can(d gpu.Domain) bool {
+// canLock tells whether a clock of the card can be locked.
+func (c *managedGPU) canLock(d gpu.Domain) bool {
 	c.mu.Lock()
 	dev := c.dev
 	c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *card) can(d gpu.Domain) bool {
 }
 
 // clocks is the card's table, read once.
-func (c *card) clocks() (*gpu.Clocks, error) {
+func (c *managedGPU) clocks() (*gpu.Clocks, error) {
 	c.mu.Lock()
 	table := c.table
 	c.mu.Unlock()
@@ -183,8 +183,8 @@ func (c *card) clocks() (*gpu.Clocks, error) {
 	return c.table, nil
 }
 
-// answer is what a call of a driver returns.
-type answer[T any] struct {
+// callResult is what a call of a driver returns.
+type callResult[T any] struct {
 	value T
 	err   error
 }
@@ -193,7 +193,7 @@ type answer[T any] struct {
 // timeout. While a call hangs, no other is made: so no more goroutines than one
 // call's are ever left to a driver that doesn't answer. When it does, c.late is
 // called.
-func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
+func call[T any](c *managedGPU, what func(gpu.Device) (T, error)) (T, error) {
 	var none T
 	c.mu.Lock()
 	dev, hung := c.dev, c.hung
@@ -201,10 +201,10 @@ func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 	if hung > 0 {
 		return none, fmt.Errorf("%s: %w", c.uuid, ErrStuck)
 	}
-	answers := make(chan answer[T], 1)
+	answers := make(chan callResult[T], 1)
 	go func() {
 		value, err := what(dev)
-		answers <- answer[T]{value, err}
+		answers <- callResult[T]{value, err}
 	}()
 	timer := time.NewTimer(c.timeout)
 	defer timer.Stop()
@@ -228,15 +228,15 @@ func call[T any](c *card, what func(gpu.Device) (T, error)) (T, error) {
 		free := c.hung == 0
 		c.mu.Unlock()
 		if free {
-			c.late(c)
+			c.onLateReturn(c)
 		}
 	}()
 	return none, fmt.Errorf("%s: %w within %s", c.uuid, ErrStuck, c.timeout)
 }
 
-// renewed asks a second time, with new handles of all GPUs, when the driver was
+// callRenewed asks a second time, with new handles of all GPUs, when the driver was
 // reloaded.
-func renewed[T any](a *Agent, ask func() (T, error)) (T, error) {
+func callRenewed[T any](a *Agent, ask func() (T, error)) (T, error) {
 	value, err := ask()
 	if !errors.Is(err, gpu.ErrReloaded) {
 		return value, err
@@ -247,25 +247,25 @@ func renewed[T any](a *Agent, ask func() (T, error)) (T, error) {
 	return ask()
 }
 
-// Ask calls the driver of a GPU in the way of the agent itself: it waits no
+// CallGPU calls the driver of a GPU in the way of the agent itself: it waits no
 // longer than the call timeout, makes no call while one hangs, and opens the
 // GPU anew when the driver was reloaded.
-func Ask[T any](a *Agent, uuid string, what func(gpu.Device) (T, error)) (T, error) {
-	c := a.card(uuid)
+func CallGPU[T any](a *Agent, uuid string, what func(gpu.Device) (T, error)) (T, error) {
+	c := a.gpuByUUID(uuid)
 	if c == nil {
 		var none T
 		return none, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
 	}
-	return renewed(a, func() (T, error) { return call(c, what) })
+	return callRenewed(a, func() (T, error) { return call(c, what) })
 }
 
 // Clocks is the table of a GPU's clocks, read once.
 func (a *Agent) Clocks(uuid string) (gpu.Clocks, error) {
-	c := a.card(uuid)
+	c := a.gpuByUUID(uuid)
 	if c == nil {
 		return gpu.Clocks{}, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
 	}
-	table, err := renewed(a, c.clocks)
+	table, err := callRenewed(a, c.clocks)
 	if err != nil {
 		return gpu.Clocks{}, err
 	}
@@ -274,7 +274,7 @@ func (a *Agent) Clocks(uuid string) (gpu.Clocks, error) {
 
 // GPUs are those that the agent looks after, in the order of their UUIDs.
 func (a *Agent) GPUs() []gpu.Identity {
-	cards := a.allCards()
+	cards := a.allGPUs()
 	ids := make([]gpu.Identity, len(cards))
 	for i, c := range cards {
 		ids[i] = c.identity()
@@ -291,8 +291,8 @@ func (a *Agent) Inventory() []gpu.Identity {
 	return slices.Clone(a.inventory)
 }
 
-// do is call for what returns an error alone.
-func (c *card) do(what func(gpu.Device) error) error {
+// callDriver is call for what returns an error alone.
+func (c *managedGPU) callDriver(what func(gpu.Device) error) error {
 	_, err := call(c, func(dev gpu.Device) (struct{}, error) { return struct{}{}, what(dev) })
 	return err
 }

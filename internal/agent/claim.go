@@ -18,15 +18,15 @@ import (
 // of them, whatever its state folder.
 type Claims interface {
 	// Claim makes a GPU this process's own, until release or until the process ends.
-	// The error is ErrTwin or ErrTaken, or says why nobody can tell whose it is.
+	// The error is ErrSameJournal or ErrTaken, or says why nobody can tell whose it is.
 	Claim(uuid string) (release func(), err error)
 }
 
 // Whose a GPU is that can't be claimed.
 var (
-	// ErrTwin tells that a process with the same journal has the GPU: an agent,
+	// ErrSameJournal tells that a process with the same journal has the GPU: an agent,
 	// beside which clocks are to be given back.
-	ErrTwin = errors.New("the agent of this journal has the GPU")
+	ErrSameJournal = errors.New("the agent of this journal has the GPU")
 	// ErrTaken tells that a process with another journal has the GPU.
 	ErrTaken = errors.New("another agent has the GPU")
 )
@@ -39,9 +39,9 @@ type ClaimFolder struct {
 	wait    time.Duration
 }
 
-// twinWait is how long a process that is about to start waits for another one that
+// sameJournalWait is how long a process that is about to start waits for another one that
 // gives back the clocks of the same journal.
-const twinWait = time.Second
+const sameJournalWait = time.Second
 
 // OpenClaims opens a folder, and makes it where there is none, for a process whose
 // journal is the named folder.
@@ -64,10 +64,10 @@ func OpenClaims(dir, journal string) (*ClaimFolder, error) {
 	return f, nil
 }
 
-// Patient makes claims wait for a process of the same journal that only gives clocks
+// WithWait makes claims wait for a process of the same journal that only gives clocks
 // back, as an agent does that starts.
-func (f *ClaimFolder) Patient() *ClaimFolder {
-	f.wait = twinWait
+func (f *ClaimFolder) WithWait() *ClaimFolder {
+	f.wait = sameJournalWait
 	return f
 }
 
@@ -85,12 +85,12 @@ func (f *ClaimFolder) Claim(uuid string) (release func(), err error) {
 		owner, err := io.ReadAll(io.LimitReader(io.NewSectionReader(file, 0, maxOwner), maxOwner))
 		twin := err == nil && bytes.HasSuffix(owner, []byte(f.journal+"\n"))
 		if twin && time.Now().Before(last) {
-			<-time.After(twinWait / 50)
+			<-time.After(sameJournalWait / 50)
 			continue
 		}
 		kind := ErrTaken
 		if twin {
-			kind = ErrTwin
+			kind = ErrSameJournal
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w: %q", uuid, kind, bytes.TrimSpace(owner)), file.Close())
 	}

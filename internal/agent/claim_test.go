@@ -77,7 +77,7 @@ func noticeBySamples(h *host, a *agent.Agent, _ func(int) error) {
 		}
 		<-time.After(500 * time.Millisecond)
 	}
-	if alien := a.State().GPUs[0].Alien; alien != "" {
+	if alien := a.State().GPUs[0].ExternalChange; alien != "" {
 		h.t.Errorf("somebody else is blamed: %s", alien)
 	}
 }
@@ -102,7 +102,7 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 				h.claims = &claims{owners: map[string]*fuse{}}
 				a, step := adaptedRun(t, h)
 				report := h.restoreBeside()
-				if got := fates(report); got[h.uuids[0]] != agent.FateReturned || !report.Clean() {
+				if got := fates(report); got[h.uuids[0]] != agent.EntryReturned || !report.Clean() {
 					t.Errorf("fates %v", got)
 				}
 				h.wantLocked(free, free)
@@ -130,7 +130,7 @@ func TestARestoreLeavesTheGPUsOfAnotherAgentAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	report := h.restoreBeside()
-	if got := fates(report); got[h.uuids[0]] != agent.FateRestored || got[h.uuids[1]] != agent.FateKept {
+	if got := fates(report); got[h.uuids[0]] != agent.EntryRestored || got[h.uuids[1]] != agent.EntryKept {
 		t.Errorf("fates %v", got)
 	}
 	if h.locked(0) != free || h.locked(1).Core != 1700 {
@@ -151,11 +151,11 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 		Journal: fused{h.journal, &fuse{}}, Library: h.library, Boot: "boot-1", Driver: "driver-1",
 	})
 	got := fates(report)
-	if !errors.Is(err, gpu.ErrLost) || len(got) != 4 || got[h.uuids[1]] != agent.FateKept || report.Clean() {
+	if !errors.Is(err, gpu.ErrLost) || len(got) != 4 || got[h.uuids[1]] != agent.EntryKept || report.Clean() {
 		t.Errorf("restored: %v, %v", got, err)
 	}
 	for _, i := range []int{0, 2, 3} {
-		if h.locked(i) != free || got[h.uuids[i]] != agent.FateRestored {
+		if h.locked(i) != free || got[h.uuids[i]] != agent.EntryRestored {
 			t.Errorf("GPU %d: %v, locked at %v", i, got[h.uuids[i]], h.locked(i))
 		}
 	}
@@ -171,7 +171,7 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 	if in := a.Inventory(); len(in) != 4 || in[1] != (gpu.Identity{}) || in[2].UUID != h.uuids[2] {
 		t.Errorf("inventory %v", in)
 	}
-	if _, err := a.Sweep(t.Context(), gone, gone); !errors.Is(err, gpu.ErrLost) {
+	if _, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing); !errors.Is(err, gpu.ErrLost) {
 		t.Errorf("sweep: %v", err)
 	}
 	if got, err := a.Apply(t.Context(), h.run("next", 7, slow, 0, 2, 3)); err != nil || !got.Locked {
@@ -204,7 +204,7 @@ func TestAGPUThatWasLostWhileTheAgentRanIsOpenedAnewWhenItIsBack(t *testing.T) {
 	if err := h.library.Reboot(); err != nil { // the driver is back, and numbers the device files anew
 		t.Fatal(err)
 	}
-	if _, err := a.Sweep(t.Context(), gone, gone); err != nil {
+	if _, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing); err != nil {
 		t.Errorf("sweep: %v", err)
 	}
 	if got, err := a.Apply(t.Context(), h.run("r2", 1, slow, 1)); err != nil || !got.Locked {
@@ -235,7 +235,7 @@ func TestAGPUIsOneProcesssAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := folder("journal").Claim("GPU-1"); !errors.Is(err, agent.ErrTwin) {
+	if _, err := folder("journal").Claim("GPU-1"); !errors.Is(err, agent.ErrSameJournal) {
 		t.Errorf("with the same journal: %v", err)
 	}
 	if _, err := folder("other").Claim("GPU-1"); !errors.Is(err, agent.ErrTaken) || !strings.Contains(err.Error(), filepath.Join(dir, "journal")) {
@@ -276,12 +276,12 @@ func TestAnAgentThatStartsWaitsForARestoreToEnd(t *testing.T) {
 		}
 		began := time.Now()
 		time.AfterFunc(300*time.Millisecond, release)
-		again, err := open().Patient().Claim("GPU-1")
+		again, err := open().WithWait().Claim("GPU-1")
 		if took := time.Since(began); err != nil || took < 300*time.Millisecond || took > 500*time.Millisecond {
 			t.Errorf("%v after %v", err, took)
 		}
 		defer again()
-		if _, err := open().Patient().Claim("GPU-1"); !errors.Is(err, agent.ErrTwin) || time.Since(began) < time.Second {
+		if _, err := open().WithWait().Claim("GPU-1"); !errors.Is(err, agent.ErrSameJournal) || time.Since(began) < time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// closing is how a run comes to its end.
-type closing struct {
+// runEnd is how a run comes to its end.
+type runEnd struct {
 	reason string
 	at     time.Time // when the job ended; zero: now
 	late   bool      // it ended some time before, nobody knows when
@@ -21,7 +21,7 @@ type closing struct {
 // Slurm's times are whole seconds of another clock. Where nobody can tell the later
 // ones apart any more, it is the larger of the two.
 const (
-	beyond     = 2 * time.Second
+	maxBeyond  = 2 * time.Second
 	beyondPart = 0.02 // of the run
 )
 
@@ -29,7 +29,7 @@ const (
 // after its end don't count: they may be of others. Where that is too long ago to
 // tell them apart, and they reach far beyond it, nothing that was measured counts.
 // The caller holds the agent's mu.
-func (r *openRun) outcome(how closing, now time.Time) Outcome {
+func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	at := how.at
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -38,8 +38,8 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 		at, how.late = r.Started, true
 	}
 	lasted := at.Sub(r.Started)
-	slack := max(beyond, time.Duration(beyondPart*float64(lasted)))
-	sampler := r.sampler.until(at, slack)
+	slack := max(maxBeyond, time.Duration(beyondPart*float64(lasted)))
+	sampler := r.sampler.upTo(at, slack)
 	if sampler == nil {
 		sampler = newSampler(r.Run)
 	}
@@ -48,24 +48,24 @@ func (r *openRun) outcome(how closing, now time.Time) Outcome {
 	out.Reason = how.reason
 	if out.Partial && !how.late {
 		out.Lasted = lasted.Seconds()
-		sampler.span(&out, at.Add(-slack))
+		sampler.addCounters(&out, at.Add(-slack))
 	}
-	if r.adapter != nil {
-		out.Lowest, out.Slowdown = dvfsmodel.Setting{Core: r.adapter.lowest(), Mem: r.Setting.Mem}, r.adapter.slowdown()
+	if r.stepper != nil {
+		out.Lowest, out.Slowdown = dvfsmodel.Setting{Core: r.stepper.lowest(), Mem: r.Setting.Mem}, r.stepper.slowdown()
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
-			out.Stays = r.stays.told()
+			out.Stays = r.residency.residencies()
 		}
 	}
 	return out
 }
 
-// until is what the sampler knows of the time up to a run's end, without what was read
+// upTo is what the sampler knows of the time up to a run's end, without what was read
 // later; nil where that is too long ago, and more than slack of it may be others'.
-func (s *Sampler) until(end time.Time, slack time.Duration) *Sampler {
-	if !s.seenAfter(end.Add(beyond)) {
+func (s *Sampler) upTo(end time.Time, slack time.Duration) *Sampler {
+	if !s.seenAfter(end.Add(maxBeyond)) {
 		return s
 	}
-	then := s.recent.at(end)
+	then := s.recent.samplerAt(end)
 	if then == nil && !s.seenAfter(end.Add(slack)) {
 		return s
 	}
@@ -93,10 +93,10 @@ type counters struct {
 // readCounters reads the counters of a run's GPUs, side by side; nil where none is
 // known.
 func (a *Agent) readCounters(run *live.Run) *counters {
-	cards := a.cardsOf(run.GPUs)
+	cards := a.gpusOf(run.GPUs)
 	readings := make([]dvfsmodel.Joule, len(cards))
 	var group errgroup.Group
-	group.SetLimit(a.atOnce)
+	group.SetLimit(a.maxParallel)
 	for i, c := range cards {
 		readings[i] = -1
 		group.Go(func() error {
@@ -128,10 +128,10 @@ func (a *Agent) countersOf(r *runFile) map[string]dvfsmodel.Joule {
 	return nil
 }
 
-// since tells the sampler the GPUs' counters at the run's start.
-func (s *Sampler) since(energy map[string]dvfsmodel.Joule) {
+// setStartCounters tells the sampler the GPUs' counters at the run's start.
+func (s *Sampler) setStartCounters(energy map[string]dvfsmodel.Joule) {
 	if s.recent != nil {
-		s.recent.past.since(energy)
+		s.recent.past.setStartCounters(energy)
 	}
 	for uuid, joules := range energy {
 		if t, ok := s.gpus[uuid]; ok {
@@ -140,9 +140,9 @@ func (s *Sampler) since(energy map[string]dvfsmodel.Joule) {
 	}
 }
 
-// span fills in what the counters say of the whole run, where they are to be
+// addCounters fills in what the counters say of the whole run, where they are to be
 // believed and were read after end.
-func (s *Sampler) span(out *Outcome, end time.Time) {
+func (s *Sampler) addCounters(out *Outcome, end time.Time) {
 	for i := range out.GPUs {
 		g := &out.GPUs[i]
 		t := s.gpus[g.UUID]

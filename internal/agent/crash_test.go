@@ -73,7 +73,7 @@ var scenarios = []scenario{
 	}},
 	{name: "sweep", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0)
-		_, _ = a.Sweep(context.Background(), gone, gone)
+		_, _ = a.Sweep(context.Background(), ignoreMissing, ignoreMissing)
 	}},
 	{name: "adapted", play: func(h *host, a *agent.Agent) {
 		const ticks = 12
@@ -174,14 +174,14 @@ func (s *scenario) playUntil(t *testing.T, f *fuse, how crash, hard bool) int {
 
 // recover starts a process after a crash and fails unless it finds everything
 // in order.
-func (h *host) recover(endedBefore []agent.Closed, how crash) {
+func (h *host) recover(endedBefore []agent.ClosedRun, how crash) {
 	h.t.Helper()
 	a := h.startAgain(how)
 	h.wantFree()
 	if left := slices.Concat(h.journal.files(".tmp"), h.journal.files(".done"), h.journal.files(".returned")); len(left) > 0 {
 		h.t.Errorf("left behind: %v", left)
 	}
-	swept, err := a.Sweep(h.t.Context(), gone, gone)
+	swept, err := a.Sweep(h.t.Context(), ignoreMissing, ignoreMissing)
 	if err != nil && !errors.Is(err, agent.ErrTaken) {
 		h.t.Errorf("sweep after the crash: %v", err)
 	}
@@ -224,7 +224,7 @@ func (h *host) startAgain(how crash) *agent.Agent {
 	report, err := a.Start(h.t.Context())
 	switch {
 	case h.hard && how == killed:
-		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool { return g.Fate != agent.FateKept })
+		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool { return g.Result != agent.EntryKept })
 		if !errors.Is(err, gpu.ErrLost) || !errors.Is(err, agent.ErrTaken) || len(kept) != 1 || kept[0].UUID != h.uuids[2] {
 			h.t.Errorf("start after the crash: %v, %+v", err, report)
 		}
@@ -372,7 +372,7 @@ func (s *scenario) playFull(t *testing.T, from, to int) {
 	f.fail = 0
 	f.mu.Unlock()
 	h.faults.Clear()
-	swept, err := a.Sweep(t.Context(), gone, gone)
+	swept, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing)
 	if err != nil || !swept.Report.Clean() {
 		t.Errorf("sweep with an empty disk: %v %+v", err, swept)
 	}

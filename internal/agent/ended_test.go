@@ -92,7 +92,7 @@ func TestAnEndThatIsNotTheRunsOrNotMuchEarlierLeavesItAsItWasMeasured(t *testing
 		"in three years": func(_, ended time.Time) time.Time { return ended.AddDate(3, 0, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+			watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 				t := h.t
 				apply(h, a, "r1", 1, slow, 0)
 				sleep(30 * time.Second)
@@ -110,7 +110,7 @@ func TestAnEndThatIsNotTheRunsOrNotMuchEarlierLeavesItAsItWasMeasured(t *testing
 }
 
 func TestOnlyTheEndOfARunThatEndedIsCorrected(t *testing.T) {
-	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 		t := h.t
 		apply(h, a, "r1", 1, slow, 0)
 		sleep(30 * time.Second)

@@ -10,10 +10,12 @@ import (
 )
 
 // SettleOneByOne makes the order of an agent's steps certain.
-func (a *Agent) SettleOneByOne() { a.atOnce = 1 }
+func (a *Agent) SettleOneByOne() { a.maxParallel = 1 }
 
 // AtRisk is the guard's rule.
-func AtRisk(run *live.Run, elapsed, margin time.Duration) string { return atRisk(run, elapsed, margin) }
+func AtRisk(run *live.Run, elapsed, margin time.Duration) string {
+	return riskReason(run, elapsed, margin)
+}
 
 // AdaptAt looks at the runs whose clocks are adapted as if it were a certain time.
 func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
@@ -22,8 +24,8 @@ func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
 
 // Sample reads every GPU that has a run, once, and acts on what it finds, as [Agent.Watch] does all the time.
 func (a *Agent) Sample(ctx context.Context) error {
-	busy := slices.DeleteFunc(a.allCards(), func(c *card) bool { return !a.busy(c) })
-	return errors.Join(a.react(ctx, a.sample(busy)), a.hostTrouble())
+	busy := slices.DeleteFunc(a.allGPUs(), func(c *managedGPU) bool { return !a.hasOpenRun(c) })
+	return errors.Join(a.react(ctx, a.sample(busy)), a.meterHostReporting())
 }
 
 // HostParts are the parts of the node that open runs have, by run.
@@ -38,7 +40,7 @@ func (a *Agent) HostParts() map[string]float64 {
 }
 
 // Until is the sampler as it was at a time, once; nil where that is too long ago.
-func (s *Sampler) Until(end time.Time) *Sampler { return s.recent.at(end) }
+func (s *Sampler) Until(end time.Time) *Sampler { return s.recent.samplerAt(end) }
 
 // Remembered is how much the sampler remembers one by one.
 func (s *Sampler) Remembered() int { return len(s.recent.memos) }

@@ -287,7 +287,7 @@ func (p process) Claim(uuid string) (func(), error) {
 		dead := owner.dead
 		owner.mu.Unlock()
 		if !dead {
-			return nil, agent.ErrTwin
+			return nil, agent.ErrSameJournal
 		}
 	}
 	p.claims.owners[uuid] = p.fuse
@@ -463,7 +463,7 @@ func (h *host) run(id string, job uint32, want dvfsmodel.Setting, gpus ...int) l
 	return r
 }
 
-func gone(context.Context, live.Run) (live.Outlook, error) {
+func ignoreMissing(context.Context, live.Run) (live.Outlook, error) {
 	return live.Outlook{Life: live.LifeGone}, nil
 }
 
@@ -472,7 +472,7 @@ func alive(context.Context, live.Run) (live.Outlook, error) {
 }
 
 // goneAt is what Slurm says of a job that ended then.
-func goneAt(at time.Time) agent.Probe {
+func goneAt(at time.Time) agent.JobProbe {
 	return func(context.Context, live.Run) (live.Outlook, error) {
 		return live.Outlook{Life: live.LifeGone, Ended: at}, nil
 	}

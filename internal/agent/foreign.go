@@ -18,17 +18,17 @@ import (
 // that GPU and of those that it lists, and moves it aside. With spare, it leaves a GPU
 // alone that is locked for a run, and says nothing.
 func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why error) Restored {
-	c := a.card(uuid)
+	c := a.gpuByUUID(uuid)
 	if c == nil && isGPU(uuid) {
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
-		return Restored{UUID: uuid, Fate: FateKept, Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
+		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
 	}
 	if c != nil {
-		if spare && a.untouchable(c) {
+		if spare && a.isUntouchable(c) {
 			return Restored{}
 		}
 		if err := a.free(ctx, c); err != nil {
-			return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
+			return Restored{UUID: uuid, Result: EntryKept, Note: why.Error(), Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
 		}
 	}
 	err := a.freeListed(ctx, uuid+current)
@@ -36,17 +36,17 @@ func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why 
 		err = setAside(a.journal.folder, uuid+current)
 	}
 	if err != nil {
-		return Restored{UUID: uuid, Fate: FateKept, Note: why.Error(), Err: err}
+		return Restored{UUID: uuid, Result: EntryKept, Note: why.Error(), Err: err}
 	}
-	return Restored{UUID: uuid, Fate: FateAside, Note: why.Error()}
+	return Restored{UUID: uuid, Result: EntrySetAside, Note: why.Error()}
 }
 
-// replayStrangers gives back what files list that have no ending of ours, and moves
+// replayForeignFiles gives back what files list that have no ending of ours, and moves
 // them aside.
-func (a *Agent) replayStrangers(ctx context.Context, files []string, report *Report) {
+func (a *Agent) replayForeignFiles(ctx context.Context, files []string, report *Report) {
 	for _, name := range files {
 		if err := a.freeListed(ctx, name); err != nil {
-			report.GPUs = append(report.GPUs, Restored{UUID: name, Fate: FateKept, Err: err})
+			report.GPUs = append(report.GPUs, Restored{UUID: name, Result: EntryKept, Err: err})
 			continue
 		}
 		note := fmt.Sprintf("the journal's file %q is foreign: moved aside", name)
@@ -62,7 +62,7 @@ func (a *Agent) replayStrangers(ctx context.Context, files []string, report *Rep
 func (a *Agent) freeListed(ctx context.Context, file string) error {
 	data, err := a.journal.folder.ReadFile(file)
 	switch {
-	case errors.Is(err, errForeign), err != nil && gone(err) == nil:
+	case errors.Is(err, errForeign), err != nil && ignoreMissing(err) == nil:
 		return nil // no epd wrote it, or it was given back meanwhile
 	case err != nil:
 		return fmt.Errorf("the journal's file %q: %w", file, err)
@@ -71,13 +71,13 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 		return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})))
 	var errs []error
-	for _, c := range a.allCards() {
+	for _, c := range a.allGPUs() {
 		uuid := strings.ToLower(c.uuid)
 		if !slices.Contains(words, uuid) {
 			continue
 		}
 		words = slices.DeleteFunc(words, func(word string) bool { return word == uuid })
-		if c.journalled() == nil && !a.untouchable(c) {
+		if c.journalled() == nil && !a.isUntouchable(c) {
 			errs = append(errs, a.free(ctx, c))
 		}
 	}
@@ -91,13 +91,13 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 
 // free gives back whatever the card can lock. Where another agent of this journal
 // lives, it is told.
-func (a *Agent) free(ctx context.Context, c *card) error {
-	if err := c.take(ctx); err != nil {
+func (a *Agent) free(ctx context.Context, c *managedGPU) error {
+	if err := c.acquire(ctx); err != nil {
 		return err
 	}
-	defer c.yield()
-	if c.twin {
-		if err := a.journal.leaveWord(c.uuid); err != nil {
+	defer c.releaseTurn()
+	if c.ownedByTwin {
+		if err := a.journal.noteReturned(c.uuid); err != nil {
 			return err
 		}
 	}

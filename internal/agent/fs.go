@@ -78,7 +78,7 @@ func (f *Folder) Create(name string) (File, error) {
 	if f.refused != nil {
 		return nil, f.refused
 	}
-	if err := gone(f.root.Remove(name)); err != nil { // nothing that is there is written to
+	if err := ignoreMissing(f.root.Remove(name)); err != nil { // nothing that is there is written to
 		return nil, err
 	}
 	return f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -153,17 +153,17 @@ func (f *Folder) Sync() error {
 // Endings of file names: what is in force, what is being written, what is done
 // with, what couldn't be read, and what another process gave back.
 const (
-	current  = ".json"
-	draft    = ".tmp"
-	done     = ".done"
-	aside    = ".aside"
-	returned = ".returned"
+	current        = ".json"
+	draftSuffix    = ".tmp"
+	doneSuffix     = ".done"
+	asideSuffix    = ".aside"
+	returnedSuffix = ".returned"
 )
 
 // putFile writes a file so that a crash leaves either the old or the new one.
 // After an error either may be there.
 func putFile(folder FS, name string, data []byte) error {
-	f, err := folder.Create(name + draft)
+	f, err := folder.Create(name + draftSuffix)
 	if err != nil {
 		return err
 	}
@@ -175,10 +175,10 @@ func putFile(folder FS, name string, data []byte) error {
 		err = closing
 	}
 	if err == nil {
-		err = folder.Rename(name+draft, name+current)
+		err = folder.Rename(name+draftSuffix, name+current)
 	}
 	if err != nil {
-		return errors.Join(err, gone(folder.Remove(name+draft)))
+		return errors.Join(err, ignoreMissing(folder.Remove(name+draftSuffix)))
 	}
 	return folder.Sync()
 }
@@ -186,13 +186,13 @@ func putFile(folder FS, name string, data []byte) error {
 // retireFile takes a file out of force: renamed first, so that a crash leaves
 // it in force or not, then removed. One that isn't there is no error.
 func retireFile(folder FS, name string) error {
-	if err := gone(folder.Rename(name+current, name+done)); err != nil {
+	if err := ignoreMissing(folder.Rename(name+current, name+doneSuffix)); err != nil {
 		return err
 	}
 	if err := folder.Sync(); err != nil {
 		return err
 	}
-	return gone(folder.Remove(name + done))
+	return ignoreMissing(folder.Remove(name + doneSuffix))
 }
 
 // setAside moves a file that can't be read out of the way and keeps it, beside those
@@ -202,12 +202,12 @@ func setAside(folder FS, name string) error {
 	if err != nil {
 		return err
 	}
-	taken := func(name string) (bool, error) { return slices.Contains(names, name+aside), nil }
+	taken := func(name string) (bool, error) { return slices.Contains(names, name+asideSuffix), nil }
 	free, err := statedir.FreeName(name, taken)
 	if err != nil {
 		return err
 	}
-	if err := gone(folder.Rename(name, free+aside)); err != nil {
+	if err := ignoreMissing(folder.Rename(name, free+asideSuffix)); err != nil {
 		return err
 	}
 	return folder.Sync()
@@ -223,14 +223,14 @@ func liveFiles(folder FS, clean bool) (names, foreign []string, err error) {
 	}
 	for _, name := range all {
 		switch {
-		case strings.HasSuffix(name, draft), strings.HasSuffix(name, done), strings.HasSuffix(name, returned):
+		case strings.HasSuffix(name, draftSuffix), strings.HasSuffix(name, doneSuffix), strings.HasSuffix(name, returnedSuffix):
 			if !clean {
 				continue
 			}
-			err = errors.Join(err, gone(folder.Remove(name)))
+			err = errors.Join(err, ignoreMissing(folder.Remove(name)))
 		case strings.HasSuffix(name, current):
 			names = append(names, strings.TrimSuffix(name, current))
-		case !strings.HasSuffix(name, aside):
+		case !strings.HasSuffix(name, asideSuffix):
 			foreign = append(foreign, name)
 		}
 	}
@@ -241,8 +241,8 @@ func liveFiles(folder FS, clean bool) (names, foreign []string, err error) {
 	return names, foreign, nil
 }
 
-// gone makes no error of removing what isn't there.
-func gone(err error) error {
+// ignoreMissing makes no error of removing what isn't there.
+func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -18,20 +18,20 @@ const limitPart = 20
 // those to default clocks for which it is at risk, unless their users chose
 // them. When nobody answers, what was known before holds. Runs whose jobs are over
 // need their clocks no longer.
-func (a *Agent) Guard(ctx context.Context, ask Probe) error {
+func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 	var errs []error
-	for _, run := range a.lowered() {
+	for _, run := range a.loweredRuns() {
 		now, err := ask(ctx, run)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("limit of job %d: %w", run.Job, err))
 			now = live.Outlook{}
 		}
 		if !now.Ended.IsZero() { // others' Epilogs run before ours
-			errs = append(errs, a.finish(ctx, run.ID))
+			errs = append(errs, a.releaseEnded(ctx, run.ID))
 			continue
 		}
-		run = a.look(run, now)
-		if reason := atRisk(&run, time.Since(run.Started), a.options.Margin); reason != "" && !run.Wish.Fixed {
+		run = a.updateForecast(run, now)
+		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); reason != "" && !run.Wish.Fixed {
 			errs = append(errs, a.handsOff(ctx, run.ID, reason))
 			a.mu.Lock()
 			a.guarded++
@@ -41,23 +41,23 @@ func (a *Agent) Guard(ctx context.Context, ask Probe) error {
 	return errors.Join(errs...)
 }
 
-// finish gives back the clocks of a run whose job is over. It stays open until its
+// releaseEnded gives back the clocks of a run whose job is over. It stays open until its
 // Epilog, and is recorded as one that had them to its end.
-func (a *Agent) finish(ctx context.Context, id string) error {
+func (a *Agent) releaseEnded(ctx context.Context, id string) error {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok || r.ended {
 		a.mu.Unlock()
 		return nil
 	}
-	r.over = true
+	r.jobEnded = true
 	uuids := r.GPUs
 	a.mu.Unlock()
-	return a.settleAll(ctx, a.cardsOf(uuids))
+	return a.settleAll(ctx, a.gpusOf(uuids))
 }
 
-// lowered are the runs at lowered clocks.
-func (a *Agent) lowered() []live.Run {
+// loweredRuns are the runs at lowered clocks.
+func (a *Agent) loweredRuns() []live.Run {
 	ids := a.openRuns(func(r *openRun) bool { return r.Setting != (dvfsmodel.Setting{}) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,8 +70,8 @@ func (a *Agent) lowered() []live.Run {
 	return low
 }
 
-// look notes what is known by now and returns the run with it.
-func (a *Agent) look(run live.Run, now live.Outlook) live.Run {
+// updateForecast notes what is known by now and returns the run with it.
+func (a *Agent) updateForecast(run live.Run, now live.Outlook) live.Run {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if limit := now.LimitS.Duration(); limit > 0 {
@@ -89,8 +89,8 @@ func (a *Agent) look(run live.Run, now live.Outlook) live.Run {
 	return run
 }
 
-// atRisk says why a run's limit is at risk at its setting; "" when it isn't.
-func atRisk(run *live.Run, elapsed, margin time.Duration) string {
+// riskReason says why a run's limit is at risk at its setting; "" when it isn't.
+func riskReason(run *live.Run, elapsed, margin time.Duration) string {
 	if run.Limit <= 0 {
 		return ""
 	}

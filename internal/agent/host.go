@@ -12,8 +12,8 @@ func (a *Agent) meterHost() error {
 	if a.options.Host == nil {
 		return nil
 	}
-	a.metering.Lock()
-	defer a.metering.Unlock()
+	a.meterMu.Lock()
+	defer a.meterMu.Unlock()
 	now := time.Now()
 	step, err := a.options.Host.Next(now)
 	if err != nil {
@@ -27,9 +27,9 @@ func (a *Agent) meterHost() error {
 	return nil
 }
 
-// hostTrouble meters the host and says what fails, once for many failures in a
+// meterHostReporting meters the host and says what fails, once for many failures in a
 // row.
-func (a *Agent) hostTrouble() error {
+func (a *Agent) meterHostReporting() error {
 	err := a.meterHost()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -29,8 +29,8 @@ const (
 	PriorUnknown  Prior = "unknown"
 )
 
-// Held is one clock that the agent may have locked.
-type Held struct {
+// HeldClock is one clock that the agent may have locked.
+type HeldClock struct {
 	MHz   dvfsmodel.MHz `json:"locked_mhz"`
 	Prior Prior         `json:"prior"`
 	Since time.Time     `json:"since"` // when it was first locked
@@ -42,22 +42,22 @@ type Held struct {
 // Entry is the journal's file of one GPU. While it is there, the clocks named
 // in it may be locked.
 type Entry struct {
-	Schema  int             `json:"schema"`
-	UUID    string          `json:"uuid"`
-	Bus     string          `json:"bus"`
-	Model   string          `json:"model"`
-	Boot    string          `json:"boot_id"`
-	Driver  string          `json:"driver"`
-	Domains map[string]Held `json:"domains"` // by the domain's name
+	Schema  int                  `json:"schema"`
+	UUID    string               `json:"uuid"`
+	Bus     string               `json:"bus"`
+	Model   string               `json:"model"`
+	Boot    string               `json:"boot_id"`
+	Driver  string               `json:"driver"`
+	Domains map[string]HeldClock `json:"domains"` // by the domain's name
 }
 
 // domains are the clocks in the order in which they are locked.
 var domains = [...]gpu.Domain{gpu.Core, gpu.Mem}
 
 // held is what the entry says of a clock.
-func (e *Entry) held(d gpu.Domain) (Held, bool) {
+func (e *Entry) held(d gpu.Domain) (HeldClock, bool) {
 	if e == nil {
-		return Held{}, false
+		return HeldClock{}, false
 	}
 	h, ok := e.Domains[d.String()]
 	return h, ok
@@ -69,7 +69,7 @@ func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *liv
 	next := *e
 	next.Domains = maps.Clone(e.Domains)
 	if next.Domains == nil {
-		next.Domains = make(map[string]Held, len(domains))
+		next.Domains = make(map[string]HeldClock, len(domains))
 	}
 	for _, d := range domains {
 		f := clockOf(want, d)
@@ -86,10 +86,10 @@ func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *liv
 	return &next
 }
 
-// names tells whether the entry has exactly the clocks that a setting locks, for
+// hasExactly tells whether the entry has exactly the clocks that a setting locks, for
 // this run. Then it need not be written again when they only change their values:
 // a restart gives them back whatever these are.
-func (e *Entry) names(want dvfsmodel.Setting, run *live.Run) bool {
+func (e *Entry) hasExactly(want dvfsmodel.Setting, run *live.Run) bool {
 	for _, d := range domains {
 		h, locked := e.held(d)
 		if locked != (clockOf(want, d) != 0) || locked && h.Run != run.ID {
@@ -117,7 +117,7 @@ func (e *Entry) setting() dvfsmodel.Setting {
 // decodeEntry reads the journal's file of a GPU.
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
 	var e Entry
-	if err := strictly(data, &e); err != nil {
+	if err := decodeStrict(data, &e); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, errForeign, err)
 	}
 	switch {
@@ -177,18 +177,18 @@ func (j journal) read(uuid string) (*Entry, error) {
 // errReturned tells that somebody gave a GPU's clocks back beside the agent.
 var errReturned = errors.New("another process gave its clocks back")
 
-// vouch tells whether the journal still has a GPU's entry, as it must while a clock
+// checkPresent tells whether the journal still has a GPU's entry, as it must while a clock
 // may be locked: another process may have removed it, or left word that it gave the
 // clocks back.
-func (j journal) vouch(uuid string) error {
-	switch _, err := j.folder.ReadFile(uuid + returned); {
+func (j journal) checkPresent(uuid string) error {
+	switch _, err := j.folder.ReadFile(uuid + returnedSuffix); {
 	case err == nil:
 		return fmt.Errorf("%s: %w", uuid, errReturned)
-	case gone(err) != nil:
+	case ignoreMissing(err) != nil:
 		return fmt.Errorf("journal of %s: %w", uuid, err)
 	}
 	switch _, err := j.read(uuid); {
-	case err != nil && gone(err) == nil:
+	case err != nil && ignoreMissing(err) == nil:
 		return fmt.Errorf("%s: %w, and removed their entry from the journal", uuid, errReturned)
 	case err != nil:
 		return err
@@ -196,9 +196,9 @@ func (j journal) vouch(uuid string) error {
 	return nil
 }
 
-// leaveWord tells the agent whose journal this is that a GPU's clocks are given back.
-func (j journal) leaveWord(uuid string) error {
-	f, err := j.folder.Create(uuid + returned)
+// noteReturned tells the agent whose journal this is that a GPU's clocks are given back.
+func (j journal) noteReturned(uuid string) error {
+	f, err := j.folder.Create(uuid + returnedSuffix)
 	if err == nil {
 		err = errors.Join(f.Close(), j.folder.Sync())
 	}
@@ -208,24 +208,24 @@ func (j journal) leaveWord(uuid string) error {
 	return nil
 }
 
-// words are the GPUs whose clocks other processes gave back.
-func (j journal) words() ([]string, error) {
+// returnedGPUs are the GPUs whose clocks other processes gave back.
+func (j journal) returnedGPUs() ([]string, error) {
 	all, err := j.folder.Names()
 	if err != nil {
 		return nil, fmt.Errorf("read the journal: %w", err)
 	}
 	var uuids []string
 	for _, name := range all {
-		if uuid, ok := strings.CutSuffix(name, returned); ok {
+		if uuid, ok := strings.CutSuffix(name, returnedSuffix); ok {
 			uuids = append(uuids, uuid)
 		}
 	}
 	return uuids, nil
 }
 
-// heard removes such a word.
-func (j journal) heard(uuid string) error {
-	if err := gone(j.folder.Remove(uuid + returned)); err != nil {
+// removeReturned removes such a word.
+func (j journal) removeReturned(uuid string) error {
+	if err := ignoreMissing(j.folder.Remove(uuid + returnedSuffix)); err != nil {
 		return fmt.Errorf("journal of %s: %w", uuid, err)
 	}
 	return nil

@@ -87,7 +87,7 @@ func TestAProcessKilledAtAnyMomentLeavesNoGPULocked(t *testing.T) {
 		}
 		found += len(report.GPUs)
 		wantAllFree(t, library)
-		if _, err := a.Sweep(t.Context(), gone, gone); err != nil {
+		if _, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing); err != nil {
 			t.Fatalf("kill %d: sweep: %v", i, err)
 		}
 		for _, c := range a.Ended() {

@@ -128,7 +128,7 @@ func TestOverlappingRunsLockTheFastestOfWhatTheyWant(t *testing.T) {
 				m.handsOffAll()
 			},
 			"sweep": func(t *rapid.T) {
-				if _, err := m.agent.Sweep(ctx, alive, gone); err != nil {
+				if _, err := m.agent.Sweep(ctx, alive, ignoreMissing); err != nil {
 					t.Fatalf("sweep: %v", err)
 				}
 			},
@@ -179,7 +179,7 @@ func TestFaultsAtRandomLeaveNothingLockedOnceTheyAreGone(t *testing.T) {
 			},
 		})
 		h.faults.Clear()
-		if swept, err := a.Sweep(ctx, gone, gone); err != nil {
+		if swept, err := a.Sweep(ctx, ignoreMissing, ignoreMissing); err != nil {
 			rt.Fatalf("last sweep: %v %+v", err, swept)
 		}
 		for i := range h.sims {

@@ -9,7 +9,7 @@ import (
 
 // Record is what the run came to as it goes into the records: the sums of its GPUs, and
 // of what was measured only what is to be believed.
-func (c *Closed) Record() *record.Outcome {
+func (c *ClosedRun) Record() *record.Outcome {
 	out := &record.Outcome{
 		RunID: c.Run.ID, JobID: int64(c.Run.Job), Node: c.Run.Node,
 		Started: c.Run.Started, Ended: c.Outcome.Ended, GPUs: c.Run.GPUs,

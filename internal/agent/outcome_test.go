@@ -42,7 +42,7 @@ func TestAnOutcomeSaysWhereItsEnergyIsFrom(t *testing.T) {
 		"no GPU":                             {host: 500, hostTime: 100},
 		"a part of the run":                  {gpus: []agent.GPUOutcome{of(gpu.FromCounter, 0)}, host: 500, hostTime: 100, partial: true},
 	} {
-		got := (&agent.Closed{Run: live.Run{Started: begin}, Outcome: agent.Outcome{
+		got := (&agent.ClosedRun{Run: live.Run{Started: begin}, Outcome: agent.Outcome{
 			Started: begin, Ended: begin.Add(100 * time.Second), GPUs: c.gpus, Partial: c.partial, HostEnergy: dvfsmodel.Joule(c.host), HostCovered: c.hostTime,
 		}}).Record()
 		if got.GPUEnergyJ != c.gpuJ || got.GPUSource != c.source || got.NodeEnergyJ != c.nodeJ || got.NodeSource != c.hosting {
@@ -66,7 +66,7 @@ func TestAnOutcomeOfARunOverARestartShowsItsTimeAndEnergyApart(t *testing.T) {
 		for _, joules := range c.spanned {
 			o.GPUs = append(o.GPUs, agent.GPUOutcome{Samples: 2, Energy: 100, EnergyFrom: gpu.FromCounter, Spanned: joules})
 		}
-		got := (&agent.Closed{Outcome: o}).Record()
+		got := (&agent.ClosedRun{Outcome: o}).Record()
 		if got.Restarted != c.want || got.TimeS != (live.Number{}) || got.GPUEnergyJ != (live.Number{}) {
 			t.Errorf("%s: %+v beside %s s and %s J", name, got.Restarted, got.TimeS, got.GPUEnergyJ)
 		}
@@ -76,7 +76,7 @@ func TestAnOutcomeOfARunOverARestartShowsItsTimeAndEnergyApart(t *testing.T) {
 func TestTheSeriesOfAnOutcomeIsTheRuns(t *testing.T) {
 	series := record.NewSampler(time.Minute)
 	series.Add(0, time.Minute, 0.5)
-	got := (&agent.Closed{Outcome: agent.Outcome{Course: record.Course{Series: series.Series()}}}).Record().Series
+	got := (&agent.ClosedRun{Outcome: agent.Outcome{Course: record.Course{Series: series.Series()}}}).Record().Series
 	if got.Len() != 1 || got.At(0) != live.Known(0.5) || got.Interval() != time.Minute {
 		t.Errorf("%+v", got)
 	}
@@ -86,7 +86,7 @@ func TestTheProfileOfARunTravelsWithItsOutcome(t *testing.T) {
 	s := record.NewProfileSampler(time.Second)
 	s.Add(0, 30*time.Second, 0.5)
 	want := record.Profile{Alone: true, GPUs: []record.GPUProfile{{Utilisation: s.Series(), PeakMem: 1 << 30, MemTotal: 16 << 30}}}
-	out := (&agent.Closed{Run: live.Run{ID: "r", GPUs: []string{"GPU-1"}}, Outcome: agent.Outcome{Course: record.Course{Profile: want}}}).Record()
+	out := (&agent.ClosedRun{Run: live.Run{ID: "r", GPUs: []string{"GPU-1"}}, Outcome: agent.Outcome{Course: record.Course{Profile: want}}}).Record()
 	text, err := json.Marshal(out) // what is spooled, and sent
 	if err != nil {
 		t.Fatal(err)

@@ -13,19 +13,19 @@ import (
 // outcome says that it is partial.
 type profiler struct {
 	shared bool // another run was on one of its GPUs at some time
-	gpus   map[string]*profiled
+	gpus   map[string]*gpuProfile
 }
 
-// profiled is a profiler's view of one GPU.
-type profiled struct {
+// gpuProfile is a profiler's view of one GPU.
+type gpuProfile struct {
 	utilisation, memory *record.Sampler
 	peak, total         int64 // bytes; -1: not known
 }
 
 func newProfiler(uuids []string) *profiler {
-	p := &profiler{gpus: make(map[string]*profiled, len(uuids))}
+	p := &profiler{gpus: make(map[string]*gpuProfile, len(uuids))}
 	for _, uuid := range uuids[:min(len(uuids), record.MaxProfileGPUs)] {
-		p.gpus[uuid] = &profiled{
+		p.gpus[uuid] = &gpuProfile{
 			utilisation: record.NewProfileSampler(sampleEvery), memory: record.NewProfileSampler(sampleEvery), peak: -1, total: -1,
 		}
 	}
@@ -66,13 +66,13 @@ func (p *profiler) profile(uuids []string) record.Profile {
 	return out
 }
 
-// meet notes of runs on one GPU that they aren't alone there. The caller holds
+// markSharedRuns notes of runs on one GPU that they aren't alone there. The caller holds
 // the agent's mu.
-func meet(runs []*openRun) {
+func markSharedRuns(runs []*openRun) {
 	if len(runs) < 2 {
 		return
 	}
 	for _, r := range runs {
-		r.sampler.share()
+		r.sampler.markShared()
 	}
 }

@@ -11,21 +11,21 @@ import (
 // A sampler remembers one by one what it was told for so long: a node seldom learns of
 // a job's end later. At most so much: some three megabytes.
 const (
-	remembered = 3 * time.Minute
-	mostMemos  = 20_000
+	historySpan = 3 * time.Minute
+	maxRecords  = 20_000
 )
 
-// recent is what a sampler was told last, so that a run can turn out to have ended
+// sampleHistory is what a sampler was told last, so that a run can turn out to have ended
 // before now.
-type recent struct {
-	past  *Sampler  // what was told before
-	until time.Time // the last of that; zero: there is none
-	memos []memo    // by time, of each GPU
+type sampleHistory struct {
+	past  *Sampler       // what was told before
+	until time.Time      // the last of that; zero: there is none
+	memos []sampleRecord // by time, of each GPU
 }
 
-// memo is something that a sampler was told: a reading of a GPU, or without a UUID a
+// sampleRecord is something that a sampler was told: a reading of a GPU, or without a UUID a
 // step of the host.
-type memo struct {
+type sampleRecord struct {
 	at      time.Time
 	uuid    string
 	reading gpu.Reading
@@ -34,21 +34,21 @@ type memo struct {
 }
 
 // add remembers something, and tells the past what is too old.
-func (r *recent) add(m memo) {
+func (r *sampleHistory) add(m sampleRecord) {
 	if r == nil {
 		return
 	}
 	r.memos = append(r.memos, m)
 	old := 0
-	for ; m.at.Sub(r.memos[old].at) > remembered || len(r.memos)-old > mostMemos; old++ {
-		r.past.take(&r.memos[old])
+	for ; m.at.Sub(r.memos[old].at) > historySpan || len(r.memos)-old > maxRecords; old++ {
+		r.past.replay(&r.memos[old])
 		r.until = r.memos[old].at
 	}
 	r.memos = r.memos[old:]
 }
 
-// take is told again what another sampler was.
-func (s *Sampler) take(m *memo) {
+// replay is told again what another sampler was.
+func (s *Sampler) replay(m *sampleRecord) {
 	if m.uuid == "" {
 		s.AddHost(m.at, m.step, m.part)
 		return
@@ -56,9 +56,9 @@ func (s *Sampler) take(m *memo) {
 	s.Add(m.uuid, m.reading)
 }
 
-// at is the sampler as it was at a time, once; nil where that is too long ago. What
+// samplerAt is the sampler as it was at a time, once; nil where that is too long ago. What
 // is known of the step that the time is in counts in proportion.
-func (r *recent) at(end time.Time) *Sampler {
+func (r *sampleHistory) samplerAt(end time.Time) *Sampler {
 	if r == nil || r.until.After(end) {
 		return nil
 	}
@@ -67,12 +67,12 @@ func (r *recent) at(end time.Time) *Sampler {
 		m := &r.memos[i]
 		switch {
 		case !m.at.After(end):
-			r.past.take(m)
+			r.past.replay(m)
 			last[m.uuid] = &m.reading
 		case m.uuid == "":
 			r.past.AddHost(end, stepUntil(m.step, m.at, end), m.part)
 		case last[m.uuid] != nil:
-			r.past.Add(m.uuid, midway(last[m.uuid], &m.reading, end))
+			r.past.Add(m.uuid, interpolate(last[m.uuid], &m.reading, end))
 			delete(last, m.uuid)
 		}
 	}
@@ -88,9 +88,9 @@ func stepUntil(step nodepower.Step, ended, at time.Time) nodepower.Step {
 	return step
 }
 
-// midway is what would have been read between two readings: the work of the second
+// interpolate is what would have been read between two readings: the work of the second
 // one's sample period, at the memory of the first.
-func midway(first, second *gpu.Reading, at time.Time) gpu.Reading {
+func interpolate(first, second *gpu.Reading, at time.Time) gpu.Reading {
 	part := at.Sub(first.At).Seconds() / second.At.Sub(first.At).Seconds()
 	r := *second
 	r.At, r.MemUsed = at, first.MemUsed

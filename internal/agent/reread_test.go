@@ -38,10 +38,10 @@ func TestAYoungRunThatEndedWhileThereWasNoAgentIsClosedWithSlurmsEnd(t *testing.
 
 func TestARunIsNotClosedByAStartOfTheAgentAlone(t *testing.T) {
 	unsure := func(context.Context, live.Run) (live.Outlook, error) { return live.Outlook{}, nil }
-	for name, probes := range map[string][2]agent.Probe{
-		"it runs":                       {alive, gone},
-		"Slurm can't say":               {unsure, gone},
-		"Slurm forgot it, but GPUs run": {gone, alive},
+	for name, probes := range map[string][2]agent.JobProbe{
+		"it runs":                       {alive, ignoreMissing},
+		"Slurm can't say":               {unsure, ignoreMissing},
+		"Slurm forgot it, but GPUs run": {ignoreMissing, alive},
 	} {
 		h := newHost(t, twoGPUs)
 		apply(h, h.started(), "r1", 1, slow, 0)
@@ -55,7 +55,7 @@ func TestARunIsNotClosedByAStartOfTheAgentAlone(t *testing.T) {
 func TestOfAJobThatSlurmForgotTheEndIsNotKnown(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	apply(h, h.started(), "r1", 1, slow, 0)
-	swept, err := h.started().Sweep(t.Context(), gone, gone)
+	swept, err := h.started().Sweep(t.Context(), ignoreMissing, ignoreMissing)
 	if err != nil || len(swept.Closed) != 1 {
 		t.Fatalf("closed %+v, %v", swept.Closed, err)
 	}
@@ -71,7 +71,7 @@ func TestGPUsAreVacatedOfRunsWhoseJobsAreGoneAndOfNoOthers(t *testing.T) {
 	apply(h, a, "r2", 2, slow, 1)
 	a = h.started()
 	apply(h, a, "r3", 3, slow, 0) // it began just now
-	closed, err := a.Vacate(t.Context(), h.uuids[:1], goneAt(time.Now()), gone)
+	closed, err := a.CloseGoneOn(t.Context(), h.uuids[:1], goneAt(time.Now()), ignoreMissing)
 	if err != nil || len(closed) != 1 || closed[0].Run.ID != "r1" {
 		t.Errorf("closed %+v, %v", closed, err)
 	}
@@ -142,7 +142,7 @@ func TestACounterThatBeganAnewSaysNothingOfARunOverARestart(t *testing.T) {
 
 func TestARunThatSlurmEndedBeforeKeepsWhatWasMeasuredUpToThen(t *testing.T) {
 	for passed, samples := range map[time.Duration]int{2 * time.Minute: 61, 30 * time.Minute: 0} {
-		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 			t := h.t
 			apply(h, a, "r1", 1, slow, 0)
 			ended := time.Now().Add(time.Minute)

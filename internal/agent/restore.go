@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// Fate is what became of a journal entry.
-type Fate string
+// EntryResult is what became of a journal entry.
+type EntryResult string
 
 // An entry whose clocks couldn't be given back is kept, and tried again.
 const (
-	FateRestored Fate = "restored" // clocks given back, entry removed
-	FateReturned Fate = "returned" // clocks given back, entry left to the agent that lives
-	FateKept     Fate = "kept"     // not given back
-	FateDropped  Fate = "dropped"  // the machine was booted since: nothing is locked
-	FateAside    Fate = "aside"    // unreadable: clocks given back, file moved aside
+	EntryRestored EntryResult = "restored" // clocks given back, entry removed
+	EntryReturned EntryResult = "returned" // clocks given back, entry left to the agent that lives
+	EntryKept     EntryResult = "kept"     // not given back
+	EntryDropped  EntryResult = "dropped"  // the machine was booted since: nothing is locked
+	EntrySetAside EntryResult = "aside"    // unreadable: clocks given back, file moved aside
 )
 
 // Restored is what became of one GPU's entry.
 type Restored struct {
-	UUID string
-	Fate Fate
-	Note string
-	Err  error // why it was kept
+	UUID   string
+	Result EntryResult
+	Note   string
+	Err    error // why it was kept
 }
 
 // Report is what a restore did.
@@ -35,7 +35,7 @@ type Report struct {
 
 // Clean tells whether no entry is left.
 func (r *Report) Clean() bool {
-	return !slices.ContainsFunc(r.GPUs, func(g Restored) bool { return g.Fate == FateKept })
+	return !slices.ContainsFunc(r.GPUs, func(g Restored) bool { return g.Result == EntryKept })
 }
 
 // Err is why entries were kept; nil when none was.
@@ -53,13 +53,13 @@ func (r *Report) Err() error {
 // prevented the journal from being read; what couldn't be given back is in the
 // report.
 func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
-	cards := a.allCards()
+	cards := a.allGPUs()
 	if len(uuids) > 0 {
-		cards = a.cardsOf(uuids)
+		cards = a.gpusOf(uuids)
 	}
 	affected := a.giveUp(cards, reason)
 	for _, c := range cards {
-		c.reclaim()
+		c.clearExternalChange()
 	}
 	report, err := a.replay(ctx, uuids)
 	return report, errors.Join(err, a.settleAll(ctx, affected))
@@ -73,10 +73,10 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 func RestoreJournal(ctx context.Context, options Options) (Report, error) {
 	a := New(options)
 	defer a.Close()
-	a.restores = true
+	a.restoreOnly = true
 	opening := a.open()
 	report, err := a.replay(ctx, nil)
-	if opening != nil && len(a.allCards()) > 0 && report.Clean() {
+	if opening != nil && len(a.allGPUs()) > 0 && report.Clean() {
 		report.Notes = append(report.Notes, opening.Error())
 		opening = nil
 	}
@@ -93,7 +93,7 @@ func (a *Agent) replay(ctx context.Context, uuids []string) (Report, error) {
 		return Report{}, fmt.Errorf("read the journal: %w", err)
 	}
 	var report Report
-	a.replayStrangers(ctx, foreign, &report)
+	a.replayForeignFiles(ctx, foreign, &report)
 	if err != nil {
 		report.Notes = append(report.Notes, err.Error())
 	}
@@ -114,54 +114,54 @@ func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored
 	if _, err := a.journal.read(uuid); errors.Is(err, errForeign) {
 		return a.replayForeign(ctx, uuid, spare, err)
 	}
-	c := a.card(uuid)
+	c := a.gpuByUUID(uuid)
 	if c != nil {
-		if err := c.take(ctx); err != nil {
-			return Restored{UUID: uuid, Fate: FateKept, Err: err}
+		if err := c.acquire(ctx); err != nil {
+			return Restored{UUID: uuid, Result: EntryKept, Err: err}
 		}
-		defer c.yield()
-		if spare && a.untouchable(c) {
+		defer c.releaseTurn()
+		if spare && a.isUntouchable(c) {
 			return Restored{}
 		}
 	}
 	entry, err := a.journal.read(uuid)
 	switch {
-	case err != nil && gone(err) == nil:
-		return Restored{UUID: uuid, Fate: FateRestored, Note: "meanwhile"}
+	case err != nil && ignoreMissing(err) == nil:
+		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
 	case err != nil:
 		return a.replayUnread(c, uuid, err)
 	case entry.Boot != "" && a.options.Boot != "" && entry.Boot != a.options.Boot:
-		return a.drop(c, uuid)
+		return a.dropEntry(c, uuid)
 	case c == nil:
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is", uuid, ErrNoGPU)
-		return Restored{UUID: uuid, Fate: FateKept, Err: err}
+		return Restored{UUID: uuid, Result: EntryKept, Err: err}
 	}
 	c.record(entry, false)
-	if c.twin {
+	if c.ownedByTwin {
 		return a.replayBeside(c)
 	}
 	note, err := a.release(c)
 	if err != nil {
-		return Restored{UUID: uuid, Fate: FateKept, Note: note, Err: err}
+		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
 	}
-	return Restored{UUID: uuid, Fate: FateRestored, Note: note}
+	return Restored{UUID: uuid, Result: EntryRestored, Note: note}
 }
 
 // replayBeside gives back what an agent locked that lives or hangs. The entry stays:
-// the agent may be about to lock again, and a lock must not be without one. Word of it
+// the agent may be about to lock again, and a lock must not be without one. JobReport of it
 // is left first, so that the agent, which looks after each lock, finds it.
-func (a *Agent) replayBeside(c *card) Restored {
-	err := errors.Join(a.journal.leaveWord(c.uuid), a.unlockAll(c))
+func (a *Agent) replayBeside(c *managedGPU) Restored {
+	err := errors.Join(a.journal.noteReturned(c.uuid), a.unlockAll(c))
 	if err != nil {
-		return Restored{UUID: c.uuid, Fate: FateKept, Err: err}
+		return Restored{UUID: c.uuid, Result: EntryKept, Err: err}
 	}
-	return Restored{UUID: c.uuid, Fate: FateReturned, Note: "its agent is told"}
+	return Restored{UUID: c.uuid, Result: EntryReturned, Note: "its agent is told"}
 }
 
-// heed puts runs to default clocks whose GPUs' clocks another process gave back, of all
+// applyReturned puts runs to default clocks whose GPUs' clocks another process gave back, of all
 // GPUs or some, and names those GPUs.
-func (a *Agent) heed(ctx context.Context, uuids []string) (heeded []string, err error) {
-	words, err := a.journal.words()
+func (a *Agent) applyReturned(ctx context.Context, uuids []string) (heeded []string, err error) {
+	words, err := a.journal.returnedGPUs()
 	if err != nil {
 		return nil, err
 	}
@@ -170,43 +170,43 @@ func (a *Agent) heed(ctx context.Context, uuids []string) (heeded []string, err 
 		if uuids != nil && !slices.Contains(uuids, uuid) {
 			continue
 		}
-		cards := a.cardsOf([]string{uuid})
+		cards := a.gpusOf([]string{uuid})
 		affected := a.giveUp(cards, errReturned.Error())
 		for _, c := range cards {
-			c.reclaim() // nobody else set them
+			c.clearExternalChange() // nobody else set them
 		}
 		err := a.settleAll(ctx, affected)
 		if err == nil {
-			err = a.journal.heard(uuid)
+			err = a.journal.removeReturned(uuid)
 		}
 		heeded, errs = append(heeded, uuid), append(errs, err)
 	}
 	return heeded, errors.Join(errs...)
 }
 
-// drop removes an entry of before the machine was booted.
-func (a *Agent) drop(c *card, uuid string) Restored {
+// dropEntry removes an entry of before the machine was booted.
+func (a *Agent) dropEntry(c *managedGPU, uuid string) Restored {
 	const note = "the machine was booted since: nothing is locked"
 	if err := a.journal.retire(uuid); err != nil {
-		return Restored{UUID: uuid, Fate: FateKept, Note: note, Err: err}
+		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
 	}
 	if c != nil {
 		c.record(nil, false)
 	}
-	return Restored{UUID: uuid, Fate: FateDropped, Note: note}
+	return Restored{UUID: uuid, Result: EntryDropped, Note: note}
 }
 
 // replayUnread treats an entry that the disk doesn't yield as one of all clocks, and
 // keeps the file: it may be read the next time.
-func (a *Agent) replayUnread(c *card, uuid string, err error) Restored {
+func (a *Agent) replayUnread(c *managedGPU, uuid string, err error) Restored {
 	if c != nil {
 		err = errors.Join(err, a.unlockAll(c))
 	}
-	return Restored{UUID: uuid, Fate: FateKept, Err: err}
+	return Restored{UUID: uuid, Result: EntryKept, Err: err}
 }
 
 // unlockAll gives back whatever the card can lock.
-func (a *Agent) unlockAll(c *card) error {
+func (a *Agent) unlockAll(c *managedGPU) error {
 	var err error
 	for _, d := range domains {
 		_, unlocking := a.unlock(c, d)

@@ -19,10 +19,10 @@ func left(t *testing.T) *host {
 	return h
 }
 
-func fates(r agent.Report) map[string]agent.Fate {
-	m := make(map[string]agent.Fate)
+func fates(r agent.Report) map[string]agent.EntryResult {
+	m := make(map[string]agent.EntryResult)
 	for _, g := range r.GPUs {
-		m[g.UUID] = g.Fate
+		m[g.UUID] = g.Result
 	}
 	return m
 }
@@ -49,7 +49,7 @@ func TestAnEntryThatCantBeReadFreesTheGPUAndIsKeptAside(t *testing.T) {
 				t.Error(err)
 			}
 			got := fates(report)
-			if got[h.uuids[0]] != agent.FateAside || got[h.uuids[1]] != agent.FateRestored {
+			if got[h.uuids[0]] != agent.EntrySetAside || got[h.uuids[1]] != agent.EntryRestored {
 				t.Errorf("fates %v", got)
 			}
 			h.wantFree()
@@ -65,7 +65,7 @@ func TestAForeignFileInTheJournalIsMovedAsideAndNamed(t *testing.T) {
 	h.journal.put("readme", "x")
 	h.journal.put("odd name.json", "{}")
 	report, err := h.agent(nil).Start(t.Context())
-	if err != nil || len(report.Notes) != 1 || fates(report)["odd name"] != agent.FateAside {
+	if err != nil || len(report.Notes) != 1 || fates(report)["odd name"] != agent.EntrySetAside {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if len(h.journal.files(".aside")) != 2 {
@@ -87,7 +87,7 @@ func TestARebootDropsEntriesWithoutTouchingTheGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := h.agent(nil).Start(t.Context())
-	if err != nil || fates(report)[h.uuids[0]] != agent.FateDropped {
+	if err != nil || fates(report)[h.uuids[0]] != agent.EntryDropped {
 		t.Errorf("%+v, %v", report, err)
 	}
 	h.wantLocked(dvfsmodel.Setting{Core: 1700}, free)
@@ -107,7 +107,7 @@ func TestALostGPUKeepsItsEntryUntilItIsBack(t *testing.T) {
 		t.Errorf("start said %v", err)
 	}
 	got := fates(report)
-	if got[h.uuids[0]] != agent.FateRestored || got[h.uuids[1]] != agent.FateKept || report.Clean() {
+	if got[h.uuids[0]] != agent.EntryRestored || got[h.uuids[1]] != agent.EntryKept || report.Clean() {
 		t.Errorf("fates %v", got)
 	}
 	if !errors.Is(report.Err(), agent.ErrNoGPU) {
@@ -130,7 +130,7 @@ func TestAGPUThatIsNotThereKeepsItsEntry(t *testing.T) {
 		Journal: fused{only.journal, &fuse{}}, Library: only.library, Boot: "boot-1", Driver: "driver-1",
 	})
 	got := fates(report)
-	if err != nil || got[h.uuids[1]] != agent.FateKept || got[h.uuids[0]] != agent.FateRestored {
+	if err != nil || got[h.uuids[1]] != agent.EntryKept || got[h.uuids[0]] != agent.EntryRestored {
 		t.Errorf("%v, %v", got, err)
 	}
 	if !errors.Is(report.Err(), agent.ErrNoGPU) {
@@ -143,7 +143,7 @@ func TestRefusedUnlocksKeepTheEntryAndSayIt(t *testing.T) {
 	h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
 	a := h.agent(nil)
 	report, err := a.Start(t.Context())
-	if err != nil || fates(report)[h.uuids[0]] != agent.FateKept || !errors.Is(report.Err(), gpu.ErrPermission) {
+	if err != nil || fates(report)[h.uuids[0]] != agent.EntryKept || !errors.Is(report.Err(), gpu.ErrPermission) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if _, err := a.Sweep(t.Context(), alive, alive); !errors.Is(err, gpu.ErrPermission) {

@@ -54,7 +54,7 @@ func (r fileRun) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the run in its file.
 func (r *fileRun) UnmarshalJSON(text []byte) error {
 	fields := fileFields{Run: &r.Run}
-	if err := strictly(text, &fields); err != nil {
+	if err := decodeStrict(text, &fields); err != nil {
 		return err
 	}
 	if a := fields.Adapt; a != nil {
@@ -84,7 +84,7 @@ func (r residencies) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the residencies in a run's file.
 func (r *residencies) UnmarshalJSON(text []byte) error {
 	var list []fileResidency
-	if err := strictly(text, &list); err != nil {
+	if err := decodeStrict(text, &list); err != nil {
 		return err
 	}
 	*r = nil
@@ -120,19 +120,19 @@ func readRun(data []byte) (*runFile, error) {
 	switch version.Schema {
 	case 1:
 		var r runFile1
-		if err := strictly(data, &r); err != nil {
+		if err := decodeStrict(data, &r); err != nil {
 			return nil, err
 		}
 		return r.renewed()
 	case runSchema:
 		var r runFile
-		return &r, strictly(data, &r)
+		return &r, decodeStrict(data, &r)
 	}
 	return nil, fmt.Errorf("schema %d, want 1 or %d", version.Schema, runSchema)
 }
 
-// strictly reads one JSON value that has no fields but those of into.
-func strictly(data []byte, into any) error {
+// decodeStrict reads one JSON value that has no fields but those of into.
+func decodeStrict(data []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {

@@ -38,7 +38,7 @@ func (r *runFile1) renewed() (*runFile, error) {
 		return &now, nil
 	}
 	outcome := r.Outcome.Outcome
-	series := record.NewSampler(firstStep)
+	series := record.NewSampler(initialInterval)
 	for i := range r.Outcome.GPUs {
 		g := &r.Outcome.GPUs[i]
 		outcome.GPUs = append(outcome.GPUs, g.GPUOutcome)

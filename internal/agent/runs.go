@@ -22,15 +22,15 @@ var ErrNoRun = errors.New("no such run is open")
 // NewRunID makes an id that no other run has.
 func NewRunID() string { return rand.Text() }
 
-// Closed is a run that ended.
-type Closed struct {
+// ClosedRun is a run that ended.
+type ClosedRun struct {
 	Run      live.Run
 	HandsOff string // why its GPUs were at default clocks at the end
 	Outcome  Outcome
 }
 
-// write keeps a run's file up to date.
-func (a *Agent) write(r *runFile) error {
+// writeRunFile keeps a run's file up to date.
+func (a *Agent) writeRunFile(r *runFile) error {
 	data, err := json.Marshal(r)
 	if err == nil {
 		err = putFile(a.options.Runs, r.Run.ID, data)
@@ -41,9 +41,9 @@ func (a *Agent) write(r *runFile) error {
 	return nil
 }
 
-// load reads the runs of before the start. Files that can't be read are moved
+// loadRuns reads the runs of before the start. Files that can't be read are moved
 // aside and named: their clocks are the journal's business.
-func (a *Agent) load() (notes []string, err error) {
+func (a *Agent) loadRuns() (notes []string, err error) {
 	names, foreign, err := liveFiles(a.options.Runs, true)
 	if err != nil {
 		err = fmt.Errorf("read the open runs: %w", err)
@@ -62,16 +62,16 @@ func (a *Agent) load() (notes []string, err error) {
 			notes = append(notes, a.runAside(id+current, problem))
 			continue
 		}
-		a.remember(r)
+		a.addLoaded(r)
 	}
 	return notes, err
 }
 
-// remember makes a run of before the start known.
-func (a *Agent) remember(r *runFile) {
+// addLoaded makes a run of before the start known.
+func (a *Agent) addLoaded(r *runFile) {
 	open := &openRun{Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true}
 	open.sampler.outcome.Partial = true
-	open.sampler.since(a.countersOf(r))
+	open.sampler.setStartCounters(a.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
 	} else if open.wants() != (dvfsmodel.Setting{}) {
@@ -109,15 +109,15 @@ func (a *Agent) openRuns(rule func(*openRun) bool) []string {
 // run on them. What it returns stays on file until [Agent.Forget]. The error
 // is ErrNoRun, or says what couldn't be given back or written down; the run is
 // closed all the same.
-func (a *Agent) End(ctx context.Context, job uint32, node string) (Closed, error) {
+func (a *Agent) End(ctx context.Context, job uint32, node string) (ClosedRun, error) {
 	ids := a.openRuns(func(r *openRun) bool { return r.Job == job && r.Node == node })
 	if len(ids) == 0 {
-		return Closed{}, fmt.Errorf("job %d on %s: %w", job, node, ErrNoRun)
+		return ClosedRun{}, fmt.Errorf("job %d on %s: %w", job, node, ErrNoRun)
 	}
-	var last Closed
+	var last ClosedRun
 	var errs []error
 	for _, id := range ids {
-		closed, err := a.end(ctx, id, closing{reason: "its job ended"})
+		closed, err := a.end(ctx, id, runEnd{reason: "its job ended"})
 		last, errs = closed, append(errs, err)
 	}
 	return last, errors.Join(errs...)
@@ -128,17 +128,17 @@ func (a *Agent) End(ctx context.Context, job uint32, node string) (Closed, error
 // to then counts. Within two seconds what was measured here is finer and stands, as it
 // does where at is zero, or can't be. It returns the run as it is now; the error says
 // that it couldn't be written down.
-func (a *Agent) EndedAt(id string, at time.Time) (Closed, error) {
+func (a *Agent) EndedAt(id string, at time.Time) (ClosedRun, error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok || r.file.Outcome == nil {
 		a.mu.Unlock()
-		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	was := r.file.Outcome
-	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= beyond
+	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= maxBeyond
 	if !stands {
-		outcome := r.outcome(closing{reason: was.Reason, at: at}, was.Ended)
+		outcome := r.outcome(runEnd{reason: was.Reason, at: at}, was.Ended)
 		r.file.Outcome, r.kept = &outcome, false
 	}
 	r.sampler = nil // nothing is asked of it any more
@@ -147,21 +147,21 @@ func (a *Agent) EndedAt(id string, at time.Time) (Closed, error) {
 	if stands {
 		return closedOf(&rec), nil
 	}
-	return closedOf(&rec), a.keep(id, &rec)
+	return closedOf(&rec), a.keepEnd(id, &rec)
 }
 
 // end closes a run: first its clocks, then its file, so that a crash between
 // leaves an open run without clocks, which a sweep closes.
-func (a *Agent) end(ctx context.Context, id string, how closing) (Closed, error) {
+func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok || r.ended {
 		a.mu.Unlock()
-		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	uuids := r.GPUs
 	a.mu.Unlock()
-	cards := a.cardsOf(uuids)
+	cards := a.gpusOf(uuids)
 	if how.at.IsZero() {
 		_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
 		_ = a.meterHost()
@@ -169,7 +169,7 @@ func (a *Agent) end(ctx context.Context, id string, how closing) (Closed, error)
 	a.mu.Lock()
 	if r.ended {
 		a.mu.Unlock()
-		return Closed{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
 	}
 	r.ended = true
 	outcome := r.outcome(how, time.Now())
@@ -177,20 +177,20 @@ func (a *Agent) end(ctx context.Context, id string, how closing) (Closed, error)
 	rec := r.file
 	a.mu.Unlock()
 	settling := a.settleAll(ctx, cards)
-	return closedOf(&rec), errors.Join(settling, a.keep(id, &rec))
+	return closedOf(&rec), errors.Join(settling, a.keepEnd(id, &rec))
 }
 
-// keep writes an ended run's file, unless it was forgotten meanwhile.
-func (a *Agent) keep(id string, rec *runFile) error {
-	a.filing.Lock()
-	defer a.filing.Unlock()
+// keepEnd writes an ended run's file, unless it was forgotten meanwhile.
+func (a *Agent) keepEnd(id string, rec *runFile) error {
+	a.fileMu.Lock()
+	defer a.fileMu.Unlock()
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	a.mu.Unlock()
 	if !ok {
 		return nil
 	}
-	if err := a.write(rec); err != nil {
+	if err := a.writeRunFile(rec); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -200,16 +200,16 @@ func (a *Agent) keep(id string, rec *runFile) error {
 }
 
 // closedOf is an ended run as its file has it.
-func closedOf(r *runFile) Closed {
-	return Closed{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+func closedOf(r *runFile) ClosedRun {
+	return ClosedRun{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }
 
 // Ended are the runs that ended and aren't forgotten, in the order of their
 // ids.
-func (a *Agent) Ended() []Closed {
+func (a *Agent) Ended() []ClosedRun {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var list []Closed
+	var list []ClosedRun
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		if r := a.runs[id]; r.ended {
 			list = append(list, closedOf(&r.file))
@@ -220,8 +220,8 @@ func (a *Agent) Ended() []Closed {
 
 // Forget removes an ended run's file, once its outcome is safe elsewhere.
 func (a *Agent) Forget(id string) error {
-	a.filing.Lock()
-	defer a.filing.Unlock()
+	a.fileMu.Lock()
+	defer a.fileMu.Unlock()
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	ended := ok && r.ended

@@ -40,15 +40,15 @@ type Outcome struct {
 	Lasted float64 `json:"lasted_s,omitzero"`
 }
 
-// mostMissed is the part of a run for which the host's energy may be filled in
+// maxMissed is the part of a run for which the host's energy may be filled in
 // by its mean.
-const mostMissed = 0.1
+const maxMissed = 0.1
 
 // Host is the run's part of what the node's CPUs and memory used, over all of
 // its time, and whether enough of it was measured.
 func (o *Outcome) Host() (dvfsmodel.Joule, bool) {
 	lasted := o.Ended.Sub(o.Started).Seconds()
-	if !(o.HostCovered > 0) || o.Partial || o.HostCovered < (1-mostMissed)*lasted {
+	if !(o.HostCovered > 0) || o.Partial || o.HostCovered < (1-maxMissed)*lasted {
 		return 0, false
 	}
 	return o.HostEnergy * dvfsmodel.Joule(max(1, lasted/o.HostCovered)), true
@@ -84,23 +84,23 @@ type GPUOutcome struct {
 
 // Bounds of what a sampler keeps of one GPU.
 const (
-	maxClocks  = 256
-	firstStep  = time.Minute // of a point of a series, until it is full
-	throttling = gpu.ThrottlePowerCap | gpu.ThrottleThermal | gpu.ThrottleHardware | gpu.ThrottleOther
+	maxClocks       = 256
+	initialInterval = time.Minute // of a point of a series, until it is full
+	throttling      = gpu.ThrottlePowerCap | gpu.ThrottleThermal | gpu.ThrottleHardware | gpu.ThrottleOther
 )
 
 // Sampler makes a run's readings into its outcome, in bounded memory.
 type Sampler struct {
 	outcome  Outcome
-	gpus     map[string]*tally
+	gpus     map[string]*gpuTally
 	series   *record.Sampler
 	profile  *profiler
 	readings *record.ReadingsSampler
-	recent   *recent // nil: it remembers nothing one by one
+	recent   *sampleHistory // nil: it remembers nothing one by one
 }
 
-// tally is a sampler's view of one GPU.
-type tally struct {
+// gpuTally is a sampler's view of one GPU.
+type gpuTally struct {
 	out    GPUOutcome
 	energy gpu.Meter
 	last   time.Time
@@ -115,7 +115,7 @@ type tally struct {
 // NewSampler makes a sampler of a run's GPUs.
 func NewSampler(run live.Run) *Sampler {
 	s := newSampler(run)
-	s.recent = &recent{past: newSampler(run)}
+	s.recent = &sampleHistory{past: newSampler(run)}
 	return s
 }
 
@@ -123,11 +123,11 @@ func NewSampler(run live.Run) *Sampler {
 func newSampler(run live.Run) *Sampler {
 	s := &Sampler{
 		outcome: Outcome{Started: run.Started},
-		gpus:    make(map[string]*tally, len(run.GPUs)), series: record.NewSampler(firstStep),
+		gpus:    make(map[string]*gpuTally, len(run.GPUs)), series: record.NewSampler(initialInterval),
 		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}
 	for _, uuid := range run.GPUs {
-		s.gpus[uuid] = &tally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64)}
+		s.gpus[uuid] = &gpuTally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64)}
 	}
 	return s
 }
@@ -146,7 +146,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 		if d <= 0 {
 			return
 		}
-		t.pass(d, &r)
+		t.addStep(d, &r)
 		if gpu.Measured(r.Utilisation) {
 			s.series.Add(t.last.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), r.Utilisation)
 		}
@@ -157,7 +157,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 	t.out.PeakMem = max(t.out.PeakMem, r.MemUsed)
 	t.out.Samples++
 	t.last, t.count = r.At, r.Energy
-	s.recent.add(memo{at: r.At, uuid: uuid, reading: r})
+	s.recent.add(sampleRecord{at: r.At, uuid: uuid, reading: r})
 }
 
 // AddHost takes a part of what the node's CPUs and memory used in a step that ends
@@ -166,7 +166,7 @@ func (s *Sampler) AddHost(at time.Time, step nodepower.Step, part float64) {
 	if step.Known {
 		s.outcome.HostEnergy += step.Energy * dvfsmodel.Joule(part)
 		s.outcome.HostCovered += step.Time.Seconds()
-		s.recent.add(memo{at: at, step: step, part: part})
+		s.recent.add(sampleRecord{at: at, step: step, part: part})
 	}
 }
 
@@ -177,22 +177,22 @@ func (s *Sampler) Miss(uuid string) {
 	}
 }
 
-// share notes that another run is on one of the GPUs.
-func (s *Sampler) share() {
+// markShared notes that another run is on one of the GPUs.
+func (s *Sampler) markShared() {
 	s.profile.shared = true
 	if s.recent != nil {
-		s.recent.past.share()
+		s.recent.past.markShared()
 	}
 }
 
-// pass books the time between the last reading and this one.
-func (t *tally) pass(d float64, r *gpu.Reading) {
+// addStep books the time between the last reading and this one.
+func (t *gpuTally) addStep(d float64, r *gpu.Reading) {
 	t.out.Covered += d
 	if gpu.Measured(r.Utilisation) {
 		t.used += d
 		t.usage += d * min(1, r.Utilisation)
 	}
-	t.passClocks(d, r)
+	t.addClockTime(d, r)
 	book := func(sum *float64, reasons gpu.Throttle) {
 		if r.Throttle&reasons != 0 {
 			*sum += d
@@ -204,9 +204,9 @@ func (t *tally) pass(d float64, r *gpu.Reading) {
 	book(&t.out.Hardware, gpu.ThrottleHardware)
 }
 
-// passClocks books the time to the pair of clocks that was read, or to other clocks
+// addClockTime books the time to the pair of clocks that was read, or to other clocks
 // once there are too many pairs.
-func (t *tally) passClocks(d float64, r *gpu.Reading) {
+func (t *gpuTally) addClockTime(d float64, r *gpu.Reading) {
 	pair := [2]dvfsmodel.MHz{r.Core, r.Mem}
 	_, seen := t.clocks[pair]
 	if !gpu.Measured(r.Core) || !gpu.Measured(r.Mem) || !seen && len(t.clocks) >= maxClocks {
@@ -231,7 +231,7 @@ func (s *Sampler) Close(at time.Time) Outcome {
 }
 
 // close is the GPU's part of the outcome.
-func (t *tally) close() GPUOutcome {
+func (t *gpuTally) close() GPUOutcome {
 	out, e := t.out, t.energy.Sum()
 	out.Energy, out.EnergyFrom = orMissing(e.Joules), e.Source
 	out.MeanPower, out.PeakPower = orMissing(e.Mean()), orMissing(e.Peak)

@@ -42,7 +42,7 @@ func TestAJournalOfSchema1IsGivenBack(t *testing.T) {
 	}
 	h.wantLocked(slow, slow)
 	report, err := h.agent(nil).Start(t.Context())
-	want := map[string]agent.Fate{h.uuids[0]: agent.FateRestored, h.uuids[1]: agent.FateRestored}
+	want := map[string]agent.EntryResult{h.uuids[0]: agent.EntryRestored, h.uuids[1]: agent.EntryRestored}
 	if got := fates(report); err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, want %v; %v", got, want, err)
 	}

@@ -51,12 +51,12 @@ func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
 
 // target is what a card's open runs come to, and the run that is named in the
 // journal for it, the youngest.
-func (a *Agent) target(c *card) (want dvfsmodel.Setting, run live.Run) {
+func (a *Agent) target(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
 	table, err := c.clocks()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	runs := a.runsOn(c)
-	meet(runs)
+	markSharedRuns(runs)
 	for i, r := range runs {
 		if i == 0 {
 			want, run = r.wants(), r.Run
@@ -75,7 +75,7 @@ func (a *Agent) target(c *card) (want dvfsmodel.Setting, run live.Run) {
 
 // settleAll brings cards to what their runs want. Where that fails, every run
 // on the card is put to default clocks, on all its GPUs.
-func (a *Agent) settleAll(ctx context.Context, cards []*card) error {
+func (a *Agent) settleAll(ctx context.Context, cards []*managedGPU) error {
 	failed, err := a.settleEach(ctx, cards)
 	if len(failed) == 0 {
 		return nil
@@ -87,10 +87,10 @@ func (a *Agent) settleAll(ctx context.Context, cards []*card) error {
 }
 
 // settleEach settles cards side by side and names those where it failed.
-func (a *Agent) settleEach(ctx context.Context, cards []*card) (failed []*card, err error) {
+func (a *Agent) settleEach(ctx context.Context, cards []*managedGPU) (failed []*managedGPU, err error) {
 	errs := make([]error, len(cards))
 	var group errgroup.Group
-	group.SetLimit(a.atOnce)
+	group.SetLimit(a.maxParallel)
 	for i, c := range cards {
 		group.Go(func() error {
 			errs[i] = a.settle(ctx, c)
@@ -108,7 +108,7 @@ func (a *Agent) settleEach(ctx context.Context, cards []*card) (failed []*card, 
 
 // giveUp puts the runs on cards to default clocks and returns all their cards
 // with the given ones.
-func (a *Agent) giveUp(cards []*card, reason string) []*card {
+func (a *Agent) giveUp(cards []*managedGPU, reason string) []*managedGPU {
 	var uuids []string
 	a.mu.Lock()
 	for _, c := range cards {
@@ -121,51 +121,51 @@ func (a *Agent) giveUp(cards []*card, reason string) []*card {
 		}
 	}
 	a.mu.Unlock()
-	return a.cardsOf(uuids)
+	return a.gpusOf(uuids)
 }
 
 // settle brings one card to what its runs want.
-func (a *Agent) settle(ctx context.Context, c *card) error {
-	if err := c.take(ctx); err != nil {
+func (a *Agent) settle(ctx context.Context, c *managedGPU) error {
+	if err := c.acquire(ctx); err != nil {
 		return err
 	}
-	defer c.yield()
+	defer c.releaseTurn()
 	want, run := a.target(c)
 	switch {
-	case c.disturbed() != "" && a.busy(c):
+	case c.externalReason() != "" && a.hasOpenRun(c):
 		return nil // somebody else's clocks stay while the runs last
 	case want == (dvfsmodel.Setting{}):
 		_, err := a.release(c)
 		return err
-	case c.is(want):
+	case c.isLockedAt(want):
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("lock %s: %w", c.uuid, context.Cause(ctx))
 	}
-	return a.hold(c, want, &run)
+	return a.lockAt(c, want, &run)
 }
 
-// untouchable tells whether the card's clocks are to stay as they are: a run wants
+// isUntouchable tells whether the card's clocks are to stay as they are: a run wants
 // it locked, or somebody else set them and runs last.
-func (a *Agent) untouchable(c *card) bool {
+func (a *Agent) isUntouchable(c *managedGPU) bool {
 	want, _ := a.target(c)
-	return want != (dvfsmodel.Setting{}) || c.disturbed() != "" && a.busy(c)
+	return want != (dvfsmodel.Setting{}) || c.externalReason() != "" && a.hasOpenRun(c)
 }
 
-// busy tells whether a run is open on the card.
-func (a *Agent) busy(c *card) bool {
+// hasOpenRun tells whether a run is open on the card.
+func (a *Agent) hasOpenRun(c *managedGPU) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.runsOn(c)) > 0
 }
 
-// hold journals a setting, locks the card at it and looks whether it runs so. The
+// lockAt journals a setting, locks the card at it and looks whether it runs so. The
 // journal always names at least what is locked: it is written before a clock is
 // locked, and again after one was given back. Whether it is still there is looked at
 // before a lock and after it: another process may have given the clocks back. The
 // caller has the card's turn, and releases the card after an error.
-func (a *Agent) hold(c *card, want dvfsmodel.Setting, run *live.Run) error {
+func (a *Agent) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) error {
 	entry := c.journalled()
 	if entry == nil {
 		id := c.identity()
@@ -175,21 +175,21 @@ func (a *Agent) hold(c *card, want dvfsmodel.Setting, run *live.Run) error {
 		}
 	}
 	if c.journalled() != nil {
-		if err := a.journal.vouch(c.uuid); err != nil {
+		if err := a.journal.checkPresent(c.uuid); err != nil {
 			return err
 		}
 	}
 	next := entry.with(want, time.Now(), c.prior(), run)
-	if !entry.names(want, run) {
+	if !entry.hasExactly(want, run) {
 		if err := a.journal.put(next); err != nil {
-			return errors.Join(err, a.unput(c))
+			return errors.Join(err, a.removeFailedEntry(c))
 		}
 	}
 	c.record(next, false)
 	for i, d := range domains {
 		if clockOf(want, d) != 0 {
 			if err := a.lock(c, d, clockOf(want, d), entry); err != nil {
-				c.spare(entry, domains[i+1:]...)
+				c.dropUnlocked(entry, domains[i+1:]...)
 				return err
 			}
 			continue
@@ -205,15 +205,15 @@ func (a *Agent) hold(c *card, want dvfsmodel.Setting, run *live.Run) error {
 			c.record(next, false)
 		}
 	}
-	if err := errors.Join(a.journal.vouch(c.uuid), verify(c, want)); err != nil {
+	if err := errors.Join(a.journal.checkPresent(c.uuid), verify(c, want)); err != nil {
 		return err
 	}
 	c.record(next, true)
 	return nil
 }
 
-// unput removes what a failed write may have left where nothing is locked.
-func (a *Agent) unput(c *card) error {
+// removeFailedEntry removes what a failed write may have left where nothing is locked.
+func (a *Agent) removeFailedEntry(c *managedGPU) error {
 	if c.journalled() != nil {
 		return nil
 	}
@@ -222,21 +222,21 @@ func (a *Agent) unput(c *card) error {
 
 // lock locks one clock. A refusal leaves the clock as it was: where it wasn't
 // locked before, there is nothing to give back.
-func (a *Agent) lock(c *card, d gpu.Domain, f dvfsmodel.MHz, before *Entry) error {
-	c.wrote()
-	err := c.do(func(dev gpu.Device) error { return dev.Lock(d, f) })
-	c.answered(err)
+func (a *Agent) lock(c *managedGPU, d gpu.Domain, f dvfsmodel.MHz, before *Entry) error {
+	c.noteWrite()
+	err := c.callDriver(func(dev gpu.Device) error { return dev.Lock(d, f) })
+	c.noteAnswer(err)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
-		c.spare(before, d)
+		c.dropUnlocked(before, d)
 	}
 	return fmt.Errorf("lock the %s clock of %s at %v MHz: %w", d, c.uuid, float64(f), err)
 }
 
-// answered notes what the driver said to a lock.
-func (c *card) answered(err error) {
+// noteAnswer notes what the driver said to a lock.
+func (c *managedGPU) noteAnswer(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refused = ""
@@ -246,37 +246,37 @@ func (c *card) answered(err error) {
 }
 
 const (
-	settling  = 40 * time.Millisecond // that a GPU may take to come down to a lock
-	between   = 5 * time.Millisecond  // one look at it and the next
-	tolerance = dvfsmodel.MHz(20)     // by which a running clock may read above a lock
+	settleTime = 40 * time.Millisecond // that a GPU may take to come down to a lock
+	checkEvery = 5 * time.Millisecond  // one look at it and the next
+	tolerance  = dvfsmodel.MHz(20)     // by which a running clock may read above a lock
 )
 
 // verify reads whether a card runs no faster than it was locked at. That is
 // all that can be read of a lock.
-func verify(c *card, want dvfsmodel.Setting) error {
-	last := time.Now().Add(settling)
+func verify(c *managedGPU, want dvfsmodel.Setting) error {
+	last := time.Now().Add(settleTime)
 	for {
 		r, err := call(c, gpu.Device.Read)
 		if err != nil {
 			return fmt.Errorf("look at the clocks of %s: %w", c.uuid, err)
 		}
-		if !above(r.Core, want.Core) && !above(r.Mem, want.Mem) {
+		if !isAbove(r.Core, want.Core) && !isAbove(r.Mem, want.Mem) {
 			return nil
 		}
 		if !time.Now().Before(last) {
 			return fmt.Errorf("look at the clocks of %s: run at %v,%v MHz, locked at %v,%v MHz",
 				c.uuid, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
 		}
-		<-time.After(between)
+		<-time.After(checkEvery)
 	}
 }
 
-// above tells whether a running clock is above a locked one.
-func above(running, locked dvfsmodel.MHz) bool { return locked > 0 && running > locked+tolerance }
+// isAbove tells whether a running clock is above a locked one.
+func isAbove(running, locked dvfsmodel.MHz) bool { return locked > 0 && running > locked+tolerance }
 
 // release gives back all clocks that the card's entry names, then removes the
 // entry. What can't be given back stays in it. The caller has the card's turn.
-func (a *Agent) release(c *card) (note string, err error) {
+func (a *Agent) release(c *managedGPU) (note string, err error) {
 	entry := c.journalled()
 	if entry == nil {
 		return "", nil
@@ -295,7 +295,7 @@ func (a *Agent) release(c *card) (note string, err error) {
 	if entry.Driver != "" && entry.Driver != a.options.Driver {
 		note = joinNotes(note, "the driver was reloaded since")
 	}
-	if err := errors.Join(a.journal.retire(c.uuid), a.journal.heard(c.uuid)); err != nil {
+	if err := errors.Join(a.journal.retire(c.uuid), a.journal.removeReturned(c.uuid)); err != nil {
 		return note, err
 	}
 	c.record(nil, true)
@@ -304,14 +304,14 @@ func (a *Agent) release(c *card) (note string, err error) {
 
 // unlock gives one clock back. One that the GPU can't lock is free. A stale
 // handle is opened anew, and a fault that may mend is tried once more.
-func (a *Agent) unlock(c *card, d gpu.Domain) (note string, err error) {
+func (a *Agent) unlock(c *managedGPU, d gpu.Domain) (note string, err error) {
 	for range 2 {
-		c.wrote()
-		err = c.do(func(dev gpu.Device) error { return dev.Unlock(d) })
+		c.noteWrite()
+		err = c.callDriver(func(dev gpu.Device) error { return dev.Unlock(d) })
 		switch {
 		case err == nil:
 			return note, nil
-		case errors.Is(err, gpu.ErrNotSupported) && !c.can(d):
+		case errors.Is(err, gpu.ErrNotSupported) && !c.canLock(d):
 			return "its " + d.String() + " clock can't be locked", nil
 		case errors.Is(err, gpu.ErrReloaded):
 			note = "the driver was reloaded since"

@@ -19,7 +19,7 @@ type kind struct{ follows, watts, clocked float64 }
 // one level from start to end.
 type parallel struct {
 	*world
-	stays  *stays
+	stays  *residencyTracker
 	kind   kind // of work now
 	drawn  float64
 	time   []float64 // by level
@@ -27,7 +27,7 @@ type parallel struct {
 }
 
 func newParallel(rule *live.Adaptation, period time.Duration, work kind) *parallel {
-	p := &parallel{world: newWorld(rule, 1, period), stays: newStays(rule.Levels), kind: work}
+	p := &parallel{world: newWorld(rule, 1, period), stays: newResidencyTracker(rule.Levels), kind: work}
 	p.time, p.joules = make([]float64, len(rule.Levels)), make([]float64, len(rule.Levels))
 	p.also = func(seconds float64, busy bool) {
 		k := kind{watts: 30, clocked: 40}
@@ -54,14 +54,14 @@ func (k kind) at(rule *live.Adaptation, level int) float64 {
 func (p *parallel) look(delay time.Duration, busy bool) {
 	now, level, drawn := p.now, p.d.level, p.drawn
 	p.tick(p.shown, delay, busy)
-	p.stays.look(now, level, p.d.passed, p.d.charge, dvfsmodel.Joule(drawn), true)
+	p.stays.book(now, level, p.d.passed, p.d.workPart, dvfsmodel.Joule(drawn), true)
 }
 
 // unstepped is what the stays say the run would have taken at a level, and that
 // level.
 func (p *parallel) unstepped(tb testing.TB) (*dvfsmodel.EquivalentRun, int) {
 	tb.Helper()
-	u, err := dvfsmodel.NewEquivalentRun(p.stays.told(), p.took)
+	u, err := dvfsmodel.NewEquivalentRun(p.stays.residencies(), p.took)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 		for i := range kinds {
 			kinds[i] = kind{random.Float64(), 40 + 100*random.Float64(), 50 + 150*random.Float64()}
 		}
-		period := time.Duration(rapid.Int64Range(int64(shortestPeriod), int64(longestPeriod)).Draw(rt, "period"))
+		period := time.Duration(rapid.Int64Range(int64(minPeriod), int64(maxPeriod)).Draw(rt, "period"))
 		p := newParallel(rule, period, kinds[0])
 		j := &jobLoad{random: random, mean: rapid.SampledFrom([]float64{0.3, 2, 15, 60}).Draw(rt, "phase"), duty: rapid.Float64Range(0.02, 1).Draw(rt, "duty")}
 		for range 3000 {
@@ -100,7 +100,7 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 			truth, slack float64
 		}{"time": {u.Time, p.time[level], slack}, "energy": {u.Energy, p.joules[level], slack * watts}} {
 			if c.truth < c.Low-c.slack || c.truth > c.High+c.slack || c.Guess < c.Low || c.Guess > c.High {
-				rt.Fatalf("%s at %v MHz: %+v, truly %v; stays %+v", name, float64(u.Core), c.Estimate, c.truth, p.stays.told())
+				rt.Fatalf("%s at %v MHz: %+v, truly %v; stays %+v", name, float64(u.Core), c.Estimate, c.truth, p.stays.residencies())
 			}
 		}
 	})
@@ -113,7 +113,7 @@ func TestARunThatIsSteppedTellsWhatItWouldHaveTakenAtOneClock(t *testing.T) {
 	for _, c := range []struct{ busy, wait, off float64 }{ // off: how far the guess may be, or 1: is not to be used
 		{8, 12, 0.02}, {20, 20, 0.02}, {0.3, 0.7, 0.01}, {2, 30, 0.02}, {60, 20, 0.01}, {300, 300, 1},
 	} {
-		for _, period := range []time.Duration{shortestPeriod, longestPeriod} {
+		for _, period := range []time.Duration{minPeriod, maxPeriod} {
 			p := newParallel(v100(1.2, 30), period, kind{0.7, 40, 150})
 			cycle := time.Duration((c.busy + c.wait) * float64(time.Second))
 			for begin := p.now; p.took < 1800; {

@@ -10,48 +10,48 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Probe finds out what is known of a run by now: whether its job is still there, and
-// how long it may last. An error counts as [live.LifeUnknown].
-type Probe func(context.Context, live.Run) (live.Outlook, error)
+// JobProbe finds out what is known of a run by now: whether its job is still there, and
+// how long it may last. An error counts as [live.JobUnknown].
+type JobProbe func(context.Context, live.Run) (live.Outlook, error)
 
-// Swept is what a sweep did.
-type Swept struct {
-	Closed []Closed // runs whose job is gone
-	Report Report   // entries of GPUs that no run wants locked
+// SweepResult is what a sweep did.
+type SweepResult struct {
+	Closed []ClosedRun // runs whose job is gone
+	Report Report      // entries of GPUs that no run wants locked
 }
 
 // Sweep closes runs whose jobs are gone, and tries again what went wrong before:
 // entries that were kept, ends that couldn't be written down, a journal that
 // couldn't be read, GPUs that couldn't be opened or were lost since. The error joins
 // all that went wrong now.
-func (a *Agent) Sweep(ctx context.Context, slurm, processes Probe) (Swept, error) {
-	var swept Swept
+func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResult, error) {
+	var swept SweepResult
 	var errs []error
-	if a.incomplete() { // the driver may come after the agent, and a GPU come back
+	if a.isIncomplete() { // the driver may come after the agent, and a GPU come back
 		errs = append(errs, a.open())
 	}
-	closed, err := a.closeGone(ctx, func(*openRun) bool { return true }, slurm, processes)
+	closed, err := a.closeGoneRuns(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
-	errs = append(errs, err, a.keepAgain())
-	_, err = a.heed(ctx, nil)
+	errs = append(errs, err, a.retryKeepEnds())
+	_, err = a.applyReturned(ctx, nil)
 	errs = append(errs, err)
 	report, err := a.sweepJournal(ctx)
 	swept.Report = report
 	return swept, errors.Join(append(errs, err, report.Err())...)
 }
 
-// Vacate closes the runs on GPUs whose jobs are gone, as a sweep does: a new run
+// CloseGoneOn closes the runs on GPUs whose jobs are gone, as a sweep does: a new run
 // on them is to begin. What isn't known by the end of the context stays open.
-func (a *Agent) Vacate(ctx context.Context, uuids []string, slurm, processes Probe) ([]Closed, error) {
-	return a.closeGone(ctx, func(r *openRun) bool {
+func (a *Agent) CloseGoneOn(ctx context.Context, uuids []string, slurm, processes JobProbe) ([]ClosedRun, error) {
+	return a.closeGoneRuns(ctx, func(r *openRun) bool {
 		return slices.ContainsFunc(r.GPUs, func(uuid string) bool { return slices.Contains(uuids, uuid) })
 	}, slurm, processes)
 }
 
-// closeGone closes those of some runs whose jobs are gone. Young ones aren't asked
+// closeGoneRuns closes those of some runs whose jobs are gone. Young ones aren't asked
 // about, as Slurm may not know yet that they started; those that were open when
 // the agent started are.
-func (a *Agent) closeGone(ctx context.Context, rule func(*openRun) bool, slurm, processes Probe) (all []Closed, err error) {
+func (a *Agent) closeGoneRuns(ctx context.Context, rule func(*openRun) bool, slurm, processes JobProbe) (all []ClosedRun, err error) {
 	young := time.Now().Add(-a.options.Grace)
 	var errs []error
 	for _, id := range a.openRuns(func(r *openRun) bool { return rule(r) && (r.reread || !r.Started.After(young)) }) {
@@ -62,7 +62,7 @@ func (a *Agent) closeGone(ctx context.Context, rule func(*openRun) bool, slurm, 
 		if !gone {
 			continue
 		}
-		closed, err := a.end(ctx, id, closing{reason: "its job is gone", at: ended, late: ended.IsZero()})
+		closed, err := a.end(ctx, id, runEnd{reason: "its job is gone", at: ended, late: ended.IsZero()})
 		if errors.Is(err, ErrNoRun) {
 			continue // ended meanwhile
 		}
@@ -74,7 +74,7 @@ func (a *Agent) closeGone(ctx context.Context, rule func(*openRun) bool, slurm, 
 // isGone asks Slurm and then the machine's processes whether a run's job is gone:
 // each may say that it lives. Where Slurm knows when the job ended that is enough,
 // and whatever still runs on its GPUs is somebody else's.
-func (a *Agent) isGone(ctx context.Context, id string, slurm, processes Probe) (gone bool, ended time.Time, err error) {
+func (a *Agent) isGone(ctx context.Context, id string, slurm, processes JobProbe) (gone bool, ended time.Time, err error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok {
@@ -83,7 +83,7 @@ func (a *Agent) isGone(ctx context.Context, id string, slurm, processes Probe) (
 	}
 	run := r.Run
 	a.mu.Unlock()
-	for _, probe := range []Probe{slurm, processes} {
+	for _, probe := range []JobProbe{slurm, processes} {
 		now, err := probe(ctx, run)
 		switch {
 		case err != nil:
@@ -97,8 +97,8 @@ func (a *Agent) isGone(ctx context.Context, id string, slurm, processes Probe) (
 	return true, time.Time{}, nil
 }
 
-// keepAgain writes down ends that couldn't be before.
-func (a *Agent) keepAgain() error {
+// retryKeepEnds writes down ends that couldn't be before.
+func (a *Agent) retryKeepEnds() error {
 	a.mu.Lock()
 	var left []runFile
 	for _, r := range a.runs {
@@ -109,7 +109,7 @@ func (a *Agent) keepAgain() error {
 	a.mu.Unlock()
 	errs := make([]error, 0, len(left))
 	for i := range left {
-		errs = append(errs, a.keep(left[i].Run.ID, &left[i]))
+		errs = append(errs, a.keepEnd(left[i].Run.ID, &left[i]))
 	}
 	return errors.Join(errs...)
 }
@@ -132,16 +132,16 @@ func (a *Agent) sweepJournal(ctx context.Context) (Report, error) {
 	var report Report
 	opened := false
 	for _, uuid := range names {
-		if c := a.card(uuid); c != nil && a.untouchable(c) {
+		if c := a.gpuByUUID(uuid); c != nil && a.isUntouchable(c) {
 			continue
 		}
 		if !opened {
 			opened, err = true, a.open()
 		}
-		if item := a.replayOne(ctx, uuid, true); item.Fate != "" {
+		if item := a.replayOne(ctx, uuid, true); item.Result != "" {
 			report.GPUs = append(report.GPUs, item)
 		}
 	}
-	a.replayStrangers(ctx, foreign, &report)
+	a.replayForeignFiles(ctx, foreign, &report)
 	return report, err
 }

@@ -25,38 +25,38 @@ const (
 // Clocks count as somebody else's after so many samples in a row, over such a
 // time.
 const (
-	alienSamples = 5
-	alienFor     = 4 * time.Second
+	externalSamples = 5
+	externalFor     = 4 * time.Second
 )
 
-// Watcher is what an agent is told while runs last.
-type Watcher struct {
-	Slurm     Probe // what Slurm knows of a run: limits and models change while it lasts
-	Processes Probe // whether anything runs on its GPUs
-	// Closed is told of runs that a sweep closed, Trouble of what went wrong
+// WatchHooks is what an agent is told while runs last.
+type WatchHooks struct {
+	Slurm     JobProbe // what Slurm knows of a run: limits and models change while it lasts
+	Processes JobProbe // whether anything runs on its GPUs
+	// ClosedRun is told of runs that a sweep closed, Trouble of what went wrong
 	// and is tried again; neither may wait for long.
-	Closed  func(Closed)
-	Trouble func(error)
+	OnClosed  func(ClosedRun)
+	OnProblem func(error)
 }
 
 // Watch samples, adapts, guards and sweeps until the context ends, and returns
 // when all four have stopped.
-func (a *Agent) Watch(ctx context.Context, w Watcher) {
+func (a *Agent) Watch(ctx context.Context, w WatchHooks) {
 	var group sync.WaitGroup
 	group.Go(func() {
-		repeat(ctx, a.pace, a.opened, func() { a.sampleDue(ctx, w.Trouble) })
+		repeat(ctx, a.sampleInterval, a.opened, func() { a.sampleDue(ctx, w.OnProblem) })
 	})
 	group.Go(func() {
-		repeat(ctx, a.adaptPace, a.adapts, func() {
+		repeat(ctx, a.adaptInterval, a.adapts, func() {
 			if err := a.adapt(ctx, time.Now); err != nil {
-				w.Trouble(err)
+				w.OnProblem(err)
 			}
 		})
 	})
 	group.Go(func() {
 		repeat(ctx, func() time.Duration { return guardEvery }, nil, func() {
 			if err := a.Guard(ctx, w.Slurm); err != nil {
-				w.Trouble(err)
+				w.OnProblem(err)
 			}
 		})
 	})
@@ -66,10 +66,10 @@ func (a *Agent) Watch(ctx context.Context, w Watcher) {
 		repeat(ctx, func() time.Duration { return sweepEvery }, first, func() {
 			swept, err := a.Sweep(ctx, w.Slurm, w.Processes)
 			for _, c := range swept.Closed {
-				w.Closed(c)
+				w.OnClosed(c)
 			}
 			if err != nil {
-				w.Trouble(err)
+				w.OnProblem(err)
 			}
 		})
 	})
@@ -93,9 +93,9 @@ func repeat(ctx context.Context, pause func() time.Duration, news <-chan struct{
 	}
 }
 
-// pace is how long until the next sample: as often as the run that learns
+// sampleInterval is how long until the next sample: as often as the run that learns
 // needs.
-func (a *Agent) pace() time.Duration {
+func (a *Agent) sampleInterval() time.Duration {
 	if len(a.openRuns(func(r *openRun) bool { return r.Learning })) > 0 {
 		return learnEvery
 	}
@@ -105,9 +105,9 @@ func (a *Agent) pace() time.Duration {
 // sampleDue samples the GPUs whose time has come.
 func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
 	now := time.Now()
-	var due []*card
+	var due []*managedGPU
 	a.mu.Lock()
-	for _, c := range a.cards {
+	for _, c := range a.gpus {
 		runs := a.runsOn(c)
 		every := sampleEvery
 		if slices.ContainsFunc(runs, func(r *openRun) bool { return r.Learning }) {
@@ -122,27 +122,27 @@ func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
 	if len(due) == 0 {
 		return
 	}
-	if err := errors.Join(a.react(ctx, a.sample(due)), a.hostTrouble()); err != nil {
+	if err := errors.Join(a.react(ctx, a.sample(due)), a.meterHostReporting()); err != nil {
 		trouble(err)
 	}
 }
 
-// finding is what a sample says about a card; a nil error says nothing.
-type finding struct {
-	card *card
+// sampleResult is what a sample says about a card; a nil error says nothing.
+type sampleResult struct {
+	gpu  *managedGPU
 	util float64 // 0 where it couldn't be read
 	err  error
 }
 
 // sample reads cards side by side and hands the readings to the runs on them.
-func (a *Agent) sample(cards []*card) []finding {
-	found := make([]finding, len(cards))
+func (a *Agent) sample(cards []*managedGPU) []sampleResult {
+	found := make([]sampleResult, len(cards))
 	var group errgroup.Group
-	group.SetLimit(a.atOnce)
+	group.SetLimit(a.maxParallel)
 	for i, c := range cards {
 		group.Go(func() error {
 			util, err := a.sampleOne(c)
-			found[i] = finding{c, util, err}
+			found[i] = sampleResult{c, util, err}
 			return nil
 		})
 	}
@@ -152,11 +152,11 @@ func (a *Agent) sample(cards []*card) []finding {
 
 // sampleOne reads a card for the runs on it. The error says that it couldn't be
 // read, or that somebody else sets its clocks.
-func (a *Agent) sampleOne(c *card) (util float64, err error) {
+func (a *Agent) sampleOne(c *managedGPU) (util float64, err error) {
 	reading, err := call(c, gpu.Device.Read)
 	a.mu.Lock()
 	runs := a.runsOn(c)
-	meet(runs)
+	markSharedRuns(runs)
 	for _, r := range runs {
 		if err != nil {
 			r.sampler.Miss(c.uuid)
@@ -168,11 +168,11 @@ func (a *Agent) sampleOne(c *card) (util float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return reading.Utilisation, c.suspect(&reading)
+	return reading.Utilisation, c.checkExternalChange(&reading)
 }
 
 // react puts the runs on cards to default clocks where a sample says so.
-func (a *Agent) react(ctx context.Context, found []finding) error {
+func (a *Agent) react(ctx context.Context, found []sampleResult) error {
 	var errs []error
 	for _, f := range found {
 		switch {
@@ -180,8 +180,8 @@ func (a *Agent) react(ctx context.Context, found []finding) error {
 			continue
 		case errors.Is(f.err, gpu.ErrReloaded):
 			errs = append(errs, a.open())
-		case errors.Is(f.err, ErrAlien):
-			if heeded, err := a.heed(ctx, []string{f.card.uuid}); len(heeded) > 0 { // it was epd restore
+		case errors.Is(f.err, ErrExternalChange):
+			if heeded, err := a.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 { // it was epd restore
 				errs = append(errs, err)
 				continue
 			}
@@ -190,38 +190,38 @@ func (a *Agent) react(ctx context.Context, found []finding) error {
 			errs = append(errs, f.err) // the next sample may go well
 			continue
 		}
-		errs = append(errs, a.settleAll(ctx, a.giveUp([]*card{f.card}, f.err.Error())))
+		errs = append(errs, a.settleAll(ctx, a.giveUp([]*managedGPU{f.gpu}, f.err.Error())))
 	}
 	return errors.Join(errs...)
 }
 
-// suspect says that somebody else sets the card's clocks, once enough samples
+// checkExternalChange says that somebody else sets the card's clocks, once enough samples
 // in a row don't fit what it is locked at.
-func (c *card) suspect(r *gpu.Reading) error {
+func (c *managedGPU) checkExternalChange(r *gpu.Reading) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.entry == nil || !c.sure || c.alien != "" {
+	if c.entry == nil || !c.isEntryTrue || c.externalChange != "" {
 		return nil
 	}
 	want := c.entry.setting()
-	if !strange(r, r.Core, want.Core) && !strange(r, r.Mem, want.Mem) {
-		c.strays = 0
+	if !isExternalClock(r, r.Core, want.Core) && !isExternalClock(r, r.Mem, want.Mem) {
+		c.strayCount = 0
 		return nil
 	}
-	if c.strays++; c.strays == 1 {
-		c.stray = r.At
+	if c.strayCount++; c.strayCount == 1 {
+		c.firstStray = r.At
 	}
-	if c.strays < alienSamples || r.At.Sub(c.stray) < alienFor {
+	if c.strayCount < externalSamples || r.At.Sub(c.firstStray) < externalFor {
 		return nil
 	}
-	c.alien = fmt.Sprintf("%s runs at %v,%v MHz, was locked at %v,%v MHz",
+	c.externalChange = fmt.Sprintf("%s runs at %v,%v MHz, was locked at %v,%v MHz",
 		c.uuid, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
-	return fmt.Errorf("%w: %s", ErrAlien, c.alien)
+	return fmt.Errorf("%w: %s", ErrExternalChange, c.externalChange)
 }
 
-// strange tells whether a running clock can't come from the lock: above it, or
+// isExternalClock tells whether a running clock can't come from the lock: above it, or
 // below it under load without a reason to throttle.
-func strange(r *gpu.Reading, running, locked dvfsmodel.MHz) bool {
+func isExternalClock(r *gpu.Reading, running, locked dvfsmodel.MHz) bool {
 	loaded := r.Utilisation > 0 && r.Throttle&(throttling|gpu.ThrottleIdle) == 0
-	return above(running, locked) || loaded && running > 0 && running < locked-tolerance
+	return isAbove(running, locked) || loaded && running > 0 && running < locked-tolerance
 }

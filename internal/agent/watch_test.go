@@ -26,7 +26,7 @@ func sleep(d time.Duration) {
 
 // watched runs a test in a bubble, with an agent that watches as long as the
 // test lasts.
-func watched(t *testing.T, w agent.Watcher, test func(h *host, a *agent.Agent)) {
+func watched(t *testing.T, w agent.WatchHooks, test func(h *host, a *agent.Agent)) {
 	t.Helper()
 	if w.Slurm == nil {
 		w.Slurm = alive
@@ -34,11 +34,11 @@ func watched(t *testing.T, w agent.Watcher, test func(h *host, a *agent.Agent)) 
 	if w.Processes == nil {
 		w.Processes = alive
 	}
-	if w.Closed == nil {
-		w.Closed = func(agent.Closed) {}
+	if w.OnClosed == nil {
+		w.OnClosed = func(agent.ClosedRun) {}
 	}
-	if w.Trouble == nil {
-		w.Trouble = func(error) {}
+	if w.OnProblem == nil {
+		w.OnProblem = func(error) {}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, twoGPUs)
@@ -54,7 +54,7 @@ func watched(t *testing.T, w agent.Watcher, test func(h *host, a *agent.Agent)) 
 
 func TestARunIsSampledOnceASecondAndTenTimesWhileItLearns(t *testing.T) {
 	for learning, want := range map[bool]int{false: 60, true: 600} {
-		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 			t := h.t
 			if err := h.sims[0].Run(anyWork); err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func TestARunIsSampledOnceASecondAndTenTimesWhileItLearns(t *testing.T) {
 }
 
 func TestTheEnergyOfAShortRunIsMeasuredFromItsStartToItsEnd(t *testing.T) {
-	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 		t := h.t
 		if err := h.sims[0].Run(anyWork); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestTheEnergyOfAShortRunIsMeasuredFromItsStartToItsEnd(t *testing.T) {
 }
 
 func TestARunOnAGPUThatWasJustLookedAtForAnotherIsMeasuredFromItsStart(t *testing.T) {
-	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 		t := h.t
 		if err := h.sims[0].Run(anyWork); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestARunOnAGPUThatWasJustLookedAtForAnotherIsMeasuredFromItsStart(t *testin
 }
 
 func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
-	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 		t := h.t
 		for _, s := range h.sims {
 			if err := s.Run(anyWork); err != nil {
@@ -139,7 +139,7 @@ func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
 		}
 		sleep(20 * time.Second)
 		h.wantLocked(slow, free)
-		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrAlien) || got.Locked {
+		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrExternalChange) || got.Locked {
 			t.Errorf("another run: %+v, %v", got, err)
 		}
 		end(a, 2)
@@ -153,7 +153,7 @@ func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
 }
 
 func TestAnUnlockBySomebodyElseIsNoticedToo(t *testing.T) {
-	watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+	watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 		t := h.t
 		if err := h.sims[0].Run(anyWork); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 		"idle":      func(*gpu.Sim) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+			watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 				t := h.t
 				if err := prepare(h.sims[0]); err != nil {
 					t.Fatal(err)
@@ -193,7 +193,7 @@ func TestThrottledAndIdleClocksAreNobodyElses(t *testing.T) {
 
 func TestAReloadOrALossWhileARunLastsPutsItToDefaultClocks(t *testing.T) {
 	for _, kind := range []gpu.FaultKind{gpu.FaultReload, gpu.FaultLost} {
-		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 			t := h.t
 			apply(h, a, "r1", 1, quick, 0, 1)
 			if err := h.sims[0].Suffer(kind); err != nil {
@@ -219,7 +219,7 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 		defer mu.Unlock()
 		limit, down = d, err
 	}
-	w := agent.Watcher{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
+	w := agent.WatchHooks{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return live.Outlook{LimitS: live.Known(limit.Seconds())}, down
@@ -244,7 +244,7 @@ func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 
 func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 	var over atomic.Bool
-	w := agent.Watcher{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
+	w := agent.WatchHooks{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
 		now := live.Outlook{Life: live.LifeAlive}
 		if over.Load() {
 			now.Ended = time.Now()
@@ -308,19 +308,19 @@ func TestASweepClosesOnlyRunsThatBothSlurmAndTheMachineSayAreGone(t *testing.T) 
 		return live.Outlook{Life: live.LifeGone}, errors.New("slurmctld is away")
 	}
 	for name, c := range map[string]struct {
-		slurm, processes agent.Probe
+		slurm, processes agent.JobProbe
 		closed           int
 	}{
-		"both":              {gone, gone, 1},
-		"slurm only":        {gone, alive, 0},
-		"the machine only":  {alive, gone, 0},
-		"slurm is away":     {broken, gone, 0},
-		"slurm is unsure":   {unknown, gone, 0},
-		"machine is unsure": {gone, unknown, 0},
+		"both":              {ignoreMissing, ignoreMissing, 1},
+		"slurm only":        {ignoreMissing, alive, 0},
+		"the machine only":  {alive, ignoreMissing, 0},
+		"slurm is away":     {broken, ignoreMissing, 0},
+		"slurm is unsure":   {unknown, ignoreMissing, 0},
+		"machine is unsure": {ignoreMissing, unknown, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var closed []agent.Closed
-			w := agent.Watcher{Slurm: c.slurm, Processes: c.processes, Closed: func(c agent.Closed) { closed = append(closed, c) }}
+			var closed []agent.ClosedRun
+			w := agent.WatchHooks{Slurm: c.slurm, Processes: c.processes, OnClosed: func(c agent.ClosedRun) { closed = append(closed, c) }}
 			watched(t, w, func(h *host, a *agent.Agent) {
 				t := h.t
 				apply(h, a, "r1", 1, quick, 0)
@@ -433,7 +433,7 @@ func TestACounterThatFailsWhileARunLastsCostsNoEnergy(t *testing.T) {
 	for kind, want := range map[gpu.FaultKind]gpu.EnergySource{
 		gpu.FaultReset: gpu.FromBoth, gpu.FaultReload: gpu.FromBoth, gpu.FaultStuck: gpu.FromPower,
 	} {
-		watched(t, agent.Watcher{}, func(h *host, a *agent.Agent) {
+		watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 			t := h.t
 			power := func() float64 {
 				sims, err := h.library.Sims() // new handles
@@ -482,9 +482,9 @@ func TestWhatEndedWhileThereWasNoAgentIsClosedAtOnceAtTheStart(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			a.Watch(ctx, agent.Watcher{
-				Slurm: gone, Processes: gone,
-				Closed: func(agent.Closed) { closed.Add(1) }, Trouble: func(err error) { t.Error(err) },
+			a.Watch(ctx, agent.WatchHooks{
+				Slurm: ignoreMissing, Processes: ignoreMissing,
+				OnClosed: func(agent.ClosedRun) { closed.Add(1) }, OnProblem: func(err error) { t.Error(err) },
 			})
 			close(done)
 		}()

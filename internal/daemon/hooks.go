@@ -127,7 +127,7 @@ const vacateBound = 300 * time.Millisecond
 func (d *Node) vacate(ctx context.Context, uuids []string) {
 	ctx, cancel := context.WithTimeout(ctx, vacateBound)
 	defer cancel()
-	closed, err := d.options.Agent.Vacate(ctx, uuids, d.job, d.processes)
+	closed, err := d.options.Agent.CloseGoneOn(ctx, uuids, d.job, d.processes)
 	d.trouble(err)
 	if len(closed) > 0 {
 		d.tell()
@@ -147,7 +147,7 @@ func (d *Node) shared(uuids []string) (shared, left bool) {
 				shared, left = true, left && r.Reread
 			}
 		}
-		if s, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
+		if s, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
 			return true, false
 		}
 	}

@@ -46,12 +46,12 @@ func (d *Node) Measure(ctx context.Context) metrics.Agent {
 func (d *Node) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
 	id := state.Identity
 	out := metrics.GPU{
-		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.Alien != "", Writes: state.Writes,
+		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.ExternalChange != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
 		out.Locked = locked(state.Entry)
 	}
-	r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read)
+	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out
 	}

@@ -160,7 +160,7 @@ func (d *Node) Start(ctx context.Context) {
 		d.trouble(errors.New(note))
 	}
 	for _, g := range report.GPUs {
-		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Fate), "note", g.Note)
+		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Result), "note", g.Note)
 	}
 }
 
@@ -173,11 +173,11 @@ const deliverEvery = 5 * time.Second
 func (d *Node) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() {
-		d.options.Agent.Watch(ctx, agent.Watcher{
+		d.options.Agent.Watch(ctx, agent.WatchHooks{
 			Slurm:     d.job,
 			Processes: d.processes,
-			Closed:    func(agent.Closed) { d.tell() },
-			Trouble:   d.trouble,
+			OnClosed:  func(agent.ClosedRun) { d.tell() },
+			OnProblem: d.trouble,
 		})
 	})
 	group.Go(func() {
@@ -270,7 +270,7 @@ const askBound = 2 * time.Second
 // proof while GPUs can't be asked.
 func (d *Node) processes(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {
-		pids, err := agent.Ask(d.options.Agent, uuid, gpu.Device.Processes)
+		pids, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {
 			return live.Outlook{}, err
 		}
@@ -338,12 +338,12 @@ func (d *Node) gpus(states []agent.GPUState) []epdapi.GPU {
 // of the time it is used.
 func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
 	id := state.Identity
-	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.Alien, Refused: state.Refused}
+	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.ExternalChange, Refused: state.Refused}
 	if state.Entry != nil {
 		at := locked(state.Entry)
 		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
-	r, err := agent.Ask(d.options.Agent, id.UUID, gpu.Device.Read)
+	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out, false, utilisation
 	}

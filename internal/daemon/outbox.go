@@ -56,7 +56,7 @@ func (d *Node) deliver(ctx context.Context) {
 }
 
 // collect moves a run's outcome into the spool.
-func (d *Node) collect(ctx context.Context, c *agent.Closed) error {
+func (d *Node) collect(ctx context.Context, c *agent.ClosedRun) error {
 	key := runOf{c.Run.Job, c.Run.Node}
 	d.mu.Lock()
 	told, came := d.epilogs[key]
@@ -118,7 +118,7 @@ func (d *Node) isOver(key runOf) bool {
 	d.mu.Lock()
 	_, over := d.over[key]
 	d.mu.Unlock()
-	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.Closed) bool {
+	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.ClosedRun) bool {
 		return c.Run.Job == key.job && c.Run.Node == key.node
 	})
 }

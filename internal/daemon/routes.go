@@ -66,7 +66,7 @@ func (d *Node) restore(w http.ResponseWriter, r *http.Request) {
 	d.trouble(err)
 	a := epdapi.RestoreAnswer{GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean()}
 	for _, g := range report.GPUs {
-		one := epdapi.RestoredGPU{UUID: g.UUID, Fate: string(g.Fate), Note: g.Note}
+		one := epdapi.RestoredGPU{UUID: g.UUID, Fate: string(g.Result), Note: g.Note}
 		if g.Err != nil {
 			one.Error = g.Err.Error()
 		}

@@ -95,8 +95,8 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	}
 	go func() {
 		defer close(done)
-		a.Watch(ctx, agent.Watcher{
-			Slurm: alive, Processes: alive, Closed: func(agent.Closed) {}, Trouble: func(err error) { t.Error(err) },
+		a.Watch(ctx, agent.WatchHooks{
+			Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {}, OnProblem: func(err error) { t.Error(err) },
 		})
 	}()
 	return a, func() {
