@@ -86,7 +86,7 @@ const (
 func TestARewriteThatKeepsTheNumbersAndLooksOrdinaryIsTaken(t *testing.T) {
 	s := newServer(t, says("Here it is:\n```python\n"+good+"```\nAnything else?"))
 	r, err := client(t, s, nil).Align(t.Context(), strange, []string{example}, judge)
-	if err != nil || r.Text != good || r.Rounds != 1 || r.Why != "" || r.Strangeness.Out {
+	if err != nil || r.Text != good || r.Rounds != 1 || r.Why != "" || r.Novelty.Out {
 		t.Errorf("%+v, %v", r, err)
 	}
 	sent := s.requests[0]
