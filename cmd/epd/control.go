@@ -157,10 +157,10 @@ func (p *program) steerSettings() *steer.Settings {
 }
 
 // controllerServer answers what is asked of the controller.
-func (p *program) controllerServer() *node.Desk {
-	return &node.Desk{
+func (p *program) controllerServer() *node.ControllerServer {
+	return &node.ControllerServer{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Control: p.control, Steerer: p.steerer,
-		Access: p.access, Started: p.started, Health: p.health(), Troubles: p.problems,
+		Access: p.access, Started: p.started, Health: p.health(), Problems: p.problems,
 	}
 }
 

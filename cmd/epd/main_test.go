@@ -343,12 +343,12 @@ func TestSlurmsUserIsAllowedOnceSlurmSaysWhoThatIs(t *testing.T) {
 		p := &program{Context: cli.NewContext(nil, flags, nil), log: slog.New(slog.DiscardHandler), access: &daemon.Access{}}
 		p.Context.Context = t.Context()
 		p.allowUsers()
-		if len(p.loops) != 1 || p.access.Full(4711) {
-			t.Fatalf("%d loops, allowed: %v", len(p.loops), p.access.Full(4711))
+		if len(p.loops) != 1 || p.access.HasFullAccess(4711) {
+			t.Fatalf("%d loops, allowed: %v", len(p.loops), p.access.HasFullAccess(4711))
 		}
 		says("echo 'SlurmUser               = slurmadm(4711)'")
 		p.loops[0](t.Context())
-		if !p.access.Full(4711) || p.access.Full(4712) {
+		if !p.access.HasFullAccess(4711) || p.access.HasFullAccess(4712) {
 			t.Error("Slurm's user isn't allowed")
 		}
 	})

@@ -49,11 +49,11 @@ func (p *program) joinNode() error {
 		a.Close()
 		return nil
 	})
-	p.node = node.NewNode(node.Options{
+	p.node = node.NewAgentServer(node.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
-		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), Confs: slurmConfs(p.Context),
+		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
 		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil,
-		Took: p.countHook, Health: p.health(), Troubles: p.problems,
+		OnHook: p.countHook, Health: p.health(), Problems: p.problems,
 	})
 	p.node.Start(p.Context.Context)
 	p.loops = append(p.loops, p.node.Run)
@@ -72,9 +72,9 @@ func (p *program) clockRange() (func(gpu.Identity) agent.Range, error) {
 // controller is who decides: in this process, or elsewhere.
 func (p *program) controller() node.Controller {
 	if p.control != nil {
-		return node.Local{Controller: p.control}
+		return node.LocalController{Controller: p.control}
 	}
-	return node.NewRemote(p.controllerHosts(), munge.NewTransport(p.munge()).Trust(func(uid uint32) bool { return p.access.Full(int64(uid)) }))
+	return node.NewRemoteController(p.controllerHosts(), munge.NewTransport(p.munge()).Trust(func(uid uint32) bool { return p.access.HasFullAccess(int64(uid)) }))
 }
 
 // controllerHosts are the controllers' addresses.

@@ -67,9 +67,9 @@ func newOffice(t tester, path string) *office {
 	}
 	p.control, p.role = o.control, roleController
 	p.metrics = p.newMetrics()
-	desk := &node.Desk{Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock()}
+	desk := &node.ControllerServer{Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock()}
 	caller := control.Caller{All: true, Control: true}
-	inner := desk.Inner()(caller)
+	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
 		Source: func(web.Viewer) web.Source { return &pageSource{web.Within(inner), o.control, caller} }, Now: clock,
 	})

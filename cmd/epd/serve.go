@@ -48,7 +48,7 @@ type program struct {
 	control *control.Controller // nil: it runs elsewhere
 	steerer *steer.Steerer      // nil: Slurm isn't steered from here
 	orderer *slurmqueue.Orderer // with a steerer
-	node    *node.Node          // nil: there are no GPUs here
+	node    *node.AgentServer   // nil: there are no GPUs here
 	metrics *metrics.Metrics
 	site    *web.Site               // nil: there is no controller here
 	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
@@ -140,7 +140,7 @@ func (p *program) lockState() (release func(), err error) {
 		}
 	}
 	for _, part := range parts {
-		one, err := node.Own(p.String("state"), part)
+		one, err := node.LockState(p.String("state"), part)
 		if err != nil {
 			release()
 			return nil, err
@@ -213,7 +213,7 @@ func (p *program) run(l net.Listener) (err error) {
 	}
 	p.notify(daemon.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
-	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.Full)
+	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.HasFullAccess)
 	p.notify(daemon.SdNotifyStopping)
 	if cause := context.Cause(ctx); p.Err() == nil {
 		err = errors.Join(err, cause) // not told to end
@@ -233,7 +233,7 @@ func (p *program) handler() http.Handler {
 	} else {
 		p.controllerServer().Status(mux, node.Peer)
 	}
-	return p.sameSiteOnly(p.access.Only(node.Peer, mux))
+	return p.sameSiteOnly(p.access.RequireFullAccess(node.Peer, mux))
 }
 
 // The permissions of the sockets: who asks is looked at besides.
@@ -255,7 +255,7 @@ func (p *program) serveAt(l net.Listener, h http.Handler) {
 				return node.ServeSocket(ctx, l, publicMode, h, full)
 			}
 		}
-		if err := serve(ctx, l, h, p.access.Full); err != nil {
+		if err := serve(ctx, l, h, p.access.HasFullAccess); err != nil {
 			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
 		}
 	})

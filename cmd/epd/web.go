@@ -29,7 +29,7 @@ func planTerms(s *control.Settings) *slurmqueue.Terms {
 
 // openSite makes the pages, which sockets and the port serve.
 func (p *program) openSite() {
-	inner := p.controllerServer().Inner()
+	inner := p.controllerServer().InternalHandler()
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cachedFile[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
 	p.site = web.New(web.Options{
@@ -109,7 +109,7 @@ func (p *program) pages() http.Handler {
 		}
 		return v
 	})
-	return p.access.Everybody(node.Peer, site)
+	return p.access.ServeUsers(node.Peer, site)
 }
 
 // sameSiteOnly keeps pages of other sites away from a socket that a browser reaches

@@ -153,7 +153,7 @@ func TestEveryPathThatTheSourceServesIsDescribed(t *testing.T) {
 // An agent's own mux is asked; the controller's is asked in internal/control.
 func TestAnAgentServesWhatIsDescribed(t *testing.T) {
 	mux := http.NewServeMux()
-	new(daemon.Node).Routes(mux)
+	new(daemon.AgentServer).Routes(mux)
 	for _, o := range apidoc.Operations() {
 		request, err := http.NewRequestWithContext(t.Context(), o.Method, "http://epd"+o.Path, nil)
 		if err != nil {

@@ -22,23 +22,23 @@ type Access struct {
 	// Operators are names of users; nil: there are none.
 	Operators func() []string
 
-	crowd crowd // of users who ask
+	limiter userLimiter // of users who ask
 
 	mu      sync.Mutex
 	allowed []uint32
-	names   map[uint32]named
+	names   map[uint32]cachedName
 }
 
-// named is a user's name, as it was at a time.
-type named struct {
+// cachedName is a user's name, as it was at a time.
+type cachedName struct {
 	name string
 	at   time.Time
 }
 
 // What is kept of users' names.
 const (
-	maxNames  = 10_000
-	namesLast = 10 * time.Minute
+	maxNames     = 10_000
+	nameLifetime = 10 * time.Minute
 )
 
 // Allow lets users do anything from now on.
@@ -48,8 +48,8 @@ func (a *Access) Allow(uids ...uint32) {
 	a.allowed = append(a.allowed, uids...)
 }
 
-// Full tells whether a uid may do anything.
-func (a *Access) Full(uid int64) bool {
+// HasFullAccess tells whether a uid may do anything.
+func (a *Access) HasFullAccess(uid int64) bool {
 	if uid == 0 || uid == int64(os.Geteuid()) {
 		return true
 	}
@@ -73,10 +73,10 @@ func (a *Access) name(uid uint32) string {
 	a.mu.Lock()
 	known, ok := a.names[uid]
 	a.mu.Unlock()
-	if ok && time.Since(known.at) < namesLast {
+	if ok && time.Since(known.at) < nameLifetime {
 		return known.name
 	}
-	fresh := named{at: time.Now()}
+	fresh := cachedName{at: time.Now()}
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err == nil {
 		fresh.name = u.Username
@@ -86,16 +86,16 @@ func (a *Access) name(uid uint32) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.names == nil || len(a.names) >= maxNames {
-		a.names = make(map[uint32]named)
+		a.names = make(map[uint32]cachedName)
 	}
 	a.names[uid] = fresh
 	return fresh.name
 }
 
-// Only lets those pass who may do anything.
-func (a *Access) Only(who func(*http.Request) int64, h http.Handler) http.Handler {
+// RequireFullAccess lets those pass who may do anything.
+func (a *Access) RequireFullAccess(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !a.Full(who(r)) {
+		if !a.HasFullAccess(who(r)) {
 			reply(w, http.StatusForbidden, epdapi.Fault{Error: "only root and Slurm's user may ask"})
 			return
 		}
@@ -103,9 +103,9 @@ func (a *Access) Only(who func(*http.Request) int64, h http.Handler) http.Handle
 	})
 }
 
-// everybody lets users pass under their names, to a handler that knows what
-// they may ask. What those with full access ask comes first, see [crowd].
-func (a *Access) everybody(who func(*http.Request) int64, h http.Handler) http.Handler {
+// serveUsers lets users pass under their names, to a handler that knows what
+// they may ask. What those with full access ask comes first, see [userLimiter].
+func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid := who(r)
 		if uid < 0 || uid > math.MaxUint32 {
@@ -113,11 +113,11 @@ func (a *Access) everybody(who func(*http.Request) int64, h http.Handler) http.H
 			return
 		}
 		user := uint32(uid)
-		if a.Full(uid) {
+		if a.HasFullAccess(uid) {
 			h.ServeHTTP(w, r.WithContext(control.As(r.Context(), control.Caller{UID: user, Control: true})))
 			return
 		}
-		a.crowd.serve(w, r, user, h, func(r *http.Request) *http.Request {
+		a.limiter.serve(w, r, user, h, func(r *http.Request) *http.Request {
 			return r.WithContext(control.As(r.Context(), a.caller(user)))
 		})
 	})

@@ -75,7 +75,7 @@ type machine struct {
 
 // process is an epd on it.
 type process struct {
-	*Node
+	*AgentServer
 	tape    *tape
 	control *control.Controller
 	store   *store.Store
@@ -100,8 +100,8 @@ func (m *machine) process() *process {
 	if err != nil && !m.disk.Crashed() {
 		m.t.Fatal(err)
 	}
-	p.Node = NewNode(Options{
-		Node: "n1", Controller: Local{p.control}, Spool: outbox, Simulated: true,
+	p.AgentServer = NewAgentServer(Options{
+		Node: "n1", Controller: LocalController{p.control}, Spool: outbox, Simulated: true,
 		Agent: agent.New(agent.Options{
 			Journal: agentDisk{spoolDisk{p.tape}, "/journal"}, Runs: agentDisk{spoolDisk{p.tape}, "/runs"},
 			Library: mortalGPUs{m.library, p.tape}, Boot: "boot-" + strconv.Itoa(m.boot), Grace: 1,

@@ -35,7 +35,7 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	mux := http.NewServeMux()
-	(&daemon.Desk{Control: c, Access: &daemon.Access{}, Started: time.Now()}).Routes(mux, func(*http.Request) int64 { return user })
+	(&daemon.ControllerServer{Control: c, Access: &daemon.Access{}, Started: time.Now()}).Routes(mux, func(*http.Request) int64 { return user })
 	ask := func(path string, message any) (int, string) {
 		t.Helper()
 		body, err := json.Marshal(message)

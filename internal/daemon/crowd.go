@@ -16,18 +16,18 @@ import (
 // What users may ask at the same time. Slurm's own questions and those of
 // agents aren't among it.
 const (
-	mostOfUser  = 4  // questions of one user
-	mostOfUsers = 64 // of all users
+	maxPerUser  = 4  // questions of one user
+	maxOfUsers  = 64 // of all users
 	maxQuestion = 1 << 20
 	bodyBound   = 2 * time.Second // for a user's question to come
 	turnBound   = 3 * time.Second // for its turn
 )
 
-// crowd bounds what users ask at the same time, so that Slurm's questions find
+// userLimiter bounds what users ask at the same time, so that Slurm's questions find
 // a processor that is free: users' questions are worked on by half of them. A
 // question that comes slowly, and an answer that isn't fetched, hold up nobody
 // else.
-type crowd struct {
+type userLimiter struct {
 	mu    sync.Mutex
 	all   int
 	of    map[uint32]int
@@ -37,14 +37,14 @@ type crowd struct {
 // userTurns is how many questions of users are worked on at once.
 func userTurns() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// enter tells whether a user may ask one more question.
-func (c *crowd) enter(uid uint32) bool {
+// tryEnter tells whether a user may ask one more question.
+func (c *userLimiter) tryEnter(uid uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of == nil {
 		c.of, c.turns = make(map[uint32]int), make(chan struct{}, userTurns())
 	}
-	if c.all >= mostOfUsers || c.of[uid] >= mostOfUser {
+	if c.all >= maxOfUsers || c.of[uid] >= maxPerUser {
 		return false
 	}
 	c.all++
@@ -52,7 +52,7 @@ func (c *crowd) enter(uid uint32) bool {
 	return true
 }
 
-func (c *crowd) leave(uid uint32) {
+func (c *userLimiter) leave(uid uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all--
@@ -61,8 +61,8 @@ func (c *crowd) leave(uid uint32) {
 	}
 }
 
-// turn waits until a question may be worked on.
-func (c *crowd) turn(ctx context.Context) bool {
+// acquireTurn waits until a question may be worked on.
+func (c *userLimiter) acquireTurn(ctx context.Context) bool {
 	timer := time.NewTimer(turnBound)
 	defer timer.Stop()
 	select {
@@ -76,8 +76,8 @@ func (c *crowd) turn(ctx context.Context) bool {
 
 // serve has a user's question answered; as is the request that the handler
 // gets, made once the user may ask.
-func (c *crowd) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http.Handler, as func(*http.Request) *http.Request) {
-	if !c.enter(uid) {
+func (c *userLimiter) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http.Handler, as func(*http.Request) *http.Request) {
+	if !c.tryEnter(uid) {
 		reply(w, http.StatusTooManyRequests, epdapi.Fault{Error: "too many questions at once: wait for the answers"})
 		return
 	}
@@ -92,12 +92,12 @@ func (c *crowd) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http
 		return
 	}
 	r = as(r)
-	if !c.turn(r.Context()) {
+	if !c.acquireTurn(r.Context()) {
 		reply(w, http.StatusServiceUnavailable, epdapi.Fault{Error: "others ask too much now: try again"})
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	a := &keptAnswer{ResponseWriter: w, status: http.StatusOK}
+	a := &bufferedAnswer{ResponseWriter: w, status: http.StatusOK}
 	func() {
 		defer func() { <-c.turns }()
 		h.ServeHTTP(a, r)
@@ -116,21 +116,21 @@ func readQuestion(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// keptAnswer keeps an answer until it is sent.
-type keptAnswer struct {
+// bufferedAnswer keeps an answer until it is sent.
+type bufferedAnswer struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
 // WriteHeader keeps the status.
-func (a *keptAnswer) WriteHeader(status int) { a.status = status }
+func (a *bufferedAnswer) WriteHeader(status int) { a.status = status }
 
 // Write keeps a part of the body.
-func (a *keptAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *bufferedAnswer) Write(p []byte) (int, error) { return a.body.Write(p) }
 
 // send sends what was kept. The caller may have gone.
-func (a *keptAnswer) send() {
+func (a *bufferedAnswer) send() {
 	a.ResponseWriter.WriteHeader(a.status)
 	_, _ = a.ResponseWriter.Write(a.body.Bytes())
 }

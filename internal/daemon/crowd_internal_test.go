@@ -37,7 +37,7 @@ func newOffice(t *testing.T) *office {
 	t.Helper()
 	gate := make(chan struct{})
 	o := &office{open: sync.OnceFunc(func() { close(gate) })}
-	server := httptest.NewServer((&Access{}).everybody(counter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer((&Access{}).serveUsers(counter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if counter(r) > 0 {
 			o.work(1)
 			<-gate
@@ -102,7 +102,7 @@ func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
 		mu.Lock()
 		refused := statuses[http.StatusTooManyRequests]
 		mu.Unlock()
-		if refused >= 20*5-mostOfUsers {
+		if refused >= 20*5-maxOfUsers {
 			break
 		}
 		<-time.After(time.Millisecond)

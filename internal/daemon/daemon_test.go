@@ -119,7 +119,7 @@ type house struct {
 	sims   []*gpu.Sim
 	client *epdapi.Client
 	socket string
-	node   *daemon.Node
+	node   *daemon.AgentServer
 	stop   func()
 }
 
@@ -173,7 +173,7 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	}
 	with(&options)
-	d := daemon.NewNode(options)
+	d := daemon.NewAgentServer(options)
 	socket := filepath.Join(dir, "epd.sock")
 	l, err := daemon.Listen(t.Context(), socket, 0o600)
 	if err != nil {
@@ -185,7 +185,7 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	mux := http.NewServeMux()
 	d.Routes(mux)
 	group.Go(func() {
-		if err := daemon.Serve(ctx, l, mux, access.Full); err != nil {
+		if err := daemon.Serve(ctx, l, mux, access.HasFullAccess); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})

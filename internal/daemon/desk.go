@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/internal/steer"
 )
 
-// Desk answers what agents, job_submit and people ask of a controller.
-type Desk struct {
+// ControllerServer answers what agents, job_submit and people ask of a controller.
+type ControllerServer struct {
 	Version, Role, Node string
 
 	Control *control.Controller
@@ -18,31 +18,31 @@ type Desk struct {
 	Access  *Access
 	Started time.Time
 	Health  *epdapi.Health // what the status tells of this epd; nil: nothing
-	// Troubles are what went wrong while epd began. They are for administrators.
-	Troubles []epdapi.Trouble
+	// Problems are what went wrong while epd began. They are for administrators.
+	Problems []epdapi.Trouble
 }
 
 // Routes adds what may be asked, by whoever finds out who asks.
-func (d *Desk) Routes(mux *http.ServeMux, who func(*http.Request) int64) {
-	mux.Handle("/v1/", d.Access.everybody(who, d.Control.Handler()))
+func (d *ControllerServer) Routes(mux *http.ServeMux, who func(*http.Request) int64) {
+	mux.Handle("/v1/", d.Access.serveUsers(who, d.Control.Handler()))
 	if d.Steerer != nil {
 		d.leverRoutes(mux, who)
 	}
 }
 
 // Status adds how the controller fares, where no agent does.
-func (d *Desk) Status(mux *http.ServeMux, who func(*http.Request) int64) {
-	mux.Handle("GET "+epdapi.PathStatus, d.Access.everybody(who, http.HandlerFunc(d.status)))
+func (d *ControllerServer) Status(mux *http.ServeMux, who func(*http.Request) int64) {
+	mux.Handle("GET "+epdapi.PathStatus, d.Access.serveUsers(who, http.HandlerFunc(d.status)))
 }
 
-func (d *Desk) status(w http.ResponseWriter, r *http.Request) {
+func (d *ControllerServer) status(w http.ResponseWriter, r *http.Request) {
 	s := d.Control.Status(r.Context())
 	status := &epdapi.Status{
 		Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Totals: totalsOf(&s), Controller: &s,
 	}
 	if control.CallerOf(r.Context()).Control {
-		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Troubles...)
+		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Problems...)
 	}
 	reply(w, http.StatusOK, status)
 }

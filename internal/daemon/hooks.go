@@ -20,69 +20,69 @@ const decideBound = 600 * time.Millisecond
 
 // prolog opens a run on the GPUs that Slurm gave the job, and locks their
 // clocks if that was decided. It always has an answer.
-func (d *Node) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	switch {
 	case !e.GPUsKnown || len(e.GPUs)+len(e.MIG) == 0:
-		return answer(false, "", "no GPUs: nothing to do")
+		return hookAnswer(false, "", "no GPUs: nothing to do")
 	case len(e.MIG) > 0:
-		return answer(false, "", "parts of a GPU (MIG) have no clocks of their own")
+		return hookAnswer(false, "", "parts of a GPU (MIG) have no clocks of their own")
 	}
-	gpus, err := d.at(ctx, e)
+	gpus, err := d.jobGPUs(ctx, e)
 	if err != nil {
-		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
-		return answer(false, "", err.Error())
+		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
+		return hookAnswer(false, "", err.Error())
 	}
 	run := live.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
 	for _, id := range gpus {
 		run.GPUs = append(run.GPUs, id.UUID)
 	}
 	if e.Deadline > 0 {
-		run.Deadline = deadline(time.Now(), time.UnixMilli(e.Deadline))
+		run.Deadline = hookDeadline(time.Now(), time.UnixMilli(e.Deadline))
 	}
 	d.mu.Lock()
 	d.partitions[run.ID] = string(e.Partition)
 	d.mu.Unlock()
-	d.vacate(ctx, run.GPUs)
-	reason := d.choose(ctx, e, gpus, &run)
-	switch again, err := d.meant(ctx, e); {
+	d.closeGoneRuns(ctx, run.GPUs)
+	reason := d.chooseSetting(ctx, e, gpus, &run)
+	switch again, err := d.uuidsOfJob(ctx, e); {
 	case err != nil: // a GPU was lost: the run is recorded, at default clocks
-		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
 		run.Setting, reason = dvfsmodel.Setting{}, err.Error()
 	case !slices.Equal(again, run.GPUs) && !slices.Contains(again, ""): // the driver was reloaded
-		d.trouble(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
-		return answer(false, "", errRenumbered.Error())
+		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
+		return hookAnswer(false, "", errRenumbered.Error())
 	}
 	run.Started = time.Now() // the job waited for the choice
 	applied, err := d.options.Agent.Apply(ctx, run)
-	d.trouble(err)
-	if d.stopped() { // without waiting for this any longer
-		d.trouble(d.options.Agent.HandsOff(ctx, run.ID, stopping))
-		return answer(false, run.ID, stopping)
+	d.noteProblem(err)
+	if d.isStopping() { // without waiting for this any longer
+		d.noteProblem(d.options.Agent.HandsOff(ctx, run.ID, stopping))
+		return hookAnswer(false, run.ID, stopping)
 	}
 	if applied.HandsOff != "" && run.Setting != (dvfsmodel.Setting{}) {
 		reason = applied.HandsOff
 	}
-	return answer(applied.Locked, run.ID, reason)
+	return hookAnswer(applied.Locked, run.ID, reason)
 }
 
 // errRenumbered tells that the driver's GPUs changed under a Prolog.
 var errRenumbered = errors.New("the GPUs were numbered anew while the job's clocks were chosen")
 
-// hookMost is more than a hook waits.
-const hookMost = 2 * time.Second
+// maxHookTime is more than a hook waits.
+const maxHookTime = 2 * time.Second
 
-// deadline is when a hook stops waiting, by what it says, and by the clock that
+// hookDeadline is when a hook stops waiting, by what it says, and by the clock that
 // nobody sets.
-func deadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(now), hookMost)) }
+func hookDeadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(now), maxHookTime)) }
 
-// choose asks the controller for the run's setting; without an answer it stays
+// chooseSetting asks the controller for the run's setting; without an answer it stays
 // at default clocks.
-func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run) (reason string) {
+func (d *AgentServer) chooseSetting(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
 	table, err := d.options.Agent.Clocks(gpus[0].UUID)
 	if err != nil {
-		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
 		return "the GPU doesn't tell its clocks"
 	}
 	for _, id := range gpus[1:] {
@@ -90,13 +90,13 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 			return "GPUs of several models"
 		}
 	}
-	shared, left := d.shared(run.GPUs)
+	shared, left := d.isShared(run.GPUs)
 	decision, err := d.options.Controller.Decide(ctx, &control.DecideRequest{
 		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus), Shared: shared, Left: left,
-		Clocks: groups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
+		Clocks: clockGroups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
-		d.trouble(fmt.Errorf("job %d: decide: %w", e.Job, err))
+		d.noteProblem(fmt.Errorf("job %d: decide: %w", e.Job, err))
 		return "no decision: default clocks"
 	}
 	run.Wish = decision.Wish.RunWish
@@ -109,7 +109,7 @@ func (d *Node) choose(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identi
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
 }
 
-func groups(table *gpu.Clocks) []control.ClockGroup {
+func clockGroups(table *gpu.Clocks) []control.ClockGroup {
 	list := make([]control.ClockGroup, len(table.Mem))
 	for i, mem := range table.Mem {
 		list[i] = control.ClockGroup{Mem: mem, Core: table.Core[i]}
@@ -117,28 +117,28 @@ func groups(table *gpu.Clocks) []control.ClockGroup {
 	return list
 }
 
-// vacateBound is what asking about runs that are open on a Prolog's GPUs may take
+// closeGoneBound is what asking about runs that are open on a Prolog's GPUs may take
 // of its time.
-const vacateBound = 300 * time.Millisecond
+const closeGoneBound = 300 * time.Millisecond
 
-// vacate closes runs on GPUs whose jobs ended without an Epilog that came here, so
+// closeGoneRuns closes runs on GPUs whose jobs ended without an Epilog that came here, so
 // that the next one isn't thought to share them. Where nobody says so in time they
 // stay open.
-func (d *Node) vacate(ctx context.Context, uuids []string) {
-	ctx, cancel := context.WithTimeout(ctx, vacateBound)
+func (d *AgentServer) closeGoneRuns(ctx context.Context, uuids []string) {
+	ctx, cancel := context.WithTimeout(ctx, closeGoneBound)
 	defer cancel()
-	closed, err := d.options.Agent.CloseGoneOn(ctx, uuids, d.job, d.processes)
-	d.trouble(err)
+	closed, err := d.options.Agent.CloseGoneOn(ctx, uuids, d.jobPresence, d.processPresence)
+	d.noteProblem(err)
 	if len(closed) > 0 {
-		d.tell()
+		d.triggerDelivery()
 	}
 }
 
-// shared tells whether others may be on the GPUs: a run that is open, or MPS; left
+// isShared tells whether others may be on the GPUs: a run that is open, or MPS; left
 // is that all of those are runs of before the agent's start, which may have ended.
 // What can't be asked counts as not shared; the agent asks again before it
 // locks.
-func (d *Node) shared(uuids []string) (shared, left bool) {
+func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 	state := d.options.Agent.State()
 	left = true
 	for _, uuid := range uuids {
@@ -156,10 +156,10 @@ func (d *Node) shared(uuids []string) (shared, left bool) {
 
 // epilog closes the run of a job on this node and gives its clocks back. The
 // GPUs are those that the Prolog noted: Slurm doesn't always say them again.
-func (d *Node) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
+func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	key := runOf{uint32(e.Job), e.Node}
 	d.mu.Lock()
-	d.epilogs[key] = epilogueOf(e) // first: the run may be delivered as soon as it ended
+	d.epilogs[key] = epilogInfoOf(e) // first: the run may be delivered as soon as it ended
 	d.mu.Unlock()
 	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
 	switch {
@@ -169,34 +169,34 @@ func (d *Node) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer 
 		d.mu.Unlock()
 		switch {
 		case len(e.GPUs) == 0:
-			return answer(false, "", "no run of the job is open")
-		case d.isOver(key):
-			return answer(false, "", "the job's run had ended before")
+			return hookAnswer(false, "", "no run of the job is open")
+		case d.hasEnded(key):
+			return hookAnswer(false, "", "the job's run had ended before")
 		}
-		d.trouble(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
+		d.noteProblem(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
 		run := agent.NewRunID()
-		d.unmatched(e, run)
-		return answer(false, run, "no run of the job is open")
+		d.recordUnmatched(e, run)
+		return hookAnswer(false, run, "no run of the job is open")
 	case err != nil:
-		d.trouble(fmt.Errorf("job %d: %w", e.Job, err))
+		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
 	}
-	d.tell()
-	return answer(false, closed.Run.ID, closed.HandsOff)
+	d.triggerDelivery()
+	return hookAnswer(false, closed.Run.ID, closed.HandsOff)
 }
 
-func answer(applied bool, run, reason string) slurm.HookAnswer {
+func hookAnswer(applied bool, run, reason string) slurm.HookAnswer {
 	return slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason)}
 }
 
-// epilogue is what an Epilog knows of its job.
-type epilogue struct {
+// epilogInfo is what an Epilog knows of its job.
+type epilogInfo struct {
 	exit slurm.State // how it ended
 	end  time.Time   // and when; zero: it wasn't told
 }
 
-// epilogueOf is what an Epilog was told. Status 0 says nothing: a job that was
+// epilogInfoOf is what an Epilog was told. Status 0 says nothing: a job that was
 // cancelled or out of time has it too.
-func epilogueOf(e *slurm.HookEvent) (told epilogue) {
+func epilogInfoOf(e *slurm.HookEvent) (told epilogInfo) {
 	if e.Code != 0 || e.Signal != 0 {
 		told.exit = slurm.Failed
 	}

@@ -49,7 +49,7 @@ func (*ledger) Report(context.Context, *epdapi.NodeReport) (epdapi.ReportAnswer,
 
 // noded runs a test in a bubble, with a node of one GPU that runs a program all the
 // time.
-func noded(t *testing.T, l *ledger, test func(t *testing.T, d *Node)) {
+func noded(t *testing.T, l *ledger, test func(t *testing.T, d *AgentServer)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func noded(t *testing.T, l *ledger, test func(t *testing.T, d *Node)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := NewNode(Options{
+		d := NewAgentServer(Options{
 			Node: "n1", Controller: l, Spool: outbox, Slurm: true, Simulated: true,
 			Agent: agent.New(agent.Options{Journal: folders[0], Runs: folders[1], Library: library, Boot: "boot"}),
 		})
@@ -88,7 +88,7 @@ func sleep(d time.Duration) {
 
 // late plays a job of two seconds whose Epilog comes so much later, which is told when
 // the job ended, or isn't, and returns what is recorded.
-func (d *Node) late(t *testing.T, l *ledger, by time.Duration, told bool) *record.Outcome {
+func (d *AgentServer) late(t *testing.T, l *ledger, by time.Duration, told bool) *record.Outcome {
 	t.Helper()
 	event := slurm.HookEvent{Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true}
 	d.prolog(t.Context(), &event)
@@ -128,7 +128,7 @@ func TestTheEndOfARunWhoseEpilogIsLateIsSlurms(t *testing.T) {
 			if c.away {
 				l.away = errors.New("away")
 			}
-			noded(t, l, func(t *testing.T, d *Node) {
+			noded(t, l, func(t *testing.T, d *AgentServer) {
 				t.Helper()
 				o := d.late(t, l, 7*time.Second, c.told)
 				seconds, joules := o.TimeS.Or(0)-c.late, o.GPUEnergyJ.Or(0)
@@ -149,7 +149,7 @@ func TestTheEndOfARunWhoseEpilogIsLateIsSlurms(t *testing.T) {
 func TestTheEndOfARunWhoseEpilogIsInTimeIsTheNodes(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		l := &ledger{}
-		noded(t, l, func(t *testing.T, d *Node) {
+		noded(t, l, func(t *testing.T, d *AgentServer) {
 			t.Helper()
 			const delay = 345 * time.Millisecond
 			if o := d.late(t, l, delay, told); o.TimeS != live.Known((2*time.Second + delay).Seconds()) {

@@ -16,16 +16,16 @@ import (
 const undoBound = 10 * time.Second
 
 // leverRoutes adds what may be asked about what is steered in Slurm.
-func (d *Desk) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
-	mux.Handle("GET "+epdapi.PathLevers, d.Access.everybody(who, http.HandlerFunc(d.getLevers)))
-	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.Only(who, http.HandlerFunc(d.undoLevers)))
+func (d *ControllerServer) leverRoutes(mux *http.ServeMux, who func(*http.Request) int64) {
+	mux.Handle("GET "+epdapi.PathLevers, d.Access.serveUsers(who, http.HandlerFunc(d.getLevers)))
+	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.RequireFullAccess(who, http.HandlerFunc(d.undoLevers)))
 }
 
-func (d *Desk) getLevers(w http.ResponseWriter, r *http.Request) {
-	reply(w, http.StatusOK, d.levers(control.CallerOf(r.Context())))
+func (d *ControllerServer) getLevers(w http.ResponseWriter, r *http.Request) {
+	reply(w, http.StatusOK, d.leversFor(control.CallerOf(r.Context())))
 }
 
-func (d *Desk) undoLevers(w http.ResponseWriter, r *http.Request) {
+func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
 	defer cancel()
 	report, err := d.Steerer.UndoAll(ctx)
@@ -36,8 +36,8 @@ func (d *Desk) undoLevers(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, answer)
 }
 
-// levers are those in force, with the advice that a caller may see.
-func (d *Desk) levers(to control.Caller) *epdapi.Levers {
+// leversFor are those in force, with the advice that a caller may see.
+func (d *ControllerServer) leversFor(to control.Caller) *epdapi.Levers {
 	s := d.Steerer.Status()
 	if !to.Control && !to.All {
 		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool { return a.Job == 0 || a.UID != to.UID })

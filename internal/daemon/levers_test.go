@@ -44,7 +44,7 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 	if _, err := s.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d := Desk{Steerer: s}
+	d := ControllerServer{Steerer: s}
 	for _, c := range []struct {
 		who   control.Caller
 		order []slurm.JobID
@@ -56,7 +56,7 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 		{control.Caller{UID: 10}, nil, []slurm.JobID{1}, 0},
 		{control.Caller{UID: 99}, nil, nil, 0},
 	} {
-		got := d.levers(c.who)
+		got := d.leversFor(c.who)
 		jobs := make([]slurm.JobID, 0, len(got.Advice))
 		for _, a := range got.Advice {
 			jobs = append(jobs, a.Job)

@@ -10,13 +10,13 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Local is a controller in this process.
-type Local struct{ *control.Controller }
+// LocalController is a controller in this process.
+type LocalController struct{ *control.Controller }
 
-var _ Controller = Local{}
+var _ Controller = LocalController{}
 
 // Record keeps an outcome.
-func (l Local) Record(ctx context.Context, o *record.Outcome) error {
+func (l LocalController) Record(ctx context.Context, o *record.Outcome) error {
 	_, err := l.Controller.Record(ctx, o)
 	if errors.Is(err, record.ErrInvalid) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)

@@ -9,7 +9,7 @@ import (
 )
 
 // Measure is what the agent holds now, for metrics.
-func (d *Node) Measure(ctx context.Context) metrics.Agent {
+func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 	state := d.options.Agent.State()
 	m := metrics.Agent{Waiting: d.options.Spool.Len(), Unnumbered: d.numbering(ctx).Trouble != ""}
 	if aside, err := d.options.Spool.Aside(); err == nil {
@@ -17,7 +17,7 @@ func (d *Node) Measure(ctx context.Context) metrics.Agent {
 	}
 	users := make(map[string]string) // partitions by GPU
 	d.mu.Lock()
-	m.Trouble, m.Steps, m.Guarded = d.troubled, state.Steps, state.Guarded
+	m.Trouble, m.Steps, m.Guarded = d.problemCount, state.Steps, state.Guarded
 	for i := range state.Runs {
 		r := &state.Runs[i]
 		if r.Ended {
@@ -43,19 +43,19 @@ func (d *Node) Measure(ctx context.Context) metrics.Agent {
 }
 
 // measure is one GPU with what it measures now, if it can.
-func (d *Node) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
+func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
 	id := state.Identity
 	out := metrics.GPU{
 		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.ExternalChange != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
-		out.Locked = locked(state.Entry)
+		out.Locked = lockedClocks(state.Entry)
 	}
 	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out
 	}
 	out.Read, out.Power, out.Energy = true, max(0, float64(r.Power)), max(0, float64(r.Energy))
-	out.Clocks, out.Utilisation = clocks(&r), max(0, r.Utilisation)
+	out.Clocks, out.Utilisation = readClocks(&r), max(0, r.Utilisation)
 	return out
 }

@@ -54,10 +54,10 @@ type Options struct {
 	// Order is the GPUs' UUIDs by their numbers in Slurm, where the administrator says
 	// it; nil: only Slurm's configuration does.
 	Order []string
-	// Confs are where slurm.conf may be, with gres.conf beside it, unless a hook says;
+	// SlurmConfs are where slurm.conf may be, with gres.conf beside it, unless a hook says;
 	// Files is where they are looked up (nil: the machine's root).
-	Confs []string
-	Files fs.FS
+	SlurmConfs []string
+	Files      fs.FS
 	// Simulated tells that the GPUs are nobody's: without a gres.conf they are
 	// numbered as their device files.
 	Simulated bool
@@ -65,52 +65,52 @@ type Options struct {
 	Access *Access
 	// Health is what the status tells of this epd; nil: nothing.
 	Health *epdapi.Health
-	// Troubles are what went wrong before the node began.
-	Troubles []epdapi.Trouble
+	// Problems are what went wrong before the node began.
+	Problems []epdapi.Trouble
 	Log      *slog.Logger
-	// Took is told what hooks took; nil: nobody is.
-	Took func(hook slurm.Hook, took time.Duration)
+	// OnHook is told what hooks took; nil: nobody is.
+	OnHook func(hook slurm.Hook, took time.Duration)
 	// Slurm tells whether Slurm can be asked about jobs, through the
 	// controller. Without it runs end by their Epilogs and processes alone.
 	Slurm bool
 }
 
-// Node is epd on a machine with GPUs.
-type Node struct {
-	options Options
-	started time.Time
-	news    chan struct{}      // there are outcomes to deliver
-	hooks   sync.WaitGroup     // that are under way
-	reading singleflight.Group // of Slurm's configuration
+// AgentServer is epd on a machine with GPUs.
+type AgentServer struct {
+	options       Options
+	started       time.Time
+	outcomesReady chan struct{}      // there are outcomes to deliver
+	hooks         sync.WaitGroup     // that are under way
+	reading       singleflight.Group // of Slurm's configuration
 
-	mu       sync.Mutex
-	stopping bool               // no Prolog is begun any more
-	troubles []trouble          // the latest ones, each once
-	troubled int                // how many there were
-	conf     string             // slurmd's slurm.conf, as a hook said
-	named    bool               // the last hook had the GPUs' UUIDs
-	epilogs  map[runOf]epilogue // until the outcomes are in the spool
+	mu           sync.Mutex
+	stopping     bool                 // no Prolog is begun any more
+	problems     []loggedProblem      // the latest ones, each once
+	problemCount int                  // how many there were
+	conf         string               // slurmd's slurm.conf, as a hook said
+	hookHadUUIDs bool                 // the last hook had the GPUs' UUIDs
+	epilogs      map[runOf]epilogInfo // until the outcomes are in the spool
 	// partitions of runs whose Prologs came since the start.
 	partitions map[string]string
-	// over are runs that ended since the start: a late Epilog of theirs, from a
+	// endedRuns are runs that ended since the start: a late Epilog of theirs, from a
 	// node that comes back, is no end of another.
-	over map[runOf]struct{}
+	endedRuns map[runOf]struct{}
 }
 
-// NewNode makes an agent's daemon; [Node.Start] comes next.
-func NewNode(o Options) *Node {
+// NewAgentServer makes an agent's daemon; [AgentServer.Start] comes next.
+func NewAgentServer(o Options) *AgentServer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Files == nil {
 		o.Files = os.DirFS("/")
 	}
-	d := &Node{
-		options: o, started: time.Now(), epilogs: make(map[runOf]epilogue), partitions: make(map[string]string),
-		over: make(map[runOf]struct{}), news: make(chan struct{}, 1), troubled: len(o.Troubles),
+	d := &AgentServer{
+		options: o, started: time.Now(), epilogs: make(map[runOf]epilogInfo), partitions: make(map[string]string),
+		endedRuns: make(map[runOf]struct{}), outcomesReady: make(chan struct{}, 1), problemCount: len(o.Problems),
 	}
-	for _, t := range o.Troubles {
-		d.troubles = append(d.troubles, trouble{t, t.At})
+	for _, t := range o.Problems {
+		d.problems = append(d.problems, loggedProblem{t, t.At})
 	}
 	return d
 }
@@ -118,33 +118,33 @@ func NewNode(o Options) *Node {
 // Of troubles the latest ones are shown. One that goes on is logged again so
 // often.
 const (
-	maxTroubles = 20
+	maxProblems = 20
 	loggedEvery = 10 * time.Minute
 )
 
-// trouble is what went wrong, with when that was logged.
-type trouble struct {
+// loggedProblem is what went wrong, with when that was logged.
+type loggedProblem struct {
 	epdapi.Trouble
 	logged time.Time
 }
 
-// trouble notes what went wrong, for the log and for people who ask.
-func (d *Node) trouble(err error) {
+// noteProblem notes what went wrong, for the log and for people who ask.
+func (d *AgentServer) noteProblem(err error) {
 	if err == nil {
 		return
 	}
 	now, silent := time.Now(), false
-	t := trouble{epdapi.Trouble{At: now, What: slurm.Printable(err.Error(), 1000)}, now}
+	t := loggedProblem{epdapi.Trouble{At: now, What: slurm.Printable(err.Error(), 1000)}, now}
 	d.mu.Lock()
-	d.troubled++
-	if i := slices.IndexFunc(d.troubles, func(old trouble) bool { return old.What == t.What }); i >= 0 {
-		if known := d.troubles[i].logged; now.Sub(known) < loggedEvery {
+	d.problemCount++
+	if i := slices.IndexFunc(d.problems, func(old loggedProblem) bool { return old.What == t.What }); i >= 0 {
+		if known := d.problems[i].logged; now.Sub(known) < loggedEvery {
 			t.logged, silent = known, true
 		}
-		d.troubles = slices.Delete(d.troubles, i, i+1)
+		d.problems = slices.Delete(d.problems, i, i+1)
 	}
-	d.troubles = append(d.troubles, t)
-	d.troubles = slices.Delete(d.troubles, 0, max(0, len(d.troubles)-maxTroubles))
+	d.problems = append(d.problems, t)
+	d.problems = slices.Delete(d.problems, 0, max(0, len(d.problems)-maxProblems))
 	d.mu.Unlock()
 	if !silent {
 		d.options.Log.Warn(t.What)
@@ -153,11 +153,11 @@ func (d *Node) trouble(err error) {
 
 // Start finds the GPUs and gives back every clock that is still held from
 // before. The daemon works whatever goes wrong here, with what there is.
-func (d *Node) Start(ctx context.Context) {
+func (d *AgentServer) Start(ctx context.Context) {
 	report, err := d.options.Agent.Start(ctx)
-	d.trouble(errors.Join(err, report.Err()))
+	d.noteProblem(errors.Join(err, report.Err()))
 	for _, note := range report.Notes {
-		d.trouble(errors.New(note))
+		d.noteProblem(errors.New(note))
 	}
 	for _, g := range report.GPUs {
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Result), "note", g.Note)
@@ -170,14 +170,14 @@ const deliverEvery = 5 * time.Second
 
 // Run watches the runs and delivers outcomes until the context ends; then it
 // gives all clocks back.
-func (d *Node) Run(ctx context.Context) {
+func (d *AgentServer) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		d.options.Agent.Watch(ctx, agent.WatchHooks{
-			Slurm:     d.job,
-			Processes: d.processes,
-			OnClosed:  func(agent.ClosedRun) { d.tell() },
-			OnProblem: d.trouble,
+			Slurm:     d.jobPresence,
+			Processes: d.processPresence,
+			OnClosed:  func(agent.ClosedRun) { d.triggerDelivery() },
+			OnProblem: d.noteProblem,
 		})
 	})
 	group.Go(func() {
@@ -188,30 +188,30 @@ func (d *Node) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-d.news:
+			case <-d.outcomesReady:
 			case <-ticker.C:
 			}
 		}
 	})
-	group.Go(func() { d.reportOn(ctx) })
+	group.Go(func() { d.reportLoop(ctx) })
 	group.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopBound)
 	defer cancel()
-	d.shut(ctx)
+	d.stopHooks(ctx)
 	report, err := d.options.Agent.Stop(ctx)
-	d.trouble(errors.Join(err, report.Err()))
+	d.noteProblem(errors.Join(err, report.Err()))
 	d.deliver(ctx)
 }
 
 // stopBound is how long giving everything back at the end may take.
-const stopBound = hookMost + restoreBound
+const stopBound = maxHookTime + restoreBound
 
 // stopping is why a Prolog is left at default clocks at the end.
 const stopping = "epd stops"
 
-// begin tells of a hook, which calls the function at its end. A Prolog isn't
+// beginHook tells of a hook, which calls the function at its end. A Prolog isn't
 // begun any more when the daemon stops: false.
-func (d *Node) begin(kind slurm.Hook) (end func(), ok bool) {
+func (d *AgentServer) beginHook(kind slurm.Hook) (end func(), ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping && kind == slurm.Prolog {
@@ -224,17 +224,17 @@ func (d *Node) begin(kind slurm.Hook) (end func(), ok bool) {
 	return d.hooks.Done, true
 }
 
-// stopped tells whether the daemon stops.
-func (d *Node) stopped() bool {
+// isStopping tells whether the daemon stops.
+func (d *AgentServer) isStopping() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stopping
 }
 
-// shut begins no further Prolog and waits for the hooks under way, but not for
+// stopHooks begins no further Prolog and waits for the hooks under way, but not for
 // longer than hooks take: what comes later puts itself to default clocks.
-func (d *Node) shut(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, hookMost)
+func (d *AgentServer) stopHooks(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, maxHookTime)
 	defer cancel()
 	d.mu.Lock()
 	d.stopping = true
@@ -253,8 +253,8 @@ func (d *Node) shut(ctx context.Context) {
 // restoreBound is how long giving back all clocks may take.
 const restoreBound = 10 * time.Second
 
-// job asks the controller what is known by now of a run and its job.
-func (d *Node) job(ctx context.Context, r live.Run) (live.Outlook, error) {
+// jobPresence asks the controller what is known by now of a run and its job.
+func (d *AgentServer) jobPresence(ctx context.Context, r live.Run) (live.Outlook, error) {
 	if !d.options.Slurm {
 		return live.Outlook{}, nil
 	}
@@ -266,9 +266,9 @@ func (d *Node) job(ctx context.Context, r live.Run) (live.Outlook, error) {
 // askBound is how long one question about a run may take.
 const askBound = 2 * time.Second
 
-// processes tells whether anything runs on a run's GPUs. Nothing there is no
+// processPresence tells whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
-func (d *Node) processes(_ context.Context, r live.Run) (live.Outlook, error) {
+func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {
 		pids, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Processes)
 		if err != nil {
@@ -282,7 +282,7 @@ func (d *Node) processes(_ context.Context, r live.Run) (live.Outlook, error) {
 }
 
 // Status is what the daemon is doing.
-func (d *Node) Status(ctx context.Context) *epdapi.Status {
+func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 	s := &epdapi.Status{
 		Version: d.options.Version, Role: d.options.Role, Node: d.options.Node, Started: d.started,
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Health: d.options.Health,
@@ -305,8 +305,8 @@ func (d *Node) Status(ctx context.Context) *epdapi.Status {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.troubles {
-		s.Troubles = append(s.Troubles, d.troubles[i].Trouble)
+	for i := range d.problems {
+		s.Troubles = append(s.Troubles, d.problems[i].Trouble)
 	}
 	return s
 }
@@ -324,42 +324,42 @@ func runOfStatus(r *agent.RunState) epdapi.Run {
 }
 
 // gpus are all GPUs, read side by side: a driver may be slow.
-func (d *Node) gpus(states []agent.GPUState) []epdapi.GPU {
+func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 	all := make([]epdapi.GPU, len(states))
 	var group sync.WaitGroup
 	for i := range states {
-		group.Go(func() { all[i], _, _ = d.look(&states[i]) })
+		group.Go(func() { all[i], _, _ = d.readGPU(&states[i]) })
 	}
 	group.Wait()
 	return all
 }
 
-// look is one GPU with what it measures now, whether it answered, and in which part
+// readGPU is one GPU with what it measures now, whether it answered, and in which part
 // of the time it is used.
-func (d *Node) look(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
+func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
 	id := state.Identity
 	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.ExternalChange, Refused: state.Refused}
 	if state.Entry != nil {
-		at := locked(state.Entry)
+		at := lockedClocks(state.Entry)
 		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
 	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out, false, utilisation
 	}
-	out.Setting, out.Power = clocks(&r), max(0, float64(r.Power))
+	out.Setting, out.Power = readClocks(&r), max(0, float64(r.Power))
 	if gpu.Measured(r.Utilisation) {
 		utilisation = live.Known(r.Utilisation)
 	}
 	return out, true, utilisation
 }
 
-// locked is what a journal has of a GPU's clocks.
-func locked(e *agent.Entry) dvfsmodel.Setting {
+// lockedClocks is what a journal has of a GPU's clocks.
+func lockedClocks(e *agent.Entry) dvfsmodel.Setting {
 	return dvfsmodel.Setting{Core: e.Domains[gpu.Core.String()].MHz, Mem: e.Domains[gpu.Mem.String()].MHz}
 }
 
-// clocks are those that were read, 0 where they couldn't be.
-func clocks(r *gpu.Reading) dvfsmodel.Setting {
+// readClocks are those that were read, 0 where they couldn't be.
+func readClocks(r *gpu.Reading) dvfsmodel.Setting {
 	return dvfsmodel.Setting{Core: max(0, r.Core), Mem: max(0, r.Mem)}
 }

@@ -13,23 +13,23 @@ import (
 func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		d := NewNode(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		d := NewAgentServer(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 20 * 60 / 5 { // 20 min
-			d.trouble(errors.New("the controller is away"))
-			d.trouble(errors.New("the guard can't ask"))
+			d.noteProblem(errors.New("the controller is away"))
+			d.noteProblem(errors.New("the guard can't ask"))
 			<-time.After(5 * time.Second)
 		}
-		if d.troubled != 2*240 || len(d.troubles) != 2 || time.Since(d.troubles[0].At) > 10*time.Second {
-			t.Errorf("%d troubles, shown: %+v", d.troubled, d.troubles)
+		if d.problemCount != 2*240 || len(d.problems) != 2 || time.Since(d.problems[0].At) > 10*time.Second {
+			t.Errorf("%d troubles, shown: %+v", d.problemCount, d.problems)
 		}
 		if n := strings.Count(log.String(), "away"); n != 2 {
 			t.Errorf("logged %d times in 20 min, want 2", n)
 		}
-		for i := range 2 * maxTroubles {
-			d.trouble(errors.New(strings.Repeat("x", i+1)))
+		for i := range 2 * maxProblems {
+			d.noteProblem(errors.New(strings.Repeat("x", i+1)))
 		}
-		if len(d.troubles) != maxTroubles || len(d.troubles[maxTroubles-1].What) != 2*maxTroubles {
-			t.Errorf("%d are shown", len(d.troubles))
+		if len(d.problems) != maxProblems || len(d.problems[maxProblems-1].What) != 2*maxProblems {
+			t.Errorf("%d are shown", len(d.problems))
 		}
 	})
 }
@@ -37,9 +37,9 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 func TestAHookStopsWaitingSoonWhateverItsClockSays(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct{ said, want time.Duration }{
-		{-time.Hour, -time.Hour}, {time.Second, time.Second}, {time.Hour, hookMost},
+		{-time.Hour, -time.Hour}, {time.Second, time.Second}, {time.Hour, maxHookTime},
 	} {
-		if got := deadline(now, now.Add(c.said).Round(0)).Sub(now); (got - c.want).Abs() > time.Millisecond {
+		if got := hookDeadline(now, now.Add(c.said).Round(0)).Sub(now); (got - c.want).Abs() > time.Millisecond {
 			t.Errorf("%v from now: %v, want %v", c.said, got, c.want)
 		}
 	}

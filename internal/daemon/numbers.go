@@ -23,11 +23,11 @@ var Confs = []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/et
 // errNumbers tells that a GPU can't be told by its number in Slurm.
 var errNumbers = errors.New("nothing tells which GPU Slurm's numbers mean: neither UUIDs in the job's environment, nor gres.conf, nor --gpu-order")
 
-// at is the GPUs that Slurm gave a job: by their UUIDs where the job's environment
+// jobGPUs is the GPUs that Slurm gave a job: by their UUIDs where the job's environment
 // has them, else by the numbers of gres.conf's list. All of them are there, or none is
 // returned.
-func (d *Node) at(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
-	uuids, err := d.meant(ctx, e)
+func (d *AgentServer) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
+	uuids, err := d.uuidsOfJob(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +43,11 @@ func (d *Node) at(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, erro
 	return found, nil
 }
 
-// meant is the UUIDs of a job's GPUs, in the order of their numbers; empty where one
+// uuidsOfJob is the UUIDs of a job's GPUs, in the order of their numbers; empty where one
 // isn't there.
-func (d *Node) meant(ctx context.Context, e *slurm.HookEvent) ([]string, error) {
+func (d *AgentServer) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]string, error) {
 	d.mu.Lock()
-	d.named = len(e.UUIDs) > 0
+	d.hookHadUUIDs = len(e.UUIDs) > 0
 	if e.Conf != "" {
 		d.conf = string(e.Conf)
 	}
@@ -62,7 +62,7 @@ func (d *Node) meant(ctx context.Context, e *slurm.HookEvent) ([]string, error) 
 		}
 		return uuids, nil
 	}
-	all, _, err := d.numbers(ctx, e.Node)
+	all, _, err := d.uuidsByNumber(ctx, e.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +76,10 @@ func (d *Node) meant(ctx context.Context, e *slurm.HookEvent) ([]string, error) 
 	return uuids, nil
 }
 
-// numbers is the GPUs that Slurm's numbers mean on a node, by UUID, empty where one isn't
+// uuidsByNumber is the GPUs that Slurm's numbers mean on a node, by UUID, empty where one isn't
 // there, and by what that is known. gres.conf comes first. Where it and --gpu-order
 // contradict each other, one of them is wrong.
-func (d *Node) numbers(ctx context.Context, node string) (uuids []string, by string, err error) {
+func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []string, by string, err error) {
 	inventory := d.options.Agent.Inventory()
 	uuids, by, err = d.byGresConf(ctx, node, inventory)
 	order := d.options.Order
@@ -110,7 +110,7 @@ func (d *Node) numbers(ctx context.Context, node string) (uuids []string, by str
 const confBound = 300 * time.Millisecond
 
 // byGresConf is what gres.conf says, for the GPUs as the driver counted them last.
-func (d *Node) byGresConf(ctx context.Context, node string, inventory []gpu.Identity) (uuids []string, by string, err error) {
+func (d *AgentServer) byGresConf(ctx context.Context, node string, inventory []gpu.Identity) (uuids []string, by string, err error) {
 	type answer struct {
 		devices slurm.DeviceMap
 		file    string
@@ -160,9 +160,9 @@ func (d *Node) byGresConf(ctx context.Context, node string, inventory []gpu.Iden
 
 // readGresConf reads the gres.conf that slurmd uses: beside the slurm.conf that a hook
 // named, else the first one where there may be one.
-func (d *Node) readGresConf(node string) (devices slurm.DeviceMap, file string, err error) {
+func (d *AgentServer) readGresConf(node string) (devices slurm.DeviceMap, file string, err error) {
 	d.mu.Lock()
-	confs := d.options.Confs
+	confs := d.options.SlurmConfs
 	if d.conf != "" {
 		confs = []string{d.conf}
 	}
@@ -179,14 +179,14 @@ func (d *Node) readGresConf(node string) (devices slurm.DeviceMap, file string, 
 }
 
 // numbering is how Slurm's numbers are understood now, for people.
-func (d *Node) numbering(ctx context.Context) *epdapi.Numbering {
+func (d *AgentServer) numbering(ctx context.Context) *epdapi.Numbering {
 	d.mu.Lock()
-	named := d.named
+	named := d.hookHadUUIDs
 	d.mu.Unlock()
 	if named {
 		return &epdapi.Numbering{By: "UUIDs in the jobs' environment", GPUs: []string{}}
 	}
-	uuids, by, err := d.numbers(ctx, d.options.Node)
+	uuids, by, err := d.uuidsByNumber(ctx, d.options.Node)
 	if err != nil {
 		return &epdapi.Numbering{GPUs: []string{}, Trouble: slurm.Printable(err.Error(), 1000)}
 	}

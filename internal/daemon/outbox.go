@@ -25,22 +25,22 @@ type runOf struct {
 	node string
 }
 
-// tell has outcomes delivered soon. It never waits: the controller may hang.
-func (d *Node) tell() {
+// triggerDelivery has outcomes delivered soon. It never waits: the controller may hang.
+func (d *AgentServer) triggerDelivery() {
 	select {
-	case d.news <- struct{}{}:
+	case d.outcomesReady <- struct{}{}:
 	default: // it is told already
 	}
 }
 
 // deliver moves the outcomes of runs that ended into the spool and offers what
 // is there to the controller. A run's file goes when its outcome is in the
-// spool, an entry of the spool when the controller has it. Only [Node.Run]
+// spool, an entry of the spool when the controller has it. Only [AgentServer.Run]
 // calls it, once at a time.
-func (d *Node) deliver(ctx context.Context) {
+func (d *AgentServer) deliver(ctx context.Context) {
 	for _, closed := range d.options.Agent.Ended() {
-		if err := d.collect(ctx, &closed); err != nil {
-			d.trouble(err)
+		if err := d.spoolOutcome(ctx, &closed); err != nil {
+			d.noteProblem(err)
 			if errors.Is(err, spool.ErrFull) {
 				break // the others don't fit either; they stay on file
 			}
@@ -48,25 +48,25 @@ func (d *Node) deliver(ctx context.Context) {
 	}
 	report, err := d.options.Spool.Deliver(ctx, d.send)
 	for _, aside := range report.Aside {
-		d.trouble(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's folder aside: %w", aside.ID, aside.Reason))
+		d.noteProblem(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's folder aside: %w", aside.ID, aside.Reason))
 	}
 	if err != nil && ctx.Err() == nil {
-		d.trouble(fmt.Errorf("%w, will try again", err))
+		d.noteProblem(fmt.Errorf("%w, will try again", err))
 	}
 }
 
-// collect moves a run's outcome into the spool.
-func (d *Node) collect(ctx context.Context, c *agent.ClosedRun) error {
+// spoolOutcome moves a run's outcome into the spool.
+func (d *AgentServer) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 	key := runOf{c.Run.Job, c.Run.Node}
 	d.mu.Lock()
 	told, came := d.epilogs[key]
 	d.mu.Unlock()
 	if came {
-		corrected, err := d.options.Agent.EndedAt(c.Run.ID, d.endOf(ctx, &c.Run, told))
+		corrected, err := d.options.Agent.EndedAt(c.Run.ID, d.endedAt(ctx, &c.Run, told))
 		if errors.Is(err, agent.ErrNoRun) {
 			return err
 		}
-		d.trouble(err)
+		d.noteProblem(err)
 		c = &corrected
 	}
 	o := c.Record()
@@ -82,20 +82,20 @@ func (d *Node) collect(ctx context.Context, c *agent.ClosedRun) error {
 	defer d.mu.Unlock()
 	delete(d.epilogs, key)
 	delete(d.partitions, c.Run.ID)
-	if len(d.over) >= maxOver {
-		for old := range d.over { // any
-			delete(d.over, old)
+	if len(d.endedRuns) >= maxEndedRuns {
+		for old := range d.endedRuns { // any
+			delete(d.endedRuns, old)
 			break
 		}
 	}
-	d.over[key] = struct{}{}
+	d.endedRuns[key] = struct{}{}
 	return nil
 }
 
-// endOf is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
+// endedAt is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
 // Epilog may have run before. Where the Epilog wasn't told, the controller asks Slurm.
 // Zero: nobody knows.
-func (d *Node) endOf(ctx context.Context, r *live.Run, told epilogue) time.Time {
+func (d *AgentServer) endedAt(ctx context.Context, r *live.Run, told epilogInfo) time.Time {
 	if told.end.IsZero() && d.options.Slurm {
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()
@@ -110,13 +110,13 @@ func (d *Node) endOf(ctx context.Context, r *live.Run, told epilogue) time.Time 
 	return told.end.Add(time.Second / 2) // Slurm cuts fractions of a second off
 }
 
-// maxOver is how many runs that ended are remembered.
-const maxOver = 4096
+// maxEndedRuns is how many runs that ended are remembered.
+const maxEndedRuns = 4096
 
-// isOver tells whether a run ended here already.
-func (d *Node) isOver(key runOf) bool {
+// hasEnded tells whether a run ended here already.
+func (d *AgentServer) hasEnded(key runOf) bool {
 	d.mu.Lock()
-	_, over := d.over[key]
+	_, over := d.endedRuns[key]
 	d.mu.Unlock()
 	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.ClosedRun) bool {
 		return c.Run.Job == key.job && c.Run.Node == key.node
@@ -124,7 +124,7 @@ func (d *Node) isOver(key runOf) bool {
 }
 
 // modelOf is the model of the first of some GPUs; "" if it isn't known any more.
-func (d *Node) modelOf(uuids []string) string {
+func (d *AgentServer) modelOf(uuids []string) string {
 	for _, id := range d.options.Agent.GPUs() {
 		if len(uuids) > 0 && id.UUID == uuids[0] {
 			return id.Model
@@ -134,7 +134,7 @@ func (d *Node) modelOf(uuids []string) string {
 }
 
 // put adds an outcome to the spool.
-func (d *Node) put(o *record.Outcome) error {
+func (d *AgentServer) put(o *record.Outcome) error {
 	body, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (d *Node) put(o *record.Outcome) error {
 }
 
 // send offers an entry of the spool to the controller.
-func (d *Node) send(ctx context.Context, _ string, body []byte) error {
+func (d *AgentServer) send(ctx context.Context, _ string, body []byte) error {
 	var o record.Outcome
 	if err := json.Unmarshal(body, &o); err != nil {
 		return fmt.Errorf("%w: %w", spool.ErrRejected, err)
@@ -160,11 +160,11 @@ func (d *Node) send(ctx context.Context, _ string, body []byte) error {
 	return err
 }
 
-// unmatched keeps that a job ended here whose start wasn't seen. It is in no
+// recordUnmatched keeps that a job ended here whose start wasn't seen. It is in no
 // statistics.
-func (d *Node) unmatched(e *slurm.HookEvent, run string) {
-	d.trouble(d.put(&record.Outcome{
+func (d *AgentServer) recordUnmatched(e *slurm.HookEvent, run string) {
+	d.noteProblem(d.put(&record.Outcome{
 		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded, Unmatched: true,
 	}))
-	d.tell()
+	d.triggerDelivery()
 }

@@ -14,11 +14,11 @@ import (
 // ErrTaken tells that another epd has what this one needs.
 var ErrTaken = errors.New("another epd")
 
-// Own makes a state folder this process's own in a role, until release is
+// LockState makes a state folder this process's own in a role, until release is
 // called or the process ends, however it ends. It is [ErrTaken] if another epd
 // has it in that role: two would give back each other's clocks, and deliver
 // each other's outcomes. The folder is one that [statedir.Make] made or found good.
-func Own(dir, role string) (release func(), err error) {
+func LockState(dir, role string) (release func(), err error) {
 	path := filepath.Join(dir, role+".lock")
 	f, err := statedir.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, unix.EROFS) { // clocks can be given back still

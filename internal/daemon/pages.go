@@ -7,9 +7,9 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// Inner is the JSON interface for pages that are made in this process: what a
+// InternalHandler is the JSON interface for pages that are made in this process: what a
 // caller gets is what it would get at a socket.
-func (d *Desk) Inner() func(control.Caller) http.Handler {
+func (d *ControllerServer) InternalHandler() func(control.Caller) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", d.Control.Handler())
 	mux.HandleFunc("GET "+epdapi.PathStatus, d.status)
@@ -34,8 +34,8 @@ func (d *Desk) Inner() func(control.Caller) http.Handler {
 // none.
 func (a *Access) Name(uid uint32) string { return a.name(uid) }
 
-// Everybody has users' requests answered under their names, as those of the JSON
+// ServeUsers has users' requests answered under their names, as those of the JSON
 // interface are: the handler finds who asks by [control.CallerOf].
-func (a *Access) Everybody(who func(*http.Request) int64, h http.Handler) http.Handler {
-	return a.everybody(who, h)
+func (a *Access) ServeUsers(who func(*http.Request) int64, h http.Handler) http.Handler {
+	return a.serveUsers(who, h)
 }

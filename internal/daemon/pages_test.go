@@ -33,7 +33,7 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	inner := (&daemon.Desk{Version: "1.0", Control: c, Access: &daemon.Access{}, Started: time.Now(), Health: &epdapi.Health{State: "/state"}}).Inner()
+	inner := (&daemon.ControllerServer{Version: "1.0", Control: c, Access: &daemon.Access{}, Started: time.Now(), Health: &epdapi.Health{State: "/state"}}).InternalHandler()
 	for name, c := range map[string]struct {
 		caller                          control.Caller
 		job, models, reload, undo, jobs int

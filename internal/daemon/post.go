@@ -20,7 +20,7 @@ func ServeSocket(ctx context.Context, l net.Listener, mode os.FileMode, handler 
 		serving, stop := context.WithCancel(ctx)
 		go func() {
 			defer stop()
-			stay(serving, l, path)
+			waitUntilMoved(serving, l, path)
 		}()
 		err := Serve(serving, l, handler, full)
 		stop()
@@ -33,9 +33,9 @@ func ServeSocket(ctx context.Context, l net.Listener, mode os.FileMode, handler 
 	}
 }
 
-// stay returns when a listener's socket isn't at its path any more, or with the
+// waitUntilMoved returns when a listener's socket isn't at its path any more, or with the
 // context.
-func stay(ctx context.Context, l net.Listener, path string) {
+func waitUntilMoved(ctx context.Context, l net.Listener, path string) {
 	ours, err := os.Lstat(path)
 	for err == nil {
 		select {

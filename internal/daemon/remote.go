@@ -15,19 +15,19 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Remote is a controller on another machine, or the first of several that
+// RemoteController is a controller on another machine, or the first of several that
 // answers.
-type Remote struct {
+type RemoteController struct {
 	hosts []*epdapi.Client
 	last  atomic.Int64 // who answered last
 }
 
-var _ Controller = (*Remote)(nil)
+var _ Controller = (*RemoteController)(nil)
 
-// NewRemote asks the controllers at addresses HOST:PORT, by a transport that
+// NewRemoteController asks the controllers at addresses HOST:PORT, by a transport that
 // proves who asks and who answers.
-func NewRemote(hosts []string, transport http.RoundTripper) *Remote {
-	r := &Remote{}
+func NewRemoteController(hosts []string, transport http.RoundTripper) *RemoteController {
+	r := &RemoteController{}
 	for _, host := range hosts {
 		r.hosts = append(r.hosts, epdapi.NewRemote(host, transport))
 	}
@@ -35,28 +35,28 @@ func NewRemote(hosts []string, transport http.RoundTripper) *Remote {
 }
 
 // Decide asks for a run's clocks.
-func (r *Remote) Decide(ctx context.Context, q *control.DecideRequest) (live.Decision, error) {
+func (r *RemoteController) Decide(ctx context.Context, q *control.DecideRequest) (live.Decision, error) {
 	var d live.Decision
 	err := r.ask(ctx, epdapi.PathDecide, q, &d)
 	return d, err
 }
 
 // Outlook asks what is known by now of a run.
-func (r *Remote) Outlook(ctx context.Context, q control.OutlookRequest) (live.Outlook, error) {
+func (r *RemoteController) Outlook(ctx context.Context, q control.OutlookRequest) (live.Outlook, error) {
 	var o live.Outlook
 	err := r.ask(ctx, epdapi.PathOutlook, q, &o)
 	return o, err
 }
 
 // Report tells how the node fares.
-func (r *Remote) Report(ctx context.Context, report *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+func (r *RemoteController) Report(ctx context.Context, report *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
 	var answer epdapi.ReportAnswer
 	err := r.ask(ctx, epdapi.PathReport, report, &answer)
 	return answer, err
 }
 
 // Record hands an outcome over.
-func (r *Remote) Record(ctx context.Context, o *record.Outcome) error {
+func (r *RemoteController) Record(ctx context.Context, o *record.Outcome) error {
 	var receipt struct {
 		Receipt string `json:"receipt"`
 	}
@@ -65,7 +65,7 @@ func (r *Remote) Record(ctx context.Context, o *record.Outcome) error {
 	switch {
 	case errors.Is(err, munge.ErrTooLong): // it never left
 		return fmt.Errorf("%w: %w", ErrRefused, err)
-	case !answered || !lasts(refused):
+	case !answered || !isFinal(refused):
 		return err
 	case refused.Status == http.StatusTooEarly:
 		return fmt.Errorf("%w: %w", control.ErrNotYet, err)
@@ -73,10 +73,10 @@ func (r *Remote) Record(ctx context.Context, o *record.Outcome) error {
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// lasts tells whether a refusal is about the question: another controller would
+// isFinal tells whether a refusal is about the question: another controller would
 // say the same. Otherwise it is about this controller, whose clock may be wrong
 // or whose store may be full.
-func lasts(r *epdapi.RefusedError) bool {
+func isFinal(r *epdapi.RefusedError) bool {
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusTooEarly:
 		return true
@@ -86,16 +86,16 @@ func lasts(r *epdapi.RefusedError) bool {
 
 // ask asks one controller after the other, beginning with the one that
 // answered last, until one answers. Each has its part of the time that is left.
-func (r *Remote) ask(ctx context.Context, path string, question, answer any) error {
+func (r *RemoteController) ask(ctx context.Context, path string, question, answer any) error {
 	var errs []error
 	first := r.last.Load()
 	for i := range r.hosts {
 		at := (int(first) + i) % len(r.hosts)
-		bound, cancel := part(ctx, len(r.hosts)-i)
+		bound, cancel := partOfTime(ctx, len(r.hosts)-i)
 		err := r.hosts[at].Post(bound, path, question, answer)
 		cancel()
 		refused, answered := errors.AsType[*epdapi.RefusedError](err)
-		if err == nil || answered && lasts(refused) {
+		if err == nil || answered && isFinal(refused) {
 			r.last.Store(int64(at))
 			return err
 		}
@@ -104,8 +104,8 @@ func (r *Remote) ask(ctx context.Context, path string, question, answer any) err
 	return errors.Join(errs...)
 }
 
-// part is one of so many equal parts of the time that a context leaves.
-func part(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
+// partOfTime is one of so many equal parts of the time that a context leaves.
+func partOfTime(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded || parts <= 1 {
 		return context.WithCancel(ctx)

@@ -67,7 +67,7 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := daemon.NewRemote([]string{first, controllerAt(t, http.StatusOK, answer)}, http.DefaultTransport)
+			r := daemon.NewRemoteController([]string{first, controllerAt(t, http.StatusOK, answer)}, http.DefaultTransport)
 			for range 2 { // the second time the one that answered is asked first
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				d, err := r.Decide(ctx, &control.DecideRequest{})
@@ -90,13 +90,13 @@ func TestWhatAControllerSaysOfAnOutcomeIsUnderstood(t *testing.T) {
 		{http.StatusBadRequest, daemon.ErrRefused},
 		{http.StatusRequestEntityTooLarge, daemon.ErrRefused},
 	} {
-		r := daemon.NewRemote([]string{controllerAt(t, test.status, `{"receipt":"stored"}`)}, http.DefaultTransport)
+		r := daemon.NewRemoteController([]string{controllerAt(t, test.status, `{"receipt":"stored"}`)}, http.DefaultTransport)
 		if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("status %d: %v, want %v", test.status, err, test.want)
 		}
 	}
 	for _, status := range []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusServiceUnavailable, http.StatusFound} {
-		r := daemon.NewRemote([]string{controllerAt(t, status, `{"error":"who are you?"}`)}, http.DefaultTransport)
+		r := daemon.NewRemoteController([]string{controllerAt(t, status, `{"error":"who are you?"}`)}, http.DefaultTransport)
 		err := r.Record(t.Context(), &record.Outcome{RunID: "r"})
 		if err == nil || errors.Is(err, daemon.ErrRefused) || errors.Is(err, control.ErrNotYet) {
 			t.Errorf("status %d: %v, want one that is tried again", status, err)
@@ -110,7 +110,7 @@ type tooLong struct{}
 func (tooLong) RoundTrip(*http.Request) (*http.Response, error) { return nil, munge.ErrTooLong }
 
 func TestAnOutcomeThatCantBeSentHoldsUpNoOther(t *testing.T) {
-	r := daemon.NewRemote([]string{"controller:1"}, tooLong{})
+	r := daemon.NewRemoteController([]string{"controller:1"}, tooLong{})
 	if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, daemon.ErrRefused) {
 		t.Errorf("%v, want one that is refused for good", err)
 	}

@@ -28,10 +28,10 @@ const (
 	reportedTexts = 300 // bytes of what went wrong
 )
 
-// reportOn tells the controller how the node fares, again and again until the
+// reportLoop tells the controller how the node fares, again and again until the
 // context ends. Nothing depends on it, so that what fails is no trouble: the next
 // one comes.
-func (d *Node) reportOn(ctx context.Context) {
+func (d *AgentServer) reportLoop(ctx context.Context) {
 	pause := time.Duration(0)
 	for {
 		timer := time.NewTimer(pause)
@@ -46,7 +46,7 @@ func (d *Node) reportOn(ctx context.Context) {
 }
 
 // report tells the controller once, and returns how long to wait for the next time.
-func (d *Node) report(ctx context.Context) time.Duration {
+func (d *AgentServer) report(ctx context.Context) time.Duration {
 	r := d.nodeReport()
 	ctx, cancel := context.WithTimeout(ctx, reportBound)
 	defer cancel()
@@ -66,7 +66,7 @@ func (d *Node) report(ctx context.Context) time.Duration {
 }
 
 // nodeReport is how the node fares now.
-func (d *Node) nodeReport() *epdapi.NodeReport {
+func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	state := d.options.Agent.State()
 	r := &epdapi.NodeReport{
 		Node: d.options.Node, Version: d.options.Version, Started: d.started, At: time.Now(),
@@ -92,8 +92,8 @@ func (d *Node) nodeReport() *epdapi.NodeReport {
 		}
 		r.Runs = append(r.Runs, epdapi.NodeRun{Run: runOfStatus(run), Partition: d.partitions[run.ID], Readings: run.Readings})
 	}
-	r.Troubled = d.troubled
-	for _, t := range d.troubles[max(0, len(d.troubles)-epdapi.MaxReportTroubles):] {
+	r.Troubled = d.problemCount
+	for _, t := range d.problems[max(0, len(d.problems)-epdapi.MaxReportTroubles):] {
 		r.Troubles = append(r.Troubles, epdapi.Trouble{At: t.At, What: slurm.Printable(t.What, reportedTexts)})
 	}
 	r.LeftOut = max(0, len(r.GPUs)-epdapi.MaxReportGPUs) + max(0, len(r.Runs)-epdapi.MaxReportRuns)
@@ -102,9 +102,9 @@ func (d *Node) nodeReport() *epdapi.NodeReport {
 }
 
 // reportGPU is one GPU with what it measures now, if it can.
-func (d *Node) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
+func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	out := epdapi.NodeGPU{Writes: state.Writes}
-	out.GPU, out.Read, out.Utilisation = d.look(state)
+	out.GPU, out.Read, out.Utilisation = d.readGPU(state)
 	if table, err := d.options.Agent.Clocks(state.Identity.UUID); err == nil {
 		for _, cores := range table.Core {
 			for _, f := range cores {

@@ -13,8 +13,10 @@ import (
 
 // Routes adds what hooks and administrators may ask an agent. Only those with
 // full access, by a Unix socket, get an answer.
-func (d *Node) Routes(mux *http.ServeMux) {
-	handle := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, d.options.Access.Only(Peer, h)) }
+func (d *AgentServer) Routes(mux *http.ServeMux) {
+	handle := func(pattern string, h http.HandlerFunc) {
+		mux.Handle(pattern, d.options.Access.RequireFullAccess(Peer, h))
+	}
 	handle("POST "+epdapi.PathProlog, d.hook(slurm.Prolog, d.prolog))
 	handle("POST "+epdapi.PathEpilog, d.hook(slurm.Epilog, d.epilog))
 	handle("POST "+epdapi.PathRestore, d.restore)
@@ -25,7 +27,7 @@ func (d *Node) Routes(mux *http.ServeMux) {
 
 // hook answers a Prolog or an Epilog. One that its caller has given up goes on:
 // what it began must not stay half done.
-func (d *Node) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) slurm.HookAnswer) http.HandlerFunc {
+func (d *AgentServer) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) slurm.HookAnswer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e, err := slurm.DecodeHookEvent(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
 		if err == nil && e.Kind != kind {
@@ -35,9 +37,9 @@ func (d *Node) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) 
 			reply(w, http.StatusBadRequest, epdapi.Fault{Error: err.Error()})
 			return
 		}
-		end, ok := d.begin(kind)
+		end, ok := d.beginHook(kind)
 		if !ok {
-			reply(w, http.StatusOK, answer(false, "", stopping))
+			reply(w, http.StatusOK, hookAnswer(false, "", stopping))
 			return
 		}
 		defer end()
@@ -45,14 +47,14 @@ func (d *Node) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) 
 		defer cancel()
 		began := time.Now()
 		a := do(ctx, &e)
-		if d.options.Took != nil {
-			d.options.Took(kind, time.Since(began))
+		if d.options.OnHook != nil {
+			d.options.OnHook(kind, time.Since(began))
 		}
 		reply(w, http.StatusOK, a)
 	}
 }
 
-func (d *Node) restore(w http.ResponseWriter, r *http.Request) {
+func (d *AgentServer) restore(w http.ResponseWriter, r *http.Request) {
 	var q epdapi.RestoreRequest
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
 	in.DisallowUnknownFields()
@@ -63,7 +65,7 @@ func (d *Node) restore(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), restoreBound)
 	defer cancel()
 	report, err := d.options.Agent.Restore(ctx, "an administrator gave the clocks back", q.GPUs...)
-	d.trouble(err)
+	d.noteProblem(err)
 	a := epdapi.RestoreAnswer{GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean()}
 	for _, g := range report.GPUs {
 		one := epdapi.RestoredGPU{UUID: g.UUID, Fate: string(g.Result), Note: g.Note}

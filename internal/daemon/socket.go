@@ -44,7 +44,7 @@ func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, headerBound)
 	defer cancel()
-	if err := vacate(ctx, path); err != nil {
+	if err := removeStaleSocket(ctx, path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // everybody may pass, the socket has its own permissions
@@ -69,9 +69,9 @@ func ownersOnly(_, _ string, socket syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// vacate removes a socket that nobody serves any more. One whose queue of
+// removeStaleSocket removes a socket that nobody serves any more. One whose queue of
 // callers is full is served.
-func vacate(ctx context.Context, path string) error {
+func removeStaleSocket(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -118,15 +118,15 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, full func(
 		}
 	})
 	defer stopped()
-	if err := server.Serve(&doorkeeper{Listener: l, full: full, open: make(map[string]int)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&connLimiter{Listener: l, full: full, open: make(map[string]int)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// doorkeeper bounds how many connections are open, and how many of them a user
+// connLimiter bounds how many connections are open, and how many of them a user
 // or a machine may have: further ones are closed at once.
-type doorkeeper struct {
+type connLimiter struct {
 	net.Listener
 	full func(uid int64) bool
 
@@ -137,17 +137,17 @@ type doorkeeper struct {
 }
 
 // Accept is the next connection that may come in.
-func (k *doorkeeper) Accept() (net.Conn, error) {
+func (k *connLimiter) Accept() (net.Conn, error) {
 	for {
 		c, err := k.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		p := &peerConn{Conn: c, uid: peerOf(c), keeper: k}
+		p := &peerConn{Conn: c, uid: peerOf(c), limiter: k}
 		if !k.full(p.uid) {
 			p.other = nameOf(c, p.uid)
 		}
-		if k.enter(p.other) {
+		if k.tryEnter(p.other) {
 			return p, nil
 		}
 		_ = c.Close()
@@ -166,8 +166,8 @@ func nameOf(c net.Conn, uid int64) string {
 	return host
 }
 
-// enter lets a connection in; other is empty for those with full access.
-func (k *doorkeeper) enter(other string) bool {
+// tryEnter lets a connection in; other is empty for those with full access.
+func (k *connLimiter) tryEnter(other string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -184,7 +184,7 @@ func (k *doorkeeper) enter(other string) bool {
 	return true
 }
 
-func (k *doorkeeper) leave(other string) {
+func (k *connLimiter) leave(other string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all--
@@ -200,15 +200,15 @@ func (k *doorkeeper) leave(other string) {
 // peerConn is a connection whose other end is known.
 type peerConn struct {
 	net.Conn
-	uid    int64
-	other  string // by which it is counted; empty: it has full access
-	keeper *doorkeeper
-	once   sync.Once
+	uid     int64
+	other   string // by which it is counted; empty: it has full access
+	limiter *connLimiter
+	once    sync.Once
 }
 
 // Close closes it.
 func (c *peerConn) Close() error {
-	c.once.Do(func() { c.keeper.leave(c.other) })
+	c.once.Do(func() { c.limiter.leave(c.other) })
 	return c.Conn.Close()
 }
 

@@ -22,32 +22,32 @@ func TestMain(m *testing.M) {
 }
 
 func TestUsersAndMachinesHaveOnlySoManyConnectionsOpen(t *testing.T) {
-	k := &doorkeeper{open: make(map[string]int)}
+	k := &connLimiter{open: make(map[string]int)}
 	for range maxOfOne {
-		if !k.enter("4711") {
+		if !k.tryEnter("4711") {
 			t.Fatal("not let in")
 		}
 	}
-	if k.enter("4711") {
+	if k.tryEnter("4711") {
 		t.Error("one more is let in")
 	}
-	if !k.enter("") {
+	if !k.tryEnter("") {
 		t.Error("Slurm isn't let in")
 	}
 	k.leave("4711")
-	if !k.enter("4711") {
+	if !k.tryEnter("4711") {
 		t.Error("not let in again")
 	}
 	for i := range maxConns { // others, as many as there can be
-		k.enter("10.0.0." + strconv.Itoa(i))
+		k.tryEnter("10.0.0." + strconv.Itoa(i))
 	}
-	if k.others != maxOthers || !k.enter("") {
+	if k.others != maxOthers || !k.tryEnter("") {
 		t.Errorf("%d others have left no room for Slurm", k.others)
 	}
 	for k.all < maxConns {
-		k.enter("")
+		k.tryEnter("")
 	}
-	if k.enter("") || k.enter("4711") {
+	if k.tryEnter("") || k.tryEnter("4711") {
 		t.Error("more than all are let in")
 	}
 }
@@ -152,7 +152,7 @@ func TestTheOtherEndOfAConnectionIsKnownAndCountedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &doorkeeper{Listener: l, full: func(int64) bool { return false }, open: make(map[string]int)}
+	k := &connLimiter{Listener: l, full: func(int64) bool { return false }, open: make(map[string]int)}
 	defer k.Close() //nolint:errcheck // it was open
 	caller, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	if err != nil {
