@@ -50,7 +50,7 @@ var largeStill = map[string]int{
 	"internal/control.Records methods":         34,
 	"internal/daemon.LocalController methods":            129,
 	"internal/daemon.AgentServer methods":             40,
-	"internal/doctor.exam methods":             39,
+	"internal/doctor.examination methods":             39,
 	"internal/epdapi.Client methods":           32,
 	"internal/gpu cyclic references":           32,
 	"internal/report cyclic references":        134,

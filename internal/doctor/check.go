@@ -14,7 +14,7 @@ type Check struct {
 	On     Role   // where it applies: Head, Node or Both
 	What   string // it looks at
 	Faults []*Fault
-	Look   func(ctx context.Context, e *exam) []Finding
+	Look   func(ctx context.Context, e *examination) []Finding
 }
 
 // Report is what all checks said, in their order.
@@ -34,22 +34,22 @@ func (r *Report) Count(g Grade) int {
 	return n
 }
 
-// checkBound is how long one check may take unless the options say otherwise.
-const checkBound = 15 * time.Second
+// checkTimeout is how long one check may take unless the options say otherwise.
+const checkTimeout = 15 * time.Second
 
 // Examine runs checks side by side. Each ends within its bound; one that
 // doesn't is [Unknown]. The findings are in the order of the checks.
 func Examine(ctx context.Context, site *Site, o Options, checks []Check) *Report {
 	if o.Timeout <= 0 {
-		o.Timeout = checkBound
+		o.Timeout = checkTimeout
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e := newExam(ctx, site, o)
+	e := newExamination(ctx, site, o)
 	said := make([][]Finding, len(checks))
 	var group sync.WaitGroup
 	for i := range checks {
-		group.Go(func() { said[i] = e.look(ctx, &checks[i]) })
+		group.Go(func() { said[i] = e.runCheck(ctx, &checks[i]) })
 	}
 	group.Wait()
 	r := &Report{Role: e.role, Findings: []Finding{}}
@@ -65,13 +65,13 @@ func Examine(ctx context.Context, site *Site, o Options, checks []Check) *Report
 // maxText is how long a text of a finding may be.
 const maxText = 600
 
-// look runs one check, and gives it up when its time is over.
-func (e *exam) look(ctx context.Context, c *Check) []Finding {
+// runCheck runs one check, and gives it up when its time is over.
+func (e *examination) runCheck(ctx context.Context, c *Check) []Finding {
 	switch {
 	case c.On == Head && e.role == Node:
-		return skip("this machine is a node: it is for the head")
+		return skipFinding("this machine is a node: it is for the head")
 	case c.On == Node && e.role == Head:
-		return skip("this machine is the head: it is for nodes")
+		return skipFinding("this machine is the head: it is for nodes")
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
 	defer cancel()
@@ -81,21 +81,21 @@ func (e *exam) look(ctx context.Context, c *Check) []Finding {
 	case found := <-done:
 		return found
 	case <-ctx.Done():
-		return unknown("no answer within %v", e.Timeout)
+		return unknownFinding("no answer within %v", e.Timeout)
 	}
 }
 
-// lazy is something that several checks want to know, found out once.
-type lazy[T any] struct {
+// lazyValue is something that several checks want to know, found out once.
+type lazyValue[T any] struct {
 	begin func()
 	done  chan struct{}
 	value T
 	err   error
 }
 
-// later finds something out when it is first asked for, within a bound.
-func later[T any](ctx context.Context, bound time.Duration, get func(context.Context) (T, error)) *lazy[T] {
-	l := &lazy[T]{done: make(chan struct{})}
+// newLazy finds something out when it is first asked for, within a bound.
+func newLazy[T any](ctx context.Context, bound time.Duration, get func(context.Context) (T, error)) *lazyValue[T] {
+	l := &lazyValue[T]{done: make(chan struct{})}
 	var once sync.Once
 	l.begin = func() {
 		once.Do(func() {
@@ -110,8 +110,8 @@ func later[T any](ctx context.Context, bound time.Duration, get func(context.Con
 	return l
 }
 
-// ask waits for the answer, but not for longer than the context lasts.
-func (l *lazy[T]) ask(ctx context.Context) (T, error) {
+// get waits for the answer, but not for longer than the context lasts.
+func (l *lazyValue[T]) get(ctx context.Context) (T, error) {
 	l.begin()
 	select {
 	case <-l.done:

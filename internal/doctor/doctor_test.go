@@ -174,14 +174,14 @@ func (m *machine) Glob(pattern string) []string {
 	return found
 }
 
-func (m *machine) Trust(_ string, uid uint32) error {
+func (m *machine) CheckTrust(_ string, uid uint32) error {
 	if m.refused != nil && uid == m.agent.Health.UID {
 		return m.refused
 	}
 	return nil
 }
 
-func (m *machine) Room(string) (free, all uint64, err error) { return m.free, 1 << 41, nil }
+func (m *machine) FreeSpace(string) (free, all uint64, err error) { return m.free, 1 << 41, nil }
 
 // exits is the error of a program that ends with a status.
 func exits(t *testing.T) error {

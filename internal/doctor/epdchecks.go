@@ -25,53 +25,55 @@ var socketGone = &Fault{
 	"socket-missing", Bad, "epd runs (process {pid}), and its socket {socket} isn't there", "{without}", Fix{Run: "systemctl restart {unit}"},
 }
 
-// part is one of epd's two roles on a machine.
-type part struct {
+// epdRole is one of epd's two roles on a machine.
+type epdRole struct {
 	name, unit, without string
-	ask                 func(*exam, context.Context) (*epdapi.Status, error)
-	socket              func(*exam) string
-	state               func(*exam, context.Context) string
+	ask                 func(*examination, context.Context) (*epdapi.Status, error)
+	socket              func(*examination) string
+	state               func(*examination, context.Context) string
 }
 
-var agentPart = &part{
+var agentRole = &epdRole{
 	"agent", "epd-agent", "jobs of this node run at default clocks, and are not recorded",
-	(*exam).agent, (*exam).agentSocket, (*exam).agentState,
+	(*examination).agentStatus, (*examination).agentSocket, (*examination).agentState,
 }
 
-var controllerPart = &part{
+var controllerRole = &epdRole{
 	"controller", "epd-controller", "all jobs run at default clocks, and nothing is learnt",
-	(*exam).head, (*exam).adminSocket, (*exam).controllerState,
+	(*examination).headStatus, (*examination).adminSocket, (*examination).controllerState,
 }
 
-// look asks one part of epd.
-func (p *part) look(ctx context.Context, e *exam) []Finding {
+// check asks one part of epd.
+func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 	s, err := p.ask(e, ctx)
 	if err == nil {
-		return fine("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
+		return okFinding("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
 	}
 	state, socket := p.state(e, ctx), p.socket(e)
-	words := []string{"part", p.name, "unit", e.unit(p.unit), "without", p.without, "state", state, "socket", socket, "bound", epdBound.String()}
-	pid, unheld := e.holder(state, p.name)
+	words := []string{"part", p.name, "unit", e.unitName(p.unit), "without", p.without, "state", state, "socket", socket, "bound", epdTimeout.String()}
+	pid, unheld := e.lockHolder(state, p.name)
 	switch {
-	case errors.Is(err, fs.ErrPermission) || refusedBy(err):
-		return unknown("only root and Slurm's user may ask epd at %s", socket)
-	case late(err):
-		return []Finding{epdHung.found(words...)}
+	case errors.Is(err, fs.ErrPermission) || isRefused(err):
+		return unknownFinding("only root and Slurm's user may ask epd at %s", socket)
+	case isTimeout(err):
+		return []Finding{epdHung.finding(words...)}
 	case unheld != nil && !errors.Is(unheld, fs.ErrNotExist):
-		return unknown("%v; whether an epd runs can't be seen: %v", err, unheld)
+		return unknownFinding("%v; whether an epd runs can't be seen: %v", err, unheld)
 	case pid == 0:
-		return []Finding{epdDown.found(words...)}
+		return []Finding{epdDown.finding(words...)}
 	case !e.exists(socket):
-		return []Finding{socketGone.found(append(words, "pid", strconv.Itoa(pid))...)}
+		return []Finding{socketGone.finding(append(words, "pid", strconv.Itoa(pid))...)}
 	}
-	return unknown("%v", err)
+	return unknownFinding("%v", err)
 }
 
-// late tells whether an error is that of a time that went by.
-func late(err error) bool { return errors.Is(err, context.DeadlineExceeded) || timedOut(err) }
+// isTimeout tells whether an error is that of a time that went by.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || isNetworkTimeout(err)
+}
 
-// unit is the unit of a part: that of one epd for both where it is installed.
-func (e *exam) unit(name string) string {
+// unitName is the unit of a part: that of one epd for both where it is installed.
+func (e *examination) unitName(name string) string {
 	for _, dir := range []string{"/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"} {
 		if e.exists(dir + name + ".service") {
 			return name
@@ -101,7 +103,7 @@ var publicGone = &Fault{
 }
 
 // lookSockets looks at the files at which epd listens.
-func lookSockets(ctx context.Context, e *exam) []Finding {
+func lookSockets(ctx context.Context, e *examination) []Finding {
 	const private, public = 0o077, 0o666
 	var found []Finding
 	var seen, closed []string
@@ -118,30 +120,30 @@ func lookSockets(ctx context.Context, e *exam) []Finding {
 		}
 		seen = append(seen, socket+" is for root and Slurm's user")
 		if info.Mode.Perm()&private != 0 {
-			found = append(found, socketOpen.found("socket", quote(socket), "mode", octal(info.Mode)))
+			found = append(found, socketOpen.finding("socket", shellQuote(socket), "mode", octal(info.Mode)))
 		}
 	}
 	if e.role == Node {
-		return orFine(found, "%s", or(strings.Join(seen, ", "), "there is none"))
+		return orOK(found, "%s", textOr(strings.Join(seen, ", "), "there is none"))
 	}
 	socket := e.submitSocket(ctx)
 	info, err := e.site.Files.Stat(socket)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, down := e.head(ctx); down != nil {
-			return append(found, unknown("%s isn't there, and no epd answers that would listen there", socket)...)
+		if _, down := e.headStatus(ctx); down != nil {
+			return append(found, unknownFinding("%s isn't there, and no epd answers that would listen there", socket)...)
 		}
-		return append(found, publicGone.found("socket", socket, "unit", e.unit("epd-controller")))
+		return append(found, publicGone.finding("socket", socket, "unit", e.unitName("epd-controller")))
 	case err != nil:
-		return append(found, unknown("%v", err)...)
+		return append(found, unknownFinding("%v", err)...)
 	case info.Mode.Perm()&public != public:
-		found = append(found, socketClosed.found("socket", quote(socket), "mode", octal(info.Mode)))
+		found = append(found, socketClosed.finding("socket", shellQuote(socket), "mode", octal(info.Mode)))
 	}
 	dir := socket[:max(1, strings.LastIndex(socket, "/"))]
 	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
-		found = append(found, socketFolder.found("dir", quote(dir), "mode", octal(info.Mode)))
+		found = append(found, socketFolder.finding("dir", shellQuote(dir), "mode", octal(info.Mode)))
 	}
-	return orFine(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
+	return orOK(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
 }
 
 func octal(mode fs.FileMode) string { return "0" + strconv.FormatUint(uint64(mode.Perm()), 8) }
@@ -151,38 +153,38 @@ var versionsDiffer = &Fault{
 	Fix{Run: "systemctl restart {unit}    # after the same packages are installed everywhere"},
 }
 
-func lookVersions(ctx context.Context, e *exam) []Finding {
-	versions := []string{"epplan " + or(e.Version, "unknown")}
+func lookVersions(ctx context.Context, e *examination) []Finding {
+	versions := []string{"epplan " + textOr(e.Version, "unknown")}
 	add := func(name string, s *epdapi.Status, err error) {
 		if err == nil {
 			versions = append(versions, name+" "+s.Version)
 		}
 	}
-	agent, noAgent := e.agent(ctx)
+	agent, noAgent := e.agentStatus(ctx)
 	if e.role != Head {
 		add("agent", agent, noAgent)
 	}
 	if e.role != Node {
-		head, err := e.head(ctx)
+		head, err := e.headStatus(ctx)
 		add("controller", head, err)
 	}
 	if e.role != Head && noAgent == nil && agent.Health != nil {
 		for _, address := range agent.Health.Controllers {
-			ctx, cancel := context.WithTimeout(ctx, epdBound)
-			s, _, err := e.site.Remote(ctx, address, or(e.MungeSocket, agent.Health.MungeSocket))
+			ctx, cancel := context.WithTimeout(ctx, epdTimeout)
+			s, _, err := e.site.Remote(ctx, address, textOr(e.MungeSocket, agent.Health.MungeSocket))
 			cancel()
 			add("controller at "+address, s, err)
 		}
 	}
 	if len(versions) == 1 {
-		return unknown("no epd tells its version")
+		return unknownFinding("no epd tells its version")
 	}
 	text := strings.Join(versions, ", ")
 	word := func(v string) string { return v[strings.LastIndex(v, " ")+1:] }
 	if slices.ContainsFunc(versions, func(v string) bool { return word(v) != word(versions[0]) }) {
-		return []Finding{versionsDiffer.found("versions", text, "unit", e.unit("epd-agent"))}
+		return []Finding{versionsDiffer.finding("versions", text, "unit", e.unitName("epd-agent"))}
 	}
-	return fine("%s", text)
+	return okFinding("%s", text)
 }
 
 var configWrong = &Fault{
@@ -205,41 +207,41 @@ var configStale = &Fault{
 }
 
 // lookConfig looks at the controller's configuration.
-func lookConfig(ctx context.Context, e *exam) []Finding {
+func lookConfig(ctx context.Context, e *examination) []Finding {
 	path := e.configPath(ctx)
 	if path == "" {
-		return fine("epd runs without a configuration: every partition is observed")
+		return okFinding("epd runs without a configuration: every partition is observed")
 	}
-	words := []string{"file", quote(path), "program", e.program()}
+	words := []string{"file", shellQuote(path), "program", e.program()}
 	c, err := e.epdConfig(ctx)
 	if _, wrong := errors.AsType[*config.FileError](err); wrong {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		return []Finding{configWrong.found(append(words, "error", first)...)}
+		return []Finding{configWrong.finding(append(words, "error", first)...)}
 	}
-	status, controller, asked := e.controller(ctx)
+	status, controller, asked := e.controllerStatus(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && e.Config == "" && asked != nil:
-		return unknown("%s isn't there, and no epd says which file it reads", path)
+		return unknownFinding("%s isn't there, and no epd says which file it reads", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{configMissing.found(words...)}
+		return []Finding{configMissing.finding(words...)}
 	case err != nil:
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	case asked != nil:
-		return fine("%s is right; what is in force isn't known: %v", path, asked)
+		return okFinding("%s is right; what is in force isn't known: %v", path, asked)
 	}
 	if info, err := e.site.Files.Stat(path); err == nil && status.Health != nil && status.Health.UID != 0 &&
 		info.Mode.Perm()&0o004 == 0 && (info.UID != status.Health.UID || info.Mode.Perm()&0o400 == 0) {
-		return []Finding{configClosed.found(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(status.Health.UID)))...)}
+		return []Finding{configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(status.Health.UID)))...)}
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
-		return []Finding{configStale.found(append(words, "socket", quote(e.adminSocket()))...)}
+		return []Finding{configStale.finding(append(words, "socket", shellQuote(e.adminSocket()))...)}
 	}
-	return fine("%s; %s", path, modes(&c.Live))
+	return okFinding("%s; %s", path, modesText(&c.Live))
 }
 
-// modes are the modes of partitions.
-func modes(l *config.Live) string {
+// modesText are the modes of partitions.
+func modesText(l *config.Live) string {
 	var b strings.Builder
 	b.WriteString("mode " + string(l.Mode))
 	for _, name := range slices.Sorted(maps.Keys(l.Modes)) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Deaf is a check that doesn't hear when its time is over.
-func Deaf(context.Context, *exam) []Finding {
+func Deaf(context.Context, *examination) []Finding {
 	time.Sleep(time.Minute) //nolint:forbidigo // of a test's bubble
 	return nil
 }

@@ -21,9 +21,9 @@ import (
 // Bounds of what checks share. Slurm's commands give up after 10 s by
 // themselves, and say then that nobody is there, whether or not somebody is.
 const (
-	slurmBound = 8 * time.Second
-	epdBound   = 4 * time.Second
-	mungeBound = 3 * time.Second
+	slurmTimeout = 8 * time.Second
+	epdTimeout   = 4 * time.Second
+	mungeTimeout = 3 * time.Second
 )
 
 // The places that hold unless the options, or epd, say otherwise.
@@ -40,19 +40,19 @@ var errNoSlurm = errors.New("Slurm's commands aren't installed here") //nolint:s
 // errNoEPD tells that an epd isn't there to be asked.
 var errNoEPD = errors.New("no epd answers here")
 
-// exam is one visit: the options, and what was found out so far.
-type exam struct {
+// examination is one visit: the options, and what was found out so far.
+type examination struct {
 	Options
 	site *Site
 	role Role
 
-	mungeFact *lazy[string] // of Slurm: nothing; the error says what is wrong
-	conf      *lazy[settings]
-	agentFact *lazy[*epdapi.Status]
-	headFact  *lazy[*epdapi.Status]
-	fileFact  *lazy[*config.Config]
-	nodesFact *lazy[[]slurm.Node]
-	ping      *lazy[struct{}]
+	mungeFact *lazyValue[string] // of Slurm: nothing; the error says what is wrong
+	conf      *lazyValue[settings]
+	agentFact *lazyValue[*epdapi.Status]
+	headFact  *lazyValue[*epdapi.Status]
+	fileFact  *lazyValue[*config.Config]
+	nodesFact *lazyValue[[]slurm.Node]
+	ping      *lazyValue[struct{}]
 }
 
 // settings are slurm.conf's, by lower-case name.
@@ -64,23 +64,23 @@ type settings struct {
 
 func (s *settings) get(name string) string { return s.values[strings.ToLower(name)] }
 
-func newExam(ctx context.Context, site *Site, o Options) *exam {
-	e := &exam{Options: o, site: site}
-	e.mungeFact = later(ctx, mungeBound, func(ctx context.Context) (string, error) { return e.tryMunge(ctx, e.slurmMunge()) })
-	e.conf = later(ctx, slurmBound+mungeBound, e.readSettings)
-	e.agentFact = later(ctx, epdBound, func(ctx context.Context) (*epdapi.Status, error) { return e.askEPD(ctx, e.agentSocket()) })
-	e.headFact = later(ctx, 2*epdBound, e.findController)
-	e.fileFact = later(ctx, 3*epdBound, e.readConfig)
-	e.nodesFact = later(ctx, slurmBound, func(ctx context.Context) ([]slurm.Node, error) { return e.client().Nodes(ctx) })
-	e.ping = later(ctx, slurmBound, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.client().Ping(ctx) })
+func newExamination(ctx context.Context, site *Site, o Options) *examination {
+	e := &examination{Options: o, site: site}
+	e.mungeFact = newLazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) { return e.tryMunge(ctx, e.slurmMunge()) })
+	e.conf = newLazy(ctx, slurmTimeout+mungeTimeout, e.readSettings)
+	e.agentFact = newLazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) { return e.askEPD(ctx, e.agentSocket()) })
+	e.headFact = newLazy(ctx, 2*epdTimeout, e.findController)
+	e.fileFact = newLazy(ctx, 3*epdTimeout, e.readConfig)
+	e.nodesFact = newLazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) { return e.client().Nodes(ctx) })
+	e.ping = newLazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.client().Ping(ctx) })
 	e.role = e.findRole()
 	return e
 }
 
-func (e *exam) client() *slurm.Client { return slurm.NewClient(e.site.Slurm, slurmBound) }
+func (e *examination) client() *slurm.Client { return slurm.NewClient(e.site.Slurm, slurmTimeout) }
 
 // findRole looks at what runs here, and at epd's sockets.
-func (e *exam) findRole() Role {
+func (e *examination) findRole() Role {
 	if e.Role != "" && e.Role != Auto {
 		return e.Role
 	}
@@ -103,19 +103,21 @@ func (e *exam) findRole() Role {
 	return Node
 }
 
-func (e *exam) exists(path string) bool {
+func (e *examination) exists(path string) bool {
 	_, err := e.site.Files.Stat(path)
 	return err == nil
 }
 
 // Where epd is asked.
-func (e *exam) agentSocket() string      { return or(e.AgentSocket, epdapi.AgentSocket) }
-func (e *exam) controllerSocket() string { return or(e.ControllerSocket, epdapi.ControllerSocket) }
-func (e *exam) publicSocket() string     { return or(e.PublicSocket, epdapi.PublicSocket) }
+func (e *examination) agentSocket() string { return textOr(e.AgentSocket, epdapi.AgentSocket) }
+func (e *examination) controllerSocket() string {
+	return textOr(e.ControllerSocket, epdapi.ControllerSocket)
+}
+func (e *examination) publicSocket() string { return textOr(e.PublicSocket, epdapi.PublicSocket) }
 
 // adminSocket is where the controller here answers: its own socket, or that of
 // an epd that is both.
-func (e *exam) adminSocket() string {
+func (e *examination) adminSocket() string {
 	if e.ControllerSocket == "" && e.AgentSocket != "" {
 		return e.agentSocket()
 	}
@@ -123,14 +125,14 @@ func (e *exam) adminSocket() string {
 }
 
 // submitSocket is where job_submit is answered.
-func (e *exam) submitSocket(ctx context.Context) string {
-	return or(or(e.PublicSocket, e.health(ctx, e.head).SubmitSocket), e.publicSocket())
+func (e *examination) submitSocket(ctx context.Context) string {
+	return textOr(textOr(e.PublicSocket, e.epdHealth(ctx, e.headStatus).SubmitSocket), e.publicSocket())
 }
 
 // program is epplan, as it is typed.
-func (e *exam) program() string { return quote(or(e.Program, "epplan")) }
+func (e *examination) program() string { return shellQuote(textOr(e.Program, "epplan")) }
 
-func or(text, otherwise string) string {
+func textOr(text, otherwise string) string {
 	if text != "" {
 		return text
 	}
@@ -138,11 +140,11 @@ func or(text, otherwise string) string {
 }
 
 // slurmConf is the path of slurm.conf.
-func (e *exam) slurmConf() string { return or(e.SlurmConf, defaultSlurmConf) }
+func (e *examination) slurmConf() string { return textOr(e.SlurmConf, defaultSlurmConf) }
 
 // slurmMunge is the socket of the munged that Slurm asks, by slurm.conf: without
 // munge slurmctld can't be asked for it.
-func (e *exam) slurmMunge() string {
+func (e *examination) slurmMunge() string {
 	if e.MungeSocket != "" {
 		return e.MungeSocket
 	}
@@ -158,8 +160,8 @@ func (e *exam) slurmMunge() string {
 }
 
 // tryMunge makes a credential and reads it. The result is the socket.
-func (e *exam) tryMunge(ctx context.Context, socket string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, mungeBound)
+func (e *examination) tryMunge(ctx context.Context, socket string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, mungeTimeout)
 	defer cancel()
 	m := e.site.Munge(socket)
 	const text = "epplan doctor"
@@ -174,28 +176,28 @@ func (e *exam) tryMunge(ctx context.Context, socket string) (string, error) {
 	return socket, err
 }
 
-func (e *exam) munge(ctx context.Context) (string, error) {
-	return e.mungeFact.ask(ctx)
+func (e *examination) munge(ctx context.Context) (string, error) {
+	return e.mungeFact.get(ctx)
 }
 
 // settings are slurmctld's; those of slurm.conf where it doesn't tell.
-func (e *exam) settings(ctx context.Context) (*settings, error) {
-	s, err := e.conf.ask(ctx)
+func (e *examination) settings(ctx context.Context) (*settings, error) {
+	s, err := e.conf.get(ctx)
 	return &s, err
 }
 
-func (e *exam) readSettings(ctx context.Context) (settings, error) {
+func (e *examination) readSettings(ctx context.Context) (settings, error) {
 	var failed error
 	if e.site.Slurm == nil {
 		failed = errNoSlurm
 	} else if _, err := e.munge(ctx); err != nil {
 		failed = errors.New("munge doesn't work")
 	} else {
-		asked, cancel := context.WithTimeout(ctx, slurmBound)
+		asked, cancel := context.WithTimeout(ctx, slurmTimeout)
 		defer cancel()
 		var all map[string]string
 		if all, failed = e.client().Settings(asked); failed == nil {
-			s := settings{values: make(map[string]string), path: or(all["SLURM_CONF"], e.slurmConf())}
+			s := settings{values: make(map[string]string), path: textOr(all["SLURM_CONF"], e.slurmConf())}
 			shorter := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) } // [9] is before [10]
 			for _, key := range slices.SortedFunc(maps.Keys(all), shorter) {
 				value := all[key]
@@ -203,7 +205,7 @@ func (e *exam) readSettings(ctx context.Context) (settings, error) {
 				if s.values[name] != "" && value != "" {
 					value = s.values[name] + "," + value
 				}
-				s.values[name] = or(value, s.values[name])
+				s.values[name] = textOr(value, s.values[name])
 			}
 			return s, nil
 		}
@@ -216,36 +218,36 @@ func (e *exam) readSettings(ctx context.Context) (settings, error) {
 }
 
 // askEPD asks the epd at a socket.
-func (e *exam) askEPD(ctx context.Context, socket string) (*epdapi.Status, error) {
+func (e *examination) askEPD(ctx context.Context, socket string) (*epdapi.Status, error) {
 	return e.site.EPD(socket).Status(ctx)
 }
 
-// agent is the status of this node's epd.
-func (e *exam) agent(ctx context.Context) (*epdapi.Status, error) {
-	return e.agentFact.ask(ctx)
+// agentStatus is the status of this node's epd.
+func (e *examination) agentStatus(ctx context.Context) (*epdapi.Status, error) {
+	return e.agentFact.get(ctx)
 }
 
-// head is the status of the controller on this machine.
-func (e *exam) head(ctx context.Context) (*epdapi.Status, error) {
-	return e.headFact.ask(ctx)
+// headStatus is the status of the controller on this machine.
+func (e *examination) headStatus(ctx context.Context) (*epdapi.Status, error) {
+	return e.headFact.get(ctx)
 }
 
 // findController asks the controller's own socket where there is one, and else
 // the agent's: one process may be both.
-func (e *exam) findController(ctx context.Context) (*epdapi.Status, error) {
+func (e *examination) findController(ctx context.Context) (*epdapi.Status, error) {
 	if e.ControllerSocket == "" && !e.exists(e.controllerSocket()) {
-		if s, err := e.agent(ctx); err == nil && s.Controller != nil || e.AgentSocket != "" {
+		if s, err := e.agentStatus(ctx); err == nil && s.Controller != nil || e.AgentSocket != "" {
 			return s, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, epdBound)
+	ctx, cancel := context.WithTimeout(ctx, epdTimeout)
 	defer cancel()
 	return e.askEPD(ctx, e.controllerSocket())
 }
 
-// controller is how this machine's controller fares.
-func (e *exam) controller(ctx context.Context) (*epdapi.Status, *epdapi.ControllerStatus, error) {
-	s, err := e.head(ctx)
+// controllerStatus is how this machine's controller fares.
+func (e *examination) controllerStatus(ctx context.Context) (*epdapi.Status, *epdapi.ControllerStatus, error) {
+	s, err := e.headStatus(ctx)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -255,8 +257,8 @@ func (e *exam) controller(ctx context.Context) (*epdapi.Status, *epdapi.Controll
 	return s, s.Controller, nil
 }
 
-// health is what an epd here tells of its files; never nil.
-func (e *exam) health(ctx context.Context, ask func(context.Context) (*epdapi.Status, error)) *epdapi.Health {
+// epdHealth is what an epd here tells of its files; never nil.
+func (e *examination) epdHealth(ctx context.Context, ask func(context.Context) (*epdapi.Status, error)) *epdapi.Health {
 	if s, err := ask(ctx); err == nil && s.Health != nil {
 		return s.Health
 	}
@@ -265,8 +267,8 @@ func (e *exam) health(ctx context.Context, ask func(context.Context) (*epdapi.St
 
 // agentState is the folder of the agent's files: where epd doesn't tell, that in
 // which the Epilog looks for the journal.
-func (e *exam) agentState(ctx context.Context) string {
-	if state := or(e.State, e.health(ctx, e.agent).State); state != "" {
+func (e *examination) agentState(ctx context.Context) string {
+	if state := textOr(e.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
 		return state
 	}
 	if journal := e.epilogJournal(ctx); filepath.Base(journal) == journalFolder {
@@ -276,31 +278,31 @@ func (e *exam) agentState(ctx context.Context) string {
 }
 
 // controllerState is the folder of the controller's records.
-func (e *exam) controllerState(ctx context.Context) string {
-	known := or(or(e.ControllerState, e.State), e.health(ctx, e.head).State)
+func (e *examination) controllerState(ctx context.Context) string {
+	known := textOr(textOr(e.ControllerState, e.State), e.epdHealth(ctx, e.headStatus).State)
 	if known == "" && e.exists(defaultControllerState) {
 		known = defaultControllerState
 	}
-	return or(known, defaultState)
+	return textOr(known, defaultState)
 }
 
 // configPath is the file of epd's configuration; empty: there is none.
-func (e *exam) configPath(ctx context.Context) string {
-	if path := or(e.Config, e.health(ctx, e.head).Config); path != "" {
+func (e *examination) configPath(ctx context.Context) string {
+	if path := textOr(e.Config, e.epdHealth(ctx, e.headStatus).Config); path != "" {
 		return path
 	}
-	if s, err := e.head(ctx); err == nil && s.Health != nil {
+	if s, err := e.headStatus(ctx); err == nil && s.Health != nil {
 		return "" // epd runs without one
 	}
 	return defaultConfig
 }
 
 // epdConfig is the configuration in the file; nil: there is none.
-func (e *exam) epdConfig(ctx context.Context) (*config.Config, error) {
-	return e.fileFact.ask(ctx)
+func (e *examination) epdConfig(ctx context.Context) (*config.Config, error) {
+	return e.fileFact.get(ctx)
 }
 
-func (e *exam) readConfig(ctx context.Context) (*config.Config, error) {
+func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
 	path := e.configPath(ctx)
 	if path == "" {
 		return nil, nil //nolint:nilnil // as documented
@@ -312,9 +314,9 @@ func (e *exam) readConfig(ctx context.Context) (*config.Config, error) {
 	return config.Load(strings.NewReader(text), path, nil)
 }
 
-// holder is the process that has a state folder in a role, by the lock that an
+// lockHolder is the process that has a state folder in a role, by the lock that an
 // epd holds on it; 0: nobody. The lock is looked at, not tried.
-func (e *exam) holder(state, role string) (pid int, err error) {
+func (e *examination) lockHolder(state, role string) (pid int, err error) {
 	info, err := e.site.Files.Stat(filepath.Join(state, role+".lock"))
 	if err != nil {
 		return 0, err

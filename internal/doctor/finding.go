@@ -56,8 +56,8 @@ type Finding struct {
 	Fix   *Fix   `json:"fix,omitempty"`
 }
 
-// found is the fault with its words filled in: name, value, name, value.
-func (f *Fault) found(words ...string) Finding {
+// finding is the fault with its words filled in: name, value, name, value.
+func (f *Fault) finding(words ...string) Finding {
 	pairs := make([]string, 0, len(words))
 	for i := 0; i+1 < len(words); i += 2 {
 		pairs = append(pairs, "{"+words[i]+"}", words[i+1])
@@ -69,31 +69,31 @@ func (f *Fault) found(words ...string) Finding {
 	}
 }
 
-// fine says what is in order.
-func fine(format string, args ...any) []Finding {
+// okFinding says what is in order.
+func okFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: OK, What: fmt.Sprintf(format, args...)}}
 }
 
-// skip says why a check doesn't apply.
-func skip(format string, args ...any) []Finding {
+// skipFinding says why a check doesn't apply.
+func skipFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Skipped, What: fmt.Sprintf(format, args...)}}
 }
 
-// unknown says why it can't be told.
-func unknown(format string, args ...any) []Finding {
+// unknownFinding says why it can't be told.
+func unknownFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Unknown, What: fmt.Sprintf(format, args...)}}
 }
 
-// orFine is what was found, or that all is well.
-func orFine(found []Finding, format string, args ...any) []Finding {
+// orOK is what was found, or that all is well.
+func orOK(found []Finding, format string, args ...any) []Finding {
 	if len(found) > 0 {
 		return found
 	}
-	return fine(format, args...)
+	return okFinding(format, args...)
 }
 
-// quote makes a word safe in a command of a shell.
-func quote(word string) string {
+// shellQuote makes a word safe in a command of a shell.
+func shellQuote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-:,=@%+", r)
 	}

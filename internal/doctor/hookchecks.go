@@ -13,18 +13,18 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// install is the command that installs epplan into Slurm as it is here.
-func (e *exam) install(ctx context.Context, dir string) string {
-	line := e.program() + " install slurm --dir " + quote(dir) + " --submit-socket " + quote(e.submitSocket(ctx))
+// installCommand is the command that installs epplan into Slurm as it is here.
+func (e *examination) installCommand(ctx context.Context, dir string) string {
+	line := e.program() + " install slurm --dir " + shellQuote(dir) + " --submit-socket " + shellQuote(e.submitSocket(ctx))
 	if e.AgentSocket != "" && e.AgentSocket != epdapi.AgentSocket {
-		line += " --socket " + quote(e.AgentSocket)
+		line += " --socket " + shellQuote(e.AgentSocket)
 	}
 	const usual = "/usr/bin/epplan"
 	if e.Path != "" && e.Path != usual {
-		line += " --program " + quote(e.Path)
+		line += " --program " + shellQuote(e.Path)
 	}
 	if state := e.agentState(ctx); state != defaultState && e.role != Head {
-		line += " --journal " + quote(path.Join(state, journalFolder))
+		line += " --journal " + shellQuote(path.Join(state, journalFolder))
 	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
 	if err == nil && slurm.ModuleValue(module, "PROGRAM") != "" {
@@ -43,25 +43,25 @@ var pluginMissing = &Fault{
 	Fix{Run: "apt-get install slurm-wlm-plugins    # or what your Slurm's Lua plugin is in"},
 }
 
-func lookPlugin(ctx context.Context, e *exam) []Finding {
+func lookPlugin(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	value := s.get("JobSubmitPlugins")
 	if !slices.ContainsFunc(strings.Split(value, ","), func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
-		return []Finding{pluginOff.found("value", or(value, "not set"), "wanted", strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
+		return []Finding{pluginOff.finding("value", textOr(value, "not set"), "wanted", strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
 	}
 	dir := s.get("PluginDir")
 	if dir == "" {
-		return unknown("JobSubmitPlugins=%s; where plugins are isn't known: %s", value, or(s.byFile, "PluginDir isn't told"))
+		return unknownFinding("JobSubmitPlugins=%s; where plugins are isn't known: %s", value, textOr(s.byFile, "PluginDir isn't told"))
 	}
 	for part := range strings.SplitSeq(dir, ":") {
 		if e.exists(path.Join(part, "job_submit_lua.so")) {
-			return fine("JobSubmitPlugins=%s", value)
+			return okFinding("JobSubmitPlugins=%s", value)
 		}
 	}
-	return []Finding{pluginMissing.found("file", path.Join(dir, "job_submit_lua.so"))}
+	return []Finding{pluginMissing.finding("file", path.Join(dir, "job_submit_lua.so"))}
 }
 
 var scriptMissing = &Fault{
@@ -91,54 +91,54 @@ var moduleChanged = &Fault{
 }
 
 // lookScript looks at job_submit.lua and at our module that it calls.
-func lookScript(ctx context.Context, e *exam) []Finding {
+func lookScript(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	dir := path.Dir(s.path)
 	words := func(file string) []string {
-		return []string{"file", quote(file), "install", e.install(ctx, dir)}
+		return []string{"file", shellQuote(file), "install", e.installCommand(ctx, dir)}
 	}
 	script := path.Join(dir, "job_submit.lua")
 	text, err := e.site.Files.Read(script)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{scriptMissing.found(words(script)...)}
+		return []Finding{scriptMissing.finding(words(script)...)}
 	case err != nil:
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
-	if complaint, err := e.readsAsLua(ctx, script); err != nil {
-		return unknown("whether %s loads isn't known: %v", script, err)
+	if complaint, err := e.luaComplaint(ctx, script); err != nil {
+		return unknownFinding("whether %s loads isn't known: %v", script, err)
 	} else if complaint != "" {
-		return []Finding{scriptBroken.found(append(words(script), "error", complaint)...)}
+		return []Finding{scriptBroken.finding(append(words(script), "error", complaint)...)}
 	}
 	module, called := slurm.SubmitCall(text)
 	if !called {
-		return []Finding{scriptForeign.found(words(script)...)}
+		return []Finding{scriptForeign.finding(words(script)...)}
 	}
 	text, err = e.site.Files.Read(module)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{moduleMissing.found(words(module)...)}
+		return []Finding{moduleMissing.finding(words(module)...)}
 	case err != nil:
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
-	if complaint, err := e.readsAsLua(ctx, module); err == nil && complaint != "" {
-		return []Finding{scriptBroken.found(append(words(module), "error", complaint)...)}
+	if complaint, err := e.luaComplaint(ctx, module); err == nil && complaint != "" {
+		return []Finding{scriptBroken.finding(append(words(module), "error", complaint)...)}
 	}
 	if _, unchanged := slurm.Installed(text); !unchanged {
-		return []Finding{moduleChanged.found(words(module)...)}
+		return []Finding{moduleChanged.finding(words(module)...)}
 	}
-	return fine("%s calls %s", script, module)
+	return okFinding("%s calls %s", script, module)
 }
 
 // luaCompilers read a script without running it.
 var luaCompilers = []string{"luac5.1", "luac", "luac5.4", "luac5.3"}
 
-// readsAsLua says what keeps a script from loading; "": nothing. The error says
+// luaComplaint says what keeps a script from loading; "": nothing. The error says
 // why that can't be told.
-func (e *exam) readsAsLua(ctx context.Context, script string) (complaint string, err error) {
+func (e *examination) luaComplaint(ctx context.Context, script string) (complaint string, err error) {
 	for _, program := range luaCompilers {
 		_, err = e.site.Run(ctx, program, "-p", script)
 		if errors.Is(err, exec.ErrNotFound) {
@@ -163,43 +163,43 @@ var moduleSocket = &Fault{
 }
 
 // lookModule looks at how our module asks epd.
-func lookModule(ctx context.Context, e *exam) []Finding {
+func lookModule(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	dir := path.Dir(s.path)
 	script, err := e.site.Files.Read(path.Join(dir, "job_submit.lua"))
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	module, called := slurm.SubmitCall(script)
 	if !called {
-		return unknown("job_submit.lua doesn't call epplan.lua")
+		return unknownFinding("job_submit.lua doesn't call epplan.lua")
 	}
 	text, err := e.site.Files.Read(module)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	asked, answered := slurm.ModuleValue(text, "SOCKET"), e.submitSocket(ctx)
-	if _, err := e.head(ctx); err != nil && asked != answered && e.PublicSocket == "" {
-		return unknown("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
+	if _, err := e.headStatus(ctx); err != nil && asked != answered && e.PublicSocket == "" {
+		return unknownFinding("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
 	}
 	if asked != "" && asked != answered {
-		return []Finding{moduleSocket.found("asked", asked, "answered", answered, "install", e.install(ctx, dir))}
+		return []Finding{moduleSocket.finding("asked", asked, "answered", answered, "install", e.installCommand(ctx, dir))}
 	}
 	if slurm.ModuleValue(text, "PROGRAM") != "" {
-		return fine("epplan.lua asks at %s, also by a program", asked)
+		return okFinding("epplan.lua asks at %s, also by a program", asked)
 	}
 	_, err = e.site.Run(ctx, "lua5.1", "-e", `require "socket.unix"`)
 	_, refused := errors.AsType[*exec.ExitError](err)
 	switch {
 	case refused:
-		return []Finding{socketLibrary.found("install", e.install(ctx, dir))}
+		return []Finding{socketLibrary.finding("install", e.installCommand(ctx, dir))}
 	case err != nil:
-		return unknown("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked, err)
+		return unknownFinding("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked, err)
 	}
-	return fine("epplan.lua asks at %s", asked)
+	return okFinding("epplan.lua asks at %s", asked)
 }
 
 var hookUnset = &Fault{
@@ -238,9 +238,9 @@ var epilogJournal = &Fault{
 }
 
 // lookEpilog looks at the Epilog, and at where it looks for the journal.
-func lookEpilog(ctx context.Context, e *exam) []Finding {
-	found := hookLook(slurm.Epilog, "Epilog", "clocks are given back late, and no job's end is recorded in time")(ctx, e)
-	state := or(e.State, e.health(ctx, e.agent).State)
+func lookEpilog(ctx context.Context, e *examination) []Finding {
+	found := newHookCheck(slurm.Epilog, "Epilog", "clocks are given back late, and no job's end is recorded in time")(ctx, e)
+	state := textOr(e.State, e.epdHealth(ctx, e.agentStatus).State)
 	asked := e.epilogJournal(ctx)
 	if asked == "" || state == "" || e.role == Head || asked == path.Join(state, journalFolder) {
 		return found
@@ -250,7 +250,7 @@ func lookEpilog(ctx context.Context, e *exam) []Finding {
 		return found
 	}
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Grade == OK })
-	return append(found, epilogJournal.found("asked", asked, "journal", path.Join(state, journalFolder), "install", e.install(ctx, path.Dir(s.path))))
+	return append(found, epilogJournal.finding("asked", asked, "journal", path.Join(state, journalFolder), "install", e.installCommand(ctx, path.Dir(s.path))))
 }
 
 // journalFolder is the journal's in epd's folder.
@@ -258,7 +258,7 @@ const journalFolder = "journal"
 
 // epilogJournal is where the Epilog looks for the journal; empty: it doesn't say,
 // or not to others.
-func (e *exam) epilogJournal(ctx context.Context) string {
+func (e *examination) epilogJournal(ctx context.Context) string {
 	s, err := e.settings(ctx)
 	if err != nil {
 		return ""
@@ -281,41 +281,41 @@ func (e *exam) epilogJournal(ctx context.Context) string {
 	return ""
 }
 
-// hookLook looks at the Prolog or the Epilog.
-func hookLook(hook slurm.Hook, key, without string) func(context.Context, *exam) []Finding {
-	return func(ctx context.Context, e *exam) []Finding {
+// newHookCheck looks at the Prolog or the Epilog.
+func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *examination) []Finding {
+	return func(ctx context.Context, e *examination) []Finding {
 		s, err := e.settings(ctx)
 		if err != nil {
-			return unknown("%v", err)
+			return unknownFinding("%v", err)
 		}
 		value := s.get(key)
-		words := []string{"key", key, "pattern", value, "without", without, "install", e.install(ctx, path.Dir(s.path))}
+		words := []string{"key", key, "pattern", value, "without", without, "install", e.installCommand(ctx, path.Dir(s.path))}
 		if value == "" {
-			return []Finding{hookUnset.found(words...)}
+			return []Finding{hookUnset.finding(words...)}
 		}
 		if e.role == Head {
-			return fine("%s=%s; its files are looked at on nodes", key, value)
+			return okFinding("%s=%s; its files are looked at on nodes", key, value)
 		}
-		return e.hookFiles(hook, key, value, words)
+		return e.checkHookFiles(hook, key, value, words)
 	}
 }
 
-// hookFiles looks at the files of a Prolog or an Epilog.
-func (e *exam) hookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
+// checkHookFiles looks at the files of a Prolog or an Epilog.
+func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
 	var found []Finding
 	var order, ours []string // as slurmd runs them
 	for pattern := range strings.SplitSeq(value, ",") {
 		files := e.site.Files.Glob(pattern)
 		if len(files) == 0 {
-			found = append(found, hookNoMatch.found(append([]string{"pattern", pattern}, words...)...))
+			found = append(found, hookNoMatch.finding(append([]string{"pattern", pattern}, words...)...))
 		}
 		for _, file := range slices.Backward(files) {
 			info, err := e.site.Files.Stat(file)
 			switch {
 			case err != nil:
-				found = append(found, unknown("%v", err)...)
+				found = append(found, unknownFinding("%v", err)...)
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
-				found = append(found, hookMode.found(append([]string{"file", quote(file)}, words...)...))
+				found = append(found, hookMode.finding(append([]string{"file", shellQuote(file)}, words...)...))
 			}
 			order = append(order, file)
 			if text, err := e.site.Files.Read(file); err == nil && slurm.CallsHook(text, hook) {
@@ -326,16 +326,16 @@ func (e *exam) hookFiles(hook slurm.Hook, key, value string, words []string) []F
 	switch {
 	case len(found) > 0:
 	case len(ours) == 0:
-		found = append(found, hookForeign.found(words...))
+		found = append(found, hookForeign.finding(words...))
 	default:
-		found = hookOrder(hook, order, ours, words)
+		found = checkHookOrder(hook, order, ours, words)
 	}
-	return orFine(found, "%s=%s", key, value)
+	return orOK(found, "%s=%s", key, value)
 }
 
-// hookOrder looks at what runs between a job and our hook: a Prolog of ours is to be the
+// checkHookOrder looks at what runs between a job and our hook: a Prolog of ours is to be the
 // last, an Epilog the first.
-func hookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
+func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 	fault, own := epilogNotFirst, ours[0]
 	between := order[:slices.Index(order, own)]
 	if hook == slurm.Prolog {
@@ -345,7 +345,7 @@ func hookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 	if len(between) == 0 {
 		return nil
 	}
-	return []Finding{fault.found(append([]string{
-		"files", few(between), "file", quote(between[0]), "dir", quote(path.Dir(between[0])), "ours", path.Base(own),
+	return []Finding{fault.finding(append([]string{
+		"files", shortList(between), "file", shellQuote(between[0]), "dir", shellQuote(path.Dir(between[0])), "ours", path.Base(own),
 	}, words...)...)}
 }

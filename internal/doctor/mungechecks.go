@@ -28,46 +28,46 @@ var mungeWrong = &Fault{
 
 // lookMunge makes and reads a credential, by Slurm's munged and by epd's where
 // that is another one.
-func lookMunge(ctx context.Context, e *exam) []Finding {
+func lookMunge(ctx context.Context, e *examination) []Finding {
 	socket, err := e.munge(ctx)
-	sockets := []string{or(socket, e.slurmMunge())}
+	sockets := []string{textOr(socket, e.slurmMunge())}
 	found := e.mungeFinding(sockets[0], err)
-	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agent, e.head} {
+	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agentStatus, e.headStatus} {
 		s, err := ask(ctx)
 		if err != nil || s.Health == nil || len(s.Health.Controllers) == 0 && s.Role != "controller" {
 			continue // it asks no munged
 		}
-		if other := or(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
+		if other := textOr(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
 			_, err := e.tryMunge(ctx, other)
 			found = append(found, e.mungeFinding(other, err)...)
 			sockets = append(sockets, other)
 			break
 		}
 	}
-	return orFine(found, "munge works at %s", strings.Join(sockets, " and "))
+	return orOK(found, "munge works at %s", strings.Join(sockets, " and "))
 }
 
-func (e *exam) mungeFinding(socket string, err error) []Finding {
-	words := []string{"socket", socket, "bound", mungeBound.String()}
+func (e *examination) mungeFinding(socket string, err error) []Finding {
+	words := []string{"socket", socket, "bound", mungeTimeout.String()}
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded), timedOut(err):
-		return []Finding{mungeHung.found(words...)}
+	case errors.Is(err, context.DeadlineExceeded), isNetworkTimeout(err):
+		return []Finding{mungeHung.finding(words...)}
 	case errors.Is(err, munge.ErrUnavailable):
-		return []Finding{mungeDown.found(append(words, "error", last(err))...)}
+		return []Finding{mungeDown.finding(append(words, "error", innermostText(err))...)}
 	}
-	return []Finding{mungeWrong.found(append(words, "error", err.Error())...)}
+	return []Finding{mungeWrong.finding(append(words, "error", err.Error())...)}
 }
 
-// timedOut tells of an error of the network that it is one of time.
-func timedOut(err error) bool {
+// isNetworkTimeout tells of an error of the network that it is one of time.
+func isNetworkTimeout(err error) bool {
 	var late interface{ Timeout() bool }
 	return errors.As(err, &late) && late.Timeout()
 }
 
-// last is the innermost part of an error's text.
-func last(err error) string {
+// innermostText is the innermost part of an error's text.
+func innermostText(err error) string {
 	text := err.Error()
 	return text[strings.LastIndex(text, ": ")+1+min(1, max(0, strings.LastIndex(text, ": ")+1)):]
 }
@@ -75,8 +75,8 @@ func last(err error) string {
 // How far clocks may be apart: HTTP tells whole seconds, and munge takes
 // credentials that are some minutes old.
 const (
-	skewWarns = 3 * time.Second
-	skewBad   = 60 * time.Second
+	maxSkewWarn = 3 * time.Second
+	maxSkewBad  = 60 * time.Second
 )
 
 var linkDown = &Fault{
@@ -89,48 +89,48 @@ var linkRefused = &Fault{
 	Fix{Run: "munge -n | ssh {host} unmunge    # must say STATUS: Success, and both epds must run as root or Slurm's user"},
 }
 
-var skewed = &Fault{
+var clockSkewed = &Fault{
 	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}", "where an Epilog is late, its run ends when Slurm says, and takes as much more or less; munge refuses what is some minutes off",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 
-var skewedFar = &Fault{
+var clockSkewedFar = &Fault{
 	"clock-skew-large", Bad, "this machine's clock is {skew} {way} that of {host}", "munge takes credentials for too old, or for made in the future: nothing is decided for this node",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 
 // lookLink asks the controllers of this node's agent.
-func lookLink(ctx context.Context, e *exam) []Finding {
+func lookLink(ctx context.Context, e *examination) []Finding {
 	addresses, socket := e.Controllers, e.MungeSocket
-	if s, err := e.agent(ctx); err == nil && s.Health != nil {
+	if s, err := e.agentStatus(ctx); err == nil && s.Health != nil {
 		if s.Role == "both" && len(addresses) == 0 {
-			return skip("the controller is in the same process")
+			return skipFinding("the controller is in the same process")
 		}
 		if len(addresses) == 0 {
 			addresses = s.Health.Controllers
 		}
-		socket = or(socket, s.Health.MungeSocket)
+		socket = textOr(socket, s.Health.MungeSocket)
 	}
 	if len(addresses) == 0 {
-		return unknown("which controller this node's agent asks isn't known: %v", errNoEPD)
+		return unknownFinding("which controller this node's agent asks isn't known: %v", errNoEPD)
 	}
 	var found []Finding
 	answered := 0
 	for _, address := range addresses {
-		one, ok := e.link(ctx, address, socket)
+		one, ok := e.checkLink(ctx, address, socket)
 		found = append(found, one...)
 		if ok {
 			answered++
 		}
 	}
-	return orFine(found, "%s: %d of %d controllers answer", strings.Join(addresses, ", "), answered, len(addresses))
+	return orOK(found, "%s: %d of %d controllers answer", strings.Join(addresses, ", "), answered, len(addresses))
 }
 
-// link asks one controller, and compares clocks.
-func (e *exam) link(ctx context.Context, address, socket string) (found []Finding, answered bool) {
+// checkLink asks one controller, and compares clocks.
+func (e *examination) checkLink(ctx context.Context, address, socket string) (found []Finding, answered bool) {
 	host, port := hostAndPort(address)
 	words := []string{"address", address, "host", host, "port", port}
-	ctx, cancel := context.WithTimeout(ctx, epdBound)
+	ctx, cancel := context.WithTimeout(ctx, epdTimeout)
 	defer cancel()
 	_, there, err := e.site.Remote(ctx, address, socket)
 	skew := time.Duration(0)
@@ -139,20 +139,20 @@ func (e *exam) link(ctx context.Context, address, socket string) (found []Findin
 	}
 	words = append(words, "skew", skew.Abs().Round(time.Second).String(), "way", map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 	switch {
-	case skew.Abs() >= skewBad:
-		return []Finding{skewedFar.found(words...)}, err == nil
-	case skew.Abs() >= skewWarns:
-		found = append(found, skewed.found(words...))
+	case skew.Abs() >= maxSkewBad:
+		return []Finding{clockSkewedFar.finding(words...)}, err == nil
+	case skew.Abs() >= maxSkewWarn:
+		found = append(found, clockSkewed.finding(words...))
 	}
 	switch {
 	case err == nil:
 		return found, true
 	case errors.Is(err, munge.ErrUnavailable):
-		return append(found, unknown("%s: munge doesn't work here", address)...), false
-	case errors.Is(err, munge.ErrUnauthentic), refusedBy(err):
-		return append(found, linkRefused.found(append(words, "error", err.Error())...)), false
+		return append(found, unknownFinding("%s: munge doesn't work here", address)...), false
+	case errors.Is(err, munge.ErrUnauthentic), isRefused(err):
+		return append(found, linkRefused.finding(append(words, "error", err.Error())...)), false
 	}
-	return append(found, linkDown.found(append(words, "error", last(err))...)), false
+	return append(found, linkDown.finding(append(words, "error", innermostText(err))...)), false
 }
 
 // hostAndPort takes an address apart, also one of IPv6 in brackets; without a port
@@ -165,8 +165,8 @@ func hostAndPort(address string) (host, port string) {
 	return host, port
 }
 
-// refusedBy tells whether an epd answered that it wouldn't.
-func refusedBy(err error) bool {
+// isRefused tells whether an epd answered that it wouldn't.
+func isRefused(err error) bool {
 	_, refused := errors.AsType[*epdapi.RefusedError](err)
 	return refused
 }

@@ -37,19 +37,19 @@ var gpuRefused = &Fault{
 	Fix{Run: "systemctl show {unit} -p User -p CapabilityBoundingSet    # epd must run as root with CAP_SYS_ADMIN; then systemctl restart {unit}"},
 }
 
-var gpuAlien = &Fault{
+var gpuForeignClocks = &Fault{
 	"gpu-alien", Warn, "somebody else seems to set the clocks of {gpu}: {error}", "epd leaves it alone", Fix{Run: "nvidia-smi -i {gpu} -rgc -rmc    # after what sets them is switched off: another tool, or users' scripts"},
 }
 
 // lookGPUs looks at what epd says of this machine's GPUs. No clock is tried.
-func lookGPUs(ctx context.Context, e *exam) []Finding {
-	s, err := e.agent(ctx)
+func lookGPUs(ctx context.Context, e *examination) []Finding {
+	s, err := e.agentStatus(ctx)
 	if err != nil {
-		return unknown("only epd looks at GPUs, and it doesn't answer: %v", err)
+		return unknownFinding("only epd looks at GPUs, and it doesn't answer: %v", err)
 	}
-	unit := e.unit("epd-agent")
+	unit := e.unitName("epd-agent")
 	if len(s.GPUs) == 0 {
-		return []Finding{gpusNone.found("unit", unit)}
+		return []Finding{gpusNone.finding("unit", unit)}
 	}
 	var found []Finding
 	for i := range s.GPUs {
@@ -57,63 +57,63 @@ func lookGPUs(ctx context.Context, e *exam) []Finding {
 		words := []string{"gpu", g.UUID, "unit", unit}
 		switch {
 		case g.Lost:
-			found = append(found, gpuLost.found(words...))
+			found = append(found, gpuLost.finding(words...))
 		case g.Stuck:
-			found = append(found, gpuStuck.found(words...))
+			found = append(found, gpuStuck.finding(words...))
 		case g.Refused != "":
-			found = append(found, gpuRefused.found(append(words, "error", g.Refused)...))
+			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...))
 		case g.Alien != "":
-			found = append(found, gpuAlien.found(append(words, "error", g.Alien)...))
+			found = append(found, gpuForeignClocks.finding(append(words, "error", g.Alien)...))
 		}
 	}
 	numbered := ""
 	switch n := s.Numbering; {
 	case n == nil:
 	case n.Trouble != "":
-		found = append(found, gpuNumbers.found("error", n.Trouble))
+		found = append(found, gpuNumbers.finding("error", n.Trouble))
 	default:
 		numbered = "; Slurm's numbers by " + n.By
 	}
-	return orFine(found, "%d GPUs; none is known to refuse a lock%s", len(s.GPUs), numbered)
+	return orOK(found, "%d GPUs; none is known to refuse a lock%s", len(s.GPUs), numbered)
 }
 
-var lockLeft = &Fault{
+var lockOrphaned = &Fault{
 	"lock-without-run", Bad, "{gpus} locked, and no run of a job holds it", "whatever runs there is slowed down for nothing", Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
-var journalLeft = &Fault{
+var journalOrphaned = &Fault{
 	"journal-left", Bad, "epd doesn't run, and its journal has {count} entries: these GPUs may be locked", "whatever runs there is slowed down, and nobody gives the clocks back",
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
 // lookJournal looks for locks that nobody needs.
-func lookJournal(ctx context.Context, e *exam) []Finding {
+func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
-	words := []string{"program", e.program(), "socket", quote(e.agentSocket()), "journal", quote(journal)}
+	words := []string{"program", e.program(), "socket", shellQuote(e.agentSocket()), "journal", shellQuote(journal)}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
-	s, err := e.agent(ctx)
+	s, err := e.agentStatus(ctx)
 	if err != nil {
 		if _, readable := e.site.Files.Stat(journal); readable != nil {
-			return unknown("epd doesn't answer, and its journal can't be seen: %v", readable)
+			return unknownFinding("epd doesn't answer, and its journal can't be seen: %v", readable)
 		}
-		if pid, err := e.holder(e.agentState(ctx), "agent"); err != nil || pid != 0 {
-			return unknown("epd doesn't answer: %v", err)
+		if pid, err := e.lockHolder(e.agentState(ctx), "agent"); err != nil || pid != 0 {
+			return unknownFinding("epd doesn't answer: %v", err)
 		}
 		if len(entries) > 0 {
-			return []Finding{journalLeft.found(append(words, "count", strconv.Itoa(len(entries)))...)}
+			return []Finding{journalOrphaned.finding(append(words, "count", strconv.Itoa(len(entries)))...)}
 		}
-		return fine("the journal is empty: no clock is locked")
+		return okFinding("the journal is empty: no clock is locked")
 	}
-	locked, orphans := unneeded(s, entries)
+	locked, orphans := unneededLocks(s, entries)
 	if len(orphans) > 0 {
-		return []Finding{lockLeft.found(append(words, "gpus", few(orphans))...)}
+		return []Finding{lockOrphaned.finding(append(words, "gpus", shortList(orphans))...)}
 	}
-	return fine("%d GPUs locked, each for a run", locked)
+	return okFinding("%d GPUs locked, each for a run", locked)
 }
 
-// unneeded counts locks, and names the GPUs that are locked, or in the journal,
+// unneededLocks counts locks, and names the GPUs that are locked, or in the journal,
 // and no run's.
-func unneeded(s *epdapi.Status, entries []string) (locked int, orphans []string) {
+func unneededLocks(s *epdapi.Status, entries []string) (locked int, orphans []string) {
 	held := make(map[string]bool)
 	for i := range s.Runs {
 		for _, uuid := range s.Runs[i].GPUs {
@@ -139,8 +139,8 @@ func unneeded(s *epdapi.Status, entries []string) (locked int, orphans []string)
 // When outcomes wait for too long, and how much the spool holds (its bound is
 // 64 MiB).
 const (
-	spoolOldAt  = 15 * time.Minute
-	spoolFullAt = 56 << 20
+	maxSpoolAge   = 15 * time.Minute
+	maxSpoolBytes = 56 << 20
 )
 
 var spoolOld = &Fault{
@@ -159,10 +159,10 @@ var spoolAside = &Fault{
 }
 
 // lookSpool looks at the files of the spool: epd need not answer.
-func lookSpool(ctx context.Context, e *exam) []Finding {
+func lookSpool(ctx context.Context, e *examination) []Finding {
 	dir := filepath.Join(e.agentState(ctx), "spool")
 	if _, err := e.site.Files.Stat(dir); err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	now := e.site.Now()
 	oldest, size := now, int64(0)
@@ -177,26 +177,26 @@ func lookSpool(ctx context.Context, e *exam) []Finding {
 	}
 	aside := e.site.Files.Glob(filepath.Join(dir, "aside", "*"))
 	words := []string{
-		"dir", quote(dir), "program", e.program(), "size", strconv.FormatInt(size>>20, 10),
+		"dir", shellQuote(dir), "program", e.program(), "size", strconv.FormatInt(size>>20, 10),
 		"age", now.Sub(oldest).Round(time.Minute).String(),
 	}
 	var found []Finding
-	if now.Sub(oldest) >= spoolOldAt {
-		found = append(found, spoolOld.found(append(words, "count", strconv.Itoa(len(entries)))...))
+	if now.Sub(oldest) >= maxSpoolAge {
+		found = append(found, spoolOld.finding(append(words, "count", strconv.Itoa(len(entries)))...))
 	}
-	if size >= spoolFullAt {
-		found = append(found, spoolFull.found(words...))
+	if size >= maxSpoolBytes {
+		found = append(found, spoolFull.finding(words...))
 	}
 	if len(aside) > 0 {
-		found = append(found, spoolAside.found(append(words, "count", strconv.Itoa(len(aside)))...))
+		found = append(found, spoolAside.finding(append(words, "count", strconv.Itoa(len(aside)))...))
 	}
-	return orFine(found, "%d outcomes wait in %s", len(entries), dir)
+	return orOK(found, "%d outcomes wait in %s", len(entries), dir)
 }
 
 // Space below which little, or nothing, can be written.
 const (
-	roomWarns = 1 << 30
-	roomBad   = 100 << 20
+	minRoomWarn = 1 << 30
+	minRoomBad  = 100 << 20
 )
 
 var diskLow = &Fault{
@@ -208,8 +208,8 @@ var diskFull = &Fault{
 	Fix{Run: "df -h {dir}    # make room"},
 }
 
-// folders are the state folders of this machine's epds.
-func (e *exam) folders(ctx context.Context) []string {
+// stateFolders are the state folders of this machine's epds.
+func (e *examination) stateFolders(ctx context.Context) []string {
 	var all []string
 	if e.role != Head {
 		all = append(all, e.agentState(ctx))
@@ -220,24 +220,24 @@ func (e *exam) folders(ctx context.Context) []string {
 	return all
 }
 
-func lookDisk(ctx context.Context, e *exam) []Finding {
+func lookDisk(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	var said []string
-	for _, dir := range e.folders(ctx) {
-		free, _, err := e.site.Files.Room(dir)
+	for _, dir := range e.stateFolders(ctx) {
+		free, _, err := e.site.Files.FreeSpace(dir)
 		mib := strconv.FormatUint(free>>20, 10)
 		switch {
 		case err != nil:
-			found = append(found, unknown("%s: %v", dir, err)...)
-		case free < roomBad:
-			found = append(found, diskFull.found("dir", quote(dir), "free", mib))
-		case free < roomWarns:
-			found = append(found, diskLow.found("dir", quote(dir), "free", mib))
+			found = append(found, unknownFinding("%s: %v", dir, err)...)
+		case free < minRoomBad:
+			found = append(found, diskFull.finding("dir", shellQuote(dir), "free", mib))
+		case free < minRoomWarn:
+			found = append(found, diskLow.finding("dir", shellQuote(dir), "free", mib))
 		default:
 			said = append(said, fmt.Sprintf("%s MiB for %s", mib, dir))
 		}
 	}
-	return orFine(found, "%s", strings.Join(said, ", "))
+	return orOK(found, "%s", strings.Join(said, ", "))
 }
 
 var stateOpen = &Fault{
@@ -257,16 +257,16 @@ var stateRefused = &Fault{
 
 // lookState looks at the modes of the state folders and of what is in them, and
 // whether epd uses them.
-func lookState(ctx context.Context, e *exam) []Finding {
+func lookState(ctx context.Context, e *examination) []Finding {
 	uids := make(map[string]uint32)
-	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agent, e.head} {
-		if h := e.health(ctx, ask); h.State != "" {
+	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agentStatus, e.headStatus} {
+		if h := e.epdHealth(ctx, ask); h.State != "" {
 			uids[h.State] = h.UID
 		}
 	}
 	var found []Finding
 	var said []string
-	for _, dir := range e.folders(ctx) {
+	for _, dir := range e.stateFolders(ctx) {
 		uid, known := uids[dir]
 		certain := known || e.role != Head && dir == e.agentState(ctx) // also an agent that doesn't run is root's
 		for _, sub := range []string{"", journalFolder, "runs", "spool"} {
@@ -274,35 +274,35 @@ func lookState(ctx context.Context, e *exam) []Finding {
 			info, err := e.site.Files.Stat(path)
 			if err != nil {
 				if sub == "" {
-					found = append(found, unknown("%v", err)...)
+					found = append(found, unknownFinding("%v", err)...)
 				}
 				continue
 			}
 			if !certain { // a controller's that doesn't run: nobody says as which user it would
 				uid = info.UID
 			}
-			wrong := e.wrongFolder(path, sub == "", &info, uid)
+			wrong := e.checkFolder(path, sub == "", &info, uid)
 			if found = append(found, wrong...); sub == "" && len(wrong) == 0 {
 				said = append(said, fmt.Sprintf("%s, mode %s", path, octal(info.Mode)))
 			}
 		}
 	}
-	return orFine(found, "%s", strings.Join(said, ", "))
+	return orOK(found, "%s", strings.Join(said, ", "))
 }
 
-// wrongFolder is what is wrong about a state folder, or one in it, of an epd of a
+// checkFolder is what is wrong about a state folder, or one in it, of an epd of a
 // user.
-func (e *exam) wrongFolder(path string, state bool, info *Info, uid uint32) []Finding {
-	dir := quote(path)
+func (e *examination) checkFolder(path string, state bool, info *Info, uid uint32) []Finding {
+	dir := shellQuote(path)
 	switch perm := info.Mode.Perm(); {
 	case perm&0o077 != 0 && state || perm&0o022 != 0:
-		return []Finding{stateOpen.found("dir", dir, "mode", octal(info.Mode))}
+		return []Finding{stateOpen.finding("dir", dir, "mode", octal(info.Mode))}
 	case uid != 0 && info.UID != uid:
-		return []Finding{stateOwner.found("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid)))}
+		return []Finding{stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid)))}
 	}
-	bad, ok := errors.AsType[*statedir.InsecureError](e.site.Files.Trust(path, uid))
+	bad, ok := errors.AsType[*statedir.InsecureError](e.site.Files.CheckTrust(path, uid))
 	if !ok {
 		return nil
 	}
-	return []Finding{stateRefused.found("dir", dir, "path", quote(bad.Path), "what", bad.What, "mend", bad.Mend)}
+	return []Finding{stateRefused.finding("dir", dir, "path", shellQuote(bad.Path), "what", bad.What, "mend", bad.Mend)}
 }

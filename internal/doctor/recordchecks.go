@@ -34,40 +34,40 @@ var storeLost = &Fault{
 }
 
 // lookStore asks epd how writing goes, and has its own program check the file.
-func lookStore(ctx context.Context, e *exam) []Finding {
+func lookStore(ctx context.Context, e *examination) []Finding {
 	dir := e.controllerState(ctx)
 	file := filepath.Join(dir, "records.db")
-	words := []string{"unit", e.unit("epd-controller"), "dir", quote(dir), "file", quote(file)}
+	words := []string{"unit", e.unitName("epd-controller"), "dir", shellQuote(dir), "file", shellQuote(file)}
 	var found []Finding
 	_, gone := e.site.Files.Stat(file)
-	if _, c, err := e.controller(ctx); err == nil {
+	if _, c, err := e.controllerStatus(ctx); err == nil {
 		switch {
 		case c.Moved:
-			found = append(found, storeMoved.found(append(words, "error", c.Trouble)...))
-		case errors.Is(gone, fs.ErrNotExist) && e.health(ctx, e.head).State == dir: // epd looks less often
-			found = append(found, storeMoved.found(append(words, "error", gone.Error())...))
+			found = append(found, storeMoved.finding(append(words, "error", c.Trouble)...))
+		case errors.Is(gone, fs.ErrNotExist) && e.epdHealth(ctx, e.headStatus).State == dir: // epd looks less often
+			found = append(found, storeMoved.finding(append(words, "error", gone.Error())...))
 		case c.Trouble != "":
-			found = append(found, storeTrouble.found(append(words, "error", c.Trouble)...))
+			found = append(found, storeTrouble.finding(append(words, "error", c.Trouble)...))
 		}
 		if c.Lost > 0 {
-			found = append(found, storeLost.found(append(words, "count", strconv.FormatInt(c.Lost, 10))...))
+			found = append(found, storeLost.finding(append(words, "count", strconv.FormatInt(c.Lost, 10))...))
 		}
 	}
 	if gone != nil {
-		return append(found, unknown("%v", gone)...)
+		return append(found, unknownFinding("%v", gone)...)
 	}
-	said, err := e.site.Run(ctx, or(e.EPDProgram, "epd"), "db", "check", "--state", dir)
+	said, err := e.site.Run(ctx, textOr(e.EPDProgram, "epd"), "db", "check", "--state", dir)
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case failed:
 		first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-		found = append(found, storeDamaged.found(append(words, "error", or(first, err.Error()))...))
+		found = append(found, storeDamaged.finding(append(words, "error", textOr(first, err.Error()))...))
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
-		return append(found, unknown("epd db check isn't done in time: run it by hand")...)
+		return append(found, unknownFinding("epd db check isn't done in time: run it by hand")...)
 	case err != nil:
-		return append(found, unknown("epd db check: %v", err)...)
+		return append(found, unknownFinding("epd db check: %v", err)...)
 	}
-	return orFine(found, "%s is sound", file)
+	return orOK(found, "%s is sound", file)
 }
 
 var syncFails = &Fault{
@@ -76,10 +76,10 @@ var syncFails = &Fault{
 }
 
 // lookSync asks epd whether Slurm answers it.
-func lookSync(ctx context.Context, e *exam) []Finding {
-	_, c, err := e.controller(ctx)
+func lookSync(ctx context.Context, e *examination) []Finding {
+	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	const often = 3
 	var found []Finding
@@ -88,31 +88,31 @@ func lookSync(ctx context.Context, e *exam) []Finding {
 		sync *epdapi.SyncStatus
 	}{{"jobs", &c.Queue}, {"nodes", &c.Nodes}} {
 		if s.sync.Failures >= often {
-			found = append(found, syncFails.found("count", strconv.Itoa(s.sync.Failures), "what", s.what, "error", s.sync.Trouble))
+			found = append(found, syncFails.finding("count", strconv.Itoa(s.sync.Failures), "what", s.what, "error", s.sync.Trouble))
 		}
 	}
 	if len(found) == 0 && c.Queue.At.IsZero() {
-		return unknown("epd hasn't heard of Slurm's jobs yet")
+		return unknownFinding("epd hasn't heard of Slurm's jobs yet")
 	}
-	return orFine(found, "epd knows of %d jobs", c.Jobs)
+	return orOK(found, "epd knows of %d jobs", c.Jobs)
 }
 
-var troubleLately = &Fault{
+var recentTrouble = &Fault{
 	"trouble", Warn, "epd says, at {at}: {error}", "something went wrong on this node", Fix{Run: "{program} status --socket {socket}"},
 }
 
 // lookTrouble repeats the last thing that went wrong.
-func lookTrouble(ctx context.Context, e *exam) []Finding {
-	s, err := e.agent(ctx)
+func lookTrouble(ctx context.Context, e *examination) []Finding {
+	s, err := e.agentStatus(ctx)
 	switch {
 	case err != nil:
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	case len(s.Troubles) == 0:
-		return fine("nothing went wrong since epd began")
+		return okFinding("nothing went wrong since epd began")
 	}
 	t := s.Troubles[len(s.Troubles)-1]
-	return []Finding{troubleLately.found("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.What,
-		"program", e.program(), "socket", quote(e.agentSocket()))}
+	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.What,
+		"program", e.program(), "socket", shellQuote(e.agentSocket()))}
 }
 
 var unitFailed = &Fault{
@@ -128,16 +128,16 @@ var unitNone = &Fault{
 }
 
 // lookUnits asks systemd for our units.
-func lookUnits(ctx context.Context, e *exam) []Finding {
+func lookUnits(ctx context.Context, e *examination) []Finding {
 	if !e.exists("/run/systemd/system") {
-		return skip("systemd doesn't run here")
+		return skipFinding("systemd doesn't run here")
 	}
 	var found []Finding
 	var said []string
 	for _, unit := range []string{"epd", "epd-agent", "epd-controller"} {
 		text, err := e.site.Run(ctx, "systemctl", "show", "--property=LoadState,ActiveState,UnitFileState", unit+".service")
 		if err != nil {
-			return unknown("systemctl: %v", err)
+			return unknownFinding("systemctl: %v", err)
 		}
 		state := make(map[string]string)
 		for line := range strings.Lines(text) {
@@ -148,14 +148,14 @@ func lookUnits(ctx context.Context, e *exam) []Finding {
 		case state["LoadState"] != "loaded":
 			continue
 		case state["ActiveState"] == "failed":
-			found = append(found, unitFailed.found("unit", unit))
+			found = append(found, unitFailed.finding("unit", unit))
 		case state["UnitFileState"] == "disabled" && state["ActiveState"] == "active":
-			found = append(found, unitDisabled.found("unit", unit))
+			found = append(found, unitDisabled.finding("unit", unit))
 		}
-		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"], or(state["UnitFileState"], "static")))
+		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"], textOr(state["UnitFileState"], "static")))
 	}
 	if len(said) == 0 {
-		found = append(found, unitNone.found())
+		found = append(found, unitNone.finding())
 	}
-	return orFine(found, "%s", strings.Join(said, ", "))
+	return orOK(found, "%s", strings.Join(said, ", "))
 }

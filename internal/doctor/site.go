@@ -49,12 +49,12 @@ type Files interface {
 	Read(path string) (string, error)
 	Stat(path string) (Info, error)
 	Glob(pattern string) []string
-	// Room is the space of the file system of a path that can still be written,
+	// FreeSpace is the space of the file system of a path that can still be written,
 	// and all of it, in bytes.
-	Room(path string) (free, all uint64, err error)
-	// Trust says by its error, a [statedir.InsecureError], what keeps an epd of a user
+	FreeSpace(path string) (free, all uint64, err error)
+	// CheckTrust says by its error, a [statedir.InsecureError], what keeps an epd of a user
 	// from using a folder.
-	Trust(path string, uid uint32) error
+	CheckTrust(path string, uid uint32) error
 }
 
 // Info is what is known of a file.

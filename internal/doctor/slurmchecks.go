@@ -32,21 +32,21 @@ var slurmNew = &Fault{
 	Fix{Run: "epplan status    # after a job ran: decisions and outcomes must have grown"},
 }
 
-func lookVersion(ctx context.Context, e *exam) []Finding {
+func lookVersion(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
-		return []Finding{slurmMissing.found()}
+		return []Finding{slurmMissing.finding()}
 	}
 	v, err := e.client().Version(ctx)
 	name := func(v slurm.Version) string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
 	switch {
 	case err != nil:
-		return unknown("scontrol --version: %v", err)
+		return unknownFinding("scontrol --version: %v", err)
 	case !v.AtLeast(oldestSlurm.Major, oldestSlurm.Minor):
-		return []Finding{slurmOld.found("version", v.String(), "least", name(oldestSlurm))}
+		return []Finding{slurmOld.finding("version", v.String(), "least", name(oldestSlurm))}
 	case v.AtLeast(newestSlurm.Major, newestSlurm.Minor+1):
-		return []Finding{slurmNew.found("version", v.String(), "most", name(newestSlurm))}
+		return []Finding{slurmNew.finding("version", v.String(), "most", name(newestSlurm))}
 	}
-	return fine("Slurm %s", v)
+	return okFinding("Slurm %s", v)
 }
 
 var ctldDown = &Fault{
@@ -60,21 +60,21 @@ var ctldHung = &Fault{
 	Fix{Run: "systemctl restart slurmctld"},
 }
 
-func lookCtld(ctx context.Context, e *exam) []Finding {
+func lookCtld(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
-		return skip("%v", errNoSlurm)
+		return skipFinding("%v", errNoSlurm)
 	}
 	if _, err := e.munge(ctx); err != nil {
-		return unknown("munge doesn't work, and without it nobody can ask")
+		return unknownFinding("munge doesn't work, and without it nobody can ask")
 	}
-	_, err := e.ping.ask(ctx)
+	_, err := e.ping.get(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return []Finding{ctldHung.found("bound", slurmBound.String())}
+		return []Finding{ctldHung.finding("bound", slurmTimeout.String())}
 	case err != nil:
-		return []Finding{ctldDown.found("error", err.Error())}
+		return []Finding{ctldDown.finding("error", err.Error())}
 	}
-	return fine("slurmctld answers")
+	return okFinding("slurmctld answers")
 }
 
 var nodeSilent = &Fault{
@@ -87,10 +87,10 @@ var nodeDrained = &Fault{
 }
 
 // lookNodes looks at this node, on the head at all of them.
-func lookNodes(ctx context.Context, e *exam) []Finding {
-	nodes, err := e.nodes(ctx)
+func lookNodes(ctx context.Context, e *examination) []Finding {
+	nodes, err := e.checkedNodes(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	var found []Finding
 	var silent []string
@@ -98,30 +98,30 @@ func lookNodes(ctx context.Context, e *exam) []Finding {
 		n := &nodes[i]
 		switch why := strings.ToLower(n.Reason); {
 		case n.State.Is("DRAIN") && (strings.Contains(why, "prolog") || strings.Contains(why, "epilog")):
-			found = append(found, nodeDrained.found("nodes", quote(n.Name), "reason", n.Reason))
+			found = append(found, nodeDrained.finding("nodes", shellQuote(n.Name), "reason", n.Reason))
 		case n.State.Base == "DOWN" && !n.State.PoweredDown():
 			silent = append(silent, n.Name)
 		}
 	}
 	if len(silent) > 0 {
-		found = append(found, nodeSilent.found("nodes", few(silent), "first", silent[0]))
+		found = append(found, nodeSilent.finding("nodes", shortList(silent), "first", silent[0]))
 	}
-	return orFine(found, "%d of slurmctld's nodes looked at: none is down, or drained by a hook", len(nodes))
+	return orOK(found, "%d of slurmctld's nodes looked at: none is down, or drained by a hook", len(nodes))
 }
 
-// nodes are this node, on the head all of them.
-func (e *exam) nodes(ctx context.Context) ([]slurm.Node, error) {
+// checkedNodes are this node, on the head all of them.
+func (e *examination) checkedNodes(ctx context.Context) ([]slurm.Node, error) {
 	if e.site.Slurm == nil {
 		return nil, errNoSlurm
 	}
 	if _, err := e.munge(ctx); err != nil {
 		return nil, errors.New("munge doesn't work, and without it slurmctld can't be asked")
 	}
-	all, err := e.nodesFact.ask(ctx)
+	all, err := e.nodesFact.get(ctx)
 	if err != nil || e.role != Node {
 		return all, err
 	}
-	s, err := e.agent(ctx)
+	s, err := e.agentStatus(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("how Slurm calls this node is known to epd: %w", err)
 	}
@@ -129,8 +129,8 @@ func (e *exam) nodes(ctx context.Context) ([]slurm.Node, error) {
 	return own, nil
 }
 
-// few is the beginning of a list of names.
-func few(names []string) string {
+// shortList is the beginning of a list of names.
+func shortList(names []string) string {
 	const most = 8
 	if len(names) > most {
 		return strings.Join(names[:most], ",") + fmt.Sprintf(" and %d more", len(names)-most)
@@ -143,46 +143,46 @@ var flagsMissing = &Fault{
 	Fix{File: "{conf}", Line: "PrologFlags={wanted}", Run: "scontrol reconfigure"},
 }
 
-// allocating are the flags that mean Alloc, too; slurmctld says both.
-var allocating = []string{"alloc", "contain", "nohold", "runinjob", "serial", "x11"}
+// flagsWithAlloc are the flags that mean Alloc, too; slurmctld says both.
+var flagsWithAlloc = []string{"alloc", "contain", "nohold", "runinjob", "serial", "x11"}
 
-func lookFlags(ctx context.Context, e *exam) []Finding {
+func lookFlags(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	value, wanted := s.get("PrologFlags"), "Alloc"
-	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","), func(f string) bool { return slices.Contains(allocating, strings.TrimSpace(f)) }) {
-		return fine("PrologFlags=%s", value)
+	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","), func(f string) bool { return slices.Contains(flagsWithAlloc, strings.TrimSpace(f)) }) {
+		return okFinding("PrologFlags=%s", value)
 	}
 	if value != "" {
 		wanted = value + ",Alloc"
 	}
-	return []Finding{flagsMissing.found("value", or(value, "not set"), "wanted", wanted, "conf", s.path)}
+	return []Finding{flagsMissing.finding("value", textOr(value, "not set"), "wanted", wanted, "conf", s.path)}
 }
 
-// hookNeeds is how many seconds a Prolog or Epilog of ours may take, and the
+// minHookTime is how many seconds a Prolog or Epilog of ours may take, and the
 // site's own beside it.
-const hookNeeds = 5
+const minHookTime = 5
 
 var timeoutShort = &Fault{
 	"hook-timeout", Bad, "{key} is {value} s", "epplan's hooks may take 2 s; one that is killed drains the node",
 	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
 }
 
-func lookTimeouts(ctx context.Context, e *exam) []Finding {
+func lookTimeouts(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	var found []Finding
 	for _, key := range []string{"PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout"} {
 		number, _, _ := strings.Cut(s.get(key), " ")
-		if seconds, err := strconv.ParseUint(number, 10, 32); err == nil && seconds < hookNeeds {
-			found = append(found, timeoutShort.found("key", key, "value", number, "conf", s.path))
+		if seconds, err := strconv.ParseUint(number, 10, 32); err == nil && seconds < minHookTime {
+			found = append(found, timeoutShort.finding("key", key, "value", number, "conf", s.path))
 		}
 	}
-	return orFine(found, "Prologs and Epilogs have time enough")
+	return orOK(found, "Prologs and Epilogs have time enough")
 }
 
 var priorityBasic = &Fault{
@@ -202,38 +202,38 @@ var priorityLow = &Fault{
 	Fix{File: "{conf}", Line: "PriorityWeightPartition=100000", Run: "scontrol reconfigure    # jobs that wait already get theirs within PriorityCalcPeriod, 5 min"},
 }
 
-func lookPriority(ctx context.Context, e *exam) []Finding {
+func lookPriority(ctx context.Context, e *examination) []Finding {
 	c, err := e.epdConfig(ctx)
 	if err != nil {
-		return unknown("whether epd orders the queue isn't known: %v", err)
+		return unknownFinding("whether epd orders the queue isn't known: %v", err)
 	}
-	wants := ordering(c)
+	wants := orderingText(c)
 	if wants == "" {
-		return skip("the order of the queue is left to Slurm")
+		return skipFinding("the order of the queue is left to Slurm")
 	}
 	s, err := e.settings(ctx)
 	switch {
 	case err != nil:
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	case s.get("PriorityType") == "" || strings.EqualFold(s.get("PriorityType"), "priority/basic"):
-		return []Finding{priorityBasic.found("wants", wants, "conf", s.path)}
+		return []Finding{priorityBasic.finding("wants", wants, "conf", s.path)}
 	}
-	weights := s.weights()
+	weights := s.priorityWeights()
 	if len(weights) == 0 && s.get("PrioritySiteFactorPlugin") == "" {
-		return []Finding{priorityFlat.found("wants", wants, "conf", s.path)}
+		return []Finding{priorityFlat.finding("wants", wants, "conf", s.path)}
 	}
-	seen := e.cramped(ctx)
-	if seen == "" && !s.lifts(weights) {
+	seen := e.lowPriorityText(ctx)
+	if seen == "" && !s.raisesPriority(weights) {
 		seen = "new jobs have priorities near 1: only " + strings.Join(weights, ", ") + " counts, which gives them nothing yet"
 	}
 	if seen != "" {
-		return []Finding{priorityLow.found("wants", wants, "seen", seen, "conf", s.path)}
+		return []Finding{priorityLow.finding("wants", wants, "seen", seen, "conf", s.path)}
 	}
-	return fine("%s, by %s", wants, s.get("PriorityType"))
+	return okFinding("%s, by %s", wants, s.get("PriorityType"))
 }
 
-// weights are the names of priority/multifactor's weights that count, in order.
-func (s *settings) weights() []string {
+// priorityWeights are the names of priority/multifactor's weights that count, in order.
+func (s *settings) priorityWeights() []string {
 	var names []string
 	for key, value := range s.values {
 		if name, ok := strings.CutPrefix(key, "priorityweight"); ok && value != "" && value != "0" {
@@ -244,20 +244,20 @@ func (s *settings) weights() []string {
 	return names
 }
 
-// lifts tells whether weights may give a new job a priority well above 1: an age
+// raisesPriority tells whether weights may give a new job a priority well above 1: an age
 // begins at nothing, and without accounting so does what belongs to users.
-func (s *settings) lifts(weights []string) bool {
+func (s *settings) raisesPriority(weights []string) bool {
 	counts := []string{"partition", "jobsize", "tres"}
-	if !s.accountless() {
+	if !s.hasNoAccounting() {
 		counts = append(counts, "qos", "fairshare", "assoc")
 	}
 	return s.get("PrioritySiteFactorPlugin") != "" || slices.ContainsFunc(weights, func(w string) bool { return slices.Contains(counts, w) })
 }
 
-// cramped is what epd says of partitions whose priorities leave no room; empty:
+// lowPriorityText is what epd says of partitions whose priorities leave no room; empty:
 // nothing, or nobody is there to ask.
-func (e *exam) cramped(ctx context.Context) string {
-	if _, _, err := e.controller(ctx); err != nil {
+func (e *examination) lowPriorityText(ctx context.Context) string {
+	if _, _, err := e.controllerStatus(ctx); err != nil {
 		return ""
 	}
 	now, err := e.site.EPD(e.adminSocket()).Levers(ctx)
@@ -267,9 +267,9 @@ func (e *exam) cramped(ctx context.Context) string {
 	return strings.Join(now.Cramped(), "; ")
 }
 
-// ordering says what a configuration changes in the order of jobs; "": nothing.
-func ordering(c *config.Config) string {
-	if c == nil || !enforces(&c.Live) {
+// orderingText says what a configuration changes in the order of jobs; "": nothing.
+func orderingText(c *config.Config) string {
+	if c == nil || !enforcesAnywhere(&c.Live) {
 		return ""
 	}
 	extents := []config.Reorder{c.Live.Reorder}
@@ -285,8 +285,8 @@ func ordering(c *config.Config) string {
 	return "jobs are put in the order of " + c.Live.Pick.Policy
 }
 
-// enforces tells whether anything is enforced anywhere.
-func enforces(l *config.Live) bool {
+// enforcesAnywhere tells whether anything is enforced anywhere.
+func enforcesAnywhere(l *config.Live) bool {
 	for _, mode := range l.Modes {
 		if mode == live.Enforce {
 			return true
@@ -301,26 +301,26 @@ var privateJobs = &Fault{
 	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
 
-func lookPrivate(ctx context.Context, e *exam) []Finding {
+func lookPrivate(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	value := s.get("PrivateData")
 	hides := strings.Contains(value, "jobs") || strings.Contains(value, "nodes")
 	if !hides {
-		return fine("Slurm shows jobs and nodes to everybody")
+		return okFinding("Slurm shows jobs and nodes to everybody")
 	}
-	status, err := e.head(ctx)
+	status, err := e.headStatus(ctx)
 	if err != nil || status.Health == nil {
-		return unknown("PrivateData=%s, and who epd runs as isn't known: it doesn't answer", value)
+		return unknownFinding("PrivateData=%s, and who epd runs as isn't known: it doesn't answer", value)
 	}
 	name, rest, _ := strings.Cut(s.get("SlurmUser"), "(")
 	uid := strconv.FormatUint(uint64(status.Health.UID), 10)
 	if uid == "0" || uid == strings.TrimSuffix(rest, ")") {
-		return fine("PrivateData=%s, and epd runs as user %s, who sees all", value, uid)
+		return okFinding("PrivateData=%s, and epd runs as user %s, who sees all", value, uid)
 	}
-	return []Finding{privateJobs.found("value", value, "uid", uid, "user", or(name, "slurm"))}
+	return []Finding{privateJobs.finding("value", value, "uid", uid, "user", textOr(name, "slurm"))}
 }
 
 var sleepProgram = &Fault{
@@ -333,30 +333,30 @@ var sleepTimeout = &Fault{
 	Fix{File: "{conf}", Line: "ResumeTimeout=600", Run: "scontrol reconfigure"},
 }
 
-func lookPower(ctx context.Context, e *exam) []Finding {
+func lookPower(ctx context.Context, e *examination) []Finding {
 	c, err := e.epdConfig(ctx)
 	switch {
 	case err != nil:
-		return unknown("whether nodes are to sleep isn't known: %v", err)
+		return unknownFinding("whether nodes are to sleep isn't known: %v", err)
 	case c == nil || c.Live.SleepAfter <= 0:
-		return skip("no node is to sleep: sleep_after_s isn't set")
+		return skipFinding("no node is to sleep: sleep_after_s isn't set")
 	}
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	var found []Finding
 	for _, p := range [][2]string{{"SuspendProgram", "suspend"}, {"ResumeProgram", "resume"}} {
 		if s.get(p[0]) == "" {
-			found = append(found, sleepProgram.found("key", p[0], "hook", p[1], "conf", s.path, "program", "/usr/local/sbin/epplan-"+p[1]))
+			found = append(found, sleepProgram.finding("key", p[0], "hook", p[1], "conf", s.path, "program", "/usr/local/sbin/epplan-"+p[1]))
 		}
 	}
 	number, _, _ := strings.Cut(s.get("ResumeTimeout"), " ")
 	const boots = 60
 	if seconds, err := strconv.Atoi(number); err == nil && seconds < boots {
-		found = append(found, sleepTimeout.found("value", s.get("ResumeTimeout"), "conf", s.path))
+		found = append(found, sleepTimeout.finding("value", s.get("ResumeTimeout"), "conf", s.path))
 	}
-	return orFine(found, "Slurm can switch nodes off and on")
+	return orOK(found, "Slurm can switch nodes off and on")
 }
 
 var gresOff = &Fault{
@@ -369,25 +369,25 @@ var gresCount = &Fault{
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 
-func lookGres(ctx context.Context, e *exam) []Finding {
+func lookGres(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
 	types := s.get("GresTypes")
 	if !slices.ContainsFunc(strings.Split(types, ","), func(t string) bool { return strings.EqualFold(t, "gpu") }) {
-		return []Finding{gresOff.found("value", or(types, "not set"), "wanted", strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
+		return []Finding{gresOff.finding("value", textOr(types, "not set"), "wanted", strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
 	}
 	if e.role == Head {
-		return fine("GresTypes=%s", types)
+		return okFinding("GresTypes=%s", types)
 	}
-	status, err := e.agent(ctx)
+	status, err := e.agentStatus(ctx)
 	if err != nil {
-		return unknown("GresTypes=%s; which GPUs are here isn't known: %v", types, err)
+		return unknownFinding("GresTypes=%s; which GPUs are here isn't known: %v", types, err)
 	}
-	nodes, err := e.nodes(ctx)
+	nodes, err := e.checkedNodes(ctx)
 	if err != nil {
-		return unknown("GresTypes=%s; which GPUs Slurm has here isn't known: %v", types, err)
+		return unknownFinding("GresTypes=%s; which GPUs Slurm has here isn't known: %v", types, err)
 	}
 	for i := range nodes {
 		if nodes[i].Name != status.Node {
@@ -400,12 +400,12 @@ func lookGres(ctx context.Context, e *exam) []Finding {
 			}
 		}
 		if count != len(status.GPUs) {
-			return []Finding{gresCount.found("slurm", strconv.Itoa(count), "node", status.Node, "epd", strconv.Itoa(len(status.GPUs)),
+			return []Finding{gresCount.finding("slurm", strconv.Itoa(count), "node", status.Node, "epd", strconv.Itoa(len(status.GPUs)),
 				"gres", strings.TrimSuffix(s.path, "slurm.conf")+"gres.conf")}
 		}
-		return fine("%d GPUs on %s, for Slurm as for epd", count, status.Node)
+		return okFinding("%d GPUs on %s, for Slurm as for epd", count, status.Node)
 	}
-	return unknown("slurmctld knows no node %s, as epd calls this one", status.Node)
+	return unknownFinding("slurmctld knows no node %s, as epd calls this one", status.Node)
 }
 
 var accountingOff = &Fault{
@@ -413,19 +413,19 @@ var accountingOff = &Fault{
 	Fix{File: "{conf}", Line: "AccountingStorageType=accounting_storage/slurmdbd", Run: "scontrol reconfigure    # with slurmdbd running"},
 }
 
-func lookAccounting(ctx context.Context, e *exam) []Finding {
+func lookAccounting(ctx context.Context, e *examination) []Finding {
 	s, err := e.settings(ctx)
 	if err != nil {
-		return unknown("%v", err)
+		return unknownFinding("%v", err)
 	}
-	if s.accountless() {
-		return []Finding{accountingOff.found("conf", s.path)}
+	if s.hasNoAccounting() {
+		return []Finding{accountingOff.finding("conf", s.path)}
 	}
-	return fine("%s", s.get("AccountingStorageType"))
+	return okFinding("%s", s.get("AccountingStorageType"))
 }
 
-// accountless tells whether Slurm keeps no accounting.
-func (s *settings) accountless() bool {
+// hasNoAccounting tells whether Slurm keeps no accounting.
+func (s *settings) hasNoAccounting() bool {
 	kind := s.get("AccountingStorageType")
 	return kind == "" || strings.HasSuffix(kind, "/none")
 }

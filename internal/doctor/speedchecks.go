@@ -22,23 +22,23 @@ var queueSlow = &Fault{
 	Fix{Run: "scontrol show config | grep MinJobAge    # so many seconds ended jobs are listed, 300 will do; sdiag tells what slurmctld is busy with"},
 }
 
-// jobTries is how often Slurm is asked about one job: a moment in which the machine is
+// maxJobTries is how often Slurm is asked about one job: a moment in which the machine is
 // busy is no fault.
-const jobTries = 3
+const maxJobTries = 3
 
 // lookSpeed puts epd's two questions to Slurm and times the answers.
-func lookSpeed(ctx context.Context, e *exam) []Finding {
+func lookSpeed(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
-		return skip("%v", errNoSlurm)
+		return skipFinding("%v", errNoSlurm)
 	}
 	if _, err := e.munge(ctx); err != nil {
-		return unknown("munge doesn't work, and without it nobody can ask")
+		return unknownFinding("munge doesn't work, and without it nobody can ask")
 	}
-	if _, err := e.ping.ask(ctx); err != nil {
-		return unknown("slurmctld doesn't answer")
+	if _, err := e.ping.get(ctx); err != nil {
+		return unknownFinding("slurmctld doesn't answer")
 	}
 	jobs, job := 0, slurm.JobID(1) // that there is none is an answer, too
-	all, err := timed(func() error {
+	all, err := timeOf(func() error {
 		return e.client().EachJob(ctx, func(j *slurm.Job) error {
 			jobs, job = jobs+1, j.ID
 			return nil
@@ -46,30 +46,30 @@ func lookSpeed(ctx context.Context, e *exam) []Finding {
 	})
 	var found []Finding
 	switch {
-	case late(err):
-		found = append(found, queueSlow.found("bound", slurmBound.String(), "wait", epdapi.QueueWait.String()))
+	case isTimeout(err):
+		found = append(found, queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String()))
 	case err != nil:
-		return unknown("squeue: %v", err)
+		return unknownFinding("squeue: %v", err)
 	}
 	var one time.Duration
 	client := slurm.NewClient(e.site.Slurm, epdapi.JobWait) // as epd's
-	for tried := 0; tried == 0 || tried < jobTries && late(err); tried++ {
-		one, err = timed(func() error {
+	for tried := 0; tried == 0 || tried < maxJobTries && isTimeout(err); tried++ {
+		one, err = timeOf(func() error {
 			_, err := client.Job(ctx, job)
 			return err
 		})
 	}
 	switch {
-	case late(err):
-		found = append(found, jobSlow.found("bound", epdapi.JobWait.String(), "tries", strconv.Itoa(jobTries), "job", job.String()))
+	case isTimeout(err):
+		found = append(found, jobSlow.finding("bound", epdapi.JobWait.String(), "tries", strconv.Itoa(maxJobTries), "job", job.String()))
 	case err != nil && !errors.Is(err, slurm.ErrNotFound):
-		return append(found, unknown("%v", err)...)
+		return append(found, unknownFinding("%v", err)...)
 	}
-	return orFine(found, "Slurm tells of one job in %v, and of all %d in %v", one.Round(time.Millisecond), jobs, all.Round(time.Millisecond))
+	return orOK(found, "Slurm tells of one job in %v, and of all %d in %v", one.Round(time.Millisecond), jobs, all.Round(time.Millisecond))
 }
 
-// timed is how long something took.
-func timed(do func() error) (time.Duration, error) {
+// timeOf is how long something took.
+func timeOf(do func() error) (time.Duration, error) {
 	began := time.Now()
 	err := do()
 	return time.Since(began), err

@@ -31,19 +31,19 @@ func ThisMachine(slurmConf string, trusted ...uint32) *Site {
 		EPD:   func(socket string) EPD { return epdapi.New(socket) },
 	}
 	if path, err := exec.LookPath("scontrol"); err == nil {
-		s.Slurm = slurm.ExecRunner{Dir: filepath.Dir(path), Conf: slurmConf, Timeout: slurmBound}
+		s.Slurm = slurm.ExecRunner{Dir: filepath.Dir(path), Conf: slurmConf, Timeout: slurmTimeout}
 	}
 	s.Remote = func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error) {
-		at := timeAt(ctx, address)
+		at := controllerTime(ctx, address)
 		status, err := epdapi.NewRemote(address, munge.NewTransport(munge.New(socket), trusted...)).Status(ctx)
 		return status, at, err
 	}
 	return s
 }
 
-// timeAt is what time it is at a controller: it says so with every answer, also
+// controllerTime is what time it is at a controller: it says so with every answer, also
 // to those who prove nothing. The zero time: nobody answers.
-func timeAt(ctx context.Context, address string) time.Time {
+func controllerTime(ctx context.Context, address string) time.Time {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+epdapi.PathStatus, http.NoBody)
 	if err != nil {
 		return time.Time{}
@@ -60,8 +60,8 @@ func timeAt(ctx context.Context, address string) time.Time {
 	return at
 }
 
-// said bounds what is kept of what a program prints.
-const said = 64 << 10
+// maxOutput bounds what is kept of what a program prints.
+const maxOutput = 64 << 10
 
 // run runs a program without any input. It is ended with all that it started
 // when its time is over.
@@ -77,7 +77,7 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	err = cmd.Run()
-	text := out.String()[:min(out.Len(), said)]
+	text := out.String()[:min(out.Len(), maxOutput)]
 	switch {
 	case ctx.Err() != nil:
 		return text, fmt.Errorf("%s: %w", name, context.Cause(ctx))
@@ -127,8 +127,8 @@ func (disk) Glob(pattern string) []string {
 	return names
 }
 
-// Room implements Files.
-func (disk) Room(path string) (free, all uint64, err error) {
+// FreeSpace implements Files.
+func (disk) FreeSpace(path string) (free, all uint64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
 		return 0, 0, fmt.Errorf("statfs %s: %w", path, err)
@@ -137,5 +137,5 @@ func (disk) Room(path string) (free, all uint64, err error) {
 	return s.Bavail * size, s.Blocks * size, nil
 }
 
-// Trust implements Files.
-func (disk) Trust(path string, uid uint32) error { return statedir.CheckFor(path, uid) }
+// CheckTrust implements Files.
+func (disk) CheckTrust(path string, uid uint32) error { return statedir.CheckFor(path, uid) }

@@ -4,11 +4,11 @@ import "github.com/epplan/epplan/slurm"
 
 // Checks are all of them, in the order in which they are told.
 func Checks() []Check {
-	return append(slurmTable(), epdTable()...)
+	return append(slurmChecks(), epdChecks()...)
 }
 
-// slurmTable is what is looked at of Slurm and munge.
-func slurmTable() []Check {
+// slurmChecks is what is looked at of Slurm and munge.
+func slurmChecks() []Check {
 	return []Check{
 		{"munge", Both, "a credential made and read, by Slurm's munged and by epd's", []*Fault{mungeDown, mungeHung, mungeWrong}, lookMunge},
 		{"slurm-version", Both, "Slurm's release", []*Fault{slurmMissing, slurmOld, slurmNew}, lookVersion},
@@ -25,7 +25,7 @@ func slurmTable() []Check {
 		{
 			"prolog", Both, "Prolog: set, its files there, executable and ours, which runs last",
 			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, prologNotLast},
-			hookLook(slurm.Prolog, "Prolog", "no clock is set for any job"),
+			newHookCheck(slurm.Prolog, "Prolog", "no clock is set for any job"),
 		},
 		{
 			"epilog", Both, "Epilog: the same, but ours runs first; and where it looks for the journal",
@@ -42,27 +42,27 @@ func slurmTable() []Check {
 	}
 }
 
-// epdTable is what is looked at of epd.
-func epdTable() []Check {
+// epdChecks is what is looked at of epd.
+func epdChecks() []Check {
 	return []Check{
-		{"agent", Node, "whether this node's epd answers", []*Fault{epdDown, epdHung, socketGone}, agentPart.look},
-		{"controller", Head, "whether the controller answers", []*Fault{epdDown, epdHung, socketGone}, controllerPart.look},
+		{"agent", Node, "whether this node's epd answers", []*Fault{epdDown, epdHung, socketGone}, agentRole.check},
+		{"controller", Head, "whether the controller answers", []*Fault{epdDown, epdHung, socketGone}, controllerRole.check},
 		{"sockets", Both, "modes of epd's sockets, and who can reach them", []*Fault{socketOpen, socketClosed, socketFolder, publicGone}, lookSockets},
 		{
 			"controller-link", Node, "the controllers that this node's agent asks, and their clocks",
-			[]*Fault{linkDown, linkRefused, skewed, skewedFar},
+			[]*Fault{linkDown, linkRefused, clockSkewed, clockSkewedFar},
 			lookLink,
 		},
 		{"versions", Both, "versions of epplan, agent and controller", []*Fault{versionsDiffer}, lookVersions},
 		{"config", Head, "the configuration: right, readable by epd, in force; its modes", []*Fault{configWrong, configMissing, configClosed, configStale}, lookConfig},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails}, lookSync},
-		{"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey", []*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuAlien}, lookGPUs},
-		{"journal", Node, "locks that no run needs", []*Fault{lockLeft, journalLeft}, lookJournal},
+		{"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey", []*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks}, lookGPUs},
+		{"journal", Node, "locks that no run needs", []*Fault{lockOrphaned, journalOrphaned}, lookJournal},
 		{"spool", Node, "outcomes that the controller hasn't taken", []*Fault{spoolOld, spoolFull, spoolAside}, lookSpool},
 		{"store", Head, "the records: sound, and written to", []*Fault{storeDamaged, storeMoved, storeTrouble, storeLost}, lookStore},
 		{"disk", Both, "room for journal and records", []*Fault{diskLow, diskFull}, lookDisk},
 		{"state", Both, "modes and owners of epd's folders", []*Fault{stateOpen, stateOwner, stateRefused}, lookState},
-		{"troubles", Node, "what went wrong last", []*Fault{troubleLately}, lookTrouble},
+		{"troubles", Node, "what went wrong last", []*Fault{recentTrouble}, lookTrouble},
 		{"units", Both, "systemd's units of epd", []*Fault{unitFailed, unitDisabled, unitNone}, lookUnits},
 	}
 }
