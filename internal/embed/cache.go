@@ -11,8 +11,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// path is where the embedding of a text is kept: by the hash of text, model and server.
-func (c *Client) path(text string) string {
+// cachePath is where the embedding of a text is kept: by the hash of text, model and server.
+func (c *Client) cachePath(text string) string {
 	h := sha256.New()
 	for _, part := range []string{c.server.Endpoint(), c.o.Model, text} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // never fails
@@ -21,12 +21,12 @@ func (c *Client) path(text string) string {
 	return filepath.Join(c.o.Cache, name[:2], name+".json")
 }
 
-// cached is a kept embedding; nil where there is none that can be used.
-func (c *Client) cached(text string) []float64 {
+// load is a kept embedding; nil where there is none that can be used.
+func (c *Client) load(text string) []float64 {
 	if c.o.Cache == "" {
 		return nil
 	}
-	data, err := os.ReadFile(c.path(text))
+	data, err := os.ReadFile(c.cachePath(text))
 	if err != nil {
 		return nil
 	}
@@ -37,12 +37,12 @@ func (c *Client) cached(text string) []float64 {
 	return e
 }
 
-// keep keeps an embedding, readable by its owner only.
-func (c *Client) keep(text string, e []float64) error {
+// store keeps an embedding, readable by its owner only.
+func (c *Client) store(text string, e []float64) error {
 	if c.o.Cache == "" {
 		return nil
 	}
-	name := c.path(text)
+	name := c.cachePath(text)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("keeping an embedding: %w", err)
 	}

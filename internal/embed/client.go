@@ -32,8 +32,8 @@ type Options struct {
 
 // Bounds of what is sent and read.
 const (
-	mostText   = 64 << 10
-	mostAnswer = 64 << 20
+	maxText   = 64 << 10
+	maxAnswer = 64 << 20
 )
 
 // Client asks one server. Its methods may be called from many goroutines.
@@ -57,7 +57,7 @@ func New(o *Options) (*Client, error) {
 	var err error
 	c.server, err = openai.New(&openai.Options{
 		What: "embedding server", URL: o.URL, Path: "/embeddings", Hosts: o.Hosts, KeyFile: o.KeyFile, Attempts: c.o.Attempts,
-		Timeout: c.o.Timeout, Most: mostAnswer, Wait: o.Wait, Unavailable: ErrUnavailable, Senseless: ErrAnswer,
+		Timeout: c.o.Timeout, Most: maxAnswer, Wait: o.Wait, Unavailable: ErrUnavailable, Senseless: ErrAnswer,
 	})
 	return c, err
 }
@@ -80,8 +80,8 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	missing := make(map[string][]int) // what is sent, by where it is wanted
 	var order []string
 	for i, text := range texts {
-		text = prepare(text)
-		if out[i] = c.cached(text); out[i] != nil {
+		text = prepareText(text)
+		if out[i] = c.load(text); out[i] != nil {
 			continue
 		}
 		if missing[text] == nil {
@@ -95,7 +95,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 			return nil, err
 		}
 		for k, text := range part {
-			if err := c.keep(text, found[k]); err != nil {
+			if err := c.store(text, found[k]); err != nil {
 				return nil, err
 			}
 			for _, i := range missing[text] {
@@ -111,11 +111,11 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	return out, nil
 }
 
-// prepare is what of a text is sent.
-func prepare(text string) string {
+// prepareText is what of a text is sent.
+func prepareText(text string) string {
 	text = Scrub(text)
-	if len(text) > mostText {
-		text = text[:mostText]
+	if len(text) > maxText {
+		text = text[:maxText]
 	}
 	text = strings.ToValidUTF8(text, " ")
 	if strings.TrimSpace(text) == "" {
@@ -157,7 +157,7 @@ func (c *Client) parse(data []byte, texts []string) ([][]float64, error) {
 		if d.Index < 0 || d.Index >= want || out[d.Index] != nil {
 			return nil, fmt.Errorf("%w: embedding number %d of %d", ErrAnswer, d.Index, want)
 		}
-		e, err := stated(d.Embedding)
+		e, err := nonNull(d.Embedding)
 		if err == nil {
 			err = c.check(e)
 		}
@@ -172,8 +172,8 @@ func (c *Client) parse(data []byte, texts []string) ([][]float64, error) {
 	return out, nil
 }
 
-// stated are coordinates none of which is null.
-func stated(coordinates []*float64) ([]float64, error) {
+// nonNull are coordinates none of which is null.
+func nonNull(coordinates []*float64) ([]float64, error) {
 	e := make([]float64, len(coordinates))
 	for i, v := range coordinates {
 		if v == nil {

@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// scrubbed stands where a secret was.
-const scrubbed = "[scrubbed]"
+// scrubbedMark stands where a secret was.
+const scrubbedMark = "[scrubbed]"
 
-// secrets are what looks like one. Groups 1 and 2 are kept. They are compiled on
+// secretPatterns are what looks like one. Groups 1 and 2 are kept. They are compiled on
 // first use: most programs that hold this package, such as hooks, never scrub.
-var secrets = sync.OnceValue(func() []*regexp.Regexp {
+var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)()`),
 		regexp.MustCompile(`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*["'\])]*\s*(?:=|:|,|\s)\s*["']?)(?:bearer\s+)?[\d.]*[^\s"',;)\d.][^\s"',;)]{3,}()`),
@@ -28,8 +28,8 @@ var secrets = sync.OnceValue(func() []*regexp.Regexp {
 // Scrub is a text without what looks like a password, key or token. It would rather
 // take out too much.
 func Scrub(text string) string {
-	for _, s := range secrets() {
-		text = s.ReplaceAllString(text, "${1}"+scrubbed+"${2}")
+	for _, s := range secretPatterns() {
+		text = s.ReplaceAllString(text, "${1}"+scrubbedMark+"${2}")
 	}
 	return text
 }
