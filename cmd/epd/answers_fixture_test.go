@@ -329,10 +329,10 @@ func decideRequest(p *person, n slurm.JobID) *control.DecideRequest {
 func (h *house) report(p *person, n slurm.JobID) {
 	h.t.Helper()
 	_, err := h.control.Report(context.Background(), &epdapi.NodeReport{
-		Node: p.node, At: time.Now(), Troubles: []epdapi.Trouble{{What: "of " + p.mark()}},
+		Node: p.node, At: time.Now(), Troubles: []epdapi.Problem{{Message: "of " + p.mark()}},
 		GPUs: []epdapi.NodeGPU{{
 			GPU: epdapi.GPU{
-				UUID: "GPU-0", Model: "V100", Power: 90, Alien: "a tool of " + p.mark(),
+				UUID: "GPU-0", Model: "V100", Power: 90, ExternalChange: "a tool of " + p.mark(),
 				Refused: "the driver said no",
 			},
 			Read: true, Journal: &epdapi.JournalEntry{Job: uint32(p.first + n), RunID: p.mark()},

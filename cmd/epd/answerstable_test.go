@@ -71,7 +71,7 @@ var answers = []answer{
 	{"POST /v1/history", "", &epdapi.History{Jobs: []record.Past{}}, done, no403, no403, no403},
 	{"POST /v1/reload", "", nil, done, no403, no403, no403},
 	{
-		"POST /v1/power", "", &epdapi.PowerNews{What: "suspend", Nodes: []string{"n3"}},
+		"POST /v1/power", "", &epdapi.PowerEvent{Action: "suspend", Nodes: []string{"n3"}},
 		done, no403, no403, no403,
 	},
 	{"POST /v1/runs/forget", "", &epdapi.RunIDs{}, done, no403, no403, no403},

@@ -91,7 +91,7 @@ func (p *program) noteProblem(err error) {
 		return
 	}
 	p.log.Error(err.Error())
-	p.problems = append(p.problems, epdapi.Trouble{At: time.Now(), What: slurm.Printable(err.Error(), 1000)})
+	p.problems = append(p.problems, epdapi.Problem{At: time.Now(), Message: slurm.Printable(err.Error(), 1000)})
 }
 
 // userName is a user's name; "" if the system knows none, or can't say now.

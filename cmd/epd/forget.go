@@ -203,7 +203,7 @@ func (f *foundRuns) forgetSteps() []string {
 // forget has epd take the runs out.
 func (f *foundRuns) forget(c *cli.Context) (sum *epdapi.RunsChanged, err error) {
 	sum = &epdapi.RunsChanged{}
-	models := make(map[record.WorkloadKey]epdapi.Relearnt)
+	models := make(map[record.WorkloadKey]epdapi.RefittedModel)
 	var parts []epdapi.RunIDs
 	for some := range slices.Chunk(f.ids.Runs, epdapi.MaxRuns) {
 		parts = append(parts, epdapi.RunIDs{Runs: some})
@@ -225,14 +225,14 @@ func (f *foundRuns) forget(c *cli.Context) (sum *epdapi.RunsChanged, err error) 
 }
 
 // addChanged adds what one message came to.
-func addChanged(sum, done *epdapi.RunsChanged, models map[record.WorkloadKey]epdapi.Relearnt) {
+func addChanged(sum, done *epdapi.RunsChanged, models map[record.WorkloadKey]epdapi.RefittedModel) {
 	sum.Runs, sum.Conflicts = sum.Runs+done.Runs, sum.Conflicts+done.Conflicts
 	for _, m := range done.Models {
 		models[m.WorkloadKey] = m // the last one counts
 	}
 }
 
-func collectChanged(sum *epdapi.RunsChanged, models map[record.WorkloadKey]epdapi.Relearnt) *epdapi.RunsChanged {
+func collectChanged(sum *epdapi.RunsChanged, models map[record.WorkloadKey]epdapi.RefittedModel) *epdapi.RunsChanged {
 	for _, key := range slices.SortedFunc(maps.Keys(models), func(a, b record.WorkloadKey) int {
 		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
 	}) {
@@ -301,7 +301,7 @@ func remember(c *cli.Context, stdout io.Writer) error {
 	if stop, err := dryrun.Announce(c, steps...); stop {
 		return err
 	}
-	sum, models := &epdapi.RunsChanged{}, make(map[record.WorkloadKey]epdapi.Relearnt)
+	sum, models := &epdapi.RunsChanged{}, make(map[record.WorkloadKey]epdapi.RefittedModel)
 	for some := range messageParts(runs) {
 		var done *epdapi.RunsChanged
 		done, err = askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.RunsChanged, error) {

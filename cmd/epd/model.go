@@ -106,13 +106,13 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 	if stop, err := dryrun.Announce(c, choiceStep(&choice)); stop {
 		return err
 	}
-	standing, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelStanding, error) {
+	standing, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelStatus, error) {
 		return epd.UseModel(ctx, &choice)
 	})
 	if err != nil {
 		return err
 	}
-	return printResult(c, stdout, standing, standingTable([]epdapi.ModelStanding{*standing}))
+	return printResult(c, stdout, standing, standingTable([]epdapi.ModelStatus{*standing}))
 }
 
 // choiceStep is what a choice would do.
@@ -142,7 +142,7 @@ func printResult(c *cli.Context, stdout io.Writer, result any, table *report.Tab
 }
 
 // standingTable is how models fare.
-func standingTable(list []epdapi.ModelStanding) *report.Table {
+func standingTable(list []epdapi.ModelStatus) *report.Table {
 	rows := make([][]report.Value, len(list))
 	for i := range list {
 		m := &list[i]

@@ -29,7 +29,7 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 	mux.HandleFunc("GET "+epdapi.PathModels, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Query().Get("workload") {
 		case "":
-			answer(w, epdapi.ModelList{Models: []epdapi.ModelStanding{
+			answer(w, epdapi.ModelList{Models: []epdapi.ModelStatus{
 				{
 					WorkloadKey: key, Version: 4, Samples: 12, Missed: 1, Pinned: true, Note: "hostile \x1b[31m note", Chosen: chosenBy,
 					LastJob: epdapi.LastJob{ID: 7, Name: "train \x1b[31m", User: "ada", Partition: "gpu"},
@@ -54,7 +54,7 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 			answer(w, epdapi.Fault{Error: "there is no version 9"})
 			return
 		}
-		answer(w, epdapi.ModelStanding{WorkloadKey: key, Version: chosen.Version, Pinned: !chosen.Free})
+		answer(w, epdapi.ModelStatus{WorkloadKey: key, Version: chosen.Version, Pinned: !chosen.Free})
 	})
 	socket = filepath.Join(t.TempDir(), "s")
 	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)

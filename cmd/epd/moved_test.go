@@ -39,7 +39,7 @@ func TestRecordsThatAreRemovedWhileTheControllerRunsLoseNoOutcome(t *testing.T) 
 	agent.hook(slurm.Epilog, 7)
 	agent.eventually("the outcome waits, and its node says why", func() bool {
 		s := agent.status()
-		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[len(s.Troubles)-1].What, "restart epd")
+		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[len(s.Troubles)-1].Message, "restart epd")
 	})
 	if s := controller.status().Controller; !s.Moved || !strings.Contains(s.Trouble, "records.db was removed") {
 		t.Errorf("the controller's status: %+v", s)

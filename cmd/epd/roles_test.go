@@ -163,7 +163,7 @@ func TestWithoutMungeJobsRunAtDefaultClocksAndNothingIsLost(t *testing.T) {
 	agent.hook(slurm.Epilog, 1)
 	agent.eventually("trouble is shown", func() bool {
 		s := agent.status()
-		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].What, "munge")
+		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].Message, "munge")
 	})
 	munged.Again(t)
 	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })

@@ -55,7 +55,7 @@ type program struct {
 	slurm   bool                    // somebody can ask Slurm
 	reloads chan os.Signal          // has SIGHUPs
 
-	problems []epdapi.Trouble // of the start
+	problems []epdapi.Problem // of the start
 
 	fail    context.CancelCauseFunc // ends the program
 	loops   []func(context.Context) // run until the end

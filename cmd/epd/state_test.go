@@ -271,8 +271,8 @@ func drawsAnotherSeed(t *testing.T, damaged string, flags []string) {
 	for _, troubled := range []bool{true, false} {
 		client, stop := start(t, dir, flags...)
 		s, err := client.Status(t.Context())
-		said := slices.ContainsFunc(s.Troubles, func(one epdapi.Trouble) bool {
-			return strings.Contains(one.What, "the seed of the lots was damaged")
+		said := slices.ContainsFunc(s.Troubles, func(one epdapi.Problem) bool {
+			return strings.Contains(one.Message, "the seed of the lots was damaged")
 		})
 		if err != nil || said != troubled {
 			t.Errorf("troubles %+v, error %v", s.Troubles, err)

@@ -93,11 +93,11 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	if f == nil {
 		return
 	}
-	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value), report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Rung))
+	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value), report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Tier))
 	energy := func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
-	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low), energy(f.Energy.High), rungText(f.Energy.Rung))
+	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low), energy(f.Energy.High), rungText(f.Energy.Tier))
 	watts := func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
-	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low), watts(f.Power.High), rungText(f.Power.Rung))
+	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low), watts(f.Power.High), rungText(f.Power.Tier))
 	if text := forecastFootprint(f, factors); text != "" {
 		writeRow(b, "  costs", "%s", text)
 	}
@@ -111,7 +111,7 @@ func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 	if p := f.Footprint; p != nil {
 		var parts []string
 		for _, one := range []struct {
-			of   *epdapi.Foreseen
+			of   *epdapi.PredictedRange
 			unit string
 		}{{&p.Cost, p.Currency}, {&p.Carbon, "g of CO2"}, {&p.Water, "l of water"}} {
 			if one.of.High > 0 {
@@ -121,7 +121,7 @@ func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 		return strings.Join(parts, ", ")
 	}
 	at := func(j float64) string {
-		all := factors.Of(j)
+		all := factors.FootprintOf(j)
 		return footprintText(factors, &all)
 	}
 	text := at(f.Energy.Value)

@@ -197,7 +197,7 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 // writeCost is what a run comes to at default clocks and at chosen ones.
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
-		all := e.Factors.Of(p.EnergyJ + p.HostJ)
+		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)
 		text := energyText(p.EnergyJ + p.HostJ)
 		if more := footprintText(&e.Factors, &all); more != "" {
 			text += ", " + more

@@ -61,10 +61,10 @@ func sayings() http.Handler {
 				Modes: map[string]live.Mode{"gpu": live.Enforce}, HoldOut: 0.05, Jobs: 40, Tokens: 9, Decided: 1, Models: 3,
 				Decisions: 12, Applied: 7, HeldOut: 1, Outcomes: 11,
 			},
-			Troubles: []epdapi.Trouble{},
+			Troubles: []epdapi.Problem{},
 		},
 		"POST " + epdapi.PathRestore: epdapi.RestoreAnswer{
-			GPUs: []epdapi.RestoredGPU{{UUID: uuid, Fate: "restored"}}, Clean: true,
+			GPUs: []epdapi.RestoredGPU{{UUID: uuid, Result: "restored"}}, Clean: true,
 		},
 		"POST " + epdapi.PathProlog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: true, Run: "R1", Reason: "enforce: the cheapest in time"},
 		"POST " + epdapi.PathEpilog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Run: "R1"},

@@ -54,8 +54,8 @@ func liveSayings(mux *http.ServeMux) {
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })
 	say("GET "+epdapi.PathLevers, func(*http.Request) any { return fakeLevers() })
 	say("GET "+epdapi.PathProfiles, fakeProfiles)
-	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any { return epdapi.LeversUndone{Undone: 3, Waiting: 1} })
-	say("POST "+epdapi.PathReload, func(*http.Request) any { return epdapi.Reloaded{Version: "77aa00c1d2e3", Before: "5f1c09d2a7b3"} })
+	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any { return epdapi.UndoLeversAnswer{Undone: 3, Waiting: 1} })
+	say("POST "+epdapi.PathReload, func(*http.Request) any { return epdapi.ReloadAnswer{Version: "77aa00c1d2e3", Before: "5f1c09d2a7b3"} })
 }
 
 // fakeLevers are a job that waits behind another, and an advice with a hostile
@@ -193,8 +193,8 @@ func fakeSavings(r *http.Request) any {
 		GPU:       epdapi.Saving{Runs: 420, Against: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6},
 		Node:      epdapi.Saving{Runs: 420, Against: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6},
 		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
-		TreatedEnded: epdapi.Ended{Ended: 630, Completed: 611}, HeldOutEnded: epdapi.Ended{Ended: 41, Completed: 40},
-		Modelled: epdapi.Modelled{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
+		TreatedEnded: epdapi.EndingCounts{Ended: 630, Completed: 611}, HeldOutEnded: epdapi.EndingCounts{Ended: 41, Completed: 40},
+		Modelled: epdapi.ModelledUse{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
 		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 		ByWorkload: []epdapi.WorkloadSaving{
 			{
@@ -212,12 +212,12 @@ func fakeSavings(r *http.Request) any {
 		s.GPU = epdapi.Saving{Runs: 30, Against: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32}
 		s.TreatedEnded.Completed = 500
 	case since.Year() == 2024:
-		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1}, Modelled: epdapi.Modelled{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6}}
+		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1}, Modelled: epdapi.ModelledUse{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6}}
 	case since.Year() == 2023: // with a constant arm
 		s.Since = since
 		s.Constant = &epdapi.ConstantArm{
-			Part: 0.1, Runs: 44, Ended: epdapi.Ended{Ended: 60, Completed: 44}, GPU: epdapi.Saving{Runs: 41, Against: 23, SavedJ: 5.4e6, LowJ: 1.8e6, HighJ: 9e6, BaselineJ: 36e6},
-			AddedGPU: epdapi.Added{Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6, BaselineJ: 360e6, Needed: 25},
+			Part: 0.1, Runs: 44, Ended: epdapi.EndingCounts{Ended: 60, Completed: 44}, GPU: epdapi.Saving{Runs: 41, Against: 23, SavedJ: 5.4e6, LowJ: 1.8e6, HighJ: 9e6, BaselineJ: 36e6},
+			AddedGPU: epdapi.AddedSaving{Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6, BaselineJ: 360e6, Needed: 25},
 		}
 	default:
 		s.Since = since
@@ -240,7 +240,7 @@ func fakeEstimate(r *http.Request) any {
 	e := estimateOf(2)
 	e.Limited = s.TimeLimit > 0
 	if s.Comment == "code" {
-		e.Forecast.Time.Rung = fmt.Sprintf("%d files, %d coordinates", code.Files, len(code.Vector))
+		e.Forecast.Time.Tier = fmt.Sprintf("%d files, %d coordinates", code.Files, len(code.Vector))
 	}
 	if !strings.Contains(string(s.Script), "train") || r.URL.Query().Get("gpu_model") == "A100" {
 		e.Known, e.Models, e.Reason = false, []epdapi.EstimateModel{}, "no run of this very script by this user with 2 GPUs is known"
@@ -293,9 +293,9 @@ func estimateOf(gpus int) epdapi.Estimate {
 
 func fakeForecast() *epdapi.Forecast {
 	return &epdapi.Forecast{
-		Time:   epdapi.Foreseen{Value: 2460, Low: 2300, High: 2700, Rung: "repeat"},
-		Energy: epdapi.Foreseen{Value: 760e3, Low: 690e3, High: 850e3, Rung: "repeat"},
-		Power:  epdapi.Foreseen{Value: 155, Low: 140, High: 180, Rung: "similar"},
+		Time:   epdapi.PredictedRange{Value: 2460, Low: 2300, High: 2700, Tier: "repeat"},
+		Energy: epdapi.PredictedRange{Value: 760e3, Low: 690e3, High: 850e3, Tier: "repeat"},
+		Power:  epdapi.PredictedRange{Value: 155, Low: 140, High: 180, Tier: "similar"},
 	}
 }
 

@@ -172,7 +172,7 @@ func (t *terminal) restore(c *cli.Context) error {
 		t.message("warning", slurm.Printable(note, 400))
 	}
 	for _, g := range answer.GPUs {
-		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Fate, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200)))
+		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200)))
 	}
 	if !answer.Clean {
 		return errors.New("some clocks could not be given back; epd tries again, and a reboot clears them")

@@ -124,7 +124,7 @@ func jobTable(jobs []epdapi.JobRow) *report.Table {
 // they had several it is all of them, with a stroke between.
 func ranClockValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) report.Value {
 	var clocks []dvfsmodel.MHz
-	for _, s := range j.Had() {
+	for _, s := range j.Settings() {
 		if f := of(s); !slices.Contains(clocks, f) {
 			clocks = append(clocks, f)
 		}
@@ -151,7 +151,7 @@ func jobValues(j *epdapi.JobRow) []report.Value {
 		}
 		return report.Number(x)
 	}
-	timeS, energyJ := j.Took()
+	timeS, energyJ := j.TimeAndEnergy()
 	submitted := ""
 	if !j.Submitted.IsZero() {
 		submitted = j.Submitted.Local().Format(time.DateTime)

@@ -60,7 +60,7 @@ func (t *terminal) undoLevers(c *cli.Context) error {
 	if stop, err := dryRunUndo(c); stop {
 		return err
 	}
-	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.LeversUndone, error) {
+	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.UndoLeversAnswer, error) {
 		return epd.UndoLevers(ctx)
 	})
 	switch {

@@ -90,7 +90,7 @@ func (t *terminal) power(c *cli.Context, what string) error {
 	}); err != nil {
 		return err
 	}
-	news := epdapi.PowerNews{What: what, Nodes: nodes}
+	news := epdapi.PowerEvent{Action: what, Nodes: nodes}
 	if program != "" {
 		news.Failed = runOnNodes(c.Context, program, nodes, c.Duration("each"))
 	}
@@ -118,7 +118,7 @@ func powerSteps(what, program string, nodes []string) []string {
 }
 
 // reportPower tells epd; one that isn't there is no reason to leave nodes on.
-func (t *terminal) reportPower(c *cli.Context, news *epdapi.PowerNews) {
+func (t *terminal) reportPower(c *cli.Context, news *epdapi.PowerEvent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), powerNotifyTimeout)
 	defer cancel()
 	if err := epdapi.New(c.String("socket")).Power(ctx, news); err != nil {

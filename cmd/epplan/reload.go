@@ -31,7 +31,7 @@ func (t *terminal) reload(c *cli.Context) error {
 	if stop, err := dryRunReload(c); stop {
 		return err
 	}
-	answer, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Reloaded, error) { return epd.Reload(ctx) })
+	answer, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ReloadAnswer, error) { return epd.Reload(ctx) })
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
 		faults := make([]string, len(wrong.Fault.Faults))
 		for i, fault := range wrong.Fault.Faults {

@@ -54,7 +54,7 @@ type footprint struct {
 }
 
 func footprintOf(f *epdapi.Factors, joules float64) footprint {
-	all := f.Of(joules)
+	all := f.FootprintOf(joules)
 	stated := func(factor, value float64) *float64 {
 		if factor == 0 {
 			return nil
@@ -133,10 +133,10 @@ func savingsText(s *epdapi.Savings) string {
 	} else {
 		writeRow(&b, "Nodes", "not measured")
 	}
-	if !s.GPU.Certain() {
+	if !s.GPU.IsCertain() {
 		writeRow(&b, "", "%s", uncertaintyText(&s.GPU))
 	}
-	if s.CompleteLess() {
+	if s.TreatedCompleteLess() {
 		writeRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only these are compared",
 			endedText(s.TreatedEnded), endedText(s.HeldOutEnded))
 	}
@@ -160,12 +160,12 @@ func comparedText(s *epdapi.Savings) string {
 }
 
 // endedText is how many of the jobs completed.
-func endedText(e epdapi.Ended) string {
+func endedText(e epdapi.EndingCounts) string {
 	return fmt.Sprintf("%s of %s", report.FormatCount(int(e.Completed)), report.FormatCount(int(e.Ended)))
 }
 
 // writeModelled is what the models believe.
-func writeModelled(b *strings.Builder, m *epdapi.Modelled) {
+func writeModelled(b *strings.Builder, m *epdapi.ModelledUse) {
 	if m.Runs == 0 {
 		return
 	}
@@ -213,7 +213,7 @@ func writeFootprint(b *strings.Builder, s *epdapi.Savings, saved float64, of str
 		writeRow(b, "Worth", "unknown: epd's configuration states no [factors]")
 		return
 	}
-	all := f.Of(saved)
+	all := f.FootprintOf(saved)
 	writeRow(b, "Worth", "%s, from %s of the %s with a PUE of %v", footprintText(f, &all), energyText(saved), of, max(1, f.PUE))
 }
 

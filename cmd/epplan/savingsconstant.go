@@ -55,10 +55,10 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 	writeRow(b, "Added", "by choosing clocks for each job, against constant clocks:")
 	added := addedComparisons(c)
 	compare(added)
-	if len(added) > 0 && !added[0].saving.Certain() {
+	if len(added) > 0 && !added[0].saving.IsCertain() {
 		writeRow(b, "", "%s", addedUncertaintyText(c))
 	}
-	if s.CompleteUnlike() {
+	if s.ConstantCompletesUnlike() {
 		writeRow(b, "", "beware: %s", unlikeEndsText(s))
 	}
 }

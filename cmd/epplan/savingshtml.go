@@ -50,7 +50,7 @@ func savingsLead(s *epdapi.Savings) string {
 	if s.Node.Runs > 0 {
 		text += " Of whole nodes: " + savingText(&s.Node) + "."
 	}
-	if !s.GPU.Certain() {
+	if !s.GPU.IsCertain() {
 		text += " That may be chance."
 	}
 	return text
@@ -86,7 +86,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 		best, of = &s.Node, "nodes"
 	}
 	if f := &s.Factors; best.Runs > 0 && (f.CostPerKWh > 0 || f.CarbonPerKWh > 0 || f.WaterPerKWh > 0) {
-		all := f.Of(best.SavedJ)
+		all := f.FootprintOf(best.SavedJ)
 		tiles = append(tiles, page.Tile{Label: "Worth", Value: footprintText(f, &all), Note: "of the " + of})
 	}
 	return tiles
@@ -96,7 +96,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 func savingTile(label string, e *epdapi.Saving) page.Tile {
 	share := func(x float64) string { return report.FormatPercent(x / e.BaselineJ) }
 	t := page.Tile{Label: label, Value: energyText(e.SavedJ), Note: share(e.SavedJ) + "; " + share(e.LowJ) + " to " + share(e.HighJ), Kind: page.Good}
-	if !e.Certain() {
+	if !e.IsCertain() {
 		t.Kind, t.Note = page.Warn, t.Note+": too few runs to be sure"
 	} else if e.SavedJ < 0 {
 		t.Kind = page.Bad
@@ -108,16 +108,16 @@ func savingTile(label string, e *epdapi.Saving) page.Tile {
 func savingsNotices(s *epdapi.Savings) []any {
 	var parts []any
 	add := func(kind page.Kind, text string) { parts = append(parts, &page.Notice{Kind: kind, Text: text}) }
-	if s.CompleteLess() {
+	if s.TreatedCompleteLess() {
 		add(page.Bad, "fewer jobs complete at chosen clocks ("+endedText(s.TreatedEnded)+") than held out ("+endedText(s.HeldOutEnded)+"), and only those that complete are compared.")
 	}
-	if s.GPU.Runs > 0 && !s.GPU.Certain() {
+	if s.GPU.Runs > 0 && !s.GPU.IsCertain() {
 		add(page.Warn, uncertaintyText(&s.GPU)+". What was measured may be chance.")
 	}
-	if c := s.Constant; c != nil && c.AddedGPU.Runs > 0 && !c.AddedGPU.Saving().Certain() {
+	if c := s.Constant; c != nil && c.AddedGPU.Runs > 0 && !c.AddedGPU.Saving().IsCertain() {
 		add(page.Warn, "What choosing clocks for each job adds to constant ones may be chance: "+addedUncertaintyText(c)+".")
 	}
-	if s.CompleteUnlike() {
+	if s.ConstantCompletesUnlike() {
 		add(page.Bad, unlikeEndsText(s)+".")
 	}
 	if s.Alone > 0 {
@@ -169,7 +169,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	for i := range rows {
 		w := &s.ByWorkload[i]
 		certain := "may be chance"
-		if w.Certain() {
+		if w.IsCertain() {
 			certain = "sure"
 		} else if w.Needed > 0 {
 			certain = "may be chance: about " + plural(int(w.Needed), "more held-out run")
@@ -193,7 +193,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 		{Head: "how sure", Left: true},
 	}}
 	note := "Only workloads with runs in both arms."
-	if len(rows) == epdapi.MostWorkloads {
+	if len(rows) == epdapi.MaxWorkloads {
 		note += " Those with less energy than these " + report.FormatCount(len(rows)) + " aren't listed."
 	}
 	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}, nil
@@ -217,7 +217,7 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	switch {
 	case s.GPU.Needed > 0:
 		needed = "about " + plural(int(s.GPU.Needed), "more held-out run") + ", after which the interval is clear of 0 in four of five cases"
-	case s.GPU.Runs == 0 || !s.GPU.Certain():
+	case s.GPU.Runs == 0 || !s.GPU.IsCertain():
 		needed = "not known yet"
 	}
 	return append(facts, page.Fact{Name: "Still to hold out", Text: needed})

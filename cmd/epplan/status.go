@@ -77,7 +77,7 @@ func statusText(s *epdapi.Status) string {
 		fmt.Fprintf(&b, "%s to be recorded\n", plural(s.Unrecorded, "outcome waits", "outcomes wait"))
 	}
 	for _, trouble := range s.Troubles {
-		fmt.Fprintf(&b, "%s  %s\n", dateTime(trouble.At), slurm.Printable(trouble.What, 400))
+		fmt.Fprintf(&b, "%s  %s\n", dateTime(trouble.At), slurm.Printable(trouble.Message, 400))
 	}
 	return b.String()
 }
@@ -91,8 +91,8 @@ func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	if g.Stuck {
 		b.WriteString(", the driver doesn't answer")
 	}
-	if g.Alien != "" {
-		b.WriteString(", left alone: " + printable(g.Alien))
+	if g.ExternalChange != "" {
+		b.WriteString(", left alone: " + printable(g.ExternalChange))
 	}
 	b.WriteByte('\n')
 }
@@ -144,7 +144,7 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 		fmt.Fprintf(b, " (%s imported)", report.FormatCount(s.Imported))
 	}
 	for i := range s.Scores {
-		if one := &s.Scores[i]; one.Rung == "" {
+		if one := &s.Scores[i]; one.Tier == "" {
 			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median", report.FormatPercent(one.Coverage),
 				plural(one.Jobs, printable(one.Target), targetPlural(one.Target)), report.FormatPercent(one.MedianError))
 		}

@@ -312,7 +312,7 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 		t.Error("the settings have changed")
 	}
 	text = mode("advise")
-	var done epdapi.Reloaded
+	var done epdapi.ReloadAnswer
 	if status := r.callAs(&root, http.MethodPost, "/v1/reload", "", &done); status != http.StatusOK || done.Version != r.Settings().Version || done.Before != before.Version || done.Version == done.Before {
 		t.Errorf("%d %+v", status, done)
 	}

@@ -33,7 +33,7 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 	if err != nil {
 		return nil, err
 	}
-	out.ModelStanding = c.withLastJobs(ctx, []ModelStanding{out.ModelStanding})[0]
+	out.ModelStatus = c.withLastJobs(ctx, []ModelStanding{out.ModelStatus})[0]
 	out.Curve, out.Clocks = []epdapi.Point{}, epdapi.ClocksFromModel
 	if m != nil {
 		out.Curve, out.Clocks = c.curve(key.GPUModel, m)

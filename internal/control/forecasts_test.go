@@ -58,7 +58,7 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
 	s := r.Status(context.Background()).Forecasts
-	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool { return s.Target == "time" && s.Rung == "" })
+	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool { return s.Target == "time" && s.Tier == "" })
 	if !s.Enabled || i < 0 || s.Scores[i].Jobs != 3 || s.Scores[i].Coverage != 1 || s.Missed != 0 {
 		t.Errorf("%+v", s)
 	}

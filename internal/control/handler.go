@@ -58,8 +58,8 @@ const (
 //	GET  /v1/queue       epdapi.Queue
 //	POST /v1/history     epdapi.History → epdapi.HistoryAdded (control)
 //	GET  /v1/history     epdapi.HistoryPage, by submission: since, after, after_id
-//	POST /v1/reload      epdapi.Reloaded (control)
-//	POST /v1/power       epdapi.PowerNews → {} (control)
+//	POST /v1/reload      epdapi.ReloadAnswer (control)
+//	POST /v1/power       epdapi.PowerEvent → {} (control)
 //	GET  /v1/runs        epdapi.RunPage, as recorded: run, job or node; since, until, conflicts, after (control)
 //	POST /v1/runs/forget    epdapi.RunIDs → epdapi.RunsChanged (control)
 //	POST /v1/runs/remember  epdapi.RunList → epdapi.RunsChanged (control)
@@ -273,7 +273,7 @@ func list[T any](of []T) []T {
 }
 
 // ModelStanding is how a workload's model fares, for showing.
-type ModelStanding = epdapi.ModelStanding
+type ModelStanding = epdapi.ModelStatus
 
 // Standings are how all workloads' models fare.
 func (c *Controller) Standings() []ModelStanding {

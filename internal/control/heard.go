@@ -45,7 +45,7 @@ func (h *heardOf) size() int {
 	n := int(unsafe.Sizeof(*h)) + int(unsafe.Sizeof(*r)) + len(r.Node) + len(r.Version)
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
-		n += int(unsafe.Sizeof(*g)) + len(g.UUID) + len(g.Bus) + len(g.Model) + len(g.Alien) + len(g.Refused)
+		n += int(unsafe.Sizeof(*g)) + len(g.UUID) + len(g.Bus) + len(g.Model) + len(g.ExternalChange) + len(g.Refused)
 		if g.Journal != nil {
 			n += int(unsafe.Sizeof(*g.Journal)) + len(g.Journal.RunID)
 		}
@@ -58,7 +58,7 @@ func (h *heardOf) size() int {
 		}
 	}
 	for i := range r.Troubles {
-		n += int(unsafe.Sizeof(r.Troubles[i])) + len(r.Troubles[i].What)
+		n += int(unsafe.Sizeof(r.Troubles[i])) + len(r.Troubles[i].Message)
 	}
 	return n + n/times
 }

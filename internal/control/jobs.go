@@ -93,7 +93,7 @@ func (c *Controller) addReported(rows []epdapi.JobRow) {
 			if row == nil || run.Started.Before(row.Submitted.Add(-jobs.Skew)) { // of an earlier job of the id
 				continue
 			}
-			if has := run.Has(); !slices.Contains(row.Locked, has) {
+			if has := run.CurrentSetting(); !slices.Contains(row.Locked, has) {
 				row.Locked = append(row.Locked, has)
 			}
 		}

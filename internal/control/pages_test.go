@@ -28,9 +28,9 @@ func report(node string, watts float64, runs ...epdapi.NodeRun) *epdapi.NodeRepo
 	return &epdapi.NodeReport{
 		Node: node, Version: "1", At: start, Runs: runs,
 		GPUs: []epdapi.NodeGPU{{
-			GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100", Power: watts, Setting: dvfsmodel.Setting{Core: 1087}, Alien: "somebody"}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
+			GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100", Power: watts, Setting: dvfsmodel.Setting{Core: 1087}, ExternalChange: "somebody"}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
 		}, {GPU: epdapi.GPU{UUID: "GPU-lost"}}},
-		Troubles: []epdapi.Trouble{{What: "of bob's job"}},
+		Troubles: []epdapi.Problem{{Message: "of bob's job"}},
 	}
 }
 
@@ -182,7 +182,7 @@ func TestUsersSeeNodesWithoutWhatConcernsOthers(t *testing.T) {
 		all            bool
 	}{{ada, 1, 0, false}, {operator, 2, 1, true}, {root, 2, 1, true}} {
 		n := r.Nodes(As(t.Context(), c.who)).Nodes[0].Report
-		if len(n.Runs) != c.runs || len(n.Troubles) != c.troubles || (n.GPUs[0].Journal != nil) != c.all || (n.GPUs[0].Alien != "") != c.all {
+		if len(n.Runs) != c.runs || len(n.Troubles) != c.troubles || (n.GPUs[0].Journal != nil) != c.all || (n.GPUs[0].ExternalChange != "") != c.all {
 			t.Errorf("%s: %+v", c.who.Name, n)
 		}
 		for i := range n.Runs {

@@ -15,5 +15,5 @@ func (c *Controller) postReload(*http.Request) (any, error) {
 	if err := c.Reload(c.options.Load); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
-	return epdapi.Reloaded{Version: c.Settings().Version, Before: before}, nil
+	return epdapi.ReloadAnswer{Version: c.Settings().Version, Before: before}, nil
 }

@@ -212,9 +212,9 @@ func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeRepor
 		}
 	}
 	if !all {
-		out.Troubles = []epdapi.Trouble{}
+		out.Troubles = []epdapi.Problem{}
 		for i := range out.GPUs {
-			out.GPUs[i].Journal, out.GPUs[i].Alien = nil, ""
+			out.GPUs[i].Journal, out.GPUs[i].ExternalChange = nil, ""
 		}
 	}
 	return &out

@@ -42,8 +42,8 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).Saved), saving(node, (*savings.Arms).Saved)
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
 		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).SavedConstant), saving(node, (*savings.Arms).SavedConstant)
-		constant.AddedGPU = epdapi.Added(saving(gpu, (*savings.Arms).Added))
-		constant.AddedNode = epdapi.Added(saving(node, (*savings.Arms).Added))
+		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).Added))
+		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).Added))
 		sum.Constant = &constant
 	}
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
@@ -55,7 +55,7 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 }
 
 // add counts more jobs that ended.
-func add(to *epdapi.Ended, more record.Endings) {
+func add(to *epdapi.EndingCounts, more record.Endings) {
 	to.Ended += more.Ended
 	to.Completed += more.Completed
 }
@@ -76,7 +76,7 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 	slices.SortFunc(all, func(a, b epdapi.WorkloadSaving) int {
 		return cmp.Or(cmp.Compare(b.BaselineJ, a.BaselineJ), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
 	})
-	return all[:min(len(all), epdapi.MostWorkloads)]
+	return all[:min(len(all), epdapi.MaxWorkloads)]
 }
 
 // comparison is the jobs whose arms may be compared.

@@ -50,7 +50,7 @@ func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.Settings = settings(t, "[factors]\ncost_per_kwh = 0.3\ncurrency = \"EUR\"\ncarbon_g_per_kwh = 400\npue = 1.2\n")
 	})
-	if s := r.savings(); s.Treated != 0 || s.GPU.Needed != 0 || s.GPU.Certain() {
+	if s := r.savings(); s.Treated != 0 || s.GPU.Needed != 0 || s.GPU.IsCertain() {
 		t.Errorf("nothing: %+v", s)
 	}
 	r.energies("a", live.ArmTreated, 80, 82, 84)
@@ -60,19 +60,19 @@ func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	r.energies("b", live.ArmTreated, 10)
 	r.energies("a", live.ArmHeldOut, 70, 120)
 	wide := r.savings()
-	if wide.GPU.Runs != 3 || wide.GPU.Against != 2 || wide.GPU.SavedJ != 39 || wide.GPU.Certain() || wide.GPU.Needed < 1 ||
+	if wide.GPU.Runs != 3 || wide.GPU.Against != 2 || wide.GPU.SavedJ != 39 || wide.GPU.IsCertain() || wide.GPU.Needed < 1 ||
 		wide.Workloads != 1 || wide.Alone != 1 {
 		t.Errorf("too few: %+v", wide)
 	}
 	if f := wide.Factors; f.CostPerKWh != 0.3 || f.Currency != "EUR" || f.PUE != 1.2 {
 		t.Errorf("factors %+v", f)
 	}
-	if p := wide.Factors.Of(3.6e6); math.Abs(p.KWh-1.2) > 1e-12 || math.Abs(p.Cost-0.36) > 1e-12 || math.Abs(p.Carbon-480) > 1e-9 || p.Water != 0 {
+	if p := wide.Factors.FootprintOf(3.6e6); math.Abs(p.KWh-1.2) > 1e-12 || math.Abs(p.Cost-0.36) > 1e-12 || math.Abs(p.Carbon-480) > 1e-9 || p.Water != 0 {
 		t.Errorf("a kilowatt-hour costs %+v", p)
 	}
 	r.energies("c", live.ArmTreated, 50, 50.1, 50.2, 50.1)
 	r.energies("c", live.ArmHeldOut, 400, 400.1, 400.2)
-	if s := r.savings(); s.Workloads != 2 || !s.GPU.Certain() || s.GPU.Needed != 0 {
+	if s := r.savings(); s.Workloads != 2 || !s.GPU.IsCertain() || s.GPU.Needed != 0 {
 		t.Errorf("enough: %+v", s)
 	}
 }
@@ -94,7 +94,7 @@ func TestTheModelledSavingIsWhatWasPredictedAtDefaultClocksLessWhatWasUsed(t *te
 	before := r.savings().Modelled
 	r.record(o, store.Stored)
 	s := r.savings()
-	got := epdapi.Modelled{Runs: s.Modelled.Runs - before.Runs, DefaultJ: s.Modelled.DefaultJ - before.DefaultJ, UsedJ: s.Modelled.UsedJ - before.UsedJ}
+	got := epdapi.ModelledUse{Runs: s.Modelled.Runs - before.Runs, DefaultJ: s.Modelled.DefaultJ - before.DefaultJ, UsedJ: s.Modelled.UsedJ - before.UsedJ}
 	used := o.GPUEnergyJ.Or(0)
 	if got.Runs != 1 || math.Abs(got.DefaultJ-believed) > 1e-6*believed || math.Abs(got.UsedJ-used) > 1e-6*used || s.Modelled.Runs != s.Treated {
 		t.Errorf("modelled %+v, want %v J less %v J; %+v", got, believed, used, s)
@@ -145,14 +145,14 @@ func TestJobsThatDontCompleteAreCountedByArm(t *testing.T) {
 		}
 	}
 	s := r.savings()
-	if s.TreatedEnded != (epdapi.Ended{Ended: 40, Completed: 30}) || s.HeldOutEnded != (epdapi.Ended{Ended: 40, Completed: 40}) {
+	if s.TreatedEnded != (epdapi.EndingCounts{Ended: 40, Completed: 30}) || s.HeldOutEnded != (epdapi.EndingCounts{Ended: 40, Completed: 40}) {
 		t.Errorf("%+v, %+v", s.TreatedEnded, s.HeldOutEnded)
 	}
-	if !s.CompleteLess() {
+	if !s.TreatedCompleteLess() {
 		t.Error("30 of 40 against 40 of 40 is no chance")
 	}
 	s.TreatedEnded.Completed = 38
-	if s.CompleteLess() {
+	if s.TreatedCompleteLess() {
 		t.Error("38 of 40 against 40 of 40 may be chance")
 	}
 }
@@ -206,14 +206,14 @@ func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: live.ArmConstant, ExitState: "FAILED", GPUEnergyJ: live.Known(1)})
 	three := r.savings()
 	c := three.Constant
-	if c == nil || c.Part != 0 || c.Runs != 5 || c.Ended != (epdapi.Ended{Ended: 6, Completed: 5}) {
+	if c == nil || c.Part != 0 || c.Runs != 5 || c.Ended != (epdapi.EndingCounts{Ended: 6, Completed: 5}) {
 		t.Fatalf("%+v", c)
 	}
 	three.Constant = nil
 	if text, want := must(json.Marshal(&three)), must(json.Marshal(&two)); !bytes.Equal(text, want) {
 		t.Errorf("%s\nbeside a constant arm, without one\n%s", text, want)
 	}
-	if s := &c.GPU; s.Runs != 3 || s.Against != 3 || math.Abs(s.SavedJ-3*9.8) > 1e-9 || !s.Certain() {
+	if s := &c.GPU; s.Runs != 3 || s.Against != 3 || math.Abs(s.SavedJ-3*9.8) > 1e-9 || !s.IsCertain() {
 		t.Errorf("constant over held out: %+v, want 3 × 9.8 J", s)
 	}
 	saved := 4*(270.9/3) - 322 + 1*1.5e6 - 10 // of a and b
@@ -232,18 +232,18 @@ func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 }
 
 func TestUnlikeEndingsInTheConstantArmAreToldFromChance(t *testing.T) {
-	s := epdapi.Savings{TreatedEnded: epdapi.Ended{Ended: 40, Completed: 40}, HeldOutEnded: epdapi.Ended{Ended: 40, Completed: 40}}
-	if s.CompleteUnlike() {
+	s := epdapi.Savings{TreatedEnded: epdapi.EndingCounts{Ended: 40, Completed: 40}, HeldOutEnded: epdapi.EndingCounts{Ended: 40, Completed: 40}}
+	if s.ConstantCompletesUnlike() {
 		t.Error("there is no constant arm")
 	}
 	for completed, want := range map[int64]bool{40: false, 38: false, 30: true} {
-		s.Constant = &epdapi.ConstantArm{Ended: epdapi.Ended{Ended: 40, Completed: completed}}
-		if s.CompleteUnlike() != want || s.CompleteLess() {
+		s.Constant = &epdapi.ConstantArm{Ended: epdapi.EndingCounts{Ended: 40, Completed: completed}}
+		if s.ConstantCompletesUnlike() != want || s.TreatedCompleteLess() {
 			t.Errorf("%d of 40 against 40 of 40: %t", completed, !want)
 		}
 	}
 	s.TreatedEnded.Completed, s.Constant.Ended.Completed = 30, 40
-	if !s.CompleteUnlike() {
+	if !s.ConstantCompletesUnlike() {
 		t.Error("fewer treated ones")
 	}
 }

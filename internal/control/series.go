@@ -80,7 +80,7 @@ func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
 		return s
 	}
 	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.report.At, len(run.GPUs)
-	s.Setting = run.Has()
+	s.Setting = run.CurrentSetting()
 	readings := heard.readingsOf(run)
 	if readings.IsZero() {
 		s.Missing = "it began a moment ago, or its GPUs can't be read"

@@ -309,7 +309,7 @@ func TestOutcomesWaitWhileTheStoreFailsAlsoOverARestart(t *testing.T) {
 	h.hook(t, slurm.Epilog, 1)
 	eventually(t, "trouble is shown", func() bool {
 		s, err := h.client.Status(context.Background())
-		return err == nil && s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].What, "disk full")
+		return err == nil && s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].Message, "disk full")
 	})
 	h.stop()
 	again := &judge{}

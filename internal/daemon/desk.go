@@ -19,7 +19,7 @@ type ControllerServer struct {
 	Started time.Time
 	Health  *epdapi.Health // what the status tells of this epd; nil: nothing
 	// Problems are what went wrong while epd began. They are for administrators.
-	Problems []epdapi.Trouble
+	Problems []epdapi.Problem
 }
 
 // Routes adds what may be asked, by whoever finds out who asks.
@@ -39,7 +39,7 @@ func (d *ControllerServer) status(w http.ResponseWriter, r *http.Request) {
 	s := d.Control.Status(r.Context())
 	status := &epdapi.Status{
 		Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
-		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Totals: totalsOf(&s), Controller: &s,
+		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Totals: totalsOf(&s), Controller: &s,
 	}
 	if control.CallerOf(r.Context()).Control {
 		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Problems...)

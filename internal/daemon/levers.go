@@ -29,7 +29,7 @@ func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
 	defer cancel()
 	report, err := d.Steerer.UndoAll(ctx)
-	answer := epdapi.LeversUndone{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
+	answer := epdapi.UndoLeversAnswer{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
 	if err != nil {
 		answer.Error = err.Error()
 	}

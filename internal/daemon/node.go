@@ -66,7 +66,7 @@ type Options struct {
 	// Health is what the status tells of this epd; nil: nothing.
 	Health *epdapi.Health
 	// Problems are what went wrong before the node began.
-	Problems []epdapi.Trouble
+	Problems []epdapi.Problem
 	Log      *slog.Logger
 	// OnHook is told what hooks took; nil: nobody is.
 	OnHook func(hook slurm.Hook, took time.Duration)
@@ -124,7 +124,7 @@ const (
 
 // loggedProblem is what went wrong, with when that was logged.
 type loggedProblem struct {
-	epdapi.Trouble
+	epdapi.Problem
 	logged time.Time
 }
 
@@ -134,10 +134,10 @@ func (d *AgentServer) noteProblem(err error) {
 		return
 	}
 	now, silent := time.Now(), false
-	t := loggedProblem{epdapi.Trouble{At: now, What: slurm.Printable(err.Error(), 1000)}, now}
+	t := loggedProblem{epdapi.Problem{At: now, Message: slurm.Printable(err.Error(), 1000)}, now}
 	d.mu.Lock()
 	d.problemCount++
-	if i := slices.IndexFunc(d.problems, func(old loggedProblem) bool { return old.What == t.What }); i >= 0 {
+	if i := slices.IndexFunc(d.problems, func(old loggedProblem) bool { return old.Message == t.Message }); i >= 0 {
 		if known := d.problems[i].logged; now.Sub(known) < loggedEvery {
 			t.logged, silent = known, true
 		}
@@ -147,7 +147,7 @@ func (d *AgentServer) noteProblem(err error) {
 	d.problems = slices.Delete(d.problems, 0, max(0, len(d.problems)-maxProblems))
 	d.mu.Unlock()
 	if !silent {
-		d.options.Log.Warn(t.What)
+		d.options.Log.Warn(t.Message)
 	}
 }
 
@@ -285,7 +285,7 @@ func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlo
 func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 	s := &epdapi.Status{
 		Version: d.options.Version, Role: d.options.Role, Node: d.options.Node, Started: d.started,
-		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Trouble{}, Health: d.options.Health,
+		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Health: d.options.Health,
 	}
 	state := d.options.Agent.State()
 	s.GPUs = append(s.GPUs, d.gpus(state.GPUs)...)
@@ -306,7 +306,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range d.problems {
-		s.Troubles = append(s.Troubles, d.problems[i].Trouble)
+		s.Troubles = append(s.Troubles, d.problems[i].Problem)
 	}
 	return s
 }
@@ -338,7 +338,7 @@ func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 // of the time it is used.
 func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
 	id := state.Identity
-	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, Alien: state.ExternalChange, Refused: state.Refused}
+	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, ExternalChange: state.ExternalChange, Refused: state.Refused}
 	if state.Entry != nil {
 		at := lockedClocks(state.Entry)
 		out.LockedCore, out.LockedMem = at.Core, at.Mem

@@ -28,7 +28,7 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 		for i := range 2 * maxProblems {
 			d.noteProblem(errors.New(strings.Repeat("x", i+1)))
 		}
-		if len(d.problems) != maxProblems || len(d.problems[maxProblems-1].What) != 2*maxProblems {
+		if len(d.problems) != maxProblems || len(d.problems[maxProblems-1].Message) != 2*maxProblems {
 			t.Errorf("%d are shown", len(d.problems))
 		}
 	})

@@ -70,7 +70,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	state := d.options.Agent.State()
 	r := &epdapi.NodeReport{
 		Node: d.options.Node, Version: d.options.Version, Started: d.started, At: time.Now(),
-		GPUs: []epdapi.NodeGPU{}, Runs: []epdapi.NodeRun{}, Troubles: []epdapi.Trouble{},
+		GPUs: []epdapi.NodeGPU{}, Runs: []epdapi.NodeRun{}, Troubles: []epdapi.Problem{},
 		Unrecorded: d.options.Spool.Len(), Steps: state.Steps,
 	}
 	if aside, err := d.options.Spool.Aside(); err == nil {
@@ -94,7 +94,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	}
 	r.Troubled = d.problemCount
 	for _, t := range d.problems[max(0, len(d.problems)-epdapi.MaxReportTroubles):] {
-		r.Troubles = append(r.Troubles, epdapi.Trouble{At: t.At, What: slurm.Printable(t.What, reportedTexts)})
+		r.Troubles = append(r.Troubles, epdapi.Problem{At: t.At, Message: slurm.Printable(t.Message, reportedTexts)})
 	}
 	r.LeftOut = max(0, len(r.GPUs)-epdapi.MaxReportGPUs) + max(0, len(r.Runs)-epdapi.MaxReportRuns)
 	r.GPUs, r.Runs = r.GPUs[:min(len(r.GPUs), epdapi.MaxReportGPUs)], r.Runs[:min(len(r.Runs), epdapi.MaxReportRuns)]

@@ -68,7 +68,7 @@ func (d *AgentServer) restore(w http.ResponseWriter, r *http.Request) {
 	d.noteProblem(err)
 	a := epdapi.RestoreAnswer{GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean()}
 	for _, g := range report.GPUs {
-		one := epdapi.RestoredGPU{UUID: g.UUID, Fate: string(g.Result), Note: g.Note}
+		one := epdapi.RestoredGPU{UUID: g.UUID, Result: string(g.Result), Note: g.Note}
 		if g.Err != nil {
 			one.Error = g.Err.Error()
 		}

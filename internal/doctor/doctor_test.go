@@ -325,7 +325,7 @@ func brokenEPD() []broken {
 		{"gpu-numbers", func(m *machine) { m.agent.Numbering = &epdapi.Numbering{Trouble: "no gres.conf"} }},
 		{"gpu-stuck", func(m *machine) { m.agent.GPUs[0].Stuck = true }},
 		{"gpu-permission", func(m *machine) { m.agent.GPUs[0].Refused = "permission denied" }},
-		{"gpu-alien", func(m *machine) { m.agent.GPUs[0].Alien = "it runs faster than it was locked at" }},
+		{"gpu-alien", func(m *machine) { m.agent.GPUs[0].ExternalChange = "it runs faster than it was locked at" }},
 		{"lock-without-run", func(m *machine) { m.agent.GPUs[0].LockedMem = 877 }},
 		{"journal-left", func(m *machine) {
 			m.down = epdapi.ErrUnreachable
@@ -353,7 +353,7 @@ func brokenEPD() []broken {
 		{"state-refused", func(m *machine) {
 			m.down, m.refused = epdapi.ErrUnreachable, &statedir.InsecureError{Path: "/var/lib/epplan", What: "belongs to user 4711", Mend: "chown"}
 		}},
-		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Trouble{{At: now, What: "evil\x1b[2J"}} }},
+		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Problem{{At: now, Message: "evil\x1b[2J"}} }},
 	}
 }
 

@@ -62,8 +62,8 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 			found = append(found, gpuStuck.finding(words...))
 		case g.Refused != "":
 			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...))
-		case g.Alien != "":
-			found = append(found, gpuForeignClocks.finding(append(words, "error", g.Alien)...))
+		case g.ExternalChange != "":
+			found = append(found, gpuForeignClocks.finding(append(words, "error", g.ExternalChange)...))
 		}
 	}
 	numbered := ""

@@ -111,7 +111,7 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 		return okFinding("nothing went wrong since epd began")
 	}
 	t := s.Troubles[len(s.Troubles)-1]
-	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.What,
+	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
 		"program", e.program(), "socket", shellQuote(e.agentSocket()))}
 }
 

@@ -158,8 +158,8 @@ func (c *Client) Estimate(ctx context.Context, s *CodeRequest, gpuModel string) 
 }
 
 // Reload has the configuration read again.
-func (c *Client) Reload(ctx context.Context) (*Reloaded, error) {
-	var answer Reloaded
+func (c *Client) Reload(ctx context.Context) (*ReloadAnswer, error) {
+	var answer ReloadAnswer
 	if err := c.call(ctx, http.MethodPost, PathReload, nil, &answer); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ const (
 // ModelFit is a workload's model on a GPU model with the runs behind it. All
 // quantities are of one GPU.
 type ModelFit struct {
-	ModelStanding
+	ModelStatus
 	Model    *Model        `json:"model"`         // nil: none is in use
 	BaseCore dvfsmodel.MHz `json:"base_core_mhz"` // default clocks; 0: not known
 	BaseMem  dvfsmodel.MHz `json:"base_mem_mhz"`

@@ -14,9 +14,9 @@ const PathCode = "/v1/code"
 // Forecast is what a job is expected to take, wherever it runs and at the clocks that
 // jobs like it ran at.
 type Forecast struct {
-	Time   Foreseen `json:"time_s"`
-	Energy Foreseen `json:"energy_j"` // of its GPUs
-	Power  Foreseen `json:"power_w"`  // of each GPU, mean
+	Time   PredictedRange `json:"time_s"`
+	Energy PredictedRange `json:"energy_j"` // of its GPUs
+	Power  PredictedRange `json:"power_w"`  // of each GPU, mean
 	// Code tells whether source code counted, else only the script did.
 	Code bool `json:"code"`
 	// Strange tells whether what was read is unlike all that was learnt from; Score is
@@ -28,26 +28,26 @@ type Forecast struct {
 	Footprint *ForecastFootprint `json:"footprint,omitempty"`
 }
 
-// Foreseen is a predicted quantity: nine of ten truths lie from Low to High.
-type Foreseen struct {
+// PredictedRange is a predicted quantity: nine of ten truths lie from Low to High.
+type PredictedRange struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"lo"`
 	High  float64 `json:"hi"`
-	Rung  string  `json:"rung"` // what it rests on
+	Tier  string  `json:"rung"` // what it rests on
 }
 
 // ForecastFootprint is what the energy of a run comes to, by factors over time.
 type ForecastFootprint struct {
-	Carbon   Foreseen `json:"carbon_g"`
-	Water    Foreseen `json:"water_l"`
-	Cost     Foreseen `json:"cost"`
-	Currency string   `json:"currency"`
+	Carbon   PredictedRange `json:"carbon_g"`
+	Water    PredictedRange `json:"water_l"`
+	Cost     PredictedRange `json:"cost"`
+	Currency string         `json:"currency"`
 }
 
 // ForecastScore tells how predictions of a target turned out.
 type ForecastScore struct {
 	Target      string  `json:"target"` // time, energy or power
-	Rung        string  `json:"rung"`   // empty: any
+	Tier        string  `json:"rung"`   // empty: any
 	Jobs        int     `json:"jobs"`
 	Coverage    float64 `json:"coverage"`     // part of the truths within their interval
 	MedianError float64 `json:"median_error"` // relative, of the last ones

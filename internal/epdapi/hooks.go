@@ -20,9 +20,9 @@ func (c *Client) Submit(ctx context.Context, s *slurm.Submission) (slurm.SubmitA
 // PathPower is where Slurm's SuspendProgram and ResumeProgram tell what they did.
 const PathPower = "/v1/power"
 
-// PowerNews is what a SuspendProgram or ResumeProgram tells.
-type PowerNews struct {
-	What   string            `json:"what"` // suspend or resume
+// PowerEvent is what a SuspendProgram or ResumeProgram tells.
+type PowerEvent struct {
+	Action string            `json:"what"` // suspend or resume
 	Nodes  []string          `json:"nodes"`
 	Failed map[string]string `json:"failed,omitempty"` // by node: why
 }
@@ -31,9 +31,9 @@ type PowerNews struct {
 const maxPowerNodes = 1 << 16
 
 // Validate tells whether the news may be believed.
-func (p *PowerNews) Validate() error {
-	if p.What != "suspend" && p.What != "resume" || len(p.Nodes) == 0 || len(p.Nodes) > maxPowerNodes {
-		return fmt.Errorf("%s of %d nodes: want suspend or resume of 1 to %d: %w", slurm.Printable(p.What, 40), len(p.Nodes), maxPowerNodes, slurm.ErrInvalid)
+func (p *PowerEvent) Validate() error {
+	if p.Action != "suspend" && p.Action != "resume" || len(p.Nodes) == 0 || len(p.Nodes) > maxPowerNodes {
+		return fmt.Errorf("%s of %d nodes: want suspend or resume of 1 to %d: %w", slurm.Printable(p.Action, 40), len(p.Nodes), maxPowerNodes, slurm.ErrInvalid)
 	}
 	var err error
 	for _, n := range p.Nodes {
@@ -48,7 +48,7 @@ func (p *PowerNews) Validate() error {
 }
 
 // Power tells which nodes are switched off or on.
-func (c *Client) Power(ctx context.Context, news *PowerNews) error {
+func (c *Client) Power(ctx context.Context, news *PowerEvent) error {
 	var done struct{}
 	return c.call(ctx, http.MethodPost, PathPower, news, &done)
 }

@@ -46,14 +46,14 @@ type JobRow struct {
 	Restarted record.Restarted `json:"restarted,omitzero"`
 }
 
-// Took is the time of the longest run in seconds and the energy of all GPUs in joules,
+// TimeAndEnergy is the time of the longest run in seconds and the energy of all GPUs in joules,
 // with runs that count in no model and no saving.
-func (r *JobRow) Took() (timeS, energyJ live.Number) {
+func (r *JobRow) TimeAndEnergy() (timeS, energyJ live.Number) {
 	return r.Restarted.TimeS.Else(r.TimeS), r.Restarted.GPUEnergyJ.Else(r.EnergyJ)
 }
 
-// Had are the clocks that its runs had, or else are to have.
-func (r *JobRow) Had() []dvfsmodel.Setting {
+// Settings are the clocks that its runs had, or else are to have.
+func (r *JobRow) Settings() []dvfsmodel.Setting {
 	if len(r.Locked) > 0 {
 		return r.Locked
 	}

@@ -16,8 +16,8 @@ const (
 // Levers are what is steered in Slurm beside clocks, and advice.
 type Levers struct{ steer.Status }
 
-// LeversUndone says what became of levers that were to be taken back.
-type LeversUndone struct {
+// UndoLeversAnswer says what became of levers that were to be taken back.
+type UndoLeversAnswer struct {
 	Undone  int    `json:"undone"`
 	Failed  int    `json:"failed"`
 	Waiting int    `json:"waiting"` // of jobs that run or are held: taken back later
@@ -31,8 +31,8 @@ func (c *Client) Levers(ctx context.Context) (*Levers, error) {
 
 // UndoLevers takes back what was steered. Nothing is steered again before the
 // configuration is another one.
-func (c *Client) UndoLevers(ctx context.Context) (*LeversUndone, error) {
-	var answer LeversUndone
+func (c *Client) UndoLevers(ctx context.Context) (*UndoLeversAnswer, error) {
+	var answer UndoLeversAnswer
 	if err := c.call(ctx, http.MethodPost, PathLeversUndo, struct{}{}, &answer); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ type Status struct {
 	// Controller is how the controller fares; nil where it isn't this process
 	// and can't be asked.
 	Controller *ControllerStatus `json:"controller,omitempty"`
-	Troubles   []Trouble         `json:"troubles"` // the latest ones, oldest first
+	Troubles   []Problem         `json:"troubles"` // the latest ones, oldest first
 	// Health is for those with full access; nil for others.
 	Health *Health `json:"health,omitempty"`
 }
@@ -74,7 +74,7 @@ type Totals struct {
 type Numbering struct {
 	By   string   `json:"by,omitempty"` // by what that is known
 	GPUs []string `json:"gpus"`         // UUIDs by number; empty where a GPU isn't there
-	// Trouble is why it isn't known: no clock is touched then.
+	// Problem is why it isn't known: no clock is touched then.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -88,10 +88,10 @@ type GPU struct {
 	LockedCore dvfsmodel.MHz `json:"locked_core_mhz"`
 	LockedMem  dvfsmodel.MHz `json:"locked_mem_mhz"`
 	dvfsmodel.Setting
-	Power float64 `json:"power_w"`
-	Stuck bool    `json:"stuck,omitempty"`
-	Lost  bool    `json:"lost,omitempty"`  // it fell off the bus
-	Alien string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
+	Power          float64 `json:"power_w"`
+	Stuck          bool    `json:"stuck,omitempty"`
+	Lost           bool    `json:"lost,omitempty"`  // it fell off the bus
+	ExternalChange string  `json:"alien,omitempty"` // why somebody else is thought to set its clocks
 	// Refused is why its driver refused to lock a clock, the last time that it was
 	// told to; empty: it didn't, or wasn't told yet.
 	Refused string `json:"refused,omitempty"`
@@ -112,18 +112,18 @@ type Run struct {
 	SLA      float64 `json:"sla,omitempty"`
 }
 
-// Has are the clocks that the run has.
-func (r *Run) Has() dvfsmodel.Setting {
+// CurrentSetting are the clocks that the run has.
+func (r *Run) CurrentSetting() dvfsmodel.Setting {
 	if r.HandsOff != "" {
 		return dvfsmodel.Setting{}
 	}
 	return r.Setting
 }
 
-// Trouble is something that went wrong.
-type Trouble struct {
-	At   time.Time `json:"at"`
-	What string    `json:"what"`
+// Problem is something that went wrong.
+type Problem struct {
+	At      time.Time `json:"at"`
+	Message string    `json:"what"`
 }
 
 // RestoreRequest asks for default clocks on some GPUs; on all where none is
@@ -141,10 +141,10 @@ type RestoreAnswer struct {
 
 // RestoredGPU is one of them.
 type RestoredGPU struct {
-	UUID  string `json:"uuid"`
-	Fate  string `json:"fate"`
-	Note  string `json:"note,omitempty"`
-	Error string `json:"error,omitempty"`
+	UUID   string `json:"uuid"`
+	Result string `json:"fate"`
+	Note   string `json:"note,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Fault is the answer to a request that failed.
@@ -155,8 +155,8 @@ type Fault struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// Reloaded is the answer to a reload.
-type Reloaded struct {
+// ReloadAnswer is the answer to a reload.
+type ReloadAnswer struct {
 	Version string `json:"version"` // of the configuration in force
 	Before  string `json:"before"`  // of the one that was
 }

@@ -18,8 +18,8 @@ const (
 	PathModelsUse = "/v1/models/use"
 )
 
-// ModelStanding is how a workload's model fares.
-type ModelStanding struct {
+// ModelStatus is how a workload's model fares.
+type ModelStatus struct {
 	record.WorkloadKey
 	Version int64  `json:"version"` // 0: none is in use
 	Prior   bool   `json:"prior"`   // scaled from a prior, for want of settings that were measured
@@ -63,8 +63,8 @@ type LastJob struct {
 	Partition string `json:"partition"`
 }
 
-// mostOfName is how many characters of a job's name are shown for its workload.
-const mostOfName = 40
+// maxName is how many characters of a job's name are shown for its workload.
+const maxName = 40
 
 // NameOf is what a workload is called before people: its last job's name, cut to
 // 40 characters; without one what [ShortWorkload] says.
@@ -73,8 +73,8 @@ func (j *LastJob) NameOf(workload string) string {
 	switch {
 	case len(name) == 0:
 		return ShortWorkload(workload)
-	case len(name) > mostOfName:
-		return string(name[:mostOfName-1]) + "…"
+	case len(name) > maxName:
+		return string(name[:maxName-1]) + "…"
 	}
 	return j.Name
 }
@@ -88,25 +88,25 @@ func (j *LastJob) WordsOf(workload string) string {
 	return fmt.Sprintf("%s (%s, %s)", j.NameOf(workload), cmp.Or(j.User, "–"), cmp.Or(j.Partition, "–"))
 }
 
-// hashed is a workload's key: the hash of what repeats, and on how many GPUs.
-var hashed = regexp.MustCompile(`^([0-9a-f]{8})[0-9a-f]{16}(x[0-9]+)$`)
+// hashedKey is a workload's key: the hash of what repeats, and on how many GPUs.
+var hashedKey = regexp.MustCompile(`^([0-9a-f]{8})[0-9a-f]{16}(x[0-9]+)$`)
 
 // ShortWorkload is as much of a workload's key as tells it from others on a page:
 // the first eight digits of its hash, and its GPUs. What isn't a hash stays, cut to
 // 40 characters.
 func ShortWorkload(key string) string {
-	if parts := hashed.FindStringSubmatch(key); parts != nil {
+	if parts := hashedKey.FindStringSubmatch(key); parts != nil {
 		return parts[1] + "…" + parts[2]
 	}
-	if text := []rune(key); len(text) > mostOfName {
-		return string(text[:mostOfName-1]) + "…"
+	if text := []rune(key); len(text) > maxName {
+		return string(text[:maxName-1]) + "…"
 	}
 	return key
 }
 
 // ModelList is how all workloads' models fare.
 type ModelList struct {
-	Models []ModelStanding `json:"models"`
+	Models []ModelStatus `json:"models"`
 }
 
 // ModelVersions are all versions of a workload's model.
@@ -142,8 +142,8 @@ func (c *Client) ModelVersions(ctx context.Context, workload, gpuModel string) (
 }
 
 // UseModel chooses the version of a model that counts.
-func (c *Client) UseModel(ctx context.Context, m *ModelChoice) (*ModelStanding, error) {
-	var answer ModelStanding
+func (c *Client) UseModel(ctx context.Context, m *ModelChoice) (*ModelStatus, error) {
+	var answer ModelStatus
 	if err := c.call(ctx, http.MethodPost, PathModelsUse, m, &answer); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type NodeReport struct {
 	Runs       []NodeRun `json:"runs"`
 	Unrecorded int       `json:"unrecorded"` // ended runs whose outcomes the controller hasn't acknowledged
 	Aside      int       `json:"aside"`      // and those that it refused for good
-	Troubles   []Trouble `json:"troubles"`   // the latest ones, oldest first
+	Troubles   []Problem `json:"troubles"`   // the latest ones, oldest first
 	Troubled   int       `json:"troubled"`   // things that went wrong since its start
 	Steps      int       `json:"steps"`      // clock changes of runs whose clocks are adapted
 	LeftOut    int       `json:"left_out"`   // GPUs and runs that are too many to tell of

@@ -78,13 +78,13 @@ type RunList struct {
 // RunsChanged says how many runs were taken out or put back, once that is on disk,
 // and what became of the models that learnt from them.
 type RunsChanged struct {
-	Runs      int64      `json:"runs"`
-	Conflicts int64      `json:"conflicts"`
-	Models    []Relearnt `json:"models"`
+	Runs      int64           `json:"runs"`
+	Conflicts int64           `json:"conflicts"`
+	Models    []RefittedModel `json:"models"`
 }
 
-// Relearnt is a workload whose runs changed.
-type Relearnt struct {
+// RefittedModel is a workload whose runs changed.
+type RefittedModel struct {
 	record.WorkloadKey
 	Version int64  `json:"version"`          // of the model in use now; 0: none
 	Pinned  bool   `json:"pinned,omitempty"` // an administrator chose it: it stays, whatever it learnt from

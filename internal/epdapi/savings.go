@@ -21,24 +21,24 @@ type Savings struct {
 	HeldOut int64 `json:"held_out_runs"`
 	// TreatedEnded and HeldOutEnded are all jobs that ended and whose details
 	// aren't pruned. Only completed ones are compared.
-	TreatedEnded Ended `json:"treated_ended"`
-	HeldOutEnded Ended `json:"held_out_ended"`
-	// Modelled is what the models say that the treated jobs saved. Nothing
+	TreatedEnded EndingCounts `json:"treated_ended"`
+	HeldOutEnded EndingCounts `json:"held_out_ended"`
+	// ModelledUse is what the models say that the treated jobs saved. Nothing
 	// measured stands behind its first term.
-	Modelled Modelled `json:"modelled"`
-	HoldOut  float64  `json:"hold_out"` // part of the jobs that is held out now
+	Modelled ModelledUse `json:"modelled"`
+	HoldOut  float64     `json:"hold_out"` // part of the jobs that is held out now
 	// Constant is what the arm at constant clocks tells; absent: there is no such arm,
 	// and none of its runs is known.
 	Constant *ConstantArm `json:"constant,omitempty"`
 	// Factors turn energy into what it costs.
 	Factors Factors `json:"factors"`
 	// ByWorkload are those that were compared at the GPU, the ones with the most
-	// energy first, at most [MostWorkloads]. Operators alone are told.
+	// energy first, at most [MaxWorkloads]. Operators alone are told.
 	ByWorkload []WorkloadSaving `json:"by_workload,omitempty"`
 }
 
-// MostWorkloads is how many workloads an answer tells apart.
-const MostWorkloads = 100
+// MaxWorkloads is how many workloads an answer tells apart.
+const MaxWorkloads = 100
 
 // WorkloadSaving is what one workload on one GPU model saved at the GPUs.
 type WorkloadSaving struct {
@@ -51,21 +51,21 @@ type WorkloadSaving struct {
 // ConstantArm is what comes of jobs that the lot puts at constant clocks, or at default
 // ones where they may not be at those.
 type ConstantArm struct {
-	Part  float64 `json:"constant_arm"` // of the jobs, now
-	Runs  int64   `json:"runs"`         // completed ones, compared or not
-	Ended Ended   `json:"ended"`
+	Part  float64      `json:"constant_arm"` // of the jobs, now
+	Runs  int64        `json:"runs"`         // completed ones, compared or not
+	Ended EndingCounts `json:"ended"`
 	// GPU and Node are what these runs used less than held-out ones. Runs are those of
 	// this arm there.
 	GPU  Saving `json:"gpu"`
 	Node Saving `json:"node"`
 	// AddedGPU and AddedNode are what treated runs used less than these.
-	AddedGPU  Added `json:"added_gpu"`
-	AddedNode Added `json:"added_node"`
+	AddedGPU  AddedSaving `json:"added_gpu"`
+	AddedNode AddedSaving `json:"added_node"`
 }
 
-// Added is what choosing clocks for each job saves over constant clocks, with the
+// AddedSaving is what choosing clocks for each job saves over constant clocks, with the
 // bounds of its 95 % interval. It is a [Saving] against another arm.
-type Added struct {
+type AddedSaving struct {
 	Runs      int64   `json:"runs"`          // treated ones
 	Against   int64   `json:"constant_runs"` // that they were compared with
 	SavedJ    float64 `json:"saved_j"`
@@ -76,39 +76,39 @@ type Added struct {
 }
 
 // Saving is the same as a saving.
-func (a *Added) Saving() *Saving { return (*Saving)(a) }
+func (a *AddedSaving) Saving() *Saving { return (*Saving)(a) }
 
-// Ended counts jobs that ended.
-type Ended struct {
+// EndingCounts counts jobs that ended.
+type EndingCounts struct {
 	Ended     int64 `json:"ended"`
 	Completed int64 `json:"completed"` // of those
 }
 
-// Modelled compares what treated jobs used with what the models in use when they
+// ModelledUse compares what treated jobs used with what the models in use when they
 // were decided said that they would at default clocks, at the GPUs.
-type Modelled struct {
+type ModelledUse struct {
 	Runs     int64   `json:"runs"` // with a prediction and a known energy
 	DefaultJ float64 `json:"default_energy_j"`
 	UsedJ    float64 `json:"used_j"`
 }
 
 // SavedJ is the difference.
-func (m *Modelled) SavedJ() float64 { return m.DefaultJ - m.UsedJ }
+func (m *ModelledUse) SavedJ() float64 { return m.DefaultJ - m.UsedJ }
 
-// CompleteLess tells whether so many fewer treated jobs than held-out ones
+// TreatedCompleteLess tells whether so many fewer treated jobs than held-out ones
 // completed that chance explains it once in 40 times at most: then what is
 // compared is a choice of the jobs.
-func (s *Savings) CompleteLess() bool { return s.TreatedEnded.completeLess(s.HeldOutEnded) }
+func (s *Savings) TreatedCompleteLess() bool { return s.TreatedEnded.completesLess(s.HeldOutEnded) }
 
-// CompleteUnlike tells the same of treated jobs and those of the constant arm, fewer of
+// ConstantCompletesUnlike tells the same of treated jobs and those of the constant arm, fewer of
 // either.
-func (s *Savings) CompleteUnlike() bool {
-	return s.Constant != nil && (s.TreatedEnded.completeLess(s.Constant.Ended) || s.Constant.Ended.completeLess(s.TreatedEnded))
+func (s *Savings) ConstantCompletesUnlike() bool {
+	return s.Constant != nil && (s.TreatedEnded.completesLess(s.Constant.Ended) || s.Constant.Ended.completesLess(s.TreatedEnded))
 }
 
-// completeLess tells whether so many fewer jobs than others completed that chance
+// completesLess tells whether so many fewer jobs than others completed that chance
 // explains it once in 40 times at most.
-func (e Ended) completeLess(other Ended) bool {
+func (e EndingCounts) completesLess(other EndingCounts) bool {
 	t, h := e, other
 	if t.Ended == 0 || h.Ended == 0 {
 		return false
@@ -134,8 +134,8 @@ type Saving struct {
 	Needed int64 `json:"needed_held_out_runs"`
 }
 
-// Certain tells whether the interval says that something was saved, or lost.
-func (s *Saving) Certain() bool { return s.Runs > 0 && (s.LowJ > 0 || s.HighJ < 0) }
+// IsCertain tells whether the interval says that something was saved, or lost.
+func (s *Saving) IsCertain() bool { return s.Runs > 0 && (s.LowJ > 0 || s.HighJ < 0) }
 
 // Factors turn energy into what it costs. 0 wasn't stated.
 type Factors struct {
@@ -151,8 +151,8 @@ func NewFactors(f *config.Factors) Factors {
 	return Factors{PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh, Currency: f.Currency}
 }
 
-// Of is what an energy costs.
-func (f *Factors) Of(joules float64) config.Footprint {
+// FootprintOf is what an energy costs.
+func (f *Factors) FootprintOf(joules float64) config.Footprint {
 	factors := config.Factors{PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh, Currency: f.Currency}
 	return factors.Footprint(dvfsmodel.Joule(joules))
 }

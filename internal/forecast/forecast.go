@@ -99,9 +99,9 @@ func withoutEnergy(f *predict.Forecast, gpus float64) {
 	}
 }
 
-func foreseen(p *predict.Prediction, unit float64) epdapi.Foreseen {
-	return epdapi.Foreseen{
-		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Rung: string(p.Rung),
+func foreseen(p *predict.Prediction, unit float64) epdapi.PredictedRange {
+	return epdapi.PredictedRange{
+		Value: p.Value * unit, Low: p.Low * unit, High: p.High * unit, Tier: string(p.Rung),
 	}
 }
 
@@ -115,7 +115,7 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 	into.Rung = rungText(f)
 }
 
-func interval(p *epdapi.Foreseen) record.Interval {
+func interval(p *epdapi.PredictedRange) record.Interval {
 	return record.Interval{
 		Value: live.Known(p.Value), Low: live.Known(p.Low), High: live.Known(p.High),
 	}
@@ -124,10 +124,10 @@ func interval(p *epdapi.Foreseen) record.Interval {
 // rungText is what a forecast rests on, that of time, energy and power apart where
 // they differ.
 func rungText(f *epdapi.Forecast) string {
-	if f.Energy.Rung == f.Time.Rung && f.Power.Rung == f.Time.Rung {
-		return f.Time.Rung
+	if f.Energy.Tier == f.Time.Tier && f.Power.Tier == f.Time.Tier {
+		return f.Time.Tier
 	}
-	return strings.Join([]string{f.Time.Rung, f.Energy.Rung, f.Power.Rung}, "/")
+	return strings.Join([]string{f.Time.Tier, f.Energy.Tier, f.Power.Tier}, "/")
 }
 
 // rungsOf is the reverse of rungText.

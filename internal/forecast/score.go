@@ -99,7 +99,7 @@ func (t *tally) scores() []epdapi.ForecastScore {
 			}
 			sorted := slices.Sorted(slices.Values(c.off))
 			out = append(out, epdapi.ForecastScore{
-				Target: target.String(), Rung: string(rung), Jobs: c.jobs,
+				Target: target.String(), Tier: string(rung), Jobs: c.jobs,
 				Coverage:    float64(c.inside) / float64(c.jobs),
 				MedianError: sorted[len(sorted)/2],
 			})

@@ -166,7 +166,7 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 func (t *training) note() string {
 	text := fmt.Sprintf("%d own and %d imported jobs", t.Own, t.Imported)
 	for i := range t.Scores {
-		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Rung == "" && s.Jobs > 0 {
+		if s := &t.Scores[i]; s.Target == predict.Time.String() && s.Tier == "" && s.Jobs > 0 {
 			return fmt.Sprintf("%s; %.0f%% of %d times inside", text, 100*s.Coverage, s.Jobs)
 		}
 	}
@@ -174,12 +174,12 @@ func (t *training) note() string {
 }
 
 // Standing is how predictions fare, among the models; false before the first training.
-func (f *Forecaster) Standing() (epdapi.ModelStanding, bool) {
+func (f *Forecaster) Standing() (epdapi.ModelStatus, bool) {
 	t := f.latest.Load()
 	if t == nil {
-		return epdapi.ModelStanding{}, false
+		return epdapi.ModelStatus{}, false
 	}
-	return epdapi.ModelStanding{
+	return epdapi.ModelStatus{
 		WorkloadKey: f.key(), Version: t.Version, Samples: t.Own + t.Imported, Note: t.note(),
 	}, true
 }

@@ -22,7 +22,7 @@ func (l *Learner) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.Mode
 		return nil, nil, err
 	}
 	m := l.models.get(key).Model
-	out := &epdapi.ModelFit{ModelStanding: l.models.standing(key), Points: []epdapi.FitPoint{}}
+	out := &epdapi.ModelFit{ModelStatus: l.models.standing(key), Points: []epdapi.FitPoint{}}
 	base, known := l.Base(key.GPUModel, m)
 	if known {
 		out.BaseCore, out.BaseMem = base.Core, base.Mem

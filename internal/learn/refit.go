@@ -190,14 +190,14 @@ func (l *Learner) Base(gpuModel string, m *Model) (dvfsmodel.Setting, bool) {
 // records, or put back into them. A model that nothing is left for isn't used any more,
 // but for one that an administrator chose. It returns how each workload's model stands
 // then.
-func (l *Learner) Relearn(ctx context.Context, workloads []record.WorkloadKey) []epdapi.Relearnt {
+func (l *Learner) Relearn(ctx context.Context, workloads []record.WorkloadKey) []epdapi.RefittedModel {
 	gpuModels := make(map[string]bool)
 	for _, key := range workloads {
 		l.profiles.forget(key)
 		l.priors.forget(key)
 		gpuModels[key.GPUModel] = true
 	}
-	out := make([]epdapi.Relearnt, 0, len(workloads))
+	out := make([]epdapi.RefittedModel, 0, len(workloads))
 	for _, key := range workloads {
 		out = append(out, l.relearn(ctx, key))
 	}
@@ -210,7 +210,7 @@ func (l *Learner) Relearn(ctx context.Context, workloads []record.WorkloadKey) [
 }
 
 // relearn fits a workload's model to the runs that there are now.
-func (l *Learner) relearn(ctx context.Context, key record.WorkloadKey) epdapi.Relearnt {
+func (l *Learner) relearn(ctx context.Context, key record.WorkloadKey) epdapi.RefittedModel {
 	err := l.refit(ctx, key)
 	s := l.models.standing(key)
 	switch {
@@ -221,5 +221,5 @@ func (l *Learner) relearn(ctx context.Context, key record.WorkloadKey) epdapi.Re
 		l.retire(ctx, key, l.models.get(key).Model, "learnt from runs that were taken out of the records")
 		s = l.models.standing(key)
 	}
-	return epdapi.Relearnt{WorkloadKey: key, Version: s.Version, Pinned: s.Pinned, Note: s.Note}
+	return epdapi.RefittedModel{WorkloadKey: key, Version: s.Version, Pinned: s.Pinned, Note: s.Note}
 }

@@ -115,10 +115,10 @@ func (s *models) gpuModels() map[string]bool {
 
 // standing is how a workload's model fares, also of one that nobody knows: asking
 // makes nothing known.
-func (s *models) standing(key record.WorkloadKey) epdapi.ModelStanding {
+func (s *models) standing(key record.WorkloadKey) epdapi.ModelStatus {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := epdapi.ModelStanding{WorkloadKey: key}
+	out := epdapi.ModelStatus{WorkloadKey: key}
 	st := s.byKey[key]
 	if st == nil {
 		return out
@@ -135,14 +135,14 @@ func (s *models) standing(key record.WorkloadKey) epdapi.ModelStanding {
 func (l *Learner) Model(key record.WorkloadKey) View { return l.models.get(key) }
 
 // Standing is how a workload's model fares, also of one that nobody knows.
-func (l *Learner) Standing(key record.WorkloadKey) epdapi.ModelStanding {
+func (l *Learner) Standing(key record.WorkloadKey) epdapi.ModelStatus {
 	return l.models.standing(key)
 }
 
 // Standings are how all workloads' models fare, in the order of their keys.
-func (l *Learner) Standings() []epdapi.ModelStanding {
+func (l *Learner) Standings() []epdapi.ModelStatus {
 	keys := l.models.keys()
-	all := make([]epdapi.ModelStanding, len(keys))
+	all := make([]epdapi.ModelStatus, len(keys))
 	for i, key := range keys {
 		all[i] = l.models.standing(key)
 	}

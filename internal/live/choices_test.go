@@ -175,7 +175,7 @@ func TestALostGPULeavesTheOthersServed(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(l.hardware("n1"))); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("locked GPUs %v, want 0 and 2", got)
 	}
-	if s := l.says("n1"); len(s.GPUs) != 3 || !slices.ContainsFunc(s.Troubles, func(one epdapi.Trouble) bool { return strings.Contains(one.What, "GPU is lost") }) {
+	if s := l.says("n1"); len(s.GPUs) != 3 || !slices.ContainsFunc(s.Troubles, func(one epdapi.Problem) bool { return strings.Contains(one.Message, "GPU is lost") }) {
 		t.Errorf("%d GPUs, troubles %v", len(s.GPUs), s.Troubles)
 	}
 	library, err := gpu.OpenSim(gpus, &gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})

@@ -117,7 +117,7 @@ func TestSomebodyElsesClocksAreLeftAloneUntilTheJobEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := l.hardware("n1")[0]
-		l.eventually("epd sees it", func() bool { return l.says("n1").GPUs[0].Alien != "" })
+		l.eventually("epd sees it", func() bool { return l.says("n1").GPUs[0].ExternalChange != "" })
 		if after := l.hardware("n1")[0]; after != before {
 			t.Errorf("locked at %v MHz, want what somebody else made of it, %v", after, before)
 		}

@@ -48,7 +48,7 @@ func sendForecasts(to chan<- prometheus.Metric, s *epdapi.ForecastStatus) {
 	}
 	for i := range s.Scores {
 		one := &s.Scores[i]
-		rung := one.Rung
+		rung := one.Tier
 		if rung == "" {
 			rung = "any"
 		}

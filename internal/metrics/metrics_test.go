@@ -29,7 +29,7 @@ import (
 func controller(context.Context) epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
 		Forecasts: &epdapi.ForecastStatus{Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4, Scores: []epdapi.ForecastScore{
-			{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125}, {Target: "time", Rung: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
+			{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125}, {Target: "time", Tier: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
 		}},
 		ConfigVersion: "a1b2c3", HoldOut: 0.05, ConstantArm: 0.1, Jobs: 9, Tokens: 2, Decided: 3, Models: 4, Submissions: 100,
 		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, AdaptedRuns: 11, SharedRuns: 12, Asleep: 13, Waking: 14, Unwritten: 5, Lost: 6, Implausible: 15, Trouble: "disk full",
@@ -43,7 +43,7 @@ func savings(context.Context) (epdapi.Savings, error) {
 		Node: epdapi.Saving{Runs: 20, SavedJ: -5e4, LowJ: -1e5, HighJ: 1e4, BaselineJ: 7e6},
 		Constant: &epdapi.ConstantArm{
 			GPU: epdapi.Saving{Runs: 5, SavedJ: 2e5, LowJ: 1e5, HighJ: 3e5, BaselineJ: 1e6}, Node: epdapi.Saving{Runs: 4, SavedJ: 1e5, LowJ: 0, HighJ: 2e5, BaselineJ: 2e6},
-			AddedGPU: epdapi.Added{Runs: 29, SavedJ: 4e5, LowJ: 3e5, HighJ: 5e5, BaselineJ: 4e6}, AddedNode: epdapi.Added{Runs: 19, SavedJ: -1e4, LowJ: -2e4, HighJ: 1e4, BaselineJ: 6e6},
+			AddedGPU: epdapi.AddedSaving{Runs: 29, SavedJ: 4e5, LowJ: 3e5, HighJ: 5e5, BaselineJ: 4e6}, AddedNode: epdapi.AddedSaving{Runs: 19, SavedJ: -1e4, LowJ: -2e4, HighJ: 1e4, BaselineJ: 6e6},
 		},
 	}, nil
 }

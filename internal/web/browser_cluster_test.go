@@ -94,8 +94,8 @@ func (c *cluster) Overview(context.Context) (*epdapi.Overview, error) {
 		Savings: epdapi.Savings{
 			GPU:       epdapi.Saving{Runs: 760, Against: 40, SavedJ: 9.4e8, LowJ: 7.1e8, HighJ: 11.7e8, BaselineJ: 6.2e9},
 			Node:      epdapi.Saving{Runs: 700, Against: 38, SavedJ: 6.0e8, LowJ: -1e8, HighJ: 13e8, BaselineJ: 8.8e9, Needed: 80},
-			Workloads: 12, Alone: 3, Treated: 760, HeldOut: 40, HoldOut: .05, TreatedEnded: epdapi.Ended{Ended: 790, Completed: 760}, HeldOutEnded: epdapi.Ended{Ended: 42, Completed: 40},
-			Modelled: epdapi.Modelled{Runs: 740, DefaultJ: 6.1e9, UsedJ: 5.2e9}, Factors: epdapi.Factors{PUE: 1.3, CarbonPerKWh: 380, CostPerKWh: .28, Currency: "EUR"},
+			Workloads: 12, Alone: 3, Treated: 760, HeldOut: 40, HoldOut: .05, TreatedEnded: epdapi.EndingCounts{Ended: 790, Completed: 760}, HeldOutEnded: epdapi.EndingCounts{Ended: 42, Completed: 40},
+			Modelled: epdapi.ModelledUse{Runs: 740, DefaultJ: 6.1e9, UsedJ: 5.2e9}, Factors: epdapi.Factors{PUE: 1.3, CarbonPerKWh: 380, CostPerKWh: .28, Currency: "EUR"},
 		},
 	}
 	for i := range epdapi.OverviewDays {
@@ -202,7 +202,7 @@ func (c *cluster) Nodes(context.Context) (*epdapi.NodeList, error) {
 			list.Nodes = append(list.Nodes, node)
 			continue
 		}
-		report := &epdapi.NodeReport{Node: node.Name, Version: "1.0", Started: shownAt.Add(-70 * time.Hour), At: shownAt.Add(-9 * time.Second), Troubles: []epdapi.Trouble{{At: shownAt.Add(-time.Hour), What: "a GPU didn't answer"}}, Troubled: 1}
+		report := &epdapi.NodeReport{Node: node.Name, Version: "1.0", Started: shownAt.Add(-70 * time.Hour), At: shownAt.Add(-9 * time.Second), Troubles: []epdapi.Problem{{At: shownAt.Add(-time.Hour), Message: "a GPU didn't answer"}}, Troubled: 1}
 		for g := range 4 {
 			gpu := epdapi.NodeGPU{
 				GPU:  epdapi.GPU{UUID: fmt.Sprintf("GPU-%d-%d", i, g), Bus: "0000:3b:00.0", Model: "V100", Minor: g, Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, Power: 170},

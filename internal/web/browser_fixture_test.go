@@ -30,7 +30,7 @@ const workload = "ada/train.sh"
 // learnt is a workload's model that was fitted to runs at some clocks.
 func learnt(version int64) *epdapi.ModelFit {
 	f := &epdapi.ModelFit{
-		ModelStanding: epdapi.ModelStanding{
+		ModelStatus: epdapi.ModelStatus{
 			WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"},
 			Version:     version, Samples: 9, Missed: 2,
 			LastJob: epdapi.LastJob{ID: 4711, Name: "train-0", User: "ada", Partition: "gpu"},
@@ -184,9 +184,9 @@ func (c *cluster) Queue(ctx context.Context) (*epdapi.Queue, error) {
 func (c *cluster) Models(context.Context) (*epdapi.ModelList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := &epdapi.ModelList{Models: []epdapi.ModelStanding{learnt(c.version).ModelStanding}}
+	list := &epdapi.ModelList{Models: []epdapi.ModelStatus{learnt(c.version).ModelStatus}}
 	for i := range 12 {
-		list.Models = append(list.Models, epdapi.ModelStanding{
+		list.Models = append(list.Models, epdapi.ModelStatus{
 			WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("grace/sweep-%02d.sh", i), GPUModel: "V100"},
 			Version:     int64(i % 3), Prior: i%3 == 1, Samples: i,
 		})
@@ -195,7 +195,7 @@ func (c *cluster) Models(context.Context) (*epdapi.ModelList, error) {
 			m.Form, m.Created, m.Margin = "knee+power", shownAt.Add(-time.Duration(i)*9*time.Hour), .03*float64(i%4+1)
 		}
 	}
-	list.Models = append(list.Models, epdapi.ModelStanding{WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: "forecast"}, Version: 4, Samples: 900})
+	list.Models = append(list.Models, epdapi.ModelStatus{WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: "forecast"}, Version: 4, Samples: 900})
 	for i := range 4 { // of a real epd
 		m := &list.Models[len(list.Models)-2-i]
 		m.Workload = fmt.Sprintf("%08x5ca1ab1e5ca1ab1ex%d", 0xbeef0000+i, 1<<i)
@@ -229,30 +229,30 @@ func (c *cluster) Fit(_ context.Context, name, gpuModel string) (*epdapi.ModelFi
 	return fit, nil
 }
 
-func (c *cluster) UseModel(_ context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStanding, error) {
+func (c *cluster) UseModel(_ context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note("use %s %s %d %v %q", m.Workload, m.GPUModel, m.Version, m.Free, m.Note)
 	if c.pinned = !m.Free; c.pinned {
 		c.version = m.Version
 	}
-	return &learnt(c.version).ModelStanding, nil
+	return &learnt(c.version).ModelStatus, nil
 }
 
-func (c *cluster) UndoLevers(context.Context) (*epdapi.LeversUndone, error) {
+func (c *cluster) UndoLevers(context.Context) (*epdapi.UndoLeversAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note("levers")
 	c.paused = true
-	return &epdapi.LeversUndone{Undone: 5}, nil
+	return &epdapi.UndoLeversAnswer{Undone: 5}, nil
 }
 
-func (c *cluster) Reload(context.Context) (*epdapi.Reloaded, error) {
+func (c *cluster) Reload(context.Context) (*epdapi.ReloadAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.note("reload")
 	if c.wrong != "" {
 		return nil, refused(http.StatusBadRequest, c.wrong)
 	}
-	return &epdapi.Reloaded{Version: "a1b2c3", Before: "000000"}, nil
+	return &epdapi.ReloadAnswer{Version: "a1b2c3", Before: "000000"}, nil
 }

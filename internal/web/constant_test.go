@@ -14,14 +14,14 @@ import (
 func TestThePagesTellOfTheConstantArm(t *testing.T) {
 	s := epdapi.Savings{
 		GPU: epdapi.Saving{Runs: 30, Against: 4, SavedJ: 1e6, LowJ: 8e5, HighJ: 12e5, BaselineJ: 9e6}, HoldOut: 0.05,
-		TreatedEnded: epdapi.Ended{Ended: 60, Completed: 60}, HeldOutEnded: epdapi.Ended{Ended: 40, Completed: 40},
+		TreatedEnded: epdapi.EndingCounts{Ended: 60, Completed: 60}, HeldOutEnded: epdapi.EndingCounts{Ended: 40, Completed: 40},
 	}
 	if text := fmt.Sprint(savingsParts(&s)...); strings.Contains(text, "onstant") {
 		t.Error(text)
 	}
 	s.Constant = &epdapi.ConstantArm{
-		Part: 0.1, Runs: 9, Ended: epdapi.Ended{Ended: 20, Completed: 9}, GPU: epdapi.Saving{Runs: 9, Against: 4, SavedJ: 3e5, LowJ: 1e5, HighJ: 5e5, BaselineJ: 3e6},
-		AddedGPU: epdapi.Added{Runs: 30, Against: 9, SavedJ: 2e5, LowJ: -1e5, HighJ: 5e5, BaselineJ: 82e5, Needed: 12},
+		Part: 0.1, Runs: 9, Ended: epdapi.EndingCounts{Ended: 20, Completed: 9}, GPU: epdapi.Saving{Runs: 9, Against: 4, SavedJ: 3e5, LowJ: 1e5, HighJ: 5e5, BaselineJ: 3e6},
+		AddedGPU: epdapi.AddedSaving{Runs: 30, Against: 9, SavedJ: 2e5, LowJ: -1e5, HighJ: 5e5, BaselineJ: 82e5, Needed: 12},
 	}
 	parts := savingsParts(&s)
 	facts := make(map[string]string)

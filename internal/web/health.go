@@ -135,12 +135,12 @@ func troublesOf(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 		return []string{n.Name + ": its agent was last heard " + ago(n.Heard, r.Now)}, nil
 	}
 	for i := range n.Report.GPUs {
-		if g := &n.Report.GPUs[i]; g.Stuck || g.Alien != "" || g.Refused != "" {
+		if g := &n.Report.GPUs[i]; g.Stuck || g.ExternalChange != "" || g.Refused != "" {
 			bad = append(bad, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuTrouble(g))
 		}
 	}
 	if last := len(n.Report.Troubles) - 1; last >= 0 && r.Now.Sub(n.Report.Troubles[last].At) < time.Hour {
-		warn = append(warn, n.Name+", "+ago(n.Report.Troubles[last].At, r.Now)+": "+n.Report.Troubles[last].What)
+		warn = append(warn, n.Name+", "+ago(n.Report.Troubles[last].At, r.Now)+": "+n.Report.Troubles[last].Message)
 	}
 	return warn, bad
 }
@@ -150,8 +150,8 @@ func gpuTrouble(g *epdapi.NodeGPU) string {
 	switch {
 	case g.Stuck:
 		return "its clocks can't be given back"
-	case g.Alien != "":
-		return "somebody else sets its clocks: " + g.Alien
+	case g.ExternalChange != "":
+		return "somebody else sets its clocks: " + g.ExternalChange
 	case g.Refused != "":
 		return "its driver refused to lock a clock: " + g.Refused
 	case !g.Read:

@@ -185,7 +185,7 @@ func undecidedParts(v *epdapi.JobView) []any {
 	return parts
 }
 
-func foreseen(f *epdapi.Foreseen, format func(float64) string) string {
+func foreseen(f *epdapi.PredictedRange, format func(float64) string) string {
 	if f.Value <= 0 {
 		return dash
 	}

@@ -72,13 +72,13 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 	}
 	took := make([]live.Number, 0, len(jobs))
 	for i := range jobs {
-		timeS, _ := jobs[i].Took()
+		timeS, _ := jobs[i].TimeAndEnergy()
 		took = append(took, timeS)
 	}
 	times := timesOf(took...)
 	for i := range jobs {
 		j := &jobs[i]
-		_, energyJ := j.Took()
+		_, energyJ := j.TimeAndEnergy()
 		mark := ""
 		if !j.Restarted.IsZero() {
 			mark, t.More = " *", "* epd was restarted while it ran, its job was suspended, or its Epilog late: this counts in no model and no saving."
@@ -102,7 +102,7 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 
 // hadCell are the clocks that a job's runs had.
 func hadCell(j *epdapi.JobRow) page.Cell {
-	had := j.Had()
+	had := j.Settings()
 	words := make([]string, len(had))
 	for i, s := range had {
 		words[i] = s.Words()

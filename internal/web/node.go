@@ -191,7 +191,7 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 func troublesTable(n *epdapi.NodeReport) *page.Table {
 	t := &page.Table{ID: "troubles-table", Caption: "What went wrong there", Empty: "nothing did since the agent started", Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "What"}}}
 	for _, trouble := range slices.Backward(n.Troubles) {
-		t.Rows = append(t.Rows, page.Cells(dateTime(trouble.At), trouble.What))
+		t.Rows = append(t.Rows, page.Cells(dateTime(trouble.At), trouble.Message))
 	}
 	return t
 }

@@ -378,7 +378,7 @@ func (waits) Job(context.Context, slurm.JobID) (*epdapi.JobView, error) {
 		Estimate: &epdapi.Estimate{
 			Mode:     "advise",
 			Models:   []epdapi.EstimateModel{{GPUModel: "V100", Reason: "optimum", Default: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, TimeS: 100, EnergyJ: 1000, PowerW: 10}, Chosen: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: 110, EnergyJ: 800, PowerW: 7}}},
-			Forecast: &epdapi.Forecast{Time: epdapi.Foreseen{Value: 120, Low: 90, High: 200}},
+			Forecast: &epdapi.Forecast{Time: epdapi.PredictedRange{Value: 120, Low: 90, High: 200}},
 		},
 	}, nil
 }

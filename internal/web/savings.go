@@ -17,7 +17,7 @@ func savedTile(s *epdapi.Savings) page.Tile {
 	switch {
 	case g.Runs == 0:
 		t.Note = "no workload has both treated and held-out runs yet"
-	case !g.Certain():
+	case !g.IsCertain():
 		t.Value = energy(g.SavedJ)
 		t.Note = fmt.Sprintf("from %s to %s (95 %%): not told from chance yet", energy(g.LowJ), energy(g.HighJ))
 		t.Kind = page.Warn
@@ -47,17 +47,17 @@ func savingsParts(s *epdapi.Savings) []any {
 		page.Fact{Name: "Compared", Text: counted(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) + " without runs in both arms"},
 		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), statedPart(s.HoldOut))},
 	)
-	if s.GPU.Runs > 0 && s.GPU.Certain() {
+	if s.GPU.Runs > 0 && s.GPU.IsCertain() {
 		facts = append(facts, footprint(s)...)
 	}
 	parts := []any{facts}
 	if picture := savingsPicture(s); picture != nil {
 		parts = append(parts, picture)
 	}
-	if s.CompleteLess() {
+	if s.TreatedCompleteLess() {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Fewer treated jobs than held-out ones completed, more than chance explains: what is compared here is a choice of the jobs."})
 	}
-	if s.CompleteUnlike() {
+	if s.ConstantCompletesUnlike() {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Treated jobs and those at constant clocks don't complete alike, more than chance explains: what is compared of them is a choice of the jobs."})
 	}
 	text := "Jobs that a lot held out ran at default clocks; treated ones of the same workloads are compared with them."
@@ -104,7 +104,7 @@ func savingText(s *epdapi.Saving, against string) string {
 	energy := energies(s)
 	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s %s",
 		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.Against)), against)
-	if !s.Certain() && s.Needed > 0 {
+	if !s.IsCertain() && s.Needed > 0 {
 		text += fmt.Sprintf("; about %s more runs %s tell it from chance", report.FormatCount(int(s.Needed)), against)
 	}
 	return text
@@ -140,7 +140,7 @@ func savingsPicture(s *epdapi.Savings) any {
 
 // footprint is what the measured saving comes to beside energy.
 func footprint(s *epdapi.Savings) page.Facts {
-	f, from := s.Factors.Of(s.GPU.SavedJ), "at the GPUs"
+	f, from := s.Factors.FootprintOf(s.GPU.SavedJ), "at the GPUs"
 	facts := page.Facts{}
 	add := func(name string, stated bool, text string) {
 		if stated {

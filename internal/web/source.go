@@ -24,9 +24,9 @@ type Source interface {
 	Models(ctx context.Context) (*epdapi.ModelList, error)
 	ModelVersions(ctx context.Context, workload, gpuModel string) (*epdapi.ModelVersions, error)
 	Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error)
-	UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStanding, error)
-	UndoLevers(ctx context.Context) (*epdapi.LeversUndone, error)
-	Reload(ctx context.Context) (*epdapi.Reloaded, error)
+	UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error)
+	UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error)
+	Reload(ctx context.Context) (*epdapi.ReloadAnswer, error)
 }
 
 var _ Source = (*epdapi.Client)(nil)

@@ -30,10 +30,10 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 		return nil, err
 	}
 	part := strings.ToLower(r.Query.Get("name"))
-	rows := slices.DeleteFunc(slices.Clone(all.Models), func(m epdapi.ModelStanding) bool {
+	rows := slices.DeleteFunc(slices.Clone(all.Models), func(m epdapi.ModelStatus) bool {
 		return !strings.Contains(strings.ToLower(strings.Join([]string{m.Workload, m.GPUModel, m.LastJob.Name, m.LastJob.User, m.LastJob.Partition}, "\n")), part)
 	})
-	slices.SortFunc(rows, func(a, b epdapi.ModelStanding) int {
+	slices.SortFunc(rows, func(a, b epdapi.ModelStatus) int {
 		return cmp.Or(cmp.Compare(a.LastJob.NameOf(a.Workload), b.LastJob.NameOf(b.Workload)), cmp.Compare(a.LastJob.User, b.LastJob.User),
 			cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
 	})
@@ -71,7 +71,7 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 }
 
 // workloadRow is a workload in the list.
-func workloadRow(m *epdapi.ModelStanding, now time.Time) []page.Cell {
+func workloadRow(m *epdapi.ModelStatus, now time.Time) []page.Cell {
 	version, fitted, off := dash, page.Cell{Text: dash}, dash
 	if m.Version > 0 {
 		version = strconv.FormatInt(m.Version, 10)
@@ -100,7 +100,7 @@ func workloadRow(m *epdapi.ModelStanding, now time.Time) []page.Cell {
 }
 
 // kindOf says what a workload's clocks are chosen by.
-func kindOf(m *epdapi.ModelStanding) string {
+func kindOf(m *epdapi.ModelStatus) string {
 	switch {
 	case m.GPUModel == "":
 		return "of predictions"
@@ -113,7 +113,7 @@ func kindOf(m *epdapi.ModelStanding) string {
 }
 
 // stateOf says what else there is to know of a model.
-func stateOf(m *epdapi.ModelStanding) page.Cell {
+func stateOf(m *epdapi.ModelStatus) page.Cell {
 	switch {
 	case m.Pinned:
 		return page.Cell{Text: "chosen by hand", Kind: page.Info, Badge: true, Title: cmp.Or(m.Note, m.Chosen.Why)}
@@ -194,7 +194,7 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 
 // standingFacts say how a model fares.
 func standingFacts(fit *epdapi.ModelFit) page.Facts {
-	m := &fit.ModelStanding
+	m := &fit.ModelStatus
 	by := map[string]string{"none": "nothing: default clocks", "pooled prior": "what workloads have in common, after the runs seen", "its own": "a model of its own"}
 	facts := page.Facts{{Name: "Clocks are chosen by", Text: by[kindOf(m)]}}
 	add := func(name, text string) { facts = append(facts, page.Fact{Name: name, Text: text}) }
