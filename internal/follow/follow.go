@@ -16,12 +16,12 @@ import (
 
 // Bounds of what is read beside the script itself.
 const (
-	MaxFile  = 64 << 10  // bytes of a file; larger ones are skipped
-	MaxAll   = 256 << 10 // bytes of all files
-	MaxFiles = 8
-	maxDepth = 4    // scripts that run scripts
-	maxLines = 5000 // of a script
-	maxNamed = 20   // files that are told to be skipped
+	MaxFile    = 64 << 10  // bytes of a file; larger ones are skipped
+	MaxTotal   = 256 << 10 // bytes of all files
+	MaxFiles   = 8
+	maxDepth   = 4    // scripts that run scripts
+	maxLines   = 5000 // of a script
+	maxSkipped = 20   // files that are told to be skipped
 )
 
 // Sources are what a script runs.
@@ -41,46 +41,46 @@ type Skipped struct {
 // Script finds and reads what a script runs below the folder in which it is
 // submitted. Where begins names a folder in it, "" is itself, such as --chdir's.
 func Script(root *os.Root, script, begins string) *Sources {
-	f := &follower{root: root, found: &Sources{}}
+	f := &sourceFollower{root: root, found: &Sources{}}
 	if bytes.IndexByte([]byte(script), 0) >= 0 {
 		f.skip("the script", "is binary")
 		script = ""
 	}
 	f.text.WriteString(script)
-	s := &shell{dir: ".", vars: map[string]string{"PWD": ".", "SLURM_SUBMIT_DIR": "."}}
+	s := &shellState{dir: ".", vars: map[string]string{"PWD": ".", "SLURM_SUBMIT_DIR": "."}}
 	if begins != "" {
 		s.cd(begins)
 	}
-	f.shell(s, script, 0)
+	f.followLines(s, script, 0)
 	f.found.Text = f.text.String()
 	f.found.Digest = sha256.Sum256([]byte(f.found.Text))
 	return f.found
 }
 
-// follower is one on its way.
-type follower struct {
+// sourceFollower is one on its way.
+type sourceFollower struct {
 	root  *os.Root
 	found *Sources
 	text  strings.Builder
 	all   int64 // bytes of files
 }
 
-func (f *follower) skip(name, why string) {
+func (f *sourceFollower) skip(name, why string) {
 	s := Skipped{name, why}
-	if len(f.found.Skipped) < maxNamed && !slices.Contains(f.found.Skipped, s) {
+	if len(f.found.Skipped) < maxSkipped && !slices.Contains(f.found.Skipped, s) {
 		f.found.Skipped = append(f.found.Skipped, s)
 	}
 }
 
-// file reads a file that a script names, and returns its text; false where it is
+// readNamed reads a file that a script names, and returns its text; false where it is
 // none that can be read, or was read already.
-func (f *follower) file(name string) (string, bool) {
+func (f *sourceFollower) readNamed(name string) (string, bool) {
 	if name == "" || slices.Contains(f.found.Files, name) {
 		return "", false
 	}
 	text, err := f.read(name)
 	if err != nil {
-		f.skip(name, reason(err))
+		f.skip(name, shortReason(err))
 		return "", false
 	}
 	f.found.Files = append(f.found.Files, name)
@@ -90,8 +90,8 @@ func (f *follower) file(name string) (string, bool) {
 	return text, true
 }
 
-// reason is an error in few words, without the file's name.
-func reason(err error) string {
+// shortReason is an error in few words, without the file's name.
+func shortReason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}
@@ -99,18 +99,18 @@ func reason(err error) string {
 }
 
 // read reads a regular file within the bounds.
-func (f *follower) read(name string) (string, error) {
+func (f *sourceFollower) read(name string) (string, error) {
 	if len(f.found.Files) >= MaxFiles {
 		return "", fmt.Errorf("is one more than %d files", MaxFiles)
 	}
-	if hidden(name) {
+	if isHidden(name) {
 		return "", errors.New("is hidden")
 	}
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return "", err
 	}
-	if err := readable(info); err != nil {
+	if err := checkReadable(info); err != nil {
 		return "", err
 	}
 	in, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
@@ -121,7 +121,7 @@ func (f *follower) read(name string) (string, error) {
 	if info, err = in.Stat(); err != nil {
 		return "", err
 	}
-	if err := readable(info); err != nil {
+	if err := checkReadable(info); err != nil {
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(in, MaxFile+1))
@@ -130,21 +130,21 @@ func (f *follower) read(name string) (string, error) {
 		return "", err
 	case len(data) > MaxFile:
 		return "", fmt.Errorf("has more than %d bytes", MaxFile)
-	case f.all+int64(len(data)) > MaxAll:
-		return "", fmt.Errorf("would make it more than %d bytes in all", MaxAll)
+	case f.all+int64(len(data)) > MaxTotal:
+		return "", fmt.Errorf("would make it more than %d bytes in all", MaxTotal)
 	case bytes.IndexByte(data, 0) >= 0:
 		return "", errors.New("is binary")
 	}
 	return string(data), nil
 }
 
-// hidden tells whether a file is one, or in a folder that is: .env and the like have
+// isHidden tells whether a file is one, or in a folder that is: .env and the like have
 // secrets in them, and .venv nobody's source code.
-func hidden(name string) bool {
+func isHidden(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > 1 && part[0] == '.' })
 }
 
-func readable(info fs.FileInfo) error {
+func checkReadable(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
 		return errors.New("is no regular file")
@@ -154,12 +154,12 @@ func readable(info fs.FileInfo) error {
 	return nil
 }
 
-// module reads what python -m runs.
-func (f *follower) module(dir, name string) {
+// readModule reads what python -m runs.
+func (f *sourceFollower) readModule(dir, name string) {
 	base := path.Join(dir, strings.ReplaceAll(name, ".", "/"))
 	for _, candidate := range []string{base + ".py", path.Join(base, "__main__.py"), path.Join(base, "__init__.py")} {
 		if _, err := f.root.Stat(candidate); err == nil {
-			f.file(candidate)
+			f.readNamed(candidate)
 			return
 		}
 	}

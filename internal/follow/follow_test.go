@@ -156,7 +156,7 @@ func TestFilesAreBoundedInNumberAndSize(t *testing.T) {
 		}
 		fmt.Fprintf(&script, "python %s\n", name)
 	}
-	if got := follow.Script(root, script.String(), ""); len(got.Files) != 4 || len(got.Skipped) != 1 || len(got.Text) > follow.MaxAll+1000 {
+	if got := follow.Script(root, script.String(), ""); len(got.Files) != 4 || len(got.Skipped) != 1 || len(got.Text) > follow.MaxTotal+1000 {
 		t.Errorf("%d files of %d bytes, skipped %v", len(got.Files), len(got.Text), got.Skipped)
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// shell is what is known of a script's state: its folder below the one in which it
+// shellState is what is known of a script's state: its folder below the one in which it
 // was submitted, and variables with plain texts.
-type shell struct {
-	dir  string
-	lost bool // it went somewhere that can't be told
-	vars map[string]string
+type shellState struct {
+	dir        string
+	unknownDir bool // it went somewhere that can't be told
+	vars       map[string]string
 }
 
-// shell goes through the lines of a script.
-func (f *follower) shell(s *shell, script string, depth int) {
+// followLines goes through the lines of a script.
+func (f *sourceFollower) followLines(s *shellState, script string, depth int) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	n := 0
 	for line := range strings.Lines(script) {
@@ -33,16 +33,16 @@ func (f *follower) shell(s *shell, script string, depth int) {
 				command = append(command, bare)
 			}
 			if bare == "" || strings.ContainsAny(word[len(word)-1:], ";&|)") {
-				f.command(s, command, depth)
+				f.followCommand(s, command, depth)
 				command = nil
 			}
 		}
-		f.command(s, command, depth)
+		f.followCommand(s, command, depth)
 	}
 }
 
-// command looks at one command.
-func (f *follower) command(s *shell, words []string, depth int) {
+// followCommand looks at one command.
+func (f *sourceFollower) followCommand(s *shellState, words []string, depth int) {
 	words = s.assign(words)
 	if len(words) == 0 {
 		return
@@ -55,16 +55,16 @@ func (f *follower) command(s *shell, words []string, depth int) {
 		return
 	case "source", ".":
 		if len(words) > 1 {
-			f.script(s, s, words[1], depth)
+			f.followScript(s, s, words[1], depth)
 		}
 		return
 	}
-	f.program(s, words, depth)
+	f.followProgram(s, words, depth)
 }
 
-// program finds what a command runs behind whatever starts it: the file of an
+// followProgram finds what a command runs behind whatever starts it: the file of an
 // interpreter, or else the first word that is a file.
-func (f *follower) program(s *shell, words []string, depth int) {
+func (f *sourceFollower) followProgram(s *shellState, words []string, depth int) {
 	launched := false // by something that runs Python files
 	for i, word := range words {
 		word = s.expand(word)
@@ -72,23 +72,23 @@ func (f *follower) program(s *shell, words []string, depth int) {
 		switch {
 		case isShell(name):
 			if file := firstFile(words[i+1:]); file != "" {
-				f.script(s.sub(), s, file, depth)
+				f.followScript(s.subshell(), s, file, depth)
 			}
 			return
 		case isInterpreter(name):
-			f.interpreted(s, words[i+1:])
+			f.followInterpreted(s, words[i+1:])
 			return
 		case slices.Contains(launchers, name):
 			launched = true
 		case launched && (word == "-m" || word == "--module") && i+1 < len(words):
-			if !s.lost {
-				f.module(s.dir, s.expand(words[i+1]))
+			if !s.unknownDir {
+				f.readModule(s.dir, s.expand(words[i+1]))
 			}
 			return
 		case strings.HasPrefix(word, "-") || isImage(word):
 		case isSource(word) || strings.HasPrefix(word, "./"):
-			if at, ok := s.at(word); ok {
-				if _, read := f.file(at); read || strings.HasPrefix(word, "./") {
+			if at, ok := s.resolve(word); ok {
+				if _, read := f.readNamed(at); read || strings.HasPrefix(word, "./") {
 					return
 				}
 			}
@@ -96,16 +96,16 @@ func (f *follower) program(s *shell, words []string, depth int) {
 	}
 }
 
-// interpreted reads what an interpreter is given.
-func (f *follower) interpreted(s *shell, words []string) {
+// followInterpreted reads what an interpreter is given.
+func (f *sourceFollower) followInterpreted(s *shellState, words []string) {
 	for i := 0; i < len(words); i++ {
 		word := s.expand(words[i])
 		switch {
 		case word == "-m" || word == "--module":
-			if i+1 < len(words) && !s.lost {
-				f.module(s.dir, s.expand(words[i+1]))
+			if i+1 < len(words) && !s.unknownDir {
+				f.readModule(s.dir, s.expand(words[i+1]))
 				if next := path.Base(s.expand(words[i+1])); slices.Contains(modules, next) {
-					f.program(s, append([]string{"torchrun"}, words[i+2:]...), maxDepth)
+					f.followProgram(s, append([]string{"torchrun"}, words[i+2:]...), maxDepth)
 				}
 			}
 			return
@@ -115,22 +115,22 @@ func (f *follower) interpreted(s *shell, words []string) {
 			i++
 		case strings.HasPrefix(word, "-"):
 		default:
-			if at, ok := s.at(word); ok {
-				f.file(at)
+			if at, ok := s.resolve(word); ok {
+				f.readNamed(at)
 			}
 			return
 		}
 	}
 }
 
-// script follows a script that another runs, in a shell of its own or the same one.
-func (f *follower) script(in, from *shell, file string, depth int) {
-	at, ok := from.at(from.expand(file))
+// followScript follows a script that another runs, in a shell of its own or the same one.
+func (f *sourceFollower) followScript(in, from *shellState, file string, depth int) {
+	at, ok := from.resolve(from.expand(file))
 	if !ok || depth >= maxDepth {
 		return
 	}
-	if text, read := f.file(at); read {
-		f.shell(in, text, depth+1)
+	if text, read := f.readNamed(at); read {
+		f.followLines(in, text, depth+1)
 	}
 }
 
@@ -148,7 +148,7 @@ func firstFile(words []string) string {
 }
 
 // assign takes assignments before a command, and returns the command.
-func (s *shell) assign(words []string) []string {
+func (s *shellState) assign(words []string) []string {
 	if len(words) > 0 && slices.Contains([]string{"export", "declare", "local", "readonly"}, words[0]) {
 		for _, word := range words[1:] {
 			s.set(word)
@@ -182,7 +182,7 @@ func isName(name string) bool {
 const maxVars, maxValue = 1000, 4096
 
 // set takes an assignment, or forgets the variable where its value isn't plain.
-func (s *shell) set(word string) {
+func (s *shellState) set(word string) {
 	name, value, ok := strings.Cut(word, "=")
 	if !ok || !isName(name) {
 		return
@@ -197,7 +197,7 @@ func (s *shell) set(word string) {
 
 // expand puts plain variables into a word: $NAME, ${NAME} and ${NAME:-OTHER}. What
 // can't be told stays.
-func (s *shell) expand(word string) string {
+func (s *shellState) expand(word string) string {
 	if !strings.Contains(word, "$") {
 		return word
 	}
@@ -246,20 +246,20 @@ func variable(text string) (name string, length int) {
 }
 
 // cd goes to a folder, or nobody knows where.
-func (s *shell) cd(to string) {
+func (s *shellState) cd(to string) {
 	to = s.expand(to)
-	at, ok := s.at(to)
+	at, ok := s.resolve(to)
 	if !ok {
-		s.lost = !slices.Contains([]string{"$PWD", "$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}"}, to)
+		s.unknownDir = !slices.Contains([]string{"$PWD", "$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}"}, to)
 		return
 	}
 	s.dir = at
 	s.vars["PWD"] = at
 }
 
-// at is where a file lies, below the folder that is read from.
-func (s *shell) at(name string) (string, bool) {
-	if s.lost || name == "" || strings.ContainsAny(name, "$`*?\x00") || path.IsAbs(name) || strings.HasPrefix(name, "~") || len(name) > maxValue {
+// resolve is where a file lies, below the folder that is read from.
+func (s *shellState) resolve(name string) (string, bool) {
+	if s.unknownDir || name == "" || strings.ContainsAny(name, "$`*?\x00") || path.IsAbs(name) || strings.HasPrefix(name, "~") || len(name) > maxValue {
 		return "", false
 	}
 	at := path.Join(s.dir, name)
@@ -269,8 +269,10 @@ func (s *shell) at(name string) (string, bool) {
 	return at, true
 }
 
-// sub is a shell that this one starts.
-func (s *shell) sub() *shell { return &shell{dir: s.dir, lost: s.lost, vars: maps.Clone(s.vars)} }
+// subshell is a shell that this one starts.
+func (s *shellState) subshell() *shellState {
+	return &shellState{dir: s.dir, unknownDir: s.unknownDir, vars: maps.Clone(s.vars)}
+}
 
 var (
 	launchers = []string{"torchrun", "accelerate", "deepspeed", "horovodrun", "launch"}
