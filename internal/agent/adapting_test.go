@@ -81,7 +81,7 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 		t := h.t
 		entry := h.entry(0)
 		seen := make(map[dvfsmodel.MHz]int)
-		var ended []gpu.Ended
+		var ended []gpu.FinishedWork
 		for len(ended) == 0 {
 			sleep(time.Second)
 			seen[h.locked(0).Core]++

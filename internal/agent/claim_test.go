@@ -144,7 +144,7 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 	for i := range h.sims {
 		apply(h, before, "r"+h.uuids[i], uint32(i+1), slow, i)
 	}
-	if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
+	if err := h.sims[1].InjectFault(gpu.FaultLost); err != nil {
 		t.Fatal(err)
 	}
 	report, err := agent.RestoreJournal(t.Context(), agent.Options{
@@ -195,7 +195,7 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 func TestAGPUThatWasLostWhileTheAgentRanIsOpenedAnewWhenItIsBack(t *testing.T) {
 	h := newHost(t, "sim:2,model=GTX1080Ti,minor=reverse")
 	a := h.started()
-	if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
+	if err := h.sims[1].InjectFault(gpu.FaultLost); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := a.Apply(t.Context(), h.run("r1", 1, slow, 1)); !errors.Is(err, gpu.ErrLost) || got.Locked {

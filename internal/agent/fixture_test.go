@@ -360,7 +360,7 @@ func (h *host) hardship() {
 	h.hard = true
 	a := h.started()
 	apply(h, a, "lost", 98, slow, 2)
-	for _, err := range []error{h.sims[2].Suffer(gpu.FaultLost), h.sims[3].Lock(gpu.Core, coreLow.Core)} {
+	for _, err := range []error{h.sims[2].InjectFault(gpu.FaultLost), h.sims[3].Lock(gpu.Core, coreLow.Core)} {
 		if err != nil {
 			h.t.Fatal(err)
 		}

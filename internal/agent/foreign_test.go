@@ -49,7 +49,7 @@ func TestAJournalOfAnUnknownVersionIsKeptUntilAllThatItListsIsFree(t *testing.T)
 		h := left(t)
 		clear(h.journal.names)
 		h.journal.put(name, strings.Join(h.uuids, " "))
-		if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
+		if err := h.sims[1].InjectFault(gpu.FaultLost); err != nil {
 			t.Fatal(err)
 		}
 		a := h.agent(nil)

@@ -113,7 +113,7 @@ func TestACounterThatBeganAnewSaysNothingOfARunOverARestart(t *testing.T) {
 	for name, fault := range map[string]func(h *host){
 		"another boot": func(h *host) { h.boot = "boot-2" },
 		"a reset": func(h *host) {
-			if err := h.sims[0].Suffer(gpu.FaultReset); err != nil {
+			if err := h.sims[0].InjectFault(gpu.FaultReset); err != nil {
 				h.t.Fatal(err)
 			}
 		},

@@ -98,7 +98,7 @@ func TestARebootDropsEntriesWithoutTouchingTheGPU(t *testing.T) {
 
 func TestALostGPUKeepsItsEntryUntilItIsBack(t *testing.T) {
 	h := left(t)
-	if err := h.sims[1].Suffer(gpu.FaultLost); err != nil {
+	if err := h.sims[1].InjectFault(gpu.FaultLost); err != nil {
 		t.Fatal(err)
 	}
 	a := h.agent(nil)
@@ -160,7 +160,7 @@ func TestAReloadedDriverIsOpenedAnewAndItsEntryCleared(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
 	apply(h, a, "r1", 1, slow, 0, 1)
-	if err := h.sims[0].Suffer(gpu.FaultReload); err != nil {
+	if err := h.sims[0].InjectFault(gpu.FaultReload); err != nil {
 		t.Fatal(err)
 	}
 	report, err := a.Restore(t.Context(), "by hand")

@@ -102,7 +102,7 @@ type Sampler struct {
 // gpuTally is a sampler's view of one GPU.
 type gpuTally struct {
 	out    GPUOutcome
-	energy gpu.Meter
+	energy gpu.EnergyMeter
 	last   time.Time
 	used   float64 // seconds with a known utilisation
 	usage  float64 // utilisation × seconds

@@ -134,7 +134,7 @@ func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
 		apply(h, a, "r1", 1, quick, 0, 1)
 		sleep(10 * time.Second)
 		h.wantLocked(quick, quick)
-		if err := h.sims[0].Suffer(gpu.FaultForeign); err != nil { // down to 1600,4000
+		if err := h.sims[0].InjectFault(gpu.FaultForeign); err != nil { // down to 1600,4000
 			t.Fatal(err)
 		}
 		sleep(20 * time.Second)
@@ -196,7 +196,7 @@ func TestAReloadOrALossWhileARunLastsPutsItToDefaultClocks(t *testing.T) {
 		watched(t, agent.WatchHooks{}, func(h *host, a *agent.Agent) {
 			t := h.t
 			apply(h, a, "r1", 1, quick, 0, 1)
-			if err := h.sims[0].Suffer(kind); err != nil {
+			if err := h.sims[0].InjectFault(kind); err != nil {
 				t.Fatal(err)
 			}
 			sleep(5 * time.Second)
@@ -452,7 +452,7 @@ func TestACounterThatFailsWhileARunLastsCostsNoEnergy(t *testing.T) {
 			apply(h, a, "r1", 1, quick, 0)
 			sleep(time.Minute)
 			before := power()
-			if err := h.sims[0].Suffer(kind); err != nil {
+			if err := h.sims[0].InjectFault(kind); err != nil {
 				t.Fatal(err)
 			}
 			sleep(2 * time.Minute)

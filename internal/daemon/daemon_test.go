@@ -450,7 +450,7 @@ func TestAReloadOfTheDriverCostsNoLaterJobItsClocks(t *testing.T) {
 	h := open(t, t.TempDir(), "sim", "", j)
 	j.setting = slow(t, h.sims[0])
 	for job := range slurm.JobID(3) {
-		if err := h.sims[0].Suffer(gpu.FaultReload); err != nil {
+		if err := h.sims[0].InjectFault(gpu.FaultReload); err != nil {
 			t.Fatal(err)
 		}
 		if answer := h.hook(t, slurm.Prolog, job+1, 0); !answer.Applied {

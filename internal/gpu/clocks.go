@@ -10,14 +10,14 @@ import (
 // newClocks sorts the core clocks by memory clock, both falling, each once.
 func newClocks(byMem map[dvfsmodel.MHz][]dvfsmodel.MHz) Clocks {
 	var c Clocks
-	for _, mem := range falling(slices.Collect(maps.Keys(byMem))) {
+	for _, mem := range sortFalling(slices.Collect(maps.Keys(byMem))) {
 		c.Mem = append(c.Mem, mem)
-		c.Core = append(c.Core, falling(byMem[mem]))
+		c.Core = append(c.Core, sortFalling(byMem[mem]))
 	}
 	return c
 }
 
-func falling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
+func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 	sorted := slices.Compact(slices.Sorted(slices.Values(list)))
 	slices.Reverse(sorted)
 	return sorted

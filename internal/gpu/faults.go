@@ -97,7 +97,7 @@ type Faults struct {
 
 type faultRule struct {
 	Fault
-	seen, done int
+	seen, fired int
 }
 
 // NewFaults makes a list of rules.
@@ -237,26 +237,26 @@ func parseCount(text string, least int) (int, error) {
 	return n, nil
 }
 
-// begin waits as long as the faults of a call say, and returns the error of
+// apply waits as long as the faults of a call say, and returns the error of
 // the first that has one and the kinds that change the GPU.
-func (f *Faults) begin(gpu int, op Op, wait func(time.Duration)) (effects []FaultKind, err error) {
+func (f *Faults) apply(gpu int, op Op, wait func(time.Duration)) (effects []FaultKind, err error) {
 	if f == nil {
 		return nil, nil
 	}
-	delay, effects, err := f.take(gpu, op)
+	delay, effects, err := f.matchRules(gpu, op)
 	if delay > 0 {
 		wait(delay)
 	}
 	return effects, err
 }
 
-// take wears out the rules that match a call.
-func (f *Faults) take(gpu int, op Op) (delay time.Duration, effects []FaultKind, err error) {
+// matchRules wears out the rules that match a call.
+func (f *Faults) matchRules(gpu int, op Op) (delay time.Duration, effects []FaultKind, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := range f.rules {
 		r := &f.rules[i]
-		if !r.hits(gpu, op) {
+		if !r.isHit(gpu, op) {
 			continue
 		}
 		switch r.Kind {
@@ -275,8 +275,8 @@ func (f *Faults) take(gpu int, op Op) (delay time.Duration, effects []FaultKind,
 	return delay, effects, err
 }
 
-// hits tells whether a call goes wrong by the rule, and counts it.
-func (r *faultRule) hits(gpu int, op Op) bool {
+// isHit tells whether a call goes wrong by the rule, and counts it.
+func (r *faultRule) isHit(gpu int, op Op) bool {
 	if r.Op != op && r.Op != OpAny {
 		return false
 	}
@@ -290,15 +290,15 @@ func (r *faultRule) hits(gpu int, op Op) bool {
 		return false // it hit when all were opened
 	}
 	r.seen++
-	if r.seen <= r.After || (r.Count > 0 && r.done >= r.Count) {
+	if r.seen <= r.After || (r.Count > 0 && r.fired >= r.Count) {
 		return false
 	}
-	r.done++
+	r.fired++
 	return true
 }
 
-// suffer changes the state as faults say.
-func (s *simState) suffer(m *simModel, kinds []FaultKind) error {
+// applyFaults changes the state as faults say.
+func (s *simState) applyFaults(m *simModel, kinds []FaultKind) error {
 	for _, k := range kinds {
 		switch k {
 		case FaultLost:
@@ -311,7 +311,7 @@ func (s *simState) suffer(m *simModel, kinds []FaultKind) error {
 			milli := s.Milli
 			s.Stuck = &milli
 		case FaultReload:
-			s.unload(m)
+			s.resetDriver(m)
 		case FaultForeign:
 			last := len(m.clocks.Mem) - 1
 			if m.capability.LockMem {

@@ -105,7 +105,7 @@ func TestAStuckCounterGoesOnAfterAReload(t *testing.T) {
 			t.Errorf("energy %v, stuck one minute after %v", r.Energy, first.Energy)
 		}
 	}
-	must(t, g.Suffer(FaultReload))
+	must(t, g.InjectFault(FaultReload))
 	back := sims(t, l)[0]
 	clock.advance(time.Minute)
 	if r := read(t, back); r.Energy != dvfsmodel.Joule(60*float64(r.Power)) {
@@ -266,7 +266,7 @@ func FuzzSimState(f *testing.F) {
 			return
 		}
 		for i := range states {
-			states[i].settle(m.model, newClock().now().AddDate(10, 0, 0))
+			states[i].advanceTo(m.model, newClock().now().AddDate(10, 0, 0))
 			if r := states[i].reading(m.model, newClock().now()); !(r.Power >= 0) || !(r.Core > 0) {
 				t.Fatalf("reading %+v", r)
 			}
@@ -308,7 +308,7 @@ func TestOneGPUOfSeveralIsLostOrMissingWhenTheyAreOpened(t *testing.T) {
 func TestABootNumbersTheDeviceFilesWithoutTheMissingGPU(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openSim(t, "sim:4,minor=2/0/3/1", SimOptions{Dir: dir})
-	must(t, sims(t, l)[1].Suffer(FaultMissing))
+	must(t, sims(t, l)[1].InjectFault(FaultMissing))
 	must(t, sims(t, l)[2].Lock(Core, 802))
 	minors := func() (list []int) {
 		next, _ := openSim(t, "sim:4,minor=2/0/3/1", SimOptions{Dir: dir})

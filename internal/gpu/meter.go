@@ -18,7 +18,7 @@ const (
 	FromNoMeasures EnergySource = "none"       // nothing was measured
 )
 
-// Energy is what a GPU used between the first and the last reading of a [Meter].
+// Energy is what a GPU used between the first and the last reading of a [EnergyMeter].
 type Energy struct {
 	Joules dvfsmodel.Joule // NaN when Source is FromNoMeasures
 	Source EnergySource
@@ -44,8 +44,8 @@ func (e *Energy) Mean() dvfsmodel.Watt {
 	return dvfsmodel.Watt(float64(e.Joules) / covered.Seconds())
 }
 
-// Meter sums a GPU's energy over readings. The zero value is ready.
-type Meter struct {
+// EnergyMeter sums a GPU's energy over readings. The zero value is ready.
+type EnergyMeter struct {
 	last             Reading
 	started, powered bool
 
@@ -62,18 +62,18 @@ type Meter struct {
 
 // Steps longer than this say nothing about the counter: power may have been
 // anything in between.
-const longestChecked = 30 * time.Second
+const maxCheckedStep = 30 * time.Second
 
 // Besides what sampling explains, the two measures may differ by this part of
 // the energy, and by the energy of this time at the highest power: sensors show
 // a mean over up to a second, and counters lag behind.
 const (
-	tolerance = 0.1
-	lag       = 2 * time.Second
+	tolerance  = 0.1
+	counterLag = 2 * time.Second
 )
 
 // Add takes the next reading. One that isn't later than the last is dropped.
-func (m *Meter) Add(r Reading) {
+func (m *EnergyMeter) Add(r Reading) {
 	d := r.At.Sub(m.last.At)
 	if m.started && d <= 0 {
 		return
@@ -91,7 +91,7 @@ func (m *Meter) Add(r Reading) {
 	m.last = r
 }
 
-func (m *Meter) step(r Reading, d time.Duration) {
+func (m *EnergyMeter) step(r Reading, d time.Duration) {
 	byPower := (m.last.Power + r.Power).Over(d.Seconds() / 2)
 	byCounter := r.Energy - m.last.Energy
 	powerKnown := Measured(m.last.Power) && Measured(r.Power)
@@ -115,16 +115,16 @@ func (m *Meter) step(r Reading, d time.Duration) {
 	default:
 		m.e.Uncovered += d
 	}
-	if counterKnown && powerKnown && d <= longestChecked {
+	if counterKnown && powerKnown && d <= maxCheckedStep {
 		m.checkCounter += byCounter
 		m.checkPower += byPower
 		m.rough += dvfsmodel.Joule(math.Abs(float64(r.Power-m.last.Power)) * d.Seconds() / 2)
 	}
 }
 
-// SoFar is what was booked at each step, in its turn: [Meter.Sum] is the same as
+// SoFar is what was booked at each step, in its turn: [EnergyMeter.Sum] is the same as
 // long as power doesn't contradict the counter.
-func (m *Meter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated }
+func (m *EnergyMeter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated }
 
 // Measured tells whether a value of a [Reading] is known: NaN, an infinity and
 // a negative value aren't.
@@ -132,11 +132,11 @@ func Measured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1
 
 // Sum is the energy so far. The counter is believed unless power contradicts
 // it by more than sampling explains; then power is.
-func (m *Meter) Sum() Energy {
+func (m *EnergyMeter) Sum() Energy {
 	e := m.e
 	e.Counter, e.Integrated = m.checkCounter, m.checkPower
 	off := dvfsmodel.Joule(math.Abs(float64(e.Counter - e.Integrated)))
-	e.Disagree = off > m.rough+m.peak.Over(lag.Seconds())+tolerance*max(e.Counter, e.Integrated)
+	e.Disagree = off > m.rough+m.peak.Over(counterLag.Seconds())+tolerance*max(e.Counter, e.Integrated)
 	e.Joules = m.counted + m.integrated
 	if e.Peak = m.peak; !m.powered {
 		e.Peak = dvfsmodel.Watt(math.NaN())

@@ -65,7 +65,7 @@ func rapidRead(t *rapid.T, g *Sim) Reading {
 func TestTheMeterBelievesACounterThatPowerConfirms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, clock := rapidSim(t)
-		var m Meter
+		var m EnergyMeter
 		every := time.Duration(rapid.IntRange(100, 2000).Draw(t, "ms")) * time.Millisecond
 		want := drive(t, g, clock, every, func() { m.Add(rapidRead(t, g)) })
 		e := m.Sum()
@@ -81,7 +81,7 @@ func TestTheMeterBelievesACounterThatPowerConfirms(t *testing.T) {
 func TestWithoutACounterPowerIsIntegratedToWithinASample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, clock := rapidSim(t)
-		var m Meter
+		var m EnergyMeter
 		every := time.Duration(rapid.IntRange(100, 2000).Draw(t, "ms")) * time.Millisecond
 		var swing dvfsmodel.Watt
 		var last Reading
@@ -113,13 +113,13 @@ func TestAResetOfTheCounterIsBridgedByPower(t *testing.T) {
 		if err := g.Run(Work{PID: 1, Model: someParams().Scale(100)}); err != nil {
 			t.Fatal(err)
 		}
-		var m Meter
+		var m EnergyMeter
 		clock.advance(time.Hour)
 		n := rapid.IntRange(2, 100).Draw(t, "samples")
 		at := rapid.IntRange(1, n-1).Draw(t, "reset at")
 		for i := range n {
 			if i == at {
-				if err := g.Suffer(FaultReset); err != nil {
+				if err := g.InjectFault(FaultReset); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -143,11 +143,11 @@ func TestACounterThatStandsStillIsFoundOutByPower(t *testing.T) {
 		if err := g.Run(Work{PID: 1, Model: someParams().Scale(100)}); err != nil {
 			t.Fatal(err)
 		}
-		var m Meter
+		var m EnergyMeter
 		good, bad := rapid.IntRange(1, 60).Draw(t, "good seconds"), rapid.IntRange(20, 120).Draw(t, "bad seconds")
 		for i := range good + bad {
 			if i == good {
-				if err := g.Suffer(FaultStuck); err != nil {
+				if err := g.InjectFault(FaultStuck); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -168,7 +168,7 @@ func TestACounterThatPowerContradictsIsNotBelieved(t *testing.T) {
 	} {
 		g, clock := oneSim(t, SimOptions{})
 		must(t, g.Run(Work{PID: 1, Model: someParams()}))
-		var m Meter
+		var m EnergyMeter
 		for range 61 {
 			r := read(t, g)
 			r.Energy = wrong(r.Energy)
@@ -184,7 +184,7 @@ func TestACounterThatPowerContradictsIsNotBelieved(t *testing.T) {
 }
 
 func TestTheMeterOfNothingSaysSo(t *testing.T) {
-	var m Meter
+	var m EnergyMeter
 	if e := m.Sum(); e.Source != FromNoMeasures || !math.IsNaN(float64(e.Joules)) {
 		t.Errorf("%+v", e)
 	}
@@ -207,7 +207,7 @@ func TestTheMeterOfNothingSaysSo(t *testing.T) {
 func TestTheCounterCarriesOverALongGapThatPowerCannot(t *testing.T) {
 	g, clock := oneSim(t, SimOptions{})
 	must(t, g.Run(Work{PID: 1, Model: someParams()}))
-	var m Meter
+	var m EnergyMeter
 	first := read(t, g)
 	m.Add(first)
 	clock.advance(99 * time.Second)
@@ -224,7 +224,7 @@ func TestTheCounterCarriesOverALongGapThatPowerCannot(t *testing.T) {
 
 // A device may say -1 for what it can't measure, as well as NaN.
 func TestANegativeValueIsNoMeasure(t *testing.T) {
-	var m Meter
+	var m EnergyMeter
 	at := newClock().now()
 	for i := range 10 {
 		m.Add(Reading{At: at.Add(time.Duration(i) * time.Second), Power: 100, Energy: -1})

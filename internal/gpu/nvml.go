@@ -46,9 +46,9 @@ func (l *nvmlLibrary) init() error {
 	}
 }
 
-// has tells whether the driver's library knows a function. One that it doesn't
+// hasSymbol tells whether the driver's library knows a function. One that it doesn't
 // know must not be called: the dynamic linker would end the process.
-func (l *nvmlLibrary) has(symbol string) bool {
+func (l *nvmlLibrary) hasSymbol(symbol string) bool {
 	return l.api.Extensions().LookupSymbol(symbol) == nil
 }
 
@@ -64,7 +64,7 @@ func (l *nvmlLibrary) Devices() ([]Device, error) {
 	}
 	n, ret := l.api.DeviceGetCount()
 	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("NVML: count GPUs: %w", l.failed(ret))
+		return nil, fmt.Errorf("NVML: count GPUs: %w", l.callError(ret))
 	}
 	devices := make([]Device, max(n, 0))
 	var errs []error
@@ -87,9 +87,9 @@ func (l *nvmlLibrary) Close() error {
 	return nil
 }
 
-// failed is the error of a return code, and remembers what it says of the
+// callError is the error of a return code, and remembers what it says of the
 // library.
-func (l *nvmlLibrary) failed(ret nvml.Return) error {
+func (l *nvmlLibrary) callError(ret nvml.Return) error {
 	err := nvmlError(ret)
 	if errors.Is(err, ErrReloaded) {
 		l.stale.Store(true)
@@ -100,13 +100,13 @@ func (l *nvmlLibrary) failed(ret nvml.Return) error {
 func (l *nvmlLibrary) open(i int) (*nvmlDevice, error) {
 	handle, ret := l.api.DeviceGetHandleByIndex(i)
 	if ret != nvml.SUCCESS {
-		return nil, l.failed(ret)
+		return nil, l.callError(ret)
 	}
 	d := &nvmlDevice{library: l, handle: handle, now: time.Now}
 	if err := d.identify(); err != nil {
 		return nil, err
 	}
-	d.learn()
+	d.detectCapability()
 	return d, nil
 }
 
@@ -127,26 +127,26 @@ type nvmlDevice struct {
 func (d *nvmlDevice) identify() error {
 	uuid, ret := d.handle.GetUUID()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("UUID: %w", d.library.failed(ret))
+		return fmt.Errorf("UUID: %w", d.library.callError(ret))
 	}
 	pci, ret := d.handle.GetPciInfo()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("PCI bus id: %w", d.library.failed(ret))
+		return fmt.Errorf("PCI bus id: %w", d.library.callError(ret))
 	}
 	name, ret := d.handle.GetName()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("name: %w", d.library.failed(ret))
+		return fmt.Errorf("name: %w", d.library.callError(ret))
 	}
 	minor, ret := d.handle.GetMinorNumber()
 	if ret != nvml.SUCCESS {
-		return fmt.Errorf("minor number: %w", d.library.failed(ret))
+		return fmt.Errorf("minor number: %w", d.library.callError(ret))
 	}
-	d.id = Identity{UUID: uuid, Bus: text(pci.BusId[:]), Model: name, Minor: minor}
+	d.id = Identity{UUID: uuid, Bus: cString(pci.BusId[:]), Model: name, Minor: minor}
 	return nil
 }
 
-// text is a C string in a fixed field.
-func text(field []int8) string {
+// cString is a C string in a fixed field.
+func cString(field []int8) string {
 	b := make([]byte, 0, len(field))
 	for _, c := range field {
 		if c == 0 {
@@ -171,19 +171,19 @@ const (
 	fnMPS          = "nvmlDeviceGetMPSComputeRunningProcesses"
 )
 
-// learn finds out what the GPU can do without changing it. An unknown
+// detectCapability finds out what the GPU can do without changing it. An unknown
 // architecture is taken to be new.
-func (d *nvmlDevice) learn() {
+func (d *nvmlDevice) detectCapability() {
 	arch := nvml.DeviceArchitecture(nvml.DEVICE_ARCH_UNKNOWN)
-	if d.library.has(fnArchitecture) {
+	if d.library.hasSymbol(fnArchitecture) {
 		if a, ret := d.handle.GetArchitecture(); ret == nvml.SUCCESS {
 			arch = a
 		}
 	}
-	d.cantLockCore.Store(arch < nvml.DEVICE_ARCH_VOLTA || !d.library.has(fnLockCore) || !d.library.has(fnUnlockCore))
-	d.cantLockMem.Store(arch < nvml.DEVICE_ARCH_AMPERE || !d.library.has(fnLockMem) || !d.library.has(fnUnlockMem))
+	d.cantLockCore.Store(arch < nvml.DEVICE_ARCH_VOLTA || !d.library.hasSymbol(fnLockCore) || !d.library.hasSymbol(fnUnlockCore))
+	d.cantLockMem.Store(arch < nvml.DEVICE_ARCH_AMPERE || !d.library.hasSymbol(fnLockMem) || !d.library.hasSymbol(fnUnlockMem))
 	d.cantCount.Store(true)
-	if d.library.has(fnEnergy) {
+	if d.library.hasSymbol(fnEnergy) {
 		_, ret := d.handle.GetTotalEnergyConsumption()
 		d.cantCount.Store(errors.Is(nvmlError(ret), ErrNotSupported))
 	}
@@ -197,6 +197,6 @@ func (d *nvmlDevice) Capability() Capability {
 	return Capability{LockCore: !d.cantLockCore.Load(), LockMem: !d.cantLockMem.Load(), Energy: !d.cantCount.Load()}
 }
 
-func (d *nvmlDevice) failed(op Op, ret nvml.Return) error {
-	return fmt.Errorf("GPU %s: %v: %w", d.id.Bus, op, d.library.failed(ret))
+func (d *nvmlDevice) callError(op Op, ret nvml.Return) error {
+	return fmt.Errorf("GPU %s: %v: %w", d.id.Bus, op, d.library.callError(ret))
 }

@@ -22,7 +22,7 @@ func (d *nvmlDevice) Clocks() (Clocks, error) {
 	if known == nil {
 		table, ret := nvmlClocks(d.id.UUID)
 		if ret != nvml.SUCCESS {
-			return Clocks{}, d.failed(OpClocks, ret)
+			return Clocks{}, d.callError(OpClocks, ret)
 		}
 		known = &table
 		d.mu.Lock()
@@ -76,7 +76,7 @@ func (d *nvmlDevice) change(op Op, domain Domain, call func() nvml.Return) error
 	if ret == nvml.SUCCESS {
 		return nil
 	}
-	err := d.library.failed(ret)
+	err := d.library.callError(ret)
 	if errors.Is(err, ErrNotSupported) {
 		can.Store(true)
 	}
@@ -87,7 +87,7 @@ func (d *nvmlDevice) change(op Op, domain Domain, call func() nvml.Return) error
 func (d *nvmlDevice) PowerLimit() (dvfsmodel.Watt, error) {
 	mw, ret := d.handle.GetEnforcedPowerLimit()
 	if ret != nvml.SUCCESS {
-		return 0, d.failed(OpPowerLimit, ret)
+		return 0, d.callError(OpPowerLimit, ret)
 	}
 	return milliwatt(mw).watt(), nil
 }
@@ -110,7 +110,7 @@ func (d *nvmlDevice) Read() (Reading, error) {
 			got++
 			continue
 		}
-		err := d.failed(OpRead, ret)
+		err := d.callError(OpRead, ret)
 		if errors.Is(err, ErrLost) || errors.Is(err, ErrReloaded) {
 			return Reading{}, err
 		}
@@ -179,8 +179,8 @@ func (d *nvmlDevice) readMemory(r *Reading) nvml.Return {
 func (d *nvmlDevice) readThrottle(r *Reading) nvml.Return {
 	ask := d.handle.GetCurrentClocksEventReasons
 	switch {
-	case d.library.has(fnReasons):
-	case d.library.has(fnReasonsOld):
+	case d.library.hasSymbol(fnReasons):
+	case d.library.hasSymbol(fnReasonsOld):
 		ask = d.handle.GetCurrentClocksThrottleReasons
 	default:
 		return nvml.ERROR_FUNCTION_NOT_FOUND
@@ -198,7 +198,7 @@ func (d *nvmlDevice) Processes() ([]int, error) {
 	for _, list := range d.processLists() {
 		infos, ret := list()
 		if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-			return nil, d.failed(OpProcesses, ret)
+			return nil, d.callError(OpProcesses, ret)
 		}
 		for _, info := range infos {
 			pids = append(pids, int(info.Pid))
@@ -221,7 +221,7 @@ func (d *nvmlDevice) processLists() []func() ([]nvml.ProcessInfo, nvml.Return) {
 // hasMPS tells whether the driver lists clients of MPS, by any version of the
 // function.
 func (d *nvmlDevice) hasMPS() bool {
-	return d.library.has(fnMPS) || d.library.has(fnMPS+"_v2") || d.library.has(fnMPS+"_v3")
+	return d.library.hasSymbol(fnMPS) || d.library.hasSymbol(fnMPS+"_v2") || d.library.hasSymbol(fnMPS+"_v3")
 }
 
 // mpsServer is the process that runs the kernels of MPS clients.
@@ -230,17 +230,17 @@ const mpsServer = "nvidia-cuda-mps-server"
 // Sharing tells MPS by its clients, or by its server among the processes.
 func (d *nvmlDevice) Sharing() (Sharing, error) {
 	var s Sharing
-	if d.library.has(fnMIG) {
+	if d.library.hasSymbol(fnMIG) {
 		mode, _, ret := d.handle.GetMigMode()
 		if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-			return s, d.failed(OpSharing, ret)
+			return s, d.callError(OpSharing, ret)
 		}
 		s.MIG = ret == nvml.SUCCESS && mode == nvml.DEVICE_MIG_ENABLE
 	}
 	if d.hasMPS() {
 		clients, ret := d.handle.GetMPSComputeRunningProcesses()
 		if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-			return s, d.failed(OpSharing, ret)
+			return s, d.callError(OpSharing, ret)
 		}
 		s.MPS = len(clients) > 0
 	}
@@ -249,7 +249,7 @@ func (d *nvmlDevice) Sharing() (Sharing, error) {
 	}
 	infos, ret := d.handle.GetComputeRunningProcesses()
 	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-		return s, d.failed(OpSharing, ret)
+		return s, d.callError(OpSharing, ret)
 	}
 	s.MPS = slices.ContainsFunc(infos, func(info nvml.ProcessInfo) bool {
 		name, ret := d.library.api.SystemGetProcessName(int(info.Pid))

@@ -135,7 +135,7 @@ func (m *machine) Refused(t *rapid.T) {
 }
 
 func (m *machine) Reload(t *rapid.T) {
-	m.need(m.g.Suffer(FaultReload))
+	m.need(m.g.InjectFault(FaultReload))
 	if err := m.g.Unlock(Core); !errors.Is(err, ErrReloaded) {
 		t.Fatalf("stale handle: %v", err)
 	}

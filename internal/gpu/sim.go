@@ -60,7 +60,7 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 		opts.Now = time.Now
 	}
 	if opts.Wait == nil {
-		opts.Wait = waitReal
+		opts.Wait = sleepReal
 	}
 	if opts.Profiles == nil {
 		opts.Profiles = config.BuiltinProfiles()
@@ -80,7 +80,7 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 			return nil, fmt.Errorf("simulator: %w", err)
 		}
 		// Reads the file, and writes the first one.
-		err := m.do(0, func(*simState, time.Time) (bool, error) { return true, nil })
+		err := m.withState(0, func(*simState, time.Time) (bool, error) { return true, nil })
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 	return &SimLibrary{machine: m, faults: opts.Faults, wait: opts.Wait}, nil
 }
 
-func waitReal(d time.Duration) { <-time.After(d) }
+func sleepReal(d time.Duration) { <-time.After(d) }
 
 // simIdentity depends on nothing but its arguments.
 func simIdentity(i int, seed uint64, model string, minor int) Identity {
@@ -103,7 +103,7 @@ func simIdentity(i int, seed uint64, model string, minor int) Identity {
 
 // Devices is part of [Library].
 func (l *SimLibrary) Devices() ([]Device, error) {
-	if _, err := l.faults.begin(-1, OpOpen, l.wait); err != nil {
+	if _, err := l.faults.apply(-1, OpOpen, l.wait); err != nil {
 		return nil, fmt.Errorf("simulator: open: %w", err)
 	}
 	sims, err := l.Sims()
@@ -138,7 +138,7 @@ func (l *SimLibrary) Sims() ([]*Sim, error) {
 	sims := make([]*Sim, len(l.machine.ids))
 	for i := range sims {
 		sims[i] = &Sim{library: l, index: i, id: l.machine.ids[i]}
-		err := l.machine.do(i, func(s *simState, _ time.Time) (bool, error) {
+		err := l.machine.withState(i, func(s *simState, _ time.Time) (bool, error) {
 			sims[i].generation = s.Generation
 			if s.Minor != nil {
 				sims[i].id.Minor = *s.Minor
@@ -164,7 +164,7 @@ func (l *SimLibrary) Reboot() error {
 	next := 0
 	for _, g := range sims {
 		err := g.change(func(s *simState, m *simModel) error {
-			s.unload(m)
+			s.resetDriver(m)
 			s.Lost = false
 			if !s.Missing {
 				minor := next
@@ -223,8 +223,8 @@ func (g *Sim) Lock(d Domain, f dvfsmodel.MHz) error {
 		if !m.clocks.supportsOne(d, f) {
 			return false, fmt.Errorf("%v clock %v MHz: invalid argument", d, float64(f))
 		}
-		*s.lock(d) = f
-		s.wrote()
+		*s.lockOf(d) = f
+		s.noteWrite()
 		return true, nil
 	})
 }
@@ -236,10 +236,10 @@ func (g *Sim) Unlock(d Domain) error {
 		if (d == Core && !m.capability.LockCore) || (d == Mem && !m.capability.LockMem) {
 			return false, fmt.Errorf("%v clock: %w", d, ErrNotSupported)
 		}
-		changed := *s.lock(d) != 0
-		*s.lock(d) = 0
+		changed := *s.lockOf(d) != 0
+		*s.lockOf(d) = 0
 		if changed {
-			s.wrote()
+			s.noteWrite()
 		}
 		return changed, nil
 	})
@@ -293,14 +293,14 @@ func (g *Sim) Sharing() (Sharing, error) {
 // stale handle ends it.
 func (g *Sim) call(op Op, f func(s *simState, now time.Time) (bool, error)) error {
 	l := g.library
-	effects, err := l.faults.begin(g.index, op, l.wait)
+	effects, err := l.faults.apply(g.index, op, l.wait)
 	if len(effects) > 0 {
-		if err := g.change(func(s *simState, m *simModel) error { return s.suffer(m, effects) }); err != nil {
+		if err := g.change(func(s *simState, m *simModel) error { return s.applyFaults(m, effects) }); err != nil {
 			return err
 		}
 	}
 	if err == nil {
-		err = l.machine.do(g.index, func(s *simState, now time.Time) (bool, error) {
+		err = l.machine.withState(g.index, func(s *simState, now time.Time) (bool, error) {
 			switch {
 			case s.Missing && op == OpOpen:
 				return false, errMissing
@@ -321,7 +321,7 @@ func (g *Sim) call(op Op, f func(s *simState, now time.Time) (bool, error)) erro
 // change is what happens to a GPU beside the driver.
 func (g *Sim) change(f func(s *simState, m *simModel) error) error {
 	m := g.library.machine
-	return m.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+	return m.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
 		err := f(s, m.model)
 		return err == nil, err
 	})
@@ -339,11 +339,11 @@ func (g *Sim) Run(w Work) error {
 	})
 }
 
-// Ended are the last pieces of work that were done, in the order of their ends:
+// FinishedWork are the last pieces of work that were done, in the order of their ends:
 // what they truly took and used. No real GPU tells.
-func (g *Sim) Ended() ([]Ended, error) {
-	var list []Ended
-	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+func (g *Sim) Ended() ([]FinishedWork, error) {
+	var list []FinishedWork
+	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
 		list = slices.Clone(s.Ended)
 		return false, nil
 	})
@@ -362,7 +362,7 @@ func (g *Sim) Stop(pid int) error {
 // real GPU tells.
 func (g *Sim) Writes() ([]time.Time, error) {
 	var list []time.Time
-	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
 		list = slices.Clone(s.Writes)
 		return false, nil
 	})
@@ -372,7 +372,7 @@ func (g *Sim) Writes() ([]time.Time, error) {
 // Work is what still runs and how far it is, by pid.
 func (g *Sim) Work() ([]Work, error) {
 	var list []Work
-	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
+	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
 		list = slices.Clone(s.Work)
 		return false, nil
 	})
@@ -383,8 +383,8 @@ func (g *Sim) Work() ([]Work, error) {
 // Locked is where a clock is locked, 0 where it isn't. No real GPU tells.
 func (g *Sim) Locked(d Domain) (dvfsmodel.MHz, error) {
 	var f dvfsmodel.MHz
-	err := g.library.machine.do(g.index, func(s *simState, _ time.Time) (bool, error) {
-		f = *s.lock(d)
+	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
+		f = *s.lockOf(d)
 		return false, nil
 	})
 	return f, err
@@ -406,16 +406,16 @@ func (g *Sim) Share(sharing Sharing) error {
 	})
 }
 
-// Suffer makes the GPU suffer a fault at once: [FaultLost], [FaultMissing],
+// InjectFault makes the GPU suffer a fault at once: [FaultLost], [FaultMissing],
 // [FaultReset], [FaultStuck], [FaultReload] or [FaultForeign].
-func (g *Sim) Suffer(k FaultKind) error {
-	return g.change(func(s *simState, m *simModel) error { return s.suffer(m, []FaultKind{k}) })
+func (g *Sim) InjectFault(k FaultKind) error {
+	return g.change(func(s *simState, m *simModel) error { return s.applyFaults(m, []FaultKind{k}) })
 }
 
 // Reboot brings a GPU back that was lost or missing, without locks and work.
 func (g *Sim) Reboot() error {
 	return g.change(func(s *simState, m *simModel) error {
-		s.unload(m)
+		s.resetDriver(m)
 		s.Lost, s.Missing = false, false
 		return nil
 	})

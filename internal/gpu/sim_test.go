@@ -214,7 +214,7 @@ func TestAReloadOfTheDriverDropsLocksAndMakesHandlesStale(t *testing.T) {
 	l, _ := openSim(t, "sim", SimOptions{})
 	g := sims(t, l)[0]
 	must(t, g.Lock(Core, 802))
-	must(t, g.Suffer(FaultReload))
+	must(t, g.InjectFault(FaultReload))
 	if _, err := g.Read(); !errors.Is(err, ErrReloaded) {
 		t.Errorf("read: %v, want ErrReloaded", err)
 	}

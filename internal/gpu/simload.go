@@ -18,8 +18,8 @@ import (
 // host, and lasts as long at any clocks.
 type Phase struct{ Busy, Wait float64 }
 
-// load is how simulated GPUs are used that aren't at work all the time.
-type load struct {
+// simLoad is how simulated GPUs are used that aren't at work all the time.
+type simLoad struct {
 	phases []Phase
 	wait   float64 // part of the power of clocked work that waiting for the host draws
 }
@@ -29,8 +29,8 @@ type load struct {
 const (
 	burstPeriod, burstDuty = 10, 0.5
 	waitShare              = 0.1
-	shortestPart           = 0.01 // seconds
-	mostPhases             = 10_000
+	minPart                = 0.01 // seconds
+	maxPhases              = 10_000
 )
 
 // samplePeriod is what the utilisation of a GPU with a bursty load is a mean
@@ -58,8 +58,8 @@ func parseBursts(text string) ([]Phase, error) {
 }
 
 func (p *Phase) validate() error {
-	if !(p.Busy >= shortestPart && p.Wait >= shortestPart && p.Busy+p.Wait <= maxPhase) {
-		return fmt.Errorf("%v s of work and %v s of waiting, want %v to %v s of each", p.Busy, p.Wait, shortestPart, float64(maxPhase))
+	if !(p.Busy >= minPart && p.Wait >= minPart && p.Busy+p.Wait <= maxPhase) {
+		return fmt.Errorf("%v s of work and %v s of waiting, want %v to %v s of each", p.Busy, p.Wait, minPart, float64(maxPhase))
 	}
 	return nil
 }
@@ -97,8 +97,8 @@ func parseLoad(r io.Reader) ([]Phase, error) {
 		if notBusy != nil || notWait != nil || p.validate() != nil {
 			return nil, fmt.Errorf("line %d: %q, want seconds of work and of waiting, such as 3.5,2", n, text)
 		}
-		if phases = append(phases, p); len(phases) > mostPhases {
-			return nil, fmt.Errorf("line %d: more than %d phases", n, mostPhases)
+		if phases = append(phases, p); len(phases) > maxPhases {
+			return nil, fmt.Errorf("line %d: more than %d phases", n, maxPhases)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -110,8 +110,8 @@ func parseLoad(r io.Reader) ([]Phase, error) {
 	return phases, nil
 }
 
-// Ended is work that was done, by a simulator's own account.
-type Ended struct {
+// FinishedWork is work that was done, by a simulator's own account.
+type FinishedWork struct {
 	PID   int
 	Began time.Time
 	Took  float64 // seconds
@@ -120,28 +120,28 @@ type Ended struct {
 	Energy  dvfsmodel.Joule // of the GPU meanwhile
 }
 
-// keptEnded is how many pieces of work a GPU remembers that are done.
-const keptEnded = 64
+// maxFinished is how many pieces of work a GPU remembers that are done.
+const maxFinished = 64
 
-// end notes that work is done.
-func (s *simState) end(m *simModel, w *Work) {
-	s.Ended = append(s.Ended[max(0, len(s.Ended)-keptEnded+1):len(s.Ended):len(s.Ended)], Ended{
+// finishWork notes that work is done.
+func (s *simState) finishWork(m *simModel, w *Work) {
+	s.Ended = append(s.Ended[max(0, len(s.Ended)-maxFinished+1):len(s.Ended):len(s.Ended)], FinishedWork{
 		PID: w.PID, Began: w.Began, Took: s.Since.Sub(w.Began).Seconds(),
 		Default: (w.Model.Time(1, 1) + w.Waited) / m.speed, Energy: dvfsmodel.Joule(w.Energy),
 	})
 }
 
-// keptWrites is how many clock writes a GPU remembers.
-const keptWrites = 256
+// maxWrites is how many clock writes a GPU remembers.
+const maxWrites = 256
 
-// wrote notes that a clock was locked or given back.
-func (s *simState) wrote() {
-	s.Writes = append(s.Writes[max(0, len(s.Writes)-keptWrites+1):len(s.Writes):len(s.Writes)], s.Since)
+// noteWrite notes that a clock was locked or given back.
+func (s *simState) noteWrite() {
+	s.Writes = append(s.Writes[max(0, len(s.Writes)-maxWrites+1):len(s.Writes):len(s.Writes)], s.Since)
 }
 
-// part is how long the part of its phase lasts that a work has begun, in seconds
+// partTime is how long the part of its phase lasts that a work has begun, in seconds
 // at default clocks.
-func (w *Work) part() float64 {
+func (w *Work) partTime() float64 {
 	p := w.Phases[w.Phase]
 	if w.Waits {
 		return p.Wait
@@ -149,17 +149,17 @@ func (w *Work) part() float64 {
 	return p.Busy
 }
 
-// turn has the next part of a work's phases begin.
-func (w *Work) turn() {
+// beginNextPart has the next part of a work's phases begin.
+func (w *Work) beginNextPart() {
 	if w.Waits {
-		w.Waited += w.part()
+		w.Waited += w.partTime()
 		w.Phase = (w.Phase + 1) % len(w.Phases)
 	}
 	w.Waits, w.Spent = !w.Waits, 0
 }
 
-// active is how many pieces of work want the GPU now.
-func (s *simState) active() int {
+// activeWork is how many pieces of work want the GPU now.
+func (s *simState) activeWork() int {
 	n := 0
 	for i := range s.Work {
 		if !s.Work[i].Waits {
@@ -169,8 +169,8 @@ func (s *simState) active() int {
 	return n
 }
 
-// waiting is what the GPU draws while all work on it waits.
-func (s *simState) waiting(m *simModel, at dvfsmodel.Scaling) milliwatt {
+// waitPower is what the GPU draws while all work on it waits.
+func (s *simState) waitPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	of := workOf(m.limit)
 	if len(s.Work) > 0 {
 		of = s.Work[0].Model
@@ -179,10 +179,10 @@ func (s *simState) waiting(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	return m.idle + inMilliwatt(clocked*dvfsmodel.Watt(m.load.wait))
 }
 
-// always is whether the load that never ends is at work at a time, and how long
+// isAtWork is whether the load that never ends is at work at a time, and how long
 // that stays so. It lasts as long at any clocks.
-func (l *load) always(at time.Time) (busy bool, next time.Duration) {
-	left := time.Duration(at.UnixNano()) % l.cycle()
+func (l *simLoad) isAtWork(at time.Time) (busy bool, next time.Duration) {
+	left := time.Duration(at.UnixNano()) % l.cycleTime()
 	for i := range l.phases {
 		for _, part := range [...]float64{l.phases[i].Busy, l.phases[i].Wait} {
 			busy = !busy
@@ -196,8 +196,8 @@ func (l *load) always(at time.Time) (busy bool, next time.Duration) {
 	return false, 1 // not reached: the parts add up to the cycle
 }
 
-// cycle is how long all phases last.
-func (l *load) cycle() time.Duration {
+// cycleTime is how long all phases last.
+func (l *simLoad) cycleTime() time.Duration {
 	var sum time.Duration
 	for i := range l.phases {
 		sum += nanos(l.phases[i].Busy) + nanos(l.phases[i].Wait)
@@ -207,22 +207,22 @@ func (l *load) cycle() time.Duration {
 
 func nanos(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// idles tells whether a load that never ends has the GPU wait now.
-func (s *simState) idles(m *simModel) bool {
+// isIdleByLoad tells whether a load that never ends has the GPU wait now.
+func (s *simState) isIdleByLoad(m *simModel) bool {
 	if len(s.Work) > 0 || len(m.load.phases) == 0 {
 		return false
 	}
-	busy, _ := m.load.always(s.Since)
+	busy, _ := m.load.isAtWork(s.Since)
 	return !busy
 }
 
-// skip brings a GPU without work forward through whole cycles of the load that
+// skipCycles brings a GPU without work forward through whole cycles of the load that
 // never ends: energy is linear in time, so that this changes no sum.
-func (s *simState) skip(m *simModel, elapsed time.Duration) {
-	if len(s.Work) > 0 || m.always == nil || len(m.load.phases) == 0 {
+func (s *simState) skipCycles(m *simModel, elapsed time.Duration) {
+	if len(s.Work) > 0 || m.baseLoad == nil || len(m.load.phases) == 0 {
 		return
 	}
-	cycle := m.load.cycle()
+	cycle := m.load.cycleTime()
 	times := int64(elapsed/cycle) - 1
 	if times <= 0 {
 		return
@@ -231,16 +231,16 @@ func (s *simState) skip(m *simModel, elapsed time.Duration) {
 	begin := s.Since
 	for passed := time.Duration(0); passed < cycle; {
 		s.Since = begin.Add(passed)
-		_, next := m.load.always(s.Since)
+		_, next := m.load.isAtWork(s.Since)
 		next = min(next, cycle-passed)
-		s.use(s.operation(m).power, scaled(next))
+		s.bookEnergy(s.operation(m).power, scaled(next))
 		passed += next
 	}
 	s.Since = begin.Add(scaled(cycle))
 }
 
-// show books time for the utilisation that the driver shows.
-func (s *simState) show(d time.Duration, busy bool) {
+// bookUtilisation books time for the utilisation that the driver shows.
+func (s *simState) bookUtilisation(d time.Duration, busy bool) {
 	used := func(d time.Duration) time.Duration {
 		if busy {
 			return d

@@ -81,7 +81,7 @@ func TestABurstyLoadGoesOnWithoutWork(t *testing.T) {
 // its energy and its work come to the same.
 func TestLookingAtBurstsChangesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		end := func(looks []int64) (Reading, []Ended) {
+		end := func(looks []int64) (Reading, []FinishedWork) {
 			l, clock := openSim(t, "sim,bursty=0.7/0.3", SimOptions{})
 			g := sims(t, l)[0]
 			begin := clock.t

@@ -24,7 +24,7 @@ type simSpec struct {
 	sharing  Sharing
 	speed    float64 // work takes so much less time than its model says
 	busy     bool    // at work always
-	load     load
+	load     simLoad
 }
 
 // parseSimSpec reads "sim", "sim:N" and options after commas:
@@ -41,7 +41,7 @@ type simSpec struct {
 //	load=FILE       the same, by the phases of a file; it is read anew at each start
 //	wait=0.1        what waiting draws above idle power: this part of what the core clock costs at work
 func parseSimSpec(text string) (simSpec, error) {
-	s := simSpec{count: 1, model: "V100", speed: 1, load: load{wait: waitShare}}
+	s := simSpec{count: 1, model: "V100", speed: 1, load: simLoad{wait: waitShare}}
 	head, rest, more := strings.Cut(text, ",")
 	name, count, counted := strings.Cut(head, ":")
 	if name != "sim" {
@@ -101,8 +101,8 @@ func (s *simSpec) set(option string) (err error) {
 		}
 	case key == "speed":
 		speed, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(speed > 0 && speed <= mostSpeed) {
-			return fmt.Errorf("simulator option %q, want a number above 0, at most %v", option, float64(mostSpeed))
+		if err != nil || !(speed > 0 && speed <= maxSpeed) {
+			return fmt.Errorf("simulator option %q, want a number above 0, at most %v", option, float64(maxSpeed))
 		}
 		s.speed = speed
 	default:
@@ -127,8 +127,8 @@ func parseMinors(text string, count int) ([]int, error) {
 	return minors, nil
 }
 
-// mostSpeed bounds how much faster than their models simulated GPUs are.
-const mostSpeed = 1e6
+// maxSpeed bounds how much faster than their models simulated GPUs are.
+const maxSpeed = 1e6
 
 // SimSpeed is how much faster than its model the work of simulated GPUs is, by
 // the text that asks for them: by it a minute of Slurm's limits is shorter.
@@ -147,8 +147,8 @@ type simModel struct {
 	limit      dvfsmodel.Watt // as delivered
 	capability Capability
 	speed      float64
-	always     dvfsmodel.Model // work that never ends; nil: none
-	load       load            // in which phases; none: without a pause
+	baseLoad   dvfsmodel.Model // work that never ends; nil: none
+	load       simLoad         // in which phases; none: without a pause
 }
 
 func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
@@ -168,7 +168,7 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 		m.limit = defaultLimit
 	}
 	if s.busy {
-		m.always = workOf(m.limit)
+		m.baseLoad = workOf(m.limit)
 	}
 	m.capability = s.lock
 	if !s.lockSet {

@@ -52,7 +52,7 @@ type Work struct {
 }
 
 // simState is what a simulated GPU remembers. Nothing changes between Since
-// and now but by the clock: what is true now follows from it ([simState.settle]),
+// and now but by the clock: what is true now follows from it ([simState.advanceTo]),
 // so that looking more often changes no sum.
 type simState struct {
 	UUID       string
@@ -67,9 +67,9 @@ type simState struct {
 	Milli      uint64 // energy at Since, millijoules
 	Pico       uint64 // and picojoules beyond them
 	// Stuck is what the counter shows for ever, in millijoules; nil: what was used.
-	Stuck *uint64 `json:",omitempty"`
-	Work  []Work  // as of Since
-	Ended []Ended `json:",omitempty"` // the last ones
+	Stuck *uint64        `json:",omitempty"`
+	Work  []Work         // as of Since
+	Ended []FinishedWork `json:",omitempty"` // the last ones
 	// Writes are when clocks were last locked or given back.
 	Writes []time.Time `json:",omitempty"`
 
@@ -79,15 +79,15 @@ type simState struct {
 	Used  time.Duration `json:",omitempty"`
 }
 
-func (s *simState) lock(d Domain) *dvfsmodel.MHz {
+func (s *simState) lockOf(d Domain) *dvfsmodel.MHz {
 	if d == Mem {
 		return &s.Mem
 	}
 	return &s.Core
 }
 
-// operation is how a simulated GPU runs at a moment.
-type operation struct {
+// operatingPoint is how a simulated GPU runs at a moment.
+type operatingPoint struct {
 	core, mem dvfsmodel.MHz
 	setting   dvfsmodel.Scaling
 	power     milliwatt
@@ -97,16 +97,16 @@ type operation struct {
 
 // operation follows from the locks, the work and the power limit. Work that
 // shares the GPU takes turns in equal parts.
-func (s *simState) operation(m *simModel) operation {
+func (s *simState) operation(m *simModel) operatingPoint {
 	core, mem := m.def.Core, m.def.Mem
-	var o operation
+	var o operatingPoint
 	if s.Core > 0 {
 		core, o.throttle = s.Core, o.throttle|ThrottleLocked
 	}
 	if s.Mem > 0 {
 		mem, o.throttle = s.Mem, o.throttle|ThrottleLocked
 	}
-	idle := len(s.Work) == 0 && m.always == nil
+	idle := len(s.Work) == 0 && m.baseLoad == nil
 	if idle {
 		if s.Core == 0 {
 			core = 0 // the lowest there is
@@ -118,15 +118,15 @@ func (s *simState) operation(m *simModel) operation {
 	switch {
 	case idle:
 		return o
-	case len(s.Work) > 0 && s.active() == 0, s.idles(m):
+	case len(s.Work) > 0 && s.activeWork() == 0, s.isIdleByLoad(m):
 		o.throttle |= ThrottleIdle
-		o.power = s.waiting(m, o.setting)
+		o.power = s.waitPower(m, o.setting)
 		return o
 	}
 	o.busy = true
 	o.power = s.busyPower(m, o.setting)
 	for o.power.watt() > s.Limit {
-		next, ok := m.below(o.core, o.mem)
+		next, ok := m.nextLowerCore(o.core, o.mem)
 		if !ok {
 			break
 		}
@@ -139,7 +139,7 @@ func (s *simState) operation(m *simModel) operation {
 
 func (s *simState) busyPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
 	if len(s.Work) == 0 {
-		return inMilliwatt(m.always.Power(at))
+		return inMilliwatt(m.baseLoad.Power(at))
 	}
 	var sum dvfsmodel.Watt
 	for i := range s.Work {
@@ -147,11 +147,11 @@ func (s *simState) busyPower(m *simModel, at dvfsmodel.Scaling) milliwatt {
 			sum += s.Work[i].Model.Power(at)
 		}
 	}
-	return inMilliwatt(sum / dvfsmodel.Watt(s.active()))
+	return inMilliwatt(sum / dvfsmodel.Watt(s.activeWork()))
 }
 
-// below is the next lower core clock at a memory clock.
-func (m *simModel) below(core, mem dvfsmodel.MHz) (dvfsmodel.Point, bool) {
+// nextLowerCore is the next lower core clock at a memory clock.
+func (m *simModel) nextLowerCore(core, mem dvfsmodel.MHz) (dvfsmodel.Point, bool) {
 	list := m.clocks.Core[slices.Index(m.clocks.Mem, mem)]
 	i := slices.Index(list, core) + 1
 	if i == len(list) {
@@ -160,57 +160,57 @@ func (m *simModel) below(core, mem dvfsmodel.MHz) (dvfsmodel.Point, bool) {
 	return m.table.Nearest(list[i], mem), true
 }
 
-// longestStep bounds a step of the clock, so that no duration overflows.
-const longestStep = 100 * 365 * 24 * time.Hour
+// maxStep bounds a step of the clock, so that no duration overflows.
+const maxStep = 100 * 365 * 24 * time.Hour
 
-// settle brings the state forward to now, through each end of work and of parts
+// advanceTo brings the state forward to now, through each end of work and of parts
 // of it on the way.
-func (s *simState) settle(m *simModel, now time.Time) {
-	s.skip(m, min(now.Sub(s.Since), longestStep))
+func (s *simState) advanceTo(m *simModel, now time.Time) {
+	s.skipCycles(m, min(now.Sub(s.Since), maxStep))
 	for {
-		elapsed := min(now.Sub(s.Since), longestStep)
+		elapsed := min(now.Sub(s.Since), maxStep)
 		if elapsed <= 0 {
 			return
 		}
 		o := s.operation(m)
 		next, i, done := s.nextEvent(m, o)
 		if next > elapsed {
-			s.pass(m, elapsed, o)
+			s.advance(m, elapsed, o)
 			return
 		}
-		s.pass(m, next, o)
+		s.advance(m, next, o)
 		switch {
 		case i < 0: // the load that never ends begins a part
 		case done:
-			s.end(m, &s.Work[i])
+			s.finishWork(m, &s.Work[i])
 			s.Work = slices.Delete(slices.Clone(s.Work), i, i+1)
 		default:
-			s.Work[i].turn() // pass made a copy
+			s.Work[i].beginNextPart() // pass made a copy
 		}
 	}
 }
 
 // nextEvent is how long it takes until the first of the running work ends, or
 // a part of it does, and its index; -1 where none does.
-func (s *simState) nextEvent(m *simModel, o operation) (after time.Duration, index int, done bool) {
+func (s *simState) nextEvent(m *simModel, o operatingPoint) (after time.Duration, index int, done bool) {
 	index = -1
-	least := longestStep.Seconds()
-	if len(s.Work) == 0 && m.always != nil && len(m.load.phases) > 0 {
-		_, next := m.load.always(s.Since)
+	least := maxStep.Seconds()
+	if len(s.Work) == 0 && m.baseLoad != nil && len(m.load.phases) > 0 {
+		_, next := m.load.isAtWork(s.Since)
 		return next, index, false
 	}
 	for i := range s.Work {
 		w := &s.Work[i]
 		if w.Waits {
-			if left := (w.part() - w.Spent) / m.speed; left < least {
+			if left := (w.partTime() - w.Spent) / m.speed; left < least {
 				least, index, done = max(0, left), i, false
 			}
 			continue
 		}
-		whole := s.seconds(m, i, o)
+		whole := s.workTime(m, i, o)
 		left, ends := (1-w.Done)*whole, true
 		if len(w.Phases) > 0 {
-			if part := (w.part() - w.Spent) * whole / w.Model.Time(1, 1); part < left-10*nanosecond {
+			if part := (w.partTime() - w.Spent) * whole / w.Model.Time(1, 1); part < left-10*nanosecond {
 				left, ends = part, false
 			}
 		}
@@ -224,24 +224,24 @@ func (s *simState) nextEvent(m *simModel, o operation) (after time.Duration, ind
 // nanosecond is within what the ends of work are rounded to.
 const nanosecond = 1e-9
 
-// seconds is how long the whole of a work takes at the clocks and the company
+// workTime is how long the whole of a work takes at the clocks and the company
 // of now, without the parts in which it waits.
-func (s *simState) seconds(m *simModel, i int, o operation) float64 {
-	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(s.active()) / m.speed
+func (s *simState) workTime(m *simModel, i int, o operatingPoint) float64 {
+	return s.Work[i].Model.Time(o.setting.Fc, o.setting.Fm) * float64(s.activeWork()) / m.speed
 }
 
-// use books energy.
-func (s *simState) use(power milliwatt, d time.Duration) {
+// bookEnergy books energy.
+func (s *simState) bookEnergy(power milliwatt, d time.Duration) {
 	hi, lo := bits.Mul64(uint64(power), uint64(d)) //nolint:gosec // d isn't negative
 	lo, carry := bits.Add64(lo, s.Pico, 0)
 	milli, pico := bits.Div64(hi+carry, lo, picoPerMilli)
 	s.Milli, s.Pico = s.Milli+milli, pico
 }
 
-func (s *simState) pass(m *simModel, d time.Duration, o operation) {
-	s.use(o.power, d)
+func (s *simState) advance(m *simModel, d time.Duration, o operatingPoint) {
+	s.bookEnergy(o.power, d)
 	if len(m.load.phases) > 0 {
-		s.show(d, o.busy)
+		s.bookUtilisation(d, o.busy)
 	}
 	work := slices.Clone(s.Work)
 	for i := range work {
@@ -251,7 +251,7 @@ func (s *simState) pass(m *simModel, d time.Duration, o operation) {
 			w.Spent += d.Seconds() * m.speed
 			continue
 		}
-		part := d.Seconds() / s.seconds(m, i, o)
+		part := d.Seconds() / s.workTime(m, i, o)
 		w.Done = min(1, w.Done+part)
 		if len(w.Phases) > 0 {
 			w.Spent += part * w.Model.Time(1, 1)
@@ -277,7 +277,7 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 	switch {
 	case len(m.load.phases) > 0:
 		r.Utilisation = s.Shown
-	case s.active() > 0:
+	case s.activeWork() > 0:
 		r.Utilisation = 1
 	}
 	for i := range s.Work {
@@ -289,9 +289,9 @@ func (s *simState) reading(m *simModel, at time.Time) Reading {
 // simMemory is how much memory a simulated GPU has, whatever its model.
 const simMemory = 16 << 30
 
-// unload is what is left of a GPU when its driver goes: no lock, no work, an
+// resetDriver is what is left of a GPU when its driver goes: no lock, no work, an
 // energy counter at zero. Handles opened before are stale.
-func (s *simState) unload(m *simModel) {
+func (s *simState) resetDriver(m *simModel) {
 	s.Core, s.Mem, s.Limit = 0, 0, m.limit
 	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used = 0, 0, nil, nil, 0, 0
 	s.Generation++
@@ -300,7 +300,7 @@ func (s *simState) unload(m *simModel) {
 // validate reports what can't be the state of a GPU of the model.
 func (s *simState) validate(m *simModel) error {
 	for _, d := range []Domain{Core, Mem} {
-		if f := *s.lock(d); f != 0 && !m.clocks.supportsOne(d, f) {
+		if f := *s.lockOf(d); f != 0 && !m.clocks.supportsOne(d, f) {
 			return fmt.Errorf("%v clock locked at %v MHz, which %s doesn't have", d, float64(f), m.name)
 		}
 	}
@@ -335,7 +335,7 @@ func (w *Work) validate() error {
 		return fmt.Errorf("work of pid %d is %v done, want 0 to 1", w.PID, w.Done)
 	case w.Mem < 0:
 		return fmt.Errorf("work of pid %d holds %d bytes, want 0 or more", w.PID, w.Mem)
-	case len(w.Phases) == 0 && w.Waits, w.Phase < 0, w.Phase >= max(1, len(w.Phases)), len(w.Phases) > mostPhases, !(w.Spent >= 0):
+	case len(w.Phases) == 0 && w.Waits, w.Phase < 0, w.Phase >= max(1, len(w.Phases)), len(w.Phases) > maxPhases, !(w.Spent >= 0):
 		return fmt.Errorf("work of pid %d isn't anywhere in its %d phases", w.PID, len(w.Phases))
 	}
 	for i := range w.Phases {

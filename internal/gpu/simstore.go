@@ -38,9 +38,9 @@ type simMachine struct {
 	latest time.Time // a clock that goes back stands still here
 }
 
-// do runs f on the state of one GPU as it is now. What f changes is kept when
+// withState runs f on the state of one GPU as it is now. What f changes is kept when
 // it says so, and written where there is a folder.
-func (m *simMachine) do(i int, f func(s *simState, now time.Time) (changed bool, err error)) error {
+func (m *simMachine) withState(i int, f func(s *simState, now time.Time) (changed bool, err error)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dir == "" {
@@ -69,7 +69,7 @@ func (m *simMachine) apply(i int, f func(s *simState, now time.Time) (bool, erro
 	}
 	m.latest = now
 	s := m.states[i]
-	s.settle(m.model, now)
+	s.advanceTo(m.model, now)
 	changed, err := f(&s, now)
 	if changed {
 		m.states[i] = s

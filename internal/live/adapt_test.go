@@ -136,9 +136,9 @@ func (s *stage) judgeAdapted(adapted map[int64]*act, victim int64) {
 }
 
 // ended is all work that was done on the nodes.
-func (s *stage) ended() []gpu.Ended {
+func (s *stage) ended() []gpu.FinishedWork {
 	s.Helper()
-	var all []gpu.Ended
+	var all []gpu.FinishedWork
 	for _, node := range s.names {
 		for _, sim := range s.sims[node] {
 			ended, err := sim.Ended()
@@ -148,7 +148,7 @@ func (s *stage) ended() []gpu.Ended {
 			all = append(all, ended...)
 		}
 	}
-	slices.SortFunc(all, func(a, b gpu.Ended) int { return a.PID - b.PID })
+	slices.SortFunc(all, func(a, b gpu.FinishedWork) int { return a.PID - b.PID })
 	return all
 }
 
