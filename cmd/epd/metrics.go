@@ -58,13 +58,13 @@ func (p *program) countDecision(o control.Observed) {
 		p.metrics.Failed(string(o.Fault))
 	}
 	if !o.Again && o.Fault != control.FaultRequest {
-		p.metrics.Decided(metrics.Decision{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
+		p.metrics.Decided(metrics.DecisionLabels{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
 	}
 }
 
 // countEnergy counts the energy of a run.
 func (p *program) countEnergy(o *record.Outcome, partition string) {
-	run := metrics.Run{Partition: partition, GPUModel: o.GPUModel, Arm: string(o.Arm)}
+	run := metrics.RunEnergy{Partition: partition, GPUModel: o.GPUModel, Arm: string(o.Arm)}
 	if joules, ok := o.GPUEnergyJ.Get(); ok {
 		run.GPU = &joules
 	}

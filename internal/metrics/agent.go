@@ -39,8 +39,8 @@ type GPU struct {
 
 const hertzPerMHz = 1e6
 
-// agentFigures are the figures of an agent, without labels.
-var agentFigures = []figure[Agent]{
+// agentMetrics are the figures of an agent, without labels.
+var agentMetrics = []metric[Agent]{
 	gauge("epplan_journal_entries", "GPUs whose clocks are, or may be, locked.", func(a *Agent) float64 { return float64(a.Journal) }),
 	gauge("epplan_runs_open", "Runs of jobs on the node.", func(a *Agent) float64 { return float64(a.Runs) }),
 	gauge("epplan_outcomes_waiting", "Outcomes that the controller hasn't acknowledged yet.", func(a *Agent) float64 { return float64(a.Waiting) }),
@@ -50,12 +50,12 @@ var agentFigures = []figure[Agent]{
 	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.", func(a *Agent) float64 { return float64(a.Steps) }),
 	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit was at risk.", func(a *Agent) float64 { return float64(a.Guarded) }),
 	gauge("epplan_gpu_numbers_unknown", "1 while it isn't certain which GPUs Slurm's numbers mean, and no clock is touched, else 0.",
-		func(a *Agent) float64 { return truth(a.Unnumbered) }),
+		func(a *Agent) float64 { return boolValue(a.Unnumbered) }),
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
 
-// gpuFigure is a metric of each GPU: one value, or one for each domain.
-type gpuFigure struct {
+// gpuMetric is a metric of each GPU: one value, or one for each domain.
+type gpuMetric struct {
 	desc    *prometheus.Desc
 	kind    prometheus.ValueType
 	reading bool // it is left out without one
@@ -65,8 +65,8 @@ type gpuFigure struct {
 
 var domains = []string{"core", "memory"}
 
-// gpuFigures are the figures of a GPU.
-var gpuFigures = []gpuFigure{
+// gpuMetrics are the figures of a GPU.
+var gpuMetrics = []gpuMetric{
 	{
 		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID."), kind: prometheus.GaugeValue, reading: true,
 		values: func(g *GPU) []float64 { return []float64{g.Power} },
@@ -102,11 +102,11 @@ var gpuFigures = []gpuFigure{
 	},
 	{
 		desc: gpuDesc("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0."), kind: prometheus.GaugeValue,
-		values: func(g *GPU) []float64 { return []float64{truth(g.Stuck)} },
+		values: func(g *GPU) []float64 { return []float64{boolValue(g.Stuck)} },
 	},
 	{
 		desc: gpuDesc("epplan_gpu_alien", "1 while somebody else seems to set the GPU's clocks, else 0."), kind: prometheus.GaugeValue,
-		values: func(g *GPU) []float64 { return []float64{truth(g.Alien)} },
+		values: func(g *GPU) []float64 { return []float64{boolValue(g.Alien)} },
 	},
 }
 
@@ -125,40 +125,40 @@ func hertz(s dvfsmodel.Setting) []float64 {
 // agentCollector shows what an agent holds.
 type agentCollector struct {
 	ask    func(context.Context) Agent
-	groups *bounded[group]
+	groups *boundedLabels[powerGroup]
 }
 
 func newAgentCollector(ask func(context.Context) Agent) *agentCollector {
-	return &agentCollector{ask: ask, groups: newBounded(maxGroups, group{overflow, overflow})}
+	return &agentCollector{ask: ask, groups: newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel})}
 }
 
 // Describe lists the metrics.
 func (c *agentCollector) Describe(to chan<- *prometheus.Desc) {
-	for i := range agentFigures {
-		to <- agentFigures[i].desc
+	for i := range agentMetrics {
+		to <- agentMetrics[i].desc
 	}
-	for i := range gpuFigures {
-		to <- gpuFigures[i].desc
+	for i := range gpuMetrics {
+		to <- gpuMetrics[i].desc
 	}
 	to <- powerDesc
 }
 
 // Collect takes a snapshot. Of GPUs beyond the bound only the power counts.
 func (c *agentCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	a := c.ask(ctx)
-	for i := range agentFigures {
-		agentFigures[i].send(to, &a)
+	for i := range agentMetrics {
+		agentMetrics[i].send(to, &a)
 	}
-	power := make(map[group]float64)
+	power := make(map[powerGroup]float64)
 	shown := make(map[string]bool)
 	for i := range a.GPUs {
 		g := &a.GPUs[i]
 		if g.Read {
-			power[c.groups.of(groupOf(g))] += g.Power
+			power[c.groups.valueOrOther(powerGroupOf(g))] += g.Power
 		}
-		if uuid := clean(g.UUID); !shown[uuid] && len(shown) < maxGPUs {
+		if uuid := cleanLabel(g.UUID); !shown[uuid] && len(shown) < maxGPUs {
 			shown[uuid] = true
 			sendGPU(to, g, uuid)
 		}
@@ -168,18 +168,18 @@ func (c *agentCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// groupOf is whose power a GPU's is.
-func groupOf(g *GPU) group {
+// powerGroupOf is whose power a GPU's is.
+func powerGroupOf(g *GPU) powerGroup {
 	if g.Partition == "" {
-		return group{unused, clean(g.Model)}
+		return powerGroup{unusedLabel, cleanLabel(g.Model)}
 	}
-	return group{clean(g.Partition), clean(g.Model)}
+	return powerGroup{cleanLabel(g.Partition), cleanLabel(g.Model)}
 }
 
 func sendGPU(to chan<- prometheus.Metric, g *GPU, uuid string) {
-	model := clean(g.Model)
-	for i := range gpuFigures {
-		f := &gpuFigures[i]
+	model := cleanLabel(g.Model)
+	for i := range gpuMetrics {
+		f := &gpuMetrics[i]
 		if f.reading && !g.Read {
 			continue
 		}

@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	savingsEvery = time.Minute
-	savingsTime  = 4 * time.Second
+	savingsTTL     = time.Minute
+	savingsTimeout = 4 * time.Second
 )
 
-// figure is a metric of a status, without labels.
-type figure[S any] struct {
+// metric is a metric of a status, without labels.
+type metric[S any] struct {
 	desc   *prometheus.Desc
 	kind   prometheus.ValueType
 	value  func(*S) float64
 	labels []string // their values
 }
 
-func counter[S any](name, help string, value func(*S) float64) figure[S] {
-	return figure[S]{desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.CounterValue, value: value}
+func counter[S any](name, help string, value func(*S) float64) metric[S] {
+	return metric[S]{desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.CounterValue, value: value}
 }
 
-func gauge[S any](name, help string, value func(*S) float64) figure[S] {
-	return figure[S]{desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.GaugeValue, value: value}
+func gauge[S any](name, help string, value func(*S) float64) metric[S] {
+	return metric[S]{desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.GaugeValue, value: value}
 }
 
 // send gives a figure's value to a scrape.
-func (f *figure[S]) send(to chan<- prometheus.Metric, of *S) {
+func (f *metric[S]) send(to chan<- prometheus.Metric, of *S) {
 	to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(of), f.labels...)
 }
 
 type status = epdapi.ControllerStatus
 
-// statusFigures are the figures of a controller's status.
-var statusFigures = []figure[status]{
+// statusMetrics are the figures of a controller's status.
+var statusMetrics = []metric[status]{
 	counter("epplan_submissions_total", "Submissions that job_submit told of.", func(s *status) float64 { return float64(s.Submissions) }),
 	counter("epplan_outcomes_total", "Ended runs that were recorded.", func(s *status) float64 { return float64(s.Outcomes) }),
 	counter("epplan_outcomes_implausible_total", "Outcomes of which something can't be, which counts nowhere.", func(s *status) float64 { return float64(s.Implausible) }),
@@ -54,7 +54,7 @@ var statusFigures = []figure[status]{
 	gauge("epplan_submissions_waiting", "Submissions that no job was found for yet.", func(s *status) float64 { return float64(s.Tokens) }),
 	gauge("epplan_runs_decided", "Runs that were decided on and haven't ended.", func(s *status) float64 { return float64(s.Decided) }),
 	gauge("epplan_records_unwritten", "Records that wait to be written to the database.", func(s *status) float64 { return float64(s.Unwritten) }),
-	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 { return truth(s.Trouble != "") }),
+	gauge("epplan_records_trouble", "1 while records can't be written, else 0.", func(s *status) float64 { return boolValue(s.Trouble != "") }),
 	gauge("epplan_constant_arm_ratio", "Part of the jobs that runs at constant clocks, to compare with.", func(s *status) float64 { return s.ConstantArm }),
 	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.", func(s *status) float64 { return s.HoldOut }),
 }
@@ -67,7 +67,7 @@ var (
 	errorsDesc       = prometheus.NewDesc("epplan_errors_total", "Things that went wrong, by kind.", []string{"kind"}, nil)
 )
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
@@ -81,8 +81,8 @@ type controllerCollector struct {
 
 // Describe lists the metrics.
 func (controllerCollector) Describe(to chan<- *prometheus.Desc) {
-	for i := range statusFigures {
-		to <- statusFigures[i].desc
+	for i := range statusMetrics {
+		to <- statusMetrics[i].desc
 	}
 	to <- configDesc
 	to <- syncDesc
@@ -92,13 +92,13 @@ func (controllerCollector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect takes a snapshot.
 func (c controllerCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	s := c.ask(ctx)
-	for i := range statusFigures {
-		statusFigures[i].send(to, &s)
+	for i := range statusMetrics {
+		statusMetrics[i].send(to, &s)
 	}
-	to <- prometheus.MustNewConstMetric(configDesc, prometheus.GaugeValue, 1, clean(s.ConfigVersion))
+	to <- prometheus.MustNewConstMetric(configDesc, prometheus.GaugeValue, 1, cleanLabel(s.ConfigVersion))
 	sendForecasts(to, s.Forecasts)
 	for what, sync := range map[string]*epdapi.SyncStatus{"jobs": &s.Queue, "nodes": &s.Nodes} {
 		if !sync.At.IsZero() {
@@ -110,7 +110,7 @@ func (c controllerCollector) Collect(to chan<- prometheus.Metric) {
 
 // errorsCollector shows what went wrong, as told and as the controller counts.
 type errorsCollector struct {
-	told       *kinds
+	counters   *errorCounts
 	controller func(context.Context) status // nil: none
 }
 
@@ -119,9 +119,9 @@ func (e *errorsCollector) Describe(to chan<- *prometheus.Desc) { to <- errorsDes
 
 // Collect adds both up.
 func (e *errorsCollector) Collect(to chan<- prometheus.Metric) {
-	all := e.told.all()
+	all := e.counters.snapshot()
 	if e.controller != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 		defer cancel()
 		s := e.controller(ctx)
 		all["bad-request"] += float64(s.BadRequests)
@@ -136,25 +136,25 @@ func (e *errorsCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// savingFigure is a figure of a saving, by part of the machine.
-type savingFigure struct {
+// savingMetric is a figure of a saving, by part of the machine.
+type savingMetric struct {
 	desc  *prometheus.Desc
 	value func(*epdapi.Saving) float64
 }
 
 // The figures of what was saved, and of the constant arm: missing where there is none.
 var (
-	savingFigures = figuresOf("epplan_saved_energy", "Estimate of what treated runs used less than they would have, from held-out runs of the same workloads; "+
+	savingMetrics = comparisonMetrics("epplan_saved_energy", "Estimate of what treated runs used less than they would have, from held-out runs of the same workloads; "+
 		"at most a minute old, missing while it isn't known.", "What these runs would have used at default clocks.", "Treated runs that the estimate is made of.")
-	addedFigures = figuresOf("epplan_added_energy", "Estimate of what treated runs used less than they would have at constant clocks, from runs of the constant arm; "+
+	addedMetrics = comparisonMetrics("epplan_added_energy", "Estimate of what treated runs used less than they would have at constant clocks, from runs of the constant arm; "+
 		"missing without such an arm.", "What these runs would have used at constant clocks.", "Treated runs that the estimate is made of.")
-	constantFigures = figuresOf("epplan_constant_saved_energy", "Estimate of what runs of the constant arm used less than they would have, from held-out runs; "+
+	constantMetrics = comparisonMetrics("epplan_constant_saved_energy", "Estimate of what runs of the constant arm used less than they would have, from held-out runs; "+
 		"missing without such an arm.", "What these runs would have used at default clocks.", "Runs of the constant arm that the estimate is made of.")
 )
 
-// figuresOf are the figures of a comparison of two arms.
-func figuresOf(name, saved, baseline, runs string) []savingFigure {
-	return []savingFigure{
+// comparisonMetrics are the figures of a comparison of two arms.
+func comparisonMetrics(name, saved, baseline, runs string) []savingMetric {
+	return []savingMetric{
 		{savingDesc(name+"_joules", saved), func(s *epdapi.Saving) float64 { return s.SavedJ }},
 		{savingDesc(name+"_low_joules", "Lower bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.LowJ }},
 		{savingDesc(name+"_high_joules", "Upper bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.HighJ }},
@@ -181,7 +181,7 @@ type savingsCollector struct {
 
 // Describe lists the metrics.
 func (c *savingsCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, figures := range [][]savingFigure{savingFigures, addedFigures, constantFigures} {
+	for _, figures := range [][]savingMetric{savingMetrics, addedMetrics, constantMetrics} {
 		for i := range figures {
 			to <- figures[i].desc
 		}
@@ -194,17 +194,17 @@ func (c *savingsCollector) Collect(to chan<- prometheus.Metric) {
 	if !ok {
 		return
 	}
-	send := func(figures []savingFigure, gpu, node *epdapi.Saving) {
+	send := func(figures []savingMetric, gpu, node *epdapi.Saving) {
 		for part, saving := range map[string]*epdapi.Saving{"gpu": gpu, "node": node} {
 			for i := range figures {
 				to <- prometheus.MustNewConstMetric(figures[i].desc, prometheus.GaugeValue, figures[i].value(saving), part)
 			}
 		}
 	}
-	send(savingFigures, &s.GPU, &s.Node)
+	send(savingMetrics, &s.GPU, &s.Node)
 	if arm := s.Constant; arm != nil {
-		send(addedFigures, arm.AddedGPU.Saving(), arm.AddedNode.Saving())
-		send(constantFigures, &arm.GPU, &arm.Node)
+		send(addedMetrics, arm.AddedGPU.Saving(), arm.AddedNode.Saving())
+		send(constantMetrics, &arm.GPU, &arm.Node)
 	}
 }
 
@@ -212,9 +212,9 @@ func (c *savingsCollector) Collect(to chan<- prometheus.Metric) {
 func (c *savingsCollector) savings() (epdapi.Savings, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.clock(); c.asked.IsZero() || now.Sub(c.asked) >= savingsEvery {
+	if now := c.clock(); c.asked.IsZero() || now.Sub(c.asked) >= savingsTTL {
 		c.asked = now
-		ctx, cancel := context.WithTimeout(context.Background(), savingsTime)
+		ctx, cancel := context.WithTimeout(context.Background(), savingsTimeout)
 		defer cancel()
 		s, err := c.ask(ctx)
 		c.last, c.known = s, err == nil

@@ -6,16 +6,16 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// forecastFigures are the figures of predictions at submission.
-var forecastFigures = []figure[epdapi.ForecastStatus]{
+// forecastMetrics are the figures of predictions at submission.
+var forecastMetrics = []metric[epdapi.ForecastStatus]{
 	gauge("epplan_prediction_learnt_jobs", "Ended jobs that the last training learnt from.", func(s *epdapi.ForecastStatus) float64 { return float64(s.Jobs) }),
 	counter("epplan_prediction_trainings_total", "Trainings of predictions.", func(s *epdapi.ForecastStatus) float64 { return float64(s.Trainings) }),
 	counter("epplan_prediction_missed_total", "Submissions for which there was no time to predict.", func(s *epdapi.ForecastStatus) float64 { return float64(s.Missed) }),
 	counter("epplan_prediction_aligned_total", "Codes that were rewritten into a known style.", func(s *epdapi.ForecastStatus) float64 { return float64(s.Aligned) }),
 }
 
-// scoreFigures are the figures of how predictions turned out, by target and rung.
-var scoreFigures = []struct {
+// scoreMetrics are the figures of how predictions turned out, by target and rung.
+var scoreMetrics = []struct {
 	desc  *prometheus.Desc
 	value func(*epdapi.ForecastScore) float64
 }{
@@ -30,11 +30,11 @@ func scoreDesc(name, help string) *prometheus.Desc {
 
 // describeForecasts lists the metrics of predictions.
 func describeForecasts(to chan<- *prometheus.Desc) {
-	for i := range forecastFigures {
-		to <- forecastFigures[i].desc
+	for i := range forecastMetrics {
+		to <- forecastMetrics[i].desc
 	}
-	for i := range scoreFigures {
-		to <- scoreFigures[i].desc
+	for i := range scoreMetrics {
+		to <- scoreMetrics[i].desc
 	}
 }
 
@@ -43,8 +43,8 @@ func sendForecasts(to chan<- prometheus.Metric, s *epdapi.ForecastStatus) {
 	if s == nil || !s.Enabled {
 		return
 	}
-	for i := range forecastFigures {
-		forecastFigures[i].send(to, s)
+	for i := range forecastMetrics {
+		forecastMetrics[i].send(to, s)
 	}
 	for i := range s.Scores {
 		one := &s.Scores[i]
@@ -52,8 +52,8 @@ func sendForecasts(to chan<- prometheus.Metric, s *epdapi.ForecastStatus) {
 		if rung == "" {
 			rung = "any"
 		}
-		for k := range scoreFigures {
-			to <- prometheus.MustNewConstMetric(scoreFigures[k].desc, prometheus.GaugeValue, scoreFigures[k].value(one), one.Target, rung)
+		for k := range scoreMetrics {
+			to <- prometheus.MustNewConstMetric(scoreMetrics[k].desc, prometheus.GaugeValue, scoreMetrics[k].value(one), one.Target, rung)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 // Values of labels in place of names. Slurm allows no such names.
 const (
-	unknown  = "(unknown)"
-	unused   = "(none)"
-	overflow = "(other)"
+	unknownLabel  = "(unknown)"
+	unusedLabel   = "(none)"
+	overflowLabel = "(other)"
 )
 
 // Bounds of labels.
@@ -23,40 +23,40 @@ const (
 	maxKinds  = 64  // of errors
 )
 
-// group is whose energy or power it is.
-type group struct{ partition, model string }
+// powerGroup is whose energy or power it is.
+type powerGroup struct{ partition, model string }
 
-// bounded are values of labels. The first ones get their own series, later ones
+// boundedLabels are values of labels. The first ones get their own series, later ones
 // share one, so that nobody can make the series too many.
-type bounded[K comparable] struct {
+type boundedLabels[K comparable] struct {
 	mu    sync.Mutex
-	most  int
+	limit int
 	other K
 	seen  map[K]struct{}
 }
 
-func newBounded[K comparable](most int, other K) *bounded[K] {
-	return &bounded[K]{most: most, other: other, seen: make(map[K]struct{})}
+func newBoundedLabels[K comparable](most int, other K) *boundedLabels[K] {
+	return &boundedLabels[K]{limit: most, other: other, seen: make(map[K]struct{})}
 }
 
-// of is the value that stands for one.
-func (b *bounded[K]) of(value K) K {
+// valueOrOther is the value that stands for one.
+func (b *boundedLabels[K]) valueOrOther(value K) K {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.seen[value]; ok {
 		return value
 	}
-	if len(b.seen) >= b.most {
+	if len(b.seen) >= b.limit {
 		return b.other
 	}
 	b.seen[value] = struct{}{}
 	return value
 }
 
-// clean makes a short printable text of anything.
-func clean(name string) string {
+// cleanLabel makes a short printable text of anything.
+func cleanLabel(name string) string {
 	if name == "" {
-		return unknown
+		return unknownLabel
 	}
 	if len(name) > maxName {
 		name = name[:maxName] // half a letter is cleaned below
@@ -69,10 +69,10 @@ func clean(name string) string {
 	}, name)
 }
 
-// oneOf is a value if it is among those known.
-func oneOf(value string, known []string) string {
+// knownOrOverflow is a value if it is among those known.
+func knownOrOverflow(value string, known []string) string {
 	if slices.Contains(known, value) {
 		return value
 	}
-	return overflow
+	return overflowLabel
 }

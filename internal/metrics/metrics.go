@@ -15,8 +15,8 @@ import (
 
 // Bounds of a scrape.
 const (
-	scrapeTime    = 5 * time.Second
-	scrapesAtOnce = 3
+	scrapeTimeout = 5 * time.Second
+	maxScrapes    = 3
 )
 
 // Sources are where figures come from when they are asked for. Those of roles
@@ -35,20 +35,20 @@ type Sources struct {
 // Metrics are the metrics of an epd.
 type Metrics struct {
 	registry *prometheus.Registry
-	counted
+	eventCounters
 }
 
 // New makes the metrics of an epd.
 func New(s Sources) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), counted: newCounted()}
+	m := &Metrics{registry: prometheus.NewRegistry(), eventCounters: newEventCounters()}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "epplan_build_info", Help: "The program that answers; always 1.",
-		ConstLabels: prometheus.Labels{"version": clean(s.Version), "goversion": runtime.Version(), "role": clean(s.Role)},
+		ConstLabels: prometheus.Labels{"version": cleanLabel(s.Version), "goversion": runtime.Version(), "role": cleanLabel(s.Role)},
 	})
 	build.Set(1)
 	m.registry.MustRegister(
 		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.took, &errorsCollector{m.failed, s.Controller},
+		m.durations, &errorsCollector{m.errors, s.Controller},
 	)
 	if s.Controller != nil {
 		m.registry.MustRegister(m.decisions, m.applied, m.energy, controllerCollector{s.Controller})
@@ -57,10 +57,10 @@ func New(s Sources) *Metrics {
 		m.registry.MustRegister(&savingsCollector{ask: s.Savings, clock: time.Now})
 	}
 	if s.Steering != nil {
-		m.registry.MustRegister(&plainCollector[Steering]{steeringFigures, s.Steering})
+		m.registry.MustRegister(&snapshotCollector[Steering]{steeringMetrics, s.Steering})
 	}
 	if s.Power != nil {
-		m.registry.MustRegister(&plainCollector[epdapi.ClusterPower]{powerFigures, s.Power})
+		m.registry.MustRegister(&snapshotCollector[epdapi.ClusterPower]{powerMetrics, s.Power})
 	}
 	if s.Agent != nil {
 		m.registry.MustRegister(newAgentCollector(s.Agent))
@@ -71,6 +71,6 @@ func New(s Sources) *Metrics {
 // Handler answers scrapes.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError, Timeout: scrapeTime, MaxRequestsInFlight: scrapesAtOnce,
+		ErrorHandling: promhttp.ContinueOnError, Timeout: scrapeTimeout, MaxRequestsInFlight: maxScrapes,
 	})
 }

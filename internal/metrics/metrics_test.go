@@ -75,10 +75,10 @@ func whole() *metrics.Metrics {
 	m := metrics.New(metrics.Sources{Version: "v1.2", Role: "both", Controller: controller, Savings: savings, Agent: agent, Steering: steering, Power: power})
 	m.Took(metrics.Decide, 90*time.Microsecond)
 	m.Took("no such request", time.Hour)
-	m.Decided(metrics.Decision{Mode: "enforce", Arm: "treated", Applied: true})
-	m.Decided(metrics.Decision{Mode: "enforce", Arm: "held-out"})
+	m.Decided(metrics.DecisionLabels{Mode: "enforce", Arm: "treated", Applied: true})
+	m.Decided(metrics.DecisionLabels{Mode: "enforce", Arm: "held-out"})
 	gpu, node := 5e5, 9e5
-	m.Recorded(metrics.Run{Partition: "gpu", GPUModel: "NVIDIA H200", Arm: "treated", GPU: &gpu, Node: &node})
+	m.Recorded(metrics.RunEnergy{Partition: "gpu", GPUModel: "NVIDIA H200", Arm: "treated", GPU: &gpu, Node: &node})
 	m.Failed("munge-expired")
 	m.Failed("munge-expired")
 	m.Failed("bad-request")
@@ -247,8 +247,8 @@ func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			m := metrics.New(s)
-			m.Decided(metrics.Decision{Mode: "observe", Arm: "excluded"})
-			m.Recorded(metrics.Run{})
+			m.Decided(metrics.DecisionLabels{Mode: "observe", Arm: "excluded"})
+			m.Recorded(metrics.RunEnergy{})
 			m.Failed("any")
 			all := series(t, m)
 			for name, role := range map[string]bool{
@@ -300,9 +300,9 @@ func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 	joules := 1.0
 	for i := range 5000 {
 		bad := hostile[i%len(hostile)]
-		m.Recorded(metrics.Run{Partition: fmt.Sprint(i, bad), GPUModel: fmt.Sprint(bad, i), Arm: bad, GPU: &joules, Node: &joules})
-		m.Recorded(metrics.Run{Partition: bad, GPUModel: bad, Arm: "treated", GPU: &joules})
-		m.Decided(metrics.Decision{Mode: bad, Arm: bad, Applied: true})
+		m.Recorded(metrics.RunEnergy{Partition: fmt.Sprint(i, bad), GPUModel: fmt.Sprint(bad, i), Arm: bad, GPU: &joules, Node: &joules})
+		m.Recorded(metrics.RunEnergy{Partition: bad, GPUModel: bad, Arm: "treated", GPU: &joules})
+		m.Decided(metrics.DecisionLabels{Mode: bad, Arm: bad, Applied: true})
 		m.Failed(fmt.Sprint(bad, i))
 	}
 	text := scrape(t, m) // every value is UTF-8, no two series are the same
@@ -373,9 +373,9 @@ func TestAnyNameCanBeScraped(t *testing.T) {
 func TestAnEnergyThatMakesNoSenseIsntCounted(t *testing.T) {
 	m := metrics.New(metrics.Sources{Controller: controller})
 	for _, joules := range []float64{-1, 0, math.NaN(), math.Inf(-1), math.Inf(1)} {
-		m.Recorded(metrics.Run{Partition: "gpu", GPUModel: "H200", Arm: "treated", GPU: &joules})
+		m.Recorded(metrics.RunEnergy{Partition: "gpu", GPUModel: "H200", Arm: "treated", GPU: &joules})
 	}
-	m.Recorded(metrics.Run{Partition: "gpu", GPUModel: "H200", Arm: "treated"})
+	m.Recorded(metrics.RunEnergy{Partition: "gpu", GPUModel: "H200", Arm: "treated"})
 	if all := series(t, m)["epplan_run_energy_joules_total"]; len(all) > 0 {
 		t.Errorf("counted: %v", all)
 	}
@@ -418,7 +418,7 @@ func TestScrapesAndCountsGoTogether(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for i := range 200 {
-				m.Decided(metrics.Decision{Mode: "advise", Arm: "treated"})
+				m.Decided(metrics.DecisionLabels{Mode: "advise", Arm: "treated"})
 				m.Took(metrics.Submit, time.Millisecond)
 				m.Failed(strconv.Itoa(i))
 				if i%50 == 0 {
@@ -438,7 +438,7 @@ func TestScrapesAndCountsGoTogether(t *testing.T) {
 func BenchmarkDecided(b *testing.B) {
 	m := whole()
 	for b.Loop() {
-		m.Decided(metrics.Decision{Mode: "enforce", Arm: "treated", Applied: true})
+		m.Decided(metrics.DecisionLabels{Mode: "enforce", Arm: "treated", Applied: true})
 		m.Took(metrics.Decide, 90*time.Microsecond)
 	}
 }
