@@ -137,7 +137,9 @@ func (m *machine) Levers(context.Context) (*epdapi.Levers, error) {
 	return &epdapi.Levers{Status: steer.Status{Notes: m.notes}}, nil
 }
 
-func (m *machine) Encode(context.Context, []byte, munge.Terms) (string, error) { return "x", m.munge }
+func (m *machine) Encode(context.Context, []byte, munge.CredentialTerms) (string, error) {
+	return "x", m.munge
+}
 
 func (m *machine) Decode(context.Context, string) (munge.Credential, error) {
 	return munge.Credential{Payload: []byte("epplan doctor")}, nil

@@ -165,7 +165,7 @@ func (e *examination) tryMunge(ctx context.Context, socket string) (string, erro
 	defer cancel()
 	m := e.site.Munge(socket)
 	const text = "epplan doctor"
-	credential, err := m.Encode(ctx, []byte(text), munge.Terms{})
+	credential, err := m.Encode(ctx, []byte(text), munge.CredentialTerms{})
 	if err != nil {
 		return socket, err
 	}

@@ -40,7 +40,7 @@ type EPD interface {
 
 // Munge makes and reads credentials.
 type Munge interface {
-	Encode(ctx context.Context, payload []byte, t munge.Terms) (string, error)
+	Encode(ctx context.Context, payload []byte, t munge.CredentialTerms) (string, error)
 	Decode(ctx context.Context, credential string) (munge.Credential, error)
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// answer keeps what a handler writes until it is signed.
-type answer struct {
+// bufferedResponse keeps what a handler writes until it is signed.
+type bufferedResponse struct {
 	header http.Header
 	status int
 	wrote  bool
@@ -15,17 +15,17 @@ type answer struct {
 }
 
 // Header is lost, for it isn't signed.
-func (a *answer) Header() http.Header { return a.header }
+func (a *bufferedResponse) Header() http.Header { return a.header }
 
 // WriteHeader keeps the first final status.
-func (a *answer) WriteHeader(status int) {
+func (a *bufferedResponse) WriteHeader(status int) {
 	if !a.wrote && status >= http.StatusOK {
 		a.status, a.wrote = status, true
 	}
 }
 
 // Write keeps a body, but not much more than may be sent.
-func (a *answer) Write(p []byte) (int, error) {
+func (a *bufferedResponse) Write(p []byte) (int, error) {
 	a.wrote = true
 	switch {
 	case a.status == http.StatusNoContent || a.status == http.StatusNotModified:
@@ -36,18 +36,18 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// load counts the requests that users have under way.
-type load struct {
+// userLoad counts the requests that users have under way.
+type userLoad struct {
 	mu sync.Mutex
 	of map[uint32]int
 }
 
-// begin tells whether a user may have one more. Root has agents on every node,
+// tryBegin tells whether a user may have one more. Root has agents on every node,
 // and bounds of its own elsewhere.
-func (l *load) begin(uid uint32) bool {
+func (l *userLoad) tryBegin(uid uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if uid != 0 && l.of[uid] >= mostOfUser {
+	if uid != 0 && l.of[uid] >= maxPerUser {
 		return false
 	}
 	if l.of == nil {
@@ -57,7 +57,7 @@ func (l *load) begin(uid uint32) bool {
 	return true
 }
 
-func (l *load) end(uid uint32) {
+func (l *userLoad) end(uid uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of[uid]--; l.of[uid] == 0 {

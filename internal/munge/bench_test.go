@@ -33,7 +33,7 @@ func measure(b *testing.B, f func() error) {
 
 // roundTrip is one credential encoded and decoded.
 func roundTrip(ctx context.Context, m *munge.Client) error {
-	text, err := m.Encode(ctx, make([]byte, 200), munge.Terms{TTL: time.Minute})
+	text, err := m.Encode(ctx, make([]byte, 200), munge.CredentialTerms{TTL: time.Minute})
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,11 @@ const Header = "Epplan-Munge"
 
 // What is signed. A credential of a request never vouches for an answer.
 const (
-	signature   = "epplan/1"
-	kindRequest = "request"
-	kindReply   = "reply"
+	protocolVersion = "epplan/1"
+	kindRequest     = "request"
+	kindReply       = "reply"
 
-	lifetime = time.Minute // of a credential: as far may clocks be apart
+	credentialLifetime = time.Minute // of a credential: as far may clocks be apart
 )
 
 var (
@@ -37,24 +37,24 @@ func newNonce() (n nonce) {
 	return n
 }
 
-// digest is a text of known length for one of any.
-func digest(data []byte) string {
+// textDigest is a text of known length for one of any.
+func textDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
 // requestStatement is what a request's credential says.
 func requestStatement(n nonce, method, target, body string) []byte {
-	return fmt.Appendf(nil, "%s %s %x %s %s %s", signature, kindRequest, n, method, target, body)
+	return fmt.Appendf(nil, "%s %s %x %s %s %s", protocolVersion, kindRequest, n, method, target, body)
 }
 
 // replyStatement is what an answer's credential says.
 func replyStatement(n nonce, status int, body []byte) []byte {
-	return fmt.Appendf(nil, "%s %s %x %s %s", signature, kindReply, n, strconv.Itoa(status), digest(body))
+	return fmt.Appendf(nil, "%s %s %x %s %s", protocolVersion, kindReply, n, strconv.Itoa(status), textDigest(body))
 }
 
-// request is what a request's credential says of it.
-type request struct {
+// requestClaim is what a request's credential says of it.
+type requestClaim struct {
 	nonce nonce
 	known bool   // the nonce: an answer can be bound to it
 	body  string // digest
@@ -62,21 +62,21 @@ type request struct {
 
 // openRequest checks what a credential says against a request's method and
 // path. The nonce is given even if these aren't right.
-func openRequest(payload []byte, r *http.Request) (request, error) {
-	var q request
+func openRequest(payload []byte, r *http.Request) (requestClaim, error) {
+	var q requestClaim
 	const kindAt, nonceAt, bodyAt = 1, 2, 5
 	parts := strings.Split(string(payload), " ")
-	if len(parts) == len(requestParts) && parts[0] == signature && parts[kindAt] == kindRequest {
+	if len(parts) == len(requestParts) && parts[0] == protocolVersion && parts[kindAt] == kindRequest {
 		n, err := hex.DecodeString(parts[nonceAt])
 		q.known = err == nil && copy(q.nonce[:], n) == len(q.nonce)
 		q.body = parts[bodyAt]
 	}
-	want := requestStatement(q.nonce, r.Method, digest([]byte(r.RequestURI)), q.body)
-	return q, compare(payload, want, requestParts)
+	want := requestStatement(q.nonce, r.Method, textDigest([]byte(r.RequestURI)), q.body)
+	return q, checkStatement(payload, want, requestParts)
 }
 
-// compare names the first part of a statement that isn't as it should be.
-func compare(got, want []byte, parts []string) error {
+// checkStatement names the first part of a statement that isn't as it should be.
+func checkStatement(got, want []byte, parts []string) error {
 	if bytes.Equal(got, want) {
 		return nil
 	}

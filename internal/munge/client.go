@@ -18,8 +18,8 @@ const DefaultSocket = "/run/munge/munge.socket.2"
 const (
 	maxPayload    = 4 << 10
 	maxCredential = 8 << 10
-	callTime      = 2 * time.Second
-	callsAtOnce   = 16 // munged has two threads unless told otherwise
+	callTimeout   = 2 * time.Second
+	maxCalls      = 16 // munged has two threads unless told otherwise
 )
 
 // Client asks a munged. It may be used by many goroutines.
@@ -34,11 +34,11 @@ func New(socket string) *Client {
 	if socket == "" {
 		socket = DefaultSocket
 	}
-	return &Client{socket: socket, calls: make(chan struct{}, callsAtOnce)}
+	return &Client{socket: socket, calls: make(chan struct{}, maxCalls)}
 }
 
-// Terms are the terms of a credential.
-type Terms struct {
+// CredentialTerms are the terms of a credential.
+type CredentialTerms struct {
 	TTL time.Duration // whole seconds; 0: munged's default
 	For *uint32       // the only user who may decode it; nil: anybody
 }
@@ -58,19 +58,19 @@ func (c *Credential) Age() time.Duration { return c.Decoded.Sub(c.Encoded) }
 
 // Encode has a credential made that vouches for a payload. Its errors are
 // [ErrUnavailable] and [ErrTooLong].
-func (c *Client) Encode(ctx context.Context, payload []byte, t Terms) (string, error) {
+func (c *Client) Encode(ctx context.Context, payload []byte, t CredentialTerms) (string, error) {
 	if len(payload) > maxPayload {
 		return "", fmt.Errorf("a payload of %d bytes is %w", len(payload), ErrTooLong)
 	}
-	who := uint32(anybody)
+	who := uint32(anyUser)
 	if t.For != nil {
 		who = *t.For
 	}
-	body := []byte{byDefault, byDefault, byDefault, 0}                  // no realm
-	body = binary.BigEndian.AppendUint32(body, uint32(seconds(t.TTL)))  //nolint:gosec // munged bounds it
-	body = binary.BigEndian.AppendUint32(body, who)                     // user
-	body = binary.BigEndian.AppendUint32(body, anybody)                 // group
-	reply, err := c.ask(ctx, encodeRequest, appendSized(body, payload)) // reply: the credential
+	body := []byte{defaultAlgorithm, defaultAlgorithm, defaultAlgorithm, 0}   // no realm
+	body = binary.BigEndian.AppendUint32(body, uint32(roundedSeconds(t.TTL))) //nolint:gosec // munged bounds it
+	body = binary.BigEndian.AppendUint32(body, who)                           // user
+	body = binary.BigEndian.AppendUint32(body, anyUser)                       // group
+	reply, err := c.ask(ctx, encodeRequest, appendSized(body, payload))       // reply: the credential
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func (c *Client) Encode(ctx context.Context, payload []byte, t Terms) (string, e
 // Decode checks a credential. With [ErrExpired], [ErrRewound] and [ErrReplayed]
 // it is authentic and returned; with all other errors it is empty.
 func (c *Client) Decode(ctx context.Context, credential string) (Credential, error) {
-	if !wellFormed(credential) {
+	if !isWellFormed(credential) {
 		return Credential{}, ErrInvalid
 	}
 	reply, err := c.ask(ctx, decodeRequest, appendSized(nil, append([]byte(credential), 0)))
@@ -90,8 +90,8 @@ func (c *Client) Decode(ctx context.Context, credential string) (Credential, err
 	return parseDecoded(reply)
 }
 
-// wellFormed tells whether a text looks like a credential.
-func wellFormed(text string) bool {
+// isWellFormed tells whether a text looks like a credential.
+func isWellFormed(text string) bool {
 	inside, ok := strings.CutPrefix(text, "MUNGE:")
 	inside, end := strings.CutSuffix(inside, ":")
 	if !ok || !end || inside == "" || len(text) > maxCredential {
@@ -109,7 +109,7 @@ func wellFormed(text string) bool {
 // ask sends one message and reads the one that answers it. Every error is
 // [ErrUnavailable].
 func (c *Client) ask(ctx context.Context, kind byte, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	select {
 	case c.calls <- struct{}{}:

@@ -27,7 +27,7 @@ func TestACredentialSaysWhoMadeItAndWhat(t *testing.T) {
 	m := munge.New(d.Socket)
 	before := time.Now().Truncate(time.Second)
 	for _, payload := range []string{"", "hello", "quotes ' \" and\nlines\x00\xff", strings.Repeat("x", 4096)} {
-		text, err := m.Encode(t.Context(), []byte(payload), munge.Terms{TTL: 20 * time.Second})
+		text, err := m.Encode(t.Context(), []byte(payload), munge.CredentialTerms{TTL: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestMungesOwnCommandsAndTheClientUnderstandEachOther(t *testing.T) {
 	if err != nil || string(c.Payload) != "from munge" {
 		t.Errorf("munge's credential: %q, %v", c.Payload, err)
 	}
-	text, err := m.Encode(t.Context(), []byte("to unmunge"), munge.Terms{TTL: 30 * time.Second})
+	text, err := m.Encode(t.Context(), []byte("to unmunge"), munge.CredentialTerms{TTL: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAnotherUsersCredentialTellsThatUser(t *testing.T) {
 func TestACredentialForAnotherUserIsRefused(t *testing.T) {
 	m := munge.New(mungetest.Start(t, nil).Socket)
 	other := uint32(nobody)
-	text, err := m.Encode(t.Context(), []byte("secret"), munge.Terms{For: &other})
+	text, err := m.Encode(t.Context(), []byte("secret"), munge.CredentialTerms{For: &other})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestACredentialForAnotherUserIsRefused(t *testing.T) {
 
 func TestACredentialCountsOnce(t *testing.T) {
 	m := munge.New(mungetest.Start(t, nil).Socket)
-	text, err := m.Encode(t.Context(), []byte("once"), munge.Terms{})
+	text, err := m.Encode(t.Context(), []byte("once"), munge.CredentialTerms{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestACredentialFromClocksThatDifferIsRefusedWithTheDifference(t *testing.T)
 
 func TestACredentialExpiresByMungesClock(t *testing.T) {
 	m := munge.New(mungetest.Start(t, nil).Socket)
-	text, err := m.Encode(t.Context(), []byte("brief"), munge.Terms{TTL: time.Second})
+	text, err := m.Encode(t.Context(), []byte("brief"), munge.CredentialTerms{TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestNoGarbageIsTakenForACredential(t *testing.T) {
 
 func TestAPayloadBeyondTheBoundIsRefused(t *testing.T) {
 	m := munge.New("/nowhere")
-	if _, err := m.Encode(t.Context(), make([]byte, 4097), munge.Terms{}); !errors.Is(err, munge.ErrTooLong) {
+	if _, err := m.Encode(t.Context(), make([]byte, 4097), munge.CredentialTerms{}); !errors.Is(err, munge.ErrTooLong) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -241,14 +241,14 @@ func TestAMungedThatIsDownIsUnavailableUntilItIsBack(t *testing.T) {
 	d := mungetest.Start(t, nil)
 	m := munge.New(d.Socket)
 	d.Stop(t)
-	if _, err := m.Encode(t.Context(), []byte("x"), munge.Terms{}); !errors.Is(err, munge.ErrUnavailable) {
+	if _, err := m.Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); !errors.Is(err, munge.ErrUnavailable) {
 		t.Errorf("encode: %v", err)
 	}
 	if _, err := m.Decode(t.Context(), "MUNGE:AAAA:"); !errors.Is(err, munge.ErrUnavailable) {
 		t.Errorf("decode: %v", err)
 	}
 	d.Again(t)
-	if _, err := m.Encode(t.Context(), []byte("x"), munge.Terms{}); err != nil {
+	if _, err := m.Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestAMungedThatAnswersNonsenseIsUnavailable(t *testing.T) {
 		"an error":         {reply(4, 3, 6, 1, 0, 0, 0, 0, 0), "error 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := fakeMunged(t, c.answer).Encode(t.Context(), []byte("x"), munge.Terms{})
+			text, err := fakeMunged(t, c.answer).Encode(t.Context(), []byte("x"), munge.CredentialTerms{})
 			if text != "" || !errors.Is(err, munge.ErrUnavailable) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %q, %v", text, err)
 			}
@@ -355,7 +355,7 @@ func TestAMungedWithAFullQueueIsWaitedFor(t *testing.T) {
 		close(over)
 		<-served
 	}()
-	if text, err := munge.New(path).Encode(t.Context(), []byte("x"), munge.Terms{}); err != nil || text != credential {
+	if text, err := munge.New(path).Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); err != nil || text != credential {
 		t.Errorf("got %q, %v", text, err)
 	}
 }
@@ -365,7 +365,7 @@ func TestAMungedThatHangsIsGivenUpWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if _, err := m.Encode(ctx, []byte("x"), munge.Terms{}); !errors.Is(err, munge.ErrUnavailable) {
+	if _, err := m.Encode(ctx, []byte("x"), munge.CredentialTerms{}); !errors.Is(err, munge.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
@@ -385,7 +385,7 @@ func TestManyCallersAtOnceAllGetTheirCredentials(t *testing.T) {
 	for i := range uint32(callers) {
 		go func() {
 			payload := binary.BigEndian.AppendUint32(nil, i)
-			text, err := m.Encode(t.Context(), payload, munge.Terms{})
+			text, err := m.Encode(t.Context(), payload, munge.CredentialTerms{})
 			if err == nil {
 				var c munge.Credential
 				if c, err = m.Decode(t.Context(), text); err == nil && !bytes.Equal(c.Payload, payload) {

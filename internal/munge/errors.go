@@ -32,23 +32,23 @@ var (
 	ErrTooLong = errors.New("too long")
 )
 
-// stale tells of a credential that is authentic and of no use any more.
-func stale(err error) bool {
+// isStale tells of a credential that is authentic and of no use any more.
+func isStale(err error) bool {
 	return errors.Is(err, ErrExpired) || errors.Is(err, ErrRewound) || errors.Is(err, ErrReplayed)
 }
 
 // hintClocks is what to do about clocks that differ.
 const hintClocks = "compare the machines' clocks: chronyc tracking"
 
-// tooOld says how old a credential is.
-func tooOld(age, limit time.Duration) error {
+// tooOldError says how old a credential is.
+func tooOldError(age, limit time.Duration) error {
 	return fmt.Errorf("%w: it is %d s old, at most %d s are allowed; it took that long, or the clock where it was made is behind (%s)",
-		ErrExpired, seconds(age), seconds(limit), hintClocks)
+		ErrExpired, roundedSeconds(age), roundedSeconds(limit), hintClocks)
 }
 
-// fromFuture says how far ahead a credential is.
-func fromFuture(age time.Duration) error {
-	return fmt.Errorf("%w: the clock where it was made is %d s ahead (%s)", ErrRewound, seconds(-age), hintClocks)
+// fromFutureError says how far ahead a credential is.
+func fromFutureError(age time.Duration) error {
+	return fmt.Errorf("%w: the clock where it was made is %d s ahead (%s)", ErrRewound, roundedSeconds(-age), hintClocks)
 }
 
-func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+func roundedSeconds(d time.Duration) int64 { return int64(d / time.Second) }

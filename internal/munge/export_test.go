@@ -10,7 +10,7 @@ var (
 	ReadMessage  = readMessage
 	ParseEncoded = parseEncoded
 	ParseDecoded = parseDecoded
-	Digest       = digest
+	Digest       = textDigest
 )
 
 // SetBase puts something between a transport and the network.
@@ -18,23 +18,23 @@ func (t *Transport) SetBase(wrap func(http.RoundTripper) http.RoundTripper) { t.
 
 // Impatient shortens what a body may take.
 func Impatient(h http.Handler, patience time.Duration) http.Handler {
-	if g, ok := h.(*guard); ok {
-		g.patient = patience
+	if g, ok := h.(*authHandler); ok {
+		g.admitTimeout = patience
 	}
 	return h
 }
 
 // Nonces is a memory of nonces.
-type Nonces struct{ of nonces }
+type Nonces struct{ of nonceCache }
 
 // NewNonces remembers at least so many nonces, or for so long.
 func NewNonces(most int, keep time.Duration) *Nonces {
-	return &Nonces{nonces{most: most, keep: keep}}
+	return &Nonces{nonceCache{most: most, keep: keep}}
 }
 
 // First tells whether a user's nonce is new.
 func (n *Nonces) First(uid uint32, number byte, now time.Time) bool {
-	return n.of.first(uid, nonce{number}, now)
+	return n.of.isNew(uid, nonce{number}, now)
 }
 
 // Len is how many are remembered.
@@ -45,7 +45,7 @@ func (n *Nonces) Len() int { return len(n.of.young) + len(n.of.old) }
 func NewServer(h http.Handler) *http.Server {
 	const serveTime = 15 * time.Second
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, ReadTimeout: serveTime, WriteTimeout: serveTime, MaxHeaderBytes: maxHeaders,
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: serveTime, WriteTimeout: serveTime, MaxHeaderBytes: maxHeaders,
 	}
 	s.SetKeepAlivesEnabled(false)
 	return s

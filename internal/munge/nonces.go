@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// nonces remembers which nonces each user used lately: in two generations, the
+// nonceCache remembers which nonces each user used lately: in two generations, the
 // older of which is forgotten when the younger one is full or old enough.
 // Forgetting early under load is no hole, for munged refuses replays as well.
-type nonces struct {
+type nonceCache struct {
 	mu         sync.Mutex
 	young, old map[nonceKey]struct{}
 	born       time.Time
@@ -21,8 +21,8 @@ type nonceKey struct {
 	nonce nonce
 }
 
-// first tells whether a user's nonce is new, and remembers it.
-func (n *nonces) first(uid uint32, of nonce, now time.Time) bool {
+// isNew tells whether a user's nonce is new, and remembers it.
+func (n *nonceCache) isNew(uid uint32, of nonce, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.young == nil || len(n.young) >= n.most || now.Sub(n.born) >= n.keep {

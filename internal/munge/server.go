@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	contentType = "application/json"
-	admitTime   = 5 * time.Second // for munged and for the body to come
-	headerTime  = time.Second
-	generation  = 32 << 10 // nonces
-	mostOfUser  = 16       // requests at once, of anybody but root
+	contentType     = "application/json"
+	admitTimeout    = 5 * time.Second // for munged and for the body to come
+	headerTimeout   = time.Second
+	nonceGeneration = 32 << 10 // nonces
+	maxPerUser      = 16       // requests at once, of anybody but root
 )
 
 // Options say whom [Authenticate] lets through.
@@ -56,21 +56,21 @@ func Authenticate(next http.Handler, m *Client, o Options) http.Handler {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &guard{
+	return &authHandler{
 		next: next, munge: m, options: o,
 		// A credential counts for a lifetime before and after it was made.
-		nonces:  nonces{most: generation, keep: 2*lifetime + admitTime},
-		patient: admitTime,
+		nonces:       nonceCache{most: nonceGeneration, keep: 2*credentialLifetime + admitTimeout},
+		admitTimeout: admitTimeout,
 	}
 }
 
-type guard struct {
-	next    http.Handler
-	munge   *Client
-	options Options
-	nonces  nonces
-	load    load
-	patient time.Duration // with munged, and with bodies
+type authHandler struct {
+	next         http.Handler
+	munge        *Client
+	options      Options
+	nonces       nonceCache
+	load         userLoad
+	admitTimeout time.Duration // with munged, and with bodies
 }
 
 // caller is what is known of who sent a request.
@@ -80,39 +80,39 @@ type caller struct {
 	known bool // the nonce, and that munge vouches for the user
 }
 
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *authHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var from caller
 	body, err := g.admit(w, r, &from)
-	if err == nil && !g.load.begin(from.UID) {
-		err = refusal{http.StatusTooManyRequests, fmt.Errorf("uid %d has %d requests under way", from.UID, mostOfUser)}
+	if err == nil && !g.load.tryBegin(from.UID) {
+		err = refusalError{http.StatusTooManyRequests, fmt.Errorf("uid %d has %d requests under way", from.UID, maxPerUser)}
 	}
 	if err != nil {
 		g.refuse(w, r, &from, err)
 		return
 	}
 	defer g.load.end(from.UID)
-	a := &answer{header: make(http.Header), status: http.StatusOK}
-	g.next.ServeHTTP(a, bare(r, from.Peer, body))
+	a := &bufferedResponse{header: make(http.Header), status: http.StatusOK}
+	g.next.ServeHTTP(a, signedRequest(r, from.Peer, body))
 	if a.body.Len() > maxAnswer {
-		g.refuse(w, r, &from, refusal{http.StatusInternalServerError, errors.New("the answer is too long")})
+		g.refuse(w, r, &from, refusalError{http.StatusInternalServerError, errors.New("the answer is too long")})
 		return
 	}
 	g.send(w, r, &from, a.status, a.body.Bytes())
 }
 
 // admit checks a request and reads its body. The body of a stranger isn't read.
-func (g *guard) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]byte, error) {
+func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]byte, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
-		return nil, refusal{http.StatusMethodNotAllowed, fmt.Errorf("method %.20q isn't served", r.Method)}
+		return nil, refusalError{http.StatusMethodNotAllowed, fmt.Errorf("method %.20q isn't served", r.Method)}
 	}
-	text, err := onlyCredential(r.Header)
+	text, err := singleCredential(r.Header)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), g.patient)
+	ctx, cancel := context.WithTimeout(r.Context(), g.admitTimeout)
 	defer cancel()
 	c, err := g.munge.Decode(ctx, text)
-	if err != nil && !stale(err) {
+	if err != nil && !isStale(err) {
 		return nil, err
 	}
 	from.Peer = Peer{UID: c.UID, GID: c.GID, Age: c.Age()}
@@ -124,7 +124,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]b
 	case unbound != nil:
 		return nil, unbound
 	}
-	if err := g.fresh(&c, asked.nonce); err != nil {
+	if err := g.checkFresh(&c, asked.nonce); err != nil {
 		return nil, err
 	}
 	if g.options.Allow != nil && !g.options.Allow(c.UID) {
@@ -133,56 +133,56 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]b
 	return g.readSigned(w, r, asked.body)
 }
 
-// fresh tells whether a credential is young enough and new. munged looks too,
+// checkFresh tells whether a credential is young enough and new. munged looks too,
 // but allows what the caller wished, and forgets when it is started anew.
-func (g *guard) fresh(c *Credential, n nonce) error {
+func (g *authHandler) checkFresh(c *Credential, n nonce) error {
 	switch age := c.Age(); {
-	case age > lifetime:
-		return tooOld(age, lifetime)
-	case age < -lifetime:
-		return fromFuture(age)
-	case !g.nonces.first(c.UID, n, g.options.Clock()):
+	case age > credentialLifetime:
+		return tooOldError(age, credentialLifetime)
+	case age < -credentialLifetime:
+		return fromFutureError(age)
+	case !g.nonces.isNew(c.UID, n, g.options.Clock()):
 		return ErrReplayed
 	}
 	return nil
 }
 
 // readSigned reads a request's body within its time, and compares it.
-func (g *guard) readSigned(w http.ResponseWriter, r *http.Request, want string) ([]byte, error) {
+func (g *authHandler) readSigned(w http.ResponseWriter, r *http.Request, want string) ([]byte, error) {
 	in := http.NewResponseController(w)
-	_ = in.SetReadDeadline(time.Now().Add(g.patient)) // servers of tests can't
+	_ = in.SetReadDeadline(time.Now().Add(g.admitTimeout)) // servers of tests can't
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	tooLarge := (*http.MaxBytesError)(nil)
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, refusal{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest)}
+		return nil, refusalError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest)}
 	case err != nil:
-		return nil, refusal{http.StatusRequestTimeout, fmt.Errorf("the body doesn't come: %w", err)}
-	case digest(body) != want:
+		return nil, refusalError{http.StatusRequestTimeout, fmt.Errorf("the body doesn't come: %w", err)}
+	case textDigest(body) != want:
 		return nil, fmt.Errorf("%w: its body is another one", ErrBinding)
 	}
 	_ = in.SetReadDeadline(time.Time{})
 	return body, nil
 }
 
-// bare is a request without anything that wasn't signed.
-func bare(r *http.Request, from Peer, body []byte) *http.Request {
+// signedRequest is a request without anything that wasn't signed.
+func signedRequest(r *http.Request, from Peer, body []byte) *http.Request {
 	q := r.Clone(context.WithValue(r.Context(), peerKey{}, from))
 	q.Header, q.Trailer, q.TransferEncoding = http.Header{"Content-Type": {contentType}}, nil, nil
 	q.Body, q.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return q
 }
 
-// refusal is an error with the status that tells of it.
-type refusal struct {
+// refusalError is an error with the status that tells of it.
+type refusalError struct {
 	status int
 	error
 }
 
-func (r refusal) Unwrap() error { return r.error }
+func (r refusalError) Unwrap() error { return r.error }
 
 func statusOf(err error) int {
-	var r refusal
+	var r refusalError
 	switch {
 	case errors.As(err, &r):
 		return r.status
@@ -195,12 +195,12 @@ func statusOf(err error) int {
 }
 
 // refuse tells a caller why not.
-func (g *guard) refuse(w http.ResponseWriter, r *http.Request, to *caller, why error) {
+func (g *authHandler) refuse(w http.ResponseWriter, r *http.Request, to *caller, why error) {
 	if g.options.Refused != nil {
 		g.options.Refused(r.RemoteAddr, why)
 	}
 	// What is still to come of a body isn't waited for long.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTime))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerTimeout))
 	w.Header().Set("Connection", "close")
 	text := why.Error()
 	if errors.Is(why, ErrUnavailable) {
@@ -214,11 +214,11 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, to *caller, why e
 }
 
 // send answers, signed if the caller is known.
-func (g *guard) send(w http.ResponseWriter, r *http.Request, to *caller, status int, body []byte) {
+func (g *authHandler) send(w http.ResponseWriter, r *http.Request, to *caller, status int, body []byte) {
 	if to.known {
 		// A body that came too slowly has ended the context of its request.
 		ctx := context.WithoutCancel(r.Context())
-		credential, err := g.munge.Encode(ctx, replyStatement(to.nonce, status, body), Terms{TTL: lifetime, For: &to.UID})
+		credential, err := g.munge.Encode(ctx, replyStatement(to.nonce, status, body), CredentialTerms{TTL: credentialLifetime, For: &to.UID})
 		if err != nil { // the caller trusts no answer now, only people read this one
 			status, body = http.StatusServiceUnavailable, []byte(`{"error":"the answer can't be signed: munged doesn't answer"}`)
 		} else {

@@ -14,27 +14,27 @@ import (
 
 // Bounds of requests and answers.
 const (
-	maxRequest = 1 << 20 // bytes of a body
-	maxAnswer  = 8 << 20
-	maxHeaders = 16 << 10
-	tripTime   = 10 * time.Second
-	linkTime   = 3 * time.Second // to connect
+	maxRequest       = 1 << 20 // bytes of a body
+	maxAnswer        = 8 << 20
+	maxHeaders       = 16 << 10
+	roundTripTimeout = 10 * time.Second
+	dialTimeout      = 3 * time.Second // to connect
 )
 
 // Transport sends requests with a credential and takes only answers with one.
 // It keeps no connections: a request that a broken one swallows can't be told
 // from one that was done, and its credential is good for once.
 type Transport struct {
-	munge   *Client
-	base    http.RoundTripper
-	trusted []uint32
-	also    func(uid uint32) bool
+	munge     *Client
+	base      http.RoundTripper
+	trusted   []uint32
+	trustFunc func(uid uint32) bool
 }
 
 // NewTransport is a transport that takes answers from root, and from the users
 // given, such as Slurm's.
 func NewTransport(m *Client, trusted ...uint32) *Transport {
-	dialer := net.Dialer{Timeout: linkTime}
+	dialer := net.Dialer{Timeout: dialTimeout}
 	return &Transport{munge: m, trusted: append([]uint32{0}, trusted...), base: &http.Transport{
 		DialContext:            dialer.DialContext,
 		DisableKeepAlives:      true,
@@ -46,7 +46,7 @@ func NewTransport(m *Client, trusted ...uint32) *Transport {
 // Trust has answers taken also from those whom a function names, who may
 // become more. It returns the transport.
 func (t *Transport) Trust(also func(uid uint32) bool) *Transport {
-	t.also = also
+	t.trustFunc = also
 	return t
 }
 
@@ -55,15 +55,15 @@ func (t *Transport) Trust(also func(uid uint32) bool) *Transport {
 // that must not be used, [ErrUnavailable] where this machine's munged is to
 // blame, [ErrTooLong], and those of the network.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), tripTime)
+	ctx, cancel := context.WithTimeout(r.Context(), roundTripTimeout)
 	defer cancel()
 	body, err := readBody(r)
 	if err != nil {
 		return nil, err
 	}
 	n, method := newNonce(), cmp.Or(r.Method, http.MethodGet)
-	statement := requestStatement(n, method, digest([]byte(r.URL.RequestURI())), digest(body))
-	credential, err := t.munge.Encode(ctx, statement, Terms{TTL: lifetime})
+	statement := requestStatement(n, method, textDigest([]byte(r.URL.RequestURI())), textDigest(body))
+	credential, err := t.munge.Encode(ctx, statement, CredentialTerms{TTL: credentialLifetime})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.verify(ctx, response, n, answer); err != nil {
 		return nil, err
 	}
-	return genuine(r, response.StatusCode, answer), nil
+	return signedResponse(r, response.StatusCode, answer), nil
 }
 
 // readBody reads a request's body, and closes it.
@@ -114,7 +114,7 @@ func readBody(r *http.Request) ([]byte, error) {
 // verify tells whether somebody trusted vouches for an answer to the request
 // with a nonce.
 func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body []byte) error {
-	text, err := onlyCredential(r.Header)
+	text, err := singleCredential(r.Header)
 	if err != nil {
 		return fmt.Errorf("%w: with status %d: %w (is munge's key the same on both machines?)", ErrUnauthentic, r.StatusCode, err)
 	}
@@ -122,17 +122,17 @@ func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body 
 	if err != nil {
 		return fmt.Errorf("%w: with status %d: %w", ErrUnauthentic, r.StatusCode, err)
 	}
-	if !slices.Contains(t.trusted, c.UID) && (t.also == nil || !t.also(c.UID)) {
+	if !slices.Contains(t.trusted, c.UID) && (t.trustFunc == nil || !t.trustFunc(c.UID)) {
 		return fmt.Errorf("%w: uid %d vouches for it, who isn't trusted", ErrUnauthentic, c.UID)
 	}
-	if err := compare(c.Payload, replyStatement(n, r.StatusCode, body), replyParts); err != nil {
+	if err := checkStatement(c.Payload, replyStatement(n, r.StatusCode, body), replyParts); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnauthentic, err)
 	}
 	return nil
 }
 
-// onlyCredential is the credential of a message, which has exactly one.
-func onlyCredential(h http.Header) (string, error) {
+// singleCredential is the credential of a message, which has exactly one.
+func singleCredential(h http.Header) (string, error) {
 	switch all := h.Values(Header); len(all) {
 	case 0:
 		return "", fmt.Errorf("%w: there is none", ErrInvalid)
@@ -143,8 +143,8 @@ func onlyCredential(h http.Header) (string, error) {
 	}
 }
 
-// genuine is an answer made of nothing but what was signed.
-func genuine(r *http.Request, status int, body []byte) *http.Response {
+// signedResponse is an answer made of nothing but what was signed.
+func signedResponse(r *http.Request, status int, body []byte) *http.Response {
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -18,8 +18,8 @@ const (
 	decodeRequest = 4
 	decodeReply   = 5
 
-	byDefault = 1 // of ciphers, codes and compressions: what munged is configured for
-	anybody   = 0xffffffff
+	defaultAlgorithm = 1 // of ciphers, codes and compressions: what munged is configured for
+	anyUser          = 0xffffffff
 
 	headerSize = 11
 	maxMessage = 64 << 10 // of what munged answers
@@ -75,15 +75,15 @@ func readMessage(r io.Reader, want byte) ([]byte, error) {
 	return body, err
 }
 
-// fields takes a body apart. Reading beyond its end spoils it.
-type fields struct {
-	rest    []byte
-	spoiled bool
+// bodyReader takes a body apart. Reading beyond its end spoils it.
+type bodyReader struct {
+	rest     []byte
+	tooShort bool
 }
 
-func (f *fields) bytes(n uint32) []byte {
+func (f *bodyReader) bytes(n uint32) []byte {
 	if uint64(n) > uint64(len(f.rest)) {
-		f.rest, f.spoiled = nil, true
+		f.rest, f.tooShort = nil, true
 		return nil
 	}
 	data := f.rest[:n]
@@ -91,14 +91,14 @@ func (f *fields) bytes(n uint32) []byte {
 	return data
 }
 
-func (f *fields) u8() byte {
+func (f *bodyReader) u8() byte {
 	if b := f.bytes(1); b != nil {
 		return b[0]
 	}
 	return 0
 }
 
-func (f *fields) u32() uint32 {
+func (f *bodyReader) u32() uint32 {
 	const size = 4
 	if b := f.bytes(size); b != nil {
 		return binary.BigEndian.Uint32(b)
@@ -106,10 +106,10 @@ func (f *fields) u32() uint32 {
 	return 0
 }
 
-func (f *fields) time() time.Time { return time.Unix(int64(f.u32()), 0) }
+func (f *bodyReader) time() time.Time { return time.Unix(int64(f.u32()), 0) }
 
-// fault reads the error number and text that every reply begins with.
-func (f *fields) fault() (byte, string) {
+// readFault reads the error number and text that every reply begins with.
+func (f *bodyReader) readFault() (byte, string) {
 	number := f.u8()
 	text := f.bytes(uint32(f.u8()))
 	if n := len(text); n > 0 && text[n-1] == 0 {
@@ -118,16 +118,16 @@ func (f *fields) fault() (byte, string) {
 	return number, string(text)
 }
 
-// whole tells whether a body was neither too short nor too long.
-func (f *fields) whole() bool { return !f.spoiled && len(f.rest) == 0 }
+// isComplete tells whether a body was neither too short nor too long.
+func (f *bodyReader) isComplete() bool { return !f.tooShort && len(f.rest) == 0 }
 
 // parseEncoded reads what munged answers to an encode request.
 func parseEncoded(body []byte) (string, error) {
-	f := fields{rest: body}
-	number, text := f.fault()
+	f := bodyReader{rest: body}
+	number, text := f.readFault()
 	credential := f.bytes(f.u32())
 	switch {
-	case !f.whole():
+	case !f.isComplete():
 		return "", fmt.Errorf("%w: its answer makes no sense", ErrUnavailable)
 	case number != wireOK:
 		return "", fmt.Errorf("%w: error %d: %q", ErrUnavailable, number, text)
@@ -135,7 +135,7 @@ func parseEncoded(body []byte) (string, error) {
 	if n := len(credential); n > 0 && credential[n-1] == 0 {
 		credential = credential[:n-1]
 	}
-	if !wellFormed(string(credential)) {
+	if !isWellFormed(string(credential)) {
 		return "", fmt.Errorf("%w: it gives something that is no credential", ErrUnavailable)
 	}
 	return string(credential), nil
@@ -143,8 +143,8 @@ func parseEncoded(body []byte) (string, error) {
 
 // parseDecoded reads what munged answers to a decode request.
 func parseDecoded(body []byte) (Credential, error) {
-	f := fields{rest: body}
-	number, text := f.fault()
+	f := bodyReader{rest: body}
+	number, text := f.readFault()
 	f.bytes(3)              // cipher, code, compression
 	f.bytes(uint32(f.u8())) // realm
 	c := Credential{TTL: time.Duration(f.u32()) * time.Second}
@@ -153,16 +153,16 @@ func parseDecoded(body []byte) (Credential, error) {
 	c.UID, c.GID = f.u32(), f.u32()
 	f.bytes(8) // who may decode
 	c.Payload = f.bytes(f.u32())
-	if !f.whole() {
+	if !f.isComplete() {
 		return Credential{}, fmt.Errorf("%w: its answer makes no sense", ErrUnavailable)
 	}
 	switch number {
 	case wireOK:
 		return c, nil
 	case wireExpired:
-		return c, tooOld(c.Age(), c.TTL)
+		return c, tooOldError(c.Age(), c.TTL)
 	case wireRewound:
-		return c, fromFuture(c.Age())
+		return c, fromFutureError(c.Age())
 	case wireReplayed:
 		return c, ErrReplayed
 	case wireCredInvalid:
