@@ -142,7 +142,7 @@ func TestASamplerUntilATimeIsOneThatWasToldNoMore(t *testing.T) {
 		cut := rapid.IntRange(1, told).Draw(t, "of the run")
 		at, end := noon, noon
 		for i := range told {
-			step := nodepower.Step{Energy: 50, Time: time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond, Known: true}
+			step := nodepower.EnergyStep{Energy: 50, Time: time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond, Known: true}
 			at = at.Add(step.Time)
 			for k, uuid := range uuids {
 				r := gpu.Reading{

@@ -29,7 +29,7 @@ type sampleRecord struct {
 	at      time.Time
 	uuid    string
 	reading gpu.Reading
-	step    nodepower.Step
+	step    nodepower.EnergyStep
 	part    float64
 }
 
@@ -80,7 +80,7 @@ func (r *sampleHistory) samplerAt(end time.Time) *Sampler {
 }
 
 // stepUntil is the part of a step before a time.
-func stepUntil(step nodepower.Step, ended, at time.Time) nodepower.Step {
+func stepUntil(step nodepower.EnergyStep, ended, at time.Time) nodepower.EnergyStep {
 	whole := step.Time
 	if step.Time = max(0, whole-ended.Sub(at)); whole > 0 {
 		step.Energy *= dvfsmodel.Joule(step.Time.Seconds() / whole.Seconds())

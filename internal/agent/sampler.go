@@ -162,7 +162,7 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 
 // AddHost takes a part of what the node's CPUs and memory used in a step that ends
 // at a time.
-func (s *Sampler) AddHost(at time.Time, step nodepower.Step, part float64) {
+func (s *Sampler) AddHost(at time.Time, step nodepower.EnergyStep, part float64) {
 	if step.Known {
 		s.outcome.HostEnergy += step.Energy * dvfsmodel.Joule(part)
 		s.outcome.HostCovered += step.Time.Seconds()

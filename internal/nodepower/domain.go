@@ -15,34 +15,34 @@ import (
 // ErrAbsent tells that the machine shows no energy counters of its CPUs.
 var ErrAbsent = errors.New("no energy counters of CPUs")
 
-// domain is one counter.
-type domain struct {
-	folder string
-	name   string
-	span   uint64 // microjoules at which the counter begins again at zero
+// powerDomain is one counter.
+type powerDomain struct {
+	folder    string
+	name      string
+	wrapRange uint64 // microjoules at which the counter begins again at zero
 }
 
 // Folders of packages and of what lies in one. Others are left alone:
 // intel-rapl-mmio counts the same packages again.
 var (
-	packageFolder = regexp.MustCompile(`^intel-rapl:\d+$`)
-	partFolder    = regexp.MustCompile(`^intel-rapl:\d+:\d+$`)
+	packageFolder   = regexp.MustCompile(`^intel-rapl:\d+$`)
+	subdomainFolder = regexp.MustCompile(`^intel-rapl:\d+:\d+$`)
 )
 
 // findDomains finds packages and their memory. Cores are parts of packages, and
 // psys, the platform, has packages in it: neither is counted again.
-func findDomains(powercap fs.FS) ([]domain, error) {
+func findDomains(powercap fs.FS) ([]powerDomain, error) {
 	entries, err := fs.ReadDir(powercap, ".")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrAbsent
 	} else if err != nil {
 		return nil, fmt.Errorf("energy counters of CPUs: %w", err)
 	}
-	var found []domain
+	var found []powerDomain
 	for _, e := range entries {
 		folder := e.Name()
 		isPackage := packageFolder.MatchString(folder)
-		if !isPackage && !partFolder.MatchString(folder) {
+		if !isPackage && !subdomainFolder.MatchString(folder) {
 			continue
 		}
 		text, err := fs.ReadFile(powercap, folder+"/name")
@@ -53,11 +53,11 @@ func findDomains(powercap fs.FS) ([]domain, error) {
 		if isPackage != strings.HasPrefix(name, "package") || !isPackage && name != "dram" {
 			continue
 		}
-		span, err := number(powercap, folder+"/max_energy_range_uj")
+		span, err := readNumber(powercap, folder+"/max_energy_range_uj")
 		if err != nil {
 			return nil, fmt.Errorf("range of %s: %w", name, err)
 		}
-		found = append(found, domain{folder, name, span})
+		found = append(found, powerDomain{folder, name, span})
 	}
 	if len(found) == 0 {
 		return nil, ErrAbsent
@@ -65,7 +65,7 @@ func findDomains(powercap fs.FS) ([]domain, error) {
 	return found, nil
 }
 
-func number(files fs.FS, path string) (uint64, error) {
+func readNumber(files fs.FS, path string) (uint64, error) {
 	text, err := fs.ReadFile(files, path)
 	if err != nil {
 		return 0, err
@@ -75,14 +75,14 @@ func number(files fs.FS, path string) (uint64, error) {
 
 const microPerJoule = 1e6
 
-// used is what was counted between two readings. It isn't known when the
+// energyBetween is what was counted between two readings. It isn't known when the
 // counter may have wrapped around more than once, and when it was reset.
-func (d *domain) used(before, after uint64, elapsed time.Duration) (dvfsmodel.Joule, bool) {
+func (d *powerDomain) energyBetween(before, after uint64, elapsed time.Duration) (dvfsmodel.Joule, bool) {
 	counted := after - before
 	if after < before {
-		counted += d.span // modulo 2^64, as is the difference
+		counted += d.wrapRange // modulo 2^64, as is the difference
 	}
-	joules, span := dvfsmodel.Joule(float64(counted)/microPerJoule), dvfsmodel.Joule(float64(d.span)/microPerJoule)
-	once := mostPower.Over(elapsed.Seconds()) <= span
-	return joules, once && joules <= span && joules <= mostPower.Over((elapsed+lag).Seconds())
+	joules, span := dvfsmodel.Joule(float64(counted)/microPerJoule), dvfsmodel.Joule(float64(d.wrapRange)/microPerJoule)
+	once := maxDomainPower.Over(elapsed.Seconds()) <= span
+	return joules, once && joules <= span && joules <= maxDomainPower.Over((elapsed+counterLag).Seconds())
 }

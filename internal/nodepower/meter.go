@@ -9,16 +9,16 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// mostPower is more than any package or its memory draws. By it a counter that
+// maxDomainPower is more than any package or its memory draws. By it a counter that
 // was reset is told from one that wrapped around, and a time that is too long
 // from one in which a counter wrapped around once at most.
-const mostPower dvfsmodel.Watt = 1000
+const maxDomainPower dvfsmodel.Watt = 1000
 
-// lag is by how much counters may be behind the clock.
-const lag = 100 * time.Millisecond
+// counterLag is by how much counters may be behind the clock.
+const counterLag = 100 * time.Millisecond
 
-// Step is what a node's CPUs and memory used between two readings.
-type Step struct {
+// EnergyStep is what a node's CPUs and memory used between two readings.
+type EnergyStep struct {
 	Energy dvfsmodel.Joule
 	Time   time.Duration
 	Known  bool // the counters tell; Energy is 0 otherwise
@@ -28,7 +28,7 @@ type Step struct {
 // goroutines.
 type Meter struct {
 	files   fs.FS
-	domains []domain
+	domains []powerDomain
 
 	mu   sync.Mutex
 	last []uint64 // microjoules by domain; nil before the first step
@@ -61,29 +61,29 @@ func (m *Meter) Domains() []string {
 
 // Next is the step from the last call to this one; the first call's is empty.
 // After an error the next step begins where this one would have.
-func (m *Meter) Next(now time.Time) (Step, error) {
+func (m *Meter) Next(now time.Time) (EnergyStep, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	values, err := m.read()
 	if err != nil {
-		return Step{}, err
+		return EnergyStep{}, err
 	}
 	first := m.last == nil
-	step := Step{Time: now.Sub(m.at), Known: true}
+	step := EnergyStep{Time: now.Sub(m.at), Known: true}
 	if !first && step.Time <= 0 {
-		return Step{}, nil
+		return EnergyStep{}, nil
 	}
 	for i := range m.domains {
 		if first {
 			break
 		}
-		used, known := m.domains[i].used(m.last[i], values[i], step.Time)
+		used, known := m.domains[i].energyBetween(m.last[i], values[i], step.Time)
 		step.Energy, step.Known = step.Energy+used, step.Known && known
 	}
 	m.last, m.at = values, now
 	switch {
 	case first:
-		return Step{}, nil
+		return EnergyStep{}, nil
 	case !step.Known:
 		step.Energy = 0
 	}
@@ -95,7 +95,7 @@ func (m *Meter) read() ([]uint64, error) {
 	values := make([]uint64, len(m.domains))
 	for i := range m.domains {
 		var err error
-		if values[i], err = number(m.files, m.domains[i].folder+"/energy_uj"); err != nil {
+		if values[i], err = readNumber(m.files, m.domains[i].folder+"/energy_uj"); err != nil {
 			return nil, fmt.Errorf("energy of %s: %w", m.domains[i].name, err)
 		}
 	}

@@ -54,7 +54,7 @@ func open(t interface{ Fatal(...any) }, f fs.FS) *nodepower.Meter {
 	return m
 }
 
-func next(t interface{ Fatal(...any) }, m *nodepower.Meter, at time.Duration) nodepower.Step {
+func next(t interface{ Fatal(...any) }, m *nodepower.Meter, at time.Duration) nodepower.EnergyStep {
 	s, err := m.Next(noon.Add(at))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestPackagesAndMemoryAreSummedAndNothingTwice(t *testing.T) {
 	if got := m.Domains(); !slices.Equal(got, []string{"package-0", "dram", "package-1"}) {
 		t.Fatalf("domains %q", got)
 	}
-	if s := next(t, m, 0); s != (nodepower.Step{}) {
+	if s := next(t, m, 0); s != (nodepower.EnergyStep{}) {
 		t.Errorf("first step %+v", s)
 	}
 	f.count("intel-rapl:0", 101_000_000)
@@ -77,10 +77,10 @@ func TestPackagesAndMemoryAreSummedAndNothingTwice(t *testing.T) {
 	f.count("intel-rapl:1", 40_000_000)
 	f.count("intel-rapl:2", 900_000_000)
 	f.count("intel-rapl-mmio:0", 101_000_000)
-	if s := next(t, m, time.Second); s != (nodepower.Step{Energy: 150, Time: time.Second, Known: true}) {
+	if s := next(t, m, time.Second); s != (nodepower.EnergyStep{Energy: 150, Time: time.Second, Known: true}) {
 		t.Errorf("step %+v", s)
 	}
-	if s := next(t, m, time.Second); s != (nodepower.Step{}) {
+	if s := next(t, m, time.Second); s != (nodepower.EnergyStep{}) {
 		t.Errorf("the same moment again: %+v", s)
 	}
 }
@@ -145,11 +145,11 @@ func TestAFailedReadingLosesNoEnergy(t *testing.T) {
 	f.count("intel-rapl:0", 51_000_000)
 	good := f["intel-rapl:1/energy_uj"]
 	delete(f, "intel-rapl:1/energy_uj")
-	if s, err := m.Next(noon.Add(time.Second)); err == nil || s != (nodepower.Step{}) {
+	if s, err := m.Next(noon.Add(time.Second)); err == nil || s != (nodepower.EnergyStep{}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	f["intel-rapl:1/energy_uj"] = good
-	if s := next(t, m, 2*time.Second); s != (nodepower.Step{Energy: 50, Time: 2 * time.Second, Known: true}) {
+	if s := next(t, m, 2*time.Second); s != (nodepower.EnergyStep{Energy: 50, Time: 2 * time.Second, Known: true}) {
 		t.Errorf("step %+v", s)
 	}
 }
