@@ -9,20 +9,20 @@ import (
 // maxBins is how many bins a feature has at most; bin 0 is for NaN.
 const maxBins = 255
 
-// sampleForCuts bounds the values that a feature's cuts are taken from.
-const sampleForCuts = 20000
+// cutSampleSize bounds the values that a feature's cuts are taken from.
+const cutSampleSize = 20000
 
-// binned are the rows of a training set with each feature cut into bins.
-type binned struct {
+// binnedRows are the rows of a training set with each feature cut into bins.
+type binnedRows struct {
 	rows    int
 	cuts    [][]float64 // by feature, ascending: bin b > 0 holds values up to cuts[b-1]
 	columns [][]uint8   // by feature, by row
 }
 
-// bin cuts features into bins that hold about as many rows each.
-func bin(x [][]float64, features, most int) *binned {
-	b := &binned{rows: len(x), cuts: make([][]float64, features), columns: make([][]uint8, features)}
-	step := max(1, len(x)/sampleForCuts)
+// cutIntoBins cuts features into bins that hold about as many rows each.
+func cutIntoBins(x [][]float64, features, most int) *binnedRows {
+	b := &binnedRows{rows: len(x), cuts: make([][]float64, features), columns: make([][]uint8, features)}
+	step := max(1, len(x)/cutSampleSize)
 	values := make([]float64, 0, len(x)/step+1)
 	for f := range features {
 		values = values[:0]

@@ -90,22 +90,22 @@ func Fit(x [][]float64, y, weights []float64, s Settings, done func() error) (*M
 	if weights == nil {
 		weights = slices.Repeat([]float64{1}, len(x))
 	}
-	g := newGrower(x, y, weights, &s)
+	g := newTreeGrower(x, y, weights, &s)
 	for range s.Trees {
 		if done != nil {
 			if err := done(); err != nil {
 				return nil, err
 			}
 		}
-		g.add()
+		g.addTree()
 	}
 	return &Model{features: len(x[0]), start: g.start, trees: g.trees}, nil
 }
 
-// grower is a fit on its way.
-type grower struct {
+// treeGrower is a fit on its way.
+type treeGrower struct {
 	s        *Settings
-	data     *binned
+	data     *binnedRows
 	weights  []float64
 	residual []float64 // by row: y less what the trees so far say
 	gradient []float64 // by row: of the pinball loss, times the weight
@@ -113,19 +113,19 @@ type grower struct {
 	trees    []tree
 	random   *rand.Rand
 
-	order    []int32 // rows, those of a leaf side by side
-	features []int
-	spare    []int32
-	ranked   []ranked
-	free     []histogram
+	order          []int32 // rows, those of a leaf side by side
+	features       []int
+	scratch        []int32
+	ranked         []weightedValue
+	freeHistograms []histogram
 }
 
-func newGrower(x [][]float64, y, weights []float64, s *Settings) *grower {
-	g := &grower{
-		s: s, data: bin(x, len(x[0]), s.Bins), weights: weights,
+func newTreeGrower(x [][]float64, y, weights []float64, s *Settings) *treeGrower {
+	g := &treeGrower{
+		s: s, data: cutIntoBins(x, len(x[0]), s.Bins), weights: weights,
 		residual: slices.Clone(y), gradient: make([]float64, len(y)),
 		random: rand.New(rand.NewPCG(s.Seed, 0x6b6f6f73)),
-		order:  make([]int32, 0, len(y)), spare: make([]int32, len(y)),
+		order:  make([]int32, 0, len(y)), scratch: make([]int32, len(y)),
 	}
 	all := make([]int32, len(y))
 	for i := range all {
@@ -138,8 +138,8 @@ func newGrower(x [][]float64, y, weights []float64, s *Settings) *grower {
 	return g
 }
 
-// add grows one more tree and takes what it says from the residuals.
-func (g *grower) add() {
+// addTree grows one more tree and takes what it says from the residuals.
+func (g *treeGrower) addTree() {
 	q := g.s.Quantile
 	for i, r := range g.residual {
 		switch {
@@ -167,20 +167,20 @@ func (g *grower) add() {
 	}
 }
 
-type ranked struct{ value, weight float64 }
+type weightedValue struct{ value, weight float64 }
 
 // quantile is the weighted quantile of the residuals of rows.
-func (g *grower) quantile(rows []int32) float64 {
+func (g *treeGrower) quantile(rows []int32) float64 {
 	if len(rows) == 0 {
 		return 0
 	}
 	g.ranked = g.ranked[:0]
 	total := 0.0
 	for _, i := range rows {
-		g.ranked = append(g.ranked, ranked{g.residual[i], g.weights[i]})
+		g.ranked = append(g.ranked, weightedValue{g.residual[i], g.weights[i]})
 		total += g.weights[i]
 	}
-	slices.SortFunc(g.ranked, func(a, b ranked) int {
+	slices.SortFunc(g.ranked, func(a, b weightedValue) int {
 		switch {
 		case a.value < b.value:
 			return -1

@@ -2,8 +2,8 @@ package boost
 
 import "math"
 
-// leastGain is what rounding alone may gain.
-const leastGain = 1e-12
+// minGain is what rounding alone may gain.
+const minGain = 1e-12
 
 // node is a question, or a leaf where feature is -1.
 type node struct {
@@ -31,7 +31,7 @@ func (t *tree) value(x []float64) float64 {
 	return n.value
 }
 
-func (t *tree) binnedValue(d *binned, row int) float64 {
+func (t *tree) binnedValue(d *binnedRows, row int) float64 {
 	n := &t.nodes[0]
 	for n.feature >= 0 {
 		if n.goesLeft(d.columns[n.feature][row]) {
@@ -50,14 +50,14 @@ func (n *node) goesLeft(b uint8) bool {
 	return b <= n.bin
 }
 
-// cell is what a histogram knows of one bin of one feature.
-type cell struct {
+// binSums is what a histogram knows of one bin of one feature.
+type binSums struct {
 	gradient, weight float64
 	rows             int
 }
 
 // histogram has a cell for each bin of each feature that a tree may ask for.
-type histogram [][maxBins + 1]cell
+type histogram [][maxBins + 1]binSums
 
 // leaf is a leaf on its way: rows order[from:to], and its best split.
 type leaf struct {
@@ -77,10 +77,10 @@ type split struct {
 
 // grow grows a tree, the most promising leaf first, and gives leaves the quantile
 // of their residuals.
-func (g *grower) grow() tree {
+func (g *treeGrower) grow() tree {
 	t := tree{nodes: []node{{feature: -1}}}
 	root := leaf{to: len(g.order), sums: g.histogram()}
-	g.count(&root)
+	g.fillHistogram(&root)
 	leaves := []leaf{root}
 	for len(leaves) < g.s.Leaves {
 		best := 0
@@ -92,7 +92,7 @@ func (g *grower) grow() tree {
 		if leaves[best].split.gain <= 0 {
 			break
 		}
-		left, right := g.divide(&t, &leaves[best])
+		left, right := g.splitLeaf(&t, &leaves[best])
 		leaves[best] = left
 		leaves = append(leaves, right)
 	}
@@ -101,22 +101,22 @@ func (g *grower) grow() tree {
 		rows := g.order[l.from:l.to]
 		n := float64(len(rows))
 		t.nodes[l.node].value = g.s.Rate * g.quantile(rows) * n / (n + g.s.Smoothing)
-		g.free = append(g.free, l.sums)
+		g.freeHistograms = append(g.freeHistograms, l.sums)
 	}
 	return t
 }
 
-func (g *grower) histogram() histogram {
-	if n := len(g.free); n > 0 {
-		h := g.free[n-1]
-		g.free = g.free[:n-1]
+func (g *treeGrower) histogram() histogram {
+	if n := len(g.freeHistograms); n > 0 {
+		h := g.freeHistograms[n-1]
+		g.freeHistograms = g.freeHistograms[:n-1]
 		return h
 	}
 	return make(histogram, len(g.features))
 }
 
-// count fills a leaf's histogram and finds its best split.
-func (g *grower) count(l *leaf) {
+// fillHistogram fills a leaf's histogram and finds its best split.
+func (g *treeGrower) fillHistogram(l *leaf) {
 	clear(l.sums)
 	rows := g.order[l.from:l.to]
 	for k, f := range g.features {
@@ -129,10 +129,10 @@ func (g *grower) count(l *leaf) {
 		}
 	}
 	g.total(l)
-	g.choose(l)
+	g.findSplit(l)
 }
 
-func (g *grower) total(l *leaf) {
+func (g *treeGrower) total(l *leaf) {
 	l.gradient, l.weight = 0, 0
 	for i := range l.sums[0] {
 		l.gradient += l.sums[0][i].gradient
@@ -140,9 +140,9 @@ func (g *grower) total(l *leaf) {
 	}
 }
 
-// divide carries a leaf's split out. The smaller part is counted, the other one is
+// splitLeaf carries a leaf's split out. The smaller part is counted, the other one is
 // what remains of the whole.
-func (g *grower) divide(t *tree, l *leaf) (left, right leaf) {
+func (g *treeGrower) splitLeaf(t *tree, l *leaf) (left, right leaf) {
 	s := &l.split
 	n := &t.nodes[l.node]
 	n.feature, n.bin, n.missingLeft = int32(g.features[s.feature]), s.bin, s.missingLeft
@@ -163,7 +163,7 @@ func (g *grower) divide(t *tree, l *leaf) (left, right leaf) {
 		small, large = large, small
 	}
 	small.sums = g.histogram()
-	g.count(small)
+	g.fillHistogram(small)
 	large.sums = l.sums
 	for k := range large.sums {
 		for b := range large.sums[k] {
@@ -174,16 +174,16 @@ func (g *grower) divide(t *tree, l *leaf) (left, right leaf) {
 		}
 	}
 	g.total(large)
-	g.choose(large)
+	g.findSplit(large)
 	return left, right
 }
 
 // partition brings a leaf's rows that go left before the others and says where
 // those begin.
-func (g *grower) partition(l *leaf, n *node) int {
+func (g *treeGrower) partition(l *leaf, n *node) int {
 	column := g.data.columns[n.feature]
 	rows := g.order[l.from:l.to]
-	spare, k := g.spare[:0], 0
+	spare, k := g.scratch[:0], 0
 	for _, i := range rows {
 		if n.goesLeft(column[i]) {
 			rows[k] = i
@@ -196,52 +196,52 @@ func (g *grower) partition(l *leaf, n *node) int {
 	return l.from + k
 }
 
-// choose finds the split that gains most; gain 0 where none is worth it.
-func (g *grower) choose(l *leaf) {
+// findSplit finds the split that gains most; gain 0 where none is worth it.
+func (g *treeGrower) findSplit(l *leaf) {
 	l.split = split{}
 	if l.to-l.from < 2*g.s.MinLeaf {
 		return
 	}
 	for k := range g.features {
 		cells := l.sums[k][:len(g.data.cuts[g.features[k]])+2]
-		g.chooseIn(l, k, cells)
+		g.findSplitIn(l, k, cells)
 	}
 }
 
-// chooseIn looks for a better split in one feature's bins, with the rows where it
+// findSplitIn looks for a better split in one feature's bins, with the rows where it
 // isn't known on either side.
-func (g *grower) chooseIn(l *leaf, feature int, cells []cell) {
+func (g *treeGrower) findSplitIn(l *leaf, feature int, cells []binSums) {
 	missing := cells[0]
-	var sum cell
+	var sum binSums
 	for b := range len(cells) - 1 {
 		if b > 0 {
 			sum.add(&cells[b])
 		}
-		g.consider(l, &sum, split{feature: feature, bin: uint8(b)})
+		g.considerSplit(l, &sum, split{feature: feature, bin: uint8(b)})
 		if missing.rows > 0 {
 			with := sum
 			with.add(&missing)
-			g.consider(l, &with, split{feature: feature, bin: uint8(b), missingLeft: true})
+			g.considerSplit(l, &with, split{feature: feature, bin: uint8(b), missingLeft: true})
 		}
 	}
 }
 
-func (c *cell) add(other *cell) {
+func (c *binSums) add(other *binSums) {
 	c.gradient += other.gradient
 	c.weight += other.weight
 	c.rows += other.rows
 }
 
-// consider takes a split that sends some rows left, if it gains more than the best
+// considerSplit takes a split that sends some rows left, if it gains more than the best
 // one so far.
-func (g *grower) consider(l *leaf, left *cell, s split) {
+func (g *treeGrower) considerSplit(l *leaf, left *binSums, s split) {
 	if left.rows < g.s.MinLeaf || l.to-l.from-left.rows < g.s.MinLeaf {
 		return
 	}
 	right := l.gradient - left.gradient
 	s.gain = left.gradient*left.gradient/(left.weight+g.s.Smoothing) +
 		right*right/(l.weight-left.weight+g.s.Smoothing) - l.gradient*l.gradient/(l.weight+g.s.Smoothing)
-	if s.gain > l.split.gain+leastGain {
+	if s.gain > l.split.gain+minGain {
 		l.split = s
 	}
 }
