@@ -120,7 +120,7 @@ type predictionSet struct {
 	ids         []string
 	predictions []predict.Prediction
 	truths      []float64 // NaN: not known
-	strangeness []probe.Strangeness
+	strangeness []probe.Novelty
 	aligned     []string // jobs that were predicted from a rewrite
 }
 
@@ -147,7 +147,7 @@ func (t *terminal) printPredicted(c *cli.Context, p *predictionSet) error {
 			q := &p.predictions[i]
 			jobs[i] = predictedJob{ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung)}
 			if p.strangeness != nil {
-				jobs[i].Out, jobs[i].Score = &p.strangeness[i].Out, &p.strangeness[i].Score
+				jobs[i].Out, jobs[i].Score = &p.strangeness[i].IsOutside, &p.strangeness[i].Score
 				jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
 			}
 		}
@@ -196,7 +196,7 @@ func (p *predictionSet) writeCSV(w io.Writer) error {
 		row := []string{queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High), string(q.Rung)}
 		if p.strangeness != nil {
 			out := "0"
-			if p.strangeness[i].Out {
+			if p.strangeness[i].IsOutside {
 				out = "1"
 			}
 			row = append(row, out, significant(p.strangeness[i].Score))
@@ -226,7 +226,7 @@ func (p *predictionSet) summary() string {
 	if p.strangeness != nil {
 		out := 0
 		for i := range p.strangeness {
-			if p.strangeness[i].Out {
+			if p.strangeness[i].IsOutside {
 				out++
 			}
 		}

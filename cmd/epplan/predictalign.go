@@ -47,13 +47,13 @@ func (a *aligner) align(ctx context.Context, id, text string, e []float64, dista
 		examples = append(examples, learnt[i])
 	}
 	var rewritten []float64
-	result, err := a.client.Align(ctx, text, examples, func(ctx context.Context, text string) (probe.Strangeness, error) {
+	result, err := a.client.Align(ctx, text, examples, func(ctx context.Context, text string) (probe.Novelty, error) {
 		var err error
 		rewritten, err = a.embed(ctx, text)
 		if err != nil {
-			return probe.Strangeness{}, err
+			return probe.Novelty{}, err
 		}
-		return distances.Of(rewritten), nil
+		return distances.NoveltyOf(rewritten), nil
 	})
 	switch {
 	case ctx.Err() != nil:

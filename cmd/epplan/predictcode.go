@@ -87,7 +87,7 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 			set.Embeddings, set.Values = append(set.Embeddings, e), append(set.Values, train.values[i])
 		}
 	}
-	fitted, err := probe.Fit(c.Context, probe.Kind(c.String("probe")), set)
+	fitted, err := probe.Fit(c.Context, probe.ProbeKind(c.String("probe")), set)
 	if err != nil {
 		return fmt.Errorf("%s: %w", train.name, err)
 	}
@@ -101,9 +101,9 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 		p.predictions = append(p.predictions, predict.Prediction{
 			Value: estimate.Value, Low: estimate.Low, High: estimate.High, Rung: predict.Code,
 		})
-		strange := distances.Of(e)
-		strange.Out = strange.Out || test.binary[i]
-		if aligner != nil && strange.Out && !test.binary[i] {
+		strange := distances.NoveltyOf(e)
+		strange.IsOutside = strange.IsOutside || test.binary[i]
+		if aligner != nil && strange.IsOutside && !test.binary[i] {
 			rewritten, err := aligner.align(c.Context, test.ids[i], test.texts[i], e, distances, learnt)
 			if err != nil {
 				return err
@@ -115,7 +115,7 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 				continue
 			}
 		}
-		if q := &p.predictions[i]; strange.Out { // anything that was seen could happen
+		if q := &p.predictions[i]; strange.IsOutside { // anything that was seen could happen
 			q.Low, q.High = min(q.Low, slices.Min(set.Values)), max(q.High, slices.Max(set.Values))
 		}
 		p.strangeness = append(p.strangeness, strange)

@@ -68,13 +68,13 @@ func New(o *Options) (*Client, error) {
 }
 
 // NoveltyFunc tells how strange a text is, by its embedding.
-type NoveltyFunc func(ctx context.Context, text string) (probe.Strangeness, error)
+type NoveltyFunc func(ctx context.Context, text string) (probe.Novelty, error)
 
 // Result is what came of it.
 type Result struct {
 	Text    string // the rewrite that passed; "": none did
 	Rounds  int    // rewrites that were asked for
-	Novelty probe.Strangeness
+	Novelty probe.Novelty
 	Why     string // the last rewrite didn't pass; "": it did
 }
 
@@ -100,7 +100,7 @@ func (c *Client) Align(ctx context.Context, text string, examples []string, judg
 			if r.Novelty, err = judge(ctx, rewrite); err != nil {
 				return r, err
 			}
-			if !r.Novelty.Out {
+			if !r.Novelty.IsOutside {
 				r.Text = rewrite
 				return r, nil
 			}

@@ -72,9 +72,9 @@ func client(t *testing.T, s *server, change func(*align.Options)) *align.Client 
 }
 
 // judge takes what has torch in it for ordinary.
-func judge(_ context.Context, text string) (probe.Strangeness, error) {
+func judge(_ context.Context, text string) (probe.Novelty, error) {
 	out := !strings.Contains(text, "import torch")
-	return probe.Strangeness{Score: map[bool]float64{true: 2, false: 0.5}[out], Out: out}, nil
+	return probe.Novelty{Score: map[bool]float64{true: 2, false: 0.5}[out], IsOutside: out}, nil
 }
 
 const (
@@ -86,7 +86,7 @@ const (
 func TestARewriteThatKeepsTheNumbersAndLooksOrdinaryIsTaken(t *testing.T) {
 	s := newServer(t, says("Here it is:\n```python\n"+good+"```\nAnything else?"))
 	r, err := client(t, s, nil).Align(t.Context(), strange, []string{example}, judge)
-	if err != nil || r.Text != good || r.Rounds != 1 || r.Why != "" || r.Novelty.Out {
+	if err != nil || r.Text != good || r.Rounds != 1 || r.Why != "" || r.Novelty.IsOutside {
 		t.Errorf("%+v, %v", r, err)
 	}
 	sent := s.requests[0]
@@ -176,8 +176,8 @@ func TestAServerThatFailsIsNamedAndNotWaitedForLong(t *testing.T) {
 	}
 	broken := errors.New("no embedding")
 	s = newServer(t, says(good))
-	if _, err := client(t, s, nil).Align(t.Context(), strange, nil, func(context.Context, string) (probe.Strangeness, error) {
-		return probe.Strangeness{}, broken
+	if _, err := client(t, s, nil).Align(t.Context(), strange, nil, func(context.Context, string) (probe.Novelty, error) {
+		return probe.Novelty{}, broken
 	}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}

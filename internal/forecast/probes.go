@@ -194,8 +194,8 @@ func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecas
 		code = narrow(words.Embed(words.Read(j.Script[:min(len(j.Script), embedScript)])))
 	}
 	v := widen(code)
-	strange := with.distances.Of(v)
-	out.Code, out.Strange, out.Score = rung == predict.Code, strange.Out, strange.Score
+	strange := with.distances.NoveltyOf(v)
+	out.Code, out.Strange, out.Score = rung == predict.Code, strange.IsOutside, strange.Score
 	probes := map[predict.Target]probe.Probe{predict.Time: with.time, predict.Energy: with.energy}
 	for target, by := range probes {
 		if by == nil {
@@ -203,7 +203,7 @@ func (f *Forecaster) byCode(j *Job, found *predict.Forecast, out *epdapi.Forecas
 		}
 		e := by.Estimate(v)
 		q := predict.Prediction{Value: e.Value, Low: e.Low, High: e.High, Rung: rung}
-		if strange.Out { // anything could happen
+		if strange.IsOutside { // anything could happen
 			spread := math.Sqrt(slices.Max(with.set.Values) / slices.Min(with.set.Values))
 			q.Low, q.High = q.Low/spread, q.High*spread
 		}

@@ -140,7 +140,7 @@ func (f *Forecaster) aligned(
 	embedding func(context.Context, string) ([]float64, error),
 ) []float64 {
 	p := f.probes.Load()
-	if s.align == nil || p == nil || p.code == nil || p.code.width != len(e) || !p.code.distances.Of(e).Out {
+	if s.align == nil || p == nil || p.code == nil || p.code.width != len(e) || !p.code.distances.NoveltyOf(e).IsOutside {
 		return nil
 	}
 	examples := f.texts.like(p.code, e)
@@ -148,12 +148,12 @@ func (f *Forecaster) aligned(
 		return nil
 	}
 	var rewritten []float64
-	strangeness := func(ctx context.Context, text string) (probe.Strangeness, error) {
+	strangeness := func(ctx context.Context, text string) (probe.Novelty, error) {
 		var err error
 		if rewritten, err = embedding(ctx, text); err != nil || len(rewritten) != p.code.width {
-			return probe.Strangeness{Out: true}, err
+			return probe.Novelty{IsOutside: true}, err
 		}
-		return p.code.distances.Of(rewritten), nil
+		return p.code.distances.NoveltyOf(rewritten), nil
 	}
 	result, err := s.align.Align(ctx, w.text, examples, strangeness)
 	if err != nil || result.Text == "" {

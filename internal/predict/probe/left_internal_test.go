@@ -50,7 +50,7 @@ func TestWhatIsLeftOutIsAsFittedWithoutIt(t *testing.T) {
 			if off := math.Log(s.Values[i]) - rest.ridge(sol).value(e); math.Abs(off-whole.errors[i]) > 1e-8 {
 				t.Errorf("seed %d, job %d: off by %g without it, want %g", seed, i, whole.errors[i], off)
 			}
-			if of := rest.doubt(sol).of(e); math.Abs(of-whole.doubts[i]) > 1e-8 {
+			if of := rest.uncertaintyOf(sol).ofJob(e); math.Abs(of-whole.doubts[i]) > 1e-8 {
 				t.Errorf("seed %d, job %d: doubt %g without it, want %g", seed, i, whole.doubts[i], of)
 			}
 		}

@@ -29,7 +29,7 @@ func powers(rows int) *probe.Set {
 func TestProbesFindAProduct(t *testing.T) {
 	all := powers(120)
 	set := &probe.Set{Embeddings: all.Embeddings[:100], Values: all.Values[:100], Style: all.Style}
-	for kind, most := range map[probe.Kind]float64{probe.Linear: 0.1, probe.MLP: 1} {
+	for kind, most := range map[probe.ProbeKind]float64{probe.Linear: 0.1, probe.MLP: 1} {
 		p, err := probe.Fit(t.Context(), kind, set)
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestProbesFindAProduct(t *testing.T) {
 func TestProbesWorkWithoutKnowingWhatIsStyle(t *testing.T) {
 	set := powers(60)
 	set.Style = 0
-	for _, kind := range []probe.Kind{probe.Linear, probe.MLP} {
+	for _, kind := range []probe.ProbeKind{probe.Linear, probe.MLP} {
 		p, err := probe.Fit(t.Context(), kind, set)
 		if err != nil {
 			t.Fatal(err)
@@ -114,17 +114,17 @@ func TestNumbersDoNotMakeASourceStrange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := d.Of([]float64{0, 0.5, 1e6}); s.Out || s.Score > 1 {
+	if s := d.NoveltyOf([]float64{0, 0.5, 1e6}); s.IsOutside || s.Score > 1 {
 		t.Errorf("%+v, want that it is usual", s)
 	}
-	if s := d.Of([]float64{3, 3, 5}); !s.Out || s.Score <= 1 {
+	if s := d.NoveltyOf([]float64{3, 3, 5}); !s.IsOutside || s.Score <= 1 {
 		t.Errorf("%+v, want that it is strange", s)
 	}
 	same := &probe.Set{Values: []float64{1, 1}, Embeddings: [][]float64{{1}, {1}}}
 	if d, err = probe.NewDistances(same); err != nil {
 		t.Fatal(err)
 	}
-	if d.Of([]float64{1}).Out || !d.Of([]float64{2}).Out {
+	if d.NoveltyOf([]float64{1}).IsOutside || !d.NoveltyOf([]float64{2}).IsOutside {
 		t.Error("of equal sources only an equal one is usual")
 	}
 }

@@ -20,16 +20,16 @@ type penalties struct {
 	style, number float64
 }
 
-// at is the penalty of a coordinate.
-func (p *penalties) at(k int) float64 {
+// penaltyOf is the penalty of a coordinate.
+func (p *penalties) penaltyOf(k int) float64 {
 	if k < p.split {
 		return p.style
 	}
 	return p.number
 }
 
-// leastLeft is the part of a job that the others don't tell, at least.
-const leastLeft = 1e-12
+// minLeverageGap is the part of a job that the others don't tell, at least.
+const minLeverageGap = 1e-12
 
 // ridge is a linear probe in its dual form: there are more coordinates than jobs.
 type ridge struct {
@@ -37,8 +37,8 @@ type ridge struct {
 	mean    []float64 // by coordinate
 	offset  float64
 	margin  float64
-	doubt   *doubt
-	reach   reach
+	doubt   *uncertainty
+	reach   outputBounds
 }
 
 // fitRidge fits with the penalties whose errors on left-out jobs are least.
@@ -49,11 +49,11 @@ func fitRidge(s *Set) (*ridge, error) {
 		return nil, err
 	}
 	r := d.ridge(found)
-	r.doubt, r.reach = d.doubt(found), s.reach()
+	r.doubt, r.reach = d.uncertaintyOf(found), s.bounds()
 	errs := make([]float64, len(found.errors))
 	for i, err := range found.errors {
 		truth := d.offset + d.y[i]
-		errs[i] = truth - r.reach.within(truth-err)
+		errs[i] = truth - r.reach.clamp(truth-err)
 	}
 	r.margin = margin(errs, found.doubts)
 	return r, nil
@@ -61,7 +61,7 @@ func fitRidge(s *Set) (*ridge, error) {
 
 // Estimate is the probe's answer.
 func (r *ridge) Estimate(e []float64) Estimate {
-	return r.reach.estimate(r.value(e), r.margin*r.doubt.of(e))
+	return r.reach.estimate(r.value(e), r.margin*r.doubt.ofJob(e))
 }
 
 // value is the logarithm that it expects.
@@ -73,8 +73,8 @@ func (r *ridge) value(e []float64) float64 {
 	return v
 }
 
-// dual is what all penalties have in common.
-type dual struct {
+// dualRidge is what all penalties have in common.
+type dualRidge struct {
 	split         int // coordinates of style
 	centred       [][]float64
 	mean          []float64
@@ -83,9 +83,9 @@ type dual struct {
 	style, number *mat.SymDense // inner products
 }
 
-func newDual(s *Set) *dual {
+func newDual(s *Set) *dualRidge {
 	n, width := len(s.Embeddings), len(s.Embeddings[0])
-	d := &dual{mean: make([]float64, width), y: s.logs(), style: mat.NewSymDense(n, nil), number: mat.NewSymDense(n, nil)}
+	d := &dualRidge{mean: make([]float64, width), y: s.logs(), style: mat.NewSymDense(n, nil), number: mat.NewSymDense(n, nil)}
 	for i, e := range s.Embeddings {
 		for k, v := range e {
 			d.mean[k] += v / float64(n)
@@ -120,8 +120,8 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// solution is the probe of two penalties.
-type solution struct {
+// dualSolution is the probe of two penalties.
+type dualSolution struct {
 	penalties
 	root   mat.Cholesky // of inner products and noise
 	alpha  []float64
@@ -131,8 +131,8 @@ type solution struct {
 }
 
 // best are the penalties whose errors on left-out jobs are least.
-func (d *dual) best() (*solution, error) {
-	var found *solution
+func (d *dualRidge) best() (*dualSolution, error) {
+	var found *dualSolution
 	for _, style := range stylePenalties {
 		for _, number := range numberPenalties {
 			if d.split == len(d.mean) && number != numberPenalties[0] {
@@ -151,7 +151,7 @@ func (d *dual) best() (*solution, error) {
 
 // solve solves for the weights and, from the inverse's diagonal, for what each job's
 // error would be if it were left out, of the mean as well.
-func (d *dual) solve(style, number float64) (*solution, bool) {
+func (d *dualRidge) solve(style, number float64) (*dualSolution, bool) {
 	n := len(d.y)
 	a := mat.NewSymDense(n, nil)
 	for i := range n {
@@ -160,7 +160,7 @@ func (d *dual) solve(style, number float64) (*solution, bool) {
 		}
 		a.SetSym(i, i, a.At(i, i)+1)
 	}
-	s := &solution{
+	s := &dualSolution{
 		penalties: penalties{split: d.split, style: style, number: number},
 		alpha:     make([]float64, n), errors: make([]float64, n), doubts: make([]float64, n),
 	}
@@ -175,10 +175,10 @@ func (d *dual) solve(style, number float64) (*solution, bool) {
 	for i := range n {
 		// Inner products are of centred embeddings, so that a fitted mean takes 1/n from
 		// each element of the inverse. Rounding may leave nothing of a job far from all others.
-		left := max(leastLeft, inverse.At(i, i)-1/float64(n))
+		left := max(minLeverageGap, inverse.At(i, i)-1/float64(n))
 		s.alpha[i] = alpha.AtVec(i)
 		s.errors[i] = s.alpha[i] / left
-		s.doubts[i] = rooted(1 / left)
+		s.doubts[i] = fourthRoot(1 / left)
 		truth := d.offset + d.y[i]
 		s.cost += math.Abs(math.Exp(truth-s.errors[i])-math.Exp(truth)) / float64(n)
 	}
@@ -186,20 +186,20 @@ func (d *dual) solve(style, number float64) (*solution, bool) {
 }
 
 // ridge is the probe of a solution, without its interval.
-func (d *dual) ridge(s *solution) *ridge {
+func (d *dualRidge) ridge(s *dualSolution) *ridge {
 	r := &ridge{weights: make([]float64, len(d.mean)), mean: d.mean, offset: d.offset}
 	for i, e := range d.centred {
 		for k, v := range e {
-			r.weights[k] += s.alpha[i] * v / s.at(k)
+			r.weights[k] += s.alpha[i] * v / s.penaltyOf(k)
 		}
 	}
 	return r
 }
 
-// doubt is that of a solution.
-func (d *dual) doubt(s *solution) *doubt {
+// uncertaintyOf is that of a solution.
+func (d *dualRidge) uncertaintyOf(s *dualSolution) *uncertainty {
 	n, width := len(d.y), len(d.mean)
-	out := &doubt{penalties: s.penalties, mean: d.mean, shares: make([][]float64, width), centre: make([]float64, n)}
+	out := &uncertainty{penalties: s.penalties, mean: d.mean, shares: make([][]float64, width), centre: make([]float64, n)}
 	var root mat.TriDense
 	s.root.LTo(&root)
 	lower := root.RawTriangular()
@@ -207,10 +207,10 @@ func (d *dual) doubt(s *solution) *doubt {
 		column := make([]float64, n) // root × column = what jobs have of the coordinate
 		for i := range n {
 			row := lower.Data[i*lower.Stride:]
-			column[i] = (d.centred[i][k]/s.at(k) - dot(row[:i], column)) / row[i]
+			column[i] = (d.centred[i][k]/s.penaltyOf(k) - dot(row[:i], column)) / row[i]
 		}
 		out.shares[k] = column
-		add(out.centre, d.mean[k], column)
+		addScaled(out.centre, d.mean[k], column)
 	}
 	return out
 }

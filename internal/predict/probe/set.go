@@ -69,17 +69,17 @@ type Probe interface {
 	Estimate(embedding []float64) Estimate
 }
 
-// Kind is a kind of probe.
-type Kind string
+// ProbeKind is a kind of probe.
+type ProbeKind string
 
 // The kinds.
 const (
-	Linear Kind = "linear"
-	MLP    Kind = "mlp"
+	Linear ProbeKind = "linear"
+	MLP    ProbeKind = "mlp"
 )
 
 // Fit fits a probe of a kind.
-func Fit(ctx context.Context, k Kind, s *Set) (Probe, error) {
+func Fit(ctx context.Context, k ProbeKind, s *Set) (Probe, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}

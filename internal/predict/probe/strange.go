@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	usualPart = 0.97 // of the jobs that are learnt from lie within the line
-	allowance = 1.2  // factor on their distance for jobs that weren't learnt from
+	inlierShare     = 0.97 // of the jobs that are learnt from lie within the line
+	thresholdFactor = 1.2  // factor on their distance for jobs that weren't learnt from
 )
 
 // Distances tell how far sources are from those that were learnt from.
 type Distances struct {
-	set  *Set
-	line float64 // where strangeness begins
+	set       *Set
+	threshold float64 // where strangeness begins
 }
 
-// Strangeness is how far a job is from anything learnt from.
-type Strangeness struct {
-	Score float64 // its distance to the nearest one; 1 is where the line is drawn
-	Out   bool    // out of distribution: beyond the line
+// Novelty is how far a job is from anything learnt from.
+type Novelty struct {
+	Score     float64 // its distance to the nearest one; 1 is where the line is drawn
+	IsOutside bool    // out of distribution: beyond the line
 }
 
 // NewDistances draws the line by how far the jobs that are learnt from are from each
@@ -34,18 +34,18 @@ func NewDistances(s *Set) (*Distances, error) {
 		apart[i] = d.nearest(e, i)
 	}
 	slices.Sort(apart)
-	d.line = allowance * apart[min(len(apart)-1, int(usualPart*float64(len(apart))))]
+	d.threshold = thresholdFactor * apart[min(len(apart)-1, int(inlierShare*float64(len(apart))))]
 	return d, nil
 }
 
-// Of is the strangeness of an embedding.
-func (d *Distances) Of(e []float64) Strangeness {
+// NoveltyOf is the strangeness of an embedding.
+func (d *Distances) NoveltyOf(e []float64) Novelty {
 	apart := d.nearest(e, -1)
-	if d.line == 0 {
+	if d.threshold == 0 {
 		// All that was learnt from looks the same.
-		return Strangeness{Score: apart, Out: apart > 0}
+		return Novelty{Score: apart, IsOutside: apart > 0}
 	}
-	return Strangeness{Score: apart / d.line, Out: apart > d.line}
+	return Novelty{Score: apart / d.threshold, IsOutside: apart > d.threshold}
 }
 
 // nearest is the distance to the nearest embedding but one.
