@@ -22,22 +22,22 @@ const (
 // of floating-point numbers depend on it.
 func Embed(t *Text) []float64 {
 	v := make([]float64, Dimensions)
-	v[0] = float64(t.Again)
+	v[0] = float64(t.Reassigned)
 	for _, w := range slices.Sorted(maps.Keys(t.Words)) {
-		at, sign := place(w, Style-1)
+		at, sign := hashCoordinate(w, Style-1)
 		v[1+at] += sign * math.Log1p(float64(t.Words[w]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Numbers)) {
 		if x := t.Numbers[name]; x > 0 {
-			at, _ := place(name, Dimensions-Style)
+			at, _ := hashCoordinate(name, Dimensions-Style)
 			v[Style+at] += math.Log(x)
 		}
 	}
 	return v
 }
 
-// place is the coordinate of a word among some, and its sign.
-func place(word string, of uint64) (at int, sign float64) {
+// hashCoordinate is the coordinate of a word among some, and its sign.
+func hashCoordinate(word string, of uint64) (at int, sign float64) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(word)) // never fails
 	sum := h.Sum64()

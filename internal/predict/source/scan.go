@@ -8,9 +8,9 @@ import (
 
 // Text is what a source file says.
 type Text struct {
-	Words   map[string]int     // how often each word occurs
-	Numbers map[string]float64 // the number that a name is given, the last one
-	Again   int                // how often a name is given another number: stages in one file
+	Words      map[string]int     // how often each word occurs
+	Numbers    map[string]float64 // the number that a name is given, the last one
+	Reassigned int                // how often a name is given another number: stages in one file
 }
 
 // token is a piece of source: a name, a number, or a mark.
@@ -59,8 +59,8 @@ func isOption(text string, at int) bool { return at >= 2 && text[at-1] == '-' &&
 func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// value is a number's, whatever suffix the language gives it.
-func value(text string) (float64, bool) {
+// numberValue is a number's, whatever suffix the language gives it.
+func numberValue(text string) (float64, bool) {
 	text = strings.ReplaceAll(text, "_", "")
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		return v, !math.IsInf(v, 0) && !math.IsNaN(v)
@@ -75,7 +75,7 @@ func Read(text string) *Text {
 	tokens := scan(text)
 	for i := range tokens {
 		if tokens[i].kind == 'n' {
-			for _, w := range words(tokens[i].text) {
+			for _, w := range nameParts(tokens[i].text) {
 				t.Words[w]++
 			}
 		}
@@ -84,8 +84,8 @@ func Read(text string) *Text {
 	return t
 }
 
-// reach is how many tokens lie between a name and its number at most.
-const reach = 6
+// bindDistance is how many tokens lie between a name and its number at most.
+const bindDistance = 6
 
 // bind gives the name that a number or truth value belongs to that number: the
 // nearest one before it in its line with at most marks and words of types between,
@@ -94,7 +94,7 @@ func (t *Text) bind(tokens []token, i int) {
 	v, ok := 0.0, false
 	switch tokens[i].kind {
 	case '0':
-		v, ok = value(tokens[i].text)
+		v, ok = numberValue(tokens[i].text)
 	case 'n':
 		switch tokens[i].text {
 		case "True", "true":
@@ -114,7 +114,7 @@ func (t *Text) bind(tokens []token, i int) {
 		return
 	}
 	if before, twice := t.Numbers[name]; twice && before != v {
-		t.Again++
+		t.Reassigned++
 	}
 	t.Numbers[name] = v
 }
@@ -122,7 +122,7 @@ func (t *Text) bind(tokens []token, i int) {
 // nameBefore is the name that is assigned a number.
 func nameBefore(tokens []token, i int) (string, bool) {
 	assigned := false
-	for k := i - 1; k >= 0 && k >= i-reach && tokens[k].line == tokens[i].line; k-- {
+	for k := i - 1; k >= 0 && k >= i-bindDistance && tokens[k].line == tokens[i].line; k-- {
 		switch tokens[k].kind {
 		case '=', ':', '"', '\'':
 			assigned = true
@@ -142,8 +142,8 @@ func nameBefore(tokens []token, i int) (string, bool) {
 					return option, true
 				}
 				return "", false
-			case assigned || defines(tokens, k) || follows(tokens, k, i):
-				return plain(name), true
+			case assigned || isMacroName(tokens, k) || directlyFollows(tokens, k, i):
+				return plainName(name), true
 			default:
 				return "", false
 			}
@@ -156,19 +156,19 @@ func nameBefore(tokens []token, i int) (string, bool) {
 func optionIn(tokens []token, k int) (string, bool) {
 	for m := k; m >= 2 && tokens[m].line == tokens[k].line; m-- {
 		if tokens[m].kind == 'n' && tokens[m-1].kind == '-' && tokens[m-2].kind == '-' {
-			return plain(tokens[m].text), true
+			return plainName(tokens[m].text), true
 		}
 	}
 	return "", false
 }
 
-// defines tells whether a name is that of a macro: #define N 1024.
-func defines(tokens []token, k int) bool {
+// isMacroName tells whether a name is that of a macro: #define N 1024.
+func isMacroName(tokens []token, k int) bool {
 	return k >= 2 && tokens[k-1].text == "define" && tokens[k-2].kind == '#'
 }
 
-// follows tells whether a number directly follows an option: --grid 192, -n 32.
-func follows(tokens []token, k, i int) bool {
+// directlyFollows tells whether a number directly follows an option: --grid 192, -n 32.
+func directlyFollows(tokens []token, k, i int) bool {
 	return k == i-1 && k >= 1 && tokens[k-1].kind == '-'
 }
 
@@ -184,7 +184,7 @@ func isType(name string) bool {
 // nameAfter is what a number in a sentence counts.
 func nameAfter(tokens []token, i int) (string, bool) {
 	for k := i + 1; k < len(tokens) && k <= i+2 && tokens[k].line == tokens[i].line && tokens[k].kind == 'n'; k++ {
-		switch name := plain(tokens[k].text); name {
+		switch name := plainName(tokens[k].text); name {
 		case "million", "m", "billion":
 		default:
 			return name, true
@@ -193,8 +193,8 @@ func nameAfter(tokens []token, i int) (string, bool) {
 	return "", false
 }
 
-// plain is a name without case, separators and counting prefixes.
-func plain(name string) string {
+// plainName is a name without case, separators and counting prefixes.
+func plainName(name string) string {
 	name = strings.ToLower(name)
 	for _, prefix := range []string{"num_", "n_", "nb_", "num-", "number_of_"} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
@@ -204,9 +204,9 @@ func plain(name string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(name)
 }
 
-// words are the parts of a name: of snake_case, camelCase and CamelCase, in lower
+// nameParts are the parts of a name: of snake_case, camelCase and CamelCase, in lower
 // case; digits at the end belong to the word before them.
-func words(name string) []string {
+func nameParts(name string) []string {
 	var out []string
 	from := 0
 	flush := func(to int) {

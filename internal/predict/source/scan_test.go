@@ -59,10 +59,10 @@ func TestNamesFallIntoWords(t *testing.T) {
 
 func TestStagesInOneFileAreCounted(t *testing.T) {
 	one := "epochs = 5\nbatch = 32\n"
-	if n := source.Read(one + one).Again; n != 0 {
+	if n := source.Read(one + one).Reassigned; n != 0 {
 		t.Errorf("the same numbers: %d, want 0", n)
 	}
-	if n := source.Read(one + "epochs = 7\nbatch = 64\n").Again; n != 2 {
+	if n := source.Read(one + "epochs = 7\nbatch = 64\n").Reassigned; n != 2 {
 		t.Errorf("other numbers: %d, want 2", n)
 	}
 }
