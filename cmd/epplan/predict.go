@@ -109,7 +109,7 @@ func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
 	p := &predictionSet{target: target, predictions: predictions, truths: make([]float64, len(test.Jobs))}
 	for i := range test.Jobs {
 		p.ids = append(p.ids, test.Jobs[i].ID)
-		p.truths[i] = test.Outcomes[i].Of(target)
+		p.truths[i] = test.Outcomes[i].ValueOf(target)
 	}
 	return t.printPredicted(c, p)
 }
@@ -235,7 +235,7 @@ func (p *predictionSet) summary() string {
 			writeRow(&b, "  aligned", "%d of them, predicted from a rewrite", n)
 		}
 	}
-	s := predict.Judge(p.predictions, p.truths)
+	s := predict.ScorePredictions(p.predictions, p.truths)
 	if s.Jobs == 0 {
 		writeRow(&b, "Truth", "not known")
 		return b.String()

@@ -30,7 +30,7 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 	f.tally.add(&e)
 	past := pastOf(&e)
 	f.live.End(&past)
-	if f.live.Due() {
+	if f.live.NeedsTraining() {
 		f.TrainSoon()
 	}
 }

@@ -6,18 +6,18 @@ import "math"
 // each: first those below, from the most alike to any job at all, and after them three
 // for each label.
 const (
-	byAll         = iota // owner, labels, sizes, requested time
-	bySize               // owner, labels, sizes
-	byLabels             // owner, labels
-	byOwnerShape         // owner, sizes, requested time
-	byOwnerSize          // owner, sizes
-	byOwnerTime          // owner, requested time
-	byOwner              // owner
-	byShape              // sizes, requested time
-	byAnySize            // sizes
-	byNothing            // any job
-	respects             // how many those are
-	labelRespects = 3    // a label alone, with sizes, with owner
+	byAll        = iota // owner, labels, sizes, requested time
+	bySize              // owner, labels, sizes
+	byLabels            // owner, labels
+	byOwnerShape        // owner, sizes, requested time
+	byOwnerSize         // owner, sizes
+	byOwnerTime         // owner, requested time
+	byOwner             // owner
+	byShape             // sizes, requested time
+	bySizes             // sizes
+	byAnyJob            // any job
+	keyCount            // how many those are
+	keysPerLabel = 3    // a label alone, with sizes, with owner
 )
 
 // hash is FNV-1a over the parts of a key.

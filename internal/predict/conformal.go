@@ -6,23 +6,23 @@ import "math"
 const Coverage = 0.9
 
 const (
-	window   = 1500 // errors of a situation that are kept
-	fewest   = 40   // of them that an interval takes
-	farthest = 7.0  // logarithm: wider intervals say nothing
-	nearest  = 1e-9 // logarithm: narrower ones are rounding
+	maxErrors    = 1500 // errors of a situation that are kept
+	minErrors    = 40   // of them that an interval takes
+	maxHalfWidth = 7.0  // logarithm: wider intervals say nothing
+	minHalfWidth = 1e-9 // logarithm: narrower ones are rounding
 
-	outside      = (1 - Coverage) / 2 // below an interval, and above it
-	leastOutside = -outside           // after corrections: below 0 until misses are made up for
-	mostOutside  = 4 * outside
-	leastPart    = 0.0003 // that is asked for
-	haste        = 0.4    // of corrections, for each job whose value isn't known yet
-	unhurried    = 10     // jobs
-	tail         = 10     // one in so many errors says how errors thin out
+	tailShare      = (1 - Coverage) / 2 // below an interval, and above it
+	minTailShare   = -tailShare         // after corrections: below 0 until misses are made up for
+	maxTailShare   = 4 * tailShare
+	minTail        = 0.0003 // that is asked for
+	correctionRate = 0.4    // of corrections, for each job whose value isn't known yet
+	correctionJobs = 10     // jobs
+	tailRank       = 10     // one in so many errors says how errors thin out
 )
 
-// asTheyAre is how many errors there must be of a situation, and of wider ones, for those
+// minWindowErrors is how many errors there must be of a situation, and of wider ones, for those
 // to be taken as they are.
-var asTheyAre = [...]int{fewest, fewest, 10 * fewest}
+var minWindowErrors = [...]int{minErrors, minErrors, 10 * minErrors}
 
 // calibration makes intervals of predictions from the errors that earlier ones had:
 // conformal prediction for each situation apart, on logarithms, below and above
@@ -40,11 +40,11 @@ type calibration struct {
 }
 
 // errorWindow is by how much truths lay above predictions, in logarithms or as scores.
-type errorWindow struct{ lately }
+type errorWindow struct{ lastValues }
 
 func newCalibration() *calibration {
 	return &calibration{
-		errors: map[situation]*errorWindow{}, scores: map[situation]*errorWindow{}, below: outside, above: outside,
+		errors: map[situation]*errorWindow{}, scores: map[situation]*errorWindow{}, below: tailShare, above: tailShare,
 	}
 }
 
@@ -52,16 +52,16 @@ func newCalibration() *calibration {
 // reach. Errors are taken as they are where there are some of jobs that are as much
 // alike and differ as much, or very many of jobs that are as much alike; else as scores.
 func (c *calibration) interval(s situation, reach, v float64) (low, high float64) {
-	wider := s.wider()
-	for i, least := range asTheyAre {
+	wider := s.broader()
+	for i, least := range minWindowErrors {
 		if e := c.errors[wider[i]]; e != nil && e.count >= least {
 			low, high = e.bound(c.below, false), e.bound(c.above, true)
-			return v + min(-nearest, max(-farthest, low)), v + max(nearest, min(farthest, high))
+			return v + min(-minHalfWidth, max(-maxHalfWidth, low)), v + max(minHalfWidth, min(maxHalfWidth, high))
 		}
 	}
-	p := c.pool(s)
-	low, high = reach*p.bound(outside, false), reach*p.bound(outside, true)
-	return v - max(nearest, min(farthest, low)), v + max(nearest, min(farthest, high))
+	p := c.poolScores(s)
+	low, high = reach*p.bound(tailShare, false), reach*p.bound(tailShare, true)
+	return v - max(minHalfWidth, min(maxHalfWidth, low)), v + max(minHalfWidth, min(maxHalfWidth, high))
 }
 
 // bound is the error beyond which a part of the next ones lies: the rank of split
@@ -75,9 +75,9 @@ func (e *errorWindow) bound(part float64, above bool) float64 {
 		}
 		return e.sorted[rank]
 	}
-	share := max(leastPart, part) * float64(last+2)
+	share := max(minTail, part) * float64(last+2)
 	if share < 1 {
-		k := len(e.sorted) / tail
+		k := len(e.sorted) / tailRank
 		return at(0) - (at(0)-at(k-1))/math.Log(float64(k))*math.Log(share)
 	}
 	rank := min(int(share)-1, last)
@@ -87,11 +87,11 @@ func (e *errorWindow) bound(part float64, above bool) float64 {
 // learn books the error of a prediction, and by it corrects how much may lie outside;
 // so many jobs are on their way whose value isn't known.
 func (c *calibration) learn(s situation, err float64, p *Prediction, v float64, waiting int) {
-	rate := haste / float64(unhurried+waiting)
-	c.below = corrected(c.below, v < p.Low, rate)
-	c.above = corrected(c.above, v > p.High, rate)
-	for _, w := range s.wider() {
-		windowOf(c.errors, w).keep(err, window)
+	rate := correctionRate / float64(correctionJobs+waiting)
+	c.below = correctTail(c.below, v < p.Low, rate)
+	c.above = correctTail(c.above, v > p.High, rate)
+	for _, w := range s.broader() {
+		windowOf(c.errors, w).add(err, maxErrors)
 	}
 }
 
@@ -105,11 +105,11 @@ func windowOf(all map[situation]*errorWindow, s situation) *errorWindow {
 	return e
 }
 
-// corrected is the part that may lie outside after a truth that missed its interval, or didn't.
-func corrected(part float64, missed bool, rate float64) float64 {
-	part += rate * outside
+// correctTail is the part that may lie outside after a truth that missed its interval, or didn't.
+func correctTail(part float64, missed bool, rate float64) float64 {
+	part += rate * tailShare
 	if missed {
 		part -= rate
 	}
-	return min(mostOutside, max(leastOutside, part))
+	return min(maxTailShare, max(minTailShare, part))
 }

@@ -56,7 +56,7 @@ func TestIntervalsFollowErrorsToBothSides(t *testing.T) {
 func TestBoundsLieBetweenErrorsAndBeyondThem(t *testing.T) {
 	var e errorWindow
 	for i := range 99 {
-		e.keep(float64(i+1), window) // 1 to 99: a hundredth of the next ones lies beyond each
+		e.add(float64(i+1), maxErrors) // 1 to 99: a hundredth of the next ones lies beyond each
 	}
 	for _, c := range []struct{ part, low float64 }{{0.05, 5}, {0.055, 5.5}, {0.01, 1}, {0.99, 99}, {1, 99}} {
 		if got := e.bound(c.part, false); math.Abs(got-c.low) > 1e-9 {

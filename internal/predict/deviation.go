@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	drifting      = 0.3  // weight of the latest deviation in a drift
-	scattering    = 0.02 // and in the scatter
-	fewRuns       = 2.0  // as many runs as the scatter counts for
-	leastScale    = 1e-4 // logarithm
-	mostDeviation = 5.0  // scales: larger deviations are taken for this one
-	mostLearnt    = 3.0  // scales, of deviations that drifts are made of
+	driftWeight        = 0.3  // weight of the latest deviation in a drift
+	scatterWeight      = 0.02 // and in the scatter
+	scatterPriorRuns   = 2.0  // as many runs as the scatter counts for
+	minScale           = 1e-4 // logarithm
+	maxDeviation       = 5.0  // scales: larger deviations are taken for this one
+	maxLearntDeviation = 3.0  // scales, of deviations that drifts are made of
 
-	leastRepeats  = 100   // that deviations are fitted to
-	deviationRows = 200.0 // of no deviation, that each slope of their line is judged with
-	deviationPart = 0.5   // of the features that one of their trees may ask for
+	minRepeats            = 100   // that deviations are fitted to
+	deviationRidge        = 200.0 // of no deviation, that each slope of their line is judged with
+	deviationFeatureShare = 0.5   // of the features that one of their trees may ask for
 )
 
-// repeat is what is known of a job that was run before: what its runs usually took,
+// repeatStats is what is known of a job that was run before: what its runs usually took,
 // and what may have to do with how far the next one is from that. How far is counted
 // in scales: how far its runs are from each other.
-type repeat struct {
+type repeatStats struct {
 	usual, scale float64 // logarithms
 	steady       bool    // several runs that differ little
 	features     []float64
 }
 
-// drift is how far jobs that share a key, and were run before, lately were from what
+// keyDrift is how far jobs that share a key, and were run before, lately were from what
 // was usual of them: another machine, a warmer room, neighbours, new input.
-type drift struct {
+type keyDrift struct {
 	last, smooth             float64 // logarithms
 	lastScales, smoothScales float64 // in scales
 	end                      float64 // s, when the last one was submitted
 }
 
-// driftRespects are those in which drifts are remembered, for each label two.
-func driftRespects(labels int) []int {
-	out := append(make([]int, 0, 2+2*labels), byNothing, byOwner)
+// driftKeys are those in which drifts are remembered, for each label two.
+func driftKeys(labels int) []int {
+	out := append(make([]int, 0, 2+2*labels), byAnyJob, byOwner)
 	for i := range labels {
-		out = append(out, respects+labelRespects*i, respects+labelRespects*i+2)
+		out = append(out, keyCount+keysPerLabel*i, keyCount+keysPerLabel*i+2)
 	}
 	return out
 }
@@ -55,18 +55,18 @@ const (
 // deviationTerms is how many features the line of deviations has; they come first.
 func deviationTerms(j *Job) int { return runTerms + driftTerms*(2+2*len(j.Labels)) }
 
-// repeat tells what is known of the job at hand, which was run before; nil where it
+// repeatStatsOf tells what is known of the job at hand, which was run before; nil where it
 // was not.
-func (m *memory) repeat(j *Job, s situation) *repeat {
+func (m *memory) repeatStatsOf(j *Job, s situation) *repeatStats {
 	if s[0] > bySize {
 		return nil
 	}
-	t, anyTime := m.tracks.track(m.keys[s[0]], &m.spares[0]), m.tracks.track(m.keys[bySize], &m.spares[1])
+	t, anyTime := m.tracks.track(m.keys[s[0]], &m.scratch[0]), m.tracks.track(m.keys[bySize], &m.scratch[1])
 	n := float64(len(t.ring))
-	r := &repeat{usual: t.usual(), steady: t.alike(), scale: max(leastScale, (n*t.spread()+fewRuns*m.scatter)/(n+fewRuns))}
-	drifts := driftRespects(len(j.Labels))
+	r := &repeatStats{usual: t.usual(), steady: t.isSteady(), scale: max(minScale, (n*t.spread()+scatterPriorRuns*m.scatter)/(n+scatterPriorRuns))}
+	drifts := driftKeys(len(j.Labels))
 	x := make([]float64, 0, deviationTerms(j)+len(j.Conditions)+4+len(drifts))
-	for _, v := range [runTerms]float64{t.back(0), t.back(1), t.back(2), t.smooth, t.middle(), t.recent(), anyTime.usual()} {
+	for _, v := range [runTerms]float64{t.valueBack(0), t.valueBack(1), t.valueBack(2), t.smooth, t.median(), t.recentMedian(), anyTime.usual()} {
 		x = append(x, r.scales(v-r.usual))
 	}
 	for _, k := range drifts {
@@ -89,42 +89,42 @@ func (m *memory) repeat(j *Job, s situation) *repeat {
 	return r
 }
 
-var unknownDrift = drift{last: math.NaN(), smooth: math.NaN(), lastScales: math.NaN(), smoothScales: math.NaN()}
+var unknownDrift = keyDrift{last: math.NaN(), smooth: math.NaN(), lastScales: math.NaN(), smoothScales: math.NaN()}
 
 // scales is a deviation in scales, within bounds.
-func (r *repeat) scales(v float64) float64 {
-	return max(-mostDeviation, min(mostDeviation, v/r.scale)) // NaN remains one
+func (r *repeatStats) scales(v float64) float64 {
+	return max(-maxDeviation, min(maxDeviation, v/r.scale)) // NaN remains one
 }
 
-// drift learns how far the job at hand, which ended, was from what was usual of it.
-func (m *memory) drift(t *Ticket) {
+// learnDrift learns how far the job at hand, which ended, was from what was usual of it.
+func (m *memory) learnDrift(t *PendingJob) {
 	r := t.repeat
 	if r == nil {
 		return
 	}
-	scales := max(-mostLearnt, min(mostLearnt, (t.truth-r.usual)/r.scale))
+	scales := max(-maxLearntDeviation, min(maxLearntDeviation, (t.truth-r.usual)/r.scale))
 	v := scales * r.scale
-	m.scatter += scattering * (math.Abs(v) - m.scatter)
-	for _, k := range driftRespects(len(t.Job.Labels)) {
+	m.scatter += scatterWeight * (math.Abs(v) - m.scatter)
+	for _, k := range driftKeys(len(t.Job.Labels)) {
 		d := m.drifts[m.keys[k]]
 		if d == nil {
-			d = &drift{}
+			d = &keyDrift{}
 			m.drifts[m.keys[k]] = d
 		}
 		d.last, d.lastScales, d.end = v, scales, t.Job.Submit
-		d.smooth += drifting * (v - d.smooth)
-		d.smoothScales += drifting * (scales - d.smoothScales)
+		d.smooth += driftWeight * (v - d.smooth)
+		d.smoothScales += driftWeight * (scales - d.smoothScales)
 	}
 }
 
 // deviations say how far the next run of a job is from what is usual of it.
 type deviations struct {
 	trees *boost.Model
-	line  *line
+	line  *linearModel
 }
 
 // fitDeviations fits to the repeats among jobs; nil where there are too few.
-func fitDeviations(ctx context.Context, rows []*Ticket, s boost.Settings) (*deviations, error) {
+func fitDeviations(ctx context.Context, rows []*PendingJob, s boost.Settings) (*deviations, error) {
 	var x [][]float64
 	var y, w []float64
 	for _, t := range rows {
@@ -132,23 +132,23 @@ func fitDeviations(ctx context.Context, rows []*Ticket, s boost.Settings) (*devi
 			x, y, w = append(x, r.features), append(y, r.scales(t.truth-r.usual)), append(w, 1)
 		}
 	}
-	if len(x) < leastRepeats {
+	if len(x) < minRepeats {
 		return nil, nil //nolint:nilnil // no repeats, no deviations
 	}
-	s.Features = deviationPart
+	s.Features = deviationFeatureShare
 	d := &deviations{}
 	var err error
 	if d.trees, err = boost.Fit(x, y, w, s, ctx.Err); err != nil {
 		return nil, fmt.Errorf("fitting trees to deviations of %d jobs: %w", len(x), err)
 	}
-	if d.line, err = fitLine(x, y, w, deviationTerms(rows[0].Job), deviationRows); err != nil {
+	if d.line, err = fitLinear(x, y, w, deviationTerms(rows[0].Job), deviationRidge); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
 // guess fills in what is expected of a job that was run before.
-func (d *deviations) guess(t *Ticket) {
+func (d *deviations) guess(t *PendingJob) {
 	g := &t.guesses
 	g[guessDeviationTrees], g[guessDeviationLine] = g[guessUsual], g[guessUsual]
 	if d != nil && t.repeat != nil {

@@ -23,9 +23,9 @@ func TestFailedRunsAreNotWhatIsUsual(t *testing.T) {
 				if i < c.failed {
 					v = 2
 				}
-				tr.add(v, float64(i), i >= c.failed, few)
+				tr.add(v, float64(i), i >= c.failed, maxUnordered)
 			}
-			if got := tr.usualMiddle(); got != c.want {
+			if got := tr.usualMedian(); got != c.want {
 				t.Errorf("median %g, want %g", got, c.want)
 			}
 			if got := tr.usual(); math.Abs(got-c.want) > 1 {
@@ -51,7 +51,7 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 		}
 		v := math.Exp(4 + float64(program)/10 + drift + 0.01*random.NormFloat64())
 		now := float64(i) * 100
-		if f.Due() {
+		if f.NeedsFit() {
 			if err := f.Fit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -72,15 +72,15 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 
 // crossed are tickets of jobs of owners and programs, whose logarithms are the sum of
 // what both add and noise; those that left tells are left out.
-func crossed(owner, program, noise float64, left func(o, p int) bool) []*Ticket {
+func crossed(owner, program, noise float64, left func(o, p int) bool) []*PendingJob {
 	random := rand.New(rand.NewPCG(2, 2))
-	var rows []*Ticket
+	var rows []*PendingJob
 	for o := range 20 {
 		for p := range 20 {
 			v := 5 + owner*effectOf(o) + program*effectOf(100+p) + noise*random.NormFloat64()
 			j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
 			if !left(o, p) {
-				rows = append(rows, &Ticket{Job: j, truth: v, features: []float64{math.NaN()}})
+				rows = append(rows, &PendingJob{Job: j, truth: v, features: []float64{math.NaN()}})
 			}
 		}
 	}
@@ -93,12 +93,12 @@ func effectOf(i int) float64 {
 
 func TestEffectsSayWhatCombinationsNeverSeenTake(t *testing.T) {
 	left := func(o, p int) bool { return (o+p)%4 == 0 }
-	e := fitEffects(crossed(1, 0.5, 0.1, left), &line{})
+	e := fitEffects(crossed(1, 0.5, 0.1, left), &linearModel{})
 	for o := range 20 {
 		for p := range 20 {
 			j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
 			want := 5 + effectOf(o) + 0.5*effectOf(100+p)
-			if got := e.value(&Ticket{Job: j}, appendKeys(nil, j)); left(o, p) && math.Abs(got-want) > 0.2 {
+			if got := e.value(&PendingJob{Job: j}, appendKeys(nil, j)); left(o, p) && math.Abs(got-want) > 0.2 {
 				t.Errorf("owner %d, program %d: %.3f, want about %.3f", o, p, got, want)
 			}
 		}
@@ -107,7 +107,7 @@ func TestEffectsSayWhatCombinationsNeverSeenTake(t *testing.T) {
 
 func TestEffectsThatDoNotMatterAreDrawnToNone(t *testing.T) {
 	rows := crossed(0, 0, 1, func(int, int) bool { return false })
-	e := fitEffects(rows, &line{})
+	e := fitEffects(rows, &linearModel{})
 	drawn, undrawn := 0.0, 0.0
 	for o := range 20 {
 		of := 0.0 // the owner's mean
@@ -115,7 +115,7 @@ func TestEffectsThatDoNotMatterAreDrawnToNone(t *testing.T) {
 			of += r.truth / 20
 		}
 		j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{"never seen"}, Requested: math.NaN()}
-		drawn += math.Abs(e.value(&Ticket{Job: j}, appendKeys(nil, j)) - e.offset)
+		drawn += math.Abs(e.value(&PendingJob{Job: j}, appendKeys(nil, j)) - e.offset)
 		undrawn += math.Abs(of - e.offset)
 	}
 	t.Logf("mean effect of an owner %.3f, their means deviate by %.3f", drawn/20, undrawn/20)

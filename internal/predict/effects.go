@@ -3,12 +3,12 @@ package predict
 import "slices"
 
 const (
-	sweeps       = 100  // over all effects
-	cellValues   = 20   // the latest ones of a cell that count
-	farOff       = 4.0  // logarithm: cells farther from the line are taken for this far
-	firstVar     = 0.2  // of effects, and of what they leave: the guess to begin with
-	leastEffects = 1e-4 // variance
-	leastNoise   = 1e-3 // variance
+	sweeps            = 100  // over all effects
+	maxGroupValues    = 20   // the latest ones of a cell that count
+	maxResidual       = 4.0  // logarithm: cells farther from the line are taken for this far
+	initialVariance   = 0.2  // of effects, and of what they leave: the guess to begin with
+	minEffectVariance = 1e-4 // variance
+	minNoiseVariance  = 1e-3 // variance
 )
 
 // effects are what an owner, a name, a size add to a line of what a job asks for,
@@ -16,37 +16,37 @@ const (
 // less is known of it and the less its kind matters. They say most of combinations
 // that were never seen, of parts that were.
 type effects struct {
-	line   *line
+	line   *linearModel
 	offset float64
-	parts  []part
+	parts  []keyEffects
 }
 
-// part is the effects of one respect.
-type part struct {
-	respect int
-	levels  map[hash]float64
+// keyEffects is the effects of one respect.
+type keyEffects struct {
+	key    int
+	levels map[hash]float64
 }
 
-// effectRespects are those that have effects.
-func effectRespects(labels int) []int {
-	out := append(make([]int, 0, 4+labels*labelRespects), byOwner, byAnySize, byOwnerSize, byOwnerTime)
-	for i := range labels * labelRespects {
-		out = append(out, respects+i)
+// effectKeys are those that have effects.
+func effectKeys(labels int) []int {
+	out := append(make([]int, 0, 4+labels*keysPerLabel), byOwner, bySizes, byOwnerSize, byOwnerTime)
+	for i := range labels * keysPerLabel {
+		out = append(out, keyCount+i)
 	}
 	return out
 }
 
-// cell is jobs that are alike in all respects: one of them says as much as many.
-type cell struct {
+// identicalJobs is jobs that are alike in all respects: one of them says as much as many.
+type identicalJobs struct {
 	keys   []hash
-	job    *Ticket
+	job    *PendingJob
 	values []float64
 }
 
-// cells puts jobs into cells, in the order of their first ones.
-func cells(rows []*Ticket) []cell {
+// groupIdentical puts jobs into cells, in the order of their first ones.
+func groupIdentical(rows []*PendingJob) []identicalJobs {
 	at := make(map[hash]int, len(rows))
-	var out []cell
+	var out []identicalJobs
 	var keys []hash
 	for _, t := range rows {
 		keys = appendKeys(keys[:0], t.Job)
@@ -54,20 +54,20 @@ func cells(rows []*Ticket) []cell {
 		if !known {
 			i = len(out)
 			at[keys[byAll]] = i
-			out = append(out, cell{keys: slices.Clone(keys), job: t})
+			out = append(out, identicalJobs{keys: slices.Clone(keys), job: t})
 		}
 		out[i].values = append(out[i].values, t.truth)
 	}
 	return out
 }
 
-// value is a cell's median over its latest runs.
-func (c *cell) value() float64 {
-	return middle(slices.Sorted(slices.Values(c.values[max(0, len(c.values)-cellValues):])))
+// medianValue is a cell's median over its latest runs.
+func (c *identicalJobs) medianValue() float64 {
+	return medianOf(slices.Sorted(slices.Values(c.values[max(0, len(c.values)-maxGroupValues):])))
 }
 
-// backfit is a fit of effects on its way.
-type backfit struct {
+// backfitting is a fit of effects on its way.
+type backfitting struct {
 	rest  []float64 // by cell: what effects leave
 	noise float64   // variance of that
 	parts []fitPart
@@ -82,18 +82,18 @@ type fitPart struct {
 
 // fitEffects fits effects to what a line leaves: each in turn to what the others
 // leave, and their variances by expectation and maximisation.
-func fitEffects(rows []*Ticket, l *line) *effects {
-	all := cells(rows)
+func fitEffects(rows []*PendingJob, l *linearModel) *effects {
+	all := groupIdentical(rows)
 	e := &effects{line: l}
-	b := &backfit{rest: make([]float64, len(all)), noise: firstVar}
+	b := &backfitting{rest: make([]float64, len(all)), noise: initialVariance}
 	for i := range all {
-		b.rest[i] = all[i].value() - l.value(all[i].job.features)
+		b.rest[i] = all[i].medianValue() - l.value(all[i].job.features)
 		e.offset += b.rest[i] / float64(len(all))
 	}
 	for i := range b.rest {
-		b.rest[i] = max(-farOff, min(farOff, b.rest[i]-e.offset))
+		b.rest[i] = max(-maxResidual, min(maxResidual, b.rest[i]-e.offset))
 	}
-	respects := effectRespects(len(rows[0].Job.Labels))
+	respects := effectKeys(len(rows[0].Job.Labels))
 	for _, r := range respects {
 		b.parts = append(b.parts, levelsOf(all, r))
 	}
@@ -105,10 +105,10 @@ func fitEffects(rows []*Ticket, l *line) *effects {
 		for _, r := range b.rest {
 			b.noise += r * r / float64(len(b.rest))
 		}
-		b.noise = max(leastNoise, b.noise)
+		b.noise = max(minNoiseVariance, b.noise)
 	}
 	for p, r := range respects {
-		f := part{respect: r, levels: make(map[hash]float64, len(b.parts[p].keys))}
+		f := keyEffects{key: r, levels: make(map[hash]float64, len(b.parts[p].keys))}
 		for i, k := range b.parts[p].keys {
 			f.levels[k] = b.parts[p].effects[i]
 		}
@@ -118,8 +118,8 @@ func fitEffects(rows []*Ticket, l *line) *effects {
 }
 
 // levelsOf sorts cells by their keys in a respect, without effects yet.
-func levelsOf(all []cell, respect int) fitPart {
-	f := fitPart{level: make([]int, len(all)), variance: firstVar}
+func levelsOf(all []identicalJobs, respect int) fitPart {
+	f := fitPart{level: make([]int, len(all)), variance: initialVariance}
 	at := map[hash]int{}
 	for i := range all {
 		k := all[i].keys[respect]
@@ -135,7 +135,7 @@ func levelsOf(all []cell, respect int) fitPart {
 }
 
 // update fits the effects of one respect to what all others leave.
-func (b *backfit) update(f *fitPart) {
+func (b *backfitting) update(f *fitPart) {
 	sum, count := make([]float64, len(f.keys)), make([]float64, len(f.keys))
 	for i, level := range f.level {
 		b.rest[i] += f.effects[level]
@@ -148,17 +148,17 @@ func (b *backfit) update(f *fitPart) {
 		f.effects[level] = v
 		total += v*v + b.noise/(count[level]+shrink)
 	}
-	f.variance = max(leastEffects, total/float64(len(f.effects)))
+	f.variance = max(minEffectVariance, total/float64(len(f.effects)))
 	for i, level := range f.level {
 		b.rest[i] -= f.effects[level]
 	}
 }
 
 // value is what line and effects say of a job with some keys.
-func (e *effects) value(t *Ticket, keys []hash) float64 {
+func (e *effects) value(t *PendingJob, keys []hash) float64 {
 	v := e.line.value(t.features) + e.offset
 	for i := range e.parts {
-		v += e.parts[i].levels[keys[e.parts[i].respect]]
+		v += e.parts[i].levels[keys[e.parts[i].key]]
 	}
 	return v
 }

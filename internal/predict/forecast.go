@@ -36,13 +36,13 @@ func (p Prediction) Within(least, most float64) Prediction {
 
 // Settings of a forecaster.
 type Settings struct {
-	Rows     int     // jobs that trees are fitted to, at most: the latest ones
-	Least    int     // jobs that trees are fitted to, at least
-	Growth   float64 // factor by which the number of ended jobs must grow for another fit
-	Emphasis float64 // a job weighs as this power of its target: above 0, long jobs count for more
-	Kept     int     // values that are remembered under a key, the latest ones
-	Once     int     // keys met once that are remembered, about, the latest ones; 0: all
-	Trees    boost.Settings
+	MaxRows       int     // jobs that trees are fitted to, at most: the latest ones
+	MinRows       int     // jobs that trees are fitted to, at least
+	Growth        float64 // factor by which the number of ended jobs must grow for another fit
+	Emphasis      float64 // a job weighs as this power of its target: above 0, long jobs count for more
+	ValuesPerKey  int     // values that are remembered under a key, the latest ones
+	MaxSingleKeys int     // keys met once that are remembered, about, the latest ones; 0: all
+	Trees         boost.Settings
 }
 
 // DefaultSettings do for some hundred to a million jobs.
@@ -50,7 +50,7 @@ func DefaultSettings() Settings {
 	trees := boost.Defaults()
 	trees.Features, trees.Rows, trees.Leaves = 0.2, 0.5, 12
 	trees.Trees, trees.Rate = 300, 0.05
-	return Settings{Rows: 20000, Least: 200, Growth: 1.05, Emphasis: 0.3, Kept: 150, Trees: trees}
+	return Settings{MaxRows: 20000, MinRows: 200, Growth: 1.05, Emphasis: 0.3, ValuesPerKey: 150, Trees: trees}
 }
 
 // Forecaster predicts one target of jobs in the order of their submission and learns
@@ -59,48 +59,48 @@ type Forecaster struct {
 	target      Target
 	settings    Settings
 	memory      *memory
-	ladder      *ladder
+	weighting   *guessWeighting
 	calibration *calibration
-	forest      *forest   // nil: not fitted yet
-	rows        []*Ticket // jobs that ended, for the next fit
-	waiting     int       // jobs that were submitted and haven't ended
+	forest      *forest       // nil: not fitted yet
+	rows        []*PendingJob // jobs that ended, for the next fit
+	waiting     int           // jobs that were submitted and haven't ended
 	ended       int
 	fitted      int  // jobs that had ended at the last fit
-	sealed      bool // not fitted any more
+	dropped     bool // not fitted any more
 }
 
 // forest is what is fitted to jobs that ended: trees that weigh long jobs more, a line
 // with trees on what it leaves, or with effects, and deviations of repeats.
 type forest struct {
 	trees      *boost.Model
-	line       *line
+	line       *linearModel
 	rest       *boost.Model
 	effects    *effects
 	deviations *deviations // nil: too few repeats
 }
 
-// Ticket is a job on its way: what was known and predicted when it was submitted.
+// PendingJob is a job on its way: what was known and predicted when it was submitted.
 // Guesses, value and truth are logarithms of the target.
-type Ticket struct {
+type PendingJob struct {
 	Job        *Job
 	Prediction Prediction
 
-	owner     hash
-	features  []float64 // what the trees are told
-	guesses   [guesses]float64
-	situation situation
-	reach     float64 // of errors in the situation: see the function of that name
-	repeat    *repeat // nil: not run before
-	known     bool    // the memory had guesses
-	judged    bool    // the forest had some, too
-	value     float64 // what the guesses come to
-	truth     float64 // what the job took, once it ended
+	owner            hash
+	features         []float64 // what the trees are told
+	guesses          [guesses]float64
+	situation        situation
+	errorScale       float64      // of errors in the situation: see the function of that name
+	repeat           *repeatStats // nil: not run before
+	hasGuesses       bool         // the memory had guesses
+	hasFittedGuesses bool         // the forest had some, too
+	value            float64      // what the guesses come to
+	truth            float64      // what the job took, once it ended
 }
 
 // NewForecaster is one that knows nothing yet; nil settings are [DefaultSettings].
 func NewForecaster(t Target, s *Settings) *Forecaster {
 	f := &Forecaster{
-		target: t, settings: DefaultSettings(), ladder: newLadder(), calibration: newCalibration(),
+		target: t, settings: DefaultSettings(), weighting: newGuessWeighting(), calibration: newCalibration(),
 	}
 	if s != nil {
 		f.settings = *s
@@ -110,29 +110,29 @@ func NewForecaster(t Target, s *Settings) *Forecaster {
 }
 
 // Submit predicts a job from those that ended.
-func (f *Forecaster) Submit(j *Job) *Ticket {
+func (f *Forecaster) Submit(j *Job) *PendingJob {
 	f.waiting++
-	f.memory.turnTo(j)
+	f.memory.setCurrent(j)
 	return f.submit(j)
 }
 
 // submit is Submit of the job at hand, which may never run.
-func (f *Forecaster) submit(j *Job) *Ticket {
-	t := &Ticket{Job: j, owner: f.memory.keys[byOwner], features: make([]float64, 0, featureCount(j))}
+func (f *Forecaster) submit(j *Job) *PendingJob {
+	t := &PendingJob{Job: j, owner: f.memory.keys[byOwner], features: make([]float64, 0, featureCount(j))}
 	t.features = f.memory.appendFeatures(t.features, j)
-	t.situation, t.reach, t.known = f.memory.guess(&t.guesses)
-	if t.known {
-		t.repeat = f.memory.repeat(j, t.situation)
+	t.situation, t.errorScale, t.hasGuesses = f.memory.guess(&t.guesses)
+	if t.hasGuesses {
+		t.repeat = f.memory.repeatStatsOf(j, t.situation)
 		if f.forest != nil {
 			f.forest.guess(t, f.memory.keys)
 		}
 	}
-	f.settle(t)
+	f.combine(t)
 	return t
 }
 
 // guess fills in the fitted guesses of a ticket, given the job's keys.
-func (r *forest) guess(t *Ticket, keys []hash) {
+func (r *forest) guess(t *PendingJob, keys []hash) {
 	g := &t.guesses
 	g[guessTrees] = r.trees.Predict(t.features)
 	g[guessLine] = r.line.value(t.features)
@@ -143,24 +143,24 @@ func (r *forest) guess(t *Ticket, keys []hash) {
 	g[guessEffectsAndTrees] = (g[guessEffects] + g[guessTreesAndLine]) / 2
 	g[guessEffectsAndRuns] = (g[guessEffects] + g[guessUsual]) / 2
 	r.deviations.guess(t)
-	t.judged = true
+	t.hasFittedGuesses = true
 }
 
-// settle weighs the guesses and puts an interval around what they come to.
-func (f *Forecaster) settle(t *Ticket) {
-	if !t.known {
+// combine weighs the guesses and puts an interval around what they come to.
+func (f *Forecaster) combine(t *PendingJob) {
+	if !t.hasGuesses {
 		t.Prediction = withoutHistory(f.target, t.Job)
 		return
 	}
 	runs := 0.0 // the part of guesses that rest on runs alone
-	weights := f.ladder.weigh(t.situation, t.owner, t.repeat != nil && t.repeat.steady, t.judged)
+	weights := f.weighting.weights(t.situation, t.owner, t.repeat != nil && t.repeat.steady, t.hasFittedGuesses)
 	for k, weight := range weights {
-		if ofRuns(k) {
+		if isFromRuns(k) {
 			runs += weight
 		}
 	}
-	t.value = blend(t.situation, &weights, &t.guesses)
-	low, high := f.calibration.interval(t.situation, t.reach, t.value)
+	t.value = midmeanOf(t.situation, &weights, &t.guesses)
+	low, high := f.calibration.interval(t.situation, t.errorScale, t.value)
 	t.Prediction = Prediction{Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar}
 	if t.situation[0] <= bySize && runs > 0.5 {
 		t.Prediction.Rung = Repeat
@@ -169,63 +169,63 @@ func (f *Forecaster) settle(t *Ticket) {
 
 // End learns from a job that ended. Jobs end in order. A job whose value wasn't
 // measured teaches nothing.
-func (f *Forecaster) End(t *Ticket, o *Outcome) {
+func (f *Forecaster) End(t *PendingJob, o *Outcome) {
 	f.waiting--
-	v := o.Of(f.target)
-	if !usable(v) {
+	v := o.ValueOf(f.target)
+	if !isUsable(v) {
 		return
 	}
 	f.ended++
 	t.truth = math.Log(v)
 	f.memory.add(t.Job, o)
-	f.memory.drift(t)
-	f.judge(t)
-	if f.sealed {
+	f.memory.learnDrift(t)
+	f.learnErrors(t)
+	if f.dropped {
 		return
 	}
 	f.rows = append(f.rows, t)
-	if len(f.rows) >= f.settings.Rows*5/4 { // not at each job: moving the rows takes time
-		n := copy(f.rows, f.rows[len(f.rows)-f.settings.Rows:])
+	if len(f.rows) >= f.settings.MaxRows*5/4 { // not at each job: moving the rows takes time
+		n := copy(f.rows, f.rows[len(f.rows)-f.settings.MaxRows:])
 		clear(f.rows[n:])
 		f.rows = f.rows[:n]
 	}
 }
 
-// judge books how good the guesses for a job were, and what they came to.
-func (f *Forecaster) judge(t *Ticket) {
-	f.book(t)
-	if t.judged {
-		f.ladder.learn(t.situation, t.owner, &t.guesses, t.truth)
+// learnErrors books how good the guesses for a job were, and what they came to.
+func (f *Forecaster) learnErrors(t *PendingJob) {
+	f.addScore(t)
+	if t.hasFittedGuesses {
+		f.weighting.learn(t.situation, t.owner, &t.guesses, t.truth)
 		f.calibration.learn(t.situation, t.truth-t.value, &t.Prediction, math.Exp(t.truth), f.waiting)
 	}
 }
 
-// book keeps how far off a prediction was, by its reach.
-func (f *Forecaster) book(t *Ticket) {
-	if t.known {
-		f.calibration.book(t.situation, (t.truth-t.value)/t.reach)
+// addScore keeps how far off a prediction was, by its reach.
+func (f *Forecaster) addScore(t *PendingJob) {
+	if t.hasGuesses {
+		f.calibration.addScore(t.situation, (t.truth-t.value)/t.errorScale)
 	}
 }
 
-// seal forgets what only another fit needs: there won't be one.
-func (f *Forecaster) seal() { f.rows, f.sealed = nil, true }
+// dropRows forgets what only another fit needs: there won't be one.
+func (f *Forecaster) dropRows() { f.rows, f.dropped = nil, true }
 
-// Due tells whether enough jobs ended since the last fit for another one.
-func (f *Forecaster) Due() bool {
-	return len(f.rows) >= f.settings.Least && float64(f.ended) >= f.settings.Growth*float64(f.fitted)
+// NeedsFit tells whether enough jobs ended since the last fit for another one.
+func (f *Forecaster) NeedsFit() bool {
+	return len(f.rows) >= f.settings.MinRows && float64(f.ended) >= f.settings.Growth*float64(f.fitted)
 }
 
 // Fit fits trees to the jobs that ended. The first time it first rehearses.
 func (f *Forecaster) Fit(ctx context.Context) error {
-	if len(f.rows) < f.settings.Least {
+	if len(f.rows) < f.settings.MinRows {
 		return nil
 	}
 	if f.forest == nil {
-		if err := f.rehearse(ctx); err != nil {
+		if err := f.backtest(ctx); err != nil {
 			return err
 		}
 	}
-	fitted, err := f.grow(ctx, f.rows)
+	fitted, err := f.fitForest(ctx, f.rows)
 	if err != nil {
 		return err
 	}
@@ -233,34 +233,34 @@ func (f *Forecaster) Fit(ctx context.Context) error {
 	return nil
 }
 
-// rehearse fits trees to the first two thirds or so of the jobs and judges all guesses
+// backtest fits trees to the first two thirds or so of the jobs and judges all guesses
 // on the others, so that the ladder and the intervals begin with errors made on jobs
 // that nothing was fitted to.
-func (f *Forecaster) rehearse(ctx context.Context) error {
+func (f *Forecaster) backtest(ctx context.Context) error {
 	cut := len(f.rows) * 65 / 100
-	first, err := f.grow(ctx, f.rows[:cut])
+	first, err := f.fitForest(ctx, f.rows[:cut])
 	if err != nil {
 		return err
 	}
 	f.calibration.scores = map[situation]*errorWindow{} // those of the last third are booked again
 	for _, t := range f.rows[:cut] {
-		f.book(t)
+		f.addScore(t)
 	}
 	for _, t := range f.rows[cut:] {
-		if t.known {
-			f.memory.turnTo(t.Job)
+		if t.hasGuesses {
+			f.memory.setCurrent(t.Job)
 			first.guess(t, f.memory.keys)
-			f.settle(t)
-			f.judge(t)
+			f.combine(t)
+			f.learnErrors(t)
 		}
 	}
 	return nil
 }
 
-// grow fits to jobs; the first twentieth, submitted when hardly anything was known,
+// fitForest fits to jobs; the first twentieth, submitted when hardly anything was known,
 // is left out.
-func (f *Forecaster) grow(ctx context.Context, rows []*Ticket) (*forest, error) {
-	rows = rows[max(len(rows)/20, len(rows)-f.settings.Rows):]
+func (f *Forecaster) fitForest(ctx context.Context, rows []*PendingJob) (*forest, error) {
+	rows = rows[max(len(rows)/20, len(rows)-f.settings.MaxRows):]
 	x, y, w := make([][]float64, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
 	sum := 0.0
 	for i, t := range rows {
@@ -275,7 +275,7 @@ func (f *Forecaster) grow(ctx context.Context, rows []*Ticket) (*forest, error) 
 	if r.trees, err = boost.Fit(x, y, w, f.settings.Trees, ctx.Err); err != nil {
 		return nil, fmt.Errorf("fitting trees to %d jobs: %w", len(rows), err)
 	}
-	if r.line, err = fitLine(x, y, w, askedFor(rows[0].Job), 1); err != nil {
+	if r.line, err = fitLinear(x, y, w, requestFeatureCount(rows[0].Job), 1); err != nil {
 		return nil, err
 	}
 	r.effects = fitEffects(rows, r.line)
@@ -291,15 +291,15 @@ func (f *Forecaster) grow(ctx context.Context, rows []*Ticket) (*forest, error) 
 	return r, nil
 }
 
-// ignorance is what is expected where nothing ended, in the targets' units: round
+// noHistoryValues is what is expected where nothing ended, in the targets' units: round
 // figures.
-var ignorance = [...]float64{Time: 3600, Energy: 1, Power: 200}
+var noHistoryValues = [...]float64{Time: 3600, Energy: 1, Power: 200}
 
 // withoutHistory is the prediction then: of time, half of what was asked for.
 func withoutHistory(target Target, j *Job) Prediction {
-	v := ignorance[target]
+	v := noHistoryValues[target]
 	if target == Time && j.Requested > 0 {
 		v = j.Requested / 2
 	}
-	return Prediction{Value: v, Low: v * math.Exp(-farthest/2), High: v * math.Exp(farthest/2), Rung: Prior}
+	return Prediction{Value: v, Low: v * math.Exp(-maxHalfWidth/2), High: v * math.Exp(maxHalfWidth/2), Rung: Prior}
 }

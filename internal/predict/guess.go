@@ -37,25 +37,25 @@ const (
 // two in classes.
 type situation [3]uint8
 
-// anything is a part of a situation that doesn't matter.
-const anything = 255
+// anyRank is a part of a situation that doesn't matter.
+const anyRank = 255
 
-var anySituation = situation{anything, anything, anything}
+var anySituation = situation{anyRank, anyRank, anyRank}
 
-// wider are the situations that a situation belongs to, itself first.
-func (s situation) wider() [4]situation {
-	return [4]situation{s, {s[0], anything, s[2]}, {s[0], anything, anything}, anySituation}
+// broader are the situations that a situation belongs to, itself first.
+func (s situation) broader() [4]situation {
+	return [4]situation{s, {s[0], anyRank, s[2]}, {s[0], anyRank, anyRank}, anySituation}
 }
 
-// fitted tells whether a guess needs something fitted.
-func fitted(guess int) bool { return guess >= guessDeviationTrees }
+// needsFit tells whether a guess needs something fitted.
+func needsFit(guess int) bool { return guess >= guessDeviationTrees }
 
-// ofRuns tells whether a guess rests on runs of the most similar job alone.
-func ofRuns(guess int) bool { return guess < guessTrees }
+// isFromRuns tells whether a guess rests on runs of the most similar job alone.
+func isFromRuns(guess int) bool { return guess < guessTrees }
 
-// meant tells whether a guess is one of its own in a situation: in others it repeats
+// isDistinct tells whether a guess is one of its own in a situation: in others it repeats
 // another one.
-func (s situation) meant(guess int) bool {
+func (s situation) isDistinct(guess int) bool {
 	switch guess {
 	case guessAnyTime, guessAnyCentral, guessAnyUsual:
 		return s[0] == byAll
@@ -72,8 +72,8 @@ func (s situation) meant(guess int) bool {
 func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	var t *track
 	at := 0
-	for at < respects {
-		if t = m.tracks.track(m.keys[at], &m.spares[0]); t != nil {
+	for at < keyCount {
+		if t = m.tracks.track(m.keys[at], &m.scratch[0]); t != nil {
 			break
 		}
 		at++
@@ -81,30 +81,30 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	if t == nil {
 		return situation{}, 0, false
 	}
-	last := t.back(0)
-	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recent(), t.middle(), t.central(), last
+	last := t.valueBack(0)
+	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recentMedian(), t.median(), t.midmean(), last
 	g[guessSmooth], g[guessUsual], g[guessAnyUsual] = t.smooth, t.usual(), t.usual()
-	if before := t.back(1); !math.IsNaN(before) {
+	if before := t.valueBack(1); !math.IsNaN(before) {
 		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
 	}
-	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.middle(), t.central(), last, t.recent()
-	if t := m.tracks.track(m.keys[bySize], &m.spares[1]); t != nil {
-		g[guessAnyTime], g[guessAnyCentral], g[guessAnyUsual] = t.middle(), t.central(), t.usual()
+	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.median(), t.midmean(), last, t.recentMedian()
+	if t := m.tracks.track(m.keys[bySize], &m.scratch[1]); t != nil {
+		g[guessAnyTime], g[guessAnyCentral], g[guessAnyUsual] = t.median(), t.midmean(), t.usual()
 	}
-	g[guessAnything] = m.tracks.track(m.keys[byNothing], &m.spares[1]).usualMiddle()
+	g[guessAnything] = m.tracks.track(m.keys[byAnyJob], &m.scratch[1]).usualMedian()
 	g[guessOwnerUsual] = g[guessAnything]
-	if t := m.tracks.track(m.keys[byOwner], &m.spares[1]); t != nil {
-		g[guessOwner], g[guessOwnerUsual] = t.back(0), t.usualMiddle()
+	if t := m.tracks.track(m.keys[byOwner], &m.scratch[1]); t != nil {
+		g[guessOwner], g[guessOwnerUsual] = t.valueBack(0), t.usualMedian()
 	}
-	if t := m.tracks.track(m.keys[byOwnerShape], &m.spares[1]); t != nil {
-		g[guessShape] = t.recent()
+	if t := m.tracks.track(m.keys[byOwnerShape], &m.scratch[1]); t != nil {
+		g[guessShape] = t.recentMedian()
 	}
-	s := situation{uint8(min(at, byShape)), bucket(float64(t.count), 2, 4, 8), bucket(t.spread(), 0.02, 0.1, 0.3, 1)}
-	return s, reach(m.target, s, t), true
+	s := situation{uint8(min(at, byShape)), bucketOf(float64(t.count), 2, 4, 8), bucketOf(t.spread(), 0.02, 0.1, 0.3, 1)}
+	return s, errorScale(m.target, s, t), true
 }
 
-// bucket is how many of some ascending limits a value reaches.
-func bucket(v float64, limits ...float64) uint8 {
+// bucketOf is how many of some ascending limits a value reaches.
+func bucketOf(v float64, limits ...float64) uint8 {
 	for i, limit := range limits {
 		if v < limit {
 			return uint8(i)

@@ -75,8 +75,8 @@ type Outcome struct {
 	Value     [3]float64
 }
 
-// Of is the outcome's value of a target; NaN where it wasn't measured.
-func (o *Outcome) Of(t Target) float64 { return o.Value[t] }
+// ValueOf is the outcome's value of a target; NaN where it wasn't measured.
+func (o *Outcome) ValueOf(t Target) float64 { return o.Value[t] }
 
-// usable tells whether a value can be learnt from.
-func usable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+// isUsable tells whether a value can be learnt from.
+func isUsable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }

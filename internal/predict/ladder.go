@@ -4,11 +4,11 @@ import "math"
 
 // Chosen, like the numbers below, on short pieces of measured logs (docs/prediction.md).
 const (
-	forgetting      = 0.995 // what is kept of former costs at each job that ends in a situation
-	wideJobs        = 30    // jobs that a wider situation counts for in a narrower one
-	firstIndulgence = 0.3   // relative error, before there are any
-	leastIndulgence = 1e-4
-	indulging       = 0.05 // how fast the indulgence follows errors, relative by job
+	costDecay        = 0.995 // what is kept of former costs at each job that ends in a situation
+	broaderJobs      = 30    // jobs that a wider situation counts for in a narrower one
+	initialTolerance = 0.3   // relative error, before there are any
+	minTolerance     = 1e-4
+	toleranceRate    = 0.05 // how fast the indulgence follows errors, relative by job
 
 	// How fast a guess's weight falls with what it costs more than the cheapest one.
 	// Of jobs that were never run, fewer have been seen and guesses differ more: which
@@ -16,87 +16,87 @@ const (
 	repeatSharpness = 35.0
 	otherSharpness  = 10.0
 
-	relativePart = 0.6 // of a guess's cost; the rest is by absolute errors
+	relativeCostShare = 0.6 // of a guess's cost; the rest is by absolute errors
 )
 
 // What costs are multiplied by where runs are alike: all guesses of them are about as
 // good, and which one was best so far is mostly chance; and where a job was never run.
 var (
-	alikeRuns = map[int]float64{guessUsual: 0.97, guessAnyUsual: 0.97, guessDeviationLine: 0.97}
-	neverRun  = map[int]float64{guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7}
+	steadyCostFactors = map[int]float64{guessUsual: 0.97, guessAnyUsual: 0.97, guessDeviationLine: 0.97}
+	newJobCostFactors = map[int]float64{guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7}
 )
 
-// ladder knows what each guess cost in each situation, and so which ones to take. A
+// guessWeighting knows what each guess cost in each situation, and so which ones to take. A
 // guess costs what it was off by.
-type ladder struct {
-	costs  map[situation]*costs
-	owners map[habit]*costs
+type guessWeighting struct {
+	costs  map[situation]*guessCosts
+	owners map[ownerKey]*guessCosts
 }
 
-// habit is an owner's jobs that are alike as much, one of the respects: who always
+// ownerKey is an owner's jobs that are alike as much, one of the respects: who always
 // runs the same knows best by the last run, who changes parameters by the trees.
-type habit struct {
+type ownerKey struct {
 	owner hash
 	alike uint8
 }
 
-// costs of guesses, summed over jobs, the older ones less.
-type costs struct {
+// guessCosts of guesses, summed over jobs, the older ones less.
+type guessCosts struct {
 	jobs     float64
 	absolute [guesses]float64 // in the target's unit
 	relative [guesses]float64 // from 0 to 1, half at the indulgence
 
-	// indulgence is about the median relative error of the median, so that errors
+	// tolerance is about the median relative error of the median, so that errors
 	// count by whether they are large among those of their situation.
-	indulgence float64
+	tolerance float64
 }
 
-func newLadder() *ladder {
-	return &ladder{costs: map[situation]*costs{}, owners: map[habit]*costs{}}
+func newGuessWeighting() *guessWeighting {
+	return &guessWeighting{costs: map[situation]*guessCosts{}, owners: map[ownerKey]*guessCosts{}}
 }
 
 // learn books what the guesses of an owner's job cost, once its value is known.
-func (l *ladder) learn(s situation, owner hash, g *[guesses]float64, v float64) {
+func (l *guessWeighting) learn(s situation, owner hash, g *[guesses]float64, v float64) {
 	truth := math.Exp(v)
 	var absolute, relative [guesses]float64
 	for k := range g {
 		absolute[k] = math.Abs(math.Exp(g[k]) - truth)
 		relative[k] = absolute[k] / truth
 	}
-	for _, w := range s.wider() {
+	for _, w := range s.broader() {
 		costsOf(l.costs, w).add(&absolute, &relative)
 	}
-	costsOf(l.owners, habit{owner, s[0]}).add(&absolute, &relative)
+	costsOf(l.owners, ownerKey{owner, s[0]}).add(&absolute, &relative)
 }
 
 // costsOf are the costs that something has, none at first.
-func costsOf[K comparable](all map[K]*costs, k K) *costs {
+func costsOf[K comparable](all map[K]*guessCosts, k K) *guessCosts {
 	c := all[k]
 	if c == nil {
-		c = &costs{indulgence: firstIndulgence}
+		c = &guessCosts{tolerance: initialTolerance}
 		all[k] = c
 	}
 	return c
 }
 
 // add books a job's errors by guess.
-func (c *costs) add(absolute, relative *[guesses]float64) {
-	if relative[guessMedian] > c.indulgence {
-		c.indulgence *= 1 + indulging
+func (c *guessCosts) add(absolute, relative *[guesses]float64) {
+	if relative[guessMedian] > c.tolerance {
+		c.tolerance *= 1 + toleranceRate
 	} else {
-		c.indulgence = max(leastIndulgence, c.indulgence/(1+indulging))
+		c.tolerance = max(minTolerance, c.tolerance/(1+toleranceRate))
 	}
-	c.jobs = c.jobs*forgetting + 1
+	c.jobs = c.jobs*costDecay + 1
 	for k := range absolute {
-		c.absolute[k] = c.absolute[k]*forgetting + absolute[k]
-		c.relative[k] = c.relative[k]*forgetting + relative[k]/(relative[k]+c.indulgence)
+		c.absolute[k] = c.absolute[k]*costDecay + absolute[k]
+		c.relative[k] = c.relative[k]*costDecay + relative[k]/(relative[k]+c.tolerance)
 	}
 }
 
-// weigh are the weights of guesses in an owner's situation, fitted ones only where
+// weights are the weights of guesses in an owner's situation, fitted ones only where
 // there are some; steady tells that the job was run before and its runs are alike.
 // The less a guess cost, the more it weighs.
-func (l *ladder) weigh(s situation, owner hash, steady, fits bool) [guesses]float64 {
+func (l *guessWeighting) weights(s situation, owner hash, steady, fits bool) [guesses]float64 {
 	var weights [guesses]float64
 	all := l.costs[anySituation]
 	if all == nil {
@@ -107,21 +107,21 @@ func (l *ladder) weigh(s situation, owner hash, steady, fits bool) [guesses]floa
 	sharpness := repeatSharpness
 	if s[0] > bySize {
 		sharpness = otherSharpness
-		scale(&cost, neverRun)
+		scaleCosts(&cost, newJobCostFactors)
 	}
 	if steady {
-		scale(&cost, alikeRuns)
+		scaleCosts(&cost, steadyCostFactors)
 	}
 	best := math.Inf(1)
 	for k := range cost {
-		if !s.meant(k) || fitted(k) && !fits {
+		if !s.isDistinct(k) || needsFit(k) && !fits {
 			cost[k] = math.Inf(1)
 		}
 		best = min(best, cost[k])
 	}
 	sum := 0.0
 	for k := range cost {
-		weights[k] = math.Exp(sharpness * (1 - cost[k]/max(best, smallest)))
+		weights[k] = math.Exp(sharpness * (1 - cost[k]/max(best, minCost)))
 		sum += weights[k]
 	}
 	for k := range weights {
@@ -130,8 +130,8 @@ func (l *ladder) weigh(s situation, owner hash, steady, fits bool) [guesses]floa
 	return weights
 }
 
-// scale multiplies the costs of some guesses.
-func scale(cost *[guesses]float64, by map[int]float64) {
+// scaleCosts multiplies the costs of some guesses.
+func scaleCosts(cost *[guesses]float64, by map[int]float64) {
 	for k, v := range by {
 		cost[k] *= v
 	}
@@ -142,52 +142,52 @@ func scale(cost *[guesses]float64, by map[int]float64) {
 // little alike as this one. A situation that was seen too seldom is judged by wider
 // ones. Relative costs are the owner's own, once there are enough; the absolute ones
 // of one owner would mostly be those of a few long jobs.
-func (l *ladder) cost(s situation, owner hash, all *costs) [guesses]float64 {
-	if c := l.costs[situation{s[0], anything, anything}]; c != nil && s[0] > bySize {
+func (l *guessWeighting) cost(s situation, owner hash, all *guessCosts) [guesses]float64 {
+	if c := l.costs[situation{s[0], anyRank, anyRank}]; c != nil && s[0] > bySize {
 		all = c
 	}
-	absolute := (1 - relativePart) * all.jobs / least(&all.absolute)
-	relative := relativePart * all.jobs / least(&all.relative)
+	absolute := (1 - relativeCostShare) * all.jobs / lowestCost(&all.absolute)
+	relative := relativeCostShare * all.jobs / lowestCost(&all.relative)
 	var cost [guesses]float64
-	if c := l.owners[habit{owner, s[0]}]; c != nil {
-		share := relative / (c.jobs + wideJobs)
+	if c := l.owners[ownerKey{owner, s[0]}]; c != nil {
+		share := relative / (c.jobs + broaderJobs)
 		for k := range cost {
 			cost[k] = share * c.relative[k]
 		}
-		relative *= wideJobs / (c.jobs + wideJobs)
+		relative *= broaderJobs / (c.jobs + broaderJobs)
 	}
 	weight := 1.0
-	for _, w := range s.wider() {
+	for _, w := range s.broader() {
 		c := l.costs[w]
 		if c == nil {
 			continue
 		}
-		share := weight / (c.jobs + wideJobs)
+		share := weight / (c.jobs + broaderJobs)
 		for k := range cost {
 			cost[k] += share * (absolute*c.absolute[k] + relative*c.relative[k])
 		}
-		weight *= wideJobs / (c.jobs + wideJobs)
+		weight *= broaderJobs / (c.jobs + broaderJobs)
 	}
 	return cost
 }
 
-// smallest is what costs and scales are at least.
-const smallest = 1e-12
+// minCost is what costs and scales are at least.
+const minCost = 1e-12
 
-// least is the lowest cost of all guesses, and never 0.
-func least(of *[guesses]float64) float64 {
+// lowestCost is the lowest cost of all guesses, and never 0.
+func lowestCost(of *[guesses]float64) float64 {
 	found := math.Inf(1)
 	for _, v := range of {
 		found = min(found, v)
 	}
-	return max(found, smallest)
+	return max(found, minCost)
 }
 
-// blend is the mean of the middle half of guesses, by their weights. Where some say
+// midmeanOf is the mean of the middle half of guesses, by their weights. Where some say
 // one thing and some another, as of programs that either crash or run for hours, the
 // mean of all would be neither. Of guesses on runs of the job that say the same, as
 // all do after its first run, one counts.
-func blend(s situation, weights, g *[guesses]float64) float64 {
+func midmeanOf(s situation, weights, g *[guesses]float64) float64 {
 	var order [guesses]int // by value, of equal ones the heaviest first
 	for k := range order {
 		i := k

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
-	l := newLadder()
+	l := newGuessWeighting()
 	random := rand.New(rand.NewPCG(1, 1))
 	alikeRuns, otherRuns := situation{byAll, 3, 4}, situation{byOwner, 3, 4}
 	for range 500 {
@@ -21,8 +21,8 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 		g[guessLast], g[guessTrees] = v+1, v+0.1
 		l.learn(otherRuns, 1, &g, v)
 	}
-	heaviest := func(l *ladder, s situation, fitted bool) int {
-		w := l.weigh(s, 1, false, fitted)
+	heaviest := func(l *guessWeighting, s situation, fitted bool) int {
+		w := l.weights(s, 1, false, fitted)
 		sum, most := 0.0, 0
 		for k, v := range w {
 			if sum += v; v > w[most] {
@@ -40,14 +40,14 @@ func TestTheLadderTakesTheGuessThatWasBestInItsSituation(t *testing.T) {
 	if got := heaviest(l, otherRuns, true); got != guessTrees {
 		t.Errorf("guess %d, want trees", got)
 	}
-	if w := l.weigh(otherRuns, 1, false, false); w[guessTrees] != 0 || w[guessDeviation] != 0 {
+	if w := l.weights(otherRuns, 1, false, false); w[guessTrees] != 0 || w[guessDeviation] != 0 {
 		t.Errorf("weights %v, want none of what needs a fit", w)
 	}
-	w := l.weigh(situation{byShape, 0, 0}, 1, false, true)
+	w := l.weights(situation{byShape, 0, 0}, 1, false, true)
 	if best := w[guessTrees] + w[guessLast]; best < 0.9 {
 		t.Errorf("weights %v in a situation that was never seen, want those that are good elsewhere", w)
 	}
-	if got := heaviest(newLadder(), alikeRuns, true); got != guessUsual {
+	if got := heaviest(newGuessWeighting(), alikeRuns, true); got != guessUsual {
 		t.Errorf("guess %d of a ladder that knows nothing, want what is usual", got)
 	}
 }
@@ -61,19 +61,19 @@ func TestATrackForgetsTheOldest(t *testing.T) {
 	if len(tr.order.sorted) != kept || tr.order.sorted[0] != 2*kept || tr.order.sorted[kept-1] != 3*kept-1 {
 		t.Errorf("%d values from %g to %g are kept", len(tr.order.sorted), tr.order.sorted[0], tr.order.sorted[len(tr.order.sorted)-1])
 	}
-	if got, want := tr.middle(), float64(2*kept)+float64(kept-1)/2; got != want {
+	if got, want := tr.median(), float64(2*kept)+float64(kept-1)/2; got != want {
 		t.Errorf("median %g, want %g", got, want)
 	}
-	if got, want := tr.recent(), float64(3*kept-1-recent/2); got != want {
+	if got, want := tr.recentMedian(), float64(3*kept-1-recentValues/2); got != want {
 		t.Errorf("recent median %g, want %g", got, want)
 	}
-	if math.Abs(tr.central()-tr.middle()) > 1e-9 || tr.back(0) != 3*kept-1 || !math.IsNaN(tr.back(kept)) {
-		t.Errorf("middle half %g, last %g", tr.central(), tr.back(0))
+	if math.Abs(tr.midmean()-tr.median()) > 1e-9 || tr.valueBack(0) != 3*kept-1 || !math.IsNaN(tr.valueBack(kept)) {
+		t.Errorf("middle half %g, last %g", tr.midmean(), tr.valueBack(0))
 	}
 }
 
 func TestOwnersAreJudgedByTheirOwnJobs(t *testing.T) {
-	l := newLadder()
+	l := newGuessWeighting()
 	random := rand.New(rand.NewPCG(1, 1))
 	s := situation{byAll, 3, 4}
 	const steady, changing = 1, 2
@@ -88,12 +88,12 @@ func TestOwnersAreJudgedByTheirOwnJobs(t *testing.T) {
 		g[guessLast], g[guessTrees] = v+1, v+0.1
 		l.learn(s, changing, &g, v)
 	}
-	first, second := l.weigh(s, steady, false, true), l.weigh(s, changing, false, true)
+	first, second := l.weights(s, steady, false, true), l.weights(s, changing, false, true)
 	if first[guessLast] < 2*first[guessTrees] || second[guessTrees] < 2*second[guessLast] {
 		t.Errorf("last run and trees weigh %g and %g for one owner, %g and %g for the other, want the last run first, then the trees",
 			first[guessLast], first[guessTrees], second[guessLast], second[guessTrees])
 	}
-	if w := l.weigh(s, 3, false, true); math.Abs(w[guessLast]-w[guessTrees]) > 0.15 {
+	if w := l.weights(s, 3, false, true); math.Abs(w[guessLast]-w[guessTrees]) > 0.15 {
 		t.Errorf("weights %g and %g for an owner never seen, want about the same", w[guessLast], w[guessTrees])
 	}
 }
@@ -103,20 +103,20 @@ func TestABlendIsTheMeanOfTheMiddleHalf(t *testing.T) {
 	var g, w [guesses]float64
 	g[0], g[1], g[2], g[3] = 8, 1, 2, -9
 	w[0], w[1], w[2], w[3] = 0.25, 0.25, 0.25, 0.25
-	if got := blend(other, &w, &g); math.Abs(got-1.5) > 1e-9 {
+	if got := midmeanOf(other, &w, &g); math.Abs(got-1.5) > 1e-9 {
 		t.Errorf("%g, want the mean of 1 and 2", got)
 	}
 	w[0], w[1], w[2], w[3] = 0, 0.6, 0.4, 0
-	if got := blend(other, &w, &g); math.Abs(got-1.3) > 1e-9 {
+	if got := midmeanOf(other, &w, &g); math.Abs(got-1.3) > 1e-9 {
 		t.Errorf("%g, want the part of 1 that lies in the middle half and of 2, 0.35 and 0.15", got)
 	}
 	// Three say 1, one says 2: of a job run before they count once each.
 	g[0], g[1], g[2], g[3] = 1, 1, 1, 2
 	w[0], w[1], w[2], w[3] = 0.2, 0.2, 0.2, 0.4
-	if got := blend(repeat, &w, &g); math.Abs(got-2) > 0.2 {
+	if got := midmeanOf(repeat, &w, &g); math.Abs(got-2) > 0.2 {
 		t.Errorf("%g, want about 2, which weighs twice what 1 does", got)
 	}
-	if got := blend(other, &w, &g); math.Abs(got-1.3) > 1e-9 {
+	if got := midmeanOf(other, &w, &g); math.Abs(got-1.3) > 1e-9 {
 		t.Errorf("%g, want those that say 1 to weigh more together", got)
 	}
 }
@@ -133,7 +133,7 @@ func TestALineReachesBeyondWhatWasSeen(t *testing.T) {
 		}
 		x, y, w = append(x, row), append(y, 2*v+1), append(w, 1)
 	}
-	l, err := fitLine(x, y, w, 2, 1)
+	l, err := fitLinear(x, y, w, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,15 +2,15 @@ package predict
 
 import "slices"
 
-// lately are the last values of a series, in their order and ascending.
-type lately struct {
+// lastValues are the last values of a series, in their order and ascending.
+type lastValues struct {
 	count  int       // values that there ever were
 	ring   []float64 // those that are kept, the latest at (count-1) % most
 	sorted []float64 // the same, ascending
 }
 
-// keep adds a value, in place of the oldest once there are so many.
-func (l *lately) keep(v float64, most int) {
+// add adds a value, in place of the oldest once there are so many.
+func (l *lastValues) add(v float64, most int) {
 	if len(l.ring) < most {
 		l.ring = append(l.ring, v)
 	} else {

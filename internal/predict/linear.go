@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	roundsOfLine = 8   // of reweighting
-	leastError   = 0.1 // logarithm: smaller errors are taken for this one
+	reweightRounds = 8   // of reweighting
+	minResidual    = 0.1 // logarithm: smaller errors are taken for this one
 )
 
-// line is a sum of what a job asks for, in logarithms. Trees fitted to what it leaves
+// linearModel is a sum of what a job asks for, in logarithms. Trees fitted to what it leaves
 // reach beyond what has been seen: a job with twice the requested time of any before
 // it is expected to run longer than those.
-type line struct {
+type linearModel struct {
 	mean, slope []float64
 	offset      float64
 	ridge       float64 // rows of no slope, that each slope is judged with
 }
 
-// fitLine fits a line to the first features by least absolute errors, as reweighted
+// fitLinear fits a line to the first features by least absolute errors, as reweighted
 // least squares with a ridge of some rows.
-func fitLine(x [][]float64, y, w []float64, terms int, ridge float64) (*line, error) {
-	l := &line{mean: make([]float64, terms), slope: make([]float64, terms), ridge: ridge}
+func fitLinear(x [][]float64, y, w []float64, terms int, ridge float64) (*linearModel, error) {
+	l := &linearModel{mean: make([]float64, terms), slope: make([]float64, terms), ridge: ridge}
 	count := make([]float64, terms)
 	for _, row := range x {
 		for k := range terms {
@@ -38,19 +38,19 @@ func fitLine(x [][]float64, y, w []float64, terms int, ridge float64) (*line, er
 		l.mean[k] /= max(1, count[k])
 	}
 	weights := append([]float64(nil), w...)
-	for range roundsOfLine {
+	for range reweightRounds {
 		if err := l.solve(x, y, weights); err != nil {
 			return nil, err
 		}
 		for i := range x {
-			weights[i] = w[i] / max(leastError, math.Abs(y[i]-l.value(x[i])))
+			weights[i] = w[i] / max(minResidual, math.Abs(y[i]-l.value(x[i])))
 		}
 	}
 	return l, nil
 }
 
 // solve solves the normal equations.
-func (l *line) solve(x [][]float64, y, w []float64) error {
+func (l *linearModel) solve(x [][]float64, y, w []float64) error {
 	n := len(l.slope) + 1
 	a, b := make([]float64, n*n), make([]float64, n)
 	row := make([]float64, n)
@@ -85,7 +85,7 @@ func (l *line) solve(x [][]float64, y, w []float64) error {
 }
 
 // centred is a feature less its mean; 0 where it isn't known.
-func (l *line) centred(x []float64, k int) float64 {
+func (l *linearModel) centred(x []float64, k int) float64 {
 	if math.IsNaN(x[k]) {
 		return 0
 	}
@@ -93,7 +93,7 @@ func (l *line) centred(x []float64, k int) float64 {
 }
 
 // value is the line at a job's features.
-func (l *line) value(x []float64) float64 {
+func (l *linearModel) value(x []float64) float64 {
 	v := l.offset
 	for k := range l.slope {
 		v += l.slope[k] * l.centred(x, k)

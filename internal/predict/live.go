@@ -25,8 +25,8 @@ type Forecast [Power + 1]Prediction
 // LiveSettings are the defaults of [Live].
 func LiveSettings() Settings {
 	s := DefaultSettings()
-	s.Rows, s.Least, s.Growth = 8000, 60, 1.1         // three targets at once, and little at first
-	s.Kept, s.Once = 50, 50_000                       // of each target: some megabytes
+	s.MaxRows, s.MinRows, s.Growth = 8000, 60, 1.1    // three targets at once, and little at first
+	s.ValuesPerKey, s.MaxSingleKeys = 50, 50_000      // of each target: some megabytes
 	s.Trees.Trees, s.Trees.Rate = 150, 2*s.Trees.Rate // half the trees, twice the steps: submissions wait for them
 	return s
 }
@@ -38,41 +38,41 @@ func LiveSettings() Settings {
 // A job whose owner's script ran before on as many GPUs is looked up by that script,
 // others by their name. So the first run of a script is remembered under both.
 type Live struct {
-	settings Settings
-	one      sync.Mutex // held during a training: there is one at a time
+	settings   Settings
+	trainMutex sync.Mutex // held during a training: there is one at a time
 
-	// turn is full while the fields below are used, never for long. It is no mutex,
+	// semaphore is full while the fields below are used, never for long. It is no mutex,
 	// as a prediction gives up after a time.
-	turn      chan struct{}
-	state     *learnt // what predicts now
-	training  bool
-	meanwhile []Past // ended since the training began
-	trained   int    // jobs of the last training
-	ended     int    // jobs that ended since then
+	semaphore      chan struct{}
+	state          *liveState // what predicts now
+	training       bool
+	endedMeanwhile []Past // ended since the training began
+	trained        int    // jobs of the last training
+	ended          int    // jobs that ended since then
 }
 
-// learnt is what predicts.
-type learnt struct {
+// liveState is what predicts.
+type liveState struct {
 	forecasters [Power + 1]*Forecaster
 	ran         map[hash]struct{} // scripts by owner and sizes, those that ended
 }
 
 // NewLive is one that knows nothing yet; nil settings are [LiveSettings].
 func NewLive(s *Settings) *Live {
-	l := &Live{settings: LiveSettings(), turn: make(chan struct{}, 1)}
+	l := &Live{settings: LiveSettings(), semaphore: make(chan struct{}, 1)}
 	if s != nil {
 		l.settings = *s
 	}
-	l.state = l.blank()
+	l.state = l.newState()
 	return l
 }
 
-// blank is what predicts before anything was learnt.
-func (l *Live) blank() *learnt {
-	s := &learnt{ran: make(map[hash]struct{})}
+// newState is what predicts before anything was learnt.
+func (l *Live) newState() *liveState {
+	s := &liveState{ran: make(map[hash]struct{})}
 	for t := range s.forecasters {
 		s.forecasters[t] = NewForecaster(Target(t), &l.settings)
-		s.forecasters[t].seal()
+		s.forecasters[t].dropRows()
 	}
 	return s
 }
@@ -81,30 +81,30 @@ func (l *Live) blank() *learnt {
 // that can't be told within a time.
 func (l *Live) Predict(within time.Duration, j *Job, script uint64) (Forecast, bool) {
 	select {
-	case l.turn <- struct{}{}:
+	case l.semaphore <- struct{}{}:
 	default:
 		timer := time.NewTimer(within)
 		defer timer.Stop()
 		select {
-		case l.turn <- struct{}{}:
+		case l.semaphore <- struct{}{}:
 		case <-timer.C:
 			return Forecast{}, false
 		}
 	}
-	defer func() { <-l.turn }()
+	defer func() { <-l.semaphore }()
 	return l.state.predict(j, script), true
 }
 
 // predict is [Live.Predict] in its turn. All targets look the job up by the same
 // keys, which are made once.
-func (s *learnt) predict(j *Job, script uint64) Forecast {
+func (s *liveState) predict(j *Job, script uint64) Forecast {
 	_, known := s.ran[scriptKey(j, script)]
 	if known {
-		j = scripted(j, script)
+		j = withScriptName(j, script)
 	}
 	var out Forecast
 	keys := s.forecasters[Time].memory
-	keys.turnTo(j)
+	keys.setCurrent(j)
 	for t, f := range s.forecasters {
 		f.memory.keys = append(f.memory.keys[:0], keys.keys...)
 		out[t] = f.submit(j).Prediction
@@ -115,8 +115,8 @@ func (s *learnt) predict(j *Job, script uint64) Forecast {
 	return out
 }
 
-// scripted is a job under its script instead of its name.
-func scripted(j *Job, script uint64) *Job {
+// withScriptName is a job under its script instead of its name.
+func withScriptName(j *Job, script uint64) *Job {
 	out := *j
 	out.Labels = append([]string{"\x00" + strconv.FormatUint(script, 16)}, j.Labels[min(1, len(j.Labels)):]...)
 	return &out
@@ -136,10 +136,10 @@ func scriptKey(j *Job, script uint64) hash {
 
 // End learns from a job that ended.
 func (l *Live) End(p *Past) {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
+	l.semaphore <- struct{}{}
+	defer func() { <-l.semaphore }()
 	if l.training {
-		l.meanwhile = append(l.meanwhile, *p)
+		l.endedMeanwhile = append(l.endedMeanwhile, *p)
 	}
 	l.ended++
 	l.state.end(p)
@@ -147,19 +147,19 @@ func (l *Live) End(p *Past) {
 
 // end is [Live.End] in its turn. The first run of a script is learnt from under its
 // name and under its script.
-func (s *learnt) end(p *Past) {
+func (s *liveState) end(p *Past) {
 	jobs := [...]*Job{&p.Job, nil}
 	n := 1
 	if key := scriptKey(&p.Job, p.Script); key != 0 {
 		if _, known := s.ran[key]; known {
-			jobs[0] = scripted(&p.Job, p.Script)
+			jobs[0] = withScriptName(&p.Job, p.Script)
 		} else {
 			s.ran[key] = struct{}{}
-			jobs[1], n = scripted(&p.Job, p.Script), 2
+			jobs[1], n = withScriptName(&p.Job, p.Script), 2
 		}
 	}
 	for _, f := range s.forecasters {
-		var tickets [len(jobs)]*Ticket
+		var tickets [len(jobs)]*PendingJob
 		for i, j := range jobs[:n] { // neither knows of the other
 			tickets[i] = f.Submit(j)
 		}
@@ -169,32 +169,32 @@ func (s *learnt) end(p *Past) {
 	}
 }
 
-// Due tells whether enough jobs ended since the last training for another one.
-func (l *Live) Due() bool {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
-	return !l.training && l.ended >= l.settings.Least/3 && float64(l.trained+l.ended) >= l.settings.Growth*float64(l.trained)
+// NeedsTraining tells whether enough jobs ended since the last training for another one.
+func (l *Live) NeedsTraining() bool {
+	l.semaphore <- struct{}{}
+	defer func() { <-l.semaphore }()
+	return !l.training && l.ended >= l.settings.MinRows/3 && float64(l.trained+l.ended) >= l.settings.Growth*float64(l.trained)
 }
 
 // Train learns anew from the jobs that a function reads, and has that predict from
 // then on. It takes seconds for each ten thousand jobs. After an error, or a panic,
 // everything is as it was.
 func (l *Live) Train(ctx context.Context, read func(context.Context) ([]Past, error)) (jobs int, err error) {
-	l.one.Lock()
-	defer l.one.Unlock()
-	before := l.begin()
-	defer l.finish()
+	l.trainMutex.Lock()
+	defer l.trainMutex.Unlock()
+	before := l.beginTraining()
+	defer l.endTraining()
 	past, err := read(ctx)
-	var fresh *learnt
+	var fresh *liveState
 	if err == nil {
 		fresh, err = l.learn(ctx, past)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("train on %d jobs: %w", len(past), err)
 	}
-	t := training{fresh: fresh, jobs: len(past), before: before, there: make(map[string]struct{}, len(past))}
+	t := training{state: fresh, jobs: len(past), before: before, ids: make(map[string]struct{}, len(past))}
 	for i := range past {
-		t.there[past[i].Job.ID] = struct{}{}
+		t.ids[past[i].Job.ID] = struct{}{}
 	}
 	for {
 		if l.catchUp(&t) {
@@ -205,72 +205,72 @@ func (l *Live) Train(ctx context.Context, read func(context.Context) ([]Past, er
 
 // training is what a training came to.
 type training struct {
-	fresh  *learnt
+	state  *liveState
 	jobs   int                 // that it was of
-	there  map[string]struct{} // their ids
+	ids    map[string]struct{} // their ids
 	before int                 // jobs that had ended when it began, since the one before
 }
 
-// begin has what ends from now on kept for a training, and returns how many jobs ended
+// beginTraining has what ends from now on kept for a training, and returns how many jobs ended
 // since the last one.
-func (l *Live) begin() (before int) {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
-	l.training, l.meanwhile = true, nil
+func (l *Live) beginTraining() (before int) {
+	l.semaphore <- struct{}{}
+	defer func() { <-l.semaphore }()
+	l.training, l.endedMeanwhile = true, nil
 	return l.ended
 }
 
-// finish ends what begin began.
-func (l *Live) finish() {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
-	l.training, l.meanwhile = false, nil
+// endTraining ends what begin began.
+func (l *Live) endTraining() {
+	l.semaphore <- struct{}{}
+	defer func() { <-l.semaphore }()
+	l.training, l.endedMeanwhile = false, nil
 }
 
-// fewLeft is how many jobs are learnt from while nothing can be predicted, at most.
-const fewLeft = 8
+// maxLastBatch is how many jobs are learnt from while nothing can be predicted, at most.
+const maxLastBatch = 8
 
 // catchUp has a training learn from the jobs that ended since it began, or since the
 // last call, and weren't part of it. As long as they are many, predictions go on
 // meanwhile. Once they are few nothing is predicted until they are learnt from, and
 // what was learnt predicts from then on: that is the last time.
 func (l *Live) catchUp(t *training) (last bool) {
-	l.turn <- struct{}{}
-	end := sync.OnceFunc(func() { <-l.turn })
+	l.semaphore <- struct{}{}
+	end := sync.OnceFunc(func() { <-l.semaphore })
 	defer end()
-	left := l.meanwhile
-	l.meanwhile = nil
-	if last = len(left) <= fewLeft; !last {
+	left := l.endedMeanwhile
+	l.endedMeanwhile = nil
+	if last = len(left) <= maxLastBatch; !last {
 		end() // the turn; fresh is nobody else's
 	}
 	for i := range left {
-		if _, read := t.there[left[i].Job.ID]; !read {
-			t.fresh.end(&left[i])
+		if _, read := t.ids[left[i].Job.ID]; !read {
+			t.state.end(&left[i])
 		}
 	}
 	if last {
-		l.state, l.trained, l.ended = t.fresh, t.jobs, l.ended-t.before
+		l.state, l.trained, l.ended = t.state, t.jobs, l.ended-t.before
 	}
 	return last
 }
 
 // learn plays jobs as they were submitted and ended, for each target, and fits.
-func (l *Live) learn(ctx context.Context, past []Past) (*learnt, error) {
-	s := l.blank()
+func (l *Live) learn(ctx context.Context, past []Past) (*liveState, error) {
+	s := l.newState()
 	table := s.arrange(past)
 	for t := range s.forecasters {
 		var err error
 		if s.forecasters[t], err = Learn(ctx, Target(t), table, &l.settings); err != nil {
 			return nil, err
 		}
-		s.forecasters[t].seal() // it is trained anew, not fitted again
+		s.forecasters[t].dropRows() // it is trained anew, not fitted again
 	}
 	return s, nil
 }
 
 // arrange is a table of jobs under their names or scripts, those of each script that ended
 // first under both.
-func (s *learnt) arrange(past []Past) *Table {
+func (s *liveState) arrange(past []Past) *Table {
 	first := make(map[hash]float64) // end of the first run
 	for i := range past {
 		p := &past[i]
@@ -288,7 +288,7 @@ func (s *learnt) arrange(past []Past) *Table {
 		key := scriptKey(&p.Job, p.Script)
 		end, known := first[key]
 		if known {
-			add(scripted(&p.Job, p.Script), &p.Outcome)
+			add(withScriptName(&p.Job, p.Script), &p.Outcome)
 			if _, twice := s.ran[key]; twice || p.Outcome.End != end {
 				continue
 			}

@@ -8,11 +8,11 @@ import (
 
 func TestNobodyWaitsForAPredictionLongerThanTheBound(t *testing.T) {
 	l := NewLive(nil)
-	l.turn <- struct{}{} // somebody else's
+	l.semaphore <- struct{}{} // somebody else's
 	if f, ok := l.Predict(time.Millisecond, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, 0); ok || f != (Forecast{}) {
 		t.Errorf("%+v", f)
 	}
-	<-l.turn
+	<-l.semaphore
 	if _, ok := l.Predict(0, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, 0); !ok {
 		t.Error("none though nobody else is there")
 	}
@@ -32,7 +32,7 @@ func TestAPanicInATrainingStopsNeitherPredictionsNorLaterTrainings(t *testing.T)
 		if _, ok := l.Predict(time.Second, &late.Job, 0); !ok {
 			t.Fatalf("%s: nobody gets a prediction any more", when)
 		}
-		if l.End(&late); l.training || len(l.meanwhile) > 0 {
+		if l.End(&late); l.training || len(l.endedMeanwhile) > 0 {
 			t.Errorf("%s: what ends is still kept for a training that is over", when)
 		}
 		n, err := l.Train(t.Context(), func(context.Context) ([]Past, error) { return []Past{late}, nil })
@@ -49,11 +49,11 @@ func TestAPanicInATrainingStopsNeitherPredictionsNorLaterTrainings(t *testing.T)
 	goesOn(l, "while the records are read")
 
 	l = NewLive(nil)
-	l.begin()
+	l.beginTraining()
 	l.End(&late)
-	if !panics(func() { l.catchUp(&training{fresh: &learnt{}}) }) { // which has nothing to learn with
+	if !panics(func() { l.catchUp(&training{state: &liveState{}}) }) { // which has nothing to learn with
 		t.Fatal("the panic is nobody's to report")
 	}
-	l.finish()
+	l.endTraining()
 	goesOn(l, "in the last round")
 }

@@ -86,7 +86,7 @@ func TestTrainingGivesIntervalsThatHold(t *testing.T) {
 	for i := range all[3000:] {
 		p := &all[3000+i]
 		f, ok := l.Predict(time.Second, &p.Job, p.Script)
-		truth := p.Outcome.Of(predict.Time)
+		truth := p.Outcome.ValueOf(predict.Time)
 		if !ok || f[predict.Energy].Value <= 0 || f[predict.Power].Value <= 0 {
 			t.Fatalf("%+v, %v", f, ok)
 		}
@@ -152,20 +152,20 @@ func TestTrainingIsDueWhenATenthEnded(t *testing.T) {
 	for i := range 19 {
 		l.End(&all[i])
 	}
-	if l.Due() {
+	if l.NeedsTraining() {
 		t.Error("due after 19 jobs")
 	}
 	l.End(&all[19])
-	if !l.Due() {
+	if !l.NeedsTraining() {
 		t.Error("not due after 20 jobs")
 	}
-	if _, err := l.Train(t.Context(), reader(all[:600])); err != nil || l.Due() {
+	if _, err := l.Train(t.Context(), reader(all[:600])); err != nil || l.NeedsTraining() {
 		t.Errorf("due right after a training: %v", err)
 	}
 	for i := range 60 {
 		l.End(&all[600+i])
 	}
-	if !l.Due() {
+	if !l.NeedsTraining() {
 		t.Error("not due after another tenth")
 	}
 }

@@ -36,9 +36,9 @@ func lastFifth(t *testing.T, log string, target predict.Target, jobs int) predic
 	}
 	truths := make([]float64, 0, jobs)
 	for i := range test.Outcomes {
-		truths = append(truths, test.Outcomes[i].Of(target))
+		truths = append(truths, test.Outcomes[i].ValueOf(target))
 	}
-	return predict.Judge(predictions, truths)
+	return predict.ScorePredictions(predictions, truths)
 }
 
 // docs/prediction.md has all logs and targets, also the two that take long.

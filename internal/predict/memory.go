@@ -2,57 +2,57 @@ package predict
 
 import "math"
 
-// ratioRespects are those in which the target's ratio to the requested time is
+// ratioKeys are those in which the target's ratio to the requested time is
 // remembered.
-var ratioRespects = [...]int{byLabels, byOwnerSize, byOwner}
+var ratioKeys = [...]int{byLabels, byOwnerSize, byOwner}
 
 // memory is what is remembered of all ended jobs, for one target.
 type memory struct {
 	target  Target
-	tracks  *shelf
-	ratios  *shelf
-	latest  map[hash]shape // by owner: what ended last
-	drifts  map[hash]*drift
+	tracks  *trackStore
+	ratios  *trackStore
+	latest  map[hash]jobShape // by owner: what ended last
+	drifts  map[hash]*keyDrift
 	scatter float64 // mean deviation of repeats from what is usual, in logarithms
 	keys    []hash  // of the job at hand
-	spares  [2]spare
+	scratch [2]scratchTrack
 }
 
-// shape is what a job looked like.
-type shape struct {
+// jobShape is what a job looked like.
+type jobShape struct {
 	labels, sizes hash
 	requested     float64
 }
 
 func newMemory(t Target, s *Settings) *memory {
 	return &memory{
-		target: t, tracks: newShelf(s), ratios: newShelf(s),
-		latest: map[hash]shape{}, drifts: map[hash]*drift{},
+		target: t, tracks: newTrackStore(s), ratios: newTrackStore(s),
+		latest: map[hash]jobShape{}, drifts: map[hash]*keyDrift{},
 	}
 }
 
 // shapeOf is the look of a job, from its keys.
-func shapeOf(j *Job, keys []hash) shape {
-	return shape{labels: keys[byLabels], sizes: keys[byAnySize], requested: j.Requested}
+func shapeOf(j *Job, keys []hash) jobShape {
+	return jobShape{labels: keys[byLabels], sizes: keys[bySizes], requested: j.Requested}
 }
 
-// turnTo makes a job the one at hand.
-func (m *memory) turnTo(j *Job) { m.keys = appendKeys(m.keys[:0], j) }
+// setCurrent makes a job the one at hand.
+func (m *memory) setCurrent(j *Job) { m.keys = appendKeys(m.keys[:0], j) }
 
 // add remembers a job that ended, which is at hand then.
 func (m *memory) add(j *Job, o *Outcome) {
-	v := o.Of(m.target)
-	if !usable(v) {
+	v := o.ValueOf(m.target)
+	if !isUsable(v) {
 		return
 	}
-	m.turnTo(j)
+	m.setCurrent(j)
 	v = math.Log(v)
 	for _, k := range m.keys {
 		m.tracks.add(k, v, o.End, o.Completed)
 	}
 	m.latest[m.keys[byOwner]] = shapeOf(j, m.keys)
 	if j.Requested > 0 {
-		for _, i := range ratioRespects {
+		for _, i := range ratioKeys {
 			m.ratios.add(m.keys[i], v-math.Log(j.Requested), o.End, o.Completed)
 		}
 	}
@@ -65,13 +65,13 @@ const (
 	afterFeatures = 3 // how it differs from the owner's job that ended last
 )
 
-// askedFor is how many features say what a job asks for; they come first.
-func askedFor(j *Job) int { return 1 + len(j.Sizes) }
+// requestFeatureCount is how many features say what a job asks for; they come first.
+func requestFeatureCount(j *Job) int { return 1 + len(j.Sizes) }
 
 // featureCount is how many features a job has.
 func featureCount(j *Job) int {
-	return askedFor(j) + len(j.Conditions) + timeFeatures +
-		trackFeatures*(respects+labelRespects*len(j.Labels)) + 2*len(ratioRespects) + afterFeatures
+	return requestFeatureCount(j) + len(j.Conditions) + timeFeatures +
+		trackFeatures*(keyCount+keysPerLabel*len(j.Labels)) + 2*len(ratioKeys) + afterFeatures
 }
 
 // appendFeatures appends what the trees are told of the job at hand: what it asks for, when,
@@ -85,25 +85,25 @@ func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
 	const day, hour = 86400, 3600
 	x = append(x, math.Mod(j.Submit, day)/hour, math.Mod(j.Submit/day, 7), math.Mod(j.Submit+j.Requested, hour))
 	for _, k := range m.keys {
-		x = describe(x, m.tracks.track(k, &m.spares[0]), j.Submit)
+		x = appendTrackFeatures(x, m.tracks.track(k, &m.scratch[0]), j.Submit)
 	}
-	for _, i := range ratioRespects {
-		t := m.ratios.track(m.keys[i], &m.spares[0])
+	for _, i := range ratioKeys {
+		t := m.ratios.track(m.keys[i], &m.scratch[0])
 		if t == nil || !(j.Requested > 0) {
 			x = append(x, math.NaN(), math.NaN())
 			continue
 		}
 		r := math.Log(j.Requested)
-		x = append(x, r+t.recent(), r+t.back(0))
+		x = append(x, r+t.recentMedian(), r+t.valueBack(0))
 	}
 	before, known := m.latest[m.keys[byOwner]]
 	now := shapeOf(j, m.keys)
-	return append(x, same(known, before.labels == now.labels), same(known, before.sizes == now.sizes),
+	return append(x, sameFeature(known, before.labels == now.labels), sameFeature(known, before.sizes == now.sizes),
 		logOf(before.requested)-logOf(now.requested))
 }
 
-// same is 1 for yes, 0 for no, NaN where nothing is known.
-func same(known, yes bool) float64 {
+// sameFeature is 1 for yes, 0 for no, NaN where nothing is known.
+func sameFeature(known, yes bool) float64 {
 	switch {
 	case !known:
 		return math.NaN()
@@ -113,13 +113,13 @@ func same(known, yes bool) float64 {
 	return 0
 }
 
-// describe appends what a track says of its key at a time; NaN where there is none.
-func describe(x []float64, t *track, now float64) []float64 {
+// appendTrackFeatures appends what a track says of its key at a time; NaN where there is none.
+func appendTrackFeatures(x []float64, t *track, now float64) []float64 {
 	if t == nil {
 		nan := math.NaN()
 		return append(x, 0, nan, nan, nan, nan, nan, nan, nan, nan)
 	}
-	return append(x, math.Log1p(float64(t.count)), t.back(0), t.back(1), t.smooth, t.middle(), t.recent(), t.spread(),
+	return append(x, math.Log1p(float64(t.count)), t.valueBack(0), t.valueBack(1), t.smooth, t.median(), t.recentMedian(), t.spread(),
 		math.Log1p(max(0, now-t.last)), t.completed)
 }
 

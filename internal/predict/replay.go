@@ -13,14 +13,14 @@ import (
 // the table's order. Jobs without a run time never end.
 func Replay(ctx context.Context, target Target, train, test *Table, s *Settings) ([]Prediction, error) {
 	r := &replay{forecaster: NewForecaster(target, s), predictions: make([]Prediction, len(test.Jobs))}
-	steps := make([]step, 0, len(train.Jobs)+len(test.Jobs))
+	steps := make([]replayStep, 0, len(train.Jobs)+len(test.Jobs))
 	for i := range train.Jobs {
-		steps = append(steps, step{job: &train.Jobs[i], outcome: &train.Outcomes[i], at: -1})
+		steps = append(steps, replayStep{job: &train.Jobs[i], outcome: &train.Outcomes[i], at: -1})
 	}
 	for i := range test.Jobs {
-		steps = append(steps, step{job: &test.Jobs[i], outcome: &test.Outcomes[i], at: i})
+		steps = append(steps, replayStep{job: &test.Jobs[i], outcome: &test.Outcomes[i], at: i})
 	}
-	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	slices.SortStableFunc(steps, func(a, b replayStep) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
 	for i := range steps {
 		if err := r.submit(ctx, &steps[i]); err != nil {
 			return nil, err
@@ -29,30 +29,30 @@ func Replay(ctx context.Context, target Target, train, test *Table, s *Settings)
 	return r.predictions, nil
 }
 
-// step is a job of a replay.
-type step struct {
+// replayStep is a job of a replay.
+type replayStep struct {
 	job     *Job
 	outcome *Outcome
 	at      int // in the predicted table; -1: in the other one
-	ticket  *Ticket
+	ticket  *PendingJob
 }
 
 // replay is one on its way.
 type replay struct {
 	forecaster  *Forecaster
-	running     running
+	running     runningHeap
 	predictions []Prediction
 }
 
 // submit plays what happens up to a job's submission, a fit that is due, and the submission.
-func (r *replay) submit(ctx context.Context, s *step) error {
+func (r *replay) submit(ctx context.Context, s *replayStep) error {
 	f := r.forecaster
 	for len(r.running) > 0 && r.running[0].outcome.End <= s.job.Submit {
-		ended, _ := heap.Pop(&r.running).(*step)
+		ended, _ := heap.Pop(&r.running).(*replayStep)
 		f.End(ended.ticket, ended.outcome)
 		ended.ticket = nil
 	}
-	if s.at >= 0 && f.Due() {
+	if s.at >= 0 && f.NeedsFit() {
 		if err := f.Fit(ctx); err != nil {
 			return err
 		}
@@ -67,22 +67,22 @@ func (r *replay) submit(ctx context.Context, s *step) error {
 	return ctx.Err()
 }
 
-// running are jobs by their end, a heap.
-type running []*step
+// runningHeap are jobs by their end, a heap.
+type runningHeap []*replayStep
 
-func (r running) Len() int           { return len(r) }
-func (r running) Less(i, j int) bool { return r[i].outcome.End < r[j].outcome.End }
-func (r running) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r runningHeap) Len() int           { return len(r) }
+func (r runningHeap) Less(i, j int) bool { return r[i].outcome.End < r[j].outcome.End }
+func (r runningHeap) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 
 // Push is for container/heap.
-func (r *running) Push(x any) {
-	if s, ok := x.(*step); ok {
+func (r *runningHeap) Push(x any) {
+	if s, ok := x.(*replayStep); ok {
 		*r = append(*r, s)
 	}
 }
 
 // Pop is for container/heap.
-func (r *running) Pop() any {
+func (r *runningHeap) Pop() any {
 	last := (*r)[len(*r)-1]
 	*r = (*r)[:len(*r)-1]
 	return last

@@ -90,7 +90,7 @@ func TestRepeatedJobsArePredictedFromTheirRunsAndIntervalsHold(t *testing.T) {
 		truths := make([]float64, 0, len(test.Outcomes))
 		repeats := 0
 		for i := range test.Outcomes {
-			truths = append(truths, test.Outcomes[i].Of(target))
+			truths = append(truths, test.Outcomes[i].ValueOf(target))
 			if predictions[i].Rung == predict.Repeat {
 				repeats++
 			}
@@ -98,7 +98,7 @@ func TestRepeatedJobsArePredictedFromTheirRunsAndIntervalsHold(t *testing.T) {
 				t.Errorf("%v, job %d: %g lies outside %g to %g", target, i, p.Value, p.Low, p.High)
 			}
 		}
-		s := predict.Judge(predictions, truths)
+		s := predict.ScorePredictions(predictions, truths)
 		t.Logf("%v: %+v, %d repeats", target, s, repeats)
 		if s.Jobs != 1200 || math.Abs(s.Coverage-predict.Coverage) > 0.03 {
 			t.Errorf("%v: %d jobs, coverage %.3f, want 1200 and about %g", target, s.Jobs, s.Coverage, predict.Coverage)
@@ -140,7 +140,7 @@ func TestAReplayCanBeStopped(t *testing.T) {
 }
 
 func TestJudgeLeavesOutWhatIsNotKnown(t *testing.T) {
-	s := predict.Judge([]predict.Prediction{{Value: 2, Low: 1, High: 3}, {Value: 8, Low: 7, High: 9}, {Value: 1}}, []float64{1, 4, math.NaN()})
+	s := predict.ScorePredictions([]predict.Prediction{{Value: 2, Low: 1, High: 3}, {Value: 8, Low: 7, High: 9}, {Value: 1}}, []float64{1, 4, math.NaN()})
 	if want := (predict.Score{Jobs: 2, MeanAbsoluteError: 2.5, MedianRelativeError: 1, Coverage: 0.5}); s != want {
 		t.Errorf("score %+v, want %+v", s, want)
 	}

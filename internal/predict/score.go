@@ -13,12 +13,12 @@ type Score struct {
 	Coverage            float64 // part of true values within the intervals
 }
 
-// Judge compares predictions with true values; NaN are not known.
-func Judge(predictions []Prediction, truths []float64) Score {
+// ScorePredictions compares predictions with true values; NaN are not known.
+func ScorePredictions(predictions []Prediction, truths []float64) Score {
 	var s Score
 	var relative []float64
 	for i, v := range truths {
-		if !usable(v) {
+		if !isUsable(v) {
 			continue
 		}
 		p := &predictions[i]
@@ -35,6 +35,6 @@ func Judge(predictions []Prediction, truths []float64) Score {
 	s.MeanAbsoluteError /= float64(s.Jobs)
 	s.Coverage /= float64(s.Jobs)
 	slices.Sort(relative)
-	s.MedianRelativeError = middle(relative)
+	s.MedianRelativeError = medianOf(relative)
 	return s
 }

@@ -5,35 +5,35 @@ import (
 	"slices"
 )
 
-// shelf has tracks by their keys. Most keys are met once, by jobs that are never run
+// trackStore has tracks by their keys. Most keys are met once, by jobs that are never run
 // again: of those only the value and the end are kept.
-type shelf struct {
-	many map[hash]*track
-	once map[hash]single
-	kept int // values of a track
-	most int // keys met once that are remembered; 0: all
+type trackStore struct {
+	many    map[hash]*track
+	singles map[hash]singleValue
+	kept    int // values of a track
+	most    int // keys met once that are remembered; 0: all
 }
 
-// single is a track of one value. The end is negative where the job didn't complete.
-type single struct{ v, end float64 }
+// singleValue is a track of one value. The end is negative where the job didn't complete.
+type singleValue struct{ v, end float64 }
 
-func newShelf(s *Settings) *shelf {
-	return &shelf{many: map[hash]*track{}, once: map[hash]single{}, kept: max(few, s.Kept), most: s.Once}
+func newTrackStore(s *Settings) *trackStore {
+	return &trackStore{many: map[hash]*track{}, singles: map[hash]singleValue{}, kept: max(maxUnordered, s.ValuesPerKey), most: s.MaxSingleKeys}
 }
 
-// spare is where a track of one value is made up.
-type spare struct {
+// scratchTrack is where a track of one value is made up.
+type scratchTrack struct {
 	track track
 	value [1]float64
 }
 
 // track is what is remembered under a key; nil: nothing. It is good until the spare
 // one is used again.
-func (s *shelf) track(k hash, into *spare) *track {
+func (s *trackStore) track(k hash, into *scratchTrack) *track {
 	if t := s.many[k]; t != nil {
 		return t
 	}
-	one, known := s.once[k]
+	one, known := s.singles[k]
 	if !known {
 		return nil
 	}
@@ -46,40 +46,40 @@ func (s *shelf) track(k hash, into *spare) *track {
 }
 
 // add remembers a value under a key.
-func (s *shelf) add(k hash, v, end float64, completed bool) {
+func (s *trackStore) add(k hash, v, end float64, completed bool) {
 	if t := s.many[k]; t != nil {
 		t.add(v, end, completed, s.kept)
 		return
 	}
-	one, known := s.once[k]
+	one, known := s.singles[k]
 	if known {
 		t := &track{}
 		t.add(one.v, math.Abs(one.end), !math.Signbit(one.end), s.kept)
 		t.add(v, end, completed, s.kept)
 		s.many[k] = t
-		delete(s.once, k)
+		delete(s.singles, k)
 		return
 	}
 	if !completed {
 		end = math.Copysign(end, -1)
 	}
-	if s.most > 0 && len(s.once) >= s.most {
-		s.forget()
+	if s.most > 0 && len(s.singles) >= s.most {
+		s.dropOldSingles()
 	}
-	s.once[k] = single{v, end}
+	s.singles[k] = singleValue{v, end}
 }
 
-// forget drops the older half of the keys that were met once.
-func (s *shelf) forget() {
-	ends := make([]float64, 0, len(s.once))
-	for _, one := range s.once {
+// dropOldSingles drops the older half of the keys that were met once.
+func (s *trackStore) dropOldSingles() {
+	ends := make([]float64, 0, len(s.singles))
+	for _, one := range s.singles {
 		ends = append(ends, math.Abs(one.end))
 	}
 	slices.Sort(ends)
 	limit := ends[len(ends)/2]
-	for k, one := range s.once {
+	for k, one := range s.singles {
 		if math.Abs(one.end) <= limit {
-			delete(s.once, k)
+			delete(s.singles, k)
 		}
 	}
 }

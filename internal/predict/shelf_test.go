@@ -9,7 +9,7 @@ import (
 // Short tracks keep no order, and what is met once is no track at all.
 func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	s := newShelf(&Settings{Kept: 40})
+	s := newTrackStore(&Settings{ValuesPerKey: 40})
 	const values = 100
 	all, good := make([]float64, 0, values), make([]float64, 0, values)
 	for i := range values {
@@ -19,31 +19,31 @@ func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
 		if completed {
 			good = append(good, v)
 		}
-		tr := s.track(1, &spare{})
+		tr := s.track(1, &scratchTrack{})
 		sorted := slices.Sorted(slices.Values(all[max(0, len(all)-40):]))
 		runs := slices.Sorted(slices.Values(good[max(0, len(good)-40):]))
 		if 2*len(runs) < len(sorted) {
 			runs = sorted
 		}
-		if tr.middle() != middle(sorted) || tr.spread() != between(sorted) || tr.back(0) != v || tr.last != float64(i+1) || int(tr.count) != i+1 {
-			t.Fatalf("after %d: median %g, spread %g, last %g", i+1, tr.middle(), tr.spread(), tr.back(0))
+		if tr.median() != medianOf(sorted) || tr.spread() != quintileRange(sorted) || tr.valueBack(0) != v || tr.last != float64(i+1) || int(tr.count) != i+1 {
+			t.Fatalf("after %d: median %g, spread %g, last %g", i+1, tr.median(), tr.spread(), tr.valueBack(0))
 		}
-		if n := len(runs); tr.usualMiddle() != middle(runs) || tr.usual() != mean(runs[n/8:n-n/8]) || tr.alike() != (i > 0 && between(runs) < littleSpread) {
+		if n := len(runs); tr.usualMedian() != medianOf(runs) || tr.usual() != mean(runs[n/8:n-n/8]) || tr.isSteady() != (i > 0 && quintileRange(runs) < maxSteadySpread) {
 			t.Fatalf("after %d: usually %g, want %g", i+1, tr.usual(), mean(runs[n/8:n-n/8]))
 		}
 	}
 }
 
 func TestKeysMetOnceAreForgottenWhenTheyAreMany(t *testing.T) {
-	s := newShelf(&Settings{Kept: 40, Once: 100})
+	s := newTrackStore(&Settings{ValuesPerKey: 40, MaxSingleKeys: 100})
 	for i := range 1000 {
 		s.add(hash(i+1), 1, float64(i+1), i%2 == 0)
 		s.add(hash(5000), 2, float64(i+1), true)
 	}
-	if len(s.once) > 100 || len(s.once) < 50 || s.track(1000, &spare{}) == nil || s.track(1, &spare{}) != nil {
-		t.Errorf("%d keys are remembered, want the latest 50 to 100", len(s.once))
+	if len(s.singles) > 100 || len(s.singles) < 50 || s.track(1000, &scratchTrack{}) == nil || s.track(1, &scratchTrack{}) != nil {
+		t.Errorf("%d keys are remembered, want the latest 50 to 100", len(s.singles))
 	}
-	if tr := s.track(5000, &spare{}); tr == nil || tr.count != 1000 {
+	if tr := s.track(5000, &scratchTrack{}); tr == nil || tr.count != 1000 {
 		t.Errorf("a key that was met often: %+v", tr)
 	}
 }

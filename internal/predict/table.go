@@ -19,14 +19,14 @@ type Columns struct{ Owner, Name string }
 // The columns that are understood. What says how a job ended or what it took is never
 // among what a job is predicted from.
 var (
-	usualOwners  = []string{"user", "vc", "task"}
-	usualNames   = []string{"job_name", "model", "dataset"}
-	places       = []string{"partition", "account", "qos"}
-	sizes        = []string{"gpus", "cpus", "nodes", "params_millions"}
-	conditions   = []string{"running_at_start"}
-	requests     = []string{"requested_s", "deadline_s"}
-	valueColumns = [...]string{Time: "runtime_s", Energy: "energy_kwh", Power: "power_per_gpu_w"}
-	outcomes     = []string{"runtime_s", "state", "wait_s", "energy_kwh", "power_per_gpu_w"}
+	defaultOwnerColumns = []string{"user", "vc", "task"}
+	defaultNameColumns  = []string{"job_name", "model", "dataset"}
+	placementColumns    = []string{"partition", "account", "qos"}
+	sizes               = []string{"gpus", "cpus", "nodes", "params_millions"}
+	conditions          = []string{"running_at_start"}
+	requests            = []string{"requested_s", "deadline_s"}
+	valueColumns        = [...]string{Time: "runtime_s", Energy: "energy_kwh", Power: "power_per_gpu_w"}
+	outcomes            = []string{"runtime_s", "state", "wait_s", "energy_kwh", "power_per_gpu_w"}
 )
 
 // Layout is which columns jobs are read from. Tables of jobs that are predicted have
@@ -112,15 +112,15 @@ func (t *tableReader) arrange(want Columns, layout *Layout) error {
 	}
 	l.owner = want.Owner
 	if l.owner == "" {
-		l.owner = first(t.present(usualOwners))
+		l.owner = firstOrEmpty(t.present(defaultOwnerColumns))
 	}
 	if want.Name != "" {
 		l.labels = []string{want.Name}
 	} else {
-		l.labels = t.present(usualNames)
+		l.labels = t.present(defaultNameColumns)
 	}
-	l.labels = slices.DeleteFunc(append(l.labels, t.present(places)...), func(c string) bool { return c == l.owner })
-	l.sizes, l.conditions, l.request = t.present(sizes), t.present(conditions), first(t.present(requests))
+	l.labels = slices.DeleteFunc(append(l.labels, t.present(placementColumns)...), func(c string) bool { return c == l.owner })
+	l.sizes, l.conditions, l.request = t.present(sizes), t.present(conditions), firstOrEmpty(t.present(requests))
 	return nil
 }
 
@@ -144,8 +144,8 @@ func (t *tableReader) present(columns []string) []string {
 	return found
 }
 
-// first is the first of some texts; empty where there is none.
-func first(of []string) string {
+// firstOrEmpty is the first of some texts; empty where there is none.
+func firstOrEmpty(of []string) string {
 	if len(of) == 0 {
 		return ""
 	}
@@ -229,7 +229,7 @@ func (t *tableReader) read() error {
 func (t *Table) Measured(target Target) int {
 	n := 0
 	for i := range t.Outcomes {
-		if usable(t.Outcomes[i].Of(target)) {
+		if isUsable(t.Outcomes[i].ValueOf(target)) {
 			n++
 		}
 	}

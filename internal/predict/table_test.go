@@ -23,7 +23,7 @@ func TestATableIsReadByItsColumns(t *testing.T) {
 	if a.ID != "a" || a.Owner != "u" || a.Labels[0] != "train" || a.Sizes[0] != 2 || a.Requested != 3600 {
 		t.Errorf("job %+v", a)
 	}
-	if o := table.Outcomes[0]; o.End != 115 || !o.Completed || o.Of(predict.Time) != 100 || o.Of(predict.Energy) != 0.5 || !math.IsNaN(o.Of(predict.Power)) {
+	if o := table.Outcomes[0]; o.End != 115 || !o.Completed || o.ValueOf(predict.Time) != 100 || o.ValueOf(predict.Energy) != 0.5 || !math.IsNaN(o.ValueOf(predict.Power)) {
 		t.Errorf("outcome %+v", o)
 	}
 	if o := table.Outcomes[1]; !math.IsNaN(o.End) || !math.IsNaN(b.Requested) || !math.IsNaN(b.Sizes[0]) {

@@ -6,35 +6,35 @@ import (
 )
 
 const (
-	recent    = 7   // values of a track that count as recent
-	smoothing = 0.3 // weight of the latest value in exponentially weighted means
+	recentValues    = 7   // values of a track that count as recent
+	smoothingWeight = 0.3 // weight of the latest value in exponentially weighted means
 
-	several      = 2   // runs that must have ended for them to be alike
-	littleSpread = 0.3 // in logarithms: runs that are alike are within about a third of each other
+	minSteadyRuns   = 2   // runs that must have ended for them to be alike
+	maxSteadySpread = 0.3 // in logarithms: runs that are alike are within about a third of each other
 
-	// few values are put in order whenever that is needed; of more the order is kept.
-	few = 32
+	// maxUnordered values are put in order whenever that is needed; of more the order is kept.
+	maxUnordered = 32
 )
 
 // track is what is remembered of the ended jobs that share a key. Values are
 // logarithms of the target. There are very many tracks, most of them short.
 type track struct {
-	smooth    float64   // exponentially weighted mean
-	completed float64   // exponentially weighted part that completed
-	last      float64   // the latest end, seconds
-	count     int32     // values that there ever were
-	failed    uint32    // while there are few: which did not complete, a bit for each
-	ring      []float64 // values that are kept, the latest at (count-1) % len(ring)
-	order     *order    // nil: there are few
+	smooth    float64     // exponentially weighted mean
+	completed float64     // exponentially weighted part that completed
+	last      float64     // the latest end, seconds
+	count     int32       // values that there ever were
+	failed    uint32      // while there are few: which did not complete, a bit for each
+	ring      []float64   // values that are kept, the latest at (count-1) % len(ring)
+	order     *orderStats // nil: there are few
 }
 
-// order is what is kept of a track that isn't short.
-type order struct {
-	sorted []float64 // the kept values, ascending
-	good   *lately   // the kept ones that completed; nil: all
-	late   float64   // median of the recent ones
-	centre float64   // mean of the middle half of the kept ones
-	normal float64   // what is usual
+// orderStats is what is kept of a track that isn't short.
+type orderStats struct {
+	sorted       []float64   // the kept values, ascending
+	completed    *lastValues // the kept ones that completed; nil: all
+	recentMedian float64     // median of the recent ones
+	midmean      float64     // mean of the middle half of the kept ones
+	usual        float64     // what is usual
 }
 
 // add remembers a value; so many are kept.
@@ -46,15 +46,15 @@ func (t *track) add(v, end float64, completed bool, most int) {
 	if t.count == 0 {
 		t.smooth, t.completed = v, ok
 	} else {
-		t.smooth += smoothing * (v - t.smooth)
-		t.completed += smoothing * (ok - t.completed)
+		t.smooth += smoothingWeight * (v - t.smooth)
+		t.completed += smoothingWeight * (ok - t.completed)
 	}
 	t.last = end
-	if t.order == nil && t.count == few {
-		t.grow()
+	if t.order == nil && t.count == maxUnordered {
+		t.startOrder()
 	}
 	if t.order != nil {
-		t.keep(v, completed, most)
+		t.addOrdered(v, completed, most)
 		return
 	}
 	if !completed {
@@ -64,33 +64,33 @@ func (t *track) add(v, end float64, completed bool, most int) {
 	t.count++
 }
 
-// grow begins to keep the order of values.
-func (t *track) grow() {
-	t.order = &order{sorted: slices.Sorted(slices.Values(t.ring))}
+// startOrder begins to keep the order of values.
+func (t *track) startOrder() {
+	t.order = &orderStats{sorted: slices.Sorted(slices.Values(t.ring))}
 	if t.failed == 0 {
 		return
 	}
-	t.order.good = &lately{}
+	t.order.completed = &lastValues{}
 	for i, v := range t.ring {
 		if t.failed&(1<<i) == 0 {
-			t.order.good.keep(v, few)
+			t.order.completed.add(v, maxUnordered)
 		}
 	}
 }
 
-// keep is add for a track that isn't short.
-func (t *track) keep(v float64, completed bool, most int) {
-	all := lately{count: int(t.count), ring: t.ring, sorted: t.order.sorted}
-	if !completed && t.order.good == nil {
-		t.order.good = &lately{count: all.count, ring: slices.Clone(all.ring), sorted: slices.Clone(all.sorted)}
+// addOrdered is add for a track that isn't short.
+func (t *track) addOrdered(v float64, completed bool, most int) {
+	all := lastValues{count: int(t.count), ring: t.ring, sorted: t.order.sorted}
+	if !completed && t.order.completed == nil {
+		t.order.completed = &lastValues{count: all.count, ring: slices.Clone(all.ring), sorted: slices.Clone(all.sorted)}
 	}
-	if completed && t.order.good != nil {
-		t.order.good.keep(v, most)
+	if completed && t.order.completed != nil {
+		t.order.completed.add(v, most)
 	}
-	all.keep(v, most)
+	all.add(v, most)
 	t.ring, t.order.sorted = all.ring, all.sorted
 	t.count++
-	t.order.centre, t.order.late, t.order.normal = math.NaN(), math.NaN(), math.NaN() // not computed yet
+	t.order.midmean, t.order.recentMedian, t.order.usual = math.NaN(), math.NaN(), math.NaN() // not computed yet
 }
 
 // ascending are the kept values, put into a buffer where there are few.
@@ -103,68 +103,68 @@ func (t *track) ascending(buffer []float64) []float64 {
 	return buffer
 }
 
-// back is the value k before the latest one; NaN where there is none.
-func (t *track) back(k int) float64 {
+// valueBack is the value k before the latest one; NaN where there is none.
+func (t *track) valueBack(k int) float64 {
 	if k >= len(t.ring) {
 		return math.NaN()
 	}
 	return t.ring[(int(t.count)-1-k)%len(t.ring)]
 }
 
-// middle is the median of the kept values.
-func (t *track) middle() float64 {
-	var buffer [few]float64
-	return middle(t.ascending(buffer[:0]))
+// median is the median of the kept values.
+func (t *track) median() float64 {
+	var buffer [maxUnordered]float64
+	return medianOf(t.ascending(buffer[:0]))
 }
 
 // spread is how far the lower and the upper fifth of the kept values are apart.
 func (t *track) spread() float64 {
-	var buffer [few]float64
-	return between(t.ascending(buffer[:0]))
+	var buffer [maxUnordered]float64
+	return quintileRange(t.ascending(buffer[:0]))
 }
 
-// between is how far the lower and the upper fifth of ascending values are apart.
-func between(sorted []float64) float64 {
+// quintileRange is how far the lower and the upper fifth of ascending values are apart.
+func quintileRange(sorted []float64) float64 {
 	n := len(sorted)
 	return sorted[n*4/5] - sorted[n/5]
 }
 
-// recent is the median of the recent values.
-func (t *track) recent() float64 {
-	if t.order != nil && !math.IsNaN(t.order.late) {
-		return t.order.late
+// recentMedian is the median of the recent values.
+func (t *track) recentMedian() float64 {
+	if t.order != nil && !math.IsNaN(t.order.recentMedian) {
+		return t.order.recentMedian
 	}
-	var buffer [recent]float64
+	var buffer [recentValues]float64
 	late := buffer[:0]
-	for k := range min(recent, len(t.ring)) {
-		late = append(late, t.back(k))
+	for k := range min(recentValues, len(t.ring)) {
+		late = append(late, t.valueBack(k))
 	}
 	slices.Sort(late)
-	v := middle(late)
+	v := medianOf(late)
 	if t.order != nil {
-		t.order.late = v
+		t.order.recentMedian = v
 	}
 	return v
 }
 
-// central is the mean of the middle half of the kept values: as deaf to outliers as
+// midmean is the mean of the middle half of the kept values: as deaf to outliers as
 // the median where there are few of them, and less noisy.
-func (t *track) central() float64 {
-	if t.order != nil && !math.IsNaN(t.order.centre) {
-		return t.order.centre
+func (t *track) midmean() float64 {
+	if t.order != nil && !math.IsNaN(t.order.midmean) {
+		return t.order.midmean
 	}
-	var buffer [few]float64
+	var buffer [maxUnordered]float64
 	sorted := t.ascending(buffer[:0])
 	n := len(sorted)
 	v := mean(sorted[n/4 : n-n/4])
 	if t.order != nil {
-		t.order.centre = v
+		t.order.midmean = v
 	}
 	return v
 }
 
-// middle is the median of ascending values, of which there is one at least.
-func middle(sorted []float64) float64 {
+// medianOf is the median of ascending values, of which there is one at least.
+func medianOf(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
@@ -173,7 +173,7 @@ func middle(sorted []float64) float64 {
 // most runs did not; put into a buffer where there are few.
 func (t *track) completedRuns(buffer []float64) []float64 {
 	if t.order != nil {
-		if good := t.order.good; good != nil && 2*len(good.sorted) >= len(t.order.sorted) {
+		if good := t.order.completed; good != nil && 2*len(good.sorted) >= len(t.order.sorted) {
 			return good.sorted
 		}
 		return t.order.sorted
@@ -192,28 +192,28 @@ func (t *track) completedRuns(buffer []float64) []float64 {
 
 // usual is the mean of the middle three quarters of completed runs.
 func (t *track) usual() float64 {
-	if t.order != nil && !math.IsNaN(t.order.normal) {
-		return t.order.normal
+	if t.order != nil && !math.IsNaN(t.order.usual) {
+		return t.order.usual
 	}
-	var buffer [few]float64
+	var buffer [maxUnordered]float64
 	runs := t.completedRuns(buffer[:0])
 	v := mean(runs[len(runs)/8 : len(runs)-len(runs)/8])
 	if t.order != nil {
-		t.order.normal = v
+		t.order.usual = v
 	}
 	return v
 }
 
-// usualMiddle is the median of completed runs.
-func (t *track) usualMiddle() float64 {
-	var buffer [few]float64
-	return middle(t.completedRuns(buffer[:0]))
+// usualMedian is the median of completed runs.
+func (t *track) usualMedian() float64 {
+	var buffer [maxUnordered]float64
+	return medianOf(t.completedRuns(buffer[:0]))
 }
 
-// alike tells whether several completed runs differ little.
-func (t *track) alike() bool {
-	var buffer [few]float64
-	return t.count >= several && between(t.completedRuns(buffer[:0])) < littleSpread
+// isSteady tells whether several completed runs differ little.
+func (t *track) isSteady() bool {
+	var buffer [maxUnordered]float64
+	return t.count >= minSteadyRuns && quintileRange(t.completedRuns(buffer[:0])) < maxSteadySpread
 }
 
 // mean is the mean of values, of which there is one at least.

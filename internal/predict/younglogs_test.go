@@ -76,7 +76,7 @@ func tryYoung(t *testing.T, log string, target predict.Target, history, rounds i
 			t.Fatal(err)
 		}
 		for i := range predictions {
-			p, v := &predictions[i], test.Outcomes[i].Of(target)
+			p, v := &predictions[i], test.Outcomes[i].ValueOf(target)
 			if v > 0 {
 				out = append(out, tried{
 					repeats: repeatsOf(&test.Jobs[i], train, test), history: history,
