@@ -87,7 +87,7 @@ func figurePage(list []paperFigure, caption string) *page.Table {
 }
 
 // kind is how well a figure was met.
-func (f *finding) kind() page.Kind {
+func (f *finding) kind() page.Severity {
 	switch off := math.Abs(f.difference()); {
 	case off <= samePct:
 		return page.Good

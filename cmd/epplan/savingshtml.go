@@ -107,7 +107,7 @@ func savingTile(label string, e *epdapi.Saving) page.Tile {
 // savingsNotices are what must not be overlooked.
 func savingsNotices(s *epdapi.Savings) []any {
 	var parts []any
-	add := func(kind page.Kind, text string) { parts = append(parts, &page.Notice{Kind: kind, Text: text}) }
+	add := func(kind page.Severity, text string) { parts = append(parts, &page.Notice{Kind: kind, Text: text}) }
 	if s.TreatedCompleteLess() {
 		add(page.Bad, "fewer jobs complete at chosen clocks ("+endedText(s.TreatedEnded)+") than held out ("+endedText(s.HeldOutEnded)+"), and only those that complete are compared.")
 	}

@@ -17,7 +17,7 @@ func TestAReportWithoutASavingSaysWhyInOneLine(t *testing.T) {
 }
 
 func TestALossIsntShownInTheColourOfASaving(t *testing.T) {
-	for kind, e := range map[page.Kind]epdapi.Saving{
+	for kind, e := range map[page.Severity]epdapi.Saving{
 		page.Good: {Runs: 9, BaselineJ: 100, SavedJ: 10, LowJ: 5, HighJ: 15},
 		page.Warn: {Runs: 9, BaselineJ: 100, SavedJ: 10, LowJ: -5, HighJ: 25},
 		page.Bad:  {Runs: 9, BaselineJ: 100, SavedJ: -10, LowJ: -15, HighJ: -5},

@@ -145,7 +145,7 @@ func against(measured, predicted live.Number) string {
 }
 
 // stateKind is what a job's state means for its owner.
-func stateKind(state string) page.Kind {
+func stateKind(state string) page.Severity {
 	switch state {
 	case "COMPLETED":
 		return page.Good

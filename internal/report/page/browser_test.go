@@ -42,7 +42,7 @@ const picture template.HTML = `<svg class="pic" width="900" height="80" viewBox=
 
 func TestEveryPartIsReadableInABrowser(t *testing.T) {
 	parts := append(every("words of a part"), wideTable(), form, &page.Figure{ID: "line", Caption: "A line that rises.", SVG: picture})
-	for _, kind := range []page.Kind{page.Plain, page.Info, page.Good, page.Warn, page.Bad} {
+	for _, kind := range []page.Severity{page.Plain, page.Info, page.Good, page.Warn, page.Bad} {
 		parts = append(parts, &page.Notice{Kind: kind, Text: "A notice of its kind."}, page.Badge{Text: "badge " + string(kind), Kind: kind},
 			page.Tiles{{Label: "saved", Value: "12.3 kWh", Note: "± 1.2", Kind: kind}})
 	}

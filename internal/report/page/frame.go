@@ -45,23 +45,23 @@ func (f *Frame) NavName() string {
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// frames has the frame with an empty main; partials has the parts.
-var frames, partials = parseTemplates()
+// frameTemplates has the frame with an empty main; partials has the parts.
+var frameTemplates, partTemplates = parseTemplates()
 
 func parseTemplates() (frames, partials *template.Template) {
 	show := template.FuncMap{"show": queue.Printable, "prose": Prose}
-	partials = template.Must(template.New("parts").Funcs(show).Funcs(template.FuncMap{"part": notYet}).ParseFS(templateFiles, "templates/parts.html"))
+	partials = template.Must(template.New("parts").Funcs(show).Funcs(template.FuncMap{"part": partPlaceholder}).ParseFS(templateFiles, "templates/parts.html"))
 	partials.Funcs(template.FuncMap{"part": render(partials)})
 	frames = template.Must(template.New("frame").Funcs(show).Funcs(template.FuncMap{"part": render(partials)}).ParseFS(templateFiles, "templates/frame.html"))
 	return frames, partials
 }
 
-// notYet stands for part while its templates are read.
-func notYet(any) (template.HTML, error) { return "", nil }
+// partPlaceholder stands for part while its templates are read.
+func partPlaceholder(any) (template.HTML, error) { return "", nil }
 
 // Templates are a copy of the frame's templates with the functions part, show and
 // prose, to which a page adds its main.
-func Templates() *template.Template { return template.Must(frames.Clone()) }
+func Templates() *template.Template { return template.Must(frameTemplates.Clone()) }
 
 // Execute writes a page by templates that began as [Templates]. Nothing is
 // written where one of them fails.

@@ -2,21 +2,21 @@ package page
 
 import "html/template"
 
-// Kind is what something means for its reader. In HTML it is a class, and a
+// Severity is what something means for its reader. In HTML it is a class, and a
 // notice begins with a word for it.
-type Kind string
+type Severity string
 
 // The kinds: Plain means nothing in particular.
 const (
-	Plain Kind = ""
-	Info  Kind = "info"
-	Good  Kind = "good"
-	Warn  Kind = "warn"
-	Bad   Kind = "bad"
+	Plain Severity = ""
+	Info  Severity = "info"
+	Good  Severity = "good"
+	Warn  Severity = "warn"
+	Bad   Severity = "bad"
 )
 
 // Word is what a notice of the kind begins with.
-func (k Kind) Word() string {
+func (k Severity) Word() string {
 	switch k {
 	case Good:
 		return "Good"
@@ -63,7 +63,7 @@ type Column struct {
 type Cell struct {
 	Text  string
 	Href  string        // of a link around the text; empty: none
-	Kind  Kind          // what the text says, in colour too
+	Kind  Severity      // what the text says, in colour too
 	Title string        // tooltip, for what is also said elsewhere
 	HTML  template.HTML // in place of the text; the caller escapes
 	ID    string        // for a script to find; empty: none
@@ -98,9 +98,9 @@ type Tiles []Tile
 // Tile is one of them.
 type Tile struct {
 	Label, Value string
-	Note         string // in small letters; empty: none
-	Kind         Kind   // the colour of the edge; the note has to say why
-	ID           string // of the value, for a script to find; empty: none
+	Note         string   // in small letters; empty: none
+	Kind         Severity // the colour of the edge; the note has to say why
+	ID           string   // of the value, for a script to find; empty: none
 }
 
 // Facts are names with values.
@@ -117,7 +117,7 @@ type Fact struct {
 // Notice is what the reader must not overlook. It begins with the word for its
 // kind.
 type Notice struct {
-	Kind  Kind
+	Kind  Severity
 	Text  string
 	Items []string
 }
@@ -132,7 +132,7 @@ type Details struct {
 // Badge is a state in a word or two.
 type Badge struct {
 	Text string
-	Kind Kind
+	Kind Severity
 }
 
 // Link leads to another page, or to a section of this one.

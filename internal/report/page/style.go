@@ -80,15 +80,15 @@ func rootCSS() string {
 }
 
 // pictureStyle is the same with colours in place of variables.
-var pictureStyle = literal(func(t *Token) string { return t.Light }) +
-	"@media screen and (prefers-color-scheme:dark){\n" + literal(func(t *Token) string { return t.Dark }) + "}\n"
+var pictureStyle = literalPictureCSS(func(t *Token) string { return t.Light }) +
+	"@media screen and (prefers-color-scheme:dark){\n" + literalPictureCSS(func(t *Token) string { return t.Dark }) + "}\n"
 
 // PictureStyle is the stylesheet of a picture in a file of its own. It has no
 // variables, which not every program that shows pictures understands.
 func PictureStyle() string { return pictureStyle }
 
-// literal is the style of pictures with one set of colours.
-func literal(value func(*Token) string) string {
+// literalPictureCSS is the style of pictures with one set of colours.
+func literalPictureCSS(value func(*Token) string) string {
 	pairs := make([]string, 0, 2*len(tokens))
 	for i := range tokens {
 		pairs = append(pairs, "var(--"+tokens[i].Name+")", value(&tokens[i]))

@@ -11,28 +11,28 @@ import (
 
 // Tables are written without a template: they may have very many cells.
 
-// safe is text for an element or an attribute.
-func safe(text string) string { return html.EscapeString(queue.Printable(text)) }
+// escape is text for an element or an attribute.
+func escape(text string) string { return html.EscapeString(queue.Printable(text)) }
 
 // html is the table in a region of its own, which scrolls where it is too wide.
 func (t *Table) html() template.HTML {
 	var b strings.Builder
-	b.WriteString(`<div class="scroll" role="region" aria-label="` + safe(t.Caption) + `" tabindex="0">` + "\n<table")
+	b.WriteString(`<div class="scroll" role="region" aria-label="` + escape(t.Caption) + `" tabindex="0">` + "\n<table")
 	writeAttribute(&b, "id", t.ID)
-	b.WriteString(">\n<caption>" + safe(t.Caption))
+	b.WriteString(">\n<caption>" + escape(t.Caption))
 	if t.Note != "" {
 		b.WriteString(`<span class="muted">` + safeProse(t.Note) + `</span>`)
 	}
 	b.WriteString("</caption>\n<thead><tr>")
 	for i := range t.Columns {
-		t.Columns[i].write(&b)
+		t.Columns[i].writeTo(&b)
 	}
 	b.WriteString("</tr></thead>\n<tbody>\n")
 	for _, row := range t.Rows {
 		t.writeRow(&b, row)
 	}
 	if len(t.Rows) == 0 {
-		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + safe(orText(t.Empty, "nothing")) + "</td></tr>\n")
+		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + escape(orText(t.Empty, "nothing")) + "</td></tr>\n")
 	}
 	b.WriteString("</tbody>\n</table>\n</div>\n")
 	if t.More != "" {
@@ -50,18 +50,18 @@ func orText(text, fallback string) string {
 
 func writeAttribute(b *strings.Builder, name, value string) {
 	if value != "" {
-		b.WriteString(" " + name + `="` + safe(value) + `"`)
+		b.WriteString(" " + name + `="` + escape(value) + `"`)
 	}
 }
 
-func (c *Column) write(b *strings.Builder) {
+func (c *Column) writeTo(b *strings.Builder) {
 	b.WriteString(`<th scope="col"`)
 	if c.Number {
 		b.WriteString(` class="n"`)
 	}
-	b.WriteString(">" + safe(c.Head))
+	b.WriteString(">" + escape(c.Head))
 	if c.Unit != "" {
-		b.WriteString(`<span class="unit">` + safe(c.Unit) + `</span>`)
+		b.WriteString(`<span class="unit">` + escape(c.Unit) + `</span>`)
 	}
 	b.WriteString("</th>")
 }
@@ -81,18 +81,18 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell) {
 		writeAttribute(b, "id", c.ID)
 		writeAttribute(b, "title", c.Title)
 		b.WriteString(">")
-		c.write(b)
+		c.writeTo(b)
 		b.WriteString("</" + tag + ">")
 	}
 	b.WriteString("</tr>\n")
 }
 
-// longWord is how many characters without a place to break a cell may have before
+// minLongWord is how many characters without a place to break a cell may have before
 // it is broken anywhere: one long name mustn't push all other columns out of sight.
-const longWord = 18
+const minLongWord = 18
 
-// longText is from how many bytes on a cell has more room where a table scrolls.
-const longText = 32
+// minLongText is from how many bytes on a cell has more room where a table scrolls.
+const minLongText = 32
 
 // class is the classes of a cell.
 func (c *Cell) class(number bool) string {
@@ -109,7 +109,7 @@ func (c *Cell) class(number bool) string {
 	if hasLongWord(c.Text) {
 		classes = append(classes, "long")
 	}
-	if len(c.Text) > longText && !c.Listed {
+	if len(c.Text) > minLongText && !c.Listed {
 		classes = append(classes, "text")
 	}
 	return strings.Join(classes, " ")
@@ -122,24 +122,24 @@ func hasLongWord(text string) bool {
 		if word++; r == ' ' || r == '-' {
 			word = 0
 		}
-		if word > longWord {
+		if word > minLongWord {
 			return true
 		}
 	}
 	return false
 }
 
-// write writes what is in a cell.
-func (c *Cell) write(b *strings.Builder) {
+// writeTo writes what is in a cell.
+func (c *Cell) writeTo(b *strings.Builder) {
 	text := string(c.HTML)
 	switch {
 	case text != "":
 	case c.Badge:
-		text = `<span class="badge ` + string(c.Kind) + `">` + safe(c.Text) + `</span>`
+		text = `<span class="badge ` + string(c.Kind) + `">` + escape(c.Text) + `</span>`
 	case c.Listed:
-		text = `<span class="whole">` + strings.ReplaceAll(safe(c.Text), ", ", `,</span> <span class="whole">`) + `</span>`
+		text = `<span class="whole">` + strings.ReplaceAll(escape(c.Text), ", ", `,</span> <span class="whole">`) + `</span>`
 	default:
-		text = safe(c.Text)
+		text = escape(c.Text)
 	}
 	if IsLocal(c.Href) {
 		text = `<a href="` + html.EscapeString(c.Href) + `">` + text + `</a>`
