@@ -57,7 +57,7 @@ var largeStill = map[string]int{
 	"internal/report files":                    37,
 	"internal/report.PlanPage methods":         48,
 	"internal/report.Summary methods":          36,
-	"internal/report.picture methods":          36,
+	"internal/report.ganttChart methods":          36,
 	"internal/store.Store methods":             50,
 	"internal/trace.utilisationReader methods": 32,
 	"internal/trace.utilisationStream methods": 35,

@@ -10,19 +10,19 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// measure is one of the figures in which a plan is held against what sites run.
-type measure struct {
+// comparedFigure is one of the figures in which a plan is held against what sites run.
+type comparedFigure struct {
 	name  string
 	of    func(*Summary) float64
 	write func(float64) string
 }
 
-// measures are those figures: what the batch takes, whom it keeps waiting, and
+// comparedFigures are those figures: what the batch takes, whom it keeps waiting, and
 // whether it keeps what was promised.
-func (s *Summary) measures() []measure {
+func (s *Summary) comparedFigures() []comparedFigure {
 	energy := CommonScale(Joules, 5, float64(s.Energy))
 	count := func(n float64) string { return FormatCount(int(n)) }
-	return []measure{
+	return []comparedFigure{
 		{"energy", func(s *Summary) float64 { return float64(s.Energy) }, energy.With},
 		{"past due", func(s *Summary) float64 { return float64(s.PastDue) }, count},
 		{"makespan", func(s *Summary) float64 { return s.Makespan }, FormatSeconds},
@@ -40,7 +40,7 @@ func (s *Summary) againstTable() *Table {
 		return nil
 	}
 	others := []*Summary{s.Reference, s.Easy, s.Constant}
-	all := s.measures()
+	all := s.comparedFigures()
 	return &Table{
 		Columns: []Column{
 			{Head: " ", Left: true},
@@ -57,7 +57,7 @@ func (s *Summary) againstTable() *Table {
 				m := &all[i]
 				row := append(make([]Value, 0, 2+2*len(others)), Text(m.name), Text(m.write(m.of(s))))
 				for _, other := range others {
-					row = append(row, m.compared(s, other)...)
+					row = append(row, m.values(s, other)...)
 				}
 				if !yield(row) {
 					return
@@ -67,9 +67,9 @@ func (s *Summary) againstTable() *Table {
 	}
 }
 
-// compared is another plan's figure, and how this one's differs from it: by how
+// values is another plan's figure, and how this one's differs from it: by how
 // many jobs, or by which part.
-func (m *measure) compared(s, other *Summary) []Value {
+func (m *comparedFigure) values(s, other *Summary) []Value {
 	if other == nil {
 		return []Value{{}, {}}
 	}
@@ -119,16 +119,16 @@ func (s *Summary) againstCaption() []string {
 	return []string{caption + ", and at constant clocks,", text}
 }
 
-// savings are the parts of what others take that the plan saves, in words: the
+// savingsText are the parts of what others take that the plan saves, in words: the
 // baseline, EASY and constant clocks, if they plan as many jobs.
-func (s *Summary) savings(scale Scale) string {
-	parts := []string{s.saved() + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+func (s *Summary) savingsText(scale Scale) string {
+	parts := []string{s.savedText() + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
 	for _, other := range []struct {
 		plan *Summary
 		what string
 	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
-		if s.besides(other.plan) {
-			parts = append(parts, FormatPercent(1-ratio(s.Energy, other.plan.Energy))+" against "+other.what)
+		if s.isComparable(other.plan) {
+			parts = append(parts, FormatPercent(1-energyRatio(s.Energy, other.plan.Energy))+" against "+other.what)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -144,9 +144,9 @@ func (s *Summary) againstParts() []any {
 		"Wait is from arrival to start, turnaround from arrival to end; 95 % of the jobs take no longer than p95. Changes are the plan's.")}
 }
 
-// times is a figure as a multiple of the baseline's; missing where that is 0 or
+// timesBaseline is a figure as a multiple of the baseline's; missing where that is 0 or
 // not known.
-func (s *Summary) times(of func(*Summary) float64) Value {
+func (s *Summary) timesBaseline(of func(*Summary) float64) Value {
 	if s.Reference == nil || !(of(s.Reference) > 0) || s.Infeasible == s.JobsTotal {
 		return Value{}
 	}
@@ -159,29 +159,29 @@ func (s *Summary) objectiveTimes() Value {
 	if s.forEnergy() {
 		return Value{}
 	}
-	return s.times(func(s *Summary) float64 { return s.Objective })
+	return s.timesBaseline(func(s *Summary) float64 { return s.Objective })
 }
 
-// inTime says whether a plan's jobs end in time.
-func (s *Summary) inTime() string {
+// inTimeText says whether a plan's jobs end in time.
+func (s *Summary) inTimeText() string {
 	switch {
 	case s.PastDue > 0:
-		return s.late("", "")
+		return s.lateText("", "")
 	case s.Infeasible > 0:
 		return "their deadlines are met"
 	}
 	return "all deadlines are met"
 }
 
-// late counts the jobs that end late, with the noun that is to stand before the verb.
-func (s *Summary) late(job, jobs string) string {
+// lateText counts the jobs that end late, with the noun that is to stand before the verb.
+func (s *Summary) lateText(job, jobs string) string {
 	var parts []string
 	if s.Misses > 0 {
-		parts = append(parts, counting(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
+		parts = append(parts, pluralCount(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
 		job, jobs = "", ""
 	}
 	if rest := s.PastDue - s.Misses; rest > 0 {
-		parts = append(parts, counting(rest, job+"ends past its due time", jobs+"end past their due times"))
+		parts = append(parts, pluralCount(rest, job+"ends past its due time", jobs+"end past their due times"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -217,24 +217,24 @@ func (r *Result) dueTable() *Table {
 	}
 }
 
-// mostNamed is how many jobs a sentence names.
-const mostNamed = 20
+// maxNamed is how many jobs a sentence names.
+const maxNamed = 20
 
 // newlyLate names the jobs that are late in this plan only; empty where none is.
 func (r *Result) newlyLate(s *Summary) string {
 	if len(s.NewlyLate) == 0 {
 		return ""
 	}
-	named := s.NewlyLate[:min(len(s.NewlyLate), mostNamed)]
+	named := s.NewlyLate[:min(len(s.NewlyLate), maxNamed)]
 	names := make([]string, len(named))
 	for i, task := range named {
-		names[i] = shortened(r.Problem.Tasks[task].ID, maxName)
+		names[i] = truncate(r.Problem.Tasks[task].ID, maxName)
 	}
 	more := ""
 	if rest := len(s.NewlyLate) - len(named); rest > 0 {
 		more = " and " + FormatCount(rest) + " more"
 	}
-	return counting(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
+	return pluralCount(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
 		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
 }
 
@@ -245,7 +245,7 @@ func (p *PlanPage) dueParts(s *Summary) []any {
 	}
 	n := s.PastDue - s.Misses
 	return []any{
-		&page.Notice{Kind: page.Warn, Text: counting(n, "job ends past its due time", "jobs end past their due times") + "."},
-		p.dueTable().Page("Jobs that end past their due times", "", mostRows),
+		&page.Notice{Kind: page.Warn, Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + "."},
+		p.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
 	}
 }

@@ -45,7 +45,7 @@ func TestAPlanPastDueNeverSaysThatDeadlinesAreMet(t *testing.T) {
 	page := string(written(t, func(w io.Writer, r *report.Result) error {
 		return report.WritePlanPage(w, &report.PlanPage{Result: r, Name: "a batch"})
 	}, r))
-	picture := string(written(t, picture(nil), r))
+	picture := string(written(t, ganttChart(nil), r))
 	for what, said := range map[string]string{"table": text, "page": page, "picture": picture} {
 		for _, wrong := range []string{"deadlines are met", "deadlines met", "by its deadline"} {
 			if strings.Contains(said, wrong) {
@@ -86,7 +86,7 @@ func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
 		r.Plan.Assignments = append(r.Plan.Assignments, planner.Assignment{Start: 200, End: 300})
 	}
 	s := report.Summarise(r)
-	if s.Makespan != 200 || s.Wait != (report.Spread{Mean: 90.5, P95: 99}) || s.Turnaround != (report.Spread{Mean: 190.5, P95: 199}) {
+	if s.Makespan != 200 || s.Wait != (report.TimeSpread{Mean: 90.5, P95: 99}) || s.Turnaround != (report.TimeSpread{Mean: 190.5, P95: 199}) {
 		t.Errorf("makespan %v, wait %+v, turnaround %+v", s.Makespan, s.Wait, s.Turnaround)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// amount is a quantity of a group, and what it is measured against.
-type amount struct {
+// barRow is a quantity of a group, and what it is measured against.
+type barRow struct {
 	name      string
 	value     float64
 	reference float64 // 0: none
@@ -19,13 +19,13 @@ const (
 	barplotLabels = 190 // pixels for names
 	barplotNotes  = 190 // after the longest bar
 	barplotRow    = 30
-	// amountsWidth is less: these pictures are beside a table, and text that is scaled
+	// barRowsWidth is less: these pictures are beside a table, and text that is scaled
 	// down can't be read.
-	amountsWidth = 640
+	barRowsWidth = 640
 )
 
-// drawAmounts draws a bar for each group, with an outline for its reference.
-func drawAmounts(w io.Writer, id, title, desc, what, against string, scale Scale, rows []amount) error {
+// drawBarRows draws a bar for each group, with an outline for its reference.
+func drawBarRows(w io.Writer, id, title, desc, what, against string, scale Scale, rows []barRow) error {
 	c := newCanvas(w, id)
 	const top = 34
 	longest := 0.0
@@ -35,17 +35,17 @@ func drawAmounts(w io.Writer, id, title, desc, what, against string, scale Scale
 	if longest <= 0 {
 		longest = 1
 	}
-	c.open(anyPicture, amountsWidth, top+barplotRow*float64(len(rows))+6, title, desc)
+	c.open(pictureClass, barRowsWidth, top+barplotRow*float64(len(rows))+6, title, desc)
 	c.printf(`<rect class="a1" x="%d" y="8" width="18" height="12"/>`, barplotLabels)
 	c.text(barplotLabels+24, 18, "k", what+", "+scale.Symbol())
 	if against != "" {
 		c.printf(`<rect class="ghost" x="%d" y="8" width="18" height="12"/>`, barplotLabels+190)
 		c.text(barplotLabels+214, 18, "k", against)
 	}
-	const room = amountsWidth - barplotLabels - barplotNotes
+	const room = barRowsWidth - barplotLabels - barplotNotes
 	for i, r := range rows {
 		y := top + barplotRow*float64(i)
-		c.text(barplotLabels-10, y+16, "k e", shortened(queue.Printable(r.name), 26))
+		c.text(barplotLabels-10, y+16, "k e", truncate(queue.Printable(r.name), 26))
 		c.printf(`<rect class="a1" x="%d" y="%s" width="%s" height="18"><title>%s</title></rect>`,
 			barplotLabels, px(y+3), px(max(1, room*r.value/longest)), escape(r.name+": "+scale.With(r.value)))
 		if r.reference > 0 {
@@ -58,11 +58,11 @@ func drawAmounts(w io.Writer, id, title, desc, what, against string, scale Scale
 
 // drawEstimates draws a dot for each value, on a line from its lower to its
 // upper bound.
-func drawEstimates(w io.Writer, id, title, desc string, axis side, rows []Estimate) error {
+func drawEstimates(w io.Writer, id, title, desc string, axis plotAxis, rows []Estimate) error {
 	c := newCanvas(w, id)
 	const row, foot = 42, 52
-	f := frame{x: axis, left: 250, right: barplotWidth - rightMargin, upper: 12, lower: 12 + row*float64(len(rows))}
-	c.open(anyPicture, barplotWidth, f.lower+foot, title, desc)
+	f := plotFrame{x: axis, left: 250, right: barplotWidth - rightMargin, upper: 12, lower: 12 + row*float64(len(rows))}
+	c.open(pictureClass, barplotWidth, f.lower+foot, title, desc)
 	for _, v := range f.x.ticks() {
 		class := "g"
 		if v > -f.x.step/1e6 && v < f.x.step/1e6 {
@@ -74,7 +74,7 @@ func drawEstimates(w io.Writer, id, title, desc string, axis side, rows []Estima
 	c.text((f.left+f.right)/2, f.lower+40, "m", f.x.title)
 	for i, r := range rows {
 		y := f.upper + row*(float64(i)+.5)
-		c.text(f.left-16, y-1, "k e", shortened(queue.Printable(r.Name), 30))
+		c.text(f.left-16, y-1, "k e", truncate(queue.Printable(r.Name), 30))
 		c.text(f.left-16, y+14, "e", r.Note)
 		if !r.Believed {
 			left, right := px(f.px(r.Low)), px(f.px(r.High))

@@ -32,8 +32,8 @@ func (c *canvas) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, 
 // inPage tells whether the picture is part of a page.
 func (c *canvas) inPage() bool { return c.id != "" }
 
-// named is an id of the picture's own.
-func (c *canvas) named(name string) string {
+// scopedID is an id of the picture's own.
+func (c *canvas) scopedID(name string) string {
 	if !c.inPage() {
 		return name
 	}
@@ -42,8 +42,8 @@ func (c *canvas) named(name string) string {
 
 // The classes of pictures: in plans text is small.
 const (
-	anyPicture  = "pic"
-	planPicture = "pic plan"
+	pictureClass     = "pic"
+	planPictureClass = "pic plan"
 )
 
 // open begins a picture, which says in a title and a description what it shows.
@@ -54,8 +54,8 @@ func (c *canvas) open(class string, width, height float64, title, desc string) {
 		attributes = ` xmlns="http://www.w3.org/2000/svg"`
 	}
 	c.printf(`<svg%s class="%s" width="%s" height="%s" viewBox="0 0 %[3]s %[4]s" role="img" aria-labelledby="%[5]s %[6]s">`+"\n",
-		attributes, class, px(width), px(height), c.named("title"), c.named("desc"))
-	c.printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.named("title"), escape(title), c.named("desc"), escape(desc))
+		attributes, class, px(width), px(height), c.scopedID("title"), c.scopedID("desc"))
+	c.printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.scopedID("title"), escape(title), c.scopedID("desc"), escape(desc))
 	if !c.inPage() {
 		c.printf("<style>\n%s</style>\n<rect class=\"bg\" width=\"100%%\" height=\"100%%\"/>\n", page.PictureStyle())
 	}
@@ -75,8 +75,8 @@ func (c *canvas) text(x, y float64, class, text string) {
 	c.printf(`<text x="%s" y="%s"%s>%s</text>`+"\n", px(x), px(y), class, escape(text))
 }
 
-// inline is a picture as a part of a page.
-func inline(draw func(w io.Writer) error) (template.HTML, error) {
+// inlineHTML is a picture as a part of a page.
+func inlineHTML(draw func(w io.Writer) error) (template.HTML, error) {
 	var out bytes.Buffer
 	if err := draw(&out); err != nil {
 		return "", err

@@ -21,19 +21,19 @@ type Run struct {
 // Planned tells whether there is a plan.
 func (r *Run) Planned() bool { return !r.Unfinished || r.Summary.JobsTotal > 0 }
 
-// unfinished is the status of a run that was stopped.
-const unfinished = "unfinished"
+// unfinishedText is the status of a run that was stopped.
+const unfinishedText = "unfinished"
 
-// stopped is a cell that says so for people; missing where it wasn't.
-func (r *Run) stopped() Value {
+// stoppedValue is a cell that says so for people; missing where it wasn't.
+func (r *Run) stoppedValue() Value {
 	if r.Unfinished {
-		return Text(unfinished)
+		return Text(unfinishedText)
 	}
 	return Value{}
 }
 
-// appendNothing fills a row of so many columns up.
-func appendNothing(row []Value, columns int) []Value {
+// appendMissing fills a row of so many columns up.
+func appendMissing(row []Value, columns int) []Value {
 	return append(row, make([]Value, columns-len(row))...)
 }
 
@@ -69,9 +69,9 @@ func Comparison(runs []Run) *Table {
 			row = runs[i].appendCompared(row)
 			if sharing && runs[i].Planned() {
 				row = append(row, Count(runs[i].Summary.Slowed))
-				row = append(row, runs[i].Summary.slowdown()...)
+				row = append(row, runs[i].Summary.slowdownValues()...)
 			}
-			if !yield(appendNothing(row, len(columns))) {
+			if !yield(appendMissing(row, len(columns))) {
 				return
 			}
 		}
@@ -155,10 +155,10 @@ func (r *Run) appendCompared(row []Value) []Value {
 	s := &r.Summary
 	status := s.Status.String()
 	if r.Unfinished {
-		status = unfinished
+		status = unfinishedText
 	}
 	if !r.Planned() {
-		row = appendNothing(append(row, Text(status), r.stopped()), len(row)+len(comparedColumns()))
+		row = appendMissing(append(row, Text(status), r.stoppedValue()), len(row)+len(comparedColumns()))
 		row[len(row)-1] = Number(r.Planning.Seconds())
 		return row
 	}
@@ -173,17 +173,17 @@ func (r *Run) appendCompared(row []Value) []Value {
 		end = Number(s.End)
 	}
 	return append(row,
-		Text(status), r.stopped(), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
+		Text(status), r.stoppedValue(), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
 		Count(s.PastDue), matters(s.PastDue),
 		Number(s.Objective), Text(s.ObjectiveUnit), s.objectiveTimes(), nonZero(s.ObjectiveBound), Number(s.ObjectiveGap()), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
-		nonZero(s.Baseline), Number(s.Saving()), s.Between.object(), Number(s.Modelled), Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
+		nonZero(s.Baseline), Number(s.Saving()), s.SavingInterval.objectValue(), Number(s.Modelled), Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
 		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), end,
-		Number(s.Makespan), s.times(func(s *Summary) float64 { return s.Makespan }),
-		Number(s.Wait.Mean), s.times(func(s *Summary) float64 { return s.Wait.Mean }),
-		Number(s.Wait.P95), s.times(func(s *Summary) float64 { return s.Wait.P95 }),
-		Number(s.Turnaround.Mean), s.times(func(s *Summary) float64 { return s.Turnaround.Mean }),
-		Number(s.Turnaround.P95), s.times(func(s *Summary) float64 { return s.Turnaround.P95 }),
-		s.baseline(), s.Easy.object(), s.Constant.constant(), Number(r.Planning.Seconds()),
+		Number(s.Makespan), s.timesBaseline(func(s *Summary) float64 { return s.Makespan }),
+		Number(s.Wait.Mean), s.timesBaseline(func(s *Summary) float64 { return s.Wait.Mean }),
+		Number(s.Wait.P95), s.timesBaseline(func(s *Summary) float64 { return s.Wait.P95 }),
+		Number(s.Turnaround.Mean), s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.Mean }),
+		Number(s.Turnaround.P95), s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.P95 }),
+		s.baselineValue(), s.Easy.objectValue(), s.Constant.constantValue(), Number(r.Planning.Seconds()),
 	)
 }
 
@@ -197,7 +197,7 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 	if err := Comparison(runs).WriteText(out, opts); err != nil {
 		return err
 	}
-	for _, text := range restsOn(runs) {
+	for _, text := range savingsBasis(runs) {
 		writeLines(out, text)
 	}
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.Planned() }) {
@@ -214,13 +214,13 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 	return out.Flush()
 }
 
-// restsOn says of each problem what stands behind its savings beside models, by its first
+// savingsBasis says of each problem what stands behind its savings beside models, by its first
 // plan.
-func restsOn(runs []Run) []string {
+func savingsBasis(runs []Run) []string {
 	var all []string
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
-	for _, c := range contests(runs) {
-		if text := c.runs[0].Summary.unmodelled(); text != "" && c.runs[0].Summary.Baseline > 0 {
+	for _, c := range runsByProblem(runs) {
+		if text := c.runs[0].Summary.unmodelledText(); text != "" && c.runs[0].Summary.Baseline > 0 {
 			if c.name != "" {
 				text = " " + c.name + text
 			}
@@ -234,11 +234,11 @@ func restsOn(runs []Run) []string {
 func energyShares(runs []Run) *Table {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	keys := paramKeys(runs)
-	params, parts := make([]Column, 0, len(keys)), make([]Column, 0, len(new(Summary).energies()))
+	params, parts := make([]Column, 0, len(keys)), make([]Column, 0, len(new(Summary).energyParts()))
 	for _, key := range keys {
 		params = append(params, Column{Head: key})
 	}
-	for _, part := range new(Summary).energies() {
+	for _, part := range new(Summary).energyParts() {
 		parts = append(parts, Column{Head: part.name, Unit: Fraction, Digits: 2})
 	}
 	columns := slices.Concat([]Column{{Head: "policy", Left: true, Max: 40}}, params,
@@ -252,8 +252,8 @@ func energyShares(runs []Run) *Table {
 				row = append(row, runs[i].param(key))
 			}
 			row = append(row, Number(s.Energy), Number(s.ObjectiveGap()))
-			for _, part := range s.energies() {
-				row = append(row, nonZero(ratio(part.energy, s.Energy)))
+			for _, part := range s.energyParts() {
+				row = append(row, nonZero(energyRatio(part.energy, s.Energy)))
 			}
 			if !yield(append(row, Count(s.NodesUsed), Number(runs[i].Planning.Seconds()))) {
 				return

@@ -22,26 +22,26 @@ type ComparePage struct {
 // of the same problem are weighed against each other.
 var problemKeys = []string{"batch", "gpus_per_node"}
 
-// mostProblems is how many problems have a section of their own.
-const mostProblems = 12
+// maxProblems is how many problems have a section of their own.
+const maxProblems = 12
 
-// contest is the plans of one problem.
-type contest struct {
-	name string
-	runs []Run
-	tags []string // what each run is called
-	best int      // the run with the least objective of those that keep all promises; -1: none does
-	left []string // what the runs without a plan are called
+// problemRuns is the plans of one problem.
+type problemRuns struct {
+	name      string
+	runs      []Run
+	names     []string // what each run is called
+	best      int      // the run with the least objective of those that keep all promises; -1: none does
+	unplanned []string // what the runs without a plan are called
 }
 
-// contests are the problems in the order of the runs.
-func contests(runs []Run) []contest {
-	var all []contest
+// runsByProblem are the problems in the order of the runs.
+func runsByProblem(runs []Run) []problemRuns {
+	var all []problemRuns
 	index := make(map[string]int)
 	for i := range runs {
 		problems, tags := []string{}, []string{runs[i].Summary.Policy}
 		for _, p := range runs[i].Params {
-			text := p.Key + " " + p.Value.people(Scale{}, Plain)
+			text := p.Key + " " + p.Value.display(Scale{}, Plain)
 			if slices.Contains(problemKeys, p.Key) {
 				problems = append(problems, text)
 				continue
@@ -53,27 +53,27 @@ func contests(runs []Run) []contest {
 		if !known {
 			at = len(all)
 			index[problem] = at
-			all = append(all, contest{name: problem, best: -1})
+			all = append(all, problemRuns{name: problem, best: -1})
 		}
 		if !runs[i].Planned() {
-			all[at].left = append(all[at].left, tag)
+			all[at].unplanned = append(all[at].unplanned, tag)
 			continue
 		}
-		all[at].runs, all[at].tags = append(all[at].runs, runs[i]), append(all[at].tags, tag)
+		all[at].runs, all[at].names = append(all[at].runs, runs[i]), append(all[at].names, tag)
 	}
 	for i := range all {
-		all[i].choose()
+		all[i].chooseBest()
 	}
 	return all
 }
 
-// keeps tells whether a plan covers all jobs in time.
-func keeps(s *Summary) bool { return s.PastDue == 0 && s.Infeasible == 0 }
+// isComplete tells whether a plan covers all jobs in time.
+func isComplete(s *Summary) bool { return s.PastDue == 0 && s.Infeasible == 0 }
 
-func (c *contest) choose() {
+func (c *problemRuns) chooseBest() {
 	for i := range c.runs {
 		s := &c.runs[i].Summary
-		if keeps(s) && (c.best < 0 || s.Objective < c.runs[c.best].Summary.Objective) {
+		if isComplete(s) && (c.best < 0 || s.Objective < c.runs[c.best].Summary.Objective) {
 			c.best = i
 		}
 	}
@@ -83,17 +83,17 @@ func (c *contest) choose() {
 // it, so that the same comparison gives the same file.
 func WriteComparePage(w io.Writer, p *ComparePage) error {
 	table := Comparison(p.Runs)
-	all := contests(p.Runs)
+	all := runsByProblem(p.Runs)
 	out := &page.Report{
 		Title: "Policies compared on " + p.Name, Foot: p.Origin,
 		Parts: []any{table.Page("A row for each plan", "Against the same jobs at default clocks, first come, first served: saving is of its energy, makespan, wait and turnaround are multiples of its own. Past due are jobs that end after their due times or deadlines.", -1)},
 	}
-	for _, text := range restsOn(p.Runs) {
+	for _, text := range savingsBasis(p.Runs) {
 		out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: text})
 	}
 	for i := range all {
-		if i == mostProblems {
-			out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: fmt.Sprintf("Only the first %d of %d problems have a section of their own.", mostProblems, len(all))})
+		if i == maxProblems {
+			out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: fmt.Sprintf("Only the first %d of %d problems have a section of their own.", maxProblems, len(all))})
 			break
 		}
 		section, err := all[i].section(i)
@@ -103,20 +103,20 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 		out.Sections = append(out.Sections, *section)
 	}
 	if len(all) == 1 {
-		out.Lead = all[0].verdict()
+		out.Lead = all[0].verdictText()
 	} else {
-		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the cluster are the same.", counting(len(p.Runs), "plan", "plans"), counting(len(all), "problem", "problems"))
+		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the cluster are the same.", pluralCount(len(p.Runs), "plan", "plans"), pluralCount(len(all), "problem", "problems"))
 	}
 	return page.WriteReport(w, out)
 }
 
 // section is one problem's.
-func (c *contest) section(number int) (*page.Section, error) {
+func (c *problemRuns) section(number int) (*page.Section, error) {
 	s := &page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
 	if c.name == "" {
 		s.Heading = "What is traded"
 	} else {
-		s.Parts = append(s.Parts, page.Text(c.verdict()))
+		s.Parts = append(s.Parts, page.Text(c.verdictText()))
 	}
 	for _, axis := range []struct {
 		id, what, caption string
@@ -125,11 +125,11 @@ func (c *contest) section(number int) (*page.Section, error) {
 		{"end", "last end", "Energy by when the last job ends.", func(s *Summary) float64 { return s.End }},
 		{"wait", "mean wait", "Energy by how long jobs wait on average, from their arrival to their start.", func(s *Summary) float64 { return s.Wait.Mean }},
 	} {
-		var spots []Spot
+		var spots []TradeOffPoint
 		for i := range c.runs {
 			s := &c.runs[i].Summary
 			if s.Infeasible < s.JobsTotal {
-				spots = append(spots, Spot{Name: c.tags[i], X: axis.of(s), Y: float64(s.Energy), Late: !keeps(s)})
+				spots = append(spots, TradeOffPoint{Name: c.names[i], X: axis.of(s), Y: float64(s.Energy), Late: !isComplete(s)})
 			}
 		}
 		figure, err := TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
@@ -145,16 +145,16 @@ func (c *contest) section(number int) (*page.Section, error) {
 	return s, nil
 }
 
-// verdict says which plan is best, and why, and what has no plan.
-func (c *contest) verdict() string {
-	text := c.choice()
-	if len(c.left) > 0 {
-		text += " Unfinished, without a plan: " + strings.Join(c.left, "; ") + "."
+// verdictText says which plan is best, and why, and what has no plan.
+func (c *problemRuns) verdictText() string {
+	text := c.bestText()
+	if len(c.unplanned) > 0 {
+		text += " Unfinished, without a plan: " + strings.Join(c.unplanned, "; ") + "."
 	}
 	return text
 }
 
-func (c *contest) choice() string {
+func (c *problemRuns) bestText() string {
 	if len(c.runs) == 0 {
 		return "No policy has a plan."
 	}
@@ -165,81 +165,81 @@ func (c *contest) choice() string {
 	scale := CommonScale(Joules, 5, float64(best.Energy))
 	energy, gap := fmt.Sprintf("%s (%s)", scale.With(float64(best.Energy)), FormatKWh(best.Energy)), ""
 	if best.Baseline > 0 {
-		energy += ", " + best.against()
+		energy += ", " + best.savingText()
 	}
 	if best.ObjectiveBound > 0 {
 		gap = FormatPercent(best.ObjectiveGap()) + " above what no schedule can beat"
 	}
-	text := c.tags[c.best] + " takes the least energy of " + c.keeping() + ": " + joined(" and ", energy, gap) + "."
+	text := c.names[c.best] + " takes the least energy of " + c.keepingText() + ": " + joinNonEmpty(" and ", energy, gap) + "."
 	if !best.forEnergy() {
-		text = c.tags[c.best] + " has the least objective of " + c.keeping() + ": " + joined(", ", best.amount(best.Objective, scale), gap) +
+		text = c.names[c.best] + " has the least objective of " + c.keepingText() + ": " + joinNonEmpty(", ", best.objectiveText(best.Objective, scale), gap) +
 			". It takes " + energy + "."
 	}
 	if second := c.runnerUp(); second >= 0 {
-		text += " " + c.difference(second)
+		text += " " + c.differenceText(second)
 	}
 	return text
 }
 
-// joined are those of some texts that aren't empty.
-func joined(by string, texts ...string) string {
+// joinNonEmpty are those of some texts that aren't empty.
+func joinNonEmpty(by string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), by)
 }
 
-// keeping counts the plans that keep all promises.
-func (c *contest) keeping() string {
+// keepingText counts the plans that keep all promises.
+func (c *problemRuns) keepingText() string {
 	n := 0
 	for i := range c.runs {
-		if keeps(&c.runs[i].Summary) {
+		if isComplete(&c.runs[i].Summary) {
 			n++
 		}
 	}
 	if n == len(c.runs) {
-		return "all " + counting(n, "plan", "plans") + ", each of which keeps all deadlines and due times"
+		return "all " + pluralCount(n, "plan", "plans") + ", each of which keeps all deadlines and due times"
 	}
-	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times", counting(n, "plan", "plans"), len(c.runs))
+	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times", pluralCount(n, "plan", "plans"), len(c.runs))
 }
 
 // runnerUp is the plan with the least objective of those that have more than the
 // best one; -1: there is none.
-func (c *contest) runnerUp() int {
+func (c *problemRuns) runnerUp() int {
 	second, least := -1, math.Inf(1)
 	for i := range c.runs {
 		s := &c.runs[i].Summary
-		if keeps(s) && s.Objective > c.runs[c.best].Summary.Objective*(1+rounding) && s.Objective < least {
+		if isComplete(s) && s.Objective > c.runs[c.best].Summary.Objective*(1+relativeTolerance) && s.Objective < least {
 			second, least = i, s.Objective
 		}
 	}
 	return second
 }
 
-// difference says what the best plan does better than another, by the part of
+// differenceText says what the best plan does better than another, by the part of
 // the energy that differs most.
-func (c *contest) difference(other int) string {
+func (c *problemRuns) differenceText(other int) string {
 	a, b := &c.runs[c.best].Summary, &c.runs[other].Summary
-	mine, theirs := a.energies(), b.energies()
+	mine, theirs := a.energyParts(), b.energyParts()
 	most := 0
 	for i := range mine {
 		if theirs[i].energy-mine[i].energy > theirs[most].energy-mine[most].energy {
 			most = i
 		}
 	}
-	text := fmt.Sprintf("The next one, %s, takes %s more", c.tags[other], FormatPercent(float64(b.Energy/a.Energy)-1))
+	text := fmt.Sprintf("The next one, %s, takes %s more", c.names[other], FormatPercent(float64(b.Energy/a.Energy)-1))
 	if !a.forEnergy() {
-		text = fmt.Sprintf("The next one, %s, has %s more, and takes %s energy", c.tags[other], FormatPercent(b.Objective/a.Objective-1), lessOrMore(1-float64(b.Energy/a.Energy)))
+		text = fmt.Sprintf("The next one, %s, has %s more, and takes %s energy", c.names[other], FormatPercent(b.Objective/a.Objective-1), lessOrMore(1-float64(b.Energy/a.Energy)))
 	}
 	if diff := theirs[most].energy - mine[most].energy; diff > 0 {
 		text += fmt.Sprintf(": most of all %s energy, by %s", mine[most].name, FormatJoules(diff))
 	}
 	if a.NodesUsed != b.NodesUsed {
-		text += fmt.Sprintf("; it uses %s, the best one %s", counting(b.NodesUsed, "node", "nodes"), FormatCount(a.NodesUsed))
+		text += fmt.Sprintf("; it uses %s, the best one %s", pluralCount(b.NodesUsed, "node", "nodes"), FormatCount(a.NodesUsed))
 	}
 	return text + "."
 }
 
 // partsTable is the energy of each plan by cause.
-func (c *contest) partsTable() *page.Table {
-	energies := new(Summary).energies()
+func (c *problemRuns) partsTable() *page.Table {
+	energies := new(Summary).energyParts()
 	parts := make([]Column, len(energies))
 	for i := range parts {
 		parts[i] = Column{Head: energies[i].name, Unit: Joules, Group: 1}
@@ -250,15 +250,15 @@ func (c *contest) partsTable() *page.Table {
 	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
 		for i := range c.runs {
 			s := &c.runs[i].Summary
-			row := []Value{Text(c.tags[i]), Number(s.Energy)}
-			for _, part := range s.energies() {
+			row := []Value{Text(c.names[i]), Number(s.Energy)}
+			for _, part := range s.energyParts() {
 				row = append(row, nonZero(part.energy))
 			}
 			promises := "kept"
 			switch {
 			case i == c.best:
 				promises = "kept: the best plan"
-			case !keeps(s):
+			case !isComplete(s):
 				promises = fmt.Sprintf("%s late, %d not planned", FormatCount(s.PastDue), s.Infeasible)
 			}
 			if c.runs[i].Unfinished {

@@ -8,28 +8,28 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// cause is what power goes into.
-type cause int
+// powerCause is what power goes into.
+type powerCause int
 
 // The causes, as they lie above each other in pictures. Switching nodes on is no
 // power but energy at a moment.
 const (
-	causeRun cause = iota
+	causeRun powerCause = iota
 	causeHost
 	causeIdle
 	causeSleep
-	causes
+	causeCount
 )
 
-// causeLooks are the names and the classes of causes.
-var causeLooks = [causes]struct{ name, class string }{
+// causeStyles are the names and the classes of causes.
+var causeStyles = [causeCount]struct{ name, class string }{
 	causeRun: {"run", "prun"}, causeHost: {"host", "phost"}, causeIdle: {"idle", "pidle"}, causeSleep: {"sleep", "psleep"},
 }
 
-// watts are powers by cause.
-type watts [causes]float64
+// causeWatts are powers by cause.
+type causeWatts [causeCount]float64
 
-func (w *watts) total() float64 {
+func (w *causeWatts) total() float64 {
 	sum := 0.0
 	for _, v := range w {
 		sum += v
@@ -37,44 +37,44 @@ func (w *watts) total() float64 {
 	return sum
 }
 
-// course is the power of a plan over time: each holds from its time to the next
+// powerTimeline is the power of a plan over time: each holds from its time to the next
 // one, and the last one is 0.
-type course struct {
-	at    []float64 // seconds, ascending
-	power []watts
-	jumps []jump // by time
+type powerTimeline struct {
+	at          []float64 // seconds, ascending
+	power       []causeWatts
+	energyJumps []energyJump // by time
 }
 
-// jump is energy at a moment: nodes that are switched on.
-type jump struct{ at, joules float64 }
+// energyJump is energy at a moment: nodes that are switched on.
+type energyJump struct{ at, joules float64 }
 
-// step is power that begins or ends.
-type step struct {
+// powerChange is power that begins or ends.
+type powerChange struct {
 	at, watts float64
-	cause     cause
+	cause     powerCause
 }
 
-// newCourse takes a plan apart: what [planner.Account] adds up, over time.
-func newCourse(p *planner.Problem, plan *planner.Plan) *course {
-	c := &course{}
-	var steps []step
-	hold := func(k cause, power dvfsmodel.Watt, from, to float64) {
+// newPowerTimeline takes a plan apart: what [planner.Account] adds up, over time.
+func newPowerTimeline(p *planner.Problem, plan *planner.Plan) *powerTimeline {
+	c := &powerTimeline{}
+	var steps []powerChange
+	hold := func(k powerCause, power dvfsmodel.Watt, from, to float64) {
 		if power != 0 && to > from {
-			steps = append(steps, step{from, float64(power), k}, step{to, -float64(power), k})
+			steps = append(steps, powerChange{from, float64(power), k}, powerChange{to, -float64(power), k})
 		}
 	}
-	c.nodes(p, plan, hold)
-	runs(p, plan, func(node int, power, gpus, from, to float64) {
+	c.addNodes(p, plan, hold)
+	eachRun(p, plan, func(node int, power, gpus, from, to float64) {
 		class := &p.Cluster.Classes[plan.Nodes[node].Class]
 		hold(causeRun, dvfsmodel.Watt(power), from, to)
 		hold(causeIdle, -class.IdleW*dvfsmodel.Watt(gpus), from, to)
 	})
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
-	var now watts
+	slices.SortFunc(steps, func(a, b powerChange) int { return cmp.Compare(a.at, b.at) })
+	var now causeWatts
 	for i, s := range steps {
 		now[s.cause] += s.watts
 		if i+1 == len(steps) {
-			now = watts{}
+			now = causeWatts{}
 		}
 		if n := len(c.at); n > 0 && c.at[n-1] == s.at {
 			c.power[n-1] = now
@@ -82,12 +82,12 @@ func newCourse(p *planner.Problem, plan *planner.Plan) *course {
 		}
 		c.at, c.power = append(c.at, s.at), append(c.power, now)
 	}
-	slices.SortFunc(c.jumps, func(a, b jump) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(c.energyJumps, func(a, b energyJump) int { return cmp.Compare(a.at, b.at) })
 	return c
 }
 
-// nodes adds what nodes take that are on, or off.
-func (c *course) nodes(p *planner.Problem, plan *planner.Plan, hold func(k cause, power dvfsmodel.Watt, from, to float64)) {
+// addNodes adds what nodes take that are on, or off.
+func (c *powerTimeline) addNodes(p *planner.Problem, plan *planner.Plan, hold func(k powerCause, power dvfsmodel.Watt, from, to float64)) {
 	payTurnOn := p.Mode != planner.Offline || p.Cluster.OfflineTurnOn
 	for i := range plan.Nodes {
 		class := &p.Cluster.Classes[plan.Nodes[i].Class]
@@ -98,15 +98,15 @@ func (c *course) nodes(p *planner.Problem, plan *planner.Plan, hold func(k cause
 			hold(causeHost, class.HostW*gpus, on.From, on.To)
 			hold(causeSleep, -class.SleepW, on.From, on.To)
 			if payTurnOn && class.TurnOn > 0 {
-				c.jumps = append(c.jumps, jump{on.From, float64(class.TurnOn) * float64(class.GPUs)})
+				c.energyJumps = append(c.energyJumps, energyJump{on.From, float64(class.TurnOn) * float64(class.GPUs)})
 			}
 		}
 	}
 }
 
-// runs yields what runs: power and how many GPUs' worth it occupies. On GPUs that
+// eachRun yields what runs: power and how many GPUs' worth it occupies. On GPUs that
 // are shared by profile that is the GPU, whatever is on it.
-func runs(p *planner.Problem, plan *planner.Plan, yield func(node int, power, gpus, from, to float64)) {
+func eachRun(p *planner.Problem, plan *planner.Plan, yield func(node int, power, gpus, from, to float64)) {
 	apart := make(map[int]bool)
 	if plan.Shared != nil {
 		for _, task := range plan.Shared.Tasks {
@@ -133,7 +133,7 @@ func runs(p *planner.Problem, plan *planner.Plan, yield func(node int, power, gp
 }
 
 // end is when the last power is gone.
-func (c *course) end() float64 {
+func (c *powerTimeline) end() float64 {
 	if len(c.at) == 0 {
 		return 0
 	}
@@ -141,7 +141,7 @@ func (c *course) end() float64 {
 }
 
 // peak is the highest power.
-func (c *course) peak() float64 {
+func (c *powerTimeline) peak() float64 {
 	highest := 0.0
 	for i := range c.power {
 		highest = max(highest, c.power[i].total())
@@ -149,11 +149,11 @@ func (c *course) peak() float64 {
 	return highest
 }
 
-// taken is the energy by cause up to each of some times, ascending, and what was
+// energyUntil is the energy by cause up to each of some times, ascending, and what was
 // switched on by then.
-func (c *course) taken(times []float64) (byCause []watts, on []float64) {
-	byCause, on = make([]watts, len(times)), make([]float64, len(times))
-	var sum watts
+func (c *powerTimeline) energyUntil(times []float64) (byCause []causeWatts, on []float64) {
+	byCause, on = make([]causeWatts, len(times)), make([]float64, len(times))
+	var sum causeWatts
 	i, j, jumped := 0, 0, 0.0
 	last := 0.0
 	advance := func(to float64) {
@@ -170,8 +170,8 @@ func (c *course) taken(times []float64) (byCause []watts, on []float64) {
 			i++
 		}
 		advance(t)
-		for j < len(c.jumps) && c.jumps[j].at <= t {
-			jumped += c.jumps[j].joules
+		for j < len(c.energyJumps) && c.energyJumps[j].at <= t {
+			jumped += c.energyJumps[j].joules
 			j++
 		}
 		byCause[n], on[n] = sum, jumped
@@ -179,8 +179,8 @@ func (c *course) taken(times []float64) (byCause []watts, on []float64) {
 	return byCause, on
 }
 
-// evenly are count+1 times from 0 to an end.
-func evenly(end float64, count int) []float64 {
+// evenTimes are count+1 times from 0 to an end.
+func evenTimes(end float64, count int) []float64 {
 	times := make([]float64, count+1)
 	for i := range times {
 		times[i] = end * float64(i) / float64(count)
@@ -188,15 +188,15 @@ func evenly(end float64, count int) []float64 {
 	return times
 }
 
-// coarse is the course with at most so many steps: of more, means over equal
+// downsample is the course with at most so many steps: of more, means over equal
 // spans, which take the same energy.
-func (c *course) coarse(most int) *course {
+func (c *powerTimeline) downsample(most int) *powerTimeline {
 	if len(c.at) <= most {
 		return c
 	}
-	times := evenly(c.end(), most)
-	sums, _ := c.taken(times)
-	out := &course{at: times, power: make([]watts, len(times)), jumps: c.jumps}
+	times := evenTimes(c.end(), most)
+	sums, _ := c.energyUntil(times)
+	out := &powerTimeline{at: times, power: make([]causeWatts, len(times)), energyJumps: c.energyJumps}
 	for i := range most {
 		for k := range sums[i] {
 			out.power[i][k] = (sums[i+1][k] - sums[i][k]) / (times[i+1] - times[i])

@@ -69,19 +69,19 @@ func TestPowerOverTimeAddsUpToTheLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, plan := drawnPlan(t)
 		l := &plan.Ledger
-		full := newCourse(p, plan)
-		for _, c := range []*course{full, full.coarse(7)} {
-			sums, on := c.taken([]float64{c.end()})
-			want := watts{causeRun: float64(l.Run), causeIdle: float64(l.Idle), causeHost: float64(l.Host), causeSleep: float64(l.Sleep)}
-			for k := range causes {
+		full := newPowerTimeline(p, plan)
+		for _, c := range []*powerTimeline{full, full.downsample(7)} {
+			sums, on := c.energyUntil([]float64{c.end()})
+			want := causeWatts{causeRun: float64(l.Run), causeIdle: float64(l.Idle), causeHost: float64(l.Host), causeSleep: float64(l.Sleep)}
+			for k := range causeCount {
 				if !near(sums[0][k], want[k], float64(l.Total())) {
-					t.Fatalf("%s: %v J over %d steps, %v J in the ledger", causeLooks[k].name, sums[0][k], len(c.at), want[k])
+					t.Fatalf("%s: %v J over %d steps, %v J in the ledger", causeStyles[k].name, sums[0][k], len(c.at), want[k])
 				}
 			}
 			if !near(on[0], float64(l.TurnOn), float64(l.Total())) {
 				t.Fatalf("turn-on: %v J, %v J in the ledger", on[0], l.TurnOn)
 			}
-			if !slices.IsSorted(c.at) || c.power[len(c.power)-1] != (watts{}) {
+			if !slices.IsSorted(c.at) || c.power[len(c.power)-1] != (causeWatts{}) {
 				t.Fatalf("times %v, the last power is %v", c.at, c.power[len(c.power)-1])
 			}
 		}
@@ -91,8 +91,8 @@ func TestPowerOverTimeAddsUpToTheLedger(t *testing.T) {
 func TestEnergySoFarNeverFalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, plan := drawnPlan(t)
-		c := newCourse(p, plan)
-		sums := c.sums(evenly(c.end(), 50))
+		c := newPowerTimeline(p, plan)
+		sums := c.totalEnergyUntil(evenTimes(c.end(), 50))
 		for i := 1; i < len(sums); i++ {
 			if sums[i] < sums[i-1]-1e-6 {
 				t.Fatalf("%v J follow %v J", sums[i], sums[i-1])
@@ -104,12 +104,12 @@ func TestEnergySoFarNeverFalls(t *testing.T) {
 func TestTheFrontIsWhatNoOtherChoiceBeats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cost := rapid.IntRange(0, 6) // few values, so that some are the same
-		spots := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Spot {
-			return Spot{X: float64(cost.Draw(t, "x")), Y: float64(cost.Draw(t, "y")), Late: rapid.Bool().Draw(t, "late")}
+		spots := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) TradeOffPoint {
+			return TradeOffPoint{X: float64(cost.Draw(t, "x")), Y: float64(cost.Draw(t, "y")), Late: rapid.Bool().Draw(t, "late")}
 		}), 1, 12).Draw(t, "spots")
-		front := (&tradeOff{spots: spots}).front()
+		front := (&tradeOff{points: spots}).paretoFront()
 		for i, s := range spots {
-			beaten := slices.ContainsFunc(spots, func(o Spot) bool {
+			beaten := slices.ContainsFunc(spots, func(o TradeOffPoint) bool {
 				return !o.Late && o.X <= s.X && o.Y <= s.Y && (o.X < s.X || o.Y < s.Y)
 			})
 			if on := slices.Contains(front, i); on != (!s.Late && !beaten) {
@@ -124,7 +124,7 @@ func TestTextOnBarsContrasts(t *testing.T) {
 		c := clockColor(clock)
 		light := c.luminance()
 		contrast := 1.05 / (light + .05)
-		if c.ink() == "d" {
+		if c.textClass() == "d" {
 			contrast = (light + .05) / .05
 		}
 		if contrast < 4.5 {

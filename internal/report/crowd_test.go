@@ -51,12 +51,12 @@ func sharedPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 func TestPowerOfSharedGPUsAddsUpToTheLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, plan := sharedPlan(t)
-		c, l := newCourse(p, plan), &plan.Ledger
-		sums, on := c.taken([]float64{c.end()})
-		want := watts{causeRun: float64(l.Run), causeIdle: float64(l.Idle), causeHost: float64(l.Host), causeSleep: float64(l.Sleep)}
-		for k := range causes {
+		c, l := newPowerTimeline(p, plan), &plan.Ledger
+		sums, on := c.energyUntil([]float64{c.end()})
+		want := causeWatts{causeRun: float64(l.Run), causeIdle: float64(l.Idle), causeHost: float64(l.Host), causeSleep: float64(l.Sleep)}
+		for k := range causeCount {
 			if !near(sums[0][k], want[k], float64(l.Total())) {
-				t.Fatalf("%s: %v J, %v J in the ledger", causeLooks[k].name, sums[0][k], want[k])
+				t.Fatalf("%s: %v J, %v J in the ledger", causeStyles[k].name, sums[0][k], want[k])
 			}
 		}
 		if !near(on[0], float64(l.TurnOn), float64(l.Total())) {
@@ -69,8 +69,8 @@ func TestJobsThatShareAGPUByProfileHideNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, plan := sharedPlan(t)
 		var out strings.Builder
-		picture := newPicture(&out, &Result{Problem: p, Plan: plan}, nil)
-		bars := picture.collect()
+		picture := newGanttChart(&out, &Result{Problem: p, Plan: plan}, nil)
+		bars := picture.collectBars()
 		if len(bars) != len(plan.Assignments) {
 			t.Fatalf("%d bars of %d jobs", len(bars), len(plan.Assignments))
 		}

@@ -11,15 +11,15 @@ import (
 // ChartFigure is a chart as a part of a page, with some of its numbers in a
 // table. The id has to be unique on its page.
 func ChartFigure(id, caption string, c *Chart) (*page.Figure, error) {
-	svg, err := inline(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
+	svg, err := inlineHTML(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
 	if err != nil {
 		return nil, err
 	}
 	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: c.table()}, nil
 }
 
-// mostChartRows is how many points of a chart its table has about.
-const mostChartRows = 20
+// maxChartRows is how many points of a chart its table has about.
+const maxChartRows = 20
 
 // table has the lines at some of the first one's X.
 func (c *Chart) table() *page.Table {
@@ -32,13 +32,13 @@ func (c *Chart) table() *page.Table {
 		return (&Table{Columns: columns, Rows: func(func([]Value) bool) {}}).Page(c.Title+": "+c.Y, "", -1)
 	}
 	xs := c.Lines[0].X
-	every := max(1, len(xs)/mostChartRows)
+	every := max(1, len(xs)/maxChartRows)
 	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
 		for i := every - 1; i < len(xs); i += every {
 			row := make([]Value, len(columns))
-			row[0] = significant(xs[i])
+			row[0] = roundSignificant(xs[i])
 			for k := range c.Lines {
-				row[1+k] = c.Lines[k].near(xs[i])
+				row[1+k] = c.Lines[k].valueNear(xs[i])
 			}
 			if !yield(row) {
 				return
@@ -48,8 +48,8 @@ func (c *Chart) table() *page.Table {
 	return t.Page(c.Title+": "+c.Y, "", -1)
 }
 
-// near is the line's value at the X that is next to one.
-func (s *Series) near(x float64) Value {
+// valueNear is the line's value at the X that is next to one.
+func (s *Series) valueNear(x float64) Value {
 	best, apart := -1, math.Inf(1)
 	for i := range s.X {
 		if d := math.Abs(s.X[i] - x); d < apart {
@@ -59,11 +59,11 @@ func (s *Series) near(x float64) Value {
 	if best < 0 {
 		return Value{}
 	}
-	return significant(s.Y[best])
+	return roundSignificant(s.Y[best])
 }
 
-// significant is a number rounded to five digits.
-func significant(x float64) Value {
+// roundSignificant is a number rounded to five digits.
+func roundSignificant(x float64) Value {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return Number(x)
 	}
@@ -91,8 +91,8 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 			values = append(values, all[i].Low, all[i].High)
 		}
 	}
-	axis := within(what, unit, values, 8)
-	svg, err := inline(func(w io.Writer) error {
+	axis := tightAxis(what, unit, values, 8)
+	svg, err := inlineHTML(func(w io.Writer) error {
 		return drawEstimates(w, id, what, "A dot for each value, on a line from its lower to its upper bound.", axis, all)
 	})
 	if err != nil {
@@ -122,8 +122,8 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}, nil
 }
 
-// Spot is one of several choices with two costs: less of both is better.
-type Spot struct {
+// TradeOffPoint is one of several choices with two costs: less of both is better.
+type TradeOffPoint struct {
 	Name string
 	X, Y float64
 	Late bool // it breaks a promise: drawn hollow, and never among the best
@@ -131,17 +131,17 @@ type Spot struct {
 
 // TradeOffFigure is choices by two costs, with a line through those that no
 // other one beats in both, as a part of a page. Y is energy, joules.
-func TradeOffFigure(id, caption, what string, unit Unit, spots []Spot) (*page.Figure, error) {
-	spots = slices.DeleteFunc(slices.Clone(spots), func(s Spot) bool { return math.IsNaN(s.X + s.Y) })
+func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) (*page.Figure, error) {
+	spots = slices.DeleteFunc(slices.Clone(spots), func(s TradeOffPoint) bool { return math.IsNaN(s.X + s.Y) })
 	if len(spots) == 0 {
 		return nil, nil //nolint:nilnil // no picture is no failure
 	}
 	t := newTradeOff("Energy by "+what, what, unit, spots)
-	svg, err := inline(func(w io.Writer) error { return t.draw(w, id) })
+	svg, err := inlineHTML(func(w io.Writer) error { return t.draw(w, id) })
 	if err != nil {
 		return nil, err
 	}
-	front := t.front()
+	front := t.paretoFront()
 	numbers := &Table{
 		Columns: []Column{{Head: "choice", Left: true}, {Head: what, Unit: unit}, {Head: "energy", Unit: Joules, Digits: 5}, {Head: "beaten", Left: true}},
 		Rows: func(yield func([]Value) bool) {

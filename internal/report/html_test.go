@@ -327,7 +327,7 @@ func TestFiguresHaveTheirNumbersInATable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spots, err := report.TradeOffFigure("trade", "what", "wait", report.Seconds, []report.Spot{{Name: evil, X: 10, Y: 1e6}, {Name: "b", X: 20, Y: 5e5}, {Name: "c", X: 30, Y: 7e5, Late: true}})
+	spots, err := report.TradeOffFigure("trade", "what", "wait", report.Seconds, []report.TradeOffPoint{{Name: evil, X: 10, Y: 1e6}, {Name: "b", X: 20, Y: 5e5}, {Name: "c", X: 30, Y: 7e5, Late: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

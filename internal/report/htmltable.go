@@ -7,7 +7,7 @@ import (
 // Page is the table as a part of a page, with the columns and the numbers that
 // people get, at most so many rows; a negative number is all of them.
 func (t *Table) Page(caption, note string, most int) *page.Table {
-	rows, more := t.head(most)
+	rows, more := t.firstRows(most)
 	out := &page.Table{Caption: caption, Note: note, Rows: make([][]page.Cell, len(rows))}
 	for _, c := range t.columns(func(c *Column) bool { return c.Head != "" }) {
 		col := &t.Columns[c]

@@ -11,8 +11,8 @@ import (
 // Interval is where a figure is in 9 of 10 cases.
 type Interval struct{ Low, High float64 }
 
-// around is the interval of a figure with a variance.
-func around(x, variance float64) *Interval {
+// interval90 is the interval of a figure with a variance.
+func interval90(x, variance float64) *Interval {
 	half := dvfsmodel.UpperSigmas * math.Sqrt(variance)
 	return &Interval{Low: x - half, High: x + half}
 }
@@ -23,50 +23,52 @@ func (i *Interval) String() string {
 	return scale.Format(i.Low) + " to " + scale.With(i.High)
 }
 
-// object is the interval in JSON; null where there is none.
-func (i *Interval) object() Value {
+// objectValue is the interval in JSON; null where there is none.
+func (i *Interval) objectValue() Value {
 	if i == nil {
 		return Value{}
 	}
-	return object([]field{{"low", Number(i.Low)}, {"high", Number(i.High)}})
+	return newObject([]jsonField{{"low", Number(i.Low)}, {"high", Number(i.High)}})
 }
 
-// PriorSum is what jobs without a model are said to save that run as others respond.
-type PriorSum struct {
+// PriorSaving is what jobs without a model are said to save that run as others respond.
+type PriorSaving struct {
 	Jobs    int
 	Saving  float64 // part of what the GPUs take for them at default clocks
 	Between *Interval
 }
 
 // String says it in words: "12.3 % of their GPUs' energy as others do, 4 to 20 % in 9 of 10 cases".
-func (p *PriorSum) String() string {
+func (p *PriorSaving) String() string {
 	return FormatPercent(p.Saving) + " of what GPUs take for them if they respond as others do, " + p.Between.String() + " in 9 of 10 cases"
 }
 
-// object is the sum in JSON; null where there are no such jobs.
-func (p *PriorSum) object() Value {
+// objectValue is the sum in JSON; null where there are no such jobs.
+func (p *PriorSaving) objectValue() Value {
 	if p == nil {
 		return Value{}
 	}
-	return object([]field{{"jobs", Count(p.Jobs)}, {"saving", Number(p.Saving)}, {"saving_interval", p.Between.object()}})
+	return newObject([]jsonField{{"jobs", Count(p.Jobs)}, {"saving", Number(p.Saving)}, {"saving_interval", p.Between.objectValue()}})
 }
 
-// saved is the saving, and where it is in 9 of 10 cases.
-func (s *Summary) saved() string {
+// savedText is the saving, and where it is in 9 of 10 cases.
+func (s *Summary) savedText() string {
 	text := FormatPercent(s.Saving())
-	if s.unsure() {
-		text += " (" + s.Between.String() + " in 9 of 10 cases)"
+	if s.hasSavingInterval() {
+		text += " (" + s.SavingInterval.String() + " in 9 of 10 cases)"
 	}
 	return text
 }
 
-// unsure tells whether the saving has an interval that is worth telling: not where models
+// hasSavingInterval tells whether the saving has an interval that is worth telling: not where models
 // are off, but nothing depends on it.
-func (s *Summary) unsure() bool { return s.Between != nil && s.Between.High-s.Between.Low > rounding }
+func (s *Summary) hasSavingInterval() bool {
+	return s.SavingInterval != nil && s.SavingInterval.High-s.SavingInterval.Low > relativeTolerance
+}
 
-// errorSource is one of the things that a doubted model is off by: the same for all jobs that
+// modelErrorSource is one of the things that a doubted model is off by: the same for all jobs that
 // rest on it.
-type errorSource struct {
+type modelErrorSource struct {
 	of   *dvfsmodel.Uncertainty
 	what uint8
 }
@@ -80,29 +82,29 @@ const (
 	clocksPower
 )
 
-// shifts are by how much an energy changes where a source is off by a standard deviation.
-type shifts map[errorSource]dvfsmodel.Joule
+// errorShifts are by how much an energy changes where a source is off by a standard deviation.
+type errorShifts map[modelErrorSource]dvfsmodel.Joule
 
 // add takes account of a job that runs at a point, by what its response rests on: its
 // energy follows time and power, and so does what else is on for as long as it runs.
-func (s shifts) add(o *planner.Option, at dvfsmodel.Scaling, run, beside dvfsmodel.Joule) {
+func (s errorShifts) add(o *planner.Option, at dvfsmodel.Scaling, run, beside dvfsmodel.Joule) {
 	for i := range o.Doubts {
 		d := &o.Doubts[i]
 		time, power := d.Time, d.Power
 		if d.Clocks && at != o.Response.Default().Scaling {
 			time, power = time-(1-d.LevelShare), power-(1-d.LevelShare)
 			off := d.Uncertainty.Clocks(at)
-			s[errorSource{d.Uncertainty, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
-			s[errorSource{d.Uncertainty, clocksPower}] += run * dvfsmodel.Joule(off.Power)
+			s[modelErrorSource{d.Uncertainty, clocksTime}] += (run + beside) * dvfsmodel.Joule(off.Time)
+			s[modelErrorSource{d.Uncertainty, clocksPower}] += run * dvfsmodel.Joule(off.Power)
 		}
-		s[errorSource{d.Uncertainty, levelTime}] += (run + beside) * dvfsmodel.Joule(time*d.Level.Time)
-		s[errorSource{d.Uncertainty, levelPower}] += run * dvfsmodel.Joule(power*d.Level.Power)
+		s[modelErrorSource{d.Uncertainty, levelTime}] += (run + beside) * dvfsmodel.Joule(time*d.Level.Time)
+		s[modelErrorSource{d.Uncertainty, levelPower}] += run * dvfsmodel.Joule(power*d.Level.Power)
 	}
 }
 
-// shifts are those of a plan's energy, to first order. Idle GPUs and hosts are taken to
+// errorShiftsOf are those of a plan's energy, to first order. Idle GPUs and hosts are taken to
 // be on for longer by the part by which jobs take longer.
-func (r *Result) shifts(plan *planner.Plan) shifts {
+func (r *Result) errorShiftsOf(plan *planner.Plan) errorShifts {
 	busy := 0.0 // GPU·s
 	each := func(yield func(o *planner.Option, a *planner.Assignment, run dvfsmodel.Joule)) {
 		for i := range plan.Assignments {
@@ -114,7 +116,7 @@ func (r *Result) shifts(plan *planner.Plan) shifts {
 	}
 	work := func(a *planner.Assignment) float64 { return float64(a.GPUCount()) * (a.End - a.Start) }
 	each(func(_ *planner.Option, a *planner.Assignment, _ dvfsmodel.Joule) { busy += work(a) })
-	all, beside := make(shifts), plan.Ledger.Idle+plan.Ledger.Host
+	all, beside := make(errorShifts), plan.Ledger.Idle+plan.Ledger.Host
 	each(func(o *planner.Option, a *planner.Assignment, run dvfsmodel.Joule) {
 		part := dvfsmodel.Joule(0)
 		if busy > 0 {
@@ -125,9 +127,9 @@ func (r *Result) shifts(plan *planner.Plan) shifts {
 	return all
 }
 
-// mostUnsure is the part of the run energy up to which an interval of the saving is
+// maxUnknownErrorShare is the part of the run energy up to which an interval of the saving is
 // told though nobody knows how far off that part is.
-const mostUnsure = 0.5
+const maxUnknownErrorShare = 0.5
 
 // addIntervals says how far off the saving may be by the errors of the models: none
 // where too few state them, or there is nothing to compare with.
@@ -136,32 +138,32 @@ func (s *Summary) addIntervals(r *Result) {
 		return
 	}
 	s.addPrior(r)
-	if s.Unsure > mostUnsure {
+	if s.UnknownErrorShare > maxUnknownErrorShare {
 		return
 	}
 	doubted := func(o planner.Option) bool { return len(o.Doubts) > 0 }
 	if !slices.ContainsFunc(r.Problem.Tasks, func(t planner.Task) bool { return slices.ContainsFunc(t.Options, doubted) }) {
 		return
 	}
-	plan := r.shifts(r.Plan)
+	plan := r.errorShiftsOf(r.Plan)
 	// A saving of 1 − A/B changes by −(A′ − A/B·B′)/B.
-	variance, kept := 0.0, dvfsmodel.Joule(ratio(s.Energy, s.Baseline))
-	for source, before := range r.shifts(r.Reference) {
+	variance, kept := 0.0, dvfsmodel.Joule(energyRatio(s.Energy, s.Baseline))
+	for source, before := range r.errorShiftsOf(r.Reference) {
 		plan[source] -= kept * before
 	}
 	for _, off := range plan {
 		part := float64(off / s.Baseline)
 		variance += part * part
 	}
-	s.Between = around(s.Saving(), variance)
+	s.SavingInterval = interval90(s.Saving(), variance)
 }
 
 // addPrior adds up the jobs without a model that run as others respond.
 func (s *Summary) addPrior(r *Result) {
-	all := make(shifts)
-	var sum PriorSum
+	all := make(errorShifts)
+	var sum PriorSaving
 	var taken, before dvfsmodel.Joule
-	for task, a := range r.placed {
+	for task, a := range r.eachPlanned {
 		t := &r.Problem.Tasks[task]
 		o := &t.Options[a.Option]
 		if !o.Prior {
@@ -179,7 +181,7 @@ func (s *Summary) addPrior(r *Result) {
 	for _, off := range all {
 		variance += float64(off*off) / float64(before*before)
 	}
-	sum.Saving = 1 - ratio(taken, before)
-	sum.Between = around(sum.Saving, variance)
+	sum.Saving = 1 - energyRatio(taken, before)
+	sum.Between = interval90(sum.Saving, variance)
 	s.Prior = &sum
 }

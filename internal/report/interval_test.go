@@ -310,12 +310,12 @@ func (c *tally) count(tb testing.TB, l *lab, settings int, noise float64, power 
 	b := l.batch(tb, 30, workloads, power)
 	r := l.plan(tb, b, models, false, policyText)
 	s := report.Summarise(r)
-	if s.Between == nil {
+	if s.SavingInterval == nil {
 		tb.Fatal("no interval")
 	}
 	plan := l.energy(tb, r, b, r.Plan)
 	before := l.energy(tb, r, b, r.Reference)
-	c.add(1-plan/before, s.Saving(), s.Between)
+	c.add(1-plan/before, s.Saving(), s.SavingInterval)
 }
 
 func (c *tally) add(truth, told float64, between *report.Interval) {

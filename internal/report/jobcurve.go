@@ -18,27 +18,27 @@ import (
 // runs, and where it would at default clocks. All are of one GPU, with its share
 // of the host's power, for that is what clocks are chosen by.
 type jobCurve struct {
-	task             int
-	id, why          string
-	least            []dvfsmodel.Point // by rising time
-	chosen, byItself dvfsmodel.Point
-	host             dvfsmodel.Watt
+	task                 int
+	id, label            string
+	optimalPoints        []dvfsmodel.Point // by rising time
+	chosen, defaultPoint dvfsmodel.Point
+	host                 dvfsmodel.Watt
 }
 
 func (j *jobCurve) energy(pt *dvfsmodel.Point) float64 {
 	return float64(pt.Energy + j.host.Over(pt.Time))
 }
 
-// samples is at how many run times a job's curve is asked for.
-const samples = 60
+// curveSamples is at how many run times a job's curve is asked for.
+const curveSamples = 60
 
-// curve is a job's; false where its clocks make no difference.
-func (r *Result) curve(task int) (*jobCurve, bool) {
+// curveOf is a job's; false where its clocks make no difference.
+func (r *Result) curveOf(task int) (*jobCurve, bool) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
 	class := r.Plan.Nodes[a.Node].Class
 	response := t.Options[a.Option].Response
 	j := &jobCurve{
-		task: task, id: t.ID, why: inShort(a.Reason), chosen: a.Point, byItself: response.Default(),
+		task: task, id: t.ID, label: shortReason(a.Reason), chosen: a.Point, defaultPoint: response.Default(),
 		host: r.Problem.Cluster.Classes[class].HostW,
 	}
 	price := r.Problem.Price(class)
@@ -47,20 +47,20 @@ func (r *Result) curve(task int) (*jobCurve, bool) {
 		return nil, false
 	}
 	fastest := response.MinTime()
-	for i := range samples + 1 {
-		limit := fastest * math.Pow(slowest.Time/fastest, float64(i)/samples) * (1 + rounding)
+	for i := range curveSamples + 1 {
+		limit := fastest * math.Pow(slowest.Time/fastest, float64(i)/curveSamples) * (1 + relativeTolerance)
 		pt, err := response.Optimum(price, limit)
-		if n := len(j.least); err == nil && (n == 0 || pt.Time > j.least[n-1].Time*(1+rounding)) {
-			j.least = append(j.least, pt)
+		if n := len(j.optimalPoints); err == nil && (n == 0 || pt.Time > j.optimalPoints[n-1].Time*(1+relativeTolerance)) {
+			j.optimalPoints = append(j.optimalPoints, pt)
 		}
 	}
-	return j, len(j.least) > 1
+	return j, len(j.optimalPoints) > 1
 }
 
-// telling are up to three jobs whose curves tell how clocks were chosen: the one
+// representativeCurves are up to three jobs whose curves tell how clocks were chosen: the one
 // that saves most, one that its deadline makes run faster than it would, and the
 // one that takes the most energy.
-func (r *Result) telling() []*jobCurve {
+func (r *Result) representativeCurves() []*jobCurve {
 	saved := func(task int) float64 {
 		a := &r.Plan.Assignments[task]
 		return r.defaultEnergy(task) - float64(a.Energy(&r.Problem.Tasks[task]))
@@ -77,7 +77,7 @@ func (r *Result) telling() []*jobCurve {
 	var chosen []*jobCurve
 	for _, by := range []func(int) float64{saved, hurried, taken} {
 		best, most := -1, 0.0
-		for task := range r.placed {
+		for task := range r.eachPlanned {
 			if v := by(task); v > most && !slices.ContainsFunc(chosen, func(j *jobCurve) bool { return j.task == task }) {
 				best, most = task, v
 			}
@@ -85,7 +85,7 @@ func (r *Result) telling() []*jobCurve {
 		if best < 0 {
 			continue
 		}
-		if j, ok := r.curve(best); ok {
+		if j, ok := r.curveOf(best); ok {
 			chosen = append(chosen, j)
 		}
 	}
@@ -104,7 +104,7 @@ func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
 	for i, j := range jobs {
 		names[i] = j.id
 	}
-	c.open(anyPicture, jobPanel*float64(len(jobs)), jobPanelHeight, "Energy by run time of "+strings.Join(names, ", "),
+	c.open(pictureClass, jobPanel*float64(len(jobs)), jobPanelHeight, "Energy by run time of "+strings.Join(names, ", "),
 		"For each job the least energy that each run time takes, the point at which it runs, and the one at default clocks.")
 	for i, j := range jobs {
 		j.draw(&c, jobPanel*float64(i))
@@ -113,18 +113,18 @@ func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
 }
 
 func (j *jobCurve) draw(c *canvas, left float64) {
-	s := Series{X: make([]float64, len(j.least)), Y: make([]float64, len(j.least))}
-	for i := range j.least {
-		s.X[i], s.Y[i] = j.least[i].Time, j.energy(&j.least[i])
+	s := Series{X: make([]float64, len(j.optimalPoints)), Y: make([]float64, len(j.optimalPoints))}
+	for i := range j.optimalPoints {
+		s.X[i], s.Y[i] = j.optimalPoints[i].Time, j.energy(&j.optimalPoints[i])
 	}
-	times := append(slices.Clone(s.X), j.chosen.Time, j.byItself.Time)
-	energies := append(slices.Clone(s.Y), j.energy(&j.chosen), j.energy(&j.byItself))
-	f := frame{
-		x: within("run time", Seconds, times, 4), y: within("energy of a GPU", Joules, energies, 5),
-		left: left + 78, right: left + jobPanel - 18, upper: 54, lower: jobPanelHeight - courseFoot,
+	times := append(slices.Clone(s.X), j.chosen.Time, j.defaultPoint.Time)
+	energies := append(slices.Clone(s.Y), j.energy(&j.chosen), j.energy(&j.defaultPoint))
+	f := plotFrame{
+		x: tightAxis("run time", Seconds, times, 4), y: tightAxis("energy of a GPU", Joules, energies, 5),
+		left: left + 78, right: left + jobPanel - 18, upper: 54, lower: jobPanelHeight - timelineFoot,
 	}
-	c.text(f.left, 18, "h", shortened(queue.Printable(j.id), 36))
-	c.text(f.left, 36, "", shortened(j.why, 44))
+	c.text(f.left, 18, "h", truncate(queue.Printable(j.id), 36))
+	c.text(f.left, 36, "", truncate(j.label, 44))
 	c.axes(&f)
 	c.printf(`<path class="ln c1" d="%s"/>`, linePath(&s, f.px, f.py))
 	for i := range s.X {
@@ -140,13 +140,13 @@ func (j *jobCurve) draw(c *canvas, left float64) {
 		c.text(x+dx, y-8, anchor+" halo", text)
 	}
 	const near = 12 // pixels: names of dots that are closer lie on top of each other
-	apart := math.Hypot(f.px(j.byItself.Time)-f.px(j.chosen.Time), f.py(j.energy(&j.byItself))-f.py(j.energy(&j.chosen)))
+	apart := math.Hypot(f.px(j.defaultPoint.Time)-f.px(j.chosen.Time), f.py(j.energy(&j.defaultPoint))-f.py(j.energy(&j.chosen)))
 	if apart < near {
-		mark("late", "default", "", &j.byItself)
+		mark("late", "default", "", &j.defaultPoint)
 		mark("dot a2", "runs here", "runs here, default", &j.chosen)
 		return
 	}
-	mark("late", "default", "default", &j.byItself)
+	mark("late", "default", "default", &j.defaultPoint)
 	mark("dot a2", "runs here", "runs here", &j.chosen)
 }
 
@@ -161,11 +161,11 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 			}
 			rows = append(rows, []Value{Text(j.id), Text(what), Text(clocks), Number(pt.Time), Number(pt.Power), Number(j.energy(pt))})
 		}
-		add("default", &j.byItself)
+		add("default", &j.defaultPoint)
 		add("runs here", &j.chosen)
-		every := 1 + len(j.least)/12
-		for i := 0; i < len(j.least); i += every {
-			add("least energy", &j.least[i])
+		every := 1 + len(j.optimalPoints)/12
+		for i := 0; i < len(j.optimalPoints); i += every {
+			add("least energy", &j.optimalPoints[i])
 		}
 	}
 	t := &Table{
@@ -185,12 +185,12 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 // jobCurves is the figure of the telling jobs; nil where no job's clocks make a
 // difference.
 func (r *Result) jobCurves() (*page.Figure, error) {
-	jobs := r.telling()
+	jobs := r.representativeCurves()
 	if len(jobs) == 0 {
 		return nil, nil //nolint:nilnil // no picture is no failure
 	}
 	slices.SortStableFunc(jobs, func(a, b *jobCurve) int { return cmp.Compare(a.task, b.task) })
-	svg, err := inline(func(w io.Writer) error { return drawJobCurves(w, "curves", jobs) })
+	svg, err := inlineHTML(func(w io.Writer) error { return drawJobCurves(w, "curves", jobs) })
 	if err != nil {
 		return nil, err
 	}

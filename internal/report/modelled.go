@@ -33,7 +33,7 @@ func (s *Summary) addModelled(r *Result) {
 	}
 	s.Modelled = math.NaN()
 	if all > 0 {
-		s.Modelled, s.Unsure = float64(modelled/all), float64(unsure/all)
+		s.Modelled, s.UnknownErrorShare = float64(modelled/all), float64(unsure/all)
 	}
 }
 
@@ -47,25 +47,25 @@ func isShared(p *planner.Plan, task int) bool {
 	return found
 }
 
-// unmodelled says what stands behind the saving beside models; empty where nothing
+// unmodelledText says what stands behind the saving beside models; empty where nothing
 // does.
-func (s *Summary) unmodelled() string {
+func (s *Summary) unmodelledText() string {
 	var parts []string
 	switch {
 	case s.Modelled == 0 && s.Prior == nil:
 		parts = append(parts, "no job has a model: clocks save nothing")
 	case s.Modelled == 0:
-	case s.Modelled < 1-rounding:
+	case s.Modelled < 1-relativeTolerance:
 		parts = append(parts, "models stand for "+FormatPercent(s.Modelled)+" of the run energy")
 	}
-	if s.unsure() && s.Unsure > rounding {
-		parts = append(parts, "the interval takes "+FormatPercent(s.Unsure)+" of it as certain, of which no error is known")
+	if s.hasSavingInterval() && s.UnknownErrorShare > relativeTolerance {
+		parts = append(parts, "the interval takes "+FormatPercent(s.UnknownErrorShare)+" of it as certain, of which no error is known")
 	}
 	if s.Prior != nil {
-		parts = append(parts, counting(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+s.Prior.String())
+		parts = append(parts, pluralCount(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+s.Prior.String())
 	}
 	if s.Assumed > 0 {
-		parts = append(parts, "the power of "+counting(s.Assumed, "job", "jobs")+" is assumed")
+		parts = append(parts, "the power of "+pluralCount(s.Assumed, "job", "jobs")+" is assumed")
 	}
 	if len(parts) == 0 {
 		return ""

@@ -12,14 +12,14 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// field is a member of a JSON object.
-type field struct {
+// jsonField is a member of a JSON object.
+type jsonField struct {
 	key   string
 	value Value
 }
 
-// searched says whether the search for a better plan was done.
-func (s *Summary) searched() string {
+// searchText says whether the search for a better plan was done.
+func (s *Summary) searchText() string {
 	if s.Cut {
 		return "cut"
 	}
@@ -27,106 +27,106 @@ func (s *Summary) searched() string {
 }
 
 // fields are the totals of a plan in the order of its JSON.
-func (r *Result) fields() []field {
+func (r *Result) fields() []jsonField {
 	s := Summarise(r)
-	out := []field{
+	out := []jsonField{
 		{"policy", Text(s.Policy)},
 		{"status", Text(s.Status.String())},
 		{"mode", Text(s.Mode.String())},
 		{"start", Text(s.Start.String())},
 	}
 	if s.From != "" {
-		out = append(out, field{"improved_from", Text(s.From)})
+		out = append(out, jsonField{"improved_from", Text(s.From)})
 	}
-	out = append(out, field{"search", Text(s.searched())})
+	out = append(out, jsonField{"search", Text(s.searchText())})
 	if r.Seed != nil {
-		out = append(out, field{"seed", Value{kind: literal, text: strconv.FormatUint(*r.Seed, 10)}})
+		out = append(out, jsonField{"seed", Value{kind: jsonKind, text: strconv.FormatUint(*r.Seed, 10)}})
 	}
 	if !r.QueueAt.IsZero() {
-		out = append(out, field{"queue_at", Text(r.QueueAt.UTC().Format(time.RFC3339))})
+		out = append(out, jsonField{"queue_at", Text(r.QueueAt.UTC().Format(time.RFC3339))})
 	}
 	if s.Shared > 0 {
 		out = append(out,
-			field{"shared_jobs", Count(s.Shared)}, field{"shared_gpus", Count(s.SharedGPUs)},
-			field{"slowed", Count(s.Slowed)}, field{"worst_slowdown", Number(s.WorstSlowdown)},
+			jsonField{"shared_jobs", Count(s.Shared)}, jsonField{"shared_gpus", Count(s.SharedGPUs)},
+			jsonField{"slowed", Count(s.Slowed)}, jsonField{"worst_slowdown", Number(s.WorstSlowdown)},
 		)
 	}
 	return append(out,
-		field{"jobs_total", Count(s.JobsTotal)},
-		field{"misses", Count(s.Misses)},
-		field{"past_due", Count(s.PastDue)},
-		field{"objective", Number(s.Objective)},
-		field{"objective_unit", Text(s.ObjectiveUnit)},
-		field{"objective_bound", nonZero(s.ObjectiveBound)},
-		field{"objective_gap", Number(s.ObjectiveGap())},
-		field{"energy_j", Number(s.Energy)},
-		field{"run_j", Number(s.Run)},
-		field{"idle_j", Number(s.Idle)},
-		field{"turn_on_j", Number(s.TurnOn)},
-		field{"host_j", Number(s.Host)},
-		field{"sleep_j", Number(s.Sleep)},
-		field{"baseline_energy_j", nonZero(s.Baseline)},
-		field{"saving", Number(s.Saving())},
-		field{"saving_interval", s.Between.object()},
-		field{"modelled", Number(s.Modelled)},
-		field{"error_unknown", Number(s.Unsure)},
-		field{"prior", s.Prior.object()},
-		field{"power_assumed_jobs", Count(s.Assumed)},
-		field{"bound_j", nonZero(s.Bound)},
-		field{"gap", Number(s.Gap())},
-		field{"nodes_used", Count(s.NodesUsed)},
-		field{"gpus_used", Count(s.GPUsUsed)},
-		field{"end_s", Number(s.End)},
-		field{"makespan_s", Number(s.Makespan)},
-		field{"wait_mean_s", Number(s.Wait.Mean)},
-		field{"wait_p95_s", Number(s.Wait.P95)},
-		field{"turnaround_mean_s", Number(s.Turnaround.Mean)},
-		field{"turnaround_p95_s", Number(s.Turnaround.P95)},
-		field{"baseline", s.baseline()},
-		field{"easy", s.Easy.object()},
-		field{"constant", s.Constant.constant()},
-		field{"newly_late", r.ids(s.NewlyLate)},
+		jsonField{"jobs_total", Count(s.JobsTotal)},
+		jsonField{"misses", Count(s.Misses)},
+		jsonField{"past_due", Count(s.PastDue)},
+		jsonField{"objective", Number(s.Objective)},
+		jsonField{"objective_unit", Text(s.ObjectiveUnit)},
+		jsonField{"objective_bound", nonZero(s.ObjectiveBound)},
+		jsonField{"objective_gap", Number(s.ObjectiveGap())},
+		jsonField{"energy_j", Number(s.Energy)},
+		jsonField{"run_j", Number(s.Run)},
+		jsonField{"idle_j", Number(s.Idle)},
+		jsonField{"turn_on_j", Number(s.TurnOn)},
+		jsonField{"host_j", Number(s.Host)},
+		jsonField{"sleep_j", Number(s.Sleep)},
+		jsonField{"baseline_energy_j", nonZero(s.Baseline)},
+		jsonField{"saving", Number(s.Saving())},
+		jsonField{"saving_interval", s.SavingInterval.objectValue()},
+		jsonField{"modelled", Number(s.Modelled)},
+		jsonField{"error_unknown", Number(s.UnknownErrorShare)},
+		jsonField{"prior", s.Prior.objectValue()},
+		jsonField{"power_assumed_jobs", Count(s.Assumed)},
+		jsonField{"bound_j", nonZero(s.Bound)},
+		jsonField{"gap", Number(s.Gap())},
+		jsonField{"nodes_used", Count(s.NodesUsed)},
+		jsonField{"gpus_used", Count(s.GPUsUsed)},
+		jsonField{"end_s", Number(s.End)},
+		jsonField{"makespan_s", Number(s.Makespan)},
+		jsonField{"wait_mean_s", Number(s.Wait.Mean)},
+		jsonField{"wait_p95_s", Number(s.Wait.P95)},
+		jsonField{"turnaround_mean_s", Number(s.Turnaround.Mean)},
+		jsonField{"turnaround_p95_s", Number(s.Turnaround.P95)},
+		jsonField{"baseline", s.baselineValue()},
+		jsonField{"easy", s.Easy.objectValue()},
+		jsonField{"constant", s.Constant.constantValue()},
+		jsonField{"newly_late", r.idsValue(s.NewlyLate)},
 	)
 }
 
-// baseline is what the saving is against, as an object: where only its energy is
+// baselineValue is what the saving is against, as an object: where only its energy is
 // known, that alone.
-func (s *Summary) baseline() Value {
+func (s *Summary) baselineValue() Value {
 	if s.Reference == nil && s.Baseline > 0 {
-		return object([]field{{"energy_j", Number(s.Baseline)}})
+		return newObject([]jsonField{{"energy_j", Number(s.Baseline)}})
 	}
-	return s.Reference.object()
+	return s.Reference.objectValue()
 }
 
-// object is a plan that others are measured against, as an object; missing where
+// objectValue is a plan that others are measured against, as an object; missing where
 // it isn't known.
-func (s *Summary) object() Value {
+func (s *Summary) objectValue() Value {
 	if s == nil {
 		return Value{}
 	}
-	return object(s.fields())
+	return newObject(s.fields())
 }
 
-// constant is a plan at constant clocks as an object, with its saving and its clocks.
-func (s *Summary) constant() Value {
+// constantValue is a plan at constant clocks as an object, with its saving and its clocks.
+func (s *Summary) constantValue() Value {
 	if s == nil {
 		return Value{}
 	}
-	clocks := make([]field, 0, len(s.Clocks))
+	clocks := make([]jsonField, 0, len(s.Clocks))
 	for _, model := range slices.Sorted(maps.Keys(s.Clocks)) {
 		at := s.Clocks[model]
-		pair := []field{{"core_mhz", Number(at.Core)}, {"mem_mhz", Number(at.Mem)}}
+		pair := []jsonField{{"core_mhz", Number(at.Core)}, {"mem_mhz", Number(at.Mem)}}
 		if at.Core == 0 { // the GPU model has no table
-			pair = []field{{"fc", Number(at.Scaling.Fc)}, {"fm", Number(at.Scaling.Fm)}}
+			pair = []jsonField{{"fc", Number(at.Scaling.Fc)}, {"fm", Number(at.Scaling.Fm)}}
 		}
-		clocks = append(clocks, field{model, object(pair)})
+		clocks = append(clocks, jsonField{model, newObject(pair)})
 	}
-	return object(append(s.fields(), field{"saving", Number(s.Saving())}, field{"clocks", object(clocks)}))
+	return newObject(append(s.fields(), jsonField{"saving", Number(s.Saving())}, jsonField{"clocks", newObject(clocks)}))
 }
 
-// fields are the members of [Summary.object].
-func (s *Summary) fields() []field {
-	return []field{
+// fields are the members of [Summary.objectValue].
+func (s *Summary) fields() []jsonField {
+	return []jsonField{
 		{"energy_j", Number(s.Energy)},
 		{"past_due", Count(s.PastDue)},
 		{"misses", Count(s.Misses)},
@@ -138,8 +138,8 @@ func (s *Summary) fields() []field {
 	}
 }
 
-// object is a cell with a JSON object.
-func object(fields []field) Value {
+// newObject is a cell with a JSON object.
+func newObject(fields []jsonField) Value {
 	text := []byte{'{'}
 	for i, f := range fields {
 		if i > 0 {
@@ -147,11 +147,11 @@ func object(fields []field) Value {
 		}
 		text = f.value.appendJSON(append(appendQuoted(text, f.key), ": "...))
 	}
-	return Value{kind: literal, text: string(append(text, '}'))}
+	return Value{kind: jsonKind, text: string(append(text, '}'))}
 }
 
-// ids is a cell with a list of jobs.
-func (r *Result) ids(tasks []int) Value {
+// idsValue is a cell with a list of jobs.
+func (r *Result) idsValue(tasks []int) Value {
 	text := []byte{'['}
 	for i, task := range tasks {
 		if i > 0 {
@@ -159,7 +159,7 @@ func (r *Result) ids(tasks []int) Value {
 		}
 		text = appendQuoted(text, r.Problem.Tasks[task].ID)
 	}
-	return Value{kind: literal, text: string(append(text, ']'))}
+	return Value{kind: jsonKind, text: string(append(text, ']'))}
 }
 
 // WritePlanJSON writes a plan as one JSON object: its totals, the jobs that
@@ -286,8 +286,8 @@ func (r *Result) fillJob(row []Value, task int, csv bool) {
 	switch {
 	case len(a.More) == 0:
 	case csv:
-		node, gpus = eachPart(a, func(part planner.Part) string { return strconv.Itoa(int(part.Node)) }),
-			eachPart(a, func(part planner.Part) string { return string(appendSet(nil, part.GPUs, " ")) })
+		node, gpus = partTexts(a, func(part planner.Part) string { return strconv.Itoa(int(part.Node)) }),
+			partTexts(a, func(part planner.Part) string { return string(appendSet(nil, part.GPUs, " ")) })
 	default:
 		nodes = partObjects(a)
 	}
@@ -311,8 +311,8 @@ func (r *Result) fillJob(row []Value, task int, csv bool) {
 	})
 }
 
-// eachPart is a cell with a text for each node of a job, semicolons between them.
-func eachPart(a *planner.Assignment, text func(planner.Part) string) Value {
+// partTexts is a cell with a text for each node of a job, semicolons between them.
+func partTexts(a *planner.Assignment, text func(planner.Part) string) Value {
 	var all []string
 	for part := range a.Parts {
 		all = append(all, text(part))
@@ -324,25 +324,25 @@ func eachPart(a *planner.Assignment, text func(planner.Part) string) Value {
 func partObjects(a *planner.Assignment) Value {
 	var all []string
 	for part := range a.Parts {
-		one := object([]field{{"node", Count(int(part.Node))}, {"gpus", GPUs(part.GPUs)}})
+		one := newObject([]jsonField{{"node", Count(int(part.Node))}, {"gpus", GPUs(part.GPUs)}})
 		all = append(all, one.text)
 	}
-	return Value{kind: literal, text: "[" + strings.Join(all, ", ") + "]"}
+	return Value{kind: jsonKind, text: "[" + strings.Join(all, ", ") + "]"}
 }
 
-// placed yields the planned tasks in the order of the batch, without those that run at
+// eachPlanned yields the planned tasks in the order of the batch, without those that run at
 // the present.
-func (r *Result) placed(yield func(task int, a *planner.Assignment) bool) {
+func (r *Result) eachPlanned(yield func(task int, a *planner.Assignment) bool) {
 	runs := r.Problem.Runs()
-	for task, a := range r.present {
+	for task, a := range r.eachWithNodes {
 		if (runs == nil || !runs[task]) && !yield(task, a) {
 			return
 		}
 	}
 }
 
-// present yields the tasks that have nodes, those that run at the present among them.
-func (r *Result) present(yield func(task int, a *planner.Assignment) bool) {
+// eachWithNodes yields the tasks that have nodes, those that run at the present among them.
+func (r *Result) eachWithNodes(yield func(task int, a *planner.Assignment) bool) {
 	for i := range r.Plan.Assignments {
 		if a := &r.Plan.Assignments[i]; a.Node >= 0 && !yield(i, a) {
 			return

@@ -23,7 +23,7 @@ func table(opts *report.TextOptions) planWriter {
 	return func(w io.Writer, r *report.Result) error { return report.WritePlanTable(w, r, opts) }
 }
 
-func picture(opts *report.SVGOptions) planWriter {
+func ganttChart(opts *report.SVGOptions) planWriter {
 	return func(w io.Writer, r *report.Result) error { return report.WriteSVG(w, r, opts) }
 }
 
@@ -50,13 +50,13 @@ func TestPlansLookLikeTheirGoldenFiles(t *testing.T) {
 		{"small.json", report.WritePlanJSON, small},
 		{"small.csv", report.WritePlanCSV, small},
 		{"small.txt", table(nil), small},
-		{"small.svg", picture(nil), small},
+		{"small.svg", ganttChart(nil), small},
 		{"late.txt", table(nil), late},
-		{"late.svg", picture(&report.SVGOptions{Width: 1000}), late},
+		{"late.svg", ganttChart(&report.SVGOptions{Width: 1000}), late},
 		{"gang.json", report.WritePlanJSON, gang},
 		{"gang.csv", report.WritePlanCSV, gang},
 		{"gang.txt", table(nil), gang},
-		{"gang.svg", picture(nil), gang},
+		{"gang.svg", ganttChart(nil), gang},
 		{"many.txt", table(nil), rounded(solve(t, manyProblem(t, 200), "edl:0.8"))},
 	} {
 		t.Run(c.file, func(t *testing.T) { golden(t, c.file, written(t, c.write, c.result)) })
@@ -140,7 +140,7 @@ func TestClocksInMHzAreGivenWhereThePlanHasThem(t *testing.T) {
 	if !strings.Contains(text, "1290/5005") || !strings.Contains(text, "MHz") {
 		t.Errorf("no clocks in MHz:\n%s", text)
 	}
-	if svg := string(written(t, picture(nil), r)); !strings.Contains(svg, "core 1290 MHz, memory 5005 MHz") {
+	if svg := string(written(t, ganttChart(nil), r)); !strings.Contains(svg, "core 1290 MHz, memory 5005 MHz") {
 		t.Error("no clocks in MHz in the picture")
 	}
 }
@@ -212,7 +212,7 @@ func TestABatchOfWhichNothingCanBePlannedSaysSo(t *testing.T) {
 	if d := decode(t, written(t, report.WritePlanJSON, r)); len(d.Jobs) != 0 || len(d.Infeasible) != 2 {
 		t.Errorf("%+v", d)
 	}
-	wellFormed(t, written(t, picture(nil), r))
+	wellFormed(t, written(t, ganttChart(nil), r))
 }
 
 func TestSummariseCountsDistinctNodesAndGPUs(t *testing.T) {
@@ -249,7 +249,7 @@ func (b *broken) Write(p []byte) (int, error) {
 func TestAFailingWriterIsAnErrorOfEveryReport(t *testing.T) {
 	r := solve(t, manyProblem(t, 300), "edl")
 	for name, write := range map[string]planWriter{
-		"json": report.WritePlanJSON, "csv": report.WritePlanCSV, "table": table(&report.TextOptions{Rows: -1}), "svg": picture(nil),
+		"json": report.WritePlanJSON, "csv": report.WritePlanCSV, "table": table(&report.TextOptions{Rows: -1}), "svg": ganttChart(nil),
 	} {
 		for _, room := range []int{0, 5000, len(written(t, write, r)) - 1} {
 			if err := write(&broken{room}, r); !errors.Is(err, errBroken) {
@@ -277,7 +277,7 @@ func million(tb testing.TB, n int) *report.Result {
 
 func BenchmarkPlanJSON(b *testing.B) { benchmarkPlan(b, report.WritePlanJSON) }
 func BenchmarkPlanCSV(b *testing.B)  { benchmarkPlan(b, report.WritePlanCSV) }
-func BenchmarkPlanSVG(b *testing.B)  { benchmarkPlan(b, picture(nil)) }
+func BenchmarkPlanSVG(b *testing.B)  { benchmarkPlan(b, ganttChart(nil)) }
 
 func benchmarkPlan(b *testing.B, write planWriter) {
 	b.Helper()

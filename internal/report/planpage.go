@@ -33,8 +33,8 @@ type FittedModel struct {
 
 // The most that a report shows.
 const (
-	mostRows     = 2000 // of jobs in a table
-	mostPageBars = 6000 // of jobs in the picture
+	maxPageRows = 2000 // of jobs in a table
+	maxPageBars = 6000 // of jobs in the picture
 )
 
 // WritePlanPage writes the report of a plan: what was decided and why, and how
@@ -52,7 +52,7 @@ func (p *PlanPage) Content() (*page.Report, error) {
 	s := Summarise(p.Result)
 	out := &page.Report{
 		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.origin(&s),
-		Parts: slices.Concat([]any{p.tiles(&s)}, p.troubles(&s), s.againstParts()),
+		Parts: slices.Concat([]any{p.tiles(&s)}, p.problemNotices(&s), s.againstParts()),
 	}
 	for _, section := range []struct {
 		id, heading string
@@ -63,7 +63,7 @@ func (p *PlanPage) Content() (*page.Report, error) {
 		{"why", "Why", p.whyParts},
 		{"who", "Users and workloads", p.whoParts},
 		{"clocks", "Clocks", p.clockParts},
-		{"sure", "How sure this is", p.sureParts},
+		{"sure", "How sure this is", p.certaintyParts},
 		{"jobs", "Jobs", p.jobParts},
 	} {
 		parts, err := section.parts(&s)
@@ -81,38 +81,38 @@ func (p *PlanPage) Content() (*page.Report, error) {
 func (p *PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
 	if planned == 0 {
-		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy, counting(s.JobsTotal, "job", "jobs"))
+		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy, pluralCount(s.JobsTotal, "job", "jobs"))
 	}
-	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, FormatCount(planned), counting(s.JobsTotal, "job", "jobs"))
+	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, FormatCount(planned), pluralCount(s.JobsTotal, "job", "jobs"))
 	if s.Infeasible == 0 {
-		text = fmt.Sprintf("Policy %s plans %s", s.Policy, counting(planned, "job", "jobs"))
+		text = fmt.Sprintf("Policy %s plans %s", s.Policy, pluralCount(planned, "job", "jobs"))
 		if planned > 1 {
-			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, counting(planned, "job", "jobs"))
+			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, pluralCount(planned, "job", "jobs"))
 		}
 	}
-	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End))
+	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End))
 	if s.PastDue == 0 {
 		text += ", every planned job by its deadline. "
 	} else {
-		text += ", and " + s.late("job ", "jobs ") + ". "
+		text += ", and " + s.lateText("job ", "jobs ") + ". "
 	}
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	text += "That takes " + scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"
 	if s.Baseline > 0 {
-		text += ", " + s.against() + s.unmodelled()
+		text += ", " + s.savingText() + s.unmodelledText()
 	}
 	if s.ObjectiveBound > 0 {
-		part, side := s.fromBound()
+		part, side := s.boundDistance()
 		verb := "take"
 		if !s.forEnergy() {
 			verb = "come to"
-			text += "; it comes to " + s.amount(s.Objective, scale)
+			text += "; it comes to " + s.objectiveText(s.Objective, scale)
 		}
-		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " + s.amount(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
+		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " + s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
-	slower, same, faster := p.speeds()
+	slower, same, faster := p.countSpeeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and above it for %s.",
-		counting(slower, "job", "jobs"), FormatCount(same), FormatCount(faster))
+		pluralCount(slower, "job", "jobs"), FormatCount(same), FormatCount(faster))
 }
 
 // tiles are the figures that the text output has in its head.
@@ -122,28 +122,28 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	planned := s.JobsTotal - s.Infeasible
 	if s.Baseline > 0 && planned > 0 {
 		tile := page.Tile{Label: "Saving", Value: FormatPercent(s.Saving()), Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good}
-		if s.unsure() {
-			tile.Note += "; " + s.Between.String() + " in 9 of 10 cases"
+		if s.hasSavingInterval() {
+			tile.Note += "; " + s.SavingInterval.String() + " in 9 of 10 cases"
 		}
 		switch saved := s.Saving(); {
 		case saved < 0:
 			tile.Kind = page.Warn
-		case saved < rounding:
+		case saved < relativeTolerance:
 			tile.Kind = page.Plain
 		}
 		tiles = append(tiles, tile)
 	}
-	if planned > 0 && s.besides(s.Constant) {
+	if planned > 0 && s.isComparable(s.Constant) {
 		note := "of " + scale.With(float64(s.Constant.Energy)) + " at the best clocks that are the same for all jobs of a GPU model"
-		tiles = append(tiles, page.Tile{Label: "Beyond constant clocks", Value: FormatPercent(1 - ratio(s.Energy, s.Constant.Energy)), Note: note})
+		tiles = append(tiles, page.Tile{Label: "Beyond constant clocks", Value: FormatPercent(1 - energyRatio(s.Energy, s.Constant.Energy)), Note: note})
 	}
 	if s.ObjectiveBound > 0 && planned > 0 {
-		part, side := s.fromBound()
-		tiles = append(tiles, page.Tile{Label: "Gap", Value: part, Note: side + " " + s.amount(s.ObjectiveBound, scale) + ", " + s.boundIs()})
+		part, side := s.boundDistance()
+		tiles = append(tiles, page.Tile{Label: "Gap", Value: part, Note: side + " " + s.objectiveText(s.ObjectiveBound, scale) + ", " + s.boundText()})
 	}
 	jobs := page.Tile{Label: "Jobs", Value: FormatCount(planned), Note: "all of the batch"}
 	if s.Infeasible > 0 {
-		jobs.Note, jobs.Kind = counting(s.Infeasible, "job", "jobs")+" of "+FormatCount(s.JobsTotal)+" can't be planned", page.Bad
+		jobs.Note, jobs.Kind = pluralCount(s.Infeasible, "job", "jobs")+" of "+FormatCount(s.JobsTotal)+" can't be planned", page.Bad
 	}
 	late := page.Tile{Label: "Deadlines missed", Value: FormatCount(s.Misses), Note: "of planned jobs", Kind: page.Good}
 	if s.Misses > 0 {
@@ -155,35 +155,35 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	tiles = append(tiles,
 		page.Tile{Label: "Last end", Value: FormatSeconds(s.End)},
-		page.Tile{Label: "Nodes", Value: FormatCount(s.NodesUsed), Note: counting(s.GPUsUsed, "GPU", "GPUs") + " run jobs"})
+		page.Tile{Label: "Nodes", Value: FormatCount(s.NodesUsed), Note: pluralCount(s.GPUsUsed, "GPU", "GPUs") + " run jobs"})
 	if s.Shared > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Sharing GPUs", Value: counting(s.Shared, "job", "jobs"),
-			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone", counting(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown),
+			Label: "Sharing GPUs", Value: pluralCount(s.Shared, "job", "jobs"),
+			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone", pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown),
 		})
 	}
 	return tiles
 }
 
-// troubles is what must not be overlooked.
-func (p *PlanPage) troubles(s *Summary) []any {
+// problemNotices is what must not be overlooked.
+func (p *PlanPage) problemNotices(s *Summary) []any {
 	var parts []any
 	if s.Infeasible > 0 {
 		parts = append(parts,
-			&page.Notice{Kind: page.Bad, Text: counting(s.Infeasible, "job", "jobs") + " can't be planned. The rest of this page is about the others."},
-			p.infeasibleTable().Page("Jobs that can't be planned", "", mostRows))
+			&page.Notice{Kind: page.Bad, Text: pluralCount(s.Infeasible, "job", "jobs") + " can't be planned. The rest of this page is about the others."},
+			p.infeasibleTable().Page("Jobs that can't be planned", "", maxPageRows))
 	}
 	if s.Misses > 0 {
 		parts = append(parts,
-			&page.Notice{Kind: page.Bad, Text: counting(s.Misses, "job ends", "jobs end") + " after the deadline."},
-			p.lateTable().Page("Jobs that end late", "", mostRows))
+			&page.Notice{Kind: page.Bad, Text: pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline."},
+			p.lateTable().Page("Jobs that end late", "", maxPageRows))
 	}
 	parts = append(parts, p.dueParts(s)...)
 	if text := p.newlyLate(s); text != "" {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: text})
 	}
 	if s.Slowed > 0 {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: counting(s.Slowed, "job is slowed", "jobs are slowed") + " more than tolerated."})
+		parts = append(parts, &page.Notice{Kind: page.Warn, Text: pluralCount(s.Slowed, "job is slowed", "jobs are slowed") + " more than tolerated."})
 	}
 	if warnings := p.Plan.Warnings; len(warnings) > 0 {
 		notice := &page.Notice{Kind: page.Warn, Text: "The planner warns:"}
@@ -198,7 +198,7 @@ func (p *PlanPage) troubles(s *Summary) []any {
 // origin says where the plan comes from.
 func (p *PlanPage) origin(s *Summary) page.Facts {
 	facts := page.Facts{
-		{Name: "Policy", Text: s.policy()},
+		{Name: "Policy", Text: s.policyText()},
 		{Name: "Mode", Text: s.Mode.String() + ", " + s.Start.String() + " start"},
 	}
 	if s.Cut {
@@ -215,16 +215,16 @@ func (p *PlanPage) schedule(s *Summary) ([]any, error) {
 	if s.JobsTotal == s.Infeasible {
 		return nil, nil
 	}
-	opts := &SVGOptions{MaxBars: mostPageBars, MaxHeight: 1000, ID: "plan"}
-	svg, err := inline(func(w io.Writer) error { return WriteSVG(w, p.Result, opts) })
+	opts := &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"}
+	svg, err := inlineHTML(func(w io.Writer) error { return WriteSVG(w, p.Result, opts) })
 	if err != nil {
 		return nil, err
 	}
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs that are on and idle. Point at a bar for its details; the table of jobs has them too."
-	if grid := newPicture(io.Discard, p.Result, opts).grid; grid.hidden > 0 {
+	if grid := newGanttChart(io.Discard, p.Result, opts).laneGrid; grid.hidden > 0 {
 		caption += " Only the first " + FormatCount(grid.lanes) + " of " + FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
 	}
-	if s.JobsTotal > mostPageBars {
+	if s.JobsTotal > maxPageBars {
 		caption += " Neighbours that are too short to be seen are one bar."
 	}
 	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: svg}}, nil
@@ -249,10 +249,10 @@ func (p *PlanPage) partsTable(s *Summary) *page.Table {
 		Columns: []Column{{Head: "part", Left: true}, {Head: "energy", Note: scale.Symbol()}, {Head: "share", Note: "%"}, {Head: "what it is", Left: true}},
 		Rows: func(yield func([]Value) bool) {
 			row := func(name string, energy dvfsmodel.Joule, what string) bool {
-				share := strconv.FormatFloat(100*ratio(energy, s.Energy), 'f', 1, 64)
+				share := strconv.FormatFloat(100*energyRatio(energy, s.Energy), 'f', 1, 64)
 				return yield([]Value{Text(name), Text(scale.Format(float64(energy))), Text(share), Text(what)})
 			}
-			for _, part := range s.energies() {
+			for _, part := range s.energyParts() {
 				if part.energy != 0 && !row(part.name, part.energy, partWords[part.name]) {
 					return
 				}
@@ -274,19 +274,19 @@ func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
 	if planned == 0 {
 		return nil, nil
 	}
-	summary := "All " + counting(planned, "planned job", "planned jobs")
+	summary := "All " + pluralCount(planned, "planned job", "planned jobs")
 	if planned == 1 {
 		summary = "The planned job"
 	}
-	if planned > mostRows {
-		summary = fmt.Sprintf("The first %s of %s planned jobs", FormatCount(mostRows), FormatCount(planned))
+	if planned > maxPageRows {
+		summary = fmt.Sprintf("The first %s of %s planned jobs", FormatCount(maxPageRows), FormatCount(planned))
 	}
 	parts := []any{&page.Details{Summary: summary, Parts: []any{
-		p.peopleTable(planned).Page("Jobs, in the order of the batch", "", mostRows),
+		p.textJobTable(planned).Page("Jobs, in the order of the batch", "", maxPageRows),
 	}}}
 	if shared := p.sharedTable(); shared != nil {
 		parts = append(parts, &page.Details{Summary: "Jobs on GPUs that may be shared", Parts: []any{
-			shared.Page("Jobs on GPUs that may be shared", "", mostRows),
+			shared.Page("Jobs on GPUs that may be shared", "", maxPageRows),
 		}})
 	}
 	return parts, nil
@@ -298,7 +298,7 @@ func (p *PlanPage) clockParts(s *Summary) ([]any, error) {
 		return nil, nil
 	}
 	t := groupTable("GPU model, core/mem", p.clockGroups())
-	return []any{t.Page("Clocks that were chosen", "Energies are of GPUs while jobs run. The settings with the most energy come first.", mostGroups)}, nil
+	return []any{t.Page("Clocks that were chosen", "Energies are of GPUs while jobs run. The settings with the most energy come first.", maxGroups)}, nil
 }
 
 // whyParts are the reasons, and what clocks trade.
@@ -306,8 +306,8 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 	if s.JobsTotal == s.Infeasible {
 		return nil, nil
 	}
-	clocks := p.grouped(func(task int) string { return clockWord(p.Plan.Assignments[task].Reason) })
-	places := p.grouped(func(task int) string { return placeWords[p.Plan.Assignments[task].Reason.Place] })
+	clocks := p.groupJobs(func(task int) string { return clockWord(p.Plan.Assignments[task].Reason) })
+	places := p.groupJobs(func(task int) string { return placeWords[p.Plan.Assignments[task].Reason.Place] })
 	example := Column{Head: "such as", Left: true, Max: maxName}
 	figure, err := p.jobCurves()
 	if err != nil {
@@ -315,7 +315,7 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 	}
 	parts := append(make([]any, 0, 4),
 		page.Text("Each job has a reason for its clocks and one for its place, in words of a policy's stages. epplan explain tells of one job why, and what else it could have run at."),
-		groupTable("clocks", clocks, example).Page("Why clocks are as they are", meanings(clockSentences, clocks), -1),
+		groupTable("clocks", clocks, example).Page("Why clocks are as they are", explainWords(clockSentences, clocks), -1),
 		groupTable("place", places, example).Page("Why jobs run where they do", "", -1))
 	if figure != nil {
 		parts = append(parts, figure)
@@ -336,15 +336,15 @@ var clockSentences = map[string]string{
 	clockWords[planner.ClocksStretched]: "lengthened into its node's idle time",
 	clockWords[planner.ClocksShrunk]:    "shortened so that its node ends earlier",
 	clockWords[planner.ClocksLate]:      "as fast as possible, and the deadline, less its margin, is lost",
-	lostWords[planner.BoundDue]:         "as fast as possible, and after the due time of a job without deadline",
-	lostWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
+	lateWords[planner.BoundDue]:         "as fast as possible, and after the due time of a job without deadline",
+	lateWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
 	clockWords[planner.ClocksPaced]:     "faster than the optimum, so that jobs spend no more time in the system than at default clocks",
 	clockWords[planner.ClocksAdapted]:   "the clock of a GPU that jobs share",
 	clockWords[planner.ClocksConstant]:  "the clocks of all jobs of the GPU model",
 }
 
-// meanings explains the words that occur.
-func meanings(sentences map[string]string, groups []groupSum) string {
+// explainWords explains the words that occur.
+func explainWords(sentences map[string]string, groups []groupSum) string {
 	parts := make([]string, 0, len(groups))
 	for i := range groups {
 		if text := sentences[groups[i].name]; text != "" {

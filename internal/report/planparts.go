@@ -15,11 +15,11 @@ import (
 // runs, without its host share, joules.
 func (r *Result) defaultEnergy(task int) float64 {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-	return float64(t.Options[a.Option].Response.Default().Energy) * worth(t, a)
+	return float64(t.Options[a.Option].Response.Default().Energy) * gpuWorth(t, a)
 }
 
-// worth is how many GPUs' worth a job occupies.
-func worth(t *planner.Task, a *planner.Assignment) float64 {
+// gpuWorth is how many GPUs' worth a job occupies.
+func gpuWorth(t *planner.Task, a *planner.Assignment) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}
@@ -37,7 +37,7 @@ type groupSum struct {
 func (g *groupSum) add(r *Result, task int) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
 	g.jobs++
-	g.gpuSeconds += worth(t, a) * (a.End - a.Start)
+	g.gpuSeconds += gpuWorth(t, a) * (a.End - a.Start)
 	g.energy += float64(a.Energy(t))
 	g.atDefault += r.defaultEnergy(task)
 	if r.isLate(task) {
@@ -45,11 +45,11 @@ func (g *groupSum) add(r *Result, task int) {
 	}
 }
 
-// grouped adds planned jobs up by a name, the groups with the most energy first.
-func (r *Result) grouped(name func(task int) string) []groupSum {
+// groupJobs adds planned jobs up by a name, the groups with the most energy first.
+func (r *Result) groupJobs(name func(task int) string) []groupSum {
 	index := make(map[string]int)
 	var groups []groupSum
-	for task := range r.placed {
+	for task := range r.eachPlanned {
 		key := name(task)
 		at, known := index[key]
 		if !known {
@@ -65,13 +65,13 @@ func (r *Result) grouped(name func(task int) string) []groupSum {
 	return groups
 }
 
-// hours is GPU-hours for people.
-func hours(seconds float64) Value {
-	return Text(grouped(strconv.FormatFloat(seconds/3600, 'f', 2, 64)))
+// gpuHours is GPU-hours for people.
+func gpuHours(seconds float64) Value {
+	return Text(groupThousands(strconv.FormatFloat(seconds/3600, 'f', 2, 64)))
 }
 
-// mostGroups is how many rows a table of groups has.
-const mostGroups = 200
+// maxGroups is how many rows a table of groups has.
+const maxGroups = 200
 
 // groupTable is a row for each group. Energies are of GPUs while jobs run.
 func groupTable(head string, groups []groupSum, more ...Column) *Table {
@@ -95,7 +95,7 @@ func groupTable(head string, groups []groupSum, more ...Column) *Table {
 			if g.atDefault > 0 {
 				saved = Number(1 - g.energy/g.atDefault)
 			}
-			row := []Value{Text(g.name), Count(g.jobs), hours(g.gpuSeconds), Number(g.energy), Number(g.atDefault), saved, late}
+			row := []Value{Text(g.name), Count(g.jobs), gpuHours(g.gpuSeconds), Number(g.energy), Number(g.atDefault), saved, late}
 			if len(more) > 0 {
 				row = append(row, Text(g.example))
 			}
@@ -106,29 +106,29 @@ func groupTable(head string, groups []groupSum, more ...Column) *Table {
 	}}
 }
 
-// mostBarsOfGroups is how many groups a picture has; the last one may be all
+// maxGroupBars is how many groups a picture has; the last one may be all
 // others.
-const mostBarsOfGroups = 12
+const maxGroupBars = 12
 
 // groupFigure draws the energy of groups.
 func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
-	var rows []amount
+	var rows []barRow
 	others := groupSum{}
 	var values []float64
 	for i := range groups {
 		g := &groups[i]
-		if i >= mostBarsOfGroups-1 && len(groups) > mostBarsOfGroups {
+		if i >= maxGroupBars-1 && len(groups) > maxGroupBars {
 			others.jobs, others.energy, others.atDefault = others.jobs+1, others.energy+g.energy, others.atDefault+g.atDefault
 			continue
 		}
-		rows, values = append(rows, g.bar(g.name)), append(values, g.energy)
+		rows, values = append(rows, g.barRow(g.name)), append(values, g.energy)
 	}
 	if others.jobs > 0 {
-		rows, values = append(rows, others.bar("the other "+FormatCount(others.jobs))), append(values, others.energy)
+		rows, values = append(rows, others.barRow("the other "+FormatCount(others.jobs))), append(values, others.energy)
 	}
 	scale := CommonScale(Joules, columnDigits, values...)
-	svg, err := inline(func(w io.Writer) error {
-		return drawAmounts(w, id, "Energy by "+what, "A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
+	svg, err := inlineHTML(func(w io.Writer) error {
+		return drawBarRows(w, id, "Energy by "+what, "A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
 			"energy", "at default clocks", scale, rows)
 	})
 	if err != nil {
@@ -140,12 +140,12 @@ func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
 	}, nil
 }
 
-func (g *groupSum) bar(name string) amount {
+func (g *groupSum) barRow(name string) barRow {
 	note := ""
 	if g.atDefault > 0 {
 		note = " (" + signedPercent(g.energy/g.atDefault-1) + ")"
 	}
-	return amount{name: name, value: g.energy, reference: g.atDefault, note: note}
+	return barRow{name: name, value: g.energy, reference: g.atDefault, note: note}
 }
 
 // signedPercent is a change in per cent.
@@ -159,8 +159,8 @@ func signedPercent(change float64) string {
 
 // clockGroups adds jobs up by GPU model and clocks.
 func (r *Result) clockGroups() []groupSum {
-	inMHz := r.inMHz()
-	return r.grouped(func(task int) string {
+	inMHz := r.hasClocksInMHz()
+	return r.groupJobs(func(task int) string {
 		a := &r.Plan.Assignments[task]
 		unit := " × default"
 		if inMHz {
@@ -170,11 +170,11 @@ func (r *Result) clockGroups() []groupSum {
 	})
 }
 
-// speeds counts jobs by whether their core clock is below, at or above the
+// countSpeeds counts jobs by whether their core clock is below, at or above the
 // default.
-func (r *Result) speeds() (slower, same, faster int) {
+func (r *Result) countSpeeds() (slower, same, faster int) {
 	const tolerance = 5e-4
-	for task, a := range r.placed {
+	for task, a := range r.eachPlanned {
 		set := r.Problem.Tasks[task].Options[a.Option].Response.Default().Scaling
 		switch ratio := a.Point.Scaling.Fc / set.Fc; {
 		case ratio < 1-tolerance:

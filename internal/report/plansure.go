@@ -20,9 +20,9 @@ func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
 		name     func(task int) string
 	}{
 		{"users", "user", func(task int) string { return p.Jobs[task].User }},
-		{"workloads", "workload", p.workload},
+		{"workloads", "workload", p.workloadOf},
 	} {
-		groups := p.grouped(func(task int) string {
+		groups := p.groupJobs(func(task int) string {
 			if name := kind.name(task); name != "" {
 				return name
 			}
@@ -35,14 +35,14 @@ func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		table := groupTable(kind.what, groups).Page("By "+kind.what, "Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.", mostGroups)
+		table := groupTable(kind.what, groups).Page("By "+kind.what, "Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.", maxGroups)
 		parts = append(parts, &page.Group{Heading: "By " + kind.what, Columns: true, Parts: []any{figure, table}})
 	}
 	return parts, nil
 }
 
-// workload is the workload of a job, or whose model it has.
-func (p *PlanPage) workload(task int) string {
+// workloadOf is the workload of a job, or whose model it has.
+func (p *PlanPage) workloadOf(task int) string {
 	j := &p.Jobs[task]
 	switch {
 	case j.Model != nil && j.Workload == "":
@@ -52,15 +52,15 @@ func (p *PlanPage) workload(task int) string {
 	}
 }
 
-// sureParts say what the figures rest on.
-func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
+// certaintyParts say what the figures rest on.
+func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
 	if s.JobsTotal == s.Infeasible {
 		return nil, nil
 	}
 	facts := page.Facts{}
 	if s.ObjectiveBound > 0 {
-		part, side := s.fromBound()
-		least := s.amount(s.ObjectiveBound, CommonScale(Joules, 5, s.ObjectiveBound))
+		part, side := s.boundDistance()
+		least := s.objectiveText(s.ObjectiveBound, CommonScale(Joules, 5, s.ObjectiveBound))
 		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part, least)
 		if side == "below" {
 			text = fmt.Sprintf("not told: schedules that keep all deadlines take %s or more, and this one doesn't keep them.", least)
@@ -70,7 +70,7 @@ func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
 	if s.Baseline > 0 {
 		facts = append(facts, page.Fact{Name: "Against default clocks", Text: "the saving is what models say, not a measurement. epplan savings measures, with runs that a lot held out."})
 	}
-	facts = append(facts, page.Fact{Name: "Models", Text: p.modelled()})
+	facts = append(facts, page.Fact{Name: "Models", Text: p.modelledText()})
 	facts = append(facts, page.Fact{Name: "Run times", Text: "as the batch states them; a job that takes longer or shorter moves what comes after it."})
 	if text := p.typicalError(); text != "" {
 		facts = append(facts, page.Fact{Name: "Model errors", Text: text})
@@ -78,15 +78,15 @@ func (p *PlanPage) sureParts(s *Summary) ([]any, error) {
 	facts = append(facts, page.Fact{Name: "Checked", Text: "places, times, clocks, deadlines and energy were computed again by code that the planner doesn't share."})
 	parts := []any{facts}
 	if used := p.usedModels(); len(used) > 0 {
-		parts = append(parts, modelTable(used).Page("Models of the planned jobs", "Errors are means of |predicted / measured − 1| at settings that were left out of the fit; – is not known.", mostGroups))
+		parts = append(parts, modelTable(used).Page("Models of the planned jobs", "Errors are means of |predicted / measured − 1| at settings that were left out of the fit; – is not known.", maxGroups))
 	}
 	return parts, nil
 }
 
-// modelled says how many jobs have a model.
-func (p *PlanPage) modelled() string {
+// modelledText says how many jobs have a model.
+func (p *PlanPage) modelledText() string {
 	without, prior, planned := 0, 0, 0
-	for _, a := range p.placed {
+	for _, a := range p.eachPlanned {
 		planned++
 		switch {
 		case a.Reason.Prior:
@@ -97,17 +97,17 @@ func (p *PlanPage) modelled() string {
 	}
 	text := ""
 	if prior > 0 {
-		text = " " + counting(prior, "job has none and is", "jobs have none and are") +
+		text = " " + pluralCount(prior, "job has none and is", "jobs have none and are") +
 			" planned as others on the GPU model respond, to end in time if it takes as long as 19 of 20 of these."
 		if without == 0 {
 			return "others stand for those that are missing." + text
 		}
 	}
-	return p.without(without, prior, planned) + text
+	return p.withoutModelText(without, prior, planned) + text
 }
 
-// without says how many jobs run at default clocks for want of a model.
-func (p *PlanPage) without(without, prior, planned int) string {
+// withoutModelText says how many jobs run at default clocks for want of a model.
+func (p *PlanPage) withoutModelText(without, prior, planned int) string {
 	switch without {
 	case 0:
 		return "every planned job has one."
@@ -115,37 +115,37 @@ func (p *PlanPage) without(without, prior, planned int) string {
 		return "no planned job has one: all run at default clocks, for as long as the batch says."
 	}
 	planned -= prior
-	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.", FormatCount(planned-without), counting(planned, "planned job", "planned jobs"))
+	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.", FormatCount(planned-without), pluralCount(planned, "planned job", "planned jobs"))
 }
 
 // used is a model with what runs by it.
-type usedModel struct {
+type modelUse struct {
 	FittedModel
 	jobs   int
 	energy float64
 }
 
 // usedModels are the models of planned jobs, those with the most energy first.
-func (p *PlanPage) usedModels() []usedModel {
+func (p *PlanPage) usedModels() []modelUse {
 	if p.Jobs == nil {
 		return nil
 	}
 	type key struct{ workload, gpuModel string }
 	index := make(map[key]int)
-	all := make([]usedModel, len(p.Models))
+	all := make([]modelUse, len(p.Models))
 	for i := range p.Models {
 		all[i].FittedModel = p.Models[i]
 		index[key{p.Models[i].Workload, p.Models[i].GPUModel}] = i
 	}
-	for task, a := range p.placed {
+	for task, a := range p.eachPlanned {
 		t := &p.Problem.Tasks[task]
 		if i, ok := index[key{p.Jobs[task].Workload, t.Options[a.Option].Model}]; ok && p.Jobs[task].Model == nil {
 			all[i].jobs++
 			all[i].energy += float64(a.Energy(t))
 		}
 	}
-	all = slices.DeleteFunc(all, func(m usedModel) bool { return m.jobs == 0 })
-	slices.SortStableFunc(all, func(a, b usedModel) int { return cmp.Compare(b.energy, a.energy) })
+	all = slices.DeleteFunc(all, func(m modelUse) bool { return m.jobs == 0 })
+	slices.SortStableFunc(all, func(a, b modelUse) int { return cmp.Compare(b.energy, a.energy) })
 	return all
 }
 
@@ -167,7 +167,7 @@ func (p *PlanPage) typicalError() string {
 		FormatPercent(timeError/energy), FormatPercent(powerError/energy))
 }
 
-func modelTable(models []usedModel) *Table {
+func modelTable(models []modelUse) *Table {
 	return &Table{
 		Columns: []Column{
 			{Head: "workload", Left: true, Max: 60},

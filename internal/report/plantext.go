@@ -36,27 +36,27 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 		}
 	}
 	if text := r.newlyLate(&s); text != "" {
-		writeLines(out, "", opts.paint(alarm, queue.Printable(text)))
+		writeLines(out, "", opts.paint(boldRed, queue.Printable(text)))
 	}
 	for _, section := range []struct {
 		title string
 		table *Table
 	}{
-		{counting(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
-		{counting(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
-		{counting(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"), r.dueTable()},
+		{pluralCount(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
+		{pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
+		{pluralCount(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"), r.dueTable()},
 	} {
 		if section.table.Len == 0 {
 			continue
 		}
-		writeLines(out, "", opts.paint(alarm, section.title))
+		writeLines(out, "", opts.paint(boldRed, section.title))
 		if err := section.table.WriteText(out, opts); err != nil {
 			return err
 		}
 	}
 	if s.JobsTotal > s.Infeasible {
 		writeLines(out, "")
-		if err := r.peopleTable(s.JobsTotal-s.Infeasible).WriteText(out, opts); err != nil {
+		if err := r.textJobTable(s.JobsTotal-s.Infeasible).WriteText(out, opts); err != nil {
 			return err
 		}
 	}
@@ -81,37 +81,37 @@ func (s *Summary) header(opts *TextOptions) []string {
 		seed += ", seed " + strconv.FormatUint(*s.Seed, 10)
 	}
 	lines := []string{
-		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policy()), s.Mode, s.Start, s.Status)+seed),
-		line("Jobs", s.coverage()),
-		line("Energy", s.breakdown(scale)),
+		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policyText()), s.Mode, s.Start, s.Status)+seed),
+		line("Jobs", s.coverageText()),
+		line("Energy", s.breakdownText(scale)),
 	}
 	if s.Shared > 0 {
 		lines = append(lines, line("Shared", fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the highest clock; %s more than tolerated",
-			counting(s.Shared, "job", "jobs"), counting(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown, counting(s.Slowed, "job is slowed", "jobs are slowed"))))
+			pluralCount(s.Shared, "job", "jobs"), pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown, pluralCount(s.Slowed, "job is slowed", "jobs are slowed"))))
 	}
 	if s.Infeasible == s.JobsTotal {
 		return lines // nothing is planned: there is nothing to save
 	}
 	if s.Baseline > 0 {
-		lines = append(lines, line("Saving", s.savings(scale)+s.unmodelled()))
+		lines = append(lines, line("Saving", s.savingsText(scale)+s.unmodelledText()))
 	}
 	if s.ObjectiveBound > 0 {
-		part, side := s.fromBound()
-		lines = append(lines, line("Gap", part+" "+side+" "+s.amount(s.ObjectiveBound, scale)+", "+s.boundIs()))
+		part, side := s.boundDistance()
+		lines = append(lines, line("Gap", part+" "+side+" "+s.objectiveText(s.ObjectiveBound, scale)+", "+s.boundText()))
 	}
 	return lines
 }
 
-// policy is the policy, and whose plan it improved.
-func (s *Summary) policy() string {
+// policyText is the policy, and whose plan it improved.
+func (s *Summary) policyText() string {
 	if s.From == "" {
 		return s.Policy
 	}
 	return s.Policy + " from " + s.From
 }
 
-// coverage says how many jobs are planned, on what, and whether in time.
-func (s *Summary) coverage() string {
+// coverageText says how many jobs are planned, on what, and whether in time.
+func (s *Summary) coverageText() string {
 	planned := FormatCount(s.JobsTotal - s.Infeasible)
 	if s.Infeasible == s.JobsTotal {
 		return "none of " + FormatCount(s.JobsTotal) + " can be planned"
@@ -120,13 +120,13 @@ func (s *Summary) coverage() string {
 		planned += " of " + FormatCount(s.JobsTotal)
 	}
 	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
-		counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End), s.inTime())
+		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End), s.inTimeText())
 }
 
-// breakdown is the total energy and its parts, all in one unit.
-func (s *Summary) breakdown(scale Scale) string {
+// breakdownText is the total energy and its parts, all in one unit.
+func (s *Summary) breakdownText(scale Scale) string {
 	var parts []string
-	for _, p := range s.energies() {
+	for _, p := range s.energyParts() {
 		if p.energy != 0 {
 			parts = append(parts, p.name+" "+scale.Format(float64(p.energy)))
 		}
@@ -138,8 +138,8 @@ func (s *Summary) breakdown(scale Scale) string {
 	return total + " = " + strings.Join(parts, " + ")
 }
 
-// counting is a number with the noun that suits it.
-func counting(n int, one, many string) string {
+// pluralCount is a number with the noun that suits it.
+func pluralCount(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -167,9 +167,9 @@ func (r *Result) lateTable() *Table {
 	}
 }
 
-// peopleTable has a line for each planned job, of which there are count.
-func (r *Result) peopleTable(count int) *Table {
-	inMHz := r.inMHz()
+// textJobTable has a line for each planned job, of which there are count.
+func (r *Result) textJobTable(count int) *Table {
+	inMHz := r.hasClocksInMHz()
 	clocks := Column{Head: "core/mem", Note: "× default"}
 	if inMHz {
 		clocks.Note = "MHz"
@@ -187,11 +187,11 @@ func (r *Result) peopleTable(count int) *Table {
 		{Head: "why", Left: true},
 	}
 	return &Table{Columns: columns, Len: count, Rows: func(yield func([]Value) bool) {
-		for task, a := range r.placed {
+		for task, a := range r.eachPlanned {
 			t := &r.Problem.Tasks[task]
 			if !yield([]Value{
 				Text(t.ID), Text(r.nodeNames(a)), Text(gpuNames(a)), Number(a.Start), Number(a.End),
-				Text(clockText(&a.Point, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(inShort(a.Reason)),
+				Text(clockText(&a.Point, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(shortReason(a.Reason)),
 			}) {
 				return
 			}
@@ -199,9 +199,9 @@ func (r *Result) peopleTable(count int) *Table {
 	}}
 }
 
-// inMHz tells whether every planned job has clocks in MHz.
-func (r *Result) inMHz() bool {
-	for _, a := range r.placed {
+// hasClocksInMHz tells whether every planned job has clocks in MHz.
+func (r *Result) hasClocksInMHz() bool {
+	for _, a := range r.eachPlanned {
 		if a.Point.Core == 0 {
 			return false
 		}
@@ -249,11 +249,11 @@ func (r *Result) nodeNames(a *planner.Assignment) string {
 // each of them.
 func gpuNames(a *planner.Assignment) string {
 	if !slices.ContainsFunc(a.More, func(part planner.Part) bool { return part.GPUs != a.GPUs }) {
-		return ranges(a.GPUs)
+		return rangesText(a.GPUs)
 	}
 	var all []string
 	for part := range a.Parts {
-		all = append(all, ranges(part.GPUs))
+		all = append(all, rangesText(part.GPUs))
 	}
 	return strings.Join(all, ";")
 }
@@ -298,7 +298,7 @@ var (
 // The bounds other than a deadline, in place of the clocks' own words.
 var (
 	boundWords = map[planner.BoundBy]string{planner.BoundDue: "due time", planner.BoundLimit: "limit"}
-	lostWords  = map[planner.BoundBy]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
+	lateWords  = map[planner.BoundBy]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
 )
 
 // clockWord is the reason for clocks in a word or two.
@@ -307,14 +307,14 @@ func clockWord(r planner.Reason) string {
 	case planner.ClocksDeadline:
 		return cmp.Or(boundWords[r.Bound], clockWords[r.Clocks])
 	case planner.ClocksLate:
-		return cmp.Or(lostWords[r.Bound], clockWords[r.Clocks])
+		return cmp.Or(lateWords[r.Bound], clockWords[r.Clocks])
 	default:
 		return clockWords[r.Clocks]
 	}
 }
 
-// inShort is a reason in a few words; Reason.String is the whole sentence.
-func inShort(r planner.Reason) string {
+// shortReason is a reason in a few words; Reason.String is the whole sentence.
+func shortReason(r planner.Reason) string {
 	text := clockWord(r)
 	if r.Prior {
 		text += " by prior"

@@ -78,24 +78,24 @@ func (p *Progress) Show(doing string, done, total int, note string) {
 	}
 }
 
-// mostLine is how long the line of Show may be: one that is wider than the terminal
+// maxLineLength is how long the line of Show may be: one that is wider than the terminal
 // couldn't be written over.
-const mostLine = 79
+const maxLineLength = 79
 
 // drawShown is draw for a line whose work changes.
 func (p *Progress) drawShown(now time.Time) {
 	const bar = 10
 	part := float64(p.done) / float64(p.total)
 	filled := int(part * bar)
-	line := fmt.Sprintf("%s  [%s%s] %3.0f %%%s", p.label, strings.Repeat("#", filled), strings.Repeat(".", bar-filled), 100*part, p.left(now, ", "))
+	line := fmt.Sprintf("%s  [%s%s] %3.0f %%%s", p.label, strings.Repeat("#", filled), strings.Repeat(".", bar-filled), 100*part, p.remainingText(now, ", "))
 	if p.note != "" {
 		line += "  " + p.note
 	}
-	_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", shortened(line, mostLine))
+	_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", truncate(line, maxLineLength))
 }
 
-// left says how long the rest will take at the pace so far.
-func (p *Progress) left(now time.Time, before string) string {
+// remainingText says how long the rest will take at the pace so far.
+func (p *Progress) remainingText(now time.Time, before string) string {
 	if p.done <= p.before || p.done >= p.total {
 		return ""
 	}
@@ -109,7 +109,7 @@ func (p *Progress) draw(now time.Time) {
 	part := float64(p.done) / float64(p.total)
 	filled := int(part * barWidth)
 	_, _ = fmt.Fprintf(p.w, "\r%s  [%s%s] %s/%s%s\x1b[K", p.label,
-		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done), FormatCount(p.total), p.left(now, "  "))
+		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done), FormatCount(p.total), p.remainingText(now, "  "))
 }
 
 // Finish removes the line.

@@ -60,8 +60,8 @@ func (r *QueueResult) Sum() *QueueSum {
 	return s
 }
 
-// left lists the jobs that never ran.
-func (r *QueueResult) left() *Table {
+// neverRanTable lists the jobs that never ran.
+func (r *QueueResult) neverRanTable() *Table {
 	return (&Result{Problem: r.Problem, Plan: r.Plan}).infeasibleTable()
 }
 
@@ -70,7 +70,7 @@ func (r *QueueResult) left() *Table {
 func WriteQueueJSON(w io.Writer, r *QueueResult) error {
 	out := bufio.NewWriter(w)
 	s := r.Sum()
-	fields := []field{
+	fields := []jsonField{
 		{"policy", Text(r.Policy)},
 		{"energy_model", Text(r.Model)},
 		{"energy_kwh", Number(s.EnergyKWh)},
@@ -83,13 +83,13 @@ func WriteQueueJSON(w io.Writer, r *QueueResult) error {
 		{"jobs_total", Count(s.Jobs)},
 	}
 	if r.Among > 0 {
-		fields = slices.Insert(fields, 1, field{"chosen_among", Count(r.Among)})
+		fields = slices.Insert(fields, 1, jsonField{"chosen_among", Count(r.Among)})
 	}
 	if r.Simple != nil {
 		fields = append(fields,
-			field{"simple_energy_kwh", Number(r.Simple.EnergyKWh)},
-			field{"simple_total_wait_s", Number(r.Simple.TotalWait)},
-			field{"simple_longest_wait_s", Number(r.Simple.LongestWait)})
+			jsonField{"simple_energy_kwh", Number(r.Simple.EnergyKWh)},
+			jsonField{"simple_total_wait_s", Number(r.Simple.TotalWait)},
+			jsonField{"simple_longest_wait_s", Number(r.Simple.LongestWait)})
 	}
 	line := []byte("{\n")
 	for _, f := range fields {
@@ -98,7 +98,7 @@ func WriteQueueJSON(w io.Writer, r *QueueResult) error {
 	}
 	line = append(line, `  "infeasible": `...)
 	_, _ = out.Write(line)
-	if err := r.left().writeArray(out, "  "); err != nil {
+	if err := r.neverRanTable().writeArray(out, "  "); err != nil {
 		return err
 	}
 	_, _ = out.WriteString(",\n  \"jobs\": ")
@@ -149,12 +149,12 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *TextOptions) error {
 	}
 	line("Plan", fmt.Sprintf("%s%s, %s energy", queue.Printable(r.Policy), chosen, r.Model))
 	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", FormatCount(s.Placed), FormatCount(s.Jobs), FormatSeconds(s.Makespan)))
-	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh, r.against(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
+	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh, r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
 	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", FormatSeconds(s.TotalWait), FormatSeconds(s.MeanWait),
-		r.against(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), counting(s.Delayed, "job", "jobs")))
-	line("Longest", FormatSeconds(s.LongestWait)+r.against(s.LongestWait, func(q *QueueSum) float64 { return q.LongestWait }))
-	if left := r.left(); left.Len > 0 {
-		writeLines(out, "", opts.paint(alarm, counting(left.Len, "job", "jobs")+" can't be planned:"))
+		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), pluralCount(s.Delayed, "job", "jobs")))
+	line("Longest", FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 { return q.LongestWait }))
+	if left := r.neverRanTable(); left.Len > 0 {
+		writeLines(out, "", opts.paint(boldRed, pluralCount(left.Len, "job", "jobs")+" can't be planned:"))
 		if err := left.WriteText(out, opts); err != nil {
 			return err
 		}
@@ -166,8 +166,8 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *TextOptions) error {
 	return out.Flush()
 }
 
-// against states a figure's change against the Simple rule, if that is known.
-func (r *QueueResult) against(x float64, of func(*QueueSum) float64) string {
+// changeText states a figure's change against the Simple rule, if that is known.
+func (r *QueueResult) changeText(x float64, of func(*QueueSum) float64) string {
 	if r.Simple == nil || of(r.Simple) == 0 {
 		return ""
 	}

@@ -33,8 +33,8 @@ var (
 	wattPrefixes  = []prefix{{"W", 1}, {"kW", 1e3}, {"MW", 1e6}}
 )
 
-// clockFrom is the number of seconds from which times are shown as h:mm:ss.
-const clockFrom = 600
+// minClockTime is the number of seconds from which times are shown as h:mm:ss.
+const minClockTime = 600
 
 // Scale writes the numbers of one column: all with the same prefix and the
 // same number of decimals, so that they can be compared at a glance.
@@ -50,7 +50,7 @@ type Scale struct {
 // before the point; the smallest one has the given number of significant
 // digits, as far as three decimals allow. Infinite and NaN values don't count.
 func CommonScale(unit Unit, significant int, values ...float64) Scale {
-	smallest, largest := extent(values)
+	smallest, largest := magnitudes(values)
 	s := Scale{unit: unit, factor: 1}
 	switch unit {
 	case Joules:
@@ -64,7 +64,7 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 	case Seconds:
 		s.symbol = "s"
 		switch {
-		case largest >= clockFrom:
+		case largest >= minClockTime:
 			s.symbol = "h:mm:ss"
 			return s
 		case 0 < largest && largest < 1:
@@ -73,18 +73,18 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 	case Plain:
 	}
 	if largest > 0 {
-		s.decimals = decimals(significant, smallest/s.factor, largest/s.factor)
+		s.decimals = decimalPlaces(significant, smallest/s.factor, largest/s.factor)
 	}
 	return s
 }
 
-// rounding is the part of the largest value below which another one is taken
+// relativeTolerance is the part of the largest value below which another one is taken
 // for 0 up to rounding.
-const rounding = 1e-9
+const relativeTolerance = 1e-9
 
-// extent is the smallest and the largest magnitude of the values that aren't
+// magnitudes is the smallest and the largest magnitude of the values that aren't
 // 0; the largest is 0 when there are none.
-func extent(values []float64) (smallest, largest float64) {
+func magnitudes(values []float64) (smallest, largest float64) {
 	smallest = math.Inf(1)
 	for _, v := range values {
 		if v = math.Abs(v); v > largest && !math.IsInf(v, 0) {
@@ -92,7 +92,7 @@ func extent(values []float64) (smallest, largest float64) {
 		}
 	}
 	for _, v := range values {
-		if v = math.Abs(v); v > rounding*largest && v < smallest {
+		if v = math.Abs(v); v > relativeTolerance*largest && v < smallest {
 			smallest = v
 		}
 	}
@@ -116,7 +116,7 @@ const (
 	maxDigits   = 8
 )
 
-func decimals(significant int, smallest, largest float64) int {
+func decimalPlaces(significant int, smallest, largest float64) int {
 	magnitude := func(x float64) int { return int(math.Floor(math.Log10(x))) }
 	want := significant - 1 - magnitude(smallest)
 	room := maxDigits - 1 - max(0, magnitude(largest))
@@ -129,29 +129,29 @@ func (s Scale) Symbol() string { return s.symbol }
 // Format writes one value without its unit; "–" for one that isn't finite.
 func (s Scale) Format(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return missing
+		return missingText
 	}
 	if s.symbol == "h:mm:ss" {
-		return clock(v)
+		return clockTime(v)
 	}
 	text := strconv.FormatFloat(v/s.factor, 'f', s.decimals, 64)
 	if strings.Trim(text, "-0.") == "" {
 		text = strings.TrimPrefix(text, "-")
 	}
-	return grouped(text)
+	return groupThousands(text)
 }
 
 // With writes one value with its unit.
 func (s Scale) With(v float64) string {
 	text := s.Format(v)
-	if text == missing || s.symbol == "" || s.symbol == "h:mm:ss" {
+	if text == missingText || s.symbol == "" || s.symbol == "h:mm:ss" {
 		return text
 	}
 	return text + " " + s.symbol
 }
 
-// missing stands for a value that there isn't.
-const missing = "–"
+// missingText stands for a value that there isn't.
+const missingText = "–"
 
 // significantDigits of a number that stands alone.
 const significantDigits = 4
@@ -183,10 +183,10 @@ func FormatPercent(fraction float64) string {
 }
 
 // FormatCount writes a whole number with its thousands apart: "12,345".
-func FormatCount(n int) string { return grouped(strconv.Itoa(n)) }
+func FormatCount(n int) string { return groupThousands(strconv.Itoa(n)) }
 
-// clock is a time as h:mm:ss, rounded to seconds.
-func clock(seconds float64) string {
+// clockTime is a time as h:mm:ss, rounded to seconds.
+func clockTime(seconds float64) string {
 	s := math.Round(math.Abs(seconds))
 	if s >= 1e15 {
 		return strconv.FormatFloat(seconds, 'g', 6, 64)
@@ -206,8 +206,8 @@ func twoDigits(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// grouped sets the thousands of a decimal number apart.
-func grouped(number string) string {
+// groupThousands sets the thousands of a decimal number apart.
+func groupThousands(number string) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	sign := ""
 	if strings.HasPrefix(whole, "-") {

@@ -9,9 +9,9 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// besides lists, by job that shares a GPU, the jobs that are on one of its GPUs
+// sharingPartners lists, by job that shares a GPU, the jobs that are on one of its GPUs
 // at some time while it runs, in the order of their numbers.
-func (r *Result) besides() map[int][]int {
+func (r *Result) sharingPartners() map[int][]int {
 	beside := make(map[int][]int, len(r.Plan.Shared.Tasks))
 	byNode := make(map[int32][]int)
 	for _, task := range r.Plan.Shared.Tasks {
@@ -54,7 +54,7 @@ func (r *Result) sharedTable() *Table {
 	if r.Plan.Shared == nil {
 		return nil
 	}
-	beside := r.besides()
+	beside := r.sharingPartners()
 	return &Table{
 		Columns: []Column{
 			{Key: "id", Head: "job", Left: true, Max: maxName},
@@ -80,8 +80,8 @@ func (r *Result) sharedTable() *Table {
 				_, slowed := slices.BinarySearch(r.Plan.Shared.Slowed, task)
 				if !yield([]Value{
 					Text(r.Problem.Tasks[task].ID), Text(r.nodeName(int(a.Node))), GPUs(a.GPUs),
-					Number(takes), times(takes), Number(tolerates), times(tolerates),
-					yes(slowed), textList(names), Text(strings.Join(names, ", ")),
+					Number(takes), factorValue(takes), Number(tolerates), factorValue(tolerates),
+					boolValue(slowed), textList(names), Text(strings.Join(names, ", ")),
 				}) {
 					return
 				}
@@ -90,15 +90,15 @@ func (r *Result) sharedTable() *Table {
 	}
 }
 
-// times is how many times its time alone a job takes, for people.
-func times(factor float64) Value { return Text(strconv.FormatFloat(factor, 'f', 3, 64)) }
+// factorValue is how many times its time alone a job takes, for people.
+func factorValue(factor float64) Value { return Text(strconv.FormatFloat(factor, 'f', 3, 64)) }
 
-// yes is a cell with true or false.
-func yes(b bool) Value {
+// boolValue is a cell with true or false.
+func boolValue(b bool) Value {
 	if b {
-		return Value{kind: literal, text: "true"}
+		return Value{kind: jsonKind, text: "true"}
 	}
-	return Value{kind: literal, text: "false"}
+	return Value{kind: jsonKind, text: "false"}
 }
 
 // textList is a cell with a JSON array of strings.
@@ -110,7 +110,7 @@ func textList(all []string) Value {
 		}
 		line = appendQuoted(line, s)
 	}
-	return Value{kind: literal, text: string(append(line, ']'))}
+	return Value{kind: jsonKind, text: string(append(line, ']'))}
 }
 
 // addSharing counts what is shared.
@@ -130,11 +130,11 @@ func (s *Summary) addSharing(r *Result) {
 	s.SharedGPUs = len(gpus)
 }
 
-// slowdown is the worst slowdown for machines and for people, missing where no
+// slowdownValues is the worst slowdown for machines and for people, missing where no
 // job may share a GPU.
-func (s *Summary) slowdown() []Value {
+func (s *Summary) slowdownValues() []Value {
 	if s.WorstSlowdown == 0 {
 		return make([]Value, 2)
 	}
-	return []Value{Number(s.WorstSlowdown), times(s.WorstSlowdown)}
+	return []Value{Number(s.WorstSlowdown), factorValue(s.WorstSlowdown)}
 }

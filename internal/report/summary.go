@@ -51,8 +51,8 @@ type Summary struct {
 	GPUsUsed   int             // GPUs that run a job
 	End        float64         // when the last job ends, seconds
 	Makespan   float64         // from the first arrival to the last end, seconds
-	Wait       Spread          // from arrival to start, over planned jobs
-	Turnaround Spread          // from arrival to end, over planned jobs
+	Wait       TimeSpread      // from arrival to start, over planned jobs
+	Turnaround TimeSpread      // from arrival to end, over planned jobs
 
 	Reference *Summary // first come, first served at default clocks; nil: not known
 	Easy      *Summary // EASY backfilling at default clocks; nil: not known
@@ -63,12 +63,12 @@ type Summary struct {
 	ObjectiveUnit  string
 	Clocks         map[string]dvfsmodel.Point // of all jobs of a GPU model, by its name; nil: each has its own
 
-	Modelled float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
-	Assumed  int     // planned jobs whose power nobody stated and no model has
-	Unsure   float64 // part of the run energy of which nobody knows how far off it is: by models that state no errors, or assumed
+	Modelled          float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
+	Assumed           int     // planned jobs whose power nobody stated and no model has
+	UnknownErrorShare float64 // part of the run energy of which nobody knows how far off it is: by models that state no errors, or assumed
 
-	Between *Interval // of the saving, by the errors of models; nil: none is known, or nothing to compare with
-	Prior   *PriorSum // jobs without a model that run as others respond; nil: none
+	SavingInterval *Interval    // of the saving, by the errors of models; nil: none is known, or nothing to compare with
+	Prior          *PriorSaving // jobs without a model that run as others respond; nil: none
 
 	// Of jobs on GPUs that are shared by profile; 0 where none are.
 	Shared        int     // such jobs
@@ -79,11 +79,11 @@ type Summary struct {
 
 // Saving is the part of the baseline's energy that the plan doesn't take; NaN
 // when the baseline isn't known.
-func (s *Summary) Saving() float64 { return 1 - ratio(s.Energy, s.Baseline) }
+func (s *Summary) Saving() float64 { return 1 - energyRatio(s.Energy, s.Baseline) }
 
 // Gap is how far the plan's energy is above its bound, as a fraction of the bound; NaN
 // when that isn't known.
-func (s *Summary) Gap() float64 { return ratio(s.Energy, s.Bound) - 1 }
+func (s *Summary) Gap() float64 { return energyRatio(s.Energy, s.Bound) - 1 }
 
 // ObjectiveGap is [Summary.Gap] of the objective.
 func (s *Summary) ObjectiveGap() float64 {
@@ -96,8 +96,8 @@ func (s *Summary) ObjectiveGap() float64 {
 // forEnergy tells whether the plan is for the least energy.
 func (s *Summary) forEnergy() bool { return s.ObjectiveUnit == "J" }
 
-// amount writes a value of the objective.
-func (s *Summary) amount(v float64, scale Scale) string {
+// objectiveText writes a value of the objective.
+func (s *Summary) objectiveText(v float64, scale Scale) string {
 	if s.forEnergy() {
 		return scale.With(v)
 	}
@@ -115,34 +115,34 @@ func (s *Summary) amount(v float64, scale Scale) string {
 // superscript raises digits.
 var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
-// fromBound is how far the plan's objective is from its bound and on which side of it,
+// boundDistance is how far the plan's objective is from its bound and on which side of it,
 // such as "3.90 %" and "above": a plan that misses deadlines may take less than any that
 // keeps them.
-func (s *Summary) fromBound() (part, side string) {
+func (s *Summary) boundDistance() (part, side string) {
 	gap := s.ObjectiveGap()
-	if gap < -rounding {
+	if gap < -relativeTolerance {
 		return FormatPercent(-gap), "below"
 	}
 	return FormatPercent(max(0, gap)), "above"
 }
 
-// boundIs says what the bound is to this plan.
-func (s *Summary) boundIs() string {
-	if s.ObjectiveGap() < -rounding {
+// boundText says what the bound is to this plan.
+func (s *Summary) boundText() string {
+	if s.ObjectiveGap() < -relativeTolerance {
 		return "the least for keeping all deadlines"
 	}
 	return "which no schedule that is in time can beat"
 }
 
-// against says how the plan's energy compares with the baseline's, and with that at
+// savingText says how the plan's energy compares with the baseline's, and with that at
 // constant clocks.
-func (s *Summary) against() string {
+func (s *Summary) savingText() string {
 	text := lessOrMore(s.Saving()) + " than at default clocks"
-	if s.unsure() {
-		text += " (" + s.Between.String() + " less in 9 of 10 cases)"
+	if s.hasSavingInterval() {
+		text += " (" + s.SavingInterval.String() + " less in 9 of 10 cases)"
 	}
-	if s.besides(s.Constant) {
-		text += " and " + lessOrMore(1-ratio(s.Energy, s.Constant.Energy)) + " than at constant clocks"
+	if s.isComparable(s.Constant) {
+		text += " and " + lessOrMore(1-energyRatio(s.Energy, s.Constant.Energy)) + " than at constant clocks"
 	}
 	return text
 }
@@ -154,28 +154,28 @@ func lessOrMore(saved float64) string {
 	return FormatPercent(saved) + " less"
 }
 
-// besides tells whether another plan is there to compare with: of as many jobs, each
+// isComparable tells whether another plan is there to compare with: of as many jobs, each
 // with clocks of its own here.
-func (s *Summary) besides(other *Summary) bool {
+func (s *Summary) isComparable(other *Summary) bool {
 	return other != nil && other.Infeasible == s.Infeasible && s.Clocks == nil
 }
 
-func ratio(a, b dvfsmodel.Joule) float64 {
+func energyRatio(a, b dvfsmodel.Joule) float64 {
 	if !(b > 0) {
 		return math.NaN()
 	}
 	return float64(a / b)
 }
 
-// Spread is how a time is spread over jobs, seconds.
-type Spread struct {
+// TimeSpread is how a time is spread over jobs, seconds.
+type TimeSpread struct {
 	Mean float64
 	P95  float64 // 95 % of the jobs take no longer
 }
 
 // spreadOf is the spread of some times, which it sorts. The percentile is the
 // nearest rank's.
-func spreadOf(times []float64) (s Spread) {
+func spreadOf(times []float64) (s TimeSpread) {
 	if len(times) == 0 {
 		return s
 	}
@@ -260,8 +260,8 @@ func (r *Result) summary() Summary {
 	return s
 }
 
-// energies are the parts of the total, in the order of every report.
-func (s *Summary) energies() []energyPart {
+// energyParts are the parts of the total, in the order of every report.
+func (s *Summary) energyParts() []energyPart {
 	return []energyPart{
 		{"run", s.Run}, {"idle", s.Idle}, {"turn-on", s.TurnOn}, {"host", s.Host}, {"sleep", s.Sleep},
 	}

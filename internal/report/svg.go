@@ -26,7 +26,7 @@ type SVGOptions struct {
 
 func (o *SVGOptions) bars() int {
 	if o.MaxBars <= 0 {
-		return maxBars
+		return defaultMaxBars
 	}
 	return o.MaxBars
 }
@@ -39,23 +39,23 @@ func (o *SVGOptions) bars() int {
 // Where there are more GPUs than pixels the first ones are drawn; neighbours
 // too short to be seen become one bar.
 func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
-	p := newPicture(w, r, opts)
+	p := newGanttChart(w, r, opts)
 	p.begin()
 	p.heading()
-	p.idle()
-	p.axis()
-	p.bars()
+	p.drawIdle()
+	p.drawTimeAxis()
+	p.drawBars()
 	p.laneLabels()
 	return p.close()
 }
 
-// picture is a plan being drawn.
-type picture struct {
+// ganttChart is a plan being drawn.
+type ganttChart struct {
 	canvas
-	result   *Result
-	summary  Summary
-	mostBars int
-	grid
+	result  *Result
+	summary Summary
+	maxBars int
+	laneGrid
 }
 
 const (
@@ -68,22 +68,22 @@ const (
 	rightMargin              = 28
 )
 
-func newPicture(w io.Writer, r *Result, opts *SVGOptions) *picture {
+func newGanttChart(w io.Writer, r *Result, opts *SVGOptions) *ganttChart {
 	if opts == nil {
 		opts = &SVGOptions{}
 	}
-	width, height := orDefault(opts.Width, defaultWidth, minWidth), orDefault(opts.MaxHeight, defaultHeight, minHeight)
+	width, height := clampedOrDefault(opts.Width, defaultWidth, minWidth), clampedOrDefault(opts.MaxHeight, defaultHeight, minHeight)
 	top := float64(headingHeight)
 	if opts.ID != "" {
 		top = legendHeight // the page says the rest
 	}
-	return &picture{
-		canvas: newCanvas(w, opts.ID), result: r, summary: Summarise(r), mostBars: opts.bars(),
-		grid: layOutGrid(r, width, top, height),
+	return &ganttChart{
+		canvas: newCanvas(w, opts.ID), result: r, summary: Summarise(r), maxBars: opts.bars(),
+		laneGrid: layOutGrid(r, width, top, height),
 	}
 }
 
-func orDefault(given, usual, least float64) float64 {
+func clampedOrDefault(given, usual, least float64) float64 {
 	if !(given > 0) {
 		return usual
 	}
@@ -91,11 +91,11 @@ func orDefault(given, usual, least float64) float64 {
 }
 
 // begin writes the head of the file, and what is drawn with.
-func (p *picture) begin() {
-	p.open(planPicture, p.width, p.height(), p.title(), p.description())
+func (p *ganttChart) begin() {
+	p.open(planPictureClass, p.width, p.height(), p.title(), p.description())
 	p.printf(`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
-		`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`, p.named("idle"))
-	p.printf(`<linearGradient id="%s">`, p.named("clock"))
+		`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`, p.scopedID("idle"))
+	p.printf(`<linearGradient id="%s">`, p.scopedID("clock"))
 	for _, s := range clockColors {
 		p.printf(`<stop offset="%s" stop-color="%s"/>`, px((s.clock-slowest)/(fastest-slowest)), s.color.hex())
 	}
@@ -103,37 +103,37 @@ func (p *picture) begin() {
 }
 
 // description says what is to be seen.
-func (p *picture) description() string {
+func (p *ganttChart) description() string {
 	text := "Time goes to the right. Each GPU has a lane, each job a bar in the colour of its core clock: blue is slower than the default, sand the default, red faster. " +
-		"Stripes are GPUs that are on and idle. " + p.totals()
-	if trouble := p.trouble(); trouble != "" {
+		"Stripes are GPUs that are on and idle. " + p.totalsText()
+	if trouble := p.warningText(); trouble != "" {
 		text += ". " + trouble
 	}
 	return text
 }
 
 // heading is the title, the totals and the legend.
-func (p *picture) heading() {
+func (p *ganttChart) heading() {
 	if p.inPage() {
 		p.legend(4, 12)
 		return
 	}
 	p.text(20, 30, "t", p.title())
-	p.text(20, 52, "s", p.totals())
-	if trouble := p.trouble(); trouble != "" {
+	p.text(20, 52, "s", p.totalsText())
+	if trouble := p.warningText(); trouble != "" {
 		p.text(p.width-rightMargin, 30, "s bad e", trouble)
 	}
 	p.legend(20, 78)
 }
 
-func (p *picture) title() string {
+func (p *ganttChart) title() string {
 	s := &p.summary
-	return fmt.Sprintf("%s: %s on %s, %s", shortened(queue.Printable(s.Policy), 50), counting(s.JobsTotal-s.Infeasible, "job", "jobs"),
-		counting(s.NodesUsed, "node", "nodes"), counting(s.GPUsUsed, "GPU", "GPUs"))
+	return fmt.Sprintf("%s: %s on %s, %s", truncate(queue.Printable(s.Policy), 50), pluralCount(s.JobsTotal-s.Infeasible, "job", "jobs"),
+		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"))
 }
 
-// totals is energy, saving, gap and end in one line.
-func (p *picture) totals() string {
+// totalsText is energy, saving, gap and end in one line.
+func (p *ganttChart) totalsText() string {
 	s := &p.summary
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	parts := []string{scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"}
@@ -141,7 +141,7 @@ func (p *picture) totals() string {
 		parts = append(parts, FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
 	}
 	if s.ObjectiveBound > 0 {
-		part, side := s.fromBound()
+		part, side := s.boundDistance()
 		parts = append(parts, part+" "+side+" the bound")
 	}
 	parts = append(parts, "last job ends at "+FormatSeconds(s.End))
@@ -151,17 +151,17 @@ func (p *picture) totals() string {
 	return strings.Join(parts, "  ·  ")
 }
 
-// trouble is what the reader must not overlook.
-func (p *picture) trouble() string {
+// warningText is what the reader must not overlook.
+func (p *ganttChart) warningText() string {
 	var parts []string
 	if n := p.summary.Misses; n > 0 {
-		parts = append(parts, counting(n, "job late", "jobs late"))
+		parts = append(parts, pluralCount(n, "job late", "jobs late"))
 	}
 	if n := p.summary.PastDue - p.summary.Misses; n > 0 {
-		parts = append(parts, counting(n, "job past due", "jobs past due"))
+		parts = append(parts, pluralCount(n, "job past due", "jobs past due"))
 	}
 	if n := p.summary.Infeasible; n > 0 {
-		parts = append(parts, counting(n, "job", "jobs")+" can't be planned")
+		parts = append(parts, pluralCount(n, "job", "jobs")+" can't be planned")
 	}
 	if p.hidden > 0 {
 		parts = append(parts, FormatCount(p.lanes)+" of "+FormatCount(p.lanes+p.hidden)+" GPUs drawn")
@@ -170,11 +170,11 @@ func (p *picture) trouble() string {
 }
 
 // legend explains colours and patterns, in a row from x, with y in its middle.
-func (p *picture) legend(x, y float64) {
+func (p *ganttChart) legend(x, y float64) {
 	const bar = 180
 	p.text(x, y+4, "", "core clock")
 	x += 64
-	p.printf(`<rect x="%s" y="%s" width="%d" height="10" fill="url(#%s)"/>`+"\n", px(x), px(y-5), bar, p.named("clock"))
+	p.printf(`<rect x="%s" y="%s" width="%d" height="10" fill="url(#%s)"/>`+"\n", px(x), px(y-5), bar, p.scopedID("clock"))
 	for _, s := range clockColors {
 		label := strconv.FormatFloat(s.clock, 'g', 3, 64) + "×"
 		if s.clock == 1 {
@@ -183,7 +183,7 @@ func (p *picture) legend(x, y float64) {
 		p.text(x+bar*(s.clock-slowest)/(fastest-slowest), y+17, "m f", label)
 	}
 	x += bar + 40
-	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#%s)" class="io"/>`+"\n", px(x), px(y-6), p.named("idle"))
+	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#%s)" class="io"/>`+"\n", px(x), px(y-6), p.scopedID("idle"))
 	p.text(x+28, y+4, "", "on, idle")
 	x += 90
 	p.printf(`<rect x="%s" y="%s" width="22" height="12" class="off"/>`+"\n", px(x), px(y-6))
@@ -191,10 +191,10 @@ func (p *picture) legend(x, y float64) {
 	x += 66
 	if p.summary.Misses > 0 {
 		p.printf(`<rect class="l" x="%s" y="%s" width="22" height="12" fill="%s"/>`, px(x), px(y-6), clockColor(1).hex())
-		p.deadline(x+10, y-6, 12)
+		p.drawDeadline(x+10, y-6, 12)
 		p.text(x+28, y+4, "", "late: the line is the deadline")
 		x += 215
-		p.overdue(x, y-6, 12)
+		p.drawOverdue(x, y-6, 12)
 		p.text(x+12, y+4, "", "deadline before the start")
 	}
 }

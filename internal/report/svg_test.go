@@ -105,7 +105,7 @@ func (d *drawn) says(text string) bool { return strings.Contains(strings.Join(d.
 
 func TestEachJobIsABarWithATooltip(t *testing.T) {
 	r := solve(t, smallProblem(t), "edl:0.9")
-	d := wellFormed(t, written(t, picture(nil), r))
+	d := wellFormed(t, written(t, ganttChart(nil), r))
 	bars := d.bars()
 	if len(bars) != 5 {
 		t.Fatalf("%d bars, want 5", len(bars))
@@ -122,7 +122,7 @@ func TestEachJobIsABarWithATooltip(t *testing.T) {
 }
 
 func TestLateJobsAreMarked(t *testing.T) {
-	d := wellFormed(t, written(t, picture(nil), solve(t, lateProblem(t), "edl")))
+	d := wellFormed(t, written(t, ganttChart(nil), solve(t, lateProblem(t), "edl")))
 	late := 0
 	for _, b := range d.bars() {
 		if b.class == "l" {
@@ -139,7 +139,7 @@ func TestJobsOfSeveralGPUsAreOneBarForEachRunOfNeighbours(t *testing.T) {
 	p.Cluster.Classes[0].GPUs = 4
 	r := solve(t, p, "edl")
 	r.Plan.Assignments[0].GPUs, r.Plan.Assignments[1].GPUs = 0b1101, 0b0010
-	d := wellFormed(t, written(t, picture(nil), r))
+	d := wellFormed(t, written(t, ganttChart(nil), r))
 	heights := map[float64]int{}
 	for _, b := range d.bars() {
 		heights[b.dy]++
@@ -154,7 +154,7 @@ func TestJobsThatShareAGPULieAboveEachOther(t *testing.T) {
 	for i := range p.Tasks {
 		p.Tasks[i].Share = .5
 	}
-	d := wellFormed(t, written(t, picture(nil), solve(t, p, "edl")))
+	d := wellFormed(t, written(t, ganttChart(nil), solve(t, p, "edl")))
 	bars := d.bars()
 	if len(bars) != 2 || bars[0].y+bars[0].dy > bars[1].y+1e-9 || bars[0].x != bars[1].x || bars[0].dy != 10 {
 		t.Errorf("bars are %+v", bars)
@@ -163,7 +163,7 @@ func TestJobsThatShareAGPULieAboveEachOther(t *testing.T) {
 
 func TestAPictureOfManyGPUsKeepsItsHeightAndDropsLabels(t *testing.T) {
 	r := solve(t, manyProblem(t, 2000), "edl:0.8")
-	d := wellFormed(t, written(t, picture(&report.SVGOptions{MaxHeight: 400}), r))
+	d := wellFormed(t, written(t, ganttChart(&report.SVGOptions{MaxHeight: 400}), r))
 	if d.height > 400+200 || d.says("job-1\n") {
 		t.Errorf("height is %v", d.height)
 	}
@@ -177,7 +177,7 @@ func TestGPUsThatDontFitAreCounted(t *testing.T) {
 	p.Cluster.Classes[0].GPUs = 1
 	r := solve(t, p, "edl:0.8")
 	gpus := report.Summarise(r).GPUsUsed
-	d := wellFormed(t, written(t, picture(&report.SVGOptions{MaxHeight: 100}), r))
+	d := wellFormed(t, written(t, ganttChart(&report.SVGOptions{MaxHeight: 100}), r))
 	if want := fmt.Sprintf("100 of %d GPUs drawn", gpus); !d.says(want) {
 		t.Errorf("texts lack %q: %q", want, d.texts)
 	}
@@ -190,7 +190,7 @@ func TestJobsTooShortToBeSeenAreDrawnTogether(t *testing.T) {
 		a := &r.Plan.Assignments[i]
 		a.GPUs, a.Start, a.End = 1, float64(i), float64(i+1)
 	}
-	d := wellFormed(t, written(t, picture(nil), r))
+	d := wellFormed(t, written(t, ganttChart(nil), r))
 	if n := len(d.bars()); n < 200 || n > 2000 {
 		t.Errorf("%d bars for %d jobs", n, jobs)
 	}
@@ -209,8 +209,8 @@ func TestJobsTooShortToBeSeenAreDrawnTogether(t *testing.T) {
 }
 
 func TestTheSamePlanIsDrawnTheSame(t *testing.T) {
-	a := written(t, picture(nil), solve(t, manyProblem(t, 500), "edl:0.8"))
-	b := written(t, picture(nil), solve(t, manyProblem(t, 500), "edl:0.8"))
+	a := written(t, ganttChart(nil), solve(t, manyProblem(t, 500), "edl:0.8"))
+	b := written(t, ganttChart(nil), solve(t, manyProblem(t, 500), "edl:0.8"))
 	if !bytes.Equal(a, b) {
 		t.Error("two pictures of one plan differ")
 	}
@@ -221,7 +221,7 @@ func TestIdleNodesAreDrawnAndNodesThatAreOffAreNot(t *testing.T) {
 	p.Cluster.Classes[0].Count = 3
 	r := solve(t, p, "edl")
 	r.Plan.Nodes = append(r.Plan.Nodes, planner.Node{On: []planner.Interval{{From: 0, To: 50}}}, planner.Node{})
-	d := wellFormed(t, written(t, picture(nil), r))
+	d := wellFormed(t, written(t, ganttChart(nil), r))
 	idle := 0
 	for _, rect := range d.rects {
 		if rect.fill == "url(#idle)" && rect.dx > 30 {

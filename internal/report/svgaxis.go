@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// ruler says where the ticks of the time axis are, and how they are labelled.
-type ruler struct {
+// timeTicks says where the ticks of the time axis are, and how they are labelled.
+type timeTicks struct {
 	step  float64 // seconds between two ticks
 	unit  string
 	label func(t float64) string
@@ -18,14 +18,14 @@ const day = 86400.0
 // seconds.
 var clockSteps = []float64{60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, day}
 
-// newRuler chooses the ruler for a plan that ends at a time, with ticks at least
+// newTimeTicks chooses the ruler for a plan that ends at a time, with ticks at least
 // some seconds apart.
-func newRuler(end, apart float64) ruler {
+func newTimeTicks(end, apart float64) timeTicks {
 	switch {
-	case end < clockFrom:
-		return ruler{decimalStep(apart), "s", func(t float64) string { return strconv.FormatFloat(t, 'g', 6, 64) }}
+	case end < minClockTime:
+		return timeTicks{decimalStep(apart), "s", func(t float64) string { return strconv.FormatFloat(t, 'g', 6, 64) }}
 	case apart > day:
-		return ruler{day * decimalStep(apart/day), "days", func(t float64) string { return strconv.FormatFloat(t/day, 'g', 6, 64) }}
+		return timeTicks{day * decimalStep(apart/day), "days", func(t float64) string { return strconv.FormatFloat(t/day, 'g', 6, 64) }}
 	}
 	step := day
 	for _, s := range clockSteps {
@@ -35,10 +35,10 @@ func newRuler(end, apart float64) ruler {
 		}
 	}
 	if end < 3*3600 {
-		return ruler{step, "h:mm:ss", clock}
+		return timeTicks{step, "h:mm:ss", clockTime}
 	}
-	return ruler{step, "h:mm", func(t float64) string {
-		text := clock(t)
+	return timeTicks{step, "h:mm", func(t float64) string {
+		text := clockTime(t)
 		return text[:len(text)-len(":ss")]
 	}}
 }
@@ -58,16 +58,16 @@ func decimalStep(least float64) float64 {
 // tickDistance is how far apart ticks are at least, pixels.
 const tickDistance = 80
 
-// axis draws the ticks below the lanes, and above them too if those are tall.
-func (p *picture) axis() {
-	r := newRuler(p.end, p.perPixel()*tickDistance)
+// drawTimeAxis draws the ticks below the lanes, and above them too if those are tall.
+func (p *ganttChart) drawTimeAxis() {
+	r := newTimeTicks(p.end, p.perPixel()*tickDistance)
 	bottom := p.bottom()
 	for i := 0; float64(i)*r.step <= p.end*(1+1e-9); i++ {
 		t := float64(i) * r.step
 		x := p.x(t)
 		p.printf(`<path class="g" d="M%s %sV%s"/>`+"\n", px(x), px(p.top-2), px(bottom+5))
 		p.text(x, bottom+18, "m", r.label(t))
-		if p.tall(p.lanes) {
+		if p.hasTopAxis(p.lanes) {
 			p.text(x, p.top-6, "m f", r.label(t))
 		}
 	}

@@ -24,18 +24,18 @@ type bar struct {
 }
 
 const (
-	minBar  = 0.6   // least width of a bar, pixels
-	maxBars = 20000 // with more of them, short means longer than what can't be seen
+	minBarWidth    = 0.6   // least width of a bar, pixels
+	defaultMaxBars = 20000 // with more of them, short means longer than what can't be seen
 )
 
-// bars draws what runs.
-func (p *picture) bars() {
-	all := p.collect()
+// drawBars draws what runs.
+func (p *ganttChart) drawBars() {
+	all := p.collectBars()
 	sortBars(all)
 	stackShares(all)
-	all = p.merge(all)
+	all = p.mergeShortBars(all)
 	for i := range all {
-		p.draw(&all[i])
+		p.drawBar(&all[i])
 	}
 }
 
@@ -46,8 +46,8 @@ func sortBars(all []bar) {
 	})
 }
 
-// collect makes a bar for each run of neighbouring GPUs of each job on each node.
-func (p *picture) collect() []bar {
+// collectBars makes a bar for each run of neighbouring GPUs of each job on each node.
+func (p *ganttChart) collectBars() []bar {
 	groupOf := make([]int, len(p.result.Plan.Nodes))
 	for i := range groupOf {
 		groupOf[i] = -1
@@ -55,14 +55,14 @@ func (p *picture) collect() []bar {
 	for i := range p.groups {
 		groupOf[p.groups[i].node] = i
 	}
-	bars, crowds := make([]bar, 0, len(p.result.Plan.Assignments)), p.result.crowds()
-	for task, a := range p.result.present {
+	bars, crowds := make([]bar, 0, len(p.result.Plan.Assignments)), p.result.maxSharers()
+	for task, a := range p.result.eachWithNodes {
 		one := bar{
 			share: p.result.Problem.Tasks[task].Share, start: a.Start, end: a.End,
 			task: task, jobs: 1, clock: a.Point.Scaling.Fc, busy: a.End - a.Start,
 		}
 		for _, gpu := range a.GPUs.Indexes() {
-			if n := crowds[laneOf{a.Node, gpu}]; n > 0 {
+			if n := crowds[gpuLane{a.Node, gpu}]; n > 0 {
 				one.share = min(one.share, 1/float64(n))
 			}
 		}
@@ -105,18 +105,18 @@ func stackShares(bars []bar) {
 	}
 }
 
-// merge joins neighbours on a lane that are too short to be told apart. Late
+// mergeShortBars joins neighbours on a lane that are too short to be told apart. Late
 // jobs stay alone.
-func (p *picture) merge(bars []bar) []bar {
-	short := minBar * p.perPixel()
-	if len(bars) > p.mostBars {
-		short = max(short, p.end*float64(p.lanes)/float64(p.mostBars))
+func (p *ganttChart) mergeShortBars(bars []bar) []bar {
+	short := minBarWidth * p.perPixel()
+	if len(bars) > p.maxBars {
+		short = max(short, p.end*float64(p.lanes)/float64(p.maxBars))
 	}
 	out := bars[:0]
 	for _, b := range bars {
 		if n := len(out) - 1; n >= 0 && b.end-b.start < short && !p.result.isLate(b.task) {
 			last := &out[n]
-			if last.joins(&b) && b.end-last.start < short && !p.result.isLate(last.task) {
+			if last.isSameLanes(&b) && b.end-last.start < short && !p.result.isLate(last.task) {
 				last.add(&b)
 				continue
 			}
@@ -126,8 +126,8 @@ func (p *picture) merge(bars []bar) []bar {
 	return out
 }
 
-// joins tells whether two bars lie on the same lanes.
-func (b *bar) joins(next *bar) bool {
+// isSameLanes tells whether two bars lie on the same lanes.
+func (b *bar) isSameLanes(next *bar) bool {
 	return b.group == next.group && b.gpu == next.gpu && b.gpus == next.gpus && b.share == 1 && next.share == 1
 }
 
@@ -139,12 +139,12 @@ func (b *bar) add(next *bar) {
 	b.busy, b.end, b.jobs = total, max(b.end, next.end), b.jobs+next.jobs
 }
 
-// draw draws one bar with its tooltip, its name where it fits, and its
+// drawBar draws one bar with its tooltip, its name where it fits, and its
 // deadline if it is missed.
-func (p *picture) draw(b *bar) {
-	x, wide := p.x(b.start), max(minBar, (b.end-b.start)/p.perPixel())
+func (p *ganttChart) drawBar(b *bar) {
+	x, wide := p.x(b.start), max(minBarWidth, (b.end-b.start)/p.perPixel())
 	above, below := p.inset()
-	y := p.groups[b.group].lane(&p.grid, b.gpu) + above
+	y := p.groups[b.group].laneTop(&p.laneGrid, b.gpu) + above
 	high := p.lane*float64(b.gpus) - above - below
 	y, high = y+b.offset*high, high*b.share
 	late := b.jobs == 1 && p.result.isLate(b.task)
@@ -163,29 +163,29 @@ func (p *picture) draw(b *bar) {
 	}
 	color := clockColor(b.clock)
 	p.printf(`<rect class="%s" x="%s" y="%s" width="%s" height="%s"%s fill="%s"><title>%s</title></rect>`+"\n",
-		class, px(x), px(y), px(wide), px(max(minBar, high)), round, color.hex(), escapeLines(p.tooltip(b)))
+		class, px(x), px(y), px(wide), px(max(minBarWidth, high)), round, color.hex(), escapeLines(p.tooltip(b)))
 	if b.jobs > 1 {
 		return
 	}
 	indent := 5.0 // of the name
 	if late {
 		if due := p.result.Problem.Tasks[b.task].Deadline; due > b.start {
-			p.deadline(p.x(due), y, high)
+			p.drawDeadline(p.x(due), y, high)
 		} else {
-			p.overdue(x, y, high)
+			p.drawOverdue(x, y, high)
 			indent += overdueWidth
 		}
 	}
 	id := p.result.Problem.Tasks[b.task].ID
 	if high >= 10 && wide >= 5+indent+6.8*float64(utf8.RuneCountInString(id)) {
-		p.text(x+indent, y+high/2+4, color.ink(), id)
+		p.text(x+indent, y+high/2+4, color.textClass(), id)
 	}
 }
 
-// deadline marks the time at which a late job should have ended.
-func (p *picture) deadline(x, y, high float64) {
+// drawDeadline marks the time at which a late job should have ended.
+func (p *ganttChart) drawDeadline(x, y, high float64) {
 	p.printf(`<path class="x" d="M%s %sh2v%sh-2z"/>`, px(x-1), px(y), px(max(2, high)))
-	if high >= smallText {
+	if high >= minLabelHeight {
 		p.printf(`<path class="x" d="M%s %sh10l-5 5z"/>`, px(x-5), px(y-1))
 	}
 	p.printf("\n")
@@ -194,13 +194,13 @@ func (p *picture) deadline(x, y, high float64) {
 // overdueWidth is how wide the mark of a job is that starts after its deadline.
 const overdueWidth = 6
 
-// overdue marks a job that starts after its deadline.
-func (p *picture) overdue(x, y, high float64) {
+// drawOverdue marks a job that starts after its deadline.
+func (p *ganttChart) drawOverdue(x, y, high float64) {
 	p.printf(`<path class="x" d="M%s %sl%d %sv-%sz"/>`+"\n", px(x), px(y+high/2), overdueWidth, px(high/2), px(high))
 }
 
 // tooltip is what there is to know of a bar, in lines.
-func (p *picture) tooltip(b *bar) []string {
+func (p *ganttChart) tooltip(b *bar) []string {
 	if b.jobs > 1 {
 		return []string{FormatCount(b.jobs) + " jobs", fmt.Sprintf("core %.3g× on average", b.clock)}
 	}
@@ -225,7 +225,7 @@ func (p *picture) tooltip(b *bar) []string {
 // onNodes says on which nodes and GPUs a job runs.
 func onNodes(a *planner.Assignment) string {
 	if len(a.More) == 0 {
-		return "node " + strconv.Itoa(int(a.Node)) + ", GPU " + ranges(a.GPUs)
+		return "node " + strconv.Itoa(int(a.Node)) + ", GPU " + rangesText(a.GPUs)
 	}
 	var all []string
 	for part := range a.Parts {

@@ -61,7 +61,7 @@ const (
 	panelLeft   = 18 // left of the title of the vertical axis
 	legendRow   = 20
 	keyLength   = 26 // of a line in the legend
-	letter      = 6.7
+	letterWidth = 6.7
 )
 
 // lineColors is how many colours tell lines apart; from the next line on they
@@ -88,8 +88,8 @@ func (p *chartPicture) layOutLegend(lines []Series) {
 		y = 20 // the page has the title
 	}
 	for i := range lines {
-		name := shortened(queue.Printable(lines[i].Name), 40)
-		wide := keyLength + 8 + letter*float64(utf8.RuneCountInString(name)) + 18
+		name := truncate(queue.Printable(lines[i].Name), 40)
+		wide := keyLength + 8 + letterWidth*float64(utf8.RuneCountInString(name)) + 18
 		if x+wide > chartWidth-20 && x > 20 {
 			x, y = 20, y+legendRow
 		}
@@ -100,7 +100,7 @@ func (p *chartPicture) layOutLegend(lines []Series) {
 }
 
 func (p *chartPicture) begin(charts []Chart) {
-	p.open(anyPicture, chartWidth, p.top+float64(len(charts))*panelHeight, p.title, chartsInWords(charts))
+	p.open(pictureClass, chartWidth, p.top+float64(len(charts))*panelHeight, p.title, chartsText(charts))
 	if !p.inPage() {
 		p.text(20, 30, "t", p.title)
 	}
@@ -110,8 +110,8 @@ func (p *chartPicture) begin(charts []Chart) {
 	}
 }
 
-// chartsInWords says what axes and lines there are.
-func chartsInWords(charts []Chart) string {
+// chartsText says what axes and lines there are.
+func chartsText(charts []Chart) string {
 	parts := make([]string, len(charts))
 	for i := range charts {
 		c := &charts[i]
@@ -124,8 +124,8 @@ func chartsInWords(charts []Chart) string {
 	return strings.Join(parts, " ")
 }
 
-// lineLook is the colour, and the dashes, of a line.
-func lineLook(i int) string {
+// lineStyle is the colour, and the dashes, of a line.
+func lineStyle(i int) string {
 	look := `class="ln c` + strconv.Itoa(1+i%lineColors) + `"`
 	if round := i / lineColors; round > 0 {
 		look += ` stroke-dasharray="` + strconv.Itoa(2+5/round) + ` 3"`
@@ -133,15 +133,15 @@ func lineLook(i int) string {
 	return look
 }
 
-// span is what an axis shows, from one tick to another.
-type span struct{ from, to, step float64 }
+// axisRange is what an axis shows, from one tick to another.
+type axisRange struct{ from, to, step float64 }
 
-// overshoot is the part of the distance between ticks, less than a line's width,
+// axisOvershoot is the part of the distance between ticks, less than a line's width,
 // by which values may lie outside.
-const overshoot = 0.02
+const axisOvershoot = 0.02
 
-// newSpan covers the values with about as many ticks as are asked for.
-func newSpan(ticks int, values func(yield func([]float64))) span {
+// newAxisRange covers the values with about as many ticks as are asked for.
+func newAxisRange(ticks int, values func(yield func([]float64))) axisRange {
 	low, high := math.Inf(1), math.Inf(-1)
 	values(func(some []float64) {
 		for _, v := range some {
@@ -161,27 +161,27 @@ func newSpan(ticks int, values func(yield func([]float64))) span {
 		low, high = low-around, high+around
 	}
 	step := decimalStep((high - low) / float64(ticks))
-	return span{step * math.Floor(low/step+overshoot), step * math.Ceil(high/step-overshoot), step}
+	return axisRange{step * math.Floor(low/step+axisOvershoot), step * math.Ceil(high/step-axisOvershoot), step}
 }
 
 // label is a tick's value with as many decimals as the step has.
-func (s span) label(v float64) string {
+func (s axisRange) label(v float64) string {
 	decimals := max(0, -int(math.Floor(math.Log10(s.step)+1e-9)))
 	text := strconv.FormatFloat(v, 'f', decimals, 64)
 	if strings.Trim(text, "-0.") == "" {
 		text = strings.TrimPrefix(text, "-")
 	}
-	return grouped(text)
+	return groupThousands(text)
 }
 
 // chart draws one panel from its upper edge on.
 func (p *chartPicture) chart(c *Chart, top float64) {
-	across := newSpan(14, func(yield func([]float64)) {
+	across := newAxisRange(14, func(yield func([]float64)) {
 		for i := range c.Lines {
 			yield(c.Lines[i].X)
 		}
 	})
-	up := newSpan(6, func(yield func([]float64)) {
+	up := newAxisRange(6, func(yield func([]float64)) {
 		for i := range c.Lines {
 			yield(c.Lines[i].Y)
 			yield(c.Lines[i].Low)
@@ -191,10 +191,10 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 			yield([]float64{0})
 		}
 	})
-	f := frame{
-		x: numbered(across, c.X), y: numbered(up, c.Y), right: chartWidth - rightMargin, upper: top + panelTop, lower: top + panelHeight - panelFoot,
+	f := plotFrame{
+		x: plainAxis(across, c.X), y: plainAxis(up, c.Y), right: chartWidth - rightMargin, upper: top + panelTop, lower: top + panelHeight - panelFoot,
 	}
-	f.left = f.y.room() + panelLeft
+	f.left = f.y.titleOffset() + panelLeft
 	p.text(f.left, top+20, "h", c.Title)
 	p.axes(&f)
 	for i := range c.Lines {

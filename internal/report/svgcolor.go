@@ -43,8 +43,8 @@ func clockColor(clock float64) rgb {
 
 func (c rgb) hex() string { return fmt.Sprintf("#%02x%02x%02x", int(c.r+.5), int(c.g+.5), int(c.b+.5)) }
 
-// ink is the class of text that reads well on the colour.
-func (c rgb) ink() string {
+// textClass is the class of text that reads well on the colour.
+func (c rgb) textClass() string {
 	const same = 0.179 // white and black contrast alike with it
 	if c.luminance() < same {
 		return "w"

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// grid says where lanes and times lie in a picture.
-type grid struct {
+// laneGrid says where lanes and times lie in a picture.
+type laneGrid struct {
 	width  float64
 	left   float64 // of the lanes
 	top    float64
@@ -25,13 +25,13 @@ type laneGroup struct {
 	y          float64
 }
 
-// maxLane is the height of a lane where there is room enough.
-const maxLane = 22
+// maxLaneHeight is the height of a lane where there is room enough.
+const maxLaneHeight = 22
 
 // layOutGrid gives a lane to each GPU of each node that is ever on, as far as
 // the height reaches.
-func layOutGrid(r *Result, width, top, height float64) grid {
-	g := grid{width: width, top: top, end: lastSecond(r)}
+func layOutGrid(r *Result, width, top, height float64) laneGrid {
+	g := laneGrid{width: width, top: top, end: lastSecond(r)}
 	all := 0
 	for node := range r.Plan.Nodes {
 		if n := &r.Plan.Nodes[node]; len(n.On) > 0 {
@@ -41,7 +41,7 @@ func layOutGrid(r *Result, width, top, height float64) grid {
 		}
 	}
 	g.fit(all, height)
-	if g.tall(all) {
+	if g.hasTopAxis(all) {
 		g.top += topAxisHeight
 	}
 	y := g.top
@@ -62,7 +62,7 @@ func layOutGrid(r *Result, width, top, height float64) grid {
 // lastSecond is the end of all that is drawn, and never 0.
 func lastSecond(r *Result) float64 {
 	end := r.Plan.Ledger.End
-	for _, a := range r.placed {
+	for _, a := range r.eachPlanned {
 		end = max(end, a.End)
 	}
 	if !(end > 0) {
@@ -72,33 +72,33 @@ func lastSecond(r *Result) float64 {
 }
 
 // fit chooses the heights of lanes and gaps.
-func (g *grid) fit(lanes int, height float64) {
-	g.lane = maxLane
+func (g *laneGrid) fit(lanes int, height float64) {
+	g.lane = maxLaneHeight
 	if lanes == 0 {
 		return
 	}
 	nodes := float64(len(g.groups))
 	for _, gap := range [...]float64{5, 2, 1, 0} {
 		g.gap = gap
-		g.lane = min(maxLane, (height-gap*(nodes-1))/float64(lanes))
+		g.lane = min(maxLaneHeight, (height-gap*(nodes-1))/float64(lanes))
 		if g.lane >= 2*gap {
 			break
 		}
 	}
-	if g.lane < smallText {
+	if g.lane < minLabelHeight {
 		g.lane = max(1, math.Floor(g.lane)) // whole pixels: no blurred edges
 	}
 }
 
-// tall tells whether so many lanes have ticks above them too.
-func (g *grid) tall(lanes int) bool {
+// hasTopAxis tells whether so many lanes have ticks above them too.
+func (g *laneGrid) hasTopAxis(lanes int) bool {
 	return g.lane*float64(lanes)+g.gap*float64(len(g.groups)) > 600
 }
 
 // inset is the part of a lane above and below its bars.
-func (g *grid) inset() (above, below float64) {
+func (g *laneGrid) inset() (above, below float64) {
 	switch {
-	case g.lane >= smallText:
+	case g.lane >= minLabelHeight:
 		return 1, 1
 	case g.lane >= 4:
 		return 0, 1
@@ -107,7 +107,7 @@ func (g *grid) inset() (above, below float64) {
 }
 
 // labelLength is how many characters the labels of the lanes take.
-func (g *grid) labelLength(r *Result) int {
+func (g *laneGrid) labelLength(r *Result) int {
 	longest := 4
 	for _, group := range g.groups {
 		longest = max(longest, utf8.RuneCountInString(g.nodeLabel(r, group.node)))
@@ -119,19 +119,19 @@ func (g *grid) labelLength(r *Result) int {
 }
 
 // nodeLabel is the name of a node beside its lanes.
-func (g *grid) nodeLabel(r *Result, node int) string {
+func (g *laneGrid) nodeLabel(r *Result, node int) string {
 	if len(r.Problem.Cluster.Classes) == 1 {
 		return "node " + strconv.Itoa(node)
 	}
-	return shortened(r.nodeName(node), 20)
+	return truncate(r.nodeName(node), 20)
 }
 
-// smallText is the least height at which a lane has text of its own.
-const smallText = 8
+// minLabelHeight is the least height at which a lane has text of its own.
+const minLabelHeight = 8
 
 // gpuLabels tells whether each GPU has a label.
-func (g *grid) gpuLabels() bool {
-	if g.lane < smallText {
+func (g *laneGrid) gpuLabels() bool {
+	if g.lane < minLabelHeight {
 		return false
 	}
 	for _, group := range g.groups {
@@ -142,23 +142,23 @@ func (g *grid) gpuLabels() bool {
 	return false
 }
 
-func (g *grid) plotWidth() float64                 { return g.width - g.left - rightMargin }
-func (g *grid) x(t float64) float64                { return g.left + t/g.end*g.plotWidth() }
-func (g *grid) height() float64                    { return g.bottom() + axisHeight }
-func (g *grid) perPixel() float64                  { return g.end / g.plotWidth() }
-func (l *laneGroup) lane(g *grid, gpu int) float64 { return l.y + g.lane*float64(gpu) }
+func (g *laneGrid) plotWidth() float64                    { return g.width - g.left - rightMargin }
+func (g *laneGrid) x(t float64) float64                   { return g.left + t/g.end*g.plotWidth() }
+func (g *laneGrid) height() float64                       { return g.bottom() + axisHeight }
+func (g *laneGrid) perPixel() float64                     { return g.end / g.plotWidth() }
+func (l *laneGroup) laneTop(g *laneGrid, gpu int) float64 { return l.y + g.lane*float64(gpu) }
 
 // bottom is where the lanes end.
-func (g *grid) bottom() float64 {
+func (g *laneGrid) bottom() float64 {
 	if len(g.groups) == 0 {
-		return g.top + maxLane
+		return g.top + maxLaneHeight
 	}
 	last := &g.groups[len(g.groups)-1]
-	return last.lane(g, last.gpus)
+	return last.laneTop(g, last.gpus)
 }
 
 // laneLabels names nodes, and GPUs where there is room.
-func (p *picture) laneLabels() {
+func (p *ganttChart) laneLabels() {
 	nodeX := p.left - 8
 	if p.gpuLabels() {
 		nodeX = p.left - 32
@@ -171,26 +171,26 @@ func (p *picture) laneLabels() {
 			p.text(nodeX, middle+4, "e", p.nodeLabel(p.result, group.node))
 			next = middle + 14
 		}
-		if p.lane < smallText || group.gpus == 1 {
+		if p.lane < minLabelHeight || group.gpus == 1 {
 			continue
 		}
 		for gpu := range group.gpus {
 			if p.lane >= 11 || gpu%2 == 0 {
-				p.text(p.left-8, group.lane(&p.grid, gpu)+p.lane/2+4, "e f", strconv.Itoa(gpu))
+				p.text(p.left-8, group.laneTop(&p.laneGrid, gpu)+p.lane/2+4, "e f", strconv.Itoa(gpu))
 			}
 		}
 	}
 }
 
-// idle draws the spans in which nodes are on: what no bar covers is idle.
-func (p *picture) idle() {
+// drawIdle draws the spans in which nodes are on: what no bar covers is idle.
+func (p *ganttChart) drawIdle() {
 	for i := range p.groups {
 		group := &p.groups[i]
 		for _, on := range p.result.Plan.Nodes[group.node].On {
-			x, wide := px(p.x(on.From)), px(max(minBar, on.Len()/p.perPixel()))
+			x, wide := px(p.x(on.From)), px(max(minBarWidth, on.Len()/p.perPixel()))
 			if above, below := p.inset(); above+below > 0 {
 				for gpu := range group.gpus {
-					p.idleRect(x, group.lane(&p.grid, gpu)+above, wide, p.lane-above-below)
+					p.idleRect(x, group.laneTop(&p.laneGrid, gpu)+above, wide, p.lane-above-below)
 				}
 				continue
 			}
@@ -199,6 +199,6 @@ func (p *picture) idle() {
 	}
 }
 
-func (p *picture) idleRect(x string, y float64, wide string, high float64) {
-	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#%s)"/>`+"\n", x, px(y), wide, px(high), p.named("idle"))
+func (p *ganttChart) idleRect(x string, y float64, wide string, high float64) {
+	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#%s)"/>`+"\n", x, px(y), wide, px(high), p.scopedID("idle"))
 }

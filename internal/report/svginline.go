@@ -23,7 +23,7 @@ const (
 // a page: with the page's colours, and ids that begin with the given one. The
 // title is for those who don't see it; the page shows its own.
 func InlineCharts(id, title string, charts []Chart) (template.HTML, error) {
-	return inline(func(w io.Writer) error { return drawCharts(w, id, title, charts) })
+	return inlineHTML(func(w io.Writer) error { return drawCharts(w, id, title, charts) })
 }
 
 const dotRadius = 4
@@ -36,9 +36,9 @@ func (s *Series) color(place int) int {
 	return place
 }
 
-// look is how the line of a series, or the edge of its dots, is drawn.
-func (s *Series) look(place int) string {
-	look := lineLook(s.color(place))
+// lineStyle is how the line of a series, or the edge of its dots, is drawn.
+func (s *Series) lineStyle(place int) string {
+	look := lineStyle(s.color(place))
 	if s.Mark == Dashed {
 		look = strings.Replace(look, `class="ln`, `class="ln dash`, 1)
 	}
@@ -54,13 +54,13 @@ func (p *chartPicture) key(s *Series, place int, key legendKey) {
 		p.dot(s, place, key.x+keyLength/2, key.y-4, s.Name)
 		return
 	}
-	p.printf(`<path %s d="M%s %sh%d"/>`, s.look(place), px(key.x), px(key.y-4), keyLength)
+	p.printf(`<path %s d="M%s %sh%d"/>`, s.lineStyle(place), px(key.x), px(key.y-4), keyLength)
 }
 
 // series draws a series' line, or its dots.
-func (p *chartPicture) series(s *Series, place int, f *frame) {
+func (p *chartPicture) series(s *Series, place int, f *plotFrame) {
 	if s.Mark == Line || s.Mark == Dashed {
-		p.printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.look(place), linePath(s, f.px, f.py), escape(s.Name))
+		p.printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.lineStyle(place), linePath(s, f.px, f.py), escape(s.Name))
 		return
 	}
 	for i, v := range s.Y {
@@ -78,13 +78,13 @@ func (p *chartPicture) series(s *Series, place int, f *frame) {
 func (p *chartPicture) dot(s *Series, place int, x, y float64, note string) {
 	look := `class="dot ` + s.fill(place) + `"`
 	if s.Mark == Hollow {
-		look = s.look(place)
+		look = s.lineStyle(place)
 	}
 	p.printf(`<circle %s cx="%s" cy="%s" r="%d"><title>%s</title></circle>`+"\n", look, px(x), px(y), dotRadius, escape(note))
 }
 
 // band fills what is between a series' edges, in pieces where one isn't known.
-func (p *chartPicture) band(s *Series, place int, f *frame) {
+func (p *chartPicture) band(s *Series, place int, f *plotFrame) {
 	known := func(i int) bool {
 		return i < min(len(s.Low), len(s.High)) && !math.IsNaN(s.Low[i]+s.High[i]) && !math.IsInf(s.Low[i]+s.High[i], 0)
 	}

@@ -98,7 +98,7 @@ func (t *Table) appendObject(dst []byte, keyed []int, members [][]byte, values [
 	dst = append(dst, '{')
 	first := true
 	for i, c := range keyed {
-		if t.Columns[c].Optional && values[c].kind == none {
+		if t.Columns[c].Optional && values[c].kind == missingKind {
 			continue
 		}
 		if !first {

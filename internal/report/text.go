@@ -27,8 +27,8 @@ const DefaultRows = 25
 
 // The emphasis that a terminal with colours gets.
 const (
-	bold  = "1"
-	alarm = "1;31"
+	bold    = "1"
+	boldRed = "1;31"
 )
 
 func (o *TextOptions) rows() int {
@@ -50,7 +50,7 @@ func (o *TextOptions) paint(style, text string) string {
 // left out, and long tables are cut with a line that counts the rest.
 func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	out := bufio.NewWriter(w)
-	rows, more := t.head(opts.rows())
+	rows, more := t.firstRows(opts.rows())
 	var columns []textColumn
 	for _, c := range t.columns(func(c *Column) bool { return c.Head != "" }) {
 		if col := t.Columns[c].layOut(rows, c, t.scale(rows, c)); col.filled {
@@ -70,9 +70,9 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	return out.Flush()
 }
 
-// head is the first rows of the table, at most limit of them unless that is
+// firstRows is the first rows of the table, at most limit of them unless that is
 // negative, and how many more there are.
-func (t *Table) head(limit int) (rows [][]Value, more int) {
+func (t *Table) firstRows(limit int) (rows [][]Value, more int) {
 	for row := range t.Rows {
 		if limit < 0 || len(rows) < limit {
 			rows = append(rows, slices.Clone(row))
@@ -100,12 +100,12 @@ func (c *Column) layOut(rows [][]Value, index int, scale Scale) textColumn {
 	if out.note == "" {
 		out.note = scale.Symbol()
 	}
-	out.width = max(width(out.head), width(out.note))
+	out.width = max(textWidth(out.head), textWidth(out.note))
 	for i := range rows {
 		v := &rows[i][index]
-		out.filled = out.filled || v.kind != none
-		out.cells[i] = shortened(v.people(scale, c.Unit), c.Max)
-		out.width = max(out.width, width(out.cells[i]))
+		out.filled = out.filled || v.kind != missingKind
+		out.cells[i] = truncate(v.display(scale, c.Unit), c.Max)
+		out.width = max(out.width, textWidth(out.cells[i]))
 	}
 	return out
 }
@@ -119,7 +119,7 @@ func (t *Table) scale(rows [][]Value, column int) Scale {
 			continue
 		}
 		for i := range rows {
-			if v := &rows[i][other]; v.kind == numeric {
+			if v := &rows[i][other]; v.kind == numberKind {
 				numbers = append(numbers, v.number)
 			}
 		}
@@ -131,36 +131,36 @@ func (t *Table) scale(rows [][]Value, column int) Scale {
 // has unless the column says otherwise.
 const columnDigits = 3
 
-// people is the value as people read it.
-func (v *Value) people(scale Scale, unit Unit) string {
+// display is the value as people read it.
+func (v *Value) display(scale Scale, unit Unit) string {
 	switch v.kind {
-	case textual, literal:
+	case textKind, jsonKind:
 		return queue.Printable(v.text)
-	case numeric:
+	case numberKind:
 		if unit == Plain {
 			return strconv.FormatFloat(v.number, 'g', 6, 64)
 		}
 		return scale.Format(v.number)
-	case counted:
+	case countKind:
 		return FormatCount(int(v.number))
-	case gpuSet:
-		return ranges(v.set)
+	case gpuSetKind:
+		return rangesText(v.set)
 	default:
-		return missing
+		return missingText
 	}
 }
 
-// between is the space between two columns.
-const between = "  "
+// columnGap is the space between two columns.
+const columnGap = "  "
 
 func writeAligned(out *bufio.Writer, columns []textColumn, opts *TextOptions, cell func(*textColumn) string) {
 	var line strings.Builder
 	for i := range columns {
 		c := &columns[i]
 		text := cell(c)
-		pad := strings.Repeat(" ", max(0, c.width-width(text)))
+		pad := strings.Repeat(" ", max(0, c.width-textWidth(text)))
 		if i > 0 {
-			line.WriteString(between)
+			line.WriteString(columnGap)
 		}
 		if c.left {
 			line.WriteString(text + pad)
@@ -180,9 +180,9 @@ func writeLines(out *bufio.Writer, lines ...string) {
 	}
 }
 
-// width is how many columns of a terminal a text takes; wide scripts count as
+// textWidth is how many columns of a terminal a text takes; wide scripts count as
 // narrow.
-func width(s string) int {
+func textWidth(s string) int {
 	n := utf8.RuneCountInString(s)
 	for _, r := range s {
 		if r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) {
@@ -192,8 +192,8 @@ func width(s string) int {
 	return n
 }
 
-// shortened cuts a text to at most n characters; 0 leaves it alone.
-func shortened(s string, n int) string {
+// truncate cuts a text to at most n characters; 0 leaves it alone.
+func truncate(s string, n int) string {
 	if n == 0 || utf8.RuneCountInString(s) <= n {
 		return s
 	}

@@ -22,16 +22,16 @@ type Value struct {
 type valueKind uint8
 
 const (
-	none valueKind = iota
-	textual
-	numeric
-	counted
-	gpuSet
-	literal // text that is valid JSON
+	missingKind valueKind = iota
+	textKind
+	numberKind
+	countKind
+	gpuSetKind
+	jsonKind // text that is valid JSON
 )
 
 // Text is a cell with a string.
-func Text(s string) Value { return Value{kind: textual, text: s} }
+func Text(s string) Value { return Value{kind: textKind, text: s} }
 
 // NonEmpty is a cell with text, missing when it is empty.
 func NonEmpty(s string) Value {
@@ -45,17 +45,17 @@ func NonEmpty(s string) Value {
 // missing value.
 func Number[T ~float64](x T) Value {
 	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return Value{kind: numeric, number: v}
+		return Value{kind: numberKind, number: v}
 	}
 	return Value{}
 }
 
 // Count is a cell with a whole number below 2⁵³.
-func Count(n int) Value { return Value{kind: counted, number: float64(n)} }
+func Count(n int) Value { return Value{kind: countKind, number: float64(n)} }
 
 // GPUs is a cell with a set of GPUs: a list in JSON, the numbers with spaces
 // between them in CSV, and ranges for people.
-func GPUs(s planner.GPUSet) Value { return Value{kind: gpuSet, set: s} }
+func GPUs(s planner.GPUSet) Value { return Value{kind: gpuSetKind, set: s} }
 
 // nonZero is a cell with a number, missing when it is 0.
 func nonZero[T ~float64](x T) Value {
@@ -68,15 +68,15 @@ func nonZero[T ~float64](x T) Value {
 // appendJSON appends the value as JSON.
 func (v *Value) appendJSON(dst []byte) []byte {
 	switch v.kind {
-	case textual:
+	case textKind:
 		return appendQuoted(dst, v.text)
-	case literal:
+	case jsonKind:
 		return append(dst, v.text...)
-	case numeric:
+	case numberKind:
 		return appendNumber(dst, v.number)
-	case counted:
+	case countKind:
 		return strconv.AppendInt(dst, int64(v.number), 10)
-	case gpuSet:
+	case gpuSetKind:
 		return append(appendSet(append(dst, '['), v.set, ", "), ']')
 	default:
 		return append(dst, "null"...)
@@ -86,15 +86,15 @@ func (v *Value) appendJSON(dst []byte) []byte {
 // csv is the value as a cell of a CSV file; no text of it is a formula.
 func (v *Value) csv() string {
 	switch v.kind {
-	case textual:
+	case textKind:
 		return queue.EscapeFormula(v.text)
-	case literal:
+	case jsonKind:
 		return v.text
-	case numeric:
+	case numberKind:
 		return string(appendNumber(nil, v.number))
-	case counted:
+	case countKind:
 		return strconv.FormatInt(int64(v.number), 10)
-	case gpuSet:
+	case gpuSetKind:
 		return string(appendSet(nil, v.set, " "))
 	default:
 		return ""
@@ -120,8 +120,8 @@ func appendSet(dst []byte, s planner.GPUSet, between string) []byte {
 	return dst
 }
 
-// ranges is the set as people write it: "0-3,6".
-func ranges(s planner.GPUSet) string {
+// rangesText is the set as people write it: "0-3,6".
+func rangesText(s planner.GPUSet) string {
 	var out []byte
 	for s != 0 {
 		from := s.First()

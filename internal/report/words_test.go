@@ -32,8 +32,8 @@ func TestAPlanThatMissesDeadlinesMayTakeLessThanTheBound(t *testing.T) {
 		99: {"1.00 %", "below", "the least for keeping all deadlines"},
 	} {
 		s := Summary{Objective: float64(energy), ObjectiveBound: 100, ObjectiveUnit: "J"}
-		part, side := s.fromBound()
-		if got := [3]string{part, side, s.boundIs()}; got != want {
+		part, side := s.boundDistance()
+		if got := [3]string{part, side, s.boundText()}; got != want {
 			t.Errorf("%v J against a bound of 100 J: %q, want %q", float64(energy), got, want)
 		}
 	}
@@ -44,9 +44,9 @@ func TestOfAnotherObjectiveTheBestAndTheGapAreByIt(t *testing.T) {
 		return Run{Summary: Summary{Policy: policy, JobsTotal: 1, Energy: energy, Bound: 80, Objective: objective, ObjectiveBound: 1000, ObjectiveUnit: "J + 50·GPU·s"}}
 	}
 	runs := []Run{of("frugal", 90, 1300), of("quick", 110, 1100), of("even", 100, 1200)}
-	c := contests(runs)[0]
-	c.choose()
-	got := c.choice()
+	c := runsByProblem(runs)[0]
+	c.chooseBest()
+	got := c.bestText()
 	for _, want := range []string{
 		"quick has the least objective of all 3 plans", "1100 (J + 50·GPU·s)", "10.0 % above what no schedule can beat",
 		"The next one, even, has 9.09 % more, and takes 9.09 % less energy",
@@ -72,11 +72,11 @@ func TestAnAmountIsInTheUnitOfTheObjective(t *testing.T) {
 		"J": "44.304 MJ", "GPU·s": "4.4304·10⁷ GPU·s", "J + 50·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)", "(J + 50·GPU·s)·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)·GPU·s",
 	} {
 		s := Summary{ObjectiveUnit: unit}
-		if got := s.amount(4.43042e7, scale); got != want {
+		if got := s.objectiveText(4.43042e7, scale); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := (&Summary{ObjectiveUnit: "EUR"}).amount(31.7933, scale); got != "31.793 EUR" {
+	if got := (&Summary{ObjectiveUnit: "EUR"}).objectiveText(31.7933, scale); got != "31.793 EUR" {
 		t.Errorf("%q, want 31.793 EUR", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 		return dvfsmodel.Point{Time: time, Power: 1000, Energy: dvfsmodel.Joule(1e6 - 100*time)}
 	}
 	for other, want := range map[float64][]string{100: {">runs here, default<"}, 200: {">runs here<", ">default<"}} {
-		j := &jobCurve{id: "a", least: []dvfsmodel.Point{point(100), point(200)}, chosen: point(100), byItself: point(other)}
+		j := &jobCurve{id: "a", optimalPoints: []dvfsmodel.Point{point(100), point(200)}, chosen: point(100), defaultPoint: point(other)}
 		var b strings.Builder
 		if err := drawJobCurves(&b, "id", []*jobCurve{j}); err != nil {
 			t.Fatal(err)
@@ -108,17 +108,17 @@ func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 }
 
 func TestTheTitleOfAVerticalAxisStandsBesideItsLabels(t *testing.T) {
-	for largest, want := range map[float64]float64{9: 58, 5e10: 17 + 14*letter} { // "50,000,000,000"
-		axis := numbered(newSpan(6, func(yield func([]float64)) { yield([]float64{0, largest}) }), "kWh")
-		if got := axis.room(); math.Abs(got-want) > 1e-9 {
+	for largest, want := range map[float64]float64{9: 58, 5e10: 17 + 14*letterWidth} { // "50,000,000,000"
+		axis := plainAxis(newAxisRange(6, func(yield func([]float64)) { yield([]float64{0, largest}) }), "kWh")
+		if got := axis.titleOffset(); math.Abs(got-want) > 1e-9 {
 			t.Errorf("up to %v the title is %v from the plot, want %v", largest, got, want)
 		}
 	}
 }
 
 func TestOneValueAloneIsNotShownMoreExactlyThanItIs(t *testing.T) {
-	for value, want := range map[float64]span{1110: {980, 1240, 20}, 409: {360, 450, 10}, 0: {-.5, .5, .1}} {
-		got := newSpan(14, func(yield func([]float64)) { yield([]float64{value, value}) })
+	for value, want := range map[float64]axisRange{1110: {980, 1240, 20}, 409: {360, 450, 10}, 0: {-.5, .5, .1}} {
+		got := newAxisRange(14, func(yield func([]float64)) { yield([]float64{value, value}) })
 		if math.Abs(got.from-want.from) > 1e-9 || math.Abs(got.to-want.to) > 1e-9 || math.Abs(got.step-want.step) > 1e-9 {
 			t.Errorf("an axis of %v alone goes from %v to %v in steps of %v, want %v", value, got.from, got.to, got.step, want)
 		}
@@ -140,7 +140,7 @@ func TestTicksAreFewAndRound(t *testing.T) {
 		{7 * 86400, 50000, 86400, "h:mm", "24:00"},
 		{30 * 86400, 200000, 5 * 86400, "days", "5"},
 	} {
-		r := newRuler(c.end, c.apart)
+		r := newTimeTicks(c.end, c.apart)
 		if math.Abs(r.step/c.step-1) > 1e-9 || r.unit != c.unit || r.label(r.step) != c.label {
 			t.Errorf("to %v s: a tick each %v in %s, the second is %q", c.end, r.step, r.unit, r.label(r.step))
 		}

@@ -271,11 +271,11 @@ t0_s = 100
 			t.Fatal(err)
 		}
 		s := report.Summarise(w.Result)
-		if (s.Between != nil) != known || s.Modelled != 1 {
-			t.Errorf("with %q: interval %v, %v modelled", errs, s.Between, s.Modelled)
+		if (s.SavingInterval != nil) != known || s.Modelled != 1 {
+			t.Errorf("with %q: interval %v, %v modelled", errs, s.SavingInterval, s.Modelled)
 		}
-		if known && (s.Between.Low >= s.Saving() || s.Between.High <= s.Saving() || s.Between.High-s.Between.Low > 0.2) {
-			t.Errorf("a saving of %v in %v", s.Saving(), s.Between)
+		if known && (s.SavingInterval.Low >= s.Saving() || s.SavingInterval.High <= s.Saving() || s.SavingInterval.High-s.SavingInterval.Low > 0.2) {
+			t.Errorf("a saving of %v in %v", s.Saving(), s.SavingInterval)
 		}
 	}
 }
