@@ -238,7 +238,7 @@ func (m *machine) plainly() []savings.Stratum {
 	}
 	strata := make([]savings.Stratum, 0, len(arms))
 	for _, k := range slices.SortedFunc(maps.Keys(arms), compareKinds) {
-		strata = append(strata, arms[k].Saved())
+		strata = append(strata, arms[k].SavedStratum())
 	}
 	return strata
 }

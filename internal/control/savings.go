@@ -39,11 +39,11 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 		sum.Modelled.DefaultJ += one.predicted.DefaultJ
 		sum.Modelled.UsedJ += one.predicted.GPUJ
 	}
-	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).Saved), saving(node, (*savings.Arms).Saved)
+	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
-		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).SavedConstant), saving(node, (*savings.Arms).SavedConstant)
-		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).Added))
-		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).Added))
+		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum), saving(node, (*savings.Arms).ConstantStratum)
+		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).AddedStratum))
+		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).AddedStratum))
 		sum.Constant = &constant
 	}
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
@@ -69,7 +69,7 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 	}
 	var all []epdapi.WorkloadSaving
 	for key, some := range own {
-		if s := saving(some, (*savings.Arms).Saved); s.Runs > 0 {
+		if s := saving(some, (*savings.Arms).SavedStratum); s.Runs > 0 {
 			all = append(all, epdapi.WorkloadSaving{Workload: key.Workload, GPUModel: key.GPUModel, Saving: s})
 		}
 	}
@@ -116,8 +116,8 @@ func comparisonsOf(strata []record.Stratum) []comparison {
 func workloads(comparisons []comparison, measured bool) (compared, alone int) {
 	byKey := make(map[record.WorkloadKey]bool)
 	for i := range comparisons {
-		if s := comparisons[i].gpu.Saved(); s.Treated.Runs+s.Held.Runs > 0 {
-			byKey[comparisons[i].key] = byKey[comparisons[i].key] || measured && s.Compared()
+		if s := comparisons[i].gpu.SavedStratum(); s.Treated.Runs+s.Held.Runs > 0 {
+			byKey[comparisons[i].key] = byKey[comparisons[i].key] || measured && s.HasBothArms()
 		}
 	}
 	for _, is := range byKey {

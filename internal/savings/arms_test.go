@@ -100,7 +100,7 @@ func threeArms(random *rand.Rand, k *kind, holdOut, constant float64, barred []f
 	for w := range workloads {
 		weights += 1 / float64(w+1)
 	}
-	compare := [3]func(*savings.Arms) savings.Stratum{(*savings.Arms).Saved, (*savings.Arms).Added, (*savings.Arms).SavedConstant}
+	compare := [3]func(*savings.Arms) savings.Stratum{(*savings.Arms).SavedStratum, (*savings.Arms).AddedStratum, (*savings.Arms).ConstantStratum}
 	var strata [3][]savings.Stratum
 	for w := range workloads {
 		deviation := k.low + (k.high-k.low)*random.Float64()
@@ -110,7 +110,7 @@ func threeArms(random *rand.Rand, k *kind, holdOut, constant float64, barred []f
 		arms, saved, added, savedConstant := flat(random, int(float64(k.runs)/float64(w+1)/weights), deviation, holdOut, constant, barred[w%len(barred)])
 		for c, truth := range []float64{saved, added, savedConstant} {
 			s := compare[c](&arms)
-			if strata[c] = append(strata[c], s); s.Compared() {
+			if strata[c] = append(strata[c], s); s.HasBothArms() {
 				truths[c] += truth
 			}
 		}
@@ -129,19 +129,19 @@ func TestArmsAreComparedTwoByTwo(t *testing.T) {
 	two := savings.Measure([]savings.Stratum{{Treated: treated, Held: held}})
 	for _, constant := range []savings.Arms{{}, {Constant: normal(random, 20, 90, 5)}, {Constant: normal(random, 1, 1e9, 1e8)}} {
 		arms := savings.Arms{Treated: treated, Constant: constant.Constant, Held: held}
-		if e := savings.Measure([]savings.Stratum{arms.Saved()}); e != two {
+		if e := savings.Measure([]savings.Stratum{arms.SavedStratum()}); e != two {
 			t.Errorf("beside %+v: %+v, want %+v", arms.Constant, e, two)
 		}
 	}
 	none := savings.Arms{Treated: treated, Held: held}
-	if e := savings.Measure([]savings.Stratum{none.Added()}); e != (savings.Estimate{Needed: 1}) {
+	if e := savings.Measure([]savings.Stratum{none.AddedStratum()}); e != (savings.Estimate{Needed: 1}) {
 		t.Errorf("added to nothing: %+v", e)
 	}
-	if e := savings.Measure([]savings.Stratum{none.SavedConstant()}); e != (savings.Estimate{}) {
+	if e := savings.Measure([]savings.Stratum{none.ConstantStratum()}); e != (savings.Estimate{}) {
 		t.Errorf("saved by nothing: %+v", e)
 	}
 	three := savings.Arms{Treated: treated, Constant: normal(random, 20, 90, 5), Held: held}
-	added, saved := savings.Measure([]savings.Stratum{three.Added()}), savings.Measure([]savings.Stratum{three.SavedConstant()})
+	added, saved := savings.Measure([]savings.Stratum{three.AddedStratum()}), savings.Measure([]savings.Stratum{three.ConstantStratum()})
 	if added.Treated != 40 || added.Held != 20 || !(added.Low > 0 && added.Low < 400 && 400 < added.High) {
 		t.Errorf("added: %+v, want 40 × 10", added)
 	}

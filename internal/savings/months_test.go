@@ -78,7 +78,7 @@ func month(random *rand.Rand, k *kind, holdOut float64) (strata []savings.Stratu
 		}
 		s, saved := workload(random, n, deviation, holdOut)
 		strata = append(strata, s)
-		if s.Compared() {
+		if s.HasBothArms() {
 			truth += saved
 		}
 	}
@@ -124,7 +124,7 @@ func TestTheIntervalHoldsTheTrueSavingOf95MonthsIn100(t *testing.T) {
 					above++
 				}
 				for i := range strata {
-					if strata[i].Compared() {
+					if strata[i].HasBothArms() {
 						compared++
 					}
 				}

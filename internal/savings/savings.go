@@ -14,14 +14,16 @@ type Arms struct {
 	Treated, Constant, Held record.EnergyMean
 }
 
-// Saved compares the treated runs with those held out.
-func (a *Arms) Saved() Stratum { return Stratum{Treated: a.Treated, Held: a.Held} }
+// SavedStratum compares the treated runs with those held out.
+func (a *Arms) SavedStratum() Stratum { return Stratum{Treated: a.Treated, Held: a.Held} }
 
-// Added compares the treated runs with those at constant clocks.
-func (a *Arms) Added() Stratum { return Stratum{Treated: a.Treated, Held: a.Constant, Third: a.Held} }
+// AddedStratum compares the treated runs with those at constant clocks.
+func (a *Arms) AddedStratum() Stratum {
+	return Stratum{Treated: a.Treated, Held: a.Constant, Third: a.Held}
+}
 
-// SavedConstant compares the runs at constant clocks with those held out.
-func (a *Arms) SavedConstant() Stratum {
+// ConstantStratum compares the runs at constant clocks with those held out.
+func (a *Arms) ConstantStratum() Stratum {
 	return Stratum{Treated: a.Constant, Held: a.Held, Third: a.Treated}
 }
 
@@ -33,8 +35,8 @@ type Stratum struct {
 	Third record.EnergyMean
 }
 
-// Compared tells whether both arms have a run.
-func (s *Stratum) Compared() bool {
+// HasBothArms tells whether both arms have a run.
+func (s *Stratum) HasBothArms() bool {
 	return s.Treated.Runs > 0 && s.Held.Runs > 0 && s.Treated.MeanJ > 0 && s.Held.MeanJ > 0
 }
 
@@ -58,13 +60,13 @@ type Estimate struct {
 // count for as much as these degrees of freedom, and from all strata's, which
 // count for less than one run does.
 const (
-	otherArm  = 10
-	allStrata = 0.5
+	otherArmFreedom  = 10
+	allStrataFreedom = 0.5
 )
 
 // The scatter is relative to the mean, and the arms of a stratum are as far apart
 // as all strata's are; they aren't thought to be further apart than this.
-const mostApart = 2
+const maxScaleRatio = 2
 
 // Measure estimates what was saved.
 //
@@ -79,7 +81,7 @@ func Measure(strata []Stratum) Estimate {
 	var e Estimate
 	treated := 0.0
 	for i := range strata {
-		if s := &strata[i]; s.Compared() {
+		if s := &strata[i]; s.HasBothArms() {
 			n := float64(s.Treated.Runs)
 			e.Treated += s.Treated.Runs
 			e.Held += s.Held.Runs
@@ -88,20 +90,20 @@ func Measure(strata []Stratum) Estimate {
 		}
 	}
 	if e.Treated == 0 {
-		return Estimate{Needed: first(strata)}
+		return Estimate{Needed: minHeldRuns(strata)}
 	}
-	half, known := halfInterval(strata, min(max(e.Baseline/treated, 1.0/mostApart), mostApart))
+	half, known := halfInterval(strata, min(max(e.Baseline/treated, 1.0/maxScaleRatio), maxScaleRatio))
 	if !known {
-		return Estimate{Needed: first(strata)}
+		return Estimate{Needed: minHeldRuns(strata)}
 	}
 	e.Saved = e.Baseline - treated
 	e.Low, e.High = e.Saved-half, e.Saved+half
-	e.Needed = needed(e.Saved, half, e.Held)
+	e.Needed = moreRunsNeeded(e.Saved, half, e.Held)
 	return e
 }
 
-// first is how many held-out runs it takes until there is an estimate at all.
-func first(strata []Stratum) int64 {
+// minHeldRuns is how many held-out runs it takes until there is an estimate at all.
+func minHeldRuns(strata []Stratum) int64 {
 	for i := range strata {
 		if strata[i].Treated.Runs > 0 {
 			return 1
@@ -110,50 +112,50 @@ func first(strata []Stratum) int64 {
 	return 0
 }
 
-// scatter is that of a stratum, relative to the mean.
-type scatter struct {
+// armScatter is that of a stratum, relative to the mean.
+type armScatter struct {
 	treated, held         float64 // runs
 	meanTreated, meanHeld float64
-	ofTreated, ofHeld     variance
-	ofThird               variance
+	ofTreated, ofHeld     varianceEstimate
+	ofThird               varianceEstimate
 }
 
-// variance is one with its degrees of freedom.
-type variance struct{ value, freedom float64 }
+// varianceEstimate is one with its degrees of freedom.
+type varianceEstimate struct{ value, freedom float64 }
 
-// relative makes the arms comparable: the mean of each is taken from the runs of
+// scaledScatter makes the arms comparable: the mean of each is taken from the runs of
 // both, at a ratio of held-out to treated energies.
-func relative(s *Stratum, ratio float64) scatter {
+func scaledScatter(s *Stratum, ratio float64) armScatter {
 	nt, nh := float64(s.Treated.Runs), float64(s.Held.Runs)
 	mean := (nt*s.Treated.MeanJ + nh*s.Held.MeanJ/ratio) / (nt + nh)
 	square := mean * mean
-	return scatter{
+	return armScatter{
 		treated: nt, held: nh, meanTreated: mean, meanHeld: mean * ratio,
-		ofTreated: variance{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
-		ofHeld:    variance{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
-		ofThird:   variance{s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64), float64(s.Third.Freedom)},
+		ofTreated: varianceEstimate{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
+		ofHeld:    varianceEstimate{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
+		ofThird:   varianceEstimate{s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64), float64(s.Third.Freedom)},
 	}
 }
 
-// with adds what others say to a variance, with so many degrees of freedom.
-func (v variance) with(o variance, freedom float64) variance {
+// combined adds what others say to a variance, with so many degrees of freedom.
+func (v varianceEstimate) combined(o varianceEstimate, freedom float64) varianceEstimate {
 	freedom = min(freedom, o.freedom)
 	sum := v.freedom + freedom
 	if sum == 0 {
 		return v
 	}
-	return variance{(v.value*v.freedom + o.value*freedom) / sum, sum}
+	return varianceEstimate{(v.value*v.freedom + o.value*freedom) / sum, sum}
 }
 
 // halfInterval is half of the interval's width; not known where no stratum tells
 // how far runs scatter.
 func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
-	var rows []scatter
-	var all variance
+	var rows []armScatter
+	var all varianceEstimate
 	for i := range strata {
-		if strata[i].Compared() {
-			r := relative(&strata[i], ratio)
-			all = all.with(r.ofTreated, math.Inf(1)).with(r.ofHeld, math.Inf(1)).with(r.ofThird, math.Inf(1))
+		if strata[i].HasBothArms() {
+			r := scaledScatter(&strata[i], ratio)
+			all = all.combined(r.ofTreated, math.Inf(1)).combined(r.ofHeld, math.Inf(1)).combined(r.ofThird, math.Inf(1))
 			rows = append(rows, r)
 		}
 	}
@@ -166,10 +168,10 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	var sum, weight, spread float64
 	for i := range rows {
 		r := &rows[i]
-		ofHeld := r.ofHeld.with(r.ofTreated.with(r.ofThird, math.Inf(1)), otherArm).with(all, allStrata)
-		ofTreated := r.ofTreated.with(r.ofHeld.with(r.ofThird, math.Inf(1)), otherArm).with(all, allStrata)
-		both := r.ofHeld.with(r.ofTreated, math.Inf(1)).with(r.ofThird, math.Inf(1)).with(all, allStrata)
-		term := func(mean, runs float64, own variance) {
+		ofHeld := r.ofHeld.combined(r.ofTreated.combined(r.ofThird, math.Inf(1)), otherArmFreedom).combined(all, allStrataFreedom)
+		ofTreated := r.ofTreated.combined(r.ofHeld.combined(r.ofThird, math.Inf(1)), otherArmFreedom).combined(all, allStrataFreedom)
+		both := r.ofHeld.combined(r.ofTreated, math.Inf(1)).combined(r.ofThird, math.Inf(1)).combined(all, allStrataFreedom)
+		term := func(mean, runs float64, own varianceEstimate) {
 			w := r.treated * mean * r.treated * mean / runs
 			sum += w * own.value
 			weight += w * both.value
@@ -181,21 +183,21 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	if !(spread > 0) {
 		return 0, true // all runs are alike
 	}
-	return studentsT(min(weight*weight/spread, all.freedom)) * math.Sqrt(sum), true
+	return studentQuantile(min(weight*weight/spread, all.freedom)) * math.Sqrt(sum), true
 }
 
-// studentsT is the quantile of Student's distribution between whose negative
+// studentQuantile is the quantile of Student's distribution between whose negative
 // and itself are 95 %.
-func studentsT(freedom float64) float64 {
+func studentQuantile(freedom float64) float64 {
 	const outside = 0.05
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, outside)
 	return math.Sqrt(freedom * (1 - x) / x)
 }
 
-// needed is how many more held-out runs it takes: the saving grows with the runs,
+// moreRunsNeeded is how many more held-out runs it takes: the saving grows with the runs,
 // its error with their root. It has to be larger than half the interval by the
 // error that is exceeded downwards once in five times.
-func needed(saved, half float64, held int64) int64 {
+func moreRunsNeeded(saved, half float64, held int64) int64 {
 	const (
 		most  = 1e9
 		power = 1 + 0.8416/1.9600
