@@ -150,7 +150,7 @@ func (p *program) steerSettings() *steer.Settings {
 	return &steer.Settings{
 		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
 		Upper: p.control.Upper, Energy: p.control.Energy, Ranking: p.orderer.Ranking(),
-		Shared: func(cluster *share.Cluster, j *slurm.Job) share.Order {
+		Shared: func(cluster *share.ClusterState, j *slurm.Job) share.Order {
 			return p.control.SharedNodes(p.Context.Context, cluster, j)
 		},
 	}

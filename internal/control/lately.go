@@ -34,10 +34,10 @@ func (l *lately) add(at time.Time, use float64) {
 }
 
 // samples are those that are kept, the oldest first.
-func (l *lately) samples() []share.Sample {
-	list := make([]share.Sample, 0, min(l.count, latelyKept))
+func (l *lately) samples() []share.UseSample {
+	list := make([]share.UseSample, 0, min(l.count, latelyKept))
 	for i := max(0, l.count-latelyKept); i < l.count; i++ {
-		list = append(list, share.Sample{At: time.Unix(0, l.at[i%latelyKept]), Use: float64(l.use[i%latelyKept])})
+		list = append(list, share.UseSample{At: time.Unix(0, l.at[i%latelyKept]), Use: float64(l.use[i%latelyKept])})
 	}
 	return list
 }
@@ -124,7 +124,7 @@ func (r *reports) unfollow() {
 
 // seen is what the GPU of a node on which just these jobs run did lately; none
 // where there is none, or its agent has fallen silent.
-func (r *reports) seen(node string, jobs []slurm.JobID, now time.Time) []share.Sample {
+func (r *reports) seen(node string, jobs []slurm.JobID, now time.Time) []share.UseSample {
 	jobs = slices.Sorted(slices.Values(jobs))
 	r.mu.RLock()
 	defer r.mu.RUnlock()

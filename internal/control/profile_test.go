@@ -61,8 +61,8 @@ func (r *rig) learn(from slurm.JobID, name string, runs int, p record.Profile) {
 }
 
 // nodes are two nodes with one shared GPU each.
-func (r *rig) nodes() *share.Cluster {
-	c := &share.Cluster{At: r.clock.read()}
+func (r *rig) nodes() *share.ClusterState {
+	c := &share.ClusterState{At: r.clock.read()}
 	for i := range 2 {
 		c.Nodes = append(c.Nodes, slurm.Node{
 			Name: fmt.Sprintf("n%d", i+1), State: slurm.NodeState{Base: "MIXED"}, Partitions: []string{"gpu"},

@@ -24,13 +24,13 @@ import (
 // by what agents reported of those GPUs lately.
 // While the records can't be read there is none, and only the first question
 // waits for them.
-func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j *slurm.Job) share.Order {
+func (c *Controller) SharedNodes(ctx context.Context, cluster *share.ClusterState, j *slurm.Job) share.Order {
 	s := c.settings.Load()
 	models, now := c.gpuModels(), c.options.Clock()
 	var failed error
-	order := share.Nodes(cluster, j, &share.Options{
+	order := share.RankNodes(cluster, j, &share.Options{
 		Rules: s.sharing(), Speed: c.options.Speed,
-		Profile: func(j *slurm.Job, gpuModel string) (p *share.Profile, rate float64) {
+		Profile: func(j *slurm.Job, gpuModel string) (p *share.UseProfile, rate float64) {
 			if failed == nil {
 				p, rate, failed = c.sharedUse(ctx, j, gpuModel)
 			}
@@ -39,8 +39,8 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.Cluster, j 
 		Model: func(n *slurm.Node) string {
 			return cmp.Or(c.nodes.get(n.Name), kindOf(s, n, models).GPUModel)
 		},
-		GPU:  s.sharedGPU,
-		Seen: func(node string, jobs []slurm.JobID) []share.Sample { return c.reports.seen(node, jobs, now) },
+		GPU:           s.sharedGPU,
+		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample { return c.reports.seen(node, jobs, now) },
 	})
 	if failed != nil {
 		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []share.Node{}
@@ -56,8 +56,8 @@ func (s *Settings) sharing() share.Rules {
 
 // profileOf is what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
-func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*share.Profile, error) {
-	return store.Within(ctx, c.options.StoreWait, func(ctx context.Context) (*share.Profile, error) {
+func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error) {
+	return store.Within(ctx, c.options.StoreWait, func(ctx context.Context) (*share.UseProfile, error) {
 		return c.learner.Profile(ctx, key)
 	})
 }
@@ -65,7 +65,7 @@ func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*sh
 // sharedUse is the profile of a job's workload, nil if nothing is known of it,
 // and how fast it goes at its clocks. The error says that the records can't be
 // read.
-func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (p *share.Profile, rate float64, err error) {
+func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (p *share.UseProfile, rate float64, err error) {
 	job := c.jobs.Get(j.ID)
 	if job == nil || gpuModel == "" {
 		return nil, 0, nil
@@ -151,7 +151,7 @@ func (c *Controller) getProfiles(r *http.Request) (any, error) {
 		told := *p
 		told.Mean, told.Low, told.High = rounded(p.Mean), rounded(p.Low), rounded(p.High)
 		answer.Profiles = append(answer.Profiles, epdapi.WorkloadProfile{
-			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, Profile: told,
+			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, UseProfile: told,
 		})
 	}
 	known := c.lastJobsOf(r.Context(), workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))

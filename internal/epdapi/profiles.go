@@ -25,7 +25,7 @@ type WorkloadProfile struct {
 	Alone  int64     `json:"alone_runs"`  // recorded runs that had their GPUs alone
 	Shared int64     `json:"shared_runs"` // and others, from which nothing is learnt
 	Last   time.Time `json:"last"`        // when the last of them was recorded
-	share.Profile
+	share.UseProfile
 	LastJob LastJob `json:"last_job,omitzero"` // absent: no job of it is kept
 }
 

@@ -106,7 +106,7 @@ func New(options Options) *Learner {
 	return &Learner{
 		options: options, refits: make(chan refit, refitQueue), queued: make(map[record.WorkloadKey]bool),
 		models:   models{byKey: make(map[record.WorkloadKey]*standing)},
-		profiles: profiles{byKey: make(map[record.WorkloadKey]*share.Profile)},
+		profiles: profiles{byKey: make(map[record.WorkloadKey]*share.UseProfile)},
 	}
 }
 

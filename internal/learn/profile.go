@@ -18,7 +18,7 @@ const maxProfiles = 20_000
 type profiles struct {
 	mu    sync.Mutex
 	rules share.Rules
-	byKey map[record.WorkloadKey]*share.Profile
+	byKey map[record.WorkloadKey]*share.UseProfile
 }
 
 // forget has a workload's profile learnt again.
@@ -29,7 +29,7 @@ func (p *profiles) forget(key record.WorkloadKey) {
 }
 
 // get is a profile by rules, nil if it must be learnt.
-func (p *profiles) get(key record.WorkloadKey, rules *share.Rules) *share.Profile {
+func (p *profiles) get(key record.WorkloadKey, rules *share.Rules) *share.UseProfile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rules != *rules {
@@ -41,7 +41,7 @@ func (p *profiles) get(key record.WorkloadKey, rules *share.Rules) *share.Profil
 
 // put keeps what was learnt by rules, unless they are others by now. Profiles
 // beyond the bound are learnt each time.
-func (p *profiles) put(key record.WorkloadKey, rules *share.Rules, fresh *share.Profile) {
+func (p *profiles) put(key record.WorkloadKey, rules *share.Rules, fresh *share.UseProfile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.byKey[key]; p.rules == *rules && (known || len(p.byKey) < maxProfiles) {
@@ -51,7 +51,7 @@ func (p *profiles) put(key record.WorkloadKey, rules *share.Rules, fresh *share.
 
 // Profile is what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
-func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*share.Profile, error) {
+func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error) {
 	rules := l.options.Settings().Sharing
 	if known := l.profiles.get(key, &rules); known != nil {
 		return known, nil
@@ -60,11 +60,11 @@ func (l *Learner) Profile(ctx context.Context, key record.WorkloadKey) (*share.P
 	if err != nil {
 		return nil, err
 	}
-	runs := make([]share.Run, len(recorded))
+	runs := make([]share.SoloRun, len(recorded))
 	for i := range recorded {
 		r := &recorded[i]
 		slowdown := r.Slowdown.Or(l.Slowdown(key, r.Setting))
-		runs[i] = share.Run{TimeS: r.TimeS, Slowdown: slowdown, Profile: &r.Profile}
+		runs[i] = share.SoloRun{TimeS: r.TimeS, Slowdown: slowdown, Profile: &r.Profile}
 	}
 	fresh := share.Learn(runs, &rules)
 	l.profiles.put(key, &rules, fresh)

@@ -11,9 +11,9 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// Use is a job's use of a GPU from a moment on.
-type Use struct {
-	Profile *Profile
+// JobUse is a job's use of a GPU from a moment on.
+type JobUse struct {
+	Profile *UseProfile
 	DoneS   float64 // how much of its time at default clocks it has behind it
 	Rate    float64 // of its time at default clocks that passes in a second
 	// Kappa is how many times its time alone the rest may take: what the rules
@@ -31,31 +31,31 @@ type GPU struct {
 }
 
 // contention is that of jobs on one GPU.
-func (g *GPU) contention(all []outlook) sharing.Contention {
+func (g *GPU) contention(all []futureUse) sharing.Contention {
 	if g.Curve == nil {
 		return sharing.Linear{}
 	}
-	return g.Curve.Among(len(all), memoryOf(all))
+	return g.Curve.Among(len(all), memoryShare(all))
 }
 
-// memoryOf is the part of a GPU's memory that jobs may take, 0 to 1.
-func memoryOf(all []outlook) float64 {
-	need, total := memory(all)
+// memoryShare is the part of a GPU's memory that jobs may take, 0 to 1.
+func memoryShare(all []futureUse) float64 {
+	need, total := memoryNeed(all)
 	if need < total {
 		return need / total
 	}
 	return 1
 }
 
-// slotS is how long a slot of the job's own run time is, in seconds.
-func (u *Use) slotS() float64 { return u.Profile.TimeS.Mean / Slots }
+// ownSlotS is how long a slot of the job's own run time is, in seconds.
+func (u *JobUse) ownSlotS() float64 { return u.Profile.TimeS.Mean / Slots }
 
-// maxDraws is how many combinations of the recorded runs of those who share a
+// maxRunCombinations is how many combinations of the recorded runs of those who share a
 // GPU are looked at.
-const maxDraws = 64
+const maxRunCombinations = 64
 
-// verdict is how a job does beside others on one GPU.
-type verdict struct {
+// colocation is how a job does beside others on one GPU.
+type colocation struct {
 	fits        bool
 	why         string  // why not
 	risesW      float64 // power with it less power without
@@ -63,36 +63,36 @@ type verdict struct {
 	slowdown    float64
 }
 
-// outlook is what a job does from now on, by slots of the time that the one that
+// futureUse is what a job does from now on, by slots of the time that the one that
 // is to be placed takes: percent, in each of its recorded runs and in their mean.
-type outlook struct {
-	*Use
+type futureUse struct {
+	*JobUse
 	runs [][]float64
 	mean []float64
 }
 
-// over is a use over slots of so many seconds.
-func (u *Use) over(slotS float64) outlook {
-	o := outlook{Use: u, runs: make([][]float64, len(u.Profile.runs)), mean: u.ahead(u.Profile.Mean, slotS)}
+// outlookOver is a use over slots of so many seconds.
+func (u *JobUse) outlookOver(slotS float64) futureUse {
+	o := futureUse{JobUse: u, runs: make([][]float64, len(u.Profile.runs)), mean: u.futureSeries(u.Profile.Mean, slotS)}
 	for i, series := range u.Profile.runs {
-		o.runs[i] = u.ahead(series, slotS)
+		o.runs[i] = u.futureSeries(series, slotS)
 	}
 	return o
 }
 
-// beside judges a job that starts beside others on a GPU. All are known.
-func (g *GPU) beside(job *outlook, others []outlook) verdict {
-	v := verdict{risesW: -g.IdleW}
+// judgeColocation judges a job that starts beside others on a GPU. All are known.
+func (g *GPU) judgeColocation(job *futureUse, others []futureUse) colocation {
+	v := colocation{risesW: -g.IdleW}
 	if len(others) > 0 {
-		mhz, _, _ := g.lowest(others)
+		mhz, _, _ := g.lowestClock(others)
 		v.risesW = -g.Physics.PowerAt(mhz)
 		v.correlation = correlation(job, others)
 	}
-	all := append([]outlook{*job}, others...)
-	mhz, overload, ok := g.lowest(all)
+	all := append([]futureUse{*job}, others...)
+	mhz, overload, ok := g.lowestClock(all)
 	v.risesW += g.Physics.PowerAt(mhz)
 	v.slowdown = overload * g.Physics.Stretch(mhz)
-	switch short := shortOfMemory(all); {
+	switch short := memoryShortage(all); {
 	case len(others) == 0:
 		v.fits = true
 	case short > 0:
@@ -105,14 +105,14 @@ func (g *GPU) beside(job *outlook, others []outlook) verdict {
 	return v
 }
 
-// shortOfMemory is by how many bytes jobs may exceed a GPU's memory.
-func shortOfMemory(all []outlook) float64 {
-	need, total := memory(all)
+// memoryShortage is by how many bytes jobs may exceed a GPU's memory.
+func memoryShortage(all []futureUse) float64 {
+	need, total := memoryNeed(all)
 	return max(0, need-total)
 }
 
-// memory is how many bytes jobs may take together, and how many their GPU has.
-func memory(all []outlook) (need, total float64) {
+// memoryNeed is how many bytes jobs may take together, and how many their GPU has.
+func memoryNeed(all []futureUse) (need, total float64) {
 	total = math.Inf(1)
 	for i := range all {
 		p := all[i].Profile
@@ -122,14 +122,14 @@ func memory(all []outlook) (need, total float64) {
 	return need, total
 }
 
-// lowest is the lowest level at which all jobs keep their slowdown, in the worst
+// lowestClock is the lowest level at which all jobs keep their slowdown, in the worst
 // combination of their recorded runs, and how many times longer that takes at
 // the highest one.
-func (g *GPU) lowest(all []outlook) (mhz dvfsmodel.MHz, overload float64, ok bool) {
+func (g *GPU) lowestClock(all []futureUse) (mhz dvfsmodel.MHz, overload float64, ok bool) {
 	kappa, draws := math.Inf(1), 1
 	for i := range all {
 		kappa = min(kappa, all[i].Kappa)
-		draws = min(maxDraws, draws*len(all[i].runs))
+		draws = min(maxRunCombinations, draws*len(all[i].runs))
 	}
 	contention := g.contention(all)
 	load := make([]float64, Slots)
@@ -151,7 +151,7 @@ func (g *GPU) lowest(all []outlook) (mhz dvfsmodel.MHz, overload float64, ok boo
 
 // correlation is that of a job's utilisation with the sum of the others', in the
 // mean of their runs.
-func correlation(job *outlook, others []outlook) float64 {
+func correlation(job *futureUse, others []futureUse) float64 {
 	sum := make([]float64, Slots)
 	for i := range others {
 		floats.Add(sum, others[i].mean)
@@ -159,20 +159,20 @@ func correlation(job *outlook, others []outlook) float64 {
 	return correlate.Pearson(job.mean, sum).OrZero()
 }
 
-// ahead is a series of the job's profile from now on, in percent by slot.
-func (u *Use) ahead(series []float64, slotS float64) []float64 {
+// futureSeries is a series of the job's profile from now on, in percent by slot.
+func (u *JobUse) futureSeries(series []float64, slotS float64) []float64 {
 	scale := float64(len(series)) / u.Profile.TimeS.Mean
 	out := make([]float64, Slots)
 	for k := range out {
 		from := (u.DoneS + float64(k)*slotS*u.Rate) * scale
-		out[k] = 100 * between(series, from, from+slotS*u.Rate*scale)
+		out[k] = 100 * meanBetween(series, from, from+slotS*u.Rate*scale)
 	}
 	return out
 }
 
-// between is the mean of a series between two places in it, in slots; beyond its
+// meanBetween is the mean of a series between two places in it, in slots; beyond its
 // end it is 0.
-func between(series []float64, from, to float64) float64 {
+func meanBetween(series []float64, from, to float64) float64 {
 	if !(to > from) || from < 0 {
 		return 0
 	}

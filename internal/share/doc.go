@@ -1,8 +1,8 @@
 // Package share tells which jobs may share a GPU: what workloads were seen to do
 // over time, and which nodes suit a pending job that asks for a part of a GPU.
 //
-// [Learn] makes the recorded profiles of a workload's runs into one [Profile] with
-// intervals, or says why it isn't known. [Nodes] puts nodes in the order in which
+// [Learn] makes the recorded profiles of a workload's runs into one [UseProfile] with
+// intervals, or says why it isn't known. [RankNodes] puts nodes in the order in which
 // a job is best put on their shared GPUs: where everybody keeps the allowed
 // slowdown ([sharing.Physics.Lowest]) with the least rise in power, and
 // among those where utilisations correlate least (CATS, eq. 15). What isn't

@@ -39,23 +39,23 @@ func square(first bool) func(int) float64 {
 }
 
 // learnt is the profile of a workload of which three runs did the same.
-func learnt(memGB float64, use func(int) float64) *share.Profile {
-	runs := make([]share.Run, 0, 3)
+func learnt(memGB float64, use func(int) float64) *share.UseProfile {
+	runs := make([]share.SoloRun, 0, 3)
 	for range 3 {
-		runs = append(runs, share.Run{TimeS: 64, Slowdown: 1, Profile: recorded(64, memGB, use)})
+		runs = append(runs, share.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, memGB, use)})
 	}
 	return share.Learn(runs, &rules)
 }
 
 // cluster is two nodes with one GPU each, which is four shares.
 type cluster struct {
-	share.Cluster
+	share.ClusterState
 	share.Options
-	profiles map[string]*share.Profile // by the name of the job
+	profiles map[string]*share.UseProfile // by the name of the job
 }
 
 func newCluster(nodes ...string) *cluster {
-	c := &cluster{profiles: map[string]*share.Profile{
+	c := &cluster{profiles: map[string]*share.UseProfile{
 		"high first": learnt(2, square(true)), "low first": learnt(2, square(false)),
 	}}
 	c.At = start
@@ -72,7 +72,7 @@ func newCluster(nodes ...string) *cluster {
 	physics := sharing.Physics{BaseW: 23.3, WPerMHz: 0.09, Beta: 0.91, LevelsMHz: levels}
 	c.Options = share.Options{
 		Rules: rules,
-		Profile: func(j *slurm.Job, _ string) (*share.Profile, float64) {
+		Profile: func(j *slurm.Job, _ string) (*share.UseProfile, float64) {
 			return c.profiles[j.Name], 1
 		},
 		Model: func(n *slurm.Node) string { return n.Gres[0].Type },
@@ -93,7 +93,7 @@ func (c *cluster) runs(id slurm.JobID, name, node string, since int) *slurm.Job 
 
 // order is the order for a pending job of a workload.
 func (c *cluster) order(name string) share.Order {
-	return share.Nodes(&c.Cluster, &slurm.Job{
+	return share.RankNodes(&c.ClusterState, &slurm.Job{
 		ID: 99, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres:shard:1",
 	}, &c.Options)
 }

@@ -16,26 +16,26 @@ func TestWhatIsAsRecordedIsHardlyEverTakenForSomethingElse(t *testing.T) {
 		return 0
 	}
 	const draws = 5000
-	for _, samples := range []int{fewSamples, 2 * fewSamples, 40} {
+	for _, samples := range []int{minSamples, 2 * minSamples, 40} {
 		var wrong, more, opposite int
 		for range draws {
 			low, high := 0.3*r.Float64(), 0.6+0.4*r.Float64()
 			turn := samples/4 + r.IntN(samples/2)
-			var right, busier, turned recent
+			var right, busier, turned recentUse
 			for i := range samples {
 				u := low
 				if i >= turn {
 					u = high
 				}
-				add := func(to *recent, use float64) {
+				add := func(to *recentUse, use float64) {
 					to.use, to.least, to.most = append(to.use, drawn(use)), append(to.least, u), append(to.most, u)
 				}
 				add(&right, u)
 				add(&busier, min(1, u+0.6))
 				add(&turned, low+high-u)
 			}
-			for found, what := range map[*int]*recent{&wrong: &right, &more: &busier, &opposite: &turned} {
-				if what.differs(0.25) != "" {
+			for found, what := range map[*int]*recentUse{&wrong: &right, &more: &busier, &opposite: &turned} {
+				if what.deviation(0.25) != "" {
 					*found++
 				}
 			}

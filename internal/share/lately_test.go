@@ -14,10 +14,10 @@ import (
 // as so many samples three seconds apart show.
 func (c *cluster) saw(samples int, nodes map[string]func(second int) float64) {
 	const apart = 3
-	c.Seen = func(node string, _ []slurm.JobID) (list []share.Sample) {
+	c.RecentSamples = func(node string, _ []slurm.JobID) (list []share.UseSample) {
 		use := nodes[node]
 		for i := samples; i > 0 && use != nil; i-- {
-			list = append(list, share.Sample{At: start.Add(-time.Duration(apart*i) * time.Second), Use: use(64 - apart*i)})
+			list = append(list, share.UseSample{At: start.Add(-time.Duration(apart*i) * time.Second), Use: use(64 - apart*i)})
 		}
 		return list
 	}
@@ -93,7 +93,7 @@ func TestWhatAGPUDidLatelyIsAskedForByItsJobs(t *testing.T) {
 	c.runs(2, "high first", "n1", 60)
 	c.runs(3, "unheard of", "n2", 60)
 	asked := map[string][]slurm.JobID{}
-	c.Seen = func(node string, jobs []slurm.JobID) []share.Sample {
+	c.RecentSamples = func(node string, jobs []slurm.JobID) []share.UseSample {
 		asked[node] = jobs
 		return nil
 	}

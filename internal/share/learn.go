@@ -18,8 +18,8 @@ const Slots = record.MaxProfilePoints
 // MaxRuns is how many runs a profile rests on at most, the last ones.
 const MaxRuns = 8
 
-// covered is the part of a run that must have been sampled for it to count.
-const covered = 0.9
+// minCoverage is the part of a run that must have been sampled for it to count.
+const minCoverage = 0.9
 
 // Rules say what counts as known, and what sharing may cost.
 type Rules struct {
@@ -28,8 +28,8 @@ type Rules struct {
 	Slowdown float64 `json:"slowdown"` // how many times its time alone a job may take
 }
 
-// Run is one run that had its GPUs alone, from start to end.
-type Run struct {
+// SoloRun is one run that had its GPUs alone, from start to end.
+type SoloRun struct {
 	TimeS    float64 // seconds
 	Slowdown float64 // against default clocks; 1 at those
 	Profile  *record.Profile
@@ -43,9 +43,9 @@ type Interval struct {
 	High live.Number `json:"high"`
 }
 
-// Profile is what a workload does by itself on GPUs of one model, by slots of its
+// UseProfile is what a workload does by itself on GPUs of one model, by slots of its
 // run time at default clocks. Series are from 0 to 1, the mean over its GPUs.
-type Profile struct {
+type UseProfile struct {
 	Runs     int       `json:"runs"`
 	Unknown  string    `json:"unknown,omitempty"` // why it isn't known; empty: it is
 	TimeS    Interval  `json:"time_s"`
@@ -61,12 +61,12 @@ type Profile struct {
 
 // Learn makes runs of a workload into its profile. The newest come first; those
 // of which too little was sampled don't count.
-func Learn(runs []Run, rules *Rules) *Profile {
-	p := &Profile{}
+func Learn(runs []SoloRun, rules *Rules) *UseProfile {
+	p := &UseProfile{}
 	var times, peaks []float64
 	for i := range runs {
 		r := &runs[i]
-		series := aligned(r)
+		series := alignedSeries(r)
 		if series == nil || p.Runs == MaxRuns {
 			continue
 		}
@@ -89,21 +89,21 @@ func Learn(runs []Run, rules *Rules) *Profile {
 		p.Unknown = "no run of it had its GPUs alone from start to end"
 		return p
 	}
-	p.TimeS, p.PeakMem = interval(times), interval(peaks)
-	p.fill()
-	p.Phases = phases(p.Mean)
-	p.Unknown = p.doubt(rules, len(peaks))
+	p.TimeS, p.PeakMem = newInterval(times), newInterval(peaks)
+	p.fillBand()
+	p.Phases = splitPhases(p.Mean)
+	p.Unknown = p.unknownReason(rules, len(peaks))
 	return p
 }
 
-// fill works out the mean and the band of the runs' series.
-func (p *Profile) fill() {
+// fillBand works out the mean and the band of the runs' series.
+func (p *UseProfile) fillBand() {
 	column := make([]float64, p.Runs)
 	for slot := range Slots {
 		for i, series := range p.runs {
 			column[i] = series[slot]
 		}
-		at := interval(column)
+		at := newInterval(column)
 		p.Mean = append(p.Mean, at.Mean)
 		low, known := at.Low.Get()
 		if high, _ := at.High.Get(); known {
@@ -112,8 +112,8 @@ func (p *Profile) fill() {
 	}
 }
 
-// doubt says why the profile isn't known; empty: it is.
-func (p *Profile) doubt(rules *Rules, peaks int) string {
+// unknownReason says why the profile isn't known; empty: it is.
+func (p *UseProfile) unknownReason(rules *Rules, peaks int) string {
 	if p.Runs < max(2, rules.Runs) {
 		return fmt.Sprintf("%d of %d runs that had their GPUs alone", p.Runs, max(2, rules.Runs))
 	}
@@ -132,9 +132,9 @@ func (p *Profile) doubt(rules *Rules, peaks int) string {
 	return ""
 }
 
-// interval is the mean of values and the interval of the next one, by Student's
+// newInterval is the mean of values and the interval of the next one, by Student's
 // distribution; the zero value of none.
-func interval(values []float64) Interval {
+func newInterval(values []float64) Interval {
 	if len(values) == 0 {
 		return Interval{}
 	}
@@ -148,9 +148,9 @@ func interval(values []float64) Interval {
 	return Interval{Mean: mean, Low: live.Known(max(0, mean-half)), High: live.Known(mean + half)}
 }
 
-// aligned is a run's utilisation by slots of its run time, the mean over its
+// alignedSeries is a run's utilisation by slots of its run time, the mean over its
 // GPUs; nil where it wasn't sampled well enough.
-func aligned(r *Run) []float64 {
+func alignedSeries(r *SoloRun) []float64 {
 	if !(r.TimeS > 0) || math.IsInf(r.TimeS, 0) || r.Profile == nil || len(r.Profile.GPUs) == 0 {
 		return nil
 	}
@@ -192,15 +192,15 @@ func resample(s *record.Series, seconds float64) []float64 {
 			known++
 		}
 	}
-	if float64(known) < covered*Slots {
+	if float64(known) < minCoverage*Slots {
 		return nil
 	}
-	bridge(out, have)
+	fillGaps(out, have)
 	return out
 }
 
-// bridge fills what isn't there with the value before, or the next one.
-func bridge(values []float64, have []bool) {
+// fillGaps fills what isn't there with the value before, or the next one.
+func fillGaps(values []float64, have []bool) {
 	last := values[max(0, slices.Index(have, true))]
 	for i := range values {
 		if have[i] {
@@ -217,18 +217,18 @@ type Phase struct {
 	Utilisation float64 `json:"utilisation"`
 }
 
-// varied is by how much a series must vary to have phases.
-const varied = 0.2
+// minVariation is by how much a series must vary to have phases.
+const minVariation = 0.2
 
-// phases cuts a series where it crosses the middle between its least and its
+// splitPhases cuts a series where it crosses the middle between its least and its
 // greatest value. One that hardly varies is one phase.
-func phases(series []float64) []Phase {
+func splitPhases(series []float64) []Phase {
 	low, high := slices.Min(series), slices.Max(series)
 	middle := (low + high) / 2
 	var list []Phase
 	begin := 0
 	for i := 1; i <= len(series); i++ {
-		if i < len(series) && (high-low < varied || (series[i] > middle) == (series[begin] > middle)) {
+		if i < len(series) && (high-low < minVariation || (series[i] > middle) == (series[begin] > middle)) {
 			continue
 		}
 		n := float64(len(series))

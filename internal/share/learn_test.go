@@ -10,10 +10,10 @@ import (
 )
 
 func TestRunsThatAgreeMakeAProfileWithNarrowIntervals(t *testing.T) {
-	runs := make([]share.Run, 0, share.MaxRuns+1)
+	runs := make([]share.SoloRun, 0, share.MaxRuns+1)
 	for i := range 4 {
 		u := 0.01 * float64(i)
-		runs = append(runs, share.Run{
+		runs = append(runs, share.SoloRun{
 			TimeS: 64 + float64(i), Slowdown: 1,
 			Profile: recorded(64+i, 2+float64(i)/10, func(s int) float64 { return square(true)(min(s, 63)) + u }),
 		})
@@ -44,44 +44,46 @@ func TestRunsThatAgreeMakeAProfileWithNarrowIntervals(t *testing.T) {
 }
 
 func TestAProfileThatRestsOnTooLittleIsUnknown(t *testing.T) {
-	good := func() share.Run { return share.Run{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))} }
-	with := func(change func(*share.Run)) []share.Run {
+	good := func() share.SoloRun {
+		return share.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))}
+	}
+	with := func(change func(*share.SoloRun)) []share.SoloRun {
 		odd := good()
 		change(&odd)
-		return []share.Run{good(), good(), odd}
+		return []share.SoloRun{good(), good(), odd}
 	}
 	for name, c := range map[string]struct {
-		runs []share.Run
+		runs []share.SoloRun
 		why  string
 	}{
 		"no run":        {nil, "no run"},
-		"two runs":      {[]share.Run{good(), good()}, "2 of 3 runs"},
-		"another shape": {with(func(r *share.Run) { r.Profile = recorded(64, 2, square(false)) }), "utilisation to within"},
-		"another run time": {with(func(r *share.Run) {
+		"two runs":      {[]share.SoloRun{good(), good()}, "2 of 3 runs"},
+		"another shape": {with(func(r *share.SoloRun) { r.Profile = recorded(64, 2, square(false)) }), "utilisation to within"},
+		"another run time": {with(func(r *share.SoloRun) {
 			r.TimeS, r.Profile = 128, recorded(128, 2, func(s int) float64 { return square(true)(s / 2) })
 		}), "run time to within"},
-		"no memory":         {with(func(r *share.Run) { r.Profile.GPUs[0].PeakMem = -1 }), "memory wasn't measured"},
-		"hardly sampled":    {with(func(r *share.Run) { r.Profile = recorded(30, 2, square(true)) }), "2 of 3 runs"},
-		"without series":    {with(func(r *share.Run) { r.Profile.GPUs[0].Utilisation = record.Series{} }), "2 of 3 runs"},
-		"without a profile": {with(func(r *share.Run) { r.Profile = nil }), "2 of 3 runs"},
-		"without GPUs":      {with(func(r *share.Run) { r.Profile.GPUs = nil }), "2 of 3 runs"},
-		"no run time":       {with(func(r *share.Run) { r.TimeS = math.NaN() }), "2 of 3 runs"},
+		"no memory":         {with(func(r *share.SoloRun) { r.Profile.GPUs[0].PeakMem = -1 }), "memory wasn't measured"},
+		"hardly sampled":    {with(func(r *share.SoloRun) { r.Profile = recorded(30, 2, square(true)) }), "2 of 3 runs"},
+		"without series":    {with(func(r *share.SoloRun) { r.Profile.GPUs[0].Utilisation = record.Series{} }), "2 of 3 runs"},
+		"without a profile": {with(func(r *share.SoloRun) { r.Profile = nil }), "2 of 3 runs"},
+		"without GPUs":      {with(func(r *share.SoloRun) { r.Profile.GPUs = nil }), "2 of 3 runs"},
+		"no run time":       {with(func(r *share.SoloRun) { r.TimeS = math.NaN() }), "2 of 3 runs"},
 	} {
 		if p := share.Learn(c.runs, &rules); !strings.Contains(p.Unknown, c.why) {
 			t.Errorf("%s: %q, want %q", name, p.Unknown, c.why)
 		}
 	}
-	if p := share.Learn([]share.Run{good(), good(), good()}, &rules); p.Unknown != "" {
+	if p := share.Learn([]share.SoloRun{good(), good(), good()}, &rules); p.Unknown != "" {
 		t.Errorf("three alike: %q", p.Unknown)
 	}
 }
 
 func TestRunsAtLowerClocksCountByTheirTimeAtDefaultClocks(t *testing.T) {
-	runs := make([]share.Run, 0, share.MaxRuns+1)
+	runs := make([]share.SoloRun, 0, share.MaxRuns+1)
 	for i := range 4 {
 		slowdown := 1 + float64(i)/4
 		seconds := int(64 * slowdown)
-		runs = append(runs, share.Run{TimeS: float64(seconds), Slowdown: slowdown, Profile: recorded(seconds, 2, func(s int) float64 {
+		runs = append(runs, share.SoloRun{TimeS: float64(seconds), Slowdown: slowdown, Profile: recorded(seconds, 2, func(s int) float64 {
 			return square(true)(int(float64(s) / slowdown))
 		})})
 	}
@@ -94,13 +96,13 @@ func TestRunsAtLowerClocksCountByTheirTimeAtDefaultClocks(t *testing.T) {
 }
 
 func TestOnlyTheLastRunsCountAndEveryGPUOfARun(t *testing.T) {
-	runs := make([]share.Run, 0, share.MaxRuns+1)
+	runs := make([]share.SoloRun, 0, share.MaxRuns+1)
 	for range share.MaxRuns {
-		r := share.Run{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, func(int) float64 { return 1 })}
+		r := share.SoloRun{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, func(int) float64 { return 1 })}
 		r.Profile.GPUs = append(r.Profile.GPUs, recorded(64, 5, func(int) float64 { return 0 }).GPUs...)
 		runs = append(runs, r)
 	}
-	runs = append(runs, share.Run{TimeS: 640, Slowdown: 1, Profile: recorded(640, 9, func(int) float64 { return 0 })})
+	runs = append(runs, share.SoloRun{TimeS: 640, Slowdown: 1, Profile: recorded(640, 9, func(int) float64 { return 0 })})
 	p := share.Learn(runs, &rules)
 	if p.Runs != share.MaxRuns || p.Unknown != "" {
 		t.Fatalf("%+v", p)

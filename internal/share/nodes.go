@@ -11,8 +11,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Cluster is what Slurm shows.
-type Cluster struct {
+// ClusterState is what Slurm shows.
+type ClusterState struct {
 	At    time.Time
 	Nodes []slurm.Node
 	Jobs  []slurm.Job
@@ -21,17 +21,17 @@ type Cluster struct {
 // Options are what is known of jobs and nodes.
 type Options struct {
 	Rules Rules
-	// Profile is that of a job's workload on a GPU model, nil without any, and how
+	// UseProfile is that of a job's workload on a GPU model, nil without any, and how
 	// much of its time at default clocks passes in a second while it runs: less
 	// than 1 at lower ones.
-	Profile func(j *slurm.Job, gpuModel string) (p *Profile, rate float64)
+	Profile func(j *slurm.Job, gpuModel string) (p *UseProfile, rate float64)
 	// Model is the model of a node's GPUs.
 	Model func(n *slurm.Node) string
 	// GPU is what GPUs of a model draw.
 	GPU func(gpuModel string) GPU
-	// Seen is what the GPU of a node on which just these jobs run did lately, since
+	// RecentSamples is what the GPU of a node on which just these jobs run did lately, since
 	// the last of them began; none where that isn't known. Nil: it is known nowhere.
-	Seen func(node string, jobs []slurm.JobID) []Sample
+	RecentSamples func(node string, jobs []slurm.JobID) []UseSample
 	// Speed is how much faster than Slurm's clock the GPUs' time goes by; 0: 1.
 	Speed float64
 }
@@ -84,17 +84,17 @@ func WishOf(j *slurm.Job) (Wish, bool) {
 	return w, w.Count > 0
 }
 
-// Nodes is the order of the nodes with shared GPUs of a job's partitions. One
+// RankNodes is the order of the nodes with shared GPUs of a job's partitions. One
 // whose workload isn't known has none.
-func Nodes(c *Cluster, job *slurm.Job, o *Options) Order {
+func RankNodes(c *ClusterState, job *slurm.Job, o *Options) Order {
 	out := Order{Job: job.ID, Nodes: []Node{}}
 	wish, ok := WishOf(job)
 	if !ok {
 		out.Note = "it asks for no part of a GPU on one node"
 		return out
 	}
-	on := neighbours(c)
-	own := make(map[string]prospect)
+	on := jobsByNode(c)
+	own := make(map[string]pendingUse)
 	known := false
 	partitions := strings.Split(job.Partition, ",")
 	for i := range c.Nodes {
@@ -106,17 +106,17 @@ func Nodes(c *Cluster, job *slurm.Job, o *Options) Order {
 		model := o.Model(n)
 		mine, seen := own[model]
 		if !seen {
-			mine = o.prospect(c.At, job, model)
+			mine = o.futureUseOf(c.At, job, model)
 			own[model] = mine
 		}
-		if mine.outlook == nil {
+		if mine.futureUse == nil {
 			out.Note = cmp.Or(out.Note, mine.why)
 			out.Nodes = append(out.Nodes, Node{Name: n.Name, Slowdown: 1, Beside: []slurm.JobID{}, Why: mine.why})
 			continue
 		}
 		known = true
 		occupy(d, n.Name, on[n.Name])
-		if node, ok := o.judge(c.At, n.Name, candidates(d, wish), mine.outlook, model); ok {
+		if node, ok := o.judgeNode(c.At, n.Name, candidates(d, wish), mine.futureUse, model); ok {
 			out.Nodes = append(out.Nodes, node)
 		}
 	}
@@ -125,29 +125,29 @@ func Nodes(c *Cluster, job *slurm.Job, o *Options) Order {
 		return out
 	}
 	out.Note = ""
-	rank(out.Nodes)
+	assignRanks(out.Nodes)
 	return out
 }
 
-// prospect is what a pending job would do on GPUs of a model, or why that isn't
+// pendingUse is what a pending job would do on GPUs of a model, or why that isn't
 // known.
-type prospect struct {
-	*outlook
+type pendingUse struct {
+	*futureUse
 	why string
 }
 
-func (o *Options) prospect(at time.Time, job *slurm.Job, model string) prospect {
-	use, why := o.use(at, job, model)
+func (o *Options) futureUseOf(at time.Time, job *slurm.Job, model string) pendingUse {
+	use, why := o.useOf(at, job, model)
 	if use == nil {
-		return prospect{nil, why}
+		return pendingUse{nil, why}
 	}
-	fresh := use.over(use.slotS())
-	return prospect{&fresh, ""}
+	fresh := use.outlookOver(use.ownSlotS())
+	return pendingUse{&fresh, ""}
 }
 
-// use is a job's use of a GPU of a model from now on; nil and why where that
+// useOf is a job's use of a GPU of a model from now on; nil and why where that
 // isn't known.
-func (o *Options) use(at time.Time, j *slurm.Job, model string) (use *Use, why string) {
+func (o *Options) useOf(at time.Time, j *slurm.Job, model string) (use *JobUse, why string) {
 	p, rate := o.Profile(j, model)
 	switch {
 	case p == nil:
@@ -155,7 +155,7 @@ func (o *Options) use(at time.Time, j *slurm.Job, model string) (use *Use, why s
 	case p.Unknown != "":
 		return nil, "its workload isn't known: " + p.Unknown
 	}
-	u := &Use{Profile: p, Rate: 1, Kappa: o.Rules.Slowdown}
+	u := &JobUse{Profile: p, Rate: 1, Kappa: o.Rules.Slowdown}
 	speed := cmp.Or(o.Speed, 1)
 	elapsed := 0.0
 	if j.State.Base != slurm.Pending {
@@ -171,8 +171,8 @@ func (o *Options) use(at time.Time, j *slurm.Job, model string) (use *Use, why s
 	return u, ""
 }
 
-// neighbours are the jobs on each node.
-func neighbours(c *Cluster) map[string][]*slurm.Job {
+// jobsByNode are the jobs on each node.
+func jobsByNode(c *ClusterState) map[string][]*slurm.Job {
 	on := make(map[string][]*slurm.Job)
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
@@ -226,7 +226,7 @@ func occupy(list []device, node string, jobs []*slurm.Job) {
 				continue
 			}
 			for i := range at.Gres {
-				placed = put(list, j, &at.Gres[i]) || placed
+				placed = occupyNamed(list, j, &at.Gres[i]) || placed
 			}
 		}
 		if _, shares := WishOf(j); placed || !shares && j.GPUCount() == 0 {
@@ -238,8 +238,8 @@ func occupy(list []device, node string, jobs []*slurm.Job) {
 	}
 }
 
-// put puts a job on the GPUs that a gres names; false where it names none.
-func put(list []device, j *slurm.Job, g *slurm.Gres) bool {
+// occupyNamed puts a job on the GPUs that a gres names; false where it names none.
+func occupyNamed(list []device, j *slurm.Job, g *slurm.Gres) bool {
 	if g.Name != "gpu" && g.Name != "shard" && g.Name != "mps" {
 		return false
 	}
@@ -271,13 +271,13 @@ func candidates(list []device, wish Wish) []device {
 	return list
 }
 
-// judge says how a node suits a job, by the worst of the GPUs that it may get;
+// judgeNode says how a node suits a job, by the worst of the GPUs that it may get;
 // false where there are none.
-func (o *Options) judge(at time.Time, name string, list []device, mine *outlook, model string) (Node, bool) {
+func (o *Options) judgeNode(at time.Time, name string, list []device, mine *futureUse, model string) (Node, bool) {
 	out := Node{Name: name, Fits: true, RisesW: math.Inf(-1), Correlation: math.Inf(-1), Slowdown: 1, Beside: []slurm.JobID{}}
 	gpu := o.GPU(model)
 	for i := range list {
-		v := o.besideAll(at, name, &gpu, mine, list[i].jobs, model)
+		v := o.judgeDevice(at, name, &gpu, mine, list[i].jobs, model)
 		if out.Fits && !v.fits {
 			out.Why = v.why
 		}
@@ -292,33 +292,33 @@ func (o *Options) judge(at time.Time, name string, list []device, mine *outlook,
 	return out, len(list) > 0
 }
 
-// besideAll judges a job beside those on one GPU of a node, which may not be known.
-func (o *Options) besideAll(at time.Time, node string, gpu *GPU, mine *outlook, jobs []*slurm.Job, model string) verdict {
-	others := make([]outlook, 0, len(jobs))
+// judgeDevice judges a job beside those on one GPU of a node, which may not be known.
+func (o *Options) judgeDevice(at time.Time, node string, gpu *GPU, mine *futureUse, jobs []*slurm.Job, model string) colocation {
+	others := make([]futureUse, 0, len(jobs))
 	for _, j := range jobs {
-		other, why := o.use(at, j, model)
+		other, why := o.useOf(at, j, model)
 		if other == nil {
-			return verdict{why: fmt.Sprintf("job %s: %s", j.ID, why), slowdown: 1}
+			return colocation{why: fmt.Sprintf("job %s: %s", j.ID, why), slowdown: 1}
 		}
-		others = append(others, other.over(mine.slotS()))
+		others = append(others, other.outlookOver(mine.ownSlotS()))
 	}
-	if why := o.otherwise(at, node, jobs, others); why != "" {
-		return verdict{why: why, slowdown: 1}
+	if why := o.recentDeviation(at, node, jobs, others); why != "" {
+		return colocation{why: why, slowdown: 1}
 	}
-	return gpu.beside(mine, others)
+	return gpu.judgeColocation(mine, others)
 }
 
 // Differences that don't count: watts, and steps of the correlation.
 const (
-	sameW           = 2.0
-	sameCorrelation = 0.1
-	maxRanks        = 8
+	powerTolerance       = 2.0
+	correlationTolerance = 0.1
+	maxRanks             = 8
 )
 
-// rank sorts nodes and gives equals the same rank: first where everybody keeps
+// assignRanks sorts nodes and gives equals the same rank: first where everybody keeps
 // the slowdown, by the rise in power and then the correlation. There are at most
 // some ranks, since each is a command to Slurm for each node.
-func rank(nodes []Node) {
+func assignRanks(nodes []Node) {
 	step := func(x, size float64) float64 { return math.Round(x / size) }
 	order := func(a, b *Node) int {
 		if a.Fits != b.Fits {
@@ -330,8 +330,8 @@ func rank(nodes []Node) {
 		if !a.Fits {
 			return 0
 		}
-		return cmp.Or(cmp.Compare(step(a.RisesW, sameW), step(b.RisesW, sameW)),
-			cmp.Compare(step(a.Correlation, sameCorrelation), step(b.Correlation, sameCorrelation)))
+		return cmp.Or(cmp.Compare(step(a.RisesW, powerTolerance), step(b.RisesW, powerTolerance)),
+			cmp.Compare(step(a.Correlation, correlationTolerance), step(b.Correlation, correlationTolerance)))
 	}
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Or(order(&a, &b), strings.Compare(a.Name, b.Name)) })
 	ranks := 0

@@ -81,7 +81,7 @@ func TestWhatIsAheadCountsNotWhatIsOver(t *testing.T) {
 	if got := names(c.order("high first")); got != "n1+0 n2-1" {
 		t.Error(got)
 	}
-	c.Profile = func(j *slurm.Job, _ string) (*share.Profile, float64) { return c.profiles[j.Name], 0.5 }
+	c.Profile = func(j *slurm.Job, _ string) (*share.UseProfile, float64) { return c.profiles[j.Name], 0.5 }
 	if got := names(c.order("high first")); got != "n2+0 n1-1" {
 		t.Errorf("at half the speed half of that is ahead: %s", got)
 	}
@@ -93,7 +93,7 @@ func TestAnUnknownWorkloadHasNoOrder(t *testing.T) {
 	if o := c.order("unheard of"); len(o.Nodes) != 0 || !strings.Contains(o.Note, "nothing is known") {
 		t.Errorf("%+v", o)
 	}
-	c.profiles["new"] = share.Learn([]share.Run{{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))}}, &rules)
+	c.profiles["new"] = share.Learn([]share.SoloRun{{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))}}, &rules)
 	if o := c.order("new"); len(o.Nodes) != 0 || !strings.Contains(o.Note, "1 of 3 runs") {
 		t.Errorf("%+v", o)
 	}
@@ -105,7 +105,7 @@ func TestAGPUModelOnWhichTheWorkloadIsUnknownComesLast(t *testing.T) {
 		c.Nodes[i].Gres[0].Type = "t4"
 	}
 	of := c.Profile
-	c.Profile = func(j *slurm.Job, model string) (*share.Profile, float64) {
+	c.Profile = func(j *slurm.Job, model string) (*share.UseProfile, float64) {
 		if model == "t4" {
 			return nil, 1
 		}
@@ -172,7 +172,7 @@ func TestOnlyNodesOnWhichTheAdministratorSharesGPUsHaveAPlace(t *testing.T) {
 		t.Errorf("all of its GPUs are taken: %+v", o)
 	}
 	for _, gres := range []string{"gres:gpu:1", "", "gres:shard:9", "gres:gpu:1,gres:shard:1", "gres:shard:1,gres:mps:1", "(", "gres:mps:1"} {
-		o := share.Nodes(&c.Cluster, &slurm.Job{ID: 5, Name: "low first", Partition: "gpu", TRESPerNode: gres}, &c.Options)
+		o := share.RankNodes(&c.ClusterState, &slurm.Job{ID: 5, Name: "low first", Partition: "gpu", TRESPerNode: gres}, &c.Options)
 		if len(o.Nodes) != 0 {
 			t.Errorf("%q: %+v", gres, o)
 		}
@@ -246,7 +246,7 @@ func BenchmarkNodes(b *testing.B) {
 	for _, runs := range []int{3, share.MaxRuns} {
 		b.Run(strconv.Itoa(runs)+" runs of each", func(b *testing.B) {
 			for name, first := range map[string]bool{"high first": true, "low first": false} {
-				recordings := slices.Repeat([]share.Run{{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(first))}}, runs)
+				recordings := slices.Repeat([]share.SoloRun{{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(first))}}, runs)
 				c.profiles[name] = share.Learn(recordings, &rules)
 			}
 			for b.Loop() {

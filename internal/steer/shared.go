@@ -28,7 +28,7 @@ func (p *Plan) suitedFirst(s *Snapshot, set *Settings, wanted map[string]heavier
 	steered := slices.DeleteFunc(slices.Clone(s.Nodes), func(n slurm.Node) bool {
 		return modeOf(n.Partitions, &set.Live) == live.Observe
 	})
-	order := set.Shared(&share.Cluster{At: s.At, Nodes: steered, Jobs: s.Jobs}, j)
+	order := set.Shared(&share.ClusterState{At: s.At, Nodes: steered, Jobs: s.Jobs}, j)
 	p.Shared = &order
 	for i := range order.Nodes {
 		n := &order.Nodes[i]

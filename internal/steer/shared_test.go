@@ -17,7 +17,7 @@ import (
 func sharing(ranks map[string]int) *world {
 	w := newWorld()
 	w.settings.Live.Sharing.Weights = true
-	w.settings.Shared = func(c *share.Cluster, j *slurm.Job) share.Order {
+	w.settings.Shared = func(c *share.ClusterState, j *slurm.Job) share.Order {
 		o := share.Order{Job: j.ID, Nodes: []share.Node{}}
 		for i := range c.Nodes {
 			if rank, ok := ranks[c.Nodes[i].Name]; ok {
@@ -78,7 +78,7 @@ func TestNoWeightMovesForJobsThatShareNothingOrAreNotToBeTouched(t *testing.T) {
 		"not asked for": func(w *world) { w.settings.Live.Sharing.Weights = false },
 		"nobody knows":  func(w *world) { w.settings.Shared = nil },
 		"an unknown job": func(w *world) {
-			w.settings.Shared = func(_ *share.Cluster, j *slurm.Job) share.Order { return share.Order{Job: j.ID, Note: "?"} }
+			w.settings.Shared = func(_ *share.ClusterState, j *slurm.Job) share.Order { return share.Order{Job: j.ID, Note: "?"} }
 		},
 		"a stranger before": func(w *world) { w.job(2, 11, 200, "epplan:off").TRESPerNode = "gres:shard:1" },
 	} {

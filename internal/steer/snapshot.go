@@ -36,7 +36,7 @@ type Settings struct {
 	Energy func(j *slurm.Job, gpuModel string) (float64, bool)
 	// Shared is in which order nodes with shared GPUs suit a pending job; nil: that
 	// isn't known.
-	Shared func(*share.Cluster, *slurm.Job) share.Order
+	Shared func(*share.ClusterState, *slurm.Job) share.Order
 	// Ranking is the order that a policy wants; nil: deadlines alone count.
 	Ranking *Ranking
 }
