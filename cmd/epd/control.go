@@ -135,7 +135,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: p.control.Queue, Log: p.log,
-		Settings: func() (*config.Live, *slurmqueue.Terms) {
+		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
 			return &s.Live, planTerms(s)
 		},

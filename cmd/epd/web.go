@@ -23,8 +23,8 @@ import (
 )
 
 // planTerms are what settings say of plans.
-func planTerms(s *control.Settings) *slurmqueue.Terms {
-	return &slurmqueue.Terms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety}
+func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
+	return &slurmqueue.PlanTerms{Profiles: s.Profiles, Goal: s.Goal, Safety: s.Safety}
 }
 
 // openSite makes the pages, which sockets and the port serve.
@@ -35,7 +35,7 @@ func (p *program) openSite() {
 	p.site = web.New(web.Options{
 		Source: func(v web.Viewer) web.Source { return &pageSource{web.Within(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
-		Terms:    func() *slurmqueue.Terms { return planTerms(p.control.Settings()) },
+		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
 			path := p.webSettings().TokenFile
 			if path == "" {

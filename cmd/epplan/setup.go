@@ -262,7 +262,7 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	goal := s.config.Goal()
 	goal.Set(s.problem)
 	if s.slurmQueue != nil {
-		if err := s.slurmQueue.Begin(s.problem, s.nodePartitions); err != nil {
+		if err := s.slurmQueue.AddRunning(s.problem, s.nodePartitions); err != nil {
 			return err
 		}
 	}

@@ -18,37 +18,37 @@ import (
 // Batch is what waits in Slurm's queue and can be planned. A record of an array
 // is a job for each of its tasks.
 type Batch struct {
-	Jobs    []queue.Job
-	Of      []Record   // by job: of which record it is
-	Within  [][]string // by job: partitions that it may run in; nil: any
-	Beyond  int        // tasks that weren't asked for
-	Unknown int        // jobs without model and prediction: at default clocks for as long as their limit
-	Left    Left
-	Running Running
+	Jobs         []queue.Job
+	RecordOf     []QueueRecord // by job: of which record it is
+	PartitionsOf [][]string    // by job: partitions that it may run in; nil: any
+	Unasked      int           // tasks that weren't asked for
+	Unknown      int           // jobs without model and prediction: at default clocks for as long as their limit
+	Left         Unplannable
+	Running      Running
 
-	cluster *planner.Cluster
-	catalog planner.Catalog
-	found   []found
-	runners []runner // what runs, as far as the cluster has room for it
+	cluster     *planner.Cluster
+	catalog     planner.Catalog
+	plannable   []queuedRecord
+	runningJobs []runningJob // what runs, as far as the cluster has room for it
 }
 
-// found is a record that can be planned, with how many tasks of it are.
-type found struct {
+// queuedRecord is a record that can be planned, with how many tasks of it are.
+type queuedRecord struct {
 	job    queue.Job
-	of     Record
+	of     QueueRecord
 	within []string
 	tasks  int
 	array  *epdapi.QueuedJob // nil: it is none
 }
 
-// Record is a job of Slurm's as it lists it.
-type Record struct {
+// QueueRecord is a job of Slurm's as it lists it.
+type QueueRecord struct {
 	ID     slurm.JobID
 	Waited float64 // seconds since it was submitted
 }
 
-// Left counts jobs that can't be planned, by reason.
-type Left struct {
+// Unplannable counts jobs that can't be planned, by reason.
+type Unplannable struct {
 	Held    int      // held, or not due yet: they wait for a time, or for other jobs
 	Names   []string // of these, with Slurm's reason, a record each
 	Several int      // on several nodes that don't have equal parts of it
@@ -60,8 +60,8 @@ type Left struct {
 // some of these.
 type Running struct{ Jobs, GPUs, Without int }
 
-// arrayTasks is how many tasks of one array a plan of the whole queue takes.
-const arrayTasks = 10_000
+// maxArrayTasks is how many tasks of one array a plan of the whole queue takes.
+const maxArrayTasks = 10_000
 
 // NewBatch takes the jobs of a queue that wait, in its order. Of each array it
 // takes 10,000 tasks at most; the others are among those left out.
@@ -70,7 +70,7 @@ func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog
 	within.Jobs = slices.Clone(q.Jobs)
 	for i := range within.Jobs {
 		j := &within.Jobs[i]
-		beyond := max(0, j.Tasks-arrayTasks)
+		beyond := max(0, j.Tasks-maxArrayTasks)
 		j.Tasks, within.LeftOut = j.Tasks-beyond, within.LeftOut+beyond
 	}
 	return batchOf(&within, cluster, catalog, 0)
@@ -84,31 +84,31 @@ func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog,
 		b.add(&q.Jobs[i])
 	}
 	b.Left.Many += q.LeftOut
-	b.running(q)
+	b.addRunning(q)
 	if most > 0 {
-		b.keep(most)
+		b.keepLongestWaiting(most)
 	}
-	for i := range b.found {
-		f := &b.found[i]
+	for i := range b.plannable {
+		f := &b.plannable[i]
 		if f.tasks == 0 {
 			continue
 		}
-		names := f.names()
+		names := f.taskNames()
 		for k := range f.tasks {
 			task := f.job
 			if names != nil {
 				task.ID = names(k)
 			}
-			b.Jobs, b.Of, b.Within = append(b.Jobs, task), append(b.Of, f.of), append(b.Within, f.within)
+			b.Jobs, b.RecordOf, b.PartitionsOf = append(b.Jobs, task), append(b.RecordOf, f.of), append(b.PartitionsOf, f.within)
 		}
 	}
-	b.found = nil
+	b.plannable = nil
 	return b
 }
 
-// names are those of the tasks of an array; nil: it is none. Slurm's own where its list
+// taskNames are those of the tasks of an array; nil: it is none. Slurm's own where its list
 // says which they are.
-func (f *found) names() func(task int) string {
+func (f *queuedRecord) taskNames() func(task int) string {
 	if f.array == nil {
 		return nil
 	}
@@ -118,18 +118,18 @@ func (f *found) names() func(task int) string {
 	return func(task int) string { return fmt.Sprintf("%d/%d", f.of.ID, task+1) }
 }
 
-// keep leaves so many tasks, those that wait longest.
-func (b *Batch) keep(most int) {
-	oldest := make([]*found, len(b.found))
-	for i := range b.found {
-		oldest[i] = &b.found[i]
+// keepLongestWaiting leaves so many tasks, those that wait longest.
+func (b *Batch) keepLongestWaiting(most int) {
+	oldest := make([]*queuedRecord, len(b.plannable))
+	for i := range b.plannable {
+		oldest[i] = &b.plannable[i]
 	}
-	slices.SortStableFunc(oldest, func(x, y *found) int { return cmp.Compare(y.of.Waited, x.of.Waited) })
+	slices.SortStableFunc(oldest, func(x, y *queuedRecord) int { return cmp.Compare(y.of.Waited, x.of.Waited) })
 	for _, f := range oldest {
 		beyond := max(0, f.tasks-most)
 		f.tasks -= beyond
 		most -= f.tasks
-		b.Beyond += beyond
+		b.Unasked += beyond
 	}
 }
 
@@ -146,7 +146,7 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 		return
 	case q.Held:
 		b.Left.Held += tasks
-		b.Left.Names = append(b.Left.Names, named(q))
+		b.Left.Names = append(b.Left.Names, recordText(q))
 		return
 	case q.Nodes > 1 && (q.GPUs%q.Nodes != 0 || q.GPUs == 0 || q.Shared):
 		b.Left.Several += tasks
@@ -158,19 +158,19 @@ func (b *Batch) add(q *epdapi.QueuedJob) {
 		b.Unknown += tasks
 	}
 	job := jobOf(q, responses)
-	record := Record{ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0)} //nolint:gosec // it was one of Slurm's
-	f := found{job: job, of: record, tasks: tasks}
+	record := QueueRecord{ID: slurm.JobID(q.ID), Waited: q.AgeS.Or(0)} //nolint:gosec // it was one of Slurm's
+	f := queuedRecord{job: job, of: record, tasks: tasks}
 	if q.Partition != "" {
 		f.within = strings.Split(q.Partition, ",")
 	}
 	if q.Tasks > 1 || q.ArrayJob > 0 {
 		f.array = q
 	}
-	b.found = append(b.found, f)
+	b.plannable = append(b.plannable, f)
 }
 
 // Text is the records that are held or not due yet, a few of them by name.
-func (l *Left) Text() string {
+func (l *Unplannable) Text() string {
 	const most = 10
 	text := "held or not due yet: " + strings.Join(l.Names[:min(most, len(l.Names))], ", ")
 	if more := len(l.Names) - most; more > 0 {
@@ -179,8 +179,8 @@ func (l *Left) Text() string {
 	return text
 }
 
-// named is a record by its number and why it waits.
-func named(q *epdapi.QueuedJob) string {
+// recordText is a record by its number and why it waits.
+func recordText(q *epdapi.QueuedJob) string {
 	id := strconv.FormatInt(q.ID, 10)
 	if q.ArrayJob > 0 && q.ArrayTasks != "" {
 		id = fmt.Sprintf("%d_[%s]", q.ArrayJob, q.ArrayTasks)
@@ -248,12 +248,12 @@ func (b *Batch) responses(q *epdapi.QueuedJob) []modelResponse {
 	return all
 }
 
-// longest are the places of the jobs, those that have waited longest first.
-func (b *Batch) longest() []int {
+// byWait are the places of the jobs, those that have waited longest first.
+func (b *Batch) byWait() []int {
 	all := make([]int, len(b.Jobs))
 	for i := range all {
 		all[i] = i
 	}
-	slices.SortStableFunc(all, func(x, y int) int { return cmp.Compare(b.Of[y].Waited, b.Of[x].Waited) })
+	slices.SortStableFunc(all, func(x, y int) int { return cmp.Compare(b.RecordOf[y].Waited, b.RecordOf[x].Waited) })
 	return all
 }

@@ -44,7 +44,7 @@ func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Con
 			err = fmt.Errorf("%d GPUs, want 1 to %d", n.GPUs, planner.MaxGPUs)
 		}
 		if err != nil {
-			warnings = append(warnings, fmt.Errorf("%s with %s of type %q left out: %w", counted(n.Count, "node"), counted(n.GPUs, "GPU"), n.GPUModel, err))
+			warnings = append(warnings, fmt.Errorf("%s with %s of type %q left out: %w", countText(n.Count, "node"), countText(n.GPUs, "GPU"), n.GPUModel, err))
 			continue
 		}
 		kind := strings.ToLower(profile.Name) + "x" + strconv.Itoa(n.GPUs)
@@ -62,7 +62,7 @@ func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Con
 	return c, partitions, warnings, err
 }
 
-func counted(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -33,8 +33,8 @@ const MaxPlanned = 1000
 // has started, or the context ends. The cluster is the nodes that Slurm reports, all of them open to
 // all jobs; jobs that run end when their workload's model says so, else at their
 // limits. Starts are chosen for the goal of the terms, as far as the policy asks for it.
-func NewOrder(ctx context.Context, q *epdapi.Queue, terms *Terms, policy *planner.Policy) (*Order, error) {
-	q, known := fewer(q), terms.Profiles
+func NewOrder(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, policy *planner.Policy) (*Order, error) {
+	q, known := limitArrays(q), terms.Profiles
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, terms *Terms, policy *planne
 	if further != nil {
 		known = known.With(further)
 	}
-	nodes, known, err := assumed(q.Nodes, known)
+	nodes, known, err := assumeClocks(q.Nodes, known)
 	if err != nil {
 		return nil, err
 	}
@@ -55,32 +55,32 @@ func NewOrder(ctx context.Context, q *epdapi.Queue, terms *Terms, policy *planne
 		return nil, err
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
-	s := scene{cluster: &cluster, waiting: NewBatch(q, &cluster, catalog), catalog: catalog}
+	s := queueProblem{cluster: &cluster, waiting: NewBatch(q, &cluster, catalog), catalog: catalog}
 	if len(s.waiting.Jobs) == 0 {
-		return &Order{Without: s.waiting.Left.sum()}, nil
+		return &Order{Without: s.waiting.Left.total()}, nil
 	}
-	if err := s.set(); err != nil {
+	if err := s.setProblem(); err != nil {
 		return nil, err
 	}
 	terms.Goal.Set(&s.problem)
-	return s.play(ctx, policy)
+	return s.playOrder(ctx, policy)
 }
 
-// fewer is a queue without most of the tasks of arrays that an order has no room
+// limitArrays is a queue without most of the tasks of arrays that an order has no room
 // for: those that wait longest have some, every array keeps one. What can't be said
 // of a job is taken as not known, so that it keeps no others from their places.
-func fewer(q *epdapi.Queue) *epdapi.Queue {
+func limitArrays(q *epdapi.Queue) *epdapi.Queue {
 	out := *q
 	out.Jobs = slices.Clone(q.Jobs)
 	oldest := make([]*epdapi.QueuedJob, len(out.Jobs))
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
 		oldest[i] = j
-		j.AgeS, j.RuntimeS, j.PowerW = possible(j.AgeS), possible(j.RuntimeS), possible(j.PowerW)
-		if j.Limit.Seconds() > most {
+		j.AgeS, j.RuntimeS, j.PowerW = orUnknown(j.AgeS), orUnknown(j.RuntimeS), orUnknown(j.PowerW)
+		if j.Limit.Seconds() > maxValue {
 			j.Limit = live.Limit{}
 		}
-		j.EndsS = possible(j.EndsS)
+		j.EndsS = orUnknown(j.EndsS)
 	}
 	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int { return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0)) })
 	room := MaxPlanned
@@ -97,20 +97,20 @@ func fewer(q *epdapi.Queue) *epdapi.Queue {
 	return &out
 }
 
-// most is more seconds or watts than anything takes: a hundred years.
-const most = 3.2e9
+// maxValue is more seconds or watts than anything takes: a hundred years.
+const maxValue = 3.2e9
 
-// possible is a number that can be of a job, else not known.
-func possible(n live.Number) live.Number {
-	if v, ok := n.Get(); !ok || !(v > 0) || v > most {
+// orUnknown is a number that can be of a job, else not known.
+func orUnknown(n live.Number) live.Number {
+	if v, ok := n.Get(); !ok || !(v > 0) || v > maxValue {
 		return live.Number{}
 	}
 	return n
 }
 
-// assumed gives GPUs whose model or clocks aren't known one clock: for an order
+// assumeClocks gives GPUs whose model or clocks aren't known one clock: for an order
 // it is enough how many there are.
-func assumed(nodes []epdapi.QueueNode, known *config.Profiles) ([]epdapi.QueueNode, *config.Profiles, error) {
+func assumeClocks(nodes []epdapi.QueueNode, known *config.Profiles) ([]epdapi.QueueNode, *config.Profiles, error) {
 	nodes = slices.Clone(nodes)
 	var b strings.Builder
 	var made []string
@@ -143,31 +143,31 @@ func assumed(nodes []epdapi.QueueNode, known *config.Profiles) ([]epdapi.QueueNo
 // assumedIdleW only weighs jobs of unknown power among others.
 const assumedIdleW = 50
 
-func (l *Left) sum() int { return l.Held + l.Several + l.Endless + l.Many }
+func (l *Unplannable) total() int { return l.Held + l.Several + l.Endless + l.Many }
 
-// scene is a queue as a problem that goes on from the present.
-type scene struct {
-	cluster *planner.Cluster
-	waiting *Batch
-	catalog planner.Catalog
-	problem planner.Problem
-	records []slurm.JobID // by task; those that run come last and have none
-	left    int
+// queueProblem is a queue as a problem that goes on from the present.
+type queueProblem struct {
+	cluster     *planner.Cluster
+	waiting     *Batch
+	catalog     planner.Catalog
+	problem     planner.Problem
+	records     []slurm.JobID // by task; those that run come last and have none
+	unplannable int
 }
 
-// set makes the problem: time 0 is when the oldest job was submitted or
+// setProblem makes the problem: time 0 is when the oldest job was submitted or
 // started.
-func (s *scene) set() error {
-	running, present := s.waiting.runners, &planner.Present{}
+func (s *queueProblem) setProblem() error {
+	running, present := s.waiting.runningJobs, &planner.Present{}
 	for i := range running {
-		present.Now = max(present.Now, running[i].ran)
+		present.Now = max(present.Now, running[i].elapsed)
 	}
 	jobs := make([]queue.Job, 0, min(len(s.waiting.Jobs), MaxPlanned))
-	waits := s.longest()
+	waits := s.byWait()
 	for _, i := range waits {
 		jobs = append(jobs, s.waiting.Jobs[i])
-		s.records = append(s.records, s.waiting.Of[i].ID)
-		present.Now = max(present.Now, s.waiting.Of[i].Waited)
+		s.records = append(s.records, s.waiting.RecordOf[i].ID)
+		present.Now = max(present.Now, s.waiting.RecordOf[i].Waited)
 	}
 	tasks, _, err := planner.Join(&queue.Batch{Jobs: jobs}, s.cluster, s.catalog, planner.Margins{})
 	if err != nil {
@@ -177,27 +177,27 @@ func (s *scene) set() error {
 	for i := range tasks {
 		t := &tasks[i]
 		t.Deadline = math.Inf(1) // what can't meet its own has a place all the same
-		t.Arrival = now - s.waiting.Of[waits[i]].Waited
-		if t.Due += now; t.Due-now < shortest(t) {
+		t.Arrival = now - s.waiting.RecordOf[waits[i]].Waited
+		if t.Due += now; t.Due-now < minRunTime(t) {
 			t.Due = math.Inf(1)
 		}
 	}
 	for i := range running {
 		r := &running[i]
-		task, err := s.waiting.task(r, r.ran+r.rest)
+		task, err := s.waiting.runningTask(r, r.elapsed+r.remaining)
 		if err != nil {
 			return err
 		}
-		task.Arrival = now - r.ran
-		present.Running = append(present.Running, planner.Running{Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.rest})
+		task.Arrival = now - r.elapsed
+		present.Running = append(present.Running, planner.Running{Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.remaining})
 		tasks = append(tasks, task)
 	}
 	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online, Present: present}
 	return nil
 }
 
-// shortest is the least that a task can take.
-func shortest(t *planner.Task) float64 {
+// minRunTime is the least that a task can take.
+func minRunTime(t *planner.Task) float64 {
 	least := math.Inf(1)
 	for i := range t.Options {
 		least = min(least, t.Options[i].Response.MinTime())
@@ -205,16 +205,16 @@ func shortest(t *planner.Task) float64 {
 	return least
 }
 
-// longest are the tasks that have a place in an order: those that wait longest.
-func (s *scene) longest() []int {
-	all := s.waiting.longest()
-	s.left = s.waiting.Left.sum() + max(0, len(all)-MaxPlanned)
+// byWait are the tasks that have a place in an order: those that wait longest.
+func (s *queueProblem) byWait() []int {
+	all := s.waiting.byWait()
+	s.unplannable = s.waiting.Left.total() + max(0, len(all)-MaxPlanned)
 	return all[:min(len(all), MaxPlanned)]
 }
 
-// play runs the policy and notes who starts when. If the context ends first, the
+// playOrder runs the policy and notes who starts when. If the context ends first, the
 // order is that of those who had started by then.
-func (s *scene) play(ctx context.Context, policy *planner.Policy) (*Order, error) {
+func (s *queueProblem) playOrder(ctx context.Context, policy *planner.Policy) (*Order, error) {
 	var started []int
 	plan, err := planner.Solve(ctx, &s.problem, policy, &planner.Options{Started: func(task int) { started = append(started, task) }})
 	switch {
@@ -223,7 +223,7 @@ func (s *scene) play(ctx context.Context, policy *planner.Policy) (*Order, error
 	case ctx.Err() == nil || len(started) == 0:
 		return nil, fmt.Errorf("play the queue: %w", err)
 	}
-	o := &Order{Without: s.left + len(s.problem.Tasks) - len(s.problem.Present.Running) - len(started)}
+	o := &Order{Without: s.unplannable + len(s.problem.Tasks) - len(s.problem.Present.Running) - len(started)}
 	seen := make(map[slurm.JobID]bool)
 	for _, task := range started {
 		if id := s.records[task]; !seen[id] {

@@ -19,19 +19,19 @@ import (
 // is safe for concurrent use.
 type Orderer struct {
 	Queue    func(context.Context) (*epdapi.Queue, error)
-	Settings func() (*config.Live, *Terms) // those in force
-	Clock    func() time.Time              // nil: time.Now
-	Log      *slog.Logger                  // nil: none
+	Settings func() (*config.Live, *PlanTerms) // those in force
+	Clock    func() time.Time                  // nil: time.Now
+	Log      *slog.Logger                      // nil: none
 
 	last atomic.Pointer[steer.Ranking]
 }
 
 // Bounds of an order's making.
 const (
-	orderTime = 10 * time.Second // to play the queue; what has started by then has a place
-	soon      = 5 * time.Second  // until another try after a failure
-	busy      = 9                // an order that takes long waits so many times as long: a tenth of a processor
-	oldest    = 10 * time.Minute // an order that isn't renewed is believed so long, or ten times as long as it is to be
+	orderTimeLimit  = 10 * time.Second // to play the queue; what has started by then has a place
+	renewSoon       = 5 * time.Second  // until another try after a failure
+	renewBusyFactor = 9                // an order that takes long waits so many times as long: a tenth of a processor
+	maxOrderAge     = 10 * time.Minute // an order that isn't renewed is believed so long, or ten times as long as it is to be
 )
 
 // Ranking is the order at present; nil: no policy is asked.
@@ -54,7 +54,7 @@ func (o *Orderer) Run(ctx context.Context) {
 func (o *Orderer) Renew(ctx context.Context) time.Duration {
 	begun := o.now()
 	again := o.renew(ctx)
-	return max(again, busy*o.now().Sub(begun))
+	return max(again, renewBusyFactor*o.now().Sub(begun))
 }
 
 func (o *Orderer) renew(ctx context.Context) time.Duration {
@@ -63,11 +63,11 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 	policy, err := live.Pick.Parse()
 	if err == nil && (policy == nil || live.OnlyObserves()) {
 		o.last.Store(nil)
-		return min(every, soon) // the settings may change
+		return min(every, renewSoon) // the settings may change
 	}
 	before := o.last.Load()
 	next := &steer.Ranking{Policy: live.Pick.Policy, At: o.now()}
-	next.Until = next.At.Add(max(oldest, 10*every)) //nolint:mnd // see oldest
+	next.Until = next.At.Add(max(maxOrderAge, 10*every)) //nolint:mnd // see oldest
 	var order *Order
 	if err == nil {
 		order, err = o.order(ctx, terms, policy)
@@ -89,12 +89,12 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 		o.log().Warn("the order of pending jobs can't be made", "policy", next.Policy, "error", err)
 	}
 	o.last.Store(next)
-	return min(every, soon)
+	return min(every, renewSoon)
 }
 
 // order makes the order. A policy that panics is one that failed: jobs are decided
 // without an order.
-func (o *Orderer) order(ctx context.Context, terms *Terms, policy *planner.Policy) (order *Order, err error) {
+func (o *Orderer) order(ctx context.Context, terms *PlanTerms, policy *planner.Policy) (order *Order, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
@@ -103,7 +103,7 @@ func (o *Orderer) order(ctx context.Context, terms *Terms, policy *planner.Polic
 			}
 		}
 	}()
-	bounded, cancel := context.WithTimeout(ctx, orderTime)
+	bounded, cancel := context.WithTimeout(ctx, orderTimeLimit)
 	defer cancel()
 	q, err := o.Queue(bounded)
 	if err != nil {

@@ -36,7 +36,7 @@ func newSite() *site {
 		s.asked++
 		return s.queue, s.err
 	}
-	s.Settings = func() (*config.Live, *slurmqueue.Terms) { return &s.live, usual() }
+	s.Settings = func() (*config.Live, *slurmqueue.PlanTerms) { return &s.live, usual() }
 	s.Clock = func() time.Time { return s.now }
 	return s
 }

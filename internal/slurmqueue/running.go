@@ -12,25 +12,25 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// runner is a job that runs, or its part on one node.
-type runner struct {
-	id        string
-	class     int
-	gpus      int
-	ran, rest float64 // seconds
+// runningJob is a job that runs, or its part on one node.
+type runningJob struct {
+	id                 string
+	class              int
+	gpus               int
+	elapsed, remaining float64 // seconds
 }
 
-// leastRest is what a job that overran its prediction is taken to need yet, as
+// minRemaining is what a job that overran its prediction is taken to need yet, as
 // a part of what it ran, and at least, in seconds.
 const (
-	restPart  = 0.1
-	leastRest = 60
+	remainingShare = 0.1
+	minRemaining   = 60
 )
 
-// running notes the jobs that hold GPUs of which the model is known, as far as the
+// addRunning notes the jobs that hold GPUs of which the model is known, as far as the
 // cluster has room for them: those with most GPUs on a node first.
-func (b *Batch) running(q *epdapi.Queue) {
-	var all []runner
+func (b *Batch) addRunning(q *epdapi.Queue) {
+	var all []runningJob
 	var models []string // that they run on, each
 	for i := range q.Jobs {
 		j := &q.Jobs[i]
@@ -38,7 +38,7 @@ func (b *Batch) running(q *epdapi.Queue) {
 			continue
 		}
 		ran := j.AgeS.Or(0)
-		r := runner{id: fmt.Sprintf("%d (runs)", j.ID), ran: ran, rest: b.rest(j, ran)}
+		r := runningJob{id: fmt.Sprintf("%d (runs)", j.ID), elapsed: ran, remaining: b.remainingTime(j, ran)}
 		parts := min(max(1, j.Nodes), j.GPUs)
 		for part := range parts {
 			if r.gpus = j.GPUs / parts; part < j.GPUs%parts {
@@ -62,21 +62,21 @@ func (b *Batch) running(q *epdapi.Queue) {
 			b.Running.Without += r.gpus
 			continue
 		}
-		b.runners = append(b.runners, *r)
+		b.runningJobs = append(b.runningJobs, *r)
 	}
 }
 
-// rest is how long a job still runs.
-func (b *Batch) rest(j *epdapi.QueuedJob, ran float64) float64 {
+// remainingTime is how long a job still runs.
+func (b *Batch) remainingTime(j *epdapi.QueuedJob, ran float64) float64 {
 	rest, limited := j.EndsS.Get()
 	expected, known := j.RuntimeS.Get()
 	if responses := b.responses(j); len(responses) > 0 {
 		expected, known = responses[0].Default().Time, true
 	}
-	if left := max(expected-ran, restPart*ran); known && (!limited || left < rest) {
+	if left := max(expected-ran, remainingShare*ran); known && (!limited || left < rest) {
 		rest = left
 	}
-	return max(rest, leastRest)
+	return max(rest, minRemaining)
 }
 
 // classWith is the first class of a GPU model (empty: of any) with a node on which so
@@ -99,35 +99,35 @@ func (b *Batch) classWith(model string, gpus int, rooms [][]int) int {
 	return -1
 }
 
-// Begin has a problem of the batch's tasks begin with what runs: it adds tasks that hold
+// AddRunning has a problem of the batch's tasks begin with what runs: it adds tasks that hold
 // their GPUs until they are expected to end, and take no energy. Where the partitions
 // of node classes are known (by class; nil: they aren't), jobs stay in theirs.
-func (b *Batch) Begin(p *planner.Problem, partitions [][]string) error {
+func (b *Batch) AddRunning(p *planner.Problem, partitions [][]string) error {
 	for class := range partitions {
 		p.Cluster.Classes[class].Partitions = partitions[class]
 	}
-	for i := range b.Within {
-		p.Tasks[i].Partitions = b.Within[i]
+	for i := range b.PartitionsOf {
+		p.Tasks[i].Partitions = b.PartitionsOf[i]
 	}
-	if len(b.runners) == 0 {
+	if len(b.runningJobs) == 0 {
 		return nil
 	}
 	present := &planner.Present{}
-	for i := range b.runners {
-		r := &b.runners[i]
-		task, err := b.task(r, r.rest)
+	for i := range b.runningJobs {
+		r := &b.runningJobs[i]
+		task, err := b.runningTask(r, r.remaining)
 		if err != nil {
 			return err
 		}
-		present.Running = append(present.Running, planner.Running{Task: len(p.Tasks), Class: r.class, End: r.rest})
+		present.Running = append(present.Running, planner.Running{Task: len(p.Tasks), Class: r.class, End: r.remaining})
 		p.Tasks = append(p.Tasks, task)
 	}
 	p.Present = present
 	return nil
 }
 
-// task is what runs as a task of so many seconds.
-func (b *Batch) task(r *runner, seconds float64) (planner.Task, error) {
+// runningTask is what runs as a task of so many seconds.
+func (b *Batch) runningTask(r *runningJob, seconds float64) (planner.Task, error) {
 	k := &b.cluster.Classes[r.class]
 	hardware, err := b.catalog.Hardware(k.Model)
 	if err != nil {

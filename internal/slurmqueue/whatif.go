@@ -18,19 +18,19 @@ import (
 // ErrNothingWaits tells that no job waits that can be planned.
 var ErrNothingWaits = errors.New("no job with GPUs waits that can be planned")
 
-// Terms are what a configuration says of plans.
-type Terms struct {
+// PlanTerms are what a configuration says of plans.
+type PlanTerms struct {
 	Profiles *config.Profiles
 	Goal     config.Goal
 	Safety   config.Safety
 }
 
-// Question is what a plan of the queue is to be like. The zero value is planned by
+// PlanOptions is what a plan of the queue is to be like. The zero value is planned by
 // the best policy, everything of it.
-type Question struct {
-	Policy  string // a policy string; empty: the one that takes the least energy
-	Relaxed bool   // deadlines don't count
-	Most    int    // tasks: those that wait longest; 0: all
+type PlanOptions struct {
+	Policy          string // a policy string; empty: the one that takes the least energy
+	IgnoreDeadlines bool   // deadlines don't count
+	MaxTasks        int    // tasks: those that wait longest; 0: all
 }
 
 // WhatIf is a plan of what waits.
@@ -38,15 +38,15 @@ type WhatIf struct {
 	Result   *report.Result
 	Batch    *Batch
 	Jobs     []queue.Job // by task
-	Beyond   int         // tasks that weren't asked for, by Question.Most
+	Unasked  int         // tasks that weren't asked for, by PlanOptions.Most
 	Warnings []error     // about nodes and models that are left out
 }
 
-// NewWhatIf plans what waits in a queue as `epplan plan --from-slurm` does: on the
+// PlanQueue plans what waits in a queue as `epplan plan --from-slurm` does: on the
 // nodes that Slurm reports, beside what runs there. It touches nothing. Its errors
 // are about the policy string, [ErrNoNodes], [ErrNothingWaits], or those of the
 // context.
-func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Question) (w *WhatIf, err error) {
+func PlanQueue(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions) (w *WhatIf, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			w, err = nil, fmt.Errorf("policy %s: panic: %v", question.Policy, r)
@@ -86,7 +86,7 @@ func NewWhatIf(ctx context.Context, q *epdapi.Queue, terms *Terms, question Ques
 }
 
 // problem joins what waits with its models.
-func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, question Question) (*planner.Problem, error) {
+func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions) (*planner.Problem, error) {
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -106,9 +106,9 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 		return nil, err
 	}
 	cluster, catalog := c.Cluster(), config.NewCatalog(c.Profiles(), models, nil)
-	w.Batch = batchOf(q, &cluster, catalog, question.Most)
-	w.Beyond = w.Batch.Beyond
-	jobs := w.chosen(question)
+	w.Batch = batchOf(q, &cluster, catalog, question.MaxTasks)
+	w.Unasked = w.Batch.Unasked
+	jobs := w.chosenJobs(question)
 	if len(jobs) == 0 {
 		return nil, ErrNothingWaits
 	}
@@ -120,17 +120,17 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *Terms, que
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	terms.Goal.Set(p)
-	if err := w.Batch.Begin(p, partitions); err != nil {
+	if err := w.Batch.AddRunning(p, partitions); err != nil {
 		return nil, err
 	}
 	p.Start = c.Start(p.Mode)
 	return p, policy.ImplyDue(ctx, p, terms.Safety.Stretch)
 }
 
-// chosen are the jobs that are asked for.
-func (w *WhatIf) chosen(question Question) []queue.Job {
+// chosenJobs are the jobs that are asked for.
+func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 	jobs := slices.Clone(w.Batch.Jobs)
-	if question.Relaxed {
+	if question.IgnoreDeadlines {
 		for i := range jobs {
 			jobs[i].Deadline = math.Inf(1)
 		}

@@ -18,9 +18,9 @@ import (
 )
 
 // usual are the terms of the default configuration.
-func usual() *slurmqueue.Terms {
+func usual() *slurmqueue.PlanTerms {
 	c := config.Default()
-	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
+	return &slurmqueue.PlanTerms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
 }
 
 // crowd is a queue of so many jobs, the oldest first, with limits of an hour and
@@ -39,7 +39,7 @@ func crowd(jobs int) *epdapi.Queue {
 
 func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 	for _, text := range []string{"", "edl", "baseline", "edl,clocks=default", "lpt-ff"} {
-		w, err := slurmqueue.NewWhatIf(t.Context(), crowd(9), usual(), slurmqueue.Question{Policy: text})
+		w, err := slurmqueue.PlanQueue(t.Context(), crowd(9), usual(), slurmqueue.PlanOptions{Policy: text})
 		if err != nil {
 			t.Fatal(text, err)
 		}
@@ -47,8 +47,8 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 		if err := planner.Check(r.Problem, r.Plan); err != nil {
 			t.Error(text, err)
 		}
-		if len(w.Jobs) != 9 || w.Batch.Running != (slurmqueue.Running{Jobs: 1, GPUs: 2}) || w.Beyond != 0 {
-			t.Errorf("%q: %d jobs, %+v, %d beyond", text, len(w.Jobs), w.Batch.Running, w.Beyond)
+		if len(w.Jobs) != 9 || w.Batch.Running != (slurmqueue.Running{Jobs: 1, GPUs: 2}) || w.Unasked != 0 {
+			t.Errorf("%q: %d jobs, %+v, %d beyond", text, len(w.Jobs), w.Batch.Running, w.Unasked)
 		}
 		if r.Easy == nil || r.Constant == nil || r.Constant.Clocks["V100"].Core == 0 {
 			t.Errorf("%q: not held against EASY and constant clocks: %+v", text, r.Constant)
@@ -64,7 +64,7 @@ func TestAPlanOfTheQueueLeavesAloneWhatRuns(t *testing.T) {
 	for _, text := range []string{"", "edl", "baseline", "value", "marginal"} {
 		q := crowd(9)
 		q.Jobs[0].GPUs = 3
-		w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: text})
+		w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{Policy: text})
 		if err != nil {
 			t.Fatal(text, err)
 		}
@@ -107,7 +107,7 @@ func TestJobsOnSeveralNodesArePlannedAndThoseThatWaitForOthersAreNamed(t *testin
 	add(func(j *epdapi.QueuedJob) { j.ArrayJob, j.ArrayTasks = 30, "1" })
 	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.Nodes, j.EndsS = "RUNNING", 2, 2, live.Known(900) })
 	add(func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = "RUNNING", 8, live.Known(900) })
-	w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: "value"})
+	w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{Policy: "value"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestJobsStayInTheirPartitions(t *testing.T) {
 		q.Jobs = append(q.Jobs, j)
 	}
 	for _, text := range append(policy.Names(), "") {
-		w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: text})
+		w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{Policy: text})
 		if err != nil {
 			t.Fatal(text, err)
 		}
@@ -179,13 +179,13 @@ func TestTasksOfArraysThatWereNotAskedForTakeNoMemory(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{Policy: "baseline", Most: most})
+	w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{Policy: "baseline", MaxTasks: most})
 	if err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if want := (arrays-1)*tasks - most; len(w.Jobs) != most || w.Jobs[most-1].ID != "199/20" || w.Beyond != want || q.Jobs[1].Tasks != tasks {
-		t.Errorf("%d jobs up to %s, %d beyond, want %d", len(w.Jobs), w.Jobs[most-1].ID, w.Beyond, want)
+	if want := (arrays-1)*tasks - most; len(w.Jobs) != most || w.Jobs[most-1].ID != "199/20" || w.Unasked != want || q.Jobs[1].Tasks != tasks {
+		t.Errorf("%d jobs up to %s, %d beyond, want %d", len(w.Jobs), w.Jobs[most-1].ID, w.Unasked, want)
 	}
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
 		t.Errorf("%d MiB were allocated", took)
@@ -193,19 +193,19 @@ func TestTasksOfArraysThatWereNotAskedForTakeNoMemory(t *testing.T) {
 }
 
 func TestThePlanIsOfThoseThatWaitLongest(t *testing.T) {
-	w, err := slurmqueue.NewWhatIf(t.Context(), crowd(9), usual(), slurmqueue.Question{Most: 2})
+	w, err := slurmqueue.PlanQueue(t.Context(), crowd(9), usual(), slurmqueue.PlanOptions{MaxTasks: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tasks := w.Result.Problem.Tasks
-	if len(w.Jobs) != 2 || tasks[0].ID != "1" || tasks[1].ID != "2" || w.Beyond != 7 {
-		t.Errorf("%d beyond, tasks %+v", w.Beyond, tasks)
+	if len(w.Jobs) != 2 || tasks[0].ID != "1" || tasks[1].ID != "2" || w.Unasked != 7 {
+		t.Errorf("%d beyond, tasks %+v", w.Unasked, tasks)
 	}
 }
 
 func TestDeadlinesCountUnlessTheyAreRelaxed(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
-		w, err := slurmqueue.NewWhatIf(t.Context(), crowd(3), usual(), slurmqueue.Question{Relaxed: relaxed})
+		w, err := slurmqueue.PlanQueue(t.Context(), crowd(3), usual(), slurmqueue.PlanOptions{IgnoreDeadlines: relaxed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestWhatCannotBePlannedIsSaid(t *testing.T) {
 		{"nobody waits for the answer", over, crowd(50), "", context.Canceled, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := slurmqueue.NewWhatIf(c.ctx, c.queue, usual(), slurmqueue.Question{Policy: c.policy})
+			_, err := slurmqueue.PlanQueue(c.ctx, c.queue, usual(), slurmqueue.PlanOptions{Policy: c.policy})
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want %v %q", err, c.want, c.says)
 			}
@@ -266,7 +266,7 @@ t0_s = 100
 		for i := range q.Jobs {
 			q.Jobs[i].Workload = "cfd"
 		}
-		w, err := slurmqueue.NewWhatIf(t.Context(), q, usual(), slurmqueue.Question{})
+		w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ t0_s = 100
 func TestAPlanOfTheQueueIsForTheObjective(t *testing.T) {
 	terms := usual()
 	terms.Goal.WaitWeight = 20
-	w, err := slurmqueue.NewWhatIf(t.Context(), crowd(9), terms, slurmqueue.Question{Policy: "marginal"})
+	w, err := slurmqueue.PlanQueue(t.Context(), crowd(9), terms, slurmqueue.PlanOptions{Policy: "marginal"})
 	if err != nil {
 		t.Fatal(err)
 	}

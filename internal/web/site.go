@@ -22,7 +22,7 @@ type Options struct {
 	Settings func() config.Web
 	// Terms are what plans of the queue go by; nil: those of the default
 	// configuration.
-	Terms func() *slurmqueue.Terms
+	Terms func() *slurmqueue.PlanTerms
 	// Tokens are who may log in at a port, read anew where the file changed; nil:
 	// nobody may.
 	Tokens func() (*Tokens, error)

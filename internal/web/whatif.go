@@ -75,7 +75,7 @@ func readWhatIf(r *Request) (*whatIfForm, error) {
 }
 
 // question is what the form asks for.
-func (f *whatIfForm) question() slurmqueue.Question {
+func (f *whatIfForm) question() slurmqueue.PlanOptions {
 	text := f.Text
 	if text == "" {
 		text = f.Policy
@@ -86,7 +86,7 @@ func (f *whatIfForm) question() slurmqueue.Question {
 		}
 		text += ",clocks=" + f.Clocks
 	}
-	return slurmqueue.Question{Policy: text, Relaxed: f.Relaxed, Most: f.Most}
+	return slurmqueue.PlanOptions{Policy: text, IgnoreDeadlines: f.Relaxed, MaxTasks: f.Most}
 }
 
 // waitToPlan waits until the plan that a request asks for may be made, before the
@@ -166,14 +166,14 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 }
 
 // planQueue makes a plan of the queue that the viewer may see.
-func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.Question) (*slurmqueue.WhatIf, error) {
+func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.PlanOptions) (*slurmqueue.WhatIf, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
 	q, err := r.Source.Queue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return slurmqueue.NewWhatIf(ctx, q, s.options.Terms(), question)
+	return slurmqueue.PlanQueue(ctx, q, s.options.Terms(), question)
 }
 
 // planTrouble is what is said in place of a plan; errors that aren't about the
@@ -219,7 +219,7 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 			n.Items = append(n.Items, text)
 		}
 	}
-	add(w.Beyond, counted(w.Beyond, "job")+" more waited for a shorter time and weren't asked for.")
+	add(w.Unasked, counted(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
 	add(b.Running.Jobs, counted(b.Running.Jobs, "job")+" that run hold "+counted(b.Running.GPUs, "GPU")+" until they are expected to end.")
 	add(b.Running.Without, "The nodes that Slurm reports have no room for "+counted(b.Running.Without, "GPU")+" of these.")
 	add(b.Unknown, counted(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
@@ -234,7 +234,7 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 }
 
 // usualTerms are those of the default configuration.
-func usualTerms() *slurmqueue.Terms {
+func usualTerms() *slurmqueue.PlanTerms {
 	c := config.Default()
-	return &slurmqueue.Terms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
+	return &slurmqueue.PlanTerms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
 }
