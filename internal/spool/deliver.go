@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Report says what a delivery came to.
-type Report struct {
+// DeliveryReport says what a delivery came to.
+type DeliveryReport struct {
 	Delivered int
 	Aside     []Aside // what was moved aside
 }
@@ -25,27 +25,27 @@ type Aside struct {
 // send, except that an entry refused with ErrRejected is moved aside, as is one
 // that is damaged, and that one for which it is too early, ErrLater, stays and
 // holds up no other. Entries that are added meanwhile wait for the next delivery.
-func (s *Spool) Deliver(ctx context.Context, send func(ctx context.Context, id string, body []byte) error) (Report, error) {
+func (s *Spool) Deliver(ctx context.Context, send func(ctx context.Context, id string, body []byte) error) (DeliveryReport, error) {
 	s.delivering.Lock()
 	defer s.delivering.Unlock()
 	s.mu.Lock()
 	waiting := slices.Clone(s.entries)
 	s.mu.Unlock()
-	var report Report
+	var report DeliveryReport
 	for _, e := range waiting {
 		if err := ctx.Err(); err != nil {
 			return report, err
 		}
-		if err := s.deliver(ctx, e, send, &report); err != nil {
+		if err := s.deliverEntry(ctx, e, send, &report); err != nil {
 			return report, fmt.Errorf("deliver spool entry %s: %w", e.id, err)
 		}
 	}
 	return report, nil
 }
 
-// deliver hands one entry over.
-func (s *Spool) deliver(
-	ctx context.Context, e entry, send func(context.Context, string, []byte) error, report *Report,
+// deliverEntry hands one entry over.
+func (s *Spool) deliverEntry(
+	ctx context.Context, e entry, send func(context.Context, string, []byte) error, report *DeliveryReport,
 ) error {
 	body, err := s.read(e)
 	if errors.Is(err, os.ErrNotExist) { // somebody removed the file: there is nothing to move

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	entrySuffix = ".entry"
-	partSuffix  = ".part"
-	magic       = "epplan-spool 1 "
+	entrySuffix   = ".entry"
+	partSuffix    = ".part"
+	checksumMagic = "epplan-spool 1 "
 )
 
 // errDamaged tells that a file isn't what was written; it is wrapped with how.
 var errDamaged = errors.New("damaged entry")
 
-// ids are what may stand in a file name. The hooks' program holds this package
+// idPattern are what may stand in a file name. The hooks' program holds this package
 // and has no spool: it needn't compile them.
-var ids = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 // entry is an entry's place in the spool.
 type entry struct {
@@ -43,22 +43,22 @@ func parseName(name string) (entry, bool) {
 	number, id, cut := strings.Cut(stem, "-")
 	sequence, err := strconv.ParseUint(number, 10, 64)
 	e := entry{sequence: sequence, id: id}
-	return e, isEntry && cut && err == nil && ids().MatchString(id) && e.name() == name
+	return e, isEntry && cut && err == nil && idPattern().MatchString(id) && e.name() == name
 }
 
-// seal is a body with a first line that tells whether it is whole.
-func seal(body []byte) []byte {
-	header := fmt.Sprintf("%s%d %x\n", magic, len(body), sha256.Sum256(body))
+// addChecksum is a body with a first line that tells whether it is whole.
+func addChecksum(body []byte) []byte {
+	header := fmt.Sprintf("%s%d %x\n", checksumMagic, len(body), sha256.Sum256(body))
 	return append([]byte(header), body...)
 }
 
-// unseal is the body of what seal made, or errDamaged.
-func unseal(data []byte) ([]byte, error) {
+// verifyChecksum is the body of what seal made, or errDamaged.
+func verifyChecksum(data []byte) ([]byte, error) {
 	header, body, whole := bytes.Cut(data, []byte{'\n'})
-	if !whole || !bytes.HasPrefix(header, []byte(magic)) {
+	if !whole || !bytes.HasPrefix(header, []byte(checksumMagic)) {
 		return nil, fmt.Errorf("%w: no header", errDamaged)
 	}
-	if want := seal(body); !bytes.Equal(want[:len(header)], header) {
+	if want := addChecksum(body); !bytes.Equal(want[:len(header)], header) {
 		return nil, fmt.Errorf("%w: its %d bytes aren't those that were written", errDamaged, len(body))
 	}
 	return body, nil
@@ -73,5 +73,5 @@ func (s *Spool) read(e entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unseal(data)
+	return verifyChecksum(data)
 }

@@ -105,12 +105,12 @@ func (s *Spool) load() error {
 // Adding the same entry again is no error and changes nothing. After an error
 // the entry may be in the spool or not; adding it again is safe.
 func (s *Spool) Add(id string, body []byte) error {
-	if !ids().MatchString(id) {
+	if !idPattern().MatchString(id) {
 		return fmt.Errorf("spool entry %q: %w", id, ErrID)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.add(id, seal(body)); err != nil {
+	if err := s.add(id, addChecksum(body)); err != nil {
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 			err = fmt.Errorf("%w: %w", ErrFull, err)
 		}
@@ -120,8 +120,8 @@ func (s *Spool) Add(id string, body []byte) error {
 }
 
 func (s *Spool) add(id string, data []byte) error {
-	if s.has(id, data) {
-		return s.sync()
+	if s.hasSame(id, data) {
+		return s.syncDir()
 	}
 	e := entry{sequence: s.next, id: id, size: int64(len(data))}
 	if s.bytes+e.size > s.max {
@@ -141,11 +141,11 @@ func (s *Spool) add(id string, data []byte) error {
 	s.next++
 	s.entries = append(s.entries, e)
 	s.bytes += e.size
-	return s.sync()
+	return s.syncDir()
 }
 
-// has tells whether the same entry is in the spool already.
-func (s *Spool) has(id string, data []byte) bool {
+// hasSame tells whether the same entry is in the spool already.
+func (s *Spool) hasSame(id string, data []byte) bool {
 	for _, e := range s.entries {
 		if e.id != id || e.size != int64(len(data)) {
 			continue
@@ -172,8 +172,8 @@ func (s *Spool) write(path string, data []byte) error {
 	return file.Close()
 }
 
-// sync makes names durable.
-func (s *Spool) sync() error { return s.fs.SyncDir(s.dir) }
+// syncDir makes names durable.
+func (s *Spool) syncDir() error { return s.fs.SyncDir(s.dir) }
 
 // Len is the number of entries that wait.
 func (s *Spool) Len() int {
@@ -204,8 +204,8 @@ func (s *Spool) remove(e entry) error {
 	if err := s.fs.Remove(filepath.Join(s.dir, e.name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	s.forget(e)
-	return s.sync()
+	s.dropEntry(e)
+	return s.syncDir()
 }
 
 // setAside moves an entry out of the way.
@@ -216,12 +216,12 @@ func (s *Spool) setAside(e entry) error {
 	if err := s.fs.Rename(filepath.Join(s.dir, e.name()), filepath.Join(aside, e.name())); err != nil {
 		return err
 	}
-	s.forget(e)
-	return errors.Join(s.fs.SyncDir(aside), s.sync())
+	s.dropEntry(e)
+	return errors.Join(s.fs.SyncDir(aside), s.syncDir())
 }
 
-// forget drops an entry from the list.
-func (s *Spool) forget(e entry) {
+// dropEntry drops an entry from the list.
+func (s *Spool) dropEntry(e entry) {
 	s.entries = slices.DeleteFunc(s.entries, func(other entry) bool { return other.sequence == e.sequence })
 	s.bytes -= e.size
 }
