@@ -92,7 +92,7 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := statedir.Ours(path, info); err != nil {
+	if err := statedir.CheckOwnFile(path, info); err != nil {
 		return nil, fmt.Errorf("%w: %w", errForeign, err)
 	}
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -103,7 +103,7 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	if info, err = file.Stat(); err != nil {
 		return nil, err
 	}
-	if err := statedir.Ours(path, info); err != nil { // in a foreign folder it may be another one by now
+	if err := statedir.CheckOwnFile(path, info); err != nil { // in a foreign folder it may be another one by now
 		return nil, fmt.Errorf("%w: %w", errForeign, err)
 	}
 	if info.Size() > maxFile {

@@ -8,5 +8,5 @@
 // looked at.
 //
 // Once a folder has passed, nobody else can change what is in it. What somebody
-// may have put there before is found file by file: [Ours].
+// may have put there before is found file by file: [CheckOwnFile].
 package statedir

@@ -19,7 +19,7 @@ type InsecureError struct {
 
 // Error is in one line.
 func (e *InsecureError) Error() string {
-	return quote(e.Path) + " " + e.What + "; to mend it: " + e.Mend
+	return shellQuote(e.Path) + " " + e.What + "; to mend it: " + e.Mend
 }
 
 // Is tells whether another error is of the same path.
@@ -28,93 +28,93 @@ func (e *InsecureError) Is(other error) bool {
 	return ok && o.Path == e.Path
 }
 
-// writable are the permissions to write of others than the owner.
-const writable fs.FileMode = 0o022
+// writableByOthers are the permissions to write of others than the owner.
+const writableByOthers fs.FileMode = 0o022
 
-// owner is whose a file is.
-func owner(info fs.FileInfo) uint32 {
+// ownerUID is whose a file is.
+func ownerUID(info fs.FileInfo) uint32 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Uid
 	}
 	return ^uint32(0) // nobody's: this system can't say
 }
 
-// self is whom the process acts as.
-func self() uint32 { return uint32(max(0, os.Geteuid())) } //nolint:gosec // a uid
+// effectiveUID is whom the process acts as.
+func effectiveUID() uint32 { return uint32(max(0, os.Geteuid())) } //nolint:gosec // a uid
 
-// Ours says by its error, an [InsecureError], what keeps a file from being believed:
+// CheckOwnFile says by its error, an [InsecureError], what keeps a file from being believed:
 // it isn't a regular one, it belongs to another user than root and the process's
 // own, or others may write to it. The info is of the file itself, not of what a
 // link leads to.
-func Ours(path string, info fs.FileInfo) error {
-	switch me, mode := self(), info.Mode(); {
+func CheckOwnFile(path string, info fs.FileInfo) error {
+	switch me, mode := effectiveUID(), info.Mode(); {
 	case mode.Type()&fs.ModeSymlink != 0:
-		return &InsecureError{path, "is a symbolic link, want a file of epd's own", "rm " + quote(path)}
+		return &InsecureError{path, "is a symbolic link, want a file of epd's own", "rm " + shellQuote(path)}
 	case !mode.IsRegular():
 		return &InsecureError{path, "isn't a file", "move it away"}
-	case owner(info) != 0 && owner(info) != me:
-		return &InsecureError{path, belongs(info, me), fmt.Sprintf("chown %d %s, if you know what is in it", me, quote(path))}
-	case mode.Perm()&writable != 0:
-		return &InsecureError{path, openTo(mode, "others may write to it"), "chmod go-w " + quote(path)}
+	case ownerUID(info) != 0 && ownerUID(info) != me:
+		return &InsecureError{path, ownerText(info, me), fmt.Sprintf("chown %d %s, if you know what is in it", me, shellQuote(path))}
+	case mode.Perm()&writableByOthers != 0:
+		return &InsecureError{path, modeText(mode, "others may write to it"), "chmod go-w " + shellQuote(path)}
 	}
 	return nil
 }
 
-// ownLink says what keeps a symbolic link from being followed.
-func ownLink(path string, info fs.FileInfo, me uint32) error {
-	if id := owner(info); id != 0 && id != me {
-		return &InsecureError{path, "is a symbolic link that " + belongs(info, me), "rm " + quote(path)}
+// checkLink says what keeps a symbolic link from being followed.
+func checkLink(path string, info fs.FileInfo, me uint32) error {
+	if id := ownerUID(info); id != 0 && id != me {
+		return &InsecureError{path, "is a symbolic link that " + ownerText(info, me), "rm " + shellQuote(path)}
 	}
 	return nil
 }
 
-// ownFolder says what keeps the folder from being used that was asked for.
-func ownFolder(path string, info fs.FileInfo, me uint32) error {
-	switch id := owner(info); {
+// checkFolder says what keeps the folder from being used that was asked for.
+func checkFolder(path string, info fs.FileInfo, me uint32) error {
+	switch id := ownerUID(info); {
 	case id != 0 && id != me:
-		mend := fmt.Sprintf("chown -R %d %s, if you know what is in it, or run this as user %d", me, quote(path), id)
-		return &InsecureError{path, belongs(info, me), mend}
-	case info.Mode().Perm()&writable != 0:
-		return &InsecureError{path, openTo(info.Mode(), "others may write to it"), "chmod go-w " + quote(path)}
+		mend := fmt.Sprintf("chown -R %d %s, if you know what is in it, or run this as user %d", me, shellQuote(path), id)
+		return &InsecureError{path, ownerText(info, me), mend}
+	case info.Mode().Perm()&writableByOthers != 0:
+		return &InsecureError{path, modeText(info.Mode(), "others may write to it"), "chmod go-w " + shellQuote(path)}
 	}
 	return nil
 }
 
-// ownWay says what keeps a folder on the way from being passed.
-func ownWay(path string, info fs.FileInfo, me uint32) error {
+// checkPassedFolder says what keeps a folder on the way from being passed.
+func checkPassedFolder(path string, info fs.FileInfo, me uint32) error {
 	const elsewhere = "name a folder that lies below root's alone"
-	switch id := owner(info); {
+	switch id := ownerUID(info); {
 	case id != 0 && id != me:
-		mend := fmt.Sprintf("%s, or chown %d %s", elsewhere, me, quote(path))
-		return &InsecureError{path, belongs(info, me), mend}
-	case info.Mode().Perm()&writable != 0 && info.Mode()&fs.ModeSticky == 0:
-		what := openTo(info.Mode(), "others may exchange what lies below")
-		return &InsecureError{path, what, elsewhere + ", or chmod go-w " + quote(path)}
+		mend := fmt.Sprintf("%s, or chown %d %s", elsewhere, me, shellQuote(path))
+		return &InsecureError{path, ownerText(info, me), mend}
+	case info.Mode().Perm()&writableByOthers != 0 && info.Mode()&fs.ModeSticky == 0:
+		what := modeText(info.Mode(), "others may exchange what lies below")
+		return &InsecureError{path, what, elsewhere + ", or chmod go-w " + shellQuote(path)}
 	}
 	return nil
 }
 
-// belongs says whose something is, and whose it ought to be.
-func belongs(info fs.FileInfo, me uint32) string {
+// ownerText says whose something is, and whose it ought to be.
+func ownerText(info fs.FileInfo, me uint32) string {
 	want := "root"
 	if me != 0 {
 		want += " or user " + strconv.FormatUint(uint64(me), 10)
 	}
-	return fmt.Sprintf("belongs to user %d, want %s", owner(info), want)
+	return fmt.Sprintf("belongs to user %d, want %s", ownerUID(info), want)
 }
 
-// openTo says which mode something has, and which it ought to have.
-func openTo(mode fs.FileMode, so string) string {
-	return fmt.Sprintf("has mode %04o, want %04o: %s", mode.Perm(), mode.Perm()&^writable, so)
+// modeText says which mode something has, and which it ought to have.
+func modeText(mode fs.FileMode, so string) string {
+	return fmt.Sprintf("has mode %04o, want %04o: %s", mode.Perm(), mode.Perm()&^writableByOthers, so)
 }
 
-// quote makes a path a word of a shell's command.
-func quote(path string) string {
-	if !strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+// shellQuote makes a path a word of a shell's command.
+func shellQuote(path string) string {
+	if !strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(shellSafe, r) }) {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// plain are the characters that mean nothing to a shell.
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:,=@%+"
+// shellSafe are the characters that mean nothing to a shell.
+const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:,=@%+"

@@ -15,7 +15,7 @@ import (
 
 // Check says by its error what keeps a folder from being used: an [InsecureError],
 // or that it isn't there or isn't a folder.
-func Check(path string) error { return CheckFor(path, self()) }
+func Check(path string) error { return CheckFor(path, effectiveUID()) }
 
 // CheckFor is [Check] for a process of another user.
 func CheckFor(path string, uid uint32) error {
@@ -29,11 +29,11 @@ func CheckFor(path string, uid uint32) error {
 // Make makes a folder that only its owner can enter, and those above it, where they
 // aren't there, and checks it as [Check] does. The folder's name is durable when
 // Make returns: a power cut doesn't take it away with what was written below.
-func Make(path string) error { return made(path, os.Mkdir, Sync) }
+func Make(path string) error { return makeWith(path, os.Mkdir, Sync) }
 
-// made is Make by what makes a folder and what makes the names in one durable.
-func made(path string, mkdir func(string, fs.FileMode) error, sync func(string) error) error {
-	at, missing, err := walk(path, self())
+// makeWith is Make by what makes a folder and what makes the names in one durable.
+func makeWith(path string, mkdir func(string, fs.FileMode) error, sync func(string) error) error {
+	at, missing, err := walk(path, effectiveUID())
 	if err != nil {
 		return err
 	}
@@ -68,14 +68,14 @@ func Sync(dir string) error {
 }
 
 // OpenFile is [os.OpenFile] for a file in a folder that was checked: it follows no
-// link, waits for nobody at a named pipe, and what isn't [Ours] is refused, after the
+// link, waits for nobody at a named pipe, and what isn't [CheckOwnFile] is refused, after the
 // flags took effect.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	path = filepath.Clean(path)
 	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, perm)
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) { // a link; a pipe, a socket
 		if info, looking := os.Lstat(path); looking == nil {
-			err = cmp.Or(Ours(path, info), err)
+			err = cmp.Or(CheckOwnFile(path, info), err)
 		}
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = Ours(path, info)
+		err = CheckOwnFile(path, info)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -104,7 +104,7 @@ func CheckFile(path string) error {
 	if err != nil {
 		return err
 	}
-	return Ours(path, info)
+	return CheckOwnFile(path, info)
 }
 
 // FreeName is a name that nothing has yet: the one given, or with -1, -2 and so on
@@ -131,13 +131,13 @@ func walk(path string, me uint32) (at string, missing []string, err error) {
 	if at, err = filepath.Abs(path); err != nil {
 		return "", nil, err
 	}
-	rest := names(at)
+	rest := pathParts(at)
 	own := len(rest) // so many of the rest are of the path itself, not of a link
 	at = "/"
 	for links := 0; ; {
 		info, err := os.Lstat(at)
 		if err == nil {
-			err = onTheWay(at, info, me, len(rest) == 0)
+			err = checkWalked(at, info, me, len(rest) == 0)
 		}
 		if err != nil || len(rest) == 0 {
 			return at, nil, err
@@ -146,7 +146,7 @@ func walk(path string, me uint32) (at string, missing []string, err error) {
 		info, err = os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && len(rest) > own:
-			return "", nil, fmt.Errorf("open folder %s: a symbolic link leads to %s: %w", quote(path), quote(next), err)
+			return "", nil, fmt.Errorf("open folder %s: a symbolic link leads to %s: %w", shellQuote(path), shellQuote(next), err)
 		case errors.Is(err, fs.ErrNotExist):
 			return at, rest, nil
 		case err != nil:
@@ -158,7 +158,7 @@ func walk(path string, me uint32) (at string, missing []string, err error) {
 			at = next
 			continue
 		}
-		if err := ownLink(next, info, me); err != nil {
+		if err := checkLink(next, info, me); err != nil {
 			return "", nil, err
 		}
 		target, err := os.Readlink(next)
@@ -171,23 +171,23 @@ func walk(path string, me uint32) (at string, missing []string, err error) {
 		if filepath.IsAbs(target) {
 			at = "/"
 		}
-		rest = append(names(target), rest...)
+		rest = append(pathParts(target), rest...)
 	}
 }
 
-// onTheWay checks one folder of a walk, the last one as the one that was asked for.
-func onTheWay(at string, info fs.FileInfo, me uint32, last bool) error {
+// checkWalked checks one folder of a walk, the last one as the one that was asked for.
+func checkWalked(at string, info fs.FileInfo, me uint32, last bool) error {
 	switch {
 	case !info.IsDir():
 		return &fs.PathError{Op: "open folder", Path: at, Err: syscall.ENOTDIR}
 	case last:
-		return ownFolder(at, info, me)
+		return checkFolder(at, info, me)
 	}
-	return ownWay(at, info, me)
+	return checkPassedFolder(at, info, me)
 }
 
-// names are the parts of a path.
-func names(path string) []string {
+// pathParts are the parts of a path.
+func pathParts(path string) []string {
 	parts := strings.Split(path, string(filepath.Separator))
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" || part == "." })
 }

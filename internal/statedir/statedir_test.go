@@ -166,7 +166,7 @@ func TestAFolderIsMadeForItsOwnerAndItsNameAndThoseAboveAreDurable(t *testing.T)
 		{"sync " + b}, // it may have been made just before a crash
 	} {
 		did = nil
-		if err := made(path, mkdir, sync); err != nil || !slices.Equal(did, want) {
+		if err := makeWith(path, mkdir, sync); err != nil || !slices.Equal(did, want) {
 			t.Errorf("%q, %v, want %q", did, err, want)
 		}
 	}
@@ -176,11 +176,11 @@ func TestAFolderIsMadeForItsOwnerAndItsNameAndThoseAboveAreDurable(t *testing.T)
 		}
 	}
 	broken := errors.New("broken")
-	if err := made(filepath.Join(path, "d"), os.Mkdir, func(string) error { return broken }); !errors.Is(err, broken) {
+	if err := makeWith(filepath.Join(path, "d"), os.Mkdir, func(string) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("a name that isn't durable: %v", err)
 	}
 	denied := func(string) error { return fs.ErrPermission }
-	if err := made(path, os.Mkdir, denied); err != nil {
+	if err := makeWith(path, os.Mkdir, denied); err != nil {
 		t.Errorf("below a folder that can't be read: %v", err)
 	}
 }
