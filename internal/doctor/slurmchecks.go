@@ -264,7 +264,7 @@ func (e *examination) lowPriorityText(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	return strings.Join(now.Cramped(), "; ")
+	return strings.Join(now.NotesOnLowPriorities(), "; ")
 }
 
 // orderingText says what a configuration changes in the order of jobs; "": nothing.

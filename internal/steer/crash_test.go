@@ -204,7 +204,7 @@ func TestAfterACrashASteererGoesOnWhereItWas(t *testing.T) {
 		w.crash, w.settings.Live.Weights = 0, true
 		w.now = start
 		s := w.open(t)
-		var last steer.Report
+		var last steer.StepReport
 		for range 3 {
 			last = step(t, s)
 		}

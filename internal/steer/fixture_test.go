@@ -216,7 +216,7 @@ func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
 	return s
 }
 
-func step(tb testing.TB, s *steer.Steerer) steer.Report {
+func step(tb testing.TB, s *steer.Steerer) steer.StepReport {
 	tb.Helper()
 	r, err := s.Step(tb.Context())
 	if err != nil {

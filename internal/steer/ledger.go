@@ -24,15 +24,15 @@ import (
 type phase string
 
 const (
-	intended phase = "intended" // about to be made: the value is Was or After
-	inForce  phase = "in_force" // the value is After
-	undoing  phase = "undoing"  // about to be taken back: the value is After or Before
-	left     phase = "left"     // somebody else changed the value: it's theirs
-	undone   phase = "undone"   // of an array: tasks that started before may still have former values
+	phaseIntended  phase = "intended" // about to be made: the value is Was or After
+	phaseInForce   phase = "in_force" // the value is After
+	phaseUndoing   phase = "undoing"  // about to be taken back: the value is After or Before
+	phaseTakenOver phase = "left"     // somebody else changed the value: it's theirs
+	phaseUndone    phase = "undone"   // of an array: tasks that started before may still have former values
 )
 
-// entry is one value that was changed, or may have been.
-type entry struct {
+// ledgerEntry is one value that was changed, or may have been.
+type ledgerEntry struct {
 	slurm.Undo           // what it was before us, and what it is to be
 	Was        string    `json:"was,omitempty"`  // the value from which After is about to be set; in phase intended
 	Past       []string  `json:"past,omitempty"` // our values that were in force before After, oldest first
@@ -40,22 +40,22 @@ type entry struct {
 	At         time.Time `json:"at"` // of the last change: a snapshot from before it says nothing
 }
 
-// maxPast is how many former values are kept: tasks of an array that start keep
+// maxPastValues is how many former values are kept: tasks of an array that start keep
 // the value of that time.
-const maxPast = 8
+const maxPastValues = 8
 
-// key names a value that can be changed: a lever of a job or of a node. It has at
+// leverKey names a value that can be changed: a lever of a job or of a node. It has at
 // most one entry.
-type key struct {
+type leverKey struct {
 	lever slurm.Lever
 	job   slurm.JobID
 	node  string
 }
 
-// keyOf is the key of a change.
-func keyOf(u *slurm.Undo) key { return key{u.Lever, u.Job, u.Node} }
+// leverKeyOf is the key of a change.
+func leverKeyOf(u *slurm.Undo) leverKey { return leverKey{u.Lever, u.Job, u.Node} }
 
-func (k key) String() string {
+func (k leverKey) String() string {
 	if k.job != 0 {
 		return string(k.lever) + " of job " + k.job.String()
 	}
@@ -63,53 +63,53 @@ func (k key) String() string {
 }
 
 // compare is the order in which entries are handled.
-func (k key) compare(o key) int {
+func (k leverKey) compare(o leverKey) int {
 	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job), strings.Compare(k.node, o.node))
 }
 
-// had tells whether a value is ours, of now or of before: the one from before us isn't.
-func (e *entry) had(value string) bool {
+// isOwnValue tells whether a value is ours, of now or of before: the one from before us isn't.
+func (e *ledgerEntry) isOwnValue(value string) bool {
 	return value != e.Before && (value == e.After || slices.Contains(e.Past, value))
 }
 
-// aim notes that a value is about to be set.
-func (e *entry) aim(from, to string) {
+// setTarget notes that a value is about to be set.
+func (e *ledgerEntry) setTarget(from, to string) {
 	if from != e.Before {
 		e.Past = append(slices.DeleteFunc(e.Past, func(p string) bool { return p == from }), from)
-		e.Past = e.Past[max(0, len(e.Past)-maxPast):]
+		e.Past = e.Past[max(0, len(e.Past)-maxPastValues):]
 	}
-	e.Was, e.After, e.Phase = from, to, intended
+	e.Was, e.After, e.Phase = from, to, phaseIntended
 }
 
 // ledger is the entries, and the file that has them.
 type ledger struct {
 	disk    spool.FS
 	dir     string
-	entries map[key]*entry
+	entries map[leverKey]*ledgerEntry
 	dirty   bool // the file isn't up to date
 }
 
 const (
-	ledgerFile   = "levers.json"
-	ledgerDraft  = ledgerFile + ".tmp"
-	ledgerAside  = ledgerFile + ".aside-"
-	ledgerSchema = 1
+	ledgerFile      = "levers.json"
+	ledgerTempFile  = ledgerFile + ".tmp"
+	ledgerAsideFile = ledgerFile + ".aside-"
+	ledgerSchema    = 1
 )
 
 // errForeign tells that the file isn't one this version wrote.
 var errForeign = errors.New("not written by this version")
 
-// page is the ledger's file.
-type page struct {
-	Schema  int      `json:"schema"`
-	Entries []*entry `json:"entries"`
+// ledgerJSON is the ledger's file.
+type ledgerJSON struct {
+	Schema  int            `json:"schema"`
+	Entries []*ledgerEntry `json:"entries"`
 }
 
 // openLedger reads the ledger of a folder. One that can't be understood is moved
 // aside and comes back as an error beside an empty ledger; only with no ledger
 // at all the error is one of the file system.
 func openLedger(disk spool.FS, dir string, now time.Time) (l *ledger, aside, err error) {
-	l = &ledger{disk: disk, dir: dir, entries: make(map[key]*entry)}
+	l = &ledger{disk: disk, dir: dir, entries: make(map[leverKey]*ledgerEntry)}
 	if err := disk.MakeDir(dir); err != nil {
 		return nil, nil, fmt.Errorf("open the ledger of levers: %w", err)
 	}
@@ -137,7 +137,7 @@ func (l *ledger) moveAside(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	name, err := statedir.FreeName(ledgerAside+strconv.FormatInt(now.Unix(), 10), func(name string) (bool, error) {
+	name, err := statedir.FreeName(ledgerAsideFile+strconv.FormatInt(now.Unix(), 10), func(name string) (bool, error) {
 		_, there := files[name]
 		return there, nil
 	})
@@ -152,7 +152,7 @@ func (l *ledger) moveAside(now time.Time) error {
 
 // decode reads the ledger's file.
 func (l *ledger) decode(data []byte) error {
-	var p page
+	var p ledgerJSON
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&p); err != nil {
@@ -168,16 +168,16 @@ func (l *ledger) decode(data []byte) error {
 		if e == nil || !e.valid() {
 			return fmt.Errorf("ledger of levers: %w: an entry", errForeign)
 		}
-		l.entries[keyOf(&e.Undo)] = e
+		l.entries[leverKeyOf(&e.Undo)] = e
 	}
 	return nil
 }
 
 // valid tells whether an entry is one that a ledger writes: what it says is going to
 // be done to Slurm.
-func (e *entry) valid() bool {
+func (e *ledgerEntry) valid() bool {
 	switch e.Phase {
-	case intended, inForce, undoing, left, undone:
+	case phaseIntended, phaseInForce, phaseUndoing, phaseTakenOver, phaseUndone:
 	default:
 		return false
 	}
@@ -200,10 +200,10 @@ func (e *entry) valid() bool {
 }
 
 // keys are the keys of the entries, in order.
-func (l *ledger) keys() []key { return slices.SortedFunc(maps.Keys(l.entries), key.compare) }
+func (l *ledger) keys() []leverKey { return slices.SortedFunc(maps.Keys(l.entries), leverKey.compare) }
 
 // drop removes an entry.
-func (l *ledger) drop(k key) {
+func (l *ledger) drop(k leverKey) {
 	delete(l.entries, k)
 	l.dirty = true
 }
@@ -214,7 +214,7 @@ func (l *ledger) save() error {
 	if !l.dirty {
 		return nil
 	}
-	p := page{Schema: ledgerSchema, Entries: make([]*entry, 0, len(l.entries))}
+	p := ledgerJSON{Schema: ledgerSchema, Entries: make([]*ledgerEntry, 0, len(l.entries))}
 	for _, k := range l.keys() {
 		p.Entries = append(p.Entries, l.entries[k])
 	}
@@ -231,7 +231,7 @@ func (l *ledger) save() error {
 
 // write replaces the ledger's file; a crash leaves the old one or the new one.
 func (l *ledger) write(data []byte) error {
-	draft := filepath.Join(l.dir, ledgerDraft)
+	draft := filepath.Join(l.dir, ledgerTempFile)
 	if err := l.disk.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -56,9 +56,9 @@ func (l *lab) steerer(state string) *steer.Steerer {
 
 // step has a steerer step once. A Slurm that doesn't answer for a moment is asked
 // again; what was done until then is in the report.
-func (l *lab) step(s *steer.Steerer) steer.Report {
+func (l *lab) step(s *steer.Steerer) steer.StepReport {
 	l.Helper()
-	var all steer.Report
+	var all steer.StepReport
 	l.eventually("slurm answers a step", func() bool {
 		r, err := s.Step(l.Context())
 		all.Set, all.Undone, all.Failed, all.Waiting = all.Set+r.Set, all.Undone+r.Undone, all.Failed+r.Failed, r.Waiting
@@ -72,9 +72,9 @@ func (l *lab) step(s *steer.Steerer) steer.Report {
 
 // settle steps until there is nothing more to be done: Slurm looks by and by at
 // what was submitted. It returns what all steps did.
-func (l *lab) settle(s *steer.Steerer, done func(*steer.Status) bool) steer.Report {
+func (l *lab) settle(s *steer.Steerer, done func(*steer.Status) bool) steer.StepReport {
 	l.Helper()
-	var all steer.Report
+	var all steer.StepReport
 	l.eventually("nothing more is to be done", func() bool {
 		r := l.step(s)
 		all.Set, all.Undone, all.Failed = all.Set+r.Set, all.Undone+r.Undone, all.Failed+r.Failed

@@ -10,64 +10,64 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// move is one change, or one taken back.
-type move struct {
-	key   key
+// leverChange is one change, or one taken back.
+type leverChange struct {
+	key   leverKey
 	undo  bool       // it is taken back
 	array bool       // of a job array: tasks may have started with former values
 	from  string     // the value that is there, of a change
 	want  slurm.Undo // of a change
 }
 
-// moves are what must be done to get from the entries to the wants: first what is
+// changesFor are what must be done to get from the entries to the wants: first what is
 // taken back, then what is set. The report counts what has to wait.
-func (s *Steerer) moves(x *index, wants []Want) ([]move, Report) {
-	var list []move
-	var report Report
-	wanted := make(map[key]bool, len(wants))
+func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverChange, StepReport) {
+	var list []leverChange
+	var report StepReport
+	wanted := make(map[leverKey]bool, len(wants))
 	for i := range wants {
-		wanted[keyOf(&wants[i].Undo)] = true
+		wanted[leverKeyOf(&wants[i].Undo)] = true
 	}
 	for _, k := range s.ledger.keys() {
 		e := s.ledger.entries[k]
-		if wanted[k] || e.Phase == left || e.Phase == undone {
+		if wanted[k] || e.Phase == phaseTakenOver || e.Phase == phaseUndone {
 			continue
 		}
-		if e.Phase == intended || !x.movable(k) {
+		if e.Phase == phaseIntended || !x.canUndo(k) {
 			report.Waiting++
 			continue
 		}
-		list = append(list, move{key: k, undo: true, array: x.arrays[k.job]})
+		list = append(list, leverChange{key: k, undo: true, array: x.arrays[k.job]})
 	}
 	for i := range wants {
 		u := wants[i].Undo
-		k := keyOf(&u)
-		if from, ok := s.start(k, &u); ok && s.failures[k] < maxFailures {
-			list = append(list, move{key: k, want: u, from: from})
+		k := leverKeyOf(&u)
+		if from, ok := s.startValue(k, &u); ok && s.failures[k] < maxFailures {
+			list = append(list, leverChange{key: k, want: u, from: from})
 		}
 	}
 	return list, report
 }
 
-// start is what a wanted value is set from; not ok: nothing is to be done.
-func (s *Steerer) start(k key, u *slurm.Undo) (from string, ok bool) {
+// startValue is what a wanted value is set from; not ok: nothing is to be done.
+func (s *Steerer) startValue(k leverKey, u *slurm.Undo) (from string, ok bool) {
 	e := s.ledger.entries[k]
 	switch {
-	case e == nil, e.Phase == undone:
+	case e == nil, e.Phase == phaseUndone:
 		return u.Before, true
-	case e.Phase == left, e.Phase == intended:
+	case e.Phase == phaseTakenOver, e.Phase == phaseIntended:
 		return "", false
 	case e.After == u.After:
-		if e.Phase == undoing {
-			e.Phase, s.ledger.dirty = inForce, true
+		if e.Phase == phaseUndoing {
+			e.Phase, s.ledger.dirty = phaseInForce, true
 		}
 		return "", false
 	}
 	return e.After, true
 }
 
-// movable tells whether a value can be taken back now.
-func (x *index) movable(k key) bool {
+// canUndo tells whether a value can be taken back now.
+func (x *snapshotIndex) canUndo(k leverKey) bool {
 	switch k.lever {
 	case slurm.LeverNice, slurm.LeverPrefer:
 		j := x.jobs[k.job]
@@ -82,21 +82,21 @@ func (x *index) movable(k key) bool {
 	return false
 }
 
-// prepare writes down what is about to be done.
-func (s *Steerer) prepare(moves []move) error {
+// recordIntents writes down what is about to be done.
+func (s *Steerer) recordIntents(moves []leverChange) error {
 	for i := range moves {
 		m := &moves[i]
 		e := s.ledger.entries[m.key]
 		if m.undo {
-			e.Phase = undoing
+			e.Phase = phaseUndoing
 			continue
 		}
 		if e == nil {
-			e = &entry{Undo: m.want}
+			e = &ledgerEntry{Undo: m.want}
 			s.ledger.entries[m.key] = e
 		}
 		e.Before = m.want.Before
-		e.aim(m.from, m.want.After)
+		e.setTarget(m.from, m.want.After)
 	}
 	if len(moves) > 0 {
 		s.ledger.dirty = true
@@ -104,9 +104,9 @@ func (s *Steerer) prepare(moves []move) error {
 	return s.ledger.save()
 }
 
-// carryOut does what was written down. It ends early only when Slurm doesn't
+// applyChanges does what was written down. It ends early only when Slurm doesn't
 // answer: then what is left stays written down, and the next snapshot tells.
-func (s *Steerer) carryOut(ctx context.Context, moves []move, report *Report) error {
+func (s *Steerer) applyChanges(ctx context.Context, moves []leverChange, report *StepReport) error {
 	for i := range moves {
 		m := &moves[i]
 		e := s.ledger.entries[m.key]
@@ -120,7 +120,7 @@ func (s *Steerer) carryOut(ctx context.Context, moves []move, report *Report) er
 		s.ledger.dirty = true
 		switch {
 		case err == nil:
-			s.done(m, e, report)
+			s.noteApplied(m, e, report)
 		case ctx.Err() != nil || errors.Is(err, slurm.ErrUnreachable):
 			report.More += len(moves) - i
 			return err
@@ -136,33 +136,35 @@ func (s *Steerer) carryOut(ctx context.Context, moves []move, report *Report) er
 	return nil
 }
 
-// done notes a move that was made.
-func (s *Steerer) done(m *move, e *entry, report *Report) {
+// noteApplied notes a move that was made.
+func (s *Steerer) noteApplied(m *leverChange, e *ledgerEntry, report *StepReport) {
 	delete(s.failures, m.key)
 	if !m.undo {
 		report.Set++
-		e.Phase, e.Was = inForce, ""
+		e.Phase, e.Was = phaseInForce, ""
 		s.log.Debug("a lever was moved", "lever", m.key.String(), "from", m.from, "to", e.After)
 		return
 	}
 	report.Undone++
-	s.close(m.key, e, m.array)
+	s.closeEntry(m.key, e, m.array)
 	s.log.Debug("a lever was moved back", "lever", m.key.String(), "to", e.Before)
 }
 
-// newPower tells whether a want is that a node be powered down which isn't yet.
-func (w *Want) newPower(o *Ours) bool { return w.Lever == slurm.LeverPower && !o.Asleep[w.Node] }
+// isNewPowerDown tells whether a want is that a node be powered down which isn't yet.
+func (w *WantedChange) isNewPowerDown(o *OwnChanges) bool {
+	return w.Lever == slurm.LeverPower && !o.Asleep[w.Node]
+}
 
-// mentionsPower tells whether a plan needs power saving.
-func (p *Plan) mentionsPower(o *Ours) bool {
-	return slices.ContainsFunc(p.Wants, func(w Want) bool { return w.newPower(o) }) ||
+// needsPowerSaving tells whether a plan needs power saving.
+func (p *Plan) needsPowerSaving(o *OwnChanges) bool {
+	return slices.ContainsFunc(p.Wants, func(w WantedChange) bool { return w.isNewPowerDown(o) }) ||
 		slices.ContainsFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })
 }
 
-// dropPower leaves out what needs power saving, and says why. Nodes that sleep
+// dropPowerChanges leaves out what needs power saving, and says why. Nodes that sleep
 // already may go on.
-func (p *Plan) dropPower(o *Ours, why string) {
-	p.Wants = slices.DeleteFunc(p.Wants, func(w Want) bool { return w.newPower(o) })
+func (p *Plan) dropPowerChanges(o *OwnChanges, why string) {
+	p.Wants = slices.DeleteFunc(p.Wants, func(w WantedChange) bool { return w.isNewPowerDown(o) })
 	p.Advice = slices.DeleteFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })
 	p.Notes = append(p.Notes, why)
 }
@@ -170,22 +172,22 @@ func (p *Plan) dropPower(o *Ours, why string) {
 // Bounds of a status: how many jobs and notes it lists, and how many characters of
 // trouble it tells.
 const (
-	maxListed  = 100
-	maxTrouble = 400
+	maxListed      = 100
+	maxTroubleText = 400
 )
 
-// show publishes how it went.
-func (s *Steerer) show(plan *Plan, report Report, err error) {
+// publish publishes how it went.
+func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	st := Status{At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{}}
-	st.Wakes, st.WakeS = s.naps.woken()
+	st.Wakes, st.WakeS = s.naps.wakeStats()
 	for _, k := range s.ledger.keys() {
 		switch e := s.ledger.entries[k]; {
-		case e.Phase == undone:
-		case e.Phase == left && k.job != 0:
+		case e.Phase == phaseUndone:
+		case e.Phase == phaseTakenOver && k.job != 0:
 			if len(st.Left) < maxListed && !slices.Contains(st.Left, k.job) {
 				st.Left = append(st.Left, k.job)
 			}
-		case e.Phase == left:
+		case e.Phase == phaseTakenOver:
 			st.Notes = append(st.Notes, k.String()+" was moved by someone else and is left alone")
 		case k.lever == slurm.LeverNice:
 			st.Nice++
@@ -197,7 +199,7 @@ func (s *Steerer) show(plan *Plan, report Report, err error) {
 			st.Asleep++
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(s.failures), key.compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(s.failures), leverKey.compare) {
 		if n := s.failures[k]; n >= maxFailures {
 			st.Notes = append(st.Notes, k.String()+" can't be moved: tried "+strconv.Itoa(n)+" times")
 		}
@@ -206,11 +208,11 @@ func (s *Steerer) show(plan *Plan, report Report, err error) {
 		st.Advice, st.More = append(st.Advice, plan.Advice...), plan.More
 		st.Notes = append(st.Notes, plan.Notes...)
 		st.Policy, st.Order = plan.Policy, plan.Order[:min(len(plan.Order), maxListed)]
-		st.Shared = listed(plan.Shared)
+		st.Shared = truncateOrder(plan.Shared)
 	}
 	st.Notes = st.Notes[:min(len(st.Notes), maxListed)]
 	if err != nil {
-		st.Trouble = slurm.Printable(err.Error(), maxTrouble)
+		st.Trouble = slurm.Printable(err.Error(), maxTroubleText)
 	}
 	s.shown.Lock()
 	defer s.shown.Unlock()

@@ -56,20 +56,20 @@ func watts(p *config.Profile) float64 {
 	return math.Round(weight * float64(p.BusyW+p.HostW))
 }
 
-// heavier is by how much a node's weight is to exceed its own, and why.
-type heavier struct {
+// weightIncrease is by how much a node's weight is to exceed its own, and why.
+type weightIncrease struct {
 	by  int64
 	why string
 }
 
 // weights makes Slurm fill some nodes first: frugal ones, and among those with
 // shared GPUs those that suit the next job that asks for a part of one.
-func (p *Plan) weights(s *Snapshot, set *Settings, ours *Ours) {
-	wanted := make(map[string]heavier)
+func (p *Plan) weights(s *Snapshot, set *Settings, ours *OwnChanges) {
+	wanted := make(map[string]weightIncrease)
 	if set.Live.Weights {
-		frugalFirst(s, set, wanted)
+		weighByPower(s, set, wanted)
 	}
-	p.suitedFirst(s, set, wanted)
+	p.weighBySuitability(s, set, wanted)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		w := wanted[n.Name]
@@ -85,16 +85,16 @@ func (p *Plan) weights(s *Snapshot, set *Settings, ours *Ours) {
 			After: strconv.FormatInt(int64(own)+w.by, 10),
 		}
 		if modeOf(n.Partitions, &set.Live) == live.Enforce {
-			p.Wants = append(p.Wants, Want{u, w.why})
+			p.Wants = append(p.Wants, WantedChange{u, w.why})
 			continue
 		}
 		p.advise(Advice{Kind: KindWeight, Node: n.Name, Text: "weight " + u.After + " instead of " + u.Before + ": " + w.why})
 	}
 }
 
-// frugalFirst adds to a node's own weight 0 for the kind that draws least, 1 for
+// weighByPower adds to a node's own weight 0 for the kind that draws least, 1 for
 // the next one, and so on. Nodes of which nothing is known keep theirs.
-func frugalFirst(s *Snapshot, set *Settings, wanted map[string]heavier) {
+func weighByPower(s *Snapshot, set *Settings, wanted map[string]weightIncrease) {
 	drawn := make([]float64, len(s.Nodes))
 	var levels []float64 // each once, ascending
 	for i := range s.Nodes {
@@ -108,7 +108,7 @@ func frugalFirst(s *Snapshot, set *Settings, wanted map[string]heavier) {
 	levels = slices.Compact(levels)
 	for i := range s.Nodes {
 		if drawn[i] > 0 {
-			wanted[s.Nodes[i].Name] = heavier{
+			wanted[s.Nodes[i].Name] = weightIncrease{
 				int64(slices.Index(levels, drawn[i])), fmt.Sprintf("a GPU in use draws %v W there", drawn[i]),
 			}
 		}

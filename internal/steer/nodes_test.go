@@ -90,11 +90,11 @@ func TestIdleNodesSleepButOneOfEachPartitionStaysAwake(t *testing.T) {
 		t.Errorf("%q sleep", got)
 	}
 	w.now = w.now.Add(time.Minute)
-	if r := step(t, s); r != (steer.Report{Set: 1}) || !slices.Equal(w.asleep(), []string{"n1", "n2", "n3"}) { // m1 is other's last
+	if r := step(t, s); r != (steer.StepReport{Set: 1}) || !slices.Equal(w.asleep(), []string{"n1", "n2", "n3"}) { // m1 is other's last
 		t.Errorf("%+v, %q sleep", r, w.asleep())
 	}
 	w.now = w.now.Add(time.Minute)
-	if r := step(t, s); r != (steer.Report{}) {
+	if r := step(t, s); r != (steer.StepReport{}) {
 		t.Errorf("%+v, %q sleep", r, w.asleep())
 	}
 	if st := s.Status(); st.Asleep != len(w.asleep()) {
@@ -143,7 +143,7 @@ func TestWithoutPowerSavingNoNodeSleepsAndItIsSaid(t *testing.T) {
 	step(t, s)
 	w.now = w.now.Add(2 * time.Minute)
 	for range 3 {
-		if r := step(t, s); r != (steer.Report{}) {
+		if r := step(t, s); r != (steer.StepReport{}) {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// entrant is a pending job that may be put behind another.
-type entrant struct {
-	job      *slurm.Job
-	own      int64     // the user's own nice
-	have     int64     // our part of its nice
-	base     int64     // its priority without our part
-	deadline time.Time // zero: none
-	place    int       // in the order of a policy; unplaced: none
-	part     int       // of an offset that counts, in ageSteps: jobs that wait long come forward
+// pendingJob is a pending job that may be put behind another.
+type pendingJob struct {
+	job          *slurm.Job
+	userNice     int64     // the user's own nice
+	ourNice      int64     // our part of its nice
+	basePriority int64     // its priority without our part
+	deadline     time.Time // zero: none
+	place        int       // in the order of a policy; unplaced: none
+	agePart      int       // of an offset that counts, in ageSteps: jobs that wait long come forward
 }
 
-// unplaced marks jobs that a policy's order doesn't name: they keep the order
+// noPlace marks jobs that a policy's order doesn't name: they keep the order
 // that the queue has.
-const unplaced = -1
+const noPlace = -1
 
 // ageSteps is in how many steps a job that waits comes forward: each is a
 // command.
@@ -35,13 +35,13 @@ const ageSteps = 8
 // Bounds of our part of a nice.
 const (
 	maxOffset = 1 << 20 // slurm's levers take no more
-	// slack is by how much an offset may be larger than it must be before it is
+	// niceSlack is by how much an offset may be larger than it must be before it is
 	// lowered: priority/multifactor rounds, and every change is a command.
-	slack = 8
+	niceSlack = 8
 )
 
-// group is jobs that are put in order among themselves.
-type group struct {
+// jobGroup is jobs that are put in order among themselves.
+type jobGroup struct {
 	partition string
 	uid       uint32 // 0 where all users' jobs are in one group
 }
@@ -49,26 +49,26 @@ type group struct {
 // order puts jobs with a deadline first, the earliest first of all, and then
 // the others as a policy would start them, by making some less urgent. Nothing
 // ever becomes more urgent than its user left it.
-func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
+func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	places := p.places(s, set)
-	groups := make(map[group][]entrant)
-	moved := make(map[group]bool)
+	groups := make(map[jobGroup][]pendingJob)
+	moved := make(map[jobGroup]bool)
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		extent := set.Live.ReorderOf(j.Partition)
-		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe || ours.Left[j.ID] || !mayWait(j, s.At) {
+		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe || ours.Untouchable[j.ID] || !canReorder(j, s.At) {
 			continue
 		}
 		wishes := wishesOf(j)
 		if wishes.Off {
 			continue
 		}
-		e := entrant{job: j, own: j.Nice, place: unplaced, part: partOf(j, s.At, &set.Live.Pick)}
-		if own, ok := ours.Own[j.ID]; ok {
-			e.own, e.have = own, j.Nice-own
+		e := pendingJob{job: j, userNice: j.Nice, place: noPlace, agePart: agePartOf(j, s.At, &set.Live.Pick)}
+		if own, ok := ours.UserNice[j.ID]; ok {
+			e.userNice, e.ourNice = own, j.Nice-own
 		}
-		e.base = int64(j.Priority) + e.have
-		key := group{partition: j.Partition}
+		e.basePriority = int64(j.Priority) + e.ourNice
+		key := jobGroup{partition: j.Partition}
 		if extent == config.ReorderOwn {
 			key.uid = j.UID
 		}
@@ -81,7 +81,7 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *Ours) {
 		}
 		groups[key] = append(groups[key], e)
 	}
-	keys := slices.SortedFunc(maps.Keys(moved), group.compare)
+	keys := slices.SortedFunc(maps.Keys(moved), jobGroup.compare)
 	for _, key := range keys {
 		p.orderGroup(key, groups[key], set.Live.ModeOf(key.partition) == live.Enforce)
 	}
@@ -113,20 +113,20 @@ func (p *Plan) places(s *Snapshot, set *Settings) map[slurm.JobID]int {
 const maxReason = 200
 
 // list says which order is wanted.
-func (p *Plan) list(keys []group, groups map[group][]entrant) {
-	var all []entrant
+func (p *Plan) list(keys []jobGroup, groups map[jobGroup][]pendingJob) {
+	var all []pendingJob
 	for _, key := range keys {
 		all = append(all, groups[key]...)
 	}
-	all = slices.DeleteFunc(all, func(e entrant) bool { return e.deadline.IsZero() && e.place == unplaced })
-	slices.SortFunc(all, func(a, b entrant) int { return a.compare(&b) })
+	all = slices.DeleteFunc(all, func(e pendingJob) bool { return e.deadline.IsZero() && e.place == noPlace })
+	slices.SortFunc(all, func(a, b pendingJob) int { return a.compare(&b) })
 	for i := range all {
 		p.Order = append(p.Order, all[i].job.ID)
 	}
 }
 
-// partOf is how much of an offset counts for a job that has waited for so long.
-func partOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
+// agePartOf is how much of an offset counts for a job that has waited for so long.
+func agePartOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 	bound := limits.Ageing
 	if limits.AgeingFactor > 0 {
 		bound = min(bound, limits.AgeingFactor*j.TimeLimit.Seconds())
@@ -138,10 +138,10 @@ func partOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 	return ageSteps - int(max(0, waited)/bound*ageSteps)
 }
 
-// mayWait tells whether a job may be put behind another, or before it: it could
+// canReorder tells whether a job may be put behind another, or before it: it could
 // start now but for what it waits for, and its place in the queue is by one
 // priority of its own.
-func mayWait(j *slurm.Job, now time.Time) bool {
+func canReorder(j *slurm.Job, now time.Time) bool {
 	switch {
 	case j.State.Base != slurm.Pending, j.Held(), j.Waits() == slurm.WaitHeld:
 		return false // a change of its nice would release a held job
@@ -152,56 +152,56 @@ func mayWait(j *slurm.Job, now time.Time) bool {
 	case strings.Contains(j.ArrayTasks, "..."):
 		return false // of an array whose tasks can't be told
 	}
-	return runnable(j, now)
+	return isRunnable(j, now)
 }
 
-// runnable tells whether a job's time has come: it depends on none, and has no
+// isRunnable tells whether a job's time has come: it depends on none, and has no
 // later begin. What limits leave it may change at any moment.
-func runnable(j *slurm.Job, now time.Time) bool {
+func isRunnable(j *slurm.Job, now time.Time) bool {
 	w := j.Waits()
 	return (w == slurm.WaitTurn || w == slurm.WaitElse) && !j.Eligible.IsZero() && !j.Eligible.After(now)
 }
 
 // compare is the order in which groups are handled.
-func (g group) compare(h group) int {
+func (g jobGroup) compare(h jobGroup) int {
 	return cmp.Or(strings.Compare(g.partition, h.partition), cmp.Compare(g.uid, h.uid))
 }
 
 // compare puts deadlines first, the earliest first, then those that a policy's
 // order names, and else keeps the order that the queue has without us.
-func (e *entrant) compare(f *entrant) int {
+func (e *pendingJob) compare(f *pendingJob) int {
 	switch {
 	case e.deadline.IsZero() != f.deadline.IsZero():
-		return first(!e.deadline.IsZero())
+		return compareFirst(!e.deadline.IsZero())
 	case !e.deadline.Equal(f.deadline):
 		return e.deadline.Compare(f.deadline)
-	case (e.place == unplaced) != (f.place == unplaced):
-		return first(e.place != unplaced)
+	case (e.place == noPlace) != (f.place == noPlace):
+		return compareFirst(e.place != noPlace)
 	case e.place != f.place:
 		return cmp.Compare(e.place, f.place)
 	}
-	return cmp.Or(cmp.Compare(f.base, e.base), cmp.Compare(e.job.ID, f.job.ID))
+	return cmp.Or(cmp.Compare(f.basePriority, e.basePriority), cmp.Compare(e.job.ID, f.job.ID))
 }
 
-// first is what a comparison answers where one of two comes first: whether it is the
+// compareFirst is what a comparison answers where one of two comes first: whether it is the
 // first of them.
-func first(yes bool) int {
+func compareFirst(yes bool) int {
 	if yes {
 		return -1
 	}
 	return 1
 }
 
-// offset is the least by which the entrant must be lowered to have at most a
+// minOffset is the least by which the entrant must be lowered to have at most a
 // priority of limit, as far as its age lets it; one in force that is a little
 // larger stays.
-func (e *entrant) offset(limit int64) int64 {
-	need := e.base - limit
-	if need <= 0 || e.part == 0 {
+func (e *pendingJob) minOffset(limit int64) int64 {
+	need := e.basePriority - limit
+	if need <= 0 || e.agePart == 0 {
 		return 0
 	}
-	if need = need * int64(e.part) / ageSteps; e.have >= need && e.have-need <= slack {
-		return e.have
+	if need = need * int64(e.agePart) / ageSteps; e.ourNice >= need && e.ourNice-need <= niceSlack {
+		return e.ourNice
 	}
 	return need
 }

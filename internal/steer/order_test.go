@@ -26,7 +26,7 @@ func TestAJobWithADeadlineGoesBeforeOthersOfItsUserAlone(t *testing.T) {
 	w.job(5, 10, 996, "")
 	w.job(6, 20, 995, "")
 	s := w.open(t)
-	if r := step(t, s); r != (steer.Report{Set: 3}) {
+	if r := step(t, s); r != (steer.StepReport{Set: 3}) {
 		t.Errorf("%+v", r)
 	}
 	if got := w.queue(); !slices.Equal(got, []slurm.JobID{2, 4, 3, 1, 5, 6}) {
@@ -85,7 +85,7 @@ func TestWhatMustNotBeTouchedIsnt(t *testing.T) {
 	w.job(16, 40, 1000, "")                                                 //
 	w.job(17, 40, 900, deadline(time.Hour)).Eligible = start.Add(time.Hour) // can't use it yet
 	s := w.open(t)
-	if r := step(t, s); r != (steer.Report{}) {
+	if r := step(t, s); r != (steer.StepReport{}) {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 }
@@ -98,7 +98,7 @@ func TestInAdviseModeItIsSaidOnly(t *testing.T) {
 	w.job(1, 10, 1000, "")
 	w.job(2, 10, 990, deadline(time.Hour)).TimeLimit = live.LimitOf(24 * time.Hour)
 	s := w.open(t)
-	if r := step(t, s); r != (steer.Report{}) || w.jobs[1].Nice != 0 {
+	if r := step(t, s); r != (steer.StepReport{}) || w.jobs[1].Nice != 0 {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 	st := s.Status()
@@ -185,7 +185,7 @@ func TestAJobThatIsLeftAloneMovesNoOthers(t *testing.T) {
 	step(t, s)
 	w.setNice(1, 0) // its user
 	delete(w.jobs, 3)
-	if r := step(t, s); r != (steer.Report{Undone: 1}) || w.jobs[2].Nice != 0 {
+	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || w.jobs[2].Nice != 0 {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 }
@@ -200,7 +200,7 @@ func TestASmallDriftOfPrioritiesMovesNothing(t *testing.T) {
 		w.base[1] = 1000 - drift
 		w.setNice(1, 101)
 		r := step(t, s)
-		if w.jobs[1].Nice != want || (want == 101) != (r == steer.Report{}) {
+		if w.jobs[1].Nice != want || (want == 101) != (r == steer.StepReport{}) {
 			t.Errorf("drift %d: nice %d, want %d", drift, w.jobs[1].Nice, want)
 		}
 		w.base[1] = 1000
@@ -234,7 +234,7 @@ func BenchmarkWantedOf100000Jobs(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if p := steer.Wanted(snap, &w.settings, &steer.Ours{}); len(p.Wants) == 0 {
+		if p := steer.NewPlan(snap, &w.settings, &steer.OwnChanges{}); len(p.Wants) == 0 {
 			b.Fatal("nothing is wanted")
 		}
 	}

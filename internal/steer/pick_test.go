@@ -42,7 +42,7 @@ func TestTheQueueIsPutInAPolicysOrder(t *testing.T) {
 		if got := w.queue(); !slices.Equal(got, want) {
 			t.Errorf("%s: order %v, want %v; nices %v", extent, got, want, w.nices())
 		}
-		if r := step(t, s); r != (steer.Report{}) {
+		if r := step(t, s); r != (steer.StepReport{}) {
 			t.Errorf("%s: again: %+v", extent, r)
 		}
 		if _, err := s.UndoAll(t.Context()); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(w.nices())), func(n int64) bool { return n != 0 }) {
@@ -98,7 +98,7 @@ func TestInAdviseModeAPolicysOrderIsSaidOnly(t *testing.T) {
 	w.job(2, 10, 990, "")
 	w.rankAs("easy", 2, 1)
 	s := w.open(t)
-	if r := step(t, s); r != (steer.Report{}) || w.jobs[1].Nice != 0 {
+	if r := step(t, s); r != (steer.StepReport{}) || w.jobs[1].Nice != 0 {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 	st := s.Status()
@@ -303,7 +303,7 @@ func BenchmarkAPolicysOrderOfALongQueue(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if p := steer.Wanted(snap, &w.settings, &steer.Ours{}); len(p.Order) != 1000 {
+		if p := steer.NewPlan(snap, &w.settings, &steer.OwnChanges{}); len(p.Order) != 1000 {
 			b.Fatal(len(p.Order))
 		}
 	}

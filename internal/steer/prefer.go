@@ -11,13 +11,13 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// clearly is how much less energy a job must need on one GPU model than on every
+// minEnergyGain is how much less energy a job must need on one GPU model than on every
 // other to be told to prefer it: a preferred node may be a later start.
-const clearly = 0.2
+const minEnergyGain = 0.2
 
-// prefer tells pending jobs to prefer nodes of the GPU model on which they need
+// preferFeatures tells pending jobs to prefer nodes of the GPU model on which they need
 // clearly less energy. Where the user named a kind of node, nothing is done.
-func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
+func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if !set.Live.Prefer || set.Energy == nil || set.Profiles == nil {
 		return
 	}
@@ -25,7 +25,7 @@ func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		mode := set.Live.ModeOf(j.Partition)
-		if mode == live.Observe || !mayWait(j, s.At) || !anywhere(j, ours) || wishesOf(j).Off {
+		if mode == live.Observe || !canReorder(j, s.At) || !takesAnyGPU(j, ours) || wishesOf(j).Off {
 			continue
 		}
 		features, ok := choices[j.Partition]
@@ -33,11 +33,11 @@ func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
 			features = featuresOf(s.Nodes, j.Partition, set.Profiles)
 			choices[j.Partition] = features
 		}
-		feature, why := frugal(j, features, set)
+		feature, why := leastEnergyFeature(j, features, set)
 		switch {
 		case feature == "":
 		case mode == live.Enforce:
-			p.Wants = append(p.Wants, Want{slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why})
+			p.Wants = append(p.Wants, WantedChange{slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why})
 		default:
 			p.advise(Advice{
 				Kind: KindPrefer, Job: j.ID, UID: j.UID, User: j.User, Partition: j.Partition,
@@ -47,9 +47,9 @@ func (p *Plan) prefer(s *Snapshot, set *Settings, ours *Ours) {
 	}
 }
 
-// anywhere tells whether a job takes any GPU: its user named neither features
+// takesAnyGPU tells whether a job takes any GPU: its user named neither features
 // nor a type.
-func anywhere(j *slurm.Job, ours *Ours) bool {
+func takesAnyGPU(j *slurm.Job, ours *OwnChanges) bool {
 	if j.GPUCount() == 0 || j.Features != "" || j.Prefer != "" && !ours.Prefer[j.ID] {
 		return false
 	}
@@ -98,9 +98,9 @@ func featuresOf(nodes []slurm.Node, partition string, profiles *config.Profiles)
 	return features
 }
 
-// frugal is the feature of the GPU model on which a job needs clearly less
+// leastEnergyFeature is the feature of the GPU model on which a job needs clearly less
 // energy than on each other one.
-func frugal(j *slurm.Job, features map[string]string, set *Settings) (feature, why string) {
+func leastEnergyFeature(j *slurm.Job, features map[string]string, set *Settings) (feature, why string) {
 	best, least, second := "", 0.0, 0.0
 	for _, model := range slices.Sorted(maps.Keys(features)) {
 		energy, known := set.Energy(j, model)
@@ -113,7 +113,7 @@ func frugal(j *slurm.Job, features map[string]string, set *Settings) (feature, w
 			second = energy
 		}
 	}
-	if second == 0 || least > (1-clearly)*second {
+	if second == 0 || least > (1-minEnergyGain)*second {
 		return "", ""
 	}
 	return features[best], fmt.Sprintf("on %s it needs %.0f %% less energy", best, 100*(1-least/second))

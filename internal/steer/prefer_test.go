@@ -32,15 +32,15 @@ func TestAJobPrefersTheGPUModelOnWhichItNeedsClearlyLess(t *testing.T) {
 	if r := step(t, s); r.Set != 2 || w.jobs[1].Prefer != "ampere" || s.Status().Prefer != 2 {
 		t.Errorf("%+v, prefers %q", r, w.jobs[1].Prefer)
 	}
-	if r := step(t, s); r != (steer.Report{}) {
+	if r := step(t, s); r != (steer.StepReport{}) {
 		t.Errorf("again: %+v", r)
 	}
 	w.jobs[1].Prefer = "volta" // the user
 	w.jobs[2].Features = "big" // the user
-	if r := step(t, s); r != (steer.Report{Undone: 1}) || w.jobs[1].Prefer != "volta" || w.jobs[2].Prefer != "" || len(s.Status().Left) != 1 {
+	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || w.jobs[1].Prefer != "volta" || w.jobs[2].Prefer != "" || len(s.Status().Left) != 1 {
 		t.Errorf("%+v, prefer %q and %q, %+v", r, w.jobs[1].Prefer, w.jobs[2].Prefer, s.Status())
 	}
-	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.Report{}) || w.jobs[1].Prefer != "volta" {
+	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{}) || w.jobs[1].Prefer != "volta" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestNothingIsPreferredWhereItIsNotClearOrTheUserChose(t *testing.T) {
 		w := choosy(map[string]float64{"A100": 700, "V100": 1000})
 		change(w)
 		s := w.open(t)
-		if r := step(t, s); r != (steer.Report{}) {
+		if r := step(t, s); r != (steer.StepReport{}) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

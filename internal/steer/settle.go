@@ -7,17 +7,17 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// index finds what a snapshot has.
-type index struct {
+// snapshotIndex finds what a snapshot has.
+type snapshotIndex struct {
 	snap   *Snapshot
 	jobs   map[slurm.JobID]*slurm.Job // that haven't ended
 	arrays map[slurm.JobID]bool       // that have tasks which haven't ended
 	nodes  map[string]*slurm.Node
 }
 
-// indexOf indexes a snapshot.
-func indexOf(s *Snapshot) *index {
-	x := &index{
+// indexSnapshot indexes a snapshot.
+func indexSnapshot(s *Snapshot) *snapshotIndex {
+	x := &snapshotIndex{
 		snap: s, jobs: make(map[slurm.JobID]*slurm.Job, len(s.Jobs)), arrays: make(map[slurm.JobID]bool),
 		nodes: make(map[string]*slurm.Node, len(s.Nodes)),
 	}
@@ -35,9 +35,9 @@ func indexOf(s *Snapshot) *index {
 	return x
 }
 
-// stale tells whether a snapshot may be from before an entry's last change. A
+// isStale tells whether a snapshot may be from before an entry's last change. A
 // clock that was set back isn't waited for.
-func (s *Steerer) stale(snap *Snapshot) bool {
+func (s *Steerer) isStale(snap *Snapshot) bool {
 	now, old := s.options.Clock(), false
 	for _, e := range s.ledger.entries {
 		if e.At.After(now) {
@@ -49,8 +49,8 @@ func (s *Steerer) stale(snap *Snapshot) bool {
 }
 
 // settle learns from a snapshot what became of the entries.
-func (s *Steerer) settle(x *index) {
-	s.forget(x)
+func (s *Steerer) settle(x *snapshotIndex) {
+	s.forgetFailures(x)
 	for i := range x.snap.Jobs {
 		s.adopt(&x.snap.Jobs[i], x)
 	}
@@ -62,7 +62,7 @@ func (s *Steerer) settle(x *index) {
 		case slurm.LeverWeight:
 			s.settleWeight(k, e, x)
 		case slurm.LeverPower:
-			if n, ok := x.nodes[k.node]; len(x.nodes) > 0 && (!ok || !down(n)) {
+			if n, ok := x.nodes[k.node]; len(x.nodes) > 0 && (!ok || !isDown(n)) {
 				s.ledger.drop(k) // Slurm woke it
 			} else if ok {
 				s.confirm(e)
@@ -72,9 +72,9 @@ func (s *Steerer) settle(x *index) {
 	}
 }
 
-// forget drops failures of what is gone.
-func (s *Steerer) forget(x *index) {
-	maps.DeleteFunc(s.failures, func(k key, _ int) bool {
+// forgetFailures drops failures of what is gone.
+func (s *Steerer) forgetFailures(x *snapshotIndex) {
+	maps.DeleteFunc(s.failures, func(k leverKey, _ int) bool {
 		return k.job != 0 && x.jobs[k.job] == nil || k.node != "" && x.nodes[k.node] == nil
 	})
 }
@@ -89,40 +89,40 @@ func valueOf(j *slurm.Job, lever slurm.Lever) string {
 
 // adopt takes over an array's task that got a number of its own with a value of
 // ours: it keeps it when it's requeued.
-func (s *Steerer) adopt(j *slurm.Job, x *index) {
+func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
 	if j.ArrayJob == 0 || j.ArrayJob == j.ID || x.jobs[j.ID] == nil {
 		return
 	}
 	for _, lever := range []slurm.Lever{slurm.LeverNice, slurm.LeverPrefer} {
-		k := key{lever: lever, job: j.ID}
-		whole := s.ledger.entries[key{lever: lever, job: j.ArrayJob}]
+		k := leverKey{lever: lever, job: j.ID}
+		whole := s.ledger.entries[leverKey{lever: lever, job: j.ArrayJob}]
 		value := valueOf(j, lever)
-		if whole == nil || s.ledger.entries[k] != nil || !whole.had(value) {
+		if whole == nil || s.ledger.entries[k] != nil || !whole.isOwnValue(value) {
 			continue
 		}
-		s.ledger.entries[k] = &entry{
+		s.ledger.entries[k] = &ledgerEntry{
 			Undo:  slurm.Undo{Lever: lever, Job: j.ID, Before: whole.Before, After: value},
-			Phase: inForce, At: x.snap.At,
+			Phase: phaseInForce, At: x.snap.At,
 		}
 		s.ledger.dirty = true
 	}
 }
 
 // confirm notes that the value is the one that was set.
-func (s *Steerer) confirm(e *entry) {
-	if e.Phase == intended {
-		e.Phase, e.Was = inForce, ""
+func (s *Steerer) confirm(e *ledgerEntry) {
+	if e.Phase == phaseIntended {
+		e.Phase, e.Was = phaseInForce, ""
 		s.ledger.dirty = true
 	}
 }
 
-// close ends an entry whose value is the one before again. An array's entry
+// closeEntry ends an entry whose value is the one before again. An array's entry
 // stays for the tasks that started meanwhile.
-func (s *Steerer) close(k key, e *entry, array bool) {
+func (s *Steerer) closeEntry(k leverKey, e *ledgerEntry, array bool) {
 	if array {
 		e.Past = append(e.Past, e.After)
-		e.Past = e.Past[max(0, len(e.Past)-maxPast):]
-		e.Phase, e.Was = undone, ""
+		e.Past = e.Past[max(0, len(e.Past)-maxPastValues):]
+		e.Phase, e.Was = phaseUndone, ""
 		s.ledger.dirty = true
 		return
 	}
@@ -131,7 +131,7 @@ func (s *Steerer) close(k key, e *entry, array bool) {
 
 // settleJob learns from a snapshot what became of a job's entry. A job that runs
 // keeps it, as it may be requeued.
-func (s *Steerer) settleJob(k key, e *entry, x *index) {
+func (s *Steerer) settleJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	j := x.jobs[k.job]
 	if j == nil {
 		if !x.arrays[k.job] {
@@ -141,34 +141,34 @@ func (s *Steerer) settleJob(k key, e *entry, x *index) {
 	}
 	value := valueOf(j, k.lever)
 	switch {
-	case e.Phase == left, e.Phase == undone:
+	case e.Phase == phaseTakenOver, e.Phase == phaseUndone:
 	case value == e.After:
 		s.confirm(e)
-	case e.Phase == undoing && value == e.Before:
-		s.close(k, e, x.arrays[k.job])
-	case e.Phase == intended && value == e.Was:
-		s.unmade(k, e, x.arrays[k.job])
+	case e.Phase == phaseUndoing && value == e.Before:
+		s.closeEntry(k, e, x.arrays[k.job])
+	case e.Phase == phaseIntended && value == e.Was:
+		s.noteNotMade(k, e, x.arrays[k.job])
 	default:
-		e.Phase, e.Was = left, ""
+		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true
 		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", slurm.Printable(value, 80), "was_set_to", e.After)
 	}
 }
 
-// unmade notes that an intended change wasn't made.
-func (s *Steerer) unmade(k key, e *entry, array bool) {
+// noteNotMade notes that an intended change wasn't made.
+func (s *Steerer) noteNotMade(k leverKey, e *ledgerEntry, array bool) {
 	if e.Was == e.Before {
-		s.close(k, e, array)
+		s.closeEntry(k, e, array)
 		return
 	}
-	e.After, e.Phase, e.Was = e.Was, inForce, ""
+	e.After, e.Phase, e.Was = e.Was, phaseInForce, ""
 	s.ledger.dirty = true
 }
 
 // settleWeight learns from a snapshot what became of a node's weight. Where it is
 // what it was before us, as after scontrol reconfigure, there is nothing to take
 // back.
-func (s *Steerer) settleWeight(k key, e *entry, x *index) {
+func (s *Steerer) settleWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	n := x.nodes[k.node]
 	if n == nil {
 		if len(x.nodes) > 0 {
@@ -179,39 +179,39 @@ func (s *Steerer) settleWeight(k key, e *entry, x *index) {
 	weight := strconv.FormatUint(uint64(n.Weight), 10)
 	switch {
 	case weight == e.After:
-		if e.Phase == left {
-			e.Phase, s.ledger.dirty = inForce, true
+		if e.Phase == phaseTakenOver {
+			e.Phase, s.ledger.dirty = phaseInForce, true
 		}
 		s.confirm(e)
 	case weight == e.Before:
 		s.ledger.drop(k)
-	case e.Phase == intended && weight == e.Was:
-		s.unmade(k, e, false)
-	case e.Phase != left:
-		e.Phase, e.Was = left, ""
+	case e.Phase == phaseIntended && weight == e.Was:
+		s.noteNotMade(k, e, false)
+	case e.Phase != phaseTakenOver:
+		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true
 		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", weight, "was_set_to", e.After)
 	}
 }
 
-// ours is what Wanted must know of the entries.
-func (s *Steerer) ours() *Ours {
-	o := &Ours{
-		Own: make(map[slurm.JobID]int64), Left: make(map[slurm.JobID]bool), Prefer: make(map[slurm.JobID]bool), Weights: make(map[string]uint32),
+// ownChanges is what NewPlan must know of the entries.
+func (s *Steerer) ownChanges() *OwnChanges {
+	o := &OwnChanges{
+		UserNice: make(map[slurm.JobID]int64), Untouchable: make(map[slurm.JobID]bool), Prefer: make(map[slurm.JobID]bool), Weights: make(map[string]uint32),
 		Asleep: make(map[string]bool), Idle: s.idle,
 	}
 	for k, e := range s.ledger.entries {
-		if e.Phase == undone {
+		if e.Phase == phaseUndone {
 			continue
 		}
 		switch k.lever {
 		case slurm.LeverNice:
 			own, err := strconv.ParseInt(e.Before, 10, 64)
-			if err != nil || e.Phase == left || s.failures[k] >= maxFailures {
-				o.Left[k.job] = true
+			if err != nil || e.Phase == phaseTakenOver || s.failures[k] >= maxFailures {
+				o.Untouchable[k.job] = true
 				continue
 			}
-			o.Own[k.job] = own
+			o.UserNice[k.job] = own
 		case slurm.LeverWeight:
 			if own, err := strconv.ParseUint(e.Before, 10, 32); err == nil {
 				o.Weights[k.node] = uint32(own)
@@ -219,7 +219,7 @@ func (s *Steerer) ours() *Ours {
 		case slurm.LeverPower:
 			o.Asleep[k.node] = true
 		case slurm.LeverPrefer:
-			o.Prefer[k.job] = e.Phase != left
+			o.Prefer[k.job] = e.Phase != phaseTakenOver
 		case slurm.LeverToken:
 		}
 	}

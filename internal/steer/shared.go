@@ -14,10 +14,10 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// suitedFirst puts nodes with shared GPUs in the order in which they suit the
+// weighBySuitability puts nodes with shared GPUs in the order in which they suit the
 // next job that asks for a part of one. Nodes without are as they were, and so
 // are all while nothing is known of that job's workload.
-func (p *Plan) suitedFirst(s *Snapshot, set *Settings, wanted map[string]heavier) {
+func (p *Plan) weighBySuitability(s *Snapshot, set *Settings, wanted map[string]weightIncrease) {
 	if !set.Live.Sharing.Weights || set.Shared == nil {
 		return
 	}
@@ -32,12 +32,12 @@ func (p *Plan) suitedFirst(s *Snapshot, set *Settings, wanted map[string]heavier
 	p.Shared = &order
 	for i := range order.Nodes {
 		n := &order.Nodes[i]
-		wanted[n.Name] = heavier{int64(n.Rank), suits(n, j)}
+		wanted[n.Name] = weightIncrease{int64(n.Rank), suitabilityText(n, j)}
 	}
 }
 
-// suits says how a node suits a job.
-func suits(n *share.Node, j *slurm.Job) string {
+// suitabilityText says how a node suits a job.
+func suitabilityText(n *share.Node, j *slurm.Job) string {
 	switch {
 	case !n.Fits:
 		return fmt.Sprintf("job %s doesn't fit beside what runs there: %s", j.ID, n.Why)
@@ -56,13 +56,13 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 	var next *slurm.Job
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		if j.State.Base != slurm.Pending || j.Held() || !runnable(j, s.At) {
+		if j.State.Base != slurm.Pending || j.Held() || !isRunnable(j, s.At) {
 			continue
 		}
 		if _, ok := share.WishOf(j); !ok || modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe {
 			continue
 		}
-		if next == nil || sooner(j, next) < 0 {
+		if next == nil || compareStartOrder(j, next) < 0 {
 			next = j
 		}
 	}
@@ -72,16 +72,16 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 	return next
 }
 
-// sooner is negative if Slurm starts a rather than b.
-func sooner(a, b *slurm.Job) int {
+// compareStartOrder is negative if Slurm starts a rather than b.
+func compareStartOrder(a, b *slurm.Job) int {
 	if limited := a.Waits() != slurm.WaitTurn; limited != (b.Waits() != slurm.WaitTurn) {
-		return first(!limited)
+		return compareFirst(!limited)
 	}
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
 }
 
-// listed is as much of an order as a status shows.
-func listed(o *share.Order) *share.Order {
+// truncateOrder is as much of an order as a status shows.
+func truncateOrder(o *share.Order) *share.Order {
 	if o == nil {
 		return nil
 	}
@@ -90,12 +90,12 @@ func listed(o *share.Order) *share.Order {
 	return &short
 }
 
-// leaveBound is how long taking back weights at the end may take.
-const leaveBound = 10 * time.Second
+// leaveTimeout is how long taking back weights at the end may take.
+const leaveTimeout = 10 * time.Second
 
-// leave takes back weights that are of the moment, when the steerer ends.
-func (s *Steerer) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveBound)
+// undoWeights takes back weights that are of the moment, when the steerer ends.
+func (s *Steerer) undoWeights(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,9 +111,9 @@ func (s *Steerer) leave(ctx context.Context) error {
 }
 
 // onlyWeights leaves the moves of weights when the steerer ends, else all.
-func (s *Steerer) onlyWeights(moves []move) []move {
+func (s *Steerer) onlyWeights(moves []leverChange) []leverChange {
 	if !s.leaving {
 		return moves
 	}
-	return slices.DeleteFunc(moves, func(m move) bool { return m.key.lever != slurm.LeverWeight })
+	return slices.DeleteFunc(moves, func(m leverChange) bool { return m.key.lever != slurm.LeverWeight })
 }

@@ -51,39 +51,39 @@ type Ranking struct {
 	Trouble string              // why there is no newer one
 }
 
-// Ours is what was changed before a snapshot, as [Wanted] needs it: it must not
+// OwnChanges is what was changed before a snapshot, as [NewPlan] needs it: it must not
 // take our part for somebody else's.
-type Ours struct {
-	Own     map[slurm.JobID]int64 // the nice that is the user's own, of jobs whose nice was changed
-	Left    map[slurm.JobID]bool  // jobs whose nice isn't to be touched any more
-	Prefer  map[slurm.JobID]bool  // jobs whose preference is our doing
-	Weights map[string]uint32     // by node, before the change
-	Asleep  map[string]bool       // nodes that were powered down and haven't come back
-	Idle    map[string]time.Time  // since when nodes have been idle
-	Naps    map[string]Nap        // what is known of nodes' sleep
+type OwnChanges struct {
+	UserNice    map[slurm.JobID]int64 // the nice that is the user's own, of jobs whose nice was changed
+	Untouchable map[slurm.JobID]bool  // jobs whose nice isn't to be touched any more
+	Prefer      map[slurm.JobID]bool  // jobs whose preference is our doing
+	Weights     map[string]uint32     // by node, before the change
+	Asleep      map[string]bool       // nodes that were powered down and haven't come back
+	Idle        map[string]time.Time  // since when nodes have been idle
+	Sleeps      map[string]NodeSleep  // what is known of nodes' sleep
 }
 
-// Want is a value that ought to be in force. Undoing it gives what was before.
-type Want struct {
+// WantedChange is a value that ought to be in force. Undoing it gives what was before.
+type WantedChange struct {
 	slurm.Undo
 	Why string
 }
 
-// Kind is what an advice is about.
-type Kind string
+// AdviceKind is what an advice is about.
+type AdviceKind string
 
 // The kinds of advice.
 const (
-	KindOrder  Kind = "order"  // a job would be put behind another
-	KindPrefer Kind = "prefer" // a job would prefer nodes with a feature
-	KindLimit  Kind = "limit"  // a shorter time limit would do
-	KindWeight Kind = "weight" // a node would get another weight
-	KindSleep  Kind = "sleep"  // a node would be powered down
+	KindOrder  AdviceKind = "order"  // a job would be put behind another
+	KindPrefer AdviceKind = "prefer" // a job would prefer nodes with a feature
+	KindLimit  AdviceKind = "limit"  // a shorter time limit would do
+	KindWeight AdviceKind = "weight" // a node would get another weight
+	KindSleep  AdviceKind = "sleep"  // a node would be powered down
 )
 
 // Advice is what would be done, or what a user might do.
 type Advice struct {
-	Kind      Kind        `json:"kind"`
+	Kind      AdviceKind  `json:"kind"`
 	Job       slurm.JobID `json:"job_id,omitempty"`
 	UID       uint32      `json:"uid"` // of the job; 0 with a node
 	User      string      `json:"user,omitempty"`
@@ -92,13 +92,13 @@ type Advice struct {
 	Text      string      `json:"text"`
 }
 
-// Plan is what [Wanted] found.
+// Plan is what [NewPlan] found.
 type Plan struct {
-	Wants  []Want   // those that matter most first
-	Advice []Advice // at most [MaxAdvice]
-	More   int      // advice beyond that
-	Notes  []string // what can't be done, and why
-	Policy string   // whose order it is; empty: deadlines alone count
+	Wants  []WantedChange // those that matter most first
+	Advice []Advice       // at most [MaxAdvice]
+	More   int            // advice beyond that
+	Notes  []string       // what can't be done, and why
+	Policy string         // whose order it is; empty: deadlines alone count
 	Order  []slurm.JobID
 	Shared *share.Order // of nodes, for the next job that asks for a part of a GPU; nil: there is none
 }
@@ -115,15 +115,15 @@ func (p *Plan) advise(a Advice) {
 	p.Advice = append(p.Advice, a)
 }
 
-// Wanted is what ought to be in force. It depends on its arguments alone. Asked
+// NewPlan is what ought to be in force. It depends on its arguments alone. Asked
 // again after the wanted values are in force, it wants the same ones.
-func Wanted(s *Snapshot, set *Settings, ours *Ours) Plan {
+func NewPlan(s *Snapshot, set *Settings, ours *OwnChanges) Plan {
 	var p Plan
 	p.order(s, set, ours)
 	if len(s.Nodes) > 0 {
-		p.prefer(s, set, ours)
+		p.preferFeatures(s, set, ours)
 		p.weights(s, set, ours)
-		p.sleep(s, set, ours)
+		p.powerDownIdle(s, set, ours)
 	}
 	p.limits(s, set)
 	return p

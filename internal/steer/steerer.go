@@ -43,23 +43,23 @@ const (
 	defaultChanges = 50
 	maxFailures    = 3               // of one lever in a row, until it's left alone
 	maxGap         = 4 * time.Minute // between snapshots, until what nodes did in between isn't known
-	savingFor      = time.Minute     // how long it is believed what power saving there is
+	powerSavingTTL = time.Minute     // how long it is believed what power saving there is
 )
 
 // ErrStale tells that a snapshot is from before the last change, so that nothing
 // can be told from it.
 var ErrStale = errors.New("slurm's answer is older than the last change")
 
-// Steerer brings about what [Wanted] wants. It is safe for concurrent use.
+// Steerer brings about what [NewPlan] wants. It is safe for concurrent use.
 type Steerer struct {
 	options Options
 	log     *slog.Logger
 
 	mu       sync.Mutex // held during a step; guards what follows
 	ledger   *ledger
-	failures map[key]int          // of a lever in a row
+	failures map[leverKey]int     // of a lever in a row
 	idle     map[string]time.Time // by node: since when it has been idle
-	naps     naps
+	naps     sleepHistory
 	seen     time.Time // the last snapshot
 	shared   bool      // weights may be by what suits jobs that share GPUs
 	leaving  bool      // the run ends: nothing but weights is moved
@@ -74,8 +74,8 @@ type Steerer struct {
 	status Status
 }
 
-// Report is what a step did.
-type Report struct {
+// StepReport is what a step did.
+type StepReport struct {
 	Set     int // values that were set
 	Undone  int // values that were taken back
 	Failed  int // levers that couldn't be moved
@@ -109,7 +109,7 @@ type Status struct {
 // Open makes a Steerer and reads what an earlier one left in force. A ledger that
 // can't be understood is moved aside and logged.
 func Open(o *Options) (*Steerer, error) {
-	s := &Steerer{options: *o, log: o.Log, failures: make(map[key]int)}
+	s := &Steerer{options: *o, log: o.Log, failures: make(map[leverKey]int)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -130,7 +130,7 @@ func Open(o *Options) (*Steerer, error) {
 		s.log.Error("the ledger of levers was moved aside: what it named stays as it is in Slurm", "error", aside)
 	}
 	s.ledger = l
-	s.show(nil, Report{}, aside)
+	s.publish(nil, StepReport{}, aside)
 	return s, nil
 }
 
@@ -155,7 +155,7 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 		}
 	}
-	if err := s.leave(ctx); err != nil {
+	if err := s.undoWeights(ctx); err != nil {
 		s.log.Warn("the order of nodes with shared GPUs isn't taken back: the next start does it", "error", err)
 	}
 }
@@ -163,7 +163,7 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 // Step asks Slurm, takes back what isn't wanted any more, and sets what is
 // wanted, no more than MaxChanges together. What fails for one job or node
 // doesn't stop the others; the error says that Slurm or the disk doesn't answer.
-func (s *Steerer) Step(ctx context.Context) (Report, error) {
+func (s *Steerer) Step(ctx context.Context) (StepReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := s.options.Settings()
@@ -180,7 +180,7 @@ func (s *Steerer) Step(ctx context.Context) (Report, error) {
 // UndoAll takes back everything that can be, however much it is. From then on
 // nothing is set until the settings have another version. What is left is in the report; steps go on taking it back. With an
 // error, try again.
-func (s *Steerer) UndoAll(ctx context.Context) (Report, error) {
+func (s *Steerer) UndoAll(ctx context.Context) (StepReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := s.options.Settings()
@@ -189,50 +189,50 @@ func (s *Steerer) UndoAll(ctx context.Context) (Report, error) {
 }
 
 // step is one round. While paused nothing is wanted.
-func (s *Steerer) step(ctx context.Context, set *Settings, most int) (Report, error) {
+func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport, error) {
 	if len(s.ledger.entries) == 0 && set.Live.OnlyObserves() {
 		s.idle = nil
-		s.show(&Plan{}, Report{}, nil)
-		return Report{}, nil
+		s.publish(&Plan{}, StepReport{}, nil)
+		return StepReport{}, nil
 	}
 	snap, err := s.options.Source(ctx)
 	if err != nil {
 		err = fmt.Errorf("ask slurm for its queue: %w", err)
-		s.show(nil, Report{}, err)
-		return Report{}, err
+		s.publish(nil, StepReport{}, err)
+		return StepReport{}, err
 	}
-	if s.stale(snap) {
-		return Report{}, ErrStale
+	if s.isStale(snap) {
+		return StepReport{}, ErrStale
 	}
 	if snap.At.Sub(s.seen) > maxGap {
 		s.idle = nil
-		s.naps.lost()
+		s.naps.forgetOngoing()
 	}
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
-	s.naps.see(snap, s.idle)
-	x := indexOf(snap)
+	s.naps.observe(snap, s.idle)
+	x := indexSnapshot(snap)
 	s.settle(x)
 	var plan Plan
 	if !s.paused {
-		ours := s.ours()
+		ours := s.ownChanges()
 		cannot := s.checkSaving(ctx, set, snap)
-		ours.Naps = s.naps.judge(snap, &set.Live, &s.saving.PowerSaving)
-		plan = Wanted(snap, set, ours)
-		if cannot != "" && plan.mentionsPower(ours) {
-			plan.dropPower(ours, cannot)
+		ours.Sleeps = s.naps.nodeSleeps(snap, &set.Live, &s.saving.PowerSaving)
+		plan = NewPlan(snap, set, ours)
+		if cannot != "" && plan.needsPowerSaving(ours) {
+			plan.dropPowerChanges(ours, cannot)
 		}
 	}
-	moves, report := s.moves(x, plan.Wants)
+	moves, report := s.changesFor(x, plan.Wants)
 	moves = s.onlyWeights(moves)
 	s.shared = s.shared && !s.leaving || plan.Shared != nil && len(plan.Shared.Nodes) > 0
 	report.More = max(0, len(moves)-most)
 	moves = moves[:len(moves)-report.More]
-	err = s.prepare(moves)
+	err = s.recordIntents(moves)
 	if err == nil || s.paused { // what is taken back needs no room on a disk
-		err = errors.Join(err, s.carryOut(ctx, moves, &report))
+		err = errors.Join(err, s.applyChanges(ctx, moves, &report))
 	}
 	err = errors.Join(err, s.ledger.save())
-	s.show(&plan, report, err)
+	s.publish(&plan, report, err)
 	return report, err
 }
 
@@ -243,7 +243,7 @@ func (s *Steerer) checkSaving(ctx context.Context, set *Settings, snap *Snapshot
 		return ""
 	}
 	now := s.options.Clock()
-	if s.saving.asked.IsZero() || now.Sub(s.saving.asked) >= savingFor {
+	if s.saving.asked.IsZero() || now.Sub(s.saving.asked) >= powerSavingTTL {
 		saving, err := s.options.Levers.PowerSaving(ctx)
 		if err != nil {
 			return "whether slurm has power saving isn't known: " + err.Error()

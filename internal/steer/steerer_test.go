@@ -38,7 +38,7 @@ func TestAUserWhoChangesOrUndoesNiceIsLeftAlone(t *testing.T) {
 		}
 		w.setNice(1, nice)
 		for range 2 {
-			if r := step(t, s); r != (steer.Report{}) || w.jobs[1].Nice != nice {
+			if r := step(t, s); r != (steer.StepReport{}) || w.jobs[1].Nice != nice {
 				t.Errorf("nice %d: %+v, nices %v", nice, r, w.nices())
 			}
 		}
@@ -46,7 +46,7 @@ func TestAUserWhoChangesOrUndoesNiceIsLeftAlone(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		s = w.open(t) // and after a restart
-		if r := step(t, s); r != (steer.Report{}) {
+		if r := step(t, s); r != (steer.StepReport{}) {
 			t.Errorf("nice %d: %+v", nice, r)
 		}
 		if _, err := s.UndoAll(t.Context()); err != nil || w.jobs[1].Nice != nice {
@@ -67,12 +67,12 @@ func TestAJobThatIsHeldMeanwhileIsNeitherReleasedNorForgotten(t *testing.T) {
 	w.base[1] = 0
 	w.setNice(1, w.jobs[1].Nice)
 	delete(w.jobs, 2)
-	if r := step(t, s); r != (steer.Report{Waiting: 1}) || !w.jobs[1].Held() {
+	if r := step(t, s); r != (steer.StepReport{Waiting: 1}) || !w.jobs[1].Held() {
 		t.Errorf("%+v, %+v", r, w.jobs[1])
 	}
 	w.base[1] = 1000
 	w.setNice(1, w.jobs[1].Nice)
-	if r := step(t, s); r != (steer.Report{Undone: 1}) || w.jobs[1].Nice != 7 {
+	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || w.jobs[1].Nice != 7 {
 		t.Errorf("%+v, %+v", r, w.jobs[1])
 	}
 }
@@ -82,11 +82,11 @@ func TestAJobThatIsRequeuedGetsItsOwnNiceBack(t *testing.T) {
 	s := w.open(t)
 	step(t, s)
 	w.jobs[1].State.Base = slurm.Running
-	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.Report{Waiting: 1}) {
+	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{Waiting: 1}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	w.jobs[1].State.Base = slurm.Pending
-	if r := step(t, s); r != (steer.Report{Undone: 1}) || w.jobs[1].Nice != 7 {
+	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || w.jobs[1].Nice != 7 {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 }
@@ -176,7 +176,7 @@ func TestAStepMakesAtMostSoManyChanges(t *testing.T) {
 		w.job(id+1, 10, 1000-10*int64(id), "")
 	}
 	s := w.steerer(t, 4)
-	for _, want := range []steer.Report{{Set: 4, More: 6}, {Set: 4, More: 2}, {Set: 2}, {}} {
+	for _, want := range []steer.StepReport{{Set: 4, More: 6}, {Set: 4, More: 2}, {Set: 2}, {}} {
 		if r := step(t, s); r != want {
 			t.Errorf("%+v, want %+v", r, want)
 		}
@@ -193,10 +193,10 @@ func TestAfterEverythingWasTakenBackNothingIsSetUntilItMayBe(t *testing.T) {
 	w := pair()
 	s := w.open(t)
 	step(t, s)
-	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.Report{Undone: 1}) {
+	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{Undone: 1}) {
 		t.Fatal(r, err)
 	}
-	if r := step(t, s); r != (steer.Report{}) || !s.Status().Paused {
+	if r := step(t, s); r != (steer.StepReport{}) || !s.Status().Paused {
 		t.Errorf("%+v", r)
 	}
 	w.settings.Version = "2"
@@ -227,14 +227,14 @@ func TestAnAnswerFromBeforeTheLastChangeIsNotJudgedBy(t *testing.T) {
 	}
 	step(t, s)
 	stale = true
-	if r := step(t, s); r != (steer.Report{}) || w.jobs[1].Nice != 101 {
+	if r := step(t, s); r != (steer.StepReport{}) || w.jobs[1].Nice != 101 {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 	if _, err := s.UndoAll(t.Context()); !errors.Is(err, steer.ErrStale) {
 		t.Error(err)
 	}
 	stale = false
-	if r := step(t, s); r != (steer.Report{Undone: 1}) || len(s.Status().Left) != 0 {
+	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || len(s.Status().Left) != 0 {
 		t.Errorf("%+v, %+v", r, s.Status())
 	}
 }
@@ -345,7 +345,7 @@ func TestTheLedgerIsKeptOnTheRealDiskToo(t *testing.T) {
 	}
 	before := w.nices()
 	s = open()
-	if r := step(t, s); r != (steer.Report{}) || !maps.Equal(w.nices(), before) {
+	if r := step(t, s); r != (steer.StepReport{}) || !maps.Equal(w.nices(), before) {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 	if r, err := s.UndoAll(t.Context()); err != nil || r.Undone != 1 || w.jobs[1].Nice != 7 {
