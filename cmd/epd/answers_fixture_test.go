@@ -277,7 +277,7 @@ func (h *house) fill() {
 			}
 		}
 		h.slurm.jobs = append(h.slurm.jobs, jobOf(&p, 900, slurm.Pending))
-		old.Jobs = append(old.Jobs, record.Past{
+		old.Jobs = append(old.Jobs, record.HistoryJob{
 			JobID: fmt.Sprint(p.first + 1), Submitted: time.Now().Add(-48 * time.Hour), User: p.name,
 			Name: []byte(p.mark()), State: record.Completed,
 		})

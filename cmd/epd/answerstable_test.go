@@ -68,7 +68,7 @@ var answers = []answer{
 		"POST /v1/models/use", "", &epdapi.ModelChoice{Workload: "!", GPUModel: "V100"},
 		done, no403, no403, no403,
 	},
-	{"POST /v1/history", "", &epdapi.History{Jobs: []record.Past{}}, done, no403, no403, no403},
+	{"POST /v1/history", "", &epdapi.History{Jobs: []record.HistoryJob{}}, done, no403, no403, no403},
 	{"POST /v1/reload", "", nil, done, no403, no403, no403},
 	{
 		"POST /v1/power", "", &epdapi.PowerEvent{Action: "suspend", Nodes: []string{"n3"}},

@@ -171,7 +171,7 @@ func (f *foundRuns) list(c *cli.Context, q *epdapi.RunQuery, out io.Writer) erro
 	return nil
 }
 
-func (f *foundRuns) add(k *record.Kept) {
+func (f *foundRuns) add(k *record.RecordedRun) {
 	to, what := &f.ids.Runs, runText(&k.Outcome)
 	if k.Conflict {
 		to, what = &f.ids.Conflicts, "what came later for "+what
@@ -317,14 +317,14 @@ func remember(c *cli.Context, stdout io.Writer) error {
 }
 
 // readRuns reads what epd db forget wrote.
-func readRuns(in io.Reader, name string) ([]record.Kept, error) {
+func readRuns(in io.Reader, name string) ([]record.RecordedRun, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	var runs []record.Kept
+	var runs []record.RecordedRun
 	for n := 1; lines.Scan(); n++ {
 		strict := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		strict.DisallowUnknownFields()
-		var k record.Kept
+		var k record.RecordedRun
 		if err := strict.Decode(&k); err != nil {
 			return nil, fmt.Errorf("%s:%d: want a run as epd db forget writes it: %w", name, n, err)
 		}
@@ -337,8 +337,8 @@ func readRuns(in io.Reader, name string) ([]record.Kept, error) {
 }
 
 // messageParts are runs in their order, in parts that a message has room for.
-func messageParts(runs []record.Kept) func(func([]record.Kept) bool) {
-	return func(yield func([]record.Kept) bool) {
+func messageParts(runs []record.RecordedRun) func(func([]record.RecordedRun) bool) {
+	return func(yield func([]record.RecordedRun) bool) {
 		for len(runs) > 0 {
 			n, size := 0, 0
 			for n < len(runs) && n < epdapi.MaxRuns {

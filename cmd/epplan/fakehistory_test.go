@@ -43,11 +43,11 @@ func historySayings(mux *http.ServeMux) {
 		_ = json.NewEncoder(w).Encode(answer)
 	})
 	mux.HandleFunc("GET "+epdapi.PathHistory, func(w http.ResponseWriter, r *http.Request) {
-		page := epdapi.HistoryPage{Jobs: []record.Past{}}
+		page := epdapi.HistoryPage{Jobs: []record.HistoryJob{}}
 		after, _ := strconv.Atoi(r.URL.Query().Get("after_id")) // 0: from the start
 		for id := after + 1; id <= 3 && len(page.Jobs) < 2; id++ {
 			begin := fakeBegin.Add(time.Duration(id) * time.Minute)
-			page.Jobs = append(page.Jobs, record.Past{
+			page.Jobs = append(page.Jobs, record.HistoryJob{
 				Cluster: "alpha", JobID: strconv.Itoa(id), Submitted: begin, Started: begin, Ended: begin.Add(time.Hour), User: "ada",
 				Name: []byte("evil\x1b[2J"), GPUs: live.Known(2), Limit: live.LimitOf(2 * time.Hour), State: record.Completed, EnergyJ: live.Known(1.8e6),
 			})

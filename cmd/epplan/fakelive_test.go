@@ -103,7 +103,7 @@ func fakeView(id string) *epdapi.JobView {
 			Nodes: 1, GPUs: 2, Limit: live.LimitOfSeconds(3600), Workload: fakeWorkload, Scripted: true,
 		},
 		Submission: &record.Decision{
-			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute), Rung: "repeat/repeat/similar",
+			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute), Tier: "repeat/repeat/similar",
 			TimeS:   record.Interval{Value: live.Known(2460), Low: live.Known(2300), High: live.Known(2700)},
 			EnergyJ: record.Interval{Value: live.Known(760e3), Low: live.Known(740e3), High: live.Known(850e3)},
 			PowerW:  record.Interval{Value: live.Known(155), Low: live.Known(140), High: live.Known(180)},

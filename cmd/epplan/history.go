@@ -40,7 +40,7 @@ type historySummary struct {
 	Out     string      `json:"out,omitempty"`
 }
 
-func (s *historySummary) add(p *record.Past) {
+func (s *historySummary) add(p *record.HistoryJob) {
 	if s.Jobs++; s.Jobs == 1 {
 		s.From = p.Submitted // they come in this order
 	}
@@ -62,7 +62,7 @@ func (t *terminal) history(c *cli.Context) error {
 	}
 	s := &historySummary{Out: c.String("out")}
 	if s.Out == "" {
-		err = t.eachPast(c, since, func(p *record.Past) error {
+		err = t.eachPast(c, since, func(p *record.HistoryJob) error {
 			s.add(p)
 			return nil
 		})
@@ -92,7 +92,7 @@ func (t *terminal) exportHistory(c *cli.Context, w io.Writer, since time.Time, s
 	if err != nil {
 		return err
 	}
-	err = t.eachPast(c, since, func(p *record.Past) error {
+	err = t.eachPast(c, since, func(p *record.HistoryJob) error {
 		s.add(p)
 		return table.Write(p)
 	})
@@ -104,7 +104,7 @@ func (t *terminal) exportHistory(c *cli.Context, w io.Writer, since time.Time, s
 
 // eachPast reads a history page by page.
 func (t *terminal) eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
-	var last *record.Past
+	var last *record.HistoryJob
 	for {
 		page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.HistoryPage, error) {
 			return epd.HistoryAfter(ctx, since, last)

@@ -153,7 +153,7 @@ func (in *logImport) run() error {
 	case in.report.Socket != "":
 		return in.storeInEpd()
 	}
-	return in.readLog(func(*record.Past) error { return nil })
+	return in.readLog(func(*record.HistoryJob) error { return nil })
 }
 
 // steps are what becomes of the log's jobs.
@@ -231,7 +231,7 @@ func (in *logImport) writeTable() error {
 			return err
 		}
 		table.Hash = hash
-		unread = in.readLog(func(p *record.Past) error {
+		unread = in.readLog(func(p *record.HistoryJob) error {
 			unwritten = table.Write(p)
 			return unwritten
 		})
@@ -284,7 +284,7 @@ func (in *logImport) storeInEpd() error {
 	case !again && in.options.Strict:
 		return usagef("--strict with --socket reads the log twice, want a file")
 	case again:
-		if err := in.readLog(func(*record.Past) error { return nil }); err != nil {
+		if err := in.readLog(func(*record.HistoryJob) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -308,14 +308,14 @@ type epdBatch struct {
 	ctx    context.Context //nolint:containedctx // a visit has no other way to be stopped
 	epd    *epdapi.Client
 	report *importReport
-	jobs   []record.Past
+	jobs   []record.HistoryJob
 	size   int // bound of the message, bytes
 }
 
 // maxBatchBytes keeps messages below what epd takes, 1 MiB.
 const maxBatchBytes = 900 << 10
 
-func (b *epdBatch) add(p *record.Past) error {
+func (b *epdBatch) add(p *record.HistoryJob) error {
 	size := maxJSONSize(p)
 	if len(b.jobs) == epdapi.MaxHistory || b.size+size > maxBatchBytes {
 		if err := b.post(); err != nil {
@@ -327,7 +327,7 @@ func (b *epdBatch) add(p *record.Past) error {
 }
 
 // maxJSONSize bounds how long a job is in JSON.
-func maxJSONSize(p *record.Past) int {
+func maxJSONSize(p *record.HistoryJob) int {
 	const fixed, escaped = 600, 6 // keys, numbers and times; \u001f
 	size := fixed + 2*len(p.Name)
 	for _, text := range []string{p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS, p.GPUModel, p.State} {

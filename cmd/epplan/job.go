@@ -137,7 +137,7 @@ func writeJob(b *strings.Builder, v *epdapi.JobView) {
 // writeExpected is what was expected of a job when it was submitted, beside what it took.
 func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 	d := v.Submission
-	if d.Rung == "" {
+	if d.Tier == "" {
 		return
 	}
 	took, used := measuredUse(v, d.Created)
@@ -158,7 +158,7 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
 	expected("  energy", d.EnergyJ, used, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) })
 	expected("  power", d.PowerW, live.Number{}, func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) })
-	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Rung), "; "))
+	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Tier), "; "))
 }
 
 // rungTexts is what predictions of time, energy and power rest on.

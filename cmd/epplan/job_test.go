@@ -100,7 +100,7 @@ func TestARunThatIsSetAsideIsShownWithTheReason(t *testing.T) {
 		v := fakeView("4711")
 		o := &v.Outcomes[0]
 		o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Known(125), live.Known(31_000), record.Integrated
-		o.SetAside(reason)
+		o.MoveToRestarted(reason)
 		text := jobText(v)
 		for _, want := range []string{why + ": in no model and no saving", "31.00 kJ by " + record.Integrated.Words()} {
 			if !strings.Contains(text, want) {

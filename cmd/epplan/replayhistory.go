@@ -46,7 +46,7 @@ type historyReplay struct {
 	name        string
 	tally       *joblog.Tally
 	begin       time.Time // the first submission of a job that is planned
-	past        []record.Past
+	past        []record.HistoryJob
 	kinds       map[string]*jobKind
 	jobs        []historyJob // by task
 	excluded    historyExclusions
@@ -171,7 +171,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {
-		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o, func(p *record.Past) error {
+		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o, func(p *record.HistoryJob) error {
 			if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
 				h.excluded.NoGPUs++
 				return nil
@@ -187,7 +187,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 	for _, k := range h.tally.Skipped {
 		h.terminal.message("warning", kindText(&k, "left out"))
 	}
-	slices.SortStableFunc(h.past, func(a, b record.Past) int { return a.Submitted.Compare(b.Submitted) })
+	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int { return a.Submitted.Compare(b.Submitted) })
 	return nil
 }
 

@@ -111,7 +111,7 @@ func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
 	} {
 		h, batch := planning(t), &queue.Batch{}
 		begin := fakeBegin
-		h.past = []record.Past{{
+		h.past = []record.HistoryJob{{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(100), State: record.Completed,
 			GPUs: live.Known(c.gpus), Nodes: live.Known(c.nodes),
 		}}
@@ -170,7 +170,7 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	h.learning = 0
 	for i := range 3 {
 		begin := fakeBegin
-		h.past = append(h.past, record.Past{
+		h.past = append(h.past, record.HistoryJob{
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(3600e9), State: record.Completed, User: "ada", Name: []byte("train"),
 			GPUs: live.Known(2), Nodes: live.Known(1), EnergyJ: live.Known(float64(i+1) * 1e6),
 		})

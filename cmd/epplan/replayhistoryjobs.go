@@ -76,7 +76,7 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 
 // nodesOf is on how many nodes a job ran; where the log doesn't say, as few as hold it in
 // equal parts.
-func nodesOf(p *record.Past, gpus, widest int) int {
+func nodesOf(p *record.HistoryJob, gpus, widest int) int {
 	nodes := int(p.Nodes.Or(0))
 	if nodes < 1 {
 		for nodes = 1; nodes < gpus && (gpus%nodes > 0 || gpus/nodes > widest); {
@@ -111,7 +111,7 @@ func widestNode(cluster *planner.Cluster, model string) (widest int) {
 }
 
 // workload says what is known of how the job responds to clocks.
-func (h *historyReplay) workload(job *queue.Job, p *record.Past, gpus float64) {
+func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus float64) {
 	energy, metered := p.EnergyJ.Get()
 	if metered {
 		h.meteredJobs++

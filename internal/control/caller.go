@@ -66,7 +66,7 @@ func (c Caller) sees(user string) bool { return c.All || c.Control || c.own() !=
 // own is the caller's name as records have it; empty where records can't tell
 // it from others.
 func (c Caller) own() string {
-	if len(c.Name) > jobs.MaxText || record.Text(c.Name) != c.Name {
+	if len(c.Name) > jobs.MaxText || record.CleanText(c.Name) != c.Name {
 		return ""
 	}
 	return c.Name

@@ -42,12 +42,12 @@ type Records interface {
 	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
 	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
 	Oldest(ctx context.Context) (time.Time, error)
-	AddHistory(ctx context.Context, jobs []record.Past) (added int, err error)
-	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.Past) error) error
+	AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error)
+	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
 	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
 	Kept(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.KeptPage, error)
 	Forget(ctx context.Context, outcomes, conflicts []int64) (store.Forgotten, error)
-	Remember(ctx context.Context, runs []record.Kept) (store.Forgotten, error)
+	Remember(ctx context.Context, runs []record.RecordedRun) (store.Forgotten, error)
 	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
 }
 

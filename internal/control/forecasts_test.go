@@ -43,18 +43,18 @@ func (r *rig) submitAs(s *slurm.Submission) (*record.Decision, slurm.SubmitAnswe
 func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	r := newRig(t, nil)
 	first, _ := r.submitAs(script(1000))
-	if first.Rung != string(predict.Prior) || first.TimeS.Value != live.Known(1800) || first.PowerW.Value != live.Known(200) {
+	if first.Tier != string(predict.Prior) || first.TimeS.Value != live.Known(1800) || first.PowerW.Value != live.Known(200) {
 		t.Errorf("without any history: %+v", first)
 	}
 	r.runScript(script(1000), 1, 3)
 	again, _ := r.submitAs(script(1000))
 	want := memoryBound().Time(1, 1) // some ran at lower clocks
-	if again.Rung != string(predict.Repeat) || math.Abs(again.TimeS.Value.Or(0)-want) > 0.1*want || !(again.TimeS.High.Or(0) > want) {
+	if again.Tier != string(predict.Repeat) || math.Abs(again.TimeS.Value.Or(0)-want) > 0.1*want || !(again.TimeS.High.Or(0) > want) {
 		t.Errorf("the same script: %+v, want %g s", again, want)
 	}
 	other := script(1000)
 	other.Script += "more\n"
-	if edited, _ := r.submitAs(other); edited.Rung != string(predict.Similar) {
+	if edited, _ := r.submitAs(other); edited.Tier != string(predict.Similar) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
 	s := r.Status(context.Background()).Forecasts
@@ -85,14 +85,14 @@ func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *test
 func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	r := newRig(t, nil)
 	r.runScript(script(1000), 1, 3)
-	past := record.Past{
+	past := record.HistoryJob{
 		Cluster: "alpha", JobID: "77", Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-2*time.Hour + 4242*time.Second),
 		User: "bob", Account: "", Partition: "gpu", Name: []byte("old"), GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
 	}
 	cpu, unknown := past, past
 	cpu.JobID, cpu.GPUs, cpu.Name = "78", live.Known(0), []byte("cpu")
 	unknown.JobID, unknown.Ended = "79", time.Time{}
-	if _, err := r.store.AddHistory(t.Context(), []record.Past{past, cpu, unknown}); err != nil {
+	if _, err := r.store.AddHistory(t.Context(), []record.HistoryJob{past, cpu, unknown}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.forecasts.Train(t.Context()); err != nil {
@@ -127,7 +127,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 func TestPredictionsCanBeSwitchedOff(t *testing.T) {
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, enforceAll+"[predict]\nenabled = false\n", nil)
 	d, _ := r.submitAs(script(1000))
-	if d.Rung != "" || d.TimeS.Value != (live.Number{}) {
+	if d.Tier != "" || d.TimeS.Value != (live.Number{}) {
 		t.Errorf("%+v", d)
 	}
 	if e := r.estimateOf(nil, script(1000), ""); e.Forecast != nil {
@@ -153,7 +153,7 @@ func TestPredictionsNeverChooseClocksNorShortenLimits(t *testing.T) {
 
 // rungOfTime is what a predicted time rests on.
 func rungOfTime(d *record.Decision) string {
-	rung, _, _ := strings.Cut(d.Rung, "/")
+	rung, _, _ := strings.Cut(d.Tier, "/")
 	return rung
 }
 
@@ -207,7 +207,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	d, _ := r.submitAs(s)
 	want := 12 * memoryBound().Time(1, 1)
 	if got := d.TimeS.Value.Or(0); rungOfTime(d) != string(predict.Code) || math.Abs(got-want) > 0.25*want {
-		t.Errorf("%g s by %q, want about %g", got, d.Rung, want)
+		t.Errorf("%g s by %q, want about %g", got, d.Tier, want)
 	}
 	s.Comment = "epplan:nocode"
 	body := string(must(json.Marshal(&epdapi.CodeRequest{Submission: *s, Code: vectorOf(program(3))})))
@@ -306,17 +306,17 @@ type remembering struct {
 	first *sync.Once
 }
 
-func (r remembering) Ended(context.Context, string, int) ([]record.Ended, error) {
+func (r remembering) Ended(context.Context, string, int) ([]record.EndedJob, error) {
 	started := false
 	r.first.Do(func() { started = true; close(r.asked) })
 	if started {
 		return nil, nil
 	}
-	all := make([]record.Ended, 20000)
+	all := make([]record.EndedJob, 20000)
 	for i := range all {
 		took := time.Duration(100+i%977) * time.Second
 		submitted := time.Unix(int64(i), 0)
-		all[i] = record.Ended{
+		all[i] = record.EndedJob{
 			Job: record.Job{
 				ID: int64(i), Submitted: submitted, User: "ada", Name: fmt.Append(nil, "job-", i%500), Partition: "gpu",
 				GPUs: 1, Nodes: 1, Limit: live.LimitOf(time.Hour),

@@ -73,7 +73,7 @@ func (c *Controller) postRemember(r *http.Request) (any, error) {
 
 // Remember puts runs back that [Controller.Forget] took out. The error is
 // [record.ErrInvalid] for others.
-func (c *Controller) Remember(ctx context.Context, runs []record.Kept) (*epdapi.RunsChanged, error) {
+func (c *Controller) Remember(ctx context.Context, runs []record.RecordedRun) (*epdapi.RunsChanged, error) {
 	for i := range runs {
 		if of := runs[i].Outcome.Cluster; of != c.options.Cluster {
 			return nil, fmt.Errorf("%w: run %s is of cluster %s, not %s", ErrRequest, slurm.Printable(runs[i].Outcome.RunID, 40), slurm.Printable(of, 40), c.options.Cluster)

@@ -16,7 +16,7 @@ import (
 )
 
 // kept are the recorded runs of a job.
-func (r *rig) kept(job slurm.JobID) []record.Kept {
+func (r *rig) kept(job slurm.JobID) []record.RecordedRun {
 	r.t.Helper()
 	page, err := r.store.Kept(context.Background(), &store.RunFilter{Cluster: "alpha", JobID: int64(job)}, false, 0, 100)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestRunsAreListedTakenOutAndPutBackByTheAPI(t *testing.T) {
 	}
 	other := page.Runs[0]
 	other.Outcome.Cluster = "beta"
-	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: []record.Kept{other}}, nil); status != http.StatusBadRequest {
+	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: []record.RecordedRun{other}}, nil); status != http.StatusBadRequest {
 		t.Errorf("of another cluster: status %d", status)
 	}
 	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: page.Runs}, &done); status != http.StatusOK || done.Runs != 1 || len(r.kept(1)) != 1 {

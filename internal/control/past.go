@@ -49,13 +49,13 @@ func (c *Controller) getHistory(r *http.Request) (any, error) {
 			return nil, fmt.Errorf("%w: %s is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, key, slurm.Printable(text, 40))
 		}
 	}
-	page := &epdapi.HistoryPage{Jobs: []record.Past{}}
+	page := &epdapi.HistoryPage{Jobs: []record.HistoryJob{}}
 	if who := CallerOf(r.Context()); !who.All && !who.Control {
 		if f.User = who.own(); f.User == "" {
 			return page, nil
 		}
 	}
-	err := c.options.Store.VisitHistory(r.Context(), &f, func(p record.Past) error {
+	err := c.options.Store.VisitHistory(r.Context(), &f, func(p record.HistoryJob) error {
 		if len(page.Jobs) == epdapi.MaxHistory {
 			page.More = true
 			return nil

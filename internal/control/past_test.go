@@ -20,7 +20,7 @@ func pastJobs(n int) epdapi.History {
 	var h epdapi.History
 	for i := range n {
 		at := start.Add(time.Duration(i/3) * time.Second) // several at a time, as of an array
-		h.Jobs = append(h.Jobs, record.Past{
+		h.Jobs = append(h.Jobs, record.HistoryJob{
 			JobID: fmt.Sprintf("7_%d", i), Submitted: at, Started: at, Ended: at.Add(time.Hour), User: []string{"ada", "bob"}[i%2],
 			Name: []byte("job"), State: record.Completed, EnergyJ: live.Known(1e6),
 		})
@@ -43,7 +43,7 @@ func (r *rig) imported(who *Caller, h *epdapi.History) int {
 }
 
 // page reads a page of history as a caller.
-func (r *rig) page(who *Caller, last *record.Past) *epdapi.HistoryPage {
+func (r *rig) page(who *Caller, last *record.HistoryJob) *epdapi.HistoryPage {
 	r.t.Helper()
 	path := epdapi.PathHistory
 	if last != nil {
@@ -99,7 +99,7 @@ func TestPagesOfHistoryHoldEveryJobOnce(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	var last *record.Past
+	var last *record.HistoryJob
 	for more := true; more; {
 		p := r.page(&operator, last)
 		for i := range p.Jobs {

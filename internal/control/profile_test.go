@@ -113,7 +113,7 @@ type unread struct {
 	asked atomic.Int64
 }
 
-func (u *unread) Profiles(context.Context, record.WorkloadKey, int) ([]record.Profiled, error) {
+func (u *unread) Profiles(context.Context, record.WorkloadKey, int) ([]record.RunProfile, error) {
 	u.asked.Add(1)
 	return nil, context.DeadlineExceeded
 }

@@ -55,7 +55,7 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 }
 
 // add counts more jobs that ended.
-func add(to *epdapi.EndingCounts, more record.Endings) {
+func add(to *epdapi.EndingCounts, more record.EndingCounts) {
 	to.Ended += more.Ended
 	to.Completed += more.Completed
 }
@@ -83,8 +83,8 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 type comparison struct {
 	key       record.WorkloadKey
 	gpu, node savings.Arms
-	ended     map[live.Arm]record.Endings
-	predicted record.Predicted // of the treated ones
+	ended     map[live.Arm]record.EndingCounts
+	predicted record.PredictedUse // of the treated ones
 }
 
 // comparisonsOf puts the arms together that may be compared: their strata are in a row.
@@ -94,7 +94,7 @@ func comparisonsOf(strata []record.Stratum) []comparison {
 	for i := range strata {
 		s := &strata[i]
 		if before := strata[max(0, i-1)]; i == 0 || s.WorkloadKey != before.WorkloadKey || s.HoldOut != before.HoldOut || s.ConstantArm != before.ConstantArm {
-			comparisons = append(comparisons, comparison{key: s.WorkloadKey, ended: make(map[live.Arm]record.Endings)})
+			comparisons = append(comparisons, comparison{key: s.WorkloadKey, ended: make(map[live.Arm]record.EndingCounts)})
 		}
 		one := &comparisons[len(comparisons)-1]
 		one.ended[s.Arm] = s.Endings

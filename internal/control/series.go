@@ -92,7 +92,7 @@ func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
 
 // bands are power and core clock for whoever asks.
 func bands(r *record.Readings) (power, core epdapi.Band) {
-	of := func(points []record.Spread) epdapi.Band {
+	of := func(points []record.ValueRange) epdapi.Band {
 		b := epdapi.Band{IntervalS: float64(r.Interval) / float64(time.Second)}
 		b.Mean, b.Low, b.High = record.Columns(points)
 		return b

@@ -18,7 +18,7 @@ const MaxHistory = 1000
 // History is jobs of a log that are to be stored. A job without a cluster is of
 // the controller's.
 type History struct {
-	Jobs []record.Past `json:"jobs"`
+	Jobs []record.HistoryJob `json:"jobs"`
 }
 
 // HistoryAdded says what became of a [History], once that is on disk.
@@ -30,8 +30,8 @@ type HistoryAdded struct {
 // HistoryPage is a part of the stored history of a cluster, in the order of
 // submission.
 type HistoryPage struct {
-	Jobs []record.Past `json:"jobs"`
-	More bool          `json:"more"` // after the last of these there are others
+	Jobs []record.HistoryJob `json:"jobs"`
+	More bool                `json:"more"` // after the last of these there are others
 }
 
 // AddHistory stores jobs of a log.
@@ -45,7 +45,7 @@ func (c *Client) AddHistory(ctx context.Context, h *History) (*HistoryAdded, err
 
 // HistoryAfter reads jobs of imported logs: those that come after one, which may
 // be nil, and were submitted since a time, which may be zero.
-func (c *Client) HistoryAfter(ctx context.Context, since time.Time, last *record.Past) (*HistoryPage, error) {
+func (c *Client) HistoryAfter(ctx context.Context, since time.Time, last *record.HistoryJob) (*HistoryPage, error) {
 	query := url.Values{}
 	if !since.IsZero() {
 		query.Set("since", since.UTC().Format(time.RFC3339Nano))

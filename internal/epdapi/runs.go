@@ -60,8 +60,8 @@ func (q *RunQuery) Values() url.Values {
 // RunPage is a part of a list of recorded runs, the oldest first. It may hold fewer
 // than [MaxRuns] though there are more.
 type RunPage struct {
-	Runs []record.Kept `json:"runs"`
-	Next int64         `json:"next"` // what to pass as after for the next page; 0: this is the last
+	Runs []record.RecordedRun `json:"runs"`
+	Next int64                `json:"next"` // what to pass as after for the next page; 0: this is the last
 }
 
 // RunIDs are recorded runs by their ids in the records.
@@ -72,7 +72,7 @@ type RunIDs struct {
 
 // RunList are runs that were taken out and are to be put back.
 type RunList struct {
-	Runs []record.Kept `json:"runs"`
+	Runs []record.RecordedRun `json:"runs"`
 }
 
 // RunsChanged says how many runs were taken out or put back, once that is on disk,

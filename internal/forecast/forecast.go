@@ -112,7 +112,7 @@ func Note(f *epdapi.Forecast, into *record.Decision) {
 		return
 	}
 	into.TimeS, into.EnergyJ, into.PowerW = interval(&f.Time), interval(&f.Energy), interval(&f.Power)
-	into.Rung = rungText(f)
+	into.Tier = rungText(f)
 }
 
 func interval(p *epdapi.PredictedRange) record.Interval {

@@ -75,7 +75,7 @@ func submitted(uid uint32) *Job {
 // panicking are records that do so when a training reads them.
 type panicking struct{ Records }
 
-func (panicking) Ended(context.Context, string, int) ([]record.Ended, error) {
+func (panicking) Ended(context.Context, string, int) ([]record.EndedJob, error) {
 	panic("index out of range")
 }
 
@@ -105,12 +105,12 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.UserName = func(uid uint32) string { return map[uint32]string{7: "bob"}[uid] }
 	})
-	past := record.Past{
+	past := record.HistoryJob{
 		Cluster: "alpha", JobID: "77",
 		Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
 		GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
 	}
-	if _, err := r.store.AddHistory(t.Context(), []record.Past{past}); err != nil {
+	if _, err := r.store.AddHistory(t.Context(), []record.HistoryJob{past}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Train(t.Context()); err != nil {

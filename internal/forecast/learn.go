@@ -36,7 +36,7 @@ func (f *Forecaster) learnFrom(ctx context.Context, w *work) {
 }
 
 // pastOf is a job of the records as predictions learn from it.
-func pastOf(e *record.Ended) predict.Past {
+func pastOf(e *record.EndedJob) predict.Past {
 	p := predict.Past{
 		Job: predict.Job{
 			ID:     pastID(strconv.FormatInt(e.ID, 10), e.Submitted),
@@ -52,7 +52,7 @@ func pastOf(e *record.Ended) predict.Past {
 }
 
 // truthOf is what an ended job took, by target; NaN where that isn't known.
-func truthOf(e *record.Ended) [predict.Power + 1]float64 {
+func truthOf(e *record.EndedJob) [predict.Power + 1]float64 {
 	nan := math.NaN()
 	took, energy := e.TimeS.Or(nan), e.EnergyJ.Or(nan)
 	return [...]float64{
@@ -68,7 +68,7 @@ func pastID(id string, submitted time.Time) string {
 
 // pastFrom is a job of an imported log; false for one that teaches nothing. What
 // Slurm measured may be whole nodes: only times are learnt from.
-func pastFrom(r *record.Past) (predict.Past, bool) {
+func pastFrom(r *record.HistoryJob) (predict.Past, bool) {
 	gpus, counted := r.GPUs.Get()
 	took, known := r.RunTime().Get()
 	if !known || took <= 0 || counted && gpus <= 0 || r.User == "" {

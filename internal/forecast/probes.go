@@ -92,12 +92,12 @@ const (
 )
 
 // fitProbes fits probes to the latest scripts and what their runs took.
-func (f *Forecaster) fitProbes(ctx context.Context, ended []record.Ended, version *training) error {
+func (f *Forecaster) fitProbes(ctx context.Context, ended []record.EndedJob, version *training) error {
 	all, err := f.options.Records.Features(ctx, f.options.Cluster, maxProbed)
 	if err != nil {
 		return err
 	}
-	took := make(map[string]*record.Ended, len(all)) // the last run
+	took := make(map[string]*record.EndedJob, len(all)) // the last run
 	for i := range ended {
 		if e := &ended[i]; e.Completed && e.ScriptHash != "" {
 			took[e.ScriptHash] = e
@@ -120,7 +120,7 @@ func (f *Forecaster) fitProbes(ctx context.Context, ended []record.Ended, versio
 // fitProbed fits to features of the length that most of them have; nil: there are too
 // few.
 func fitProbed(
-	ctx context.Context, all []record.Features, took map[string]*record.Ended,
+	ctx context.Context, all []record.Features, took map[string]*record.EndedJob,
 	of func(*record.Features) []float32,
 ) (*probed, int, error) {
 	width := usualWidth(all, of)

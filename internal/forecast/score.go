@@ -31,7 +31,7 @@ type tallied struct {
 const maxOff = 500 // errors of which the median is told
 
 // reset counts anew.
-func (t *tally) reset(ended []record.Ended) {
+func (t *tally) reset(ended []record.EndedJob) {
 	t.mu.Lock()
 	t.of = make(map[tallyKey]*tallied)
 	t.mu.Unlock()
@@ -41,11 +41,11 @@ func (t *tally) reset(ended []record.Ended) {
 }
 
 // add counts a job's predictions.
-func (t *tally) add(e *record.Ended) {
-	if e.Rung == "" {
+func (t *tally) add(e *record.EndedJob) {
+	if e.Tier == "" {
 		return
 	}
-	rungs, truths := rungsOf(e.Rung), truthOf(e)
+	rungs, truths := rungsOf(e.Tier), truthOf(e)
 	truths[predict.Energy] *= dvfsmodel.JoulesPerKWh
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -85,7 +85,7 @@ func (f *Forecaster) train(ctx context.Context) error {
 	defer debug.FreeOSMemory() // what was read and fitted to is garbage by now
 	defer f.options.LittleGarbage()()
 	version := &training{At: f.options.Clock()}
-	var ended []record.Ended
+	var ended []record.EndedJob
 	jobs, err := f.live.Train(ctx, func(ctx context.Context) (all []predict.Past, err error) {
 		ended, all, err = f.readPast(ctx, version)
 		return all, err
@@ -109,13 +109,13 @@ func (f *Forecaster) train(ctx context.Context) error {
 // teach nothing there may be three times as many among them.
 func (f *Forecaster) readPast(
 	ctx context.Context, version *training,
-) ([]record.Ended, []predict.Past, error) {
+) ([]record.EndedJob, []predict.Past, error) {
 	most := f.options.Settings().Jobs
 	ended, err := f.options.Records.Ended(ctx, f.options.Cluster, most)
 	if err != nil {
 		return nil, nil, err
 	}
-	ended = slices.DeleteFunc(ended, func(e record.Ended) bool { return e.GPUs <= 0 })
+	ended = slices.DeleteFunc(ended, func(e record.EndedJob) bool { return e.GPUs <= 0 })
 	all := make([]predict.Past, 0, len(ended))
 	known := make(map[string]bool, len(ended))
 	for i := range ended {
@@ -125,7 +125,7 @@ func (f *Forecaster) readPast(
 	version.Own = len(all)
 	var imported []predict.Past
 	filter := store.HistoryFilter{Cluster: f.options.Cluster, Latest: 4 * most}
-	err = f.options.Records.VisitHistory(ctx, &filter, func(r record.Past) error {
+	err = f.options.Records.VisitHistory(ctx, &filter, func(r record.HistoryJob) error {
 		if p, ok := pastFrom(&r); ok && !known[p.Job.ID] {
 			imported = append(imported, p)
 		}

@@ -48,9 +48,9 @@ func (t *Tracker) Settle(ctx context.Context, o *record.Outcome, run Run) (submi
 		}
 		switch {
 		case end.suspended:
-			o.SetAside(record.Restarted{Suspended: true})
+			o.MoveToRestarted(record.Restarted{Suspended: true})
 		case end.late(o):
-			o.SetAside(record.Restarted{Late: true})
+			o.MoveToRestarted(record.Restarted{Late: true})
 		}
 	case !errors.Is(err, errGone) && t.waiting.longer(o.Key(), t.options.Clock()):
 		return 0, nil, fmt.Errorf("how job %d ended: %w", o.JobID, err)

@@ -32,7 +32,7 @@ type Records interface {
 	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
 	// Profiles are those of the last completed runs of a workload that had their GPUs
 	// alone.
-	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error)
+	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error)
 	// PutModel stores a version of a workload's model and returns its number.
 	PutModel(ctx context.Context, m *record.Model) (int64, error)
 	// UseModel puts a version in use, with why; version 0: none.
@@ -42,7 +42,7 @@ type Records interface {
 	// ModelsInUse are the versions in use of all workloads of a cluster.
 	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)
 	// ModelsOut are its workloads whose model was taken out of use.
-	ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error)
+	ModelsOut(ctx context.Context, cluster string) ([]record.RetiredModel, error)
 }
 
 // Settings are the part of a configuration that learning goes by.

@@ -26,7 +26,7 @@ GROUP BY j.seq ORDER BY j.seq`
 
 // Ended lists the jobs among the latest ones of a cluster that ended, the oldest
 // first.
-func (s *Store) Ended(ctx context.Context, cluster string, latest int) ([]record.Ended, error) {
+func (s *Store) Ended(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
 	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
 	all, err := collect(rows, err, scanEnded)
 	if err != nil {
@@ -36,20 +36,20 @@ func (s *Store) Ended(ctx context.Context, cluster string, latest int) ([]record
 }
 
 // EndedJob is a job that ended, or ErrNotFound.
-func (s *Store) EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.Ended, error) {
+func (s *Store) EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.EndedJob, error) {
 	e, err := scanEnded(s.read.QueryRowContext(ctx, fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
 		cluster, 1, id, record.Micro(submitted).UnixMicro()))
 	return e, lookup(err, "ended job %d", id)
 }
 
 // scanEnded reads a row of selectEnded.
-func scanEnded(row scanner) (record.Ended, error) {
-	var e record.Ended
+func scanEnded(row scanner) (record.EndedJob, error) {
+	var e record.EndedJob
 	var submitted, ended sql.NullInt64
 	var limit, took, energy sql.NullFloat64
 	var numbers [9]sql.NullFloat64
 	err := row.Scan(&e.Cluster, &e.ID, &submitted, &e.Token, &e.User, &e.Account, &e.Partition, &e.Name, &e.ScriptHash, &e.Workload,
-		&limit, &e.Nodes, &e.GPUs, &e.State, &ended, &took, &energy, &e.Completed, &e.Runs, &e.Rung,
+		&limit, &e.Nodes, &e.GPUs, &e.State, &ended, &took, &energy, &e.Completed, &e.Runs, &e.Tier,
 		&numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5], &numbers[6], &numbers[7], &numbers[8])
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)
 	e.Limit = limitOf(limit)

@@ -110,7 +110,7 @@ func exportValue(column string, value any) (any, error) {
 	case []byte:
 		switch column {
 		case "name":
-			return record.Text(string(v)), nil
+			return record.CleanText(string(v)), nil
 		case "series":
 			return exportSeries(v)
 		case "profile":
@@ -157,7 +157,7 @@ func exportReadings(blob []byte) (any, error) {
 		Low  []live.Number `json:"low"`
 		High []live.Number `json:"high"`
 	}
-	of := func(points []record.Spread) band {
+	of := func(points []record.ValueRange) band {
 		mean, low, high := record.Columns(points)
 		return band{mean, low, high}
 	}

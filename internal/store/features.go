@@ -24,7 +24,7 @@ INSERT INTO features (cluster, source, script, code, digest, seen_us) VALUES (?,
 ON CONFLICT DO UPDATE SET script = COALESCE(excluded.script, script),
 	digest = CASE WHEN excluded.code IS NULL THEN digest ELSE excluded.digest END,
 	code = COALESCE(excluded.code, code), seen_us = excluded.seen_us`,
-			record.Text(f.Cluster), record.Text(f.Source), record.PackVector(f.Script), record.PackVector(f.Code), digest,
+			record.CleanText(f.Cluster), record.CleanText(f.Source), record.PackVector(f.Script), record.PackVector(f.Code), digest,
 			record.Micro(f.Seen).UnixMicro())
 		return err
 	})

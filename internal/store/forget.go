@@ -24,7 +24,7 @@ type RunFilter struct {
 
 // KeptPage is a part of a list of recorded runs, the oldest first.
 type KeptPage struct {
-	Runs []record.Kept
+	Runs []record.RecordedRun
 	Next int64 // what to pass as after for the next page, 0 after the last
 }
 
@@ -84,7 +84,7 @@ func (s *Store) Kept(ctx context.Context, f *RunFilter, conflicts bool, after in
 const mostKept = 20_000
 
 // scanKept reads a row of selectKept.
-func scanKept(row scanner) (k record.Kept, err error) {
+func scanKept(row scanner) (k record.RecordedRun, err error) {
 	var received sql.NullInt64
 	var readings, profile []byte
 	if k.ID, err = scanOutcome(wider{row, []any{&received, &k.Digest, &readings, &profile}}, &k.Outcome); err != nil {
@@ -101,7 +101,7 @@ func scanKept(row scanner) (k record.Kept, err error) {
 }
 
 // scanConflict reads a row of selectKeptConflicts.
-func scanConflict(row scanner) (k record.Kept, err error) {
+func scanConflict(row scanner) (k record.RecordedRun, err error) {
 	var received sql.NullInt64
 	var body []byte
 	if err := row.Scan(&k.ID, &received, &k.Digest, &body); err != nil {
@@ -209,7 +209,7 @@ var errNotForgotten = fmt.Errorf("%w: it isn't one that was taken out", record.E
 
 // Remember puts back what [Store.Forget] took out, as it was, all of it or nothing.
 // What is there already changes nothing.
-func (s *Store) Remember(ctx context.Context, runs []record.Kept) (Forgotten, error) {
+func (s *Store) Remember(ctx context.Context, runs []record.RecordedRun) (Forgotten, error) {
 	ready := make([]remembered, len(runs))
 	for i := range runs {
 		if err := ready[i].prepare(&runs[i]); err != nil {
@@ -253,7 +253,7 @@ type remembered struct {
 	details  []any
 }
 
-func (r *remembered) prepare(k *record.Kept) (err error) {
+func (r *remembered) prepare(k *record.RecordedRun) (err error) {
 	r.conflict, r.id, r.received = k.Conflict, k.ID, record.Micro(k.Received).UnixMicro()
 	if len(k.Digest) != len(r.digest) || k.Received.IsZero() || k.ID <= 0 {
 		return fmt.Errorf("%w: a run with its id, its digest, and when it was received is expected", record.ErrInvalid)

@@ -14,7 +14,7 @@ import (
 )
 
 // runsOf are the run ids that a filter lists, in pages of two.
-func runsOf(t *testing.T, s *store.Store, f store.RunFilter, conflicts bool) (runs []string, all []record.Kept) {
+func runsOf(t *testing.T, s *store.Store, f store.RunFilter, conflicts bool) (runs []string, all []record.RecordedRun) {
 	t.Helper()
 	f.Cluster = "alpha"
 	for after, pages := int64(0), 0; pages == 0 || after != 0; pages++ {
@@ -31,7 +31,7 @@ func runsOf(t *testing.T, s *store.Store, f store.RunFilter, conflicts bool) (ru
 }
 
 // ids are those of some runs.
-func ids(runs []record.Kept) []int64 {
+func ids(runs []record.RecordedRun) []int64 {
 	all := make([]int64, len(runs))
 	for i, k := range runs {
 		all[i] = k.ID
@@ -154,7 +154,7 @@ func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 	if _, err := s.Forget(t.Context(), nil, ids(late)); err != nil {
 		t.Fatal(err)
 	}
-	var back []record.Kept
+	var back []record.RecordedRun
 	if err := json.Unmarshal(wire, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -207,26 +207,26 @@ func TestOnlyWhatWasTakenOutIsPutBack(t *testing.T) {
 	put(t, s, outcome(2), store.Stored)
 	_, all := runsOf(t, s, store.RunFilter{RunID: "run-000001"}, false)
 	taken := all[0]
-	for name, spoil := range map[string]func(k *record.Kept){
-		"never recorded":   func(k *record.Kept) { k.Outcome.RunID = "run-000099" },
-		"of another node":  func(k *record.Kept) { k.Outcome.Node = "n9" },
-		"recorded":         func(k *record.Kept) { k.Outcome.RunID = "run-000002" },
-		"another digest":   func(k *record.Kept) { k.Digest = make([]byte, 32) },
-		"no digest":        func(k *record.Kept) { k.Digest = nil },
-		"no time":          func(k *record.Kept) { k.Received = time.Time{} },
-		"no id":            func(k *record.Kept) { k.ID = 0 },
-		"what can't be":    func(k *record.Kept) { k.Outcome.GPUs = make([]string, 99) },
-		"another's row id": func(k *record.Kept) { k.ID++ },
+	for name, spoil := range map[string]func(k *record.RecordedRun){
+		"never recorded":   func(k *record.RecordedRun) { k.Outcome.RunID = "run-000099" },
+		"of another node":  func(k *record.RecordedRun) { k.Outcome.Node = "n9" },
+		"recorded":         func(k *record.RecordedRun) { k.Outcome.RunID = "run-000002" },
+		"another digest":   func(k *record.RecordedRun) { k.Digest = make([]byte, 32) },
+		"no digest":        func(k *record.RecordedRun) { k.Digest = nil },
+		"no time":          func(k *record.RecordedRun) { k.Received = time.Time{} },
+		"no id":            func(k *record.RecordedRun) { k.ID = 0 },
+		"what can't be":    func(k *record.RecordedRun) { k.Outcome.GPUs = make([]string, 99) },
+		"another's row id": func(k *record.RecordedRun) { k.ID++ },
 	} {
 		if _, err := s.Forget(t.Context(), []int64{taken.ID}, nil); err != nil {
 			t.Fatal(err)
 		}
 		k := taken
 		spoil(&k)
-		if _, err := s.Remember(t.Context(), []record.Kept{k}); err == nil || name != "another's row id" && !errors.Is(err, record.ErrInvalid) {
+		if _, err := s.Remember(t.Context(), []record.RecordedRun{k}); err == nil || name != "another's row id" && !errors.Is(err, record.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if f, err := s.Remember(t.Context(), []record.Kept{taken}); err != nil || f.Runs != 1 {
+		if f, err := s.Remember(t.Context(), []record.RecordedRun{taken}); err != nil || f.Runs != 1 {
 			t.Errorf("after %s: %+v, %v", name, f, err)
 		}
 	}

@@ -17,7 +17,7 @@ ON CONFLICT (cluster, submitted_us, job_id) DO NOTHING`
 
 // AddHistory stores jobs of a log, all of them or, with an error, none, and
 // tells how many weren't there yet. Those that were stay as they are.
-func (s *Store) AddHistory(ctx context.Context, jobs []record.Past) (added int, err error) {
+func (s *Store) AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error) {
 	rows := make([][]any, len(jobs))
 	received := s.now().UnixMicro()
 	for i := range jobs {
@@ -57,7 +57,7 @@ func insertHistory(ctx context.Context, conn *sql.Conn, rows [][]any) (added int
 }
 
 // pastRow are the values for insertPast.
-func pastRow(p *record.Past, received int64) []any {
+func pastRow(p *record.HistoryJob, received int64) []any {
 	name := p.Name
 	if name == nil {
 		name = []byte{}
@@ -86,7 +86,7 @@ type HistoryFilter struct {
 // their submissions, until visit returns an error, which comes back. The jobs are
 // those of one moment. What visit does must not wait for a write to the store: the
 // log of the database can't be cleared meanwhile.
-func (s *Store) VisitHistory(ctx context.Context, f *HistoryFilter, visit func(record.Past) error) error {
+func (s *Store) VisitHistory(ctx context.Context, f *HistoryFilter, visit func(record.HistoryJob) error) error {
 	query := `
 SELECT cluster, job_id, submitted_us, started_us, ended_us, user, account, partition, qos, name,
 	gpus, cpus, nodes, gpu_model, limit_s, state, exit_code, energy_j, utilisation
@@ -125,8 +125,8 @@ FROM history WHERE cluster = ?`
 }
 
 // scanPast reads a row of History.
-func scanPast(row scanner) (record.Past, error) {
-	var p record.Past
+func scanPast(row scanner) (record.HistoryJob, error) {
+	var p record.HistoryJob
 	var submitted, started, ended sql.NullInt64
 	var gpus, cpus, nodes, limit, exit, energy, utilisation sql.NullFloat64
 	err := row.Scan(&p.Cluster, &p.JobID, &submitted, &started, &ended, &p.User, &p.Account, &p.Partition, &p.QOS, &p.Name,

@@ -18,9 +18,9 @@ import (
 )
 
 // past is job i of a log, with all that one can have.
-func past(i int) record.Past {
+func past(i int) record.HistoryJob {
 	at := start.Truncate(time.Second).Add(time.Duration(i) * time.Minute)
-	return record.Past{
+	return record.HistoryJob{
 		Cluster: "alpha", JobID: fmt.Sprintf("%d_%d", 100+i/4, i%4), Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(time.Hour),
 		User: "ada", Account: "physics", Partition: "gpu", QOS: "normal", Name: []byte("train\xff|\n"),
 		GPUs: live.Known(4), CPUs: live.Known(32), Nodes: live.Known(1), GPUModel: "V100", Limit: live.LimitOf(2 * time.Hour),
@@ -33,9 +33,9 @@ func historyOf(tb interface {
 	Context() context.Context
 	Fatal(args ...any)
 }, s *store.Store, cluster string, after time.Time,
-) []record.Past {
-	var all []record.Past
-	err := s.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after}, func(p record.Past) error {
+) []record.HistoryJob {
+	var all []record.HistoryJob
+	err := s.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after}, func(p record.HistoryJob) error {
 		all = append(all, p)
 		return nil
 	})
@@ -47,14 +47,14 @@ func historyOf(tb interface {
 
 func TestPastJobsAreReadAsTheyWereStoredInTheOrderOfTheirSubmissions(t *testing.T) {
 	s, _ := openNew(t)
-	bare := record.Past{Cluster: "alpha", JobID: "7", Submitted: start.Truncate(time.Second).Add(-time.Hour), State: "CANCELLED"}
+	bare := record.HistoryJob{Cluster: "alpha", JobID: "7", Submitted: start.Truncate(time.Second).Add(-time.Hour), State: "CANCELLED"}
 	other := past(0)
 	other.Cluster = "beta"
-	added, err := s.AddHistory(t.Context(), []record.Past{past(2), past(1), bare, other})
+	added, err := s.AddHistory(t.Context(), []record.HistoryJob{past(2), past(1), bare, other})
 	if err != nil || added != 4 {
 		t.Fatalf("added %d, %v", added, err)
 	}
-	if got, want := historyOf(t, s, "alpha", time.Time{}), []record.Past{bare, past(1), past(2)}; !reflect.DeepEqual(got, want) {
+	if got, want := historyOf(t, s, "alpha", time.Time{}), []record.HistoryJob{bare, past(1), past(2)}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if got := historyOf(t, s, "alpha", past(2).Submitted); len(got) != 1 || got[0].JobID != past(2).JobID {
@@ -76,7 +76,7 @@ func TestAddingPastJobsTwiceAddsNothing(t *testing.T) {
 		}
 		defer s.Close() //nolint:errcheck // what was read is compared
 		picks := rapid.SliceOfN(rapid.IntRange(0, 20), 1, 30).Draw(t, "jobs")
-		jobs := make([]record.Past, len(picks))
+		jobs := make([]record.HistoryJob, len(picks))
 		distinct := map[int]bool{}
 		for i, pick := range picks {
 			jobs[i], distinct[pick] = past(pick), true
@@ -96,18 +96,18 @@ func TestAddingPastJobsTwiceAddsNothing(t *testing.T) {
 }
 
 func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
-	for name, spoil := range map[string]func(*record.Past){
-		"no cluster":         func(p *record.Past) { p.Cluster = "" },
-		"no id":              func(p *record.Past) { p.JobID = "" },
-		"no submission":      func(p *record.Past) { p.Submitted = time.Time{} },
-		"ended before start": func(p *record.Past) { p.Ended = p.Started.Add(-time.Second) },
-		"started too early":  func(p *record.Past) { p.Started = p.Submitted.Add(-time.Second) },
-		"negative energy":    func(p *record.Past) { p.EnergyJ = live.Known(-1) },
+	for name, spoil := range map[string]func(*record.HistoryJob){
+		"no cluster":         func(p *record.HistoryJob) { p.Cluster = "" },
+		"no id":              func(p *record.HistoryJob) { p.JobID = "" },
+		"no submission":      func(p *record.HistoryJob) { p.Submitted = time.Time{} },
+		"ended before start": func(p *record.HistoryJob) { p.Ended = p.Started.Add(-time.Second) },
+		"started too early":  func(p *record.HistoryJob) { p.Started = p.Submitted.Add(-time.Second) },
+		"negative energy":    func(p *record.HistoryJob) { p.EnergyJ = live.Known(-1) },
 	} {
 		s, _ := openNew(t)
 		wrong := past(1)
 		spoil(&wrong)
-		if _, err := s.AddHistory(t.Context(), []record.Past{past(0), wrong}); !errors.Is(err, record.ErrInvalid) {
+		if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0), wrong}); !errors.Is(err, record.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := historyOf(t, s, "alpha", time.Time{}); got != nil {
@@ -118,11 +118,11 @@ func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
 
 func TestAVisitorEndsAHistory(t *testing.T) {
 	s, _ := openNew(t)
-	if _, err := s.AddHistory(t.Context(), []record.Past{past(0), past(1)}); err != nil {
+	if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0), past(1)}); err != nil {
 		t.Fatal(err)
 	}
 	enough, seen := errors.New("enough"), 0
-	err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha"}, func(record.Past) error {
+	err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha"}, func(record.HistoryJob) error {
 		seen++
 		return enough
 	})
@@ -135,7 +135,7 @@ func TestPastJobsArePrunedByWhenTheyWereImported(t *testing.T) {
 	now := start.AddDate(3, 0, 0) // long after the jobs
 	s := open(t, filepath.Join(tempDir(t), "epd.db"), &store.Options{Now: func() time.Time { return now }})
 	const jobs = 1500 // more than a step
-	all := make([]record.Past, jobs)
+	all := make([]record.HistoryJob, jobs)
 	for i := range all {
 		all[i] = past(i)
 	}
@@ -153,7 +153,7 @@ func TestPastJobsArePrunedByWhenTheyWereImported(t *testing.T) {
 func BenchmarkAddHistory(b *testing.B) {
 	s, _ := openNew(b)
 	const batch = 1000
-	jobs := make([]record.Past, batch)
+	jobs := make([]record.HistoryJob, batch)
 	for n := 0; b.Loop(); n++ {
 		for i := range jobs {
 			jobs[i] = past(n*batch + i)
@@ -169,12 +169,12 @@ func TestTheLatestPastJobsAreThoseSubmittedLast(t *testing.T) {
 	s, _ := openNew(t)
 	other := past(9)
 	other.Cluster = "beta"
-	if _, err := s.AddHistory(t.Context(), []record.Past{past(2), past(0), past(1), past(3), other}); err != nil {
+	if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(2), past(0), past(1), past(3), other}); err != nil {
 		t.Fatal(err)
 	}
 	for latest, want := range map[int]int{0: 4, 1: 1, 3: 3, 4: 4, 5: 4} {
 		var got []string
-		err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest}, func(p record.Past) error {
+		err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest}, func(p record.HistoryJob) error {
 			got = append(got, p.JobID)
 			return nil
 		})

@@ -74,7 +74,7 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if err := s.UseModel(t.Context(), workload(0), 0, "why"); err != nil {
 		t.Errorf("a table of schema 3: %v", err)
 	}
-	if added, err := s.AddHistory(t.Context(), []record.Past{past(0)}); err != nil || added != 1 {
+	if added, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0)}); err != nil || added != 1 {
 		t.Errorf("a table of schema 4: %d, %v", added, err)
 	}
 	if strata, err := s.Strata(t.Context(), "alpha", time.Time{}); err != nil || len(strata) == 0 {

@@ -39,8 +39,8 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
 	note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			m.Cluster, m.Workload, m.GPUModel, version, record.Text(m.Form), coefficients, covariance, m.Samples,
-			record.Micro(m.Created).UnixMicro(), flag(m.InUse), record.Text(m.Note))
+			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients, covariance, m.Samples,
+			record.Micro(m.Created).UnixMicro(), flag(m.InUse), record.CleanText(m.Note))
 		return version, err
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func useModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey, versi
 		_, err := conn.ExecContext(ctx, `
 INSERT INTO models_out (cluster, workload, gpu_model, note, since_us) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET note = excluded.note, since_us = excluded.since_us`,
-			key.Cluster, key.Workload, key.GPUModel, record.Text(note), now)
+			key.Cluster, key.Workload, key.GPUModel, record.CleanText(note), now)
 		return err
 	}
 	if err := backIn(ctx, conn, key); err != nil || version == 0 {
@@ -102,7 +102,7 @@ ON CONFLICT DO UPDATE SET note = excluded.note, since_us = excluded.since_us`,
 	}
 	result, err := conn.ExecContext(ctx, `
 UPDATE models SET in_use = 1, note = ? WHERE cluster = ? AND workload = ? AND gpu_model = ? AND version = ?`,
-		record.Text(note), key.Cluster, key.Workload, key.GPUModel, version)
+		record.CleanText(note), key.Cluster, key.Workload, key.GPUModel, version)
 	if err != nil {
 		return err
 	}
@@ -148,11 +148,11 @@ FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, clus
 
 // ModelsOut lists the workloads of a cluster whose model was taken out of use
 // with a note, or let go without one in use, by workload and GPU model.
-func (s *Store) ModelsOut(ctx context.Context, cluster string) ([]record.ModelOut, error) {
+func (s *Store) ModelsOut(ctx context.Context, cluster string) ([]record.RetiredModel, error) {
 	rows, err := s.read.QueryContext(ctx, `
 SELECT cluster, workload, gpu_model, note, since_us FROM models_out WHERE cluster = ? ORDER BY workload, gpu_model`, cluster)
-	all, err := collect(rows, err, func(row scanner) (record.ModelOut, error) {
-		var o record.ModelOut
+	all, err := collect(rows, err, func(row scanner) (record.RetiredModel, error) {
+		var o record.RetiredModel
 		var since sql.NullInt64
 		err := row.Scan(&o.Cluster, &o.Workload, &o.GPUModel, &o.Note, &since)
 		o.Since = timeOf(since)

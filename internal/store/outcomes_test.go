@@ -102,7 +102,7 @@ func TestAnOutcomeWithoutKeyIsInvalid(t *testing.T) {
 		"run id not text": func(o *record.Outcome) { o.RunID = "a\xff" },
 		"cluster with 0":  func(o *record.Outcome) { o.Cluster = "a\x00b" },
 		"a negative stay": func(o *record.Outcome) { o.Stays = []dvfsmodel.ClockResidency{{Core: 1380, Seconds: -1}} },
-		"too many stays":  func(o *record.Outcome) { o.Stays = slices.Repeat(stays(), record.MaxStays) },
+		"too many stays":  func(o *record.Outcome) { o.Stays = slices.Repeat(stays(), record.MaxResidencies) },
 	} {
 		o := outcome(1)
 		spoil(o)

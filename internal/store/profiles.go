@@ -22,15 +22,15 @@ INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, p
 // Profiles lists the profiles of the last completed runs of a workload on a GPU
 // model that had their GPUs alone and were seen from start to end, at most so
 // many, the newest first.
-func (s *Store) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.Profiled, error) {
+func (s *Store) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error) {
 	rows, err := s.soon.QueryContext(ctx, `
 SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
 WHERE p.cluster = ? AND p.workload = ? AND p.gpu_model = ? AND p.alone = 1
 	AND o.unmatched = 0 AND o.exit_state = ? AND o.time_s > 0
 ORDER BY outcome_id DESC LIMIT ?`, key.Cluster, key.Workload, key.GPUModel, record.Completed, most)
-	all, err := collect(rows, err, func(row scanner) (record.Profiled, error) {
-		var p record.Profiled
+	all, err := collect(rows, err, func(row scanner) (record.RunProfile, error) {
+		var p record.RunProfile
 		var ended sql.NullInt64
 		var slowdown sql.NullFloat64
 		var blob []byte

@@ -65,7 +65,7 @@ func fill(tb testing.TB, s *store.Store) {
 	if err := s.UseModel(ctx, out, 0, "why"); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := s.AddHistory(ctx, []record.Past{past(1), past(2)}); err != nil {
+	if _, err := s.AddHistory(ctx, []record.HistoryJob{past(1), past(2)}); err != nil {
 		tb.Fatal(err)
 	}
 	if err := s.PutFeatures(ctx, &record.Features{Cluster: "alpha", Source: "a", Script: []float32{0, 1}, Seen: start}); err != nil {

@@ -115,8 +115,8 @@ type sums struct {
 
 	setting   dvfsmodel.Setting
 	gpu, node energySums
-	predicted record.Predicted
-	endings   record.Endings
+	predicted record.PredictedUse
+	endings   record.EndingCounts
 }
 
 type energySums struct {
@@ -162,7 +162,7 @@ func scanSums(row scanner) (sums, error) {
 		}
 	}
 	if !believed(t.predicted.DefaultJ, t.predicted.GPUJ) {
-		t.predicted = record.Predicted{}
+		t.predicted = record.PredictedUse{}
 	}
 	return t, err
 }

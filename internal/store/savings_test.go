@@ -47,7 +47,7 @@ func both(t *testing.T, s *store.Store, want []record.Stratum) {
 	}
 }
 
-func stratum(holdOut float64, gpu record.EnergyMean, predicted record.Predicted) record.Stratum {
+func stratum(holdOut float64, gpu record.EnergyMean, predicted record.PredictedUse) record.Stratum {
 	return record.Stratum{WorkloadKey: workload(0), HoldOut: holdOut, Arm: live.ArmTreated, GPU: gpu, Predicted: predicted}
 }
 
@@ -63,7 +63,7 @@ func TestScatterIsThatOfRunsAtTheSameClocks(t *testing.T) {
 	}
 	both(t, s, []record.Stratum{stratum(0.05,
 		record.EnergyMean{Runs: 5, MeanJ: 1012. / 5, VarianceJ2: (50. + 2) / 2, Freedom: 2},
-		record.Predicted{Runs: 5, DefaultJ: 1000, GPUJ: 1012})})
+		record.PredictedUse{Runs: 5, DefaultJ: 1000, GPUJ: 1012})})
 }
 
 // Which jobs of the constant arm are at its clocks, and which may not be, comes with the
@@ -76,7 +76,7 @@ func TestScatterInTheConstantArmIsThatOfAllItsRuns(t *testing.T) {
 	}{{1000, 100}, {1000, 110}, {0, 150}} {
 		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = live.ArmConstant })
 	}
-	want := stratum(0.05, record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2}, record.Predicted{Runs: 3, DefaultJ: 600, GPUJ: 360})
+	want := stratum(0.05, record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2}, record.PredictedUse{Runs: 3, DefaultJ: 600, GPUJ: 360})
 	want.Arm = live.ArmConstant
 	both(t, s, []record.Stratum{want})
 }
@@ -88,8 +88,8 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 	decidedRun(t, s, 0, 1000, 0.2, 100, nil)
 	decidedRun(t, s, 1, 1000, 0.05, 120, nil)
 	both(t, s, []record.Stratum{
-		stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: 120}, record.Predicted{Runs: 1, DefaultJ: 200, GPUJ: 120}),
-		stratum(0.2, record.EnergyMean{Runs: 1, MeanJ: 100}, record.Predicted{Runs: 1, DefaultJ: 200, GPUJ: 100}),
+		stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: 120}, record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 120}),
+		stratum(0.2, record.EnergyMean{Runs: 1, MeanJ: 100}, record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 100}),
 	})
 }
 
@@ -113,7 +113,7 @@ func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 	}
 	want := make([]record.Stratum, 3)
 	for i, part := range []float64{0, 0.1, 0.2} {
-		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))}, record.Predicted{})
+		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))}, record.PredictedUse{})
 		want[i].Arm, want[i].ConstantArm = live.ArmConstant, part
 	}
 	both(t, s, want)
@@ -138,7 +138,7 @@ func TestTheNodesOfAJobAreOneRun(t *testing.T) {
 		o.JobID, o.Submitted, o.ExitState = 7, start, "REQUEUED"
 	})
 	both(t, s, []record.Stratum{stratum(0.05, record.EnergyMean{Runs: 2, MeanJ: 203, VarianceJ2: 18, Freedom: 1},
-		record.Predicted{Runs: 2, DefaultJ: 1200, GPUJ: 406})})
+		record.PredictedUse{Runs: 2, DefaultJ: 1200, GPUJ: 406})})
 }
 
 func TestEndingsCountJobsByArm(t *testing.T) {
@@ -156,14 +156,14 @@ func TestEndingsCountJobsByArm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(map[live.Arm]record.Endings)
+	got := make(map[live.Arm]record.EndingCounts)
 	for _, stratum := range strata {
 		all := got[stratum.Arm]
 		all.Ended += stratum.Endings.Ended
 		all.Completed += stratum.Endings.Completed
 		got[stratum.Arm] = all
 	}
-	if len(got) != 2 || got[live.ArmTreated] != (record.Endings{Ended: 4, Completed: 2}) || got[live.ArmHeldOut] != (record.Endings{Ended: 1, Completed: 1}) {
+	if len(got) != 2 || got[live.ArmTreated] != (record.EndingCounts{Ended: 4, Completed: 2}) || got[live.ArmHeldOut] != (record.EndingCounts{Ended: 1, Completed: 1}) {
 		t.Errorf("%+v", got)
 	}
 }

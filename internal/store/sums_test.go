@@ -40,7 +40,7 @@ type scrolled struct {
 // taken is an outcome that was taken out, as it was and as the store told it.
 type taken struct {
 	scrolled
-	kept record.Kept
+	kept record.RecordedRun
 }
 
 // forget takes some outcomes out.
@@ -66,7 +66,7 @@ func (s *scroll) forget(t *rapid.T) {
 
 // remember puts some of them back.
 func (s *scroll) remember(t *rapid.T) {
-	var back []record.Kept
+	var back []record.RecordedRun
 	s.out = slices.DeleteFunc(s.out, func(o taken) bool {
 		if rapid.IntRange(0, 2).Draw(t, "leave") == 0 {
 			return false

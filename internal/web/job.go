@@ -99,7 +99,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 	if j.Workload != "" {
 		facts = append(facts, page.Fact{Name: "Workload", Text: epdapi.ShortWorkload(j.Workload) + ", " + by, Href: workloadLink(v, r)})
 	}
-	if v.Submission != nil && v.Submission.Rung != "" {
+	if v.Submission != nil && v.Submission.Tier != "" {
 		d := v.Submission
 		facts = append(facts, page.Fact{Name: "Expected then", Text: interval(d.TimeS, report.FormatSeconds) + ", " + interval(d.EnergyJ, joules)})
 	}

@@ -9,19 +9,19 @@ import (
 // byteReader takes an encoding apart; after an error, which wraps its fault, it
 // gives zeros.
 type byteReader struct {
-	rest  []byte
-	fault error
-	err   error
+	rest    []byte
+	wrapped error
+	err     error
 }
 
-// upTo is a number from 0 to most.
-func (r *byteReader) upTo(most int64) int64 {
+// boundedInt is a number from 0 to most.
+func (r *byteReader) boundedInt(most int64) int64 {
 	if r.err != nil {
 		return 0
 	}
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 || v > uint64(most) { //nolint:gosec // most is positive
-		r.err = fmt.Errorf("%w: a number is cut off or too large", r.fault)
+		r.err = fmt.Errorf("%w: a number is cut off or too large", r.wrapped)
 		return 0
 	}
 	r.rest = r.rest[n:]

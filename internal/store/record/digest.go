@@ -46,26 +46,26 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if c.Cluster == "" || c.RunID == "" {
 		return c, fmt.Errorf("%w: an outcome needs a cluster and a run id", ErrInvalid)
 	}
-	if Text(c.Cluster) != c.Cluster || Text(c.RunID) != c.RunID {
+	if CleanText(c.Cluster) != c.Cluster || CleanText(c.RunID) != c.RunID {
 		return c, fmt.Errorf("%w: cluster %.40q or run id %.40q isn't text", ErrInvalid, c.Cluster, c.RunID)
 	}
 	for _, text := range []*string{
 		&c.Node, &c.Workload, &c.GPUModel, &c.ExitState,
 		(*string)(&c.Arm), (*string)(&c.GPUSource), (*string)(&c.NodeSource),
 	} {
-		*text = Text(*text)
+		*text = CleanText(*text)
 	}
 	if c.Arm == "" {
 		c.Arm = live.ArmExcluded
 	}
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
-	if err := c.bounds(); err != nil {
+	if err := c.checkBounds(); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
 	if len(c.GPUs) == 0 {
 		c.GPUs = nil
 	}
-	if c.Clocks = longest(c.Clocks); len(c.Clocks) == 0 {
+	if c.Clocks = longestClocks(c.Clocks); len(c.Clocks) == 0 {
 		c.Clocks = nil
 	}
 	if len(c.ThrottledS) == 0 {
@@ -74,8 +74,8 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	if len(c.Stays) == 0 {
 		c.Stays = nil
 	}
-	if len(c.Stays) > MaxStays {
-		return c, fmt.Errorf("%w: run %s: at %d clocks, at most %d are allowed", ErrInvalid, c.RunID, len(c.Stays), MaxStays)
+	if len(c.Stays) > MaxResidencies {
+		return c, fmt.Errorf("%w: run %s: at %d clocks, at most %d are allowed", ErrInvalid, c.RunID, len(c.Stays), MaxResidencies)
 	}
 	for i := range c.Stays {
 		if err := c.Stays[i].Validate(); err != nil {
@@ -92,9 +92,9 @@ func (o *Outcome) Canonical() (Outcome, error) {
 	return c, nil
 }
 
-// bounds says which of an outcome's lists, names and clocks is beyond what an agent
+// checkBounds says which of an outcome's lists, names and clocks is beyond what an agent
 // sends.
-func (o *Outcome) bounds() error {
+func (o *Outcome) checkBounds() error {
 	for _, text := range []struct {
 		what, is string
 		most     int
@@ -123,7 +123,7 @@ func (o *Outcome) bounds() error {
 	switch slowdown := o.Slowdown.Or(1); {
 	case o.Arm != live.ArmTreated && o.Arm != live.ArmHeldOut && o.Arm != live.ArmConstant && o.Arm != live.ArmExcluded:
 		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded)
-	case !possible(o.Setting):
+	case !isPossible(o.Setting):
 		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
 	case !(slowdown >= 0 && slowdown <= maxFactor):
 		return fmt.Errorf("%g times as long as at default clocks", slowdown)
@@ -131,7 +131,7 @@ func (o *Outcome) bounds() error {
 		return fmt.Errorf("throttled for %d reasons, at most %d are allowed", len(o.ThrottledS), maxReason)
 	}
 	for i := range o.Clocks {
-		if c := &o.Clocks[i]; !possible(c.Setting) || !(c.Seconds >= 0 && c.Seconds <= maxSpent) {
+		if c := &o.Clocks[i]; !isPossible(c.Setting) || !(c.Seconds >= 0 && c.Seconds <= maxSpent) {
 			return fmt.Errorf("%g s at %g and %g MHz", c.Seconds, float64(c.Core), float64(c.Mem))
 		}
 	}
@@ -143,14 +143,14 @@ func (o *Outcome) bounds() error {
 	return nil
 }
 
-// possible tells whether there can be such clocks.
-func possible(s dvfsmodel.Setting) bool {
+// isPossible tells whether there can be such clocks.
+func isPossible(s dvfsmodel.Setting) bool {
 	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz
 }
 
-// longest are clocks as they are kept: of too many those that were seen longest,
+// longestClocks are clocks as they are kept: of too many those that were seen longest,
 // each pair once.
-func longest(clocks []live.Residency) []live.Residency {
+func longestClocks(clocks []live.Residency) []live.Residency {
 	if len(clocks) <= maxClocks {
 		return clocks
 	}
@@ -176,10 +176,10 @@ func longest(clocks []live.Residency) []live.Residency {
 // acknowledged it first.
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
-	if o.Restarted.Seen() { // the controller says so
+	if o.Restarted.IsComplete() { // the controller says so
 		measured.TimeS, measured.GPUEnergyJ, measured.NodeEnergyJ = o.Restarted.TimeS, o.Restarted.GPUEnergyJ, o.Restarted.NodeEnergyJ
 	}
-	measured = measured.asSent()
+	measured = measured.withImplausible()
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
 	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", live.Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
@@ -193,9 +193,9 @@ func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	return sha256.Sum256(text), nil
 }
 
-// Text is a text as records keep it: invalid UTF-8 and NUL replaced, cut to
+// CleanText is a text as records keep it: invalid UTF-8 and NUL replaced, cut to
 // [MaxText] bytes.
-func Text(s string) string {
+func CleanText(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsRune(s, 0) && len(s) <= MaxText {
 		return s
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Ended is a job that ended, on all its nodes, with what was predicted when it was
+// EndedJob is a job that ended, on all its nodes, with what was predicted when it was
 // submitted.
-type Ended struct {
+type EndedJob struct {
 	Job
 	Ended     time.Time
 	TimeS     live.Number // of its longest run
@@ -16,7 +16,7 @@ type Ended struct {
 	Completed bool        // on all nodes
 	Runs      int         // one on each node
 
-	// Rung is what the predictions rest on; "": there are none.
-	Rung                                    string
+	// Tier is what the predictions rest on; "": there are none.
+	Tier                                    string
 	PredictedS, PredictedPowerW, PredictedJ Interval
 }

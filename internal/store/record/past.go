@@ -7,10 +7,10 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Past is a job of a log of the time before epd, or of another cluster: what an
+// HistoryJob is a job of a log of the time before epd, or of another cluster: what an
 // accounting log says became of it. Ids come again, and a job that is requeued
 // is submitted anew, so that cluster, id and submit time together name one.
-type Past struct {
+type HistoryJob struct {
 	Cluster   string    `json:"cluster"` // "" in a request: the controller's own
 	JobID     string    `json:"job_id"`  // as the log has it: 12, 12_4 of an array, 13+1 of a heterogeneous job
 	Submitted time.Time `json:"submitted"`
@@ -39,7 +39,7 @@ type Past struct {
 }
 
 // RunTime is how long the job ran; unknown if it didn't or that isn't known.
-func (p *Past) RunTime() live.Number {
+func (p *HistoryJob) RunTime() live.Number {
 	if p.Started.IsZero() || p.Ended.IsZero() {
 		return live.Number{}
 	}
@@ -48,7 +48,7 @@ func (p *Past) RunTime() live.Number {
 
 // Canonical is the job as it is kept: times in microseconds, texts in UTF-8.
 // What can't be kept is [ErrInvalid].
-func (p *Past) Canonical() (Past, error) {
+func (p *HistoryJob) Canonical() (HistoryJob, error) {
 	c := *p
 	if c.Cluster == "" || c.JobID == "" || c.Submitted.IsZero() {
 		return c, fmt.Errorf("%w: a past job needs cluster, id and submit time", ErrInvalid)
@@ -56,17 +56,17 @@ func (p *Past) Canonical() (Past, error) {
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
 	switch {
 	case !c.Started.IsZero() && c.Started.Before(c.Submitted):
-		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid, Text(c.JobID))
+		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid, CleanText(c.JobID))
 	case !c.Ended.IsZero() && c.Ended.Before(c.Submitted), !c.Ended.IsZero() && c.Ended.Before(c.Started):
-		return c, fmt.Errorf("%w: past job %q ended before it started", ErrInvalid, Text(c.JobID))
+		return c, fmt.Errorf("%w: past job %q ended before it started", ErrInvalid, CleanText(c.JobID))
 	}
 	for _, n := range []live.Number{c.GPUs, c.CPUs, c.Nodes, c.EnergyJ, c.Utilisation} {
 		if n.Or(0) < 0 {
-			return c, fmt.Errorf("%w: past job %q has a negative size", ErrInvalid, Text(c.JobID))
+			return c, fmt.Errorf("%w: past job %q has a negative size", ErrInvalid, CleanText(c.JobID))
 		}
 	}
 	for _, text := range []*string{&c.Cluster, &c.JobID, &c.User, &c.Account, &c.Partition, &c.QOS, &c.GPUModel, &c.State} {
-		*text = Text(*text)
+		*text = CleanText(*text)
 	}
 	if c.Name = c.Name[:min(len(c.Name), MaxText)]; len(c.Name) == 0 {
 		c.Name = nil

@@ -65,7 +65,7 @@ func (p *Implausible) IsZero() bool { return p.Why == "" }
 // what is more than a run of that time can have used on so many GPUs, of which each
 // draws at most so much (0: [MaxGPUPower]).
 func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
-	d := dropper{o: o, into: &o.Implausible}
+	d := implausibleFilter{o: o, into: &o.Implausible}
 	if gpuPower <= 0 || gpuPower > MaxGPUPower {
 		gpuPower = MaxGPUPower
 	}
@@ -74,14 +74,14 @@ func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
 		gpus = MaxGPUs
 	}
 	power := float64(gpus) * float64(gpuPower)
-	lasted := d.times()
-	d.energies(lasted, power)
-	d.number(&o.MeanPowerW, &d.into.MeanPowerW, "mean power", "W", power)
-	d.number(&o.PeakPowerW, &d.into.PeakPowerW, "peak power", "W", power)
-	d.number(&o.Utilisation, &d.into.Utilisation, "utilisation", "", 1+rounding)
-	d.number(&o.PeakMemoryBytes, &d.into.PeakMemoryBytes, "peak memory", "bytes", maxMemory)
-	d.restarted(power)
-	d.stays(lasted, power)
+	lasted := d.checkTimes()
+	d.checkEnergies(lasted, power)
+	d.checkNumber(&o.MeanPowerW, &d.into.MeanPowerW, "mean power", "W", power)
+	d.checkNumber(&o.PeakPowerW, &d.into.PeakPowerW, "peak power", "W", power)
+	d.checkNumber(&o.Utilisation, &d.into.Utilisation, "utilisation", "", 1+rounding)
+	d.checkNumber(&o.PeakMemoryBytes, &d.into.PeakMemoryBytes, "peak memory", "bytes", maxMemory)
+	d.checkRestarted(power)
+	d.checkStays(lasted, power)
 	if len(d.why) > 0 {
 		if d.into.Why != "" {
 			d.why = append([]string{d.into.Why}, d.why...)
@@ -90,19 +90,19 @@ func (o *Outcome) DropImplausible(gpuPower dvfsmodel.Watt) {
 	}
 }
 
-// dropper moves what can't be out of an outcome.
-type dropper struct {
+// implausibleFilter moves what can't be out of an outcome.
+type implausibleFilter struct {
 	o    *Outcome
 	into *Implausible
 	why  []string
 }
 
-func (d *dropper) note(format string, args ...any) {
+func (d *implausibleFilter) note(format string, args ...any) {
 	d.why = append(d.why, fmt.Sprintf(format, args...))
 }
 
-// number moves a number that isn't from 0 to the most that it can be.
-func (d *dropper) number(from, to *live.Number, what, unit string, most float64) {
+// checkNumber moves a number that isn't from 0 to the most that it can be.
+func (d *implausibleFilter) checkNumber(from, to *live.Number, what, unit string, most float64) {
 	v, known := from.Get()
 	if !known || v >= 0 && v <= most {
 		return
@@ -111,8 +111,8 @@ func (d *dropper) number(from, to *live.Number, what, unit string, most float64)
 	d.note("%s %.4g %s, want 0 to %.4g", what, v, unit, most)
 }
 
-// times moves times that can't be, and returns how long the run lasted at most.
-func (d *dropper) times() (lasted float64) {
+// checkTimes moves times that can't be, and returns how long the run lasted at most.
+func (d *implausibleFilter) checkTimes() (lasted float64) {
 	o := d.o
 	for _, t := range []struct {
 		what     string
@@ -131,17 +131,17 @@ func (d *dropper) times() (lasted float64) {
 	if !o.Started.IsZero() && !o.Ended.IsZero() {
 		span = min(span, o.Ended.Sub(o.Started).Seconds()+spanSlack)
 	}
-	d.number(&o.TimeS, &d.into.TimeS, "time", "s", span)
+	d.checkNumber(&o.TimeS, &d.into.TimeS, "time", "s", span)
 	return o.TimeS.Or(span)
 }
 
-// energies moves the energies of a run that lasted so long on GPUs that draw so much.
+// checkEnergies moves the energies of a run that lasted so long on GPUs that draw so much.
 // They are judged by its time: without one that can be, they are moved, too.
-func (d *dropper) energies(lasted, power float64) {
+func (d *implausibleFilter) checkEnergies(lasted, power float64) {
 	o, had := d.o, *d.o
 	most := power * (lasted + energySlack)
-	d.number(&o.GPUEnergyJ, &d.into.GPUEnergyJ, "GPU energy", "J", most)
-	d.number(&o.NodeEnergyJ, &d.into.NodeEnergyJ, "node energy", "J", most+float64(MaxHostPower)*(lasted+energySlack))
+	d.checkNumber(&o.GPUEnergyJ, &d.into.GPUEnergyJ, "GPU energy", "J", most)
+	d.checkNumber(&o.NodeEnergyJ, &d.into.NodeEnergyJ, "node energy", "J", most+float64(MaxHostPower)*(lasted+energySlack))
 	if _, timeless := d.into.TimeS.Get(); timeless {
 		d.into.GPUEnergyJ, o.GPUEnergyJ = d.into.GPUEnergyJ.Else(o.GPUEnergyJ), live.Number{}
 	}
@@ -156,17 +156,17 @@ func (d *dropper) energies(lasted, power float64) {
 	}
 }
 
-// restarted moves what is known of a run over a restart and can't be.
-func (d *dropper) restarted(power float64) {
+// checkRestarted moves what is known of a run over a restart and can't be.
+func (d *implausibleFilter) checkRestarted(power float64) {
 	r, to := &d.o.Restarted, &d.into.Restarted
-	d.number(&r.TimeS, &to.TimeS, "time", "s", MaxRunTime)
+	d.checkNumber(&r.TimeS, &to.TimeS, "time", "s", MaxRunTime)
 	most := r.TimeS.Or(MaxRunTime) + energySlack
-	d.number(&r.GPUEnergyJ, &to.GPUEnergyJ, "GPU energy", "J", power*most)
-	d.number(&r.NodeEnergyJ, &to.NodeEnergyJ, "node energy", "J", (power+float64(MaxHostPower))*most)
+	d.checkNumber(&r.GPUEnergyJ, &to.GPUEnergyJ, "GPU energy", "J", power*most)
+	d.checkNumber(&r.NodeEnergyJ, &to.NodeEnergyJ, "node energy", "J", (power+float64(MaxHostPower))*most)
 }
 
-// stays moves all stays where they can't be of a run that lasted so long.
-func (d *dropper) stays(lasted, power float64) {
+// checkStays moves all stays where they can't be of a run that lasted so long.
+func (d *implausibleFilter) checkStays(lasted, power float64) {
 	var s dvfsmodel.ClockResidency
 	for i := range d.o.Stays {
 		one := &d.o.Stays[i]
@@ -181,8 +181,8 @@ func (d *dropper) stays(lasted, power float64) {
 	d.into.Stays, d.o.Stays = d.o.Stays, nil
 }
 
-// asSent is the outcome with what was implausible of it.
-func (o *Outcome) asSent() Outcome {
+// withImplausible is the outcome with what was implausible of it.
+func (o *Outcome) withImplausible() Outcome {
 	p, sent := &o.Implausible, *o
 	for _, n := range []struct{ to, from *live.Number }{
 		{&sent.TimeS, &p.TimeS},

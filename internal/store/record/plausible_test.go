@@ -198,7 +198,7 @@ func TestAnOutcomeThatIsTakenHasAtMost128KiB(t *testing.T) {
 		o.ThrottledS[fill(63)+string(rune('a'+i))] = 1e9 / 3
 	}
 	o.Stays = nil
-	for i := range record.MaxStays {
+	for i := range record.MaxResidencies {
 		o.Stays = append(o.Stays, dvfsmodel.ClockResidency{Core: dvfsmodel.MHz(600 + float64(i)/3), Seconds: 50.0 / 3, Work: 10.0 / 3, Energy: 1e4 / 3.0, Rest: 1.0 / 3, RestEnergy: 1.0 / 7, Begun: 1 << 50})
 	}
 	for i := range 1000 {
@@ -212,7 +212,7 @@ func TestAnOutcomeThatIsTakenHasAtMost128KiB(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := json.Marshal(&c)
-	if err != nil || len(text) > 128<<10 || len(c.Stays) != record.MaxStays {
+	if err != nil || len(text) > 128<<10 || len(c.Stays) != record.MaxResidencies {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	t.Logf("%d bytes", len(text))

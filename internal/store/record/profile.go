@@ -84,7 +84,7 @@ func DecodeProfile(blob []byte) (Profile, error) {
 	case blob[1] > aloneFlag:
 		return p, fmt.Errorf("%w: flags %d", ErrProfile, blob[1])
 	}
-	r := profileReader{byteReader{rest: blob[2:], fault: ErrProfile}}
+	r := profileReader{byteReader{rest: blob[2:], wrapped: ErrProfile}}
 	p.Alone = blob[1] == aloneFlag
 	gpus := r.number()
 	if r.err == nil && (gpus < 1 || gpus > MaxProfileGPUs) {
@@ -110,7 +110,7 @@ func DecodeProfile(blob []byte) (Profile, error) {
 // profileReader takes a profile's bytes apart.
 type profileReader struct{ byteReader }
 
-func (r *profileReader) number() int64 { return r.upTo(math.MaxInt64) }
+func (r *profileReader) number() int64 { return r.boundedInt(math.MaxInt64) }
 
 func (r *profileReader) series() Series {
 	size := r.number()

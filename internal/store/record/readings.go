@@ -32,19 +32,19 @@ var ErrReadings = errors.New("not readings of a run")
 type Readings struct {
 	GPUs     int           // that they are of
 	Interval time.Duration // of a point
-	Power    []Spread      // W, of one GPU
-	Core     []Spread      // MHz, as many points as Power
+	Power    []ValueRange  // W, of one GPU
+	Core     []ValueRange  // MHz, as many points as Power
 }
 
-// Spread is a quantity in one interval: its mean over the GPUs and the time, and
+// ValueRange is a quantity in one interval: its mean over the GPUs and the time, and
 // the least and the most that was read of any of them.
-type Spread struct {
+type ValueRange struct {
 	Mean, Low, High float64
 	Known           bool // something was read
 }
 
 // Columns are points as lists of one length: means, the least and the most.
-func Columns(points []Spread) (mean, low, high []live.Number) {
+func Columns(points []ValueRange) (mean, low, high []live.Number) {
 	mean, low, high = make([]live.Number, len(points)), make([]live.Number, len(points)), make([]live.Number, len(points))
 	for i, p := range points {
 		if p.Known {
@@ -69,26 +69,26 @@ func (r *Readings) Encode() []byte {
 	for _, n := range []int64{int64(r.GPUs), int64(r.Interval / time.Millisecond), int64(points)} {
 		blob = binary.AppendUvarint(blob, uint64(max(n, 0)))
 	}
-	for _, series := range [][]Spread{r.Power, r.Core} {
+	for _, series := range [][]ValueRange{r.Power, r.Core} {
 		last := int64(0)
 		for _, p := range series[:points] {
 			if !p.Known {
 				blob = append(blob, 0)
 				continue
 			}
-			mean := whole(p.Mean)
+			mean := quantised(p.Mean)
 			step := mean - last
 			last = mean
 			blob = binary.AppendUvarint(blob, 1+uint64(step<<1^step>>63)) //nolint:gosec // zigzag
-			blob = binary.AppendUvarint(blob, uint64(max(0, mean-whole(p.Low))))
-			blob = binary.AppendUvarint(blob, uint64(max(0, whole(p.High)-mean)))
+			blob = binary.AppendUvarint(blob, uint64(max(0, mean-quantised(p.Low))))
+			blob = binary.AppendUvarint(blob, uint64(max(0, quantised(p.High)-mean)))
 		}
 	}
 	return blob
 }
 
-// whole is a quantity as it is kept.
-func whole(v float64) int64 { return int64(math.Round(min(max(v, 0), maxReading))) }
+// quantised is a quantity as it is kept.
+func quantised(v float64) int64 { return int64(math.Round(min(max(v, 0), maxReading))) }
 
 // DecodeReadings reads what [Readings.Encode] wrote; other bytes, and more than
 // there may be, are [ErrReadings].
@@ -102,15 +102,15 @@ func DecodeReadings(blob []byte) (Readings, error) {
 	case blob[0] != readingsVersion:
 		return r, fmt.Errorf("%w: version %d, not %d", ErrReadings, blob[0], readingsVersion)
 	}
-	in := readingsReader{byteReader{rest: blob[1:], fault: ErrReadings}}
-	r.GPUs = int(in.upTo(maxReadingGPUs))
-	r.Interval = time.Duration(in.upTo(maxInterval)) * time.Millisecond
-	points := int(in.upTo(MaxReadingPoints))
+	in := readingsReader{byteReader{rest: blob[1:], wrapped: ErrReadings}}
+	r.GPUs = int(in.boundedInt(maxReadingGPUs))
+	r.Interval = time.Duration(in.boundedInt(maxInterval)) * time.Millisecond
+	points := int(in.boundedInt(MaxReadingPoints))
 	if in.err == nil && (points == 0 || r.Interval == 0) {
 		in.err = fmt.Errorf("%w: %d points of %s", ErrReadings, points, r.Interval)
 	}
-	r.Power = in.spreads(points)
-	r.Core = in.spreads(points)
+	r.Power = in.valueRanges(points)
+	r.Core = in.valueRanges(points)
 	if in.err == nil && len(in.rest) > 0 {
 		in.err = fmt.Errorf("%w: %d bytes more", ErrReadings, len(in.rest))
 	}
@@ -123,24 +123,24 @@ func DecodeReadings(blob []byte) (Readings, error) {
 // readingsReader takes the bytes apart.
 type readingsReader struct{ byteReader }
 
-func (in *readingsReader) spreads(points int) []Spread {
-	all := make([]Spread, points)
+func (in *readingsReader) valueRanges(points int) []ValueRange {
+	all := make([]ValueRange, points)
 	last := int64(0)
 	for i := range all {
-		code := in.upTo(4 * maxReading)
+		code := in.boundedInt(4 * maxReading)
 		if code == 0 {
 			continue
 		}
 		code--
 		last += code>>1 ^ -(code & 1)
-		below, above := in.upTo(maxReading), in.upTo(maxReading)
+		below, above := in.boundedInt(maxReading), in.boundedInt(maxReading)
 		if in.err == nil && (last < below || last+above > maxReading) {
 			in.err = fmt.Errorf("%w: point %d is out of bounds", ErrReadings, i)
 		}
 		if in.err != nil {
 			return nil
 		}
-		all[i] = Spread{float64(last), float64(last - below), float64(last + above), true}
+		all[i] = ValueRange{float64(last), float64(last - below), float64(last + above), true}
 	}
 	return all
 }
@@ -164,14 +164,14 @@ type ReadingsSampler struct {
 }
 
 // readingPoint is the samples of one interval.
-type readingPoint struct{ power, core spreading }
+type readingPoint struct{ power, core rangeSums }
 
-// spreading is what was read of a quantity in an interval.
-type spreading struct {
+// rangeSums is what was read of a quantity in an interval.
+type rangeSums struct {
 	sum, seconds, low, high float64
 }
 
-func (s *spreading) add(value, seconds float64) {
+func (s *rangeSums) add(value, seconds float64) {
 	if s.seconds == 0 {
 		s.low, s.high = value, value
 	}
@@ -180,7 +180,7 @@ func (s *spreading) add(value, seconds float64) {
 	s.seconds += seconds
 }
 
-func (s *spreading) join(o spreading) {
+func (s *rangeSums) join(o rangeSums) {
 	switch {
 	case o.seconds == 0:
 	case s.seconds == 0:
@@ -191,12 +191,12 @@ func (s *spreading) join(o spreading) {
 	}
 }
 
-func (s *spreading) spread() Spread {
+func (s *rangeSums) valueRange() ValueRange {
 	if s.seconds == 0 {
-		return Spread{}
+		return ValueRange{}
 	}
-	mean := float64(whole(s.sum / s.seconds))
-	return Spread{mean, min(mean, float64(whole(s.low))), max(mean, float64(whole(s.high))), true}
+	mean := float64(quantised(s.sum / s.seconds))
+	return ValueRange{mean, min(mean, float64(quantised(s.low))), max(mean, float64(quantised(s.high))), true}
 }
 
 // NewReadingsSampler makes a sampler of so many GPUs that begins with one point
@@ -247,9 +247,9 @@ func (s *ReadingsSampler) Readings() Readings {
 	if len(s.points) == 0 {
 		return Readings{}
 	}
-	r := Readings{GPUs: s.gpus, Interval: s.interval, Power: make([]Spread, len(s.points)), Core: make([]Spread, len(s.points))}
+	r := Readings{GPUs: s.gpus, Interval: s.interval, Power: make([]ValueRange, len(s.points)), Core: make([]ValueRange, len(s.points))}
 	for i := range s.points {
-		r.Power[i], r.Core[i] = s.points[i].power.spread(), s.points[i].core.spread()
+		r.Power[i], r.Core[i] = s.points[i].power.valueRange(), s.points[i].core.valueRange()
 	}
 	return r
 }

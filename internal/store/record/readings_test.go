@@ -75,7 +75,7 @@ func TestReadingsOfAConstantRunAreConstant(t *testing.T) {
 		t.Fatalf("%d points of %s", len(r.Power), r.Interval)
 	}
 	for i := range r.Power {
-		if r.Power[i] != (record.Spread{Mean: 250, Low: 250, High: 250, Known: true}) || r.Core[i].Mean != 1200 {
+		if r.Power[i] != (record.ValueRange{Mean: 250, Low: 250, High: 250, Known: true}) || r.Core[i].Mean != 1200 {
 			t.Fatalf("point %d is %+v, %+v", i, r.Power[i], r.Core[i])
 		}
 	}

@@ -76,7 +76,7 @@ type Decision struct {
 	PowerW        Interval          `json:"power_w"`
 	EnergyJ       Interval          `json:"energy_j"`
 	DefaultJ      live.Number       `json:"default_energy_j"` // at default clocks
-	Rung          string            `json:"rung"`             // what predictions made at submission rest on
+	Tier          string            `json:"rung"`             // what predictions made at submission rest on
 	Reason        string            `json:"reason"`
 	Mode          string            `json:"mode"`
 	ConfigVersion string            `json:"config_version"`
@@ -87,8 +87,8 @@ type Decision struct {
 	Created       time.Time         `json:"created"`
 }
 
-// Kept is an outcome as it lies in the records.
-type Kept struct {
+// RecordedRun is an outcome as it lies in the records.
+type RecordedRun struct {
 	ID       int64     `json:"id"`                 // among outcomes, or among conflicts
 	Conflict bool      `json:"conflict,omitempty"` // its run has another outcome: it counts nowhere
 	Received time.Time `json:"received"`
@@ -180,8 +180,8 @@ type Restarted struct {
 // IsZero tells that nothing is known.
 func (r Restarted) IsZero() bool { return r == Restarted{} }
 
-// Seen tells that epd ran all the time, and measured all of the run.
-func (r Restarted) Seen() bool { return r.Suspended || r.Late }
+// IsComplete tells that epd ran all the time, and measured all of the run.
+func (r Restarted) IsComplete() bool { return r.Suspended || r.Late }
 
 // Why says what was the matter, after a time.
 func (r Restarted) Why() string {
@@ -196,15 +196,15 @@ func (r Restarted) Why() string {
 
 // EnergySource is by what the energy of a run was measured that is known of it.
 func (o *Outcome) EnergySource() Source {
-	if _, ok := o.Restarted.GPUEnergyJ.Get(); ok && !o.Restarted.Seen() {
+	if _, ok := o.Restarted.GPUEnergyJ.Get(); ok && !o.Restarted.IsComplete() {
 		return Counter
 	}
 	return o.GPUSource
 }
 
-// SetAside moves the time and the energy of a run that epd saw all of to where they
+// MoveToRestarted moves the time and the energy of a run that epd saw all of to where they
 // are for people alone; why says the reason.
-func (o *Outcome) SetAside(why Restarted) {
+func (o *Outcome) MoveToRestarted(why Restarted) {
 	if !o.Restarted.IsZero() {
 		return // there they are already
 	}
@@ -213,15 +213,15 @@ func (o *Outcome) SetAside(why Restarted) {
 	o.TimeS, o.GPUEnergyJ, o.NodeEnergyJ = live.Number{}, live.Number{}, live.Number{}
 }
 
-// MaxStays is how many stays an outcome may have.
-const MaxStays = 64
+// MaxResidencies is how many stays an outcome may have.
+const MaxResidencies = 64
 
 // Completed is the exit state of a run that did all its work; only such runs
 // are compared.
 const Completed = "COMPLETED"
 
-// Profiled is the profile of a completed run that had its GPUs alone.
-type Profiled struct {
+// RunProfile is the profile of a completed run that had its GPUs alone.
+type RunProfile struct {
 	RunID    string
 	Ended    time.Time
 	TimeS    float64
@@ -269,15 +269,15 @@ type Model struct {
 	Note         string          `json:"note"`
 }
 
-// ModelOut is a workload whose model was taken out of use.
-type ModelOut struct {
+// RetiredModel is a workload whose model was taken out of use.
+type RetiredModel struct {
 	WorkloadKey
 	Note  string    `json:"note"` // why, or that fits may choose one again
 	Since time.Time `json:"since"`
 }
 
-// Endings counts jobs whose details aren't pruned.
-type Endings struct {
+// EndingCounts counts jobs whose details aren't pruned.
+type EndingCounts struct {
 	Ended     int64 `json:"ended"`
 	Completed int64 `json:"completed"` // of those
 }
@@ -288,12 +288,12 @@ type Stratum struct {
 	WorkloadKey
 	HoldOut float64 `json:"hold_out"` // part of the runs that the lot held out; -1: not known
 	// ConstantArm is the part of them that it had run at constant clocks.
-	ConstantArm float64    `json:"constant_arm"`
-	Arm         live.Arm   `json:"arm"`
-	GPU         EnergyMean `json:"gpu_energy"`
-	Node        EnergyMean `json:"node_energy"`
-	Predicted   Predicted  `json:"predicted"`
-	Endings     Endings    `json:"endings"`
+	ConstantArm float64      `json:"constant_arm"`
+	Arm         live.Arm     `json:"arm"`
+	GPU         EnergyMean   `json:"gpu_energy"`
+	Node        EnergyMean   `json:"node_energy"`
+	Predicted   PredictedUse `json:"predicted"`
+	Endings     EndingCounts `json:"endings"`
 }
 
 // EnergyMean is the mean of energies with what its error needs.
@@ -306,8 +306,8 @@ type EnergyMean struct {
 	Freedom    int64   `json:"freedom"`
 }
 
-// Predicted compares runs with what was thought of them when they were decided.
-type Predicted struct {
+// PredictedUse compares runs with what was thought of them when they were decided.
+type PredictedUse struct {
 	Runs     int64   `json:"runs"`             // with a known energy and a prediction
 	DefaultJ float64 `json:"default_energy_j"` // what they were thought to take at default clocks
 	GPUJ     float64 `json:"gpu_energy_j"`     // what they took

@@ -147,8 +147,8 @@ func FuzzText(f *testing.F) {
 	f.Add("nul\x00 and \xff")
 	f.Add(strings.Repeat("é", record.MaxText))
 	f.Fuzz(func(t *testing.T, s string) {
-		got := record.Text(s)
-		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > record.MaxText || record.Text(got) != got {
+		got := record.CleanText(s)
+		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > record.MaxText || record.CleanText(got) != got {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})

@@ -12,11 +12,11 @@ import (
 type Sampler struct {
 	most     int // points
 	interval time.Duration
-	points   []point
+	points   []intervalSums
 }
 
-// point is the samples of one interval.
-type point struct {
+// intervalSums is the samples of one interval.
+type intervalSums struct {
 	sum     float64 // utilisation × seconds
 	seconds float64
 }
@@ -47,7 +47,7 @@ func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
 	}
 	last := int((to - 1) / s.interval)
 	if last >= len(s.points) {
-		s.points = append(s.points, make([]point, last+1-len(s.points))...)
+		s.points = append(s.points, make([]intervalSums, last+1-len(s.points))...)
 	}
 	value := min(max(utilisation, 0), 1)
 	for from < to {
@@ -62,9 +62,9 @@ func (s *Sampler) Add(from, to time.Duration, utilisation float64) {
 // halve joins neighbours and doubles the interval. As a time is less than
 // 2^63 ns, so is the interval that holds it in so many points.
 func (s *Sampler) halve() {
-	half := make([]point, 0, s.most)
+	half := make([]intervalSums, 0, s.most)
 	for pair := range slices.Chunk(s.points, 2) {
-		var joined point
+		var joined intervalSums
 		for _, p := range pair {
 			joined.sum += p.sum
 			joined.seconds += p.seconds
@@ -78,15 +78,15 @@ func (s *Sampler) halve() {
 func (s *Sampler) Series() Series {
 	points := make([]byte, len(s.points))
 	for i, p := range s.points {
-		points[i] = code(p)
+		points[i] = pointByte(p)
 	}
 	return Series{interval: s.interval, points: points}
 }
 
-// code is a point as a byte.
-func code(p point) byte {
+// pointByte is a point as a byte.
+func pointByte(p intervalSums) byte {
 	if p.seconds == 0 {
-		return gap
+		return gapByte
 	}
-	return byte(math.Round(min(1, p.sum/p.seconds) * steps))
+	return byte(math.Round(min(1, p.sum/p.seconds) * pointSteps))
 }

@@ -18,8 +18,8 @@ const (
 	MaxPoints = 256
 
 	seriesVersion = 1
-	steps         = 200     // a point is a whole number of half percents
-	gap           = 255     // no sample fell into this point's time
+	pointSteps    = 200     // a point is a whole number of half percents
+	gapByte       = 255     // no sample fell into this point's time
 	maxInterval   = 1 << 40 // milliseconds: 35 years
 )
 
@@ -43,10 +43,10 @@ func (s *Series) Len() int { return len(s.points) }
 // At is the utilisation of point i, from 0 to 1; it is unknown where nothing
 // was sampled.
 func (s *Series) At(i int) live.Number {
-	if s.points[i] == gap {
+	if s.points[i] == gapByte {
 		return live.Number{}
 	}
-	return live.Known(float64(s.points[i]) / steps)
+	return live.Known(float64(s.points[i]) / pointSteps)
 }
 
 // Encode is the series as bytes: a version, the interval in milliseconds as a
@@ -78,8 +78,8 @@ func DecodeSeries(blob []byte) (Series, error) {
 		return Series{}, fmt.Errorf("%w: %d points, at most %d are allowed", ErrSeries, len(points), MaxPoints)
 	}
 	for i, p := range points {
-		if p > steps && p != gap {
-			return Series{}, fmt.Errorf("%w: point %d is %d, above %d", ErrSeries, i, p, steps)
+		if p > pointSteps && p != gapByte {
+			return Series{}, fmt.Errorf("%w: point %d is %d, above %d", ErrSeries, i, p, pointSteps)
 		}
 	}
 	return Series{

@@ -44,7 +44,7 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestALongLogIsReadWhole(t *testing.T) {
 	const jobs = 20_000
 	seen := 0
-	tally, err := joblog.ReadSacct(&endless{jobs: jobs}, "log", &joblog.Options{}, func(p *record.Past) error {
+	tally, err := joblog.ReadSacct(&endless{jobs: jobs}, "log", &joblog.Options{}, func(p *record.HistoryJob) error {
 		if seen++; p.EnergyJ != live.Known(7.2e6) {
 			return fmt.Errorf("job %s used %v", p.JobID, p.EnergyJ)
 		}

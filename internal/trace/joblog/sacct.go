@@ -87,9 +87,9 @@ type sacctReader struct {
 	header    []byte
 	whole     bool // the line before was a whole one: this one begins a record
 
-	job *record.Past // whose steps may follow
-	at  int          // its line
-	id  string       // under which they come; of a job that was left out, too
+	job *record.HistoryJob // whose steps may follow
+	at  int                // its line
+	id  string             // under which they come; of a job that was left out, too
 	use slurm.StepUse
 }
 

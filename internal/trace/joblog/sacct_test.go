@@ -29,9 +29,9 @@ func line(id, name string, more ...string) string {
 }
 
 // all are the jobs of a log, and what was found.
-func all(tb testing.TB, text string) ([]record.Past, *joblog.Tally) {
+func all(tb testing.TB, text string) ([]record.HistoryJob, *joblog.Tally) {
 	tb.Helper()
-	var jobs []record.Past
+	var jobs []record.HistoryJob
 	tally, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{}, keep(&jobs))
 	if err != nil {
 		tb.Fatal(err)
@@ -39,15 +39,15 @@ func all(tb testing.TB, text string) ([]record.Past, *joblog.Tally) {
 	return jobs, tally
 }
 
-func keep(jobs *[]record.Past) joblog.Visit {
-	return func(p *record.Past) error {
+func keep(jobs *[]record.HistoryJob) joblog.Visit {
+	return func(p *record.HistoryJob) error {
 		*jobs = append(*jobs, *p)
 		return nil
 	}
 }
 
 // ids are the jobs' ids.
-func ids(jobs []record.Past) string {
+func ids(jobs []record.HistoryJob) string {
 	all := make([]string, len(jobs))
 	for i := range jobs {
 		all[i] = jobs[i].JobID
@@ -67,7 +67,7 @@ func kinds(of []joblog.Kind) map[string]int64 {
 func TestAJobIsReadWithAllThatItsLineSays(t *testing.T) {
 	jobs, tally := all(t, header+line("12_4", "train"))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	want := record.Past{
+	want := record.HistoryJob{
 		JobID: "12_4", Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(61 * time.Minute), User: "ada", Account: "lab",
 		Partition: "gpu", QOS: "normal", Name: []byte("train"), GPUs: live.Known(2), CPUs: live.Known(8), Nodes: live.Known(1),
 		GPUModel: "h200", Limit: live.LimitOf(2 * time.Hour), State: "COMPLETED", ExitCode: live.Known(0), EnergyJ: live.Known(7200),
@@ -205,7 +205,7 @@ func TestWhatMakesNoSenseIsCountedByKindAndTheFirstAreNamed(t *testing.T) {
 }
 
 func TestAStrictReaderRefusesAtTheFirstLineThatMakesNoSense(t *testing.T) {
-	var jobs []record.Past
+	var jobs []record.HistoryJob
 	text := header + line("1", "a") + line("2", "b", "State", "EXPLODED") + line("3", "c")
 	_, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{Strict: true}, keep(&jobs))
 	wrong, ok := errors.AsType[*joblog.LineError](err)
@@ -247,7 +247,7 @@ func TestWhatIsNoSacctOutputIsRefusedWithItsPlace(t *testing.T) {
 		`{"jobs": [ {"job_id": 1, `:             "log:1:",
 		`{"errors": [{"error":"no slurmdbd"}]}`: "sacct failed: no slurmdbd",
 	} {
-		_, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{}, func(*record.Past) error { return nil })
+		_, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{}, func(*record.HistoryJob) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %s", text, err, want)
 		}
@@ -264,7 +264,7 @@ func TestARequeuedJobIsOneJobForEachSubmissionAndARepeatedOneIsLeftOut(t *testin
 
 func TestAVisitorsErrorEndsTheReading(t *testing.T) {
 	enough := errors.New("enough")
-	_, err := joblog.ReadSacct(strings.NewReader(header+line("1", "a")), "log", &joblog.Options{}, func(*record.Past) error { return enough })
+	_, err := joblog.ReadSacct(strings.NewReader(header+line("1", "a")), "log", &joblog.Options{}, func(*record.HistoryJob) error { return enough })
 	if !errors.Is(err, enough) {
 		t.Errorf("got %v", err)
 	}
@@ -276,7 +276,7 @@ func FuzzReadSacct(f *testing.F) {
 	f.Add([]byte(`{"jobs":[{"job_id":1,"state":{"current":"COMPLETED"},"nodes":"n1","time":{"start":5,"end":7,"submission":4}}]}`))
 	f.Add([]byte("JobID|State|Submit|Start|End\n1|COMPLETED||0000-01-01T00:00:00|0000-01-01T00:00:00\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var jobs []record.Past
+		var jobs []record.HistoryJob
 		tally, err := joblog.ReadSacct(bytes.NewReader(data), "fuzz", &joblog.Options{Cluster: "c"}, keep(&jobs))
 		if tally == nil || err == nil && int(tally.Jobs) != len(jobs) {
 			t.Fatalf("%+v, %d jobs, %v", tally, len(jobs), err)

@@ -41,8 +41,8 @@ func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error)
 }
 
 // pastOf is a job as history keeps it.
-func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.Past {
-	p := &record.Past{
+func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.HistoryJob {
+	p := &record.HistoryJob{
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
 		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
 		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)), Limit: t.limit(line, refText(&o.Ref), o.TimeLimit),
@@ -60,7 +60,7 @@ func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.Past {
 }
 
 // noSubmit takes another time for a submit time that isn't there.
-func (t *Tally) noSubmit(line int, p *record.Past, eligible time.Time) {
+func (t *Tally) noSubmit(line int, p *record.HistoryJob, eligible time.Time) {
 	p.Submitted = p.Started
 	if !eligible.IsZero() && !eligible.After(p.Started) {
 		p.Submitted = eligible

@@ -97,7 +97,7 @@ func newColumns(names []string) (columns, error) {
 
 // row is a line on its way to a job.
 type row struct {
-	past     record.Past
+	past     record.HistoryJob
 	reader   *sacctReader
 	ref      slurm.JobRef
 	eligible time.Time
@@ -345,7 +345,7 @@ func (r *row) finish() error {
 
 // useTRES takes what a job was given, or asked for where it wasn't given
 // anything.
-func useTRES(p *record.Past, tres slurm.TRES) {
+func useTRES(p *record.HistoryJob, tres slurm.TRES) {
 	if len(tres) == 0 {
 		return
 	}

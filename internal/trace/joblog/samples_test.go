@@ -11,14 +11,14 @@ import (
 )
 
 // sample is a log that a real Slurm wrote.
-func sample(t *testing.T, name string) ([]record.Past, *joblog.Tally) {
+func sample(t *testing.T, name string) ([]record.HistoryJob, *joblog.Tally) {
 	t.Helper()
 	file, err := os.Open(shareddata.Path(t, "../slurm-lab/samples/"+name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	var jobs []record.Past
+	var jobs []record.HistoryJob
 	tally, err := joblog.ReadSacct(file, name, &joblog.Options{}, keep(&jobs))
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func sample(t *testing.T, name string) ([]record.Past, *joblog.Tally) {
 func TestTextAndJSONOfARealSlurmTellTheSame(t *testing.T) {
 	text, tally := sample(t, "sacct-us-delimited.txt")
 	fromJSON, other := sample(t, "sacct.json")
-	byID := map[string]record.Past{}
+	byID := map[string]record.HistoryJob{}
 	for _, p := range fromJSON {
 		byID[p.JobID] = p
 	}

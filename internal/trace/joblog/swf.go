@@ -145,7 +145,7 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 			return s.tally.skip(number, negative, fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
 		}
 	}
-	p := &record.Past{
+	p := &record.HistoryJob{
 		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
 		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]), QOS: swfText(f[swfQueue]),
 		Name: []byte(swfText(f[swfProgram])), State: state, CPUs: swfCount(f[swfAllocated], f[swfRequested]),

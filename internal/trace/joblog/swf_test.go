@@ -14,9 +14,9 @@ const swf = "; Version: 2.2\n;UnixStartTime: 1000000000\n; MaxProcs: 128\n" +
 	"1 0 10 100 16 -1 -1 16 3600 -1 1 3 1 7 2 -1 -1 -1\n" +
 	"  2  5 -1  50 -1 -1 -1 8 -1 -1 0 4 -1 -1 -1 1 -1 -1\r\n"
 
-func readSWF(t *testing.T, text string) ([]record.Past, *joblog.Tally) {
+func readSWF(t *testing.T, text string) ([]record.HistoryJob, *joblog.Tally) {
 	t.Helper()
-	var jobs []record.Past
+	var jobs []record.HistoryJob
 	tally, err := joblog.ReadSWF(strings.NewReader(text), "log.swf", &joblog.Options{}, keep(&jobs))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestAnEmptyWorkloadLogIsRefused(t *testing.T) {
 func FuzzReadSWF(f *testing.F) {
 	f.Add(swf)
 	f.Fuzz(func(t *testing.T, text string) {
-		var jobs []record.Past
+		var jobs []record.HistoryJob
 		if _, err := joblog.ReadSWF(strings.NewReader(text), "fuzz", &joblog.Options{Cluster: "c"}, keep(&jobs)); err != nil {
 			return
 		}

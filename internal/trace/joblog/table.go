@@ -39,7 +39,7 @@ func NewTableWriter(w io.Writer) (*TableWriter, error) {
 }
 
 // Write writes a job.
-func (t *TableWriter) Write(p *record.Past) error {
+func (t *TableWriter) Write(p *record.HistoryJob) error {
 	user, account, name := visible(p.User), visible(p.Account), visible(string(p.Name))
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
@@ -69,7 +69,7 @@ func (t *TableWriter) Flush() error {
 }
 
 // PowerPerGPU is a job's mean power by GPU, in watts.
-func PowerPerGPU(p *record.Past) live.Number {
+func PowerPerGPU(p *record.HistoryJob) live.Number {
 	energy, measured := p.EnergyJ.Get()
 	runTime, ran := p.RunTime().Get()
 	gpus, counted := p.GPUs.Get()
@@ -211,7 +211,7 @@ func (t *tableReader) read(line int) error {
 		return t.tally.skip(line, kind, fmt.Errorf("%d columns, want %d", len(t.row), t.width))
 	}
 	t.wrong = nil
-	p := &record.Past{
+	p := &record.HistoryJob{
 		JobID: t.text("job_id"), User: t.text("user", "vc", "task"), Account: t.text("account"), Partition: t.text("partition"),
 		QOS: t.text("qos"), GPUs: t.number("gpus"), CPUs: t.number("cpus"), Nodes: t.number("nodes"), GPUModel: t.text("gpu_model"),
 		Limit: limitOf(t.number("requested_s", "deadline_s").Or(0)), State: t.text("state"), ExitCode: t.number("exit_code"),
@@ -243,7 +243,7 @@ func (t *tableReader) read(line int) error {
 }
 
 // energy is what the job used: stated, or by its power.
-func (t *tableReader) energy(p *record.Past) {
+func (t *tableReader) energy(p *record.HistoryJob) {
 	const milli = 1000 // as kilowatt-hours don't hold whole joules
 	if energy, ok := t.number("energy_kwh").Get(); ok {
 		p.EnergyJ = live.Known(math.Round(energy*dvfsmodel.JoulesPerKWh*milli) / milli)

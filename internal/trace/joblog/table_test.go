@@ -24,7 +24,7 @@ type failer interface {
 }
 
 // written is jobs as a table.
-func written(t failer, jobs []record.Past) string {
+func written(t failer, jobs []record.HistoryJob) string {
 	var text bytes.Buffer
 	w, err := joblog.NewTableWriter(&text)
 	if err != nil {
@@ -42,9 +42,9 @@ func written(t failer, jobs []record.Past) string {
 }
 
 // checkTable writes jobs, reads them, and writes them: both tables are the same.
-func checkTable(t failer, jobs []record.Past) {
+func checkTable(t failer, jobs []record.HistoryJob) {
 	text := written(t, jobs)
-	var again []record.Past
+	var again []record.HistoryJob
 	tally, err := joblog.ReadTable(strings.NewReader(text), "table", &joblog.Options{}, keep(&again))
 	if err != nil || len(again) != len(jobs) {
 		t.Fatalf("%d of %d jobs, %+v, %v\n%s", len(again), len(jobs), tally, err, text)
@@ -55,7 +55,7 @@ func checkTable(t failer, jobs []record.Past) {
 }
 
 // drawn is a job as a log may have it.
-func drawn(t *rapid.T, i int) record.Past {
+func drawn(t *rapid.T, i int) record.HistoryJob {
 	count := func(name string) live.Number {
 		if rapid.Bool().Draw(t, name+" known") {
 			return live.Known(float64(rapid.IntRange(0, 4096).Draw(t, name)))
@@ -65,7 +65,7 @@ func drawn(t *rapid.T, i int) record.Past {
 	word := rapid.StringMatching(`[a-z][a-z0-9_]{0,8}`)
 	submit := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "submit"), 0).UTC()
 	start := submit.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "wait")) * time.Second)
-	p := record.Past{
+	p := record.HistoryJob{
 		Cluster: "c", JobID: strconv.Itoa(1 + i), Submitted: submit, Started: start,
 		Ended: start.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "run time")) * time.Second),
 		User:  word.Draw(t, "user"), Account: word.Draw(t, "account"), Partition: word.Draw(t, "partition"), QOS: "normal",
@@ -81,11 +81,11 @@ func drawn(t *rapid.T, i int) record.Past {
 
 func TestNoCellOfATableIsAFormula(t *testing.T) {
 	at := time.Unix(1e9, 0).UTC()
-	evil := record.Past{
+	evil := record.HistoryJob{
 		Cluster: "@c", JobID: "=1", Submitted: at, Started: at, Ended: at.Add(time.Minute), User: "+1+cmd|'/c calc'!A0", Account: "=a",
 		Partition: "-p", QOS: "@q", Name: []byte("=HYPERLINK(\"http://x\")"), GPUModel: "=g", State: "=s", ExitCode: live.Known(0),
 	}
-	text := written(t, []record.Past{evil})
+	text := written(t, []record.HistoryJob{evil})
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestNoCellOfATableIsAFormula(t *testing.T) {
 			t.Errorf("%s is %s", rows[0][i], cell)
 		}
 	}
-	checkTable(t, []record.Past{evil})
+	checkTable(t, []record.HistoryJob{evil})
 	table, err := predict.ReadTable(strings.NewReader(text), "table", predict.Columns{}, nil)
 	if err != nil || table.Jobs[0].ID != evil.JobID || table.Jobs[0].Owner != evil.User || table.Jobs[0].Labels[0] != string(evil.Name) {
 		t.Errorf("%+v, %v", table, err)
@@ -104,11 +104,11 @@ func TestNoCellOfATableIsAFormula(t *testing.T) {
 
 func TestATableIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		jobs := make([]record.Past, rapid.IntRange(0, 5).Draw(t, "jobs"))
+		jobs := make([]record.HistoryJob, rapid.IntRange(0, 5).Draw(t, "jobs"))
 		for i := range jobs {
 			jobs[i] = drawn(t, i)
 		}
-		var again []record.Past
+		var again []record.HistoryJob
 		if _, err := joblog.ReadTable(strings.NewReader(written(t, jobs)), "table", &joblog.Options{}, keep(&again)); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestANameInATableIsHashedOnDemand(t *testing.T) {
 
 func TestWrongRowsOfATableAreNamedAndCounted(t *testing.T) {
 	const text = "job_id,submit_s,vc,gpus,runtime_s\na,1,x,1,10\n,1,x,1,10\nb,1,x\nc,-1,x,1,10\nd,1,x,many,10\ne,1,x,1,\nf,1,x,1,10,9\na,1,x,1,10\n"
-	var jobs []record.Past
+	var jobs []record.HistoryJob
 	tally, err := joblog.ReadTable(strings.NewReader(text), "t.csv", &joblog.Options{}, keep(&jobs))
 	if err != nil || ids(jobs) != "a" || jobs[0].User != "x" || jobs[0].State != record.Completed {
 		t.Fatalf("%+v, %v", jobs, err)

@@ -21,7 +21,7 @@ type Options struct {
 
 // Visit is handed each job of a log. It may keep the job; its error ends the
 // reading and comes back.
-type Visit func(*record.Past) error
+type Visit func(*record.HistoryJob) error
 
 // Tally is what was found in a log.
 type Tally struct {
@@ -158,7 +158,7 @@ func newSink(t *Tally, o *Options, visit Visit) *sink {
 }
 
 // add hands a job over that came from a line.
-func (s *sink) add(p *record.Past, line int) error {
+func (s *sink) add(p *record.HistoryJob, line int) error {
 	if s.cluster != "" {
 		p.Cluster = s.cluster
 	}
@@ -212,7 +212,7 @@ type recent struct {
 }
 
 // add tells whether a job is new.
-func (r *recent) add(p *record.Past) bool {
+func (r *recent) add(p *record.HistoryJob) bool {
 	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
 	if _, again := r.at[key]; again {
 		return false
