@@ -40,14 +40,14 @@ type Records interface {
 	Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error)
 	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
 	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
-	Prune(ctx context.Context, before time.Time) (store.Pruned, error)
+	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
 	AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error)
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
 	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
-	Kept(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.KeptPage, error)
-	Forget(ctx context.Context, outcomes, conflicts []int64) (store.Forgotten, error)
-	Remember(ctx context.Context, runs []record.RecordedRun) (store.Forgotten, error)
+	RecordedRuns(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.RecordedRunPage, error)
+	Forget(ctx context.Context, outcomes, conflicts []int64) (store.ForgetResult, error)
+	Remember(ctx context.Context, runs []record.RecordedRun) (store.ForgetResult, error)
 	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
 }
 

@@ -70,7 +70,7 @@ func newRig(tb testing.TB, change func(*Options)) *rig {
 func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
 	tb.Helper()
 	storetest.NeedSQLite(tb)
-	s, err := store.Open(context.Background(), path, &store.Options{Now: clock.read, Busy: 100 * time.Millisecond})
+	s, err := store.Open(context.Background(), path, &store.Options{Now: clock.read, BusyTimeout: 100 * time.Millisecond})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -306,7 +306,7 @@ type remembering struct {
 	first *sync.Once
 }
 
-func (r remembering) Ended(context.Context, string, int) ([]record.EndedJob, error) {
+func (r remembering) EndedJobs(context.Context, string, int) ([]record.EndedJob, error) {
 	started := false
 	r.first.Do(func() { started = true; close(r.asked) })
 	if started {

@@ -34,7 +34,7 @@ func (c *Controller) getRuns(r *http.Request) (any, error) {
 	case len(f.RunID) > record.MaxRunID || len(f.Node) > record.MaxNode:
 		return nil, fmt.Errorf("%w: no run and no node has so long a name", ErrRequest)
 	}
-	page, err := c.options.Store.Kept(r.Context(), &f, q.Get("conflicts") == "true", after, epdapi.MaxRuns)
+	page, err := c.options.Store.RecordedRuns(r.Context(), &f, q.Get("conflicts") == "true", after, epdapi.MaxRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *Controller) Remember(ctx context.Context, runs []record.RecordedRun) (*
 
 // changed has everything learn anew that learnt from runs that were taken out or put
 // back.
-func (c *Controller) changed(ctx context.Context, f *store.Forgotten, what string) *epdapi.RunsChanged {
+func (c *Controller) changed(ctx context.Context, f *store.ForgetResult, what string) *epdapi.RunsChanged {
 	if f.Runs+f.Conflicts > 0 {
 		c.options.Log.Warn("runs were "+what, "runs", f.Runs, "conflicts", f.Conflicts, "by_uid", CallerOf(ctx).UID)
 	}

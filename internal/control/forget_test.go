@@ -18,7 +18,7 @@ import (
 // kept are the recorded runs of a job.
 func (r *rig) kept(job slurm.JobID) []record.RecordedRun {
 	r.t.Helper()
-	page, err := r.store.Kept(context.Background(), &store.RunFilter{Cluster: "alpha", JobID: int64(job)}, false, 0, 100)
+	page, err := r.store.RecordedRuns(context.Background(), &store.RunFilter{Cluster: "alpha", JobID: int64(job)}, false, 0, 100)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -58,8 +58,8 @@ type faulty struct {
 	after atomic.Bool // what is written is there all the same: the answer got lost
 }
 
-// Trouble implements Records.
-func (f *faulty) Trouble() error { return errors.Join(f.err(), f.Records.Trouble()) }
+// WriteProblem implements Records.
+func (f *faulty) WriteProblem() error { return errors.Join(f.err(), f.Records.WriteProblem()) }
 
 // PutOutcome implements Records.
 func (f *faulty) PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error) {

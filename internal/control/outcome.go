@@ -18,7 +18,7 @@ import (
 // of it. After an error it wasn't stored, and whoever sends it keeps it; after
 // [record.ErrInvalid] it never will be. [ErrNotYet] tells that it came too early.
 func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Receipt, error) {
-	if err := c.options.Store.Trouble(); err != nil { // its decision won't be stored either
+	if err := c.options.Store.WriteProblem(); err != nil { // its decision won't be stored either
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
 	}

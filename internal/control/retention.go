@@ -44,7 +44,7 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 	bound, cancel := context.WithTimeout(ctx, pruneBound)
 	defer cancel()
 	before, next := c.options.Clock().AddDate(0, 0, -days), pruneEvery
-	var n store.Pruned
+	var n store.PruneResult
 	oldest, err := c.options.Store.Oldest(bound)
 	if reach := oldest.Add(pruneMost); !oldest.IsZero() && reach.Before(before) {
 		before, next = reach, pruneRetry

@@ -24,29 +24,29 @@ type memory struct {
 	err    error
 }
 
-func (*memory) Trouble() error                                                   { return nil }
-func (*memory) ModelsInUse(context.Context, string) ([]record.Model, error)      { return nil, nil }
-func (*memory) ModelsOut(context.Context, string) ([]record.RetiredModel, error) { return nil, nil }
-func (*memory) PutJob(context.Context, *record.Job) error                        { return nil }
-func (*memory) PutDecision(context.Context, *record.Decision) (int64, error)     { return 1, nil }
+func (*memory) WriteProblem() error                                                  { return nil }
+func (*memory) ModelsInUse(context.Context, string) ([]record.Model, error)          { return nil, nil }
+func (*memory) RetiredModels(context.Context, string) ([]record.RetiredModel, error) { return nil, nil }
+func (*memory) PutJob(context.Context, *record.Job) error                            { return nil }
+func (*memory) PutDecision(context.Context, *record.Decision) (int64, error)         { return 1, nil }
 func (*memory) DecisionsOfJob(context.Context, string, int64) ([]record.Decision, error) {
 	return nil, nil
 }
 
-func (*memory) Ended(context.Context, string, int) ([]record.EndedJob, error)    { return nil, nil }
-func (*memory) Features(context.Context, string, int) ([]record.Features, error) { return nil, nil }
+func (*memory) EndedJobs(context.Context, string, int) ([]record.EndedJob, error) { return nil, nil }
+func (*memory) Features(context.Context, string, int) ([]record.Features, error)  { return nil, nil }
 func (*memory) History(context.Context, string, time.Time, func(record.HistoryJob) error) error {
 	return nil
 }
 
-func (m *memory) Prune(ctx context.Context, before time.Time) (store.Pruned, error) {
+func (m *memory) Prune(ctx context.Context, before time.Time) (store.PruneResult, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pruned = append(m.pruned, before)
 	if m.oldest.Before(before) {
 		m.oldest = time.Time{}
 	}
-	return store.Pruned{Outcomes: 1}, errors.Join(m.err, ctx.Err())
+	return store.PruneResult{Outcomes: 1}, errors.Join(m.err, ctx.Err())
 }
 
 func (m *memory) Oldest(context.Context) (time.Time, error) {

@@ -81,7 +81,7 @@ func (w *writer) done(e *entry) {
 // failed for good, or nothing was written for longer than the bound, though
 // something waits.
 func (w *writer) trouble(bound time.Duration) error {
-	if err := w.store.Trouble(); err != nil {
+	if err := w.store.WriteProblem(); err != nil {
 		return err
 	}
 	if w.broken.Load() {

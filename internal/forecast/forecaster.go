@@ -28,8 +28,8 @@ type Records interface {
 	// EndedJob is one job that ended, with what was predicted of it, and how many of
 	// its runs are known.
 	EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.EndedJob, error)
-	// Ended are those of the latest jobs of a cluster that ended, the oldest first.
-	Ended(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error)
+	// EndedJobs are those of the latest jobs of a cluster that ended, the oldest first.
+	EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error)
 	// VisitHistory visits jobs of imported logs in the order of their submissions,
 	// until visit returns an error, which comes back.
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error

@@ -75,7 +75,7 @@ func submitted(uid uint32) *Job {
 // panicking are records that do so when a training reads them.
 type panicking struct{ Records }
 
-func (panicking) Ended(context.Context, string, int) ([]record.EndedJob, error) {
+func (panicking) EndedJobs(context.Context, string, int) ([]record.EndedJob, error) {
 	panic("index out of range")
 }
 

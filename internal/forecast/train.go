@@ -111,7 +111,7 @@ func (f *Forecaster) readPast(
 	ctx context.Context, version *training,
 ) ([]record.EndedJob, []predict.Past, error) {
 	most := f.options.Settings().Jobs
-	ended, err := f.options.Records.Ended(ctx, f.options.Cluster, most)
+	ended, err := f.options.Records.EndedJobs(ctx, f.options.Cluster, most)
 	if err != nil {
 		return nil, nil, err
 	}

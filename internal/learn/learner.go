@@ -25,8 +25,8 @@ import (
 
 // Records are what learning needs of the store.
 type Records interface {
-	// Trouble is why records can't be written or read, nil if they can.
-	Trouble() error
+	// WriteProblem is why records can't be written or read, nil if they can.
+	WriteProblem() error
 	// OutcomesOf are runs of a workload on a GPU model, the newest first; before is 0
 	// or the Next of the page before.
 	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
@@ -41,8 +41,8 @@ type Records interface {
 	Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error)
 	// ModelsInUse are the versions in use of all workloads of a cluster.
 	ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error)
-	// ModelsOut are its workloads whose model was taken out of use.
-	ModelsOut(ctx context.Context, cluster string) ([]record.RetiredModel, error)
+	// RetiredModels are its workloads whose model was taken out of use.
+	RetiredModels(ctx context.Context, cluster string) ([]record.RetiredModel, error)
 }
 
 // Settings are the part of a configuration that learning goes by.

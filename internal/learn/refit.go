@@ -215,7 +215,7 @@ func (l *Learner) relearn(ctx context.Context, key record.WorkloadKey) epdapi.Re
 	s := l.models.standing(key)
 	switch {
 	case err == nil || s.Version == 0 || s.Pinned:
-	case ctx.Err() != nil || l.options.Records.Trouble() != nil: // the records didn't answer
+	case ctx.Err() != nil || l.options.Records.WriteProblem() != nil: // the records didn't answer
 		l.refitSoon(key)
 	default:
 		l.retire(ctx, key, l.models.get(key).Model, "learnt from runs that were taken out of the records")

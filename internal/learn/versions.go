@@ -30,7 +30,7 @@ func (l *Learner) Load(ctx context.Context) error {
 		_, chosen, pinned := chosenIn(r.Note)
 		byKey[r.WorkloadKey] = &standing{model: m, pinned: pinned, chosen: chosen}
 	}
-	out, err := l.options.Records.ModelsOut(ctx, l.options.Cluster)
+	out, err := l.options.Records.RetiredModels(ctx, l.options.Cluster)
 	if err != nil {
 		return fmt.Errorf("read the models: %w", err)
 	}

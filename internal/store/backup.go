@@ -15,7 +15,7 @@ import (
 // finding each; none means sound. It works beside a running epd, and on what
 // Open refuses.
 func Check(ctx context.Context, path string) ([]string, error) {
-	if err := isThere(path); err != nil {
+	if err := checkExists(path); err != nil {
 		return nil, fmt.Errorf("check database: %w", err)
 	}
 	db, err := sql.Open("sqlite3", readOnly(path, defaultBusy))
@@ -24,14 +24,14 @@ func Check(ctx context.Context, path string) ([]string, error) {
 	}
 	defer func() { _ = db.Close() }()
 	found, err := findings(ctx, db, "integrity_check")
-	if err := typed(err); errors.Is(err, ErrCorrupt) {
+	if err := typedError(err); errors.Is(err, ErrCorrupt) {
 		return append(found, err.Error()), nil
 	} else if err != nil {
 		return found, fmt.Errorf("check database %s: %w", path, err)
 	}
 	orphans, err := foreignKeyFindings(ctx, db)
 	if err != nil {
-		return found, fmt.Errorf("check database %s: %w", path, typed(err))
+		return found, fmt.Errorf("check database %s: %w", path, typedError(err))
 	}
 	return append(found, orphans...), nil
 }
@@ -51,13 +51,13 @@ func foreignKeyFindings(ctx context.Context, db *sql.DB) ([]string, error) {
 // not exist. Writers go on meanwhile. The copy is there whole or not at all.
 func Backup(ctx context.Context, path, dest string) error {
 	if err := backup(ctx, path, dest); err != nil {
-		return fmt.Errorf("back up %s to %s: %w", path, dest, typed(err))
+		return fmt.Errorf("back up %s to %s: %w", path, dest, typedError(err))
 	}
 	return nil
 }
 
 func backup(ctx context.Context, path, dest string) (err error) {
-	if err := isThere(path); err != nil {
+	if err := checkExists(path); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(dest); err == nil {
@@ -90,10 +90,10 @@ func backup(ctx context.Context, path, dest string) (err error) {
 	return statedir.Sync(filepath.Dir(dest))
 }
 
-// isThere refuses a database that isn't there, which SQLite would make, or not to be
+// checkExists refuses a database that isn't there, which SQLite would make, or not to be
 // trusted.
-func isThere(path string) error {
-	if err := trust(path); err != nil {
+func checkExists(path string) error {
+	if err := checkTrusted(path); err != nil {
 		return err
 	}
 	_, err := os.Stat(path)

@@ -10,24 +10,24 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// number is a Number as a column: NULL if unknown.
-func number(n live.Number) any {
+// nullableNumber is a Number as a column: NULL if unknown.
+func nullableNumber(n live.Number) any {
 	if v, ok := n.Get(); ok {
 		return v
 	}
 	return nil
 }
 
-// known is what was read from a column of numbers; what can't be is unknown.
-func known(column sql.NullFloat64) live.Number {
-	if !column.Valid || !believed(column.Float64) {
+// knownNumber is what was read from a column of numbers; what can't be is unknown.
+func knownNumber(column sql.NullFloat64) live.Number {
+	if !column.Valid || !arePlausible(column.Float64) {
 		return live.Number{}
 	}
 	return live.Known(column.Float64)
 }
 
-// micros is a time as a column: NULL if unknown.
-func micros(t time.Time) any {
+// nullableMicros is a time as a column: NULL if unknown.
+func nullableMicros(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
@@ -36,17 +36,17 @@ func micros(t time.Time) any {
 
 // timeOf is what was read from a column of times.
 func timeOf(column sql.NullInt64) time.Time {
-	if !column.Valid || column.Int64 < -lastTime || column.Int64 > lastTime {
+	if !column.Valid || column.Int64 < -maxTime || column.Int64 > maxTime {
 		return time.Time{}
 	}
 	return time.UnixMicro(column.Int64).UTC()
 }
 
-// lastTime is the end of the year 9999: JSON has no later times.
-const lastTime = 253402300799_999_999
+// maxTime is the end of the year 9999: JSON has no later times.
+const maxTime = 253402300799_999_999
 
-// text is a value as a column of JSON.
-func text(value any) (string, error) {
+// jsonText is a value as a column of JSON.
+func jsonText(value any) (string, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", record.ErrInvalid, err)
@@ -54,16 +54,16 @@ func text(value any) (string, error) {
 	return string(encoded), nil
 }
 
-// parse reads a column of JSON; NULL leaves the value alone.
-func parse(column sql.NullString, value any) error {
+// parseJSON reads a column of JSON; NULL leaves the value alone.
+func parseJSON(column sql.NullString, value any) error {
 	if !column.Valid {
 		return nil
 	}
 	return json.Unmarshal([]byte(column.String), value)
 }
 
-// flag is a truth as a column.
-func flag(b bool) int {
+// boolAsInt is a truth as a column.
+func boolAsInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -73,18 +73,18 @@ func flag(b bool) int {
 // collect reads all rows with a function for one.
 func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
 	if err != nil {
-		return nil, typed(err)
+		return nil, typedError(err)
 	}
 	defer func() { _ = rows.Close() }()
 	var all []T
 	for rows.Next() {
 		one, err := scan(rows)
 		if err != nil {
-			return nil, typed(err)
+			return nil, typedError(err)
 		}
 		all = append(all, one)
 	}
-	return all, typed(rows.Err())
+	return all, typedError(rows.Err())
 }
 
 // scanner is a row, of one or of many.

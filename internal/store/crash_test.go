@@ -66,7 +66,7 @@ func runAndKill(t *testing.T, path string, lines int, acknowledged map[int]bool)
 	}
 	text := bufio.NewScanner(out)
 	for n := 0; text.Scan(); n++ { // to the end: what was printed was acknowledged
-		if i, ok := number(text.Text()); ok {
+		if i, ok := nullableNumber(text.Text()); ok {
 			acknowledged[i] = true
 		}
 		if n == lines {
@@ -104,8 +104,8 @@ func TestEverythingAcknowledgedIsThereAfterKill(t *testing.T) {
 	}
 }
 
-// number is the number of an acknowledged outcome.
-func number(line string) (int, bool) {
+// nullableNumber is the number of an acknowledged outcome.
+func nullableNumber(line string) (int, bool) {
 	var digits string
 	if _, err := fmt.Sscanf(line, "acknowledged %s", &digits); err != nil {
 		return 0, false

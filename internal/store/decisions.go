@@ -19,10 +19,10 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 		record.CleanText(d.Workload), record.CleanText(d.GPUModel), float64(d.Setting.Core), float64(d.Setting.Mem),
 	}
 	for _, i := range []record.Interval{d.TimeS, d.PowerW, d.EnergyJ} {
-		args = append(args, number(i.Value), number(i.Low), number(i.High))
+		args = append(args, nullableNumber(i.Value), nullableNumber(i.Low), nullableNumber(i.High))
 	}
 	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode), record.CleanText(d.ConfigVersion), d.ModelVersion,
-		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), number(d.DefaultJ), number(d.HoldOut), number(d.ConstantArm), record.CleanText(d.Tier))
+		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ), nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Tier))
 	id, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
@@ -48,14 +48,14 @@ FROM decisions `
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
-	d, err := scanDecision(s.soon.QueryRowContext(ctx, selectDecisions+`
+	d, err := scanDecision(s.urgent.QueryRowContext(ctx, selectDecisions+`
 WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
-	return d, lookup(err, "decision for token %q", token)
+	return d, lookupError(err, "decision for token %q", token)
 }
 
 // DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
-	rows, err := s.soon.QueryContext(ctx, selectDecisions+
+	rows, err := s.urgent.QueryContext(ctx, selectDecisions+
 		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
 	all, err := collect(rows, err, scanDecision)
 	if err != nil {
@@ -74,9 +74,9 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion, &d.Arm, &created,
 		&numbers[9], &numbers[10], &numbers[11], &d.Tier)
 	for i, interval := range []*record.Interval{&d.TimeS, &d.PowerW, &d.EnergyJ} {
-		*interval = record.Interval{Value: known(numbers[3*i]), Low: known(numbers[3*i+1]), High: known(numbers[3*i+2])}
+		*interval = record.Interval{Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]), High: knownNumber(numbers[3*i+2])}
 	}
-	d.DefaultJ, d.HoldOut, d.ConstantArm = known(numbers[9]), known(numbers[10]), known(numbers[11])
+	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]), knownNumber(numbers[11])
 	d.Created = timeOf(created)
 	return d, err
 }

@@ -24,9 +24,9 @@ LEFT JOIN decisions AS d ON d.decision_id = (SELECT MAX(decision_id) FROM decisi
 	WHERE s.cluster = j.cluster AND s.token = j.token AND s.token != '')
 GROUP BY j.seq ORDER BY j.seq`
 
-// Ended lists the jobs among the latest ones of a cluster that ended, the oldest
+// EndedJobs lists the jobs among the latest ones of a cluster that ended, the oldest
 // first.
-func (s *Store) Ended(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
+func (s *Store) EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
 	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
 	all, err := collect(rows, err, scanEnded)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Store) Ended(ctx context.Context, cluster string, latest int) ([]record
 func (s *Store) EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.EndedJob, error) {
 	e, err := scanEnded(s.read.QueryRowContext(ctx, fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
 		cluster, 1, id, record.Micro(submitted).UnixMicro()))
-	return e, lookup(err, "ended job %d", id)
+	return e, lookupError(err, "ended job %d", id)
 }
 
 // scanEnded reads a row of selectEnded.
@@ -53,9 +53,9 @@ func scanEnded(row scanner) (record.EndedJob, error) {
 		&numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5], &numbers[6], &numbers[7], &numbers[8])
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)
 	e.Limit = limitOf(limit)
-	e.TimeS, e.EnergyJ = known(took), known(energy)
+	e.TimeS, e.EnergyJ = knownNumber(took), knownNumber(energy)
 	for i, interval := range []*record.Interval{&e.PredictedS, &e.PredictedPowerW, &e.PredictedJ} {
-		*interval = record.Interval{Value: known(numbers[3*i]), Low: known(numbers[3*i+1]), High: known(numbers[3*i+2])}
+		*interval = record.Interval{Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]), High: knownNumber(numbers[3*i+2])}
 	}
 	return e, err
 }

@@ -31,7 +31,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 		o.TimeS, o.GPUEnergyJ = live.Known(100+float64(i)), live.Known(1000)
 		put(t, s, o, store.Stored)
 	}
-	all, err := s.Ended(t.Context(), "alpha", 10)
+	all, err := s.EndedJobs(t.Context(), "alpha", 10)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -47,7 +47,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 	if _, err := s.EndedJob(t.Context(), "alpha", job(2).ID, job(2).Submitted); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a job that runs: %v", err)
 	}
-	if all, err := s.Ended(t.Context(), "alpha", 1); err != nil || len(all) != 0 {
+	if all, err := s.EndedJobs(t.Context(), "alpha", 1); err != nil || len(all) != 0 {
 		t.Errorf("the latest job runs: %+v, %v", all, err)
 	}
 	if d, err := s.DecisionByToken(t.Context(), "alpha", job(1).Token); err != nil || d.Tier != "similar" {

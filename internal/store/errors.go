@@ -39,8 +39,8 @@ const (
 	codeNotDB    = 26
 )
 
-// typed wraps an error of SQLite in the one that callers know.
-func typed(err error) error {
+// typedError wraps an error of SQLite in the one that callers know.
+func typedError(err error) error {
 	if err == nil {
 		return nil
 	}

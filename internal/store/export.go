@@ -34,11 +34,11 @@ func (s *Store) Export(ctx context.Context, w io.Writer, table string) error {
 	}
 	rows, err := s.read.QueryContext(ctx, "SELECT * FROM "+table) //nolint:gosec // one of our own names
 	if err != nil {
-		return fmt.Errorf("export table %s: %w", table, typed(err))
+		return fmt.Errorf("export table %s: %w", table, typedError(err))
 	}
 	defer func() { _ = rows.Close() }()
 	if err := exportRows(w, rows); err != nil {
-		return fmt.Errorf("export table %s: %w", table, typed(err))
+		return fmt.Errorf("export table %s: %w", table, typedError(err))
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func hold(t *testing.T, path string) (release func()) {
 
 func TestALockedDatabaseIsBusyAfterABoundedTimeAndGoesOnLater(t *testing.T) {
 	path := filepath.Join(tempDir(t), "epd.db")
-	s := open(t, path, &store.Options{Busy: 20 * time.Millisecond})
+	s := open(t, path, &store.Options{BusyTimeout: 20 * time.Millisecond})
 	release := hold(t, path)
 	begin := time.Now()
 	_, err := s.PutOutcome(t.Context(), outcome(1))
@@ -53,7 +53,7 @@ func TestANewDatabaseThatAnotherProcessHoldsIsBusy(t *testing.T) {
 	path := filepath.Join(tempDir(t), "epd.db")
 	execute(t, path, "PRAGMA journal_mode = WAL")
 	release := hold(t, path)
-	_, err := store.Open(t.Context(), path, &store.Options{Busy: 20 * time.Millisecond})
+	_, err := store.Open(t.Context(), path, &store.Options{BusyTimeout: 20 * time.Millisecond})
 	if !errors.Is(err, store.ErrBusy) {
 		t.Errorf("got %v", err)
 	}

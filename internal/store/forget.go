@@ -22,26 +22,26 @@ type RunFilter struct {
 	Until   time.Time // ended before
 }
 
-// KeptPage is a part of a list of recorded runs, the oldest first.
-type KeptPage struct {
+// RecordedRunPage is a part of a list of recorded runs, the oldest first.
+type RecordedRunPage struct {
 	Runs []record.RecordedRun
 	Next int64 // what to pass as after for the next page, 0 after the last
 }
 
 // Outcomes as a filter lists them: with all that is recorded of them.
-var selectKept = selectOutcomeColumns + `, received_us, digest, readings,
+var selectRecordedRuns = selectOutcomeColumns + `, received_us, digest, readings,
 	(SELECT profile FROM outcome_profiles AS p WHERE p.outcome_id = outcomes.outcome_id)
 FROM outcomes %s LEFT JOIN outcome_details USING (outcome_id) WHERE `
 
-const selectKeptConflicts = "SELECT conflict_id, received_us, digest, body FROM outcome_conflicts WHERE "
+const selectConflictRuns = "SELECT conflict_id, received_us, digest, body FROM outcome_conflicts WHERE "
 
-// Kept lists the outcomes that pass a filter, or the conflicting ones that do, from
+// RecordedRuns lists the outcomes that pass a filter, or the conflicting ones that do, from
 // after a page's Next on (0: from the first), at most so many. As with [Store.Jobs],
 // a page may hold fewer though there are more.
-func (s *Store) Kept(ctx context.Context, f *RunFilter, conflicts bool, after int64, most int) (KeptPage, error) {
-	id, job, ended, query, scan := "outcome_id", "job_id", "COALESCE(ended_us, received_us)", "", scanKept
+func (s *Store) RecordedRuns(ctx context.Context, f *RunFilter, conflicts bool, after int64, most int) (RecordedRunPage, error) {
+	id, job, ended, query, scan := "outcome_id", "job_id", "COALESCE(ended_us, received_us)", "", scanRecordedRun
 	if conflicts {
-		id, job, ended, query, scan = "conflict_id", "body ->> '$.job_id'", "received_us", selectKeptConflicts, scanConflict
+		id, job, ended, query, scan = "conflict_id", "body ->> '$.job_id'", "received_us", selectConflictRuns, scanConflict
 	}
 	var where conditions
 	where.add(true, "cluster = ?", f.Cluster)
@@ -55,23 +55,23 @@ func (s *Store) Kept(ctx context.Context, f *RunFilter, conflicts bool, after in
 	switch {
 	case conflicts:
 	case f.RunID == "" && f.JobID == 0: // no index leads to them
-		stop = after + mostKept
+		stop = after + maxRecordedRuns
 		where.add(true, id+" <= ?", stop)
-		query = fmt.Sprintf(selectKept, "NOT INDEXED")
+		query = fmt.Sprintf(selectRecordedRuns, "NOT INDEXED")
 	default:
-		query = fmt.Sprintf(selectKept, "")
+		query = fmt.Sprintf(selectRecordedRuns, "")
 	}
 	rows, err := s.read.QueryContext(ctx, query+where.String()+" ORDER BY "+id+" LIMIT ?", append(where.args, most)...)
-	var page KeptPage
+	var page RecordedRunPage
 	if page.Runs, err = collect(rows, err, scan); err != nil {
-		return KeptPage{}, fmt.Errorf("list recorded runs: %w", err)
+		return RecordedRunPage{}, fmt.Errorf("list recorded runs: %w", err)
 	}
 	if n := len(page.Runs); n == most && n > 0 {
 		page.Next = page.Runs[n-1].ID
 	} else if stop > 0 {
 		more := false
 		if err := s.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outcomes WHERE outcome_id > ?)", stop).Scan(&more); err != nil {
-			return KeptPage{}, fmt.Errorf("list recorded runs: %w", typed(err))
+			return RecordedRunPage{}, fmt.Errorf("list recorded runs: %w", typedError(err))
 		}
 		if more {
 			page.Next = stop
@@ -80,14 +80,14 @@ func (s *Store) Kept(ctx context.Context, f *RunFilter, conflicts bool, after in
 	return page, nil
 }
 
-// mostKept is how many outcomes are looked at for one page that no index leads to.
-const mostKept = 20_000
+// maxRecordedRuns is how many outcomes are looked at for one page that no index leads to.
+const maxRecordedRuns = 20_000
 
-// scanKept reads a row of selectKept.
-func scanKept(row scanner) (k record.RecordedRun, err error) {
+// scanRecordedRun reads a row of selectRecordedRuns.
+func scanRecordedRun(row scanner) (k record.RecordedRun, err error) {
 	var received sql.NullInt64
 	var readings, profile []byte
-	if k.ID, err = scanOutcome(wider{row, []any{&received, &k.Digest, &readings, &profile}}, &k.Outcome); err != nil {
+	if k.ID, err = scanOutcome(extendedRow{row, []any{&received, &k.Digest, &readings, &profile}}, &k.Outcome); err != nil {
 		return k, err
 	}
 	k.Received = timeOf(received)
@@ -100,7 +100,7 @@ func scanKept(row scanner) (k record.RecordedRun, err error) {
 	return k, nil
 }
 
-// scanConflict reads a row of selectKeptConflicts.
+// scanConflict reads a row of selectConflictRuns.
 func scanConflict(row scanner) (k record.RecordedRun, err error) {
 	var received sql.NullInt64
 	var body []byte
@@ -111,20 +111,20 @@ func scanConflict(row scanner) (k record.RecordedRun, err error) {
 	return k, json.Unmarshal(body, &k.Outcome)
 }
 
-// Forgotten says what was taken out of the records.
-type Forgotten struct {
+// ForgetResult says what was taken out of the records.
+type ForgetResult struct {
 	Runs, Conflicts int64
 	// Workloads are those that the runs were of.
 	Workloads []record.WorkloadKey
 }
 
 const (
-	theirWorkloads = `
+	workloadsOfRuns = `
 SELECT DISTINCT cluster, workload, gpu_model FROM outcomes
 WHERE unmatched = 0 AND workload != '' AND outcome_id IN (SELECT value FROM json_each(?)) ORDER BY workload, gpu_model`
 
-	// unbookDays takes runs out of the sums of their days.
-	unbookDays = `
+	// subtractFromDays takes runs out of the sums of their days.
+	subtractFromDays = `
 UPDATE run_days SET runs = run_days.runs - s.runs, time_s = run_days.time_s - s.time_s,
 	gpu_runs = run_days.gpu_runs - s.gpu_runs, gpu_energy_j = run_days.gpu_energy_j - s.gpu_energy_j,
 	node_runs = run_days.node_runs - s.node_runs, node_energy_j = run_days.node_energy_j - s.node_energy_j
@@ -133,47 +133,47 @@ FROM (SELECT cluster, COALESCE(ended_us, received_us) / 86400000000 AS day, exit
 	FROM outcomes WHERE unmatched = 0 AND outcome_id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3, 4) AS s
 WHERE run_days.cluster = s.cluster AND run_days.day = s.day AND run_days.exit_state = s.exit_state AND run_days.arm = s.arm`
 
-	// keepEnd has jobs stay as they are shown: that their runs ended is known no more.
-	keepEnd = `
+	// keepShownEnd has jobs stay as they are shown: that their runs ended is known no more.
+	keepShownEnd = `
 UPDATE jobs SET state = shown WHERE shown != state AND (cluster, job_id, submitted_us) IN (
 	SELECT cluster, job_id, submitted_us FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?)))`
 
-	noteRuns = `
+	insertForgottenRuns = `
 INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?))
 ON CONFLICT DO NOTHING`
 )
 
-// Forget takes outcomes out, and conflicting ones, by the ids of [Store.Kept], with
+// Forget takes outcomes out, and conflicting ones, by the ids of [Store.RecordedRuns], with
 // all that was added to sums for them. Only the run ids stay, so that what is
 // delivered again doesn't come back. Models that learnt from them stay. An id that
 // there isn't is passed over.
-func (s *Store) Forget(ctx context.Context, outcomes, conflicts []int64) (Forgotten, error) {
-	f, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (Forgotten, error) {
+func (s *Store) Forget(ctx context.Context, outcomes, conflicts []int64) (ForgetResult, error) {
+	f, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (ForgetResult, error) {
 		return forget(ctx, conn, outcomes, conflicts)
 	})
 	if err != nil {
-		return Forgotten{}, fmt.Errorf("take runs out of the records: %w", err)
+		return ForgetResult{}, fmt.Errorf("take runs out of the records: %w", err)
 	}
 	return f, nil
 }
 
-func forget(ctx context.Context, conn *sql.Conn, outcomes, conflicts []int64) (f Forgotten, err error) {
-	some, err := text(append([]int64{}, outcomes...))
+func forget(ctx context.Context, conn *sql.Conn, outcomes, conflicts []int64) (f ForgetResult, err error) {
+	some, err := jsonText(append([]int64{}, outcomes...))
 	if err != nil {
 		return f, err
 	}
-	apart, err := text(append([]int64{}, conflicts...))
+	apart, err := jsonText(append([]int64{}, conflicts...))
 	if err != nil {
 		return f, err
 	}
-	rows, err := conn.QueryContext(ctx, theirWorkloads, some)
+	rows, err := conn.QueryContext(ctx, workloadsOfRuns, some)
 	if f.Workloads, err = collect(rows, err, func(row scanner) (key record.WorkloadKey, err error) {
 		err = row.Scan(&key.Cluster, &key.Workload, &key.GPUModel)
 		return key, err
 	}); err != nil {
 		return f, err
 	}
-	whole, err := selectIDs(ctx, conn, ofTheirJobs, some)
+	whole, err := selectIDs(ctx, conn, selectOfSameJobs, some)
 	if err != nil {
 		return f, err
 	}
@@ -182,14 +182,14 @@ func forget(ctx context.Context, conn *sql.Conn, outcomes, conflicts []int64) (f
 		args      []any
 		removed   *int64
 	}{
-		{bookSome, []any{-1, whole}, nil},
-		{unbookDays, []any{some}, nil},
+		{addSomeJobs, []any{-1, whole}, nil},
+		{subtractFromDays, []any{some}, nil},
 		{"DELETE FROM run_days WHERE runs <= 0", nil, nil},
-		{keepEnd, []any{some}, nil},
-		{noteRuns, []any{some}, nil},
+		{keepShownEnd, []any{some}, nil},
+		{insertForgottenRuns, []any{some}, nil},
 		{"DELETE FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?))", []any{some}, &f.Runs},
 		{"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT value FROM json_each(?))", []any{apart}, &f.Conflicts},
-		{bookSome, []any{1, whole}, nil}, // those that are left
+		{addSomeJobs, []any{1, whole}, nil}, // those that are left
 	} {
 		result, err := conn.ExecContext(ctx, step.statement, step.args...)
 		if err != nil {
@@ -209,14 +209,14 @@ var errNotForgotten = fmt.Errorf("%w: it isn't one that was taken out", record.E
 
 // Remember puts back what [Store.Forget] took out, as it was, all of it or nothing.
 // What is there already changes nothing.
-func (s *Store) Remember(ctx context.Context, runs []record.RecordedRun) (Forgotten, error) {
-	ready := make([]remembered, len(runs))
+func (s *Store) Remember(ctx context.Context, runs []record.RecordedRun) (ForgetResult, error) {
+	ready := make([]restoredRun, len(runs))
 	for i := range runs {
 		if err := ready[i].prepare(&runs[i]); err != nil {
-			return Forgotten{}, err
+			return ForgetResult{}, err
 		}
 	}
-	back, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (back Forgotten, err error) {
+	back, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (back ForgetResult, err error) {
 		seen := make(map[record.WorkloadKey]bool)
 		for i := range ready {
 			r := &ready[i]
@@ -238,13 +238,13 @@ func (s *Store) Remember(ctx context.Context, runs []record.RecordedRun) (Forgot
 		return back, nil
 	})
 	if err != nil {
-		return Forgotten{}, fmt.Errorf("put runs back into the records: %w", err)
+		return ForgetResult{}, fmt.Errorf("put runs back into the records: %w", err)
 	}
 	return back, nil
 }
 
-// remembered is a run that is to be put back.
-type remembered struct {
+// restoredRun is a run that is to be put back.
+type restoredRun struct {
 	outcome  record.Outcome
 	conflict bool
 	id       int64
@@ -253,7 +253,7 @@ type remembered struct {
 	details  []any
 }
 
-func (r *remembered) prepare(k *record.RecordedRun) (err error) {
+func (r *restoredRun) prepare(k *record.RecordedRun) (err error) {
 	r.conflict, r.id, r.received = k.Conflict, k.ID, record.Micro(k.Received).UnixMicro()
 	if len(k.Digest) != len(r.digest) || k.Received.IsZero() || k.ID <= 0 {
 		return fmt.Errorf("%w: a run with its id, its digest, and when it was received is expected", record.ErrInvalid)
@@ -267,7 +267,7 @@ func (r *remembered) prepare(k *record.RecordedRun) (err error) {
 }
 
 // put puts a run back; false: it is there.
-func (r *remembered) put(ctx context.Context, conn *sql.Conn) (bool, error) {
+func (r *restoredRun) put(ctx context.Context, conn *sql.Conn) (bool, error) {
 	o := &r.outcome
 	if r.conflict {
 		return putConflict(ctx, conn, o, r.digest, r.received)

@@ -18,7 +18,7 @@ func runsOf(t *testing.T, s *store.Store, f store.RunFilter, conflicts bool) (ru
 	t.Helper()
 	f.Cluster = "alpha"
 	for after, pages := int64(0), 0; pages == 0 || after != 0; pages++ {
-		page, err := s.Kept(t.Context(), &f, conflicts, after, 2)
+		page, err := s.RecordedRuns(t.Context(), &f, conflicts, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

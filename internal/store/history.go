@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-const insertPast = `
+const insertHistoryRow = `
 INSERT INTO history (cluster, job_id, submitted_us, started_us, ended_us, user, account, partition, qos, name,
 	gpus, cpus, nodes, gpu_model, limit_s, state, exit_code, energy_j, utilisation, received_us)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
@@ -25,7 +25,7 @@ func (s *Store) AddHistory(ctx context.Context, jobs []record.HistoryJob) (added
 		if err != nil {
 			return 0, err
 		}
-		rows[i] = pastRow(&p, received)
+		rows[i] = historyRow(&p, received)
 	}
 	added, err = write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int, error) {
 		return insertHistory(ctx, conn, rows)
@@ -37,7 +37,7 @@ func (s *Store) AddHistory(ctx context.Context, jobs []record.HistoryJob) (added
 }
 
 func insertHistory(ctx context.Context, conn *sql.Conn, rows [][]any) (added int, err error) {
-	insert, err := conn.PrepareContext(ctx, insertPast)
+	insert, err := conn.PrepareContext(ctx, insertHistoryRow)
 	if err != nil {
 		return 0, err
 	}
@@ -56,16 +56,16 @@ func insertHistory(ctx context.Context, conn *sql.Conn, rows [][]any) (added int
 	return added, nil
 }
 
-// pastRow are the values for insertPast.
-func pastRow(p *record.HistoryJob, received int64) []any {
+// historyRow are the values for insertHistoryRow.
+func historyRow(p *record.HistoryJob, received int64) []any {
 	name := p.Name
 	if name == nil {
 		name = []byte{}
 	}
 	return []any{
-		p.Cluster, p.JobID, p.Submitted.UnixMicro(), micros(p.Started), micros(p.Ended), p.User, p.Account, p.Partition, p.QOS, name,
-		number(p.GPUs), number(p.CPUs), number(p.Nodes), p.GPUModel, limitColumn(p.Limit), p.State, number(p.ExitCode), number(p.EnergyJ),
-		number(p.Utilisation), received,
+		p.Cluster, p.JobID, p.Submitted.UnixMicro(), nullableMicros(p.Started), nullableMicros(p.Ended), p.User, p.Account, p.Partition, p.QOS, name,
+		nullableNumber(p.GPUs), nullableNumber(p.CPUs), nullableNumber(p.Nodes), p.GPUModel, limitColumn(p.Limit), p.State, nullableNumber(p.ExitCode), nullableNumber(p.EnergyJ),
+		nullableNumber(p.Utilisation), received,
 	}
 }
 
@@ -106,26 +106,26 @@ FROM history WHERE cluster = ?`
 	restrict(f.Limit > 0, " LIMIT ?", f.Limit)
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	if err != nil {
-		return fmt.Errorf("read history: %w", typed(err))
+		return fmt.Errorf("read history: %w", typedError(err))
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		p, err := scanPast(rows)
+		p, err := scanHistoryJob(rows)
 		if err != nil {
-			return fmt.Errorf("read history: %w", typed(err))
+			return fmt.Errorf("read history: %w", typedError(err))
 		}
 		if err := visit(p); err != nil {
 			return err
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read history: %w", typed(err))
+		return fmt.Errorf("read history: %w", typedError(err))
 	}
 	return nil
 }
 
-// scanPast reads a row of History.
-func scanPast(row scanner) (record.HistoryJob, error) {
+// scanHistoryJob reads a row of History.
+func scanHistoryJob(row scanner) (record.HistoryJob, error) {
 	var p record.HistoryJob
 	var submitted, started, ended sql.NullInt64
 	var gpus, cpus, nodes, limit, exit, energy, utilisation sql.NullFloat64
@@ -135,7 +135,7 @@ func scanPast(row scanner) (record.HistoryJob, error) {
 	if len(p.Name) == 0 {
 		p.Name = nil
 	}
-	p.GPUs, p.CPUs, p.Nodes, p.ExitCode, p.EnergyJ, p.Utilisation = known(gpus), known(cpus), known(nodes), known(exit), known(energy), known(utilisation)
+	p.GPUs, p.CPUs, p.Nodes, p.ExitCode, p.EnergyJ, p.Utilisation = knownNumber(gpus), knownNumber(cpus), knownNumber(nodes), knownNumber(exit), knownNumber(energy), knownNumber(utilisation)
 	p.Limit = limitOf(limit)
 	return p, err
 }

@@ -57,9 +57,9 @@ type ListedPage struct {
 	Next int64 // as in [JobPage]
 }
 
-// mostLooked is how many jobs are looked at for one page where an index leads to
+// maxRowsScanned is how many jobs are looked at for one page where an index leads to
 // more than pass the filter.
-const mostLooked = 2000
+const maxRowsScanned = 2000
 
 // Jobs lists jobs that pass a filter, those that were submitted last first, at
 // most limit of them, from before a page's Next on (0: from the newest). Pages
@@ -137,8 +137,8 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
 	j.Limit = limitOf(limit)
-	j.TimeS, j.EnergyJ = known(took), known(energy)
-	j.Restarted = record.Restarted{TimeS: known(restartedS), GPUEnergyJ: known(restartedJ)}
+	j.TimeS, j.EnergyJ = knownNumber(took), knownNumber(energy)
+	j.Restarted = record.Restarted{TimeS: knownNumber(restartedS), GPUEnergyJ: knownNumber(restartedJ)}
 	return seq, err
 }
 
@@ -194,7 +194,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	for _, column := range keys {
 		where.add(true, column.name+" = ?", column.value)
 	}
-	where.add(true, "submitted_us >= ?", earliest(f.From))
+	where.add(true, "submitted_us >= ?", submitBound(f.From))
 	where.add(!f.Until.IsZero(), "submitted_us < ?", f.Until.UnixMicro())
 	if before != 0 {
 		var submitted int64
@@ -203,21 +203,21 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 			return nil, false, nil
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("list jobs: %w", typed(err))
+			return nil, false, fmt.Errorf("list jobs: %w", typedError(err))
 		}
 		where.add(true, "(submitted_us, seq) < (?, ?)", submitted, before)
 	}
 	page := &jobPage{limit: limit}
-	rest := f.rest(keys)
+	rest := f.otherConditions(keys)
 	if len(rest.text) > 0 {
 		var submitted int64
 		err := s.read.QueryRowContext(ctx, "SELECT submitted_us, seq FROM jobs INDEXED BY "+index+" WHERE "+where.String()+
-			" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(slices.Clip(where.args), mostLooked-1)...).Scan(&submitted, &page.stop)
+			" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(slices.Clip(where.args), maxRowsScanned-1)...).Scan(&submitted, &page.stop)
 		switch {
 		case err == nil:
 			where.add(true, "(submitted_us, seq) >= (?, ?)", submitted, page.stop)
 		case !errors.Is(err, sql.ErrNoRows):
-			return nil, false, fmt.Errorf("list jobs: %w", typed(err))
+			return nil, false, fmt.Errorf("list jobs: %w", typedError(err))
 		}
 	}
 	where.text, where.args = append(where.text, rest.text...), append(where.args, rest.args...)
@@ -226,42 +226,42 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	return page, true, nil
 }
 
-// earliest is a bound of submit times.
-func earliest(from time.Time) int64 {
+// submitBound is a bound of submit times.
+func submitBound(from time.Time) int64 {
 	if from.IsZero() {
-		return -forever
+		return -endOfTime
 	}
 	return from.UnixMicro()
 }
 
-// keyed is a column with its value.
-type keyed struct {
+// indexKey is a column with its value.
+type indexKey struct {
 	name  string
 	value any
 }
 
 // index is the index that leads to a filter's jobs, and what it is searched for.
 // All of them go on by submission. The one for what fewest jobs have comes first.
-func (f *JobFilter) index() (name string, keys []keyed) {
-	cluster := keyed{"cluster", f.Cluster}
+func (f *JobFilter) index() (name string, keys []indexKey) {
+	cluster := indexKey{"cluster", f.Cluster}
 	switch {
 	case f.Cluster == "":
 	case f.ID != 0:
-		return "sqlite_autoindex_jobs_1", []keyed{cluster, {"job_id", f.ID}}
+		return "sqlite_autoindex_jobs_1", []indexKey{cluster, {"job_id", f.ID}}
 	case f.Workload != "":
-		return "jobs_by_workload", []keyed{cluster, {"workload", f.Workload}}
+		return "jobs_by_workload", []indexKey{cluster, {"workload", f.Workload}}
 	case f.User != "":
-		return "jobs_by_user", []keyed{cluster, {"user", f.User}}
+		return "jobs_by_user", []indexKey{cluster, {"user", f.User}}
 	case f.State != "":
-		return "jobs_by_state", []keyed{cluster, {"shown", f.State}}
+		return "jobs_by_state", []indexKey{cluster, {"shown", f.State}}
 	case f.Partition != "":
-		return "jobs_by_partition", []keyed{cluster, {"partition", f.Partition}}
+		return "jobs_by_partition", []indexKey{cluster, {"partition", f.Partition}}
 	}
 	return "jobs_by_time", nil
 }
 
-// rest are the conditions of a filter that an index doesn't know.
-func (f *JobFilter) rest(keys []keyed) *conditions {
+// otherConditions are the conditions of a filter that an index doesn't know.
+func (f *JobFilter) otherConditions(keys []indexKey) *conditions {
 	var rest conditions
 	add := func(column string, value any, given bool) {
 		for _, key := range keys {

@@ -74,14 +74,14 @@ func limitOf(s sql.NullFloat64) live.Limit {
 	return live.LimitOfSeconds(s.Float64)
 }
 
-// lookup is the error of a search for one record.
-func lookup(err error, format string, args ...any) error {
+// lookupError is the error of a search for one record.
+func lookupError(err error, format string, args ...any) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf(format+": %w", append(args, ErrNotFound)...)
 	default:
-		return fmt.Errorf(format+": %w", append(args, typed(err))...)
+		return fmt.Errorf(format+": %w", append(args, typedError(err))...)
 	}
 }

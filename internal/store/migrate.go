@@ -23,8 +23,8 @@ var newSchema string
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// oldest is the first schema that an epd ever wrote.
-const oldest = 1
+// oldestSchema is the first schema that an epd ever wrote.
+const oldestSchema = 1
 
 // migration is a step to a schema: from the one before it, or from an empty database.
 type migration struct {
@@ -54,15 +54,15 @@ func migrations() ([]migration, error) {
 	}
 	slices.SortFunc(steps, func(a, b migration) int { return cmp.Compare(a.version, b.version) })
 	for i, step := range steps {
-		if want := oldest + 1 + i; step.version != want {
+		if want := oldestSchema + 1 + i; step.version != want {
 			return nil, fmt.Errorf("migration %d is missing", want)
 		}
 	}
 	return steps, nil
 }
 
-// newest is the schema that steps lead to.
-func newest(steps []migration) int { return oldest + len(steps) }
+// newestSchema is the schema that steps lead to.
+func newestSchema(steps []migration) int { return oldestSchema + len(steps) }
 
 // migrate gives a new database its schema, and brings an old one to it, each step in
 // a transaction. One with records is copied beside itself first.
@@ -75,14 +75,14 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := knownVersion(path, version, newest(steps)); err != nil {
+	if err := knownVersion(path, version, newestSchema(steps)); err != nil {
 		return err
 	}
-	if version == newest(steps) {
+	if version == newestSchema(steps) {
 		return nil
 	}
-	if version < oldest {
-		return apply(ctx, conn, []migration{{newest(steps), newSchema}})
+	if version < oldestSchema {
+		return apply(ctx, conn, []migration{{newestSchema(steps), newSchema}})
 	}
 	dropParts(path)
 	err = Backup(ctx, path, backupName(path, version))
@@ -92,7 +92,7 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	if err != nil {
 		return fmt.Errorf("backup before migrating: %w", err)
 	}
-	return apply(ctx, conn, steps[version-oldest:])
+	return apply(ctx, conn, steps[version-oldestSchema:])
 }
 
 // apply runs steps one after the other. Foreign keys are off meanwhile: else a table

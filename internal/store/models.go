@@ -14,11 +14,11 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 	if m.Cluster == "" || m.Workload == "" || m.Form == "" || m.Created.IsZero() {
 		return 0, fmt.Errorf("%w: a model needs cluster, workload, form and time", record.ErrInvalid)
 	}
-	coefficients, err := text(m.Coefficients)
+	coefficients, err := jsonText(m.Coefficients)
 	if err != nil {
 		return 0, err
 	}
-	covariance, err := text(m.Covariance)
+	covariance, err := jsonText(m.Covariance)
 	if err != nil {
 		return 0, err
 	}
@@ -28,10 +28,10 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 			return 0, err
 		}
 		if m.InUse {
-			if err := retire(ctx, conn, m.WorkloadKey); err != nil {
+			if err := retireModel(ctx, conn, m.WorkloadKey); err != nil {
 				return 0, err
 			}
-			if err := backIn(ctx, conn, m.WorkloadKey); err != nil {
+			if err := clearRetired(ctx, conn, m.WorkloadKey); err != nil {
 				return 0, err
 			}
 		}
@@ -40,7 +40,7 @@ INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, c
 	note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients, covariance, m.Samples,
-			record.Micro(m.Created).UnixMicro(), flag(m.InUse), record.CleanText(m.Note))
+			record.Micro(m.Created).UnixMicro(), boolAsInt(m.InUse), record.CleanText(m.Note))
 		return version, err
 	})
 	if err != nil {
@@ -57,16 +57,16 @@ SELECT COALESCE(MAX(version), 0) + 1 FROM models WHERE cluster = ? AND workload 
 	return version, err
 }
 
-// retire takes the model of a key out of use.
-func retire(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
+// retireModel takes the model of a key out of use.
+func retireModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
 	_, err := conn.ExecContext(ctx, `
 UPDATE models SET in_use = 0 WHERE cluster = ? AND workload = ? AND gpu_model = ? AND in_use = 1`,
 		key.Cluster, key.Workload, key.GPUModel)
 	return err
 }
 
-// backIn forgets why a key had no model in use.
-func backIn(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
+// clearRetired forgets why a key had no model in use.
+func clearRetired(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
 	_, err := conn.ExecContext(ctx, "DELETE FROM models_out WHERE cluster = ? AND workload = ? AND gpu_model = ?",
 		key.Cluster, key.Workload, key.GPUModel)
 	return err
@@ -87,7 +87,7 @@ func (s *Store) UseModel(ctx context.Context, key record.WorkloadKey, version in
 }
 
 func useModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey, version int64, note string, now int64) error {
-	if err := retire(ctx, conn, key); err != nil {
+	if err := retireModel(ctx, conn, key); err != nil {
 		return err
 	}
 	if version == 0 && note != "" {
@@ -97,7 +97,7 @@ ON CONFLICT DO UPDATE SET note = excluded.note, since_us = excluded.since_us`,
 			key.Cluster, key.Workload, key.GPUModel, record.CleanText(note), now)
 		return err
 	}
-	if err := backIn(ctx, conn, key); err != nil || version == 0 {
+	if err := clearRetired(ctx, conn, key); err != nil || version == 0 {
 		return err
 	}
 	result, err := conn.ExecContext(ctx, `
@@ -121,7 +121,7 @@ FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? `
 func (s *Store) Model(ctx context.Context, key record.WorkloadKey) (record.Model, error) {
 	m, err := scanModel(s.read.QueryRowContext(ctx, selectModels+"AND in_use = 1",
 		key.Cluster, key.Workload, key.GPUModel))
-	return m, lookup(err, "model in use for workload %s on %s", key.Workload, key.GPUModel)
+	return m, lookupError(err, "model in use for workload %s on %s", key.Workload, key.GPUModel)
 }
 
 // Models lists all versions of a key, newest first.
@@ -146,9 +146,9 @@ FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, clus
 	return all, nil
 }
 
-// ModelsOut lists the workloads of a cluster whose model was taken out of use
+// RetiredModels lists the workloads of a cluster whose model was taken out of use
 // with a note, or let go without one in use, by workload and GPU model.
-func (s *Store) ModelsOut(ctx context.Context, cluster string) ([]record.RetiredModel, error) {
+func (s *Store) RetiredModels(ctx context.Context, cluster string) ([]record.RetiredModel, error) {
 	rows, err := s.read.QueryContext(ctx, `
 SELECT cluster, workload, gpu_model, note, since_us FROM models_out WHERE cluster = ? ORDER BY workload, gpu_model`, cluster)
 	all, err := collect(rows, err, func(row scanner) (record.RetiredModel, error) {
@@ -175,5 +175,5 @@ func scanModel(row scanner) (record.Model, error) {
 		return m, err
 	}
 	m.Coefficients, m.Created = []byte(coefficients), timeOf(created)
-	return m, parse(sql.NullString{String: covariance, Valid: true}, &m.Covariance)
+	return m, parseJSON(sql.NullString{String: covariance, Valid: true}, &m.Covariance)
 }

@@ -44,8 +44,8 @@ func filesOf(path string, first os.FileInfo) (*openFiles, error) {
 	return f, nil
 }
 
-// look is [ErrMoved] unless all of them are at their paths.
-func (f *openFiles) look() error {
+// checkMoved is [ErrMoved] unless all of them are at their paths.
+func (f *openFiles) checkMoved() error {
 	for i, name := range f.names {
 		switch now, err := os.Stat(name); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -59,17 +59,17 @@ func (f *openFiles) look() error {
 	return nil
 }
 
-// look is [ErrMoved] if what is written now wouldn't be at the database's path. Then
+// checkMoved is [ErrMoved] if what is written now wouldn't be at the database's path. Then
 // what was acknowledged goes from the log into the database, wherever that is, and
 // the log is empty: another database at the path would take it for its own.
-func (s *Store) look(ctx context.Context) error {
-	err := s.files.look()
+func (s *Store) checkMoved(ctx context.Context) error {
+	err := s.files.checkMoved()
 	if err == nil {
-		s.moved.Store(nil)
+		s.movedErr.Store(nil)
 		s.emptied = false
 		return nil
 	}
-	s.moved.Store(&err)
+	s.movedErr.Store(&err)
 	if !s.emptied {
 		var busy, frames, done int
 		row := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -78,10 +78,10 @@ func (s *Store) look(ctx context.Context) error {
 	return err
 }
 
-// Trouble is why nothing can be written now, as far as that is known: the database
+// WriteProblem is why nothing can be written now, as far as that is known: the database
 // is damaged ([ErrCorrupt]), or isn't at its path ([ErrMoved]). It asks nobody.
-func (s *Store) Trouble() error {
-	for _, why := range []*error{s.damage.Load(), s.moved.Load()} {
+func (s *Store) WriteProblem() error {
+	for _, why := range []*error{s.damage.Load(), s.movedErr.Load()} {
 		if why != nil {
 			return *why
 		}

@@ -112,7 +112,7 @@ func TestNothingIsAcknowledgedIntoADatabaseThatIsNotAtItsPath(t *testing.T) {
 			s, path, backup := openIn(t)
 			c.do(t, path, backup)
 			acknowledgesNothing(t, s)
-			if err := s.Trouble(); !errors.Is(err, store.ErrMoved) {
+			if err := s.WriteProblem(); !errors.Is(err, store.ErrMoved) {
 				t.Errorf("trouble: %v", err)
 			}
 			if got, err := s.OutcomesOfJob(t.Context(), "alpha", 1000); err != nil || len(got) != 1 {
@@ -156,7 +156,7 @@ func goesOn(t *testing.T, path string, kept int) {
 		put(t, again, outcome(i), want)
 		put(t, again, outcome(i), store.Repeated)
 	}
-	if err := again.Trouble(); err != nil {
+	if err := again.WriteProblem(); err != nil {
 		t.Error(err)
 	}
 	if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {
@@ -211,7 +211,7 @@ func TestADatabaseThatComesBackToItsPathIsWrittenAgain(t *testing.T) {
 	}
 	rename(t, path+".away", path)
 	put(t, s, outcome(before), store.Stored)
-	if err := s.Trouble(); err != nil {
+	if err := s.WriteProblem(); err != nil {
 		t.Errorf("trouble: %v", err)
 	}
 }
@@ -237,7 +237,7 @@ func TestADatabaseThatIsWorkedOnIsNotTakenForAnotherOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, s, outcome(before+i), store.Stored)
-		if err := s.Trouble(); err != nil {
+		if err := s.WriteProblem(); err != nil {
 			t.Errorf("work %d: %v", i, err)
 		}
 	}
@@ -252,13 +252,13 @@ func TestADatabaseThatGoesIsNoticedThoughNobodyWrites(t *testing.T) {
 		}
 		defer func() { _ = s.Close() }()
 		<-time.After(time.Minute)
-		if err := s.Trouble(); err != nil {
+		if err := s.WriteProblem(); err != nil {
 			t.Errorf("before: %v", err)
 		}
 		remove(t, path)
 		<-time.After(store.LookEvery + time.Second)
 		synctest.Wait()
-		if err := s.Trouble(); !errors.Is(err, store.ErrMoved) {
+		if err := s.WriteProblem(); !errors.Is(err, store.ErrMoved) {
 			t.Errorf("after: %v", err)
 		}
 	})

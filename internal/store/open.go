@@ -19,17 +19,17 @@ import (
 
 // Options change how a store works; nil means defaults.
 type Options struct {
-	// Busy is how long a write waits for another process. 0 means 2 s.
-	Busy time.Duration
+	// BusyTimeout is how long a write waits for another process. 0 means 2 s.
+	BusyTimeout time.Duration
 	// Now is the clock for when records were received. nil is time.Now.
 	Now func() time.Time
 }
 
 // Defaults, and the most connections of each pool of readers.
 const (
-	defaultBusy = 2 * time.Second
-	readers     = 4
-	soonReaders = 2
+	defaultBusy   = 2 * time.Second
+	readers       = 4
+	urgentReaders = 2
 )
 
 // Store is an open database. Its methods may be called by many goroutines.
@@ -39,9 +39,9 @@ type Store struct {
 	write *sql.DB
 	conn  *sql.Conn // the writer's only connection
 	read  *sql.DB
-	// soon is a pool of its own for reads of one job's rows, which Slurm's hooks wait
+	// urgent is a pool of its own for reads of one job's rows, which Slurm's hooks wait
 	// for: long reads for people don't hold them up.
-	soon *sql.DB
+	urgent *sql.DB
 
 	requests chan *request
 	mu       sync.RWMutex          // guards closed; held for reading while a request is handed over
@@ -49,9 +49,9 @@ type Store struct {
 	done     chan struct{}         // closed when the writer has ended
 	damage   atomic.Pointer[error] // why nothing is written any more; nil: nothing is damaged
 
-	files   *openFiles
-	moved   atomic.Pointer[error] // why nothing is written now; nil: the files are at their paths
-	emptied bool                  // the writer's: since they aren't, their log is empty
+	files    *openFiles
+	movedErr atomic.Pointer[error] // why nothing is written now; nil: the files are at their paths
+	emptied  bool                  // the writer's: since they aren't, their log is empty
 }
 
 // Open opens the database at a path, makes it if there is none, checks it
@@ -71,9 +71,9 @@ func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	busy := cmp.Or(settings.Busy, defaultBusy)
+	busy := cmp.Or(settings.BusyTimeout, defaultBusy)
 	if err := s.open(ctx, busy); err != nil {
-		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, typed(err)), s.release())
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, typedError(err)), s.release())
 	}
 	go s.writeLoop(context.WithoutCancel(ctx)) // it lives until Close, not as long as opening
 	return s, nil
@@ -103,7 +103,7 @@ func (s *Store) open(ctx context.Context, busy time.Duration) error {
 	if s.read, err = s.openReaders(ctx, busy, readers); err != nil {
 		return err
 	}
-	if s.soon, err = s.openReaders(ctx, busy, soonReaders); err != nil {
+	if s.urgent, err = s.openReaders(ctx, busy, urgentReaders); err != nil {
 		return err
 	}
 	s.files, err = filesOf(s.path, first)
@@ -142,7 +142,7 @@ func (s *Store) openReaders(ctx context.Context, busy time.Duration, most int) (
 // ensureFile makes an empty file that only its owner can read, unless there is one,
 // and tells which it is. SQLite gives its other files the same mode.
 func ensureFile(path string) (os.FileInfo, error) {
-	if err := trust(path); err != nil {
+	if err := checkTrusted(path); err != nil {
 		return nil, err
 	}
 	file, err := statedir.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -153,9 +153,9 @@ func ensureFile(path string) (os.FileInfo, error) {
 	return info, errors.Join(err, file.Close())
 }
 
-// trust refuses a database that somebody else may have put there, or anything of it:
+// checkTrusted refuses a database that somebody else may have put there, or anything of it:
 // SQLite follows links. It need not be there.
-func trust(path string) error {
+func checkTrusted(path string) error {
 	for _, ending := range sidecars {
 		if err := statedir.CheckFile(path + ending); err != nil {
 			return err
@@ -211,7 +211,7 @@ func inspect(ctx context.Context, path string, busy time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return knownVersion(path, version, newest(steps))
+	return knownVersion(path, version, newestSchema(steps))
 }
 
 // findings are what a check pragma has to say other than ok.
@@ -252,7 +252,7 @@ func (s *Store) Close() error {
 // release closes what is open, in reverse order.
 func (s *Store) release() error {
 	var errs []error
-	for _, readers := range []*sql.DB{s.soon, s.read} {
+	for _, readers := range []*sql.DB{s.urgent, s.read} {
 		if readers != nil {
 			errs = append(errs, readers.Close())
 		}

@@ -81,7 +81,7 @@ func plainColumn[T any](name string, of func(*record.Outcome) *T) outcomeColumn 
 // timeColumn is a column of microseconds since 1970: NULL if unknown.
 func timeColumn(name string, of func(*record.Outcome) *time.Time) outcomeColumn {
 	return outcomeColumn{
-		name, func(o *record.Outcome) (any, error) { return micros(*of(o)), nil },
+		name, func(o *record.Outcome) (any, error) { return nullableMicros(*of(o)), nil },
 		func(o *record.Outcome) any { return intoTime{of(o)} },
 	}
 }
@@ -89,7 +89,7 @@ func timeColumn(name string, of func(*record.Outcome) *time.Time) outcomeColumn 
 // numberColumn is a column of a figure that may be unknown: NULL then.
 func numberColumn(name string, of func(*record.Outcome) *live.Number) outcomeColumn {
 	return outcomeColumn{
-		name, func(o *record.Outcome) (any, error) { return number(*of(o)), nil },
+		name, func(o *record.Outcome) (any, error) { return nullableNumber(*of(o)), nil },
 		func(o *record.Outcome) any { return intoNumber{of(o)} },
 	}
 }
@@ -102,7 +102,7 @@ func jsonColumn(name string, of func(*record.Outcome) (value any, some bool)) ou
 			if !some {
 				return nil, nil //nolint:nilnil // NULL is the column of nothing
 			}
-			return text(value)
+			return jsonText(value)
 		},
 		func(o *record.Outcome) any {
 			value, _ := of(o)
@@ -131,7 +131,7 @@ func (i intoTime) Scan(value any) error {
 func (i intoNumber) Scan(value any) error {
 	var column sql.NullFloat64
 	err := column.Scan(value)
-	*i.to = known(column)
+	*i.to = knownNumber(column)
 	return err
 }
 

@@ -112,7 +112,7 @@ UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND 
 
 // putConflict keeps an outcome apart; false: it is there.
 func putConflict(ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, received int64) (bool, error) {
-	body, err := text(o)
+	body, err := jsonText(o)
 	if err != nil {
 		return false, err
 	}

@@ -22,10 +22,10 @@ type DecisionPage struct {
 func (s *Store) LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (DecisionPage, error) {
 	if before == 0 {
 		if err := s.read.QueryRowContext(ctx, "SELECT COALESCE(MAX(decision_id), 0) + 1 FROM decisions").Scan(&before); err != nil {
-			return DecisionPage{}, fmt.Errorf("list decisions: %w", typed(err))
+			return DecisionPage{}, fmt.Errorf("list decisions: %w", typedError(err))
 		}
 	}
-	stop := max(1, before-mostLooked)
+	stop := max(1, before-maxRowsScanned)
 	rows, err := s.read.QueryContext(ctx, lastDecisions, before, stop, cluster, mode, limit)
 	var page DecisionPage
 	page.Decisions, err = collect(rows, err, scanJobDecision)
@@ -83,18 +83,18 @@ SELECT node, run_id, readings FROM outcomes INDEXED BY outcomes_by_job JOIN outc
 WHERE cluster = ? AND job_id = ? AND readings IS NOT NULL`
 )
 
-// wider is a row with further columns behind those that are asked for.
-type wider struct {
+// extendedRow is a row with further columns behind those that are asked for.
+type extendedRow struct {
 	scanner
 	into []any
 }
 
 // Scan reads the columns that are asked for, and the further ones.
-func (w wider) Scan(into ...any) error { return w.scanner.Scan(append(into, w.into...)...) }
+func (w extendedRow) Scan(into ...any) error { return w.scanner.Scan(append(into, w.into...)...) }
 
 // scanJobDecision reads a row of selectJobDecisions.
 func scanJobDecision(row scanner) (d record.JobDecision, err error) {
-	d.Decision, err = scanDecision(wider{row, []any{&d.Name, &d.User, &d.Partition}})
+	d.Decision, err = scanDecision(extendedRow{row, []any{&d.Name, &d.User, &d.Partition}})
 	return d, err
 }
 
@@ -107,13 +107,13 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 		var day int64
 		err := row.Scan(&day, &d.ExitState, &d.Arm, &d.Runs, &d.TimeS, &d.GPURuns, &d.GPUEnergyJ, &d.NodeRuns, &d.NodeEnergyJ)
 		d.Day = time.UnixMicro(day * microsPerDay).UTC()
-		if !believed(d.TimeS) {
+		if !arePlausible(d.TimeS) {
 			d.TimeS = 0
 		}
-		if !believed(d.GPUEnergyJ) {
+		if !arePlausible(d.GPUEnergyJ) {
 			d.GPURuns, d.GPUEnergyJ = 0, 0
 		}
-		if !believed(d.NodeEnergyJ) {
+		if !arePlausible(d.NodeEnergyJ) {
 			d.NodeRuns, d.NodeEnergyJ = 0, 0
 		}
 		return d, err

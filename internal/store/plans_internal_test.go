@@ -73,12 +73,12 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 	check("readings", runReadings, "alpha", 7)
 	check("strata ever", strataEver, "alpha")
 	check("strata since", strataSince, "alpha", 1, 2, 3, "2026-01")
-	check("sums of an outcome", bookOne, 1)
+	check("sums of an outcome", addOneJob, 1)
 	check("others of a job", hasOthers, 1, 1, "alpha", 7, 1, "w", "V100", "treated")
-	check("sums of a job without it", bookBack, 1, 1, "alpha", 7, 1, "w", "V100", "treated")
-	check("sums of a job", bookAll, 1, 1, "alpha", 7, 1, "w", "V100", "treated")
-	check("sums of many", bookSome, 1, "[1]")
-	check("the end of a job", endOfJob, "alpha", 7, 1, int64(forever))
+	check("sums of a job without it", subtractJobs, 1, 1, "alpha", 7, 1, "w", "V100", "treated")
+	check("sums of a job", addAllJobs, 1, 1, "alpha", 7, 1, "w", "V100", "treated")
+	check("sums of many", addSomeJobs, 1, "[1]")
+	check("the end of a job", endOfJob, "alpha", 7, 1, int64(endOfTime))
 }
 
 // derived are tables of a query by names of its own: a page of jobs or decisions.

@@ -15,7 +15,7 @@ func putProfile(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcome
 	}
 	_, err := conn.ExecContext(ctx, `
 INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, profile) VALUES (?, ?, ?, ?, ?, ?)`,
-		id, o.Cluster, o.Workload, o.GPUModel, flag(o.Profile.Alone), o.Profile.Encode())
+		id, o.Cluster, o.Workload, o.GPUModel, boolAsInt(o.Profile.Alone), o.Profile.Encode())
 	return err
 }
 
@@ -23,7 +23,7 @@ INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, p
 // model that had their GPUs alone and were seen from start to end, at most so
 // many, the newest first.
 func (s *Store) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error) {
-	rows, err := s.soon.QueryContext(ctx, `
+	rows, err := s.urgent.QueryContext(ctx, `
 SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
 WHERE p.cluster = ? AND p.workload = ? AND p.gpu_model = ? AND p.alone = 1
@@ -38,7 +38,7 @@ ORDER BY outcome_id DESC LIMIT ?`, key.Cluster, key.Workload, key.GPUModel, reco
 		if err != nil {
 			return p, err
 		}
-		p.Ended, p.Slowdown = timeOf(ended), known(slowdown)
+		p.Ended, p.Slowdown = timeOf(ended), knownNumber(slowdown)
 		if p.Profile, err = record.DecodeProfile(blob); err != nil {
 			return p, fmt.Errorf("run %s: %w", p.RunID, err)
 		}

@@ -12,8 +12,8 @@ import (
 // wait for milliseconds only.
 const pruneStep = 1000
 
-// Pruned counts what retention removed.
-type Pruned struct {
+// PruneResult counts what retention removed.
+type PruneResult struct {
 	Outcomes, Decisions, Jobs, Conflicts, History, Features int64
 }
 
@@ -28,8 +28,8 @@ type Pruned struct {
 // Models stay, and so do the run ids of pruned outcomes, so that a late repeat
 // isn't counted again. When it ends early, what it has done is complete and the
 // rest remains.
-func (s *Store) Prune(ctx context.Context, before time.Time) (Pruned, error) {
-	var p Pruned
+func (s *Store) Prune(ctx context.Context, before time.Time) (PruneResult, error) {
+	var p PruneResult
 	limit := before.UnixMicro()
 	for _, part := range []struct {
 		removed *int64
@@ -93,9 +93,9 @@ func deletion(statement string, limit int64) func(context.Context, *sql.Conn) (i
 	}
 }
 
-// theOldest selects the outcomes of one step, and what the same jobs did on
+// selectOldest selects the outcomes of one step, and what the same jobs did on
 // other nodes.
-const theOldest = `
+const selectOldest = `
 WITH some AS (SELECT outcome_id, cluster, job_id, submitted_us FROM outcomes
 	WHERE received_us < ?1 ORDER BY received_us, outcome_id LIMIT ?2)
 SELECT outcome_id FROM some
@@ -103,8 +103,8 @@ UNION SELECT o.outcome_id FROM some AS s CROSS JOIN outcomes AS o INDEXED BY out
 	ON o.cluster = s.cluster AND o.job_id = s.job_id AND o.submitted_us = s.submitted_us
 	WHERE s.job_id > 0 AND o.received_us < ?1`
 
-// ofTheirJobs selects the outcomes of the jobs that a list of outcomes is of.
-const ofTheirJobs = `
+// selectOfSameJobs selects the outcomes of the jobs that a list of outcomes is of.
+const selectOfSameJobs = `
 SELECT value FROM json_each(?1)
 UNION SELECT o.outcome_id FROM json_each(?1) AS l CROSS JOIN outcomes AS s ON s.outcome_id = l.value
 	CROSS JOIN outcomes AS o INDEXED BY outcomes_by_job
@@ -142,11 +142,11 @@ FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN (SELECT value FRO
 // pruneOutcomes sums, remembers and deletes the outcomes of one step. What stays
 // of a job some of whose nodes' outcomes came later counts as a job of its own.
 func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, error) {
-	old, err := selectIDs(ctx, conn, theOldest, limit, pruneStep)
+	old, err := selectIDs(ctx, conn, selectOldest, limit, pruneStep)
 	if err != nil {
 		return 0, err
 	}
-	whole, err := selectIDs(ctx, conn, ofTheirJobs, old)
+	whole, err := selectIDs(ctx, conn, selectOfSameJobs, old)
 	if err != nil {
 		return 0, err
 	}
@@ -154,7 +154,7 @@ func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, err
 		statement string
 		args      []any
 	}{
-		{bookSome, []any{-1, whole}},
+		{addSomeJobs, []any{-1, whole}},
 		{sumPruned, []any{old}},
 		{sumPrunedEver, []any{old}},
 		{"INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", []any{old}},
@@ -167,7 +167,7 @@ func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	if _, err := conn.ExecContext(ctx, bookSome, 1, whole); err != nil { // those that are left
+	if _, err := conn.ExecContext(ctx, addSomeJobs, 1, whole); err != nil { // those that are left
 		return 0, err
 	}
 	return result.RowsAffected()

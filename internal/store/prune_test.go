@@ -113,7 +113,7 @@ func TestPruningRemovesOldRecordsOfEveryKindButModels(t *testing.T) {
 	s, _ := openNew(t)
 	fill(t, s)
 	pruned, err := s.Prune(t.Context(), start.Add(24*time.Hour))
-	if want := (store.Pruned{Outcomes: 1, Decisions: 1, Jobs: 1, Conflicts: 1, History: 2, Features: 1}); err != nil || pruned != want {
+	if want := (store.PruneResult{Outcomes: 1, Decisions: 1, Jobs: 1, Conflicts: 1, History: 2, Features: 1}); err != nil || pruned != want {
 		t.Errorf("pruned %+v, %v", pruned, err)
 	}
 	for table, want := range map[string]int{

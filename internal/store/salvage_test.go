@@ -96,7 +96,7 @@ func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 	}
 	want := func(s *store.Store, note string) {
 		t.Helper()
-		out, err := s.ModelsOut(t.Context(), key.Cluster)
+		out, err := s.RetiredModels(t.Context(), key.Cluster)
 		switch {
 		case err != nil:
 			t.Fatal(err)

@@ -37,7 +37,7 @@ GROUP BY o.job_id, CASE WHEN o.job_id > 0 THEN o.submitted_us END,
 	COUNT(predicted_j) AS pn, TOTAL(predicted_j) AS p, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS pg`
 	// jobsBetween are the compared jobs of ?1 that ended from ?2 on and before ?3,
 	// with what they did on nodes where they ended sooner.
-	jobsBetween = jobsOf + " WHERE" + compared + `AND o.outcome_id IN (
+	jobsBetween = jobsOf + " WHERE" + comparedOutcomes + `AND o.outcome_id IN (
 	WITH some AS (SELECT outcome_id, cluster, job_id, submitted_us FROM outcomes INDEXED BY outcomes_by_end
 		WHERE cluster = ?1 AND COALESCE(ended_us, received_us) >= ?2 AND COALESCE(ended_us, received_us) < ?3)
 	SELECT outcome_id FROM some
@@ -96,7 +96,7 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 	if err != nil {
 		return nil, fmt.Errorf("mean energies: %w", err)
 	}
-	all = merged(all)
+	all = mergeNeighbours(all)
 	var strata []record.Stratum
 	for rest := all; len(rest) > 0; {
 		same := 1
@@ -109,8 +109,8 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 	return strata, nil
 }
 
-// sums are those of the runs of a stratum with the same clocks.
-type sums struct {
+// stratumSums are those of the runs of a stratum with the same clocks.
+type stratumSums struct {
 	record.Stratum // without means
 
 	setting   dvfsmodel.Setting
@@ -124,8 +124,8 @@ type energySums struct {
 	j, square float64
 }
 
-// merged adds up neighbours of the same stratum and clocks.
-func merged(all []sums) []sums {
+// mergeNeighbours adds up neighbours of the same stratum and clocks.
+func mergeNeighbours(all []stratumSums) []stratumSums {
 	out := all[:0]
 	for _, s := range all {
 		if n := len(out); n > 0 && out[n-1].Stratum == s.Stratum && out[n-1].setting == s.setting {
@@ -137,7 +137,7 @@ func merged(all []sums) []sums {
 	return out
 }
 
-func (t *sums) add(o *sums) {
+func (t *stratumSums) add(o *stratumSums) {
 	t.endings.Ended += o.endings.Ended
 	t.endings.Completed += o.endings.Completed
 	t.gpu.add(o.gpu)
@@ -151,30 +151,30 @@ func (e *energySums) add(o energySums) {
 	e.runs, e.j, e.square = e.runs+o.runs, e.j+o.j, e.square+o.square
 }
 
-func scanSums(row scanner) (sums, error) {
-	var t sums
+func scanSums(row scanner) (stratumSums, error) {
+	var t stratumSums
 	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core, &t.setting.Mem,
 		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j, &t.node.square,
 		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ)
 	for _, e := range []*energySums{&t.gpu, &t.node} {
-		if !believed(e.j, e.square/mostSum) {
+		if !arePlausible(e.j, e.square/maxSum) {
 			*e = energySums{}
 		}
 	}
-	if !believed(t.predicted.DefaultJ, t.predicted.GPUJ) {
+	if !arePlausible(t.predicted.DefaultJ, t.predicted.GPUJ) {
 		t.predicted = record.PredictedUse{}
 	}
 	return t, err
 }
 
-// mostSum is more joules or seconds than all runs together come to.
-const mostSum = 1e30
+// maxSum is more joules or seconds than all runs together come to.
+const maxSum = 1e30
 
-// believed tells whether sums can be. Others, as of a database that somebody wrote
+// arePlausible tells whether sums can be. Others, as of a database that somebody wrote
 // into, are left out.
-func believed(sums ...float64) bool {
+func arePlausible(sums ...float64) bool {
 	for _, sum := range sums {
-		if !(math.Abs(sum) < mostSum) {
+		if !(math.Abs(sum) < maxSum) {
 			return false
 		}
 	}
@@ -184,7 +184,7 @@ func believed(sums ...float64) bool {
 // stratumOf adds up the settings of a stratum. Those of the constant arm are one: which
 // of its jobs may be at the constant clocks, and which are at default ones, is as it
 // comes with the jobs that were drawn, and no choice of ours.
-func stratumOf(parts []sums) record.Stratum {
+func stratumOf(parts []stratumSums) record.Stratum {
 	out := parts[0].Stratum
 	if out.Arm == live.ArmConstant {
 		for i := range parts[1:] {

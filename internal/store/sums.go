@@ -17,9 +17,9 @@ import (
 const microsPerDay = 86_400_000_000
 
 const (
-	// compared are the outcomes that savings are computed from. Of those that run
+	// comparedOutcomes are the outcomes that savings are computed from. Of those that run
 	// again the last run counts; how some ended nobody knows.
-	compared = " o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED') "
+	comparedOutcomes = " o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED') "
 
 	// stratumKey is what tells apart jobs that aren't added up.
 	stratumKey = `workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
@@ -36,25 +36,25 @@ ON CONFLICT DO UPDATE SET ended = ended + excluded.ended, done = done + excluded
 	predicted_gpu_j = predicted_gpu_j + excluded.predicted_gpu_j`
 )
 
-// bookJobs is a statement that adds what jobs came to, those of the compared
+// addJobSums is a statement that adds what jobs came to, those of the compared
 // outcomes that a condition selects, to the sums of their days and of all days.
 // Its first parameter is 1, or -1 to take them out again.
-func bookJobs(condition string) string {
-	return steady(`
+func addJobSums(condition string) string {
+	return hideParameters(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
 SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `,
 	?1 * ended, ?1 * done, ?1 * gn, ?1 * g, ?1 * g2, ?1 * nn, ?1 * n, ?1 * n2, ?1 * pn, ?1 * p, ?1 * pg
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
 	SELECT cluster, MAX(1, ended_us / 86400000000) AS day, ` + stratumKey + `,
 		COUNT(*) AS ended, SUM(done) AS done, ` + jobSums + `
-	FROM (` + jobsOf + ` WHERE` + compared + `AND ` + condition + byJob + `)
+	FROM (` + jobsOf + ` WHERE` + comparedOutcomes + `AND ` + condition + byJob + `)
 	GROUP BY cluster, day, ` + stratumKey + `)
 WHERE true` + addSums)
 }
 
-// bookOne adds the job of outcome ?1 where that is all there is of it. It comes to
-// what bookJobs does, without the trees that grouping makes each time.
-var bookOne = steady(`
+// addOneJob adds the job of outcome ?1 where that is all there is of it. It comes to
+// what addJobSums does, without the trees that grouping makes each time.
+var addOneJob = hideParameters(`
 INSERT INTO energy_sums (cluster, day, ` + sumColumns + `)
 SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `, 1, done,
 	gpu_j IS NOT NULL, COALESCE(gpu_j, 0.0), COALESCE(gpu_j * gpu_j, 0.0),
@@ -69,16 +69,16 @@ FROM (SELECT 0 AS every UNION ALL SELECT 1), (
 		CASE WHEN o.exit_state = 'COMPLETED' THEN o.node_energy_j END AS node_j,
 		CASE WHEN o.exit_state = 'COMPLETED' AND o.gpu_energy_j IS NOT NULL THEN d.default_energy_j END AS predicted_j
 	FROM outcomes AS o LEFT JOIN decisions AS d ON d.decision_id = o.decision_id
-	WHERE` + compared + `AND o.outcome_id = ?1)
+	WHERE` + comparedOutcomes + `AND o.outcome_id = ?1)
 WHERE true` + addSums)
 
 // The others of an outcome's job: on other nodes, of the same workload on the same
 // GPU model in the same arm. A plus keeps a condition from choosing the index.
 var (
-	hasOthers = steady("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job WHERE " + sameJob + " AND +o.outcome_id != ?2)")
-	bookBack  = bookJobs(sameJob + " AND +o.outcome_id != ?2")
-	bookAll   = bookJobs(sameJob + " AND ?2 > 0")
-	bookSome  = bookJobs("o.outcome_id IN (SELECT value FROM json_each(?2))")
+	hasOthers    = hideParameters("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job WHERE " + sameJob + " AND +o.outcome_id != ?2)")
+	subtractJobs = addJobSums(sameJob + " AND +o.outcome_id != ?2")
+	addAllJobs   = addJobSums(sameJob + " AND ?2 > 0")
+	addSomeJobs  = addJobSums("o.outcome_id IN (SELECT value FROM json_each(?2))")
 )
 
 const sameJob = "o.cluster = ?3 AND o.job_id = ?4 AND o.submitted_us = ?5 AND +o.workload = ?6 AND +o.gpu_model = ?7 AND +o.arm = ?8"
@@ -91,13 +91,13 @@ func bookOutcome(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcom
 	if err := bookDay(ctx, conn, o, received); err != nil {
 		return err
 	}
-	if err := showEnd(ctx, conn, o); err != nil {
+	if err := markEnded(ctx, conn, o); err != nil {
 		return err
 	}
 	if o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" || o.ExitState == stateRequeued {
 		return nil
 	}
-	job := []any{o.Cluster, o.JobID, micros(o.Submitted), o.Workload, o.GPUModel, string(o.Arm)}
+	job := []any{o.Cluster, o.JobID, nullableMicros(o.Submitted), o.Workload, o.GPUModel, string(o.Arm)}
 	others := false
 	if o.JobID > 0 && !o.Submitted.IsZero() {
 		if err := conn.QueryRowContext(ctx, hasOthers, append([]any{1, id}, job...)...).Scan(&others); err != nil {
@@ -105,13 +105,13 @@ func bookOutcome(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcom
 		}
 	}
 	if !others {
-		_, err := conn.ExecContext(ctx, bookOne, id)
+		_, err := conn.ExecContext(ctx, addOneJob, id)
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, bookBack, append([]any{-1, id}, job...)...); err != nil {
+	if _, err := conn.ExecContext(ctx, subtractJobs, append([]any{-1, id}, job...)...); err != nil {
 		return err
 	}
-	_, err := conn.ExecContext(ctx, bookAll, append([]any{1, id}, job...)...)
+	_, err := conn.ExecContext(ctx, addAllJobs, append([]any{1, id}, job...)...)
 	return err
 }
 
@@ -132,21 +132,21 @@ VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET runs = runs + 1, time_s = time_s + excluded.time_s,
 	gpu_runs = gpu_runs + excluded.gpu_runs, gpu_energy_j = gpu_energy_j + excluded.gpu_energy_j,
 	node_runs = node_runs + excluded.node_runs, node_energy_j = node_energy_j + excluded.node_energy_j`,
-		o.Cluster, end/microsPerDay, o.ExitState, string(o.Arm), o.TimeS.Or(0), flag(gpuKnown), gpu, flag(nodeKnown), node)
+		o.Cluster, end/microsPerDay, o.ExitState, string(o.Arm), o.TimeS.Or(0), boolAsInt(gpuKnown), gpu, boolAsInt(nodeKnown), node)
 	return err
 }
 
-// showEnd has an outcome's job shown as ended, once every run that was decided
+// markEnded has an outcome's job shown as ended, once every run that was decided
 // for it has an outcome.
-func showEnd(ctx context.Context, conn *sql.Conn, o *record.Outcome) error {
+func markEnded(ctx context.Context, conn *sql.Conn, o *record.Outcome) error {
 	if o.JobID <= 0 || o.Submitted.IsZero() {
 		return nil
 	}
-	_, err := conn.ExecContext(ctx, endOfJob, o.Cluster, o.JobID, micros(o.Submitted), int64(forever))
+	_, err := conn.ExecContext(ctx, endOfJob, o.Cluster, o.JobID, nullableMicros(o.Submitted), int64(endOfTime))
 	return err
 }
 
-var endOfJob = steady(`
+var endOfJob = hideParameters(`
 UPDATE jobs SET shown = COALESCE((
 	SELECT CASE o.exit_state WHEN '' THEN 'ENDED' ELSE o.exit_state END FROM outcomes AS o INDEXED BY outcomes_by_job
 	WHERE o.cluster = ?1 AND o.job_id = ?2 AND o.submitted_us = ?3 AND o.unmatched = 0
@@ -160,12 +160,12 @@ WHERE cluster = ?1 AND job_id = ?2 AND submitted_us = ?3 AND NOT EXISTS (
 
 var parameter = regexp.MustCompile(`\?\d+`)
 
-// steady hides the parameters of a statement from SQLite's planner, which would
+// hideParameters hides the parameters of a statement from SQLite's planner, which would
 // plan it anew each time that they change, should they be 0 or 1 (since 3.54): that
 // takes ten times as long as these statements do.
-func steady(statement string) string {
+func hideParameters(statement string) string {
 	return parameter.ReplaceAllString(statement, "COALESCE($0, NULL)")
 }
 
-// forever is later than any time.
-const forever = 1 << 62
+// endOfTime is later than any time.
+const endOfTime = 1 << 62

@@ -45,7 +45,7 @@ type taken struct {
 
 // forget takes some outcomes out.
 func (s *scroll) forget(t *rapid.T) {
-	page, err := s.store.Kept(t.Context(), &store.RunFilter{Cluster: "alpha"}, false, 0, 1000)
+	page, err := s.store.RecordedRuns(t.Context(), &store.RunFilter{Cluster: "alpha"}, false, 0, 1000)
 	if err != nil || len(page.Runs) != len(s.kept) || page.Next != 0 {
 		t.Fatalf("%d outcomes are kept, %d are told: %v", len(s.kept), len(page.Runs), err)
 	}

@@ -11,9 +11,9 @@ import (
 const (
 	// maxBatch is how many writes one transaction takes at most.
 	maxBatch = 512
-	// linger is how long a transaction that several callers share waits for
+	// batchWait is how long a transaction that several callers share waits for
 	// more of them: far less than what the disk takes to make it durable.
-	linger = 500 * time.Microsecond
+	batchWait = 500 * time.Microsecond
 )
 
 // request is a write on its way to the writer.
@@ -28,7 +28,7 @@ type request struct {
 // ends first the change may still be made: all writes can be repeated.
 func (s *Store) do(ctx context.Context, apply func(context.Context, *sql.Conn) error) error {
 	r := &request{ctx: ctx, apply: apply, done: make(chan error, 1)}
-	if err := s.hand(r); err != nil {
+	if err := s.enqueue(r); err != nil {
 		return err
 	}
 	select {
@@ -53,8 +53,8 @@ func write[T any](ctx context.Context, s *Store, apply func(context.Context, *sq
 	return result, nil
 }
 
-// hand puts a request into the queue.
-func (s *Store) hand(r *request) error {
+// enqueue puts a request into the queue.
+func (s *Store) enqueue(r *request) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
@@ -83,11 +83,11 @@ func (s *Store) writeLoop(ctx context.Context) {
 		select {
 		case first = <-s.requests:
 		case <-idle.C:
-			_ = s.look(ctx) // Trouble tells
+			_ = s.checkMoved(ctx) // Trouble tells
 			continue
 		}
 		if first == nil { // closed
-			_ = s.look(ctx)
+			_ = s.checkMoved(ctx)
 			return
 		}
 		batch = s.gather(append(batch[:0], first))
@@ -108,11 +108,11 @@ func (s *Store) writeLoop(ctx context.Context) {
 // gather adds to a batch what else is waiting, and what comes soon after if
 // there is more than one caller.
 func (s *Store) gather(batch []*request) []*request {
-	batch = s.drain(batch)
+	batch = s.takeWaiting(batch)
 	if len(batch) == 1 || len(batch) == maxBatch {
 		return batch
 	}
-	timer := time.NewTimer(linger)
+	timer := time.NewTimer(batchWait)
 	defer timer.Stop()
 	for len(batch) < maxBatch {
 		select {
@@ -128,8 +128,8 @@ func (s *Store) gather(batch []*request) []*request {
 	return batch
 }
 
-// drain adds to a batch what is waiting now.
-func (s *Store) drain(batch []*request) []*request {
+// takeWaiting adds to a batch what is waiting now.
+func (s *Store) takeWaiting(batch []*request) []*request {
 	for len(batch) < maxBatch {
 		select {
 		case r, open := <-s.requests:
@@ -151,11 +151,11 @@ func (s *Store) commit(ctx context.Context, batch []*request) (err error) {
 	if damage := s.damage.Load(); damage != nil {
 		return *damage
 	}
-	if err := s.look(ctx); err != nil {
+	if err := s.checkMoved(ctx); err != nil {
 		return err
 	}
 	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("begin: %w", typed(err))
+		return fmt.Errorf("begin: %w", typedError(err))
 	}
 	defer func() {
 		if err != nil {
@@ -172,25 +172,25 @@ func (s *Store) commit(ctx context.Context, batch []*request) (err error) {
 		}
 	}
 	if _, err := s.conn.ExecContext(ctx, "COMMIT"); err != nil {
-		return fmt.Errorf("commit: %w", typed(err))
+		return fmt.Errorf("commit: %w", typedError(err))
 	}
-	return s.look(ctx)
+	return s.checkMoved(ctx)
 }
 
 // applyOne applies one change under a savepoint.
 func (s *Store) applyOne(ctx context.Context, r *request) error {
 	if _, err := s.conn.ExecContext(ctx, "SAVEPOINT one"); err != nil {
-		return typed(err)
+		return typedError(err)
 	}
-	if err := typed(r.apply(ctx, s.conn)); err != nil {
+	if err := typedError(r.apply(ctx, s.conn)); err != nil {
 		if breaksBatch(err) {
 			return err
 		}
 		r.err = err
 		if _, err := s.conn.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
-			return typed(err)
+			return typedError(err)
 		}
 	}
 	_, err := s.conn.ExecContext(ctx, "RELEASE one")
-	return typed(err)
+	return typedError(err)
 }
