@@ -25,7 +25,7 @@ func (t *terminal) generateCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.Float64Flag{Name: "offline", Usage: "`UTILISATION` by the tasks that are there at slot 0"},
 			&cli.Float64Flag{Name: "online", Usage: "`UTILISATION` by the tasks that arrive over the day"},
-			&cli.IntFlag{Name: "slots", Usage: "`COUNT` of slots in the day", Value: taskset.Day},
+			&cli.IntFlag{Name: "slots", Usage: "`COUNT` of slots in the day", Value: taskset.SlotsPerDay},
 			&cli.IntFlag{Name: "pairs", Usage: "`COUNT` of CPU-GPU pairs that a utilisation of 1 keeps busy", Value: taskset.ReferencePairs},
 			seedFlag(),
 			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the task set: edl, csv or json", Value: "edl"},

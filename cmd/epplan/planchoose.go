@@ -82,7 +82,7 @@ func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 		rng := rand.New(rand.NewPCG(q.params.Queue.Look.Seed, uint64(i)))
 		jobs := slices.Clone(q.jobs)
 		for j := range jobs {
-			jobs[j].True = taskset.Outcome(rng, q.model, &jobs[j].Forecast)
+			jobs[j].True = taskset.DrawOutcome(rng, q.model, &jobs[j].Forecast)
 		}
 		drawn, err := newKnapsackQueue(q.model, jobs, q.pool)
 		if err != nil {

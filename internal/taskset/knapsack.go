@@ -37,8 +37,8 @@ func queueTypes() []queueType {
 // night, weekends, and busy spells of one and a half to three and a half days.
 const (
 	queueDays    = 62
-	perDay       = 1.81
-	busySpells   = 3
+	jobsPerDay   = 1.81
+	busyPeriods  = 3
 	busyFactor   = 5
 	nightSwing   = 0.5
 	weekdayRate  = 1.16
@@ -59,9 +59,9 @@ func Queue(rng *rand.Rand, model trace.EnergyModel) ([]trace.KnapsackJob, trace.
 		kind := &types[rng.IntN(len(types))]
 		job := trace.KnapsackJob{ID: strconv.Itoa(len(jobs)), Type: kind.name, Arrival: at, GPUs: queueGPUs(rng)}
 		if model == trace.Coupled {
-			kind.coupled(rng, &job)
+			kind.predictCoupled(rng, &job)
 		} else {
-			kind.independent(rng, &job)
+			kind.predictIndependent(rng, &job)
 		}
 		jobs = append(jobs, job)
 	}
@@ -70,17 +70,17 @@ func Queue(rng *rand.Rand, model trace.EnergyModel) ([]trace.KnapsackJob, trace.
 
 // queueArrivals thins a Poisson process, whole seconds.
 func queueArrivals(rng *rand.Rand) []float64 {
-	var busy [busySpells][2]float64
+	var busy [busyPeriods][2]float64
 	for i := range busy {
 		length := (1.5 + 2*rng.Float64()) * secondsOfDay
 		from := rng.Float64() * (queueDays*secondsOfDay - length)
 		busy[i] = [2]float64{from, from + length}
 	}
-	const most = perDay / secondsOfDay * busyFactor * (1 + nightSwing) * weekdayRate
+	const most = jobsPerDay / secondsOfDay * busyFactor * (1 + nightSwing) * weekdayRate
 	var all []float64
 	for t := rng.ExpFloat64() / most; t < queueDays*secondsOfDay; t += rng.ExpFloat64() / most {
 		days := t / secondsOfDay
-		rate := perDay / secondsOfDay * (1 + nightSwing*math.Sin(2*math.Pi*(days-0.375)))
+		rate := jobsPerDay / secondsOfDay * (1 + nightSwing*math.Sin(2*math.Pi*(days-0.375)))
 		if int(days)%7 >= 5 {
 			rate *= weekendRate
 		} else {
@@ -117,35 +117,35 @@ func queueGPUs(rng *rand.Rand) [2]int {
 	return [2]int{a, b}
 }
 
-// independent predicts by the means of the type, and draws how the job turns out.
-func (k *queueType) independent(rng *rand.Rand, job *trace.KnapsackJob) {
+// predictIndependent predicts by the means of the type, and draws how the job turns out.
+func (k *queueType) predictIndependent(rng *rand.Rand, job *trace.KnapsackJob) {
 	for i := range job.Forecast {
 		job.Forecast[i] = trace.KnapsackRun{Seconds: k.seconds[i], KWh: k.kWh[i]}
 	}
-	turnOut(rng, trace.Independent, job)
+	drawActual(rng, trace.Independent, job)
 }
 
-// coupled does the same by the work of a usual job of the type.
-func (k *queueType) coupled(rng *rand.Rand, job *trace.KnapsackJob) {
+// predictCoupled does the same by the work of a usual job of the type.
+func (k *queueType) predictCoupled(rng *rand.Rand, job *trace.KnapsackJob) {
 	onB := k.work * float64(job.GPUs[0]) / float64(job.GPUs[1])
 	for i, seconds := range [2]float64{k.work / k.speed, onB} {
 		job.Forecast[i] = trace.KnapsackRun{Seconds: seconds, KWh: k.perGPU[i] * float64(job.GPUs[0])}
 	}
-	turnOut(rng, trace.Coupled, job)
+	drawActual(rng, trace.Coupled, job)
 }
 
-// turnOut draws how a job turns out, in whole seconds.
-func turnOut(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob) {
-	job.True = Outcome(rng, model, &job.Forecast)
+// drawActual draws how a job turns out, in whole seconds.
+func drawActual(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob) {
+	job.True = DrawOutcome(rng, model, &job.Forecast)
 	for i := range job.True {
 		job.True[i].Seconds = max(1, math.Round(job.True[i].Seconds))
 	}
 }
 
-// Outcome draws how a job of a queue for two GPU types turns out that is
+// DrawOutcome draws how a job of a queue for two GPU types turns out that is
 // predicted like this: times and energies apart from normal distributions
 // without what is below 0, or, in the coupled model, one factor for all of them.
-func Outcome(rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.KnapsackRun) (runs [2]trace.KnapsackRun) {
+func DrawOutcome(rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.KnapsackRun) (runs [2]trace.KnapsackRun) {
 	const shortest = 1e-3 // as in queues that are read
 	factor := 0.0
 	if model == trace.Coupled {
@@ -156,15 +156,15 @@ func Outcome(rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.Knapsac
 		if model == trace.Coupled {
 			runs[i] = trace.KnapsackRun{Seconds: factor * mean.Seconds, KWh: factor * mean.KWh}
 		} else {
-			runs[i] = trace.KnapsackRun{Seconds: mean.Seconds * positive(rng, timeSpread), KWh: mean.KWh * positive(rng, energySpread)}
+			runs[i] = trace.KnapsackRun{Seconds: mean.Seconds * positiveNormal(rng, timeSpread), KWh: mean.KWh * positiveNormal(rng, energySpread)}
 		}
 		runs[i].Seconds = max(shortest, runs[i].Seconds)
 	}
 	return runs
 }
 
-// positive draws from a normal distribution around 1 until the value is above 0.
-func positive(rng *rand.Rand, spread float64) float64 {
+// positiveNormal draws from a normal distribution around 1 until the value is above 0.
+func positiveNormal(rng *rand.Rand, spread float64) float64 {
 	for {
 		if x := 1 + spread*rng.NormFloat64(); x > 0 {
 			return x

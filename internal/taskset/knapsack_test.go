@@ -59,7 +59,7 @@ func TestOutcomesScatterAroundThePrediction(t *testing.T) {
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
 		rng, seconds, together := queueSeed(7), 0.0, true
 		for range draws {
-			runs := taskset.Outcome(rng, model, &forecast)
+			runs := taskset.DrawOutcome(rng, model, &forecast)
 			seconds += runs[0].Seconds / draws
 			if runs[0].Seconds <= 0 || runs[0].KWh <= 0 || runs[1].KWh != 0 {
 				t.Fatalf("%v: %+v", model, runs)

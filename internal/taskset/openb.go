@@ -16,7 +16,7 @@ const (
 	OpenbNodes = 1213
 	OpenbTasks = 8152
 
-	maxOpenb = 10_000_000
+	maxOpenbSize = 10_000_000
 )
 
 // OpenbSpec is how large a synthetic trace is.
@@ -38,12 +38,12 @@ type Openb struct {
 // Tasks are in the order of their creation.
 func GenerateOpenb(spec OpenbSpec, rng *rand.Rand) (*Openb, error) {
 	spec.Nodes = cmp.Or(spec.Nodes, OpenbNodes)
-	if spec.Nodes < 1 || spec.Nodes > maxOpenb {
-		return nil, fmt.Errorf("%d nodes, want 1 to %d", spec.Nodes, maxOpenb)
+	if spec.Nodes < 1 || spec.Nodes > maxOpenbSize {
+		return nil, fmt.Errorf("%d nodes, want 1 to %d", spec.Nodes, maxOpenbSize)
 	}
 	spec.Tasks = cmp.Or(spec.Tasks, max(1, int(math.Round(float64(spec.Nodes)*OpenbTasks/OpenbNodes))))
-	if spec.Tasks < 1 || spec.Tasks > maxOpenb {
-		return nil, fmt.Errorf("%d tasks, want 1 to %d", spec.Tasks, maxOpenb)
+	if spec.Tasks < 1 || spec.Tasks > maxOpenbSize {
+		return nil, fmt.Errorf("%d tasks, want 1 to %d", spec.Tasks, maxOpenbSize)
 	}
 	g := openbGenerator{rng: rng}
 	return &Openb{Nodes: g.nodes(spec.Nodes), Pods: g.pods(spec.Tasks)}, nil
@@ -97,7 +97,7 @@ func (g *openbGenerator) pods(count int) []trace.Pod {
 	for i, which := range g.shares(count, share) {
 		clock += gapScale * math.Pow(g.rng.ExpFloat64(), 1/gapShape)
 		pods[i].Demand = g.demand(&taskShapes[which])
-		g.times(&pods[i], math.Floor(clock))
+		g.drawTimes(&pods[i], math.Floor(clock))
 	}
 	slices.SortStableFunc(pods, func(a, b trace.Pod) int { return cmp.Compare(a.Created, b.Created) })
 	for i := range pods {
@@ -108,7 +108,7 @@ func (g *openbGenerator) pods(count int) []trace.Pod {
 
 func (g *openbGenerator) demand(s *taskShape) fleet.Demand {
 	d := fleet.Demand{CPU: int64(s.vcpu * 1000), Mem: int64(s.gb * 1024), GPUs: s.gpus, Milli: s.milli}
-	if g.rng.Float64() >= oddShare {
+	if g.rng.Float64() >= oddSizeShare {
 		return d
 	}
 	const step = 100 // milli-vCPU
@@ -121,42 +121,42 @@ func (g *openbGenerator) demand(s *taskShape) fleet.Demand {
 	return d
 }
 
-// times draws when a task is there, in whole seconds. The clock is when it is
+// drawTimes draws when a task is there, in whole seconds. The clock is when it is
 // created or, if it is there for very long, when it ends.
-func (g *openbGenerator) times(p *trace.Pod, clock float64) {
-	never := neverWhole
+func (g *openbGenerator) drawTimes(p *trace.Pod, clock float64) {
+	never := neverScheduledWhole
 	switch d := &p.Demand; {
 	case d.GPUs == 0:
-		never = neverCPU
+		never = neverScheduledCPU
 	case d.Shared():
-		never = neverShared
+		never = neverScheduledShared
 	}
 	if g.rng.Float64() < never {
-		p.Created, p.Deleted, p.Scheduled = clock, clock+g.draw(neverLifetime), math.NaN()
+		p.Created, p.Deleted, p.Scheduled = clock, clock+g.drawSeconds(neverScheduledLifetime), math.NaN()
 		return
 	}
-	life := g.draw(lifetime)
-	if g.rng.Float64() < longShare {
+	life := g.drawSeconds(lifetime)
+	if g.rng.Float64() < longWaitShare {
 		life = math.Round(longMin * math.Pow(longMax/longMin, g.rng.Float64()))
 	}
 	p.Created, p.Deleted = clock, clock+life
 	if life >= beforeList {
 		p.Created, p.Deleted = max(0, clock-life), clock
 	}
-	p.Scheduled = min(p.Created+g.wait(), p.Deleted)
+	p.Scheduled = min(p.Created+g.drawWait(), p.Deleted)
 }
 
-func (g *openbGenerator) wait() float64 {
+func (g *openbGenerator) drawWait() float64 {
 	switch u := g.rng.Float64(); {
-	case u < atOnceShare:
+	case u < noWaitShare:
 		return 0
-	case u < atOnceShare+soonShare:
+	case u < noWaitShare+shortWaitShare:
 		return float64(1 + g.rng.IntN(3))
 	}
-	return g.draw(longWait)
+	return g.drawSeconds(longWait)
 }
 
-// draw draws whole seconds.
-func (g *openbGenerator) draw(h heavy) float64 {
+// drawSeconds draws whole seconds.
+func (g *openbGenerator) drawSeconds(h logNormal) float64 {
 	return math.Round(h.median * math.Exp(h.sigma*g.rng.NormFloat64()))
 }

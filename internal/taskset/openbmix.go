@@ -36,7 +36,7 @@ type taskShape struct {
 	vcpu, gb    float64
 }
 
-// taskShapes are the sizes that most tasks have; see oddShare for the others.
+// taskShapes are the sizes that most tasks have; see oddSizeShare for the others.
 var taskShapes = []taskShape{
 	{25, 0, 0, 8, 30},
 	{45, 0, 0, 12.5, 56},
@@ -89,22 +89,22 @@ var taskShapes = []taskShape{
 // scheduled differ by shape; of the others some are scheduled at once and some
 // within three seconds.
 const (
-	oddShare    = 0.03
-	longShare   = 0.012
-	neverCPU    = 0.033
-	neverShared = 0.16
-	neverWhole  = 0.09
-	atOnceShare = 0.32
-	soonShare   = 0.30
+	oddSizeShare         = 0.03
+	longWaitShare        = 0.012
+	neverScheduledCPU    = 0.033
+	neverScheduledShared = 0.16
+	neverScheduledWhole  = 0.09
+	noWaitShare          = 0.32
+	shortWaitShare       = 0.30
 )
 
-// heavy is a log-normal distribution of seconds.
-type heavy struct{ median, sigma float64 }
+// logNormal is a log-normal distribution of seconds.
+type logNormal struct{ median, sigma float64 }
 
 var (
-	lifetime      = heavy{540, 1.83}
-	neverLifetime = heavy{94, 0.87}
-	longWait      = heavy{50, 1.5}
+	lifetime               = logNormal{540, 1.83}
+	neverScheduledLifetime = logNormal{94, 0.87}
+	longWait               = logNormal{50, 1.5}
 )
 
 // Times between creations have a Weibull distribution; long lifetimes a

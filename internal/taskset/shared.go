@@ -26,17 +26,17 @@ type SharedSpec struct {
 
 // What servers of drawn streams and instances are.
 const (
-	sharedGPUs  = 8    // of a server, as in the paper's simulations
-	sharedMemGB = 32.0 // the larger of the paper's GPUs
-	sharedHostW = 25.0 // by GPU, of a server that is on; the paper gives none
-	seriesSlots = 24   // of a profile
-	seriesSlotS = 60.0 // seconds
-	fewestSlots = 2    // that a burst lasts
-	seriesNoise = 0.15 // of the mean
-	memoryAR    = 0.8  // of the auto-regressive series
-	deepestSine = 0.9  // of the mean
-	burstLevel  = 2.5  // times the mean
-	burstShare  = 0.3  // of the slots
+	sharedGPUs    = 8    // of a server, as in the paper's simulations
+	sharedMemGB   = 32.0 // the larger of the paper's GPUs
+	sharedHostW   = 25.0 // by GPU, of a server that is on; the paper gives none
+	seriesSlots   = 24   // of a profile
+	seriesSlotS   = 60.0 // seconds
+	minBurstSlots = 2    // that a burst lasts
+	seriesNoise   = 0.15 // of the mean
+	memoryAR      = 0.8  // of the auto-regressive series
+	maxSineDepth  = 0.9  // of the mean
+	burstLevel    = 2.5  // times the mean
+	burstShare    = 0.3  // of the slots
 )
 
 // SharedLikePAI and SharedLikePhilly are streams of the sizes of the paper's
@@ -74,7 +74,7 @@ func Shared(rng *rand.Rand, spec *SharedSpec) *planner.Problem {
 		t := SharedTask(strconv.Itoa(i), now, seconds, &physics)
 		t.Options[0].GPUs = gpus
 		t.Profile.MemGB = spec.MemGB[0] * math.Pow(spec.MemGB[1]/spec.MemGB[0], rng.Float64())
-		t.Profile.UtilPct = series(rng, spec.UtilPct[0]+(spec.UtilPct[1]-spec.UtilPct[0])*rng.Float64())
+		t.Profile.UtilPct = drawSeries(rng, spec.UtilPct[0]+(spec.UtilPct[1]-spec.UtilPct[0])*rng.Float64())
 		p.Tasks = append(p.Tasks, t)
 	}
 	return p
@@ -97,7 +97,7 @@ func Consolidation(rng *rand.Rand, tasks int) *sharing.Instance {
 	for i := range tasks {
 		in.Tasks = append(in.Tasks, sharing.Task{
 			ID: strconv.Itoa(i), Arrival: float64(i), GPUs: 1, Kappa: sharing.PaperSLA,
-			MemGB: 1 + 7*rng.Float64(), UtilPct: series(rng, 40+9*rng.Float64()),
+			MemGB: 1 + 7*rng.Float64(), UtilPct: drawSeries(rng, 40+9*rng.Float64()),
 		})
 	}
 	for gpus := 0; gpus <= tasks; {
@@ -111,9 +111,9 @@ func Consolidation(rng *rand.Rand, tasks int) *sharing.Instance {
 	return in
 }
 
-// series is a utilisation by slot with about that mean, percent: flat, a sine,
+// drawSeries is a utilisation by slot with about that mean, percent: flat, a sine,
 // bursts or auto-regressive.
-func series(rng *rand.Rand, mean float64) []float64 {
+func drawSeries(rng *rand.Rand, mean float64) []float64 {
 	all := make([]float64, seriesSlots)
 	phase, cycles := 2*math.Pi*rng.Float64(), float64(1+rng.IntN(3))
 	shape, state, burst := rng.IntN(4), 0.0, 0
@@ -122,10 +122,10 @@ func series(rng *rand.Rand, mean float64) []float64 {
 		level := 1.0
 		switch shape {
 		case 1:
-			level += deepestSine * math.Sin(phase+2*math.Pi*cycles*float64(i)/seriesSlots)
+			level += maxSineDepth * math.Sin(phase+2*math.Pi*cycles*float64(i)/seriesSlots)
 		case 2:
-			if burst--; burst < 0 && rng.Float64() < burstShare/(fewestSlots+1) {
-				burst = fewestSlots + rng.IntN(fewestSlots)
+			if burst--; burst < 0 && rng.Float64() < burstShare/(minBurstSlots+1) {
+				burst = minBurstSlots + rng.IntN(minBurstSlots)
 			}
 			if level = low; burst >= 0 {
 				level = burstLevel

@@ -21,8 +21,8 @@ const (
 	// ReferencePairs is the number of CPU-GPU pairs that a utilisation of 1
 	// keeps busy.
 	ReferencePairs = 1024
-	// Day is the number of slots over which online tasks arrive.
-	Day = 1440
+	// SlotsPerDay is the number of slots over which online tasks arrive.
+	SlotsPerDay = 1440
 
 	repeatsMin, repeatsMax = 10, 50
 	utilisationMin         = 0.001
@@ -65,7 +65,7 @@ func Library() ([]App, error) {
 type Spec struct {
 	Offline float64 // utilisation of the tasks that are there at slot 0
 	Online  float64 // utilisation of the tasks that arrive over the day
-	Slots   int     // length of the day; 0 means Day
+	Slots   int     // length of the day; 0 means SlotsPerDay
 	Pairs   int     // pairs that a utilisation of 1 keeps busy; 0 means ReferencePairs
 }
 
@@ -80,7 +80,7 @@ func Generate(spec Spec, rng *rand.Rand) (*queue.Batch, error) {
 		return nil, err
 	}
 	if spec.Slots == 0 {
-		spec.Slots = Day
+		spec.Slots = SlotsPerDay
 	}
 	if spec.Pairs == 0 {
 		spec.Pairs = ReferencePairs
@@ -89,9 +89,9 @@ func Generate(spec Spec, rng *rand.Rand) (*queue.Batch, error) {
 		return nil, errors.New("utilisations must be 0 or more and not both 0, slots and pairs 1 or more")
 	}
 	g := generator{apps: apps, rng: rng, batch: &queue.Batch{Name: "generated"}}
-	g.part(spec.Offline*float64(spec.Pairs), func() float64 { return 0 })
+	g.addTasks(spec.Offline*float64(spec.Pairs), func() float64 { return 0 })
 	first := len(g.batch.Jobs)
-	g.part(spec.Online*float64(spec.Pairs), func() float64 { return float64(1 + rng.IntN(spec.Slots)) })
+	g.addTasks(spec.Online*float64(spec.Pairs), func() float64 { return float64(1 + rng.IntN(spec.Slots)) })
 	g.sortByArrival(first)
 	return g.batch, nil
 }
@@ -102,8 +102,8 @@ type generator struct {
 	batch *queue.Batch
 }
 
-// part adds tasks until their utilisations add up to total.
-func (g *generator) part(total float64, arrival func() float64) {
+// addTasks adds tasks until their utilisations add up to total.
+func (g *generator) addTasks(total float64, arrival func() float64) {
 	for rest := total; rest > 0; {
 		u := utilisationMin + (1-utilisationMin)*g.rng.Float64()
 		if u > rest {

@@ -34,7 +34,7 @@ func TestUtilisationsAddUpExactlyAndDeadlinesFollowFromThem(t *testing.T) {
 		} else {
 			online += u
 		}
-		if job.Arrival < last || job.Arrival != math.Floor(job.Arrival) || job.Arrival > taskset.Day {
+		if job.Arrival < last || job.Arrival != math.Floor(job.Arrival) || job.Arrival > taskset.SlotsPerDay {
 			t.Errorf("job %s arrives at %v after one at %v", job.ID, job.Arrival, last)
 		}
 		last = job.Arrival
