@@ -181,7 +181,7 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 		if in.report.Tally, err = in.read(plain, name, in.options, visit); err != nil {
 			return err
 		}
-		if tally := in.report.Tally; tally.Jobs == 0 && tally.Left() > 0 {
+		if tally := in.report.Tally; tally.Jobs == 0 && tally.SkippedLines() > 0 {
 			return fmt.Errorf("%s: no line makes sense; %s", name, kindText(&tally.Skipped[0], "left out"))
 		}
 		return nil
@@ -366,7 +366,7 @@ func (b *epdBatch) post() error {
 }
 
 // kindText is what is wrong with lines, with the first of them.
-func kindText(k *joblog.Kind, what string) string {
+func kindText(k *joblog.LineProblem, what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s, %s:", plural(int(k.Count), "line"), what, k.Kind)
 	for _, first := range k.First {
@@ -392,7 +392,7 @@ func (r *importReport) text() string {
 	for _, left := range []struct {
 		n   int64
 		why string
-	}{{r.NotEnded, "wait or run"}, {r.NeverRan, "never ran"}, {r.Repeated, "came twice"}, {r.Left(), "make no sense"}} {
+	}{{r.NotEnded, "wait or run"}, {r.NeverRan, "never ran"}, {r.Repeated, "came twice"}, {r.SkippedLines(), "make no sense"}} {
 		if left.n > 0 {
 			writeRow(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
 		}

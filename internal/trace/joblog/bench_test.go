@@ -50,7 +50,7 @@ func TestALongLogIsReadWhole(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || seen != jobs || tally.Steps != jobs || tally.Left() != 0 {
+	if err != nil || seen != jobs || tally.Steps != jobs || tally.SkippedLines() != 0 {
 		t.Errorf("%d jobs, %+v, %v", seen, tally, err)
 	}
 }

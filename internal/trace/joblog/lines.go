@@ -59,8 +59,8 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(line, []byte{'\r'})
 }
 
-// text tells by its error that a line isn't text.
-func text(line []byte) error {
+// checkText tells by its error that a line isn't text.
+func checkText(line []byte) error {
 	if i := bytes.IndexByte(line, 0); i >= 0 {
 		return fmt.Errorf("a zero byte at column %d, want text", i+1)
 	}

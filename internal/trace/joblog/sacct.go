@@ -20,7 +20,7 @@ import (
 // header's columns. Steps are folded into the job before them.
 //
 // Neither form of text marks a delimiter or a newline in a job's name. A
-// delimiter of [secret] bytes or more is taken for one that was drawn at random
+// delimiter of [randomDelimiterLength] bytes or more is taken for one that was drawn at random
 // for this log: no name has it, so that a record is as many lines as it takes to
 // have all columns, and no name forges anything. With any other one a line with
 // too many columns is taken if there is one way only to read it, and a name over
@@ -33,7 +33,7 @@ func ReadSacct(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 		return readJSON(in.in, name, o, visit)
 	}
 	t := newTally(name, o)
-	s := &sacctReader{tally: t, sink: newSink(t, o, visit), in: in, zone: o.Zone}
+	s := &sacctReader{tally: t, sink: newJobSink(t, o, visit), in: in, zone: o.Zone}
 	if s.zone == nil {
 		s.zone = time.UTC
 	}
@@ -75,26 +75,26 @@ func skipSpace(in *lineReader) byte {
 // sacctReader reads the text form.
 type sacctReader struct {
 	tally *Tally
-	sink  *sink
+	sink  *jobSink
 	in    *lineReader
 	zone  *time.Location
 
-	number int    // of the line in hand
-	ahead  []read // lines that were looked at already
+	number    int        // of the line in hand
+	lookahead []readLine // lines that were looked at already
 
-	columns   columns
-	delimiter []byte
-	header    []byte
-	whole     bool // the line before was a whole one: this one begins a record
+	columns    sacctColumns
+	delimiter  []byte
+	header     []byte
+	afterWhole bool // the line before was a whole one: this one begins a record
 
-	job *record.HistoryJob // whose steps may follow
-	at  int                // its line
-	id  string             // under which they come; of a job that was left out, too
-	use slurm.StepUse
+	job     *record.HistoryJob // whose steps may follow
+	jobLine int                // its line
+	id      string             // under which they come; of a job that was left out, too
+	use     slurm.StepUse
 }
 
-// read is a line that was read.
-type read struct {
+// readLine is a line that was read.
+type readLine struct {
 	line []byte
 	long bool
 }
@@ -102,9 +102,9 @@ type read struct {
 // next is the next line, until io.EOF; it holds until the one after it is read.
 func (s *sacctReader) next() ([]byte, bool, error) {
 	s.number++
-	if len(s.ahead) > 0 {
-		first := s.ahead[0]
-		s.ahead = s.ahead[1:]
+	if len(s.lookahead) > 0 {
+		first := s.lookahead[0]
+		s.lookahead = s.lookahead[1:]
 		return first.line, first.long, nil
 	}
 	line, long, err := s.in.next()
@@ -117,54 +117,54 @@ func (s *sacctReader) line(number int, line []byte, long bool) error {
 	case long && s.columns == nil:
 		return fmt.Errorf("%s:%d: a line of more than %d bytes, want a header with JobID or JobIDRaw", s.tally.name, number, maxLine)
 	case long:
-		return s.tally.skip(number, tooLong, fmt.Errorf("more than %d bytes", maxLine))
+		return s.tally.skipLine(number, kindTooLong, fmt.Errorf("more than %d bytes", maxLine))
 	}
-	if err := text(line); err != nil {
+	if err := checkText(line); err != nil {
 		if s.columns == nil {
 			return fmt.Errorf("%s:%d: %w that sacct printed", s.tally.name, number, err)
 		}
-		return s.tally.skip(number, notText, err)
+		return s.tally.skipLine(number, kindNotText, err)
 	}
 	switch {
 	case s.columns == nil:
-		return s.begin(number, line)
+		return s.readHeader(number, line)
 	case len(line) == 0, bytes.Equal(line, s.header):
 		return nil
-	case s.whole && bytes.HasPrefix(line, []byte("JobID")) && s.begin(number, line) == nil: // of another export
+	case s.afterWhole && bytes.HasPrefix(line, []byte("JobID")) && s.readHeader(number, line) == nil: // of another export
 		return nil
 	}
 	more, want := bytes.Count(line, s.delimiter), len(s.columns)-1
 	switch {
 	case more == want:
-		return s.complete(number, line)
-	case s.drawn():
-		return s.join(number, line, want-more)
+		return s.readComplete(number, line)
+	case s.isRandomDelimiter():
+		return s.joinLines(number, line, want-more)
 	case more > want:
-		return s.excess(number, line, more-want)
+		return s.readExcess(number, line, more-want)
 	}
-	return s.torn(number, line, want-more)
+	return s.readTorn(number, line, want-more)
 }
 
-// drawn tells whether the delimiter is one that no name can have.
-func (s *sacctReader) drawn() bool { return len(s.delimiter) >= secret }
+// isRandomDelimiter tells whether the delimiter is one that no name can have.
+func (s *sacctReader) isRandomDelimiter() bool { return len(s.delimiter) >= randomDelimiterLength }
 
-// secret is the length from which on a delimiter is one that was drawn at
+// randomDelimiterLength is the length from which on a delimiter is one that was drawn at
 // random, bytes.
-const secret = 8
+const randomDelimiterLength = 8
 
-// complete reads a line with all columns.
-func (s *sacctReader) complete(number int, line []byte) error {
+// readComplete reads a line with all columns.
+func (s *sacctReader) readComplete(number int, line []byte) error {
 	cells := strings.Split(string(line), string(s.delimiter))
-	r := s.row(cells)
-	if r.err != nil && r.kind == badID && !s.drawn() {
-		return s.leaveWithRest(number, cells, r.kind, r.err)
+	r := s.parseRow(cells)
+	if r.err != nil && r.kind == kindID && !s.isRandomDelimiter() {
+		return s.skipTornLines(number, cells, r.kind, r.err)
 	}
-	s.whole = !s.drawn() || !s.columns[len(s.columns)-1].free()
-	return s.take(number, r)
+	s.afterWhole = !s.isRandomDelimiter() || !s.columns[len(s.columns)-1].isFreeText()
+	return s.addRow(number, r)
 }
 
-// begin reads a header.
-func (s *sacctReader) begin(number int, line []byte) error {
+// readHeader reads a header.
+func (s *sacctReader) readHeader(number int, line []byte) error {
 	delimiter, c, err := columnsOf(line)
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", s.tally.name, number, err)
@@ -174,8 +174,8 @@ func (s *sacctReader) begin(number int, line []byte) error {
 }
 
 // columnsOf are a header's columns, and what separates them.
-func columnsOf(line []byte) (delimiter []byte, c columns, err error) {
-	word := bytes.IndexFunc(line, notLetter)
+func columnsOf(line []byte) (delimiter []byte, c sacctColumns, err error) {
+	word := bytes.IndexFunc(line, isNotLetter)
 	if word < 0 {
 		word = len(line)
 	}
@@ -202,52 +202,52 @@ func columnsOf(line []byte) (delimiter []byte, c columns, err error) {
 	return nil, nil, err
 }
 
-func notLetter(r rune) bool { return !unicode.IsLetter(r) }
+func isNotLetter(r rune) bool { return !unicode.IsLetter(r) }
 
-// leave leaves a line out, and the steps that may follow it.
-func (s *sacctReader) leave(number int, id, kind string, err error) error {
+// skipLine leaves a line out, and the steps that may follow it.
+func (s *sacctReader) skipLine(number int, id, kind string, err error) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	s.id, s.whole = id, false
-	return s.tally.skip(number, kind, err)
+	s.id, s.afterWhole = id, false
+	return s.tally.skipLine(number, kind, err)
 }
 
-// take takes a job or a step that was read from a line.
-func (s *sacctReader) take(number int, r *row) error {
+// addRow takes a job or a step that was read from a line.
+func (s *sacctReader) addRow(number int, r *sacctRow) error {
 	id := refText(&r.ref)
 	switch {
 	case r.err != nil && r.ref.Step == "":
-		return s.leave(number, id, r.kind, r.err)
+		return s.skipLine(number, id, r.kind, r.err)
 	case r.err != nil:
-		return s.tally.skip(number, r.kind, r.err)
+		return s.tally.skipLine(number, r.kind, r.err)
 	case r.ref.Step == "":
 		if err := s.flush(); err != nil {
 			return err
 		}
 		s.id = id
-		return s.began(number, r)
+		return s.holdJob(number, r)
 	case id != s.id:
-		return s.tally.skip(number, orphan, fmt.Errorf("step %s of job %s, which isn't before it", r.ref.Step, id))
+		return s.tally.skipLine(number, kindOrphanStep, fmt.Errorf("step %s of job %s, which isn't before it", r.ref.Step, id))
 	}
 	s.tally.Steps++
 	s.use.Add(r.ref.Step, r.past.EnergyJ.Or(0), r.elapsed.Seconds(), r.usage)
 	return nil
 }
 
-// began holds a job until its steps have come.
-func (s *sacctReader) began(number int, r *row) error {
+// holdJob holds a job until its steps have come.
+func (s *sacctReader) holdJob(number int, r *sacctRow) error {
 	p := &r.past
-	if state := slurm.State(p.State); !over(state) {
-		return s.tally.unfinished(number, state)
+	if state := slurm.State(p.State); !isOver(state) {
+		return s.tally.countUnfinished(number, state)
 	}
 	if slices.Contains(s.columns, limitColumn) || slices.Contains(s.columns, rawLimitColumn) {
-		p.Limit = s.tally.limit(number, p.JobID, r.limit)
+		p.Limit = s.tally.limitOrNote(number, p.JobID, r.limit)
 	}
 	if p.Submitted.IsZero() {
-		s.tally.noSubmit(number, p, r.eligible)
+		s.tally.fillSubmit(number, p, r.eligible)
 	}
-	s.job, s.at = p, number
+	s.job, s.jobLine = p, number
 	return nil
 }
 
@@ -260,8 +260,8 @@ func (s *sacctReader) flush() error {
 		return nil
 	}
 	if _, known := p.EnergyJ.Get(); !known {
-		p.EnergyJ = measured(use.Energy())
+		p.EnergyJ = measuredOrUnknown(use.Energy())
 	}
-	p.Utilisation = share(use.Utilisation())
-	return s.sink.add(p, s.at)
+	p.Utilisation = roundedShare(use.Utilisation())
+	return s.sink.add(p, s.jobLine)
 }

@@ -56,7 +56,7 @@ func ids(jobs []record.HistoryJob) string {
 }
 
 // kinds are what was found, by kind.
-func kinds(of []joblog.Kind) map[string]int64 {
+func kinds(of []joblog.LineProblem) map[string]int64 {
 	found := map[string]int64{}
 	for _, k := range of {
 		found[k.Kind] = k.Count
@@ -75,7 +75,7 @@ func TestAJobIsReadWithAllThatItsLineSays(t *testing.T) {
 	if len(jobs) != 1 || !reflect.DeepEqual(jobs[0], want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)
 	}
-	if tally.Jobs != 1 || tally.Lines != 2 || tally.Left() != 0 || !tally.From.Equal(want.Submitted) || !tally.Until.Equal(want.Ended) {
+	if tally.Jobs != 1 || tally.Lines != 2 || tally.SkippedLines() != 0 || !tally.From.Equal(want.Submitted) || !tally.Until.Equal(want.Ended) {
 		t.Errorf("%+v", tally)
 	}
 }
@@ -105,7 +105,7 @@ func TestStepsAreFoldedIntoTheirJob(t *testing.T) {
 		if len(jobs) != 1 || jobs[0].EnergyJ != c.energy || jobs[0].Utilisation != c.busy {
 			t.Errorf("%s: %+v", name, jobs)
 		}
-		if want := int64(strings.Count(c.steps, "\n")); tally.Steps != want || tally.Left() != 0 {
+		if want := int64(strings.Count(c.steps, "\n")); tally.Steps != want || tally.SkippedLines() != 0 {
 			t.Errorf("%s: %+v", name, tally)
 		}
 	}
@@ -123,7 +123,7 @@ func TestADelimiterInANameIsMended(t *testing.T) {
 	if ids(jobs) != "1 2 3" || string(jobs[0].Name) != "a|b" || string(jobs[1].Name) != "||x||" || jobs[1].User != "ada" {
 		t.Errorf("%+v", jobs)
 	}
-	if tally.Left() != 0 || len(tally.Noted) != 1 || tally.Noted[0].Count != 2 || tally.Noted[0].First[0] != "log:2: job 1" {
+	if tally.SkippedLines() != 0 || len(tally.Noted) != 1 || tally.Noted[0].Count != 2 || tally.Noted[0].First[0] != "log:2: job 1" {
 		t.Errorf("%+v", tally)
 	}
 }
@@ -134,7 +134,7 @@ func TestANewlineInANameIsMendedAndNothingInItIsTakenForAJob(t *testing.T) {
 	if ids(jobs) != "1 2 3" || string(jobs[0].Name) != "a\n\nb" {
 		t.Errorf("%s: %q", ids(jobs), jobs)
 	}
-	if tally.Left() != 0 || tally.Lines != 8 {
+	if tally.SkippedLines() != 0 || tally.Lines != 8 {
 		t.Errorf("%+v", tally)
 	}
 }
@@ -228,7 +228,7 @@ func TestTheFormsOfText(t *testing.T) {
 		"blank lines":           strings.ReplaceAll(plain, "\n", "\n\n"),
 	} {
 		jobs, tally := all(t, text)
-		if ids(jobs) != "1 2" || string(jobs[0].Name) != "ä" || tally.Left() != 0 {
+		if ids(jobs) != "1 2" || string(jobs[0].Name) != "ä" || tally.SkippedLines() != 0 {
 			t.Errorf("%s: %s, %+v", name, ids(jobs), tally)
 		}
 	}

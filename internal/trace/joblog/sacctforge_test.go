@@ -46,7 +46,7 @@ func TestNoNameInATornRecordForgesAJob(t *testing.T) {
 		if got := strings.Join(own, ", "); got != "412 ada, 414 bob" {
 			t.Errorf("%s: %s, %+v", name, got, tally)
 		}
-		if len(jobs) == 2 && tally.Left() == 0 {
+		if len(jobs) == 2 && tally.SkippedLines() == 0 {
 			t.Errorf("%s: job 413 is left out and not counted", name)
 		}
 	}
@@ -99,7 +99,7 @@ func TestNoNameForgesAJobWhereTheDelimiterWasDrawnAtRandom(t *testing.T) {
 			}
 		}
 		got, tally := all(t, text.String())
-		if len(got) != jobs || tally.Left() != 0 || int(tally.Steps) != jobs {
+		if len(got) != jobs || tally.SkippedLines() != 0 || int(tally.Steps) != jobs {
 			rt.Fatalf("%d jobs of %d: %+v\n%q", len(got), jobs, tally, text.String())
 		}
 		plain, _ := all(t, head+ended(delimiter, "411", "411", "", "")+ended(delimiter, "411.batch", "411.batch", "", "batch"))
@@ -120,7 +120,7 @@ func TestADamagedLogWithARandomDelimiterCostsTheDamagedLineAlone(t *testing.T) {
 	head := strings.ReplaceAll(asked, "|", delimiter) + "\n"
 	for cut := 1; cut < len(whole)-len("412\n"); cut++ {
 		jobs, tally := all(t, head+one("411")+whole[:cut]+"\n"+one("413")+one("414"))
-		if ids(jobs) != "411 413 414" || tally.Left() == 0 {
+		if ids(jobs) != "411 413 414" || tally.SkippedLines() == 0 {
 			t.Fatalf("cut at %d: %s, %+v", cut, ids(jobs), tally)
 		}
 	}
@@ -129,7 +129,7 @@ func TestADamagedLogWithARandomDelimiterCostsTheDamagedLineAlone(t *testing.T) {
 		t.Errorf("two lines in one: %s", ids(jobs))
 	}
 	other := "JobIDRaw|5550466351946380000|State|5550466351946380000|Start|5550466351946380000|End\n1|5550466351946380000|COMPLETED|5550466351946380000|1767322800|5550466351946380000|1767322801\n"
-	if jobs, tally := all(t, head+one("411")+other); ids(jobs) != "411 1" || tally.Left() != 0 {
+	if jobs, tally := all(t, head+one("411")+other); ids(jobs) != "411 1" || tally.SkippedLines() != 0 {
 		t.Errorf("another export behind it: %s, %+v", ids(jobs), tally)
 	}
 }

@@ -16,14 +16,14 @@ import (
 // readJSON reads what sacct --json prints.
 func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
-	to := newSink(t, o, visit)
+	to := newJobSink(t, o, visit)
 	var stopped error // by the visit or because of strictness
 	meta, err := slurm.ReadAccountingJSON(name, r, func(line int, job *slurm.Outcome, err error) error {
 		switch {
 		case err != nil:
-			stopped = t.skip(line, badRecord, err)
-		case !over(job.State.Base):
-			stopped = t.unfinished(line, job.State.Base)
+			stopped = t.skipLine(line, kindRecord, err)
+		case !isOver(job.State.Base):
+			stopped = t.countUnfinished(line, job.State.Base)
 		default:
 			stopped = to.add(t.pastOf(line, job), line)
 		}
@@ -45,8 +45,8 @@ func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.HistoryJob {
 	p := &record.HistoryJob{
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
 		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
-		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)), Limit: t.limit(line, refText(&o.Ref), o.TimeLimit),
-		EnergyJ: measured(o.Energy), Utilisation: share(o.Utilisation),
+		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)), Limit: t.limitOrNote(line, refText(&o.Ref), o.TimeLimit),
+		EnergyJ: measuredOrUnknown(o.Energy), Utilisation: roundedShare(o.Utilisation),
 	}
 	tres := o.Allocated
 	if len(tres) == 0 {
@@ -54,52 +54,52 @@ func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.HistoryJob {
 	}
 	useTRES(p, tres)
 	if p.Submitted.IsZero() {
-		t.noSubmit(line, p, o.Eligible)
+		t.fillSubmit(line, p, o.Eligible)
 	}
 	return p
 }
 
-// noSubmit takes another time for a submit time that isn't there.
-func (t *Tally) noSubmit(line int, p *record.HistoryJob, eligible time.Time) {
+// kindNoSubmit takes another time for a submit time that isn't there.
+func (t *Tally) fillSubmit(line int, p *record.HistoryJob, eligible time.Time) {
 	p.Submitted = p.Started
 	if !eligible.IsZero() && !eligible.After(p.Started) {
 		p.Submitted = eligible
 	}
-	t.note(line, noSubmit, fmt.Errorf("job %s: taken as %s", p.JobID, at(p.Submitted)))
+	t.noteLine(line, kindNoSubmit, fmt.Errorf("job %s: taken as %s", p.JobID, timeText(p.Submitted)))
 }
 
-// limit is a job's time limit, noted where it has none.
-func (t *Tally) limit(line int, job string, l live.Limit) live.Limit {
+// limitOrNote is a job's time limit, noted where it has none.
+func (t *Tally) limitOrNote(line int, job string, l live.Limit) live.Limit {
 	switch {
 	case l.IsUnlimited():
-		t.note(line, unlimited, fmt.Errorf("job %s: UNLIMITED", job))
+		t.noteLine(line, kindUnlimited, fmt.Errorf("job %s: UNLIMITED", job))
 	case !l.IsSet():
-		t.note(line, noLimit, fmt.Errorf("job %s: neither a time nor UNLIMITED", job))
+		t.noteLine(line, kindNoLimit, fmt.Errorf("job %s: neither a time nor UNLIMITED", job))
 	}
 	return l
 }
 
-// unfinished counts a job that isn't over, or whose state nobody knows.
-func (t *Tally) unfinished(line int, state slurm.State) error {
-	if !underway(state) {
-		return t.skip(line, unknownState, fmt.Errorf("%s, want one of Slurm's", printable(string(state))))
+// countUnfinished counts a job that isn't over, or whose state nobody knows.
+func (t *Tally) countUnfinished(line int, state slurm.State) error {
+	if !isUnderway(state) {
+		return t.skipLine(line, kindState, fmt.Errorf("%s, want one of Slurm's", printable(string(state))))
 	}
 	t.NotEnded++
 	return nil
 }
 
-// measured is a quantity of which 0 says that nothing was measured.
-func measured(v float64) live.Number {
+// measuredOrUnknown is a quantity of which 0 says that nothing was measured.
+func measuredOrUnknown(v float64) live.Number {
 	if v > 0 {
 		return live.Known(v)
 	}
 	return live.Number{}
 }
 
-// share is a measured part of 1, without what sums leave behind its sixth digit.
-func share(v float64) live.Number {
+// roundedShare is a measured part of 1, without what sums leave behind its sixth digit.
+func roundedShare(v float64) live.Number {
 	const digits = 1e6
-	return measured(math.Round(v*digits) / digits)
+	return measuredOrUnknown(math.Round(v*digits) / digits)
 }
 
 // refText is a job's id as sacct prints it.

@@ -15,13 +15,13 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// column is what stands in a column of sacct's.
-type column int
+// sacctColumn is what stands in a column of sacct's.
+type sacctColumn int
 
-// The columns that are read; freeText can hold anything and isn't needed.
+// The columns that are read; freeTextColumn can hold anything and isn't needed.
 const (
-	other column = iota
-	freeText
+	otherColumn sacctColumn = iota
+	freeTextColumn
 	jobIDColumn
 	rawIDColumn
 	clusterColumn
@@ -50,7 +50,7 @@ const (
 	usageColumn
 )
 
-var columnNames = map[string]column{
+var columnNames = map[string]sacctColumn{
 	"jobid": jobIDColumn, "jobidraw": rawIDColumn, "cluster": clusterColumn, "user": userColumn, "account": accountColumn,
 	"partition": partitionColumn, "qos": qosColumn, "jobname": nameColumn, "state": stateColumn, "exitcode": exitColumn,
 	"submit": submitColumn, "eligible": eligibleColumn, "start": startColumn, "end": endColumn, "elapsed": elapsedColumn,
@@ -58,31 +58,33 @@ var columnNames = map[string]column{
 	"nnodes": nodesColumn, "allocnodes": nodesColumn, "alloccpus": cpusColumn, "ncpus": cpusColumn,
 	"alloctres": allocatedColumn, "reqtres": requestedColumn, "allocgres": gresColumn, "reqgres": gresColumn,
 	"consumedenergyraw": energyColumn, "tresusageinave": usageColumn, "tresusageintot": usageColumn,
-	"comment": freeText, "admincomment": freeText, "systemcomment": freeText, "workdir": freeText, "submitline": freeText,
-	"extra": freeText, "wckey": freeText, "container": freeText, "reservation": freeText, "constraints": freeText,
-	"derivedexitcode": other, "stdout": freeText, "stderr": freeText, "stdin": freeText,
+	"comment": freeTextColumn, "admincomment": freeTextColumn, "systemcomment": freeTextColumn, "workdir": freeTextColumn, "submitline": freeTextColumn,
+	"extra": freeTextColumn, "wckey": freeTextColumn, "container": freeTextColumn, "reservation": freeTextColumn, "constraints": freeTextColumn,
+	"derivedexitcode": otherColumn, "stdout": freeTextColumn, "stderr": freeTextColumn, "stdin": freeTextColumn,
 }
 
-// free tells whether a user may have written what stands there.
-func (c column) free() bool { return c == freeText || c == nameColumn || c == accountColumn }
-
-// columns are those of a log, in order.
-type columns []column
-
-// framed tells whether the job is named before and behind all that users write.
-func (c columns) framed() bool {
-	id := func(c column) bool { return c == jobIDColumn || c == rawIDColumn }
-	first := slices.IndexFunc(c, column.free)
-	return first >= 0 && slices.ContainsFunc(c[:first], id) && slices.ContainsFunc(c[first:], id) && !c[len(c)-1].free()
+// isFreeText tells whether a user may have written what stands there.
+func (c sacctColumn) isFreeText() bool {
+	return c == freeTextColumn || c == nameColumn || c == accountColumn
 }
 
-func newColumns(names []string) (columns, error) {
-	all := make(columns, len(names))
+// sacctColumns are those of a log, in order.
+type sacctColumns []sacctColumn
+
+// isFramed tells whether the job is named before and behind all that users write.
+func (c sacctColumns) isFramed() bool {
+	id := func(c sacctColumn) bool { return c == jobIDColumn || c == rawIDColumn }
+	first := slices.IndexFunc(c, sacctColumn.isFreeText)
+	return first >= 0 && slices.ContainsFunc(c[:first], id) && slices.ContainsFunc(c[first:], id) && !c[len(c)-1].isFreeText()
+}
+
+func newColumns(names []string) (sacctColumns, error) {
+	all := make(sacctColumns, len(names))
 	for i, name := range names {
 		all[i] = columnNames[strings.ToLower(name)]
 	}
-	has := func(one ...column) bool {
-		return slices.ContainsFunc(one, func(c column) bool { return slices.Contains(all, c) })
+	has := func(one ...sacctColumn) bool {
+		return slices.ContainsFunc(one, func(c sacctColumn) bool { return slices.Contains(all, c) })
 	}
 	switch {
 	case !has(jobIDColumn, rawIDColumn):
@@ -95,8 +97,8 @@ func newColumns(names []string) (columns, error) {
 	return all, nil
 }
 
-// row is a line on its way to a job.
-type row struct {
+// sacctRow is a line on its way to a job.
+type sacctRow struct {
 	past     record.HistoryJob
 	reader   *sacctReader
 	ref      slurm.JobRef
@@ -113,29 +115,29 @@ type row struct {
 	err  error  // what is wrong with the line
 }
 
-// row reads a line's cells.
-func (s *sacctReader) row(cells []string) *row {
-	r := &row{reader: s}
+// parseRow reads a line's cells.
+func (s *sacctReader) parseRow(cells []string) *sacctRow {
+	r := &sacctRow{reader: s}
 	for i, cell := range cells {
-		if kind, err := r.cell(s.columns[i], cell); err != nil && r.err == nil {
+		if kind, err := r.readCell(s.columns[i], cell); err != nil && r.err == nil {
 			r.kind, r.err = kind, err
 		}
 	}
 	if r.ref.Job == 0 && r.err == nil {
-		r.kind, r.err = badID, errors.New("no job id")
+		r.kind, r.err = kindID, errors.New("no job id")
 	}
 	if r.err == nil && r.ref.Step == "" {
-		r.kind, r.err = badNumber, r.finish()
+		r.kind, r.err = kindNumber, r.finish()
 	}
 	return r
 }
 
-// cell reads one cell.
-func (r *row) cell(c column, text string) (kind string, err error) {
+// readCell reads one cell.
+func (r *sacctRow) readCell(c sacctColumn, text string) (kind string, err error) {
 	p := &r.past
 	switch c {
 	case jobIDColumn, rawIDColumn:
-		return badID, r.id(c, text)
+		return kindID, r.setID(c, text)
 	case stateColumn:
 		p.State = string(slurm.ParseJobState(text).Base)
 	case submitColumn:
@@ -147,22 +149,22 @@ func (r *row) cell(c column, text string) (kind string, err error) {
 	case endColumn:
 		p.Ended, err = r.time(text)
 	case elapsedColumn, rawElapsedColumn, limitColumn, rawLimitColumn:
-		return r.duration(c, text)
+		return r.setDuration(c, text)
 	case exitColumn, nodesColumn, cpusColumn, energyColumn:
-		return badNumber, r.number(c, text)
+		return kindNumber, r.setNumber(c, text)
 	case allocatedColumn, requestedColumn, gresColumn, usageColumn:
-		return badNumber, r.resources(c, text)
+		return kindNumber, r.setResources(c, text)
 	default:
-		r.word(c, text)
+		r.setText(c, text)
 	}
 	if strings.HasPrefix(text, "-") {
-		return negative, err
+		return kindNegative, err
 	}
-	return badTime, err
+	return kindTime, err
 }
 
-// word takes a text as it is.
-func (r *row) word(c column, text string) {
+// setText takes a text as it is.
+func (r *sacctRow) setText(c sacctColumn, text string) {
 	p := &r.past
 	switch c {
 	case clusterColumn:
@@ -170,15 +172,15 @@ func (r *row) word(c column, text string) {
 	case userColumn:
 		p.User = text
 	case accountColumn:
-		p.Account = known(text)
+		p.Account = orEmpty(text)
 	case partitionColumn:
 		p.Partition = text
 	case qosColumn:
-		p.QOS = known(text)
+		p.QOS = orEmpty(text)
 	case nameColumn:
 		p.Name = []byte(text[:min(len(text), maxName)])
 	case nodeListColumn:
-		r.nodeless = known(text) == ""
+		r.nodeless = orEmpty(text) == ""
 	default:
 	}
 }
@@ -186,8 +188,8 @@ func (r *row) word(c column, text string) {
 // maxName is how long a job's name may be (Slurm's bound), bytes.
 const maxName = 1024
 
-// known is a text, or nothing for Slurm's words for nothing.
-func known(text string) string {
+// orEmpty is a text, or nothing for Slurm's words for nothing.
+func orEmpty(text string) string {
 	switch text {
 	case "(null)", "N/A", "None", "None assigned", "Unknown", "NONE":
 		return ""
@@ -195,9 +197,9 @@ func known(text string) string {
 	return text
 }
 
-// id takes a job's id, which JobID and JobIDRaw both say; only of an array's task
+// setID takes a job's id, which JobID and JobIDRaw both say; only of an array's task
 // and of a part of a heterogeneous job it differs.
-func (r *row) id(c column, text string) error {
+func (r *sacctRow) setID(c sacctColumn, text string) error {
 	ref, err := slurm.ParseJobRef(text)
 	if err != nil {
 		return err
@@ -217,18 +219,18 @@ func (r *row) id(c column, text string) error {
 	return nil
 }
 
-func (r *row) time(text string) (time.Time, error) { return slurm.ParseTime(text, r.reader.zone) }
+func (r *sacctRow) time(text string) (time.Time, error) { return slurm.ParseTime(text, r.reader.zone) }
 
-// duration reads times that passed or may pass.
-func (r *row) duration(c column, text string) (kind string, err error) {
+// setDuration reads times that passed or may pass.
+func (r *sacctRow) setDuration(c sacctColumn, text string) (kind string, err error) {
 	if strings.HasPrefix(text, "-") {
-		return negative, fmt.Errorf("%s, want 0 or more", printable(text))
+		return kindNegative, fmt.Errorf("%s, want 0 or more", printable(text))
 	}
 	switch c {
 	case rawElapsedColumn:
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if text == "" || err != nil || seconds > maxSeconds {
-			return badTime, errorUnless(text == "", fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text)))
+			return kindTime, errorUnless(text == "", fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text)))
 		}
 		r.elapsed, r.timed = time.Duration(seconds)*time.Second, true
 	case elapsedColumn:
@@ -236,7 +238,7 @@ func (r *row) duration(c column, text string) (kind string, err error) {
 			return "", nil
 		}
 		if !strings.Contains(text, ":") {
-			return badTime, fmt.Errorf("column Elapsed is %s, want days-hours:minutes:seconds", printable(text))
+			return kindTime, fmt.Errorf("column Elapsed is %s, want days-hours:minutes:seconds", printable(text))
 		}
 		if strings.Count(text, ":") == 1 {
 			text = "00:" + text // hours aren't left out
@@ -249,7 +251,7 @@ func (r *row) duration(c column, text string) (kind string, err error) {
 			r.limit = limit
 		}
 	}
-	return badTime, err
+	return kindTime, err
 }
 
 func errorUnless(fine bool, err error) error {
@@ -259,8 +261,8 @@ func errorUnless(fine bool, err error) error {
 	return err
 }
 
-func (r *row) number(c column, text string) error {
-	if text = known(text); text == "" {
+func (r *sacctRow) setNumber(c sacctColumn, text string) error {
+	if text = orEmpty(text); text == "" {
 		return nil
 	}
 	p := &r.past
@@ -280,14 +282,14 @@ func (r *row) number(c column, text string) error {
 		p.CPUs = live.Known(v)
 	default:
 		if v < slurm.NoVal { // else not measured
-			p.EnergyJ = measured(v)
+			p.EnergyJ = measuredOrUnknown(v)
 		}
 	}
 	return nil
 }
 
-// resources takes what a job was given.
-func (r *row) resources(c column, text string) (err error) {
+// setResources takes what a job was given.
+func (r *sacctRow) setResources(c sacctColumn, text string) (err error) {
 	switch {
 	case c == allocatedColumn:
 		r.allocated = text
@@ -314,7 +316,7 @@ func utilisation(text string) (slurm.TRES, error) {
 }
 
 // finish makes a job of what was read.
-func (r *row) finish() error {
+func (r *sacctRow) finish() error {
 	p := &r.past
 	p.JobID = refText(&r.ref)
 	if !slices.Contains(r.reader.columns, startColumn) && r.timed && r.elapsed > 0 && !p.Ended.IsZero() {
@@ -323,7 +325,7 @@ func (r *row) finish() error {
 	if r.nodeless || r.allocated == "" && slices.Contains(r.reader.columns, allocatedColumn) && !p.Started.Before(p.Ended) {
 		p.Started = time.Time{} // sacct prints the end as the start of a job that never ran
 	}
-	tres, err := slurm.ParseTRES(cmp.Or(known(r.allocated), r.requested))
+	tres, err := slurm.ParseTRES(cmp.Or(orEmpty(r.allocated), r.requested))
 	if err != nil {
 		return err
 	}
@@ -366,12 +368,12 @@ func useTRES(p *record.HistoryJob, tres slurm.TRES) {
 	fill(&p.CPUs, "cpu")
 	fill(&p.Nodes, "node")
 	if _, known := p.EnergyJ.Get(); !known && tres["energy"] < slurm.NoVal {
-		p.EnergyJ = measured(tres["energy"])
+		p.EnergyJ = measuredOrUnknown(tres["energy"])
 	}
 }
 
-// over tells whether a job in a state won't run on under this record.
-func over(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
+// isOver tells whether a job in a state won't run on under this record.
+func isOver(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
 
 // underwayStates are the states of jobs that aren't over.
 var underwayStates = []slurm.State{
@@ -379,7 +381,7 @@ var underwayStates = []slurm.State{
 	"STOPPED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUE_HOLD", "POWER_UP_NODE", "UPDATE_DB",
 }
 
-func underway(s slurm.State) bool { return slices.Contains(underwayStates, s) }
+func isUnderway(s slurm.State) bool { return slices.Contains(underwayStates, s) }
 
 // printable is a text for a message, short and on one line.
 func printable(text string) string { return strconv.Quote(slurm.Printable(text, 60)) }

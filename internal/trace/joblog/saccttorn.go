@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// excess reads a line with delimiters in a free text, if there is one way only.
-func (s *sacctReader) excess(number int, line []byte, more int) error {
+// readExcess reads a line with delimiters in a free text, if there is one way only.
+func (s *sacctReader) readExcess(number int, line []byte, more int) error {
 	cells := strings.Split(string(line), string(s.delimiter))
-	found, ways := s.absorb(cells, more)
+	found, ways := s.absorbExcess(cells, more)
 	if ways != 1 {
-		return s.leaveWithRest(number, cells, excess, fmt.Errorf("%d columns, want %d, and %d ways to read it", len(cells), len(s.columns), ways))
+		return s.skipTornLines(number, cells, kindExcess, fmt.Errorf("%d columns, want %d, and %d ways to read it", len(cells), len(s.columns), ways))
 	}
-	s.whole = true
-	s.tally.note(number, mendedText, fmt.Errorf("job %s", refText(&found.ref)))
-	return s.take(number, found)
+	s.afterWhole = true
+	s.tally.noteLine(number, kindMended, fmt.Errorf("job %s", refText(&found.ref)))
+	return s.addRow(number, found)
 }
 
-// absorb reads cells of which so many are too many, all in one free text; it
+// absorbExcess reads cells of which so many are too many, all in one free text; it
 // tells in how many ways that makes sense, and the last of them.
-func (s *sacctReader) absorb(cells []string, more int) (found *row, ways int) {
+func (s *sacctReader) absorbExcess(cells []string, more int) (found *sacctRow, ways int) {
 	for i, c := range s.columns {
-		if !c.free() {
+		if !c.isFreeText() {
 			continue
 		}
 		joined := strings.Join(cells[i:i+more+1], string(s.delimiter))
-		if r := s.row(slices.Concat(cells[:i], []string{joined}, cells[i+more+1:])); r.err == nil {
+		if r := s.parseRow(slices.Concat(cells[:i], []string{joined}, cells[i+more+1:])); r.err == nil {
 			found = r
 			ways++
 		}
@@ -35,11 +35,11 @@ func (s *sacctReader) absorb(cells []string, more int) (found *row, ways int) {
 	return found, ways
 }
 
-// join reads a record of which some columns are missing where no text can have
+// joinLines reads a record of which some columns are missing where no text can have
 // the delimiter: each of its lines ends in a text until they are there.
-func (s *sacctReader) join(number int, line []byte, missing int) error {
+func (s *sacctReader) joinLines(number int, line []byte, missing int) error {
 	record, cells := slices.Clone(line), bytes.Count(line, s.delimiter)+1
-	for n := 0; missing > 0 && n < maxJoinedLines && s.columns[len(s.columns)-1-missing].free(); n++ {
+	for n := 0; missing > 0 && n < maxJoinedLines && s.columns[len(s.columns)-1-missing].isFreeText(); n++ {
 		rest, ok := s.peek(n)
 		more := bytes.Count(rest, s.delimiter)
 		if !ok || more > missing || len(record)+len(rest) > maxLine {
@@ -47,42 +47,42 @@ func (s *sacctReader) join(number int, line []byte, missing int) error {
 		}
 		record = append(append(record, '\n'), rest...)
 		if missing -= more; missing == 0 {
-			s.whole = !s.columns[len(s.columns)-1].free()
-			return s.mended(number, n+1, s.row(strings.Split(string(record), string(s.delimiter))))
+			s.afterWhole = !s.columns[len(s.columns)-1].isFreeText()
+			return s.addMended(number, n+1, s.parseRow(strings.Split(string(record), string(s.delimiter))))
 		}
 	}
-	kind := truncated
+	kind := kindTruncated
 	if missing < 0 {
-		kind = excess
+		kind = kindExcess
 	}
-	return s.leave(number, "", kind, fmt.Errorf("%d columns, want %d", cells, len(s.columns)))
+	return s.skipLine(number, "", kind, fmt.Errorf("%d columns, want %d", cells, len(s.columns)))
 }
 
-// leaveWithRest leaves a line out that isn't a record, and with it what may
+// skipTornLines leaves a line out that isn't a record, and with it what may
 // belong to it: where the job is named before and behind the texts that users
 // write, all lines up to the last one with which it would be a record.
-func (s *sacctReader) leaveWithRest(number int, cells []string, kind string, err error) error {
+func (s *sacctReader) skipTornLines(number int, cells []string, kind string, err error) error {
 	rest := 0
-	if s.columns.framed() {
-		rest = s.rest(cells)
+	if s.columns.isFramed() {
+		rest = s.lastTornLine(cells)
 	}
-	if err := s.leave(number, "", kind, err); err != nil {
+	if err := s.skipLine(number, "", kind, err); err != nil {
 		return err
 	}
-	s.ahead = s.ahead[rest:]
+	s.lookahead = s.lookahead[rest:]
 	s.number += rest
 	s.tally.Lines += int64(rest)
 	for i := range rest {
-		if err := s.leave(number+1+i, "", torn, fmt.Errorf("the text may begin on line %d", number)); err != nil {
+		if err := s.skipLine(number+1+i, "", kindTorn, fmt.Errorf("the text may begin on line %d", number)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rest is how many lines behind a line with some cells there are up to the last
+// lastTornLine is how many lines behind a line with some cells there are up to the last
 // with which it would be a record.
-func (s *sacctReader) rest(cells []string) (last int) {
+func (s *sacctReader) lastTornLine(cells []string) (last int) {
 	for n, between := 0, 0; between <= maxName; n++ {
 		next, ok := s.peek(n)
 		if !ok {
@@ -92,7 +92,7 @@ func (s *sacctReader) rest(cells []string) (last int) {
 		cells[len(cells)-1] += "\n" + tail[0]
 		cells = append(cells, tail[1:]...)
 		if more := len(cells) - len(s.columns); more >= 0 {
-			if _, ways := s.absorb(cells, more); ways > 0 {
+			if _, ways := s.absorbExcess(cells, more); ways > 0 {
 				last = n + 1
 			}
 		}
@@ -111,23 +111,23 @@ const (
 	maxJoinedLines = 1 << 16 // of a record whose delimiter nobody knows
 )
 
-// torn reads a record that goes on in further lines, or leaves its line out.
-func (s *sacctReader) torn(number int, line []byte, missing int) error {
+// readTorn reads a record that goes on in further lines, or leaves its line out.
+func (s *sacctReader) readTorn(number int, line []byte, missing int) error {
 	cells := strings.Split(string(line), string(s.delimiter))
 	tries := maxTries
-	if r, lines := s.mend(cells, missing, 0, &tries); r != nil {
-		s.whole = true
-		return s.mended(number, lines, r)
+	if r, lines := s.mendTorn(cells, missing, 0, &tries); r != nil {
+		s.afterWhole = true
+		return s.addMended(number, lines, r)
 	}
-	return s.leaveWithRest(number, cells, truncated, fmt.Errorf("%d columns, want %d", len(cells), len(s.columns)))
+	return s.skipTornLines(number, cells, kindTruncated, fmt.Errorf("%d columns, want %d", len(cells), len(s.columns)))
 }
 
-// mend looks in the lines from the n-th after the one in hand for the rest of a
+// mendTorn looks in the lines from the n-th after the one in hand for the rest of a
 // record of which there are some cells, the last one perhaps in part. It is nil
 // if the record doesn't go on; else it ends after so many lines.
-func (s *sacctReader) mend(cells []string, missing, n int, tries *int) (r *row, lines int) {
+func (s *sacctReader) mendTorn(cells []string, missing, n int, tries *int) (r *sacctRow, lines int) {
 	at := len(cells) - 1
-	if !s.columns[at].free() {
+	if !s.columns[at].isFreeText() {
 		return nil, 0
 	}
 	var name strings.Builder
@@ -137,17 +137,17 @@ func (s *sacctReader) mend(cells []string, missing, n int, tries *int) (r *row, 
 		if !ok || name.Len()+len(rest) > maxTorn {
 			return nil, 0
 		}
-		if more := bytes.Count(rest, s.delimiter); more == missing || more > 0 && more < missing && s.columns[at+more].free() {
+		if more := bytes.Count(rest, s.delimiter); more == missing || more > 0 && more < missing && s.columns[at+more].isFreeText() {
 			if *tries--; *tries < 0 {
 				return nil, 0
 			}
 			tail := strings.Split(string(rest), string(s.delimiter))
 			joined := slices.Concat(cells[:at], []string{name.String() + "\n" + tail[0]}, tail[1:])
 			if more < missing {
-				if r, lines = s.mend(joined, missing-more, n+1, tries); r != nil {
+				if r, lines = s.mendTorn(joined, missing-more, n+1, tries); r != nil {
 					return r, lines
 				}
-			} else if r = s.row(joined); r.err == nil {
+			} else if r = s.parseRow(joined); r.err == nil {
 				return r, n + 1
 			}
 		}
@@ -157,24 +157,24 @@ func (s *sacctReader) mend(cells []string, missing, n int, tries *int) (r *row, 
 	return nil, 0
 }
 
-// mended takes a record of several lines.
-func (s *sacctReader) mended(number, lines int, r *row) error {
-	s.ahead = s.ahead[lines:]
+// addMended takes a record of several lines.
+func (s *sacctReader) addMended(number, lines int, r *sacctRow) error {
+	s.lookahead = s.lookahead[lines:]
 	s.number += lines
 	s.tally.Lines += int64(lines)
-	s.tally.note(number, mendedText, fmt.Errorf("job %s, on %d lines", refText(&r.ref), lines+1))
-	return s.take(number, r)
+	s.tally.noteLine(number, kindMended, fmt.Errorf("job %s, on %d lines", refText(&r.ref), lines+1))
+	return s.addRow(number, r)
 }
 
 // peek is the n-th line after the one in hand, from 0, if it is text.
 func (s *sacctReader) peek(n int) ([]byte, bool) {
-	for len(s.ahead) <= n {
+	for len(s.lookahead) <= n {
 		line, long, err := s.in.next()
 		if err != nil {
 			return nil, false
 		}
-		s.ahead = append(s.ahead, read{slices.Clone(line), long})
+		s.lookahead = append(s.lookahead, readLine{slices.Clone(line), long})
 	}
-	next := s.ahead[n]
-	return next.line, !next.long && text(next.line) == nil
+	next := s.lookahead[n]
+	return next.line, !next.long && checkText(next.line) == nil
 }

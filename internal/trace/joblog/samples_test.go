@@ -44,7 +44,7 @@ func TestTextAndJSONOfARealSlurmTellTheSame(t *testing.T) {
 			t.Errorf("job %s: text %+v, JSON %+v", p.JobID, p, q)
 		}
 	}
-	if len(text) != len(fromJSON) || tally.NeverRan != other.NeverRan || tally.Left() != 0 {
+	if len(text) != len(fromJSON) || tally.NeverRan != other.NeverRan || tally.SkippedLines() != 0 {
 		t.Errorf("%d jobs of text, %d of JSON: %+v", len(text), len(fromJSON), tally)
 	}
 	checkTable(t, slices.Concat(text))

@@ -47,7 +47,7 @@ var swfStates = map[float64]string{-1: "UNKNOWN", 0: "FAILED", 1: "COMPLETED", 5
 // are the log's numbers; processors are CPUs, and of GPUs nothing is known.
 func ReadSWF(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
-	s := &swfReader{tally: t, sink: newSink(t, o, visit)}
+	s := &swfReader{tally: t, sink: newJobSink(t, o, visit)}
 	in := newLineReader(r)
 	for {
 		line, long, err := in.next()
@@ -58,7 +58,7 @@ func ReadSWF(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) 
 			err = readError(name, in.number, err)
 		}
 		switch {
-		case errors.Is(err, io.EOF) && !s.found && t.Left() == 0:
+		case errors.Is(err, io.EOF) && !s.found && t.SkippedLines() == 0:
 			return t, fmt.Errorf("%s: is empty, want lines with %d numbers", name, swfFields)
 		case errors.Is(err, io.EOF):
 			return t, nil
@@ -70,17 +70,17 @@ func ReadSWF(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) 
 
 type swfReader struct {
 	tally *Tally
-	sink  *sink
+	sink  *jobSink
 	start int64 // Unix seconds
 	found bool
 }
 
 func (s *swfReader) line(number int, line []byte, long bool) error {
 	if long {
-		return s.tally.skip(number, tooLong, fmt.Errorf("more than %d bytes", maxLine))
+		return s.tally.skipLine(number, kindTooLong, fmt.Errorf("more than %d bytes", maxLine))
 	}
-	if err := text(line); err != nil {
-		return s.tally.skip(number, notText, err)
+	if err := checkText(line); err != nil {
+		return s.tally.skipLine(number, kindNotText, err)
 	}
 	line = bytes.TrimSpace(line)
 	switch {
@@ -92,17 +92,17 @@ func (s *swfReader) line(number int, line []byte, long bool) error {
 	s.found = true
 	words := strings.Fields(string(line))
 	if len(words) != swfFields {
-		kind := truncated
+		kind := kindTruncated
 		if len(words) > swfFields {
-			kind = excess
+			kind = kindExcess
 		}
-		return s.tally.skip(number, kind, fmt.Errorf("%d numbers, want %d", len(words), swfFields))
+		return s.tally.skipLine(number, kind, fmt.Errorf("%d numbers, want %d", len(words), swfFields))
 	}
 	var f [swfFields]float64
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || math.IsNaN(v) || math.Abs(v) > maxUnix {
-			return s.tally.skip(number, badNumber, fmt.Errorf("field %d is %s, want a number", i+1, printable(word)))
+			return s.tally.skipLine(number, kindNumber, fmt.Errorf("field %d is %s, want a number", i+1, printable(word)))
 		}
 		f[i] = v
 	}
@@ -120,7 +120,7 @@ func (s *swfReader) comment(number int, text string) error {
 	}
 	start, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil || start < 0 || start > maxUnix {
-		return s.tally.skip(number, badTime, fmt.Errorf("UnixStartTime is %s, want seconds", printable(value)))
+		return s.tally.skipLine(number, kindTime, fmt.Errorf("UnixStartTime is %s, want seconds", printable(value)))
 	}
 	s.start = start
 	return nil
@@ -131,18 +131,18 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 	id := swfText(f[swfJob])
 	switch {
 	case id == "" || f[swfJob] != math.Trunc(f[swfJob]):
-		return s.tally.skip(number, badID, fmt.Errorf("%v, want a number of 0 or more", f[swfJob]))
+		return s.tally.skipLine(number, kindID, fmt.Errorf("%v, want a number of 0 or more", f[swfJob]))
 	case f[swfStatus] >= 2 && f[swfStatus] <= 4:
-		s.tally.note(number, partOfJob, fmt.Errorf("status %v of job %s", f[swfStatus], id))
+		s.tally.noteLine(number, kindPartOfJob, fmt.Errorf("status %v of job %s", f[swfStatus], id))
 		return nil
 	case !whole:
-		return s.tally.skip(number, unknownState, fmt.Errorf("status %v, want -1 to 5", f[swfStatus]))
+		return s.tally.skipLine(number, kindState, fmt.Errorf("status %v, want -1 to 5", f[swfStatus]))
 	case f[swfSubmit] < 0:
-		return s.tally.skip(number, negative, fmt.Errorf("job %s is submitted at %v s", id, f[swfSubmit]))
+		return s.tally.skipLine(number, kindNegative, fmt.Errorf("job %s is submitted at %v s", id, f[swfSubmit]))
 	}
 	for _, field := range []int{swfWait, swfRunTime, swfLimit} {
 		if v := f[field]; v < 0 && v != -1 {
-			return s.tally.skip(number, negative, fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
+			return s.tally.skipLine(number, kindNegative, fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
 		}
 	}
 	p := &record.HistoryJob{
@@ -153,7 +153,7 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 	}
 	if f[swfRunTime] >= 0 {
 		if f[swfWait] < 0 {
-			s.tally.note(number, noWait, fmt.Errorf("job %s: taken as none", id))
+			s.tally.noteLine(number, kindNoWait, fmt.Errorf("job %s: taken as none", id))
 		}
 		p.Started = p.Submitted.Add(secondsOf(max(0, f[swfWait])))
 		p.Ended = p.Started.Add(secondsOf(f[swfRunTime]))

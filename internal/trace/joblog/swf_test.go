@@ -26,7 +26,7 @@ func readSWF(t *testing.T, text string) ([]record.HistoryJob, *joblog.Tally) {
 
 func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 	jobs, tally := readSWF(t, swf)
-	if len(jobs) != 2 || tally.Left() != 0 || tally.Lines != 5 {
+	if len(jobs) != 2 || tally.SkippedLines() != 0 || tally.Lines != 5 {
 		t.Fatalf("%+v, %+v", jobs, tally)
 	}
 	first, second := &jobs[0], &jobs[1]

@@ -40,25 +40,25 @@ func NewTableWriter(w io.Writer) (*TableWriter, error) {
 
 // Write writes a job.
 func (t *TableWriter) Write(p *record.HistoryJob) error {
-	user, account, name := visible(p.User), visible(p.Account), visible(string(p.Name))
+	user, account, name := visibleText(p.User), visibleText(p.Account), visibleText(string(p.Name))
 	if t.Hash != nil {
 		user, account, name = t.Hash(user), t.Hash(account), t.Hash(name)
 	}
 	user, account, name = queue.EscapeFormula(user), queue.EscapeFormula(account), queue.EscapeFormula(name)
 	wait, limit := "", ""
 	if !p.Started.IsZero() {
-		wait = seconds(p.Started.Sub(p.Submitted))
+		wait = secondsCell(p.Started.Sub(p.Submitted))
 	}
 	if d, ok := p.Limit.Duration(); ok {
-		limit = seconds(d)
+		limit = secondsCell(d)
 	}
 	runTime := ""
 	if _, ran := p.RunTime().Get(); ran {
-		runTime = seconds(p.Ended.Sub(p.Started))
+		runTime = secondsCell(p.Ended.Sub(p.Started))
 	}
-	t.row = append(t.row[:0], inert(p.JobID), micros(p.Submitted.UnixMicro()), user, account, inert(p.Partition), inert(p.QOS), name,
-		cell(p.GPUs), cell(p.CPUs), cell(p.Nodes), limit, wait, runTime, inert(p.State), kWh(p.EnergyJ), cell(PowerPerGPU(p)),
-		inert(p.GPUModel), cell(p.Utilisation), cell(p.ExitCode), inert(p.Cluster))
+	t.row = append(t.row[:0], safeCell(p.JobID), microsText(p.Submitted.UnixMicro()), user, account, safeCell(p.Partition), safeCell(p.QOS), name,
+		numberCell(p.GPUs), numberCell(p.CPUs), numberCell(p.Nodes), limit, wait, runTime, safeCell(p.State), kWhCell(p.EnergyJ), numberCell(PowerPerGPU(p)),
+		safeCell(p.GPUModel), numberCell(p.Utilisation), numberCell(p.ExitCode), safeCell(p.Cluster))
 	return t.out.Write(t.row)
 }
 
@@ -79,12 +79,12 @@ func PowerPerGPU(p *record.HistoryJob) live.Number {
 	return live.Known(energy / runTime / gpus)
 }
 
-// inert is a text as a cell, in which nothing acts on a terminal or in a
+// safeCell is a text as a cell, in which nothing acts on a terminal or in a
 // spreadsheet.
-func inert(text string) string { return queue.EscapeFormula(visible(text)) }
+func safeCell(text string) string { return queue.EscapeFormula(visibleText(text)) }
 
-// visible is a text in which nothing acts on a terminal, as on one line.
-func visible(text string) string {
+// visibleText is a text in which nothing acts on a terminal, as on one line.
+func visibleText(text string) string {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] > '~' {
 			return slurm.Printable(text, maxVisible)
@@ -96,8 +96,8 @@ func visible(text string) string {
 // maxVisible is more than any text has when nothing in it can be printed.
 const maxVisible = 4*maxName + 1
 
-// cell is a number as a cell; "" if it isn't known.
-func cell(n live.Number) string {
+// numberCell is a number as a cell; "" if it isn't known.
+func numberCell(n live.Number) string {
 	v, ok := n.Get()
 	if !ok {
 		return ""
@@ -105,7 +105,7 @@ func cell(n live.Number) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-func kWh(joules live.Number) string {
+func kWhCell(joules live.Number) string {
 	v, ok := joules.Get()
 	if !ok {
 		return ""
@@ -113,10 +113,10 @@ func kWh(joules live.Number) string {
 	return strconv.FormatFloat(v/dvfsmodel.JoulesPerKWh, 'f', -1, 64)
 }
 
-func seconds(d time.Duration) string { return micros(d.Microseconds()) }
+func secondsCell(d time.Duration) string { return microsText(d.Microseconds()) }
 
-// micros are microseconds as seconds, without digits that say nothing.
-func micros(n int64) string {
+// microsText are microseconds as seconds, without digits that say nothing.
+func microsText(n int64) string {
 	sign := ""
 	if n < 0 {
 		sign, n = "-", -n
@@ -142,7 +142,7 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 	case err != nil:
 		return t, err
 	}
-	table := &tableReader{tally: t, sink: newSink(t, o, visit), width: len(header), at: make(map[string]int, len(header))}
+	table := &tableReader{tally: t, sink: newJobSink(t, o, visit), width: len(header), at: make(map[string]int, len(header))}
 	for i, column := range header {
 		if _, twice := table.at[column]; twice {
 			return t, fmt.Errorf("%s:1: column %s is there twice", name, printable(column))
@@ -172,7 +172,7 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 
 type tableReader struct {
 	tally *Tally
-	sink  *sink
+	sink  *jobSink
 	at    map[string]int
 	width int
 	row   []string
@@ -204,11 +204,11 @@ func (t *tableReader) number(columns ...string) live.Number {
 
 func (t *tableReader) read(line int) error {
 	if len(t.row) != t.width {
-		kind := truncated
+		kind := kindTruncated
 		if len(t.row) > t.width {
-			kind = excess
+			kind = kindExcess
 		}
-		return t.tally.skip(line, kind, fmt.Errorf("%d columns, want %d", len(t.row), t.width))
+		return t.tally.skipLine(line, kind, fmt.Errorf("%d columns, want %d", len(t.row), t.width))
 	}
 	t.wrong = nil
 	p := &record.HistoryJob{
@@ -230,11 +230,11 @@ func (t *tableReader) read(line int) error {
 	t.energy(p)
 	switch {
 	case p.JobID == "":
-		return t.tally.skip(line, badID, errors.New("job_id is empty"))
+		return t.tally.skipLine(line, kindID, errors.New("job_id is empty"))
 	case t.wrong != nil:
-		return t.tally.skip(line, badNumber, t.wrong)
+		return t.tally.skipLine(line, kindNumber, t.wrong)
 	case !submitted:
-		return t.tally.skip(line, badTime, errors.New("submit_s is empty"))
+		return t.tally.skipLine(line, kindTime, errors.New("submit_s is empty"))
 	}
 	if _, stated := t.at["state"]; !stated {
 		p.State = record.Completed // as epplan predict takes it

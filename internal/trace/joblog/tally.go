@@ -38,56 +38,56 @@ type Tally struct {
 
 	// Skipped are lines that were left out, Noted those whose job was taken with
 	// something unknown.
-	Skipped []Kind `json:"skipped"`
-	Noted   []Kind `json:"noted"`
+	Skipped []LineProblem `json:"skipped"`
+	Noted   []LineProblem `json:"noted"`
 
 	name   string
 	strict bool
 }
 
-// Kind is what is wrong with lines of one kind.
-type Kind struct {
+// LineProblem is what is wrong with lines of one kind.
+type LineProblem struct {
 	Kind  string   `json:"kind"`
 	Count int64    `json:"count"`
 	First []string `json:"first"` // file:line: what was found
 }
 
-// named is how many lines of a kind are named.
-const named = 5
+// maxNamedJobs is how many lines of a kind are named.
+const maxNamedJobs = 5
 
 // The kinds of what is wrong with a line.
 const (
-	truncated    = "truncated line"
-	excess       = "more columns than the header"
-	torn         = "inside a text with a newline"
-	notText      = "not text"
-	tooLong      = "line too long"
-	badID        = "job id"
-	unknownState = "unknown state"
-	badTime      = "time"
-	negative     = "negative time"
-	wrongOrder   = "ends before it starts, or starts before it is submitted"
-	badNumber    = "number"
-	badRecord    = "record"
-	orphan       = "step without its job"
+	kindTruncated  = "truncated line"
+	kindExcess     = "more columns than the header"
+	kindTorn       = "inside a text with a newline"
+	kindNotText    = "not text"
+	kindTooLong    = "line too long"
+	kindID         = "job id"
+	kindState      = "unknown state"
+	kindTime       = "time"
+	kindNegative   = "negative time"
+	kindOrder      = "ends before it starts, or starts before it is submitted"
+	kindNumber     = "number"
+	kindRecord     = "record"
+	kindOrphanStep = "step without its job"
 )
 
 // The kinds of what isn't known of a job that was taken.
 const (
-	unlimited  = "no time limit"
-	noLimit    = "time limit not stated"
-	noSubmit   = "submit time not stated"
-	noWait     = "wait not stated"
-	partOfJob  = "part of a job that is there as a whole"
-	mendedText = "text with the delimiter or a newline in it"
+	kindUnlimited = "no time limit"
+	kindNoLimit   = "time limit not stated"
+	kindNoSubmit  = "submit time not stated"
+	kindNoWait    = "wait not stated"
+	kindPartOfJob = "part of a job that is there as a whole"
+	kindMended    = "text with the delimiter or a newline in it"
 )
 
 func newTally(name string, o *Options) *Tally {
-	return &Tally{Skipped: []Kind{}, Noted: []Kind{}, name: name, strict: o.Strict}
+	return &Tally{Skipped: []LineProblem{}, Noted: []LineProblem{}, name: name, strict: o.Strict}
 }
 
-// Left is how many lines were left out because they make no sense.
-func (t *Tally) Left() int64 {
+// SkippedLines is how many lines were left out because they make no sense.
+func (t *Tally) SkippedLines() int64 {
 	var n int64
 	for i := range t.Skipped {
 		n += t.Skipped[i].Count
@@ -111,8 +111,8 @@ func (e *LineError) Error() string {
 // Unwrap is what is wrong, without the place.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// skip leaves a line out; its error refuses the log.
-func (t *Tally) skip(line int, kind string, err error) error {
+// skipLine leaves a line out; its error refuses the log.
+func (t *Tally) skipLine(line int, kind string, err error) error {
 	if t.strict {
 		return &LineError{Name: t.name, Line: line, Kind: kind, Err: err}
 	}
@@ -120,12 +120,12 @@ func (t *Tally) skip(line int, kind string, err error) error {
 	return nil
 }
 
-// note says what isn't known of a job.
-func (t *Tally) note(line int, kind string, err error) {
+// noteLine says what isn't known of a job.
+func (t *Tally) noteLine(line int, kind string, err error) {
 	t.Noted = t.count(t.Noted, line, kind, err)
 }
 
-func (t *Tally) count(kinds []Kind, line int, kind string, err error) []Kind {
+func (t *Tally) count(kinds []LineProblem, line int, kind string, err error) []LineProblem {
 	at := -1
 	for i := range kinds {
 		if kinds[i].Kind == kind {
@@ -133,10 +133,10 @@ func (t *Tally) count(kinds []Kind, line int, kind string, err error) []Kind {
 		}
 	}
 	if at < 0 {
-		at, kinds = len(kinds), append(kinds, Kind{Kind: kind})
+		at, kinds = len(kinds), append(kinds, LineProblem{Kind: kind})
 	}
 	k := &kinds[at]
-	if k.Count++; k.Count <= named {
+	if k.Count++; k.Count <= maxNamedJobs {
 		k.First = append(k.First, fmt.Sprintf("%s:%d: %v", t.name, line, err))
 	}
 	return kinds
@@ -145,20 +145,20 @@ func (t *Tally) count(kinds []Kind, line int, kind string, err error) []Kind {
 // maxText bounds texts of a job, bytes.
 const maxText = 256
 
-// sink hands jobs over, each once.
-type sink struct {
+// jobSink hands jobs over, each once.
+type jobSink struct {
 	tally   *Tally
-	seen    recent
+	seen    recentJobs
 	visit   Visit
 	cluster string // of all jobs; "": as the log says
 }
 
-func newSink(t *Tally, o *Options, visit Visit) *sink {
-	return &sink{tally: t, visit: visit, cluster: o.Cluster, seen: recent{at: make(map[jobKey]struct{})}}
+func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
+	return &jobSink{tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{})}}
 }
 
 // add hands a job over that came from a line.
-func (s *sink) add(p *record.HistoryJob, line int) error {
+func (s *jobSink) add(p *record.HistoryJob, line int) error {
 	if s.cluster != "" {
 		p.Cluster = s.cluster
 	}
@@ -170,14 +170,14 @@ func (s *sink) add(p *record.HistoryJob, line int) error {
 		s.tally.NeverRan++
 		return nil
 	case p.Ended.IsZero():
-		return s.tally.skip(line, badTime, fmt.Errorf("job %s is %s, and has no end", p.JobID, printable(p.State)))
+		return s.tally.skipLine(line, kindTime, fmt.Errorf("job %s is %s, and has no end", p.JobID, printable(p.State)))
 	case p.Submitted.Unix() < 0:
-		return s.tally.skip(line, badTime, fmt.Errorf("job %s is submitted at %s, want 1970 or later", p.JobID, at(p.Submitted)))
+		return s.tally.skipLine(line, kindTime, fmt.Errorf("job %s is submitted at %s, want 1970 or later", p.JobID, timeText(p.Submitted)))
 	case p.Ended.Before(p.Started):
-		return s.tally.skip(line, wrongOrder, fmt.Errorf("job %s ends at %s, and starts at %s", p.JobID, at(p.Ended), at(p.Started)))
+		return s.tally.skipLine(line, kindOrder, fmt.Errorf("job %s ends at %s, and starts at %s", p.JobID, timeText(p.Ended), timeText(p.Started)))
 	case p.Started.Before(p.Submitted):
-		return s.tally.skip(line, wrongOrder, fmt.Errorf("job %s starts at %s, and is submitted at %s", p.JobID, at(p.Started), at(p.Submitted)))
-	case !s.seen.add(p):
+		return s.tally.skipLine(line, kindOrder, fmt.Errorf("job %s starts at %s, and is submitted at %s", p.JobID, timeText(p.Started), timeText(p.Submitted)))
+	case !s.seen.addIfNew(p):
 		s.tally.Repeated++
 		return nil
 	}
@@ -192,7 +192,7 @@ func (s *sink) add(p *record.HistoryJob, line int) error {
 	return s.visit(p)
 }
 
-func at(t time.Time) string { return t.Format("2006-01-02T15:04:05") }
+func timeText(t time.Time) string { return t.Format("2006-01-02T15:04:05") }
 
 // jobKey names a job.
 type jobKey struct {
@@ -200,29 +200,29 @@ type jobKey struct {
 	submit int64
 }
 
-// window is how many jobs back one is known that comes again: logs of months in
+// recentWindow is how many jobs back one is known that comes again: logs of months in
 // a row both have the jobs that ran when one ended.
-const window = 1 << 18
+const recentWindow = 1 << 18
 
-// recent are the latest jobs of a log.
-type recent struct {
+// recentJobs are the latest jobs of a log.
+type recentJobs struct {
 	at   map[jobKey]struct{}
 	ring []jobKey
 	next int
 }
 
-// add tells whether a job is new.
-func (r *recent) add(p *record.HistoryJob) bool {
+// addIfNew tells whether a job is new.
+func (r *recentJobs) addIfNew(p *record.HistoryJob) bool {
 	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
 	if _, again := r.at[key]; again {
 		return false
 	}
-	if len(r.ring) < window {
+	if len(r.ring) < recentWindow {
 		r.ring = append(r.ring, key)
 	} else {
 		delete(r.at, r.ring[r.next])
 		r.ring[r.next] = key
-		r.next = (r.next + 1) % window
+		r.next = (r.next + 1) % recentWindow
 	}
 	r.at[key] = struct{}{}
 	return true
