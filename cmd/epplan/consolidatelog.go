@@ -116,7 +116,7 @@ func (t *terminal) noteLogRepairs(log *trace.UtilisationLog) {
 	if log.Headers > 0 {
 		t.message("note", plural(log.Headers, "more header")+" among the samples left out")
 	}
-	if log.Cut {
+	if log.LastLineCut {
 		t.message("note", "the last line is cut, left out")
 	}
 	if log.Unusable > 0 {

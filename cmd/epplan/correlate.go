@@ -135,7 +135,7 @@ func (t *terminal) stream(c *cli.Context, q *correlateOptions, slot func(*trace.
 	if q.window > 0 && q.a == "" {
 		most = maxWindowedSeries
 	}
-	rest, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationRest, error) {
+	rest, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationSkips, error) {
 		return trace.StreamUtilisation(r, name, q.slotS, most, func(s *trace.UtilisationSlot) error {
 			if err := c.Err(); err != nil {
 				return err
@@ -146,7 +146,7 @@ func (t *terminal) stream(c *cli.Context, q *correlateOptions, slot func(*trace.
 	if err != nil {
 		return err
 	}
-	t.noteLogRepairs(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, Cut: rest.Cut})
+	t.noteLogRepairs(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, LastLineCut: rest.Cut})
 	return nil
 }
 

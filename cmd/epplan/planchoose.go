@@ -82,7 +82,7 @@ func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 		rng := rand.New(rand.NewPCG(q.params.Queue.Look.Seed, uint64(i)))
 		jobs := slices.Clone(q.jobs)
 		for j := range jobs {
-			jobs[j].True = taskset.DrawOutcome(rng, q.model, &jobs[j].Forecast)
+			jobs[j].Actual = taskset.DrawOutcome(rng, q.model, &jobs[j].Forecast)
 		}
 		drawn, err := newKnapsackQueue(q.model, jobs, q.pool)
 		if err != nil {
@@ -90,7 +90,7 @@ func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 		}
 		drawn.params, drawn.response = q.params, q.response
 		if q.hasClocks() {
-			if err := trace.ClockKnapsack(jobs, drawn.predicted, drawn.actual, q.response); err != nil {
+			if err := trace.EnableClocks(jobs, drawn.predicted, drawn.actual, q.response); err != nil {
 				return nil, err
 			}
 		}

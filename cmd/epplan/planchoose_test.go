@@ -71,7 +71,7 @@ func TestTheChoiceFollowsFromTheSeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range drawn {
-			all = append(all, q.jobs[0].True[0].Seconds)
+			all = append(all, q.jobs[0].Actual[0].Seconds)
 		}
 		return all
 	}

@@ -138,7 +138,7 @@ func (t *terminal) enableClocks(c *cli.Context, q *knapsackQueue) error {
 		return err
 	}
 	q.response = newCatalog(profiles, models, nil).Workload
-	if err := trace.ClockKnapsack(q.jobs, q.predicted, q.actual, q.response); err != nil {
+	if err := trace.EnableClocks(q.jobs, q.predicted, q.actual, q.response); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(c.StringSlice("models"), ", "), err)
 	}
 	return nil
@@ -228,8 +228,8 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
 	}
 	plan, err := planner.Solve(ctx, q.predicted, pol, &planner.Options{Truth: q.actual})
-	if _, ok := errors.AsType[*planner.ClassError](err); ok && q.pool.At.Line > 0 {
-		return nil, fmt.Errorf("%s: cluster %s: %w", q.pool.At, q.pool.Name, err)
+	if _, ok := errors.AsType[*planner.ClassError](err); ok && q.pool.Pos.Line > 0 {
+		return nil, fmt.Errorf("%s: cluster %s: %w", q.pool.Pos, q.pool.Name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -247,7 +247,7 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 // jobKWh is what a job took: with clocks as they are, what is known of the job itself.
 func (q *knapsackQueue) jobKWh(job int, a *planner.Assignment) float64 {
 	if !q.hasClocks() {
-		return q.jobs[job].True[a.Option].KWh
+		return q.jobs[job].Actual[a.Option].KWh
 	}
 	return (a.Point.Energy * dvfsmodel.Joule(q.jobs[job].GPUs[a.Option])).KWh()
 }

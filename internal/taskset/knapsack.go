@@ -136,9 +136,9 @@ func (k *queueType) predictCoupled(rng *rand.Rand, job *trace.KnapsackJob) {
 
 // drawActual draws how a job turns out, in whole seconds.
 func drawActual(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob) {
-	job.True = DrawOutcome(rng, model, &job.Forecast)
-	for i := range job.True {
-		job.True[i].Seconds = max(1, math.Round(job.True[i].Seconds))
+	job.Actual = DrawOutcome(rng, model, &job.Forecast)
+	for i := range job.Actual {
+		job.Actual[i].Seconds = max(1, math.Round(job.Actual[i].Seconds))
 	}
 }
 

@@ -28,7 +28,7 @@ func TestDrawnQueuesAreLikeThoseOfThePaper(t *testing.T) {
 				if i > 0 && all[i].Arrival < all[i-1].Arrival {
 					t.Fatal("jobs out of order")
 				}
-				energy, forecast = energy+all[i].True[0].KWh, forecast+all[i].Forecast[0].KWh
+				energy, forecast = energy+all[i].Actual[0].KWh, forecast+all[i].Forecast[0].KWh
 			}
 			if _, _, err := trace.KnapsackProblem(all, &pool); err != nil {
 				t.Fatal(err)

@@ -20,7 +20,7 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := t.need("slowdown", "tasks", "load_pct", "memory")
+	at, err := t.requireColumns("slowdown", "tasks", "load_pct", "memory")
 	if err != nil {
 		return nil, err
 	}
@@ -33,43 +33,43 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Observed, error) {
 		if !ok {
 			break
 		}
-		o, err := coRun(t, at)
+		o, err := readCoRun(t, at)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, o)
 	}
 	if len(all) == 0 {
-		return nil, t.bad(-1, "no samples, want a line for each")
+		return nil, t.errorAt(-1, "no samples, want a line for each")
 	}
 	return all, nil
 }
 
-// coRun is the current record; at has its columns.
-func coRun(t *table, at []int) (o sharing.Observed, err error) {
+// readCoRun is the current record; at has its columns.
+func readCoRun(t *csvTable, at []int) (o sharing.Observed, err error) {
 	const most = 1e6
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)
 		if err == nil && (failed != nil || !(x >= least && x <= most)) {
-			err = t.bad(at[column], "%s is %.40q, want %s", t.columns[at[column]], t.text(at[column]), want)
+			err = t.errorAt(at[column], "%s is %.40q, want %s", t.columns[at[column]], t.text(at[column]), want)
 		}
 		return x
 	}
 	o.Slowdown = number(0, math.SmallestNonzeroFloat64, most, "more than 0")
 	tasks := number(1, 1, most, "a whole number of 1 or more")
 	if o.Tasks = int(tasks); err == nil && float64(o.Tasks) != tasks {
-		err = t.bad(at[1], "tasks is %.40q, want a whole number of 1 or more", t.text(at[1]))
+		err = t.errorAt(at[1], "tasks is %.40q, want a whole number of 1 or more", t.text(at[1]))
 	}
 	o.Memory = number(3, 0, 1, "0 to 1")
 	for field := range strings.FieldsSeq(t.text(at[2])) {
 		x, failed := strconv.ParseFloat(field, 64)
 		if err == nil && (failed != nil || !(x >= 0 && x <= most)) {
-			err = t.bad(at[2], "load_pct has %.40q, want per cent from 0 on, with spaces between", field)
+			err = t.errorAt(at[2], "load_pct has %.40q, want per cent from 0 on, with spaces between", field)
 		}
 		o.LoadPct = append(o.LoadPct, x)
 	}
 	if err == nil && len(o.LoadPct) == 0 {
-		err = t.bad(at[2], "no load_pct, want per cent by slot, with spaces between")
+		err = t.errorAt(at[2], "no load_pct, want per cent by slot, with spaces between")
 	}
 	return o, err
 }

@@ -47,10 +47,10 @@ type dvfsReader struct {
 	column map[string]int
 	apps   []dvfsmodel.AppSamples
 	app    map[string]int
-	first  map[setting]int // line of each setting
+	first  map[settingKey]int // line of each setting
 }
 
-type setting struct {
+type settingKey struct {
 	app       string
 	core, mem dvfsmodel.MHz
 }
@@ -61,7 +61,7 @@ type setting struct {
 // order of their first line, times in seconds. The name stands for the input
 // in errors; every one is a [PositionError] but those of the reader itself.
 func ReadDVFS(r io.Reader, name string) ([]dvfsmodel.AppSamples, error) {
-	d := &dvfsReader{name: name, app: make(map[string]int), first: make(map[setting]int)}
+	d := &dvfsReader{name: name, app: make(map[string]int), first: make(map[settingKey]int)}
 	scan := bufio.NewScanner(r)
 	scan.Buffer(make([]byte, 0, 64<<10), maxLine)
 	for scan.Scan() {
@@ -76,12 +76,12 @@ func ReadDVFS(r io.Reader, name string) ([]dvfsmodel.AppSamples, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if len(d.apps) == 0 {
-		return nil, d.bad(0, "no measurements, want a header line and at least one more")
+		return nil, d.errorAt(0, "no measurements, want a header line and at least one more")
 	}
 	return d.apps, nil
 }
 
-func (d *dvfsReader) bad(column int, format string, args ...any) error {
+func (d *dvfsReader) errorAt(column int, format string, args ...any) error {
 	return &PositionError{File: d.name, Line: max(d.line, 1), Column: column, Err: fmt.Errorf(format, args...)}
 }
 
@@ -95,7 +95,7 @@ func (d *dvfsReader) read(line string) error {
 	}
 	fields := strings.Split(line, ",")
 	if len(fields) != len(d.column) {
-		return d.bad(0, "%d fields, want %d", len(fields), len(d.column))
+		return d.errorAt(0, "%d fields, want %d", len(fields), len(d.column))
 	}
 	return d.record(fields)
 }
@@ -105,16 +105,16 @@ func (d *dvfsReader) header(names []string) error {
 	for i, name := range names {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(dvfsColumns, name) {
-			return d.bad(i+1, "unknown column %.40q, want %s", name, strings.Join(dvfsColumns, ", "))
+			return d.errorAt(i+1, "unknown column %.40q, want %s", name, strings.Join(dvfsColumns, ", "))
 		}
 		if _, twice := d.column[name]; twice {
-			return d.bad(i+1, "column %s is named twice", name)
+			return d.errorAt(i+1, "column %s is named twice", name)
 		}
 		d.column[name] = i
 	}
 	for _, name := range dvfsColumns {
 		if _, ok := d.column[name]; !ok {
-			return d.bad(0, "column %s is missing, want %s", name, strings.Join(dvfsColumns, ", "))
+			return d.errorAt(0, "column %s is missing, want %s", name, strings.Join(dvfsColumns, ", "))
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (d *dvfsReader) header(names []string) error {
 func (d *dvfsReader) record(fields []string) error {
 	app := strings.TrimSpace(fields[d.column["app"]])
 	if app == "" {
-		return d.bad(d.column["app"]+1, "no application name")
+		return d.errorAt(d.column["app"]+1, "no application name")
 	}
 	var value [4]float64
 	for i, name := range dvfsColumns[1:] {
@@ -137,9 +137,9 @@ func (d *dvfsReader) record(fields []string) error {
 		Core: dvfsmodel.MHz(value[0]), Mem: dvfsmodel.MHz(value[1]),
 		Time: secondsFromMillis(value[2]), Power: dvfsmodel.Watt(value[3]),
 	}
-	key := setting{app: app, core: s.Core, mem: s.Mem}
+	key := settingKey{app: app, core: s.Core, mem: s.Mem}
 	if line, twice := d.first[key]; twice {
-		return d.bad(0, "%.80s at %g/%g MHz was measured on line %d already", app, value[0], value[1], line)
+		return d.errorAt(0, "%.80s at %g/%g MHz was measured on line %d already", app, value[0], value[1], line)
 	}
 	d.first[key] = d.line
 	i, known := d.app[app]
@@ -159,7 +159,7 @@ func (d *dvfsReader) positive(fields []string, name string) (float64, error) {
 	text := strings.TrimSpace(fields[i])
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(x >= least && x <= most) {
-		return 0, d.bad(i+1, "%s is %.40q, want a number from %g to %g", name, text, least, most)
+		return 0, d.errorAt(i+1, "%s is %.40q, want a number from %g to %g", name, text, least, most)
 	}
 	return x, nil
 }

@@ -47,11 +47,11 @@ var KnapsackTypes = [2]string{"A", "B"} //nolint:gochecknoglobals // constant
 
 // KnapsackJob is a job of a queue for two GPU types.
 type KnapsackJob struct {
-	At       queue.Position // of its type in the file; zero: it was drawn
+	Pos      queue.Position // of its type in the file; zero: it was drawn
 	ID, Type string
 	Arrival  float64 // seconds
 	GPUs     [2]int  // by GPU type
-	True     [2]KnapsackRun
+	Actual   [2]KnapsackRun
 	Forecast [2]KnapsackRun // the prediction that decisions are made by
 }
 
@@ -60,7 +60,7 @@ type KnapsackRun struct{ Seconds, KWh float64 }
 
 // KnapsackPool is the GPUs of both types that a queue has.
 type KnapsackPool struct {
-	At   queue.Position // of its name in the file; zero: it was drawn
+	Pos  queue.Position // of its name in the file; zero: it was drawn
 	Name string
 	GPUs [2]int
 }
@@ -74,7 +74,7 @@ func ReadKnapsack(r io.Reader, name string, model EnergyModel) ([]KnapsackJob, e
 	if err != nil {
 		return nil, err
 	}
-	k := knapsack{table: t, ids: make(map[string]int)}
+	k := knapsackTable{csvTable: t, ids: make(map[string]int)}
 	if err := k.locate(model); err != nil {
 		return nil, err
 	}
@@ -94,26 +94,26 @@ func ReadKnapsack(r io.Reader, name string, model EnergyModel) ([]KnapsackJob, e
 		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
-		return nil, t.bad(-1, "no jobs after the header, want at least one")
+		return nil, t.errorAt(-1, "no jobs after the header, want at least one")
 	}
 	return jobs, nil
 }
 
-// knapsack is a table with the places of its columns.
-type knapsack struct {
-	*table
+// knapsackTable is a table with the places of its columns.
+type knapsackTable struct {
+	*csvTable
 	ids                    map[string]int // lines
 	id, arrival, kind      int
 	gpus, time, kWh        [2]int
 	forecastTime, forecast [2]int
 }
 
-func (k *knapsack) locate(model EnergyModel) error {
+func (k *knapsackTable) locate(model EnergyModel) error {
 	prefix := ""
 	if model == Coupled {
 		prefix = "c_"
 	}
-	at, err := k.need("job_id", "arrival_s", "type", "gpus_a", "gpus_b",
+	at, err := k.requireColumns("job_id", "arrival_s", "type", "gpus_a", "gpus_b",
 		prefix+"t_a_s", prefix+"t_b_s", prefix+"e_a_kwh", prefix+"e_b_kwh",
 		prefix+"pred_t_a_s", prefix+"pred_t_b_s", prefix+"pred_e_a_kwh", prefix+"pred_e_b_kwh")
 	if err != nil {
@@ -126,28 +126,28 @@ func (k *knapsack) locate(model EnergyModel) error {
 	return nil
 }
 
-func (k *knapsack) job() (job KnapsackJob, err error) {
-	job.At = k.at(k.kind)
-	job.ID, job.Type = k.text(k.id), k.shared(k.kind)
+func (k *knapsackTable) job() (job KnapsackJob, err error) {
+	job.Pos = k.position(k.kind)
+	job.ID, job.Type = k.text(k.id), k.internedText(k.kind)
 	if job.ID == "" {
-		return job, k.bad(k.id, "job_id is empty, want a name")
+		return job, k.errorAt(k.id, "job_id is empty, want a name")
 	}
 	if first, twice := k.ids[job.ID]; twice {
-		return job, k.bad(k.id, "job %.40q is on line %d already, want each once", job.ID, first)
+		return job, k.errorAt(k.id, "job %.40q is on line %d already, want each once", job.ID, first)
 	}
 	k.ids[job.ID] = k.line
-	if job.Arrival, err = k.number(k.arrival, 0); err != nil {
+	if job.Arrival, err = k.nonNegative(k.arrival, 0); err != nil {
 		return job, err
 	}
 	for i := range KnapsackTypes {
-		gpus, err := k.whole(k.gpus[i], planner.MaxGPUs)
+		gpus, err := k.integer(k.gpus[i], planner.MaxGPUs)
 		if err != nil {
 			return job, err
 		}
 		if job.GPUs[i] = int(gpus); gpus == 0 {
-			return job, k.bad(k.gpus[i], "%s is 0, want 1 to %d", k.columns[k.gpus[i]], planner.MaxGPUs)
+			return job, k.errorAt(k.gpus[i], "%s is 0, want 1 to %d", k.columns[k.gpus[i]], planner.MaxGPUs)
 		}
-		if job.True[i], err = k.run(k.time[i], k.kWh[i]); err != nil {
+		if job.Actual[i], err = k.run(k.time[i], k.kWh[i]); err != nil {
 			return job, err
 		}
 		if job.Forecast[i], err = k.run(k.forecastTime[i], k.forecast[i]); err != nil {
@@ -157,22 +157,22 @@ func (k *knapsack) job() (job KnapsackJob, err error) {
 	return job, nil
 }
 
-func (k *knapsack) run(time, kWh int) (run KnapsackRun, err error) {
+func (k *knapsackTable) run(time, kWh int) (run KnapsackRun, err error) {
 	const shortest = 1e-3
-	if run.Seconds, err = k.number(time, shortest); err != nil {
+	if run.Seconds, err = k.nonNegative(time, shortest); err != nil {
 		return run, err
 	}
-	run.KWh, err = k.number(kWh, 0)
+	run.KWh, err = k.nonNegative(kWh, 0)
 	return run, err
 }
 
-// number is a field with a number that sums of many stay finite of.
-func (t *table) number(column int, least float64) (float64, error) {
+// nonNegative is a field with a number that sums of many stay finite of.
+func (t *csvTable) nonNegative(column int, least float64) (float64, error) {
 	const most = 1e12
 	field := t.field(column)
 	x, err := strconv.ParseFloat(string(field), 64)
 	if err != nil || !(x >= least && x <= most) {
-		return 0, t.bad(column, "%s is %.40q, want a number from %v to %v", t.columns[column], field, least, most)
+		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.columns[column], field, least, most)
 	}
 	return x, nil
 }
@@ -184,7 +184,7 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := t.need("instance", "gpus_type_a", "gpus_type_b")
+	at, err := t.requireColumns("instance", "gpus_type_a", "gpus_type_b")
 	if err != nil {
 		return nil, err
 	}
@@ -196,23 +196,23 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 			return nil, err
 		}
 		if !ok && len(pools) == 0 {
-			return nil, t.bad(-1, "no clusters after the header, want at least one")
+			return nil, t.errorAt(-1, "no clusters after the header, want at least one")
 		}
 		if !ok {
 			return pools, nil
 		}
-		pool := KnapsackPool{At: t.at(at[0]), Name: t.text(at[0])}
+		pool := KnapsackPool{Pos: t.position(at[0]), Name: t.text(at[0])}
 		if first, twice := lines[pool.Name]; twice {
-			return nil, t.bad(at[0], "cluster %.40q is on line %d already, want each once", pool.Name, first)
+			return nil, t.errorAt(at[0], "cluster %.40q is on line %d already, want each once", pool.Name, first)
 		}
 		lines[pool.Name] = t.line
 		for i := range pool.GPUs {
-			gpus, err := t.whole(at[1+i], planner.MaxGPUs)
+			gpus, err := t.integer(at[1+i], planner.MaxGPUs)
 			if err != nil {
 				return nil, err
 			}
 			if pool.GPUs[i] = int(gpus); gpus == 0 {
-				return nil, t.bad(at[1+i], "%s is 0, want 1 to %d", t.columns[at[1+i]], planner.MaxGPUs)
+				return nil, t.errorAt(at[1+i], "%s is 0, want 1 to %d", t.columns[at[1+i]], planner.MaxGPUs)
 			}
 		}
 		pools = append(pools, pool)
@@ -237,7 +237,7 @@ func KnapsackProblem(jobs []KnapsackJob, pool *KnapsackPool) (predicted, truth *
 	}
 	for i := range jobs {
 		predicted.Tasks[i] = jobs[i].task(&jobs[i].Forecast)
-		truth.Tasks[i] = jobs[i].task(&jobs[i].True)
+		truth.Tasks[i] = jobs[i].task(&jobs[i].Actual)
 	}
 	return predicted, truth, nil
 }

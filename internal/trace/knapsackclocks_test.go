@@ -98,7 +98,7 @@ func TestJobsThatMayBeClockedTakeAtDefaultClocksWhatTheQueueSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := trace.ClockKnapsack(jobs, predicted, truth, catalog.Workload); err != nil {
+	if err := trace.EnableClocks(jobs, predicted, truth, catalog.Workload); err != nil {
 		t.Fatal(err)
 	}
 	at := truth.Tasks[0].Options[1].Response.Default()
@@ -112,7 +112,7 @@ func TestJobsThatMayBeClockedTakeAtDefaultClocksWhatTheQueueSays(t *testing.T) {
 	if kWh := float64(best.Energy) * 2 / 3.6e6; kWh > 0.9*0.6 || best.Time < 110 {
 		t.Errorf("at the clocks with the least energy %v s and %v kWh on A, want less energy than 0.6 for more time than 110", best.Time, kWh)
 	}
-	err = trace.ClockKnapsack(read("poker"), predicted, truth, catalog.Workload)
+	err = trace.EnableClocks(read("poker"), predicted, truth, catalog.Workload)
 	if err == nil || !strings.Contains(err.Error(), `"poker", which has no model on V100-2022`) {
 		t.Errorf("error %v, want the type without a model", err)
 	}

@@ -15,8 +15,8 @@ type Pod struct {
 	Created, Deleted, Scheduled float64
 }
 
-// manyRows is how many rows there is room for from the start.
-const manyRows = 10_000
+// initialRows is how many rows there is room for from the start.
+const initialRows = 10_000
 
 // maxQuantity bounds what a row asks for, so that sums stay exact.
 const maxQuantity = 1e12
@@ -24,61 +24,61 @@ const maxQuantity = 1e12
 // demandColumns are where a table has a task's demand.
 type demandColumns struct{ cpu, mem, gpus, milli, spec int }
 
-func (t *table) demandColumns() (demandColumns, error) {
-	found, err := t.need("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+func (t *csvTable) demandColumns() (demandColumns, error) {
+	found, err := t.requireColumns("cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 	if err != nil {
 		return demandColumns{}, err
 	}
-	return demandColumns{cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.find("gpu_spec")}, nil
+	return demandColumns{cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.columnOf("gpu_spec")}, nil
 }
 
 // demand reads a task's demand.
-func (t *table) demand(at *demandColumns) (d fleet.Demand, err error) {
-	if d.CPU, err = t.whole(at.cpu, maxQuantity); err != nil {
+func (t *csvTable) demand(at *demandColumns) (d fleet.Demand, err error) {
+	if d.CPU, err = t.integer(at.cpu, maxQuantity); err != nil {
 		return d, err
 	}
-	if d.Mem, err = t.whole(at.mem, maxQuantity); err != nil {
+	if d.Mem, err = t.integer(at.mem, maxQuantity); err != nil {
 		return d, err
 	}
-	gpus, err := t.whole(at.gpus, fleet.MaxGPUs)
+	gpus, err := t.integer(at.gpus, fleet.MaxGPUs)
 	if err != nil {
 		return d, err
 	}
 	if d.GPUs, err = int(gpus), t.share(at, &d, gpus); err != nil {
 		return d, err
 	}
-	d.Spec = t.shared(at.spec)
+	d.Spec = t.internedText(at.spec)
 	return d, t.checkSpec(at.spec, d.Spec)
 }
 
 // share reads the share of each GPU; a task without GPUs may leave it out.
-func (t *table) share(at *demandColumns, d *fleet.Demand, gpus int64) error {
+func (t *csvTable) share(at *demandColumns, d *fleet.Demand, gpus int64) error {
 	if gpus == 0 && len(t.field(at.milli)) == 0 {
 		return nil
 	}
-	milli, err := t.whole(at.milli, fleet.Whole)
+	milli, err := t.integer(at.milli, fleet.Whole)
 	if err != nil {
 		return err
 	}
 	switch d.Milli = int(milli); {
 	case gpus == 0 && milli != 0:
-		return t.bad(at.milli, "gpu_milli is %d but num_gpu is 0, want 0", milli)
+		return t.errorAt(at.milli, "gpu_milli is %d but num_gpu is 0, want 0", milli)
 	case gpus > 0 && milli == 0:
-		return t.bad(at.milli, "gpu_milli is 0 but num_gpu is %d, want 1 to %d", gpus, fleet.Whole)
+		return t.errorAt(at.milli, "gpu_milli is 0 but num_gpu is %d, want 1 to %d", gpus, fleet.Whole)
 	case gpus > 1 && milli != fleet.Whole:
-		return t.bad(at.milli, "gpu_milli is %d on each of %d GPUs, want %d: only one GPU can be shared", milli, gpus, fleet.Whole)
+		return t.errorAt(at.milli, "gpu_milli is %d on each of %d GPUs, want %d: only one GPU can be shared", milli, gpus, fleet.Whole)
 	}
 	return nil
 }
 
 // checkSpec refuses a list of GPU models that has an empty one.
-func (t *table) checkSpec(column int, spec string) error {
+func (t *csvTable) checkSpec(column int, spec string) error {
 	for start, i := 0, 0; spec != "" && i <= len(spec); i++ {
 		if i < len(spec) && spec[i] != '|' {
 			continue
 		}
 		if i == start {
-			return t.bad(column, "gpu_spec is %.40q, want GPU models joined by |", spec)
+			return t.errorAt(column, "gpu_spec is %.40q, want GPU models joined by |", spec)
 		}
 		start = i + 1
 	}
@@ -99,9 +99,9 @@ func ReadPods(r io.Reader, name string) ([]Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := t.find("name")
-	times := [3]int{t.find("creation_time"), t.find("deletion_time"), t.find("scheduled_time")}
-	pods := make([]Pod, 0, manyRows)
+	names := t.columnOf("name")
+	times := [3]int{t.columnOf("creation_time"), t.columnOf("deletion_time"), t.columnOf("scheduled_time")}
+	pods := make([]Pod, 0, initialRows)
 	for {
 		if ok, err := t.next(); err != nil {
 			return nil, err
@@ -118,20 +118,20 @@ func ReadPods(r io.Reader, name string) ([]Pod, error) {
 		pods = append(pods, pod)
 	}
 	if len(pods) == 0 {
-		return nil, t.bad(-1, "no tasks, want at least one line after the header")
+		return nil, t.errorAt(-1, "no tasks, want at least one line after the header")
 	}
 	return pods, nil
 }
 
 // times reads when a task was there.
-func (t *table) times(pod *Pod, columns [3]int) (err error) {
+func (t *csvTable) times(pod *Pod, columns [3]int) (err error) {
 	for i, to := range [...]*float64{&pod.Created, &pod.Deleted, &pod.Scheduled} {
 		if *to, err = t.seconds(columns[i]); err != nil {
 			return err
 		}
 	}
 	if pod.Deleted < pod.Created {
-		return t.bad(columns[1], "deletion_time %v is before creation_time %v", pod.Deleted, pod.Created)
+		return t.errorAt(columns[1], "deletion_time %v is before creation_time %v", pod.Deleted, pod.Created)
 	}
 	return nil
 }
@@ -151,18 +151,18 @@ func ReadArrivals(r io.Reader, name string, pods []Pod) ([]Arrival, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := t.need("seq", "pod_row")
+	found, err := t.requireColumns("seq", "pod_row")
 	if err != nil {
 		return nil, err
 	}
-	names, demands := t.find("name"), t.find("cpu_milli") >= 0
+	names, demands := t.columnOf("name"), t.columnOf("cpu_milli") >= 0
 	var at demandColumns
 	if demands {
 		if at, err = t.demandColumns(); err != nil {
 			return nil, err
 		}
 	}
-	arrivals := make([]Arrival, 0, max(manyRows, len(pods)*3/2))
+	arrivals := make([]Arrival, 0, max(initialRows, len(pods)*3/2))
 	for {
 		if ok, err := t.next(); err != nil {
 			return nil, err
@@ -173,43 +173,43 @@ func ReadArrivals(r io.Reader, name string, pods []Pod) ([]Arrival, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.agrees(&pods[pod], names); err != nil {
+		if err := t.checkPodName(&pods[pod], names); err != nil {
 			return nil, err
 		}
 		if demands {
-			if err := t.agreesDemand(&pods[pod], &at); err != nil {
+			if err := t.checkPodDemand(&pods[pod], &at); err != nil {
 				return nil, err
 			}
 		}
 		arrivals = append(arrivals, Arrival{Pod: pod, Demand: pods[pod].Demand, Name: pods[pod].Name})
 	}
 	if len(arrivals) == 0 {
-		return nil, t.bad(-1, "no arrivals, want at least one line after the header")
+		return nil, t.errorAt(-1, "no arrivals, want at least one line after the header")
 	}
 	return arrivals, nil
 }
 
 // arrival reads which task of a list arrives.
-func (t *table) arrival(columns []int, want, pods int) (int, error) {
-	seq, err := t.whole(columns[0], math.MaxInt32)
+func (t *csvTable) arrival(columns []int, want, pods int) (int, error) {
+	seq, err := t.integer(columns[0], math.MaxInt32)
 	if err != nil {
 		return 0, err
 	}
 	if int(seq) != want {
-		return 0, t.bad(columns[0], "seq is %d, want %d", seq, want)
+		return 0, t.errorAt(columns[0], "seq is %d, want %d", seq, want)
 	}
-	row, err := t.whole(columns[1], int64(pods)-1)
+	row, err := t.integer(columns[1], int64(pods)-1)
 	return int(row), err
 }
 
-func (t *table) agrees(pod *Pod, column int) error {
+func (t *csvTable) checkPodName(pod *Pod, column int) error {
 	if column < 0 || pod.Name == "" || pod.Name == string(t.field(column)) {
 		return nil
 	}
-	return t.bad(column, "name is %.40q, want that of the task list, %.40q", t.field(column), pod.Name)
+	return t.errorAt(column, "name is %.40q, want that of the task list, %.40q", t.field(column), pod.Name)
 }
 
-func (t *table) agreesDemand(pod *Pod, at *demandColumns) error {
+func (t *csvTable) checkPodDemand(pod *Pod, at *demandColumns) error {
 	d, err := t.demand(at)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (t *table) agreesDemand(pod *Pod, at *demandColumns) error {
 		want.Spec = "" // not in these columns
 	}
 	if d != want {
-		return t.bad(-1, "asks for %+v, want what %.40q of the task list asks for, %+v", d, pod.Name, want)
+		return t.errorAt(-1, "asks for %+v, want what %.40q of the task list asks for, %+v", d, pod.Name, want)
 	}
 	return nil
 }

@@ -261,7 +261,7 @@ func TestTasksThatNoNodeHasRoomForAreCountedByReason(t *testing.T) {
 	if got := fmt.Sprint(s.Misfits); got != want {
 		t.Errorf("misfits %s\nwant    %s", got, want)
 	}
-	if s.Tasks.Count != 9 || s.Nodes != (trace.Amount{Count: 2, CPU: 24000, Mem: 150, GPUMilli: 3000}) {
+	if s.Tasks.Count != 9 || s.Nodes != (trace.ResourceSum{Count: 2, CPU: 24000, Mem: 150, GPUMilli: 3000}) {
 		t.Errorf("tasks %+v, nodes %+v", s.Tasks, s.Nodes)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// maxUnpacked is the most that a compressed file may unpack to, in bytes.
-const maxUnpacked = 4 << 30
+// maxDecompressed is the most that a compressed file may unpack to, in bytes.
+const maxDecompressed = 4 << 30
 
-// believed is how much any compressed file may unpack to, and mostTimes how many
+// believed is how much any compressed file may unpack to, and maxCompression how many
 // times its own size beyond that: logs come to some tens.
 const (
-	believed  = 64 << 20
-	mostTimes = 500
+	trustedSize    = 64 << 20
+	maxCompression = 500
 )
 
 // ErrBomb is the cause of an error for a compressed file that unpacks to what no text
@@ -27,9 +27,9 @@ var ErrBomb = errors.New("unpacks to more than 500 times its size, as no log doe
 // more than 4 GiB.
 var ErrTooLarge = errors.New("unpacks to more than 4 GiB")
 
-// packers are the programs whose files are told by how they begin, with what unpacks
+// compressors are the programs whose files are told by how they begin, with what unpacks
 // them.
-var packers = []struct{ name, begin, command string }{
+var compressors = []struct{ name, begin, command string }{
 	{"gzip", gzipMagic, "gzip -d"},
 	{"zstd", "\x28\xb5\x2f\xfd", "zstd -d"},
 	{"xz", "\xfd7zXZ\x00", "xz -d"},
@@ -41,7 +41,7 @@ var packers = []struct{ name, begin, command string }{
 
 const (
 	gzipMagic = "\x1f\x8b"
-	longMagic = 10 // bytes
+	maxMagic  = 10 // bytes
 	readAhead = 64 << 10
 )
 
@@ -49,24 +49,24 @@ const (
 // bytes tell. What another program compressed is refused. The name stands for the
 // stream in errors.
 func Decompress(r io.Reader, name string) (io.Reader, error) {
-	count := &counter{r: r}
+	count := &byteCounter{r: r}
 	in := bufio.NewReaderSize(count, readAhead)
-	begin, _ := in.Peek(longMagic) // of what can't be read reading tells
+	begin, _ := in.Peek(maxMagic) // of what can't be read reading tells
 	if !bytes.HasPrefix(begin, []byte(gzipMagic)) {
-		return in, otherPacker(begin, name, "is compressed by %s, want text or gzip")
+		return in, refuseCompressor(begin, name, "is compressed by %s, want text or gzip")
 	}
 	z, err := gzip.NewReader(in)
 	if err != nil {
 		return nil, gzipError(name, err)
 	}
-	out := bufio.NewReaderSize(&unpacked{gz: z, packed: count, name: name, most: maxUnpacked}, readAhead)
-	begin, _ = out.Peek(longMagic)
-	return out, otherPacker(begin, name, "is compressed by gzip and by %s, want one of text and gzip")
+	out := bufio.NewReaderSize(&boundedGzip{gz: z, packed: count, name: name, most: maxDecompressed}, readAhead)
+	begin, _ = out.Peek(maxMagic)
+	return out, refuseCompressor(begin, name, "is compressed by gzip and by %s, want one of text and gzip")
 }
 
-// otherPacker refuses what begins as a file of a program that compresses.
-func otherPacker(begin []byte, name, why string) error {
-	for _, p := range packers {
+// refuseCompressor refuses what begins as a file of a program that compresses.
+func refuseCompressor(begin []byte, name, why string) error {
+	for _, p := range compressors {
 		if bytes.HasPrefix(begin, []byte(p.begin)) {
 			return fmt.Errorf("%s: "+why+": unpack it with %s first", name, p.name, p.command)
 		}
@@ -74,36 +74,36 @@ func otherPacker(begin []byte, name, why string) error {
 	return nil
 }
 
-// counter counts the bytes of a stream.
-type counter struct {
+// byteCounter counts the bytes of a stream.
+type byteCounter struct {
 	r io.Reader
 	n int64
 }
 
 // Read implements io.Reader.
-func (c *counter) Read(p []byte) (int, error) {
+func (c *byteCounter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n += int64(n)
 	return n, err
 }
 
-// unpacked reads a bounded part of a compressed stream.
-type unpacked struct {
+// boundedGzip reads a bounded part of a compressed stream.
+type boundedGzip struct {
 	gz     *gzip.Reader
-	packed *counter
+	packed *byteCounter
 	name   string
 	most   int64 // bytes
 	sum    int64 // so many were unpacked
 }
 
 // Read reads what is unpacked.
-func (u *unpacked) Read(p []byte) (int, error) {
+func (u *boundedGzip) Read(p []byte) (int, error) {
 	n, err := u.gz.Read(p)
 	u.sum += int64(n)
 	if u.sum > u.most {
 		return 0, fmt.Errorf("%s: %w", u.name, ErrTooLarge)
 	}
-	if u.sum > believed && u.sum > mostTimes*u.packed.n {
+	if u.sum > trustedSize && u.sum > maxCompression*u.packed.n {
 		return 0, fmt.Errorf("%s: %w", u.name, ErrBomb)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -24,7 +24,7 @@ func TestAFileThatUnpacksToFarMoreThanAnyTextIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		text []byte
 		want error
-	}{"little": {make([]byte, believed), nil}, "a bomb": {make([]byte, believed+1<<20), ErrBomb}} {
+	}{"little": {make([]byte, trustedSize), nil}, "a bomb": {make([]byte, trustedSize+1<<20), ErrBomb}} {
 		r, err := Decompress(bytes.NewReader(pack(c.text)), "t.gz")
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestUnpackingStopsAtItsBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := &unpacked{gz: z, packed: &counter{n: int64(b.Len())}, name: "t.gz", most: c.bound}
+		u := &boundedGzip{gz: z, packed: &byteCounter{n: int64(b.Len())}, name: "t.gz", most: c.bound}
 		n, err := io.Copy(io.Discard, u)
 		if !errors.Is(err, c.want) || n > c.bound {
 			t.Errorf("bound %d: %d bytes, %v, want %v", c.bound, n, err, c.want)

@@ -29,13 +29,13 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := t.need("cpu_milli", "memory_mib", "gpu", "model")
+	found, err := t.requireColumns("cpu_milli", "memory_mib", "gpu", "model")
 	if err != nil {
 		return nil, err
 	}
-	n := nodeList{
-		table: t, columns: found, name: t.find("sn"), rank: t.find("rank"),
-		weight: t.find("energy_weight"), byName: make(map[string]int),
+	n := nodeListReader{
+		csvTable: t, columns: found, name: t.columnOf("sn"), rank: t.columnOf("rank"),
+		weight: t.columnOf("energy_weight"), byName: make(map[string]int),
 	}
 	for {
 		if ok, err := t.next(); err != nil {
@@ -48,17 +48,17 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 		}
 	}
 	if len(n.rows) == 0 {
-		return nil, t.bad(-1, "no nodes, want at least one line after the header")
+		return nil, t.errorAt(-1, "no nodes, want at least one line after the header")
 	}
 	if n.rank < 0 {
 		return n.rows, nil
 	}
-	return n.byRank()
+	return n.sortedByRank()
 }
 
-// nodeList is the nodes read so far.
-type nodeList struct {
-	*table
+// nodeListReader is the nodes read so far.
+type nodeListReader struct {
+	*csvTable
 	columns            []int
 	name, rank, weight int // columns, -1 where there is none
 	rows               []NodeRow
@@ -70,15 +70,15 @@ type nodeList struct {
 const maxNodes = 1e9
 
 // add reads the current record.
-func (n *nodeList) add() (err error) {
-	row := NodeRow{Name: n.text(n.name), Model: n.shared(n.columns[3]), Line: n.line}
-	if row.CPU, err = n.whole(n.columns[0], maxQuantity); err != nil {
+func (n *nodeListReader) add() (err error) {
+	row := NodeRow{Name: n.text(n.name), Model: n.internedText(n.columns[3]), Line: n.line}
+	if row.CPU, err = n.integer(n.columns[0], maxQuantity); err != nil {
 		return err
 	}
-	if row.Mem, err = n.whole(n.columns[1], maxQuantity); err != nil {
+	if row.Mem, err = n.integer(n.columns[1], maxQuantity); err != nil {
 		return err
 	}
-	gpus, err := n.whole(n.columns[2], fleet.MaxGPUs)
+	gpus, err := n.integer(n.columns[2], fleet.MaxGPUs)
 	if err != nil {
 		return err
 	}
@@ -87,16 +87,16 @@ func (n *nodeList) add() (err error) {
 		return err
 	}
 	if row.GPUs > 0 && row.Model == "" {
-		return n.bad(n.columns[3], "no GPU model, want one for %d GPUs", row.GPUs)
+		return n.errorAt(n.columns[3], "no GPU model, want one for %d GPUs", row.GPUs)
 	}
 	if row.Name != "" {
 		if line, twice := n.byName[row.Name]; twice {
-			return n.bad(n.name, "node %.40q is on line %d already", row.Name, line)
+			return n.errorAt(n.name, "node %.40q is on line %d already", row.Name, line)
 		}
 		n.byName[row.Name] = n.line
 	}
 	if n.rank >= 0 {
-		rank, err := n.whole(n.rank, maxNodes)
+		rank, err := n.integer(n.rank, maxNodes)
 		if err != nil {
 			return err
 		}
@@ -107,28 +107,28 @@ func (n *nodeList) add() (err error) {
 }
 
 // energyWeight reads what a watt counts, 0 where nothing says so.
-func (n *nodeList) energyWeight() (float64, error) {
+func (n *nodeListReader) energyWeight() (float64, error) {
 	if n.weight < 0 || len(n.field(n.weight)) == 0 {
 		return 0, nil
 	}
 	field := string(n.field(n.weight))
 	x, err := strconv.ParseFloat(field, 64)
 	if err != nil || !(x > 0 && x <= maxQuantity) {
-		return 0, n.bad(n.weight, "energy_weight is %.40q, want a number above 0, or nothing", field)
+		return 0, n.errorAt(n.weight, "energy_weight is %.40q, want a number above 0, or nothing", field)
 	}
 	return x, nil
 }
 
-// byRank puts the nodes in order.
-func (n *nodeList) byRank() ([]NodeRow, error) {
+// sortedByRank puts the nodes in order.
+func (n *nodeListReader) sortedByRank() ([]NodeRow, error) {
 	sorted := make([]NodeRow, len(n.rows))
 	for i, rank := range n.ranks {
 		n.line = n.rows[i].Line
 		if rank >= len(sorted) {
-			return nil, n.bad(n.rank, "rank is %d, want each from 0 to %d once", rank, len(sorted)-1)
+			return nil, n.errorAt(n.rank, "rank is %d, want each from 0 to %d once", rank, len(sorted)-1)
 		}
 		if line := sorted[rank].Line; line > 0 {
-			return nil, n.bad(n.rank, "rank %d is on line %d already", rank, line)
+			return nil, n.errorAt(n.rank, "rank %d is on line %d already", rank, line)
 		}
 		sorted[rank] = n.rows[i]
 	}

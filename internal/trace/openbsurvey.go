@@ -8,27 +8,27 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// Survey is what the tasks of a trace ask for, beside what its nodes have.
-type Survey struct {
-	Nodes    Amount
+// TraceSurvey is what the tasks of a trace ask for, beside what its nodes have.
+type TraceSurvey struct {
+	Nodes    ResourceSum
 	Kinds    []KindCount // most GPUs first
 	CPUPower dvfsmodel.Watt
 	GPUPower dvfsmodel.Watt // both of the empty cluster
-	Tasks    Amount
+	Tasks    ResourceSum
 	Shapes   []ShapeCount // without GPUs, sharing one, then by whole GPUs
 	// Misfits are the tasks that no empty node has room for.
 	Misfits []Misfit
 }
 
-// Amount is a number of nodes or tasks, and the sum of what they have or ask
+// ResourceSum is a number of nodes or tasks, and the sum of what they have or ask
 // for.
-type Amount struct {
+type ResourceSum struct {
 	Count    int
 	CPU, Mem int64 // milli-vCPU, MiB
 	GPUMilli int64
 }
 
-func (a *Amount) add(cpu, mem, milli int64) {
+func (a *ResourceSum) add(cpu, mem, milli int64) {
 	a.Count++
 	a.CPU += cpu
 	a.Mem += mem
@@ -46,23 +46,23 @@ type KindCount struct {
 type ShapeCount struct {
 	GPUs   int
 	Shared bool
-	Amount
+	ResourceSum
 }
 
 // Misfit is the tasks that can't be placed for one reason.
 type Misfit struct {
-	Why   Reason
+	Why   MisfitReason
 	Count int
 	First []int // rows of the first few
 }
 
-// Reason is why a task can never be placed.
-type Reason uint8
+// MisfitReason is why a task can never be placed.
+type MisfitReason uint8
 
 // The reasons: no node has a GPU model that the task accepts; or those that do
 // lack the GPUs, CPU, memory, or not one thing but all of them together.
 const (
-	NoModel Reason = iota
+	NoModel MisfitReason = iota
 	NoGPUs
 	NoCPU
 	NoMemory
@@ -70,7 +70,7 @@ const (
 )
 
 // String says what no node has.
-func (r Reason) String() string {
+func (r MisfitReason) String() string {
 	return [...]string{
 		"no node has a GPU model that they accept",
 		"more GPUs than any node has that they accept",
@@ -84,8 +84,8 @@ func (r Reason) String() string {
 const firstExamples = 3
 
 // NewSurvey adds up tasks and nodes.
-func NewSurvey(pods []Pod, kinds []*fleet.Kind) *Survey {
-	s := &Survey{}
+func NewSurvey(pods []Pod, kinds []*fleet.Kind) *TraceSurvey {
+	s := &TraceSurvey{}
 	counts := make(map[*fleet.Kind]int)
 	for _, k := range kinds {
 		s.Nodes.add(k.CPU, k.Mem, int64(k.GPUs)*fleet.Whole)
@@ -112,7 +112,7 @@ func compareKinds(a, b KindCount) int {
 		cmp.Compare(b.Kind.CPU, a.Kind.CPU), cmp.Compare(b.Kind.Mem, a.Kind.Mem))
 }
 
-func (s *Survey) countShapes(pods []Pod) {
+func (s *TraceSurvey) countShapes(pods []Pod) {
 	var byShape [fleet.MaxGPUs + 2]ShapeCount
 	for i := range pods {
 		d := &pods[i].Demand
@@ -135,10 +135,10 @@ func (s *Survey) countShapes(pods []Pod) {
 	}
 }
 
-func (s *Survey) findMisfits(pods []Pod) {
+func (s *TraceSurvey) findMisfits(pods []Pod) {
 	type answer struct {
 		fits bool
-		why  Reason
+		why  MisfitReason
 	}
 	known := make(map[fleet.Demand]answer)
 	var byReason [NoRoom + 1]Misfit
@@ -146,7 +146,7 @@ func (s *Survey) findMisfits(pods []Pod) {
 		d := pods[i].Demand
 		a, ok := known[d]
 		if !ok {
-			a.why, a.fits = s.fits(&d)
+			a.why, a.fits = s.fitsEmptyNode(&d)
 			known[d] = a
 		}
 		if a.fits {
@@ -166,8 +166,8 @@ func (s *Survey) findMisfits(pods []Pod) {
 	}
 }
 
-// fits tells whether an empty node has room for a task, or why none has.
-func (s *Survey) fits(d *fleet.Demand) (why Reason, fits bool) {
+// fitsEmptyNode tells whether an empty node has room for a task, or why none has.
+func (s *TraceSurvey) fitsEmptyNode(d *fleet.Demand) (why MisfitReason, fits bool) {
 	var accepted, gpus, cpu, mem bool
 	for _, k := range s.Kinds {
 		empty := fleet.NewNode(k.Kind)

@@ -14,31 +14,31 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// table reads CSV by the names of its header, a record a line. Its fields
+// csvTable reads CSV by the names of its header, a record a line. Its fields
 // belong to the current record only.
-type table struct {
-	name    string
-	line    int // of the current record, from 1
-	scan    *bufio.Scanner
-	columns []string
-	record  []byte
-	fields  []span            // of the record
-	texts   map[string]string // equal texts, once
-	open    bool              // the current line has no end: it may be cut
+type csvTable struct {
+	name     string
+	line     int // of the current record, from 1
+	scan     *bufio.Scanner
+	columns  []string
+	record   []byte
+	fields   []fieldSpan       // of the record
+	interned map[string]string // equal texts, once
+	open     bool              // the current line has no end: it may be cut
 }
 
-// span is where a field is in its record.
-type span struct{ from, to int }
+// fieldSpan is where a field is in its record.
+type fieldSpan struct{ from, to int }
 
 // field is a field of the current record.
-func (t *table) field(column int) []byte {
+func (t *csvTable) field(column int) []byte {
 	s := t.fields[column]
 	return t.record[s.from:s.to]
 }
 
 // openTable reads the header.
-func openTable(r io.Reader, name string) (*table, error) {
-	t := &table{name: name, scan: bufio.NewScanner(r), texts: make(map[string]string)}
+func openTable(r io.Reader, name string) (*csvTable, error) {
+	t := &csvTable{name: name, scan: bufio.NewScanner(r), interned: make(map[string]string)}
 	t.scan.Buffer(make([]byte, 0, 64<<10), maxLine)
 	t.scan.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		advance, line, err := bufio.ScanLines(data, atEOF)
@@ -50,20 +50,20 @@ func openTable(r io.Reader, name string) (*table, error) {
 	if ok, err := t.read(); err != nil {
 		return nil, err
 	} else if !ok {
-		return nil, t.bad(-1, "nothing, want a header line")
+		return nil, t.errorAt(-1, "nothing, want a header line")
 	}
 	t.columns = make([]string, len(t.fields))
 	for i := range t.fields {
 		t.columns[i] = t.text(i)
-		if first := t.find(t.columns[i]); first < i {
-			return nil, t.bad(i, "column %.40q is named twice", t.columns[i])
+		if first := t.columnOf(t.columns[i]); first < i {
+			return nil, t.errorAt(i, "column %.40q is named twice", t.columns[i])
 		}
 	}
 	return t, nil
 }
 
-// find is the column of a name, or -1.
-func (t *table) find(name string) int {
+// columnOf is the column of a name, or -1.
+func (t *csvTable) columnOf(name string) int {
 	for i, column := range t.columns {
 		if column == name {
 			return i
@@ -72,38 +72,38 @@ func (t *table) find(name string) int {
 	return -1
 }
 
-// need finds columns that the table must have.
-func (t *table) need(names ...string) ([]int, error) {
+// requireColumns finds columns that the table must have.
+func (t *csvTable) requireColumns(names ...string) ([]int, error) {
 	found := make([]int, len(names))
 	for i, name := range names {
-		if found[i] = t.find(name); found[i] < 0 {
-			return nil, t.bad(-1, "column %s is missing, want %s", name, strings.Join(names, ", "))
+		if found[i] = t.columnOf(name); found[i] < 0 {
+			return nil, t.errorAt(-1, "column %s is missing, want %s", name, strings.Join(names, ", "))
 		}
 	}
 	return found, nil
 }
 
-// bad is an error at a field of the current record; -1 is the whole record.
-func (t *table) bad(column int, format string, args ...any) error {
+// errorAt is an error at a field of the current record; -1 is the whole record.
+func (t *csvTable) errorAt(column int, format string, args ...any) error {
 	return &PositionError{File: t.name, Line: max(t.line, 1), Column: column + 1, Err: fmt.Errorf(format, args...)}
 }
 
-// at is where a field of the current record is.
-func (t *table) at(column int) queue.Position {
+// position is where a field of the current record is.
+func (t *csvTable) position(column int) queue.Position {
 	return queue.Position{File: t.name, Line: t.line, Column: column + 1}
 }
 
 // next goes to the next record; false: there is none.
-func (t *table) next() (bool, error) {
+func (t *csvTable) next() (bool, error) {
 	ok, err := t.read()
 	if err == nil && ok && len(t.fields) != len(t.columns) {
-		return false, t.bad(-1, "%d fields, want %d", len(t.fields), len(t.columns))
+		return false, t.errorAt(-1, "%d fields, want %d", len(t.fields), len(t.columns))
 	}
 	return ok, err
 }
 
 // read takes the next line that isn't empty apart.
-func (t *table) read() (bool, error) {
+func (t *csvTable) read() (bool, error) {
 	for t.scan.Scan() && t.scan.Err() == nil { // after an error a line may be cut
 		t.line++
 		line := t.scan.Bytes()
@@ -114,7 +114,7 @@ func (t *table) read() (bool, error) {
 			continue
 		}
 		if !utf8.Valid(line) {
-			return false, t.bad(-1, "bytes that aren't UTF-8, want text")
+			return false, t.errorAt(-1, "bytes that aren't UTF-8, want text")
 		}
 		return true, t.split(line)
 	}
@@ -129,7 +129,7 @@ func (t *table) read() (bool, error) {
 }
 
 // split separates the fields of a line at commas that aren't in quotes.
-func (t *table) split(line []byte) error {
+func (t *csvTable) split(line []byte) error {
 	t.record, t.fields = line, t.fields[:0]
 	from := 0
 	for i := 0; i <= len(line); i++ {
@@ -139,30 +139,30 @@ func (t *table) split(line []byte) error {
 			}
 			end, after := unquote(line, i)
 			if end < 0 {
-				return t.bad(len(t.fields), "a quote without its end on the same line")
+				return t.errorAt(len(t.fields), "a quote without its end on the same line")
 			}
 			if after < len(line) && line[after] != ',' {
-				return t.bad(len(t.fields), "%.20q after a quoted field, want a comma", line[after:])
+				return t.errorAt(len(t.fields), "%.20q after a quoted field, want a comma", line[after:])
 			}
-			t.fields = append(t.fields, span{i, end})
+			t.fields = append(t.fields, fieldSpan{i, end})
 			i, from = after, after+1
 			continue
 		}
-		t.fields = append(t.fields, trimmed(line, from, i))
+		t.fields = append(t.fields, trimSpan(line, from, i))
 		from = i + 1
 	}
 	return nil
 }
 
-// trimmed is a part of a line without the space around it.
-func trimmed(line []byte, from, to int) span {
+// trimSpan is a part of a line without the space around it.
+func trimSpan(line []byte, from, to int) fieldSpan {
 	for from < to && (line[from] == ' ' || line[from] == '\t') {
 		from++
 	}
 	for from < to && (line[to-1] == ' ' || line[to-1] == '\t' || line[to-1] == '\r') {
 		to--
 	}
-	return span{from, to}
+	return fieldSpan{from, to}
 }
 
 // unquote takes the quotes away from the field that begins at from, in place:
@@ -183,18 +183,18 @@ func unquote(line []byte, from int) (end, after int) {
 	return -1, -1
 }
 
-// whole is a field with a whole number.
-func (t *table) whole(column int, most int64) (int64, error) {
+// integer is a field with a whole number.
+func (t *csvTable) integer(column int, most int64) (int64, error) {
 	field := t.field(column)
-	x, ok := digits(field)
+	x, ok := parseDigits(field)
 	if !ok || x > most {
-		return 0, t.bad(column, "%s is %.40q, want a whole number from 0 to %d", t.columns[column], field, most)
+		return 0, t.errorAt(column, "%s is %.40q, want a whole number from 0 to %d", t.columns[column], field, most)
 	}
 	return x, nil
 }
 
-// digits is a whole number that 64 bits can hold with room to spare.
-func digits(field []byte) (int64, bool) {
+// parseDigits is a whole number that 64 bits can hold with room to spare.
+func parseDigits(field []byte) (int64, bool) {
 	const most = 18
 	if len(field) == 0 || len(field) > most {
 		return 0, false
@@ -211,38 +211,38 @@ func digits(field []byte) (int64, bool) {
 
 // seconds is a field with a time, NaN where it is empty or the table has no
 // such column.
-func (t *table) seconds(column int) (float64, error) {
+func (t *csvTable) seconds(column int) (float64, error) {
 	if column < 0 || len(t.field(column)) == 0 {
 		return math.NaN(), nil
 	}
 	field := t.field(column)
-	if x, ok := digits(field); ok {
+	if x, ok := parseDigits(field); ok {
 		return float64(x), nil
 	}
 	x, err := strconv.ParseFloat(string(field), 64)
 	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-		return 0, t.bad(column, "%s is %.40q, want seconds, 0 or more, or nothing", t.columns[column], field)
+		return 0, t.errorAt(column, "%s is %.40q, want seconds, 0 or more, or nothing", t.columns[column], field)
 	}
 	return x, nil
 }
 
 // text is a field's text, empty if the table has no such column.
-func (t *table) text(column int) string {
+func (t *csvTable) text(column int) string {
 	if column < 0 {
 		return ""
 	}
 	return string(t.field(column))
 }
 
-// shared is text of which many rows have the same.
-func (t *table) shared(column int) string {
+// internedText is text of which many rows have the same.
+func (t *csvTable) internedText(column int) string {
 	if column < 0 || len(t.field(column)) == 0 {
 		return ""
 	}
-	if s, ok := t.texts[string(t.field(column))]; ok {
+	if s, ok := t.interned[string(t.field(column))]; ok {
 		return s
 	}
 	s := string(t.field(column))
-	t.texts[s] = s
+	t.interned[s] = s
 	return s
 }

@@ -14,14 +14,14 @@ import (
 // UtilisationLog is what GPUs or jobs used of GPUs, in slots of equal length
 // over one window.
 type UtilisationLog struct {
-	SlotS    float64 // length of a slot, seconds
-	Jobs     bool    // series are jobs, not GPUs
-	Series   []Utilisation
-	GPUs     []GPUName // that the log knows, in the order in which they come first; none where it names none
-	Unusable int       // samples without a utilisation, left out
-	Idle     int       // samples of GPUs without a job, left out, where the log names jobs
-	Headers  int       // headers among the samples, as of a log that was appended to, left out
-	Cut      bool      // the last line has no end and no sense: it was left out
+	SlotS       float64 // length of a slot, seconds
+	Jobs        bool    // series are jobs, not GPUs
+	Series      []Utilisation
+	GPUs        []GPUName // that the log knows, in the order in which they come first; none where it names none
+	Unusable    int       // samples without a utilisation, left out
+	Idle        int       // samples of GPUs without a job, left out, where the log names jobs
+	Headers     int       // headers among the samples, as of a log that was appended to, left out
+	LastLineCut bool      // the last line has no end and no sense: it was left out
 }
 
 // GPUName is what a log calls a GPU.
@@ -44,8 +44,8 @@ type Utilisation struct {
 
 // What a log of utilisation may have at most.
 const (
-	mostLogSlots = 1 << 20
-	mostLogCells = 1 << 26 // slots times GPUs of jobs
+	maxLogSlots = 1 << 20
+	maxLogCells = 1 << 26 // slots times GPUs of jobs
 )
 
 // logNames are the names of a column: those of nvidia-smi --query-gpu and of
@@ -76,17 +76,17 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 	if err != nil {
 		return nil, err
 	}
-	l := &utilisationReader{table: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int)}
+	l := &utilisationReader{csvTable: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int)}
 	if err := l.locate(); err != nil {
 		return nil, err
 	}
 	if l.memGB < 0 && l.memMiB < 0 {
-		return nil, l.bad(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
+		return nil, l.errorAt(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
 	}
-	err = l.each(func() error {
+	err = l.eachRecord(func() error {
 		s, ok, err := l.sample()
 		if err == nil && ok {
-			err = l.take(&s)
+			err = l.addSample(&s)
 		}
 		return err
 	})
@@ -96,9 +96,9 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 	return l.log()
 }
 
-// each goes through the records that aren't headers. What is wrong with a last
+// eachRecord goes through the records that aren't headers. What is wrong with a last
 // line without its end is no error.
-func (l *utilisationReader) each(record func() error) error {
+func (l *utilisationReader) eachRecord(record func() error) error {
 	for {
 		ok, err := l.next()
 		if err == nil && !ok {
@@ -106,7 +106,7 @@ func (l *utilisationReader) each(record func() error) error {
 		}
 		switch {
 		case err != nil:
-		case l.repeated():
+		case l.isRepeatedHeader():
 			l.headers++
 		default:
 			err = record()
@@ -121,8 +121,8 @@ func (l *utilisationReader) each(record func() error) error {
 	}
 }
 
-// repeated tells whether the current record is the header again.
-func (l *utilisationReader) repeated() bool {
+// isRepeatedHeader tells whether the current record is the header again.
+func (l *utilisationReader) isRepeatedHeader() bool {
 	for i, column := range l.columns {
 		if string(l.field(i)) != column {
 			return false
@@ -133,28 +133,28 @@ func (l *utilisationReader) repeated() bool {
 
 // utilisationReader reads a log of utilisation.
 type utilisationReader struct {
-	*table
+	*csvTable
 
 	slotS                                     float64
 	time, job, gpu, host, util, memGB, memMiB int // columns; -1: none
 	index                                     map[string]int
-	pieces                                    []piece
+	pieces                                    []gpuSeries
 	gpus                                      []GPUName
 	gpuIndex                                  map[GPUName]int // nil: nobody asks for the GPUs
 	unusable, idle, headers                   int
 	cut                                       bool
 }
 
-// piece is a series on one GPU.
-type piece struct {
+// gpuSeries is a series on one GPU.
+type gpuSeries struct {
 	id    string // of the series
 	gpu   int    // place in the log's GPUs; -1: it doesn't say
 	memGB float64
-	cells []cell // by slot, ascending
+	cells []slotSum // by slot, ascending
 }
 
-// cell is the samples of a slot.
-type cell struct {
+// slotSum is the samples of a slot.
+type slotSum struct {
 	slot int64
 	sum  float64
 	n    float64
@@ -177,91 +177,91 @@ func (l *utilisationReader) locate() error {
 		*c.at = -1
 		for _, name := range c.names {
 			if *c.at < 0 {
-				*c.at = l.find(name)
+				*c.at = l.columnOf(name)
 			}
 		}
 	}
 	switch {
 	case l.time < 0:
-		return l.bad(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
+		return l.errorAt(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
 	case l.util < 0:
-		return l.bad(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
+		return l.errorAt(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
 	case l.job < 0 && l.gpu < 0:
-		return l.bad(-1, "no column of jobs or GPUs, want job or gpu")
+		return l.errorAt(-1, "no column of jobs or GPUs, want job or gpu")
 	}
 	return nil
 }
 
-// sample is what a record says.
-type sample struct {
-	piece *piece
+// logSample is what a record says.
+type logSample struct {
+	piece *gpuSeries
 	slot  int64
 	util  float64
 }
 
 // sample is the current record; ok is false where it has nothing to count.
-func (l *utilisationReader) sample() (s sample, ok bool, err error) {
-	if s.piece, err = l.piece(); err != nil || s.piece == nil {
+func (l *utilisationReader) sample() (s logSample, ok bool, err error) {
+	if s.piece, err = l.currentSeries(); err != nil || s.piece == nil {
 		return s, false, err
 	}
-	seconds, err := l.when()
+	seconds, err := l.sampleTime()
 	if err != nil {
 		return s, false, err
 	}
-	if err := l.memory(s.piece); err != nil {
+	if err := l.addMemory(s.piece); err != nil {
 		return s, false, err
 	}
-	if s.util, ok, err = l.amount(l.util, "%", 100); err == nil && !ok {
+	if s.util, ok, err = l.unitNumber(l.util, "%", 100); err == nil && !ok {
 		l.unusable++
 	}
 	s.slot = int64(math.Floor(seconds / l.slotS))
 	return s, ok, err
 }
 
-// take adds a sample to its series.
-func (l *utilisationReader) take(s *sample) error {
+// addSample adds a sample to its series.
+func (l *utilisationReader) addSample(s *logSample) error {
 	p := s.piece
 	last := len(p.cells) - 1
 	switch {
 	case last < 0 || s.slot > p.cells[last].slot:
-		p.cells = append(p.cells, cell{s.slot, s.util, 1})
+		p.cells = append(p.cells, slotSum{s.slot, s.util, 1})
 	case s.slot == p.cells[last].slot:
 		p.cells[last].sum += s.util
 		p.cells[last].n++
 	default:
-		return l.bad(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
+		return l.errorAt(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
 	}
 	return nil
 }
 
-// piece is the series of the current record on its GPU; nil: it belongs to no
+// currentSeries is the series of the current record on its GPU; nil: it belongs to no
 // job.
-func (l *utilisationReader) piece() (*piece, error) {
+func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 	gpu := strings.Trim(l.text(l.host)+"/"+l.text(l.gpu), "/")
 	id := gpu
 	if l.job >= 0 {
 		if id = l.text(l.job); id == "" {
-			l.gpuOf()
+			l.gpuIndexOf()
 			l.idle++
 			return nil, nil //nolint:nilnil // documented
 		}
 	}
 	if id == "" {
-		return nil, l.bad(l.gpu, "no GPU, want its number or its name")
+		return nil, l.errorAt(l.gpu, "no GPU, want its number or its name")
 	}
 	key := id + "\x00" + gpu
 	i, known := l.index[key]
 	if !known {
 		i = len(l.pieces)
 		l.index[key] = i
-		l.pieces = append(l.pieces, piece{id: id, gpu: l.gpuOf(), memGB: math.NaN()})
+		l.pieces = append(l.pieces, gpuSeries{id: id, gpu: l.gpuIndexOf(), memGB: math.NaN()})
 	}
 	return &l.pieces[i], nil
 }
 
-// gpuOf is the place of the current record's GPU among those of the log; -1:
+// gpuIndexOf is the place of the current record's GPU among those of the log; -1:
 // it names none.
-func (l *utilisationReader) gpuOf() int {
+func (l *utilisationReader) gpuIndexOf() int {
 	name := GPUName{Host: l.text(l.host), GPU: l.text(l.gpu)}
 	if name.GPU == "" || l.gpuIndex == nil {
 		return -1
@@ -278,8 +278,8 @@ func (l *utilisationReader) gpuOf() int {
 // timeLayouts are how times are written, nvidia-smi's first.
 var timeLayouts = []string{"2006/01/02 15:04:05", time.RFC3339, time.DateTime} //nolint:gochecknoglobals // constant
 
-// when is the time of the current record, seconds.
-func (l *utilisationReader) when() (float64, error) {
+// sampleTime is the time of the current record, seconds.
+func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
 	field := l.text(l.time)
 	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
@@ -290,11 +290,11 @@ func (l *utilisationReader) when() (float64, error) {
 			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
 		}
 	}
-	return 0, l.bad(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
+	return 0, l.errorAt(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
 }
 
-// memory takes over how much memory is used.
-func (l *utilisationReader) memory(p *piece) error {
+// addMemory takes over how much memory is used.
+func (l *utilisationReader) addMemory(p *gpuSeries) error {
 	const mostGB, inGB = 1e6, 1.0 / 1024
 	column, unit, factor := l.memGB, "GB", 1.0
 	if column < 0 && l.memMiB < 0 {
@@ -303,23 +303,23 @@ func (l *utilisationReader) memory(p *piece) error {
 	if column < 0 {
 		column, unit, factor = l.memMiB, "MiB", inGB
 	}
-	mem, ok, err := l.amount(column, unit, mostGB/factor)
+	mem, ok, err := l.unitNumber(column, unit, mostGB/factor)
 	if err == nil && ok && !(mem*factor <= p.memGB) { // the first one is more than NaN
 		p.memGB = mem * factor
 	}
 	return err
 }
 
-// amount is a field with a number from 0 on, with or without its unit; false
+// unitNumber is a field with a number from 0 on, with or without its unit; false
 // where it says that there is none.
-func (l *utilisationReader) amount(column int, unit string, most float64) (x float64, ok bool, err error) {
+func (l *utilisationReader) unitNumber(column int, unit string, most float64) (x float64, ok bool, err error) {
 	field := strings.TrimSpace(strings.TrimSuffix(l.text(column), unit))
 	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
 	x, err = strconv.ParseFloat(field, 64)
 	if err != nil || !(x >= 0 && x <= most) {
-		return 0, false, l.bad(column, "%s is %.40q, want 0 to %g, or nothing", l.columns[column], field, most)
+		return 0, false, l.errorAt(column, "%s is %.40q, want 0 to %g, or nothing", l.columns[column], field, most)
 	}
 	return x, true, nil
 }
@@ -333,12 +333,12 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		}
 	}
 	if first > last {
-		return nil, l.bad(-1, "no samples, want lines with a utilisation")
+		return nil, l.errorAt(-1, "no samples, want lines with a utilisation")
 	}
-	if slots := last - first + 1; slots > mostLogSlots || slots*int64(len(l.pieces)) > mostLogCells {
-		return nil, l.bad(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots, len(l.pieces))
+	if slots := last - first + 1; slots > maxLogSlots || slots*int64(len(l.pieces)) > maxLogCells {
+		return nil, l.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots, len(l.pieces))
 	}
-	log := &UtilisationLog{SlotS: l.slotS, Jobs: l.job >= 0, GPUs: l.gpus, Unusable: l.unusable, Idle: l.idle, Headers: l.headers, Cut: l.cut}
+	log := &UtilisationLog{SlotS: l.slotS, Jobs: l.job >= 0, GPUs: l.gpus, Unusable: l.unusable, Idle: l.idle, Headers: l.headers, LastLineCut: l.cut}
 	at := make(map[string]int)
 	for i := range l.pieces {
 		p := &l.pieces[i]
@@ -366,7 +366,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 }
 
 // add adds up a piece's slots.
-func (s *Utilisation) add(p *piece, first int64) {
+func (s *Utilisation) add(p *gpuSeries, first int64) {
 	s.GPUs++
 	if p.gpu >= 0 {
 		s.On = append(s.On, p.gpu)

@@ -106,7 +106,7 @@ func TestALogThatWasAppendedToAndCutIsRead(t *testing.T) {
 		if len(log.Series) != 1 || !slices.Equal(log.Series[0].UtilPct, []float64{35, 35, 35, 45}) || log.Series[0].MemGB != 2 {
 			t.Errorf("%q: %+v", cut, log.Series)
 		}
-		if log.Unusable != 2 || log.Headers != 1 || log.Cut != (cut != "") {
+		if log.Unusable != 2 || log.Headers != 1 || log.LastLineCut != (cut != "") {
 			t.Errorf("%q: %+v", cut, log)
 		}
 		slots := 0

@@ -12,8 +12,8 @@ type UtilisationSlot struct {
 	UtilPct []float64 // by series, the mean of its GPUs; NaN: no sample
 }
 
-// UtilisationRest is what was left out of a log that was read slot by slot.
-type UtilisationRest struct {
+// UtilisationSkips is what was left out of a log that was read slot by slot.
+type UtilisationSkips struct {
 	Jobs           bool // series are jobs, not GPUs
 	Unusable, Idle int  // as of [UtilisationLog]
 	Headers        int
@@ -25,42 +25,42 @@ type UtilisationRest struct {
 // too. It keeps one slot at a time, so lines have to be sorted by time over all
 // GPUs. What it calls back with is valid until the callback returns, whose error
 // ends the reading. A log with more than so many series is an error.
-func StreamUtilisation(r io.Reader, name string, slotS float64, most int, slot func(*UtilisationSlot) error) (*UtilisationRest, error) {
+func StreamUtilisation(r io.Reader, name string, slotS float64, most int, slot func(*UtilisationSlot) error) (*UtilisationSkips, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
 	}
 	s := &utilisationStream{
-		utilisationReader: &utilisationReader{table: t, slotS: slotS, index: make(map[string]int)},
-		call:              slot, most: most, at: make(map[string]int),
+		utilisationReader: &utilisationReader{csvTable: t, slotS: slotS, index: make(map[string]int)},
+		call:              slot, maxSeries: most, at: make(map[string]int),
 	}
 	if err := s.locate(); err != nil {
 		return nil, err
 	}
-	if err := s.each(s.follow); err != nil {
+	if err := s.eachRecord(s.addRecord); err != nil {
 		return nil, err
 	}
 	if !s.begun {
-		return nil, s.bad(-1, "no samples, want lines with a utilisation")
+		return nil, s.errorAt(-1, "no samples, want lines with a utilisation")
 	}
-	return &UtilisationRest{Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut}, s.flush()
+	return &UtilisationSkips{Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut}, s.flush()
 }
 
 // utilisationStream is a log being read slot by slot.
 type utilisationStream struct {
 	*utilisationReader
 
-	call  func(*UtilisationSlot) error
-	most  int // series
-	begun bool
-	slot  int64          // the slot that is being read
-	at    map[string]int // series by name
-	now   UtilisationSlot
-	gpus  []float64 // by series: how many of its GPUs have samples in the slot
+	call      func(*UtilisationSlot) error
+	maxSeries int // series
+	begun     bool
+	slot      int64          // the slot that is being read
+	at        map[string]int // series by name
+	now       UtilisationSlot
+	gpus      []float64 // by series: how many of its GPUs have samples in the slot
 }
 
-// follow takes over the current record.
-func (s *utilisationStream) follow() error {
+// addRecord takes over the current record.
+func (s *utilisationStream) addRecord() error {
 	next, ok, err := s.sample()
 	if err != nil || !ok {
 		return err
@@ -69,10 +69,10 @@ func (s *utilisationStream) follow() error {
 		s.begun, s.slot = true, next.slot
 	}
 	if next.slot < s.slot {
-		return s.bad(s.time, "time goes back, want all lines sorted by time")
+		return s.errorAt(s.time, "time goes back, want all lines sorted by time")
 	}
-	if missing := next.slot - s.slot; missing > mostLogSlots {
-		return s.bad(s.time, "%d slots without a sample, want fewer: longer slots", missing)
+	if missing := next.slot - s.slot; missing > maxLogSlots {
+		return s.errorAt(s.time, "%d slots without a sample, want fewer: longer slots", missing)
 	}
 	for s.slot < next.slot {
 		if err := s.flush(); err != nil {
@@ -80,7 +80,7 @@ func (s *utilisationStream) follow() error {
 		}
 		s.slot++
 	}
-	return s.take(&next)
+	return s.addSample(&next)
 }
 
 // flush hands the slot over, and begins the next one.
@@ -95,8 +95,8 @@ func (s *utilisationStream) flush() error {
 		}
 		k, known := s.at[p.id]
 		if !known {
-			if k = len(s.now.IDs); k == s.most {
-				return s.bad(-1, "more than %d GPUs or jobs, want fewer", s.most)
+			if k = len(s.now.IDs); k == s.maxSeries {
+				return s.errorAt(-1, "more than %d GPUs or jobs, want fewer", s.maxSeries)
 			}
 			s.at[p.id] = k
 			s.now.IDs, s.now.UtilPct, s.gpus = append(s.now.IDs, p.id), append(s.now.UtilPct, 0), append(s.gpus, 0)

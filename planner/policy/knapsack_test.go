@@ -100,7 +100,7 @@ func (q *queueCase) run(tb testing.TB, text string, clairvoyant bool) outcome {
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]
 		wait := a.Start - q.truth.Tasks[i].Arrival
-		o.kWh += q.jobs[i].True[a.Option].KWh
+		o.kWh += q.jobs[i].Actual[a.Option].KWh
 		o.wait, o.longest = o.wait+wait, max(o.longest, wait)
 		o.running, o.makespan = o.running+a.End-a.Start, max(o.makespan, a.End)
 		if wait > 0 {
