@@ -71,7 +71,7 @@ func newOffice(t tester, path string) *office {
 	caller := control.Caller{All: true, Control: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return &pageSource{web.Within(inner), o.control, caller} }, Now: clock,
+		Source: func(web.Viewer) web.Source { return &pageSource{web.InProcessClient(inner), o.control, caller} }, Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),

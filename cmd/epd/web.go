@@ -33,7 +33,7 @@ func (p *program) openSite() {
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cachedFile[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return &pageSource{web.Within(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source { return &pageSource{web.InProcessClient(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {

@@ -21,26 +21,26 @@ const freeVersion = "free"
 // maxNote bounds the reason that an administrator gives, bytes.
 const maxNote = 400
 
-// question is a form that asks whether something shall be done.
-type question struct {
+// confirmForm is a form that asks whether something shall be done.
+type confirmForm struct {
 	Action string // address that it is sent to
 	Hidden template.HTML
-	Values []field // sent with it
-	Reason bool    // it asks for a reason
+	Values []formValue // sent with it
+	Reason bool        // it asks for a reason
 	Button string
 	Danger bool
 	Cancel string // address
 }
 
-type field struct{ Name, Value string }
+type formValue struct{ Name, Value string }
 
 // confirmation is a page that says what will happen and how to undo it, and asks.
-func (s *Site) confirmation(r *Request, title string, back page.Link, what, undo []any, q *question) *View {
+func (s *Site) confirmation(r *Request, title string, back page.Link, what, undo []any, q *confirmForm) *View {
 	q.Hidden, q.Cancel = s.forms.hidden(r.Viewer), back.Href
 	return &View{Title: title, Back: back, Still: true, Sections: []Section{
 		{ID: "what", Heading: "What will happen", Parts: what},
 		{ID: "undo", Heading: "How to undo it", Parts: undo},
-		{ID: "confirm", Heading: "Do it?", Still: true, Parts: []any{made(templates.Lookup("question"), q)}},
+		{ID: "confirm", Heading: "Do it?", Still: true, Parts: []any{renderTemplate(templates.Lookup("question"), q)}},
 	}}
 }
 
@@ -97,7 +97,7 @@ func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
 		what = append(what, &page.Notice{Kind: page.Info, Text: "The levers are taken back already."})
 	}
 	undo := []any{page.Text("Change the configuration, if only a comment in it, and read it again: then epd steers as the configuration says. At a terminal: epplan reload.")}
-	return s.confirmation(r, "Take every lever back", administration, what, undo, &question{Action: "/admin/levers", Button: "Take every lever back", Danger: true}), nil
+	return s.confirmation(r, "Take every lever back", administration, what, undo, &confirmForm{Action: "/admin/levers", Button: "Take every lever back", Danger: true}), nil
 }
 
 var administration = page.Link{Text: "Administration", Href: "/admin"}
@@ -126,7 +126,7 @@ func (s *Site) reloadPage(ctx context.Context, r *Request) (*View, error) {
 		what = append(what, page.Facts{{Name: "Configuration in force", Text: c.ConfigVersion}})
 	}
 	undo := []any{page.Text("Put the earlier file back and read it again.")}
-	return s.confirmation(r, "Read the configuration again", administration, what, undo, &question{Action: "/admin/reload", Button: "Read it again"}), nil
+	return s.confirmation(r, "Read the configuration again", administration, what, undo, &confirmForm{Action: "/admin/reload", Button: "Read it again"}), nil
 }
 
 // reload has the configuration read again.
@@ -137,13 +137,13 @@ func (s *Site) reload(ctx context.Context, r *Request) (string, error) {
 	return "/admin?done=reload", nil
 }
 
-// useHref is where a version is chosen: a number, 0 for none, or [freeVersion].
-func useHref(fit *epdapi.ModelFit, version string) string {
+// useModelHref is where a version is chosen: a number, 0 for none, or [freeVersion].
+func useModelHref(fit *epdapi.ModelFit, version string) string {
 	return "/workloads/" + url.PathEscape(fit.Workload) + "/use?" + url.Values{"gpu": {fit.GPUModel}, "version": {version}}.Encode()
 }
 
-// choice reads which version is meant.
-func choice(workload string, values url.Values) (*epdapi.ModelChoice, error) {
+// readModelChoice reads which version is meant.
+func readModelChoice(workload string, values url.Values) (*epdapi.ModelChoice, error) {
 	c := &epdapi.ModelChoice{Workload: workload, GPUModel: values.Get("gpu"), Note: strings.TrimSpace(values.Get("reason"))}
 	if len(c.Note) > maxNote {
 		return nil, badQuery(fmt.Sprintf("The reason has %d bytes, want at most %d.", len(c.Note), maxNote), "Say it in fewer words.")
@@ -160,9 +160,9 @@ func choice(workload string, values url.Values) (*epdapi.ModelChoice, error) {
 	return c, nil
 }
 
-// usePage asks whether a version of a model shall be used.
-func (s *Site) usePage(ctx context.Context, r *Request) (*View, error) {
-	c, err := choice(r.PathValue("name"), r.Query)
+// useModelPage asks whether a version of a model shall be used.
+func (s *Site) useModelPage(ctx context.Context, r *Request) (*View, error) {
+	c, err := readModelChoice(r.PathValue("name"), r.Query)
 	if err != nil {
 		return nil, err
 	}
@@ -200,15 +200,15 @@ func (s *Site) usePage(ctx context.Context, r *Request) (*View, error) {
 	}
 	what += " Who did it, when and why is kept with the model, and shown."
 	undo := page.Text("Choose another version on the workload's page in the same way, or let fits replace the model again there. Now in use: " + inUse + ".")
-	return s.confirmation(r, title, back, []any{page.Text(what)}, []any{undo}, &question{
+	return s.confirmation(r, title, back, []any{page.Text(what)}, []any{undo}, &confirmForm{
 		Action: "/workloads/" + url.PathEscape(c.Workload) + "/use", Reason: !c.Free, Button: button, Danger: c.Version == 0 && !c.Free,
-		Values: []field{{"gpu", c.GPUModel}, {"version", r.Query.Get("version")}},
+		Values: []formValue{{"gpu", c.GPUModel}, {"version", r.Query.Get("version")}},
 	}), nil
 }
 
-// use chooses a version.
-func (s *Site) use(ctx context.Context, r *Request) (string, error) {
-	c, err := choice(r.PathValue("name"), r.PostForm)
+// useModel chooses a version.
+func (s *Site) useModel(ctx context.Context, r *Request) (string, error) {
+	c, err := readModelChoice(r.PathValue("name"), r.PostForm)
 	if err != nil {
 		return "", err
 	}

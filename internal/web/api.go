@@ -11,18 +11,18 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") 
 // serveAPI answers what is read of the JSON interface at a port, to those who are
 // logged in.
 func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request, v Viewer) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	switch {
 	case r.Method != http.MethodGet:
 		http.Error(w, `{"error":"only reading is possible here: use epd's socket"}`, http.StatusMethodNotAllowed)
 	case v.Role < User:
 		http.Error(w, `{"error":"nobody is logged in"}`, http.StatusForbidden)
 	default:
-		done, ok := s.turn(r.Context())
+		done, ok := s.acquireTurn(r.Context())
 		if !ok {
 			http.Error(w, `{"error":"others ask too much now: try again"}`, http.StatusServiceUnavailable)
 			return
 		}
-		whole(w, done, func(w http.ResponseWriter) { s.options.API(v).ServeHTTP(w, r) })
+		serveBuffered(w, done, func(w http.ResponseWriter) { s.options.API(v).ServeHTTP(w, r) })
 	}
 }

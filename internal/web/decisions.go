@@ -12,8 +12,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// mostDecisions is how many decisions the overview shows.
-const mostDecisions = 10
+// maxDecisions is how many decisions the overview shows.
+const maxDecisions = 10
 
 // decisionParts are the latest decisions on runs.
 func decisionParts(all []epdapi.JobDecision, r *Request) []any {
@@ -25,15 +25,15 @@ func decisionParts(all []epdapi.JobDecision, r *Request) []any {
 		ID: "decisions-table", Caption: "The last decisions on runs " + whose, Empty: "nothing was decided yet",
 		Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "User"}, {Head: "When"}, {Head: "Clocks"}, {Head: "Expected saving", Number: true}, {Head: "Why"}},
 	}
-	for i := range all[:min(len(all), mostDecisions)] {
+	for i := range all[:min(len(all), maxDecisions)] {
 		d := &all[i]
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(d.JobID),
-			nameCell(d.Name, ""),
+			jobNameCell(d.Name, ""),
 			{Text: orDash(d.User)},
 			{Text: ago(d.Created, r.Now), Title: dateTime(d.Created)},
 			decidedClocks(d),
-			{Text: joulesOf(d.Would)},
+			{Text: joulesOrDash(d.Would)},
 			{Text: shortReason(d.Reason)},
 		})
 	}
@@ -59,7 +59,7 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 			Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "Partition"}, {Head: "Clocks"}, {Head: "Would have saved", Number: true}, {Head: "Why"}},
 		}
 		for _, d := range advised {
-			t.Rows = append(t.Rows, []page.Cell{jobCell(d.JobID), nameCell(d.Name, ""), {Text: orDash(d.Partition)}, clocksCell(d.Setting), {Text: joulesOf(d.Would)}, {Text: shortReason(d.Reason)}})
+			t.Rows = append(t.Rows, []page.Cell{jobCell(d.JobID), jobNameCell(d.Name, ""), {Text: orDash(d.Partition)}, clocksCell(d.Setting), {Text: joulesOrDash(d.Would)}, {Text: shortReason(d.Reason)}})
 		}
 		parts = append(parts, t)
 	}
@@ -89,7 +89,7 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
 	var all []*epdapi.JobDecision
 	for i := range o.Decisions {
-		if d := &o.Decisions[i]; d.Mode == string(live.Advise) && d.Setting.Core+d.Setting.Mem > 0 && len(all) < mostDecisions {
+		if d := &o.Decisions[i]; d.Mode == string(live.Advise) && d.Setting.Core+d.Setting.Mem > 0 && len(all) < maxDecisions {
 			all = append(all, d)
 		}
 	}
@@ -138,12 +138,12 @@ func leversLine(l *epdapi.Levers, now time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("Moved in Slurm %s: the Nice of %s, preferences of %s, weights of %s; %s by epd's doing.", ago(s.At, now),
-		counted(s.Nice, "job"), counted(s.Prefer, "job"), counted(s.Weights, "node"), asleep(s))
+		countText(s.Nice, "job"), countText(s.Prefer, "job"), countText(s.Weights, "node"), asleepText(s))
 }
 
-func asleep(s *steer.Status) string {
+func asleepText(s *steer.Status) string {
 	if s.Asleep == 1 {
 		return "1 node sleeps"
 	}
-	return counted(s.Asleep, "node") + " sleep"
+	return countText(s.Asleep, "node") + " sleep"
 }

@@ -27,10 +27,10 @@ func notFound(text, hint string) error { return &pageError{http.StatusNotFound, 
 // badQuery is a page whose address asks for something that there can't be.
 func badQuery(text, hint string) error { return &pageError{http.StatusBadRequest, text, hint} }
 
-// turnAway answers somebody who may not see a page.
-func (s *Site) turnAway(w http.ResponseWriter, r *http.Request, v Viewer, least Role) {
+// denyAccess answers somebody who may not see a page.
+func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v Viewer, least Role) {
 	switch {
-	case v.Role == Anonymous && atPort(r.Context()) && r.Header.Get(liveHeader) == "":
+	case v.Role == Anonymous && isPortRequest(r.Context()) && r.Header.Get(liveHeader) == "":
 		s.askToLogIn(w, r)
 	case least >= Admin:
 		s.fail(w, r, &pageError{http.StatusForbidden, "Only administrators may do this.", "Root and Slurm's user may at epd's socket, admins of the token file at its port."})
@@ -101,8 +101,8 @@ func isRefused(err error) bool {
 	return ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden || refused.Status == http.StatusMethodNotAllowed)
 }
 
-// unavailable tells whether epd can't say something now.
-func unavailable(err error) bool {
+// isUnavailable tells whether epd can't say something now.
+func isUnavailable(err error) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == http.StatusServiceUnavailable
 }

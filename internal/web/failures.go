@@ -11,33 +11,33 @@ import (
 
 // Failed logins that are answered at once. Each is forgotten after a time.
 const (
-	failsOfOne   = 5
-	failsOfMany  = 50 // of an address that many share: this machine's own, with a tunnel or a proxy
-	failsOfAll   = 200
-	failsForget  = time.Minute
-	maxFailing   = 10_000 // origins that are remembered
-	networkBits6 = 64     // of IPv6: what one customer has at least
+	maxNetworkFails = 5
+	maxSharedFails  = 50 // of an address that many share: this machine's own, with a tunnel or a proxy
+	maxTotalFails   = 200
+	failWindow      = time.Minute
+	maxFailOrigins  = 10_000 // origins that are remembered
+	networkBits6    = 64     // of IPv6: what one customer has at least
 )
 
-// origin is where a login comes from, and how many may fail from there.
-type origin struct {
-	name string
-	most int
+// loginOrigin is where a login comes from, and how many may fail from there.
+type loginOrigin struct {
+	name     string
+	maxFails int
 }
 
-// originsOf are the origins that a login counts for. Over a network that is its
+// loginOriginsOf are the origins that a login counts for. Over a network that is its
 // address. From this machine itself it is the client that a proxy names, and the
 // proxy: whoever reaches a loopback address may name any client.
-func originsOf(r *http.Request) []origin {
+func loginOriginsOf(r *http.Request) []loginOrigin {
 	peer, ok := addressOf(r.RemoteAddr)
 	if ok && !peer.IsLoopback() {
-		return []origin{{networkOf(peer), failsOfOne}}
+		return []loginOrigin{{networkOf(peer), maxNetworkFails}}
 	}
-	many := origin{"this machine", failsOfMany}
+	many := loginOrigin{"this machine", maxSharedFails}
 	if client, ok := forwardedFor(r.Header); ok {
-		return []origin{{networkOf(client) + " by a proxy", failsOfOne}, many}
+		return []loginOrigin{{networkOf(client) + " by a proxy", maxNetworkFails}, many}
 	}
-	return []origin{many}
+	return []loginOrigin{many}
 }
 
 // forwardedFor is the client that the nearest proxy names. What stands before it in
@@ -69,50 +69,50 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// failures are the logins that failed lately.
-type failures struct {
+// loginFailures are the logins that failed lately.
+type loginFailures struct {
 	mu   sync.Mutex
 	from map[string][]time.Time // by origin
 	all  []time.Time            // of all origins
 }
 
-// wait is how long somebody has to wait before they may try to log in; 0: not at
+// waitTime is how long somebody has to wait before they may try to log in; 0: not at
 // all.
-func (f *failures) wait(origins []origin, now time.Time) time.Duration {
+func (f *loginFailures) waitTime(origins []loginOrigin, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all = recent(f.all, now)
-	wait := until(f.all, failsOfAll, now)
+	f.all = withoutExpired(f.all, now)
+	wait := untilFewer(f.all, maxTotalFails, now)
 	for _, o := range origins {
-		wait = max(wait, until(recent(f.from[o.name], now), o.most, now))
+		wait = max(wait, untilFewer(withoutExpired(f.from[o.name], now), o.maxFails, now))
 	}
 	return wait
 }
 
-// until is when fewer than so many times will be left, from now on.
-func until(times []time.Time, most int, now time.Time) time.Duration {
+// untilFewer is when fewer than so many times will be left, from now on.
+func untilFewer(times []time.Time, most int, now time.Time) time.Duration {
 	if len(times) < most {
 		return 0
 	}
-	return times[len(times)-most].Add(failsForget).Sub(now)
+	return times[len(times)-most].Add(failWindow).Sub(now)
 }
 
-// note notes a login that failed.
-func (f *failures) note(origins []origin, now time.Time) {
+// record notes a login that failed.
+func (f *loginFailures) record(origins []loginOrigin, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.from == nil || len(f.from) >= maxFailing { // those of all still count
+	if f.from == nil || len(f.from) >= maxFailOrigins { // those of all still count
 		f.from = make(map[string][]time.Time)
 	}
 	for _, o := range origins {
-		f.from[o.name] = append(recent(f.from[o.name], now), now)
+		f.from[o.name] = append(withoutExpired(f.from[o.name], now), now)
 	}
-	f.all = append(recent(f.all, now), now)
+	f.all = append(withoutExpired(f.all, now), now)
 }
 
-// recent is the times that aren't forgotten yet.
-func recent(times []time.Time, now time.Time) []time.Time {
-	for len(times) > 0 && now.Sub(times[0]) >= failsForget {
+// withoutExpired is the times that aren't forgotten yet.
+func withoutExpired(times []time.Time, now time.Time) []time.Time {
+	for len(times) > 0 && now.Sub(times[0]) >= failWindow {
 		times = times[1:]
 	}
 	return times

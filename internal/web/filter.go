@@ -13,14 +13,14 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// option is a choice of a form.
-type option struct{ Value, Text string }
+// selectOption is a choice of a form.
+type selectOption struct{ Value, Text string }
 
-// input is a field of a form that filters: one of options, or a text.
-type input struct {
+// formInput is a field of a form that filters: one of options, or a text.
+type formInput struct {
 	Name, Label, Value string
-	Options            []option // nil: a text
-	List               []string // what a text is likely to be
+	Options            []selectOption // nil: a text
+	List               []string       // what a text is likely to be
 }
 
 var filterForm = template.Must(template.New("filter").Funcs(template.FuncMap{"show": queue.Printable}).Parse(`<form class="filters" method="get" action="{{.Action}}" role="search">
@@ -36,9 +36,9 @@ var pagerLinks = template.Must(template.New("pager").Parse(`<nav class="pager" a
 {{end}}</nav>
 `))
 
-// made is what a template makes of data. The templates are this package's own, and
+// renderTemplate is what a template makes of data. The templates are this package's own, and
 // can only fail by a mistake in one.
-func made(t *template.Template, data any) template.HTML {
+func renderTemplate(t *template.Template, data any) template.HTML {
 	var b strings.Builder
 	if err := t.Execute(&b, data); err != nil {
 		panic(err)
@@ -46,25 +46,25 @@ func made(t *template.Template, data any) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // of a template
 }
 
-// filter is the form of fields that filter a page.
-func filter(action string, inputs ...input) template.HTML {
-	return made(filterForm, map[string]any{"Action": action, "Inputs": inputs})
+// filterFormHTML is the form of fields that filter a page.
+func filterFormHTML(action string, inputs ...formInput) template.HTML {
+	return renderTemplate(filterForm, map[string]any{"Action": action, "Inputs": inputs})
 }
 
-// likely are the values that there are, in order, at most a handful.
-func likely(values map[string]bool) []string {
+// commonValues are the values that there are, in order, at most a handful.
+func commonValues(values map[string]bool) []string {
 	const most = 200
 	delete(values, "")
 	all := slices.Sorted(maps.Keys(values))
 	return all[:min(len(all), most)]
 }
 
-// anyOf are options for each of some values, and one for any.
-func anyOf(values []string) []option {
-	options := make([]option, 1, 1+len(values))
-	options[0] = option{"", "any"}
+// anyOptions are options for each of some values, and one for any.
+func anyOptions(values []string) []selectOption {
+	options := make([]selectOption, 1, 1+len(values))
+	options[0] = selectOption{"", "any"}
 	for _, v := range values {
-		options = append(options, option{v, v})
+		options = append(options, selectOption{v, v})
 	}
 	return options
 }
@@ -78,30 +78,30 @@ func (f *queueFilter) form(all []epdapi.QueuedJob) template.HTML {
 			partitions[p] = true
 		}
 	}
-	return filter("/queue",
-		input{Name: "user", Label: "User", Value: f.user, List: likely(users)}, input{Name: "partition", Label: "Partition", Value: f.partition, List: likely(partitions)},
-		input{Name: "state", Label: "State", Value: f.state, Options: anyOf(likely(states))}, input{Name: "sort", Label: "Order", Value: f.sort, Options: queueSorts})
+	return filterFormHTML("/queue",
+		formInput{Name: "user", Label: "User", Value: f.user, List: commonValues(users)}, formInput{Name: "partition", Label: "Partition", Value: f.partition, List: commonValues(partitions)},
+		formInput{Name: "state", Label: "State", Value: f.state, Options: anyOptions(commonValues(states))}, formInput{Name: "sort", Label: "Order", Value: f.sort, Options: queueSorts})
 }
 
 // pager leads to the other pages of a list; nil where there are none.
 func (f *queueFilter) pager(rows int) any {
-	pages := (rows + rowsOfPage - 1) / rowsOfPage
+	pages := (rows + rowsPerPage - 1) / rowsPerPage
 	if pages < 2 && f.page == 0 {
 		return nil
 	}
-	to := func(at int) string { return "/queue?" + f.values(at).Encode() }
+	to := func(at int) string { return "/queue?" + f.queryOf(at).Encode() }
 	links := []page.Link{{Text: "Page " + report.FormatCount(f.page+1) + " of " + report.FormatCount(max(1, pages))}}
 	if f.page > 0 {
-		links = append(links, page.Link{Text: "First", Href: bare(to(0))}, page.Link{Text: "Previous", Href: bare(to(f.page - 1))})
+		links = append(links, page.Link{Text: "First", Href: trimQuery(to(0))}, page.Link{Text: "Previous", Href: trimQuery(to(f.page - 1))})
 	}
 	if f.page+1 < pages {
 		links = append(links, page.Link{Text: "Next", Href: to(f.page + 1)})
 	}
-	return made(pagerLinks, links)
+	return renderTemplate(pagerLinks, links)
 }
 
-// bare is an address without an empty query.
-func bare(href string) string { return strings.TrimSuffix(href, "?") }
+// trimQuery is an address without an empty query.
+func trimQuery(href string) string { return strings.TrimSuffix(href, "?") }
 
 // withQuery is an address with a query, if it isn't empty.
-func withQuery(path string, q url.Values) string { return bare(path + "?" + q.Encode()) }
+func withQuery(path string, q url.Values) string { return trimQuery(path + "?" + q.Encode()) }

@@ -13,47 +13,47 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// shownMems is how many memory clocks a picture of a fit has lines for.
-const shownMems = 3
+// maxPlottedMems is how many memory clocks a picture of a fit has lines for.
+const maxPlottedMems = 3
 
-// quantity is something that a fit is of.
-type quantity struct {
+// fitQuantity is something that a fit is of.
+type fitQuantity struct {
 	name  string
 	curve func(p *epdapi.Point) (value, low, high float64)
 	run   func(p *epdapi.FitPoint) (float64, bool)
 	scale func(most float64) (factor float64, unit string)
 }
 
-// quantities are those of a fit, each with a chart of its own.
-func quantities() []quantity {
+// fitQuantities are those of a fit, each with a chart of its own.
+func fitQuantities() []fitQuantity {
 	none := math.NaN()
-	return []quantity{
+	return []fitQuantity{
 		{
 			"time", func(p *epdapi.Point) (value, low, high float64) { return p.TimeS, p.LowerS, p.UpperS },
 			func(p *epdapi.FitPoint) (float64, bool) { return p.TimeS.Get() },
-			scaleOf([]unit{{3 * 3600, 3600, "h"}, {1200, 60, "min"}, {0, 1, "s"}}),
+			unitChooser([]displayUnit{{3 * 3600, 3600, "h"}, {1200, 60, "min"}, {0, 1, "s"}}),
 		},
 		{
 			"power", func(p *epdapi.Point) (value, low, high float64) { return p.PowerW, none, none },
 			func(p *epdapi.FitPoint) (float64, bool) { return p.PowerW.Get() },
-			scaleOf([]unit{{0, 1, "W"}}),
+			unitChooser([]displayUnit{{0, 1, "W"}}),
 		},
 		{
 			"energy", func(p *epdapi.Point) (value, low, high float64) { return p.EnergyJ, none, none },
 			func(p *epdapi.FitPoint) (float64, bool) { return p.EnergyJ.Get() },
-			scaleOf([]unit{{2e6, 1e6, "MJ"}, {2e3, 1e3, "kJ"}, {0, 1, "J"}}),
+			unitChooser([]displayUnit{{2e6, 1e6, "MJ"}, {2e3, 1e3, "kJ"}, {0, 1, "J"}}),
 		},
 	}
 }
 
-// unit is what values from a least one on are shown in.
-type unit struct {
+// displayUnit is what values from a least one on are shown in.
+type displayUnit struct {
 	from, factor float64
 	name         string
 }
 
-// scaleOf chooses among units, the largest first, by the largest value.
-func scaleOf(units []unit) func(most float64) (factor float64, name string) {
+// unitChooser chooses among units, the largest first, by the largest value.
+func unitChooser(units []displayUnit) func(most float64) (factor float64, name string) {
 	return func(most float64) (factor float64, name string) {
 		for _, u := range units {
 			if most >= u.from {
@@ -70,7 +70,7 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 	if len(mems) == 0 {
 		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}, nil
 	}
-	all := quantities()
+	all := fitQuantities()
 	charts := make([]report.Chart, len(all))
 	for i := range all {
 		charts[i] = all[i].chart(fit, mems)
@@ -110,7 +110,7 @@ func memsOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
 		}
 	}
 	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int { return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(b, a)) })
-	mems = mems[:min(len(mems), shownMems)]
+	mems = mems[:min(len(mems), maxPlottedMems)]
 	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int { return cmp.Compare(b, a) })
 	return mems
 }
@@ -131,16 +131,16 @@ func nearestMem(fit *epdapi.ModelFit, mem dvfsmodel.MHz) dvfsmodel.MHz {
 // chart is the picture of one quantity: for each memory clock the curve and the
 // runs, in one colour. All charts have the same lines, so that one legend is
 // enough.
-func (q *quantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.Chart {
-	factor, name := q.scale(q.most(fit))
+func (q *fitQuantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.Chart {
+	factor, name := q.scale(q.largest(fit))
 	c := report.Chart{Title: q.name, X: "core clock, MHz", Y: q.name + ", " + name}
 	for i, mem := range mems {
 		at := ""
 		if len(mems) > 1 {
-			at = ", memory at " + mhz(mem)
+			at = ", memory at " + mhzText(mem)
 		}
 		if len(fit.Curve) > 0 {
-			c.Lines = append(c.Lines, q.line(fit, mem, factor, report.Series{Name: "model" + at, Color: i + 1}))
+			c.Lines = append(c.Lines, q.addCurve(fit, mem, factor, report.Series{Name: "model" + at, Color: i + 1}))
 		}
 		for _, used := range []bool{true, false} {
 			dots := report.Series{Name: "runs" + at, Color: i + 1, Mark: report.Dots}
@@ -148,15 +148,15 @@ func (q *quantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.Char
 				dots.Name, dots.Mark = "runs outside of fits"+at, report.Hollow
 			}
 			if slices.ContainsFunc(fit.Points, func(p epdapi.FitPoint) bool { return p.Used == used && nearestMem(fit, p.Mem) == mem }) {
-				c.Lines = append(c.Lines, q.dots(fit, mem, factor, used, dots))
+				c.Lines = append(c.Lines, q.addRuns(fit, mem, factor, used, dots))
 			}
 		}
 	}
 	return c
 }
 
-// most is the largest value that is shown.
-func (q *quantity) most(fit *epdapi.ModelFit) float64 {
+// largest is the largest value that is shown.
+func (q *fitQuantity) largest(fit *epdapi.ModelFit) float64 {
 	most := 0.0
 	for i := range fit.Curve {
 		value, _, _ := q.curve(&fit.Curve[i])
@@ -170,8 +170,8 @@ func (q *quantity) most(fit *epdapi.ModelFit) float64 {
 	return most
 }
 
-// line adds the model's curve at a memory clock.
-func (q *quantity) line(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, s report.Series) report.Series {
+// addCurve adds the model's curve at a memory clock.
+func (q *fitQuantity) addCurve(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, s report.Series) report.Series {
 	banded := false
 	for i := range fit.Curve {
 		p := &fit.Curve[i]
@@ -189,8 +189,8 @@ func (q *quantity) line(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64,
 	return s
 }
 
-// dots adds the runs at a memory clock.
-func (q *quantity) dots(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, used bool, s report.Series) report.Series {
+// addRuns adds the runs at a memory clock.
+func (q *fitQuantity) addRuns(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, used bool, s report.Series) report.Series {
 	for i := range fit.Points {
 		p := &fit.Points[i]
 		v, ok := q.run(p)
@@ -226,7 +226,7 @@ func curveTable(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) *page.Table {
 		p := &fit.Curve[i]
 		if slices.Contains(mems, p.Mem) {
 			t.Rows = append(t.Rows, page.Cells(fmt.Sprintf("%.0f", p.Core), fmt.Sprintf("%.0f", p.Mem), report.FormatSeconds(p.TimeS),
-				report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ)))
+				report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), wattsText(p.PowerW), joulesText(p.EnergyJ)))
 		}
 	}
 	return t

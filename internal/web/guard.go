@@ -11,8 +11,8 @@ import (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// secure sets the headers of every answer.
-func secure(h http.Header) {
+// setSecurityHeaders sets the headers of every answer.
+func setSecurityHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -30,7 +30,7 @@ func Guard(h http.Handler, hosts func() []string) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !knownHost(r.Host, hosts()):
+		case !isKnownHost(r.Host, hosts()):
 			http.Error(w, `{"error":"the name of this host isn't known here: see [web] hosts"}`, http.StatusMisdirectedRequest)
 		case cross.Check(r) != nil:
 			http.Error(w, `{"error":"a page of another site sent this"}`, http.StatusForbidden)
@@ -44,9 +44,9 @@ func Guard(h http.Handler, hosts func() []string) http.Handler {
 // nothing. None has a dot: no site that a browser finds is called so.
 var programHosts = []string{"", "epd", "epplan"}
 
-// knownHost tells whether a request's host is this machine, by a name that only
+// isKnownHost tells whether a request's host is this machine, by a name that only
 // this machine has, or one that the administrator named.
-func knownHost(host string, named []string) bool {
+func isKnownHost(host string, named []string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = h

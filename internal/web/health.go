@@ -9,20 +9,20 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// health is what is wrong, worst first.
-type health struct {
+// healthReport is what is wrong, worst first.
+type healthReport struct {
 	parts []any
 	state string
 }
 
 // healthOf tells what is wrong with epd, as far as the viewer may know: names of
 // jobs and nodes are for those who see all.
-func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) health {
-	bad, warn := controllerTroubles(&o.Status), slurmTroubles(&o.Status, r.Now)
-	silent, stuck, held := nodeTroubles(nodes, r)
+func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthReport {
+	bad, warn := controllerProblems(&o.Status), slurmProblems(&o.Status, r.Now)
+	silent, stuck, held := nodeProblems(nodes, r)
 	warn = append(warn, silent...)
 	bad = append(bad, stuck...)
-	var h health
+	var h healthReport
 	if len(bad) > 0 {
 		h.parts = append(h.parts, &page.Notice{Kind: page.Bad, Text: "Somebody should look at this:", Items: bad})
 	}
@@ -31,9 +31,9 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) health {
 	}
 	switch {
 	case len(bad) > 0:
-		h.state = "Health: " + counted(len(bad), "problem")
+		h.state = "Health: " + countText(len(bad), "problem")
 	case len(warn) > 0:
-		h.state = "Health: " + counted(len(warn), "warning")
+		h.state = "Health: " + countText(len(warn), "warning")
 	default:
 		h.state = "Health: nothing is wrong"
 		h.parts = append(h.parts, &page.Notice{Kind: page.Good, Text: "Nothing is wrong that epd knows of."})
@@ -56,8 +56,8 @@ func syncText(s *epdapi.SyncStatus, now time.Time) string {
 	return "told " + ago(s.At, now)
 }
 
-// controllerTroubles are those of the controller itself.
-func controllerTroubles(s *epdapi.ControllerStatus) []string {
+// controllerProblems are those of the controller itself.
+func controllerProblems(s *epdapi.ControllerStatus) []string {
 	var all []string
 	if s.Trouble != "" {
 		all = append(all, "records: "+s.Trouble)
@@ -68,8 +68,8 @@ func controllerTroubles(s *epdapi.ControllerStatus) []string {
 	return all
 }
 
-// slurmTroubles are those of asking Slurm.
-func slurmTroubles(s *epdapi.ControllerStatus, now time.Time) []string {
+// slurmProblems are those of asking Slurm.
+func slurmProblems(s *epdapi.ControllerStatus, now time.Time) []string {
 	var all []string
 	for _, sync := range []struct {
 		what string
@@ -78,7 +78,7 @@ func slurmTroubles(s *epdapi.ControllerStatus, now time.Time) []string {
 		if sync.of.Failures == 0 {
 			continue
 		}
-		text := "Slurm doesn't say what " + sync.what + " there are, " + counted(sync.of.Failures, "time") + " in a row; the last answer is from " + ago(sync.of.At, now)
+		text := "Slurm doesn't say what " + sync.what + " there are, " + countText(sync.of.Failures, "time") + " in a row; the last answer is from " + ago(sync.of.At, now)
 		if sync.of.Trouble != "" {
 			text += ": " + sync.of.Trouble
 		}
@@ -97,14 +97,14 @@ func slurmTroubles(s *epdapi.ControllerStatus, now time.Time) []string {
 	return all
 }
 
-// nodeTroubles are those of nodes: silent agents, GPUs whose clocks can't be
+// nodeProblems are those of nodes: silent agents, GPUs whose clocks can't be
 // given back; and how many clocks are held, for everybody.
-func nodeTroubles(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, held string) {
+func nodeProblems(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, held string) {
 	const most = 8
 	quiet, stuckGPUs, locked := 0, 0, 0
 	for i := range nodes.Nodes {
 		n := &nodes.Nodes[i]
-		warn, bad := troublesOf(n, r)
+		warn, bad := problemsOfNode(n, r)
 		if r.Viewer.SeesAll() {
 			silent = append(silent, warn[:min(len(warn), most-len(silent))]...)
 			stuck = append(stuck, bad[:min(len(bad), most-len(stuck))]...)
@@ -121,22 +121,22 @@ func nodeTroubles(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, h
 		}
 	}
 	if quiet > 0 && (!r.Viewer.SeesAll() || quiet > len(silent)) {
-		silent = append(silent, counted(quiet, "node")+" whose agents aren't heard now")
+		silent = append(silent, countText(quiet, "node")+" whose agents aren't heard now")
 	}
 	if stuckGPUs > 0 && !r.Viewer.SeesAll() {
-		stuck = append(stuck, counted(stuckGPUs, "GPU")+" whose clocks can't be given back")
+		stuck = append(stuck, countText(stuckGPUs, "GPU")+" whose clocks can't be given back")
 	}
-	return silent, stuck, "on " + counted(locked, "GPU")
+	return silent, stuck, "on " + countText(locked, "GPU")
 }
 
-// troublesOf is what is wrong with one node, by its name.
-func troublesOf(n *epdapi.NodeView, r *Request) (warn, bad []string) {
+// problemsOfNode is what is wrong with one node, by its name.
+func problemsOfNode(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 	if !n.Fresh {
 		return []string{n.Name + ": its agent was last heard " + ago(n.Heard, r.Now)}, nil
 	}
 	for i := range n.Report.GPUs {
 		if g := &n.Report.GPUs[i]; g.Stuck || g.ExternalChange != "" || g.Refused != "" {
-			bad = append(bad, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuTrouble(g))
+			bad = append(bad, n.Name+", GPU "+shortUUID(g.UUID)+": "+gpuProblem(g))
 		}
 	}
 	if last := len(n.Report.Troubles) - 1; last >= 0 && r.Now.Sub(n.Report.Troubles[last].At) < time.Hour {
@@ -145,8 +145,8 @@ func troublesOf(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 	return warn, bad
 }
 
-// gpuTrouble is what is wrong with a GPU; empty: nothing.
-func gpuTrouble(g *epdapi.NodeGPU) string {
+// gpuProblem is what is wrong with a GPU; empty: nothing.
+func gpuProblem(g *epdapi.NodeGPU) string {
 	switch {
 	case g.Stuck:
 		return "its clocks can't be given back"

@@ -42,7 +42,7 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 		title += " (" + v.Job.ArrayID + ")"
 	}
 	if v.Job != nil && v.Job.Name != "" {
-		title += ": " + nameCell(v.Job.Name, "").Text
+		title += ": " + jobNameCell(v.Job.Name, "").Text
 	}
 	view := &View{Title: title, Back: page.Link{Text: "Jobs", Href: "/jobs"}}
 	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutJob(v, r), State: jobState(v)},
@@ -50,7 +50,7 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 	if len(v.Outcomes) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "measured", Heading: "Predicted and measured", Parts: measuredParts(v, nodesWithPages(ctx, r))})
 	}
-	if parts := staysParts(v); len(parts) > 0 {
+	if parts := residencyParts(v); len(parts) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "stays", Heading: "Where its clock stayed", Parts: parts})
 	}
 	if parts := seriesParts(v, series, r.Now); len(parts) > 0 {
@@ -85,7 +85,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 		by = "by user and script"
 	}
 	facts := page.Facts{}
-	if cut := nameCell(j.Name, ""); cut.Title != "" {
+	if cut := jobNameCell(j.Name, ""); cut.Title != "" {
 		facts = append(facts, page.Fact{Name: "Name", Text: j.Name})
 	}
 	facts = append(facts, page.Facts{
@@ -93,7 +93,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 		{Name: "User", Text: orDash(j.User) + ", account " + orDash(j.Account)},
 		{Name: "Partition", Text: orDash(j.Partition)},
 		{Name: "Submitted", Text: dateTime(j.Submitted)},
-		{Name: "Size", Text: counted(j.GPUs, "GPU") + " on " + counted(j.Nodes, "node")},
+		{Name: "Size", Text: countText(j.GPUs, "GPU") + " on " + countText(j.Nodes, "node")},
 		{Name: "Time limit", Text: limit},
 	}...)
 	if j.Workload != "" {
@@ -101,7 +101,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 	}
 	if v.Submission != nil && v.Submission.Tier != "" {
 		d := v.Submission
-		facts = append(facts, page.Fact{Name: "Expected then", Text: interval(d.TimeS, report.FormatSeconds) + ", " + interval(d.EnergyJ, joules)})
+		facts = append(facts, page.Fact{Name: "Expected then", Text: intervalText(d.TimeS, report.FormatSeconds) + ", " + intervalText(d.EnergyJ, joulesText)})
 	}
 	parts := []any{facts}
 	if notice := wishesNotice(v.Wishes); notice != nil {
@@ -141,7 +141,7 @@ func whyParts(v *epdapi.JobView) []any {
 	for i, d := range slices.Backward(v.Decisions) {
 		group := []any{decidedFacts(&v.Decisions[i])}
 		if d.Default != nil {
-			group = append(group, alternatives("What the model said of it", d.Default, d.Chosen, d.Model))
+			group = append(group, alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model))
 		}
 		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: group}
 		if i == len(v.Decisions)-1 {
@@ -171,21 +171,21 @@ func undecidedParts(v *epdapi.JobView) []any {
 		}
 		group := []any{page.Text(m.Reason), page.Text(set)}
 		if m.Default != nil {
-			group = append(group, alternatives("On "+m.GPUModel, m.Default, m.Chosen, m.Model))
+			group = append(group, alternativesTable("On "+m.GPUModel, m.Default, m.Chosen, m.Model))
 		}
 		parts = append(parts, &page.Group{Heading: "On " + m.GPUModel, Parts: group})
 	}
 	if f := e.Forecast; f != nil {
 		parts = append(parts, page.Facts{
-			{Name: "Expected time", Text: foreseen(&f.Time, report.FormatSeconds)},
-			{Name: "Expected energy", Text: foreseen(&f.Energy, joules)},
-			{Name: "Expected power", Text: foreseen(&f.Power, watts) + " of each GPU"},
+			{Name: "Expected time", Text: forecastText(&f.Time, report.FormatSeconds)},
+			{Name: "Expected energy", Text: forecastText(&f.Energy, joulesText)},
+			{Name: "Expected power", Text: forecastText(&f.Power, wattsText) + " of each GPU"},
 		})
 	}
 	return parts
 }
 
-func foreseen(f *epdapi.PredictedRange, format func(float64) string) string {
+func forecastText(f *epdapi.PredictedRange, format func(float64) string) string {
 	if f.Value <= 0 {
 		return dash
 	}
@@ -198,21 +198,21 @@ func decidedFacts(d *epdapi.Decision) page.Facts {
 		{Name: "Clocks", Text: d.Setting.Words()},
 		{Name: "Why", Text: orDash(d.Reason)},
 		{Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) + ", configuration " + orDash(d.ConfigVersion)},
-		{Name: "Predicted", Text: expected(d.TimeS, d.EnergyJ)},
+		{Name: "Predicted", Text: expectedText(d.TimeS, d.EnergyJ)},
 	}
 }
 
-// expected is a predicted time and energy.
-func expected(time, energy record.Interval) string {
-	t, e := interval(time, report.FormatSeconds), interval(energy, joules)
+// expectedText is a predicted time and energy.
+func expectedText(time, energy record.Interval) string {
+	t, e := intervalText(time, report.FormatSeconds), intervalText(energy, joulesText)
 	if t == dash && e == dash {
 		return "nothing: there was no model of it"
 	}
 	return t + ", " + e
 }
 
-// alternatives is what the model said of default clocks and of others.
-func alternatives(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *page.Table {
+// alternativesTable is what the model said of default clocks and of others.
+func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *page.Table {
 	t := &page.Table{
 		Caption: caption, Columns: []page.Column{{Head: "Clocks"}, {Head: "Time", Number: true}, {Head: "Between", Number: true}, {Head: "Power", Number: true}, {Head: "Energy", Number: true}, {Head: "Against default", Number: true}},
 	}
@@ -224,18 +224,18 @@ func alternatives(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *
 		if p != base && base.EnergyJ > 0 {
 			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1), 100*(p.TimeS/base.TimeS-1))
 		}
-		row := page.Cells(name+": "+p.Words(), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), watts(p.PowerW), joules(p.EnergyJ), off)
+		row := page.Cells(name+": "+p.Words(), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), wattsText(p.PowerW), joulesText(p.EnergyJ), off)
 		row[0].Listed = true
 		t.Rows = append(t.Rows, row)
 	}
 	add("default", base)
 	add("chosen", chosen)
 	if m != nil {
-		from := counted(m.Samples, "run")
+		from := countText(m.Samples, "run")
 		if m.Prior {
 			from += ", and what workloads have in common"
 		}
-		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from, mhz(m.MinCore), mhz(m.MaxCore))
+		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from, mhzText(m.MinCore), mhzText(m.MaxCore))
 	}
 	return t
 }
@@ -277,19 +277,19 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 			time, energy = d.TimeS.Value, d.EnergyJ.Value
 		}
 		took := o.TimeS.Else(o.Restarted.TimeS)
-		times := timesOf(took, time)
+		times := commonTimeFormat(took, time)
 		node := page.Cell{Text: orDash(o.Node), Href: nodes[o.Node]}
 		t.Rows = append(t.Rows, []page.Cell{
 			node, stateCell(o.ExitState),
 			clocksCell(o.Setting),
 			{Text: times(took)},
 			{Text: times(time)},
-			{Text: against(o.TimeS, time)},
-			{Text: joulesOf(o.GPUEnergyJ.Else(o.Restarted.GPUEnergyJ))},
-			{Text: joulesOf(energy)},
-			{Text: against(o.GPUEnergyJ, energy)},
+			{Text: againstPredicted(o.TimeS, time)},
+			{Text: joulesOrDash(o.GPUEnergyJ.Else(o.Restarted.GPUEnergyJ))},
+			{Text: joulesOrDash(energy)},
+			{Text: againstPredicted(o.GPUEnergyJ, energy)},
 			{Text: cmp.Or(o.EnergySource().Words(), dash)},
-			{Text: numberOf(o.Utilisation, report.FormatPercent)},
+			{Text: numberOrDash(o.Utilisation, report.FormatPercent)},
 		})
 	}
 	return slices.Concat([]any{t}, restartParts(v), implausibleParts(v), throttleParts(v))
@@ -397,7 +397,7 @@ func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
 // rawLinks lead to the same as JSON.
 func rawLinks(id slurm.JobID) any {
 	path := epdapi.PathJobs + "/" + id.String()
-	return made(jsonLinks, []page.Link{{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries}})
+	return renderTemplate(jsonLinks, []page.Link{{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries}})
 }
 
 // shortReason is a reason that fits into a table.

@@ -18,8 +18,8 @@ import (
 var jsonLinks = template.Must(template.New("json").Parse(`<p>As JSON: {{range $i, $l := .}}{{if $i}}, {{end}}<a href="{{$l.Href}}">{{$l.Text}}</a>{{end}}.</p>
 `))
 
-// event is something that happened to a job.
-type event struct {
+// jobEvent is something that happened to a job.
+type jobEvent struct {
 	at         time.Time
 	what, more string
 	node       string
@@ -35,30 +35,30 @@ func historyTable(v *epdapi.JobView) *page.Table {
 }
 
 // historyOf is the events of a job, by time.
-func historyOf(v *epdapi.JobView) []event {
-	var all []event
+func historyOf(v *epdapi.JobView) []jobEvent {
+	var all []jobEvent
 	if v.Job != nil {
-		all = append(all, event{at: v.Job.Submitted, what: "submitted", more: "by " + orDash(v.Job.User)})
+		all = append(all, jobEvent{at: v.Job.Submitted, what: "submitted", more: "by " + orDash(v.Job.User)})
 	}
 	if d := v.Submission; d != nil {
-		all = append(all, event{at: d.Created, what: "noted at submission", more: shortReason(d.Reason)})
+		all = append(all, jobEvent{at: d.Created, what: "noted at submission", more: shortReason(d.Reason)})
 	}
 	for i := range v.Decisions {
 		d := &v.Decisions[i]
-		all = append(all, event{at: d.Created, node: d.Node, what: "decided: " + d.Setting.Words(), more: shortReason(d.Reason)})
+		all = append(all, jobEvent{at: d.Created, node: d.Node, what: "decided: " + d.Setting.Words(), more: shortReason(d.Reason)})
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
 		if !o.Started.IsZero() {
-			all = append(all, event{at: o.Started, node: o.Node, what: "started", more: "locked: " + o.Setting.Words()})
+			all = append(all, jobEvent{at: o.Started, node: o.Node, what: "started", more: "locked: " + o.Setting.Words()})
 		}
-		end := event{at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"), more: counted(len(o.GPUs), "GPU") + clocksSeen(o)}
+		end := jobEvent{at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"), more: countText(len(o.GPUs), "GPU") + clocksSeen(o)}
 		if o.Unmatched {
 			end.more = "its start wasn't seen, so that nothing was measured"
 		}
 		all = append(all, end)
 	}
-	slices.SortStableFunc(all, func(a, b event) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b jobEvent) int { return a.at.Compare(b.at) })
 	return all
 }
 

@@ -18,7 +18,7 @@ var jobStates = []string{"RUNNING", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED
 func (s *Site) jobs(ctx context.Context, r *Request) (*View, error) {
 	q := epdapi.JobQuery{
 		User: r.Query.Get("user"), Account: r.Query.Get("account"), Partition: r.Query.Get("partition"), Workload: r.Query.Get("workload"),
-		State: r.Query.Get("state"), Limit: rowsOfPage,
+		State: r.Query.Get("state"), Limit: rowsPerPage,
 	}
 	if text := r.Query.Get("before"); text != "" {
 		before, err := strconv.ParseInt(text, 10, 64)
@@ -37,20 +37,20 @@ func (s *Site) jobs(ctx context.Context, r *Request) (*View, error) {
 	}
 	section := Section{ID: "jobs", Still: q.Before > 0, Parts: []any{jobsTable(list.Jobs)}}
 	if links := jobsPager(&q, list); len(links) > 0 {
-		section.Parts = append(section.Parts, made(pagerLinks, links))
+		section.Parts = append(section.Parts, renderTemplate(pagerLinks, links))
 	}
 	return &View{Title: "Jobs", Lead: lead, Sections: []Section{{ID: "filter", Still: true, Parts: []any{jobsForm(&q, r)}}, section}}, nil
 }
 
 // jobsForm is the fields above the list. Users have their own jobs only.
 func jobsForm(q *epdapi.JobQuery, r *Request) any {
-	var inputs []input
+	var inputs []formInput
 	if r.Viewer.SeesAll() {
-		inputs = append(inputs, input{Name: "user", Label: "User", Value: q.User})
+		inputs = append(inputs, formInput{Name: "user", Label: "User", Value: q.User})
 	}
-	inputs = append(inputs, input{Name: "account", Label: "Account", Value: q.Account}, input{Name: "partition", Label: "Partition", Value: q.Partition},
-		input{Name: "state", Label: "State", Value: q.State, Options: anyOf(jobStates)}, input{Name: "workload", Label: "Workload", Value: q.Workload})
-	return filter("/jobs", inputs...)
+	inputs = append(inputs, formInput{Name: "account", Label: "Account", Value: q.Account}, formInput{Name: "partition", Label: "Partition", Value: q.Partition},
+		formInput{Name: "state", Label: "State", Value: q.State, Options: anyOptions(jobStates)}, formInput{Name: "workload", Label: "Workload", Value: q.Workload})
+	return filterFormHTML("/jobs", inputs...)
 }
 
 func jobsTable(jobs []epdapi.JobRow) *page.Table {
@@ -75,7 +75,7 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 		timeS, _ := jobs[i].TimeAndEnergy()
 		took = append(took, timeS)
 	}
-	times := timesOf(took...)
+	times := commonTimeFormat(took...)
 	for i := range jobs {
 		j := &jobs[i]
 		_, energyJ := j.TimeAndEnergy()
@@ -85,23 +85,23 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 		}
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(j.ID),
-			nameCell(j.Name, ""),
+			jobNameCell(j.Name, ""),
 			{Text: orDash(j.User)},
 			{Text: orDash(j.Partition)},
 			stateCell(j.State),
 			{Text: dateTime(j.Submitted)},
 			{Text: report.FormatCount(j.GPUs)},
-			hadCell(j),
+			ranClocksCell(j),
 			{Text: armWords(j.Arm)},
 			{Text: times(took[i]) + mark},
-			{Text: joulesOf(energyJ) + mark},
+			{Text: joulesOrDash(energyJ) + mark},
 		})
 	}
 	return t
 }
 
-// hadCell are the clocks that a job's runs had.
-func hadCell(j *epdapi.JobRow) page.Cell {
+// ranClocksCell are the clocks that a job's runs had.
+func ranClocksCell(j *epdapi.JobRow) page.Cell {
 	had := j.Settings()
 	words := make([]string, len(had))
 	for i, s := range had {
@@ -122,7 +122,7 @@ func jobsPager(q *epdapi.JobQuery, list *epdapi.JobPage) []page.Link {
 	if list.Next > 0 {
 		at.Before = list.Next
 		text := "Older"
-		if len(list.Jobs) < rowsOfPage {
+		if len(list.Jobs) < rowsPerPage {
 			text = "Look further back: as many were looked at as may be at once"
 		}
 		links = append(links, page.Link{Text: text, Href: withQuery("/jobs", at.Values())})

@@ -12,24 +12,24 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// mostRuns is how many runs have pictures.
-const mostRuns = 4
+// maxSeriesRuns is how many runs have pictures.
+const maxSeriesRuns = 4
 
 // seriesParts are what runs did to their GPUs over time.
 func seriesParts(v *epdapi.JobView, s *epdapi.JobSeries, now time.Time) []any {
 	var parts []any
-	for i := range s.Runs[:min(len(s.Runs), mostRuns)] {
+	for i := range s.Runs[:min(len(s.Runs), maxSeriesRuns)] {
 		parts = append(parts, runParts(v, &s.Runs[i], i, now))
 	}
-	if more := len(s.Runs) - mostRuns; more > 0 {
-		parts = append(parts, page.Text("and "+counted(more, "further run")+", see the time series as JSON."))
+	if more := len(s.Runs) - maxSeriesRuns; more > 0 {
+		parts = append(parts, page.Text("and "+countText(more, "further run")+", see the time series as JSON."))
 	}
 	return parts
 }
 
 // runParts are the pictures of one run.
 func runParts(v *epdapi.JobView, run *epdapi.RunSeries, n int, now time.Time) *page.Group {
-	g := &page.Group{Heading: "On " + orDash(run.Node) + ", " + counted(run.GPUs, "GPU")}
+	g := &page.Group{Heading: "On " + orDash(run.Node) + ", " + countText(run.GPUs, "GPU")}
 	if run.GPUModel != "" {
 		g.Heading += " (" + run.GPUModel + ")"
 	}
@@ -91,8 +91,8 @@ func (a timeAxis) times(n int, interval float64) []float64 {
 	return xs
 }
 
-// values are numbers for a picture: what isn't known leaves a gap.
-func values(all []live.Number, scale float64) []float64 {
+// plotValues are numbers for a picture: what isn't known leaves a gap.
+func plotValues(all []live.Number, scale float64) []float64 {
 	ys := make([]float64, len(all))
 	for i, n := range all {
 		ys[i] = math.NaN()
@@ -105,11 +105,11 @@ func values(all []live.Number, scale float64) []float64 {
 
 // bandLine is a quantity over time with its spread.
 func bandLine(name string, b *epdapi.Band, a timeAxis) report.Series {
-	return report.Series{Name: name, X: a.times(len(b.Mean), b.IntervalS), Y: values(b.Mean, 1), Low: values(b.Low, 1), High: values(b.High, 1)}
+	return report.Series{Name: name, X: a.times(len(b.Mean), b.IntervalS), Y: plotValues(b.Mean, 1), Low: plotValues(b.Low, 1), High: plotValues(b.High, 1)}
 }
 
-// level is a value that stays as long as a line lasts.
-func level(name string, value float64, like *report.Series, color int) report.Series {
+// constantLine is a value that stays as long as a line lasts.
+func constantLine(name string, value float64, like *report.Series, color int) report.Series {
 	last := len(like.X) - 1
 	return report.Series{Name: name, X: []float64{like.X[0], like.X[last]}, Y: []float64{value, value}, Mark: report.Dashed, Color: color}
 }
@@ -126,10 +126,10 @@ func powerChart(v *epdapi.JobView, run *epdapi.RunSeries, a timeAxis) *report.Ch
 		return c
 	}
 	if w, ok := d.PowerW.Value.Get(); ok {
-		c.Lines = append(c.Lines, level("predicted: "+watts(w), w, &c.Lines[0], 2))
+		c.Lines = append(c.Lines, constantLine("predicted: "+wattsText(w), w, &c.Lines[0], 2))
 	}
 	if w, ok := defaultPower(d); ok && d.Setting.Core > 0 {
-		c.Lines = append(c.Lines, level("at default clocks: "+watts(w), w, &c.Lines[0], 7))
+		c.Lines = append(c.Lines, constantLine("at default clocks: "+wattsText(w), w, &c.Lines[0], 7))
 	}
 	return c
 }
@@ -151,7 +151,7 @@ func coreChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	}
 	c := &report.Chart{Title: "Core clock", X: a.title(), Y: "MHz", Zero: true, Lines: []report.Series{bandLine("read", &run.Core, a)}}
 	if core := run.Setting.Core; core > 0 {
-		c.Lines = append(c.Lines, level("locked: "+mhz(core), float64(core), &c.Lines[0], 2))
+		c.Lines = append(c.Lines, constantLine("locked: "+mhzText(core), float64(core), &c.Lines[0], 2))
 	}
 	return c
 }
@@ -165,7 +165,7 @@ func useChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	const percent = 100
 	return &report.Chart{
 		Title: "Utilisation", X: a.title(), Y: "% of the time", Zero: true,
-		Lines: []report.Series{{Name: "measured", X: a.times(len(u.Values), u.IntervalS), Y: values(u.Values, percent), Color: 3}},
+		Lines: []report.Series{{Name: "measured", X: a.times(len(u.Values), u.IntervalS), Y: plotValues(u.Values, percent), Color: 3}},
 	}
 }
 

@@ -51,14 +51,14 @@ func (s *Site) cookie(r *http.Request, value string) *http.Cookie {
 	if value == "" {
 		c.MaxAge = -1
 	} else {
-		c.MaxAge = int(sessionLasts / time.Second)
+		c.MaxAge = int(sessionLifetime / time.Second)
 	}
 	return c
 }
 
 // loginPage asks for a token, where people log in.
 func (s *Site) loginPage(w http.ResponseWriter, r *http.Request) {
-	if v := viewerOf(r.Context()); v.Role > Anonymous || !atPort(r.Context()) {
+	if v := viewerOf(r.Context()); v.Role > Anonymous || !isPortRequest(r.Context()) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
@@ -113,15 +113,15 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 // login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	v := viewerOf(r.Context())
-	if !atPort(r.Context()) {
+	if !isPortRequest(r.Context()) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	if !s.fresh(w, r, v) {
+	if !s.checkFormToken(w, r, v) {
 		return
 	}
-	now, from := s.options.Now(), originsOf(r)
-	if wait := s.failures.wait(from, now); wait > 0 {
+	now, from := s.options.Now(), loginOriginsOf(r)
+	if wait := s.failures.waitTime(from, now); wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		s.showLogin(w, r, http.StatusTooManyRequests, &page.Notice{
@@ -131,7 +131,7 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	}
 	t := s.tokens().find(r.PostFormValue("token"))
 	if t == nil {
-		s.failures.note(from, now)
+		s.failures.record(from, now)
 		s.options.Log.Warn("a login failed", "from", from[0].name)
 		s.showLogin(w, r, http.StatusForbidden, &page.Notice{Kind: page.Bad, Text: "That token isn't one of this epd's. Check that nothing is missing at its ends."})
 		return
@@ -146,7 +146,7 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 
 // logout ends the session.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
-	if !s.fresh(w, r, viewerOf(r.Context())) {
+	if !s.checkFormToken(w, r, viewerOf(r.Context())) {
 		return
 	}
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {

@@ -33,7 +33,7 @@ func (s *Site) node(ctx context.Context, r *Request) (*View, error) {
 		Section{ID: "gpus", Heading: "GPUs", Parts: []any{gpusTable(n.Report), journalTable(n.Report, r)}},
 		Section{ID: "runs", Heading: "Runs", Parts: []any{nodeRunsTable(n.Report, r)}})
 	if r.Viewer.SeesAll() {
-		view.Sections = append(view.Sections, Section{ID: "troubles", Heading: "Troubles", Parts: []any{troublesTable(n.Report)}})
+		view.Sections = append(view.Sections, Section{ID: "troubles", Heading: "Troubles", Parts: []any{problemsTable(n.Report)}})
 	}
 	return view, nil
 }
@@ -49,7 +49,7 @@ func aboutNode(n *epdapi.NodeView, r *Request) []any {
 		facts = append(facts, page.Fact{Name: "Reason", Text: n.Reason})
 	}
 	facts = append(facts, page.Fact{Name: "Partitions", Text: orDash(strings.Join(n.Partitions, ", "))}, page.Fact{Name: "GPUs", Text: gpusOf(n)},
-		page.Fact{Name: "Agent heard", Text: heardCell(n, r).Text})
+		page.Fact{Name: "Agent heard", Text: lastReportCell(n, r).Text})
 	if n.Report == nil {
 		return []any{facts, &page.Notice{Kind: page.Warn, Text: "This node's agent didn't report since epd's start: its clocks, its journal and its runs aren't known here. epplan status on the node asks the agent itself."}}
 	}
@@ -89,9 +89,9 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 		g := &gpus[i]
 		core, mem, power, use := dash, dash, dash, dash
 		if g.Read {
-			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), watts(g.Power), numberOf(g.Utilisation, report.FormatPercent)
+			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), wattsText(g.Power), numberOrDash(g.Utilisation, report.FormatPercent)
 		}
-		trouble := page.Cell{Text: gpuTrouble(g)}
+		trouble := page.Cell{Text: gpuProblem(g)}
 		if trouble.Text == "" {
 			trouble.Text = "none"
 		} else {
@@ -117,7 +117,7 @@ func clockOr(f dvfsmodel.MHz) string {
 	if f <= 0 {
 		return dash
 	}
-	return mhz(f)
+	return mhzText(f)
 }
 
 func lockText(g *epdapi.NodeGPU) string {
@@ -132,7 +132,7 @@ func rangeText(g *epdapi.NodeGPU) string {
 	if g.MaxCore <= 0 {
 		return "not told"
 	}
-	return fmt.Sprintf("%.0f to %s", g.MinCore, mhz(g.MaxCore))
+	return fmt.Sprintf("%.0f to %s", g.MinCore, mhzText(g.MaxCore))
 }
 
 // journalTable is what the journal says is held.
@@ -187,8 +187,8 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	return t
 }
 
-// troublesTable is what went wrong on a node, the last first.
-func troublesTable(n *epdapi.NodeReport) *page.Table {
+// problemsTable is what went wrong on a node, the last first.
+func problemsTable(n *epdapi.NodeReport) *page.Table {
 	t := &page.Table{ID: "troubles-table", Caption: "What went wrong there", Empty: "nothing did since the agent started", Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "What"}}}
 	for _, trouble := range slices.Backward(n.Troubles) {
 		t.Rows = append(t.Rows, page.Cells(dateTime(trouble.At), trouble.Message))

@@ -46,7 +46,7 @@ func (s *Site) nodes(ctx context.Context, r *Request) (*View, error) {
 		Title: "Nodes", Lead: "Nodes with GPUs, as Slurm names them, with what their agents told last. Only a node's agent can read its GPUs: what isn't told here isn't known here.",
 	}
 	if len(partitions) > 1 || partition != "" {
-		view.Sections = append(view.Sections, Section{ID: "filter", Still: true, Parts: []any{filter("/nodes", input{Name: "partition", Label: "Partition", Value: partition, Options: anyOf(likely(partitions))})}})
+		view.Sections = append(view.Sections, Section{ID: "filter", Still: true, Parts: []any{filterFormHTML("/nodes", formInput{Name: "partition", Label: "Partition", Value: partition, Options: anyOptions(commonValues(partitions))})}})
 	}
 	view.Sections = append(view.Sections,
 		Section{ID: "use", Parts: []any{page.Tiles{powerTile(&list.Power), busyTile(&list.Power), heldTile(&list.Power)}}},
@@ -92,10 +92,10 @@ func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *pa
 		} else {
 			row = append(row, page.Cells(coresOf(n.Report), report.FormatCount(lockedOf(n.Report)), powerOfNode(n.Report), report.FormatCount(len(n.Report.Runs)))...)
 		}
-		t.Rows = append(t.Rows, append(row, heardCell(n, r), page.Cell{Text: agentText(n)}))
+		t.Rows = append(t.Rows, append(row, lastReportCell(n, r), page.Cell{Text: agentText(n)}))
 	}
 	if list.LeftOut > 0 {
-		t.More = "and " + counted(list.LeftOut, "further node")
+		t.More = "and " + countText(list.LeftOut, "further node")
 	}
 	return t
 }
@@ -114,8 +114,8 @@ func nodeState(n *epdapi.NodeView) page.Cell {
 	return c
 }
 
-// heardCell is when a node's agent told last.
-func heardCell(n *epdapi.NodeView, r *Request) page.Cell {
+// lastReportCell is when a node's agent told last.
+func lastReportCell(n *epdapi.NodeView, r *Request) page.Cell {
 	switch {
 	case n.Heard.IsZero():
 		return page.Cell{Text: "not since epd's start", Kind: page.Warn}
@@ -163,9 +163,9 @@ func coresOf(r *epdapi.NodeReport) string {
 	case most == 0:
 		return "can't be read"
 	case least == most:
-		return mhz(least)
+		return mhzText(least)
 	}
-	return strconv.FormatFloat(float64(least), 'f', 0, 64) + " to " + mhz(most)
+	return strconv.FormatFloat(float64(least), 'f', 0, 64) + " to " + mhzText(most)
 }
 
 func lockedOf(r *epdapi.NodeReport) (n int) {
@@ -189,18 +189,18 @@ func powerOfNode(r *epdapi.NodeReport) string {
 	if read == 0 {
 		return dash
 	}
-	return watts(sum)
+	return wattsText(sum)
 }
 
-// clocksKey is GPUs that are alike in their clocks.
-type clocksKey struct {
+// lockedClocks is GPUs that are alike in their clocks.
+type lockedClocks struct {
 	model  string
 	locked dvfsmodel.Setting
 }
 
 // clocksTable counts GPUs by what their clocks are locked at.
 func clocksTable(list *epdapi.NodeList) *page.Table {
-	counts, power := map[clocksKey]int{}, map[clocksKey]float64{}
+	counts, power := map[lockedClocks]int{}, map[lockedClocks]float64{}
 	for i := range list.Nodes {
 		n := &list.Nodes[i]
 		if !n.Fresh {
@@ -208,12 +208,12 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 		}
 		for k := range n.Report.GPUs {
 			g := &n.Report.GPUs[k]
-			key := clocksKey{g.Model, dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem}}
+			key := lockedClocks{g.Model, dvfsmodel.Setting{Core: g.LockedCore, Mem: g.LockedMem}}
 			counts[key]++
 			power[key] += g.Power
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(counts), func(a, b clocksKey) int {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b lockedClocks) int {
 		return cmp.Or(cmp.Compare(a.model, b.model), b.locked.Compare(a.locked))
 	})
 	t := &page.Table{
@@ -222,7 +222,7 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 	}
 	const most = 40
 	for _, key := range keys[:min(len(keys), most)] {
-		t.Rows = append(t.Rows, page.Cells(orDash(key.model), key.locked.Words(), report.FormatCount(counts[key]), watts(power[key])))
+		t.Rows = append(t.Rows, page.Cells(orDash(key.model), key.locked.Words(), report.FormatCount(counts[key]), wattsText(power[key])))
 	}
 	if len(keys) > most {
 		t.More = fmt.Sprintf("and %d further pairs of clocks", len(keys)-most)

@@ -28,7 +28,7 @@ func (s *Site) overview(ctx context.Context, r *Request) (*View, error) {
 	health := healthOf(o, nodes, r)
 	view := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
 	view.Sections = append(view.Sections,
-		Section{ID: "summary", Parts: []any{summary(o, r)}},
+		Section{ID: "summary", Parts: []any{summaryTiles(o, r)}},
 		Section{ID: "health", Heading: "Health", Parts: health.parts, State: health.state},
 		Section{ID: "savings", Heading: "What was saved", Parts: savingsParts(&o.Savings)},
 	)
@@ -62,12 +62,12 @@ func modeLead(s *epdapi.ControllerStatus) string {
 	return "epd observes: no clock is touched, and what jobs take is recorded."
 }
 
-// summary is the figures that matter most.
-func summary(o *epdapi.Overview, r *Request) page.Tiles {
+// summaryTiles is the figures that matter most.
+func summaryTiles(o *epdapi.Overview, r *Request) page.Tiles {
 	tiles := page.Tiles{savedTile(&o.Savings)}
 	if m := &o.Savings.Modelled; m.Runs > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Saved by the models", Value: joules(m.SavedJ()), Note: part(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " + counted(m.Runs, "run"), ID: "modelled",
+			Label: "Saved by the models", Value: joulesText(m.SavedJ()), Note: shareText(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " + countText(m.Runs, "run"), ID: "modelled",
 		})
 	}
 	tiles = append(tiles, powerTile(&o.Power))
@@ -83,9 +83,9 @@ func summary(o *epdapi.Overview, r *Request) page.Tiles {
 	})
 }
 
-// part is a share of something in words, with a comma behind it; empty where it
+// shareText is a share of something in words, with a comma behind it; empty where it
 // can't be told.
-func part(of, whole float64) string {
+func shareText(of, whole float64) string {
 	if whole <= 0 {
 		return ""
 	}
@@ -99,10 +99,10 @@ func powerTile(p *epdapi.ClusterPower) page.Tile {
 		t.Note = "no agent told lately"
 		return t
 	}
-	t.Value = watts(p.GPUW)
-	t.Note = counted(p.GPUs, "GPU") + " of " + counted(p.Nodes, "node")
+	t.Value = wattsText(p.GPUW)
+	t.Note = countText(p.GPUs, "GPU") + " of " + countText(p.Nodes, "node")
 	if p.Silent > 0 {
-		t.Note += ", " + counted(p.Silent, "node") + " silent"
+		t.Note += ", " + countText(p.Silent, "node") + " silent"
 		t.Kind = page.Warn
 	}
 	return t
@@ -132,7 +132,7 @@ func daysParts(o *epdapi.Overview) []any {
 			continue
 		}
 		cells := page.Cells(d.Day.UTC().Format("2006-01-02"), report.FormatCount(int(d.Runs)), report.FormatCount(int(d.Completed)),
-			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joules(d.GPUEnergyJ), report.FormatCount(int(d.Measured)))
+			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joulesText(d.GPUEnergyJ), report.FormatCount(int(d.Measured)))
 		if constant {
 			cells = slices.Insert(cells, constantAt, page.Cell{Text: report.FormatCount(int(d.Constant))})
 		}
@@ -159,7 +159,7 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 	for i := range o.Days {
 		most = max(most, o.Days[i].GPUEnergyJ/dvfsmodel.JoulesPerKWh)
 	}
-	factor, unit := scaleOf([]unit{{2e6, 1e6, "GWh"}, {2e3, 1e3, "MWh"}, {.2, 1, "kWh"}, {0, 1e-3, "Wh"}})(most)
+	factor, unit := unitChooser([]displayUnit{{2e6, 1e6, "GWh"}, {2e3, 1e3, "MWh"}, {.2, 1, "kWh"}, {0, 1e-3, "Wh"}})(most)
 	line := report.Series{Name: "GPU energy, where measured"}
 	for i, d := range o.Days {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
@@ -183,9 +183,9 @@ func modesTable(s *epdapi.ControllerStatus) *page.Table {
 		t.Rows = append(t.Rows, []page.Cell{{Text: name}, modeCell(s.Modes[name])})
 	}
 	t.Rows = append(t.Rows, []page.Cell{{Text: others}, modeCell(s.Mode)})
-	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out", orDash(s.ConfigVersion), statedPart(s.HoldOut))
+	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out", orDash(s.ConfigVersion), statedShare(s.HoldOut))
 	if s.ConstantArm > 0 {
-		t.More += ", " + statedPart(s.ConstantArm) + " are drawn for constant clocks"
+		t.More += ", " + statedShare(s.ConstantArm) + " are drawn for constant clocks"
 	}
 	t.More += "."
 	return t

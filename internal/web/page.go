@@ -46,25 +46,25 @@ type Section struct {
 	State string
 }
 
-// entry is a page of the site.
-type entry struct {
-	path string // of package http: "/queue", "/jobs/{id}"
-	name string // in the navigation; empty: it isn't there
-	who  Role   // who may see it at least
-	make func(ctx context.Context, r *Request) (*View, error)
+// pageRoute is a page of the site.
+type pageRoute struct {
+	path    string // of package http: "/queue", "/jobs/{id}"
+	name    string // in the navigation; empty: it isn't there
+	minRole Role   // who may see it at least
+	render  func(ctx context.Context, r *Request) (*View, error)
 }
 
-// action is something that can be done by a form.
-type action struct {
-	path string
-	who  Role // who may do it at least
-	// do does it, and names the page to show next.
-	do func(ctx context.Context, r *Request) (next string, err error)
+// actionRoute is something that can be done by a form.
+type actionRoute struct {
+	path    string
+	minRole Role // who may do it at least
+	// perform does it, and names the page to show next.
+	perform func(ctx context.Context, r *Request) (next string, err error)
 }
 
 // pages are all of them, in the order of the navigation.
-func (s *Site) pages() []entry {
-	return []entry{
+func (s *Site) pages() []pageRoute {
+	return []pageRoute{
 		{"/{$}", "Overview", Anonymous, s.overview},
 		{"/queue", "Queue", User, s.queue},
 		{"/jobs", "Jobs", User, s.jobs},
@@ -73,7 +73,7 @@ func (s *Site) pages() []entry {
 		{"/nodes/{name}", "", User, s.node},
 		{"/workloads", "Workloads", Reader, s.workloads},
 		{"/workloads/{name}", "", Reader, s.workload},
-		{"/workloads/{name}/use", "", Admin, s.usePage},
+		{"/workloads/{name}/use", "", Admin, s.useModelPage},
 		{whatIfPath, "What if", User, s.whatIf},
 		{"/admin", "Administration", Admin, s.admin},
 		{"/admin/levers", "", Admin, s.leversPage},
@@ -82,9 +82,9 @@ func (s *Site) pages() []entry {
 }
 
 // actions are all of them.
-func (s *Site) actions() []action {
-	return []action{
-		{"/workloads/{name}/use", Admin, s.use},
+func (s *Site) actions() []actionRoute {
+	return []actionRoute{
+		{"/workloads/{name}/use", Admin, s.useModel},
 		{"/admin/levers", Admin, s.undoLevers},
 		{"/admin/reload", Admin, s.reload},
 	}
@@ -96,8 +96,8 @@ var templateFiles embed.FS
 // templates are the frame with the site's own parts.
 var templates = template.Must(page.Templates().Funcs(template.FuncMap{"local": page.IsLocal}).ParseFS(templateFiles, "templates/*.html"))
 
-// shell is what the templates are given.
-type shell struct {
+// pageData is what the templates are given.
+type pageData struct {
 	*View
 	Viewer    Viewer
 	Hidden    template.HTML // the token of forms
@@ -108,38 +108,38 @@ type shell struct {
 }
 
 // servePage answers with a page.
-func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *entry) {
+func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
 	v := viewerOf(r.Context())
-	if !s.admits(v, e.who) {
-		s.turnAway(w, r, v, e.who)
+	if !s.canSee(v, e.minRole) {
+		s.denyAccess(w, r, v, e.minRole)
 		return
 	}
 	if e.path != whatIfPath {
-		s.serveInTurn(w, r, e, func() {})
+		s.serveLimited(w, r, e, func() {})
 		return
 	}
-	planned, ok := s.waitToPlan(w, r)
+	planned, ok := s.waitForPlanTurn(w, r)
 	if ok {
-		s.serveInTurn(w, r, e, planned)
+		s.serveLimited(w, r, e, planned)
 	}
 }
 
-// serveInTurn answers with a page when its turn has come, and says when it is made.
-func (s *Site) serveInTurn(w http.ResponseWriter, r *http.Request, e *entry, made func()) {
-	done, ok := s.turn(r.Context())
+// serveLimited answers with a page when its turn has come, and says when it is made.
+func (s *Site) serveLimited(w http.ResponseWriter, r *http.Request, e *pageRoute, made func()) {
+	done, ok := s.acquireTurn(r.Context())
 	if !ok {
 		made()
 		s.fail(w, r, errBusy)
 		return
 	}
-	whole(w, func() { done(); made() }, func(w http.ResponseWriter) { s.makePage(w, r, e) })
+	serveBuffered(w, func() { done(); made() }, func(w http.ResponseWriter) { s.makePage(w, r, e) })
 }
 
 // makePage makes a page within its time.
-func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *entry) {
-	ctx, cancel := context.WithTimeout(r.Context(), pageBound)
+func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	view, err := e.make(ctx, s.request(r, viewerOf(r.Context())))
+	view, err := e.render(ctx, s.newRequest(r, viewerOf(r.Context())))
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -147,32 +147,32 @@ func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *entry) {
 	s.write(w, r, http.StatusOK, view)
 }
 
-// admits tells whether a viewer may see a page.
-func (s *Site) admits(v Viewer, least Role) bool {
+// canSee tells whether a viewer may see a page.
+func (s *Site) canSee(v Viewer, least Role) bool {
 	if least == Anonymous && v.Role == Anonymous {
 		return s.options.Settings().Anonymous == "aggregates"
 	}
 	return v.Role >= least
 }
 
-func (s *Site) request(r *http.Request, v Viewer) *Request {
+func (s *Site) newRequest(r *http.Request, v Viewer) *Request {
 	return &Request{Request: r, Viewer: v, Source: s.options.Source(v), Query: r.URL.Query(), Now: s.options.Now(), site: s}
 }
 
 // serveAction does something, if the viewer may, and a form of the viewer's asks
 // for it.
-func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *action) {
+func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRoute) {
 	v := viewerOf(r.Context())
 	switch {
-	case !s.admits(v, max(a.who, User)):
-		s.turnAway(w, r, v, a.who)
+	case !s.canSee(v, max(a.minRole, User)):
+		s.denyAccess(w, r, v, a.minRole)
 		return
-	case !s.fresh(w, r, v):
+	case !s.checkFormToken(w, r, v):
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), actionBound)
+	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
 	defer cancel()
-	next, err := a.do(ctx, s.request(r, v))
+	next, err := a.perform(ctx, s.newRequest(r, v))
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -181,8 +181,8 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *action) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// fresh tells whether a form is one of the viewer's, and answers if it isn't.
-func (s *Site) fresh(w http.ResponseWriter, r *http.Request, v Viewer) bool {
+// checkFormToken tells whether a form is one of the viewer's, and answers if it isn't.
+func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v Viewer) bool {
 	if err := r.ParseForm(); err != nil {
 		s.fail(w, r, &pageError{status: http.StatusBadRequest, text: "The form can't be read.", hint: "Open the page again and send it once more."})
 		return false
@@ -201,8 +201,8 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *V
 	v := viewerOf(r.Context())
 	f := &page.Frame{
 		Title: view.Title, Site: "epd", Home: "/", Nav: s.navigation(r, v), Style: staticHref("page.css"), Script: staticHref("epd.js"),
-		Main: &shell{
-			View: view, Viewer: v, Hidden: s.forms.hidden(v), AtPort: atPort(r.Context()), Version: s.options.Version,
+		Main: &pageData{
+			View: view, Viewer: v, Hidden: s.forms.hidden(v), AtPort: isPortRequest(r.Context()), Version: s.options.Version,
 			Made: s.options.Now().Format("2006-01-02 15:04:05 MST"), StyleHref: staticHref("web.css"),
 		},
 	}
@@ -224,7 +224,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *V
 func (s *Site) navigation(r *http.Request, v Viewer) []page.Link {
 	var links []page.Link
 	for _, e := range s.pages() {
-		if e.name == "" || !s.admits(v, e.who) {
+		if e.name == "" || !s.canSee(v, e.minRole) {
 			continue
 		}
 		href := strings.TrimSuffix(e.path, "{$}")

@@ -14,14 +14,14 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// rowsOfPage is how many rows lists have.
-const rowsOfPage = 50
+// rowsPerPage is how many rows lists have.
+const rowsPerPage = 50
 
 // queue is Slurm's queue as epd sees it.
 func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
 	view := &View{Title: "Queue", Lead: "GPU jobs that wait or run, as Slurm lists them, with what epd expects of them."}
 	q, err := r.Source.Queue(ctx)
-	if unavailable(err) {
+	if isUnavailable(err) {
 		view.Sections = []Section{{ID: "queue", Parts: []any{&page.Notice{
 			Kind: page.Warn, Text: "Slurm's queue isn't known: epd doesn't ask Slurm, or has no answer yet.",
 			Items: []string{"With --slurm off it never asks. Otherwise see Health on the overview."},
@@ -39,10 +39,10 @@ func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	places := placesOf(levers)
-	jobs := f.apply(q.Jobs, places)
-	from := min(f.page*rowsOfPage, len(jobs))
-	shown := jobs[from:min(from+rowsOfPage, len(jobs))]
+	places := orderPositions(levers)
+	jobs := f.matchingJobs(q.Jobs, places)
+	from := min(f.page*rowsPerPage, len(jobs))
+	shown := jobs[from:min(from+rowsPerPage, len(jobs))]
 	parts := []any{queueTable(shown, jobs, q, places, r)}
 	if links := f.pager(len(jobs)); links != nil {
 		parts = append(parts, links)
@@ -65,11 +65,11 @@ type queueFilter struct {
 }
 
 // queueSorts are the orders of the list, the first one by default.
-var queueSorts = []option{{"", "as Slurm lists them"}, {"order", "planned order"}, {"age", "waiting longest"}, {"gpus", "most GPUs"}, {"time", "longest predicted"}}
+var queueSorts = []selectOption{{"", "as Slurm lists them"}, {"order", "planned order"}, {"age", "waiting longest"}, {"gpus", "most GPUs"}, {"time", "longest predicted"}}
 
 func readQueueFilter(q url.Values) (queueFilter, error) {
 	f := queueFilter{user: q.Get("user"), partition: q.Get("partition"), state: q.Get("state"), sort: q.Get("sort")}
-	if !slices.ContainsFunc(queueSorts, func(o option) bool { return o.Value == f.sort }) {
+	if !slices.ContainsFunc(queueSorts, func(o selectOption) bool { return o.Value == f.sort }) {
 		return f, badQuery("There is no such order of the queue.", "Choose one in the form above the list.")
 	}
 	if text := q.Get("page"); text != "" {
@@ -82,8 +82,8 @@ func readQueueFilter(q url.Values) (queueFilter, error) {
 	return f, nil
 }
 
-// values is the query of a page of the list.
-func (f *queueFilter) values(at int) url.Values {
+// queryOf is the query of a page of the list.
+func (f *queueFilter) queryOf(at int) url.Values {
 	v := url.Values{}
 	for key, value := range map[string]string{"user": f.user, "partition": f.partition, "state": f.state, "sort": f.sort} {
 		if value != "" {
@@ -96,8 +96,8 @@ func (f *queueFilter) values(at int) url.Values {
 	return v
 }
 
-// apply is the jobs that are asked for, in the order that is asked for.
-func (f *queueFilter) apply(all []epdapi.QueuedJob, places map[int64]int) []*epdapi.QueuedJob {
+// matchingJobs is the jobs that are asked for, in the order that is asked for.
+func (f *queueFilter) matchingJobs(all []epdapi.QueuedJob, places map[int64]int) []*epdapi.QueuedJob {
 	var jobs []*epdapi.QueuedJob
 	for i := range all {
 		j := &all[i]
@@ -110,7 +110,7 @@ func (f *queueFilter) apply(all []epdapi.QueuedJob, places map[int64]int) []*epd
 		"gpus": func(a, b *epdapi.QueuedJob) float64 { return float64(b.GPUs - a.GPUs) },
 		"time": func(a, b *epdapi.QueuedJob) float64 { return b.RuntimeS.Or(0) - a.RuntimeS.Or(0) },
 		"order": func(a, b *epdapi.QueuedJob) float64 {
-			return float64(placeOr(places, a.ID) - placeOr(places, b.ID))
+			return float64(positionOrLast(places, a.ID) - positionOrLast(places, b.ID))
 		},
 	}[f.sort]
 	if less != nil {
@@ -127,8 +127,8 @@ func (f *queueFilter) apply(all []epdapi.QueuedJob, places map[int64]int) []*epd
 	return jobs
 }
 
-// placesOf are the places of jobs in the wanted order, from 1.
-func placesOf(l *epdapi.Levers) map[int64]int {
+// orderPositions are the places of jobs in the wanted order, from 1.
+func orderPositions(l *epdapi.Levers) map[int64]int {
 	if l == nil || len(l.Order) == 0 {
 		return nil
 	}
@@ -139,8 +139,8 @@ func placesOf(l *epdapi.Levers) map[int64]int {
 	return places
 }
 
-// placeOr is a job's place, or one behind all.
-func placeOr(places map[int64]int, id int64) int {
+// positionOrLast is a job's place, or one behind all.
+func positionOrLast(places map[int64]int, id int64) int {
 	if p, ok := places[id]; ok {
 		return p
 	}
@@ -156,7 +156,7 @@ func queueCaption(all []*epdapi.QueuedJob) string {
 	}
 	text := "GPU jobs: " + report.FormatCount(tasks)
 	if tasks > len(all) {
-		text += ", in " + counted(len(all), "row") + ": tasks of an array that wait share one"
+		text += ", in " + countText(len(all), "row") + ": tasks of an array that wait share one"
 	}
 	return text
 }
@@ -187,11 +187,11 @@ func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64
 	for _, j := range jobs {
 		lengths = append(lengths, j.AgeS, live.Known(j.Limit.Seconds()), j.RuntimeS)
 	}
-	times := timesOf(lengths...)
+	times := commonTimeFormat(lengths...)
 	for _, j := range jobs {
 		row := []page.Cell{
 			jobCell(j.ID),
-			nameCell(j.Name, tasksText(j)),
+			jobNameCell(j.Name, tasksText(j)),
 			{Text: orDash(j.User)},
 			{Text: orDash(j.Partition)},
 			stateCell(j.State),
@@ -200,7 +200,7 @@ func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64
 			{Text: j.Limit.Words(func(s float64) string { return times(live.Known(s)) })},
 			{Text: times(j.RuntimeS)},
 			{Text: queuedEnergy(j)},
-			{Text: knownBy(j)},
+			{Text: forecastBasis(j)},
 		}
 		if places != nil {
 			place := page.Cell{Text: dash}
@@ -239,11 +239,11 @@ func queuedEnergy(j *epdapi.QueuedJob) string {
 	if !known || !ok {
 		return dash
 	}
-	return joules(t * w * float64(max(1, j.GPUs)))
+	return joulesText(t * w * float64(max(1, j.GPUs)))
 }
 
-// knownBy is what a job's expectation rests on, or why clocks stay.
-func knownBy(j *epdapi.QueuedJob) string {
+// forecastBasis is what a job's expectation rests on, or why clocks stay.
+func forecastBasis(j *epdapi.QueuedJob) string {
 	_, predicted := j.RuntimeS.Get()
 	var words []string
 	switch {
@@ -273,7 +273,7 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	}
 	facts := page.Facts{{Name: "Order", Text: "deadlines alone count"}, {Name: "Last step", Text: ago(l.At, r.Now)}}
 	if l.Policy != "" {
-		facts[0].Text = "by policy " + l.Policy + ", " + counted(len(l.Order), "job")
+		facts[0].Text = "by policy " + l.Policy + ", " + countText(len(l.Order), "job")
 	}
 	line := leversLine(l, r.Now)
 	if line == "" {

@@ -13,7 +13,7 @@ import (
 func savedTile(s *epdapi.Savings) page.Tile {
 	t := page.Tile{Label: "Saved, measured", Value: dash, ID: "saved"}
 	g := &s.GPU
-	energy := energies(g)
+	energy := energyFormatter(g)
 	switch {
 	case g.Runs == 0:
 		t.Note = "no workload has both treated and held-out runs yet"
@@ -23,7 +23,7 @@ func savedTile(s *epdapi.Savings) page.Tile {
 		t.Kind = page.Warn
 	default:
 		t.Value = energy(g.SavedJ)
-		t.Note = part(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", energy(g.LowJ), energy(g.HighJ))
+		t.Note = shareText(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", energy(g.LowJ), energy(g.HighJ))
 		t.Kind = page.Good
 		if g.SavedJ < 0 {
 			t.Kind = page.Bad
@@ -35,20 +35,20 @@ func savedTile(s *epdapi.Savings) page.Tile {
 // savingsParts is what was saved, with how sure that is.
 func savingsParts(s *epdapi.Savings) []any {
 	facts := page.Facts{
-		{Name: "Measured at the GPUs", Text: savingText(&s.GPU, "held out")},
-		{Name: "Measured for nodes", Text: savingText(&s.Node, "held out")},
+		{Name: "Measured at the GPUs", Text: savingSentence(&s.GPU, "held out")},
+		{Name: "Measured for nodes", Text: savingSentence(&s.Node, "held out")},
 	}
 	facts = append(facts, constantFacts(s)...)
 	if s.Modelled.Runs > 0 {
 		facts = append(facts, page.Fact{Name: "By the models", Text: fmt.Sprintf("%s of %s over %s; nothing measured stands behind what default clocks would have taken",
-			joules(s.Modelled.SavedJ()), joules(s.Modelled.DefaultJ), counted(s.Modelled.Runs, "run"))})
+			joulesText(s.Modelled.SavedJ()), joulesText(s.Modelled.DefaultJ), countText(s.Modelled.Runs, "run"))})
 	}
 	facts = append(facts,
-		page.Fact{Name: "Compared", Text: counted(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) + " without runs in both arms"},
-		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), statedPart(s.HoldOut))},
+		page.Fact{Name: "Compared", Text: countText(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) + " without runs in both arms"},
+		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), statedShare(s.HoldOut))},
 	)
 	if s.GPU.Runs > 0 && s.GPU.IsCertain() {
-		facts = append(facts, footprint(s)...)
+		facts = append(facts, footprintFacts(s)...)
 	}
 	parts := []any{facts}
 	if picture := savingsPicture(s); picture != nil {
@@ -75,25 +75,25 @@ func constantFacts(s *epdapi.Savings) page.Facts {
 		return nil
 	}
 	facts := page.Facts{
-		{Name: "Added by choosing", Text: "at the GPUs, over constant clocks: " + savingText(c.AddedGPU.Saving(), "at constant clocks")},
-		{Name: "At constant clocks", Text: "at the GPUs: " + savingText(&c.GPU, "held out")},
+		{Name: "Added by choosing", Text: "at the GPUs, over constant clocks: " + savingSentence(c.AddedGPU.Saving(), "at constant clocks")},
+		{Name: "At constant clocks", Text: "at the GPUs: " + savingSentence(&c.GPU, "held out")},
 	}
 	if c.AddedNode.Runs > 0 {
-		facts = append(facts, page.Fact{Name: "Added, of nodes", Text: savingText(c.AddedNode.Saving(), "at constant clocks")})
+		facts = append(facts, page.Fact{Name: "Added, of nodes", Text: savingSentence(c.AddedNode.Saving(), "at constant clocks")})
 	}
 	if c.Node.Runs > 0 {
-		facts = append(facts, page.Fact{Name: "At constant clocks, of nodes", Text: savingText(&c.Node, "held out")})
+		facts = append(facts, page.Fact{Name: "At constant clocks, of nodes", Text: savingSentence(&c.Node, "held out")})
 	}
-	return append(facts, page.Fact{Name: "Runs of the constant arm", Text: report.FormatCount(int(c.Runs)) + "; " + statedPart(c.Part) + " of the jobs are drawn for it now"})
+	return append(facts, page.Fact{Name: "Runs of the constant arm", Text: report.FormatCount(int(c.Runs)) + "; " + statedShare(c.Part) + " of the jobs are drawn for it now"})
 }
 
-// energies writes a saving and its bounds, all of them in one unit.
-func energies(s *epdapi.Saving) func(float64) string {
+// energyFormatter writes a saving and its bounds, all of them in one unit.
+func energyFormatter(s *epdapi.Saving) func(float64) string {
 	return report.CommonScale(report.Joules, 3, s.SavedJ, s.LowJ, s.HighJ).With
 }
 
-// savingText is one saving in words, against runs that are called so.
-func savingText(s *epdapi.Saving, against string) string {
+// savingSentence is one saving in words, against runs that are called so.
+func savingSentence(s *epdapi.Saving, against string) string {
 	if s.Runs == 0 {
 		return "nothing to compare yet"
 	}
@@ -101,9 +101,9 @@ func savingText(s *epdapi.Saving, against string) string {
 	if s.BaselineJ > 0 {
 		share = " (" + report.FormatPercent(s.SavedJ/s.BaselineJ) + ")"
 	}
-	energy := energies(s)
+	energy := energyFormatter(s)
 	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s %s",
-		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), counted(s.Runs, "run"), report.FormatCount(int(s.Against)), against)
+		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), countText(s.Runs, "run"), report.FormatCount(int(s.Against)), against)
 	if !s.IsCertain() && s.Needed > 0 {
 		text += fmt.Sprintf("; about %s more runs %s tell it from chance", report.FormatCount(int(s.Needed)), against)
 	}
@@ -138,8 +138,8 @@ func savingsPicture(s *epdapi.Savings) any {
 	return figure
 }
 
-// footprint is what the measured saving comes to beside energy.
-func footprint(s *epdapi.Savings) page.Facts {
+// footprintFacts is what the measured saving comes to beside energy.
+func footprintFacts(s *epdapi.Savings) page.Facts {
 	f, from := s.Factors.FootprintOf(s.GPU.SavedJ), "at the GPUs"
 	facts := page.Facts{}
 	add := func(name string, stated bool, text string) {
@@ -147,10 +147,10 @@ func footprint(s *epdapi.Savings) page.Facts {
 			facts = append(facts, page.Fact{Name: name, Text: text + ", " + from})
 		}
 	}
-	grams, mass := scaleOf([]unit{{1e7, 1e6, "t"}, {0, 1e3, "kg"}})(math.Abs(f.Carbon))
-	add("CO₂ equivalent", s.Factors.CarbonPerKWh > 0, amount(f.Carbon/grams)+" "+mass)
-	litres, volume := scaleOf([]unit{{1e4, 1e3, "m³"}, {0, 1, "l"}})(math.Abs(f.Water))
-	add("Water", s.Factors.WaterPerKWh > 0, amount(f.Water/litres)+" "+volume)
+	grams, mass := unitChooser([]displayUnit{{1e7, 1e6, "t"}, {0, 1e3, "kg"}})(math.Abs(f.Carbon))
+	add("CO₂ equivalent", s.Factors.CarbonPerKWh > 0, threeDigits(f.Carbon/grams)+" "+mass)
+	litres, volume := unitChooser([]displayUnit{{1e4, 1e3, "m³"}, {0, 1, "l"}})(math.Abs(f.Water))
+	add("Water", s.Factors.WaterPerKWh > 0, threeDigits(f.Water/litres)+" "+volume)
 	cost := fmt.Sprintf("%.2f", f.Cost)
 	const centsBelow = 1000
 	if math.Abs(f.Cost) >= centsBelow {
@@ -160,5 +160,5 @@ func footprint(s *epdapi.Savings) page.Facts {
 	return facts
 }
 
-// amount is a number with three digits at least.
-func amount(x float64) string { return report.CommonScale(report.Plain, 3, x).With(x) }
+// threeDigits is a number with three digits at least.
+func threeDigits(x float64) string { return report.CommonScale(report.Plain, 3, x).With(x) }

@@ -10,9 +10,9 @@ import (
 
 // Sessions are kept in memory: they end with epd.
 const (
-	sessionLasts = 12 * time.Hour   // from the login on
-	sessionIdles = 90 * time.Minute // without a request
-	maxSessions  = 10_000
+	sessionLifetime    = 12 * time.Hour   // from the login on
+	sessionIdleTimeout = 90 * time.Minute // without a request
+	maxSessions        = 10_000
 )
 
 // session is a login. The key of the map is the hash of its cookie, so that
@@ -22,13 +22,13 @@ type session struct {
 	token  [sha256.Size]byte // digest of the token that it began with
 	began  time.Time
 	seen   time.Time
-	public string // what forms are bound to
+	formID string // what forms are bound to
 }
 
 // sessions are the logins of a site.
 type sessions struct {
-	mu   sync.Mutex
-	open map[[sha256.Size]byte]*session
+	mu       sync.Mutex
+	byCookie map[[sha256.Size]byte]*session
 }
 
 // begin makes a session and returns its cookie.
@@ -38,63 +38,63 @@ func (s *sessions) begin(t *token, now time.Time) string {
 	cookie := hex.EncodeToString(raw[:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = make(map[[sha256.Size]byte]*session)
+	if s.byCookie == nil {
+		s.byCookie = make(map[[sha256.Size]byte]*session)
 	}
-	if len(s.open) >= maxSessions {
-		s.sweep(now)
+	if len(s.byCookie) >= maxSessions {
+		s.dropExpired(now)
 	}
 	key := sha256.Sum256([]byte(cookie))
-	s.open[key] = &session{name: t.name, token: t.digest, began: now, seen: now, public: hex.EncodeToString(key[:])}
+	s.byCookie[key] = &session{name: t.name, token: t.digest, began: now, seen: now, formID: hex.EncodeToString(key[:])}
 	return cookie
 }
 
-// sweep forgets sessions that are over; if there are none, the one that was idle
+// dropExpired forgets sessions that are over; if there are none, the one that was idle
 // for longest.
-func (s *sessions) sweep(now time.Time) {
+func (s *sessions) dropExpired(now time.Time) {
 	var oldest [sha256.Size]byte
 	var seen time.Time
-	before := len(s.open)
-	for key, one := range s.open {
-		if one.over(now) {
-			delete(s.open, key)
+	before := len(s.byCookie)
+	for key, one := range s.byCookie {
+		if one.isExpired(now) {
+			delete(s.byCookie, key)
 		} else if seen.IsZero() || one.seen.Before(seen) {
 			oldest, seen = key, one.seen
 		}
 	}
-	if len(s.open) == before {
-		delete(s.open, oldest)
+	if len(s.byCookie) == before {
+		delete(s.byCookie, oldest)
 	}
 }
 
-func (s *session) over(now time.Time) bool {
-	return now.Sub(s.began) > sessionLasts || now.Sub(s.seen) > sessionIdles
+func (s *session) isExpired(now time.Time) bool {
+	return now.Sub(s.began) > sessionLifetime || now.Sub(s.seen) > sessionIdleTimeout
 }
 
-// of is the viewer of a cookie, as long as the token is still in the file. A page
+// viewerOf is the viewer of a cookie, as long as the token is still in the file. A page
 // that asks again by itself doesn't keep a session alive.
-func (s *sessions) of(cookie string, tokens *Tokens, now time.Time, byItself bool) (Viewer, bool) {
+func (s *sessions) viewerOf(cookie string, tokens *Tokens, now time.Time, byItself bool) (Viewer, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := s.open[key]
+	one := s.byCookie[key]
 	if one == nil {
 		return Viewer{}, false
 	}
-	role, ok := tokens.holds(one.token)
-	if !ok || one.over(now) {
-		delete(s.open, key)
+	role, ok := tokens.roleOf(one.token)
+	if !ok || one.isExpired(now) {
+		delete(s.byCookie, key)
 		return Viewer{}, false
 	}
 	if !byItself {
 		one.seen = now
 	}
-	return Viewer{UID: -1, Name: one.name, Role: role, session: one.public}, true
+	return Viewer{UID: -1, Name: one.name, Role: role, session: one.formID}, true
 }
 
 // end forgets a session.
 func (s *sessions) end(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, sha256.Sum256([]byte(cookie)))
+	delete(s.byCookie, sha256.Sum256([]byte(cookie)))
 }

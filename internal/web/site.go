@@ -36,22 +36,22 @@ type Options struct {
 
 // Site is the pages. Its methods may be used by several goroutines.
 type Site struct {
-	options  Options
-	forms    *formKeys
-	sessions sessions
-	failures failures
-	turns    chan struct{} // of pages that are made
-	plans    *line
-	mux      *http.ServeMux
+	options      Options
+	forms        *formKeys
+	sessions     sessions
+	failures     loginFailures
+	pageSlots    chan struct{} // of pages that are made
+	planWaitlist *planWaitlist
+	mux          *http.ServeMux
 }
 
 // Bounds of requests.
 const (
-	maxForm     = 64 << 10
-	maxURL      = 4096
-	turnBound   = 3 * time.Second // for a page's turn
-	pageBound   = 8 * time.Second // for a page
-	actionBound = 15 * time.Second
+	maxForm       = 64 << 10
+	maxURL        = 4096
+	turnTimeout   = 3 * time.Second // for a page's turn
+	pageTimeout   = 8 * time.Second // for a page
+	actionTimeout = 15 * time.Second
 )
 
 // New makes a site.
@@ -63,12 +63,12 @@ func New(o Options) *Site {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Terms == nil {
-		o.Terms = usualTerms
+		o.Terms = defaultTerms
 	}
 	if o.Settings == nil {
 		o.Settings = func() config.Web { return config.Default().Web }
 	}
-	s := &Site{options: o, forms: newFormKeys(), turns: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), plans: newLine(), mux: http.NewServeMux()}
+	s := &Site{options: o, forms: newFormKeys(), pageSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), planWaitlist: newPlanWaitlist(), mux: http.NewServeMux()}
 	s.register()
 	return s
 }
@@ -103,12 +103,12 @@ func (s *Site) Network() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := Viewer{UID: -1}
 		if c, err := r.Cookie(s.cookieName(r)); err == nil {
-			if known, ok := s.sessions.of(c.Value, s.tokens(), s.options.Now(), r.Header.Get(liveHeader) != ""); ok {
+			if known, ok := s.sessions.viewerOf(c.Value, s.tokens(), s.options.Now(), r.Header.Get(liveHeader) != ""); ok {
 				v = known
 			}
 		}
-		r = r.WithContext(withPort(withViewer(r.Context(), v)))
-		if isAPI(r) && s.options.API != nil && knownHost(r.Host, s.options.Settings().Hosts) {
+		r = r.WithContext(markPortRequest(withViewer(r.Context(), v)))
+		if isAPI(r) && s.options.API != nil && isKnownHost(r.Host, s.options.Settings().Hosts) {
 			s.serveAPI(w, r, v)
 			return
 		}
@@ -118,12 +118,12 @@ func (s *Site) Network() http.Handler {
 
 // serve answers a request whose viewer is known.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	setSecurityHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	switch {
 	case len(r.RequestURI) > maxURL:
 		s.fail(w, r, &pageError{status: http.StatusRequestURITooLong, text: "The address is too long."})
-	case !knownHost(r.Host, s.options.Settings().Hosts):
+	case !isKnownHost(r.Host, s.options.Settings().Hosts):
 		s.fail(w, r, &pageError{status: http.StatusMisdirectedRequest, text: "This machine isn't known by that name.", hint: "The administrator can add it to hosts in [web]."})
 	case http.NewCrossOriginProtection().Check(r) != nil:
 		s.fail(w, r, &pageError{status: http.StatusForbidden, text: "A page of another site sent this.", hint: "Open this site's own page and try again."})
@@ -145,13 +145,13 @@ func (s *Site) tokens() *Tokens {
 	return t
 }
 
-// turn waits until a page may be made; it is false when others take too long.
-func (s *Site) turn(ctx context.Context) (done func(), ok bool) {
-	timer := time.NewTimer(turnBound)
+// acquireTurn waits until a page may be made; it is false when others take too long.
+func (s *Site) acquireTurn(ctx context.Context) (done func(), ok bool) {
+	timer := time.NewTimer(turnTimeout)
 	defer timer.Stop()
 	select {
-	case s.turns <- struct{}{}:
-		return func() { <-s.turns }, true
+	case s.pageSlots <- struct{}{}:
+		return func() { <-s.pageSlots }, true
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -166,8 +166,10 @@ func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
 
 type portKey struct{}
 
-// withPort marks requests of a port, where people log in.
-func withPort(ctx context.Context) context.Context { return context.WithValue(ctx, portKey{}, true) }
+// markPortRequest marks requests of a port, where people log in.
+func markPortRequest(ctx context.Context) context.Context {
+	return context.WithValue(ctx, portKey{}, true)
+}
 
-// atPort tells whether a request came by a port.
-func atPort(ctx context.Context) bool { return ctx.Value(portKey{}) != nil }
+// isPortRequest tells whether a request came by a port.
+func isPortRequest(ctx context.Context) bool { return ctx.Value(portKey{}) != nil }

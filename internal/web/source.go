@@ -31,19 +31,21 @@ type Source interface {
 
 var _ Source = (*epdapi.Client)(nil)
 
-// Within is a client of a handler in this process, which knows who asks.
-func Within(handler http.Handler) *epdapi.Client { return epdapi.NewRemote("epd", within{handler}) }
+// InProcessClient is a client of a handler in this process, which knows who asks.
+func InProcessClient(handler http.Handler) *epdapi.Client {
+	return epdapi.NewRemote("epd", handlerTransport{handler})
+}
 
-// within carries requests to a handler.
-type within struct{ handler http.Handler }
+// handlerTransport carries requests to a handler.
+type handlerTransport struct{ handler http.Handler }
 
 // RoundTrip has the handler answer. It is bounded by the handler's own time, and
 // by the context.
-func (t within) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	a := &answer{header: make(http.Header), status: http.StatusOK}
+	a := &responseRecorder{header: make(http.Header), status: http.StatusOK}
 	t.handler.ServeHTTP(a, r)
 	return a.response(r), nil
 }

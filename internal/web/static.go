@@ -18,24 +18,24 @@ var script []byte
 //go:embed static/web.css
 var ownStyle []byte
 
-// asset is a file that pages load.
-type asset struct {
+// staticAsset is a file that pages load.
+type staticAsset struct {
 	name, kind string
 	text       []byte
 	version    string // hash of the text
 }
 
 // assets are all of them. Nobody is asked who they are for these.
-var assets = []asset{
+var assets = []staticAsset{
 	newAsset("page.css", "text/css; charset=utf-8", []byte(page.Stylesheet())),
 	newAsset("web.css", "text/css; charset=utf-8", ownStyle),
 	newAsset("epd.js", "text/javascript; charset=utf-8", script),
 }
 
-func newAsset(name, kind string, text []byte) asset {
+func newAsset(name, kind string, text []byte) staticAsset {
 	sum := sha256.Sum256(text)
 	const bytesOfVersion = 6
-	return asset{name, kind, text, hex.EncodeToString(sum[:bytesOfVersion])}
+	return staticAsset{name, kind, text, hex.EncodeToString(sum[:bytesOfVersion])}
 }
 
 // staticHref is the address of an asset: another one when the text is another.

@@ -12,30 +12,30 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// staysParts are the clocks that runs stayed at whose clocks were adapted, and for
+// residencyParts are the clocks that runs stayed at whose clocks were adapted, and for
 // how long; nothing where there was no such run.
-func staysParts(v *epdapi.JobView) []any {
+func residencyParts(v *epdapi.JobView) []any {
 	var parts []any
 	more := 0
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
 		switch _, adapted := o.Slowdown.Get(); {
-		case len(parts) == mostRuns && (adapted || len(o.Stays) > 0):
+		case len(parts) == maxSeriesRuns && (adapted || len(o.Stays) > 0):
 			more++
 		case len(o.Stays) > 0:
-			parts = append(parts, staysTable(o))
+			parts = append(parts, residencyTable(o))
 		case adapted:
 			parts = append(parts, page.Text("On "+orDash(o.Node)+" others were on its GPUs, or its agent is an older one: what it took at which clock isn't known."))
 		}
 	}
 	if more > 0 {
-		parts = append(parts, page.Text("and "+counted(more, "further run")+", see all of it as JSON."))
+		parts = append(parts, page.Text("and "+countText(more, "further run")+", see all of it as JSON."))
 	}
 	return parts
 }
 
-// staysTable is the clocks of one run, the highest first.
-func staysTable(o *epdapi.Outcome) *page.Table {
+// residencyTable is the clocks of one run, the highest first.
+func residencyTable(o *epdapi.Outcome) *page.Table {
 	t := &page.Table{
 		Caption: "Core clocks that the run on " + orDash(o.Node) + " stayed at",
 		Note:    "At work is for how long something ran on any of its GPUs, as far as their driver shows it. Energy and power are those of all of its GPUs.",
@@ -59,25 +59,25 @@ func staysTable(o *epdapi.Outcome) *page.Table {
 		s := &stays[i]
 		power := dash
 		if s.Seconds > 0 {
-			power = watts(float64(s.Energy) / s.Seconds)
+			power = wattsText(float64(s.Energy) / s.Seconds)
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			{Text: mhz(s.Core)},
+			{Text: mhzText(s.Core)},
 			{Text: times.With(s.Seconds)},
 			shareCell(s.Seconds, told),
 			{Text: times.With(s.Work)},
-			{Text: joules(float64(s.Energy))},
+			{Text: joulesText(float64(s.Energy))},
 			{Text: power},
 			{Text: report.FormatCount(s.Begun)},
 		})
 	}
-	t.More = staysMore(o, told)
+	t.More = residencyNote(o, told)
 	return t
 }
 
-// staysMore is how much longer the run took by adapting its clocks, and for how
+// residencyNote is how much longer the run took by adapting its clocks, and for how
 // long its clock isn't known.
-func staysMore(o *epdapi.Outcome, told float64) string {
+func residencyNote(o *epdapi.Outcome, told float64) string {
 	text := ""
 	if slower, ok := o.Slowdown.Get(); ok {
 		text = fmt.Sprintf("It took at most %.3f times as long as at default clocks. ", slower)

@@ -60,8 +60,8 @@ func (t *Tokens) find(secret string) (found *token) {
 	return found
 }
 
-// holds tells whether a token is still there as it was.
-func (t *Tokens) holds(digest [sha256.Size]byte) (role Role, ok bool) {
+// roleOf tells whether a token is still there as it was.
+func (t *Tokens) roleOf(digest [sha256.Size]byte) (role Role, ok bool) {
 	for i := range t.Len() {
 		if t.all[i].digest == digest {
 			return t.all[i].role, true
@@ -138,10 +138,10 @@ func (t *Tokens) add(line string) error {
 	switch {
 	case len(one.name) > maxTokenName || queue.Printable(one.name) != one.name:
 		return fmt.Errorf("name %q, want at most %d printable bytes", shortText(one.name), maxTokenName)
-	case len(words[2]) < minToken || len(words[2]) > maxToken || !isPlain(words[2]):
+	case len(words[2]) < minToken || len(words[2]) > maxToken || !isPrintableASCII(words[2]):
 		return fmt.Errorf("the token of %s has %d bytes, want %d to %d printable ones of ASCII: openssl rand -hex 24 makes one",
 			one.name, len(words[2]), minToken, maxToken)
-	case slices.Contains(published(), words[2]):
+	case slices.Contains(publishedTokens(), words[2]):
 		const said = "the token of %s is one that epplan showed as an example, and so no secret: openssl rand -hex 24 makes one"
 		return fmt.Errorf(said, one.name)
 	case len(t.all) == maxTokens:
@@ -159,14 +159,14 @@ func (t *Tokens) add(line string) error {
 	return nil
 }
 
-// published are the tokens that stood in messages and pages of epplan: whoever can
+// publishedTokens are the tokens that stood in messages and pages of epplan: whoever can
 // read may log in with them. A page that shows another one fails a test.
-func published() []string {
+func publishedTokens() []string {
 	return []string{"9f86d081884c7d659a2feaa0c55ad015", "d75df287082e4844f5cc8b36b6d4ad39"}
 }
 
-// isPlain tells whether a text is printable ASCII without spaces.
-func isPlain(text string) bool {
+// isPrintableASCII tells whether a text is printable ASCII without spaces.
+func isPrintableASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 

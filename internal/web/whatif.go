@@ -23,13 +23,13 @@ const whatIfPath = "/whatif"
 // Bounds of a plan that a page asks for: they are made one at a time, for as long
 // as somebody waits for the page.
 const (
-	planTime   = 6 * time.Second
-	mostJobs   = 1000
-	usualJobs  = 200
-	maxPolicy  = 200 // bytes of a policy string
-	clocksOwn  = ""
-	clocksNone = "default"
-	clocksBest = "optimum"
+	planTimeLimit   = 6 * time.Second
+	maxPlanJobs     = 1000
+	defaultPlanJobs = 200
+	maxPolicy       = 200 // bytes of a policy string
+	clocksPerJob    = ""
+	clocksNone      = "default"
+	clocksBest      = "optimum"
 )
 
 // whatIfForm is the form that asks for a plan, as it was filled in.
@@ -50,7 +50,7 @@ type policyOption struct{ Name, Doc string }
 func readWhatIf(r *Request) (*whatIfForm, error) {
 	q := r.Query
 	f := &whatIfForm{
-		Policy: q.Get("policy"), Text: q.Get("text"), Clocks: q.Get("clocks"), Relaxed: q.Get("relaxed") != "", Most: usualJobs, MostJobs: mostJobs,
+		Policy: q.Get("policy"), Text: q.Get("text"), Clocks: q.Get("clocks"), Relaxed: q.Get("relaxed") != "", Most: defaultPlanJobs, MostJobs: maxPlanJobs,
 		asked: q.Has("policy"),
 	}
 	for _, name := range policies.Names() {
@@ -61,13 +61,13 @@ func readWhatIf(r *Request) (*whatIfForm, error) {
 		return nil, badQuery(fmt.Sprintf("The policy has %d bytes, want at most %d.", len(f.Text), maxPolicy), "Shorten it.")
 	case f.Policy != "" && !slices.Contains(policies.Names(), f.Policy):
 		return nil, badQuery("There is no policy of that name.", "Choose one of the list.")
-	case f.Clocks != clocksOwn && f.Clocks != clocksNone && f.Clocks != clocksBest:
+	case f.Clocks != clocksPerJob && f.Clocks != clocksNone && f.Clocks != clocksBest:
 		return nil, badQuery("Clocks are the policy's, default or optimum.", "Choose one of the list.")
 	}
 	if text := q.Get("jobs"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostJobs {
-			return nil, badQuery("The number of jobs isn't a number from 1 to "+strconv.Itoa(mostJobs)+".", "Correct it and plan again.")
+		if err != nil || n < 1 || n > maxPlanJobs {
+			return nil, badQuery("The number of jobs isn't a number from 1 to "+strconv.Itoa(maxPlanJobs)+".", "Correct it and plan again.")
 		}
 		f.Most = n
 	}
@@ -80,7 +80,7 @@ func (f *whatIfForm) question() slurmqueue.PlanOptions {
 	if text == "" {
 		text = f.Policy
 	}
-	if f.Clocks != clocksOwn {
+	if f.Clocks != clocksPerJob {
 		if text == "" {
 			text = policies.Best(planner.Offline)
 		}
@@ -89,11 +89,11 @@ func (f *whatIfForm) question() slurmqueue.PlanOptions {
 	return slurmqueue.PlanOptions{Policy: text, IgnoreDeadlines: f.Relaxed, MaxTasks: f.Most}
 }
 
-// waitToPlan waits until the plan that a request asks for may be made, before the
+// waitForPlanTurn waits until the plan that a request asks for may be made, before the
 // page has its turn: nobody's turn is taken by waiting. Whoever waited in vain is
 // answered, and ok is false; else made is called when the plan is made.
-func (s *Site) waitToPlan(w http.ResponseWriter, r *http.Request) (made func(), ok bool) {
-	asked := s.request(r, viewerOf(r.Context()))
+func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made func(), ok bool) {
+	asked := s.newRequest(r, viewerOf(r.Context()))
 	form, err := readWhatIf(asked)
 	if err != nil {
 		s.fail(w, r, err)
@@ -102,23 +102,23 @@ func (s *Site) waitToPlan(w http.ResponseWriter, r *http.Request) (made func(), 
 	if !form.asked {
 		return func() {}, true
 	}
-	made, err = s.plans.enter(r.Context(), strconv.FormatInt(asked.Viewer.UID, 10)+" "+asked.Viewer.Name)
+	made, err = s.planWaitlist.acquire(r.Context(), strconv.FormatInt(asked.Viewer.UID, 10)+" "+asked.Viewer.Name)
 	switch {
 	case err == nil:
 		return made, true
 	case r.Context().Err() != nil: // whoever asked has gone
-	case errors.Is(err, errLine):
-		s.write(w, r, http.StatusServiceUnavailable, form.unmade(asked, "Others wait for their plans, too. Your turn hasn't come: plan again in a few seconds."))
-	case errors.Is(err, errNewer):
-		s.write(w, r, http.StatusTooManyRequests, form.unmade(asked, "You asked for another plan since: the last one that you ask for is made."))
+	case errors.Is(err, errPlanQueueFull):
+		s.write(w, r, http.StatusServiceUnavailable, form.viewWithError(asked, "Others wait for their plans, too. Your turn hasn't come: plan again in a few seconds."))
+	case errors.Is(err, errSuperseded):
+		s.write(w, r, http.StatusTooManyRequests, form.viewWithError(asked, "You asked for another plan since: the last one that you ask for is made."))
 	default:
 		s.fail(w, r, err)
 	}
 	return nil, false
 }
 
-// unmade is the page with the form as it was filled in, and why there is no plan.
-func (f *whatIfForm) unmade(r *Request, why string) *View {
+// viewWithError is the page with the form as it was filled in, and why there is no plan.
+func (f *whatIfForm) viewWithError(r *Request, why string) *View {
 	v := f.view(r)
 	v.Sections = append(v.Sections, Section{ID: "plan", Heading: "The plan", Parts: []any{&page.Notice{Kind: page.Info, Text: why}}})
 	return v
@@ -134,7 +134,7 @@ func (f *whatIfForm) view(r *Request) *View {
 		Title:    "What if",
 		Lead:     "A plan of " + of + ", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
 		Still:    true,
-		Sections: []Section{{ID: "ask", Still: true, Parts: []any{made(templates.Lookup("whatif"), f)}}},
+		Sections: []Section{{ID: "ask", Still: true, Parts: []any{renderTemplate(templates.Lookup("whatif"), f)}}},
 	}
 }
 
@@ -150,7 +150,7 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 	}
 	plan, err := s.planQueue(ctx, r, form.question())
 	if err != nil {
-		notice, err := planTrouble(err)
+		notice, err := planProblemNotice(err)
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 
 // planQueue makes a plan of the queue that the viewer may see.
 func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.PlanOptions) (*slurmqueue.WhatIf, error) {
-	ctx, cancel := context.WithTimeout(ctx, planTime)
+	ctx, cancel := context.WithTimeout(ctx, planTimeLimit)
 	defer cancel()
 	q, err := r.Source.Queue(ctx)
 	if err != nil {
@@ -176,9 +176,9 @@ func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.Pl
 	return slurmqueue.PlanQueue(ctx, q, s.options.Terms(), question)
 }
 
-// planTrouble is what is said in place of a plan; errors that aren't about the
+// planProblemNotice is what is said in place of a plan; errors that aren't about the
 // plan are returned.
-func planTrouble(err error) (*page.Notice, error) {
+func planProblemNotice(err error) (*page.Notice, error) {
 	var syntax *policies.SyntaxError
 	refused, isRefusal := errors.AsType[*epdapi.RefusedError](err)
 	switch {
@@ -213,28 +213,28 @@ func planSections(w *slurmqueue.WhatIf) ([]Section, error) {
 // assumptions are what a plan of the queue takes for granted.
 func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 	b := w.Batch
-	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + counted(len(w.Jobs), "job") + "."}
+	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + countText(len(w.Jobs), "job") + "."}
 	add := func(count int, text string) {
 		if count > 0 {
 			n.Items = append(n.Items, text)
 		}
 	}
-	add(w.Unasked, counted(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
-	add(b.Running.Jobs, counted(b.Running.Jobs, "job")+" that run hold "+counted(b.Running.GPUs, "GPU")+" until they are expected to end.")
-	add(b.Running.Without, "The nodes that Slurm reports have no room for "+counted(b.Running.Without, "GPU")+" of these.")
-	add(b.Unknown, counted(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
-	add(b.Left.Held, counted(b.Left.Held, "job")+" left out, "+b.Left.Text()+".")
-	add(b.Left.Several, counted(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
-	add(b.Left.Endless, counted(b.Left.Endless, "job")+" without model and time limit left out.")
-	add(b.Left.Many, counted(b.Left.Many, "job")+" beyond what epd lists left out.")
+	add(w.Unasked, countText(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
+	add(b.Running.Jobs, countText(b.Running.Jobs, "job")+" that run hold "+countText(b.Running.GPUs, "GPU")+" until they are expected to end.")
+	add(b.Running.Without, "The nodes that Slurm reports have no room for "+countText(b.Running.Without, "GPU")+" of these.")
+	add(b.Unknown, countText(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
+	add(b.Left.Held, countText(b.Left.Held, "job")+" left out, "+b.Left.Text()+".")
+	add(b.Left.Several, countText(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
+	add(b.Left.Endless, countText(b.Left.Endless, "job")+" without model and time limit left out.")
+	add(b.Left.Many, countText(b.Left.Many, "job")+" beyond what epd lists left out.")
 	for _, warning := range w.Warnings {
 		n.Items = append(n.Items, warning.Error())
 	}
 	return n
 }
 
-// usualTerms are those of the default configuration.
-func usualTerms() *slurmqueue.PlanTerms {
+// defaultTerms are those of the default configuration.
+func defaultTerms() *slurmqueue.PlanTerms {
 	c := config.Default()
 	return &slurmqueue.PlanTerms{Profiles: config.BuiltinProfiles(), Goal: c.Goal(), Safety: c.Safety}
 }

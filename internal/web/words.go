@@ -24,9 +24,9 @@ func orDash(text string) string {
 	return text
 }
 
-// nameCell is a job's name in a list: so much of it as leaves room for the rest. All
+// jobNameCell is a job's name in a list: so much of it as leaves room for the rest. All
 // of it is on the job's page. What follows the name stays.
-func nameCell(name, after string) page.Cell {
+func jobNameCell(name, after string) page.Cell {
 	const most = 60
 	text := []rune(name)
 	if len(text) <= most {
@@ -62,8 +62,8 @@ func ago(t, now time.Time) string {
 	}
 }
 
-// counted is a number of things.
-func counted[T int | int64](n T, thing string) string {
+// countText is a number of things.
+func countText[T int | int64](n T, thing string) string {
 	text := report.FormatCount(int(n)) + " " + thing
 	if n != 1 {
 		text += "s"
@@ -71,23 +71,23 @@ func counted[T int | int64](n T, thing string) string {
 	return text
 }
 
-func joules(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
+func joulesText(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
 
-func watts(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
+func wattsText(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
 
-// joulesOf, wattsOf and secondsOf are numbers that may be unknown.
-func joulesOf(n live.Number) string { return numberOf(n, joules) }
+// joulesOrDash, wattsOrDash and secondsOrDash are numbers that may be unknown.
+func joulesOrDash(n live.Number) string { return numberOrDash(n, joulesText) }
 
-func wattsOf(n live.Number) string { return numberOf(n, watts) }
+func wattsOrDash(n live.Number) string { return numberOrDash(n, wattsText) }
 
-func secondsOf(n live.Number) string { return numberOf(n, report.FormatSeconds) }
+func secondsOrDash(n live.Number) string { return numberOrDash(n, report.FormatSeconds) }
 
 // timeDigits is how exact times of a column are, the shortest one at least.
 const timeDigits = 3
 
-// timesOf writes times that stand below or beside each other, all of them in one
+// commonTimeFormat writes times that stand below or beside each other, all of them in one
 // unit.
-func timesOf(all ...live.Number) func(live.Number) string {
+func commonTimeFormat(all ...live.Number) func(live.Number) string {
 	var known []float64
 	for _, n := range all {
 		if v, ok := n.Get(); ok {
@@ -95,22 +95,22 @@ func timesOf(all ...live.Number) func(live.Number) string {
 		}
 	}
 	scale := report.CommonScale(report.Seconds, timeDigits, known...)
-	return func(n live.Number) string { return numberOf(n, scale.With) }
+	return func(n live.Number) string { return numberOrDash(n, scale.With) }
 }
 
-func numberOf(n live.Number, format func(float64) string) string {
+func numberOrDash(n live.Number, format func(float64) string) string {
 	if v, ok := n.Get(); ok {
 		return format(v)
 	}
 	return dash
 }
 
-// statedPart is a part of a whole that somebody configured, no more exact than it
+// statedShare is a part of a whole that somebody configured, no more exact than it
 // was stated.
-func statedPart(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
+func statedShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 4, 64) + " %" }
 
-// interval is a prediction with its bounds.
-func interval(p record.Interval, format func(float64) string) string {
+// intervalText is a prediction with its bounds.
+func intervalText(p record.Interval, format func(float64) string) string {
 	v, ok := p.Value.Get()
 	if !ok {
 		return dash
@@ -126,16 +126,16 @@ func interval(p record.Interval, format func(float64) string) string {
 	return format(v)
 }
 
-// mhz is a clock.
-func mhz(f dvfsmodel.MHz) string {
+// mhzText is a clock.
+func mhzText(f dvfsmodel.MHz) string {
 	return strconv.FormatFloat(math.Round(float64(f)), 'f', 0, 64) + " MHz"
 }
 
 // clocksCell is a pair of clocks in a table.
 func clocksCell(s dvfsmodel.Setting) page.Cell { return page.Cell{Text: s.Words(), Listed: true} }
 
-// against is how far a measured quantity is from the predicted one.
-func against(measured, predicted live.Number) string {
+// againstPredicted is how far a measured quantity is from the predicted one.
+func againstPredicted(measured, predicted live.Number) string {
 	m, known := measured.Get()
 	p, ok := predicted.Get()
 	if !known || !ok || p <= 0 {

@@ -16,11 +16,11 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// shownWorkloads is how many rows the list of workloads has at most, and
-// shownRuns how many a workload's page has of the runs behind its model.
+// maxShownWorkloads is how many rows the list of workloads has at most, and
+// maxShownRuns how many a workload's page has of the runs behind its model.
 const (
-	shownWorkloads = 200
-	shownRuns      = 64
+	maxShownWorkloads = 200
+	maxShownRuns      = 64
 )
 
 // workloads is the page of all workloads with models.
@@ -54,17 +54,17 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 		},
 		Empty: "no workload has a model: the first comes after a few runs that ended",
 	}
-	for i := range rows[:min(len(rows), shownWorkloads)] {
+	for i := range rows[:min(len(rows), maxShownWorkloads)] {
 		table.Rows = append(table.Rows, workloadRow(&rows[i], r.Now))
 	}
-	if more := len(rows) - shownWorkloads; more > 0 {
+	if more := len(rows) - maxShownWorkloads; more > 0 {
 		table.More = report.FormatCount(more) + " more workloads aren't shown: name a part of one above."
 	}
 	return &View{
 		Title: "Workloads",
 		Lead:  "What epd has learnt of how workloads respond to clocks. A workload is what repeats: the same script, or the same name, of the same user.",
 		Sections: []Section{
-			{ID: "filter", Still: true, Parts: []any{filter("/workloads", input{Name: "name", Label: "Part of a name, user or key", Value: r.Query.Get("name")})}},
+			{ID: "filter", Still: true, Parts: []any{filterFormHTML("/workloads", formInput{Name: "name", Label: "Part of a name, user or key", Value: r.Query.Get("name")})}},
 			{ID: "list", Parts: []any{table}},
 		},
 	}, nil
@@ -89,18 +89,18 @@ func workloadRow(m *epdapi.ModelStatus, now time.Time) []page.Cell {
 	return []page.Cell{
 		{Text: m.LastJob.WordsOf(m.Workload), Href: workloadHref(m.Workload, m.GPUModel), Title: m.LastJob.Name},
 		{Text: m.GPUModel},
-		{Text: kindOf(m)},
+		{Text: modelBasis(m)},
 		{Text: version},
 		{Text: report.FormatCount(m.Samples)},
 		fitted,
 		{Text: off},
-		missed, stateOf(m),
+		missed, modelStateCell(m),
 		{Text: epdapi.ShortWorkload(m.Workload), Title: m.Workload},
 	}
 }
 
-// kindOf says what a workload's clocks are chosen by.
-func kindOf(m *epdapi.ModelStatus) string {
+// modelBasis says what a workload's clocks are chosen by.
+func modelBasis(m *epdapi.ModelStatus) string {
 	switch {
 	case m.GPUModel == "":
 		return "of predictions"
@@ -112,8 +112,8 @@ func kindOf(m *epdapi.ModelStatus) string {
 	return "its own"
 }
 
-// stateOf says what else there is to know of a model.
-func stateOf(m *epdapi.ModelStatus) page.Cell {
+// modelStateCell says what else there is to know of a model.
+func modelStateCell(m *epdapi.ModelStatus) page.Cell {
 	switch {
 	case m.Pinned:
 		return page.Cell{Text: "chosen by hand", Kind: page.Info, Badge: true, Title: cmp.Or(m.Note, m.Chosen.Why)}
@@ -180,7 +180,7 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 	for i := range all.Models {
 		if m := &all.Models[i]; m.Workload == name && m.GPUModel != "" {
 			last = m.LastJob
-			facts = append(facts, page.Fact{Name: m.GPUModel, Text: kindOf(m), Href: workloadHref(name, m.GPUModel)})
+			facts = append(facts, page.Fact{Name: m.GPUModel, Text: modelBasis(m), Href: workloadHref(name, m.GPUModel)})
 		}
 	}
 	if len(facts) == 0 {
@@ -196,7 +196,7 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	m := &fit.ModelStatus
 	by := map[string]string{"none": "nothing: default clocks", "pooled prior": "what workloads have in common, after the runs seen", "its own": "a model of its own"}
-	facts := page.Facts{{Name: "Clocks are chosen by", Text: by[kindOf(m)]}}
+	facts := page.Facts{{Name: "Clocks are chosen by", Text: by[modelBasis(m)]}}
 	add := func(name, text string) { facts = append(facts, page.Fact{Name: name, Text: text}) }
 	if j := &m.LastJob; j.ID != 0 {
 		facts = append(facts, page.Fact{Name: "Called as its last job", Text: strconv.FormatInt(j.ID, 10) + ", " + orDash(j.Name), Href: jobHref(j.ID)})
@@ -205,14 +205,14 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	if m.Version > 0 {
 		add("Version in use", strconv.FormatInt(m.Version, 10))
 		add("Form", fit.Form)
-		add("Fitted", dateTime(fit.Created)+", to "+counted(m.Samples, "run"))
+		add("Fitted", dateTime(fit.Created)+", to "+countText(m.Samples, "run"))
 		add("Runs that it missed", strconv.Itoa(m.Missed)+" in a row")
 	}
 	if fit.Model != nil {
 		add("Time", "seldom more than "+report.FormatPercent(fit.Model.Margin)+" above the curve")
-		add("Core clocks seen", mhz(fit.Model.MinCore)+" to "+mhz(fit.Model.MaxCore))
+		add("Core clocks seen", mhzText(fit.Model.MinCore)+" to "+mhzText(fit.Model.MaxCore))
 	}
-	state := stateOf(m)
+	state := modelStateCell(m)
 	add("State", strings.TrimSuffix(state.Text+": "+state.Title, ": "))
 	if by := m.Chosen.Words(dateTime); by != "" {
 		add("Chosen", by)
@@ -251,7 +251,7 @@ func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.
 		if c.Value != 0 {
 			part = report.FormatPercent(abs(c.StdErr / c.Value))
 		}
-		t.Rows = append(t.Rows, page.Cells(c.Name, figure(c.Value), figure(c.StdErr), part))
+		t.Rows = append(t.Rows, page.Cells(c.Name, parameterText(c.Value), parameterText(c.StdErr), part))
 	}
 	return t
 }
@@ -275,15 +275,15 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersi
 			row[4] = page.Cell{Text: "in use", Kind: page.Good, Badge: true}
 		}
 		if acts {
-			row = append(row, page.Cell{Text: "use version " + number, Href: useHref(fit, number)})
+			row = append(row, page.Cell{Text: "use version " + number, Href: useModelHref(fit, number)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	parts := []any{t}
 	if acts && len(versions) > 0 {
-		facts := page.Facts{{Name: "None of them", Text: "take the model out of use", Href: useHref(fit, "0")}}
+		facts := page.Facts{{Name: "None of them", Text: "take the model out of use", Href: useModelHref(fit, "0")}}
 		if fit.Pinned {
-			facts = append(facts, page.Fact{Name: "The newest again", Text: "let fits replace the model again", Href: useHref(fit, freeVersion)})
+			facts = append(facts, page.Fact{Name: "The newest again", Text: "let fits replace the model again", Href: useModelHref(fit, freeVersion)})
 		}
 		parts = append(parts, facts)
 	}
@@ -308,7 +308,7 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 		},
 		Empty: "no run of this workload has ended yet",
 	}
-	for i := range fit.Points[:min(len(fit.Points), shownRuns)] {
+	for i := range fit.Points[:min(len(fit.Points), maxShownRuns)] {
 		p := &fit.Points[i]
 		off := page.Cell{Text: dash}
 		if v, ok := p.Off.Get(); ok {
@@ -327,11 +327,11 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(p.JobID),
 			{Text: dateTime(p.Ended)},
-			{Text: figure(float64(p.Core))},
-			{Text: figure(float64(p.Mem))},
-			{Text: secondsOf(p.TimeS)},
-			{Text: wattsOf(p.PowerW)},
-			{Text: joulesOf(p.EnergyJ)},
+			{Text: parameterText(float64(p.Core))},
+			{Text: parameterText(float64(p.Mem))},
+			{Text: secondsOrDash(p.TimeS)},
+			{Text: wattsOrDash(p.PowerW)},
+			{Text: joulesOrDash(p.EnergyJ)},
 			off,
 			{Text: armWords(p.Arm)},
 			used,
@@ -340,6 +340,6 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 	return t
 }
 
-func figure(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+func parameterText(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 func abs(v float64) float64 { return max(v, -v) }
