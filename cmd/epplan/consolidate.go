@@ -66,7 +66,7 @@ type consolidation struct {
 	method   *method
 	problem  consolidate.Problem
 	placementResult
-	verdict   consolidate.Verdict
+	verdict   consolidate.Evaluation
 	migration *migrationPlan // nil: a plan from scratch
 	window    int            // of tasks that are placed at a time, where it was given; 0: one by one
 }

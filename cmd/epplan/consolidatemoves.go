@@ -22,8 +22,8 @@ import (
 type migrationPlan struct {
 	maxMoves     int // tasks that may move
 	from         [][]int
-	before       consolidate.Placement // at the lowest clocks that keep the problem's limits
-	verdict      consolidate.Verdict   // of before
+	before       consolidate.Placement  // at the lowest clocks that keep the problem's limits
+	verdict      consolidate.Evaluation // of before
 	moves        []consolidate.Move
 	powerByMoves []float64
 }
@@ -61,7 +61,7 @@ func (r *consolidation) setCurrent(name string) error {
 	if placed == 0 {
 		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)", name)
 	}
-	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from), consolidate.LowestFor(r.problem))
+	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from), consolidate.LowestClockFor(r.problem))
 	return nil
 }
 
@@ -76,7 +76,7 @@ func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placeme
 func (r *consolidation) listMoves() {
 	if m := r.migration; m != nil {
 		m.moves = consolidate.Moves(r.instance, m.from, r.placement.GPUs)
-		m.verdict = consolidate.Judge(r.instance, m.before)
+		m.verdict = consolidate.Evaluate(r.instance, m.before)
 	}
 }
 
@@ -260,7 +260,7 @@ func (r *consolidation) powerAfterMoves() []float64 {
 		for _, gpu := range m.To {
 			s.Add(m.Task, gpu)
 		}
-		v := consolidate.Judge(r.instance, consolidate.PlacementOf(s, consolidate.LowestFor(r.problem)))
+		v := consolidate.Evaluate(r.instance, consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
 		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
 			all[i] = math.Inf(1)
 		}

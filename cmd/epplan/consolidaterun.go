@@ -68,7 +68,7 @@ func (h deadlineRule) Choose(s *sharing.State, task int, taken []int) (gpu int, 
 
 // initialPlacement is the plan that a search sets out from.
 func initialPlacement(in *sharing.Instance) consolidate.Placement {
-	return consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
+	return consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
 }
 
 // searchLocally is the plan of local search.
@@ -89,7 +89,7 @@ func (r *consolidation) solve(ctx context.Context, t *terminal, limit time.Durat
 	defer cancel()
 	defer t.countdown(ctx, limit)()
 	r.placementResult = r.method.place(ctx, r, seed)
-	r.verdict = consolidate.Judge(r.instance, r.placement)
+	r.verdict = consolidate.Evaluate(r.instance, r.placement)
 	r.listMoves()
 	r.boundW = max(r.boundW, consolidate.QuickBound(r.instance, r.problem))
 	reached := r.verdict.FeasibleFor(r.problem) && r.verdict.PowerW <= r.boundW*(1+costTolerance)

@@ -113,14 +113,14 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		v := consolidate.Judge(in, r.Placement)
+		v := consolidate.Evaluate(in, r.Placement)
 		p.add(section, fmt.Sprintf("t1-t8 together: optimum, %s (%s)", problem, gpusAndPower(&v)), "W", v.PowerW, 0)
 	}
 	for _, policy := range consolidate.Policies() {
 		if !slices.Contains([]string{"cats", "cats-active", "cats-thresholds", "hotcloud", "first"}, policy.Name) {
 			continue
 		}
-		v := consolidate.Judge(in, policy.Place(in))
+		v := consolidate.Evaluate(in, policy.Place(in))
 		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, gpusAndPower(&v)), "W", v.PowerW, 0)
 	}
 	p.notes = append(p.notes, fmt.Sprintf("testbed: the paper's optimum of %.1f W is two GPUs at %.0f MHz; its own equations allow one GPU, and its SLA with contention needs four",
@@ -128,7 +128,7 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 	return nil
 }
 
-func gpusAndPower(v *consolidate.Verdict) string {
+func gpusAndPower(v *consolidate.Evaluation) string {
 	return fmt.Sprintf("%s, slowdown %.2f", plural(v.GPUsOn, "GPU"), v.WorstSlowdown)
 }
 

@@ -72,7 +72,7 @@ var largeStill = map[string]int{
 	"planner.engine methods":                   43,
 	"planner/consolidate cyclic references":    104,
 	"planner/consolidate files":                35,
-	"planner/consolidate.mover methods":        34,
+	"planner/consolidate.rearranger methods":        34,
 	"planner/improve.lists methods":            40,
 	"planner/improve.walk methods":             36,
 	"planner/pick cyclic references":           37,

@@ -16,7 +16,7 @@ func TestWithoutTasksEverythingSleeps(t *testing.T) {
 		t.Errorf("%v W, exactly %+v, rearranged %+v, want 0 W, proven, without a move", watts, exact, moved)
 	}
 	for _, p := range []consolidate.Placement{placement, exact.Placement, moved.Placement} {
-		if v := consolidate.Judge(in, p); !v.Feasible() || v.GPUsOn != 0 || len(v.Faults) > 0 {
+		if v := consolidate.Evaluate(in, p); !v.Feasible() || v.GPUsOn != 0 || len(v.Faults) > 0 {
 			t.Errorf("placement %+v is judged %+v, want all GPUs asleep", p, v)
 		}
 	}

@@ -20,7 +20,7 @@ type HotCloud struct{}
 // Choose is the first GPU whose mean allows it.
 func (HotCloud) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	within := func(gpu int) bool {
-		return s.Busy(gpu) && s.Fits(task, gpu) && meanWith(s, task, gpu) <= fullPct+roundingPct
+		return s.Busy(gpu) && s.Fits(task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct
 	}
 	if gpu, ok := firstAllowed(s, taken, within); ok {
 		return gpu, true
@@ -28,12 +28,12 @@ func (HotCloud) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	return firstSleeping(s, task, taken)
 }
 
-// First is [HotCloud] by the first slot's utilisation, which has to stay below
+// FirstSlotFit is [HotCloud] by the first slot's utilisation, which has to stay below
 // 100 percent.
-type First struct{}
+type FirstSlotFit struct{}
 
 // Choose is the first GPU whose first slot allows it.
-func (First) Choose(s *sharing.State, task int, taken []int) (int, bool) {
+func (FirstSlotFit) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	series := s.Instance().Tasks[task].UtilPct
 	within := func(gpu int) bool {
 		return s.Busy(gpu) && s.Fits(task, gpu) && s.Load(gpu)[0]+series[0] < fullPct
@@ -44,14 +44,14 @@ func (First) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	return firstSleeping(s, task, taken)
 }
 
-// roomFor tells whether a GPU has the memory and, on average, the time for a
+// hasRoomFor tells whether a GPU has the memory and, on average, the time for a
 // task.
-func roomFor(s *sharing.State, task, gpu int) bool {
-	return s.Fits(task, gpu) && meanWith(s, task, gpu) <= fullPct+roundingPct
+func hasRoomFor(s *sharing.State, task, gpu int) bool {
+	return s.Fits(task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct
 }
 
-// orAny is what was found, or else any GPU that has the memory.
-func orAny(s *sharing.State, task int, taken []int, gpu int, ok bool) (int, bool) {
+// orAnyGPU is what was found, or else any GPU that has the memory.
+func orAnyGPU(s *sharing.State, task int, taken []int, gpu int, ok bool) (int, bool) {
 	if ok {
 		return gpu, true
 	}
@@ -66,10 +66,10 @@ type BestFit struct{}
 func (BestFit) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	left := func(gpu int) float64 {
 		mem := s.FreeGB(gpu) - s.Instance().Tasks[task].MemGB
-		return 0.5*(1-meanWith(s, task, gpu)/fullPct) + 0.5*mem/largestMemGB
+		return 0.5*(1-meanLoadWith(s, task, gpu)/fullPct) + 0.5*mem/largestMemGB
 	}
-	gpu, ok := leastScored(s, taken, func(gpu int) bool { return roomFor(s, task, gpu) }, left)
-	return orAny(s, task, taken, gpu, ok)
+	gpu, ok := leastScored(s, taken, func(gpu int) bool { return hasRoomFor(s, task, gpu) }, left)
+	return orAnyGPU(s, task, taken, gpu, ok)
 }
 
 // DotProduct places a task where the dot product of its demand and what is
@@ -83,8 +83,8 @@ func (DotProduct) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	product := func(gpu int) float64 {
 		return util*(1-s.MeanPct(gpu)/fullPct) + mem*s.FreeGB(gpu)/largestMemGB
 	}
-	gpu, ok := leastScored(s, taken, func(gpu int) bool { return roomFor(s, task, gpu) }, product)
-	return orAny(s, task, taken, gpu, ok)
+	gpu, ok := leastScored(s, taken, func(gpu int) bool { return hasRoomFor(s, task, gpu) }, product)
+	return orAnyGPU(s, task, taken, gpu, ok)
 }
 
 // FGD places a task where the fragmentation of the GPU rises least: the part
@@ -103,8 +103,8 @@ func (FGD) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 		free, freeGB := fullPct-s.MeanPct(gpu), s.FreeGB(gpu)
 		return fragmentation(s, demand, free-own, freeGB-mem) - fragmentation(s, demand, free, freeGB)
 	}
-	gpu, ok := leastScored(s, taken, func(gpu int) bool { return roomFor(s, task, gpu) }, rise)
-	return orAny(s, task, taken, gpu, ok)
+	gpu, ok := leastScored(s, taken, func(gpu int) bool { return hasRoomFor(s, task, gpu) }, rise)
+	return orAnyGPU(s, task, taken, gpu, ok)
 }
 
 // fragmentation is the free time, as a part of the whole, that tasks of those

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// cell is a number of groups by class, and what is known of answers with
+// classMix is a number of groups by class, and what is known of answers with
 // exactly so many.
-type cell struct {
+type classMix struct {
 	groups []int   // by class
 	above  []int   // by class: groups of it or a larger one
 	hostW  float64 // what the servers take
@@ -18,21 +18,21 @@ type cell struct {
 }
 
 const (
-	// mostBudget is how many sets one search for groups may look at.
-	mostBudget = 25_000_000
-	// mostRounds is how often groups are looked for to solve one relaxation.
-	mostRounds = 5000
+	// maxBudget is how many sets one search for groups may look at.
+	maxBudget = 25_000_000
+	// maxRounds is how often groups are looked for to solve one relaxation.
+	maxRounds = 5000
 )
 
-// part is a part of a problem: bundles of pieces that are still to be put into
+// subproblem is a part of a problem: bundles of pieces that are still to be put into
 // groups, beside groups that are settled, with so many groups in all as one of
 // the cells says.
-type part struct {
+type subproblem struct {
 	bundles []bundle
 	fixed   []int    // settled groups by class
 	fixedW  float64  // what they take
 	groups  []column // the settled groups
-	cells   []cell
+	mixes   []classMix
 	bound   float64
 	depth   int
 	pool    []column
@@ -44,25 +44,25 @@ type part struct {
 // groups by class as a mix of cells has, at least cost. Groups are found as
 // they are needed (column generation).
 type relaxation struct {
-	p       *packing
-	part    *part
-	pricer  *pricer
-	top     []float64 // by class: the most that a group is worth more than it takes, by the last duals
-	low     float64   // the least that an answer takes, by the last duals
-	lp      *simplex
-	columns []column // of the program, from place first on
-	at      []int    // by column of the program: place in columns, or -1 minus that of a cell
-	inCell  []int    // by cell: column of the program; -1: none
-	bundle  []int    // by piece: its bundle; -1: settled
-	cuts    [][]int  // by piece: cuts that it is in
-	count   []int    // by cut, of one column
-	best    []float64
-	bestAt  float64 // bound by best
-	work    *int    // nodes of pricing left
-	budget  int     // of them, for one search
+	p          *packing
+	subproblem *subproblem
+	pricer     *pricer
+	top        []float64 // by class: the most that a group is worth more than it takes, by the last duals
+	low        float64   // the least that an answer takes, by the last duals
+	lp         *simplex
+	columns    []column // of the program, from place first on
+	columnOf   []int    // by column of the program: place in columns, or -1 minus that of a cell
+	mixColumn  []int    // by cell: column of the program; -1: none
+	bundle     []int    // by piece: its bundle; -1: settled
+	cuts       [][]int  // by piece: cuts that it is in
+	count      []int    // by cut, of one column
+	best       []float64
+	bestAt     float64 // bound by best
+	work       *int    // nodes of pricing left
+	budget     int     // of them, for one search
 }
 
-func newRelaxation(p *packing, n *part, work *int) *relaxation {
+func newRelaxation(p *packing, n *subproblem, work *int) *relaxation {
 	one := len(n.bundles) + len(p.hosts.sizes)
 	rows := one + 1 + len(n.cuts)
 	right, artificial := make([]float64, rows), make([]float64, rows)
@@ -85,8 +85,8 @@ func newRelaxation(p *packing, n *part, work *int) *relaxation {
 		}
 	}
 	x := &relaxation{
-		p: p, part: n, pricer: newPricer(p, n.bundles), lp: newSimplex(right, artificial), work: work,
-		top: make([]float64, len(p.hosts.sizes)), bundle: make([]int, len(p.pieces)), inCell: make([]int, len(n.cells)), bestAt: math.Inf(-1), budget: 100_000,
+		p: p, subproblem: n, pricer: newPricer(p, n.bundles), lp: newSimplex(right, artificial), work: work,
+		top: make([]float64, len(p.hosts.sizes)), bundle: make([]int, len(p.pieces)), mixColumn: make([]int, len(n.mixes)), bestAt: math.Inf(-1), budget: 100_000,
 	}
 	for i := range x.bundle {
 		x.bundle[i] = -1
@@ -95,11 +95,11 @@ func newRelaxation(p *packing, n *part, work *int) *relaxation {
 		for _, i := range n.bundles[b].pieces {
 			x.bundle[i] = b
 		}
-		x.put([]entry{at(b, -1)}, 0, math.MinInt) // may be covered twice
+		x.addLPColumn([]coefficient{coef(b, -1)}, 0, math.MinInt) // may be covered twice
 	}
 	x.indexCuts()
-	for c := range x.inCell {
-		x.inCell[c] = -1
+	for c := range x.mixColumn {
+		x.mixColumn[c] = -1
 	}
 	for _, c := range n.pool {
 		x.addColumn(c)
@@ -110,57 +110,57 @@ func newRelaxation(p *packing, n *part, work *int) *relaxation {
 	return x
 }
 
-func (x *relaxation) put(entries []entry, cost float64, what int) int {
+func (x *relaxation) addLPColumn(entries []coefficient, cost float64, what int) int {
 	j := x.lp.add(entries, cost)
-	for len(x.at) < j {
-		x.at = append(x.at, math.MinInt)
+	for len(x.columnOf) < j {
+		x.columnOf = append(x.columnOf, math.MinInt)
 	}
-	x.at = append(x.at, what)
+	x.columnOf = append(x.columnOf, what)
 	return j
 }
 
 // addColumn takes in a group, unless it has settled pieces or a part of a
 // bundle, or pieces that may not meet.
 func (x *relaxation) addColumn(c column) {
-	var entries []entry
+	var entries []coefficient
 	for _, i := range c.pieces {
 		b := x.bundle[i]
 		if b < 0 {
 			return
 		}
-		if len(x.part.bundles[b].pieces) > 1 {
-			if slices.ContainsFunc(x.part.bundles[b].pieces, func(j int) bool { return !slices.Contains(c.pieces, j) }) {
+		if len(x.subproblem.bundles[b].pieces) > 1 {
+			if slices.ContainsFunc(x.subproblem.bundles[b].pieces, func(j int) bool { return !slices.Contains(c.pieces, j) }) {
 				return
 			}
-			if i != x.part.bundles[b].pieces[0] {
+			if i != x.subproblem.bundles[b].pieces[0] {
 				continue
 			}
 		}
 		for _, e := range entries {
-			if x.part.bundles[b].apart.has(int(e.row)) {
+			if x.subproblem.bundles[b].apart.has(int(e.row)) {
 				return
 			}
 		}
-		entries = append(entries, at(b, 1))
+		entries = append(entries, coef(b, 1))
 	}
 	for k := range c.class + 1 {
-		entries = append(entries, at(len(x.part.bundles)+k, -1))
+		entries = append(entries, coef(len(x.subproblem.bundles)+k, -1))
 	}
-	x.eachCut(c.pieces, func(cut int) { entries = append(entries, at(x.one()+1+cut, 1)) })
-	x.put(entries, c.watts, len(x.columns))
+	x.eachCut(c.pieces, func(cut int) { entries = append(entries, coef(x.convexityRow()+1+cut, 1)) })
+	x.addLPColumn(entries, c.watts, len(x.columns))
 	x.columns = append(x.columns, c)
 }
 
-// addCell takes in a number of groups.
-func (x *relaxation) addCell(c int) {
-	n := len(x.part.bundles)
-	entries := []entry{at(x.one(), 1)}
-	for k, groups := range x.part.cells[c].above {
+// addMix takes in a number of groups.
+func (x *relaxation) addMix(c int) {
+	n := len(x.subproblem.bundles)
+	entries := []coefficient{coef(x.convexityRow(), 1)}
+	for k, groups := range x.subproblem.mixes[c].above {
 		if groups > 0 {
-			entries = append(entries, at(n+k, groups))
+			entries = append(entries, coef(n+k, groups))
 		}
 	}
-	x.inCell[c] = x.put(entries, x.part.cells[c].hostW, -1-c)
+	x.mixColumn[c] = x.addLPColumn(entries, x.subproblem.mixes[c].hostW, -1-c)
 }
 
 // solve finds the least of the relaxation, or stops once no cell can have an
@@ -168,19 +168,19 @@ func (x *relaxation) addCell(c int) {
 // before; cells' bounds hold in any case.
 func (x *relaxation) solve(ctx context.Context, limitW float64) bool {
 	smooth := 0.6
-	for range mostRounds {
-		if !x.master(ctx) || ctx.Err() != nil || *x.work <= 0 {
+	for range maxRounds {
+		if !x.solveMaster(ctx) || ctx.Err() != nil || *x.work <= 0 {
 			return false
 		}
-		added := x.generate(ctx, x.mixed(smooth))
+		added := x.generateColumns(ctx, x.smoothedDuals(smooth))
 		switch {
-		case x.drop(limitW):
+		case x.pruneMixes(limitW):
 			return true
 		case added > 0:
-		case x.pricer.cut() && x.budget < mostBudget:
+		case x.pricer.wasTruncated() && x.budget < maxBudget:
 			x.budget *= 4
 		case smooth == 0:
-			return !x.pricer.cut()
+			return !x.pricer.wasTruncated()
 		default:
 			smooth = max(0, smooth-0.3)
 		}
@@ -188,9 +188,9 @@ func (x *relaxation) solve(ctx context.Context, limitW float64) bool {
 	return false
 }
 
-// mixed are the program's duals, with a share of those that gave the best bound
+// smoothedDuals are the program's duals, with a share of those that gave the best bound
 // so far: they change less from round to round (Wentges, 1997).
-func (x *relaxation) mixed(share float64) []float64 {
+func (x *relaxation) smoothedDuals(share float64) []float64 {
 	if share == 0 || x.best == nil {
 		return x.lp.dual
 	}
@@ -201,21 +201,21 @@ func (x *relaxation) mixed(share float64) []float64 {
 	return mixed
 }
 
-// master solves the program over the groups so far and all cells.
-func (x *relaxation) master(ctx context.Context) bool {
+// solveMaster solves the program over the groups so far and all cells.
+func (x *relaxation) solveMaster(ctx context.Context) bool {
 	for {
 		if !x.lp.solve(ctx, 20000) {
 			return false
 		}
 		x.lp.refresh()
-		n := len(x.part.bundles)
+		n := len(x.subproblem.bundles)
 		worst, least := -1, -1e-7
-		for c := range x.part.cells {
-			if x.inCell[c] >= 0 {
+		for c := range x.subproblem.mixes {
+			if x.mixColumn[c] >= 0 {
 				continue
 			}
-			d := x.part.cells[c].hostW - x.lp.dual[x.one()]
-			for k, groups := range x.part.cells[c].above {
+			d := x.subproblem.mixes[c].hostW - x.lp.dual[x.convexityRow()]
+			for k, groups := range x.subproblem.mixes[c].above {
 				d -= x.lp.dual[n+k] * float64(groups)
 			}
 			if d < least {
@@ -225,16 +225,16 @@ func (x *relaxation) master(ctx context.Context) bool {
 		if worst < 0 {
 			return true
 		}
-		x.addCell(worst)
+		x.addMix(worst)
 	}
 }
 
-// generate looks for groups that save something by the program's duals, at
+// generateColumns looks for groups that save something by the program's duals, at
 // some duals near them, and bounds what answers in each cell take by those. It
 // says how many groups it found.
-func (x *relaxation) generate(ctx context.Context, dual []float64) int {
-	p, n := x.p, len(x.part.bundles)
-	values := x.values(dual)
+func (x *relaxation) generateColumns(ctx context.Context, dual []float64) int {
+	p, n := x.p, len(x.subproblem.bundles)
+	values := x.pieceValues(dual)
 	sum := 0.0
 	for _, v := range values {
 		sum += v
@@ -250,39 +250,39 @@ func (x *relaxation) generate(ctx context.Context, dual []float64) int {
 		floor[k] += 1e-6
 	}
 	sum += x.cutDuals(dual)
-	if x.part.list != nil {
-		x.scan(values, dual, floor)
+	if x.subproblem.list != nil {
+		x.priceListed(values, dual, floor)
 	} else {
 		budget := min(*x.work, x.budget)
 		x.pricer.search(ctx, values, floor, budget, 0.6)
 		*x.work -= budget - max(0, x.pricer.nodes)
 	}
 	copy(x.top, x.pricer.top)
-	x.rate(sum, dual)
-	return x.take(x.pricer.found)
+	x.boundMixes(sum, dual)
+	return x.addBestColumns(x.pricer.found)
 }
 
-// values are what pieces are worth by some duals: a bundle's first piece is
+// pieceValues are what pieces are worth by some duals: a bundle's first piece is
 // worth all of it.
-func (x *relaxation) values(dual []float64) []float64 {
+func (x *relaxation) pieceValues(dual []float64) []float64 {
 	values := make([]float64, len(x.p.pieces))
-	for b := range x.part.bundles {
-		values[x.part.bundles[b].pieces[0]] = max(0, dual[b])
+	for b := range x.subproblem.bundles {
+		values[x.subproblem.bundles[b].pieces[0]] = max(0, dual[b])
 	}
 	return values
 }
 
-// take adds the groups that save most by the program's duals, but only a few
+// addBestColumns adds the groups that save most by the program's duals, but only a few
 // of each bundle; it says how many.
-func (x *relaxation) take(found []column) int {
-	n := len(x.part.bundles)
+func (x *relaxation) addBestColumns(found []column) int {
+	n := len(x.subproblem.bundles)
 	type rated struct {
 		at int
 		d  float64
 	}
 	var all []rated
 	for at, c := range found {
-		d := x.reduced(&c)
+		d := x.reducedCost(&c)
 		if d < -1e-6 {
 			all = append(all, rated{at, d})
 		}
@@ -309,43 +309,43 @@ func (x *relaxation) take(found []column) int {
 	return added
 }
 
-// reduced is what a group would save by the program's duals, negative where
+// reducedCost is what a group would save by the program's duals, negative where
 // it would.
-func (x *relaxation) reduced(c *column) float64 {
-	n := len(x.part.bundles)
+func (x *relaxation) reducedCost(c *column) float64 {
+	n := len(x.subproblem.bundles)
 	d := c.watts
 	for _, i := range c.pieces {
-		if b := x.bundle[i]; i == x.part.bundles[b].pieces[0] {
+		if b := x.bundle[i]; i == x.subproblem.bundles[b].pieces[0] {
 			d -= x.lp.dual[b]
 		}
 	}
 	for k := range c.class + 1 {
 		d += x.lp.dual[n+k]
 	}
-	x.eachCut(c.pieces, func(cut int) { d -= x.lp.dual[x.one()+1+cut] })
+	x.eachCut(c.pieces, func(cut int) { d -= x.lp.dual[x.convexityRow()+1+cut] })
 	return d
 }
 
-// one is the row that says that cells are mixed to one.
-func (x *relaxation) one() int { return len(x.part.bundles) + len(x.p.hosts.sizes) }
+// convexityRow is the row that says that cells are mixed to one.
+func (x *relaxation) convexityRow() int { return len(x.subproblem.bundles) + len(x.p.hosts.sizes) }
 
-// rate bounds what answers in each cell take, by Lagrange: what the bundles
+// boundMixes bounds what answers in each cell take, by Lagrange: what the bundles
 // are worth together, less the most that so many groups can be worth more than
 // they take.
-func (x *relaxation) rate(sum float64, dual []float64) {
+func (x *relaxation) boundMixes(sum float64, dual []float64) {
 	least := math.Inf(1)
-	for c := range x.part.cells {
-		cell := &x.part.cells[c]
-		bound := sum + cell.hostW + x.part.fixedW
+	for c := range x.subproblem.mixes {
+		cell := &x.subproblem.mixes[c]
+		bound := sum + cell.hostW + x.subproblem.fixedW
 		for k, groups := range cell.groups {
-			if groups < x.part.fixed[k] {
+			if groups < x.subproblem.fixed[k] {
 				bound = math.Inf(1)
 				break
 			}
-			bound -= (x.top[k] + 1e-9) * float64(groups-x.part.fixed[k])
+			bound -= (x.top[k] + 1e-9) * float64(groups-x.subproblem.fixed[k])
 		}
 		least = min(least, bound)
-		cell.bound = max(cell.bound, x.p.ceil(bound, cell.hostW, cell.total))
+		cell.bound = max(cell.bound, x.p.roundUpBound(bound, cell.hostW, cell.total))
 	}
 	x.low = least
 	if least > x.bestAt {
@@ -354,27 +354,27 @@ func (x *relaxation) rate(sum float64, dual []float64) {
 	}
 }
 
-// drop leaves cells out that can't have an answer that takes less than a
+// pruneMixes leaves cells out that can't have an answer that takes less than a
 // limit; it tells whether none is left.
-func (x *relaxation) drop(limitW float64) bool {
+func (x *relaxation) pruneMixes(limitW float64) bool {
 	left, changed := 0, false
-	for c := range x.part.cells {
-		if x.part.cells[c].bound < limitW-1e-6 {
-			x.part.cells[left] = x.part.cells[c]
-			x.inCell[left] = x.inCell[c]
-			if j := x.inCell[left]; j >= 0 {
-				x.at[j] = -1 - left
+	for c := range x.subproblem.mixes {
+		if x.subproblem.mixes[c].bound < limitW-1e-6 {
+			x.subproblem.mixes[left] = x.subproblem.mixes[c]
+			x.mixColumn[left] = x.mixColumn[c]
+			if j := x.mixColumn[left]; j >= 0 {
+				x.columnOf[j] = -1 - left
 			}
 			left++
 			continue
 		}
-		if j := x.inCell[c]; j >= 0 {
+		if j := x.mixColumn[c]; j >= 0 {
 			x.lp.cost[j] += x.p.mostW() * float64(x.lp.rows)
 			x.lp.skip[j] = true
 			changed = true
 		}
 	}
-	x.part.cells, x.inCell = x.part.cells[:left], x.inCell[:left]
+	x.subproblem.mixes, x.mixColumn = x.subproblem.mixes[:left], x.mixColumn[:left]
 	if changed {
 		x.lp.refresh()
 	}

@@ -18,48 +18,48 @@ func QuickBound(in *sharing.Instance, problem Problem) float64 {
 	if len(p.pieces) == 0 {
 		return 0
 	}
-	return p.root().bound
+	return p.rootProblem().bound
 }
 
-// yardstick weighs pieces so that what a group can hold is known: a sum of
+// dualFeasible weighs pieces so that what a group can hold is known: a sum of
 // load and memory, each through a function that keeps sums within the
 // capacity (dual feasible: pieces that leave less than a threshold free count
 // as full, those below it as nothing).
-type yardstick struct {
+type dualFeasible struct {
 	total float64
 	holds [][]float64 // by class and choice: the most that a group has
 	watts []float64   // by choice: what a group of it takes at least
 }
 
-// yardsticks are several ways to weigh the pieces.
-func (p *packing) yardsticks() []yardstick {
+// dualFeasibles are several ways to weigh the pieces.
+func (p *packing) dualFeasibles() []dualFeasible {
 	thresholds := []float64{0, 0.25, 0.334, 0.5}
 	shares := []float64{1, 0.7, 0.4}
 	if p.slots == 0 {
 		shares = nil
 	}
-	out := make([]yardstick, 0, (1+len(shares))*len(thresholds))
+	out := make([]dualFeasible, 0, (1+len(shares))*len(thresholds))
 	for _, t := range thresholds {
-		out = append(out, p.yardstick(0, 0, t))
+		out = append(out, p.newDualFeasible(0, 0, t))
 		for _, share := range shares {
-			out = append(out, p.yardstick(share, t, 0))
+			out = append(out, p.newDualFeasible(share, t, 0))
 		}
 	}
 	return out
 }
 
-// yardstick weighs a share of load by one threshold and the rest as memory by
+// newDualFeasible weighs a share of load by one threshold and the rest as memory by
 // another; thresholds are fractions of what a GPU has at most.
-func (p *packing) yardstick(share, loadFrom, memFrom float64) yardstick {
+func (p *packing) newDualFeasible(share, loadFrom, memFrom float64) dualFeasible {
 	size := p.hosts.sizes[len(p.hosts.sizes)-1] + sharing.SlackGB
 	top := 1.0
 	for _, tiers := range p.tiers {
 		top = max(top, tiers[len(tiers)-1].overload)
 	}
-	var y yardstick
+	var y dualFeasible
 	for i := range p.pieces {
 		x := &p.pieces[i]
-		y.total += share*stepped(x.mean, top, loadFrom) + (1-share)*stepped(x.memGB, size, memFrom)/size
+		y.total += share*thresholded(x.mean, top, loadFrom) + (1-share)*thresholded(x.memGB, size, memFrom)/size
 	}
 	y.total *= 1 - 1e-12
 	y.holds = make([][]float64, len(p.hosts.sizes))
@@ -68,15 +68,15 @@ func (p *packing) yardstick(share, loadFrom, memFrom float64) yardstick {
 			y.watts = append(y.watts, t.watts)
 			for k := range y.holds {
 				mem := p.hosts.sizes[k] + sharing.SlackGB
-				y.holds[k] = append(y.holds[k], share*reach(t.overload, top, loadFrom)+(1-share)*reach(mem, size, memFrom)/size)
+				y.holds[k] = append(y.holds[k], share*maxThresholded(t.overload, top, loadFrom)+(1-share)*maxThresholded(mem, size, memFrom)/size)
 			}
 		}
 	}
 	return y
 }
 
-// stepped is what x of a capacity counts for with a threshold.
-func stepped(x, capacity, threshold float64) float64 {
+// thresholded is what x of a capacity counts for with a threshold.
+func thresholded(x, capacity, threshold float64) float64 {
 	switch from := threshold * capacity; {
 	case x > capacity-from:
 		return capacity
@@ -87,8 +87,8 @@ func stepped(x, capacity, threshold float64) float64 {
 	}
 }
 
-// reach is the most that parts of at most x together count for.
-func reach(x, capacity, threshold float64) float64 {
+// maxThresholded is the most that parts of at most x together count for.
+func maxThresholded(x, capacity, threshold float64) float64 {
 	if threshold > 0 && x > capacity*(1-threshold) {
 		return capacity
 	}
@@ -97,7 +97,7 @@ func reach(x, capacity, threshold float64) float64 {
 
 // prices are the worths of a unit of a yardstick at which what groups are worth
 // more than they take changes its course.
-func (y *yardstick) prices() []float64 {
+func (y *dualFeasible) prices() []float64 {
 	var prices []float64
 	for _, holds := range y.holds {
 		for a := range holds {
@@ -115,8 +115,8 @@ func (y *yardstick) prices() []float64 {
 	return slices.CompactFunc(prices, func(a, b float64) bool { return b-a < 1e-9*b })
 }
 
-// raise bounds what answers in some cells take.
-func (y *yardstick) raise(p *packing, cells []cell) {
+// raiseBounds bounds what answers in some cells take.
+func (y *dualFeasible) raiseBounds(p *packing, cells []classMix) {
 	most := make([]float64, len(y.holds))
 	for k, holds := range y.holds {
 		most[k] = slices.Max(holds)
@@ -158,25 +158,25 @@ func (y *yardstick) raise(p *packing, cells []cell) {
 			}
 		}
 		bound := worth(low)
-		c.bound = max(c.bound, p.ceil(bound, c.hostW, c.total))
+		c.bound = max(c.bound, p.roundUpBound(bound, c.hostW, c.total))
 	}
 }
 
-// root is the whole problem, with bounds by sums.
-func (p *packing) root() *part {
-	n := &part{fixed: make([]int, len(p.hosts.sizes))}
+// rootProblem is the whole problem, with bounds by sums.
+func (p *packing) rootProblem() *subproblem {
+	n := &subproblem{fixed: make([]int, len(p.hosts.sizes))}
 	for i := range p.pieces {
-		b := bundle{piece: p.pieces[i], pieces: []int{i}, apart: newBits(len(p.pieces))}
+		b := bundle{piece: p.pieces[i], pieces: []int{i}, apart: newBitSet(len(p.pieces))}
 		for j := range p.pieces {
-			if i != j && p.siblings(i, j) {
+			if i != j && p.sameTask(i, j) {
 				b.apart.set(j)
 			}
 		}
 		n.bundles = append(n.bundles, b)
 	}
 	for i := range p.hosts.table {
-		c := cell{groups: make([]int, len(p.hosts.sizes)), above: make([]int, len(p.hosts.sizes)), hostW: p.hosts.table[i]}
-		p.hosts.need(i, c.above)
+		c := classMix{groups: make([]int, len(p.hosts.sizes)), above: make([]int, len(p.hosts.sizes)), hostW: p.hosts.table[i]}
+		p.hosts.gpusAt(i, c.above)
 		valid := !math.IsInf(c.hostW, 1) && c.above[0] > 0
 		for k := range c.above {
 			c.groups[k] = c.above[k]
@@ -186,13 +186,13 @@ func (p *packing) root() *part {
 			valid = valid && c.groups[k] >= 0
 		}
 		if c.total = c.above[0]; valid {
-			n.cells = append(n.cells, c)
+			n.mixes = append(n.mixes, c)
 		}
 	}
-	for _, y := range p.yardsticks() {
-		y.raise(p, n.cells)
+	for _, y := range p.dualFeasibles() {
+		y.raiseBounds(p, n.mixes)
 	}
-	n.cells = slices.DeleteFunc(n.cells, func(c cell) bool { return math.IsInf(c.bound, 1) })
-	n.settle()
+	n.mixes = slices.DeleteFunc(n.mixes, func(c classMix) bool { return math.IsInf(c.bound, 1) })
+	n.updateBound()
 	return n
 }

@@ -22,11 +22,11 @@ const lambdaRho, lambdaDistance = 0.5, 0.5
 // Choose is algorithms 1 and 2.
 func (c CATS) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	if c.Active {
-		if gpu, ok := leastScored(s, taken, func(gpu int) bool { return s.Busy(gpu) && spare(s, task, gpu) }, dissimilar(s, task)); ok {
+		if gpu, ok := leastScored(s, taken, func(gpu int) bool { return s.Busy(gpu) && hasSpareMemory(s, task, gpu) }, dissimilarity(s, task)); ok {
 			return gpu, true
 		}
 	}
-	return leastScored(s, taken, func(gpu int) bool { return spare(s, task, gpu) }, dissimilar(s, task))
+	return leastScored(s, taken, func(gpu int) bool { return hasSpareMemory(s, task, gpu) }, dissimilarity(s, task))
 }
 
 // CATSThresholds is the reading of CATS that uses the thresholds that
@@ -38,17 +38,17 @@ type CATSThresholds struct{}
 func (CATSThresholds) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	series := s.Instance().Tasks[task].UtilPct
 	within := func(gpu int) bool {
-		return s.Busy(gpu) && spare(s, task, gpu) && meanWith(s, task, gpu) <= fullPct+roundingPct &&
+		return s.Busy(gpu) && hasSpareMemory(s, task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct &&
 			correlate.Pearson(s.Load(gpu), series).OrZero() <= 0
 	}
-	if gpu, ok := leastScored(s, taken, within, dissimilar(s, task)); ok {
+	if gpu, ok := leastScored(s, taken, within, dissimilarity(s, task)); ok {
 		return gpu, true
 	}
 	return firstSleeping(s, task, taken)
 }
 
-// dissimilar is the score of algorithm 2.
-func dissimilar(s *sharing.State, task int) func(gpu int) float64 {
+// dissimilarity is the score of algorithm 2.
+func dissimilarity(s *sharing.State, task int) func(gpu int) float64 {
 	series := s.Instance().Tasks[task].UtilPct
 	return func(gpu int) float64 {
 		load := s.Load(gpu)
@@ -61,14 +61,14 @@ func dissimilar(s *sharing.State, task int) func(gpu int) float64 {
 	}
 }
 
-// spare tells whether a GPU has more free memory than a task takes, as
+// hasSpareMemory tells whether a GPU has more free memory than a task takes, as
 // algorithm 1 asks for.
-func spare(s *sharing.State, task, gpu int) bool {
+func hasSpareMemory(s *sharing.State, task, gpu int) bool {
 	return s.Instance().Tasks[task].MemGB < s.FreeGB(gpu)
 }
 
-// meanWith is the mean load of a GPU with a task added, percent.
-func meanWith(s *sharing.State, task, gpu int) float64 {
+// meanLoadWith is the mean load of a GPU with a task added, percent.
+func meanLoadWith(s *sharing.State, task, gpu int) float64 {
 	return s.MeanPct(gpu) + sharing.MeanPct(s.Instance().Tasks[task].UtilPct)
 }
 

@@ -7,18 +7,18 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// AtMax leaves every GPU at f_max.
-func AtMax(s *sharing.State, _ int) dvfsmodel.MHz { return s.Instance().Physics.Max() }
+// MaxClock leaves every GPU at f_max.
+func MaxClock(s *sharing.State, _ int) dvfsmodel.MHz { return s.Instance().Physics.Max() }
 
-// LowestKept is the lowest level that keeps the SLA of all tasks of a GPU,
+// LowestClock is the lowest level that keeps the SLA of all tasks of a GPU,
 // contention counted; f_max where none does.
-func LowestKept(s *sharing.State, gpu int) dvfsmodel.MHz { return LowestFor(Safe)(s, gpu) }
+func LowestClock(s *sharing.State, gpu int) dvfsmodel.MHz { return LowestClockFor(Safe)(s, gpu) }
 
-// LowestFor is the lowest level that keeps what a problem asks for: [LowestKept]
+// LowestClockFor is the lowest level that keeps what a problem asks for: [LowestClock]
 // where contention counts.
-func LowestFor(problem Problem) Clocks {
+func LowestClockFor(problem Problem) Clocks {
 	return func(s *sharing.State, gpu int) dvfsmodel.MHz {
-		mhz, _ := Lowest(&s.Instance().Physics, problem, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
+		mhz, _ := LowestLevel(&s.Instance().Physics, problem, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
 		return mhz
 	}
 }
@@ -27,26 +27,26 @@ func LowestFor(problem Problem) Clocks {
 // alone.
 const slackFrom = 0.95
 
-// Adapted is where frequency adaptation (algorithm 4) comes to rest when it
+// AdaptedClock is where frequency adaptation (algorithm 4) comes to rest when it
 // starts from f_max: where a step down would have it step up again, at the
 // upper of the two. Its prediction knows no contention.
-func Adapted(s *sharing.State, gpu int) dvfsmodel.MHz {
+func AdaptedClock(s *sharing.State, gpu int) dvfsmodel.MHz {
 	p, kappas := &s.Instance().Physics, kappasOn(s, gpu)
 	mhz := p.Max()
 	for {
-		next := Adapt(p, mhz, kappas)
-		if next >= mhz || Adapt(p, next, kappas) > next {
+		next := AdaptStep(p, mhz, kappas)
+		if next >= mhz || AdaptStep(p, next, kappas) > next {
 			return mhz
 		}
 		mhz = next
 	}
 }
 
-// Adapt is one step of algorithm 4 of a GPU whose tasks allow those multiples
+// AdaptStep is one step of algorithm 4 of a GPU whose tasks allow those multiples
 // of their times alone at f_max: the next frequency, MHz. One above its limit
 // has the GPU go faster; where none is within 5 percent of its own it goes
 // slower. A step goes to the first level that is at least StepMHz away.
-func Adapt(p *sharing.Physics, mhz dvfsmodel.MHz, kappas []float64) dvfsmodel.MHz {
+func AdaptStep(p *sharing.Physics, mhz dvfsmodel.MHz, kappas []float64) dvfsmodel.MHz {
 	stretch, slack := p.Stretch(mhz), true
 	for _, kappa := range kappas {
 		if stretch > kappa {

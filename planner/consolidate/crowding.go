@@ -20,8 +20,8 @@ func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
 	return in.Contention
 }
 
-// sized tells whether a group may be faster on a larger GPU.
-func (p *packing) sized() bool { return p.curve != nil && p.curve.ByMemory > 0 }
+// sizeMatters tells whether a group may be faster on a larger GPU.
+func (p *packing) sizeMatters() bool { return p.curve != nil && p.curve.ByMemory > 0 }
 
 // work is how many slots a slot of some load takes on average, GPUs by slot.
 func (p *packing) work(load []float64) float64 {
@@ -53,30 +53,30 @@ func (p *packing) workWith(load, more []float64) float64 {
 	return sum / float64(len(more))
 }
 
-// crowd is what so many pieces cost each other beside their work on a GPU of a
+// interference is what so many pieces cost each other beside their work on a GPU of a
 // class.
-func (p *packing) crowd(pieces int, memGB float64, class int) float64 {
+func (p *packing) interference(pieces int, memGB float64, class int) float64 {
 	if p.curve == nil {
 		return 1
 	}
 	return p.curve.Beside(&sharing.Occupancy{Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class])})
 }
 
-// price is what the group takes on the smallest GPU from a class on that keeps
+// setPrice is what the group takes on the smallest GPU from a class on that keeps
 // what its tasks allow; false where none does.
-func (g *group) price(p *packing, least int) bool {
+func (g *group) setPrice(p *packing, least int) bool {
 	work := p.work(g.load)
-	g.class = p.hosts.class(g.memGB)
-	if p.sized() && g.class >= 0 {
+	g.class = p.hosts.smallestClass(g.memGB)
+	if p.sizeMatters() && g.class >= 0 {
 		g.class = max(g.class, least)
 	}
 	for g.class >= 0 && g.class < len(p.hosts.sizes) {
-		g.over = work * p.crowd(len(g.pieces), g.memGB, g.class)
-		if k := p.tier(g.kappa, g.over); k >= 0 {
+		g.over = work * p.interference(len(g.pieces), g.memGB, g.class)
+		if k := p.lowestTier(g.kappa, g.over); k >= 0 {
 			g.watts = p.tiers[g.kappa][k].watts
 			return true
 		}
-		if !p.sized() {
+		if !p.sizeMatters() {
 			return false
 		}
 		g.class++
@@ -84,64 +84,64 @@ func (g *group) price(p *packing, least int) bool {
 	return false
 }
 
-// settleSizes has each group of the best answer run as slowly as the GPU allows
+// useLargerGPUs has each group of the best answer run as slowly as the GPU allows
 // that it is on, which may be larger than the one that it needs.
-func (e *exact) settleSizes() {
-	if !e.p.sized() || math.IsInf(e.watts, 1) {
+func (e *exactSearch) useLargerGPUs() {
+	if !e.p.sizeMatters() || math.IsInf(e.bestW, 1) {
 		return
 	}
 	groups, ok := e.p.groupsOf(e.p.placement(e.best))
 	if !ok {
 		return
 	}
-	if watts := e.p.total(groups); watts < e.watts-1e-9 {
-		e.best, e.watts = groups, watts
+	if watts := e.p.total(groups); watts < e.bestW-1e-9 {
+		e.best, e.bestW = groups, watts
 	}
 }
 
 // placed is the best placement and what it takes: the start where nothing
 // better was found, as may be where some sizes of GPU count as smaller ones.
-func (e *exact) placed(start Placement) (Placement, float64) {
-	e.settleSizes()
+func (e *exactSearch) placed(start Placement) (Placement, float64) {
+	e.useLargerGPUs()
 	if e.p.hosts.coarse {
-		if v := Judge(e.p.in, start); v.FeasibleFor(e.p.problem) && v.PowerW < e.watts {
+		if v := Evaluate(e.p.in, start); v.FeasibleFor(e.p.problem) && v.PowerW < e.bestW {
 			return start, v.PowerW
 		}
 	}
-	if math.IsInf(e.watts, 1) {
-		return start, e.watts
+	if math.IsInf(e.bestW, 1) {
+		return start, e.bestW
 	}
-	return e.p.placement(e.best), e.watts
+	return e.p.placement(e.best), e.bestW
 }
 
-// crowding is the least that pieces of a set cost each other beside their work
+// interferenceBounds is the least that pieces of a set cost each other beside their work
 // on any GPU, and those of a set with more of them.
-func (q *pricer) crowding(l *level) (now, more float64) {
+func (q *pricer) interferenceBounds(l *searchLevel) (now, more float64) {
 	if q.p.curve == nil {
 		return 1, 1
 	}
 	const rounding = 1e-12
 	largest := len(q.p.hosts.sizes) - 1
-	return q.p.crowd(l.pieces, l.memGB, largest) * (1 - rounding), q.p.crowd(l.pieces+1, l.memGB, largest) * (1 - rounding)
+	return q.p.interference(l.pieces, l.memGB, largest) * (1 - rounding), q.p.interference(l.pieces+1, l.memGB, largest) * (1 - rounding)
 }
 
 // offerSizes takes the set as groups on GPUs of the classes on which it takes
 // less than on smaller ones, where that is worth enough.
-func (q *pricer) offerSizes(l *level, class int) {
+func (q *pricer) offerSizes(l *searchLevel, class int) {
 	tiers := q.p.tiers[l.kappa]
-	most := l.value - tiers[q.p.tier(l.kappa, l.over*l.now)].watts
+	most := l.value - tiers[q.p.lowestTier(l.kappa, l.over*l.now)].watts
 	work, least := 0.0, math.Inf(1)
 	for k := class; k < len(q.p.hosts.sizes); k++ {
-		if most > q.bar(k) {
+		if most > q.targetValue(k) {
 			if work == 0 {
 				work = q.p.work(l.load)
 			}
-			if t := q.p.tier(l.kappa, work*q.p.crowd(l.pieces, l.memGB, k)); t >= 0 && tiers[t].watts < least {
+			if t := q.p.lowestTier(l.kappa, work*q.p.interference(l.pieces, l.memGB, k)); t >= 0 && tiers[t].watts < least {
 				least = tiers[t].watts
-				q.take(l, k, least)
+				q.addFound(l, k, least)
 			}
 		}
-		if !q.p.sized() {
+		if !q.p.sizeMatters() {
 			return
 		}
 	}

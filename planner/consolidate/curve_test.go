@@ -59,8 +59,8 @@ func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
 			Exponent: rapid.Float64Range(1, 2).Draw(t, "exponent"), ByTask: rapid.Float64Range(0, .1).Draw(t, "by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
 		}
 		in := crowded(rapid.Uint64().Draw(t, "seed"), curve)
-		p := consolidate.Place(in, consolidate.HotCloud{}, consolidate.AtMax)
-		v := consolidate.Judge(in, p)
+		p := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
+		v := consolidate.Evaluate(in, p)
 		want := make([]float64, len(in.Tasks))
 		for gpu := range in.GPUs() {
 			here := tasksOn(p, gpu)
@@ -82,16 +82,16 @@ func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
 	broken := 0
 	for seed := range uint64(60) {
 		in := crowded(seed, steep)
-		if v := consolidate.Judge(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)); v.Unplaced == 0 && v.Violations > 0 {
+		if v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)); v.Unplaced == 0 && v.Violations > 0 {
 			// only where no GPU is left to sleep on may anybody be slowed down
 			if v.GPUsOn < len(in.GPUs()) {
 				t.Errorf("seed %d: %d violations with %d GPUs on", seed, v.Violations, v.GPUsOn)
 			}
 		}
 		in.Contention = nil
-		blind := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
+		blind := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
 		in.Contention = steep
-		if v := consolidate.Judge(in, blind); v.Violations > 0 {
+		if v := consolidate.Evaluate(in, blind); v.Violations > 0 {
 			broken++
 		}
 	}
@@ -103,11 +103,11 @@ func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
 func TestALinearCurveChangesNothing(t *testing.T) {
 	for seed := range uint64(30) {
 		in := crowded(seed, nil)
-		plain := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
-		before := consolidate.Judge(in, plain)
+		plain := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
+		before := consolidate.Evaluate(in, plain)
 		linear := sharing.LinearCurve()
 		in.Contention = &linear
-		after := consolidate.Judge(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept))
+		after := consolidate.Evaluate(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock))
 		if before.PowerW != after.PowerW || before.WorstSlowdown != after.WorstSlowdown {
 			t.Errorf("seed %d: %v W and %v, want %v W and %v", seed, after.PowerW, after.WorstSlowdown, before.PowerW, before.WorstSlowdown)
 		}

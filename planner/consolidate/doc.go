@@ -5,7 +5,7 @@
 //
 // An instance ([sharing.Instance]) is servers with GPUs and tasks with
 // utilisation series, all over the same window. A [Placement] says where each task runs and at which
-// frequency each GPU does; [Judge] says what it takes and which tasks it slows
+// frequency each GPU does; [Evaluate] says what it takes and which tasks it slows
 // down more than they allow, and shares no code with what places. What a
 // policy knows of the GPUs while it places is a [sharing.State].
 //

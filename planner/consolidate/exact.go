@@ -26,9 +26,9 @@ type Result struct {
 	Parts     int     // parts of the problem that were looked at
 }
 
-// mostDescents is how often [Exact] goes on from the best answer where it found
+// maxDescents is how often [Exact] goes on from the best answer where it found
 // no proof.
-const mostDescents = 100
+const maxDescents = 100
 
 // Exact looks for the placement that takes least and proves that nothing takes
 // less, until the context ends; what it has found and knows by then is the
@@ -57,26 +57,26 @@ func Exact(ctx context.Context, in *sharing.Instance, problem Problem, opt Exact
 	if !ok {
 		return Result{Placement: opt.Start, PowerW: math.Inf(1), BoundW: math.Inf(1)}
 	}
-	e := newExact(p, opt.Seed)
+	e := newExactSearch(p, opt.Seed)
 	e.improve(ctx, opt.Start, ImproveOptions{Rounds: 100 + 60*len(p.pieces), Restarts: -1})
 	if p.hosts.coarse {
 		e.rooted, e.cut = true, QuickBound(in, problem)
 	} else {
 		e.prove(ctx)
 	}
-	for range mostDescents {
-		e.again(ctx, 20000)
+	for range maxDescents {
+		e.descendFromBest(ctx, 20000)
 	}
-	r := Result{Parts: e.parts}
+	r := Result{Parts: e.visited}
 	r.Placement, r.PowerW = e.placed(opt.Start)
-	r.BoundW, r.Proven = e.bound(), e.proven() && !math.IsInf(e.watts, 1)
+	r.BoundW, r.Proven = e.bound(), e.proven() && !math.IsInf(e.bestW, 1)
 	return r
 }
 
 // prove looks for a proof by sums, then for better answers, then for a proof
 // with some effort, then for better answers again, and then for a proof for as
 // long as it takes.
-func (e *exact) prove(ctx context.Context) {
+func (e *exactSearch) prove(ctx context.Context) {
 	const sets, rounds = 20_000_000, 4000
 	e.begin()
 	for _, work := range []int{sets, math.MaxInt} {
@@ -85,7 +85,7 @@ func (e *exact) prove(ctx context.Context) {
 		}
 		if len(e.p.pieces) > fewPieces {
 			e.descend(ctx, nil, nil, rounds, hotW)
-			e.again(ctx, rounds)
+			e.descendFromBest(ctx, rounds)
 		}
 		if e.proven() {
 			return
@@ -98,109 +98,109 @@ func (e *exact) prove(ctx context.Context) {
 // fewPieces is up to how many pieces a short search finds a good answer.
 const fewPieces = 16
 
-// exact is a branch and price: parts of the problem, by the bound of their
+// exactSearch is a branch and price: parts of the problem, by the bound of their
 // relaxations, are split by the number of groups by class, and by whether two
 // pieces share a GPU (Ryan and Foster).
-type exact struct {
-	p        *packing
-	best     []group
-	watts    float64
-	seed     uint64
-	pool     []column // groups of good answers
-	known    map[string]bool
-	queue    parts
-	parts    int
-	pure     int     // those of them that had nothing to be split by but pairs
-	listAt   int     // how many of those there have to be for groups to be listed
-	descents uint64  // searches by ruin and recreate so far
-	limit    int     // of parts
-	rooted   bool    // the search for a proof has begun
-	work     int     // sets of pieces that may still be looked at
-	cut      float64 // least bound of parts that were given up
+type exactSearch struct {
+	p         *packing
+	best      []group
+	bestW     float64
+	seed      uint64
+	pool      []column // groups of good answers
+	knownKeys map[string]bool
+	queue     subproblemQueue
+	visited   int
+	pure      int     // those of them that had nothing to be split by but pairs
+	listAt    int     // how many of those there have to be for groups to be listed
+	descents  uint64  // searches by ruin and recreate so far
+	limit     int     // of parts
+	rooted    bool    // the search for a proof has begun
+	work      int     // sets of pieces that may still be looked at
+	cut       float64 // least bound of parts that were given up
 }
 
-func newExact(p *packing, seed uint64) *exact {
-	return &exact{p: p, seed: seed, watts: math.Inf(1), known: map[string]bool{}, work: math.MaxInt, limit: math.MaxInt, cut: math.Inf(1)}
+func newExactSearch(p *packing, seed uint64) *exactSearch {
+	return &exactSearch{p: p, seed: seed, bestW: math.Inf(1), knownKeys: map[string]bool{}, work: math.MaxInt, limit: math.MaxInt, cut: math.Inf(1)}
 }
 
-// keep notes a group of a good answer as one to begin the relaxation with.
-func (e *exact) keep(g *group) {
+// keepColumn notes a group of a good answer as one to begin the relaxation with.
+func (e *exactSearch) keepColumn(g *group) {
 	pieces := slices.Sorted(slices.Values(g.pieces))
 	key := append(strconv.AppendInt(make([]byte, 0, 4*len(pieces)+4), int64(g.class), 36), ':')
 	for _, i := range pieces {
 		key = append(strconv.AppendInt(key, int64(i), 36), ' ')
 	}
-	if !e.known[string(key)] {
-		e.known[string(key)] = true
+	if !e.knownKeys[string(key)] {
+		e.knownKeys[string(key)] = true
 		e.pool = append(e.pool, column{pieces: pieces, watts: g.watts, class: g.class})
 	}
 }
 
 // bound is what no answer takes less than.
-func (e *exact) bound() float64 {
+func (e *exactSearch) bound() float64 {
 	least := e.cut
 	for _, n := range e.queue {
 		least = min(least, n.bound)
 	}
-	if least >= e.watts-1e-6 {
-		return e.watts
+	if least >= e.bestW-1e-6 {
+		return e.bestW
 	}
 	return least
 }
 
 // proven tells whether no answer takes less than the best.
-func (e *exact) proven() bool { return e.rooted && e.bound() >= e.watts }
+func (e *exactSearch) proven() bool { return e.rooted && e.bound() >= e.bestW }
 
 // begin sets out from the whole problem.
-func (e *exact) begin() {
+func (e *exactSearch) begin() {
 	if e.rooted {
 		return
 	}
 	e.rooted = true
 	if len(e.p.pieces) > 0 {
-		e.queue = parts{e.p.root()}
+		e.queue = subproblemQueue{e.p.rootProblem()}
 	}
 }
 
 // run looks at parts until none is left, or as long as there are work and time.
-func (e *exact) run(ctx context.Context) {
+func (e *exactSearch) run(ctx context.Context) {
 	e.begin()
-	if e.parts == 0 && len(e.queue) > 0 {
+	if e.visited == 0 && len(e.queue) > 0 {
 		e.queue[0].pool = e.pool
 	}
-	for len(e.queue) > 0 && ctx.Err() == nil && e.parts < e.limit && e.work > 0 {
-		n, ok := heap.Pop(&e.queue).(*part)
-		if !ok || n.bound >= e.watts-1e-6 {
+	for len(e.queue) > 0 && ctx.Err() == nil && e.visited < e.limit && e.work > 0 {
+		n, ok := heap.Pop(&e.queue).(*subproblem)
+		if !ok || n.bound >= e.bestW-1e-6 {
 			continue
 		}
-		e.parts++
+		e.visited++
 		e.visit(ctx, n)
 	}
 }
 
 // visit solves the relaxation of a part and splits it where it is still open.
-func (e *exact) visit(ctx context.Context, n *part) {
+func (e *exactSearch) visit(ctx context.Context, n *subproblem) {
 	x := newRelaxation(e.p, n, &e.work)
-	done := x.solve(ctx, e.watts)
-	for round := 0; done && n.list != nil && len(n.cells) > 0 && round < cutRounds; round++ {
-		cuts := x.violated(x.used())
+	done := x.solve(ctx, e.bestW)
+	for round := 0; done && n.list != nil && len(n.mixes) > 0 && round < cutRounds; round++ {
+		cuts := x.violatedCuts(x.usedColumns())
 		if len(cuts) == 0 {
 			break
 		}
-		n.pool = x.keep(e.watts - n.bound)
-		n.cuts = append(x.binding(), cuts...)
+		n.pool = x.nearlyOptimalColumns(e.bestW - n.bound)
+		n.cuts = append(x.bindingCuts(), cuts...)
 		before := x.low
 		x = newRelaxation(e.p, n, &e.work)
-		done = x.solve(ctx, e.watts)
+		done = x.solve(ctx, e.bestW)
 		if x.low < before+0.02 && round > 2 {
 			break
 		}
 	}
-	n.settle()
-	if len(n.cells) == 0 {
+	n.updateBound()
+	if len(n.mixes) == 0 {
 		return
 	}
-	if !done || x.uncovered() {
+	if !done || x.isInfeasible() {
 		if e.work <= 0 {
 			heap.Push(&e.queue, n) // until there is more work
 		} else {
@@ -209,9 +209,9 @@ func (e *exact) visit(ctx context.Context, n *part) {
 		e.dive(ctx, n, x)
 		return
 	}
-	used, shares := x.used()
-	e.answer(n, used, shares)
-	if n.bound >= e.watts-1e-6 {
+	used, shares := x.usedColumns()
+	e.acceptIfIntegral(n, used, shares)
+	if n.bound >= e.bestW-1e-6 {
 		return
 	}
 	children := e.split(ctx, x, used, shares)
@@ -219,46 +219,46 @@ func (e *exact) visit(ctx context.Context, n *part) {
 		e.cut = min(e.cut, n.bound) // nothing left to cut, numerically
 	}
 	for _, child := range children {
-		child.settle()
-		if len(child.cells) > 0 {
+		child.updateBound()
+		if len(child.mixes) > 0 {
 			heap.Push(&e.queue, child)
 		}
 	}
 }
 
-// binding lists the cuts that matter to the relaxation.
-func (x *relaxation) binding() []cut {
+// bindingCuts lists the cuts that matter to the relaxation.
+func (x *relaxation) bindingCuts() []cut {
 	var cuts []cut
-	for at, c := range x.part.cuts {
-		if x.lp.dual[x.one()+1+at] < -1e-6 {
+	for at, c := range x.subproblem.cuts {
+		if x.lp.dual[x.convexityRow()+1+at] < -1e-6 {
 			cuts = append(cuts, c)
 		}
 	}
 	return cuts
 }
 
-// settle works out the bound of a part from its cells.
-func (n *part) settle() {
+// updateBound works out the bound of a part from its cells.
+func (n *subproblem) updateBound() {
 	n.bound = math.Inf(1)
-	for i := range n.cells {
-		n.bound = min(n.bound, n.cells[i].bound)
+	for i := range n.mixes {
+		n.bound = min(n.bound, n.mixes[i].bound)
 	}
 }
 
-// answer takes the groups of a relaxation as an answer where they are whole.
-func (e *exact) answer(n *part, used []column, shares []float64) {
+// acceptIfIntegral takes the groups of a relaxation as an answer where they are whole.
+func (e *exactSearch) acceptIfIntegral(n *subproblem, used []column, shares []float64) {
 	groups := slices.Clone(n.groups)
 	for i, c := range used {
 		if shares[i] > 0.99 {
 			groups = append(groups, c)
 		}
 	}
-	e.offer(groups)
+	e.offerSolution(groups)
 }
 
-// offer takes groups as an answer where they are one; a piece that is in more
+// offerSolution takes groups as an answer where they are one; a piece that is in more
 // than one group stays in the first.
-func (e *exact) offer(sets []column) {
+func (e *exactSearch) offerSolution(sets []column) {
 	seen := make([]bool, len(e.p.pieces))
 	covered := 0
 	var groups []group
@@ -272,20 +272,20 @@ func (e *exact) offer(sets []column) {
 			}
 		}
 		var g group
-		if len(pieces) > 0 && g.set(e.p, pieces, set.class) {
+		if len(pieces) > 0 && g.setPieces(e.p, pieces, set.class) {
 			groups = append(groups, g)
 		}
 	}
 	if covered < len(seen) {
 		return
 	}
-	if watts := e.p.total(groups); watts < e.watts-1e-9 {
-		e.best, e.watts = groups, watts
+	if watts := e.p.total(groups); watts < e.bestW-1e-9 {
+		e.best, e.bestW = groups, watts
 	}
 }
 
-// uncovered tells whether the relaxation has no answer at all.
-func (x *relaxation) uncovered() bool {
+// isInfeasible tells whether the relaxation has no answer at all.
+func (x *relaxation) isInfeasible() bool {
 	for r := range x.lp.rows {
 		if row := x.lp.place[r]; row >= 0 && x.lp.value[row] > 1e-3 {
 			return true
@@ -294,10 +294,10 @@ func (x *relaxation) uncovered() bool {
 	return false
 }
 
-// used lists the groups that a relaxation uses, and how much of each.
-func (x *relaxation) used() (columns []column, shares []float64) {
+// usedColumns lists the groups that a relaxation uses, and how much of each.
+func (x *relaxation) usedColumns() (columns []column, shares []float64) {
 	for r, j := range x.lp.basis {
-		if at := x.what(j); at >= 0 && x.lp.value[r] > 1e-3 {
+		if at := x.columnIndex(j); at >= 0 && x.lp.value[r] > 1e-3 {
 			columns = append(columns, x.columns[at])
 			shares = append(shares, x.lp.value[r])
 		}
@@ -305,24 +305,24 @@ func (x *relaxation) used() (columns []column, shares []float64) {
 	return columns, shares
 }
 
-func (x *relaxation) what(j int) int {
-	if j < len(x.at) {
-		return x.at[j]
+func (x *relaxation) columnIndex(j int) int {
+	if j < len(x.columnOf) {
+		return x.columnOf[j]
 	}
 	return math.MinInt
 }
 
-// keep lists the groups that can be part of an answer that takes less than
+// nearlyOptimalColumns lists the groups that can be part of an answer that takes less than
 // watts more than the relaxation; the best ones where they are many.
-func (x *relaxation) keep(gapW float64) []column {
+func (x *relaxation) nearlyOptimalColumns(gapW float64) []column {
 	type rated struct {
 		at int
 		d  float64
 	}
 	var all []rated
 	for j := range x.lp.cost {
-		if at := x.what(j); at >= 0 {
-			if d := x.lp.reduced(j); d < gapW+1e-6 {
+		if at := x.columnIndex(j); at >= 0 {
+			if d := x.lp.reducedCost(j); d < gapW+1e-6 {
 				all = append(all, rated{at, d})
 			}
 		}

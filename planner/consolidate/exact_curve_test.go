@@ -168,7 +168,7 @@ func TestExactByACurveIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 		if got.PowerW < want-1e-6 || got.BoundW > want+1e-6 || got.Proven && got.PowerW > want+1e-6 {
 			t.Errorf("seed %d, %+v: %.4f W, bound %.4f, proven %t; want %.4f", seed, *in.Contention, got.PowerW, got.BoundW, got.Proven, want)
 		}
-		if v := Judge(in, got.Placement); !v.Feasible() || math.Abs(v.PowerW-got.PowerW) > 1e-6 {
+		if v := Evaluate(in, got.Placement); !v.Feasible() || math.Abs(v.PowerW-got.PowerW) > 1e-6 {
 			t.Errorf("seed %d: %.4f W by its own account, by the judge %+v", seed, got.PowerW, v)
 		}
 		if bound := QuickBound(in, Safe); bound > want+1e-6 {
@@ -189,11 +189,11 @@ func TestImproveByACurveIsFeasibleAndNeverAboveOnlineSLA(t *testing.T) {
 	ctx, better := context.Background(), 0
 	for seed := range uint64(40) {
 		in := drawCurved(4000+seed, 24)
-		start := Place(in, OnlineSLA{}, LowestKept)
-		first := Judge(in, start)
+		start := Place(in, OnlineSLA{}, LowestClock)
+		first := Evaluate(in, start)
 		for _, sets := range []int{-1, 200_000} {
 			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{Seed: seed, Rounds: 300, Restarts: -1, Sets: sets})
-			v := Judge(in, place)
+			v := Evaluate(in, place)
 			if math.IsInf(watts, 1) && !first.Feasible() {
 				continue
 			}
@@ -256,7 +256,7 @@ func TestPricingByACurveFindsTheGroupsThatAreWorthMost(t *testing.T) {
 			slices.Sort(floor)
 		}
 		most, above := curvedWorth(p, values, floor)
-		q := newPricer(p, p.root().bundles)
+		q := newPricer(p, p.rootProblem().bundles)
 		q.search(context.Background(), values, floor, math.MaxInt, 0)
 		for k := range most {
 			if q.top[k] < most[k]-1e-9 {
@@ -267,7 +267,7 @@ func TestPricingByACurveFindsTheGroupsThatAreWorthMost(t *testing.T) {
 			t.Errorf("seed %d: %d groups above the floor, found %d", seed, above, len(q.found))
 		}
 		pricedRight(t, seed, p, q.found)
-		if joined := p.root().together(p, 0, len(p.pieces)-1); len(joined.cells) > 0 {
+		if joined := p.rootProblem().branchTogether(p, 0, len(p.pieces)-1); len(joined.mixes) > 0 {
 			q = newPricer(p, joined.bundles)
 			q.search(context.Background(), values, make([]float64, len(floor)), math.MaxInt, 0)
 			pricedRight(t, seed, p, q.found)
@@ -297,7 +297,7 @@ func pricedRight(t *testing.T, seed uint64, p *packing, found []column) {
 	t.Helper()
 	for _, c := range found {
 		var g group
-		if !g.set(p, c.pieces, c.class) || g.class != c.class || math.Abs(g.watts-c.watts) > 1e-9 {
+		if !g.setPieces(p, c.pieces, c.class) || g.class != c.class || math.Abs(g.watts-c.watts) > 1e-9 {
 			t.Errorf("seed %d: %v of class %d take %v W, found %v", seed, c.pieces, c.class, g.watts, c.watts)
 		}
 	}
@@ -311,7 +311,7 @@ func curvedGroups(p *packing) []column {
 		all = append(all, c)
 		for k := c.class + 1; k < len(p.hosts.sizes); k++ {
 			var g group
-			if g.set(p, c.pieces, k) && g.class == k && g.watts < all[len(all)-1].watts {
+			if g.setPieces(p, c.pieces, k) && g.class == k && g.watts < all[len(all)-1].watts {
 				all = append(all, column{pieces: c.pieces, watts: g.watts, class: k})
 			}
 		}
@@ -328,10 +328,10 @@ func TestImproveIsNeverAboveItsStartWhereSizesAreCounted(t *testing.T) {
 		size := 12 + float64(i)
 		in.Servers = append(in.Servers, sharing.Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
 	}
-	start := Place(in, OnlineSLA{}, LowestKept)
-	first := Judge(in, start)
+	start := Place(in, OnlineSLA{}, LowestClock)
+	first := Evaluate(in, start)
 	place, watts := Improve(context.Background(), in, Safe, start, ImproveOptions{Rounds: 2, Restarts: -1, Sets: -1})
-	v := Judge(in, place)
+	v := Evaluate(in, place)
 	if !first.Feasible() || !v.Feasible() || v.PowerW > first.PowerW || v.PowerW > watts+1e-6 {
 		t.Errorf("%.3f W by its own account, by the judge %+v; the start takes %.3f", watts, v, first.PowerW)
 	}

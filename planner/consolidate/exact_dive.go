@@ -8,11 +8,11 @@ import (
 
 // dive settles the groups that the relaxation uses most, one or a few at a
 // time, until all are.
-func (e *exact) dive(ctx context.Context, n *part, x *relaxation) {
-	for len(n.bundles) > 0 && len(n.cells) > 0 && ctx.Err() == nil {
-		used, shares := x.used()
-		n.pool = x.keep(math.Inf(1))
-		next := n.settleGroups(e.p, used, shares)
+func (e *exactSearch) dive(ctx context.Context, n *subproblem, x *relaxation) {
+	for len(n.bundles) > 0 && len(n.mixes) > 0 && ctx.Err() == nil {
+		used, shares := x.usedColumns()
+		n.pool = x.nearlyOptimalColumns(math.Inf(1))
+		next := n.fixGroups(e.p, used, shares)
 		if next == nil {
 			return
 		}
@@ -21,16 +21,16 @@ func (e *exact) dive(ctx context.Context, n *part, x *relaxation) {
 		x.solve(ctx, math.Inf(1))
 		n = next
 	}
-	e.finish(ctx, n)
+	e.completeDive(ctx, n)
 }
 
-// finish makes an answer of the settled groups of a part: its bundles go where
+// completeDive makes an answer of the settled groups of a part: its bundles go where
 // they cost least, and what comes out is improved for a while.
-func (e *exact) finish(ctx context.Context, n *part) {
+func (e *exactSearch) completeDive(ctx context.Context, n *subproblem) {
 	var groups []group
 	for _, settled := range n.groups {
 		var g group
-		if g.set(e.p, settled.pieces, settled.class) {
+		if g.setPieces(e.p, settled.pieces, settled.class) {
 			groups = append(groups, g)
 		}
 	}
@@ -41,9 +41,9 @@ func (e *exact) finish(ctx context.Context, n *part) {
 	e.descend(ctx, groups, loose, 100+20*len(e.p.pieces), hotW/4)
 }
 
-// settleGroups is the part with the groups that are used most settled; nil
+// fixGroups is the part with the groups that are used most settled; nil
 // where there are none.
-func (n *part) settleGroups(p *packing, used []column, shares []float64) *part {
+func (n *subproblem) fixGroups(p *packing, used []column, shares []float64) *subproblem {
 	if len(used) == 0 {
 		return nil
 	}

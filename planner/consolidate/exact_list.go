@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// mostListed is how many groups a part may have listed.
-	mostListed = 150_000
+	// maxListed is how many groups a part may have listed.
+	maxListed = 150_000
 	// cutsAtOnce is how many cuts are added before the relaxation is solved
 	// again, and cutRounds how often that is done for one part.
 	cutsAtOnce, cutRounds = 40, 12
@@ -23,12 +23,12 @@ type cut [3]int
 // cuts leave over.
 func (x *relaxation) indexCuts() {
 	x.cuts = make([][]int, len(x.p.pieces))
-	x.count = make([]int, len(x.part.cuts))
-	for c, pieces := range x.part.cuts {
+	x.count = make([]int, len(x.subproblem.cuts))
+	for c, pieces := range x.subproblem.cuts {
 		for _, i := range pieces {
 			x.cuts[i] = append(x.cuts[i], c)
 		}
-		x.put([]entry{at(x.one()+1+c, 1)}, 0, math.MinInt)
+		x.addLPColumn([]coefficient{coef(x.convexityRow()+1+c, 1)}, 0, math.MinInt)
 	}
 }
 
@@ -54,19 +54,19 @@ func (x *relaxation) eachCut(pieces []int, counts func(cut int)) {
 // cutDuals is what the cuts are worth by some duals; none is worth more than 0.
 func (x *relaxation) cutDuals(dual []float64) float64 {
 	sum := 0.0
-	for at := range x.part.cuts {
-		sum += min(0, dual[x.one()+1+at])
+	for at := range x.subproblem.cuts {
+		sum += min(0, dual[x.convexityRow()+1+at])
 	}
 	return sum
 }
 
-// scan is [pricer.search] over the listed groups.
-func (x *relaxation) scan(values, dual, floor []float64) {
+// priceListed is [pricer.search] over the listed groups.
+func (x *relaxation) priceListed(values, dual, floor []float64) {
 	q := x.pricer
 	q.found, q.open = q.found[:0], math.Inf(-1)
 	copy(q.top, floor)
-	for at := range x.part.list {
-		c := &x.part.list[at]
+	for at := range x.subproblem.list {
+		c := &x.subproblem.list[at]
 		worth := x.worth(c, values, dual)
 		if worth > floor[c.class] {
 			q.found = append(q.found, *c)
@@ -81,13 +81,13 @@ func (x *relaxation) worth(c *column, values, dual []float64) float64 {
 	for _, i := range c.pieces {
 		worth += values[i]
 	}
-	x.eachCut(c.pieces, func(cut int) { worth += min(0, dual[x.one()+1+cut]) })
+	x.eachCut(c.pieces, func(cut int) { worth += min(0, dual[x.convexityRow()+1+cut]) })
 	return worth
 }
 
-// below is the most that an answer of so many groups can take that takes less
+// maxPowerBelow is the most that an answer of so many groups can take that takes less
 // than a limit.
-func (p *packing) below(limitW, hostW float64, groups int) float64 {
+func (p *packing) maxPowerBelow(limitW, hostW float64, groups int) float64 {
 	floor := hostW + p.base*float64(groups)
 	switch {
 	case p.step == 0:
@@ -103,9 +103,9 @@ func (p *packing) below(limitW, hostW float64, groups int) float64 {
 // than a limit.
 func (x *relaxation) gap(limitW float64) float64 {
 	most := math.Inf(-1)
-	for i := range x.part.cells {
-		c := &x.part.cells[i]
-		most = max(most, x.p.below(limitW, c.hostW, c.total))
+	for i := range x.subproblem.mixes {
+		c := &x.subproblem.mixes[i]
+		most = max(most, x.p.maxPowerBelow(limitW, c.hostW, c.total))
 	}
 	return most - x.low + rounding*(1+math.Abs(limitW))
 }
@@ -115,25 +115,25 @@ func (x *relaxation) gap(limitW float64) float64 {
 // left between the relaxation and the limit. It is false where they are too
 // many.
 func (x *relaxation) enumerate(ctx context.Context, limitW float64) ([]column, bool) {
-	x.generate(ctx, x.lp.dual)
+	x.generateColumns(ctx, x.lp.dual)
 	gap := x.gap(limitW)
-	values, dual := x.values(x.lp.dual), x.lp.dual
+	values, dual := x.pieceValues(x.lp.dual), x.lp.dual
 	floor := make([]float64, len(x.top))
 	for k := range floor {
 		floor[k] = x.top[k] - gap - 1e-6
 	}
-	if x.part.list != nil {
+	if x.subproblem.list != nil {
 		var list []column
-		for at := range x.part.list {
-			c := &x.part.list[at]
+		for at := range x.subproblem.list {
+			c := &x.subproblem.list[at]
 			if x.fits(c) && x.worth(c, values, dual) > floor[c.class] {
 				list = append(list, *c)
 			}
 		}
 		return list, true
 	}
-	x.pricer.search(ctx, values, floor, mostBudget, 0)
-	if x.pricer.cut() || len(x.pricer.found) >= mostListed {
+	x.pricer.search(ctx, values, floor, maxBudget, 0)
+	if x.pricer.wasTruncated() || len(x.pricer.found) >= maxListed {
 		return nil, false
 	}
 	return slices.Clone(x.pricer.found), true
@@ -146,7 +146,7 @@ func (x *relaxation) fits(c *column) bool {
 		if b < 0 {
 			return false
 		}
-		bundle := &x.part.bundles[b]
+		bundle := &x.subproblem.bundles[b]
 		if len(bundle.pieces) > 1 {
 			for _, j := range bundle.pieces {
 				if !slices.Contains(c.pieces, j) {
@@ -163,9 +163,9 @@ func (x *relaxation) fits(c *column) bool {
 	return true
 }
 
-// violated lists cuts that the relaxation doesn't keep, the worst ones.
-func (x *relaxation) violated(used []column, shares []float64) []cut {
-	together := newOverlap(len(x.p.pieces), used, shares)
+// violatedCuts lists cuts that the relaxation doesn't keep, the worst ones.
+func (x *relaxation) violatedCuts(used []column, shares []float64) []cut {
+	together := newPieceOverlap(len(x.p.pieces), used, shares)
 	over := map[cut]float64{}
 	var found []cut
 	for a := range x.p.pieces {
@@ -176,8 +176,8 @@ func (x *relaxation) violated(used []column, shares []float64) []cut {
 				if _, seen := over[t]; seen || a == c {
 					continue
 				}
-				over[t] = together.over(t)
-				if over[t] > 0.05 && !slices.Contains(x.part.cuts, t) {
+				over[t] = together.violation(t)
+				if over[t] > 0.05 && !slices.Contains(x.subproblem.cuts, t) {
 					found = append(found, t)
 				}
 			}
@@ -186,11 +186,11 @@ func (x *relaxation) violated(used []column, shares []float64) []cut {
 	slices.SortFunc(found, func(s, t cut) int {
 		return cmp.Or(cmp.Compare(over[t], over[s]), slices.Compare(s[:], t[:]))
 	})
-	return spread(found, len(x.p.pieces))
+	return fewCutsPerPiece(found, len(x.p.pieces))
 }
 
-// spread lists the first of some cuts, but only a few of each piece.
-func spread(found []cut, pieces int) []cut {
+// fewCutsPerPiece lists the first of some cuts, but only a few of each piece.
+func fewCutsPerPiece(found []cut, pieces int) []cut {
 	const often = 5
 	var cuts []cut
 	times := make([]int, pieces)
@@ -209,8 +209,8 @@ func spread(found []cut, pieces int) []cut {
 	return cuts
 }
 
-// overlap is how much pieces share groups in a relaxation.
-type overlap struct {
+// pieceOverlap is how much pieces share groups in a relaxation.
+type pieceOverlap struct {
 	pieces int
 	share  []float64 // by pair
 	next   [][]int   // by piece: those that it shares groups with
@@ -218,8 +218,8 @@ type overlap struct {
 	shares []float64
 }
 
-func newOverlap(pieces int, used []column, shares []float64) *overlap {
-	s := &overlap{pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used, shares: shares}
+func newPieceOverlap(pieces int, used []column, shares []float64) *pieceOverlap {
+	s := &pieceOverlap{pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used, shares: shares}
 	for i, c := range used {
 		for k, a := range c.pieces {
 			for _, b := range c.pieces[k+1:] {
@@ -235,9 +235,9 @@ func newOverlap(pieces int, used []column, shares []float64) *overlap {
 	return s
 }
 
-// over is by how much a cut isn't kept: groups with two of its pieces count, and
+// violation is by how much a cut isn't kept: groups with two of its pieces count, and
 // one with all three counts once.
-func (s *overlap) over(t cut) float64 {
+func (s *pieceOverlap) violation(t cut) float64 {
 	n := s.pieces
 	over := s.share[t[0]*n+t[1]] + s.share[t[1]*n+t[2]] + s.share[t[0]*n+t[2]] - 1
 	if over <= 0 {

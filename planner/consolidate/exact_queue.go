@@ -1,28 +1,28 @@
 package consolidate
 
-// parts is a queue of parts by bound, deep ones first.
-type parts []*part
+// subproblemQueue is a queue of parts by bound, deep ones first.
+type subproblemQueue []*subproblem
 
-func (q parts) Len() int { return len(q) }
+func (q subproblemQueue) Len() int { return len(q) }
 
-func (q parts) Less(i, j int) bool {
+func (q subproblemQueue) Less(i, j int) bool {
 	if q[i].bound != q[j].bound {
 		return q[i].bound < q[j].bound
 	}
 	return q[i].depth > q[j].depth
 }
 
-func (q parts) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q subproblemQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
 // Push adds a part.
-func (q *parts) Push(x any) {
-	if n, ok := x.(*part); ok {
+func (q *subproblemQueue) Push(x any) {
+	if n, ok := x.(*subproblem); ok {
 		*q = append(*q, n)
 	}
 }
 
 // Pop takes the last part.
-func (q *parts) Pop() any {
+func (q *subproblemQueue) Pop() any {
 	old := *q
 	n := old[len(old)-1]
 	*q = old[:len(old)-1]

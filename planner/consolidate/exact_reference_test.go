@@ -48,7 +48,7 @@ func TestExactProvesWhatTheReferenceProves(t *testing.T) {
 				if !got.Proven || math.Abs(got.PowerW-want.W) > 1e-6 || math.Abs(got.BoundW-want.W) > 1e-6 {
 					t.Errorf("%.4f W, bound %.4f, proven %t; want %.4f", got.PowerW, got.BoundW, got.Proven, want.W)
 				}
-				verdict := consolidate.Judge(in, got.Placement)
+				verdict := consolidate.Evaluate(in, got.Placement)
 				if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-want.W) > 1e-6 {
 					t.Errorf("by the judge %+v", verdict)
 				}
@@ -79,7 +79,7 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 		if got.PowerW > known.W+1e-6 || got.PowerW < known.LowerW-1e-6 {
 			t.Errorf("%s, %s: %.4f W; the reference has %.4f, and a bound of %.4f", c.file, c.problem, got.PowerW, known.W, known.LowerW)
 		}
-		verdict := consolidate.Judge(in, got.Placement)
+		verdict := consolidate.Evaluate(in, got.Placement)
 		if !verdict.FeasibleFor(c.problem) || math.Abs(verdict.PowerW-c.watts) > 1e-6 {
 			t.Errorf("%s, %s: by the judge %+v", c.file, c.problem, verdict)
 		}
@@ -94,7 +94,7 @@ func TestImproveComesCloseToTheReference(t *testing.T) {
 			continue // see the benchmark and docs/performance.md
 		}
 		place, watts := consolidate.Improve(context.Background(), in, consolidate.Safe, consolidate.Placement{}, consolidate.ImproveOptions{})
-		verdict := consolidate.Judge(in, place)
+		verdict := consolidate.Evaluate(in, place)
 		if !verdict.Feasible() || math.Abs(verdict.PowerW-watts) > 1e-6 {
 			t.Errorf("%s: %.4f W by its own account, by the judge %+v", in.Name, watts, verdict)
 		}
@@ -112,7 +112,7 @@ func BenchmarkImprove(b *testing.B) { benchmark(b, improve) }
 
 func BenchmarkQuickBound(b *testing.B) { benchmark(b, quickBound) }
 
-func BenchmarkExact(b *testing.B) { benchmark(b, exact) }
+func BenchmarkExact(b *testing.B) { benchmark(b, exactSearch) }
 
 func quickBound(_ context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
 	bound := consolidate.QuickBound(in, problem)
@@ -124,7 +124,7 @@ func improve(ctx context.Context, in *sharing.Instance, problem consolidate.Prob
 	return consolidate.Result{Placement: place, PowerW: watts}
 }
 
-func exact(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
+func exactSearch(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
 	return consolidate.Exact(ctx, in, problem, consolidate.ExactOptions{})
 }
 

@@ -10,35 +10,35 @@ import (
 
 // split cuts a part in two that have no answer in common and all of them
 // together, or lists the groups that matter in it.
-func (e *exact) split(ctx context.Context, x *relaxation, used []column, shares []float64) []*part {
-	n := x.part
-	n.pool = x.keep(e.watts - n.bound)
-	if children := x.splitCells(); children != nil {
+func (e *exactSearch) split(ctx context.Context, x *relaxation, used []column, shares []float64) []*subproblem {
+	n := x.subproblem
+	n.pool = x.nearlyOptimalColumns(e.bestW - n.bound)
+	if children := x.splitByMix(); children != nil {
 		return children
 	}
 	if e.pure%40 == 0 {
 		e.dive(ctx, n, x)
 	}
 	e.pure++
-	if e.lists(ctx, x) {
-		return []*part{n}
+	if e.tryEnumerate(ctx, x) {
+		return []*subproblem{n}
 	}
-	a, b := x.pair(used, shares)
+	a, b := x.branchingPair(used, shares)
 	if a < 0 {
-		return x.halve()
+		return x.halveMixes()
 	}
-	return []*part{n.together(x.p, a, b), n.apart(a, b)}
+	return []*subproblem{n.branchTogether(x.p, a, b), n.branchApart(a, b)}
 }
 
-// lists finds the groups that matter in a part, if there are few, or fewer
+// tryEnumerate finds the groups that matter in a part, if there are few, or fewer
 // than before; it tells whether there was no list yet. Where there are too
 // many it isn't tried again for a while.
-func (e *exact) lists(ctx context.Context, x *relaxation) bool {
-	n := x.part
+func (e *exactSearch) tryEnumerate(ctx context.Context, x *relaxation) bool {
+	n := x.subproblem
 	if n.list == nil && e.pure < e.listAt {
 		return false
 	}
-	list, ok := x.enumerate(ctx, e.watts)
+	list, ok := x.enumerate(ctx, e.bestW)
 	if !ok {
 		e.listAt = 2*e.pure + 8
 		return false
@@ -48,81 +48,81 @@ func (e *exact) lists(ctx context.Context, x *relaxation) bool {
 	return first
 }
 
-// splitCells cuts by the number of groups of a class or larger ones where the
+// splitByMix cuts by the number of groups of a class or larger ones where the
 // relaxation mixes several.
-func (x *relaxation) splitCells() []*part {
+func (x *relaxation) splitByMix() []*subproblem {
 	mean := make([]float64, len(x.p.hosts.sizes))
 	low, high := make([]int, len(mean)), make([]int, len(mean))
 	for k := range low {
 		low[k] = math.MaxInt
 	}
-	for c := range x.part.cells {
-		j := x.inCell[c]
+	for c := range x.subproblem.mixes {
+		j := x.mixColumn[c]
 		if j < 0 || x.lp.place[j] < 0 || x.lp.value[x.lp.place[j]] < 1e-3 {
 			continue
 		}
 		share := x.lp.value[x.lp.place[j]]
-		for k, n := range x.part.cells[c].above {
+		for k, n := range x.subproblem.mixes[c].above {
 			mean[k] += share * float64(n)
 			low[k], high[k] = min(low[k], n), max(high[k], n)
 		}
 	}
 	for k := range mean {
 		if low[k] < high[k] {
-			return x.part.cutAt(k, min(high[k]-1, max(low[k], int(mean[k]))))
+			return x.subproblem.cutAt(k, min(high[k]-1, max(low[k], int(mean[k]))))
 		}
 	}
 	return nil
 }
 
 // cutAt parts by whether there are at most so many groups of a class or larger.
-func (n *part) cutAt(class, most int) []*part {
+func (n *subproblem) cutAt(class, most int) []*subproblem {
 	less, more := n.copy(), n.copy()
-	less.cells, more.cells = nil, nil
-	for _, c := range n.cells {
+	less.mixes, more.mixes = nil, nil
+	for _, c := range n.mixes {
 		if c.above[class] <= most {
-			less.cells = append(less.cells, c)
+			less.mixes = append(less.mixes, c)
 		} else {
-			more.cells = append(more.cells, c)
+			more.mixes = append(more.mixes, c)
 		}
 	}
-	return []*part{less, more}
+	return []*subproblem{less, more}
 }
 
-// halve cuts a part by its cells where there is nothing else to cut; where
+// halveMixes cuts a part by its cells where there is nothing else to cut; where
 // there is one cell, its answer is the relaxation's own.
-func (x *relaxation) halve() []*part {
-	cells := x.part.cells
+func (x *relaxation) halveMixes() []*subproblem {
+	cells := x.subproblem.mixes
 	for k := range x.p.hosts.sizes {
 		low, high := math.MaxInt, 0
 		for c := range cells {
 			low, high = min(low, cells[c].above[k]), max(high, cells[c].above[k])
 		}
 		if low < high {
-			return x.part.cutAt(k, (low+high)/2)
+			return x.subproblem.cutAt(k, (low+high)/2)
 		}
 	}
 	return nil
 }
 
-func (n *part) copy() *part {
+func (n *subproblem) copy() *subproblem {
 	c := *n
-	c.cells = slices.Clone(n.cells)
+	c.mixes = slices.Clone(n.mixes)
 	c.depth++
 	return &c
 }
 
-// pair is the pair of bundles whose sharing a group is least decided; -1: all
+// branchingPair is the pair of bundles whose sharing a group is least decided; -1: all
 // are.
-func (x *relaxation) pair(used []column, shares []float64) (first, second int) {
-	n := len(x.part.bundles)
+func (x *relaxation) branchingPair(used []column, shares []float64) (first, second int) {
+	n := len(x.subproblem.bundles)
 	share := make([]float64, n*n)
 	var in []int
 	for i, c := range used {
 		in = in[:0]
 		for _, piece := range c.pieces {
 			b := x.bundle[piece]
-			if x.part.bundles[b].pieces[0] == piece {
+			if x.subproblem.bundles[b].pieces[0] == piece {
 				in = append(in, b)
 			}
 		}
@@ -140,7 +140,7 @@ func (x *relaxation) pair(used []column, shares []float64) (first, second int) {
 			if f < 0.02 || f > 0.98 {
 				continue
 			}
-			rank := min(f, 1-f) + 0.1*(x.part.bundles[a].mean+x.part.bundles[b].mean)
+			rank := min(f, 1-f) + 0.1*(x.subproblem.bundles[a].mean+x.subproblem.bundles[b].mean)
 			if rank > most {
 				first, second, most = a, b, rank
 			}
@@ -149,14 +149,14 @@ func (x *relaxation) pair(used []column, shares []float64) (first, second int) {
 	return first, second
 }
 
-// together is the part in which two bundles share a group.
-func (n *part) together(p *packing, a, b int) *part {
+// branchTogether is the part in which two bundles share a group.
+func (n *subproblem) branchTogether(p *packing, a, b int) *subproblem {
 	c := n.copy()
 	c.bundles = nil
 	var g group
 	pieces := slices.Concat(n.bundles[a].pieces, n.bundles[b].pieces)
-	if n.bundles[a].apart.has(b) || !g.set(p, pieces, 0) {
-		c.cells = nil
+	if n.bundles[a].apart.has(b) || !g.setPieces(p, pieces, 0) {
+		c.mixes = nil
 		return c
 	}
 	slices.Sort(pieces)
@@ -177,9 +177,9 @@ func (n *part) together(p *packing, a, b int) *part {
 
 // keepApart carries over which bundles may not meet, from those that each
 // bundle was made of.
-func (n *part) keepApart(old *part, from [][]int) {
+func (n *subproblem) keepApart(old *subproblem, from [][]int) {
 	for i := range n.bundles {
-		n.bundles[i].apart = newBits(len(n.bundles))
+		n.bundles[i].apart = newBitSet(len(n.bundles))
 		for j := range n.bundles {
 			for _, a := range from[i] {
 				for _, b := range from[j] {
@@ -192,8 +192,8 @@ func (n *part) keepApart(old *part, from [][]int) {
 	}
 }
 
-// apart is the part in which two bundles don't share a group.
-func (n *part) apart(a, b int) *part {
+// branchApart is the part in which two bundles don't share a group.
+func (n *subproblem) branchApart(a, b int) *subproblem {
 	c := n.copy()
 	c.bundles = slices.Clone(n.bundles)
 	for _, at := range [][2]int{{a, b}, {b, a}} {

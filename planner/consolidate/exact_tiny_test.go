@@ -54,7 +54,7 @@ func bruteGroups(in *sharing.Instance, problem Problem, groups [][]int) float64 
 			kappa = min(kappa, in.Tasks[t].Kappa)
 			mem += in.Tasks[t].MemGB
 		}
-		mhz, ok := Lowest(&in.Physics, problem, load, kappa, sharing.Linear{})
+		mhz, ok := LowestLevel(&in.Physics, problem, load, kappa, sharing.Linear{})
 		if !ok {
 			return math.Inf(1)
 		}
@@ -122,7 +122,7 @@ func TestExactIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 			if !got.Proven || math.Abs(got.PowerW-want) > 1e-6 || got.BoundW > want+1e-6 {
 				t.Errorf("seed %d, %s: %.4f W, bound %.4f, proven %t; want %.4f", seed, problem, got.PowerW, got.BoundW, got.Proven, want)
 			}
-			verdict := Judge(in, got.Placement)
+			verdict := Evaluate(in, got.Placement)
 			if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-got.PowerW) > 1e-6 {
 				t.Errorf("seed %d, %s: %.4f W by its own account, by the judge %+v", seed, problem, got.PowerW, verdict)
 			}
@@ -147,9 +147,9 @@ func TestExactIsNeverAboveImproveNorImproveAboveAPolicy(t *testing.T) {
 		}
 		for _, policy := range Policies() {
 			start := policy.Place(in)
-			first := Judge(in, start)
+			first := Evaluate(in, start)
 			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{Seed: seed, Rounds: 300, Restarts: -1, Sets: -1})
-			verdict := Judge(in, place)
+			verdict := Evaluate(in, place)
 			if exact.PowerW > watts+1e-6 || exact.BoundW > watts+1e-6 {
 				t.Errorf("seed %d: exact %.3f W, bound %.3f, improved %.3f", seed, exact.PowerW, exact.BoundW, watts)
 			}
@@ -178,12 +178,12 @@ func cutShort(t *testing.T, seed uint64, in *sharing.Instance) {
 		if !ok {
 			t.Fatalf("seed %d: no packing", seed)
 		}
-		e := newExact(p, 0)
+		e := newExactSearch(p, 0)
 		e.work, e.limit = work, 3
 		e.improve(context.Background(), Placement{}, ImproveOptions{Rounds: 1, Restarts: -1})
 		e.run(context.Background())
-		if e.bound() > best.PowerW+1e-6 || e.proven() && e.watts > best.PowerW+1e-6 {
-			t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(), e.watts, e.proven(), best.PowerW)
+		if e.bound() > best.PowerW+1e-6 || e.proven() && e.bestW > best.PowerW+1e-6 {
+			t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(), e.bestW, e.proven(), best.PowerW)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestASearchThatIsOverBeforeItBeginsHandsBackItsStart(t *testing.T) {
 		t.Errorf("%.3f W, bound %.3f; the start takes %.3f", got.PowerW, got.BoundW, start.PowerW)
 	}
 	place, watts := Improve(ctx, in, Safe, start.Placement, ImproveOptions{})
-	if verdict := Judge(in, place); math.Abs(watts-start.PowerW) > 1e-6 || !verdict.Feasible() {
+	if verdict := Evaluate(in, place); math.Abs(watts-start.PowerW) > 1e-6 || !verdict.Feasible() {
 		t.Errorf("improved to %.3f W, %+v; the start takes %.3f", watts, verdict, start.PowerW)
 	}
 }
@@ -233,11 +233,11 @@ func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 		in.Servers = append(in.Servers, sharing.Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
 	}
 	p, ok := newPacking(in, Safe, false)
-	if !ok || !p.hosts.coarse || len(p.hosts.table) > mostCells {
+	if !ok || !p.hosts.coarse || len(p.hosts.table) > maxTableCells {
 		t.Fatalf("packing %t, %d cells", ok, len(p.hosts.table))
 	}
 	place, watts := Improve(context.Background(), in, Safe, Placement{}, ImproveOptions{Rounds: 500, Restarts: -1, Sets: -1})
-	verdict := Judge(in, place)
+	verdict := Evaluate(in, place)
 	if !verdict.Feasible() || verdict.PowerW > watts+1e-6 {
 		t.Errorf("improved %.3f W by its own account, by the judge %+v", watts, verdict)
 	}

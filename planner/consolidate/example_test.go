@@ -30,11 +30,11 @@ func ExampleExact() {
 			continue
 		}
 		placement := policy.Place(in)
-		verdict := consolidate.Judge(in, placement)
+		verdict := consolidate.Evaluate(in, placement)
 		fmt.Printf("%s: GPUs %v, %.0f W, %d tasks too slow\n", policy.Name, placement.GPUs, verdict.PowerW, verdict.Violations)
 	}
 	best := consolidate.Exact(context.Background(), in, consolidate.Safe, consolidate.ExactOptions{})
-	verdict := consolidate.Judge(in, best.Placement)
+	verdict := consolidate.Evaluate(in, best.Placement)
 	fmt.Printf("exact: %.0f W, proven %v, %d GPUs on, %d tasks too slow\n", verdict.PowerW, best.Proven, verdict.GPUsOn, verdict.Violations)
 	// Output:
 	// cats: GPUs [[0] [1] [0]], 299 W, 0 tasks too slow

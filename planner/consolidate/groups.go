@@ -23,8 +23,8 @@ type piece struct {
 	kappa int       // class of what the task allows, see packing.tiers
 }
 
-// tier is a frequency that a GPU may have to run at.
-type tier struct {
+// clockTier is a frequency that a GPU may have to run at.
+type clockTier struct {
 	mhz      dvfsmodel.MHz
 	watts    float64
 	stretch  float64
@@ -34,21 +34,21 @@ type tier struct {
 // packing is a consolidation problem in terms of groups: sets of pieces that
 // share a GPU. What a group takes depends on the group alone, by the least
 // kappa and the overload of its pieces; what the servers take depends on how
-// many groups need how large a GPU alone, see [hosts].
+// many groups need how large a GPU alone, see [serverKnapsack].
 type packing struct {
 	in      *sharing.Instance
 	problem Problem
 	slots   int
 	pieces  []piece
-	kappas  []float64 // ascending
-	tiers   [][]tier  // by class of kappa, ascending; those that an overload of 1 needs at least
-	hosts   *hosts
+	kappas  []float64     // ascending
+	tiers   [][]clockTier // by class of kappa, ascending; those that an overload of 1 needs at least
+	hosts   *serverKnapsack
 	curve   *sharing.Curve // of contention; nil: load alone slows tasks down
 	step    float64        // watts between groups of one GPU each differ by multiples of it; 0: by anything
 	base    float64        // watts of the cheapest tier of all
 }
 
-// newPacking is an instance in terms of groups; see [newHosts] for hopeful. It
+// newPacking is an instance in terms of groups; see [newServerKnapsack] for hopeful. It
 // is false where there are too few GPUs for a task, or no frequency keeps its
 // SLA, even alone.
 func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, bool) {
@@ -62,7 +62,7 @@ func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, 
 	slices.Sort(p.kappas)
 	p.kappas = slices.Compact(p.kappas)
 	for _, kappa := range p.kappas {
-		tiers := tiersOf(&in.Physics, kappa)
+		tiers := clockTiersFor(&in.Physics, kappa)
 		if problem == AsPrinted && len(tiers) > 0 {
 			tiers = tiers[:1]
 		}
@@ -73,21 +73,21 @@ func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, 
 			p.pieces = append(p.pieces, p.newPiece(t))
 		}
 	}
-	p.hosts = newHosts(in, len(p.pieces), hopeful)
-	p.lattice()
+	p.hosts = newServerKnapsack(in, len(p.pieces), hopeful)
+	p.findPowerStep()
 	for i := range p.pieces {
 		if len(p.tiers[p.pieces[i].kappa]) == 0 {
 			return p, false
 		}
-		if _, ok := p.cost([]int{i}); !ok || !p.enough(&in.Tasks[p.pieces[i].task]) {
+		if _, ok := p.cost([]int{i}); !ok || !p.hasEnoughGPUs(&in.Tasks[p.pieces[i].task]) {
 			return p, false
 		}
 	}
 	return p, true
 }
 
-// enough tells whether there are GPUs for all pieces of a task.
-func (p *packing) enough(t *sharing.Task) bool {
+// hasEnoughGPUs tells whether there are GPUs for all pieces of a task.
+func (p *packing) hasEnoughGPUs(t *sharing.Task) bool {
 	n := 0
 	for _, g := range p.in.GPUs() {
 		if t.MemGB <= g.MemGB+sharing.SlackGB {
@@ -111,13 +111,13 @@ func (p *packing) newPiece(task int) piece {
 	return out
 }
 
-// tiersOf lists the frequencies that keep a kappa at some overload.
-func tiersOf(physics *sharing.Physics, kappa float64) []tier {
-	var tiers []tier
+// clockTiersFor lists the frequencies that keep a kappa at some overload.
+func clockTiersFor(physics *sharing.Physics, kappa float64) []clockTier {
+	var tiers []clockTier
 	for _, mhz := range physics.LevelsMHz {
 		stretch := physics.Stretch(mhz)
 		if stretch <= kappa+sharing.Tolerance {
-			tiers = append(tiers, tier{
+			tiers = append(tiers, clockTier{
 				mhz: mhz, watts: physics.PowerAt(mhz), stretch: stretch,
 				overload: (kappa + sharing.Tolerance) / stretch * (1 + 1e-13),
 			})
@@ -126,8 +126,8 @@ func tiersOf(physics *sharing.Physics, kappa float64) []tier {
 	return tiers
 }
 
-// lattice finds the step by which the watts of groups differ.
-func (p *packing) lattice() {
+// findPowerStep finds the step by which the watts of groups differ.
+func (p *packing) findPowerStep() {
 	var watts []float64
 	for _, tiers := range p.tiers {
 		for _, t := range tiers {
@@ -157,8 +157,8 @@ func (p *packing) lattice() {
 	}
 }
 
-// tier is the place of the lowest tier that carries an overload; -1: none does.
-func (p *packing) tier(kappa int, overload float64) int {
+// lowestTier is the place of the lowest tier that carries an overload; -1: none does.
+func (p *packing) lowestTier(kappa int, overload float64) int {
 	for k := range p.tiers[kappa] {
 		if overload <= p.tiers[kappa][k].overload {
 			return k
@@ -190,10 +190,10 @@ func overload(load []float64) float64 {
 	return sum / float64(len(load))
 }
 
-// set makes the group one of those pieces, on the smallest GPU on which they
+// setPieces makes the group one of those pieces, on the smallest GPU on which they
 // keep what their tasks allow; from a class on, where larger ones are faster.
 // It is false where there is none.
-func (g *group) set(p *packing, pieces []int, least int) bool {
+func (g *group) setPieces(p *packing, pieces []int, least int) bool {
 	g.pieces = append(g.pieces[:0], pieces...)
 	if len(g.load) != p.slots {
 		g.load = make([]float64, p.slots)
@@ -207,13 +207,13 @@ func (g *group) set(p *packing, pieces []int, least int) bool {
 			g.load[s] += u
 		}
 	}
-	return g.price(p, least)
+	return g.setPrice(p, least)
 }
 
 // cost is what a GPU takes for some pieces; false where they can't share one.
 func (p *packing) cost(pieces []int) (watts float64, ok bool) {
 	var g group
-	ok = g.set(p, pieces, 0)
+	ok = g.setPieces(p, pieces, 0)
 	return g.watts, ok
 }
 
@@ -230,8 +230,8 @@ func (p *packing) mostW() float64 {
 	return 4 * (most + host)
 }
 
-// siblings tells whether two pieces are of one task.
-func (p *packing) siblings(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
+// sameTask tells whether two pieces are of one task.
+func (p *packing) sameTask(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
 
 // total is what groups take together, with the cheapest servers for them.
 func (p *packing) total(groups []group) float64 {
@@ -244,9 +244,9 @@ func (p *packing) total(groups []group) float64 {
 	return sum + p.hosts.watts(need)
 }
 
-// ceil is the least that an answer of so many groups can take, given that it
+// roundUpBound is the least that an answer of so many groups can take, given that it
 // takes at least a bound and what its servers take.
-func (p *packing) ceil(bound, hostW float64, groups int) float64 {
+func (p *packing) roundUpBound(bound, hostW float64, groups int) float64 {
 	floor := hostW + p.base*float64(groups)
 	slack := rounding * (1 + math.Abs(bound))
 	switch {
@@ -272,7 +272,7 @@ func (p *packing) placement(groups []group) Placement {
 		need[groups[i].class]++
 		order[i] = i
 	}
-	free := p.hosts.open(need)
+	free := p.hosts.gpusToWake(need)
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(groups[b].class, groups[a].class), cmp.Compare(groups[a].pieces[0], groups[b].pieces[0]))
 	})
@@ -284,7 +284,7 @@ func (p *packing) placement(groups []group) Placement {
 		}
 		gpu := free[k][0]
 		free[k] = free[k][1:]
-		t := p.tiers[g.kappa][p.tier(g.kappa, g.over)]
+		t := p.tiers[g.kappa][p.lowestTier(g.kappa, g.over)]
 		place.MHz[gpu] = t.mhz
 		for _, j := range g.pieces {
 			task := p.pieces[j].task
@@ -323,11 +323,11 @@ func (p *packing) groupsOf(place Placement) ([]group, bool) {
 		if len(pieces) == 0 {
 			continue
 		}
-		if p.sized() {
-			least = p.hosts.size(gpu.MemGB)
+		if p.sizeMatters() {
+			least = p.hosts.classOfGPU(gpu.MemGB)
 		}
 		var g group
-		if least < 0 || !g.set(p, pieces, least) {
+		if least < 0 || !g.setPieces(p, pieces, least) {
 			return nil, false
 		}
 		groups = append(groups, g)

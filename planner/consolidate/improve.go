@@ -16,7 +16,7 @@ type ImproveOptions struct {
 	Sets     int // sets of tasks that are looked at for groups; 0: 20 million, negative: none
 }
 
-func (o ImproveOptions) filled() ImproveOptions {
+func (o ImproveOptions) withDefaults() ImproveOptions {
 	if o.Rounds <= 0 {
 		o.Rounds = 8000
 	}
@@ -29,11 +29,11 @@ func (o ImproveOptions) filled() ImproveOptions {
 	return o
 }
 
-// mostParts is how many parts of a problem [Improve] looks at.
-const mostParts = 8
+// maxSubproblems is how many parts of a problem [Improve] looks at.
+const maxSubproblems = 8
 
 // Improve looks for a placement that takes less than a start, which may be
-// empty or break what the problem asks for. First it takes a few groups of
+// empty or break what the problem asks for. FirstSlotFit it takes a few groups of
 // tasks apart again and again and puts their pieces where they cost least;
 // what gets worse is kept with a chance that falls over the rounds (ruin and
 // recreate with simulated annealing). Then it settles the groups that the
@@ -52,21 +52,21 @@ func Improve(ctx context.Context, in *sharing.Instance, problem Problem, start P
 	if !ok {
 		return start, math.Inf(1)
 	}
-	opt = opt.filled()
-	e := newExact(p, opt.Seed)
+	opt = opt.withDefaults()
+	e := newExactSearch(p, opt.Seed)
 	e.improve(ctx, start, opt)
 	if opt.Sets > 0 {
-		e.work, e.limit = opt.Sets, mostParts
+		e.work, e.limit = opt.Sets, maxSubproblems
 		e.run(ctx)
-		e.again(ctx, opt.Rounds/2)
+		e.descendFromBest(ctx, opt.Rounds/2)
 	}
 	return e.placed(start)
 }
 
 // improve descends from the start and from scratch.
-func (e *exact) improve(ctx context.Context, start Placement, opt ImproveOptions) {
+func (e *exactSearch) improve(ctx context.Context, start Placement, opt ImproveOptions) {
 	if groups, ok := e.p.groupsOf(start); ok {
-		e.best, e.watts = groups, e.p.total(groups)
+		e.best, e.bestW = groups, e.p.total(groups)
 	}
 	for restart := range max(0, opt.Restarts) + 1 {
 		if ctx.Err() != nil {
@@ -80,9 +80,9 @@ func (e *exact) improve(ctx context.Context, start Placement, opt ImproveOptions
 	}
 }
 
-// again descends from the best answer, with little heat.
-func (e *exact) again(ctx context.Context, rounds int) {
-	if e.proven() || ctx.Err() != nil || math.IsInf(e.watts, 1) {
+// descendFromBest descends from the best answer, with little heat.
+func (e *exactSearch) descendFromBest(ctx context.Context, rounds int) {
+	if e.proven() || ctx.Err() != nil || math.IsInf(e.bestW, 1) {
 		return
 	}
 	e.descend(ctx, e.best, nil, rounds, hotW/4)
@@ -90,13 +90,13 @@ func (e *exact) again(ctx context.Context, rounds int) {
 
 // descend searches from groups and loose pieces, and keeps what takes less than
 // the best.
-func (e *exact) descend(ctx context.Context, from []group, loose []int, rounds int, hot float64) {
+func (e *exactSearch) descend(ctx context.Context, from []group, loose []int, rounds int, hot float64) {
 	e.descents++
-	s := newSearch(e.p, rand.New(rand.NewPCG(e.seed, e.descents)))
-	s.keep, s.loose = e.keep, loose
+	s := newLocalSearch(e.p, rand.New(rand.NewPCG(e.seed, e.descents)))
+	s.keep, s.loose = e.keepColumn, loose
 	s.start(from)
 	s.run(ctx, rounds, hot)
-	if s.bestW < e.watts-1e-9 {
-		e.best, e.watts = s.best, s.bestW
+	if s.bestW < e.bestW-1e-9 {
+		e.best, e.bestW = s.best, s.bestW
 	}
 }

@@ -18,13 +18,13 @@ const (
 	fullW = 6
 	// hotW and coldW are the first and the last temperature, watts.
 	hotW, coldW = 12, 0.4
-	// blink is the chance that a place isn't looked at.
-	blink = 0.03
+	// skipChance is the chance that a place isn't looked at.
+	skipChance = 0.03
 )
 
-// search is one descent of [Improve]: groups at places, of which some are
+// localSearch is one descent of [Improve]: groups at places, of which some are
 // empty, and what a round changed of them.
-type search struct {
+type localSearch struct {
 	p     *packing
 	rng   *rand.Rand
 	keep  func(*group)
@@ -43,9 +43,9 @@ type search struct {
 	bestW float64
 }
 
-func newSearch(p *packing, rng *rand.Rand) *search {
+func newLocalSearch(p *packing, rng *rand.Rand) *localSearch {
 	places := min(len(p.pieces), len(p.in.GPUs()))
-	s := &search{
+	s := &localSearch{
 		p: p, rng: rng, bestW: math.Inf(1),
 		need: make([]int, len(p.hosts.sizes)),
 		at:   make([]group, places), saved: make([]group, places), stale: make([]bool, places),
@@ -58,7 +58,7 @@ func newSearch(p *packing, rng *rand.Rand) *search {
 
 // start sets out from groups; where there are none, from all pieces put
 // where they cost least.
-func (s *search) start(groups []group) {
+func (s *localSearch) start(groups []group) {
 	for i := range groups {
 		copyGroup(&s.at[i], &groups[i])
 		s.need[groups[i].class]++
@@ -70,8 +70,8 @@ func (s *search) start(groups []group) {
 	}
 	s.begin()
 	s.recreate()
-	s.sum()
-	s.note()
+	s.recompute()
+	s.noteBest()
 }
 
 func copyGroup(dst, src *group) {
@@ -81,7 +81,7 @@ func copyGroup(dst, src *group) {
 }
 
 // run ruins and recreates, ever colder.
-func (s *search) run(ctx context.Context, rounds int, hot float64) {
+func (s *localSearch) run(ctx context.Context, rounds int, hot float64) {
 	for round := range rounds {
 		if round%64 == 0 && ctx.Err() != nil {
 			return
@@ -92,35 +92,35 @@ func (s *search) run(ctx context.Context, rounds int, hot float64) {
 
 // round takes some groups apart, puts their pieces somewhere, and keeps the
 // outcome or goes back.
-func (s *search) round(heat float64) {
+func (s *localSearch) round(heat float64) {
 	watts, score := s.watts, s.score
 	s.begin()
 	s.ruin()
 	s.recreate()
-	s.sum()
+	s.recompute()
 	if worse := s.score - score; worse > 0 && worse > -heat*math.Log(s.rng.Float64()) {
 		s.undo()
 		s.watts, s.score = watts, score
 		return
 	}
-	s.note()
+	s.noteBest()
 }
 
-// sum works out what the groups take and score.
-func (s *search) sum() {
+// recompute works out what the groups take and score.
+func (s *localSearch) recompute() {
 	s.watts = s.p.hosts.watts(s.need)
 	s.score = s.watts + penaltyW*float64(len(s.loose))
 	for i := range s.at {
 		if g := &s.at[i]; len(g.pieces) > 0 {
 			s.watts += g.watts
-			full := s.full(g)
+			full := s.fullness(g)
 			s.score += g.watts - fullW*full*full
 		}
 	}
 }
 
-// full is how full a group is, as a fraction of the fullest.
-func (s *search) full(g *group) float64 {
+// fullness is how full a group is, as a fraction of the fullest.
+func (s *localSearch) fullness(g *group) float64 {
 	x := g.memGB / s.p.hosts.sizes[len(s.p.hosts.sizes)-1]
 	if s.p.slots > 0 {
 		x = max(x, sharing.MeanPct(g.load)/s.p.kappas[len(s.p.kappas)-1])
@@ -128,8 +128,8 @@ func (s *search) full(g *group) float64 {
 	return x
 }
 
-// note keeps the best answer so far.
-func (s *search) note() {
+// noteBest keeps the best answer so far.
+func (s *localSearch) noteBest() {
 	if len(s.loose) > 0 || s.watts >= s.bestW-1e-9 {
 		return
 	}
@@ -148,7 +148,7 @@ func (s *search) note() {
 }
 
 // begin notes where a round sets out.
-func (s *search) begin() {
+func (s *localSearch) begin() {
 	for _, i := range s.dirty {
 		s.stale[i] = false
 	}
@@ -157,7 +157,7 @@ func (s *search) begin() {
 }
 
 // save keeps a group as it was before the round.
-func (s *search) save(i int) {
+func (s *localSearch) save(i int) {
 	if !s.stale[i] {
 		s.stale[i] = true
 		s.dirty = append(s.dirty, i)
@@ -166,7 +166,7 @@ func (s *search) save(i int) {
 }
 
 // undo goes back to where the round began.
-func (s *search) undo() {
+func (s *localSearch) undo() {
 	for _, i := range s.dirty {
 		s.count(i, -1)
 		copyGroup(&s.at[i], &s.saved[i])
@@ -175,38 +175,38 @@ func (s *search) undo() {
 	s.loose = append(s.loose[:0], s.held...)
 }
 
-func (s *search) count(i, by int) {
+func (s *localSearch) count(i, by int) {
 	if len(s.at[i].pieces) > 0 {
 		s.need[s.at[i].class] += by
 	}
 }
 
 // ruin takes a few groups apart, and some pieces out of others.
-func (s *search) ruin() {
+func (s *localSearch) ruin() {
 	groups, pieces := s.rng.IntN(4), s.rng.IntN(6)
 	if groups == 0 {
 		pieces++
 	}
 	for range groups {
-		if i := s.used(); i >= 0 {
+		if i := s.randomUsed(); i >= 0 {
 			s.save(i)
 			s.loose = append(s.loose, s.at[i].pieces...)
-			s.refill(i, nil)
+			s.replacePieces(i, nil)
 		}
 	}
 	for range pieces {
-		if i := s.used(); i >= 0 {
+		if i := s.randomUsed(); i >= 0 {
 			s.save(i)
 			g := &s.at[i]
 			k := s.rng.IntN(len(g.pieces))
 			s.loose = append(s.loose, g.pieces[k])
-			s.refill(i, slices.Delete(slices.Clone(g.pieces), k, k+1))
+			s.replacePieces(i, slices.Delete(slices.Clone(g.pieces), k, k+1))
 		}
 	}
 }
 
-// used is a place with a group, by chance; -1 where luck is bad.
-func (s *search) used() int {
+// randomUsed is a place with a group, by chance; -1 where luck is bad.
+func (s *localSearch) randomUsed() int {
 	for range 32 {
 		if i := s.rng.IntN(len(s.at)); len(s.at[i].pieces) > 0 {
 			return i
@@ -215,15 +215,15 @@ func (s *search) used() int {
 	return -1
 }
 
-// refill makes a group one of those pieces, which are part of it.
-func (s *search) refill(i int, pieces []int) {
+// replacePieces makes a group one of those pieces, which are part of it.
+func (s *localSearch) replacePieces(i int, pieces []int) {
 	s.count(i, -1)
-	s.at[i].set(s.p, pieces, 0)
+	s.at[i].setPieces(s.p, pieces, 0)
 	s.count(i, 1)
 }
 
 // recreate puts the loose pieces where each costs least.
-func (s *search) recreate() {
+func (s *localSearch) recreate() {
 	s.rng.Shuffle(len(s.loose), func(i, j int) { s.loose[i], s.loose[j] = s.loose[j], s.loose[i] })
 	switch s.rng.IntN(4) {
 	case 0: // in any order
@@ -242,7 +242,7 @@ func (s *search) recreate() {
 }
 
 // insert puts a piece where it costs least; false where it fits nowhere.
-func (s *search) insert(piece int) bool {
+func (s *localSearch) insert(piece int) bool {
 	place, least, empty, class := -1, math.Inf(1), -1, 0
 	before := s.p.hosts.watts(s.need)
 	for i := range s.at {
@@ -250,15 +250,15 @@ func (s *search) insert(piece int) bool {
 			empty = i
 			continue
 		}
-		if s.rng.Float64() < blink {
+		if s.rng.Float64() < skipChance {
 			continue
 		}
-		if extra, on, ok := s.extra(i, piece, before); ok && extra < least {
+		if extra, on, ok := s.insertionCost(i, piece, before); ok && extra < least {
 			place, least, class = i, extra, on
 		}
 	}
 	if empty >= 0 {
-		if extra, ok := s.alone(piece, before); ok && extra < least {
+		if extra, ok := s.costAlone(piece, before); ok && extra < least {
 			place = empty
 		}
 	}
@@ -270,37 +270,37 @@ func (s *search) insert(piece int) bool {
 	return true
 }
 
-// extra is what a piece costs in a group, by score, and on which class of GPU.
-func (s *search) extra(i, piece int, hostW float64) (least float64, on int, ok bool) {
+// insertionCost is what a piece costs in a group, by score, and on which class of GPU.
+func (s *localSearch) insertionCost(i, piece int, hostW float64) (least float64, on int, ok bool) {
 	g, x := &s.at[i], &s.p.pieces[piece]
 	memGB := g.memGB + x.memGB
-	class := s.p.hosts.class(memGB)
+	class := s.p.hosts.smallestClass(memGB)
 	if class < 0 {
 		return 0, 0, false
 	}
 	for _, j := range g.pieces {
-		if s.p.siblings(j, piece) {
+		if s.p.sameTask(j, piece) {
 			return 0, 0, false
 		}
 	}
 	work, kappa := s.p.workWith(g.load, x.load), min(g.kappa, x.kappa)
 	for ; class < len(s.p.hosts.sizes); class++ {
-		over := work * s.p.crowd(len(g.pieces)+1, memGB, class)
-		if k := s.p.tier(kappa, over); k >= 0 {
-			extra := s.p.tiers[kappa][k].watts - g.watts + s.moves(g.class, class, hostW) + s.tie(g, x, over)
+		over := work * s.p.interference(len(g.pieces)+1, memGB, class)
+		if k := s.p.lowestTier(kappa, over); k >= 0 {
+			extra := s.p.tiers[kappa][k].watts - g.watts + s.serverCostChange(g.class, class, hostW) + s.tieBreak(g, x, over)
 			if !ok || extra < least {
 				least, on, ok = extra, class, true
 			}
 		}
-		if !s.p.sized() {
+		if !s.p.sizeMatters() {
 			break
 		}
 	}
 	return least, on, ok
 }
 
-// moves is what servers take more for it if a group needs another class of GPU.
-func (s *search) moves(from, to int, hostW float64) float64 {
+// serverCostChange is what servers take more for it if a group needs another class of GPU.
+func (s *localSearch) serverCostChange(from, to int, hostW float64) float64 {
 	if from == to {
 		return 0
 	}
@@ -312,35 +312,35 @@ func (s *search) moves(from, to int, hostW float64) float64 {
 	return extra
 }
 
-// tie tells places apart that cost the same: rather a full group, and one
+// tieBreak tells places apart that cost the same: rather a full group, and one
 // whose overload rises little for what it gets.
-func (s *search) tie(g *group, x *piece, over float64) float64 {
+func (s *localSearch) tieBreak(g *group, x *piece, over float64) float64 {
 	if s.p.slots == 0 {
 		return -g.memGB / 32
 	}
-	return 20*(over-g.over) - x.mean*fullW*2*s.full(g)
+	return 20*(over-g.over) - x.mean*fullW*2*s.fullness(g)
 }
 
-// alone is what a piece costs in a group of its own.
-func (s *search) alone(piece int, hostW float64) (float64, bool) {
+// costAlone is what a piece costs in a group of its own.
+func (s *localSearch) costAlone(piece int, hostW float64) (float64, bool) {
 	x := &s.p.pieces[piece]
-	class := s.p.hosts.class(x.memGB)
+	class := s.p.hosts.smallestClass(x.memGB)
 	s.need[class]++
 	extra := s.p.hosts.watts(s.need) - hostW
 	s.need[class]--
 	if math.IsInf(extra, 1) || math.IsNaN(extra) {
 		return 0, false
 	}
-	return extra + s.p.tiers[x.kappa][s.p.tier(x.kappa, overload(x.load))].watts, true
+	return extra + s.p.tiers[x.kappa][s.p.lowestTier(x.kappa, overload(x.load))].watts, true
 }
 
 // add puts a piece into a group that has room for it on a class of GPU, or an
 // empty one.
-func (s *search) add(i, piece, class int) {
+func (s *localSearch) add(i, piece, class int) {
 	s.count(i, -1)
 	g, x := &s.at[i], &s.p.pieces[piece]
 	if len(g.pieces) == 0 {
-		g.set(s.p, []int{piece}, 0)
+		g.setPieces(s.p, []int{piece}, 0)
 		s.count(i, 1)
 		return
 	}
@@ -350,6 +350,6 @@ func (s *search) add(i, piece, class int) {
 		g.load[k] += u
 	}
 	g.kappa = min(g.kappa, x.kappa)
-	g.price(s.p, class)
+	g.setPrice(s.p, class)
 	s.count(i, 1)
 }

@@ -15,9 +15,9 @@ type Placement struct {
 	MHz  []dvfsmodel.MHz // by GPU: its frequency; 0: asleep
 }
 
-// Verdict is what a placement takes and what it breaks, by the instance's
+// Evaluation is what a placement takes and what it breaks, by the instance's
 // contention whatever problem it was made for.
-type Verdict struct {
+type Evaluation struct {
 	PowerW        float64
 	GPUsOn        int
 	ServersOn     int
@@ -32,11 +32,11 @@ type Verdict struct {
 
 // Feasible tells whether all tasks have a place, memory holds and no task is
 // slowed down too much.
-func (v *Verdict) Feasible() bool { return v.FeasibleFor(Safe) }
+func (v *Evaluation) Feasible() bool { return v.FeasibleFor(Safe) }
 
-// FeasibleFor is [Verdict.Feasible] by what the problem counts as slowing a
+// FeasibleFor is [Evaluation.Feasible] by what the problem counts as slowing a
 // task down.
-func (v *Verdict) FeasibleFor(problem Problem) bool {
+func (v *Evaluation) FeasibleFor(problem Problem) bool {
 	slow := v.Violations
 	if problem == AsPrinted {
 		slow = v.TooSlow
@@ -44,48 +44,48 @@ func (v *Verdict) FeasibleFor(problem Problem) bool {
 	return v.Unplaced == 0 && slow == 0 && v.OverMemory == 0 && len(v.Faults) == 0
 }
 
-// Judge says what a placement takes and what it breaks. It believes nothing
+// Evaluate says what a placement takes and what it breaks. It believes nothing
 // and shares no code with what places.
-func Judge(in *sharing.Instance, p Placement) Verdict {
-	j := judge{in: in, p: p, verdict: Verdict{WorstSlowdown: 1, Slowdown: make([]float64, len(in.Tasks))}}
+func Evaluate(in *sharing.Instance, p Placement) Evaluation {
+	j := evaluator{in: in, p: p, result: Evaluation{WorstSlowdown: 1, Slowdown: make([]float64, len(in.Tasks))}}
 	for server := range in.Servers {
 		for _, mem := range in.Servers[server].GPUMemGB {
-			j.gpus = append(j.gpus, judged{server: server, memGB: mem})
+			j.gpus = append(j.gpus, evaluatedGPU{server: server, memGB: mem})
 		}
 	}
-	j.tasks()
-	j.clocks()
-	j.slowdowns()
-	j.power()
-	return j.verdict
+	j.collectTasks()
+	j.checkClocks()
+	j.checkSlowdowns()
+	j.sumPower()
+	return j.result
 }
 
-// judge is a placement being judged.
-type judge struct {
-	in      *sharing.Instance
-	p       Placement
-	gpus    []judged
-	verdict Verdict
+// evaluator is a placement being judged.
+type evaluator struct {
+	in     *sharing.Instance
+	p      Placement
+	gpus   []evaluatedGPU
+	result Evaluation
 }
 
-type judged struct {
+type evaluatedGPU struct {
 	server int
 	memGB  float64
 	tasks  []int
 }
 
-func (j *judge) fault(format string, args ...any) {
-	j.verdict.Faults = append(j.verdict.Faults, fmt.Sprintf(format, args...))
+func (j *evaluator) fault(format string, args ...any) {
+	j.result.Faults = append(j.result.Faults, fmt.Sprintf(format, args...))
 }
 
-// tasks finds out what runs where.
-func (j *judge) tasks() {
+// collectTasks finds out what runs where.
+func (j *evaluator) collectTasks() {
 	if len(j.p.GPUs) != len(j.in.Tasks) {
 		j.fault("places of %d tasks, want %d", len(j.p.GPUs), len(j.in.Tasks))
 	}
 	for l := range j.in.Tasks {
 		if l >= len(j.p.GPUs) || len(j.p.GPUs[l]) == 0 {
-			j.verdict.Unplaced++
+			j.result.Unplaced++
 			continue
 		}
 		on := j.p.GPUs[l]
@@ -105,8 +105,8 @@ func (j *judge) tasks() {
 	}
 }
 
-// clocks looks at the frequencies.
-func (j *judge) clocks() {
+// checkClocks looks at the frequencies.
+func (j *evaluator) checkClocks() {
 	if len(j.p.MHz) != len(j.gpus) {
 		j.fault("frequencies of %d GPUs, want %d", len(j.p.MHz), len(j.gpus))
 	}
@@ -120,16 +120,16 @@ func (j *judge) clocks() {
 	}
 }
 
-func (j *judge) mhz(gpu int) dvfsmodel.MHz {
+func (j *evaluator) mhz(gpu int) dvfsmodel.MHz {
 	if gpu >= len(j.p.MHz) {
 		return 0
 	}
 	return j.p.MHz[gpu]
 }
 
-// slowdowns works out by how much each task is slowed down: in a slot a GPU
+// checkSlowdowns works out by how much each task is slowed down: in a slot a GPU
 // does at most a slot's work, and slower than at f_max.
-func (j *judge) slowdowns() {
+func (j *evaluator) checkSlowdowns() {
 	byFrequency := make([]float64, len(j.in.Tasks))
 	for g := range j.gpus {
 		f, tasks := j.mhz(g), j.gpus[g].tasks
@@ -137,25 +137,25 @@ func (j *judge) slowdowns() {
 			continue
 		}
 		stretch := math.Pow(float64(slices.Max(j.in.Physics.LevelsMHz)/f), j.in.Physics.Beta)
-		slowdown := stretch * j.work(tasks) * j.crowd(g)
+		slowdown := stretch * j.work(tasks) * j.interference(g)
 		for _, l := range tasks {
-			j.verdict.Slowdown[l] = max(j.verdict.Slowdown[l], slowdown)
+			j.result.Slowdown[l] = max(j.result.Slowdown[l], slowdown)
 			byFrequency[l] = max(byFrequency[l], stretch)
 		}
 	}
-	for l, slowdown := range j.verdict.Slowdown {
-		j.verdict.WorstSlowdown = max(j.verdict.WorstSlowdown, slowdown)
+	for l, slowdown := range j.result.Slowdown {
+		j.result.WorstSlowdown = max(j.result.WorstSlowdown, slowdown)
 		if slowdown > j.in.Tasks[l].Kappa+sharing.Tolerance {
-			j.verdict.Violations++
+			j.result.Violations++
 		}
 		if byFrequency[l] > j.in.Tasks[l].Kappa+sharing.Tolerance {
-			j.verdict.TooSlow++
+			j.result.TooSlow++
 		}
 	}
 }
 
 // work is how many slots a GPU needs for a slot of its tasks, on average.
-func (j *judge) work(tasks []int) float64 {
+func (j *evaluator) work(tasks []int) float64 {
 	needed, slots := 0.0, len(j.in.Tasks[tasks[0]].UtilPct)
 	for slot := range slots {
 		percent := 0.0
@@ -174,9 +174,9 @@ func (j *judge) work(tasks []int) float64 {
 	return needed / float64(slots)
 }
 
-// crowd is what a GPU's tasks cost each other beside the work, by their number
+// interference is what a GPU's tasks cost each other beside the work, by their number
 // and their memory.
-func (j *judge) crowd(gpu int) float64 {
+func (j *evaluator) interference(gpu int) float64 {
 	tasks, curve := j.gpus[gpu].tasks, j.in.Contention
 	if curve == nil || len(tasks) < 2 {
 		return 1
@@ -189,8 +189,8 @@ func (j *judge) crowd(gpu int) float64 {
 	return 1 + float64(len(tasks)-1)*curve.ByTask + full*curve.ByMemory
 }
 
-// power adds up what is on, and looks at memory.
-func (j *judge) power() {
+// sumPower adds up what is on, and looks at memory.
+func (j *evaluator) sumPower() {
 	on := make([]bool, len(j.in.Servers))
 	for g := range j.gpus {
 		need := 0.0
@@ -198,18 +198,18 @@ func (j *judge) power() {
 			need += j.in.Tasks[l].MemGB
 		}
 		if need > j.gpus[g].memGB+1e-9 {
-			j.verdict.OverMemory++
+			j.result.OverMemory++
 		}
 		if f := j.mhz(g); f > 0 {
-			j.verdict.PowerW += j.in.Physics.BaseW + j.in.Physics.WPerMHz*float64(f)
-			j.verdict.GPUsOn++
+			j.result.PowerW += j.in.Physics.BaseW + j.in.Physics.WPerMHz*float64(f)
+			j.result.GPUsOn++
 			on[j.gpus[g].server] = true
 		}
 	}
 	for server, is := range on {
 		if is {
-			j.verdict.PowerW += j.in.Servers[server].StaticW + j.in.Servers[server].OtherW
-			j.verdict.ServersOn++
+			j.result.PowerW += j.in.Servers[server].StaticW + j.in.Servers[server].OtherW
+			j.result.ServersOn++
 		}
 	}
 }

@@ -29,7 +29,7 @@ func pair() *sharing.Instance {
 
 func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Judge(in, consolidate.Placement{GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []dvfsmodel.MHz{1125, 1350, 0, 0}})
+	v := consolidate.Evaluate(in, consolidate.Placement{GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []dvfsmodel.MHz{1125, 1350, 0, 0}})
 	// GPU 1 has 170 and 70 percent: 1.35 slots of work by slot, at f_max
 	if math.Abs(v.WorstSlowdown-1.35) > 1e-12 || v.Violations != 3 || v.TooSlow != 0 || v.OverMemory != 0 {
 		t.Errorf("verdict %+v", v)
@@ -44,7 +44,7 @@ func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 
 func TestJudgeCountsWhatTheFrequencyAloneSlowsDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Judge(in, consolidate.Placement{GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []dvfsmodel.MHz{1125, 1125, 1125, 1080}})
+	v := consolidate.Evaluate(in, consolidate.Placement{GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []dvfsmodel.MHz{1125, 1125, 1125, 1080}})
 	if v.TooSlow != 2 || v.Violations != 2 || v.FeasibleFor(consolidate.AsPrinted) {
 		t.Errorf("verdict %+v, want b and c too slow", v)
 	}
@@ -66,7 +66,7 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, dvfsmodel.MHz(math.NaN())}, "GPU 3 runs at NaN MHz, want one of the levels"},
 		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350}, "frequencies of 3 GPUs, want 4"},
 	} {
-		v := consolidate.Judge(pair(), consolidate.Placement{GPUs: c.place, MHz: c.mhz})
+		v := consolidate.Evaluate(pair(), consolidate.Placement{GPUs: c.place, MHz: c.mhz})
 		if v.Feasible() || !strings.Contains(strings.Join(v.Faults, "; "), c.want) {
 			t.Errorf("faults %q, want %q", v.Faults, c.want)
 		}
@@ -74,7 +74,7 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 }
 
 func TestJudgeCountsTasksWithoutAPlaceAndMemoryThatIsMissing(t *testing.T) {
-	v := consolidate.Judge(pair(), consolidate.Placement{GPUs: [][]int{{0}, {0}, nil}, MHz: []dvfsmodel.MHz{1350, 0, 0, 0}})
+	v := consolidate.Evaluate(pair(), consolidate.Placement{GPUs: [][]int{{0}, {0}, nil}, MHz: []dvfsmodel.MHz{1350, 0, 0, 0}})
 	if v.Unplaced != 1 || v.OverMemory != 1 || v.Feasible() {
 		t.Errorf("verdict %+v", v)
 	}
@@ -94,18 +94,18 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 	} {
 		mhz := p.Max()
 		for range p.LevelsMHz {
-			mhz = consolidate.Adapt(&p, mhz, c.kappas)
+			mhz = consolidate.AdaptStep(&p, mhz, c.kappas)
 		}
 		if mhz != c.want {
 			t.Errorf("tasks that allow %v: %g MHz, want %g", c.kappas, mhz, c.want)
 		}
 	}
 	p.LevelsMHz = []dvfsmodel.MHz{135, 180, 1350} // a step down breaks the limit, from where it steps up again
-	if down := consolidate.Adapt(&p, 1350, []float64{1.2}); down != 180 || consolidate.Adapt(&p, down, []float64{1.2}) != 1350 {
+	if down := consolidate.AdaptStep(&p, 1350, []float64{1.2}); down != 180 || consolidate.AdaptStep(&p, down, []float64{1.2}) != 1350 {
 		t.Errorf("from 1350 to %g MHz, want 180, and back", down)
 	}
 	p = sharing.PaperPhysics()
-	if mhz := consolidate.Adapt(&p, 1035, []float64{1.2}); mhz != 1080 {
+	if mhz := consolidate.AdaptStep(&p, 1035, []float64{1.2}); mhz != 1080 {
 		t.Errorf("from 1035 MHz, where the limit is broken, to %g MHz, want 1080", mhz)
 	}
 }
@@ -115,7 +115,7 @@ func TestTasksForWhichThereAreTooFewGPUsHaveNoPlace(t *testing.T) {
 	in.Tasks[2].GPUs, in.Tasks[2].MemGB = 2, 20 // one GPU has that much
 	for _, policy := range consolidate.Policies() {
 		p := policy.Place(in)
-		v := consolidate.Judge(in, p)
+		v := consolidate.Evaluate(in, p)
 		if v.Unplaced != 1 || p.GPUs[2] != nil || len(v.Faults) > 0 {
 			t.Errorf("%s: %v, %+v", policy.Name, p.GPUs, v)
 		}
@@ -138,7 +138,7 @@ func TestLowestIsTheLowestLevelThatKeepsTheSLA(t *testing.T) {
 		{consolidate.Safe, nil, 1, 1350, true},
 		{consolidate.Safe, nil, math.Inf(1), 135, true},
 	} {
-		mhz, ok := consolidate.Lowest(&in.Physics, c.problem, c.load, c.kappa, sharing.Linear{})
+		mhz, ok := consolidate.LowestLevel(&in.Physics, c.problem, c.load, c.kappa, sharing.Linear{})
 		if mhz != c.want || ok != c.ok {
 			t.Errorf("%v, load %v, kappa %g: %g MHz, %v, want %g, %v", c.problem, c.load, c.kappa, mhz, ok, c.want, c.ok)
 		}

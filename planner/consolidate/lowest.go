@@ -5,10 +5,10 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// Lowest is the lowest level at which a GPU with that load keeps the SLA of a
+// LowestLevel is the lowest level at which a GPU with that load keeps the SLA of a
 // task that allows kappa times its time alone. Contention counts where the
 // problem is [Safe] only. It is f_max and false where no level does.
-func Lowest(
+func LowestLevel(
 	p *sharing.Physics, problem Problem, loadPct []float64, kappa float64, c sharing.Contention,
 ) (mhz dvfsmodel.MHz, ok bool) {
 	overload := 1.0

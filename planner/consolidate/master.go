@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// entry is a coefficient of a column.
-type entry struct {
+// coefficient is a coefficient of a column.
+type coefficient struct {
 	row   int32
 	value float32
 }
 
-func at(row, value int) entry {
-	return entry{row: int32(row), value: float32(value)}
+func coef(row, value int) coefficient {
+	return coefficient{row: int32(row), value: float32(value)}
 }
 
 // simplex is a linear program, minimised over x >= 0 with equality rows, that
@@ -22,8 +22,8 @@ func at(row, value int) entry {
 type simplex struct {
 	rows    int
 	right   []float64
-	entries []entry // of all columns
-	from    []int   // by column: its first entry; one more at the end
+	entries []coefficient // of all columns
+	from    []int         // by column: its first entry; one more at the end
 	cost    []float64
 	basis   []int // by row: a column
 	place   []int // by column: its row in the basis; -1: not in it
@@ -47,7 +47,7 @@ func newSimplex(right, artificial []float64) *simplex {
 		dual: make([]float64, m), change: make([]float64, m),
 	}
 	for r := range m {
-		l.add([]entry{at(r, 1)}, artificial[r])
+		l.add([]coefficient{coef(r, 1)}, artificial[r])
 		l.skip[r] = true
 		l.basis[r], l.place[r] = r, r
 		l.inverse[r*m+r] = 1
@@ -58,7 +58,7 @@ func newSimplex(right, artificial []float64) *simplex {
 }
 
 // add takes in a column.
-func (l *simplex) add(column []entry, cost float64) int {
+func (l *simplex) add(column []coefficient, cost float64) int {
 	l.entries = append(l.entries, column...)
 	l.from = append(l.from, len(l.entries))
 	l.cost = append(l.cost, cost)
@@ -68,10 +68,10 @@ func (l *simplex) add(column []entry, cost float64) int {
 }
 
 // column lists the coefficients of a column.
-func (l *simplex) column(j int) []entry { return l.entries[l.from[j]:l.from[j+1]] }
+func (l *simplex) column(j int) []coefficient { return l.entries[l.from[j]:l.from[j+1]] }
 
-// reduced is what a column would save by unit, negative where it would.
-func (l *simplex) reduced(j int) float64 {
+// reducedCost is what a column would save by unit, negative where it would.
+func (l *simplex) reducedCost(j int) float64 {
 	d := l.cost[j]
 	for _, e := range l.column(j) {
 		d -= l.dual[e.row] * float64(e.value)
@@ -92,7 +92,7 @@ func (l *simplex) solve(ctx context.Context, limit int) bool {
 			if l.skip[j] || l.place[j] >= 0 {
 				continue
 			}
-			if d := l.reduced(j); d < least {
+			if d := l.reducedCost(j); d < least {
 				enter, least = j, d
 			}
 		}

@@ -22,10 +22,10 @@ func drawProgram(r *rand.Rand) (program *simplex, costs []float64, matrix *mat.D
 	}
 	program = newSimplex(right, artificial)
 	for j := range columns {
-		var entries []entry
+		var entries []coefficient
 		for i := range rows {
 			if r.IntN(3) == 0 || i == j%rows {
-				entries = append(entries, at(i, 1))
+				entries = append(entries, coef(i, 1))
 				matrix.Set(i, rows+j, 1)
 			}
 		}

@@ -15,8 +15,8 @@ type MoveOptions struct {
 	Rounds int    // of ruin and recreate, over all restarts; 0: 24000
 }
 
-// Rearranged is what [Rearrange] found.
-type Rearranged struct {
+// RearrangeResult is what [Rearrange] found.
+type RearrangeResult struct {
 	Placement
 	// ByMoves is the least power, watts, of what was found with at most so many
 	// moves, from none to the most that were of use. It is +Inf where nothing
@@ -36,73 +36,73 @@ type Rearranged struct {
 // with simulated annealing, restarted with several prices).
 // The answer is never worse than the start, and depends on the arguments
 // alone unless the context ends the search.
-func Rearrange(ctx context.Context, in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) Rearranged {
+func Rearrange(ctx context.Context, in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) RearrangeResult {
 	const usualRounds = 24_000
 	if len(in.Tasks) == 0 {
-		return Rearranged{Placement: allAsleep(in), ByMoves: []float64{0}}
+		return RearrangeResult{Placement: allAsleep(in), ByMoves: []float64{0}}
 	}
 	if opt.Rounds <= 0 {
 		opt.Rounds = usualRounds
 	}
-	m := newMover(in, problem, from, opt)
-	legs := m.legs()
-	m.empty(ctx)
+	m := newRearranger(in, problem, from, opt)
+	legs := m.descents()
+	m.emptyUnits(ctx)
 	for i, l := range legs {
 		if i > 0 {
-			m.jump(m.home)
+			m.jumpTo(m.home)
 		}
 		m.descend(ctx, opt.Rounds/len(legs), l)
 	}
-	if m.anew(ctx) {
-		m.descend(ctx, opt.Rounds/len(legs), leg{m.most, m.gpuW(few)})
+	if m.improveFreely(ctx) {
+		m.descend(ctx, opt.Rounds/len(legs), descentLimits{m.most, m.gpuW(fewMovesCost)})
 	}
-	return m.answer()
+	return m.bestResult()
 }
 
-// leg is one descent of the search.
-type leg struct {
+// descentLimits is one descent of the search.
+type descentLimits struct {
 	most  int     // tasks that may be away
 	price float64 // watts that one of them counts for
 }
 
 // What a move counts for beside the power of a GPU.
-const few, some, many = 1. / 4, 1. / 20, 1. / 200
+const fewMovesCost, someMovesCost, manyMovesCost = 1. / 4, 1. / 20, 1. / 200
 
 // gpuW is a part of the power of a GPU at its highest clock, watts.
-func (m *mover) gpuW(part float64) float64 {
+func (m *rearranger) gpuW(part float64) float64 {
 	return part * m.in.Physics.PowerAt(m.in.Physics.Max())
 }
 
-// legs are the descents: answers with few moves are sought as well as those
+// descents are the descents: answers with few moves are sought as well as those
 // with as many as there may be.
-func (m *mover) legs() []leg {
-	all := []leg{{m.most, m.gpuW(few)}, {m.most, m.gpuW(many)}}
+func (m *rearranger) descents() []descentLimits {
+	all := []descentLimits{{m.most, m.gpuW(fewMovesCost)}, {m.most, m.gpuW(manyMovesCost)}}
 	for most := 1; most < m.most; most *= 2 {
-		all = append(all, leg{most, m.gpuW(some)})
+		all = append(all, descentLimits{most, m.gpuW(someMovesCost)})
 	}
 	return all
 }
 
-// anew goes where [Improve] would have everything, which is worth it where many
+// improveFreely goes where [Improve] would have everything, which is worth it where many
 // tasks may move: with its groups on those GPUs where most of their tasks are
 // now. It is false where that takes too many moves.
-func (m *mover) anew(ctx context.Context) bool {
+func (m *rearranger) improveFreely(ctx context.Context) bool {
 	if ctx.Err() != nil || m.most == 0 {
 		return false
 	}
-	start := PlacementOf(m.s, LowestFor(m.problem))
+	start := PlacementOf(m.s, LowestClockFor(m.problem))
 	const setsByRound = 800
 	rounds := max(1, m.rounds/3)
 	found, watts := Improve(ctx, m.in, m.problem, start, ImproveOptions{Seed: m.seed, Rounds: rounds, Sets: setsByRound * m.rounds})
 	if math.IsInf(watts, 1) {
 		return false
 	}
-	m.jump(alike(m.in, m.home, found.GPUs))
+	m.jumpTo(leastMovesEquivalent(m.in, m.home, found.GPUs))
 	if m.away > m.most {
-		m.jump(m.home)
+		m.jumpTo(m.home)
 		return false
 	}
-	m.note()
+	m.noteBest()
 	return true
 }
 
@@ -188,15 +188,15 @@ func samePlaces(a, b []int) bool {
 	return true
 }
 
-// found is an answer of the search.
-type found struct {
+// solution is an answer of the search.
+type solution struct {
 	cost float64
 	away int // tasks that have moved
 	at   [][]int
 }
 
-// answer is the best of what was found.
-func (m *mover) answer() Rearranged {
+// bestResult is the best of what was found.
+func (m *rearranger) bestResult() RearrangeResult {
 	byMoves, least := make([]float64, 0, m.best.away+1), math.Inf(1)
 	for _, cost := range m.least[:m.best.away+1] {
 		if least = min(least, cost); least >= m.faultW {
@@ -205,5 +205,5 @@ func (m *mover) answer() Rearranged {
 			byMoves = append(byMoves, least)
 		}
 	}
-	return Rearranged{Placement: PlacementOf(sharing.StateAt(m.in, m.best.at), LowestFor(m.problem)), ByMoves: byMoves}
+	return RearrangeResult{Placement: PlacementOf(sharing.StateAt(m.in, m.best.at), LowestClockFor(m.problem)), ByMoves: byMoves}
 }

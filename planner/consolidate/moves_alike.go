@@ -7,10 +7,10 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// alike is a placement that takes the same, with servers and GPUs of the same
+// leastMovesEquivalent is a placement that takes the same, with servers and GPUs of the same
 // kind changed for each other so that more tasks stay where they are.
-func alike(in *sharing.Instance, home, at [][]int) [][]int {
-	a := &likeness{in: in, all: in.GPUs(), used: make([]bool, len(in.Servers))}
+func leastMovesEquivalent(in *sharing.Instance, home, at [][]int) [][]int {
+	a := &symmetryMatcher{in: in, all: in.GPUs(), used: make([]bool, len(in.Servers))}
 	a.share = make([]map[int]int, len(a.all))
 	for gpu := range a.share {
 		a.share[gpu] = make(map[int]int)
@@ -40,8 +40,8 @@ func alike(in *sharing.Instance, home, at [][]int) [][]int {
 	return out
 }
 
-// likeness is how much of a placement's GPUs is on which GPUs now.
-type likeness struct {
+// symmetryMatcher is how much of a placement's GPUs is on which GPUs now.
+type symmetryMatcher struct {
 	in    *sharing.Instance
 	all   []sharing.GPU
 	share []map[int]int // by GPU then: how many of its pieces are on which GPU now
@@ -49,12 +49,12 @@ type likeness struct {
 	gpus  [][]int       // by server
 }
 
-// match is what changing a server or a GPU for another is worth.
-type match struct{ from, to, worth int }
+// swapPair is what changing a server or a GPU for another is worth.
+type swapPair struct{ from, to, worth int }
 
 // swap is by GPU of the placement the GPU that takes its part: servers first,
 // those that keep most pieces where they are, then GPUs within.
-func (a *likeness) swap() []int {
+func (a *symmetryMatcher) swap() []int {
 	const mostPairs = 1 << 20
 	out := make([]int, len(a.share))
 	if len(a.gpus)*len(a.gpus) > mostPairs {
@@ -63,39 +63,39 @@ func (a *likeness) swap() []int {
 		}
 		return out
 	}
-	var servers []match
+	var servers []swapPair
 	for from := range a.gpus {
 		for to := range a.gpus {
-			if a.used[from] && a.sameKind(from, to) {
-				servers = append(servers, match{from, to, a.within(from, to, nil)})
+			if a.used[from] && a.isSameKind(from, to) {
+				servers = append(servers, swapPair{from, to, a.matchGPUs(from, to, nil)})
 			}
 		}
 	}
-	for _, m := range greedy(servers) {
-		a.within(m.from, m.to, out)
+	for _, m := range greedyMatching(servers) {
+		a.matchGPUs(m.from, m.to, out)
 	}
 	return out
 }
 
-// sameKind tells whether two servers take the same and have the same GPUs.
-func (a *likeness) sameKind(from, to int) bool {
+// isSameKind tells whether two servers take the same and have the same GPUs.
+func (a *symmetryMatcher) isSameKind(from, to int) bool {
 	s, other := &a.in.Servers[from], &a.in.Servers[to]
 	return s.HostW() == other.HostW() && slices.Equal(slices.Sorted(slices.Values(s.GPUMemGB)), slices.Sorted(slices.Values(other.GPUMemGB)))
 }
 
-// within matches the GPUs of two servers of a kind. It is how many pieces stay,
+// matchGPUs matches the GPUs of two servers of a kind. It is how many pieces stay,
 // and notes who takes whose part in out, unless it is nil.
-func (a *likeness) within(from, to int, out []int) int {
-	var all []match
+func (a *symmetryMatcher) matchGPUs(from, to int, out []int) int {
+	var all []swapPair
 	for _, x := range a.gpus[from] {
 		for _, y := range a.gpus[to] {
 			if a.all[x].MemGB == a.all[y].MemGB {
-				all = append(all, match{x, y, a.share[x][y]})
+				all = append(all, swapPair{x, y, a.share[x][y]})
 			}
 		}
 	}
 	sum := 0
-	for _, m := range greedy(all) {
+	for _, m := range greedyMatching(all) {
 		sum += m.worth
 		if out != nil {
 			out[m.from] = m.to
@@ -104,14 +104,14 @@ func (a *likeness) within(from, to int, out []int) int {
 	return sum
 }
 
-// greedy are the matches of most worth of which none shares a side with
+// greedyMatching are the matches of most worth of which none shares a side with
 // another.
-func greedy(all []match) []match {
-	slices.SortStableFunc(all, func(a, b match) int {
+func greedyMatching(all []swapPair) []swapPair {
+	slices.SortStableFunc(all, func(a, b swapPair) int {
 		return cmp.Or(cmp.Compare(b.worth, a.worth), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 	})
 	from, to := make(map[int]bool), make(map[int]bool)
-	var kept []match
+	var kept []swapPair
 	for _, m := range all {
 		if !from[m.from] && !to[m.to] {
 			from[m.from], to[m.to] = true, true

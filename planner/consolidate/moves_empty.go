@@ -8,17 +8,17 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// unit is what can be emptied: a server, or a GPU.
-type unit struct{ server, gpu int } // -1: not that
+// emptyTarget is what can be emptied: a server, or a GPU.
+type emptyTarget struct{ server, gpu int } // -1: not that
 
 // has tells whether a GPU is part of it.
-func (u unit) has(s *sharing.State, gpu int) bool {
+func (u emptyTarget) has(s *sharing.State, gpu int) bool {
 	return u.gpu == gpu || u.server >= 0 && s.GPU(gpu).Server == u.server
 }
 
-// emptied is what emptying a unit saves at best.
-type emptied struct {
-	unit
+// emptyEstimate is what emptying a unit saves at best.
+type emptyEstimate struct {
+	emptyTarget
 
 	tasks  []int
 	moves  int     // tasks that are at home there
@@ -26,11 +26,11 @@ type emptied struct {
 	byMove float64 // the most that a move saves
 }
 
-// empty takes all tasks off servers and GPUs, those first that save most power
+// emptyUnits takes all tasks off servers and GPUs, those first that save most power
 // by move, as long as there are moves left for all of them.
-func (m *mover) empty(ctx context.Context) {
+func (m *rearranger) emptyUnits(ctx context.Context) {
 	const little = 1e-6
-	m.price, m.limit, m.blink = 0, m.most, 0
+	m.moveCostW, m.limit, m.skipChance = 0, m.most, 0
 	for m.away < m.most {
 		best, at, most := -1, [][]int(nil), little
 		units := m.units()
@@ -55,22 +55,22 @@ func (m *mover) empty(ctx context.Context) {
 		for i, task := range units[best].tasks {
 			m.put(task, at[i])
 		}
-		m.note()
+		m.noteBest()
 	}
 }
 
 // units are what could be emptied with the moves that are left, what may save
 // most by move first.
-func (m *mover) units() []emptied {
-	byServer := make([]emptied, len(m.in.Servers))
-	var all []emptied
-	for gpu := range m.takes {
+func (m *rearranger) units() []emptyEstimate {
+	byServer := make([]emptyEstimate, len(m.in.Servers))
+	var all []emptyEstimate
+	for gpu := range m.gpuCost {
 		if !m.s.Busy(gpu) {
 			continue
 		}
-		on := emptied{unit: unit{-1, gpu}, tasks: slices.Clone(m.s.Tasks(gpu)), mostW: m.takes[gpu]}
+		on := emptyEstimate{emptyTarget: emptyTarget{-1, gpu}, tasks: slices.Clone(m.s.Tasks(gpu)), mostW: m.gpuCost[gpu]}
 		server := &byServer[m.s.GPU(gpu).Server]
-		server.unit = unit{m.s.GPU(gpu).Server, -1}
+		server.emptyTarget = emptyTarget{m.s.GPU(gpu).Server, -1}
 		server.mostW += on.mostW
 		for _, task := range on.tasks {
 			if !slices.Contains(server.tasks, task) {
@@ -94,18 +94,18 @@ func (m *mover) units() []emptied {
 		}
 		u.byMove = u.mostW / float64(max(1, u.moves))
 	}
-	all = slices.DeleteFunc(all, func(u emptied) bool { return m.away+u.moves > m.most })
-	slices.SortStableFunc(all, func(a, b emptied) int { return cmp.Compare(b.byMove, a.byMove) })
+	all = slices.DeleteFunc(all, func(u emptyEstimate) bool { return m.away+u.moves > m.most })
+	slices.SortStableFunc(all, func(a, b emptyEstimate) int { return cmp.Compare(b.byMove, a.byMove) })
 	return all
 }
 
 // tryToEmpty is what emptying a unit saves, watts, and where its tasks go;
 // false where there is no place for one. Everything is as before afterwards.
-func (m *mover) tryToEmpty(u *emptied) (savedW float64, at [][]int, ok bool) {
+func (m *rearranger) tryToEmpty(u *emptyEstimate) (savedW float64, at [][]int, ok bool) {
 	before := m.cost
-	m.touched, m.former, m.leave = m.touched[:0], m.former[:0], u.unit
+	m.touched, m.formerPlaces, m.excluded = m.touched[:0], m.formerPlaces[:0], u.emptyTarget
 	for _, task := range u.tasks {
-		m.take(task)
+		m.saveAndLift(task)
 	}
 	at = make([][]int, len(u.tasks))
 	ok = true
@@ -116,7 +116,7 @@ func (m *mover) tryToEmpty(u *emptied) (savedW float64, at [][]int, ok bool) {
 		ok = ok && len(gpus) > 0
 	}
 	savedW, ok = before-m.cost, ok && m.away <= m.most
-	m.leave = unit{-1, -1}
+	m.excluded = emptyTarget{-1, -1}
 	m.undo()
 	return savedW, at, ok
 }

@@ -10,47 +10,47 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// mover is the search of [Rearrange]: tasks at their places on real GPUs.
-type mover struct {
-	in      *sharing.Instance
-	problem Problem
-	s       *sharing.State
-	rng     *rand.Rand
-	home    [][]int // by task: where it is at the start; nil: nowhere
-	at      [][]int // by task: where it is now
-	seed    uint64
-	rounds  int
-	most    int     // tasks that may be away from home
-	away    int     // tasks that are
-	limit   int     // tasks that may be in this descent
-	price   float64 // watts that one of them counts for
-	faultW  float64 // watts that a limit that is broken counts for: more than any GPUs and servers save
+// rearranger is the search of [Rearrange]: tasks at their places on real GPUs.
+type rearranger struct {
+	in        *sharing.Instance
+	problem   Problem
+	s         *sharing.State
+	rng       *rand.Rand
+	home      [][]int // by task: where it is at the start; nil: nowhere
+	at        [][]int // by task: where it is now
+	seed      uint64
+	rounds    int
+	most      int     // tasks that may be away from home
+	away      int     // tasks that are
+	limit     int     // tasks that may be in this descent
+	moveCostW float64 // watts that one of them counts for
+	faultW    float64 // watts that a limit that is broken counts for: more than any GPUs and servers save
 
-	means []float64 // by task: its utilisation over the slots, percent
-	mean  []float64 // by GPU: its load over the slots, percent
-	leave unit      // where nothing goes for now
-	blink float64   // the chance that a GPU isn't looked at
-	takes []float64 // by GPU: what it takes, faults among it
-	cost  float64   // watts of GPUs and servers, faults among them
-	least []float64 // by tasks away: the least cost that was found; +Inf: none
-	best  found     // of all
-	load  []float64 // a buffer
-	kind  []sleeping
+	means      []float64   // by task: its utilisation over the slots, percent
+	mean       []float64   // by GPU: its load over the slots, percent
+	excluded   emptyTarget // where nothing goes for now
+	skipChance float64     // the chance that a GPU isn't looked at
+	gpuCost    []float64   // by GPU: what it takes, faults among it
+	cost       float64     // watts of GPUs and servers, faults among them
+	least      []float64   // by tasks away: the least cost that was found; +Inf: none
+	best       solution    // of all
+	load       []float64   // a buffer
+	kind       []sleepingKind
 
-	touched []int // tasks of this round
-	former  [][]int
+	touched      []int // tasks of this round
+	formerPlaces [][]int
 }
 
-func newMover(in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) *mover {
-	m := &mover{
+func newRearranger(in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) *rearranger {
+	m := &rearranger{
 		in: in, problem: problem, s: sharing.NewState(in),
 		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
 		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed, rounds: opt.Rounds,
-		leave: unit{-1, -1}, mean: make([]float64, len(in.GPUs())),
-		takes: make([]float64, len(in.GPUs())),
-		load:  make([]float64, in.Slots()),
+		excluded: emptyTarget{-1, -1}, mean: make([]float64, len(in.GPUs())),
+		gpuCost: make([]float64, len(in.GPUs())),
+		load:    make([]float64, in.Slots()),
 	}
-	m.faultW = 10 * in.Physics.PowerAt(in.Physics.Max()) * float64(len(m.takes))
+	m.faultW = 10 * in.Physics.PowerAt(in.Physics.Max()) * float64(len(m.gpuCost))
 	for i := range in.Servers {
 		m.faultW += 10 * in.Servers[i].HostW()
 	}
@@ -69,14 +69,14 @@ func newMover(in *sharing.Instance, problem Problem, from [][]int, opt MoveOptio
 	}
 	m.best.cost = math.Inf(1)
 	for _, task := range m.bySize(m.homeless()) {
-		m.settle(task)
+		m.placeCheapest(task)
 	}
-	m.note()
+	m.noteBest()
 	return m
 }
 
 // homeless are the tasks that have no place at the start.
-func (m *mover) homeless() []int {
+func (m *rearranger) homeless() []int {
 	var all []int
 	for task, gpus := range m.home {
 		if len(gpus) == 0 {
@@ -87,7 +87,7 @@ func (m *mover) homeless() []int {
 }
 
 // bySize sorts tasks, those with the most work or memory first.
-func (m *mover) bySize(tasks []int) []int {
+func (m *rearranger) bySize(tasks []int) []int {
 	size := func(task int) float64 {
 		t := &m.in.Tasks[task]
 		return float64(t.GPUs) * max(m.means[task]/fullPct, t.MemGB/m.s.GPU(0).MemGB)
@@ -97,9 +97,9 @@ func (m *mover) bySize(tasks []int) []int {
 }
 
 // descend searches from where the tasks are, ever colder.
-func (m *mover) descend(ctx context.Context, rounds int, by leg) {
+func (m *rearranger) descend(ctx context.Context, rounds int, by descentLimits) {
 	const hottest, cooling = 1. / 12, 1. / 30
-	m.price, m.limit, m.blink = by.price, by.most, blink
+	m.moveCostW, m.limit, m.skipChance = by.price, by.most, skipChance
 	hot := m.gpuW(hottest)
 	for round := range rounds {
 		if ctx.Err() != nil {
@@ -109,8 +109,8 @@ func (m *mover) descend(ctx context.Context, rounds int, by leg) {
 	}
 }
 
-// jump puts all tasks somewhere; those for which there is nothing stay.
-func (m *mover) jump(to [][]int) {
+// jumpTo puts all tasks somewhere; those for which there is nothing stay.
+func (m *rearranger) jumpTo(to [][]int) {
 	for task := range m.at {
 		if len(to[task]) > 0 {
 			m.lift(task)
@@ -125,9 +125,9 @@ func (m *mover) jump(to [][]int) {
 
 // round takes some tasks away, puts each somewhere, and keeps the outcome or
 // goes back.
-func (m *mover) round(heat float64) {
+func (m *rearranger) round(heat float64) {
 	before := m.score()
-	m.touched, m.former = m.touched[:0], m.former[:0]
+	m.touched, m.formerPlaces = m.touched[:0], m.formerPlaces[:0]
 	m.ruin()
 	order := slices.Clone(m.touched)
 	m.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -135,31 +135,31 @@ func (m *mover) round(heat float64) {
 		m.bySize(order)
 	}
 	for _, task := range order {
-		m.settle(task)
+		m.placeCheapest(task)
 	}
 	if worse := m.score() - before; worse > 0 && worse > -heat*math.Log(m.rng.Float64()) || m.away > m.limit {
 		m.undo()
 		return
 	}
-	m.note()
+	m.noteBest()
 }
 
 // score is what the search makes small.
-func (m *mover) score() float64 { return m.cost + m.price*float64(m.away) }
+func (m *rearranger) score() float64 { return m.cost + m.moveCostW*float64(m.away) }
 
 // undo goes back to where the round began.
-func (m *mover) undo() {
+func (m *rearranger) undo() {
 	for _, task := range m.touched {
 		m.lift(task)
 	}
 	for i, task := range m.touched {
-		m.put(task, m.former[i])
+		m.put(task, m.formerPlaces[i])
 	}
 }
 
-// note keeps the best answer, of those that take the same the one with the fewest
+// noteBest keeps the best answer, of those that take the same the one with the fewest
 // tasks away, and what others take by how many are.
-func (m *mover) note() {
+func (m *rearranger) noteBest() {
 	const better = 1e-6 // watts; sums that were kept over many rounds are no more exact
 	if m.cost >= m.least[m.away]-better {
 		return
@@ -172,9 +172,9 @@ func (m *mover) note() {
 }
 
 // recount adds up anew what GPUs and servers take.
-func (m *mover) recount() {
+func (m *rearranger) recount() {
 	m.cost = 0
-	for _, watts := range m.takes {
+	for _, watts := range m.gpuCost {
 		m.cost += watts
 	}
 	for server := range m.in.Servers {
@@ -189,61 +189,61 @@ func (m *mover) recount() {
 	}
 }
 
-// take notes a task's place and takes it off its GPUs.
-func (m *mover) take(task int) {
+// saveAndLift notes a task's place and takes it off its GPUs.
+func (m *rearranger) saveAndLift(task int) {
 	if !slices.Contains(m.touched, task) {
-		m.touched, m.former = append(m.touched, task), append(m.former, m.at[task])
+		m.touched, m.formerPlaces = append(m.touched, task), append(m.formerPlaces, m.at[task])
 		m.lift(task)
 	}
 }
 
 // ruin takes tasks off their GPUs: all of a GPU or of a server, those away, or
 // a few of any.
-func (m *mover) ruin() {
+func (m *rearranger) ruin() {
 	switch m.rng.IntN(8) {
 	case 0, 1, 2:
-		m.clear(m.rng.IntN(len(m.takes)))
+		m.clear(m.rng.IntN(len(m.gpuCost)))
 	case 3:
-		m.clear(m.rng.IntN(len(m.takes)))
-		m.clear(m.rng.IntN(len(m.takes)))
+		m.clear(m.rng.IntN(len(m.gpuCost)))
+		m.clear(m.rng.IntN(len(m.gpuCost)))
 	case 4:
-		server := m.s.GPU(m.rng.IntN(len(m.takes))).Server
+		server := m.s.GPU(m.rng.IntN(len(m.gpuCost))).Server
 		for gpu := range m.s.GPUs() {
 			if m.s.GPU(gpu).Server == server {
 				m.clear(gpu)
 			}
 		}
 	case 5:
-		m.recall()
+		m.liftMoved()
 	}
 	for range m.rng.IntN(4) {
-		m.take(m.rng.IntN(len(m.at)))
+		m.saveAndLift(m.rng.IntN(len(m.at)))
 	}
 }
 
 // clear takes all tasks off a GPU.
-func (m *mover) clear(gpu int) {
+func (m *rearranger) clear(gpu int) {
 	for _, task := range slices.Clone(m.s.Tasks(gpu)) {
-		m.take(task)
+		m.saveAndLift(task)
 	}
 }
 
-// recall takes up some tasks that are away.
-func (m *mover) recall() {
+// liftMoved takes up some tasks that are away.
+func (m *rearranger) liftMoved() {
 	for task := range m.at {
 		if m.isAway(task) && m.rng.IntN(2) == 0 {
-			m.take(task)
+			m.saveAndLift(task)
 		}
 	}
 }
 
-func (m *mover) isAway(task int) bool {
+func (m *rearranger) isAway(task int) bool {
 	return len(m.home[task]) > 0 && !samePlaces(m.home[task], m.at[task])
 }
 
-// settle puts a task where it costs least: home, or elsewhere where a move is
+// placeCheapest puts a task where it costs least: home, or elsewhere where a move is
 // left.
-func (m *mover) settle(task int) {
+func (m *rearranger) placeCheapest(task int) {
 	home := m.home[task]
 	if len(home) == 0 {
 		m.put(task, m.cheapest(task))
@@ -266,7 +266,7 @@ func (m *mover) settle(task int) {
 
 // cheapest are the GPUs where a task's pieces cost least, one after the other;
 // nil where there aren't enough.
-func (m *mover) cheapest(task int) []int {
+func (m *rearranger) cheapest(task int) []int {
 	want := m.in.Tasks[task].GPUs
 	gpus := make([]int, 0, want)
 	for len(gpus) < want {
@@ -288,36 +288,36 @@ func (m *mover) cheapest(task int) []int {
 
 // cheapestGPU is where a piece costs least beside those that are taken; -1:
 // there is none.
-func (m *mover) cheapestGPU(task int, taken []int) int {
+func (m *rearranger) cheapestGPU(task int, taken []int) int {
 	best, least := -1, math.Inf(1)
 	m.kind = m.kind[:0]
-	for gpu := range m.takes {
-		if !m.s.Fits(task, gpu) || m.leave.has(m.s, gpu) || slices.Contains(taken, gpu) || !m.s.Busy(gpu) && !m.newKind(gpu) {
+	for gpu := range m.gpuCost {
+		if !m.s.Fits(task, gpu) || m.excluded.has(m.s, gpu) || slices.Contains(taken, gpu) || !m.s.Busy(gpu) && !m.isNewSleepingKind(gpu) {
 			continue
 		}
-		if best >= 0 && (m.tooMuch(task, gpu) || m.blink > 0 && m.rng.Float64() < m.blink) {
+		if best >= 0 && (m.isOverfull(task, gpu) || m.skipChance > 0 && m.rng.Float64() < m.skipChance) {
 			continue
 		}
-		if extra := m.extra(task, gpu); extra < least {
+		if extra := m.insertionCost(task, gpu); extra < least {
 			best, least = gpu, extra
 		}
 	}
 	return best
 }
 
-// tooMuch tells whether a GPU is full whatever the slots are.
-func (m *mover) tooMuch(task, gpu int) bool {
+// isOverfull tells whether a GPU is full whatever the slots are.
+func (m *rearranger) isOverfull(task, gpu int) bool {
 	if m.problem != Safe || m.in.Contention != nil {
 		return false
 	}
 	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
 }
 
-// newKind tells whether a GPU that sleeps is the first of its kind since the
+// isNewSleepingKind tells whether a GPU that sleeps is the first of its kind since the
 // kinds were cleared: on a server that is on or takes as much, with as much memory.
-func (m *mover) newKind(gpu int) bool {
+func (m *rearranger) isNewSleepingKind(gpu int) bool {
 	server := m.s.GPU(gpu).Server
-	kind := sleeping{on: m.s.ServerOn(server), memGB: m.s.GPU(gpu).MemGB}
+	kind := sleepingKind{on: m.s.ServerOn(server), memGB: m.s.GPU(gpu).MemGB}
 	if !kind.on {
 		kind.hostW, kind.gpus = m.in.Servers[server].HostW(), len(m.in.Servers[server].GPUMemGB)
 	}
@@ -328,9 +328,9 @@ func (m *mover) newKind(gpu int) bool {
 	return true
 }
 
-// extra is what a piece costs on a GPU, watts; of places that cost the same
+// insertionCost is what a piece costs on a GPU, watts; of places that cost the same
 // the fuller one counts less.
-func (m *mover) extra(task, gpu int) float64 {
+func (m *rearranger) insertionCost(task, gpu int) float64 {
 	const tie = 1e-3
 	t := &m.in.Tasks[task]
 	overload := 1.0
@@ -338,7 +338,7 @@ func (m *mover) extra(task, gpu int) float64 {
 		overload, m.load = m.s.OverloadWith(task, gpu, m.load)
 	}
 	watts := m.watts(gpu, overload, min(m.s.Kappa(gpu), t.Kappa), m.s.FreeGB(gpu)-t.MemGB)
-	extra := watts - m.takes[gpu] - tie*(m.mean[gpu]/fullPct+1-m.s.FreeGB(gpu)/m.s.GPU(gpu).MemGB)
+	extra := watts - m.gpuCost[gpu] - tie*(m.mean[gpu]/fullPct+1-m.s.FreeGB(gpu)/m.s.GPU(gpu).MemGB)
 	if server := m.s.GPU(gpu).Server; !m.s.ServerOn(server) {
 		extra += m.in.Servers[server].HostW()
 	}
@@ -346,7 +346,7 @@ func (m *mover) extra(task, gpu int) float64 {
 }
 
 // watts is what a GPU with tasks takes, and what is broken there.
-func (m *mover) watts(gpu int, overload, kappa, freeGB float64) float64 {
+func (m *rearranger) watts(gpu int, overload, kappa, freeGB float64) float64 {
 	mhz, ok := m.in.Physics.Lowest(overload, kappa)
 	watts := m.in.Physics.PowerAt(mhz)
 	if !ok {
@@ -358,7 +358,7 @@ func (m *mover) watts(gpu int, overload, kappa, freeGB float64) float64 {
 	return watts
 }
 
-func (m *mover) overload(gpu int) float64 {
+func (m *rearranger) overload(gpu int) float64 {
 	if m.problem == Safe {
 		return m.s.Overload(gpu)
 	}
@@ -366,7 +366,7 @@ func (m *mover) overload(gpu int) float64 {
 }
 
 // put places a task that has no place; nowhere, where there are no GPUs.
-func (m *mover) put(task int, gpus []int) {
+func (m *rearranger) put(task int, gpus []int) {
 	for _, gpu := range gpus {
 		m.add(task, gpu)
 	}
@@ -379,7 +379,7 @@ func (m *mover) put(task int, gpus []int) {
 }
 
 // lift takes a task off its place.
-func (m *mover) lift(task int) {
+func (m *rearranger) lift(task int) {
 	if m.isAway(task) {
 		m.away--
 	}
@@ -391,7 +391,7 @@ func (m *mover) lift(task int) {
 	}
 }
 
-func (m *mover) add(task, gpu int) {
+func (m *rearranger) add(task, gpu int) {
 	server := m.s.GPU(gpu).Server
 	if !m.s.ServerOn(server) {
 		m.cost += m.in.Servers[server].HostW()
@@ -400,7 +400,7 @@ func (m *mover) add(task, gpu int) {
 	m.reprice(gpu)
 }
 
-func (m *mover) remove(task, gpu int) {
+func (m *rearranger) remove(task, gpu int) {
 	m.s.Remove(task, gpu)
 	if server := m.s.GPU(gpu).Server; !m.s.ServerOn(server) {
 		m.cost -= m.in.Servers[server].HostW()
@@ -409,12 +409,12 @@ func (m *mover) remove(task, gpu int) {
 }
 
 // reprice works out anew what a GPU takes.
-func (m *mover) reprice(gpu int) {
+func (m *rearranger) reprice(gpu int) {
 	watts := 0.0
 	m.mean[gpu] = m.s.MeanPct(gpu)
 	if m.s.Busy(gpu) {
 		watts = m.watts(gpu, m.overload(gpu), m.s.Kappa(gpu), m.s.FreeGB(gpu))
 	}
-	m.cost += watts - m.takes[gpu]
-	m.takes[gpu] = watts
+	m.cost += watts - m.gpuCost[gpu]
+	m.gpuCost[gpu] = watts
 }

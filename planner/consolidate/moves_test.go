@@ -48,8 +48,8 @@ func bruteMoves(in *sharing.Instance, problem Problem, from [][]int, most int) [
 }
 
 // judgeAt is what places are worth at the lowest clocks.
-func judgeAt(in *sharing.Instance, problem Problem, at [][]int) Verdict {
-	return Judge(in, PlacementOf(sharing.StateAt(in, at), LowestFor(problem)))
+func judgeAt(in *sharing.Instance, problem Problem, at [][]int) Evaluation {
+	return Evaluate(in, PlacementOf(sharing.StateAt(in, at), LowestClockFor(problem)))
 }
 
 // subsets are all sets of so many of the numbers below n.
@@ -96,7 +96,7 @@ func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 		want := bruteMoves(in, problem, from, len(in.Tasks))
 		for most := range want {
 			got := Rearrange(t.Context(), in, problem, from, MoveOptions{Most: most, Rounds: 2000})
-			v, found := Judge(in, got.Placement), math.Inf(1)
+			v, found := Evaluate(in, got.Placement), math.Inf(1)
 			if v.FeasibleFor(problem) {
 				found = v.PowerW
 			}
@@ -121,12 +121,12 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		in := draw(r, rapid.SampledFrom([]string{"light", "mixed", "gang"}).Draw(t, "mix"), 12)
-		before := Place(in, OnlineSLA{}, LowestKept)
+		before := Place(in, OnlineSLA{}, LowestClock)
 		most := rapid.IntRange(0, 6).Draw(t, "most")
 		opt := MoveOptions{Most: most, Seed: rapid.Uint64().Draw(t, "of the search"), Rounds: 400}
 		got := Rearrange(t.Context(), in, Safe, before.GPUs, opt)
 		moves := Moves(in, before.GPUs, got.GPUs)
-		was, is := Judge(in, before), Judge(in, got.Placement)
+		was, is := Evaluate(in, before), Evaluate(in, got.Placement)
 		if len(moves) > most || len(moves) != len(got.ByMoves)-1 {
 			t.Fatalf("%d moves, %d allowed; by moves %v", len(moves), most, got.ByMoves)
 		}
@@ -147,10 +147,10 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 
 func TestManyMovesAreAsGoodAsAPlanFromScratch(t *testing.T) {
 	for _, in := range drawn(10, 3)[:5] {
-		before := Place(in, HotCloud{}, AtMax)
+		before := Place(in, HotCloud{}, MaxClock)
 		_, want := Improve(t.Context(), in, Safe, before, ImproveOptions{})
 		got := Rearrange(t.Context(), in, Safe, before.GPUs, MoveOptions{Most: len(in.Tasks), Rounds: 6000})
-		if v := Judge(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
+		if v := Evaluate(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
 			t.Errorf("%s: %g W, from scratch %g", in.Name, v.PowerW, want)
 		}
 	}
@@ -208,7 +208,7 @@ func TestASearchForMovesThatIsStoppedAtOnceAnswersTheStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in := drawn(16, 3)[0]
-	before := Place(in, HotCloud{}, AtMax)
+	before := Place(in, HotCloud{}, MaxClock)
 	got := Rearrange(ctx, in, Safe, before.GPUs, MoveOptions{Most: 3})
 	if moves := Moves(in, before.GPUs, got.GPUs); len(moves) > 0 {
 		t.Errorf("%v, want no moves", moves)

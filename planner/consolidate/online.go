@@ -18,7 +18,7 @@ import (
 //
 // A future begins with the tasks that wait, where a scheduler places several at a
 // time ([PlaceWindows]). The others are like those seen so far, changed a little, and
-// a few of any kind; see [imagination]. How many tasks are to come isn't known
+// a few of any kind; see [scenarioSampler]. How many tasks are to come isn't known
 // either: half of the futures suppose that the fleet is about as large as it has
 // to be, the others that any number up to that is as likely. What is chosen depends on the servers, the tasks so far and
 // the seed alone.
@@ -28,36 +28,36 @@ type CATSSafe struct {
 }
 
 const (
-	fewestFutures, mostFutures = 48, 256
-	futuresByGPU               = 6000 // so many over the number of GPUs, within those
-	// mostOptions is how many running GPUs are looked at, the tightest first.
-	mostOptions = 8
-	// caution is by how many standard errors a choice has to beat that of the
+	minFutures, maxFutures = 48, 256
+	futuresByGPU           = 6000 // so many over the number of GPUs, within those
+	// maxOptions is how many running GPUs are looked at, the tightest first.
+	maxOptions = 8
+	// cautionSigmas is by how many standard errors a choice has to beat that of the
 	// simple rule.
-	caution = 0.5
+	cautionSigmas = 0.5
 )
 
 // Choose is the GPU with the least watts at the ends of imagined futures.
 func (c CATSSafe) Choose(s *sharing.State, task int, taken []int) (int, bool) {
-	seen, waiting := tasksSeen(s, task)
-	now := newSketch(s, seen)
+	seen, waiting := recentTasks(s, task)
+	now := newScratchState(s, seen)
 	t := &seen[len(seen)-len(waiting)-1]
-	options := now.options(t, taken)
+	options := now.candidateGPUs(t, taken)
 	switch len(options) {
 	case 0:
 		return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })
 	case 1:
 		return options[0], true
 	}
-	futures := cmp.Or(max(0, c.Futures), min(mostFutures, max(fewestFutures, futuresByGPU/s.GPUs())))
+	futures := cmp.Or(max(0, c.Futures), min(maxFutures, max(minFutures, futuresByGPU/s.GPUs())))
 	r := rand.New(rand.NewPCG(c.Seed, uint64(task)<<8+uint64(len(taken))))
-	i := newImagination(r, s, seen, waiting, t.gpus)
-	outcomes := make([]outcome, len(options))
+	i := newScenarioSampler(r, s, seen, waiting, t.gpus)
+	outcomes := make([]differenceStats, len(options))
 	for n := range futures {
-		f := i.future(n%2 == 1)
+		f := i.scenario(n%2 == 1)
 		base := 0.0
 		for o, gpu := range options {
-			watts := now.after(t, taken, gpu, f)
+			watts := now.wattsAfter(t, taken, gpu, f)
 			if o == 0 {
 				base = watts
 			}
@@ -66,32 +66,32 @@ func (c CATSSafe) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	}
 	best, least := 0, 0.0
 	for o := range outcomes {
-		if x := outcomes[o].atMost(futures); x < least {
+		if x := outcomes[o].upperMean(futures); x < least {
 			best, least = o, x
 		}
 	}
 	return options[best], true
 }
 
-// outcome is by how much a choice differs from the first one, over futures.
-type outcome struct{ sum, squares float64 }
+// differenceStats is by how much a choice differs from the first one, over futures.
+type differenceStats struct{ sum, squares float64 }
 
-func (o *outcome) add(watts float64) { o.sum, o.squares = o.sum+watts, o.squares+watts*watts }
+func (o *differenceStats) add(watts float64) { o.sum, o.squares = o.sum+watts, o.squares+watts*watts }
 
-// atMost is the mean with some caution.
-func (o *outcome) atMost(n int) float64 {
+// upperMean is the mean with some caution.
+func (o *differenceStats) upperMean(n int) float64 {
 	mean := o.sum / float64(n)
-	return mean + caution*math.Sqrt(max(0, o.squares/float64(n)-mean*mean)/float64(n))
+	return mean + cautionSigmas*math.Sqrt(max(0, o.squares/float64(n)-mean*mean)/float64(n))
 }
 
-// after is the watts at the end of a future if a piece of a task runs on a GPU
+// wattsAfter is the watts at the end of a future if a piece of a task runs on a GPU
 // now. The sketch is as before afterwards.
-func (k *sketch) after(t *imagined, taken []int, gpu int, f *future) float64 {
+func (k *scratchState) wattsAfter(t *sampledTask, taken []int, gpu int, f *taskScenario) float64 {
 	k.begin()
 	defer k.rollback()
 	k.add(t, gpu)
 	for on := append(slices.Clone(taken), gpu); len(on) < t.gpus; {
-		next, ok := k.choose(t, on, f.load)
+		next, ok := k.chooseTightest(t, on, f.load)
 		if !ok {
 			return unplacedW
 		}
@@ -103,7 +103,7 @@ func (k *sketch) after(t *imagined, taken []int, gpu int, f *future) float64 {
 		t := &f.tasks[i]
 		on := make([]int, 0, maxPieces)
 		for range t.gpus {
-			next, ok := k.choose(t, on, left)
+			next, ok := k.chooseTightest(t, on, left)
 			if !ok {
 				return k.watts(f) + unplacedW
 			}

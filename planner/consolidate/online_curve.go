@@ -7,20 +7,20 @@ import (
 )
 
 // A sketch under a curve of contention counts how many pieces are on a GPU and
-// how full its memory is, as [sharing.State] and [Judge] do. A piece alone is as fast as
+// how full its memory is, as [sharing.State] and [Evaluate] do. A piece alone is as fast as
 // ever, so a GPU that sleeps keeps the SLA of any task that it has the memory
 // for. To raise a load to the exponent takes long: what two straight lines agree
 // on, one on each side of the curve, is decided by those.
 
-// slopeSteps is how many slopes a GPU's load has, mostBeyond up to how many
+// slopeSteps is how many slopes a GPU's load has, maxBeyond up to how many
 // GPUs beyond the first.
-const slopeSteps, mostBeyond = 8, 4
+const slopeSteps, maxBeyond = 8, 4
 
 // slopesOf is the most slots that a slot takes for each slot of load beyond the
 // first, where at most (i+1)/slopeSteps are beyond it: the curve's exponent is 1
 // or more, so that chords lie above it and get steeper.
 func slopesOf(c *sharing.Curve) []float64 {
-	all := make([]float64, slopeSteps*mostBeyond)
+	all := make([]float64, slopeSteps*maxBeyond)
 	for i := range all {
 		beyond := float64(i+1) / slopeSteps
 		all[i] = (c.Work(1+beyond) - 1) / beyond
@@ -28,9 +28,9 @@ func slopesOf(c *sharing.Curve) []float64 {
 	return all
 }
 
-// bounds are the least and the most that [sketch.slowdown] can be: by the
+// slowdownBounds are the least and the most that [sketch.slowdown] can be: by the
 // curve's tangent where a GPU has just enough time, and by a chord from there.
-func (k *sketch) bounds(t *imagined, gpu int) (least, most float64) {
+func (k *scratchState) slowdownBounds(t *sampledTask, gpu int) (least, most float64) {
 	over, top := 0.0, 0.0
 	util := t.util
 	for i, u := range k.load[gpu*k.slots:][:len(util)] {
@@ -38,7 +38,7 @@ func (k *sketch) bounds(t *imagined, gpu int) (least, most float64) {
 		over += beyond
 		top = max(top, beyond)
 	}
-	beside := k.beside(t, gpu)
+	beside := k.interferenceWith(t, gpu)
 	if over == 0 {
 		return beside, beside
 	}
@@ -52,31 +52,31 @@ func (k *sketch) bounds(t *imagined, gpu int) (least, most float64) {
 
 // slowdown is how many times as long as alone the tasks of a GPU take with
 // another piece, by the curve.
-func (k *sketch) slowdown(t *imagined, gpu int) float64 {
+func (k *scratchState) slowdown(t *sampledTask, gpu int) float64 {
 	work, util := 0.0, t.util
 	for i, u := range k.load[gpu*k.slots:][:len(util)] {
 		work += k.curve.Work((u + util[i]) / fullPct)
 	}
-	return work / float64(k.slots) * k.beside(t, gpu)
+	return work / float64(k.slots) * k.interferenceWith(t, gpu)
 }
 
-// beside is what the pieces of a GPU with another one cost each other beside
+// interferenceWith is what the pieces of a GPU with another one cost each other beside
 // the overload.
-func (k *sketch) beside(t *imagined, gpu int) float64 {
+func (k *scratchState) interferenceWith(t *sampledTask, gpu int) float64 {
 	g, size := &k.on[gpu], k.gpus[gpu].MemGB
 	return k.curve.Beside(&sharing.Occupancy{Tasks: k.pieces[gpu] + 1, Memory: min(1, max(0, (size-g.freeGB+t.memGB)/size))})
 }
 
-// keeps tells whether a GPU with a piece is no slower than that.
-func (k *sketch) keeps(t *imagined, gpu int, kappa float64) bool {
-	least, most := k.bounds(t, gpu)
+// isFastEnough tells whether a GPU with a piece is no slower than that.
+func (k *scratchState) isFastEnough(t *sampledTask, gpu int, kappa float64) bool {
+	least, most := k.slowdownBounds(t, gpu)
 	return most <= kappa || least <= kappa && k.slowdown(t, gpu) <= kappa
 }
 
-// lowestBy is the power at the lowest level at which a GPU with a piece keeps
+// lowestCurveW is the power at the lowest level at which a GPU with a piece keeps
 // an SLA, watts.
-func (k *sketch) lowestBy(t *imagined, gpu int, kappa float64) float64 {
-	least, most := k.bounds(t, gpu)
+func (k *scratchState) lowestCurveW(t *sampledTask, gpu int, kappa float64) float64 {
+	least, most := k.slowdownBounds(t, gpu)
 	if watts := k.lowestW(least, kappa); watts == k.lowestW(most, kappa) {
 		return watts
 	}

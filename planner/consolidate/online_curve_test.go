@@ -71,7 +71,7 @@ func judgedWith(s *sharing.State, task, gpu int) bool {
 		p.GPUs[l] = []int{gpu}
 	}
 	p.MHz[gpu] = s.Instance().Physics.Max()
-	v := Judge(s.Instance(), p)
+	v := Evaluate(s.Instance(), p)
 	return v.Violations == 0 && v.OverMemory == 0
 }
 
@@ -80,7 +80,7 @@ func TestCATSSafeBreaksNoSLAByTheCurveWhileAGPUIsLeftThatKeepsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawScarce(t)
 		w := &witness{T: t, rule: CATSSafe{Futures: 4}}
-		v := Judge(in, Place(in, w, LowestKept))
+		v := Evaluate(in, Place(in, w, LowestClock))
 		if w.bad == 0 && (v.Violations > 0 || v.OverMemory > 0 || len(v.Faults) > 0) {
 			t.Fatalf("each choice of %d is fine, and all together aren't: %+v", w.all, v)
 		}
@@ -91,7 +91,7 @@ func TestCATSSafeBreaksNoSLAByTheCurveWhileAGPUIsLeftThatKeepsIt(t *testing.T) {
 		kept++
 		byLoad := *in
 		byLoad.Contention = nil
-		if v := Judge(in, Place(&byLoad, CATSSafe{Futures: 4}, LowestKept)); v.Violations > 0 {
+		if v := Evaluate(in, Place(&byLoad, CATSSafe{Futures: 4}, LowestClock)); v.Violations > 0 {
 			blind++
 		}
 	})
@@ -104,8 +104,8 @@ func TestASketchWithMorePiecesIsTheStateWithThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawScarce(t)
 		s := sharing.NewState(in)
-		seen, _ := tasksSeen(s, len(in.Tasks)-1)
-		k := newSketch(s, seen)
+		seen, _ := recentTasks(s, len(in.Tasks)-1)
+		k := newScratchState(s, seen)
 		for task := range in.Tasks {
 			gpu := rapid.IntRange(0, s.GPUs()-1).Draw(t, "gpu")
 			overload, _ := s.OverloadWith(task, gpu, nil)
@@ -115,7 +115,7 @@ func TestASketchWithMorePiecesIsTheStateWithThem(t *testing.T) {
 			}
 			k.add(&seen[task], gpu)
 			s.Add(task, gpu)
-			want := in.Physics.PowerAt(LowestKept(s, gpu))
+			want := in.Physics.PowerAt(LowestClock(s, gpu))
 			if got := k.on[gpu]; got.watts != want || math.Abs(got.freeGB-s.FreeGB(gpu)) > 1e-9 {
 				t.Fatalf("GPU %d with task %d: %+v, want %v W and %v GB", gpu, task, got, want, s.FreeGB(gpu))
 			}

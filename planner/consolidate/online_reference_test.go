@@ -13,14 +13,14 @@ func TestCATSSafeIsFeasibleOnEveryInstanceAndBelowOnlineSLA(t *testing.T) {
 	files := instances(t)
 	for _, file := range files {
 		in, bestW := read(t, file), readReference(t, file).Reference.B.BestW
-		v := consolidate.Judge(in, consolidate.Place(in, consolidate.CATSSafe{}, consolidate.LowestKept))
+		v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.CATSSafe{}, consolidate.LowestClock))
 		if !v.Feasible() {
 			t.Errorf("%s: %+v", file, v)
 		}
 		gap := 100 * (v.PowerW/bestW - 1)
 		sum, worst = sum+gap, max(worst, gap)
-		p := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestKept)
-		other += 100 * (consolidate.Judge(in, p).PowerW/bestW - 1)
+		p := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
+		other += 100 * (consolidate.Evaluate(in, p).PowerW/bestW - 1)
 		t.Logf("%s: %.2f %%, %d GPUs of %d servers", in.Name, gap, v.GPUsOn, v.ServersOn)
 	}
 	n := float64(len(files))
@@ -43,8 +43,8 @@ func windowGap(tb testing.TB, window int, seed uint64) float64 {
 	sum, files := 0.0, instances(tb)
 	for _, file := range files {
 		in, bestW := read(tb, file), readReference(tb, file).Reference.B.BestW
-		p := consolidate.PlaceWindows(in, consolidate.CATSSafe{Seed: seed}, consolidate.LowestKept, window)
-		v := consolidate.Judge(in, p)
+		p := consolidate.PlaceWindows(in, consolidate.CATSSafe{Seed: seed}, consolidate.LowestClock, window)
+		v := consolidate.Evaluate(in, p)
 		if !v.Feasible() {
 			tb.Errorf("%s, window %d: %+v", file, window, v)
 		}

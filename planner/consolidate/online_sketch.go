@@ -8,45 +8,45 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// sketch is a state that is quick to change and to change back.
-type sketch struct {
-	in      *sharing.Instance
-	curve   *sharing.Curve // of contention; nil: load alone slows tasks down
-	slopes  []float64      // of the curve
-	pieces  []int          // by GPU, where there is a curve
-	gpus    []sharing.GPU
-	slots   int
-	load    []float64 // by GPU and slot, percent
-	on      []sketched
-	running []int // GPUs with tasks
-	busy    []int // by server: how many of them
-	limit   []float64
-	power   []float64
-	worth   [][]float64 // by server: the work that each of its GPUs may be expected to hold, falling
-	usual   float64     // the mean of it
-	hostW   float64     // the least that a server takes by GPU
+// scratchState is a state that is quick to change and to change back.
+type scratchState struct {
+	in               *sharing.Instance
+	curve            *sharing.Curve // of contention; nil: load alone slows tasks down
+	slopes           []float64      // of the curve
+	pieces           []int          // by GPU, where there is a curve
+	gpus             []sharing.GPU
+	slots            int
+	load             []float64 // by GPU and slot, percent
+	on               []scratchGPU
+	running          []int // GPUs with tasks
+	busy             []int // by server: how many of them
+	limit            []float64
+	power            []float64
+	expectedWork     [][]float64 // by server: the work that each of its GPUs may be expected to hold, falling
+	meanExpectedWork float64     // the mean of it
+	hostW            float64     // the least that a server takes by GPU
 
-	undo     []undone
+	undo     []undoEntry
 	undoLoad []float64
 }
 
-// sketched is a GPU of a sketch.
-type sketched struct {
+// scratchGPU is a GPU of a sketch.
+type scratchGPU struct {
 	mean, freeGB, kappa float64
 	watts               float64 // 0: asleep
 }
 
-// undone is a GPU as it was.
-type undone struct {
+// undoEntry is a GPU as it was.
+type undoEntry struct {
 	gpu    int
-	before sketched
+	before scratchGPU
 }
 
-// newSketch is a state as a sketch, for tasks like those seen.
-func newSketch(s *sharing.State, seen []imagined) *sketch {
-	k := &sketch{
+// newScratchState is a state as a sketch, for tasks like those seen.
+func newScratchState(s *sharing.State, seen []sampledTask) *scratchState {
+	k := &scratchState{
 		in: s.Instance(), curve: curveOf(s.Instance(), Safe), gpus: s.Instance().GPUs(), slots: s.Slots(),
-		load: make([]float64, 0, s.GPUs()*s.Slots()), on: make([]sketched, s.GPUs()), busy: make([]int, len(s.Instance().Servers)),
+		load: make([]float64, 0, s.GPUs()*s.Slots()), on: make([]scratchGPU, s.GPUs()), busy: make([]int, len(s.Instance().Servers)),
 	}
 	for g := range s.GPUs() {
 		k.load = append(k.load, s.Load(g)...)
@@ -65,19 +65,19 @@ func newSketch(s *sharing.State, seen []imagined) *sketch {
 		k.limit, k.power = append(k.limit, 1/p.Stretch(mhz)), append(k.power, p.PowerAt(mhz))
 	}
 	for g := range k.on {
-		k.on[g] = sketched{mean: s.MeanPct(g) / fullPct, freeGB: s.FreeGB(g), kappa: s.Kappa(g)}
+		k.on[g] = scratchGPU{mean: s.MeanPct(g) / fullPct, freeGB: s.FreeGB(g), kappa: s.Kappa(g)}
 		if s.Busy(g) {
 			k.running = append(k.running, g)
 			k.on[g].watts = k.lowestW(s.Overload(g), s.Kappa(g))
 		}
 	}
-	k.expect(seen)
+	k.estimateCapacity(seen)
 	return k
 }
 
-// expect works out how much work GPUs may be expected to hold: as much as fits
+// estimateCapacity works out how much work GPUs may be expected to hold: as much as fits
 // their memory if tasks are like those seen, or their time.
-func (k *sketch) expect(seen []imagined) {
+func (k *scratchState) estimateCapacity(seen []sampledTask) {
 	const byTime, byMemory, little = 1.05, 0.85, 0.05
 	memory, work := 0.0, 0.0
 	for i := range seen {
@@ -92,17 +92,17 @@ func (k *sketch) expect(seen []imagined) {
 			if most := byMemory * mem * work / memory; most < byTime {
 				worth[g] = max(little, most)
 			}
-			k.usual += worth[g] / float64(len(k.gpus))
+			k.meanExpectedWork += worth[g] / float64(len(k.gpus))
 		}
 		slices.Sort(worth)
 		slices.Reverse(worth)
-		k.worth = append(k.worth, worth)
+		k.expectedWork = append(k.expectedWork, worth)
 		k.hostW = min(k.hostW, server.HostW()/float64(max(1, len(worth))))
 	}
 }
 
 // lowestW is the power at the lowest level that keeps an SLA, watts.
-func (k *sketch) lowestW(overload, kappa float64) float64 {
+func (k *scratchState) lowestW(overload, kappa float64) float64 {
 	level := len(k.limit) - 1
 	for level > 0 && overload <= (kappa+sharing.Tolerance)*k.limit[level-1] {
 		level--
@@ -111,7 +111,7 @@ func (k *sketch) lowestW(overload, kappa float64) float64 {
 }
 
 // overload is that of a GPU with another piece.
-func (k *sketch) overload(t *imagined, gpu int) float64 {
+func (k *scratchState) overload(t *sampledTask, gpu int) float64 {
 	over := 0.0
 	util := t.util
 	for i, u := range k.load[gpu*k.slots:][:len(util)] {
@@ -122,23 +122,23 @@ func (k *sketch) overload(t *imagined, gpu int) float64 {
 
 // fits tells whether a GPU that runs keeps everybody's SLA with a piece, and
 // has the memory.
-func (k *sketch) fits(t *imagined, gpu int) bool {
+func (k *scratchState) fits(t *sampledTask, gpu int) bool {
 	g := &k.on[gpu]
 	kappa := min(g.kappa, t.kappa) + sharing.Tolerance
 	if t.memGB > g.freeGB+sharing.SlackGB || g.mean+t.mean > kappa {
 		return false
 	}
 	if k.curve != nil {
-		return k.keeps(t, gpu, kappa)
+		return k.isFastEnough(t, gpu, kappa)
 	}
 	return k.overload(t, gpu) <= kappa
 }
 
 // begin starts a stretch of changes that rollback takes back.
-func (k *sketch) begin() { k.undo, k.undoLoad = k.undo[:0], k.undoLoad[:0] }
+func (k *scratchState) begin() { k.undo, k.undoLoad = k.undo[:0], k.undoLoad[:0] }
 
 // rollback takes changes back.
-func (k *sketch) rollback() {
+func (k *scratchState) rollback() {
 	for i := len(k.undo) - 1; i >= 0; i-- {
 		u := &k.undo[i]
 		copy(k.load[u.gpu*k.slots:][:k.slots], k.undoLoad[i*k.slots:])
@@ -154,9 +154,9 @@ func (k *sketch) rollback() {
 }
 
 // add puts a piece on a GPU.
-func (k *sketch) add(t *imagined, gpu int) {
+func (k *scratchState) add(t *sampledTask, gpu int) {
 	g, load := &k.on[gpu], k.load[gpu*k.slots:][:k.slots]
-	k.undo, k.undoLoad = append(k.undo, undone{gpu, *g}), append(k.undoLoad, load...)
+	k.undo, k.undoLoad = append(k.undo, undoEntry{gpu, *g}), append(k.undoLoad, load...)
 	if g.watts == 0 {
 		k.busy[k.gpus[gpu].Server]++
 		k.running = append(k.running, gpu)
@@ -165,7 +165,7 @@ func (k *sketch) add(t *imagined, gpu int) {
 	if k.curve == nil {
 		g.watts = k.lowestW(k.overload(t, gpu), g.kappa)
 	} else {
-		g.watts = k.lowestBy(t, gpu, g.kappa)
+		g.watts = k.lowestCurveW(t, gpu, g.kappa)
 		k.pieces[gpu]++
 	}
 	g.freeGB -= t.memGB
@@ -177,15 +177,15 @@ func (k *sketch) add(t *imagined, gpu int) {
 
 // slack is what is left of a running GPU with a piece: time, and half of it
 // memory. The simple rule is to leave least.
-func (k *sketch) slack(t *imagined, gpu int) float64 {
+func (k *scratchState) slack(t *sampledTask, gpu int) float64 {
 	const memory = 0.5
 	g := &k.on[gpu]
 	return memory*(g.freeGB-t.memGB)/k.gpus[gpu].MemGB - g.mean
 }
 
-// choose is the simple rule: the tightest running GPU, else one wakes, given
+// chooseTightest is the simple rule: the tightest running GPU, else one wakes, given
 // how much work is to come.
-func (k *sketch) choose(t *imagined, taken []int, load float64) (best int, ok bool) {
+func (k *scratchState) chooseTightest(t *sampledTask, taken []int, load float64) (best int, ok bool) {
 	least := math.Inf(1)
 	for _, gpu := range k.running {
 		if x := k.slack(t, gpu); x < least && k.fits(t, gpu) && !slices.Contains(taken, gpu) {
@@ -195,12 +195,12 @@ func (k *sketch) choose(t *imagined, taken []int, load float64) (best int, ok bo
 	if ok {
 		return best, true
 	}
-	return k.wake(t, taken, load)
+	return k.gpuToWake(t, taken, load)
 }
 
-// wake is the GPU to wake by the simple rule: the largest of a server that is
+// gpuToWake is the GPU to wake by the simple rule: the largest of a server that is
 // on, else of the one that takes least for the work that is to come.
-func (k *sketch) wake(t *imagined, taken []int, load float64) (best int, ok bool) {
+func (k *scratchState) gpuToWake(t *sampledTask, taken []int, load float64) (best int, ok bool) {
 	leastW, memGB := math.Inf(1), 0.0
 	for gpu := range k.on {
 		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+sharing.SlackGB || slices.Contains(taken, gpu) {
@@ -219,11 +219,11 @@ func (k *sketch) wake(t *imagined, taken []int, load float64) (best int, ok bool
 
 // wattsByWork is what a server takes by GPUs' work, with as many of its GPUs
 // as the work that is to come needs.
-func (k *sketch) wattsByWork(server int, load float64) float64 {
+func (k *scratchState) wattsByWork(server int, load float64) float64 {
 	const little = 0.2
 	load = max(little, load)
 	watts, work := k.in.Servers[server].HostW(), 0.0
-	for _, worth := range k.worth[server] {
+	for _, worth := range k.expectedWork[server] {
 		watts += k.power[len(k.power)-1]
 		if work += worth; work >= load {
 			return watts / load
@@ -232,9 +232,9 @@ func (k *sketch) wattsByWork(server int, load float64) float64 {
 	return watts / work
 }
 
-// options are the GPUs that come into question for a piece: running ones that
+// candidateGPUs are the GPUs that come into question for a piece: running ones that
 // keep everybody's SLA, the tightest first, and one of each kind that sleeps.
-func (k *sketch) options(t *imagined, taken []int) []int {
+func (k *scratchState) candidateGPUs(t *sampledTask, taken []int) []int {
 	var all []int
 	for _, gpu := range k.running {
 		if k.fits(t, gpu) && !slices.Contains(taken, gpu) {
@@ -244,30 +244,30 @@ func (k *sketch) options(t *imagined, taken []int) []int {
 	slices.SortStableFunc(all, func(a, b int) int {
 		return cmp.Or(cmp.Compare(k.slack(t, a), k.slack(t, b)), cmp.Compare(a, b))
 	})
-	all = all[:min(len(all), mostOptions)]
-	var kinds []sleeping
+	all = all[:min(len(all), maxOptions)]
+	var kinds []sleepingKind
 	for gpu := range k.on {
 		if k.on[gpu].watts > 0 || t.memGB > k.gpus[gpu].MemGB+sharing.SlackGB || slices.Contains(taken, gpu) {
 			continue
 		}
 		kind := k.sleeping(gpu)
-		if !slices.ContainsFunc(kinds, kind.noBetter) {
+		if !slices.ContainsFunc(kinds, kind.isDominatedBy) {
 			kinds, all = append(kinds, kind), append(all, gpu)
 		}
 	}
 	return all
 }
 
-// sleeping is a kind of GPUs that sleep.
-type sleeping struct {
+// sleepingKind is a kind of GPUs that sleep.
+type sleepingKind struct {
 	on                  bool // whether the server is
 	hostW, memGB, allGB float64
 	gpus                int
 }
 
-func (k *sketch) sleeping(gpu int) sleeping {
+func (k *scratchState) sleeping(gpu int) sleepingKind {
 	server := k.gpus[gpu].Server
-	kind := sleeping{on: k.busy[server] > 0, memGB: k.gpus[gpu].MemGB}
+	kind := sleepingKind{on: k.busy[server] > 0, memGB: k.gpus[gpu].MemGB}
 	if kind.on {
 		return kind
 	}
@@ -278,8 +278,8 @@ func (k *sketch) sleeping(gpu int) sleeping {
 	return kind
 }
 
-// noBetter tells whether the kind is no better than another one in anything.
-func (s *sleeping) noBetter(other sleeping) bool {
+// isDominatedBy tells whether the kind is no better than another one in anything.
+func (s *sleepingKind) isDominatedBy(other sleepingKind) bool {
 	if s.on || other.on {
 		return *s == other
 	}
@@ -289,7 +289,7 @@ func (s *sleeping) noBetter(other sleeping) bool {
 // watts is the power by then, less what the room that is left saves those
 // tasks of the future that come later: GPUs of servers that are on, and what
 // may still run on GPUs that do.
-func (k *sketch) watts(f *future) float64 {
+func (k *scratchState) watts(f *taskScenario) float64 {
 	sum, idle := 0.0, 0.0
 	for _, gpu := range k.running {
 		sum += k.on[gpu].watts
@@ -304,11 +304,11 @@ func (k *sketch) watts(f *future) float64 {
 		return sum
 	}
 	const wattsByWork = 100 // less than a GPU and its part of a server: the room may not be used
-	return sum - k.hostW*min(idle, f.beyond/k.usual) - wattsByWork*min(k.room(f.sample), f.beyond)
+	return sum - k.hostW*min(idle, f.beyond/k.meanExpectedWork) - wattsByWork*min(k.spareWork(f.sample), f.beyond)
 }
 
-// room is how much work of a sample of tasks the running GPUs still hold.
-func (k *sketch) room(sample []imagined) float64 {
+// spareWork is how much work of a sample of tasks the running GPUs still hold.
+func (k *scratchState) spareWork(sample []sampledTask) float64 {
 	const tries, nearly = 5, 0.98
 	work, next := 0.0, 0
 	for _, gpu := range k.running {

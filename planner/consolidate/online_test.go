@@ -25,7 +25,7 @@ func drawnUnder(curve *sharing.Curve, tasks int, seeds ...uint64) []*sharing.Ins
 		for _, seed := range seeds {
 			in := draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks)
 			in.Contention = curve
-			if v := Judge(in, Place(in, OnlineSLA{}, LowestKept)); v.Feasible() {
+			if v := Evaluate(in, Place(in, OnlineSLA{}, LowestClock)); v.Feasible() {
 				all = append(all, in)
 			}
 		}
@@ -40,11 +40,11 @@ func TestCATSSafeTakesLessThanOnlineSLAAndKeepsEverySLA(t *testing.T) {
 	}{{nil, .025}, {steep(), .005}} {
 		sum, all := 0.0, drawnUnder(c.curve, 16, 1, 2, 3)
 		for _, in := range all {
-			v := Judge(in, Place(in, CATSSafe{}, LowestKept))
+			v := Evaluate(in, Place(in, CATSSafe{}, LowestClock))
 			if !v.Feasible() {
 				t.Errorf("%s, %+v: %+v", in.Name, c.curve, v)
 			}
-			other := Judge(in, Place(in, OnlineSLA{}, LowestKept))
+			other := Evaluate(in, Place(in, OnlineSLA{}, LowestClock))
 			sum += v.PowerW/other.PowerW - 1
 		}
 		if mean := sum / float64(len(all)); mean > -c.less {
@@ -63,7 +63,7 @@ func TestCATSSafeKnowsNothingOfTasksBeyondItsWindow(t *testing.T) {
 		changed := *in
 		changed.Tasks = append(slices.Clone(in.Tasks[:known]), other.Tasks[known:]...)
 		rule := CATSSafe{Futures: 4}
-		a, b := PlaceWindows(in, rule, LowestKept, window), PlaceWindows(&changed, rule, LowestKept, window)
+		a, b := PlaceWindows(in, rule, LowestClock, window), PlaceWindows(&changed, rule, LowestClock, window)
 		for task := range known {
 			if !slices.Equal(a.GPUs[task], b.GPUs[task]) {
 				t.Fatalf("task %d of %d known ones: GPUs %v, with other tasks later %v", task, known, a.GPUs[task], b.GPUs[task])
@@ -84,7 +84,7 @@ func lessByWindow(tb testing.TB, all []*sharing.Instance, window int) (mean, sta
 	tb.Helper()
 	sum, squares, n := 0.0, 0.0, float64(len(all))
 	for _, in := range all {
-		one, many := Judge(in, Place(in, CATSSafe{}, LowestKept)), Judge(in, PlaceWindows(in, CATSSafe{}, LowestKept, window))
+		one, many := Evaluate(in, Place(in, CATSSafe{}, LowestClock)), Evaluate(in, PlaceWindows(in, CATSSafe{}, LowestClock, window))
 		if !many.Feasible() {
 			tb.Errorf("%s: %+v", in.Name, many)
 		}
@@ -119,7 +119,7 @@ func BenchmarkCATSSafeByWindow(b *testing.B) {
 
 func TestCATSSafeChoosesTheSameByTheSameSeed(t *testing.T) {
 	for _, in := range append(drawn(12, 4), drawnUnder(steep(), 12, 4)...) {
-		a, b := Place(in, CATSSafe{Seed: 3}, LowestKept), Place(in, CATSSafe{Seed: 3}, LowestKept)
+		a, b := Place(in, CATSSafe{Seed: 3}, LowestClock), Place(in, CATSSafe{Seed: 3}, LowestClock)
 		for task := range a.GPUs {
 			if !slices.Equal(a.GPUs[task], b.GPUs[task]) {
 				t.Errorf("%s: task %d on GPUs %v, then on %v", in.Name, task, a.GPUs[task], b.GPUs[task])
@@ -136,12 +136,12 @@ func TestASketchIsTheStateItWasMadeOfAndIsSoAgainAfterARollback(t *testing.T) {
 				s.Add(task, gpu)
 			}
 		}
-		seen, _ := tasksSeen(s, 8)
-		k := newSketch(s, seen)
+		seen, _ := recentTasks(s, 8)
+		k := newScratchState(s, seen)
 		before := sketchedW(k)
 		k.begin()
 		for i := range seen {
-			if gpu, ok := k.choose(&seen[i], nil, 1); ok {
+			if gpu, ok := k.chooseTightest(&seen[i], nil, 1); ok {
 				k.add(&seen[i], gpu)
 			}
 		}
@@ -149,23 +149,23 @@ func TestASketchIsTheStateItWasMadeOfAndIsSoAgainAfterARollback(t *testing.T) {
 			t.Errorf("%s: nine more tasks take %g W, without them %g", in.Name, sketchedW(k), before)
 		}
 		k.rollback()
-		if want := Judge(in, PlacementOf(s, LowestKept)).PowerW; math.Abs(before-want) > 1e-6 || sketchedW(k) != before {
+		if want := Evaluate(in, PlacementOf(s, LowestClock)).PowerW; math.Abs(before-want) > 1e-6 || sketchedW(k) != before {
 			t.Errorf("%s: %g W, after the rollback %g, by the judge %g", in.Name, before, sketchedW(k), want)
 		}
-		if again := newSketch(s, seen); !slices.Equal(again.load, k.load) || !slices.Equal(again.on, k.on) || !slices.Equal(again.busy, k.busy) || !slices.Equal(again.pieces, k.pieces) {
+		if again := newScratchState(s, seen); !slices.Equal(again.load, k.load) || !slices.Equal(again.on, k.on) || !slices.Equal(again.busy, k.busy) || !slices.Equal(again.pieces, k.pieces) {
 			t.Errorf("%s: something is left after the rollback", in.Name)
 		}
 	}
 }
 
-func sketchedW(k *sketch) float64 { return k.watts(&future{}) }
+func sketchedW(k *scratchState) float64 { return k.watts(&taskScenario{}) }
 
 func BenchmarkCATSSafe(b *testing.B) {
 	for _, tasks := range []int{16, 64} {
 		in := draw(rand.New(rand.NewPCG(1, 1)), "mixed", tasks)
 		b.Run(in.Name, func(b *testing.B) {
 			for b.Loop() {
-				Place(in, CATSSafe{}, LowestKept)
+				Place(in, CATSSafe{}, LowestClock)
 			}
 		})
 	}

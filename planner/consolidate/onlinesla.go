@@ -23,8 +23,8 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 		for i, u := range s.Load(gpu) {
 			sum[i] = u + t.UtilPct[i]
 		}
-		after, ok := Lowest(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa), s.Contention(gpu, t))
-		before, _ := Lowest(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
+		after, ok := LowestLevel(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa), s.Contention(gpu, t))
+		before, _ := LowestLevel(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
 		return after - before, ok
 	}
 	best, least, ok := 0, dvfsmodel.MHz(math.Inf(1)), false
@@ -54,7 +54,7 @@ func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 			return on
 		}
 		if !s.ServerOn(x.Server) {
-			if byHost := cmp.Compare(hostByGPU(s, x.Server), hostByGPU(s, y.Server)); byHost != 0 {
+			if byHost := cmp.Compare(hostWPerGPU(s, x.Server), hostWPerGPU(s, y.Server)); byHost != 0 {
 				return byHost
 			}
 		}
@@ -71,8 +71,8 @@ func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 	return best, ok
 }
 
-// hostByGPU is what a server draws beside its GPUs, by GPU, watts.
-func hostByGPU(s *sharing.State, server int) float64 {
+// hostWPerGPU is what a server draws beside its GPUs, by GPU, watts.
+func hostWPerGPU(s *sharing.State, server int) float64 {
 	host := &s.Instance().Servers[server]
 	return host.HostW() / float64(len(host.GPUMemGB))
 }

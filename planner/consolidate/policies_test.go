@@ -71,7 +71,7 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 					t.Fatalf("no reference of %s", policy.Name)
 				}
 				seen++
-				wantRow(t, policy.Name, consolidate.Judge(in, policy.Place(in)), row)
+				wantRow(t, policy.Name, consolidate.Evaluate(in, policy.Place(in)), row)
 			}
 			if seen != len(keys) {
 				t.Errorf("%d policies, want %d", seen, len(keys))
@@ -81,7 +81,7 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 }
 
 // wantRow compares a verdict with the reference's row.
-func wantRow(t *testing.T, name string, v consolidate.Verdict, row referenceRow) {
+func wantRow(t *testing.T, name string, v consolidate.Evaluation, row referenceRow) {
 	t.Helper()
 	got := referenceRow{v.PowerW, v.GPUsOn, v.ServersOn, v.Violations, v.WorstSlowdown, v.Unplaced, v.Feasible()}
 	if len(v.Faults) > 0 {

@@ -16,16 +16,16 @@ type bundle struct {
 	pieces []int
 	value  float64
 	weight float64
-	apart  bits // items that may not share its group
+	apart  bitSet // items that may not share its group
 }
 
-// bits is a set of small numbers.
-type bits []uint64
+// bitSet is a set of small numbers.
+type bitSet []uint64
 
-func newBits(n int) bits { return make(bits, (n+63)/64) }
+func newBitSet(n int) bitSet { return make(bitSet, (n+63)/64) }
 
-func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
-func (b bits) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
+func (b bitSet) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bitSet) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
 
 // column is a group as the master problem knows it.
 type column struct {
@@ -46,20 +46,20 @@ type pricer struct {
 	loads float64 // most overload of all, GPUs
 	sizes float64 // largest memory, GB
 
-	floor  []float64 // by class: groups have to be worth more
-	top    []float64 // by class: the most that a group was found worth
-	open   float64   // most that what was left out could be worth
-	nodes  int       // still to be looked at
-	look   int       // nodes at which the context is looked at
-	ctx    context.Context
-	greed  float64 // 0: all groups above the floor are found; 1: only better and better ones
-	found  []column
-	levels []level // by depth
-	chosen []int
+	floor     []float64 // by class: groups have to be worth more
+	top       []float64 // by class: the most that a group was found worth
+	open      float64   // most that what was left out could be worth
+	nodes     int       // still to be looked at
+	nextCheck int       // nodes at which the context is looked at
+	ctx       context.Context
+	greed     float64 // 0: all groups above the floor are found; 1: only better and better ones
+	found     []column
+	levels    []searchLevel // by depth
+	chosen    []int
 }
 
-// level is a part of a search: a set of items, and what can be added to it.
-type level struct {
+// searchLevel is a part of a search: a set of items, and what can be added to it.
+type searchLevel struct {
 	load  []float64
 	over  float64 // by load alone
 	mean  float64
@@ -99,9 +99,9 @@ func newPricer(p *packing, items []bundle) *pricer {
 }
 
 // level is the part of the search at a depth.
-func (q *pricer) level(depth int) *level {
+func (q *pricer) level(depth int) *searchLevel {
 	for len(q.levels) <= depth {
-		q.levels = append(q.levels, level{load: make([]float64, q.p.slots)})
+		q.levels = append(q.levels, searchLevel{load: make([]float64, q.p.slots)})
 	}
 	return &q.levels[depth]
 }
@@ -110,7 +110,7 @@ func (q *pricer) level(depth int) *level {
 // of each class can be worth (top).
 func (q *pricer) search(ctx context.Context, values, floor []float64, nodes int, greed float64) {
 	copy(q.floor, floor)
-	q.nodes, q.look, q.greed, q.open = nodes, nodes-20000, greed, math.Inf(-1)
+	q.nodes, q.nextCheck, q.greed, q.open = nodes, nodes-20000, greed, math.Inf(-1)
 	q.found, q.ctx = q.found[:0], ctx
 	for k := range q.top {
 		q.top[k] = math.Inf(-1)
@@ -147,22 +147,22 @@ func (q *pricer) search(ctx context.Context, values, floor []float64, nodes int,
 	}
 }
 
-// cut tells whether a part of the search was left out.
-func (q *pricer) cut() bool { return !math.IsInf(q.open, -1) }
+// wasTruncated tells whether a part of the search was left out.
+func (q *pricer) wasTruncated() bool { return !math.IsInf(q.open, -1) }
 
-// bar is what a group of a class has to be worth for the search to go on.
-func (q *pricer) bar(class int) float64 {
+// targetValue is what a group of a class has to be worth for the search to go on.
+func (q *pricer) targetValue(class int) float64 {
 	if q.top[class] <= q.floor[class] {
 		return q.floor[class]
 	}
 	return q.floor[class] + q.greed*(q.top[class]-q.floor[class])
 }
 
-// lowBar is the least that a group of a class or a larger one has to be worth.
-func (q *pricer) lowBar(class int) float64 {
+// lowTargetValue is the least that a group of a class or a larger one has to be worth.
+func (q *pricer) lowTargetValue(class int) float64 {
 	bar := math.Inf(1)
 	for k := class; k < len(q.floor); k++ {
-		bar = min(bar, q.bar(k))
+		bar = min(bar, q.targetValue(k))
 	}
 	return bar
 }
@@ -176,14 +176,14 @@ func (q *pricer) expand(depth int) {
 		if !q.join(l, child, it) {
 			continue
 		}
-		class := q.p.hosts.class(child.memGB)
+		class := q.p.hosts.smallestClass(child.memGB)
 		q.chosen = append(q.chosen, i)
 		q.offer(child, class)
-		bar := q.lowBar(class)
+		bar := q.lowTargetValue(class)
 		if worth := q.bound(child, l.next[at+1:]); worth > bar {
 			if q.nodes <= 0 {
 				q.open = max(q.open, worth)
-			} else if q.follow(child, l.next[at+1:], it) && q.tight(child) > bar {
+			} else if q.listExtensions(child, l.next[at+1:], it) && q.tightBound(child) > bar {
 				q.expand(depth + 1)
 			}
 		}
@@ -192,9 +192,9 @@ func (q *pricer) expand(depth int) {
 }
 
 // join adds an item to a set; false where it can't.
-func (q *pricer) join(l, child *level, it *bundle) bool {
-	if q.nodes--; q.nodes <= q.look {
-		q.look = q.nodes - 20000
+func (q *pricer) join(l, child *searchLevel, it *bundle) bool {
+	if q.nodes--; q.nodes <= q.nextCheck {
+		q.nextCheck = q.nodes - 20000
 		if q.ctx.Err() != nil {
 			q.nodes = 0
 		}
@@ -218,24 +218,24 @@ func (q *pricer) join(l, child *level, it *bundle) bool {
 		child.over = sum / float64(n)
 	}
 	child.pieces = l.pieces + len(it.pieces)
-	child.now, child.more = q.crowding(child)
+	child.now, child.more = q.interferenceBounds(child)
 	tiers := q.p.tiers[child.kappa]
 	return child.over*child.now <= tiers[len(tiers)-1].overload
 }
 
 // offer takes the set as a group where it is worth enough.
-func (q *pricer) offer(l *level, class int) {
+func (q *pricer) offer(l *searchLevel, class int) {
 	if q.p.curve != nil {
 		q.offerSizes(l, class)
 		return
 	}
-	q.take(l, class, q.p.tiers[l.kappa][q.p.tier(l.kappa, l.over)].watts)
+	q.addFound(l, class, q.p.tiers[l.kappa][q.p.lowestTier(l.kappa, l.over)].watts)
 }
 
-// take takes the set as a group of a class that takes so many watts.
-func (q *pricer) take(l *level, class int, watts float64) {
+// addFound takes the set as a group of a class that takes so many watts.
+func (q *pricer) addFound(l *searchLevel, class int, watts float64) {
 	worth := l.value - watts
-	if worth > q.bar(class) && worth > q.floor[class] {
+	if worth > q.targetValue(class) && worth > q.floor[class] {
 		c := column{watts: l.value - worth, class: class}
 		for _, i := range q.chosen {
 			c.pieces = append(c.pieces, q.items[i].pieces...)
@@ -243,7 +243,7 @@ func (q *pricer) take(l *level, class int, watts float64) {
 		slices.Sort(c.pieces)
 		q.found = append(q.found, c)
 		switch {
-		case len(q.found) >= mostListed:
+		case len(q.found) >= maxListed:
 			q.nodes = 0
 		case len(q.found) > 20000 && q.greed > 0:
 			q.greed = 1
@@ -254,9 +254,9 @@ func (q *pricer) take(l *level, class int, watts float64) {
 
 // bound is the most that a set can be worth once some of the items are added:
 // by their weight, in fractions.
-func (q *pricer) bound(l *level, next []int) float64 {
+func (q *pricer) bound(l *searchLevel, next []int) float64 {
 	tiers := q.p.tiers[l.kappa]
-	k := q.p.tier(l.kappa, l.over*l.more)
+	k := q.p.lowestTier(l.kappa, l.over*l.more)
 	if k < 0 {
 		return math.Inf(-1)
 	}
@@ -285,8 +285,8 @@ func (q *pricer) bound(l *level, next []int) float64 {
 	return max(best, value-tiers[k].watts)
 }
 
-// follow lists what can be added to a set beside an item; false: nothing.
-func (q *pricer) follow(child *level, next []int, it *bundle) bool {
+// listExtensions lists what can be added to a set beside an item; false: nothing.
+func (q *pricer) listExtensions(child *searchLevel, next []int, it *bundle) bool {
 	child.next, child.extra = child.next[:0], child.extra[:0]
 	n := float64(len(child.load))
 	for _, j := range next {
@@ -318,9 +318,9 @@ func (q *pricer) follow(child *level, next []int, it *bundle) bool {
 	return len(child.next) > 0
 }
 
-// tight is the most that a set can be worth once some of what can be added is:
+// tightBound is the most that a set can be worth once some of what can be added is:
 // by the overload that each adds at least, in fractions.
-func (q *pricer) tight(l *level) float64 {
+func (q *pricer) tightBound(l *searchLevel) float64 {
 	if q.p.slots == 0 || len(l.next) == 1 {
 		return math.Inf(1)
 	}
@@ -332,7 +332,7 @@ func (q *pricer) tight(l *level) float64 {
 		return cmp.Compare(q.items[l.next[b]].value*l.extra[a], q.items[l.next[a]].value*l.extra[b])
 	})
 	tiers := q.p.tiers[l.kappa]
-	k := q.p.tier(l.kappa, l.over*l.more)
+	k := q.p.lowestTier(l.kappa, l.over*l.more)
 	value, weight, best := l.value, l.over-1e-9, math.Inf(-1)
 	for _, at := range l.rank {
 		v, w := q.items[l.next[at]].value, l.extra[at]

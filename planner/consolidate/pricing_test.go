@@ -21,11 +21,11 @@ func allGroups(p *packing) []column {
 		apart := true
 		for k, i := range pieces {
 			for _, j := range pieces[:k] {
-				apart = apart && !p.siblings(i, j)
+				apart = apart && !p.sameTask(i, j)
 			}
 		}
 		var g group
-		if apart && g.set(p, pieces, 0) {
+		if apart && g.setPieces(p, pieces, 0) {
 			all = append(all, column{pieces: pieces, watts: g.watts, class: g.class})
 		}
 	}
@@ -77,7 +77,7 @@ func TestPricingFindsTheGroupsThatAreWorthMost(t *testing.T) {
 		if d == nil {
 			continue
 		}
-		q := newPricer(d.p, d.p.root().bundles)
+		q := newPricer(d.p, d.p.rootProblem().bundles)
 		for _, greed := range []float64{0, 0.6, 1} {
 			q.search(context.Background(), d.values, d.floor, math.MaxInt, greed)
 			want := 0.0
@@ -103,9 +103,9 @@ func TestASearchForGroupsThatIsCutShortBoundsTheRest(t *testing.T) {
 		if d == nil {
 			continue
 		}
-		q := newPricer(d.p, d.p.root().bundles)
+		q := newPricer(d.p, d.p.rootProblem().bundles)
 		q.search(context.Background(), d.values, d.floor, 5, 0.6)
-		if q.cut() {
+		if q.wasTruncated() {
 			cut++
 		}
 		for k := range d.most {
@@ -122,7 +122,7 @@ func TestASearchForGroupsThatIsCutShortBoundsTheRest(t *testing.T) {
 func TestServersForGroupsAreTheCheapest(t *testing.T) {
 	for seed := range uint64(60) {
 		in := drawTiny(4000+seed, 7)
-		h := newHosts(in, 6, false)
+		h := newServerKnapsack(in, 6, false)
 		need := make([]int, len(h.sizes))
 		r := rand.New(rand.NewPCG(seed, 9))
 		for range 1 + r.IntN(6) {

@@ -21,90 +21,90 @@ const maxFile = 256 << 20
 type instanceFile struct {
 	Name      *string        `json:"name"`
 	Mix       *string        `json:"mix"`
-	Seed      *number        `json:"seed"`
-	BaseW     *number        `json:"p_gs_w"`
-	WPerMHz   *number        `json:"alpha_w_per_mhz"`
-	Beta      *number        `json:"beta"`
-	MinMHz    *number        `json:"f_min_mhz"`
-	MaxMHz    *number        `json:"f_max_mhz"`
-	StepMHz   *number        `json:"delta_f_mhz"`
-	Levels    []number       `json:"f_levels_mhz"`
-	SlotS     *number        `json:"slot_s"`
-	Slots     *number        `json:"n_slots"`
-	SLA       *number        `json:"sla"`
+	Seed      *jsonNumber    `json:"seed"`
+	BaseW     *jsonNumber    `json:"p_gs_w"`
+	WPerMHz   *jsonNumber    `json:"alpha_w_per_mhz"`
+	Beta      *jsonNumber    `json:"beta"`
+	MinMHz    *jsonNumber    `json:"f_min_mhz"`
+	MaxMHz    *jsonNumber    `json:"f_max_mhz"`
+	StepMHz   *jsonNumber    `json:"delta_f_mhz"`
+	Levels    []jsonNumber   `json:"f_levels_mhz"`
+	SlotS     *jsonNumber    `json:"slot_s"`
+	Slots     *jsonNumber    `json:"n_slots"`
+	SLA       *jsonNumber    `json:"sla"`
 	Servers   []serverFile   `json:"servers"`
 	Tasks     []taskFile     `json:"tasks"`
 	Reference jsontext.Value `json:"reference"`
 }
 
 type serverFile struct {
-	ID       *name    `json:"id"`
-	StaticW  *number  `json:"p_static_w"`
-	OtherW   *number  `json:"p_other_w"`
-	GPUMemGB []number `json:"gpu_mem_gb"`
+	ID       *jsonName    `json:"id"`
+	StaticW  *jsonNumber  `json:"p_static_w"`
+	OtherW   *jsonNumber  `json:"p_other_w"`
+	GPUMemGB []jsonNumber `json:"gpu_mem_gb"`
 }
 
 type taskFile struct {
-	ID      *name    `json:"id"`
-	Arrival *number  `json:"arrival_s"`
-	MemGB   *number  `json:"mem_gb"`
-	GPUs    *number  `json:"v_gpus"`
-	Kappa   *number  `json:"kappa"`
-	MeanPct *number  `json:"mean_util_pct"`
-	UtilPct []number `json:"util_pct"`
-	On      []number `json:"on"`
+	ID      *jsonName    `json:"id"`
+	Arrival *jsonNumber  `json:"arrival_s"`
+	MemGB   *jsonNumber  `json:"mem_gb"`
+	GPUs    *jsonNumber  `json:"v_gpus"`
+	Kappa   *jsonNumber  `json:"kappa"`
+	MeanPct *jsonNumber  `json:"mean_util_pct"`
+	UtilPct []jsonNumber `json:"util_pct"`
+	On      []jsonNumber `json:"on"`
 }
 
-// number is a number of the file; null isn't one.
-type number float64
+// jsonNumber is a number of the file; null isn't one.
+type jsonNumber float64
 
 // UnmarshalJSONFrom reads a number.
-func (n *number) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+func (n *jsonNumber) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	token, err := d.ReadToken()
 	if err != nil {
 		return err
 	}
 	if token.Kind() != '0' {
-		return fmt.Errorf("is %s, want a number", told(token))
+		return fmt.Errorf("is %s, want a number", describeToken(token))
 	}
 	x, err := token.Float()
 	if err != nil {
-		return fmt.Errorf("is %s, want a number below 1.8e308", told(token))
+		return fmt.Errorf("is %s, want a number below 1.8e308", describeToken(token))
 	}
-	*n = number(x)
+	*n = jsonNumber(x)
 	return nil
 }
 
-// name is what a server or a task is called: a text or a number.
-type name string
+// jsonName is what a server or a task is called: a text or a number.
+type jsonName string
 
 // UnmarshalJSONFrom reads a text or a number.
-func (n *name) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+func (n *jsonName) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	token, err := d.ReadToken()
 	if err != nil {
 		return err
 	}
 	if token.Kind() != '0' && token.Kind() != '"' {
-		return fmt.Errorf("is %s, want a number or a text", told(token))
+		return fmt.Errorf("is %s, want a number or a text", describeToken(token))
 	}
-	*n = name(token.String())
+	*n = jsonName(token.String())
 	return nil
 }
 
-// told is a token for a message.
-func told(token jsontext.Token) string {
+// describeToken is a token for a message.
+func describeToken(token jsontext.Token) string {
 	switch token.Kind() {
 	case '"':
 		return fmt.Sprintf("%.40q", token.String())
 	case '{', '[':
-		return kindOf(token.Kind())
+		return describeKind(token.Kind())
 	default:
 		return token.String()
 	}
 }
 
-// kindOf is a kind of value for a message.
-func kindOf(kind jsontext.Kind) string {
+// describeKind is a kind of value for a message.
+func describeKind(kind jsontext.Kind) string {
 	switch kind {
 	case '{':
 		return "an object"
@@ -139,17 +139,17 @@ func Read(r io.Reader, file string) (*sharing.Instance, error) {
 	}
 	var f instanceFile
 	if err := json.Unmarshal(data, &f, json.RejectUnknownMembers(true)); err != nil {
-		return nil, located(data, file, err)
+		return nil, locateError(data, file, err)
 	}
 	in, err := f.instance()
-	if fault, ok := errors.AsType[*fault](err); ok {
-		return nil, fmt.Errorf("%s:%d: %s", file, lineAt(data, lookup(data, fault.at)), fault.Error())
+	if fault, ok := errors.AsType[*fieldError](err); ok {
+		return nil, fmt.Errorf("%s:%d: %s", file, lineAt(data, offsetOf(data, fault.at)), fault.Error())
 	}
 	return in, err
 }
 
-// located says where in the file an error of the JSON's reader is.
-func located(data []byte, file string, err error) error {
+// locateError says where in the file an error of the JSON's reader is.
+func locateError(data []byte, file string, err error) error {
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		line, at := lineAt(data, semantic.ByteOffset), fieldPath(semantic.JSONPointer)
 		switch {
@@ -158,7 +158,7 @@ func located(data []byte, file string, err error) error {
 		case semantic.Err != nil:
 			return fmt.Errorf("%s:%d: %s %w", file, line, at, semantic.Err)
 		}
-		return fmt.Errorf("%s:%d: %s is %s, want %s", file, line, at, kindOf(semantic.JSONKind), wanted(semantic))
+		return fmt.Errorf("%s:%d: %s is %s, want %s", file, line, at, describeKind(semantic.JSONKind), expectedKind(semantic))
 	}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Errorf("%s:%d: %s: %w, want JSON", file, lineAt(data, syntactic.ByteOffset), fieldPath(syntactic.JSONPointer), syntactic.Err)
@@ -166,8 +166,8 @@ func located(data []byte, file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// wanted is the kind of value that could have been read.
-func wanted(err *json.SemanticError) string {
+// expectedKind is the kind of value that could have been read.
+func expectedKind(err *json.SemanticError) string {
 	switch kind := err.GoType.Kind().String(); kind {
 	case "slice":
 		return "a list"
@@ -189,9 +189,9 @@ func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:offset], []byte("\n"))
 }
 
-// lookup is the offset at which a value, or the name of a field, ends or an
+// offsetOf is the offset at which a value, or the name of a field, ends or an
 // object or a list begins; 0 where it isn't there.
-func lookup(data []byte, at jsontext.Pointer) int64 {
+func offsetOf(data []byte, at jsontext.Pointer) int64 {
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	for {
 		if _, err := d.ReadToken(); err != nil {

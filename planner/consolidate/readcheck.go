@@ -15,56 +15,56 @@ import (
 // What an instance may have at most. A state holds a figure for each slot of
 // each GPU.
 const (
-	maxLevels    = 10_000
-	maxServers   = 100_000
-	maxGPUs      = 1_000_000
-	maxTasks     = 1_000_000
-	maxCells     = 1 << 26 // slots times GPUs, or slots times tasks
-	mostOfFigure = 1e9     // watts, gigabytes, seconds, megahertz
-	meanOff      = 0.01    // by which mean_util_pct may differ, percent points
-	greatestBeta = 10.0    // exponent of eq. 5
-	greatestSLA  = 1_000.0 // how many times its time a task may take
+	maxLevels     = 10_000
+	maxServers    = 100_000
+	maxGPUs       = 1_000_000
+	maxTasks      = 1_000_000
+	maxCells      = 1 << 26 // slots times GPUs, or slots times tasks
+	maxFigure     = 1e9     // watts, gigabytes, seconds, megahertz
+	meanTolerance = 0.01    // by which mean_util_pct may differ, percent points
+	greatestBeta  = 10.0    // exponent of eq. 5
+	greatestSLA   = 1_000.0 // how many times its time a task may take
 )
 
-// fault is a field that can't be so.
-type fault struct {
+// fieldError is a field that can't be so.
+type fieldError struct {
 	at  jsontext.Pointer
 	msg string
 }
 
 // Error is the path and what is wrong.
-func (f *fault) Error() string { return fieldPath(f.at) + " " + f.msg }
+func (f *fieldError) Error() string { return fieldPath(f.at) + " " + f.msg }
 
-// faulty is a fault of a field.
-func faulty(at jsontext.Pointer, format string, args ...any) error {
-	return &fault{at: at, msg: fmt.Sprintf(format, args...)}
+// fieldErrorf is a fault of a field.
+func fieldErrorf(at jsontext.Pointer, format string, args ...any) error {
+	return &fieldError{at: at, msg: fmt.Sprintf(format, args...)}
 }
 
-// field is a number of the file between two bounds, or the default where it is
+// float is a number of the file between two bounds, or the default where it is
 // left out; a default of NaN is none.
-func (f *number) field(at jsontext.Pointer, name string, least, most, otherwise float64) (float64, error) {
+func (f *jsonNumber) float(at jsontext.Pointer, name string, least, most, otherwise float64) (float64, error) {
 	if f == nil {
 		if math.IsNaN(otherwise) {
-			return 0, faulty(at, "has no %s, want a number from %g to %g", name, least, most)
+			return 0, fieldErrorf(at, "has no %s, want a number from %g to %g", name, least, most)
 		}
 		return otherwise, nil
 	}
-	return float64(*f), f.within(at.AppendToken(name), least, most)
+	return float64(*f), f.checkRange(at.AppendToken(name), least, most)
 }
 
-// within complains about a number out of bounds.
-func (f *number) within(at jsontext.Pointer, least, most float64) error {
+// checkRange complains about a number out of bounds.
+func (f *jsonNumber) checkRange(at jsontext.Pointer, least, most float64) error {
 	if x := float64(*f); !(x >= least && x <= most) { // so is NaN
-		return faulty(at, "is %g, want %g to %g", x, least, most)
+		return fieldErrorf(at, "is %g, want %g to %g", x, least, most)
 	}
 	return nil
 }
 
-// whole is a field that counts something.
-func (f *number) whole(at jsontext.Pointer, name string, least, most, otherwise float64) (int, error) {
-	x, err := f.field(at, name, least, most, otherwise)
+// integer is a field that counts something.
+func (f *jsonNumber) integer(at jsontext.Pointer, name string, least, most, otherwise float64) (int, error) {
+	x, err := f.float(at, name, least, most, otherwise)
 	if err == nil && x != math.Trunc(x) {
-		err = faulty(at.AppendToken(name), "is %g, want a whole number", x)
+		err = fieldErrorf(at.AppendToken(name), "is %g, want a whole number", x)
 	}
 	return int(x), err
 }
@@ -91,25 +91,25 @@ var required = math.NaN()
 // physics takes over how power and time respond to the frequency.
 func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 	p := &in.Physics
-	if p.BaseW, err = f.BaseW.field("", "p_gs_w", 0, mostOfFigure, required); err != nil {
+	if p.BaseW, err = f.BaseW.float("", "p_gs_w", 0, maxFigure, required); err != nil {
 		return err
 	}
-	if p.WPerMHz, err = f.WPerMHz.field("", "alpha_w_per_mhz", 0, mostOfFigure, required); err != nil {
+	if p.WPerMHz, err = f.WPerMHz.float("", "alpha_w_per_mhz", 0, maxFigure, required); err != nil {
 		return err
 	}
-	if p.Beta, err = f.Beta.field("", "beta", 0, greatestBeta, required); err != nil {
+	if p.Beta, err = f.Beta.float("", "beta", 0, greatestBeta, required); err != nil {
 		return err
 	}
 	if err := f.levels(p); err != nil {
 		return err
 	}
-	step, err := f.StepMHz.field("", "delta_f_mhz", 0, float64(p.Max()), float64(leastGap(p.LevelsMHz)))
+	step, err := f.StepMHz.float("", "delta_f_mhz", 0, float64(p.Max()), float64(leastGap(p.LevelsMHz)))
 	if err != nil {
 		return err
 	}
 	p.StepMHz = dvfsmodel.MHz(step)
 	if p.StepMHz == 0 {
-		return faulty("/delta_f_mhz", "is 0, want more")
+		return fieldErrorf("/delta_f_mhz", "is 0, want more")
 	}
 	return nil
 }
@@ -117,23 +117,23 @@ func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 // levels takes over the frequencies that can be set.
 func (f *instanceFile) levels(p *sharing.Physics) error {
 	if n := len(f.Levels); n == 0 || n > maxLevels {
-		return faulty("/f_levels_mhz", "has %d frequencies, want 1 to %d", n, maxLevels)
+		return fieldErrorf("/f_levels_mhz", "has %d frequencies, want 1 to %d", n, maxLevels)
 	}
 	for i, mhz := range f.Levels {
 		at := element("/f_levels_mhz", i)
-		if err := mhz.within(at, 1, mostOfFigure); err != nil {
+		if err := mhz.checkRange(at, 1, maxFigure); err != nil {
 			return err
 		}
 		if i > 0 && mhz <= f.Levels[i-1] {
-			return faulty(at, "is %g after %g, want the frequencies ascending", mhz, f.Levels[i-1])
+			return fieldErrorf(at, "is %g after %g, want the frequencies ascending", mhz, f.Levels[i-1])
 		}
 		p.LevelsMHz = append(p.LevelsMHz, dvfsmodel.MHz(mhz))
 	}
 	if f.MinMHz != nil && *f.MinMHz != f.Levels[0] {
-		return faulty("/f_min_mhz", "is %g, want the first of f_levels_mhz, %g", *f.MinMHz, f.Levels[0])
+		return fieldErrorf("/f_min_mhz", "is %g, want the first of f_levels_mhz, %g", *f.MinMHz, f.Levels[0])
 	}
 	if f.MaxMHz != nil && dvfsmodel.MHz(*f.MaxMHz) != p.Max() {
-		return faulty("/f_max_mhz", "is %g, want the last of f_levels_mhz, %g", *f.MaxMHz, p.Max())
+		return fieldErrorf("/f_max_mhz", "is %g, want the last of f_levels_mhz, %g", *f.MaxMHz, p.Max())
 	}
 	return nil
 }
@@ -150,14 +150,14 @@ func leastGap(levels []dvfsmodel.MHz) dvfsmodel.MHz {
 
 // window takes over what holds for all tasks.
 func (f *instanceFile) window(in *sharing.Instance) (err error) {
-	if in.SLA, err = f.SLA.field("", "sla", 1, greatestSLA, sharing.PaperSLA); err != nil {
+	if in.SLA, err = f.SLA.float("", "sla", 1, greatestSLA, sharing.PaperSLA); err != nil {
 		return err
 	}
-	if in.SlotS, err = f.SlotS.field("", "slot_s", 0, mostOfFigure, required); err != nil {
+	if in.SlotS, err = f.SlotS.float("", "slot_s", 0, maxFigure, required); err != nil {
 		return err
 	}
 	if in.SlotS == 0 {
-		return faulty("/slot_s", "is 0, want more")
+		return fieldErrorf("/slot_s", "is 0, want more")
 	}
 	return nil
 }
@@ -165,15 +165,15 @@ func (f *instanceFile) window(in *sharing.Instance) (err error) {
 // servers takes over the servers.
 func (f *instanceFile) servers(in *sharing.Instance) error {
 	if n := len(f.Servers); n == 0 || n > maxServers {
-		return faulty("/servers", "has %d servers, want 1 to %d", n, maxServers)
+		return fieldErrorf("/servers", "has %d servers, want 1 to %d", n, maxServers)
 	}
-	seen := make(map[name]bool)
+	seen := make(map[jsonName]bool)
 	gpus := 0
 	for i := range f.Servers {
 		at := element("/servers", i)
 		if id := f.Servers[i].ID; id != nil {
 			if seen[*id] {
-				return faulty(at.AppendToken("id"), "is %q again, want each once", *id)
+				return fieldErrorf(at.AppendToken("id"), "is %q again, want each once", *id)
 			}
 			seen[*id] = true
 		}
@@ -182,7 +182,7 @@ func (f *instanceFile) servers(in *sharing.Instance) error {
 			return err
 		}
 		if gpus += len(s.GPUMemGB); gpus > maxGPUs {
-			return faulty(at, "makes it more than %d GPUs, want fewer", maxGPUs)
+			return fieldErrorf(at, "makes it more than %d GPUs, want fewer", maxGPUs)
 		}
 		in.Servers = append(in.Servers, s)
 	}
@@ -190,17 +190,17 @@ func (f *instanceFile) servers(in *sharing.Instance) error {
 }
 
 func (f *serverFile) server(at jsontext.Pointer) (s sharing.Server, err error) {
-	if s.StaticW, err = f.StaticW.field(at, "p_static_w", 0, mostOfFigure, required); err != nil {
+	if s.StaticW, err = f.StaticW.float(at, "p_static_w", 0, maxFigure, required); err != nil {
 		return s, err
 	}
-	if s.OtherW, err = f.OtherW.field(at, "p_other_w", 0, mostOfFigure, 0); err != nil {
+	if s.OtherW, err = f.OtherW.float(at, "p_other_w", 0, maxFigure, 0); err != nil {
 		return s, err
 	}
 	if len(f.GPUMemGB) == 0 {
-		return s, faulty(at, "has no gpu_mem_gb, want the memory of each of its GPUs")
+		return s, fieldErrorf(at, "has no gpu_mem_gb, want the memory of each of its GPUs")
 	}
 	for i, mem := range f.GPUMemGB {
-		if err := mem.within(element(at.AppendToken("gpu_mem_gb"), i), 0, mostOfFigure); err != nil {
+		if err := mem.checkRange(element(at.AppendToken("gpu_mem_gb"), i), 0, maxFigure); err != nil {
 			return s, err
 		}
 		s.GPUMemGB = append(s.GPUMemGB, float64(mem))
@@ -211,14 +211,14 @@ func (f *serverFile) server(at jsontext.Pointer) (s sharing.Server, err error) {
 // tasks takes over the tasks.
 func (f *instanceFile) tasks(in *sharing.Instance) error {
 	if n := len(f.Tasks); n == 0 || n > maxTasks {
-		return faulty("/tasks", "has %d tasks, want 1 to %d", n, maxTasks)
+		return fieldErrorf("/tasks", "has %d tasks, want 1 to %d", n, maxTasks)
 	}
 	gpus, slots := len(in.GPUs()), len(f.Tasks[0].UtilPct)
 	if most := maxCells / max(gpus, len(f.Tasks)); slots == 0 || slots > most {
-		return faulty("/tasks/0/util_pct", "has %d slots, want 1 to %d", slots, most)
+		return fieldErrorf("/tasks/0/util_pct", "has %d slots, want 1 to %d", slots, most)
 	}
 	if f.Slots != nil && int(*f.Slots) != slots {
-		return faulty("/n_slots", "is %g, but the first task has %d", *f.Slots, slots)
+		return fieldErrorf("/n_slots", "is %g, but the first task has %d", *f.Slots, slots)
 	}
 	seen := make(map[string]bool, len(f.Tasks))
 	for i := range f.Tasks {
@@ -231,7 +231,7 @@ func (f *instanceFile) tasks(in *sharing.Instance) error {
 			t.ID = strconv.Itoa(i)
 		}
 		if seen[t.ID] {
-			return faulty(at, "is called %q again, want each id once", t.ID)
+			return fieldErrorf(at, "is called %q again, want each id once", t.ID)
 		}
 		seen[t.ID] = true
 		in.Tasks = append(in.Tasks, t)
@@ -243,45 +243,45 @@ func (f *taskFile) task(at jsontext.Pointer, sla float64, gpus, slots int) (t sh
 	if f.ID != nil {
 		t.ID = string(*f.ID)
 	}
-	if t.Arrival, err = f.Arrival.field(at, "arrival_s", 0, mostOfFigure*1e3, 0); err != nil {
+	if t.Arrival, err = f.Arrival.float(at, "arrival_s", 0, maxFigure*1e3, 0); err != nil {
 		return t, err
 	}
-	if t.MemGB, err = f.MemGB.field(at, "mem_gb", 0, mostOfFigure, required); err != nil {
+	if t.MemGB, err = f.MemGB.float(at, "mem_gb", 0, maxFigure, required); err != nil {
 		return t, err
 	}
-	if t.GPUs, err = f.GPUs.whole(at, "v_gpus", 1, float64(gpus), 1); err != nil {
+	if t.GPUs, err = f.GPUs.integer(at, "v_gpus", 1, float64(gpus), 1); err != nil {
 		return t, err
 	}
-	if t.Kappa, err = f.Kappa.field(at, "kappa", 1, greatestSLA, sla); err != nil {
+	if t.Kappa, err = f.Kappa.float(at, "kappa", 1, greatestSLA, sla); err != nil {
 		return t, err
 	}
-	if t.On, err = f.on(at, t.GPUs, gpus); err != nil {
+	if t.On, err = f.currentGPUs(at, t.GPUs, gpus); err != nil {
 		return t, err
 	}
 	t.UtilPct, err = f.series(at, slots)
 	return t, err
 }
 
-// on are the GPUs that a task runs on now, of so many; none where it has no
+// currentGPUs are the GPUs that a task runs on now, of so many; none where it has no
 // place.
-func (f *taskFile) on(at jsontext.Pointer, want, gpus int) ([]int, error) {
+func (f *taskFile) currentGPUs(at jsontext.Pointer, want, gpus int) ([]int, error) {
 	if len(f.On) == 0 {
 		return nil, nil
 	}
 	at = at.AppendToken("on")
 	if len(f.On) != want {
-		return nil, faulty(at, "has %d GPUs, want %d as v_gpus says, or none", len(f.On), want)
+		return nil, fieldErrorf(at, "has %d GPUs, want %d as v_gpus says, or none", len(f.On), want)
 	}
 	on := make([]int, 0, want)
 	for i, g := range f.On {
-		if err := g.within(element(at, i), 0, float64(gpus-1)); err != nil {
+		if err := g.checkRange(element(at, i), 0, float64(gpus-1)); err != nil {
 			return nil, err
 		}
 		switch gpu := int(g); {
 		case float64(gpu) != float64(g):
-			return nil, faulty(element(at, i), "is %g, want the number of a GPU", g)
+			return nil, fieldErrorf(element(at, i), "is %g, want the number of a GPU", g)
 		case slices.Contains(on, gpu):
-			return nil, faulty(element(at, i), "is %d again, want different GPUs", gpu)
+			return nil, fieldErrorf(element(at, i), "is %d again, want different GPUs", gpu)
 		default:
 			on = append(on, gpu)
 		}
@@ -292,17 +292,17 @@ func (f *taskFile) on(at jsontext.Pointer, want, gpus int) ([]int, error) {
 // series is the utilisation by slot.
 func (f *taskFile) series(at jsontext.Pointer, slots int) ([]float64, error) {
 	if len(f.UtilPct) != slots {
-		return nil, faulty(at, "has %d slots of util_pct, want %d as the first task has", len(f.UtilPct), slots)
+		return nil, fieldErrorf(at, "has %d slots of util_pct, want %d as the first task has", len(f.UtilPct), slots)
 	}
 	series := make([]float64, slots)
 	for i, u := range f.UtilPct {
-		if err := u.within(element(at.AppendToken("util_pct"), i), 0, 100); err != nil {
+		if err := u.checkRange(element(at.AppendToken("util_pct"), i), 0, 100); err != nil {
 			return nil, err
 		}
 		series[i] = float64(u)
 	}
-	if got := sharing.MeanPct(series); f.MeanPct != nil && math.Abs(float64(*f.MeanPct)-got) > meanOff {
-		return nil, faulty(at.AppendToken("mean_util_pct"), "is %g, but the mean of util_pct is %.4f", *f.MeanPct, got)
+	if got := sharing.MeanPct(series); f.MeanPct != nil && math.Abs(float64(*f.MeanPct)-got) > meanTolerance {
+		return nil, fieldErrorf(at.AppendToken("mean_util_pct"), "is %g, but the mean of util_pct is %.4f", *f.MeanPct, got)
 	}
 	return series, nil
 }

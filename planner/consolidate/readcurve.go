@@ -12,12 +12,12 @@ import (
 
 // curveFile is a curve as its file has it, with what it was fitted to.
 type curveFile struct {
-	Exponent *number `json:"exponent"`
-	ByTask   *number `json:"by_task"`
-	ByMemory *number `json:"by_memory"`
-	Samples  *number `json:"samples"`
-	Outliers *number `json:"outliers"`
-	Residual *number `json:"residual"`
+	Exponent *jsonNumber `json:"exponent"`
+	ByTask   *jsonNumber `json:"by_task"`
+	ByMemory *jsonNumber `json:"by_memory"`
+	Samples  *jsonNumber `json:"samples"`
+	Outliers *jsonNumber `json:"outliers"`
+	Residual *jsonNumber `json:"residual"`
 }
 
 // maxCurveFile is how long a curve's file may be.
@@ -39,10 +39,10 @@ func ReadCurve(r io.Reader, file string) (*sharing.Curve, error) {
 		if errors.Is(err, json.ErrUnknownName) {
 			return nil, fmt.Errorf("%s: a field that no curve of contention has, want exponent, by_task and by_memory", file)
 		}
-		return nil, located(data, file, err)
+		return nil, locateError(data, file, err)
 	}
 	c := &sharing.Curve{}
-	read := [...]*number{f.Exponent, f.ByTask, f.ByMemory}
+	read := [...]*jsonNumber{f.Exponent, f.ByTask, f.ByMemory}
 	for i, p := range c.Parameters() {
 		if read[i] == nil {
 			return nil, fmt.Errorf("%s: no %s, want the curve's three parameters", file, p.Name)

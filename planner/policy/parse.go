@@ -235,7 +235,7 @@ var stages = map[string]map[string]swap{
 	"clocks": {
 		"default": func(p *planner.Policy, _ Params) { atDefault(p) },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
-		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.Clocked(tune.None, consolidate.Adapted) },
+		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.Clocked(tune.None, consolidate.AdaptedClock) },
 		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.Kept(q.optimum()) },
 
 		"cheapest": func(p *planner.Policy, q Params) { p.Tune = tune.Cheapest(q.optimum()) },
@@ -295,7 +295,7 @@ func shareSwap(name string) (swap, bool) {
 		return nil, false
 	}
 	all := consolidate.Policies()
-	i := slices.IndexFunc(all, func(n consolidate.Named) bool { return n.Name == name })
+	i := slices.IndexFunc(all, func(n consolidate.NamedPolicy) bool { return n.Name == name })
 	if i < 0 || name == otherClocks {
 		return nil, false
 	}

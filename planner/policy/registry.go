@@ -80,14 +80,14 @@ var direct = []entry{
 	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q Queue) pickStage { return q.Posted.New })},
 	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q Queue) pickStage { return q.Look.New })},
 	{"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS algorithms 1–4)", func(Params) planner.Policy {
-		return sharesBy(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.Adapted))
+		return sharesBy(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.AdaptedClock))
 	}},
 	{"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, contention counted", catsSafe},
 	{"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest frequency (HotCloud)", func(Params) planner.Policy {
 		return sharesBy(consolidate.HotCloud{}, tune.None)
 	}},
 	{"first", "the same by their utilisation at first", func(Params) planner.Policy {
-		return sharesBy(consolidate.First{}, tune.None)
+		return sharesBy(consolidate.FirstSlotFit{}, tune.None)
 	}},
 }
 

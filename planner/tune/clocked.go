@@ -10,7 +10,7 @@ import (
 )
 
 // Clocked tunes as another does and sets the clocks of GPUs that tasks share by
-// a rule: [consolidate.Adapted] for the frequency adaptation of the CATS paper
+// a rule: [consolidate.AdaptedClock] for the frequency adaptation of the CATS paper
 // (algorithm 4), which is where its steps of a few milliseconds come to rest.
 func Clocked(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner { return &clocked{Tuner: tuner(p), rule: rule} }
@@ -19,7 +19,7 @@ func Clocked(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks
 // Kept is [Clocked] by the lowest frequency at which everybody on a GPU keeps
 // what it tolerates, contention counted.
 func Kept(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
-	return Clocked(tuner, consolidate.LowestKept)
+	return Clocked(tuner, consolidate.LowestClock)
 }
 
 // Cheapest is [Clocked] by the frequency at which work costs least of those at
@@ -31,7 +31,7 @@ func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem)
 		classes := p.SharedNodes()
 		return &clocked{Tuner: tuner(p), rule: func(s *sharing.State, gpu int) dvfsmodel.MHz {
 			physics := &s.Instance().Physics
-			lowest := consolidate.LowestKept(s, gpu)
+			lowest := consolidate.LowestClock(s, gpu)
 			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
 			for _, mhz := range physics.LevelsMHz {
 				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.PowerAt(mhz))}
