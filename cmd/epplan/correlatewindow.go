@@ -45,7 +45,7 @@ func (w *windowCorrelator) add(s *trace.UtilisationSlot) error {
 		w.recent = append(w.recent[:0], w.recent[1:]...)
 	}
 	w.recent = append(w.recent, values)
-	if err := w.moving.Tick(values); err != nil {
+	if err := w.moving.AddSample(values); err != nil {
 		return err
 	}
 	w.addWindow()
@@ -71,7 +71,7 @@ func (w *windowCorrelator) addSeries(ids []string) error {
 			values = append(values, math.NaN())
 		}
 		w.recent[i] = values
-		if err := w.moving.Tick(values); err != nil {
+		if err := w.moving.AddSample(values); err != nil {
 			return err
 		}
 	}

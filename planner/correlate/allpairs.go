@@ -58,7 +58,7 @@ func AllPairs(ctx context.Context, series [][]float64, threads int) (*Matrix, er
 	for row := 0; row < n; row += tileRows {
 		for column := row; column < n && ctx.Err() == nil; column += tileRows {
 			group.Go(func() error {
-				t := tile{rows: span(row, n), columns: span(column, n), length: length}
+				t := tile{rows: tileRange(row, n), columns: tileRange(column, n), length: length}
 				t.fill(ctx, m, series, standard)
 				return nil
 			})
@@ -71,8 +71,8 @@ func AllPairs(ctx context.Context, series [][]float64, threads int) (*Matrix, er
 	return m, nil
 }
 
-// span are the series of a tile that begins at one.
-func span(from, n int) [2]int { return [2]int{from, min(n, from+tileRows)} }
+// tileRange are the series of a tile that begins at one.
+func tileRange(from, n int) [2]int { return [2]int{from, min(n, from+tileRows)} }
 
 // standardised are the series as deviations from their means by the root of
 // the sum of their squares, so that their dot product is the correlation. It
@@ -85,7 +85,7 @@ func standardised(series [][]float64, length int) [][]float64 {
 			continue
 		}
 		m, _ := momentsOf(s, s)
-		if r := m.result(length); !r.OK || r.Gaps > 0 || !varies(s, s, m.sumXX) {
+		if r := m.result(length); !r.OK || r.Gaps > 0 || !isVarying(s, s, m.sumXX) {
 			continue
 		}
 		all[i] = slices.Clone(s)
@@ -119,14 +119,14 @@ type tile struct {
 func (t *tile) fill(ctx context.Context, m *Matrix, series, standard [][]float64) {
 	var sums [tileRows][tileRows]float64
 	for from := 0; from < t.length && ctx.Err() == nil; from += tileSamples {
-		t.each(func(i, j int) {
+		t.eachPair(func(i, j int) {
 			if a, b := standard[i], standard[j]; a != nil && b != nil {
 				to := min(len(a), from+tileSamples)
 				sums[i-t.rows[0]][j-t.columns[0]] += floats.Dot(a[from:to], b[from:to])
 			}
 		})
 	}
-	t.each(func(i, j int) {
+	t.eachPair(func(i, j int) {
 		r := min(1, max(-1, sums[i-t.rows[0]][j-t.columns[0]]))
 		if standard[i] == nil || standard[j] == nil {
 			r = math.NaN()
@@ -138,8 +138,8 @@ func (t *tile) fill(ctx context.Context, m *Matrix, series, standard [][]float64
 	})
 }
 
-// each calls back for every pair of the tile above the diagonal.
-func (t *tile) each(pair func(i, j int)) {
+// eachPair calls back for every pair of the tile above the diagonal.
+func (t *tile) eachPair(pair func(i, j int)) {
 	for i := t.rows[0]; i < t.rows[1]; i++ {
 		for j := max(i+1, t.columns[0]); j < t.columns[1]; j++ {
 			pair(i, j)

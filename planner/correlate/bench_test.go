@@ -97,7 +97,7 @@ func BenchmarkCandidates(b *testing.B) {
 	}
 	i := 0
 	tick := func() {
-		if err := c.Tick(ticks[i%len(ticks)]); err != nil {
+		if err := c.AddSample(ticks[i%len(ticks)]); err != nil {
 			b.Fatal(err)
 		}
 		i++

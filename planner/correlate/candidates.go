@@ -45,7 +45,7 @@ func NewCandidates(series, window int, candidates [][]int) (*Candidates, error) 
 	if len(candidates) != series {
 		return nil, fmt.Errorf("correlate candidates of %d series: %d lists of them", series, len(candidates))
 	}
-	c := &Candidates{window: window, inverse: inverses(window)}
+	c := &Candidates{window: window, inverse: reciprocals(window)}
 	c.values, c.oldest, c.newest = make([]float64, series*window), make([]float64, series), make([]float64, series)
 	c.origin = slices.Repeat([]float64{math.NaN()}, series)
 	for round := range c.peak {
@@ -65,54 +65,54 @@ func NewCandidates(series, window int, candidates [][]int) (*Candidates, error) 
 	return c, nil
 }
 
-// Tick takes the next value of each series, in their order; NaN and infinities
+// AddSample takes the next value of each series, in their order; NaN and infinities
 // are gaps.
-func (c *Candidates) Tick(values []float64) error {
+func (c *Candidates) AddSample(values []float64) error {
 	series := len(c.first) - 1
 	if len(values) != series {
 		return fmt.Errorf("correlate the next values of %d series: %d of them", series, len(values))
 	}
 	for i, v := range values {
-		if !finite(c.origin[i]) {
+		if !isFinite(c.origin[i]) {
 			c.origin[i] = v
 		}
 		c.newest[i], c.oldest[i] = v-c.origin[i], c.values[i*c.window+c.offset]
 	}
 	for pair := range c.pairs {
 		i, j := c.owner[pair], c.partner[pair]
-		c.follow(&c.pairs[pair], c.newest[i], c.newest[j], c.oldest[i], c.oldest[j])
+		c.slide(&c.pairs[pair], c.newest[i], c.newest[j], c.oldest[i], c.oldest[j])
 	}
-	c.store()
+	c.storeSample()
 	for range (len(c.pairs) + c.window - 1) / c.window {
-		c.pairs[c.turn] = c.afresh(c.turn)
+		c.pairs[c.turn] = c.recompute(c.turn)
 		c.turn = (c.turn + 1) % len(c.pairs)
 	}
 	return nil
 }
 
-// follow lets a sample into a pair's moments, and the oldest one out.
-func (c *Candidates) follow(m *moments, x, y, oldX, oldY float64) {
-	if c.filled == c.window && finite(oldX) && finite(oldY) {
+// slide lets a sample into a pair's moments, and the oldest one out.
+func (c *Candidates) slide(m *moments, x, y, oldX, oldY float64) {
+	if c.filled == c.window && isFinite(oldX) && isFinite(oldY) {
 		if m.n == 1 {
 			*m = moments{}
 		} else {
 			m.remove(oldX, oldY, c.inverse[int(m.n)-2])
 		}
 	}
-	if finite(x) && finite(y) {
+	if isFinite(x) && isFinite(y) {
 		m.add(x, y, c.inverse[int(m.n)])
 	}
 }
 
-// store puts the newest values into the rings.
-func (c *Candidates) store() {
+// storeSample puts the newest values into the rings.
+func (c *Candidates) storeSample() {
 	if c.offset == 0 {
 		c.peak[0], c.peak[1], c.peak[2] = c.peak[2], c.peak[0], c.peak[1]
 		clear(c.peak[0])
 	}
 	for i, v := range c.newest {
 		c.values[i*c.window+c.offset] = v
-		if finite(v) {
+		if isFinite(v) {
 			c.peak[0][i] = max(c.peak[0][i], math.Abs(v))
 		}
 	}
@@ -120,8 +120,8 @@ func (c *Candidates) store() {
 	c.filled = min(c.window, c.filled+1)
 }
 
-// afresh computes a pair's moments from the samples in its window.
-func (c *Candidates) afresh(pair int) moments {
+// recompute computes a pair's moments from the samples in its window.
+func (c *Candidates) recompute(pair int) moments {
 	m, origin := momentsOf(c.ring(c.owner[pair]), c.ring(c.partner[pair]))
 	m.meanX += origin.x
 	m.meanY += origin.y
@@ -139,16 +139,16 @@ func (c *Candidates) ring(series int) []float64 {
 func (c *Candidates) Pearson(series, place int) Result {
 	pair := c.first[series] + place
 	m := c.pairs[pair]
-	if c.doubtful(m.sumXX, series, m.n) || c.doubtful(m.sumYY, c.partner[pair], m.n) {
+	if c.needsRecompute(m.sumXX, series, m.n) || c.needsRecompute(m.sumYY, c.partner[pair], m.n) {
 		return Pearson(c.ring(series), c.ring(c.partner[pair]))
 	}
 	return m.result(c.filled)
 }
 
-// doubtful tells whether a series varies so little against what it was since
+// needsRecompute tells whether a series varies so little against what it was since
 // its pairs were last computed afresh that rounding could matter. Where it
 // doesn't, seven digits hold in windows of 300 samples.
-func (c *Candidates) doubtful(squares float64, series int, n float64) bool {
+func (c *Candidates) needsRecompute(squares float64, series int, n float64) bool {
 	const digits = 1e-4
 	bound := digits * max(c.peak[0][series], c.peak[1][series], c.peak[2][series])
 	return !(squares > n*bound*bound)

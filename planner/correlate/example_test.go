@@ -27,7 +27,7 @@ func ExampleCandidates() {
 		return
 	}
 	for _, sample := range [][]float64{{10, 90, 20}, {30, 70, 40}, {20, 80, 30}, {60, 40, 90}} {
-		if err := c.Tick(sample); err != nil {
+		if err := c.AddSample(sample); err != nil {
 			fmt.Println(err)
 			return
 		}

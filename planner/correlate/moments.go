@@ -76,12 +76,12 @@ func (m *moments) result(total int) Result {
 	r := Result{Samples: int(m.n), Gaps: total - int(m.n)}
 	scale := math.Sqrt(m.sumXX) * math.Sqrt(m.sumYY)
 	coefficient := m.sumXY / scale
-	if m.n < 2 || m.sumXX <= 0 || m.sumYY <= 0 || !finite(scale) || !finite(coefficient) {
+	if m.n < 2 || m.sumXX <= 0 || m.sumYY <= 0 || !isFinite(scale) || !isFinite(coefficient) {
 		return r
 	}
 	r.R, r.OK = min(1, max(-1, coefficient)), true
 	return r
 }
 
-// finite tells whether a number is one and not infinite: of others the difference is NaN.
-func finite(x float64) bool { return x-x == 0 }
+// isFinite tells whether a number is one and not infinite: of others the difference is NaN.
+func isFinite(x float64) bool { return x-x == 0 }

@@ -16,7 +16,7 @@ func Pearson(x, y []float64) Result {
 	n := min(len(x), len(y))
 	x, y = x[:n], y[:n]
 	m, _ := momentsOf(x, y)
-	if !varies(x, y, m.sumXX) || !varies(y, x, m.sumYY) {
+	if !isVarying(x, y, m.sumXX) || !isVarying(y, x, m.sumYY) {
 		m.sumXX, m.sumYY = 0, 0
 	}
 	return m.result(n)
@@ -34,7 +34,7 @@ func momentsOf(x, y []float64) (all moments, origin point) {
 		all = merged(&all, &block)
 		x, y = x[n:], y[n:]
 	}
-	rest := momentsPlain(x, y, &origin, all.n == 0)
+	rest := momentsScalar(x, y, &origin, all.n == 0)
 	return merged(&all, &rest), origin
 }
 
@@ -42,8 +42,8 @@ func momentsOf(x, y []float64) (all moments, origin point) {
 // the origin into its centre.
 func momentsVector(x, y []float64, origin *point, first bool) moments {
 	sumX, sumY := sumsAVX(x, y)
-	if !finite(sumX) || !finite(sumY) {
-		return momentsPlain(x, y, origin, first)
+	if !isFinite(sumX) || !isFinite(sumY) {
+		return momentsScalar(x, y, origin, first)
 	}
 	n := float64(len(x))
 	centre := point{sumX / n, sumY / n}
@@ -53,13 +53,13 @@ func momentsVector(x, y []float64, origin *point, first bool) moments {
 	var sums moments
 	sums.n = n
 	sums.meanX, sums.meanY, sums.sumXX, sums.sumYY, sums.sumXY = deviationsAVX(x, y, centre.x, centre.y)
-	return sums.centred(centre, *origin)
+	return sums.fromDeviations(centre, *origin)
 }
 
-// centred turns sums of deviations from a centre, their squares and products
+// fromDeviations turns sums of deviations from a centre, their squares and products
 // into moments. The centre is the mean but for rounding, so that what is
 // subtracted is small.
-func (m *moments) centred(centre, origin point) moments {
+func (m *moments) fromDeviations(centre, origin point) moments {
 	dx, dy := m.meanX/m.n, m.meanY/m.n
 	return moments{
 		n:     m.n,
@@ -71,13 +71,13 @@ func (m *moments) centred(centre, origin point) moments {
 	}
 }
 
-// momentsPlain is the clear version of momentsVector, for gaps, for processors
+// momentsScalar is the clear version of momentsVector, for gaps, for processors
 // without vectors, and for tests to hold the other against.
-func momentsPlain(x, y []float64, origin *point, first bool) moments {
+func momentsScalar(x, y []float64, origin *point, first bool) moments {
 	var sums moments
 	var centre point
 	for i, xi := range x {
-		if yi := y[i]; finite(xi) && finite(yi) {
+		if yi := y[i]; isFinite(xi) && isFinite(yi) {
 			sums.n++
 			centre.x += xi
 			centre.y += yi
@@ -92,7 +92,7 @@ func momentsPlain(x, y []float64, origin *point, first bool) moments {
 		*origin = centre
 	}
 	for i, xi := range x {
-		if yi := y[i]; finite(xi) && finite(yi) {
+		if yi := y[i]; isFinite(xi) && isFinite(yi) {
 			dx, dy := xi-centre.x, yi-centre.y
 			sums.meanX += dx
 			sums.meanY += dy
@@ -101,17 +101,17 @@ func momentsPlain(x, y []float64, origin *point, first bool) moments {
 			sums.sumXY += dx * dy
 		}
 	}
-	return sums.centred(centre, *origin)
+	return sums.fromDeviations(centre, *origin)
 }
 
-// varies tells whether the values of a series where neither it nor its partner
+// isVarying tells whether the values of a series where neither it nor its partner
 // has a gap differ. It looks at most at those up to the first that differs
 // where their squared deviations aren't mere rounding.
-func varies(values, partner []float64, squares float64) bool {
+func isVarying(values, partner []float64, squares float64) bool {
 	var first *float64
 	for i, v := range values {
 		switch {
-		case !finite(v) || !finite(partner[i]):
+		case !isFinite(v) || !isFinite(partner[i]):
 		case first == nil:
 			first = &values[i]
 		case v != *first:

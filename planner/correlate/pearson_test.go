@@ -142,7 +142,7 @@ func TestVectorsAndTheClearVersionAgree(t *testing.T) {
 	for _, n := range []int{8, 16, 504, 512, 4096} {
 		x, y := walk(4, n), walk(5, n)
 		var fastOrigin, slowOrigin point
-		fast, slow := momentsVector(x, y, &fastOrigin, true), momentsPlain(x, y, &slowOrigin, true)
+		fast, slow := momentsVector(x, y, &fastOrigin, true), momentsScalar(x, y, &slowOrigin, true)
 		for i, pair := range [][2]float64{
 			{fast.n, slow.n},
 			{fast.meanX, slow.meanX},

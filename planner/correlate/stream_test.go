@@ -69,7 +69,7 @@ func TestCandidatesArePearsonOfTheirLatestSamples(t *testing.T) {
 		seen := make([][]float64, series)
 		for range rapid.IntRange(0, 60).Draw(t, "ticks") {
 			values := rapid.SliceOfN(sample(), series, series).Draw(t, "values")
-			if err := c.Tick(values); err != nil {
+			if err := c.AddSample(values); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range values {
@@ -96,7 +96,7 @@ func TestCandidatesForgetAValueFarOutAsSoonAsItHasLeft(t *testing.T) {
 	}
 	x, y := calm(size)
 	for i := range x {
-		if err := c.Tick([]float64{x[i], y[i]}); err != nil {
+		if err := c.AddSample([]float64{x[i], y[i]}); err != nil {
 			t.Fatal(err)
 		}
 		if from := i + 1 - size; from > size+1 {
@@ -124,7 +124,7 @@ func TestBadWindowsAndCandidatesAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Tick([]float64{1}) == nil {
+	if c.AddSample([]float64{1}) == nil {
 		t.Error("a tick of one value for two series")
 	}
 }

@@ -28,11 +28,11 @@ func NewWindow(size int) (*Window, error) {
 	if size < 2 {
 		return nil, fmt.Errorf("correlate a window of %d samples: at least 2 are needed", size)
 	}
-	return &Window{ends: make([]moments, size), run: make([]point, size), inverse: inverses(size)}, nil
+	return &Window{ends: make([]moments, size), run: make([]point, size), inverse: reciprocals(size)}, nil
 }
 
-// inverses are 1/1 to 1/n.
-func inverses(n int) []float64 {
+// reciprocals are 1/1 to 1/n.
+func reciprocals(n int) []float64 {
 	all := make([]float64, n)
 	for i := range all {
 		all[i] = 1 / float64(i+1)
@@ -45,7 +45,7 @@ func inverses(n int) []float64 {
 func (w *Window) Add(x, y float64) {
 	if w.older+w.newer == len(w.ends) {
 		if w.older == 0 {
-			w.turn()
+			w.rotate()
 		}
 		w.older--
 	}
@@ -53,11 +53,11 @@ func (w *Window) Add(x, y float64) {
 	w.newer++
 }
 
-// count puts the newer run's samples into its moments, as far as they aren't.
-func (w *Window) count() {
+// countNewer puts the newer run's samples into its moments, as far as they aren't.
+func (w *Window) countNewer() {
 	m := w.moments
 	for _, p := range w.run[w.counted:w.newer] {
-		if !finite(p.x) || !finite(p.y) {
+		if !isFinite(p.x) || !isFinite(p.y) {
 			continue
 		}
 		if m.n == 0 && w.older == 0 {
@@ -68,14 +68,14 @@ func (w *Window) count() {
 	w.counted, w.moments = w.newer, m
 }
 
-// turn makes the newer run the older one, with an origin of its own. It is
+// rotate makes the newer run the older one, with an origin of its own. It is
 // moments.add over and over, in variables that stay in registers.
-func (w *Window) turn() {
+func (w *Window) rotate() {
 	var n int
 	var meanX, meanY, sumXX, sumYY, sumXY float64
 	origin := w.origin
 	for i := range w.ends {
-		if p := w.run[len(w.run)-1-i]; finite(p.x) && finite(p.y) {
+		if p := w.run[len(w.run)-1-i]; isFinite(p.x) && isFinite(p.y) {
 			if n == 0 {
 				origin = p
 			}
@@ -98,7 +98,7 @@ func (w *Window) turn() {
 
 // Pearson is the correlation of the samples in the window.
 func (w *Window) Pearson() Result {
-	w.count()
+	w.countNewer()
 	m := w.moments
 	if w.older > 0 {
 		m = merged(&w.ends[w.older-1], &m)
