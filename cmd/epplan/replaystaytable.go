@@ -75,7 +75,7 @@ func meanPower(p *replay.Passage) float64 { return float64(p.Power) }
 
 // gpus is the mean number of GPUs that are allocated.
 func (w *departureRow) gpus(p *replay.Passage) float64 {
-	return p.Allocated * float64(w.capacity()) / fleet.Whole
+	return p.Allocated * float64(w.capacity()) / fleet.WholeGPU
 }
 
 func (w *departureRow) fill() {

@@ -171,7 +171,7 @@ func (in *inflation) draw(seed uint64) (d drawnStream, err error) {
 func (in *inflation) capacity() int64 {
 	sum := int64(0)
 	for _, k := range in.trace.kinds {
-		sum += int64(k.GPUs) * fleet.Whole
+		sum += int64(k.GPUs) * fleet.WholeGPU
 	}
 	return sum
 }

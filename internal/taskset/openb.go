@@ -115,8 +115,8 @@ func (g *openbGenerator) demand(s *taskShape) fleet.Demand {
 	if d.GPUs <= 1 {
 		d.CPU = int64(s.vcpu*(0.5+g.rng.Float64())*1000/step) * step
 	}
-	if d.Shared() {
-		d.Milli = min(10*int(float64(s.milli)*(0.5+g.rng.Float64())/10), fleet.Whole-10)
+	if d.IsShared() {
+		d.Milli = min(10*int(float64(s.milli)*(0.5+g.rng.Float64())/10), fleet.WholeGPU-10)
 	}
 	return d
 }
@@ -128,7 +128,7 @@ func (g *openbGenerator) drawTimes(p *trace.Pod, clock float64) {
 	switch d := &p.Demand; {
 	case d.GPUs == 0:
 		never = neverScheduledCPU
-	case d.Shared():
+	case d.IsShared():
 		never = neverScheduledShared
 	}
 	if g.rng.Float64() < never {

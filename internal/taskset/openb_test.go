@@ -38,7 +38,7 @@ func figures(t *testing.T, pods []trace.Pod, nodes []trace.NodeRow) map[string]f
 	s := trace.NewSurvey(pods, kinds)
 	all := float64(s.Tasks.Count)
 	f := map[string]float64{
-		"GPUs by node":                   float64(s.Nodes.GPUMilli) / fleet.Whole / float64(s.Nodes.Count),
+		"GPUs by node":                   float64(s.Nodes.GPUMilli) / fleet.WholeGPU / float64(s.Nodes.Count),
 		"vCPUs by node":                  float64(s.Nodes.CPU) / 1000 / float64(s.Nodes.Count),
 		"GiB by node":                    float64(s.Nodes.Mem) / 1024 / float64(s.Nodes.Count),
 		"empty power by node":            float64(s.CPUPower+s.GPUPower) / float64(s.Nodes.Count),
@@ -60,7 +60,7 @@ func figures(t *testing.T, pods []trace.Pod, nodes []trace.NodeRow) map[string]f
 	}
 	models := make(map[string]float64)
 	for _, k := range s.Kinds {
-		models[k.Kind.Model] += float64(k.Count*k.Kind.GPUs*fleet.Whole) / float64(s.Nodes.GPUMilli)
+		models[k.Kind.Model] += float64(k.Count*k.Kind.GPUs*fleet.WholeGPU) / float64(s.Nodes.GPUMilli)
 	}
 	for model, share := range models {
 		f["GPUs that are "+model] = share

@@ -56,7 +56,7 @@ func (t *csvTable) share(at *demandColumns, d *fleet.Demand, gpus int64) error {
 	if gpus == 0 && len(t.field(at.milli)) == 0 {
 		return nil
 	}
-	milli, err := t.integer(at.milli, fleet.Whole)
+	milli, err := t.integer(at.milli, fleet.WholeGPU)
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (t *csvTable) share(at *demandColumns, d *fleet.Demand, gpus int64) error {
 	case gpus == 0 && milli != 0:
 		return t.errorAt(at.milli, "gpu_milli is %d but num_gpu is 0, want 0", milli)
 	case gpus > 0 && milli == 0:
-		return t.errorAt(at.milli, "gpu_milli is 0 but num_gpu is %d, want 1 to %d", gpus, fleet.Whole)
-	case gpus > 1 && milli != fleet.Whole:
-		return t.errorAt(at.milli, "gpu_milli is %d on each of %d GPUs, want %d: only one GPU can be shared", milli, gpus, fleet.Whole)
+		return t.errorAt(at.milli, "gpu_milli is 0 but num_gpu is %d, want 1 to %d", gpus, fleet.WholeGPU)
+	case gpus > 1 && milli != fleet.WholeGPU:
+		return t.errorAt(at.milli, "gpu_milli is %d on each of %d GPUs, want %d: only one GPU can be shared", milli, gpus, fleet.WholeGPU)
 	}
 	return nil
 }

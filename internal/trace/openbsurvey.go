@@ -88,7 +88,7 @@ func NewSurvey(pods []Pod, kinds []*fleet.Kind) *TraceSurvey {
 	s := &TraceSurvey{}
 	counts := make(map[*fleet.Kind]int)
 	for _, k := range kinds {
-		s.Nodes.add(k.CPU, k.Mem, int64(k.GPUs)*fleet.Whole)
+		s.Nodes.add(k.CPU, k.Mem, int64(k.GPUs)*fleet.WholeGPU)
 		counts[k]++
 		empty := fleet.NewNode(k)
 		cpu, gpu := empty.Power()
@@ -118,7 +118,7 @@ func (s *TraceSurvey) countShapes(pods []Pod) {
 		d := &pods[i].Demand
 		shape := &byShape[0]
 		switch {
-		case d.Shared():
+		case d.IsShared():
 			shape = &byShape[1]
 			shape.Shared = true
 		case d.GPUs > 0:

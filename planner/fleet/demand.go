@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Whole is a whole GPU in milli-GPU.
-const Whole = 1000
+// WholeGPU is a whole GPU in milli-GPU.
+const WholeGPU = 1000
 
 // Demand is what a task asks of one node. Demands can be compared with ==.
 type Demand struct {
 	CPU   int64  // milli-vCPU
 	Mem   int64  // MiB
 	GPUs  int    // k; 0: the task runs on CPUs alone
-	Milli int    // milli-GPU on each of them: Whole, or below it on one GPU; 0 without GPUs
+	Milli int    // milli-GPU on each of them: WholeGPU, or below it on one GPU; 0 without GPUs
 	Spec  string // accepted GPU models joined by "|"; empty: any
 }
 
 // GPUMilli is D, the whole GPU demand, milli-GPU.
 func (d *Demand) GPUMilli() int { return d.GPUs * d.Milli }
 
-// Shared tells whether the task wants a part of one GPU.
-func (d *Demand) Shared() bool { return d.GPUs == 1 && d.Milli < Whole }
+// IsShared tells whether the task wants a part of one GPU.
+func (d *Demand) IsShared() bool { return d.GPUs == 1 && d.Milli < WholeGPU }
 
 // Accepts tells whether the task may run on nodes of a GPU model.
 func (d *Demand) Accepts(model string) bool {
@@ -46,9 +46,9 @@ func (d *Demand) Validate() error {
 		return fmt.Errorf("%d GPUs, want 0 to %d", d.GPUs, MaxGPUs)
 	case d.GPUs == 0 && d.Milli != 0:
 		return fmt.Errorf("%d milli-GPU on no GPU, want 0", d.Milli)
-	case d.GPUs > 0 && (d.Milli < 1 || d.Milli > Whole):
-		return fmt.Errorf("%d milli-GPU, want 1 to %d", d.Milli, Whole)
-	case d.GPUs > 1 && d.Milli != Whole:
+	case d.GPUs > 0 && (d.Milli < 1 || d.Milli > WholeGPU):
+		return fmt.Errorf("%d milli-GPU, want 1 to %d", d.Milli, WholeGPU)
+	case d.GPUs > 1 && d.Milli != WholeGPU:
 		return fmt.Errorf("%d milli-GPU on each of %d GPUs: only one GPU can be shared", d.Milli, d.GPUs)
 	}
 	return nil

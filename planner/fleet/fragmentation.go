@@ -4,19 +4,19 @@ package fleet
 // drawn from the target workload is expected to be unable to use, milli-GPU
 // (PWR+FGD paper, equation 4; cases in data/openb/SEMANTICS.md, section 5).
 type Fragmentation struct {
-	classes []Class
+	classes []TaskClass
 }
 
 // NewFragmentation prepares F for a target workload.
 func NewFragmentation(m Workload) *Fragmentation { return &Fragmentation{classes: m} }
 
-// Of is F_n(M) of a node. The order in which it adds up is part of its
+// OfNode is F_n(M) of a node. The order in which it adds up is part of its
 // meaning: the FGD score truncates, so that the last bit decides.
-func (f *Fragmentation) Of(n *Node) float64 {
+func (f *Fragmentation) OfNode(n *Node) float64 {
 	var sums [6]float64
 	for i := range f.classes {
 		c := &f.classes[i]
-		fragment, why := n.fragment(&c.Demand)
+		fragment, why := n.unusableMilli(&c.Demand)
 		sums[why] += float64(c.P * float64(fragment))
 	}
 	total := 0.0
@@ -26,38 +26,38 @@ func (f *Fragmentation) Of(n *Node) float64 {
 	return total
 }
 
-// reason tells why a class can't use a node, or that it can't use all of it.
-type reason int
+// unusableReason tells why a class can't use a node, or that it can't use all of it.
+type unusableReason int
 
 // The reasons in the order in which their sums are added up.
 const (
-	lacksBoth reason = iota
+	lacksBoth unusableReason = iota
 	lacksGPU
 	lacksCPU
-	cpuTask
-	cpuTaskLacksCPU
+	noGPUTask
+	noGPUTaskLacksCPU
 	wrongModel
 )
 
-// fragment is F_n(m): the milli-GPU of the node that a task of the class can't
+// unusableMilli is F_n(m): the milli-GPU of the node that a task of the class can't
 // use.
-func (n *Node) fragment(d *Demand) (int, reason) {
-	left := n.Left()
+func (n *Node) unusableMilli(d *Demand) (int, unusableReason) {
+	left := n.FreeMilli()
 	switch enough := d.CPU <= n.CPU; {
 	case d.GPUs == 0 && enough:
-		return left, cpuTask
+		return left, noGPUTask
 	case d.GPUs == 0:
-		return left, cpuTaskLacksCPU
+		return left, noGPUTaskLacksCPU
 	case !d.Accepts(n.Kind.Model):
 		return left, wrongModel
 	default:
-		return n.lacking(d, left, enough)
+		return n.unusableOf(d, left, enough)
 	}
 }
 
-// lacking is the milli-GPU that a task of a fitting model can't use of a node, of which so much is
+// unusableOf is the milli-GPU that a task of a fitting model can't use of a node, of which so much is
 // left, and what it lacks.
-func (n *Node) lacking(d *Demand, left int, enoughCPU bool) (int, reason) {
+func (n *Node) unusableOf(d *Demand, left int, enoughCPU bool) (int, unusableReason) {
 	usable, lost := 0, 0
 	for _, g := range n.GPU[:n.Kind.GPUs] {
 		if int(g) >= d.Milli {

@@ -8,8 +8,8 @@ import (
 )
 
 // class is a class that every task is of.
-func class(cpu int64, gpus, milli int, spec string) fleet.Class {
-	return fleet.Class{Demand: fleet.Demand{CPU: cpu, GPUs: gpus, Milli: milli, Spec: spec}, P: 1}
+func class(cpu int64, gpus, milli int, spec string) fleet.TaskClass {
+	return fleet.TaskClass{Demand: fleet.Demand{CPU: cpu, GPUs: gpus, Milli: milli, Spec: spec}, P: 1}
 }
 
 func TestFragmentationIsWhatAClassCantUse(t *testing.T) {
@@ -18,7 +18,7 @@ func TestFragmentationIsWhatAClassCantUse(t *testing.T) {
 	n.GPU = [fleet.MaxGPUs]uint16{1000, 0, 300, 500, 0, 0, 0, 1000} // 2,800 left
 	for _, c := range []struct {
 		name  string
-		class fleet.Class
+		class fleet.TaskClass
 		want  float64
 	}{
 		{"the paper's m of 8 vCPU and 2 GPUs: the shares are lost", class(8_000, 2, 1000, ""), 800},
@@ -34,10 +34,10 @@ func TestFragmentationIsWhatAClassCantUse(t *testing.T) {
 		{"one of several models", class(8_000, 1, 10, "T4|G2"), 0},
 	} {
 		m := fleet.Workload{c.class}
-		if got := fleet.NewFragmentation(m).Of(&n); got != c.want {
+		if got := fleet.NewFragmentation(m).OfNode(&n); got != c.want {
 			t.Errorf("%s: %v milli-GPU, want %v", c.name, got, c.want)
 		}
-		if got := fleet.NewMeter(m).Of(&n); got != c.want {
+		if got := fleet.NewFragmentationMeter(m).OfNode(&n); got != c.want {
 			t.Errorf("%s, fast: %v milli-GPU, want %v", c.name, got, c.want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestExpectedFragmentationWeighsClassesByTheirProbability(t *testing.T) {
 	}
 	const want = 0.5*400 + 0.25*400 + 0.125*1400 + 0.125*1400
 	s := fleet.NewState([]*fleet.Kind{g2(), g2()})
-	if got := fleet.NewFragmentation(m).Of(&n); got != want {
+	if got := fleet.NewFragmentation(m).OfNode(&n); got != want {
 		t.Errorf("a node: %v, want %v", got, want)
 	}
 	// Empty nodes: only the class without GPUs can't use theirs.
@@ -79,7 +79,7 @@ func TestTargetWorkloadKeepsTheMostFrequentDemands(t *testing.T) {
 	m := fleet.NewWorkload(demands, 0.85) // 5, 2 and 2 of 10 are 90 %
 	total, kept := 10.0, 9.0
 	part := func(count float64) float64 { return (count / total) / (kept / total) }
-	want := []fleet.Class{{Demand: fleet.Demand{CPU: 4000}, P: part(5)}, {Demand: large, P: part(2)}, {Demand: small, P: part(2)}}
+	want := []fleet.TaskClass{{Demand: fleet.Demand{CPU: 4000}, P: part(5)}, {Demand: large, P: part(2)}, {Demand: small, P: part(2)}}
 	if len(m) != len(want) {
 		t.Fatalf("%d classes, want %d: %+v", len(m), len(want), m)
 	}

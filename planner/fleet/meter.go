@@ -2,50 +2,50 @@ package fleet
 
 import "slices"
 
-// Meter computes F_n(M) as [Fragmentation] does, to the last bit and faster: it
+// FragmentationMeter computes F_n(M) as [Fragmentation] does, to the last bit and faster: it
 // sorts out once per kind of node what each class can't use, and remembers
 // states that it met. It is not safe for concurrent use.
-type Meter struct {
+type FragmentationMeter struct {
 	workload Workload
 	shares   []uint16                   // asked of one GPU, each once, ascending
 	below    []struct{ count, sum int } // GPUs of the state at hand with less than each share
-	charts   map[*Kind]*chart
-	last     *chart
-	memory   []reading
+	charts   map[*Kind]*workloadView
+	last     *workloadView
+	memory   []cachedReading
 }
 
-// readings is the number of states that a Meter remembers, a power of two.
-const readings = 1 << 13
+// cacheSize is the number of states that a FragmentationMeter remembers, a power of two.
+const cacheSize = 1 << 13
 
-// reading is F of a state: all that F depends on, and GPUs in ascending order.
-type reading struct {
-	chart *chart
+// cachedReading is F of a state: all that F depends on, and GPUs in ascending order.
+type cachedReading struct {
+	chart *workloadView
 	cpu   int64
 	gpu   [MaxGPUs]uint16
 	f     float64
 }
 
-// chart is the target workload as the nodes of a kind see it. Each list keeps
+// workloadView is the target workload as the nodes of a kind see it. Each list keeps
 // the workload's order.
-type chart struct {
+type workloadView struct {
 	kind   *Kind
 	seed   uint64
-	cpu    []need // classes without GPUs
-	gpu    []need
+	cpu    []classNeed // classes without GPUs
+	gpu    []classNeed
 	others []float64 // probabilities of the classes that want other models
 }
 
-// need is a class.
-type need struct {
+// classNeed is a class.
+type classNeed struct {
 	p     float64
 	cpu   int64
-	share int // place in Meter.shares
+	share int // place in FragmentationMeter.shares
 	gpus  int
 }
 
-// NewMeter prepares F for a target workload.
-func NewMeter(m Workload) *Meter {
-	f := &Meter{workload: m, charts: make(map[*Kind]*chart), memory: make([]reading, readings)}
+// NewFragmentationMeter prepares F for a target workload.
+func NewFragmentationMeter(m Workload) *FragmentationMeter {
+	f := &FragmentationMeter{workload: m, charts: make(map[*Kind]*workloadView), memory: make([]cachedReading, cacheSize)}
 	for i := range m {
 		if m[i].GPUs > 0 {
 			f.shares = append(f.shares, uint16(m[i].Milli))
@@ -57,31 +57,31 @@ func NewMeter(m Workload) *Meter {
 	return f
 }
 
-// chart is the workload for a kind of node.
-func (f *Meter) chart(k *Kind) *chart {
+// viewOf is the workload for a kind of node.
+func (f *FragmentationMeter) viewOf(k *Kind) *workloadView {
 	if f.last != nil && f.last.kind == k {
 		return f.last
 	}
 	c := f.charts[k]
 	if c == nil {
-		c = f.draw(k)
+		c = f.newView(k)
 		f.charts[k] = c
 	}
 	f.last = c
 	return c
 }
 
-// draw makes the chart of a kind.
-func (f *Meter) draw(k *Kind) *chart {
-	c := &chart{kind: k, seed: uint64(len(f.charts)+1) * 0x9e3779b97f4a7c15}
+// newView makes the chart of a kind.
+func (f *FragmentationMeter) newView(k *Kind) *workloadView {
+	c := &workloadView{kind: k, seed: uint64(len(f.charts)+1) * 0x9e3779b97f4a7c15}
 	for i := range f.workload {
 		m := &f.workload[i]
 		switch {
 		case m.GPUs == 0:
-			c.cpu = append(c.cpu, need{p: m.P, cpu: m.CPU})
+			c.cpu = append(c.cpu, classNeed{p: m.P, cpu: m.CPU})
 		case m.Accepts(k.Model):
 			share, _ := slices.BinarySearch(f.shares, uint16(m.Milli))
-			c.gpu = append(c.gpu, need{p: m.P, cpu: m.CPU, share: share, gpus: m.GPUs})
+			c.gpu = append(c.gpu, classNeed{p: m.P, cpu: m.CPU, share: share, gpus: m.GPUs})
 		default:
 			c.others = append(c.others, m.P)
 		}
@@ -89,26 +89,26 @@ func (f *Meter) draw(k *Kind) *chart {
 	return c
 }
 
-// Of is F_n(M) of a node, milli-GPU.
-func (f *Meter) Of(n *Node) float64 {
-	c := f.chart(n.Kind)
-	state := reading{chart: c, cpu: n.CPU, gpu: n.GPU}
+// OfNode is F_n(M) of a node, milli-GPU.
+func (f *FragmentationMeter) OfNode(n *Node) float64 {
+	c := f.viewOf(n.Kind)
+	state := cachedReading{chart: c, cpu: n.CPU, gpu: n.GPU}
 	sortShares(state.gpu[:n.Kind.GPUs])
 	hash := c.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9
 	for _, g := range state.gpu[:n.Kind.GPUs] {
 		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
 	}
-	known := &f.memory[hash>>40&(readings-1)]
+	known := &f.memory[hash>>40&(cacheSize-1)]
 	if known.chart == c && known.cpu == n.CPU && known.gpu == state.gpu {
 		return known.f
 	}
-	state.f = f.of(c, n.CPU, state.gpu[:n.Kind.GPUs])
+	state.f = f.ofState(c, n.CPU, state.gpu[:n.Kind.GPUs])
 	*known = state
 	return state.f
 }
 
-// of adds up in the order of [Fragmentation.Of]: the six sums are independent.
-func (f *Meter) of(c *chart, cpu int64, sorted []uint16) float64 {
+// ofState adds up in the order of [Fragmentation.OfNode]: the six sums are independent.
+func (f *FragmentationMeter) ofState(c *workloadView, cpu int64, sorted []uint16) float64 {
 	left := 0
 	for _, g := range sorted {
 		left += int(g)
@@ -144,9 +144,9 @@ func (f *Meter) of(c *chart, cpu int64, sorted []uint16) float64 {
 	for i := range c.cpu {
 		m := &c.cpu[i]
 		if m.cpu <= cpu {
-			sums[cpuTask] += float64(m.p * whole)
+			sums[noGPUTask] += float64(m.p * whole)
 		} else {
-			sums[cpuTaskLacksCPU] += float64(m.p * whole)
+			sums[noGPUTaskLacksCPU] += float64(m.p * whole)
 		}
 	}
 	for _, p := range c.others {
@@ -171,9 +171,9 @@ func sortShares(shares []uint16) {
 	}
 }
 
-// Sorted is a node of which only the GPUs' order differs: ascending by what is
+// WithSortedGPUs is a node of which only the GPUs' order differs: ascending by what is
 // left. Nodes that differ in nothing else have the same power and F.
-func (n *Node) Sorted() Node {
+func (n *Node) WithSortedGPUs() Node {
 	sorted := *n
 	sortShares(sorted.GPU[:n.Kind.GPUs])
 	return sorted

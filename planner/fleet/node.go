@@ -25,13 +25,13 @@ type Node struct {
 func NewNode(k *Kind) Node {
 	n := Node{Kind: k, CPU: k.CPU, Mem: k.Mem}
 	for g := range k.GPUs {
-		n.GPU[g] = Whole
+		n.GPU[g] = WholeGPU
 	}
 	return n
 }
 
-// Left is the milli-GPU left on all its GPUs.
-func (n *Node) Left() int {
+// FreeMilli is the milli-GPU left on all its GPUs.
+func (n *Node) FreeMilli() int {
 	left := 0
 	for _, g := range n.GPU[:n.Kind.GPUs] {
 		left += int(g)
@@ -39,25 +39,25 @@ func (n *Node) Left() int {
 	return left
 }
 
-// Busy is the number of GPUs with anything allocated on them.
-func (n *Node) Busy() int {
+// BusyGPUs is the number of GPUs with anything allocated on them.
+func (n *Node) BusyGPUs() int {
 	busy := 0
 	for _, g := range n.GPU[:n.Kind.GPUs] {
-		if g < Whole {
+		if g < WholeGPU {
 			busy++
 		}
 	}
 	return busy
 }
 
-// Empty tells whether no task runs on the node. One that asks for nothing at
+// IsEmpty tells whether no task runs on the node. One that asks for nothing at
 // all leaves no trace.
-func (n *Node) Empty() bool {
-	return n.CPU == n.Kind.CPU && n.Mem == n.Kind.Mem && n.Busy() == 0
+func (n *Node) IsEmpty() bool {
+	return n.CPU == n.Kind.CPU && n.Mem == n.Kind.Mem && n.BusyGPUs() == 0
 }
 
-// Room is the set of GPUs that have milli left.
-func (n *Node) Room(milli int) planner.GPUSet {
+// GPUsWithRoom is the set of GPUs that have milli left.
+func (n *Node) GPUsWithRoom(milli int) planner.GPUSet {
 	var set planner.GPUSet
 	for g, left := range n.GPU[:n.Kind.GPUs] {
 		if int(left) >= milli {
@@ -73,13 +73,13 @@ func (n *Node) Fits(d *Demand) bool {
 	if d.CPU > n.CPU || d.Mem > n.Mem || !d.Accepts(n.Kind.Model) {
 		return false
 	}
-	return d.GPUs == 0 || n.Room(d.Milli).Len() >= d.GPUs
+	return d.GPUs == 0 || n.GPUsWithRoom(d.Milli).Len() >= d.GPUs
 }
 
 // WholeGPUs is the set of the count lowest idle GPUs: those that a task of
 // whole GPUs gets.
 func (n *Node) WholeGPUs(count int) planner.GPUSet {
-	idle := n.Room(Whole)
+	idle := n.GPUsWithRoom(WholeGPU)
 	set := idle
 	for range idle.Len() - count {
 		set &^= 1 << uint(bits.Len64(uint64(set))-1)
@@ -112,7 +112,7 @@ func (n *Node) Place(d *Demand, gpus planner.GPUSet) {
 		n.GPU[s.First()] -= uint16(d.Milli)
 	}
 	if d.GPUs > 0 {
-		n.tasks[kindOf(d)]++
+		n.tasks[taskKind(d)]++
 	}
 }
 
@@ -124,38 +124,38 @@ func (n *Node) Release(d *Demand, gpus planner.GPUSet) {
 		n.GPU[s.First()] += uint16(d.Milli)
 	}
 	if d.GPUs > 0 {
-		n.tasks[kindOf(d)]--
+		n.tasks[taskKind(d)]--
 	}
 }
 
-// kindOf sorts GPU tasks: 0 for those that share a GPU, else how many whole
+// taskKind sorts GPU tasks: 0 for those that share a GPU, else how many whole
 // GPUs they take.
-func kindOf(d *Demand) int {
-	if d.Shared() {
+func taskKind(d *Demand) int {
+	if d.IsShared() {
 		return 0
 	}
 	return d.GPUs
 }
 
-// Company is how the GPU tasks of a node compare with another task: shared
+// TaskMix is how the GPU tasks of a node compare with another task: shared
 // ones, or those of as many whole GPUs, are of the same kind.
-type Company uint8
+type TaskMix uint8
 
 // The node runs no GPU task, only tasks of the same kind, some of them, or
 // only others.
 const (
-	Alone Company = iota
+	Alone TaskMix = iota
 	OnlySame
 	SomeSame
 	OnlyOthers
 )
 
-// Company tells what kinds of GPU tasks run on the node beside the task.
-func (n *Node) Company(d *Demand) Company {
-	same := n.tasks[kindOf(d)] > 0
+// TaskMix tells what kinds of GPU tasks run on the node beside the task.
+func (n *Node) TaskMix(d *Demand) TaskMix {
+	same := n.tasks[taskKind(d)] > 0
 	others := false
 	for kind, count := range n.tasks[:n.Kind.GPUs+1] {
-		others = others || (kind != kindOf(d) && count > 0)
+		others = others || (kind != taskKind(d) && count > 0)
 	}
 	switch {
 	case same && others:
@@ -168,10 +168,10 @@ func (n *Node) Company(d *Demand) Company {
 	return Alone
 }
 
-// Residents is the kinds of GPU tasks that run on the node, all that
-// [Node.Company] depends on: bit 0 for tasks that share a GPU, bit k for those
+// TaskKinds is the kinds of GPU tasks that run on the node, all that
+// [Node.TaskMix] depends on: bit 0 for tasks that share a GPU, bit k for those
 // of k whole ones.
-func (n *Node) Residents() uint32 {
+func (n *Node) TaskKinds() uint32 {
 	kinds := uint32(0)
 	for kind, count := range n.tasks[:n.Kind.GPUs+1] {
 		if count > 0 {
@@ -188,7 +188,7 @@ func (n *Node) Power() (cpu, gpu dvfsmodel.Watt) {
 	if n.Asleep {
 		return p.Sleep, 0
 	}
-	return p.CPU(n.Kind.CPU, n.CPU), p.GPU(n.Kind.GPUs, n.Busy())
+	return p.CPU(n.Kind.CPU, n.CPU), p.GPU(n.Kind.GPUs, n.BusyGPUs())
 }
 
 // Cost is the node's power as it counts when nodes are compared: in watts, by

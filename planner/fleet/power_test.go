@@ -58,7 +58,7 @@ func TestAnyShareMakesAGPUBusy(t *testing.T) {
 	check(120+2*15, 150+7*30)
 	n.Place(&fleet.Demand{CPU: 3152, GPUs: 1, Milli: 990}, 1<<5)
 	check(120+2*15, 150+7*30)
-	n.Place(&fleet.Demand{CPU: 26_000, GPUs: 2, Milli: fleet.Whole}, 0b11)
+	n.Place(&fleet.Demand{CPU: 26_000, GPUs: 2, Milli: fleet.WholeGPU}, 0b11)
 	check(2*120+15, 3*150+5*30)
 	n = fleet.NewNode(g2())
 	n.Asleep = true

@@ -31,12 +31,12 @@ func NewState(kinds []*Kind) *State {
 // Add appends an empty node of a kind. Choosers made before don't know it.
 func (s *State) Add(k *Kind) {
 	s.nodes = append(s.nodes, NewNode(k))
-	s.capacity += int64(k.GPUs) * Whole
-	s.count(&s.nodes[len(s.nodes)-1], 1)
+	s.capacity += int64(k.GPUs) * WholeGPU
+	s.addPower(&s.nodes[len(s.nodes)-1], 1)
 }
 
-// count adds or takes away a node's power.
-func (s *State) count(n *Node, sign dvfsmodel.Watt) {
+// addPower adds or takes away a node's power.
+func (s *State) addPower(n *Node, sign dvfsmodel.Watt) {
 	cpu, gpu := n.Power()
 	s.cpu += sign * cpu
 	s.gpu += sign * gpu
@@ -67,13 +67,13 @@ func (s *State) Cost() float64 { return s.cost }
 // if the task doesn't fit there.
 func (s *State) Place(node int, d *Demand, gpus planner.GPUSet) error {
 	n := &s.nodes[node]
-	if !n.Fits(d) || gpus.Len() != d.GPUs || gpus&^n.Room(d.Milli) != 0 {
+	if !n.Fits(d) || gpus.Len() != d.GPUs || gpus&^n.GPUsWithRoom(d.Milli) != 0 {
 		return fmt.Errorf("node %d has no room for %+v on GPUs %v", node, *d, gpus.Indexes())
 	}
-	s.count(n, -1)
+	s.addPower(n, -1)
 	s.wake(n)
 	n.Place(d, gpus)
-	s.count(n, 1)
+	s.addPower(n, 1)
 	s.allocated += int64(d.GPUMilli())
 	return nil
 }
@@ -81,32 +81,32 @@ func (s *State) Place(node int, d *Demand, gpus planner.GPUSet) error {
 // Release takes a task away from where it was placed.
 func (s *State) Release(node int, d *Demand, gpus planner.GPUSet) {
 	n := &s.nodes[node]
-	s.count(n, -1)
+	s.addPower(n, -1)
 	n.Release(d, gpus)
-	s.count(n, 1)
+	s.addPower(n, 1)
 	s.allocated -= int64(d.GPUMilli())
 }
 
 // Sleep switches an empty node off; Place wakes it.
 func (s *State) Sleep(node int) {
 	n := &s.nodes[node]
-	if !n.Empty() {
+	if !n.IsEmpty() {
 		return
 	}
-	s.count(n, -1)
+	s.addPower(n, -1)
 	if !n.Asleep {
 		n.Asleep = true
 		s.asleep++
 	}
-	s.count(n, 1)
+	s.addPower(n, 1)
 }
 
 // Wake switches a node on.
 func (s *State) Wake(node int) {
 	n := &s.nodes[node]
-	s.count(n, -1)
+	s.addPower(n, -1)
 	s.wake(n)
-	s.count(n, 1)
+	s.addPower(n, 1)
 }
 
 // wake is Wake but for the power.
@@ -125,7 +125,7 @@ func (s *State) Asleep() int { return s.asleep }
 func (s *State) Fragmented(f *Fragmentation) float64 {
 	sum := 0.0
 	for i := range s.nodes {
-		sum += f.Of(&s.nodes[i])
+		sum += f.OfNode(&s.nodes[i])
 	}
-	return sum / Whole
+	return sum / WholeGPU
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Class is a kind of task and how likely the next task is of it.
-type Class struct {
+// TaskClass is a kind of task and how likely the next task is of it.
+type TaskClass struct {
 	Demand // its memory is 0: it isn't looked at
 	P      float64
 }
 
 // Workload is M, the target workload: the tasks that a cluster expects, most
 // likely first.
-type Workload []Class
+type Workload []TaskClass
 
 // PaperCover is the part of all tasks that the paper's target workloads cover.
 const PaperCover = 0.95
@@ -45,7 +45,7 @@ func NewWorkload(demands []Demand, cover float64) Workload {
 	m := make(Workload, last)
 	total := float64(len(demands))
 	for i, d := range kinds[:last] {
-		m[i] = Class{Demand: d, P: (float64(counts[d]) / total) / (float64(kept) / total)}
+		m[i] = TaskClass{Demand: d, P: (float64(counts[d]) / total) / (float64(kept) / total)}
 	}
 	return m
 }

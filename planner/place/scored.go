@@ -306,7 +306,7 @@ func (p *scored) takes(task, class int) bool { return p.demand(task).Accepts(p.k
 // has is [rooms.has].
 func (p *scored) has(task, node, _ int) (set planner.GPUSet, free int, ok bool) {
 	n, d := p.chooser.State().Node(p.fleet[node]), p.demand(task)
-	return n.WholeGPUs(d.GPUs), n.Room(fleet.Whole).Len(), n.Fits(d)
+	return n.WholeGPUs(d.GPUs), n.GPUsWithRoom(fleet.WholeGPU).Len(), n.Fits(d)
 }
 
 func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {

@@ -28,7 +28,7 @@ const mostPoints = 100 * steps
 // each arrival that brings the arrived load to the next hundredth or past it,
 // and one at the end (data/openb/SEMANTICS.md, section 7).
 type Sampler struct {
-	meter  *fleet.Meter
+	meter  *fleet.FragmentationMeter
 	state  *fleet.State
 	worth  []float64 // F of each node when it was last looked at, milli-GPU
 	stale  []int32   // nodes to look at again
@@ -41,7 +41,7 @@ type Sampler struct {
 // yet. Fragmentation is for a target workload.
 func NewSampler(m fleet.Workload, s *fleet.State) *Sampler {
 	p := &Sampler{
-		meter: fleet.NewMeter(m), state: s,
+		meter: fleet.NewFragmentationMeter(m), state: s,
 		worth: make([]float64, s.Len()), marked: make([]bool, s.Len()), stale: make([]int32, 0, s.Len()),
 		points: make([]Point, 0, steps+steps/2),
 	}
@@ -50,7 +50,7 @@ func NewSampler(m fleet.Workload, s *fleet.State) *Sampler {
 		n := s.Node(i)
 		f, ok := known[*n]
 		if !ok {
-			f = p.meter.Of(n)
+			f = p.meter.OfNode(n)
 			known[*n] = f
 		}
 		p.worth[i] = f
@@ -83,7 +83,7 @@ func (p *Sampler) Points() []Point {
 func (p *Sampler) sample() {
 	for _, node := range p.stale {
 		p.marked[node] = false
-		p.worth[node] = p.meter.Of(p.state.Node(int(node)))
+		p.worth[node] = p.meter.OfNode(p.state.Node(int(node)))
 	}
 	p.stale = p.stale[:0]
 	fragmented := 0.0
@@ -93,7 +93,7 @@ func (p *Sampler) sample() {
 	cpu, gpu := p.state.Power()
 	p.points = append(p.points, Point{
 		Load: part(p.last.Demanded, p.state.Capacity()), CPU: cpu, GPU: gpu,
-		Ratio: p.last.AllocationRatio(), Fragmented: fragmented / fleet.Whole,
+		Ratio: p.last.AllocationRatio(), Fragmented: fragmented / fleet.WholeGPU,
 		Arrived: p.last.Arrived, Placed: p.last.Placed(),
 	})
 }

@@ -15,8 +15,8 @@ import (
 func ExampleInflate() {
 	list := []fleet.Demand{
 		{CPU: 4000, GPUs: 1, Milli: 500},
-		{CPU: 8000, GPUs: 1, Milli: fleet.Whole},
-		{CPU: 16000, GPUs: 4, Milli: fleet.Whole},
+		{CPU: 8000, GPUs: 1, Milli: fleet.WholeGPU},
+		{CPU: 16000, GPUs: 4, Milli: fleet.WholeGPU},
 	}
 	kind := &fleet.Kind{
 		Model: "V100", CPU: 64000, GPUs: 4,

@@ -44,9 +44,9 @@ func stream(list ...fleet.Demand) *replay.Stream {
 }
 
 func TestEveryDropIsCountedWithItsReason(t *testing.T) {
-	whole := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.Whole}
+	whole := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.WholeGPU}
 	list := []fleet.Demand{
-		{CPU: 1000, GPUs: 2, Milli: fleet.Whole, Spec: "B"}, // B has one GPU
+		{CPU: 1000, GPUs: 2, Milli: fleet.WholeGPU, Spec: "B"}, // B has one GPU
 		{CPU: 9000}, // no node has as many
 		{CPU: 1000, GPUs: 1, Milli: 500, Spec: "C|D"},
 		whole, whole, whole, whole, // there are three GPUs
@@ -118,7 +118,7 @@ func TestACurveHasARowForEachHundredthThatAnArrivalPasses(t *testing.T) {
 }
 
 func TestAReadingIsHalfwayBetweenTheStatesAroundALoad(t *testing.T) {
-	whole := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.Whole}
+	whole := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.WholeGPU}
 	state := fleet.NewState(twoKinds())
 	gauge := replay.NewGauge(state, []float64{0.5, 1.2, 3})
 	list := []fleet.Demand{whole, {CPU: 1}, whole, whole, whole} // loads 1/3, 1/3, 2/3, 1, 4/3
@@ -143,9 +143,9 @@ func demands(t *rapid.T) []fleet.Demand {
 		d := fleet.Demand{CPU: 1000 * int64(rapid.IntRange(0, 5).Draw(t, "cpu")), GPUs: rapid.IntRange(0, 3).Draw(t, "gpus")}
 		switch {
 		case d.GPUs == 1:
-			d.Milli = rapid.IntRange(1, fleet.Whole).Draw(t, "milli")
+			d.Milli = rapid.IntRange(1, fleet.WholeGPU).Draw(t, "milli")
 		case d.GPUs > 1:
-			d.Milli = fleet.Whole
+			d.Milli = fleet.WholeGPU
 		}
 		return d
 	}), 1, 40).Draw(t, "tasks")
@@ -213,7 +213,7 @@ func wantFilled(t *rapid.T, list []fleet.Demand, rows []int32, capacity int64) {
 		}
 		drawn += int64(list[row].GPUMilli())
 	}
-	if drawn+fleet.Whole <= capacity {
+	if drawn+fleet.WholeGPU <= capacity {
 		t.Fatalf("drawing ends at %d of %d milli-GPU, when any task still fits", drawn, capacity)
 	}
 }

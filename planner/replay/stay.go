@@ -145,8 +145,8 @@ func template(d *fleet.Demand, seconds float64, kinds *fleet.State) planner.Task
 		ID: "task", Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
 		CPUs: coresOf(d.CPU), MemGiB: gibOf(d.Mem),
 	}
-	if d.Shared() {
-		t.Share = float64(d.Milli) / fleet.Whole
+	if d.IsShared() {
+		t.Share = float64(d.Milli) / fleet.WholeGPU
 	}
 	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: seconds}}
 	for i := range kinds.Len() {

@@ -45,7 +45,7 @@ func stay(at, seconds float64, d fleet.Demand) replay.Stay {
 }
 
 func whole(gpus int) fleet.Demand {
-	return fleet.Demand{CPU: 1000, GPUs: gpus, Milli: fleet.Whole}
+	return fleet.Demand{CPU: 1000, GPUs: gpus, Milli: fleet.WholeGPU}
 }
 
 // run plays stays as they come.

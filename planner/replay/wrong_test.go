@@ -11,7 +11,7 @@ import (
 )
 
 func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {
-	whole := []fleet.Demand{{GPUs: 1, Milli: fleet.Whole}}
+	whole := []fleet.Demand{{GPUs: 1, Milli: fleet.WholeGPU}}
 	for _, c := range []struct {
 		name     string
 		list     []fleet.Demand
@@ -22,7 +22,7 @@ func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {
 		{"load not a number", whole, 1000, math.NaN()},
 		{"load below 0", whole, 1000, -1},
 		{"capacity below 0", whole, -1000, 1},
-		{"demand below 0", []fleet.Demand{{GPUs: -1, Milli: fleet.Whole}}, 1000, 1},
+		{"demand below 0", []fleet.Demand{{GPUs: -1, Milli: fleet.WholeGPU}}, 1000, 1},
 	} {
 		rows, err := replay.Draw(rand.New(rand.NewPCG(1, 1)), c.list, c.capacity, c.load)
 		if err == nil {
@@ -36,7 +36,7 @@ func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {
 
 func TestAStayThatArrivedAtNoTimeIsAnError(t *testing.T) {
 	kind := &fleet.Kind{GPUs: 1}
-	stay := replay.Stay{Demand: fleet.Demand{GPUs: 1, Milli: fleet.Whole}, Arrived: math.NaN(), Seconds: 5}
+	stay := replay.Stay{Demand: fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}, Arrived: math.NaN(), Seconds: 5}
 	if _, _, _, err := replay.Recorded([]replay.Stay{stay}, []*fleet.Kind{kind}); err == nil {
 		t.Error("no error, want one that names the stay")
 	}

@@ -7,14 +7,16 @@ import "github.com/epplan/epplan/planner/fleet"
 // scarce. Full is the share of the GPU capacity that is allocated out of what
 // the expected tasks could use, so that fragmentation counts as well.
 type AutoAlpha struct {
-	meter    *fleet.Meter
+	meter    *fleet.FragmentationMeter
 	measured int64   // milli-GPU allocated when alpha was set
 	alpha    float64 // PWR's part of the weight
 	known    bool
 }
 
 // NewAutoAlpha measures fragmentation for a target workload.
-func NewAutoAlpha(m fleet.Workload) *AutoAlpha { return &AutoAlpha{meter: fleet.NewMeter(m)} }
+func NewAutoAlpha(m fleet.Workload) *AutoAlpha {
+	return &AutoAlpha{meter: fleet.NewFragmentationMeter(m)}
+}
 
 // alphaSteps are PWR's parts of the weight up to each fullness. The paper's fixed
 // α, 0.1, is what a cluster gets that is 70 to 90 % full.
@@ -37,10 +39,10 @@ func (a *AutoAlpha) Weigh(s *fleet.State, weights []float64) {
 const weightOfAll = 1000
 
 // fullness is the part of the usable GPU capacity that is allocated.
-func fullness(s *fleet.State, meter *fleet.Meter) float64 {
+func fullness(s *fleet.State, meter *fleet.FragmentationMeter) float64 {
 	fragmented := 0.0
 	for i := range s.Len() {
-		fragmented += meter.Of(s.Node(i))
+		fragmented += meter.OfNode(s.Node(i))
 	}
 	allocated := float64(s.Allocated())
 	usable := float64(s.Capacity()) - fragmented

@@ -127,9 +127,9 @@ func townDemands(rng *rand.Rand) []fleet.Demand {
 		case x < 55:
 			d.GPUs, d.Milli = 1, 10*(5+rng.IntN(90))
 		case x < 90:
-			d.GPUs, d.Milli = 1, fleet.Whole
+			d.GPUs, d.Milli = 1, fleet.WholeGPU
 		default:
-			d.GPUs, d.Milli = 2<<rng.IntN(3), fleet.Whole
+			d.GPUs, d.Milli = 2<<rng.IntN(3), fleet.WholeGPU
 			d.CPU *= int64(d.GPUs)
 		}
 		if x := rng.IntN(20); x == 0 && d.GPUs > 0 {

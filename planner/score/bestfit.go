@@ -10,7 +10,7 @@ import (
 // The largest node of the paper's cluster: rivals measure nodes by it.
 const (
 	largestCPU = 128_000 // milli-vCPU
-	largestGPU = 8 * fleet.Whole
+	largestGPU = 8 * fleet.WholeGPU
 )
 
 // BestFit prefers nodes with little left after the placement.
@@ -19,7 +19,7 @@ type BestFit struct{}
 // Score is 100 for a node that is full then.
 func (BestFit) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	cpu := float64(float64(n.CPU-d.CPU) / largestCPU * 0.5)
-	gpu := float64(float64(n.Left()-d.GPUMilli()) / largestGPU * 0.5)
+	gpu := float64(float64(n.FreeMilli()-d.GPUMilli()) / largestGPU * 0.5)
 	return math.Trunc(float64((1 - (cpu + gpu)) * 100)), 0
 }
 

@@ -14,6 +14,6 @@ type DotProd struct{ Absolute }
 // Score falls as the product grows.
 func (DotProd) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	cpu := float64((float64(n.CPU) / largestCPU) * (float64(d.CPU) / largestCPU))
-	gpu := float64((float64(n.Left()) / largestGPU) * (float64(d.GPUMilli()) / largestGPU))
+	gpu := float64((float64(n.FreeMilli()) / largestGPU) * (float64(d.GPUMilli()) / largestGPU))
 	return math.Trunc(float64(100 * (1 - (cpu+gpu)/2))), 0
 }

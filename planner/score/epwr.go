@@ -92,7 +92,7 @@ type occupancy struct {
 func occupancyOf(n *fleet.Node) occupancy {
 	o := occupancy{n: n, watts: watts(n)}
 	for _, left := range n.GPU[:n.Kind.GPUs] {
-		if left == fleet.Whole {
+		if left == fleet.WholeGPU {
 			o.idle++
 		} else {
 			o.mostOfABusy = max(o.mostOfABusy, int(left))
@@ -105,7 +105,7 @@ func occupancyOf(n *fleet.Node) occupancy {
 // looked at, and whether there is room for it.
 func (o *occupancy) added(d *fleet.Demand) (watts float64, ok bool) {
 	waking := d.GPUs // idle GPUs that it makes busy
-	if d.Shared() && o.mostOfABusy >= d.Milli {
+	if d.IsShared() && o.mostOfABusy >= d.Milli {
 		waking = 0
 	}
 	if d.CPU > o.n.CPU || waking > o.idle {

@@ -12,17 +12,17 @@ import (
 // (data/openb/SEMANTICS.md, section 6).
 type FGD struct {
 	Absolute
-	meter *fleet.Meter
+	meter *fleet.FragmentationMeter
 }
 
 // NewFGD measures fragmentation for a target workload.
-func NewFGD(m fleet.Workload) *FGD { return &FGD{meter: fleet.NewMeter(m)} }
+func NewFGD(m fleet.Workload) *FGD { return &FGD{meter: fleet.NewFragmentationMeter(m)} }
 
 // Score is the best of the GPUs that a task can share, the lowest of equals.
 func (f *FGD) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
-	before := f.meter.Of(n)
+	before := f.meter.OfNode(n)
 	return bestGPU(d, n, func(after fleet.Node) float64 {
-		return math.Trunc(1 / (1 + math.Exp(-((before - f.meter.Of(&after)) / fleet.Whole))) * 100)
+		return math.Trunc(1 / (1 + math.Exp(-((before - f.meter.OfNode(&after)) / fleet.WholeGPU))) * 100)
 	})
 }
 
@@ -30,7 +30,7 @@ func (f *FGD) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 // that the task can share, and the lowest GPU that reaches it. GPUs of the
 // same share are worth the same.
 func bestGPU(d *fleet.Demand, n *fleet.Node, worth func(after fleet.Node) float64) (float64, planner.GPUSet) {
-	if !d.Shared() {
+	if !d.IsShared() {
 		after := *n
 		if d.GPUs > 0 {
 			after.Place(d, n.WholeGPUs(d.GPUs))
@@ -40,7 +40,7 @@ func bestGPU(d *fleet.Demand, n *fleet.Node, worth func(after fleet.Node) float6
 		return worth(after), 0
 	}
 	best, gpu := math.Inf(-1), planner.GPUSet(0)
-	var tried [fleet.Whole/64 + 1]uint64
+	var tried [fleet.WholeGPU/64 + 1]uint64
 	for g, left := range n.GPU[:n.Kind.GPUs] {
 		if int(left) < d.Milli || tried[left/64]>>(left%64)&1 == 1 {
 			continue

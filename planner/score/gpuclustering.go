@@ -14,8 +14,8 @@ func (GpuClustering) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPU
 	if d.GPUs == 0 {
 		return 0, 0
 	}
-	score := 25 * (largestGPU - n.Left()) / largestGPU
-	switch n.Company(d) {
+	score := 25 * (largestGPU - n.FreeMilli()) / largestGPU
+	switch n.TaskMix(d) {
 	case fleet.OnlySame:
 		score += 75
 	case fleet.SomeSame:

@@ -154,7 +154,7 @@ func newTracker(s *fleet.State) tracker {
 	t := tracker{keeper: keeper{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()), kinds: make([]int32, s.Len())}
 	numbers := make(map[*fleet.Kind]int32)
 	for i := range t.nodes {
-		t.nodes[i] = s.Node(i).Sorted()
+		t.nodes[i] = s.Node(i).WithSortedGPUs()
 		k := t.nodes[i].Kind
 		number, known := numbers[k]
 		if !known {
@@ -169,7 +169,7 @@ func newTracker(s *fleet.State) tracker {
 
 // touch notes that a node changed.
 func (t *tracker) touch(node int) {
-	t.nodes[node] = t.state.Node(node).Sorted()
+	t.nodes[node] = t.state.Node(node).WithSortedGPUs()
 	t.journal.touch(node)
 }
 

@@ -24,7 +24,7 @@ func newClasses(most int) classes {
 
 // of is the number of a node's class. The node's GPUs are sorted.
 func (c *classes) of(n *fleet.Node) uint32 {
-	key := class{n.Kind, n.CPU, n.GPU, n.Asleep, n.Residents()}
+	key := class{n.Kind, n.CPU, n.GPU, n.Asleep, n.TaskKinds()}
 	number, known := c.numbers[key]
 	if !known {
 		number = uint32(len(c.numbers))

@@ -30,7 +30,7 @@ type Potential struct {
 	prices   PotentialPrices
 	workload fleet.Workload
 	views    map[*fleet.Kind]*target
-	holes    [fleet.Whole]uint16 // by what is left of a busy GPU
+	holes    [fleet.WholeGPU]uint16 // by what is left of a busy GPU
 	known    potentials
 	factor   float64
 	step     int // the load, in steps
@@ -93,9 +93,9 @@ func (p *Potential) value(k *fleet.Kind, v *valued) (steady, scarce float64) {
 	for _, left := range r.gpu[:k.GPUs-r.idle] {
 		unfilled += int(p.holes[left])
 	}
-	gpus, cpus := float64(r.left)/fleet.Whole, float64(r.cpu)/1000
+	gpus, cpus := float64(r.left)/fleet.WholeGPU, float64(r.cpu)/1000
 	steady = r.watts + float64(p.prices.Next*next) + float64(p.prices.Spare*max(0, cpus-float64(p.prices.SpareCPUs*gpus)))
-	scarce = float64(p.prices.Fragment*fragment/fleet.Whole) + float64(p.prices.Hole*float64(unfilled)/fleet.Whole) +
+	scarce = float64(p.prices.Fragment*fragment/fleet.WholeGPU) + float64(p.prices.Hole*float64(unfilled)/fleet.WholeGPU) +
 		float64(p.prices.Starve*max(0, gpus-cpus/p.prices.StarveCPUs)) +
 		float64(p.prices.Strand*max(0, gpus-cpus/p.prices.StrandCPUs))
 	return steady, scarce
@@ -136,11 +136,11 @@ func (p *Potential) forecast(r *rest) (watts, fragment float64) {
 // holesOf is, for what is left of a busy GPU, what remains of it at the least
 // when shared tasks of the workload are packed into it, each as often as one
 // likes.
-func holesOf(m fleet.Workload) (holes [fleet.Whole]uint16) {
+func holesOf(m fleet.Workload) (holes [fleet.WholeGPU]uint16) {
 	for left := range holes {
 		holes[left] = uint16(left)
 		for i := range m {
-			if m[i].Shared() && m[i].Milli <= left {
+			if m[i].IsShared() && m[i].Milli <= left {
 				holes[left] = min(holes[left], holes[left-m[i].Milli])
 			}
 		}

@@ -51,7 +51,7 @@ type level struct {
 
 func (l *level) to(t *testing.T, gpus int) {
 	t.Helper()
-	d := fleet.Demand{GPUs: 1, Milli: fleet.Whole}
+	d := fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}
 	for ; l.gpus < gpus; l.gpus++ {
 		if err := l.s.Place(l.gpus/10, &d, 1<<(l.gpus%10)); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestThePotentialGrowsFasterWhereRoomIsScarce(t *testing.T) {
 	d := fleet.Demand{CPU: 4000, GPUs: 1, Milli: 700}
 	before, _ := p.Score(&d, used())
 	full := fleet.NewState([]*fleet.Kind{kindOf("G2", 96_000, 400_000, 1)})
-	if err := full.Place(0, &fleet.Demand{GPUs: 1, Milli: fleet.Whole}, 1); err != nil {
+	if err := full.Place(0, &fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if !p.Update(full) {

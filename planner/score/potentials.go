@@ -37,7 +37,7 @@ func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
 	if p.last != n.Kind {
 		p.last, p.seed = n.Kind, p.seedOf(n.Kind)
 	}
-	sorted := n.Sorted()
+	sorted := n.WithSortedGPUs()
 	hash := p.seed ^ uint64(n.CPU)*0xbf58476d1ce4e5b9
 	for _, g := range sorted.GPU[:n.Kind.GPUs] {
 		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
@@ -77,7 +77,7 @@ func restOf(k *fleet.Kind, v *valued) rest {
 	r := rest{kind: k, cpu: v.cpu, gpu: v.gpu[:k.GPUs]}
 	for _, g := range r.gpu {
 		r.left += int(g)
-		if g == fleet.Whole {
+		if g == fleet.WholeGPU {
 			r.idle++
 		} else {
 			r.mostOfABusy = int(g)

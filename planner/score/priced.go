@@ -20,12 +20,12 @@ func DefaultPrices() Prices { return Prices{Fragment: 200, Strand: 100, CPUsPerG
 type Priced struct {
 	Absolute
 	prices Prices
-	meter  *fleet.Meter
+	meter  *fleet.FragmentationMeter
 }
 
 // NewPriced measures fragmentation for a target workload.
 func NewPriced(m fleet.Workload, p Prices) *Priced {
-	return &Priced{prices: p, meter: fleet.NewMeter(m)}
+	return &Priced{prices: p, meter: fleet.NewFragmentationMeter(m)}
 }
 
 // Score is minus the cost in watts, of the cheapest GPU that a task can share.
@@ -36,6 +36,6 @@ func (p *Priced) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet)
 
 // worth is what a node's state costs.
 func (p *Priced) worth(n *fleet.Node) float64 {
-	stranded := max(0, float64(n.Left())/fleet.Whole-float64(n.CPU)/1000/p.prices.CPUsPerGPU)
-	return watts(n) + float64(p.prices.Fragment*(p.meter.Of(n)/fleet.Whole)) + float64(p.prices.Strand*stranded)
+	stranded := max(0, float64(n.FreeMilli())/fleet.WholeGPU-float64(n.CPU)/1000/p.prices.CPUsPerGPU)
+	return watts(n) + float64(p.prices.Fragment*(p.meter.OfNode(n)/fleet.WholeGPU)) + float64(p.prices.Strand*stranded)
 }

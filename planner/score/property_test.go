@@ -22,7 +22,7 @@ func drawDemand(t *rapid.T) fleet.Demand {
 	case 0:
 		return d
 	case 1:
-		d.GPUs, d.Milli = rapid.IntRange(1, 4).Draw(t, "k"), fleet.Whole
+		d.GPUs, d.Milli = rapid.IntRange(1, 4).Draw(t, "k"), fleet.WholeGPU
 	default:
 		d.GPUs, d.Milli = 1, rapid.SampledFrom([]int{1, 200, 250, 500, 750, 999}).Draw(t, "milli")
 	}
@@ -67,9 +67,9 @@ type tide struct {
 
 func (t *tide) Score(_ *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	if t.high {
-		return float64(n.Left()), 0
+		return float64(n.FreeMilli()), 0
 	}
-	return -float64(n.Left()), 0
+	return -float64(n.FreeMilli()), 0
 }
 
 func (t *tide) Update(s *fleet.State) bool {
@@ -206,14 +206,14 @@ func rebuilt(t *rapid.T, s *fleet.State, running []resident) *fleet.State {
 func TestTheFastMeterOfFragmentationAgreesToTheLastBit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := fleet.NewWorkload(drawDemands(t, 40), 1)
-		plain, meter := fleet.NewFragmentation(m), fleet.NewMeter(m)
+		plain, meter := fleet.NewFragmentation(m), fleet.NewFragmentationMeter(m)
 		for range 20 {
 			n := fleet.NewNode(drawKinds(t)[0])
 			n.CPU = rapid.Int64Range(0, n.Kind.CPU).Draw(t, "left")
 			for g := range n.Kind.GPUs {
 				n.GPU[g] = rapid.SampledFrom([]uint16{0, 1, 199, 200, 250, 501, 750, 1000}).Draw(t, "share")
 			}
-			if got, want := meter.Of(&n), plain.Of(&n); got != want {
+			if got, want := meter.OfNode(&n), plain.OfNode(&n); got != want {
 				t.Fatalf("%+v: %v, plainly %v", n, got, want)
 			}
 		}

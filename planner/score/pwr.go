@@ -17,13 +17,13 @@ func (PWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	p := &n.Kind.Power
 	before := watts(n)
 	cpu := p.CPU(n.Kind.CPU, n.CPU-d.CPU)
-	busy := n.Busy()
-	if !d.Shared() {
+	busy := n.BusyGPUs()
+	if !d.IsShared() {
 		return before - p.Cost(cpu+p.GPU(n.Kind.GPUs, busy+d.GPUs)), 0
 	}
 	first := [2]int{-1, -1} // busy and idle GPUs with room
 	for g, left := range n.GPU[:n.Kind.GPUs] {
-		idle := int(left) / fleet.Whole
+		idle := int(left) / fleet.WholeGPU
 		if int(left) >= d.Milli && first[idle] < 0 {
 			first[idle] = g
 		}

@@ -26,10 +26,10 @@ func (s *SplitMix) below(n int) int {
 
 // drawGPUs chooses the GPUs of a node for a task at random if it shares one.
 func (s *SplitMix) drawGPUs(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
-	if d.GPUs == 0 || !d.Shared() {
+	if d.GPUs == 0 || !d.IsShared() {
 		return n.WholeGPUs(d.GPUs)
 	}
-	room := n.Room(d.Milli)
+	room := n.GPUsWithRoom(d.Milli)
 	for range s.below(room.Len()) {
 		room &= room - 1
 	}

@@ -127,7 +127,7 @@ func TestTargetWorkloadsAreTheReferencesToTheLastBit(t *testing.T) {
 		}
 		for i, row := range rows {
 			row["memory_mib"] = "0"
-			want := fleet.Class{Demand: demandOf(t, row), P: shareddata.Number(t, row["probability"])}
+			want := fleet.TaskClass{Demand: demandOf(t, row), P: shareddata.Number(t, row["probability"])}
 			if got[i] != want {
 				t.Errorf("%s: entry %d is %+v, want %+v", trace, i, got[i], want)
 			}

@@ -109,7 +109,7 @@ func (m *mixture) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	switch {
 	case d.GPUs == 0:
 		return 0
-	case !d.Shared():
+	case !d.IsShared():
 		return n.WholeGPUs(d.GPUs)
 	}
 	lead, best := planner.GPUSet(0), -1

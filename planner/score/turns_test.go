@@ -30,8 +30,8 @@ func TestIndexAndPlainScanAgreeOverThousandsOfTurns(t *testing.T) {
 }
 
 func TestNodesThatDifferOnlyInTheirTasksKindsAreToldApart(t *testing.T) {
-	pair := fleet.Demand{GPUs: 2, Milli: fleet.Whole}
-	single := fleet.Demand{GPUs: 1, Milli: fleet.Whole}
+	pair := fleet.Demand{GPUs: 2, Milli: fleet.WholeGPU}
+	single := fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}
 	k := kindOf("G2", 96_000, 400_000, 8)
 	c := score.NewIndex(score.Rule{Parts: []score.Part{{Scorer: score.GpuClustering{}, Weight: 1}}}, fleet.NewState([]*fleet.Kind{k, k, k}))
 	place := func(node int, d fleet.Demand, gpu int) {

@@ -11,7 +11,7 @@ import (
 // Two kinds of nodes of which the first draws less: with a weight on it the
 // second one is taken. A weight on all changes nothing, whatever it is.
 func TestScorersByPowerCompareWeightedWatts(t *testing.T) {
-	d := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.Whole}
+	d := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.WholeGPU}
 	shared := fleet.Demand{CPU: 1000, GPUs: 1, Milli: 300}
 	m := fleet.Workload{{Demand: d, P: 0.5}, {Demand: shared, P: 0.5}}
 	for name, scorer := range map[string]func() score.Scorer{
