@@ -36,17 +36,17 @@ const (
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if o := p.Price(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !movableAll(p) || p.Mode == planner.Online || atBound(p, plan) {
+	if o := p.Price(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !areAllMovable(p) || p.Mode == planner.Online || isAtBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
 	moves := al.Moves
 	if moves <= 0 {
 		moves = defaultMoves(len(p.Tasks))
 	}
-	moves = scaled(moves, al.Effort)
+	moves = scaledWork(moves, al.Effort)
 	best := plan
 	for class := range p.Cluster.Classes {
-		isle, ok := islandOf(p, best, class)
+		isle, ok := subplanOf(p, best, class)
 		if !ok {
 			continue
 		}
@@ -61,8 +61,8 @@ func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	return best, nil
 }
 
-// scaled is an amount of work at an effort; 0 is the usual one.
-func scaled(work int, effort float64) int {
+// scaledWork is an amount of work at an effort; 0 is the usual one.
+func scaledWork(work int, effort float64) int {
 	if effort == 0 {
 		return work
 	}
@@ -78,8 +78,8 @@ func defaultMoves(tasks int) int {
 }
 
 // align distributes an island's tasks anew. It returns nil when that fails.
-func (isle *island) align(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) (*planner.Plan, error) {
-	template, ok := newState(p, isle)
+func (isle *subplan) align(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) (*planner.Plan, error) {
+	template, ok := newGPUSchedule(p, isle)
 	if !ok {
 		return nil, nil
 	}
@@ -87,30 +87,30 @@ func (isle *island) align(ctx context.Context, p *planner.Problem, plan *planner
 	if err != nil || best == nil {
 		return nil, err
 	}
-	return best.plan(p, plan, isle), nil
+	return best.toPlan(p, plan, isle), nil
 }
 
-// newState tabulates an island's tasks. ok is false when one of them has no
+// newGPUSchedule tabulates an island's tasks. ok is false when one of them has no
 // clocks that meet its due time.
-func newState(p *planner.Problem, isle *island) (s *state, ok bool) {
+func newGPUSchedule(p *planner.Problem, isle *subplan) (s *gpuSchedule, ok bool) {
 	k := &p.Cluster.Classes[isle.class]
 	pr := pricingOf(p, isle.class)
-	s = &state{nodeGPUs: k.GPUs, idle: pr.idle, items: make([]item, len(isle.tasks)+1)}
+	s = &gpuSchedule{nodeGPUs: k.GPUs, idle: pr.idle, items: make([]item, len(isle.tasks)+1)}
 	s.perNode = pr.idle * k.TurnOnDelay * float64(k.GPUs)
 	if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 		s.perNode += float64(k.TurnOn) * float64(k.GPUs)
 	}
-	tr := newTracer(pr)
+	tr := newCurveTable(pr)
 	for i, task := range isle.tasks {
 		t := &p.Tasks[task]
 		it := &s.items[i]
 		it.due = t.Due - k.TurnOnDelay
 		it.room = min(it.due, t.Limit)
 		response := t.Options[t.Option(k.Model)].Response
-		if it.curve, ok = tr.trace(response, it.room); !ok {
+		if it.timeCurve, ok = tr.curveOf(response, it.room); !ok {
 			return nil, false
 		}
-		s.stepped = s.stepped || stepped(response)
+		s.stepped = s.stepped || isStepped(response)
 	}
 	s.items[len(isle.tasks)].due = math.Inf(1)
 	s.order = s.inOrder()
@@ -121,21 +121,21 @@ func newState(p *planner.Problem, isle *island) (s *state, ok bool) {
 // left, the best of them. Small batches are tried several times, from higher
 // temperatures: their moves are large. It returns nil when no number of nodes
 // can be.
-func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.Rand) (*state, error) {
+func (s *gpuSchedule) explore(ctx context.Context, counts []int, moves int, rng *rand.Rand) (*gpuSchedule, error) {
 	n := len(s.items) - 1
 	rounds := min(max(smallBatch/n, 1), mostRounds)
 	all, trial := moves, moves/2/max(rounds*len(counts), 1)
-	hot := hottest * (1 + smallBatch/float64(n))
-	var best *state
+	hot := hotTemperature * (1 + smallBatch/float64(n))
+	var best *gpuSchedule
 	for range rounds {
 		for _, count := range counts {
 			candidate, ok := s.construct(count)
 			if !ok {
 				continue
 			}
-			search := newSearch(candidate, rng)
+			search := newGPUAnnealing(candidate, rng)
 			search.moves = [2]int{all - moves, all}
-			if err := search.anneal(ctx, trial, hot, coldest); err != nil {
+			if err := search.anneal(ctx, trial, hot, coldTemperature); err != nil {
 				return nil, err
 			}
 			if best == nil || candidate.total() < best.total() {
@@ -147,13 +147,13 @@ func (s *state) explore(ctx context.Context, counts []int, moves int, rng *rand.
 	if best == nil {
 		return nil, nil
 	}
-	search := newSearch(best, rng)
+	search := newGPUAnnealing(best, rng)
 	search.moves = [2]int{all - moves, all}
-	return best, search.anneal(ctx, moves, warm, coldest)
+	return best, search.anneal(ctx, moves, warmTemperature, coldTemperature)
 }
 
-// movableAll tells whether every task may be moved by itself to each node of a GPU model
+// areAllMovable tells whether every task may be moved by itself to each node of a GPU model
 // that it can run on: none is on several nodes, runs already, or is barred from some.
-func movableAll(p *planner.Problem) bool {
+func areAllMovable(p *planner.Problem) bool {
 	return p.Present == nil && !p.AnyGang() && !p.AnyPartition()
 }

@@ -24,7 +24,7 @@ func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner
 		t := &fixed.Tasks[i]
 		t.Options = slices.Clone(t.Options)
 		for j := range t.Options {
-			at, _ := c.at(t, &t.Options[j])
+			at, _ := c.pointOn(t, &t.Options[j])
 			t.Options[j].Response = &dvfsmodel.Fixed{At: at}
 		}
 	}
@@ -35,7 +35,7 @@ func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner
 	for i := range better.Assignments {
 		a := &better.Assignments[i]
 		if a.Node >= 0 && slices.Contains(ownClocks, a.Reason.Clocks) {
-			_, a.Reason.Clocks = c.at(&p.Tasks[i], &p.Tasks[i].Options[a.Option])
+			_, a.Reason.Clocks = c.pointOn(&p.Tasks[i], &p.Tasks[i].Options[a.Option])
 		}
 	}
 	return better, nil
@@ -44,8 +44,8 @@ func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner
 // ownClocks are reasons for clocks that a task without any others seems to have.
 var ownClocks = []planner.ClockReason{planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk}
 
-// at is a task's point on a GPU model, and why it is that one.
-func (c AtClocks) at(t *planner.Task, o *planner.Option) (dvfsmodel.Point, planner.ClockReason) {
+// pointOn is a task's point on a GPU model, and why it is that one.
+func (c AtClocks) pointOn(t *planner.Task, o *planner.Option) (dvfsmodel.Point, planner.ClockReason) {
 	at := o.Response.Default()
 	if !dvfsmodel.HasModel(o.Response) {
 		return at, planner.ClocksNoModel

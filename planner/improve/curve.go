@@ -18,19 +18,19 @@ var priceSteps = [priceCount]float64{
 	0, 0.08, 0.16, 0.25, 0.35, 0.46, 0.58, 0.71, 0.85, 1,
 }
 
-// natural is the index of price 0 in priceSteps: each task at its own optimum.
-const natural = 14
+// freeOptimum is the index of price 0 in priceSteps: each task at its own optimum.
+const freeOptimum = 14
 
-// curve is how run time answers to the price λ of time, watts: at step g of
+// timeCurve is how run time answers to the price λ of time, watts: at step g of
 // priceSteps it is the time that minimises cost − λ·time, and what that costs above
 // the task's own optimum. The curve of several tasks on one GPU is their sum.
-type curve struct {
+type timeCurve struct {
 	time [priceCount]float64 // seconds
 	cost [priceCount]float64 // joules
 }
 
 // plus adds sign times another curve.
-func (c *curve) plus(o *curve, sign float64) {
+func (c *timeCurve) plus(o *timeCurve, sign float64) {
 	for g := range c.time {
 		c.time[g] += sign * o.time[g]
 		c.cost[g] += sign * o.cost[g]
@@ -38,7 +38,7 @@ func (c *curve) plus(o *curve, sign float64) {
 }
 
 // between is the run time at a price between two steps.
-func (c *curve) between(n int, frac float64) float64 {
+func (c *timeCurve) between(n int, frac float64) float64 {
 	if frac == 0 {
 		return c.time[n]
 	}
@@ -65,7 +65,7 @@ func pricingOf(p *planner.Problem, class int) pricing {
 // that can be taken off the power, beyond which there is no optimum in closed form.
 func (pr *pricing) optimum(r dvfsmodel.Response, lambda, room float64) (dvfsmodel.Point, error) {
 	o := pr.objective
-	if !stepped(r) {
+	if !isStepped(r) {
 		lambda = min(lambda, float64(dvfsmodel.MaxDiscount(r))+o.TimeWeight/o.EnergyWeight)
 	}
 	o.TimeWeight -= o.EnergyWeight * lambda
@@ -82,7 +82,7 @@ func (pr *pricing) cost(pt *dvfsmodel.Point) float64 {
 // before.
 func (pr *pricing) point(r dvfsmodel.Response, room float64, g int, last *dvfsmodel.Point) dvfsmodel.Point {
 	direction := 1.0
-	if g < natural {
+	if g < freeOptimum {
 		direction = -1
 	}
 	pt, err := pr.optimum(r, priceSteps[g]*pr.idle, room)
@@ -104,24 +104,24 @@ func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]d
 	if !pr.retune {
 		return all, true
 	}
-	for g := natural + 1; g < priceCount; g++ {
+	for g := freeOptimum + 1; g < priceCount; g++ {
 		all[g] = pr.point(r, room, g, &all[g-1])
 	}
-	for g := natural - 1; g >= 0; g-- {
+	for g := freeOptimum - 1; g >= 0; g-- {
 		all[g] = pr.point(r, room, g, &all[g+1])
 	}
 	return all, true
 }
 
-// stepped tells whether a response has no times between those at two prices.
-func stepped(r dvfsmodel.Response) bool {
+// isStepped tells whether a response has no times between those at two prices.
+func isStepped(r dvfsmodel.Response) bool {
 	_, exact := dvfsmodel.MaxTime(r)
 	return !exact && dvfsmodel.HasModel(r)
 }
 
-// tracer makes curves. Equal shapes share the settings at the prices: the same
+// curveTable makes curves. Equal shapes share the settings at the prices: the same
 // work repeated more often has the same ones.
-type tracer struct {
+type curveTable struct {
 	pricing
 	shapes map[dvfsmodel.Shape]*[priceCount]dvfsmodel.Scaling
 }
@@ -129,14 +129,14 @@ type tracer struct {
 // maxShapes bounds the memory for shared settings.
 const maxShapes = 1 << 10
 
-func newTracer(pr pricing) *tracer {
-	return &tracer{pricing: pr, shapes: map[dvfsmodel.Shape]*[priceCount]dvfsmodel.Scaling{}}
+func newCurveTable(pr pricing) *curveTable {
+	return &curveTable{pricing: pr, shapes: map[dvfsmodel.Shape]*[priceCount]dvfsmodel.Scaling{}}
 }
 
-// trace tabulates a response. ok is false when it cannot meet the room.
-func (tr *tracer) trace(r dvfsmodel.Response, room float64) (c curve, ok bool) {
+// curveOf tabulates a response. ok is false when it cannot meet the room.
+func (tr *curveTable) curveOf(r dvfsmodel.Response, room float64) (c timeCurve, ok bool) {
 	if shape, shared := dvfsmodel.ShapeOf(r); shared && tr.retune {
-		return tr.scale(r, shape, room)
+		return tr.scaledCurve(r, shape, room)
 	}
 	all, ok := tr.points(r, room)
 	if ok {
@@ -145,9 +145,9 @@ func (tr *tracer) trace(r dvfsmodel.Response, room float64) (c curve, ok bool) {
 	return c, ok
 }
 
-// scale is trace by the settings of the response's shape. At the prices where
+// scaledCurve is trace by the settings of the response's shape. At the prices where
 // the free optimum takes too long, the room is the best time.
-func (tr *tracer) scale(r dvfsmodel.Response, shape dvfsmodel.Shape, room float64) (c curve, ok bool) {
+func (tr *curveTable) scaledCurve(r dvfsmodel.Response, shape dvfsmodel.Shape, room float64) (c timeCurve, ok bool) {
 	shortest := r.MinTime()
 	if !dvfsmodel.MeetsLimit(shortest, room) {
 		return c, false
@@ -178,7 +178,7 @@ func (tr *tracer) scale(r dvfsmodel.Response, shape dvfsmodel.Shape, room float6
 
 // settings are the free optima of the response's shape by price; nil when it has
 // none.
-func (tr *tracer) settings(r dvfsmodel.Response, shape dvfsmodel.Shape) *[priceCount]dvfsmodel.Scaling {
+func (tr *curveTable) settings(r dvfsmodel.Response, shape dvfsmodel.Shape) *[priceCount]dvfsmodel.Scaling {
 	if known := tr.shapes[shape]; known != nil {
 		return known
 	}
@@ -197,8 +197,8 @@ func (tr *tracer) settings(r dvfsmodel.Response, shape dvfsmodel.Shape) *[priceC
 }
 
 // fill takes times and costs from points.
-func (c *curve) fill(all *[priceCount]dvfsmodel.Point, pr *pricing) {
-	base := pr.cost(&all[natural])
+func (c *timeCurve) fill(all *[priceCount]dvfsmodel.Point, pr *pricing) {
+	base := pr.cost(&all[freeOptimum])
 	for g := range all {
 		c.time[g], c.cost[g] = all[g].Time, pr.cost(&all[g])-base
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// plan writes the schedule down in place of an island of a plan, with exact
+// toPlan writes the schedule down in place of an island of a plan, with exact
 // clocks. The island's nodes come last, by falling end; those without a task are
 // left out.
-func (s *state) plan(p *planner.Problem, old *planner.Plan, isle *island) *planner.Plan {
+func (s *gpuSchedule) toPlan(p *planner.Problem, old *planner.Plan, isle *subplan) *planner.Plan {
 	better := *old
 	better.Assignments = slices.Clone(old.Assignments)
 	better.Nodes = nil
@@ -44,10 +44,10 @@ func (s *state) plan(p *planner.Problem, old *planner.Plan, isle *island) *plann
 // emitter turns a state into the part of a plan that an island is.
 type emitter struct {
 	pricing
-	s    *state
+	s    *gpuSchedule
 	p    *planner.Problem
 	plan *planner.Plan
-	isle *island
+	isle *subplan
 }
 
 // node adds one node with all its tasks.
@@ -72,14 +72,14 @@ func (e *emitter) node(v *server) {
 }
 
 // assignment fills in an item's clocks for a price of time.
-func (e *emitter) assignment(i int32, at price) *planner.Assignment {
+func (e *emitter) assignment(i int32, at gridPrice) *planner.Assignment {
 	task, it := e.isle.tasks[i], &e.s.items[i]
 	t := &e.p.Tasks[task]
 	option := t.Option(e.p.Cluster.Classes[e.isle.class].Model)
 	response := t.Options[option].Response
 	a := &e.plan.Assignments[task]
 	*a = planner.Assignment{Node: int32(len(e.plan.Nodes)), Option: int32(option)}
-	own := it.time[natural]
+	own := it.time[freeOptimum]
 	a.Point = e.pointFor(response, it, at)
 	a.Reason = planner.Reason{Place: planner.PlaceMoved, Want: own, Room: a.Point.Time}
 	switch {
@@ -96,17 +96,17 @@ func (e *emitter) assignment(i int32, at price) *planner.Assignment {
 // ownReason explains the clocks of a task at its own optimum.
 func (e *emitter) ownReason(r dvfsmodel.Response, it *item) (why planner.ClockReason, want, room float64) {
 	if !dvfsmodel.HasModel(r) {
-		return planner.ClocksNoModel, it.time[natural], it.room
+		return planner.ClocksNoModel, it.time[freeOptimum], it.room
 	}
 	if free, err := r.Optimum(e.objective, math.Inf(1)); err == nil && free.Time > it.room {
 		return planner.ClocksDeadline, free.Time, it.room
 	}
-	return planner.ClocksFree, it.time[natural], it.room
+	return planner.ClocksFree, it.time[freeOptimum], it.room
 }
 
 // pointFor is the cheapest point for a price: of exactly the time there if the
 // clocks are continuous.
-func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at price) dvfsmodel.Point {
+func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at gridPrice) dvfsmodel.Point {
 	if longest, exact := dvfsmodel.MaxTime(r); exact && e.retune {
 		time := it.between(at.step, at.frac)
 		time = min(max(time, r.MinTime()), longest)
@@ -118,14 +118,14 @@ func (e *emitter) pointFor(r dvfsmodel.Response, it *item, at price) dvfsmodel.P
 	return all[at.step]
 }
 
-// price is a price of time on the grid of priceSteps, or between two of them.
-type price struct {
+// gridPrice is a price of time on the grid of priceSteps, or between two of them.
+type gridPrice struct {
 	step int     // index in priceSteps
 	frac float64 // from step towards the next one, 0 ≤ frac < 1
 }
 
 // less tells whether a price is lower than another one.
-func (a price) less(b price) bool {
+func (a gridPrice) less(b gridPrice) bool {
 	return a.step < b.step || (a.step == b.step && a.frac < b.frac)
 }
 
@@ -135,15 +135,15 @@ func (a price) less(b price) bool {
 // too early for that, the tasks up to it share the lower price that meets it;
 // the one that asks for the lowest price is taken first, and the rest of the
 // tasks start again from there. At the optimum prices never fall along the GPU.
-func (s *state) prices(tasks []int32, end float64) []price {
-	all := make([]price, 0, len(tasks))
+func (s *gpuSchedule) prices(tasks []int32, end float64) []gridPrice {
+	all := make([]gridPrice, 0, len(tasks))
 	start := 0.0
 	for len(all) < len(tasks) {
 		rest := tasks[len(all):]
-		low, count := price{step: priceCount - 1}, len(rest)
-		var sum curve
+		low, count := gridPrice{step: priceCount - 1}, len(rest)
+		var sum timeCurve
 		for k, i := range rest {
-			sum.plus(&s.items[i].curve, 1)
+			sum.plus(&s.items[i].timeCurve, 1)
 			until := s.items[i].due
 			if k == len(rest)-1 {
 				until = min(until, end)
@@ -164,13 +164,13 @@ func (s *state) prices(tasks []int32, end float64) []price {
 
 // priceOf is the highest price at which the sum's run time fits into the room,
 // seconds.
-func (s *state) priceOf(sum *curve, room float64) price {
+func (s *gpuSchedule) priceOf(sum *timeCurve, room float64) gridPrice {
 	n := 0
 	for n < priceCount-1 && sum.time[n+1] <= room*(1+roundOff) {
 		n++
 	}
 	if n == priceCount-1 || s.stepped {
-		return price{step: n}
+		return gridPrice{step: n}
 	}
-	return price{step: n, frac: max(0, room-sum.time[n]) / (sum.time[n+1] - sum.time[n])}
+	return gridPrice{step: n, frac: max(0, room-sum.time[n]) / (sum.time[n+1] - sum.time[n])}
 }

@@ -21,7 +21,7 @@ func drawCurve(t *rapid.T, r *dvfsmodel.Range) (item, *dvfsmodel.Continuous) {
 	it := item{due: response.MinTime() * number(1.01, 3, "room")}
 	it.room = it.due
 	var ok bool
-	if it.curve, ok = newTracer(pricing{objective: dvfsmodel.MinEnergy(), idle: 37, retune: true}).trace(response, it.room); !ok {
+	if it.timeCurve, ok = newCurveTable(pricing{objective: dvfsmodel.MinEnergy(), idle: 37, retune: true}).curveOf(response, it.room); !ok {
 		t.Fatal("no curve")
 	}
 	return it, response
@@ -35,8 +35,8 @@ func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it.cost[natural] != 0 || math.Abs(it.time[natural]/own.Time-1) > 1e-9 {
-			t.Fatalf("at price 0: %v s at cost %v, want %v s", it.time[natural], it.cost[natural], own.Time)
+		if it.cost[freeOptimum] != 0 || math.Abs(it.time[freeOptimum]/own.Time-1) > 1e-9 {
+			t.Fatalf("at price 0: %v s at cost %v, want %v s", it.time[freeOptimum], it.cost[freeOptimum], own.Time)
 		}
 		for g := 1; g < priceCount; g++ {
 			step, rise := it.time[g]-it.time[g-1], it.cost[g]-it.cost[g-1]
@@ -51,7 +51,7 @@ func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) 
 func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 	wide := dvfsmodel.WideRange()
 	rapid.Check(t, func(t *rapid.T) {
-		s := &state{nodeGPUs: 1, idle: 37, gpus: make([]gpu, 1)}
+		s := &gpuSchedule{nodeGPUs: 1, idle: 37, gpus: make([]gpu, 1)}
 		tasks := rapid.IntRange(1, 4).Draw(t, "tasks")
 		responses := make([]*dvfsmodel.Continuous, 0, tasks)
 		before := 0.0
@@ -62,13 +62,13 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 			s.items, responses = append(s.items, it), append(responses, response)
 		}
 		s.items = append(s.items, item{due: math.Inf(1)})
-		s.where = make([]int32, len(s.items))
+		s.gpuOf = make([]int32, len(s.items))
 		for i := range responses {
-			s.put(int32(i), 0)
+			s.place(int32(i), 0)
 		}
 		g := &s.gpus[0]
 		end := g.time[0] + rapid.Float64Range(0.2, 1.2).Draw(t, "end")*(g.time[priceCount-1]-g.time[0]) + 1
-		f, ok := s.fitTo(g, s.none(), s.none(), end)
+		f, ok := s.fitTo(g, s.noItem(), s.noItem(), end)
 		if !ok {
 			t.Fatalf("no fit to %v s, the shortest is %v s", end, g.time[0])
 		}
@@ -99,7 +99,7 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(1, 2))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, IdleW: 37}}}}
-	isle := &island{}
+	isle := &subplan{}
 	for i := range 60 {
 		params := dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 20 + 200*rng.Float64(), Delta: rng.Float64(), T0: 5}
 		due := params.Time(1, 1) * (1 + 5*rng.Float64())
@@ -109,7 +109,7 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 		})
 		isle.tasks = append(isle.tasks, i)
 	}
-	template, ok := newState(p, isle)
+	template, ok := newGPUSchedule(p, isle)
 	if !ok {
 		t.Fatal("no curves")
 	}
@@ -118,7 +118,7 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 		t.Fatal("eleven nodes don't suffice")
 	}
 	before := s.total()
-	if err := newSearch(s, rng).anneal(t.Context(), 50_000, hottest, coldest); err != nil {
+	if err := newGPUAnnealing(s, rng).anneal(t.Context(), 50_000, hotTemperature, coldTemperature); err != nil {
 		t.Fatal(err)
 	}
 	if after := s.total(); after >= before {
@@ -126,12 +126,12 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 	}
 	placed := 0
 	for g := range s.gpus {
-		var sum curve
+		var sum timeCurve
 		for _, i := range s.gpus[g].tasks {
-			sum.plus(&s.items[i].curve, 1)
+			sum.plus(&s.items[i].timeCurve, 1)
 			placed++
-			if s.where[i] != int32(g) {
-				t.Errorf("item %d is on GPU %d, listed on %d", i, s.where[i], g)
+			if s.gpuOf[i] != int32(g) {
+				t.Errorf("item %d is on GPU %d, listed on %d", i, s.gpuOf[i], g)
 			}
 		}
 		for n := range sum.time {

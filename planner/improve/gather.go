@@ -3,25 +3,25 @@ package improve
 import "slices"
 
 // tryGang tests a random move of a whole gang.
-func (w *walk) tryGang(i int32) {
+func (w *listAnnealing) tryGang(i int32) {
 	switch w.rng.IntN(4) {
 	case 0:
-		w.gather(i)
+		w.joinStart(i)
 	case 1, 2:
-		w.barter(i)
+		w.swapGangWithJobs(i)
 	default:
-		w.trade(i)
+		w.swapGangs(i)
 	}
 }
 
 // nodes are those of a job.
 func (j *job) nodes() []int32 { return append([]int32{j.node}, j.more...) }
 
-// gather starts a gang when some other job does, on the same nodes or on others, in
+// joinStart starts a gang when some other job does, on the same nodes or on others, in
 // whose lists it comes before all jobs that start later.
-func (w *walk) gather(i int32) {
+func (w *listAnnealing) joinStart(i int32) {
 	l, j := w.l, &w.l.jobs[i]
-	class, at, ok := w.moment()
+	class, at, ok := w.randomStart()
 	if !ok {
 		return
 	}
@@ -31,11 +31,11 @@ func (w *walk) gather(i int32) {
 	}
 	m := l.menu(i, class)
 	if nodes == nil || w.rng.IntN(2) == 0 {
-		if nodes = w.draw(class, m.nodes, nil); m.nodes < 2 || nodes == nil {
+		if nodes = w.drawNodes(class, m.nodes, nil); m.nodes < 2 || nodes == nil {
 			return
 		}
 	}
-	places := w.places(nodes, at)
+	places := w.turnsAt(nodes, at)
 	for p, n := range nodes {
 		if turn := slices.Index(l.nodes[n].jobs, i); turn >= 0 && turn < places[p] {
 			places[p]-- // it leaves its turn before
@@ -51,34 +51,34 @@ func (w *walk) gather(i int32) {
 	for p, n := range nodes {
 		l.nodes[n].jobs = slices.Insert(l.nodes[n].jobs, places[p], i)
 	}
-	w.regroup(i, nodes)
+	w.moveGang(i, nodes)
 }
 
-// regroup gives a gang its new nodes and perhaps another level, and ends the move.
-func (w *walk) regroup(i int32, nodes []int32) {
+// moveGang gives a gang its new nodes and perhaps another level, and ends the move.
+func (w *listAnnealing) moveGang(i int32, nodes []int32) {
 	w.set(i, nodes[0], slices.Clone(nodes[1:]), w.l.jobs[i].level)
 	if w.rng.IntN(2) == 0 {
-		w.pace(i, w.another(i))
+		w.setLevel(i, w.nearbyLevel(i))
 	}
 	w.end()
 }
 
-// moment is when a random job starts, and on nodes of which class.
-func (w *walk) moment() (class int, at float64, ok bool) {
+// randomStart is when a random job starts, and on nodes of which class.
+func (w *listAnnealing) randomStart() (class int, at float64, ok bool) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs)))
 	node := l.jobs[k].node
 	if node < 0 {
 		return 0, 0, false
 	}
-	return l.nodes[node].class, l.begins(node)[slices.Index(l.nodes[node].jobs, k)], true
+	return l.nodes[node].class, l.startsOf(node)[slices.Index(l.nodes[node].jobs, k)], true
 }
 
-// places are by node the turn of the first job that starts at a moment or later.
-func (w *walk) places(nodes []int32, at float64) []int {
+// turnsAt are by node the turn of the first job that starts at a moment or later.
+func (w *listAnnealing) turnsAt(nodes []int32, at float64) []int {
 	places := make([]int, len(nodes))
 	for p, n := range nodes {
-		begins := w.l.begins(n)
+		begins := w.l.startsOf(n)
 		if places[p] = slices.IndexFunc(begins, func(begin float64) bool { return begin >= at }); places[p] < 0 {
 			places[p] = len(begins)
 		}
@@ -86,9 +86,9 @@ func (w *walk) places(nodes []int32, at float64) []int {
 	return places
 }
 
-// draw are so many random nodes of a class, none of them of some; nil where there are
+// drawNodes are so many random nodes of a class, none of them of some; nil where there are
 // too few.
-func (w *walk) draw(class, count int, but []int32) []int32 {
+func (w *listAnnealing) drawNodes(class, count int, but []int32) []int32 {
 	nodes := w.pool[:0]
 	for n := range w.l.nodes {
 		if k := int32(n); w.l.nodes[n].class == class && !slices.Contains(but, k) {
@@ -106,8 +106,8 @@ func (w *walk) draw(class, count int, but []int32) []int32 {
 	return nodes[:count]
 }
 
-// trade exchanges two gangs.
-func (w *walk) trade(i int32) {
+// swapGangs exchanges two gangs.
+func (w *listAnnealing) swapGangs(i int32) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs)))
 	for tries := 0; tries < 8 && (l.jobs[k].more == nil || k == i); tries++ {
@@ -144,36 +144,36 @@ func (w *walk) trade(i int32) {
 	w.end()
 }
 
-// barter puts a gang in place of what other nodes run from some time on for about as
+// swapGangWithJobs puts a gang in place of what other nodes run from some time on for about as
 // long, which comes in its place.
-func (w *walk) barter(i int32) {
+func (w *listAnnealing) swapGangWithJobs(i int32) {
 	l := w.l
-	class, at, ok := w.moment()
+	class, at, ok := w.randomStart()
 	here := l.jobs[i].nodes()
 	m := l.menu(i, class)
 	if !ok || m.nodes != len(here) {
 		return
 	}
-	there := w.draw(class, m.nodes, here)
+	there := w.drawNodes(class, m.nodes, here)
 	if there == nil {
 		return
 	}
-	places := w.places(there, at)
+	places := w.turnsAt(there, at)
 	w.begin(here...)
 	for p, n := range there {
 		w.touch(n)
-		if !w.replace(i, here[p], n, places[p]) {
+		if !w.replaceJobs(i, here[p], n, places[p]) {
 			w.undo()
 			return
 		}
 	}
-	w.regroup(i, there)
+	w.moveGang(i, there)
 }
 
-// replace puts a gang in place of jobs of a node that take about as long there from
+// replaceJobs puts a gang in place of jobs of a node that take about as long there from
 // some turn on; these come to one of the gang's present nodes. ok is false where one
 // can't.
-func (w *walk) replace(i, from, to int32, place int) (ok bool) {
+func (w *listAnnealing) replaceJobs(i, from, to int32, place int) (ok bool) {
 	l := w.l
 	a, b := &l.nodes[from], &l.nodes[to]
 	m := l.menu(i, b.class)
@@ -183,7 +183,7 @@ func (w *walk) replace(i, from, to int32, place int) (ok bool) {
 		other := &l.jobs[b.jobs[until]]
 		seconds -= float64(other.gpus) * other.time
 	}
-	if !w.may(b.jobs[place:until], b, a) {
+	if !w.canMove(b.jobs[place:until], b, a) {
 		return false
 	}
 	turn := slices.Index(a.jobs, i)

@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// linked is the state of a play of all nodes whose lists have gangs, and of some
+// playState is the state of a play of all nodes whose lists have gangs, and of some
 // others. Of the lists as they are, cuts are kept, from which a play can go on: most
 // moves change something late.
-type linked struct {
-	clocks  []nodeClock // by node
-	cut                 // where the play is
-	nodes   []int32     // that are played
-	ready   []int32     // nodes that may go on
-	arrived []int32     // by job: nodes on which a gang's turn has come
-	from    []float64   // by job: when the last of them is free
-	least   float64     // least that all nodes cost, by what is known of the play
-	most    float64     // that they may cost
+type playState struct {
+	clocks     []nodeClock // by node
+	checkpoint             // where the play is
+	nodes      []int32     // that are played
+	ready      []int32     // nodes that may go on
+	arrived    []int32     // by job: nodes on which a gang's turn has come
+	from       []float64   // by job: when the last of them is free
+	least      float64     // least that all nodes cost, by what is known of the play
+	most       float64     // that they may cost
 
-	recording bool
-	recorded  bool // cuts, turn and start are those of the lists as they are
-	cuts      []cut
-	turn      []int     // by job: how many were started before it
-	start     []float64 // by job, seconds
+	recording   bool
+	recorded    bool // cuts, turn and start are those of the lists as they are
+	checkpoints []checkpoint
+	turn        []int     // by job: how many were started before it
+	start       []float64 // by job, seconds
 }
 
-// cut is a moment of a play.
-type cut struct {
+// checkpoint is a moment of a play.
+type checkpoint struct {
 	count int       // jobs started so far
 	extra float64   // cost of lateness and waiting, and of GPUs that idle between jobs
 	at    []int     // by node: index in its list of the job whose turn it is; -1: it isn't played
@@ -35,21 +35,21 @@ type cut struct {
 	held  []nodeClock
 }
 
-// nextCut is how many jobs start before the next cut.
-func (l *lists) nextCut() int {
+// nextCheckpoint is how many jobs start before the next cut.
+func (l *listSchedule) nextCheckpoint() int {
 	between := max(8, len(l.jobs)/32)
-	if n := len(l.link.cuts); n > 0 {
-		return l.link.cuts[n-1].count + between
+	if n := len(l.playing.checkpoints); n > 0 {
+		return l.playing.checkpoints[n-1].count + between
 	}
 	return between
 }
 
-// play times the lists that have gangs, and those of some more nodes; what it starts
+// playFrom times the lists that have gangs, and those of some more nodes; what it starts
 // first, so many jobs, is as it was recorded. ok is false where gangs wait for each
-// other, or where all nodes cost more than limit above what they did. [lists.take]
+// other, or where all nodes cost more than limit above what they did. [lists.acceptPlay]
 // makes what it found count.
-func (l *lists) play(more []int32, limit float64, same int) (ok bool) {
-	k := &l.link
+func (l *listSchedule) playFrom(more []int32, limit float64, same int) (ok bool) {
+	k := &l.playing
 	if k.clocks == nil {
 		l.prepare()
 	}
@@ -71,68 +71,68 @@ func (l *lists) play(more []int32, limit float64, same int) (ok bool) {
 		c := &l.classes[v.class]
 		k.most += v.cost
 		if len(v.jobs) > 0 || v.begin != nil {
-			k.least += v.net + c.used + c.on()*v.busy/float64(len(c.clock.free))
+			k.least += v.net + c.used + c.onCost()*v.busy/float64(len(c.clock.free))
 		}
 	}
 	for k.ready = append(k.ready[:0], k.nodes...); len(k.ready) > 0 && k.least <= k.most; {
-		if k.recording && k.count >= l.nextCut() {
-			l.keep()
+		if k.recording && k.count >= l.nextCheckpoint() {
+			l.addCheckpoint()
 		}
 		n := k.ready[len(k.ready)-1]
 		k.ready = k.ready[:len(k.ready)-1]
-		l.goOn(n)
+		l.playNode(n)
 	}
-	return l.played()
+	return l.sumCosts()
 }
 
 // prepare makes the buffers.
-func (l *lists) prepare() {
+func (l *listSchedule) prepare() {
 	n, jobs := len(l.nodes), len(l.jobs)
-	l.link = linked{
-		clocks: make([]nodeClock, n), cut: cut{at: make([]int, n), cost: make([]float64, n), late: make([]int, n)},
+	l.playing = playState{
+		clocks: make([]nodeClock, n), checkpoint: checkpoint{at: make([]int, n), cost: make([]float64, n), late: make([]int, n)},
 		arrived: make([]int32, jobs), from: make([]float64, jobs), turn: make([]int, jobs), start: make([]float64, jobs),
 	}
 	for n := range l.nodes {
-		l.link.clocks[n].free = make([]float64, len(l.classes[l.nodes[n].class].clock.free))
+		l.playing.clocks[n].free = make([]float64, len(l.classes[l.nodes[n].class].clock.free))
 	}
 }
 
 // restore begins a play at the last cut before which no more than so many jobs start.
-func (l *lists) restore(same int) {
-	k := &l.link
-	last := len(k.cuts) - 1
-	for last >= 0 && k.cuts[last].count > same {
+func (l *listSchedule) restore(same int) {
+	k := &l.playing
+	last := len(k.checkpoints) - 1
+	for last >= 0 && k.checkpoints[last].count > same {
 		last--
 	}
 	k.count, k.extra = 0, 0
 	if last >= 0 {
-		k.count, k.extra = k.cuts[last].count, k.cuts[last].extra
+		k.count, k.extra = k.checkpoints[last].count, k.checkpoints[last].extra
 	}
 	for _, n := range k.nodes {
 		v, t := &l.nodes[n], &k.clocks[n]
-		if last < 0 || k.cuts[last].at[n] < 0 {
+		if last < 0 || k.checkpoints[last].at[n] < 0 {
 			t.restart(&l.classes[v.class], v)
 			k.at[n], k.cost[n], k.late[n] = 0, 0, 0
 			continue
 		}
-		c := &k.cuts[last]
-		t.become(&c.held[n])
+		c := &k.checkpoints[last]
+		t.copyFrom(&c.held[n])
 		k.at[n], k.cost[n], k.late[n] = c.at[n], c.cost[n], c.late[n]
 	}
 }
 
-// keep adds a cut.
-func (l *lists) keep() {
-	k := &l.link
-	if len(k.cuts) == cap(k.cuts) {
-		k.cuts = append(k.cuts, cut{})
+// addCheckpoint adds a cut.
+func (l *listSchedule) addCheckpoint() {
+	k := &l.playing
+	if len(k.checkpoints) == cap(k.checkpoints) {
+		k.checkpoints = append(k.checkpoints, checkpoint{})
 	} else {
-		k.cuts = k.cuts[:len(k.cuts)+1]
+		k.checkpoints = k.checkpoints[:len(k.checkpoints)+1]
 	}
-	c := &k.cuts[len(k.cuts)-1]
+	c := &k.checkpoints[len(k.checkpoints)-1]
 	if c.at == nil {
 		n := len(l.nodes)
-		*c = cut{at: make([]int, n), cost: make([]float64, n), late: make([]int, n), held: make([]nodeClock, n)}
+		*c = checkpoint{at: make([]int, n), cost: make([]float64, n), late: make([]int, n), held: make([]nodeClock, n)}
 	}
 	c.count, c.extra = k.count, k.extra
 	for n := range c.at {
@@ -140,25 +140,25 @@ func (l *lists) keep() {
 	}
 	for _, n := range k.nodes {
 		c.at[n], c.cost[n], c.late[n] = k.at[n], k.cost[n], k.late[n]
-		c.held[n].become(&k.clocks[n])
+		c.held[n].copyFrom(&k.clocks[n])
 	}
 }
 
-// become takes over the state of another clock.
-func (t *nodeClock) become(o *nodeClock) {
+// copyFrom takes over the state of another clock.
+func (t *nodeClock) copyFrom(o *nodeClock) {
 	t.free = append(t.free[:0], o.free...)
 	t.last, t.held = o.last, append(t.held[:0], o.held...)
 }
 
-// goOn plays a node's list until a gang's turn comes that still waits for other nodes.
-func (l *lists) goOn(node int32) {
-	k, n := &l.link, &l.nodes[node]
+// playNode plays a node's list until a gang's turn comes that still waits for other nodes.
+func (l *listSchedule) playNode(node int32) {
+	k, n := &l.playing, &l.nodes[node]
 	for ; k.at[node] < len(n.jobs); k.at[node]++ {
 		i := n.jobs[k.at[node]]
 		j := &l.jobs[i]
 		from := l.couldStart(node, i, j)
 		if j.more == nil {
-			l.starts(i, from)
+			l.noteStart(i, from)
 			l.run(node, i, j, from)
 			continue
 		}
@@ -168,19 +168,19 @@ func (l *lists) goOn(node int32) {
 		}
 		from = k.from[i]
 		k.arrived[i], k.from[i] = 0, 0
-		l.starts(i, from)
+		l.noteStart(i, from)
 		l.run(j.node, i, j, from)
 		for _, other := range j.more {
 			l.run(other, i, j, from)
-			l.follows(other, node)
+			l.goOnBehind(other, node)
 		}
-		l.follows(j.node, node)
+		l.goOnBehind(j.node, node)
 	}
 }
 
-// starts notes the start of a job.
-func (l *lists) starts(i int32, at float64) {
-	k := &l.link
+// noteStart notes the start of a job.
+func (l *listSchedule) noteStart(i int32, at float64) {
+	k := &l.playing
 	if k.recording {
 		k.turn[i], k.start[i] = k.count, at
 	}
@@ -188,62 +188,62 @@ func (l *lists) starts(i int32, at float64) {
 	l.steps += 3 // about that many times the work of a list by itself
 }
 
-// follows lets a node go on behind a gang that has started, unless it is the one that
+// goOnBehind lets a node go on behind a gang that has started, unless it is the one that
 // goes on anyway.
-func (l *lists) follows(node, besides int32) {
+func (l *listSchedule) goOnBehind(node, besides int32) {
 	if node != besides {
-		l.link.at[node]++
-		l.link.ready = append(l.link.ready, node)
+		l.playing.at[node]++
+		l.playing.ready = append(l.playing.ready, node)
 	}
 }
 
 // couldStart is when a node could start a job whose turn has come.
-func (l *lists) couldStart(node, i int32, j *job) float64 {
-	t := &l.link.clocks[node]
+func (l *listSchedule) couldStart(node, i int32, j *job) float64 {
+	t := &l.playing.clocks[node]
 	from := t.free[j.gpus-1]
 	if l.needs != nil {
 		class := l.nodes[node].class
-		from = t.room(from, l.need(i, class), &l.classes[class].has)
+		from = t.earliestRoom(from, l.need(i, class), &l.classes[class].has)
 	}
 	return from
 }
 
 // run starts a job on a node. A gang is late on its first node.
-func (l *lists) run(node, i int32, j *job, from float64) {
-	k := &l.link
+func (l *listSchedule) run(node, i int32, j *job, from float64) {
+	k := &l.playing
 	t, end := &k.clocks[node], from+j.time
 	if from > t.free[0] {
 		idle := 0.0
 		for g := range j.gpus {
 			idle += from - t.free[g]
 		}
-		extra := idle * l.classes[l.nodes[node].class].on() / float64(len(t.free))
+		extra := idle * l.classes[l.nodes[node].class].onCost() / float64(len(t.free))
 		k.extra += extra
 		k.least += extra
 	}
 	if l.needs != nil {
-		t.keep(from, l.need(i, l.nodes[node].class), end)
+		t.allocate(from, l.need(i, l.nodes[node].class), end)
 	}
 	occupy(t.free, int(j.gpus), end)
 	if l.weights.waited > 0 {
-		k.charge(node, l.waiting(j, from))
+		k.charge(node, l.waitCost(j, from))
 	}
 	if node == j.node && end > j.due*(1+roundOff) {
 		k.late[node]++
-		k.charge(node, l.late.of(end, j.due))
+		k.charge(node, l.late.cost(end, j.due))
 	}
 }
 
 // charge adds to what a node costs that the play began without.
-func (k *linked) charge(node int32, cost float64) {
+func (k *playState) charge(node int32, cost float64) {
 	k.cost[node] += cost
 	k.extra += cost
 	k.least += cost
 }
 
-// played adds up what the nodes cost. ok is false where one didn't come to its end.
-func (l *lists) played() (ok bool) {
-	k := &l.link
+// sumCosts adds up what the nodes cost. ok is false where one didn't come to its end.
+func (l *listSchedule) sumCosts() (ok bool) {
+	k := &l.playing
 	ok = true
 	for _, n := range k.nodes {
 		v := &l.nodes[n]
@@ -255,15 +255,15 @@ func (l *lists) played() (ok bool) {
 		}
 		if len(v.jobs) > 0 || v.begin != nil {
 			c, free := &l.classes[v.class], k.clocks[n].free
-			k.cost[n] += v.net + c.used + c.on()*free[len(free)-1]
+			k.cost[n] += v.net + c.used + c.onCost()*free[len(free)-1]
 		}
 	}
 	return ok
 }
 
-// take makes the costs count that [lists.play] found.
-func (l *lists) take() {
-	k := &l.link
+// acceptPlay makes the costs count that [lists.playFrom] found.
+func (l *listSchedule) acceptPlay() {
+	k := &l.playing
 	for _, n := range k.nodes {
 		l.nodes[n].cost, l.nodes[n].late = k.cost[n], k.late[n]
 	}
@@ -271,46 +271,46 @@ func (l *lists) take() {
 
 // record keeps cuts, turns and starts of the lists as they are; what starts first, so
 // many jobs, is as it was.
-func (l *lists) record(same int) {
-	k := &l.link
+func (l *listSchedule) record(same int) {
+	k := &l.playing
 	if !k.recorded {
 		same = 0
 	}
-	for len(k.cuts) > 0 && k.cuts[len(k.cuts)-1].count > same {
-		k.cuts = k.cuts[:len(k.cuts)-1]
+	for len(k.checkpoints) > 0 && k.checkpoints[len(k.checkpoints)-1].count > same {
+		k.checkpoints = k.checkpoints[:len(k.checkpoints)-1]
 	}
-	for c := range k.cuts {
+	for c := range k.checkpoints {
 		for n := range l.nodes {
 			if l.nodes[n].gangs == 0 {
-				k.cuts[c].at[n] = -1 // what it runs may change without a play
+				k.checkpoints[c].at[n] = -1 // what it runs may change without a play
 			}
 		}
 	}
 	k.recording = true
-	l.play(nil, math.Inf(1), same)
+	l.playFrom(nil, math.Inf(1), same)
 	k.recording, k.recorded = false, true
 }
 
 // gain is how much less the nodes of the last play cost by it.
-func (l *lists) gain() float64 {
+func (l *listSchedule) gain() float64 {
 	sum := 0.0
-	for _, n := range l.link.nodes {
-		sum += l.nodes[n].cost - l.link.cost[n]
+	for _, n := range l.playing.nodes {
+		sum += l.nodes[n].cost - l.playing.cost[n]
 	}
 	return sum
 }
 
-// begins are the starts of the jobs of a node, seconds, in the order of its list.
-func (l *lists) begins(node int32) []float64 {
+// startsOf are the starts of the jobs of a node, seconds, in the order of its list.
+func (l *listSchedule) startsOf(node int32) []float64 {
 	v := &l.nodes[node]
 	c := &l.classes[v.class]
 	begins := make([]float64, 0, len(v.jobs))
 	if v.gangs > 0 {
-		if !l.link.recorded {
+		if !l.playing.recorded {
 			l.record(0)
 		}
 		for _, i := range v.jobs {
-			begins = append(begins, l.link.start[i])
+			begins = append(begins, l.playing.start[i])
 		}
 		return begins
 	}
@@ -320,7 +320,7 @@ func (l *lists) begins(node int32) []float64 {
 		j := &l.jobs[i]
 		from := t.free[j.gpus-1]
 		if l.needs != nil {
-			from = t.hold(from, l.need(i, v.class), &c.has, j.time)
+			from = t.runWhenRoom(from, l.need(i, v.class), &c.has, j.time)
 		}
 		occupy(t.free, int(j.gpus), from+j.time)
 		begins = append(begins, from)
@@ -328,7 +328,7 @@ func (l *lists) begins(node int32) []float64 {
 	return begins
 }
 
-// links tells whether gangs link nodes.
-func (l *lists) links() bool {
+// hasLinks tells whether gangs link nodes.
+func (l *listSchedule) hasLinks() bool {
 	return slices.ContainsFunc(l.jobs, func(j job) bool { return j.more != nil })
 }

@@ -11,7 +11,7 @@ import (
 
 // drawLists draws a cluster of a few nodes and jobs of which some run on several, for
 // every other seed jobs that wait, where waiting has a price.
-func drawLists(seed uint64, binds bool) *lists {
+func drawLists(seed uint64, binds bool) *listSchedule {
 	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{
@@ -40,7 +40,7 @@ func drawLists(seed uint64, binds bool) *lists {
 			p.Tasks[i].Arrival = -1000 * rng.Float64()
 		}
 	}
-	l := newLists(p, weights{joule: 1, waited: p.WaitWeight}, []int{p.Cluster.Classes[0].Count, p.Cluster.Classes[1].Count})
+	l := newListSchedule(p, weights{joule: 1, waited: p.WaitWeight}, []int{p.Cluster.Classes[0].Count, p.Cluster.Classes[1].Count})
 	l.late = lateness{fixed: 1e5, perSecond: 100}
 	for i := range p.Tasks {
 		class := rng.IntN(2)
@@ -65,22 +65,22 @@ func drawLists(seed uint64, binds bool) *lists {
 func TestWhatAWalkKnowsOfItsListsIsWhatAFreshPlayFinds(t *testing.T) {
 	for seed := range uint64(300) {
 		l := drawLists(seed, seed%3 == 0)
-		if !l.settle() {
+		if !l.retimeAll() {
 			t.Fatalf("seed %d: gangs in one order on all nodes wait for each other", seed)
 		}
-		w := &walk{l: l, rng: rand.New(rand.NewPCG(seed, 2))}
+		w := &listAnnealing{l: l, rng: rand.New(rand.NewPCG(seed, 2))}
 		w.l.late.fixed = 1e5
 		taken := 0
 		for move := range 400 {
 			w.limit = 3e5 * w.rng.ExpFloat64()
 			before, _ := l.total()
-			w.try()
+			w.tryMove()
 			cost, late := l.total()
 			if cost != before {
 				taken++
 			}
 			fresh := l.clone()
-			if !fresh.settle() {
+			if !fresh.retimeAll() {
 				t.Fatalf("seed %d, move %d: gangs wait for each other", seed, move)
 			}
 			want, wantLate := fresh.total()
@@ -103,14 +103,14 @@ func TestWhatListsCostIsWhatTheirPlanCosts(t *testing.T) {
 		l := drawLists(seed, seed%3 == 0)
 		l.late = lateness{}
 		l.p.Cluster.Classes[1].SleepW, l.classes[1].sleep = 0, 0
-		if !l.settle() {
+		if !l.retimeAll() {
 			t.Fatalf("seed %d: gangs in one order on all nodes wait for each other", seed)
 		}
 		none := &planner.Plan{Assignments: make([]planner.Assignment, len(l.jobs))}
 		for i := range none.Assignments {
 			none.Assignments[i].Node = -1
 		}
-		plan := l.plan(none)
+		plan := l.toPlan(none)
 		cost, _ := l.total()
 		if want := l.p.Cost(plan); math.Abs(cost-want) > 1e-9*math.Abs(want) {
 			t.Fatalf("seed %d: the lists cost %v, their plan %v", seed, cost, want)

@@ -8,20 +8,20 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// lists is a schedule under work: each node runs a list of jobs in its order, each on
+// listSchedule is a schedule under work: each node runs a list of jobs in its order, each on
 // the GPUs of the node that are free first. A job on several nodes, a gang, is in the
 // lists of all of them, and starts when its turn has come on each. Costs are in units
 // of the objective.
-type lists struct {
+type listSchedule struct {
 	p       *planner.Problem
 	weights weights
 	late    lateness
 	classes []listClass
-	menus   []menu // by job and class
+	menus   []clockMenu // by job and class
 	jobs    []job
 	nodes   []nodeList
 	needs   []need // by job and class; nil: GPUs are all that runs out
-	link    linked
+	playing playState
 	steps   int // work done: jobs timed
 }
 
@@ -42,9 +42,9 @@ type listClass struct {
 	clock nodeClock // buffer of timing
 }
 
-// menu is what a job can do on a class: points from the fastest to the slowest, each
+// clockMenu is what a job can do on a class: points from the fastest to the slowest, each
 // the best one for a price of a second of a GPU.
-type menu struct {
+type clockMenu struct {
 	gpus  int // of each of its nodes; 0: it can't run there
 	nodes int // on which it runs
 	time  [priceCount]float64
@@ -76,9 +76,9 @@ type nodeList struct {
 	late  int     // jobs that end after their due times, gangs on their first nodes
 }
 
-// newLists makes a schedule with so many nodes of each class and no job in any list.
-func newLists(p *planner.Problem, w weights, open []int) *lists {
-	l := &lists{p: p, weights: w, jobs: make([]job, len(p.Tasks)), menus: make([]menu, len(p.Tasks)*len(p.Cluster.Classes))}
+// newListSchedule makes a schedule with so many nodes of each class and no job in any list.
+func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
+	l := &listSchedule{p: p, weights: w, jobs: make([]job, len(p.Tasks)), menus: make([]clockMenu, len(p.Tasks)*len(p.Cluster.Classes))}
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		c := listClass{
@@ -106,7 +106,7 @@ func newLists(p *planner.Problem, w weights, open []int) *lists {
 }
 
 // tabulate finds what a job can do on a class.
-func (l *lists) tabulate(i, class int) {
+func (l *listSchedule) tabulate(i, class int) {
 	t, k := &l.p.Tasks[i], &l.p.Cluster.Classes[class]
 	o := t.Option(k.Model)
 	if !k.Takes(t, o) || t.Options[o].GPUs == 0 || t.Options[o].Over() > l.count(class) {
@@ -130,10 +130,12 @@ func (l *lists) tabulate(i, class int) {
 }
 
 // menu is what a job can do on a class.
-func (l *lists) menu(i int32, class int) *menu { return &l.menus[int(i)*len(l.classes)+class] }
+func (l *listSchedule) menu(i int32, class int) *clockMenu {
+	return &l.menus[int(i)*len(l.classes)+class]
+}
 
 // count is how many nodes of a class there are.
-func (l *lists) count(class int) (nodes int) {
+func (l *listSchedule) count(class int) (nodes int) {
 	for n := range l.nodes {
 		if l.nodes[n].class == class {
 			nodes++
@@ -143,27 +145,27 @@ func (l *lists) count(class int) (nodes int) {
 }
 
 // set gives a job its first node, more nodes, and a level there; lists are left alone.
-func (l *lists) set(i, node int32, more []int32, level int32) {
+func (l *listSchedule) set(i, node int32, more []int32, level int32) {
 	j := &l.jobs[i]
-	l.sum(j, -1)
+	l.addToSums(j, -1)
 	m := l.menu(i, l.nodes[node].class)
 	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level], int32(m.gpus)
-	l.sum(j, 1)
+	l.addToSums(j, 1)
 }
 
-// sum adds a job to the sums of its nodes, or takes it out.
-func (l *lists) sum(j *job, sign int) {
+// addToSums adds a job to the sums of its nodes, or takes it out.
+func (l *listSchedule) addToSums(j *job, sign int) {
 	if j.node < 0 {
 		return
 	}
-	l.nodes[j.node].sum(j, sign)
+	l.nodes[j.node].addToSums(j, sign)
 	for _, n := range j.more {
-		l.nodes[n].sum(j, sign)
+		l.nodes[n].addToSums(j, sign)
 	}
 }
 
-// sum adds a job to the node's sums, or takes it out.
-func (n *nodeList) sum(j *job, sign int) {
+// addToSums adds a job to the node's sums, or takes it out.
+func (n *nodeList) addToSums(j *job, sign int) {
 	n.net += float64(sign) * j.net
 	n.busy += float64(sign) * float64(j.gpus) * j.time
 	if j.more != nil {
@@ -171,16 +173,16 @@ func (n *nodeList) sum(j *job, sign int) {
 	}
 }
 
-// timing plays the list of a node without gangs. It stops where the node costs more
+// timeNode plays the list of a node without gangs. It stops where the node costs more
 // than most: the cost is then a lower bound.
-func (l *lists) timing(n *nodeList, most float64) (cost float64, late int) {
+func (l *listSchedule) timeNode(n *nodeList, most float64) (cost float64, late int) {
 	if len(n.jobs) == 0 && n.begin == nil {
 		return 0, 0
 	}
 	c := &l.classes[n.class]
 	gpus := float64(len(c.clock.free))
 	cost = n.net + c.used
-	if least := cost + c.on()*n.busy/gpus; least > most {
+	if least := cost + c.onCost()*n.busy/gpus; least > most {
 		return least, 0
 	}
 	l.steps += len(n.jobs)
@@ -190,31 +192,31 @@ func (l *lists) timing(n *nodeList, most float64) (cost float64, late int) {
 		j := &l.jobs[i]
 		start := free[j.gpus-1]
 		if l.needs != nil {
-			start = c.clock.hold(start, l.need(i, n.class), &c.has, j.time)
+			start = c.clock.runWhenRoom(start, l.need(i, n.class), &c.has, j.time)
 		}
 		end := start + j.time
-		cost += l.waiting(j, start)
+		cost += l.waitCost(j, start)
 		occupy(free, int(j.gpus), end)
 		if end > j.due*(1+roundOff) {
 			late++
-			if cost += l.late.of(end, j.due); cost > most {
+			if cost += l.late.cost(end, j.due); cost > most {
 				return cost, late
 			}
 		}
 	}
-	return cost + c.on()*free[len(free)-1], late
+	return cost + c.onCost()*free[len(free)-1], late
 }
 
-// waiting is what it costs on a node that a job starts then instead of at 0.
-func (l *lists) waiting(j *job, start float64) float64 {
+// waitCost is what it costs on a node that a job starts then instead of at 0.
+func (l *listSchedule) waitCost(j *job, start float64) float64 {
 	return l.weights.waited * float64(j.gpus) * start
 }
 
-// on is what a second of a node being on costs above sleeping.
-func (c *listClass) on() float64 { return c.idle*float64(len(c.clock.free)) - c.sleep }
+// onCost is what a second of a node being on costs above sleeping.
+func (c *listClass) onCost() float64 { return c.idle*float64(len(c.clock.free)) - c.sleep }
 
-// of is what a job costs that ends then instead of when it is due.
-func (l *lateness) of(end, due float64) float64 { return l.fixed + l.perSecond*(end-due) }
+// cost is what a job costs that ends then instead of when it is due.
+func (l *lateness) cost(end, due float64) float64 { return l.fixed + l.perSecond*(end-due) }
 
 // occupy runs a job until end on the GPUs that are free first. The times stay in order.
 func occupy(free []float64, gpus int, end float64) {
@@ -227,29 +229,29 @@ func occupy(free []float64, gpus int, end float64) {
 	}
 }
 
-// settle counts and times all nodes anew. ok is false where gangs wait for each other.
-func (l *lists) settle() (ok bool) {
+// retimeAll counts and times all nodes anew. ok is false where gangs wait for each other.
+func (l *listSchedule) retimeAll() (ok bool) {
 	for k := range l.nodes {
 		n := &l.nodes[k]
 		n.net, n.busy, n.gangs = 0, 0, 0
 		for _, i := range n.jobs {
-			n.sum(&l.jobs[i], 1)
+			n.addToSums(&l.jobs[i], 1)
 		}
 	}
 	for k := range l.nodes {
 		if n := &l.nodes[k]; n.gangs == 0 {
-			n.cost, n.late = l.timing(n, math.Inf(1))
+			n.cost, n.late = l.timeNode(n, math.Inf(1))
 		}
 	}
-	l.link.cuts, l.link.recorded = l.link.cuts[:0], false
-	if ok = l.play(nil, math.Inf(1), 0); ok {
-		l.take()
+	l.playing.checkpoints, l.playing.recorded = l.playing.checkpoints[:0], false
+	if ok = l.playFrom(nil, math.Inf(1), 0); ok {
+		l.acceptPlay()
 	}
 	return ok
 }
 
 // total is what all nodes cost, and how many jobs are late.
-func (l *lists) total() (cost float64, late int) {
+func (l *listSchedule) total() (cost float64, late int) {
 	for n := range l.nodes {
 		cost += l.nodes[n].cost
 		late += l.nodes[n].late
@@ -257,17 +259,17 @@ func (l *lists) total() (cost float64, late int) {
 	return cost, late
 }
 
-// better tells whether the schedule is to be preferred to another one.
-func (l *lists) better(o *lists) bool {
+// isBetter tells whether the schedule is to be preferred to another one.
+func (l *listSchedule) isBetter(o *listSchedule) bool {
 	a, lateA := l.total()
 	b, lateB := o.total()
 	return lateA < lateB || lateA == lateB && a < b
 }
 
 // clone is a copy that can be changed apart.
-func (l *lists) clone() *lists {
+func (l *listSchedule) clone() *listSchedule {
 	o := *l
-	o.link = linked{}
+	o.playing = playState{}
 	o.jobs, o.nodes = slices.Clone(l.jobs), slices.Clone(l.nodes)
 	for n := range o.nodes {
 		o.nodes[n].jobs = slices.Clone(o.nodes[n].jobs)
@@ -275,10 +277,10 @@ func (l *lists) clone() *lists {
 	return &o
 }
 
-// become takes over the places and clocks of another schedule of the same jobs and nodes.
-func (l *lists) become(o *lists) {
+// copyFrom takes over the places and clocks of another schedule of the same jobs and nodes.
+func (l *listSchedule) copyFrom(o *listSchedule) {
 	copy(l.jobs, o.jobs)
-	l.link.cuts, l.link.recorded = l.link.cuts[:0], false
+	l.playing.checkpoints, l.playing.recorded = l.playing.checkpoints[:0], false
 	for n := range l.nodes {
 		v, u := &l.nodes[n], &o.nodes[n]
 		v.jobs = append(v.jobs[:0], u.jobs...)
@@ -286,8 +288,8 @@ func (l *lists) become(o *lists) {
 	}
 }
 
-// clear takes all jobs off.
-func (l *lists) clear() {
+// removeAll takes all jobs off.
+func (l *listSchedule) removeAll() {
 	for i := range l.jobs {
 		l.jobs[i].node, l.jobs[i].more = -1, nil
 	}
@@ -298,7 +300,7 @@ func (l *lists) clear() {
 }
 
 // add puts a job last on some nodes of a class.
-func (l *lists) add(i int32, nodes []int32, level int32) {
+func (l *listSchedule) add(i int32, nodes []int32, level int32) {
 	for _, node := range nodes {
 		l.nodes[node].jobs = append(l.nodes[node].jobs, i)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// plan writes the schedule down in place of a plan of the same tasks. Nodes on which
+// toPlan writes the schedule down in place of a plan of the same tasks. Nodes on which
 // nothing runs are left out, but for those that draw power asleep.
-func (l *lists) plan(old *planner.Plan) *planner.Plan {
+func (l *listSchedule) toPlan(old *planner.Plan) *planner.Plan {
 	better := *old
 	better.Assignments = slices.Clone(old.Assignments)
 	for i := range better.Assignments {
@@ -19,14 +19,14 @@ func (l *lists) plan(old *planner.Plan) *planner.Plan {
 		}
 	}
 	better.Nodes = nil
-	asleep := l.asleep(old)
+	asleep := l.drawingAsleep(old)
 	for n := range l.nodes {
 		v := &l.nodes[n]
 		if len(v.jobs) == 0 && v.runs == nil {
 			continue
 		}
 		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments}
-		w.write(v, l.begins(int32(n)))
+		w.write(v, l.startsOf(int32(n)))
 		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: w.off}}})
 		asleep[v.class]--
 	}
@@ -39,9 +39,9 @@ func (l *lists) plan(old *planner.Plan) *planner.Plan {
 	return &better
 }
 
-// asleep is how many nodes of each class a plan lists because they draw power even
+// drawingAsleep is how many nodes of each class a plan lists because they draw power even
 // when they are off.
-func (l *lists) asleep(plan *planner.Plan) []int {
+func (l *listSchedule) drawingAsleep(plan *planner.Plan) []int {
 	count := make([]int, len(l.classes))
 	sleep := slices.ContainsFunc(l.p.Cluster.Classes, func(k planner.NodeClass) bool { return k.SleepW > 0 })
 	for n := range plan.Nodes {
@@ -54,7 +54,7 @@ func (l *lists) asleep(plan *planner.Plan) []int {
 
 // nodeWriter writes a node's list into assignments.
 type nodeWriter struct {
-	l    *lists
+	l    *listSchedule
 	old  *planner.Plan
 	node int32
 	all  []planner.Assignment
@@ -109,8 +109,8 @@ func (w *nodeWriter) part(task int, a *planner.Assignment, gpus planner.GPUSet) 
 }
 
 // explain says why a job has its clocks.
-func (l *lists) explain(why *planner.Reason, a, was *planner.Assignment, m *menu, t *planner.Task) {
-	own, time := m.time[natural], a.Point.Time
+func (l *listSchedule) explain(why *planner.Reason, a, was *planner.Assignment, m *clockMenu, t *planner.Task) {
+	own, time := m.time[freeOptimum], a.Point.Time
 	if !dvfsmodel.HasModel(t.Options[a.Option].Response) {
 		why.Clocks = planner.ClocksNoModel
 		return

@@ -15,8 +15,8 @@ type running struct {
 	free  []float64 // by GPU: when what runs there ends, seconds
 }
 
-// begin lets nodes begin with what runs at the present, where a plan has it.
-func (l *lists) begin(plan *planner.Plan) {
+// setRunning lets nodes begin with what runs at the present, where a plan has it.
+func (l *listSchedule) setRunning(plan *planner.Plan) {
 	if l.p.Present == nil {
 		return
 	}
@@ -29,7 +29,7 @@ func (l *lists) begin(plan *planner.Plan) {
 		for part := range a.Parts {
 			n := begun[part.Node]
 			if n == nil {
-				n = l.fresh(plan.Nodes[part.Node].Class)
+				n = l.firstFresh(plan.Nodes[part.Node].Class)
 				n.runs = &running{node: int(part.Node), free: make([]float64, len(l.classes[n.class].clock.free))}
 				begun[part.Node] = n
 			}
@@ -46,16 +46,16 @@ func (l *lists) begin(plan *planner.Plan) {
 	}
 }
 
-// fresh is the first node of a class on which nothing runs at the present.
-func (l *lists) fresh(class int) *nodeList {
+// firstFresh is the first node of a class on which nothing runs at the present.
+func (l *listSchedule) firstFresh(class int) *nodeList {
 	return &l.nodes[slices.IndexFunc(l.nodes, func(n nodeList) bool { return n.class == class && n.runs == nil })]
 }
 
-// follow takes the places of a plan, and for each job the clocks that are nearest. ok
+// copyPlan takes the places of a plan, and for each job the clocks that are nearest. ok
 // is false where a job can't be at its place by its menu.
-func (l *lists) follow(plan *planner.Plan) (ok bool) {
-	l.clear()
-	runs, numbers := l.p.Runs(), l.numbers(plan)
+func (l *listSchedule) copyPlan(plan *planner.Plan) (ok bool) {
+	l.removeAll()
+	runs, numbers := l.p.Runs(), l.nodeNumbers(plan)
 	for _, task := range byStart(plan) {
 		if runs != nil && runs[task] {
 			continue
@@ -71,12 +71,12 @@ func (l *lists) follow(plan *planner.Plan) (ok bool) {
 		}
 		l.add(i, nodes, nearest(&m.time, a.Point.Time))
 	}
-	return l.settle()
+	return l.retimeAll()
 }
 
-// numbers are by a plan's nodes those of the schedule: for what runs at the present the
+// nodeNumbers are by a plan's nodes those of the schedule: for what runs at the present the
 // ones that begin with it, and in each class the first others for nodes with tasks.
-func (l *lists) numbers(plan *planner.Plan) []int32 {
+func (l *listSchedule) nodeNumbers(plan *planner.Plan) []int32 {
 	numbers := make([]int32, len(plan.Nodes))
 	others := make([][]int32, len(l.classes)) // nodes on which nothing runs at the present
 	for n := range l.nodes {
@@ -103,7 +103,7 @@ func (l *lists) numbers(plan *planner.Plan) []int32 {
 
 // nearest is the level whose time is nearest.
 func nearest(times *[priceCount]float64, want float64) int32 {
-	best := natural
+	best := freeOptimum
 	for g := range times {
 		if math.Abs(times[g]-want) < math.Abs(times[best]-want) {
 			best = g
@@ -112,27 +112,27 @@ func nearest(times *[priceCount]float64, want float64) int32 {
 	return int32(best)
 }
 
-// wish is where the prices of a dual would have a job.
-type wish struct {
+// dualChoice is where the prices of a dual would have a job.
+type dualChoice struct {
 	job   int32
 	class int
 	level int32
 	key   float64 // those with a low one come first
 }
 
-// spread places the jobs of a plan anew: on the class and at the clocks that cost
+// placeByDual places the jobs of a plan anew: on the class and at the clocks that cost
 // least by the prices of the dual, those that must start first before others, each on
 // the node of its class where it can start first, or on as many as it needs.
-func (l *lists) spread(plan *planner.Plan, d *planner.DueDual) {
-	l.clear()
+func (l *listSchedule) placeByDual(plan *planner.Plan, d *planner.DueDual) {
+	l.removeAll()
 	runs := l.p.Runs()
-	var all []wish
+	var all []dualChoice
 	for i := range plan.Assignments {
 		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {
-			all = append(all, l.wish(int32(i), d))
+			all = append(all, l.cheapestByDual(int32(i), d))
 		}
 	}
-	slices.SortFunc(all, func(a, b wish) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job)) })
+	slices.SortFunc(all, func(a, b dualChoice) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job)) })
 	clocks, byClass := make([]nodeClock, len(l.nodes)), make([][]int32, len(l.classes))
 	for n := range clocks {
 		class := l.nodes[n].class
@@ -159,13 +159,13 @@ func (l *lists) spread(plan *planner.Plan, d *planner.DueDual) {
 			occupy(clocks[n].free, m.gpus, end)
 		}
 	}
-	l.settle()
+	l.retimeAll()
 }
 
-// wish is where a job costs least by the prices of the dual.
-func (l *lists) wish(i int32, d *planner.DueDual) wish {
+// cheapestByDual is where a job costs least by the prices of the dual.
+func (l *listSchedule) cheapestByDual(i int32, d *planner.DueDual) dualChoice {
 	due := l.jobs[i].due
-	best, w := math.Inf(1), wish{job: i}
+	best, w := math.Inf(1), dualChoice{job: i}
 	for class := range l.classes {
 		c, m := &l.classes[class], l.menu(i, class)
 		if m.gpus == 0 || l.count(class) < m.nodes {
@@ -174,7 +174,7 @@ func (l *lists) wish(i int32, d *planner.DueDual) wish {
 		for g, time := range m.time {
 			cost := float64(m.nodes) * (m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due)))
 			if c.delay+time > due { // any place is better than none, in time better than late
-				cost += l.late.of(c.delay+time, due)
+				cost += l.late.cost(c.delay+time, due)
 			}
 			if cost < best {
 				best, w.class, w.level, w.key = cost, class, int32(g), due-time/2

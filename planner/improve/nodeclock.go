@@ -51,7 +51,7 @@ func needsOf(p *planner.Problem) []need {
 }
 
 // need is what a job needs of a node of a class.
-func (l *lists) need(i int32, class int) *need { return &l.needs[int(i)*len(l.classes)+class] }
+func (l *listSchedule) need(i int32, class int) *need { return &l.needs[int(i)*len(l.classes)+class] }
 
 // restart makes the clock that of a node before its list.
 func (t *nodeClock) restart(c *listClass, n *nodeList) {
@@ -65,10 +65,10 @@ func (t *nodeClock) restart(c *listClass, n *nodeList) {
 	}
 }
 
-// room is the first moment, not before from, at which a node has the cores and the
+// earliestRoom is the first moment, not before from, at which a node has the cores and the
 // memory that a job needs. Jobs that need some start in the order of the list, so that
 // what is free then stays free.
-func (t *nodeClock) room(from float64, n, has *need) float64 {
+func (t *nodeClock) earliestRoom(from float64, n, has *need) float64 {
 	from = max(from, t.last)
 	for {
 		used, next := *n, math.Inf(1)
@@ -85,16 +85,16 @@ func (t *nodeClock) room(from float64, n, has *need) float64 {
 	}
 }
 
-// hold runs a job that needs cores or memory as soon as there is room, and says when
+// runWhenRoom runs a job that needs cores or memory as soon as there is room, and says when
 // that is.
-func (t *nodeClock) hold(from float64, n, has *need, time float64) (start float64) {
-	from = t.room(from, n, has)
-	t.keep(from, n, from+time)
+func (t *nodeClock) runWhenRoom(from float64, n, has *need, time float64) (start float64) {
+	from = t.earliestRoom(from, n, has)
+	t.allocate(from, n, from+time)
 	return from
 }
 
-// keep takes what a job needs from its start until its end.
-func (t *nodeClock) keep(start float64, n *need, end float64) {
+// allocate takes what a job needs from its start until its end.
+func (t *nodeClock) allocate(start float64, n *need, end float64) {
 	t.last = start
 	t.held = slices.DeleteFunc(t.held, func(h holding) bool { return h.end <= start })
 	t.held = append(t.held, holding{*n, end})

@@ -15,20 +15,20 @@ import (
 // does better than any start, and nothing else is tried unless tasks are late or
 // waiting has a price.
 type Portfolio struct {
-	Others []Start
+	Others []StartPolicy
 	// Rescue are further starts, tried as long as tasks are late, and all of them where
 	// Then and Last have little to say, or found little from what sites run. Plans in
 	// which tasks share GPUs by profile don't count.
-	Rescue []Start
+	Rescue []StartPolicy
 	Then   planner.Improver
 	Last   planner.Improver
 }
 
-// Start is a policy whose plans are worth improving.
-type Start struct {
+// StartPolicy is a policy whose plans are worth improving.
+type StartPolicy struct {
 	planner.Policy
-	Most  int  // tasks of a problem for which it is quick enough; 0: any number
-	Plain bool // it is what sites run, at default clocks
+	MaxTasks     int  // tasks of a problem for which it is quick enough; 0: any number
+	IsSitePolicy bool // it is what sites run, at default clocks
 }
 
 // Improve is [planner.Improver]. Unlike others, a plan that leaves fewer tasks out
@@ -40,20 +40,20 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	}
 	best := candidateOf(p, improved)
 	planner.MonitorOf(ctx).Found(p, improved)
-	if f.uniform(p) && best.worth.Late == 0 && p.WaitWeight == 0 {
+	if f.isUniform(p) && best.rank.Late == 0 && p.WaitWeight == 0 {
 		return improved, nil
 	}
 	if best, err = f.try(ctx, p, f.Others, best, rng); err != nil {
 		return nil, err
 	}
-	before := best.worth.Cost
+	before := best.rank.Cost
 	if best, err = f.last(ctx, p, best, rng); err != nil {
 		return nil, err
 	}
-	enough := (movableAll(p) || searchable(p)) && !(f.plain(best.From) && best.worth.Cost > littleWon*before)
+	enough := (areAllMovable(p) || isSearchable(p)) && !(f.isSitePolicy(best.From) && best.rank.Cost > smallGain*before)
 	rescued := best
 	for i := range f.Rescue {
-		if rescued.worth.Late == 0 && enough || planner.Cut(ctx) {
+		if rescued.rank.Late == 0 && enough || planner.Cut(ctx) {
 			break
 		}
 		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {
@@ -69,12 +69,12 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	return best.Plan, nil
 }
 
-// littleWon is the part of a cost that remains where hardly anything was gained.
-const littleWon = 0.9
+// smallGain is the part of a cost that remains where hardly anything was gained.
+const smallGain = 0.9
 
-// plain tells whether a start is one of what sites run.
-func (f Portfolio) plain(name string) bool {
-	return slices.ContainsFunc(f.Others, func(s Start) bool { return s.Plain && s.Name == name })
+// isSitePolicy tells whether a start is one of what sites run.
+func (f Portfolio) isSitePolicy(name string) bool {
+	return slices.ContainsFunc(f.Others, func(s StartPolicy) bool { return s.IsSitePolicy && s.Name == name })
 }
 
 // last is the best plan improved by Last.
@@ -90,10 +90,10 @@ func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate,
 }
 
 // try is the best of the given plan and those of some policies.
-func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, best candidate, rng *rand.Rand) (candidate, error) {
+func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []StartPolicy, best candidate, rng *rand.Rand) (candidate, error) {
 	for i := range starts {
 		planner.MonitorOf(ctx).At(starts[i].Name, i, len(starts))
-		if most := starts[i].Most; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.worth.Late == 0 {
+		if most := starts[i].MaxTasks; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.rank.Late == 0 {
 			continue // a search that is cut keeps its promises
 		}
 		start, err := f.start(ctx, p, &starts[i].Policy)
@@ -104,13 +104,13 @@ func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []Start, 
 			continue
 		}
 		other := candidateOf(p, start)
-		if len(p.Tasks) <= largeBatch || other.better(&best) {
+		if len(p.Tasks) <= largeBatch || other.isBetter(&best) {
 			if start, err = f.Then.Improve(ctx, p, start, rng); err != nil {
 				return best, err
 			}
 			other = candidateOf(p, start)
 		}
-		if other.better(&best) {
+		if other.isBetter(&best) {
 			planner.MonitorOf(ctx).Found(p, start)
 			best = other
 			best.From = starts[i].Name
@@ -132,7 +132,7 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 	if err != nil {
 		return nil, err
 	}
-	if a, b := candidateOf(p, online), candidateOf(p, plan); a.better(&b) {
+	if a, b := candidateOf(p, online), candidateOf(p, plan); a.isBetter(&b) {
 		return online, nil
 	}
 	return plan, nil
@@ -141,26 +141,26 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 // candidate is a plan and what it is preferred by.
 type candidate struct {
 	*planner.Plan
-	worth planner.Worth
+	rank planner.Worth
 }
 
 func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
 	return candidate{plan, p.WorthOf(plan)}
 }
 
-// better tells whether a plan is to be preferred to another.
-func (a *candidate) better(b *candidate) bool { return a.worth.Compare(b.worth) < 0 }
+// isBetter tells whether a plan is to be preferred to another.
+func (a *candidate) isBetter(b *candidate) bool { return a.rank.Compare(b.rank) < 0 }
 
-// orBetter takes another plan if that is to be preferred.
-func (a *candidate) orBetter(p *planner.Problem, plan *planner.Plan) {
-	if b := candidateOf(p, plan); b.better(a) {
+// takeIfBetter takes another plan if that is to be preferred.
+func (a *candidate) takeIfBetter(p *planner.Problem, plan *planner.Plan) {
+	if b := candidateOf(p, plan); b.isBetter(a) {
 		*a = b
 	}
 }
 
-// uniform tells whether the problem is of the EDL paper's kind: one class with as
+// isUniform tells whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
-func (f Portfolio) uniform(p *planner.Problem) bool {
+func (f Portfolio) isUniform(p *planner.Problem) bool {
 	if p.Present != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
 		return false
 	}

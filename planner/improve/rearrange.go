@@ -8,9 +8,9 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// searchable tells whether plans of a problem may be lists: all tasks are there at 0, of
+// isSearchable tells whether plans of a problem may be lists: all tasks are there at 0, of
 // whole GPUs, and start at any time.
-func searchable(p *planner.Problem) bool {
+func isSearchable(p *planner.Problem) bool {
 	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
 		return false
 	}
@@ -23,10 +23,10 @@ func searchable(p *planner.Problem) bool {
 	return true
 }
 
-// listable tells whether the plan is one of whole GPUs that start at any time, on
+// isListable tells whether the plan is one of whole GPUs that start at any time, on
 // nodes that are on for as long as their tasks need, or not at all.
-func listable(p *planner.Problem, plan *planner.Plan) bool {
-	if !searchable(p) || plan.Shared != nil {
+func isListable(p *planner.Problem, plan *planner.Plan) bool {
+	if !isSearchable(p) || plan.Shared != nil {
 		return false
 	}
 	last := make([]float64, len(plan.Nodes))
@@ -65,11 +65,11 @@ const (
 
 // Temperatures of the search, in parts of what a job costs in the mean.
 const (
-	boiling  = 0.3
-	mild     = 0.1
-	brief    = 0.02 // where there are few moves
-	cool     = 1e-3
-	freezing = 1e-4
+	hottestStart = 0.3
+	mildStart    = 0.1
+	briefStart   = 0.02 // where there are few moves
+	coolEnd      = 1e-3
+	coldestEnd   = 1e-4
 )
 
 // searchRounds is how often a search starts anew before it goes on from the best.
@@ -82,37 +82,37 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = scaled(min(moves/max(1, n/manyJobs), max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
-	work := scaled(mostTimed/max(1, n/manyJobs), how.Effort)
+	moves = scaledWork(min(moves/max(1, n/manyJobs), max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
+	work := scaledWork(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
-	l := newLists(p, w, openNodes(p, plan))
+	l := newListSchedule(p, w, openNodes(p, plan))
 	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+w.waited*plan.WaitedGPUSeconds(p)) / float64(n)
-	l.late = lateness{fixed: mean, perSecond: dearWatts*w.joule + dearTime*(w.second+w.waited)}
-	l.begin(plan)
-	if !l.follow(plan) {
+	l.late = lateness{fixed: mean, perSecond: lateWatts*w.joule + lateTime*(w.second+w.waited)}
+	l.setRunning(plan)
+	if !l.copyPlan(plan) {
 		return plan
 	}
-	search := &walk{l: l, rng: rng, from: plan, moves: moves}
+	search := &listAnnealing{l: l, rng: rng, from: plan, moves: moves}
 	given := l.clone()
 	dual := planner.NewDueDual(p, w.joule, w.second)
-	l.spread(plan, dual)
+	l.placeByDual(plan, dual)
 	start := l.clone()
-	rounds, hot := searchRounds, boiling
-	if l.links() {
+	rounds, hot := searchRounds, hottestStart
+	if l.hasLinks() {
 		rounds = 1 // a move takes the work of many
 	}
 	if moves < enoughMoves*n || work < enoughWork*n {
-		rounds, hot = 1, brief
-		if given.better(start) {
+		rounds, hot = 1, briefStart
+		if given.isBetter(start) {
 			start = given
 		}
 	}
 	best := given
 	for range rounds {
-		l.become(start)
+		l.copyFrom(start)
 		search.share = 0.5 / float64(rounds)
-		search.anneal(ctx, moves/2/rounds, work/2/rounds, hot*mean, cool*mean)
-		if l.better(best) {
+		search.anneal(ctx, moves/2/rounds, work/2/rounds, hot*mean, coolEnd*mean)
+		if l.isBetter(best) {
 			best = l.clone()
 		}
 		if cost, late := best.total(); late == 0 && cost <= dual.Value*(1+closeEnough/max(1, how.Effort)) {
@@ -120,10 +120,10 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 			break
 		}
 	}
-	l.become(best)
+	l.copyFrom(best)
 	search.begun, search.share = 0.5, 0.5
-	search.anneal(ctx, moves/2, work/2, min(hot, mild)*mean, freezing*mean)
-	return l.plan(plan)
+	search.anneal(ctx, moves/2, work/2, min(hot, mildStart)*mean, coldestEnd*mean)
+	return l.toPlan(plan)
 }
 
 // closeEnough is how far above its bound a plan is, as a part of it, that is worth only a
@@ -131,8 +131,8 @@ func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how 
 const closeEnough = 1e-3
 
 const (
-	dearWatts   = 3_000 // what a second of lateness costs, as power
-	dearTime    = 20    // and as time of GPUs
+	lateWatts   = 3_000 // what a second of lateness costs, as power
+	lateTime    = 20    // and as time of GPUs
 	enoughMoves = 2_000 // for each job, so that a search may start several times
 	enoughWork  = 10 * enoughMoves
 )
@@ -149,14 +149,14 @@ func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
 		w.second += float64(o.DelayPower) * (w.joule*float64(plan.Ledger.Total()) + w.second*seconds) / seconds
 	}
 	if w.joule == 0 {
-		w.joule = w.second * nearlyNothing
+		w.joule = w.second * tinyJouleWeight
 	}
 	return w
 }
 
-// nearlyNothing is the weight of a joule where only time counts, by a second's: of two
+// tinyJouleWeight is the weight of a joule where only time counts, by a second's: of two
 // plans that take as long, the one that takes less energy is better.
-const nearlyNothing = 1e-8
+const tinyJouleWeight = 1e-8
 
 // openNodes is how many nodes of each class a search may use: all that there are,
 // unless these are many more than the plan has.

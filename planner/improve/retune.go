@@ -30,19 +30,19 @@ type Retune struct {
 
 // Improve is [planner.Improver].
 func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if p.Mode == planner.Online || atBound(p, plan) {
+	if p.Mode == planner.Online || isAtBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
 	best := candidateOf(p, plan)
-	if listable(p, plan) {
-		best.orBetter(p, rearrange(ctx, p, plan, r, rng))
+	if isListable(p, plan) {
+		best.takeIfBetter(p, rearrange(ctx, p, plan, r, rng))
 	}
-	best.orBetter(p, stretch(p, best.Plan))
+	best.takeIfBetter(p, stretch(p, best.Plan))
 	return best.Plan, planner.Cancelled(ctx)
 }
 
-// atBound tells whether nothing is to gain: the plan meets the lower bound.
-func atBound(p *planner.Problem, plan *planner.Plan) bool {
+// isAtBound tells whether nothing is to gain: the plan meets the lower bound.
+func isAtBound(p *planner.Problem, plan *planner.Plan) bool {
 	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 || p.WaitWeight != 0 {
 		return false
 	}

@@ -13,15 +13,15 @@ import (
 // Temperatures of the annealing, in parts of what idling for the mean run time
 // costs.
 const (
-	hottest = 1e-2
-	warm    = 5e-3
-	coldest = 1e-5
+	hotTemperature  = 1e-2
+	warmTemperature = 5e-3
+	coldTemperature = 1e-5
 )
 
-// search is simulated annealing over the places of tasks. A move is judged with
+// gpuAnnealing is simulated annealing over the places of tasks. A move is judged with
 // the ends of the nodes as they are; once taken, they move to their optimum.
-type search struct {
-	s      *state
+type gpuAnnealing struct {
+	s      *gpuSchedule
 	rng    *rand.Rand
 	byTime []int32 // items by natural run time
 	scale  float64 // of the temperature, joules
@@ -30,24 +30,24 @@ type search struct {
 	moves  [2]int  // of all searches for the batch: those before this one, and in all
 }
 
-// newSearch prepares a search that works on the state itself.
-func newSearch(s *state, rng *rand.Rand) *search {
-	a := &search{s: s, rng: rng, byTime: make([]int32, len(s.items)-1)}
+// newGPUAnnealing prepares a search that works on the state itself.
+func newGPUAnnealing(s *gpuSchedule, rng *rand.Rand) *gpuAnnealing {
+	a := &gpuAnnealing{s: s, rng: rng, byTime: make([]int32, len(s.items)-1)}
 	sum := 0.0
 	for i := range a.byTime {
 		a.byTime[i] = int32(i)
-		sum += s.items[i].time[natural]
+		sum += s.items[i].time[freeOptimum]
 	}
 	a.scale = s.idle * sum / float64(len(a.byTime))
 	slices.SortFunc(a.byTime, func(i, j int32) int {
-		return cmp.Or(cmp.Compare(s.items[i].time[natural], s.items[j].time[natural]), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(s.items[i].time[freeOptimum], s.items[j].time[freeOptimum]), cmp.Compare(i, j))
 	})
 	return a
 }
 
 // anneal tries so many moves while the temperature falls from hot to cold, by the
 // same factor every coolEvery moves.
-func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error {
+func (a *gpuAnnealing) anneal(ctx context.Context, moves int, hot, cold float64) error {
 	const (
 		coolEvery  = 1 << 8  // moves
 		checkEvery = 1 << 12 // moves between two looks at the context
@@ -71,7 +71,7 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 			monitor.At(planner.Searching, a.moves[0]+m, a.moves[1])
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
-		a.try()
+		a.tryMove()
 	}
 	for j := range a.s.servers {
 		a.s.settle(int32(j), settleFully)
@@ -83,43 +83,43 @@ func (a *search) anneal(ctx context.Context, moves int, hot, cold float64) error
 // first; as it cools, ever closer to the ideal one.
 const spreadPart = 1.0 / 32
 
-// try tests a random move: of 16, one moves a task, one exchanges two GPUs, two swap
+// tryMove tests a random move: of 16, one moves a task, one exchanges two GPUs, two swap
 // any two tasks, and the others swap a task with one that suits its GPU. These last
 // pay most often by far.
-func (a *search) try() {
-	i, q := a.item(), a.gpu()
+func (a *gpuAnnealing) tryMove() {
+	i, q := a.randomItem(), a.randomGPU()
 	switch a.rng.IntN(16) {
 	case 0:
 		a.move(i, q)
 	case 1:
-		a.trade(a.gpu(), q)
+		a.swapGPUs(a.randomGPU(), q)
 	case 2, 3:
-		a.swap(i, a.item())
+		a.swap(i, a.randomItem())
 	default:
 		a.swap(i, a.partner(i))
 	}
 }
 
-// item and gpu are random ones.
-func (a *search) item() int32 { return int32(a.rng.IntN(len(a.byTime))) }
-func (a *search) gpu() int32  { return int32(a.rng.IntN(len(a.s.gpus))) }
+// randomItem and gpu are random ones.
+func (a *gpuAnnealing) randomItem() int32 { return int32(a.rng.IntN(len(a.byTime))) }
+func (a *gpuAnnealing) randomGPU() int32  { return int32(a.rng.IntN(len(a.s.gpus))) }
 
 // partner is a task that takes about as much longer than i as the GPU of i has
 // room to its node's end.
-func (a *search) partner(i int32) int32 {
+func (a *gpuAnnealing) partner(i int32) int32 {
 	s := a.s
-	u := &s.gpus[s.where[i]]
-	want := s.items[i].time[natural] + s.servers[u.server].end - u.time[natural]
+	u := &s.gpus[s.gpuOf[i]]
+	want := s.items[i].time[freeOptimum] + s.servers[u.server].end - u.time[freeOptimum]
 	r, _ := slices.BinarySearchFunc(a.byTime, want, func(j int32, t float64) int {
-		return cmp.Compare(s.items[j].time[natural], t)
+		return cmp.Compare(s.items[j].time[freeOptimum], t)
 	})
 	r += a.rng.IntN(2*a.spread+1) - a.spread
 	return a.byTime[min(max(r, 0), len(a.byTime)-1)]
 }
 
-// pays tests an exchange of item i on GPU p for item j on GPU q, where either
+// tryExchange tests an exchange of item i on GPU p for item j on GPU q, where either
 // may be the stand-in for no task.
-func (a *search) pays(p, q, i, j int32) bool {
+func (a *gpuAnnealing) tryExchange(p, q, i, j int32) bool {
 	s := a.s
 	u, v := &s.gpus[p], &s.gpus[q]
 	most := u.excess + v.excess + a.limit
@@ -132,39 +132,39 @@ func (a *search) pays(p, q, i, j int32) bool {
 }
 
 // move puts item i on GPU q.
-func (a *search) move(i, q int32) {
+func (a *gpuAnnealing) move(i, q int32) {
 	s := a.s
-	p := s.where[i]
-	if p == q || !a.pays(p, q, i, s.none()) {
+	p := s.gpuOf[i]
+	if p == q || !a.tryExchange(p, q, i, s.noItem()) {
 		return
 	}
-	s.take(i)
-	s.put(i, q)
-	a.settle(p, q)
+	s.remove(i)
+	s.place(i, q)
+	a.updateNodes(p, q)
 }
 
 // swap exchanges two items.
-func (a *search) swap(i, j int32) {
+func (a *gpuAnnealing) swap(i, j int32) {
 	s := a.s
-	p, q := s.where[i], s.where[j]
-	if p == q || !a.pays(p, q, i, j) {
+	p, q := s.gpuOf[i], s.gpuOf[j]
+	if p == q || !a.tryExchange(p, q, i, j) {
 		return
 	}
-	s.take(i)
-	s.take(j)
-	s.put(i, q)
-	s.put(j, p)
-	a.settle(p, q)
+	s.remove(i)
+	s.remove(j)
+	s.place(i, q)
+	s.place(j, p)
+	a.updateNodes(p, q)
 }
 
-// trade exchanges two GPUs of different nodes with all their tasks.
-func (a *search) trade(p, q int32) {
+// swapGPUs exchanges two GPUs of different nodes with all their tasks.
+func (a *gpuAnnealing) swapGPUs(p, q int32) {
 	s := a.s
 	u, v := &s.gpus[p], &s.gpus[q]
 	if u.server == v.server {
 		return
 	}
-	none := s.none()
+	none := s.noItem()
 	fu, ok := s.fitTo(u, none, none, s.servers[v.server].end)
 	if !ok {
 		return
@@ -177,11 +177,11 @@ func (a *search) trade(p, q int32) {
 	hu[slices.Index(hu, p)] = q
 	hv[slices.Index(hv, q)] = p
 	u.server, v.server = v.server, u.server
-	a.settle(p, q)
+	a.updateNodes(p, q)
 }
 
-// settle updates the nodes of two GPUs.
-func (a *search) settle(p, q int32) {
+// updateNodes updates the nodes of two GPUs.
+func (a *gpuAnnealing) updateNodes(p, q int32) {
 	s := a.s
 	j, k := s.gpus[p].server, s.gpus[q].server
 	s.settle(j, settleQuick)

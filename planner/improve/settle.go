@@ -10,7 +10,7 @@ const (
 )
 
 // settle chooses the best end of a node and updates its GPUs.
-func (s *state) settle(j int32, tries int) {
+func (s *gpuSchedule) settle(j int32, tries int) {
 	v := &s.servers[j]
 	if s.stepped {
 		s.settleSteps(v)
@@ -26,12 +26,12 @@ func (s *state) settle(j int32, tries int) {
 // end, and the slope is 0 at the optimum or jumps there from below 0 to above it:
 // Newton steps, halving where they leave the bracket. An end at which some task
 // would be late is below the bracket.
-func (s *state) bestEnd(v *server, tries int) float64 {
+func (s *gpuSchedule) bestEnd(v *server, tries int) float64 {
 	low, high := 0.0, math.Inf(1)
 	best, bestEnd := math.Inf(1), v.end
 	end := v.end
 	for range tries {
-		total, slope, bend, ok := s.at(v, end)
+		total, slope, bend, ok := s.nodeCostAt(v, end)
 		switch {
 		case !ok:
 			low = end
@@ -45,7 +45,7 @@ func (s *state) bestEnd(v *server, tries int) float64 {
 		}
 		next := end - slope/bend
 		if !ok || !(next > low && next < high) {
-			next = widen(low, high, end)
+			next = nextEndGuess(low, high, end)
 		}
 		if math.Abs(next-end) < roundOff*end || high-low < roundOff*end {
 			break
@@ -55,10 +55,10 @@ func (s *state) bestEnd(v *server, tries int) float64 {
 	return bestEnd
 }
 
-// widen is the end to try where a Newton step won't do: a little beyond the last
+// nextEndGuess is the end to try where a Newton step won't do: a little beyond the last
 // one as long as no bound above is known, a little before it as long as none below
 // is, and then the middle of the bracket.
-func widen(low, high, end float64) float64 {
+func nextEndGuess(low, high, end float64) float64 {
 	const up, down = 1.05, 0.97
 	switch {
 	case math.IsInf(high, 1):
@@ -72,29 +72,29 @@ func widen(low, high, end float64) float64 {
 
 // settleSteps is settle where clocks are a table: it tries the ends at which some
 // GPU ends by the price that it has, by the next ones, and by its own optimum.
-func (s *state) settleSteps(v *server) {
+func (s *gpuSchedule) settleSteps(v *server) {
 	best, bestEnd := math.Inf(1), v.end
-	if total, _, _, ok := s.at(v, v.end); ok {
+	if total, _, _, ok := s.nodeCostAt(v, v.end); ok {
 		best = total
 	}
 	for _, g := range v.gpus {
 		u := &s.gpus[g]
 		for n := max(0, u.step-1); n <= min(priceCount-1, u.step+1); n++ {
-			if total, _, _, ok := s.at(v, u.time[n]); ok && total < best {
+			if total, _, _, ok := s.nodeCostAt(v, u.time[n]); ok && total < best {
 				best, bestEnd = total, u.time[n]
 			}
 		}
-		if total, _, _, ok := s.at(v, u.time[natural]); ok && total < best {
-			best, bestEnd = total, u.time[natural]
+		if total, _, _, ok := s.nodeCostAt(v, u.time[freeOptimum]); ok && total < best {
+			best, bestEnd = total, u.time[freeOptimum]
 		}
 	}
 	v.end = bestEnd
 }
 
-// at sums the cost of a node over its GPUs for an end, with its slope and bend as
-// in [fit]. ok is false when a task would be late.
-func (s *state) at(v *server, end float64) (total, slope, bend float64, ok bool) {
-	none := s.none()
+// nodeCostAt sums the cost of a node over its GPUs for an end, with its slope and bend as
+// in [gpuFit]. ok is false when a task would be late.
+func (s *gpuSchedule) nodeCostAt(v *server, end float64) (total, slope, bend float64, ok bool) {
+	none := s.noItem()
 	for _, g := range v.gpus {
 		f, fits := s.fitTo(&s.gpus[g], none, none, end)
 		if !fits {
@@ -106,8 +106,8 @@ func (s *state) at(v *server, end float64) (total, slope, bend float64, ok bool)
 }
 
 // refresh updates what is remembered of a GPU.
-func (s *state) refresh(g int32) {
-	none := s.none()
+func (s *gpuSchedule) refresh(g int32) {
+	none := s.noItem()
 	u := &s.gpus[g]
 	f, ok := s.fitTo(u, none, none, s.servers[u.server].end)
 	if !ok {

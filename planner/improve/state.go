@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// state is a schedule under work: which tasks run on which GPU, in order of
+// gpuSchedule is a schedule under work: which tasks run on which GPU, in order of
 // due times, which GPUs form a node, and until when each node is on. Times
 // count from when the GPUs can be used.
-type state struct {
+type gpuSchedule struct {
 	items    []item  // by task of the island; the last one is a stand-in for "no task"
 	order    []int32 // items in the order of EDL algorithm 2
 	gpus     []gpu
 	servers  []server
-	where    []int32 // by item: its GPU
+	gpuOf    []int32 // by item: its GPU
 	nodeGPUs int     // GPUs of a node
 	idle     float64 // price of an idle GPU, watts
 	perNode  float64 // what a node costs besides, joules
@@ -22,14 +22,14 @@ type state struct {
 
 // item is a task with its curve.
 type item struct {
-	curve
+	timeCurve
 	due  float64 // seconds
 	room float64 // longest run time, seconds: up to the due time, or the limit
 }
 
 // gpu is one GPU with the sum of its tasks' curves.
 type gpu struct {
-	curve
+	timeCurve
 	tasks  []int32 // items by due time
 	server int32
 	step   int     // the highest step of priceSteps at which it ends no later than its server
@@ -42,8 +42,8 @@ type server struct {
 	gpus []int32
 }
 
-// fit is a GPU's best answer to a given end.
-type fit struct {
+// gpuFit is a GPU's best answer to a given end.
+type gpuFit struct {
 	excess float64 // cost above the tasks' own optima, joules
 	step   int     // the price of time is between this one of priceSteps and the next
 	frac   float64 // how far towards the next, 0 ≤ frac < 1
@@ -58,14 +58,14 @@ const (
 	narrow = 1e-9
 )
 
-// none is the index of the stand-in for "no task".
-func (s *state) none() int32 { return int32(len(s.items) - 1) }
+// noItem is the index of the stand-in for "no task".
+func (s *gpuSchedule) noItem() int32 { return int32(len(s.items) - 1) }
 
 // fitTo is how GPU g would do with one task less and another one more if all
 // had to end by end. ok is false when that time or some due time is missed at
 // any clocks.
-func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
-	a, b := &s.items[minus].curve, &s.items[plus].curve
+func (s *gpuSchedule) fitTo(g *gpu, minus, plus int32, end float64) (f gpuFit, ok bool) {
+	a, b := &s.items[minus].timeCurve, &s.items[plus].timeCurve
 	n := g.step
 	for n > 0 && g.time[n]-a.time[n]+b.time[n] > end {
 		n--
@@ -84,7 +84,7 @@ func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
 		f.frac = max(0, end-low) / longer
 		if longer > narrow*end && f.frac > 0 && s.onTime(g, minus, plus, n, f.frac) {
 			dearer := g.cost[n+1] - a.cost[n+1] + b.cost[n+1] - cost
-			f.bridge(cost, dearer, longer, priceSteps[n]*s.idle, priceSteps[n+1]*s.idle)
+			f.interpolate(cost, dearer, longer, priceSteps[n]*s.idle, priceSteps[n+1]*s.idle)
 			return f, true
 		}
 		f.frac = 0
@@ -101,11 +101,11 @@ func (s *state) fitTo(g *gpu, minus, plus int32, end float64) (f fit, ok bool) {
 	return f, true
 }
 
-// bridge interpolates the cost at frac between two steps, from cost to cost+dearer
+// interpolate interpolates the cost at frac between two steps, from cost to cost+dearer
 // over a run time that is so many seconds longer, with the slopes lower and upper,
 // watts, at the two ends. It is a convex rational function: the chord less a
 // hyperbola that has the right slopes.
-func (f *fit) bridge(cost, dearer, longer, lower, upper float64) {
+func (f *gpuFit) interpolate(cost, dearer, longer, lower, upper float64) {
 	x := f.frac
 	below, above := max(0, dearer-lower*longer), max(0, upper*longer-dearer)
 	f.bend = (upper - lower) / longer
@@ -119,10 +119,10 @@ func (f *fit) bridge(cost, dearer, longer, lower, upper float64) {
 
 // onTime tells whether the tasks meet their due times one after the other, at
 // the price between two steps.
-func (s *state) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
+func (s *gpuSchedule) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
 	now := 0.0
 	pending := plus
-	if plus == s.none() {
+	if plus == s.noItem() {
 		pending = -1
 	}
 	for _, i := range g.tasks {
@@ -144,7 +144,7 @@ func (s *state) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
 }
 
 // lastOnTime is the highest step below n at which all due times are met, or -1.
-func (s *state) lastOnTime(g *gpu, minus, plus int32, n int) int {
+func (s *gpuSchedule) lastOnTime(g *gpu, minus, plus int32, n int) int {
 	if !s.onTime(g, minus, plus, 0, 0) {
 		return -1
 	}
@@ -160,7 +160,7 @@ func (s *state) lastOnTime(g *gpu, minus, plus int32, n int) int {
 }
 
 // total is the cost above the sum of the tasks' own optima, joules.
-func (s *state) total() float64 {
+func (s *gpuSchedule) total() float64 {
 	sum := s.perNode * float64(len(s.servers))
 	for i := range s.gpus {
 		sum += s.gpus[i].excess
@@ -168,33 +168,33 @@ func (s *state) total() float64 {
 	return sum
 }
 
-// put places an item on a GPU.
-func (s *state) put(i, g int32) {
-	s.list(i, g)
-	s.gpus[g].plus(&s.items[i].curve, 1)
+// place places an item on a GPU.
+func (s *gpuSchedule) place(i, g int32) {
+	s.addToList(i, g)
+	s.gpus[g].plus(&s.items[i].timeCurve, 1)
 }
 
-// list enters an item into a GPU's list and leaves the GPU's curve alone.
-func (s *state) list(i, g int32) {
+// addToList enters an item into a GPU's list and leaves the GPU's curve alone.
+func (s *gpuSchedule) addToList(i, g int32) {
 	u := &s.gpus[g]
 	at, _ := slices.BinarySearchFunc(u.tasks, i, s.byDue)
 	u.tasks = slices.Insert(u.tasks, at, i)
-	s.where[i] = g
+	s.gpuOf[i] = g
 }
 
-// take removes an item from its GPU.
-func (s *state) take(i int32) {
-	u := &s.gpus[s.where[i]]
+// remove removes an item from its GPU.
+func (s *gpuSchedule) remove(i int32) {
+	u := &s.gpus[s.gpuOf[i]]
 	at := slices.Index(u.tasks, i)
 	u.tasks = slices.Delete(u.tasks, at, at+1)
 	if len(u.tasks) == 0 {
-		u.curve = curve{} // no rounding is left behind
+		u.timeCurve = timeCurve{} // no rounding is left behind
 		return
 	}
-	u.plus(&s.items[i].curve, -1)
+	u.plus(&s.items[i].timeCurve, -1)
 }
 
 // byDue is the order of items on a GPU.
-func (s *state) byDue(a, b int32) int {
+func (s *gpuSchedule) byDue(a, b int32) int {
 	return cmp.Or(cmp.Compare(s.items[a].due, s.items[b].due), cmp.Compare(a, b))
 }

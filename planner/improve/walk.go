@@ -9,17 +9,17 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// walk is simulated annealing over lists. Each move changes the lists of one or two
+// listAnnealing is simulated annealing over lists. Each move changes the lists of one or two
 // nodes, or all those of a gang, and is undone unless it is taken.
-type walk struct {
-	l       *lists
-	rng     *rand.Rand
-	limit   float64       // most that the move under test may add
-	changed []changedNode // by the move
-	count   int           // how many of these there are
-	was     []changedJob  // jobs that the move changed, in that order
-	nodes   []int32       // buffer of takenTogether
-	pool    []int32       // buffer of draw
+type listAnnealing struct {
+	l          *listSchedule
+	rng        *rand.Rand
+	limit      float64       // most that the move under test may add
+	changed    []changedNode // by the move
+	count      int           // how many of these there are
+	formerJobs []changedJob  // jobs that the move changed, in that order
+	nodes      []int32       // buffer of takenTogether
+	pool       []int32       // buffer of draw
 
 	// What is told of the search.
 	from  *planner.Plan // that it began with
@@ -46,7 +46,7 @@ type changedJob struct {
 // anneal tries so many moves, or as many as the work allows, while the temperature
 // falls from hot to cold, both of the objective. The lists are those of the best
 // schedule found in the end.
-func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
+func (w *listAnnealing) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 	const (
 		lookEvery  = 1 << 10 // moves between two looks at the best and at the context's monitor
 		foundEvery = 1 << 16 // moves between two plans that somebody is told of
@@ -57,30 +57,30 @@ func (w *walk) anneal(ctx context.Context, moves, most int, hot, cold float64) {
 	monitor, news := planner.MonitorOf(ctx), true
 	for m := 0; m < moves && ctx.Err() == nil && w.l.steps < until; m++ {
 		if m%lookEvery == 0 {
-			if w.l.better(best) {
-				best.become(w.l)
+			if w.l.isBetter(best) {
+				best.copyFrom(w.l)
 				news = true
 			}
 			done := max(float64(m)/float64(moves), 1-float64(until-w.l.steps)/float64(most))
 			monitor.Count(min(lookEvery, moves-m))
 			if news && m%foundEvery == 0 && monitor.Listens() {
-				monitor.Found(w.l.p, best.plan(w.from))
+				monitor.Found(w.l.p, best.toPlan(w.from))
 				news = false
 			}
 			monitor.At(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
 			temperature = hot * math.Pow(cold/hot, done)
 		}
 		w.limit = temperature * w.rng.ExpFloat64()
-		w.try()
+		w.tryMove()
 	}
 	w.begun += w.share
-	if best.better(w.l) {
-		w.l.become(best)
+	if best.isBetter(w.l) {
+		w.l.copyFrom(best)
 	}
 }
 
-// try tests a random move.
-func (w *walk) try() {
+// tryMove tests a random move.
+func (w *listAnnealing) tryMove() {
 	i := int32(w.rng.IntN(len(w.l.jobs)))
 	if w.l.jobs[i].node < 0 {
 		return
@@ -93,13 +93,13 @@ func (w *walk) try() {
 	case 0, 1:
 		w.retime(i)
 	case 2, 3:
-		w.bend(i)
+		w.shiftLevelsAround(i)
 	case 4, 5, 6:
 		w.shift(i)
 	case 7, 8, 9:
 		w.move(i)
 	case 10, 11:
-		w.cross(i)
+		w.crossover(i)
 	case 12, 13:
 		w.exchange(i)
 	default:
@@ -108,15 +108,15 @@ func (w *walk) try() {
 }
 
 // begin remembers the nodes that a move is about to change.
-func (w *walk) begin(nodes ...int32) {
-	w.count, w.was = 0, w.was[:0]
+func (w *listAnnealing) begin(nodes ...int32) {
+	w.count, w.formerJobs = 0, w.formerJobs[:0]
 	for _, n := range nodes {
 		w.touch(n)
 	}
 }
 
 // touch remembers one more node.
-func (w *walk) touch(node int32) {
+func (w *listAnnealing) touch(node int32) {
 	for k := range w.count {
 		if w.changed[k].node == node {
 			return
@@ -131,7 +131,7 @@ func (w *walk) touch(node int32) {
 }
 
 // before is the list of a node before the move.
-func (w *walk) before(node int32) []int32 {
+func (w *listAnnealing) before(node int32) []int32 {
 	for k := range w.count {
 		if w.changed[k].node == node {
 			return w.changed[k].jobs
@@ -141,26 +141,26 @@ func (w *walk) before(node int32) []int32 {
 }
 
 // set gives a job nodes and a level, and remembers what it had.
-func (w *walk) set(i, node int32, more []int32, level int32) {
+func (w *listAnnealing) set(i, node int32, more []int32, level int32) {
 	if j := &w.l.jobs[i]; j.more != nil {
 		w.touch(j.node)
 		for _, n := range j.more {
 			w.touch(n)
 		}
 	}
-	w.was = append(w.was, changedJob{i, w.l.jobs[i]})
+	w.formerJobs = append(w.formerJobs, changedJob{i, w.l.jobs[i]})
 	w.l.set(i, node, more, min(max(level, 0), priceCount-1))
 }
 
-// pace gives a job another level.
-func (w *walk) pace(i, level int32) {
+// setLevel gives a job another level.
+func (w *listAnnealing) setLevel(i, level int32) {
 	j := &w.l.jobs[i]
 	w.set(i, j.node, j.more, level)
 }
 
 // put makes some jobs that were on a node be on another one, at the levels that they
 // have. ok is false where a gang is there already.
-func (w *walk) put(jobs []int32, from, to int32) (ok bool) {
+func (w *listAnnealing) put(jobs []int32, from, to int32) (ok bool) {
 	for _, i := range jobs {
 		j := &w.l.jobs[i]
 		if j.more == nil {
@@ -181,8 +181,8 @@ func (w *walk) put(jobs []int32, from, to int32) (ok bool) {
 	return true
 }
 
-// may tells whether jobs of a node may come to another one: gangs stay on their class.
-func (w *walk) may(jobs []int32, from, to *nodeList) bool {
+// canMove tells whether jobs of a node may come to another one: gangs stay on their class.
+func (w *listAnnealing) canMove(jobs []int32, from, to *nodeList) bool {
 	if from.class == to.class {
 		return true
 	}
@@ -195,24 +195,24 @@ func (w *walk) may(jobs []int32, from, to *nodeList) bool {
 }
 
 // end times the nodes, and undoes the move unless it is taken.
-func (w *walk) end() {
-	if !w.taken() {
+func (w *listAnnealing) end() {
+	if !w.isTaken() {
 		w.undo()
 	}
 }
 
-// taken times the nodes, and tells whether the move is taken.
-func (w *walk) taken() bool {
+// isTaken times the nodes, and tells whether the move is taken.
+func (w *listAnnealing) isTaken() bool {
 	l := w.l
 	for k := range w.count {
 		if l.nodes[w.changed[k].node].gangs > 0 {
-			return w.takenTogether()
+			return w.isTakenWithLinks()
 		}
 	}
 	a := &l.nodes[w.changed[0].node]
 	most := a.cost + w.limit
 	if w.count == 1 {
-		cost, late := l.timing(a, most)
+		cost, late := l.timeNode(a, most)
 		if cost > most {
 			return false
 		}
@@ -221,11 +221,11 @@ func (w *walk) taken() bool {
 	}
 	b := &l.nodes[w.changed[1].node]
 	most += b.cost
-	cost, late := l.timing(a, most)
+	cost, late := l.timeNode(a, most)
 	if cost > most {
 		return false
 	}
-	other, late2 := l.timing(b, most-cost)
+	other, late2 := l.timeNode(b, most-cost)
 	if cost+other > most {
 		return false
 	}
@@ -233,27 +233,27 @@ func (w *walk) taken() bool {
 	return true
 }
 
-// takenTogether is taken where gangs link nodes.
-func (w *walk) takenTogether() bool {
+// isTakenWithLinks is taken where gangs link nodes.
+func (w *listAnnealing) isTakenWithLinks() bool {
 	nodes := w.nodes[:0]
 	for k := range w.count {
 		nodes = append(nodes, w.changed[k].node)
 	}
 	w.nodes = nodes
-	same := w.same()
-	if !w.l.play(nodes, w.limit, same) || w.l.gain() < -w.limit {
+	same := w.unchangedPrefix()
+	if !w.l.playFrom(nodes, w.limit, same) || w.l.gain() < -w.limit {
 		return false
 	}
-	w.l.take()
+	w.l.acceptPlay()
 	w.l.record(same)
 	return true
 }
 
-// same is how many jobs start, in the play that was recorded, before the first one
+// unchangedPrefix is how many jobs start, in the play that was recorded, before the first one
 // whose start the move may change.
-func (w *walk) same() int {
+func (w *listAnnealing) unchangedPrefix() int {
 	l, same := w.l, len(w.l.jobs)
-	if !l.link.recorded {
+	if !l.playing.recorded {
 		return 0
 	}
 	for k := range w.count {
@@ -263,8 +263,8 @@ func (w *walk) same() int {
 		}
 		now := l.nodes[c.node].jobs
 		for turn, i := range c.jobs {
-			if turn == len(now) || now[turn] != i || slices.ContainsFunc(w.was, func(was changedJob) bool { return was.index == i }) {
-				same = min(same, l.link.turn[i])
+			if turn == len(now) || now[turn] != i || slices.ContainsFunc(w.formerJobs, func(was changedJob) bool { return was.index == i }) {
+				same = min(same, l.playing.turn[i])
 				break
 			}
 		}
@@ -273,7 +273,7 @@ func (w *walk) same() int {
 }
 
 // undo takes the move back.
-func (w *walk) undo() {
+func (w *listAnnealing) undo() {
 	l := w.l
 	for k := range w.count {
 		c := &w.changed[k]
@@ -281,20 +281,20 @@ func (w *walk) undo() {
 		n.jobs = append(n.jobs[:0], c.jobs...)
 		n.gangs, n.net, n.busy = c.gangs, c.net, c.busy
 	}
-	for _, was := range slices.Backward(w.was) {
+	for _, was := range slices.Backward(w.formerJobs) {
 		l.jobs[was.index] = was.job
 	}
 }
 
 // retime gives a job another level.
-func (w *walk) retime(i int32) {
+func (w *listAnnealing) retime(i int32) {
 	w.begin(w.l.jobs[i].node)
-	w.pace(i, w.another(i))
+	w.setLevel(i, w.nearbyLevel(i))
 	w.end()
 }
 
-// on is one of the nodes of a job.
-func (w *walk) on(i int32) int32 {
+// nodeOf is one of the nodes of a job.
+func (w *listAnnealing) nodeOf(i int32) int32 {
 	j := &w.l.jobs[i]
 	if j.more == nil {
 		return j.node
@@ -305,11 +305,11 @@ func (w *walk) on(i int32) int32 {
 	return j.node
 }
 
-// another is a level near a job's whose time differs.
-func (w *walk) another(i int32) int32 {
+// nearbyLevel is a level near a job's whose time differs.
+func (w *listAnnealing) nearbyLevel(i int32) int32 {
 	j := &w.l.jobs[i]
 	m := w.l.menu(i, w.l.nodes[j.node].class)
-	step := w.step(3)
+	step := w.randomStep(3)
 	to := j.level
 	for k := j.level + step; k >= 0 && k < priceCount; k += step {
 		if to = k; m.time[k] != j.time {
@@ -319,8 +319,8 @@ func (w *walk) another(i int32) int32 {
 	return to
 }
 
-// step is a number of levels up or down, but 0.
-func (w *walk) step(most int32) int32 {
+// randomStep is a number of levels up or down, but 0.
+func (w *listAnnealing) randomStep(most int32) int32 {
 	step := 1 + w.rng.Int32N(most)
 	if w.rng.IntN(2) == 0 {
 		return -step
@@ -328,16 +328,16 @@ func (w *walk) step(most int32) int32 {
 	return step
 }
 
-// bend changes the levels of some jobs of a node that follow each other.
-func (w *walk) bend(i int32) {
-	node := w.on(i)
+// shiftLevelsAround changes the levels of some jobs of a node that follow each other.
+func (w *listAnnealing) shiftLevelsAround(i int32) {
+	node := w.nodeOf(i)
 	w.begin(node)
-	w.lean(node, w.step(2))
+	w.shiftLevels(node, w.randomStep(2))
 	w.end()
 }
 
-// lean changes the levels of a node's first jobs, or of some that follow each other.
-func (w *walk) lean(node, step int32) {
+// shiftLevels changes the levels of a node's first jobs, or of some that follow each other.
+func (w *listAnnealing) shiftLevels(node, step int32) {
 	n := &w.l.nodes[node]
 	if len(n.jobs) == 0 {
 		return
@@ -347,25 +347,25 @@ func (w *walk) lean(node, step int32) {
 		from = w.rng.IntN(to)
 	}
 	for _, i := range n.jobs[from:to] {
-		w.pace(i, w.l.jobs[i].level+step)
+		w.setLevel(i, w.l.jobs[i].level+step)
 	}
 }
 
-// endLeaning is end; before, every fourth time one of the nodes goes slower and the
+// endWithLevels is end; before, every fourth time one of the nodes goes slower and the
 // other one faster.
-func (w *walk) endLeaning() {
+func (w *listAnnealing) endWithLevels() {
 	if w.rng.IntN(4) == 0 {
-		step := w.step(2)
+		step := w.randomStep(2)
 		a, b := w.changed[0].node, w.changed[1].node
-		w.lean(a, step)
-		w.lean(b, -step)
+		w.shiftLevels(a, step)
+		w.shiftLevels(b, -step)
 	}
 	w.end()
 }
 
 // shift moves a job to another turn of its node.
-func (w *walk) shift(i int32) {
-	node := w.on(i)
+func (w *listAnnealing) shift(i int32) {
+	node := w.nodeOf(i)
 	n := &w.l.nodes[node]
 	from := slices.Index(n.jobs, i)
 	to := w.rng.IntN(len(n.jobs))
@@ -380,10 +380,10 @@ func (w *walk) shift(i int32) {
 	w.end()
 }
 
-// pair draws another node for a job, and a turn there: as far on as the job is, or
+// drawTarget draws another node for a job, and a turn there: as far on as the job is, or
 // any.
-func (w *walk) pair(i int32) (a, b int32, turn, place int) {
-	a, b = w.on(i), int32(w.rng.IntN(len(w.l.nodes)))
+func (w *listAnnealing) drawTarget(i int32) (a, b int32, turn, place int) {
+	a, b = w.nodeOf(i), int32(w.rng.IntN(len(w.l.nodes)))
 	here, there := w.l.nodes[a].jobs, w.l.nodes[b].jobs
 	turn, place = slices.Index(here, i), w.rng.IntN(len(there)+1)
 	if w.rng.IntN(2) == 0 {
@@ -393,10 +393,10 @@ func (w *walk) pair(i int32) (a, b int32, turn, place int) {
 }
 
 // move puts a job on another node.
-func (w *walk) move(i int32) {
-	from, to, turn, place := w.pair(i)
+func (w *listAnnealing) move(i int32) {
+	from, to, turn, place := w.drawTarget(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || !w.may(a.jobs[turn:turn+1], a, b) {
+	if from == to || !w.canMove(a.jobs[turn:turn+1], a, b) {
 		return
 	}
 	w.begin(from, to)
@@ -407,21 +407,21 @@ func (w *walk) move(i int32) {
 		return
 	}
 	if w.rng.IntN(2) == 0 {
-		w.pace(i, w.another(i))
+		w.setLevel(i, w.nearbyLevel(i))
 	}
-	w.endLeaning()
+	w.endWithLevels()
 }
 
 // swap exchanges two jobs of different nodes.
-func (w *walk) swap(i int32) {
+func (w *listAnnealing) swap(i int32) {
 	l := w.l
 	k := int32(w.rng.IntN(len(l.jobs)))
 	if l.jobs[k].node < 0 {
 		return
 	}
-	from, to := w.on(i), w.on(k)
+	from, to := w.nodeOf(i), w.nodeOf(k)
 	a, b := &l.nodes[from], &l.nodes[to]
-	if from == to || i == k || !w.may([]int32{i}, a, b) || !w.may([]int32{k}, b, a) {
+	if from == to || i == k || !w.canMove([]int32{i}, a, b) || !w.canMove([]int32{k}, b, a) {
 		return
 	}
 	w.begin(from, to)
@@ -433,17 +433,17 @@ func (w *walk) swap(i int32) {
 		return
 	}
 	if a.class != b.class && w.rng.IntN(2) == 0 {
-		w.pace(i, levelK)
-		w.pace(k, levelI)
+		w.setLevel(i, levelK)
+		w.setLevel(k, levelI)
 	}
-	w.endLeaning()
+	w.endWithLevels()
 }
 
-// cross exchanges what two nodes run from some turn on.
-func (w *walk) cross(i int32) {
-	from, to, turn, place := w.pair(i)
+// crossover exchanges what two nodes run from some turn on.
+func (w *listAnnealing) crossover(i int32) {
+	from, to, turn, place := w.drawTarget(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || !w.may(a.jobs[turn:], a, b) || !w.may(b.jobs[place:], b, a) {
+	if from == to || !w.canMove(a.jobs[turn:], a, b) || !w.canMove(b.jobs[place:], b, a) {
 		return
 	}
 	w.begin(from, to)
@@ -453,15 +453,15 @@ func (w *walk) cross(i int32) {
 		w.undo()
 		return
 	}
-	w.endLeaning()
+	w.endWithLevels()
 }
 
 // exchange puts a job in place of several of another node that take about as long,
 // which come in its place.
-func (w *walk) exchange(i int32) {
-	from, to, turn, place := w.pair(i)
+func (w *listAnnealing) exchange(i int32) {
+	from, to, turn, place := w.drawTarget(i)
 	a, b := &w.l.nodes[from], &w.l.nodes[to]
-	if from == to || !w.may(a.jobs[turn:turn+1], a, b) {
+	if from == to || !w.canMove(a.jobs[turn:turn+1], a, b) {
 		return
 	}
 	j := &w.l.jobs[i]
@@ -472,7 +472,7 @@ func (w *walk) exchange(i int32) {
 		m := w.l.menu(k, a.class)
 		seconds -= float64(m.gpus) * m.time[w.l.jobs[k].level]
 	}
-	if !w.may(b.jobs[place:until], b, a) {
+	if !w.canMove(b.jobs[place:until], b, a) {
 		return
 	}
 	w.begin(from, to)
@@ -482,5 +482,5 @@ func (w *walk) exchange(i int32) {
 		w.undo()
 		return
 	}
-	w.endLeaning()
+	w.endWithLevels()
 }

@@ -28,7 +28,7 @@ func constantClocks(q Params) planner.Policy {
 		other := own
 		other.Name = name
 		change(&other)
-		search.placed = append(search.placed, improve.Start{Policy: other, Most: most})
+		search.placed = append(search.placed, improve.StartPolicy{Policy: other, MaxTasks: most})
 	}
 	add("marginal", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
 	add("baseline", 0, func(*planner.Policy) {})
@@ -48,7 +48,7 @@ func constantClocks(q Params) planner.Policy {
 // after the other, and of all together. At each choice the tasks
 // are placed in several ways, and then again with those due earlier that were late.
 type constant struct {
-	placed []improve.Start
+	placed []improve.StartPolicy
 	then   planner.Improver // of the best plan, at its clocks
 }
 
@@ -72,7 +72,7 @@ var hastes = [...]float64{1.5, 3, 1.2, 2}
 // several ones where it names none.
 func (c *constant) exchange(p *planner.Policy, given map[string]string) {
 	if given["pick"] != "" || given["place"] != "" {
-		c.placed = []improve.Start{{Policy: *p}} // without a name: the plan is the policy's own
+		c.placed = []improve.StartPolicy{{Policy: *p}} // without a name: the plan is the policy's own
 	}
 	for i := range c.placed {
 		c.placed[i].Park = p.Park
@@ -120,7 +120,7 @@ func (c *constant) search(p *planner.Problem) *clockSearch {
 	s.left = min(max(placedPairs/n/n, lowPlacements), perTask*n, mostPlacements)
 	s.most = s.left
 	for i := range c.placed {
-		if most := c.placed[i].Most; most == 0 || len(p.Tasks) <= most {
+		if most := c.placed[i].MaxTasks; most == 0 || len(p.Tasks) <= most {
 			s.ways = append(s.ways, way{&c.placed[i].Policy, planner.Worth{Unplaced: math.MaxInt}})
 		}
 	}

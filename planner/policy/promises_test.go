@@ -265,8 +265,8 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 		t.Fatalf("improved by %T, want a portfolio", pol.Improve)
 	}
 	for _, start := range portfolio.Rescue {
-		if start.Share && start.Most != policy.MostQueued {
-			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.Most, policy.MostQueued)
+		if start.Share && start.MaxTasks != policy.MostQueued {
+			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.MaxTasks, policy.MostQueued)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 			t.Fatalf("improved by %T, want a portfolio", pol.Improve)
 		}
 		portfolio.Last = asItIs{}
-		portfolio.Others = slices.DeleteFunc(portfolio.Others, func(s improve.Start) bool { return !s.Plain })
+		portfolio.Others = slices.DeleteFunc(portfolio.Others, func(s improve.StartPolicy) bool { return !s.IsSitePolicy })
 		if !rescue {
 			portfolio.Rescue = nil
 		}

@@ -144,31 +144,31 @@ func edlAlign(q Params) planner.Policy {
 	readjusted.Name, readjusted.Tune = "edl:0.8", tune.Optimum(readjust)
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
 	latest.Name, latest.Place = "edl,place=latest", place.With(place.LatestRule{})
-	others := []improve.Start{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
-	rescue := []improve.Start{{Policy: constantClocks(q), Most: mostConstant}}
+	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
+	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: mostConstant}}
 	rescue[0].Name = Constant
 	for i := range direct {
-		start := improve.Start{Policy: direct[i].build(q)}
+		start := improve.StartPolicy{Policy: direct[i].build(q)}
 		start.Name = direct[i].name
 		switch start.Name {
 		case "baseline":
-			start.Plain = true
+			start.IsSitePolicy = true
 			others = append(others, start)
 		case "easy":
 			sites := start
 			sites.Name, sites.Tune = EasyDefault, tune.None
-			sites.Most, sites.Plain = quickQueue, true
+			sites.MaxTasks, sites.IsSitePolicy = quickQueue, true
 			others = append(others, sites)
-			sites.Most = MostQueued
+			sites.MaxTasks = MostQueued
 			rescue = append(rescue, sites)
 			fallthrough
 		case "replan", "simple", "simple-backfill", "greedy", "value", "posted-price":
-			start.Most = MostQueued
+			start.MaxTasks = MostQueued
 			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
 		default:
 			if start.Share { // where nobody shares, it looks at all that wait whenever a job ends
-				start.Most = MostQueued
+				start.MaxTasks = MostQueued
 			}
 			rescue = append(rescue, start)
 		}
