@@ -34,13 +34,13 @@ func (BreakEven) Watch(v *planner.View) planner.NodeParker {
 }
 
 const (
-	mostGaps = 64 // of a class that are remembered
-	// mostEven is the longest time to break even, seconds: where sleeping saves
+	maxGaps = 64 // of a class that are remembered
+	// maxBreakEven is the longest time to break even, seconds: where sleeping saves
 	// next to nothing, a node still sleeps in the end.
-	mostEven = 3600
-	// outlast is for how many seconds a node is on beyond the threshold, so that a
+	maxBreakEven = 3600
+	// thresholdMargin is for how many seconds a node is on beyond the threshold, so that a
 	// gap exactly as long doesn't put it to sleep as the next task starts.
-	outlast = 1e-9
+	thresholdMargin = 1e-9
 )
 
 type breakEven struct {
@@ -52,28 +52,28 @@ type breakEven struct {
 // OffAt waits from the last end on.
 func (b *breakEven) OffAt(node int, lastEnd float64) float64 {
 	if since, known := b.idle[node]; known && lastEnd > since {
-		b.saw(node, b.v.Now-since) // it slept, and is switched on
+		b.noteGap(node, b.v.Now-since) // it slept, and is switched on
 	}
 	b.idle[node] = lastEnd
 	class := b.v.ClassOf(node)
-	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) + outlast
+	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) + thresholdMargin
 }
 
 // Busy ends the gap of a node.
 func (b *breakEven) Busy(node int) {
 	if since, known := b.idle[node]; known {
-		b.saw(node, b.v.Now-since)
+		b.noteGap(node, b.v.Now-since)
 		delete(b.idle, node)
 	}
 }
 
-// saw remembers a gap of a node, seconds.
-func (b *breakEven) saw(node int, gap float64) {
+// noteGap remembers a gap of a node, seconds.
+func (b *breakEven) noteGap(node int, gap float64) {
 	if gap <= 0 {
 		return
 	}
 	gaps := &b.gaps[b.v.ClassOf(node)]
-	if len(*gaps) == mostGaps {
+	if len(*gaps) == maxGaps {
 		*gaps = append((*gaps)[:0], (*gaps)[1:]...)
 	}
 	*gaps = append(*gaps, gap)
@@ -88,7 +88,7 @@ func breakEvenOf(k *planner.NodeClass) float64 {
 		return 0
 	}
 	if !(saved > 0) {
-		return mostEven
+		return maxBreakEven
 	}
-	return min(mostEven, wake/saved+k.TurnOnDelay)
+	return min(maxBreakEven, wake/saved+k.TurnOnDelay)
 }

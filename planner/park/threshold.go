@@ -3,12 +3,12 @@ package park
 import "slices"
 
 const (
-	// trustedGaps is how many gaps must have been seen before they count.
-	trustedGaps = 10
-	// trust bounds how far what was seen may move the threshold from the break-even
+	// fullTrustGaps is how many gaps must have been seen before they count.
+	fullTrustGaps = 10
+	// maxShift bounds how far what was seen may move the threshold from the break-even
 	// time: a third and three times. Whatever gaps come, sleeping then costs at
 	// most four times what it would cost if their lengths were known.
-	trust = 3
+	maxShift = 3
 )
 
 // Threshold is after how many seconds of idling a node ought to go to sleep:
@@ -21,7 +21,7 @@ const (
 // twice what it would cost if the future were known (ski rental), and it stays
 // within a third and three times of that.
 func Threshold(gaps []float64, breakEven float64) float64 {
-	if len(gaps) < trustedGaps || breakEven <= 0 {
+	if len(gaps) < fullTrustGaps || breakEven <= 0 {
 		return max(0, breakEven)
 	}
 	sorted := slices.Sorted(slices.Values(gaps))
@@ -35,5 +35,5 @@ func Threshold(gaps []float64, breakEven float64) float64 {
 			best, threshold = cost, gap
 		}
 	}
-	return min(max(threshold, breakEven/trust), breakEven*trust)
+	return min(max(threshold, breakEven/maxShift), breakEven*maxShift)
 }
