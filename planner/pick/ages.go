@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// ages tells how long tasks still run that have run for some time: run times are
+// residualTimes tells how long tasks still run that have run for some time: run times are
 // normal around their predictions, with a relative spread.
-type ages struct {
+type residualTimes struct {
 	spread float64
 	table  []float64 // expected remaining time by age, both in predicted run times
 	fine   bool      // between two steps of the table it is read from both
@@ -22,11 +22,11 @@ const (
 	agesKnown = 250
 )
 
-// newAges are ages by which a task that is about to end, or overdue, still runs for
+// newResidualTimes are ages by which a task that is about to end, or overdue, still runs for
 // a moment.
-func newAges(spread float64) *ages {
+func newResidualTimes(spread float64) *residualTimes {
 	const least = 0.02 // predicted run times
-	a := exactAges(spread)
+	a := exactResidualTimes(spread)
 	for i := range a.table {
 		a.table[i] = max(a.table[i], least)
 	}
@@ -34,9 +34,9 @@ func newAges(spread float64) *ages {
 	return a
 }
 
-// exactAges are ages that are exact where run times are as predicted.
-func exactAges(spread float64) *ages {
-	a := &ages{spread: spread, table: make([]float64, agesKnown), fine: true, instant: promiseSlack}
+// exactResidualTimes are ages that are exact where run times are as predicted.
+func exactResidualTimes(spread float64) *residualTimes {
+	a := &residualTimes{spread: spread, table: make([]float64, agesKnown), fine: true, instant: promiseSlack}
 	for i := range a.table {
 		a.table[i] = meanRemaining(spread, float64(i)*ageStep)
 	}
@@ -56,7 +56,7 @@ func meanRemaining(spread, age float64) float64 {
 }
 
 // remaining is the expected rest of a run predicted to take so long.
-func (a *ages) remaining(predicted, age float64) float64 {
+func (a *residualTimes) remaining(predicted, age float64) float64 {
 	steps := min(max(age/predicted/ageStep, 0), agesKnown-1)
 	i := int(steps)
 	rest := a.table[i]
@@ -67,7 +67,7 @@ func (a *ages) remaining(predicted, age float64) float64 {
 }
 
 // draw is a random rest of such a run.
-func (a *ages) draw(rng *rand.Rand, predicted, age float64) float64 {
+func (a *residualTimes) draw(rng *rand.Rand, predicted, age float64) float64 {
 	const tail, tries = 3, 1000 // standard deviations; beyond, drawing until one fits would take too long
 	sd := a.spread * predicted
 	if over := age - predicted; over > tail*sd {

@@ -10,14 +10,14 @@ import (
 // chooser is a line of tasks out of which pairs of a task and a node class are
 // offered, in any order.
 type chooser struct {
-	line
+	waitingLine
 	barred []pair  // refused since the last event
 	last   pair    // offered last
 	wake   float64 // when to look again if nothing happens
 }
 
 func newChooser(v *planner.View, limit Fairness) chooser {
-	return chooser{line: newLine(v, limit), wake: math.Inf(1)}
+	return chooser{waitingLine: newWaitingLine(v, limit), wake: math.Inf(1)}
 }
 
 // propose offers the task at a place of the line, on the pair's class.
@@ -29,7 +29,7 @@ func (q *chooser) propose(at int, p pair) (int, bool) {
 // Refused bars the pair until the next event: its class has the GPUs, but not
 // together.
 func (q *chooser) Refused(task int) {
-	q.line.Refused(task)
+	q.waitingLine.Refused(task)
 	if q.last.task == task {
 		q.barred = append(q.barred, q.last)
 	}
@@ -47,5 +47,5 @@ func (q *chooser) Wake() float64 {
 	if len(q.waiting) == 0 {
 		return math.Inf(1)
 	}
-	return min(q.wake, q.line.Wake())
+	return min(q.wake, q.waitingLine.Wake())
 }

@@ -13,23 +13,23 @@ import (
 // nothing about a task, so that each costs one look at what is booked.
 type Conservative struct {
 	v       *planner.View
-	classes []curve
+	classes []capacityProfile
 }
 
 // NewConservative begins with nothing that runs.
 func NewConservative(v *planner.View) *Conservative {
 	c := &Conservative{v: v}
-	total := newUse(v).total
+	total := newClassUsage(v).total
 	for class := range total {
-		c.classes = append(c.classes, curve{at: []float64{v.Now}, free: []float64{total[class]}})
+		c.classes = append(c.classes, capacityProfile{at: []float64{v.Now}, free: []float64{total[class]}})
 	}
 	return c
 }
 
-// End books a task that arrives now, and tells when it would end, seconds; +Inf where
+// BookArrival books a task that arrives now, and tells when it would end, seconds; +Inf where
 // no class suits it.
-func (c *Conservative) End(task int) float64 {
-	best, start, pair := none, math.Inf(1), pair{}
+func (c *Conservative) BookArrival(task int) float64 {
+	best, start, pair := noPair, math.Inf(1), pair{}
 	t := &c.v.Problem.Tasks[task]
 	for class := range c.classes {
 		if !c.v.Suits(task, class) {
@@ -38,23 +38,23 @@ func (c *Conservative) End(task int) float64 {
 		o := &t.Options[c.v.Option(task, class)]
 		p := planner.Prediction{Time: o.Response.Default().Time, GPUs: float64(o.GPUs) * t.Share}
 		booked := &c.classes[class]
-		booked.pass(c.v.Now)
+		booked.dropBefore(c.v.Now)
 		if at := booked.earliest(p.GPUs, p.Time); at >= 0 && booked.at[at] < start {
 			best, start, pair.Prediction = class, booked.at[at], p
 		}
 	}
-	if best == none {
+	if best == noPair {
 		return math.Inf(1)
 	}
-	pair.Time += c.wakes(best, start, pair.GPUs)
+	pair.Time += c.wakeDelay(best, start, pair.GPUs)
 	booked := &c.classes[best]
 	booked.book(booked.split(start), pair.GPUs, pair.Time)
 	return start + pair.Time
 }
 
-// wakes is how long a start waits for a node to be switched on: nodes are filled one by
+// wakeDelay is how long a start waits for a node to be switched on: nodes are filled one by
 // one, and those without a task are off.
-func (c *Conservative) wakes(class int, start, gpus float64) (delay float64) {
+func (c *Conservative) wakeDelay(class int, start, gpus float64) (delay float64) {
 	k, booked := &c.v.Problem.Cluster.Classes[class], &c.classes[class]
 	if start > c.v.Now {
 		return 0 // somebody ended there
@@ -66,10 +66,10 @@ func (c *Conservative) wakes(class int, start, gpus float64) (delay float64) {
 	return 0
 }
 
-// Runs books a task that runs already.
-func (c *Conservative) Runs(class int, gpus, end float64) {
+// BookRunning books a task that runs already.
+func (c *Conservative) BookRunning(class int, gpus, end float64) {
 	booked := &c.classes[class]
-	booked.pass(c.v.Now)
+	booked.dropBefore(c.v.Now)
 	if end > c.v.Now {
 		booked.book(0, gpus, end-c.v.Now)
 	}

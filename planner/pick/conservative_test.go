@@ -9,17 +9,17 @@ import (
 	"github.com/epplan/epplan/planner/pick"
 )
 
-// besides asks a Conservative for the end of each task as it arrives, and leaves the
+// referenceTask asks a Conservative for the end of each task as it arrives, and leaves the
 // rest to another picker.
-type besides struct {
+type referenceTask struct {
 	planner.Picker
 	beside *pick.Conservative
 	ends   []float64
 }
 
-func (b *besides) Arrive(tasks []int) {
+func (b *referenceTask) Arrive(tasks []int) {
 	for _, task := range tasks {
-		b.ends = append(b.ends, b.beside.End(task))
+		b.ends = append(b.ends, b.beside.BookArrival(task))
 	}
 	b.Picker.Arrive(tasks)
 }
@@ -48,9 +48,9 @@ func TestConservativeBackfillingLeavesThoseWhoCameBeforeAlone(t *testing.T) {
 			p := &planner.Problem{Mode: planner.Online, Tasks: c.tasks, Cluster: planner.Cluster{Classes: []planner.NodeClass{
 				{Name: "A", Model: "A", Count: 1, GPUs: 4, TurnOnDelay: 5},
 			}}}
-			var b *besides
+			var b *referenceTask
 			schedule(t, p, nil, func(v *planner.View, pl planner.Placer) planner.Picker {
-				b = &besides{Picker: pick.FCFS(v, pl), beside: pick.NewConservative(v)}
+				b = &referenceTask{Picker: pick.FCFS(v, pl), beside: pick.NewConservative(v)}
 				return b
 			})
 			for i, want := range c.ends {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// curve is how many GPUs of a class are free from each of some rising times on.
-type curve struct {
+// capacityProfile is how many GPUs of a class are free from each of some rising times on.
+type capacityProfile struct {
 	at, free []float64 // seconds, GPUs
 
 	// Times so far apart at most, in seconds, are one; 0: each is a step of its own.
@@ -16,12 +16,12 @@ type curve struct {
 }
 
 // set makes the curve equal to another one.
-func (c *curve) set(from *curve) {
+func (c *capacityProfile) set(from *capacityProfile) {
 	c.at, c.free, c.instant = append(c.at[:0], from.at...), append(c.free[:0], from.free...), from.instant
 }
 
-// pass drops what is before a time.
-func (c *curve) pass(until float64) {
+// dropBefore drops what is before a time.
+func (c *capacityProfile) dropBefore(until float64) {
 	past := 0
 	for past+1 < len(c.at) && c.at[past+1] <= until {
 		past++
@@ -30,8 +30,8 @@ func (c *curve) pass(until float64) {
 	c.at[0] = max(c.at[0], until)
 }
 
-// gain notes an amount that comes free, before the curve is summed up.
-func (c *curve) gain(at, amount float64) {
+// addFreed notes an amount that comes free, before the curve is summed up.
+func (c *capacityProfile) addFreed(at, amount float64) {
 	i := len(c.at)
 	for i > 1 && c.at[i-1] > at+c.instant {
 		i--
@@ -44,7 +44,7 @@ func (c *curve) gain(at, amount float64) {
 }
 
 // sumUp makes a curve of what was noted.
-func (c *curve) sumUp() {
+func (c *capacityProfile) sumUp() {
 	for i := 1; i < len(c.free); i++ {
 		c.free[i] += c.free[i-1]
 	}
@@ -52,7 +52,7 @@ func (c *curve) sumUp() {
 
 // earliest is the first step of the curve from which on an amount is free for so
 // many seconds; below 0: never.
-func (c *curve) earliest(amount, seconds float64) int {
+func (c *capacityProfile) earliest(amount, seconds float64) int {
 	amount -= shareSlack
 	for i := 0; i < len(c.at); {
 		if c.free[i] < amount {
@@ -73,7 +73,7 @@ func (c *curve) earliest(amount, seconds float64) int {
 
 // isFree tells whether an amount is free for so many seconds from the first step of
 // the curve on: earliest would answer 0.
-func (c *curve) isFree(amount, seconds float64) bool {
+func (c *capacityProfile) isFree(amount, seconds float64) bool {
 	amount -= shareSlack
 	end := c.at[0] + seconds - c.instant
 	for i := 0; i == 0 || (i < len(c.at) && c.at[i] < end); i++ {
@@ -86,7 +86,7 @@ func (c *curve) isFree(amount, seconds float64) bool {
 
 // split is the step that begins at a time, not before the first; it is made where
 // there is none.
-func (c *curve) split(at float64) (step int) {
+func (c *capacityProfile) split(at float64) (step int) {
 	step, _ = slices.BinarySearch(c.at, at-c.instant)
 	if step == len(c.at) || c.at[step] > at+c.instant {
 		c.at, c.free = slices.Insert(c.at, step, at), slices.Insert(c.free, step, c.free[step-1])
@@ -94,9 +94,9 @@ func (c *curve) split(at float64) (step int) {
 	return step
 }
 
-// since is the first time, not before another one, from which an amount is free
+// firstFree is the first time, not before another one, from which an amount is free
 // for so long; +Inf: never.
-func (c *curve) since(at, amount, seconds float64) float64 {
+func (c *capacityProfile) firstFree(at, amount, seconds float64) float64 {
 	amount -= shareSlack
 	at = max(at, c.at[0])
 	step, found := slices.BinarySearch(c.at, at)
@@ -115,7 +115,7 @@ func (c *curve) since(at, amount, seconds float64) float64 {
 }
 
 // book takes an amount for so long from a step of the curve on.
-func (c *curve) book(step int, amount, seconds float64) {
+func (c *capacityProfile) book(step int, amount, seconds float64) {
 	end, last := c.at[step]+seconds, step
 	for last < len(c.at) && c.at[last] < end-c.instant {
 		last++

@@ -5,35 +5,35 @@ import (
 	"slices"
 )
 
-// draft is a plan for the tasks that wait, by predicted run times: each in turn
+// tentativePlan is a plan for the tasks that wait, by predicted run times: each in turn
 // gets the class and the time where it costs least, its wait and its energy
 // counted, among what the running ones leave free and the earlier ones have
 // booked. Then tasks are moved to other classes one by one where that makes the
 // whole plan cheaper. What the draft starts now is started; the rest of it is
 // forgotten. A draft that decides alone also counts that others want the GPUs, and
 // tries other orders.
-type draft struct {
+type tentativePlan struct {
 	classes int
 	total   []float64 // GPUs by class
-	age     *ages
+	age     *residualTimes
 
 	// How it decides.
-	rush   []float64 // by class: seconds that tasks to come lose for each second that all of it is busy
-	crowd  float64   // likewise for each task that waits behind
-	flips  int       // how many tasks are tried on other classes
-	rounds int       // how often all tasks are tried before others
+	futureDelayCost []float64 // by class: seconds that tasks to come lose for each second that all of it is busy
+	behindDelayCost float64   // likewise for each task that waits behind
+	classTries      int       // how many tasks are tried on other classes
+	rounds          int       // how often all tasks are tried before others
 
 	// What it is of.
-	items   items
+	items   plannedTasks
 	line    []int32 // items that wait, in order of their turns
-	running []occupant
-	start   []curve // by class: what is free as the running tasks end
+	running []plannedRunning
+	start   []capacityProfile // by class: what is free as the running tasks end
 
 	// The answers, by place in line, and how they came about.
-	chosen []int32 // the class
-	now    []bool  // whether it starts at once
-	forced []int32 // the class that it is bound to, or anyClass
-	curves []curve // by class: as start, less what is booked
+	chosen []int32           // the class
+	now    []bool            // whether it starts at once
+	forced []int32           // the class that it is bound to, or anyClass
+	curves []capacityProfile // by class: as start, less what is booked
 
 	placed int // work done: tasks looked at for a class
 }
@@ -41,9 +41,9 @@ type draft struct {
 // anyClass marks a task that the draft may put on every class.
 const anyClass = -1
 
-// items are tasks as a draft knows them. Slices by task and class have a row of all
-// classes for each task: see [draft.at].
-type items struct {
+// plannedTasks are tasks as a draft knows them. Slices by task and class have a row of all
+// classes for each task: see [draft.index].
+type plannedTasks struct {
 	arrival []float64 // by task, seconds
 	work    []float64 // by task: GPU-seconds where that is least
 	gpus    []float64 // by task and class: as predicted
@@ -52,22 +52,22 @@ type items struct {
 	drawn   []float64 // by task and class: the run time in the future that is being played, seconds
 }
 
-// occupant is a task that runs.
-type occupant struct {
+// plannedRunning is a task that runs.
+type plannedRunning struct {
 	item, class int32
 	start, end  float64 // end is known in a drawn future only
 }
 
-func newDraft(total []float64, flips int, age *ages) draft {
+func newTentativePlan(total []float64, flips int, age *residualTimes) tentativePlan {
 	classes := len(total)
-	return draft{classes: classes, total: total, rush: make([]float64, classes), start: make([]curve, classes), curves: make([]curve, classes), flips: flips, age: age}
+	return tentativePlan{classes: classes, total: total, futureDelayCost: make([]float64, classes), start: make([]capacityProfile, classes), curves: make([]capacityProfile, classes), classTries: flips, age: age}
 }
 
-// at is the place of a task and a class in the slices of items.
-func (d *draft) at(item, class int32) int { return int(item)*d.classes + int(class) }
+// index is the place of a task and a class in the slices of items.
+func (d *tentativePlan) index(item, class int32) int { return int(item)*d.classes + int(class) }
 
 // add appends a task.
-func (it *items) add(classes int, arrival float64, pairs []pair, perKWh float64) {
+func (it *plannedTasks) add(classes int, arrival float64, pairs []pair, perKWh float64) {
 	from := len(it.gpus)
 	for range classes {
 		it.gpus, it.time = append(it.gpus, 0), append(it.time, 0)
@@ -83,33 +83,33 @@ func (it *items) add(classes int, arrival float64, pairs []pair, perKWh float64)
 	it.arrival, it.work = append(it.arrival, arrival), append(it.work, work)
 }
 
-// take appends a task of other items.
-func (it *items) take(classes int, other *items, item int) {
+// appendFrom appends a task of other items.
+func (it *plannedTasks) appendFrom(classes int, other *plannedTasks, item int) {
 	from, to := item*classes, (item+1)*classes
 	it.gpus, it.time = append(it.gpus, other.gpus[from:to]...), append(it.time, other.time[from:to]...)
 	it.cost, it.drawn = append(it.cost, other.cost[from:to]...), append(it.drawn, other.drawn[from:to]...)
 	it.arrival, it.work = append(it.arrival, other.arrival[item]), append(it.work, other.work[item])
 }
 
-// cut keeps the first tasks.
-func (it *items) cut(classes, count int) {
+// truncate keeps the first tasks.
+func (it *plannedTasks) truncate(classes, count int) {
 	it.arrival, it.work = it.arrival[:count], it.work[:count]
 	count *= classes
 	it.gpus, it.time, it.cost, it.drawn = it.gpus[:count], it.time[:count], it.cost[:count], it.drawn[:count]
 }
 
 // enqueue puts a task into the line: little work first.
-func (d *draft) enqueue(item int32) {
+func (d *tentativePlan) enqueue(item int32) {
 	d.line = append(d.line, item)
 	for i := len(d.line) - 1; i > 0 && d.items.work[d.line[i]] < d.items.work[d.line[i-1]]; i-- {
 		d.line[i], d.line[i-1] = d.line[i-1], d.line[i]
 	}
 }
 
-// make drafts the line at a time, with so many GPUs of each class free. The answers
+// build drafts the line at a time, with so many GPUs of each class free. The answers
 // are in chosen and now.
-func (d *draft) make(now float64, free []float64) {
-	d.outlook(now, free)
+func (d *tentativePlan) build(now float64, free []float64) {
+	d.setStart(now, free)
 	n := len(d.line)
 	d.forced = slices.Grow(d.forced[:0], n)[:n]
 	d.chosen = slices.Grow(d.chosen[:0], n)[:n]
@@ -117,20 +117,20 @@ func (d *draft) make(now float64, free []float64) {
 	for i := range d.forced {
 		d.forced[i], d.now[i] = anyClass, false
 	}
-	best := d.place(now, math.Inf(1))
+	best := d.placeAll(now, math.Inf(1))
 	stale := false // the answers are those of a draft that was no better
-	for i := range min(d.flips, n) {
+	for i := range min(d.classTries, n) {
 		if stale {
-			d.place(now, math.Inf(1))
+			d.placeAll(now, math.Inf(1))
 		}
 		stale = false
 		was, present := d.forced[i], d.chosen[i]
 		for class := range int32(d.classes) {
-			if class == present || math.IsInf(d.items.cost[d.at(d.line[i], class)], 1) {
+			if class == present || math.IsInf(d.items.cost[d.index(d.line[i], class)], 1) {
 				continue
 			}
 			d.forced[i] = class
-			if cost := d.place(now, best-leastGain); cost < best-leastGain {
+			if cost := d.placeAll(now, best-minGain); cost < best-minGain {
 				best, was, stale = cost, class, false
 			} else {
 				d.forced[i], stale = was, true
@@ -138,21 +138,21 @@ func (d *draft) make(now float64, free []float64) {
 		}
 	}
 	if d.reorder(now, best) || stale {
-		d.place(now, math.Inf(1))
+		d.placeAll(now, math.Inf(1))
 	}
 }
 
 // reorder moves tasks before others where that makes the draft cheaper than best, and
 // tells whether the answers may be those of another order that was tried.
-func (d *draft) reorder(now, best float64) (stale bool) {
-	n := min(len(d.line), mostPlaced)
+func (d *tentativePlan) reorder(now, best float64) (stale bool) {
+	n := min(len(d.line), maxPlaced)
 	for better, round := true, 0; better && round < d.rounds; round++ {
 		better = false
 		for to := range n {
 			for from := to + 1; from < n; from++ {
 				d.shift(from, to)
 				stale = true
-				if cost := d.place(now, best-leastGain); cost < best-leastGain {
+				if cost := d.placeAll(now, best-minGain); cost < best-minGain {
 					best, better = cost, true
 				} else {
 					d.shift(to, from)
@@ -164,50 +164,50 @@ func (d *draft) reorder(now, best float64) (stale bool) {
 }
 
 // shift moves a task of the line, with the class it is bound to, to another place.
-func (d *draft) shift(from, to int) {
+func (d *tentativePlan) shift(from, to int) {
 	item, class := d.line[from], d.forced[from]
 	d.line = slices.Insert(slices.Delete(d.line, from, from+1), to, item)
 	d.forced = slices.Insert(slices.Delete(d.forced, from, from+1), to, class)
 }
 
-// mostPlaced is how many tasks of the line a draft places: what starts now is
+// maxPlaced is how many tasks of the line a draft places: what starts now is
 // among the first ones.
-const mostPlaced = 12
+const maxPlaced = 12
 
-// leastGain is what a change must save to be made, seconds: more than rounding.
-const leastGain = 1e-3
+// minGain is what a change must save to be made, seconds: more than rounding.
+const minGain = 1e-3
 
-// outlook sets start: what is free now, and when the running tasks are expected
+// setStart sets start: what is free now, and when the running tasks are expected
 // to end.
-func (d *draft) outlook(now float64, free []float64) {
+func (d *tentativePlan) setStart(now float64, free []float64) {
 	for class := range d.start {
 		c := &d.start[class]
 		c.at, c.free = append(c.at[:0], now), append(c.free[:0], free[class])
 	}
 	for i := range d.running {
 		o := &d.running[i]
-		at := d.at(o.item, o.class)
-		d.start[o.class].gain(now+d.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
+		at := d.index(o.item, o.class)
+		d.start[o.class].addFreed(now+d.age.remaining(d.items.time[at], now-o.start), d.items.gpus[at])
 	}
 	for class := range d.start {
 		d.start[class].sumUp()
 	}
 }
 
-// place puts the tasks in turn where each costs least, unless a class is forced,
+// placeAll puts the tasks in turn where each costs least, unless a class is forced,
 // and tells what all of them cost. It stops when that exceeds a bound.
-func (d *draft) place(now, bound float64) (cost float64) {
+func (d *tentativePlan) placeAll(now, bound float64) (cost float64) {
 	for class := range d.curves {
 		c, from := &d.curves[class], &d.start[class]
 		c.at, c.free = append(c.at[:0], from.at...), append(c.free[:0], from.free...)
 	}
-	for i, item := range d.line[:min(len(d.line), mostPlaced)] {
+	for i, item := range d.line[:min(len(d.line), maxPlaced)] {
 		least, best, when := math.Inf(1), int32(0), -1
 		for class := range int32(d.classes) {
 			if d.forced[i] != anyClass && d.forced[i] != class {
 				continue
 			}
-			at := d.at(item, class)
+			at := d.index(item, class)
 			if math.IsInf(d.items.cost[at], 1) {
 				continue
 			}
@@ -218,7 +218,7 @@ func (d *draft) place(now, bound float64) (cost float64) {
 				continue
 			}
 			x := c.at[step] - now + d.items.cost[at]
-			if price := d.rush[class] + d.crowd*float64(len(d.line)-i-1); price > 0 {
+			if price := d.futureDelayCost[class] + d.behindDelayCost*float64(len(d.line)-i-1); price > 0 {
 				x += price * d.items.gpus[at] * d.items.time[at] / d.total[class]
 			}
 			if x < least {
@@ -232,7 +232,7 @@ func (d *draft) place(now, bound float64) (cost float64) {
 		if cost += least; cost > bound {
 			return cost
 		}
-		at := d.at(item, best)
+		at := d.index(item, best)
 		d.curves[best].book(when, d.items.gpus[at], d.items.time[at])
 	}
 	return cost

@@ -9,8 +9,8 @@ import (
 
 // drafted is a draft for a pool of four GPUs and the tasks that wait there, each
 // with GPUs and seconds, from time 0 on.
-func drafted(rounds int, waiting ...[2]float64) *draft {
-	d := newDraft([]float64{4}, mostFlips, newAges(0.35))
+func drafted(rounds int, waiting ...[2]float64) *tentativePlan {
+	d := newTentativePlan([]float64{4}, mostFlips, newResidualTimes(0.35))
 	d.rounds = rounds
 	for i, x := range waiting {
 		p := pair{task: i}
@@ -22,7 +22,7 @@ func drafted(rounds int, waiting ...[2]float64) *draft {
 }
 
 // begins are the items that start now.
-func (d *draft) begins() (all []int32) {
+func (d *tentativePlan) begins() (all []int32) {
 	for i, item := range d.line {
 		if d.now[i] {
 			all = append(all, item)
@@ -38,7 +38,7 @@ func TestADraftPutsATaskBeforeOneOfLessWorkWhereAllWaitLessThen(t *testing.T) {
 	waiting := [][2]float64{{3, 60}, {2, 100}, {2, 100}, {1, 250}}
 	for rounds, want := range [][]int32{{0}, {1, 2}} {
 		d := drafted(rounds, waiting...)
-		d.make(0, []float64{4})
+		d.build(0, []float64{4})
 		if got := d.begins(); !slices.Equal(got, want) {
 			t.Errorf("%d rounds: %v start now, want %v", rounds, got, want)
 		}
@@ -46,18 +46,18 @@ func TestADraftPutsATaskBeforeOneOfLessWorkWhereAllWaitLessThen(t *testing.T) {
 }
 
 func TestTheFrugalClassIsDearWhileManyTasksArrive(t *testing.T) {
-	f := newFuture(Lookahead{Weight: 1}, []float64{4, 4}, newAges(0.35))
+	f := newRollout(Lookahead{Weight: 1}, []float64{4, 4}, newResidualTimes(0.35))
 	task := func() []pair {
 		a, b := pair{class: 0}, pair{class: 1}
 		a.Time, b.Time, a.Energy, b.Energy = 100, 100, 4*dvfsmodel.JoulesPerKWh, dvfsmodel.JoulesPerKWh
 		return []pair{a, b}
 	}
 	price := func(now float64) float64 {
-		f.rush(&f.draft, now)
-		if f.draft.rush[0] != 0 {
-			t.Errorf("the class that saves nothing is priced at %v", f.draft.rush[0])
+		f.setDelayPrices(&f.plan, now)
+		if f.plan.futureDelayCost[0] != 0 {
+			t.Errorf("the class that saves nothing is priced at %v", f.plan.futureDelayCost[0])
 		}
-		return f.draft.rush[1]
+		return f.plan.futureDelayCost[1]
 	}
 	f.learn(0, task())
 	quiet := price(0)

@@ -12,44 +12,44 @@ type Easy struct{ Spread float64 }
 
 // New is the Pick stage of one run.
 func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &easy{simple: simple{line: newLine(v, Fairness{}), backfill: true}, age: newAges(o.Spread)}
+	return &easy{simple: simple{waitingLine: newWaitingLine(v, Fairness{}), backfill: true}, age: newResidualTimes(o.Spread)}
 }
 
 type easy struct {
 	simple
-	age  *ages
-	held *shadow // nil: the head may still start
+	age      *residualTimes
+	reserved *shadowSchedule // nil: the head may still start
 }
 
 func (e *easy) Arrive(tasks []int) {
 	e.simple.Arrive(tasks)
-	e.held = nil
+	e.reserved = nil
 }
 
 func (e *easy) Next() (int, bool) {
 	for {
 		task, ok := e.simple.Next()
-		if !ok || e.offered == none {
+		if !ok || e.offered == noPair {
 			return task, ok
 		}
-		if e.offered > 0 && e.held == nil {
-			e.hold()
+		if e.offered > 0 && e.reserved == nil {
+			e.reserveHead()
 		}
-		if e.held == nil || e.held.spares(&e.known[task][e.pair-1]) {
+		if e.reserved == nil || e.reserved.sparesReserved(&e.pairsOf[task][e.pair-1]) {
 			return task, true
 		}
 		e.Refused(task)
 	}
 }
 
-// hold reserves for the head of the queue, which found no room.
-func (e *easy) hold() {
-	e.held = newShadow(&e.line, e.age)
-	e.held.reserve(e.known[e.waiting[0]])
+// reserveHead reserves for the head of the queue, which found no room.
+func (e *easy) reserveHead() {
+	e.reserved = newShadowSchedule(&e.waitingLine, e.age)
+	e.reserved.reserve(e.pairsOf[e.waiting[0]])
 }
 
 // Committed notes a start; what is reserved is reckoned anew.
 func (e *easy) Committed(task int, a *planner.Assignment) {
 	e.simple.Committed(task, a)
-	e.held = nil
+	e.reserved = nil
 }

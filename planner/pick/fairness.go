@@ -35,14 +35,14 @@ func (f Fairness) spread() float64 {
 
 // fairness keeps the bound during a run; nil keeps none.
 type fairness struct {
-	patience float64
-	beside   *yardstick
-	resort   resort
-	stale    bool    // the plan of last resort is of an earlier state
-	barred   []pair  // offered for it and refused since the last event
-	last     pair    // offered for it last
-	bound    float64 // seconds, as of when it was last reckoned
-	wake     float64 // when waiting has to be looked at again
+	patience   float64
+	reference  *referenceRun
+	lastResort fallbackPlan
+	stale      bool    // the plan of last resort is of an earlier state
+	barred     []pair  // offered for it and refused since the last event
+	last       pair    // offered for it last
+	bound      float64 // seconds, as of when it was last reckoned
+	wake       float64 // when waiting has to be looked at again
 }
 
 // newFairness is nil where waits aren't bounded.
@@ -52,29 +52,29 @@ func newFairness(v *planner.View, limit Fairness) *fairness {
 	}
 	spread := limit.spread()
 	return &fairness{
-		patience: limit.Patience, beside: newYardstick(v, newAges(spread)), resort: resort{age: exactAges(spread)},
-		last: pair{task: none}, stale: true, wake: math.Inf(1),
+		patience: limit.Patience, reference: newReferenceRun(v, newResidualTimes(spread)), lastResort: fallbackPlan{age: exactResidualTimes(spread)},
+		last: pair{task: noPair}, stale: true, wake: math.Inf(1),
 	}
 }
 
-// begin begins a new event.
-func (f *fairness) begin() {
+// beginEvent begins a new event.
+func (f *fairness) beginEvent() {
 	if f != nil {
-		f.barred, f.last, f.stale, f.wake = f.barred[:0], pair{task: none}, true, math.Inf(1)
+		f.barred, f.last, f.stale, f.wake = f.barred[:0], pair{task: noPair}, true, math.Inf(1)
 	}
 }
 
 // arrive notes a task that arrived.
 func (f *fairness) arrive(task int, pairs []pair) {
 	if f != nil {
-		f.beside.arrive(task, pairs)
+		f.reference.arrive(task, pairs)
 	}
 }
 
 // committed notes a start.
 func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	if f != nil {
-		f.beside.starts(task, class, a.Start)
+		f.reference.noteStart(task, class, a.Start)
 		f.stale = true
 	}
 }
@@ -82,7 +82,7 @@ func (f *fairness) committed(task, class int, a *planner.Assignment) {
 // finished notes an end.
 func (f *fairness) finished(task int, a *planner.Assignment) {
 	if f != nil {
-		f.beside.ends(task, a.End-a.Start)
+		f.reference.noteEnd(task, a.End-a.Start)
 		f.stale = true
 	}
 }
@@ -95,70 +95,70 @@ func (f *fairness) refused(task int) {
 	}
 }
 
-// reckon makes the plan of last resort for the present state.
-func (f *fairness) reckon(l *line) {
+// updatePlan makes the plan of last resort for the present state.
+func (f *fairness) updatePlan(l *waitingLine) {
 	if !f.stale {
 		return
 	}
 	f.stale = false
-	f.beside.reckon(l.v.Now)
-	f.bound = patiencePart * f.patience * max(leastLongest*f.beside.usual(), f.beside.longest)
-	f.resort.make(l, f.bound)
+	f.reference.play(l.v.Now)
+	f.bound = patiencePart * f.patience * max(minLongestWait*f.reference.meanRunTime(), f.reference.longest)
+	f.lastResort.replan(l, f.bound)
 }
 
-// patiencePart is the part of a factor that is planned with, and leastLongest the
+// patiencePart is the part of a factor that is planned with, and minLongestWait the
 // longest wait under Simple, in usual run times, as long as hardly anybody had to
 // wait there.
 const (
-	patiencePart = 2.0 / 3
-	leastLongest = 0.25
+	patiencePart   = 2.0 / 3
+	minLongestWait = 0.25
 )
 
 // looksInOne is how many looks at a pair of the line take as long as one evaluation of a
 // place ([planner.Monitor]).
 const looksInOne = 16
 
-// open tells whether a pair fits and makes nobody wait for too long.
-func (l *line) open(p *pair) bool {
+// mayStart tells whether a pair fits and makes nobody wait for too long.
+func (l *waitingLine) mayStart(p *pair) bool {
 	if l.looks++; l.looks%looksInOne == 0 {
 		l.v.Evaluated(1)
 	}
 	if !l.fits(p) || l.fair == nil {
 		return l.fits(p)
 	}
-	l.fair.reckon(l)
-	return l.fair.resort.bears(l, p)
+	l.fair.updatePlan(l)
+	return l.fair.lastResort.allowsStart(l, p)
 }
 
-// overdue is asked when a rule leaves the rest waiting until a time, unless
+// nextOverdue is asked when a rule leaves the rest waiting until a time, unless
 // something happens before. It offers what must not wait, where that takes the
 // least energy.
-func (l *line) overdue(until float64) (task int, ok bool) {
+func (l *waitingLine) nextOverdue(until float64) (task int, ok bool) {
 	f := l.fair
 	if f == nil || len(l.waiting) == 0 {
 		return 0, false
 	}
-	f.reckon(l)
-	if f.wake = f.resort.rests(l, min(until, l.v.Now+wakeAfter*f.beside.usual())); f.wake > l.v.Now {
+	f.updatePlan(l)
+	if f.wake = f.lastResort.maxPause(l, min(until, l.v.Now+wakeAfter*f.reference.meanRunTime())); f.wake > l.v.Now {
 		return 0, false
 	}
 	f.wake = math.Inf(1)
-	for _, b := range f.resort.due(l.v.Now) {
-		if f.last = f.frugal(l, l.known[b.task]); f.last.task != none {
+	for _, b := range f.lastResort.dueStarts(l.v.Now) {
+		if f.last = f.cheapestAllowed(l, l.pairsOf[b.task]); f.last.task != noPair {
 			return l.offer(slices.Index(l.waiting, b.task), f.last.class)
 		}
 	}
 	return 0, false
 }
 
-// frugal is the one of a task's pairs that takes the least energy among those
+// cheapestAllowed is the one of a task's pairs that takes the least energy among those
 // that may start.
-func (f *fairness) frugal(l *line, pairs []pair) (best pair) {
-	best.task = none
+func (f *fairness) cheapestAllowed(l *waitingLine, pairs []pair) (best pair) {
+	best.task = noPair
 	for i := range pairs {
 		p := &pairs[i]
 		barred := slices.ContainsFunc(f.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
-		if !barred && (best.task == none || p.Energy < best.Energy) && l.open(p) {
+		if !barred && (best.task == noPair || p.Energy < best.Energy) && l.mayStart(p) {
 			best = *p
 		}
 	}
@@ -167,7 +167,7 @@ func (f *fairness) frugal(l *line, pairs []pair) (best pair) {
 
 // Wake is when the rest may have waited for long enough, for rules that leave
 // room free; apart from that, starts and ends are all that changes an answer.
-func (l *line) Wake() float64 {
+func (l *waitingLine) Wake() float64 {
 	if l.fair == nil {
 		return math.Inf(1)
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// future draws what may happen and plays decisions in it.
-type future struct {
-	how    Lookahead
+// rollout draws what may happen and plays decisions in it.
+type rollout struct {
+	opts   Lookahead
 	rng    *rand.Rand
-	age    *ages
+	age    *residualTimes
 	closed bool // no task arrives any more: all are known
 
 	// The tasks that arrived: of these, future ones are drawn.
-	seen        items
+	seen        plannedTasks
 	learned     float64   // their number
 	total       float64   // sum of their predicted run times, each on its first class, seconds
 	kWh         float64   // likewise of their energies
@@ -26,11 +26,11 @@ type future struct {
 
 	// What every future begins with.
 	line  []int32
-	runs  []occupant
+	runs  []plannedRunning
 	count int // items
 
 	// The future that is being played.
-	draft draft
+	plan  tentativePlan
 	rooms []float64 // free GPUs by class
 	view  *planner.View
 }
@@ -44,15 +44,15 @@ const (
 	mostSeen    = 4096 // tasks that future ones are drawn of
 )
 
-func newFuture(how Lookahead, total []float64, age *ages) future {
-	return future{
-		how: how, draft: newDraft(total, mostFlips, age), rng: rngOf(how.Seed), age: age,
+func newRollout(how Lookahead, total []float64, age *residualTimes) rollout {
+	return rollout{
+		opts: how, plan: newTentativePlan(total, mostFlips, age), rng: rngOf(how.Seed), age: age,
 		rooms: make([]float64, len(total)), saved: make([]float64, len(total)),
 	}
 }
 
 // learn notes a task that arrived.
-func (f *future) learn(arrival float64, pairs []pair) {
+func (f *rollout) learn(arrival float64, pairs []pair) {
 	if len(pairs) == 0 {
 		return
 	}
@@ -61,16 +61,16 @@ func (f *future) learn(arrival float64, pairs []pair) {
 	}
 	if len(f.seen.arrival) < mostSeen {
 		f.total, f.kWh, f.learned = f.total+pairs[0].Time, f.kWh+pairs[0].kWh(), f.learned+1
-		f.seen.add(f.draft.classes, arrival, pairs, f.perKWh())
-		f.save(pairs)
+		f.seen.add(f.plan.classes, arrival, pairs, f.perKWh())
+		f.noteSavings(pairs)
 	}
-	window := recentRuns * f.usual()
+	window := recentRuns * f.meanRunTime()
 	f.recent = f.recent*math.Exp(-(arrival-f.last)/window) + 1/window
 	f.last = arrival
 }
 
-// save notes what each class saves of a task's energy.
-func (f *future) save(pairs []pair) {
+// noteSavings notes what each class saves of a task's energy.
+func (f *rollout) noteSavings(pairs []pair) {
 	most := 0.0
 	for i := range pairs {
 		most = max(most, pairs[i].kWh())
@@ -84,37 +84,37 @@ func (f *future) save(pairs []pair) {
 
 // What tasks to come lose by a start now: they will want the frugal classes.
 const (
-	rushPart = 0.225 // seconds a second for each in a usual run time, where a class saves all energy
-	mostRush = 8     // of them at most
+	rushWeight = 0.225 // seconds a second for each in a usual run time, where a class saves all energy
+	maxRush    = 8     // of them at most
 )
 
-// rush sets a draft's prices for tasks that arrive as often as lately.
-func (f *future) rush(d *draft, now float64) {
-	lately, _ := f.rates(now)
-	for class := range d.rush {
-		d.rush[class] = 0
+// setDelayPrices sets a draft's prices for tasks that arrive as often as lately.
+func (f *rollout) setDelayPrices(d *tentativePlan, now float64) {
+	lately, _ := f.arrivalRates(now)
+	for class := range d.futureDelayCost {
+		d.futureDelayCost[class] = 0
 		if !f.closed {
-			d.rush[class] = rushPart * min(lately*f.usual(), mostRush) * f.saved[class] / f.learned
+			d.futureDelayCost[class] = rushWeight * min(lately*f.meanRunTime(), maxRush) * f.saved[class] / f.learned
 		}
 	}
 }
 
-// usual is the mean of the predicted run times.
-func (f *future) usual() float64 { return f.total / f.learned }
+// meanRunTime is the mean of the predicted run times.
+func (f *rollout) meanRunTime() float64 { return f.total / f.learned }
 
 // perKWh is what a kWh is worth, in seconds of waiting: see [Lookahead].
-func (f *future) perKWh() float64 {
-	if f.how.PerKWh == 0 && f.kWh > 0 {
-		return f.how.Weight * f.total / f.kWh
+func (f *rollout) perKWh() float64 {
+	if f.opts.PerKWh == 0 && f.kWh > 0 {
+		return f.opts.Weight * f.total / f.kWh
 	}
-	return f.how.PerKWh
+	return f.opts.PerKWh
 }
 
-// rates are arrivals a second: lately, and over all. As long as few tasks arrived,
+// arrivalRates are arrivals a second: lately, and over all. As long as few tasks arrived,
 // the latter counts as if priorTasks more had, in priorRuns usual run times.
-func (f *future) rates(now float64) (lately, overall float64) {
+func (f *rollout) arrivalRates(now float64) (lately, overall float64) {
 	const priorTasks, priorRuns = 3, 1.6
-	usual := f.usual()
+	usual := f.meanRunTime()
 	lately = f.recent * math.Exp(-(now-f.last)/(recentRuns*usual))
 	overall = (f.learned + priorTasks) / (now - f.first + priorRuns*usual)
 	return lately, overall
@@ -130,61 +130,61 @@ type trial struct {
 	out    bool      // it can't be the best any more
 }
 
-// roundOfFutures is how many futures are played between two looks at which
+// futuresPerRound is how many futures are played between two looks at which
 // choices have fallen behind, surely their distance in standard errors.
 const (
-	roundOfFutures = 25
-	surely         = 2.5
+	futuresPerRound = 25
+	decisiveSigmas  = 2.5
 )
 
 // best is the choice that costs least; ok is false when waiting does. Items of
 // the draft are the residents, and the waiting tasks after them.
-func (f *future) best(from *draft, now float64, free []float64, residents int, waiting []int, choices []pair) (best pair, ok bool) {
+func (f *rollout) best(from *tentativePlan, now float64, free []float64, residents int, waiting []int, choices []pair) (best pair, ok bool) {
 	f.begin(from)
 	trials := make([]trial, 0, len(choices)+1)
 	if residents > 0 { // or else there is nothing to wait for
-		trials = append(trials, trial{choice: none, item: none})
+		trials = append(trials, trial{choice: noPair, item: noPair})
 	}
 	for i := range choices {
 		item := residents + slices.Index(waiting, choices[i].task)
 		trials = append(trials, trial{choice: i, item: int32(item), class: int32(choices[i].class)})
 	}
 	lead := 0
-	for n := 1; n <= f.how.Futures; n++ {
-		f.imagine(now)
+	for n := 1; n <= f.opts.Futures; n++ {
+		f.drawFuture(now)
 		for i := range trials {
 			if t := &trials[i]; !t.out {
-				if f.stopped() {
+				if f.isStopped() {
 					return pair{}, false
 				}
-				cost := f.play(now, free, t.item, t.class)
+				cost := f.playOut(now, free, t.item, t.class)
 				t.costs, t.sum = append(t.costs, cost), t.sum+cost
 			}
 		}
-		if n%roundOfFutures == 0 || n == f.how.Futures {
+		if n%futuresPerRound == 0 || n == f.opts.Futures {
 			var decided bool
-			if lead, decided = weigh(trials); decided {
+			if lead, decided = rankTrials(trials); decided {
 				break
 			}
 		}
 	}
-	if trials[lead].choice == none {
+	if trials[lead].choice == noPair {
 		return pair{}, false
 	}
 	return choices[trials[lead].choice], true
 }
 
-// stopped accounts for the work since it was called last, and tells whether nobody waits
+// isStopped accounts for the work since it was called last, and tells whether nobody waits
 // for the answer any more.
-func (f *future) stopped() bool {
-	f.view.Evaluated(f.draft.placed)
-	f.draft.placed = 0
+func (f *rollout) isStopped() bool {
+	f.view.Evaluated(f.plan.placed)
+	f.plan.placed = 0
 	return f.view.Stopped()
 }
 
-// weigh finds the trial that leads and takes those out that are surely worse.
+// rankTrials finds the trial that leads and takes those out that are surely worse.
 // It tells whether none is left.
-func weigh(trials []trial) (lead int, decided bool) {
+func rankTrials(trials []trial) (lead int, decided bool) {
 	for i := range trials {
 		if trials[lead].out || (!trials[i].out && trials[i].sum < trials[lead].sum) {
 			lead = i
@@ -193,44 +193,44 @@ func weigh(trials []trial) (lead int, decided bool) {
 	decided = true
 	for i := range trials {
 		if t := &trials[i]; i != lead && !t.out {
-			t.out = t.behind(&trials[lead])
+			t.out = t.isSurelyWorse(&trials[lead])
 			decided = decided && t.out
 		}
 	}
 	return lead, decided
 }
 
-// behind tells whether a trial costs surely more than another one in the same
+// isSurelyWorse tells whether a trial costs surely more than another one in the same
 // futures.
-func (t *trial) behind(lead *trial) bool {
+func (t *trial) isSurelyWorse(lead *trial) bool {
 	n := float64(len(t.costs))
 	mean, squares := (t.sum-lead.sum)/n, 0.0
 	for i := range t.costs {
 		d := t.costs[i] - lead.costs[i] - mean
 		squares += d * d
 	}
-	return mean > surely*math.Sqrt(squares/max(n-1, 1)/n)
+	return mean > decisiveSigmas*math.Sqrt(squares/max(n-1, 1)/n)
 }
 
 // begin takes over what the draft of the real run knows.
-func (f *future) begin(from *draft) {
-	d := &f.draft
-	d.items.cut(d.classes, 0)
+func (f *rollout) begin(from *tentativePlan) {
+	d := &f.plan
+	d.items.truncate(d.classes, 0)
 	for i := range from.items.arrival {
-		d.items.take(d.classes, &from.items, i)
+		d.items.appendFrom(d.classes, &from.items, i)
 	}
 	f.count = len(d.items.arrival)
 	f.line, f.runs = append(f.line[:0], from.line...), append(f.runs[:0], from.running...)
 }
 
-// imagine draws a future: when the running tasks end, how long the waiting ones
+// drawFuture draws a future: when the running tasks end, how long the waiting ones
 // take, and what arrives if anything may.
-func (f *future) imagine(now float64) {
-	d := &f.draft
-	d.items.cut(d.classes, f.count)
+func (f *rollout) drawFuture(now float64) {
+	d := &f.plan
+	d.items.truncate(d.classes, f.count)
 	for i := range f.runs {
 		o := &f.runs[i]
-		o.end = now + f.age.draw(f.rng, d.items.time[d.at(o.item, o.class)], now-o.start)
+		o.end = now + f.age.draw(f.rng, d.items.time[d.index(o.item, o.class)], now-o.start)
 	}
 	for _, item := range f.line {
 		f.drawTimes(int(item))
@@ -242,11 +242,11 @@ func (f *future) imagine(now float64) {
 
 // drawArrivals draws tasks that arrive later, like those that did, as often as
 // tasks arrived so far.
-func (f *future) drawArrivals(now float64) {
-	d := &f.draft
-	lately, overall := f.rates(now)
-	fade, most := fadeRuns*f.usual(), max(lately, overall)
-	end := now + horizonRuns*f.usual()
+func (f *rollout) drawArrivals(now float64) {
+	d := &f.plan
+	lately, overall := f.arrivalRates(now)
+	fade, most := fadeRuns*f.meanRunTime(), max(lately, overall)
+	end := now + horizonRuns*f.meanRunTime()
 	for at, n := now, 0; n < mostDrawn; n++ {
 		if at += f.rng.ExpFloat64() / most; at > end {
 			break
@@ -254,7 +254,7 @@ func (f *future) drawArrivals(now float64) {
 		if rate := overall + (lately-overall)*math.Exp(-(at-now)/fade); f.rng.Float64()*most > rate {
 			continue
 		}
-		d.items.take(d.classes, &f.seen, f.rng.IntN(len(f.seen.arrival)))
+		d.items.appendFrom(d.classes, &f.seen, f.rng.IntN(len(f.seen.arrival)))
 		item := len(d.items.arrival) - 1
 		d.items.arrival[item] = at
 		f.drawTimes(item)
@@ -262,48 +262,48 @@ func (f *future) drawArrivals(now float64) {
 }
 
 // drawTimes draws how long a task takes on each class.
-func (f *future) drawTimes(item int) {
-	it := &f.draft.items
-	for at := item * f.draft.classes; at < (item+1)*f.draft.classes; at++ {
+func (f *rollout) drawTimes(item int) {
+	it := &f.plan.items
+	for at := item * f.plan.classes; at < (item+1)*f.plan.classes; at++ {
 		if !math.IsInf(it.cost[at], 1) {
 			it.drawn[at] = f.age.draw(f.rng, it.time[at], 0)
 		}
 	}
 }
 
-// play starts a task on a class, or none, and goes on by drafts until nothing
+// playOut starts a task on a class, or none, and goes on by drafts until nothing
 // waits and nothing more arrives. It tells what that costs, seconds.
-func (f *future) play(now float64, free []float64, item, class int32) (cost float64) {
-	d := &f.draft
+func (f *rollout) playOut(now float64, free []float64, item, class int32) (cost float64) {
+	d := &f.plan
 	d.line, d.running = append(d.line[:0], f.line...), append(d.running[:0], f.runs...)
 	copy(f.rooms, free)
 	began, next := now, f.count
-	if item != none {
-		cost += f.begun(began, now, slices.Index(d.line, item), class)
-		cost += f.starts(began, now)
+	if item != noPair {
+		cost += f.startItem(began, now, slices.Index(d.line, item), class)
+		cost += f.startPlanned(began, now)
 	}
 	for len(d.line) > 0 || next < len(d.items.arrival) {
 		now = f.nextEvent(now, next)
-		d.running = slices.DeleteFunc(d.running, func(o occupant) bool {
+		d.running = slices.DeleteFunc(d.running, func(o plannedRunning) bool {
 			if o.end > now {
 				return false
 			}
-			f.rooms[o.class] += d.items.gpus[d.at(o.item, o.class)]
+			f.rooms[o.class] += d.items.gpus[d.index(o.item, o.class)]
 			return true
 		})
 		for next < len(d.items.arrival) && d.items.arrival[next] <= now {
 			d.enqueue(int32(next))
 			next++
 		}
-		cost += f.starts(began, now)
+		cost += f.startPlanned(began, now)
 	}
 	return cost
 }
 
 // nextEvent is when the next task arrives or ends. Where neither happens, time
 // passes all the same.
-func (f *future) nextEvent(now float64, next int) float64 {
-	d, at := &f.draft, math.Inf(1)
+func (f *rollout) nextEvent(now float64, next int) float64 {
+	d, at := &f.plan, math.Inf(1)
 	if next < len(d.items.arrival) {
 		at = d.items.arrival[next]
 	}
@@ -311,22 +311,22 @@ func (f *future) nextEvent(now float64, next int) float64 {
 		at = min(at, d.running[i].end)
 	}
 	if math.IsInf(at, 1) {
-		return now + wakeAfter*f.usual()
+		return now + wakeAfter*f.meanRunTime()
 	}
 	return at
 }
 
-// starts plays what a draft starts now and tells what that costs.
-func (f *future) starts(began, now float64) (cost float64) {
-	d := &f.draft
+// startPlanned plays what a draft starts now and tells what that costs.
+func (f *rollout) startPlanned(began, now float64) (cost float64) {
+	d := &f.plan
 	if !f.anyFits() {
 		return 0
 	}
-	d.make(now, f.rooms)
+	d.build(now, f.rooms)
 	kept := 0
 	for i := range d.now {
 		if d.now[i] {
-			cost += f.begun(began, now, kept, d.chosen[i])
+			cost += f.startItem(began, now, kept, d.chosen[i])
 		} else {
 			kept++
 		}
@@ -335,11 +335,11 @@ func (f *future) starts(began, now float64) (cost float64) {
 }
 
 // anyFits tells whether some waiting task could start.
-func (f *future) anyFits() bool {
-	d := &f.draft
+func (f *rollout) anyFits() bool {
+	d := &f.plan
 	for _, item := range d.line {
 		for class := range int32(d.classes) {
-			at := d.at(item, class)
+			at := d.index(item, class)
 			if d.items.gpus[at] <= f.rooms[class]+shareSlack && !math.IsInf(d.items.cost[at], 1) {
 				return true
 			}
@@ -348,23 +348,23 @@ func (f *future) anyFits() bool {
 	return false
 }
 
-// begun starts the task at a place in the line and tells what that costs: its
+// startItem starts the task at a place in the line and tells what that costs: its
 // energy, and its wait since the future began.
-func (f *future) begun(began, now float64, place int, class int32) (cost float64) {
-	d := &f.draft
+func (f *rollout) startItem(began, now float64, place int, class int32) (cost float64) {
+	d := &f.plan
 	item := d.line[place]
-	at := d.at(item, class)
+	at := d.index(item, class)
 	f.rooms[class] -= d.items.gpus[at]
 	d.line = slices.Delete(d.line, place, place+1)
-	d.running = append(d.running, occupant{item: item, class: class, start: now, end: now + d.items.drawn[at]})
+	d.running = append(d.running, plannedRunning{item: item, class: class, start: now, end: now + d.items.drawn[at]})
 	arrival := d.items.arrival[item]
-	return d.items.cost[at] + f.aged(now-arrival) - f.aged(max(began-arrival, 0))
+	return d.items.cost[at] + f.ageingCost(now-arrival) - f.ageingCost(max(began-arrival, 0))
 }
 
-// aged is what a wait of so many seconds costs: see [Lookahead.Ageing].
-func (f *future) aged(wait float64) float64 {
-	if f.how.Ageing == 0 {
+// ageingCost is what a wait of so many seconds costs: see [Lookahead.Ageing].
+func (f *rollout) ageingCost(wait float64) float64 {
+	if f.opts.Ageing == 0 {
 		return wait
 	}
-	return wait + wait*wait/(2*f.how.Ageing)
+	return wait + wait*wait/(2*f.opts.Ageing)
 }

@@ -16,29 +16,29 @@ type Greedy struct {
 
 // New is the Pick stage of one run.
 func (g Greedy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &greedy{line: newLine(v, g.Fairness), weights: g}
+	return &greedy{waitingLine: newWaitingLine(v, g.Fairness), weights: g}
 }
 
 type greedy struct {
-	line
+	waitingLine
 	weights Greedy
 	refused bool // the head was, since the last event
 }
 
 func (g *greedy) Arrive(tasks []int) {
-	g.join(tasks)
+	g.enqueue(tasks)
 	g.refused = false
 }
 
 func (g *greedy) Next() (int, bool) {
-	g.settle()
+	g.removeStarted()
 	if task, ok := g.giveUp(); ok {
 		return task, true
 	}
 	if g.refused || len(g.waiting) == 0 {
-		return g.overdue(math.Inf(1))
+		return g.nextOverdue(math.Inf(1))
 	}
-	pairs := g.known[g.waiting[0]]
+	pairs := g.pairsOf[g.waiting[0]]
 	best := &pairs[0]
 	for i := range pairs {
 		p := &pairs[i]
@@ -46,14 +46,14 @@ func (g *greedy) Next() (int, bool) {
 			best = p
 		}
 	}
-	if !g.open(best) {
-		return g.overdue(math.Inf(1))
+	if !g.mayStart(best) {
+		return g.nextOverdue(math.Inf(1))
 	}
 	return g.offer(0, best.class)
 }
 
 // Refused blocks the queue until the next event.
 func (g *greedy) Refused(task int) {
-	g.line.Refused(task)
+	g.waitingLine.Refused(task)
 	g.refused = true
 }

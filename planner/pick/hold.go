@@ -2,10 +2,10 @@ package pick
 
 import "github.com/epplan/epplan/planner"
 
-// Held leaves the choice to a Placer that holds tasks back and is its own
+// ByPlacer leaves the choice to a Placer that holds tasks back and is its own
 // Picker, as place.Hold and place.Replan make: which task starts, and on which GPU, is one
 // decision there. With any other Placer it is [EDF].
-func Held(v *planner.View, pl planner.Placer) planner.Picker {
+func ByPlacer(v *planner.View, pl planner.Placer) planner.Picker {
 	if holder, ok := pl.(planner.Picker); ok {
 		return holder
 	}

@@ -47,7 +47,7 @@ func (q *largest) Arrive(tasks []int) {
 func (q *largest) compare(a, b int) int {
 	s, t := &q.v.Problem.Tasks[a], &q.v.Problem.Tasks[b]
 	byArrival := cmp.Or(cmp.Compare(s.Arrival, t.Arrival), cmp.Compare(a, b))
-	late, later := q.overdue(a), q.overdue(b)
+	late, later := q.isOverdue(a), q.isOverdue(b)
 	switch {
 	case late && later:
 		return byArrival
@@ -72,8 +72,8 @@ func size(t *planner.Task) (gpus, cpus float64) {
 	return gpus, t.CPUs / gpus
 }
 
-// overdue tells whether a task has waited for longer than the bound.
-func (q *largest) overdue(task int) bool {
+// isOverdue tells whether a task has waited for longer than the bound.
+func (q *largest) isOverdue(task int) bool {
 	return q.v.Now-q.v.Problem.Tasks[task].Arrival > q.bound
 }
 
@@ -81,7 +81,7 @@ func (q *largest) Next() (int, bool) {
 	for q.next < len(q.waiting) {
 		task := q.waiting[q.next]
 		q.next++
-		if !q.barred(task) {
+		if !q.isBarred(task) {
 			return task, true
 		}
 		q.refused = append(q.refused, task)
@@ -89,8 +89,8 @@ func (q *largest) Next() (int, bool) {
 	return 0, false
 }
 
-// barred tells whether a task could take what an overdue one waits for.
-func (q *largest) barred(task int) bool {
+// isBarred tells whether a task could take what an overdue one waits for.
+func (q *largest) isBarred(task int) bool {
 	for class, held := range q.held {
 		if held && q.v.Option(task, class) >= 0 {
 			return true
@@ -101,7 +101,7 @@ func (q *largest) barred(task int) bool {
 
 func (q *largest) Refused(task int) {
 	q.refused = append(q.refused, task)
-	if !q.overdue(task) {
+	if !q.isOverdue(task) {
 		return
 	}
 	for class := range q.held {

@@ -6,26 +6,26 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// line is the tasks that wait, in order of arrival, of which a picker offers
+// waitingLine is the tasks that wait, in order of arrival, of which a picker offers
 // one at a time for one node class. All pickers that choose by class embed it.
-type line struct {
-	use  // GPUs in use
-	crew // tasks that run
+type waitingLine struct {
+	classUsage // GPUs in use
+	runningSet // tasks that run
 
-	v       *planner.View
-	waiting []int
-	offered int       // index in waiting of the task that is being offered; none: nothing is
-	known   [][]pair  // by task: its pairs while it waits, nil before and after
-	lost    []int     // tasks that no class suits: Place is to give them up
-	fair    *fairness // nil: waits aren't bounded
-	looks   int       // at pairs
+	v           *planner.View
+	waiting     []int
+	offered     int       // index in waiting of the task that is being offered; none: nothing is
+	pairsOf     [][]pair  // by task: its pairs while it waits, nil before and after
+	unplaceable []int     // tasks that no class suits: Place is to give them up
+	fair        *fairness // nil: waits aren't bounded
+	looks       int       // at pairs
 }
 
-// none marks that no task is being offered.
-const none = -1
+// noPair marks that no task is being offered.
+const noPair = -1
 
-func newLine(v *planner.View, limit Fairness) line {
-	return line{use: newUse(v), v: v, offered: none, known: make([][]pair, len(v.Problem.Tasks)), fair: newFairness(v, limit)}
+func newWaitingLine(v *planner.View, limit Fairness) waitingLine {
+	return waitingLine{classUsage: newClassUsage(v), v: v, offered: noPair, pairsOf: make([][]pair, len(v.Problem.Tasks)), fair: newFairness(v, limit)}
 }
 
 // pair is a task on a node class that suits it.
@@ -41,22 +41,22 @@ func (p *pair) kWh() float64 { return p.Energy.KWh() }
 // work is GPU-seconds.
 func (p *pair) work() float64 { return p.GPUs * p.Time }
 
-// join adds tasks at the end of the line. It begins a new event.
-func (l *line) join(tasks []int) {
-	l.settle()
-	l.fair.begin()
+// enqueue adds tasks at the end of the line. It begins a new event.
+func (l *waitingLine) enqueue(tasks []int) {
+	l.removeStarted()
+	l.fair.beginEvent()
 	for _, task := range tasks {
-		if l.known[task] = l.pairs(task); len(l.known[task]) > 0 {
+		if l.pairsOf[task] = l.pairs(task); len(l.pairsOf[task]) > 0 {
 			l.waiting = append(l.waiting, task)
-			l.fair.arrive(task, l.known[task])
+			l.fair.arrive(task, l.pairsOf[task])
 		} else {
-			l.lost = append(l.lost, task)
+			l.unplaceable = append(l.unplaceable, task)
 		}
 	}
 }
 
 // pairs are a task's pairs in the order of the classes.
-func (l *line) pairs(task int) []pair {
+func (l *waitingLine) pairs(task int) []pair {
 	l.v.Confine(task, planner.AnyClass)
 	var all []pair
 	for class := range l.v.Problem.Cluster.Classes {
@@ -67,50 +67,50 @@ func (l *line) pairs(task int) []pair {
 	return all
 }
 
-// settle takes the task out of the line that was offered last, unless it was
+// removeStarted takes the task out of the line that was offered last, unless it was
 // refused: it has started or was given up. It tells whether there was one.
-func (l *line) settle() bool {
-	if l.offered == none {
+func (l *waitingLine) removeStarted() bool {
+	if l.offered == noPair {
 		return false
 	}
-	l.known[l.waiting[l.offered]] = nil
+	l.pairsOf[l.waiting[l.offered]] = nil
 	l.waiting = slices.Delete(l.waiting, l.offered, l.offered+1)
-	l.offered = none
+	l.offered = noPair
 	return true
 }
 
 // offer offers the task at a place in the line for a class.
-func (l *line) offer(at, class int) (int, bool) {
+func (l *waitingLine) offer(at, class int) (int, bool) {
 	l.offered = at
 	l.v.Confine(l.waiting[at], class)
 	return l.waiting[at], true
 }
 
 // giveUp offers tasks that no class suits, once.
-func (l *line) giveUp() (task int, ok bool) {
-	if len(l.lost) == 0 {
+func (l *waitingLine) giveUp() (task int, ok bool) {
+	if len(l.unplaceable) == 0 {
 		return 0, false
 	}
-	task, l.lost = l.lost[0], l.lost[1:]
+	task, l.unplaceable = l.unplaceable[0], l.unplaceable[1:]
 	return task, true
 }
 
 // Refused leaves the task in its place.
-func (l *line) Refused(task int) {
-	l.offered = none
+func (l *waitingLine) Refused(task int) {
+	l.offered = noPair
 	l.fair.refused(task)
 }
 
 // Committed counts what a task takes and remembers that it runs.
-func (l *line) Committed(task int, a *planner.Assignment) {
+func (l *waitingLine) Committed(task int, a *planner.Assignment) {
 	l.take(task, a, 1)
-	l.hire(l.v, task, a)
+	l.add(l.v, task, a)
 	l.fair.committed(task, l.v.ClassOf(int(a.Node)), a)
 }
 
 // Finished counts what a task gives back.
-func (l *line) Finished(task int, a *planner.Assignment) {
+func (l *waitingLine) Finished(task int, a *planner.Assignment) {
 	l.take(task, a, -1)
-	l.dismiss(task)
+	l.remove(task)
 	l.fair.finished(task, a)
 }

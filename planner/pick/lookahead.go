@@ -31,14 +31,14 @@ type Lookahead struct {
 
 // New is the Pick stage of one run.
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
-	age, line := newAges(o.spread()), newChooser(v, o.Fairness)
+	age, line := newResidualTimes(o.spread()), newChooser(v, o.Fairness)
 	l := &lookahead{
-		chooser: line, draft: newDraft(line.total, mostFlips, age), future: newFuture(o, line.total, age),
-		how: o, window: mostWaiting, free: make([]float64, len(line.total)),
+		chooser: line, plan: newTentativePlan(line.total, mostFlips, age), rollout: newRollout(o, line.total, age),
+		opts: o, window: mostWaiting, free: make([]float64, len(line.total)),
 	}
-	l.draft.rounds, l.draft.crowd = mostRounds, crowding
-	l.future.view = v
-	l.future.closed = v.Problem.Mode == planner.Offline
+	l.plan.rounds, l.plan.behindDelayCost = mostRounds, crowdingCost
+	l.rollout.view = v
+	l.rollout.closed = v.Problem.Mode == planner.Offline
 	return l
 }
 
@@ -50,43 +50,43 @@ const (
 	mostRounds  = 3
 )
 
-// crowding is what each task that waits behind another one loses by what that keeps
+// crowdingCost is what each task that waits behind another one loses by what that keeps
 // busy, seconds a second of a whole class.
-const crowding = 0.1
+const crowdingCost = 0.1
 
 type lookahead struct {
 	chooser
-	how     Lookahead
-	draft   draft
-	future  future
-	window  int       // waiting tasks that are looked at
-	free    []float64 // by class
-	agreed  []pair    // what the draft starts, in order; only without futures
-	drafted bool
+	opts      Lookahead
+	plan      tentativePlan
+	rollout   rollout
+	window    int       // waiting tasks that are looked at
+	free      []float64 // by class
+	planned   []pair    // what the draft starts, in order; only without futures
+	isPlanned bool
 }
 
 func (q *lookahead) Arrive(tasks []int) {
-	q.join(tasks)
+	q.enqueue(tasks)
 	q.unbar()
-	q.drafted = false
+	q.isPlanned = false
 	for _, task := range tasks {
-		q.future.learn(q.v.Problem.Tasks[task].Arrival, q.known[task])
+		q.rollout.learn(q.v.Problem.Tasks[task].Arrival, q.pairsOf[task])
 	}
 }
 
 func (q *lookahead) Next() (int, bool) {
-	q.settle()
+	q.removeStarted()
 	q.wake = math.Inf(1)
 	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
 	best, ok := q.choose()
 	if !ok {
-		if len(q.waiting) > 0 && len(q.residents) > 0 {
-			q.wake = q.v.Now + wakeAfter*q.future.usual()
+		if len(q.waiting) > 0 && len(q.running) > 0 {
+			q.wake = q.v.Now + wakeAfter*q.rollout.meanRunTime()
 		}
-		q.drafted = false
-		return q.overdue(q.wake)
+		q.isPlanned = false
+		return q.nextOverdue(q.wake)
 	}
 	return q.propose(slices.Index(q.waiting, best.task), best)
 }
@@ -107,65 +107,65 @@ func (q *lookahead) choose() (best pair, ok bool) {
 	if len(choices) == 0 {
 		return pair{}, false
 	}
-	if q.how.Futures == 0 || len(q.waiting) > q.window {
-		return q.byDraft()
+	if q.opts.Futures == 0 || len(q.waiting) > q.window {
+		return q.nextPlanned()
 	}
-	q.snapshot()
-	return q.future.best(&q.draft, q.v.Now, q.free, len(q.residents), q.waiting, choices)
+	q.fillPlan()
+	return q.rollout.best(&q.plan, q.v.Now, q.free, len(q.running), q.waiting, choices)
 }
 
 // startable appends the pairs of a task that could start now and are like none
 // that is there already.
 func (q *lookahead) startable(all []pair, task int) []pair {
-	for _, p := range q.known[task] {
+	for _, p := range q.pairsOf[task] {
 		same := func(c pair) bool { return c.class == p.class && c.Prediction == p.Prediction }
-		if q.open(&p) && !q.isBarred(&p) && !slices.ContainsFunc(all, same) {
+		if q.mayStart(&p) && !q.isBarred(&p) && !slices.ContainsFunc(all, same) {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// byDraft is the next pair that the draft starts.
-func (q *lookahead) byDraft() (best pair, ok bool) {
-	if !q.drafted {
-		q.snapshot()
-		q.future.rush(&q.draft, q.v.Now)
-		q.draft.make(q.v.Now, q.free)
-		q.v.Evaluated(q.draft.placed)
-		q.draft.placed = 0
-		q.agreed, q.drafted = q.agreed[:0], true
-		for i, item := range q.draft.line {
-			task := q.waiting[int(item)-len(q.residents)]
-			for _, p := range q.known[task] {
-				if q.draft.now[i] && p.class == int(q.draft.chosen[i]) {
-					q.agreed = append(q.agreed, p)
+// nextPlanned is the next pair that the draft starts.
+func (q *lookahead) nextPlanned() (best pair, ok bool) {
+	if !q.isPlanned {
+		q.fillPlan()
+		q.rollout.setDelayPrices(&q.plan, q.v.Now)
+		q.plan.build(q.v.Now, q.free)
+		q.v.Evaluated(q.plan.placed)
+		q.plan.placed = 0
+		q.planned, q.isPlanned = q.planned[:0], true
+		for i, item := range q.plan.line {
+			task := q.waiting[int(item)-len(q.running)]
+			for _, p := range q.pairsOf[task] {
+				if q.plan.now[i] && p.class == int(q.plan.chosen[i]) {
+					q.planned = append(q.planned, p)
 				}
 			}
 		}
 	}
-	for len(q.agreed) > 0 {
-		best, q.agreed = q.agreed[0], q.agreed[1:]
-		if q.known[best.task] != nil && q.open(&best) && !q.isBarred(&best) {
+	for len(q.planned) > 0 {
+		best, q.planned = q.planned[0], q.planned[1:]
+		if q.pairsOf[best.task] != nil && q.mayStart(&best) && !q.isBarred(&best) {
 			return best, true
 		}
 	}
 	return pair{}, false
 }
 
-// snapshot makes the draft know what runs and what waits, the first of it if
+// fillPlan makes the draft know what runs and what waits, the first of it if
 // there is too much.
-func (q *lookahead) snapshot() {
-	d := &q.draft
-	d.items.cut(d.classes, 0)
+func (q *lookahead) fillPlan() {
+	d := &q.plan
+	d.items.truncate(d.classes, 0)
 	d.line, d.running = d.line[:0], d.running[:0]
-	for i := range q.residents {
-		r := &q.residents[i]
-		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.future.perKWh())
-		d.running = append(d.running, occupant{item: int32(i), class: int32(r.pair.class), start: r.start})
+	for i := range q.running {
+		r := &q.running[i]
+		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.rollout.perKWh())
+		d.running = append(d.running, plannedRunning{item: int32(i), class: int32(r.pair.class), start: r.start})
 	}
 	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
-		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.known[task], q.future.perKWh())
+		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.pairsOf[task], q.rollout.perKWh())
 		d.enqueue(int32(len(d.items.arrival) - 1))
 	}
 }

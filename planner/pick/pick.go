@@ -7,16 +7,16 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// queue offers each batch in an order of its own. What was refused waits for
+// batchQueue offers each batch in an order of its own. What was refused waits for
 // the next arrival, in front of what comes then.
-type queue struct {
+type batchQueue struct {
 	sort    func([]int)
 	waiting []int
 	next    int   // index in waiting of the task to offer next
 	refused []int // since the last arrival
 }
 
-func (q *queue) Arrive(tasks []int) {
+func (q *batchQueue) Arrive(tasks []int) {
 	q.sort(tasks)
 	if q.next == len(q.waiting) && len(q.refused) == 0 {
 		q.waiting, q.next = tasks, 0
@@ -26,7 +26,7 @@ func (q *queue) Arrive(tasks []int) {
 	q.next, q.refused = 0, nil
 }
 
-func (q *queue) Next() (int, bool) {
+func (q *batchQueue) Next() (int, bool) {
 	if q.next == len(q.waiting) {
 		return 0, false
 	}
@@ -34,14 +34,14 @@ func (q *queue) Next() (int, bool) {
 	return q.waiting[q.next-1], true
 }
 
-func (q *queue) Refused(task int) { q.refused = append(q.refused, task) }
+func (q *batchQueue) Refused(task int) { q.refused = append(q.refused, task) }
 
-func (q *queue) Wake() float64 { return math.Inf(1) }
+func (q *batchQueue) Wake() float64 { return math.Inf(1) }
 
 // FCFS offers tasks by arrival, then in input order: first come, first served.
 func FCFS(v *planner.View, _ planner.Placer) planner.Picker {
 	tasks := v.Problem.Tasks
-	return &queue{sort: func(batch []int) {
+	return &batchQueue{sort: func(batch []int) {
 		planner.Order(batch, func(task int) float64 { return tasks[task].Arrival })
 	}}
 }
@@ -49,7 +49,7 @@ func FCFS(v *planner.View, _ planner.Placer) planner.Picker {
 // EDF offers the task with the earliest due time first; equal ones in input
 // order.
 func EDF(v *planner.View, _ planner.Placer) planner.Picker {
-	return &queue{sort: func(batch []int) { planner.Order(batch, dueOf(v)) }}
+	return &batchQueue{sort: func(batch []int) { planner.Order(batch, dueOf(v)) }}
 }
 
 // DeadlineFirst is the order of the EDL paper. While GPUs are placed one by one
@@ -66,14 +66,14 @@ func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
 	due := dueOf(v)
 	return deadlineFirst(v, func(rest []int) {
 		planner.Order(rest, due)
-		planner.Order(rest, func(task int) float64 { return -wanted(v, task) })
+		planner.Order(rest, func(task int) float64 { return -shortestWanted(v, task) })
 	})
 }
 
 // deadlineFirst is DeadlineFirst with an order of its own for the tasks that can have
 // their free optimum.
-func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
-	return &queue{sort: func(batch []int) {
+func deadlineFirst(v *planner.View, sortRest func([]int)) *batchQueue {
+	return &batchQueue{sort: func(batch []int) {
 		if v.Now > 0 {
 			planner.Order(batch, dueOf(v))
 			return
@@ -83,9 +83,9 @@ func deadlineFirst(v *planner.View, sortRest func([]int)) *queue {
 	}}
 }
 
-// wanted is the shortest run time that the task wants on any class, seconds; +Inf
+// shortestWanted is the shortest run time that the task wants on any class, seconds; +Inf
 // where none suits it in time.
-func wanted(v *planner.View, task int) float64 {
+func shortestWanted(v *planner.View, task int) float64 {
 	shortest := math.Inf(1)
 	for class := range v.Problem.Cluster.Classes {
 		if q, ok := v.Want(task, class); ok {

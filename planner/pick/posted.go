@@ -23,7 +23,7 @@ type PostedPrice struct {
 
 // New is the Pick stage of one run.
 func (o PostedPrice) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &posted{chooser: newChooser(v, o.Fairness), how: o}
+	return &posted{chooser: newChooser(v, o.Fairness), opts: o}
 }
 
 const (
@@ -33,15 +33,15 @@ const (
 
 type posted struct {
 	chooser
-	how     PostedPrice
+	opts    PostedPrice
 	work    float64 // GPU-seconds of the tasks that arrived, each on its first class
 	arrived float64
 }
 
 func (q *posted) Arrive(tasks []int) {
-	q.join(tasks)
+	q.enqueue(tasks)
 	for _, task := range tasks {
-		if pairs := q.known[task]; len(pairs) > 0 {
+		if pairs := q.pairsOf[task]; len(pairs) > 0 {
 			q.work += pairs[0].work()
 			q.arrived++
 		}
@@ -50,25 +50,25 @@ func (q *posted) Arrive(tasks []int) {
 }
 
 func (q *posted) Next() (int, bool) {
-	q.settle()
+	q.removeStarted()
 	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
-	best, at := pair{}, none
+	best, at := pair{}, noPair
 	for i, task := range q.waiting {
-		for _, p := range q.known[task] {
-			if !q.open(&p) {
+		for _, p := range q.pairsOf[task] {
+			if !q.mayStart(&p) {
 				continue
 			}
 			surplus := q.surplus(&p, q.v.Now)
-			if p.key = surplus / p.work(); surplus > 0 && (at == none || p.key > best.key) && !q.isBarred(&p) {
+			if p.key = surplus / p.work(); surplus > 0 && (at == noPair || p.key > best.key) && !q.isBarred(&p) {
 				best, at = p, i
 			}
 		}
 	}
-	if at == none {
-		q.wake = q.nextSale()
-		return q.overdue(q.wake)
+	if at == noPair {
+		q.wake = q.nextAffordable()
+		return q.nextOverdue(q.wake)
 	}
 	return q.propose(at, best)
 }
@@ -77,43 +77,43 @@ func (q *posted) Next() (int, bool) {
 func (q *posted) surplus(p *pair, now float64) float64 {
 	q.v.Evaluated(1)
 	least := p.kWh()
-	for i := range q.known[p.task] {
-		least = min(least, q.known[p.task][i].kWh())
+	for i := range q.pairsOf[p.task] {
+		least = min(least, q.pairsOf[p.task][i].kWh())
 	}
 	energy := 1.0
 	if least > 0 {
 		energy = p.kWh() / least
 	}
-	bid := q.how.Base + q.how.PerDay*(now-q.v.Problem.Tasks[p.task].Arrival)/day - energy
-	return bid - q.how.Price*math.Pow(q.after(p), q.how.Steepness)*p.work()/q.scale()
+	bid := q.opts.Base + q.opts.PerDay*(now-q.v.Problem.Tasks[p.task].Arrival)/day - energy
+	return bid - q.opts.Price*math.Pow(q.usageWith(p), q.opts.Steepness)*p.work()/q.scale()
 }
 
 // scale is the GPU-seconds of a usual task: see [PostedPrice.Scale].
 func (q *posted) scale() float64 {
-	if q.how.Scale > 0 {
-		return q.how.Scale
+	if q.opts.Scale > 0 {
+		return q.opts.Scale
 	}
 	return q.work / q.arrived
 }
 
-// nextSale is the first whole hour from now at which a pair that fits has a
+// nextAffordable is the first whole hour from now at which a pair that fits has a
 // surplus: hours at which nothing happens are passed over.
-func (q *posted) nextSale() float64 {
+func (q *posted) nextAffordable() float64 {
 	first := math.Inf(1)
 	for _, task := range q.waiting {
-		for _, p := range q.known[task] {
-			if q.open(&p) && !q.isBarred(&p) {
-				first = min(first, q.hoursToSale(&p))
+		for _, p := range q.pairsOf[task] {
+			if q.mayStart(&p) && !q.isBarred(&p) {
+				first = min(first, q.hoursToSurplus(&p))
 			}
 		}
 	}
 	return q.v.Now + first*hour
 }
 
-// hoursToSale is the number of whole hours until a pair has a surplus if nothing
+// hoursToSurplus is the number of whole hours until a pair has a surplus if nothing
 // else changes.
-func (q *posted) hoursToSale(p *pair) float64 {
-	perHour := q.how.PerDay * hour / day
+func (q *posted) hoursToSurplus(p *pair) float64 {
+	perHour := q.opts.PerDay * hour / day
 	if perHour == 0 {
 		return math.Inf(1)
 	}

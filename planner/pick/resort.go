@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// resort is the plan of last resort: where and when each of the tasks that wait
+// fallbackPlan is the plan of last resort: where and when each of the tasks that wait
 // can start if nothing passes it. It is kept from event to event, and tasks only
 // move forward in it, in order of arrival; where runs have come out longer than
 // thought, so that it can't be kept, all are placed anew.
-type resort struct {
-	age     *ages
-	free    *shadow // as the running tasks end
-	booked  *shadow // with the plan's tasks
-	tried   *shadow // scratch
-	berths  []berth // by place in line
-	attempt []berth // scratch
-	order   []int   // scratch
+type fallbackPlan struct {
+	age     *residualTimes
+	free    *shadowSchedule // as the running tasks end
+	booked  *shadowSchedule // with the plan's tasks
+	tried   *shadowSchedule // scratch
+	starts  []promisedStart // by place in line
+	attempt []promisedStart // scratch
+	order   []int           // scratch
 }
 
-// berth is a task's place in the plan.
-type berth struct {
+// promisedStart is a task's place in the plan.
+type promisedStart struct {
 	task   int
 	pair   int     // which of the task's; none: it can't start
 	start  float64 // +Inf: it can't
@@ -35,79 +35,79 @@ const (
 	leastPause   = 16   // a part of a pause that is looked at is one in so many at least
 )
 
-// make renews the plan for the tasks that wait, each for so long at most.
-func (r *resort) make(l *line, bound float64) {
-	r.free = newShadow(l, r.age)
+// replan renews the plan for the tasks that wait, each for so long at most.
+func (r *fallbackPlan) replan(l *waitingLine, bound float64) {
+	r.free = newShadowSchedule(l, r.age)
 	r.booked = r.free.copyTo(r.booked)
-	kept := r.carry(l)
+	kept := r.carryOver(l)
 	if !kept {
 		r.booked = r.free.copyTo(r.booked)
 	}
-	for i := range r.berths {
-		b := &r.berths[i]
-		pairs := l.known[b.task]
-		if kept && b.pair != none {
-			r.booked.keep(&pairs[b.pair], b.start, -1)
+	for i := range r.starts {
+		b := &r.starts[i]
+		pairs := l.pairsOf[b.task]
+		if kept && b.pair != noPair {
+			r.booked.book(&pairs[b.pair], b.start, -1)
 		}
 		b.start, b.pair = r.booked.reserve(pairs)
 		b.latest = max(b.start, l.v.Problem.Tasks[b.task].Arrival+bound)
 	}
 }
 
-// carry books the tasks of the plan that still wait where they were, or as soon
+// carryOver books the tasks of the plan that still wait where they were, or as soon
 // after as there is room, and appends those that are new. It tells whether all
 // are in time.
-func (r *resort) carry(l *line) (kept bool) {
-	old := r.berths
-	r.berths, r.attempt, r.order = r.attempt[:0], old, r.order[:0]
+func (r *fallbackPlan) carryOver(l *waitingLine) (kept bool) {
+	old := r.starts
+	r.starts, r.attempt, r.order = r.attempt[:0], old, r.order[:0]
 	for _, task := range l.waiting[:min(len(l.waiting), mostPromised)] {
-		for len(old) > 0 && l.known[old[0].task] == nil {
+		for len(old) > 0 && l.pairsOf[old[0].task] == nil {
 			old = old[1:]
 		}
-		b := berth{task: task, pair: none}
+		b := promisedStart{task: task, pair: noPair}
 		if len(old) > 0 && old[0].task == task {
 			b, old = old[0], old[1:]
 		}
-		if b.pair != none {
-			r.order = append(r.order, len(r.berths))
+		if b.pair != noPair {
+			r.order = append(r.order, len(r.starts))
 		}
-		r.berths = append(r.berths, b)
+		r.starts = append(r.starts, b)
 	}
-	slices.SortStableFunc(r.order, func(i, j int) int { return cmp.Compare(r.berths[i].start, r.berths[j].start) })
+	slices.SortStableFunc(r.order, func(i, j int) int { return cmp.Compare(r.starts[i].start, r.starts[j].start) })
 	for _, i := range r.order {
-		b := &r.berths[i]
-		if b.start = r.booked.follow(&l.known[b.task][b.pair], b.start); b.start > b.latest+promiseSlack {
+		b := &r.starts[i]
+		if b.start = r.booked.bookFrom(&l.pairsOf[b.task][b.pair], b.start); b.start > b.latest+promiseSlack {
 			return false
 		}
 	}
 	return true
 }
 
-// bears tells whether a pair that fits may start now: the others still can by
+// allowsStart tells whether a pair that fits may start now: the others still can by
 // their latest starts.
-func (r *resort) bears(l *line, p *pair) bool {
-	for i := range r.berths {
-		if b := &r.berths[i]; b.task == p.task && b.start == l.v.Now && l.known[p.task][b.pair].class == p.class {
+func (r *fallbackPlan) allowsStart(l *waitingLine, p *pair) bool {
+	for i := range r.starts {
+		if b := &r.starts[i]; b.task == p.task && b.start == l.v.Now && l.pairsOf[p.task][b.pair].class == p.class {
 			return true // as planned
 		}
 	}
-	if r.booked.spares(p) {
+	if r.booked.sparesReserved(p) {
 		return true
 	}
 	r.tried = r.free.copyTo(r.tried)
-	r.tried.keep(p, l.v.Now, 1)
-	return r.inTime(l, p.task)
+	r.tried.book(p, l.v.Now, 1)
+	return r.canAllStart(l, p.task)
 }
 
-// inTime places all tasks but one in what is left free in tried, and tells
+// canAllStart places all tasks but one in what is left free in tried, and tells
 // whether each starts in time.
-func (r *resort) inTime(l *line, but int) bool {
+func (r *fallbackPlan) canAllStart(l *waitingLine, but int) bool {
 	r.attempt = r.attempt[:0]
-	for _, b := range r.berths {
+	for _, b := range r.starts {
 		if b.task == but {
 			continue
 		}
-		if b.start, b.pair = r.tried.reserve(l.known[b.task]); b.start > b.latest+promiseSlack {
+		if b.start, b.pair = r.tried.reserve(l.pairsOf[b.task]); b.start > b.latest+promiseSlack {
 			return false
 		}
 		r.attempt = append(r.attempt, b)
@@ -115,67 +115,67 @@ func (r *resort) inTime(l *line, but int) bool {
 	return true
 }
 
-// rests tells for how long nothing need start, until a time at most; now: not at
+// maxPause tells for how long nothing need start, until a time at most; now: not at
 // all. Where nothing can, ends are what is waited for.
-func (r *resort) rests(l *line, until float64) (again float64) {
+func (r *fallbackPlan) maxPause(l *waitingLine, until float64) (again float64) {
 	now, next, idle := l.v.Now, until, true
-	for i := range r.berths {
-		b := &r.berths[i]
+	for i := range r.starts {
+		b := &r.starts[i]
 		if idle = idle && b.start > now; b.start > now {
 			next = min(next, b.start)
 		} else if b.latest > now {
 			next = min(next, b.latest)
 		}
 	}
-	if idle || r.pauses(l, until) {
+	if idle || r.canPause(l, until) {
 		return until
 	}
 	for part := 1.0; part <= leastPause; part *= 2 {
-		if again = now + (next-now)/part; r.pauses(l, again) {
+		if again = now + (next-now)/part; r.canPause(l, again) {
 			return again
 		}
 	}
 	return now
 }
 
-// pauses tells whether nothing need start until a time, and plans so.
-func (r *resort) pauses(l *line, until float64) bool {
+// canPause tells whether nothing need start until a time, and plans so.
+func (r *fallbackPlan) canPause(l *waitingLine, until float64) bool {
 	if !(until > l.v.Now) {
 		return false
 	}
 	r.tried = r.free.copyTo(r.tried)
 	r.tried.pass(until)
-	if !r.inTime(l, none) {
+	if !r.canAllStart(l, noPair) {
 		return false
 	}
-	r.berths, r.attempt = r.attempt, r.berths
+	r.starts, r.attempt = r.attempt, r.starts
 	return true
 }
 
-// due are the tasks that start now by the plan, those first that must.
-func (r *resort) due(now float64) (all []berth) {
-	for _, b := range r.berths {
+// dueStarts are the tasks that start now by the plan, those first that must.
+func (r *fallbackPlan) dueStarts(now float64) (all []promisedStart) {
+	for _, b := range r.starts {
 		if b.start == now {
 			all = append(all, b)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b berth) int { return cmp.Compare(a.latest, b.latest) })
+	slices.SortStableFunc(all, func(a, b promisedStart) int { return cmp.Compare(a.latest, b.latest) })
 	return all
 }
 
-// keep takes the room of a pair that starts at a time, or with sign -1 gives it
+// book takes the room of a pair that starts at a time, or with sign -1 gives it
 // back.
-func (s *shadow) keep(p *pair, start, sign float64) {
+func (s *shadowSchedule) book(p *pair, start, sign float64) {
 	c := &s.curves[p.class]
-	c.book(c.split(start), sign*p.GPUs, s.runs(p))
+	c.book(c.split(start), sign*p.GPUs, s.heldSeconds(p))
 }
 
-// follow keeps room for a pair as soon as there is any from a time on, and tells
+// bookFrom keeps room for a pair as soon as there is any from a time on, and tells
 // when it starts; +Inf: never.
-func (s *shadow) follow(p *pair, from float64) (start float64) {
-	start = s.curves[p.class].since(from, p.GPUs, s.runs(p))
+func (s *shadowSchedule) bookFrom(p *pair, from float64) (start float64) {
+	start = s.curves[p.class].firstFree(from, p.GPUs, s.heldSeconds(p))
 	if !math.IsInf(start, 1) {
-		s.keep(p, start, 1)
+		s.book(p, start, 1)
 	}
 	return start
 }

@@ -19,7 +19,7 @@ import (
 // arrives.
 type witness struct {
 	planner.Watcher
-	line   *line
+	line   *waitingLine
 	latest map[int]float64 // starts
 	bound  float64         // the longest
 }
@@ -27,9 +27,9 @@ type witness struct {
 func (w *witness) Arrive(tasks []int) {
 	all := slices.Clone(tasks)
 	w.Watcher.Arrive(tasks)
-	w.line.fair.reckon(w.line)
+	w.line.fair.updatePlan(w.line)
 	w.bound = max(w.bound, w.line.fair.bound)
-	for _, b := range w.line.fair.resort.berths {
+	for _, b := range w.line.fair.lastResort.starts {
 		if slices.Contains(all, b.task) {
 			w.latest[b.task] = b.latest
 		}
@@ -42,15 +42,15 @@ func witnessed(stage func(*planner.View, planner.Placer) planner.Picker) (func(*
 	return func(v *planner.View, p planner.Placer) planner.Picker {
 		switch made := stage(v, p).(type) {
 		case *simple:
-			w.Watcher, w.line = made, &made.line
+			w.Watcher, w.line = made, &made.waitingLine
 		case *greedy:
-			w.Watcher, w.line = made, &made.line
+			w.Watcher, w.line = made, &made.waitingLine
 		case *value:
-			w.Watcher, w.line = made, &made.line
+			w.Watcher, w.line = made, &made.waitingLine
 		case *posted:
-			w.Watcher, w.line = made, &made.line
+			w.Watcher, w.line = made, &made.waitingLine
 		case *lookahead:
-			w.Watcher, w.line = made, &made.line
+			w.Watcher, w.line = made, &made.waitingLine
 		}
 		return w
 	}, w
@@ -124,15 +124,15 @@ func TestWhereRunTimesAreAsPredictedNobodyWaitsLongerThanPromised(t *testing.T) 
 // that was reckoned earlier differs by rounding, in either direction.
 func TestWhatFitsExactlyBetweenTwoRunsStillFitsWhenTheirEndsAreReckonedAgain(t *testing.T) {
 	for _, rounding := range []float64{-5e-11, 0, 5e-11} {
-		c := curve{at: []float64{10}, free: []float64{0}, instant: promiseSlack}
-		c.gain(20+rounding, 2)
-		c.gain(20, 2) // another run's end at that time
+		c := capacityProfile{at: []float64{10}, free: []float64{0}, instant: promiseSlack}
+		c.addFreed(20+rounding, 2)
+		c.addFreed(20, 2) // another run's end at that time
 		c.sumUp()
 		if len(c.at) != 2 || c.free[1] != 4 || c.at[1] != max(20, 20+rounding) {
 			t.Fatalf("%v: two ends at one time are %+v, want one step", rounding, c)
 		}
 		c.book(c.split(23), 4, 7) // the next task has the class from 23 to 30
-		if start := c.since(20, 4, 3); math.Abs(start-20) > promiseSlack {
+		if start := c.firstFree(20, 4, 3); math.Abs(start-20) > promiseSlack {
 			t.Errorf("%v: what takes the 3 s between starts at %v, want 20", rounding, start)
 		}
 		step := c.earliest(4, 3)

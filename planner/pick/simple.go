@@ -11,7 +11,7 @@ import (
 // Until the head has started, nothing else does: the rule that the PREDICT paper
 // compares with.
 func Simple(v *planner.View, _ planner.Placer) planner.Picker {
-	return &simple{line: newLine(v, Fairness{})}
+	return &simple{waitingLine: newWaitingLine(v, Fairness{})}
 }
 
 // Backfill is Simple that goes on to the next task when one finds no room.
@@ -20,22 +20,22 @@ type Backfill struct{ Fairness }
 
 // New is the Pick stage of one run.
 func (o Backfill) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &simple{line: newLine(v, o.Fairness), backfill: true}
+	return &simple{waitingLine: newWaitingLine(v, o.Fairness), backfill: true}
 }
 
 type simple struct {
-	line
+	waitingLine
 	backfill bool
 	at, pair int // what is offered next
 }
 
 func (s *simple) Arrive(tasks []int) {
-	s.join(tasks)
+	s.enqueue(tasks)
 	s.at, s.pair = 0, 0
 }
 
 func (s *simple) Next() (int, bool) {
-	if offered := s.offered; s.settle() {
+	if offered := s.offered; s.removeStarted() {
 		s.pair = 0
 		if offered < s.at { // it started out of turn
 			s.at--
@@ -45,9 +45,9 @@ func (s *simple) Next() (int, bool) {
 		return task, true
 	}
 	for s.at < len(s.waiting) {
-		for pairs := s.known[s.waiting[s.at]]; s.pair < len(pairs); {
+		for pairs := s.pairsOf[s.waiting[s.at]]; s.pair < len(pairs); {
 			s.pair++
-			if p := &pairs[s.pair-1]; s.open(p) {
+			if p := &pairs[s.pair-1]; s.mayStart(p) {
 				return s.offer(s.at, p.class)
 			}
 		}
@@ -56,5 +56,5 @@ func (s *simple) Next() (int, bool) {
 		}
 		s.at, s.pair = s.at+1, 0
 	}
-	return s.overdue(math.Inf(1))
+	return s.nextOverdue(math.Inf(1))
 }

@@ -20,53 +20,53 @@ type Value struct {
 
 // New is the Pick stage of one run.
 func (o Value) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &value{line: newLine(v, o.Fairness), how: o}
+	return &value{waitingLine: newWaitingLine(v, o.Fairness), opts: o}
 }
 
 type value struct {
-	line
-	how    Value
+	waitingLine
+	opts   Value
 	ranked []pair // of the tasks that wait, the highest first, equal ones by arrival
 	next   int
 }
 
 func (q *value) Arrive(tasks []int) {
-	q.join(tasks)
+	q.enqueue(tasks)
 	q.next = 0
-	q.ranked = slices.DeleteFunc(q.ranked, func(p pair) bool { return q.known[p.task] == nil })
-	if len(tasks) == 0 && q.how.Ageing == 0 {
+	q.ranked = slices.DeleteFunc(q.ranked, func(p pair) bool { return q.pairsOf[p.task] == nil })
+	if len(tasks) == 0 && q.opts.Ageing == 0 {
 		return
 	}
 	for _, task := range tasks {
-		q.ranked = append(q.ranked, q.known[task]...)
+		q.ranked = append(q.ranked, q.pairsOf[task]...)
 	}
 	for i := range q.ranked {
 		p := &q.ranked[i]
-		p.key = q.worth(p)
+		p.key = q.score(p)
 	}
 	slices.SortStableFunc(q.ranked, func(a, b pair) int { return cmp.Compare(b.key, a.key) })
 }
 
-// worth is a pair's value.
-func (q *value) worth(p *pair) float64 {
+// score is a pair's value.
+func (q *value) score(p *pair) float64 {
 	age := 1.0
-	if q.how.Ageing > 0 {
-		age += (q.v.Now - q.v.Problem.Tasks[p.task].Arrival) / q.how.Ageing
+	if q.opts.Ageing > 0 {
+		age += (q.v.Now - q.v.Problem.Tasks[p.task].Arrival) / q.opts.Ageing
 	}
-	return age/p.work() - q.how.Kappa*p.kWh()
+	return age/p.work() - q.opts.Kappa*p.kWh()
 }
 
 func (q *value) Next() (int, bool) {
-	q.settle()
+	q.removeStarted()
 	if task, ok := q.giveUp(); ok {
 		return task, true
 	}
 	for q.next < len(q.ranked) {
 		p := &q.ranked[q.next]
 		q.next++
-		if q.known[p.task] != nil && q.open(p) {
+		if q.pairsOf[p.task] != nil && q.mayStart(p) {
 			return q.offer(slices.Index(q.waiting, p.task), p.class)
 		}
 	}
-	return q.overdue(math.Inf(1))
+	return q.nextOverdue(math.Inf(1))
 }

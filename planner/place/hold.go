@@ -28,7 +28,7 @@ import (
 //     end, and what the plan starts now is started ([hold.drain]).
 //
 // A Hold is its own [planner.Picker], for what starts next and where is one
-// decision (pick.Held leaves it to the Hold). Tasks of several GPUs or of shares,
+// decision (pick.ByPlacer leaves it to the Hold). Tasks of several GPUs or of shares,
 // several node classes, known futures and objectives that aren't energy and time
 // fall back to [Marginal].
 //

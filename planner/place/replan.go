@@ -179,7 +179,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	j := p.jobs[task]
 	if j == nil {
-		p.beside.Runs(p.v.ClassOf(int(a.Node)), float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
+		p.beside.BookRunning(p.v.ClassOf(int(a.Node)), float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}
 	p.standing.started(j, a.End)

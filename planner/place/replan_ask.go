@@ -64,7 +64,7 @@ func (p *replan) ask(task int) *asking {
 		j.cost, longest = max(j.cost, c.size*linear(&price, &at)), max(longest, at.Time)
 	}
 	if len(j.choices) > 0 {
-		j.easy = p.beside.End(task)
+		j.easy = p.beside.BookArrival(task)
 		j.planned = j.easy
 		p.standing.arrived(j, longest)
 	}

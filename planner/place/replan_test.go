@@ -19,7 +19,7 @@ func replanned(t *testing.T, p *planner.Problem) *planner.Plan {
 	t.Helper()
 	const stretch = 1.5
 	policy := &planner.Policy{
-		Name: "test", Tune: tune.Optimum(1), Place: place.Replan{Stretch: stretch}.New, Pick: pick.Held, Park: park.DRS{Rho: 2},
+		Name: "test", Tune: tune.Optimum(1), Place: place.Replan{Stretch: stretch}.New, Pick: pick.ByPlacer, Park: park.DRS{Rho: 2},
 	}
 	plan, err := planner.Solve(context.Background(), p, policy, nil)
 	if err != nil {

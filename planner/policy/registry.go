@@ -69,7 +69,7 @@ var direct = []entry{
 		return planner.Policy{Tune: q.optimum(), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"late-binding", "least energy online, at the price of waiting: tasks wait until they must start, GPUs of a node end together", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.Hold, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{Tune: q.optimum(), Place: place.Hold, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places keep pace with EASY at default clocks", replan},
 	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
@@ -124,7 +124,7 @@ func replan(q Params) planner.Policy {
 	if stage.Stretch == 0 {
 		stage.Stretch = usual
 	}
-	return planner.Policy{Tune: q.optimum(), Place: stage.New, Pick: pick.Held, Park: park.DRS{Rho: q.Rho}}
+	return planner.Policy{Tune: q.optimum(), Place: stage.New, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho}}
 }
 
 // optimum is the Tune stage that chooses clocks.
