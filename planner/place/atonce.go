@@ -10,39 +10,39 @@ import (
 // fewest GPUs left then, or leaves it waiting until a task ends. It books no
 // future, so that run times needn't be certain. Nodes that are on come before
 // sleeping ones.
-func AtOnce(v *planner.View) planner.Placer { return &atOnce{opening: opening{v}} }
+func AtOnce(v *planner.View) planner.Placer { return &atOnce{stageBase: stageBase{v}} }
 
 type atOnce struct {
-	opening
-	rooms    []roomLeft // by node
-	unshared bool       // leave out classes whose GPUs may be shared
+	stageBase
+	capacity []freeCapacity // by node
+	unshared bool           // leave out classes whose GPUs may be shared
 }
 
-// roomLeft is what is left of a node that is on.
-type roomLeft struct {
-	on        bool
+// freeCapacity is what is left of a node that is on.
+type freeCapacity struct {
+	isOn      bool
 	free      planner.GPUSet  // GPUs that nothing uses
 	cpus, mem float64         // cores, and GiB; +Inf: not limited
 	shares    map[int]float64 // by GPU of which tasks hold shares: how much of it they hold
 }
 
 func (p *atOnce) Opened(node int) {
-	for len(p.rooms) <= node {
-		p.rooms = append(p.rooms, roomLeft{})
+	for len(p.capacity) <= node {
+		p.capacity = append(p.capacity, freeCapacity{})
 	}
 	k := &p.v.Problem.Cluster.Classes[p.v.ClassOf(node)]
-	p.rooms[node] = roomLeft{on: true, free: planner.FirstGPUs(k.GPUs), cpus: orInf(k.CPUs), mem: orInf(k.MemGiB)}
+	p.capacity[node] = freeCapacity{isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB)}
 }
 
-// orInf is what there is of something that 0 doesn't limit.
-func orInf(x float64) float64 {
+// infIfZero is what there is of something that 0 doesn't limit.
+func infIfZero(x float64) float64 {
 	if x == 0 {
 		return math.Inf(1)
 	}
 	return x
 }
 
-func (p *atOnce) Closed(node int) { p.rooms[node] = roomLeft{} }
+func (p *atOnce) Closed(node int) { p.capacity[node] = freeCapacity{} }
 
 func (p *atOnce) Committed(task int, a *planner.Assignment) { p.take(task, a, 1) }
 
@@ -54,23 +54,23 @@ func (p *atOnce) take(task int, a *planner.Assignment, sign float64) {
 	t := &p.v.Problem.Tasks[task]
 	nodes := float64(1 + len(a.More))
 	for part := range a.Parts {
-		p.takePart(&p.rooms[part.Node], t, part.GPUs, sign, nodes)
+		p.takePart(&p.capacity[part.Node], t, part.GPUs, sign, nodes)
 	}
 }
 
 // takePart is take for one of a task's nodes.
-func (p *atOnce) takePart(r *roomLeft, t *planner.Task, gpus planner.GPUSet, sign, nodes float64) {
+func (p *atOnce) takePart(r *freeCapacity, t *planner.Task, gpus planner.GPUSet, sign, nodes float64) {
 	r.cpus -= sign * t.CPUs / nodes
 	r.mem -= sign * t.MemGiB / nodes
 	if t.Share == 1 {
 		r.free ^= gpus
 		return
 	}
-	r.hold(gpus.First(), sign*t.Share)
+	r.addShare(gpus.First(), sign*t.Share)
 }
 
-// hold adds to what is held of a GPU.
-func (r *roomLeft) hold(gpu int, share float64) {
+// addShare adds to what is held of a GPU.
+func (r *freeCapacity) addShare(gpu int, share float64) {
 	if r.shares == nil {
 		r.shares = map[int]float64{}
 	}
@@ -82,18 +82,18 @@ func (r *roomLeft) hold(gpu int, share float64) {
 	r.free |= 1 << uint(gpu)
 }
 
-// holds tells whether there are the CPUs and the memory for a task, or for its part
+// hasCPUsAndMemory tells whether there are the CPUs and the memory for a task, or for its part
 // on one of so many nodes.
-func (r *roomLeft) holds(t *planner.Task, nodes float64) bool {
+func (r *freeCapacity) hasCPUsAndMemory(t *planner.Task, nodes float64) bool {
 	return t.CPUs/nodes <= r.cpus+roundOff && t.MemGiB/nodes <= r.mem+roundOff
 }
 
-// gpus are those that a task would get, the lowest ones; for a share the fullest
+// gpusFor are those that a task would get, the lowest ones; for a share the fullest
 // GPU that has it.
-func (r *roomLeft) gpus(t *planner.Task, option int) (set planner.GPUSet, ok bool) {
+func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet, ok bool) {
 	o := &t.Options[option]
 	count := o.PerNode()
-	if !r.holds(t, float64(o.Over())) {
+	if !r.hasCPUsAndMemory(t, float64(o.Over())) {
 		return 0, false
 	}
 	if t.Share < 1 {
@@ -107,7 +107,7 @@ func (r *roomLeft) gpus(t *planner.Task, option int) (set planner.GPUSet, ok boo
 			return 1 << uint(best), true
 		}
 	}
-	set = lowest(r.free, count)
+	set = lowestGPUs(r.free, count)
 	return set, set.Len() == count
 }
 
@@ -115,18 +115,18 @@ func (r *roomLeft) gpus(t *planner.Task, option int) (set planner.GPUSet, ok boo
 const shareSlack = 1e-9
 
 func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
-	if p.gangs(task) {
+	if p.isGang(task) {
 		return p.gangNow(task, p)
 	}
 	var best planner.Placement
 	least, suits := math.Inf(1), false
 	for class := range p.v.Problem.Cluster.Classes {
-		option := p.option(task, class)
+		option := p.usableOption(task, class)
 		if option < 0 || (p.unshared && p.v.Problem.Shares(class)) {
 			continue
 		}
 		suits = true
-		node, gpus, ok := p.room(task, option, class)
+		node, gpus, ok := p.tightestNode(task, option, class)
 		if !ok {
 			continue
 		}
@@ -142,25 +142,25 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	return best, p.startNow(task, !math.IsInf(least, 1), suits)
 }
 
-// takes is [rooms.takes].
-func (p *atOnce) takes(_, _ int) bool { return true }
+// canUseClass is [rooms.canUseClass].
+func (p *atOnce) canUseClass(_, _ int) bool { return true }
 
-// has is [rooms.has].
-func (p *atOnce) has(task, node, option int) (set planner.GPUSet, free int, ok bool) {
-	set, ok = p.rooms[node].gpus(&p.v.Problem.Tasks[task], option)
-	return set, p.rooms[node].free.Len(), ok
+// freeGPUsFor is [rooms.freeGPUsFor].
+func (p *atOnce) freeGPUsFor(task, node, option int) (set planner.GPUSet, free int, ok bool) {
+	set, ok = p.capacity[node].gpusFor(&p.v.Problem.Tasks[task], option)
+	return set, p.capacity[node].free.Len(), ok
 }
 
-// room is the node of a class with the fewest GPUs left once a task is there; -1
+// tightestNode is the node of a class with the fewest GPUs left once a task is there; -1
 // stands for one that sleeps.
-func (p *atOnce) room(task, option, class int) (node int, gpus planner.GPUSet, ok bool) {
+func (p *atOnce) tightestNode(task, option, class int) (node int, gpus planner.GPUSet, ok bool) {
 	t, fewest := &p.v.Problem.Tasks[task], math.MaxInt
-	for n := range p.rooms {
-		r := &p.rooms[n]
-		if !r.on || p.v.ClassOf(n) != class || r.free.Len() >= fewest {
+	for n := range p.capacity {
+		r := &p.capacity[n]
+		if !r.isOn || p.v.ClassOf(n) != class || r.free.Len() >= fewest {
 			continue
 		}
-		if set, fits := r.gpus(t, option); fits {
+		if set, fits := r.gpusFor(t, option); fits {
 			node, gpus, fewest = n, set, r.free.Len()
 		}
 	}

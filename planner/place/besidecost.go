@@ -9,24 +9,24 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// LeastAdded places a task on the GPU where that adds the least energy: for the
+// LeastAddedEnergy places a task on the GPU where that adds the least energy: for the
 // time by which the GPU is busy longer, and its node on, whoever is slowed down
 // for it. A short task goes beside long ones for nothing; a long one doesn't keep
 // a GPU from sleeping that would be done soon. Of equal ones it takes the
 // fullest. Only GPUs count on which everybody keeps what they tolerate.
-func LeastAdded(v *planner.View) consolidate.Rule {
-	return &leastAdded{v: v}
+func LeastAddedEnergy(v *planner.View) consolidate.Rule {
+	return &leastAddedEnergy{v: v}
 }
 
-type leastAdded struct {
+type leastAddedEnergy struct {
 	v    *planner.View
 	sum  []float64 // buffer
 	ends []float64 // by node: when its last task ends, or now
 }
 
 // Choose is the GPU where the task adds least.
-func (r *leastAdded) Choose(s *sharing.State, number int, taken []int) (best int, ok bool) {
-	r.endsOf(s)
+func (r *leastAddedEnergy) Choose(s *sharing.State, number int, taken []int) (best int, ok bool) {
+	r.noteNodeEnds(s)
 	least, fullest := math.Inf(1), 0.0
 	for gpu := range s.GPUs() {
 		if slices.Contains(taken, gpu) || !s.Fits(number, gpu) {
@@ -40,8 +40,8 @@ func (r *leastAdded) Choose(s *sharing.State, number int, taken []int) (best int
 	return best, ok
 }
 
-// endsOf notes when nodes have nothing to do any more, as predicted.
-func (r *leastAdded) endsOf(s *sharing.State) {
+// noteNodeEnds notes when nodes have nothing to do any more, as predicted.
+func (r *leastAddedEnergy) noteNodeEnds(s *sharing.State) {
 	r.ends = slices.Grow(r.ends[:0], len(s.Instance().Servers))[:len(s.Instance().Servers)]
 	for node := range r.ends {
 		r.ends[node] = r.v.Now
@@ -55,7 +55,7 @@ func (r *leastAdded) endsOf(s *sharing.State) {
 
 // cost is the energy that a task adds on a GPU, the load there then, and whether
 // everybody keeps what they tolerate.
-func (r *leastAdded) cost(s *sharing.State, number, gpu int) (added, load float64, keeps bool) {
+func (r *leastAddedEnergy) cost(s *sharing.State, number, gpu int) (added, load float64, keeps bool) {
 	t, node := &s.Instance().Tasks[number], s.GPU(gpu).Server
 	slower, sum := s.OverloadWith(number, gpu, r.sum)
 	r.sum = sum

@@ -11,13 +11,13 @@ import (
 // A task on several nodes, a gang, starts on all of them at once and at the same
 // clocks. Every Place stage of this package puts it where enough nodes of one class
 // are free together, whatever its rule for tasks of one node: those that book GPUs
-// ahead by [opening.gang], those that start tasks at once by [opening.gangNow].
+// ahead by [opening.placeGang], those that start tasks at once by [opening.gangNow].
 
-// gangs tells whether a task is a gang.
-func (o opening) gangs(task int) bool { return o.v.Problem.Tasks[task].Gang() }
+// isGang tells whether a task is a gang.
+func (o stageBase) isGang(task int) bool { return o.v.Problem.Tasks[task].Gang() }
 
-// spot is what a node has for a gang, or for a task of one node among them.
-type spot struct {
+// gangNode is what a node has for a gang, or for a task of one node among them.
+type gangNode struct {
 	node  int // -1: one that is off
 	gpus  planner.GPUSet
 	start float64 // from when on, seconds
@@ -40,20 +40,20 @@ func gangCheapest(_, end, cost float64, inTime bool) [2]float64 {
 	return [2]float64{1, end}
 }
 
-// gang books nodes for a gang: the best by the rule of those that are on and of
+// placeGang books nodes for a gang: the best by the rule of those that are on and of
 // fresh ones.
-func (o opening) gang(task int, rule gangRule) (planner.Placement, planner.Verdict) {
+func (o stageBase) placeGang(task int, rule gangRule) (planner.Placement, planner.Verdict) {
 	var best planner.Placement
 	least := [2]float64{math.Inf(1), math.Inf(1)}
-	for class, option := range o.options(nil, task) {
+	for class, option := range o.appendOptions(nil, task) {
 		if option < 0 || !o.v.Suits(task, class) {
 			continue
 		}
-		on := o.spots(task, option, class)
+		on := o.gangNodes(task, option, class)
 		nodes := o.v.Problem.Tasks[task].Options[option].Over()
 		for fresh := max(0, nodes-len(on)); fresh <= min(nodes, o.v.Sleeping(class)); fresh++ {
 			spots := o.assemble(task, option, class, on, nodes, fresh)
-			pl, inTime := o.together(task, option, class, spots)
+			pl, inTime := o.placeTogether(task, option, class, spots)
 			cost := o.gangCost(task, &pl, spots)
 			if rank := rule(pl.Start, pl.Start+pl.Point.Time, cost, inTime); slices.Compare(rank[:], least[:]) < 0 {
 				least, best = rank, pl
@@ -66,25 +66,25 @@ func (o opening) gang(task int, rule gangRule) (planner.Placement, planner.Verdi
 	return best, planner.Start
 }
 
-// spots are the nodes of a class that are on, those first that are free first.
-func (o opening) spots(task, option, class int) []spot {
-	var on []spot
+// gangNodes are the nodes of a class that are on, those first that are free first.
+func (o stageBase) gangNodes(task, option, class int) []gangNode {
+	var on []gangNode
 	for node := range o.v.Nodes() {
 		if o.v.ClassOf(node) != class || !o.v.On(node) {
 			continue
 		}
 		if start, gpus, ok := o.v.Earliest(task, option, node); ok {
-			on = append(on, spot{node: node, gpus: gpus, start: start})
+			on = append(on, gangNode{node: node, gpus: gpus, start: start})
 		}
 	}
-	slices.SortStableFunc(on, func(a, b spot) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(on, func(a, b gangNode) int { return cmp.Compare(a.start, b.start) })
 	return on
 }
 
 // assemble is so many nodes of which some are fresh: they are free together as soon
 // as they can be, and of those that are by then the ones that wait least.
-func (o opening) assemble(task, option, class int, on []spot, nodes, fresh int) []spot {
-	spots := make([]spot, 0, nodes)
+func (o stageBase) assemble(task, option, class int, on []gangNode, nodes, fresh int) []gangNode {
+	spots := make([]gangNode, 0, nodes)
 	from := nodes - fresh // nodes that are on
 	if fresh > 0 {
 		start := o.v.StartOnNew(task, class)
@@ -92,7 +92,7 @@ func (o opening) assemble(task, option, class int, on []spot, nodes, fresh int) 
 			from++
 		}
 		for range fresh {
-			spots = append(spots, spot{node: -1, gpus: planner.FirstGPUs(o.v.Problem.Tasks[task].Options[option].PerNode()), start: start})
+			spots = append(spots, gangNode{node: -1, gpus: planner.FirstGPUs(o.v.Problem.Tasks[task].Options[option].PerNode()), start: start})
 		}
 	}
 	for from > 0 && from < len(on) && on[from].start == on[from-1].start {
@@ -102,9 +102,9 @@ func (o opening) assemble(task, option, class int, on []spot, nodes, fresh int) 
 	return append(slices.Clone(used), spots...)
 }
 
-// together places a gang on nodes, from when on all of them are free. inTime tells
+// placeTogether places a gang on nodes, from when on all of them are free. inTime tells
 // whether it meets its due time there.
-func (o opening) together(task, option, class int, spots []spot) (pl planner.Placement, inTime bool) {
+func (o stageBase) placeTogether(task, option, class int, spots []gangNode) (pl planner.Placement, inTime bool) {
 	start := 0.0
 	for i := range spots {
 		start = max(start, spots[i].start)
@@ -124,10 +124,10 @@ func (o opening) together(task, option, class int, spots []spot) (pl planner.Pla
 // gangCost is what a gang's run and its wait cost by the objective, with the idle time
 // of the GPUs that wait for the last node, and, as in [Marginal], what it takes to switch
 // nodes on.
-func (o opening) gangCost(task int, pl *planner.Placement, spots []spot) float64 {
+func (o stageBase) gangCost(task int, pl *planner.Placement, spots []gangNode) float64 {
 	p := o.v.Problem
 	k := &p.Cluster.Classes[pl.Class]
-	idle := o.idle(pl.Class)
+	idle := o.idleCost(pl.Class)
 	q := planner.Quote{Point: pl.Point}
 	cost := taskCost(p, task, pl.Option, pl.Class, &q) + o.waitCost(task, pl.Option, pl.Start)
 	for i := range spots {
@@ -135,9 +135,9 @@ func (o opening) gangCost(task int, pl *planner.Placement, spots []spot) float64
 		waits := float64(s.gpus.Len())
 		if s.node < 0 {
 			waits = float64(k.GPUs)
-			cost += freshIdle * idle * float64(k.GPUs-s.gpus.Len()) * pl.Point.Time
+			cost += freshIdleWeight * idle * float64(k.GPUs-s.gpus.Len()) * pl.Point.Time
 			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
-				cost += 2*o.turnOn(pl.Class)*waits + idle*waits*k.TurnOnDelay
+				cost += 2*o.turnOnCost(pl.Class)*waits + idle*waits*k.TurnOnDelay
 			}
 		}
 		cost += idle * waits * (pl.Start - s.start)
@@ -145,23 +145,23 @@ func (o opening) gangCost(task int, pl *planner.Placement, spots []spot) float64
 	return cost
 }
 
-// rooms tells what nodes have for a gang now.
-type rooms interface {
-	// takes tells whether a class is one for the task.
-	takes(task, class int) bool
-	// has is what a node that is on has for the task: GPUs, and how many are free in
+// capacityNow tells what nodes have for a gang now.
+type capacityNow interface {
+	// canUseClass tells whether a class is one for the task.
+	canUseClass(task, class int) bool
+	// freeGPUsFor is what a node that is on has for the task: GPUs, and how many are free in
 	// all; ok is false where it lacks something.
-	has(task, node, option int) (gpus planner.GPUSet, free int, ok bool)
+	freeGPUsFor(task, node, option int) (gpus planner.GPUSet, free int, ok bool)
 }
 
 // gangNow starts a gang at once on the nodes of the class where it costs least, or
 // leaves it waiting. It takes nodes that are on first, those with the fewest GPUs
 // left.
-func (o opening) gangNow(task int, r rooms) (planner.Placement, planner.Verdict) {
+func (o stageBase) gangNow(task int, r capacityNow) (planner.Placement, planner.Verdict) {
 	var best planner.Placement
 	least, suits := math.Inf(1), false
-	for class, option := range o.options(nil, task) {
-		if option < 0 || !o.v.Suits(task, class) || !r.takes(task, class) {
+	for class, option := range o.appendOptions(nil, task) {
+		if option < 0 || !o.v.Suits(task, class) || !r.canUseClass(task, class) {
 			continue
 		}
 		suits = true
@@ -169,7 +169,7 @@ func (o opening) gangNow(task int, r rooms) (planner.Placement, planner.Verdict)
 		if spots == nil {
 			continue
 		}
-		pl, _ := o.together(task, option, class, spots)
+		pl, _ := o.placeTogether(task, option, class, spots)
 		q := planner.Quote{Point: pl.Point}
 		if cost := taskCost(o.v.Problem, task, option, class, &q); cost < least {
 			least, best = cost, pl
@@ -181,7 +181,7 @@ func (o opening) gangNow(task int, r rooms) (planner.Placement, planner.Verdict)
 // startNow is the answer to an offer of a stage that starts tasks at once: where it
 // found a place, the task starts; where a class suits, or the task belongs to one, it
 // may wait for a place.
-func (o opening) startNow(task int, found, suits bool) planner.Verdict {
+func (o stageBase) startNow(task int, found, suits bool) planner.Verdict {
 	switch {
 	case found:
 		return planner.Start
@@ -192,24 +192,24 @@ func (o opening) startNow(task int, found, suits bool) planner.Verdict {
 }
 
 // freeNow are nodes of a class for a gang that starts now; nil: there are too few.
-func (o opening) freeNow(task, option, class int, r rooms) []spot {
+func (o stageBase) freeNow(task, option, class int, r capacityNow) []gangNode {
 	k, need := &o.v.Problem.Cluster.Classes[class], &o.v.Problem.Tasks[task].Options[option]
-	var spots []spot
+	var spots []gangNode
 	for node := range o.v.Nodes() {
 		if o.v.ClassOf(node) != class || !o.v.On(node) {
 			continue
 		}
-		if gpus, left, ok := r.has(task, node, option); ok {
-			spots = append(spots, spot{node: node, gpus: gpus, start: o.v.StartFor(task, o.v.Since(node)+k.TurnOnDelay), left: left})
+		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
+			spots = append(spots, gangNode{node: node, gpus: gpus, start: o.v.StartFor(task, o.v.Since(node)+k.TurnOnDelay), left: left})
 		}
 	}
-	slices.SortStableFunc(spots, func(a, b spot) int { return cmp.Compare(a.left, b.left) })
+	slices.SortStableFunc(spots, func(a, b gangNode) int { return cmp.Compare(a.left, b.left) })
 	spots = spots[:min(len(spots), need.Over())]
 	for sleeping := o.v.Sleeping(class); len(spots) < need.Over(); sleeping-- {
 		if sleeping == 0 {
 			return nil
 		}
-		spots = append(spots, spot{node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: o.v.StartOnNew(task, class)})
+		spots = append(spots, gangNode{node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: o.v.StartOnNew(task, class)})
 	}
 	return spots
 }

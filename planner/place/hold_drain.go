@@ -6,31 +6,31 @@ import (
 )
 
 const (
-	// few is the number of waiting tasks, for each GPU that is on, below which
-	// all of them are planned; fewAtMost bounds the time for it.
-	few, fewAtMost = 0.5, 400
-	// trickle is the flow of work, in GPUs that it keeps busy for each GPU that is
+	// fewPerGPU is the number of waiting tasks, for each GPU that is on, below which
+	// all of them are planned; maxFew bounds the time for it.
+	fewPerGPU, maxFew = 0.5, 400
+	// minFlow is the flow of work, in GPUs that it keeps busy for each GPU that is
 	// on, below which what is still to come is left out of account.
-	trickle = 0.7
-	// tighter is the part of its idle cost by which a gap that a task leaves counts:
+	minFlow = 0.7
+	// leftGapWeight is the part of its idle cost by which a gap that a task leaves counts:
 	// so the smaller of two gaps that it fits is preferred.
-	tighter = 0.01
+	leftGapWeight = 0.01
 )
 
-// ending tells whether little waits and little is expected. It never is with nodes
+// isTailing tells whether little waits and little is expected. It never is with nodes
 // of one GPU, which have nothing to align, nor before a second batch has arrived:
 // only then is there a rate.
-func (h *hold) ending() bool {
-	on := h.gpus * float64(len(h.rows)) // GPUs
+func (h *lateBinding) isTailing() bool {
+	on := h.gpus * float64(len(h.openNodes)) // GPUs
 	now := h.v.Now
-	if h.gpus == 1 || h.last == h.begun || float64(len(h.pool)) >= min(fewAtMost, few*on) {
+	if h.gpus == 1 || h.last == h.begun || float64(len(h.pool)) >= min(maxFew, fewPerGPU*on) {
 		return false
 	}
-	return h.flow(now)*min(1, h.ahead(now)/h.mean()) < trickle*on
+	return h.expectedRate(now)*min(1, h.expectedDuration(now)/h.mean()) < minFlow*on
 }
 
-// lane is a GPU in a plan for what waits.
-type lane struct {
+// gpuLane is a GPU in a plan for what waits.
+type gpuLane struct {
 	row, gpu int     // row is beyond the rows for a node to be opened
 	free     float64 // when the last task planned so far ends, seconds
 	tasks    int     // how many are planned on it
@@ -38,11 +38,11 @@ type lane struct {
 	run      float64 // run time of that task, seconds
 }
 
-// drain plans what waits as if nothing more came, and starts a task that the
+// planTail plans what waits as if nothing more came, and starts a task that the
 // plan starts now. Longest tasks first, each goes where it makes a node end
 // later by least; the first of a node that isn't on yet waits for its latest
 // start.
-func (h *hold) drain() (i int, ok bool) {
+func (h *lateBinding) planTail() (i int, ok bool) {
 	lanes, ends := h.lanes()
 	for _, i := range h.longestFirst() {
 		j := &h.pool[i]
@@ -55,7 +55,7 @@ func (h *hold) drain() (i int, ok bool) {
 			continue
 		}
 		u := &lanes[at]
-		if u.tasks == 0 && u.free <= h.v.Now && u.row < len(h.rows) {
+		if u.tasks == 0 && u.free <= h.v.Now && u.row < len(h.openNodes) {
 			u.first, u.run = i, run
 		}
 		u.tasks++
@@ -64,7 +64,7 @@ func (h *hold) drain() (i int, ok bool) {
 	}
 	for k := range lanes {
 		if u := &lanes[k]; u.first >= 0 {
-			h.start(&h.pool[u.first], h.rows[u.row].node, u.gpu, h.aligned(k, lanes))
+			h.start(&h.pool[u.first], h.openNodes[u.row].node, u.gpu, h.aligned(k, lanes))
 			return u.first, true
 		}
 	}
@@ -72,20 +72,20 @@ func (h *hold) drain() (i int, ok bool) {
 }
 
 // lanes are the GPUs that are on, and the ends of their nodes by row.
-func (h *hold) lanes() (lanes []lane, ends []float64) {
-	ends = make([]float64, len(h.rows))
-	for r := range h.rows {
-		ends[r] = h.rows[r].end
+func (h *lateBinding) lanes() (lanes []gpuLane, ends []float64) {
+	ends = make([]float64, len(h.openNodes))
+	for r := range h.openNodes {
+		ends[r] = h.openNodes[r].end
 	}
-	lanes = make([]lane, 0, len(h.rows)*int(h.gpus))
+	lanes = make([]gpuLane, 0, len(h.openNodes)*int(h.gpus))
 	h.eachGPU(func(r, gpu int, free float64) {
-		lanes = append(lanes, lane{row: r, gpu: gpu, free: free, first: -1})
+		lanes = append(lanes, gpuLane{row: r, gpu: gpu, free: free, first: -1})
 	})
 	return lanes, ends
 }
 
 // longestFirst is the pool by falling run time.
-func (h *hold) longestFirst() []int {
+func (h *lateBinding) longestFirst() []int {
 	order := make([]int, len(h.pool))
 	for i := range order {
 		order[i] = i
@@ -106,23 +106,23 @@ func (h *hold) longestFirst() []int {
 // it costs, joules: by what it is shortened, and by what its node ends later. A
 // task that would end after its node is shortened towards that end as far as it
 // pays. It is -1 where the task would be late everywhere.
-func (h *hold) bestLane(j *held, lanes []lane, ends []float64) (best int, run, least float64) {
+func (h *lateBinding) bestLane(j *heldTask, lanes []gpuLane, ends []float64) (best int, run, least float64) {
 	best, least = -1, math.Inf(1)
-	shortest := h.slots(j.paced(h.idle * h.gpus))
+	shortest := h.wholeSlots(j.pacedRunTime(h.idle * h.gpus))
 	for k := range lanes {
 		u := &lanes[k]
-		t := min(j.want, j.room(u.free))
+		t := min(j.want, j.timeBudget(u.free))
 		if t < j.min {
 			continue
 		}
 		if over := u.free + t - ends[u.row]; over > 0 {
 			t = max(j.min, min(t, max(t-over, shortest)))
 		}
-		cost := j.extra(t)
+		cost := j.stretchCost(t)
 		if over := u.free + t - ends[u.row]; over > 0 {
 			cost += h.idle * h.gpus * over
 		} else {
-			cost -= h.idle * tighter * over
+			cost -= h.idle * leftGapWeight * over
 		}
 		if cost < least {
 			best, run, least = k, t, cost
@@ -132,10 +132,10 @@ func (h *hold) bestLane(j *held, lanes []lane, ends []float64) (best int, run, l
 }
 
 // addNode plans a node that is opened for a task when that must start.
-func (h *hold) addNode(j *held, lanes []lane, ends []float64) ([]lane, []float64) {
+func (h *lateBinding) addNode(j *heldTask, lanes []gpuLane, ends []float64) ([]gpuLane, []float64) {
 	start := max(h.v.Now, j.latest) + h.delay
 	for g := range int(h.gpus) {
-		u := lane{row: len(ends), gpu: g, free: start, first: -1}
+		u := gpuLane{row: len(ends), gpu: g, free: start, first: -1}
 		if g == 0 {
 			u.free, u.tasks = start+j.want, 1
 		}
@@ -146,13 +146,13 @@ func (h *hold) addNode(j *held, lanes []lane, ends []float64) ([]lane, []float64
 
 // aligned is the run time of the first task of lane k. If it is the only one there
 // it is stretched or shortened towards the end of the other GPUs of its node.
-func (h *hold) aligned(k int, lanes []lane) float64 {
+func (h *lateBinding) aligned(k int, lanes []gpuLane) float64 {
 	u := &lanes[k]
 	if u.tasks > 1 {
 		return u.run
 	}
 	j, now := &h.pool[u.first], h.v.Now
-	end := h.rows[u.row].end
+	end := h.openNodes[u.row].end
 	for m := range lanes {
 		if m != k && lanes[m].row == u.row {
 			end = max(end, lanes[m].free)
@@ -160,13 +160,13 @@ func (h *hold) aligned(k int, lanes []lane) float64 {
 	}
 	cost := func(t float64) float64 {
 		if over := now + t - end; over > 0 {
-			return j.extra(t) + h.idle*h.gpus*over
+			return j.stretchCost(t) + h.idle*h.gpus*over
 		}
-		return j.extra(t) + h.idle*(end-now-t)
+		return j.stretchCost(t) + h.idle*(end-now-t)
 	}
 	run := u.run
-	for _, t := range [...]float64{end - now, h.slots(j.paced(h.idle * h.gpus)), j.want} {
-		if t >= j.min && t <= min(j.max, j.room(now)) && cost(t) < cost(run) {
+	for _, t := range [...]float64{end - now, h.wholeSlots(j.pacedRunTime(h.idle * h.gpus)), j.want} {
+		if t >= j.min && t <= min(j.max, j.timeBudget(now)) && cost(t) < cost(run) {
 			run = t
 		}
 	}

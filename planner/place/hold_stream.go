@@ -2,9 +2,9 @@ package place
 
 import "math"
 
-// stream is what the arrivals so far tell of those to come. A task's window is
+// arrivalStream is what the arrivals so far tell of those to come. A task's window is
 // the time from its arrival to its due time.
-type stream struct {
+type arrivalStream struct {
 	tasks, seen float64             // tasks seen, and their run time, seconds
 	begun, last float64             // first and latest arrival, seconds
 	rate, count float64             // run time and tasks that arrive per second, fading
@@ -16,16 +16,16 @@ const (
 	// windowBins is the number of bins for windows; windowSteps of them double the
 	// window, the middle one begins at a second.
 	windowBins, windowSteps = 512, 8
-	// memory is how many mean run times the rate looks back.
-	memory = 0.22
-	// silence fades the rate when nothing arrives: by e for each four tasks
+	// rateMemory is how many mean run times the rate looks back.
+	rateMemory = 0.22
+	// silenceFade fades the rate when nothing arrives: by e for each four tasks
 	// that should have come.
-	silence = 0.25
+	silenceFade = 0.25
 )
 
-// saw notes a task that arrives, its window and the run time that it wants, seconds.
+// noteArrival notes a task that arrives, its window and the run time that it wants, seconds.
 // The batch that is there first tells nothing of the rate.
-func (s *stream) saw(now, window, want float64) {
+func (s *arrivalStream) noteArrival(now, window, want float64) {
 	if s.tasks == 0 {
 		s.begun, s.last, s.at = now, now, now
 	}
@@ -34,8 +34,8 @@ func (s *stream) saw(now, window, want float64) {
 	s.windows[windowBin(window)] += want
 	if now > s.begun {
 		s.fade(now)
-		s.rate += want / (memory * s.mean())
-		s.count += 1 / (memory * s.mean())
+		s.rate += want / (rateMemory * s.mean())
+		s.count += 1 / (rateMemory * s.mean())
 		s.last = now
 	}
 }
@@ -52,30 +52,30 @@ func windowBin(window float64) int {
 }
 
 // mean is the mean run time, seconds.
-func (s *stream) mean() float64 { return s.seen / max(1, s.tasks) }
+func (s *arrivalStream) mean() float64 { return s.seen / max(1, s.tasks) }
 
 // fade lets rate and count forget as much as they do up to now.
-func (s *stream) fade(now float64) {
-	f := math.Exp(-(now - s.at) / (memory * s.mean()))
+func (s *arrivalStream) fade(now float64) {
+	f := math.Exp(-(now - s.at) / (rateMemory * s.mean()))
 	s.rate, s.count, s.at = s.rate*f, s.count*f, now
 }
 
-// flow is the work per second that is expected to arrive. It fades fast when
+// expectedRate is the work per second that is expected to arrive. It fades fast when
 // nothing comes for longer than usual.
-func (s *stream) flow(now float64) float64 {
+func (s *arrivalStream) expectedRate(now float64) float64 {
 	if s.rate == 0 {
 		return 0
 	}
 	s.fade(now)
-	return s.rate * math.Exp(-silence*(now-s.last)*s.count)
+	return s.rate * math.Exp(-silenceFade*(now-s.last)*s.count)
 }
 
-// ahead is how long the stream is expected to go on: as long as it has.
-func (s *stream) ahead(now float64) float64 { return now - s.begun }
+// expectedDuration is how long the stream is expected to go on: as long as it has.
+func (s *arrivalStream) expectedDuration(now float64) float64 { return now - s.begun }
 
 // within is the share of the work seen with a window of at most x seconds. Inside
 // a bin it grows evenly.
-func (s *stream) within(x float64) float64 {
+func (s *arrivalStream) within(x float64) float64 {
 	if s.seen == 0 || x <= 0 {
 		return 0
 	}

@@ -7,27 +7,27 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// held is a task that waits, with what another run time would cost. Times are
+// heldTask is a task that waits, with what another run time would cost. Times are
 // seconds, costs joules.
-type held struct {
+type heldTask struct {
 	task, option int
 	due, limit   float64
-	latest       float64 // when it must be started at the latest to run as it wants
-	want, cost   float64 // its own run time, and what the run costs then
-	min, max     float64 // run times that it can have
-	down, up     curve   // what running shorter or longer costs more
-	stretch      bool    // can be made to take any time between min and max exactly
+	latest       float64      // when it must be started at the latest to run as it wants
+	want, cost   float64      // its own run time, and what the run costs then
+	min, max     float64      // run times that it can have
+	down, up     stretchCurve // what running shorter or longer costs more
+	stretch      bool         // can be made to take any time between min and max exactly
 }
 
-// room is the longest that the task may run from a start on, seconds.
-func (j *held) room(start float64) float64 { return min(j.due-start, j.limit) }
+// timeBudget is the longest that the task may run from a start on, seconds.
+func (j *heldTask) timeBudget(start float64) float64 { return min(j.due-start, j.limit) }
 
-// curve is the added cost, joules, of a relative change r of the run time in one
+// stretchCurve is the added cost, joules, of a relative change r of the run time in one
 // direction: slope·r + square·r².
-type curve struct{ slope, square float64 }
+type stretchCurve struct{ slope, square float64 }
 
 // at is the added cost of a relative change.
-func (c curve) at(r float64) float64 { return (c.slope + c.square*r) * r }
+func (c stretchCurve) at(r float64) float64 { return (c.slope + c.square*r) * r }
 
 // The relative changes of the run time through which the curves are laid.
 const (
@@ -37,9 +37,9 @@ const (
 
 // newHeld weighs a task that arrived. One that can't be done in time as the
 // tuner would set it must start at once.
-func (h *hold) newHeld(task int) held {
+func (h *lateBinding) newHeld(task int) heldTask {
 	t := &h.v.Problem.Tasks[task]
-	j := held{task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model), latest: math.Inf(-1)}
+	j := heldTask{task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model), latest: math.Inf(-1)}
 	want, ok := h.v.Want(task, 0)
 	if !ok {
 		return j
@@ -48,27 +48,27 @@ func (h *hold) newHeld(task int) held {
 	longest, exact := dvfsmodel.MaxTime(t.Options[j.option].Response)
 	set := want.Clocks == planner.ClocksFree || want.Clocks == planner.ClocksDeadline
 	j.stretch = exact && set
-	pt := h.rounded(&j, want.Point, j.room(start))
+	pt := h.roundedToSlots(&j, want.Point, j.timeBudget(start))
 	j.want, j.cost = pt.Time, h.price.Cost(pt)
 	j.min, j.max = j.want, j.want
 	if set {
 		j.min = min(j.min, t.Options[j.option].Response.MinTime())
-		j.down = h.curve(&j, -shortNear, -shortFar)
+		j.down = h.newCurve(&j, -shortNear, -shortFar)
 	}
 	if j.stretch {
 		j.max = max(j.max, longest)
-		j.up = h.curve(&j, longNear, longFar)
+		j.up = h.newCurve(&j, longNear, longFar)
 	}
 	latest := t.Due - j.want
 	if math.IsInf(t.Due, 1) {
 		latest = start + j.want // nothing presses, but it shall not wait for ever
 	}
-	j.latest = h.slots(h.slots(latest) - h.delay) // there is time to switch a node on for it
+	j.latest = h.wholeSlots(h.wholeSlots(latest) - h.delay) // there is time to switch a node on for it
 	return j
 }
 
-// slots rounds down to whole slots where starts are bound to them.
-func (h *hold) slots(t float64) float64 {
+// wholeSlots rounds down to whole slots where starts are bound to them.
+func (h *lateBinding) wholeSlots(t float64) float64 {
 	if h.v.Problem.Start != planner.StartSlot {
 		return t
 	}
@@ -77,11 +77,11 @@ func (h *hold) slots(t float64) float64 {
 	return math.Floor(t/s+slack) * s
 }
 
-// curve lays a curve through two relative changes of the run time.
-func (h *hold) curve(j *held, near, far float64) curve {
+// newCurve lays a curve through two relative changes of the run time.
+func (h *lateBinding) newCurve(j *heldTask, near, far float64) stretchCurve {
 	rise := func(change float64) (r, cost float64) {
 		t := min(max(j.want*(1+change), j.min), j.max)
-		pt := h.point(j, t, j.room(h.v.Now))
+		pt := h.point(j, t, j.timeBudget(h.v.Now))
 		return math.Abs(t/j.want - 1), max(0, h.price.Cost(pt)-j.cost)
 	}
 	r1, cost1 := rise(near)
@@ -89,16 +89,16 @@ func (h *hold) curve(j *held, near, far float64) curve {
 	const apart = 1e-9 // smaller changes are rounding: the run time can't be changed so far
 	switch {
 	case r1 < apart:
-		return curve{}
+		return stretchCurve{}
 	case r2 < r1*(1+apart):
-		return curve{slope: cost1 / r1}
+		return stretchCurve{slope: cost1 / r1}
 	}
 	square := max(0, (cost2/r2-cost1/r1)/(r2-r1))
-	return curve{slope: max(0, cost1/r1-square*r1), square: square}
+	return stretchCurve{slope: max(0, cost1/r1-square*r1), square: square}
 }
 
-// extra estimates what running for t costs more than running as the task wants.
-func (j *held) extra(t float64) float64 {
+// stretchCost estimates what running for t costs more than running as the task wants.
+func (j *heldTask) stretchCost(t float64) float64 {
 	r := t/j.want - 1
 	switch {
 	case t < j.min || t > j.max:
@@ -110,9 +110,9 @@ func (j *held) extra(t float64) float64 {
 	}
 }
 
-// paced is the run time below which shortening doesn't pay when each second saved
+// pacedRunTime is the run time below which shortening doesn't pay when each second saved
 // is worth price, joules.
-func (j *held) paced(price float64) float64 {
+func (j *heldTask) pacedRunTime(price float64) float64 {
 	gain := price*j.want - j.down.slope
 	switch {
 	case gain <= 0:
@@ -125,7 +125,7 @@ func (j *held) paced(price float64) float64 {
 
 // point is the cheapest point that takes t seconds; where only some times can
 // be had, at most t. If none can it is what ends in the room, or the fastest.
-func (h *hold) point(j *held, t, room float64) dvfsmodel.Point {
+func (h *lateBinding) point(j *heldTask, t, room float64) dvfsmodel.Point {
 	if j.stretch {
 		if pt, ok := dvfsmodel.ForTime(h.v.Problem.Tasks[j.task].Options[j.option].Response, t); ok {
 			return pt
@@ -139,9 +139,9 @@ func (h *hold) point(j *held, t, room float64) dvfsmodel.Point {
 	return h.v.Tuner.Fastest(j.task, j.option, 0).Point
 }
 
-// rounded is a point near the given one with a run time of whole slots, if
+// roundedToSlots is a point near the given one with a run time of whole slots, if
 // that costs less than idling to the end of the last slot.
-func (h *hold) rounded(j *held, pt dvfsmodel.Point, room float64) dvfsmodel.Point {
+func (h *lateBinding) roundedToSlots(j *heldTask, pt dvfsmodel.Point, room float64) dvfsmodel.Point {
 	if !j.stretch || h.v.Problem.Start != planner.StartSlot {
 		return pt
 	}
@@ -157,13 +157,13 @@ func (h *hold) rounded(j *held, pt dvfsmodel.Point, room float64) dvfsmodel.Poin
 	return pt
 }
 
-// placed is a start of a task that runs for t seconds.
-func (h *hold) placed(j *held, node, gpu int, start, t float64, why planner.PlaceReason) planner.Placement {
+// placementAt is a start of a task that runs for t seconds.
+func (h *lateBinding) placementAt(j *heldTask, node, gpu int, start, t float64, why planner.PlaceReason) planner.Placement {
 	want, _ := h.v.Want(j.task, 0)
-	room := j.room(start)
+	room := j.timeBudget(start)
 	pt := h.point(j, min(t, room), room)
 	if t >= room {
-		pt = h.rounded(j, pt, room)
+		pt = h.roundedToSlots(j, pt, room)
 	}
 	q := planner.Quote{Point: pt, Clocks: want.Clocks, Want: want.Want}
 	const same = 1e-12 // relative: a smaller difference is rounding

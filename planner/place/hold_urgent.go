@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// openEnds is the part of an open node's idle time after its end that is
+	// openEndCost is the part of an open node's idle time after its end that is
 	// counted against a task that makes it end later: hardly any, for other tasks
 	// will use it.
-	openEnds = 1e-3
-	// spare is the part of a limited cluster's GPUs that may be busy or waited for
+	openEndCost = 1e-3
+	// minSpare is the part of a limited cluster's GPUs that may be busy or waited for
 	// while tasks are still held back.
-	spare = 0.5
+	minSpare = 0.5
 )
 
-// urgent starts a task whose latest start has come, if that costs less than
+// startUrgent starts a task whose latest start has come, if that costs less than
 // letting it wait for the next GPU. On a limited cluster where many wait,
 // every task is urgent. Gaps are as look counts them: what waits may fill them.
-func (h *hold) urgent(gaps float64) (i int, ok bool) {
-	crowded := h.crowded()
+func (h *lateBinding) startUrgent(gaps float64) (i int, ok bool) {
+	crowded := h.isCrowded()
 	var soon []float64
 	waiting := 0 // urgent tasks before this one: each waits for a GPU of its own // urgent tasks before this one: each waits for a GPU of its own
 	for i := range h.pool {
@@ -28,24 +28,24 @@ func (h *hold) urgent(gaps float64) (i int, ok bool) {
 			break
 		}
 		if math.IsInf(j.latest, -1) {
-			h.force(j)
+			h.startAnyway(j)
 			return i, true
 		}
 		if soon == nil {
-			soon = h.comingFree()
+			soon = h.busyUntil()
 		}
 		later := math.Inf(1)
 		if waiting < len(soon) {
 			later = h.laterCost(j, soon[waiting])
 		}
-		r, here := h.cheapestRow(j, gaps)
+		r, here := h.cheapestNode(j, gaps)
 		fresh := h.freshCost(j, gaps)
 		switch {
 		case math.IsInf(min(here, fresh, later), 1):
-			h.force(j)
+			h.startAnyway(j)
 			return i, true
 		case here <= min(later, fresh) || crowded && r >= 0:
-			h.startOn(j, &h.rows[r], min(j.want, j.room(h.v.Now)))
+			h.startOn(j, &h.openNodes[r], min(j.want, j.timeBudget(h.v.Now)))
 			return i, true
 		case fresh < later || crowded && !math.IsInf(fresh, 1):
 			h.startFresh(j)
@@ -56,9 +56,9 @@ func (h *hold) urgent(gaps float64) (i int, ok bool) {
 	return 0, false
 }
 
-// crowded tells whether a limited cluster has too little to spare to hold
+// isCrowded tells whether a limited cluster has too little to spare to hold
 // tasks back.
-func (h *hold) crowded() bool {
+func (h *lateBinding) isCrowded() bool {
 	count := h.v.Problem.Cluster.Classes[0].Count
 	if count == 0 {
 		return false
@@ -69,15 +69,15 @@ func (h *hold) crowded() bool {
 			busy++
 		}
 	})
-	return float64(busy) > spare*float64(count)*h.gpus
+	return float64(busy) > minSpare*float64(count)*h.gpus
 }
 
-// force starts a task wherever it still ends in time, or else where it ends first,
+// startAnyway starts a task wherever it still ends in time, or else where it ends first,
 // or gives it up if no node can run it.
-func (h *hold) force(j *held) { h.ready, h.verdict = h.rescue(j.task) }
+func (h *lateBinding) startAnyway(j *heldTask) { h.ready, h.verdict = h.placeAsLastResort(j.task) }
 
-// comingFree lists when the GPUs that are busy come free.
-func (h *hold) comingFree() []float64 {
+// busyUntil lists when the GPUs that are busy come free.
+func (h *lateBinding) busyUntil() []float64 {
 	soon := []float64{}
 	h.eachGPU(func(_, _ int, free float64) {
 		if free > h.v.Now {
@@ -91,34 +91,34 @@ func (h *hold) comingFree() []float64 {
 // laterCost is what it costs more to start a task then, on a GPU that comes free,
 // than to start it now; +Inf where it could no longer run on a fresh node if that
 // GPU went to another task.
-func (h *hold) laterCost(j *held, start float64) float64 {
-	if j.room(h.v.StartFor(j.task, start+h.delay)) < j.min {
+func (h *lateBinding) laterCost(j *heldTask, start float64) float64 {
+	if j.timeBudget(h.v.StartFor(j.task, start+h.delay)) < j.min {
 		return math.Inf(1)
 	}
-	cost := j.extra(min(j.want, j.room(start)))
-	if now := j.room(h.v.Now); now >= j.min {
-		cost -= j.extra(min(j.want, now))
+	cost := j.stretchCost(min(j.want, j.timeBudget(start)))
+	if now := j.timeBudget(h.v.Now); now >= j.min {
+		cost -= j.stretchCost(min(j.want, now))
 	}
 	return cost
 }
 
-// cheapestRow is the row with a free GPU where starting a task now leaves the
+// cheapestNode is the row with a free GPU where starting a task now leaves the
 // least idle time, and what that costs, joules; -1 and +Inf if there is none.
-func (h *hold) cheapestRow(j *held, gaps float64) (best int, cost float64) {
+func (h *lateBinding) cheapestNode(j *heldTask, gaps float64) (best int, cost float64) {
 	best, cost = -1, math.Inf(1)
-	room := j.room(h.v.Now)
+	room := j.timeBudget(h.v.Now)
 	if room < j.min {
 		return best, cost
 	}
 	end := h.v.Now + min(j.want, room)
-	for i := range h.rows {
-		r := &h.rows[i]
-		if r.frees == 0 {
+	for i := range h.openNodes {
+		r := &h.openNodes[i]
+		if r.freeCount == 0 {
 			continue
 		}
 		added := (h.gpus - 1) * max(0, end-r.end)
-		c := h.idle * openEnds * added
-		if !r.open {
+		c := h.idle * openEndCost * added
+		if !r.keepsOpen {
 			c = h.unfilled(added, gaps)
 		}
 		if c < cost {
@@ -131,8 +131,8 @@ func (h *hold) cheapestRow(j *held, gaps float64) (best int, cost float64) {
 // freshCost is what it costs to run a task on a fresh node, joules: switching it
 // on, the wait until it goes off again, which is worth about as much, and its other
 // GPUs' idle time.
-func (h *hold) freshCost(j *held, gaps float64) float64 {
-	room := j.room(h.v.StartOnNew(j.task, 0))
+func (h *lateBinding) freshCost(j *heldTask, gaps float64) float64 {
+	room := j.timeBudget(h.v.StartOnNew(j.task, 0))
 	if room < j.min || !h.v.CanOpen(j.task, j.option, 0) {
 		return math.Inf(1)
 	}
@@ -142,6 +142,6 @@ func (h *hold) freshCost(j *held, gaps float64) float64 {
 
 // unfilled is the idle cost, joules, of GPU-seconds that are added to the gaps
 // there are, as far as what waits can't fill them.
-func (h *hold) unfilled(added, gaps float64) float64 {
+func (h *lateBinding) unfilled(added, gaps float64) float64 {
 	return h.idle * max(0, added-max(0, h.work-gaps))
 }

@@ -15,20 +15,20 @@ func Lightest(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
 		return Scan(v, LightestRule{})
 	}
-	return &lightest{opening: opening{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, mostReserved))}
+	return &lightest{stageBase: stageBase{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved))}
 }
 
 // lightest keeps the GPUs in a heap by (free time, number). Those of a node
 // that was opened just now wait behind it: the task that it was opened for is
 // about to change when one of them is free.
 type lightest struct {
-	opening
+	stageBase
 	heap []freeGPU
 	size int // of the heap; what follows isn't in it yet
 }
 
-// mostReserved bounds the room that the heap has from the start.
-const mostReserved = 1 << 12
+// maxReserved bounds the room that the heap has from the start.
+const maxReserved = 1 << 12
 
 // freeGPU is a GPU by when it is free. As times aren't negative, their bits are
 // in the order of the times.
@@ -65,14 +65,14 @@ func (l *lightest) Committed(_ int, a *planner.Assignment) {
 	now := freeFrom(a.End, first+a.GPUs.First())
 	if l.size > 0 && l.heap[0].gpu == now.gpu {
 		l.heap[0] = now
-		l.down(0)
+		l.siftDown(0)
 		return
 	}
 	for i := len(l.heap) - 1; i >= 0; i-- {
 		if l.heap[i].gpu == now.gpu { // opened just now: near the end
 			l.heap[i] = now
 			if i < l.size {
-				l.down(i)
+				l.siftDown(i)
 			}
 			return
 		}
@@ -83,48 +83,48 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
 	want, option, ok := l.v.Wanted(task, class)
 	if !ok {
-		return l.rescue(task)
+		return l.placeAsLastResort(task)
 	}
 	if l.v.Now == 0 && want.Clocks == planner.ClocksDeadline {
-		return l.open(task)
+		return l.openFresh(task)
 	}
 	gpu, found := l.top()
 	if !found {
-		return l.open(task)
+		return l.openFresh(task)
 	}
 	start := l.v.StartFor(task, l.v.Free(gpu))
 	room := l.v.Problem.Tasks[task].RoomFrom(start)
 	if want.Point.Time <= room {
-		node, set := l.at(gpu)
+		node, set := l.nodeOf(gpu)
 		return placement(node, class, option, set, start, want, room, planner.PlaceLightest), planner.Start
 	}
 	if q, fits := l.v.Tuner.Fit(task, option, class, *want, room); fits {
-		node, set := l.at(gpu)
+		node, set := l.nodeOf(gpu)
 		return placement(node, class, option, set, start, &q, room, planner.PlaceLightest), planner.Start
 	}
-	return l.open(task)
+	return l.openFresh(task)
 }
 
-// open takes a fresh GPU, or, when there is none, the lightest one by force.
-func (l *lightest) open(task int) (planner.Placement, planner.Verdict) {
+// openFresh takes a fresh GPU, or, when there is none, the lightest one by force.
+func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 	if pl, ok := l.freshOf(task, 0); ok {
 		return pl, planner.Start
 	}
 	gpu, found := l.top()
 	if !found {
-		return l.rescue(task)
+		return l.placeAsLastResort(task)
 	}
 	option := l.v.Option(task, 0)
 	start := l.v.StartFor(task, l.v.Free(gpu))
 	if q, room, ok := l.quote(task, option, 0, start); ok {
-		node, set := l.at(gpu)
+		node, set := l.nodeOf(gpu)
 		return placement(node, 0, option, set, start, &q, room, planner.PlaceForced), planner.Start
 	}
-	return l.rescue(task)
+	return l.placeAsLastResort(task)
 }
 
-// at is a GPU as its node, and the set of it alone on that node.
-func (l *lightest) at(gpu int) (node int, set planner.GPUSet) {
+// nodeOf is a GPU as its node, and the set of it alone on that node.
+func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
 	node = l.v.Owner(gpu)
 	first, _ := l.v.GPUs(node)
 	return node, 1 << uint(gpu-first)
@@ -134,7 +134,7 @@ func (l *lightest) at(gpu int) (node int, set planner.GPUSet) {
 func (l *lightest) top() (gpu int, ok bool) {
 	for l.size < len(l.heap) {
 		l.size++
-		l.up(l.size - 1)
+		l.siftUp(l.size - 1)
 	}
 	for len(l.heap) > 0 {
 		e := l.heap[0]
@@ -145,13 +145,13 @@ func (l *lightest) top() (gpu int, ok bool) {
 		l.size--
 		l.heap[0] = l.heap[l.size]
 		l.heap = l.heap[:l.size]
-		l.down(0)
+		l.siftDown(0)
 	}
 	return 0, false
 }
 
-// up moves an entry that may be earlier than its parents to where it belongs.
-func (l *lightest) up(i int) {
+// siftUp moves an entry that may be earlier than its parents to where it belongs.
+func (l *lightest) siftUp(i int) {
 	e := l.heap[i]
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -164,9 +164,9 @@ func (l *lightest) up(i int) {
 	l.heap[i] = e
 }
 
-// down moves an entry that became later to where it belongs: nearly always to
+// siftDown moves an entry that became later to where it belongs: nearly always to
 // the bottom, so it goes there first, and then up again as far as it must.
-func (l *lightest) down(i int) {
+func (l *lightest) siftDown(i int) {
 	heap := l.heap[:l.size]
 	if i >= len(heap) {
 		return
@@ -183,5 +183,5 @@ func (l *lightest) down(i int) {
 		i = child
 	}
 	heap[i] = e
-	l.up(i)
+	l.siftUp(i)
 }

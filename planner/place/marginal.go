@@ -11,8 +11,8 @@ import (
 // GPUs beside the task on a node that is switched on, and of a whole node that
 // is made to end later. Most of that time other tasks will use.
 const (
-	freshIdle = 0.05
-	laterIdle = 0.01
+	freshIdleWeight = 0.05
+	laterIdleWeight = 0.01
 )
 
 // Marginal places a task at once where it adds the least energy: what the run
@@ -24,10 +24,10 @@ const (
 //
 // It works for every problem: several classes, tasks of many GPUs, shares. It
 // takes time linear in the number of GPUs for each task.
-func Marginal(v *planner.View) planner.Placer { return &marginal{opening: opening{v}} }
+func Marginal(v *planner.View) planner.Placer { return &marginal{stageBase: stageBase{v}} }
 
 type marginal struct {
-	opening
+	stageBase
 	nodes []int // that are on
 
 	// Of the task that is being placed.
@@ -45,10 +45,10 @@ func (m *marginal) Closed(node int) {
 func (m *marginal) Committed(int, *planner.Assignment) {}
 
 func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
-	if m.gangs(task) {
-		return m.gang(task, gangCheapest)
+	if m.isGang(task) {
+		return m.placeGang(task, gangCheapest)
 	}
-	m.least, m.suits = math.Inf(1), m.options(m.suits[:0], task)
+	m.least, m.suits = math.Inf(1), m.appendOptions(m.suits[:0], task)
 	for class := range m.v.Problem.Cluster.Classes {
 		m.tryFresh(task, class)
 	}
@@ -56,7 +56,7 @@ func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
 		m.tryNode(task, node)
 	}
 	if math.IsInf(m.least, 1) {
-		return m.rescue(task)
+		return m.placeAsLastResort(task)
 	}
 	return m.cheap, planner.Start
 }
@@ -76,10 +76,10 @@ func (m *marginal) tryFresh(task, class int) {
 	}
 	gpus := p.Tasks[task].Options[option].GPUs
 	cost := taskCost(p, task, option, class, &q) + m.waitCost(task, option, start)
-	cost += freshIdle * m.idle(class) * float64(k.GPUs-gpus) * q.Point.Time
+	cost += freshIdleWeight * m.idleCost(class) * float64(k.GPUs-gpus) * q.Point.Time
 	if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 		// The wait until it goes off again is worth about the turn-on energy.
-		cost += 2*m.turnOn(class)*float64(k.GPUs) + m.idle(class)*float64(k.GPUs)*k.TurnOnDelay
+		cost += 2*m.turnOnCost(class)*float64(k.GPUs) + m.idleCost(class)*float64(k.GPUs)*k.TurnOnDelay
 	}
 	if cost < m.least {
 		m.least = cost
@@ -116,26 +116,26 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 	}
 	end := m.v.LastEnd(node)
 	wait := m.waitCost(task, option, start)
-	least := taskCost(p, task, option, class, want) + wait + m.idling(class, gpus, start, want.Point.Time, end)
-	if want.Point.Time > p.Tasks[task].RoomFrom(start) && least-m.idle(class)*want.Point.Time >= m.least {
+	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start, want.Point.Time, end)
+	if want.Point.Time > p.Tasks[task].RoomFrom(start) && least-m.idleCost(class)*want.Point.Time >= m.least {
 		return // clocks for less room cost more still
 	}
 	q, room, ok := m.quote(task, option, class, start)
 	if !ok {
 		return
 	}
-	cost := taskCost(p, task, option, class, &q) + wait + m.idling(class, gpus, start, q.Point.Time, end)
+	cost := taskCost(p, task, option, class, &q) + wait + m.idleCostAdded(class, gpus, start, q.Point.Time, end)
 	if cost < m.least {
 		m.least = cost
 		m.cheap = placement(node, class, option, gpus, start, &q, room, planner.PlaceMarginal)
 	}
 }
 
-// idling is what the idle time costs that a run adds on a node that is on until end:
+// idleCostAdded is what the idle time costs that a run adds on a node that is on until end:
 // the node may end later, and idle time up to its end is used, so that it may be below
 // 0.
-func (m *marginal) idling(class int, gpus planner.GPUSet, start, time, end float64) float64 {
+func (m *marginal) idleCostAdded(class int, gpus planner.GPUSet, start, time, end float64) float64 {
 	later := max(0, start+time-end) * float64(m.v.Problem.Cluster.Classes[class].GPUs)
 	used := max(0, min(start+time, end)-start) * float64(gpus.Len())
-	return m.idle(class) * (laterIdle*later - used)
+	return m.idleCost(class) * (laterIdleWeight*later - used)
 }

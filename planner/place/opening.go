@@ -7,14 +7,14 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// opening is what all methods embed: it places a task where no running node will
+// stageBase is what all methods embed: it places a task where no running node will
 // do, or where nothing will in time.
-type opening struct{ v *planner.View }
+type stageBase struct{ v *planner.View }
 
 // fresh places a task on a node that is off, of the class where that costs
 // least. ok is false when no more nodes can be switched on, or no clocks would
 // meet the due time there.
-func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
+func (o stageBase) fresh(task int) (pl planner.Placement, ok bool) {
 	p := o.v.Problem
 	if len(p.Cluster.Classes) == 1 {
 		return o.freshOf(task, 0)
@@ -26,7 +26,7 @@ func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
 			continue
 		}
 		gpus := float64(there.GPUs.Len())
-		cost := p.Price(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + o.turnOn(class)*gpus
+		cost := p.Price(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + o.turnOnCost(class)*gpus
 		if cost < best {
 			best, pl, ok = cost, there, true
 		}
@@ -35,7 +35,7 @@ func (o opening) fresh(task int) (pl planner.Placement, ok bool) {
 }
 
 // freshOf places a task on a node of the class that is off.
-func (o opening) freshOf(task, class int) (pl planner.Placement, ok bool) {
+func (o stageBase) freshOf(task, class int) (pl planner.Placement, ok bool) {
 	want, option, known := o.v.Wanted(task, class)
 	if option < 0 || !o.v.CanOpen(task, option, class) {
 		return pl, false
@@ -57,7 +57,7 @@ func (o opening) freshOf(task, class int) (pl planner.Placement, ok bool) {
 
 // quote asks Tune for clocks that meet the due time from a start on, by force
 // if the room is shorter than the task wants.
-func (o opening) quote(task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
+func (o stageBase) quote(task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
 	room = o.v.Problem.Tasks[task].RoomFrom(start)
 	if want, known := o.v.Want(task, class); known && want.Point.Time <= room {
 		return *want, room, true
@@ -73,20 +73,20 @@ func taskCost(p *planner.Problem, task, option, class int, q *planner.Quote) flo
 	return p.Price(class).Cost(q.Point) * weight
 }
 
-// idle is what an idle GPU's second costs by the objective, host included.
-func (o opening) idle(class int) float64 {
+// idleCost is what an idle GPU's second costs by the objective, host included.
+func (o stageBase) idleCost(class int) float64 {
 	k := &o.v.Problem.Cluster.Classes[class]
-	return o.joule() * float64(k.IdleW+k.HostW)
+	return o.jouleWeight() * float64(k.IdleW+k.HostW)
 }
 
-// turnOn is what switching on a node costs by the objective, by GPU.
-func (o opening) turnOn(class int) float64 {
-	return o.joule() * float64(o.v.Problem.Cluster.Classes[class].TurnOn)
+// turnOnCost is what switching on a node costs by the objective, by GPU.
+func (o stageBase) turnOnCost(class int) float64 {
+	return o.jouleWeight() * float64(o.v.Problem.Cluster.Classes[class].TurnOn)
 }
 
-// joule is the weight of a joule in the objective; 1 where only time has one, so that
+// jouleWeight is the weight of a joule in the objective; 1 where only time has one, so that
 // nothing idles or is switched on for a few seconds.
-func (o opening) joule() float64 {
+func (o stageBase) jouleWeight() float64 {
 	if w := o.v.Problem.Objective.EnergyWeight; w > 0 {
 		return w
 	}
@@ -94,7 +94,7 @@ func (o opening) joule() float64 {
 }
 
 // waitCost is what it costs by the objective that a task starts then.
-func (o opening) waitCost(task, option int, start float64) float64 {
+func (o stageBase) waitCost(task, option int, start float64) float64 {
 	t := &o.v.Problem.Tasks[task]
 	return o.v.Problem.WaitWeight * float64(t.Options[option].GPUs) * t.Share * (start - t.Arrival)
 }
@@ -108,19 +108,19 @@ func placement(node, class, option int, gpus planner.GPUSet, start float64, q *p
 	}
 }
 
-// rescue places a task that no rule found room for and no fresh node will take:
+// placeAsLastResort places a task that no rule found room for and no fresh node will take:
 // where it still meets its due time with clocks that Tune didn't want, or else
 // where it ends first; of equal places the one that is free first, which tells
 // where starts wait for a slot. Only a task that can run on no node at all is
 // rejected.
-func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
+func (o stageBase) placeAsLastResort(task int) (planner.Placement, planner.Verdict) {
 	if pl, ok := o.fresh(task); ok {
 		return pl, planner.Start
 	}
 	var forced, late planner.Placement
 	cheapest, earliest := math.Inf(1), math.Inf(1)
 	fastest := make([]planner.Quote, len(o.v.Problem.Cluster.Classes)) // by class, once asked for
-	o.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
+	o.eachPlace(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
 		if q, room, ok := o.quote(task, option, class, start); ok {
 			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest || cost == cheapest && o.freeBefore(node, gpus, &forced) {
 				cheapest = cost
@@ -147,12 +147,12 @@ func (o opening) rescue(task int) (planner.Placement, planner.Verdict) {
 
 // freeBefore tells whether GPUs of a node that is on are free before those of
 // another placement.
-func (o opening) freeBefore(node int, gpus planner.GPUSet, than *planner.Placement) bool {
+func (o stageBase) freeBefore(node int, gpus planner.GPUSet, than *planner.Placement) bool {
 	return node >= 0 && than.Node >= 0 && o.freeFrom(node, gpus) < o.freeFrom(than.Node, than.GPUs)
 }
 
 // freeFrom is when the last task on GPUs of a node ends.
-func (o opening) freeFrom(node int, gpus planner.GPUSet) float64 {
+func (o stageBase) freeFrom(node int, gpus planner.GPUSet) float64 {
 	first, _ := o.v.GPUs(node)
 	free := 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
@@ -161,12 +161,12 @@ func (o opening) freeFrom(node int, gpus planner.GPUSet) float64 {
 	return free
 }
 
-// each visits every place where the task could start: the nodes that are on,
+// eachPlace visits every place where the task could start: the nodes that are on,
 // and a fresh one of each class.
-func (o opening) each(task int, visit func(node, class, option int, gpus planner.GPUSet, start float64)) {
+func (o stageBase) eachPlace(task int, visit func(node, class, option int, gpus planner.GPUSet, start float64)) {
 	p := o.v.Problem
 	var few [8]int
-	options := o.options(few[:0], task)
+	options := o.appendOptions(few[:0], task)
 	for node := range o.v.Nodes() {
 		if !o.v.On(node) {
 			continue
@@ -188,18 +188,18 @@ func (o opening) each(task int, visit func(node, class, option int, gpus planner
 	}
 }
 
-// options appends the task's option on each class. Where all nodes are looked at,
+// appendOptions appends the task's option on each class. Where all nodes are looked at,
 // each class is asked once.
-func (o opening) options(list []int, task int) []int {
+func (o stageBase) appendOptions(list []int, task int) []int {
 	for class := range o.v.Problem.Cluster.Classes {
-		list = append(list, o.option(task, class))
+		list = append(list, o.usableOption(task, class))
 	}
 	return list
 }
 
-// option is the task's option on a class, or -1: the class doesn't suit it, or
+// usableOption is the task's option on a class, or -1: the class doesn't suit it, or
 // the task would exceed its limit there at the fastest clocks that Tune sets.
-func (o opening) option(task, class int) int {
+func (o stageBase) usableOption(task, class int) int {
 	t := &o.v.Problem.Tasks[task]
 	option := o.v.Option(task, class)
 	if option < 0 || math.IsInf(t.Limit, 1) || dvfsmodel.MeetsLimit(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {

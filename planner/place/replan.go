@@ -28,7 +28,7 @@ import (
 // A gang takes the nodes of a class that together cost least, from when on all of them
 // are free for it; what goes in front of it is gone by then.
 //
-// A Replan is its own [planner.Picker], as [Hold] is.
+// A Replan is its own [planner.Picker], as [LateBinding] is.
 type Replan struct {
 	// Stretch is the most by which clocks may lengthen a run, as a multiple of its
 	// time at default clocks.
@@ -39,43 +39,43 @@ type Replan struct {
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
 	return &replan{
-		atOnce: atOnce{opening: opening{v}}, how: r, beside: pick.NewConservative(v),
-		jobs: make([]*asking, n), runs: make([]bool, n), task: -1,
+		atOnce: atOnce{stageBase: stageBase{v}}, opts: r, reference: pick.NewConservative(v),
+		jobs: make([]*pendingTask, n), runs: make([]bool, n), task: -1,
 	}
 }
 
 type replan struct {
 	atOnce
-	how    Replan
-	beside *pick.Conservative
-	jobs   []*asking // by task, while it waits
-	runs   []bool    // by task
+	opts      Replan
+	reference *pick.Conservative
+	jobs      []*pendingTask // by task, while it waits
+	runs      []bool         // by task
 
-	fresh    []int     // tasks that arrived and weren't looked at yet
-	lost     []int     // tasks that no class suits: to be given up
-	byAge    []*asking // the tasks that wait, by arrival
-	byWork   []*asking // the same by compareWork
-	byLatest []*asking // by compareLatest
-	standing standing
-	head     []*asking // what has waited too long and goes first: one task at most
-	plan     schedule
-	stale    bool // something happened since the plan was made
-	todo     []decision
+	arrivedTasks []int          // tasks that arrived and weren't looked at yet
+	unplaceable  []int          // tasks that no class suits: to be given up
+	byAge        []*pendingTask // the tasks that wait, by arrival
+	byWork       []*pendingTask // the same by compareWork
+	byLatest     []*pendingTask // by compareLatest
+	delays       delayAccount
+	overdueFirst []*pendingTask // what has waited too long and goes first: one task at most
+	plan         schedule
+	stale        bool // something happened since the plan was made
+	todo         []startDecision
 
 	task int // offered; -1: nothing
-	now  decision
+	now  startDecision
 }
 
-// standing is how the tasks that arrived fare against default clocks.
-type standing struct {
-	ours, theirs float64 // time in the system of tasks that started, the latest ones most, seconds
-	cost, time   float64 // sums over tasks at default clocks: by the objective, and seconds
-	tasks        float64
+// delayAccount is how the tasks that arrived fare against default clocks.
+type delayAccount struct {
+	actualTime, defaultTime float64 // time in the system of tasks that started, the latest ones most, seconds
+	cost, time              float64 // sums over tasks at default clocks: by the objective, and seconds
+	tasks                   float64
 }
 
 // Arrive notes tasks, which are looked at in Next: by then it is known what runs.
 func (p *replan) Arrive(tasks []int) {
-	p.fresh = append(p.fresh, tasks...)
+	p.arrivedTasks = append(p.arrivedTasks, tasks...)
 	p.stale = true
 }
 
@@ -84,7 +84,7 @@ func (p *replan) Arrive(tasks []int) {
 func (p *replan) Wake() float64 {
 	next := math.Inf(1)
 	if p.v.Problem.Mode == planner.Clairvoyant {
-		for _, task := range p.fresh {
+		for _, task := range p.arrivedTasks {
 			next = min(next, p.v.StartFor(task, 0))
 		}
 	}
@@ -96,9 +96,9 @@ func (p *replan) Refused(int) {}
 
 // Next decides what starts now and where; Place repeats it.
 func (p *replan) Next() (task int, ok bool) {
-	p.welcome()
-	if len(p.lost) > 0 {
-		task, p.lost = p.lost[0], p.lost[1:]
+	p.admitArrived()
+	if len(p.unplaceable) > 0 {
+		task, p.unplaceable = p.unplaceable[0], p.unplaceable[1:]
 		return task, true
 	}
 	if p.stale {
@@ -113,28 +113,28 @@ func (p *replan) Next() (task int, ok bool) {
 	return p.task, true
 }
 
-// welcome looks at the tasks that are there by now.
-func (p *replan) welcome() {
-	later := p.fresh[:0]
-	for _, task := range p.fresh {
+// admitArrived looks at the tasks that are there by now.
+func (p *replan) admitArrived() {
+	later := p.arrivedTasks[:0]
+	for _, task := range p.arrivedTasks {
 		if p.v.Problem.Mode == planner.Clairvoyant && p.v.Problem.Tasks[task].Arrival > p.v.Now {
 			later = append(later, task)
 			continue
 		}
-		j := p.ask(task)
+		j := p.newPending(task)
 		if len(j.choices) == 0 {
-			p.lost = append(p.lost, task)
+			p.unplaceable = append(p.unplaceable, task)
 			continue
 		}
 		p.jobs[task] = j
 		p.byAge = append(p.byAge, j)
 		p.byWork, p.byLatest = inserted(p.byWork, j, compareWork), inserted(p.byLatest, j, compareLatest)
 	}
-	p.fresh = later
+	p.arrivedTasks = later
 }
 
 // inserted adds a task to a list in an order.
-func inserted(list []*asking, j *asking, compare func(a, b *asking) int) []*asking {
+func inserted(list []*pendingTask, j *pendingTask, compare func(a, b *pendingTask) int) []*pendingTask {
 	i, _ := slices.BinarySearchFunc(list, j, compare)
 	return slices.Insert(list, i, j)
 }
@@ -179,11 +179,11 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	j := p.jobs[task]
 	if j == nil {
-		p.beside.BookRunning(p.v.ClassOf(int(a.Node)), float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
+		p.reference.BookRunning(p.v.ClassOf(int(a.Node)), float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}
-	p.standing.started(j, a.End)
-	same := func(o *asking) bool { return o == j }
+	p.delays.started(j, a.End)
+	same := func(o *pendingTask) bool { return o == j }
 	p.byAge = slices.DeleteFunc(p.byAge, same)
 	p.byWork, p.byLatest = slices.DeleteFunc(p.byWork, same), slices.DeleteFunc(p.byLatest, same)
 	p.jobs[task] = nil
@@ -201,11 +201,11 @@ func (p *replan) Finished(task int, a *planner.Assignment) {
 func (p *replan) opened(a *planner.Assignment) {
 	parts := p.now.parts
 	for part := range a.Parts {
-		is := func(b booked) bool { return p.plan.nodes[b.node].id == int(part.Node) }
+		is := func(b bookedNode) bool { return p.plan.nodes[b.node].id == int(part.Node) }
 		if slices.ContainsFunc(parts, is) {
 			continue
 		}
-		fresh := slices.IndexFunc(parts, func(b booked) bool { return p.plan.nodes[b.node].id < 0 && b.gpus == part.GPUs })
+		fresh := slices.IndexFunc(parts, func(b bookedNode) bool { return p.plan.nodes[b.node].id < 0 && b.gpus == part.GPUs })
 		p.plan.nodes[parts[fresh].node].id = int(part.Node)
 	}
 }

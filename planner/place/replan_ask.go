@@ -8,23 +8,23 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// asking is a task that waits, with what it could have.
-type asking struct {
+// pendingTask is a task that waits, with what it could have.
+type pendingTask struct {
 	task          int
 	arrival       float64
 	due, deadline float64
-	easy          float64 // when it would end at default clocks
+	defaultEnd    float64 // when it would end at default clocks
 	shortest      float64 // run time at the fastest clocks, where it is shortest
 	work          float64 // GPU-seconds at default clocks, where it takes fewest
 	size          float64 // GPUs, or the share of one, where it takes fewest
 	cost          float64 // at default clocks, where it costs most
 	planned       float64 // when it ends in the latest plan
 	nodes         int     // that it runs on, where these are most
-	choices       []choice
+	choices       []classChoice
 }
 
-// choice is a node class with the clocks that a task may have there.
-type choice struct {
+// classChoice is a node class with the clocks that a task may have there.
+type classChoice struct {
 	class, option int
 	nodes         int             // that it runs on
 	gpus          int             // of each
@@ -37,10 +37,10 @@ type choice struct {
 // wants, equal in the logarithm of its run time.
 const clockSteps = 6
 
-// ask finds out what a task could have, and what it would have at default clocks.
-func (p *replan) ask(task int) *asking {
+// newPending finds out what a task could have, and what it would have at default clocks.
+func (p *replan) newPending(task int) *pendingTask {
 	t := &p.v.Problem.Tasks[task]
-	j := &asking{
+	j := &pendingTask{
 		task: task, arrival: t.Arrival, due: t.Due, deadline: t.Deadline,
 		shortest: math.Inf(1), work: math.Inf(1), size: math.Inf(1),
 	}
@@ -51,29 +51,29 @@ func (p *replan) ask(task int) *asking {
 		}
 		option := p.v.Option(task, class)
 		o := &t.Options[option]
-		c := choice{class: class, option: option, nodes: o.Over(), gpus: o.PerNode(), size: float64(o.GPUs) * t.Share}
+		c := classChoice{class: class, option: option, nodes: o.Over(), gpus: o.PerNode(), size: float64(o.GPUs) * t.Share}
 		at, price := o.Response.Default(), p.v.Problem.Price(class)
-		c.quotes = p.clocks(task, option, class, p.how.Stretch*at.Time)
+		c.quotes = p.clocks(task, option, class, p.opts.Stretch*at.Time)
 		for q := range c.quotes {
-			c.costs = append(c.costs, c.size*linear(&price, &c.quotes[q].Point))
+			c.costs = append(c.costs, c.size*linearCost(&price, &c.quotes[q].Point))
 		}
 		j.choices = append(j.choices, c)
 		j.nodes = max(j.nodes, c.nodes)
 		j.shortest = min(j.shortest, c.quotes[0].Point.Time)
 		j.work, j.size = min(j.work, c.size*at.Time), min(j.size, c.size)
-		j.cost, longest = max(j.cost, c.size*linear(&price, &at)), max(longest, at.Time)
+		j.cost, longest = max(j.cost, c.size*linearCost(&price, &at)), max(longest, at.Time)
 	}
 	if len(j.choices) > 0 {
-		j.easy = p.beside.BookArrival(task)
-		j.planned = j.easy
-		p.standing.arrived(j, longest)
+		j.defaultEnd = p.reference.BookArrival(task)
+		j.planned = j.defaultEnd
+		p.delays.arrived(j, longest)
 	}
 	return j
 }
 
-// linear is what a point costs by weights alone: products of energy and time don't add
+// linearCost is what a point costs by weights alone: products of energy and time don't add
 // up over tasks.
-func linear(o *dvfsmodel.Objective, pt *dvfsmodel.Point) float64 {
+func linearCost(o *dvfsmodel.Objective, pt *dvfsmodel.Point) float64 {
 	return o.EnergyWeight*float64(pt.Energy) + o.TimeWeight*pt.Time
 }
 
@@ -109,53 +109,53 @@ func (p *replan) clocks(task, option, class int, longest float64) []planner.Quot
 }
 
 // latest is when the task must start to be in time, at the fastest clocks.
-func (j *asking) latest() float64 { return min(j.due, j.deadline) - j.shortest }
+func (j *pendingTask) latest() float64 { return min(j.due, j.deadline) - j.shortest }
 
 // compareLatest orders tasks by when they must start, equal ones by number.
-func compareLatest(a, b *asking) int {
+func compareLatest(a, b *pendingTask) int {
 	return cmp.Or(cmp.Compare(a.latest(), b.latest()), cmp.Compare(a.task, b.task))
 }
 
 // compareWork orders tasks by what they take, equal ones by number.
-func compareWork(a, b *asking) int {
+func compareWork(a, b *pendingTask) int {
 	return cmp.Or(cmp.Compare(a.work, b.work), cmp.Compare(a.task, b.task))
 }
 
 // arrived notes a task and its run time at default clocks.
-func (s *standing) arrived(j *asking, time float64) {
+func (s *delayAccount) arrived(j *pendingTask, time float64) {
 	s.cost, s.time, s.tasks = s.cost+j.cost, s.time+time, s.tasks+1
 }
 
 // started notes when a task ends that has started.
-func (s *standing) started(j *asking, end float64) {
-	const fade = 1 - 1/remembered
-	s.ours, s.theirs = s.ours*fade+end-j.arrival, s.theirs*fade+j.easy-j.arrival
+func (s *delayAccount) started(j *pendingTask, end float64) {
+	const fade = 1 - 1/memoryTasks
+	s.actualTime, s.defaultTime = s.actualTime*fade+end-j.arrival, s.defaultTime*fade+j.defaultEnd-j.arrival
 }
 
 const (
-	remembered = 300.0 // tasks after which the time that one spent counts 1/e
+	memoryTasks = 300.0 // tasks after which the time that one spent counts 1/e
 
 	// waitPrice is what a second in the system costs, as a part of what tasks cost a
 	// second while they run, where they spend goal times the time that they would at
 	// default clocks; gain is how fast that rises with it, between the bounds.
-	waitPrice             = 0.3
-	goal, gain            = 0.9, 8
-	leastPrice, mostPrice = 0.2, 10 // in waitPrice
+	waitPrice            = 0.3
+	delayGoal, priceGain = 0.9, 8
+	minPrice, maxPrice   = 0.2, 10 // in waitPrice
 )
 
 // price is what a second of a task's time in the system costs now; what the tasks that
 // wait will have spent is taken from the latest plan.
-func (s *standing) price(now float64, waiting []*asking) float64 {
-	ours, theirs := s.ours, s.theirs
+func (s *delayAccount) price(now float64, waiting []*pendingTask) float64 {
+	ours, theirs := s.actualTime, s.defaultTime
 	for _, j := range waiting {
-		ours, theirs = ours+max(now, j.planned)-j.arrival, theirs+j.easy-j.arrival
+		ours, theirs = ours+max(now, j.planned)-j.arrival, theirs+j.defaultEnd-j.arrival
 	}
 	if !(theirs > 0) {
 		return s.usual()
 	}
-	pace := math.Exp(gain * (ours/theirs - goal))
-	return s.usual() * min(max(pace, leastPrice), mostPrice)
+	pace := math.Exp(priceGain * (ours/theirs - delayGoal))
+	return s.usual() * min(max(pace, minPrice), maxPrice)
 }
 
 // usual is a part of what tasks cost a second at default clocks while they run.
-func (s *standing) usual() float64 { return waitPrice * s.cost / s.time }
+func (s *delayAccount) usual() float64 { return waitPrice * s.cost / s.time }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// turn is a node of a schedule that could take its part of a gang: from when on behind
+// nodeTurn is a node of a schedule that could take its part of a gang: from when on behind
 // what is planned there; in front of it, until when.
-type turn struct {
+type nodeTurn struct {
 	node int
 	at   float64
 }
@@ -17,7 +17,7 @@ type turn struct {
 // for it by a time it takes the ones that are on longest anyway, and it looks at each time
 // at which one more is free; in front of what is planned it takes nodes that are idle for
 // about as long.
-func (l *lister) together(b *bid, best *seat) {
+func (l *listScheduler) together(b *nodeRequest, best *reservation) {
 	gaps := l.behindAll(b)
 	slices.SortFunc(l.turns, compareTurns)
 	l.apt = l.apt[:0]
@@ -50,7 +50,7 @@ func (l *lister) together(b *bid, best *seat) {
 
 // behindAll lists from when on each node of a class is free for a gang. It tells whether
 // one of them has idle GPUs in front of what is planned.
-func (l *lister) behindAll(b *bid) (gaps bool) {
+func (l *listScheduler) behindAll(b *nodeRequest) (gaps bool) {
 	l.turns = l.turns[:0]
 	fresh := b.choice.nodes
 	for n := range l.to.nodes {
@@ -63,27 +63,27 @@ func (l *lister) behindAll(b *bid) (gaps bool) {
 		}
 		gaps = gaps || node.gaps
 		free, _ := l.free(b, n)
-		l.turns = append(l.turns, turn{n, free})
+		l.turns = append(l.turns, nodeTurn{n, free})
 	}
 	return gaps
 }
 
 // inFrontOfAll keeps of the nodes listed those that have idle GPUs for a gang, until when.
-func (l *lister) inFrontOfAll(b *bid) {
+func (l *listScheduler) inFrontOfAll(b *nodeRequest) {
 	t := &l.p.v.Problem.Tasks[b.job.task]
 	kept := l.turns[:0]
 	for _, at := range l.turns {
 		node := &l.to.nodes[at.node]
 		until, ok := idleUntil(l.to.gpus[node.first:node.first+node.count], b.choice.gpus)
-		if ok && node.room.holds(t, float64(b.choice.nodes)) {
-			kept = append(kept, turn{at.node, until})
+		if ok && node.room.hasCPUsAndMemory(t, float64(b.choice.nodes)) {
+			kept = append(kept, nodeTurn{at.node, until})
 		}
 	}
 	l.turns = kept
 }
 
 // trySet is [lister.try] for the nodes of some turns.
-func (l *lister) trySet(b *bid, turns []turn, best *seat) {
+func (l *listScheduler) trySet(b *nodeRequest, turns []nodeTurn, best *reservation) {
 	l.set = l.set[:0]
 	for i := range turns {
 		l.set = append(l.set, turns[i].node)
@@ -92,13 +92,13 @@ func (l *lister) trySet(b *bid, turns []turn, best *seat) {
 }
 
 // compareTurns orders turns by time, equal ones by node.
-func compareTurns(a, b turn) int {
+func compareTurns(a, b nodeTurn) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node))
 }
 
 // compareApt orders nodes for a gang: those first that are on longest anyway, then those
 // that wait least for the others.
-func (l *lister) compareApt(a, b turn) int {
+func (l *listScheduler) compareApt(a, b nodeTurn) int {
 	x, y := &l.to.nodes[a.node], &l.to.nodes[b.node]
 	if x.used != y.used {
 		if x.used {

@@ -8,29 +8,29 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// seat is a place for a task in a schedule: GPUs of a node, or of several for a gang.
-type seat struct {
+// reservation is a place for a task in a schedule: GPUs of a node, or of several for a gang.
+type reservation struct {
 	cost       float64
 	node       int
 	more       []int // of a gang: its further nodes
 	start, end float64
-	how        manner
+	kind       reservationKind
 	gpus       planner.GPUSet // only beside others
-	choice     *choice
+	choice     *classChoice
 	quote      int
 }
 
-// manner is how a task takes its GPUs.
-type manner uint8
+// reservationKind is how a task takes its GPUs.
+type reservationKind uint8
 
 const (
-	inTurn     manner = iota // behind what is planned there
-	inFront                  // of what is planned there, on GPUs that are idle
-	withOthers               // that have parts of the GPU now
+	behindPlanned reservationKind = iota // behind what is planned there
+	backfilled                           // of what is planned there, on GPUs that are idle
+	sharedGPU                            // that have parts of the GPU now
 )
 
-// lister makes one list schedule.
-type lister struct {
+// listScheduler makes one list schedule.
+type listScheduler struct {
 	p      *replan
 	to     schedule
 	price  float64   // of a second of a task's time
@@ -38,27 +38,27 @@ type lister struct {
 	wanted []float64 // and how many GPUs these want
 	total  []float64 // GPUs by class
 
-	set   []int    // of nodes that are looked at together
-	parts []booked // that are booked together
-	turns []turn   // of the nodes that a gang could have
-	apt   []turn   // of these, the ones that suit it best
+	set   []int        // of nodes that are looked at together
+	parts []bookedNode // that are booked together
+	turns []nodeTurn   // of the nodes that a gang could have
+	apt   []nodeTurn   // of these, the ones that suit it best
 }
 
-// bid is what a task looks for on the nodes of a class.
-type bid struct {
-	job    *asking
-	choice *choice
+// nodeRequest is what a task looks for on the nodes of a class.
+type nodeRequest struct {
+	job    *pendingTask
+	choice *classChoice
 	idle   float64 // cost of a GPU that idles for a second
 	second float64 // of the run: what it costs wherever it is
 	wait   float64 // cost of a second until the start
 	least  float64 // what a run costs at least
 }
 
-// list plans tasks in an order.
-func (p *replan) list(order []*asking) *schedule {
+// listSchedule plans tasks in an order.
+func (p *replan) listSchedule(order []*pendingTask) *schedule {
 	classes := p.v.Problem.Cluster.Classes
-	l := lister{
-		p: p, price: p.standing.price(p.v.Now, p.byAge),
+	l := listScheduler{
+		p: p, price: p.delays.price(p.v.Now, p.byAge),
 		behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)), total: make([]float64, len(classes)),
 	}
 	l.to.nodes, l.to.gpus = slices.Clone(p.plan.nodes), slices.Clone(p.plan.gpus)
@@ -86,19 +86,19 @@ func (p *replan) list(order []*asking) *schedule {
 }
 
 // queue counts a task that comes after others, or no longer does.
-func (l *lister) queue(c *choice, sign float64) {
+func (l *listScheduler) queue(c *classChoice, sign float64) {
 	l.behind[c.class] += sign
 	l.wanted[c.class] += sign * c.size
 }
 
 // cheapest is the place where a task costs least.
-func (l *lister) cheapest(j *asking) (best seat) {
+func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 	best.cost = math.Inf(1)
 	for c := range j.choices {
 		choice := &j.choices[c]
 		k := &l.p.v.Problem.Cluster.Classes[choice.class]
-		b := bid{job: j, choice: choice, least: math.Inf(1)}
-		b.idle = idlePart * l.p.v.Problem.Price(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
+		b := nodeRequest{job: j, choice: choice, least: math.Inf(1)}
+		b.idle = idleWeight * l.p.v.Problem.Price(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
 		waited := l.p.v.Problem.WaitWeight
 		b.wait = l.price + waited*choice.size
 		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
@@ -133,10 +133,10 @@ func (l *lister) cheapest(j *asking) (best seat) {
 
 // try looks at a set of nodes, of which the task takes the same part each: behind what
 // is planned there, in front of it, and for a part of a GPU beside others.
-func (l *lister) try(b *bid, set []int, best *seat) {
+func (l *listScheduler) try(b *nodeRequest, set []int, best *reservation) {
 	t := &l.p.v.Problem.Tasks[b.job.task]
 	has := l.offers(b, set)
-	at := func(start, until float64, how manner, gpus planner.GPUSet) {
+	at := func(start, until float64, how reservationKind, gpus planner.GPUSet) {
 		wait := b.wait * (start - l.p.v.Now)
 		if wait+b.least+l.lateness(b.job, start+b.choice.quotes[0].Point.Time) >= best.cost {
 			return // nothing is faster
@@ -159,38 +159,38 @@ func (l *lister) try(b *bid, set []int, best *seat) {
 			}
 		}
 		if quote >= 0 {
-			*best = seat{
+			*best = reservation{
 				cost: least, node: set[0], more: slices.Clone(set[1:]), start: start, end: start + b.choice.quotes[quote].Point.Time,
-				how: how, gpus: gpus, choice: b.choice, quote: quote,
+				kind: how, gpus: gpus, choice: b.choice, quote: quote,
 			}
 		}
 	}
-	at(has.free, math.Inf(1), inTurn, 0)
+	at(has.free, math.Inf(1), behindPlanned, 0)
 	if !has.holds {
 		return
 	}
 	if has.gaps {
 		if until, ok := l.idleUntil(b, set); ok {
-			at(has.ready, until, inFront, 0)
+			at(has.ready, until, backfilled, 0)
 		}
 	}
 	if t.Share < 1 {
 		node := &l.to.nodes[set[0]]
-		if gpus, ok := node.room.gpus(t, b.choice.option); ok {
-			at(has.ready, l.to.gpus[node.first+gpus.First()].until, withOthers, gpus)
+		if gpus, ok := node.room.gpusFor(t, b.choice.option); ok {
+			at(has.ready, l.to.gpus[node.first+gpus.First()].until, sharedGPU, gpus)
 		}
 	}
 }
 
-// offer is what a set of nodes has for a task.
-type offer struct {
+// nodeOffer is what a set of nodes has for a task.
+type nodeOffer struct {
 	ready, free float64 // from when on all can be used, and are free behind what is planned
 	holds, gaps bool    // all have the CPUs and the memory before, one has idle GPUs before
 	opening     float64 // cost of switching on those that are off
 }
 
 // offers is what the nodes of a set have has.
-func (l *lister) offers(b *bid, set []int) (o offer) {
+func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 	o.holds = true
 	for _, n := range set {
 		node := &l.to.nodes[n]
@@ -208,13 +208,13 @@ func (l *lister) offers(b *bid, set []int) (o offer) {
 
 // free is from when on a node has what the task takes of it, behind what is planned
 // there. now tells whether it has the CPUs and the memory before, too.
-func (l *lister) free(b *bid, n int) (free float64, now bool) {
+func (l *listScheduler) free(b *nodeRequest, n int) (free float64, now bool) {
 	node := &l.to.nodes[n]
 	free = node.ready
 	if b.choice.gpus > 0 {
 		free = l.p.v.StartAfter(l.to.frees[node.first+b.choice.gpus-1])
 	}
-	if !node.room.holds(&l.p.v.Problem.Tasks[b.job.task], float64(b.choice.nodes)) {
+	if !node.room.hasCPUsAndMemory(&l.p.v.Problem.Tasks[b.job.task], float64(b.choice.nodes)) {
 		return max(free, node.last), false
 	}
 	return free, true
@@ -222,9 +222,9 @@ func (l *lister) free(b *bid, n int) (free float64, now bool) {
 
 // lateness is what it costs that a task ends then: later than at default clocks, after
 // it is due, after its deadline.
-func (l *lister) lateness(j *asking, end float64) float64 {
-	s := &l.p.standing
-	cost := easyPrice * s.usual() * max(0, end-j.arrival-easySlack*(j.easy-j.arrival))
+func (l *listScheduler) lateness(j *pendingTask, end float64) float64 {
+	s := &l.p.delays
+	cost := patientPrice * s.usual() * max(0, end-j.arrival-patientSlack*(j.defaultEnd-j.arrival))
 	mean := s.cost / s.tasks
 	if end > j.due {
 		cost += lateCost * (j.cost + mean)
@@ -237,7 +237,7 @@ func (l *lister) lateness(j *asking, end float64) float64 {
 
 // idleUntil is until when all nodes of a set have idle GPUs for a task; ok is false where
 // they don't.
-func (l *lister) idleUntil(b *bid, set []int) (until float64, ok bool) {
+func (l *listScheduler) idleUntil(b *nodeRequest, set []int) (until float64, ok bool) {
 	until = math.Inf(1)
 	for _, n := range set {
 		node := &l.to.nodes[n]
@@ -251,7 +251,7 @@ func (l *lister) idleUntil(b *bid, set []int) (until float64, ok bool) {
 }
 
 // idleUntil is until when so many GPUs are idle; ok is false where there aren't as many.
-func idleUntil(lots []lot, count int) (until float64, ok bool) {
+func idleUntil(lots []plannedGPU, count int) (until float64, ok bool) {
 	var few [planner.MaxGPUs]float64
 	all := few[:0]
 	for g := range lots {
@@ -268,23 +268,23 @@ func idleUntil(lots []lot, count int) (until float64, ok bool) {
 
 // take books a place: for now, where all that it takes is idle and nothing else is
 // planned there before.
-func (l *lister) take(j *asking, at *seat) {
+func (l *listScheduler) take(j *pendingTask, at *reservation) {
 	t, nodes := &l.p.v.Problem.Tasks[j.task], float64(1+len(at.more))
 	now := true
 	l.parts = l.parts[:0]
 	for i := range 1 + len(at.more) {
-		part := booked{node: at.node, gpus: at.gpus}
+		part := bookedNode{node: at.node, gpus: at.gpus}
 		if i > 0 {
 			part.node = at.more[i-1]
 		}
 		b := &l.to.nodes[part.node]
 		lots := l.to.gpus[b.first : b.first+b.count]
-		if at.how != withOthers {
+		if at.kind != sharedGPU {
 			part.gpus = suitable(lots, at)
-			now = now && b.room.holds(t, nodes)
+			now = now && b.room.hasCPUsAndMemory(t, nodes)
 			for s := part.gpus; s != 0; s &= s - 1 {
 				u := &lots[s.First()]
-				now = now && u.idle && (at.how == inFront || math.IsInf(u.until, 1))
+				now = now && u.idle && (at.kind == backfilled || math.IsInf(u.until, 1))
 			}
 		}
 		l.parts = append(l.parts, part)
@@ -292,19 +292,19 @@ func (l *lister) take(j *asking, at *seat) {
 	for i := range l.parts {
 		l.book(t, at, &l.parts[i], now)
 	}
-	l.to.ends = append(l.to.ends, ending{j, at.end})
-	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() && !slices.Contains(l.p.head, j) {
+	l.to.ends = append(l.to.ends, taskEnd{j, at.end})
+	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() && !slices.Contains(l.p.overdueFirst, j) {
 		l.to.late = append(l.to.late, j)
 	}
 	if now {
-		l.to.start = append(l.to.start, decision{
+		l.to.start = append(l.to.start, startDecision{
 			job: j, choice: at.choice, quote: &at.choice.quotes[at.quote], parts: slices.Clone(l.parts),
 		})
 	}
 }
 
 // book books what a task takes of a node.
-func (l *lister) book(t *planner.Task, at *seat, part *booked, now bool) {
+func (l *listScheduler) book(t *planner.Task, at *reservation, part *bookedNode, now bool) {
 	b := &l.to.nodes[part.node]
 	lots := l.to.gpus[b.first : b.first+b.count]
 	for s := part.gpus; s != 0; s &= s - 1 {
@@ -314,7 +314,7 @@ func (l *lister) book(t *planner.Task, at *seat, part *booked, now bool) {
 		} else if u.idle {
 			u.until, b.gaps = min(u.until, at.start), true
 		}
-		if at.how != inFront || math.IsInf(u.until, 1) {
+		if at.kind != backfilled || math.IsInf(u.until, 1) {
 			u.free = max(u.free, at.end)
 		}
 	}
@@ -326,24 +326,24 @@ func (l *lister) book(t *planner.Task, at *seat, part *booked, now bool) {
 	nodes := float64(1 + len(at.more))
 	b.room.free &^= part.gpus
 	b.room.cpus, b.room.mem = b.room.cpus-t.CPUs/nodes, b.room.mem-t.MemGiB/nodes
-	if at.how == withOthers {
+	if at.kind == sharedGPU {
 		b.room.shares = maps.Clone(b.room.shares)
-		b.room.hold(part.gpus.First(), t.Share)
+		b.room.addShare(part.gpus.First(), t.Share)
 	}
 }
 
 // suitable are the GPUs for a place: of those that will do, the ones that are of least
 // use to others.
-func suitable(lots []lot, at *seat) (gpus planner.GPUSet) {
+func suitable(lots []plannedGPU, at *reservation) (gpus planner.GPUSet) {
 	for range at.choice.gpus {
 		best := -1
 		for g := range lots {
 			u := &lots[g]
 			switch {
 			case gpus.Has(g):
-			case at.how == inFront && u.idle && u.until >= at.end && (best < 0 || u.until < lots[best].until):
+			case at.kind == backfilled && u.idle && u.until >= at.end && (best < 0 || u.until < lots[best].until):
 				best = g
-			case at.how == inTurn && u.free <= at.start && (best < 0 || u.free > lots[best].free):
+			case at.kind == behindPlanned && u.free <= at.start && (best < 0 || u.free > lots[best].free):
 				best = g
 			}
 		}

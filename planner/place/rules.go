@@ -14,8 +14,8 @@ func (LightestRule) Better(a, b *Candidate) bool { return a.Free < b.Free }
 // Fits leaves the answer to Tune.
 func (LightestRule) Fits(*Candidate) bool { return true }
 
-// Only is true: the lightest place has the most room.
-func (LightestRule) Only() bool { return true }
+// TryBestOnly is true: the lightest place has the most room.
+func (LightestRule) TryBestOnly() bool { return true }
 
 // Reason is that it is free first.
 func (LightestRule) Reason() planner.PlaceReason { return planner.PlaceLightest }
@@ -29,8 +29,8 @@ func (FirstRule) Better(_, _ *Candidate) bool { return false }
 // Fits asks for the run time that the task wants.
 func (FirstRule) Fits(c *Candidate) bool { return c.Want.Point.Time <= c.Room }
 
-// Only is false: every place is tried.
-func (FirstRule) Only() bool { return false }
+// TryBestOnly is false: every place is tried.
+func (FirstRule) TryBestOnly() bool { return false }
 
 // Reason is that it is the first that fits.
 func (FirstRule) Reason() planner.PlaceReason { return planner.PlaceFirst }
@@ -44,8 +44,8 @@ func (BestRule) Better(a, b *Candidate) bool { return a.Load > b.Load }
 // Fits wants utilisations to add up to 1 at most, and the due time met.
 func (BestRule) Fits(c *Candidate) bool { return fitsLoad(c) }
 
-// Only is false: a fuller place may have too little left.
-func (BestRule) Only() bool { return false }
+// TryBestOnly is false: a fuller place may have too little left.
+func (BestRule) TryBestOnly() bool { return false }
 
 // Reason is that it is the fullest that fits.
 func (BestRule) Reason() planner.PlaceReason { return planner.PlaceFullest }
@@ -59,8 +59,8 @@ func (WorstRule) Better(a, b *Candidate) bool { return a.Load < b.Load }
 // Fits wants utilisations to add up to 1 at most, and the due time met.
 func (WorstRule) Fits(c *Candidate) bool { return fitsLoad(c) }
 
-// Only is false.
-func (WorstRule) Only() bool { return false }
+// TryBestOnly is false.
+func (WorstRule) TryBestOnly() bool { return false }
 
 // Reason is that it is the emptiest.
 func (WorstRule) Reason() planner.PlaceReason { return planner.PlaceEmptiest }
@@ -80,20 +80,20 @@ func (LatestRule) Better(a, b *Candidate) bool { return a.Start > b.Start }
 // Fits asks for the run time that the task wants.
 func (LatestRule) Fits(c *Candidate) bool { return c.Want.Point.Time <= c.Room }
 
-// Only is false: a later start has less room.
-func (LatestRule) Only() bool { return false }
+// TryBestOnly is false: a later start has less room.
+func (LatestRule) TryBestOnly() bool { return false }
 
 // Reason is that it is free last.
 func (LatestRule) Reason() planner.PlaceReason { return planner.PlaceLatest }
 
-// With makes a Place stage of a rule.
-func With(rule Rule) func(*planner.View) planner.Placer {
+// ByRule makes a Place stage of a rule.
+func ByRule(rule Rule) func(*planner.View) planner.Placer {
 	return func(v *planner.View) planner.Placer { return Scan(v, rule) }
 }
 
-// Bin is the Place stage of the paper's bin-packing heuristic (algorithm 6):
+// BinPacking is the Place stage of the paper's bin-packing heuristic (algorithm 6):
 // worst fit by utilisation for the batch at time 0, first fit after it.
-func Bin(v *planner.View) planner.Placer {
+func BinPacking(v *planner.View) planner.Placer {
 	if v.Single() {
 		return Scan(v, WorstRule{})
 	}

@@ -12,9 +12,9 @@ type Rule interface {
 	Better(a, b *Candidate) bool
 	// Fits tells whether the task may go to the place as it wants to run.
 	Fits(c *Candidate) bool
-	// Only tells that the best of all places is taken if Tune can make the
+	// TryBestOnly tells that the best of all places is taken if Tune can make the
 	// task fit there, and no other is tried; Fits isn't asked.
-	Only() bool
+	TryBestOnly() bool
 	// Reason is recorded with the assignment.
 	Reason() planner.PlaceReason
 }
@@ -36,11 +36,11 @@ type Candidate struct {
 // Scan looks at each place of every node that is on and takes the best by the
 // rule. It takes time linear in the number of GPUs for each task.
 func Scan(v *planner.View, rule Rule) planner.Placer {
-	return &scan{opening: opening{v}, rule: rule}
+	return &scan{stageBase: stageBase{v}, rule: rule}
 }
 
 type scan struct {
-	opening
+	stageBase
 	rule  Rule
 	nodes []int     // that are on, in opening order
 	load  []float64 // by GPU: as Candidate.Load
@@ -82,19 +82,19 @@ func utilisation(t *planner.Task, want *planner.Quote) float64 {
 }
 
 func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
-	if s.gangs(task) {
-		return s.gang(task, gangCheapest)
+	if s.isGang(task) {
+		return s.placeGang(task, gangCheapest)
 	}
 	if s.v.Now == 0 && s.v.DeadlinePrior(task) {
-		return s.rescue(task)
+		return s.placeAsLastResort(task)
 	}
 	if !s.search(task) {
-		return s.rescue(task)
+		return s.placeAsLastResort(task)
 	}
 	c := &s.best
 	q, ok := s.v.Tuner.Fit(task, c.Option, c.Class, *c.Want, c.Room)
 	if !ok {
-		return s.rescue(task)
+		return s.placeAsLastResort(task)
 	}
 	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason()), planner.Start
 }
@@ -149,7 +149,7 @@ func (s *scan) consider(found bool) bool {
 	if found && !s.rule.Better(&s.now, &s.best) {
 		return true
 	}
-	if s.rule.Only() || s.rule.Fits(&s.now) {
+	if s.rule.TryBestOnly() || s.rule.Fits(&s.now) {
 		s.best, found = s.now, true
 	}
 	return found

@@ -19,22 +19,22 @@ type Scoring struct {
 	Chooser func(m fleet.Workload, s *fleet.State) score.Chooser
 	// Workload is the target workload; nil: what arrived so far.
 	Workload fleet.Workload
-	// Meter is told the cluster's state before each change; nil: nobody is.
-	Meter Meter
+	// StateObserver is told the cluster's state before each change; nil: nobody is.
+	Observer StateObserver
 }
 
-// Meter observes the state of a run's cluster.
-type Meter interface {
-	// Until tells that the cluster was in this state from the last call to now,
+// StateObserver observes the state of a run's cluster.
+type StateObserver interface {
+	// AdvanceTo tells that the cluster was in this state from the last call to now,
 	// seconds.
-	Until(now float64, s *fleet.State)
+	AdvanceTo(now float64, s *fleet.State)
 }
 
 // New is the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
-	p := &scored{opening: opening{v}, how: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)), offered: make([]int, len(v.Problem.Tasks))}
+	p := &scored{stageBase: stageBase{v}, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)), offered: make([]int, len(v.Problem.Tasks))}
 	if p.Refuses() == nil {
-		p.build()
+		p.buildFleet()
 	}
 	return p
 }
@@ -55,8 +55,8 @@ func (p *scored) Refuses() error {
 // fleet also has nodes that the chooser may wake: all that there are of a limited
 // class, some of an unlimited one.
 type scored struct {
-	opening
-	how     Scoring
+	stageBase
+	opts    Scoring
 	chooser score.Chooser
 
 	// The tasks offered so far.
@@ -66,40 +66,40 @@ type scored struct {
 	learned int             // how many of known the chooser's target workload has
 
 	// The nodes of the fleet, and which of the engine's they are.
-	kinds  []*fleet.Kind // by class
-	class  []int         // by fleet node
-	node   []int         // by fleet node: the engine's node, or off
-	fleet  []int         // by the engine's node: the fleet node
-	spares []int         // by class: how many of its fleet nodes are off
-	next   int           // the fleet node of the latest answer, for Opened; off: none
+	kinds      []*fleet.Kind // by class
+	class      []int         // by fleet node
+	node       []int         // by fleet node: the engine's node, or off
+	fleet      []int         // by the engine's node: the fleet node
+	spareNodes []int         // by class: how many of its fleet nodes are off
+	next       int           // the fleet node of the latest answer, for Opened; off: none
 }
 
-// off marks a fleet node that no node of the engine stands for.
-const off = -1
+// nodeOff marks a fleet node that no node of the engine stands for.
+const nodeOff = -1
 
-// firstSpares is how many sleeping nodes of an unlimited class there are at
+// initialSpares is how many sleeping nodes of an unlimited class there are at
 // first; whenever they are used up, the class's nodes are doubled.
-const firstSpares = 4
+const initialSpares = 4
 
-// build makes the fleet.
-func (p *scored) build() {
+// buildFleet makes the fleet.
+func (p *scored) buildFleet() {
 	classes := p.v.Problem.Cluster.Classes
-	p.next = off
+	p.next = nodeOff
 	p.kinds = make([]*fleet.Kind, len(classes))
-	p.spares = make([]int, len(classes))
+	p.spareNodes = make([]int, len(classes))
 	state := fleet.NewState(nil)
 	for class := range classes {
 		p.kinds[class] = kindOf(&classes[class])
-		if p.how.Workload == nil { // which names GPU models as they are
+		if p.opts.Workload == nil { // which names GPU models as they are
 			p.kinds[class].Model = p.modelOf(class)
 		}
 		count := classes[class].Count
 		if count == 0 {
-			count = firstSpares
+			count = initialSpares
 		}
 		p.add(state, class, count)
 	}
-	p.chooser = p.how.Chooser(p.how.Workload, state)
+	p.chooser = p.opts.Chooser(p.opts.Workload, state)
 }
 
 // modelOf is the GPU model of a class, and for those after the first class of a
@@ -122,16 +122,16 @@ func (p *scored) add(state *fleet.State, class, count int) {
 			state.Sleep(state.Len() - 1)
 		}
 		p.class = append(p.class, class)
-		p.node = append(p.node, off)
+		p.node = append(p.node, nodeOff)
 	}
-	p.spares[class] += count
+	p.spareNodes[class] += count
 }
 
-// use takes a node from the spare ones and sees to it that some are left of an
+// takeSpare takes a node from the spare ones and sees to it that some are left of an
 // unlimited class.
-func (p *scored) use(class int) {
-	p.spares[class]--
-	if p.spares[class] > 0 || p.v.Problem.Cluster.Classes[class].Count > 0 {
+func (p *scored) takeSpare(class int) {
+	p.spareNodes[class]--
+	if p.spareNodes[class] > 0 || p.v.Problem.Cluster.Classes[class].Count > 0 {
 		return
 	}
 	state, have := p.chooser.State(), 0
@@ -141,42 +141,42 @@ func (p *scored) use(class int) {
 		}
 	}
 	p.add(state, class, have)
-	p.remake()
+	p.remakeChooser()
 }
 
-// remake makes the chooser anew for the state as it is.
-func (p *scored) remake() {
-	m := p.how.Workload
+// remakeChooser makes the chooser anew for the state as it is.
+func (p *scored) remakeChooser() {
+	m := p.opts.Workload
 	if m == nil {
 		m = fleet.NewWorkload(p.known, fleet.PaperCover)
 	}
-	p.chooser = p.how.Chooser(m, p.chooser.State())
+	p.chooser = p.opts.Chooser(m, p.chooser.State())
 }
 
-// unlimited is the milli-vCPU and MiB of nodes whose CPUs or memory aren't
+// unlimitedMilli is the milli-vCPU and MiB of nodes whose CPUs or memory aren't
 // counted.
-const unlimited = 1 << 40
+const unlimitedMilli = 1 << 40
 
 // kindOf is a node class as the fleet sees it. Where its power by steps isn't
 // known, GPUs of nodes that are on draw what idle ones do, busy or not.
 func kindOf(k *planner.NodeClass) *fleet.Kind {
-	kind := &fleet.Kind{Model: k.Model, CPU: unlimited, Mem: unlimited, GPUs: k.GPUs, Power: k.Steps}
+	kind := &fleet.Kind{Model: k.Model, CPU: unlimitedMilli, Mem: unlimitedMilli, GPUs: k.GPUs, Power: k.Steps}
 	if k.Steps == (planner.StepPower{}) {
 		kind.Power = planner.StepPower{GPUIdle: k.IdleW, GPUBusy: k.IdleW, Sleep: k.SleepW}
 	}
 	if k.CPUs > 0 {
-		kind.CPU = int64(k.CPUs * milliOfUnit)
+		kind.CPU = int64(k.CPUs * milliPerUnit)
 	}
 	if k.MemGiB > 0 {
-		kind.Mem = int64(k.MemGiB * mibOfGiB)
+		kind.Mem = int64(k.MemGiB * mibPerGiB)
 	}
 	return kind
 }
 
 // The units of the fleet: milli-vCPU and thousandths of a GPU, and MiB.
 const (
-	milliOfUnit = 1000
-	mibOfGiB    = 1024
+	milliPerUnit = 1000
+	mibPerGiB    = 1024
 )
 
 // demandOf is what a task asks of a node of the fleet, of each where it runs on
@@ -187,7 +187,7 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 	nodes := 1
 	var models []string
 	for class := range p.kinds {
-		option := p.option(task, class)
+		option := p.usableOption(task, class)
 		if option < 0 || (ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].Over() != nodes)) {
 			continue
 		}
@@ -196,7 +196,7 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 			models = append(models, model)
 		}
 	}
-	d.CPU, d.Mem = ceilMilli(t.CPUs/float64(nodes)), int64(math.Ceil(t.MemGiB/float64(nodes)*mibOfGiB-roundOff))
+	d.CPU, d.Mem = ceilMilli(t.CPUs/float64(nodes)), int64(math.Ceil(t.MemGiB/float64(nodes)*mibPerGiB-roundOff))
 	if d.GPUs > 0 {
 		d.Milli = int(ceilMilli(t.Share))
 	}
@@ -208,18 +208,18 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 const roundOff = 1e-6
 
 // ceilMilli is an amount in thousandths, rounded up.
-func ceilMilli(x float64) int64 { return int64(math.Ceil(x*milliOfUnit - roundOff)) }
+func ceilMilli(x float64) int64 { return int64(math.Ceil(x*milliPerUnit - roundOff)) }
 
-// learn makes the chooser anew for the tasks offered so far when they have
+// relearn makes the chooser anew for the tasks offered so far when they have
 // become half as many again, unless the target workload was given.
-func (p *scored) learn(d *fleet.Demand) {
-	if p.how.Workload != nil {
+func (p *scored) relearn(d *fleet.Demand) {
+	if p.opts.Workload != nil {
 		return
 	}
 	p.known = append(p.known, *d)
 	if 2*len(p.known) > 3*p.learned {
 		p.learned = len(p.known)
-		p.remake()
+		p.remakeChooser()
 	}
 }
 
@@ -237,7 +237,7 @@ func (p *scored) demand(task int) *fleet.Demand {
 	if asked == nil {
 		if d, ok := p.demandOf(task); ok {
 			p.demands[task], p.offered[task] = &d, p.v.Confined(task)
-			p.learn(&d)
+			p.relearn(&d)
 		}
 	}
 	return p.demands[task]
@@ -245,30 +245,30 @@ func (p *scored) demand(task int) *fleet.Demand {
 
 // advance tells the meter how long the fleet was as it is.
 func (p *scored) advance() {
-	if p.how.Meter != nil {
-		p.how.Meter.Until(p.v.Now, p.chooser.State())
+	if p.opts.Observer != nil {
+		p.opts.Observer.AdvanceTo(p.v.Now, p.chooser.State())
 	}
 }
 
 func (p *scored) Opened(node int) {
 	p.advance()
 	f := p.next
-	if f == off { // it was on before this stage was made: any node of its class stands for it
+	if f == nodeOff { // it was on before this stage was made: any node of its class stands for it
 		f = p.firstOff(p.v.ClassOf(node))
 	}
-	p.next = off
+	p.next = nodeOff
 	for len(p.fleet) <= node {
-		p.fleet = append(p.fleet, off)
+		p.fleet = append(p.fleet, nodeOff)
 	}
 	p.node[f], p.fleet[node] = node, f
 	p.chooser.Wake(f)
-	p.use(p.class[f])
+	p.takeSpare(p.class[f])
 }
 
 // firstOff is the first fleet node of a class that is off; there always is one.
 func (p *scored) firstOff(class int) (f int) {
 	for f = range p.node {
-		if p.class[f] == class && p.node[f] == off {
+		if p.class[f] == class && p.node[f] == nodeOff {
 			break
 		}
 	}
@@ -278,14 +278,14 @@ func (p *scored) firstOff(class int) (f int) {
 func (p *scored) Closed(node int) {
 	p.advance()
 	f := p.fleet[node]
-	p.node[f] = off
-	p.spares[p.class[f]]++
+	p.node[f] = nodeOff
+	p.spareNodes[p.class[f]]++
 	p.chooser.Sleep(f)
 }
 
 func (p *scored) Committed(task int, a *planner.Assignment) {
 	p.advance()
-	p.next = off
+	p.next = nodeOff
 	for part := range a.Parts {
 		// The chooser gave the place, or the engine holds the task there already.
 		_ = p.chooser.Place(p.fleet[part.Node], p.demand(task), part.GPUs)
@@ -300,11 +300,13 @@ func (p *scored) Finished(task int, a *planner.Assignment) {
 	}
 }
 
-// takes is [rooms.takes].
-func (p *scored) takes(task, class int) bool { return p.demand(task).Accepts(p.kinds[class].Model) }
+// canUseClass is [rooms.canUseClass].
+func (p *scored) canUseClass(task, class int) bool {
+	return p.demand(task).Accepts(p.kinds[class].Model)
+}
 
-// has is [rooms.has].
-func (p *scored) has(task, node, _ int) (set planner.GPUSet, free int, ok bool) {
+// freeGPUsFor is [rooms.freeGPUsFor].
+func (p *scored) freeGPUsFor(task, node, _ int) (set planner.GPUSet, free int, ok bool) {
 	n, d := p.chooser.State().Node(p.fleet[node]), p.demand(task)
 	return n.WholeGPUs(d.GPUs), n.GPUsWithRoom(fleet.WholeGPU).Len(), n.Fits(d)
 }
@@ -317,7 +319,7 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	if d == nil {
 		return planner.Placement{}, planner.Reject
 	}
-	if p.gangs(task) {
+	if p.isGang(task) {
 		return p.gangNow(task, p)
 	}
 	f, gpus, ok := p.chooser.Choose(d)
@@ -327,7 +329,7 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	class, node := p.class[f], p.node[f]
 	option := p.v.Option(task, class)
 	start := p.v.StartOnNew(task, class)
-	if node != off {
+	if node != nodeOff {
 		start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 	}
 	p.next = f

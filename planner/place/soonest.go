@@ -11,13 +11,13 @@ import (
 // starts it takes a GPU that is on.
 func Soonest(v *planner.View) planner.Placer {
 	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
-		return &soonest{opening{v}}
+		return &soonest{stageBase{v}}
 	}
-	return &soonestGPU{lightest{opening: opening{v}}}
+	return &soonestGPU{lightest{stageBase: stageBase{v}}}
 }
 
 // soonest looks at every place; it takes time linear in the number of GPUs.
-type soonest struct{ opening }
+type soonest struct{ stageBase }
 
 func (s *soonest) Opened(int) {}
 
@@ -26,12 +26,12 @@ func (s *soonest) Closed(int) {}
 func (s *soonest) Committed(int, *planner.Assignment) {}
 
 func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
-	if s.gangs(task) {
-		return s.gang(task, gangSoonest)
+	if s.isGang(task) {
+		return s.placeGang(task, gangSoonest)
 	}
 	var best planner.Placement
 	earliest := math.Inf(1)
-	s.each(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
+	s.eachPlace(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
 		if start >= earliest {
 			return
 		}
@@ -47,7 +47,7 @@ func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
 
 // quoteOrFastest is quote for a start that is not up for choice: where the due time
 // is lost there, it answers with the fastest clocks.
-func (o opening) quoteOrFastest(task, option, class int, start float64) (q planner.Quote, room float64, why planner.PlaceReason) {
+func (o stageBase) quoteOrFastest(task, option, class int, start float64) (q planner.Quote, room float64, why planner.PlaceReason) {
 	q, room, ok := o.quote(task, option, class, start)
 	if !ok {
 		return o.v.Tuner.Fastest(task, option, class), room, planner.PlaceLate
@@ -61,7 +61,7 @@ type soonestGPU struct{ lightest }
 
 func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
-	option := s.option(task, class)
+	option := s.usableOption(task, class)
 	gpu, found := s.top()
 	fresh := option >= 0 && s.v.CanOpen(task, option, class)
 	if option < 0 || (!fresh && !found) {
@@ -71,7 +71,7 @@ func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	if found {
 		if onGPU := s.v.StartFor(task, s.v.Free(gpu)); !fresh || onGPU <= start {
 			q, room, why := s.quoteOrFastest(task, option, class, onGPU)
-			node, set := s.at(gpu)
+			node, set := s.nodeOf(gpu)
 			return placement(node, class, option, set, onGPU, &q, room, why), planner.Start
 		}
 	}

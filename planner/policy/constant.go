@@ -33,7 +33,7 @@ func constantClocks(q Params) planner.Policy {
 	add("marginal", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
 	add("baseline", 0, func(*planner.Policy) {})
 	add("edl", 0, func(p *planner.Policy) { p.Place, p.Pick = place.Lightest, pick.DeadlineFirst })
-	add("edl,place=latest", 0, func(p *planner.Policy) { p.Place, p.Pick = place.With(place.LatestRule{}), pick.DeadlineFirst })
+	add("edl,place=latest", 0, func(p *planner.Policy) { p.Place, p.Pick = place.ByRule(place.LatestRule{}), pick.DeadlineFirst })
 	add("easy", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false })
 	own.Improve, own.Hindsight = search, true
 	return own

@@ -258,11 +258,11 @@ var stages = map[string]map[string]swap{
 	"place": {
 		"at-once":   func(p *planner.Policy, _ Params) { p.Place, p.Map = place.AtOnce, false },
 		"lightest":  func(p *planner.Policy, _ Params) { p.Place = place.Lightest },
-		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.With(place.FirstRule{}) },
-		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.With(place.BestRule{}) },
-		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.With(place.WorstRule{}) },
+		"first-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.FirstRule{}) },
+		"best-fit":  func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.BestRule{}) },
+		"worst-fit": func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.WorstRule{}) },
 		"soonest":   func(p *planner.Policy, _ Params) { p.Place = place.Soonest },
-		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.With(place.LatestRule{}) },
+		"latest":    func(p *planner.Policy, _ Params) { p.Place = place.ByRule(place.LatestRule{}) },
 	},
 	"park": {
 		"drs":   func(p *planner.Policy, q Params) { p.Park = park.DRS{Rho: q.Rho} },
@@ -300,7 +300,7 @@ func shareSwap(name string) (swap, bool) {
 		return nil, false
 	}
 	return func(p *planner.Policy, _ Params) {
-		p.Place, p.Map, p.Share = place.Beside{Rule: all[i].Rule}.New, false, true
+		p.Place, p.Map, p.Share = place.Colocate{Rule: all[i].Rule}.New, false, true
 	}, true
 }
 

@@ -51,25 +51,25 @@ var direct = []entry{
 		return planner.Policy{Tune: q.optimum(), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edl-bin", "bin packing: worst fit, then first fit (algorithm 6)", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.Bin, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.BinPacking, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edf-bf", "earliest deadline first, best fit by utilisation", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.With(place.BestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.ByRule(place.BestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edf-wf", "earliest deadline first, worst fit by utilisation", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.With(place.WorstRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.ByRule(place.WorstRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"edf-bf-time", "earliest deadline first, best fit by finish time", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.With(place.LatestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.ByRule(place.LatestRule{}), Pick: pick.DeadlineFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"lpt-ff", "longest processing time first, first fit", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.With(place.FirstRule{}), Pick: pick.LongestFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
+		return planner.Policy{Tune: q.optimum(), Place: place.ByRule(place.FirstRule{}), Pick: pick.LongestFirst, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
 	{"marginal", "each task where it adds the least energy, idle time and turning on counted", func(q Params) planner.Policy {
 		return planner.Policy{Tune: q.optimum(), Place: place.Marginal, Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"late-binding", "least energy online, at the price of waiting: tasks wait until they must start, GPUs of a node end together", func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: place.Hold, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{Tune: q.optimum(), Place: place.LateBinding, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places keep pace with EASY at default clocks", replan},
 	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
@@ -94,13 +94,13 @@ var direct = []entry{
 // sharesBy is a policy that lets tasks share GPUs by a rule, with periodic sleep.
 func sharesBy(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
 	return planner.Policy{
-		Tune: clocks, Place: place.Beside{Rule: rule}.New, Pick: pick.FCFS, Park: park.Periodic{Tau: park.PaperTau}, Share: true,
+		Tune: clocks, Place: place.Colocate{Rule: rule}.New, Pick: pick.FCFS, Park: park.Periodic{Tau: park.PaperTau}, Share: true,
 	}
 }
 
 // safely places tasks on shared GPUs so that nobody is slowed down more than it
 // tolerates.
-var safely = place.Beside{Make: place.LeastAdded, Keep: true}
+var safely = place.Colocate{NewRule: place.LeastAddedEnergy, KeepTolerances: true}
 
 // catsSafe slows nobody down more than it tolerates.
 func catsSafe(q Params) planner.Policy {
@@ -143,7 +143,7 @@ func edlAlign(q Params) planner.Policy {
 	readjusted, greedy, latest := edl, edl, edl
 	readjusted.Name, readjusted.Tune = "edl:0.8", tune.Optimum(readjust)
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
-	latest.Name, latest.Place = "edl,place=latest", place.With(place.LatestRule{})
+	latest.Name, latest.Place = "edl,place=latest", place.ByRule(place.LatestRule{})
 	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
 	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: mostConstant}}
 	rescue[0].Name = Constant

@@ -195,7 +195,7 @@ func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, erro
 	meter := &mean{from: s.From, to: s.To}
 	policy := &planner.Policy{
 		Tune: tune.None, Pick: s.Pick, Park: s.Park,
-		Place: place.Scoring{Chooser: s.Chooser, Workload: s.Workload, Meter: meter}.New,
+		Place: place.Scoring{Chooser: s.Chooser, Workload: s.Workload, Observer: meter}.New,
 	}
 	if policy.Pick == nil {
 		policy.Pick = pick.FCFS
@@ -274,7 +274,7 @@ func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage)
 	result.Wait95 = waits[(len(waits)*19-1)/20]
 }
 
-// mean averages a cluster's state over a span of time. It is a [place.Meter].
+// mean averages a cluster's state over a span of time. It is a [place.StateObserver].
 type mean struct {
 	from, to, last  float64 // seconds
 	energy, cost    float64 // joules, and weighted ones
@@ -283,8 +283,8 @@ type mean struct {
 	capacity, nodes float64 // of the cluster: milli-GPU, and how many
 }
 
-// Until adds the time since the last call.
-func (m *mean) Until(now float64, s *fleet.State) {
+// AdvanceTo adds the time since the last call.
+func (m *mean) AdvanceTo(now float64, s *fleet.State) {
 	span := min(now, m.to) - max(m.last, m.from)
 	m.last = now
 	if span <= 0 {
