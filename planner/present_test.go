@@ -179,7 +179,7 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 		if err := policy.ImplyDue(t.Context(), p, 1.5); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := policy.Checked(t.Context(), p, policyOf(t, text), nil)
+		plan, err := policy.SolveChecked(t.Context(), p, policyOf(t, text), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

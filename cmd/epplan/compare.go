@@ -184,7 +184,7 @@ func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 // acceptedValues are the values of a number for a policy: none where it doesn't take
 // the number or says it itself.
 func acceptedValues(name, key string, values []float64) []float64 {
-	if !policy.Takes(name, key) || policy.Says(name, key) {
+	if !policy.AcceptsNumber(name, key) || policy.HasOption(name, key) {
 		return nil
 	}
 	return values

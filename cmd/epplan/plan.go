@@ -174,7 +174,7 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 		against, err = s.references(planner.Unwatched(search))
 		return err
 	})
-	plan, err := policy.Checked(search, s.problem, pol, &planner.Options{Seed: s.seed})
+	plan, err := policy.SolveChecked(search, s.problem, pol, &planner.Options{Seed: s.seed})
 	if err != nil {
 		return nil, withFileLocation(s.config, err)
 	}

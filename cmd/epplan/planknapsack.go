@@ -162,7 +162,7 @@ func energyModel(c *cli.Context) (trace.EnergyModel, error) {
 func newKnapsackQueue(model trace.EnergyModel, jobs []trace.KnapsackJob, pool *trace.KnapsackPool) (q *knapsackQueue, err error) {
 	q = &knapsackQueue{model: model, jobs: jobs, pool: pool, params: policy.DefaultParams()}
 	if model == trace.Coupled {
-		q.params.Queue = policy.CoupledQueue()
+		q.params.Queue = policy.CoupledQueueParams()
 	}
 	for i := range jobs {
 		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))

@@ -57,7 +57,7 @@ func (h *historyReplay) constantClocks(ctx context.Context) (p *planner.Policy, 
 	if p, err = policy.Parse(constantSchedule, h.params); err != nil {
 		return nil, nil, err
 	}
-	plan, err := policy.Checked(ctx, h.problem, p, &planner.Options{Seed: h.seed})
+	plan, err := policy.SolveChecked(ctx, h.problem, p, &planner.Options{Seed: h.seed})
 	if err != nil {
 		return nil, nil, withFileLocation(h.config, err)
 	}
@@ -109,7 +109,7 @@ func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 
 // planCost is what a policy's plan costs.
 func (h *historyReplay) planCost(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
-	plan, err := policy.Checked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
+	plan, err := policy.SolveChecked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
 	if err != nil {
 		return nil, withFileLocation(h.config, err)
 	}

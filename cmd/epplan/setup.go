@@ -353,7 +353,7 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 		}
 	}
 	if text == "" || text == config.Best {
-		text = policy.Best(s.problem.Mode)
+		text = policy.DefaultName(s.problem.Mode)
 	}
 	p, err := policy.Parse(text, s.params)
 	if err != nil {
@@ -367,9 +367,9 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 func (s *setup) checkFlagUsed(text string) error {
 	for _, flag := range s.flagParams {
 		switch {
-		case policy.Says(text, flag):
+		case policy.HasOption(text, flag):
 			return usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
-		case !policy.Takes(text, flag) && !(flag == "theta" && s.params.Theta == 1):
+		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.params.Theta == 1):
 			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it", flag, text, policyTaking(flag))
 		}
 	}
@@ -379,7 +379,7 @@ func (s *setup) checkFlagUsed(text string) error {
 // policyTaking is a policy that a number acts on.
 func policyTaking(flag string) string {
 	if flag == "effort" {
-		return policy.Best(planner.Offline)
+		return policy.DefaultName(planner.Offline)
 	}
 	return "edl"
 }

@@ -217,7 +217,7 @@ func (l *lab) plan(tb testing.TB, b *queue.Batch, models *config.Models, prior b
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan, err := policy.Checked(ctx, p, pol, nil)
+	plan, err := policy.SolveChecked(ctx, p, pol, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func (l *lab) plan(tb testing.TB, b *queue.Batch, models *config.Models, prior b
 	if err != nil {
 		tb.Fatal(err)
 	}
-	reference, err := policy.Checked(ctx, p, fcfs, nil)
+	reference, err := policy.SolveChecked(ctx, p, fcfs, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func PlanQueue(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question 
 	}()
 	text := question.Policy
 	if text == "" {
-		text = policy.Best(planner.Offline)
+		text = policy.DefaultName(planner.Offline)
 	}
 	params := policy.DefaultParams()
 	chosen, err := policy.Parse(text, params)
@@ -67,7 +67,7 @@ func PlanQueue(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question 
 		return nil, err
 	}
 	options := planner.Options{Seed: 1}
-	plan, err := policy.Checked(ctx, problem, chosen, &options)
+	plan, err := policy.SolveChecked(ctx, problem, chosen, &options)
 	if err != nil {
 		return nil, err
 	}

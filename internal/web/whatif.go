@@ -82,7 +82,7 @@ func (f *whatIfForm) question() slurmqueue.PlanOptions {
 	}
 	if f.Clocks != clocksPerJob {
 		if text == "" {
-			text = policies.Best(planner.Offline)
+			text = policies.DefaultName(planner.Offline)
 		}
 		text += ",clocks=" + f.Clocks
 	}

@@ -22,24 +22,24 @@ const Constant = "constant"
 // constantClocks is [Constant]. Its own stages are those of first come, first served
 // at the pairs that cost the tasks least; the search is its Improve.
 func constantClocks(q Params) planner.Policy {
-	own := planner.Policy{Tune: byThemselves, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
-	search := &constant{then: improve.Retune{Moves: constantMoves}}
+	own := planner.Policy{Tune: cheapestPairs, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
+	search := &constantClockSearch{then: improve.Retune{Moves: constantMoves}}
 	add := func(name string, most int, change func(*planner.Policy)) {
 		other := own
 		other.Name = name
 		change(&other)
 		search.placed = append(search.placed, improve.StartPolicy{Policy: other, MaxTasks: most})
 	}
-	add("marginal", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
+	add("marginal", maxQuickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
 	add("baseline", 0, func(*planner.Policy) {})
 	add("edl", 0, func(p *planner.Policy) { p.Place, p.Pick = place.Lightest, pick.DeadlineFirst })
 	add("edl,place=latest", 0, func(p *planner.Policy) { p.Place, p.Pick = place.ByRule(place.LatestRule{}), pick.DeadlineFirst })
-	add("easy", quickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false })
+	add("easy", maxQuickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false })
 	own.Improve, own.Hindsight = search, true
 	return own
 }
 
-// constant looks for the clock pairs, one for each GPU model, with the best plan: the
+// constantClockSearch looks for the clock pairs, one for each GPU model, with the best plan: the
 // fewest tasks left out, then the fewest that end after their due times, then the
 // fewest missed deadlines, then the least [planner.Problem.Cost].
 //
@@ -47,30 +47,30 @@ func constantClocks(q Params) planner.Policy {
 // model by itself, and goes on by coordinate descent: along the pairs of one GPU model
 // after the other, and of all together. At each choice the tasks
 // are placed in several ways, and then again with those due earlier that were late.
-type constant struct {
+type constantClockSearch struct {
 	placed []improve.StartPolicy
 	then   planner.Improver // of the best plan, at its clocks
 }
 
 // Limits of the work for constant clocks.
 const (
-	placedPairs    = 60_000_000 // of tasks, by all placements together: one takes time that grows with the square
-	mostPlacements = 1000
-	perTask        = 40 // placements, of small batches
-	lowPlacements  = 8
-	mostHurries    = 12        // placements of a choice in which late tasks are due earlier, one after the other
-	mostStuck      = 2         // of those without any change
-	waysOnTheWay   = 2         // ways to place tasks that are tried at each choice: the best ones
-	constantMoves  = 1_500_000 // of the search for better places at the best choice
+	placedPairs       = 60_000_000 // of tasks, by all placements together: one takes time that grows with the square
+	maxPlacements     = 1000
+	placementsPerTask = 40 // placements, of small batches
+	minPlacements     = 8
+	maxHurries        = 12        // placements of a choice in which late tasks are due earlier, one after the other
+	maxStuck          = 2         // of those without any change
+	waysDuringDescent = 2         // ways to place tasks that are tried at each choice: the best ones
+	constantMoves     = 1_500_000 // of the search for better places at the best choice
 )
 
-// hastes are how much earlier a task is due that was late, as multiples of that:
+// hurryFactors are how much earlier a task is due that was late, as multiples of that:
 // the first one at each choice, all at the best.
-var hastes = [...]float64{1.5, 3, 1.2, 2}
+var hurryFactors = [...]float64{1.5, 3, 1.2, 2}
 
-// exchange has all tasks placed in one way, with the stages of a policy string, or in
+// replaceStages has all tasks placed in one way, with the stages of a policy string, or in
 // several ones where it names none.
-func (c *constant) exchange(p *planner.Policy, given map[string]string) {
+func (c *constantClockSearch) replaceStages(p *planner.Policy, given map[string]string) {
 	if given["pick"] != "" || given["place"] != "" {
 		c.placed = []improve.StartPolicy{{Policy: *p}} // without a name: the plan is the policy's own
 	}
@@ -79,25 +79,25 @@ func (c *constant) exchange(p *planner.Policy, given map[string]string) {
 	}
 }
 
-// constantIn is the search for constant clocks of an improver; nil: it is another one.
-func constantIn(i planner.Improver) *constant {
+// constantClockSearchOf is the search for constant clocks of an improver; nil: it is another one.
+func constantClockSearchOf(i planner.Improver) *constantClockSearch {
 	switch i := i.(type) {
-	case *constant:
+	case *constantClockSearch:
 		return i
 	case improve.AtClocks:
-		return constantIn(i.Then)
+		return constantClockSearchOf(i.Then)
 	}
 	return nil
 }
 
 // Improve is [planner.Improver].
-func (c *constant) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	s := c.search(p)
+func (c *constantClockSearch) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+	s := c.newSearch(p)
 	if err := s.choose(ctx); err != nil {
 		return nil, err
 	}
-	for _, haste := range hastes[1:] {
-		if _, err := s.try(ctx, s.best.rungs, waysOnTheWay, haste); err != nil {
+	for _, haste := range hurryFactors[1:] {
+		if _, err := s.try(ctx, s.best.steps, waysDuringDescent, haste); err != nil {
 			return nil, err
 		}
 	}
@@ -106,22 +106,22 @@ func (c *constant) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	if err != nil {
 		return nil, err
 	}
-	if p.WorthOf(improved).Compare(best.worth) < 0 {
+	if p.WorthOf(improved).Compare(best.rank) < 0 {
 		best.plan = improved
 	}
 	best.plan.Policy = plan.Policy
 	return best.plan, nil
 }
 
-// search is a search that hasn't begun.
-func (c *constant) search(p *planner.Problem) *clockSearch {
-	s := &clockSearch{problem: p, ladders: laddersOf(p), tried: make(map[string]bool)}
+// newSearch is a search that hasn't begun.
+func (c *constantClockSearch) newSearch(p *planner.Problem) *clockSearch {
+	s := &clockSearch{problem: p, ladders: clockLaddersOf(p), tried: make(map[string]bool)}
 	n := len(p.Tasks)
-	s.left = min(max(placedPairs/n/n, lowPlacements), perTask*n, mostPlacements)
+	s.left = min(max(placedPairs/n/n, minPlacements), placementsPerTask*n, maxPlacements)
 	s.most = s.left
 	for i := range c.placed {
 		if most := c.placed[i].MaxTasks; most == 0 || len(p.Tasks) <= most {
-			s.ways = append(s.ways, way{&c.placed[i].Policy, planner.Worth{Unplaced: math.MaxInt}})
+			s.ways = append(s.ways, placementWay{&c.placed[i].Policy, planner.Worth{Unplaced: math.MaxInt}})
 		}
 	}
 	return s
@@ -130,25 +130,25 @@ func (c *constant) search(p *planner.Problem) *clockSearch {
 // clockSearch is a search for constant clocks under way.
 type clockSearch struct {
 	problem *planner.Problem
-	ladders []ladder
-	ways    []way
+	ladders []clockLadder
+	ways    []placementWay
 	left    int // placements that may still be tried
 	most    int // of them at first
 	tried   map[string]bool
-	best    trial
+	best    clockTrial
 }
 
-// way is a way to place the tasks, and what came of it at best.
-type way struct {
+// placementWay is a way to place the tasks, and what came of it at best.
+type placementWay struct {
 	policy *planner.Policy
 	best   planner.Worth
 }
 
-// trial is a choice of clock pairs, with the best of its plans.
-type trial struct {
-	rungs []int // by ladder
+// clockTrial is a choice of clock pairs, with the best of its plans.
+type clockTrial struct {
+	steps []int // by ladder
 	plan  *planner.Plan
-	worth planner.Worth
+	rank  planner.Worth
 }
 
 // choose finds the clock pairs. All ways to place the tasks are tried at the first
@@ -156,19 +156,19 @@ type trial struct {
 func (s *clockSearch) choose(ctx context.Context) error {
 	normal, least := make([]int, len(s.ladders)), make([]int, len(s.ladders))
 	for i := range s.ladders {
-		normal[i], least[i] = s.ladders[i].normal, s.ladders[i].least
+		normal[i], least[i] = s.ladders[i].defaultAt, s.ladders[i].least
 	}
 	for _, rungs := range [][]int{normal, least} {
-		if _, err := s.try(ctx, rungs, len(s.ways), hastes[0]); err != nil {
+		if _, err := s.try(ctx, rungs, len(s.ways), hurryFactors[0]); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(s.ways, func(a, b way) int { return a.best.Compare(b.best) })
+	slices.SortStableFunc(s.ways, func(a, b placementWay) int { return a.best.Compare(b.best) })
 	if err := s.descend(ctx); err != nil {
 		return err
 	}
 	s.left = max(s.left, len(s.ways))
-	_, err := s.try(ctx, s.best.rungs, len(s.ways), hastes[0])
+	_, err := s.try(ctx, s.best.steps, len(s.ways), hurryFactors[0])
 	return err
 }
 
@@ -192,7 +192,7 @@ func (s *clockSearch) try(ctx context.Context, rungs []int, ways int, haste floa
 
 // place places the tasks at a choice in one way, and as long as some are late, again
 // with those due earlier: others make room for them then.
-func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste float64) error {
+func (s *clockSearch) place(ctx context.Context, rungs []int, way *placementWay, haste float64) error {
 	at := *way.policy
 	clocks := clocksAt(s.ladders, rungs)
 	at.Tune = tune.Constant(clocks)
@@ -210,15 +210,15 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *way, haste fl
 		if w.Compare(way.best) < 0 {
 			way.best = w
 		}
-		if s.best.plan == nil || w.Compare(s.best.worth) < 0 {
+		if s.best.plan == nil || w.Compare(s.best.rank) < 0 {
 			plan.Clocks, plan.From = clocks, at.Name
-			s.best = trial{slices.Clone(rungs), plan, w}
+			s.best = clockTrial{slices.Clone(rungs), plan, w}
 			planner.MonitorOf(ctx).Found(s.problem, plan)
 		}
 		if stuck++; w != last {
 			stuck = 0
 		}
-		if w.Late == 0 || w.Unplaced > s.best.worth.Unplaced || stuck == mostStuck || hurries == mostHurries || s.left <= 0 {
+		if w.Late == 0 || w.Unplaced > s.best.rank.Unplaced || stuck == maxStuck || hurries == maxHurries || s.left <= 0 {
 			return nil
 		}
 		last = w
@@ -248,7 +248,7 @@ func (s *clockSearch) descend(ctx context.Context) error {
 	for improved := true; improved; {
 		improved = false
 		for _, line := range lines {
-			better, err := s.along(ctx, line)
+			better, err := s.searchAlong(ctx, line)
 			if err != nil {
 				return err
 			}
@@ -261,24 +261,24 @@ func (s *clockSearch) descend(ctx context.Context) error {
 // gridSteps is into how many steps a ladder is divided at first.
 const gridSteps = 16
 
-// along looks for better rungs of some ladders: at even distances over the whole of
+// searchAlong looks for better rungs of some ladders: at even distances over the whole of
 // each, and then around the best, in steps that halve.
-func (s *clockSearch) along(ctx context.Context, line []int) (better bool, err error) {
+func (s *clockSearch) searchAlong(ctx context.Context, line []int) (better bool, err error) {
 	longest := 0
 	for _, i := range line {
-		longest = max(longest, len(s.ladders[i].rungs)-1)
+		longest = max(longest, len(s.ladders[i].pairs)-1)
 	}
 	grid := min(longest, gridSteps)
 	move := func(to func(rung, last int) int) (moved bool) {
 		if err != nil {
 			return false
 		}
-		at := slices.Clone(s.best.rungs)
+		at := slices.Clone(s.best.steps)
 		for _, i := range line {
-			last := len(s.ladders[i].rungs) - 1
+			last := len(s.ladders[i].pairs) - 1
 			at[i] = min(max(0, to(at[i], last)), last)
 		}
-		moved, err = s.try(ctx, at, waysOnTheWay, hastes[0])
+		moved, err = s.try(ctx, at, waysDuringDescent, hurryFactors[0])
 		better = better || moved
 		return moved
 	}

@@ -24,7 +24,7 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 	if !open {
 		return nil
 	}
-	plan, err := solved(ctx, p, "baseline", DefaultParams())
+	plan, err := solveText(ctx, p, "baseline", DefaultParams())
 	if err != nil {
 		return err
 	}
@@ -37,10 +37,10 @@ func ImplyDue(ctx context.Context, p *planner.Problem, stretch float64) error {
 	return nil
 }
 
-// Best names the default policy: offline the one that takes the least energy and
+// DefaultName names the default policy: offline the one that takes the least energy and
 // keeps every due time that can be kept; online the one that takes the least while jobs
 // spend no more time in the system than under EASY at default clocks.
-func Best(mode planner.Mode) string {
+func DefaultName(mode planner.Mode) string {
 	if mode == planner.Online {
 		return "replan"
 	}

@@ -26,7 +26,7 @@ func evaluations(t *testing.T, p *planner.Problem, name string, effort float64) 
 	}}
 	ctx, end := w.Begin(t.Context())
 	defer end()
-	if _, err := policy.Checked(ctx, p, pol, nil); err != nil {
+	if _, err := policy.SolveChecked(ctx, p, pol, nil); err != nil {
 		t.Fatal(err)
 	}
 	return total
@@ -37,7 +37,7 @@ func TestEffortActsOnExactlyThePoliciesThatTakeIt(t *testing.T) {
 	p := drawBatch(t, 3)
 	for _, name := range policy.Names() {
 		usual, little := evaluations(t, p, name, 0), evaluations(t, p, name, 0.01)
-		if acts := usual != little; acts != policy.Takes(name, "effort") {
+		if acts := usual != little; acts != policy.AcceptsNumber(name, "effort") {
 			t.Errorf("%s tries %d moves, and %d with a hundredth of the effort; it takes the option: %t", name, usual, little, !acts)
 		}
 	}
@@ -68,13 +68,13 @@ func TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound(t *testing.T) {
 	for effort, cut := range map[float64]bool{0: false, 1: false, 10: true} {
 		params := policy.DefaultParams()
 		params.Effort = effort
-		pol, err := policy.Parse(policy.Best(p.Mode), params)
+		pol, err := policy.Parse(policy.DefaultName(p.Mode), params)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, end := (&planner.Monitor{Most: 7_000_000}).Begin(t.Context()) // half of what a search does
 		defer end()
-		plan, err := policy.Checked(ctx, p, pol, nil)
+		plan, err := policy.SolveChecked(ctx, p, pol, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,22 +30,22 @@ func EnumerateClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, er
 	s.left = math.MaxInt
 	for i := range s.ladders {
 		l := &s.ladders[i]
-		l.rungs = nil
+		l.pairs = nil
 		for _, pair := range pairsOf(optionsOn(p, l.model)) {
-			l.rungs = append(l.rungs, pair.at)
+			l.pairs = append(l.pairs, pair.at)
 		}
 	}
 	choices := 1
 	for i := range s.ladders {
-		choices *= len(s.ladders[i].rungs)
+		choices *= len(s.ladders[i].pairs)
 	}
 	for choice := range choices {
 		rungs := make([]int, len(s.ladders))
 		for i := range rungs {
-			rungs[i] = choice % len(s.ladders[i].rungs)
-			choice /= len(s.ladders[i].rungs)
+			rungs[i] = choice % len(s.ladders[i].pairs)
+			choice /= len(s.ladders[i].pairs)
 		}
-		if _, err := s.try(ctx, rungs, len(s.ways), hastes[0]); err != nil {
+		if _, err := s.try(ctx, rungs, len(s.ways), hurryFactors[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -54,5 +54,5 @@ func EnumerateClocks(ctx context.Context, p *planner.Problem) (*planner.Plan, er
 
 // constantSearch is the search of policy constant, not begun.
 func constantSearch(p *planner.Problem) *clockSearch {
-	return constantIn(constantClocks(DefaultParams()).Improve).search(p)
+	return constantClockSearchOf(constantClocks(DefaultParams()).Improve).newSearch(p)
 }

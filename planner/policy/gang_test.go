@@ -170,11 +170,11 @@ func TestTheOrderOfJobsOnSeveralNodesChangesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := policy.Checked(t.Context(), p, pol, nil)
+			a, err := policy.SolveChecked(t.Context(), p, pol, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := policy.Checked(t.Context(), &other, pol, nil)
+			b, err := policy.SolveChecked(t.Context(), &other, pol, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

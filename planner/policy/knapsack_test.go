@@ -31,7 +31,7 @@ func newQueueCase(tb testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackP
 	tb.Helper()
 	q := &queueCase{name: pool.Name, jobs: jobs, params: policy.DefaultParams()}
 	if model == trace.Coupled {
-		q.params.Queue = policy.CoupledQueue()
+		q.params.Queue = policy.CoupledQueueParams()
 	}
 	var err error
 	if q.predicted, q.truth, err = trace.KnapsackProblem(jobs, pool); err != nil {

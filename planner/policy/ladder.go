@@ -10,47 +10,47 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
-// ladder is the clock pairs of a GPU model that are worth trying, by the time that
+// clockLadder is the clock pairs of a GPU model that are worth trying, by the time that
 // tasks take at them, the shortest first: the default one, and those that no faster
 // one beats in energy.
-type ladder struct {
-	model  string
-	rungs  []dvfsmodel.Point
-	normal int // the default pair
-	least  int // the one at which the tasks that may run there cost least
+type clockLadder struct {
+	model     string
+	pairs     []dvfsmodel.Point
+	defaultAt int // the default pair
+	least     int // the one at which the tasks that may run there cost least
 }
 
-// laddersOf are the ladders of the GPU models that tasks may run on, by name.
-func laddersOf(p *planner.Problem) []ladder {
-	var all []ladder
+// clockLaddersOf are the ladders of the GPU models that tasks may run on, by name.
+func clockLaddersOf(p *planner.Problem) []clockLadder {
+	var all []clockLadder
 	for class := range p.Cluster.Classes {
 		model := p.Cluster.Classes[class].Model
-		if slices.ContainsFunc(all, func(l ladder) bool { return l.model == model }) {
+		if slices.ContainsFunc(all, func(l clockLadder) bool { return l.model == model }) {
 			continue
 		}
-		if l := ladderOf(p, class); len(l.rungs) > 0 {
+		if l := clockLadderOf(p, class); len(l.pairs) > 0 {
 			all = append(all, l)
 		}
 	}
-	slices.SortFunc(all, func(a, b ladder) int { return cmp.Compare(a.model, b.model) })
+	slices.SortFunc(all, func(a, b clockLadder) int { return cmp.Compare(a.model, b.model) })
 	return all
 }
 
-// mostScreened is how many tasks are added up to screen clock pairs.
-const mostScreened = 500
+// maxScreened is how many tasks are added up to screen clock pairs.
+const maxScreened = 500
 
-// screened is a clock pair with what the tasks take at it.
-type screened struct {
+// screenedPair is a clock pair with what the tasks take at it.
+type screenedPair struct {
 	at           dvfsmodel.Point
 	time, energy float64 // GPU-seconds, and joules of GPUs
 	normal       bool
 }
 
-// ladderOf screens the clock pairs of a class's GPU model by the sum over tasks, of
+// clockLadderOf screens the clock pairs of a class's GPU model by the sum over tasks, of
 // many by a part of them.
-func ladderOf(p *planner.Problem, class int) ladder {
+func clockLadderOf(p *planner.Problem, class int) clockLadder {
 	k := &p.Cluster.Classes[class]
-	l := ladder{model: k.Model}
+	l := clockLadder{model: k.Model}
 	options := optionsOn(p, k.Model)
 	all := pairsOf(options)
 	for i := range all {
@@ -64,8 +64,8 @@ func ladderOf(p *planner.Problem, class int) ladder {
 		}
 	}
 	// A GPU that would idle otherwise costs only what a task draws beyond that.
-	beyond := func(s *screened) float64 { return s.energy - float64(k.IdleW)*s.time }
-	slices.SortStableFunc(all, func(a, b screened) int {
+	beyond := func(s *screenedPair) float64 { return s.energy - float64(k.IdleW)*s.time }
+	slices.SortStableFunc(all, func(a, b screenedPair) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(beyond(&a), beyond(&b)))
 	})
 	price, lowest, cheapest := p.Price(class), math.Inf(1), math.Inf(1)
@@ -76,12 +76,12 @@ func ladderOf(p *planner.Problem, class int) ladder {
 		}
 		lowest = min(lowest, beyond(s))
 		if cost := price.Cost(dvfsmodel.Point{Time: s.time, Energy: dvfsmodel.Joule(s.energy)}); cost < cheapest {
-			cheapest, l.least = cost, len(l.rungs)
+			cheapest, l.least = cost, len(l.pairs)
 		}
 		if s.normal {
-			l.normal = len(l.rungs)
+			l.defaultAt = len(l.pairs)
 		}
-		l.rungs = append(l.rungs, s.at)
+		l.pairs = append(l.pairs, s.at)
 	}
 	return l
 }
@@ -95,7 +95,7 @@ func optionsOn(p *planner.Problem, model string) (options []*planner.Option) {
 			options = append(options, &t.Options[o])
 		}
 	}
-	if each := (len(options) + mostScreened - 1) / mostScreened; each > 1 {
+	if each := (len(options) + maxScreened - 1) / maxScreened; each > 1 {
 		for i := range len(options) / each {
 			options[i] = options[i*each]
 		}
@@ -106,7 +106,7 @@ func optionsOn(p *planner.Problem, model string) (options []*planner.Option) {
 
 // pairsOf are the clock pairs that a GPU model supports, the default one among them:
 // those of the first workload that tells.
-func pairsOf(options []*planner.Option) (all []screened) {
+func pairsOf(options []*planner.Option) (all []screenedPair) {
 	var normal dvfsmodel.Point
 	for i, o := range options {
 		supported := dvfsmodel.SupportedPoints(o.Response)
@@ -115,32 +115,32 @@ func pairsOf(options []*planner.Option) (all []screened) {
 		}
 		normal, all = o.Response.Default(), all[:0]
 		for _, at := range supported {
-			all = append(all, screened{at: at, normal: at.Scaling == normal.Scaling})
+			all = append(all, screenedPair{at: at, normal: at.Scaling == normal.Scaling})
 		}
 		if len(supported) > 0 {
 			break
 		}
 	}
-	if len(options) > 0 && !slices.ContainsFunc(all, func(s screened) bool { return s.normal }) {
+	if len(options) > 0 && !slices.ContainsFunc(all, func(s screenedPair) bool { return s.normal }) {
 		at := dvfsmodel.Point{Scaling: normal.Scaling, Core: normal.Core, Mem: normal.Mem}
-		all = append(all, screened{at: at, normal: true})
+		all = append(all, screenedPair{at: at, normal: true})
 	}
 	return all
 }
 
 // clocksAt are the clock pairs at a rung of each ladder, by GPU model.
-func clocksAt(ladders []ladder, rungs []int) map[string]dvfsmodel.Point {
+func clocksAt(ladders []clockLadder, rungs []int) map[string]dvfsmodel.Point {
 	clocks := make(map[string]dvfsmodel.Point, len(ladders))
 	for i := range ladders {
-		clocks[ladders[i].model] = ladders[i].rungs[rungs[i]]
+		clocks[ladders[i].model] = ladders[i].pairs[rungs[i]]
 	}
 	return clocks
 }
 
-// byThemselves sets the clock pairs at which tasks cost least, each GPU model by
+// cheapestPairs sets the clock pairs at which tasks cost least, each GPU model by
 // itself.
-func byThemselves(p *planner.Problem) planner.Tuner {
-	ladders := laddersOf(p)
+func cheapestPairs(p *planner.Problem) planner.Tuner {
+	ladders := clockLaddersOf(p)
 	rungs := make([]int, len(ladders))
 	for i := range ladders {
 		rungs[i] = ladders[i].least

@@ -60,8 +60,8 @@ func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
 // keepsPromises looks at what the online default promises of each batch.
 func keepsPromises(t *testing.T, seed uint64, p *planner.Problem, f *figures) {
 	t.Helper()
-	const longest = 1.15                                  // mean turnaround of a batch, as a multiple of EASY's
-	plan, _ := pastDue(t, p, policy.Best(planner.Online)) // which checks it
+	const longest = 1.15                                         // mean turnaround of a batch, as a multiple of EASY's
+	plan, _ := pastDue(t, p, policy.DefaultName(planner.Online)) // which checks it
 	base, _ := pastDue(t, p, policy.EasyDefault)
 	ours, easy := serviceOf(p, plan), serviceOf(p, base)
 	f.add(p, &ours, &easy)
@@ -85,14 +85,14 @@ func TestTheOnlineDefaultKnowsOfNoJobBeforeItArrives(t *testing.T) {
 	for seed := range onlineBatches() {
 		p := kinds[seed%2].draw(t, seed, 20, 200)
 		slices.SortStableFunc(p.Tasks, func(a, b planner.Task) int { return int(a.Arrival - b.Arrival) })
-		whole, _ := pastDue(t, p, policy.Best(planner.Online))
+		whole, _ := pastDue(t, p, policy.DefaultName(planner.Online))
 		first := *p
 		half := len(p.Tasks) / 2
 		for half > 1 && p.Tasks[half].Arrival == p.Tasks[half-1].Arrival {
 			half--
 		}
 		first.Tasks = p.Tasks[:half]
-		part, _ := pastDue(t, &first, policy.Best(planner.Online))
+		part, _ := pastDue(t, &first, policy.DefaultName(planner.Online))
 		for i := range first.Tasks {
 			a, b := &whole.Assignments[i], &part.Assignments[i]
 			started := min(a.Start, b.Start)+60 < p.Tasks[half].Arrival // a node may have taken a minute to switch on
@@ -113,7 +113,7 @@ func TestAHigherWeightOnTimeTakesLessTimeOnline(t *testing.T) {
 		for seed := range onlineBatches() / 2 {
 			p := drawOnline(t, seed, 20, 200)
 			p.Objective.TimeWeight = weight
-			plan, _ := pastDue(t, p, policy.Best(planner.Online))
+			plan, _ := pastDue(t, p, policy.DefaultName(planner.Online))
 			s := serviceOf(p, plan)
 			sum, mean = sum+s.energy, mean+s.mean
 		}
@@ -129,7 +129,7 @@ func TestAHigherWeightOnTimeTakesLessTimeOnline(t *testing.T) {
 // TestTheOnlineDefaultPlansWhereRunTimesAreUncertain: jobs take up to a third more or
 // less than predicted.
 func TestTheOnlineDefaultPlansWhereRunTimesAreUncertain(t *testing.T) {
-	pol, err := policy.Parse(policy.Best(planner.Online), policy.DefaultParams())
+	pol, err := policy.Parse(policy.DefaultName(planner.Online), policy.DefaultParams())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,14 +161,14 @@ func TestTheOnlineDefaultPlansWhereRunTimesAreUncertain(t *testing.T) {
 
 // TestTheOnlineDefaultGoesOnFromThePresent, with tasks that run and tasks that wait.
 func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
-	pol, err := policy.Parse(policy.Best(planner.Online), policy.DefaultParams())
+	pol, err := policy.Parse(policy.DefaultName(planner.Online), policy.DefaultParams())
 	if err != nil {
 		t.Fatal(err)
 	}
 	running, waiting, gangs := 0, 0, 0
 	for seed := range onlineBatches() / 2 {
 		p := kinds[seed%2].draw(t, seed, 20, 200)
-		whole, _ := pastDue(t, p, policy.Best(planner.Online))
+		whole, _ := pastDue(t, p, policy.DefaultName(planner.Online))
 		left := halfway(p, whole)
 		plan, err := planner.Solve(context.Background(), left, pol, nil)
 		if err != nil {

@@ -146,18 +146,18 @@ func TestEveryOptionOfEveryPolicyChangesPlansOrIsRefused(t *testing.T) {
 			t.Parallel()
 			for key, values := range optionValues() {
 				for _, value := range values {
-					checkOption(t, problems, name, key, value)
+					uselessOption(t, problems, name, key, value)
 				}
 			}
 		})
 	}
 }
 
-// checkOption gives a policy an option.
-func checkOption(t *testing.T, problems []predicted, name, key, value string) {
+// uselessOption gives a policy an option.
+func uselessOption(t *testing.T, problems []predicted, name, key, value string) {
 	t.Helper()
 	beside := name
-	if key == "spread" && policy.Takes(name, "patience") && !policy.Takes(name, "spread") {
+	if key == "spread" && policy.AcceptsNumber(name, "patience") && !policy.AcceptsNumber(name, "spread") {
 		beside += ",patience=0.3"
 	}
 	option := key + "=" + value

@@ -18,36 +18,36 @@ func Solve(ctx context.Context, p *planner.Problem, policy *planner.Policy, opti
 	if options != nil && (options.Truth != nil || options.Started != nil) {
 		return planner.Solve(ctx, p, policy, options)
 	}
-	o := orderOf(p)
+	o := problemOrderOf(p)
 	if o.tasks == nil && o.classes == nil {
 		return planner.Solve(ctx, p, policy, options)
 	}
 	plan, err := planner.Solve(ctx, o.problem(p), policy, options)
 	if err != nil {
-		return nil, o.wrong(err)
+		return nil, o.translateError(err)
 	}
 	o.restore(plan)
 	return plan, nil
 }
 
-// order is where the tasks and classes of an ordered problem are in the one as it was
+// problemOrder is where the tasks and classes of an ordered problem are in the one as it was
 // given; nil: they are in order.
-type order struct{ tasks, classes []int }
+type problemOrder struct{ tasks, classes []int }
 
-func orderOf(p *planner.Problem) order {
-	var o order
+func problemOrderOf(p *planner.Problem) problemOrder {
+	var o problemOrder
 	if !slices.IsSortedFunc(p.Tasks, func(a, b planner.Task) int { return compareIDs(a.ID, b.ID) }) {
-		o.tasks = sorted(len(p.Tasks), func(a, b int) int { return compareIDs(p.Tasks[a].ID, p.Tasks[b].ID) })
+		o.tasks = sortedIndexes(len(p.Tasks), func(a, b int) int { return compareIDs(p.Tasks[a].ID, p.Tasks[b].ID) })
 	}
 	byName := func(a, b int) int { return compareIDs(p.Cluster.Classes[a].Name, p.Cluster.Classes[b].Name) }
-	if all := sorted(len(p.Cluster.Classes), byName); !slices.IsSorted(all) {
+	if all := sortedIndexes(len(p.Cluster.Classes), byName); !slices.IsSorted(all) {
 		o.classes = all
 	}
 	return o
 }
 
-// sorted are the numbers below n in an order, as they come where that has them equal.
-func sorted(n int, compare func(a, b int) int) []int {
+// sortedIndexes are the numbers below n in an order, as they come where that has them equal.
+func sortedIndexes(n int, compare func(a, b int) int) []int {
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
@@ -57,7 +57,7 @@ func sorted(n int, compare func(a, b int) int) []int {
 }
 
 // problem is the ordered one.
-func (o order) problem(p *planner.Problem) *planner.Problem {
+func (o problemOrder) problem(p *planner.Problem) *planner.Problem {
 	ordered := *p
 	if o.tasks != nil {
 		ordered.Tasks = make([]planner.Task, len(p.Tasks))
@@ -72,13 +72,13 @@ func (o order) problem(p *planner.Problem) *planner.Problem {
 		}
 	}
 	if p.Present != nil {
-		ordered.Present = o.present(p.Present)
+		ordered.Present = o.snapshot(p.Present)
 	}
 	return &ordered
 }
 
-// present is what runs, by the numbers of the ordered problem.
-func (o order) present(p *planner.Present) *planner.Present {
+// snapshot is what runs, by the numbers of the ordered problem.
+func (o problemOrder) snapshot(p *planner.Present) *planner.Present {
 	ordered := &planner.Present{Now: p.Now, Running: slices.Clone(p.Running)}
 	for i := range ordered.Running {
 		r := &ordered.Running[i]
@@ -93,7 +93,7 @@ func (o order) present(p *planner.Present) *planner.Present {
 }
 
 // restore makes a plan of the ordered problem one of the problem as it was given.
-func (o order) restore(plan *planner.Plan) {
+func (o problemOrder) restore(plan *planner.Plan) {
 	if o.classes != nil {
 		for i := range plan.Nodes {
 			plan.Nodes[i].Class = o.classes[plan.Nodes[i].Class]
@@ -118,15 +118,15 @@ func (o order) restore(plan *planner.Plan) {
 	}
 }
 
-func (o order) restoreList(tasks []int) {
+func (o problemOrder) restoreList(tasks []int) {
 	for i, task := range tasks {
 		tasks[i] = o.tasks[task]
 	}
 	slices.Sort(tasks)
 }
 
-// wrong is an error about the ordered problem as one about the problem as it was given.
-func (o order) wrong(err error) error {
+// translateError is an error about the ordered problem as one about the problem as it was given.
+func (o problemOrder) translateError(err error) error {
 	if class, ok := errors.AsType[*planner.ClassError](err); ok && o.classes != nil {
 		class.Class = o.classes[class.Class]
 	}
@@ -140,8 +140,8 @@ func compareIDs(a, b string) int {
 	for x != "" && y != "" {
 		if isDigit(x[0]) && isDigit(y[0]) {
 			var n, m string
-			n, x = number(x)
-			m, y = number(y)
+			n, x = leadingDigits(x)
+			m, y = leadingDigits(y)
 			if c := cmp.Or(cmp.Compare(len(n), len(m)), strings.Compare(n, m)); c != 0 {
 				return c
 			}
@@ -155,8 +155,8 @@ func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
 }
 
-// number takes the digits at the beginning, without leading zeros.
-func number(text string) (digits, rest string) {
+// leadingDigits takes the digits at the beginning, without leading zeros.
+func leadingDigits(text string) (digits, rest string) {
 	end := 0
 	for end < len(text) && isDigit(text[end]) {
 		end++

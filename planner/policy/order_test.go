@@ -44,7 +44,7 @@ func TestAnErrorAboutANodeClassIsAboutTheOneThatWasGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = policy.Checked(t.Context(), p, fgd, nil)
+	_, err = policy.SolveChecked(t.Context(), p, fgd, nil)
 	if class, ok := errors.AsType[*planner.ClassError](err); !ok || class.Class != 1 {
 		t.Errorf("error %v of class %+v, want class 1", err, class)
 	}

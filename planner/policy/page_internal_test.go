@@ -118,7 +118,7 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 	b.WriteString(strings.Join(keys, ", ") + ".\n")
 	b.WriteString("\nA number is taken by policies with a stage that asks for it:\n\n| number | asked for by |\n|---|---|\n| `theta` | `place=lightest` with `clocks=optimum`, as `edl` has |\n")
 	for _, key := range append([]string{"stretch", "rho"}, numberKeys()...) {
-		by := "`" + strings.Join(takers(key), "`, `") + "`"
+		by := "`" + strings.Join(acceptingStages(key), "`, `") + "`"
 		if key == "spread" {
 			by += "; beside `patience` by all that take that"
 		}

@@ -30,18 +30,18 @@ func (e *SyntaxError) Error() string {
 
 // Names lists the registered policies in the order of the registry.
 func Names() []string {
-	names := make([]string, len(entries))
-	for i := range entries {
-		names[i] = entries[i].name
+	names := make([]string, len(registry))
+	for i := range registry {
+		names[i] = registry[i].name
 	}
 	return names
 }
 
 // Describe is the registry's line on a policy; empty for an unknown name.
 func Describe(name string) string {
-	for i := range entries {
-		if entries[i].name == name {
-			return entries[i].doc
+	for i := range registry {
+		if registry[i].name == name {
+			return registry[i].doc
 		}
 	}
 	return ""
@@ -59,7 +59,7 @@ func Describe(name string) string {
 //   - clocks: default (no DVFS) or optimum; adapted, lowest or cheapest also set
 //     those of GPUs that tasks share;
 //   - pick, place and park exchange a stage; place takes placements too;
-//   - the numbers of the policies for queues: see [Queue].
+//   - the numbers of the policies for queues: see [QueueParams].
 //
 // Defaults are those given. An option that would change nothing, as its number is
 // asked for by no stage of the policy, is refused. An error is a [SyntaxError].
@@ -67,7 +67,7 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 	q := defaults.withQueue()
 	name, rest, _ := strings.Cut(text, ",")
 	name, theta, hasTheta := strings.Cut(name, ":")
-	entry := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
+	entry := slices.IndexFunc(registry, func(e registeredPolicy) bool { return e.name == name })
 	if entry < 0 {
 		return parsePlaced(text, q)
 	}
@@ -76,11 +76,11 @@ func Parse(text string, defaults Params) (*planner.Policy, error) {
 			return nil, &SyntaxError{text, len(name) + 1, "theta: " + err.Error()}
 		}
 		_, given := optionsOf(text)
-		if why := checkOption(name, "theta", theta, given); why != "" {
+		if why := uselessOption(name, "theta", theta, given); why != "" {
 			return nil, &SyntaxError{text, len(name) + 1, why}
 		}
 	}
-	return finish(text, rest, q, entries[entry].build)
+	return buildWithOptions(text, rest, q, registry[entry].build)
 }
 
 // parsePlaced reads a policy that is named by its placement.
@@ -99,7 +99,7 @@ func parsePlaced(text string, q Params) (*planner.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(text, rest, q, func(q Params) planner.Policy {
+	return buildWithOptions(text, rest, q, func(q Params) planner.Policy {
 		return planner.Policy{Tune: q.optimum(), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
 	})
 }
@@ -123,8 +123,8 @@ func cutPlacement(text string) (placement, options string) {
 // optionKeys are the keys of a policy string.
 var optionKeys = append([]string{"theta", "rho", "stretch", "clocks", "pick", "place", "park"}, numberKeys()...)
 
-// finish builds a policy after the options that end the text were read.
-func finish(text, rest string, q Params, build func(Params) planner.Policy) (*planner.Policy, error) {
+// buildWithOptions builds a policy after the options that end the text were read.
+func buildWithOptions(text, rest string, q Params, build func(Params) planner.Policy) (*planner.Policy, error) {
 	swaps, err := parseOptions(text, len(text)-len(rest), rest, &q)
 	if err != nil {
 		return nil, err
@@ -139,20 +139,20 @@ func finish(text, rest string, q Params, build func(Params) planner.Policy) (*pl
 	for _, swap := range swaps {
 		swap(&p, q)
 	}
-	if search := constantIn(p.Improve); search != nil {
+	if search := constantClockSearchOf(p.Improve); search != nil {
 		_, given := optionsOf(text)
-		search.exchange(&p, given)
+		search.replaceStages(&p, given)
 	}
 	p.Name = text
 	return &p, nil
 }
 
-// swap exchanges a stage of a policy.
-type swap func(*planner.Policy, Params)
+// stageChange exchanges a stage of a policy.
+type stageChange func(*planner.Policy, Params)
 
 // parseOptions reads the KEY=VALUE list that begins at an offset of text.
-func parseOptions(text string, offset int, rest string, q *Params) ([]swap, error) {
-	var swaps []swap
+func parseOptions(text string, offset int, rest string, q *Params) ([]stageChange, error) {
+	var swaps []stageChange
 	if strings.HasSuffix(text, ",") {
 		return nil, &SyntaxError{text, len(text), "nothing after the last comma, want key=value"}
 	}
@@ -173,13 +173,13 @@ func parseOptions(text string, offset int, rest string, q *Params) ([]swap, erro
 			return nil, &SyntaxError{text, offset + len(key) + 1, key + ": " + err.Error()}
 		}
 		if !isNumber {
-			s, err := stageSwap(key, value)
+			s, err := parseStage(key, value)
 			if err != nil {
 				return nil, &SyntaxError{text, offset, err.Error()}
 			}
 			swaps = append(swaps, s)
 		}
-		if why := checkOption(name, key, value, given); why != "" {
+		if why := uselessOption(name, key, value, given); why != "" {
 			return nil, &SyntaxError{text, offset, why}
 		}
 		offset += len(option) + 1
@@ -194,15 +194,15 @@ func (q *Params) set(key, value string) (known bool, err error) {
 	case "theta":
 		return true, setTheta(&q.Theta, value)
 	case "rho":
-		return true, setNumber(&q.Rho, value, mostNumber)
+		return true, setNumber(&q.Rho, value, maxNumber)
 	case "stretch":
-		return true, setNumber(&q.Stretch, value, mostNumber)
+		return true, setNumber(&q.Stretch, value, maxNumber)
 	}
 	return q.Queue.set(key, value)
 }
 
-// mostNumber is the highest rho or stretch: what is larger is a slip.
-const mostNumber = 1e9
+// maxNumber is the highest rho or stretch: what is larger is a slip.
+const maxNumber = 1e9
 
 // setTheta reads θ, 0 < θ ≤ 1.
 func setTheta(to *float64, value string) error {
@@ -222,8 +222,8 @@ func setNumber(to *float64, value string, most float64) error {
 	return nil
 }
 
-// atDefault leaves clocks alone.
-func atDefault(p *planner.Policy) {
+// useDefaultClocks leaves clocks alone.
+func useDefaultClocks(p *planner.Policy) {
 	p.Tune = tune.None
 	if p.Improve != nil {
 		p.Improve = improve.AtClocks{Then: p.Improve}
@@ -231,9 +231,9 @@ func atDefault(p *planner.Policy) {
 }
 
 // stages are the exchangeable stages by key and name.
-var stages = map[string]map[string]swap{
+var stages = map[string]map[string]stageChange{
 	"clocks": {
-		"default": func(p *planner.Policy, _ Params) { atDefault(p) },
+		"default": func(p *planner.Policy, _ Params) { useDefaultClocks(p) },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
 		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.Clocked(tune.None, consolidate.AdaptedClock) },
 		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.Kept(q.optimum()) },
@@ -285,10 +285,10 @@ const otherClocks = "hotcloud-lowest-f"
 // of an SLA.
 const leastAdded = "share-safe"
 
-// shareSwap is the Place stage of such a name.
-func shareSwap(name string) (swap, bool) {
+// parseShareStage is the Place stage of such a name.
+func parseShareStage(name string) (stageChange, bool) {
 	if name == leastAdded {
-		return func(p *planner.Policy, _ Params) { p.Place, p.Map, p.Share = safely.New, false, true }, true
+		return func(p *planner.Policy, _ Params) { p.Place, p.Map, p.Share = safeColocation.New, false, true }, true
 	}
 	name, ok := strings.CutPrefix(name, sharePrefix)
 	if !ok {
@@ -315,14 +315,14 @@ func PlaceNames() []string {
 	return names
 }
 
-// stageSwap is what KEY=VALUE exchanges.
-func stageSwap(key, value string) (swap, error) {
+// parseStage is what KEY=VALUE exchanges.
+func parseStage(key, value string) (stageChange, error) {
 	values, ok := stages[key]
 	if !ok {
 		return nil, fmt.Errorf("unknown key %q, want one of %s", key, strings.Join(optionKeys, ", "))
 	}
 	if key == "place" {
-		return placeSwap(value)
+		return parsePlaceStage(value)
 	}
 	s, ok := values[value]
 	if !ok {
@@ -331,9 +331,9 @@ func stageSwap(key, value string) (swap, error) {
 	return s, nil
 }
 
-// placeSwap exchanges Place. Only some let tasks share GPUs by profile.
-func placeSwap(name string) (swap, error) {
-	if s, ok := shareSwap(name); ok {
+// parsePlaceStage exchanges Place. Only some let tasks share GPUs by profile.
+func parsePlaceStage(name string) (stageChange, error) {
+	if s, ok := parseShareStage(name); ok {
 		return s, nil
 	}
 	s, ok := stages["place"][name]
@@ -352,7 +352,7 @@ func placeSwap(name string) (swap, error) {
 }
 
 // sortedKeys are the names of stages for a message, in the order of the alphabet.
-func sortedKeys(m map[string]swap) []string {
+func sortedKeys(m map[string]stageChange) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)

@@ -29,20 +29,20 @@ func (p *Placement) Chooser(m fleet.Workload, s *fleet.State, seed uint64) score
 	if p.random {
 		return score.NewRandom(s, p.seedOr(seed))
 	}
-	return score.NewIndex(p.Rule(m), s)
+	return score.NewIndex(p.ScorerRule(m), s)
 }
 
-// Plain is a chooser that decides the same as Chooser's and looks at every node
+// FullScanChooser is a chooser that decides the same as Chooser's and looks at every node
 // each time.
-func (p *Placement) Plain(m fleet.Workload, s *fleet.State, seed uint64) score.Chooser {
+func (p *Placement) FullScanChooser(m fleet.Workload, s *fleet.State, seed uint64) score.Chooser {
 	if p.random {
 		return score.NewPlainRandom(s, p.seedOr(seed))
 	}
-	return score.NewPlain(p.Rule(m), s)
+	return score.NewPlain(p.ScorerRule(m), s)
 }
 
-// Rule is the mix of scorers for one chooser; random has none.
-func (p *Placement) Rule(m fleet.Workload) score.Rule {
+// ScorerRule is the mix of scorers for one chooser; random has none.
+func (p *Placement) ScorerRule(m fleet.Workload) score.Rule {
 	r := p.rule(m)
 	r.Name = p.Name
 	return r
@@ -56,8 +56,8 @@ func (p *Placement) seedOr(seed uint64) uint64 {
 	return seed
 }
 
-// placement is a registered way to choose nodes.
-type placement struct {
+// registeredPlacement is a registered way to choose nodes.
+type registeredPlacement struct {
 	name string
 	args string // how its arguments are written, for help
 	doc  string
@@ -72,24 +72,24 @@ type argError struct {
 
 // placements lists every placement, in the order in which they are shown.
 // It is a function as mix refers back to it.
-func placements() []placement {
-	return []placement{
-		{"pwr", "", "least added power (PWR+FGD paper, algorithm 1)", only(func(fleet.Workload) score.Scorer { return score.PWR{} })},
-		{"fgd", "", "least added fragmentation (FGD)", only(newFGD)},
+func placements() []registeredPlacement {
+	return []registeredPlacement{
+		{"pwr", "", "least added power (PWR+FGD paper, algorithm 1)", singleScorer(func(fleet.Workload) score.Scorer { return score.PWR{} })},
+		{"fgd", "", "least added fragmentation (FGD)", singleScorer(newFGD)},
 		{"pwr+fgd", ":ALPHA|:auto", "both, ALPHA of the weight on power (equation 5; 0.1), or a weight that follows the load", readAlpha},
-		{"bestfit", "", "least CPU and GPU left", only(func(fleet.Workload) score.Scorer { return score.BestFit{} })},
-		{"dotprod", "", "smallest dot product of what is free and what is asked", only(func(fleet.Workload) score.Scorer { return score.DotProd{} })},
-		{"gpupacking", "", "busy GPUs, then busy nodes, then idle ones", only(func(fleet.Workload) score.Scorer { return score.GpuPacking{} })},
-		{"gpuclustering", "", "tasks of one kind together", only(func(fleet.Workload) score.Scorer { return score.GpuClustering{} })},
+		{"bestfit", "", "least CPU and GPU left", singleScorer(func(fleet.Workload) score.Scorer { return score.BestFit{} })},
+		{"dotprod", "", "smallest dot product of what is free and what is asked", singleScorer(func(fleet.Workload) score.Scorer { return score.DotProd{} })},
+		{"gpupacking", "", "busy GPUs, then busy nodes, then idle ones", singleScorer(func(fleet.Workload) score.Scorer { return score.GpuPacking{} })},
+		{"gpuclustering", "", "tasks of one kind together", singleScorer(func(fleet.Workload) score.Scorer { return score.GpuClustering{} })},
 		{"random", "[:SEED]", "any node and GPU with room", readRandom},
-		{"epwr", "", "least added power, of this task and expected of the next", only(newExpected)},
+		{"epwr", "", "least added power, of this task and expected of the next", singleScorer(newExpected)},
 		{"priced", "[:F[,S[,C]]]", "watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced},
 		{"potential", "[:P=V[,…]]", "least watts, of this task and the next, with room spoilt at its price: epplan's default", readPotential},
 		{"mix", ":NAME=WEIGHT[,…]", "any of them by weight", readMix},
 	}
 }
 
-// newFGD and newExpected are the constructors as [only] takes them.
+// newFGD and newExpected are the constructors as [singleScorer] takes them.
 func newFGD(m fleet.Workload) score.Scorer { return score.NewFGD(m) }
 
 func newExpected(m fleet.Workload) score.Scorer { return score.NewExpectedPWR(m) }
@@ -123,7 +123,7 @@ func DescribePlacement(name string) (usage, doc string) {
 func ParsePlacement(text string) (*Placement, error) {
 	name, args, has := strings.Cut(strings.ToLower(text), ":")
 	all := placements()
-	i := slices.IndexFunc(all, func(p placement) bool { return p.name == name })
+	i := slices.IndexFunc(all, func(p registeredPlacement) bool { return p.name == name })
 	if i < 0 {
 		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown placement %q, want one of %s", name, strings.Join(PlacementNames(), ", "))}
 	}
@@ -138,8 +138,8 @@ func ParsePlacement(text string) (*Placement, error) {
 	return &p, nil
 }
 
-// only is a placement by one scorer, which takes no arguments.
-func only(scorer func(fleet.Workload) score.Scorer) func(string) (Placement, *argError) {
+// singleScorer is a placement by one scorer, which takes no arguments.
+func singleScorer(scorer func(fleet.Workload) score.Scorer) func(string) (Placement, *argError) {
 	return func(args string) (Placement, *argError) {
 		if args != "" {
 			return Placement{}, &argError{0, fmt.Sprintf("takes no arguments, got %q", args)}
@@ -159,7 +159,7 @@ const (
 func readAlpha(args string) (Placement, *argError) {
 	if args == "auto" {
 		return Placement{rule: func(m fleet.Workload) score.Rule {
-			r := blend(m, paperWeight/2)
+			r := weightedPWRFGD(m, paperWeight/2)
 			r.Weigh = score.NewAutoAlpha(m)
 			return r
 		}}, nil
@@ -168,11 +168,11 @@ func readAlpha(args string) (Placement, *argError) {
 	if err != nil || !(alpha >= 0 && alpha <= 1) {
 		return Placement{}, &argError{0, fmt.Sprintf("alpha %q, want a number from 0 to 1, or auto", args)}
 	}
-	return Placement{rule: func(m fleet.Workload) score.Rule { return blend(m, paperWeight*alpha) }}, nil
+	return Placement{rule: func(m fleet.Workload) score.Rule { return weightedPWRFGD(m, paperWeight*alpha) }}, nil
 }
 
-// blend is PWR and FGD, the one with its weight and the other with the rest.
-func blend(m fleet.Workload, pwr float64) score.Rule {
+// weightedPWRFGD is PWR and FGD, the one with its weight and the other with the rest.
+func weightedPWRFGD(m fleet.Workload, pwr float64) score.Rule {
 	all := []score.Part{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: paperWeight - pwr}}
 	return score.Rule{Parts: slices.DeleteFunc(all, func(p score.Part) bool { return p.Weight == 0 })}
 }

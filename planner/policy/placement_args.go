@@ -24,8 +24,8 @@ func readPriced(args string) (Placement, *argError) {
 			return Placement{}, &argError{offset, "want at most three numbers"}
 		}
 		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(x >= 0 && x <= mostPrice) {
-			return Placement{}, &argError{offset, fmt.Sprintf("%q, want a number from 0 to %d", value, mostPrice)}
+		if err != nil || !(x >= 0 && x <= maxPrice) {
+			return Placement{}, &argError{offset, fmt.Sprintf("%q, want a number from 0 to %d", value, maxPrice)}
 		}
 		*to[count] = x
 		if prices.CPUsPerGPU == 0 {
@@ -39,18 +39,18 @@ func readPriced(args string) (Placement, *argError) {
 	}}, nil
 }
 
-// mostPrice is the highest price or weight that can be written.
-const mostPrice = 1_000_000
+// maxPrice is the highest price or weight that can be written.
+const maxPrice = 1_000_000
 
-// ingredient is a placement in a mix.
-type ingredient struct {
+// mixPart is a placement in a mix.
+type mixPart struct {
 	rule   func(fleet.Workload) score.Rule
 	weight float64
 }
 
 // readMix reads NAME=WEIGHT, separated by commas.
 func readMix(args string) (Placement, *argError) {
-	var mix []ingredient
+	var mix []mixPart
 	offset := 0
 	for item := range strings.SplitSeq(args, ",") {
 		in, fault := readIngredient(item)
@@ -75,27 +75,27 @@ func readMix(args string) (Placement, *argError) {
 }
 
 // readIngredient reads NAME=WEIGHT.
-func readIngredient(item string) (ingredient, *argError) {
+func readIngredient(item string) (mixPart, *argError) {
 	name, value, ok := strings.Cut(item, "=")
 	if !ok {
-		return ingredient{}, &argError{0, fmt.Sprintf("%q, want name=weight", item)}
+		return mixPart{}, &argError{0, fmt.Sprintf("%q, want name=weight", item)}
 	}
 	weight, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(weight >= 0 && weight <= mostPrice) {
-		return ingredient{}, &argError{len(name) + 1, fmt.Sprintf("weight %q, want a number from 0 to %d", value, mostPrice)}
+	if err != nil || !(weight >= 0 && weight <= maxPrice) {
+		return mixPart{}, &argError{len(name) + 1, fmt.Sprintf("weight %q, want a number from 0 to %d", value, maxPrice)}
 	}
-	if !slices.Contains(ingredients, name) {
-		return ingredient{}, &argError{0, fmt.Sprintf("unknown part %q, want one of %s", name, strings.Join(ingredients, ", "))}
+	if !slices.Contains(mixable, name) {
+		return mixPart{}, &argError{0, fmt.Sprintf("unknown part %q, want one of %s", name, strings.Join(mixable, ", "))}
 	}
 	p, err := ParsePlacement(name)
 	if err != nil {
-		return ingredient{}, &argError{0, err.Error()}
+		return mixPart{}, &argError{0, err.Error()}
 	}
-	return ingredient{p.rule, weight}, nil
+	return mixPart{p.rule, weight}, nil
 }
 
-// ingredients are the placements of one scorer.
-var ingredients = []string{"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced", "potential"}
+// mixable are the placements of one scorer.
+var mixable = []string{"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced", "potential"}
 
 // readPotential reads PRICE=VALUE, separated by commas.
 func readPotential(args string) (Placement, *argError) {
@@ -115,16 +115,16 @@ func readPotential(args string) (Placement, *argError) {
 	}}, nil
 }
 
-// price is a price of the potential by its name on the command line.
-type price struct {
+// namedPrice is a price of the potential by its name on the command line.
+type namedPrice struct {
 	name  string
 	value *float64
 	ratio bool // it is vCPU for each GPU, and so above 0
 }
 
 // pricesOf lists the prices by name.
-func pricesOf(p *score.PotentialPrices) []price {
-	return []price{
+func pricesOf(p *score.PotentialPrices) []namedPrice {
+	return []namedPrice{
 		{"next", &p.Next, false},
 		{"block", &p.Block, false},
 		{"spare", &p.Spare, false},
@@ -148,7 +148,7 @@ func setPrice(prices *score.PotentialPrices, item string) *argError {
 		return &argError{0, fmt.Sprintf("%q, want price=value", item)}
 	}
 	all := pricesOf(prices)
-	i := slices.IndexFunc(all, func(p price) bool { return p.name == name })
+	i := slices.IndexFunc(all, func(p namedPrice) bool { return p.name == name })
 	if i < 0 {
 		names := make([]string, len(all))
 		for j := range all {
@@ -157,8 +157,8 @@ func setPrice(prices *score.PotentialPrices, item string) *argError {
 		return &argError{0, fmt.Sprintf("unknown price %q, want one of %s", name, strings.Join(names, ", "))}
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= 0 && x <= mostPrice) {
-		return &argError{len(name) + 1, fmt.Sprintf("%q, want a number from 0 to %d", text, mostPrice)}
+	if err != nil || !(x >= 0 && x <= maxPrice) {
+		return &argError{len(name) + 1, fmt.Sprintf("%q, want a number from 0 to %d", text, maxPrice)}
 	}
 	if all[i].ratio && x == 0 {
 		return &argError{len(name) + 1, "0 vCPU a GPU, want more"}

@@ -33,7 +33,7 @@ func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 		}
 		m, a := small()
 		_, b := small()
-		fast, plain := p.Chooser(m, a, 42), p.Plain(m, b, 42)
+		fast, plain := p.Chooser(m, a, 42), p.FullScanChooser(m, b, 42)
 		for i, d := range []fleet.Demand{{CPU: 1000, GPUs: 1, Milli: 300}, {CPU: 500}, {CPU: 1000, GPUs: 1, Milli: 1000}, {GPUs: 1, Milli: 300}, {GPUs: 2, Milli: 1000}} {
 			node, gpus, ok := fast.Choose(&d)
 			if n, g, k := plain.Choose(&d); n != node || g != gpus || k != ok {
@@ -58,7 +58,7 @@ func TestAlphaIsPowersPartOfTheWeight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts := p.Rule(m).Parts
+		parts := p.ScorerRule(m).Parts
 		if len(parts) != len(want) {
 			t.Fatalf("%s: %d parts, want %d", text, len(parts), len(want))
 		}

@@ -123,7 +123,7 @@ func pastDue(tb testing.TB, p *planner.Problem, text string) (plan *planner.Plan
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan, err = policy.Checked(context.Background(), p, pol, nil)
+	plan, err = policy.SolveChecked(context.Background(), p, pol, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 	kept, saved := 0, 0.0
 	for seed := range batches {
 		p := drawBatch(t, seed)
-		plan, late := pastDue(t, p, policy.Best(planner.Offline))
+		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline))
 		base, baseLate := pastDue(t, p, "baseline")
 		if plan.Clocks != nil {
 			t.Errorf("seed %d: the plan says that clocks are the same for all tasks of a GPU model: %v", seed, plan.Clocks)
@@ -233,7 +233,7 @@ func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 	}
 	for seed := range batches {
 		p := drawWideBatch(t, 300+seed)
-		plan, late := pastDue(t, p, policy.Best(planner.Offline)) // which checks it
+		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline)) // which checks it
 		for _, name := range []string{"baseline", policy.EasyDefault, "marginal", "value"} {
 			other, otherLate := pastDue(t, p, name)
 			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost || (lost == otherLost && late > otherLate) {
@@ -256,7 +256,7 @@ func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 // Policies whose work grows with the square of what waits aren't asked for large
 // batches, those that let tasks share GPUs among them.
 func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T) {
-	pol, err := policy.Parse(policy.Best(planner.Offline), policy.DefaultParams())
+	pol, err := policy.Parse(policy.DefaultName(planner.Offline), policy.DefaultParams())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +265,8 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 		t.Fatalf("improved by %T, want a portfolio", pol.Improve)
 	}
 	for _, start := range portfolio.Rescue {
-		if start.Share && start.MaxTasks != policy.MostQueued {
-			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.MaxTasks, policy.MostQueued)
+		if start.Share && start.MaxTasks != policy.MaxQueued {
+			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.MaxTasks, policy.MaxQueued)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 	t.Parallel()
 	planned := func(p *planner.Problem, rescue bool) *planner.Plan {
-		pol, err := policy.Parse(policy.Best(planner.Offline), policy.DefaultParams())
+		pol, err := policy.Parse(policy.DefaultName(planner.Offline), policy.DefaultParams())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 			portfolio.Rescue = nil
 		}
 		pol.Improve = portfolio
-		plan, err := policy.Checked(t.Context(), p, pol, nil)
+		plan, err := policy.SolveChecked(t.Context(), p, pol, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

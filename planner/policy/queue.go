@@ -8,8 +8,8 @@ import (
 	"github.com/epplan/epplan/planner/pick"
 )
 
-// Queue are the policies that choose from a queue, with their numbers.
-type Queue struct {
+// QueueParams are the policies that choose from a queue, with their numbers.
+type QueueParams struct {
 	Backfill pick.Backfill
 	Easy     pick.Easy
 	Greedy   pick.Greedy
@@ -18,24 +18,24 @@ type Queue struct {
 	Look     pick.Lookahead
 }
 
-// DefaultQueue are the numbers that were tuned on drawn queues of the PREDICT
+// DefaultQueueParams are the numbers that were tuned on drawn queues of the PREDICT
 // paper's kind (docs/papers.md); Value has the paper's own.
-func DefaultQueue() Queue {
-	q := Queue{
+func DefaultQueueParams() QueueParams {
+	q := QueueParams{
 		Greedy: pick.Greedy{Alpha: 1, Gamma: 1e4},
 		Value:  pick.Value{Kappa: 1e-6},
 		Posted: pick.PostedPrice{Base: 3, PerDay: 1, Price: 0.3, Steepness: 4},
 		Look:   pick.Lookahead{Weight: 0.47, Futures: 150, Seed: planner.DefaultSeed, Fairness: pick.Fairness{Spread: 0.35}},
 	}
-	q.share("spread")
+	q.copyToRules("spread")
 	return q
 }
 
-// CoupledQueue are the numbers where a job's energy follows from its run time,
+// CoupledQueueParams are the numbers where a job's energy follows from its run time,
 // so that a kWh is worth less waiting, and choices are so much alike that it takes
 // more futures to tell them apart.
-func CoupledQueue() Queue {
-	q := DefaultQueue()
+func CoupledQueueParams() QueueParams {
+	q := DefaultQueueParams()
 	q.Greedy.Gamma = 1e8
 	q.Posted.PerDay, q.Posted.Price, q.Posted.Steepness = 0.2, 0, 1
 	q.Look.Futures = 600
@@ -44,8 +44,8 @@ func CoupledQueue() Queue {
 
 // withQueue fills in the default numbers of queues where there are none.
 func (q Params) withQueue() Params {
-	if q.Queue == (Queue{}) {
-		q.Queue = DefaultQueue()
+	if q.Queue == (QueueParams{}) {
+		q.Queue = DefaultQueueParams()
 	}
 	return q
 }
@@ -56,8 +56,8 @@ func numberKeys() []string {
 	return []string{"alpha", "gamma", "kappa", "base", "perday", "price", "steepness", "scale", "weight", "perkwh", "spread", "futures", "ageing", "patience", "seed"}
 }
 
-// number is where a number of queues is kept, and the most that it may be.
-func (q *Queue) number(key string) (to *float64, most float64) {
+// numberFor is where a number of queues is kept, and the most that it may be.
+func (q *QueueParams) numberFor(key string) (to *float64, most float64) {
 	const huge = 1e12
 	switch key {
 	case "alpha":
@@ -91,10 +91,10 @@ func (q *Queue) number(key string) (to *float64, most float64) {
 }
 
 // set reads a number of queues; ok is false for an unknown key.
-func (q *Queue) set(key, value string) (ok bool, err error) {
-	if to, most := q.number(key); to != nil {
+func (q *QueueParams) set(key, value string) (ok bool, err error) {
+	if to, most := q.numberFor(key); to != nil {
 		err = setNumber(to, value, most)
-		q.share(key)
+		q.copyToRules(key)
 		return true, err
 	}
 	const mostFutures = 10_000
@@ -117,9 +117,9 @@ func (q *Queue) set(key, value string) (ok bool, err error) {
 	return false, nil
 }
 
-// share gives a number that was read into Look to the other rules that have it: how
+// copyToRules gives a number that was read into Look to the other rules that have it: how
 // they bound waits, and how far run times stray, is one choice for all of them.
-func (q *Queue) share(key string) {
+func (q *QueueParams) copyToRules(key string) {
 	limits := []*pick.Fairness{&q.Backfill.Fairness, &q.Greedy.Fairness, &q.Value.Fairness, &q.Posted.Fairness}
 	switch key {
 	case "patience":

@@ -21,29 +21,29 @@ type Params struct {
 	// Stretch is the most by which chosen clocks may lengthen a run of a
 	// queue's task, as a multiple of its time at default clocks; 0: any.
 	Stretch float64
-	Queue   Queue // zero: DefaultQueue
+	Queue   QueueParams // zero: DefaultQueueParams
 	// Effort is a multiple of the usual search for a better plan, of a policy that
 	// searches; 0 means 1.
 	Effort float64
 }
 
 // DefaultParams are the paper's: no readjustment, two slots.
-func DefaultParams() Params { return Params{Theta: 1, Rho: 2, Queue: DefaultQueue()} }
+func DefaultParams() Params { return Params{Theta: 1, Rho: 2, Queue: DefaultQueueParams()} }
 
-// entry is a registered policy.
-type entry struct {
+// registeredPolicy is a registered policy.
+type registeredPolicy struct {
 	name  string
 	doc   string
 	build func(Params) planner.Policy
 }
 
-// entries lists every policy, in the order in which they are shown.
-var entries = append(slices.Clone(direct),
-	entry{Constant, "the best clocks that are the same for all jobs of a GPU model, as nvidia-smi -lgc sets them; online it knows what is to come", constantClocks},
-	entry{"edl-align", "our best offline: the best of several starts, and a search over places, turns and clocks of all jobs", edlAlign})
+// registry lists every policy, in the order in which they are shown.
+var registry = append(slices.Clone(directPolicies),
+	registeredPolicy{Constant, "the best clocks that are the same for all jobs of a GPU model, as nvidia-smi -lgc sets them; online it knows what is to come", constantClocks},
+	registeredPolicy{"edl-align", "our best offline: the best of several starts, and a search over places, turns and clocks of all jobs", edlAlign})
 
-// direct are the policies that make a plan by themselves, in one pass.
-var direct = []entry{
+// directPolicies are the policies that make a plan by themselves, in one pass.
+var directPolicies = []registeredPolicy{
 	{"baseline", "default clocks, first come first served, as soon as a GPU is free", func(q Params) planner.Policy {
 		return planner.Policy{Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
 	}},
@@ -72,46 +72,46 @@ var direct = []entry{
 		return planner.Policy{Tune: q.optimum(), Place: place.LateBinding, Pick: pick.ByPlacer, Park: park.DRS{Rho: q.Rho}}
 	}},
 	{"replan", "our best online: what waits is planned anew at each arrival and end; clocks and places keep pace with EASY at default clocks", replan},
-	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(Queue) pickStage { return pick.Simple })},
-	{"simple-backfill", "the same for every task of the queue", atOnce(func(q Queue) pickStage { return q.Backfill.New })},
-	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(func(q Queue) pickStage { return q.Easy.New })},
-	{"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not (PREDICT algorithm 1)", atOnce(func(q Queue) pickStage { return q.Greedy.New })},
-	{"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT algorithm 2)", atOnce(func(q Queue) pickStage { return q.Value.New })},
-	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q Queue) pickStage { return q.Posted.New })},
-	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q Queue) pickStage { return q.Look.New })},
+	{"simple", "head of the queue, on the first class with room; until it starts everybody waits (PREDICT)", atOnce(func(QueueParams) pickStage { return pick.Simple })},
+	{"simple-backfill", "the same for every task of the queue", atOnce(func(q QueueParams) pickStage { return q.Backfill.New })},
+	{"easy", "simple with backfilling that keeps a reservation for the head of the queue", atOnce(func(q QueueParams) pickStage { return q.Easy.New })},
+	{"greedy", "head of the queue, on the class with the least alpha·s + gamma·kWh, free or not (PREDICT algorithm 1)", atOnce(func(q QueueParams) pickStage { return q.Greedy.New })},
+	{"value", "the highest 1/(GPUs·s) − kappa·kWh of all tasks and classes with room (PREDICT algorithm 2)", atOnce(func(q QueueParams) pickStage { return q.Value.New })},
+	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q QueueParams) pickStage { return q.Posted.New })},
+	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q QueueParams) pickStage { return q.Look.New })},
 	{"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS algorithms 1–4)", func(Params) planner.Policy {
-		return sharesBy(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.AdaptedClock))
+		return sharingPolicy(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.AdaptedClock))
 	}},
 	{"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, contention counted", catsSafe},
 	{"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest frequency (HotCloud)", func(Params) planner.Policy {
-		return sharesBy(consolidate.HotCloud{}, tune.None)
+		return sharingPolicy(consolidate.HotCloud{}, tune.None)
 	}},
 	{"first", "the same by their utilisation at first", func(Params) planner.Policy {
-		return sharesBy(consolidate.FirstSlotFit{}, tune.None)
+		return sharingPolicy(consolidate.FirstSlotFit{}, tune.None)
 	}},
 }
 
-// sharesBy is a policy that lets tasks share GPUs by a rule, with periodic sleep.
-func sharesBy(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
+// sharingPolicy is a policy that lets tasks share GPUs by a rule, with periodic sleep.
+func sharingPolicy(rule consolidate.Rule, clocks func(*planner.Problem) planner.Tuner) planner.Policy {
 	return planner.Policy{
 		Tune: clocks, Place: place.Colocate{Rule: rule}.New, Pick: pick.FCFS, Park: park.Periodic{Tau: park.PaperTau}, Share: true,
 	}
 }
 
-// safely places tasks on shared GPUs so that nobody is slowed down more than it
+// safeColocation places tasks on shared GPUs so that nobody is slowed down more than it
 // tolerates.
-var safely = place.Colocate{NewRule: place.LeastAddedEnergy, KeepTolerances: true}
+var safeColocation = place.Colocate{NewRule: place.LeastAddedEnergy, KeepTolerances: true}
 
 // catsSafe slows nobody down more than it tolerates.
 func catsSafe(q Params) planner.Policy {
-	p := sharesBy(nil, tune.Cheapest(q.optimum()))
-	p.Place = safely.New
+	p := sharingPolicy(nil, tune.Cheapest(q.optimum()))
+	p.Place = safeColocation.New
 	p.Park = park.BreakEven{}
 	return p
 }
 
 // atOnce is a policy that starts what Pick chooses at once or leaves it waiting.
-func atOnce(stage func(Queue) pickStage) func(Params) planner.Policy {
+func atOnce(stage func(QueueParams) pickStage) func(Params) planner.Policy {
 	return func(q Params) planner.Policy {
 		return planner.Policy{Tune: q.optimum(), Place: place.AtOnce, Pick: stage(q.Queue), Park: park.DRS{Rho: q.Rho}}
 	}
@@ -145,11 +145,11 @@ func edlAlign(q Params) planner.Policy {
 	greedy.Name, greedy.Place, greedy.Map = "marginal", place.Marginal, false
 	latest.Name, latest.Place = "edl,place=latest", place.ByRule(place.LatestRule{})
 	others := []improve.StartPolicy{{Policy: readjusted}, {Policy: greedy}, {Policy: latest}}
-	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: mostConstant}}
+	rescue := []improve.StartPolicy{{Policy: constantClocks(q), MaxTasks: maxConstant}}
 	rescue[0].Name = Constant
-	for i := range direct {
-		start := improve.StartPolicy{Policy: direct[i].build(q)}
-		start.Name = direct[i].name
+	for i := range directPolicies {
+		start := improve.StartPolicy{Policy: directPolicies[i].build(q)}
+		start.Name = directPolicies[i].name
 		switch start.Name {
 		case "baseline":
 			start.IsSitePolicy = true
@@ -157,18 +157,18 @@ func edlAlign(q Params) planner.Policy {
 		case "easy":
 			sites := start
 			sites.Name, sites.Tune = EasyDefault, tune.None
-			sites.MaxTasks, sites.IsSitePolicy = quickQueue, true
+			sites.MaxTasks, sites.IsSitePolicy = maxQuickQueue, true
 			others = append(others, sites)
-			sites.MaxTasks = MostQueued
+			sites.MaxTasks = MaxQueued
 			rescue = append(rescue, sites)
 			fallthrough
 		case "replan", "simple", "simple-backfill", "greedy", "value", "posted-price":
-			start.MaxTasks = MostQueued
+			start.MaxTasks = MaxQueued
 			rescue = append(rescue, start)
 		case "lookahead": // plays so many futures that nobody would wait for it
 		default:
 			if start.Share { // where nobody shares, it looks at all that wait whenever a job ends
-				start.MaxTasks = MostQueued
+				start.MaxTasks = MaxQueued
 			}
 			rescue = append(rescue, start)
 		}
@@ -177,12 +177,12 @@ func edlAlign(q Params) planner.Policy {
 	return edl
 }
 
-// MostQueued is the most tasks for which policies that choose from a queue are
+// MaxQueued is the most tasks for which policies that choose from a queue are
 // asked unless somebody names them: their work grows with the square, or nearly so.
-const MostQueued = 5_000
+const MaxQueued = 5_000
 
-// quickQueue is the most tasks for which that doesn't matter.
-const quickQueue = 2_000
+// maxQuickQueue is the most tasks for which that doesn't matter.
+const maxQuickQueue = 2_000
 
 // EasyDefault is what sites run: EASY backfilling at default clocks.
 const EasyDefault = "easy,clocks=default"

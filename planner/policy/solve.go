@@ -8,9 +8,9 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// Checked plans a problem by a policy, and has the plan checked. Its errors name
+// SolveChecked plans a problem by a policy, and has the plan checked. Its errors name
 // the policy.
-func Checked(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
+func SolveChecked(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
 	plan, err := Solve(ctx, p, policy, options)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", policy.Name, err)
@@ -30,21 +30,21 @@ type References struct {
 	Cut      bool          // the search for them was stopped before it was done: they are left out
 }
 
-// mostConstant is the most tasks for which the best constant clocks are looked for
+// maxConstant is the most tasks for which the best constant clocks are looked for
 // unless somebody asks for them.
-const mostConstant = 10_000
+const maxConstant = 10_000
 
 // NewReferences plans a problem by each of them. There is no EASY for more than
-// [MostQueued] tasks, and there are no constant clocks for more than 10,000, or where
+// [MaxQueued] tasks, and there are no constant clocks for more than 10,000, or where
 // the search for them is cut.
 func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r References, err error) {
 	for _, one := range []struct {
 		plan **planner.Plan
 		name string
 		most int
-	}{{&r.FCFS, "baseline", math.MaxInt}, {&r.Easy, EasyDefault, MostQueued}, {&r.Constant, Constant, mostConstant}} {
+	}{{&r.FCFS, "baseline", math.MaxInt}, {&r.Easy, EasyDefault, MaxQueued}, {&r.Constant, Constant, maxConstant}} {
 		if len(p.Tasks) <= one.most {
-			if *one.plan, err = solved(ctx, p, one.name, params); err != nil {
+			if *one.plan, err = solveText(ctx, p, one.name, params); err != nil {
 				return r, err
 			}
 		}
@@ -55,8 +55,8 @@ func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r Re
 	return r, nil
 }
 
-// solved is the plan of a policy string.
-func solved(ctx context.Context, p *planner.Problem, text string, params Params) (*planner.Plan, error) {
+// solveText is the plan of a policy string.
+func solveText(ctx context.Context, p *planner.Problem, text string, params Params) (*planner.Plan, error) {
 	policy, err := Parse(text, params)
 	if err != nil {
 		return nil, err

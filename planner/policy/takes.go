@@ -66,14 +66,14 @@ var stageNumbers = map[string]map[string][]string{
 	},
 }
 
-// takes tells whether a number acts on a policy with those stages; given are the
+// acceptsNumber tells whether a number acts on a policy with those stages; given are the
 // options beside it.
-func (s stageNames) takes(key string, given map[string]string) bool {
+func (s stageNames) acceptsNumber(key string, given map[string]string) bool {
 	switch key {
 	case "theta":
 		return s["place"] == "lightest" && slices.Contains(stageNumbers["clocks"][s["clocks"]], "stretch")
 	case "spread": // bounds of waits are drawn with it too
-		if given["patience"] != "" && s.takes("patience", nil) {
+		if given["patience"] != "" && s.acceptsNumber("patience", nil) {
 			return true
 		}
 	}
@@ -85,8 +85,8 @@ func (s stageNames) takes(key string, given map[string]string) bool {
 	return false
 }
 
-// with are the stages after the options.
-func (s stageNames) with(given map[string]string) stageNames {
+// withOptions are the stages after the options.
+func (s stageNames) withOptions(given map[string]string) stageNames {
 	all := stageNames{}
 	for key := range stages {
 		all[key] = s[key]
@@ -97,17 +97,17 @@ func (s stageNames) with(given map[string]string) stageNames {
 	return all
 }
 
-// shares tells whether tasks share GPUs by profile.
-func (s stageNames) shares() bool { return strings.HasPrefix(s["place"], sharePrefix) }
+// canShare tells whether tasks share GPUs by profile.
+func (s stageNames) canShare() bool { return strings.HasPrefix(s["place"], sharePrefix) }
 
-// checkOption says why an option does nothing for a policy, and what would take
+// uselessOption says why an option does nothing for a policy, and what would take
 // it; empty: it acts. given are all the options.
-func checkOption(name, key, value string, given map[string]string) string {
+func uselessOption(name, key, value string, given map[string]string) string {
 	own, registered := ownStages[name]
 	if !registered {
 		own = placedStages
 	}
-	all := own.with(given)
+	all := own.withOptions(given)
 	_, isStage := stages[key]
 	switch {
 	case name == searching && key == "effort":
@@ -120,18 +120,18 @@ func checkOption(name, key, value string, given map[string]string) string {
 		return name + " doesn't take " + key + ", for it starts from plans of several policies: want another policy, such as edl, or clocks=default or optimum"
 	case name == Constant && (key == "stretch" || key == "clocks" && value != "default" || key == "theta" && !isOne(value)):
 		return name + " doesn't take " + key + ", for its clocks are the same for all jobs of a GPU model: want clocks=default, or another policy, such as edl"
-	case key == "clocks" && slices.Contains([]string{"adapted", "lowest", "cheapest"}, value) && !all.shares():
+	case key == "clocks" && slices.Contains([]string{"adapted", "lowest", "cheapest"}, value) && !all.canShare():
 		return "clocks=" + value + " is for GPUs that jobs share, and " + name + " shares none: want default or optimum, or place=" + sharePrefix + "… too"
-	case isStage || all.takes(key, given):
+	case isStage || all.acceptsNumber(key, given):
 		return ""
 	case key == "theta" && isOne(value): // no readjustment, which holds
 		return ""
 	case key == "theta":
 		return "theta does nothing for " + described(name, given) + ", want clocks=optimum and place=lightest, as edl has"
-	case key == "spread" && all.takes("patience", nil):
+	case key == "spread" && all.acceptsNumber("patience", nil):
 		return "spread does nothing for " + name + " without patience, want both"
 	}
-	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given), strings.Join(takers(key), ", "))
+	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given), strings.Join(acceptingStages(key), ", "))
 }
 
 // isOne tells whether a text is the number 1.
@@ -151,8 +151,8 @@ func described(name string, given map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// takers are the stages that ask for a number, as options.
-func takers(key string) (options []string) {
+// acceptingStages are the stages that ask for a number, as options.
+func acceptingStages(key string) (options []string) {
 	for _, stage := range sortedStages() {
 		for _, value := range sortedKeys(stages[stage]) {
 			if slices.Contains(stageNumbers[stage][value], key) {
@@ -166,15 +166,15 @@ func takers(key string) (options []string) {
 // sortedStages are the keys of stages in the order of the alphabet.
 func sortedStages() []string { return []string{"clocks", "park", "pick", "place"} }
 
-// Takes tells whether a number, such as theta, acts on the policy of a policy
+// AcceptsNumber tells whether a number, such as theta, acts on the policy of a policy
 // string that [Parse] takes.
-func Takes(text, key string) bool {
+func AcceptsNumber(text, key string) bool {
 	name, given := optionsOf(text)
-	return checkOption(name, key, "", given) == ""
+	return uselessOption(name, key, "", given) == ""
 }
 
-// Says tells whether a policy string has a value for a key.
-func Says(text, key string) bool {
+// HasOption tells whether a policy string has a value for a key.
+func HasOption(text, key string) bool {
 	name, _, _ := strings.Cut(text, ",")
 	_, theta, _ := strings.Cut(name, ":")
 	_, given := optionsOf(text)

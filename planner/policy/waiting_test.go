@@ -133,7 +133,7 @@ func TestOnlyRatiosOfWeightsCount(t *testing.T) {
 			plans := make([]*planner.Plan, 2)
 			for i, unit := range []float64{1, small} {
 				p.Objective, p.WaitWeight = dvfsmodel.Objective{EnergyWeight: unit, TimeWeight: 50 * unit}, 20*unit
-				if plans[i], err = policy.Checked(t.Context(), p, pol, nil); err != nil {
+				if plans[i], err = policy.SolveChecked(t.Context(), p, pol, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -96,11 +96,11 @@ func BenchmarkWeightFigures(b *testing.B) {
 // bestPlan is the default plan.
 func bestPlan(tb testing.TB, p *planner.Problem) *planner.Plan {
 	tb.Helper()
-	pol, err := policy.Parse(policy.Best(p.Mode), policy.DefaultParams())
+	pol, err := policy.Parse(policy.DefaultName(p.Mode), policy.DefaultParams())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	plan, err := policy.Checked(context.Background(), p, pol, nil)
+	plan, err := policy.SolveChecked(context.Background(), p, pol, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
