@@ -52,10 +52,10 @@ func (in *inflation) runCount() int { return len(in.policies) * len(in.seeds) }
 
 // inflationRun is a run.
 type inflationRun struct {
-	curve    []replay.Point
+	curve    []replay.LoadPoint
 	readings []replay.Reading // at all loads
 	tally    replay.Tally
-	log      *replay.Log // nil unless it was asked for
+	log      *replay.DecisionLog // nil unless it was asked for
 }
 
 // runAll runs every policy on every stream, some at a time; runs are by policy,
@@ -91,11 +91,11 @@ func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) 
 		return inflationRun{}, err
 	}
 	state := fleet.NewState(d.kinds(in.trace.kinds))
-	sampler, gauge := replay.NewSampler(in.workload, state), replay.NewGauge(state, in.allLoads())
+	sampler, gauge := replay.NewSampler(in.workload, state), replay.NewLoadGauge(state, in.allLoads())
 	observers := []replay.Observer{sampler, gauge}
 	out := inflationRun{}
 	if in.log {
-		out.log = &replay.Log{Decisions: make([]replay.Decision, 0, len(d.rows))}
+		out.log = &replay.DecisionLog{Decisions: make([]replay.Decision, 0, len(d.rows))}
 		observers = append(observers, out.log)
 	}
 	chooser := p.Chooser(in.workload, state, seed)
@@ -109,7 +109,7 @@ func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) 
 // unplaceableArrivals tells of arrivals that no policy could place.
 func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 	var warnings []error
-	for _, reason := range []replay.Drop{replay.NoModel, replay.TooLarge} {
+	for _, reason := range []replay.DropReason{replay.NoModel, replay.TooLarge} {
 		dropped, arrived := 0, 0
 		for i := range runs[0] {
 			dropped += runs[0][i].tally.By[reason]

@@ -62,7 +62,7 @@ func checkMode(c *cli.Context) error {
 // come and go.
 type departures struct {
 	inflation
-	durations []replay.Stay
+	durations []replay.RecordedTask
 	horizon   float64
 	delay     float64
 	parks     []sleepRule
@@ -85,7 +85,7 @@ const parkNever = "never"
 // departureRun is a placement at a load with a rule for sleep, run on every seed.
 type departureRun struct {
 	policy, load, park int
-	passages           []replay.Passage
+	passages           []replay.StreamResult
 }
 
 // defaultDepartureLoads are the loads of resampled streams unless others are asked for.
@@ -187,7 +187,7 @@ func (d *departures) listRuns() {
 	for load := range d.loads {
 		for parked := range d.parks {
 			for p := range d.policies {
-				d.runsOf = append(d.runsOf, departureRun{p, load, parked, make([]replay.Passage, len(d.seeds))})
+				d.runsOf = append(d.runsOf, departureRun{p, load, parked, make([]replay.StreamResult, len(d.seeds))})
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func (d *departures) readDurations(t *terminal, name string) error {
 			never++
 			continue
 		}
-		d.durations = append(d.durations, replay.Stay{Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled})
+		d.durations = append(d.durations, replay.RecordedTask{Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled})
 	}
 	if len(d.durations) == 0 {
 		return &hintedError{
@@ -210,7 +210,7 @@ func (d *departures) readDurations(t *terminal, name string) error {
 			hint: "without --departures times aren't needed",
 		}
 	}
-	_, unfit, span, err := replay.Recorded(d.durations, d.trace.kinds)
+	_, unfit, span, err := replay.AsRecorded(d.durations, d.trace.kinds)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -248,11 +248,11 @@ func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Prog
 }
 
 // play is one run. Runs of the same load and seed get the same stream.
-func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*replay.Passage, error) {
+func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*replay.StreamResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := replay.Sojourn{
+	s := replay.StreamRun{
 		Kinds: d.trace.kinds, Workload: d.workload, Park: d.parks[r.park].rule, Pick: d.pick, Delay: d.delay,
 		Chooser: func(m fleet.Workload, state *fleet.State) score.Chooser {
 			return d.policies[r.policy].Chooser(m, state, seed)
@@ -263,7 +263,7 @@ func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*r
 	var err error
 	if d.raw {
 		s.From = 0
-		tasks, _, s.To, err = replay.Recorded(d.durations, d.trace.kinds)
+		tasks, _, s.To, err = replay.AsRecorded(d.durations, d.trace.kinds)
 	} else {
 		traffic := replay.Traffic{Load: d.loads[r.load], Horizon: d.horizon}
 		tasks, _, err = traffic.Arrivals(d.durations, d.trace.kinds, rand.New(rand.NewPCG(seed, seed)))

@@ -45,13 +45,13 @@ func (w *departureRow) addNumber(key string, head report.Column, decimals int, f
 }
 
 // spreadOf is the spread of a quantity of the runs.
-func (w *departureRow) spreadOf(quantity func(*replay.Passage) float64) meanSD {
+func (w *departureRow) spreadOf(quantity func(*replay.StreamResult) float64) meanSD {
 	return meanSDOf(len(w.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
 }
 
 // savingAgainst is by how much less the runs take than others on the same streams,
 // NaN where there are none.
-func (w *departureRow) savingAgainst(other *departureRun, quantity func(*replay.Passage) float64) meanSD {
+func (w *departureRow) savingAgainst(other *departureRun, quantity func(*replay.StreamResult) float64) meanSD {
 	return meanSDOf(len(w.seeds), func(s int) float64 {
 		if other == nil {
 			return math.NaN()
@@ -71,10 +71,10 @@ func (w *departureRow) findRun(policy int, parked func(*sleepRule) bool) *depart
 	return &w.runsOf[i]
 }
 
-func meanPower(p *replay.Passage) float64 { return float64(p.Power) }
+func meanPower(p *replay.StreamResult) float64 { return float64(p.Power) }
 
 // gpus is the mean number of GPUs that are allocated.
-func (w *departureRow) gpus(p *replay.Passage) float64 {
+func (w *departureRow) gpus(p *replay.StreamResult) float64 {
 	return p.Allocated * float64(w.capacity()) / fleet.WholeGPU
 }
 
@@ -92,9 +92,9 @@ func (w *departureRow) fill() {
 	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0])))
 	w.add(report.Column{Key: "seeds"}, report.Count(len(w.seeds)))
 	w.power()
-	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.spreadOf(func(p *replay.Passage) float64 { return p.Allocated }))
+	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.spreadOf(func(p *replay.StreamResult) float64 { return p.Allocated }))
 	w.addNumber("allocated_gpu", report.Column{Head: "allocated", Note: "GPUs"}, 0, 1, w.spreadOf(w.gpus))
-	w.addNumber("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100, w.spreadOf(func(p *replay.Passage) float64 { return p.Asleep }))
+	w.addNumber("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100, w.spreadOf(func(p *replay.StreamResult) float64 { return p.Asleep }))
 	w.waits()
 }
 
@@ -103,7 +103,7 @@ func (w *departureRow) fill() {
 // sleep, which is what sleep saves.
 func (w *departureRow) power() {
 	w.addNumber("eopc_w", report.Column{Head: "EOPC", Note: "kW"}, 1, 1e-3, w.spreadOf(meanPower))
-	w.addNumber("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1, w.spreadOf(func(p *replay.Passage) float64 {
+	w.addNumber("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1, w.spreadOf(func(p *replay.StreamResult) float64 {
 		return meanPower(p) / w.gpus(p)
 	}))
 	var base *departureRun
@@ -117,7 +117,7 @@ func (w *departureRow) power() {
 	if !w.weighted() {
 		return
 	}
-	cost := func(p *replay.Passage) float64 { return p.Cost }
+	cost := func(p *replay.StreamResult) float64 { return p.Cost }
 	w.addNumber("weighted_w", report.Column{Head: "weighted", Note: "kW"}, 1, 1e-3, w.spreadOf(cost))
 	if w.base >= 0 {
 		w.addNumber("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100, w.savingAgainst(base, cost))
@@ -126,11 +126,11 @@ func (w *departureRow) power() {
 
 // waits adds how long tasks waited, and how many never started.
 func (w *departureRow) waits() {
-	w.addNumber("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1, w.spreadOf(func(p *replay.Passage) float64 { return p.MeanWait }))
-	w.addNumber("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1, w.spreadOf(func(p *replay.Passage) float64 { return p.Wait95 }))
-	w.addNumber("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100, w.spreadOf(func(p *replay.Passage) float64 {
+	w.addNumber("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return p.MeanWait }))
+	w.addNumber("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return p.Wait95 }))
+	w.addNumber("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100, w.spreadOf(func(p *replay.StreamResult) float64 {
 		return float64(p.Waited) / float64(max(1, p.Arrived))
 	}))
-	w.addNumber("arrived", report.Column{Head: "tasks"}, 0, 1, w.spreadOf(func(p *replay.Passage) float64 { return float64(p.Arrived) }))
-	w.addNumber("never_started", report.Column{Head: "never", Note: "started"}, 0, 1, w.spreadOf(func(p *replay.Passage) float64 { return float64(p.Unplaced) }))
+	w.addNumber("arrived", report.Column{Head: "tasks"}, 0, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return float64(p.Arrived) }))
+	w.addNumber("never_started", report.Column{Head: "never", Note: "started"}, 0, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return float64(p.Unplaced) }))
 }

@@ -91,7 +91,7 @@ func (in *inflation) power(runs []inflationRun, load int) meanSD {
 // fragmentation is the fragmentation at the first point of the curves at a load.
 func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 {
-		if p, ok := replay.At(runs[seed].curve, load); ok {
+		if p, ok := replay.FirstAtLoad(runs[seed].curve, load); ok {
 			return p.Fragmented
 		}
 		return math.NaN()
@@ -200,7 +200,7 @@ func (t *inflationTable) addMachineColumns(runs [][]inflationRun, policy int) {
 	count("dropped_no_model", func(y *replay.Tally) int { return y.By[replay.NoModel] })
 	count("dropped_too_large", func(y *replay.Tally) int { return y.By[replay.TooLarge] })
 	count("dropped_full", func(y *replay.Tally) int { return y.By[replay.Full] })
-	last := func(i int) *replay.Point { return &own[i].curve[len(own[i].curve)-1] }
+	last := func(i int) *replay.LoadPoint { return &own[i].curve[len(own[i].curve)-1] }
 	t.addNumber("final_eopc_w", meanSDOf(len(own), func(i int) float64 { return float64(last(i).Power()) }))
 	t.addNumber("final_grar", meanSDOf(len(own), func(i int) float64 { return last(i).Ratio }))
 }

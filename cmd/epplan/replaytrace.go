@@ -161,7 +161,7 @@ func (in *inflation) draw(seed uint64) (d drawnStream, err error) {
 	} else if d.rows, d.order, err = replay.DrawPaper(seed, in.demands, len(in.trace.kinds), in.capacity(), in.until); err != nil {
 		return drawnStream{}, err
 	}
-	replay.Batch(d.rows, in.demands, in.batch)
+	replay.ReorderInBatches(d.rows, in.demands, in.batch)
 	if in.keepsNodeOrder {
 		d.order = nil
 	}

@@ -15,7 +15,7 @@ const curveHeader = "arrived_load,eopc_w,gpu_alloc_ratio,fragmented_gpu,arrived_
 
 // WriteCurve writes a curve as CSV with the columns and the number formats of
 // data/openb/curves.
-func WriteCurve(w io.Writer, points []replay.Point) error {
+func WriteCurve(w io.Writer, points []replay.LoadPoint) error {
 	out := bufio.NewWriter(w)
 	// A bufio.Writer keeps its first error until it is flushed.
 	_, _ = out.WriteString(curveHeader)

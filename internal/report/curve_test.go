@@ -16,7 +16,7 @@ import (
 )
 
 func TestACurveHasTheReferencesColumnsAndFormats(t *testing.T) {
-	points := []replay.Point{
+	points := []replay.LoadPoint{
 		{CPU: 55665, GPU: 174435, Ratio: 1, Fragmented: 866.2326},
 		{Load: 0.0100354, CPU: 61335.5, GPU: 186900, Ratio: 2.0 / 3, Fragmented: 851, Arrived: 88, Placed: 87},
 	}

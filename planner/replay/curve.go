@@ -5,8 +5,8 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// Point is the state of a cluster under load.
-type Point struct {
+// LoadPoint is the state of a cluster under load.
+type LoadPoint struct {
 	Load       float64        // GPUs asked for by all arrivals, in parts of the capacity
 	CPU, GPU   dvfsmodel.Watt // the parts of EOPC
 	Ratio      float64        // GRAR
@@ -16,13 +16,13 @@ type Point struct {
 }
 
 // Power is the estimated overall power consumption (EOPC).
-func (p *Point) Power() dvfsmodel.Watt { return p.CPU + p.GPU }
+func (p *LoadPoint) Power() dvfsmodel.Watt { return p.CPU + p.GPU }
 
-// steps is how many points of a curve there are up to a load of 1.
-const steps = 100
+// sampleSteps is how many points of a curve there are up to a load of 1.
+const sampleSteps = 100
 
-// mostPoints bounds curves of streams that ask for a multiple of the cluster.
-const mostPoints = 100 * steps
+// maxPoints bounds curves of streams that ask for a multiple of the cluster.
+const maxPoints = 100 * sampleSteps
 
 // Sampler makes the paper's curves: a point for the empty cluster, one after
 // each arrival that brings the arrived load to the next hundredth or past it,
@@ -33,7 +33,7 @@ type Sampler struct {
 	worth  []float64 // F of each node when it was last looked at, milli-GPU
 	stale  []int32   // nodes to look at again
 	marked []bool    // in stale
-	points []Point
+	points []LoadPoint
 	last   Tally
 }
 
@@ -43,7 +43,7 @@ func NewSampler(m fleet.Workload, s *fleet.State) *Sampler {
 	p := &Sampler{
 		meter: fleet.NewFragmentationMeter(m), state: s,
 		worth: make([]float64, s.Len()), marked: make([]bool, s.Len()), stale: make([]int32, 0, s.Len()),
-		points: make([]Point, 0, steps+steps/2),
+		points: make([]LoadPoint, 0, sampleSteps+sampleSteps/2),
 	}
 	known := make(map[fleet.Node]float64) // most nodes are alike
 	for i := range p.worth {
@@ -66,13 +66,13 @@ func (p *Sampler) Observe(e *Event) {
 		p.marked[e.Node] = true
 		p.stale = append(p.stale, int32(e.Node))
 	}
-	for len(p.points) < mostPoints && steps*e.Tally.Demanded >= int64(len(p.points))*max(1, p.state.Capacity()) {
+	for len(p.points) < maxPoints && sampleSteps*e.Tally.Demanded >= int64(len(p.points))*max(1, p.state.Capacity()) {
 		p.sample()
 	}
 }
 
 // Points is the curve so far, up to the last arrival.
-func (p *Sampler) Points() []Point {
+func (p *Sampler) Points() []LoadPoint {
 	if p.points[len(p.points)-1].Arrived < p.last.Arrived {
 		p.sample()
 	}
@@ -91,28 +91,28 @@ func (p *Sampler) sample() {
 		fragmented += f
 	}
 	cpu, gpu := p.state.Power()
-	p.points = append(p.points, Point{
-		Load: part(p.last.Demanded, p.state.Capacity()), CPU: cpu, GPU: gpu,
+	p.points = append(p.points, LoadPoint{
+		Load: fraction(p.last.Demanded, p.state.Capacity()), CPU: cpu, GPU: gpu,
 		Ratio: p.last.AllocationRatio(), Fragmented: fragmented / fleet.WholeGPU,
 		Arrived: p.last.Arrived, Placed: p.last.Placed(),
 	})
 }
 
-// part is a fraction; of nothing, 0.
-func part(milli, capacity int64) float64 {
+// fraction is a fraction; of nothing, 0.
+func fraction(milli, capacity int64) float64 {
 	if capacity == 0 {
 		return 0
 	}
 	return float64(milli) / float64(capacity)
 }
 
-// At is the first point of a curve at a load or past it; false: the curve ends
+// FirstAtLoad is the first point of a curve at a load or past it; false: the curve ends
 // before.
-func At(points []Point, load float64) (Point, bool) {
+func FirstAtLoad(points []LoadPoint, load float64) (LoadPoint, bool) {
 	for _, p := range points {
 		if p.Load >= load-1e-9 {
 			return p, true
 		}
 	}
-	return Point{}, false
+	return LoadPoint{}, false
 }

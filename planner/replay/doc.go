@@ -5,5 +5,5 @@
 //
 // [Inflate] runs a [Stream] and tells observers what became of each arrival.
 // Observers make of it the paper's curves ([Sampler]), values at fixed loads
-// ([Gauge]), or a list of decisions. [Draw] makes streams from a list of tasks.
+// ([LoadGauge]), or a list of decisions. [Draw] makes streams from a list of tasks.
 package replay

@@ -17,23 +17,23 @@ type Reading struct {
 	Ratio float64        // GRAR
 }
 
-// Gauge reads a run at fixed loads.
-type Gauge struct {
+// LoadGauge reads a run at fixed loads.
+type LoadGauge struct {
 	loads    []float64 // in milli-GPU
 	readings []Reading
 	next     int
-	before   snapshot
+	before   loadState
 }
 
-type snapshot struct {
+type loadState struct {
 	power               dvfsmodel.Watt
 	cost                float64
 	demanded, allocated int64
 }
 
-// NewGauge prepares readings of a cluster at loads in ascending order.
-func NewGauge(s *fleet.State, loads []float64) *Gauge {
-	g := &Gauge{loads: make([]float64, len(loads)), readings: make([]Reading, len(loads))}
+// NewLoadGauge prepares readings of a cluster at loads in ascending order.
+func NewLoadGauge(s *fleet.State, loads []float64) *LoadGauge {
+	g := &LoadGauge{loads: make([]float64, len(loads)), readings: make([]Reading, len(loads))}
 	for i, load := range loads {
 		g.loads[i] = load * float64(s.Capacity())
 		g.readings[i] = Reading{Load: load, Power: dvfsmodel.Watt(math.NaN()), Cost: math.NaN(), Ratio: math.NaN()}
@@ -44,12 +44,12 @@ func NewGauge(s *fleet.State, loads []float64) *Gauge {
 }
 
 // Observe takes the readings that an arrival allows.
-func (g *Gauge) Observe(e *Event) {
+func (g *LoadGauge) Observe(e *Event) {
 	if e.Demand.GPUs == 0 || g.next == len(g.loads) {
 		return
 	}
 	cpu, gpu := e.State.Power()
-	now := snapshot{cpu + gpu, e.State.Cost(), e.Tally.Demanded, e.Tally.Allocated}
+	now := loadState{cpu + gpu, e.State.Cost(), e.Tally.Demanded, e.Tally.Allocated}
 	for g.next < len(g.loads) && float64(now.demanded) > g.loads[g.next] {
 		r := &g.readings[g.next]
 		r.Power, r.Cost = (g.before.power+now.power)/2, (g.before.cost+now.cost)/2
@@ -62,4 +62,4 @@ func (g *Gauge) Observe(e *Event) {
 }
 
 // Readings are one for each load; NaN where the run ended before.
-func (g *Gauge) Readings() []Reading { return g.readings }
+func (g *LoadGauge) Readings() []Reading { return g.readings }

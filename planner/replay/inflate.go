@@ -9,22 +9,22 @@ import (
 	"github.com/epplan/epplan/planner/score"
 )
 
-// Drop is why a task wasn't placed.
-type Drop uint8
+// DropReason is why a task wasn't placed.
+type DropReason uint8
 
 // A task was placed; no node is of a GPU model that it accepts; none of those
 // that are has enough of everything even when it is empty; or there was no room
 // left.
 const (
-	Placed Drop = iota
+	Placed DropReason = iota
 	NoModel
 	TooLarge
 	Full
-	drops
+	dropReasonCount
 )
 
 // String names the reason.
-func (d Drop) String() string {
+func (d DropReason) String() string {
 	switch d {
 	case Placed:
 		return "placed"
@@ -42,9 +42,9 @@ func (d Drop) String() string {
 // Tally counts arrivals so far.
 type Tally struct {
 	Arrived   int
-	Demanded  int64      // milli-GPU of arrived tasks
-	Allocated int64      // milli-GPU of placed tasks
-	By        [drops]int // arrivals by what became of them
+	Demanded  int64                // milli-GPU of arrived tasks
+	Allocated int64                // milli-GPU of placed tasks
+	By        [dropReasonCount]int // arrivals by what became of them
 }
 
 // Placed is the number of arrivals that were placed.
@@ -67,7 +67,7 @@ type Event struct {
 	Demand *fleet.Demand
 	Node   int            // meaningless when dropped
 	GPUs   planner.GPUSet // on the node
-	Drop   Drop
+	Drop   DropReason
 	Tally  Tally        // after it
 	State  *fleet.State // after it
 }
@@ -78,7 +78,7 @@ type Observer interface{ Observe(e *Event) }
 // Inflate offers each task of a stream to a chooser, whose cluster is empty at
 // first, and places it at once or drops it for good. It stops with the context.
 func Inflate(ctx context.Context, c score.Chooser, s *Stream, observers ...Observer) (Tally, error) {
-	hopeless := hopelessness(s.Demands, c.State())
+	hopeless := dropReasons(s.Demands, c.State())
 	e := Event{State: c.State()}
 	for i, kind := range s.Arrivals {
 		if err := ctx.Err(); err != nil {
@@ -120,9 +120,9 @@ func (e *Event) count() {
 	}
 }
 
-// hopelessness is, for each demand, why no empty node could take it; Placed where
+// dropReasons is, for each demand, why no empty node could take it; Placed where
 // one could.
-func hopelessness(demands []fleet.Demand, s *fleet.State) []Drop {
+func dropReasons(demands []fleet.Demand, s *fleet.State) []DropReason {
 	var kinds []fleet.Node // an empty node of each
 	known := make(map[*fleet.Kind]bool)
 	for i := range s.Len() {
@@ -131,7 +131,7 @@ func hopelessness(demands []fleet.Demand, s *fleet.State) []Drop {
 			kinds = append(kinds, fleet.NewNode(k))
 		}
 	}
-	why := make([]Drop, len(demands))
+	why := make([]DropReason, len(demands))
 	for i := range demands {
 		why[i] = NoModel
 		for j := range kinds {

@@ -2,8 +2,8 @@ package replay
 
 import "github.com/epplan/epplan/planner"
 
-// Log keeps the decisions of a run.
-type Log struct{ Decisions []Decision }
+// DecisionLog keeps the decisions of a run.
+type DecisionLog struct{ Decisions []Decision }
 
 // Decision is where an arrival was placed.
 type Decision struct {
@@ -12,7 +12,7 @@ type Decision struct {
 }
 
 // Observe keeps a decision.
-func (l *Log) Observe(e *Event) {
+func (l *DecisionLog) Observe(e *Event) {
 	d := Decision{Node: -1}
 	if e.Drop == Placed {
 		d = Decision{Node: int32(e.Node), GPUs: e.GPUs}

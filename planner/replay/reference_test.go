@@ -99,9 +99,9 @@ func (f *family) given() *replay.Stream {
 
 // outcome is a run as it is compared with the reference.
 type outcome struct {
-	curve    []replay.Point
+	curve    []replay.LoadPoint
 	readings []replay.Reading
-	log      replay.Log
+	log      replay.DecisionLog
 	tally    replay.Tally
 }
 
@@ -113,7 +113,7 @@ func (f *family) inflate(t *testing.T, placement string, kinds []*fleet.Kind, s 
 		t.Fatal(err)
 	}
 	state := fleet.NewState(kinds)
-	sampler, gauge := replay.NewSampler(f.workload, state), replay.NewGauge(state, loads)
+	sampler, gauge := replay.NewSampler(f.workload, state), replay.NewLoadGauge(state, loads)
 	out := &outcome{}
 	out.tally, err = replay.Inflate(t.Context(), p.Chooser(f.workload, state, seed), s, sampler, gauge, &out.log)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestEveryDropIsCountedWithItsReason(t *testing.T) {
 		whole, whole, whole, whole, // there are three GPUs
 	}
 	state := fleet.NewState(twoKinds())
-	var log replay.Log
+	var log replay.DecisionLog
 	tally, err := replay.Inflate(t.Context(), chooser(t, "bestfit", nil, state), stream(list...), &log)
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +109,10 @@ func TestACurveHasARowForEachHundredthThatAnArrivalPasses(t *testing.T) {
 	if again := sampler.Points(); len(again) != 3 {
 		t.Errorf("%d rows when asked again", len(again))
 	}
-	if p, ok := replay.At(points, 0.012); !ok || p.Arrived != 5 {
+	if p, ok := replay.FirstAtLoad(points, 0.012); !ok || p.Arrived != 5 {
 		t.Errorf("%+v, %v", p, ok)
 	}
-	if _, ok := replay.At(points, 0.02); ok {
+	if _, ok := replay.FirstAtLoad(points, 0.02); ok {
 		t.Error("a point past the end")
 	}
 }
@@ -120,7 +120,7 @@ func TestACurveHasARowForEachHundredthThatAnArrivalPasses(t *testing.T) {
 func TestAReadingIsHalfwayBetweenTheStatesAroundALoad(t *testing.T) {
 	whole := fleet.Demand{CPU: 1000, GPUs: 1, Milli: fleet.WholeGPU}
 	state := fleet.NewState(twoKinds())
-	gauge := replay.NewGauge(state, []float64{0.5, 1.2, 3})
+	gauge := replay.NewLoadGauge(state, []float64{0.5, 1.2, 3})
 	list := []fleet.Demand{whole, {CPU: 1}, whole, whole, whole} // loads 1/3, 1/3, 2/3, 1, 4/3
 	if _, err := replay.Inflate(t.Context(), chooser(t, "fgd", nil, state), stream(list...), gauge); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestInflationTakesNoMemoryForAnArrival(t *testing.T) {
 	grown := func(s *replay.Stream) float64 {
 		return testing.AllocsPerRun(3, func() {
 			state := fleet.NewState(kinds)
-			sampler, gauge := replay.NewSampler(m, state), replay.NewGauge(state, []float64{0.1, 0.2})
+			sampler, gauge := replay.NewSampler(m, state), replay.NewLoadGauge(state, []float64{0.1, 0.2})
 			if _, err := replay.Inflate(context.Background(), chooser(t, "pwr+fgd:0.1", m, state), s, sampler, gauge); err != nil {
 				t.Error(err)
 			}
@@ -247,7 +247,7 @@ func TestInflationTakesNoMemoryForAnArrival(t *testing.T) {
 }
 
 func TestReasonsHaveNames(t *testing.T) {
-	for _, d := range []replay.Drop{replay.Placed, replay.NoModel, replay.TooLarge, replay.Full, 99} {
+	for _, d := range []replay.DropReason{replay.Placed, replay.NoModel, replay.TooLarge, replay.Full, 99} {
 		if d.String() == "" {
 			t.Errorf("%d has no name", d)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// Dice is a source of random choices, such as *rand.Rand of math/rand/v2.
-type Dice interface {
+// RandomSource is a source of random choices, such as *rand.Rand of math/rand/v2.
+type RandomSource interface {
 	Shuffle(n int, swap func(i, j int))
 	IntN(n int) int
 }
@@ -17,7 +17,7 @@ type Dice interface {
 // tasks, and of the list of nodes. Numbers are drawn as the paper's simulator
 // draws them, so that its seeds lead to its streams and its orders.
 func DrawPaper(seed uint64, list []fleet.Demand, nodes int, capacity int64, load float64) (tasks []int32, order []int, err error) {
-	dice := simulatorDice{rand.New(rand.NewSource(int64(seed)))}
+	dice := simulatorSource{rand.New(rand.NewSource(int64(seed)))}
 	dice.skip(drawnBefore)
 	if tasks, err = Draw(dice, list, capacity, load); err != nil {
 		return nil, nil, err
@@ -37,17 +37,17 @@ const (
 	drawnBetween = 10
 )
 
-// simulatorDice draws by the generator of Go's first random package.
-type simulatorDice struct{ r *rand.Rand }
+// simulatorSource draws by the generator of Go's first random package.
+type simulatorSource struct{ r *rand.Rand }
 
 // Shuffle puts n things into random order.
-func (d simulatorDice) Shuffle(n int, swap func(i, j int)) { d.r.Shuffle(n, swap) }
+func (d simulatorSource) Shuffle(n int, swap func(i, j int)) { d.r.Shuffle(n, swap) }
 
 // IntN is a random number below n.
-func (d simulatorDice) IntN(n int) int { return d.r.Intn(n) }
+func (d simulatorSource) IntN(n int) int { return d.r.Intn(n) }
 
 // skip draws numbers that nobody needs, as the simulator does.
-func (d simulatorDice) skip(count int) {
+func (d simulatorSource) skip(count int) {
 	for range count {
 		d.r.Int63()
 	}

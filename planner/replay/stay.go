@@ -17,8 +17,8 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
-// Stay is a task that came, and how long it ran.
-type Stay struct {
+// RecordedTask is a task that came, and how long it ran.
+type RecordedTask struct {
 	Demand  fleet.Demand
 	Arrived float64 // seconds
 	Seconds float64
@@ -35,15 +35,15 @@ type Traffic struct {
 	Horizon float64
 }
 
-// mostStays bounds how many tasks are resampled: the planner takes about 1 KB
+// maxTasks bounds how many tasks are resampled: the planner takes about 1 KB
 // for each.
-const mostStays = 4e6
+const maxTasks = 4e6
 
 // Arrivals draws a stream of tasks from stays for a cluster of kinds, one entry
 // for each node. Tasks arrive from 0 to twice the horizon. Stays of no length
 // and of tasks that no empty node could take are left out; unfit is how many.
 // It is an error if what is left asks for no GPUs.
-func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) (tasks []planner.Task, unfit int, err error) {
+func (t Traffic) Arrivals(stays []RecordedTask, kinds []*fleet.Kind, rng *rand.Rand) (tasks []planner.Task, unfit int, err error) {
 	if !(t.Load > 0) || !(t.Horizon > 0) || math.IsInf(t.Load+t.Horizon, 0) {
 		return nil, 0, fmt.Errorf("load %v and horizon %v s, want finite numbers above 0", t.Load, t.Horizon)
 	}
@@ -54,12 +54,12 @@ func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) (ta
 		mean += templates[i].milli * templates[i].seconds
 	}
 	if mean == 0 {
-		return nil, unfit, errNoStay
+		return nil, unfit, errNoTask
 	}
 	mean /= float64(len(templates))
 	rate := t.Load * float64(fleet.NewState(kinds).Capacity()) / mean
-	if rate*2*t.Horizon > mostStays {
-		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(mostStays))
+	if rate*2*t.Horizon > maxTasks {
+		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(maxTasks))
 	}
 	const more = 1.02 // room for a few more tasks than are expected
 	tasks = make([]planner.Task, 0, int(rate*2*t.Horizon*more))
@@ -71,15 +71,15 @@ func (t Traffic) Arrivals(stays []Stay, kinds []*fleet.Kind, rng *rand.Rand) (ta
 	return tasks, unfit, nil
 }
 
-var errNoStay = errors.New("no task that fits on a node stays and asks for GPUs")
+var errNoTask = errors.New("no task that fits on a node stays and asks for GPUs")
 
-// Recorded is the stream of tasks as they came, from time 0, whole stays; unfit
+// AsRecorded is the stream of tasks as they came, from time 0, whole stays; unfit
 // is how many were left out, as in [Traffic.Arrivals]. The tasks arrived within
 // span seconds.
-func Recorded(stays []Stay, kinds []*fleet.Kind) (tasks []planner.Task, unfit int, span float64, err error) {
+func AsRecorded(stays []RecordedTask, kinds []*fleet.Kind) (tasks []planner.Task, unfit int, span float64, err error) {
 	templates := templates(stays, kinds, math.Inf(1))
 	if len(templates) == 0 {
-		return nil, len(stays), 0, errNoStay
+		return nil, len(stays), 0, errNoTask
 	}
 	first := math.Inf(1)
 	for i := range templates {
@@ -97,29 +97,29 @@ func Recorded(stays []Stay, kinds []*fleet.Kind) (tasks []planner.Task, unfit in
 	return tasks, len(stays) - len(templates), span, nil
 }
 
-// stayTemplate is a stay as a task, but for its arrival.
-type stayTemplate struct {
+// taskTemplate is a stay as a task, but for its arrival.
+type taskTemplate struct {
 	task                    planner.Task
 	arrived, seconds, milli float64
 }
 
 // templates are the stays that take time and fit on an empty node, cut to a
 // length.
-func templates(stays []Stay, kinds []*fleet.Kind, longest float64) []stayTemplate {
-	state := fleet.NewState(distinct(kinds))
+func templates(stays []RecordedTask, kinds []*fleet.Kind, longest float64) []taskTemplate {
+	state := fleet.NewState(distinctKinds(kinds))
 	demands := make([]fleet.Demand, len(stays))
 	for i := range stays {
 		demands[i] = stays[i].Demand
 	}
-	hopeless := hopelessness(demands, state)
-	list := make([]stayTemplate, 0, len(stays))
+	hopeless := dropReasons(demands, state)
+	list := make([]taskTemplate, 0, len(stays))
 	for i := range stays {
 		s := &stays[i]
 		if hopeless[i] != Placed || !(s.Seconds > 0) {
 			continue
 		}
 		seconds := min(s.Seconds, longest)
-		list = append(list, stayTemplate{
+		list = append(list, taskTemplate{
 			task: template(&s.Demand, seconds, state), arrived: s.Arrived,
 			seconds: seconds, milli: float64(s.Demand.GPUMilli()),
 		})
@@ -127,8 +127,8 @@ func templates(stays []Stay, kinds []*fleet.Kind, longest float64) []stayTemplat
 	return list
 }
 
-// distinct lists kinds once each, in the order of their first nodes.
-func distinct(kinds []*fleet.Kind) []*fleet.Kind {
+// distinctKinds lists kinds once each, in the order of their first nodes.
+func distinctKinds(kinds []*fleet.Kind) []*fleet.Kind {
 	var once []*fleet.Kind
 	for _, k := range kinds {
 		if !slices.Contains(once, k) {
@@ -165,8 +165,8 @@ func coresOf(milli int64) float64 { return float64(milli) / 1000 }
 // gibOf converts MiB to GiB.
 func gibOf(mib int64) float64 { return float64(mib) / 1024 }
 
-// Sojourn runs a stream of tasks that come and go.
-type Sojourn struct {
+// StreamRun runs a stream of tasks that come and go.
+type StreamRun struct {
 	Kinds    []*fleet.Kind // one entry for each node
 	Chooser  func(fleet.Workload, *fleet.State) score.Chooser
 	Workload fleet.Workload
@@ -176,8 +176,8 @@ type Sojourn struct {
 	From, To float64                                            // the time that is observed, seconds
 }
 
-// Passage is what a run of tasks that come and go came to in the time observed.
-type Passage struct {
+// StreamResult is what a run of tasks that come and go came to in the time observed.
+type StreamResult struct {
 	Power     dvfsmodel.Watt // mean EOPC
 	Cost      float64        // the same in weighted watts: see [fleet.Power]
 	Allocated float64        // mean part of the GPUs that is allocated
@@ -190,9 +190,9 @@ type Passage struct {
 }
 
 // Run plays the tasks with the planner's engine.
-func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, error) {
-	p := &planner.Problem{Cluster: s.cluster(), Tasks: append(slices.Clip(tasks), s.last()), Mode: planner.Online}
-	meter := &mean{from: s.From, to: s.To}
+func (s *StreamRun) Run(ctx context.Context, tasks []planner.Task) (*StreamResult, error) {
+	p := &planner.Problem{Cluster: s.cluster(), Tasks: append(slices.Clip(tasks), s.endMarker()), Mode: planner.Online}
+	meter := &stateMean{from: s.From, to: s.To}
 	policy := &planner.Policy{
 		Tune: tune.None, Pick: s.Pick, Park: s.Park,
 		Place: place.Scoring{Chooser: s.Chooser, Workload: s.Workload, Observer: meter}.New,
@@ -207,15 +207,15 @@ func (s *Sojourn) Run(ctx context.Context, tasks []planner.Task) (*Passage, erro
 	if err := planner.Check(p, plan); err != nil {
 		return nil, fmt.Errorf("the replayed plan breaks a rule: %w", err)
 	}
-	result := &Passage{}
-	meter.read(result)
-	s.waits(p, plan, result)
+	result := &StreamResult{}
+	meter.fillIn(result)
+	s.measureWaits(p, plan, result)
 	return result, nil
 }
 
-// last is a task that asks for nothing and arrives when the time observed is
+// endMarker is a task that asks for nothing and arrives when the time observed is
 // over: so all that happens before is played.
-func (s *Sojourn) last() planner.Task {
+func (s *StreamRun) endMarker() planner.Task {
 	t := template(&fleet.Demand{}, 1, fleet.NewState(s.Kinds[:1]))
 	t.Arrival = s.To
 	return t
@@ -223,13 +223,13 @@ func (s *Sojourn) last() planner.Task {
 
 // cluster is the nodes as classes, in the order of their first nodes.
 // Nodes that never sleep needn't be waited for.
-func (s *Sojourn) cluster() planner.Cluster {
+func (s *StreamRun) cluster() planner.Cluster {
 	var c planner.Cluster
 	delay := s.Delay
 	if math.IsInf(s.Park.OffAt(&c, 0), 1) {
 		delay = 0
 	}
-	for i, k := range distinct(s.Kinds) {
+	for i, k := range distinctKinds(s.Kinds) {
 		count := 0
 		for _, other := range s.Kinds {
 			if other == k {
@@ -245,8 +245,8 @@ func (s *Sojourn) cluster() planner.Cluster {
 	return c
 }
 
-// waits measures how long tasks of the observed time waited.
-func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage) {
+// measureWaits measures how long tasks of the observed time waited.
+func (s *StreamRun) measureWaits(p *planner.Problem, plan *planner.Plan, result *StreamResult) {
 	var waits []float64
 	total := 0.0
 	for i := range plan.Assignments {
@@ -274,8 +274,8 @@ func (s *Sojourn) waits(p *planner.Problem, plan *planner.Plan, result *Passage)
 	result.Wait95 = waits[(len(waits)*19-1)/20]
 }
 
-// mean averages a cluster's state over a span of time. It is a [place.StateObserver].
-type mean struct {
+// stateMean averages a cluster's state over a span of time. It is a [place.StateObserver].
+type stateMean struct {
 	from, to, last  float64 // seconds
 	energy, cost    float64 // joules, and weighted ones
 	allocated       float64 // milli-GPU seconds
@@ -284,7 +284,7 @@ type mean struct {
 }
 
 // AdvanceTo adds the time since the last call.
-func (m *mean) AdvanceTo(now float64, s *fleet.State) {
+func (m *stateMean) AdvanceTo(now float64, s *fleet.State) {
 	span := min(now, m.to) - max(m.last, m.from)
 	m.last = now
 	if span <= 0 {
@@ -298,16 +298,16 @@ func (m *mean) AdvanceTo(now float64, s *fleet.State) {
 	m.capacity, m.nodes = float64(s.Capacity()), float64(s.Len())
 }
 
-// read fills in the means.
-func (m *mean) read(p *Passage) {
+// fillIn fills in the means.
+func (m *stateMean) fillIn(p *StreamResult) {
 	span := m.to - m.from
 	p.Power, p.Cost = dvfsmodel.Watt(m.energy/span), m.cost/span
-	p.Allocated = part64(m.allocated, m.capacity*span)
-	p.Asleep = part64(m.sleep, m.nodes*span)
+	p.Allocated = fraction64(m.allocated, m.capacity*span)
+	p.Asleep = fraction64(m.sleep, m.nodes*span)
 }
 
-// part64 is a part, and 0 of nothing.
-func part64(a, b float64) float64 {
+// fraction64 is a part, and 0 of nothing.
+func fraction64(a, b float64) float64 {
 	if b == 0 {
 		return 0
 	}

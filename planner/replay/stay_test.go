@@ -28,20 +28,20 @@ func steppedKinds() []*fleet.Kind {
 }
 
 // sojourn is a run by a placement on nodes.
-func sojourn(tb testing.TB, placement string, kinds []*fleet.Kind) *replay.Sojourn {
+func sojourn(tb testing.TB, placement string, kinds []*fleet.Kind) *replay.StreamRun {
 	tb.Helper()
 	p, err := policy.ParsePlacement(placement)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &replay.Sojourn{
+	return &replay.StreamRun{
 		Kinds: kinds, Park: park.Never{}, To: 100,
 		Chooser: func(m fleet.Workload, s *fleet.State) score.Chooser { return p.Chooser(m, s, 1) },
 	}
 }
 
-func stay(at, seconds float64, d fleet.Demand) replay.Stay {
-	return replay.Stay{Demand: d, Arrived: at, Seconds: seconds}
+func stay(at, seconds float64, d fleet.Demand) replay.RecordedTask {
+	return replay.RecordedTask{Demand: d, Arrived: at, Seconds: seconds}
 }
 
 func whole(gpus int) fleet.Demand {
@@ -49,9 +49,9 @@ func whole(gpus int) fleet.Demand {
 }
 
 // run plays stays as they come.
-func run(tb testing.TB, s *replay.Sojourn, stays ...replay.Stay) *replay.Passage {
+func run(tb testing.TB, s *replay.StreamRun, stays ...replay.RecordedTask) *replay.StreamResult {
 	tb.Helper()
-	tasks, _, _, err := replay.Recorded(stays, s.Kinds)
+	tasks, _, _, err := replay.AsRecorded(stays, s.Kinds)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func run(tb testing.TB, s *replay.Sojourn, stays ...replay.Stay) *replay.Passage
 }
 
 func TestMeanDemandOfADrawnStreamIsThePartOfTheCapacityAskedFor(t *testing.T) {
-	stays := []replay.Stay{stay(0, 10, whole(1)), stay(0, 300, fleet.Demand{CPU: 1, GPUs: 1, Milli: 250}), stay(0, 40, whole(2)), stay(0, 90, fleet.Demand{CPU: 500})}
+	stays := []replay.RecordedTask{stay(0, 10, whole(1)), stay(0, 300, fleet.Demand{CPU: 1, GPUs: 1, Milli: 250}), stay(0, 40, whole(2)), stay(0, 90, fleet.Demand{CPU: 500})}
 	kinds := twoKinds()
 	for _, load := range []float64{0.3, 0.95} {
 		const horizon = 20_000
@@ -95,7 +95,7 @@ func TestMeanDemandOfADrawnStreamIsThePartOfTheCapacityAskedFor(t *testing.T) {
 }
 
 func TestLongStaysAreCutToTheHorizonAndHopelessOnesLeftOutAndCounted(t *testing.T) {
-	stays := []replay.Stay{
+	stays := []replay.RecordedTask{
 		stay(0, 1e9, whole(1)), stay(0, 5, whole(3)), stay(0, 5, fleet.Demand{CPU: 9000}),
 		stay(0, 5, fleet.Demand{CPU: 1, GPUs: 1, Milli: 500, Spec: "C"}), stay(0, 0, whole(1)), stay(0, math.NaN(), whole(1)),
 	}
@@ -115,25 +115,25 @@ func TestLongStaysAreCutToTheHorizonAndHopelessOnesLeftOutAndCounted(t *testing.
 
 func TestAStreamThatCantBeDrawnIsAnError(t *testing.T) {
 	rng := dice(1)
-	one := []replay.Stay{stay(0, 1, whole(1))}
+	one := []replay.RecordedTask{stay(0, 1, whole(1))}
 	for name, c := range map[string]struct {
 		traffic replay.Traffic
-		stays   []replay.Stay
+		stays   []replay.RecordedTask
 	}{
 		"no load":       {replay.Traffic{Horizon: 1}, one},
 		"no horizon":    {replay.Traffic{Load: 1}, one},
 		"endless":       {replay.Traffic{Load: 1, Horizon: math.Inf(1)}, one},
 		"not a number":  {replay.Traffic{Load: math.NaN(), Horizon: 1}, one},
 		"no stays":      {replay.Traffic{Load: 1, Horizon: 1}, nil},
-		"no GPUs asked": {replay.Traffic{Load: 1, Horizon: 1}, []replay.Stay{stay(0, 1, fleet.Demand{CPU: 1})}},
-		"too many":      {replay.Traffic{Load: 1, Horizon: 1e9}, []replay.Stay{stay(0, 1e-3, whole(1))}},
-		"too large":     {replay.Traffic{Load: 1, Horizon: 1e6}, []replay.Stay{stay(0, 1, whole(1))}},
+		"no GPUs asked": {replay.Traffic{Load: 1, Horizon: 1}, []replay.RecordedTask{stay(0, 1, fleet.Demand{CPU: 1})}},
+		"too many":      {replay.Traffic{Load: 1, Horizon: 1e9}, []replay.RecordedTask{stay(0, 1e-3, whole(1))}},
+		"too large":     {replay.Traffic{Load: 1, Horizon: 1e6}, []replay.RecordedTask{stay(0, 1, whole(1))}},
 	} {
 		if tasks, _, err := c.traffic.Arrivals(c.stays, twoKinds(), rng); err == nil {
 			t.Errorf("%s: %d tasks and no error", name, len(tasks))
 		}
 	}
-	if _, _, _, err := replay.Recorded(nil, twoKinds()); err == nil {
+	if _, _, _, err := replay.AsRecorded(nil, twoKinds()); err == nil {
 		t.Error("no stays recorded: no error")
 	}
 }
@@ -145,7 +145,7 @@ func TestPassageIsThePowerAndTheWaitsOfAHandMadeStream(t *testing.T) {
 	// From 0 to 40 both GPUs, the second task waits for them until 40 and has
 	// one until 70; then nothing until 100.
 	got := run(t, s, stay(0, 40, whole(2)), stay(10, 30, whole(1)))
-	want := replay.Passage{Arrived: 2, Waited: 1, MeanWait: 15, Wait95: 30}
+	want := replay.StreamResult{Arrived: 2, Waited: 1, MeanWait: 15, Wait95: 30}
 	want.Power = (40*(200+80) + 30*(110+80) + 30*(20+20)) / 100
 	want.Cost = float64(want.Power)
 	want.Allocated = (40*2 + 30*1) / 100.0 / 2
@@ -163,7 +163,7 @@ func TestPassageCountsSleepAndTheTimeThatWakingTakes(t *testing.T) {
 	got := run(t, s, stay(0, 20, whole(1)), stay(50, 30, whole(1)))
 	const asleep = 15 + 5
 	busy := 2*10.0 + 20 + 30 // a task that starts later holds its place from when it was put there
-	want := replay.Passage{Arrived: 2, Waited: 2, MeanWait: 10, Wait95: 10, Asleep: asleep / 100.0, Allocated: busy / 100 / 2}
+	want := replay.StreamResult{Arrived: 2, Waited: 2, MeanWait: 10, Wait95: 10, Asleep: asleep / 100.0, Allocated: busy / 100 / 2}
 	want.Power = dvfsmodel.Watt((busy*(110+80) + (100-busy-asleep)*(20+20) + asleep*3) / 100)
 	want.Cost = float64(want.Power)
 	if *got != want {
@@ -193,7 +193,7 @@ func TestAWeightedNodeCostsMoreButDrawsTheSame(t *testing.T) {
 	for i := range kinds {
 		kinds[i].GPUs = 1
 	}
-	tasks := []replay.Stay{stay(0, 100, whole(1))}
+	tasks := []replay.RecordedTask{stay(0, 100, whole(1))}
 	before := run(t, sojourn(t, "pwr", kinds), tasks...)
 	if before.Cost != float64(before.Power) {
 		t.Errorf("costs %v at %v W without weights", before.Cost, before.Power)
@@ -216,7 +216,7 @@ func TestACancelledSojournStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := sojourn(t, "pwr", twoKinds())
-	tasks, _, _, err := replay.Recorded([]replay.Stay{stay(0, 1, whole(1))}, s.Kinds)
+	tasks, _, _, err := replay.AsRecorded([]replay.RecordedTask{stay(0, 1, whole(1))}, s.Kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,11 +238,11 @@ func TestAfterEverythingLeftTheClusterIsAsNew(t *testing.T) {
 		kinds := steppedKinds()
 		kinds = append(kinds, kinds...)
 		list := demands(t)
-		stays := make([]replay.Stay, len(list))
+		stays := make([]replay.RecordedTask, len(list))
 		for i, d := range list {
 			stays[i] = stay(rapid.Float64Range(0, 50).Draw(t, "arrival"), rapid.Float64Range(1, 50).Draw(t, "seconds"), d)
 		}
-		s := &replay.Sojourn{Kinds: kinds, Park: park.Never{}, To: 100}
+		s := &replay.StreamRun{Kinds: kinds, Park: park.Never{}, To: 100}
 		if rapid.Bool().Draw(t, "sleep") {
 			s.Park, s.Delay = park.DRS{Rho: 3}, 2
 		}
@@ -258,7 +258,7 @@ func TestAfterEverythingLeftTheClusterIsAsNew(t *testing.T) {
 			state = of
 			return placement.Chooser(m, of, 1)
 		}
-		tasks, unfit, _, err := replay.Recorded(stays, kinds)
+		tasks, unfit, _, err := replay.AsRecorded(stays, kinds)
 		if unfit == len(stays) {
 			return
 		}
@@ -306,7 +306,7 @@ func TestABatchIsOrderedLargestFirstAndKeepsItsTasks(t *testing.T) {
 		1: {0, 1, 2, 3, 4, 1}, 2: {1, 0, 2, 3, 1, 4}, 4: {2, 3, 1, 0, 1, 4}, 100: {2, 3, 1, 1, 0, 4},
 	} {
 		rows := []int32{0, 1, 2, 3, 4, 1}
-		replay.Batch(rows, list, size)
+		replay.ReorderInBatches(rows, list, size)
 		if !slices.Equal(rows, want) {
 			t.Errorf("batches of %d: %v, want %v", size, rows, want)
 		}

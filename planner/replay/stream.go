@@ -40,8 +40,8 @@ func NewStream(list []fleet.Demand, rows []int32) *Stream {
 // streams end.
 const PaperLoad = 1.3
 
-// mostArrivals bounds how many tasks are drawn.
-const mostArrivals = 20e6
+// maxArrivals bounds how many tasks are drawn.
+const maxArrivals = 20e6
 
 // ErrNoLoad is the cause of an error for a list of tasks that can't make a load:
 // none of them asks for a GPU, or so few that the stream would never end.
@@ -53,7 +53,7 @@ var ErrNoLoad = errors.New("too few tasks ask for GPUs")
 // list that asks for as much by itself loses tasks at random until it doesn't
 // ask for more, and none are added (data/openb/SEMANTICS.md, section 2). A list that
 // can't make the load is an error with the cause [ErrNoLoad].
-func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32, error) {
+func Draw(dice RandomSource, list []fleet.Demand, capacity int64, load float64) ([]int32, error) {
 	if !(load >= 0) || capacity < 0 {
 		return nil, fmt.Errorf("drawing tasks up to load %v of %d milli-GPU, want both 0 or more", load, capacity)
 	}
@@ -70,7 +70,7 @@ func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32
 		asked += int64(list[i].GPUMilli())
 	}
 	missing := limit - float64(asked)
-	if missing > 0 && (len(list) == 0 || missing/float64(asked)*float64(len(list)) > mostArrivals) {
+	if missing > 0 && (len(list) == 0 || missing/float64(asked)*float64(len(list)) > maxArrivals) {
 		return nil, fmt.Errorf("drawing tasks from %d up to load %v: %w", len(list), load, ErrNoLoad)
 	}
 	dice.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
@@ -93,23 +93,23 @@ func Draw(dice Dice, list []fleet.Demand, capacity int64, load float64) ([]int32
 	}
 }
 
-// Batch reorders rows of a list, in the order in which they arrive, as if each
+// ReorderInBatches reorders rows of a list, in the order in which they arrive, as if each
 // size arrivals in a row were placed together, the largest first: by GPUs asked
 // for, then by CPUs for each GPU, then by arrival. With a size of 1 nothing
 // changes.
-func Batch(rows []int32, list []fleet.Demand, size int) {
+func ReorderInBatches(rows []int32, list []fleet.Demand, size int) {
 	if size <= 1 {
 		return
 	}
 	for batch := range slices.Chunk(rows, size) {
 		slices.SortStableFunc(batch, func(a, b int32) int {
 			s, t := &list[a], &list[b]
-			return cmp.Or(cmp.Compare(t.GPUMilli(), s.GPUMilli()), cmp.Compare(density(t), density(s)))
+			return cmp.Or(cmp.Compare(t.GPUMilli(), s.GPUMilli()), cmp.Compare(cpusPerGPU(t), cpusPerGPU(s)))
 		})
 	}
 }
 
-// density is the CPUs that a task asks for with each GPU.
-func density(d *fleet.Demand) float64 {
+// cpusPerGPU is the CPUs that a task asks for with each GPU.
+func cpusPerGPU(d *fleet.Demand) float64 {
 	return float64(d.CPU) / float64(max(1, d.GPUMilli()))
 }

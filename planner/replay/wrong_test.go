@@ -36,8 +36,8 @@ func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {
 
 func TestAStayThatArrivedAtNoTimeIsAnError(t *testing.T) {
 	kind := &fleet.Kind{GPUs: 1}
-	stay := replay.Stay{Demand: fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}, Arrived: math.NaN(), Seconds: 5}
-	if _, _, _, err := replay.Recorded([]replay.Stay{stay}, []*fleet.Kind{kind}); err == nil {
+	stay := replay.RecordedTask{Demand: fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}, Arrived: math.NaN(), Seconds: 5}
+	if _, _, _, err := replay.AsRecorded([]replay.RecordedTask{stay}, []*fleet.Kind{kind}); err == nil {
 		t.Error("no error, want one that names the stay")
 	}
 }
