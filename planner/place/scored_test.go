@@ -59,7 +59,7 @@ func scoredPlan(t *testing.T, parker planner.Parker, classes []planner.NodeClass
 	plan, err := planner.Solve(t.Context(), p, &planner.Policy{
 		Tune: tune.None, Pick: pick.FCFS, Park: parker,
 		Place: place.Scoring{Chooser: func(_ fleet.Workload, s *fleet.State) score.Chooser {
-			return score.NewIndex(score.Rule{Parts: []score.Part{{Scorer: score.PWR{}, Weight: 1}}}, s)
+			return score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 1}}}, s)
 		}}.New,
 	}, nil)
 	if err != nil {

@@ -36,9 +36,9 @@ func (p *Placement) Chooser(m fleet.Workload, s *fleet.State, seed uint64) score
 // each time.
 func (p *Placement) FullScanChooser(m fleet.Workload, s *fleet.State, seed uint64) score.Chooser {
 	if p.random {
-		return score.NewPlainRandom(s, p.seedOr(seed))
+		return score.NewFullScanRandom(s, p.seedOr(seed))
 	}
-	return score.NewPlain(p.ScorerRule(m), s)
+	return score.NewFullScan(p.ScorerRule(m), s)
 }
 
 // ScorerRule is the mix of scorers for one chooser; random has none.
@@ -145,7 +145,7 @@ func singleScorer(scorer func(fleet.Workload) score.Scorer) func(string) (Placem
 			return Placement{}, &argError{0, fmt.Sprintf("takes no arguments, got %q", args)}
 		}
 		return Placement{rule: func(m fleet.Workload) score.Rule {
-			return score.Rule{Parts: []score.Part{{Scorer: scorer(m), Weight: paperWeight}}}
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: scorer(m), Weight: paperWeight}}}
 		}}, nil
 	}
 }
@@ -173,8 +173,8 @@ func readAlpha(args string) (Placement, *argError) {
 
 // weightedPWRFGD is PWR and FGD, the one with its weight and the other with the rest.
 func weightedPWRFGD(m fleet.Workload, pwr float64) score.Rule {
-	all := []score.Part{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: paperWeight - pwr}}
-	return score.Rule{Parts: slices.DeleteFunc(all, func(p score.Part) bool { return p.Weight == 0 })}
+	all := []score.WeightedScorer{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: paperWeight - pwr}}
+	return score.Rule{Parts: slices.DeleteFunc(all, func(p score.WeightedScorer) bool { return p.Weight == 0 })}
 }
 
 // readRandom reads the argument of random, its seed, or none.

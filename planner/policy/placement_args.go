@@ -35,7 +35,7 @@ func readPriced(args string) (Placement, *argError) {
 		count++
 	}
 	return Placement{rule: func(m fleet.Workload) score.Rule {
-		return score.Rule{Parts: []score.Part{{Scorer: score.NewPriced(m, prices), Weight: 1}}}
+		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPriced(m, prices), Weight: 1}}}
 	}}, nil
 }
 
@@ -68,7 +68,7 @@ func readMix(args string) (Placement, *argError) {
 	return Placement{rule: func(m fleet.Workload) score.Rule {
 		var r score.Rule
 		for _, in := range mix {
-			r.Parts = append(r.Parts, score.Part{Scorer: in.rule(m).Parts[0].Scorer, Weight: paperWeight * in.weight})
+			r.Parts = append(r.Parts, score.WeightedScorer{Scorer: in.rule(m).Parts[0].Scorer, Weight: paperWeight * in.weight})
 		}
 		return r
 	}}, nil
@@ -111,7 +111,7 @@ func readPotential(args string) (Placement, *argError) {
 		offset += len(item) + 1
 	}
 	return Placement{rule: func(m fleet.Workload) score.Rule {
-		return score.Rule{Parts: []score.Part{{Scorer: score.NewPotential(m, prices), Weight: 1}}}
+		return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, prices), Weight: 1}}}
 	}}, nil
 }
 

@@ -29,7 +29,7 @@ func ExampleInflate() {
 		return
 	}
 	target := fleet.NewWorkload(list, fleet.PaperCover)
-	mix := score.Rule{Parts: []score.Part{{Scorer: score.PWR{}, Weight: 0.2}, {Scorer: score.NewFGD(target), Weight: 0.8}}}
+	mix := score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 0.2}, {Scorer: score.NewFGD(target), Weight: 0.8}}}
 	tally, err := replay.Inflate(context.Background(), score.NewIndex(mix, state), replay.NewStream(list, rows))
 	if err != nil {
 		fmt.Println(err)

@@ -16,20 +16,20 @@ import (
 func ourRules(m fleet.Workload) map[string]func() score.Rule {
 	return map[string]func() score.Rule{
 		"Priced": func() score.Rule {
-			return score.Rule{Parts: []score.Part{{Scorer: score.NewPriced(m, score.DefaultPrices()), Weight: 1}}}
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPriced(m, score.DefaultPrices()), Weight: 1}}}
 		},
 		"Potential": func() score.Rule {
-			return score.Rule{Parts: []score.Part{{Scorer: score.NewPotential(m, score.DefaultPotentialPrices()), Weight: 1}}}
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, score.DefaultPotentialPrices()), Weight: 1}}}
 		},
 		"ExpectedPWR+FGD": func() score.Rule {
-			return score.Rule{Parts: []score.Part{{Scorer: score.NewExpectedPWR(m), Weight: 100}, {Scorer: score.NewFGD(m), Weight: 900}}}
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewExpectedPWR(m), Weight: 100}, {Scorer: score.NewFGD(m), Weight: 900}}}
 		},
 		"ExpectedPWR": func() score.Rule {
-			return score.Rule{Parts: []score.Part{{Scorer: score.NewExpectedPWR(m), Weight: 1}}}
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewExpectedPWR(m), Weight: 1}}}
 		},
 		"Auto": func() score.Rule {
 			return score.Rule{
-				Parts: []score.Part{{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500}},
+				Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500}},
 				Weigh: score.NewAutoAlpha(m),
 			}
 		},

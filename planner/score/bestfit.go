@@ -28,5 +28,5 @@ func (BestFit) Stretch(score, lowest, highest float64) float64 {
 	if lowest == highest {
 		return 0
 	}
-	return steps(score, lowest, highest)
+	return scaleTo100(score, lowest, highest)
 }

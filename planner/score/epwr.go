@@ -11,29 +11,29 @@ import (
 // room on the node afterwards counts nothing: that is a matter of
 // fragmentation.
 type ExpectedPWR struct {
-	outlook outlook
-	now     []float64 // watts that each prospect adds before the placement
+	workload workloadView
+	now      []float64 // watts that each prospect adds before the placement
 }
 
 // NewExpectedPWR looks ahead to a target workload.
 func NewExpectedPWR(m fleet.Workload) *ExpectedPWR {
-	return &ExpectedPWR{outlook: newOutlook(m)}
+	return &ExpectedPWR{workload: newWorkloadView(m)}
 }
 
 // Score is minus the watts, of the best GPU that a task can share.
 func (e *ExpectedPWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
-	next := e.outlook.of(n.Kind)
-	before := occupancyOf(n)
+	next := e.workload.acceptedBy(n.Kind)
+	before := powerStateOf(n)
 	e.now = e.now[:0]
 	for i := range next {
-		watts, _ := before.added(&next[i].d)
+		watts, _ := before.addedPower(&next[i].d)
 		e.now = append(e.now, watts)
 	}
 	return bestGPU(d, n, func(node fleet.Node) float64 {
-		after := occupancyOf(&node)
+		after := powerStateOf(&node)
 		rise := after.watts - before.watts
 		for i := range next {
-			if watts, ok := after.added(&next[i].d); ok {
+			if watts, ok := after.addedPower(&next[i].d); ok {
 				rise += float64(next[i].p * (watts - e.now[i]))
 			}
 		}
@@ -49,48 +49,48 @@ func (*ExpectedPWR) Stretch(score, lowest, highest float64) float64 {
 	return (score - lowest) / (highest - lowest) * 100
 }
 
-// outlook is the target workload as kinds of nodes see it.
-type outlook struct {
+// workloadView is the target workload as kinds of nodes see it.
+type workloadView struct {
 	workload fleet.Workload
-	kinds    map[*fleet.Kind][]prospect
+	kinds    map[*fleet.Kind][]likelyClass
 }
 
-// prospect is a class of the target workload that a kind of node accepts.
-type prospect struct {
+// likelyClass is a class of the target workload that a kind of node accepts.
+type likelyClass struct {
 	d fleet.Demand
 	p float64 // probability that the next task is of it
 }
 
-func newOutlook(m fleet.Workload) outlook {
-	return outlook{workload: m, kinds: make(map[*fleet.Kind][]prospect)}
+func newWorkloadView(m fleet.Workload) workloadView {
+	return workloadView{workload: m, kinds: make(map[*fleet.Kind][]likelyClass)}
 }
 
-// of is the part of the target workload that a kind of node accepts.
-func (o *outlook) of(k *fleet.Kind) []prospect {
+// acceptedBy is the part of the target workload that a kind of node accepts.
+func (o *workloadView) acceptedBy(k *fleet.Kind) []likelyClass {
 	all, known := o.kinds[k]
 	if known {
 		return all
 	}
 	for i := range o.workload {
 		if c := &o.workload[i]; c.Accepts(k.Model) {
-			all = append(all, prospect{c.Demand, c.P})
+			all = append(all, likelyClass{c.Demand, c.P})
 		}
 	}
 	o.kinds[k] = all
 	return all
 }
 
-// occupancy is what decides the power that a task adds to a node.
-type occupancy struct {
+// powerState is what decides the power that a task adds to a node.
+type powerState struct {
 	n           *fleet.Node
 	watts       float64
 	idle        int // GPUs
 	mostOfABusy int // milli-GPU left on the busy GPU with the most
 }
 
-// occupancyOf is the occupancy of a node as it is.
-func occupancyOf(n *fleet.Node) occupancy {
-	o := occupancy{n: n, watts: watts(n)}
+// powerStateOf is the occupancy of a node as it is.
+func powerStateOf(n *fleet.Node) powerState {
+	o := powerState{n: n, watts: weightedPower(n)}
 	for _, left := range n.GPU[:n.Kind.GPUs] {
 		if left == fleet.WholeGPU {
 			o.idle++
@@ -101,9 +101,9 @@ func occupancyOf(n *fleet.Node) occupancy {
 	return o
 }
 
-// added is the least power that a task adds, whose model and memory are not
+// addedPower is the least power that a task adds, whose model and memory are not
 // looked at, and whether there is room for it.
-func (o *occupancy) added(d *fleet.Demand) (watts float64, ok bool) {
+func (o *powerState) addedPower(d *fleet.Demand) (watts float64, ok bool) {
 	waking := d.GPUs // idle GPUs that it makes busy
 	if d.IsShared() && o.mostOfABusy >= d.Milli {
 		waking = 0

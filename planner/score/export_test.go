@@ -4,7 +4,7 @@ import "github.com/epplan/epplan/planner/fleet"
 
 // NewForgetfulIndex is an Index that starts afresh all the time.
 func NewForgetfulIndex(r Rule, s *fleet.State) *Index {
-	return newIndex(r, s, limits{shelves: 2, classes: s.Len() + 2, memo: 4})
+	return newIndex(r, s, limits{ranked: 2, classes: s.Len() + 2, memo: 4})
 }
 
 // Factor is how many times their price scarce things cost.

@@ -5,45 +5,45 @@ import (
 	"slices"
 )
 
-// grouping sorts nodes into groups of the same scores: there are few, as most
+// scoreGroups sorts nodes into groups of the same scores: there are few, as most
 // scores are whole numbers. The scores are stretched by group.
-type grouping struct {
-	v      view
+type scoreGroups struct {
+	v      demandView
 	parts  int
 	where  []int32 // by node: its group; none: -1
 	groups []group
 	found  map[uint64]int32 // by hash: the newest group
 	live   []int32          // groups with nodes
-	bounds [maxParts]bound
+	bounds [maxParts]scoreRange
 }
 
 // group is nodes of the same scores.
 type group struct {
 	scores [maxParts]float64
-	nodes  heap[place] // nodes that are here and some that left
-	count  int         // nodes that are here
-	at     int         // place in live
-	older  int32       // the next group of the same hash; none: -1
+	nodes  heap[nodeNumber] // nodes that are here and some that left
+	count  int              // nodes that are here
+	at     int              // place in live
+	older  int32            // the next group of the same hash; none: -1
 }
 
-func newGrouping(v view, nodes, parts int) *grouping {
-	g := &grouping{v: v, parts: parts, where: make([]int32, nodes), found: make(map[uint64]int32)}
+func newScoreGroups(v demandView, nodes, parts int) *scoreGroups {
+	g := &scoreGroups{v: v, parts: parts, where: make([]int32, nodes), found: make(map[uint64]int32)}
 	for i := range g.where {
 		g.where[i] = -1
 	}
 	return g
 }
 
-func (g *grouping) view() *view { return &g.v }
+func (g *scoreGroups) view() *demandView { return &g.v }
 
 // restart keeps what is known: a group is where a node's scores are, old or new.
-func (g *grouping) restart() {}
+func (g *scoreGroups) restart() {}
 
-func (g *grouping) put(_ *mixture, node int32, scores []float64) {
+func (g *scoreGroups) put(_ *activeRule, node int32, scores []float64) {
 	old := g.where[node]
 	if scores == nil {
 		if old >= 0 {
-			g.leave(old)
+			g.removeNode(old)
 			g.where[node] = -1
 		}
 		return
@@ -52,9 +52,9 @@ func (g *grouping) put(_ *mixture, node int32, scores []float64) {
 		return
 	}
 	if old >= 0 {
-		g.leave(old)
+		g.removeNode(old)
 	}
-	to := g.group(scores)
+	to := g.groupOf(scores)
 	g.where[node] = to
 	into := &g.groups[to]
 	if into.count == 0 {
@@ -63,14 +63,14 @@ func (g *grouping) put(_ *mixture, node int32, scores []float64) {
 		g.live = append(g.live, to)
 	}
 	into.count++
-	into.nodes.push(place(node))
+	into.nodes.push(nodeNumber(node))
 	if len(into.nodes) > 2*into.count+8 {
-		into.nodes.tidy(func(node place) bool { return g.where[node] == to })
+		into.nodes.retain(func(node nodeNumber) bool { return g.where[node] == to })
 	}
 }
 
-// leave takes a node off a group's count.
-func (g *grouping) leave(from int32) {
+// removeNode takes a node off a group's count.
+func (g *scoreGroups) removeNode(from int32) {
 	old := &g.groups[from]
 	old.count--
 	if old.count > 0 {
@@ -82,8 +82,8 @@ func (g *grouping) leave(from int32) {
 	g.live = g.live[:len(g.live)-1]
 }
 
-// group finds the group of scores.
-func (g *grouping) group(scores []float64) int32 {
+// groupOf finds the group of scores.
+func (g *scoreGroups) groupOf(scores []float64) int32 {
 	newest, known := g.found[hashOf(scores)]
 	for at := newest; known && at >= 0; at = g.groups[at].older {
 		if slices.Equal(g.groups[at].scores[:g.parts], scores) {
@@ -91,7 +91,7 @@ func (g *grouping) group(scores []float64) int32 {
 		}
 	}
 	if len(g.groups) > 64+2*len(g.live)+len(g.where)/8 {
-		g.sweep()
+		g.removeEmpty()
 	}
 	fresh := group{}
 	copy(fresh.scores[:], scores)
@@ -99,7 +99,7 @@ func (g *grouping) group(scores []float64) int32 {
 }
 
 // add appends a group.
-func (g *grouping) add(fresh group) int32 {
+func (g *scoreGroups) add(fresh group) int32 {
 	to := int32(len(g.groups))
 	hash := hashOf(fresh.scores[:g.parts])
 	newest, known := g.found[hash]
@@ -112,8 +112,8 @@ func (g *grouping) add(fresh group) int32 {
 	return to
 }
 
-// sweep removes the groups without nodes.
-func (g *grouping) sweep() {
+// removeEmpty removes the groups without nodes.
+func (g *scoreGroups) removeEmpty() {
 	was := g.groups
 	moved := make([]int32, len(was))
 	for i := range moved {
@@ -143,14 +143,14 @@ func hashOf(scores []float64) uint64 {
 }
 
 // best is the first node of the groups with the greatest total.
-func (g *grouping) best(m *mixture) int32 {
+func (g *scoreGroups) best(m *activeRule) int32 {
 	for p := range g.parts {
 		for i, at := range g.live {
 			x := g.groups[at].scores[p]
 			if i == 0 {
-				g.bounds[p] = bound{x, x}
+				g.bounds[p] = scoreRange{x, x}
 			}
-			g.bounds[p] = bound{min(g.bounds[p].lowest, x), max(g.bounds[p].highest, x)}
+			g.bounds[p] = scoreRange{min(g.bounds[p].lowest, x), max(g.bounds[p].highest, x)}
 		}
 	}
 	node, most := int32(-1), 0.0
@@ -168,7 +168,7 @@ func (g *grouping) best(m *mixture) int32 {
 }
 
 // first is the first node of a group that has one.
-func (g *grouping) first(at int32) int32 {
+func (g *scoreGroups) first(at int32) int32 {
 	nodes := &g.groups[at].nodes
 	for g.where[(*nodes)[0]] != at {
 		nodes.pop()

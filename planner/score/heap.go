@@ -2,15 +2,15 @@ package score
 
 import "slices"
 
-// ordered is what a heap holds.
-type ordered[E any] interface {
+// heapElement is what a heap holds.
+type heapElement[E any] interface {
 	comparable
 	// compare is below 0 when the element comes before the other.
 	compare(E) int
 }
 
 // heap keeps elements of which the first can be had at once.
-type heap[E ordered[E]] []E
+type heap[E heapElement[E]] []E
 
 // push adds an element.
 func (h *heap[E]) push(x E) {
@@ -38,11 +38,11 @@ func (h *heap[E]) pop() {
 	if last == 0 {
 		return
 	}
-	s.sink(0, x)
+	s.siftDown(0, x)
 }
 
-// sink puts an element where there is none any more, or below it.
-func (h heap[E]) sink(i int, x E) {
+// siftDown puts an element where there is none any more, or below it.
+func (h heap[E]) siftDown(i int, x E) {
 	for {
 		down := 2*i + 1
 		if down >= len(h) {
@@ -60,32 +60,32 @@ func (h heap[E]) sink(i int, x E) {
 	h[i] = x
 }
 
-// order makes a heap of elements in any order.
-func (h heap[E]) order() {
+// heapify makes a heap of elements in any order.
+func (h heap[E]) heapify() {
 	for i := len(h)/2 - 1; i >= 0; i-- {
-		h.sink(i, h[i])
+		h.siftDown(i, h[i])
 	}
 }
 
-// tidy keeps what is still good, each once.
-func (h *heap[E]) tidy(good func(E) bool) {
+// retain keeps what is still good, each once.
+func (h *heap[E]) retain(good func(E) bool) {
 	kept := slices.DeleteFunc(*h, func(x E) bool { return !good(x) })
 	slices.SortFunc(kept, E.compare)
 	*h = slices.Compact(kept)
 }
 
-// place is a node by its number.
-type place int32
+// nodeNumber is a node by its number.
+type nodeNumber int32
 
-func (a place) compare(b place) int { return int(a) - int(b) }
+func (a nodeNumber) compare(b nodeNumber) int { return int(a) - int(b) }
 
-// standing is a node at a total.
-type standing struct {
+// nodeTotal is a node at a total.
+type nodeTotal struct {
 	total float64
 	node  int32
 }
 
-func (a standing) compare(b standing) int {
+func (a nodeTotal) compare(b nodeTotal) int {
 	switch {
 	case a.total > b.total:
 		return -1

@@ -11,63 +11,63 @@ import (
 // maxParts is how many parts a rule may have for an Index.
 const maxParts = 8
 
-// Index applies a rule as [Plain] does, and finds the same node, at a cost
+// Index applies a rule as [FullScan] does, and finds the same node, at a cost
 // that grows little with the number of nodes. For each distinct demand it
-// keeps a [shelf] with what the rule's scorers said of every node. Before a
+// keeps a [rankedNodes] with what the rule's scorers said of every node. Before a
 // choice the shelf catches up with the nodes that changed since its last one.
 type Index struct {
-	tracker
-	mix     mixture
+	changeTracker
+	mix     activeRule
 	limits  limits
-	shelves map[fleet.Demand]shelf
-	memo    memo
-	classes classes
-	class   []uint32 // by node
-	own     view     // how far class has read the journal
+	ranked  map[fleet.Demand]rankedNodes
+	memo    scoreCache
+	classes nodeClasses
+	class   []uint32   // by node
+	own     demandView // how far class has read the journal
 	shapes  map[fleet.Demand]uint32
 	epoch   int // counts the times that scorers changed their minds
 }
 
-// shelf is the nodes that a demand fits on, sorted by score.
-type shelf interface {
-	view() *view
+// rankedNodes is the nodes that a demand fits on, sorted by score.
+type rankedNodes interface {
+	view() *demandView
 	// restart comes before all nodes are put anew.
 	restart()
 	// put notes a node's scores; none: it doesn't fit any more.
-	put(m *mixture, node int32, scores []float64)
+	put(m *activeRule, node int32, scores []float64)
 	// best is the node to choose; below 0 if there is none.
-	best(m *mixture) int32
+	best(m *activeRule) int32
 }
 
 // NewIndex is a chooser for a cluster, which it owns from now on.
 func NewIndex(r Rule, s *fleet.State) Chooser {
 	if len(r.Parts) > maxParts {
-		return NewPlain(r, s)
+		return NewFullScan(r, s)
 	}
 	nodes := s.Len()
-	return newIndex(r, s, limits{shelves: 64 + 1<<24/max(nodes, 1), classes: 2*nodes + 1<<14, memo: 1 << min(8+bits.Len(uint(nodes)), 15)})
+	return newIndex(r, s, limits{ranked: 64 + 1<<24/max(nodes, 1), classes: 2*nodes + 1<<14, memo: 1 << min(8+bits.Len(uint(nodes)), 15)})
 }
 
 // limits are how much an Index remembers before it starts afresh.
-type limits struct{ shelves, classes, memo int }
+type limits struct{ ranked, classes, memo int }
 
 func newIndex(r Rule, s *fleet.State, l limits) *Index {
 	return &Index{
-		tracker: newTracker(s), mix: newMixture(r), limits: l,
-		shelves: make(map[fleet.Demand]shelf), shapes: make(map[fleet.Demand]uint32),
-		memo: newMemo(len(r.Parts), l.memo), classes: newClasses(l.classes), class: make([]uint32, s.Len()),
+		changeTracker: newChangeTracker(s), mix: newActiveRule(r), limits: l,
+		ranked: make(map[fleet.Demand]rankedNodes), shapes: make(map[fleet.Demand]uint32),
+		memo: newScoreCache(len(r.Parts), l.memo), classes: newNodeClasses(l.classes), class: make([]uint32, s.Len()),
 	}
 }
 
 // classify brings the classes that nodes are in up to date.
 func (c *Index) classify() {
-	if c.classes.full() {
-		c.classes = newClasses(c.limits.classes)
-		c.memo.forget()
+	if c.classes.isFull() {
+		c.classes = newNodeClasses(c.limits.classes)
+		c.memo.reset()
 		c.own.filled = false
 	}
 	for i := range c.changed(&c.own, 0) {
-		c.class[i] = c.classes.of(&c.nodes[i])
+		c.class[i] = c.classes.numberOf(&c.nodes[i])
 	}
 }
 
@@ -76,18 +76,18 @@ func (c *Index) classify() {
 func (c *Index) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
 	if c.mix.adapt(c.state) {
 		c.epoch++
-		c.memo.forget()
+		c.memo.reset()
 	}
 	c.classify()
-	s := c.shelves[*d]
+	s := c.ranked[*d]
 	if s == nil {
-		if len(c.shelves) >= c.limits.shelves {
-			clear(c.shelves)
+		if len(c.ranked) >= c.limits.ranked {
+			clear(c.ranked)
 			clear(c.shapes)
-			c.memo.forget()
+			c.memo.reset()
 		}
-		s = c.newShelf(d)
-		c.shelves[*d] = s
+		s = c.newRankedNodes(d)
+		c.ranked[*d] = s
 	}
 	c.refresh(s)
 	best := s.best(&c.mix)
@@ -98,10 +98,10 @@ func (c *Index) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool)
 	return node, c.mix.gpus(d, c.state.Node(node)), true
 }
 
-// newShelf is an empty shelf for a demand: a ranking where totals of nodes don't depend on other
+// newRankedNodes is an empty shelf for a demand: a ranking where totals of nodes don't depend on other
 // nodes, else a grouping.
-func (c *Index) newShelf(d *fleet.Demand) shelf {
-	v := c.newView(d)
+func (c *Index) newRankedNodes(d *fleet.Demand) rankedNodes {
+	v := c.newDemandView(d)
 	shape := *d
 	shape.Mem = 0
 	v.shape = c.shapes[shape]
@@ -110,48 +110,48 @@ func (c *Index) newShelf(d *fleet.Demand) shelf {
 		c.shapes[shape] = v.shape
 	}
 	if c.mix.ranked {
-		return newRanking(v, len(c.nodes))
+		return newTotalRanking(v, len(c.nodes))
 	}
-	return newGrouping(v, len(c.nodes), len(c.mix.parts))
+	return newScoreGroups(v, len(c.nodes), len(c.mix.parts))
 }
 
 // refresh brings a shelf up to date.
-func (c *Index) refresh(s shelf) {
+func (c *Index) refresh(s rankedNodes) {
 	v := s.view()
 	if !v.filled || v.epoch != c.epoch {
 		s.restart()
 	}
 	for i := range c.changed(v, c.epoch) {
-		c.judge(s, v, i)
+		c.scoreNode(s, v, i)
 	}
 }
 
-// judge scores a node for a shelf.
-func (c *Index) judge(s shelf, v *view, node int32) {
+// scoreNode scores a node for a shelf.
+func (c *Index) scoreNode(s rankedNodes, v *demandView, node int32) {
 	n := &c.nodes[node]
-	if !v.fits(n, c.kinds[node]) {
+	if !v.canFit(n, c.kinds[node]) {
 		s.put(&c.mix, node, nil)
 		return
 	}
-	scores, known := c.memo.at(v.shape, c.class[node])
+	scores, known := c.memo.lookup(v.shape, c.class[node])
 	if !known {
 		c.mix.score(&v.demand, n, scores)
 	}
 	s.put(&c.mix, node, scores)
 }
 
-// tracker keeps the state, the nodes with their GPUs sorted, and the journal
+// changeTracker keeps the state, the nodes with their GPUs sorted, and the journal
 // of changes.
-type tracker struct {
-	keeper
+type changeTracker struct {
+	stateOwner
 	journal journal
 	nodes   []fleet.Node
 	kinds   []int32 // by node: its kind
 	all     []*fleet.Kind
 }
 
-func newTracker(s *fleet.State) tracker {
-	t := tracker{keeper: keeper{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()), kinds: make([]int32, s.Len())}
+func newChangeTracker(s *fleet.State) changeTracker {
+	t := changeTracker{stateOwner: stateOwner{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()), kinds: make([]int32, s.Len())}
 	numbers := make(map[*fleet.Kind]int32)
 	for i := range t.nodes {
 		t.nodes[i] = s.Node(i).WithSortedGPUs()
@@ -168,13 +168,13 @@ func newTracker(s *fleet.State) tracker {
 }
 
 // touch notes that a node changed.
-func (t *tracker) touch(node int) {
+func (t *changeTracker) touch(node int) {
 	t.nodes[node] = t.state.Node(node).WithSortedGPUs()
 	t.journal.touch(node)
 }
 
 // Place puts a task on GPUs of a node.
-func (t *tracker) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
+func (t *changeTracker) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
 	if err := t.state.Place(node, d, gpus); err != nil {
 		return err
 	}
@@ -183,25 +183,25 @@ func (t *tracker) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
 }
 
 // Release takes a task away again.
-func (t *tracker) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
+func (t *changeTracker) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
 	t.state.Release(node, d, gpus)
 	t.touch(node)
 }
 
 // Sleep switches an empty node off.
-func (t *tracker) Sleep(node int) {
+func (t *changeTracker) Sleep(node int) {
 	t.state.Sleep(node)
 	t.touch(node)
 }
 
 // Wake switches a node on.
-func (t *tracker) Wake(node int) {
+func (t *changeTracker) Wake(node int) {
 	t.state.Wake(node)
 	t.touch(node)
 }
 
-// view is a demand, and how far who serves it has read the journal.
-type view struct {
+// demandView is a demand, and how far who serves it has read the journal.
+type demandView struct {
 	demand  fleet.Demand
 	shape   uint32 // the demand without its memory
 	accepts []bool // by kind
@@ -211,7 +211,7 @@ type view struct {
 }
 
 // changed is the nodes to look at again; all at first and in a new epoch.
-func (t *tracker) changed(v *view, epoch int) iter.Seq[int32] {
+func (t *changeTracker) changed(v *demandView, epoch int) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		if v.filled && v.epoch == epoch {
 			for i := t.journal.head; i >= 0 && t.journal.stamps[i] > v.seen; i = t.journal.next[i] {
@@ -230,17 +230,17 @@ func (t *tracker) changed(v *view, epoch int) iter.Seq[int32] {
 	}
 }
 
-// newView is the view of a demand that has read nothing yet.
-func (t *tracker) newView(d *fleet.Demand) view {
-	v := view{demand: *d, accepts: make([]bool, len(t.all))}
+// newDemandView is the view of a demand that has read nothing yet.
+func (t *changeTracker) newDemandView(d *fleet.Demand) demandView {
+	v := demandView{demand: *d, accepts: make([]bool, len(t.all))}
 	for i, k := range t.all {
 		v.accepts[i] = d.Accepts(k.Model) && k.GPUs >= d.GPUs
 	}
 	return v
 }
 
-// fits is [fleet.Node.Fits] for a node with sorted GPUs.
-func (v *view) fits(n *fleet.Node, kind int32) bool {
+// canFit is [fleet.Node.Fits] for a node with sorted GPUs.
+func (v *demandView) canFit(n *fleet.Node, kind int32) bool {
 	d := &v.demand
 	if d.CPU > n.CPU || d.Mem > n.Mem || !v.accepts[kind] {
 		return false

@@ -5,22 +5,22 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// Plain applies a rule by scoring every node for every task.
-type Plain struct {
-	keeper
-	mix    mixture
+// FullScan applies a rule by scoring every node for every task.
+type FullScan struct {
+	stateOwner
+	mix    activeRule
 	nodes  []int     // that the task fits on
 	scores []float64 // one for each node and part
-	bounds []bound
+	bounds []scoreRange
 }
 
-// NewPlain is a chooser for a cluster, which it owns from now on.
-func NewPlain(r Rule, s *fleet.State) *Plain {
-	return &Plain{keeper: keeper{s}, mix: newMixture(r), bounds: make([]bound, len(r.Parts))}
+// NewFullScan is a chooser for a cluster, which it owns from now on.
+func NewFullScan(r Rule, s *fleet.State) *FullScan {
+	return &FullScan{stateOwner: stateOwner{s}, mix: newActiveRule(r), bounds: make([]scoreRange, len(r.Parts))}
 }
 
 // Choose scores every node.
-func (c *Plain) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
+func (c *FullScan) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
 	c.mix.adapt(c.state)
 	c.nodes, c.scores = c.nodes[:0], c.scores[:0]
 	parts := len(c.mix.parts)
@@ -37,9 +37,9 @@ func (c *Plain) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool)
 		c.mix.score(d, n, scores)
 		for p, x := range scores {
 			if len(c.nodes) == 1 {
-				c.bounds[p] = bound{x, x}
+				c.bounds[p] = scoreRange{x, x}
 			}
-			c.bounds[p] = bound{min(c.bounds[p].lowest, x), max(c.bounds[p].highest, x)}
+			c.bounds[p] = scoreRange{min(c.bounds[p].lowest, x), max(c.bounds[p].highest, x)}
 		}
 	}
 	best := 0.0
@@ -54,24 +54,24 @@ func (c *Plain) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool)
 	return node, c.mix.gpus(d, c.state.Node(node)), true
 }
 
-// keeper passes changes of the state on.
-type keeper struct{ state *fleet.State }
+// stateOwner passes changes of the state on.
+type stateOwner struct{ state *fleet.State }
 
 // Place puts a task on GPUs of a node.
-func (k *keeper) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
+func (k *stateOwner) Place(node int, d *fleet.Demand, gpus planner.GPUSet) error {
 	return k.state.Place(node, d, gpus)
 }
 
 // Release takes a task away again.
-func (k *keeper) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
+func (k *stateOwner) Release(node int, d *fleet.Demand, gpus planner.GPUSet) {
 	k.state.Release(node, d, gpus)
 }
 
 // Sleep switches an empty node off.
-func (k *keeper) Sleep(node int) { k.state.Sleep(node) }
+func (k *stateOwner) Sleep(node int) { k.state.Sleep(node) }
 
 // Wake switches a node on.
-func (k *keeper) Wake(node int) { k.state.Wake(node) }
+func (k *stateOwner) Wake(node int) { k.state.Wake(node) }
 
 // State is the cluster.
-func (k *keeper) State() *fleet.State { return k.state }
+func (k *stateOwner) State() *fleet.State { return k.state }

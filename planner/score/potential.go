@@ -29,9 +29,9 @@ type Potential struct {
 	Absolute
 	prices   PotentialPrices
 	workload fleet.Workload
-	views    map[*fleet.Kind]*target
+	views    map[*fleet.Kind]*kindTarget
 	holes    [fleet.WholeGPU]uint16 // by what is left of a busy GPU
-	known    potentials
+	known    potentialCache
 	factor   float64
 	step     int // the load, in steps
 }
@@ -64,7 +64,7 @@ func DefaultPotentialPrices() PotentialPrices {
 // NewPotential prepares the potential for a target workload.
 func NewPotential(m fleet.Workload, prices PotentialPrices) *Potential {
 	return &Potential{
-		prices: prices, workload: m, views: make(map[*fleet.Kind]*target), holes: holesOf(m), known: newPotentials(), factor: 1,
+		prices: prices, workload: m, views: make(map[*fleet.Kind]*kindTarget), holes: holesOf(m), known: newPotentialCache(), factor: 1,
 	}
 }
 
@@ -72,13 +72,13 @@ func NewPotential(m fleet.Workload, prices PotentialPrices) *Potential {
 // least growth for a task that shares one. It is in whole microwatts: equal
 // growths that were added up in different orders are equal.
 func (p *Potential) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
-	before := p.of(n)
-	return bestGPU(d, n, func(after fleet.Node) float64 { return math.Round((before-p.of(&after))*1e6) / 1e6 })
+	before := p.nodePotential(n)
+	return bestGPU(d, n, func(after fleet.Node) float64 { return math.Round((before-p.nodePotential(&after))*1e6) / 1e6 })
 }
 
-// of is the potential of a node.
-func (p *Potential) of(n *fleet.Node) float64 {
-	v, known := p.known.at(n)
+// nodePotential is the potential of a node.
+func (p *Potential) nodePotential(n *fleet.Node) float64 {
+	v, known := p.known.lookup(n)
 	if !known {
 		v.steady, v.scarce = p.value(n.Kind, v)
 	}
@@ -86,8 +86,8 @@ func (p *Potential) of(n *fleet.Node) float64 {
 }
 
 // value is the two parts of the potential of a state.
-func (p *Potential) value(k *fleet.Kind, v *valued) (steady, scarce float64) {
-	r := restOf(k, v)
+func (p *Potential) value(k *fleet.Kind, v *cachedPotential) (steady, scarce float64) {
+	r := residualOf(k, v)
 	next, fragment := p.forecast(&r)
 	unfilled := 0
 	for _, left := range r.gpu[:k.GPUs-r.idle] {
@@ -104,8 +104,8 @@ func (p *Potential) value(k *fleet.Kind, v *valued) (steady, scarce float64) {
 // forecast is the watts that the next task is expected to add, and the
 // milli-GPU that it is expected to be unable to use ([fleet.Fragmentation], but
 // for rounding).
-func (p *Potential) forecast(r *rest) (watts, fragment float64) {
-	view := p.view(r.kind)
+func (p *Potential) forecast(r *residual) (watts, fragment float64) {
+	view := p.targetFor(r.kind)
 	watts, fragment = float64(view.barred*p.prices.Block), float64(view.barred*float64(r.left))
 	at, small := 0, 0 // GPUs with too little left, and how much that is
 	for i := range view.classes {
@@ -128,7 +128,7 @@ func (p *Potential) forecast(r *rest) (watts, fragment float64) {
 		default:
 			fragment += float64(c.p * float64(small))
 		}
-		watts += float64(c.p * r.added(c.cpu, waking))
+		watts += float64(c.p * r.addedPower(c.cpu, waking))
 	}
 	return watts, fragment
 }
@@ -151,8 +151,8 @@ func holesOf(m fleet.Workload) (holes [fleet.WholeGPU]uint16) {
 // The load is read in steps, so that scores hold for long. Where tasks come and
 // go it may fall a little below a step before that counts.
 const (
-	loadSteps = 20
-	loadPlay  = 100 // 1 % of the cluster's GPUs
+	loadSteps      = 20
+	loadHysteresis = 100 // 1 % of the cluster's GPUs
 )
 
 // Update follows the load.
@@ -160,7 +160,7 @@ func (p *Potential) Update(s *fleet.State) (changed bool) {
 	capacity := max(1, s.Capacity())
 	stepAt := func(allocated int64) int { return int(loadSteps * allocated / capacity) }
 	now := stepAt(s.Allocated())
-	if now > p.step || stepAt(s.Allocated()+capacity/loadPlay) < p.step {
+	if now > p.step || stepAt(s.Allocated()+capacity/loadHysteresis) < p.step {
 		p.step = now
 	}
 	was := p.factor

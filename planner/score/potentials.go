@@ -6,17 +6,17 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// potentials remembers the potentials of states that were met: as many as
+// potentialCache remembers the potentials of states that were met: as many as
 // there is room for, the latest.
-type potentials struct {
+type potentialCache struct {
 	kinds  map[*fleet.Kind]uint64 // a seed for the hash of each
 	last   *fleet.Kind
 	seed   uint64 // of the last
-	states []valued
+	states []cachedPotential
 }
 
-// valued is a state and the two parts of its potential.
-type valued struct {
+// cachedPotential is a state and the two parts of its potential.
+type cachedPotential struct {
 	kind           *fleet.Kind
 	cpu            int64
 	gpu            [fleet.MaxGPUs]uint16 // ascending
@@ -24,16 +24,16 @@ type valued struct {
 	steady, scarce float64
 }
 
-// mostPotentials is how many states are remembered, a power of two.
-const mostPotentials = 1 << 14
+// maxPotentials is how many states are remembered, a power of two.
+const maxPotentials = 1 << 14
 
-func newPotentials() potentials {
-	return potentials{kinds: make(map[*fleet.Kind]uint64), states: make([]valued, mostPotentials)}
+func newPotentialCache() potentialCache {
+	return potentialCache{kinds: make(map[*fleet.Kind]uint64), states: make([]cachedPotential, maxPotentials)}
 }
 
-// at is the place for the potential of a node's state, and whether it is there.
+// lookup is the place for the potential of a node's state, and whether it is there.
 // If not, the caller fills it in.
-func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
+func (p *potentialCache) lookup(n *fleet.Node) (v *cachedPotential, known bool) {
 	if p.last != n.Kind {
 		p.last, p.seed = n.Kind, p.seedOf(n.Kind)
 	}
@@ -42,7 +42,7 @@ func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
 	for _, g := range sorted.GPU[:n.Kind.GPUs] {
 		hash = (hash ^ uint64(g)) * 0x94d049bb133111eb
 	}
-	v = &p.states[hash>>40&(mostPotentials-1)]
+	v = &p.states[hash>>40&(maxPotentials-1)]
 	if v.kind == n.Kind && v.cpu == n.CPU && v.gpu == sorted.GPU && v.asleep == n.Asleep {
 		return v, true
 	}
@@ -51,7 +51,7 @@ func (p *potentials) at(n *fleet.Node) (v *valued, known bool) {
 }
 
 // seedOf is the seed of a kind, a new one for a new kind.
-func (p *potentials) seedOf(k *fleet.Kind) uint64 {
+func (p *potentialCache) seedOf(k *fleet.Kind) uint64 {
 	seed, known := p.kinds[k]
 	if !known {
 		seed = uint64(len(p.kinds)+1) * 0x9e3779b97f4a7c15
@@ -60,8 +60,8 @@ func (p *potentials) seedOf(k *fleet.Kind) uint64 {
 	return seed
 }
 
-// rest is what is left of a node, as the potential sees it.
-type rest struct {
+// residual is what is left of a node, as the potential sees it.
+type residual struct {
 	kind        *fleet.Kind
 	cpu         int64    // milli-vCPU
 	gpu         []uint16 // milli-GPU, ascending: busy ones come first
@@ -72,9 +72,9 @@ type rest struct {
 	gpuWatts    float64 // if it is awake
 }
 
-// restOf is what is left of a node in a state.
-func restOf(k *fleet.Kind, v *valued) rest {
-	r := rest{kind: k, cpu: v.cpu, gpu: v.gpu[:k.GPUs]}
+// residualOf is what is left of a node in a state.
+func residualOf(k *fleet.Kind, v *cachedPotential) residual {
+	r := residual{kind: k, cpu: v.cpu, gpu: v.gpu[:k.GPUs]}
 	for _, g := range r.gpu {
 		r.left += int(g)
 		if g == fleet.WholeGPU {
@@ -91,41 +91,41 @@ func restOf(k *fleet.Kind, v *valued) rest {
 	return r
 }
 
-// added is the watts of a task more that makes some idle GPUs busy.
-func (r *rest) added(cpu int64, waking int) float64 {
+// addedPower is the watts of a task more that makes some idle GPUs busy.
+func (r *residual) addedPower(cpu int64, waking int) float64 {
 	p := &r.kind.Power
 	return p.Cost(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts + float64(p.Cost(p.GPUBusy-p.GPUIdle)*float64(waking)) - r.watts
 }
 
-// target is the target workload as a kind of node sees it.
-type target struct {
-	classes []aim   // that it accepts, ascending by milli
-	barred  float64 // probability of the others
+// kindTarget is the target workload as a kind of node sees it.
+type kindTarget struct {
+	classes []targetClass // that it accepts, ascending by milli
+	barred  float64       // probability of the others
 }
 
-// aim is a class of the target workload.
-type aim struct {
+// targetClass is a class of the target workload.
+type targetClass struct {
 	p           float64
 	cpu         int64
 	milli, gpus int
 }
 
-// view is the target workload for a kind of node.
-func (p *Potential) view(k *fleet.Kind) *target {
+// targetFor is the target workload for a kind of node.
+func (p *Potential) targetFor(k *fleet.Kind) *kindTarget {
 	t := p.views[k]
 	if t != nil {
 		return t
 	}
-	t = &target{}
+	t = &kindTarget{}
 	for i := range p.workload {
 		c := &p.workload[i]
 		if !c.Accepts(k.Model) {
 			t.barred += c.P
 			continue
 		}
-		t.classes = append(t.classes, aim{p: c.P, cpu: c.CPU, milli: c.Milli, gpus: c.GPUs})
+		t.classes = append(t.classes, targetClass{p: c.P, cpu: c.CPU, milli: c.Milli, gpus: c.GPUs})
 	}
-	slices.SortStableFunc(t.classes, func(a, b aim) int { return a.milli - b.milli })
+	slices.SortStableFunc(t.classes, func(a, b targetClass) int { return a.milli - b.milli })
 	p.views[k] = t
 	return t
 }

@@ -30,12 +30,12 @@ func NewPriced(m fleet.Workload, p Prices) *Priced {
 
 // Score is minus the cost in watts, of the cheapest GPU that a task can share.
 func (p *Priced) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
-	before := p.worth(n)
-	return bestGPU(d, n, func(after fleet.Node) float64 { return before - p.worth(&after) })
+	before := p.stateCost(n)
+	return bestGPU(d, n, func(after fleet.Node) float64 { return before - p.stateCost(&after) })
 }
 
-// worth is what a node's state costs.
-func (p *Priced) worth(n *fleet.Node) float64 {
+// stateCost is what a node's state costs.
+func (p *Priced) stateCost(n *fleet.Node) float64 {
 	stranded := max(0, float64(n.FreeMilli())/fleet.WholeGPU-float64(n.CPU)/1000/p.prices.CPUsPerGPU)
-	return watts(n) + float64(p.prices.Fragment*(p.meter.OfNode(n)/fleet.WholeGPU)) + float64(p.prices.Strand*stranded)
+	return weightedPower(n) + float64(p.prices.Fragment*(p.meter.OfNode(n)/fleet.WholeGPU)) + float64(p.prices.Strand*stranded)
 }

@@ -86,7 +86,7 @@ func drawRule(t *rapid.T, m fleet.Workload) [3]score.Rule {
 	for _, i := range picked {
 		weight := rapid.SampledFrom([]float64{1, 50, 100, 500, 900, 1000}).Draw(t, "weight")
 		for r := range rules {
-			rules[r].Parts = append(rules[r].Parts, score.Part{Scorer: all[r][i], Weight: weight})
+			rules[r].Parts = append(rules[r].Parts, score.WeightedScorer{Scorer: all[r][i], Weight: weight})
 		}
 	}
 	if len(picked) == 2 && rapid.Bool().Draw(t, "auto") {
@@ -102,7 +102,7 @@ func TestIndexChoosesWhatThePlainScanChooses(t *testing.T) {
 		kinds := drawKinds(t)
 		demands := drawDemands(t, 10)
 		rules := drawRule(t, fleet.NewWorkload(demands, fleet.PaperCover))
-		live(t, demands, score.NewPlain(rules[0], fleet.NewState(kinds)),
+		live(t, demands, score.NewFullScan(rules[0], fleet.NewState(kinds)),
 			score.NewIndex(rules[1], fleet.NewState(kinds)), score.NewForgetfulIndex(rules[2], fleet.NewState(kinds)))
 	})
 }
@@ -111,7 +111,7 @@ func TestRandomDrawsWhatThePlainScanDraws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := drawKinds(t)
 		seed := rapid.Uint64().Draw(t, "seed")
-		live(t, drawDemands(t, 10), score.NewPlainRandom(fleet.NewState(kinds), seed), score.NewRandom(fleet.NewState(kinds), seed))
+		live(t, drawDemands(t, 10), score.NewFullScanRandom(fleet.NewState(kinds), seed), score.NewRandom(fleet.NewState(kinds), seed))
 	})
 }
 

@@ -15,7 +15,7 @@ type PWR struct{}
 // those where it adds the least: a busy one, or else an idle one.
 func (PWR) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	p := &n.Kind.Power
-	before := watts(n)
+	before := weightedPower(n)
 	cpu := p.CPU(n.Kind.CPU, n.CPU-d.CPU)
 	busy := n.BusyGPUs()
 	if !d.IsShared() {
@@ -43,13 +43,13 @@ func (PWR) Stretch(score, lowest, highest float64) float64 {
 	if lowest == highest {
 		return 100
 	}
-	return steps(score, lowest, highest)
+	return scaleTo100(score, lowest, highest)
 }
 
-// steps maps lowest..highest onto 0..100, rounded down.
-func steps(score, lowest, highest float64) float64 {
+// scaleTo100 maps lowest..highest onto 0..100, rounded down.
+func scaleTo100(score, lowest, highest float64) float64 {
 	return math.Trunc((score - lowest) * 100 / (highest - lowest))
 }
 
-// watts is a node's power as it counts.
-func watts(n *fleet.Node) float64 { return n.Cost() }
+// weightedPower is a node's power as it counts.
+func weightedPower(n *fleet.Node) float64 { return n.Cost() }

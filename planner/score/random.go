@@ -36,22 +36,22 @@ func (s *SplitMix) drawGPUs(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	return room & -room
 }
 
-// PlainRandom draws one of the nodes that a task fits on, and one of the GPUs
+// FullScanRandom draws one of the nodes that a task fits on, and one of the GPUs
 // that it can share there (data/openb/SEMANTICS.md, section 9). Every choice
 // draws, whether the task is placed or not.
-type PlainRandom struct {
-	keeper
+type FullScanRandom struct {
+	stateOwner
 	draw  SplitMix
 	nodes []int
 }
 
-// NewPlainRandom is a chooser for a cluster, which it owns from now on.
-func NewPlainRandom(s *fleet.State, seed uint64) *PlainRandom {
-	return &PlainRandom{keeper: keeper{s}, draw: SplitMix(seed)}
+// NewFullScanRandom is a chooser for a cluster, which it owns from now on.
+func NewFullScanRandom(s *fleet.State, seed uint64) *FullScanRandom {
+	return &FullScanRandom{stateOwner: stateOwner{s}, draw: SplitMix(seed)}
 }
 
 // Choose draws a node.
-func (c *PlainRandom) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
+func (c *FullScanRandom) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
 	c.nodes = c.nodes[:0]
 	for i := range c.state.Len() {
 		if c.state.Node(i).Fits(d) {
@@ -65,40 +65,40 @@ func (c *PlainRandom) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok
 	return node, c.draw.drawGPUs(d, c.state.Node(node)), true
 }
 
-// Random draws as [PlainRandom] does, and looks only at nodes that changed.
+// Random draws as [FullScanRandom] does, and looks only at nodes that changed.
 type Random struct {
-	tracker
-	draw  SplitMix
-	rooms map[fleet.Demand]*rooms
+	changeTracker
+	draw    SplitMix
+	fitting map[fleet.Demand]*fittingNodes
 }
 
-// rooms is the nodes that a demand fits on.
-type rooms struct {
-	view
+// fittingNodes is the nodes that a demand fits on.
+type fittingNodes struct {
+	demandView
 	set   []uint64 // a bit for each node
 	count int
 }
 
-// mostRooms is how many demands are remembered before starting afresh.
-const mostRooms = 1 << 12
+// maxFittingNodes is how many demands are remembered before starting afresh.
+const maxFittingNodes = 1 << 12
 
 // NewRandom is a chooser for a cluster, which it owns from now on.
 func NewRandom(s *fleet.State, seed uint64) *Random {
-	return &Random{tracker: newTracker(s), draw: SplitMix(seed), rooms: make(map[fleet.Demand]*rooms)}
+	return &Random{changeTracker: newChangeTracker(s), draw: SplitMix(seed), fitting: make(map[fleet.Demand]*fittingNodes)}
 }
 
 // Choose draws a node.
 func (c *Random) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool) {
-	r := c.rooms[*d]
+	r := c.fitting[*d]
 	if r == nil {
-		if len(c.rooms) >= mostRooms {
-			clear(c.rooms)
+		if len(c.fitting) >= maxFittingNodes {
+			clear(c.fitting)
 		}
-		r = &rooms{view: c.newView(d), set: make([]uint64, (len(c.nodes)+63)/64)}
-		c.rooms[*d] = r
+		r = &fittingNodes{demandView: c.newDemandView(d), set: make([]uint64, (len(c.nodes)+63)/64)}
+		c.fitting[*d] = r
 	}
-	for i := range c.changed(&r.view, 0) {
-		r.note(int(i), r.fits(&c.nodes[i], c.kinds[i]))
+	for i := range c.changed(&r.demandView, 0) {
+		r.note(int(i), r.canFit(&c.nodes[i], c.kinds[i]))
 	}
 	if r.count == 0 {
 		return 0, 0, false
@@ -108,7 +108,7 @@ func (c *Random) Choose(d *fleet.Demand) (node int, gpus planner.GPUSet, ok bool
 }
 
 // note is whether a node has room.
-func (r *rooms) note(node int, fits bool) {
+func (r *fittingNodes) note(node int, fits bool) {
 	word, bit := &r.set[node/64], uint64(1)<<(node%64)
 	switch had := *word&bit != 0; {
 	case fits && !had:
@@ -121,7 +121,7 @@ func (r *rooms) note(node int, fits bool) {
 }
 
 // nth is the node after n others with room.
-func (r *rooms) nth(n int) int {
+func (r *fittingNodes) nth(n int) int {
 	for i, word := range r.set {
 		here := bits.OnesCount64(word)
 		if n >= here {

@@ -15,11 +15,11 @@ func watt(w float64) dvfsmodel.Watt { return dvfsmodel.Watt(w) }
 // paperRules are the rules of the reference curves by their names there.
 func paperRules(m fleet.Workload) map[string]func() score.Rule {
 	one := func(s func() score.Scorer) func() score.Rule {
-		return func() score.Rule { return score.Rule{Parts: []score.Part{{Scorer: s(), Weight: 1000}}} }
+		return func() score.Rule { return score.Rule{Parts: []score.WeightedScorer{{Scorer: s(), Weight: 1000}}} }
 	}
 	blend := func(pwr float64) func() score.Rule {
 		return func() score.Rule {
-			return score.Rule{Parts: []score.Part{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: 1000 - pwr}}}
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: 1000 - pwr}}}
 		}
 	}
 	return map[string]func() score.Rule{

@@ -5,8 +5,8 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// Part is a scorer and how much its score counts.
-type Part struct {
+// WeightedScorer is a scorer and how much its score counts.
+type WeightedScorer struct {
 	Scorer Scorer
 	Weight float64 // above 0
 }
@@ -18,7 +18,7 @@ type Part struct {
 // A rule belongs to one chooser: its scorers may remember things.
 type Rule struct {
 	Name  string
-	Parts []Part
+	Parts []WeightedScorer
 	// Weigh, if there, sets the weights of the parts before every choice.
 	Weigh Weigher
 }
@@ -44,17 +44,17 @@ func (Absolute) Stretch(score, _, _ float64) float64 { return score }
 
 func (Absolute) absolute() {}
 
-// mixture is a rule at work: its weights now.
-type mixture struct {
-	parts   []Part
+// activeRule is a rule at work: its weights now.
+type activeRule struct {
+	parts   []WeightedScorer
 	weigh   Weigher
 	weights []float64
 	updates []Adaptive
 	ranked  bool // totals don't depend on which nodes there are
 }
 
-func newMixture(r Rule) mixture {
-	m := mixture{parts: r.Parts, weigh: r.Weigh, weights: make([]float64, len(r.Parts)), ranked: r.Weigh == nil}
+func newActiveRule(r Rule) activeRule {
+	m := activeRule{parts: r.Parts, weigh: r.Weigh, weights: make([]float64, len(r.Parts)), ranked: r.Weigh == nil}
 	for i, p := range r.Parts {
 		m.weights[i] = p.Weight
 		if a, ok := p.Scorer.(Adaptive); ok {
@@ -69,7 +69,7 @@ func newMixture(r Rule) mixture {
 
 // adapt brings weights and scorers up to date; it tells whether scores that
 // are remembered are stale.
-func (m *mixture) adapt(s *fleet.State) (stale bool) {
+func (m *activeRule) adapt(s *fleet.State) (stale bool) {
 	if m.weigh != nil {
 		m.weigh.Weigh(s, m.weights)
 	}
@@ -80,14 +80,14 @@ func (m *mixture) adapt(s *fleet.State) (stale bool) {
 }
 
 // score fills in what each part makes of a node.
-func (m *mixture) score(d *fleet.Demand, n *fleet.Node, scores []float64) {
+func (m *activeRule) score(d *fleet.Demand, n *fleet.Node, scores []float64) {
 	for i := range m.parts {
 		scores[i], _ = m.parts[i].Scorer.Score(d, n)
 	}
 }
 
 // total is a node's worth when the parts' scores lie within bounds.
-func (m *mixture) total(scores []float64, bounds []bound) float64 {
+func (m *activeRule) total(scores []float64, bounds []scoreRange) float64 {
 	if len(scores) == 1 {
 		return scores[0]
 	}
@@ -98,14 +98,14 @@ func (m *mixture) total(scores []float64, bounds []bound) float64 {
 	return sum
 }
 
-// bound is the range of a part's scores.
-type bound struct{ lowest, highest float64 }
+// scoreRange is the range of a part's scores.
+type scoreRange struct{ lowest, highest float64 }
 
 // gpus chooses the GPUs of a node: the lowest idle ones for tasks of whole
 // GPUs. A task that shares one gets what the part of the greatest weight says
 // among those that care, FGD's before others' of the same weight; when none
 // cares, the tightest fit.
-func (m *mixture) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
+func (m *activeRule) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	switch {
 	case d.GPUs == 0:
 		return 0
@@ -114,7 +114,7 @@ func (m *mixture) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	}
 	lead, best := planner.GPUSet(0), -1
 	for i := range m.parts {
-		if best >= 0 && !m.leads(i, best) {
+		if best >= 0 && !m.leadsChoice(i, best) {
 			continue
 		}
 		if _, set := m.parts[i].Scorer.Score(d, n); set != 0 {
@@ -127,8 +127,8 @@ func (m *mixture) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	return lead
 }
 
-// leads tells whether part i has a greater say in the GPUs than part j before it.
-func (m *mixture) leads(i, j int) bool {
+// leadsChoice tells whether part i has a greater say in the GPUs than part j before it.
+func (m *activeRule) leadsChoice(i, j int) bool {
 	if m.weights[i] != m.weights[j] {
 		return m.weights[i] > m.weights[j]
 	}

@@ -123,17 +123,17 @@ func TestTheWeightiestPartThatCaresChoosesTheGPU(t *testing.T) {
 	d := fleet.Demand{CPU: 1000, GPUs: 1, Milli: 300}
 	for _, c := range []struct {
 		name  string
-		parts []score.Part
+		parts []score.WeightedScorer
 		want  int
 	}{
-		{"PWR weighs more", []score.Part{{Scorer: score.PWR{}, Weight: 600}, {Scorer: score.NewFGD(m), Weight: 400}}, 0},
-		{"FGD weighs more", []score.Part{{Scorer: score.PWR{}, Weight: 400}, {Scorer: score.NewFGD(m), Weight: 600}}, 1},
-		{"FGD goes first at equal weights", []score.Part{{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500}}, 1},
-		{"others in order", []score.Part{{Scorer: give{gpu: 5}, Weight: 500}, {Scorer: give{gpu: 6}, Weight: 500}}, 5},
-		{"who doesn't care has no say", []score.Part{{Scorer: score.PWR{}, Weight: 1}, {Scorer: score.BestFit{}, Weight: 999}}, 0},
-		{"the tightest fit if nobody cares", []score.Part{{Scorer: score.BestFit{}, Weight: 1}}, 2},
+		{"PWR weighs more", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 600}, {Scorer: score.NewFGD(m), Weight: 400}}, 0},
+		{"FGD weighs more", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 400}, {Scorer: score.NewFGD(m), Weight: 600}}, 1},
+		{"FGD goes first at equal weights", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500}}, 1},
+		{"others in order", []score.WeightedScorer{{Scorer: give{gpu: 5}, Weight: 500}, {Scorer: give{gpu: 6}, Weight: 500}}, 5},
+		{"who doesn't care has no say", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 1}, {Scorer: score.BestFit{}, Weight: 999}}, 0},
+		{"the tightest fit if nobody cares", []score.WeightedScorer{{Scorer: score.BestFit{}, Weight: 1}}, 2},
 	} {
-		if _, gpus, ok := score.NewPlain(score.Rule{Parts: c.parts}, s).Choose(&d); !ok || gpus != 1<<c.want {
+		if _, gpus, ok := score.NewFullScan(score.Rule{Parts: c.parts}, s).Choose(&d); !ok || gpus != 1<<c.want {
 			t.Errorf("%s: GPUs %v (%v), want %d", c.name, gpus.Indexes(), ok, c.want)
 		}
 	}

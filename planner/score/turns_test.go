@@ -17,7 +17,7 @@ func TestIndexAndPlainScanAgreeOverThousandsOfTurns(t *testing.T) {
 			return rules[name]()
 		}
 		fast := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser { return score.NewIndex(rule(m), s) })
-		plain := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser { return score.NewPlain(rule(m), s) })
+		plain := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser { return score.NewFullScan(rule(m), s) })
 		for turn := range 4000 {
 			fast.turn(t, 1)
 			plain.turn(t, 1)
@@ -33,7 +33,7 @@ func TestNodesThatDifferOnlyInTheirTasksKindsAreToldApart(t *testing.T) {
 	pair := fleet.Demand{GPUs: 2, Milli: fleet.WholeGPU}
 	single := fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}
 	k := kindOf("G2", 96_000, 400_000, 8)
-	c := score.NewIndex(score.Rule{Parts: []score.Part{{Scorer: score.GpuClustering{}, Weight: 1}}}, fleet.NewState([]*fleet.Kind{k, k, k}))
+	c := score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: score.GpuClustering{}, Weight: 1}}}, fleet.NewState([]*fleet.Kind{k, k, k}))
 	place := func(node int, d fleet.Demand, gpu int) {
 		t.Helper()
 		if err := c.Place(node, &d, (1<<d.GPUs-1)<<gpu); err != nil {

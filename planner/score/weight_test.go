@@ -35,7 +35,7 @@ func TestScorersByPowerCompareWeightedWatts(t *testing.T) {
 				want = 1
 			}
 			for _, task := range []fleet.Demand{d, shared} {
-				c := score.NewIndex(score.Rule{Parts: []score.Part{{Scorer: scorer(), Weight: 1}}}, fleet.NewState(kinds))
+				c := score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: scorer(), Weight: 1}}}, fleet.NewState(kinds))
 				if node, _, ok := c.Choose(&task); !ok || node != want {
 					t.Errorf("%s, weights %v, %d milli-GPU: node %d, want %d", name, weights, task.Milli, node, want)
 				}
