@@ -75,7 +75,7 @@ func (e *engine) left(task int, a *Assignment) {
 	e.reschedule()
 	for part := range a.Parts {
 		node := int(part.Node)
-		if !e.tenancy.covers(node) || e.tenancy.booked.ServerOn(node) {
+		if !e.tenancy.covers(node) || e.tenancy.booked.IsServerOn(node) {
 			continue
 		}
 		n := &e.view.nodes[node]
@@ -89,7 +89,7 @@ func (e *engine) left(task int, a *Assignment) {
 // notIdle tells whether a shared node is off already, or has tasks: an entry that
 // says when it goes off has nothing to say then.
 func (y *tenancy) notIdle(node int, on bool) bool {
-	return y.covers(node) && (!on || y.booked.ServerOn(node))
+	return y.covers(node) && (!on || y.booked.IsServerOn(node))
 }
 
 // Shared is what tasks hold of the GPUs that may be shared, those on nodes that

@@ -243,7 +243,7 @@ func (y *tenancy) count(gpu int, now float64) {
 // retune sets a GPU's frequency for who is on it now.
 func (y *tenancy) retune(gpu int, now float64) {
 	g, mhz := &y.gpus[gpu], dvfsmodel.MHz(0)
-	if y.present.Busy(gpu) {
+	if y.present.IsBusy(gpu) {
 		mhz = y.clocks(y.present, gpu)
 		g.slowdown = y.present.Overload(gpu) * y.in.Physics.Stretch(mhz)
 	}

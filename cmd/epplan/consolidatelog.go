@@ -49,7 +49,7 @@ func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*shari
 		case s.Over && c.IsSet("moves"):
 			over++
 		default:
-			in.Tasks = append(in.Tasks, sharing.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, On: s.On})
+			in.Tasks = append(in.Tasks, sharing.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, CurrentGPUs: s.On})
 			pieces += s.GPUs
 		}
 	}

@@ -55,8 +55,8 @@ func (r *consolidation) setCurrent(name string) error {
 	}
 	placed := 0
 	for i := range r.instance.Tasks {
-		r.migration.from = append(r.migration.from, r.instance.Tasks[i].On)
-		placed += len(r.instance.Tasks[i].On)
+		r.migration.from = append(r.migration.from, r.instance.Tasks[i].CurrentGPUs)
+		placed += len(r.instance.Tasks[i].CurrentGPUs)
 	}
 	if placed == 0 {
 		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)", name)
@@ -98,11 +98,11 @@ func (t *terminal) hostServers(c *cli.Context, in *sharing.Instance, log *trace.
 	}
 	at := h.gpuNumbers(log.GPUs)
 	for i := range in.Tasks {
-		on := make([]int, 0, len(in.Tasks[i].On))
-		for _, gpu := range in.Tasks[i].On {
+		on := make([]int, 0, len(in.Tasks[i].CurrentGPUs))
+		for _, gpu := range in.Tasks[i].CurrentGPUs {
 			on = append(on, at[gpu])
 		}
-		in.Tasks[i].On = on
+		in.Tasks[i].CurrentGPUs = on
 	}
 	t.message("note", fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
 		plural(len(h.names), "host"), trimZeros(c.Float64("server-w")), trimZeros(c.Float64("gpu-mem-gb"))))

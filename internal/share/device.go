@@ -35,7 +35,7 @@ func (g *GPU) contention(all []futureUse) sharing.Contention {
 	if g.Curve == nil {
 		return sharing.Linear{}
 	}
-	return g.Curve.Among(len(all), memoryShare(all))
+	return g.Curve.ContentionOf(len(all), memoryShare(all))
 }
 
 // memoryShare is the part of a GPU's memory that jobs may take, 0 to 1.
@@ -145,7 +145,7 @@ func (g *GPU) lowestClock(all []futureUse) (mhz dvfsmodel.MHz, overload float64,
 			overload = o
 		}
 	}
-	mhz, ok = g.Physics.Lowest(max(1, overload), kappa)
+	mhz, ok = g.Physics.LowestLevel(max(1, overload), kappa)
 	return mhz, overload, ok
 }
 

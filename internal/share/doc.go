@@ -4,7 +4,7 @@
 // [Learn] makes the recorded profiles of a workload's runs into one [UseProfile] with
 // intervals, or says why it isn't known. [RankNodes] puts nodes in the order in which
 // a job is best put on their shared GPUs: where everybody keeps the allowed
-// slowdown ([sharing.Physics.Lowest]) with the least rise in power, and
+// slowdown ([sharing.Physics.LowestLevel]) with the least rise in power, and
 // among those where utilisations correlate least (CATS, eq. 15). What isn't
 // known is never put beside another, and neither is a job on a GPU that did
 // other lately, by samples of it, than the profiles of its jobs say.

@@ -15,7 +15,7 @@ import (
 // utilisations alone, per cent, by slot, with spaces between) and memory (the
 // part of the GPU's that they took, 0 to 1), in any order. Every error but those
 // of the reader itself is a [PositionError].
-func ReadCoRuns(r io.Reader, name string) ([]sharing.Observed, error) {
+func ReadCoRuns(r io.Reader, name string) ([]sharing.Sample, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []sharing.Observed
+	var all []sharing.Sample
 	for {
 		ok, err := t.next()
 		if err != nil {
@@ -46,7 +46,7 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Observed, error) {
 }
 
 // readCoRun is the current record; at has its columns.
-func readCoRun(t *csvTable, at []int) (o sharing.Observed, err error) {
+func readCoRun(t *csvTable, at []int) (o sharing.Sample, err error) {
 	const most = 1e6
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)

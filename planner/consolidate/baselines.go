@@ -20,7 +20,7 @@ type HotCloud struct{}
 // Choose is the first GPU whose mean allows it.
 func (HotCloud) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	within := func(gpu int) bool {
-		return s.Busy(gpu) && s.Fits(task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct
+		return s.IsBusy(gpu) && s.Fits(task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct
 	}
 	if gpu, ok := firstAllowed(s, taken, within); ok {
 		return gpu, true
@@ -36,7 +36,7 @@ type FirstSlotFit struct{}
 func (FirstSlotFit) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	series := s.Instance().Tasks[task].UtilPct
 	within := func(gpu int) bool {
-		return s.Busy(gpu) && s.Fits(task, gpu) && s.Load(gpu)[0]+series[0] < fullPct
+		return s.IsBusy(gpu) && s.Fits(task, gpu) && s.Load(gpu)[0]+series[0] < fullPct
 	}
 	if gpu, ok := firstAllowed(s, taken, within); ok {
 		return gpu, true

@@ -59,7 +59,7 @@ func (p *packing) interference(pieces int, memGB float64, class int) float64 {
 	if p.curve == nil {
 		return 1
 	}
-	return p.curve.Beside(&sharing.Occupancy{Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class])})
+	return p.curve.OverheadFactor(&sharing.Occupancy{Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class])})
 }
 
 // setPrice is what the group takes on the smallest GPU from a class on that keeps

@@ -142,7 +142,7 @@ func bruteGroupW(in *sharing.Instance, group []int, size float64) float64 {
 	if s.Memory > 1+1e-9 {
 		return math.Inf(1)
 	}
-	mhz, ok := in.Physics.Lowest(in.Contention.Slowdown(s), kappa)
+	mhz, ok := in.Physics.LowestLevel(in.Contention.Slowdown(s), kappa)
 	if !ok {
 		return math.Inf(1)
 	}

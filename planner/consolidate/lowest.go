@@ -15,5 +15,5 @@ func LowestLevel(
 	if problem == Safe {
 		overload = c.Overload(loadPct)
 	}
-	return p.Lowest(overload, kappa)
+	return p.LowestLevel(overload, kappa)
 }

@@ -65,7 +65,7 @@ func (m *rearranger) units() []emptyEstimate {
 	byServer := make([]emptyEstimate, len(m.in.Servers))
 	var all []emptyEstimate
 	for gpu := range m.gpuCost {
-		if !m.s.Busy(gpu) {
+		if !m.s.IsBusy(gpu) {
 			continue
 		}
 		on := emptyEstimate{emptyTarget: emptyTarget{-1, gpu}, tasks: slices.Clone(m.s.Tasks(gpu)), mostW: m.gpuCost[gpu]}

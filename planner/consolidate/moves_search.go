@@ -178,7 +178,7 @@ func (m *rearranger) recount() {
 		m.cost += watts
 	}
 	for server := range m.in.Servers {
-		if m.s.ServerOn(server) {
+		if m.s.IsServerOn(server) {
 			m.cost += m.in.Servers[server].HostW()
 		}
 	}
@@ -292,7 +292,7 @@ func (m *rearranger) cheapestGPU(task int, taken []int) int {
 	best, least := -1, math.Inf(1)
 	m.kind = m.kind[:0]
 	for gpu := range m.gpuCost {
-		if !m.s.Fits(task, gpu) || m.excluded.has(m.s, gpu) || slices.Contains(taken, gpu) || !m.s.Busy(gpu) && !m.isNewSleepingKind(gpu) {
+		if !m.s.Fits(task, gpu) || m.excluded.has(m.s, gpu) || slices.Contains(taken, gpu) || !m.s.IsBusy(gpu) && !m.isNewSleepingKind(gpu) {
 			continue
 		}
 		if best >= 0 && (m.isOverfull(task, gpu) || m.skipChance > 0 && m.rng.Float64() < m.skipChance) {
@@ -317,7 +317,7 @@ func (m *rearranger) isOverfull(task, gpu int) bool {
 // kinds were cleared: on a server that is on or takes as much, with as much memory.
 func (m *rearranger) isNewSleepingKind(gpu int) bool {
 	server := m.s.GPU(gpu).Server
-	kind := sleepingKind{on: m.s.ServerOn(server), memGB: m.s.GPU(gpu).MemGB}
+	kind := sleepingKind{on: m.s.IsServerOn(server), memGB: m.s.GPU(gpu).MemGB}
 	if !kind.on {
 		kind.hostW, kind.gpus = m.in.Servers[server].HostW(), len(m.in.Servers[server].GPUMemGB)
 	}
@@ -339,7 +339,7 @@ func (m *rearranger) insertionCost(task, gpu int) float64 {
 	}
 	watts := m.watts(gpu, overload, min(m.s.Kappa(gpu), t.Kappa), m.s.FreeGB(gpu)-t.MemGB)
 	extra := watts - m.gpuCost[gpu] - tie*(m.mean[gpu]/fullPct+1-m.s.FreeGB(gpu)/m.s.GPU(gpu).MemGB)
-	if server := m.s.GPU(gpu).Server; !m.s.ServerOn(server) {
+	if server := m.s.GPU(gpu).Server; !m.s.IsServerOn(server) {
 		extra += m.in.Servers[server].HostW()
 	}
 	return extra
@@ -347,7 +347,7 @@ func (m *rearranger) insertionCost(task, gpu int) float64 {
 
 // watts is what a GPU with tasks takes, and what is broken there.
 func (m *rearranger) watts(gpu int, overload, kappa, freeGB float64) float64 {
-	mhz, ok := m.in.Physics.Lowest(overload, kappa)
+	mhz, ok := m.in.Physics.LowestLevel(overload, kappa)
 	watts := m.in.Physics.PowerAt(mhz)
 	if !ok {
 		watts += m.faultW * (1 + overload/kappa)
@@ -393,7 +393,7 @@ func (m *rearranger) lift(task int) {
 
 func (m *rearranger) add(task, gpu int) {
 	server := m.s.GPU(gpu).Server
-	if !m.s.ServerOn(server) {
+	if !m.s.IsServerOn(server) {
 		m.cost += m.in.Servers[server].HostW()
 	}
 	m.s.Add(task, gpu)
@@ -402,7 +402,7 @@ func (m *rearranger) add(task, gpu int) {
 
 func (m *rearranger) remove(task, gpu int) {
 	m.s.Remove(task, gpu)
-	if server := m.s.GPU(gpu).Server; !m.s.ServerOn(server) {
+	if server := m.s.GPU(gpu).Server; !m.s.IsServerOn(server) {
 		m.cost -= m.in.Servers[server].HostW()
 	}
 	m.reprice(gpu)
@@ -412,7 +412,7 @@ func (m *rearranger) remove(task, gpu int) {
 func (m *rearranger) reprice(gpu int) {
 	watts := 0.0
 	m.mean[gpu] = m.s.MeanPct(gpu)
-	if m.s.Busy(gpu) {
+	if m.s.IsBusy(gpu) {
 		watts = m.watts(gpu, m.overload(gpu), m.s.Kappa(gpu), m.s.FreeGB(gpu))
 	}
 	m.cost += watts - m.gpuCost[gpu]

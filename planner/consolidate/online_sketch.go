@@ -66,7 +66,7 @@ func newScratchState(s *sharing.State, seen []sampledTask) *scratchState {
 	}
 	for g := range k.on {
 		k.on[g] = scratchGPU{mean: s.MeanPct(g) / fullPct, freeGB: s.FreeGB(g), kappa: s.Kappa(g)}
-		if s.Busy(g) {
+		if s.IsBusy(g) {
 			k.running = append(k.running, g)
 			k.on[g].watts = k.lowestW(s.Overload(g), s.Kappa(g))
 		}

@@ -29,7 +29,7 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	}
 	best, least, ok := 0, dvfsmodel.MHz(math.Inf(1)), false
 	for gpu := range s.GPUs() {
-		if !s.Busy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
+		if !s.IsBusy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
 			continue
 		}
 		if x, keeps := rise(gpu); keeps && (x < least || x == least && s.MeanPct(gpu) > s.MeanPct(best)+roundingPct) {
@@ -50,10 +50,10 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 	order := func(a, b int) int {
 		x, y := s.GPU(a), s.GPU(b)
-		if on := compareBool(s.ServerOn(y.Server), s.ServerOn(x.Server)); on != 0 {
+		if on := compareBool(s.IsServerOn(y.Server), s.IsServerOn(x.Server)); on != 0 {
 			return on
 		}
-		if !s.ServerOn(x.Server) {
+		if !s.IsServerOn(x.Server) {
 			if byHost := cmp.Compare(hostWPerGPU(s, x.Server), hostWPerGPU(s, y.Server)); byHost != 0 {
 				return byHost
 			}
@@ -61,7 +61,7 @@ func bestToWake(s *sharing.State, task int, taken []int) (best int, ok bool) {
 		return cmp.Compare(y.MemGB, x.MemGB)
 	}
 	for gpu := range s.GPUs() {
-		if s.Busy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
+		if s.IsBusy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
 			continue
 		}
 		if !ok || order(gpu, best) < 0 {

@@ -255,7 +255,7 @@ func (f *taskFile) task(at jsontext.Pointer, sla float64, gpus, slots int) (t sh
 	if t.Kappa, err = f.Kappa.float(at, "kappa", 1, greatestSLA, sla); err != nil {
 		return t, err
 	}
-	if t.On, err = f.currentGPUs(at, t.GPUs, gpus); err != nil {
+	if t.CurrentGPUs, err = f.currentGPUs(at, t.GPUs, gpus); err != nil {
 		return t, err
 	}
 	t.UtilPct, err = f.series(at, slots)

@@ -31,7 +31,7 @@ func Place(in *sharing.Instance, rule Rule, clocks Clocks) Placement {
 func PlaceWindows(in *sharing.Instance, rule Rule, clocks Clocks, window int) Placement {
 	s := sharing.NewState(in)
 	for task := range in.Tasks {
-		s.Arrive(min(len(in.Tasks), (task/window+1)*window))
+		s.SetArrived(min(len(in.Tasks), (task/window+1)*window))
 		for _, gpu := range Choose(s, rule, task) {
 			s.Add(task, gpu)
 		}
@@ -58,7 +58,7 @@ func Choose(s *sharing.State, rule Rule, task int) []int {
 func PlacementOf(s *sharing.State, clocks Clocks) Placement {
 	p := Placement{GPUs: make([][]int, len(s.Instance().Tasks)), MHz: make([]dvfsmodel.MHz, s.GPUs())}
 	for gpu := range s.GPUs() {
-		if !s.Busy(gpu) {
+		if !s.IsBusy(gpu) {
 			continue
 		}
 		p.MHz[gpu] = clocks(s, gpu)

@@ -116,7 +116,7 @@ func (p *colocate) canFitLater(task int) bool {
 	suits, busy := false, false
 	for node := range p.used {
 		suits = suits || p.suits(task, node)
-		busy = busy || p.state.ServerOn(node)
+		busy = busy || p.state.IsServerOn(node)
 	}
 	return suits && busy || p.v.Confined(task) != planner.AnyClass
 }
@@ -222,7 +222,7 @@ func (p *colocate) idleNodeInstead(task, node int) int {
 		return node
 	}
 	for n := range p.used {
-		if p.v.On(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.ServerOn(n) && p.hasRoom(task, n, p.used[n]) {
+		if p.v.On(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.IsServerOn(n) && p.hasRoom(task, n, p.used[n]) {
 			return n
 		}
 	}
@@ -257,7 +257,7 @@ func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok b
 func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
 	first, count := p.v.GPUs(node)
 	for g := range count {
-		if !p.state.Busy(first + g) {
+		if !p.state.IsBusy(first + g) {
 			free |= 1 << uint(g)
 		}
 	}
@@ -289,7 +289,7 @@ func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) p
 	why = planner.PlaceOpened
 	first, _ := p.v.GPUs(node)
 	for _, gpu := range gpus.Indexes() {
-		if p.state.Busy(first + gpu) {
+		if p.state.IsBusy(first + gpu) {
 			why = planner.PlaceBeside
 		}
 	}

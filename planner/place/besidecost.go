@@ -47,7 +47,7 @@ func (r *leastAddedEnergy) noteNodeEnds(s *sharing.State) {
 		r.ends[node] = r.v.Now
 	}
 	for gpu := range s.GPUs() {
-		if node := s.GPU(gpu).Server; s.Busy(gpu) {
+		if node := s.GPU(gpu).Server; s.IsBusy(gpu) {
 			r.ends[node] = max(r.ends[node], r.v.Free(gpu))
 		}
 	}
@@ -72,7 +72,7 @@ func (r *leastAddedEnergy) cost(s *sharing.State, number, gpu int) (added, load 
 		added = float64(k.TurnOn) * float64(k.GPUs)
 	}
 	before, after := start, start+slower*r.v.Problem.Tasks[task].Options[r.v.Option(task, class)].Response.Default().Time
-	if s.Busy(gpu) {
+	if s.IsBusy(gpu) {
 		before = max(start, r.v.Free(gpu))
 		after = max(after, start+(before-start)*slower/s.Overload(gpu))
 	}

@@ -64,31 +64,31 @@ func (c *Curve) Validate() error {
 
 // Parameter is one of a curve's, by the name that its file has for it.
 type Parameter struct {
-	Name        string
-	Value       *float64
-	least, most float64
+	Name         string
+	Value        *float64
+	lower, upper float64
 }
 
 // The most that parameters may be: beyond what was ever measured, and such that
 // slowdowns stay finite.
 const (
-	mostExponent = 10
-	mostCost     = 1000
+	maxCurveExponent = 10
+	maxCost          = 1000
 )
 
 // Parameters are those of the curve.
 func (c *Curve) Parameters() [3]Parameter {
 	return [...]Parameter{
-		{"exponent", &c.Exponent, 1, mostExponent},
-		{"by_task", &c.ByTask, 0, mostCost},
-		{"by_memory", &c.ByMemory, 0, mostCost},
+		{"exponent", &c.Exponent, 1, maxCurveExponent},
+		{"by_task", &c.ByTask, 0, maxCost},
+		{"by_memory", &c.ByMemory, 0, maxCost},
 	}
 }
 
 // Validate reports a value out of range.
 func (p *Parameter) Validate() error {
-	if !(*p.Value >= p.least && *p.Value <= p.most) {
-		return fmt.Errorf("%s is %g, want a number from %g to %g", p.Name, *p.Value, p.least, p.most)
+	if !(*p.Value >= p.lower && *p.Value <= p.upper) {
+		return fmt.Errorf("%s is %g, want a number from %g to %g", p.Name, *p.Value, p.lower, p.upper)
 	}
 	return nil
 }
@@ -103,12 +103,12 @@ type Occupancy struct {
 // Slowdown is how many times as long as alone the tasks of a GPU take at the
 // same frequency, at least 1.
 func (c Curve) Slowdown(s Occupancy) float64 {
-	return c.overload(s.LoadPct) * c.Beside(&s)
+	return c.overload(s.LoadPct) * c.OverheadFactor(&s)
 }
 
-// Beside is how many times as long tasks take for what sharing costs beside the overload.
-func (c *Curve) Beside(s *Occupancy) float64 {
-	return 1 + c.ByTask*s.others() + c.ByMemory*s.pressure()
+// OverheadFactor is how many times as long tasks take for what sharing costs beside the overload.
+func (c *Curve) OverheadFactor(s *Occupancy) float64 {
+	return 1 + c.ByTask*s.otherTasks() + c.ByMemory*s.pressure()
 }
 
 func (c Curve) overload(loadPct []float64) float64 {
@@ -128,7 +128,7 @@ func (c Curve) overload(loadPct []float64) float64 {
 // Work is how many slots a slot's work takes, given as slots.
 func (c *Curve) Work(load float64) float64 { return math.Pow(max(1, load), c.Exponent) }
 
-func (s *Occupancy) others() float64 { return float64(max(0, s.Tasks-1)) }
+func (s *Occupancy) otherTasks() float64 { return float64(max(0, s.Tasks-1)) }
 
 func (s *Occupancy) pressure() float64 {
 	if s.Tasks < 2 {
@@ -137,19 +137,19 @@ func (s *Occupancy) pressure() float64 {
 	return s.Memory
 }
 
-// Among is the curve as [Contention] among so many tasks that take that part
+// ContentionOf is the curve as [Contention] among so many tasks that take that part
 // of a GPU's memory.
-func (c Curve) Among(tasks int, memory float64) Contention {
-	return among{c, Occupancy{Tasks: tasks, Memory: memory}}
+func (c Curve) ContentionOf(tasks int, memory float64) Contention {
+	return curveContention{c, Occupancy{Tasks: tasks, Memory: memory}}
 }
 
-type among struct {
-	curve Curve
-	of    Occupancy
+type curveContention struct {
+	curve     Curve
+	occupancy Occupancy
 }
 
 // Overload is the curve's slowdown by that load.
-func (a among) Overload(loadPct []float64) float64 {
-	a.of.LoadPct = loadPct
-	return a.curve.Slowdown(a.of)
+func (a curveContention) Overload(loadPct []float64) float64 {
+	a.occupancy.LoadPct = loadPct
+	return a.curve.Slowdown(a.occupancy)
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Observed is how much slower tasks were that shared a GPU.
-type Observed struct {
+// Sample is how much slower tasks were that shared a GPU.
+type Sample struct {
 	Occupancy
 	Slowdown float64 // times as long as alone at the same frequency
 }
@@ -21,8 +21,8 @@ type Fit struct {
 	Residual float64 // the typical difference from the curve, relative to the slowdown (1.4826 times the median)
 }
 
-// ErrSample says that a sample can't have been observed.
-var ErrSample = errors.New("no slowdown that can be observed")
+// ErrBadSample says that a sample can't have been observed.
+var ErrBadSample = errors.New("no slowdown that can be observed")
 
 // What the fit believes before there are samples: [Linear], with these
 // standard deviations, and that a slowdown differs from the curve by priorNoise.
@@ -33,7 +33,7 @@ const (
 	priorNoise    = 0.05
 	maxExponent   = 4.0
 	noiseFloor    = 0.005
-	farOff        = 4.685 // residuals beyond so many times the typical one don't count (Tukey's biweight)
+	outlierFactor = 4.685 // residuals beyond so many times the typical one don't count (Tukey's biweight)
 )
 
 // FitCurve fits a curve to samples: the least squares of relative differences,
@@ -42,7 +42,7 @@ const (
 // a few samples do: without any the fit is Linear. Parameters that would speed
 // tasks up are left at those of Linear. The exponent is found by a search, the
 // other two, in which the curve is linear, by solving for them.
-func FitCurve(samples []Observed) (Fit, error) {
+func FitCurve(samples []Sample) (Fit, error) {
 	for i := range samples {
 		if err := samples[i].check(); err != nil {
 			return Fit{}, fmt.Errorf("fit contention: sample %d: %w", i+1, err)
@@ -56,7 +56,7 @@ func FitCurve(samples []Observed) (Fit, error) {
 	for moved := math.Inf(1); f.rounds < rounds && moved > settled; f.rounds++ {
 		before := f.curve
 		f.search()
-		f.reweigh()
+		f.downweightOutliers()
 		moved = max(math.Abs(f.curve.Exponent-before.Exponent), math.Abs(f.curve.ByTask-before.ByTask), math.Abs(f.curve.ByMemory-before.ByMemory))
 	}
 	fit := Fit{Curve: f.curve, Samples: len(samples)}
@@ -66,32 +66,32 @@ func FitCurve(samples []Observed) (Fit, error) {
 		}
 	}
 	if len(samples) > 0 {
-		fit.Residual = f.typical()
+		fit.Residual = f.medianDifference()
 	}
 	return fit, nil
 }
 
 // check tells what is wrong with a sample.
-func (o *Observed) check() error {
+func (o *Sample) check() error {
 	bad := func(x, least float64) bool { return !(x >= least) || math.IsInf(x, 1) }
 	switch {
 	case bad(o.Slowdown, 0) || o.Slowdown == 0:
-		return fmt.Errorf("%w: slowdown %g, want more than 0", ErrSample, o.Slowdown)
+		return fmt.Errorf("%w: slowdown %g, want more than 0", ErrBadSample, o.Slowdown)
 	case o.Tasks < 1:
-		return fmt.Errorf("%w: %d tasks, want at least 1", ErrSample, o.Tasks)
+		return fmt.Errorf("%w: %d tasks, want at least 1", ErrBadSample, o.Tasks)
 	case bad(o.Memory, 0) || o.Memory > 1:
-		return fmt.Errorf("%w: part of the memory %g, want 0 to 1", ErrSample, o.Memory)
+		return fmt.Errorf("%w: part of the memory %g, want 0 to 1", ErrBadSample, o.Memory)
 	case len(o.LoadPct) == 0:
-		return fmt.Errorf("%w: no load", ErrSample)
+		return fmt.Errorf("%w: no load", ErrBadSample)
 	case slices.ContainsFunc(o.LoadPct, func(u float64) bool { return bad(u, 0) }):
-		return fmt.Errorf("%w: a load that is negative or no number", ErrSample)
+		return fmt.Errorf("%w: a load that is negative or no number", ErrBadSample)
 	}
 	return nil
 }
 
 // fitter is a fit under way.
 type fitter struct {
-	samples  []Observed
+	samples  []Sample
 	weight   []float64
 	noise    float64 // the typical relative difference
 	curve    Curve
@@ -104,49 +104,49 @@ func (f *fitter) search() {
 	const steps = 30
 	golden := (math.Sqrt(5) - 1) / 2
 	low, high := 1.0, maxExponent
-	a, b := f.at(high-golden*(high-low)), f.at(low+golden*(high-low))
+	a, b := f.bestAt(high-golden*(high-low)), f.bestAt(low+golden*(high-low))
 	for range steps {
 		if a.loss <= b.loss {
 			high, b = b.curve.Exponent, a
-			a = f.at(high - golden*(high-low))
+			a = f.bestAt(high - golden*(high-low))
 		} else {
 			low, a = a.curve.Exponent, b
-			b = f.at(low + golden*(high-low))
+			b = f.bestAt(low + golden*(high-low))
 		}
 	}
 	best := a
-	if linear := f.at(1); linear.loss <= best.loss {
+	if linear := f.bestAt(1); linear.loss <= best.loss {
 		best = linear
 	}
 	f.curve = best.curve
 }
 
-// trial is a curve and how badly it fits.
-type trial struct {
+// candidateFit is a curve and how badly it fits.
+type candidateFit struct {
 	curve Curve
 	loss  float64
 }
 
-// at is the best curve with an exponent.
-func (f *fitter) at(exponent float64) trial {
+// bestAt is the best curve with an exponent.
+func (f *fitter) bestAt(exponent float64) candidateFit {
 	c := Curve{Exponent: exponent}
 	for i := range f.samples {
 		f.overload[i] = c.overload(f.samples[i].LoadPct)
 	}
-	c = f.solved(c)
-	return trial{c, f.loss(c)}
+	c = f.solveLinear(c)
+	return candidateFit{c, f.loss(c)}
 }
 
-// solved is the curve with its other two parameters: two normal equations, and
+// solveLinear is the curve with its other two parameters: two normal equations, and
 // fewer where one would be negative.
-func (f *fitter) solved(c Curve) Curve {
+func (f *fitter) solveLinear(c Curve) Curve {
 	tasks, memory := f.noise*f.noise/(priorByTask*priorByTask), f.noise*f.noise/(priorByMemory*priorByMemory)
 	var cross, byTask, byMemory float64
 	for i := range f.samples {
 		s := &f.samples[i]
 		overload := f.overload[i]
 		w := f.weight[i] * overload * overload / (s.Slowdown * s.Slowdown)
-		rest, n, m := s.Slowdown/overload-1, s.others(), s.pressure()
+		rest, n, m := s.Slowdown/overload-1, s.otherTasks(), s.pressure()
 		tasks += w * n * n
 		memory += w * m * m
 		cross += w * n * m
@@ -169,21 +169,21 @@ func (f *fitter) loss(c Curve) float64 {
 	sum := 0.0
 	for i := range f.samples {
 		s := &f.samples[i]
-		d := (f.overload[i]*c.Beside(&s.Occupancy)/s.Slowdown - 1) / f.noise
+		d := (f.overload[i]*c.OverheadFactor(&s.Occupancy)/s.Slowdown - 1) / f.noise
 		sum += f.weight[i] * d * d
 	}
 	e, t, m := (c.Exponent-1)/priorExponent, c.ByTask/priorByTask, c.ByMemory/priorByMemory
 	return sum + e*e + t*t + m*m
 }
 
-// reweigh lets samples count the less the farther off they are.
-func (f *fitter) reweigh() {
+// downweightOutliers lets samples count the less the farther off they are.
+func (f *fitter) downweightOutliers() {
 	if len(f.samples) < 4 {
 		return
 	}
-	f.noise = max(noiseFloor, f.typical())
+	f.noise = max(noiseFloor, f.medianDifference())
 	for i := range f.samples {
-		x := f.difference(i) / (farOff * f.noise)
+		x := f.difference(i) / (outlierFactor * f.noise)
 		f.weight[i] = max(0, 1-x*x) * max(0, 1-x*x)
 	}
 }
@@ -194,8 +194,8 @@ func (f *fitter) difference(sample int) float64 {
 	return f.curve.Slowdown(s.Occupancy)/s.Slowdown - 1
 }
 
-// typical is the typical relative difference, by the median.
-func (f *fitter) typical() float64 {
+// medianDifference is the typical relative difference, by the median.
+func (f *fitter) medianDifference() float64 {
 	all := make([]float64, len(f.samples))
 	for i := range all {
 		all[i] = math.Abs(f.difference(i))

@@ -12,8 +12,8 @@ import (
 )
 
 // observed are drawn samples of a curve with noise, of which a part is far off.
-func observed(r *rand.Rand, c sharing.Curve, n int, noise, wild float64) []sharing.Observed {
-	all := make([]sharing.Observed, n)
+func observed(r *rand.Rand, c sharing.Curve, n int, noise, wild float64) []sharing.Sample {
+	all := make([]sharing.Sample, n)
 	for i := range all {
 		s := sharing.Occupancy{Tasks: 1 + r.IntN(5), Memory: r.Float64()}
 		level := 30 + 150*r.Float64()
@@ -24,7 +24,7 @@ func observed(r *rand.Rand, c sharing.Curve, n int, noise, wild float64) []shari
 		if r.Float64() < wild {
 			slowdown *= 3
 		}
-		all[i] = sharing.Observed{Occupancy: s, Slowdown: slowdown}
+		all[i] = sharing.Sample{Occupancy: s, Slowdown: slowdown}
 	}
 	return all
 }
@@ -68,7 +68,7 @@ func TestWithoutSamplesTheFitIsLinear(t *testing.T) {
 
 func TestASingleSampleMovesTheFitPartOfTheWay(t *testing.T) {
 	s := sharing.Occupancy{LoadPct: []float64{80, 60}, Tasks: 2, Memory: .5}
-	fit, err := sharing.FitCurve([]sharing.Observed{{Occupancy: s, Slowdown: 1.2}})
+	fit, err := sharing.FitCurve([]sharing.Sample{{Occupancy: s, Slowdown: 1.2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestASingleSampleMovesTheFitPartOfTheWay(t *testing.T) {
 
 func TestASampleThatCannotBeIsAnErrorThatNamesIt(t *testing.T) {
 	good := sharing.Occupancy{LoadPct: []float64{80}, Tasks: 2, Memory: .5}
-	for name, bad := range map[string]sharing.Observed{
+	for name, bad := range map[string]sharing.Sample{
 		"no slowdown":      {Occupancy: good},
 		"NaN":              {Occupancy: good, Slowdown: math.NaN()},
 		"nobody there":     {Occupancy: sharing.Occupancy{LoadPct: []float64{80}}, Slowdown: 1},
@@ -88,8 +88,8 @@ func TestASampleThatCannotBeIsAnErrorThatNamesIt(t *testing.T) {
 		"a negative load":  {Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{-1}}, Slowdown: 1},
 		"an infinite load": {Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{math.Inf(1)}}, Slowdown: 1},
 	} {
-		_, err := sharing.FitCurve([]sharing.Observed{{Occupancy: good, Slowdown: 1}, bad})
-		if !errors.Is(err, sharing.ErrSample) {
+		_, err := sharing.FitCurve([]sharing.Sample{{Occupancy: good, Slowdown: 1}, bad})
+		if !errors.Is(err, sharing.ErrBadSample) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -100,10 +100,10 @@ func TestTheLinearCurveIsLinearContention(t *testing.T) {
 		load := rapid.SliceOf(rapid.Float64Range(0, 400)).Draw(t, "load")
 		n, m := rapid.IntRange(1, 9).Draw(t, "tasks"), rapid.Float64Range(0, 1).Draw(t, "memory")
 		linear := sharing.Linear{}.Overload(load)
-		if got := sharing.LinearCurve().Among(n, m).Overload(load); got != linear {
+		if got := sharing.LinearCurve().ContentionOf(n, m).Overload(load); got != linear {
 			t.Fatalf("%g, want %g", got, linear)
 		}
-		if worse := (sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}).Among(n, m).Overload(load); worse < linear {
+		if worse := (sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}).ContentionOf(n, m).Overload(load); worse < linear {
 			t.Fatalf("%g, less than %g of Linear", worse, linear)
 		}
 	})

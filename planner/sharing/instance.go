@@ -27,7 +27,7 @@ func (in *Instance) contention(tasks int, memGB, freeGB float64) Contention {
 	if in.Contention == nil {
 		return Linear{}
 	}
-	return in.Contention.Among(tasks, min(1, max(0, (memGB-freeGB)/memGB)))
+	return in.Contention.ContentionOf(tasks, min(1, max(0, (memGB-freeGB)/memGB)))
 }
 
 // Server is a machine with GPUs. GPUs are numbered over all servers, in order.
@@ -43,13 +43,13 @@ func (s *Server) HostW() float64 { return s.StaticW + s.OtherW }
 
 // Task is a job that runs on shared GPUs, over the whole window.
 type Task struct {
-	ID      string
-	Arrival float64   // seconds
-	MemGB   float64   // memory that it takes on each of its GPUs, GB
-	GPUs    int       // number of distinct GPUs that it needs
-	Kappa   float64   // how many times its time alone at f_max it may take
-	UtilPct []float64 // utilisation of each of its GPUs by slot, percent
-	On      []int     // GPUs that it runs on now; nil: none.
+	ID          string
+	Arrival     float64   // seconds
+	MemGB       float64   // memory that it takes on each of its GPUs, GB
+	GPUs        int       // number of distinct GPUs that it needs
+	Kappa       float64   // how many times its time alone at f_max it may take
+	UtilPct     []float64 // utilisation of each of its GPUs by slot, percent
+	CurrentGPUs []int     // GPUs that it runs on now; nil: none.
 }
 
 // GPU is one GPU of an instance.
@@ -113,14 +113,14 @@ func (in *Instance) Validate() error {
 }
 
 func (s *Server) validate() error {
-	if !notNegative(s.StaticW) || !notNegative(s.OtherW) {
+	if !isNotNegative(s.StaticW) || !isNotNegative(s.OtherW) {
 		return fmt.Errorf("draws %v W and %v W, want finite numbers of 0 or more", s.StaticW, s.OtherW)
 	}
 	if len(s.GPUMemGB) == 0 {
 		return errors.New("has no GPUs")
 	}
 	for gpu, gb := range s.GPUMemGB {
-		if !notNegative(gb) {
+		if !isNotNegative(gb) {
 			return fmt.Errorf("GPU %d has %v GB, want a finite number of 0 or more", gpu, gb)
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Server) validate() error {
 // validate reports what makes no sense of a task on so many GPUs in a window of so
 // many slots.
 func (t *Task) validate(gpus, slots int) error {
-	if !notNegative(t.MemGB) || !notNegative(t.Arrival) {
+	if !isNotNegative(t.MemGB) || !isNotNegative(t.Arrival) {
 		return fmt.Errorf("takes %v GB and arrives at %v s, want finite numbers of 0 or more", t.MemGB, t.Arrival)
 	}
 	if t.GPUs < 1 || t.GPUs > gpus {
@@ -150,16 +150,16 @@ func (t *Task) validate(gpus, slots int) error {
 			return fmt.Errorf("utilisation %v %% in slot %d, want 0 to 100", u, slot)
 		}
 	}
-	if len(t.On) != 0 && len(t.On) != t.GPUs {
-		return fmt.Errorf("runs on %d GPUs, want %d or none", len(t.On), t.GPUs)
+	if len(t.CurrentGPUs) != 0 && len(t.CurrentGPUs) != t.GPUs {
+		return fmt.Errorf("runs on %d GPUs, want %d or none", len(t.CurrentGPUs), t.GPUs)
 	}
-	for i, gpu := range t.On {
-		if gpu < 0 || gpu >= gpus || slices.Contains(t.On[:i], gpu) {
+	for i, gpu := range t.CurrentGPUs {
+		if gpu < 0 || gpu >= gpus || slices.Contains(t.CurrentGPUs[:i], gpu) {
 			return fmt.Errorf("runs on GPU %d, want 0 to %d, each once", gpu, gpus-1)
 		}
 	}
 	return nil
 }
 
-// notNegative tells whether a number is finite and 0 or more.
-func notNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
+// isNotNegative tells whether a number is finite and 0 or more.
+func isNotNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }

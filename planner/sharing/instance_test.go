@@ -42,8 +42,8 @@ func TestAnInstanceThatMakesNoSenseIsNamed(t *testing.T) {
 		"kappa 0":                func(in *sharing.Instance) { in.Tasks[1].Kappa = 0 },
 		`task 1, "b": 1 slots`:   func(in *sharing.Instance) { in.Tasks[1].UtilPct = []float64{1} },
 		"utilisation NaN":        func(in *sharing.Instance) { in.Tasks[0].UtilPct[0] = math.NaN() },
-		"runs on 2 GPUs, want 1": func(in *sharing.Instance) { in.Tasks[0].On = []int{0, 1} },
-		"runs on GPU 7":          func(in *sharing.Instance) { in.Tasks[0].On = []int{7} },
+		"runs on 2 GPUs, want 1": func(in *sharing.Instance) { in.Tasks[0].CurrentGPUs = []int{0, 1} },
+		"runs on GPU 7":          func(in *sharing.Instance) { in.Tasks[0].CurrentGPUs = []int{7} },
 	} {
 		in := byHand()
 		spoil(in)

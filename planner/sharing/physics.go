@@ -34,9 +34,9 @@ func (p *Physics) Stretch(mhz dvfsmodel.MHz) float64 {
 // counts as a violation.
 const Tolerance = 1e-7
 
-// Lowest is the lowest level at which what takes overload times as long at
+// LowestLevel is the lowest level at which what takes overload times as long at
 // f_max takes at most kappa times as long; f_max and false where none does.
-func (p *Physics) Lowest(overload, kappa float64) (mhz dvfsmodel.MHz, ok bool) {
+func (p *Physics) LowestLevel(overload, kappa float64) (mhz dvfsmodel.MHz, ok bool) {
 	level := sort.Search(len(p.LevelsMHz), func(i int) bool {
 		return overload*p.Stretch(p.LevelsMHz[i]) <= kappa+Tolerance
 	})
@@ -53,7 +53,7 @@ func (p *Physics) Validate() error {
 		return fmt.Errorf("frequencies %v MHz, want at least one, ascending and above 0", p.LevelsMHz)
 	}
 	for _, x := range [...]float64{p.BaseW, p.WPerMHz, p.Beta} {
-		if !notNegative(x) {
+		if !isNotNegative(x) {
 			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more", p.BaseW, p.WPerMHz, p.Beta)
 		}
 	}

@@ -64,11 +64,11 @@ func (s *State) Add(task, gpu int) {
 		s.busy[s.gpus[gpu].Server]++
 	}
 	s.tasks[gpu] = append(s.tasks[gpu], task)
-	s.count(t, gpu)
+	s.addLoad(t, gpu)
 }
 
-// count adds a task to the sums of a GPU.
-func (s *State) count(t *Task, gpu int) {
+// addLoad adds a task to the sums of a GPU.
+func (s *State) addLoad(t *Task, gpu int) {
 	load := s.Load(gpu)
 	for i, u := range t.UtilPct[:s.slots] {
 		load[i] += u
@@ -91,7 +91,7 @@ func (s *State) Remove(task, gpu int) {
 	clear(s.Load(gpu))
 	s.freeGB[gpu], s.kappa[gpu] = s.gpus[gpu].MemGB, math.Inf(1)
 	for _, other := range s.tasks[gpu] {
-		s.count(&s.in.Tasks[other], gpu)
+		s.addLoad(&s.in.Tasks[other], gpu)
 	}
 }
 
@@ -123,20 +123,20 @@ func (s *State) Fits(task, gpu int) bool { return s.in.Tasks[task].MemGB <= s.Fr
 // written to, and changes with the state.
 func (s *State) Tasks(gpu int) []int { return s.tasks[gpu] }
 
-// Arrive notes that the first so many tasks of the instance have arrived.
-func (s *State) Arrive(tasks int) { s.arrived = tasks }
+// SetArrived notes that the first so many tasks of the instance have arrived.
+func (s *State) SetArrived(tasks int) { s.arrived = tasks }
 
 // Waiting are the tasks after this one that have arrived, too, and have no place yet.
 func (s *State) Waiting(task int) []Task { return s.in.Tasks[task+1 : max(task+1, s.arrived)] }
 
-// Busy tells whether a GPU has tasks.
-func (s *State) Busy(gpu int) bool { return len(s.tasks[gpu]) > 0 }
+// IsBusy tells whether a GPU has tasks.
+func (s *State) IsBusy(gpu int) bool { return len(s.tasks[gpu]) > 0 }
 
 // BusyGPUs is how many GPUs of a server have tasks.
 func (s *State) BusyGPUs(server int) int { return s.busy[server] }
 
-// ServerOn reports whether a GPU of a server has tasks.
-func (s *State) ServerOn(server int) bool { return s.busy[server] > 0 }
+// IsServerOn reports whether a GPU of a server has tasks.
+func (s *State) IsServerOn(server int) bool { return s.busy[server] > 0 }
 
 // Kappa is the least that a task of a GPU allows, as a multiple of its time
 // alone; +Inf where the GPU has none.

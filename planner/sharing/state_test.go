@@ -33,14 +33,14 @@ func TestAStateForgetsWhatWasRemoved(t *testing.T) {
 			fresh.Add(p.task, p.gpu)
 		}
 		for gpu := range s.GPUs() {
-			if s.Busy(gpu) != fresh.Busy(gpu) || s.Kappa(gpu) != fresh.Kappa(gpu) || len(s.Tasks(gpu)) != len(fresh.Tasks(gpu)) ||
+			if s.IsBusy(gpu) != fresh.IsBusy(gpu) || s.Kappa(gpu) != fresh.Kappa(gpu) || len(s.Tasks(gpu)) != len(fresh.Tasks(gpu)) ||
 				math.Abs(s.FreeGB(gpu)-fresh.FreeGB(gpu)) > 1e-9 || math.Abs(s.MeanPct(gpu)-fresh.MeanPct(gpu)) > 1e-9 {
 				t.Fatalf("GPU %d differs from one that never had more", gpu)
 			}
 		}
 		for server := range in.Servers {
-			if s.ServerOn(server) != fresh.ServerOn(server) || s.BusyGPUs(server) != fresh.BusyGPUs(server) {
-				t.Fatalf("server %d is on: %v", server, s.ServerOn(server))
+			if s.IsServerOn(server) != fresh.IsServerOn(server) || s.BusyGPUs(server) != fresh.BusyGPUs(server) {
+				t.Fatalf("server %d is on: %v", server, s.IsServerOn(server))
 			}
 		}
 	})
