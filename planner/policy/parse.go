@@ -235,10 +235,10 @@ var stages = map[string]map[string]stageChange{
 	"clocks": {
 		"default": func(p *planner.Policy, _ Params) { useDefaultClocks(p) },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
-		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.Clocked(tune.None, consolidate.AdaptedClock) },
-		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.Kept(q.optimum()) },
+		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.WithSharedClocks(tune.None, consolidate.AdaptedClock) },
+		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
 
-		"cheapest": func(p *planner.Policy, q Params) { p.Tune = tune.Cheapest(q.optimum()) },
+		"cheapest": func(p *planner.Policy, q Params) { p.Tune = tune.WithCheapestClocks(q.optimum()) },
 	},
 	"pick": {
 		"fcfs":           func(p *planner.Policy, _ Params) { p.Pick = pick.FCFS },

@@ -80,7 +80,7 @@ var directPolicies = []registeredPolicy{
 	{"posted-price", "tasks bid for GPUs whose price rises with their use", atOnce(func(q QueueParams) pickStage { return q.Posted.New })},
 	{"lookahead", "our best for queues: what costs least in many drawn futures, waits and energy", atOnce(func(q QueueParams) pickStage { return q.Look.New })},
 	{"cats", "tasks with profiles share GPUs with those unlike them, frequencies adapted (CATS algorithms 1–4)", func(Params) planner.Policy {
-		return sharingPolicy(consolidate.CATS{}, tune.Clocked(tune.None, consolidate.AdaptedClock))
+		return sharingPolicy(consolidate.CATS{}, tune.WithSharedClocks(tune.None, consolidate.AdaptedClock))
 	}},
 	{"cats-safe", "our best for sharing: where a task adds least energy and everybody keeps the SLA, contention counted", catsSafe},
 	{"hotcloud", "tasks with profiles share GPUs up to 100 % on average, at the highest frequency (HotCloud)", func(Params) planner.Policy {
@@ -104,7 +104,7 @@ var safeColocation = place.Colocate{NewRule: place.LeastAddedEnergy, KeepToleran
 
 // catsSafe slows nobody down more than it tolerates.
 func catsSafe(q Params) planner.Policy {
-	p := sharingPolicy(nil, tune.Cheapest(q.optimum()))
+	p := sharingPolicy(nil, tune.WithCheapestClocks(q.optimum()))
 	p.Place = safeColocation.New
 	p.Park = park.BreakEven{}
 	return p

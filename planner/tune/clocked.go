@@ -9,27 +9,27 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// Clocked tunes as another does and sets the clocks of GPUs that tasks share by
+// WithSharedClocks tunes as another does and sets the clocks of GPUs that tasks share by
 // a rule: [consolidate.AdaptedClock] for the frequency adaptation of the CATS paper
 // (algorithm 4), which is where its steps of a few milliseconds come to rest.
-func Clocked(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks) func(*planner.Problem) planner.Tuner {
-	return func(p *planner.Problem) planner.Tuner { return &clocked{Tuner: tuner(p), rule: rule} }
+func WithSharedClocks(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks) func(*planner.Problem) planner.Tuner {
+	return func(p *planner.Problem) planner.Tuner { return &sharedClocks{Tuner: tuner(p), rule: rule} }
 }
 
-// Kept is [Clocked] by the lowest frequency at which everybody on a GPU keeps
+// WithLowestClocks is [WithSharedClocks] by the lowest frequency at which everybody on a GPU keeps
 // what it tolerates, contention counted.
-func Kept(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
-	return Clocked(tuner, consolidate.LowestClock)
+func WithLowestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
+	return WithSharedClocks(tuner, consolidate.LowestClock)
 }
 
-// Cheapest is [Clocked] by the frequency at which work costs least of those at
+// WithCheapestClocks is [WithSharedClocks] by the frequency at which work costs least of those at
 // which everybody on a GPU keeps what it tolerates, host power counted. Slower
 // clocks take less power, but by the CATS paper's own fits (equations 3 and 5)
 // more energy: the highest frequency is the cheapest then.
-func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
+func WithCheapestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner {
 		classes := p.SharedNodes()
-		return &clocked{Tuner: tuner(p), rule: func(s *sharing.State, gpu int) dvfsmodel.MHz {
+		return &sharedClocks{Tuner: tuner(p), rule: func(s *sharing.State, gpu int) dvfsmodel.MHz {
 			physics := &s.Instance().Physics
 			lowest := consolidate.LowestClock(s, gpu)
 			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
@@ -45,11 +45,13 @@ func Cheapest(tuner func(*planner.Problem) planner.Tuner) func(*planner.Problem)
 	}
 }
 
-// clocked implements [planner.Adapter].
-type clocked struct {
+// sharedClocks implements [planner.Adapter].
+type sharedClocks struct {
 	planner.Tuner // for GPUs that aren't shared
 	rule          consolidate.Clocks
 }
 
 // Clock is the rule's frequency.
-func (c *clocked) Clock(running *sharing.State, gpu int) dvfsmodel.MHz { return c.rule(running, gpu) }
+func (c *sharedClocks) Clock(running *sharing.State, gpu int) dvfsmodel.MHz {
+	return c.rule(running, gpu)
+}

@@ -39,7 +39,7 @@ func (o *optimum) Want(task, option, class int, room float64) (q planner.Quote, 
 	case !ok:
 		return q, false
 	case free.Time > room:
-		return o.within(response, class, free.Time, room, planner.ClocksDeadline)
+		return o.shortenTo(response, class, free.Time, room, planner.ClocksDeadline)
 	}
 	q.Point, q.Clocks, q.Want = free, planner.ClocksFree, free.Time
 	if !dvfsmodel.HasModel(response) {
@@ -48,8 +48,8 @@ func (o *optimum) Want(task, option, class int, room float64) (q planner.Quote, 
 	return q, true
 }
 
-// within shortens a task to a room below the run time that it wants.
-func (o *optimum) within(response dvfsmodel.Response, class int, want, room float64, why planner.ClockReason) (planner.Quote, bool) {
+// shortenTo shortens a task to a room below the run time that it wants.
+func (o *optimum) shortenTo(response dvfsmodel.Response, class int, want, room float64, why planner.ClockReason) (planner.Quote, bool) {
 	pt, ok := o.optima.Within(response, class, room)
 	if !ok {
 		return planner.Quote{}, false
@@ -64,7 +64,7 @@ func (o *optimum) Fit(task, option, class int, want planner.Quote, room float64)
 	if o.theta >= 1 || o.p.Tasks[task].Share < 1 || room < o.theta*want.Point.Time {
 		return planner.Quote{}, false
 	}
-	return o.within(o.p.Tasks[task].Options[option].Response, class, want.Want, room, planner.ClocksReadjust)
+	return o.shortenTo(o.p.Tasks[task].Options[option].Response, class, want.Want, room, planner.ClocksReadjust)
 }
 
 func (o *optimum) Fastest(task, option, _ int) planner.Quote {
