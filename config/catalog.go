@@ -131,8 +131,8 @@ func (c *Catalog) Workload(workload, gpuModel string) (dvfsmodel.Response, error
 	return response, nil
 }
 
-// Doubt is how far off a workload's model on a GPU model may be; nil: not known.
-func (c *Catalog) Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty {
+// Uncertainty is how far off a workload's model on a GPU model may be; nil: not known.
+func (c *Catalog) Uncertainty(workload, gpuModel string) *dvfsmodel.Uncertainty {
 	key := [2]string{workload, gpuModel}
 	if d, ok := c.doubts[key]; ok {
 		return d
@@ -148,8 +148,8 @@ func (c *Catalog) Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty {
 	return d
 }
 
-// Known says which workloads there are when the given one is not among them.
-func (c *Catalog) Known(workload string) error {
+// CheckWorkload says which workloads there are when the given one is not among them.
+func (c *Catalog) CheckWorkload(workload string) error {
 	if c.models == nil {
 		return fmt.Errorf("workload %q, but %w", workload, ErrNoModels)
 	}

@@ -2,36 +2,36 @@ package planner
 
 import "math"
 
-// agenda is a heap of what is to happen to nodes or to tasks, by time and then by
+// eventQueue is a heap of what is to happen to nodes or to tasks, by time and then by
 // number.
-type agenda []entry
+type eventQueue []queuedEvent
 
-// entry is a node that may go off at a time, unless it got another task, or a
+// queuedEvent is a node that may go off at a time, unless it got another task, or a
 // task that ends then.
-type entry struct {
+type queuedEvent struct {
 	at   float64 // seconds
 	what int     // the node or the task
 }
 
-// first is when the first entry is due; +Inf when there is none.
-func (q agenda) first() float64 {
+// nextTime is when the first entry is due; +Inf when there is none.
+func (q eventQueue) nextTime() float64 {
 	if len(q) == 0 {
 		return math.Inf(1)
 	}
 	return q[0].at
 }
 
-func (q agenda) Len() int { return len(q) }
-func (q agenda) Less(i, j int) bool {
+func (q eventQueue) Len() int { return len(q) }
+func (q eventQueue) Less(i, j int) bool {
 	return q[i].at < q[j].at || (q[i].at == q[j].at && q[i].what < q[j].what)
 }
-func (q agenda) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
 // Push adds an entry; for container/heap.
-func (q *agenda) Push(x any) { *q = append(*q, x.(entry)) } //nolint:errcheck // heap.Push gets entries only
+func (q *eventQueue) Push(x any) { *q = append(*q, x.(queuedEvent)) } //nolint:errcheck // heap.Push gets entries only
 
 // Pop takes the last entry; for container/heap.
-func (q *agenda) Pop() any {
+func (q *eventQueue) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]
 	return last

@@ -72,9 +72,9 @@ func LowerBound(p *Problem) Bound {
 	for i := range tasks {
 		b.Run += dvfsmodel.Joule(tasks[i].least)
 	}
-	if !p.sharable() {
+	if !p.hasSharing() {
 		b.add(TermIdle, idleBound(p, tasks))
-		if p.Present == nil {
+		if p.Snapshot == nil {
 			b.add(TermTurnOn, turnOnBound(p, tasks))
 		}
 	}
@@ -87,7 +87,7 @@ func LowerBound(p *Problem) Bound {
 // [LowerBound].
 func BoundOf(p *Problem, plan *Plan) Bound {
 	b := LowerBound(p)
-	dues := !p.sharable() && p.Present == nil && len(plan.PastDue(p)) == 0
+	dues := !p.hasSharing() && p.Snapshot == nil && len(plan.PastDue(p)) == 0
 	if dues {
 		if value := dvfsmodel.Joule(NewDueDual(p, 1, 0).Value); value > b.Value {
 			b.Terms = append(b.Terms, BoundTerm{Name: TermDue, Value: value - b.Value})
@@ -110,13 +110,13 @@ func (b *Bound) add(name string, value float64) {
 // boundTask is what the bound needs of a task that can be done in time. Times are
 // seconds.
 type boundTask struct {
-	task     int
-	room     float64 // longest run time: limit, or deadline − earliest start
-	least    float64 // least cost by itself
-	time     float64 // run time at that cost
-	weight   float64 // GPUs at that cost, or the share of one
-	shortest float64 // shortest possible run time
-	gpus     float64 // fewest GPUs, or the share of one
+	task       int
+	timeBudget float64 // longest run time: limit, or deadline − earliest start
+	least      float64 // least cost by itself
+	time       float64 // run time at that cost
+	weight     float64 // GPUs at that cost, or the share of one
+	shortest   float64 // shortest possible run time
+	gpus       float64 // fewest GPUs, or the share of one
 }
 
 // boundTasks finds each task's own optimum, for weights of a joule and of a second of a
@@ -126,7 +126,7 @@ func boundTasks(p *Problem, energy, time float64) []boundTask {
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		b := boundTask{
-			task: i, room: min(t.Deadline-p.earliestStart(t), t.Limit) * (1 + deadlineSlack),
+			task: i, timeBudget: min(t.Deadline-p.earliestStart(t), t.Limit) * (1 + deadlineSlack),
 			least: math.Inf(1), shortest: math.Inf(1), gpus: math.Inf(1),
 		}
 		for class := range p.Cluster.Classes {
@@ -153,17 +153,17 @@ func (p *Problem) earliestStart(t *Task) float64 {
 func (b *boundTask) consider(p *Problem, class int, energy, time float64) {
 	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if !k.Takes(t, o) {
+	if !k.CanRun(t, o) {
 		return
 	}
-	weight := taskWeight(t, o)
+	weight := gpuWeight(t, o)
 	goal := dvfsmodel.Objective{EnergyWeight: energy, TimeWeight: time + energy*float64(k.HostW)}
-	pt, ok := cheapest(t, o, goal, b.room)
+	pt, ok := cheapest(t, o, goal, b.timeBudget)
 	if !ok {
 		return
 	}
 	cost := weight * goal.Cost(pt)
-	if t.Profile != nil && p.Shares(class) {
+	if t.Profile != nil && p.CanShareGPUs(class) {
 		cost = min(cost, weight*p.sharedCost(t, o, class))
 	}
 	if cost < b.least {
@@ -177,8 +177,8 @@ func (b *boundTask) consider(p *Problem, class int, energy, time float64) {
 	b.shortest = min(b.shortest, t.Options[o].Response.MinTime(), t.Options[o].Response.Default().Time)
 }
 
-// taskWeight is how many GPUs' worth a task occupies by an option.
-func taskWeight(t *Task, option int) float64 {
+// gpuWeight is how many GPUs' worth a task occupies by an option.
+func gpuWeight(t *Task, option int) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}
@@ -219,7 +219,7 @@ func turnOnBound(p *Problem, tasks []boundTask) float64 {
 	if perGPU == 0 {
 		return 0
 	}
-	atOnce := mostAtOnce(p, tasks)
+	atOnce := maxGPUsAtOnce(p, tasks)
 	if len(p.Cluster.Classes) == 1 {
 		l := float64(p.Cluster.Classes[0].GPUs)
 		atOnce = l * math.Ceil(atOnce/l-deadlineSlack)
@@ -227,8 +227,8 @@ func turnOnBound(p *Problem, tasks []boundTask) float64 {
 	return max(perNode, perGPU*atOnce)
 }
 
-// mostAtOnce is the most GPUs that are in use at one moment in every plan.
-func mostAtOnce(p *Problem, tasks []boundTask) float64 {
+// maxGPUsAtOnce is the most GPUs that are in use at one moment in every plan.
+func maxGPUsAtOnce(p *Problem, tasks []boundTask) float64 {
 	type change struct{ at, gpus float64 }
 	changes := make([]change, 0, 2*len(tasks))
 	for i := range tasks {

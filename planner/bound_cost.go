@@ -13,19 +13,19 @@ import (
 func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 	cost := boundOfRuns(p, energy, dues)
 	if p.WaitWeight > 0 {
-		cost += p.WaitWeight * waitedBound(p)
+		cost += p.WaitWeight * waitTimeBound(p)
 	}
 	return cost
 }
 
-// waitedBound is how many GPU-seconds tasks wait at least that are all there at 0.
+// waitTimeBound is how many GPU-seconds tasks wait at least that are all there at 0.
 //
 // A task of g GPUs that runs for t seconds from s on is half done at s + t/2. Were all
 // GPUs one machine that many tasks may use at once at any rates, the least
 // Σ g·(s + t/2) came of one after the other, those with the shortest t first; with
 // times and GPUs as small as they can be, no plan has less.
-func waitedBound(p *Problem) float64 {
-	if p.sharable() || p.Present != nil || slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
+func waitTimeBound(p *Problem) float64 {
+	if p.hasSharing() || p.Snapshot != nil || slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
 		return 0
 	}
 	delay, gpus := math.Inf(1), 0.0
@@ -87,7 +87,7 @@ func boundOfRuns(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 // sumBound is a bound of energy·E + time·T: of plans that keep all due times where dues
 // says so.
 func sumBound(p *Problem, energy, time float64, dues bool) float64 {
-	if p.sharable() { // a task may take any part of a GPU, at any clocks
+	if p.hasSharing() { // a task may take any part of a GPU, at any clocks
 		return 0
 	}
 	sum := 0.0

@@ -21,8 +21,8 @@ import (
 // with λ(c, τ) the sum of μ(c, D) over D ≥ τ, and w the GPUs of the task (weak
 // duality). The prices are looked for by subgradient steps.
 type DueDual struct {
-	Value   float64 // of the objective; what is proved
-	classes []duePrices
+	Value  float64 // of the objective; what is proved
+	prices []duePrices
 }
 
 // duePrices are the prices on one class.
@@ -56,14 +56,14 @@ type dueOption struct {
 	bend           [duePriceCount - 1]float64 // run time from which on k is the largest, seconds, falling
 }
 
-// mostDues is how many due times of a class have a price.
-const mostDues = 48
+// maxDues is how many due times of a class have a price.
+const maxDues = 48
 
 // Steps of the search for prices: larger batches than manyTasks take fewer.
 const (
-	mostSteps  = 1000
-	leastSteps = 50
-	manyTasks  = 1000
+	maxSteps  = 1000
+	minSteps  = 50
+	manyTasks = 1000
 )
 
 // NewDueDual proves a bound for a problem whose objective is a sum of energy and time:
@@ -74,10 +74,10 @@ func NewDueDual(p *Problem, energyWeight, timeWeight float64) *DueDual {
 	d := &dueSearch{p: p, energy: energyWeight, time: timeWeight}
 	d.prices()
 	d.tabulate()
-	d.classes()
-	steps := mostSteps
+	d.choosePricedTimes()
+	steps := maxSteps
 	if n := len(p.Tasks); n > manyTasks {
-		steps = max(leastSteps, mostSteps*manyTasks/2/n)
+		steps = max(minSteps, maxSteps*manyTasks/2/n)
 	}
 	return d.ascend(steps)
 }
@@ -85,7 +85,7 @@ func NewDueDual(p *Problem, energyWeight, timeWeight float64) *DueDual {
 // Price is what a GPU of a class costs by the dual's prices from one moment to
 // another; nothing where both are +Inf.
 func (d *DueDual) Price(class int, from, to float64) float64 {
-	return d.classes[class].between(from, to)
+	return d.prices[class].integral(from, to)
 }
 
 // dueSearch looks for prices.
@@ -143,11 +143,11 @@ func (d *dueSearch) tabulate() {
 func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok bool) {
 	k := &d.p.Cluster.Classes[class]
 	option := t.Option(k.Model)
-	if !k.Takes(t, option) {
+	if !k.CanRun(t, option) {
 		return o, false
 	}
 	r := t.Options[option].Response
-	o = dueOption{class: class, weight: taskWeight(t, option), shortest: r.Default().Time}
+	o = dueOption{class: class, weight: gpuWeight(t, option), shortest: r.Default().Time}
 	if t.Share == 1 {
 		o.shortest = min(o.shortest, r.MinTime())
 	}
@@ -172,10 +172,10 @@ func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok boo
 	return o, true
 }
 
-// classes chooses the due times that have a price.
-func (d *dueSearch) classes() {
-	d.dual.classes = make([]duePrices, len(d.p.Cluster.Classes))
-	for class := range d.dual.classes {
+// choosePricedTimes chooses the due times that have a price.
+func (d *dueSearch) choosePricedTimes() {
+	d.dual.prices = make([]duePrices, len(d.p.Cluster.Classes))
+	for class := range d.dual.prices {
 		k := &d.p.Cluster.Classes[class]
 		if k.Count == 0 {
 			continue // there are always free GPUs
@@ -188,9 +188,9 @@ func (d *dueSearch) classes() {
 			}
 		}
 		slices.Sort(dues)
-		c := &d.dual.classes[class]
-		for n := range min(mostDues, len(dues)) {
-			due := dues[(n+1)*len(dues)/min(mostDues, len(dues))-1]
+		c := &d.dual.prices[class]
+		for n := range min(maxDues, len(dues)) {
+			due := dues[(n+1)*len(dues)/min(maxDues, len(dues))-1]
 			room := float64(k.Count*k.GPUs) * (due - k.TurnOnDelay)
 			if room > 0 && (len(c.ends) == 0 || due > c.ends[len(c.ends)-1]) {
 				c.ends, c.room = append(c.ends, due), append(c.room, room)
@@ -198,12 +198,12 @@ func (d *dueSearch) classes() {
 		}
 		c.mu = make([]float64, len(c.ends))
 		c.level, c.paid = make([]float64, len(c.ends)), make([]float64, len(c.ends))
-		c.settle(&d.price)
+		c.precompute(&d.price)
 	}
 }
 
-// settle computes what follows from the prices.
-func (c *duePrices) settle(price *[duePriceCount]float64) {
+// precompute computes what follows from the prices.
+func (c *duePrices) precompute(price *[duePriceCount]float64) {
 	sum := 0.0
 	for j := len(c.ends) - 1; j >= 0; j-- {
 		sum += c.mu[j]
@@ -226,8 +226,8 @@ func (c *duePrices) settle(price *[duePriceCount]float64) {
 	}
 }
 
-// upTo is the integral of the price from 0 to a moment.
-func (c *duePrices) upTo(at float64) float64 {
+// integralTo is the integral of the price from 0 to a moment.
+func (c *duePrices) integralTo(at float64) float64 {
 	n := len(c.ends)
 	if n == 0 || at <= 0 {
 		return 0
@@ -257,11 +257,11 @@ func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float6
 		high = low
 	}
 	time = max(o.shortest, min(high, due-c.until[k]))
-	return time, o.least[k] - price[k]*time + c.between(due-time, due)
+	return time, o.least[k] - price[k]*time + c.integral(due-time, due)
 }
 
-// between is the integral of the price from one moment to another.
-func (c *duePrices) between(from, to float64) float64 { return c.upTo(to) - c.upTo(from) }
+// integral is the integral of the price from one moment to another.
+func (c *duePrices) integral(from, to float64) float64 { return c.integralTo(to) - c.integralTo(from) }
 
 // value is the dual function at the present prices. The tasks' choices are noted.
 func (d *dueSearch) value() float64 {
@@ -271,15 +271,15 @@ func (d *dueSearch) value() float64 {
 		least := math.Inf(1)
 		for n := range t.options {
 			o := &t.options[n]
-			time, cost := o.best(&d.dual.classes[o.class], t.due, &d.price)
+			time, cost := o.best(&d.dual.prices[o.class], t.due, &d.price)
 			if cost *= o.weight; cost < least {
 				least, t.choice, t.time = cost, n, time
 			}
 		}
 		sum += least
 	}
-	for class := range d.dual.classes {
-		c := &d.dual.classes[class]
+	for class := range d.dual.prices {
+		c := &d.dual.prices[class]
 		for j := range c.mu {
 			sum -= c.mu[j] * c.room[j]
 		}
@@ -290,15 +290,15 @@ func (d *dueSearch) value() float64 {
 // excess is by how much what the tasks chose exceeds the room before each due time,
 // as a part of it.
 func (d *dueSearch) excess() [][]float64 {
-	slope, base := make([][]float64, len(d.dual.classes)), make([][]float64, len(d.dual.classes))
+	slope, base := make([][]float64, len(d.dual.prices)), make([][]float64, len(d.dual.prices))
 	for class := range slope {
-		n := len(d.dual.classes[class].ends) + 1
+		n := len(d.dual.prices[class].ends) + 1
 		slope[class], base[class] = make([]float64, n), make([]float64, n)
 	}
 	for i := range d.tasks {
 		t := &d.tasks[i]
 		o := &t.options[t.choice]
-		c := &d.dual.classes[o.class]
+		c := &d.dual.prices[o.class]
 		if len(c.ends) == 0 || math.IsInf(t.due, 1) {
 			continue
 		}
@@ -310,7 +310,7 @@ func (d *dueSearch) excess() [][]float64 {
 		base[o.class][to] += o.weight * t.due
 	}
 	for class := range slope {
-		c := &d.dual.classes[class]
+		c := &d.dual.prices[class]
 		s, b := 0.0, 0.0
 		for j := range c.ends {
 			s, b = s+slope[class][j], b+base[class][j]
@@ -335,8 +335,8 @@ func (d *dueSearch) ascend(steps int) *DueDual {
 			}
 			d.dual.Value = value
 			best = best[:0]
-			for class := range d.dual.classes {
-				best = append(best, slices.Clone(d.dual.classes[class].mu))
+			for class := range d.dual.prices {
+				best = append(best, slices.Clone(d.dual.prices[class].mu))
 			}
 		}
 		if stale++; stale > patience {
@@ -344,9 +344,9 @@ func (d *dueSearch) ascend(steps int) *DueDual {
 			if aim < 1e-5 {
 				break
 			}
-			for class := range d.dual.classes {
-				copy(d.dual.classes[class].mu, best[class])
-				d.dual.classes[class].settle(&d.price)
+			for class := range d.dual.prices {
+				copy(d.dual.prices[class].mu, best[class])
+				d.dual.prices[class].precompute(&d.price)
 			}
 			d.value()
 		}
@@ -354,10 +354,10 @@ func (d *dueSearch) ascend(steps int) *DueDual {
 			break
 		}
 	}
-	for class := range d.dual.classes {
-		c := &d.dual.classes[class]
+	for class := range d.dual.prices {
+		c := &d.dual.prices[class]
 		copy(c.mu, best[class])
-		c.settle(&d.price)
+		c.precompute(&d.price)
 	}
 	d.dual.Value -= roundedDown * math.Abs(d.dual.Value)
 	return &d.dual
@@ -369,7 +369,7 @@ func (d *dueSearch) step(rise float64) bool {
 	norm := 0.0
 	for class := range excess {
 		for j, g := range excess[class] {
-			if g < 0 && d.dual.classes[class].mu[j] == 0 {
+			if g < 0 && d.dual.prices[class].mu[j] == 0 {
 				excess[class][j] = 0
 				continue
 			}
@@ -380,11 +380,11 @@ func (d *dueSearch) step(rise float64) bool {
 		return false
 	}
 	for class := range excess {
-		c := &d.dual.classes[class]
+		c := &d.dual.prices[class]
 		for j, g := range excess[class] {
 			c.mu[j] = max(0, c.mu[j]+rise*g/norm/c.room[j])
 		}
-		c.settle(&d.price)
+		c.precompute(&d.price)
 	}
 	return true
 }

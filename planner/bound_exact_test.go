@@ -120,7 +120,7 @@ func (e *exhaustive) choicesOf(t *planner.Task) (all []choice) {
 			}
 		}
 		for _, pt := range points {
-			c := choice{class: class, option: o, gpus: option.PerNode(), nodes: option.Over(), point: pt, seconds: int(math.Round(pt.Time))}
+			c := choice{class: class, option: o, gpus: option.PerNode(), nodes: option.NodeCount(), point: pt, seconds: int(math.Round(pt.Time))}
 			w := float64(option.GPUs)
 			c.sum = dvfsmodel.Point{Energy: dvfsmodel.Joule(w) * (pt.Energy + k.HostW.Over(pt.Time)), Time: w * pt.Time}
 			if pt.Time <= t.Limit {

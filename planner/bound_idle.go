@@ -90,27 +90,27 @@ func (d *idleDual) value(beta float64) float64 {
 		low, high = max(low, d.tasks[i].shortest), max(high, s.free[i].time)
 	}
 	high = max(low, high) // beyond it, nothing falls any more
-	q := spans{{low, high, beta*d.gpus*low + s.sum(high)}}
-	for range mostHalvings {
+	q := intervalHeap{{low, high, beta*d.gpus*low + s.sum(high)}}
+	for range maxHalvings {
 		top := q[0]
-		if top.to-top.from <= narrow*top.to {
+		if top.to-top.from <= narrowEnough*top.to {
 			break
 		}
 		mid := 0.5 * (top.from + top.to)
-		q[0] = span{top.from, mid, beta*d.gpus*top.from + s.sum(mid)}
+		q[0] = boundedInterval{top.from, mid, beta*d.gpus*top.from + s.sum(mid)}
 		heap.Fix(&q, 0)
-		heap.Push(&q, span{mid, top.to, top.least - beta*d.gpus*(top.from-mid)})
+		heap.Push(&q, boundedInterval{mid, top.to, top.least - beta*d.gpus*(top.from-mid)})
 	}
 	least := q[0].least
 	return least - d.run - roundedDown*math.Abs(least)
 }
 
 const (
-	// mostHalvings bounds the time of the search. What is proved by then is about
+	// maxHalvings bounds the time of the search. What is proved by then is about
 	// 1e-5 below the dual function.
-	mostHalvings = 400
-	// narrow is the relative width of an interval of M that isn't halved any more.
-	narrow = 1e-7
+	maxHalvings = 400
+	// narrowEnough is the relative width of an interval of M that isn't halved any more.
+	narrowEnough = 1e-7
 	// roundedDown keeps rounding in the sums from lifting the bound, relative.
 	roundedDown = 1e-9
 )
@@ -144,15 +144,15 @@ func (s *dualSlice) sum(m float64) float64 {
 func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
 	t := &d.p.Tasks[b.task]
 	least := freeMinimum{value: math.Inf(1)}
-	room := min(b.room, m)
+	room := min(b.timeBudget, m)
 	for i := range d.p.Cluster.Classes {
 		k := &d.p.Cluster.Classes[i]
 		o := t.Option(k.Model)
-		if !k.Takes(t, o) {
+		if !k.CanRun(t, o) {
 			continue
 		}
-		weight := taskWeight(t, o)
-		price := min(beta, priceable(t, o, k))
+		weight := gpuWeight(t, o)
+		price := min(beta, maxTimePrice(t, o, k))
 		pt, ok := cheapest(t, o, dvfsmodel.PricedTime(k.HostW-dvfsmodel.Watt(price)), room)
 		if !ok {
 			continue
@@ -171,30 +171,30 @@ func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
 	return least
 }
 
-// priceable is the highest price of time, subtracted from a task's power, at
+// maxTimePrice is the highest price of time, subtracted from a task's power, at
 // which its response is known to find the true minimum; host power may go in any case.
-func priceable(t *Task, option int, k *NodeClass) float64 {
+func maxTimePrice(t *Task, option int, k *NodeClass) float64 {
 	if t.Share < 1 {
 		return math.Inf(1)
 	}
 	return float64(dvfsmodel.MaxDiscount(t.Options[option].Response) + k.HostW)
 }
 
-// span is an interval of M with a lower bound of the dual function there.
-type span struct{ from, to, least float64 }
+// boundedInterval is an interval of M with a lower bound of the dual function there.
+type boundedInterval struct{ from, to, least float64 }
 
-// spans is a heap of intervals, the one with the lowest bound on top.
-type spans []span
+// intervalHeap is a heap of intervals, the one with the lowest bound on top.
+type intervalHeap []boundedInterval
 
-func (q spans) Len() int           { return len(q) }
-func (q spans) Less(i, j int) bool { return q[i].least < q[j].least }
-func (q spans) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q intervalHeap) Len() int           { return len(q) }
+func (q intervalHeap) Less(i, j int) bool { return q[i].least < q[j].least }
+func (q intervalHeap) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 
 // Push adds an interval; for container/heap.
-func (q *spans) Push(x any) { *q = append(*q, x.(span)) } //nolint:errcheck // spans only
+func (q *intervalHeap) Push(x any) { *q = append(*q, x.(boundedInterval)) } //nolint:errcheck // spans only
 
 // Pop takes the last interval; for container/heap.
-func (q *spans) Pop() any {
+func (q *intervalHeap) Pop() any {
 	last := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]
 	return last

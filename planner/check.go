@@ -16,8 +16,8 @@ import (
 // It takes time in n·log n for n tasks.
 func Check(p *Problem, plan *Plan) error {
 	c := &checker{p: p, plan: plan}
-	if c.shape() {
-		c.listing()
+	if c.checkShape() {
+		c.checkListing()
 		c.checkNodes()
 		c.checkPresent()
 		c.checkShared()
@@ -99,18 +99,18 @@ const checkTol = 1e-9
 // checker collects violations. The bool slices say which tasks and nodes can be
 // looked at without leaving a slice.
 type checker struct {
-	p      *Problem
-	plan   *Plan
-	found  []Violation
-	placed []bool // tasks on a known node of a known class, by a known option
-	known  []bool // nodes of a known class
-	apart  []bool // tasks that share GPUs by profile
-	ready  []bool // nodes that are ready from the start: something runs there at the present
-	buffer []Part // of parts
+	p         *Problem
+	plan      *Plan
+	found     []Violation
+	placed    []bool // tasks on a known node of a known class, by a known option
+	validNode []bool // nodes of a known class
+	apart     []bool // tasks that share GPUs by profile
+	ready     []bool // nodes that are ready from the start: something runs there at the present
+	buffer    []Part // of parts
 }
 
-// blame records a violation. Task and node are -1 where they play no part.
-func (c *checker) blame(kind ViolationKind, task, node int, format string, args ...any) {
+// report records a violation. Task and node are -1 where they play no part.
+func (c *checker) report(kind ViolationKind, task, node int, format string, args ...any) {
 	msg := fmt.Sprintf(format, args...)
 	if node >= 0 {
 		msg = fmt.Sprintf("node %d: %s", node, msg)
@@ -121,54 +121,54 @@ func (c *checker) blame(kind ViolationKind, task, node int, format string, args 
 	c.found = append(c.found, Violation{Kind: kind, Task: task, Node: node, Msg: msg})
 }
 
-// shape tells whether the plan has an assignment for each task, and notes the
+// checkShape tells whether the plan has an assignment for each task, and notes the
 // tasks and nodes whose indexes are sound.
-func (c *checker) shape() bool {
+func (c *checker) checkShape() bool {
 	if len(c.plan.Assignments) != len(c.p.Tasks) {
-		c.blame(ViolatesShape, -1, -1, "%d assignments for %d jobs", len(c.plan.Assignments), len(c.p.Tasks))
+		c.report(ViolatesShape, -1, -1, "%d assignments for %d jobs", len(c.plan.Assignments), len(c.p.Tasks))
 		return false
 	}
-	c.known = make([]bool, len(c.plan.Nodes))
+	c.validNode = make([]bool, len(c.plan.Nodes))
 	for n := range c.plan.Nodes {
 		class := c.plan.Nodes[n].Class
-		c.known[n] = class >= 0 && class < len(c.p.Cluster.Classes)
-		if !c.known[n] {
-			c.blame(ViolatesShape, -1, n, "class %d doesn't exist", class)
+		c.validNode[n] = class >= 0 && class < len(c.p.Cluster.Classes)
+		if !c.validNode[n] {
+			c.report(ViolatesShape, -1, n, "class %d doesn't exist", class)
 		}
 	}
 	c.placed = make([]bool, len(c.p.Tasks))
 	for i := range c.plan.Assignments {
-		c.placed[i] = c.sound(i)
+		c.placed[i] = c.hasValidPlace(i)
 	}
 	return true
 }
 
-// sound tells whether a task is placed by indexes that exist.
-func (c *checker) sound(task int) bool {
+// hasValidPlace tells whether a task is placed by indexes that exist.
+func (c *checker) hasValidPlace(task int) bool {
 	a := &c.plan.Assignments[task]
 	switch {
 	case a.Node == -1:
 		return false
 	case a.Node < 0 || int(a.Node) >= len(c.plan.Nodes):
-		c.blame(ViolatesShape, task, int(a.Node), "there is no such node")
+		c.report(ViolatesShape, task, int(a.Node), "there is no such node")
 		return false
 	case a.Option < 0 || int(a.Option) >= len(c.p.Tasks[task].Options):
-		c.blame(ViolatesShape, task, int(a.Node), "option %d doesn't exist", a.Option)
+		c.report(ViolatesShape, task, int(a.Node), "option %d doesn't exist", a.Option)
 		return false
 	case c.p.Tasks[task].Options[a.Option].Response == nil:
-		c.blame(ViolatesShape, task, int(a.Node), "option %d has no model", a.Option)
+		c.report(ViolatesShape, task, int(a.Node), "option %d has no model", a.Option)
 		return false
 	}
 	for _, part := range a.More {
 		if part.Node < 0 || int(part.Node) >= len(c.plan.Nodes) {
-			c.blame(ViolatesShape, task, int(part.Node), "there is no such node")
+			c.report(ViolatesShape, task, int(part.Node), "there is no such node")
 			return false
 		}
-		if !c.known[part.Node] {
+		if !c.validNode[part.Node] {
 			return false
 		}
 	}
-	return c.known[a.Node]
+	return c.validNode[a.Node]
 }
 
 // parts are what a task has of each of its nodes, the first one's first.
@@ -178,18 +178,18 @@ func (c *checker) parts(task int) []Part {
 	return c.buffer
 }
 
-// listing checks that each task is accounted for once, and that the status
+// checkListing checks that each task is accounted for once, and that the status
 // agrees with the lists. Misses are checked with the deadlines.
-func (c *checker) listing() {
+func (c *checker) checkListing() {
 	unplaced := make([]bool, len(c.p.Tasks))
 	last := -1
 	for _, u := range c.plan.Unplaced {
 		if u.Task < 0 || u.Task >= len(unplaced) {
-			c.blame(ViolatesShape, -1, -1, "unplaced job %d doesn't exist", u.Task)
+			c.report(ViolatesShape, -1, -1, "unplaced job %d doesn't exist", u.Task)
 			continue
 		}
 		if u.Task <= last {
-			c.blame(ViolatesListing, u.Task, -1, "out of order or twice among the unplaced")
+			c.report(ViolatesListing, u.Task, -1, "out of order or twice among the unplaced")
 		}
 		last = u.Task
 		unplaced[u.Task] = true
@@ -197,9 +197,9 @@ func (c *checker) listing() {
 	for i := range c.plan.Assignments {
 		switch node := c.plan.Assignments[i].Node; {
 		case node == -1 && !unplaced[i]:
-			c.blame(ViolatesListing, i, -1, "no node, and not listed as unplaced")
+			c.report(ViolatesListing, i, -1, "no node, and not listed as unplaced")
 		case node >= 0 && unplaced[i]:
-			c.blame(ViolatesListing, i, int(node), "placed, and listed as unplaced")
+			c.report(ViolatesListing, i, int(node), "placed, and listed as unplaced")
 		}
 	}
 	want := Complete
@@ -210,7 +210,7 @@ func (c *checker) listing() {
 		want = Partial
 	}
 	if c.plan.Status != want {
-		c.blame(ViolatesStatus, -1, -1, "status %d with %d jobs unplaced and %d late, want %d",
+		c.report(ViolatesStatus, -1, -1, "status %d with %d jobs unplaced and %d late, want %d",
 			c.plan.Status, len(c.plan.Unplaced), len(c.plan.Misses), want)
 	}
 }

@@ -15,20 +15,20 @@ import (
 func (c *checker) checkNodes() {
 	used := make([]int, len(c.p.Cluster.Classes))
 	for n := range c.plan.Nodes {
-		if c.known[n] {
+		if c.validNode[n] {
 			used[c.plan.Nodes[n].Class]++
 		}
 		last := 0.0
 		for _, on := range c.plan.Nodes[n].On {
 			if !(on.From >= last) || !(on.To >= on.From) || math.IsInf(on.To, 1) {
-				c.blame(ViolatesIntervals, -1, n, "on from %v s to %v s after %v s", on.From, on.To, last)
+				c.report(ViolatesIntervals, -1, n, "on from %v s to %v s after %v s", on.From, on.To, last)
 			}
 			last = on.To
 		}
 	}
 	for class := range used {
 		if k := &c.p.Cluster.Classes[class]; k.Count > 0 && used[class] > k.Count {
-			c.blame(ViolatesCount, -1, -1, "class %q: %d nodes used, %d exist", k.Name, used[class], k.Count)
+			c.report(ViolatesCount, -1, -1, "class %q: %d nodes used, %d exist", k.Name, used[class], k.Count)
 		}
 	}
 }
@@ -47,53 +47,53 @@ func (c *checker) checkCapacity() {
 	for n := range c.plan.Nodes {
 		begin[n+1] += begin[n]
 	}
-	tasks := make([]stay, begin[len(c.plan.Nodes)])
+	tasks := make([]nodeUse, begin[len(c.plan.Nodes)])
 	fill := slices.Clone(begin)
 	for i, placed := range c.placed {
 		if placed {
 			nodes := float64(max(c.p.Tasks[i].Options[c.plan.Assignments[i].Option].Nodes, 1))
 			for _, part := range c.parts(i) {
-				tasks[fill[part.Node]] = stay{task: i, gpus: uint64(part.GPUs), cpus: c.p.Tasks[i].CPUs / nodes, mem: c.p.Tasks[i].MemGiB / nodes}
+				tasks[fill[part.Node]] = nodeUse{task: i, gpus: uint64(part.GPUs), cpus: c.p.Tasks[i].CPUs / nodes, mem: c.p.Tasks[i].MemGiB / nodes}
 				fill[part.Node]++
 			}
 		}
 	}
 	u := usage{checker: c}
-	for n, known := range c.known {
+	for n, known := range c.validNode {
 		if known {
 			u.node, u.class = n, &c.p.Cluster.Classes[c.plan.Nodes[n].Class]
-			u.play(tasks[begin[n]:begin[n+1]])
+			u.checkEvents(tasks[begin[n]:begin[n+1]])
 		}
 	}
 }
 
-// stay is what a task holds of one node.
-type stay struct {
+// nodeUse is what a task holds of one node.
+type nodeUse struct {
 	task      int
 	gpus      uint64
 	cpus, mem float64
 }
 
-// moment is a stay's start or end.
-type moment struct {
+// startOrEnd is a stay's start or end.
+type startOrEnd struct {
 	at float64
-	stay
+	nodeUse
 	ends bool
 }
 
-// play checks one node. Each start is followed by its end, so that nothing is
+// checkEvents checks one node. Each start is followed by its end, so that nothing is
 // in use afterwards.
-func (u *usage) play(stays []stay) {
+func (u *usage) checkEvents(stays []nodeUse) {
 	moments := u.moments[:0]
 	for _, s := range stays {
 		a := &u.plan.Assignments[s.task]
 		// Ends that are late by rounding don't count; a run that is all
 		// rounding takes nothing.
 		if end := a.End - rounding(a.End); end > a.Start {
-			moments = append(moments, moment{at: a.Start, stay: s}, moment{at: end, stay: s, ends: true})
+			moments = append(moments, startOrEnd{at: a.Start, nodeUse: s}, startOrEnd{at: end, nodeUse: s, ends: true})
 		}
 	}
-	slices.SortFunc(moments, func(a, b moment) int {
+	slices.SortFunc(moments, func(a, b startOrEnd) int {
 		if order := cmp.Compare(a.at, b.at); order != 0 {
 			return order
 		}
@@ -107,9 +107,9 @@ func (u *usage) play(stays []stay) {
 	})
 	for _, m := range moments {
 		if m.ends {
-			u.release(&m.stay)
+			u.release(&m.nodeUse)
 		} else {
-			u.take(&m.stay)
+			u.allocate(&m.nodeUse)
 		}
 	}
 	u.moments = moments
@@ -120,7 +120,7 @@ type usage struct {
 	*checker
 	node      int
 	class     *NodeClass
-	moments   []moment // buffer
+	moments   []startOrEnd // buffer
 	running   int
 	cpus, mem float64
 	gpus      [MaxGPUs]gpuUsage
@@ -135,8 +135,8 @@ type gpuUsage struct {
 	setting dvfsmodel.Scaling // of the one that started last
 }
 
-// take adds a task that starts.
-func (u *usage) take(s *stay) {
+// allocate adds a task that starts.
+func (u *usage) allocate(s *nodeUse) {
 	task := s.task
 	t, a := &u.p.Tasks[task], &u.plan.Assignments[task]
 	for left := s.gpus; left != 0; left &= left - 1 {
@@ -146,10 +146,10 @@ func (u *usage) take(s *stay) {
 	u.cpus += s.cpus
 	u.mem += s.mem
 	if u.class.CPUs > 0 && exceeds(u.cpus, u.class.CPUs) {
-		u.blame(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start, u.cpus, u.class.CPUs)
+		u.report(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start, u.cpus, u.class.CPUs)
 	}
 	if u.class.MemGiB > 0 && exceeds(u.mem, u.class.MemGiB) {
-		u.blame(ViolatesMemory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start, u.mem, u.class.MemGiB)
+		u.report(ViolatesMemory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start, u.mem, u.class.MemGiB)
 	}
 }
 
@@ -161,14 +161,14 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	case g.running == 0:
 	case u.apart[task] && g.apart == g.running:
 	case whole || g.whole:
-		u.blame(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
+		u.report(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
 	case exceeds(g.shares+t.Share, 1):
-		u.blame(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu, g.shares+t.Share)
+		u.report(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu, g.shares+t.Share)
 	}
 	if u.apart[task] {
 		g.apart++
-	} else if g.running > 0 && unlike(a.Point.Scaling, g.setting) {
-		u.blame(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling, gpu, g.setting)
+	} else if g.running > 0 && settingsDiffer(a.Point.Scaling, g.setting) {
+		u.report(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling, gpu, g.setting)
 	}
 	g.running++
 	g.shares += t.Share
@@ -178,7 +178,7 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 
 // release takes a task back that ends. What nothing holds is exactly free
 // again, so that rounding doesn't add up over many tasks.
-func (u *usage) release(s *stay) {
+func (u *usage) release(s *nodeUse) {
 	for left := s.gpus; left != 0; left &= left - 1 {
 		g := &u.gpus[bits.TrailingZeros64(left)]
 		g.running--

@@ -7,7 +7,7 @@ import "math"
 func (c *checker) checkLedger() {
 	l := &c.plan.Ledger
 	if len(l.Nodes) != len(c.plan.Nodes) {
-		c.blame(ViolatesLedger, -1, -1, "%d rows for %d nodes", len(l.Nodes), len(c.plan.Nodes))
+		c.report(ViolatesLedger, -1, -1, "%d rows for %d nodes", len(l.Nodes), len(c.plan.Nodes))
 		return
 	}
 	end := 0.0
@@ -17,10 +17,10 @@ func (c *checker) checkLedger() {
 		}
 	}
 	if differs(l.End, end, end) {
-		c.blame(ViolatesLedger, -1, -1, "ends at %v s, the last node goes off at %v s", l.End, end)
+		c.report(ViolatesLedger, -1, -1, "ends at %v s, the last node goes off at %v s", l.End, end)
 	}
-	run, busy := c.work()
-	for n, known := range c.known {
+	run, busy := c.nodeWork()
+	for n, known := range c.validNode {
 		if known {
 			c.checkRow(n, run[n], busy[n], end)
 		}
@@ -28,8 +28,8 @@ func (c *checker) checkLedger() {
 	c.checkTotals()
 }
 
-// work is what each node's tasks take: joules, and seconds of a GPU.
-func (c *checker) work() (run, busy []float64) {
+// nodeWork is what each node's tasks take: joules, and seconds of a GPU.
+func (c *checker) nodeWork() (run, busy []float64) {
 	run, busy = make([]float64, len(c.plan.Nodes)), make([]float64, len(c.plan.Nodes))
 	for i, placed := range c.placed {
 		if !placed || c.apart[i] {
@@ -49,7 +49,7 @@ func (c *checker) work() (run, busy []float64) {
 	if c.plan.Shared == nil || c.p.Cluster.Sharing == nil {
 		return run, busy
 	}
-	for _, s := range c.plan.Shared.Spells {
+	for _, s := range c.plan.Shared.ClockIntervals {
 		if s.Node >= 0 && s.Node < len(run) {
 			run[s.Node] += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
 			busy[s.Node] += s.To - s.From
@@ -84,7 +84,7 @@ func (c *checker) checkRow(n int, run, busy, end float64) {
 		{"sleep", float64(row.Sleep), sleepW * (end - on), sleepW * end},
 	} {
 		if differs(e.got, e.want, e.scale) {
-			c.blame(ViolatesLedger, -1, n, "%s energy %v J, want %v J", e.what, e.got, e.want)
+			c.report(ViolatesLedger, -1, n, "%s energy %v J, want %v J", e.what, e.got, e.want)
 		}
 	}
 }
@@ -101,6 +101,6 @@ func (c *checker) checkTotals() {
 		sum.Sleep += l.Nodes[n].Sleep
 	}
 	if total := (NodeEnergy{l.Run, l.Idle, l.Host, l.TurnOn, l.Sleep}); sum != total {
-		c.blame(ViolatesLedger, -1, -1, "totals are %v, the rows add up to %v", total, sum)
+		c.report(ViolatesLedger, -1, -1, "totals are %v, the rows add up to %v", total, sum)
 	}
 }

@@ -21,19 +21,19 @@ func (c *checker) checkShared() {
 	last := -1
 	for _, i := range c.plan.Shared.Tasks {
 		if i <= last || i >= len(c.placed) || !c.placed[i] {
-			c.blame(ViolatesSharing, -1, -1, "job %d shares a GPU: not placed, out of order or twice", i)
+			c.report(ViolatesSharing, -1, -1, "job %d shares a GPU: not placed, out of order or twice", i)
 			continue
 		}
 		last = i
 		node := int(c.plan.Assignments[i].Node)
 		if k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]; c.p.Cluster.Sharing == nil || len(k.SharedGB) != k.GPUs || c.p.Tasks[i].Profile == nil {
-			c.blame(ViolatesSharing, i, node, "has no profile, or the node's GPUs may not be shared")
+			c.report(ViolatesSharing, i, node, "has no profile, or the node's GPUs may not be shared")
 			continue
 		}
 		c.apart[i] = true
 	}
-	spells, done := c.spellsByNode(), make([]float64, len(c.p.Tasks))
-	for n, known := range c.known {
+	spells, done := c.clockIntervalsByNode(), make([]float64, len(c.p.Tasks))
+	for n, known := range c.validNode {
 		if known {
 			c.checkShares(n, spells[n], done)
 		}
@@ -41,28 +41,28 @@ func (c *checker) checkShared() {
 	c.checkSlowed()
 }
 
-// spellsByNode sorts out spells that make no sense.
-func (c *checker) spellsByNode() [][]Spell {
-	byNode := make([][]Spell, len(c.plan.Nodes))
-	last := Spell{Node: -1}
-	for _, s := range c.plan.Shared.Spells {
-		if s.Node < 0 || s.Node >= len(c.known) || !c.known[s.Node] || c.p.Cluster.Sharing == nil {
-			c.blame(ViolatesShape, -1, -1, "a clock of node %d, which doesn't exist or isn't shared", s.Node)
+// clockIntervalsByNode sorts out spells that make no sense.
+func (c *checker) clockIntervalsByNode() [][]ClockInterval {
+	byNode := make([][]ClockInterval, len(c.plan.Nodes))
+	last := ClockInterval{Node: -1}
+	for _, s := range c.plan.Shared.ClockIntervals {
+		if s.Node < 0 || s.Node >= len(c.validNode) || !c.validNode[s.Node] || c.p.Cluster.Sharing == nil {
+			c.report(ViolatesShape, -1, -1, "a clock of node %d, which doesn't exist or isn't shared", s.Node)
 			continue
 		}
 		switch k := &c.p.Cluster.Classes[c.plan.Nodes[s.Node].Class]; {
 		case s.GPU < 0 || s.GPU >= len(k.SharedGB):
-			c.blame(ViolatesSharing, -1, s.Node, "a clock of GPU %d of %d", s.GPU, len(k.SharedGB))
+			c.report(ViolatesSharing, -1, s.Node, "a clock of GPU %d of %d", s.GPU, len(k.SharedGB))
 			continue
 		case !(s.To > s.From) || math.IsInf(s.To, 0):
-			c.blame(ViolatesSharing, -1, s.Node, "GPU %d has a clock from %v s to %v s", s.GPU, s.From, s.To)
+			c.report(ViolatesSharing, -1, s.Node, "GPU %d has a clock from %v s to %v s", s.GPU, s.From, s.To)
 			continue
 		case !slices.Contains(c.p.Cluster.Sharing.Physics.LevelsMHz, s.MHz):
-			c.blame(ViolatesClocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
+			c.report(ViolatesClocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
 			continue
 		}
 		if order := cmp.Or(cmp.Compare(last.Node, s.Node), cmp.Compare(last.GPU, s.GPU)); order > 0 || (order == 0 && s.From < last.To) {
-			c.blame(ViolatesSharing, -1, s.Node, "clocks of GPU %d out of order or overlapping at %v s", s.GPU, s.From)
+			c.report(ViolatesSharing, -1, s.Node, "clocks of GPU %d out of order or overlapping at %v s", s.GPU, s.From)
 		}
 		last = s
 		byNode[s.Node] = append(byNode[s.Node], s)
@@ -70,12 +70,12 @@ func (c *checker) spellsByNode() [][]Spell {
 	return byNode
 }
 
-// cohabitation plays what happens on the shared GPUs of a node.
-type cohabitation struct {
+// sharedGPUReplay plays what happens on the shared GPUs of a node.
+type sharedGPUReplay struct {
 	*checker
 	node  int
-	gpus  []cohabited
-	here  []int     // tasks that run
+	gpus  []replayedGPU
+	onGPU []int     // tasks that run
 	done  []float64 // by task: its work, seconds alone at the highest frequency
 	parts float64   // energy of the tasks, joules
 	total float64   // energy of the GPUs
@@ -83,8 +83,8 @@ type cohabitation struct {
 	clock float64   // seconds of GPUs with clocks
 }
 
-// cohabited is a GPU at a moment.
-type cohabited struct {
+// replayedGPU is a GPU at a moment.
+type replayedGPU struct {
 	mhz   dvfsmodel.MHz
 	gb    float64
 	load  []float64
@@ -102,9 +102,9 @@ type event struct {
 }
 
 // checkShares plays one node.
-func (c *checker) checkShares(n int, spells []Spell, done []float64) {
+func (c *checker) checkShares(n int, spells []ClockInterval, done []float64) {
 	var events []event
-	h := cohabitation{checker: c, node: n, done: done}
+	h := sharedGPUReplay{checker: c, node: n, done: done}
 	for _, s := range spells {
 		events = append(events, event{at: s.From, task: -1, gpu: s.GPU, mhz: s.MHz}, event{at: s.To, ends: true, task: -1, gpu: s.GPU})
 		h.total += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
@@ -128,43 +128,43 @@ func (c *checker) checkShares(n int, spells []Spell, done []float64) {
 	for _, i := range tasks {
 		t, a := &c.p.Tasks[i], &c.plan.Assignments[i]
 		if alone := t.Options[a.Option].Response.Default().Time; math.Abs(h.done[i]-alone) > 1e-8*max(1, alone, math.Abs(a.End)/1000) {
-			c.blame(ViolatesRate, i, n, "has done %v s of work when it ends, of %v s", h.done[i], alone)
+			c.report(ViolatesRate, i, n, "has done %v s of work when it ends, of %v s", h.done[i], alone)
 		}
 	}
 	if differs(h.parts, h.total, max(1, h.total)) {
-		c.blame(ViolatesModel, -1, n, "jobs that share take %v J, their GPUs %v J", h.parts, h.total)
+		c.report(ViolatesModel, -1, n, "jobs that share take %v J, their GPUs %v J", h.parts, h.total)
 	}
 	if differs(h.used, h.clock, max(1, h.used, events[len(events)-1].at)) {
-		c.blame(ViolatesSharing, -1, n, "GPUs have clocks for %v s and jobs for %v s", h.clock, h.used)
+		c.report(ViolatesSharing, -1, n, "GPUs have clocks for %v s and jobs for %v s", h.clock, h.used)
 	}
 }
 
 // play goes from event to event.
-func (h *cohabitation) play(events []event) {
+func (h *sharedGPUReplay) play(events []event) {
 	k := &h.p.Cluster.Classes[h.plan.Nodes[h.node].Class]
-	h.gpus = make([]cohabited, k.GPUs)
+	h.gpus = make([]replayedGPU, k.GPUs)
 	for gpu, gb := range k.SharedGB[:min(len(k.SharedGB), k.GPUs)] {
 		h.gpus[gpu].of = gb
 	}
 	for i, e := range events {
 		if i > 0 && e.at > events[i-1].at {
-			h.pass(e.at - events[i-1].at)
+			h.advance(e.at - events[i-1].at)
 		}
 		switch {
 		case e.task < 0:
 			h.gpus[e.gpu].mhz = e.mhz
 		case e.ends:
-			h.here = slices.DeleteFunc(h.here, func(task int) bool { return task == e.task })
-			h.occupy(e.task, -1, k)
+			h.onGPU = slices.DeleteFunc(h.onGPU, func(task int) bool { return task == e.task })
+			h.addOrRemove(e.task, -1, k)
 		default:
-			h.here = append(h.here, e.task)
-			h.occupy(e.task, 1, k)
+			h.onGPU = append(h.onGPU, e.task)
+			h.addOrRemove(e.task, 1, k)
 		}
 	}
 }
 
-// occupy adds a task to its GPUs or takes it off.
-func (h *cohabitation) occupy(task int, sign float64, k *NodeClass) {
+// addOrRemove adds a task to its GPUs or takes it off.
+func (h *sharedGPUReplay) addOrRemove(task int, sign float64, k *NodeClass) {
 	f := h.p.Tasks[task].Profile
 	for s := uint64(h.plan.Assignments[task].GPUs); s != 0; s &= s - 1 {
 		gpu := bits.TrailingZeros64(s)
@@ -181,13 +181,13 @@ func (h *cohabitation) occupy(task int, sign float64, k *NodeClass) {
 			g.load[slot] += sign * f.UtilPct[slot]
 		}
 		if sign > 0 && exceeds(g.gb, k.SharedGB[gpu]) {
-			h.blame(ViolatesMemory, task, h.node, "%v GB are in use on GPU %d, which has %v", g.gb, gpu, k.SharedGB[gpu])
+			h.report(ViolatesMemory, task, h.node, "%v GB are in use on GPU %d, which has %v", g.gb, gpu, k.SharedGB[gpu])
 		}
 	}
 }
 
-// pass lets time go by.
-func (h *cohabitation) pass(seconds float64) {
+// advance lets time go by.
+func (h *sharedGPUReplay) advance(seconds float64) {
 	ph := &h.p.Cluster.Sharing.Physics
 	slowdown := make([]float64, len(h.gpus))
 	for i := range h.gpus {
@@ -200,7 +200,7 @@ func (h *cohabitation) pass(seconds float64) {
 			slowdown[i] = h.contention(g) * math.Pow(float64(slices.Max(ph.LevelsMHz)/g.mhz), ph.Beta)
 		}
 	}
-	for _, task := range h.here {
+	for _, task := range h.onGPU {
 		slowest := 0.0
 		for s := uint64(h.plan.Assignments[task].GPUs); s != 0; s &= s - 1 {
 			if gpu := bits.TrailingZeros64(s); gpu < len(slowdown) {
@@ -213,7 +213,7 @@ func (h *cohabitation) pass(seconds float64) {
 
 // contention is how many times as long as alone the tasks of a GPU take
 // together: what exceeds each slot, and what the problem's curve says beside.
-func (h *cohabitation) contention(g *cohabited) float64 {
+func (h *sharedGPUReplay) contention(g *replayedGPU) float64 {
 	curve, sum := h.p.Cluster.Sharing.Contention, 0.0
 	for _, u := range g.load {
 		exceeds := max(100, u) / 100
@@ -236,7 +236,7 @@ func (c *checker) checkSlowed() {
 	last := -1
 	for _, i := range c.plan.Shared.Slowed {
 		if i <= last || i >= len(c.apart) || !c.apart[i] {
-			c.blame(ViolatesSlowed, -1, -1, "slowed job %d: doesn't share, out of order or twice", i)
+			c.report(ViolatesSlowed, -1, -1, "slowed job %d: doesn't share, out of order or twice", i)
 			continue
 		}
 		last, listed[i] = i, true
@@ -251,9 +251,9 @@ func (c *checker) checkSlowed() {
 		const slack = 2e-7 // what rules of consolidation allow for
 		switch {
 		case listed[i] && takes < most:
-			c.blame(ViolatesSlowed, i, int(a.Node), "listed as slowed, but takes %v s of %v s", takes, most)
+			c.report(ViolatesSlowed, i, int(a.Node), "listed as slowed, but takes %v s of %v s", takes, most)
 		case !listed[i] && takes > most*(1+slack)*(1+checkTol):
-			c.blame(ViolatesSlowed, i, int(a.Node), "takes %v s, tolerates %v s, and isn't listed as slowed", takes, most)
+			c.report(ViolatesSlowed, i, int(a.Node), "takes %v s, tolerates %v s, and isn't listed as slowed", takes, most)
 		}
 	}
 }

@@ -36,10 +36,10 @@ func (c *checker) checkTasks() {
 // its class until its end, and notes on which nodes.
 func (c *checker) checkPresent() {
 	c.ready = make([]bool, len(c.plan.Nodes))
-	if c.p.Present == nil {
+	if c.p.Snapshot == nil {
 		return
 	}
-	for _, r := range c.p.Present.Running {
+	for _, r := range c.p.Snapshot.Running {
 		if !c.placed[r.Task] {
 			continue
 		}
@@ -48,7 +48,7 @@ func (c *checker) checkPresent() {
 			c.ready[part.Node] = true
 		}
 		if class := c.plan.Nodes[a.Node].Class; class != r.Class || differs(a.Start, r.Start, max(1, r.Start)) || differs(a.End, r.End, max(1, r.End)) {
-			c.blame(ViolatesPresent, r.Task, int(a.Node), "runs on class %d from %v s to %v s, at the present it does on class %d from %v s to %v s",
+			c.report(ViolatesPresent, r.Task, int(a.Node), "runs on class %d from %v s to %v s, at the present it does on class %d from %v s to %v s",
 				class, a.Start, a.End, r.Class, r.Start, r.End)
 		}
 	}
@@ -59,19 +59,19 @@ func (c *checker) checkPresent() {
 func (c *checker) checkGang(i int, t *Task, a *Assignment) {
 	nodes := max(t.Options[a.Option].Nodes, 1)
 	if 1+len(a.More) != nodes {
-		c.blame(ViolatesGang, i, int(a.Node), "runs on %d nodes, needs %d", 1+len(a.More), nodes)
+		c.report(ViolatesGang, i, int(a.Node), "runs on %d nodes, needs %d", 1+len(a.More), nodes)
 	}
 	class := c.plan.Nodes[a.Node].Class
 	for n, part := range a.More {
 		if c.plan.Nodes[part.Node].Class != class {
-			c.blame(ViolatesGang, i, int(part.Node), "is of another class than node %d", a.Node)
+			c.report(ViolatesGang, i, int(part.Node), "is of another class than node %d", a.Node)
 		}
 		same := part.Node == a.Node
 		for _, other := range a.More[:n] {
 			same = same || part.Node == other.Node
 		}
 		if same {
-			c.blame(ViolatesGang, i, int(part.Node), "is there twice")
+			c.report(ViolatesGang, i, int(part.Node), "is there twice")
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (c *checker) checkPlace(i int, t *Task, part Part, option int) {
 	k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]
 	o := &t.Options[option]
 	if o.Model != k.Model {
-		c.blame(ViolatesPlace, i, node, "runs on %q, the node has %q", o.Model, k.Model)
+		c.report(ViolatesPlace, i, node, "runs on %q, the node has %q", o.Model, k.Model)
 	}
 	allowed := len(k.Partitions) == 0 || len(t.Partitions) == 0
 	for _, name := range t.Partitions {
@@ -91,28 +91,28 @@ func (c *checker) checkPlace(i int, t *Task, part Part, option int) {
 		}
 	}
 	if !allowed {
-		c.blame(ViolatesPlace, i, node, "is of partitions %q, the node of %q", t.Partitions, k.Partitions)
+		c.report(ViolatesPlace, i, node, "is of partitions %q, the node of %q", t.Partitions, k.Partitions)
 	}
 	count := bits.OnesCount64(uint64(part.GPUs))
 	if count*max(o.Nodes, 1) != o.GPUs || (t.Share < 1 && count != 1) {
-		c.blame(ViolatesPlace, i, node, "has %d GPUs, needs %d on %d nodes (share %v)", count, o.GPUs, max(o.Nodes, 1), t.Share)
+		c.report(ViolatesPlace, i, node, "has %d GPUs, needs %d on %d nodes (share %v)", count, o.GPUs, max(o.Nodes, 1), t.Share)
 	}
 	if highest := bits.Len64(uint64(part.GPUs)); highest > k.GPUs {
-		c.blame(ViolatesPlace, i, node, "uses GPU %d of %d", highest-1, k.GPUs)
+		c.report(ViolatesPlace, i, node, "uses GPU %d of %d", highest-1, k.GPUs)
 	}
 }
 
 // checkStart checks the start against arrival and slots.
 func (c *checker) checkStart(i int, t *Task, a *Assignment) {
 	if exceeds(t.Arrival, a.Start) {
-		c.blame(ViolatesArrival, i, int(a.Node), "starts at %v s, arrives at %v s", a.Start, t.Arrival)
+		c.report(ViolatesArrival, i, int(a.Node), "starts at %v s, arrives at %v s", a.Start, t.Arrival)
 	}
 	if c.p.Start != StartSlot {
 		return
 	}
 	slots := a.Start / c.p.Cluster.Slot
 	if differs(slots, math.Round(slots), max(1, math.Abs(slots))) {
-		c.blame(ViolatesSlot, i, int(a.Node), "starts at %v s, want a multiple of %v s", a.Start, c.p.Cluster.Slot)
+		c.report(ViolatesSlot, i, int(a.Node), "starts at %v s, want a multiple of %v s", a.Start, c.p.Cluster.Slot)
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *checker) checkOn(i int, a *Assignment, number int32) {
 	delay := c.p.Cluster.Classes[node.Class].TurnOnDelay
 	after := sort.Search(len(node.On), func(j int) bool { return exceeds(node.On[j].From, a.Start) })
 	if after == 0 {
-		c.blame(ViolatesPower, i, int(number), "starts at %v s, before it is on", a.Start)
+		c.report(ViolatesPower, i, int(number), "starts at %v s, before it is on", a.Start)
 		return
 	}
 	if c.ready[number] && after == 1 {
@@ -131,10 +131,10 @@ func (c *checker) checkOn(i int, a *Assignment, number int32) {
 	}
 	on := node.On[after-1]
 	if exceeds(on.From+delay, a.Start) {
-		c.blame(ViolatesPower, i, int(number), "starts at %v s, on at %v s and ready %v s later", a.Start, on.From, delay)
+		c.report(ViolatesPower, i, int(number), "starts at %v s, on at %v s and ready %v s later", a.Start, on.From, delay)
 	}
 	if exceeds(a.End, on.To) {
-		c.blame(ViolatesPower, i, int(number), "ends at %v s, off at %v s", a.End, on.To)
+		c.report(ViolatesPower, i, int(number), "ends at %v s, off at %v s", a.End, on.To)
 	}
 }
 
@@ -142,18 +142,18 @@ func (c *checker) checkOn(i int, a *Assignment, number int32) {
 func (c *checker) checkSetting(i int, t *Task, a *Assignment) {
 	response, pt := t.Options[a.Option].Response, &a.Point
 	if !response.Allows(pt.Scaling) {
-		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v isn't supported", pt.Scaling)
+		c.report(ViolatesClocks, i, int(a.Node), "setting %+v isn't supported", pt.Scaling)
 	}
-	if t.Share < 1 && unlike(pt.Scaling, response.Default().Scaling) {
-		c.blame(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks", pt.Scaling)
+	if t.Share < 1 && settingsDiffer(pt.Scaling, response.Default().Scaling) {
+		c.report(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks", pt.Scaling)
 	}
 	if !clocksAgree(response, pt) {
-		c.blame(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core, pt.Mem, pt.Scaling)
+		c.report(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core, pt.Mem, pt.Scaling)
 	}
 }
 
-// unlike tells whether two settings differ by more than rounding.
-func unlike(a, b dvfsmodel.Scaling) bool {
+// settingsDiffer tells whether two settings differ by more than rounding.
+func settingsDiffer(a, b dvfsmodel.Scaling) bool {
 	return differs(float64(a.V), float64(b.V), float64(b.V)) || differs(a.Fc, b.Fc, b.Fc) || differs(a.Fm, b.Fm, b.Fm)
 }
 
@@ -179,24 +179,24 @@ func (c *checker) checkModel(i int, t *Task, a *Assignment) {
 	model, pt := t.Options[a.Option].Response.Model(), &a.Point
 	seconds, power := model.Time(pt.Scaling.Fc, pt.Scaling.Fm), model.Power(pt.Scaling)
 	if differs(pt.Time, seconds, seconds) {
-		c.blame(ViolatesModel, i, int(a.Node), "takes %v s, the model says %v s", pt.Time, seconds)
+		c.report(ViolatesModel, i, int(a.Node), "takes %v s, the model says %v s", pt.Time, seconds)
 	}
 	if differs(float64(pt.Power), float64(power), float64(power)) {
-		c.blame(ViolatesModel, i, int(a.Node), "draws %v W, the model says %v W", pt.Power, power)
+		c.report(ViolatesModel, i, int(a.Node), "draws %v W, the model says %v W", pt.Power, power)
 	}
 	energy := float64(power) * seconds
 	if differs(float64(pt.Energy), energy, energy) {
-		c.blame(ViolatesModel, i, int(a.Node), "takes %v J, the model says %v J", pt.Energy, energy)
+		c.report(ViolatesModel, i, int(a.Node), "takes %v J, the model says %v J", pt.Energy, energy)
 	}
 }
 
 // checkEnd checks the end against start, run time and limit.
 func (c *checker) checkEnd(i int, t *Task, a *Assignment) {
 	if end := a.Start + a.Point.Time; differs(a.End, end, max(a.Point.Time, math.Abs(end)/1000)) {
-		c.blame(ViolatesEnd, i, int(a.Node), "ends at %v s, start and run time say %v s", a.End, end)
+		c.report(ViolatesEnd, i, int(a.Node), "ends at %v s, start and run time say %v s", a.End, end)
 	}
 	if !c.apart[i] && exceeds(a.Point.Time, t.Limit) {
-		c.blame(ViolatesLimit, i, int(a.Node), "runs for %v s, its limit is %v s", a.Point.Time, t.Limit)
+		c.report(ViolatesLimit, i, int(a.Node), "runs for %v s, its limit is %v s", a.Point.Time, t.Limit)
 	}
 }
 
@@ -207,12 +207,12 @@ func (c *checker) checkMisses(late []bool) {
 	for _, i := range c.plan.Misses {
 		switch {
 		case i < 0 || i >= len(late):
-			c.blame(ViolatesShape, -1, -1, "missed job %d doesn't exist", i)
+			c.report(ViolatesShape, -1, -1, "missed job %d doesn't exist", i)
 			continue
 		case i <= last:
-			c.blame(ViolatesMisses, i, -1, "out of order or twice among the misses")
+			c.report(ViolatesMisses, i, -1, "out of order or twice among the misses")
 		case !late[i]:
-			c.blame(ViolatesMisses, i, -1, "listed as a miss, but not late")
+			c.report(ViolatesMisses, i, -1, "listed as a miss, but not late")
 		}
 		last = i
 		listed[i] = true
@@ -220,7 +220,7 @@ func (c *checker) checkMisses(late []bool) {
 	for i := range late {
 		if late[i] && !listed[i] {
 			a := &c.plan.Assignments[i]
-			c.blame(ViolatesDeadline, i, int(a.Node), "ends at %v s, its deadline is %v s", a.End, c.p.Tasks[i].Deadline)
+			c.report(ViolatesDeadline, i, int(a.Node), "ends at %v s, its deadline is %v s", a.End, c.p.Tasks[i].Deadline)
 		}
 	}
 }

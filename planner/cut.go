@@ -15,8 +15,8 @@ var ErrCut = errors.New("the time for the search is up")
 // ErrUnfinished is the error of a run that a [Monitor] stopped before it had a plan.
 var ErrUnfinished = errors.New("stopped before there was a plan")
 
-// Cut tells whether a search was asked to stop and return what it has.
-func Cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrCut) }
+// StopRequested tells whether a search was asked to stop and return what it has.
+func StopRequested(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrCut) }
 
 // Cancelled is the error of a context that ended for another reason than [ErrCut], or
 // whose run was stopped before it had a plan.
@@ -24,9 +24,9 @@ func Cancelled(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:
 		return nil
-	case MonitorOf(ctx).Unfinished():
+	case MonitorOf(ctx).IsUnfinished():
 		return ErrUnfinished
-	case Cut(ctx):
+	case StopRequested(ctx):
 		return nil
 	}
 	return ctx.Err()
@@ -44,8 +44,8 @@ func Cancelled(ctx context.Context) error {
 // A Monitor is for one call at a time. Its exported methods may be called on nil, which
 // follows nothing.
 type Monitor struct {
-	Most int            // evaluations; 0: any number
-	Tell func(Progress) // is told of the work from time to time, by the goroutine that does it; nil: nobody is
+	MaxWork    int            // evaluations; 0: any number
+	OnProgress func(Progress) // is told of the work from time to time, by the goroutine that does it; nil: nobody is
 
 	mu         sync.Mutex
 	cut        context.CancelCauseFunc
@@ -56,7 +56,7 @@ type Monitor struct {
 	depth    int // calls of Solve in each other
 	work     int // evaluations
 	progress Progress
-	worth    Worth // of the best plan
+	rank     PlanRank // of the best plan
 }
 
 // Progress is how far a call of [Solve] is.
@@ -81,9 +81,9 @@ func MonitorOf(ctx context.Context) *Monitor {
 	return m
 }
 
-// Unwatched is a context that ends as the given one does, for work beside the call that
+// WithoutMonitor is a context that ends as the given one does, for work beside the call that
 // its monitor follows.
-func Unwatched(ctx context.Context) context.Context {
+func WithoutMonitor(ctx context.Context) context.Context {
 	return context.WithValue(ctx, monitorKey{}, (*Monitor)(nil))
 }
 
@@ -109,8 +109,8 @@ func (m *Monitor) Stop() {
 	m.cut(ErrCut)
 }
 
-// Unfinished tells whether the call was stopped before there was a plan.
-func (m *Monitor) Unfinished() bool {
+// IsUnfinished tells whether the call was stopped before there was a plan.
+func (m *Monitor) IsUnfinished() bool {
 	if m == nil {
 		return false
 	}
@@ -124,47 +124,47 @@ func (m *Monitor) Count(evaluations int) {
 	if m == nil {
 		return
 	}
-	if m.work += evaluations; m.Most > 0 && m.work > m.Most {
+	if m.work += evaluations; m.MaxWork > 0 && m.work > m.MaxWork {
 		m.Stop()
 	}
 }
 
-// At says what is being done, and how much of it is.
-func (m *Monitor) At(doing string, done, total int) {
+// SetPhase says what is being done, and how much of it is.
+func (m *Monitor) SetPhase(doing string, done, total int) {
 	if m != nil {
 		m.progress.Doing, m.progress.Done, m.progress.Total = doing, done, total
-		m.tell()
+		m.report()
 	}
 }
 
-// tell tells what is known of the progress, if anybody listens.
-func (m *Monitor) tell() {
-	if m.Listens() && m.progress.Total > 0 {
-		m.Tell(m.progress)
+// report tells what is known of the progress, if anybody listens.
+func (m *Monitor) report() {
+	if m.HasListener() && m.progress.Total > 0 {
+		m.OnProgress(m.progress)
 	}
 }
 
-// Listens tells whether anybody is told of the work.
-func (m *Monitor) Listens() bool { return m != nil && m.Tell != nil }
+// HasListener tells whether anybody is told of the work.
+func (m *Monitor) HasListener() bool { return m != nil && m.OnProgress != nil }
 
-// Found says that there is a plan. The best one counts, by its [Worth].
+// Found says that there is a plan. The best one counts, by its [PlanRank].
 func (m *Monitor) Found(p *Problem, plan *Plan) {
 	if m == nil {
 		return
 	}
-	w := p.WorthOf(plan)
-	if m.best != nil && w.Compare(m.worth) >= 0 {
+	w := p.RankOf(plan)
+	if m.best != nil && w.Compare(m.rank) >= 0 {
 		return
 	}
 	m.mu.Lock()
 	m.best = plan
 	m.mu.Unlock()
-	m.worth = w
+	m.rank = w
 	m.progress.Planned, m.progress.PastDue, m.progress.Energy = true, w.Late, plan.Ledger.Total()
 }
 
-// enter begins a call of Solve, and tells whether it is within another one.
-func (m *Monitor) enter() (within bool, leave func()) {
+// enterSolve begins a call of Solve, and tells whether it is within another one.
+func (m *Monitor) enterSolve() (within bool, leave func()) {
 	if m == nil {
 		return false, func() {}
 	}

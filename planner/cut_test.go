@@ -41,7 +41,7 @@ func leastWork(tb testing.TB, text string) int {
 	const most = 1 << 20
 	p, pol := mixed(tb), parsed(tb, text)
 	return 1 + sort.Search(most, func(i int) bool {
-		_, err := monitored(tb.Context(), &planner.Monitor{Most: 1 + i}, p, pol)
+		_, err := monitored(tb.Context(), &planner.Monitor{MaxWork: 1 + i}, p, pol)
 		if err != nil && !errors.Is(err, planner.ErrUnfinished) {
 			tb.Fatalf("%s: %v", text, err)
 		}
@@ -105,7 +105,7 @@ func TestARunThatIsOnlyCutMayStillBeStoppedBeforeItHasAPlan(t *testing.T) {
 
 func TestAMonitorIsToldOfTheBestPlanSoFar(t *testing.T) {
 	var told []planner.Progress
-	w := &planner.Monitor{Tell: func(p planner.Progress) { told = append(told, p) }}
+	w := &planner.Monitor{OnProgress: func(p planner.Progress) { told = append(told, p) }}
 	p := paperLike()
 	p.Cluster.Classes[0].Count = 2
 	plan, err := monitored(t.Context(), w, p, parsed(t, "edl-align"))

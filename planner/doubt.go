@@ -5,8 +5,8 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// Doubted is a model that a response rests on.
-type Doubted struct {
+// UncertainModel is a model that a response rests on.
+type UncertainModel struct {
 	*dvfsmodel.Uncertainty
 	// Time and Power are how often its levels count: 1 where they are the job's own, less
 	// than 0 where what was measured on its GPU model is divided by them, 0 where the job
@@ -15,21 +15,21 @@ type Doubted struct {
 	Clocks      bool // it says how the job responds to clocks, too
 }
 
-// doubts are the models that a job's response on a GPU model rests on: its workload's
+// uncertainModels are the models that a job's response on a GPU model rests on: its workload's
 // there, and those on the GPU models that it was measured on. None, if it isn't known
 // of one of them how far off it may be.
-func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
-	own := Doubted{Uncertainty: j.catalog.Doubt(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true}
+func (j *joiner) uncertainModels(job *queue.Job, k *knownRun) ([]UncertainModel, error) {
+	own := UncertainModel{Uncertainty: j.catalog.Uncertainty(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true}
 	if own.Uncertainty == nil {
 		return nil, nil
 	}
-	all := []Doubted{own}
-	time, power := j.stated(job, k.hardware.Name)
+	all := []UncertainModel{own}
+	time, power := j.statedOn(job, k.hardware.Name)
 	if time > 0 && power > 0 {
 		all[0].Time, all[0].Power = 0, 0
 		return all, nil
 	}
-	anchors, err := j.anchors(job)
+	anchors, err := j.statedRuns(job)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (j *joiner) doubts(job *queue.Job, k *knownRun) ([]Doubted, error) {
 		all[0].Power, powers = 0, 0
 	}
 	for i := range anchors {
-		other := Doubted{Uncertainty: j.catalog.Doubt(job.Workload, anchors[i].model)}
+		other := UncertainModel{Uncertainty: j.catalog.Uncertainty(job.Workload, anchors[i].model)}
 		if times > 0 && anchors[i].time > 0 {
 			other.Time = -1 / times
 		}
@@ -88,13 +88,13 @@ func (j *joiner) prior(h *Hardware) *prior {
 	return p
 }
 
-// doubts are how far off the energy of a job may be: with those of all jobs without a
+// uncertainModels are how far off the energy of a job may be: with those of all jobs without a
 // model, and with those of its workload. Jobs that name none may all be of one.
-func (p *prior) doubts(job *queue.Job) []Doubted {
+func (p *prior) uncertainModels(job *queue.Job) []UncertainModel {
 	own := p.own[job.Workload]
 	if own == nil {
 		own = p.of.Unseen.OwnUncertainty()
 		p.own[job.Workload] = own
 	}
-	return []Doubted{{Uncertainty: p.common, Clocks: true}, {Uncertainty: own, Clocks: true}}
+	return []UncertainModel{{Uncertainty: p.common, Clocks: true}, {Uncertainty: own, Clocks: true}}
 }

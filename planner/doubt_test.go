@@ -57,11 +57,11 @@ func (d *doubtedModels) Hardware(gpuModel string) (planner.Hardware, error) {
 	return h, err
 }
 
-func (d *doubtedModels) Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty {
+func (d *doubtedModels) Uncertainty(workload, gpuModel string) *dvfsmodel.Uncertainty {
 	return d.doubts[workload+" "+gpuModel]
 }
 
-func (d *doubtedModels) Known(workload string) error {
+func (d *doubtedModels) CheckWorkload(workload string) error {
 	if workload == "new" {
 		return errors.New("unknown workload new")
 	}
@@ -99,14 +99,14 @@ func TestAResponseIsDoubtedByAllModelsThatItRestsOn(t *testing.T) {
 		}
 		for _, o := range tasks[0].Options {
 			want := c.want[o.Model]
-			if len(o.Doubts) != len(want) {
-				t.Errorf("%s: on %s it rests on %d models, want %d", name, o.Model, len(o.Doubts), len(want))
+			if len(o.Uncertainties) != len(want) {
+				t.Errorf("%s: on %s it rests on %d models, want %d", name, o.Model, len(o.Uncertainties), len(want))
 			}
 			for gpu, times := range want {
-				if !slices.ContainsFunc(o.Doubts, func(of planner.Doubted) bool {
+				if !slices.ContainsFunc(o.Uncertainties, func(of planner.UncertainModel) bool {
 					return of.Uncertainty == d.doubts["fft "+gpu] && of.Time == times[0] && of.Power == times[1] && of.Clocks == (gpu == o.Model)
 				}) {
-					t.Errorf("%s: on %s it rests on %+v, want %v of the model on %s", name, o.Model, o.Doubts, times, gpu)
+					t.Errorf("%s: on %s it rests on %+v, want %v of the model on %s", name, o.Model, o.Uncertainties, times, gpu)
 				}
 			}
 		}
@@ -142,7 +142,7 @@ func TestAJobWithoutAModelRespondsAsOthersDo(t *testing.T) {
 	if o := tasks[4].Options[0]; o.Prior {
 		t.Error("a job with a profile is taken to respond as others")
 	}
-	doubts := func(i int) []planner.Doubted { return tasks[i].Options[0].Doubts }
+	doubts := func(i int) []planner.UncertainModel { return tasks[i].Options[0].Uncertainties }
 	if doubts(0)[0].Uncertainty != doubts(1)[0].Uncertainty || doubts(1)[1].Uncertainty != doubts(2)[1].Uncertainty || doubts(0)[1].Uncertainty == doubts(1)[1].Uncertainty {
 		t.Error("jobs of a workload aren't off together, or jobs of two are")
 	}

@@ -10,7 +10,7 @@ import (
 
 // engine runs a policy over a problem: the one event loop of offline and
 // online planning. Events are arrivals, times at which Pick wants to be asked,
-// idle nodes going off, and, for a [Finisher] or a [Watcher], ends of tasks.
+// idle nodes going off, and, for a [EndObserver] or a [TaskObserver], ends of tasks.
 type engine struct {
 	problem *Problem
 	policy  *Policy
@@ -19,29 +19,29 @@ type engine struct {
 
 	// The stages of this run. Stages that also implement a wider interface are
 	// kept under that one too, or nil.
-	placer   Placer
-	finisher Finisher // the placer
-	picker   Picker
-	watcher  Watcher    // the picker
-	watchman NodeParker // nil: the policy's Parker decides
-	refused  error      // why the stages can't plan, or what one of them answered
+	placer       Placer
+	endObserver  EndObserver // the placer
+	picker       Picker
+	taskObserver TaskObserver // the picker
+	idlePolicy   NodeParker   // nil: the policy's Parker decides
+	refused      error        // why the stages can't plan, or what one of them answered
 
-	order  []int        // tasks by arrival
-	next   int          // index in order of the next arrival
-	placed int          // number of tasks that are placed
-	gone   map[int]bool // the tasks of plan.Unplaced
-	from   float64      // when the plan begins, seconds
-	begun  bool         // the tasks that run at the present have their places
+	order   []int        // tasks by arrival
+	next    int          // index in order of the next arrival
+	placed  int          // number of tasks that are placed
+	givenUp map[int]bool // the tasks of plan.Unplaced
+	from    float64      // when the plan begins, seconds
+	begun   bool         // the tasks that run at the present have their places
 
-	parking agenda // nodes that may go off
-	ends    agenda // tasks that run or will; only with a finisher or a watcher
+	switchOffs eventQueue // nodes that may go off
+	ends       eventQueue // tasks that run or will; only with a finisher or a watcher
 
-	truth     *truth   // nil: tasks run as predicted
-	tenancy   *tenancy // nil: no GPU is shared by profile
-	intervals slab
+	truth     *truth          // nil: tasks run as predicted
+	shared    *sharedGPUState // nil: no GPU is shared by profile
+	intervals intervalPool
 	started   func(task int) // Options.Started, or nil
 	monitor   *Monitor
-	patience  patience
+	loops     loopGuard
 }
 
 // newEngine prepares a run.
@@ -55,22 +55,22 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 	if opts.Truth != nil {
 		e.truth = newTruth(opts.Truth)
 	}
-	e.view.resident = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
+	e.view.neverSleeps = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
 	e.queueArrivals()
-	e.view.learn(e.order[:e.arrived(e.nextArrival())])
-	e.view.single = policy.Map && e.truth == nil && p.Present == nil && e.view.Simple() && e.nextArrival() == 0
-	if e.view.single {
+	e.view.noteKinds(e.order[:e.arrivedBy(e.nextArrival())])
+	e.view.perGPUMode = policy.Map && e.truth == nil && p.Snapshot == nil && e.view.OnlyWholeGPUs() && e.nextArrival() == 0
+	if e.view.perGPUMode {
 		e.view.reserve(len(p.Tasks) / 2) // a guess: two tasks to a GPU
 	}
 	if policy.Share {
-		e.share()
+		e.addSharedNodes()
 	}
-	if w, ok := policy.Park.(Watchman); ok {
-		e.watchman = w.Watch(e.view)
+	if w, ok := policy.Park.(AdaptiveParker); ok {
+		e.idlePolicy = w.NewNodeParker(e.view)
 	}
 	e.makeStages()
-	if p.Present != nil && e.refused == nil {
-		e.begin(p.Present)
+	if p.Snapshot != nil && e.refused == nil {
+		e.placeRunning(p.Snapshot)
 	}
 	e.started = opts.Started
 	return e
@@ -84,9 +84,9 @@ func (e *engine) queueArrivals() {
 		e.order[i] = i
 	}
 	if e.problem.Mode == Online {
-		Order(e.order, func(task int) float64 { return e.problem.Tasks[task].Arrival })
+		SortByKey(e.order, func(task int) float64 { return e.problem.Tasks[task].Arrival })
 	}
-	if present := e.problem.Present; present != nil {
+	if present := e.problem.Snapshot; present != nil {
 		e.from = present.Now
 		present.arrivals(e.order)
 	}
@@ -96,24 +96,24 @@ func (e *engine) queueArrivals() {
 // tasks that wait.
 func (e *engine) makeStages() {
 	if e.view.Tuner == nil {
-		e.refused = e.blame("tune", -1, "its constructor made no stage")
+		e.refused = e.stageError("tune", -1, "its constructor made no stage")
 		return
 	}
 	if e.placer = e.policy.Place(e.view); e.placer == nil {
-		e.refused = e.blame("place", -1, "its constructor made no stage")
+		e.refused = e.stageError("place", -1, "its constructor made no stage")
 		return
 	}
-	if r, ok := e.placer.(Refuser); ok {
-		if e.refused = r.Refuses(); e.refused != nil {
+	if r, ok := e.placer.(ClusterChecker); ok {
+		if e.refused = r.CheckCluster(); e.refused != nil {
 			return // nothing is asked of it
 		}
 	}
-	e.finisher, _ = e.placer.(Finisher)
+	e.endObserver, _ = e.placer.(EndObserver)
 	if e.picker = e.policy.Pick(e.view, e.placer); e.picker == nil {
-		e.refused = e.blame("pick", -1, "its constructor made no stage")
+		e.refused = e.stageError("pick", -1, "its constructor made no stage")
 		return
 	}
-	e.watcher, _ = e.picker.(Watcher)
+	e.taskObserver, _ = e.picker.(TaskObserver)
 	for n := range e.view.nodes {
 		if e.view.nodes[n].on {
 			e.placer.Opened(n)
@@ -134,9 +134,9 @@ func (e *engine) tellRunning() {
 			tasks = append(tasks, task)
 		}
 	}
-	Order(tasks, func(task int) float64 { return e.plan.Assignments[task].Start })
+	SortByKey(tasks, func(task int) float64 { return e.plan.Assignments[task].Start })
 	for _, task := range tasks {
-		e.committed(task)
+		e.notifyStart(task)
 	}
 }
 
@@ -148,7 +148,7 @@ func (e *engine) waiting() []int {
 	}
 	var tasks []int
 	for _, task := range e.order[:e.next] {
-		if !e.view.taken[task] && !e.gone[task] {
+		if !e.view.taken[task] && !e.givenUp[task] {
 			tasks = append(tasks, task)
 		}
 	}
@@ -164,7 +164,7 @@ func (e *engine) run(ctx context.Context) error {
 		if err := Cancelled(ctx); err != nil {
 			return err
 		}
-		wake, err := e.woken()
+		wake, err := e.nextWake()
 		if err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (e *engine) run(ctx context.Context) error {
 		if err := e.offer(ctx); err != nil {
 			return err
 		}
-		if e.view.single {
+		if e.view.perGPUMode {
 			e.mapToNodes()
 		}
 	}
@@ -191,24 +191,24 @@ func (e *engine) nextArrival() float64 {
 	if e.next == len(e.order) {
 		return math.Inf(1)
 	}
-	return e.decided(e.next)
+	return e.decisionTime(e.next)
 }
 
-// decided is when the task at an index of the arrival order is decided.
-func (e *engine) decided(i int) float64 {
+// decisionTime is when the task at an index of the arrival order is decided.
+func (e *engine) decisionTime(i int) float64 {
 	if e.problem.Mode != Online {
 		return 0
 	}
-	return e.view.slotUp(max(e.problem.Tasks[e.order[i]].Arrival, e.from))
+	return e.view.nextSlot(max(e.problem.Tasks[e.order[i]].Arrival, e.from))
 }
 
-// arrived is how many tasks are there by now.
-func (e *engine) arrived(now float64) int {
+// arrivedBy is how many tasks are there by now.
+func (e *engine) arrivedBy(now float64) int {
 	if e.problem.Mode != Online {
 		return len(e.order)
 	}
 	n := e.next
-	for n < len(e.order) && e.decided(n) <= now {
+	for n < len(e.order) && e.decisionTime(n) <= now {
 		n++
 	}
 	return n
@@ -217,19 +217,19 @@ func (e *engine) arrived(now float64) int {
 // arrive hands the tasks that are there by now to Pick, in input order. A task
 // that no clocks of any node can save is reported instead.
 func (e *engine) arrive(now float64) {
-	last := e.arrived(now)
+	last := e.arrivedBy(now)
 	batch := e.order[e.next:last]
 	if e.problem.Mode == Online {
 		slices.Sort(batch)
 	}
-	if e.view.learn(batch) { // the stages index single GPUs, which won't do any more
+	if e.view.noteKinds(batch) { // the stages index single GPUs, which won't do any more
 		e.makeStages()
 		e.tellRunning()
 	}
 	possible := e.view.ready[e.next:e.next:last] // the picker may keep it
 	e.next = last
 	for _, task := range batch {
-		if why, earliest, ok := e.view.possible(task); ok {
+		if why, earliest, ok := e.view.canEverRun(task); ok {
 			possible = append(possible, task)
 		} else {
 			e.giveUp(task, why, earliest)
@@ -241,10 +241,10 @@ func (e *engine) arrive(now float64) {
 // giveUp lists a task as one that can't be placed; earliest is as in [Unplaced].
 func (e *engine) giveUp(task int, why string, earliest float64) {
 	e.plan.Unplaced = append(e.plan.Unplaced, Unplaced{Task: task, Why: why, Earliest: earliest})
-	if e.gone == nil {
-		e.gone = make(map[int]bool)
+	if e.givenUp == nil {
+		e.givenUp = make(map[int]bool)
 	}
-	e.gone[task] = true
+	e.givenUp[task] = true
 }
 
 // commit makes a placement effective.
@@ -258,10 +258,10 @@ func (e *engine) commit(task int, pl *Placement) {
 	a.Start, a.End = pl.Start, end
 	a.Point, a.Reason = pl.Point, pl.Reason
 	if e.truth != nil {
-		e.truth.book(task, a)
+		e.truth.bookActual(task, a)
 	}
-	if e.tenancy != nil {
-		e.tenancy.take(task, a, pl.Shared, v.Now)
+	if e.shared != nil {
+		e.shared.bookTask(task, a, pl.Shared, v.Now)
 	}
 	for part := range a.Parts {
 		if n := &v.nodes[part.Node]; a.End > n.off {
@@ -272,7 +272,7 @@ func (e *engine) commit(task int, pl *Placement) {
 	if e.started != nil {
 		e.started(task)
 	}
-	e.committed(task)
+	e.notifyStart(task)
 }
 
 // occupyMore has a task take its further nodes, and lists all of its nodes by number.
@@ -291,12 +291,12 @@ func (e *engine) occupyMore(task int, a *Assignment, pl *Placement) {
 func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	v := e.view
 	if node < 0 {
-		node = e.open(pl.Class)
+		node = e.openNode(pl.Class)
 	} else if !v.nodes[node].on {
-		e.wake(node)
+		e.wakeShared(node)
 	}
-	if e.watchman != nil {
-		e.watchman.Busy(node)
+	if e.idlePolicy != nil {
+		e.idlePolicy.Busy(node)
 	}
 	n := &v.nodes[node]
 	end := pl.Start + pl.Point.Time
@@ -309,51 +309,51 @@ func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	if end > n.last {
 		n.last = end
 	}
-	if v.books && !pl.Shared {
+	if v.keepsReservations && !pl.Shared {
 		v.book(node, task, pl.Option, gpus, end)
 	}
 	return int32(node)
 }
 
-// committed tells the stages of a placement and notes its end if one of them
+// notifyStart tells the stages of a placement and notes its end if one of them
 // cares.
-func (e *engine) committed(task int) {
+func (e *engine) notifyStart(task int) {
 	a := &e.plan.Assignments[task]
 	told := a
 	if e.truth != nil {
 		told = e.truth.predicted(task, a)
 	}
 	e.placer.Committed(task, told)
-	if e.watcher != nil {
-		e.watcher.Committed(task, told)
+	if e.taskObserver != nil {
+		e.taskObserver.Committed(task, told)
 	}
-	if e.finisher != nil || e.watcher != nil {
-		heap.Push(&e.ends, entry{at: e.due(task, a), what: task})
+	if e.endObserver != nil || e.taskObserver != nil {
+		heap.Push(&e.ends, queuedEvent{at: e.nextTaskEvent(task, a), what: task})
 	}
-	if e.tenancy != nil {
+	if e.shared != nil {
 		e.reschedule()
 	}
 }
 
-// finished tells the stages that a task has ended.
-func (e *engine) finished(task int) {
+// notifyEnd tells the stages that a task has ended.
+func (e *engine) notifyEnd(task int) {
 	a := &e.plan.Assignments[task]
 	if e.truth != nil {
-		e.view.ended(a)
+		e.view.freeEnded(a)
 	}
-	if e.tenancy != nil {
-		e.left(task, a)
+	if e.shared != nil {
+		e.leaveShared(task, a)
 	}
-	if e.finisher != nil {
-		e.finisher.Finished(task, a)
+	if e.endObserver != nil {
+		e.endObserver.Finished(task, a)
 	}
-	if e.watcher != nil {
-		e.watcher.Finished(task, a)
+	if e.taskObserver != nil {
+		e.taskObserver.Finished(task, a)
 	}
 }
 
-// open switches a node of the class on: one that sleeps, or a new one.
-func (e *engine) open(class int) int {
+// openNode switches a node of the class on: one that sleeps, or a new one.
+func (e *engine) openNode(class int) int {
 	v := e.view
 	node := len(v.nodes)
 	if asleep := v.asleep[class]; len(asleep) > 0 {
@@ -374,21 +374,21 @@ func (e *engine) switchOn(node int) {
 	class := n.class
 	k := &e.problem.Cluster.Classes[class]
 	since := v.Now
-	if e.problem.Present != nil && !e.begun { // it has been on for long
+	if e.problem.Snapshot != nil && !e.begun { // it has been on for long
 		since -= k.TurnOnDelay
 	}
 	ready := since + k.TurnOnDelay
 	n.on, n.since, n.last, n.off = true, since, ready, ready
-	if v.books {
-		v.held[node] = v.held[node][:0]
+	if v.keepsReservations {
+		v.reservations[node] = v.reservations[node][:0]
 	}
 	for g := n.first; g < n.first+n.gpus; g++ {
 		v.free[g] = ready
 	}
 	v.onByClass[class]++
 	e.placer.Opened(node)
-	if e.problem.Mode == Online && !v.single {
-		heap.Push(&e.parking, entry{at: e.offAt(node, n.off), what: node})
+	if e.problem.Mode == Online && !v.perGPUMode {
+		heap.Push(&e.switchOffs, queuedEvent{at: e.offAt(node, n.off), what: node})
 	}
 }
 
@@ -398,13 +398,13 @@ func (e *engine) switchOn(node int) {
 func (e *engine) addNode(class int) {
 	v := e.view
 	gpus := e.problem.Cluster.Classes[class].GPUs
-	if v.single {
+	if v.perGPUMode {
 		gpus = 1
 	} else {
 		e.plan.Nodes = append(e.plan.Nodes, Node{Class: class})
 	}
-	if v.books {
-		v.held = append(v.held, nil)
+	if v.keepsReservations {
+		v.reservations = append(v.reservations, nil)
 	}
 	node := int32(len(v.nodes))
 	v.nodes = append(v.nodes, nodeState{
@@ -421,13 +421,13 @@ func (e *engine) addNode(class int) {
 // arrives in it is placed.
 func (e *engine) advance(now float64) {
 	for {
-		end, off := e.nextEnd(), e.parking.first()
+		end, off := e.nextEnd(), e.switchOffs.nextTime()
 		if min(end, off) > now {
 			break
 		}
 		e.view.Now = min(end, off)
 		if end <= off {
-			e.happens(heap.Pop(&e.ends).(entry).what) //nolint:errcheck // holds entries only
+			e.playTaskEvent(heap.Pop(&e.ends).(queuedEvent).what) //nolint:errcheck // holds entries only
 		} else {
 			e.switchOff()
 		}
@@ -438,34 +438,34 @@ func (e *engine) advance(now float64) {
 // switchOff switches off the node that is due next, unless it got another task:
 // then the entry moves to when the node is due by now.
 func (e *engine) switchOff() {
-	top := e.parking[0]
+	top := e.switchOffs[0]
 	n := &e.view.nodes[top.what]
-	if e.tenancy != nil && e.tenancy.notIdle(top.what, n.on) {
-		heap.Pop(&e.parking)
+	if e.shared != nil && e.shared.isOffOrBusy(top.what, n.on) {
+		heap.Pop(&e.switchOffs)
 		return
 	}
 	if at := e.offAt(top.what, n.off); at > top.at {
-		e.parking[0].at = at
-		heap.Fix(&e.parking, 0)
+		e.switchOffs[0].at = at
+		heap.Fix(&e.switchOffs, 0)
 		return
 	}
-	heap.Pop(&e.parking)
-	e.close(top.what, top.at)
+	heap.Pop(&e.switchOffs)
+	e.closeNode(top.what, top.at)
 }
 
-// close switches a node off at a time and notes how long it was on. Nodes that
+// closeNode switches a node off at a time and notes how long it was on. Nodes that
 // may be woken again are listed as asleep; of an unlimited class a new one will
 // do as well.
-func (e *engine) close(node int, at float64) {
+func (e *engine) closeNode(node int, at float64) {
 	n := &e.view.nodes[node]
 	n.on = false
 	on := &e.plan.Nodes[node].On
 	if *on == nil {
-		*on = e.intervals.one()
+		*on = e.intervals.newList()
 	}
 	*on = append(*on, Interval{From: max(0, n.since), To: at})
 	e.view.onByClass[n.class]--
-	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.tenancy != nil && e.tenancy.covers(node)) {
+	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.shared != nil && e.shared.isShared(node)) {
 		e.view.asleep[n.class] = append(e.view.asleep[n.class], int32(node))
 	}
 	e.placer.Closed(node)
@@ -482,7 +482,7 @@ func (e *engine) finish() {
 		if e.problem.Mode == Online {
 			at = e.offAt(n, at)
 		}
-		e.close(n, at)
+		e.closeNode(n, at)
 	}
 	for _, task := range e.waiting() {
 		e.giveUp(task, "the policy kept it waiting to the end", math.Inf(1))
@@ -490,9 +490,9 @@ func (e *engine) finish() {
 	for _, u := range e.plan.Unplaced {
 		e.plan.Assignments[u.Task].Node = -1
 	}
-	if e.tenancy != nil {
-		e.tenancy.complete()
+	if e.shared != nil {
+		e.shared.addToPlan()
 		e.plan.dropUnused()
 	}
-	e.plan.settle(e.problem, e.policy.Park)
+	e.plan.complete(e.problem, e.policy.Park)
 }

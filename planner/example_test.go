@@ -81,7 +81,7 @@ func newShortest(v *planner.View, _ planner.Placer) planner.Picker { return &sho
 func (s *shortest) Arrive(tasks []int) {
 	s.waiting = append(append(s.waiting, s.refused...), tasks...)
 	s.refused = s.refused[:0]
-	planner.Order(s.waiting, func(task int) float64 {
+	planner.SortByKey(s.waiting, func(task int) float64 {
 		return s.view.Problem.Tasks[task].Options[0].Response.Default().Time
 	})
 }

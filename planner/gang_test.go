@@ -191,7 +191,7 @@ func TestAJobThatTooFewNodesHoldIsNamed(t *testing.T) {
 func TestAJobThatRunsOnSeveralNodesHoldsThemAtThePresent(t *testing.T) {
 	p := twoByFour()
 	p.Mode, p.Cluster.Classes[0].Count = planner.Online, 2
-	p.Present = &planner.Present{Now: 5, Running: []planner.Running{{Task: 0, Start: 0, End: 10}}}
+	p.Snapshot = &planner.Snapshot{Now: 5, Running: []planner.RunningTask{{Task: 0, Start: 0, End: 10}}}
 	plan, err := planner.Solve(context.Background(), p,
 		&planner.Policy{Name: "test", Tune: tune.None, Place: place.AtOnce, Pick: pick.FCFS, Park: park.DRS{}},
 		nil)

@@ -31,12 +31,12 @@ type Catalog interface {
 	// Workload is how a workload responds on a GPU model; nil when there is no
 	// model of it there.
 	Workload(workload, gpuModel string) (dvfsmodel.Response, error)
-	// Known returns an error that names what is known if the workload has no
+	// CheckWorkload returns an error that names what is known if the workload has no
 	// model on any GPU model.
-	Known(workload string) error
-	// Doubt is how far off the model of a workload on a GPU model may be, the same
+	CheckWorkload(workload string) error
+	// Uncertainty is how far off the model of a workload on a GPU model may be, the same
 	// one at each call; nil: not known.
-	Doubt(workload, gpuModel string) *dvfsmodel.Uncertainty
+	Uncertainty(workload, gpuModel string) *dvfsmodel.Uncertainty
 }
 
 // Margins keep predictions that are a little wrong from breaking promises.
@@ -107,12 +107,12 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share, CPUs: job.CPUs, MemGiB: job.MemGiB,
 	}
 	if f := job.Profile; f != nil {
-		t.Profile = &Profile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA)}
+		t.Profile = &UsageProfile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA)}
 	}
 	if err := j.options(&t, job); err != nil {
 		return Task{}, err
 	}
-	if t.Profile != nil && t.Gang() {
+	if t.Profile != nil && t.IsGang() {
 		t.Profile = nil
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used", job.Pos, job.ID))
 	}
@@ -134,11 +134,11 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 // it runs.
 func (j *joiner) options(t *Task, job *queue.Job) error {
 	if job.Model == nil && job.Workload != "" {
-		if err := j.known(job); err != nil {
+		if err := j.checkWorkload(job); err != nil {
 			return err
 		}
 	}
-	runs, err := j.runs(job)
+	runs, err := j.knownRuns(job)
 	if err != nil {
 		return err
 	}
@@ -151,10 +151,10 @@ func (j *joiner) options(t *Task, job *queue.Job) error {
 	return nil
 }
 
-// known is an error if the job's workload has no model anywhere: it may be misspelt.
+// checkWorkload is an error if the job's workload has no model anywhere: it may be misspelt.
 // Where others stand for it, that is a warning.
-func (j *joiner) known(job *queue.Job) error {
-	err := j.catalog.Known(job.Workload)
+func (j *joiner) checkWorkload(job *queue.Job) error {
+	err := j.catalog.CheckWorkload(job.Workload)
 	if err == nil {
 		return nil
 	}
@@ -166,8 +166,8 @@ func (j *joiner) known(job *queue.Job) error {
 	return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
 }
 
-// shares tells whether GPUs of a model may be shared by profile.
-func (j *joiner) shares(model string) bool {
+// canShare tells whether GPUs of a model may be shared by profile.
+func (j *joiner) canShare(model string) bool {
 	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool { return k.Model == model && k.SharedGB != nil })
 }
 

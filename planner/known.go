@@ -46,10 +46,10 @@ func (k *knownRun) energy() dvfsmodel.Joule {
 	return k.power.Over(k.time) * dvfsmodel.Joule(k.gpus)
 }
 
-// runs is what is known of a job on each GPU model that it may run on, by name.
+// knownRuns is what is known of a job on each GPU model that it may run on, by name.
 // Of those of which nobody knows how long it takes there, none is left, unless
 // all are such: the job takes as long there as it does elsewhere, then.
-func (j *joiner) runs(job *queue.Job) ([]knownRun, error) {
+func (j *joiner) knownRuns(job *queue.Job) ([]knownRun, error) {
 	if err := j.resolve(job); err != nil {
 		return nil, err
 	}
@@ -69,25 +69,25 @@ func (j *joiner) runs(job *queue.Job) ([]knownRun, error) {
 		}
 		all = append(all, k)
 	}
-	j.spread(job, all)
+	j.setNodeCounts(job, all)
 	if job.Model != nil || len(all) == 0 {
 		return all, nil
 	}
 	if err := j.attribute(job, all); err != nil {
 		return nil, err
 	}
-	if err := j.state(job, all); err != nil {
+	if err := j.fillStated(job, all); err != nil {
 		return nil, err
 	}
-	all = j.timed(job, all)
-	j.powered(job, all)
+	all = j.withRunTime(job, all)
+	j.assumePowers(job, all)
 	return all, nil
 }
 
-// spread says on how many nodes the job runs: as many as it says, or else on one. A
+// setNodeCounts says on how many nodes the job runs: as many as it says, or else on one. A
 // job that doesn't say and takes more GPUs than any node has gets the fewest nodes of
 // a class that hold it in equal parts.
-func (j *joiner) spread(job *queue.Job, all []knownRun) {
+func (j *joiner) setNodeCounts(job *queue.Job, all []knownRun) {
 	fits := false
 	for i := range all {
 		fits = fits || all[i].gpus <= j.widest[all[i].hardware.Name]
@@ -97,14 +97,14 @@ func (j *joiner) spread(job *queue.Job, all []knownRun) {
 		case job.Nodes > 1:
 			all[i].nodes = job.Nodes
 		case job.Nodes == 0 && !fits:
-			all[i].nodes = j.fewest(job, &all[i])
+			all[i].nodes = j.fewestNodes(job, &all[i])
 		}
 	}
 }
 
-// fewest is the least number of nodes of a class that hold a job in equal parts; 0
+// fewestNodes is the least number of nodes of a class that hold a job in equal parts; 0
 // where none do.
-func (j *joiner) fewest(job *queue.Job, k *knownRun) int {
+func (j *joiner) fewestNodes(job *queue.Job, k *knownRun) int {
 	t := Task{CPUs: job.CPUs, MemGiB: job.MemGiB, Options: []Option{{GPUs: k.gpus}}}
 	o := &t.Options[0]
 	for o.Nodes = 2; o.Nodes <= k.gpus; o.Nodes++ {
@@ -148,8 +148,8 @@ func (j *joiner) attribute(job *queue.Job, all []knownRun) error {
 	return nil
 }
 
-// stated is what the job says of itself on a GPU model; 0: nothing.
-func (j *joiner) stated(job *queue.Job, model string) (time float64, power dvfsmodel.Watt) {
+// statedOn is what the job says of itself on a GPU model; 0: nothing.
+func (j *joiner) statedOn(job *queue.Job, model string) (time float64, power dvfsmodel.Watt) {
 	for i := range j.measured {
 		if m := &j.measured[i]; m.Model == model {
 			time, power = m.Runtime, dvfsmodel.Watt(m.Power)
@@ -161,17 +161,17 @@ func (j *joiner) stated(job *queue.Job, model string) (time float64, power dvfsm
 	return time, power
 }
 
-// state fills in what the job says of itself, and what follows from that by its
+// fillStated fills in what the job says of itself, and what follows from that by its
 // workload's models: on further GPU models as many repetitions run, and it takes
 // the same part of the power.
-func (j *joiner) state(job *queue.Job, all []knownRun) error {
+func (j *joiner) fillStated(job *queue.Job, all []knownRun) error {
 	times, powers, err := j.factors(job)
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		k := &all[i]
-		k.time, k.power = j.stated(job, k.hardware.Name)
+		k.time, k.power = j.statedOn(job, k.hardware.Name)
 		if k.response == nil {
 			continue
 		}
@@ -184,7 +184,7 @@ func (j *joiner) state(job *queue.Job, all []knownRun) error {
 			k.time = at.Time
 		}
 		if k.power > 0 {
-			j.contradicted(job, k)
+			j.warnIfContradicted(job, k)
 		} else {
 			k.power = at.Power * dvfsmodel.Watt(powers)
 		}
@@ -192,16 +192,16 @@ func (j *joiner) state(job *queue.Job, all []knownRun) error {
 	return nil
 }
 
-// anchor is a GPU model on which the job says what it takes, and its workload has a
+// statedRun is a GPU model on which the job says what it takes, and its workload has a
 // model beside it.
-type anchor struct {
+type statedRun struct {
 	model       string
 	time, power float64 // stated over modelled; 0: not stated
 }
 
-// anchors are those GPU models: the one that the run time is of, or all that there are
+// statedRuns are those GPU models: the one that the run time is of, or all that there are
 // where it is of any, and those that the job was measured on.
-func (j *joiner) anchors(job *queue.Job) ([]anchor, error) {
+func (j *joiner) statedRuns(job *queue.Job) ([]statedRun, error) {
 	if job.Workload == "" {
 		return nil, nil
 	}
@@ -219,9 +219,9 @@ func (j *joiner) anchors(job *queue.Job) ([]anchor, error) {
 			models = append(models, j.measured[i].Model)
 		}
 	}
-	var all []anchor
+	var all []statedRun
 	for _, model := range models {
-		time, power := j.stated(job, model)
+		time, power := j.statedOn(job, model)
 		if time == 0 && power == 0 {
 			continue
 		}
@@ -231,7 +231,7 @@ func (j *joiner) anchors(job *queue.Job) ([]anchor, error) {
 		}
 		if response != nil {
 			at := response.Default()
-			all = append(all, anchor{model: model, time: time / at.Time, power: float64(power / at.Power)})
+			all = append(all, statedRun{model: model, time: time / at.Time, power: float64(power / at.Power)})
 		}
 	}
 	return all, nil
@@ -244,7 +244,7 @@ func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
 	if job.Workload == "" {
 		return 0, 1, nil
 	}
-	all, err := j.anchors(job)
+	all, err := j.statedRuns(job)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -265,18 +265,18 @@ func (j *joiner) factors(job *queue.Job) (times, powers float64, err error) {
 }
 
 // A stated power contradicts a modelled one if it is further off than 19 of 20 truths
-// are, by the model's error: no less than leastPower, and muchPower where nobody knows
+// are, by the model's error: no less than minPowerFactor, and maxPowerFactor where nobody knows
 // the error.
 const (
-	leastPower = 1.05
-	muchPower  = 1.25
+	minPowerFactor = 1.05
+	maxPowerFactor = 1.25
 )
 
-// contradicted warns where the job states another power than its workload's model.
-func (j *joiner) contradicted(job *queue.Job, k *knownRun) {
-	modelled, much := k.response.Default().Power, muchPower
-	if d := j.catalog.Doubt(job.Workload, k.hardware.Name); d != nil {
-		much = max(leastPower, math.Exp(dvfsmodel.UpperSigmas*d.Level.Power))
+// warnIfContradicted warns where the job states another power than its workload's model.
+func (j *joiner) warnIfContradicted(job *queue.Job, k *knownRun) {
+	modelled, much := k.response.Default().Power, maxPowerFactor
+	if d := j.catalog.Uncertainty(job.Workload, k.hardware.Name); d != nil {
+		much = max(minPowerFactor, math.Exp(dvfsmodel.UpperSigmas*d.Level.Power))
 	}
 	if f := float64(k.power / modelled); f > much || f < 1/much {
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states %.4g W, the model of %q has %.4g W on %s: %.4g W taken",
@@ -284,8 +284,8 @@ func (j *joiner) contradicted(job *queue.Job, k *knownRun) {
 	}
 }
 
-// timed leaves the GPU models on which it is known how long the job takes.
-func (j *joiner) timed(job *queue.Job, all []knownRun) []knownRun {
+// withRunTime leaves the GPU models on which it is known how long the job takes.
+func (j *joiner) withRunTime(job *queue.Job, all []knownRun) []knownRun {
 	if known := slices.DeleteFunc(slices.Clone(all), func(k knownRun) bool { return k.time == 0 }); len(known) > 0 {
 		return known
 	}
@@ -307,13 +307,13 @@ func (j *joiner) timed(job *queue.Job, all []knownRun) []knownRun {
 	return all
 }
 
-// powered assumes a power where none is known: on each GPU model one by which the job
+// assumePowers assumes a power where none is known: on each GPU model one by which the job
 // takes as much energy as where it takes most, so that no assumption moves it.
-func (j *joiner) powered(job *queue.Job, all []knownRun) {
+func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 	var known, typical dvfsmodel.Joule
 	for i := range all {
 		k := &all[i]
-		if shared := j.cluster.Sharing; k.power == 0 && job.Profile != nil && shared != nil && j.shares(k.hardware.Name) {
+		if shared := j.cluster.Sharing; k.power == 0 && job.Profile != nil && shared != nil && j.canShare(k.hardware.Name) {
 			k.power = dvfsmodel.Watt(shared.Physics.PowerAt(shared.Physics.Max()))
 		}
 		if k.power > 0 {
@@ -347,11 +347,11 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
 			o.Response = dvfsmodel.Repeat(k.response, k.time/k.response.Default().Time)
 		}
 		var err error
-		o.Doubts, err = j.doubts(job, k)
+		o.Uncertainties, err = j.uncertainModels(job, k)
 		return o, err
 	case k.hardware.Unseen != nil && job.Profile == nil:
 		p := j.prior(k.hardware)
-		o.Response, o.Prior, o.Doubts = dvfsmodel.ScaledTo(p.response, k.time, k.power), true, p.doubts(job)
+		o.Response, o.Prior, o.Uncertainties = dvfsmodel.ScaledTo(p.response, k.time, k.power), true, p.uncertainModels(job)
 	default:
 		at := k.hardware.Default
 		at.Time, at.Power, at.Energy = k.time, k.power, k.power.Over(k.time)
@@ -365,13 +365,13 @@ func (j *joiner) resolve(job *queue.Job) error {
 	j.measuredOn, j.measured = job.RuntimeModel, j.measured[:0]
 	var err error
 	if job.RuntimeModel != "" && job.RuntimeModel != queue.AnyModel {
-		if j.measuredOn, err = j.name(job.RuntimeModel); err != nil {
+		if j.measuredOn, err = j.resolveName(job.RuntimeModel); err != nil {
 			return fmt.Errorf("%s: job %q: runtime_gpu_model: %w", job.Pos, job.ID, err)
 		}
 	}
 	for _, m := range job.Measured {
 		alias := m.Model
-		if m.Model, err = j.name(alias); err != nil {
+		if m.Model, err = j.resolveName(alias); err != nil {
 			return fmt.Errorf("%s: job %q: runtime_s.%s: %w", job.Pos, job.ID, alias, err)
 		}
 		for i := range j.measured {
@@ -387,8 +387,8 @@ func (j *joiner) resolve(job *queue.Job) error {
 	return nil
 }
 
-// name is a GPU model's own name, of it or of an alias.
-func (j *joiner) name(alias string) (string, error) {
+// resolveName is a GPU model's own name, of it or of an alias.
+func (j *joiner) resolveName(alias string) (string, error) {
 	if name, ok := j.names[alias]; ok {
 		return name, nil
 	}
@@ -406,7 +406,7 @@ func (j *joiner) gpusOn(job *queue.Job, model string) (int, bool) {
 		if g.Model == "" || g.Model == model {
 			continue
 		}
-		name, err := j.name(g.Model)
+		name, err := j.resolveName(g.Model)
 		if err != nil {
 			j.names[g.Model] = g.Model // no model of this cluster's
 		}

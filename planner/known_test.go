@@ -41,9 +41,9 @@ func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error)
 	return &dvfsmodel.Continuous{Params: params, Range: &wide}, nil
 }
 
-func (twoModels) Known(string) error { return nil }
+func (twoModels) CheckWorkload(string) error { return nil }
 
-func (twoModels) Doubt(string, string) *dvfsmodel.Uncertainty { return nil }
+func (twoModels) Uncertainty(string, string) *dvfsmodel.Uncertainty { return nil }
 
 // joined joins one job of a CSV file with nodes of both GPU models.
 func joined(t *testing.T, text string, models ...string) (planner.Task, []error, error) {

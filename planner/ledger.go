@@ -57,7 +57,7 @@ func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, 
 		if a.Node < 0 {
 			continue
 		}
-		if late(a.End, p.Tasks[i].Deadline) {
+		if isLate(a.End, p.Tasks[i].Deadline) {
 			misses = append(misses, i)
 		}
 		if apart != nil && apart[i] {
@@ -70,8 +70,8 @@ func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, 
 		}
 	}
 	if plan.Shared != nil {
-		for i := range plan.Shared.Spells {
-			s := &plan.Shared.Spells[i]
+		for i := range plan.Shared.ClockIntervals {
+			s := &plan.Shared.ClockIntervals[i]
 			busy[s.Node] += s.To - s.From
 			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.PowerAt(s.MHz)).Over(s.To - s.From)
 		}

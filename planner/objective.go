@@ -24,22 +24,22 @@ func (p *Problem) Cost(plan *Plan) float64 {
 	return cost
 }
 
-// Worth is what plans of a problem are preferred by: less is better, from the first
+// PlanRank is what plans of a problem are preferred by: less is better, from the first
 // field on.
-type Worth struct {
+type PlanRank struct {
 	Unplaced int // tasks left out
 	Late     int // tasks that end after their due times
 	Misses   int // missed deadlines
 	Cost     float64
 }
 
-// WorthOf is that of a plan.
-func (p *Problem) WorthOf(plan *Plan) Worth {
-	return Worth{len(plan.Unplaced), len(plan.PastDue(p)), len(plan.Misses), p.Cost(plan)}
+// RankOf is that of a plan.
+func (p *Problem) RankOf(plan *Plan) PlanRank {
+	return PlanRank{len(plan.Unplaced), len(plan.PastDue(p)), len(plan.Misses), p.Cost(plan)}
 }
 
 // Compare is below 0 where w is to be preferred, and above 0 where other is.
-func (w Worth) Compare(other Worth) int {
+func (w PlanRank) Compare(other PlanRank) int {
 	return cmp.Or(
 		cmp.Compare(w.Unplaced, other.Unplaced), cmp.Compare(w.Late, other.Late),
 		cmp.Compare(w.Misses, other.Misses), cmp.Compare(w.Cost, other.Cost),

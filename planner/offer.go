@@ -6,35 +6,35 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// AnyClass is what [View.Confined] answers for a task that may go to every class
+// AnyClass is what [View.RestrictedClass] answers for a task that may go to every class
 // that suits it.
 const AnyClass = -1
 
-// Confine lets Pick offer a task for one node class only, or for [AnyClass]
+// RestrictToClass lets Pick offer a task for one node class only, or for [AnyClass]
 // again. Until it is confined otherwise, the view answers as if no other class
 // suited the task.
-func (v *View) Confine(task, class int) {
-	if v.Confined(task) == class {
+func (v *View) RestrictToClass(task, class int) {
+	if v.RestrictedClass(task) == class {
 		return
 	}
-	if v.confined == nil {
-		v.confined = make([]int, len(v.Problem.Tasks))
+	if v.restricted == nil {
+		v.restricted = make([]int, len(v.Problem.Tasks))
 	}
-	v.confined[task] = class + 1
+	v.restricted[task] = class + 1
 	clear(v.asked[task*v.classes : (task+1)*v.classes])
 }
 
-// Confined is the class that a task is offered for, or [AnyClass].
-func (v *View) Confined(task int) int {
-	if v.confined == nil {
+// RestrictedClass is the class that a task is offered for, or [AnyClass].
+func (v *View) RestrictedClass(task int) int {
+	if v.restricted == nil {
 		return AnyClass
 	}
-	return v.confined[task] - 1
+	return v.restricted[task] - 1
 }
 
-// Suits tells whether an empty node of a class has room for a task, and the
+// CanRunOn tells whether an empty node of a class has room for a task, and the
 // task would keep its limit there.
-func (v *View) Suits(task, class int) bool {
+func (v *View) CanRunOn(task, class int) bool {
 	option, t := v.Option(task, class), &v.Problem.Tasks[task]
 	if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
 		return false
@@ -50,7 +50,7 @@ type Prediction struct {
 	GPUs   float64         // that it occupies: how many, or the share of one
 }
 
-// Predict is what a task takes on a class that suits it: see [View.Suits]. Where
+// Predict is what a task takes on a class that suits it: see [View.CanRunOn]. Where
 // its due time can't be met the clocks are the fastest.
 func (v *View) Predict(task, class int) Prediction {
 	want, option, ok := v.Wanted(task, class)

@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Order sorts items by a rising key; items with equal keys keep their order.
+// SortByKey sorts items by a rising key; items with equal keys keep their order.
 // It is a radix sort: linear in the number of items, which a plan's speed for
 // large batches rests on. Keys must not be NaN.
-func Order[T int | int32](items []T, key func(T) float64) {
+func SortByKey[T int | int32](items []T, key func(T) float64) {
 	if len(items) < 2 {
 		return
 	}
-	room := orderRooms.Get().(*[]ordered) //nolint:errcheck // nothing else is put there
-	defer orderRooms.Put(room)
+	room := sortBuffers.Get().(*[]sortItem) //nolint:errcheck // nothing else is put there
+	defer sortBuffers.Put(room)
 	*room = slices.Grow((*room)[:0], 2*len(items))
 	all, spare := (*room)[:len(items)], (*room)[len(items):2*len(items)]
 	for i, item := range items {
-		all[i] = ordered{sortable(key(item)), int(item)}
+		all[i] = sortItem{orderedBits(key(item)), int(item)}
 	}
 	radixSort(all, spare)
 	for i := range items {
@@ -27,11 +27,11 @@ func Order[T int | int32](items []T, key func(T) float64) {
 	}
 }
 
-// Front moves the items that come first to the front, and tells how many they
+// MoveToFront moves the items that come first to the front, and tells how many they
 // are. Both they and the others keep their order.
-func Front(items []int, first func(int) bool) (count int) {
-	room := orderRooms.Get().(*[]ordered) //nolint:errcheck // nothing else is put there
-	defer orderRooms.Put(room)
+func MoveToFront(items []int, first func(int) bool) (count int) {
+	room := sortBuffers.Get().(*[]sortItem) //nolint:errcheck // nothing else is put there
+	defer sortBuffers.Put(room)
 	*room = slices.Grow((*room)[:0], len(items))
 	others := *room
 	for _, item := range items {
@@ -39,7 +39,7 @@ func Front(items []int, first func(int) bool) (count int) {
 			items[count] = item
 			count++
 		} else {
-			others = append(others, ordered{item: item})
+			others = append(others, sortItem{item: item})
 		}
 	}
 	for i := range others {
@@ -56,18 +56,18 @@ const (
 	oneDigit  = 4096 // so few are mostly told apart by one digit
 )
 
-type ordered struct {
+type sortItem struct {
 	bits uint64
 	item int
 }
 
-// orderRooms keeps the room that Order needs from one call for the next.
-var orderRooms = sync.Pool{New: func() any { return new([]ordered) }}
+// sortBuffers keeps the room that SortByKey needs from one call for the next.
+var sortBuffers = sync.Pool{New: func() any { return new([]sortItem) }}
 
 // radixSort sorts by the leading digits of what a key is above the least one,
 // and then those by themselves that are equal so far: mostly none. One digit
 // will do for a few thousand items; more take two.
-func radixSort(all, spare []ordered) {
+func radixSort(all, spare []sortItem) {
 	if len(all) < fewItems {
 		insertionSort(all)
 		return
@@ -84,7 +84,7 @@ func radixSort(all, spare []ordered) {
 	var shift int
 	if len(all) <= oneDigit {
 		shift = max(0, width-radixBits)
-		largest := spread(all, spare, least, shift)
+		largest := scatterByDigit(all, spare, least, shift)
 		copy(all, spare)
 		if largest <= fewItems {
 			insertionSort(all) // nothing has far to go any more
@@ -92,8 +92,8 @@ func radixSort(all, spare []ordered) {
 		}
 	} else {
 		shift = max(0, width-2*radixBits)
-		spread(all, spare, least, shift)
-		spread(spare, all, least, shift+radixBits)
+		scatterByDigit(all, spare, least, shift)
+		scatterByDigit(spare, all, least, shift+radixBits)
 	}
 	if shift == 0 {
 		return
@@ -110,9 +110,9 @@ func radixSort(all, spare []ordered) {
 	radixSort(all[first:], spare)
 }
 
-// spread moves items to where they belong by one digit. It tells how many have
+// scatterByDigit moves items to where they belong by one digit. It tells how many have
 // the same one at most.
-func spread(from, to []ordered, least uint64, shift int) (largest int) {
+func scatterByDigit(from, to []sortItem, least uint64, shift int) (largest int) {
 	var slots [radixSize]int32
 	for i := range from {
 		slots[(from[i].bits-least)>>shift&radixMask]++
@@ -131,7 +131,7 @@ func spread(from, to []ordered, least uint64, shift int) (largest int) {
 }
 
 // insertionSort is for few items, and for those that are nearly sorted.
-func insertionSort(all []ordered) {
+func insertionSort(all []sortItem) {
 	for i := 1; i < len(all); i++ {
 		x, j := all[i], i
 		for ; j > 0 && all[j-1].bits > x.bits; j-- {
@@ -141,8 +141,8 @@ func insertionSort(all []ordered) {
 	}
 }
 
-// sortable maps floats to integers of the same order.
-func sortable(x float64) uint64 {
+// orderedBits maps floats to integers of the same order.
+func orderedBits(x float64) uint64 {
 	bits := math.Float64bits(x + 0) // −0 becomes 0
 	if bits>>63 == 1 {
 		return ^bits

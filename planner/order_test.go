@@ -22,7 +22,7 @@ func TestOrderIsAStableSort(t *testing.T) {
 			got[i] = i
 		}
 		want := slices.Clone(got)
-		planner.Order(got, func(i int) float64 { return keys[i] })
+		planner.SortByKey(got, func(i int) float64 { return keys[i] })
 		slices.SortStableFunc(want, func(a, b int) int { return cmp.Compare(keys[a], keys[b]) })
 		if !slices.Equal(got, want) {
 			t.Fatalf("got %v, want %v for %v", got, want, keys)
@@ -48,7 +48,7 @@ func TestOrderSortsLongListsOfAnySpread(t *testing.T) {
 			key := func(i int32) float64 { return keys[i] }
 			want := slices.Clone(got)
 			slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(key(a), key(b)) })
-			planner.Order(got, key)
+			planner.SortByKey(got, key)
 			if !slices.Equal(got, want) {
 				t.Errorf("%d keys, %s: not sorted stably", n, name)
 			}

@@ -122,7 +122,7 @@ func weight(t *Task, a *Assignment) float64 {
 func (plan *Plan) PastDue(p *Problem) []int {
 	var tasks []int
 	for i := range plan.Assignments {
-		if a := &plan.Assignments[i]; a.Node >= 0 && late(a.End, min(p.Tasks[i].Due, p.Tasks[i].Deadline)) {
+		if a := &plan.Assignments[i]; a.Node >= 0 && isLate(a.End, min(p.Tasks[i].Due, p.Tasks[i].Deadline)) {
 			tasks = append(tasks, i)
 		}
 	}

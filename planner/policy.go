@@ -21,7 +21,7 @@ type Policy struct {
 	// placed on single GPUs (EDL algorithm 3), where the tasks allow it.
 	Map bool
 	// Share lets Place put tasks with profiles on GPUs together, on node classes
-	// that allow it. Such a Place is a [Finisher].
+	// that allow it. Such a Place is a [EndObserver].
 	Share bool
 	// Improve reworks a finished offline plan; nil leaves it as it is.
 	Improve Improver
@@ -46,9 +46,9 @@ type Tuner interface {
 	Fastest(task, option, class int) Quote
 }
 
-// Adapter is a Tuner that also sets the clock of GPUs that tasks share. Others
+// SharedClockTuner is a Tuner that also sets the clock of GPUs that tasks share. Others
 // leave those at the highest frequency.
-type Adapter interface {
+type SharedClockTuner interface {
 	Tuner
 	// Clock is the frequency of a GPU with those tasks. It is asked again
 	// whenever one of them begins or ends.
@@ -80,10 +80,10 @@ type Picker interface {
 	Wake() float64
 }
 
-// Watcher is a Picker that also wants to be told of starts and ends, whichever
+// TaskObserver is a Picker that also wants to be told of starts and ends, whichever
 // way they came about. For such a one ends are events: it is asked again after
 // each.
-type Watcher interface {
+type TaskObserver interface {
 	Picker
 	// Committed tells that a placement took effect. The end is as predicted.
 	Committed(task int, a *Assignment)
@@ -94,7 +94,7 @@ type Watcher interface {
 
 // Placer decides where an offered task runs.
 type Placer interface {
-	// Opened tells that a node is on; all its GPUs are free from View.Free.
+	// Opened tells that a node is on; all its GPUs are free from View.FreeFrom.
 	Opened(node int)
 	// Closed tells that a node is off.
 	Closed(node int)
@@ -104,20 +104,20 @@ type Placer interface {
 	Committed(task int, a *Assignment)
 }
 
-// Finisher is a Placer that also wants to be told when tasks end. Only for such
+// EndObserver is a Placer that also wants to be told when tasks end. Only for such
 // a one are ends events: what waits is offered again after each.
-type Finisher interface {
+type EndObserver interface {
 	Placer
 	// Finished tells that a task has ended, before anything else happens at
 	// that time.
 	Finished(task int, a *Assignment)
 }
 
-// Refuser is a Placer that can't place on every cluster. It is asked before
+// ClusterChecker is a Placer that can't place on every cluster. It is asked before
 // anything else; an error is a [ClassError].
-type Refuser interface {
+type ClusterChecker interface {
 	Placer
-	Refuses() error
+	CheckCluster() error
 }
 
 // ClassError says why a policy can't place on a cluster with a node class.
@@ -162,12 +162,12 @@ type Parker interface {
 	OffAt(c *Cluster, lastEnd float64) float64
 }
 
-// Watchman is a Parker that looks at the run: how long a node waits may depend
+// AdaptiveParker is a Parker that looks at the run: how long a node waits may depend
 // on its class and on what came before.
-type Watchman interface {
+type AdaptiveParker interface {
 	Parker
-	// Watch is the parker of one run.
-	Watch(v *View) NodeParker
+	// NewNodeParker is the parker of one run.
+	NewNodeParker(v *View) NodeParker
 }
 
 // NodeParker decides when an idle node goes to sleep.

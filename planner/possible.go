@@ -9,14 +9,14 @@ import (
 // time and still count as met: a limit of exactly that time is feasible.
 const feasibleSlack = 1e-12
 
-// possible tells whether some node of the cluster, empty and on, could run the
+// canEverRun tells whether some node of the cluster, empty and on, could run the
 // task in time; if not, why, and when it would end at the earliest, with its
 // GPUs free and its node switched on.
-func (v *View) possible(task int) (why string, earliest float64, ok bool) {
+func (v *View) canEverRun(task int) (why string, earliest float64, ok bool) {
 	t := &v.Problem.Tasks[task]
 	shortest, earliest := math.Inf(1), math.Inf(1)
 	for class := range v.Problem.Cluster.Classes {
-		i := v.ask(task, class)
+		i := v.wantIndex(task, class)
 		option := v.wants[i].option
 		if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
 			continue
@@ -25,23 +25,23 @@ func (v *View) possible(task int) (why string, earliest float64, ok bool) {
 			return "", 0, true
 		}
 		fastest := t.Options[option].Response.MinTime()
-		shortest, earliest = min(shortest, fastest), min(earliest, v.soonest(task, class)+fastest)
+		shortest, earliest = min(shortest, fastest), min(earliest, v.soonestStart(task, class)+fastest)
 	}
-	why = v.tooLong(t, shortest)
+	why = v.whyTooLong(t, shortest)
 	return why, earliest, why == ""
 }
 
-// tooLong says why a task can't be done in time that takes so many seconds at
+// whyTooLong says why a task can't be done in time that takes so many seconds at
 // least, +Inf where no node has room for it; empty where it can.
-func (v *View) tooLong(t *Task, shortest float64) (why string) {
-	left := t.Deadline - v.slotUp(t.Arrival)
+func (v *View) whyTooLong(t *Task, shortest float64) (why string) {
+	left := t.Deadline - v.nextSlot(t.Arrival)
 	switch {
 	case len(t.Options) == 0:
 		return "no GPU model of the cluster suits it: it names others, or its workload has no model there"
 	case math.IsInf(shortest, 1) && len(t.Partitions) > 0:
 		return "no node of its partition has the GPUs, CPUs and memory that it asks for"
-	case math.IsInf(shortest, 1) && t.Gang():
-		return fmt.Sprintf("no %d nodes of a kind have the GPUs, CPUs and memory that it asks for together", t.Options[0].Over())
+	case math.IsInf(shortest, 1) && t.IsGang():
+		return fmt.Sprintf("no %d nodes of a kind have the GPUs, CPUs and memory that it asks for together", t.Options[0].NodeCount())
 	case math.IsInf(shortest, 1):
 		return "no node has the GPUs, CPUs and memory that it asks for"
 	case min(left, t.Limit) >= shortest*(1-feasibleSlack):
@@ -52,8 +52,8 @@ func (v *View) tooLong(t *Task, shortest float64) (why string) {
 	return fmt.Sprintf("needs %.6g s at the fastest clocks, %.6g s remain to its deadline", shortest, left)
 }
 
-// soonest is when a task could start on a node of the class whose GPUs are free.
-func (v *View) soonest(task, class int) float64 {
+// soonestStart is when a task could start on a node of the class whose GPUs are free.
+func (v *View) soonestStart(task, class int) float64 {
 	if v.onByClass[class] > 0 {
 		return v.StartFor(task, v.Now)
 	}

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// Present is a cluster at work: plans go on from there. Tasks that arrived
+// Snapshot is a cluster at work: plans go on from there. Tasks that arrived
 // before Now wait since, or run. Nodes on which something runs are on and ready.
-type Present struct {
+type Snapshot struct {
 	Now     float64 // seconds; 0 offline
-	Running []Running
+	Running []RunningTask
 }
 
-// Running is a task that runs: since when, on which node class, and until when as
+// RunningTask is a task that runs: since when, on which node class, and until when as
 // it is predicted now. One for which the cluster has no room left is listed as
 // unplaced, and the plan goes on without it.
-type Running struct {
+type RunningTask struct {
 	Task, Class int
 	Start, End  float64 // seconds; End is after the present
 }
 
 // validate reports the first thing that makes no sense of a problem.
-func (n *Present) validate(p *Problem) error {
+func (n *Snapshot) validate(p *Problem) error {
 	if p.Mode == Clairvoyant {
 		return fmt.Errorf("a plan from the present is online or offline, not %s", p.Mode)
 	}
@@ -50,36 +50,36 @@ func (n *Present) validate(p *Problem) error {
 	return nil
 }
 
-// Runs tells by task which ones run at the present; nil where none does.
-func (p *Problem) Runs() []bool {
-	if p.Present == nil || len(p.Present.Running) == 0 {
+// RunningTasks tells by task which ones run at the present; nil where none does.
+func (p *Problem) RunningTasks() []bool {
+	if p.Snapshot == nil || len(p.Snapshot.Running) == 0 {
 		return nil
 	}
 	runs := make([]bool, len(p.Tasks))
-	for _, r := range p.Present.Running {
+	for _, r := range p.Snapshot.Running {
 		runs[r.Task] = true
 	}
 	return runs
 }
 
 // arrivals puts the tasks that run before all others in the order of arrival.
-func (n *Present) arrivals(order []int) {
+func (n *Snapshot) arrivals(order []int) {
 	runs := make(map[int]bool, len(n.Running))
 	for _, r := range n.Running {
 		runs[r.Task] = true
 	}
-	Front(order, func(task int) bool { return runs[task] })
+	MoveToFront(order, func(task int) bool { return runs[task] })
 }
 
-// begin places the tasks that run, by start.
-func (e *engine) begin(n *Present) {
+// placeRunning places the tasks that run, by start.
+func (e *engine) placeRunning(n *Snapshot) {
 	running := make([]int, len(n.Running))
 	for i := range running {
 		running[i] = i
 	}
-	Order(running, func(i int) float64 { return n.Running[i].Start })
+	SortByKey(running, func(i int) float64 { return n.Running[i].Start })
 	e.next = len(running) // they come first in the order
-	at := e.pack(n, running)
+	at := e.packRunning(n, running)
 	nodes := make([]int, 0, len(running)) // by number in at: of the view
 	for _, i := range running {
 		r := &n.Running[i]
@@ -94,7 +94,7 @@ func (e *engine) begin(n *Present) {
 			}
 		}
 		before := len(e.view.nodes)
-		pl := e.goesOn(r, n.Now, at[i], nodes)
+		pl := e.placementOfRunning(r, n.Now, at[i], nodes)
 		e.commit(r.Task, &pl)
 		for _, node := range at[i] {
 			if nodes[node] < 0 {
@@ -105,11 +105,11 @@ func (e *engine) begin(n *Present) {
 	e.view.Now, e.begun = n.Now, true
 }
 
-// pack finds nodes for the tasks that run, by index: numbers of nodes, which are switched
+// packRunning finds nodes for the tasks that run, by index: numbers of nodes, which are switched
 // on for them; nil where too few have room. Which ones they run on isn't known: each task
 // takes the first nodes of its class that have enough GPUs left, in the given order, or,
 // where that leaves tasks out, those first that take most of a node.
-func (e *engine) pack(n *Present, order []int) [][]int {
+func (e *engine) packRunning(n *Snapshot, order []int) [][]int {
 	at, left := e.firstFit(n, order)
 	if left == 0 {
 		return at
@@ -119,7 +119,7 @@ func (e *engine) pack(n *Present, order []int) [][]int {
 		r := &n.Running[i]
 		if option := e.view.Option(r.Task, r.Class); option >= 0 {
 			o := &e.problem.Tasks[r.Task].Options[option]
-			perNode, nodes = o.PerNode(), o.Over()
+			perNode, nodes = o.PerNode(), o.NodeCount()
 		}
 		return perNode, nodes
 	}
@@ -135,7 +135,7 @@ func (e *engine) pack(n *Present, order []int) [][]int {
 }
 
 // firstFit is pack in an order. left is how many tasks it leaves out.
-func (e *engine) firstFit(n *Present, order []int) (at [][]int, left int) {
+func (e *engine) firstFit(n *Snapshot, order []int) (at [][]int, left int) {
 	type room struct{ class, gpus int }
 	var rooms []room
 	at, on := make([][]int, len(order)), make([]int, len(e.problem.Cluster.Classes))
@@ -149,12 +149,12 @@ func (e *engine) firstFit(n *Present, order []int) (at [][]int, left int) {
 		}
 		o := &t.Options[option]
 		var nodes []int
-		for number := 0; number < len(rooms) && len(nodes) < o.Over(); number++ {
+		for number := 0; number < len(rooms) && len(nodes) < o.NodeCount(); number++ {
 			if rooms[number].class == r.Class && rooms[number].gpus >= o.PerNode() {
 				nodes = append(nodes, number)
 			}
 		}
-		fresh := o.Over() - len(nodes)
+		fresh := o.NodeCount() - len(nodes)
 		if k.Count > 0 && on[r.Class]+fresh > k.Count {
 			left++
 			continue
@@ -171,9 +171,9 @@ func (e *engine) firstFit(n *Present, order []int) (at [][]int, left int) {
 	return at, left
 }
 
-// goesOn is the placement of a task that runs, on nodes by number, of which those below 0
+// placementOfRunning is the placement of a task that runs, on nodes by number, of which those below 0
 // are to be switched on.
-func (e *engine) goesOn(r *Running, now float64, at, nodes []int) Placement {
+func (e *engine) placementOfRunning(r *RunningTask, now float64, at, nodes []int) Placement {
 	t, option := &e.problem.Tasks[r.Task], e.view.Option(r.Task, r.Class)
 	pl := Placement{
 		Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(), Reason: Reason{Place: PlaceRuns},
@@ -184,7 +184,7 @@ func (e *engine) goesOn(r *Running, now float64, at, nodes []int) Placement {
 	for i, number := range at {
 		part := Part{-1, FirstGPUs(count)}
 		if node := nodes[number]; node >= 0 {
-			part = Part{int32(node), e.view.freeAt(node, count, now)}
+			part = Part{int32(node), e.view.freeGPUsAt(node, count, now)}
 		}
 		if i == 0 {
 			pl.Node, pl.GPUs = int(part.Node), part.GPUs
@@ -195,12 +195,12 @@ func (e *engine) goesOn(r *Running, now float64, at, nodes []int) Placement {
 	return pl
 }
 
-// freeAt are up to count GPUs of a node that is on which are free at the present.
-func (v *View) freeAt(node, count int, now float64) (free GPUSet) {
+// freeGPUsAt are up to count GPUs of a node that is on which are free at the present.
+func (v *View) freeGPUsAt(node, count int, now float64) (free GPUSet) {
 	delay := v.Problem.Cluster.Classes[v.ClassOf(node)].TurnOnDelay
 	first, gpus := v.GPUs(node)
 	for g := 0; g < gpus && free.Len() < count; g++ {
-		if v.Free(first+g) <= max(now, v.Since(node)+delay) {
+		if v.FreeFrom(first+g) <= max(now, v.OnSince(node)+delay) {
 			free |= 1 << uint(g)
 		}
 	}

@@ -42,15 +42,15 @@ func policyOf(tb rapid.TB, text string) *planner.Policy {
 
 // rest is the problem that is left of a plan when a task arrives, and which
 // tasks those are.
-func rest(p *planner.Problem, plan *planner.Plan, at float64) (left *planner.Problem, present *planner.Present, tasks []int) {
-	left, present = &planner.Problem{Cluster: p.Cluster, Mode: p.Mode}, &planner.Present{Now: at}
+func rest(p *planner.Problem, plan *planner.Plan, at float64) (left *planner.Problem, present *planner.Snapshot, tasks []int) {
+	left, present = &planner.Problem{Cluster: p.Cluster, Mode: p.Mode}, &planner.Snapshot{Now: at}
 	for task := range p.Tasks {
 		a := &plan.Assignments[task]
 		if a.End <= at {
 			continue
 		}
 		if a.Start < at {
-			present.Running = append(present.Running, planner.Running{
+			present.Running = append(present.Running, planner.RunningTask{
 				Task: len(tasks), Class: plan.Nodes[a.Node].Class, Start: a.Start, End: a.End,
 			})
 		}
@@ -70,7 +70,7 @@ func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 		at := p.Tasks[rapid.IntRange(0, len(p.Tasks)-1).Draw(t, "present")].Arrival
 		left, present, tasks := rest(p, whole, at)
 		var order []int
-		left.Present = present
+		left.Snapshot = present
 		plan, err := planner.Solve(t.Context(), left, policyOf(t, text), &planner.Options{Started: func(task int) { order = append(order, task) }})
 		if err != nil {
 			t.Fatal(err)
@@ -95,11 +95,11 @@ func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 func TestWhatRunsWithoutRoomIsLeftOut(t *testing.T) {
 	p := queueProblem(t, 3, 30)
 	p.Cluster.Classes[0].GPUs, p.Cluster.Classes[1].GPUs = 8, 8
-	present := &planner.Present{Now: p.Tasks[29].Arrival}
+	present := &planner.Snapshot{Now: p.Tasks[29].Arrival}
 	for task := range 20 {
-		present.Running = append(present.Running, planner.Running{Task: task, Class: 0, Start: p.Tasks[task].Arrival, End: present.Now + 10})
+		present.Running = append(present.Running, planner.RunningTask{Task: task, Class: 0, Start: p.Tasks[task].Arrival, End: present.Now + 10})
 	}
-	p.Present = present
+	p.Snapshot = present
 	plan, err := planner.Solve(t.Context(), p, policyOf(t, "simple-backfill"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -123,31 +123,31 @@ func TestWhatRunsWithoutRoomIsLeftOut(t *testing.T) {
 func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
-		change     func(p *planner.Problem, n *planner.Present, o *planner.Options)
+		change     func(p *planner.Problem, n *planner.Snapshot, o *planner.Options)
 	}{
-		{"clairvoyant", "is online or offline", func(p *planner.Problem, _ *planner.Present, _ *planner.Options) { p.Mode = planner.Clairvoyant }},
-		{"offline", "of an offline plan is at", func(p *planner.Problem, n *planner.Present, _ *planner.Options) {
+		{"clairvoyant", "is online or offline", func(p *planner.Problem, _ *planner.Snapshot, _ *planner.Options) { p.Mode = planner.Clairvoyant }},
+		{"offline", "of an offline plan is at", func(p *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
 			p.Mode = planner.Offline
 			for i := range p.Tasks {
 				p.Tasks[i].Arrival = 0
 			}
 			n.Running[0].Start = 0
 		}},
-		{"no time", "finite", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Now = math.Inf(1) }},
-		{"no task", "task 99 runs", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Task = 99 }},
-		{"twice", "each once", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) {
+		{"no time", "finite", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Now = math.Inf(1) }},
+		{"no task", "task 99 runs", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].Task = 99 }},
+		{"twice", "each once", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
 			n.Running = append(n.Running, n.Running[0])
 		}},
-		{"no class", "doesn't suit", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Class = 2 }},
-		{"ended", "beyond", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].End = n.Now }},
-		{"early", "from its arrival", func(_ *planner.Problem, n *planner.Present, _ *planner.Options) { n.Running[0].Start = -1 }},
-		{"truth", "no other truth", func(p *planner.Problem, _ *planner.Present, o *planner.Options) { o.Truth = p }},
+		{"no class", "doesn't suit", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].Class = 2 }},
+		{"ended", "beyond", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].End = n.Now }},
+		{"early", "from its arrival", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].Start = -1 }},
+		{"truth", "no other truth", func(p *planner.Problem, _ *planner.Snapshot, o *planner.Options) { o.Truth = p }},
 	} {
 		p := queueProblem(t, 1, 10)
-		n := &planner.Present{Now: p.Tasks[9].Arrival}
-		n.Running = []planner.Running{{Task: 0, Class: 1, Start: p.Tasks[0].Arrival, End: n.Now + 1}}
+		n := &planner.Snapshot{Now: p.Tasks[9].Arrival}
+		n.Running = []planner.RunningTask{{Task: 0, Class: 1, Start: p.Tasks[0].Arrival, End: n.Now + 1}}
 		o := &planner.Options{}
-		p.Present = n
+		p.Snapshot = n
 		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 				planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: short}),
 				planner.NewTask("gang", planner.Option{Model: "A", GPUs: 8, Nodes: 2, Response: short}),
 			},
-			Present: &planner.Present{Running: []planner.Running{{Task: 0, End: 100}}},
+			Snapshot: &planner.Snapshot{Running: []planner.RunningTask{{Task: 0, End: 100}}},
 		}
 		if err := policy.ImplyDue(t.Context(), p, 1.5); err != nil {
 			t.Fatal(err)
@@ -202,13 +202,13 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 // TestWhatRunsIsPackedOnNodesSoThatAllOfItFits though which nodes it runs on isn't known: one
 // by one, the first tasks would leave the last ones no two nodes.
 func TestWhatRunsIsPackedOnNodesSoThatAllOfItFits(t *testing.T) {
-	p := &planner.Problem{Mode: planner.Online, Present: &planner.Present{Now: 100}}
+	p := &planner.Problem{Mode: planner.Online, Snapshot: &planner.Snapshot{Now: 100}}
 	p.Cluster.Classes = []planner.NodeClass{{Name: "n", Model: "m", Count: 2, GPUs: 4, TurnOnDelay: 5}}
 	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 500}}
 	for i, o := range []planner.Option{{GPUs: 1}, {GPUs: 1}, {GPUs: 2, Nodes: 2}, {GPUs: 4, Nodes: 2}} {
 		o.Model, o.Response = "m", run
 		p.Tasks = append(p.Tasks, planner.NewTask(string(rune('a'+i)), o))
-		p.Present.Running = append(p.Present.Running, planner.Running{Task: i, Start: float64(10 * i), End: float64(400 + 10*i)})
+		p.Snapshot.Running = append(p.Snapshot.Running, planner.RunningTask{Task: i, Start: float64(10 * i), End: float64(400 + 10*i)})
 	}
 	for _, text := range []string{"replan", "easy", "marginal"} {
 		plan, err := planner.Solve(t.Context(), p, policyOf(t, text), nil)
@@ -218,7 +218,7 @@ func TestWhatRunsIsPackedOnNodesSoThatAllOfItFits(t *testing.T) {
 		for _, u := range plan.Unplaced {
 			t.Errorf("%s: job %q is left out: %s", text, p.Tasks[u.Task].ID, u.Why)
 		}
-		for i, r := range p.Present.Running {
+		for i, r := range p.Snapshot.Running {
 			if a := &plan.Assignments[i]; a.Start != r.Start || a.End != r.End {
 				t.Errorf("%s: job %q runs from %v to %v s, want from %v to %v s", text, p.Tasks[i].ID, a.Start, a.End, r.Start, r.End)
 			}

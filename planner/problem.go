@@ -74,17 +74,17 @@ type NodeClass struct {
 // the defaults; the zero value isn't a task.
 type Task struct {
 	ID          string
-	Arrival     float64  // seconds; nothing about the task may be used before, online
-	Deadline    float64  // absolute, seconds; +Inf: none
-	Due         float64  // the time to plan for, seconds: the deadline, or an earlier or implied one
-	Limit       float64  // longest run time to plan for, seconds; +Inf: none
-	LimitMargin float64  // kept from the job's own limit, which is Limit × (1 + LimitMargin)
-	Share       float64  // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
-	CPUs        float64  // cores, of all its nodes together, which have equal parts
-	MemGiB      float64  // memory, likewise
-	Options     []Option // the GPU models it can run on; none: it can't be placed
-	Partitions  []string // one of which its nodes must be in; empty: any
-	Profile     *Profile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
+	Arrival     float64       // seconds; nothing about the task may be used before, online
+	Deadline    float64       // absolute, seconds; +Inf: none
+	Due         float64       // the time to plan for, seconds: the deadline, or an earlier or implied one
+	Limit       float64       // longest run time to plan for, seconds; +Inf: none
+	LimitMargin float64       // kept from the job's own limit, which is Limit × (1 + LimitMargin)
+	Share       float64       // part of one GPU, 0 < Share ≤ 1; below 1 clocks stay at default
+	CPUs        float64       // cores, of all its nodes together, which have equal parts
+	MemGiB      float64       // memory, likewise
+	Options     []Option      // the GPU models it can run on; none: it can't be placed
+	Partitions  []string      // one of which its nodes must be in; empty: any
+	Profile     *UsageProfile // what it uses of a GPU; nil: not known, so that nothing else may be beside it
 }
 
 // NewTask is a task that arrives at 0, takes whole GPUs and nothing else that runs
@@ -104,8 +104,8 @@ type Option struct {
 	// Prior says that it has no model, and responds as other workloads on the GPU model
 	// do: in as much time as 19 of 20 of them take at most.
 	Prior bool
-	// Doubts are how far off the response may be; none where it has a model: not known.
-	Doubts []Doubted
+	// Uncertainties are how far off the response may be; none where it has a model: not known.
+	Uncertainties []UncertainModel
 }
 
 // StartRule says when a queued task may start on a GPU that became free.
@@ -160,7 +160,7 @@ type Problem struct {
 	Start     StartRule
 	Mode      Mode
 	Objective dvfsmodel.Objective // zero: energy alone
-	Present   *Present            // where plans begin; nil: at 0, with nothing running
+	Snapshot  *Snapshot           // where plans begin; nil: at 0, with nothing running
 	// WaitWeight is what a second that a task waits costs by GPU, in the unit of the
 	// objective's weights; 0: waiting is free. It is for objectives without a delay power.
 	WaitWeight float64
@@ -190,27 +190,27 @@ func (t *Task) Option(model string) int {
 	return -1
 }
 
-// Over is how many nodes the task runs on.
-func (o *Option) Over() int { return max(1, o.Nodes) }
+// NodeCount is how many nodes the task runs on.
+func (o *Option) NodeCount() int { return max(1, o.Nodes) }
 
 // PerNode is the number of GPUs that it needs of each of its nodes.
-func (o *Option) PerNode() int { return o.GPUs / o.Over() }
+func (o *Option) PerNode() int { return o.GPUs / o.NodeCount() }
 
 // PerNode are the cores and the memory that the task needs of each node by an option.
 func (t *Task) PerNode(option int) (cpus, mem float64) {
-	nodes := float64(t.Options[option].Over())
+	nodes := float64(t.Options[option].NodeCount())
 	return t.CPUs / nodes, t.MemGiB / nodes
 }
 
-// Gang tells whether the task runs on several nodes of some model.
-func (t *Task) Gang() bool {
+// IsGang tells whether the task runs on several nodes of some model.
+func (t *Task) IsGang() bool {
 	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.Nodes > 1 })
 }
 
-// AnyGang tells whether one of the tasks runs on several nodes of some model.
-func (p *Problem) AnyGang() bool {
+// HasGangs tells whether one of the tasks runs on several nodes of some model.
+func (p *Problem) HasGangs() bool {
 	for i := range p.Tasks {
-		if p.Tasks[i].Gang() {
+		if p.Tasks[i].IsGang() {
 			return true
 		}
 	}
@@ -223,8 +223,8 @@ func (k *NodeClass) admits(t *Task) bool {
 		slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) })
 }
 
-// AnyPartition tells whether a class doesn't admit one of the tasks.
-func (p *Problem) AnyPartition() bool {
+// HasPartitions tells whether a class doesn't admit one of the tasks.
+func (p *Problem) HasPartitions() bool {
 	for i := range p.Cluster.Classes {
 		for j := range p.Tasks {
 			if !p.Cluster.Classes[i].admits(&p.Tasks[j]) {
@@ -235,17 +235,17 @@ func (p *Problem) AnyPartition() bool {
 	return false
 }
 
-// Room is the time between arrival and due time, capped by the run-time limit:
+// TimeBudget is the time between arrival and due time, capped by the run-time limit:
 // the longest that the task may take if it starts at once, seconds.
-func (t *Task) Room() float64 { return t.RoomFrom(t.Arrival) }
+func (t *Task) TimeBudget() float64 { return t.TimeBudgetFrom(t.Arrival) }
 
-// RoomFrom is the longest that the task may take if it starts then, seconds.
-func (t *Task) RoomFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
+// TimeBudgetFrom is the longest that the task may take if it starts then, seconds.
+func (t *Task) TimeBudgetFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
 
-// Binds tells whether a task can use up something of a node before the node's
+// NeedsMoreThanGPUs tells whether a task can use up something of a node before the node's
 // GPUs are used up: part of a GPU, or more CPUs or memory by GPU than the node
 // has by GPU. Tasks that don't are bound by GPUs alone.
-func (p *Problem) Binds(task int) bool {
+func (p *Problem) NeedsMoreThanGPUs(task int) bool {
 	t := &p.Tasks[task]
 	if t.Share < 1 {
 		return true
@@ -266,19 +266,19 @@ func (p *Problem) Binds(task int) bool {
 	return false
 }
 
-// AnyBinds tells whether one of the tasks does what [Problem.Binds] tells.
-func (p *Problem) AnyBinds() bool {
+// AnyNeedsMoreThanGPUs tells whether one of the tasks does what [Problem.NeedsMoreThanGPUs] tells.
+func (p *Problem) AnyNeedsMoreThanGPUs() bool {
 	for i := range p.Tasks {
-		if p.Binds(i) {
+		if p.NeedsMoreThanGPUs(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// Price is what one GPU's second costs beside the energy that its model knows,
+// ClassObjective is what one GPU's second costs beside the energy that its model knows,
 // watts: the objective's price of time and the class's host power.
-func (p *Problem) Price(class int) dvfsmodel.Objective {
+func (p *Problem) ClassObjective(class int) dvfsmodel.Objective {
 	return p.Objective.WithHost(p.Cluster.Classes[class].HostW)
 }
 
@@ -319,8 +319,8 @@ func (p *Problem) Validate() error {
 			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID, p.Tasks[i].Arrival)
 		}
 	}
-	if p.Present != nil {
-		if err := p.Present.validate(p); err != nil {
+	if p.Snapshot != nil {
+		if err := p.Snapshot.validate(p); err != nil {
 			return err
 		}
 	}
@@ -400,7 +400,7 @@ func (t *Task) validate(responses *dvfsmodel.Validator) error {
 	if !(t.CPUs >= 0) || !(t.MemGiB >= 0) {
 		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
 	}
-	if t.Profile != nil && t.Gang() {
+	if t.Profile != nil && t.IsGang() {
 		return errors.New("it has a profile and runs on several nodes, want GPUs for itself")
 	}
 	for i := range t.Options {

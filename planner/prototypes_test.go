@@ -72,7 +72,7 @@ func (r *residents) now(task, class, node int) (pl planner.Placement, ok bool) {
 		pl.Start, pl.GPUs, ok = r.v.Earliest(task, pl.Option, node)
 		ok = ok && pl.Start == r.v.StartAfter(r.v.Now)
 	}
-	q, fits := r.v.Tuner.Want(task, pl.Option, class, p.Tasks[task].RoomFrom(pl.Start))
+	q, fits := r.v.Tuner.Want(task, pl.Option, class, p.Tasks[task].TimeBudgetFrom(pl.Start))
 	pl.Point, pl.Reason = q.Point, planner.Reason{Clocks: q.Clocks, Want: q.Want}
 	return pl, ok && fits
 }

@@ -8,13 +8,13 @@ import (
 // Reason says why a task got its clocks and its place, as data; String is the
 // sentence that explain prints.
 type Reason struct {
-	Clocks ClockReason
-	Place  PlaceReason
-	Bound  BoundBy // what asks for faster clocks, or can't be met
-	Margin float32 // of the bound, which is kept: a deadline's in seconds, a limit's as a part of what is left
-	Want   float64 // run time at the task's own optimum, seconds
-	Room   float64 // time that was available, seconds
-	Prior  bool    // it has no model: others on the GPU model say how it responds
+	Clocks     ClockReason
+	Place      PlaceReason
+	Bound      BoundBy // what asks for faster clocks, or can't be met
+	Margin     float32 // of the bound, which is kept: a deadline's in seconds, a limit's as a part of what is left
+	Want       float64 // run time at the task's own optimum, seconds
+	TimeBudget float64 // time that was available, seconds
+	Prior      bool    // it has no model: others on the GPU model say how it responds
 }
 
 // BoundBy is what bounds a task's run time.
@@ -97,30 +97,30 @@ const (
 
 // String is the reason as a sentence without a full stop.
 func (r Reason) String() string {
-	text := r.clocks()
+	text := r.clockText()
 	if r.Prior {
 		text += "; no model: as long as 19 of 20 workloads on the GPU model would take"
 	}
-	return text + "; " + r.place()
+	return text + "; " + r.placeText()
 }
 
-// clocks says why the clocks are as they are.
-func (r Reason) clocks() string {
+// clockText says why the clocks are as they are.
+func (r Reason) clockText() string {
 	switch r.Clocks {
 	case ClocksNoModel:
 		return "no model: default clocks, given run time"
 	case ClocksShared:
 		return "shares a GPU: default clocks"
 	case ClocksFree:
-		return "free optimum" + r.slack()
+		return "free optimum" + r.slackText()
 	case ClocksDeadline:
-		return fmt.Sprintf("%s: %.6g s allowed%s the optimum takes %.6g s", r.bound(), r.Room, r.kept(), r.Want)
+		return fmt.Sprintf("%s: %.6g s allowed%s the optimum takes %.6g s", r.boundText(), r.TimeBudget, r.marginText(), r.Want)
 	case ClocksReadjust:
-		return fmt.Sprintf("readjusted: shortened from %.6g s to the %.6g s left on its GPU", r.Want, r.Room)
+		return fmt.Sprintf("readjusted: shortened from %.6g s to the %.6g s left on its GPU", r.Want, r.TimeBudget)
 	case ClocksStretched:
-		return fmt.Sprintf("stretched from %.6g s to %.6g s into its node's idle time", r.Want, r.Room)
+		return fmt.Sprintf("stretched from %.6g s to %.6g s into its node's idle time", r.Want, r.TimeBudget)
 	case ClocksShrunk:
-		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want, r.Room)
+		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want, r.TimeBudget)
 	case ClocksAdapted:
 		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
 	case ClocksPaced:
@@ -128,14 +128,14 @@ func (r Reason) clocks() string {
 	case ClocksConstant:
 		return "the clocks of all jobs on its GPU model"
 	case ClocksLate:
-		return "fastest clocks: the " + r.lost() + " can't be met here"
+		return "fastest clocks: the " + r.missedText() + " can't be met here"
 	default:
 		return "default clocks"
 	}
 }
 
-// bound says what asks for faster clocks.
-func (r Reason) bound() string {
+// boundText says what asks for faster clocks.
+func (r Reason) boundText() string {
 	switch r.Bound {
 	case BoundDue:
 		return "bound by its due time"
@@ -146,21 +146,21 @@ func (r Reason) bound() string {
 	}
 }
 
-// kept is the margin within what is allowed.
-func (r Reason) kept() string {
+// marginText is the margin within what is allowed.
+func (r Reason) marginText() string {
 	const percent = 100
 	switch margin := float64(r.Margin); {
 	case margin == 0:
 		return ","
 	case r.Bound == BoundLimit:
-		return fmt.Sprintf(", its limit of %.6g s less the margin of %.4g %%;", r.Room*(1+margin), margin*percent)
+		return fmt.Sprintf(", its limit of %.6g s less the margin of %.4g %%;", r.TimeBudget*(1+margin), margin*percent)
 	default:
 		return fmt.Sprintf(", %.6g s of margin kept;", margin)
 	}
 }
 
-// lost is what can't be met.
-func (r Reason) lost() string {
+// missedText is what can't be met.
+func (r Reason) missedText() string {
 	switch {
 	case r.Bound == BoundDue:
 		return "due time"
@@ -172,16 +172,16 @@ func (r Reason) lost() string {
 	return fmt.Sprintf("deadline less its margin of %.6g s", r.Margin)
 }
 
-// slack says how much time is left over; empty where there is no limit, or none is left.
-func (r Reason) slack() string {
-	if r.Room <= r.Want || math.IsInf(r.Room, 1) || math.IsNaN(r.Room) {
+// slackText says how much time is left over; empty where there is no limit, or none is left.
+func (r Reason) slackText() string {
+	if r.TimeBudget <= r.Want || math.IsInf(r.TimeBudget, 1) || math.IsNaN(r.TimeBudget) {
 		return ""
 	}
-	return fmt.Sprintf(", %.6g s to spare", r.Room-r.Want)
+	return fmt.Sprintf(", %.6g s to spare", r.TimeBudget-r.Want)
 }
 
-// place says why the place was chosen.
-func (r Reason) place() string {
+// placeText says why the place was chosen.
+func (r Reason) placeText() string {
 	switch r.Place {
 	case PlaceLightest:
 		return "on the GPU that is free first"

@@ -10,19 +10,19 @@ import (
 // carry.
 const deadlineSlack = 1e-9
 
-// late tells whether an end time misses a deadline by more than rounding.
-func late(end, deadline float64) bool {
+// isLate tells whether an end time misses a deadline by more than rounding.
+func isLate(end, deadline float64) bool {
 	return end > deadline && end > deadline+deadlineSlack*max(1, math.Abs(deadline))
 }
 
-// settle completes a plan whose assignments and nodes are final: idle gaps are
+// complete completes a plan whose assignments and nodes are final: idle gaps are
 // cut where switching off pays and the future is known, nodes that are always
 // on stay on to the end, and status, misses and ledger are computed.
-func (plan *Plan) settle(p *Problem, park Parker) {
+func (plan *Plan) complete(p *Problem, park Parker) {
 	if p.Mode == Clairvoyant {
 		plan.cutIdle(p)
 	}
-	plan.keepOn(p, park)
+	plan.keepNodesOn(p, park)
 	plan.addSleepers(p)
 	slices.SortFunc(plan.Unplaced, func(a, b Unplaced) int { return cmp.Compare(a.Task, b.Task) })
 	plan.Recount(p)
@@ -65,7 +65,7 @@ func onIntervals(k *NodeClass, runs []Interval) []Interval {
 	var on []Interval
 	for _, run := range runs {
 		run.From = max(0, run.From-k.TurnOnDelay)
-		if n := len(on); n > 0 && !k.worthSleeping(run.From-on[n-1].To) {
+		if n := len(on); n > 0 && !k.isSleepWorthwhile(run.From-on[n-1].To) {
 			on[n-1].To = max(on[n-1].To, run.To)
 			continue
 		}
@@ -74,16 +74,16 @@ func onIntervals(k *NodeClass, runs []Interval) []Interval {
 	return on
 }
 
-// worthSleeping tells whether a gap of so many seconds costs more idling than
+// isSleepWorthwhile tells whether a gap of so many seconds costs more idling than
 // switching the node off and on again.
-func (k *NodeClass) worthSleeping(gap float64) bool {
+func (k *NodeClass) isSleepWorthwhile(gap float64) bool {
 	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)
 	return gap > 0 && saved*gap > float64(k.TurnOn)*float64(k.GPUs)+saved*k.TurnOnDelay
 }
 
-// keepOn leaves every node on from the start to the end of the plan if nodes
+// keepNodesOn leaves every node on from the start to the end of the plan if nodes
 // never sleep.
-func (plan *Plan) keepOn(p *Problem, park Parker) {
+func (plan *Plan) keepNodesOn(p *Problem, park Parker) {
 	if !math.IsInf(park.OffAt(&p.Cluster, 0), 1) {
 		return
 	}

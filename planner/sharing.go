@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// Sharing is how the GPUs of a cluster respond that tasks share by [Profile].
+// Sharing is how the GPUs of a cluster respond that tasks share by [UsageProfile].
 type Sharing struct {
 	// Physics are power and run time by a GPU's frequency. A GPU draws its power
 	// while anything runs on it, whatever its tasks use of it. Run times at
@@ -22,9 +22,9 @@ type Sharing struct {
 	Contention *sharing.Curve
 }
 
-// Profile is what a task uses of each of its GPUs while it runs alone at the
+// UsageProfile is what a task uses of each of its GPUs while it runs alone at the
 // highest frequency.
-type Profile struct {
+type UsageProfile struct {
 	// UtilPct is the utilisation by slot, percent. Profiles are laid over each
 	// other slot by slot, whenever their tasks start, and repeat to the end.
 	UtilPct []float64
@@ -35,21 +35,21 @@ type Profile struct {
 
 // Shared is what a plan says of tasks that share GPUs.
 type Shared struct {
-	Tasks  []int   // those that run on GPUs shared by profile, ascending
-	Spells []Spell // what each GPU's clock was while anything ran, by GPU and time
-	Slowed []int   // of Tasks: those that take longer than Kappa or their limits allow, ascending
+	Tasks          []int           // those that run on GPUs shared by profile, ascending
+	ClockIntervals []ClockInterval // what each GPU's clock was while anything ran, by GPU and time
+	Slowed         []int           // of Tasks: those that take longer than Kappa or their limits allow, ascending
 }
 
-// Spell is a time over which a GPU runs something at one frequency. Clocks
+// ClockInterval is a time over which a GPU runs something at one frequency. Clocks
 // belong to GPUs, not to tasks.
-type Spell struct {
+type ClockInterval struct {
 	Node, GPU int
 	From, To  float64 // seconds
 	MHz       dvfsmodel.MHz
 }
 
-// Shares tells whether tasks with profiles may share the GPUs of a class.
-func (p *Problem) Shares(class int) bool {
+// CanShareGPUs tells whether tasks with profiles may share the GPUs of a class.
+func (p *Problem) CanShareGPUs(class int) bool {
 	return p.Cluster.Sharing != nil && p.Cluster.Classes[class].SharedGB != nil
 }
 
@@ -58,27 +58,27 @@ func (p *Problem) Shares(class int) bool {
 func (p *Problem) SharedNodes() []int {
 	var classes []int
 	for class := range p.Cluster.Classes {
-		if p.Shares(class) {
+		if p.CanShareGPUs(class) {
 			classes = append(classes, slices.Repeat([]int{class}, cmp.Or(p.Cluster.Classes[class].Count, len(p.Tasks)))...)
 		}
 	}
 	return classes
 }
 
-// sharable tells whether some class has GPUs that may be shared, and
+// hasSharing tells whether some class has GPUs that may be shared, and
 // some task a profile.
-func (p *Problem) sharable() bool {
+func (p *Problem) hasSharing() bool {
 	for class := range p.Cluster.Classes {
-		if p.Shares(class) {
+		if p.CanShareGPUs(class) {
 			return slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })
 		}
 	}
 	return false
 }
 
-// Tolerates is how long a task with a profile may take that takes alone seconds
+// MaxSharedRunTime is how long a task with a profile may take that takes alone seconds
 // by itself: Kappa times that, within its limit.
-func (t *Task) Tolerates(alone float64) float64 { return min(t.Profile.Kappa*alone, t.Limit) }
+func (t *Task) MaxSharedRunTime(alone float64) float64 { return min(t.Profile.Kappa*alone, t.Limit) }
 
 // Validate reports the first thing that makes no sense.
 func (s *Sharing) Validate() error {
@@ -118,7 +118,7 @@ func (p *Problem) validateProfiles() error {
 }
 
 // validate reports the first thing about the profile that makes no sense.
-func (f *Profile) validate() error {
+func (f *UsageProfile) validate() error {
 	if len(f.UtilPct) == 0 {
 		return errors.New("its profile has no slots")
 	}

@@ -39,8 +39,8 @@ func TestACurveSlowsTasksDownByLoadNumberAndMemory(t *testing.T) {
 func TestTheLowestClockKeepsSLAsByTheCurve(t *testing.T) {
 	p := curved(&sharing.Curve{Exponent: 1, ByTask: .05}, 1.2, 20, 20)
 	plan := solve(t, p, "hotcloud,place=share-cats,clocks=lowest")
-	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.Spells))
-	for _, s := range plan.Shared.Spells {
+	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.ClockIntervals))
+	for _, s := range plan.Shared.ClockIntervals {
 		clocks = append(clocks, s.MHz)
 	}
 	// 1.05 · (1350 / f)^0.91 is 1.2 at 1165.8 MHz.

@@ -30,7 +30,7 @@ func atMax(seconds float64) dvfsmodel.Response {
 // profiled is a job with a profile that takes so many seconds by itself.
 func profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) planner.Task {
 	t := at(job(id, atMax(seconds)), arrival, math.Inf(1))
-	t.Profile = &planner.Profile{UtilPct: util, SlotS: 60, MemGB: gb, Kappa: kappa}
+	t.Profile = &planner.UsageProfile{UtilPct: util, SlotS: 60, MemGB: gb, Kappa: kappa}
 	return t
 }
 
@@ -177,8 +177,8 @@ func TestClocksFollowWhoIsOnTheGPU(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
 	p.Tasks = []planner.Task{profiled("tolerant", 0, 100, 4, 1.2, 20, 20), profiled("strict", 10, 30, 4, 1, 20, 20)}
 	plan := solve(t, p, "cats")
-	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.Spells))
-	for _, s := range plan.Shared.Spells {
+	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.ClockIntervals))
+	for _, s := range plan.Shared.ClockIntervals {
 		clocks = append(clocks, s.MHz)
 	}
 	if want := []dvfsmodel.MHz{1125, 1350, 1125}; !slices.Equal(clocks, want) {
@@ -210,10 +210,12 @@ var sharedCorruptions = []struct {
 	spoil func(p *planner.Problem, plan *planner.Plan)
 	want  planner.ViolationKind
 }{
-	{"a clock that can't be set", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Spells[0].MHz = 1126 }, planner.ViolatesClocks},
-	{"another clock", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Spells[0].MHz -= 45 }, planner.ViolatesRate},
-	{"a clock too short", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Spells[0].To -= 1e-3 }, planner.ViolatesSharing},
-	{"a clock gone", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Spells = plan.Shared.Spells[1:] }, planner.ViolatesLedger},
+	{"a clock that can't be set", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].MHz = 1126 }, planner.ViolatesClocks},
+	{"another clock", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].MHz -= 45 }, planner.ViolatesRate},
+	{"a clock too short", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].To -= 1e-3 }, planner.ViolatesSharing},
+	{"a clock gone", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.ClockIntervals = plan.Shared.ClockIntervals[1:]
+	}, planner.ViolatesLedger},
 	{"an end too early", func(_ *planner.Problem, plan *planner.Plan) {
 		a := &plan.Assignments[1]
 		a.End -= 0.01
@@ -225,8 +227,8 @@ var sharedCorruptions = []struct {
 	{"no profile", func(p *planner.Problem, _ *planner.Plan) { p.Tasks[1].Profile = nil }, planner.ViolatesSharing},
 	{"not listed as sharing", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Tasks = plan.Shared.Tasks[:1] }, planner.ViolatesOverlap},
 	{"energy of nobody", func(_ *planner.Problem, plan *planner.Plan) { plan.Assignments[0].Point.Energy *= 0.99 }, planner.ViolatesModel},
-	{"a GPU that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Spells[0].GPU = 7 }, planner.ViolatesSharing},
-	{"a node that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Spells[0].Node = 7 }, planner.ViolatesShape},
+	{"a GPU that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].GPU = 7 }, planner.ViolatesSharing},
+	{"a node that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].Node = 7 }, planner.ViolatesShape},
 	{"a job that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Tasks[1] = 9 }, planner.ViolatesSharing},
 }
 
@@ -278,7 +280,7 @@ func TestSharedPlansAreRefusedWhereTheyCannotBeTrue(t *testing.T) {
 	if _, err := planner.Solve(t.Context(), p, pol, &planner.Options{Truth: p}); err == nil {
 		t.Error("another truth: no error")
 	}
-	p.Present = &planner.Present{}
+	p.Snapshot = &planner.Snapshot{}
 	if _, err := planner.Solve(t.Context(), p, pol, nil); err == nil {
 		t.Error("from the present: no error")
 	}
@@ -315,7 +317,7 @@ func TestTheCheapestClockIsTheOneOfLeastEnergyWithinTheSLA(t *testing.T) {
 		physics.WPerMHz, physics.Beta = c.wPerMHz, c.beta
 		p.Tasks = []planner.Task{profiled("a", 0, 100, 4, 1.2, c.util)}
 		for text, want := range map[string]dvfsmodel.MHz{"cats-safe": c.want, "cats-safe,clocks=lowest": c.low} {
-			if got := solve(t, p, text).Shared.Spells[0].MHz; got != want {
+			if got := solve(t, p, text).Shared.ClockIntervals[0].MHz; got != want {
 				t.Errorf("%s, %s: %v MHz, want %v", c.name, text, got, want)
 			}
 		}

@@ -43,7 +43,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, err
 	}
 	if opts.Truth != nil {
-		if err := opts.Truth.turnsOut(p); err != nil {
+		if err := opts.Truth.checkActual(p); err != nil {
 			return nil, err
 		}
 	}
@@ -56,11 +56,11 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 	if e.refused != nil {
 		return nil, e.refused
 	}
-	if e.truth != nil && e.finisher == nil {
+	if e.truth != nil && e.endObserver == nil {
 		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)
 	}
 	monitor := MonitorOf(ctx)
-	within, leave := monitor.enter()
+	within, leave := monitor.enterSolve()
 	defer leave()
 	if err := e.run(ctx); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, &StageError{Policy: policy.Name, Stage: "improve", Msg: "no plan came back, want a better one or the one that was given"}
 	}
 	better.nameBounds(p)
-	better.Cut = better.Cut || Cut(ctx)
+	better.Cut = better.Cut || StopRequested(ctx)
 	return better, nil
 }
 
@@ -93,7 +93,7 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 //	shared GPUs                                 as without
 //	none of them                                offline and clairvoyant; online with Hindsight
 //
-// Truth needs a Place stage that is told of ends, besides: see [Finisher].
+// Truth needs a Place stage that is told of ends, besides: see [EndObserver].
 type request struct {
 	truth, present bool
 	shares         bool // Place may put tasks on GPUs together, and some are such
@@ -102,7 +102,7 @@ type request struct {
 
 // requested is what is asked of a call of [Solve].
 func requested(p *Problem, policy *Policy, opts *Options) request {
-	r := request{truth: opts.Truth != nil, present: p.Present != nil, shares: policy.Share && p.sharable()}
+	r := request{truth: opts.Truth != nil, present: p.Snapshot != nil, shares: policy.Share && p.hasSharing()}
 	foreseen := p.Mode != Online || (policy.Hindsight && !r.present)
 	r.improve = policy.Improve != nil && !opts.NoImprove && !r.truth && foreseen
 	return r

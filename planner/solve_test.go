@@ -62,7 +62,7 @@ func twoProfiled(offline, present bool) *planner.Problem {
 		p.Mode = planner.Offline
 	}
 	if present {
-		p.Present = &planner.Present{}
+		p.Snapshot = &planner.Snapshot{}
 	}
 	return p
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// tenancy is who is on the GPUs that tasks may share by profile, and how far
+// sharedGPUState is who is on the GPUs that tasks may share by profile, and how far
 // they are. A task has work left, in seconds alone at the highest frequency; it
 // does it at a rate that changes with who is beside it and with the clocks of
 // its GPUs. Clocks are set anew whenever a task begins or ends: a rule that
@@ -18,20 +18,20 @@ import (
 //
 // Nodes whose GPUs may be shared are the first ones of the engine and are the
 // servers of the instance: nodes and GPUs have the same numbers in both.
-type tenancy struct {
-	problem *Problem
-	plan    *Plan
-	clocks  func(running *sharing.State, gpu int) dvfsmodel.MHz
-	in      *sharing.Instance
-	number  []int          // by task: its number in the instance, which has those that were offered; -1: not yet
-	task    []int          // by number in the instance
-	all     []sharing.Task // by task: what the instance is to know of it
-	booked  *sharing.State // tasks with a place, until they end
-	present *sharing.State // those of them that run
-	first   []int          // by server: its first GPU
-	gpus    []sharedGPU
-	tenants []tenant // by task
-	moved   []int    // tasks that end at another time since it was last looked at
+type sharedGPUState struct {
+	problem     *Problem
+	plan        *Plan
+	clocks      func(running *sharing.State, gpu int) dvfsmodel.MHz
+	in          *sharing.Instance
+	indexOf     []int          // by task: its number in the instance, which has those that were offered; -1: not yet
+	taskAt      []int          // by number in the instance
+	specs       []sharing.Task // by task: what the instance is to know of it
+	booked      *sharing.State // tasks with a place, until they end
+	active      *sharing.State // those of them that run
+	firstGPU    []int          // by server: its first GPU
+	gpus        []sharedGPU
+	tenants     []tenant // by task
+	endsChanged []int    // tasks that end at another time since it was last looked at
 }
 
 // sharedGPU is a GPU at work.
@@ -60,32 +60,32 @@ const slowdownSlack = 2 * sharing.Tolerance
 type phase uint8
 
 const (
-	elsewhere phase = iota // not on a GPU that is shared
-	reserved               // begins when its node is ready
-	running
-	ended
+	notShared     phase = iota // not on a GPU that is shared
+	phaseReserved              // begins when its node is ready
+	phaseRunning
+	phaseEnded
 )
 
-// newTenancy is the nodes that the policy may put tasks on together; nil where
+// newSharedGPUState is the nodes that the policy may put tasks on together; nil where
 // there are none.
-func newTenancy(p *Problem, plan *Plan, tuner Tuner) *tenancy {
-	if !p.sharable() {
+func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
+	if !p.hasSharing() {
 		return nil
 	}
-	y := &tenancy{
+	y := &sharedGPUState{
 		problem: p, plan: plan, in: p.instance(),
-		tenants: make([]tenant, len(p.Tasks)), number: slices.Repeat([]int{-1}, len(p.Tasks)),
+		tenants: make([]tenant, len(p.Tasks)), indexOf: slices.Repeat([]int{-1}, len(p.Tasks)),
 	}
 	y.clocks = func(*sharing.State, int) dvfsmodel.MHz { return y.in.Physics.Max() }
-	if a, ok := tuner.(Adapter); ok {
+	if a, ok := tuner.(SharedClockTuner); ok {
 		y.clocks = a.Clock
 	}
-	y.booked, y.present = sharing.NewState(y.in), sharing.NewState(y.in)
-	y.all, y.in.Tasks = y.in.Tasks, nil // nothing about a task is used before it is offered
+	y.booked, y.active = sharing.NewState(y.in), sharing.NewState(y.in)
+	y.specs, y.in.Tasks = y.in.Tasks, nil // nothing about a task is used before it is offered
 	y.gpus = make([]sharedGPU, y.booked.GPUs())
 	first := 0
 	for server := range y.in.Servers {
-		y.first = append(y.first, first)
+		y.firstGPU = append(y.firstGPU, first)
 		first += len(y.in.Servers[server].GPUMemGB)
 	}
 	plan.Shared = &Shared{}
@@ -120,78 +120,78 @@ func (p *Problem) instance() *sharing.Instance {
 	return in
 }
 
-// admit makes a task known to the instance that is offered for the first time.
-func (y *tenancy) admit(task int) {
-	if y.number[task] < 0 {
-		y.number[task] = len(y.task)
-		y.task = append(y.task, task)
-		y.in.Tasks = append(y.in.Tasks, y.all[task])
+// addTask makes a task known to the instance that is offered for the first time.
+func (y *sharedGPUState) addTask(task int) {
+	if y.indexOf[task] < 0 {
+		y.indexOf[task] = len(y.taskAt)
+		y.taskAt = append(y.taskAt, task)
+		y.in.Tasks = append(y.in.Tasks, y.specs[task])
 	}
 }
 
-// covers tells whether a node's GPUs may be shared.
-func (y *tenancy) covers(node int) bool { return node < len(y.in.Servers) }
+// isShared tells whether a node's GPUs may be shared.
+func (y *sharedGPUState) isShared(node int) bool { return node < len(y.in.Servers) }
 
-// offered notes how much a task may be slowed down that is about to be offered,
+// setTolerance notes how much a task may be slowed down that is about to be offered,
 // so that it keeps its limit and its due time: no more than alone, where that
 // is too late.
-func (y *tenancy) offered(v *View, task int) {
+func (y *sharedGPUState) setTolerance(v *View, task int) {
 	t := &y.problem.Tasks[task]
-	y.admit(task)
+	y.addTask(task)
 	if t.Profile == nil {
 		return
 	}
 	kappa := t.Profile.Kappa
 	for class := range y.problem.Cluster.Classes {
-		if option := v.Option(task, class); option >= 0 && y.problem.Shares(class) {
-			kappa = min(kappa, t.RoomFrom(v.StartOnNew(task, class))/t.Options[option].Response.Default().Time)
+		if option := v.Option(task, class); option >= 0 && y.problem.CanShareGPUs(class) {
+			kappa = min(kappa, t.TimeBudgetFrom(v.StartOnNew(task, class))/t.Options[option].Response.Default().Time)
 		}
 	}
-	y.in.Tasks[y.number[task]].Kappa = max(1, kappa)
+	y.in.Tasks[y.indexOf[task]].Kappa = max(1, kappa)
 }
 
-// each goes through the GPUs of a task that may be shared.
-func (y *tenancy) each(a *Assignment, do func(gpu int)) {
+// eachGPU goes through the GPUs of a task that may be shared.
+func (y *sharedGPUState) eachGPU(a *Assignment, do func(gpu int)) {
 	for part := range a.Parts {
-		if !y.covers(int(part.Node)) {
+		if !y.isShared(int(part.Node)) {
 			continue
 		}
 		for s := part.GPUs; s != 0; s &= s - 1 {
-			do(y.first[part.Node] + s.First())
+			do(y.firstGPU[part.Node] + s.First())
 		}
 	}
 }
 
-// take books GPUs for a task, together with others or for itself.
-func (y *tenancy) take(task int, a *Assignment, shared bool, now float64) {
-	y.each(a, func(gpu int) { y.booked.Add(y.number[task], gpu) })
+// bookTask books GPUs for a task, together with others or for itself.
+func (y *sharedGPUState) bookTask(task int, a *Assignment, shared bool, now float64) {
+	y.eachGPU(a, func(gpu int) { y.booked.Add(y.indexOf[task], gpu) })
 	if !shared {
 		return
 	}
 	alone := y.problem.Tasks[task].Options[a.Option].Response.Default().Time
-	y.tenants[task] = tenant{phase: reserved, alone: alone, left: alone, at: a.Start}
+	y.tenants[task] = tenant{phase: phaseReserved, alone: alone, left: alone, at: a.Start}
 	if a.Start <= now {
-		y.begin(task, now)
+		y.startTask(task, now)
 	}
 }
 
-// begin lets a task run.
-func (y *tenancy) begin(task int, now float64) {
-	y.tenants[task].phase, y.tenants[task].at = running, now
+// startTask lets a task run.
+func (y *sharedGPUState) startTask(task int, now float64) {
+	y.tenants[task].phase, y.tenants[task].at = phaseRunning, now
 	y.plan.Assignments[task].End = math.NaN() // unlike any, so that it counts as moved
-	y.change(task, now, y.present.Add)
+	y.moveTask(task, now, y.active.Add)
 }
 
-// leave gives the GPUs of a task back that has ended, and completes what is
+// endTask gives the GPUs of a task back that has ended, and completes what is
 // said of it.
-func (y *tenancy) leave(task int, now float64) {
+func (y *sharedGPUState) endTask(task int, now float64) {
 	a, n := &y.plan.Assignments[task], &y.tenants[task]
-	y.each(a, func(gpu int) { y.booked.Remove(y.number[task], gpu) })
-	if n.phase != running {
+	y.eachGPU(a, func(gpu int) { y.booked.Remove(y.indexOf[task], gpu) })
+	if n.phase != phaseRunning {
 		return
 	}
-	y.change(task, now, y.present.Remove)
-	n.phase = ended
+	y.moveTask(task, now, y.active.Remove)
+	n.phase = phaseEnded
 	gpus := float64(a.GPUs.Len())
 	pt := y.problem.Tasks[task].Options[a.Option].Response.Default()
 	pt.Time = a.End - a.Start
@@ -202,109 +202,109 @@ func (y *tenancy) leave(task int, now float64) {
 	a.Point = pt
 }
 
-// change adds a task to its GPUs, or takes it off, and sets clocks and rates of
+// moveTask adds a task to its GPUs, or takes it off, and sets clocks and rates of
 // all that are beside it anew.
-func (y *tenancy) change(task int, now float64, move func(task, gpu int)) {
+func (y *sharedGPUState) moveTask(task int, now float64, move func(task, gpu int)) {
 	a := &y.plan.Assignments[task]
-	y.each(a, func(gpu int) { y.count(gpu, now) })
-	y.each(a, func(gpu int) {
-		move(y.number[task], gpu)
-		y.retune(gpu, now)
+	y.eachGPU(a, func(gpu int) { y.accrueEnergy(gpu, now) })
+	y.eachGPU(a, func(gpu int) {
+		move(y.indexOf[task], gpu)
+		y.setClock(gpu, now)
 	})
-	y.each(a, func(gpu int) {
-		for _, beside := range y.present.Tasks(gpu) {
-			y.rate(y.task[beside], now)
+	y.eachGPU(a, func(gpu int) {
+		for _, beside := range y.active.Tasks(gpu) {
+			y.updateRate(y.taskAt[beside], now)
 		}
 	})
 }
 
-// count adds what a GPU took since it was last counted to its tasks, by what
+// accrueEnergy adds what a GPU took since it was last counted to its tasks, by what
 // they use of it on average.
-func (y *tenancy) count(gpu int, now float64) {
+func (y *sharedGPUState) accrueEnergy(gpu int, now float64) {
 	g := &y.gpus[gpu]
 	seconds := now - g.until
 	g.until = now
-	tasks := y.present.Tasks(gpu)
+	tasks := y.active.Tasks(gpu)
 	if len(tasks) == 0 || seconds <= 0 {
 		return
 	}
-	used := y.present.MeanPct(gpu)
+	used := y.active.MeanPct(gpu)
 	for _, number := range tasks {
 		part := 1 / float64(len(tasks))
 		if used > 0 {
 			part = sharing.MeanPct(y.in.Tasks[number].UtilPct) / used
 		}
-		n := &y.tenants[y.task[number]]
+		n := &y.tenants[y.taskAt[number]]
 		n.energy += part * seconds * y.in.Physics.PowerAt(g.mhz)
 		n.cycles += seconds * float64(g.mhz)
 	}
 }
 
-// retune sets a GPU's frequency for who is on it now.
-func (y *tenancy) retune(gpu int, now float64) {
+// setClock sets a GPU's frequency for who is on it now.
+func (y *sharedGPUState) setClock(gpu int, now float64) {
 	g, mhz := &y.gpus[gpu], dvfsmodel.MHz(0)
-	if y.present.IsBusy(gpu) {
-		mhz = y.clocks(y.present, gpu)
-		g.slowdown = y.present.Overload(gpu) * y.in.Physics.Stretch(mhz)
+	if y.active.IsBusy(gpu) {
+		mhz = y.clocks(y.active, gpu)
+		g.slowdown = y.active.Overload(gpu) * y.in.Physics.Stretch(mhz)
 	}
 	if mhz == g.mhz {
 		return
 	}
-	y.close(gpu, now)
+	y.endInterval(gpu, now)
 	g.mhz, g.since = mhz, now
 }
 
-// close ends a spell of a GPU.
-func (y *tenancy) close(gpu int, now float64) {
+// endInterval ends a spell of a GPU.
+func (y *sharedGPUState) endInterval(gpu int, now float64) {
 	g := &y.gpus[gpu]
 	if g.mhz == 0 || now <= g.since {
 		return
 	}
 	server := y.booked.GPU(gpu).Server
-	y.plan.Shared.Spells = append(y.plan.Shared.Spells, Spell{Node: server, GPU: gpu - y.first[server], From: g.since, To: now, MHz: g.mhz})
+	y.plan.Shared.ClockIntervals = append(y.plan.Shared.ClockIntervals, ClockInterval{Node: server, GPU: gpu - y.firstGPU[server], From: g.since, To: now, MHz: g.mhz})
 }
 
-// rate settles what a task has done and says when it ends if nothing changes
+// updateRate settles what a task has done and says when it ends if nothing changes
 // any more: it is as slow as the slowest of its GPUs.
-func (y *tenancy) rate(task int, now float64) {
+func (y *sharedGPUState) updateRate(task int, now float64) {
 	n, a := &y.tenants[task], &y.plan.Assignments[task]
 	n.left = max(0, n.left-n.rate*(now-n.at))
 	n.at = now
 	slowest := 0.0
-	y.each(a, func(gpu int) { slowest = max(slowest, y.gpus[gpu].slowdown) })
+	y.eachGPU(a, func(gpu int) { slowest = max(slowest, y.gpus[gpu].slowdown) })
 	n.rate = 1 / slowest
 	if end := now + n.left*slowest; end != a.End {
 		a.End = end
-		y.moved = append(y.moved, task)
+		y.endsChanged = append(y.endsChanged, task)
 	}
 }
 
 // lastEnd is when the last of a GPU's tasks ends if nothing changes any more.
-func (y *tenancy) lastEnd(gpu int) float64 {
+func (y *sharedGPUState) lastEnd(gpu int) float64 {
 	last := 0.0
 	for _, number := range y.booked.Tasks(gpu) {
-		last = max(last, y.plan.Assignments[y.task[number]].End)
+		last = max(last, y.plan.Assignments[y.taskAt[number]].End)
 	}
 	return last
 }
 
-// stale tells whether an entry of the agenda says nothing any more: its task has
+// isStale tells whether an entry of the agenda says nothing any more: its task has
 // ended or does so at another time.
-func (y *tenancy) stale(at entry) bool {
+func (y *sharedGPUState) isStale(at queuedEvent) bool {
 	n, a := &y.tenants[at.what], &y.plan.Assignments[at.what]
-	return n.phase == ended || (n.phase == running && a.End != at.at)
+	return n.phase == phaseEnded || (n.phase == phaseRunning && a.End != at.at)
 }
 
-// complete adds to the plan what it says of tasks that share GPUs.
-func (y *tenancy) complete() {
+// addToPlan adds to the plan what it says of tasks that share GPUs.
+func (y *sharedGPUState) addToPlan() {
 	s := y.plan.Shared
 	for task := range y.tenants {
 		n, a := &y.tenants[task], &y.plan.Assignments[task]
-		if n.phase == elsewhere {
+		if n.phase == notShared {
 			continue
 		}
 		s.Tasks = append(s.Tasks, task)
-		if a.End-a.Start > y.problem.Tasks[task].Tolerates(n.alone)*(1+slowdownSlack) {
+		if a.End-a.Start > y.problem.Tasks[task].MaxSharedRunTime(n.alone)*(1+slowdownSlack) {
 			s.Slowed = append(s.Slowed, task)
 		}
 	}
@@ -312,7 +312,7 @@ func (y *tenancy) complete() {
 		y.plan.Shared = nil
 		return
 	}
-	slices.SortFunc(s.Spells, func(a, b Spell) int {
+	slices.SortFunc(s.ClockIntervals, func(a, b ClockInterval) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.From, b.From))
 	})
 }

@@ -15,9 +15,9 @@ func newTruth(p *Problem) *truth {
 	return &truth{problem: p, believed: make([]Assignment, len(p.Tasks))}
 }
 
-// book notes an assignment as it was decided and makes it what it turns out to
+// bookActual notes an assignment as it was decided and makes it what it turns out to
 // be: same place, start and clocks, true run time and power.
-func (t *truth) book(task int, a *Assignment) {
+func (t *truth) bookActual(task int, a *Assignment) {
 	t.believed[task] = *a
 	model, s := t.problem.Tasks[task].Options[a.Option].Response.Model(), a.Point.Scaling
 	a.Point.Time, a.Point.Power = model.Time(s.Fc, s.Fm), model.Power(s)
@@ -32,9 +32,9 @@ func (t *truth) predicted(task int, a *Assignment) *Assignment {
 	return b
 }
 
-// turnsOut reports the first thing in which the problem differs from the predicted
+// checkActual reports the first thing in which the problem differs from the predicted
 // one, other than run times and powers.
-func (p *Problem) turnsOut(predicted *Problem) error {
+func (p *Problem) checkActual(predicted *Problem) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("how the jobs turn out: %w", err)
 	}
@@ -45,7 +45,7 @@ func (p *Problem) turnsOut(predicted *Problem) error {
 		a, b := &p.Tasks[i], &predicted.Tasks[i]
 		same := a.ID == b.ID && a.Arrival == b.Arrival && len(a.Options) == len(b.Options)
 		for o := 0; same && o < len(a.Options); o++ {
-			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs && a.Options[o].Over() == b.Options[o].Over()
+			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs && a.Options[o].NodeCount() == b.Options[o].NodeCount()
 		}
 		if !same {
 			return fmt.Errorf("how the jobs turn out: job %q isn't the one that was predicted", a.ID)
@@ -54,9 +54,9 @@ func (p *Problem) turnsOut(predicted *Problem) error {
 	return nil
 }
 
-// ended frees the GPUs of a task that ran shorter or longer than predicted, and
+// freeEnded frees the GPUs of a task that ran shorter or longer than predicted, and
 // reckons anew when the node's last task ends.
-func (v *View) ended(a *Assignment) {
+func (v *View) freeEnded(a *Assignment) {
 	for part := range a.Parts {
 		n := &v.nodes[part.Node]
 		for s := part.GPUs; s != 0; s &= s - 1 {

@@ -15,24 +15,24 @@ type View struct {
 	Tuner   Tuner
 
 	workspace
-	classes  int   // of the cluster
-	resident bool  // nodes never sleep
-	single   bool  // GPUs are placed one by one and mapped to nodes later
-	confined []int // by task: the class that Pick offers it for, plus 1; 0, and nil: any
+	classes     int   // of the cluster
+	neverSleeps bool  // nodes never sleep
+	perGPUMode  bool  // GPUs are placed one by one and mapped to nodes later
+	restricted  []int // by task: the class that Pick offers it for, plus 1; 0, and nil: any
 
 	// What the tasks that arrived so far allow.
-	simple bool // each needs one whole GPU and nothing else that runs out
-	tight  bool // one of them binds ([Problem.Binds]): reservations are looked at
+	onlyWholeGPUs bool // each needs one whole GPU and nothing else that runs out
+	nodeLimited   bool // one of them binds ([Problem.NeedsMoreThanGPUs]): reservations are looked at
 
 	// What all tasks need, those that are still to come included: what is kept for
 	// them is kept from the start.
-	books bool // one of them binds: reservations are kept in held
-	spans bool // one of them needs another number of GPUs than one
+	keepsReservations bool // one of them binds: reservations are kept in held
+	anyMultiGPU       bool // one of them needs another number of GPUs than one
 
-	held      [][]reservation // by node: what runs or will run there; only when books
-	onByClass []int           // nodes on, by class
-	asleep    [][]int32       // by class: nodes that are off and can be woken; of limited and of shared classes
-	tenancy   *tenancy        // who is on GPUs that are shared by profile; nil: there are none
+	reservations [][]reservation // by node: what runs or will run there; only when books
+	onByClass    []int           // nodes on, by class
+	asleep       [][]int32       // by class: nodes that are off and can be woken; of limited and of shared classes
+	shared       *sharedGPUState // who is on GPUs that are shared by profile; nil: there are none
 
 	evaluations int      // since the engine looked last
 	monitor     *Monitor // nil: nobody watches the run
@@ -72,23 +72,23 @@ type reservation struct {
 
 func newView(p *Problem, tuner Tuner) *View {
 	v := &View{
-		Problem:   p,
-		Tuner:     tuner,
-		simple:    true,
-		classes:   len(p.Cluster.Classes),
-		workspace: takeWorkspace(len(p.Tasks), len(p.Tasks)*len(p.Cluster.Classes)),
-		onByClass: make([]int, len(p.Cluster.Classes)),
-		asleep:    make([][]int32, len(p.Cluster.Classes)),
+		Problem:       p,
+		Tuner:         tuner,
+		onlyWholeGPUs: true,
+		classes:       len(p.Cluster.Classes),
+		workspace:     takeWorkspace(len(p.Tasks), len(p.Tasks)*len(p.Cluster.Classes)),
+		onByClass:     make([]int, len(p.Cluster.Classes)),
+		asleep:        make([][]int32, len(p.Cluster.Classes)),
 	}
 	for i := range p.Tasks {
-		v.books = v.books || p.Binds(i)
-		v.spans = v.spans || p.Tasks[i].spans()
+		v.keepsReservations = v.keepsReservations || p.NeedsMoreThanGPUs(i)
+		v.anyMultiGPU = v.anyMultiGPU || p.Tasks[i].isMultiGPU()
 	}
 	return v
 }
 
-// spans tells whether the task needs more than one GPU of some model, or none.
-func (t *Task) spans() bool {
+// isMultiGPU tells whether the task needs more than one GPU of some model, or none.
+func (t *Task) isMultiGPU() bool {
 	for i := range t.Options {
 		if t.Options[i].GPUs != 1 {
 			return true
@@ -97,76 +97,76 @@ func (t *Task) spans() bool {
 	return false
 }
 
-// learn notes what kind of tasks arrived. It tells whether they were simple
+// noteKinds notes what kind of tasks arrived. It tells whether they were simple
 // before and are no longer.
-func (v *View) learn(tasks []int) bool {
-	if !v.books && !v.spans {
+func (v *View) noteKinds(tasks []int) bool {
+	if !v.keepsReservations && !v.anyMultiGPU {
 		return false // all tasks are simple, now and later
 	}
-	before := v.simple
+	before := v.onlyWholeGPUs
 	for _, i := range tasks {
-		v.tight = v.tight || (v.books && v.Problem.Binds(i))
-		v.simple = v.simple && !v.tight && !v.Problem.Tasks[i].spans()
+		v.nodeLimited = v.nodeLimited || (v.keepsReservations && v.Problem.NeedsMoreThanGPUs(i))
+		v.onlyWholeGPUs = v.onlyWholeGPUs && !v.nodeLimited && !v.Problem.Tasks[i].isMultiGPU()
 	}
-	return before && !v.simple
+	return before && !v.onlyWholeGPUs
 }
 
 // book keeps a reservation until it ends, and drops those that have ended.
 func (v *View) book(node, task, option int, gpus GPUSet, end float64) {
 	t := &v.Problem.Tasks[task]
 	cpus, mem := t.PerNode(option)
-	held := slices.DeleteFunc(v.held[node], func(r reservation) bool { return r.end <= v.Now })
-	v.held[node] = append(held, reservation{end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus})
+	held := slices.DeleteFunc(v.reservations[node], func(r reservation) bool { return r.end <= v.Now })
+	v.reservations[node] = append(held, reservation{end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus})
 }
 
-// Simple tells whether every task so far needs one whole GPU and nothing else
+// OnlyWholeGPUs tells whether every task so far needs one whole GPU and nothing else
 // that runs out, so that GPUs can be indexed one by one. When that ends, the
 // stages are made anew.
-func (v *View) Simple() bool { return v.simple }
+func (v *View) OnlyWholeGPUs() bool { return v.onlyWholeGPUs }
 
-// Single tells whether GPUs are placed one by one now, to be mapped to nodes
+// PerGPUMode tells whether GPUs are placed one by one now, to be mapped to nodes
 // later: every node has one GPU then.
-func (v *View) Single() bool { return v.single }
+func (v *View) PerGPUMode() bool { return v.perGPUMode }
 
-// Untight tells whether GPUs are all that a node can run out of: no task so far
+// OnlyGPUsLimited tells whether GPUs are all that a node can run out of: no task so far
 // asks for CPUs, memory or part of a GPU.
-func (v *View) Untight() bool { return !v.tight }
+func (v *View) OnlyGPUsLimited() bool { return !v.nodeLimited }
 
 // Want is what the task wants on a class if it starts as soon as it can after
 // its arrival: [Tuner.Want] with all the room there is. The answer is
 // remembered. ok is false when the class doesn't suit the task or no clocks
 // meet its due time.
 func (v *View) Want(task, class int) (q *Quote, ok bool) {
-	i := v.ask(task, class)
+	i := v.wantIndex(task, class)
 	return &v.wants[i].quote, v.asked[i] == wantKnown
 }
 
 // Wanted is [View.Want] and [View.Option] in one.
 func (v *View) Wanted(task, class int) (q *Quote, option int, ok bool) {
-	i := v.ask(task, class)
+	i := v.wantIndex(task, class)
 	return &v.wants[i].quote, v.wants[i].option, v.asked[i] == wantKnown
 }
 
 // Option is the task's option on a class, or -1: [Task.Option], remembered.
-func (v *View) Option(task, class int) int { return v.wants[v.ask(task, class)].option }
+func (v *View) Option(task, class int) int { return v.wants[v.wantIndex(task, class)].option }
 
-// ask makes sure that it is known what the task wants on a class, and returns the
+// wantIndex makes sure that it is known what the task wants on a class, and returns the
 // place of it in wants and asked.
-func (v *View) ask(task, class int) (i int) {
+func (v *View) wantIndex(task, class int) (i int) {
 	i = task*v.classes + class
 	v.evaluations++
 	if v.asked[i] == wantUnknown {
-		v.tune(i, task, class)
+		v.askTuner(i, task, class)
 	}
 	return i
 }
 
-// tune asks Tune what the task wants, and remembers it.
-func (v *View) tune(i, task, class int) {
+// askTuner asks Tune what the task wants, and remembers it.
+func (v *View) askTuner(i, task, class int) {
 	t, w := &v.Problem.Tasks[task], &v.wants[i]
 	v.asked[i] = wantNone
 	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
-	if v.Confined(task) != AnyClass && v.Confined(task) != class || !v.Problem.Cluster.Classes[class].admits(t) {
+	if v.RestrictedClass(task) != AnyClass && v.RestrictedClass(task) != class || !v.Problem.Cluster.Classes[class].admits(t) {
 		w.option = -1
 	}
 	if w.option < 0 {
@@ -174,14 +174,14 @@ func (v *View) tune(i, task, class int) {
 		return
 	}
 	var ok bool
-	if w.quote, ok = v.Tuner.Want(task, w.option, class, t.RoomFrom(v.slotUp(t.Arrival))); ok {
+	if w.quote, ok = v.Tuner.Want(task, w.option, class, t.TimeBudgetFrom(v.nextSlot(t.Arrival))); ok {
 		v.asked[i] = wantKnown
 	}
 }
 
-// DeadlinePrior tells whether the task's own optimum would take too long on
+// IsDeadlinePrior tells whether the task's own optimum would take too long on
 // every class (EDL definition 1).
-func (v *View) DeadlinePrior(task int) bool {
+func (v *View) IsDeadlinePrior(task int) bool {
 	for class := range v.Problem.Cluster.Classes {
 		if q, ok := v.Want(task, class); ok && q.Clocks != ClocksDeadline {
 			return false
@@ -190,31 +190,31 @@ func (v *View) DeadlinePrior(task int) bool {
 	return true
 }
 
-// Evaluated counts work of a stage that the view doesn't see: so many tasks looked at for
+// CountEvaluations counts work of a stage that the view doesn't see: so many tasks looked at for
 // a place. What the stages ask of the view is counted there. See [Monitor].
-func (v *View) Evaluated(count int) { v.evaluations += count }
+func (v *View) CountEvaluations(count int) { v.evaluations += count }
 
-// Stopped tells whether the run is to end without a plan, so that a stage needn't go on.
+// IsStopped tells whether the run is to end without a plan, so that a stage needn't go on.
 // One that thinks for long asks from time to time.
-func (v *View) Stopped() bool {
+func (v *View) IsStopped() bool {
 	v.monitor.Count(v.evaluations)
 	v.evaluations = 0
-	v.monitor.tell()
-	return v.monitor.Unfinished()
+	v.monitor.report()
+	return v.monitor.IsUnfinished()
 }
 
-// Nodes is the number of nodes ever used; some may be off.
-func (v *View) Nodes() int { return len(v.nodes) }
+// NodeCount is the number of nodes ever used; some may be off.
+func (v *View) NodeCount() int { return len(v.nodes) }
 
 // NeverSleeps tells whether the policy keeps all nodes on, those that nothing
 // ran on yet included.
-func (v *View) NeverSleeps() bool { return v.resident }
+func (v *View) NeverSleeps() bool { return v.neverSleeps }
 
-// On tells whether the node is on.
-func (v *View) On(node int) bool { return v.nodes[node].on }
+// IsOn tells whether the node is on.
+func (v *View) IsOn(node int) bool { return v.nodes[node].on }
 
-// Since is when the node was last switched on.
-func (v *View) Since(node int) float64 { return v.nodes[node].since }
+// OnSince is when the node was last switched on.
+func (v *View) OnSince(node int) float64 { return v.nodes[node].since }
 
 // LastEnd is when the node's last task ends, as predicted; the time it was
 // switched on when it has none.
@@ -230,21 +230,21 @@ func (v *View) GPUs(node int) (first, count int) {
 	return int(n.first), int(n.gpus)
 }
 
-// Owner is the node that a GPU belongs to.
-func (v *View) Owner(gpu int) int { return int(v.owner[gpu]) }
+// NodeOf is the node that a GPU belongs to.
+func (v *View) NodeOf(gpu int) int { return int(v.owner[gpu]) }
 
-// Free is when the last task of the GPU ends; nothing is booked after that. Where
+// FreeFrom is when the last task of the GPU ends; nothing is booked after that. Where
 // run times aren't certain it is a prediction, and in the past once a task overruns.
-func (v *View) Free(gpu int) float64 { return v.free[gpu] }
+func (v *View) FreeFrom(gpu int) float64 { return v.free[gpu] }
 
 // StartAfter is the earliest start on a GPU that is free from the given time
 // on: not before now, and at a whole slot where the start rule says so.
 func (v *View) StartAfter(free float64) float64 {
-	return v.slotUp(max(v.Now, free))
+	return v.nextSlot(max(v.Now, free))
 }
 
-// slotUp rounds a time up to a whole slot where starts are bound to them.
-func (v *View) slotUp(t float64) float64 {
+// nextSlot rounds a time up to a whole slot where starts are bound to them.
+func (v *View) nextSlot(t float64) float64 {
 	if v.Problem.Start == StartContinuous {
 		return t
 	}
@@ -255,12 +255,12 @@ func (v *View) slotUp(t float64) float64 {
 // StartFor is the earliest start of a task on a GPU that is free from the
 // given time on. It isn't before the task arrives.
 func (v *View) StartFor(task int, free float64) float64 {
-	return v.slotUp(later(later(v.Now, free), v.Problem.Tasks[task].Arrival))
+	return v.nextSlot(laterTime(laterTime(v.Now, free), v.Problem.Tasks[task].Arrival))
 }
 
-// later is max for times, which are never NaN: the built-in one checks for that,
+// laterTime is max for times, which are never NaN: the built-in one checks for that,
 // at a cost that shows where every GPU is looked at.
-func later(a, b float64) float64 {
+func laterTime(a, b float64) float64 {
 	if a > b {
 		return a
 	}
@@ -276,21 +276,21 @@ func (v *View) StartOnNew(task, class int) float64 {
 // CanOpen tells whether another node of the class can be switched on that has
 // room for the option, or for its part on one node.
 func (v *View) CanOpen(task, option, class int) bool {
-	if v.simple && option == v.Option(task, class) {
-		return v.Sleeping(class) > 0 // one GPU is all that it needs, and every node has one
+	if v.onlyWholeGPUs && option == v.Option(task, class) {
+		return v.SleepingCount(class) > 0 // one GPU is all that it needs, and every node has one
 	}
 	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
-	return t.Options[option].Model == k.Model && k.hasRoom(t, option) && v.Sleeping(class) > 0
+	return t.Options[option].Model == k.Model && k.hasRoom(t, option) && v.SleepingCount(class) > 0
 }
 
-// Sleeping is how many more nodes of a class can be switched on.
-func (v *View) Sleeping(class int) int {
+// SleepingCount is how many more nodes of a class can be switched on.
+func (v *View) SleepingCount(class int) int {
 	k := &v.Problem.Cluster.Classes[class]
 	if k.Count == 0 {
 		return math.MaxInt
 	}
 	count := k.Count
-	if v.single {
+	if v.perGPUMode {
 		count *= k.GPUs
 	}
 	return count - v.onByClass[class]
@@ -299,17 +299,17 @@ func (v *View) Sleeping(class int) int {
 // hasRoom tells whether the class has enough nodes, with the GPUs, the CPUs and the
 // memory that a task needs of each by an option; none has for option -1.
 func (k *NodeClass) hasRoom(t *Task, option int) bool {
-	return option >= 0 && t.Options[option].PerNode() <= k.GPUs && (k.Count == 0 || t.Options[option].Over() <= k.Count) && k.holds(t, option)
+	return option >= 0 && t.Options[option].PerNode() <= k.GPUs && (k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
 }
 
-// Takes tells whether nodes of the class can run a task by an option, -1 for none: there
+// CanRun tells whether nodes of the class can run a task by an option, -1 for none: there
 // are enough of them, each has what the task needs of it, and they are in one of its
 // partitions.
-func (k *NodeClass) Takes(t *Task, option int) bool { return k.hasRoom(t, option) && k.admits(t) }
+func (k *NodeClass) CanRun(t *Task, option int) bool { return k.hasRoom(t, option) && k.admits(t) }
 
-// holds tells whether an empty node has the CPUs and the memory for the task, or for
+// hasCPUsAndMemory tells whether an empty node has the CPUs and the memory for the task, or for
 // its part on one node.
-func (k *NodeClass) holds(t *Task, option int) bool {
+func (k *NodeClass) hasCPUsAndMemory(t *Task, option int) bool {
 	cpus, mem := t.PerNode(option)
 	return (k.CPUs == 0 || cpus <= k.CPUs) && (k.MemGiB == 0 || mem <= k.MemGiB)
 }
@@ -327,14 +327,14 @@ func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok 
 	n, t := &v.nodes[node], &v.Problem.Tasks[task]
 	k := &v.Problem.Cluster.Classes[n.class]
 	o := &t.Options[option]
-	if o.Model != k.Model || o.PerNode() > int(n.gpus) || !k.holds(t, option) {
+	if o.Model != k.Model || o.PerNode() > int(n.gpus) || !k.hasCPUsAndMemory(t, option) {
 		return 0, 0, false
 	}
-	if !v.tight {
+	if !v.nodeLimited {
 		gpus, free := v.firstFree(n, o.PerNode())
 		return v.StartFor(task, free), gpus, true
 	}
-	return v.earliestTight(task, option, node)
+	return v.earliestReserved(task, option, node)
 }
 
 // firstFree is the count GPUs of a node that are free first, and from when all
@@ -354,10 +354,10 @@ func (v *View) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
 	return gpus, free
 }
 
-// earliestTight tries the moments at which the node gives something back. What
+// earliestReserved tries the moments at which the node gives something back. What
 // is reserved counts until it ends, whenever it starts.
-func (v *View) earliestTight(task, option, node int) (float64, GPUSet, bool) {
-	n, held := &v.nodes[node], v.held[node]
+func (v *View) earliestReserved(task, option, node int) (float64, GPUSet, bool) {
+	n, held := &v.nodes[node], v.reservations[node]
 	k := &v.Problem.Cluster.Classes[n.class]
 	moments := make([]float64, 0, len(held)+1)
 	moments = append(moments, n.since+k.TurnOnDelay)

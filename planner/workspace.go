@@ -9,17 +9,17 @@ import (
 // run leaves it to the next: with a few thousand tasks, getting and clearing
 // fresh memory would take a good part of the planning.
 type workspace struct {
-	wants []wanted    // by task and class, once asked for
-	asked []wantState // as wants
-	nodes []nodeState
-	free  []float64   // by GPU: when its last task ends
-	owner []int32     // by GPU: its node
-	spare []nodeState // for the nodes that single GPUs are mapped to
-	order []int       // tasks by arrival
-	taken []bool      // by task: whether it is placed
-	ready []int       // by place in order: tasks handed to Pick, batch after batch
-	homes []place     // by single GPU: where it was mapped to
-	falls []int32     // single GPUs by falling finish time
+	wants          []wanted    // by task and class, once asked for
+	asked          []wantState // as wants
+	nodes          []nodeState
+	free           []float64   // by GPU: when its last task ends
+	owner          []int32     // by GPU: its node
+	spare          []nodeState // for the nodes that single GPUs are mapped to
+	order          []int       // tasks by arrival
+	taken          []bool      // by task: whether it is placed
+	ready          []int       // by place in order: tasks handed to Pick, batch after batch
+	mappedTo       []gpuPlace  // by single GPU: where it was mapped to
+	byLatestFinish []int32     // single GPUs by falling finish time
 }
 
 var workspaces sync.Pool
@@ -32,17 +32,17 @@ func takeWorkspace(tasks, wants int) workspace {
 		r = &workspace{}
 	}
 	return workspace{
-		wants: slices.Grow(r.wants[:0], wants)[:wants],
-		asked: make([]wantState, wants),
-		nodes: r.nodes[:0],
-		free:  r.free[:0],
-		owner: r.owner[:0],
-		spare: r.spare[:0],
-		taken: make([]bool, tasks),
-		order: slices.Grow(r.order[:0], tasks)[:tasks],
-		ready: slices.Grow(r.ready[:0], tasks)[:tasks],
-		homes: r.homes[:0],
-		falls: r.falls[:0],
+		wants:          slices.Grow(r.wants[:0], wants)[:wants],
+		asked:          make([]wantState, wants),
+		nodes:          r.nodes[:0],
+		free:           r.free[:0],
+		owner:          r.owner[:0],
+		spare:          r.spare[:0],
+		taken:          make([]bool, tasks),
+		order:          slices.Grow(r.order[:0], tasks)[:tasks],
+		ready:          slices.Grow(r.ready[:0], tasks)[:tasks],
+		mappedTo:       r.mappedTo[:0],
+		byLatestFinish: r.byLatestFinish[:0],
 	}
 }
 
@@ -69,18 +69,18 @@ func (w *workspace) renew() (old []nodeState) {
 	return old
 }
 
-// slab hands out room for single intervals; most nodes are on once.
-type slab []Interval
+// intervalPool hands out room for single intervals; most nodes are on once.
+type intervalPool []Interval
 
 // reserve makes sure of the room for as many.
-func (s *slab) reserve(intervals int) {
+func (s *intervalPool) reserve(intervals int) {
 	if len(*s) < intervals {
 		*s = make([]Interval, intervals)
 	}
 }
 
-// one is an empty slice with room for one interval.
-func (s *slab) one() []Interval {
+// newList is an empty slice with room for one interval.
+func (s *intervalPool) newList() []Interval {
 	const more = 256 // in one allocation, when what was reserved is used up
 	if len(*s) == 0 {
 		*s = make([]Interval, more)

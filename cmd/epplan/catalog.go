@@ -14,9 +14,9 @@ func newCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsm
 	return catalog{config.NewCatalog(profiles, models, scaling)}
 }
 
-// Known says which workloads there are when the given one is not among them.
-func (c catalog) Known(workload string) error {
-	err := c.Catalog.Known(workload)
+// CheckWorkload says which workloads there are when the given one is not among them.
+func (c catalog) CheckWorkload(workload string) error {
+	err := c.Catalog.CheckWorkload(workload)
 	if errors.Is(err, config.ErrNoModels) {
 		return &hintedError{err: err, hint: "name one with --models, or have the job state a runtime_s and no workload: it runs at default clocks then"}
 	}

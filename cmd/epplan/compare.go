@@ -254,13 +254,13 @@ func (t *terminal) compareAll(ctx context.Context, variants []variant, limit tim
 			v := &variants[i]
 			line.begin(v.policy.Name)
 			defer line.end(v.policy.Name, &runs[i])
-			monitor := &planner.Monitor{Most: maxEvaluations}
+			monitor := &planner.Monitor{MaxWork: maxEvaluations}
 			if t.progress {
-				monitor.Tell = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
 			}
 			row := failed
 			if limit > 0 {
-				monitor.Most = 0
+				monitor.MaxWork = 0
 				var end context.CancelFunc
 				row, end = context.WithTimeout(failed, limit)
 				defer end()

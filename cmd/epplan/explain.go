@@ -173,16 +173,16 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
 	w := gpuWeight(t, o.GPUs)
 	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool { return k.Model == o.Model })
-	objective := s.problem.Price(class)
+	objective := s.problem.ClassObjective(class)
 	c := modelChoice{GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(), Default: newSetting(o.Response.Default(), w)}
-	if o.Over() > 1 {
+	if o.NodeCount() > 1 {
 		c.Nodes = o.Nodes
 	}
 	if pt, err := o.Response.Optimum(objective, math.Inf(1)); err == nil {
 		free := newSetting(pt, w)
 		c.Free = &free
 	}
-	if pt, err := o.Response.Optimum(objective, t.Room()); err == nil {
+	if pt, err := o.Response.Optimum(objective, t.TimeBudget()); err == nil {
 		limited := newSetting(pt, w)
 		c.Limited = &limited
 	}

@@ -32,7 +32,7 @@ func (t *terminal) planningMonitor() (monitor *planner.Monitor, done func()) {
 	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
 	monitor = &planner.Monitor{}
 	if t.progress {
-		monitor.Tell = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, bestSoFarText("best", &p)) }
+		monitor.OnProgress = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, bestSoFarText("best", &p)) }
 	}
 	return monitor, line.Finish
 }

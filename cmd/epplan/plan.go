@@ -135,7 +135,7 @@ func countSlowed(p *planner.Plan) int {
 func canShareGPUs(p *planner.Problem) bool {
 	profiled := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Profile != nil })
 	for class := range p.Cluster.Classes {
-		if profiled && p.Shares(class) {
+		if profiled && p.CanShareGPUs(class) {
 			return true
 		}
 	}
@@ -171,7 +171,7 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 	var against policy.References
 	var beside errgroup.Group
 	beside.Go(func() (err error) {
-		against, err = s.references(planner.Unwatched(search))
+		against, err = s.references(planner.WithoutMonitor(search))
 		return err
 	})
 	plan, err := policy.SolveChecked(search, s.problem, pol, &planner.Options{Seed: s.seed})

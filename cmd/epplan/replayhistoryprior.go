@@ -29,11 +29,11 @@ type responseShape struct{ response dvfsmodel.Response }
 
 var _ planner.Catalog = (*historyCatalog)(nil)
 
-// Known is never an error: what has no model responds as others do.
-func (*historyCatalog) Known(string) error { return nil }
+// CheckWorkload is never an error: what has no model responds as others do.
+func (*historyCatalog) CheckWorkload(string) error { return nil }
 
-// Doubt is never known: responses are drawn instead.
-func (*historyCatalog) Doubt(string, string) *dvfsmodel.Uncertainty { return nil }
+// Uncertainty is never known: responses are drawn instead.
+func (*historyCatalog) Uncertainty(string, string) *dvfsmodel.Uncertainty { return nil }
 
 // Workload is how jobs of a kind respond on a GPU model.
 func (c *historyCatalog) Workload(kind, gpuModel string) (dvfsmodel.Response, error) {

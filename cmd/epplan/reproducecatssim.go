@@ -91,7 +91,7 @@ func sumUp(stream *planner.Problem, plan *planner.Plan) simulationResult {
 		first, last = min(first, a.Start), max(last, a.End)
 	}
 	span := last - first
-	for _, spell := range plan.Shared.Spells {
+	for _, spell := range plan.Shared.ClockIntervals {
 		s.gpus += (spell.To - spell.From) / span
 	}
 	s.powerW = float64(plan.Ledger.Total()) / span

@@ -208,7 +208,7 @@ func policyPlayer(text string) streamPlayer {
 			return 0, 0, err
 		}
 		energy := 0.0
-		for _, spell := range plan.Shared.Spells {
+		for _, spell := range plan.Shared.ClockIntervals {
 			energy += (spell.To - spell.From) * stream.Cluster.Sharing.Physics.PowerAt(spell.MHz)
 		}
 		return energy, busySeconds(plan), nil
@@ -217,8 +217,8 @@ func policyPlayer(text string) streamPlayer {
 
 // busySeconds is for how long anything runs.
 func busySeconds(plan *planner.Plan) float64 {
-	spells := slices.Clone(plan.Shared.Spells)
-	slices.SortFunc(spells, func(a, b planner.Spell) int { return cmp.Compare(a.From, b.From) })
+	spells := slices.Clone(plan.Shared.ClockIntervals)
+	slices.SortFunc(spells, func(a, b planner.ClockInterval) int { return cmp.Compare(a.From, b.From) })
 	sum, until := 0.0, math.Inf(-1)
 	for _, s := range spells {
 		sum += max(0, s.To-max(s.From, until))

@@ -149,8 +149,8 @@ func (c catalog) Hardware(string) (planner.Hardware, error) {
 	return planner.Hardware{Name: c.profile.Name, Table: table, Default: c.profile.DefaultPoint()}, err
 }
 func (c catalog) Workload(_, _ string) (dvfsmodel.Response, error) { return c.response, nil }
-func (c catalog) Known(string) error                               { return nil }
-func (c catalog) Doubt(_, _ string) *dvfsmodel.Uncertainty         { return nil }
+func (c catalog) CheckWorkload(string) error                       { return nil }
+func (c catalog) Uncertainty(_, _ string) *dvfsmodel.Uncertainty   { return nil }
 
 // offline is what a plan chooses for a job that is alone and starts at once.
 func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
@@ -179,7 +179,7 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 	if p.Tasks, _, err = planner.Join(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster, catalog{a, response}, margins); err != nil {
 		tb.Fatal(err)
 	}
-	q, ok := tune.Optimum(1)(p).Want(0, 0, 0, p.Tasks[0].Room())
+	q, ok := tune.Optimum(1)(p).Want(0, 0, 0, p.Tasks[0].TimeBudget())
 	return dvfsmodel.Setting{Core: q.Point.Core, Mem: q.Point.Mem}, ok
 }
 

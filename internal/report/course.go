@@ -112,8 +112,8 @@ func eachRun(p *planner.Problem, plan *planner.Plan, yield func(node int, power,
 		for _, task := range plan.Shared.Tasks {
 			apart[task] = true
 		}
-		for i := range plan.Shared.Spells {
-			s := &plan.Shared.Spells[i]
+		for i := range plan.Shared.ClockIntervals {
+			s := &plan.Shared.ClockIntervals[i]
 			yield(s.Node, p.Cluster.Sharing.Physics.PowerAt(s.MHz), 1, s.From, s.To)
 		}
 	}

@@ -28,7 +28,7 @@ func sharedPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 		p.Tasks = append(p.Tasks, planner.Task{
 			ID: strconv.Itoa(i), Arrival: arrival, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "x", GPUs: 1, Response: &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: watt, T0: seconds}.At(dvfsmodel.DefaultScaling())}}},
-			Profile: &planner.Profile{
+			Profile: &planner.UsageProfile{
 				UtilPct: []float64{rapid.Float64Range(5, 60).Draw(t, "load"), 20}, SlotS: 60,
 				MemGB: rapid.Float64Range(1, 8).Draw(t, "memory"), Kappa: 1.5,
 			},

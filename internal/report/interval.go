@@ -88,8 +88,8 @@ type errorShifts map[modelErrorSource]dvfsmodel.Joule
 // add takes account of a job that runs at a point, by what its response rests on: its
 // energy follows time and power, and so does what else is on for as long as it runs.
 func (s errorShifts) add(o *planner.Option, at dvfsmodel.Scaling, run, beside dvfsmodel.Joule) {
-	for i := range o.Doubts {
-		d := &o.Doubts[i]
+	for i := range o.Uncertainties {
+		d := &o.Uncertainties[i]
 		time, power := d.Time, d.Power
 		if d.Clocks && at != o.Response.Default().Scaling {
 			time, power = time-(1-d.LevelShare), power-(1-d.LevelShare)
@@ -141,7 +141,7 @@ func (s *Summary) addIntervals(r *Result) {
 	if s.UnknownErrorShare > maxUnknownErrorShare {
 		return
 	}
-	doubted := func(o planner.Option) bool { return len(o.Doubts) > 0 }
+	doubted := func(o planner.Option) bool { return len(o.Uncertainties) > 0 }
 	if !slices.ContainsFunc(r.Problem.Tasks, func(t planner.Task) bool { return slices.ContainsFunc(t.Options, doubted) }) {
 		return
 	}

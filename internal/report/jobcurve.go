@@ -41,7 +41,7 @@ func (r *Result) curveOf(task int) (*jobCurve, bool) {
 		task: task, id: t.ID, label: shortReason(a.Reason), chosen: a.Point, defaultPoint: response.Default(),
 		host: r.Problem.Cluster.Classes[class].HostW,
 	}
-	price := r.Problem.Price(class)
+	price := r.Problem.ClassObjective(class)
 	slowest, err := response.Optimum(price, math.Inf(1))
 	if err != nil {
 		return nil, false
@@ -66,8 +66,8 @@ func (r *Result) representativeCurves() []*jobCurve {
 		return r.defaultEnergy(task) - float64(a.Energy(&r.Problem.Tasks[task]))
 	}
 	hurried := func(task int) float64 {
-		if a := &r.Plan.Assignments[task]; a.Reason.Clocks == planner.ClocksDeadline && a.Reason.Room > 0 {
-			return a.Reason.Want / a.Reason.Room
+		if a := &r.Plan.Assignments[task]; a.Reason.Clocks == planner.ClocksDeadline && a.Reason.TimeBudget > 0 {
+			return a.Reason.Want / a.Reason.TimeBudget
 		}
 		return 0
 	}

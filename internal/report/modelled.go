@@ -27,7 +27,7 @@ func (s *Summary) addModelled(r *Result) {
 		if dvfsmodel.HasModel(o.Response) && !o.Prior || isShared(r.Plan, i) {
 			modelled += energy
 		}
-		if o.Assumed || modelled > before && len(o.Doubts) == 0 {
+		if o.Assumed || modelled > before && len(o.Uncertainties) == 0 {
 			unsure += energy
 		}
 	}

@@ -252,7 +252,7 @@ const deadlineColumn = 7
 func (r *Result) jobTable(csv bool) *Table {
 	columns := jobColumns()
 	return &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
-		row, runs := make([]Value, len(columns)), r.Problem.Runs()
+		row, runs := make([]Value, len(columns)), r.Problem.RunningTasks()
 		left := r.Plan.Unplaced // by task, ascending
 		for i := range r.Plan.Assignments {
 			if runs != nil && runs[i] {
@@ -333,7 +333,7 @@ func partObjects(a *planner.Assignment) Value {
 // eachPlanned yields the planned tasks in the order of the batch, without those that run at
 // the present.
 func (r *Result) eachPlanned(yield func(task int, a *planner.Assignment) bool) {
-	runs := r.Problem.Runs()
+	runs := r.Problem.RunningTasks()
 	for task, a := range r.eachWithNodes {
 		if (runs == nil || !runs[task]) && !yield(task, a) {
 			return

@@ -269,7 +269,7 @@ func million(tb testing.TB, n int) *report.Result {
 		p.Tasks[i] = task("job", float64(i+200), response)
 		plan.Assignments[i] = planner.Assignment{
 			GPUs: 1 << (i % 8), Start: float64(i), End: float64(i) + 100.25, Point: dvfsmodel.Point{Time: 100.25, Power: 180.125, Energy: 18057.5},
-			Reason: planner.Reason{Clocks: planner.ClocksReadjust, Want: 110.5, Room: 100.25},
+			Reason: planner.Reason{Clocks: planner.ClocksReadjust, Want: 110.5, TimeBudget: 100.25},
 		}
 	}
 	return &report.Result{Problem: p, Plan: plan}

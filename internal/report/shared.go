@@ -45,7 +45,7 @@ func (r *Result) sharingPartners() map[int][]int {
 func (r *Result) slowdown(task int) (takes, tolerates float64) {
 	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
 	alone := t.Options[a.Option].Response.Default().Time
-	return (a.End - a.Start) / alone, t.Tolerates(alone) / alone
+	return (a.End - a.Start) / alone, t.MaxSharedRunTime(alone) / alone
 }
 
 // sharedTable says of each job that shares a GPU with whom it does and how much
@@ -123,9 +123,9 @@ func (s *Summary) addSharing(r *Result) {
 		takes, _ := r.slowdown(task)
 		s.WorstSlowdown = max(s.WorstSlowdown, takes)
 	}
-	gpus := map[planner.Spell]bool{}
-	for _, spell := range r.Plan.Shared.Spells {
-		gpus[planner.Spell{Node: spell.Node, GPU: spell.GPU}] = true
+	gpus := map[planner.ClockInterval]bool{}
+	for _, spell := range r.Plan.Shared.ClockIntervals {
+		gpus[planner.ClockInterval{Node: spell.Node, GPU: spell.GPU}] = true
 	}
 	s.SharedGPUs = len(gpus)
 }

@@ -213,10 +213,10 @@ func Summarise(r *Result) Summary {
 
 // runningCount is how many tasks run at the present.
 func (r *Result) runningCount() int {
-	if r.Problem.Present == nil {
+	if r.Problem.Snapshot == nil {
 		return 0
 	}
-	return len(r.Problem.Present.Running)
+	return len(r.Problem.Snapshot.Running)
 }
 
 // summary adds up the plan alone.
@@ -232,7 +232,7 @@ func (r *Result) summary() Summary {
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)
 	used := make([]planner.GPUSet, len(r.Plan.Nodes))
-	runs := r.Problem.Runs()
+	runs := r.Problem.RunningTasks()
 	for i := range r.Plan.Assignments {
 		if runs != nil && runs[i] {
 			continue

@@ -158,7 +158,7 @@ type queueProblem struct {
 // setProblem makes the problem: time 0 is when the oldest job was submitted or
 // started.
 func (s *queueProblem) setProblem() error {
-	running, present := s.waiting.runningJobs, &planner.Present{}
+	running, present := s.waiting.runningJobs, &planner.Snapshot{}
 	for i := range running {
 		present.Now = max(present.Now, running[i].elapsed)
 	}
@@ -189,10 +189,10 @@ func (s *queueProblem) setProblem() error {
 			return err
 		}
 		task.Arrival = now - r.elapsed
-		present.Running = append(present.Running, planner.Running{Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.remaining})
+		present.Running = append(present.Running, planner.RunningTask{Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.remaining})
 		tasks = append(tasks, task)
 	}
-	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online, Present: present}
+	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online, Snapshot: present}
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (s *queueProblem) playOrder(ctx context.Context, policy *planner.Policy) (*
 	case ctx.Err() == nil || len(started) == 0:
 		return nil, fmt.Errorf("play the queue: %w", err)
 	}
-	o := &Order{Without: s.unplannable + len(s.problem.Tasks) - len(s.problem.Present.Running) - len(started)}
+	o := &Order{Without: s.unplannable + len(s.problem.Tasks) - len(s.problem.Snapshot.Running) - len(started)}
 	seen := make(map[slurm.JobID]bool)
 	for _, task := range started {
 		if id := s.records[task]; !seen[id] {

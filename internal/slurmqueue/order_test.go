@@ -224,11 +224,11 @@ func TestAnOrderEndsWithItsTime(t *testing.T) {
 	p, offers := policyOf(t, "simple"), 0
 	inner := p.Pick
 	p.Pick = func(v *planner.View, pl planner.Placer) planner.Picker {
-		watcher, ok := inner(v, pl).(planner.Watcher)
+		watcher, ok := inner(v, pl).(planner.TaskObserver)
 		if !ok {
 			t.Fatal("simple watches")
 		}
-		return &impatient{Watcher: watcher, next: func() {
+		return &impatient{TaskObserver: watcher, next: func() {
 			if offers++; offers == 5 {
 				cancel()
 			}
@@ -245,13 +245,13 @@ func TestAnOrderEndsWithItsTime(t *testing.T) {
 
 // impatient is a Pick stage that does something at each offer.
 type impatient struct {
-	planner.Watcher
+	planner.TaskObserver
 	next func()
 }
 
 func (p *impatient) Next() (int, bool) {
 	p.next()
-	return p.Watcher.Next()
+	return p.TaskObserver.Next()
 }
 
 func TestWithoutNodesOrJobsThereIsNoOrder(t *testing.T) {

@@ -112,17 +112,17 @@ func (b *Batch) AddRunning(p *planner.Problem, partitions [][]string) error {
 	if len(b.runningJobs) == 0 {
 		return nil
 	}
-	present := &planner.Present{}
+	present := &planner.Snapshot{}
 	for i := range b.runningJobs {
 		r := &b.runningJobs[i]
 		task, err := b.runningTask(r, r.remaining)
 		if err != nil {
 			return err
 		}
-		present.Running = append(present.Running, planner.Running{Task: len(p.Tasks), Class: r.class, End: r.remaining})
+		present.Running = append(present.Running, planner.RunningTask{Task: len(p.Tasks), Class: r.class, End: r.remaining})
 		p.Tasks = append(p.Tasks, task)
 	}
-	p.Present = present
+	p.Snapshot = present
 	return nil
 }
 

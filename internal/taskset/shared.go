@@ -86,7 +86,7 @@ func SharedTask(id string, arrival, seconds float64, physics *sharing.Physics) p
 	return planner.Task{
 		ID: id, Arrival: arrival, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
 		Options: []planner.Option{{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: full.At(dvfsmodel.DefaultScaling())}}},
-		Profile: &planner.Profile{SlotS: seriesSlotS, Kappa: sharing.PaperSLA},
+		Profile: &planner.UsageProfile{SlotS: seriesSlotS, Kappa: sharing.PaperSLA},
 	}
 }
 

@@ -36,7 +36,7 @@ const (
 
 // Improve is [planner.Improver].
 func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if o := p.Price(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !areAllMovable(p) || p.Mode == planner.Online || isAtBound(p, plan) {
+	if o := p.ClassObjective(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !areAllMovable(p) || p.Mode == planner.Online || isAtBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
 	moves := al.Moves
@@ -155,5 +155,5 @@ func (s *gpuSchedule) explore(ctx context.Context, counts []int, moves int, rng 
 // areAllMovable tells whether every task may be moved by itself to each node of a GPU model
 // that it can run on: none is on several nodes, runs already, or is barred from some.
 func areAllMovable(p *planner.Problem) bool {
-	return p.Present == nil && !p.AnyGang() && !p.AnyPartition()
+	return p.Snapshot == nil && !p.HasGangs() && !p.HasPartitions()
 }

@@ -55,7 +55,7 @@ type pricing struct {
 // pricingOf is what time costs on a class.
 func pricingOf(p *planner.Problem, class int) pricing {
 	k := &p.Cluster.Classes[class]
-	pr := pricing{objective: p.Price(class), idle: float64(k.IdleW + k.HostW)}
+	pr := pricing{objective: p.ClassObjective(class), idle: float64(k.IdleW + k.HostW)}
 	pr.retune = pr.idle > 0
 	return pr
 }

@@ -81,14 +81,14 @@ func (e *emitter) assignment(i int32, at gridPrice) *planner.Assignment {
 	*a = planner.Assignment{Node: int32(len(e.plan.Nodes)), Option: int32(option)}
 	own := it.time[freeOptimum]
 	a.Point = e.pointFor(response, it, at)
-	a.Reason = planner.Reason{Place: planner.PlaceMoved, Want: own, Room: a.Point.Time}
+	a.Reason = planner.Reason{Place: planner.PlaceMoved, Want: own, TimeBudget: a.Point.Time}
 	switch {
 	case a.Point.Time > own*(1+narrow):
 		a.Reason.Clocks = planner.ClocksStretched
 	case a.Point.Time < own*(1-narrow):
 		a.Reason.Clocks = planner.ClocksShrunk
 	default:
-		a.Reason.Clocks, a.Reason.Want, a.Reason.Room = e.ownReason(response, it)
+		a.Reason.Clocks, a.Reason.Want, a.Reason.TimeBudget = e.ownReason(response, it)
 	}
 	return a
 }

@@ -99,7 +99,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 			l.tabulate(i, class)
 		}
 	}
-	if p.AnyBinds() {
+	if p.AnyNeedsMoreThanGPUs() {
 		l.needs = needsOf(p)
 	}
 	return l
@@ -109,7 +109,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 func (l *listSchedule) tabulate(i, class int) {
 	t, k := &l.p.Tasks[i], &l.p.Cluster.Classes[class]
 	o := t.Option(k.Model)
-	if !k.Takes(t, o) || t.Options[o].GPUs == 0 || t.Options[o].Over() > l.count(class) {
+	if !k.CanRun(t, o) || t.Options[o].GPUs == 0 || t.Options[o].NodeCount() > l.count(class) {
 		return
 	}
 	w := l.weights
@@ -122,7 +122,7 @@ func (l *listSchedule) tabulate(i, class int) {
 		return
 	}
 	m := l.menu(int32(i), class)
-	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].Over(), &all
+	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].NodeCount(), &all
 	for g := range all {
 		m.time[g] = all[g].Time
 		m.net[g] = float64(m.gpus) * (pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)

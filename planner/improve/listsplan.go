@@ -117,11 +117,11 @@ func (l *listSchedule) explain(why *planner.Reason, a, was *planner.Assignment, 
 	}
 	switch {
 	case time > own*(1+narrow):
-		why.Clocks, why.Want, why.Room = planner.ClocksStretched, own, time
+		why.Clocks, why.Want, why.TimeBudget = planner.ClocksStretched, own, time
 	case time < own*(1-narrow):
-		why.Clocks, why.Want, why.Room = planner.ClocksShrunk, own, time
+		why.Clocks, why.Want, why.TimeBudget = planner.ClocksShrunk, own, time
 	case was.Option != a.Option || math.Abs(was.Point.Time-time) > narrow*own:
-		why.Clocks, why.Want, why.Room = planner.ClocksFree, own, t.Due-a.Start
+		why.Clocks, why.Want, why.TimeBudget = planner.ClocksFree, own, t.Due-a.Start
 	}
 }
 

@@ -17,11 +17,11 @@ type running struct {
 
 // setRunning lets nodes begin with what runs at the present, where a plan has it.
 func (l *listSchedule) setRunning(plan *planner.Plan) {
-	if l.p.Present == nil {
+	if l.p.Snapshot == nil {
 		return
 	}
 	begun := map[int32]*nodeList{}
-	for _, r := range l.p.Present.Running {
+	for _, r := range l.p.Snapshot.Running {
 		a := &plan.Assignments[r.Task]
 		if a.Node < 0 {
 			continue
@@ -55,7 +55,7 @@ func (l *listSchedule) firstFresh(class int) *nodeList {
 // is false where a job can't be at its place by its menu.
 func (l *listSchedule) copyPlan(plan *planner.Plan) (ok bool) {
 	l.removeAll()
-	runs, numbers := l.p.Runs(), l.nodeNumbers(plan)
+	runs, numbers := l.p.RunningTasks(), l.nodeNumbers(plan)
 	for _, task := range byStart(plan) {
 		if runs != nil && runs[task] {
 			continue
@@ -125,7 +125,7 @@ type dualChoice struct {
 // the node of its class where it can start first, or on as many as it needs.
 func (l *listSchedule) placeByDual(plan *planner.Plan, d *planner.DueDual) {
 	l.removeAll()
-	runs := l.p.Runs()
+	runs := l.p.RunningTasks()
 	var all []dualChoice
 	for i := range plan.Assignments {
 		if plan.Assignments[i].Node >= 0 && (runs == nil || !runs[i]) {

@@ -53,7 +53,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	enough := (areAllMovable(p) || isSearchable(p)) && !(f.isSitePolicy(best.From) && best.rank.Cost > smallGain*before)
 	rescued := best
 	for i := range f.Rescue {
-		if rescued.rank.Late == 0 && enough || planner.Cut(ctx) {
+		if rescued.rank.Late == 0 && enough || planner.StopRequested(ctx) {
 			break
 		}
 		if rescued, err = f.try(ctx, p, f.Rescue[i:i+1], rescued, rng); err != nil {
@@ -92,8 +92,8 @@ func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate,
 // try is the best of the given plan and those of some policies.
 func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []StartPolicy, best candidate, rng *rand.Rand) (candidate, error) {
 	for i := range starts {
-		planner.MonitorOf(ctx).At(starts[i].Name, i, len(starts))
-		if most := starts[i].MaxTasks; most > 0 && len(p.Tasks) > most || planner.Cut(ctx) && best.rank.Late == 0 {
+		planner.MonitorOf(ctx).SetPhase(starts[i].Name, i, len(starts))
+		if most := starts[i].MaxTasks; most > 0 && len(p.Tasks) > most || planner.StopRequested(ctx) && best.rank.Late == 0 {
 			continue // a search that is cut keeps its promises
 		}
 		start, err := f.start(ctx, p, &starts[i].Policy)
@@ -141,11 +141,11 @@ func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planne
 // candidate is a plan and what it is preferred by.
 type candidate struct {
 	*planner.Plan
-	rank planner.Worth
+	rank planner.PlanRank
 }
 
 func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
-	return candidate{plan, p.WorthOf(plan)}
+	return candidate{plan, p.RankOf(plan)}
 }
 
 // isBetter tells whether a plan is to be preferred to another.
@@ -161,7 +161,7 @@ func (a *candidate) takeIfBetter(p *planner.Problem, plan *planner.Plan) {
 // isUniform tells whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) isUniform(p *planner.Problem) bool {
-	if p.Present != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
+	if p.Snapshot != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
 		return false
 	}
 	for i := range p.Tasks {
@@ -171,5 +171,5 @@ func (f Portfolio) isUniform(p *planner.Problem) bool {
 			}
 		}
 	}
-	return !p.AnyBinds()
+	return !p.AnyNeedsMoreThanGPUs()
 }

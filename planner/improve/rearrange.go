@@ -14,7 +14,7 @@ func isSearchable(p *planner.Problem) bool {
 	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
 		return false
 	}
-	runs := p.Runs()
+	runs := p.RunningTasks()
 	for i := range p.Tasks {
 		if t := &p.Tasks[i]; t.Share < 1 || runs != nil && runs[i] && t.CPUs+t.MemGiB > 0 {
 			return false

@@ -55,7 +55,7 @@ func isAtBound(p *planner.Problem, plan *planner.Plan) bool {
 func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	better := *plan
 	better.Assignments = slices.Clone(plan.Assignments)
-	binds, runs := p.AnyBinds(), p.Runs()
+	binds, runs := p.AnyNeedsMoreThanGPUs(), p.RunningTasks()
 	follow := make([][]float64, len(plan.Nodes)) // by node and GPU: when it is needed next
 	for node := range follow {
 		follow[node] = slices.Repeat([]float64{offTime(plan, node)}, p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
@@ -140,7 +140,7 @@ func stretchTask(p *planner.Problem, plan *planner.Plan, task int, until float64
 	if err != nil || !(pr.cost(&pt)-pr.idle*pt.Time < pr.cost(&a.Point)-pr.idle*a.Point.Time) || pt.Time <= a.Point.Time || pt.Time > room*(1+roundOff) {
 		return
 	}
-	a.Reason.Clocks, a.Reason.Want, a.Reason.Room = planner.ClocksStretched, a.Point.Time, pt.Time
+	a.Reason.Clocks, a.Reason.Want, a.Reason.TimeBudget = planner.ClocksStretched, a.Point.Time, pt.Time
 	a.Point = pt
 	a.End = a.Start + pt.Time
 }

@@ -153,7 +153,7 @@ func TestEffortMultipliesTheMovesOfASearch(t *testing.T) {
 			p = several
 		}
 		moves := func(effort float64) (total int) {
-			w := &planner.Monitor{Tell: func(at planner.Progress) {
+			w := &planner.Monitor{OnProgress: func(at planner.Progress) {
 				if total = at.Total; at.Doing != planner.Searching {
 					t.Errorf("%s: told of %q", name, at.Doing)
 				}

@@ -68,7 +68,7 @@ func (a *gpuAnnealing) anneal(ctx context.Context, moves int, hot, cold float64)
 				break
 			}
 			monitor.Count(min(checkEvery, moves-m))
-			monitor.At(planner.Searching, a.moves[0]+m, a.moves[1])
+			monitor.SetPhase(planner.Searching, a.moves[0]+m, a.moves[1])
 		}
 		a.limit = temperature * a.rng.ExpFloat64()
 		a.tryMove()

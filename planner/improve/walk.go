@@ -63,11 +63,11 @@ func (w *listAnnealing) anneal(ctx context.Context, moves, most int, hot, cold f
 			}
 			done := max(float64(m)/float64(moves), 1-float64(until-w.l.steps)/float64(most))
 			monitor.Count(min(lookEvery, moves-m))
-			if news && m%foundEvery == 0 && monitor.Listens() {
+			if news && m%foundEvery == 0 && monitor.HasListener() {
 				monitor.Found(w.l.p, best.toPlan(w.from))
 				news = false
 			}
-			monitor.At(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
+			monitor.SetPhase(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
 			temperature = hot * math.Pow(cold/hot, done)
 		}
 		w.limit = temperature * w.rng.ExpFloat64()

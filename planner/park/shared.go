@@ -28,8 +28,8 @@ type BreakEven struct{}
 // OffAt is at once: what the nodes of one run do is said by Watch.
 func (BreakEven) OffAt(_ *planner.Cluster, lastEnd float64) float64 { return lastEnd }
 
-// Watch is the parker of one run.
-func (BreakEven) Watch(v *planner.View) planner.NodeParker {
+// NewNodeParker is the parker of one run.
+func (BreakEven) NewNodeParker(v *planner.View) planner.NodeParker {
 	return &breakEven{v: v, idle: map[int]float64{}, gaps: make([][]float64, len(v.Problem.Cluster.Classes))}
 }
 

@@ -32,7 +32,7 @@ func (c *Conservative) BookArrival(task int) float64 {
 	best, start, pair := noPair, math.Inf(1), pair{}
 	t := &c.v.Problem.Tasks[task]
 	for class := range c.classes {
-		if !c.v.Suits(task, class) {
+		if !c.v.CanRunOn(task, class) {
 			continue
 		}
 		o := &t.Options[c.v.Option(task, class)]

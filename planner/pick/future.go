@@ -177,9 +177,9 @@ func (f *rollout) best(from *tentativePlan, now float64, free []float64, residen
 // isStopped accounts for the work since it was called last, and tells whether nobody waits
 // for the answer any more.
 func (f *rollout) isStopped() bool {
-	f.view.Evaluated(f.plan.placed)
+	f.view.CountEvaluations(f.plan.placed)
 	f.plan.placed = 0
-	return f.view.Stopped()
+	return f.view.IsStopped()
 }
 
 // rankTrials finds the trial that leads and takes those out that are surely worse.

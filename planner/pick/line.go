@@ -57,10 +57,10 @@ func (l *waitingLine) enqueue(tasks []int) {
 
 // pairs are a task's pairs in the order of the classes.
 func (l *waitingLine) pairs(task int) []pair {
-	l.v.Confine(task, planner.AnyClass)
+	l.v.RestrictToClass(task, planner.AnyClass)
 	var all []pair
 	for class := range l.v.Problem.Cluster.Classes {
-		if l.v.Suits(task, class) {
+		if l.v.CanRunOn(task, class) {
 			all = append(all, pair{task: task, class: class, Prediction: l.v.Predict(task, class)})
 		}
 	}
@@ -82,7 +82,7 @@ func (l *waitingLine) removeStarted() bool {
 // offer offers the task at a place in the line for a class.
 func (l *waitingLine) offer(at, class int) (int, bool) {
 	l.offered = at
-	l.v.Confine(l.waiting[at], class)
+	l.v.RestrictToClass(l.waiting[at], class)
 	return l.waiting[at], true
 }
 

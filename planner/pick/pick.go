@@ -42,14 +42,14 @@ func (q *batchQueue) Wake() float64 { return math.Inf(1) }
 func FCFS(v *planner.View, _ planner.Placer) planner.Picker {
 	tasks := v.Problem.Tasks
 	return &batchQueue{sort: func(batch []int) {
-		planner.Order(batch, func(task int) float64 { return tasks[task].Arrival })
+		planner.SortByKey(batch, func(task int) float64 { return tasks[task].Arrival })
 	}}
 }
 
 // EDF offers the task with the earliest due time first; equal ones in input
 // order.
 func EDF(v *planner.View, _ planner.Placer) planner.Picker {
-	return &batchQueue{sort: func(batch []int) { planner.Order(batch, dueOf(v)) }}
+	return &batchQueue{sort: func(batch []int) { planner.SortByKey(batch, dueOf(v)) }}
 }
 
 // DeadlineFirst is the order of the EDL paper. While GPUs are placed one by one
@@ -57,7 +57,7 @@ func EDF(v *planner.View, _ planner.Placer) planner.Picker {
 // in input order, for each needs a GPU of its own; then the others, earliest
 // due time first. Later batches come in EDF order.
 func DeadlineFirst(v *planner.View, _ planner.Placer) planner.Picker {
-	return deadlineFirst(v, func(rest []int) { planner.Order(rest, dueOf(v)) })
+	return deadlineFirst(v, func(rest []int) { planner.SortByKey(rest, dueOf(v)) })
 }
 
 // LongestFirst is DeadlineFirst with the others by falling run time, equal ones
@@ -65,8 +65,8 @@ func DeadlineFirst(v *planner.View, _ planner.Placer) planner.Picker {
 func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
 	due := dueOf(v)
 	return deadlineFirst(v, func(rest []int) {
-		planner.Order(rest, due)
-		planner.Order(rest, func(task int) float64 { return -shortestWanted(v, task) })
+		planner.SortByKey(rest, due)
+		planner.SortByKey(rest, func(task int) float64 { return -shortestWanted(v, task) })
 	})
 }
 
@@ -75,10 +75,10 @@ func LongestFirst(v *planner.View, _ planner.Placer) planner.Picker {
 func deadlineFirst(v *planner.View, sortRest func([]int)) *batchQueue {
 	return &batchQueue{sort: func(batch []int) {
 		if v.Now > 0 {
-			planner.Order(batch, dueOf(v))
+			planner.SortByKey(batch, dueOf(v))
 			return
 		}
-		prior := planner.Front(batch, v.DeadlinePrior)
+		prior := planner.MoveToFront(batch, v.IsDeadlinePrior)
 		sortRest(batch[prior:])
 	}}
 }

@@ -18,7 +18,7 @@ import (
 // witness notes what the plan of last resort promises to each task when it
 // arrives.
 type witness struct {
-	planner.Watcher
+	planner.TaskObserver
 	line   *waitingLine
 	latest map[int]float64 // starts
 	bound  float64         // the longest
@@ -26,7 +26,7 @@ type witness struct {
 
 func (w *witness) Arrive(tasks []int) {
 	all := slices.Clone(tasks)
-	w.Watcher.Arrive(tasks)
+	w.TaskObserver.Arrive(tasks)
 	w.line.fair.updatePlan(w.line)
 	w.bound = max(w.bound, w.line.fair.bound)
 	for _, b := range w.line.fair.lastResort.starts {
@@ -42,15 +42,15 @@ func witnessed(stage func(*planner.View, planner.Placer) planner.Picker) (func(*
 	return func(v *planner.View, p planner.Placer) planner.Picker {
 		switch made := stage(v, p).(type) {
 		case *simple:
-			w.Watcher, w.line = made, &made.waitingLine
+			w.TaskObserver, w.line = made, &made.waitingLine
 		case *greedy:
-			w.Watcher, w.line = made, &made.waitingLine
+			w.TaskObserver, w.line = made, &made.waitingLine
 		case *value:
-			w.Watcher, w.line = made, &made.waitingLine
+			w.TaskObserver, w.line = made, &made.waitingLine
 		case *posted:
-			w.Watcher, w.line = made, &made.waitingLine
+			w.TaskObserver, w.line = made, &made.waitingLine
 		case *lookahead:
-			w.Watcher, w.line = made, &made.waitingLine
+			w.TaskObserver, w.line = made, &made.waitingLine
 		}
 		return w
 	}, w

@@ -93,7 +93,7 @@ func (r *freeCapacity) hasCPUsAndMemory(t *planner.Task, nodes float64) bool {
 func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet, ok bool) {
 	o := &t.Options[option]
 	count := o.PerNode()
-	if !r.hasCPUsAndMemory(t, float64(o.Over())) {
+	if !r.hasCPUsAndMemory(t, float64(o.NodeCount())) {
 		return 0, false
 	}
 	if t.Share < 1 {
@@ -122,7 +122,7 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 	least, suits := math.Inf(1), false
 	for class := range p.v.Problem.Cluster.Classes {
 		option := p.usableOption(task, class)
-		if option < 0 || (p.unshared && p.v.Problem.Shares(class)) {
+		if option < 0 || (p.unshared && p.v.Problem.CanShareGPUs(class)) {
 			continue
 		}
 		suits = true
@@ -132,7 +132,7 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 		}
 		start := p.v.StartOnNew(task, class)
 		if node >= 0 {
-			start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+			start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 		}
 		q, room, why := p.quoteOrFastest(task, option, class, start)
 		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {

@@ -118,7 +118,7 @@ func (p *colocate) canFitLater(task int) bool {
 		suits = suits || p.suits(task, node)
 		busy = busy || p.state.IsServerOn(node)
 	}
-	return suits && busy || p.v.Confined(task) != planner.AnyClass
+	return suits && busy || p.v.RestrictedClass(task) != planner.AnyClass
 }
 
 // suits tells whether an empty node is one for the task.
@@ -131,7 +131,7 @@ func (p *colocate) hasRoom(task, node int, used hostUse) bool {
 	if option < 0 || t.Options[option].PerNode() > k.GPUs || t.Options[option].GPUs == 0 || t.Share < 1 {
 		return false
 	}
-	nodes := float64(t.Options[option].Over())
+	nodes := float64(t.Options[option].NodeCount())
 	return t.CPUs/nodes+used.cpus <= infIfZero(k.CPUs)+roundOff && t.MemGiB/nodes+used.mem <= infIfZero(k.MemGiB)+roundOff
 }
 
@@ -145,7 +145,7 @@ func (p *colocate) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
 			barred = p.excludeNode(barred, n)
 		}
 	}
-	number := p.v.Tenant(task)
+	number := p.v.SharedIndex(task)
 	for {
 		first, found := p.opts.Rule.Choose(p.state, number, barred)
 		if !found {
@@ -218,11 +218,11 @@ func (p *colocate) isFastEnough(number, node int, gpus planner.GPUSet) bool {
 // idleNodeInstead is a node of the same class that is on and runs nothing, where the chosen
 // one is off and there is one.
 func (p *colocate) idleNodeInstead(task, node int) int {
-	if p.v.On(node) {
+	if p.v.IsOn(node) {
 		return node
 	}
 	for n := range p.used {
-		if p.v.On(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.IsServerOn(n) && p.hasRoom(task, n, p.used[n]) {
+		if p.v.IsOn(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.IsServerOn(n) && p.hasRoom(task, n, p.used[n]) {
 			return n
 		}
 	}
@@ -240,7 +240,7 @@ func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok b
 		}
 		free := p.unusedGPUs(n)
 		rank := free.Len()
-		if !p.v.On(n) {
+		if !p.v.IsOn(n) {
 			rank += planner.MaxGPUs
 		}
 		want := p.v.Problem.Tasks[task].Options[option].GPUs
@@ -277,8 +277,8 @@ func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) p
 	class := p.v.ClassOf(node)
 	option := p.v.Option(task, class)
 	start := p.v.StartOnNew(task, class)
-	if p.v.On(node) {
-		start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+	if p.v.IsOn(node) {
+		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 	}
 	q, room, why := p.quoteOrFastest(task, option, class, start)
 	if !shared {

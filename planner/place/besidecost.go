@@ -48,7 +48,7 @@ func (r *leastAddedEnergy) noteNodeEnds(s *sharing.State) {
 	}
 	for gpu := range s.GPUs() {
 		if node := s.GPU(gpu).Server; s.IsBusy(gpu) {
-			r.ends[node] = max(r.ends[node], r.v.Free(gpu))
+			r.ends[node] = max(r.ends[node], r.v.FreeFrom(gpu))
 		}
 	}
 }
@@ -65,15 +65,15 @@ func (r *leastAddedEnergy) cost(s *sharing.State, number, gpu int) (added, load 
 	if slower > min(s.Kappa(gpu), t.Kappa)+sharing.Tolerance {
 		return 0, 0, false
 	}
-	class, task := r.v.ClassOf(node), r.v.Offered(number)
+	class, task := r.v.ClassOf(node), r.v.TaskAtSharedIndex(number)
 	k, start := &r.v.Problem.Cluster.Classes[class], r.v.Now
-	if !r.v.On(node) {
+	if !r.v.IsOn(node) {
 		start += k.TurnOnDelay
 		added = float64(k.TurnOn) * float64(k.GPUs)
 	}
 	before, after := start, start+slower*r.v.Problem.Tasks[task].Options[r.v.Option(task, class)].Response.Default().Time
 	if s.IsBusy(gpu) {
-		before = max(start, r.v.Free(gpu))
+		before = max(start, r.v.FreeFrom(gpu))
 		after = max(after, start+(before-start)*slower/s.Overload(gpu))
 	}
 	physics := &s.Instance().Physics

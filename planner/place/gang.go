@@ -14,7 +14,7 @@ import (
 // ahead by [opening.placeGang], those that start tasks at once by [opening.gangNow].
 
 // isGang tells whether a task is a gang.
-func (o stageBase) isGang(task int) bool { return o.v.Problem.Tasks[task].Gang() }
+func (o stageBase) isGang(task int) bool { return o.v.Problem.Tasks[task].IsGang() }
 
 // gangNode is what a node has for a gang, or for a task of one node among them.
 type gangNode struct {
@@ -46,12 +46,12 @@ func (o stageBase) placeGang(task int, rule gangRule) (planner.Placement, planne
 	var best planner.Placement
 	least := [2]float64{math.Inf(1), math.Inf(1)}
 	for class, option := range o.appendOptions(nil, task) {
-		if option < 0 || !o.v.Suits(task, class) {
+		if option < 0 || !o.v.CanRunOn(task, class) {
 			continue
 		}
 		on := o.gangNodes(task, option, class)
-		nodes := o.v.Problem.Tasks[task].Options[option].Over()
-		for fresh := max(0, nodes-len(on)); fresh <= min(nodes, o.v.Sleeping(class)); fresh++ {
+		nodes := o.v.Problem.Tasks[task].Options[option].NodeCount()
+		for fresh := max(0, nodes-len(on)); fresh <= min(nodes, o.v.SleepingCount(class)); fresh++ {
 			spots := o.assemble(task, option, class, on, nodes, fresh)
 			pl, inTime := o.placeTogether(task, option, class, spots)
 			cost := o.gangCost(task, &pl, spots)
@@ -69,8 +69,8 @@ func (o stageBase) placeGang(task int, rule gangRule) (planner.Placement, planne
 // gangNodes are the nodes of a class that are on, those first that are free first.
 func (o stageBase) gangNodes(task, option, class int) []gangNode {
 	var on []gangNode
-	for node := range o.v.Nodes() {
-		if o.v.ClassOf(node) != class || !o.v.On(node) {
+	for node := range o.v.NodeCount() {
+		if o.v.ClassOf(node) != class || !o.v.IsOn(node) {
 			continue
 		}
 		if start, gpus, ok := o.v.Earliest(task, option, node); ok {
@@ -161,7 +161,7 @@ func (o stageBase) gangNow(task int, r capacityNow) (planner.Placement, planner.
 	var best planner.Placement
 	least, suits := math.Inf(1), false
 	for class, option := range o.appendOptions(nil, task) {
-		if option < 0 || !o.v.Suits(task, class) || !r.canUseClass(task, class) {
+		if option < 0 || !o.v.CanRunOn(task, class) || !r.canUseClass(task, class) {
 			continue
 		}
 		suits = true
@@ -185,7 +185,7 @@ func (o stageBase) startNow(task int, found, suits bool) planner.Verdict {
 	switch {
 	case found:
 		return planner.Start
-	case suits || o.v.Confined(task) != planner.AnyClass:
+	case suits || o.v.RestrictedClass(task) != planner.AnyClass:
 		return planner.Wait
 	}
 	return planner.Reject
@@ -195,17 +195,17 @@ func (o stageBase) startNow(task int, found, suits bool) planner.Verdict {
 func (o stageBase) freeNow(task, option, class int, r capacityNow) []gangNode {
 	k, need := &o.v.Problem.Cluster.Classes[class], &o.v.Problem.Tasks[task].Options[option]
 	var spots []gangNode
-	for node := range o.v.Nodes() {
-		if o.v.ClassOf(node) != class || !o.v.On(node) {
+	for node := range o.v.NodeCount() {
+		if o.v.ClassOf(node) != class || !o.v.IsOn(node) {
 			continue
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
-			spots = append(spots, gangNode{node: node, gpus: gpus, start: o.v.StartFor(task, o.v.Since(node)+k.TurnOnDelay), left: left})
+			spots = append(spots, gangNode{node: node, gpus: gpus, start: o.v.StartFor(task, o.v.OnSince(node)+k.TurnOnDelay), left: left})
 		}
 	}
 	slices.SortStableFunc(spots, func(a, b gangNode) int { return cmp.Compare(a.left, b.left) })
-	spots = spots[:min(len(spots), need.Over())]
-	for sleeping := o.v.Sleeping(class); len(spots) < need.Over(); sleeping-- {
+	spots = spots[:min(len(spots), need.NodeCount())]
+	for sleeping := o.v.SleepingCount(class); len(spots) < need.NodeCount(); sleeping-- {
 		if sleeping == 0 {
 			return nil
 		}

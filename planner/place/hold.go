@@ -36,8 +36,8 @@ import (
 // reference sets (docs/performance.md, "Online: late-binding").
 func LateBinding(v *planner.View) planner.Placer {
 	p := v.Problem
-	price := p.Price(0)
-	if p.Mode != planner.Online || !v.Simple() || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 || price.EnergyWeight <= 0 {
+	price := p.ClassObjective(0)
+	if p.Mode != planner.Online || !v.OnlyWholeGPUs() || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 || price.EnergyWeight <= 0 {
 		return Marginal(v)
 	}
 	k := &p.Cluster.Classes[0]
@@ -157,7 +157,7 @@ func (h *lateBinding) eachGPU(visit func(r, gpu int, free float64)) {
 	for r := range h.openNodes {
 		first, count := h.v.GPUs(h.openNodes[r].node)
 		for g := range count {
-			visit(r, g, h.v.StartAfter(h.v.Free(first+g)))
+			visit(r, g, h.v.StartAfter(h.v.FreeFrom(first+g)))
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (h *lateBinding) start(j *heldTask, node, gpu int, t float64) {
 func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
 	first, count := h.v.GPUs(r.node)
 	for g := range count {
-		if h.v.StartAfter(h.v.Free(first+g)) <= h.v.Now {
+		if h.v.StartAfter(h.v.FreeFrom(first+g)) <= h.v.Now {
 			h.start(j, r.node, g, t)
 			return
 		}

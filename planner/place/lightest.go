@@ -12,7 +12,7 @@ import (
 // algorithms 2 and 5). Equal GPUs are taken in opening order. While the batch
 // at time 0 is placed, a deadline-prior task always opens a GPU.
 func Lightest(v *planner.View) planner.Placer {
-	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
+	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
 		return Scan(v, LightestRule{})
 	}
 	return &lightest{stageBase: stageBase{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved))}
@@ -53,7 +53,7 @@ func (a freeGPU) before(b freeGPU) int {
 func (l *lightest) Opened(node int) {
 	first, count := l.v.GPUs(node)
 	for g := first; g < first+count; g++ {
-		l.heap = append(l.heap, freeFrom(l.v.Free(g), g))
+		l.heap = append(l.heap, freeFrom(l.v.FreeFrom(g), g))
 	}
 }
 
@@ -92,8 +92,8 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	if !found {
 		return l.openFresh(task)
 	}
-	start := l.v.StartFor(task, l.v.Free(gpu))
-	room := l.v.Problem.Tasks[task].RoomFrom(start)
+	start := l.v.StartFor(task, l.v.FreeFrom(gpu))
+	room := l.v.Problem.Tasks[task].TimeBudgetFrom(start)
 	if want.Point.Time <= room {
 		node, set := l.nodeOf(gpu)
 		return placement(node, class, option, set, start, want, room, planner.PlaceLightest), planner.Start
@@ -115,7 +115,7 @@ func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 		return l.placeAsLastResort(task)
 	}
 	option := l.v.Option(task, 0)
-	start := l.v.StartFor(task, l.v.Free(gpu))
+	start := l.v.StartFor(task, l.v.FreeFrom(gpu))
 	if q, room, ok := l.quote(task, option, 0, start); ok {
 		node, set := l.nodeOf(gpu)
 		return placement(node, 0, option, set, start, &q, room, planner.PlaceForced), planner.Start
@@ -125,7 +125,7 @@ func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 
 // nodeOf is a GPU as its node, and the set of it alone on that node.
 func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
-	node = l.v.Owner(gpu)
+	node = l.v.NodeOf(gpu)
 	first, _ := l.v.GPUs(node)
 	return node, 1 << uint(gpu-first)
 }
@@ -139,7 +139,7 @@ func (l *lightest) top() (gpu int, ok bool) {
 	for len(l.heap) > 0 {
 		e := l.heap[0]
 		gpu = int(e.gpu)
-		if l.v.On(l.v.Owner(gpu)) && e == freeFrom(l.v.Free(gpu), gpu) {
+		if l.v.IsOn(l.v.NodeOf(gpu)) && e == freeFrom(l.v.FreeFrom(gpu), gpu) {
 			return gpu, true
 		}
 		l.size--

@@ -95,7 +95,7 @@ func (m *marginal) tryNode(task, node int) {
 	if option < 0 {
 		return
 	}
-	if m.v.Problem.Tasks[task].Options[option].GPUs > 1 || !m.v.Untight() {
+	if m.v.Problem.Tasks[task].Options[option].GPUs > 1 || !m.v.OnlyGPUsLimited() {
 		if start, gpus, ok := m.v.Earliest(task, option, node); ok {
 			m.try(task, node, class, option, gpus, start)
 		}
@@ -103,7 +103,7 @@ func (m *marginal) tryNode(task, node int) {
 	}
 	first, count := m.v.GPUs(node)
 	for g := range count {
-		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.Free(first+g)))
+		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(first+g)))
 	}
 }
 
@@ -117,7 +117,7 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 	end := m.v.LastEnd(node)
 	wait := m.waitCost(task, option, start)
 	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start, want.Point.Time, end)
-	if want.Point.Time > p.Tasks[task].RoomFrom(start) && least-m.idleCost(class)*want.Point.Time >= m.least {
+	if want.Point.Time > p.Tasks[task].TimeBudgetFrom(start) && least-m.idleCost(class)*want.Point.Time >= m.least {
 		return // clocks for less room cost more still
 	}
 	q, room, ok := m.quote(task, option, class, start)

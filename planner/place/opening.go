@@ -26,7 +26,7 @@ func (o stageBase) fresh(task int) (pl planner.Placement, ok bool) {
 			continue
 		}
 		gpus := float64(there.GPUs.Len())
-		cost := p.Price(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + o.turnOnCost(class)*gpus
+		cost := p.ClassObjective(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + o.turnOnCost(class)*gpus
 		if cost < best {
 			best, pl, ok = cost, there, true
 		}
@@ -41,11 +41,11 @@ func (o stageBase) freshOf(task, class int) (pl planner.Placement, ok bool) {
 		return pl, false
 	}
 	t, count := &o.v.Problem.Tasks[task], 1
-	if !o.v.Simple() {
+	if !o.v.OnlyWholeGPUs() {
 		count = t.Options[option].GPUs
 	}
 	gpus, start := planner.FirstGPUs(count), o.v.StartOnNew(task, class)
-	room := t.RoomFrom(start)
+	room := t.TimeBudgetFrom(start)
 	if known && want.Point.Time <= room {
 		return placement(-1, class, option, gpus, start, want, room, planner.PlaceOpened), true
 	}
@@ -58,7 +58,7 @@ func (o stageBase) freshOf(task, class int) (pl planner.Placement, ok bool) {
 // quote asks Tune for clocks that meet the due time from a start on, by force
 // if the room is shorter than the task wants.
 func (o stageBase) quote(task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
-	room = o.v.Problem.Tasks[task].RoomFrom(start)
+	room = o.v.Problem.Tasks[task].TimeBudgetFrom(start)
 	if want, known := o.v.Want(task, class); known && want.Point.Time <= room {
 		return *want, room, true
 	}
@@ -70,7 +70,7 @@ func (o stageBase) quote(task, option, class int, start float64) (q planner.Quot
 // for all its GPUs; joules where the objective is energy alone.
 func taskCost(p *planner.Problem, task, option, class int, q *planner.Quote) float64 {
 	weight := float64(p.Tasks[task].Options[option].GPUs) * p.Tasks[task].Share
-	return p.Price(class).Cost(q.Point) * weight
+	return p.ClassObjective(class).Cost(q.Point) * weight
 }
 
 // idleCost is what an idle GPU's second costs by the objective, host included.
@@ -104,7 +104,7 @@ func (o stageBase) waitCost(task, option int, start float64) float64 {
 func placement(node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64, why planner.PlaceReason) planner.Placement {
 	return planner.Placement{
 		Node: node, Class: class, Option: option, GPUs: gpus, Start: start, Point: q.Point,
-		Reason: planner.Reason{Clocks: q.Clocks, Place: why, Want: q.Want, Room: room},
+		Reason: planner.Reason{Clocks: q.Clocks, Place: why, Want: q.Want, TimeBudget: room},
 	}
 }
 
@@ -133,7 +133,7 @@ func (o stageBase) placeAsLastResort(task int) (planner.Placement, planner.Verdi
 		}
 		if end := start + q.Point.Time; end < earliest || end == earliest && o.freeBefore(node, gpus, &late) {
 			earliest = end
-			late = placement(node, class, option, gpus, start, q, o.v.Problem.Tasks[task].RoomFrom(start), planner.PlaceLate)
+			late = placement(node, class, option, gpus, start, q, o.v.Problem.Tasks[task].TimeBudgetFrom(start), planner.PlaceLate)
 		}
 	})
 	switch {
@@ -156,7 +156,7 @@ func (o stageBase) freeFrom(node int, gpus planner.GPUSet) float64 {
 	first, _ := o.v.GPUs(node)
 	free := 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
-		free = max(free, o.v.Free(first+gpus.First()))
+		free = max(free, o.v.FreeFrom(first+gpus.First()))
 	}
 	return free
 }
@@ -167,8 +167,8 @@ func (o stageBase) eachPlace(task int, visit func(node, class, option int, gpus 
 	p := o.v.Problem
 	var few [8]int
 	options := o.appendOptions(few[:0], task)
-	for node := range o.v.Nodes() {
-		if !o.v.On(node) {
+	for node := range o.v.NodeCount() {
+		if !o.v.IsOn(node) {
 			continue
 		}
 		class := o.v.ClassOf(node)

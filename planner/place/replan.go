@@ -149,14 +149,14 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 	for i := range d.parts {
 		node, from := p.plan.nodes[d.parts[i].node].id, p.v.StartOnNew(task, d.choice.class)
 		if node >= 0 {
-			ready := p.v.Since(node) + p.v.Problem.Cluster.Classes[d.choice.class].TurnOnDelay
+			ready := p.v.OnSince(node) + p.v.Problem.Cluster.Classes[d.choice.class].TurnOnDelay
 			from, why = p.v.StartFor(task, ready), planner.PlacePlanned
 		}
 		if start = max(start, from); i > 0 {
 			more = append(more, planner.Part{Node: int32(node), GPUs: d.parts[i].gpus})
 		}
 	}
-	q, room := *d.quote, p.v.Problem.Tasks[task].RoomFrom(start)
+	q, room := *d.quote, p.v.Problem.Tasks[task].TimeBudgetFrom(start)
 	if d.quote == &d.choice.quotes[0] && q.Clocks == planner.ClocksPaced && q.Point.Time > room {
 		q.Clocks = planner.ClocksLate
 	}

@@ -46,13 +46,13 @@ func (p *replan) newPending(task int) *pendingTask {
 	}
 	longest := 0.0
 	for class := range p.v.Problem.Cluster.Classes {
-		if !p.v.Suits(task, class) {
+		if !p.v.CanRunOn(task, class) {
 			continue
 		}
 		option := p.v.Option(task, class)
 		o := &t.Options[option]
-		c := classChoice{class: class, option: option, nodes: o.Over(), gpus: o.PerNode(), size: float64(o.GPUs) * t.Share}
-		at, price := o.Response.Default(), p.v.Problem.Price(class)
+		c := classChoice{class: class, option: option, nodes: o.NodeCount(), gpus: o.PerNode(), size: float64(o.GPUs) * t.Share}
+		at, price := o.Response.Default(), p.v.Problem.ClassObjective(class)
 		c.quotes = p.clocks(task, option, class, p.opts.Stretch*at.Time)
 		for q := range c.quotes {
 			c.costs = append(c.costs, c.size*linearCost(&price, &c.quotes[q].Point))

@@ -98,7 +98,7 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 		choice := &j.choices[c]
 		k := &l.p.v.Problem.Cluster.Classes[choice.class]
 		b := nodeRequest{job: j, choice: choice, least: math.Inf(1)}
-		b.idle = idleWeight * l.p.v.Problem.Price(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
+		b.idle = idleWeight * l.p.v.Problem.ClassObjective(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
 		waited := l.p.v.Problem.WaitWeight
 		b.wait = l.price + waited*choice.size
 		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
@@ -117,7 +117,7 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 				continue
 			}
 			fresh = fresh && node.used
-			l.p.v.Evaluated(1)
+			l.p.v.CountEvaluations(1)
 			from := node.ready
 			if whole && !node.gaps { // there is nothing but its turn
 				from = max(from, l.to.frees[node.first+choice.gpus-1])
@@ -200,7 +200,7 @@ func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 		if !node.used {
 			problem := l.p.v.Problem
 			turnOn := float64(problem.Cluster.Classes[node.class].TurnOn)
-			o.opening += problem.Price(node.class).EnergyWeight * turnOn * float64(node.count)
+			o.opening += problem.ClassObjective(node.class).EnergyWeight * turnOn * float64(node.count)
 		}
 	}
 	return o

@@ -178,16 +178,16 @@ func (p *replan) readNodes() (open bool) {
 		on[class]++
 		first, count := v.GPUs(n)
 		b := plannedNode{id: n, class: class, used: true, first: len(s.gpus), count: count, room: *r}
-		b.ready = v.StartAfter(v.Since(n) + classes[class].TurnOnDelay)
+		b.ready = v.StartAfter(v.OnSince(n) + classes[class].TurnOnDelay)
 		b.last = b.ready
 		for g := range count {
 			u := plannedGPU{idle: r.free.Has(g), until: math.Inf(1), free: b.ready}
 			if !u.idle {
-				if u.free = max(b.ready, v.Free(first+g)); u.free <= v.Now {
+				if u.free = max(b.ready, v.FreeFrom(first+g)); u.free <= v.Now {
 					u.free = v.Now + overrun*p.delays.time/p.delays.tasks
 				}
 			}
-			open = open || u.idle || !v.Untight()
+			open = open || u.idle || !v.OnlyGPUsLimited()
 			b.last = max(b.last, u.free)
 			s.gpus, s.frees = append(s.gpus, u), append(s.frees, 0)
 		}

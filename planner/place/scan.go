@@ -85,7 +85,7 @@ func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
 	if s.isGang(task) {
 		return s.placeGang(task, gangCheapest)
 	}
-	if s.v.Now == 0 && s.v.DeadlinePrior(task) {
+	if s.v.Now == 0 && s.v.IsDeadlinePrior(task) {
 		return s.placeAsLastResort(task)
 	}
 	if !s.search(task) {
@@ -115,13 +115,13 @@ func (s *scan) search(task int) (found bool) {
 			continue
 		}
 		s.now = Candidate{Node: node, Class: class, Option: option, Want: want, Need: utilisation(t, want)}
-		if t.Options[option].GPUs == 1 && s.v.Untight() {
+		if t.Options[option].GPUs == 1 && s.v.OnlyGPUsLimited() {
 			found = s.eachGPU(t, task, found)
 			continue
 		}
 		if start, gpus, ok := s.v.Earliest(task, option, node); ok {
 			c := &s.now
-			c.GPUs, c.Start, c.Free, c.Room = gpus, start, start, t.RoomFrom(start)
+			c.GPUs, c.Start, c.Free, c.Room = gpus, start, start, t.TimeBudgetFrom(start)
 			c.Load = s.fullest(node, gpus)
 			found = s.consider(found)
 		}
@@ -135,9 +135,9 @@ func (s *scan) eachGPU(t *planner.Task, task int, found bool) bool {
 	first, count := s.v.GPUs(c.Node)
 	for g := range count {
 		c.GPUs = 1 << uint(g)
-		c.Free = s.v.Free(first + g)
+		c.Free = s.v.FreeFrom(first + g)
 		c.Start = s.v.StartFor(task, c.Free)
-		c.Room = t.RoomFrom(c.Start)
+		c.Room = t.TimeBudgetFrom(c.Start)
 		c.Load = s.load[first+g]
 		found = s.consider(found)
 	}

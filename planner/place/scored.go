@@ -33,14 +33,14 @@ type StateObserver interface {
 // New is the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
 	p := &scored{stageBase: stageBase{v}, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)), offered: make([]int, len(v.Problem.Tasks))}
-	if p.Refuses() == nil {
+	if p.CheckCluster() == nil {
 		p.buildFleet()
 	}
 	return p
 }
 
-// Refuses implements [planner.Refuser]: a node of the fleet has so many GPUs.
-func (p *scored) Refuses() error {
+// CheckCluster implements [planner.ClusterChecker]: a node of the fleet has so many GPUs.
+func (p *scored) CheckCluster() error {
 	classes := p.v.Problem.Cluster.Classes
 	for i := range classes {
 		if k := &classes[i]; k.GPUs > fleet.MaxGPUs {
@@ -188,10 +188,10 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 	var models []string
 	for class := range p.kinds {
 		option := p.usableOption(task, class)
-		if option < 0 || (ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].Over() != nodes)) {
+		if option < 0 || (ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].NodeCount() != nodes)) {
 			continue
 		}
-		d.GPUs, nodes, ok = t.Options[option].PerNode(), t.Options[option].Over(), true
+		d.GPUs, nodes, ok = t.Options[option].PerNode(), t.Options[option].NodeCount(), true
 		if model := p.kinds[class].Model; !slices.Contains(models, model) {
 			models = append(models, model)
 		}
@@ -227,7 +227,7 @@ func (p *scored) relearn(d *fleet.Demand) {
 // remembered; nil when no class suits it.
 func (p *scored) demand(task int) *fleet.Demand {
 	asked := p.demands[task]
-	if class := p.v.Confined(task); asked != nil && class != p.offered[task] {
+	if class := p.v.RestrictedClass(task); asked != nil && class != p.offered[task] {
 		d, ok := p.demandOf(task)
 		if !ok {
 			return nil
@@ -236,7 +236,7 @@ func (p *scored) demand(task int) *fleet.Demand {
 	}
 	if asked == nil {
 		if d, ok := p.demandOf(task); ok {
-			p.demands[task], p.offered[task] = &d, p.v.Confined(task)
+			p.demands[task], p.offered[task] = &d, p.v.RestrictedClass(task)
 			p.relearn(&d)
 		}
 	}
@@ -313,7 +313,7 @@ func (p *scored) freeGPUsFor(task, node, _ int) (set planner.GPUSet, free int, o
 
 func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	d := p.demand(task)
-	if d == nil && p.v.Confined(task) != planner.AnyClass {
+	if d == nil && p.v.RestrictedClass(task) != planner.AnyClass {
 		return planner.Placement{}, planner.Wait
 	}
 	if d == nil {
@@ -330,7 +330,7 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	option := p.v.Option(task, class)
 	start := p.v.StartOnNew(task, class)
 	if node != nodeOff {
-		start = p.v.StartFor(task, p.v.Since(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 	}
 	p.next = f
 	q, room, ok := p.quote(task, option, class, start)

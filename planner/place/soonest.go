@@ -10,7 +10,7 @@ import (
 // waiting: what a batch system does that knows nothing of energy. Among equal
 // starts it takes a GPU that is on.
 func Soonest(v *planner.View) planner.Placer {
-	if !v.Simple() || len(v.Problem.Cluster.Classes) > 1 {
+	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
 		return &soonest{stageBase{v}}
 	}
 	return &soonestGPU{lightest{stageBase: stageBase{v}}}
@@ -69,7 +69,7 @@ func (s *soonestGPU) Place(task int) (planner.Placement, planner.Verdict) {
 	}
 	start := s.v.StartOnNew(task, class)
 	if found {
-		if onGPU := s.v.StartFor(task, s.v.Free(gpu)); !fresh || onGPU <= start {
+		if onGPU := s.v.StartFor(task, s.v.FreeFrom(gpu)); !fresh || onGPU <= start {
 			q, room, why := s.quoteOrFastest(task, option, class, onGPU)
 			node, set := s.nodeOf(gpu)
 			return placement(node, class, option, set, onGPU, &q, room, why), planner.Start

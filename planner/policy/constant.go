@@ -106,7 +106,7 @@ func (c *constantClockSearch) Improve(ctx context.Context, p *planner.Problem, p
 	if err != nil {
 		return nil, err
 	}
-	if p.WorthOf(improved).Compare(best.rank) < 0 {
+	if p.RankOf(improved).Compare(best.rank) < 0 {
 		best.plan = improved
 	}
 	best.plan.Policy = plan.Policy
@@ -121,7 +121,7 @@ func (c *constantClockSearch) newSearch(p *planner.Problem) *clockSearch {
 	s.most = s.left
 	for i := range c.placed {
 		if most := c.placed[i].MaxTasks; most == 0 || len(p.Tasks) <= most {
-			s.ways = append(s.ways, placementWay{&c.placed[i].Policy, planner.Worth{Unplaced: math.MaxInt}})
+			s.ways = append(s.ways, placementWay{&c.placed[i].Policy, planner.PlanRank{Unplaced: math.MaxInt}})
 		}
 	}
 	return s
@@ -141,14 +141,14 @@ type clockSearch struct {
 // placementWay is a way to place the tasks, and what came of it at best.
 type placementWay struct {
 	policy *planner.Policy
-	best   planner.Worth
+	best   planner.PlanRank
 }
 
 // clockTrial is a choice of clock pairs, with the best of its plans.
 type clockTrial struct {
 	steps []int // by ladder
 	plan  *planner.Plan
-	rank  planner.Worth
+	rank  planner.PlanRank
 }
 
 // choose finds the clock pairs. All ways to place the tasks are tried at the first
@@ -179,7 +179,7 @@ func (s *clockSearch) try(ctx context.Context, rungs []int, ways int, haste floa
 	for i := range s.ways[:min(ways, len(s.ways))] {
 		w := &s.ways[i]
 		key := fmt.Sprint(rungs, w.policy.Name, haste)
-		if s.left <= 0 || s.tried[key] || planner.Cut(ctx) && s.best.plan != nil {
+		if s.left <= 0 || s.tried[key] || planner.StopRequested(ctx) && s.best.plan != nil {
 			continue
 		}
 		s.tried[key] = true
@@ -197,7 +197,7 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *placementWay,
 	clocks := clocksAt(s.ladders, rungs)
 	at.Tune = tune.Constant(clocks)
 	hurried := *s.problem
-	var last planner.Worth
+	var last planner.PlanRank
 	stuck := 0 // placements in a row that were no better or worse
 	for hurries := 0; ; hurries++ {
 		plan, err := planner.Solve(ctx, &hurried, &at, &planner.Options{NoImprove: true})
@@ -205,8 +205,8 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *placementWay,
 			return err
 		}
 		s.left--
-		planner.MonitorOf(ctx).At(Constant, s.most-s.left, s.most)
-		w := s.problem.WorthOf(plan)
+		planner.MonitorOf(ctx).SetPhase(Constant, s.most-s.left, s.most)
+		w := s.problem.RankOf(plan)
 		if w.Compare(way.best) < 0 {
 			way.best = w
 		}

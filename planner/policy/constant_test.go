@@ -137,7 +137,7 @@ func TestConstantClocksOfAQueueAtWorkAreThoseThatCostTheTasksLeast(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Present = &planner.Present{}
+	p.Snapshot = &planner.Snapshot{}
 	plan, err := policy.Solve(t.Context(), p, pol, nil)
 	if err != nil {
 		t.Fatal(err)

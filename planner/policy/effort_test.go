@@ -19,7 +19,7 @@ func evaluations(t *testing.T, p *planner.Problem, name string, effort float64) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &planner.Monitor{Tell: func(at planner.Progress) {
+	w := &planner.Monitor{OnProgress: func(at planner.Progress) {
 		if at.Doing == planner.Searching {
 			total = max(total, at.Total)
 		}
@@ -72,7 +72,7 @@ func TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, end := (&planner.Monitor{Most: 7_000_000}).Begin(t.Context()) // half of what a search does
+		ctx, end := (&planner.Monitor{MaxWork: 7_000_000}).Begin(t.Context()) // half of what a search does
 		defer end()
 		plan, err := policy.SolveChecked(ctx, p, pol, nil)
 		if err != nil {

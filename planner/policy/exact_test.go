@@ -15,7 +15,7 @@ import (
 // judge watches the value rule and compares the value of what it starts at each
 // event with the most that any choice would have had.
 type judge struct {
-	planner.Watcher
+	planner.TaskObserver
 	v       *planner.View
 	kappa   float64
 	waiting map[int]bool
@@ -45,7 +45,7 @@ func (j *judge) Arrive(tasks []int) {
 		j.waiting[task] = true
 	}
 	j.best = j.exact()
-	j.Watcher.Arrive(tasks)
+	j.TaskObserver.Arrive(tasks)
 }
 
 // close judges the last event.
@@ -89,12 +89,12 @@ func (j *judge) Committed(task int, a *planner.Assignment) {
 	delete(j.waiting, task)
 	j.free[a.Option] -= a.GPUs.Len()
 	j.got += j.worth(task, int(a.Option))
-	j.Watcher.Committed(task, a)
+	j.TaskObserver.Committed(task, a)
 }
 
 func (j *judge) Finished(task int, a *planner.Assignment) {
 	j.free[a.Option] += a.GPUs.Len()
-	j.Watcher.Finished(task, a)
+	j.TaskObserver.Finished(task, a)
 }
 
 // TestTheValueRuleLosesLittleToAnExactKnapsack states the rule's gap by kappa
@@ -108,10 +108,10 @@ func TestTheValueRuleLosesLittleToAnExactKnapsack(t *testing.T) {
 		for _, q := range givenQueues(t, c.model) {
 			pol := &planner.Policy{Name: "judged", Tune: tune.None, Place: place.AtOnce, Park: park.Never{}}
 			pol.Pick = func(v *planner.View, placer planner.Placer) planner.Picker {
-				rule := pick.Value{Kappa: c.kappa}.New(v, placer).(planner.Watcher) //nolint:errcheck // it is one
+				rule := pick.Value{Kappa: c.kappa}.New(v, placer).(planner.TaskObserver) //nolint:errcheck // it is one
 				classes := v.Problem.Cluster.Classes
 				return &judge{
-					Watcher: rule, v: v, kappa: c.kappa, waiting: map[int]bool{}, found: &found,
+					TaskObserver: rule, v: v, kappa: c.kappa, waiting: map[int]bool{}, found: &found,
 					free: [2]int{classes[0].GPUs, classes[1].GPUs},
 				}
 			}

@@ -68,7 +68,7 @@ func clockLadderOf(p *planner.Problem, class int) clockLadder {
 	slices.SortStableFunc(all, func(a, b screenedPair) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(beyond(&a), beyond(&b)))
 	})
-	price, lowest, cheapest := p.Price(class), math.Inf(1), math.Inf(1)
+	price, lowest, cheapest := p.ClassObjective(class), math.Inf(1), math.Inf(1)
 	for i := range all {
 		s := &all[i]
 		if !s.normal && beyond(s) >= lowest {

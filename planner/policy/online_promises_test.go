@@ -177,7 +177,7 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 		if len(plan.Unplaced) > 0 {
 			t.Errorf("seed %d: %d of %d jobs left out", seed, len(plan.Unplaced), len(left.Tasks))
 		}
-		for _, r := range left.Present.Running {
+		for _, r := range left.Snapshot.Running {
 			a := &plan.Assignments[r.Task]
 			if a.Start != r.Start || a.End != r.End {
 				t.Errorf("seed %d: %s runs from %v to %v s, is planned from %v to %v s", seed, left.Tasks[r.Task].ID, r.Start, r.End, a.Start, a.End)
@@ -187,11 +187,11 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 			}
 		}
 		for i := range left.Tasks {
-			if left.Tasks[i].Arrival <= left.Present.Now {
+			if left.Tasks[i].Arrival <= left.Snapshot.Now {
 				waiting++
 			}
 		}
-		waiting -= len(left.Present.Running)
+		waiting -= len(left.Snapshot.Running)
 	}
 	if running == 0 || waiting == 0 || gangs == 0 {
 		t.Errorf("%d jobs ran, %d of them on several nodes, and %d waited, want some of each", running, gangs, waiting)
@@ -201,8 +201,8 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 // halfway is what a plan leaves of its problem once half of the tasks have arrived.
 func halfway(p *planner.Problem, plan *planner.Plan) *planner.Problem {
 	now := p.Tasks[len(p.Tasks)/2].Arrival
-	left, present := *p, planner.Present{Now: now}
-	left.Tasks, left.Present = nil, &present
+	left, present := *p, planner.Snapshot{Now: now}
+	left.Tasks, left.Snapshot = nil, &present
 	for i := range p.Tasks {
 		a, task := &plan.Assignments[i], p.Tasks[i]
 		if a.End <= now {
@@ -210,7 +210,7 @@ func halfway(p *planner.Problem, plan *planner.Plan) *planner.Problem {
 		}
 		task.Deadline, task.Due = math.Inf(1), math.Inf(1) // some can't be met any more
 		if a.Start <= now {
-			present.Running = append(present.Running, planner.Running{
+			present.Running = append(present.Running, planner.RunningTask{
 				Task: len(left.Tasks), Class: plan.Nodes[a.Node].Class, Start: a.Start, End: a.End,
 			})
 		}

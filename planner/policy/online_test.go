@@ -108,7 +108,7 @@ func freshInTime(p *planner.Problem, t *planner.Task) bool {
 		if option < 0 || len(k.Partitions) > 0 && len(t.Partitions) > 0 && !slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) }) {
 			continue
 		}
-		nodes := float64(t.Options[option].Over())
+		nodes := float64(t.Options[option].NodeCount())
 		if t.Options[option].PerNode() > k.GPUs || k.CPUs > 0 && t.CPUs/nodes > k.CPUs || k.MemGiB > 0 && t.MemGiB/nodes > k.MemGiB {
 			continue
 		}

@@ -105,7 +105,7 @@ func sharedCrowd(rng *rand.Rand) predicted {
 			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}},
 		}
 		t.Due = t.Arrival + 3*seconds*rng.Float64()
-		t.Profile = &planner.Profile{UtilPct: []float64{90 * rng.Float64(), 60 * rng.Float64(), 40 * rng.Float64()}, SlotS: 60, MemGB: 1 + 14*rng.Float64(), Kappa: 1.2}
+		t.Profile = &planner.UsageProfile{UtilPct: []float64{90 * rng.Float64(), 60 * rng.Float64(), 40 * rng.Float64()}, SlotS: 60, MemGB: 1 + 14*rng.Float64(), Kappa: 1.2}
 		if i%8 == 0 { // has GPUs to itself, at clocks of its own
 			interval := dvfsmodel.WideRange()
 			t.Profile, t.Options[0].GPUs = nil, 2

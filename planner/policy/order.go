@@ -71,15 +71,15 @@ func (o problemOrder) problem(p *planner.Problem) *planner.Problem {
 			ordered.Cluster.Classes[i] = p.Cluster.Classes[from]
 		}
 	}
-	if p.Present != nil {
-		ordered.Present = o.snapshot(p.Present)
+	if p.Snapshot != nil {
+		ordered.Snapshot = o.snapshot(p.Snapshot)
 	}
 	return &ordered
 }
 
 // snapshot is what runs, by the numbers of the ordered problem.
-func (o problemOrder) snapshot(p *planner.Present) *planner.Present {
-	ordered := &planner.Present{Now: p.Now, Running: slices.Clone(p.Running)}
+func (o problemOrder) snapshot(p *planner.Snapshot) *planner.Snapshot {
+	ordered := &planner.Snapshot{Now: p.Now, Running: slices.Clone(p.Running)}
 	for i := range ordered.Running {
 		r := &ordered.Running[i]
 		if o.tasks != nil {

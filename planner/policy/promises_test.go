@@ -211,13 +211,13 @@ func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {
 
 // present has some nodes still run what nobody plans.
 func (s *site) present(p *planner.Problem) {
-	p.Present = &planner.Present{}
+	p.Snapshot = &planner.Snapshot{}
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		end := 3600 * (1 + 5*s.Float64())
 		at := p.Tasks[0].Options[0].Response.Default()
 		at.Time, at.Energy = end, at.Power.Over(end)
-		p.Present.Running = append(p.Present.Running, planner.Running{Task: len(p.Tasks), Class: class, End: end})
+		p.Snapshot.Running = append(p.Snapshot.Running, planner.RunningTask{Task: len(p.Tasks), Class: class, End: end})
 		p.Tasks = append(p.Tasks, planner.NewTask("running on "+k.Name, planner.Option{
 			Model: k.Model, GPUs: 1 + s.IntN(k.GPUs), Response: &dvfsmodel.Fixed{At: at},
 		}))

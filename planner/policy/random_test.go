@@ -124,7 +124,7 @@ func (d *drawer) task(i int) planner.Task {
 		if !d.simple && t.Share == 1 {
 			o.GPUs = oneOf(d, "GPUs needed", 1, 1, 1, 2, 2, 3, 5)
 			o.Nodes = oneOf(d, "nodes needed", 0, 1, 2, 1, 3, 0)
-			o.GPUs *= o.Over()
+			o.GPUs *= o.NodeCount()
 		}
 		d.longest = max(d.longest, o.Response.Default().Time)
 		t.Options = append(t.Options, o)

@@ -32,7 +32,7 @@ func WithCheapestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planne
 		return &sharedClocks{Tuner: tuner(p), rule: func(s *sharing.State, gpu int) dvfsmodel.MHz {
 			physics := &s.Instance().Physics
 			lowest := consolidate.LowestClock(s, gpu)
-			price, best, least := p.Price(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
+			price, best, least := p.ClassObjective(classes[s.GPU(gpu).Server]), physics.Max(), math.Inf(1)
 			for _, mhz := range physics.LevelsMHz {
 				pt := dvfsmodel.Point{Time: physics.Stretch(mhz), Power: dvfsmodel.Watt(physics.PowerAt(mhz))}
 				pt.Energy = pt.Power.Over(pt.Time)
@@ -45,7 +45,7 @@ func WithCheapestClocks(tuner func(*planner.Problem) planner.Tuner) func(*planne
 	}
 }
 
-// sharedClocks implements [planner.Adapter].
+// sharedClocks implements [planner.SharedClockTuner].
 type sharedClocks struct {
 	planner.Tuner // for GPUs that aren't shared
 	rule          consolidate.Clocks

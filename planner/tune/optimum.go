@@ -15,7 +15,7 @@ func Optimum(theta float64) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner {
 		objectives := make([]dvfsmodel.Objective, len(p.Cluster.Classes))
 		for class := range objectives {
-			objectives[class] = p.Price(class)
+			objectives[class] = p.ClassObjective(class)
 		}
 		return &optimum{p: p, theta: theta, optima: dvfsmodel.NewOptima(objectives)}
 	}
