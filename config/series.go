@@ -33,7 +33,7 @@ var seriesColumns = []string{"carbon_g_per_kwh", "water_l_per_kwh", "cost_per_kw
 // or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is not
 // stated. The first bad row is an error with its line.
 func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
-	rows := queue.NewRows(r, name)
+	rows := queue.NewCSVRows(r, name)
 	header, err := rows.Read()
 	switch {
 	case errors.Is(err, io.EOF):

@@ -158,7 +158,7 @@ func (j *joiner) checkWorkload(job *queue.Job) error {
 	if err == nil {
 		return nil
 	}
-	if job.Timed() && slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Unseen != nil }) {
+	if job.HasRunTime() && slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Unseen != nil }) {
 		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q: workload %q has no model: planned as others respond",
 			job.Pos, job.ID, queue.Printable(job.Workload)))
 		return nil

@@ -180,7 +180,7 @@ func (j *joiner) fillStated(job *queue.Job, all []knownRun) error {
 		case k.time > 0:
 		case times > 0:
 			k.time = at.Time * times
-		case !job.Timed():
+		case !job.HasRunTime():
 			k.time = at.Time
 		}
 		if k.power > 0 {

@@ -38,14 +38,14 @@ var aliases = map[string]column{
 // minutesRaw is sacct's time limit in minutes, which has no unit in its name.
 const minutesRaw = "timelimitraw"
 
-// ofEachNode are the names by which GPUs are those of each node, as Slurm means them.
-var ofEachNode = []string{"gres", "reqgres", "gpuspernode", "gpupernode", "trespernode"}
+// perNodeColumns are the names by which GPUs are those of each node, as Slurm means them.
+var perNodeColumns = []string{"gres", "reqgres", "gpuspernode", "gpupernode", "trespernode"}
 
-// keptColumns are those of Slurm's that are kept with a job and not used.
-var keptColumns = []string{"partition", "account", "qos", "state", "comment", "project", "group", "cluster"}
+// passThroughColumns are those of Slurm's that are kept with a job and not used.
+var passThroughColumns = []string{"partition", "account", "qos", "state", "comment", "project", "group", "cluster"}
 
-// heading is what a name in a file stands for.
-type heading struct {
+// columnHeading is what a name in a file stands for.
+type columnHeading struct {
 	col   column
 	extra string  // the name of an x_ column, or the GPU model of colOnModel
 	of    column  // what colOnModel says of that model
@@ -63,60 +63,60 @@ var units = map[string]float64{
 	"d": day, "day": day, "days": day,
 }
 
-// headingOf finds what a name in a native file stands for: a column's own name, one
+// columnHeadingOf finds what a name in a native file stands for: a column's own name, one
 // that the caller gave it, or one of those above, whatever its letters and marks.
-func headingOf(name string, given map[string]string) (h heading, ok bool) {
+func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok bool) {
 	if own := given[name]; own != "" {
 		name = own
 	}
 	if isExtra(name) {
-		return heading{col: colExtra, extra: name}, true
+		return columnHeading{col: colExtra, extra: name}, true
 	}
 	if col, ok := nativeNames.find(name); ok {
-		return heading{col: col}, true
+		return columnHeading{col: col}, true
 	}
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	folded := strings.Join(words, "")
 	if folded == minutesRaw {
-		return heading{col: colLimit, unit: minute}, true
+		return columnHeading{col: colLimit, unit: minute}, true
 	}
 	for c := range firstModelColumn {
 		if folded != "" && folded == strings.ReplaceAll(nativeNames[c], "_", "") {
-			return heading{col: c}, true
+			return columnHeading{col: c}, true
 		}
 	}
 	if col, ok := aliases[folded]; ok {
-		return heading{col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b"), each: slices.Contains(ofEachNode, folded)}, true
+		return columnHeading{col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b"), each: slices.Contains(perNodeColumns, folded)}, true
 	}
-	for _, kept := range keptColumns {
+	for _, kept := range passThroughColumns {
 		if folded == kept {
-			return heading{col: colExtra, extra: extraPrefix + kept, kept: true}, true
+			return columnHeading{col: colExtra, extra: extraPrefix + kept, kept: true}, true
 		}
 	}
 	if len(words) < 2 {
-		return heading{}, false
+		return columnHeading{}, false
 	}
 	unit, known := units[words[len(words)-1]]
 	col, ok := aliases[strings.Join(words[:len(words)-1], "")]
 	if !known || !ok || !timeColumns.has(col) {
-		return heading{}, false
+		return columnHeading{}, false
 	}
-	return heading{col: col, unit: unit}, true
+	return columnHeading{col: col, unit: unit}, true
 }
 
-// heading is headingOf for a name of the file that is read.
-func (b *builder) heading(name string) (heading, bool) {
+// heading is columnHeadingOf for a name of the file that is read.
+func (b *batchBuilder) heading(name string) (columnHeading, bool) {
 	if b.given[name] != "" {
 		if b.mapped == nil {
 			b.mapped = map[string]bool{}
 		}
 		b.mapped[name] = true
 	}
-	return headingOf(name, b.given)
+	return columnHeadingOf(name, b.given)
 }
 
-// unmapped reports a name that the caller gave a column and the file hasn't.
-func (b *builder) unmapped(at Position) error {
+// checkMapped reports a name that the caller gave a column and the file hasn't.
+func (b *batchBuilder) checkMapped(at Position) error {
 	for _, name := range slices.Sorted(maps.Keys(b.given)) {
 		if !b.mapped[name] {
 			return &SyntaxError{Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name], Want: "a name that the file has"}

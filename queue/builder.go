@@ -9,12 +9,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// builder collects the jobs of a file.
-type builder struct {
+// batchBuilder collects the jobs of a file.
+type batchBuilder struct {
 	out    Batch
 	names  *columnNames
 	given  map[string]string // columns by the names that the caller gave them
-	told   map[string]bool   // names of the file that were warned of
+	warned map[string]bool   // names of the file that were warned of
 	mapped map[string]bool   // names of given that the file has
 	ids    map[string]int
 	extras map[string]string // the x_ names seen, each one string
@@ -27,15 +27,15 @@ type builder struct {
 	profiled      bool // some job has a profile
 	firstProfiled int  // its number
 
-	dates        dated    // how moments are written
+	dates        dateForm // how moments are written
 	firstDate    Position // of a moment, where the first stands
 	undated      Position // of the first job without a moment
-	doubled      int      // jobs with both a model and a workload
+	duplicated   int      // jobs with both a model and a workload
 	firstDoubled Position
 }
 
-func newBuilder(name string) *builder {
-	return &builder{
+func newBatchBuilder(name string) *batchBuilder {
+	return &batchBuilder{
 		out:    Batch{Name: name},
 		names:  &nativeNames,
 		ids:    map[string]int{},
@@ -43,11 +43,11 @@ func newBuilder(name string) *builder {
 	}
 }
 
-// slab is how many small values are allocated at once.
-const slab = 256
+// slabSize is how many small values are allocated at once.
+const slabSize = 256
 
 // add completes the draft of the current record and takes its job.
-func (b *builder) add(d *draft) error {
+func (b *batchBuilder) add(d *jobDraft) error {
 	job := &d.job
 	if d.nodes > 0 && !d.given.has(colNodes) {
 		job.Nodes = d.nodes
@@ -78,27 +78,27 @@ func (b *builder) add(d *draft) error {
 			Want: "unique ids",
 		}
 	}
-	if err := b.alike(job); err != nil {
+	if err := b.checkAlike(job); err != nil {
 		return err
 	}
 	if err := b.date(d); err != nil {
 		return err
 	}
 	if job.Model != nil && job.Workload != "" {
-		if b.doubled++; b.doubled == 1 {
+		if b.duplicated++; b.duplicated == 1 {
 			b.firstDoubled = job.Pos
 		}
 	}
 	b.ids[job.ID] = len(b.out.Jobs)
 	if len(b.out.Jobs) == cap(b.out.Jobs) {
-		b.out.Jobs = slices.Grow(b.out.Jobs, len(b.out.Jobs)+slab) // append would copy more often
+		b.out.Jobs = slices.Grow(b.out.Jobs, len(b.out.Jobs)+slabSize) // append would copy more often
 	}
 	b.out.Jobs = append(b.out.Jobs, *job)
 	return nil
 }
 
-// alike refuses a profile that can't be laid over those before it.
-func (b *builder) alike(job *Job) error {
+// checkAlike refuses a profile that can't be laid over those before it.
+func (b *batchBuilder) checkAlike(job *Job) error {
 	if job.Profile == nil {
 		return nil
 	}
@@ -106,16 +106,16 @@ func (b *builder) alike(job *Job) error {
 		b.profiled, b.firstProfiled = true, len(b.out.Jobs)
 		return nil
 	}
-	if problem := job.Profile.like(&b.out.Jobs[b.firstProfiled]); problem != nil {
+	if problem := job.Profile.difference(&b.out.Jobs[b.firstProfiled]); problem != nil {
 		return b.fault(problem)
 	}
 	return nil
 }
 
 // fault is a problem of the current record as an error with its position.
-func (b *builder) fault(p *FieldError) error { return b.faultAt(b.where(p.col), p) }
+func (b *batchBuilder) fault(p *FieldError) error { return b.faultAt(b.where(p.col), p) }
 
-func (b *builder) faultAt(pos Position, p *FieldError) error {
+func (b *batchBuilder) faultAt(pos Position, p *FieldError) error {
 	msg := p.Msg
 	if name := b.names.name(p.col); name != "" {
 		msg = name + " " + msg
@@ -123,7 +123,7 @@ func (b *builder) faultAt(pos Position, p *FieldError) error {
 	return &SyntaxError{Pos: pos, Msg: msg, Want: p.Want}
 }
 
-func (b *builder) partialModel(given columnSet) error {
+func (b *batchBuilder) partialModel(given columnSet) error {
 	missing := b.names.name((neededColumns &^ given).first())
 	return &SyntaxError{
 		Pos:  b.where((given & modelColumns).first()),
@@ -133,35 +133,35 @@ func (b *builder) partialModel(given columnSet) error {
 }
 
 // extraName is the one copy of an x_ name.
-func (b *builder) extraName(name string) (string, *FieldError) {
+func (b *batchBuilder) extraName(name string) (string, *FieldError) {
 	if known, ok := b.extras[name]; ok {
 		return known, nil
 	}
 	if msg, want := extraNameFault(name); msg != "" {
-		return "", faulty(colExtra, "column name "+msg, want)
+		return "", newFieldError(colExtra, "column name "+msg, want)
 	}
 	if len(b.extras) == maxExtraNames {
-		return "", faulty(colExtra, quoted(name)+" is one x_ column too many", "at most "+strconv.Itoa(maxExtraNames))
+		return "", newFieldError(colExtra, quoted(name)+" is one x_ column too many", "at most "+strconv.Itoa(maxExtraNames))
 	}
 	b.extras[name] = name
 	return name, nil
 }
 
 // addExtra keeps an x_ column that has a value.
-func (d *draft) addExtra(name, value string) *FieldError {
+func (d *jobDraft) addExtra(name, value string) *FieldError {
 	if value == "" {
 		return nil
 	}
 	if msg, want := extraValueFault(value); msg != "" {
-		return faulty(colExtra, name+" "+msg, want)
+		return newFieldError(colExtra, name+" "+msg, want)
 	}
 	d.job.Extra = append(d.job.Extra, Field{Name: name, Value: value})
 	return nil
 }
 
-func (b *builder) model(m dvfsmodel.Params) *dvfsmodel.Params {
+func (b *batchBuilder) model(m dvfsmodel.Params) *dvfsmodel.Params {
 	if len(b.models) == 0 {
-		b.models = make([]dvfsmodel.Params, slab)
+		b.models = make([]dvfsmodel.Params, slabSize)
 	}
 	place := &b.models[0]
 	b.models = b.models[1:]
@@ -169,9 +169,9 @@ func (b *builder) model(m dvfsmodel.Params) *dvfsmodel.Params {
 	return place
 }
 
-func (b *builder) oneGPU() []GPUCount {
+func (b *batchBuilder) oneGPU() []GPUCount {
 	if len(b.counts) == 0 {
-		b.counts = make([]GPUCount, slab)
+		b.counts = make([]GPUCount, slabSize)
 	}
 	place := b.counts[:1:1]
 	b.counts = b.counts[1:]
@@ -180,18 +180,18 @@ func (b *builder) oneGPU() []GPUCount {
 }
 
 // batch is what was collected.
-func (b *builder) batch() (*Batch, error) {
+func (b *batchBuilder) batch() (*Batch, error) {
 	if len(b.out.Jobs) == 0 {
 		return nil, fmt.Errorf("%s: %w, want at least one", Printable(b.out.Name), ErrEmpty)
 	}
-	if err := b.unmapped(Position{File: b.out.Name}); err != nil {
+	if err := b.checkMapped(Position{File: b.out.Name}); err != nil {
 		return nil, err
 	}
-	b.start()
-	if b.doubled > 0 {
+	b.setClockStart()
+	if b.duplicated > 0 {
 		b.out.Warnings = append(b.out.Warnings, &SyntaxError{
 			Pos: b.firstDoubled,
-			Msg: fmt.Sprintf("%d jobs have both a model and a workload: the model is used", b.doubled),
+			Msg: fmt.Sprintf("%d jobs have both a model and a workload: the model is used", b.duplicated),
 		})
 	}
 	return &b.out, nil

@@ -10,21 +10,21 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// draft is a job while its fields are being read.
-type draft struct {
+// jobDraft is a job while its fields are being read.
+type jobDraft struct {
 	job   Job
 	model dvfsmodel.Params
 	given columnSet
-	dated [2]dated // how arrival and deadline are written
-	each  bool     // the GPUs are those of each node
-	nodes int      // that a list of trackable resources has; 0: none
+	dated [2]dateForm // how arrival and deadline are written
+	each  bool        // the GPUs are those of each node
+	nodes int         // that a list of trackable resources has; 0: none
 }
 
-func (d *draft) reset() { *d = draft{job: blankJob()} }
+func (d *jobDraft) reset() { *d = jobDraft{job: blankJob()} }
 
 // set parses the text of a field into the draft. Where it is found says what a
 // number without a unit means.
-func (d *draft) set(c column, text string, at *heading) *FieldError {
+func (d *jobDraft) set(c column, text string, at *columnHeading) *FieldError {
 	d.given = d.given.with(c)
 	switch c {
 	case colID:
@@ -45,7 +45,7 @@ func (d *draft) set(c column, text string, at *heading) *FieldError {
 	case colNodes:
 		nodes, problem := parseCount(c, text, maxNodes)
 		if problem == nil && nodes < 1 {
-			problem = faulty(c, "is "+strconv.Itoa(nodes), "1 to "+strconv.Itoa(maxNodes))
+			problem = newFieldError(c, "is "+strconv.Itoa(nodes), "1 to "+strconv.Itoa(maxNodes))
 		}
 		d.job.Nodes = nodes
 		return problem
@@ -55,7 +55,7 @@ func (d *draft) set(c column, text string, at *heading) *FieldError {
 		return problem
 	case colArrival, colDeadline, colLimit, colRuntime:
 		value, how, problem := parseTime(c, text, at.unit)
-		*d.number(c) = value
+		*d.field(c) = value
 		if pointColumns.has(c) && !math.IsInf(value, 1) {
 			d.dated[c-colArrival] = how
 		}
@@ -66,20 +66,20 @@ func (d *draft) set(c column, text string, at *heading) *FieldError {
 		return problem
 	default:
 		value, problem := parseNumber(c, text)
-		*d.number(c) = value
+		*d.field(c) = value
 		return problem
 	}
 	return nil
 }
 
 // setOn parses the run time or power on one GPU model.
-func (d *draft) setOn(c column, model, text string) *FieldError {
+func (d *jobDraft) setOn(c column, model, text string) *FieldError {
 	value, problem := parseNumber(c, text)
 	if problem != nil {
 		return problem
 	}
 	if !inRange(value) || value == 0 {
-		return faulty(c, "on "+model+" is "+formatNumber(value), "a number above 0, up to 1e15")
+		return newFieldError(c, "on "+model+" is "+formatNumber(value), "a number above 0, up to 1e15")
 	}
 	d.given = d.given.with(c)
 	at := slices.IndexFunc(d.job.Measured, func(m Measured) bool { return m.Model == model })
@@ -87,35 +87,35 @@ func (d *draft) setOn(c column, model, text string) *FieldError {
 		at = len(d.job.Measured)
 		d.job.Measured = append(d.job.Measured, Measured{Model: model})
 	}
-	place := d.job.Measured[at].number(c)
+	place := d.job.Measured[at].field(c)
 	if *place > 0 {
-		return faulty(c, "is there twice for GPU model "+quoted(model), "once each")
+		return newFieldError(c, "is there twice for GPU model "+quoted(model), "once each")
 	}
 	*place = value
 	return nil
 }
 
-// number is where a run time or power on one GPU model lives.
-func (m *Measured) number(c column) *float64 {
+// field is where a run time or power on one GPU model lives.
+func (m *Measured) field(c column) *float64 {
 	if c == colRuntime {
 		return &m.Runtime
 	}
 	return &m.Power
 }
 
-// number is where a numeric column of the draft lives.
-func (d *draft) number(c column) *float64 {
+// field is where a numeric column of the draft lives.
+func (d *jobDraft) field(c column) *float64 {
 	if c >= firstModelColumn {
 		return coefficient(&d.model, c)
 	}
 	if profileColumns.has(c) {
-		return d.profile().number(c)
+		return d.profile().field(c)
 	}
-	return d.job.number(c)
+	return d.job.field(c)
 }
 
-// number is where a numeric column of the job lives, the model's apart.
-func (j *Job) number(c column) *float64 {
+// field is where a numeric column of the job lives, the model's apart.
+func (j *Job) field(c column) *float64 {
 	switch c {
 	case colArrival:
 		return &j.Arrival
@@ -148,9 +148,9 @@ func parseNumber(c column, text string) (float64, *FieldError) {
 	value, err := strconv.ParseFloat(text, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return 0, faulty(c, quoted(text)+" is too large", "a number up to 1e15")
+		return 0, newFieldError(c, quoted(text)+" is too large", "a number up to 1e15")
 	case err != nil || isHexadecimal(text):
-		return 0, faulty(c, quoted(text)+" is not a number", "one such as 12.5")
+		return 0, newFieldError(c, quoted(text)+" is not a number", "one such as 12.5")
 	}
 	return value + 0, nil // −0 becomes 0
 }
@@ -173,7 +173,7 @@ func parseGPUs(text string) ([]GPUCount, *FieldError) {
 	for part := range strings.SplitSeq(text, ";") {
 		model, count, ok := strings.Cut(part, ":")
 		if !ok {
-			return nil, faulty(colGPUs, quoted(text)+" is not a list of GPU counts", `one such as V100:2;*:4`)
+			return nil, newFieldError(colGPUs, quoted(text)+" is not a list of GPU counts", `one such as V100:2;*:4`)
 		}
 		g, problem := parseGPUCount(model, strings.TrimSpace(count))
 		if problem != nil {
@@ -189,12 +189,12 @@ func parseGPUs(text string) ([]GPUCount, *FieldError) {
 func parseGPUCount(model, count string) (GPUCount, *FieldError) {
 	model = strings.TrimSpace(model)
 	if model == "" {
-		return GPUCount{}, faulty(colGPUs, "has a count without a GPU model", `a model, or * for any other`)
+		return GPUCount{}, newFieldError(colGPUs, "has a count without a GPU model", `a model, or * for any other`)
 	}
 	if model == AnyModel {
 		model = ""
 	} else if msg, want := gpuModelFault(model); msg != "" {
-		return GPUCount{}, faulty(colGPUs, "model "+msg, want)
+		return GPUCount{}, newFieldError(colGPUs, "model "+msg, want)
 	}
 	n, problem := parseCount(colGPUs, count, maxGPUs)
 	return GPUCount{Model: model, Count: n}, problem
@@ -204,7 +204,7 @@ func parseGPUCount(model, count string) (GPUCount, *FieldError) {
 func parseCount(c column, text string, most int) (int, *FieldError) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || value != math.Trunc(value) || isHexadecimal(text) || math.Abs(value) > maxNumber {
-		return 0, faulty(c, quoted(text)+" is not a whole number", "1 to "+strconv.Itoa(most))
+		return 0, newFieldError(c, quoted(text)+" is not a whole number", "1 to "+strconv.Itoa(most))
 	}
 	return int(value), nil
 }

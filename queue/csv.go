@@ -12,17 +12,17 @@ import (
 
 // csvReader reads rows into a builder.
 type csvReader struct {
-	rows  *Rows
-	b     *builder
-	cols  []heading       // of each cell
+	rows  *CSVRows
+	b     *batchBuilder
+	cols  []columnHeading // of each cell
 	cells [numColumns]int // where each column is, -1 when the file lacks it
-	d     draft
+	d     jobDraft
 }
 
 // readCSV reads a CSV file with the given names of columns; nil lets the
 // header choose them.
-func readCSV(in *bufio.Reader, g *guard, b *builder, names *columnNames) error {
-	c := &csvReader{rows: newRows(in, g), b: b}
+func readCSV(in *bufio.Reader, g *textGuard, b *batchBuilder, names *columnNames) error {
+	c := &csvReader{rows: newCSVRows(in, g), b: b}
 	c.rows.ReuseRecord = true
 	c.rows.FieldsPerRecord = -1
 	c.rows.Comma = separatorOf(in)
@@ -33,7 +33,7 @@ func readCSV(in *bufio.Reader, g *guard, b *builder, names *columnNames) error {
 		return ignoreEOF(err)
 	}
 	if names == nil {
-		names = namesOf(header)
+		names = columnNamesOf(header)
 	}
 	b.names = names
 	if err := c.header(header); err != nil {
@@ -57,8 +57,8 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// namesOf tells the EDL columns from the others by one that only they have.
-func namesOf(header []string) *columnNames {
+// columnNamesOf tells the EDL columns from the others by one that only they have.
+func columnNamesOf(header []string) *columnNames {
 	if slices.ContainsFunc(header, func(cell string) bool { return strings.TrimSpace(cell) == edlNames[firstModelColumn] }) {
 		return &edlNames
 	}
@@ -116,13 +116,13 @@ func (c *csvReader) header(header []string) error {
 	for i := range c.cells {
 		c.cells[i] = -1
 	}
-	c.cols = make([]heading, len(header))
+	c.cols = make([]columnHeading, len(header))
 	seen := make(map[string]bool, len(header))
 	var unknown []int
 	for i, name := range header {
 		name = strings.TrimSpace(name)
 		if name == "" { // spreadsheets write some after the last column
-			c.cols[i] = heading{col: colBlank}
+			c.cols[i] = columnHeading{col: colBlank}
 			continue
 		}
 		if seen[name] {
@@ -137,24 +137,24 @@ func (c *csvReader) header(header []string) error {
 			unknown = append(unknown, i)
 		}
 	}
-	if err := c.b.unmapped(c.cellAt(0)); err != nil {
+	if err := c.b.checkMapped(c.cellAt(0)); err != nil {
 		return err
 	}
 	if len(unknown) > 0 {
-		return c.unknown(header, unknown)
+		return c.unknownColumns(header, unknown)
 	}
-	return c.required()
+	return c.checkRequired()
 }
 
 // headerCell finds the column of a cell of the header.
 func (c *csvReader) headerCell(i int, name string, header []string) (known bool, err error) {
-	h := heading{col: colIgnored}
+	h := columnHeading{col: colIgnored}
 	if c.b.names == &nativeNames {
 		if of, model, ok := onModel(name); ok {
 			if problem := modelColumnFault(of, model); problem != nil {
 				return true, c.b.faultAt(c.cellAt(i), problem)
 			}
-			c.cols[i] = heading{col: colOnModel, of: of, extra: model}
+			c.cols[i] = columnHeading{col: colOnModel, of: of, extra: model}
 			return true, nil
 		}
 		if h, known = c.b.heading(name); !known {
@@ -163,18 +163,18 @@ func (c *csvReader) headerCell(i int, name string, header []string) (known bool,
 	} else if col, ok := c.b.names.find(name); ok {
 		h.col = col
 	} else if isExtra(name) && c.b.names != &paramsNames {
-		h = heading{col: colExtra, extra: name}
+		h = columnHeading{col: colExtra, extra: name}
 	} else if c.b.names != &paramsNames {
 		return false, nil
 	}
-	c.b.tell(c.cellAt(i), name, &h)
+	c.b.warnOnce(c.cellAt(i), name, &h)
 	switch {
 	case h.col == colExtra:
 		extra, problem := c.b.extraName(h.extra)
 		if problem != nil {
 			return true, c.b.faultAt(c.cellAt(i), problem)
 		}
-		if slices.ContainsFunc(c.cols[:i], func(other heading) bool { return other.extra == extra }) {
+		if slices.ContainsFunc(c.cols[:i], func(other columnHeading) bool { return other.extra == extra }) {
 			return true, &SyntaxError{Pos: c.cellAt(i), Msg: "column " + quoted(extra) + " is there twice", Want: "each once"}
 		}
 		h.extra = extra
@@ -192,8 +192,8 @@ func (c *csvReader) headerCell(i int, name string, header []string) (known bool,
 	return true, nil
 }
 
-// unknown names all the columns of the header that are none.
-func (c *csvReader) unknown(header []string, unknown []int) error {
+// unknownColumns names all the columns of the header that are none.
+func (c *csvReader) unknownColumns(header []string, unknown []int) error {
 	first := strings.TrimSpace(header[unknown[0]])
 	fault := &SyntaxError{Pos: c.cellAt(unknown[0]), Msg: "unknown column " + quoted(first), Want: unknownWant(first, c.b.names.known())}
 	if len(unknown) == 1 {
@@ -212,15 +212,15 @@ func (c *csvReader) unknown(header []string, unknown []int) error {
 	return fault
 }
 
-// required reports a header that no valid job can follow.
-func (c *csvReader) required() error {
+// checkRequired reports a header that no valid job can follow.
+func (c *csvReader) checkRequired() error {
 	var have columnSet
 	for col := range numColumns {
 		if c.cells[col] >= 0 {
 			have = have.with(col)
 		}
 	}
-	if slices.ContainsFunc(c.cols, func(h heading) bool { return h.of == colRuntime && h.col == colOnModel }) {
+	if slices.ContainsFunc(c.cols, func(h columnHeading) bool { return h.of == colRuntime && h.col == colOnModel }) {
 		have = have.with(colRuntime)
 	}
 	names := c.b.names
@@ -308,7 +308,7 @@ func (c *csvReader) cell(i int, text string) *FieldError {
 		return nil
 	}
 	if h.col == colBlank {
-		return faulty(colJob, quoted(text)+" stands in a column without a name", "a name for it in the header")
+		return newFieldError(colJob, quoted(text)+" stands in a column without a name", "a name for it in the header")
 	}
 	if c.rows.Comma != ',' && !isText(h.col) && decimalComma.MatchString(text) {
 		text = strings.Replace(text, ",", ".", 1)

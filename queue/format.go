@@ -63,12 +63,12 @@ func Read(r io.Reader, name string, format Format) (*Batch, error) {
 // ReadMapped is [Read] for a file of the native columns that has names of its own
 // for some: columns are ours by the file's.
 func ReadMapped(r io.Reader, name string, format Format, columns map[string]string) (*Batch, error) {
-	in := newGuard(r, name)
+	in := newTextGuard(r, name)
 	buffered := bufio.NewReaderSize(in, bufferSize)
 	if format == Auto {
 		format = detect(name, buffered)
 	}
-	b := newBuilder(name)
+	b := newBatchBuilder(name)
 	b.given = columns
 	var err error
 	switch format {

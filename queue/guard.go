@@ -13,10 +13,10 @@ const (
 	bufferSize = 1 << 16
 )
 
-// guard stands between a file and its parser. It lets only text through, and,
+// textGuard stands between a file and its parser. It lets only text through, and,
 // for parsers that read by lines, stops when a line or a record grows too long,
 // so that no parser buffers more than that.
-type guard struct {
+type textGuard struct {
 	in   io.Reader
 	pos  Position // of the next byte
 	err  error    // what ended the input, once it has
@@ -31,16 +31,16 @@ type guard struct {
 	recordLine int    // where the next record begins
 }
 
-func newGuard(in io.Reader, name string) *guard {
-	return &guard{in: in, pos: Position{File: name, Line: 1, Column: 1}, rest: make([]byte, 0, utf8.UTFMax), want: `one job a line, every opened " closed`, recordLine: 1}
+func newTextGuard(in io.Reader, name string) *textGuard {
+	return &textGuard{in: in, pos: Position{File: name, Line: 1, Column: 1}, rest: make([]byte, 0, utf8.UTFMax), want: `one job a line, every opened " closed`, recordLine: 1}
 }
 
 // recordDone tells the guard that the parser has returned a record, and on
 // which line the next one begins.
-func (g *guard) recordDone(nextLine int) { g.held, g.recordLine = 0, nextLine }
+func (g *textGuard) recordDone(nextLine int) { g.held, g.recordLine = 0, nextLine }
 
 // Read reads whole characters and stops at the first byte that is not text.
-func (g *guard) Read(p []byte) (int, error) {
+func (g *textGuard) Read(p []byte) (int, error) {
 	if g.err != nil {
 		return 0, g.err
 	}
@@ -59,7 +59,7 @@ func (g *guard) Read(p []byte) (int, error) {
 			n = copy(p, p[len(byteOrderMark):n])
 		}
 	}
-	n, fault := g.pass(p[:n])
+	n, fault := g.accept(p[:n])
 	switch {
 	case fault != nil:
 		g.err = fault
@@ -71,8 +71,8 @@ func (g *guard) Read(p []byte) (int, error) {
 	return n, g.err
 }
 
-// pass accounts for a chunk and cuts it at the first fault.
-func (g *guard) pass(chunk []byte) (int, error) {
+// accept accounts for a chunk and cuts it at the first fault.
+func (g *textGuard) accept(chunk []byte) (int, error) {
 	if bad := g.firstBad(chunk); bad >= 0 {
 		g.advance(chunk[:bad])
 		return bad, &SyntaxError{
@@ -93,7 +93,7 @@ func (g *guard) pass(chunk []byte) (int, error) {
 }
 
 // tooLong is the error of a line, or of a record of several lines.
-func (g *guard) tooLong(line int, what string) error {
+func (g *textGuard) tooLong(line int, what string) error {
 	return &SyntaxError{
 		Pos:  Position{File: g.pos.File, Line: line, Column: 1},
 		Msg:  what + " is longer than 1 MiB",
@@ -103,7 +103,7 @@ func (g *guard) tooLong(line int, what string) error {
 
 // advance moves the position over a chunk. It tells whether the line at the
 // chunk's start has become too long.
-func (g *guard) advance(chunk []byte) (long bool) {
+func (g *textGuard) advance(chunk []byte) (long bool) {
 	g.held += len(chunk)
 	lines := bytes.Count(chunk, []byte{'\n'})
 	if lines == 0 {
@@ -119,7 +119,7 @@ func (g *guard) advance(chunk []byte) (long bool) {
 }
 
 // firstBad is the index of the first byte that is not let through, or -1.
-func (g *guard) firstBad(chunk []byte) int {
+func (g *textGuard) firstBad(chunk []byte) int {
 	nul := bytes.IndexByte(chunk, 0)
 	if g.anyBytes {
 		return nul

@@ -16,16 +16,16 @@ const (
 // is spelled out, so that no input makes it recurse.
 type jsonReader struct {
 	lex lexer
-	b   *builder
-	d   draft
+	b   *batchBuilder
+	d   jobDraft
 	at  [numColumns]Position // of the values of the current job
 
 	keys    [numColumns]string // under which they stand
-	heading heading            // of the current value
+	heading columnHeading      // of the current value
 }
 
 // readJSON reads an object with jobs, an array of jobs, or JSON lines.
-func readJSON(in *bufio.Reader, b *builder) error {
+func readJSON(in *bufio.Reader, b *batchBuilder) error {
 	r := &jsonReader{b: b, lex: lexer{in: in, pos: Position{File: b.out.Name, Line: 1, Column: 1}, known: map[string]string{}}}
 	for _, name := range append(nativeNames.known(), keyModel) {
 		r.lex.known[name] = name
@@ -42,7 +42,7 @@ func readJSON(in *bufio.Reader, b *builder) error {
 			if err := r.jobs(); err != nil {
 				return err
 			}
-			return r.end()
+			return r.expectEnd()
 		case r.lex.kind != '{':
 			return r.lex.unexpected(`{"jobs":[…]}, an array of jobs, or a job on each line`)
 		}
@@ -51,12 +51,12 @@ func readJSON(in *bufio.Reader, b *builder) error {
 			return err
 		}
 		if whole {
-			return r.end()
+			return r.expectEnd()
 		}
 	}
 }
 
-func (r *jsonReader) end() error { return r.lex.expect(endToken, "nothing more") }
+func (r *jsonReader) expectEnd() error { return r.lex.expect(endToken, "nothing more") }
 
 // document reads an object at the top level after its brace: a job, or, when
 // its first key is "jobs", the whole batch.
@@ -172,8 +172,8 @@ func (r *jsonReader) object(member func(key string, at Position) error) error {
 	}
 }
 
-// nested reads the members of an object whose brace is the current token.
-func (r *jsonReader) nested(member func(key string, at Position) error) error {
+// nestedObject reads the members of an object whose brace is the current token.
+func (r *jsonReader) nestedObject(member func(key string, at Position) error) error {
 	if err := r.lex.next(); err != nil {
 		return err
 	}
@@ -187,17 +187,17 @@ func (r *jsonReader) field(key string, at Position) error {
 	}
 	h, ok := r.b.heading(key)
 	if ok && h.col == colExtra {
-		r.b.tell(at, key, &h)
+		r.b.warnOnce(at, key, &h)
 		return r.extra(h.extra, at)
 	}
 	col := h.col
 	if !ok || col >= firstModelColumn {
 		return r.unknown(key, at, ok)
 	}
-	if err := r.once(col, key, at); err != nil {
+	if err := r.noteOnce(col, key, at); err != nil {
 		return err
 	}
-	r.b.tell(at, key, &h)
+	r.b.warnOnce(at, key, &h)
 	r.heading = h
 	if (col == colRuntime || col == colPower) && r.lex.kind == '{' {
 		return r.byModel(col)
@@ -211,8 +211,8 @@ func (r *jsonReader) field(key string, at Position) error {
 	return r.value(col)
 }
 
-// once notes where a column's value stands, and refuses a second one.
-func (r *jsonReader) once(col column, key string, at Position) error {
+// noteOnce notes where a column's value stands, and refuses a second one.
+func (r *jsonReader) noteOnce(col column, key string, at Position) error {
 	switch {
 	case r.at[col].Line > 0 && r.keys[col] != key:
 		return &SyntaxError{Pos: at, Msg: "keys " + quoted(r.keys[col]) + " and " + quoted(key) + " are both " + nativeNames[col], Want: "one of them"}
@@ -242,23 +242,23 @@ func (r *jsonReader) value(col column) error {
 	text := strings.TrimSpace(r.lex.text)
 	switch r.lex.kind {
 	case stringToken:
-		if !isText(col) && col != colGPUs && col != colUtil && !isInf(text) && !spelled(col, text) {
-			return r.unfit(col, wanted(col))
+		if !isText(col) && col != colGPUs && col != colUtil && !isInf(text) && !isSpelled(col, text) {
+			return r.wrongKind(col, expectedInJSON(col))
 		}
 		if text == "" {
 			return nil
 		}
 	case numberToken:
 		if isText(col) && col != colID {
-			return r.unfit(col, wanted(col))
+			return r.wrongKind(col, expectedInJSON(col))
 		}
 	case wordToken:
 		if text == "null" {
 			return nil
 		}
-		return r.unfit(col, wanted(col))
+		return r.wrongKind(col, expectedInJSON(col))
 	default:
-		return r.unfit(col, wanted(col))
+		return r.wrongKind(col, expectedInJSON(col))
 	}
 	if problem := r.d.set(col, text, &r.heading); problem != nil {
 		return r.b.fault(problem)
@@ -266,9 +266,9 @@ func (r *jsonReader) value(col column) error {
 	return nil
 }
 
-// spelled tells whether a string is a value of the column that JSON has no other
+// isSpelled tells whether a string is a value of the column that JSON has no other
 // way to write, such as 02:30:00.
-func spelled(col column, text string) bool {
+func isSpelled(col column, text string) bool {
 	_, err := strconv.ParseFloat(text, 64)
 	return err != nil && (timeColumns.has(col) || col == colMem)
 }
@@ -276,8 +276,8 @@ func spelled(col column, text string) bool {
 // isInf is the one number that JSON has to write as a string.
 func isInf(text string) bool { return strings.EqualFold(text, "inf") }
 
-// wanted is what a column holds in JSON.
-func wanted(col column) string {
+// expectedInJSON is what a column holds in JSON.
+func expectedInJSON(col column) string {
 	if isText(col) {
 		return "a string"
 	}
@@ -287,7 +287,7 @@ func wanted(col column) string {
 	return "a number"
 }
 
-func (r *jsonReader) unfit(col column, want string) error {
+func (r *jsonReader) wrongKind(col column, want string) error {
 	return r.lex.fault(nativeNames[col]+" is "+r.lex.describe(), want)
 }
 
@@ -295,9 +295,9 @@ func (r *jsonReader) unfit(col column, want string) error {
 func (r *jsonReader) gpus() error {
 	r.d.given, r.d.each = r.d.given.with(colGPUs), r.heading.each
 	counts := []GPUCount{}
-	err := r.nested(func(model string, at Position) error {
+	err := r.nestedObject(func(model string, at Position) error {
 		if r.lex.kind != numberToken {
-			return r.unfit(colGPUs, "a number")
+			return r.wrongKind(colGPUs, "a number")
 		}
 		count, problem := parseGPUCount(model, r.lex.text)
 		if problem != nil {
@@ -310,7 +310,7 @@ func (r *jsonReader) gpus() error {
 		return nil
 	})
 	if err == nil && len(counts) == 0 {
-		return r.b.fault(faulty(colGPUs, "is an empty object", `counts such as {"V100":2,"*":4}`))
+		return r.b.fault(newFieldError(colGPUs, "is an empty object", `counts such as {"V100":2,"*":4}`))
 	}
 	r.d.job.GPUs = counts
 	return err
@@ -319,12 +319,12 @@ func (r *jsonReader) gpus() error {
 // byModel reads run times or powers by GPU model.
 func (r *jsonReader) byModel(of column) error {
 	count := 0
-	err := r.nested(func(model string, at Position) error {
+	err := r.nestedObject(func(model string, at Position) error {
 		count++
 		return r.onModel(of, strings.TrimSpace(model), at)
 	})
 	if err == nil && count == 0 {
-		return r.b.fault(faulty(of, "is an empty object", `numbers such as {"V100":60,"A100":40}`))
+		return r.b.fault(newFieldError(of, "is an empty object", `numbers such as {"V100":60,"A100":40}`))
 	}
 	return err
 }
@@ -338,7 +338,7 @@ func (r *jsonReader) onModel(of column, model string, at Position) error {
 		return nil
 	}
 	if r.lex.kind != numberToken {
-		return r.unfit(of, "a number")
+		return r.wrongKind(of, "a number")
 	}
 	if problem := r.d.setOn(of, model, strings.TrimSpace(r.lex.text)); problem != nil {
 		return r.b.faultAt(r.lex.at, problem)
@@ -358,14 +358,14 @@ func (r *jsonReader) series() error {
 			return nil
 		}
 		if r.lex.kind != numberToken {
-			return r.unfit(colUtil, "numbers")
+			return r.wrongKind(colUtil, "numbers")
 		}
 		value, problem := parseNumber(colUtil, r.lex.text)
 		if problem != nil {
 			return r.b.faultAt(r.lex.at, problem)
 		}
 		if len(series) == maxSlots {
-			return r.b.faultAt(r.lex.at, faulty(colUtil, "has one slot too many", "at most "+strconv.Itoa(maxSlots)))
+			return r.b.faultAt(r.lex.at, newFieldError(colUtil, "has one slot too many", "at most "+strconv.Itoa(maxSlots)))
 		}
 		series = append(series, value)
 		r.d.profile().UtilPct = series
@@ -384,12 +384,12 @@ func (r *jsonReader) model() error {
 		return r.lex.unexpected("an object with the model's coefficients")
 	}
 	start := r.lex.at
-	err := r.nested(func(key string, at Position) error {
+	err := r.nestedObject(func(key string, at Position) error {
 		col, ok := nativeNames.find(key)
 		if !ok || col < firstModelColumn {
 			return &SyntaxError{Pos: at, Msg: "unknown key " + quoted(key) + " in a model", Want: "one of " + strings.Join(nativeNames[firstModelColumn:], ", ")}
 		}
-		if err := r.once(col, key, at); err != nil {
+		if err := r.noteOnce(col, key, at); err != nil {
 			return err
 		}
 		return r.value(col)

@@ -11,13 +11,13 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// endless repeats a text up to a number of bytes and counts what was read.
-type endless struct {
+// endlessWords repeats a text up to a number of bytes and counts what was read.
+type endlessWords struct {
 	text       string
 	left, read int
 }
 
-func (e *endless) Read(p []byte) (int, error) {
+func (e *endlessWords) Read(p []byte) (int, error) {
 	if e.left <= 0 {
 		return 0, io.EOF
 	}
@@ -58,7 +58,7 @@ func TestAHugeLineOrTokenEndsEarlyInAnErrorThatNamesItsLine(t *testing.T) {
 		{"JSON nested objects", "", `{"model":`, "batch:1:11: unknown key \"model\" in a model", queue.JSON, mebibyte},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rest := &endless{text: c.repeat, left: gibibyte}
+			rest := &endlessWords{text: c.repeat, left: gibibyte}
 			before := allocated()
 			_, err := queue.Read(readers(c.start, rest), "batch", c.format)
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -32,7 +32,7 @@ type SyntaxError struct {
 
 // Error is "file:line:column: message, want …".
 func (e *SyntaxError) Error() string {
-	return e.Pos.String() + ": " + withWant(e.Msg, e.Want)
+	return e.Pos.String() + ": " + appendWant(e.Msg, e.Want)
 }
 
 // FieldError says which field of a job is wrong.
@@ -53,12 +53,12 @@ func (e *FieldError) Error() string {
 // detail is the message about the field under the name it has in the file.
 func (e *FieldError) detail(field string) string {
 	if field == "" {
-		return withWant(e.Msg, e.Want)
+		return appendWant(e.Msg, e.Want)
 	}
-	return withWant(field+" "+e.Msg, e.Want)
+	return appendWant(field+" "+e.Msg, e.Want)
 }
 
-func withWant(msg, want string) string {
+func appendWant(msg, want string) string {
 	if want == "" {
 		return msg
 	}

@@ -20,15 +20,15 @@ const maxSlots = 10_000
 const profileColumns columnSet = 1<<colUtil | 1<<colSlot | 1<<colGPUMem | 1<<colKappa
 
 // profile is the draft's profile, made when it is first asked for.
-func (d *draft) profile() *GPUProfile {
+func (d *jobDraft) profile() *GPUProfile {
 	if d.job.Profile == nil {
 		d.job.Profile = &GPUProfile{}
 	}
 	return d.job.Profile
 }
 
-// number is where a numeric column of the profile lives.
-func (f *GPUProfile) number(c column) *float64 {
+// field is where a numeric column of the profile lives.
+func (f *GPUProfile) field(c column) *float64 {
 	switch c {
 	case colSlot:
 		return &f.Slot
@@ -72,11 +72,11 @@ func (j *Job) checkProfile() *FieldError {
 		return nil
 	}
 	if n := len(f.UtilPct); n == 0 || n > maxSlots {
-		return faulty(colUtil, "has "+strconv.Itoa(n)+" slots", "1 to "+strconv.Itoa(maxSlots)+", as a profile has all of util_pct, slot_s and gpu_mem_gb")
+		return newFieldError(colUtil, "has "+strconv.Itoa(n)+" slots", "1 to "+strconv.Itoa(maxSlots)+", as a profile has all of util_pct, slot_s and gpu_mem_gb")
 	}
 	for _, u := range f.UtilPct {
 		if !(u >= 0 && u <= 100) {
-			return faulty(colUtil, "has "+formatNumber(u), "numbers from 0 to 100")
+			return newFieldError(colUtil, "has "+formatNumber(u), "numbers from 0 to 100")
 		}
 	}
 	for _, n := range [...]struct {
@@ -84,25 +84,25 @@ func (j *Job) checkProfile() *FieldError {
 		value float64
 	}{{colSlot, f.Slot}, {colGPUMem, f.MemGB}} {
 		if !(inRange(n.value) && n.value > 0) {
-			return faulty(n.col, "is "+formatNumber(n.value), "a number above 0, up to 1e15, as a profile has all of util_pct, slot_s and gpu_mem_gb")
+			return newFieldError(n.col, "is "+formatNumber(n.value), "a number above 0, up to 1e15, as a profile has all of util_pct, slot_s and gpu_mem_gb")
 		}
 	}
 	if f.Kappa != 0 && !(inRange(f.Kappa) && f.Kappa >= 1) {
-		return faulty(colKappa, "is "+formatNumber(f.Kappa), "a number from 1 to 1e15")
+		return newFieldError(colKappa, "is "+formatNumber(f.Kappa), "a number from 1 to 1e15")
 	}
 	if j.Share < 1 {
-		return faulty(colShare, "is "+formatNumber(j.Share)+" for a job with a profile", "one of them")
+		return newFieldError(colShare, "is "+formatNumber(j.Share)+" for a job with a profile", "one of them")
 	}
 	return nil
 }
 
-// like says in what two profiles can't be laid over each other, slot by slot.
-func (f *GPUProfile) like(first *Job) *FieldError {
+// difference says in what two profiles can't be laid over each other, slot by slot.
+func (f *GPUProfile) difference(first *Job) *FieldError {
 	if a, b := len(f.UtilPct), len(first.Profile.UtilPct); a != b {
-		return faulty(colUtil, "has "+strconv.Itoa(a)+" slots", strconv.Itoa(b)+" as that of job "+quoted(first.ID))
+		return newFieldError(colUtil, "has "+strconv.Itoa(a)+" slots", strconv.Itoa(b)+" as that of job "+quoted(first.ID))
 	}
 	if f.Slot != first.Profile.Slot {
-		return faulty(colSlot, "is "+formatNumber(f.Slot), formatNumber(first.Profile.Slot)+" as that of job "+quoted(first.ID))
+		return newFieldError(colSlot, "is "+formatNumber(f.Slot), formatNumber(first.Profile.Slot)+" as that of job "+quoted(first.ID))
 	}
 	return nil
 }

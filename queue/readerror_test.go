@@ -34,7 +34,7 @@ func TestBadInputIsNamedWithItsPositionAndWhatWasExpected(t *testing.T) {
 
 func TestNothingIsReadAfterTheFirstBadRecord(t *testing.T) {
 	for _, start := range []string{"id,runtime_s\na,-1\n", "{\"id\":\"a\",\"runtime_s\":-1}\n"} {
-		rest := &endless{text: strings.TrimPrefix(start, "id,runtime_s\n"), left: gibibyte}
+		rest := &endlessWords{text: strings.TrimPrefix(start, "id,runtime_s\n"), left: gibibyte}
 		_, err := queue.Read(readers(start, rest), "batch", queue.Auto)
 		if err == nil || rest.read > mebibyte {
 			t.Errorf("%d bytes were read until %v", rest.read, err)

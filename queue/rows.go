@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// Rows are the rows of any CSV file, read in bounded memory: a line or a row of
+// CSVRows are the rows of any CSV file, read in bounded memory: a line or a row of
 // more than 1 MiB ends them, and so does a zero byte. A byte order mark before the first one is passed
 // over. The fields of the csv.Reader may be set before the first row is read.
-type Rows struct {
+type CSVRows struct {
 	*csv.Reader
-	guard *guard
+	guard *textGuard
 }
 
-// NewRows reads from r; the name is that of the file in errors.
-func NewRows(r io.Reader, name string) *Rows {
-	g := newGuard(r, name)
+// NewCSVRows reads from r; the name is that of the file in errors.
+func NewCSVRows(r io.Reader, name string) *CSVRows {
+	g := newTextGuard(r, name)
 	g.anyBytes = true
 	g.want = `one row a line, every opened " closed`
-	return newRows(bufio.NewReaderSize(g, bufferSize), g)
+	return newCSVRows(bufio.NewReaderSize(g, bufferSize), g)
 }
 
-// newRows reads what a guard lets through.
-func newRows(in io.Reader, g *guard) *Rows {
+// newCSVRows reads what a guard lets through.
+func newCSVRows(in io.Reader, g *textGuard) *CSVRows {
 	g.lines = true
-	return &Rows{csv.NewReader(in), g}
+	return &CSVRows{csv.NewReader(in), g}
 }
 
 // Read is the next row, io.EOF after the
 // last one. Every other error says file and line.
-func (r *Rows) Read() ([]string, error) {
+func (r *CSVRows) Read() ([]string, error) {
 	cells, err := r.next()
 	var parse *csv.ParseError
 	if !errors.As(err, &parse) {
@@ -47,7 +47,7 @@ func (r *Rows) Read() ([]string, error) {
 }
 
 // next is Read with the errors of encoding/csv as they are.
-func (r *Rows) next() ([]string, error) {
+func (r *CSVRows) next() ([]string, error) {
 	start := r.InputOffset()
 	cells, err := r.Reader.Read()
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Rows) next() ([]string, error) {
 }
 
 // lineAfter is the line after the row that was just read.
-func (r *Rows) lineAfter(cells []string) int {
+func (r *CSVRows) lineAfter(cells []string) int {
 	last := len(cells) - 1
 	line, _ := r.FieldPos(last)
 	return line + strings.Count(cells[last], "\n") + 1

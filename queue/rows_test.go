@@ -12,7 +12,7 @@ import (
 
 // allRows reads until the first error.
 func allRows(r io.Reader) (rows [][]string, err error) {
-	in := queue.NewRows(r, "f.csv")
+	in := queue.NewCSVRows(r, "f.csv")
 	for {
 		row, err := in.Read()
 		if err != nil {
@@ -30,7 +30,7 @@ func TestARowOfAnyFileIsBoundedAndItsErrorNamesFileAndLine(t *testing.T) {
 		"quoted cell":   {"a,b\n1,\"", "x\n", "f.csv:2:1: record is longer than 1 MiB"},
 		"not even text": {"a,b\n1,", "\xff\xfe", "f.csv:2:1: line is longer than 1 MiB"},
 	} {
-		rest := &endless{text: c.repeat, left: gibibyte}
+		rest := &endlessWords{text: c.repeat, left: gibibyte}
 		before := allocated()
 		_, err := allRows(readers(c.start, rest))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

@@ -21,16 +21,16 @@ const (
 var (
 	timeColumns  = columnSet(0).with(colArrival).with(colDeadline).with(colLimit).with(colRuntime)
 	pointColumns = columnSet(0).with(colArrival).with(colDeadline)
-	endless      = columnSet(0).with(colDeadline).with(colLimit)
+	endlessWords = columnSet(0).with(colDeadline).with(colLimit)
 )
 
-// dated is how a moment was written.
-type dated uint8
+// dateForm is how a moment was written.
+type dateForm uint8
 
 const (
-	notDated dated = iota // seconds on the batch's own clock
-	floating              // a date without a zone
-	zoned                 // a date with one
+	plainSeconds    dateForm = iota // seconds on the batch's own clock
+	dateWithoutZone                 // a date without a zone
+	dateWithZone                    // a date with one
 )
 
 var (
@@ -44,22 +44,22 @@ var (
 // parseTime reads a time in seconds as people and Slurm write it: 5400, 01:30:00,
 // 1-02:30:00, 90m, 1h30m, PT1H30M, a date where a moment is meant, UNLIMITED where
 // there may be none. unit are the seconds of a number without one; 0: 1.
-func parseTime(c column, text string, unit float64) (seconds float64, how dated, problem *FieldError) {
+func parseTime(c column, text string, unit float64) (seconds float64, how dateForm, problem *FieldError) {
 	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) || errors.Is(err, strconv.ErrRange) {
 		value, problem := parseNumber(c, text)
 		if unit > 0 {
 			value *= unit
 		}
-		return value, notDated, problem
+		return value, plainSeconds, problem
 	}
-	if endless.has(c) && isEndless(text) {
-		return math.Inf(1), notDated, nil
+	if endlessWords.has(c) && isEndless(text) {
+		return math.Inf(1), plainSeconds, nil
 	}
 	if pointColumns.has(c) && dateStart.MatchString(text) {
 		return parseDate(c, text)
 	}
 	seconds, problem = parseDuration(c, text)
-	return seconds, notDated, problem
+	return seconds, plainSeconds, problem
 }
 
 // isEndless tells whether a text says that there is no limit or deadline.
@@ -88,7 +88,7 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 		for _, part := range unitPart.FindAllStringSubmatch(text, -1) {
 			unit, known := units[strings.ToLower(part[2])]
 			if !known {
-				return 0, faulty(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]), "one of s, m, h, d")
+				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]), "one of s, m, h, d")
 			}
 			sum += unit * decimal(part[1])
 		}
@@ -98,18 +98,18 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 	if pointColumns.has(c) {
 		want += ", or a date such as 2026-03-31T08:00:00"
 	}
-	return 0, faulty(c, quoted(text)+" is not a time", want)
+	return 0, newFieldError(c, quoted(text)+" is not a time", want)
 }
 
 // clockSeconds are those of [days-]hours:minutes:seconds. Days may stand without
 // minutes or seconds, as Slurm allows; two numbers alone may be either.
 func clockSeconds(c column, text string, m []string) (float64, *FieldError) {
 	if m[1] == "" && m[4] == "" {
-		return 0, faulty(c, quoted(text)+" may be hours and minutes or minutes and seconds", quoted(text+":00")+" or "+quoted("00:"+text))
+		return 0, newFieldError(c, quoted(text)+" may be hours and minutes or minutes and seconds", quoted(text+":00")+" or "+quoted("00:"+text))
 	}
 	hours, minutes, seconds := decimal(m[2]), decimal(m[3]), decimal(m[4])
 	if m[1] != "" && hours >= 24 || minutes >= 60 || seconds >= 60 {
-		return 0, faulty(c, quoted(text)+" is not a time", "up to 59 minutes and seconds, and with days up to 23 hours")
+		return 0, newFieldError(c, quoted(text)+" is not a time", "up to 59 minutes and seconds, and with days up to 23 hours")
 	}
 	return day*decimal(m[1]) + hour*hours + minute*minutes + seconds, nil
 }
@@ -122,15 +122,15 @@ func decimal(text string) float64 {
 
 // parseDate reads an ISO 8601 date with or without a time of day and a zone, as
 // seconds since 1970. Without a zone every day has 24 hours.
-func parseDate(c column, text string) (float64, dated, *FieldError) {
+func parseDate(c column, text string) (float64, dateForm, *FieldError) {
 	written := strings.Replace(strings.ToUpper(text), " ", "T", 1)
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
-		how := floating
+		how := dateWithoutZone
 		at, err := time.Parse(layout, written)
 		for _, zone := range []string{"Z07:00", "Z0700", "Z07"} {
 			if err != nil && layout != "2006-01-02" {
 				if at, err = time.Parse(layout+zone, written); err == nil {
-					how = zoned
+					how = dateWithZone
 				}
 			}
 		}
@@ -138,7 +138,7 @@ func parseDate(c column, text string) (float64, dated, *FieldError) {
 			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
 		}
 	}
-	return 0, notDated, faulty(c, quoted(text)+" is not a date", "one such as 2026-03-31T08:00:00, from 1970 on")
+	return 0, plainSeconds, newFieldError(c, quoted(text)+" is not a date", "one such as 2026-03-31T08:00:00, from 1970 on")
 }
 
 // parseMemory reads GiB, or an amount with a unit as Slurm writes it: 16G, 512M.
@@ -151,14 +151,14 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 	factor, known := gib[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(unit, "N"), "B"), "I")]
 	if value, err := strconv.ParseFloat(number, 64); err == nil && known && !isHexadecimal(number) {
 		if unit == "" && loose && value != 0 {
-			return 0, faulty(colMem, quoted(text)+" has no unit", quoted(text+"G")+" or "+quoted(text+"M"))
+			return 0, newFieldError(colMem, quoted(text)+" has no unit", quoted(text+"G")+" or "+quoted(text+"M"))
 		}
 		return value * factor, nil
 	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) || isHexadecimal(text) {
 		return parseNumber(colMem, text) // such as 1e3 or NaN
 	}
-	return 0, faulty(colMem, quoted(text)+" is not an amount of memory", "GiB such as 16, or 16G or 512M")
+	return 0, newFieldError(colMem, quoted(text)+" is not an amount of memory", "GiB such as 16, or 16G or 512M")
 }
 
 // slurmGPUs finds GPUs as Slurm writes them.
@@ -213,7 +213,7 @@ func parseGres(text string) ([]GPUCount, *FieldError) {
 		return typed, nil
 	}
 	if len(anyOf) == 0 {
-		return nil, faulty(colGPUs, quoted(text)+" has no GPU", "one such as gpu:2 or gres/gpu=2")
+		return nil, newFieldError(colGPUs, quoted(text)+" has no GPU", "one such as gpu:2 or gres/gpu=2")
 	}
 	return anyOf, nil
 }

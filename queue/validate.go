@@ -52,7 +52,7 @@ func (b *Batch) Validate() error {
 		}
 		ids[job.ID] = i
 		if job.Profile != nil {
-			if problem := job.Profile.like(profiled); problem != nil {
+			if problem := job.Profile.difference(profiled); problem != nil {
 				problem.ID, problem.Field = job.ID, nativeNames.name(problem.col)
 				return problem
 			}
@@ -67,7 +67,7 @@ func (b *Batch) Validate() error {
 	return nil
 }
 
-func faulty(c column, msg, want string) *FieldError {
+func newFieldError(c column, msg, want string) *FieldError {
 	return &FieldError{col: c, Msg: msg, Want: want}
 }
 
@@ -86,18 +86,18 @@ func (j *Job) check() *FieldError {
 
 func (j *Job) checkTexts() *FieldError {
 	if j.ID == "" {
-		return faulty(colID, "is empty", "a unique name for the job")
+		return newFieldError(colID, "is empty", "a unique name for the job")
 	}
 	for _, t := range [...]struct {
 		col  column
 		text string
 	}{{colID, j.ID}, {colUser, j.User}, {colWorkload, j.Workload}} {
 		if msg, want := textFault(t.text, maxText, false); msg != "" {
-			return faulty(t.col, msg, want)
+			return newFieldError(t.col, msg, want)
 		}
 	}
 	if msg, want := textFault(j.Name, maxLongText, true); msg != "" {
-		return faulty(colName, msg, want)
+		return newFieldError(colName, msg, want)
 	}
 	return nil
 }
@@ -133,17 +133,17 @@ func (j *Job) checkNumbers() *FieldError {
 		{colMem, j.MemGiB},
 	} {
 		if !inRange(n.value) {
-			return faulty(n.col, "is "+formatNumber(n.value), "a number from 0 to 1e15")
+			return newFieldError(n.col, "is "+formatNumber(n.value), "a number from 0 to 1e15")
 		}
 	}
 	if !inRange(j.Deadline) && !math.IsInf(j.Deadline, 1) {
-		return faulty(colDeadline, "is "+formatNumber(j.Deadline), "a number from 0 to 1e15, or inf for none")
+		return newFieldError(colDeadline, "is "+formatNumber(j.Deadline), "a number from 0 to 1e15, or inf for none")
 	}
 	if !(inRange(j.Limit) && j.Limit > 0) && !math.IsInf(j.Limit, 1) {
-		return faulty(colLimit, "is "+formatNumber(j.Limit), "a number above 0, up to 1e15, or inf for none")
+		return newFieldError(colLimit, "is "+formatNumber(j.Limit), "a number above 0, up to 1e15, or inf for none")
 	}
 	if !(j.Share > 0 && j.Share <= 1) {
-		return faulty(colShare, "is "+formatNumber(j.Share), "a number above 0, up to 1")
+		return newFieldError(colShare, "is "+formatNumber(j.Share), "a number above 0, up to 1")
 	}
 	return nil
 }
@@ -153,24 +153,24 @@ func inRange(v float64) bool { return v >= 0 && v <= maxNumber }
 
 func (j *Job) checkGPUs() *FieldError {
 	if n := len(j.GPUs); n == 0 || n > maxGPUModels {
-		return faulty(colGPUs, "lists "+strconv.Itoa(n)+" GPU models", "1 to "+strconv.Itoa(maxGPUModels))
+		return newFieldError(colGPUs, "lists "+strconv.Itoa(n)+" GPU models", "1 to "+strconv.Itoa(maxGPUModels))
 	}
 	if j.Nodes < 0 || j.Nodes > maxNodes {
-		return faulty(colNodes, "is "+strconv.Itoa(j.Nodes), "1 to "+strconv.Itoa(maxNodes))
+		return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes), "1 to "+strconv.Itoa(maxNodes))
 	}
 	for i, g := range j.GPUs {
 		if g.Count < 1 || g.Count > maxGPUs {
-			return faulty(colGPUs, "is "+strconv.Itoa(g.Count), "1 to "+strconv.Itoa(maxGPUs))
+			return newFieldError(colGPUs, "is "+strconv.Itoa(g.Count), "1 to "+strconv.Itoa(maxGPUs))
 		}
 		if msg, want := gpuModelFault(g.Model); msg != "" {
-			return faulty(colGPUs, "model "+msg, want)
+			return newFieldError(colGPUs, "model "+msg, want)
 		}
 		if j.Nodes > 1 && g.Count%j.Nodes != 0 {
-			return faulty(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "as many GPUs on each node")
+			return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "as many GPUs on each node")
 		}
 		for _, earlier := range j.GPUs[:i] {
 			if earlier.Model == g.Model {
-				return faulty(colGPUs, "names GPU model "+quoted(gpuModelText(g.Model))+" twice", "each once")
+				return newFieldError(colGPUs, "names GPU model "+quoted(gpuModelText(g.Model))+" twice", "each once")
 			}
 		}
 	}
@@ -191,11 +191,11 @@ func gpuModelFault(model string) (msg, want string) {
 func (j *Job) checkMeasured() *FieldError {
 	if j.RuntimeModel != "" && j.RuntimeModel != AnyModel {
 		if msg, want := gpuModelFault(j.RuntimeModel); msg != "" {
-			return faulty(colRuntimeModel, msg, want+", or * for every GPU model alike")
+			return newFieldError(colRuntimeModel, msg, want+", or * for every GPU model alike")
 		}
 	}
 	if len(j.Measured) > maxGPUModels {
-		return faulty(colRuntime, "is there for "+strconv.Itoa(len(j.Measured))+" GPU models", "at most "+strconv.Itoa(maxGPUModels))
+		return newFieldError(colRuntime, "is there for "+strconv.Itoa(len(j.Measured))+" GPU models", "at most "+strconv.Itoa(maxGPUModels))
 	}
 	for i := range j.Measured {
 		m := &j.Measured[i]
@@ -203,17 +203,17 @@ func (j *Job) checkMeasured() *FieldError {
 			return problem
 		}
 		if i > 0 && j.Measured[i-1].Model >= m.Model {
-			return faulty(colRuntime, "on "+quoted(m.Model)+" comes after "+quoted(j.Measured[i-1].Model), "GPU models by name, each once")
+			return newFieldError(colRuntime, "on "+quoted(m.Model)+" comes after "+quoted(j.Measured[i-1].Model), "GPU models by name, each once")
 		}
 		if m.Runtime == 0 && m.Power == 0 {
-			return faulty(colRuntime, "on "+quoted(m.Model)+" is 0, and so is the power", "one of both above 0")
+			return newFieldError(colRuntime, "on "+quoted(m.Model)+" is 0, and so is the power", "one of both above 0")
 		}
 		for _, c := range [...]column{colRuntime, colPower} {
-			if value := *m.number(c); !inRange(value) {
-				return faulty(c, "on "+quoted(m.Model)+" is "+formatNumber(value), "a number from 0 to 1e15")
+			if value := *m.field(c); !inRange(value) {
+				return newFieldError(c, "on "+quoted(m.Model)+" is "+formatNumber(value), "a number from 0 to 1e15")
 			}
-			if m.Model == j.RuntimeModel && *m.number(c) > 0 && *j.number(c) > 0 {
-				return faulty(c, "on "+quoted(m.Model)+" is there twice: "+nativeNames[c]+" is of that GPU model, too", "it once")
+			if m.Model == j.RuntimeModel && *m.field(c) > 0 && *j.field(c) > 0 {
+				return newFieldError(c, "on "+quoted(m.Model)+" is there twice: "+nativeNames[c]+" is of that GPU model, too", "it once")
 			}
 		}
 	}
@@ -224,16 +224,16 @@ func (j *Job) checkMeasured() *FieldError {
 // runtime_s.V100.
 func modelColumnFault(of column, model string) *FieldError {
 	if model == "" {
-		return faulty(of, "has no GPU model after the dot", "one such as "+nativeNames[of]+".V100")
+		return newFieldError(of, "has no GPU model after the dot", "one such as "+nativeNames[of]+".V100")
 	}
 	if msg, want := gpuModelFault(model); msg != "" {
-		return faulty(of, "on GPU model "+msg, want)
+		return newFieldError(of, "on GPU model "+msg, want)
 	}
 	return nil
 }
 
-// Timed tells whether the job states a run time, on whichever GPU model.
-func (j *Job) Timed() bool {
+// HasRunTime tells whether the job states a run time, on whichever GPU model.
+func (j *Job) HasRunTime() bool {
 	return j.Runtime > 0 || slices.ContainsFunc(j.Measured, func(m Measured) bool { return m.Runtime > 0 })
 }
 
@@ -244,31 +244,31 @@ func (j *Job) checkModel() *FieldError {
 	for c := firstModelColumn; c < numColumns; c++ {
 		v, most := *coefficient(j.Model, c), coefficients[c-firstModelColumn].Max
 		if !inRange(v) {
-			return faulty(c, "is "+formatNumber(v), "a number from 0 to 1e15")
+			return newFieldError(c, "is "+formatNumber(v), "a number from 0 to 1e15")
 		}
 		if v > most {
-			return faulty(c, "is "+formatNumber(v), "a number from 0 to "+formatNumber(most))
+			return newFieldError(c, "is "+formatNumber(v), "a number from 0 to "+formatNumber(most))
 		}
 	}
 	if j.Model.DefaultTime() <= 0 {
-		return faulty(firstModelColumn+dvfsmodel.PlaceOfD, "is 0 and the constant time is 0 too", "a positive run time")
+		return newFieldError(firstModelColumn+dvfsmodel.PlaceOfD, "is 0 and the constant time is 0 too", "a positive run time")
 	}
 	return nil
 }
 
 func (j *Job) checkExtras() *FieldError {
 	if len(j.Extra) > maxExtraNames {
-		return faulty(colExtra, "job has "+strconv.Itoa(len(j.Extra))+" x_ columns", "at most "+strconv.Itoa(maxExtraNames))
+		return newFieldError(colExtra, "job has "+strconv.Itoa(len(j.Extra))+" x_ columns", "at most "+strconv.Itoa(maxExtraNames))
 	}
 	for i, f := range j.Extra {
 		if msg, want := extraNameFault(f.Name); msg != "" {
-			return faulty(colExtra, "column name "+msg, want)
+			return newFieldError(colExtra, "column name "+msg, want)
 		}
 		if msg, want := extraValueFault(f.Value); msg != "" {
-			return faulty(colExtra, f.Name+" "+msg, want)
+			return newFieldError(colExtra, f.Name+" "+msg, want)
 		}
 		if i > 0 && j.Extra[i-1].Name >= f.Name {
-			return faulty(colExtra, "column "+quoted(f.Name)+" comes after "+quoted(j.Extra[i-1].Name), "x_ columns by name, each once")
+			return newFieldError(colExtra, "column "+quoted(f.Name)+" comes after "+quoted(j.Extra[i-1].Name), "x_ columns by name, each once")
 		}
 	}
 	return nil
@@ -294,18 +294,18 @@ func extraValueFault(value string) (msg, want string) {
 }
 
 func (j *Job) checkTogether() *FieldError {
-	if j.Model == nil && j.Workload == "" && !j.Timed() {
-		return faulty(colJob, "nothing says how long job "+quoted(j.ID)+" runs", "a run time, a workload or a model")
+	if j.Model == nil && j.Workload == "" && !j.HasRunTime() {
+		return newFieldError(colJob, "nothing says how long job "+quoted(j.ID)+" runs", "a run time, a workload or a model")
 	}
 	if j.Deadline < j.Arrival {
-		return faulty(colDeadline, "is "+formatNumber(j.Deadline)+", before the arrival at "+formatNumber(j.Arrival), "a later one")
+		return newFieldError(colDeadline, "is "+formatNumber(j.Deadline)+", before the arrival at "+formatNumber(j.Arrival), "a later one")
 	}
 	if j.Nodes > 1 && j.Profile != nil {
-		return faulty(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job with a profile", "1 for a job that may share GPUs")
+		return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job with a profile", "1 for a job that may share GPUs")
 	}
 	for _, g := range j.GPUs {
 		if j.Share < 1 && g.Count > 1 {
-			return faulty(colShare, "is "+formatNumber(j.Share)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "a share of one GPU, or whole GPUs")
+			return newFieldError(colShare, "is "+formatNumber(j.Share)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "a share of one GPU, or whole GPUs")
 		}
 	}
 	return nil

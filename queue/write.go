@@ -86,7 +86,7 @@ func (n *columnNames) header(used columnSet) ([]column, []string, error) {
 // every job.
 func (n *columnNames) cell(j *Job, c column) string {
 	if n == &edlNames && (c == colArrival || c == colDeadline) {
-		return formatNumber(*j.number(c))
+		return formatNumber(*j.field(c))
 	}
 	return j.cell(c)
 }
@@ -123,7 +123,7 @@ func measuredColumns(b *Batch) []measuredColumn {
 		for k := range b.Jobs[i].Measured {
 			m := &b.Jobs[i].Measured[k]
 			for _, c := range [...]column{colRuntime, colPower} {
-				if at := (measuredColumn{c, m.Model}); *m.number(c) > 0 && !seen[at] {
+				if at := (measuredColumn{c, m.Model}); *m.field(c) > 0 && !seen[at] {
 					seen[at] = true
 					all = append(all, at)
 				}
@@ -139,7 +139,7 @@ func measuredColumns(b *Batch) []measuredColumn {
 // cell is the text for a job, "" where it has none.
 func (m measuredColumn) cell(j *Job) string {
 	for i := range j.Measured {
-		if value := *j.Measured[i].number(m.of); j.Measured[i].Model == m.model && value > 0 {
+		if value := *j.Measured[i].field(m.of); j.Measured[i].Model == m.model && value > 0 {
 			return formatNumber(value)
 		}
 	}
@@ -199,13 +199,13 @@ func (j *Job) value(c column) (float64, bool) {
 		if j.Profile == nil {
 			return 0, false
 		}
-		value := *j.Profile.number(c)
+		value := *j.Profile.field(c)
 		return value, value != 0
 	}
 	if c == colNodes {
 		return float64(j.Nodes), j.Nodes != 0
 	}
-	value := *j.number(c)
+	value := *j.field(c)
 	switch c {
 	case colDeadline, colLimit:
 		return value, !math.IsInf(value, 1)
@@ -283,7 +283,7 @@ func appendJob(dst []byte, j *Job) []byte {
 	}
 	for i := range j.Measured {
 		for _, c := range [...]column{colRuntime, colPower} {
-			if value := *j.Measured[i].number(c); value > 0 {
+			if value := *j.Measured[i].field(c); value > 0 {
 				dst = appendNumber(appendKey(dst, nativeNames[c]+"."+j.Measured[i].Model), value)
 			}
 		}

@@ -233,7 +233,7 @@ func readSource(root *os.Root, file string) ([]byte, error) {
 
 // readCodeTable reads a table; texts are files' names for now.
 func readCodeTable(r io.Reader, name string, valueColumns []string, values bool) (*codeTable, error) {
-	rows := queue.NewRows(r, name)
+	rows := queue.NewCSVRows(r, name)
 	header, err := rows.Read()
 	switch {
 	case errors.Is(err, io.EOF):

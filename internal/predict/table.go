@@ -48,7 +48,7 @@ type Table struct {
 // ReadTable reads a table of jobs as CSV with the columns job_id and submit_s at
 // least. A nil layout follows from the header and the wanted columns.
 func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, error) {
-	rows := queue.NewRows(r, name)
+	rows := queue.NewCSVRows(r, name)
 	header, err := rows.Read()
 	switch {
 	case errors.Is(err, io.EOF):

@@ -133,7 +133,7 @@ func microsText(n int64) string {
 // knows. What can't be read as CSV at all ends the reading.
 func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
-	in := queue.NewRows(r, name)
+	in := queue.NewCSVRows(r, name)
 	in.ReuseRecord, in.FieldsPerRecord = true, -1
 	header, err := in.Read()
 	switch {
