@@ -13,8 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonAnswer walks Slurm's outer object as it comes in, one record at a time.
-type jsonAnswer struct {
+// answerDecoder walks Slurm's outer object as it comes in, one record at a time.
+type answerDecoder struct {
 	source string
 	in     *lineReader
 	dec    jsonReader
@@ -22,10 +22,10 @@ type jsonAnswer struct {
 	meta   Meta
 }
 
-func streamAnswer(source string, r io.Reader) *jsonAnswer {
+func newAnswerDecoder(source string, r io.Reader) *answerDecoder {
 	in := newLineReader(r)
 	// Bytes that are not UTF-8 are made visible value by value.
-	return &jsonAnswer{source: source, in: in, dec: jsonReader{
+	return &answerDecoder{source: source, in: in, dec: jsonReader{
 		jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)),
 	}}
 }
@@ -52,12 +52,12 @@ func (r jsonReader) Decode(v any) error {
 	return json.Unmarshal(raw, v) //nolint:wrapcheck // the walk adds the place
 }
 
-// selfReading is what reads itself from a stream.
-type selfReading interface{ readJSON(r jsonReader) error }
+// streamUnmarshaler is what reads itself from a stream.
+type streamUnmarshaler interface{ readJSON(r jsonReader) error }
 
-// members reads an object's members into what is found for their names, and
+// readObject reads an object's members into what is found for their names, and
 // passes over those for which nil is.
-func (r jsonReader) members(find func(name []byte) any) error {
+func (r jsonReader) readObject(find func(name []byte) any) error {
 	if r.PeekKind() != '{' {
 		return cmp.Or(r.SkipValue(), errors.New("want an object"))
 	}
@@ -69,7 +69,7 @@ func (r jsonReader) members(find func(name []byte) any) error {
 		if err != nil {
 			return err //nolint:wrapcheck // the walk adds the place
 		}
-		if err := r.into(find(name[1 : len(name)-1])); err != nil {
+		if err := r.decodeInto(find(name[1 : len(name)-1])); err != nil {
 			return err
 		}
 	}
@@ -77,10 +77,10 @@ func (r jsonReader) members(find func(name []byte) any) error {
 	return err //nolint:wrapcheck // the walk adds the place
 }
 
-// into reads the next value, or passes over it.
-func (r jsonReader) into(v any) error {
+// decodeInto reads the next value, or passes over it.
+func (r jsonReader) decodeInto(v any) error {
 	switch v := v.(type) {
-	case selfReading:
+	case streamUnmarshaler:
 		return v.readJSON(r) //nolint:wrapcheck // the walk adds the place
 	case json.Unmarshaler:
 		raw, err := r.value()
@@ -92,8 +92,8 @@ func (r jsonReader) into(v any) error {
 	return r.SkipValue() //nolint:wrapcheck // the walk adds the place
 }
 
-// membersOf are pointers to the fields of a struct by their names in JSON.
-func membersOf(record any) map[string]any {
+// fieldPointers are pointers to the fields of a struct by their names in JSON.
+func fieldPointers(record any) map[string]any {
 	value := reflect.ValueOf(record).Elem()
 	named := make(map[string]any, value.NumField())
 	for i := range value.NumField() {
@@ -104,9 +104,9 @@ func membersOf(record any) map[string]any {
 
 // fail gives an error its place in the answer. That the answer could not be had
 // is another error.
-func (a *jsonAnswer) fail(msg string, err error) error {
-	if errors.Is(a.in.err, errRecordTooLong) {
-		line, column := a.in.place(max(a.record, a.in.marked))
+func (a *answerDecoder) fail(msg string, err error) error {
+	if errors.Is(a.in.err, errLongRecord) {
+		line, column := a.in.position(max(a.record, a.in.recordStart))
 		return &ParseError{Source: a.source, Line: line, Column: column, Msg: msg + a.unreadJob(), Err: a.in.err}
 	}
 	if a.in.err != nil {
@@ -122,13 +122,13 @@ func (a *jsonAnswer) fail(msg string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		at, err = a.in.read, errors.New("output ends in the middle")
 	}
-	line, column := a.in.place(at)
+	line, column := a.in.position(at)
 	return &ParseError{Source: a.source, Line: line, Column: column, Msg: msg, Err: err}
 }
 
-// walk reads the whole answer; lists maps a key to what reads one element of its list.
-func (a *jsonAnswer) walk(lists map[string]func() error) error {
-	if err := a.delim('{', "an object"); err != nil {
+// readAll reads the whole answer; lists maps a key to what reads one element of its list.
+func (a *answerDecoder) readAll(lists map[string]func() error) error {
+	if err := a.expectKind('{', "an object"); err != nil {
 		return err
 	}
 	found := false
@@ -138,19 +138,19 @@ func (a *jsonAnswer) walk(lists map[string]func() error) error {
 			return a.fail("read a key", err)
 		}
 		key := token.String()
-		a.in.mark(a.dec.InputOffset())
+		a.in.markRecord(a.dec.InputOffset())
 		if each, ok := lists[key]; ok {
 			found = true
-			if err := a.list(key, each); err != nil {
+			if err := a.eachElement(key, each); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := a.other(key); err != nil {
+		if err := a.readOther(key); err != nil {
 			return a.fail(Printable(key, maxKey), err)
 		}
 	}
-	if err := a.delim('}', "the end of the object"); err != nil {
+	if err := a.expectKind('}', "the end of the object"); err != nil {
 		return err
 	}
 	if !found && len(a.meta.Errors) == 0 {
@@ -162,7 +162,7 @@ func (a *jsonAnswer) walk(lists map[string]func() error) error {
 // maxKey is how much of a key an error shows.
 const maxKey = 40
 
-func (a *jsonAnswer) delim(want jsontext.Kind, name string) error {
+func (a *answerDecoder) expectKind(want jsontext.Kind, name string) error {
 	token, err := a.dec.ReadToken()
 	if err != nil {
 		return a.fail("want "+name, err)
@@ -173,7 +173,7 @@ func (a *jsonAnswer) delim(want jsontext.Kind, name string) error {
 	return nil
 }
 
-func (a *jsonAnswer) list(key string, each func() error) error {
+func (a *answerDecoder) eachElement(key string, each func() error) error {
 	token, err := a.dec.ReadToken()
 	switch {
 	case err != nil:
@@ -188,13 +188,13 @@ func (a *jsonAnswer) list(key string, each func() error) error {
 		if kind == ']' {
 			break
 		}
-		a.in.mark(a.dec.InputOffset())
+		a.in.markRecord(a.dec.InputOffset())
 		a.record = a.dec.InputOffset() + betweenRecords(a.dec.UnreadBuffer())
 		if err := each(); err != nil {
 			return a.fail(key+"["+strconv.Itoa(i)+"]", err)
 		}
 	}
-	return a.delim(']', "the end of "+key)
+	return a.expectKind(']', "the end of "+key)
 }
 
 // betweenRecords is how many bytes there are before a record begins.
@@ -204,8 +204,8 @@ func betweenRecords(unread []byte) int64 {
 
 // unreadJob names the job of a record of which nothing was taken, as far as it is
 // there: ", job 7", or nothing.
-func (a *jsonAnswer) unreadJob() string {
-	if a.dec.InputOffset() != a.in.marked {
+func (a *answerDecoder) unreadJob() string {
+	if a.dec.InputOffset() != a.in.recordStart {
 		return ""
 	}
 	unread := a.dec.UnreadBuffer()
@@ -224,7 +224,7 @@ func (a *jsonAnswer) unreadJob() string {
 			}
 			continue
 		}
-		var id number
+		var id jsonNumber
 		if part.Decode(&id) != nil || id.jobID() == 0 {
 			return ""
 		}
@@ -232,8 +232,8 @@ func (a *jsonAnswer) unreadJob() string {
 	}
 }
 
-// other reads meta and errors, and passes over every other key.
-func (a *jsonAnswer) other(key string) error {
+// readOther reads meta and errors, and passes over every other key.
+func (a *answerDecoder) readOther(key string) error {
 	if key != "meta" && key != "errors" {
 		return a.dec.SkipValue() //nolint:wrapcheck // the walk adds the place
 	}

@@ -41,9 +41,9 @@ type Jobs struct {
 	Meta Meta
 }
 
-// shared runs work once for all callers that overlap under key. The work does
+// coalesce runs work once for all callers that overlap under key. The work does
 // not end when the first of its callers gives up.
-func shared[T any](ctx context.Context, c *Client, key string, work func(context.Context) (T, error)) (T, error) {
+func coalesce[T any](ctx context.Context, c *Client, key string, work func(context.Context) (T, error)) (T, error) {
 	var zero T
 	ch := c.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
@@ -96,10 +96,10 @@ func classify(err error, name string) error {
 	return err
 }
 
-// allJobs is the question for every job that slurmctld remembers, ended ones
+// squeueAllJobs is the question for every job that slurmctld remembers, ended ones
 // too while MinJobAge lasts, and those of partitions that are hidden from whom
 // epd runs as.
-var allJobs = []string{"--json", "--all", "--states=all"}
+var squeueAllJobs = []string{"--json", "--all", "--states=all"}
 
 // EachJob gives every job that slurmctld remembers, ended ones too while
 // MinJobAge lasts, one after the other while squeue prints them: ScanJobs says
@@ -108,19 +108,19 @@ var allJobs = []string{"--json", "--all", "--states=all"}
 func (c *Client) EachJob(ctx context.Context, each func(*Job) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	_, err := c.scan(ctx, each, allJobs...)
+	_, err := c.scanJobs(ctx, each, squeueAllJobs...)
 	return err
 }
 
 // Jobs gives every job that slurmctld remembers, ended ones too while MinJobAge
 // lasts. Where there may be very many, EachJob is to be used.
 func (c *Client) Jobs(ctx context.Context) (Jobs, error) {
-	return shared(ctx, c, "squeue", func(ctx context.Context) (Jobs, error) {
+	return coalesce(ctx, c, "squeue", func(ctx context.Context) (Jobs, error) {
 		var list []Job
-		meta, err := c.scan(ctx, func(j *Job) error {
+		meta, err := c.scanJobs(ctx, func(j *Job) error {
 			list = append(list, *j)
 			return nil
-		}, allJobs...)
+		}, squeueAllJobs...)
 		if err != nil {
 			return Jobs{}, err
 		}
@@ -128,8 +128,8 @@ func (c *Client) Jobs(ctx context.Context) (Jobs, error) {
 	})
 }
 
-// scan reads the jobs that squeue prints.
-func (c *Client) scan(ctx context.Context, each func(*Job) error, args ...string) (Meta, error) {
+// scanJobs reads the jobs that squeue prints.
+func (c *Client) scanJobs(ctx context.Context, each func(*Job) error, args ...string) (Meta, error) {
 	var meta Meta
 	jobs := 0
 	err := c.stream(ctx, func(r io.Reader) error {
@@ -174,11 +174,11 @@ func (c *Client) Job(ctx context.Context, id JobID) (Job, error) {
 	if err := validJob(id); err != nil {
 		return Job{}, err
 	}
-	job, err := shared(ctx, c, "squeue "+id.String(), func(ctx context.Context) (Job, error) {
-		if c.filters(ctx) {
-			return c.filtered(ctx, id)
+	job, err := coalesce(ctx, c, "squeue "+id.String(), func(ctx context.Context) (Job, error) {
+		if c.canFilterJobs(ctx) {
+			return c.jobByFilter(ctx, id)
 		}
-		return c.columns(ctx, id)
+		return c.jobByColumns(ctx, id)
 	})
 	if err != nil {
 		return Job{}, fmt.Errorf("job %s: %w", id, err)
@@ -186,9 +186,9 @@ func (c *Client) Job(ctx context.Context, id JobID) (Job, error) {
 	return job, nil
 }
 
-// filters reports whether squeue --json heeds --jobs, as it does from 23.02 on:
+// canFilterJobs reports whether squeue --json heeds --jobs, as it does from 23.02 on:
 // before it prints the whole queue. A release that can't be told may be an old one.
-func (c *Client) filters(ctx context.Context) bool {
+func (c *Client) canFilterJobs(ctx context.Context) bool {
 	known := c.version.Load()
 	if known == nil {
 		v, err := c.Version(ctx)
@@ -201,25 +201,25 @@ func (c *Client) filters(ctx context.Context) bool {
 	return known.AtLeast(23, 2)
 }
 
-// filtered reads a job where squeue --json answers for that job.
-func (c *Client) filtered(ctx context.Context, id JobID) (Job, error) {
+// jobByFilter reads a job where squeue --json answers for that job.
+func (c *Client) jobByFilter(ctx context.Context, id JobID) (Job, error) {
 	var job Job
-	_, err := c.scan(ctx, func(j *Job) error {
+	_, err := c.scanJobs(ctx, func(j *Job) error {
 		if j.ID == id { // of an array there may be others
 			job = *j
 		}
 		return nil
-	}, append(slices.Clone(allJobs), "--jobs="+id.String())...)
+	}, append(slices.Clone(squeueAllJobs), "--jobs="+id.String())...)
 	if err == nil && job.ID != id {
 		err = ErrNotFound
 	}
 	return job, err
 }
 
-// columns reads a job of any release: from squeue what it prints in columns, and
+// jobByColumns reads a job of any release: from squeue what it prints in columns, and
 // the rest from scontrol. That has no user's text, and is left out where one is
 // made up to look like it.
-func (c *Client) columns(ctx context.Context, id JobID) (Job, error) {
+func (c *Client) jobByColumns(ctx context.Context, id JobID) (Job, error) {
 	var job, rest Job
 	both, ctx := errgroup.WithContext(ctx)
 	both.Go(func() error {
@@ -255,7 +255,7 @@ func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
 	if err := validJob(id); err != nil {
 		return Job{}, err
 	}
-	return shared(ctx, c, "scontrol show job "+id.String(), func(ctx context.Context) (Job, error) {
+	return coalesce(ctx, c, "scontrol show job "+id.String(), func(ctx context.Context) (Job, error) {
 		out, err := c.command(ctx, "scontrol", "show", "job", "-d", id.String())
 		if err != nil {
 			return Job{}, fmt.Errorf("job %s: %w", id, err)
@@ -266,7 +266,7 @@ func (c *Client) JobText(ctx context.Context, id JobID) (Job, error) {
 
 // Nodes gives every node with its state, weight, features and devices.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	return shared(ctx, c, "scontrol show node", func(ctx context.Context) ([]Node, error) {
+	return coalesce(ctx, c, "scontrol show node", func(ctx context.Context) ([]Node, error) {
 		out, err := c.command(ctx, "scontrol", "show", "node", "-d")
 		if err != nil {
 			return nil, err
@@ -280,7 +280,7 @@ func (c *Client) Node(ctx context.Context, name string) (Node, error) {
 	if err := ValidNode(name); err != nil {
 		return Node{}, err
 	}
-	return shared(ctx, c, "scontrol show node "+name, func(ctx context.Context) (Node, error) {
+	return coalesce(ctx, c, "scontrol show node "+name, func(ctx context.Context) (Node, error) {
 		out, err := c.command(ctx, "scontrol", "show", "node", "-d", name)
 		if err != nil {
 			return Node{}, err
@@ -298,7 +298,7 @@ func (c *Client) Node(ctx context.Context, name string) (Node, error) {
 
 // Partitions gives every partition.
 func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
-	return shared(ctx, c, "scontrol show partition", func(ctx context.Context) ([]Partition, error) {
+	return coalesce(ctx, c, "scontrol show partition", func(ctx context.Context) ([]Partition, error) {
 		out, err := c.command(ctx, "scontrol", "show", "partition")
 		if err != nil {
 			return nil, err
@@ -309,7 +309,7 @@ func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
 
 // Settings gives slurm.conf as slurmctld holds it, by name.
 func (c *Client) Settings(ctx context.Context) (map[string]string, error) {
-	return shared(ctx, c, "scontrol show config", func(ctx context.Context) (map[string]string, error) {
+	return coalesce(ctx, c, "scontrol show config", func(ctx context.Context) (map[string]string, error) {
 		out, err := c.command(ctx, "scontrol", "show", "config")
 		if err != nil {
 			return nil, err
@@ -341,8 +341,8 @@ func (c *Client) Ping(ctx context.Context) error {
 
 // Accounting is the answer to Client.Accounting.
 type Accounting struct {
-	Jobs     []Outcome // jobs only, no steps
-	Rejected []Rejected
+	Jobs     []AccountingRecord // jobs only, no steps
+	Rejected []RejectedLine
 }
 
 // Accounting gives the jobs that were in any state since a time. A job that was
@@ -350,7 +350,7 @@ type Accounting struct {
 // minus a minute or so: slurmdbd learns of ends with a delay.
 func (c *Client) Accounting(ctx context.Context, since time.Time) (Accounting, error) {
 	start := since.UTC().Format("2006-01-02T15:04:05")
-	return shared(ctx, c, "sacct "+start, func(ctx context.Context) (Accounting, error) {
+	return coalesce(ctx, c, "sacct "+start, func(ctx context.Context) (Accounting, error) {
 		out, err := c.command(ctx, "sacct", "--parsable2", "--allusers", "--duplicates", "--delimiter=\x1f",
 			"--starttime="+start, "--format="+strings.Join(AccountingColumns, ","))
 		if err != nil {

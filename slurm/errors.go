@@ -53,8 +53,8 @@ func (e *ParseError) Error() string {
 // Unwrap gives the cause.
 func (e *ParseError) Unwrap() error { return e.Err }
 
-// Rejected is a piece of output that was left out because it could not be trusted.
-type Rejected struct {
+// RejectedLine is a piece of output that was left out because it could not be trusted.
+type RejectedLine struct {
 	Line   int    // 1-based first line
 	Reason string // why
 }

@@ -150,7 +150,7 @@ func FuzzParseWishes(f *testing.F) {
 	now := time.Date(2026, 11, 21, 17, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
 		w := slurm.ParseWishes(s, now)
-		if w.CoreMHz < 0 || w.MemoryMHz < 0 || !w.Deadline.IsZero() && !w.Deadline.After(now) || w.Off && w.Fixed() {
+		if w.CoreMHz < 0 || w.MemoryMHz < 0 || !w.Deadline.IsZero() && !w.Deadline.After(now) || w.Off && w.HasFixedClocks() {
 			t.Errorf("%+v", w)
 		}
 		for _, line := range w.Warnings {

@@ -18,7 +18,7 @@ type Device struct {
 }
 
 // DeviceMap is what gres.conf and slurm.conf say about a node's GPUs. From it follows which GPU a number of
-// SLURM_JOB_GPUS means: [DeviceMap.Places].
+// SLURM_JOB_GPUS means: [DeviceMap.DriverIndexes].
 type DeviceMap struct {
 	Devices []Device // in the order in which Slurm keeps them before it looks for GPUs by itself
 	// AutoDetect is in lower case: "nvml", "nvidia", "off", … or empty.
@@ -41,8 +41,8 @@ func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
 	if err := ValidNode(node); err != nil {
 		return DeviceMap{}, err
 	}
-	r := gresReader{node: node}
-	if err := readConf(fsys, path.Join(dir, "gres.conf"), 0, r.line); err != nil {
+	r := gresParser{node: node}
+	if err := readConf(fsys, path.Join(dir, "gres.conf"), 0, r.addLine); err != nil {
 		return DeviceMap{}, fmt.Errorf("read gres.conf: %w", err)
 	}
 	records := slices.Concat(r.common, r.own)
@@ -51,7 +51,7 @@ func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
 		m.AutoDetect = r.ownAuto
 	}
 	if wanted, ok := nodeGres(fsys, path.Join(dir, "slurm.conf"), node); ok {
-		records, m.Counted = merge(records, wanted), true
+		records, m.Counted = mergeGres(records, wanted), true
 	}
 	for _, g := range records {
 		m.Devices = append(m.Devices, g.devices()...)
@@ -85,9 +85,9 @@ func (g *gresRecord) devices() []Device {
 	return list
 }
 
-// merge puts records in the order of slurm.conf's types and cuts them to its
+// mergeGres puts records in the order of slurm.conf's types and cuts them to its
 // counts. GPUs that no record has are added without a file.
-func merge(records []gresRecord, wanted []Gres) []gresRecord {
+func mergeGres(records []gresRecord, wanted []Gres) []gresRecord {
 	var out []gresRecord
 	left := slices.Clone(records)
 	for _, w := range wanted {
@@ -115,7 +115,7 @@ func merge(records []gresRecord, wanted []Gres) []gresRecord {
 // the node, or can't be read.
 func nodeGres(fsys fs.FS, name, node string) (list []Gres, ok bool) {
 	common := "" // of NodeName=DEFAULT
-	err := readConf(fsys, name, 0, func(_ string, l confLine) error {
+	err := readConf(fsys, name, 0, func(_ string, l configLine) error {
 		words := strings.Fields(l.text)
 		key, value, _ := strings.Cut(words[0], "=")
 		if !strings.EqualFold(key, "NodeName") {
@@ -145,8 +145,8 @@ func nodeGres(fsys fs.FS, name, node string) (list []Gres, ok bool) {
 	return slices.DeleteFunc(list, func(g Gres) bool { return g.Name != "gpu" }), ok
 }
 
-// gresReader collects what gres.conf says for one node.
-type gresReader struct {
+// gresParser collects what gres.conf says for one node.
+type gresParser struct {
 	node          string
 	common, own   []gresRecord // without and with a NodeName
 	auto, ownAuto string
@@ -154,7 +154,7 @@ type gresReader struct {
 
 // readConf gives the lines of a Slurm configuration, with those of the files that
 // it includes.
-func readConf(fsys fs.FS, name string, depth int, each func(file string, l confLine) error) error {
+func readConf(fsys fs.FS, name string, depth int, each func(file string, l configLine) error) error {
 	if depth > maxIncludes {
 		return fmt.Errorf("%s: more than %d nested Include lines: %w", name, maxIncludes, ErrInvalid)
 	}
@@ -184,15 +184,15 @@ func readConf(fsys fs.FS, name string, depth int, each func(file string, l confL
 	return nil
 }
 
-// confLine is one line of a Slurm configuration, with what continues it.
-type confLine struct {
+// configLine is one line of a Slurm configuration, with what continues it.
+type configLine struct {
 	number int
 	text   string
 }
 
 // confLines cuts comments, and joins lines that end with a backslash.
-func confLines(text string) []confLine {
-	var out []confLine
+func confLines(text string) []configLine {
+	var out []configLine
 	var open bool
 	for i, line := range strings.Split(text, "\n") {
 		if at := strings.IndexByte(line, '#'); at >= 0 && (at == 0 || line[at-1] != '\\') {
@@ -203,15 +203,15 @@ func confLines(text string) []confLine {
 		if open {
 			out[len(out)-1].text += " " + body
 		} else {
-			out = append(out, confLine{number: i + 1, text: body})
+			out = append(out, configLine{number: i + 1, text: body})
 		}
 		open = more
 	}
-	return slices.DeleteFunc(out, func(l confLine) bool { return strings.TrimSpace(l.text) == "" })
+	return slices.DeleteFunc(out, func(l configLine) bool { return strings.TrimSpace(l.text) == "" })
 }
 
-// line takes one line of gres.conf.
-func (r *gresReader) line(file string, l confLine) error {
+// addLine takes one line of gres.conf.
+func (r *gresParser) addLine(file string, l configLine) error {
 	v := map[string]string{}
 	for w := range strings.FieldsSeq(l.text) {
 		key, value, ok := strings.Cut(w, "=")
@@ -220,14 +220,14 @@ func (r *gresReader) line(file string, l confLine) error {
 		}
 		v[strings.ToLower(key)] = strings.Trim(value, `"`)
 	}
-	if err := r.entry(v); err != nil {
+	if err := r.addEntry(v); err != nil {
 		return &ParseError{Source: file, Line: l.number, Msg: "gres", Err: err}
 	}
 	return nil
 }
 
-// entry takes the keys of one line, in lower case.
-func (r *gresReader) entry(v map[string]string) error {
+// addEntry takes the keys of one line, in lower case.
+func (r *gresParser) addEntry(v map[string]string) error {
 	list, named := v["nodename"]
 	if named {
 		names, err := ExpandHostlist(list)

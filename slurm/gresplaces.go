@@ -17,7 +17,7 @@ type DriverGPU struct {
 // ErrOrder tells that it isn't certain which GPU a number of SLURM_JOB_GPUS means.
 var ErrOrder = errors.New("the order of Slurm's GPUs isn't certain")
 
-// Places gives, for each number that SLURM_JOB_GPUS may have on the node, the GPU
+// DriverIndexes gives, for each number that SLURM_JOB_GPUS may have on the node, the GPU
 // that Slurm means: its index in the driver's list, or -1 where it isn't there. The
 // driver's list is in the order of PCI bus ids, with a place for each GPU that the driver counts, whether it
 // answers or not. The error is [ErrOrder] when several answers are possible: a GPU is missing, say, and nothing
@@ -26,15 +26,15 @@ var ErrOrder = errors.New("the order of Slurm's GPUs isn't certain")
 // Without AutoDetect the numbers are gres.conf's own order, by device file. With
 // AutoDetect=nvml slurmd sorts the GPUs by PCI bus id, with AutoDetect=nvidia by device file (Slurm's gres_gpu.c,
 // _merge_system_gres_conf, from 22.05 to 26.05).
-func (m *DeviceMap) Places(gpus []DriverGPU) ([]int, error) {
+func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 	switch m.AutoDetect {
 	case "", "off":
 		return m.byFile(gpus)
 	case "nvidia":
-		return m.detected(gpus, byMinor)
+		return m.byAutoDetect(gpus, minorOrder)
 	}
 	if strings.Contains(m.AutoDetect, "nvml") || m.AutoDetect == "full" { // as slurmd reads it
-		return m.detected(gpus, inOrder)
+		return m.byAutoDetect(gpus, driverOrder)
 	}
 	return nil, fmt.Errorf("AutoDetect=%s isn't for NVIDIA GPUs: %w", Printable(m.AutoDetect, 40), ErrOrder)
 }
@@ -58,15 +58,15 @@ func (m *DeviceMap) byFile(gpus []DriverGPU) ([]int, error) {
 	switch {
 	case len(places) == 0:
 		return nil, fmt.Errorf("gres.conf names no device file of this node's GPUs: %w", ErrOrder)
-	case m.several() && !m.Counted: // slurm.conf would say which type comes first
+	case m.hasSeveralTypes() && !m.Counted: // slurm.conf would say which type comes first
 		return nil, fmt.Errorf("GPUs of several types, and slurm.conf doesn't say in which order: %w", ErrOrder)
 	}
 	return places, nil
 }
 
-// detected finds the GPUs that slurmd finds by itself: all that the driver counts,
+// byAutoDetect finds the GPUs that slurmd finds by itself: all that the driver counts,
 // or those of them that the configuration wants, in an order.
-func (m *DeviceMap) detected(gpus []DriverGPU, order func([]DriverGPU) ([]int, error)) ([]int, error) {
+func (m *DeviceMap) byAutoDetect(gpus []DriverGPU, order func([]DriverGPU) ([]int, error)) ([]int, error) {
 	if !m.Counted { // one may have gone since slurmd looked
 		return nil, fmt.Errorf("slurm.conf doesn't say how many GPUs the node has: %w", ErrOrder)
 	}
@@ -74,17 +74,17 @@ func (m *DeviceMap) detected(gpus []DriverGPU, order func([]DriverGPU) ([]int, e
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := m.wanted(gpus)
+	wanted, err := m.configuredGPUs(gpus)
 	if err != nil {
 		return nil, err
 	}
-	switch fit := m.fit(gpus, wanted); {
-	case m.typed() && (len(m.Devices) < len(gpus) || m.gap(gpus)) && (m.several() || !slices.Equal(all, sortedByFile(gpus))):
+	switch fit := m.matchTypes(gpus, wanted); {
+	case m.hasTypes() && (len(m.Devices) < len(gpus) || m.hasMinorGap(gpus)) && (m.hasSeveralTypes() || !slices.Equal(all, sortedByFile(gpus))):
 		// slurmd gives the types to as many GPUs as are configured, by device file, and keeps the others apart
 		return nil, fmt.Errorf("GPUs with types, and more of them than Slurm has: %w", ErrOrder)
-	case fit == noneFits: // slurmd keeps its own GPUs apart from the configured ones, and uses these
+	case fit == noneMatches: // slurmd keeps its own GPUs apart from the configured ones, and uses these
 		all = sortedByFile(gpus)
-	case fit != allFit:
+	case fit != allMatch:
 		return nil, fmt.Errorf("gres.conf's and slurm.conf's types don't fit the names of the GPUs: %w", ErrOrder)
 	}
 	part := slices.Contains(wanted, false) // in which none that doesn't answer is
@@ -97,19 +97,19 @@ func (m *DeviceMap) detected(gpus []DriverGPU, order func([]DriverGPU) ([]int, e
 	return places, nil
 }
 
-// gap tells whether a device file has a number that as many GPUs don't need: one
+// hasMinorGap tells whether a device file has a number that as many GPUs don't need: one
 // that went without a trace leaves a gap in the numbers, or had the last of them.
-func (m *DeviceMap) gap(gpus []DriverGPU) bool {
+func (m *DeviceMap) hasMinorGap(gpus []DriverGPU) bool {
 	return slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Minor >= len(gpus) }) ||
 		slices.ContainsFunc(m.Devices, func(d Device) bool { return d.Minor >= len(gpus) })
 }
 
-// wanted tells which of the driver's GPUs are in Slurm's list. One that doesn't
+// configuredGPUs tells which of the driver's GPUs are in Slurm's list. One that doesn't
 // answer has a place there, but no number.
-func (m *DeviceMap) wanted(gpus []DriverGPU) ([]bool, error) {
+func (m *DeviceMap) configuredGPUs(gpus []DriverGPU) ([]bool, error) {
 	wanted := make([]bool, len(gpus))
 	dead := 0
-	gap := m.gap(gpus)
+	gap := m.hasMinorGap(gpus)
 	for _, g := range gpus {
 		if g.Minor < 0 {
 			dead++
@@ -136,7 +136,7 @@ func (m *DeviceMap) wanted(gpus []DriverGPU) ([]bool, error) {
 		return wanted, nil
 	case !gap && total == len(gpus) && strange <= dead && (nameless == 0 || nameless == total):
 		return slices.Repeat([]bool{true}, len(gpus)), nil
-	case !gap && dead == 0 && total < len(gpus) && nameless == total && !m.typed():
+	case !gap && dead == 0 && total < len(gpus) && nameless == total && !m.hasTypes():
 		for _, i := range sortedByFile(gpus)[:total] { // as slurmd takes them
 			wanted[i] = true
 		}
@@ -145,28 +145,28 @@ func (m *DeviceMap) wanted(gpus []DriverGPU) ([]bool, error) {
 	return nil, fmt.Errorf("%d GPUs of the node for Slurm, %d for the driver, of which %d don't answer: %w", total, len(gpus), dead, ErrOrder)
 }
 
-// typed tells whether GPUs have a type.
-func (m *DeviceMap) typed() bool {
+// hasTypes tells whether GPUs have a type.
+func (m *DeviceMap) hasTypes() bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool { return d.Type != "" })
 }
 
-// several tells whether they have different types.
-func (m *DeviceMap) several() bool {
+// hasSeveralTypes tells whether they have different types.
+func (m *DeviceMap) hasSeveralTypes() bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool { return !strings.EqualFold(d.Type, m.Devices[0].Type) })
 }
 
 // How the types of a configuration fit the names of GPUs.
 const (
-	allFit   = iota // each GPU has one type, and as many as there are to be
-	noneFits        // no GPU has any, and all have device files
-	someFit
+	allMatch    = iota // each GPU has one type, and as many as there are to be
+	noneMatches        // no GPU has any, and all have device files
+	someMatch
 )
 
-// fit compares the configured types with the names of the GPUs that are wanted. A
+// matchTypes compares the configured types with the names of the GPUs that are wanted. A
 // type fits where it is a part of the name, in small letters and with _ for spaces.
-func (m *DeviceMap) fit(gpus []DriverGPU, wanted []bool) int {
-	if !m.typed() {
-		return allFit
+func (m *DeviceMap) matchTypes(gpus []DriverGPU, wanted []bool) int {
+	if !m.hasTypes() {
+		return allMatch
 	}
 	left := map[string]int{} // configured, less those found
 	files := 0
@@ -197,15 +197,15 @@ func (m *DeviceMap) fit(gpus []DriverGPU, wanted []bool) int {
 	}
 	switch {
 	case !strange:
-		return allFit
+		return allMatch
 	case fitting == 0 && alive == len(gpus) && files == len(m.Devices):
-		return noneFits
+		return noneMatches
 	}
-	return someFit
+	return someMatch
 }
 
-// inOrder is the driver's order.
-func inOrder(gpus []DriverGPU) ([]int, error) {
+// driverOrder is the driver's order.
+func driverOrder(gpus []DriverGPU) ([]int, error) {
 	all := make([]int, len(gpus))
 	for i := range all {
 		all[i] = i
@@ -213,9 +213,9 @@ func inOrder(gpus []DriverGPU) ([]int, error) {
 	return all, nil
 }
 
-// byMinor is the order of the device files. One that doesn't answer stands where
+// minorOrder is the order of the device files. One that doesn't answer stands where
 // its number is missing.
-func byMinor(gpus []DriverGPU) ([]int, error) {
+func minorOrder(gpus []DriverGPU) ([]int, error) {
 	if !slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Minor < 0 }) {
 		return sortedByFile(gpus), nil
 	}
@@ -234,7 +234,7 @@ func byMinor(gpus []DriverGPU) ([]int, error) {
 // sortedByFile are the indexes of GPUs in the order of their device files, as the
 // names are compared: by number.
 func sortedByFile(gpus []DriverGPU) []int {
-	all, _ := inOrder(gpus)
+	all, _ := driverOrder(gpus)
 	slices.SortStableFunc(all, func(i, j int) int { return gpus[i].Minor - gpus[j].Minor })
 	return all
 }

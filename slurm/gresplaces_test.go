@@ -83,7 +83,7 @@ func TestSlurmsNumbersMeanTheGPUsThatSlurmdGivesOut(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got, err := m.Places(c.gpus)
+		got, err := m.DriverIndexes(c.gpus)
 		switch {
 		case c.want == nil && !errors.Is(err, slurm.ErrOrder):
 			t.Errorf("%s: %v, %v, want it uncertain", name, got, err)
@@ -140,7 +140,7 @@ func slurmd(auto string, conf []slurmdGPU, gres []slurm.Gres, minors []int, mode
 	}
 	for _, g := range final {
 		if g.file != "" {
-			means = append(means, slices.IndexFunc(inOrder(len(minors)), func(pci int) bool { return file(pci) == g.file }))
+			means = append(means, slices.IndexFunc(driverOrder(len(minors)), func(pci int) bool { return file(pci) == g.file }))
 		}
 	}
 	total := 0
@@ -150,7 +150,7 @@ func slurmd(auto string, conf []slurmdGPU, gres []slurm.Gres, minors []int, mode
 	return means, len(means) == total
 }
 
-func inOrder(n int) []int {
+func driverOrder(n int) []int {
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
@@ -197,7 +197,7 @@ func detect(conf []slurmdGPU, file func(int) string, models []string, n int) []s
 	taken := make([]bool, n)
 	var out []slurmdGPU
 	for _, g := range single {
-		at := slices.IndexFunc(inOrder(n), func(s int) bool {
+		at := slices.IndexFunc(driverOrder(n), func(s int) bool {
 			return !taken[s] && (g.kind == "" || g.kind == system[s].kind) && (g.file == "" || g.file == system[s].file)
 		})
 		switch {
@@ -291,7 +291,7 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 	certain, all := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "GPUs")
-		minors := rapid.Permutation(inOrder(n)).Draw(t, "minors")
+		minors := rapid.Permutation(driverOrder(n)).Draw(t, "minors")
 		models := rapid.SliceOfN(rapid.SampledFrom([]string{"NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"}), n, n).Draw(t, "models")
 		c := drawConf(t, minors)
 		m, err := slurm.ReadGresConf(confOf(c.text, c.gres), "etc/slurm", "n1")
@@ -312,7 +312,7 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 		if slices.ContainsFunc(now, func(g slurm.DriverGPU) bool { return g.Minor < 0 }) && !c.true(minors, models) {
 			t.Skip("nobody can tell that the type of a GPU is wrong that doesn't answer")
 		}
-		places, err := m.Places(now)
+		places, err := m.DriverIndexes(now)
 		all++
 		if err != nil {
 			if !errors.Is(err, slurm.ErrOrder) {

@@ -169,7 +169,7 @@ func TestWishesInAComment(t *testing.T) {
 		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h", "epplan:deadline=2020-01-01T00:00:00Z", "epplan:off=1", "epplan:$(reboot)", "epplan:\x00\xff", "epplan:deadline=+NaNh",
 	} {
 		got := slurm.ParseWishes(comment, now)
-		if got.Off || got.Fixed() || !got.Deadline.IsZero() || len(got.Warnings) != 1 {
+		if got.Off || got.HasFixedClocks() || !got.Deadline.IsZero() || len(got.Warnings) != 1 {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}

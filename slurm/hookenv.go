@@ -42,7 +42,7 @@ type HookEnv struct {
 	// Start and End are of the job, from 23.02 on: in a Prolog End is when its limit is
 	// over, in an Epilog when it ended, with the Epilogs still to come.
 	Start, End time.Time
-	Exit       Exit
+	Exit       ExitStatus
 	Warnings   []string // fields that did not read; they are left empty
 }
 
@@ -109,7 +109,7 @@ func (e *HookEnv) read(v map[string]string) {
 			e.warn(key, fmt.Errorf("%d bytes, want at most 256", len(s)))
 			return ""
 		}
-		return Lenient(s)
+		return ValidUTF8(s)
 	}
 	unsigned := func(key string) uint32 {
 		if v[key] == "" {
@@ -129,7 +129,7 @@ func (e *HookEnv) read(v map[string]string) {
 	if conf := v["SLURM_CONF"]; strings.HasPrefix(conf, "/") && len(conf) <= MaxText {
 		e.Conf = conf
 	}
-	e.Comment = Lenient(v["SLURM_JOB_COMMENT"][:min(len(v["SLURM_JOB_COMMENT"]), MaxText)])
+	e.Comment = ValidUTF8(v["SLURM_JOB_COMMENT"][:min(len(v["SLURM_JOB_COMMENT"]), MaxText)])
 	if id := v["SLURM_HET_JOB_ID"]; id != "" {
 		var err error
 		e.HetJob, err = ParseJobID(id)
@@ -162,7 +162,7 @@ func (e *HookEnv) readDevices(v map[string]string) {
 	}
 	for part := range strings.SplitSeq(v["CUDA_VISIBLE_DEVICES"], ",") {
 		switch {
-		case !validGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= maxGresIndex:
+		case !isGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= maxGresIndex:
 		case strings.HasPrefix(part, "MIG-"):
 			e.MIG = append(e.MIG, part)
 		case strings.HasPrefix(part, "GPU-"):
@@ -171,9 +171,9 @@ func (e *HookEnv) readDevices(v map[string]string) {
 	}
 }
 
-// validGPUWord tells whether a word may be the UUID of a GPU or of a part of one.
-func validGPUWord(word string) bool {
-	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool { return badHostRune(r) && r != '/' }) < 0
+// isGPUWord tells whether a word may be the UUID of a GPU or of a part of one.
+func isGPUWord(word string) bool {
+	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool { return isBadHostRune(r) && r != '/' }) < 0
 }
 
 // Event gives what goes on the wire; the hook stops waiting at deadline.

@@ -15,7 +15,7 @@ const maxHosts = 1 << 16
 // error.
 func ExpandHostlist(list string) ([]string, error) {
 	list = strings.TrimSpace(list)
-	if unset(list) {
+	if isUnset(list) {
 		return nil, nil
 	}
 	var out []string
@@ -64,7 +64,7 @@ func expandPart(part string, column int) ([]string, error) {
 	names := []string{""}
 	for rest := part; ; {
 		head, tail, bracket := strings.Cut(rest, "[")
-		if i := strings.IndexFunc(head, badHostRune); i >= 0 {
+		if i := strings.IndexFunc(head, isBadHostRune); i >= 0 {
 			return nil, fmt.Errorf("hostlist column %d: %q is not part of a node name", column+1, head)
 		}
 		for i := range names {
@@ -81,7 +81,7 @@ func expandPart(part string, column int) ([]string, error) {
 		if len(names)*len(numbers) > maxHosts {
 			return nil, fmt.Errorf("hostlist column %d: more than %d names", column+1, maxHosts)
 		}
-		names = product(names, numbers)
+		names = crossProduct(names, numbers)
 		rest = after
 	}
 	if names[0] == "" {
@@ -90,7 +90,7 @@ func expandPart(part string, column int) ([]string, error) {
 	return names, nil
 }
 
-func badHostRune(r rune) bool {
+func isBadHostRune(r rune) bool {
 	switch {
 	case r >= '0' && r <= '9', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '-', r == '_', r == '.':
 		return false
@@ -98,7 +98,7 @@ func badHostRune(r rune) bool {
 	return true
 }
 
-func product(heads, tails []string) []string {
+func crossProduct(heads, tails []string) []string {
 	out := make([]string, 0, len(heads)*len(tails))
 	for _, h := range heads {
 		for _, t := range tails {
@@ -135,13 +135,13 @@ func expandRanges(text string) ([]string, error) {
 }
 
 func smallNumber(text string) (int, error) {
-	if text == "" || len(text) > 10 || strings.IndexFunc(text, notDigit) >= 0 {
+	if text == "" || len(text) > 10 || strings.IndexFunc(text, isNotDigit) >= 0 {
 		return 0, fmt.Errorf("%q is not a number", text)
 	}
 	return strconv.Atoi(text)
 }
 
-func notDigit(r rune) bool { return r < '0' || r > '9' }
+func isNotDigit(r rune) bool { return r < '0' || r > '9' }
 
 // parseIndices expands "0-1,3" to numbers, at most limit of them, in order.
 func parseIndices(text string) ([]int, error) {

@@ -18,7 +18,7 @@ const maxJobID = 0x03ffffff
 
 // ParseJobID reads a plain job number.
 func ParseJobID(text string) (JobID, error) {
-	if text == "" || len(text) > 10 || strings.IndexFunc(text, notDigit) >= 0 {
+	if text == "" || len(text) > 10 || strings.IndexFunc(text, isNotDigit) >= 0 {
 		return 0, fmt.Errorf("%q is not a job id: want a number", Printable(text, 40))
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -70,7 +70,7 @@ func ParseJobRef(text string) (JobRef, error) {
 }
 
 func isStep(s string) bool {
-	return s != "" && len(s) <= 40 && strings.IndexFunc(s, badHostRune) < 0
+	return s != "" && len(s) <= 40 && strings.IndexFunc(s, isBadHostRune) < 0
 }
 
 func (r *JobRef) readTasks(text string) error {
@@ -99,7 +99,7 @@ func ParseArrayTasks(text string) ([]int, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, isCut := cutTasks(list); isCut {
+	if _, isCut := trimCutTasks(list); isCut {
 		return nil, throttle, fmt.Errorf("task list %q was cut by slurm", Printable(list, 40))
 	}
 	var out []int
@@ -126,7 +126,7 @@ func CountArrayTasks(text string) (int, bool) {
 	if err != nil {
 		return 0, false
 	}
-	list, _ = cutTasks(list)
+	list, _ = trimCutTasks(list)
 	n := 0
 	for part := range strings.SplitSeq(list, ",") {
 		r, err := parseTaskRange(part)
@@ -147,9 +147,9 @@ func cutThrottle(text string) (list string, throttle int, err error) {
 	return list, throttle, err
 }
 
-// cutTasks is what is whole of a list that squeue cut (SLURM_BITSTR_LEN), and
+// trimCutTasks is what is whole of a list that squeue cut (SLURM_BITSTR_LEN), and
 // whether it did: it cuts numbers, too.
-func cutTasks(list string) (whole string, isCut bool) {
+func trimCutTasks(list string) (whole string, isCut bool) {
 	left, isCut := strings.CutSuffix(list, "...")
 	if !isCut {
 		return list, false

@@ -27,7 +27,7 @@ func ConfSettings(conf string) map[string]string {
 // gives the module's path.
 func SubmitCall(script string) (module string, called bool) {
 	for line := range strings.Lines(script) {
-		if marked(line) && submitCall.MatchString(line) {
+		if isMarked(line) && submitCall.MatchString(line) {
 			return calledModule.FindStringSubmatch(line)[1], true
 		}
 	}
@@ -37,7 +37,7 @@ func SubmitCall(script string) (module string, called bool) {
 // Installed tells whether a file was written by an installation, and whether it
 // is still as it was then.
 func Installed(text string) (ours, unchanged bool) {
-	return signature.MatchString(text), intact(text)
+	return signature.MatchString(text), isIntact(text)
 }
 
 // CallsHook tells whether a script of hooks seems to call ours: it names both outside of

@@ -33,8 +33,8 @@ type Site struct {
 	Unchecked bool
 }
 
-// Step is one change to make, whole: nothing is to be guessed.
-type Step struct {
+// InstallStep is one change to make, whole: nothing is to be guessed.
+type InstallStep struct {
 	File   string // what to write
 	Text   string // its new text; "" for a setting in slurm.conf
 	Before string // its old text, where it is not new
@@ -51,7 +51,7 @@ type Step struct {
 // script gains one line, its own Prolog stays and runs before ours, its own Epilog
 // after ours.
 type InstallPlan struct {
-	Steps    []Step
+	Steps    []InstallStep
 	Warnings []string
 	// Conf is slurm.conf with its settings changed, each marked in a comment;
 	// the same as it was where there is nothing to change.
@@ -75,7 +75,7 @@ func LuaModule(dir, socket, program string) (string, error) {
 			}
 		}
 	}
-	return signed("--", strings.NewReplacer("@DIR@", dir, "@SOCKET@", socket, "@PROGRAM@", program).Replace(luaSource)), nil
+	return withSignature("--", strings.NewReplacer("@DIR@", dir, "@SOCKET@", socket, "@PROGRAM@", program).Replace(luaSource)), nil
 }
 
 // validPath accepts paths that need no quoting in Lua, shell and slurm.conf.
@@ -86,8 +86,8 @@ func validPath(p string) error {
 	return nil
 }
 
-// valid checks what goes into files.
-func (s *Site) valid() error {
+// validate checks what goes into files.
+func (s *Site) validate() error {
 	if s.CheckLua == nil {
 		return fmt.Errorf("install: want a Lua check: %w", ErrInvalid)
 	}
@@ -105,7 +105,7 @@ func (s *Site) valid() error {
 // PlanInstall says exactly what to add and how to undo it. A second plan on the
 // result has no steps.
 func PlanInstall(s Site) (InstallPlan, error) {
-	if err := s.valid(); err != nil {
+	if err := s.validate(); err != nil {
 		return InstallPlan{}, err
 	}
 	program := ""
@@ -120,7 +120,7 @@ func PlanInstall(s Site) (InstallPlan, error) {
 		return InstallPlan{}, fmt.Errorf("epplan.lua: %w", err)
 	}
 	p := InstallPlan{}
-	if err := s.ownFile(&p, Step{File: path.Join(s.Dir, "epplan.lua"), Text: module, Mode: 0o644, Why: "the hook"}); err != nil {
+	if err := s.planOwnFile(&p, InstallStep{File: path.Join(s.Dir, "epplan.lua"), Text: module, Mode: 0o644, Why: "the hook"}); err != nil {
 		return InstallPlan{}, err
 	}
 	script, err := s.scriptStep()
@@ -130,12 +130,12 @@ func PlanInstall(s Site) (InstallPlan, error) {
 	p.Steps = append(p.Steps, script...)
 	settings := readSettings(s.Conf)
 	for _, hook := range []Hook{Prolog, Epilog} {
-		if err := s.hookSteps(&p, hook, settings); err != nil {
+		if err := s.planHook(&p, hook, settings); err != nil {
 			return InstallPlan{}, err
 		}
 	}
-	s.listSetting(&p, settings, "JobSubmitPlugins", "lua", "slurmctld calls job_submit.lua")
-	s.listSetting(&p, settings, "PrologFlags", "Alloc", "the Prolog runs at the allocation, before any step")
+	s.planListSetting(&p, settings, "JobSubmitPlugins", "lua", "slurmctld calls job_submit.lua")
+	s.planListSetting(&p, settings, "PrologFlags", "Alloc", "the Prolog runs at the allocation, before any step")
 	if _, ok := settings["include"]; ok {
 		p.Warnings = append(p.Warnings, "slurm.conf includes other files, which were not read")
 	}
@@ -143,17 +143,17 @@ func PlanInstall(s Site) (InstallPlan, error) {
 	return p, nil
 }
 
-// ownFile plans a file of ours, unless it is there as it should be. One that is
+// planOwnFile plans a file of ours, unless it is there as it should be. One that is
 // not ours, or was changed since, is in the way.
-func (s *Site) ownFile(p *InstallPlan, step Step) error {
-	old, err := s.read(step.File)
+func (s *Site) planOwnFile(p *InstallPlan, step InstallStep) error {
+	old, err := s.readFile(step.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
 	case old == step.Text:
 		return nil
-	case !intact(old):
+	case !isIntact(old):
 		return fmt.Errorf("%s is in the way: it is not as epplan install wrote it; move it away: %w", step.File, ErrInvalid)
 	default:
 		step.Before = old
@@ -166,7 +166,7 @@ func (s *Site) ownFile(p *InstallPlan, step Step) error {
 	return nil
 }
 
-func (s *Site) read(file string) (string, error) {
+func (s *Site) readFile(file string) (string, error) {
 	if s.Read == nil {
 		return "", fs.ErrNotExist
 	}
@@ -182,29 +182,29 @@ func (s *Site) hookScript(hook Hook) string {
 	if s.Journal != "" && hook == Epilog {
 		command += " --journal " + s.Journal
 	}
-	return signed("#", "#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
+	return withSignature("#", "#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
 		"/usr/bin/timeout -k 0.2 2 "+command+" </dev/null >/dev/null 2>&1\nexit 0\n")
 }
 
 // hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
 func (s *Site) hookFolder(hook Hook) string { return path.Join(s.Dir, "epplan-"+string(hook)+".d") }
 
-// siteHook is the name of the site's own hook in a folder of ours.
-const siteHook = "90-site"
+// siteHookName is the name of the site's own hook in a folder of ours.
+const siteHookName = "90-site"
 
-// ownNames are the names of our file in a folder of hooks: the one that it gets, and
+// hookFileNames are the names of our file in a folder of hooks: the one that it gets, and
 // those that it had before. Slurm runs the last name of a folder first. Our Prolog is
 // to come last, when the job is about to begin, and our Epilog first, when it has just
 // ended: what a site does before or after isn't the job's.
-func ownNames(hook Hook) []string {
+func hookFileNames(hook Hook) []string {
 	if hook == Epilog {
 		return []string{"zzz-epplan", "10-epplan"}
 	}
 	return []string{"10-epplan"}
 }
 
-// hookSteps adds our hook as one more file. Slurm runs all files of a pattern.
-func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine) error {
+// planHook adds our hook as one more file. Slurm runs all files of a pattern.
+func (s *Site) planHook(p *InstallPlan, hook Hook, settings map[string]configLine) error {
 	key := hookKey(hook)
 	old := settings[string(hook)]
 	pattern := s.hookFolder(hook) + "/*"
@@ -213,18 +213,18 @@ func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine
 		return nil
 	}
 	if dir, ok := strings.CutSuffix(old.text, "/*"); ok && old.text != pattern {
-		return s.ownHook(p, hook, dir, "the site's "+key+" is a folder already (on every node)")
+		return s.planOwnHook(p, hook, dir, "the site's "+key+" is a folder already (on every node)")
 	}
-	if err := s.ownHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil || old.text == pattern {
+	if err := s.planOwnHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil || old.text == pattern {
 		return err
 	}
-	setting := Step{File: s.confFile(), Add: key + "=" + pattern, Why: "every file of the folder runs, the last name first", Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure"}
+	setting := InstallStep{File: s.confFile(), Add: key + "=" + pattern, Why: "every file of the folder runs, the last name first", Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure"}
 	if old.text != "" {
-		own := Step{
-			File: path.Join(s.hookFolder(hook), siteHook), Text: signed("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,
+		own := InstallStep{
+			File: path.Join(s.hookFolder(hook), siteHookName), Text: withSignature("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,
 			Why: "the site's own " + key + " keeps running, " + map[Hook]string{Prolog: "first", Epilog: "after ours"}[hook] + " (on every node)",
 		}
-		if err := s.ownFile(p, own); err != nil {
+		if err := s.planOwnFile(p, own); err != nil {
 			return err
 		}
 		setting.Drop = key + "=" + old.text
@@ -234,21 +234,21 @@ func (s *Site) hookSteps(p *InstallPlan, hook Hook, settings map[string]confLine
 	return nil
 }
 
-// ownHook plans our hook in a folder. One that an earlier version put there under
+// planOwnHook plans our hook in a folder. One that an earlier version put there under
 // another name does nothing any more, and stays: a slurmd whose other scripts run just
 // now still looks for it, and drains the node if it is gone.
-func (s *Site) ownHook(p *InstallPlan, hook Hook, dir, why string) error {
-	names := ownNames(hook)
-	if err := s.ownFile(p, Step{File: path.Join(dir, names[0]), Text: s.hookScript(hook), Mode: 0o755, Why: why}); err != nil {
+func (s *Site) planOwnHook(p *InstallPlan, hook Hook, dir, why string) error {
+	names := hookFileNames(hook)
+	if err := s.planOwnFile(p, InstallStep{File: path.Join(dir, names[0]), Text: s.hookScript(hook), Mode: 0o755, Why: why}); err != nil {
 		return err
 	}
 	for _, before := range names[1:] {
 		file := path.Join(dir, before)
-		if _, err := s.read(file); errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.readFile(file); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		moved := signed("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. Remove it when no "+string(hook)+" runs.\nexit 0\n")
-		if err := s.ownFile(p, Step{File: file, Text: moved, Mode: 0o755, Why: "it is " + names[0] + " now (on every node)"}); err != nil {
+		moved := withSignature("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. Remove it when no "+string(hook)+" runs.\nexit 0\n")
+		if err := s.planOwnFile(p, InstallStep{File: file, Text: moved, Mode: 0o755, Why: "it is " + names[0] + " now (on every node)"}); err != nil {
 			return err
 		}
 	}

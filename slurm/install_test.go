@@ -47,7 +47,7 @@ func site(check func(name, text string) error) slurm.Site {
 	return slurm.Site{Dir: "/etc/slurm", Socket: "/run/epplan/epd.sock", Binary: "/usr/bin/epplan", CheckLua: check, Conf: "ClusterName=c\n"}
 }
 
-func stepFor(t *testing.T, p slurm.InstallPlan, file, add string) slurm.Step {
+func stepFor(t *testing.T, p slurm.InstallPlan, file, add string) slurm.InstallStep {
 	t.Helper()
 	for _, s := range p.Steps {
 		if s.File == file && strings.Contains(s.Add, add) {
@@ -55,7 +55,7 @@ func stepFor(t *testing.T, p slurm.InstallPlan, file, add string) slurm.Step {
 		}
 	}
 	t.Fatalf("no step for %s %s in %+v", file, add, p.Steps)
-	return slurm.Step{}
+	return slurm.InstallStep{}
 }
 
 func TestTheSitesScriptGainsOneLineAndKeepsTheRest(t *testing.T) {

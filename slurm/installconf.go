@@ -9,13 +9,13 @@ import (
 
 // What ends a line of slurm.conf that an installation added or changed.
 const (
-	confAdded = " # epplan, added"
-	confWas   = " # epplan, was: "
+	confAddedMark   = " # epplan, added"
+	confChangedMark = " # epplan, was: "
 )
 
 // readSettings gives slurm.conf's settings by lower-case name; the last of two counts.
-func readSettings(conf string) map[string]confLine {
-	out := map[string]confLine{}
+func readSettings(conf string) map[string]configLine {
+	out := map[string]configLine{}
 	for _, l := range confLines(conf) {
 		if strings.EqualFold(strings.Fields(l.text)[0], "include") {
 			out["include"] = l
@@ -23,16 +23,16 @@ func readSettings(conf string) map[string]confLine {
 		}
 		key, value, ok := strings.Cut(l.text, "=")
 		if key = strings.TrimSpace(key); ok && !strings.ContainsAny(key, " \t") {
-			out[strings.ToLower(key)] = confLine{number: l.number, text: strings.TrimSpace(value)}
+			out[strings.ToLower(key)] = configLine{number: l.number, text: strings.TrimSpace(value)}
 		}
 	}
 	return out
 }
 
-// listSetting adds a word to a comma-separated setting that lacks it.
-func (s *Site) listSetting(p *InstallPlan, settings map[string]confLine, key, word, why string) {
+// planListSetting adds a word to a comma-separated setting that lacks it.
+func (s *Site) planListSetting(p *InstallPlan, settings map[string]configLine, key, word, why string) {
 	old, there := settings[strings.ToLower(key)]
-	step := Step{File: s.confFile(), Add: key + "=" + word, Why: why, Undo: "delete " + key + "=" + word + ", then scontrol reconfigure"}
+	step := InstallStep{File: s.confFile(), Add: key + "=" + word, Why: why, Undo: "delete " + key + "=" + word + ", then scontrol reconfigure"}
 	if there && old.text != "" && !strings.EqualFold(old.text, "(null)") {
 		if hasWord(old.text, word) {
 			return
@@ -54,7 +54,7 @@ func hasWord(list, word string) bool {
 
 // editConf makes the changes to slurm.conf that steps ask for, each in a line
 // of its own that says so and what it was. Its second result says why it can't.
-func editConf(conf string, steps []Step) (edited, blocked string) {
+func editConf(conf string, steps []InstallStep) (edited, blocked string) {
 	lines := strings.Split(conf, "\n")
 	end := ""
 	if strings.Contains(conf, "\r\n") {
@@ -75,7 +75,7 @@ func editConf(conf string, steps []Step) (edited, blocked string) {
 			if lines[at-1] == "" {
 				at--
 			}
-			lines = slices.Insert(lines, at, s.Add+confAdded+end)
+			lines = slices.Insert(lines, at, s.Add+confAddedMark+end)
 			continue
 		}
 		i := old.number - 1
@@ -83,7 +83,7 @@ func editConf(conf string, steps []Step) (edited, blocked string) {
 		if strings.HasSuffix(strings.TrimRight(raw, " \t"), `\`) || i > 0 && strings.HasSuffix(strings.TrimRight(lines[i-1], " \t\r"), `\`) {
 			return conf, fmt.Sprintf("line %d is continued on another", old.number)
 		}
-		lines[i] = s.Add + confWas + raw + strings.TrimPrefix(lines[i], raw)
+		lines[i] = s.Add + confChangedMark + raw + strings.TrimPrefix(lines[i], raw)
 	}
 	return strings.Join(lines, "\n"), ""
 }
@@ -95,19 +95,19 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 	kept := lines[:0:0]
 	for i, line := range lines {
 		raw := strings.TrimSuffix(line, "\r")
-		if now, was, changed := strings.Cut(raw, confWas); changed {
+		if now, was, changed := strings.Cut(raw, confChangedMark); changed {
 			if !s.isOwnEdit(now, was) {
-				was = s.withoutOurs(now)
+				was = s.stripOwnWord(now)
 				warnings = append(warnings, fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, Printable(was, 200)))
 			}
 			kept = append(kept, was+line[len(raw):])
 			continue
 		}
-		if now, found := strings.CutSuffix(raw, confAdded); found {
+		if now, found := strings.CutSuffix(raw, confAddedMark); found {
 			if s.isOwnEdit(now, "") {
 				continue
 			}
-			rest := s.withoutOurs(now)
+			rest := s.stripOwnWord(now)
 			warnings = append(warnings, fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, Printable(rest, 200)))
 			line = rest + line[len(raw):]
 		}
@@ -136,8 +136,8 @@ func (s *Site) isOwnEdit(now, was string) bool {
 	return false
 }
 
-// withoutOurs takes our word out of a line that others have changed.
-func (s *Site) withoutOurs(line string) string {
+// stripOwnWord takes our word out of a line that others have changed.
+func (s *Site) stripOwnWord(line string) string {
 	key, value, _ := strings.Cut(line, "=")
 	word := map[string]string{"jobsubmitplugins": "lua", "prologflags": "Alloc"}[strings.ToLower(strings.TrimSpace(key))]
 	if word == "" {

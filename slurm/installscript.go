@@ -16,71 +16,71 @@ var (
 	signature      = regexp.MustCompile(`(?m)^(?:#|--) epplan install: ([0-9a-f]{16})\n`)
 )
 
-// hookMark ends the line that an installation adds to job_submit.lua.
-const hookMark = "-- epplan"
+// hookSignature ends the line that an installation adds to job_submit.lua.
+const hookSignature = "-- epplan"
 
-// signed puts a line behind the first one by which a file of ours is known, and
+// withSignature puts a line behind the first one by which a file of ours is known, and
 // whether it was changed since.
-func signed(comment, text string) string {
+func withSignature(comment, text string) string {
 	first, rest, _ := strings.Cut(text, "\n")
-	return first + "\n" + comment + " epplan install: " + digest(text) + "\n" + rest
+	return first + "\n" + comment + " epplan install: " + textDigest(text) + "\n" + rest
 }
 
-func digest(text string) string {
+func textDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// intact tells whether a file is as an installation wrote it.
-func intact(text string) bool {
+// isIntact tells whether a file is as an installation wrote it.
+func isIntact(text string) bool {
 	at := signature.FindStringSubmatchIndex(text)
-	return at != nil && digest(text[:at[0]]+text[at[1]:]) == text[at[2]:at[3]]
+	return at != nil && textDigest(text[:at[0]]+text[at[1]:]) == text[at[2]:at[3]]
 }
 
-// marked tells whether a line of job_submit.lua is ours.
-func marked(line string) bool {
-	return strings.HasSuffix(strings.TrimRight(line, " \t\r\n"), hookMark)
+// isMarked tells whether a line of job_submit.lua is ours.
+func isMarked(line string) bool {
+	return strings.HasSuffix(strings.TrimRight(line, " \t\r\n"), hookSignature)
 }
 
 // scriptCall is the line that calls our module.
 func (s *Site) scriptCall(job, uid string) string {
-	return fmt.Sprintf("  pcall(function() EPPLAN = EPPLAN or dofile(%q); EPPLAN.submit(%s, %s) end) %s", path.Join(s.Dir, "epplan.lua"), job, uid, hookMark)
+	return fmt.Sprintf("  pcall(function() EPPLAN = EPPLAN or dofile(%q); EPPLAN.submit(%s, %s) end) %s", path.Join(s.Dir, "epplan.lua"), job, uid, hookSignature)
 }
 
 func (s *Site) scriptFile() string { return path.Join(s.Dir, "job_submit.lua") }
 
 // newScript is a job_submit.lua for a site that has none.
 func (s *Site) newScript(line string) string {
-	return signed("--", "-- job_submit.lua: called by slurmctld for each job.\nfunction slurm_job_submit(job_desc, part_list, submit_uid)\n"+line+
+	return withSignature("--", "-- job_submit.lua: called by slurmctld for each job.\nfunction slurm_job_submit(job_desc, part_list, submit_uid)\n"+line+
 		"\n  return slurm.SUCCESS\nend\n\nfunction slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\n  return slurm.SUCCESS\nend\n\nreturn slurm.SUCCESS\n")
 }
 
 // scriptStep adds one line to the site's script, or writes a script where there is none.
-func (s *Site) scriptStep() ([]Step, error) {
+func (s *Site) scriptStep() ([]InstallStep, error) {
 	if !s.HasScript {
 		text := s.newScript(s.scriptCall("job_desc", "submit_uid"))
 		if err := s.CheckLua("job_submit.lua", text); err != nil {
 			return nil, fmt.Errorf("job_submit.lua: %w", err)
 		}
-		return []Step{{File: s.scriptFile(), Text: text, Mode: 0o644, New: true, Why: "the site has no script of its own", Undo: "take lua out of JobSubmitPlugins, scontrol reconfigure, then rm " + s.scriptFile()}}, nil
+		return []InstallStep{{File: s.scriptFile(), Text: text, Mode: 0o644, New: true, Why: "the site has no script of its own", Undo: "take lua out of JobSubmitPlugins, scontrol reconfigure, then rm " + s.scriptFile()}}, nil
 	}
 	if err := s.CheckLua("job_submit.lua", s.Script); err != nil {
 		return nil, fmt.Errorf("the site's job_submit.lua does not load as it is; nothing is planned: %w", err)
 	}
 	for line := range strings.Lines(s.Script) {
-		if marked(line) {
+		if isMarked(line) {
 			return nil, nil
 		}
 	}
-	line, text, err := s.withCall()
+	line, text, err := s.insertCall()
 	if err != nil {
 		return nil, err
 	}
-	return []Step{{File: s.scriptFile(), Text: text, Before: s.Script, Add: line, Why: "one line in the site's own script", Undo: "delete the line that ends in " + hookMark + " from " + s.scriptFile()}}, nil
+	return []InstallStep{{File: s.scriptFile(), Text: text, Before: s.Script, Add: line, Why: "one line in the site's own script", Undo: "delete the line that ends in " + hookSignature + " from " + s.scriptFile()}}, nil
 }
 
-// withCall puts our line at the beginning of the site's slurm_job_submit.
-func (s *Site) withCall() (line, text string, err error) {
+// insertCall puts our line at the beginning of the site's slurm_job_submit.
+func (s *Site) insertCall() (line, text string, err error) {
 	at := submitFunction.FindAllStringSubmatchIndex(s.Script, -1)
 	if len(at) != 1 {
 		return "", "", fmt.Errorf("job_submit.lua: found %d lines \"function slurm_job_submit(…)\", want 1: add the line by hand: %s: %w", len(at), strings.TrimSpace(s.scriptCall("job_desc", "submit_uid")), ErrInvalid)

@@ -12,53 +12,53 @@ import (
 // since stays. Files that slurm.conf still names stay, too, until a second
 // undo after it was read again.
 func PlanUndo(s Site) (InstallPlan, error) {
-	if err := s.valid(); err != nil {
+	if err := s.validate(); err != nil {
 		return InstallPlan{}, err
 	}
 	p := InstallPlan{}
 	p.Conf, p.Warnings = s.restoreConf()
 	if p.Conf != s.Conf {
-		p.Steps = append(p.Steps, Step{File: s.confFile(), Before: s.Conf, Text: p.Conf, Why: "its marked lines become what they were; then scontrol reconfigure"})
+		p.Steps = append(p.Steps, InstallStep{File: s.confFile(), Before: s.Conf, Text: p.Conf, Why: "its marked lines become what they were; then scontrol reconfigure"})
 	}
 	settings := readSettings(p.Conf)
-	if err := s.undoScript(&p, settings); err != nil {
+	if err := s.planScriptUndo(&p, settings); err != nil {
 		return InstallPlan{}, err
 	}
 	inForce := readSettings(s.Conf)
 	for _, hook := range []Hook{Prolog, Epilog} {
-		if err := s.undoHook(&p, hook, settings[string(hook)].text, inForce[string(hook)].text); err != nil {
+		if err := s.planHookUndo(&p, hook, settings[string(hook)].text, inForce[string(hook)].text); err != nil {
 			return InstallPlan{}, err
 		}
 	}
-	return p, s.removeOwn(&p, path.Join(s.Dir, "epplan.lua"), "the hook")
+	return p, s.planRemoval(&p, path.Join(s.Dir, "epplan.lua"), "the hook")
 }
 
-// removeOwn plans to remove a file of ours, unless it was changed since.
-func (s *Site) removeOwn(p *InstallPlan, file, why string) error {
-	text, err := s.read(file)
+// planRemoval plans to remove a file of ours, unless it was changed since.
+func (s *Site) planRemoval(p *InstallPlan, file, why string) error {
+	text, err := s.readFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
-	case !intact(text):
+	case !isIntact(text):
 		p.Warnings = append(p.Warnings, file+" was changed since it was installed; it stays, remove it by hand")
 		return nil
 	}
-	p.Steps = append(p.Steps, Step{File: file, Before: text, Remove: true, Why: why})
+	p.Steps = append(p.Steps, InstallStep{File: file, Before: text, Remove: true, Why: why})
 	return nil
 }
 
-// undoScript takes our line out of job_submit.lua. A script of ours goes as a
+// planScriptUndo takes our line out of job_submit.lua. A script of ours goes as a
 // whole once slurm.conf doesn't ask for one: slurmctld doesn't start without a
 // script that it is told to load.
-func (s *Site) undoScript(p *InstallPlan, settings map[string]confLine) error {
+func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) error {
 	if !s.HasScript {
 		return nil
 	}
 	wanted := hasWord(settings["jobsubmitplugins"].text, "lua") || hasWord(readSettings(s.Conf)["jobsubmitplugins"].text, "lua")
-	if intact(s.Script) && !wanted {
-		p.Steps = append(p.Steps, Step{File: s.scriptFile(), Before: s.Script, Remove: true, Why: "the script is ours, and slurm.conf doesn't name it any more"})
+	if isIntact(s.Script) && !wanted {
+		p.Steps = append(p.Steps, InstallStep{File: s.scriptFile(), Before: s.Script, Remove: true, Why: "the script is ours, and slurm.conf doesn't name it any more"})
 		return nil
 	}
 	var kept strings.Builder
@@ -67,7 +67,7 @@ func (s *Site) undoScript(p *InstallPlan, settings map[string]confLine) error {
 		switch {
 		case submitCall.MatchString(line):
 			drop = strings.TrimRight(line, "\r\n")
-		case marked(line):
+		case isMarked(line):
 			p.Warnings = append(p.Warnings, "job_submit.lua: a marked line was changed since; it stays, take our call out by hand: "+Printable(strings.TrimSpace(line), 200))
 			kept.WriteString(line)
 		default:
@@ -77,7 +77,7 @@ func (s *Site) undoScript(p *InstallPlan, settings map[string]confLine) error {
 	text := kept.String()
 	switch {
 	case s.isBareScript(text) && !wanted:
-		p.Steps = append(p.Steps, Step{File: s.scriptFile(), Before: s.Script, Remove: true, Why: "the script is ours, and slurm.conf doesn't name it any more"})
+		p.Steps = append(p.Steps, InstallStep{File: s.scriptFile(), Before: s.Script, Remove: true, Why: "the script is ours, and slurm.conf doesn't name it any more"})
 		return nil
 	case s.isBareScript(text):
 		p.Warnings = append(p.Warnings, "job_submit.lua stays, without our line, until slurm.conf is read again: take lua out of JobSubmitPlugins, scontrol reconfigure, then undo once more")
@@ -88,7 +88,7 @@ func (s *Site) undoScript(p *InstallPlan, settings map[string]confLine) error {
 	if err := s.CheckLua("job_submit.lua", text); err != nil {
 		return fmt.Errorf("job_submit.lua without our line does not load; nothing is changed: %w", err)
 	}
-	p.Steps = append(p.Steps, Step{File: s.scriptFile(), Before: s.Script, Text: text, Drop: drop, Why: "our line goes, the rest stays"})
+	p.Steps = append(p.Steps, InstallStep{File: s.scriptFile(), Before: s.Script, Text: text, Drop: drop, Why: "our line goes, the rest stays"})
 	return nil
 }
 
@@ -98,13 +98,13 @@ func (s *Site) isBareScript(text string) bool {
 	return text == strings.Replace(s.newScript(line), line+"\n", "", 1)
 }
 
-// undoHook removes our hook. A folder of ours stays as long as Slurm may still
+// planHookUndo removes our hook. A folder of ours stays as long as Slurm may still
 // look there: it runs the site's own Prolog, and jobs that run now get their
 // clocks back in its Epilog.
-func (s *Site) undoHook(p *InstallPlan, hook Hook, setting, inForce string) error {
+func (s *Site) planHookUndo(p *InstallPlan, hook Hook, setting, inForce string) error {
 	folder := s.hookFolder(hook)
 	if dir, ok := strings.CutSuffix(setting, "/*"); ok && plainPath.MatchString(dir) && dir != folder {
-		if err := s.removeOwnHook(p, hook, dir); err != nil {
+		if err := s.planHookRemoval(p, hook, dir); err != nil {
 			return err
 		}
 	}
@@ -112,16 +112,16 @@ func (s *Site) undoHook(p *InstallPlan, hook Hook, setting, inForce string) erro
 		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol reconfigure, then undo once more")
 		return nil
 	}
-	if err := s.removeOwnHook(p, hook, folder); err != nil {
+	if err := s.planHookRemoval(p, hook, folder); err != nil {
 		return err
 	}
-	return s.removeOwn(p, path.Join(folder, siteHook), "Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
+	return s.planRemoval(p, path.Join(folder, siteHookName), "Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
 }
 
-// removeOwnHook removes our hook from a folder, whatever it is called there.
-func (s *Site) removeOwnHook(p *InstallPlan, hook Hook, dir string) error {
-	for _, name := range ownNames(hook) {
-		if err := s.removeOwn(p, path.Join(dir, name), "our "+hookKey(hook)+" (on every node)"); err != nil {
+// planHookRemoval removes our hook from a folder, whatever it is called there.
+func (s *Site) planHookRemoval(p *InstallPlan, hook Hook, dir string) error {
+	for _, name := range hookFileNames(hook) {
+		if err := s.planRemoval(p, path.Join(dir, name), "our "+hookKey(hook)+" (on every node)"); err != nil {
 			return err
 		}
 	}

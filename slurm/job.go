@@ -46,7 +46,7 @@ type Job struct {
 	Requested    TRES
 	Allocated    TRES
 	Gres         []NodeGres // where known: which devices on which node
-	Exit         Exit
+	Exit         ExitStatus
 }
 
 // Held says whether the job waits for a release.
@@ -89,15 +89,15 @@ type NodeGres struct {
 	Gres []Gres
 }
 
-// Exit is how a job ended.
-type Exit struct {
+// ExitStatus is how a job ended.
+type ExitStatus struct {
 	Code   int
 	Signal int
 }
 
 // exitFromWait reads a status as wait(2) gives it.
-func exitFromWait(status int64) Exit {
-	return Exit{Code: int(status >> 8 & 0xff), Signal: int(status & 0x7f)}
+func exitFromWait(status int64) ExitStatus {
+	return ExitStatus{Code: int(status >> 8 & 0xff), Signal: int(status & 0x7f)}
 }
 
 // Node is one node as sinfo or scontrol shows it.

@@ -95,7 +95,7 @@ func parseJobColumns(source string, data []byte, delimiter string, id JobID) (Jo
 func jobFromColumns(v map[string]string) (Job, error) {
 	v["JobId"] = strings.TrimPrefix(v["JobId"], "\n")
 	v["UserId"] = v["UserName"] + "(" + v["UID"] + ")"
-	if unset(v["ArrayTaskId"]) {
+	if isUnset(v["ArrayTaskId"]) {
 		delete(v, "ArrayJobId") // squeue gives its own number to a job of no array
 	}
 	job, err := jobFromText(v, nil, time.UTC)

@@ -11,17 +11,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// number reads any form in which Slurm wrote a number: 4, null, "4",
+// jsonNumber reads any form in which Slurm wrote a number: 4, null, "4",
 // {"set":true,"infinite":false,"number":4} (from 23.02). Other kinds are unset.
-type number struct {
+type jsonNumber struct {
 	value    int64
 	set      bool
 	infinite bool
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (n *number) UnmarshalJSON(b []byte) error {
-	*n = number{}
+func (n *jsonNumber) UnmarshalJSON(b []byte) error {
+	*n = jsonNumber{}
 	switch b[0] {
 	case '{':
 		var object struct {
@@ -58,7 +58,7 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func (n *number) fromText(text string) {
+func (n *jsonNumber) fromText(text string) {
 	switch strings.ToUpper(text) {
 	case "INFINITE", "UNLIMITED":
 		n.set, n.infinite = true, true
@@ -73,42 +73,42 @@ func (n *number) fromText(text string) {
 	}
 }
 
-// or gives the value, or other when there is none.
-func (n number) or(other int64) int64 {
+// orElse gives the value, or other when there is none.
+func (n jsonNumber) orElse(other int64) int64 {
 	if !n.set || n.infinite || n.value == NoVal || n.value < 0 && other >= 0 {
 		return other
 	}
 	return n.value
 }
 
-// bounded gives the value within an int's safe range, or other.
-func (n number) bounded(other int64) int {
-	v := n.or(other)
+// boundedOr gives the value within an int's safe range, or other.
+func (n jsonNumber) boundedOr(other int64) int {
+	v := n.orElse(other)
 	if v > math.MaxInt32 || v < math.MinInt32 {
 		v = other
 	}
 	return int(v)
 }
 
-func (n number) uint32() uint32 {
-	if v := n.or(0); v >= 0 && v <= math.MaxUint32 {
+func (n jsonNumber) uint32() uint32 {
+	if v := n.orElse(0); v >= 0 && v <= math.MaxUint32 {
 		return uint32(v)
 	}
 	return 0
 }
 
-func (n number) jobID() JobID {
-	if v := n.or(0); v > 0 && v <= maxJobID {
+func (n jsonNumber) jobID() JobID {
+	if v := n.orElse(0); v > 0 && v <= maxJobID {
 		return JobID(v)
 	}
 	return 0
 }
 
-// text reads a string; null and other kinds are empty.
-type text string
+// jsonText reads a string; null and other kinds are empty.
+type jsonText string
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (t *text) UnmarshalJSON(b []byte) error {
+func (t *jsonText) UnmarshalJSON(b []byte) error {
 	*t = ""
 	if b[0] != '"' {
 		return nil
@@ -117,7 +117,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	*t = text(s)
+	*t = jsonText(s)
 	return nil
 }
 
@@ -136,19 +136,19 @@ func unquote(b []byte) (string, error) {
 	return s, nil
 }
 
-// known gives the text, or nothing for Slurm's words for nothing.
-func (t text) known() string {
-	if unset(string(t)) {
+// orEmpty gives the text, or nothing for Slurm's words for nothing.
+func (t jsonText) orEmpty() string {
+	if isUnset(string(t)) {
 		return ""
 	}
 	return string(t)
 }
 
-// words reads a string or a list of strings (job_state from 23.11).
-type words []string
+// jsonWords reads a string or a list of strings (job_state from 23.11).
+type jsonWords []string
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (w *words) UnmarshalJSON(b []byte) error {
+func (w *jsonWords) UnmarshalJSON(b []byte) error {
 	*w = nil
 	switch b[0] {
 	case '"':
@@ -156,12 +156,12 @@ func (w *words) UnmarshalJSON(b []byte) error {
 		if err != nil {
 			return err
 		}
-		*w = words{s}
+		*w = jsonWords{s}
 	case '[':
 		if len(bytes.TrimSpace(b[1:len(b)-1])) == 0 {
 			return nil
 		}
-		var list []text
+		var list []jsonText
 		if err := json.Unmarshal(b, &list); err != nil {
 			return fmt.Errorf("read list: %w", err)
 		}
@@ -172,22 +172,22 @@ func (w *words) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// flag reads true, false, and the number forms of both.
-type flag bool
+// jsonFlag reads true, false, and the number forms of both.
+type jsonFlag bool
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (f *flag) UnmarshalJSON(b []byte) error {
+func (f *jsonFlag) UnmarshalJSON(b []byte) error {
 	switch b[0] {
 	case 't':
 		*f = true
 	case 'f', 'n':
 		*f = false
 	default:
-		var n number
+		var n jsonNumber
 		if err := n.UnmarshalJSON(b); err != nil {
 			return err
 		}
-		*f = n.or(0) != 0
+		*f = n.orElse(0) != 0
 	}
 	return nil
 }
@@ -195,21 +195,21 @@ func (f *flag) UnmarshalJSON(b []byte) error {
 func metaVersion(raw json.RawMessage) Version {
 	var meta struct {
 		Slurm struct { // matches "slurm" (23.11) and "Slurm" alike
-			Version struct{ Major, Minor, Micro number }
+			Version struct{ Major, Minor, Micro jsonNumber }
 		}
 	}
 	if err := json.Unmarshal(raw, &meta); err != nil {
 		return Version{}
 	}
 	v := meta.Slurm.Version
-	return Version{Major: v.Major.bounded(0), Minor: v.Minor.bounded(0), Micro: v.Micro.bounded(0)}
+	return Version{Major: v.Major.boundedOr(0), Minor: v.Minor.boundedOr(0), Micro: v.Micro.boundedOr(0)}
 }
 
 func answerErrors(raw json.RawMessage) []string {
 	var list []struct {
-		Error, Description text
-		Number             number `json:"error_number"`
-		Errno              number `json:"error_code"`
+		Error, Description jsonText
+		Number             jsonNumber `json:"error_number"`
+		Errno              jsonNumber `json:"error_code"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil
@@ -220,7 +220,7 @@ func answerErrors(raw json.RawMessage) []string {
 		if msg == "" {
 			msg = string(e.Description)
 		}
-		if n := e.Number.or(e.Errno.or(0)); msg == "" {
+		if n := e.Number.orElse(e.Errno.orElse(0)); msg == "" {
 			msg = "error " + strconv.FormatInt(n, 10)
 		}
 		out = append(out, Printable(msg, 200))

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// target names exactly the pending tasks of a job's record for scontrol. The
+// updateTarget names exactly the pending tasks of a job's record for scontrol. The
 // number of an array alone would mean all of its tasks, and would release those
 // that are held (measured on 22.05).
-func (j *Job) target() (string, error) {
+func (j *Job) updateTarget() (string, error) {
 	if j.ArrayJob != j.ID {
 		return j.ID.String(), nil // not of an array, or one task with a number of its own
 	}
@@ -29,7 +29,7 @@ func (j *Job) target() (string, error) {
 
 // updatePending changes the pending tasks of a job's record.
 func (l *Levers) updatePending(ctx context.Context, job *Job, field, value string) error {
-	target, err := job.target()
+	target, err := job.updateTarget()
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (l *Levers) changeNice(ctx context.Context, from string, u Undo) error {
 	case job.Nice == after:
 		return nil
 	case strconv.FormatInt(job.Nice, 10) != from:
-		return changed("nice", Undo{After: from}, strconv.FormatInt(job.Nice, 10))
+		return errIfChanged("nice", Undo{After: from}, strconv.FormatInt(job.Nice, 10))
 	}
 	return l.updatePending(ctx, &job, "Nice", strconv.FormatInt(after, 10))
 }
@@ -94,7 +94,7 @@ func (l *Levers) changeWeight(ctx context.Context, from string, u Undo) error {
 	case uint64(n.Weight) == after:
 		return nil
 	case now != from:
-		return changed("weight", Undo{After: from}, now)
+		return errIfChanged("weight", Undo{After: from}, now)
 	}
 	return l.updateNode(ctx, u.Node, "Weight", formatWeight(uint32(after)))
 }
@@ -110,7 +110,7 @@ func (l *Levers) changePrefer(ctx context.Context, from string, u Undo) error {
 	case job.Prefer == u.After:
 		return nil
 	case job.Prefer != from:
-		return changed("prefer", Undo{After: from}, job.Prefer)
+		return errIfChanged("prefer", Undo{After: from}, job.Prefer)
 	}
 	return l.updatePending(ctx, &job, "Prefer", u.After)
 }

@@ -35,7 +35,7 @@ type Undo struct {
 // it gets there, every change gives an Undo. It needs to run as SlurmUser or root.
 type Levers struct {
 	client *Client
-	awake  siteAwake
+	awake  awakeCache
 }
 
 // NewLevers changes what client reads.

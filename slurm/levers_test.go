@@ -154,13 +154,13 @@ func TestWhatTheSiteKeepsAwakeIsReadOncePerChange(t *testing.T) {
 	if len(first.Awake) != 1 || len(again.Awake) != 1 || &first.Awake[0] != &again.Awake[0] || &first.AwakeParts[0] != &again.AwakeParts[0] {
 		t.Errorf("the same text was read again: %+v, %+v", first, again)
 	}
-	if odd := ask("n["); odd.Unread == "" || odd.Awake != nil {
+	if odd := ask("n["); odd.UnreadReason == "" || odd.Awake != nil {
 		t.Errorf("after a change for the worse: %+v", odd)
 	}
-	if odd := ask("n["); odd.Unread == "" {
+	if odd := ask("n["); odd.UnreadReason == "" {
 		t.Errorf("what was wrong is forgotten: %+v", odd)
 	}
-	if other := ask("n[1-4]:2"); other.Unread != "" || len(other.Awake) != 1 || len(other.Awake[0].Nodes) != 4 {
+	if other := ask("n[1-4]:2"); other.UnreadReason != "" || len(other.Awake) != 1 || len(other.Awake[0].Nodes) != 4 {
 		t.Errorf("after a change: %+v", other)
 	}
 }
@@ -187,7 +187,7 @@ func TestATimeoutThatCannotBeReadIsALongOne(t *testing.T) {
 		"60 sec": time.Minute, "90": 90 * time.Second, "INFINITE": slurm.NoTimeout, "5 min": slurm.NoTimeout, "-1 sec": slurm.NoTimeout,
 	} {
 		f.resume = text
-		if got, err := l.PowerSaving(t.Context()); err != nil || !got.Able || got.Resume != want || got.Suspend != slurm.NoTimeout {
+		if got, err := l.PowerSaving(t.Context()); err != nil || !got.Enabled || got.Resume != want || got.Suspend != slurm.NoTimeout {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -198,18 +198,18 @@ func TestWhatTheSiteKeepsFromSleepingIsKnown(t *testing.T) {
 	f.saving = true
 	f.except = "SuspendExcNodes = n[1-3]:2,login,g[08-09]x\nSuspendExcParts = debug,login\nSuspendExcStates = CLOUD,DRAIN\n"
 	got, err := l.PowerSaving(t.Context())
-	want := []slurm.Awake{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}, {Nodes: []string{"login"}}, {Nodes: []string{"g08x", "g09x"}}}
-	if err != nil || !reflect.DeepEqual(got.Awake, want) || got.Unread != "" ||
+	want := []slurm.AwakeNodes{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}, {Nodes: []string{"login"}}, {Nodes: []string{"g08x", "g09x"}}}
+	if err != nil || !reflect.DeepEqual(got.Awake, want) || got.UnreadReason != "" ||
 		!slices.Equal(got.AwakeParts, []string{"debug", "login"}) || !slices.Equal(got.AwakeFlags, []string{"CLOUD", "DRAIN"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	f.except = "SuspendExcNodes = (null)\nSuspendExcParts = (null)\n"
-	if got, err = l.PowerSaving(t.Context()); err != nil || got.Awake != nil || got.AwakeParts != nil || got.Unread != "" {
+	if got, err = l.PowerSaving(t.Context()); err != nil || got.Awake != nil || got.AwakeParts != nil || got.UnreadReason != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, odd := range []string{"n[1-3", "n1:", "n1:0", "n1:-2", "n[1-3]:x", "n 1"} {
 		f.except = "SuspendExcNodes = " + odd + "\n"
-		if got, err = l.PowerSaving(t.Context()); err != nil || got.Unread == "" {
+		if got, err = l.PowerSaving(t.Context()); err != nil || got.UnreadReason == "" {
 			t.Errorf("%q: %+v, %v: want that it can't be read", odd, got, err)
 		}
 	}

@@ -16,20 +16,20 @@ import (
 // may have timeouts of their own, which are not looked at. A timeout that can't
 // be read is [NoTimeout].
 type PowerSaving struct {
-	Able    bool          // it can suspend and resume nodes
+	Enabled bool          // it can suspend and resume nodes
 	Suspend time.Duration // SuspendTimeout: for so long a node can't be woken after it was told to sleep
 	Resume  time.Duration // ResumeTimeout: a node that isn't back by then is given up
 	// What the site keeps from sleeping. Slurm itself heeds it only when it sends
 	// nodes to sleep of its own accord, not when it is told to. Answers share these
 	// lists: nobody changes them.
-	Awake      []Awake  // SuspendExcNodes
-	AwakeParts []string // SuspendExcParts: all nodes of these partitions
-	AwakeFlags []string // SuspendExcStates, from 23.02 on: nodes with these flags
-	Unread     string   // why SuspendExcNodes can't be read: any node may be named there
+	Awake        []AwakeNodes // SuspendExcNodes
+	AwakeParts   []string     // SuspendExcParts: all nodes of these partitions
+	AwakeFlags   []string     // SuspendExcStates, from 23.02 on: nodes with these flags
+	UnreadReason string       // why SuspendExcNodes can't be read: any node may be named there
 }
 
-// Awake are nodes that don't sleep.
-type Awake struct {
+// AwakeNodes are nodes that don't sleep.
+type AwakeNodes struct {
 	Nodes []string
 	Idle  int // so many of them that are idle and awake; 0: none sleeps
 }
@@ -46,56 +46,56 @@ func (l *Levers) PowerSaving(ctx context.Context) (PowerSaving, error) {
 	}
 	// SuspendTime may be set per partition; INFINITE alone does not tell.
 	saving := PowerSaving{
-		Able:    s["SuspendProgram"] != "" && s["ResumeProgram"] != "",
+		Enabled: s["SuspendProgram"] != "" && s["ResumeProgram"] != "",
 		Suspend: settingSeconds(s["SuspendTimeout"]), Resume: settingSeconds(s["ResumeTimeout"]),
 	}
-	l.awake.fill(&saving, [...]string{s["SuspendExcNodes"], s["SuspendExcParts"], s["SuspendExcStates"]})
+	l.awake.update(&saving, [...]string{s["SuspendExcNodes"], s["SuspendExcParts"], s["SuspendExcStates"]})
 	return saving, nil
 }
 
-// siteAwake is what the site keeps from sleeping as it was read last: that may be a
+// awakeCache is what the site keeps from sleeping as it was read last: that may be a
 // long list, hardly ever changes and is asked for each minute.
-type siteAwake struct {
+type awakeCache struct {
 	mu   sync.Mutex
 	text [3]string // SuspendExcNodes, SuspendExcParts, SuspendExcStates
 	read PowerSaving
 }
 
-// fill reads the lists where their texts changed.
-func (a *siteAwake) fill(saving *PowerSaving, text [3]string) {
+// update reads the lists where their texts changed.
+func (a *awakeCache) update(saving *PowerSaving, text [3]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.text != text {
 		a.text, a.read = text, PowerSaving{AwakeParts: settingList(text[1]), AwakeFlags: settingList(text[2])}
 		var err error
 		if a.read.Awake, err = parseAwake(text[0]); err != nil {
-			a.read.Unread = err.Error()
+			a.read.UnreadReason = err.Error()
 		}
 	}
-	saving.Awake, saving.AwakeParts, saving.AwakeFlags, saving.Unread = a.read.Awake, a.read.AwakeParts, a.read.AwakeFlags, a.read.Unread
+	saving.Awake, saving.AwakeParts, saving.AwakeFlags, saving.UnreadReason = a.read.Awake, a.read.AwakeParts, a.read.AwakeFlags, a.read.UnreadReason
 }
 
 // settingList reads "a,b".
 func settingList(text string) []string {
-	if unset(text) {
+	if isUnset(text) {
 		return nil
 	}
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // parseAwake reads SuspendExcNodes, "n[1-9]:2,login": two of nine, and one.
-func parseAwake(text string) ([]Awake, error) {
-	if text = strings.TrimSpace(text); unset(text) {
+func parseAwake(text string) ([]AwakeNodes, error) {
+	if text = strings.TrimSpace(text); isUnset(text) {
 		return nil, nil
 	}
-	var all []Awake
+	var all []AwakeNodes
 	for start := 0; start <= len(text); {
 		part, next, err := hostPart(text, start)
 		if err != nil {
 			return nil, fmt.Errorf("SuspendExcNodes: %w", err)
 		}
 		hosts, number, counted := strings.Cut(part, ":")
-		var a Awake
+		var a AwakeNodes
 		if counted {
 			if a.Idle, err = strconv.Atoi(number); err != nil || a.Idle < 1 {
 				return nil, fmt.Errorf("SuspendExcNodes: %q: want a number of nodes after the colon", Printable(part, 80))
@@ -123,14 +123,14 @@ func settingSeconds(text string) time.Duration {
 // PowerDown lets Slurm switch a node off once its jobs have ended. A node with
 // jobs is refused. Without power saving it is ErrNoPowerSaving.
 func (l *Levers) PowerDown(ctx context.Context, node string) (Undo, error) {
-	n, err := l.power(ctx, node)
+	n, err := l.powerNode(ctx, node)
 	if err != nil {
 		return Undo{}, err
 	}
 	if n.State.Base != "IDLE" {
 		return Undo{}, fmt.Errorf("node %s is %s, want IDLE: %w", node, n.State.Base, ErrInvalid)
 	}
-	if n.State.PoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN") {
+	if n.State.IsPoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN") {
 		return Undo{Lever: LeverPower, Node: node, Before: "power_down", After: "power_down"}, nil
 	}
 	u := Undo{Lever: LeverPower, Node: node, Before: "power_up", After: "power_down"}
@@ -139,18 +139,18 @@ func (l *Levers) PowerDown(ctx context.Context, node string) (Undo, error) {
 
 // PowerUp wakes a sleeping node; a node that is up is left alone.
 func (l *Levers) PowerUp(ctx context.Context, node string) (Undo, error) {
-	n, err := l.power(ctx, node)
+	n, err := l.powerNode(ctx, node)
 	if err != nil {
 		return Undo{}, err
 	}
-	if !n.State.PoweredDown() {
+	if !n.State.IsPoweredDown() {
 		return Undo{Lever: LeverPower, Node: node, Before: "power_up", After: "power_up"}, nil
 	}
 	u := Undo{Lever: LeverPower, Node: node, Before: "power_down", After: "power_up"}
 	return u, l.setPower(ctx, node, "power_up")
 }
 
-func (l *Levers) power(ctx context.Context, node string) (Node, error) {
+func (l *Levers) powerNode(ctx context.Context, node string) (Node, error) {
 	if err := ValidNode(node); err != nil {
 		return Node{}, err
 	}
@@ -158,7 +158,7 @@ func (l *Levers) power(ctx context.Context, node string) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	if !saving.Able {
+	if !saving.Enabled {
 		return Node{}, fmt.Errorf("node %s: %w", node, ErrNoPowerSaving)
 	}
 	return l.client.Node(ctx, node)
@@ -191,7 +191,7 @@ func (l *Levers) Undo(ctx context.Context, u Undo) error {
 			return err
 		}
 		if formatWeight(n.Weight) != u.After {
-			return changed("weight", u, formatWeight(n.Weight))
+			return errIfChanged("weight", u, formatWeight(n.Weight))
 		}
 		w, err := strconv.ParseUint(u.Before, 10, 32)
 		if err != nil || w > maxWeight {
@@ -210,7 +210,7 @@ func (l *Levers) Undo(ctx context.Context, u Undo) error {
 	}
 }
 
-func changed(what string, u Undo, now string) error {
+func errIfChanged(what string, u Undo, now string) error {
 	return fmt.Errorf("%s is %q, was set to %q: %w", what, Printable(now, 80), Printable(u.After, 80), ErrChanged)
 }
 
@@ -221,7 +221,7 @@ func (l *Levers) undoJob(ctx context.Context, u Undo) error {
 	}
 	if u.Lever == LeverPrefer {
 		if job.Prefer != u.After {
-			return changed("prefer", u, job.Prefer)
+			return errIfChanged("prefer", u, job.Prefer)
 		}
 		if strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) || len(u.Before) > maxComment {
 			return fmt.Errorf("prefer %q: %w", Printable(u.Before, 80), ErrInvalid)
@@ -229,7 +229,7 @@ func (l *Levers) undoJob(ctx context.Context, u Undo) error {
 		return l.updatePending(ctx, &job, "Prefer", u.Before)
 	}
 	if now := strconv.FormatInt(job.Nice, 10); now != u.After {
-		return changed("nice", u, now)
+		return errIfChanged("nice", u, now)
 	}
 	if job.Held() {
 		return fmt.Errorf("job %s: %w", u.Job, ErrHeld)
@@ -247,7 +247,7 @@ func (l *Levers) undoToken(ctx context.Context, u Undo) error {
 		return err
 	}
 	if now, _, _ := ParseToken(job.AdminComment); now != u.After {
-		return changed("token", u, now)
+		return errIfChanged("token", u, now)
 	}
 	merged, err := MergeToken(job.AdminComment, u.Before)
 	if err != nil {
@@ -256,8 +256,8 @@ func (l *Levers) undoToken(ctx context.Context, u Undo) error {
 	return l.updateJob(ctx, u.Job, "AdminComment", merged)
 }
 
-// Advice is a time limit that would do, for the user to take or leave.
-type Advice struct {
+// LimitAdvice is a time limit that would do, for the user to take or leave.
+type LimitAdvice struct {
 	Limit time.Duration // whole minutes
 	Text  string        // one sentence for the user
 }
@@ -266,19 +266,19 @@ type Advice struct {
 // last at most upper, with margin on top (0.25 is a quarter more). There is none
 // when the job's own limit is unknown or already within twice of that: only
 // the user changes a limit, and only a large difference is worth the word.
-func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (Advice, bool) {
+func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (LimitAdvice, bool) {
 	if !asked.IsSet() || upper <= 0 || !(margin >= 0 && margin <= 10) {
-		return Advice{}, false
+		return LimitAdvice{}, false
 	}
 	minutes := math.Ceil(upper.Minutes() * (1 + margin))
 	if minutes < 1 || minutes > maxDays*1440 {
-		return Advice{}, false
+		return LimitAdvice{}, false
 	}
 	limit := time.Duration(minutes) * time.Minute
 	if d, ok := asked.Duration(); ok && d < 2*limit {
-		return Advice{}, false
+		return LimitAdvice{}, false
 	}
-	return Advice{
+	return LimitAdvice{
 		Limit: limit,
 		Text:  fmt.Sprintf("--time=%s would probably do, and may start sooner: by its last runs it takes hardly more than %s", FormatLimit(limit), FormatLimit(upper)),
 	}, true

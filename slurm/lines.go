@@ -11,8 +11,8 @@ import (
 // nodes has some megabytes.
 const maxRecord = 64 << 20
 
-// errRecordTooLong means that one record is longer than the bound.
-var errRecordTooLong = errors.New("record too long, want 64 MiB at most")
+// errLongRecord means that one record is longer than the bound.
+var errLongRecord = errors.New("record too long, want 64 MiB at most")
 
 // lineReader passes on what it reads, bounds each record, and knows the line
 // and column of every byte since the latest mark.
@@ -21,19 +21,19 @@ type lineReader struct {
 	read int64 // bytes passed on
 	err  error // why it ended before the end
 
-	marked   int64
-	lines    int     // that ended before the mark
-	began    int64   // where the line after those begins
-	newlines []int64 // where lines ended since the mark, from passed on
-	passed   int
+	recordStart int64
+	lines       int     // that ended before the mark
+	began       int64   // where the line after those begins
+	newlines    []int64 // where lines ended since the mark, from passed on
+	passed      int
 }
 
 func newLineReader(r io.Reader) *lineReader { return &lineReader{from: r} }
 
 // Read implements io.Reader.
 func (l *lineReader) Read(p []byte) (int, error) {
-	if l.read-l.marked > maxRecord {
-		l.err = errRecordTooLong
+	if l.read-l.recordStart > maxRecord {
+		l.err = errLongRecord
 		return 0, l.err
 	}
 	l.newlines, l.passed = slices.Delete(l.newlines, 0, l.passed), 0
@@ -54,10 +54,10 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader's error
 }
 
-// mark says that a record begins at an offset: places before it are not asked
+// markRecord says that a record begins at an offset: places before it are not asked
 // for any more.
-func (l *lineReader) mark(offset int64) {
-	l.marked = offset
+func (l *lineReader) markRecord(offset int64) {
+	l.recordStart = offset
 	for l.passed < len(l.newlines) && l.newlines[l.passed] <= offset {
 		l.began = l.newlines[l.passed]
 		l.lines++
@@ -65,8 +65,8 @@ func (l *lineReader) mark(offset int64) {
 	}
 }
 
-// place is the line and column of an offset, both from 1.
-func (l *lineReader) place(offset int64) (line, column int) {
+// position is the line and column of an offset, both from 1.
+func (l *lineReader) position(offset int64) (line, column int) {
 	offset = min(offset, l.read)
 	began := l.began
 	since := l.newlines[l.passed:]

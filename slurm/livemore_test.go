@@ -45,7 +45,7 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	eventually(t, "n2 powered down", func() bool { return state().PoweredDown() && !state().Is("POWERING_DOWN") })
+	eventually(t, "n2 powered down", func() bool { return state().IsPoweredDown() && !state().Is("POWERING_DOWN") })
 	t.Logf("powered down after %.1f s: %+v", time.Since(start).Seconds(), state())
 	if err := l.levers.Undo(t.Context(), u); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 	start = time.Now()
 	eventually(t, "n2 up again", func() bool {
 		s := state()
-		return s.Base == "IDLE" && s.Usable() && !s.PoweredDown() && !s.Is("POWERING_UP")
+		return s.Base == "IDLE" && s.Usable() && !s.IsPoweredDown() && !s.Is("POWERING_UP")
 	})
 	t.Logf("up again after %.1f s: %+v", time.Since(start).Seconds(), state())
 }

@@ -205,7 +205,7 @@ func TestWhatAUserWritesIsNoColumnOfSqueue(t *testing.T) {
 				continue
 			}
 			genuineFields(t, column, &j)
-			if column == "Comment" && j.Comment != slurm.Lenient(text) {
+			if column == "Comment" && j.Comment != slurm.ValidUTF8(text) {
 				t.Errorf("comment %q, want %q", j.Comment, text)
 			}
 		}

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Wait is for what a pending job waits.
-type Wait uint8
+// WaitKind is for what a pending job waits.
+type WaitKind uint8
 
 // For what a pending job waits, by its reason.
 const (
-	WaitTurn  Wait = iota // for its turn, or for nodes: Slurm starts it as soon as there are some
-	WaitHeld              // for its release
-	WaitLater             // for a time, or another job
-	WaitNever             // for another request: as it is, it can't start
-	WaitElse              // for anything else: what a QOS or an association leaves it, licences, a reservation, its array's other tasks
+	WaitTurn  WaitKind = iota // for its turn, or for nodes: Slurm starts it as soon as there are some
+	WaitHeld                  // for its release
+	WaitLater                 // for a time, or another job
+	WaitNever                 // for another request: as it is, it can't start
+	WaitElse                  // for anything else: what a QOS or an association leaves it, licences, a reservation, its array's other tasks
 )
 
-// Waits is for what a pending job waits. Slurm has more than 150 reasons, most of
+// WaitKind is for what a pending job waits. Slurm has more than 150 reasons, most of
 // them limits, and adds further ones: a job with one that isn't known here isn't
 // taken to be next.
-func (j *Job) Waits() Wait {
+func (j *Job) WaitKind() WaitKind {
 	switch {
 	case slices.Contains([]string{"", "None", "Priority", "Resources", "SchedDefer"}, j.Reason):
 		return WaitTurn

@@ -7,7 +7,7 @@ import (
 )
 
 func TestAReasonSaysForWhatAPendingJobWaits(t *testing.T) {
-	for wait, reasons := range map[slurm.Wait][]string{
+	for wait, reasons := range map[slurm.WaitKind][]string{
 		slurm.WaitTurn:  {"", "None", "Priority", "Resources", "SchedDefer"},
 		slurm.WaitHeld:  {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", "launch failed requeued held"},
 		slurm.WaitLater: {"BeginTime", "Dependency", "DependencyNeverSatisfied"},
@@ -18,7 +18,7 @@ func TestAReasonSaysForWhatAPendingJobWaits(t *testing.T) {
 		},
 	} {
 		for _, reason := range reasons {
-			if got := (&slurm.Job{Reason: reason}).Waits(); got != wait {
+			if got := (&slurm.Job{Reason: reason}).WaitKind(); got != wait {
 				t.Errorf("%q: %d, want %d", reason, got, wait)
 			}
 		}

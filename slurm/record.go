@@ -2,8 +2,8 @@ package slurm
 
 import "strings"
 
-// record is one record of scontrol show in its many-line form.
-type record struct {
+// scontrolRecord is one record of scontrol show in its many-line form.
+type scontrolRecord struct {
 	line  int      // 1-based
 	first string   // "JobId=21 JobName=…"
 	lines []string // the rest, as printed
@@ -12,13 +12,13 @@ type record struct {
 // splitRecords cuts scontrol's output at each line that starts with "key=",
 // which is where a record starts: every other line is indented. Free text with
 // a newline may forge such a line, so a reader of jobs must expect it.
-func splitRecords(source string, data []byte, key string) ([]record, error) {
+func splitRecords(source string, data []byte, key string) ([]scontrolRecord, error) {
 	text := string(escapeInvalid(data, false))
-	var out []record
+	var out []scontrolRecord
 	for i, line := range strings.Split(text, "\n") {
 		switch {
 		case strings.HasPrefix(line, key+"="):
-			out = append(out, record{line: i + 1, first: line})
+			out = append(out, scontrolRecord{line: i + 1, first: line})
 		case len(out) > 0:
 			last := &out[len(out)-1]
 			last.lines = append(last.lines, line)
@@ -29,8 +29,8 @@ func splitRecords(source string, data []byte, key string) ([]record, error) {
 	return out, nil
 }
 
-// fields cuts "A=1 B=x y C=3" into pairs; a word without = belongs to the value before it.
-func fields(line string) [][2]string {
+// splitFields cuts "A=1 B=x y C=3" into pairs; a word without = belongs to the value before it.
+func splitFields(line string) [][2]string {
 	var out [][2]string
 	for word := range strings.SplitSeq(strings.TrimSpace(line), " ") {
 		key, value, ok := strings.Cut(word, "=")
@@ -61,8 +61,8 @@ func isFieldName(s string) bool {
 	}) < 0
 }
 
-// leading gives the name that an indented line starts with, and whether it is indented as a field is.
-func leading(line string) (name string, indent int) {
+// leadingName gives the name that an indented line starts with, and whether it is indented as a field is.
+func leadingName(line string) (name string, indent int) {
 	trimmed := strings.TrimLeft(line, " ")
 	key, _, ok := strings.Cut(trimmed, "=")
 	if !ok || !isFieldName(key) {
@@ -73,10 +73,10 @@ func leading(line string) (name string, indent int) {
 
 // collect reads the fields of a record that holds no user's text (nodes,
 // partitions). Lines in free name a field whose value is the rest of the line.
-func (r record) collect(source string, free ...string) (map[string]string, error) {
+func (r scontrolRecord) collect(source string, free ...string) (map[string]string, error) {
 	out := map[string]string{}
 	for i, line := range append([]string{r.first}, r.lines...) {
-		pairs := fields(line)
+		pairs := splitFields(line)
 		for _, f := range free {
 			if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), f+"="); ok {
 				pairs = [][2]string{{f, strings.TrimRight(rest, " ")}}

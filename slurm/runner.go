@@ -61,8 +61,8 @@ func (e *CommandError) Error() string {
 // Unwrap gives the cause.
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// commands are all that an ExecRunner starts.
-var commands = []string{"squeue", "sinfo", "scontrol", "sacct"}
+// allowedCommands are all that an ExecRunner starts.
+var allowedCommands = []string{"squeue", "sinfo", "scontrol", "sacct"}
 
 // ExecRunner starts Slurm's client commands: no shell, a fixed environment, bounded time and output.
 type ExecRunner struct {
@@ -77,7 +77,7 @@ var _ Streamer = ExecRunner{}
 
 // Run starts Dir/name with args. Only squeue, sinfo, scontrol and sacct run.
 func (r ExecRunner) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
-	ctx, cancel := r.bound(ctx)
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	cmd, complaint, err := r.command(ctx, name, args)
 	if err != nil {
@@ -90,18 +90,18 @@ func (r ExecRunner) Run(ctx context.Context, name string, args ...string) ([]byt
 	out := &boundedBuffer{limit: limit, stop: cancel}
 	cmd.Stdout = out
 	err = cmd.Run()
-	return out.buf.Bytes(), commandError(ctx, name, err, out.full.Load(), complaint)
+	return out.buf.Bytes(), commandError(ctx, name, err, out.overLimit.Load(), complaint)
 }
 
-// bound is the time that a command has.
-func (r ExecRunner) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout is the time that a command has.
+func (r ExecRunner) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(max(0, r.Timeout), 10*time.Second))
 }
 
 // command is Dir/name with args, not started.
 func (r ExecRunner) command(ctx context.Context, name string, args []string) (*exec.Cmd, *boundedBuffer, error) {
 	dir := cmp.Or(r.Dir, "/usr/bin")
-	if !slices.Contains(commands, name) || !filepath.IsAbs(dir) {
+	if !slices.Contains(allowedCommands, name) || !filepath.IsAbs(dir) {
 		return nil, nil, fmt.Errorf("run %q in %q: %w", name, dir, ErrInvalid)
 	}
 	for _, a := range args {
@@ -120,7 +120,7 @@ func (r ExecRunner) command(ctx context.Context, name string, args []string) (*e
 
 // Stream starts Dir/name with args as Run does, and gives read what it prints.
 func (r ExecRunner) Stream(ctx context.Context, read func(io.Reader) error, name string, args ...string) error {
-	ctx, cancel := r.bound(ctx)
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	cmd, complaint, err := r.command(ctx, name, args)
 	if err != nil {
@@ -135,14 +135,14 @@ func (r ExecRunner) Stream(ctx context.Context, read func(io.Reader) error, name
 	}
 	// Who holds the other end open after the command's end must not hold this one.
 	defer context.AfterFunc(ctx, func() { _ = pipe.Close() })()
-	out := &boundedReader{from: pipe, room: cmp.Or(max(0, r.MaxStream), 8<<30)}
+	out := &boundedReader{from: pipe, left: cmp.Or(max(0, r.MaxStream), 8<<30)}
 	failed := read(bufio.NewReaderSize(out, streamBuffer))
 	rest := int64(math.MaxInt64) // what follows the answer; the bounds hold
 	if failed != nil {
-		rest = complaintBytes // a command that fails, and prints something else, ends soon
+		rest = maxStderr // a command that fails, and prints something else, ends soon
 	}
 	_, _ = io.CopyN(io.Discard, out, rest)
-	abandoned := failed != nil && !out.ended && !out.full && ctx.Err() == nil
+	abandoned := failed != nil && !out.ended && !out.overLimit && ctx.Err() == nil
 	if !out.ended {
 		cancel()
 	}
@@ -153,48 +153,48 @@ func (r ExecRunner) Stream(ctx context.Context, read func(io.Reader) error, name
 	case err == nil && !out.ended:
 		err = ctx.Err()
 	}
-	if err := commandError(ctx, name, err, out.full, complaint); err != nil {
+	if err := commandError(ctx, name, err, out.overLimit, complaint); err != nil {
 		return err
 	}
 	return failed
 }
 
 const (
-	streamBuffer   = 64 << 10 // a pipe's
-	complaintBytes = 1 << 20
+	streamBuffer = 64 << 10 // a pipe's
+	maxStderr    = 1 << 20
 )
 
 // boundedReader reads so many bytes at most.
 type boundedReader struct {
-	from  io.Reader
-	room  int64
-	full  bool // there was more
-	ended bool // that was all
+	from      io.Reader
+	left      int64
+	overLimit bool // there was more
+	ended     bool // that was all
 }
 
 // Read implements io.Reader.
 func (b *boundedReader) Read(p []byte) (int, error) {
-	if b.full {
+	if b.overLimit {
 		return 0, ErrOutputTooLong
 	}
 	n, err := b.from.Read(p)
-	if int64(n) > b.room {
-		n, err, b.full = int(b.room), ErrOutputTooLong, true
+	if int64(n) > b.left {
+		n, err, b.overLimit = int(b.left), ErrOutputTooLong, true
 	}
-	b.room -= int64(n)
+	b.left -= int64(n)
 	b.ended = b.ended || errors.Is(err, io.EOF)
 	return n, err //nolint:wrapcheck // a reader's error
 }
 
-// taskList is to how many bytes Slurm's commands cut a list of an array's tasks,
+// taskListLength is to how many bytes Slurm's commands cut a list of an array's tasks,
 // which they do at 64 unless told (squeue(1), SLURM_BITSTR_LEN): the most that they
 // take but for no limit at all, and room for any list of 1,001 tasks, Slurm's own
 // MaxArraySize. Nobody's array makes every answer as long as it likes.
-const taskList = "4096"
+const taskListLength = "4096"
 
 // environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
-	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskList}
+	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskListLength}
 	if r.Conf != "" {
 		env = append(env, "SLURM_CONF="+r.Conf)
 	}
@@ -221,11 +221,11 @@ func commandError(ctx context.Context, name string, err error, full bool, compla
 
 // boundedBuffer keeps at most limit bytes; over it, it stops the command or drops the rest.
 type boundedBuffer struct {
-	buf   bytes.Buffer // not embedded: its ReadFrom would pass the limit by
-	limit int
-	drop  bool
-	full  atomic.Bool
-	stop  func()
+	buf       bytes.Buffer // not embedded: its ReadFrom would pass the limit by
+	limit     int
+	drop      bool
+	overLimit atomic.Bool
+	stop      func()
 }
 
 // Write implements io.Writer.
@@ -238,7 +238,7 @@ func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.drop {
 		return len(p), nil
 	}
-	b.full.Store(true)
+	b.overLimit.Store(true)
 	b.stop()
 	return 0, ErrOutputTooLong
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Outcome is one line of accounting: a job or one of its steps.
-type Outcome struct {
+// AccountingRecord is one line of accounting: a job or one of its steps.
+type AccountingRecord struct {
 	Ref          JobRef // as printed: 12_4, 13+1, 12.batch
 	ID           JobID  // the plain job number, also of a task
 	Step         string // "" for the job itself
@@ -21,7 +21,7 @@ type Outcome struct {
 	Partition    string
 	QOS          string
 	State        JobState
-	Exit         Exit
+	Exit         ExitStatus
 	Submit       time.Time
 	Eligible     time.Time
 	Start        time.Time // zero when it never ran
@@ -56,7 +56,7 @@ const maxSplitLines = 64
 // in any order. A line counts only when it has exactly the header's columns.
 // Where a free text was torn by a newline, everything between the torn ends is
 // left out too, since it may be forged; what was left out is named.
-func ParseAccounting(source string, data []byte, delimiter string, zone *time.Location) ([]Outcome, []Rejected, error) {
+func ParseAccounting(source string, data []byte, delimiter string, zone *time.Location) ([]AccountingRecord, []RejectedLine, error) {
 	lines := strings.Split(strings.TrimSuffix(string(escapeInvalid(data, false)), "\n"), "\n")
 	if len(lines) == 0 || lines[0] == "" {
 		return nil, nil, nil
@@ -90,12 +90,12 @@ type accountingReader struct {
 	zone      *time.Location
 	missing   int // delimiters a torn record still lacks; 0 outside one
 	spanned   int
-	out       []Outcome
-	rejected  []Rejected
+	out       []AccountingRecord
+	rejected  []RejectedLine
 }
 
 func (a *accountingReader) reject(line int, reason string) {
-	a.rejected = append(a.rejected, Rejected{Line: line, Reason: reason})
+	a.rejected = append(a.rejected, RejectedLine{Line: line, Reason: reason})
 }
 
 func (a *accountingReader) line(number int, line string) {
@@ -122,7 +122,7 @@ func (a *accountingReader) line(number int, line string) {
 		a.reject(number, fmt.Sprintf("%d columns, want %d", more+1, want+1))
 		return
 	}
-	o, err := a.outcome(cells)
+	o, err := a.record(cells)
 	if err != nil {
 		a.reject(number, err.Error())
 		return
@@ -130,13 +130,13 @@ func (a *accountingReader) line(number int, line string) {
 	a.out = append(a.out, o)
 }
 
-func (a *accountingReader) outcome(cells []string) (Outcome, error) {
+func (a *accountingReader) record(cells []string) (AccountingRecord, error) {
 	v := make(map[string]string, len(cells))
 	for i, c := range cells {
 		v[strings.ToLower(a.columns[i])] = c
 	}
 	t := textFields{values: v, zone: a.zone}
-	o := Outcome{
+	o := AccountingRecord{
 		Cluster: t.known("cluster"), Name: v["jobname"], User: v["user"], Account: t.known("account"), QOS: t.known("qos"), Partition: v["partition"], State: ParseJobState(v["state"]),
 		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"), Start: t.time("start"), End: t.time("end"),
 		Elapsed: t.seconds("elapsedraw"), Suspended: t.duration("suspended"), TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
@@ -149,18 +149,18 @@ func (a *accountingReader) outcome(cells []string) (Outcome, error) {
 	}
 	var err error
 	o.Ref, err = ParseJobRef(printed)
-	t.problem(err)
+	t.fail(err)
 	o.ID, o.Step = o.Ref.Job, o.Ref.Step
 	if raw != "" {
 		ref, err := ParseJobRef(raw)
-		t.problem(err)
+		t.fail(err)
 		o.ID = ref.Job
 		if ref.Step != o.Step {
-			t.problem(fmt.Errorf("JobID %q and JobIDRaw %q name different steps", Printable(printed, 40), Printable(raw, 40)))
+			t.fail(fmt.Errorf("JobID %q and JobIDRaw %q name different steps", Printable(printed, 40), Printable(raw, 40)))
 		}
 	}
 	o.Nodes, err = ExpandHostlist(o.NodeList)
-	t.problem(err)
+	t.fail(err)
 	if o.NodeList == "" {
 		o.Start = time.Time{} // "None assigned": sacct prints the end as the start of a job that never ran
 	}
@@ -178,7 +178,7 @@ func (t *textFields) count(key string) int64 {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
-		t.problem(fmt.Errorf("%s: %q is not a count", key, Printable(s, 40)))
+		t.fail(fmt.Errorf("%s: %q is not a count", key, Printable(s, 40)))
 		return 0
 	}
 	return n
@@ -186,7 +186,7 @@ func (t *textFields) count(key string) int64 {
 
 func (t *textFields) minutes(key string) live.Limit {
 	l, err := ParseLimit(t.values[key])
-	t.problem(err)
+	t.fail(err)
 	return l
 }
 
@@ -197,7 +197,7 @@ func (t *textFields) float(key string) float64 {
 	}
 	f, err := tresCount(s, false)
 	if err != nil {
-		t.problem(fmt.Errorf("%s: %w", key, err))
+		t.fail(fmt.Errorf("%s: %w", key, err))
 	}
 	if f >= NoVal64 {
 		return 0

@@ -11,58 +11,58 @@ import (
 	"time"
 )
 
-// outcomeJSON is a job of sacct --json.
-type outcomeJSON struct {
-	Account text `json:"account"`
-	Cluster text `json:"cluster"`
-	QOS     text `json:"qos"`
+// accountingJSON is a job of sacct --json.
+type accountingJSON struct {
+	Account jsonText `json:"account"`
+	Cluster jsonText `json:"cluster"`
+	QOS     jsonText `json:"qos"`
 	Comment struct {
-		Admin text `json:"administrator"`
-		Job   text `json:"job"`
+		Admin jsonText `json:"administrator"`
+		Job   jsonText `json:"job"`
 	} `json:"comment"`
 	Array struct {
-		Job  number `json:"job_id"`
-		Task number `json:"task_id"`
+		Job  jsonNumber `json:"job_id"`
+		Task jsonNumber `json:"task_id"`
 	} `json:"array"`
 	Het struct {
-		Job    number `json:"job_id"`
-		Offset number `json:"job_offset"`
+		Job    jsonNumber `json:"job_id"`
+		Offset jsonNumber `json:"job_offset"`
 	} `json:"het"`
 	Time struct {
-		Elapsed   number `json:"elapsed"`
-		Suspended number `json:"suspended"`
-		Eligible  number `json:"eligible"`
-		End       number `json:"end"`
-		Start     number `json:"start"`
-		Submit    number `json:"submission"`
-		Limit     number `json:"limit"`
+		Elapsed   jsonNumber `json:"elapsed"`
+		Suspended jsonNumber `json:"suspended"`
+		Eligible  jsonNumber `json:"eligible"`
+		End       jsonNumber `json:"end"`
+		Start     jsonNumber `json:"start"`
+		Submit    jsonNumber `json:"submission"`
+		Limit     jsonNumber `json:"limit"`
 	} `json:"time"`
-	Exit      exitJSON `json:"exit_code"`
-	ID        number   `json:"job_id"`
-	Name      text     `json:"name"`
-	Nodes     text     `json:"nodes"`
-	Partition text     `json:"partition"`
-	Restarts  number   `json:"restart_cnt"`
+	Exit      exitJSON   `json:"exit_code"`
+	ID        jsonNumber `json:"job_id"`
+	Name      jsonText   `json:"name"`
+	Nodes     jsonText   `json:"nodes"`
+	Partition jsonText   `json:"partition"`
+	Restarts  jsonNumber `json:"restart_cnt"`
 	State     struct {
-		Current words `json:"current"`
+		Current jsonWords `json:"current"`
 	} `json:"state"`
 	Steps []stepJSON `json:"steps"`
 	TRES  struct {
 		Allocated []tresJSON `json:"allocated"`
 		Requested []tresJSON `json:"requested"`
 	} `json:"tres"`
-	User        text `json:"user"`
+	User        jsonText `json:"user"`
 	Association struct {
-		User text `json:"user"`
+		User jsonText `json:"user"`
 	} `json:"association"`
 }
 
 type stepJSON struct {
 	Step struct {
-		ID text `json:"id"` // batch, or 12.batch
+		ID jsonText `json:"id"` // batch, or 12.batch
 	} `json:"step"`
 	Time struct {
-		Elapsed number `json:"elapsed"`
+		Elapsed jsonNumber `json:"elapsed"`
 	} `json:"time"`
 	TRES struct {
 		Consumed struct {
@@ -71,22 +71,22 @@ type stepJSON struct {
 	} `json:"tres"`
 	Statistics struct {
 		Energy struct {
-			Consumed number `json:"consumed"`
+			Consumed jsonNumber `json:"consumed"`
 		} `json:"energy"`
 	} `json:"statistics"`
 }
 
 type tresJSON struct {
-	Type  text   `json:"type"`
-	Name  text   `json:"name"`
-	Count number `json:"count"`
+	Type  jsonText   `json:"type"`
+	Name  jsonText   `json:"name"`
+	Count jsonNumber `json:"count"`
 }
 
 // ParseAccountingJSON is [ReadAccountingJSON] of a whole answer, in which every
 // job must make sense.
-func ParseAccountingJSON(source string, data []byte) ([]Outcome, Meta, error) {
-	var out []Outcome
-	meta, err := ReadAccountingJSON(source, bytes.NewReader(data), func(_ int, o *Outcome, err error) error {
+func ParseAccountingJSON(source string, data []byte) ([]AccountingRecord, Meta, error) {
+	var out []AccountingRecord
+	meta, err := ReadAccountingJSON(source, bytes.NewReader(data), func(_ int, o *AccountingRecord, err error) error {
 		if err == nil {
 			out = append(out, *o)
 		}
@@ -99,34 +99,34 @@ func ParseAccountingJSON(source string, data []byte) ([]Outcome, Meta, error) {
 }
 
 // ReadAccountingJSON reads sacct --json job by job: the jobs, without their
-// steps; a job's energy is that of its steps, see [StepUse]. It is the form to
+// steps; a job's energy is that of its steps, see [StepUsage]. It is the form to
 // use where names and comments matter, for they cannot forge anything in it.
 // Slurm 22.05 states return code 0 for every job here; the text form has the
 // true one. Visit gets each job, or what is wrong with it, and the line where it
 // ends; its error ends the reading and comes back with its place.
-func ReadAccountingJSON(source string, r io.Reader, visit func(line int, o *Outcome, err error) error) (Meta, error) {
-	a := streamAnswer(source, r)
-	err := a.walk(map[string]func() error{"jobs": func() error {
+func ReadAccountingJSON(source string, r io.Reader, visit func(line int, o *AccountingRecord, err error) error) (Meta, error) {
+	a := newAnswerDecoder(source, r)
+	err := a.readAll(map[string]func() error{"jobs": func() error {
 		raw, err := a.dec.value()
 		if err != nil {
 			return err
 		}
-		var job outcomeJSON
-		var o Outcome
+		var job accountingJSON
+		var o AccountingRecord
 		if err = json.Unmarshal(raw, &job); err == nil {
-			o, err = job.outcome()
+			o, err = job.record()
 		} else {
-			err = kindFault(err)
+			err = wrongTypeError(err)
 		}
-		line, _ := a.in.place(a.dec.InputOffset())
+		line, _ := a.in.position(a.dec.InputOffset())
 		return visit(line, &o, err)
 	}})
 	return a.meta, err
 }
 
-// kindFault says which field of a job is of the wrong kind, and which was
+// wrongTypeError says which field of a job is of the wrong kind, and which was
 // expected.
-func kindFault(err error) error {
+func wrongTypeError(err error) error {
 	var fault *json.UnmarshalTypeError
 	if !errors.As(err, &fault) {
 		return err
@@ -149,36 +149,36 @@ func kindFault(err error) error {
 	return fmt.Errorf("%s: got %s, want %s", fault.Field, fault.Value, want)
 }
 
-func (r *outcomeJSON) outcome() (Outcome, error) {
-	o := Outcome{
-		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.known(), User: r.User.known(), Account: r.Account.known(), QOS: r.QOS.known(), Partition: string(r.Partition),
-		State: ParseJobState(r.State.Current...), Exit: r.Exit.Exit, Submit: timeFromUnix(r.Time.Submit.or(0)),
-		Eligible: timeFromUnix(r.Time.Eligible.or(0)), Start: timeFromUnix(r.Time.Start.or(0)), End: timeFromUnix(r.Time.End.or(0)),
+func (r *accountingJSON) record() (AccountingRecord, error) {
+	o := AccountingRecord{
+		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.orEmpty(), User: r.User.orEmpty(), Account: r.Account.orEmpty(), QOS: r.QOS.orEmpty(), Partition: string(r.Partition),
+		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus, Submit: timeFromUnix(r.Time.Submit.orElse(0)),
+		Eligible: timeFromUnix(r.Time.Eligible.orElse(0)), Start: timeFromUnix(r.Time.Start.orElse(0)), End: timeFromUnix(r.Time.End.orElse(0)),
 		Elapsed: boundedSeconds(r.Time.Elapsed), Suspended: boundedSeconds(r.Time.Suspended), TimeLimit: limitFromMinutes(r.Time.Limit),
-		NodeList: r.Nodes.known(), Allocated: tresFromJSON(r.TRES.Allocated), Requested: tresFromJSON(r.TRES.Requested),
-		Restarts: r.Restarts.bounded(0), Comment: string(r.Comment.Job), AdminComment: string(r.Comment.Admin),
+		NodeList: r.Nodes.orEmpty(), Allocated: tresFromJSON(r.TRES.Allocated), Requested: tresFromJSON(r.TRES.Requested),
+		Restarts: r.Restarts.boundedOr(0), Comment: string(r.Comment.Job), AdminComment: string(r.Comment.Admin),
 	}
 	if o.ID == 0 {
-		return Outcome{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)
+		return AccountingRecord{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)
 	}
 	if o.User == "" {
-		o.User = r.Association.User.known()
+		o.User = r.Association.User.orEmpty()
 	}
 	o.Ref = JobRef{Job: o.ID, Task: -1}
 	if array := r.Array.Job.jobID(); array != 0 && r.Array.Task.set {
-		o.Ref.Job, o.Ref.Array, o.Ref.Task = array, true, r.Array.Task.bounded(-1)
+		o.Ref.Job, o.Ref.Array, o.Ref.Task = array, true, r.Array.Task.boundedOr(-1)
 	}
 	if het := r.Het.Job.jobID(); het != 0 {
-		o.Ref.Job, o.Ref.Het, o.Ref.HetOffset = het, true, r.Het.Offset.bounded(0)
+		o.Ref.Job, o.Ref.Het, o.Ref.HetOffset = het, true, r.Het.Offset.boundedOr(0)
 	}
-	var use StepUse
+	var use StepUsage
 	for i := range r.Steps {
 		r.Steps[i].add(&use)
 	}
 	o.Energy, o.Utilisation = use.Energy(), use.Utilisation()
 	var err error
 	if o.Nodes, err = ExpandHostlist(o.NodeList); err != nil {
-		return Outcome{}, fmt.Errorf("nodes: %w", err)
+		return AccountingRecord{}, fmt.Errorf("nodes: %w", err)
 	}
 	if o.NodeList == "" {
 		o.Start = time.Time{}
@@ -187,19 +187,19 @@ func (r *outcomeJSON) outcome() (Outcome, error) {
 }
 
 // boundedSeconds is a duration of accounting's.
-func boundedSeconds(n number) time.Duration {
-	return time.Duration(max(0, min(n.or(0), maxDays*86400))) * time.Second
+func boundedSeconds(n jsonNumber) time.Duration {
+	return time.Duration(max(0, min(n.orElse(0), maxDays*86400))) * time.Second
 }
 
 // add adds what the step used.
-func (s *stepJSON) add(to *StepUse) {
+func (s *stepJSON) add(to *StepUsage) {
 	step := string(s.Step.ID)
 	step = step[strings.LastIndexByte(step, '.')+1:]
-	energy := float64(max(0, s.Statistics.Energy.Consumed.or(0)))
+	energy := float64(max(0, s.Statistics.Energy.Consumed.orElse(0)))
 	if energy >= NoVal {
 		energy = 0
 	}
-	to.Add(step, energy, float64(max(0, s.Time.Elapsed.or(0))), tresFromJSON(s.TRES.Consumed.Average))
+	to.Add(step, energy, float64(max(0, s.Time.Elapsed.orElse(0))), tresFromJSON(s.TRES.Consumed.Average))
 }
 
 // tresFromJSON builds the same names as ParseTRES; memory comes in MiB.
@@ -213,7 +213,7 @@ func tresFromJSON(list []tresJSON) TRES {
 		if t.Name != "" {
 			name += "/" + string(t.Name)
 		}
-		n := float64(t.Count.or(0))
+		n := float64(t.Count.orElse(0))
 		if name == "mem" || name == "vmem" {
 			n *= 1 << 20
 		}

@@ -82,15 +82,15 @@ func TestRecordedEndStatesAndExitCodesAreRead(t *testing.T) {
 	for _, c := range []struct {
 		id    slurm.JobID
 		state slurm.State
-		exit  slurm.Exit
+		exit  slurm.ExitStatus
 	}{
-		{4, slurm.Cancelled, slurm.Exit{Code: 143}},
-		{5, slurm.Failed, slurm.Exit{Code: 3}},
-		{29, slurm.Failed, slurm.Exit{Code: 7}},
-		{30, slurm.Failed, slurm.Exit{Signal: 9}},
-		{11, slurm.Timeout, slurm.Exit{Signal: 15}},
-		{14, slurm.NodeFail, slurm.Exit{}},
-		{27, slurm.Cancelled, slurm.Exit{}},
+		{4, slurm.Cancelled, slurm.ExitStatus{Code: 143}},
+		{5, slurm.Failed, slurm.ExitStatus{Code: 3}},
+		{29, slurm.Failed, slurm.ExitStatus{Code: 7}},
+		{30, slurm.Failed, slurm.ExitStatus{Signal: 9}},
+		{11, slurm.Timeout, slurm.ExitStatus{Signal: 15}},
+		{14, slurm.NodeFail, slurm.ExitStatus{}},
+		{27, slurm.Cancelled, slurm.ExitStatus{}},
 	} {
 		j := jobByID(t, jobs, c.id)
 		if j.State.Base != c.state || !j.State.Ended() || j.Exit.Code != c.exit.Code && c.exit.Code != 0 || j.Exit.Signal != c.exit.Signal && c.exit.Signal != 0 {
@@ -177,7 +177,7 @@ func TestRecordedAccountingIsReadAndTornLinesAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byID := map[slurm.JobID]slurm.Outcome{}
+	byID := map[slurm.JobID]slurm.AccountingRecord{}
 	for _, r := range rows {
 		if r.User != "" && r.User != "nobody" || r.ID == 999 {
 			t.Errorf("shifted or forged: %+v", r)
@@ -234,7 +234,7 @@ func TestRecordedAccountingJSONAgreesWithText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromJSON := map[string]slurm.Outcome{}
+	fromJSON := map[string]slurm.AccountingRecord{}
 	for _, o := range list {
 		fromJSON[o.ID.String()+o.Submit.String()+o.Start.String()] = o
 	}

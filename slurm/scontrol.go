@@ -30,8 +30,8 @@ var jobLineOrder = func() map[string]int {
 	return out
 }()
 
-// neededLines stand in every record.
-var neededLines = []string{"UserId", "Priority", "JobState", "RunTime", "SubmitTime", "StartTime", "Partition", "NumNodes", "Command"}
+// requiredLines stand in every record.
+var requiredLines = []string{"UserId", "Priority", "JobState", "RunTime", "SubmitTime", "StartTime", "Partition", "NumNodes", "Command"}
 
 // ParseJobText reads one job from scontrol show job -d ID. The name, the
 // comment and other text may hold newlines and forge lines, even whole records;
@@ -47,7 +47,7 @@ func ParseJobText(source string, data []byte, id JobID, zone *time.Location) (Jo
 	var job Job
 	found := 0
 	for _, r := range records {
-		head := fields(r.first)
+		head := splitFields(r.first)
 		if len(head) == 0 || head[0][1] != id.String() {
 			continue
 		}
@@ -65,16 +65,16 @@ func ParseJobText(source string, data []byte, id JobID, zone *time.Location) (Jo
 }
 
 // job reads a record whose first line is "JobId=… JobName=…".
-func (r record) job(source string, zone *time.Location) (Job, error) {
+func (r scontrolRecord) job(source string, zone *time.Location) (Job, error) {
 	head, name, ok := strings.Cut(r.first, " JobName=")
 	if !ok {
 		return Job{}, &ParseError{Source: source, Line: r.line, Msg: "no JobName"}
 	}
-	values, devices, nameLines, err := r.ordered(source)
+	values, devices, nameLines, err := r.orderedLines(source)
 	if err != nil {
 		return Job{}, err
 	}
-	for _, p := range fields(head) {
+	for _, p := range splitFields(head) {
 		values[p[0]] = p[1]
 	}
 	values["JobName"] = strings.Join(append([]string{name}, nameLines...), "\n")
@@ -85,13 +85,13 @@ func (r record) job(source string, zone *time.Location) (Job, error) {
 	return job, nil
 }
 
-// ordered reads the lines up to Command, and refuses what free text could have put in.
-func (r record) ordered(source string) (values map[string]string, devices [][2]string, name []string, err error) {
+// orderedLines reads the lines up to Command, and refuses what free text could have put in.
+func (r scontrolRecord) orderedLines(source string) (values map[string]string, devices [][2]string, name []string, err error) {
 	values = map[string]string{}
 	seen := map[string]bool{}
 	last, previous := -1, ""
 	for i, line := range r.lines {
-		key, indent := leading(line)
+		key, indent := leadingName(line)
 		order, known := jobLineOrder[key]
 		if !known || indent != lineIndent(key) {
 			if last < 0 {
@@ -103,7 +103,7 @@ func (r record) ordered(source string) (values map[string]string, devices [][2]s
 			return nil, nil, nil, &ParseError{Source: source, Line: r.line + i + 1, Msg: key + " stands there twice or out of order", Err: ErrAmbiguous}
 		}
 		seen[key], last, previous = true, order, key
-		pairs := fields(line)
+		pairs := splitFields(line)
 		if key == "Nodes" {
 			devices = append(devices, nodeDevices(pairs))
 			continue
@@ -114,7 +114,7 @@ func (r record) ordered(source string) (values map[string]string, devices [][2]s
 			}
 		}
 	}
-	for _, key := range neededLines {
+	for _, key := range requiredLines {
 		if !seen[key] {
 			return nil, nil, nil, &ParseError{Source: source, Line: r.line, Msg: "no line " + key, Err: ErrAmbiguous}
 		}
@@ -180,16 +180,16 @@ func jobFromText(v map[string]string, devices [][2]string, zone *time.Location) 
 	}
 	var err error
 	if j.Nodes, err = ExpandHostlist(j.NodeList); err != nil {
-		t.problem(err)
+		t.fail(err)
 	}
 	if j.NodeList != "" && len(j.Allocated) == 0 && v["AllocTRES"] == "" {
 		j.Allocated = j.Requested
 	}
 	for _, d := range devices {
 		names, err := ExpandHostlist(d[0])
-		t.problem(err)
+		t.fail(err)
 		gres, err := ParseGres(d[1])
-		t.problem(err)
+		t.fail(err)
 		for _, name := range names {
 			if len(gres) > 0 {
 				j.Gres = append(j.Gres, NodeGres{Node: name, Gres: gres})
@@ -206,14 +206,14 @@ type textFields struct {
 	err    error
 }
 
-func (t *textFields) problem(err error) {
+func (t *textFields) fail(err error) {
 	if err != nil && t.err == nil {
 		t.err = err
 	}
 }
 
 func (t *textFields) known(key string) string {
-	if unset(t.values[key]) {
+	if isUnset(t.values[key]) {
 		return ""
 	}
 	return t.values[key]
@@ -224,7 +224,7 @@ func (t *textFields) jobID(key string) JobID {
 		return 0
 	}
 	id, err := ParseJobID(t.values[key])
-	t.problem(err)
+	t.fail(err)
 	return id
 }
 
@@ -235,7 +235,7 @@ func (t *textFields) integer(key string) int {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n > math.MaxInt32 || n < math.MinInt32 {
-		t.problem(fmt.Errorf("%s: %q is not a number", key, s))
+		t.fail(fmt.Errorf("%s: %q is not a number", key, s))
 		return 0
 	}
 	return int(n)
@@ -244,7 +244,7 @@ func (t *textFields) integer(key string) int {
 func (t *textFields) unsigned(s, key string) uint32 {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
-		t.problem(fmt.Errorf("%s: %q is not a number", key, s))
+		t.fail(fmt.Errorf("%s: %q is not a number", key, s))
 	}
 	return uint32(n)
 }
@@ -254,14 +254,14 @@ func (t *textFields) nodeCount() int {
 	low, _, _ := strings.Cut(t.known("NumNodes"), "-")
 	n, err := smallNumber(low)
 	if err != nil && low != "" {
-		t.problem(fmt.Errorf("NumNodes: %w", err))
+		t.fail(fmt.Errorf("NumNodes: %w", err))
 	}
 	return n
 }
 
 func (t *textFields) limit(key string) live.Limit {
 	l, err := ParseLimit(t.values[key])
-	t.problem(err)
+	t.fail(err)
 	return l
 }
 
@@ -273,7 +273,7 @@ func (t *textFields) duration(key string) time.Duration {
 
 func (t *textFields) time(key string) time.Time {
 	at, err := ParseTime(t.values[key], t.zone)
-	t.problem(err)
+	t.fail(err)
 	return at
 }
 
@@ -283,27 +283,27 @@ func (t *textFields) tres(key, other string) TRES {
 		s = t.values[other]
 	}
 	out, err := ParseTRES(s)
-	t.problem(err)
+	t.fail(err)
 	return out
 }
 
 // exit reads "3:0": code and signal.
-func (t *textFields) exit(key string) Exit {
+func (t *textFields) exit(key string) ExitStatus {
 	e, err := ParseExit(t.values[key])
-	t.problem(err)
+	t.fail(err)
 	return e
 }
 
 // ParseExit reads an exit code as Slurm prints it, code:signal; nothing is 0:0.
-func ParseExit(s string) (Exit, error) {
+func ParseExit(s string) (ExitStatus, error) {
 	if s == "" {
-		return Exit{}, nil
+		return ExitStatus{}, nil
 	}
 	code, signal, ok := strings.Cut(s, ":")
 	c, err := smallNumber(code)
 	g, err2 := smallNumber(signal)
 	if !ok || errors.Join(err, err2) != nil {
-		return Exit{}, fmt.Errorf("exit code %q: want code:signal", Printable(s, 40))
+		return ExitStatus{}, fmt.Errorf("exit code %q: want code:signal", Printable(s, 40))
 	}
-	return Exit{Code: c, Signal: g}, nil
+	return ExitStatus{Code: c, Signal: g}, nil
 }

@@ -25,8 +25,8 @@ func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, err
 			Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"), CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
 			Version: t.known("Version"), Boot: t.time("BootTime"),
 		}
-		t.problem(ValidNode(n.Name))
-		t.problem(n.readGres(v["Gres"], v["GresUsed"]))
+		t.fail(ValidNode(n.Name))
+		t.fail(n.readGres(v["Gres"], v["GresUsed"]))
 		if t.err != nil {
 			return nil, &ParseError{Source: source, Line: r.line, Msg: "node " + Printable(n.Name, 60), Err: t.err}
 		}
@@ -53,7 +53,7 @@ func ParsePartitionText(source string, data []byte) ([]Partition, error) {
 			MaxTime: t.limit("MaxTime"), Standard: t.limit("DefaultTime"), Tier: t.integer("PriorityTier"),
 		}
 		p.Nodes, err = ExpandHostlist(v["Nodes"])
-		t.problem(err)
+		t.fail(err)
 		if t.err != nil {
 			return nil, &ParseError{Source: source, Line: r.line, Msg: "partition " + Printable(p.Name, 60), Err: t.err}
 		}
@@ -72,7 +72,7 @@ func ParseConfigText(data []byte) map[string]string {
 			continue
 		}
 		if _, seen := out[key]; !seen {
-			if unset(value) {
+			if isUnset(value) {
 				value = ""
 			}
 			out[key] = value
@@ -82,7 +82,7 @@ func ParseConfigText(data []byte) map[string]string {
 }
 
 func splitList(text string) []string {
-	if unset(text) {
+	if isUnset(text) {
 		return nil
 	}
 	var out []string

@@ -13,51 +13,51 @@ import (
 // behind doesn't count when scripts are told apart.
 const HookScript = 64 << 10
 
-// BatchOption is an option of sbatch with its value, by its long name.
-type BatchOption struct {
+// SbatchOption is an option of sbatch with its value, by its long name.
+type SbatchOption struct {
 	Name, Value string
 	Line        int // of the script
 }
 
-// batchMark begins the lines of a script that have options.
-const batchMark = "#SBATCH"
+// sbatchMark begins the lines of a script that have options.
+const sbatchMark = "#SBATCH"
 
-// shortNames are the options that [Submission.Option] knows by a letter.
-var shortNames = map[byte]string{
+// sbatchShortNames are the options that [Submission.SetOption] knows by a letter.
+var sbatchShortNames = map[byte]string{
 	'A': "account", 'a': "array", 'C': "constraint", 'c': "cpus-per-task", 'G': "gpus", 'J': "job-name",
 	'D': "chdir", 'N': "nodes", 'n': "ntasks", 'p': "partition", 'q': "qos", 't': "time",
 }
 
-// BatchOptions reads the #SBATCH lines of a script, as sbatch does: up to the
+// SbatchOptions reads the #SBATCH lines of a script, as sbatch does: up to the
 // first line that is a command.
-func BatchOptions(script string) []BatchOption {
-	var all []BatchOption
+func SbatchOptions(script string) []SbatchOption {
+	var all []SbatchOption
 	number := 0
 	for line := range strings.Lines(script) {
 		number++
-		rest, marked := strings.CutPrefix(line, batchMark)
+		rest, marked := strings.CutPrefix(line, sbatchMark)
 		if !marked || rest != "" && !strings.ContainsAny(rest[:1], " \t\r\n") {
 			if text := strings.TrimSpace(line); text != "" && text[0] != '#' {
 				break
 			}
 			continue
 		}
-		all = append(all, lineOptions(ShellWords(rest), number)...)
+		all = append(all, pairOptions(ShellWords(rest), number)...)
 	}
 	return all
 }
 
-// lineOptions pairs words with their values. What is neither is the value of an
+// pairOptions pairs words with their values. What is neither is the value of an
 // option that isn't known, or nothing.
-func lineOptions(words []string, line int) []BatchOption {
-	var all []BatchOption
+func pairOptions(words []string, line int) []SbatchOption {
+	var all []SbatchOption
 	for i := 0; i < len(words); i++ {
 		name, value, hasValue := "", "", false
 		switch long, isLong := strings.CutPrefix(words[i], "--"); {
 		case isLong:
 			name, value, hasValue = strings.Cut(long, "=")
 		case len(words[i]) > 1 && words[i][0] == '-':
-			name = shortNames[words[i][1]]
+			name = sbatchShortNames[words[i][1]]
 			value, hasValue = words[i][2:], len(words[i]) > 2
 		}
 		if name == "" {
@@ -67,7 +67,7 @@ func lineOptions(words []string, line int) []BatchOption {
 			i++
 			value = words[i]
 		}
-		all = append(all, BatchOption{Name: name, Value: value, Line: line})
+		all = append(all, SbatchOption{Name: name, Value: value, Line: line})
 	}
 	return all
 }
@@ -110,9 +110,9 @@ func ShellWords(line string) []string {
 	return words
 }
 
-// Option takes an option of sbatch, by its long name. Options that say nothing
+// SetOption takes an option of sbatch, by its long name. Options that say nothing
 // of a job's size and clocks are ignored.
-func (s *Submission) Option(name, value string) error {
+func (s *Submission) SetOption(name, value string) error {
 	if len(value) > MaxText {
 		return fmt.Errorf("--%s of %d bytes: want at most %d: %w", name, len(value), MaxText, ErrInvalid)
 	}
@@ -135,7 +135,7 @@ func (s *Submission) Option(name, value string) error {
 	case gpus[name] != nil:
 		*gpus[name], err = gpuRequest(value)
 	case counts[name] != nil:
-		*counts[name], err = firstCount(value)
+		*counts[name], err = leastCount(value)
 	case name == "time":
 		s.TimeLimit, err = limitMinutes(value)
 	}
@@ -156,8 +156,8 @@ func gpuRequest(value string) (Hex, error) {
 	return Hex(text), err
 }
 
-// firstCount is the least of "2" or "2-4".
-func firstCount(value string) (uint32, error) {
+// leastCount is the least of "2" or "2-4".
+func leastCount(value string) (uint32, error) {
 	least, _, _ := strings.Cut(value, "-")
 	n, err := strconv.ParseUint(strings.TrimSpace(least), 10, 32)
 	if err != nil || n == 0 || n > math.MaxInt32 {

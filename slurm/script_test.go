@@ -28,7 +28,7 @@ func TestOptionsOfAScriptAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, o := range BatchOptions(tc.script) {
+			for _, o := range SbatchOptions(tc.script) {
 				got = append(got, fmt.Sprintf("%s=%s@%d", o.Name, o.Value, o.Line))
 			}
 			if text := strings.Join(got, " "); text != tc.want {
@@ -54,7 +54,7 @@ func TestOptionsBecomeASubmission(t *testing.T) {
 		{"array", "1-9"},
 		{"output", "x"},
 	} {
-		if err := s.Option(o[0], o[1]); err != nil {
+		if err := s.SetOption(o[0], o[1]); err != nil {
 			t.Errorf("--%s=%s: %v", o[0], o[1], err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestOptionsBecomeASubmission(t *testing.T) {
 	for text, want := range map[string]live.Limit{
 		"UNLIMITED": live.Unlimited(), "0:30": live.LimitOf(time.Minute), "90": live.LimitOf(90 * time.Minute), "": {},
 	} {
-		if err := s.Option("time", text); err != nil || s.Limit() != want {
+		if err := s.SetOption("time", text); err != nil || s.Limit() != want {
 			t.Errorf("--time=%s is %+v, %v", text, s.Limit(), err)
 		}
 	}
@@ -87,12 +87,12 @@ func TestOptionsThatSbatchWouldRefuseAreErrors(t *testing.T) {
 		{"gpus", "a(b"},
 	} {
 		var s Submission
-		if err := s.Option(o[0], o[1]); err == nil || !strings.HasPrefix(err.Error(), "--"+o[0]+": ") {
+		if err := s.SetOption(o[0], o[1]); err == nil || !strings.HasPrefix(err.Error(), "--"+o[0]+": ") {
 			t.Errorf("--%s=%s: %v, %+v", o[0], o[1], err, s)
 		}
 	}
 	var s Submission
-	if err := s.Option("comment", strings.Repeat("x", MaxText+1)); !errors.Is(err, ErrInvalid) {
+	if err := s.SetOption("comment", strings.Repeat("x", MaxText+1)); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a long text: %v", err)
 	}
 }
@@ -106,11 +106,11 @@ func FuzzBatchOptions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script string) {
 		var s Submission
 		lines := strings.Count(script, "\n") + 1
-		for _, o := range BatchOptions(script) {
+		for _, o := range SbatchOptions(script) {
 			if o.Line < 1 || o.Line > lines || o.Name == "" {
 				t.Fatalf("%+v", o)
 			}
-			_ = s.Option(o.Name, o.Value)
+			_ = s.SetOption(o.Name, o.Value)
 		}
 		if l := s.Limit(); l.Seconds() < 60 {
 			t.Fatalf("limit %+v", l)

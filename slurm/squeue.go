@@ -10,93 +10,93 @@ import (
 // jobJSON is a job of squeue --json. Fields that moved between versions appear
 // in each of their forms; unknown ones are ignored.
 type jobJSON struct {
-	Account      text          `json:"account"`
-	AdminComment text          `json:"admin_comment"`
-	ArrayJob     number        `json:"array_job_id"`
-	ArrayTask    number        `json:"array_task_id"`
-	ArrayTasks   text          `json:"array_task_string"`
-	Comment      text          `json:"comment"`
-	Deadline     number        `json:"deadline"`
-	Eligible     number        `json:"eligible_time"`
-	End          number        `json:"end_time"`
+	Account      jsonText      `json:"account"`
+	AdminComment jsonText      `json:"admin_comment"`
+	ArrayJob     jsonNumber    `json:"array_job_id"`
+	ArrayTask    jsonNumber    `json:"array_task_id"`
+	ArrayTasks   jsonText      `json:"array_task_string"`
+	Comment      jsonText      `json:"comment"`
+	Deadline     jsonNumber    `json:"deadline"`
+	Eligible     jsonNumber    `json:"eligible_time"`
+	End          jsonNumber    `json:"end_time"`
 	Exit         exitJSON      `json:"exit_code"`
-	Features     text          `json:"features"`
-	Gres         words         `json:"gres_detail"`
-	HetJob       number        `json:"het_job_id"`
-	HetOffset    number        `json:"het_job_offset"`
-	ID           number        `json:"job_id"`
+	Features     jsonText      `json:"features"`
+	Gres         jsonWords     `json:"gres_detail"`
+	HetJob       jsonNumber    `json:"het_job_id"`
+	HetOffset    jsonNumber    `json:"het_job_offset"`
+	ID           jsonNumber    `json:"job_id"`
 	Resources    resourcesJSON `json:"job_resources"`
-	State        words         `json:"job_state"`
-	Name         text          `json:"name"`
-	Nice         number        `json:"nice"`
-	NodeCount    number        `json:"node_count"`
-	NodeList     text          `json:"nodes"`
-	Partition    text          `json:"partition"`
-	Prefer       text          `json:"prefer"`
-	Priority     number        `json:"priority"`
-	QOS          text          `json:"qos"`
-	Reason       text          `json:"state_reason"`
-	Requeue      flag          `json:"requeue"`
-	Restarts     number        `json:"restart_cnt"`
-	Start        number        `json:"start_time"`
-	Submit       number        `json:"submit_time"`
-	Suspended    number        `json:"suspend_time"`
-	TimeLimit    number        `json:"time_limit"`
-	TRESAlloc    text          `json:"tres_alloc_str"`
-	TRESFreq     text          `json:"tres_freq"`
-	TRESPerNode  text          `json:"tres_per_node"`
-	TRESReq      text          `json:"tres_req_str"`
-	UID          number        `json:"user_id"`
-	User         text          `json:"user_name"`
+	State        jsonWords     `json:"job_state"`
+	Name         jsonText      `json:"name"`
+	Nice         jsonNumber    `json:"nice"`
+	NodeCount    jsonNumber    `json:"node_count"`
+	NodeList     jsonText      `json:"nodes"`
+	Partition    jsonText      `json:"partition"`
+	Prefer       jsonText      `json:"prefer"`
+	Priority     jsonNumber    `json:"priority"`
+	QOS          jsonText      `json:"qos"`
+	Reason       jsonText      `json:"state_reason"`
+	Requeue      jsonFlag      `json:"requeue"`
+	Restarts     jsonNumber    `json:"restart_cnt"`
+	Start        jsonNumber    `json:"start_time"`
+	Submit       jsonNumber    `json:"submit_time"`
+	Suspended    jsonNumber    `json:"suspend_time"`
+	TimeLimit    jsonNumber    `json:"time_limit"`
+	TRESAlloc    jsonText      `json:"tres_alloc_str"`
+	TRESFreq     jsonText      `json:"tres_freq"`
+	TRESPerNode  jsonText      `json:"tres_per_node"`
+	TRESReq      jsonText      `json:"tres_req_str"`
+	UID          jsonNumber    `json:"user_id"`
+	User         jsonText      `json:"user_name"`
 }
 
 // exitJSON is a wait status (22.05) or an object with return_code and signal (23.02 on).
-type exitJSON struct{ Exit }
+type exitJSON struct{ ExitStatus }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (e *exitJSON) UnmarshalJSON(b []byte) error {
 	if b[0] != '{' {
-		var n number
+		var n jsonNumber
 		if err := n.UnmarshalJSON(b); err != nil {
 			return err
 		}
-		e.Exit = exitFromWait(n.or(0))
+		e.ExitStatus = exitFromWait(n.orElse(0))
 		return nil
 	}
 	var object struct {
 		Set    *bool
-		Number number
-		Code   number `json:"return_code"`
+		Number jsonNumber
+		Code   jsonNumber `json:"return_code"`
 		Signal struct {
-			ID    number `json:"id"`
-			OldID number `json:"signal_id"`
+			ID    jsonNumber `json:"id"`
+			OldID jsonNumber `json:"signal_id"`
 		} `json:"signal"`
 	}
 	if err := json.Unmarshal(b, &object); err != nil {
 		return fmt.Errorf("exit code: %w", err)
 	}
 	if object.Number.set {
-		e.Exit = exitFromWait(object.Number.or(0))
+		e.ExitStatus = exitFromWait(object.Number.orElse(0))
 		return nil
 	}
-	e.Exit = Exit{Code: object.Code.bounded(0), Signal: object.Signal.ID.bounded(object.Signal.OldID.or(0))}
+	e.ExitStatus = ExitStatus{Code: object.Code.boundedOr(0), Signal: object.Signal.ID.boundedOr(object.Signal.OldID.orElse(0))}
 	return nil
 }
 
 // resourcesJSON gives the node names in the order of gres_detail: a hostlist
 // (22.05 to 24.05) or an object with list (24.11 on). The rest has a record for
 // each core of each node, and is passed over.
-type resourcesJSON struct{ nodes text }
+type resourcesJSON struct{ nodes jsonText }
 
-// readJSON implements selfReading.
-func (r *resourcesJSON) readJSON(from jsonReader) error { return r.member(from, "nodes") }
+// readJSON implements streamUnmarshaler.
+func (r *resourcesJSON) readJSON(from jsonReader) error { return r.readMember(from, "nodes") }
 
-// member reads the node names, or an object that has them as its member.
-func (r *resourcesJSON) member(from jsonReader, name string) error {
+// readMember reads the node names, or an object that has them as its member.
+func (r *resourcesJSON) readMember(from jsonReader, name string) error {
 	if from.PeekKind() != '{' {
 		return from.SkipValue() //nolint:wrapcheck // the walk adds the place
 	}
-	return from.members(func(found []byte) any {
+	return from.readObject(func(found []byte) any {
 		switch {
 		case string(found) != name:
 			return nil
@@ -110,8 +110,8 @@ func (r *resourcesJSON) member(from jsonReader, name string) error {
 // hostsJSON is the object with list.
 type hostsJSON struct{ *resourcesJSON }
 
-// readJSON implements selfReading.
-func (h hostsJSON) readJSON(from jsonReader) error { return h.member(from, "list") }
+// readJSON implements streamUnmarshaler.
+func (h hostsJSON) readJSON(from jsonReader) error { return h.readMember(from, "list") }
 
 // ParseJobs reads the answer of squeue --json. Bytes that are not UTF-8 are
 // kept as \xNN. A record that cannot be read ends it with a *ParseError.
@@ -133,14 +133,14 @@ func ParseJobs(source string, data []byte) ([]Job, Meta, error) {
 // an error after the jobs before that, so what they change must wait for the end.
 // An error of each ends it and comes back as it is.
 func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
-	a := streamAnswer(source, r)
+	a := newAnswerDecoder(source, r)
 	var raw jobJSON
 	var job Job
 	var refused error
-	named := membersOf(&raw)
-	err := a.walk(map[string]func() error{"jobs": func() error {
+	named := fieldPointers(&raw)
+	err := a.readAll(map[string]func() error{"jobs": func() error {
 		raw = jobJSON{}
-		if err := a.dec.members(func(name []byte) any { return named[string(name)] }); err != nil {
+		if err := a.dec.readObject(func(name []byte) any { return named[string(name)] }); err != nil {
 			return err
 		}
 		var err error
@@ -160,13 +160,13 @@ func (r *jobJSON) job() (Job, error) {
 	j := Job{
 		ID: r.ID.jobID(), ArrayJob: r.ArrayJob.jobID(), ArrayTask: -1, ArrayTasks: string(r.ArrayTasks),
 		HetJob: r.HetJob.jobID(), Name: string(r.Name), Comment: string(r.Comment), AdminComment: string(r.AdminComment),
-		User: string(r.User), UID: r.UID.uint32(), Account: r.Account.known(), Partition: string(r.Partition), QOS: r.QOS.known(),
+		User: string(r.User), UID: r.UID.uint32(), Account: r.Account.orEmpty(), Partition: string(r.Partition), QOS: r.QOS.orEmpty(),
 		State: ParseJobState(r.State...), Reason: string(r.Reason), Priority: r.Priority.uint32(),
-		TimeLimit: limitFromMinutes(r.TimeLimit), Submit: timeFromUnix(r.Submit.or(0)), Eligible: timeFromUnix(r.Eligible.or(0)),
-		Start: timeFromUnix(r.Start.or(0)), End: timeFromUnix(r.End.or(0)), Suspended: timeFromUnix(r.Suspended.or(0)),
-		Deadline: timeFromUnix(r.Deadline.or(0)),
-		Requeue:  bool(r.Requeue), Restarts: r.Restarts.bounded(0), NodeList: r.NodeList.known(), NodeCount: r.NodeCount.bounded(0),
-		Features: r.Features.known(), Prefer: r.Prefer.known(), GPUFreq: r.TRESFreq.known(), TRESPerNode: r.TRESPerNode.known(), Exit: r.Exit.Exit,
+		TimeLimit: limitFromMinutes(r.TimeLimit), Submit: timeFromUnix(r.Submit.orElse(0)), Eligible: timeFromUnix(r.Eligible.orElse(0)),
+		Start: timeFromUnix(r.Start.orElse(0)), End: timeFromUnix(r.End.orElse(0)), Suspended: timeFromUnix(r.Suspended.orElse(0)),
+		Deadline: timeFromUnix(r.Deadline.orElse(0)),
+		Requeue:  bool(r.Requeue), Restarts: r.Restarts.boundedOr(0), NodeList: r.NodeList.orEmpty(), NodeCount: r.NodeCount.boundedOr(0),
+		Features: r.Features.orEmpty(), Prefer: r.Prefer.orEmpty(), GPUFreq: r.TRESFreq.orEmpty(), TRESPerNode: r.TRESPerNode.orEmpty(), Exit: r.Exit.ExitStatus,
 	}
 	if j.ID == 0 {
 		return Job{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)
@@ -175,16 +175,16 @@ func (r *jobJSON) job() (Job, error) {
 		j.Nice = r.Nice.value
 	}
 	if j.ArrayJob != 0 {
-		j.ArrayTask = r.ArrayTask.bounded(-1)
+		j.ArrayTask = r.ArrayTask.boundedOr(-1)
 	}
 	if j.HetJob != 0 {
-		j.HetOffset = r.HetOffset.bounded(0)
+		j.HetOffset = r.HetOffset.boundedOr(0)
 	}
-	return j, j.readLists(r)
+	return j, j.readPackedFields(r)
 }
 
-// readLists fills what is packed in strings: nodes, TRES, devices.
-func (j *Job) readLists(r *jobJSON) error {
+// readPackedFields fills what is packed in strings: nodes, TRES, devices.
+func (j *Job) readPackedFields(r *jobJSON) error {
 	var err error
 	if j.Nodes, err = ExpandHostlist(j.NodeList); err != nil {
 		return fmt.Errorf("nodes: %w", err)

@@ -94,8 +94,8 @@ func (n NodeState) Usable() bool {
 	return !slices.ContainsFunc([]string{"DRAIN", "DOWN", "NOT_RESPONDING", "FAIL", "MAINTENANCE", "REBOOT_ISSUED", "POWERING_DOWN", "INVALID_REG"}, n.Is)
 }
 
-// PoweredDown says whether the node sleeps.
-func (n NodeState) PoweredDown() bool { return n.Is("POWERED_DOWN") }
+// IsPoweredDown says whether the node sleeps.
+func (n NodeState) IsPoweredDown() bool { return n.Is("POWERED_DOWN") }
 
 // nodeMarks are the signs that sinfo puts behind a state.
 var nodeMarks = map[byte]string{

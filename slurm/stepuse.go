@@ -1,16 +1,16 @@
 package slurm
 
-// StepUse adds up what accounting says of a job's steps. The step extern spans
+// StepUsage adds up what accounting says of a job's steps. The step extern spans
 // the whole job on all its nodes, batch the whole job on the first one, and the
 // others run inside of it, so that their energies can't just be added.
-type StepUse struct {
+type StepUsage struct {
 	extern, batch, others float64 // joules
 	percent, seconds      float64 // of utilisation: the mean, times the seconds; and the seconds
 }
 
 // Add takes one step's energy in joules, its seconds, and TRESUsageInAve. What
 // isn't known is 0 or nil.
-func (u *StepUse) Add(step string, joules, seconds float64, usage TRES) {
+func (u *StepUsage) Add(step string, joules, seconds float64, usage TRES) {
 	switch step {
 	case "extern":
 		u.extern += joules
@@ -26,7 +26,7 @@ func (u *StepUse) Add(step string, joules, seconds float64, usage TRES) {
 }
 
 // Energy is the job's, in joules; 0 when no step has one.
-func (u *StepUse) Energy() float64 {
+func (u *StepUsage) Energy() float64 {
 	if u.extern > 0 {
 		return u.extern
 	}
@@ -35,7 +35,7 @@ func (u *StepUse) Energy() float64 {
 
 // Utilisation is the mean over the job's steps of how busy their GPUs were, 0 to
 // 1; 0 when nothing was measured.
-func (u *StepUse) Utilisation() float64 {
+func (u *StepUsage) Utilisation() float64 {
 	if u.seconds == 0 {
 		return 0
 	}

@@ -141,7 +141,7 @@ func TestARecordThatIsTooLongIsNamedWithItsPlaceAndJob(t *testing.T) {
 	} {
 		jobs := 0
 		in := &endless{head: "{\"jobs\":[\n{\"job_id\":1},\n " + c.record, body: strings.Repeat("{\"a\":1},\n", 1000)}
-		_, err := slurm.ReadAccountingJSON("sacct", in, func(int, *slurm.Outcome, error) error {
+		_, err := slurm.ReadAccountingJSON("sacct", in, func(int, *slurm.AccountingRecord, error) error {
 			jobs++
 			return nil
 		})

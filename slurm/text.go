@@ -29,14 +29,14 @@ func escapeInvalid(data []byte, inJSON bool) []byte {
 	return out
 }
 
-// Lenient gives text as valid UTF-8: bytes that are not stay readable as \xNN.
-func Lenient(text string) string { return string(escapeInvalid([]byte(text), false)) }
+// ValidUTF8 gives text as valid UTF-8: bytes that are not stay readable as \xNN.
+func ValidUTF8(text string) string { return string(escapeInvalid([]byte(text), false)) }
 
 // Printable gives text for a terminal or a log: one line, controls and invalid
 // bytes as \xNN, cut at limit bytes.
 func Printable(text string, limit int) string {
 	var b strings.Builder
-	for _, r := range Lenient(text) {
+	for _, r := range ValidUTF8(text) {
 		if b.Len() >= limit {
 			b.WriteString("…")
 			break
@@ -55,8 +55,8 @@ func Printable(text string, limit int) string {
 	return b.String()
 }
 
-// unset says whether a text is one of Slurm's words for nothing.
-func unset(text string) bool {
+// isUnset says whether a text is one of Slurm's words for nothing.
+func isUnset(text string) bool {
 	switch text {
 	case "", "(null)", "N/A", "None", "None assigned", "Unknown", "n/a", "NONE":
 		return true

@@ -79,7 +79,7 @@ func FormatLimit(d time.Duration) string {
 }
 
 // limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it.
-func limitFromMinutes(n number) live.Limit {
+func limitFromMinutes(n jsonNumber) live.Limit {
 	switch {
 	case n.infinite || n.set && n.value == Infinite:
 		return live.Unlimited()
@@ -104,10 +104,10 @@ func timeFromUnix(seconds int64) time.Time {
 // for none give the zero time.
 func ParseTime(text string, zone *time.Location) (time.Time, error) {
 	text = strings.TrimSpace(text)
-	if unset(text) {
+	if isUnset(text) {
 		return time.Time{}, nil
 	}
-	if len(text) <= 12 && strings.IndexFunc(text, notDigit) < 0 {
+	if len(text) <= 12 && strings.IndexFunc(text, isNotDigit) < 0 {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("read time: %w", err)
@@ -117,7 +117,7 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 	if zone == nil {
 		return time.Time{}, fmt.Errorf("read time %q without a zone: %w", Printable(text, 40), ErrInvalid)
 	}
-	if t, ok := plainTime(text, zone); ok {
+	if t, ok := parsePlainTime(text, zone); ok {
 		return t, nil
 	}
 	t, err := time.ParseInLocation("2006-01-02T15:04:05", text, zone)
@@ -127,9 +127,9 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 	return t, nil
 }
 
-// plainTime reads the usual form of a time, several times as fast as package
+// parsePlainTime reads the usual form of a time, several times as fast as package
 // time; it leaves what may be wrong to that.
-func plainTime(text string, zone *time.Location) (time.Time, bool) {
+func parsePlainTime(text string, zone *time.Location) (time.Time, bool) {
 	const form = "0000-00-00T00:00:00"
 	if len(text) != len(form) {
 		return time.Time{}, false

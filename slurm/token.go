@@ -10,7 +10,7 @@ const tokenPrefix = "epplan:"
 
 // ValidToken accepts the id behind epplan: 1 to 64 letters, digits, dashes or underscores.
 func ValidToken(id string) error {
-	if id == "" || len(id) > 64 || strings.IndexFunc(id, badHostRune) >= 0 || strings.Contains(id, ".") {
+	if id == "" || len(id) > 64 || strings.IndexFunc(id, isBadHostRune) >= 0 || strings.Contains(id, ".") {
 		return fmt.Errorf("token %q: %w", Printable(id, 80), ErrInvalid)
 	}
 	return nil

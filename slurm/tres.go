@@ -29,7 +29,7 @@ func (t TRES) GPUs() int {
 // ParseTRES reads "cpu=4,mem=8G,gres/gpu:h200=2"; memory comes back in bytes.
 func ParseTRES(text string) (TRES, error) {
 	text = strings.TrimSpace(text)
-	if unset(text) {
+	if isUnset(text) {
 		return TRES{}, nil
 	}
 	out := TRES{}
@@ -49,7 +49,7 @@ func ParseTRES(text string) (TRES, error) {
 
 // tresCount reads a count with Slurm's suffix. Bare memory counts MiB.
 func tresCount(text string, memory bool) (float64, error) {
-	if memory && text != "" && strings.IndexFunc(text, notDigit) < 0 {
+	if memory && text != "" && strings.IndexFunc(text, isNotDigit) < 0 {
 		text += "M"
 	}
 	scale := 1.0
@@ -81,11 +81,11 @@ const maxGresIndex = 1024
 // "gres:gpu:1", "gpu:tesla:2(S:0-1)" and "shard:0(IDX:N/A)".
 func ParseGres(text string) ([]Gres, error) {
 	text = strings.TrimSpace(text)
-	if unset(text) {
+	if isUnset(text) {
 		return nil, nil
 	}
 	var out []Gres
-	for _, part := range splitOutside(text) {
+	for _, part := range splitOutsideParens(text) {
 		g, err := parseOneGres(part)
 		if err != nil {
 			return nil, fmt.Errorf("gres %q: %w", Printable(part, 60), err)
@@ -95,8 +95,8 @@ func ParseGres(text string) ([]Gres, error) {
 	return out, nil
 }
 
-// splitOutside splits at commas that are not inside parentheses.
-func splitOutside(text string) []string {
+// splitOutsideParens splits at commas that are not inside parentheses.
+func splitOutsideParens(text string) []string {
 	var out []string
 	depth, start := 0, 0
 	for i := range len(text) {

@@ -9,7 +9,7 @@ import (
 // ValidNode accepts one node's name: letters, digits, dot, dash, underscore; at
 // most 64 bytes; no list, no option.
 func ValidNode(name string) error {
-	if name == "" || len(name) > 64 || strings.IndexFunc(name, badHostRune) >= 0 || name[0] == '-' || name[0] == '.' {
+	if name == "" || len(name) > 64 || strings.IndexFunc(name, isBadHostRune) >= 0 || name[0] == '-' || name[0] == '.' {
 		return fmt.Errorf("node name %q: %w", Printable(name, 80), ErrInvalid)
 	}
 	return nil
@@ -17,7 +17,7 @@ func ValidNode(name string) error {
 
 // ValidFeature accepts one feature's name.
 func ValidFeature(name string) error {
-	bad := func(r rune) bool { return badHostRune(r) && r != ':' && r != '/' }
+	bad := func(r rune) bool { return isBadHostRune(r) && r != ':' && r != '/' }
 	if name == "" || len(name) > 64 || strings.IndexFunc(name, bad) >= 0 || name[0] == '-' {
 		return fmt.Errorf("feature %q: %w", Printable(name, 80), ErrInvalid)
 	}

@@ -48,7 +48,7 @@ func TestJobsOfLaterVersionsReadTheSame(t *testing.T) {
 			t.Errorf("%s: version %s", release, meta.Version)
 		}
 		if j.ID != 7 || j.ArrayJob != 5 || j.ArrayTask != 2 || j.State.Base != slurm.Running || j.Priority != 99 || j.Nice != 10 || j.TimeLimit != live.LimitOf(time.Hour) ||
-			j.Start.Unix() != 1795251323 || j.Suspended.Unix() != 1795251400 || j.NodeCount != 2 || j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.Exit{}) {
+			j.Start.Unix() != 1795251323 || j.Suspended.Unix() != 1795251400 || j.NodeCount != 2 || j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.ExitStatus{}) {
 			t.Errorf("%s: %+v", release, j)
 		}
 		if len(j.Gres) != 2 || j.Gres[1].Node != "n2" || j.Gres[1].Gres[0].Index[0] != 3 {

@@ -193,7 +193,7 @@ func (s *Submission) Limit() live.Limit {
 	if s.TimeLimit == Infinite || s.TimeLimit > math.MaxInt32 {
 		return live.Unlimited()
 	}
-	return limitFromMinutes(number{value: int64(s.TimeLimit), set: true})
+	return limitFromMinutes(jsonNumber{value: int64(s.TimeLimit), set: true})
 }
 
 // WantsGPU says whether any of the requests names gpu, shard or mps.

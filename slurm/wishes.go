@@ -20,8 +20,8 @@ type Wishes struct {
 	Warnings  []string // words that begin with epplan: and mean nothing
 }
 
-// Fixed says whether the user chose the clocks.
-func (w *Wishes) Fixed() bool { return w.CoreMHz > 0 }
+// HasFixedClocks says whether the user chose the clocks.
+func (w *Wishes) HasFixedClocks() bool { return w.CoreMHz > 0 }
 
 const (
 	maxClockMHz = 20_000
@@ -49,7 +49,7 @@ func ParseWishes(comment string, now time.Time) Wishes {
 	return w
 }
 
-var errTwice = errors.New("stands there twice; the first counts")
+var errDuplicateWish = errors.New("stands there twice; the first counts")
 
 func (w *Wishes) add(wish string, now time.Time) error {
 	key, value, _ := strings.Cut(wish, "=")
@@ -61,10 +61,10 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	case strings.EqualFold(wish, "nocode"):
 		w.NoCode = true
 		return nil
-	case key == "fixed" && w.Fixed(), key == "deadline" && !w.Deadline.IsZero():
-		return errTwice
+	case key == "fixed" && w.HasFixedClocks(), key == "deadline" && !w.Deadline.IsZero():
+		return errDuplicateWish
 	case key == "fixed":
-		return w.fix(value)
+		return w.setFixed(value)
 	case key == "deadline":
 		at, err := parseDeadline(value, now)
 		if err != nil {
@@ -76,7 +76,7 @@ func (w *Wishes) add(wish string, now time.Time) error {
 	return errors.New("want off, nocode, fixed=CORE,MEMORY or deadline=TIME")
 }
 
-func (w *Wishes) fix(value string) error {
+func (w *Wishes) setFixed(value string) error {
 	core, memory, both := strings.Cut(value, ",")
 	c, err := smallNumber(core)
 	if err != nil || c < 1 || c > maxClockMHz {

@@ -91,7 +91,7 @@ func (t *terminal) estimate(c *cli.Context) error {
 // chdirOf is the folder that a script asks to be run in; "" is the one where it is
 // submitted.
 func chdirOf(script []byte) string {
-	for _, o := range slurm.BatchOptions(string(script)) {
+	for _, o := range slurm.SbatchOptions(string(script)) {
 		if o.Name == "chdir" {
 			return o.Value
 		}
@@ -114,11 +114,11 @@ func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission,
 		t.message("warning", name+" has zero bytes or line ends of DOS: sbatch refuses it")
 	}
 	perNode := uint32(0)
-	for _, o := range slurm.BatchOptions(string(script)) {
+	for _, o := range slurm.SbatchOptions(string(script)) {
 		if o.Name == "ntasks-per-node" {
 			perNode = tasksPerNode(o.Value)
 		}
-		if err := s.Option(o.Name, o.Value); err != nil {
+		if err := s.SetOption(o.Name, o.Value); err != nil {
 			return nil, &hintedError{err: fmt.Errorf("%s:%d: %w", name, o.Line, err), hint: "sbatch would refuse it, too"}
 		}
 	}
@@ -126,7 +126,7 @@ func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission,
 		if !c.IsSet(flag) {
 			continue
 		}
-		if err := s.Option(flag, c.String(flag)); err != nil {
+		if err := s.SetOption(flag, c.String(flag)); err != nil {
 			return nil, &usageError{msg: err.Error()}
 		}
 	}
@@ -142,7 +142,7 @@ func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission,
 // tasksPerNode is how many tasks a node has; 0: not stated.
 func tasksPerNode(text string) uint32 {
 	var s slurm.Submission
-	if s.Option("ntasks", text) != nil {
+	if s.SetOption("ntasks", text) != nil {
 		return 0
 	}
 	return min(s.NumTasks, math.MaxUint16)

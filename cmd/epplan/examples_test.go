@@ -92,7 +92,7 @@ func TestJobScriptsOfTheExamplesStateEveryWishAndNoneThatIsWrong(t *testing.T) {
 		for _, c := range []struct {
 			n  *int
 			is bool
-		}{{&off, w.Off}, {&noCode, w.NoCode}, {&fixed, w.Fixed()}, {&deadline, !w.Deadline.IsZero()}} {
+		}{{&off, w.Off}, {&noCode, w.NoCode}, {&fixed, w.HasFixedClocks()}, {&deadline, !w.Deadline.IsZero()}} {
 			if c.is {
 				*c.n++
 			}

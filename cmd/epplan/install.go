@@ -97,7 +97,7 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	}
 	script := filepath.Join(site.Dir, "job_submit.lua")
 	changed := func(name string) bool {
-		return slices.ContainsFunc(files, func(s slurm.Step) bool { return filepath.Base(s.File) == name })
+		return slices.ContainsFunc(files, func(s slurm.InstallStep) bool { return filepath.Base(s.File) == name })
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
 		if err := slurm.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	if c.Bool("undo") {
 		t.warnLockedGPUs(c, site)
 	}
-	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.Step) bool { return edit || s.Text != "" || s.Remove })
+	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.InstallStep) bool { return edit || s.Text != "" || s.Remove })
 	if len(left) > 0 {
 		return t.printSteps("To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
 	}
@@ -165,7 +165,7 @@ func nextStepsText(site *slurm.Site, undone bool) string {
 }
 
 // doneText says what was done to a file.
-func doneText(s *slurm.Step) string {
+func doneText(s *slurm.InstallStep) string {
 	switch {
 	case s.Remove:
 		return "removed " + s.File
@@ -260,7 +260,7 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 }
 
 // printSteps prints changes for people.
-func (t *terminal) printSteps(title string, steps []slurm.Step) error {
+func (t *terminal) printSteps(title string, steps []slurm.InstallStep) error {
 	return t.print(func(w io.Writer) error {
 		if len(steps) == 0 {
 			_, err := io.WriteString(w, "Nothing to do.\n")
@@ -279,7 +279,7 @@ func (t *terminal) printSteps(title string, steps []slurm.Step) error {
 }
 
 // stepText is one change for people.
-func stepText(number int, s *slurm.Step) string {
+func stepText(number int, s *slurm.InstallStep) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d. %s: %s\n", number, s.File, s.Why)
 	switch {

@@ -77,12 +77,12 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 		quoted[i] = strconv.Quote(o)
 	}
 	chdir := ""
-	all := slurm.BatchOptions(string(script) + "\n")
-	all = append(all, slurm.BatchOptions("#SBATCH "+strings.Join(quoted, " "))...) // these go before the script's
+	all := slurm.SbatchOptions(string(script) + "\n")
+	all = append(all, slurm.SbatchOptions("#SBATCH "+strings.Join(quoted, " "))...) // these go before the script's
 	for _, o := range all {
 		switch o.Name {
 		case "comment", "job-name":
-			if err := s.Option(o.Name, o.Value); err != nil {
+			if err := s.SetOption(o.Name, o.Value); err != nil {
 				return err
 			}
 		case "chdir":

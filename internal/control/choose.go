@@ -46,7 +46,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 		d.Reason = jobs.ReasonOwnFreq
 	case len(ch.table.pairs) == 0:
 		d.Reason = "the GPUs have no clocks to choose from"
-	case wishes.Fixed():
+	case wishes.HasFixedClocks():
 		ch.fix(wishes)
 	default:
 		ch.byModel()

@@ -155,7 +155,7 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 			Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()), GPUModel: s.modelName(r.GPUModel),
 			ConfigVersion: s.Version, Arm: live.ArmExcluded, Created: now,
 			Wish: live.Wish{
-				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.Fixed()},
+				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.HasFixedClocks()},
 				OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
 		},

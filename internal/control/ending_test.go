@@ -19,7 +19,7 @@ import (
 type ctld struct {
 	mu    sync.Mutex
 	jobs  map[slurm.JobID]slurm.Job
-	rows  []slurm.Outcome
+	rows  []slurm.AccountingRecord
 	err   error // for all questions
 	asked int
 	books int // questions to accounting
@@ -267,18 +267,18 @@ func TestBothRunsOfARequeuedJobAreRecordedAsTheyEnded(t *testing.T) {
 func TestAJobThatSlurmForgotIsLookedUpInAccounting(t *testing.T) {
 	for name, tc := range map[string]struct {
 		accounts bool
-		rows     func(j slurm.Job, end time.Time) []slurm.Outcome
+		rows     func(j slurm.Job, end time.Time) []slurm.AccountingRecord
 		want     string // empty: not yet
 	}{
 		"no accounting": {want: "FAILED"},
-		"accounting": {accounts: true, want: "TIMEOUT", rows: func(j slurm.Job, end time.Time) []slurm.Outcome {
-			return []slurm.Outcome{
+		"accounting": {accounts: true, want: "TIMEOUT", rows: func(j slurm.Job, end time.Time) []slurm.AccountingRecord {
+			return []slurm.AccountingRecord{
 				{ID: 6, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: end},
 				{ID: 7, State: slurm.JobState{Base: slurm.Timeout}, Submit: j.Submit, Start: j.Start, End: end},
 			}
 		}},
-		"accounting of several runs": {accounts: true, want: "PREEMPTED", rows: func(j slurm.Job, end time.Time) []slurm.Outcome {
-			return []slurm.Outcome{
+		"accounting of several runs": {accounts: true, want: "PREEMPTED", rows: func(j slurm.Job, end time.Time) []slurm.AccountingRecord {
+			return []slurm.AccountingRecord{
 				{ID: 7, State: slurm.JobState{Base: slurm.Preempted}, Submit: j.Submit, Start: j.Start, End: end},
 				{ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: end, Start: end.Add(time.Hour), End: end.Add(2 * time.Hour)},
 			}
@@ -315,7 +315,7 @@ func TestARunThatAccountingAloneKnowsAsSuspendedIsSetAside(t *testing.T) {
 		r, s := newSlurmRig(t, true)
 		j, o := r.begin(s, 7)
 		s.purge(7)
-		s.rows = []slurm.Outcome{
+		s.rows = []slurm.AccountingRecord{
 			{ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended, Suspended: suspended},
 		}
 		r.record(o, store.Stored)
@@ -340,7 +340,7 @@ func TestManyOutcomesOfForgottenJobsAskAccountingOnce(t *testing.T) {
 	for id := range slurm.JobID(jobs) {
 		j, o := r.begin(s, id+1)
 		s.purge(id + 1)
-		s.rows = append(s.rows, slurm.Outcome{ID: id + 1, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended})
+		s.rows = append(s.rows, slurm.AccountingRecord{ID: id + 1, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended})
 		all = append(all, o)
 	}
 	for _, o := range all {

@@ -207,7 +207,7 @@ func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *hi
 
 // wishesOf are a user's wishes, nil without any.
 func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
-	if !w.Off && !ownFreq && !w.Fixed() && w.Deadline.IsZero() && len(w.Warnings) == 0 {
+	if !w.Off && !ownFreq && !w.HasFixedClocks() && w.Deadline.IsZero() && len(w.Warnings) == 0 {
 		return nil
 	}
 	return &epdapi.Wishes{

@@ -194,7 +194,7 @@ func (c *Controller) Decisions(ctx context.Context, mode string, before int64, l
 // decisionOf is a decision for whoever asks.
 func decisionOf(d *record.JobDecision) epdapi.JobDecision {
 	out := epdapi.JobDecision{
-		Decision: d.Decision, Name: slurm.Lenient(string(d.Name)), User: d.User, Partition: d.Partition,
+		Decision: d.Decision, Name: slurm.ValidUTF8(string(d.Name)), User: d.User, Partition: d.Partition,
 		Apply: d.Mode == string(live.Enforce) && d.Setting != (dvfsmodel.Setting{}),
 	}
 	energy, known := d.EnergyJ.Value.Get()

@@ -105,16 +105,16 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	}
 	wishes := slurm.ParseWishes(j.Comment, asked)
 	out := &epdapi.QueuedJob{
-		ID: int64(j.ID), Name: slurm.Lenient(j.Name), User: slurm.Lenient(j.User), Partition: slurm.Lenient(j.Partition),
+		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User), Partition: slurm.ValidUTF8(j.Partition),
 		State: string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
-		HandsOff: wishes.Off || wishes.Fixed() || j.GPUFreq != "",
+		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "",
 	}
 	if j.State.Base == slurm.Pending {
-		out.Reason = slurm.Lenient(j.Reason)
+		out.Reason = slurm.ValidUTF8(j.Reason)
 	}
 	if j.ArrayJob != 0 {
-		out.ArrayJob, out.ArrayTasks = int64(j.ArrayJob), slurm.Lenient(j.ArrayTasks)
+		out.ArrayJob, out.ArrayTasks = int64(j.ArrayJob), slurm.ValidUTF8(j.ArrayTasks)
 		if out.ArrayTasks == "" && j.ArrayTask >= 0 {
 			out.ArrayTasks = strconv.Itoa(j.ArrayTask)
 		}
@@ -144,7 +144,7 @@ func (c *Controller) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
 // waits tells by its reason that a pending job can't start whatever is free:
 // it is held, or not due yet.
 func waits(j *slurm.Job) bool {
-	w := j.Waits()
+	w := j.WaitKind()
 	return w == slurm.WaitHeld || w == slurm.WaitLater
 }
 

@@ -189,7 +189,7 @@ func (c *Controller) viewNode(name string, node *slurm.Node, h *heardOf, now tim
 	v := epdapi.NodeView{Name: name, Partitions: []string{}}
 	if node != nil {
 		v.State = strings.Join(append([]string{node.State.Base}, node.State.Flags...), "+")
-		v.Reason, v.Partitions, v.GPUs = slurm.Lenient(node.Reason), list(node.Partitions), gpusOfNode(node)
+		v.Reason, v.Partitions, v.GPUs = slurm.ValidUTF8(node.Reason), list(node.Partitions), gpusOfNode(node)
 	}
 	if h == nil {
 		return v

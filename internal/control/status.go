@@ -67,7 +67,7 @@ func (c *Controller) sleepers() (asleep, waking int) {
 		case gpusOfNode(n) == 0:
 		case n.State.Is("POWERING_UP") || n.State.Is("POWER_UP"):
 			waking++
-		case n.State.PoweredDown():
+		case n.State.IsPoweredDown():
 			asleep++
 		}
 	}

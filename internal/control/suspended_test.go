@@ -72,7 +72,7 @@ func TestARunThatGoesOnBeyondItsJobIsShownAndCountsNowhere(t *testing.T) {
 			j, o := r.begin(s, 7)
 			ended := o.Ended.Add(-c.late)
 			s.change(7, func(j *slurm.Job) { j.State.Base, j.End = c.state, ended })
-			s.rows = []slurm.Outcome{{ID: 7, State: slurm.JobState{Base: c.state}, Submit: j.Submit, Start: j.Start, End: ended}}
+			s.rows = []slurm.AccountingRecord{{ID: 7, State: slurm.JobState{Base: c.state}, Submit: j.Submit, Start: j.Start, End: ended}}
 			if c.forgotten {
 				s.purge(7)
 			}

@@ -148,8 +148,8 @@ func TestRunsThatSlurmToldOfTooLateTeachTheirWorkload(t *testing.T) {
 }
 
 func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) {
-	accounted := func(j slurm.Job) []slurm.Outcome {
-		return []slurm.Outcome{{ID: j.ID, State: j.State, Submit: j.Submit, Start: j.Start, End: j.End}}
+	accounted := func(j slurm.Job) []slurm.AccountingRecord {
+		return []slurm.AccountingRecord{{ID: j.ID, State: j.State, Submit: j.Submit, Start: j.Start, End: j.End}}
 	}
 	for name, tc := range map[string]struct {
 		later func(r *rig, s *ctld, j slurm.Job)

@@ -140,7 +140,7 @@ func (d *AgentServer) byGresConf(ctx context.Context, node string, inventory []g
 			gpus[i] = slurm.DriverGPU{Minor: -1}
 		}
 	}
-	places, err := read.devices.Places(gpus)
+	places, err := read.devices.DriverIndexes(gpus)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", read.file, err)
 	}

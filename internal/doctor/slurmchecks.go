@@ -99,7 +99,7 @@ func lookNodes(ctx context.Context, e *examination) []Finding {
 		switch why := strings.ToLower(n.Reason); {
 		case n.State.Is("DRAIN") && (strings.Contains(why, "prolog") || strings.Contains(why, "epilog")):
 			found = append(found, nodeDrained.finding("nodes", shellQuote(n.Name), "reason", n.Reason))
-		case n.State.Base == "DOWN" && !n.State.PoweredDown():
+		case n.State.Base == "DOWN" && !n.State.IsPoweredDown():
 			silent = append(silent, n.Name)
 		}
 	}

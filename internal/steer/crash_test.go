@@ -112,7 +112,7 @@ func checkUndone(t *testing.T, w *world, left bool, what string) {
 		}
 	}
 	for name, n := range w.nodes {
-		if n.Weight != 1 || n.State.PoweredDown() {
+		if n.Weight != 1 || n.State.IsPoweredDown() {
 			t.Errorf("%s: node %s: %+v", what, name, n)
 		}
 	}

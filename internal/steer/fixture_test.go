@@ -141,7 +141,7 @@ func (w *world) takeBack() {
 // PowerSaving is part of steer.Levers.
 func (w *world) PowerSaving(context.Context) (slurm.PowerSaving, error) {
 	saving := w.exempt
-	saving.Able, saving.Suspend, saving.Resume = w.saving, w.suspend, w.resume
+	saving.Enabled, saving.Suspend, saving.Resume = w.saving, w.suspend, w.resume
 	return saving, nil
 }
 

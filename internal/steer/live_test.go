@@ -379,7 +379,7 @@ func (l *lab) node(name string) slurm.Node {
 // to do something before, the steps that are made meanwhile do nothing.
 func (l *lab) fallAsleep(s *steer.Steerer, told bool) (sleeper, spare string) {
 	l.Helper()
-	asleep := func(n *slurm.Node) bool { return n.State.PoweredDown() && !n.State.Is("POWERING_DOWN") }
+	asleep := func(n *slurm.Node) bool { return n.State.IsPoweredDown() && !n.State.Is("POWERING_DOWN") }
 	l.eventually("one node sleeps", func() bool {
 		if r := l.step(s); told && (r.Set+r.Undone+r.Failed > 0 || s.Status().Asleep != 1) {
 			l.Fatalf("%+v, %+v", r, s.Status())
@@ -393,7 +393,7 @@ func (l *lab) fallAsleep(s *steer.Steerer, told bool) (sleeper, spare string) {
 	})
 	l.eventually("the other one is awake", func() bool {
 		n := l.node(spare)
-		if n.State.PoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN") {
+		if n.State.IsPoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN") {
 			l.Fatalf("%s, the last node of the partition, is %+v", spare, n.State)
 		}
 		return len(n.State.Flags) == 0
@@ -414,7 +414,7 @@ func (l *lab) wake(s *steer.Steerer, sleeper string) {
 			l.Fatalf("%+v, %+v", r, s.Status())
 		}
 		j, n := l.jobs()[second], l.node(sleeper)
-		if waited == 0 && j.State.Base == slurm.Running && !j.State.Is("CONFIGURING") && !n.State.PoweredDown() && !n.State.Is("POWERING_UP") {
+		if waited == 0 && j.State.Base == slurm.Running && !j.State.Is("CONFIGURING") && !n.State.IsPoweredDown() && !n.State.Is("POWERING_UP") {
 			waited = time.Since(asked).Seconds()
 		}
 		return waited > 0 && s.Status().Wakes > 0 // a node that doesn't respond at first counts a little later

@@ -74,7 +74,7 @@ func (x *snapshotIndex) canUndo(k leverKey) bool {
 		return j != nil && j.State.Base == slurm.Pending && !j.Held()
 	case slurm.LeverPower:
 		n := x.nodes[k.node]
-		return n != nil && n.State.PoweredDown() && !n.State.Is("POWERING_DOWN")
+		return n != nil && n.State.IsPoweredDown() && !n.State.Is("POWERING_DOWN")
 	case slurm.LeverWeight:
 		return x.nodes[k.node] != nil
 	case slurm.LeverToken:

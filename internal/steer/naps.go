@@ -13,9 +13,9 @@ import (
 
 // NodeSleep is what is known of a node's sleep.
 type NodeSleep struct {
-	MinIdle     time.Duration  // how long it must be idle until sleeping pays
-	AwakeReason string         // why it must stay awake; empty: it need not
-	AwakeGroups []*slurm.Awake // nodes, it among them, of which some must stay awake
+	MinIdle     time.Duration       // how long it must be idle until sleeping pays
+	AwakeReason string              // why it must stay awake; empty: it need not
+	AwakeGroups []*slurm.AwakeNodes // nodes, it among them, of which some must stay awake
 }
 
 // sleepHistory is what snapshots told of sleep: since when each node has had no job, and
@@ -162,8 +162,8 @@ func (n *sleepHistory) nodeSleeps(s *Snapshot, live *config.Live, saving *slurm.
 }
 
 // namedBy tells where SuspendExcNodes names each node.
-func namedBy(saving *slurm.PowerSaving) map[string][]*slurm.Awake {
-	named := make(map[string][]*slurm.Awake)
+func namedBy(saving *slurm.PowerSaving) map[string][]*slurm.AwakeNodes {
+	named := make(map[string][]*slurm.AwakeNodes)
 	for i := range saving.Awake {
 		for _, name := range saving.Awake[i].Nodes {
 			named[name] = append(named[name], &saving.Awake[i])
@@ -173,7 +173,7 @@ func namedBy(saving *slurm.PowerSaving) map[string][]*slurm.Awake {
 }
 
 // applyExemptions keeps a node awake where slurm.conf wants that.
-func applyExemptions(nap *NodeSleep, n *slurm.Node, saving *slurm.PowerSaving, named []*slurm.Awake) {
+func applyExemptions(nap *NodeSleep, n *slurm.Node, saving *slurm.PowerSaving, named []*slurm.AwakeNodes) {
 	const why = "slurm.conf's %s keeps them from sleeping"
 	in := func(list []string) func(string) bool {
 		return func(name string) bool {
@@ -181,14 +181,14 @@ func applyExemptions(nap *NodeSleep, n *slurm.Node, saving *slurm.PowerSaving, n
 		}
 	}
 	switch {
-	case slices.ContainsFunc(named, func(a *slurm.Awake) bool { return a.Idle == 0 }):
+	case slices.ContainsFunc(named, func(a *slurm.AwakeNodes) bool { return a.Idle == 0 }):
 		nap.AwakeReason = fmt.Sprintf(why, "SuspendExcNodes")
 	case slices.ContainsFunc(n.Partitions, in(saving.AwakeParts)):
 		nap.AwakeReason = fmt.Sprintf(why, "SuspendExcParts")
 	case slices.ContainsFunc(n.State.Flags, in(saving.AwakeFlags)):
 		nap.AwakeReason = fmt.Sprintf(why, "SuspendExcStates")
-	case saving.Unread != "":
-		nap.AwakeReason = "what slurm.conf keeps from sleeping can't be read: " + saving.Unread
+	case saving.UnreadReason != "":
+		nap.AwakeReason = "what slurm.conf keeps from sleeping can't be read: " + saving.UnreadReason
 	}
 	nap.AwakeGroups = named
 }

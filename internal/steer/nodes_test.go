@@ -62,7 +62,7 @@ func sleeper(names ...string) *world {
 func (w *world) asleep() []string {
 	var names []string
 	for name, n := range w.nodes {
-		if n.State.PoweredDown() {
+		if n.State.IsPoweredDown() {
 			names = append(names, name)
 		}
 	}
@@ -191,11 +191,11 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 		note   string
 	}{
 		{"nothing", slurm.PowerSaving{}, []string{"n1", "n2", "n3"}, ""},
-		{"nodes", slurm.PowerSaving{Awake: []slurm.Awake{{Nodes: []string{"n1"}}, {Nodes: []string{"n3", "elsewhere"}}}}, []string{"n2", "n4"}, "SuspendExcNodes"},
-		{"some of some", slurm.PowerSaving{Awake: []slurm.Awake{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}}}, []string{"n1", "n4"}, ""},
+		{"nodes", slurm.PowerSaving{Awake: []slurm.AwakeNodes{{Nodes: []string{"n1"}}, {Nodes: []string{"n3", "elsewhere"}}}}, []string{"n2", "n4"}, "SuspendExcNodes"},
+		{"some of some", slurm.PowerSaving{Awake: []slurm.AwakeNodes{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}}}, []string{"n1", "n4"}, ""},
 		{"a partition", slurm.PowerSaving{AwakeParts: []string{"gpu"}}, nil, "SuspendExcParts"},
 		{"a state", slurm.PowerSaving{AwakeFlags: []string{"CLOUD"}}, []string{"n1", "n3", "n4"}, "SuspendExcStates"},
-		{"unread", slurm.PowerSaving{Unread: "odd"}, nil, "odd"},
+		{"unread", slurm.PowerSaving{UnreadReason: "odd"}, nil, "odd"},
 	} {
 		w := sleeper("n1", "n2", "n3", "n4")
 		w.exempt = c.exempt
@@ -210,7 +210,7 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 			t.Errorf("%s: notes %q, want %q", c.name, notes, c.note)
 		}
 		// Whom the site names later is woken.
-		w.exempt = slurm.PowerSaving{Awake: []slurm.Awake{{Nodes: []string{"n1", "n2", "n3", "n4"}}}}
+		w.exempt = slurm.PowerSaving{Awake: []slurm.AwakeNodes{{Nodes: []string{"n1", "n2", "n3", "n4"}}}}
 		w.rest(t, s, 2*time.Minute)
 		if got := w.asleep(); got != nil {
 			t.Errorf("%s: %q sleep, which slurm.conf keeps awake by now", c.name, got)

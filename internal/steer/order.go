@@ -143,7 +143,7 @@ func agePartOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 // priority of its own.
 func canReorder(j *slurm.Job, now time.Time) bool {
 	switch {
-	case j.State.Base != slurm.Pending, j.Held(), j.Waits() == slurm.WaitHeld:
+	case j.State.Base != slurm.Pending, j.Held(), j.WaitKind() == slurm.WaitHeld:
 		return false // a change of its nice would release a held job
 	case j.HetJob != 0:
 		return false // one component's nice is another's, too
@@ -158,7 +158,7 @@ func canReorder(j *slurm.Job, now time.Time) bool {
 // isRunnable tells whether a job's time has come: it depends on none, and has no
 // later begin. What limits leave it may change at any moment.
 func isRunnable(j *slurm.Job, now time.Time) bool {
-	w := j.Waits()
+	w := j.WaitKind()
 	return (w == slurm.WaitTurn || w == slurm.WaitElse) && !j.Eligible.IsZero() && !j.Eligible.After(now)
 }
 

@@ -28,7 +28,7 @@ func isFree(n *slurm.Node) bool {
 
 // isDown tells whether a node sleeps or is about to.
 func isDown(n *slurm.Node) bool {
-	return n.State.PoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN")
+	return n.State.IsPoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN")
 }
 
 // powerDownIdle powers down nodes that have been idle long enough, where no job waits
@@ -38,7 +38,7 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 	if set.Live.SleepAfter <= 0 {
 		return
 	}
-	awake := awakeCounts{make(map[string]int), make(map[*slurm.Awake]int)}
+	awake := awakeCounts{make(map[string]int), make(map[*slurm.AwakeNodes]int)}
 	var tired []*slurm.Node
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -78,7 +78,7 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 // awakeCounts counts the idle nodes that are awake, where some have to be.
 type awakeCounts struct {
 	partitions map[string]int
-	named      map[*slurm.Awake]int // in SuspendExcNodes
+	named      map[*slurm.AwakeNodes]int // in SuspendExcNodes
 }
 
 // addNode adds a node, or takes it away.
@@ -94,7 +94,7 @@ func (v *awakeCounts) addNode(n *slurm.Node, ours *OwnChanges, by int) {
 // isNeeded tells whether too few would be awake without a node.
 func (v *awakeCounts) isNeeded(n *slurm.Node, ours *OwnChanges) bool {
 	return slices.ContainsFunc(n.Partitions, func(name string) bool { return v.partitions[name] <= spareNodes }) ||
-		slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.Awake) bool { return v.named[a] <= a.Idle })
+		slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool { return v.named[a] <= a.Idle })
 }
 
 // canSleep tells whether a node has been idle for long enough and comes back soon

@@ -74,7 +74,7 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 
 // compareStartOrder is negative if Slurm starts a rather than b.
 func compareStartOrder(a, b *slurm.Job) int {
-	if limited := a.Waits() != slurm.WaitTurn; limited != (b.Waits() != slurm.WaitTurn) {
+	if limited := a.WaitKind() != slurm.WaitTurn; limited != (b.WaitKind() != slurm.WaitTurn) {
 		return compareFirst(!limited)
 	}
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))

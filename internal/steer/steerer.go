@@ -248,12 +248,12 @@ func (s *Steerer) checkSaving(ctx context.Context, set *Settings, snap *Snapshot
 		if err != nil {
 			return "whether slurm has power saving isn't known: " + err.Error()
 		}
-		if !saving.Able && s.saving.asked.IsZero() {
+		if !saving.Enabled && s.saving.asked.IsZero() {
 			s.log.Warn("no node is powered down", "error", slurm.ErrNoPowerSaving)
 		}
 		s.saving.PowerSaving, s.saving.asked = saving, now
 	}
-	if !s.saving.Able {
+	if !s.saving.Enabled {
 		return "no node is powered down: " + slurm.ErrNoPowerSaving.Error()
 	}
 	return ""

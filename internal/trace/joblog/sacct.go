@@ -90,7 +90,7 @@ type sacctReader struct {
 	job     *record.HistoryJob // whose steps may follow
 	jobLine int                // its line
 	id      string             // under which they come; of a job that was left out, too
-	use     slurm.StepUse
+	use     slurm.StepUsage
 }
 
 // readLine is a line that was read.
@@ -255,7 +255,7 @@ func (s *sacctReader) holdJob(number int, r *sacctRow) error {
 func (s *sacctReader) flush() error {
 	p := s.job
 	use := s.use
-	s.job, s.id, s.use = nil, "", slurm.StepUse{}
+	s.job, s.id, s.use = nil, "", slurm.StepUsage{}
 	if p == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error)
 	t := newTally(name, o)
 	to := newJobSink(t, o, visit)
 	var stopped error // by the visit or because of strictness
-	meta, err := slurm.ReadAccountingJSON(name, r, func(line int, job *slurm.Outcome, err error) error {
+	meta, err := slurm.ReadAccountingJSON(name, r, func(line int, job *slurm.AccountingRecord, err error) error {
 		switch {
 		case err != nil:
 			stopped = t.skipLine(line, kindRecord, err)
@@ -41,7 +41,7 @@ func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error)
 }
 
 // pastOf is a job as history keeps it.
-func (t *Tally) pastOf(line int, o *slurm.Outcome) *record.HistoryJob {
+func (t *Tally) pastOf(line int, o *slurm.AccountingRecord) *record.HistoryJob {
 	p := &record.HistoryJob{
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
 		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
