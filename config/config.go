@@ -128,7 +128,7 @@ func (c *Config) NodesAt(class int) queue.Position {
 	return c.origin[fmt.Sprintf("cluster.nodes[%d].gpus", class)]
 }
 
-// HasNodes tells whether the file describes a cluster; without, the nodes are
+// HasNodes reports whether the file describes a cluster; without, the nodes are
 // those of [Default].
 func (c *Config) HasNodes() bool { return c.NodesAt(0).Line > 0 }
 

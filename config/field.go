@@ -151,7 +151,7 @@ func allowEmpty(f field, to *string) field {
 	return f
 }
 
-// isLine tells whether a text is one line that can be written and read again.
+// isLine reports whether a text is one line that can be written and read again.
 func isLine(s string) bool {
 	return s != "" && len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

@@ -33,18 +33,18 @@ type Live struct {
 	Reorder  Reorder
 	Reorders map[string]Reorder // by partition
 	Pick     LivePick
-	// LimitHints tells whether users hear at a submission of a shorter limit that would do.
+	// LimitHints reports whether users hear at a submission of a shorter limit that would do.
 	LimitHints bool
-	// Weights tells whether nodes that draw less get lower weights in Slurm.
+	// Weights reports whether nodes that draw less get lower weights in Slurm.
 	Weights bool
 	Sharing LiveSharing
 	Adapt   LiveAdapt
-	// Prefer tells whether jobs whose user named no kind of node get one to prefer.
+	// Prefer reports whether jobs whose user named no kind of node get one to prefer.
 	Prefer bool
 	// SleepAfter is how many seconds a node must be idle before it may be powered
 	// down; 0: never.
 	SleepAfter float64
-	// SleepLearn tells whether it must be idle for longer where sleeping has to
+	// SleepLearn reports whether it must be idle for longer where sleeping has to
 	// pay by how long nodes of its kind were idle, and took to wake.
 	SleepLearn bool
 	// WakeWait is how many seconds a job may wait for nodes that sleep: those that
@@ -87,7 +87,7 @@ func (l *Live) ModeOf(partitions string) live.Mode {
 	return careful
 }
 
-// OnlyObserves tells whether no partition is to be touched, nor advised about.
+// OnlyObserves reports whether no partition is to be touched, nor advised about.
 func (l *Live) OnlyObserves() bool {
 	for _, mode := range l.Modes {
 		if mode != live.Observe {
@@ -97,7 +97,7 @@ func (l *Live) OnlyObserves() bool {
 	return l.Mode == live.Observe
 }
 
-// Allows tells whether a clock pair may be set on a GPU with such default
+// Allows reports whether a clock pair may be set on a GPU with such default
 // clocks.
 func (l *Live) Allows(core, mem dvfsmodel.MHz, base dvfsmodel.Setting) bool {
 	within := func(f, one dvfsmodel.MHz, low, high float64) bool {

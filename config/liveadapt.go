@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Adapt tells whether clocks are adapted while jobs run.
+// Adapt reports whether clocks are adapted while jobs run.
 type Adapt string
 
 // Clocks stay as they were chosen at a run's start, or follow its use of the GPU.

@@ -8,7 +8,7 @@ func (c *Config) LiveContention() string {
 
 // LiveSharing says how jobs that ask for parts of GPUs are put beside each other.
 type LiveSharing struct {
-	// Weights tells whether the nodes with shared GPUs get weights by how well
+	// Weights reports whether the nodes with shared GPUs get weights by how well
 	// the next of these jobs fits beside what runs there.
 	Weights bool
 	// Runs is on how many runs that had their GPUs alone what is known of a

@@ -70,7 +70,7 @@ func (w *Web) hostsField() field {
 	return f
 }
 
-// isHost tells whether a text is a host, with or without a port.
+// isHost reports whether a text is a host, with or without a port.
 func isHost(text string) bool {
 	name := text
 	if host, port, err := net.SplitHostPort(text); err == nil {

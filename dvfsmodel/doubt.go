@@ -7,7 +7,7 @@ import (
 )
 
 // Uncertainty is how far off the predictions of a model may be, in standard deviations.
-// Predictions that share a Uncertainty are off together; those of two Doubts have nothing to
+// Predictions that share an Uncertainty are off together; those of two Uncertainties have nothing to
 // do with each other.
 type Uncertainty struct {
 	Level Deviation // at default clocks

@@ -139,7 +139,7 @@ func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	return settings, nil
 }
 
-// positive tells whether a number is finite and above 0.
+// positive reports whether a number is finite and above 0.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
 // checkEnough reports settings that can't determine any form.

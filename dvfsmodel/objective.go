@@ -114,5 +114,5 @@ func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
 // equal to the minimum up to rounding is feasible.
 const limitSlack = 1e-12
 
-// MeetsLimit tells whether a run time meets a limit, up to rounding.
+// MeetsLimit reports whether a run time meets a limit, up to rounding.
 func MeetsLimit(time, limit float64) bool { return limit >= time*(1-limitSlack) }

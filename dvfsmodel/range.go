@@ -36,7 +36,7 @@ func (r Range) FcMax() float64 { return MaxCoreClock(r.VMax) }
 // Voltage is the cheapest voltage of the range for a core clock.
 func (r Range) Voltage(fc float64) Volt { return max(r.VMin, VoltageFor(fc)) }
 
-// Contains tells whether a setting lies in the range and on or below the V(f)
+// Contains reports whether a setting lies in the range and on or below the V(f)
 // curve, up to the relative tolerance tol.
 func (r Range) Contains(s Scaling, tol float64) bool {
 	within := func(x, lo, hi float64) bool { return x >= lo*(1-tol) && x <= hi*(1+tol) }

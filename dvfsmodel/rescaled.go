@@ -29,5 +29,5 @@ func (r *rescaled) Optimum(o Objective, limit float64) (Point, error) {
 // Model is the original's with times and powers multiplied.
 func (r *rescaled) Model() Model { return scaledModel{r.original.Model(), r.time, r.power} }
 
-// Allows tells whether the setting may be set.
+// Allows reports whether the setting may be set.
 func (r *rescaled) Allows(s Scaling) bool { return r.original.Allows(s) }

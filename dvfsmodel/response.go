@@ -18,7 +18,7 @@ type Response interface {
 	Optimum(o Objective, limit float64) (Point, error)
 	// Model is what predicts time and power.
 	Model() Model
-	// Allows tells whether the setting may be set, up to rounding.
+	// Allows reports whether the setting may be set, up to rounding.
 	Allows(s Scaling) bool
 }
 
@@ -53,7 +53,7 @@ func (c *Continuous) Optimum(o Objective, limit float64) (Point, error) {
 // Model is the paper's form with this workload's coefficients.
 func (c *Continuous) Model() Model { return c.Params }
 
-// Allows tells whether the setting lies in the range. The default setting is
+// Allows reports whether the setting lies in the range. The default setting is
 // always allowed: a GPU nobody touches runs at it.
 func (c *Continuous) Allows(s Scaling) bool {
 	return s == DefaultScaling() || c.Range.Contains(s, rangeTol)
@@ -80,10 +80,10 @@ func (d *Discrete) Optimum(o Objective, limit float64) (Point, error) {
 // Model is the paper's form with this workload's coefficients.
 func (d *Discrete) Model() Model { return d.Params }
 
-// Allows tells whether the table has the setting, voltage included.
+// Allows reports whether the table has the setting, voltage included.
 func (d *Discrete) Allows(s Scaling) bool { return tableAllows(d.Table, d.At, s) }
 
-// tableAllows tells whether a setting is that of at, or one of the table's.
+// tableAllows reports whether a setting is that of at, or one of the table's.
 func tableAllows(t *Table, at Point, s Scaling) bool {
 	return sameScaling(s, at.Scaling) || sameScaling(s, t.Nearest(t.Clocks(s)).Scaling)
 }
@@ -164,7 +164,7 @@ func (f *Frontier) Optimum(o Objective, limit float64) (Point, error) {
 // Model is the model that was evaluated.
 func (f *Frontier) Model() Model { return f.model }
 
-// Allows tells whether the table has the setting, voltage included.
+// Allows reports whether the table has the setting, voltage included.
 func (f *Frontier) Allows(s Scaling) bool { return tableAllows(f.table, f.at, s) }
 
 // Fixed is a workload without a model: default clocks and the run time that
@@ -190,7 +190,7 @@ func (f *Fixed) Model() Model {
 	return Params{P0: f.At.Power, T0: f.At.Time}
 }
 
-// Allows tells whether the setting is the default one.
+// Allows reports whether the setting is the default one.
 func (f *Fixed) Allows(s Scaling) bool { return s == f.At.Scaling }
 
 // Repeat is the response of a workload repeated k times: times and energies

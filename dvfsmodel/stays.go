@@ -114,7 +114,7 @@ func (s *ClockResidency) Validate() error {
 	return nil
 }
 
-// isPossible tells whether all numbers are finite and above 0.
+// isPossible reports whether all numbers are finite and above 0.
 func (u *EquivalentRun) isPossible() bool {
 	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) && positive(u.Energy.High) &&
 		positive(u.Time.Guess) && positive(u.Energy.Guess)

@@ -19,7 +19,7 @@ func SupportedPoints(r Response) []Point {
 	return nil
 }
 
-// HasModel tells whether a response says anything of clocks other than the default ones.
+// HasModel reports whether a response says anything of clocks other than the default ones.
 func HasModel(r Response) bool {
 	_, fixed := r.(*Fixed)
 	return !fixed

@@ -147,7 +147,7 @@ func (t *Table) Clocks(s Scaling) (core, mem MHz) {
 	return t.base.Core * MHz(s.Fc), t.base.Mem * MHz(s.Fm)
 }
 
-// Contains tells whether the clock pair is supported, and at which normalised
+// Contains reports whether the clock pair is supported, and at which normalised
 // setting.
 func (t *Table) Contains(core, mem MHz) (Scaling, bool) {
 	i, ok := slices.BinarySearchFunc(t.rows, mem, func(r tableRow, m MHz) int { return cmp.Compare(r.mem, m) })

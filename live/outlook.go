@@ -13,7 +13,7 @@ type Outlook struct {
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Life tells whether a run still lasts.
+// Life reports whether a run still lasts.
 type Life string
 
 // A run is gone when its job ended, with all Epilogs, or was queued anew.

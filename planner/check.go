@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Check tells whether a plan is a valid answer to a problem. It computes all it
+// Check reports whether a plan is a valid answer to a problem. It computes all it
 // needs from the two of them and shares no code with what made the plan. Where
 // rules are broken the error is a [CheckError] that names every place. Whether the
 // problem itself makes sense is for [Problem.Validate] to say.
@@ -121,7 +121,7 @@ func (c *checker) report(kind ViolationKind, task, node int, format string, args
 	c.found = append(c.found, Violation{Kind: kind, Task: task, Node: node, Msg: msg})
 }
 
-// checkShape tells whether the plan has an assignment for each task, and notes the
+// checkShape reports whether the plan has an assignment for each task, and notes the
 // tasks and nodes whose indexes are sound.
 func (c *checker) checkShape() bool {
 	if len(c.plan.Assignments) != len(c.p.Tasks) {
@@ -143,7 +143,7 @@ func (c *checker) checkShape() bool {
 	return true
 }
 
-// hasValidPlace tells whether a task is placed by indexes that exist.
+// hasValidPlace reports whether a task is placed by indexes that exist.
 func (c *checker) hasValidPlace(task int) bool {
 	a := &c.plan.Assignments[task]
 	switch {
@@ -215,12 +215,12 @@ func (c *checker) checkListing() {
 	}
 }
 
-// exceeds tells whether a is above b by more than rounding. NaN always is.
+// exceeds reports whether a is above b by more than rounding. NaN always is.
 func exceeds(a, b float64) bool { return !(a <= b+rounding(b)) }
 
 // rounding is the error that a value may carry.
 func rounding(x float64) float64 { return checkTol * max(1, math.Abs(x)) }
 
-// differs tells whether two values differ by more than rounding at the given
+// differs reports whether two values differ by more than rounding at the given
 // scale. NaN always does.
 func differs(a, b, scale float64) bool { return !(math.Abs(a-b) <= checkTol*scale) }

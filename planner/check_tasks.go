@@ -152,12 +152,12 @@ func (c *checker) checkSetting(i int, t *Task, a *Assignment) {
 	}
 }
 
-// settingsDiffer tells whether two settings differ by more than rounding.
+// settingsDiffer reports whether two settings differ by more than rounding.
 func settingsDiffer(a, b dvfsmodel.Scaling) bool {
 	return differs(float64(a.V), float64(b.V), float64(b.V)) || differs(a.Fc, b.Fc, b.Fc) || differs(a.Fm, b.Fm, b.Fm)
 }
 
-// clocksAgree tells whether the MHz of a point are its setting's; 0 for a GPU
+// clocksAgree reports whether the MHz of a point are its setting's; 0 for a GPU
 // without a clock table.
 func clocksAgree(response dvfsmodel.Response, pt *dvfsmodel.Point) bool {
 	at := response.Default()

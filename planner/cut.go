@@ -15,7 +15,7 @@ var ErrCut = errors.New("the time for the search is up")
 // ErrUnfinished is the error of a run that a [Monitor] stopped before it had a plan.
 var ErrUnfinished = errors.New("stopped before there was a plan")
 
-// StopRequested tells whether a search was asked to stop and return what it has.
+// StopRequested reports whether a search was asked to stop and return what it has.
 func StopRequested(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrCut) }
 
 // Cancelled is the error of a context that ended for another reason than [ErrCut], or
@@ -109,7 +109,7 @@ func (m *Monitor) Stop() {
 	m.cut(ErrCut)
 }
 
-// IsUnfinished tells whether the call was stopped before there was a plan.
+// IsUnfinished reports whether the call was stopped before there was a plan.
 func (m *Monitor) IsUnfinished() bool {
 	if m == nil {
 		return false
@@ -144,7 +144,7 @@ func (m *Monitor) report() {
 	}
 }
 
-// HasListener tells whether anybody is told of the work.
+// HasListener reports whether anybody is told of the work.
 func (m *Monitor) HasListener() bool { return m != nil && m.OnProgress != nil }
 
 // Found says that there is a plan. The best one counts, by its [PlanRank].
@@ -163,7 +163,7 @@ func (m *Monitor) Found(p *Problem, plan *Plan) {
 	m.progress.Planned, m.progress.PastDue, m.progress.Energy = true, w.Late, plan.Ledger.Total()
 }
 
-// enterSolve begins a call of Solve, and tells whether it is within another one.
+// enterSolve begins a call of Solve, and reports whether it is within another one.
 func (m *Monitor) enterSolve() (within bool, leave func()) {
 	if m == nil {
 		return false, func() {}

@@ -10,7 +10,7 @@ import (
 
 // engine runs a policy over a problem: the one event loop of offline and
 // online planning. Events are arrivals, times at which Pick wants to be asked,
-// idle nodes going off, and, for a [EndObserver] or a [TaskObserver], ends of tasks.
+// idle nodes going off, and, for an [EndObserver] or a [TaskObserver], ends of tasks.
 type engine struct {
 	problem *Problem
 	policy  *Policy

@@ -166,7 +166,7 @@ func (j *joiner) checkWorkload(job *queue.Job) error {
 	return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
 }
 
-// canShare tells whether GPUs of a model may be shared by profile.
+// canShare reports whether GPUs of a model may be shared by profile.
 func (j *joiner) canShare(model string) bool {
 	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool { return k.Model == model && k.SharedGB != nil })
 }

@@ -32,7 +32,7 @@ func (v *View) RestrictedClass(task int) int {
 	return v.restricted[task] - 1
 }
 
-// CanRunOn tells whether an empty node of a class has room for a task, and the
+// CanRunOn reports whether an empty node of a class has room for a task, and the
 // task would keep its limit there.
 func (v *View) CanRunOn(task, class int) bool {
 	option, t := v.Option(task, class), &v.Problem.Tasks[task]

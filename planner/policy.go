@@ -21,7 +21,7 @@ type Policy struct {
 	// placed on single GPUs (EDL algorithm 3), where the tasks allow it.
 	Map bool
 	// Share lets Place put tasks with profiles on GPUs together, on node classes
-	// that allow it. Such a Place is a [EndObserver].
+	// that allow it. Such a Place is an [EndObserver].
 	Share bool
 	// Improve reworks a finished offline plan; nil leaves it as it is.
 	Improve Improver

@@ -9,7 +9,7 @@ import (
 // time and still count as met: a limit of exactly that time is feasible.
 const feasibleSlack = 1e-12
 
-// canEverRun tells whether some node of the cluster, empty and on, could run the
+// canEverRun reports whether some node of the cluster, empty and on, could run the
 // task in time; if not, why, and when it would end at the earliest, with its
 // GPUs free and its node switched on.
 func (v *View) canEverRun(task int) (why string, earliest float64, ok bool) {

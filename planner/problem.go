@@ -26,7 +26,7 @@ func (s GPUSet) Len() int { return bits.OnesCount64(uint64(s)) }
 // First is the lowest GPU in the set; 64 when it is empty.
 func (s GPUSet) First() int { return bits.TrailingZeros64(uint64(s)) }
 
-// Has tells whether GPU i is in the set.
+// Has reports whether GPU i is in the set.
 func (s GPUSet) Has(i int) bool { return s>>uint(i)&1 == 1 }
 
 // Indexes lists the GPUs in the set, ascending.
@@ -45,7 +45,7 @@ type Cluster struct {
 	// Slot is the length of a scheduling slot in seconds: the granularity of
 	// the slot start rule, and of switching nodes off. 0 means continuous.
 	Slot float64
-	// OfflineTurnOn tells whether offline plans pay for switching nodes on.
+	// OfflineTurnOn reports whether offline plans pay for switching nodes on.
 	// The EDL paper doesn't count it (eq. 6).
 	OfflineTurnOn bool
 	// Sharing is how GPUs respond that tasks share by profile; nil: none are.
@@ -202,12 +202,12 @@ func (t *Task) PerNode(option int) (cpus, mem float64) {
 	return t.CPUs / nodes, t.MemGiB / nodes
 }
 
-// IsGang tells whether the task runs on several nodes of some model.
+// IsGang reports whether the task runs on several nodes of some model.
 func (t *Task) IsGang() bool {
 	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.Nodes > 1 })
 }
 
-// HasGangs tells whether one of the tasks runs on several nodes of some model.
+// HasGangs reports whether one of the tasks runs on several nodes of some model.
 func (p *Problem) HasGangs() bool {
 	for i := range p.Tasks {
 		if p.Tasks[i].IsGang() {
@@ -217,13 +217,13 @@ func (p *Problem) HasGangs() bool {
 	return false
 }
 
-// admits tells whether a task may run on nodes of the class, by partition.
+// admits reports whether a task may run on nodes of the class, by partition.
 func (k *NodeClass) admits(t *Task) bool {
 	return len(k.Partitions) == 0 || len(t.Partitions) == 0 ||
 		slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) })
 }
 
-// HasPartitions tells whether a class doesn't admit one of the tasks.
+// HasPartitions reports whether a class doesn't admit one of the tasks.
 func (p *Problem) HasPartitions() bool {
 	for i := range p.Cluster.Classes {
 		for j := range p.Tasks {
@@ -242,7 +242,7 @@ func (t *Task) TimeBudget() float64 { return t.TimeBudgetFrom(t.Arrival) }
 // TimeBudgetFrom is the longest that the task may take if it starts then, seconds.
 func (t *Task) TimeBudgetFrom(start float64) float64 { return min(t.Due-start, t.Limit) }
 
-// NeedsMoreThanGPUs tells whether a task can use up something of a node before the node's
+// NeedsMoreThanGPUs reports whether a task can use up something of a node before the node's
 // GPUs are used up: part of a GPU, or more CPUs or memory by GPU than the node
 // has by GPU. Tasks that don't are bound by GPUs alone.
 func (p *Problem) NeedsMoreThanGPUs(task int) bool {
@@ -266,7 +266,7 @@ func (p *Problem) NeedsMoreThanGPUs(task int) bool {
 	return false
 }
 
-// AnyNeedsMoreThanGPUs tells whether one of the tasks does what [Problem.NeedsMoreThanGPUs] tells.
+// AnyNeedsMoreThanGPUs reports whether one of the tasks does what [Problem.NeedsMoreThanGPUs] tells.
 func (p *Problem) AnyNeedsMoreThanGPUs() bool {
 	for i := range p.Tasks {
 		if p.NeedsMoreThanGPUs(i) {

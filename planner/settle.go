@@ -10,7 +10,7 @@ import (
 // carry.
 const deadlineSlack = 1e-9
 
-// isLate tells whether an end time misses a deadline by more than rounding.
+// isLate reports whether an end time misses a deadline by more than rounding.
 func isLate(end, deadline float64) bool {
 	return end > deadline && end > deadline+deadlineSlack*max(1, math.Abs(deadline))
 }
@@ -74,7 +74,7 @@ func onIntervals(k *NodeClass, runs []Interval) []Interval {
 	return on
 }
 
-// isSleepWorthwhile tells whether a gap of so many seconds costs more idling than
+// isSleepWorthwhile reports whether a gap of so many seconds costs more idling than
 // switching the node off and on again.
 func (k *NodeClass) isSleepWorthwhile(gap float64) bool {
 	saved := float64(k.GPUs)*float64(k.IdleW+k.HostW) - float64(k.SleepW)

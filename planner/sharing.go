@@ -48,7 +48,7 @@ type ClockInterval struct {
 	MHz       dvfsmodel.MHz
 }
 
-// CanShareGPUs tells whether tasks with profiles may share the GPUs of a class.
+// CanShareGPUs reports whether tasks with profiles may share the GPUs of a class.
 func (p *Problem) CanShareGPUs(class int) bool {
 	return p.Cluster.Sharing != nil && p.Cluster.Classes[class].SharedGB != nil
 }
@@ -65,7 +65,7 @@ func (p *Problem) SharedNodes() []int {
 	return classes
 }
 
-// hasSharing tells whether some class has GPUs that may be shared, and
+// hasSharing reports whether some class has GPUs that may be shared, and
 // some task a profile.
 func (p *Problem) hasSharing() bool {
 	for class := range p.Cluster.Classes {

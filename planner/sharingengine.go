@@ -86,7 +86,7 @@ func (e *engine) leaveShared(task int, a *Assignment) {
 	}
 }
 
-// isOffOrBusy tells whether a shared node is off already, or has tasks: an entry that
+// isOffOrBusy reports whether a shared node is off already, or has tasks: an entry that
 // says when it goes off has nothing to say then.
 func (y *sharedGPUState) isOffOrBusy(node int, on bool) bool {
 	return y.isShared(node) && (!on || y.booked.IsServerOn(node))

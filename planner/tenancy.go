@@ -129,7 +129,7 @@ func (y *sharedGPUState) addTask(task int) {
 	}
 }
 
-// isShared tells whether a node's GPUs may be shared.
+// isShared reports whether a node's GPUs may be shared.
 func (y *sharedGPUState) isShared(node int) bool { return node < len(y.in.Servers) }
 
 // setTolerance notes how much a task may be slowed down that is about to be offered,
@@ -288,7 +288,7 @@ func (y *sharedGPUState) lastEnd(gpu int) float64 {
 	return last
 }
 
-// isStale tells whether an entry of the agenda says nothing any more: its task has
+// isStale reports whether an entry of the agenda says nothing any more: its task has
 // ended or does so at another time.
 func (y *sharedGPUState) isStale(at queuedEvent) bool {
 	n, a := &y.tenants[at.what], &y.plan.Assignments[at.what]

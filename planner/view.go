@@ -87,7 +87,7 @@ func newView(p *Problem, tuner Tuner) *View {
 	return v
 }
 
-// isMultiGPU tells whether the task needs more than one GPU of some model, or none.
+// isMultiGPU reports whether the task needs more than one GPU of some model, or none.
 func (t *Task) isMultiGPU() bool {
 	for i := range t.Options {
 		if t.Options[i].GPUs != 1 {
@@ -97,7 +97,7 @@ func (t *Task) isMultiGPU() bool {
 	return false
 }
 
-// noteKinds notes what kind of tasks arrived. It tells whether they were simple
+// noteKinds notes what kind of tasks arrived. It reports whether they were simple
 // before and are no longer.
 func (v *View) noteKinds(tasks []int) bool {
 	if !v.keepsReservations && !v.anyMultiGPU {
@@ -119,16 +119,16 @@ func (v *View) book(node, task, option int, gpus GPUSet, end float64) {
 	v.reservations[node] = append(held, reservation{end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus})
 }
 
-// OnlyWholeGPUs tells whether every task so far needs one whole GPU and nothing else
+// OnlyWholeGPUs reports whether every task so far needs one whole GPU and nothing else
 // that runs out, so that GPUs can be indexed one by one. When that ends, the
 // stages are made anew.
 func (v *View) OnlyWholeGPUs() bool { return v.onlyWholeGPUs }
 
-// PerGPUMode tells whether GPUs are placed one by one now, to be mapped to nodes
+// PerGPUMode reports whether GPUs are placed one by one now, to be mapped to nodes
 // later: every node has one GPU then.
 func (v *View) PerGPUMode() bool { return v.perGPUMode }
 
-// OnlyGPUsLimited tells whether GPUs are all that a node can run out of: no task so far
+// OnlyGPUsLimited reports whether GPUs are all that a node can run out of: no task so far
 // asks for CPUs, memory or part of a GPU.
 func (v *View) OnlyGPUsLimited() bool { return !v.nodeLimited }
 
@@ -179,7 +179,7 @@ func (v *View) askTuner(i, task, class int) {
 	}
 }
 
-// IsDeadlinePrior tells whether the task's own optimum would take too long on
+// IsDeadlinePrior reports whether the task's own optimum would take too long on
 // every class (EDL definition 1).
 func (v *View) IsDeadlinePrior(task int) bool {
 	for class := range v.Problem.Cluster.Classes {
@@ -194,7 +194,7 @@ func (v *View) IsDeadlinePrior(task int) bool {
 // a place. What the stages ask of the view is counted there. See [Monitor].
 func (v *View) CountEvaluations(count int) { v.evaluations += count }
 
-// IsStopped tells whether the run is to end without a plan, so that a stage needn't go on.
+// IsStopped reports whether the run is to end without a plan, so that a stage needn't go on.
 // One that thinks for long asks from time to time.
 func (v *View) IsStopped() bool {
 	v.monitor.Count(v.evaluations)
@@ -206,11 +206,11 @@ func (v *View) IsStopped() bool {
 // NodeCount is the number of nodes ever used; some may be off.
 func (v *View) NodeCount() int { return len(v.nodes) }
 
-// NeverSleeps tells whether the policy keeps all nodes on, those that nothing
+// NeverSleeps reports whether the policy keeps all nodes on, those that nothing
 // ran on yet included.
 func (v *View) NeverSleeps() bool { return v.neverSleeps }
 
-// IsOn tells whether the node is on.
+// IsOn reports whether the node is on.
 func (v *View) IsOn(node int) bool { return v.nodes[node].on }
 
 // OnSince is when the node was last switched on.
@@ -273,7 +273,7 @@ func (v *View) StartOnNew(task, class int) float64 {
 	return v.StartFor(task, v.Now+v.Problem.Cluster.Classes[class].TurnOnDelay)
 }
 
-// CanOpen tells whether another node of the class can be switched on that has
+// CanOpen reports whether another node of the class can be switched on that has
 // room for the option, or for its part on one node.
 func (v *View) CanOpen(task, option, class int) bool {
 	if v.onlyWholeGPUs && option == v.Option(task, class) {
@@ -296,18 +296,18 @@ func (v *View) SleepingCount(class int) int {
 	return count - v.onByClass[class]
 }
 
-// hasRoom tells whether the class has enough nodes, with the GPUs, the CPUs and the
+// hasRoom reports whether the class has enough nodes, with the GPUs, the CPUs and the
 // memory that a task needs of each by an option; none has for option -1.
 func (k *NodeClass) hasRoom(t *Task, option int) bool {
 	return option >= 0 && t.Options[option].PerNode() <= k.GPUs && (k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
 }
 
-// CanRun tells whether nodes of the class can run a task by an option, -1 for none: there
+// CanRun reports whether nodes of the class can run a task by an option, -1 for none: there
 // are enough of them, each has what the task needs of it, and they are in one of its
 // partitions.
 func (k *NodeClass) CanRun(t *Task, option int) bool { return k.hasRoom(t, option) && k.admits(t) }
 
-// hasCPUsAndMemory tells whether an empty node has the CPUs and the memory for the task, or for
+// hasCPUsAndMemory reports whether an empty node has the CPUs and the memory for the task, or for
 // its part on one node.
 func (k *NodeClass) hasCPUsAndMemory(t *Task, option int) bool {
 	cpus, mem := t.PerNode(option)

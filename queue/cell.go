@@ -139,7 +139,7 @@ func (j *Job) field(c column) *float64 {
 // coefficient is where a model column lives.
 func coefficient(m *dvfsmodel.Params, c column) *float64 { return m.Value(int(c - firstModelColumn)) }
 
-// isText tells whether a column holds words and not a number.
+// isText reports whether a column holds words and not a number.
 func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel }
 
 // parseNumber reads a decimal number, inf or nan; whether the value makes sense

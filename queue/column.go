@@ -107,7 +107,7 @@ func (n *columnNames) known() []string {
 // written.
 func Columns() []string { return nativeNames.known() }
 
-// IsColumn tells whether a batch has a column of a name, x_ columns among them.
+// IsColumn reports whether a batch has a column of a name, x_ columns among them.
 func IsColumn(name string) bool {
 	_, ok := nativeNames.find(name)
 	return ok || isExtra(name)
@@ -154,7 +154,7 @@ func (s columnSet) first() column {
 	return numColumns
 }
 
-// isExtra tells whether a name is that of an uninterpreted column.
+// isExtra reports whether a name is that of an uninterpreted column.
 func isExtra(name string) bool {
 	return len(name) > len(extraPrefix) && strings.HasPrefix(name, extraPrefix)
 }

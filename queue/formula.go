@@ -25,7 +25,7 @@ func UnescapeFormula(cell string) string {
 	return cell
 }
 
-// isFormula tells whether a text, after any number of ', could be a formula.
+// isFormula reports whether a text, after any number of ', could be a formula.
 func isFormula(text string) bool {
 	rest := strings.TrimLeft(text, "'")
 	if rest == "" || rest == "-" || !strings.ContainsRune("=+-@\t\r\n", rune(rest[0])) {

@@ -101,7 +101,7 @@ func (g *textGuard) tooLong(line int, what string) error {
 	}
 }
 
-// advance moves the position over a chunk. It tells whether the line at the
+// advance moves the position over a chunk. It reports whether the line at the
 // chunk's start has become too long.
 func (g *textGuard) advance(chunk []byte) (long bool) {
 	g.held += len(chunk)

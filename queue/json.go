@@ -266,7 +266,7 @@ func (r *jsonReader) value(col column) error {
 	return nil
 }
 
-// isSpelled tells whether a string is a value of the column that JSON has no other
+// isSpelled reports whether a string is a value of the column that JSON has no other
 // way to write, such as 02:30:00.
 func isSpelled(col column, text string) bool {
 	_, err := strconv.ParseFloat(text, 64)

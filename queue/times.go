@@ -62,7 +62,7 @@ func parseTime(c column, text string, unit float64) (seconds float64, how dateFo
 	return seconds, plainSeconds, problem
 }
 
-// isEndless tells whether a text says that there is no limit or deadline.
+// isEndless reports whether a text says that there is no limit or deadline.
 func isEndless(text string) bool {
 	switch strings.ToLower(text) {
 	case "unlimited", "infinite", "infinity", "partition_limit", "none", "never", "n/a":

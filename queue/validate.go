@@ -232,7 +232,7 @@ func modelColumnFault(of column, model string) *FieldError {
 	return nil
 }
 
-// HasRunTime tells whether the job states a run time, on whichever GPU model.
+// HasRunTime reports whether the job states a run time, on whichever GPU model.
 func (j *Job) HasRunTime() bool {
 	return j.Runtime > 0 || slices.ContainsFunc(j.Measured, func(m Measured) bool { return m.Runtime > 0 })
 }

@@ -97,7 +97,7 @@ func (m *DeviceMap) byAutoDetect(gpus []DriverGPU, order func([]DriverGPU) ([]in
 	return places, nil
 }
 
-// hasMinorGap tells whether a device file has a number that as many GPUs don't need: one
+// hasMinorGap reports whether a device file has a number that as many GPUs don't need: one
 // that went without a trace leaves a gap in the numbers, or had the last of them.
 func (m *DeviceMap) hasMinorGap(gpus []DriverGPU) bool {
 	return slices.ContainsFunc(gpus, func(g DriverGPU) bool { return g.Minor >= len(gpus) }) ||
@@ -145,12 +145,12 @@ func (m *DeviceMap) configuredGPUs(gpus []DriverGPU) ([]bool, error) {
 	return nil, fmt.Errorf("%d GPUs of the node for Slurm, %d for the driver, of which %d don't answer: %w", total, len(gpus), dead, ErrOrder)
 }
 
-// hasTypes tells whether GPUs have a type.
+// hasTypes reports whether GPUs have a type.
 func (m *DeviceMap) hasTypes() bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool { return d.Type != "" })
 }
 
-// hasSeveralTypes tells whether they have different types.
+// hasSeveralTypes reports whether they have different types.
 func (m *DeviceMap) hasSeveralTypes() bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool { return !strings.EqualFold(d.Type, m.Devices[0].Type) })
 }

@@ -217,7 +217,7 @@ type drawnConf struct {
 	kinds            []string
 }
 
-// true tells whether all types of files are those of their GPUs.
+// true reports whether all types of files are those of their GPUs.
 func (c *drawnConf) true(minors []int, models []string) bool {
 	return !slices.ContainsFunc(c.records, func(g slurmdGPU) bool {
 		i := slices.IndexFunc(minors, func(n int) bool { return g.file == fmt.Sprintf("/dev/nvidia%d", n) })

@@ -171,7 +171,7 @@ func (e *HookEnv) readDevices(v map[string]string) {
 	}
 }
 
-// isGPUWord tells whether a word may be the UUID of a GPU or of a part of one.
+// isGPUWord reports whether a word may be the UUID of a GPU or of a part of one.
 func isGPUWord(word string) bool {
 	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool { return isBadHostRune(r) && r != '/' }) < 0
 }

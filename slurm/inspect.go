@@ -34,13 +34,13 @@ func SubmitCall(script string) (module string, called bool) {
 	return "", false
 }
 
-// Installed tells whether a file was written by an installation, and whether it
+// Installed reports whether a file was written by an installation, and whether it
 // is still as it was then.
 func Installed(text string) (ours, unchanged bool) {
 	return signature.MatchString(text), isIntact(text)
 }
 
-// CallsHook tells whether a script of hooks seems to call ours: it names both outside of
+// CallsHook reports whether a script of hooks seems to call ours: it names both outside of
 // comments.
 func CallsHook(script string, hook Hook) bool {
 	named, called := false, false

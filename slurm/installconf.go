@@ -116,7 +116,7 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 	return strings.Join(kept, "\n"), warnings
 }
 
-// isOwnEdit tells whether a line is what an installation made of another one.
+// isOwnEdit reports whether a line is what an installation made of another one.
 func (s *Site) isOwnEdit(now, was string) bool {
 	old := readSettings(was)
 	for _, hook := range []Hook{Prolog, Epilog} {

@@ -31,13 +31,13 @@ func textDigest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// isIntact tells whether a file is as an installation wrote it.
+// isIntact reports whether a file is as an installation wrote it.
 func isIntact(text string) bool {
 	at := signature.FindStringSubmatchIndex(text)
 	return at != nil && textDigest(text[:at[0]]+text[at[1]:]) == text[at[2]:at[3]]
 }
 
-// isMarked tells whether a line of job_submit.lua is ours.
+// isMarked reports whether a line of job_submit.lua is ours.
 func isMarked(line string) bool {
 	return strings.HasSuffix(strings.TrimRight(line, " \t\r\n"), hookSignature)
 }

@@ -92,7 +92,7 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 	return nil
 }
 
-// isBareScript tells whether a script is the one that we wrote, without our line.
+// isBareScript reports whether a script is the one that we wrote, without our line.
 func (s *Site) isBareScript(text string) bool {
 	line := s.scriptCall("job_desc", "submit_uid")
 	return text == strings.Replace(s.newScript(line), line+"\n", "", 1)

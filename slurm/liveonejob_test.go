@@ -94,7 +94,7 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 	}
 }
 
-// settled tells whether all jobs are where they stay, and adds two tasks of arrays to
+// settled reports whether all jobs are where they stay, and adds two tasks of arrays to
 // those that are looked at.
 func settled(list []slurm.Job, jobs map[string]slurm.JobID) bool {
 	for i := range list {

@@ -39,7 +39,7 @@ func passedSockets() (map[string]net.Listener, error) {
 	return sockets, nil
 }
 
-// isSocketWanted tells whether a socket is asked for: by its flag, or by systemd.
+// isSocketWanted reports whether a socket is asked for: by its flag, or by systemd.
 func (p *program) isSocketWanted(flag string) bool {
 	return p.String(flag) != "" || p.passed[flag] != nil
 }

@@ -111,7 +111,7 @@ var (
 	formField = regexp.MustCompile(`name="([a-z_]+)" value="([^"]*)"`)
 )
 
-// is tells whether an answer is as a cell says.
+// is reports whether an answer is as a cell says.
 func (g got) is(want cell, c *caller) bool {
 	quiet := !g.hers && !g.his
 	switch want {
@@ -142,7 +142,7 @@ func (g got) is(want cell, c *caller) bool {
 	return false
 }
 
-// changes tells whether a question changes something where it is allowed.
+// changes reports whether a question changes something where it is allowed.
 func (a *answer) changes() bool { return a.control == done }
 
 func TestEveryOperationAnswersEachCallerAsDocumentedAndPagesTellNoMore(t *testing.T) {

@@ -70,7 +70,7 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 	}
 }
 
-// actAsOwner has root act as the user whose folder it is, and tells whether it does:
+// actAsOwner has root act as the user whose folder it is, and reports whether it does:
 // what a controller's user may have put there then reaches nothing of root's. There
 // is no way back.
 func actAsOwner(dir string) (acting bool, err error) {

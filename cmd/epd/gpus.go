@@ -45,7 +45,7 @@ func simError(err error) error {
 	return usagef("--gpu: %w", err)
 }
 
-// isSimulated tells whether the GPUs are.
+// isSimulated reports whether the GPUs are.
 func isSimulated(which string) bool {
 	name, _, _ := strings.Cut(which, ",")
 	return name == "sim" || strings.HasPrefix(name, "sim:")

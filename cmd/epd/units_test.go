@@ -65,7 +65,7 @@ func flagNames(flags []cli.Flag) []string {
 	return names
 }
 
-// checkCommand tells whether epd takes a command line.
+// checkCommand reports whether epd takes a command line.
 func checkCommand(t *testing.T, name, line string) {
 	t.Helper()
 	words := strings.Fields(line)

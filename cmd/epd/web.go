@@ -149,7 +149,7 @@ func (p *program) openWeb() error {
 	return nil
 }
 
-// isLoopback tells whether only this machine reaches an address.
+// isLoopback reports whether only this machine reaches an address.
 func isLoopback(a net.Addr) bool {
 	if a.Network() == "unix" {
 		return true

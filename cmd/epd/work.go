@@ -86,7 +86,7 @@ func simulateWork(c *cli.Context, stdout io.Writer) error {
 	return err
 }
 
-// isWorking tells whether a GPU still does the work of a process.
+// isWorking reports whether a GPU still does the work of a process.
 func isWorking(s *gpu.Sim, pid int) (bool, error) {
 	all, err := s.Work()
 	for i := range all {

@@ -146,13 +146,13 @@ func (a *parsedArgs) findFlag(name string) cli.Flag {
 	return a.flags[i]
 }
 
-// isFlag tells whether an argument is one of the command's flags.
+// isFlag reports whether an argument is one of the command's flags.
 func (a *parsedArgs) isFlag(arg string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	return strings.HasPrefix(arg, "-") && name != "" && a.findFlag(name) != nil
 }
 
-// checkValue tells whether a flag can have a value.
+// checkValue reports whether a flag can have a value.
 func checkValue(flag cli.Flag, value string) error {
 	var err error
 	want := ""

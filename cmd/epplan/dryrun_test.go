@@ -98,7 +98,7 @@ func TestNothingElseInTheProgramTouchesAnything(t *testing.T) {
 	}
 }
 
-// changes tells whether a call is one of those that change something. Others
+// changes reports whether a call is one of those that change something. Others
 // have such names too, but no context.
 func changes(f *ast.SelectorExpr, args []ast.Expr) bool {
 	if !slices.Contains(changing, f.Sel.Name) || len(args) == 0 {

@@ -25,7 +25,7 @@ const (
 	hookReplyTimeout = 1200 * time.Millisecond // of waiting for epd
 )
 
-// isHook tells whether the arguments call one of the two.
+// isHook reports whether the arguments call one of the two.
 func isHook(args []string) bool {
 	return len(args) > 1 && (args[1] == string(slurm.Prolog) || args[1] == string(slurm.Epilog))
 }

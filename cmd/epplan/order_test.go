@@ -99,7 +99,7 @@ type plannedJob struct {
 	EnergyJ   float64 `json:"energy_j"`
 }
 
-// like tells whether both run on the same kind of node, at the same clocks and times.
+// like reports whether both run on the same kind of node, at the same clocks and times.
 func (j plannedJob) like(other plannedJob) bool {
 	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-9*math.Abs(y) }
 	return j.NodeClass == other.NodeClass && j.CoreMHz == other.CoreMHz &&

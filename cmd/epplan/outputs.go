@@ -39,7 +39,7 @@ func namedOutputs(c *cli.Context, flags []cli.Flag) []outputFile {
 	return named
 }
 
-// isOutput tells whether a flag names a file to write.
+// isOutput reports whether a flag names a file to write.
 func isOutput(f cli.Flag) bool {
 	text, ok := f.(*cli.StringFlag)
 	return ok && slices.Contains(outputFlags, text.Name) && strings.Contains(text.Usage, "`FILE`")

@@ -130,7 +130,7 @@ func countSlowed(p *planner.Plan) int {
 	return len(p.Shared.Slowed)
 }
 
-// canShareGPUs tells whether there are jobs with profiles and GPUs that they may
+// canShareGPUs reports whether there are jobs with profiles and GPUs that they may
 // share.
 func canShareGPUs(p *planner.Problem) bool {
 	profiled := slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Profile != nil })

@@ -50,7 +50,7 @@ func (t *terminal) reload(c *cli.Context) error {
 	return t.printText("configuration " + printable(answer.Version) + " in force, before it was " + printable(answer.Before) + "\n")
 }
 
-// hasStatus tells whether epd answered with a status.
+// hasStatus reports whether epd answered with a status.
 func hasStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == status && status != http.StatusOK

@@ -38,7 +38,7 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 	return f, nil
 }
 
-// isSameTarget tells whether two names are of one file or folder, devices but.
+// isSameTarget reports whether two names are of one file or folder, devices but.
 func isSameTarget(a, b string) bool {
 	return a != "" && b != "" && fileMode(a)&fs.ModeDevice == 0 && (filepath.Clean(a) == filepath.Clean(b) || isSameFile(a, b))
 }

@@ -43,7 +43,7 @@ func (in *inflation) allLoads() []float64 {
 	return slices.Compact(loads)
 }
 
-// weighted tells whether watts count differently by node.
+// weighted reports whether watts count differently by node.
 func (in *inflation) weighted() bool {
 	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool { return k.Power.Weight != 0 && k.Power.Weight != 1 })
 }

@@ -77,7 +77,7 @@ type sleepRule struct {
 	rule planner.Parker
 }
 
-// isNever tells whether nodes never sleep.
+// isNever reports whether nodes never sleep.
 func (s *sleepRule) isNever() bool { return s.name == parkNever }
 
 const parkNever = "never"

@@ -228,7 +228,7 @@ func (f *familyFigures) mean(p, row int, of func(p, s int) float64) float64 {
 	return meanSDOf(len(f.seeds), func(s int) float64 { return of(p, s) }).mean
 }
 
-// named tells whether a policy has a name.
+// named reports whether a policy has a name.
 func (*inflation) named(name string) func(*policy.Placement) bool {
 	return func(p *policy.Placement) bool { return strings.EqualFold(p.Name, name) }
 }

@@ -49,7 +49,7 @@ func predictFigures(findings []predictFinding) []finding {
 	return all
 }
 
-// isFraction tells whether the figure is a part of something, so that a
+// isFraction reports whether the figure is a part of something, so that a
 // difference means more than a ratio.
 func (f *finding) isFraction() bool {
 	return strings.HasPrefix(f.unit, "%") || f.unit == "GRAR" || f.unit == "load"

@@ -56,7 +56,7 @@ func checkSamples(samples []dvfsmodel.Sample) error {
 	return nil
 }
 
-// positive tells whether a number is finite and above 0.
+// positive reports whether a number is finite and above 0.
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 
 // Fitted is the mean of the curves as a model, with their covariance.

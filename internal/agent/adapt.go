@@ -276,7 +276,7 @@ func (d *clockStepper) bestLevel(now time.Time) int {
 	return d.slowest(1 + (d.rule.SLA-1+d.spareSeconds(d.level)/max(minHorizon, d.elapsed))/busy)
 }
 
-// canBegin tells whether a level may be begun, or kept.
+// canBegin reports whether a level may be begun, or kept.
 func (d *clockStepper) canBegin(level int) bool {
 	if level == d.level {
 		return d.spareMargin(level) >= -rounding
@@ -306,7 +306,7 @@ func (d *clockStepper) slowest(stretch float64) int {
 	return 0
 }
 
-// canAfford tells whether there are writes for a level: for the change, for the
+// canAfford reports whether there are writes for a level: for the change, for the
 // end of the run, and, where it loses there, for the way back.
 func (d *clockStepper) canAfford(level, left int, urgent bool) bool {
 	const change, end, back = 1, 1, 1

@@ -18,7 +18,7 @@ type AdaptationState struct {
 	Slowdown float64 // times as long as at default clocks, at most, so far
 }
 
-// isAdapted tells whether the run's clock is stepped. The agent's mu is held.
+// isAdapted reports whether the run's clock is stepped. The agent's mu is held.
 func (r *openRun) isAdapted() bool {
 	return r.stepper != nil && !r.ended && !r.jobEnded && r.handsOff == "" && !r.Wish.OptOut
 }

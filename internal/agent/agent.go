@@ -47,7 +47,7 @@ type Options struct {
 // Range is the span of clocks that an administrator allows; 0 is no bound.
 type Range struct{ MinCore, MaxCore, MinMem, MaxMem dvfsmodel.MHz }
 
-// within tells whether a clock is in the span; 0 is the default clock, which
+// within reports whether a clock is in the span; 0 is the default clock, which
 // always is.
 func (r Range) within(d gpu.Domain, f dvfsmodel.MHz) bool {
 	low, high := r.MinCore, r.MaxCore
@@ -192,7 +192,7 @@ func (a *Agent) noteOpening(err error) {
 	a.partlyOpened = err != nil
 }
 
-// isIncomplete tells whether a GPU may have come, or come back, since the GPUs were
+// isIncomplete reports whether a GPU may have come, or come back, since the GPUs were
 // opened last.
 func (a *Agent) isIncomplete() bool {
 	a.mu.Lock()

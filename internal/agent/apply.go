@@ -275,7 +275,7 @@ func checkRun(r *live.Run) error {
 	return nil
 }
 
-// late tells whether the hook that waits for a run has given up.
+// late reports whether the hook that waits for a run has given up.
 func late(r *live.Run, now time.Time) bool { return !r.Deadline.IsZero() && now.After(r.Deadline) }
 
 // Bounds of what a run may name.

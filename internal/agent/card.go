@@ -88,7 +88,7 @@ func (c *managedGPU) identity() gpu.Identity {
 	return c.id
 }
 
-// isLost tells whether the handle's GPU fell off the bus.
+// isLost reports whether the handle's GPU fell off the bus.
 func (c *managedGPU) isLost() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *managedGPU) dropUnlocked(before *Entry, free ...gpu.Domain) {
 	}
 }
 
-// isLockedAt tells whether the card is known to be locked at a setting.
+// isLockedAt reports whether the card is known to be locked at a setting.
 func (c *managedGPU) isLockedAt(want dvfsmodel.Setting) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *managedGPU) prior() Prior {
 	return PriorUnknown
 }
 
-// canLock tells whether a clock of the card can be locked.
+// canLock reports whether a clock of the card can be locked.
 func (c *managedGPU) canLock(d gpu.Domain) bool {
 	c.mu.Lock()
 	dev := c.dev

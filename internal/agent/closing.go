@@ -72,7 +72,7 @@ func (s *Sampler) upTo(end time.Time, slack time.Duration) *Sampler {
 	return then
 }
 
-// seenAfter tells whether a reading is of later than a time.
+// seenAfter reports whether a reading is of later than a time.
 func (s *Sampler) seenAfter(at time.Time) bool {
 	for _, t := range s.gpus {
 		if t.last.After(at) {

@@ -111,7 +111,7 @@ func (a *Agent) free(ctx context.Context, c *managedGPU) error {
 // nvmlUUID is what NVML calls a GPU, in small letters.
 var nvmlUUID = regexp.MustCompile(`^gpu-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// isGPU tells whether the name of an entry is meant for a GPU.
+// isGPU reports whether the name of an entry is meant for a GPU.
 func isGPU(uuid string) bool {
 	rest, ok := strings.CutPrefix(uuid, "GPU-")
 	return ok && rest != ""

@@ -249,7 +249,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// isFileName tells whether an id is safe as a file's name.
+// isFileName reports whether an id is safe as a file's name.
 func isFileName(id string) bool {
 	const longest = 100
 	return id != "" && len(id) <= longest && id[0] != '.' && id[0] != '-' &&

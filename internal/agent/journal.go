@@ -86,7 +86,7 @@ func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *liv
 	return &next
 }
 
-// hasExactly tells whether the entry has exactly the clocks that a setting locks, for
+// hasExactly reports whether the entry has exactly the clocks that a setting locks, for
 // this run. Then it need not be written again when they only change their values:
 // a restart gives them back whatever these are.
 func (e *Entry) hasExactly(want dvfsmodel.Setting, run *live.Run) bool {
@@ -177,7 +177,7 @@ func (j journal) read(uuid string) (*Entry, error) {
 // errReturned tells that somebody gave a GPU's clocks back beside the agent.
 var errReturned = errors.New("another process gave its clocks back")
 
-// checkPresent tells whether the journal still has a GPU's entry, as it must while a clock
+// checkPresent reports whether the journal still has a GPU's entry, as it must while a clock
 // may be locked: another process may have removed it, or left word that it gave the
 // clocks back.
 func (j journal) checkPresent(uuid string) error {

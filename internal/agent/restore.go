@@ -33,7 +33,7 @@ type Report struct {
 	Notes []string // beside GPUs: files that can't be read
 }
 
-// Clean tells whether no entry is left.
+// Clean reports whether no entry is left.
 func (r *Report) Clean() bool {
 	return !slices.ContainsFunc(r.GPUs, func(g Restored) bool { return g.Result == EntryKept })
 }
@@ -148,7 +148,7 @@ func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored
 }
 
 // replayBeside gives back what an agent locked that lives or hangs. The entry stays:
-// the agent may be about to lock again, and a lock must not be without one. JobReport of it
+// the agent may be about to lock again, and a lock must not be without one. Word of it
 // is left first, so that the agent, which looks after each lock, finds it.
 func (a *Agent) replayBeside(c *managedGPU) Restored {
 	err := errors.Join(a.journal.noteReturned(c.uuid), a.unlockAll(c))

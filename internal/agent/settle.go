@@ -146,14 +146,14 @@ func (a *Agent) settle(ctx context.Context, c *managedGPU) error {
 	return a.lockAt(c, want, &run)
 }
 
-// isUntouchable tells whether the card's clocks are to stay as they are: a run wants
+// isUntouchable reports whether the card's clocks are to stay as they are: a run wants
 // it locked, or somebody else set them and runs last.
 func (a *Agent) isUntouchable(c *managedGPU) bool {
 	want, _ := a.target(c)
 	return want != (dvfsmodel.Setting{}) || c.externalReason() != "" && a.hasOpenRun(c)
 }
 
-// hasOpenRun tells whether a run is open on the card.
+// hasOpenRun reports whether a run is open on the card.
 func (a *Agent) hasOpenRun(c *managedGPU) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -271,7 +271,7 @@ func verify(c *managedGPU, want dvfsmodel.Setting) error {
 	}
 }
 
-// isAbove tells whether a running clock is above a locked one.
+// isAbove reports whether a running clock is above a locked one.
 func isAbove(running, locked dvfsmodel.MHz) bool { return locked > 0 && running > locked+tolerance }
 
 // release gives back all clocks that the card's entry names, then removes the

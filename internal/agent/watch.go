@@ -219,7 +219,7 @@ func (c *managedGPU) checkExternalChange(r *gpu.Reading) error {
 	return fmt.Errorf("%w: %s", ErrExternalChange, c.externalChange)
 }
 
-// isExternalClock tells whether a running clock can't come from the lock: above it, or
+// isExternalClock reports whether a running clock can't come from the lock: above it, or
 // below it under load without a reason to throttle.
 func isExternalClock(r *gpu.Reading, running, locked dvfsmodel.MHz) bool {
 	loaded := r.Utilisation > 0 && r.Throttle&(throttling|gpu.ThrottleIdle) == 0

@@ -54,7 +54,7 @@ func numberDifference(text, rewrite string) string {
 	return ""
 }
 
-// isTrivial tells whether a number says nothing: 0, 1, and truth values.
+// isTrivial reports whether a number says nothing: 0, 1, and truth values.
 func isTrivial(v float64) bool { return v == 0 || v == 1 || v == math.E }
 
 func keyNumbers(t *source.Text) []float64 {

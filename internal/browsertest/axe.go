@@ -28,7 +28,7 @@ func (b Barrier) String() string {
 	return fmt.Sprintf("%s (%s): %s: %s: %s", b.Rule, b.Impact, b.Help, b.HTML, b.Why)
 }
 
-// Serious tells whether the barrier keeps people out.
+// Serious reports whether the barrier keeps people out.
 func (b Barrier) Serious() bool { return b.Impact == "serious" || b.Impact == "critical" }
 
 // axeRun has axe-core look at the page by some rules, all of them where none is

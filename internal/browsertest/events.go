@@ -90,7 +90,7 @@ func (e *events) add(format string, args ...any) {
 	e.problems = append(e.problems, fmt.Sprintf(format, args...))
 }
 
-// own tells whether an address is the page's own: of its origin, or within it.
+// own reports whether an address is the page's own: of its origin, or within it.
 func (e *events) own(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

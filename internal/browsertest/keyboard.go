@@ -8,9 +8,9 @@ type Stop struct {
 	Name string `json:"name"`
 	// Kind is its tag, such as a, button, input or div.
 	Kind string `json:"kind"`
-	// Ring tells whether one sees that it has the focus.
+	// Ring reports whether one sees that it has the focus.
 	Ring bool `json:"ring"`
-	// Shown tells whether it is on the screen.
+	// Shown reports whether it is on the screen.
 	Shown bool `json:"shown"`
 	// Path tells elements of the same name apart.
 	Path string `json:"path"`

@@ -39,7 +39,7 @@ func (c *Controller) agree(d *decided) {
 	c.leads[key] = d
 }
 
-// leads tells whether another decision is for a node of the same run, and asks
+// leads reports whether another decision is for a node of the same run, and asks
 // the same.
 func (d *decided) leads(other *decided) bool {
 	if d.Node == other.Node || d.shared != other.shared || d.clocks != other.clocks {
@@ -61,12 +61,12 @@ func (d *decided) follow(lead *decided) {
 	}
 }
 
-// leads tells whether a decision from the store may lead the one for a request.
+// leads reports whether a decision from the store may lead the one for a request.
 func leads(d *record.Decision, r *DecideRequest, s *Settings) bool {
 	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft && d.Reason != reasonNoGPUs && d.GPUModel == s.modelName(r.GPUModel)
 }
 
-// has tells whether clocks of a decision are among the device's.
+// has reports whether clocks of a decision are among the device's.
 func (t *table) has(setting dvfsmodel.Setting) bool {
 	pair := t.base
 	if setting.Core > 0 {

@@ -60,7 +60,7 @@ func (t tier) admits(c Caller) error {
 	return fmt.Errorf("%w: only root and Slurm's user may ask that", ErrForbidden)
 }
 
-// sees tells whether a caller may see what a user's jobs did.
+// sees reports whether a caller may see what a user's jobs did.
 func (c Caller) sees(user string) bool { return c.All || c.Control || c.own() != "" && user == c.own() }
 
 // own is the caller's name as records have it; empty where records can't tell

@@ -110,7 +110,7 @@ func (d *decided) submission() time.Time {
 	return time.Unix(d.submitted, 0).UTC()
 }
 
-// sameRun tells whether a decision is the one for a run.
+// sameRun reports whether a decision is the one for a run.
 func (d *decided) sameRun(run string) bool { return d.run == run }
 
 // keep makes a decision the one that counts, unless another came first, and

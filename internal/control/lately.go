@@ -69,7 +69,7 @@ func jobsOn(r *epdapi.NodeReport, shares func(slurm.JobID) bool) map[string][]sl
 	return on
 }
 
-// sharesGPU tells whether a job that is known has a part of a GPU.
+// sharesGPU reports whether a job that is known has a part of a GPU.
 func (c *Controller) sharesGPU(id slurm.JobID) bool {
 	job := c.jobs.Get(id)
 	if job == nil {

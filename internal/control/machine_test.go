@@ -326,7 +326,7 @@ func (m *machine) deliver(t *rapid.T, r *agentRun) {
 	}
 }
 
-// lasts tells whether Slurm has a run's job as one that isn't over.
+// lasts reports whether Slurm has a run's job as one that isn't over.
 func (m *machine) lasts(r *agentRun) bool {
 	j := m.jobs[r.request.Job]
 	return j != nil && !j.State.Ended()

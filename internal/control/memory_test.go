@@ -354,7 +354,7 @@ func BenchmarkResident(b *testing.B) {
 	}
 }
 
-// raced tells whether this program has the race detector in it.
+// raced reports whether this program has the race detector in it.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -212,7 +212,7 @@ func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, sub
 	return workload, nil
 }
 
-// hasJob tells whether an outcome names a job that there can be.
+// hasJob reports whether an outcome names a job that there can be.
 func hasJob(o *record.Outcome) bool { return o.JobID > 0 && o.JobID <= maxJob }
 
 // keyOf is the key of the decision for an outcome that has a job.

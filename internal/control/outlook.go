@@ -57,7 +57,7 @@ func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (live.Outloo
 	return o, nil
 }
 
-// knownJobID tells whether there can be such a job.
+// knownJobID reports whether there can be such a job.
 func knownJobID(id slurm.JobID) bool { return id > 0 && id <= maxJob }
 
 // decisionOf is the decision for a run, nil if it isn't known.

@@ -119,7 +119,7 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	return epdapi.ReportAnswer{EveryS: apart(nodes).Seconds()}, nil
 }
 
-// checkReport tells whether a report can be kept.
+// checkReport reports whether a report can be kept.
 func checkReport(r *epdapi.NodeReport) error {
 	if err := slurm.ValidNode(r.Node); err != nil {
 		return fmt.Errorf("%w: a report is of a node: %w", ErrRequest, err)
@@ -143,7 +143,7 @@ func checkReport(r *epdapi.NodeReport) error {
 	return nil
 }
 
-// possible tells whether there can be such a clock; 0 is none.
+// possible reports whether there can be such a clock; 0 is none.
 func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= maxMHz }
 
 func (c *Controller) getNodes(r *http.Request) (any, error) { return c.Nodes(r.Context()), nil }

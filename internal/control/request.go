@@ -90,7 +90,7 @@ func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= maxMHz }
 // wantRunID says what a run's id is.
 const wantRunID = "want the id that the agent drew for the run: 1 to 100 letters, digits, dashes and underscores"
 
-// isRunID tells whether a text may be the id that an agent draws for a run, of which
+// isRunID reports whether a text may be the id that an agent draws for a run, of which
 // it makes names of files.
 func isRunID(id string) bool {
 	alphanumeric := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }
@@ -98,7 +98,7 @@ func isRunID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '_' })
 }
 
-// isName tells whether a text is printable and at most so long.
+// isName reports whether a text is printable and at most so long.
 func isName(text string, most int) bool {
 	return len(text) <= most && slurm.Printable(text, most+1) == text
 }

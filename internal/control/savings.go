@@ -112,7 +112,7 @@ func comparisonsOf(strata []record.Stratum) []comparison {
 }
 
 // workloads counts those, on a GPU model each, that were compared with held-out runs
-// and those that had runs and weren't. measured tells whether anything was.
+// and those that had runs and weren't. measured reports whether anything was.
 func workloads(comparisons []comparison, measured bool) (compared, alone int) {
 	byKey := make(map[record.WorkloadKey]bool)
 	for i := range comparisons {

@@ -24,17 +24,21 @@ type memory struct {
 	err    error
 }
 
-func (*memory) WriteProblem() error                                                  { return nil }
-func (*memory) ModelsInUse(context.Context, string) ([]record.Model, error)          { return nil, nil }
+func (*memory) WriteProblem() error                                         { return nil }
+func (*memory) ModelsInUse(context.Context, string) ([]record.Model, error) { return nil, nil }
+
 func (*memory) RetiredModels(context.Context, string) ([]record.RetiredModel, error) { return nil, nil }
 func (*memory) PutJob(context.Context, *record.Job) error                            { return nil }
 func (*memory) PutDecision(context.Context, *record.Decision) (int64, error)         { return 1, nil }
+
 func (*memory) DecisionsOfJob(context.Context, string, int64) ([]record.Decision, error) {
 	return nil, nil
 }
 
 func (*memory) EndedJobs(context.Context, string, int) ([]record.EndedJob, error) { return nil, nil }
-func (*memory) Features(context.Context, string, int) ([]record.Features, error)  { return nil, nil }
+
+func (*memory) Features(context.Context, string, int) ([]record.Features, error) { return nil, nil }
+
 func (*memory) History(context.Context, string, time.Time, func(record.HistoryJob) error) error {
 	return nil
 }

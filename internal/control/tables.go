@@ -20,7 +20,7 @@ type table struct {
 	allowed []dvfsmodel.Setting // of them, what the administrator allows
 }
 
-// supports tells whether the device has a pair of clocks.
+// supports reports whether the device has a pair of clocks.
 func (t *table) supports(pair dvfsmodel.Setting) bool {
 	_, found := slices.BinarySearchFunc(t.pairs, pair, comparePairs)
 	return found

@@ -158,7 +158,7 @@ func (w *writer) write(ctx context.Context, e *entry) {
 	}
 }
 
-// passes tells whether what keeps a record from being written may pass.
+// passes reports whether what keeps a record from being written may pass.
 func passes(err error) bool {
 	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrMoved)
 }

@@ -48,7 +48,7 @@ func (a *Access) Allow(uids ...uint32) {
 	a.allowed = append(a.allowed, uids...)
 }
 
-// HasFullAccess tells whether a uid may do anything.
+// HasFullAccess reports whether a uid may do anything.
 func (a *Access) HasFullAccess(uid int64) bool {
 	if uid == 0 || uid == int64(os.Geteuid()) {
 		return true

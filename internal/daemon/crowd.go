@@ -37,7 +37,7 @@ type userLimiter struct {
 // userTurns is how many questions of users are worked on at once.
 func userTurns() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
-// tryEnter tells whether a user may ask one more question.
+// tryEnter reports whether a user may ask one more question.
 func (c *userLimiter) tryEnter(uid uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

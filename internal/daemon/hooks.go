@@ -134,7 +134,7 @@ func (d *AgentServer) closeGoneRuns(ctx context.Context, uuids []string) {
 	}
 }
 
-// isShared tells whether others may be on the GPUs: a run that is open, or MPS; left
+// isShared reports whether others may be on the GPUs: a run that is open, or MPS; left
 // is that all of those are runs of before the agent's start, which may have ended.
 // What can't be asked counts as not shared; the agent asks again before it
 // locks.

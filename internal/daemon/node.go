@@ -70,7 +70,7 @@ type Options struct {
 	Log      *slog.Logger
 	// OnHook is told what hooks took; nil: nobody is.
 	OnHook func(hook slurm.Hook, took time.Duration)
-	// Slurm tells whether Slurm can be asked about jobs, through the
+	// Slurm reports whether Slurm can be asked about jobs, through the
 	// controller. Without it runs end by their Epilogs and processes alone.
 	Slurm bool
 }
@@ -224,7 +224,7 @@ func (d *AgentServer) beginHook(kind slurm.Hook) (end func(), ok bool) {
 	return d.hooks.Done, true
 }
 
-// isStopping tells whether the daemon stops.
+// isStopping reports whether the daemon stops.
 func (d *AgentServer) isStopping() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,7 +266,7 @@ func (d *AgentServer) jobPresence(ctx context.Context, r live.Run) (live.Outlook
 // askBound is how long one question about a run may take.
 const askBound = 2 * time.Second
 
-// processPresence tells whether anything runs on a run's GPUs. Nothing there is no
+// processPresence reports whether anything runs on a run's GPUs. Nothing there is no
 // proof while GPUs can't be asked.
 func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {

@@ -113,7 +113,7 @@ func (d *AgentServer) endedAt(ctx context.Context, r *live.Run, told epilogInfo)
 // maxEndedRuns is how many runs that ended are remembered.
 const maxEndedRuns = 4096
 
-// hasEnded tells whether a run ended here already.
+// hasEnded reports whether a run ended here already.
 func (d *AgentServer) hasEnded(key runOf) bool {
 	d.mu.Lock()
 	_, over := d.endedRuns[key]

@@ -73,7 +73,7 @@ func (r *RemoteController) Record(ctx context.Context, o *record.Outcome) error 
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-// isFinal tells whether a refusal is about the question: another controller would
+// isFinal reports whether a refusal is about the question: another controller would
 // say the same. Otherwise it is about this controller, whose clock may be wrong
 // or whose store may be full.
 func isFinal(r *epdapi.RefusedError) bool {

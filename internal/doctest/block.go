@@ -41,7 +41,7 @@ var (
 	commandInfo = []string{"console", "sh", "bash", "shell"}
 )
 
-// IsCommands tells whether the block has commands.
+// IsCommands reports whether the block has commands.
 func (b *Block) IsCommands() bool { return slices.Contains(commandInfo, b.Info) }
 
 // Blocks are the fenced blocks of a page, and what is wrong with them.
@@ -134,7 +134,7 @@ var programs = []string{
 	"scontrol", "squeue", "sinfo", "nvidia-smi", "sqlite3", "docker", "apptainer", "promtool", "mdbook", "man", "install", "mkdir", "git",
 }
 
-// beginsWithCommand tells whether a line is a command.
+// beginsWithCommand reports whether a line is a command.
 func beginsWithCommand(line string) bool {
 	if strings.HasPrefix(line, "$ ") {
 		return true

@@ -7,7 +7,7 @@ import (
 
 var spaces = regexp.MustCompile(`[ \t]+`)
 
-// Shows tells whether output is what a page says. … stands for any text within
+// Shows reports whether output is what a page says. … stands for any text within
 // a line, alone on a line for any lines; runs of blanks are one.
 func Shows(got string, want []string) bool {
 	var pattern strings.Builder

@@ -67,7 +67,7 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 	return unknownFinding("%v", err)
 }
 
-// isTimeout tells whether an error is that of a time that went by.
+// isTimeout reports whether an error is that of a time that went by.
 func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || isNetworkTimeout(err)
 }

@@ -110,6 +110,7 @@ func (e *examination) exists(path string) bool {
 
 // Where epd is asked.
 func (e *examination) agentSocket() string { return textOr(e.AgentSocket, epdapi.AgentSocket) }
+
 func (e *examination) controllerSocket() string {
 	return textOr(e.ControllerSocket, epdapi.ControllerSocket)
 }

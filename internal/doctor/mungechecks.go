@@ -165,7 +165,7 @@ func hostAndPort(address string) (host, port string) {
 	return host, port
 }
 
-// isRefused tells whether an epd answered that it wouldn't.
+// isRefused reports whether an epd answered that it wouldn't.
 func isRefused(err error) bool {
 	_, refused := errors.AsType[*epdapi.RefusedError](err)
 	return refused

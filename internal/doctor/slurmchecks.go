@@ -244,7 +244,7 @@ func (s *settings) priorityWeights() []string {
 	return names
 }
 
-// raisesPriority tells whether weights may give a new job a priority well above 1: an age
+// raisesPriority reports whether weights may give a new job a priority well above 1: an age
 // begins at nothing, and without accounting so does what belongs to users.
 func (s *settings) raisesPriority(weights []string) bool {
 	counts := []string{"partition", "jobsize", "tres"}
@@ -285,7 +285,7 @@ func orderingText(c *config.Config) string {
 	return "jobs are put in the order of " + c.Live.Pick.Policy
 }
 
-// enforcesAnywhere tells whether anything is enforced anywhere.
+// enforcesAnywhere reports whether anything is enforced anywhere.
 func enforcesAnywhere(l *config.Live) bool {
 	for _, mode := range l.Modes {
 		if mode == live.Enforce {
@@ -424,7 +424,7 @@ func lookAccounting(ctx context.Context, e *examination) []Finding {
 	return okFinding("%s", s.get("AccountingStorageType"))
 }
 
-// hasNoAccounting tells whether Slurm keeps no accounting.
+// hasNoAccounting reports whether Slurm keeps no accounting.
 func (s *settings) hasNoAccounting() bool {
 	kind := s.get("AccountingStorageType")
 	return kind == "" || strings.HasSuffix(kind, "/none")

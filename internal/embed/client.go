@@ -184,7 +184,7 @@ func nonNull(coordinates []*float64) ([]float64, error) {
 	return e, nil
 }
 
-// check tells whether an embedding is one.
+// check reports whether an embedding is one.
 func (c *Client) check(e []float64) error {
 	switch {
 	case len(e) == 0:

@@ -10,7 +10,7 @@ type Estimate struct {
 	Known    bool   `json:"known"`    // it ran before, on some GPU model
 	Reason   string `json:"reason"`   // why it isn't known; empty: it is
 	Mode     string `json:"mode"`     // of its partition
-	// Limited tells whether a time limit is known; if not, clocks are chosen as if
+	// Limited reports whether a time limit is known; if not, clocks are chosen as if
 	// there were none.
 	Limited       bool            `json:"limited"`
 	HoldOut       float64         `json:"hold_out"`               // part of the jobs that run at default clocks by lot

@@ -17,9 +17,9 @@ type Forecast struct {
 	Time   PredictedRange `json:"time_s"`
 	Energy PredictedRange `json:"energy_j"` // of its GPUs
 	Power  PredictedRange `json:"power_w"`  // of each GPU, mean
-	// Code tells whether source code counted, else only the script did.
+	// Code reports whether source code counted, else only the script did.
 	Code bool `json:"code"`
-	// Strange tells whether what was read is unlike all that was learnt from; Score is
+	// Strange reports whether what was read is unlike all that was learnt from; Score is
 	// its distance, 1 where that begins; 0 where nothing was compared.
 	Strange bool    `json:"ood"`
 	Score   float64 `json:"ood_score"`

@@ -30,7 +30,7 @@ type PowerEvent struct {
 // maxPowerNodes bounds what one call of Slurm's may name.
 const maxPowerNodes = 1 << 16
 
-// Validate tells whether the news may be believed.
+// Validate reports whether the news may be believed.
 func (p *PowerEvent) Validate() error {
 	if p.Action != "suspend" && p.Action != "resume" || len(p.Nodes) == 0 || len(p.Nodes) > maxPowerNodes {
 		return fmt.Errorf("%s of %d nodes: want suspend or resume of 1 to %d: %w", slurm.Printable(p.Action, 40), len(p.Nodes), maxPowerNodes, slurm.ErrInvalid)

@@ -95,7 +95,7 @@ type ModelledUse struct {
 // SavedJ is the difference.
 func (m *ModelledUse) SavedJ() float64 { return m.DefaultJ - m.UsedJ }
 
-// TreatedCompleteLess tells whether so many fewer treated jobs than held-out ones
+// TreatedCompleteLess reports whether so many fewer treated jobs than held-out ones
 // completed that chance explains it once in 40 times at most: then what is
 // compared is a choice of the jobs.
 func (s *Savings) TreatedCompleteLess() bool { return s.TreatedEnded.completesLess(s.HeldOutEnded) }
@@ -106,7 +106,7 @@ func (s *Savings) ConstantCompletesUnlike() bool {
 	return s.Constant != nil && (s.TreatedEnded.completesLess(s.Constant.Ended) || s.Constant.Ended.completesLess(s.TreatedEnded))
 }
 
-// completesLess tells whether so many fewer jobs than others completed that chance
+// completesLess reports whether so many fewer jobs than others completed that chance
 // explains it once in 40 times at most.
 func (e EndingCounts) completesLess(other EndingCounts) bool {
 	t, h := e, other
@@ -134,7 +134,7 @@ type Saving struct {
 	Needed int64 `json:"needed_held_out_runs"`
 }
 
-// IsCertain tells whether the interval says that something was saved, or lost.
+// IsCertain reports whether the interval says that something was saved, or lost.
 func (s *Saving) IsCertain() bool { return s.Runs > 0 && (s.LowJ > 0 || s.HighJ < 0) }
 
 // Factors turn energy into what it costs. 0 wasn't stated.

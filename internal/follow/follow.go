@@ -138,7 +138,7 @@ func (f *sourceFollower) read(name string) (string, error) {
 	return string(data), nil
 }
 
-// isHidden tells whether a file is one, or in a folder that is: .env and the like have
+// isHidden reports whether a file is one, or in a folder that is: .env and the like have
 // secrets in them, and .venv nobody's source code.
 func isHidden(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > 1 && part[0] == '.' })

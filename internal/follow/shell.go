@@ -284,7 +284,7 @@ func isShell(name string) bool {
 	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh"}, name)
 }
 
-// isInterpreter tells whether a program runs a file of source code.
+// isInterpreter reports whether a program runs a file of source code.
 func isInterpreter(name string) bool {
 	if version, ok := strings.CutPrefix(name, "python"); ok {
 		return strings.Trim(version, "0123456789.") == ""

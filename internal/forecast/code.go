@@ -88,7 +88,7 @@ func (c *codes) get(source string, now time.Time, submitted bool) (vector []floa
 	return a.vector, a.digest
 }
 
-// ask tells whether one more text of a user may wait for a server: others' wait, too.
+// ask reports whether one more text of a user may wait for a server: others' wait, too.
 func (c *codes) ask(uid uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 	return sorted
 }
 
-// supportsOne tells whether a clock is in the table at all, with whichever
+// supportsOne reports whether a clock is in the table at all, with whichever
 // other clock.
 func (c *Clocks) supportsOne(d Domain, f dvfsmodel.MHz) bool {
 	if d == Mem {

@@ -1,7 +1,7 @@
 // Package gpu is what epd knows of GPUs: a [Device] that can be read and whose
 // clocks can be locked. Three things are devices: a GPU behind NVML (built with
 // cgo), a simulated one that follows a DVFS curve and can be made to fail
-// ([Sim]), and whatever a test makes. A [EnergyMeter] sums the energy of a device's
+// ([Sim]), and whatever a test makes. An [EnergyMeter] sums the energy of a device's
 // readings.
 //
 // Only epd uses devices. Nothing that epplan links reaches this package.

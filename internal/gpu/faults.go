@@ -275,7 +275,7 @@ func (f *Faults) matchRules(gpu int, op Op) (delay time.Duration, effects []Faul
 	return delay, effects, err
 }
 
-// isHit tells whether a call goes wrong by the rule, and counts it.
+// isHit reports whether a call goes wrong by the rule, and counts it.
 func (r *faultRule) isHit(gpu int, op Op) bool {
 	if r.Op != op && r.Op != OpAny {
 		return false

@@ -18,7 +18,7 @@ const (
 	FromNoMeasures EnergySource = "none"       // nothing was measured
 )
 
-// Energy is what a GPU used between the first and the last reading of a [EnergyMeter].
+// Energy is what a GPU used between the first and the last reading of an [EnergyMeter].
 type Energy struct {
 	Joules dvfsmodel.Joule // NaN when Source is FromNoMeasures
 	Source EnergySource
@@ -126,7 +126,7 @@ func (m *EnergyMeter) step(r Reading, d time.Duration) {
 // long as power doesn't contradict the counter.
 func (m *EnergyMeter) SoFar() dvfsmodel.Joule { return m.counted + m.integrated }
 
-// Measured tells whether a value of a [Reading] is known: NaN, an infinity and
+// Measured reports whether a value of a [Reading] is known: NaN, an infinity and
 // a negative value aren't.
 func Measured[T ~float64](v T) bool { return v >= 0 && !math.IsInf(float64(v), 1) }
 

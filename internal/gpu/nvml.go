@@ -46,7 +46,7 @@ func (l *nvmlLibrary) init() error {
 	}
 }
 
-// hasSymbol tells whether the driver's library knows a function. One that it doesn't
+// hasSymbol reports whether the driver's library knows a function. One that it doesn't
 // know must not be called: the dynamic linker would end the process.
 func (l *nvmlLibrary) hasSymbol(symbol string) bool {
 	return l.api.Extensions().LookupSymbol(symbol) == nil

@@ -218,7 +218,7 @@ func (d *nvmlDevice) processLists() []func() ([]nvml.ProcessInfo, nvml.Return) {
 	return lists
 }
 
-// hasMPS tells whether the driver lists clients of MPS, by any version of the
+// hasMPS reports whether the driver lists clients of MPS, by any version of the
 // function.
 func (d *nvmlDevice) hasMPS() bool {
 	return d.library.hasSymbol(fnMPS) || d.library.hasSymbol(fnMPS+"_v2") || d.library.hasSymbol(fnMPS+"_v3")

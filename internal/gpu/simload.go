@@ -207,7 +207,7 @@ func (l *simLoad) cycleTime() time.Duration {
 
 func nanos(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// isIdleByLoad tells whether a load that never ends has the GPU wait now.
+// isIdleByLoad reports whether a load that never ends has the GPU wait now.
 func (s *simState) isIdleByLoad(m *simModel) bool {
 	if len(s.Work) > 0 || len(m.load.phases) == 0 {
 		return false

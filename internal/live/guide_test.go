@@ -161,7 +161,7 @@ func (g *guideLab) exchange(before, after string) {
 	}
 }
 
-// looks tells whether a command only looks at what comes by and by: it is
+// looks reports whether a command only looks at what comes by and by: it is
 // repeated until it shows what the page says.
 func looks(s *doctest.Step) bool {
 	words := strings.Fields(s.Command)

@@ -130,7 +130,7 @@ func TestHostileTextsDoNothing(t *testing.T) {
 	}
 }
 
-// plain tells whether a text is one line that a terminal can show.
+// plain reports whether a text is one line that a terminal can show.
 func plain(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }

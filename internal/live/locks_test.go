@@ -28,7 +28,7 @@ func (l *lab) known(submit func() int64) int64 {
 	return 0
 }
 
-// late waits for what is decided of a job, and tells whether the machine was too busy
+// late waits for what is decided of a job, and reports whether the machine was too busy
 // for it: somebody who was asked didn't answer in a Prolog's time.
 func (l *lab) late(job int64) bool {
 	l.Helper()
@@ -63,13 +63,13 @@ func (l *lab) finish(job int64) {
 	l.write(filepath.Join(told, name(job)), "", 0o644)
 }
 
-// began tells whether a job of that kind is at work.
+// began reports whether a job of that kind is at work.
 func (l *lab) began(job int64) bool {
 	_, err := os.Stat(filepath.Join(l.dir, told, name(job)+".began"))
 	return err == nil
 }
 
-// finished tells whether a job's work is done, whatever Slurm knows.
+// finished reports whether a job's work is done, whatever Slurm knows.
 func (l *lab) finished(job int64) bool {
 	_, err := os.Stat(filepath.Join(l.dir, told, name(job)+".ended"))
 	return err == nil

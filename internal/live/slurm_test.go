@@ -82,7 +82,7 @@ func busy(command string) []string {
 	return []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted or received", "Transport endpoint is not connected"}
 }
 
-// pings tells whether slurmctld answers.
+// pings reports whether slurmctld answers.
 func (l *lab) pings() bool {
 	_, err := l.trySlurm("scontrol", "ping")
 	return err == nil
@@ -139,7 +139,7 @@ func (l *lab) stopDaemon(which string, sig syscall.Signal) {
 	l.eventually(which+" is gone", func() bool { return !alive(pid) })
 }
 
-// alive tells whether a process runs; a zombie doesn't.
+// alive reports whether a process runs; a zombie doesn't.
 func alive(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := bytes.Cut(text, []byte(") "))

@@ -42,7 +42,7 @@ type userLoad struct {
 	of map[uint32]int
 }
 
-// tryBegin tells whether a user may have one more. Root has agents on every node,
+// tryBegin reports whether a user may have one more. Root has agents on every node,
 // and bounds of its own elsewhere.
 func (l *userLoad) tryBegin(uid uint32) bool {
 	l.mu.Lock()

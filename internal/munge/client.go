@@ -90,7 +90,7 @@ func (c *Client) Decode(ctx context.Context, credential string) (Credential, err
 	return parseDecoded(reply)
 }
 
-// isWellFormed tells whether a text looks like a credential.
+// isWellFormed reports whether a text looks like a credential.
 func isWellFormed(text string) bool {
 	inside, ok := strings.CutPrefix(text, "MUNGE:")
 	inside, end := strings.CutSuffix(inside, ":")

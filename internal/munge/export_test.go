@@ -32,7 +32,7 @@ func NewNonces(most int, keep time.Duration) *Nonces {
 	return &Nonces{nonceCache{most: most, keep: keep}}
 }
 
-// First tells whether a user's nonce is new.
+// First reports whether a user's nonce is new.
 func (n *Nonces) First(uid uint32, number byte, now time.Time) bool {
 	return n.of.isNew(uid, nonce{number}, now)
 }

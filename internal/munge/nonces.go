@@ -21,7 +21,7 @@ type nonceKey struct {
 	nonce nonce
 }
 
-// isNew tells whether a user's nonce is new, and remembers it.
+// isNew reports whether a user's nonce is new, and remembers it.
 func (n *nonceCache) isNew(uid uint32, of nonce, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -133,7 +133,7 @@ func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller
 	return g.readSigned(w, r, asked.body)
 }
 
-// checkFresh tells whether a credential is young enough and new. munged looks too,
+// checkFresh reports whether a credential is young enough and new. munged looks too,
 // but allows what the caller wished, and forgets when it is started anew.
 func (g *authHandler) checkFresh(c *Credential, n nonce) error {
 	switch age := c.Age(); {

@@ -111,7 +111,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// verify tells whether somebody trusted vouches for an answer to the request
+// verify reports whether somebody trusted vouches for an answer to the request
 // with a nonce.
 func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body []byte) error {
 	text, err := singleCredential(r.Header)

@@ -118,7 +118,7 @@ func (f *bodyReader) readFault() (byte, string) {
 	return number, string(text)
 }
 
-// isComplete tells whether a body was neither too short nor too long.
+// isComplete reports whether a body was neither too short nor too long.
 func (f *bodyReader) isComplete() bool { return !f.tooShort && len(f.rest) == 0 }
 
 // parseEncoded reads what munged answers to an encode request.

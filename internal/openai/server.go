@@ -89,7 +89,7 @@ func New(o *Options) (*Server, error) {
 // Endpoint is the address that is asked.
 func (s *Server) Endpoint() string { return s.endpoint }
 
-// local tells whether a host is this machine.
+// local reports whether a host is this machine.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())

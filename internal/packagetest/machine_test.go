@@ -67,7 +67,7 @@ func (m *machine) read(name string) string {
 	return string(text)
 }
 
-// there tells whether a file of the machine is there.
+// there reports whether a file of the machine is there.
 func (m *machine) there(name string) bool {
 	_, err := os.Lstat(m.path(name))
 	return err == nil
@@ -190,7 +190,7 @@ func (m *machine) lock() {
 	}
 }
 
-// locked tells whether the journal names a clock.
+// locked reports whether the journal names a clock.
 func (m *machine) locked() bool {
 	entries, _ := os.ReadDir(m.path("/var/lib/epplan/journal"))
 	return len(entries) > 0

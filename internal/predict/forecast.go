@@ -210,7 +210,7 @@ func (f *Forecaster) addScore(t *PendingJob) {
 // dropRows forgets what only another fit needs: there won't be one.
 func (f *Forecaster) dropRows() { f.rows, f.dropped = nil, true }
 
-// NeedsFit tells whether enough jobs ended since the last fit for another one.
+// NeedsFit reports whether enough jobs ended since the last fit for another one.
 func (f *Forecaster) NeedsFit() bool {
 	return len(f.rows) >= f.settings.MinRows && float64(f.ended) >= f.settings.Growth*float64(f.fitted)
 }

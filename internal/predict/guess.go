@@ -47,13 +47,13 @@ func (s situation) broader() [4]situation {
 	return [4]situation{s, {s[0], anyRank, s[2]}, {s[0], anyRank, anyRank}, anySituation}
 }
 
-// needsFit tells whether a guess needs something fitted.
+// needsFit reports whether a guess needs something fitted.
 func needsFit(guess int) bool { return guess >= guessDeviationTrees }
 
-// isFromRuns tells whether a guess rests on runs of the most similar job alone.
+// isFromRuns reports whether a guess rests on runs of the most similar job alone.
 func isFromRuns(guess int) bool { return guess < guessTrees }
 
-// isDistinct tells whether a guess is one of its own in a situation: in others it repeats
+// isDistinct reports whether a guess is one of its own in a situation: in others it repeats
 // another one.
 func (s situation) isDistinct(guess int) bool {
 	switch guess {

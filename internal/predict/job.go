@@ -78,5 +78,5 @@ type Outcome struct {
 // ValueOf is the outcome's value of a target; NaN where it wasn't measured.
 func (o *Outcome) ValueOf(t Target) float64 { return o.Value[t] }
 
-// isUsable tells whether a value can be learnt from.
+// isUsable reports whether a value can be learnt from.
 func isUsable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }

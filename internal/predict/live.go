@@ -169,7 +169,7 @@ func (s *liveState) end(p *Past) {
 	}
 }
 
-// NeedsTraining tells whether enough jobs ended since the last training for another one.
+// NeedsTraining reports whether enough jobs ended since the last training for another one.
 func (l *Live) NeedsTraining() bool {
 	l.semaphore <- struct{}{}
 	defer func() { <-l.semaphore }()

@@ -18,7 +18,7 @@ func TestNobodyWaitsForAPredictionLongerThanTheBound(t *testing.T) {
 	}
 }
 
-// panics tells whether work does: it is somebody else's to report.
+// panics reports whether work does: it is somebody else's to report.
 func panics(work func()) (did bool) {
 	defer func() { did = recover() != nil }()
 	work()

@@ -210,7 +210,7 @@ func (t *track) usualMedian() float64 {
 	return medianOf(t.completedRuns(buffer[:0]))
 }
 
-// isSteady tells whether several completed runs differ little.
+// isSteady reports whether several completed runs differ little.
 func (t *track) isSteady() bool {
 	var buffer [maxUnordered]float64
 	return t.count >= minSteadyRuns && quintileRange(t.completedRuns(buffer[:0])) < maxSteadySpread

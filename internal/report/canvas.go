@@ -29,7 +29,7 @@ func newCanvas(w io.Writer, id string) canvas {
 
 func (c *canvas) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
 
-// inPage tells whether the picture is part of a page.
+// inPage reports whether the picture is part of a page.
 func (c *canvas) inPage() bool { return c.id != "" }
 
 // scopedID is an id of the picture's own.

@@ -18,7 +18,7 @@ type Run struct {
 	Unfinished bool
 }
 
-// Planned tells whether there is a plan.
+// Planned reports whether there is a plan.
 func (r *Run) Planned() bool { return !r.Unfinished || r.Summary.JobsTotal > 0 }
 
 // unfinishedText is the status of a run that was stopped.

@@ -67,7 +67,7 @@ func runsByProblem(runs []Run) []problemRuns {
 	return all
 }
 
-// isComplete tells whether a plan covers all jobs in time.
+// isComplete reports whether a plan covers all jobs in time.
 func isComplete(s *Summary) bool { return s.PastDue == 0 && s.Infeasible == 0 }
 
 func (c *problemRuns) chooseBest() {

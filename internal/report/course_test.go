@@ -61,7 +61,7 @@ func drawnPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 	return p, plan
 }
 
-// near tells whether two energies are the same up to rounding, on the scale of a
+// near reports whether two energies are the same up to rounding, on the scale of a
 // plan.
 func near(a, b, scale float64) bool { return math.Abs(a-b) <= 1e-9*max(scale, 1) }
 

@@ -60,7 +60,7 @@ func (s *Summary) savedText() string {
 	return text
 }
 
-// hasSavingInterval tells whether the saving has an interval that is worth telling: not where models
+// hasSavingInterval reports whether the saving has an interval that is worth telling: not where models
 // are off, but nothing depends on it.
 func (s *Summary) hasSavingInterval() bool {
 	return s.SavingInterval != nil && s.SavingInterval.High-s.SavingInterval.Low > relativeTolerance

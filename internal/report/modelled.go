@@ -37,7 +37,7 @@ func (s *Summary) addModelled(r *Result) {
 	}
 }
 
-// isShared tells whether a job is on GPUs that are shared by profile: how those respond to
+// isShared reports whether a job is on GPUs that are shared by profile: how those respond to
 // clocks is known.
 func isShared(p *planner.Plan, task int) bool {
 	if p.Shared == nil {

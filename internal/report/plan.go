@@ -350,7 +350,7 @@ func (r *Result) eachWithNodes(yield func(task int, a *planner.Assignment) bool)
 	}
 }
 
-// isLate tells whether a task ends after its deadline.
+// isLate reports whether a task ends after its deadline.
 func (r *Result) isLate(task int) bool {
 	_, late := slices.BinarySearch(r.Plan.Misses, task)
 	return late

@@ -199,7 +199,7 @@ func (r *Result) textJobTable(count int) *Table {
 	}}
 }
 
-// hasClocksInMHz tells whether every planned job has clocks in MHz.
+// hasClocksInMHz reports whether every planned job has clocks in MHz.
 func (r *Result) hasClocksInMHz() bool {
 	for _, a := range r.eachPlanned {
 		if a.Point.Core == 0 {

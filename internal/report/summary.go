@@ -93,7 +93,7 @@ func (s *Summary) ObjectiveGap() float64 {
 	return s.Objective/s.ObjectiveBound - 1
 }
 
-// forEnergy tells whether the plan is for the least energy.
+// forEnergy reports whether the plan is for the least energy.
 func (s *Summary) forEnergy() bool { return s.ObjectiveUnit == "J" }
 
 // objectiveText writes a value of the objective.
@@ -154,7 +154,7 @@ func lessOrMore(saved float64) string {
 	return FormatPercent(saved) + " less"
 }
 
-// isComparable tells whether another plan is there to compare with: of as many jobs, each
+// isComparable reports whether another plan is there to compare with: of as many jobs, each
 // with clocks of its own here.
 func (s *Summary) isComparable(other *Summary) bool {
 	return other != nil && other.Infeasible == s.Infeasible && s.Clocks == nil

@@ -126,7 +126,7 @@ func (p *ganttChart) mergeShortBars(bars []bar) []bar {
 	return out
 }
 
-// isSameLanes tells whether two bars lie on the same lanes.
+// isSameLanes reports whether two bars lie on the same lanes.
 func (b *bar) isSameLanes(next *bar) bool {
 	return b.group == next.group && b.gpu == next.gpu && b.gpus == next.gpus && b.share == 1 && next.share == 1
 }

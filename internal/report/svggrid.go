@@ -90,7 +90,7 @@ func (g *laneGrid) fit(lanes int, height float64) {
 	}
 }
 
-// hasTopAxis tells whether so many lanes have ticks above them too.
+// hasTopAxis reports whether so many lanes have ticks above them too.
 func (g *laneGrid) hasTopAxis(lanes int) bool {
 	return g.lane*float64(lanes)+g.gap*float64(len(g.groups)) > 600
 }
@@ -129,7 +129,7 @@ func (g *laneGrid) nodeLabel(r *Result, node int) string {
 // minLabelHeight is the least height at which a lane has text of its own.
 const minLabelHeight = 8
 
-// gpuLabels tells whether each GPU has a label.
+// gpuLabels reports whether each GPU has a label.
 func (g *laneGrid) gpuLabels() bool {
 	if g.lane < minLabelHeight {
 		return false

@@ -35,7 +35,7 @@ type Stratum struct {
 	Third record.EnergyMean
 }
 
-// HasBothArms tells whether both arms have a run.
+// HasBothArms reports whether both arms have a run.
 func (s *Stratum) HasBothArms() bool {
 	return s.Treated.Runs > 0 && s.Held.Runs > 0 && s.Treated.MeanJ > 0 && s.Held.MeanJ > 0
 }

@@ -21,7 +21,7 @@ type ClusterState struct {
 // Options are what is known of jobs and nodes.
 type Options struct {
 	Rules Rules
-	// UseProfile is that of a job's workload on a GPU model, nil without any, and how
+	// Profile is that of a job's workload on a GPU model, nil without any, and how
 	// much of its time at default clocks passes in a second while it runs: less
 	// than 1 at lower ones.
 	Profile func(j *slurm.Job, gpuModel string) (p *UseProfile, rate float64)

@@ -56,7 +56,7 @@ func Address(tb testing.TB) string {
 	return "127.0.0.1:" + strconv.Itoa(Ports(tb, 0)+Spare)
 }
 
-// anyTaken tells whether anything listens at the ports of a lab.
+// anyTaken reports whether anything listens at the ports of a lab.
 func anyTaken(ctx context.Context, base, nodes int) bool {
 	wanted := append(make([]int, 0, 3+nodes), base+slurmctld, base+slurmdbd, base+Spare)
 	for i := range nodes {

@@ -46,7 +46,7 @@ func parseName(name string) (entry, bool) {
 	return e, isEntry && cut && err == nil && idPattern().MatchString(id) && e.name() == name
 }
 
-// addChecksum is a body with a first line that tells whether it is whole.
+// addChecksum is a body with a first line that reports whether it is whole.
 func addChecksum(body []byte) []byte {
 	header := fmt.Sprintf("%s%d %x\n", checksumMagic, len(body), sha256.Sum256(body))
 	return append([]byte(header), body...)

@@ -144,7 +144,7 @@ func (s *Spool) add(id string, data []byte) error {
 	return s.syncDir()
 }
 
-// hasSame tells whether the same entry is in the spool already.
+// hasSame reports whether the same entry is in the spool already.
 func (s *Spool) hasSame(id string, data []byte) bool {
 	for _, e := range s.entries {
 		if e.id != id || e.size != int64(len(data)) {

@@ -22,7 +22,7 @@ func (e *InsecureError) Error() string {
 	return shellQuote(e.Path) + " " + e.What + "; to mend it: " + e.Mend
 }
 
-// Is tells whether another error is of the same path.
+// Is reports whether another error is of the same path.
 func (e *InsecureError) Is(other error) bool {
 	o, ok := other.(*InsecureError)
 	return ok && o.Path == e.Path

@@ -67,7 +67,7 @@ func (k leverKey) compare(o leverKey) int {
 	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job), strings.Compare(k.node, o.node))
 }
 
-// isOwnValue tells whether a value is ours, of now or of before: the one from before us isn't.
+// isOwnValue reports whether a value is ours, of now or of before: the one from before us isn't.
 func (e *ledgerEntry) isOwnValue(value string) bool {
 	return value != e.Before && (value == e.After || slices.Contains(e.Past, value))
 }
@@ -173,7 +173,7 @@ func (l *ledger) decode(data []byte) error {
 	return nil
 }
 
-// valid tells whether an entry is one that a ledger writes: what it says is going to
+// valid reports whether an entry is one that a ledger writes: what it says is going to
 // be done to Slurm.
 func (e *ledgerEntry) valid() bool {
 	switch e.Phase {

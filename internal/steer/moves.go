@@ -66,7 +66,7 @@ func (s *Steerer) startValue(k leverKey, u *slurm.Undo) (from string, ok bool) {
 	return e.After, true
 }
 
-// canUndo tells whether a value can be taken back now.
+// canUndo reports whether a value can be taken back now.
 func (x *snapshotIndex) canUndo(k leverKey) bool {
 	switch k.lever {
 	case slurm.LeverNice, slurm.LeverPrefer:
@@ -150,12 +150,12 @@ func (s *Steerer) noteApplied(m *leverChange, e *ledgerEntry, report *StepReport
 	s.log.Debug("a lever was moved back", "lever", m.key.String(), "to", e.Before)
 }
 
-// isNewPowerDown tells whether a want is that a node be powered down which isn't yet.
+// isNewPowerDown reports whether a want is that a node be powered down which isn't yet.
 func (w *WantedChange) isNewPowerDown(o *OwnChanges) bool {
 	return w.Lever == slurm.LeverPower && !o.Asleep[w.Node]
 }
 
-// needsPowerSaving tells whether a plan needs power saving.
+// needsPowerSaving reports whether a plan needs power saving.
 func (p *Plan) needsPowerSaving(o *OwnChanges) bool {
 	return slices.ContainsFunc(p.Wants, func(w WantedChange) bool { return w.isNewPowerDown(o) }) ||
 		slices.ContainsFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })

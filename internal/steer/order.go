@@ -138,7 +138,7 @@ func agePartOf(j *slurm.Job, now time.Time, limits *config.LivePick) int {
 	return ageSteps - int(max(0, waited)/bound*ageSteps)
 }
 
-// canReorder tells whether a job may be put behind another, or before it: it could
+// canReorder reports whether a job may be put behind another, or before it: it could
 // start now but for what it waits for, and its place in the queue is by one
 // priority of its own.
 func canReorder(j *slurm.Job, now time.Time) bool {
@@ -155,7 +155,7 @@ func canReorder(j *slurm.Job, now time.Time) bool {
 	return isRunnable(j, now)
 }
 
-// isRunnable tells whether a job's time has come: it depends on none, and has no
+// isRunnable reports whether a job's time has come: it depends on none, and has no
 // later begin. What limits leave it may change at any moment.
 func isRunnable(j *slurm.Job, now time.Time) bool {
 	w := j.WaitKind()

@@ -261,7 +261,7 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// mayChange tells whether a job's nice may have changed.
+// mayChange reports whether a job's nice may have changed.
 func mayChange(w *world, j *slurm.Job) bool {
 	return (j.Partition == "gpu" || j.Partition == "all") && j.State.Base == slurm.Pending && w.base[j.ID] > 0 && j.Comment != "epplan:off"
 }

@@ -14,7 +14,7 @@ import (
 // spareNodes is how many idle nodes of a partition stay awake.
 const spareNodes = 1
 
-// isFree tells whether a node is awake and idle, and nobody has plans for it.
+// isFree reports whether a node is awake and idle, and nobody has plans for it.
 func isFree(n *slurm.Node) bool {
 	for _, flag := range n.State.Flags {
 		switch flag {
@@ -26,7 +26,7 @@ func isFree(n *slurm.Node) bool {
 	return n.State.Base == "IDLE" && n.CPUsInUse == 0
 }
 
-// isDown tells whether a node sleeps or is about to.
+// isDown reports whether a node sleeps or is about to.
 func isDown(n *slurm.Node) bool {
 	return n.State.IsPoweredDown() || n.State.Is("POWERING_DOWN") || n.State.Is("POWER_DOWN")
 }
@@ -91,13 +91,13 @@ func (v *awakeCounts) addNode(n *slurm.Node, ours *OwnChanges, by int) {
 	}
 }
 
-// isNeeded tells whether too few would be awake without a node.
+// isNeeded reports whether too few would be awake without a node.
 func (v *awakeCounts) isNeeded(n *slurm.Node, ours *OwnChanges) bool {
 	return slices.ContainsFunc(n.Partitions, func(name string) bool { return v.partitions[name] <= spareNodes }) ||
 		slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool { return v.named[a] <= a.Idle })
 }
 
-// canSleep tells whether a node has been idle for long enough and comes back soon
+// canSleep reports whether a node has been idle for long enough and comes back soon
 // enough.
 func (p *Plan) canSleep(n *slurm.Node, at time.Time, set *Settings, ours *OwnChanges) bool {
 	since, ok := ours.Idle[n.Name]

@@ -234,7 +234,7 @@ func TestOffsetsGiveAPolicysOrderAndAreNeverBelowTheUsersOwn(t *testing.T) {
 	})
 }
 
-// overtaken tells whether a job came before another, is to come before it, and
+// overtaken reports whether a job came before another, is to come before it, and
 // doesn't now.
 func overtaken(before, now, wanted []slurm.JobID) bool {
 	for i, a := range wanted {
@@ -247,7 +247,7 @@ func overtaken(before, now, wanted []slurm.JobID) bool {
 	return false
 }
 
-// more makes a step and tells whether there is more to do.
+// more makes a step and reports whether there is more to do.
 func (w *world) more(t *rapid.T, s *steer.Steerer) bool {
 	r, err := s.Step(t.Context())
 	if err != nil || r.Failed > 0 {

@@ -47,7 +47,7 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 }
 
-// takesAnyGPU tells whether a job takes any GPU: its user named neither features
+// takesAnyGPU reports whether a job takes any GPU: its user named neither features
 // nor a type.
 func takesAnyGPU(j *slurm.Job, ours *OwnChanges) bool {
 	if j.GPUCount() == 0 || j.Features != "" || j.Prefer != "" && !ours.Prefer[j.ID] {

@@ -35,7 +35,7 @@ func indexSnapshot(s *Snapshot) *snapshotIndex {
 	return x
 }
 
-// isStale tells whether a snapshot may be from before an entry's last change. A
+// isStale reports whether a snapshot may be from before an entry's last change. A
 // clock that was set back isn't waited for.
 func (s *Steerer) isStale(snap *Snapshot) bool {
 	now, old := s.options.Clock(), false

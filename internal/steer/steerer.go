@@ -20,7 +20,7 @@ type Levers interface {
 	Change(ctx context.Context, from string, u slurm.Undo) error
 	// Undo goes back to what was before, unless someone else changed the value.
 	Undo(ctx context.Context, u slurm.Undo) error
-	// PowerSaving tells whether Slurm can power nodes down and wake them.
+	// PowerSaving reports whether Slurm can power nodes down and wake them.
 	PowerSaving(ctx context.Context) (slurm.PowerSaving, error)
 }
 

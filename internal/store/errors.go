@@ -61,7 +61,7 @@ func typedError(err error) error {
 	}
 }
 
-// breaksBatch tells whether an error may have ended the whole transaction, and
+// breaksBatch reports whether an error may have ended the whole transaction, and
 // not just the statement that met it.
 func breaksBatch(err error) bool {
 	return errors.Is(err, ErrBusy) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFull)

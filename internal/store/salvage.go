@@ -39,7 +39,7 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 	return moved, nil
 }
 
-// isTaken tells whether a file of a database has a name.
+// isTaken reports whether a file of a database has a name.
 func isTaken(name string) (bool, error) {
 	for _, ending := range sidecars {
 		_, err := os.Lstat(name + ending)

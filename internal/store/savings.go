@@ -170,7 +170,7 @@ func scanSums(row scanner) (stratumSums, error) {
 // maxSum is more joules or seconds than all runs together come to.
 const maxSum = 1e30
 
-// arePlausible tells whether sums can be. Others, as of a database that somebody wrote
+// arePlausible reports whether sums can be. Others, as of a database that somebody wrote
 // into, are left out.
 func arePlausible(sums ...float64) bool {
 	for _, sum := range sums {

@@ -197,7 +197,7 @@ func wantRows(t *testing.T, table string, got, want []map[string]string) {
 	}
 }
 
-// keeps tells whether a row has all that it had before.
+// keeps reports whether a row has all that it had before.
 func keeps(row, before map[string]string) bool {
 	spoilt := slices.Contains([]string{"'run-000003'", "'run-000004'", "'run-000005'", "'run-000006'"}, before["run_id"])
 	for name, was := range before {

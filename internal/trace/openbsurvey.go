@@ -166,7 +166,7 @@ func (s *TraceSurvey) findMisfits(pods []Pod) {
 	}
 }
 
-// fitsEmptyNode tells whether an empty node has room for a task, or why none has.
+// fitsEmptyNode reports whether an empty node has room for a task, or why none has.
 func (s *TraceSurvey) fitsEmptyNode(d *fleet.Demand) (why MisfitReason, fits bool) {
 	var accepted, gpus, cpu, mem bool
 	for _, k := range s.Kinds {

@@ -121,7 +121,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 	}
 }
 
-// isRepeatedHeader tells whether the current record is the header again.
+// isRepeatedHeader reports whether the current record is the header again.
 func (l *utilisationReader) isRepeatedHeader() bool {
 	for i, column := range l.columns {
 		if string(l.field(i)) != column {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// isAPI tells whether a request is for the JSON interface.
+// isAPI reports whether a request is for the JSON interface.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") }
 
 // serveAPI answers what is read of the JSON interface at a port, to those who are

@@ -95,13 +95,13 @@ func titleOf(status int) string {
 	return "An error"
 }
 
-// isRefused tells whether something isn't there, or not for the viewer.
+// isRefused reports whether something isn't there, or not for the viewer.
 func isRefused(err error) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden || refused.Status == http.StatusMethodNotAllowed)
 }
 
-// isUnavailable tells whether epd can't say something now.
+// isUnavailable reports whether epd can't say something now.
 func isUnavailable(err error) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == http.StatusServiceUnavailable

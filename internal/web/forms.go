@@ -37,7 +37,7 @@ func (k *formKeys) token(v Viewer) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// check tells whether a form that was sent is one of the viewer's.
+// check reports whether a form that was sent is one of the viewer's.
 func (k *formKeys) check(r *http.Request, v Viewer) bool {
 	return hmac.Equal([]byte(r.PostFormValue(tokenField)), []byte(k.token(v)))
 }

@@ -44,7 +44,7 @@ func Guard(h http.Handler, hosts func() []string) http.Handler {
 // nothing. None has a dot: no site that a browser finds is called so.
 var programHosts = []string{"", "epd", "epplan"}
 
-// isKnownHost tells whether a request's host is this machine, by a name that only
+// isKnownHost reports whether a request's host is this machine, by a name that only
 // this machine has, or one that the administrator named.
 func isKnownHost(host string, named []string) bool {
 	name := host

@@ -147,7 +147,7 @@ func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
 	s.write(w, r, http.StatusOK, view)
 }
 
-// canSee tells whether a viewer may see a page.
+// canSee reports whether a viewer may see a page.
 func (s *Site) canSee(v Viewer, least Role) bool {
 	if least == Anonymous && v.Role == Anonymous {
 		return s.options.Settings().Anonymous == "aggregates"
@@ -181,7 +181,7 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRout
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// checkFormToken tells whether a form is one of the viewer's, and answers if it isn't.
+// checkFormToken reports whether a form is one of the viewer's, and answers if it isn't.
 func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v Viewer) bool {
 	if err := r.ParseForm(); err != nil {
 		s.fail(w, r, &pageError{status: http.StatusBadRequest, text: "The form can't be read.", hint: "Open the page again and send it once more."})

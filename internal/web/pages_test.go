@@ -177,7 +177,7 @@ func target(t *testing.T, path, link string) string {
 	return next
 }
 
-// wellMade tells whether a page has what every page needs, and nothing that the
+// wellMade reports whether a page has what every page needs, and nothing that the
 // policy forbids.
 func wellMade(t *testing.T, path string, p *shownPage) {
 	t.Helper()
@@ -214,7 +214,7 @@ func wellMade(t *testing.T, path string, p *shownPage) {
 	}
 }
 
-// wellMadeElement tells whether an element may be on a page.
+// wellMadeElement reports whether an element may be on a page.
 func wellMadeElement(t *testing.T, path, tag string, a map[string]string, n *html.Node) {
 	t.Helper()
 	for key := range a {

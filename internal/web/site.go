@@ -26,7 +26,7 @@ type Options struct {
 	// Tokens are who may log in at a port, read anew where the file changed; nil:
 	// nobody may.
 	Tokens func() (*Tokens, error)
-	// TLS tells whether the port is reached by TLS, so that cookies are sent by it
+	// TLS reports whether the port is reached by TLS, so that cookies are sent by it
 	// alone.
 	TLS     bool
 	Version string
@@ -171,5 +171,5 @@ func markPortRequest(ctx context.Context) context.Context {
 	return context.WithValue(ctx, portKey{}, true)
 }
 
-// isPortRequest tells whether a request came by a port.
+// isPortRequest reports whether a request came by a port.
 func isPortRequest(ctx context.Context) bool { return ctx.Value(portKey{}) != nil }

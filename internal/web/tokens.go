@@ -60,7 +60,7 @@ func (t *Tokens) find(secret string) (found *token) {
 	return found
 }
 
-// roleOf tells whether a token is still there as it was.
+// roleOf reports whether a token is still there as it was.
 func (t *Tokens) roleOf(digest [sha256.Size]byte) (role Role, ok bool) {
 	for i := range t.Len() {
 		if t.all[i].digest == digest {
@@ -165,7 +165,7 @@ func publishedTokens() []string {
 	return []string{"9f86d081884c7d659a2feaa0c55ad015", "d75df287082e4844f5cc8b36b6d4ad39"}
 }
 
-// isPrintableASCII tells whether a text is printable ASCII without spaces.
+// isPrintableASCII reports whether a text is printable ASCII without spaces.
 func isPrintableASCII(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }

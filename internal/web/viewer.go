@@ -37,10 +37,10 @@ type Viewer struct {
 	session string
 }
 
-// SeesAll tells whether everybody's jobs are shown.
+// SeesAll reports whether everybody's jobs are shown.
 func (v Viewer) SeesAll() bool { return v.Role >= Reader }
 
-// Acts tells whether actions are offered, and done.
+// Acts reports whether actions are offered, and done.
 func (v Viewer) Acts() bool { return v.Role >= Admin }
 
 type viewerKey struct{}

@@ -44,7 +44,7 @@ func (FirstSlotFit) Choose(s *sharing.State, task int, taken []int) (int, bool) 
 	return firstSleeping(s, task, taken)
 }
 
-// hasRoomFor tells whether a GPU has the memory and, on average, the time for a
+// hasRoomFor reports whether a GPU has the memory and, on average, the time for a
 // task.
 func hasRoomFor(s *sharing.State, task, gpu int) bool {
 	return s.Fits(task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct

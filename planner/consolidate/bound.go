@@ -355,7 +355,7 @@ func (x *relaxation) boundMixes(sum float64, dual []float64) {
 }
 
 // pruneMixes leaves cells out that can't have an answer that takes less than a
-// limit; it tells whether none is left.
+// limit; it reports whether none is left.
 func (x *relaxation) pruneMixes(limitW float64) bool {
 	left, changed := 0, false
 	for c := range x.subproblem.mixes {

@@ -61,7 +61,7 @@ func dissimilarity(s *sharing.State, task int) func(gpu int) float64 {
 	}
 }
 
-// hasSpareMemory tells whether a GPU has more free memory than a task takes, as
+// hasSpareMemory reports whether a GPU has more free memory than a task takes, as
 // algorithm 1 asks for.
 func hasSpareMemory(s *sharing.State, task, gpu int) bool {
 	return s.Instance().Tasks[task].MemGB < s.FreeGB(gpu)

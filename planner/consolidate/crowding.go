@@ -20,7 +20,7 @@ func curveOf(in *sharing.Instance, problem Problem) *sharing.Curve {
 	return in.Contention
 }
 
-// sizeMatters tells whether a group may be faster on a larger GPU.
+// sizeMatters reports whether a group may be faster on a larger GPU.
 func (p *packing) sizeMatters() bool { return p.curve != nil && p.curve.ByMemory > 0 }
 
 // work is how many slots a slot of some load takes on average, GPUs by slot.

@@ -148,7 +148,7 @@ func (e *exactSearch) bound() float64 {
 	return least
 }
 
-// proven tells whether no answer takes less than the best.
+// proven reports whether no answer takes less than the best.
 func (e *exactSearch) proven() bool { return e.rooted && e.bound() >= e.bestW }
 
 // begin sets out from the whole problem.
@@ -284,7 +284,7 @@ func (e *exactSearch) offerSolution(sets []column) {
 	}
 }
 
-// isInfeasible tells whether the relaxation has no answer at all.
+// isInfeasible reports whether the relaxation has no answer at all.
 func (x *relaxation) isInfeasible() bool {
 	for r := range x.lp.rows {
 		if row := x.lp.place[r]; row >= 0 && x.lp.value[row] > 1e-3 {

@@ -139,7 +139,7 @@ func (x *relaxation) enumerate(ctx context.Context, limitW float64) ([]column, b
 	return slices.Clone(x.pricer.found), true
 }
 
-// fits tells whether a group can be in an answer of the part.
+// fits reports whether a group can be in an answer of the part.
 func (x *relaxation) fits(c *column) bool {
 	for at, i := range c.pieces {
 		b := x.bundle[i]

@@ -31,7 +31,7 @@ func (e *exactSearch) split(ctx context.Context, x *relaxation, used []column, s
 }
 
 // tryEnumerate finds the groups that matter in a part, if there are few, or fewer
-// than before; it tells whether there was no list yet. Where there are too
+// than before; it reports whether there was no list yet. Where there are too
 // many it isn't tried again for a while.
 func (e *exactSearch) tryEnumerate(ctx context.Context, x *relaxation) bool {
 	n := x.subproblem

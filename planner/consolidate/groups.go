@@ -86,7 +86,7 @@ func newPacking(in *sharing.Instance, problem Problem, hopeful bool) (*packing, 
 	return p, true
 }
 
-// hasEnoughGPUs tells whether there are GPUs for all pieces of a task.
+// hasEnoughGPUs reports whether there are GPUs for all pieces of a task.
 func (p *packing) hasEnoughGPUs(t *sharing.Task) bool {
 	n := 0
 	for _, g := range p.in.GPUs() {
@@ -230,7 +230,7 @@ func (p *packing) mostW() float64 {
 	return 4 * (most + host)
 }
 
-// sameTask tells whether two pieces are of one task.
+// sameTask reports whether two pieces are of one task.
 func (p *packing) sameTask(i, j int) bool { return p.pieces[i].task == p.pieces[j].task }
 
 // total is what groups take together, with the cheapest servers for them.

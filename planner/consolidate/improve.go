@@ -33,7 +33,7 @@ func (o ImproveOptions) withDefaults() ImproveOptions {
 const maxSubproblems = 8
 
 // Improve looks for a placement that takes less than a start, which may be
-// empty or break what the problem asks for. FirstSlotFit it takes a few groups of
+// empty or break what the problem asks for. First it takes a few groups of
 // tasks apart again and again and puts their pieces where they cost least;
 // what gets worse is kept with a chance that falls over the rounds (ruin and
 // recreate with simulated annealing). Then it settles the groups that the

@@ -30,7 +30,7 @@ type Evaluation struct {
 	Faults        []string  // what no placement may be: wrong GPUs, counts or frequencies
 }
 
-// Feasible tells whether all tasks have a place, memory holds and no task is
+// Feasible reports whether all tasks have a place, memory holds and no task is
 // slowed down too much.
 func (v *Evaluation) Feasible() bool { return v.FeasibleFor(Safe) }
 

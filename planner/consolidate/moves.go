@@ -175,7 +175,7 @@ func hasMemory(s *sharing.State, m *Move) bool {
 	return true
 }
 
-// samePlaces tells whether two sets of GPUs are the same, in whatever order.
+// samePlaces reports whether two sets of GPUs are the same, in whatever order.
 func samePlaces(a, b []int) bool {
 	if len(a) != len(b) {
 		return false

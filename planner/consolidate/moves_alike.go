@@ -77,7 +77,7 @@ func (a *symmetryMatcher) swap() []int {
 	return out
 }
 
-// isSameKind tells whether two servers take the same and have the same GPUs.
+// isSameKind reports whether two servers take the same and have the same GPUs.
 func (a *symmetryMatcher) isSameKind(from, to int) bool {
 	s, other := &a.in.Servers[from], &a.in.Servers[to]
 	return s.HostW() == other.HostW() && slices.Equal(slices.Sorted(slices.Values(s.GPUMemGB)), slices.Sorted(slices.Values(other.GPUMemGB)))

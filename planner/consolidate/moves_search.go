@@ -305,7 +305,7 @@ func (m *rearranger) cheapestGPU(task int, taken []int) int {
 	return best
 }
 
-// isOverfull tells whether a GPU is full whatever the slots are.
+// isOverfull reports whether a GPU is full whatever the slots are.
 func (m *rearranger) isOverfull(task, gpu int) bool {
 	if m.problem != Safe || m.in.Contention != nil {
 		return false
@@ -313,7 +313,7 @@ func (m *rearranger) isOverfull(task, gpu int) bool {
 	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
 }
 
-// isNewSleepingKind tells whether a GPU that sleeps is the first of its kind since the
+// isNewSleepingKind reports whether a GPU that sleeps is the first of its kind since the
 // kinds were cleared: on a server that is on or takes as much, with as much memory.
 func (m *rearranger) isNewSleepingKind(gpu int) bool {
 	server := m.s.GPU(gpu).Server

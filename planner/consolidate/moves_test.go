@@ -112,7 +112,7 @@ func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 	}
 }
 
-// sameWatts tells whether two figures are the same, also none.
+// sameWatts reports whether two figures are the same, also none.
 func sameWatts(a, b float64) bool {
 	return math.IsInf(a, 1) && math.IsInf(b, 1) || math.Abs(a-b) <= 1e-6
 }

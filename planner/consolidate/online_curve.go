@@ -67,7 +67,7 @@ func (k *scratchState) interferenceWith(t *sampledTask, gpu int) float64 {
 	return k.curve.OverheadFactor(&sharing.Occupancy{Tasks: k.pieces[gpu] + 1, Memory: min(1, max(0, (size-g.freeGB+t.memGB)/size))})
 }
 
-// isFastEnough tells whether a GPU with a piece is no slower than that.
+// isFastEnough reports whether a GPU with a piece is no slower than that.
 func (k *scratchState) isFastEnough(t *sampledTask, gpu int, kappa float64) bool {
 	least, most := k.slowdownBounds(t, gpu)
 	return most <= kappa || least <= kappa && k.slowdown(t, gpu) <= kappa

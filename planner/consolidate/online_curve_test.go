@@ -63,7 +63,7 @@ func (w *witness) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	return gpu, ok
 }
 
-// judgedWith tells whether the judge has nothing against a GPU with one more
+// judgedWith reports whether the judge has nothing against a GPU with one more
 // task, at the highest frequency.
 func judgedWith(s *sharing.State, task, gpu int) bool {
 	p := Placement{GPUs: make([][]int, len(s.Instance().Tasks)), MHz: make([]dvfsmodel.MHz, s.GPUs())}

@@ -120,7 +120,7 @@ func (k *scratchState) overload(t *sampledTask, gpu int) float64 {
 	return 1 + over/(fullPct*float64(max(1, k.slots)))
 }
 
-// fits tells whether a GPU that runs keeps everybody's SLA with a piece, and
+// fits reports whether a GPU that runs keeps everybody's SLA with a piece, and
 // has the memory.
 func (k *scratchState) fits(t *sampledTask, gpu int) bool {
 	g := &k.on[gpu]
@@ -278,7 +278,7 @@ func (k *scratchState) sleeping(gpu int) sleepingKind {
 	return kind
 }
 
-// isDominatedBy tells whether the kind is no better than another one in anything.
+// isDominatedBy reports whether the kind is no better than another one in anything.
 func (s *sleepingKind) isDominatedBy(other sleepingKind) bool {
 	if s.on || other.on {
 		return *s == other

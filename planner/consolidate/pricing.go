@@ -147,7 +147,7 @@ func (q *pricer) search(ctx context.Context, values, floor []float64, nodes int,
 	}
 }
 
-// wasTruncated tells whether a part of the search was left out.
+// wasTruncated reports whether a part of the search was left out.
 func (q *pricer) wasTruncated() bool { return !math.IsInf(q.open, -1) }
 
 // targetValue is what a group of a class has to be worth for the search to go on.

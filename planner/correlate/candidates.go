@@ -145,7 +145,7 @@ func (c *Candidates) Pearson(series, place int) Result {
 	return m.result(c.filled)
 }
 
-// needsRecompute tells whether a series varies so little against what it was since
+// needsRecompute reports whether a series varies so little against what it was since
 // its pairs were last computed afresh that rounding could matter. Where it
 // doesn't, seven digits hold in windows of 300 samples.
 func (c *Candidates) needsRecompute(squares float64, series int, n float64) bool {

@@ -83,5 +83,5 @@ func (m *moments) result(total int) Result {
 	return r
 }
 
-// isFinite tells whether a number is one and not infinite: of others the difference is NaN.
+// isFinite reports whether a number is one and not infinite: of others the difference is NaN.
 func isFinite(x float64) bool { return x-x == 0 }

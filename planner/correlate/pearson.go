@@ -104,7 +104,7 @@ func momentsScalar(x, y []float64, origin *point, first bool) moments {
 	return sums.fromDeviations(centre, *origin)
 }
 
-// isVarying tells whether the values of a series where neither it nor its partner
+// isVarying reports whether the values of a series where neither it nor its partner
 // has a gap differ. It looks at most at those up to the first that differs
 // where their squared deviations aren't mere rounding.
 func isVarying(values, partner []float64, squares float64) bool {

@@ -62,7 +62,7 @@ func oracle(x, y []float64) Result {
 	return r
 }
 
-// agree tells whether two results are the same up to rounding.
+// agree reports whether two results are the same up to rounding.
 func agree(a, b Result, digits float64) bool {
 	return a.OK == b.OK && a.Samples == b.Samples && a.Gaps == b.Gaps && math.Abs(a.R-b.R) <= digits
 }

@@ -20,10 +20,10 @@ type Demand struct {
 // GPUMilli is D, the whole GPU demand, milli-GPU.
 func (d *Demand) GPUMilli() int { return d.GPUs * d.Milli }
 
-// IsShared tells whether the task wants a part of one GPU.
+// IsShared reports whether the task wants a part of one GPU.
 func (d *Demand) IsShared() bool { return d.GPUs == 1 && d.Milli < WholeGPU }
 
-// Accepts tells whether the task may run on nodes of a GPU model.
+// Accepts reports whether the task may run on nodes of a GPU model.
 func (d *Demand) Accepts(model string) bool {
 	if d.Spec == "" {
 		return true

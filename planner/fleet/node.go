@@ -50,7 +50,7 @@ func (n *Node) BusyGPUs() int {
 	return busy
 }
 
-// IsEmpty tells whether no task runs on the node. One that asks for nothing at
+// IsEmpty reports whether no task runs on the node. One that asks for nothing at
 // all leaves no trace.
 func (n *Node) IsEmpty() bool {
 	return n.CPU == n.Kind.CPU && n.Mem == n.Kind.Mem && n.BusyGPUs() == 0
@@ -67,7 +67,7 @@ func (n *Node) GPUsWithRoom(milli int) planner.GPUSet {
 	return set
 }
 
-// Fits tells whether the node has enough of everything for the task (PWR+FGD
+// Fits reports whether the node has enough of everything for the task (PWR+FGD
 // paper, equation 6, conditions 1 to 5).
 func (n *Node) Fits(d *Demand) bool {
 	if d.CPU > n.CPU || d.Mem > n.Mem || !d.Accepts(n.Kind.Model) {

@@ -152,7 +152,7 @@ func (s *gpuSchedule) explore(ctx context.Context, counts []int, moves int, rng 
 	return best, search.anneal(ctx, moves, warmTemperature, coldTemperature)
 }
 
-// areAllMovable tells whether every task may be moved by itself to each node of a GPU model
+// areAllMovable reports whether every task may be moved by itself to each node of a GPU model
 // that it can run on: none is on several nodes, runs already, or is barred from some.
 func areAllMovable(p *planner.Problem) bool {
 	return p.Snapshot == nil && !p.HasGangs() && !p.HasPartitions()

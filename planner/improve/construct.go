@@ -87,7 +87,7 @@ func (s *gpuSchedule) inOrder() []int32 {
 	return order
 }
 
-// fillsItsTime tells whether an item takes all the time up to its due time, so that it
+// fillsItsTime reports whether an item takes all the time up to its due time, so that it
 // needs a GPU from the start (a deadline-prior task, EDL definition 1).
 func (s *gpuSchedule) fillsItsTime(i int32) bool {
 	return s.items[i].time[freeOptimum] >= s.items[i].room*(1-roundOff)

@@ -113,7 +113,7 @@ func (pr *pricing) points(r dvfsmodel.Response, room float64) (all [priceCount]d
 	return all, true
 }
 
-// isStepped tells whether a response has no times between those at two prices.
+// isStepped reports whether a response has no times between those at two prices.
 func isStepped(r dvfsmodel.Response) bool {
 	_, exact := dvfsmodel.MaxTime(r)
 	return !exact && dvfsmodel.HasModel(r)

@@ -124,7 +124,7 @@ type gridPrice struct {
 	frac float64 // from step towards the next one, 0 ≤ frac < 1
 }
 
-// less tells whether a price is lower than another one.
+// less reports whether a price is lower than another one.
 func (a gridPrice) less(b gridPrice) bool {
 	return a.step < b.step || (a.step == b.step && a.frac < b.frac)
 }

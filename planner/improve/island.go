@@ -51,7 +51,7 @@ func subplanOf(p *planner.Problem, plan *planner.Plan, class int) (isle *subplan
 	return isle, len(isle.tasks) > 0
 }
 
-// isMovable tells whether a task is there from the start and takes one whole GPU,
+// isMovable reports whether a task is there from the start and takes one whole GPU,
 // and no more of the node's cores and memory than every GPU has.
 func isMovable(t *planner.Task, k *planner.NodeClass) bool {
 	o := t.Option(k.Model)
@@ -60,7 +60,7 @@ func isMovable(t *planner.Task, k *planner.NodeClass) bool {
 		(k.CPUs == 0 || t.CPUs*gpus <= k.CPUs) && (k.MemGiB == 0 || t.MemGiB*gpus <= k.MemGiB)
 }
 
-// isOnToLastEnd tells whether a node is on once, from 0 until its last task ends.
+// isOnToLastEnd reports whether a node is on once, from 0 until its last task ends.
 func isOnToLastEnd(n *planner.Node, last float64) bool {
 	return len(n.On) == 1 && n.On[0].From == 0 && n.On[0].To <= last*(1+roundOff)
 }

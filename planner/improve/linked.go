@@ -328,7 +328,7 @@ func (l *listSchedule) startsOf(node int32) []float64 {
 	return begins
 }
 
-// hasLinks tells whether gangs link nodes.
+// hasLinks reports whether gangs link nodes.
 func (l *listSchedule) hasLinks() bool {
 	return slices.ContainsFunc(l.jobs, func(j job) bool { return j.more != nil })
 }

@@ -259,7 +259,7 @@ func (l *listSchedule) total() (cost float64, late int) {
 	return cost, late
 }
 
-// isBetter tells whether the schedule is to be preferred to another one.
+// isBetter reports whether the schedule is to be preferred to another one.
 func (l *listSchedule) isBetter(o *listSchedule) bool {
 	a, lateA := l.total()
 	b, lateB := o.total()

@@ -72,7 +72,7 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 // smallGain is the part of a cost that remains where hardly anything was gained.
 const smallGain = 0.9
 
-// isSitePolicy tells whether a start is one of what sites run.
+// isSitePolicy reports whether a start is one of what sites run.
 func (f Portfolio) isSitePolicy(name string) bool {
 	return slices.ContainsFunc(f.Others, func(s StartPolicy) bool { return s.IsSitePolicy && s.Name == name })
 }
@@ -148,7 +148,7 @@ func candidateOf(p *planner.Problem, plan *planner.Plan) candidate {
 	return candidate{plan, p.RankOf(plan)}
 }
 
-// isBetter tells whether a plan is to be preferred to another.
+// isBetter reports whether a plan is to be preferred to another.
 func (a *candidate) isBetter(b *candidate) bool { return a.rank.Compare(b.rank) < 0 }
 
 // takeIfBetter takes another plan if that is to be preferred.
@@ -158,7 +158,7 @@ func (a *candidate) takeIfBetter(p *planner.Problem, plan *planner.Plan) {
 	}
 }
 
-// isUniform tells whether the problem is of the EDL paper's kind: one class with as
+// isUniform reports whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) isUniform(p *planner.Problem) bool {
 	if p.Snapshot != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// isSearchable tells whether plans of a problem may be lists: all tasks are there at 0, of
+// isSearchable reports whether plans of a problem may be lists: all tasks are there at 0, of
 // whole GPUs, and start at any time.
 func isSearchable(p *planner.Problem) bool {
 	if p.Mode != planner.Offline || p.Start != planner.StartContinuous || len(p.Tasks) > mostListed {
@@ -23,7 +23,7 @@ func isSearchable(p *planner.Problem) bool {
 	return true
 }
 
-// isListable tells whether the plan is one of whole GPUs that start at any time, on
+// isListable reports whether the plan is one of whole GPUs that start at any time, on
 // nodes that are on for as long as their tasks need, or not at all.
 func isListable(p *planner.Problem, plan *planner.Plan) bool {
 	if !isSearchable(p) || plan.Shared != nil {

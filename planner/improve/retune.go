@@ -41,7 +41,7 @@ func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.P
 	return best.Plan, planner.Cancelled(ctx)
 }
 
-// isAtBound tells whether nothing is to gain: the plan meets the lower bound.
+// isAtBound reports whether nothing is to gain: the plan meets the lower bound.
 func isAtBound(p *planner.Problem, plan *planner.Plan) bool {
 	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 || p.WaitWeight != 0 {
 		return false

@@ -117,7 +117,7 @@ func (f *gpuFit) interpolate(cost, dearer, longer, lower, upper float64) {
 	}
 }
 
-// onTime tells whether the tasks meet their due times one after the other, at
+// onTime reports whether the tasks meet their due times one after the other, at
 // the price between two steps.
 func (s *gpuSchedule) onTime(g *gpu, minus, plus int32, n int, frac float64) bool {
 	now := 0.0

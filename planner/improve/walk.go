@@ -181,7 +181,7 @@ func (w *listAnnealing) put(jobs []int32, from, to int32) (ok bool) {
 	return true
 }
 
-// canMove tells whether jobs of a node may come to another one: gangs stay on their class.
+// canMove reports whether jobs of a node may come to another one: gangs stay on their class.
 func (w *listAnnealing) canMove(jobs []int32, from, to *nodeList) bool {
 	if from.class == to.class {
 		return true
@@ -201,7 +201,7 @@ func (w *listAnnealing) end() {
 	}
 }
 
-// isTaken times the nodes, and tells whether the move is taken.
+// isTaken times the nodes, and reports whether the move is taken.
 func (w *listAnnealing) isTaken() bool {
 	l := w.l
 	for k := range w.count {

@@ -103,7 +103,7 @@ func (s *shadowSchedule) reserve(pairs []pair) (start float64, best int) {
 	return start, best
 }
 
-// sparesReserved tells whether a pair that starts now leaves what is reserved.
+// sparesReserved reports whether a pair that starts now leaves what is reserved.
 func (s *shadowSchedule) sparesReserved(p *pair) bool {
 	return s.curves[p.class].isFree(p.GPUs, s.heldSeconds(p))
 }

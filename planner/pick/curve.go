@@ -71,7 +71,7 @@ func (c *capacityProfile) earliest(amount, seconds float64) int {
 	return -1
 }
 
-// isFree tells whether an amount is free for so many seconds from the first step of
+// isFree reports whether an amount is free for so many seconds from the first step of
 // the curve on: earliest would answer 0.
 func (c *capacityProfile) isFree(amount, seconds float64) bool {
 	amount -= shareSlack

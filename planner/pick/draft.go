@@ -143,7 +143,7 @@ func (d *tentativePlan) build(now float64, free []float64) {
 }
 
 // reorder moves tasks before others where that makes the draft cheaper than best, and
-// tells whether the answers may be those of another order that was tried.
+// reports whether the answers may be those of another order that was tried.
 func (d *tentativePlan) reorder(now, best float64) (stale bool) {
 	n := min(len(d.line), maxPlaced)
 	for better, round := true, 0; better && round < d.rounds; round++ {

@@ -118,7 +118,7 @@ const (
 // place ([planner.Monitor]).
 const looksInOne = 16
 
-// mayStart tells whether a pair fits and makes nobody wait for too long.
+// mayStart reports whether a pair fits and makes nobody wait for too long.
 func (l *waitingLine) mayStart(p *pair) bool {
 	if l.looks++; l.looks%looksInOne == 0 {
 		l.v.CountEvaluations(1)

@@ -174,7 +174,7 @@ func (f *rollout) best(from *tentativePlan, now float64, free []float64, residen
 	return choices[trials[lead].choice], true
 }
 
-// isStopped accounts for the work since it was called last, and tells whether nobody waits
+// isStopped accounts for the work since it was called last, and reports whether nobody waits
 // for the answer any more.
 func (f *rollout) isStopped() bool {
 	f.view.CountEvaluations(f.plan.placed)
@@ -183,7 +183,7 @@ func (f *rollout) isStopped() bool {
 }
 
 // rankTrials finds the trial that leads and takes those out that are surely worse.
-// It tells whether none is left.
+// It reports whether none is left.
 func rankTrials(trials []trial) (lead int, decided bool) {
 	for i := range trials {
 		if trials[lead].out || (!trials[i].out && trials[i].sum < trials[lead].sum) {
@@ -200,7 +200,7 @@ func rankTrials(trials []trial) (lead int, decided bool) {
 	return lead, decided
 }
 
-// isSurelyWorse tells whether a trial costs surely more than another one in the same
+// isSurelyWorse reports whether a trial costs surely more than another one in the same
 // futures.
 func (t *trial) isSurelyWorse(lead *trial) bool {
 	n := float64(len(t.costs))
@@ -334,7 +334,7 @@ func (f *rollout) startPlanned(began, now float64) (cost float64) {
 	return cost
 }
 
-// anyFits tells whether some waiting task could start.
+// anyFits reports whether some waiting task could start.
 func (f *rollout) anyFits() bool {
 	d := &f.plan
 	for _, item := range d.line {

@@ -72,7 +72,7 @@ func size(t *planner.Task) (gpus, cpus float64) {
 	return gpus, t.CPUs / gpus
 }
 
-// isOverdue tells whether a task has waited for longer than the bound.
+// isOverdue reports whether a task has waited for longer than the bound.
 func (q *largest) isOverdue(task int) bool {
 	return q.v.Now-q.v.Problem.Tasks[task].Arrival > q.bound
 }
@@ -89,7 +89,7 @@ func (q *largest) Next() (int, bool) {
 	return 0, false
 }
 
-// isBarred tells whether a task could take what an overdue one waits for.
+// isBarred reports whether a task could take what an overdue one waits for.
 func (q *largest) isBarred(task int) bool {
 	for class, held := range q.held {
 		if held && q.v.Option(task, class) >= 0 {

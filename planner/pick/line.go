@@ -68,7 +68,7 @@ func (l *waitingLine) pairs(task int) []pair {
 }
 
 // removeStarted takes the task out of the line that was offered last, unless it was
-// refused: it has started or was given up. It tells whether there was one.
+// refused: it has started or was given up. It reports whether there was one.
 func (l *waitingLine) removeStarted() bool {
 	if l.offered == noPair {
 		return false

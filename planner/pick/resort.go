@@ -55,7 +55,7 @@ func (r *fallbackPlan) replan(l *waitingLine, bound float64) {
 }
 
 // carryOver books the tasks of the plan that still wait where they were, or as soon
-// after as there is room, and appends those that are new. It tells whether all
+// after as there is room, and appends those that are new. It reports whether all
 // are in time.
 func (r *fallbackPlan) carryOver(l *waitingLine) (kept bool) {
 	old := r.starts
@@ -83,7 +83,7 @@ func (r *fallbackPlan) carryOver(l *waitingLine) (kept bool) {
 	return true
 }
 
-// allowsStart tells whether a pair that fits may start now: the others still can by
+// allowsStart reports whether a pair that fits may start now: the others still can by
 // their latest starts.
 func (r *fallbackPlan) allowsStart(l *waitingLine, p *pair) bool {
 	for i := range r.starts {
@@ -138,7 +138,7 @@ func (r *fallbackPlan) maxPause(l *waitingLine, until float64) (again float64) {
 	return now
 }
 
-// canPause tells whether nothing need start until a time, and plans so.
+// canPause reports whether nothing need start until a time, and plans so.
 func (r *fallbackPlan) canPause(l *waitingLine, until float64) bool {
 	if !(until > l.v.Now) {
 		return false

@@ -31,7 +31,7 @@ func (u *classUsage) take(task int, a *planner.Assignment, sign float64) {
 	u.busy[u.view.ClassOf(int(a.Node))] += sign * float64(a.GPUCount()) * u.problem.Tasks[task].Share
 }
 
-// fits tells whether a pair's class has as many GPUs free as it needs.
+// fits reports whether a pair's class has as many GPUs free as it needs.
 func (u *classUsage) fits(p *pair) bool { return p.GPUs <= u.total[p.class]-u.busy[p.class]+shareSlack }
 
 // usageWith is the part of its class that is in use once a pair has started.

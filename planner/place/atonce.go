@@ -82,7 +82,7 @@ func (r *freeCapacity) addShare(gpu int, share float64) {
 	r.free |= 1 << uint(gpu)
 }
 
-// hasCPUsAndMemory tells whether there are the CPUs and the memory for a task, or for its part
+// hasCPUsAndMemory reports whether there are the CPUs and the memory for a task, or for its part
 // on one of so many nodes.
 func (r *freeCapacity) hasCPUsAndMemory(t *planner.Task, nodes float64) bool {
 	return t.CPUs/nodes <= r.cpus+roundOff && t.MemGiB/nodes <= r.mem+roundOff

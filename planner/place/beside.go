@@ -47,7 +47,7 @@ type colocate struct {
 // hostUse is what the tasks of a node hold beside GPUs.
 type hostUse struct{ cpus, mem float64 }
 
-// isShared tells whether a node is one of those whose GPUs may be shared.
+// isShared reports whether a node is one of those whose GPUs may be shared.
 func (p *colocate) isShared(node int) bool { return node < len(p.used) }
 
 func (p *colocate) Opened(node int) {
@@ -110,7 +110,7 @@ func (p *colocate) Place(task int) (planner.Placement, planner.Verdict) {
 	return pl, verdict
 }
 
-// canFitLater tells whether a task may find room among shared GPUs once others have
+// canFitLater reports whether a task may find room among shared GPUs once others have
 // ended.
 func (p *colocate) canFitLater(task int) bool {
 	suits, busy := false, false
@@ -121,10 +121,10 @@ func (p *colocate) canFitLater(task int) bool {
 	return suits && busy || p.v.RestrictedClass(task) != planner.AnyClass
 }
 
-// suits tells whether an empty node is one for the task.
+// suits reports whether an empty node is one for the task.
 func (p *colocate) suits(task, node int) bool { return p.hasRoom(task, node, hostUse{}) }
 
-// hasRoom tells whether a node is one for the task beside what is used of it.
+// hasRoom reports whether a node is one for the task beside what is used of it.
 func (p *colocate) hasRoom(task, node int, used hostUse) bool {
 	t, class := &p.v.Problem.Tasks[task], p.v.ClassOf(node)
 	k, option := &p.v.Problem.Cluster.Classes[class], p.v.Option(task, class)
@@ -199,7 +199,7 @@ func (p *colocate) gpusForPieces(task, number, node, gpu int) (gpus planner.GPUS
 	return gpus, true
 }
 
-// isFastEnough tells whether everybody on some GPUs would still be as fast as they
+// isFastEnough reports whether everybody on some GPUs would still be as fast as they
 // have to be at the highest frequency.
 func (p *colocate) isFastEnough(number, node int, gpus planner.GPUSet) bool {
 	t := &p.state.Instance().Tasks[number]

@@ -13,7 +13,7 @@ import (
 // are free together, whatever its rule for tasks of one node: those that book GPUs
 // ahead by [opening.placeGang], those that start tasks at once by [opening.gangNow].
 
-// isGang tells whether a task is a gang.
+// isGang reports whether a task is a gang.
 func (o stageBase) isGang(task int) bool { return o.v.Problem.Tasks[task].IsGang() }
 
 // gangNode is what a node has for a gang, or for a task of one node among them.
@@ -147,7 +147,7 @@ func (o stageBase) gangCost(task int, pl *planner.Placement, spots []gangNode) f
 
 // capacityNow tells what nodes have for a gang now.
 type capacityNow interface {
-	// canUseClass tells whether a class is one for the task.
+	// canUseClass reports whether a class is one for the task.
 	canUseClass(task, class int) bool
 	// freeGPUsFor is what a node that is on has for the task: GPUs, and how many are free in
 	// all; ok is false where it lacks something.

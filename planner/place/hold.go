@@ -24,7 +24,7 @@ import (
 //   - A free GPU gets the task that wastes least there ([hold.fillGap]): run times
 //     are stretched or shortened a little so that the GPUs of a node end
 //     together, and at whole slots where starts are bound to them.
-//   - ByRule little waiting and little to come, all that waits is planned to the
+//   - With little waiting and little to come, all that waits is planned to the
 //     end, and what the plan starts now is started ([hold.planTail]).
 //
 // A LateBinding is its own [planner.Picker], for what starts next and where is one

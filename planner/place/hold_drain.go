@@ -17,7 +17,7 @@ const (
 	leftGapWeight = 0.01
 )
 
-// isTailing tells whether little waits and little is expected. It never is with nodes
+// isTailing reports whether little waits and little is expected. It never is with nodes
 // of one GPU, which have nothing to align, nor before a second batch has arrived:
 // only then is there a rate.
 func (h *lateBinding) isTailing() bool {

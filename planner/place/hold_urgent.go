@@ -56,7 +56,7 @@ func (h *lateBinding) startUrgent(gaps float64) (i int, ok bool) {
 	return 0, false
 }
 
-// isCrowded tells whether a limited cluster has too little to spare to hold
+// isCrowded reports whether a limited cluster has too little to spare to hold
 // tasks back.
 func (h *lateBinding) isCrowded() bool {
 	count := h.v.Problem.Cluster.Classes[0].Count

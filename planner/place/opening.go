@@ -145,7 +145,7 @@ func (o stageBase) placeAsLastResort(task int) (planner.Placement, planner.Verdi
 	return planner.Placement{}, planner.Reject
 }
 
-// freeBefore tells whether GPUs of a node that is on are free before those of
+// freeBefore reports whether GPUs of a node that is on are free before those of
 // another placement.
 func (o stageBase) freeBefore(node int, gpus planner.GPUSet, than *planner.Placement) bool {
 	return node >= 0 && than.Node >= 0 && o.freeFrom(node, gpus) < o.freeFrom(than.Node, than.GPUs)

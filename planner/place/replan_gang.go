@@ -48,7 +48,7 @@ func (l *listScheduler) together(b *nodeRequest, best *reservation) {
 	}
 }
 
-// behindAll lists from when on each node of a class is free for a gang. It tells whether
+// behindAll lists from when on each node of a class is free for a gang. It reports whether
 // one of them has idle GPUs in front of what is planned.
 func (l *listScheduler) behindAll(b *nodeRequest) (gaps bool) {
 	l.turns = l.turns[:0]

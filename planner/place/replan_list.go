@@ -207,7 +207,7 @@ func (l *listScheduler) offers(b *nodeRequest, set []int) (o nodeOffer) {
 }
 
 // free is from when on a node has what the task takes of it, behind what is planned
-// there. now tells whether it has the CPUs and the memory before, too.
+// there. now reports whether it has the CPUs and the memory before, too.
 func (l *listScheduler) free(b *nodeRequest, n int) (free float64, now bool) {
 	node := &l.to.nodes[n]
 	free = node.ready

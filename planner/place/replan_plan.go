@@ -163,7 +163,7 @@ func (p *replan) maxNodesWanted() (most int) {
 	return most
 }
 
-// readNodes takes the nodes as they are. It tells whether anything could start now.
+// readNodes takes the nodes as they are. It reports whether anything could start now.
 func (p *replan) readNodes() (open bool) {
 	s, v := &p.plan, p.v
 	s.nodes, s.gpus, s.frees = s.nodes[:0], s.gpus[:0], s.frees[:0]

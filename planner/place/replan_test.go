@@ -66,7 +66,7 @@ func stretched(p *planner.Problem, plan *planner.Plan) (sum float64) {
 }
 
 // TestClocksAreSlowWhereTimeIsWon: B takes as much energy as A and is four times as
-// fast, but default clocks fill A first. ByRule B alone there is nothing to win.
+// fast, but default clocks fill A first. With B alone there is nothing to win.
 func TestClocksAreSlowWhereTimeIsWon(t *testing.T) {
 	lone := func(models int) (*planner.Problem, *planner.Plan) {
 		p := &planner.Problem{Mode: planner.Online, Cluster: pools(2, 4)}

@@ -8,9 +8,9 @@ import (
 
 // Rule chooses among the places of a task.
 type Rule interface {
-	// Better tells whether place a is to be preferred to place b.
+	// Better reports whether place a is to be preferred to place b.
 	Better(a, b *Candidate) bool
-	// Fits tells whether the task may go to the place as it wants to run.
+	// Fits reports whether the task may go to the place as it wants to run.
 	Fits(c *Candidate) bool
 	// TryBestOnly tells that the best of all places is taken if Tune can make the
 	// task fit there, and no other is tried; Fits isn't asked.

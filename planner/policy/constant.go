@@ -172,7 +172,7 @@ func (s *clockSearch) choose(ctx context.Context) error {
 	return err
 }
 
-// try places the tasks at a choice in the first ways, and tells whether that is the
+// try places the tasks at a choice in the first ways, and reports whether that is the
 // best so far. What was tried, or comes after the last placement, isn't.
 func (s *clockSearch) try(ctx context.Context, rungs []int, ways int, haste float64) (better bool, err error) {
 	before := s.best.plan

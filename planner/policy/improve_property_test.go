@@ -39,7 +39,7 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 	t.Logf("got better: %v of %d", better, problems)
 }
 
-// notWorse checks an improved plan, and tells whether it is better than the one it
+// notWorse checks an improved plan, and reports whether it is better than the one it
 // was made of.
 func notWorse(t *rapid.T, p *planner.Problem, plan, improved *planner.Plan) (better bool) {
 	if err := planner.Check(p, improved); err != nil {

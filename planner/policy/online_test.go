@@ -94,7 +94,7 @@ func TestLateBindingMissesNoDeadlineOnUnlimitedNodes(t *testing.T) {
 	}
 }
 
-// freshInTime tells whether a node that is switched on when the task arrives
+// freshInTime reports whether a node that is switched on when the task arrives
 // can do it in time.
 func freshInTime(p *planner.Problem, t *planner.Task) bool {
 	up := func(at float64) float64 {

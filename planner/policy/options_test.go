@@ -173,7 +173,7 @@ func uselessOption(t *testing.T, problems []predicted, name, key, value string) 
 	}
 }
 
-// changes tells whether an option makes another plan of some problem.
+// changes reports whether an option makes another plan of some problem.
 func changes(problems []predicted, name, option string) (bool, error) {
 	for i := range problems {
 		got, err := problems[i].planText(name + "," + option)

@@ -66,7 +66,7 @@ var stageNumbers = map[string]map[string][]string{
 	},
 }
 
-// acceptsNumber tells whether a number acts on a policy with those stages; given are the
+// acceptsNumber reports whether a number acts on a policy with those stages; given are the
 // options beside it.
 func (s stageNames) acceptsNumber(key string, given map[string]string) bool {
 	switch key {
@@ -97,7 +97,7 @@ func (s stageNames) withOptions(given map[string]string) stageNames {
 	return all
 }
 
-// canShare tells whether tasks share GPUs by profile.
+// canShare reports whether tasks share GPUs by profile.
 func (s stageNames) canShare() bool { return strings.HasPrefix(s["place"], sharePrefix) }
 
 // uselessOption says why an option does nothing for a policy, and what would take
@@ -134,7 +134,7 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given), strings.Join(acceptingStages(key), ", "))
 }
 
-// isOne tells whether a text is the number 1.
+// isOne reports whether a text is the number 1.
 func isOne(text string) bool {
 	x, err := strconv.ParseFloat(text, 64)
 	return err == nil && x == 1
@@ -166,14 +166,14 @@ func acceptingStages(key string) (options []string) {
 // sortedStages are the keys of stages in the order of the alphabet.
 func sortedStages() []string { return []string{"clocks", "park", "pick", "place"} }
 
-// AcceptsNumber tells whether a number, such as theta, acts on the policy of a policy
+// AcceptsNumber reports whether a number, such as theta, acts on the policy of a policy
 // string that [Parse] takes.
 func AcceptsNumber(text, key string) bool {
 	name, given := optionsOf(text)
 	return uselessOption(name, key, "", given) == ""
 }
 
-// HasOption tells whether a policy string has a value for a key.
+// HasOption reports whether a policy string has a value for a key.
 func HasOption(text, key string) bool {
 	name, _, _ := strings.Cut(text, ",")
 	_, theta, _ := strings.Cut(name, ":")

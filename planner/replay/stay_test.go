@@ -276,7 +276,7 @@ func TestAfterEverythingLeftTheClusterIsAsNew(t *testing.T) {
 	})
 }
 
-// wantFresh tells whether a cluster is one of empty nodes.
+// wantFresh reports whether a cluster is one of empty nodes.
 func wantFresh(t *rapid.T, state *fleet.State, kinds []*fleet.Kind) {
 	var fresh []fleet.Node
 	for _, k := range kinds {

@@ -54,7 +54,7 @@ func (r *totalRanking) put(m *activeRule, node int32, scores []float64) {
 	}
 }
 
-// isCurrent tells whether an entry has its node's present total.
+// isCurrent reports whether an entry has its node's present total.
 func (r *totalRanking) isCurrent(s nodeTotal) bool { return r.totals[s.node] == s.total }
 
 // best is the first node of the greatest total.

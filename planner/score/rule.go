@@ -67,7 +67,7 @@ func newActiveRule(r Rule) activeRule {
 	return m
 }
 
-// adapt brings weights and scorers up to date; it tells whether scores that
+// adapt brings weights and scorers up to date; it reports whether scores that
 // are remembered are stale.
 func (m *activeRule) adapt(s *fleet.State) (stale bool) {
 	if m.weigh != nil {
@@ -127,7 +127,7 @@ func (m *activeRule) gpus(d *fleet.Demand, n *fleet.Node) planner.GPUSet {
 	return lead
 }
 
-// leadsChoice tells whether part i has a greater say in the GPUs than part j before it.
+// leadsChoice reports whether part i has a greater say in the GPUs than part j before it.
 func (m *activeRule) leadsChoice(i, j int) bool {
 	if m.weights[i] != m.weights[j] {
 		return m.weights[i] > m.weights[j]

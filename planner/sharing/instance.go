@@ -161,5 +161,5 @@ func (t *Task) validate(gpus, slots int) error {
 	return nil
 }
 
-// isNotNegative tells whether a number is finite and 0 or more.
+// isNotNegative reports whether a number is finite and 0 or more.
 func isNotNegative(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }

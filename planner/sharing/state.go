@@ -116,7 +116,7 @@ func (s *State) MeanPct(gpu int) float64 { return MeanPct(s.Load(gpu)) }
 // FreeGB is the memory of a GPU that no task takes.
 func (s *State) FreeGB(gpu int) float64 { return s.freeGB[gpu] }
 
-// Fits tells whether a GPU has the memory for a task.
+// Fits reports whether a GPU has the memory for a task.
 func (s *State) Fits(task, gpu int) bool { return s.in.Tasks[task].MemGB <= s.FreeGB(gpu)+SlackGB }
 
 // Tasks are those of a GPU in the order in which they came. It is not to be
@@ -129,7 +129,7 @@ func (s *State) SetArrived(tasks int) { s.arrived = tasks }
 // Waiting are the tasks after this one that have arrived, too, and have no place yet.
 func (s *State) Waiting(task int) []Task { return s.in.Tasks[task+1 : max(task+1, s.arrived)] }
 
-// IsBusy tells whether a GPU has tasks.
+// IsBusy reports whether a GPU has tasks.
 func (s *State) IsBusy(gpu int) bool { return len(s.tasks[gpu]) > 0 }
 
 // BusyGPUs is how many GPUs of a server have tasks.

@@ -36,7 +36,7 @@ func drawn(t *rapid.T) *dvfsmodel.Continuous {
 	}}
 }
 
-// near tells whether two numbers are equal but for rounding.
+// near reports whether two numbers are equal but for rounding.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(b)) }
 
 func TestATaskWantsItsOptimumWithinTheRoom(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // last one, empty perhaps, is being written.
 const Flag = "--generate-bash-completion"
 
-// IsRequest tells whether a command line is a question of a script.
+// IsRequest reports whether a command line is a question of a script.
 func IsRequest(args []string) bool { return len(args) > 0 && args[len(args)-1] == Flag }
 
 // Values are what may be written at a place: after a flag ("plan --format", or
@@ -117,7 +117,7 @@ func (p *commandContext) findFlag(word string) cli.Flag {
 	return p.flags[i]
 }
 
-// takesValue tells whether a word is a flag that wants a word behind it.
+// takesValue reports whether a word is a flag that wants a word behind it.
 func (p *commandContext) takesValue(word string) bool {
 	f, ok := p.findFlag(word).(cli.DocGenerationFlag)
 	return ok && f.TakesValue()

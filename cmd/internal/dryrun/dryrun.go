@@ -16,7 +16,7 @@ func Flag() cli.Flag {
 	return &cli.BoolFlag{Name: flagName, Usage: "say what would be done, and do nothing", DisableDefaultText: true}
 }
 
-// IsSet tells whether the flag is given.
+// IsSet reports whether the flag is given.
 func IsSet(c *cli.Context) bool { return c.Bool(flagName) }
 
 // maxStepText is how long a line may be.

@@ -53,7 +53,7 @@ func scan(text string) []token {
 	return out
 }
 
-// isOption tells whether a name that begins at a place is an option's: after --.
+// isOption reports whether a name that begins at a place is an option's: after --.
 func isOption(text string, at int) bool { return at >= 2 && text[at-1] == '-' && text[at-2] == '-' }
 
 func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
@@ -162,17 +162,17 @@ func optionIn(tokens []token, k int) (string, bool) {
 	return "", false
 }
 
-// isMacroName tells whether a name is that of a macro: #define N 1024.
+// isMacroName reports whether a name is that of a macro: #define N 1024.
 func isMacroName(tokens []token, k int) bool {
 	return k >= 2 && tokens[k-1].text == "define" && tokens[k-2].kind == '#'
 }
 
-// directlyFollows tells whether a number directly follows an option: --grid 192, -n 32.
+// directlyFollows reports whether a number directly follows an option: --grid 192, -n 32.
 func directlyFollows(tokens []token, k, i int) bool {
 	return k == i-1 && k >= 1 && tokens[k-1].kind == '-'
 }
 
-// isType tells whether a name is a type between a name and its number.
+// isType reports whether a name is a type between a name and its number.
 func isType(name string) bool {
 	switch name {
 	case "int", "float", "double", "i32", "i64", "u32", "u64", "f32", "f64", "usize", "bool", "size_t", "const", "let", "auto":

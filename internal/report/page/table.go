@@ -115,7 +115,7 @@ func (c *Cell) class(number bool) string {
 	return strings.Join(classes, " ")
 }
 
-// hasLongWord tells whether a text has a word that is broken anywhere.
+// hasLongWord reports whether a text has a word that is broken anywhere.
 func hasLongWord(text string) bool {
 	word := 0
 	for _, r := range text {
@@ -147,7 +147,7 @@ func (c *Cell) writeTo(b *strings.Builder) {
 	b.WriteString(text)
 }
 
-// IsLocal tells whether an address stays on its site: one that begins with a
+// IsLocal reports whether an address stays on its site: one that begins with a
 // slash, a question mark, or the mark of a section. Other addresses make no link
 // in a table.
 func IsLocal(href string) bool {

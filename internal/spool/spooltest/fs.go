@@ -52,13 +52,13 @@ func (f *FS) Fill(space int) { f.space = space }
 // Operations is how many operations that change something there were.
 func (f *FS) Operations() int { return f.done }
 
-// Crashed tells whether the crash has come.
+// Crashed reports whether the crash has come.
 func (f *FS) Crashed() bool { return f.crashed }
 
 // Names are the files that processes see, in order.
 func (f *FS) Names() []string { return slices.Sorted(maps.Keys(f.names)) }
 
-// step counts an operation that changes something: do tells whether to do it,
+// step counts an operation that changes something: do reports whether to do it,
 // err what to return.
 func (f *FS) step() (do bool, err error) {
 	if f.crashed {

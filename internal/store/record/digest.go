@@ -143,7 +143,7 @@ func (o *Outcome) checkBounds() error {
 	return nil
 }
 
-// isPossible tells whether there can be such clocks.
+// isPossible reports whether there can be such clocks.
 func isPossible(s dvfsmodel.Setting) bool {
 	return s.Core >= 0 && s.Core <= maxMHz && s.Mem >= 0 && s.Mem <= maxMHz
 }

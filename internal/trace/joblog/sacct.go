@@ -145,7 +145,7 @@ func (s *sacctReader) line(number int, line []byte, long bool) error {
 	return s.readTorn(number, line, want-more)
 }
 
-// isRandomDelimiter tells whether the delimiter is one that no name can have.
+// isRandomDelimiter reports whether the delimiter is one that no name can have.
 func (s *sacctReader) isRandomDelimiter() bool { return len(s.delimiter) >= randomDelimiterLength }
 
 // randomDelimiterLength is the length from which on a delimiter is one that was drawn at

@@ -63,7 +63,7 @@ var columnNames = map[string]sacctColumn{
 	"derivedexitcode": otherColumn, "stdout": freeTextColumn, "stderr": freeTextColumn, "stdin": freeTextColumn,
 }
 
-// isFreeText tells whether a user may have written what stands there.
+// isFreeText reports whether a user may have written what stands there.
 func (c sacctColumn) isFreeText() bool {
 	return c == freeTextColumn || c == nameColumn || c == accountColumn
 }
@@ -71,7 +71,7 @@ func (c sacctColumn) isFreeText() bool {
 // sacctColumns are those of a log, in order.
 type sacctColumns []sacctColumn
 
-// isFramed tells whether the job is named before and behind all that users write.
+// isFramed reports whether the job is named before and behind all that users write.
 func (c sacctColumns) isFramed() bool {
 	id := func(c sacctColumn) bool { return c == jobIDColumn || c == rawIDColumn }
 	first := slices.IndexFunc(c, sacctColumn.isFreeText)
@@ -372,7 +372,7 @@ func useTRES(p *record.HistoryJob, tres slurm.TRES) {
 	}
 }
 
-// isOver tells whether a job in a state won't run on under this record.
+// isOver reports whether a job in a state won't run on under this record.
 func isOver(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
 
 // underwayStates are the states of jobs that aren't over.

@@ -211,7 +211,7 @@ type recentJobs struct {
 	next int
 }
 
-// addIfNew tells whether a job is new.
+// addIfNew reports whether a job is new.
 func (r *recentJobs) addIfNew(p *record.HistoryJob) bool {
 	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
 	if _, again := r.at[key]; again {
