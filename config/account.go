@@ -32,26 +32,35 @@ type Footprint struct {
 // below 0. What no factor was stated for is 0.
 func (f *Factors) Footprint(energy dvfsmodel.Joule) Footprint {
 	kWh := energy.KWh() * max(1, f.PUE)
-	return Footprint{KWh: kWh, Carbon: kWh * f.CarbonPerKWh, Water: kWh * f.WaterPerKWh, Cost: kWh * f.CostPerKWh}
+	return Footprint{
+		KWh: kWh, Carbon: kWh * f.CarbonPerKWh, Water: kWh * f.WaterPerKWh, Cost: kWh * f.CostPerKWh,
+	}
 }
 
 func (r *Records) fields() []field {
 	const most = 36_500
 	return []field{
-		intField("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.", &r.KeepDays, 0, most),
+		intField("keep_days", "Days for which epd keeps what it knows of a job that ended; 0: for ever.",
+			&r.KeepDays, 0, most),
 	}
 }
 
 func (f *Factors) fields() []field {
 	factor := numberRange{max: 1e6}
 	return []field{
-		numberField("carbon_g_per_kwh", "Grams of CO2 equivalent for a kilowatt-hour; 0: not stated.", &f.CarbonPerKWh, factor),
-		numberField("water_l_per_kwh", "Litres of water for a kilowatt-hour; 0: not stated.", &f.WaterPerKWh, factor),
-		numberField("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.", &f.CostPerKWh, factor),
-		allowEmpty(lineField("currency", "Currency of the price, such as \"EUR\".", &f.Currency), &f.Currency),
-		numberField("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.", &f.PUE, numberRange{min: 1, max: 10}),
-		allowEmpty(lineField("series", "File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
-			"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series), &f.Series),
+		numberField("carbon_g_per_kwh", "Grams of CO2 equivalent for a kilowatt-hour; 0: not stated.",
+			&f.CarbonPerKWh, factor),
+		numberField("water_l_per_kwh", "Litres of water for a kilowatt-hour; 0: not stated.",
+			&f.WaterPerKWh, factor),
+		numberField("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.",
+			&f.CostPerKWh, factor),
+		allowEmpty(lineField("currency", "Currency of the price, such as \"EUR\".", &f.Currency),
+			&f.Currency),
+		numberField("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.",
+			&f.PUE, numberRange{min: 1, max: 10}),
+		allowEmpty(lineField("series",
+			"File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
+				"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series), &f.Series),
 	}
 }
 

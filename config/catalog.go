@@ -43,13 +43,18 @@ const typicalPowerOverIdle = 5
 // range that the catalog was made with.
 func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
 	if gpuModel == PaperModel && c.scaling != nil {
-		return planner.Hardware{Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: paperTypicalW}, nil
+		return planner.Hardware{
+			Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
+			Typical: paperTypicalW,
+		}, nil
 	}
 	profile, err := c.profiles.Lookup(gpuModel)
 	if err != nil {
 		return planner.Hardware{}, err
 	}
-	h := planner.Hardware{Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalPowerOverIdle * profile.IdleW}
+	h := planner.Hardware{
+		Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalPowerOverIdle * profile.IdleW,
+	}
 	if profile.Range != "" {
 		r, err := dvfsmodel.RangeByName(profile.Range)
 		if err != nil {

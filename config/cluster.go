@@ -55,11 +55,17 @@ func (c *Config) clusterFields() []field {
 	return []field{
 		lineField("name", "Name of the cluster.", &k.Name),
 		numberField("slot_s", "Length of a scheduling slot in seconds; 0: none.", &k.Slot, nonNegativeRange),
-		choiceField("start", "When a queued job starts: continuous (right after the one before), slot (at the next\n"+
-			"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto, startContinuous, startSlot),
-		allowEmpty(lineField("runtime_gpu_model", "The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
-			"and a job may run on several; * when they are the same on all. Empty: such a batch is refused.", &c.runtimeOn), &c.runtimeOn),
-		boolField("offline_turn_on", "Whether offline plans count the energy of switching nodes on.", &k.OfflineTurnOn),
+		choiceField("start",
+			"When a queued job starts: continuous (right after the one before), slot (at the next\n"+
+				"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto,
+			startContinuous, startSlot),
+		allowEmpty(lineField("runtime_gpu_model",
+			"The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
+				"and a job may run on several; * when they are the same on all. Empty: such a "+
+				"batch is refused.",
+			&c.runtimeOn), &c.runtimeOn),
+		boolField("offline_turn_on", "Whether offline plans count the energy of switching nodes on.",
+			&k.OfflineTurnOn),
 	}
 }
 
@@ -97,7 +103,9 @@ const defaultBoardW = 250
 
 // stepPower is the class's power as placement scores reckon it.
 func stepPower(k *planner.NodeClass, p *Profile, profiles *Profiles) planner.StepPower {
-	s := planner.StepPower{GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, defaultBoardW), Sleep: k.SleepW, Weight: p.EnergyWeight}
+	s := planner.StepPower{
+		GPUIdle: k.IdleW, GPUBusy: max(k.IdleW, defaultBoardW), Sleep: k.SleepW, Weight: p.EnergyWeight,
+	}
 	if p.BusyW > 0 {
 		s.GPUBusy = max(k.IdleW, p.BusyW)
 	}
@@ -116,12 +124,15 @@ func classFields(k *planner.NodeClass) []field {
 		requiredField(intField("gpus", "GPUs per node.", &k.GPUs, 1, planner.MaxGPUs)),
 		numberField("cpus", "CPU cores per node; 0: not limited.", &k.CPUs, nonNegativeRange),
 		numberField("mem_gib", "Memory per node in GiB; 0: not limited.", &k.MemGiB, nonNegativeRange),
-		derivedField(numberField("idle_w_per_gpu", "Watts of one idle GPU of a node that is on.", &k.IdleW, nonNegativeRange), profile),
-		derivedField(numberField("host_w_per_gpu", "Watts of everything else in a node that is on (CPUs, fans, memory), by GPU.",
+		derivedField(numberField("idle_w_per_gpu", "Watts of one idle GPU of a node that is on.", &k.IdleW,
+			nonNegativeRange), profile),
+		derivedField(numberField("host_w_per_gpu",
+			"Watts of everything else in a node that is on (CPUs, fans, memory), by GPU.",
 			&k.HostW, nonNegativeRange), profile),
 		numberField("sleep_w", "Watts of a whole node that is off.", &k.SleepW, nonNegativeRange),
 		numberField("turn_on_j_per_gpu", "Joules to switch a node on, by GPU.", &k.TurnOn, nonNegativeRange),
-		numberField("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.", &k.TurnOnDelay, nonNegativeRange),
+		numberField("turn_on_delay_s", "Seconds from switching on until the GPUs can be used.",
+			&k.TurnOnDelay, nonNegativeRange),
 	}
 }
 
@@ -144,7 +155,8 @@ func (c *Config) takeNodes(d *document, path string, v any, excused bool) {
 			return
 		}
 		if other, twice := first[k.Name]; twice {
-			d.faultAt(joinKey(at, "name"), "nodes %s are already on line %d, want another name", quoteName(k.Name), d.keyPosition(other).Line)
+			d.faultAt(joinKey(at, "name"), "nodes %s are already on line %d, want another name",
+				quoteName(k.Name), d.keyPosition(other).Line)
 		}
 		first[k.Name] = at
 		s.complete(d, at, &k)

@@ -171,7 +171,8 @@ func (c *Config) fields() []field {
 		tableField("objective", c.objective.fields()),
 		tableField("policy", c.Policy.fields()),
 		tableField("safety", c.Safety.fields()),
-		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()), tableField("sharing", c.Live.Sharing.fields()),
+		tableField("live", append(c.Live.fields(), tableField("pick", c.Live.Pick.fields()),
+			tableField("sharing", c.Live.Sharing.fields()),
 			tableField("adapt", c.Live.Adapt.fields()))),
 		tableField("predict", c.Predict.fields()),
 		tableField("records", c.Records.fields()),
@@ -183,21 +184,29 @@ func (c *Config) fields() []field {
 
 func (p *Policy) fields() []field {
 	return []field{
-		checkedField(lineField("offline", "The policy for batches whose jobs are all there: best, or a policy such as edl:0.9.", &p.Offline), checkPolicy),
-		checkedField(lineField("online", "The policy for jobs that arrive over time.", &p.Online), checkPolicy),
-		numberField("theta", "How far a job may be sped up to fit a gap, as a part of the time it wants: 1 not at all.",
+		checkedField(lineField("offline", "The policy for batches whose jobs are all there: best, or a "+
+			"policy such as edl:0.9.", &p.Offline), checkPolicy),
+		checkedField(lineField("online", "The policy for jobs that arrive over time.", &p.Online),
+			checkPolicy),
+		numberField("theta",
+			"How far a job may be sped up to fit a gap, as a part of the time it wants: 1 not at all.",
 			&p.Theta, numberRange{max: 1, above: true}),
-		numberField("rho", "How many slots (seconds, if slot_s is 0) an idle node waits before it goes off.", &p.Rho, numberRange{max: 1e9}),
+		numberField("rho", "How many slots (seconds, if slot_s is 0) an idle node waits before it goes off.",
+			&p.Rho, numberRange{max: 1e9}),
 	}
 }
 
 func (s *Safety) fields() []field {
 	return []field{
-		numberField("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.", &s.LimitMargin, numberRange{max: 100}),
-		numberField("deadline_margin_s", "Seconds by which a job must end before its deadline.", &s.DeadlineMargin, nonNegativeRange),
-		numberField("stretch", "A job without a deadline must end within this multiple of when it would end\n"+
-			"first come first served at default clocks. By epd no job is predicted to take longer\n"+
-			"than this multiple of its time at default clocks.", &s.Stretch, numberRange{min: 1, max: MaxStretch}),
+		numberField("limit_margin", "A job's predicted run time × (1 + this) must meet its time limit.",
+			&s.LimitMargin, numberRange{max: 100}),
+		numberField("deadline_margin_s", "Seconds by which a job must end before its deadline.",
+			&s.DeadlineMargin, nonNegativeRange),
+		numberField("stretch",
+			"A job without a deadline must end within this multiple of when it would end\n"+
+				"first come first served at default clocks. By epd no job is predicted to take longer\n"+
+				"than this multiple of its time at default clocks.", &s.Stretch,
+			numberRange{min: 1, max: MaxStretch}),
 	}
 }
 

@@ -41,13 +41,15 @@ gpus = 2
 		fmt.Println(err)
 		return
 	}
-	batch, err := queue.Read(strings.NewReader("id,runtime_s,power_w,gpus\na,600,200,2\nb,300,150,1\n"), "jobs.csv", queue.Auto)
+	batch, err := queue.Read(strings.NewReader("id,runtime_s,power_w,gpus\na,600,200,2\nb,300,150,1\n"),
+		"jobs.csv", queue.Auto)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	cluster := c.Cluster()
-	tasks, warnings, err := planner.Join(batch, &cluster, config.NewCatalog(c.Profiles(), nil, nil), planner.Margins{Limit: c.Safety.LimitMargin, Deadline: c.Safety.DeadlineMargin})
+	tasks, warnings, err := planner.Join(batch, &cluster, config.NewCatalog(c.Profiles(), nil, nil),
+		planner.Margins{Limit: c.Safety.LimitMargin, Deadline: c.Safety.DeadlineMargin})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -55,7 +57,9 @@ gpus = 2
 	for _, warning := range warnings {
 		fmt.Println(warning)
 	}
-	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Start: c.Start(planner.ModeOf(tasks))}
+	p := &planner.Problem{
+		Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks), Start: c.Start(planner.ModeOf(tasks)),
+	}
 	goal := c.Goal()
 	goal.Set(p)
 	pol, err := policy.Parse("edl", c.Policy.Params())

@@ -59,7 +59,9 @@ func (s numberRange) String() string {
 
 // numberField is a field with a number; an integer will do.
 func numberField[T ~float64](key, doc string, to *T, in numberRange) field {
-	f := field{key: key, doc: doc, expected: in.String(), format: func() string { return numberText(float64(*to)) }}
+	f := field{
+		key: key, doc: doc, expected: in.String(), format: func() string { return numberText(float64(*to)) },
+	}
 	f.read = func(d *document, path string, v any) {
 		if x, ok := toNumber(v); ok && in.contains(x) {
 			*to = T(x)
@@ -109,7 +111,11 @@ func intField(key, doc string, to *int, least, most int) field {
 
 // boolField is a field with true or false.
 func boolField(key, doc string, to *bool) field {
-	f := field{key: key, doc: doc, expected: "true or false", format: func() string { return strconv.FormatBool(*to) }}
+	f := field{
+		key: key, doc: doc, expected: "true or false", format: func() string {
+			return strconv.FormatBool(*to)
+		},
+	}
 	f.read = func(d *document, path string, v any) {
 		if b, ok := v.(bool); ok {
 			*to = b
@@ -126,7 +132,9 @@ const maxText = 1024
 
 // lineField is a field with one line of text that isn't empty.
 func lineField(key, doc string, to *string) field {
-	f := field{key: key, doc: doc, expected: "a line of text", format: func() string { return strconv.Quote(*to) }}
+	f := field{
+		key: key, doc: doc, expected: "a line of text", format: func() string { return strconv.Quote(*to) },
+	}
 	f.read = func(d *document, path string, v any) {
 		s, ok := v.(string)
 		if !ok || !isLine(s) {
@@ -158,7 +166,10 @@ func isLine(s string) bool {
 
 // choiceField is a field with one of several words.
 func choiceField(key, doc string, to *string, words ...string) field {
-	f := field{key: key, doc: doc, expected: "one of " + strings.Join(words, ", "), format: func() string { return strconv.Quote(*to) }}
+	f := field{
+		key: key, doc: doc, expected: "one of " + strings.Join(words, ", "),
+		format: func() string { return strconv.Quote(*to) },
+	}
 	f.read = func(d *document, path string, v any) {
 		s, ok := v.(string)
 		switch {

@@ -8,7 +8,8 @@ import (
 func seeds(f *testing.F) {
 	f.Helper()
 	for _, text := range []string{
-		DefaultText(), siteConfig, builtinProfiles, modelsText, "", "[policy]\ntheta = 2", "[[cluster.nodes]]",
+		DefaultText(), siteConfig, builtinProfiles, modelsText, "", "[policy]\ntheta = 2",
+		"[[cluster.nodes]]",
 	} {
 		f.Add(text)
 	}
@@ -26,7 +27,8 @@ func FuzzLoad(f *testing.F) {
 		if err := c.Show(&out); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Load(strings.NewReader(out.String()), "f.toml", nil); err != nil || !sameConfig(c, again) {
+		if again, err := Load(strings.NewReader(out.String()), "f.toml", nil); err != nil ||
+			!sameConfig(c, again) {
 			t.Errorf("shown configuration loads as %+v, %v:\n%s", again, err, out.String())
 		}
 		cluster := c.Cluster()
@@ -72,7 +74,8 @@ func FuzzReadModels(f *testing.F) {
 		if err := WriteModels(&out, models); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := ReadModels(strings.NewReader(out.String()), "f.toml"); err != nil || !sameModels(models, again) {
+		if again, err := ReadModels(strings.NewReader(out.String()), "f.toml"); err != nil ||
+			!sameModels(models, again) {
 			t.Errorf("written models read as %+v, %v:\n%s", again, err, out.String())
 		}
 	})

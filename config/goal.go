@@ -56,14 +56,19 @@ type objective struct {
 
 func (o *objective) fields() []field {
 	return []field{
-		choiceField("name", "What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
-			"or cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour).",
+		choiceField("name",
+			"What plans and clocks are chosen for: energy, edp (energy × time), ed2p (energy × time²), time,\n"+
+				"or cost (money: cost_per_kwh of [factors] and cost_per_gpu_hour).",
 			&o.name, nameEnergy, nameEDP, nameED2P, nameTime, nameCost),
-		numberField("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.", &o.energyWeight, nonNegativeRange),
-		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth some energy.", &o.timeWeight, nonNegativeRange),
-		numberField("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its share of one: above 0, an\n"+
+		numberField("energy_weight", "Weight of a joule. Only the ratio to the other weights matters.",
+			&o.energyWeight, nonNegativeRange),
+		numberField("time_weight", "Weight of a second of a GPU's time: above 0, faster clocks are worth "+
+			"some energy.", &o.timeWeight, nonNegativeRange),
+		numberField("wait_weight", "Weight of a second that a job waits, for each of its GPUs or by its "+
+			"share of one: above 0, an\n"+
 			"earlier start is worth some energy. Only with energy.", &o.waitWeight, nonNegativeRange),
-		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the currency of [factors]. Only with cost.",
+		numberField("cost_per_gpu_hour", "What an hour of a GPU with a job costs beside energy, in the "+
+			"currency of [factors]. Only with cost.",
 			&o.costPerGPUHour, numberRange{max: 1e6}),
 	}
 }
@@ -72,7 +77,8 @@ func (o *objective) fields() []field {
 func (o *objective) checkTogether(d *document, f *Factors) {
 	if o.name == nameTime {
 		if _, set := d.offsets["objective.energy_weight"]; set && o.energyWeight != 0 {
-			d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want 0 when name is "time"`, o.energyWeight)
+			d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want 0 when name is "time"`,
+				o.energyWeight)
 		}
 		o.energyWeight = 0
 		if _, set := d.offsets["objective.time_weight"]; !set {
@@ -80,14 +86,16 @@ func (o *objective) checkTogether(d *document, f *Factors) {
 		}
 	}
 	if o.name != nameEnergy && o.waitWeight > 0 {
-		d.faultAt("objective.wait_weight", `objective.wait_weight is %v, want 0 unless name is "energy"`, o.waitWeight)
+		d.faultAt("objective.wait_weight", `objective.wait_weight is %v, want 0 unless name is "energy"`,
+			o.waitWeight)
 	}
 	if o.name == nameCost {
 		o.checkPrices(d, f)
 		return
 	}
 	if o.costPerGPUHour > 0 {
-		d.faultAt("objective.cost_per_gpu_hour", `objective.cost_per_gpu_hour is %v, want 0 unless name is "cost"`, o.costPerGPUHour)
+		d.faultAt("objective.cost_per_gpu_hour",
+			`objective.cost_per_gpu_hour is %v, want 0 unless name is "cost"`, o.costPerGPUHour)
 	}
 	if o.energyWeight == 0 && o.timeWeight == 0 {
 		d.faultAt("objective", "the weights of energy and time are both 0, want one above 0")
@@ -97,12 +105,15 @@ func (o *objective) checkTogether(d *document, f *Factors) {
 // checkPrices notes weights beside prices, and that there is no price of energy.
 func (o *objective) checkPrices(d *document, f *Factors) {
 	if o.energyWeight != 1 {
-		d.faultAt("objective.energy_weight", `objective.energy_weight is %v, want it left out when name is "cost": cost_per_kwh of [factors] weighs energy`, o.energyWeight)
+		d.faultAt("objective.energy_weight",
+			`objective.energy_weight is %v, want it left out when name is "cost": cost_per_kwh of [factors] weighs energy`, o.energyWeight)
 	}
 	if o.timeWeight != 0 {
-		d.faultAt("objective.time_weight", `objective.time_weight is %v, want it left out when name is "cost": cost_per_gpu_hour weighs time`, o.timeWeight)
+		d.faultAt("objective.time_weight",
+			`objective.time_weight is %v, want it left out when name is "cost": cost_per_gpu_hour weighs time`, o.timeWeight)
 	}
 	if f.CostPerKWh == 0 {
-		d.faultAt("objective.name", `objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`)
+		d.faultAt("objective.name",
+			`objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`)
 	}
 }

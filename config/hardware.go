@@ -27,9 +27,12 @@ func (c *CPU) fields() []field {
 		requiredField(lineField("name", "Name of the CPU model, as lists of nodes have it.", &c.Name)),
 		requiredField(intField("cores", "Physical cores of a package.", &c.Cores, 1, maxCores)),
 		intField("threads_per_core", "vCPUs of a core.", &c.Threads, 1, maxCores),
-		requiredField(numberField("idle_w", "Watts of a package of which no core is in use.", &c.IdleW, nonNegativeRange)),
-		requiredField(numberField("busy_w", "Watts of a package of which any core is in use; at least idle_w.", &c.BusyW, nonNegativeRange)),
-		numberField("sleep_w", "Watts of a whole node with such CPUs when it sleeps.", &c.SleepW, nonNegativeRange),
+		requiredField(numberField("idle_w", "Watts of a package of which no core is in use.", &c.IdleW,
+			nonNegativeRange)),
+		requiredField(numberField("busy_w",
+			"Watts of a package of which any core is in use; at least idle_w.", &c.BusyW, nonNegativeRange)),
+		numberField("sleep_w", "Watts of a whole node with such CPUs when it sleeps.", &c.SleepW,
+			nonNegativeRange),
 		lineField("source", "Where the values come from.", &c.Source),
 	}
 }
@@ -46,11 +49,13 @@ func takeCPUs(d *document, path string, v any) []CPU {
 			return
 		}
 		if c.BusyW < c.IdleW {
-			d.faultAt(joinKey(at, "busy_w"), "cpu.busy_w is %v, want at least idle_w, %v", float64(c.BusyW), float64(c.IdleW))
+			d.faultAt(joinKey(at, "busy_w"), "cpu.busy_w is %v, want at least idle_w, %v", float64(c.BusyW),
+				float64(c.IdleW))
 			return
 		}
 		if other, twice := first[spelling.Fold(c.Name)]; twice {
-			d.faultAt(joinKey(at, "name"), "CPU model %s is already on line %d", quoteName(c.Name), d.keyPosition(other).Line)
+			d.faultAt(joinKey(at, "name"), "CPU model %s is already on line %d", quoteName(c.Name),
+				d.keyPosition(other).Line)
 			return
 		}
 		first[spelling.Fold(c.Name)] = at
@@ -80,7 +85,9 @@ func (p *Profiles) Power(gpuModel string, gpus int) (fleet.Power, error) {
 	if err != nil {
 		return fleet.Power{}, err
 	}
-	power := fleet.Power{CPUIdle: cpu.IdleW, CPUBusy: cpu.BusyW, Cores: cpu.Cores, Threads: cpu.Threads, Sleep: cpu.SleepW}
+	power := fleet.Power{
+		CPUIdle: cpu.IdleW, CPUBusy: cpu.BusyW, Cores: cpu.Cores, Threads: cpu.Threads, Sleep: cpu.SleepW,
+	}
 	if gpus == 0 {
 		return power, nil
 	}
@@ -89,7 +96,8 @@ func (p *Profiles) Power(gpuModel string, gpus int) (fleet.Power, error) {
 		return fleet.Power{}, err
 	}
 	if gpu.BusyW == 0 {
-		return fleet.Power{}, fmt.Errorf("GPU model %s has no busy_w, which placing tasks needs", quoteName(gpu.Name))
+		return fleet.Power{}, fmt.Errorf("GPU model %s has no busy_w, which placing tasks needs",
+			quoteName(gpu.Name))
 	}
 	power.GPUIdle, power.GPUBusy, power.Weight = gpu.IdleW, gpu.BusyW, gpu.EnergyWeight
 	return power, nil

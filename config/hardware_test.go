@@ -56,7 +56,9 @@ func TestTheBuiltinPowerIsThatOfThePaper(t *testing.T) {
 func TestAUsersFirstCPUIsThatOfNodesThatDontSay(t *testing.T) {
 	mine := readProfiles(t, cpuTable)
 	all := BuiltinProfiles().With(mine)
-	wantPower(t, all, "T4", 1, fleet.Power{GPUIdle: 10, GPUBusy: 70, CPUIdle: 100, CPUBusy: 350, Cores: 64, Threads: 2, Sleep: 20})
+	wantPower(t, all, "T4", 1, fleet.Power{
+		GPUIdle: 10, GPUBusy: 70, CPUIdle: 100, CPUBusy: 350, Cores: 64, Threads: 2, Sleep: 20,
+	})
 	small, err := all.CPU("SMALL")
 	if err != nil || *small != (CPU{Name: "small", Cores: 4, Threads: 1, IdleW: 5, BusyW: 5}) {
 		t.Errorf("CPU %+v, %v", small, err)
@@ -83,7 +85,8 @@ func TestPowerThatIsntKnownIsAnError(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %s", c.model, p, err, c.want)
 		}
 	}
-	if _, err := BuiltinProfiles().CPU("Xeon E5-2683 v4"); err == nil || !strings.Contains(err.Error(), `did you mean "Xeon E5-2682 v4"?`) {
+	if _, err := BuiltinProfiles().CPU("Xeon E5-2683 v4"); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "Xeon E5-2682 v4"?`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -92,10 +95,19 @@ func TestAFaultyCPUModelIsNamedWithItsPosition(t *testing.T) {
 	with := func(old, text string) string { return strings.Replace(cpuTable, old, text, 1) }
 	for _, c := range []struct{ name, text, want string }{
 		{"not an array", "[cpu]\n", "g.toml:1:1: cpu is a table, want an array of tables: [[cpu]]"},
-		{"missing key", with("cores = 64\n", ""), "g.toml:1:1: [[cpu]] has no cores, want a whole number from 1 to 100000"},
-		{"unknown key", with("busy_w", "bsuy_w"), "g.toml:6:1: unknown key bsuy_w in [[cpu]], did you mean busy_w?"},
+		{
+			"missing key", with("cores = 64\n", ""),
+			"g.toml:1:1: [[cpu]] has no cores, want a whole number from 1 to 100000",
+		},
+		{
+			"unknown key", with("busy_w", "bsuy_w"),
+			"g.toml:6:1: unknown key bsuy_w in [[cpu]], did you mean busy_w?",
+		},
 		{"no cores", with("64", "0"), "g.toml:3:9: cpu.cores is 0, want a whole number from 1"},
-		{"part of a thread", with("core = 2", "core = 1.5"), "g.toml:4:20: cpu.threads_per_core is 1.5, want a whole number"},
+		{
+			"part of a thread", with("core = 2", "core = 1.5"),
+			"g.toml:4:20: cpu.threads_per_core is 1.5, want a whole number",
+		},
 		{"negative power", with("350", "-1"), "g.toml:6:10: cpu.busy_w is -1, want a number from 0"},
 		{"NaN", with("20", "nan"), "g.toml:7:11: cpu.sleep_w is nan, want a number from 0"},
 		{"busy below idle", with("350", "99"), "g.toml:6:10: cpu.busy_w is 99, want at least idle_w, 100"},

@@ -57,8 +57,10 @@ type Live struct {
 // defaultLive touches nothing.
 func defaultLive() Live {
 	return Live{
-		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4, MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
-		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(), Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
+		Mode: live.Observe, HoldOut: 0.05, Explore: 0.1, ExploreSlowdown: 0.1, TimeMargin: 0.1, MinCore: 0.4,
+		MaxCore: 1.5, MinMem: 0.4, MaxMem: 1.5,
+		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(),
+		Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
 	}
 }
 
@@ -114,36 +116,56 @@ func (l *Live) fields() []field {
 	part := numberRange{max: 1}
 	share := numberRange{max: 10, above: true}
 	return []field{
-		choiceField("mode", "What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
-			"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
-		partitionTableField("modes", "Modes of single partitions, such as {gpu = \"enforce\", debug = \"observe\"}.", "a mode", &l.Modes, modeWords),
-		numberField("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that savings can be measured.", &l.HoldOut, part),
-		numberField("constant_arm", "Part of the jobs, chosen by the same lot, that run at constant clocks, so that it can be measured\n"+
+		choiceField("mode",
+			"What epd does to jobs: observe (touch nothing), advise (say what it would do) or\n"+
+				"enforce (set clocks).", (*string)(&l.Mode), modeWords...),
+		partitionTableField("modes", "Modes of single partitions, such as {gpu = \"enforce\", debug = "+
+			"\"observe\"}.", "a mode", &l.Modes, modeWords),
+		numberField("hold_out", "Part of the jobs, chosen by lot, that run at default clocks so that "+
+			"savings can be measured.", &l.HoldOut, part),
+		numberField("constant_arm", "Part of the jobs, chosen by the same lot, that run at constant "+
+			"clocks, so that it can be measured\n"+
 			"what it adds to choose clocks for each job. No job is both.", &l.ConstantArm, part),
 		l.clocksField(),
-		numberField("explore", "Part of the runs of workloads that ran before, chosen by lot, that run at the clocks where most can be learnt.",
+		numberField("explore", "Part of the runs of workloads that ran before, chosen by lot, that run at "+
+			"the clocks where most can be learnt.",
 			&l.Explore, part),
-		numberField("explore_slowdown", "How much longer such a run may take than at default clocks or at those it would have had, as a fraction.",
+		numberField("explore_slowdown", "How much longer such a run may take than at default clocks or at "+
+			"those it would have had, as a fraction.",
 			&l.ExploreSlowdown, numberRange{max: 1}),
-		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.", &l.TimeMargin, numberRange{max: 10}),
-		numberField("min_core", "The lowest core clock that may be set, relative to the default one.", &l.MinCore, share),
-		numberField("max_core", "The highest core clock that may be set, relative to the default one.", &l.MaxCore, share),
-		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.", &l.MinMem, share),
-		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.", &l.MaxMem, share),
-		choiceField("reorder", "Which pending jobs may be put later for one with a deadline, where mode is enforce: none (off),\n"+
+		numberField("time_margin", "The least that a run may take longer than predicted, as a fraction.",
+			&l.TimeMargin, numberRange{max: 10}),
+		numberField("min_core", "The lowest core clock that may be set, relative to the default one.",
+			&l.MinCore, share),
+		numberField("max_core", "The highest core clock that may be set, relative to the default one.",
+			&l.MaxCore, share),
+		numberField("min_mem", "The lowest memory clock that may be set, relative to the default one.",
+			&l.MinMem, share),
+		numberField("max_mem", "The highest memory clock that may be set, relative to the default one.",
+			&l.MaxMem, share),
+		choiceField("reorder", "Which pending jobs may be put later for one with a deadline, where mode is "+
+			"enforce: none (off),\n"+
 			"those of the same user (own) or all of the partition.", (*string)(&l.Reorder), reorderWords...),
-		partitionTableField("reorders", "The same for single partitions, such as {debug = \"off\"}.", "off, own or all", &l.Reorders, reorderWords),
-		boolField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice what its last runs took\n"+
+		partitionTableField("reorders", "The same for single partitions, such as {debug = \"off\"}.",
+			"off, own or all", &l.Reorders, reorderWords),
+		boolField("limit_hints", "Whether sbatch tells the user of a job whose limit is more than twice "+
+			"what its last runs took\n"+
 			"that a shorter one would do, where mode is advise or enforce.", &l.LimitHints),
-		boolField("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.", &l.Weights),
-		boolField("prefer", "Whether pending jobs whose users named no kind of node are told to prefer, by a feature, the\n"+
-			"GPU model on which they need clearly less energy.", &l.Prefer),
-		numberField("sleep_after_s", "Seconds after which an idle node may be powered down, where Slurm's power saving is\n"+
-			"configured; 0: never.", &l.SleepAfter, numberRange{max: 1e9}),
-		boolField("sleep_learn", "Whether it must be idle for as long as pays, by how long nodes like it were idle and took\n"+
-			"to wake. sleep_after_s is the least then.", &l.SleepLearn),
-		numberField("wake_wait_s", "The longest that a job may wait for nodes that sleep: nodes that may take longer to come back\n"+
-			"stay awake. Slurm's SuspendTimeout and ResumeTimeout count, and what was seen.", &l.WakeWait, numberRange{max: 1e9}),
+		boolField("weights", "Whether Slurm is told to prefer nodes that draw less, by their weights.",
+			&l.Weights),
+		boolField("prefer",
+			"Whether pending jobs whose users named no kind of node are told to prefer, by a feature, the\n"+
+				"GPU model on which they need clearly less energy.", &l.Prefer),
+		numberField("sleep_after_s",
+			"Seconds after which an idle node may be powered down, where Slurm's power saving is\n"+
+				"configured; 0: never.", &l.SleepAfter, numberRange{max: 1e9}),
+		boolField("sleep_learn",
+			"Whether it must be idle for as long as pays, by how long nodes like it were idle and took\n"+
+				"to wake. sleep_after_s is the least then.", &l.SleepLearn),
+		numberField("wake_wait_s", "The longest that a job may wait for nodes that sleep: nodes that may "+
+			"take longer to come back\n"+
+			"stay awake. Slurm's SuspendTimeout and ResumeTimeout count, and what was seen.", &l.WakeWait,
+			numberRange{max: 1e9}),
 		l.operatorsField(),
 	}
 }

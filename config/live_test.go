@@ -11,8 +11,12 @@ import (
 )
 
 func TestLiveSettingsAreRead(t *testing.T) {
-	c := load(t, "[live]\nmode = \"advise\"\nmodes = {gpu = \"enforce\", \"a b\" = \"observe\"}\nhold_out = 0.2\nmin_core = 0.5")
-	for partition, want := range map[string]live.Mode{"gpu": live.Enforce, "a b": live.Observe, "other": live.Advise, "": live.Advise} {
+	c := load(t, "[live]\nmode = \"advise\"\nmodes = {gpu = \"enforce\", \"a b\" = \"observe\"}\n"+
+		"hold_out = 0.2\nmin_core = 0.5")
+	for partition, want := range map[string]live.Mode{
+		"gpu": live.Enforce, "a b": live.Observe,
+		"other": live.Advise, "": live.Advise,
+	} {
 		if got := c.Live.ModeOf(partition); got != want {
 			t.Errorf("partition %q: %s, want %s", partition, got, want)
 		}
@@ -24,19 +28,27 @@ func TestLiveSettingsAreRead(t *testing.T) {
 	if err := c.Show(&text); err != nil {
 		t.Fatal(err)
 	}
-	if again := load(t, text.String()); again.Live.ModeOf("gpu") != live.Enforce || again.Live.ModeOf("a b") != live.Observe {
+	if again := load(t, text.String()); again.Live.ModeOf("gpu") != live.Enforce ||
+		again.Live.ModeOf("a b") != live.Observe {
 		t.Errorf("shown and read again: %+v", again.Live)
 	}
 }
 
 func TestOfSeveralPartitionsTheMostCarefulModeCounts(t *testing.T) {
-	c := load(t, "[live]\nmode = \"enforce\"\nmodes = {obs = \"observe\", adv = \"advise\"}\n[live.adapt]\nmode = \"on\"\nmodes = {adv = \"off\"}")
-	for partitions, want := range map[string]live.Mode{"main,gpu": live.Enforce, "main,adv": live.Advise, "adv,main": live.Advise, "adv,obs,main": live.Observe, "obs,adv": live.Observe} {
+	c := load(t, "[live]\nmode = \"enforce\"\nmodes = {obs = \"observe\", adv = \"advise\"}\n[live.adapt]\n"+
+		"mode = \"on\"\nmodes = {adv = \"off\"}")
+	for partitions, want := range map[string]live.Mode{
+		"main,gpu": live.Enforce, "main,adv": live.Advise,
+		"adv,main": live.Advise, "adv,obs,main": live.Observe, "obs,adv": live.Observe,
+	} {
 		if got := c.Live.ModeOf(partitions); got != want {
 			t.Errorf("partitions %q: %s, want %s", partitions, got, want)
 		}
 	}
-	for partitions, want := range map[string]Adapt{"main,gpu": AdaptOn, "main,adv": AdaptOff, "adv,main": AdaptOff} {
+	for partitions, want := range map[string]Adapt{
+		"main,gpu": AdaptOn, "main,adv": AdaptOff,
+		"adv,main": AdaptOff,
+	} {
 		if got := c.Live.Adapt.ModeOf(partitions); got != want {
 			t.Errorf("partitions %q: adapt is %s, want %s", partitions, got, want)
 		}
@@ -44,7 +56,8 @@ func TestOfSeveralPartitionsTheMostCarefulModeCounts(t *testing.T) {
 }
 
 func TestModesMayBeATableOfTheirOwn(t *testing.T) {
-	if c := load(t, "[live.modes]\ngpu = \"enforce\""); c.Live.ModeOf("gpu") != live.Enforce || c.Live.Mode != live.Observe {
+	if c := load(t, "[live.modes]\ngpu = \"enforce\""); c.Live.ModeOf("gpu") != live.Enforce ||
+		c.Live.Mode != live.Observe {
 		t.Errorf("%+v", c.Live)
 	}
 }
@@ -63,61 +76,91 @@ func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) {
 		"[live]\nmodes = {gpu = true}":   "live.modes.gpu is true",
 		"[live]\nhold_out = 1.5":         "2:12: live.hold_out is 1.5",
 		"[live]\nconstant_arm = 1.5":     "2:16: live.constant_arm is 1.5",
-		"[live]\nhold_out = 0.6\nconstant_arm = 0.5\nconstant_clocks = {V100 = 1087}": "3:16: live.constant_arm is 0.5, want at most 0.4: hold_out is 0.6",
-		"[live]\nconstant_arm = 0.1":                                "2:16: live.constant_arm is 0.1, want constant_clocks with it, such as {V100 = [1087, 877]}: epplan plan --json",
-		"[live]\nconstant_arm = 0.1\nconstant_clocks = {}":          "3:19: live.constant_clocks names no clocks",
-		"[live]\nconstant_clocks = 1087":                            "2:19: live.constant_clocks is 1087, want a table of GPU models",
-		"[live]\nconstant_clocks = {V100 = \"1087\"}":               `2:27: live.constant_clocks.V100 is "1087", want a core clock in MHz, or [core, mem]`,
-		"[live]\nconstant_clocks = {V100 = []}":                     "live.constant_clocks.V100 is an array, want a core clock",
-		"[live]\nconstant_clocks = {V100 = [1087, 877, 1]}":         "live.constant_clocks.V100 is an array, want a core clock",
-		"[live]\nconstant_clocks = {V100 = [1087, 0]}":              "live.constant_clocks.V100 is an array, want a core clock",
-		"[live.constant_clocks]\nV100 = -1":                         "2:8: live.constant_clocks.V100 is -1, want a core clock",
-		"[live.constant_clocks]\nV100 = 1087\n\"Tesla V100\" = 945": `live.constant_clocks has GPU model "V100" twice`,
-		"[live.constant_clocks]\nV10O = 1087":                       "2:1: live.constant_clocks: ",
-		"[live.constant_clocks]\nV100 = 1000":                       `2:8: live.constant_clocks: GPU model "V100" has no core 1000 MHz with memory 877 MHz, the nearest it has is [945, 877]; should its`,
-		"[live.constant_clocks]\nV100 = [1087, 800]":                `2:8: live.constant_clocks: GPU model "V100" has no core 1087 MHz with memory 800 MHz`,
-		"[live]\nmin_core = 0.9\nconstant_clocks = {V100 = 1087}":   `live.constant_clocks: core 1087 MHz with memory 877 MHz of GPU model "V100" is outside min_core`,
-		"[live]\nmin_core = 1.2\nmax_core = 0.9":                    "live.min_core is 1.2, want at most max_core, 0.9",
-		"[live]\nmin_mem = 1.2\nmax_mem = 0.9":                      "live.min_mem is 1.2, want at most max_mem, 0.9",
-		"[live]\nholdout = 0.1":                                     "unknown key holdout in [live]",
-		"[live]\nreorder = \"mine\"":                                `2:11: live.reorder is "mine", want one of off, own, all`,
-		"[live]\nreorders = {gpu = 1}":                              "live.reorders.gpu is 1",
-		"[live]\nreorders = \"all\"":                                "2:12: live.reorders is",
-		"[live.pick]\npolicy = \"valeu\"":                           `live.pick.policy: unknown policy "valeu", did you mean "value"?`,
-		"[live.pick]\npolicy = \"dedline\"":                         `live.pick.policy: unknown policy "dedline", did you mean "deadline"?`,
-		"[live.pick]\npolicy = \"value,kappa=x\"":                   `live.pick.policy: kappa: "x"`,
-		"[live.pick]\npolicy = \"best\"":                            `2:10: live.pick.policy: "best" is for plans`,
-		"[live.pick]\nevery_s = 0":                                  "2:11: live.pick.every_s is 0, want a number from 1",
-		"[live.pick]\nageing_s = -1":                                "2:12: live.pick.ageing_s is -1",
-		"[live.pick]\nageing_factor = \"3\"":                        "2:17: live.pick.ageing_factor is",
-		"[live.adapt]\nmode = \"onn\"":                              `2:8: live.adapt.mode is "onn", want one of off, on; did you mean "on"?`,
-		"[live.adapt]\nmodes = {gpu = true}":                        "live.adapt.modes.gpu is true",
-		"[live.adapt]\nsla = 0.9":                                   "2:7: live.adapt.sla is 0.9, want a number from 1",
-		"[live.adapt]\ntau_s = 1":                                   "2:9: live.adapt.tau_s is 1, want a number from 0.02 to 0.15",
-		"[live.adapt]\nwrites_per_minute = 1.5":                     "2:21: live.adapt.writes_per_minute is 1.5",
-		"[live]\nadapt = \"on\"":                                    `2:9: live.adapt is "on", want a table`,
-		"[live.pick]\nwait_s = 3":                                   "unknown key wait_s in [live.pick]",
-		"[live.sharing]\nruns = 1":                                  "2:8: live.sharing.runs is 1, want",
-		"[live.sharing]\nspread = 0":                                "2:10: live.sharing.spread is 0",
-		"[live.sharing]\nslowdown = 0.9":                            "2:12: live.sharing.slowdown is 0.9, want a number from 1",
-		"[live.sharing]\nweights = 1":                               "2:11: live.sharing.weights is 1",
-		"[live]\nsharing = true":                                    "2:11: live.sharing is true, want a table",
-		"[live]\npick = \"value\"":                                  "2:8: live.pick is \"value\", want a table",
-		"[live]\nweights = 1":                                       "2:11: live.weights is 1, want true or false",
-		"[live]\nprefer = \"h200\"":                                 "2:10: live.prefer is",
-		"[live]\nsleep_after_s = -1":                                "2:17: live.sleep_after_s is -1",
-		"[live]\noperators = \"ann\"":                               "2:13: live.operators is",
-		"[live]\noperators = [\"ann\", \"a b\"]":                    `2:21: live.operators has "a b", want the name of a user`,
-		"[live]\noperators = [\"ann\", \"ann\"]":                    `2:21: live.operators has "ann" twice`,
-		"[live]\noperators = [7]":                                   "2:14: live.operators has 7",
-		"[records]\nkeep_days = -1":                                 "2:13: records.keep_days is -1",
-		"[records]\nkeep_days = 1.5":                                "2:13: records.keep_days is 1.5",
-		"[factors]\npue = 0.9":                                      "2:7: factors.pue is 0.9",
-		"[factors]\ncarbon_g_per_kwh = -1":                          "2:20: factors.carbon_g_per_kwh is -1",
-		"[factors]\ncarbon_kg_per_kwh = 1":                          `did you mean carbon_g_per_kwh?`,
-		"[factors]\ncurrency = \"a\\nb\"":                           "2:12: factors.currency is",
-		"[factors]\ncost_per_kwh = 0.3":                             "2:16: factors.cost_per_kwh is 0.3, want currency with it",
-		"[live.modes]\n\"a\\u0000b\" = \"observe\"":                 "want a name",
+		"[live]\nhold_out = 0.6\nconstant_arm = 0.5\nconstant_clocks = " +
+			"{V100 = 1087}": "3:16: live.constant_arm is 0.5, want at most 0.4: hold_out is 0.6",
+		"[live]\nconstant_arm = 0.1": "2:16: live.constant_arm is 0.1, want " +
+			"constant_clocks with it, such as {V100 = [1087, 877]}: epplan plan --json",
+		"[live]\nconstant_arm = 0.1\nconstant_clocks = {}": "3:19: live.constant_clocks " +
+			"names no clocks",
+		"[live]\nconstant_clocks = 1087": "2:19: live.constant_clocks is 1087, " +
+			"want a table of GPU models",
+		"[live]\nconstant_clocks = {V100 " +
+			"= \"1087\"}": `2:27: live.constant_clocks.V100 is "1087", want a core clock in MHz, or [core, mem]`,
+		"[live]\nconstant_clocks = {V100 = []}": "live.constant_clocks.V100 is an " +
+			"array, want a core clock",
+		"[live]\nconstant_clocks = {V100 = [1087, 877, 1]}": "live.constant_clocks.V100 is an " +
+			"array, want a core clock",
+		"[live]\nconstant_clocks = {V100 = [1087, 0]}": "live.constant_clocks.V100 is an " +
+			"array, want a core clock",
+		"[live.constant_clocks]\nV100 = -1": "2:8: live.constant_clocks.V100 is " +
+			"-1, want a core clock",
+		"[live.constant_clocks]\nV100 = 1087\n" +
+			"\"Tesla V100\" = 945": `live.constant_clocks has GPU model "V100" twice`,
+		"[live.constant_clocks]\nV10O = 1087": "2:1: live.constant_clocks: ",
+		"[live.constant_clocks]\n" +
+			"V100 = 1000": `2:8: live.constant_clocks: GPU model "V100" has no core 1000 MHz with memory 877 MHz, the nearest it has is [945, 877]; should its`,
+		"[live.constant_clocks]\n" +
+			"V100 = [1087, 800]": `2:8: live.constant_clocks: GPU model "V100" has no core 1087 MHz with memory 800 MHz`,
+		"[live]\nmin_core = 0.9\n" +
+			"constant_clocks = " +
+			"{V100 = 1087}": `live.constant_clocks: core 1087 MHz with memory 877 MHz of GPU model "V100" is outside min_core`,
+		"[live]\nmin_core = 1.2\nmax_core = 0.9": "live.min_core is 1.2, want at " +
+			"most max_core, 0.9",
+		"[live]\nmin_mem = 1.2\nmax_mem = 0.9": "live.min_mem is 1.2, want at " +
+			"most max_mem, 0.9",
+		"[live]\nholdout = 0.1":        "unknown key holdout in [live]",
+		"[live]\nreorder = \"mine\"":   `2:11: live.reorder is "mine", want one of off, own, all`,
+		"[live]\nreorders = {gpu = 1}": "live.reorders.gpu is 1",
+		"[live]\nreorders = \"all\"":   "2:12: live.reorders is",
+		"[live.pick]\n" +
+			"policy = \"valeu\"": `live.pick.policy: unknown policy "valeu", did you mean "value"?`,
+		"[live.pick]\n" +
+			"policy = \"dedline\"": `live.pick.policy: unknown policy "dedline", did you mean "deadline"?`,
+		"[live.pick]\npolicy = \"value,kappa=x\"": `live.pick.policy: kappa: "x"`,
+		"[live.pick]\n" +
+			"policy = \"best\"": `2:10: live.pick.policy: "best" is for plans`,
+		"[live.pick]\nevery_s = 0": "2:11: live.pick.every_s is 0, want " +
+			"a number from 1",
+		"[live.pick]\nageing_s = -1":         "2:12: live.pick.ageing_s is -1",
+		"[live.pick]\nageing_factor = \"3\"": "2:17: live.pick.ageing_factor is",
+		"[live.adapt]\n" +
+			"mode = \"onn\"": `2:8: live.adapt.mode is "onn", want one of off, on; did you mean "on"?`,
+		"[live.adapt]\nmodes = {gpu = true}": "live.adapt.modes.gpu is true",
+		"[live.adapt]\nsla = 0.9": "2:7: live.adapt.sla is 0.9, want " +
+			"a number from 1",
+		"[live.adapt]\ntau_s = 1": "2:9: live.adapt.tau_s is 1, want a " +
+			"number from 0.02 to 0.15",
+		"[live.adapt]\n" +
+			"writes_per_minute = 1.5": "2:21: live.adapt.writes_per_minute is 1.5",
+		"[live]\nadapt = \"on\"":     `2:9: live.adapt is "on", want a table`,
+		"[live.pick]\nwait_s = 3":    "unknown key wait_s in [live.pick]",
+		"[live.sharing]\nruns = 1":   "2:8: live.sharing.runs is 1, want",
+		"[live.sharing]\nspread = 0": "2:10: live.sharing.spread is 0",
+		"[live.sharing]\nslowdown = 0.9": "2:12: live.sharing.slowdown is 0.9, " +
+			"want a number from 1",
+		"[live.sharing]\nweights = 1": "2:11: live.sharing.weights is 1",
+		"[live]\nsharing = true": "2:11: live.sharing is " +
+			"true, want a table",
+		"[live]\npick = \"value\"": "2:8: live.pick is " +
+			"\"value\", want a table",
+		"[live]\nweights = 1": "2:11: live.weights is 1, " +
+			"want true or false",
+		"[live]\nprefer = \"h200\"":   "2:10: live.prefer is",
+		"[live]\nsleep_after_s = -1":  "2:17: live.sleep_after_s is -1",
+		"[live]\noperators = \"ann\"": "2:13: live.operators is",
+		"[live]\noperators = " +
+			"[\"ann\", \"a b\"]": `2:21: live.operators has "a b", want the name of a user`,
+		"[live]\noperators = [\"ann\", \"ann\"]": `2:21: live.operators has "ann" twice`,
+		"[live]\noperators = [7]":                "2:14: live.operators has 7",
+		"[records]\nkeep_days = -1":              "2:13: records.keep_days is -1",
+		"[records]\nkeep_days = 1.5":             "2:13: records.keep_days is 1.5",
+		"[factors]\npue = 0.9":                   "2:7: factors.pue is 0.9",
+		"[factors]\ncarbon_g_per_kwh = -1":       "2:20: factors.carbon_g_per_kwh is -1",
+		"[factors]\ncarbon_kg_per_kwh = 1":       `did you mean carbon_g_per_kwh?`,
+		"[factors]\ncurrency = \"a\\nb\"":        "2:12: factors.currency is",
+		"[factors]\ncost_per_kwh = 0.3": "2:16: factors.cost_per_kwh is 0.3, " +
+			"want currency with it",
+		"[live.modes]\n\"a\\u0000b\" = \"observe\"": "want a name",
 	} {
 		_, err := Load(strings.NewReader(text), "site.toml", nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -140,9 +183,11 @@ func TestARangeOfClocksIsRelativeToTheDefaultOnes(t *testing.T) {
 }
 
 func TestSteeringSettingsAreReadAndClonedApart(t *testing.T) {
-	c := load(t, "[live]\nreorder = \"off\"\nreorders = {gpu = \"all\"}\nweights = true\nprefer = true\nsleep_after_s = 600\noperators = [\"ann\", \"Bob.2\"]")
+	c := load(t, "[live]\nreorder = \"off\"\nreorders = {gpu = \"all\"}\nweights = true\nprefer = true\n"+
+		"sleep_after_s = 600\noperators = [\"ann\", \"Bob.2\"]")
 	l := &c.Live
-	if l.ReorderOf("gpu") != ReorderAll || l.ReorderOf("x") != ReorderOff || !l.Weights || !l.Prefer || l.SleepAfter != 600 {
+	if l.ReorderOf("gpu") != ReorderAll || l.ReorderOf("x") != ReorderOff || !l.Weights || !l.Prefer ||
+		l.SleepAfter != 600 {
 		t.Errorf("%+v", l)
 	}
 	if !slices.Equal(l.Operators, []string{"ann", "Bob.2"}) {
@@ -153,21 +198,25 @@ func TestSteeringSettingsAreReadAndClonedApart(t *testing.T) {
 	if l.ReorderOf("gpu") != ReorderAll || l.Operators[0] == "eve" {
 		t.Error("a change of the copy is seen in the original")
 	}
-	if d := Default().Live; d.ReorderOf("gpu") != ReorderOwn || d.Weights || d.Prefer || d.SleepAfter != 0 || len(d.Operators) > 0 {
+	if d := Default().Live; d.ReorderOf("gpu") != ReorderOwn || d.Weights || d.Prefer || d.SleepAfter != 0 ||
+		len(d.Operators) > 0 {
 		t.Errorf("default %+v", d)
 	}
 }
 
 func TestEnergyIsTurnedIntoWhatItCosts(t *testing.T) {
-	c := load(t, "[records]\nkeep_days = 30\n[factors]\ncarbon_g_per_kwh = 400\nwater_l_per_kwh = 2\ncost_per_kwh = 0.25\ncurrency = \"EUR\"\npue = 1.5")
+	c := load(t, "[records]\nkeep_days = 30\n[factors]\ncarbon_g_per_kwh = 400\nwater_l_per_kwh = 2\n"+
+		"cost_per_kwh = 0.25\ncurrency = \"EUR\"\npue = 1.5")
 	if c.Records.KeepDays != 30 || c.Factors.Currency != "EUR" {
 		t.Errorf("%+v %+v", c.Records, c.Factors)
 	}
-	if got, want := c.Factors.Footprint(7.2e6), (Footprint{KWh: 3, Carbon: 1200, Water: 6, Cost: 0.75}); got != want {
+	if got, want := c.Factors.Footprint(7.2e6),
+		(Footprint{KWh: 3, Carbon: 1200, Water: 6, Cost: 0.75}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	d := Default()
-	if got, want := d.Factors.Footprint(3.6e6), (Footprint{KWh: 1}); got != want || d.Records.KeepDays != 400 {
+	if got, want := d.Factors.Footprint(3.6e6), (Footprint{KWh: 1}); got != want ||
+		d.Records.KeepDays != 400 {
 		t.Errorf("%+v, want %+v; %+v", got, want, d.Records)
 	}
 	if got, want := new(Factors).Footprint(-3.6e6), (Footprint{KWh: -1}); got != want {
@@ -186,17 +235,20 @@ func TestNothingIsSharedUnlessItIsAskedFor(t *testing.T) {
 }
 
 func TestNoClockIsAdaptedUnlessItIsAskedFor(t *testing.T) {
-	if a := Default().Live.Adapt; a.ModeOf("any") != AdaptOff || a.SLA != 1.2 || a.Tau != 0.1 || a.Writes != 30 {
+	if a := Default().Live.Adapt; a.ModeOf("any") != AdaptOff || a.SLA != 1.2 || a.Tau != 0.1 ||
+		a.Writes != 30 {
 		t.Errorf("%+v", a)
 	}
 	c := load(t, "[live.adapt]\nmodes = {gpu = \"on\"}\nsla = 1.5\ntau_s = 0.05\nwrites_per_minute = 12")
-	if a := c.Live.Adapt; a.ModeOf("gpu") != AdaptOn || a.ModeOf("other") != AdaptOff || a.SLA != 1.5 || a.Tau != 0.05 || a.Writes != 12 {
+	if a := c.Live.Adapt; a.ModeOf("gpu") != AdaptOn || a.ModeOf("other") != AdaptOff || a.SLA != 1.5 ||
+		a.Tau != 0.05 || a.Writes != 12 {
 		t.Errorf("%+v", a)
 	}
 }
 
 func TestTheOrderOfTheQueueIsADeadlineOrAPolicy(t *testing.T) {
-	c := load(t, "[live.pick]\npolicy = \"value,kappa=1e-5\"\nevery_s = 20\nageing_s = 3600\nageing_factor = 2.5")
+	c := load(t, "[live.pick]\npolicy = \"value,kappa=1e-5\"\nevery_s = 20\nageing_s = 3600\n"+
+		"ageing_factor = 2.5")
 	if want := (LivePick{"value,kappa=1e-5", 20, 3600, 2.5}); c.Live.Pick != want {
 		t.Errorf("%+v", c.Live.Pick)
 	}
@@ -212,7 +264,8 @@ func TestTheOrderOfTheQueueIsADeadlineOrAPolicy(t *testing.T) {
 	if err := c.Show(&text); err != nil {
 		t.Fatal(err)
 	}
-	if again := load(t, text.String()); again.Live.Pick != c.Live.Pick || !strings.Contains(text.String(), `policy = "easy" # `) {
+	if again := load(t, text.String()); again.Live.Pick != c.Live.Pick ||
+		!strings.Contains(text.String(), `policy = "easy" # `) {
 		t.Errorf("shown and read again: %+v", again.Live.Pick)
 	}
 }
@@ -222,8 +275,10 @@ func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 		"clocks = [{mem_mhz = [500, 600], core_mhz = [800, 1000]}]\n"
 	want := map[string]dvfsmodel.Setting{"V100": {Core: 1087}, "Own": {Core: 800, Mem: 600}}
 	for _, text := range []string{
-		"[live]\nconstant_arm = 0.1\nhold_out = 0.9\nconstant_clocks = {\"Tesla V100-SXM2-16GB\" = 1087, own = [800, 600]}\n" + own,
-		own + "[live]\nconstant_arm = 0.1\nhold_out = 0.9\n[live.constant_clocks]\nv100 = [1087]\nOwn = [800, 600]",
+		"[live]\nconstant_arm = 0.1\nhold_out = 0.9\n" +
+			"constant_clocks = {\"Tesla V100-SXM2-16GB\" = 1087, own = [800, 600]}\n" + own,
+		own + "[live]\nconstant_arm = 0.1\nhold_out = 0.9\n[live.constant_clocks]\nv100 = [1087]\n" +
+			"Own = [800, 600]",
 	} {
 		c := load(t, text)
 		if c.Live.ConstantArm != 0.1 || !maps.Equal(c.Live.ConstantClocks, want) {
@@ -233,7 +288,8 @@ func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 		if err := c.Show(&shown); err != nil {
 			t.Fatal(err)
 		}
-		if again := load(t, shown.String()); again.Live.ConstantArm != 0.1 || !maps.Equal(again.Live.ConstantClocks, want) {
+		if again := load(t, shown.String()); again.Live.ConstantArm != 0.1 ||
+			!maps.Equal(again.Live.ConstantClocks, want) {
 			t.Errorf("shown and read again: %+v", again.Live)
 		}
 		copied := c.Live.Clone()

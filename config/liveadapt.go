@@ -54,10 +54,15 @@ func (a *LiveAdapt) Clone() LiveAdapt {
 
 func (a *LiveAdapt) fields() []field {
 	return []field{
-		choiceField("mode", "Whether core clocks are adapted while jobs run, where mode is enforce: off or on.", (*string)(&a.Mode), adaptWords...),
-		partitionTableField("modes", "The same for single partitions, such as {gpu = \"on\"}.", "off or on", &a.Modes, adaptWords),
-		numberField("sla", "How many times as long as at default clocks such a run may take, at every moment of it.", &a.SLA, numberRange{min: 1, max: 10}),
-		numberField("tau_s", "Seconds from one look at a GPU to the next.", &a.Tau, numberRange{min: 0.02, max: 0.15}),
-		intField("writes_per_minute", "The most clock writes that a GPU has in any minute. Below 3 nothing is adapted.", &a.Writes, 0, 6000),
+		choiceField("mode", "Whether core clocks are adapted while jobs run, where mode is "+
+			"enforce: off or on.", (*string)(&a.Mode), adaptWords...),
+		partitionTableField("modes", "The same for single partitions, such as {gpu = \"on\"}.", "off or on",
+			&a.Modes, adaptWords),
+		numberField("sla", "How many times as long as at default clocks such a run may take, at every "+
+			"moment of it.", &a.SLA, numberRange{min: 1, max: 10}),
+		numberField("tau_s", "Seconds from one look at a GPU to the next.", &a.Tau,
+			numberRange{min: 0.02, max: 0.15}),
+		intField("writes_per_minute", "The most clock writes that a GPU has in any minute. Below 3 nothing "+
+			"is adapted.", &a.Writes, 0, 6000),
 	}
 }

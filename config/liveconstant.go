@@ -18,7 +18,8 @@ func (l *Live) clocksField() field {
 	f := field{
 		key: "constant_clocks", expected: "a table of GPU models, each with " + wanted,
 		doc: "The clocks of that arm, MHz, by GPU model, such as {V100 = 1087, A100 = [1155, 1215]}: core, or core and\n" +
-			"memory. epplan plan --json finds such pairs for a batch: constant.clocks. Other models have no such arm.",
+			"memory. epplan plan --json finds such pairs for a batch: constant.clocks. Other models " +
+			"have no such arm.",
 	}
 	f.read = func(d *document, path string, v any) {
 		values, ok := v.(map[string]any)
@@ -42,7 +43,9 @@ func (l *Live) clocksField() field {
 				d.faultAtType(joinKey(path, model), v, wanted)
 				continue
 			}
-			l.ConstantClocks[model] = dvfsmodel.Setting{Core: dvfsmodel.MHz(clocks[0]), Mem: dvfsmodel.MHz(clocks[1])}
+			l.ConstantClocks[model] = dvfsmodel.Setting{
+				Core: dvfsmodel.MHz(clocks[0]), Mem: dvfsmodel.MHz(clocks[1]),
+			}
 		}
 	}
 	f.format = func() string {
@@ -66,14 +69,18 @@ func (l *Live) clocksField() field {
 func (l *Live) checkConstant(d *document, profiles *Profiles) {
 	const path = "live.constant_clocks"
 	if l.HoldOut+l.ConstantArm > 1+rounding {
-		d.faultAt("live.constant_arm", "live.constant_arm is %v, want at most %.4g: hold_out is %v, and no job is in two arms",
+		d.faultAt("live.constant_arm",
+			"live.constant_arm is %v, want at most %.4g: hold_out is %v, and no job is in two arms",
 			l.ConstantArm, 1-l.HoldOut, l.HoldOut)
 	}
 	if _, named := d.offsets[path]; l.ConstantArm > 0 && len(l.ConstantClocks) == 0 && !named {
-		d.faultAt("live.constant_arm", "live.constant_arm is %v, want constant_clocks with it, such as {V100 = [1087, 877]}: "+
-			"epplan plan --json finds such pairs for a batch of your jobs (constant.clocks)", l.ConstantArm)
+		d.faultAt("live.constant_arm",
+			"live.constant_arm is %v, want constant_clocks with it, such as {V100 = [1087, 877]}: "+
+				"epplan plan --json finds such pairs for a batch of your jobs (constant.clocks)",
+			l.ConstantArm)
 	} else if l.ConstantArm > 0 && len(l.ConstantClocks) == 0 {
-		d.faultAt(path, "live.constant_clocks names no clocks, want those of a GPU model at least: live.constant_arm is %v", l.ConstantArm)
+		d.faultAt(path, "live.constant_clocks names no clocks, want those of a GPU model at least: "+
+			"live.constant_arm is %v", l.ConstantArm)
 	}
 	byName := make(map[string]dvfsmodel.Setting, len(l.ConstantClocks))
 	for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
@@ -105,11 +112,13 @@ func (l *Live) checkPair(d *document, at string, p *Profile, pair dvfsmodel.Sett
 		return // only its devices know
 	case !slices.Contains(pairs, pair):
 		near := nearestPair(pairs, pair)
-		d.faultAt(at, "live.constant_clocks: GPU model %s has no core %v MHz with memory %v MHz, the nearest it has is [%v, %v]; "+
+		d.faultAt(at, "live.constant_clocks: GPU model %s has no core %v MHz with memory %v MHz, the "+
+			"nearest it has is [%v, %v]; "+
 			"should its GPUs have them, list their clocks in a [[gpu]] table",
 			quoteName(p.Name), float64(pair.Core), float64(pair.Mem), float64(near.Core), float64(near.Mem))
 	case !l.Allows(pair.Core, pair.Mem, p.Default):
-		d.faultAt(at, "live.constant_clocks: core %v MHz with memory %v MHz of GPU model %s is outside min_core to max_core, or min_mem to max_mem",
+		d.faultAt(at, "live.constant_clocks: core %v MHz with memory %v MHz of GPU model %s is outside "+
+			"min_core to max_core, or min_mem to max_mem",
 			float64(pair.Core), float64(pair.Mem), quoteName(p.Name))
 	}
 }

@@ -34,12 +34,16 @@ func defaultPick() LivePick {
 
 func (p *LivePick) fields() []field {
 	return []field{
-		checkedField(lineField("policy", "The order of pending jobs: deadline (those with one go first, the others stay as they are), or a\n"+
+		checkedField(lineField("policy", "The order of pending jobs: deadline (those with one go first, "+
+			"the others stay as they are), or a\n"+
 			"policy such as value or simple-backfill, whose order of starts it is.", &p.Policy), checkPick),
-		numberField("every_s", "Seconds after which a policy's order is made anew.", &p.Every, numberRange{min: 1, max: maxNumber}),
-		numberField("ageing_s", "Seconds of waiting after which a job isn't put behind others any more. Until then it comes\n"+
-			"forward step by step.", &p.Ageing, nonNegativeRange),
-		numberField("ageing_factor", "The same as a multiple of the job's time limit; 0: only ageing_s counts.", &p.AgeingFactor, nonNegativeRange),
+		numberField("every_s", "Seconds after which a policy's order is made anew.", &p.Every,
+			numberRange{min: 1, max: maxNumber}),
+		numberField("ageing_s",
+			"Seconds of waiting after which a job isn't put behind others any more. Until then it comes\n"+
+				"forward step by step.", &p.Ageing, nonNegativeRange),
+		numberField("ageing_factor", "The same as a multiple of the job's time limit; 0: only "+
+			"ageing_s counts.", &p.AgeingFactor, nonNegativeRange),
 	}
 }
 
@@ -51,7 +55,8 @@ func checkPick(text string) error {
 	if text == Best {
 		return fmt.Errorf("%s is for plans, want deadline or a policy by its name", quoteName(text))
 	}
-	if near := spelling.Nearest(text, []string{PickDeadline}); near != "" && !slices.Contains(policy.Names(), text) {
+	if near := spelling.Nearest(text, []string{PickDeadline}); near != "" &&
+		!slices.Contains(policy.Names(), text) {
 		return fmt.Errorf("unknown policy %s, did you mean %s?", quoteName(text), quoteName(near))
 	}
 	return checkPolicy(text)

@@ -46,59 +46,166 @@ name = "cost"
 func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 	nodes := "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\n"
 	for _, c := range []struct{ name, text, want string }{
-		{"unknown key", "[policy]\nthetta = 1\n", "c.toml:2:1: unknown key thetta in [policy], did you mean theta?"},
-		{"unknown key in other case", "[policy]\nTheta = 1\n", "c.toml:2:1: unknown key Theta in [policy], did you mean theta?"},
-		{"unknown key like no other", "[policy]\nzzz = 1\n", "c.toml:2:1: unknown key zzz in [policy], want one of offline, online, theta, rho"},
+		{
+			"unknown key", "[policy]\nthetta = 1\n",
+			"c.toml:2:1: unknown key thetta in [policy], did you mean theta?",
+		},
+		{
+			"unknown key in other case", "[policy]\nTheta = 1\n",
+			"c.toml:2:1: unknown key Theta in [policy], did you mean theta?",
+		},
+		{
+			"unknown key like no other", "[policy]\nzzz = 1\n",
+			"c.toml:2:1: unknown key zzz in [policy], want one of offline, online, theta, rho",
+		},
 		{"unknown table", "\n[clutser]\n", "c.toml:2:1: unknown key clutser, did you mean cluster?"},
-		{"unknown dotted key", "policy.teta = 1\n", "c.toml:1:1: unknown key teta in [policy], did you mean theta?"},
-		{"unknown key in the second node", nodes + nodes + "name = \"b\"\nidle_w = 3\n", "c.toml:8:1: unknown key idle_w in [[cluster.nodes]], did you mean idle_w_per_gpu?"},
+		{
+			"unknown dotted key", "policy.teta = 1\n",
+			"c.toml:1:1: unknown key teta in [policy], did you mean theta?",
+		},
+		{
+			"unknown key in the second node", nodes + nodes + "name = \"b\"\nidle_w = 3\n",
+			"c.toml:8:1: unknown key idle_w in [[cluster.nodes]], did you mean idle_w_per_gpu?",
+		},
 		{"unknown quoted key", "\"a b\\n\" = 1\n", `c.toml:1:1: unknown key "a b\n", want one of`},
-		{"text for a number", "[policy]\ntheta = \"x\"\n", `c.toml:2:9: policy.theta is "x", want a number above 0, up to 1`},
+		{
+			"text for a number", "[policy]\ntheta = \"x\"\n",
+			`c.toml:2:9: policy.theta is "x", want a number above 0, up to 1`,
+		},
 		{"date for a number", "[policy]\ntheta = 2020-01-01\n", "policy.theta is a date or time, want"},
 		{"table for a number", "[policy.theta]\n", "c.toml:1:1: policy.theta is a table, want a number"},
-		{"number for a table", "policy = 3\n", "c.toml:1:10: policy is 3, want a table that begins with [policy]"},
+		{
+			"number for a table", "policy = 3\n",
+			"c.toml:1:10: policy is 3, want a table that begins with [policy]",
+		},
 		{"number for a text", "[cluster]\nname = 5\n", "c.toml:2:8: cluster.name is 5, want a line of text"},
 		{"empty text", "[cluster]\nname = \"\"\n", `cluster.name is "", want a line of text`},
-		{"text of two lines", "[cluster]\nname = \"\"\"a\nb\"\"\"\n", `c.toml:2:8: cluster.name is "a\nb", want a line of text`},
-		{"number for yes or no", "[cluster]\noffline_turn_on = 1\n", "cluster.offline_turn_on is 1, want true or false"},
-		{"fraction for a whole number", nodes + "count = 1.5\n", "c.toml:4:9: cluster.nodes.count is 1.5, want a whole number from 0 to 10000000"},
+		{
+			"text of two lines", "[cluster]\nname = \"\"\"a\nb\"\"\"\n",
+			`c.toml:2:8: cluster.name is "a\nb", want a line of text`,
+		},
+		{
+			"number for yes or no", "[cluster]\noffline_turn_on = 1\n",
+			"cluster.offline_turn_on is 1, want true or false",
+		},
+		{
+			"fraction for a whole number", nodes + "count = 1.5\n",
+			"c.toml:4:9: cluster.nodes.count is 1.5, want a whole number from 0 to 10000000",
+		},
 		{"theta 0", "[policy]\ntheta = 0\n", "policy.theta is 0, want a number above 0, up to 1"},
 		{"theta above 1", "[policy]\ntheta = 1.01\n", "policy.theta is 1.01, want"},
 		{"negative", "[policy]\nrho = -1\n", "policy.rho is -1, want a number from 0 to 1e+09"},
-		{"not a number", "[safety]\nlimit_margin = nan\n", "c.toml:2:16: safety.limit_margin is nan, want a number from 0 to 100"},
-		{"infinite", "[safety]\ndeadline_margin_s = inf\n", "safety.deadline_margin_s is +inf, want a number from 0 to 1e+15"},
-		{"stretch below 1", "[safety]\nstretch = 0.9\n", "safety.stretch is 0.9, want a number from 1 to 1e+06"},
-		{"no GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 0\n", "c.toml:3:8: cluster.nodes.gpus is 0, want a whole number from 1 to 64"},
-		{"too many GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 65\n", "cluster.nodes.gpus is 65, want a whole number from 1 to 64"},
-		{"GPUs missing", "\n[[cluster.nodes]]\ngpu_model = \"V100\"\n", "c.toml:2:1: [[cluster.nodes]] has no gpus, want a whole number from 1 to 64"},
-		{"unknown GPU model", "[[cluster.nodes]]\ngpu_model = \"V10\"\ngpus = 1\n", `c.toml:2:13: unknown GPU model "V10", did you mean "V100"?`},
-		{"unknown GPU model of the second node", nodes + "[[cluster.nodes]]\ngpu_model = \"GTX1080\"\ngpus = 1\n", `c.toml:5:13: unknown GPU model "GTX1080", did you mean "GTX1080Ti"?`},
-		{"two nodes of one name", nodes + nodes + "name = \"v100\"\n", `c.toml:7:8: nodes "v100" are already on line 1, want another name`},
-		{"nodes as one table", "[cluster.nodes]\n", "c.toml:1:1: cluster.nodes is a table, want an array of tables: [[cluster.nodes]]"},
+		{
+			"not a number", "[safety]\nlimit_margin = nan\n",
+			"c.toml:2:16: safety.limit_margin is nan, want a number from 0 to 100",
+		},
+		{
+			"infinite", "[safety]\ndeadline_margin_s = inf\n",
+			"safety.deadline_margin_s is +inf, want a number from 0 to 1e+15",
+		},
+		{
+			"stretch below 1", "[safety]\nstretch = 0.9\n",
+			"safety.stretch is 0.9, want a number from 1 to 1e+06",
+		},
+		{
+			"no GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 0\n",
+			"c.toml:3:8: cluster.nodes.gpus is 0, want a whole number from 1 to 64",
+		},
+		{
+			"too many GPUs", "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 65\n",
+			"cluster.nodes.gpus is 65, want a whole number from 1 to 64",
+		},
+		{
+			"GPUs missing", "\n[[cluster.nodes]]\ngpu_model = \"V100\"\n",
+			"c.toml:2:1: [[cluster.nodes]] has no gpus, want a whole number from 1 to 64",
+		},
+		{
+			"unknown GPU model", "[[cluster.nodes]]\ngpu_model = \"V10\"\ngpus = 1\n",
+			`c.toml:2:13: unknown GPU model "V10", did you mean "V100"?`,
+		},
+		{
+			"unknown GPU model of the second node", nodes +
+				"[[cluster.nodes]]\ngpu_model = \"GTX1080\"\ngpus = 1\n",
+			`c.toml:5:13: unknown GPU model "GTX1080", did you mean "GTX1080Ti"?`,
+		},
+		{
+			"two nodes of one name", nodes + nodes + "name = \"v100\"\n",
+			`c.toml:7:8: nodes "v100" are already on line 1, want another name`,
+		},
+		{
+			"nodes as one table", "[cluster.nodes]\n",
+			"c.toml:1:1: cluster.nodes is a table, want an array of tables: [[cluster.nodes]]",
+		},
 		{"nodes as numbers", "[cluster]\nnodes = [1]\n", "c.toml:2:10: cluster.nodes has 1, want tables"},
-		{"no nodes", "[cluster]\nnodes = []\n", "c.toml:2:9: cluster.nodes is empty, want at least one kind of node"},
-		{"shared GPUs of unknown memory", nodes + "share = true\n", "c.toml:4:9: share is true, want gpu_mem_gb above 0 with it"},
-		{"clocks of shared GPUs out of order", "[cluster.sharing]\nmin_mhz = 1400\n", "c.toml:1:1: cluster.sharing has clocks from 1400 to 1350 MHz in steps of 45, want at most 10000 of them, ascending"},
-		{"unknown policy", "[policy]\noffline = \"eddl\"\n", `c.toml:2:11: policy.offline: unknown policy "eddl", did you mean "edl"?`},
-		{"policy with a wrong option", "[policy]\nonline = \"edl,rho=x\"\n", `c.toml:2:10: policy.online: rho: "x", want a number from 0 to 1e+09`},
-		{"unknown start rule", "[cluster]\nstart = \"slots\"\n", `cluster.start is "slots", want one of auto, continuous, slot; did you mean "slot"?`},
-		{"start at slots without any", "[cluster]\nstart = \"slot\"\n", `c.toml:2:9: cluster.start is "slot", want slot_s above 0 with it`},
-		{"unknown objective", "[objective]\nname = \"speed\"\n", `objective.name is "speed", want one of energy, edp, ed2p, time`},
-		{"no weight", "[objective]\nenergy_weight = 0\n", "c.toml:1:1: the weights of energy and time are both 0, want one above 0"},
-		{"energy weighed in time", "[objective]\nname = \"time\"\nenergy_weight = 2\n", `c.toml:3:17: objective.energy_weight is 2, want 0 when name is "time"`},
+		{
+			"no nodes", "[cluster]\nnodes = []\n",
+			"c.toml:2:9: cluster.nodes is empty, want at least one kind of node",
+		},
+		{
+			"shared GPUs of unknown memory", nodes + "share = true\n",
+			"c.toml:4:9: share is true, want gpu_mem_gb above 0 with it",
+		},
+		{
+			"clocks of shared GPUs out of order", "[cluster.sharing]\nmin_mhz = 1400\n",
+			"c.toml:1:1: cluster.sharing has clocks from 1400 to 1350 MHz in steps of 45, want at most " +
+				"10000 of them, ascending",
+		},
+		{
+			"unknown policy", "[policy]\noffline = \"eddl\"\n",
+			`c.toml:2:11: policy.offline: unknown policy "eddl", did you mean "edl"?`,
+		},
+		{
+			"policy with a wrong option", "[policy]\nonline = \"edl,rho=x\"\n",
+			`c.toml:2:10: policy.online: rho: "x", want a number from 0 to 1e+09`,
+		},
+		{
+			"unknown start rule", "[cluster]\nstart = \"slots\"\n",
+			`cluster.start is "slots", want one of auto, continuous, slot; did you mean "slot"?`,
+		},
+		{
+			"start at slots without any", "[cluster]\nstart = \"slot\"\n",
+			`c.toml:2:9: cluster.start is "slot", want slot_s above 0 with it`,
+		},
+		{
+			"unknown objective", "[objective]\nname = \"speed\"\n",
+			`objective.name is "speed", want one of energy, edp, ed2p, time`,
+		},
+		{
+			"no weight", "[objective]\nenergy_weight = 0\n",
+			"c.toml:1:1: the weights of energy and time are both 0, want one above 0",
+		},
+		{
+			"energy weighed in time", "[objective]\nname = \"time\"\nenergy_weight = 2\n",
+			`c.toml:3:17: objective.energy_weight is 2, want 0 when name is "time"`,
+		},
 		{
 			"waiting priced beside time alone", "[objective]\nname = \"time\"\nwait_weight = 20\n",
 			`c.toml:3:15: objective.wait_weight is 20, want 0 unless name is "energy"`,
 		},
-		{"waiting priced beside E·t", "[objective]\nwait_weight = 20\nname = \"edp\"\n", `c.toml:2:15: objective.wait_weight is 20, want 0 unless name is "energy"`},
-		{"waiting priced in joules beside money", prices + "wait_weight = 20\n", `c.toml:6:15: objective.wait_weight is 20, want 0 unless name is "energy"`},
-		{"negative price of waiting", "[objective]\nwait_weight = -1\n", "c.toml:2:15: objective.wait_weight is -1, want a number from 0 to 1e+15"},
+		{
+			"waiting priced beside E·t", "[objective]\nwait_weight = 20\nname = \"edp\"\n",
+			`c.toml:2:15: objective.wait_weight is 20, want 0 unless name is "energy"`,
+		},
+		{
+			"waiting priced in joules beside money", prices + "wait_weight = 20\n",
+			`c.toml:6:15: objective.wait_weight is 20, want 0 unless name is "energy"`,
+		},
+		{
+			"negative price of waiting", "[objective]\nwait_weight = -1\n",
+			"c.toml:2:15: objective.wait_weight is -1, want a number from 0 to 1e+15",
+		},
 		{
 			"money without a price", "[objective]\nname = \"cost\"\ncost_per_gpu_hour = 2\n",
 			`c.toml:2:8: objective.name is "cost", want a price of energy with it: set cost_per_kwh and currency in [factors]`,
 		},
-		{"a price without a currency", "[objective]\nname = \"cost\"\n[factors]\ncost_per_kwh = 0.2\n", "c.toml:4:16: factors.cost_per_kwh is 0.2, want currency with it"},
-		{"a price of GPUs beside joules", "[objective]\ncost_per_gpu_hour = 2\n", `c.toml:2:21: objective.cost_per_gpu_hour is 2, want 0 unless name is "cost"`},
+		{
+			"a price without a currency", "[objective]\nname = \"cost\"\n[factors]\ncost_per_kwh = 0.2\n",
+			"c.toml:4:16: factors.cost_per_kwh is 0.2, want currency with it",
+		},
+		{
+			"a price of GPUs beside joules", "[objective]\ncost_per_gpu_hour = 2\n",
+			`c.toml:2:21: objective.cost_per_gpu_hour is 2, want 0 unless name is "cost"`,
+		},
 		{
 			"energy weighed and priced", prices + "energy_weight = 2\n",
 			`c.toml:6:17: objective.energy_weight is 2, want it left out when name is "cost": cost_per_kwh of [factors] weighs energy`,
@@ -110,7 +217,10 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 		{"not UTF-8", "a = 1\nb = \"\xff\"\n", "c.toml:2:6: byte 0xff, want UTF-8 text"},
 		{"UTF-16", "\xff\xfea\x00", "c.toml:1:1: byte 0xff, want UTF-8 text"},
 		{"zero bytes", "\x00\x01\x02", "c.toml:1:1: "},
-		{"too deep", "a = " + strings.Repeat("[", 100_000), "c.toml:1:1: keys or values are nested too deeply, want at most 32 levels"},
+		{
+			"too deep", "a = " + strings.Repeat("[", 100_000),
+			"c.toml:1:1: keys or values are nested too deeply, want at most 32 levels",
+		},
 		{"too long a key", strings.Repeat("a.", 100_000) + "a = 1", "nested too deeply"},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantFault(t, c.text, c.want) })
@@ -120,28 +230,67 @@ func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
 func TestFaultsOfSyntaxSayWhatWasFoundAndWhatWasExpected(t *testing.T) {
 	nodes := "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\n"
 	for _, c := range []struct{ name, text, want string }{
-		{"key twice", "[policy]\nrho = 1\nrho = 2\n", "c.toml:3:1: policy.rho is set on line 2 already, want it once"},
-		{"table twice", "[policy]\nrho = 1\n[policy]\n", "c.toml:3:2: policy is set on line 1 already, want it once"},
-		{"key twice in the second node", nodes + nodes + "gpus = 4\n", "c.toml:7:1: cluster.nodes.gpus is set on line 6 already, want it once"},
-		{"one table, then several", "[cluster.nodes]\n[[cluster.nodes]]\n", "c.toml:2:3: cluster.nodes is one table on line 1, want [[cluster.nodes]] each time"},
-		{"two equals signs", "[policy]\nrho = = 1\n", `c.toml:2:7: found "=", want a value: "text" in quotes, a number, true or false`},
-		{"text without quotes", "[cluster]\nname = here\n", `c.toml:2:8: found "here", want a value: "text" in quotes, a number, true or false`},
-		{"yes for true", "[cluster]\noffline_turn_on = yes # or no\n", `c.toml:2:19: found "yes", want a value`},
-		{"no value", "[cluster]\nname =\nslot_s = 1\n", "c.toml:2:7: found the end of the line, want a value"},
+		{
+			"key twice", "[policy]\nrho = 1\nrho = 2\n",
+			"c.toml:3:1: policy.rho is set on line 2 already, want it once",
+		},
+		{
+			"table twice", "[policy]\nrho = 1\n[policy]\n",
+			"c.toml:3:2: policy is set on line 1 already, want it once",
+		},
+		{
+			"key twice in the second node", nodes + nodes + "gpus = 4\n",
+			"c.toml:7:1: cluster.nodes.gpus is set on line 6 already, want it once",
+		},
+		{
+			"one table, then several", "[cluster.nodes]\n[[cluster.nodes]]\n",
+			"c.toml:2:3: cluster.nodes is one table on line 1, want [[cluster.nodes]] each time",
+		},
+		{
+			"two equals signs", "[policy]\nrho = = 1\n",
+			`c.toml:2:7: found "=", want a value: "text" in quotes, a number, true or false`,
+		},
+		{
+			"text without quotes", "[cluster]\nname = here\n",
+			`c.toml:2:8: found "here", want a value: "text" in quotes, a number, true or false`,
+		},
+		{
+			"yes for true", "[cluster]\noffline_turn_on = yes # or no\n",
+			`c.toml:2:19: found "yes", want a value`,
+		},
+		{
+			"no value", "[cluster]\nname =\nslot_s = 1\n",
+			"c.toml:2:7: found the end of the line, want a value",
+		},
 		{"no key", "[cluster]\n = 3\n", `c.toml:2:2: found "= 3", want key = value`},
 		{"colon for an equals sign", nodes + "cpus: 4\n", `c.toml:4:1: found "cpus: 4", want key = value`},
 		{"JSON", "{\"cluster\": 1}\n", `c.toml:1:1: found "{\"cluster\": 1}", want key = value`},
 		{"a sentence", "hello\n", `c.toml:1:1: found "hello", want key = value`},
-		{"two settings on a line", "[cluster]\nname = \"x\" slot_s = 1\n", `c.toml:2:12: found "slot_s = 1", want one key = value on a line`},
+		{
+			"two settings on a line", "[cluster]\nname = \"x\" slot_s = 1\n",
+			`c.toml:2:12: found "slot_s = 1", want one key = value on a line`,
+		},
 		{"table header left open", "[policy\n", `c.toml:1:1: found "[policy", want [name] or [[name]]`},
-		{"text left open", "[cluster]\nname = \"x\n", "c.toml:2:10: found the end of the line, want a closing quote"},
+		{
+			"text left open", "[cluster]\nname = \"x\n",
+			"c.toml:2:10: found the end of the line, want a closing quote",
+		},
 		{"text left open at the end", "[cluster]\nname = \"x", "want a closing quote"},
 		{"array left open", "[cluster]\nnodes = [\n", `want a value`},
 		{"array without a comma", "[live]\noperators = [\"a\" \"b\"]\n", `want a comma or ]`},
 		{"table without a comma", "[live]\nmodes = {a = \"off\" b = \"off\"}\n", `want a comma or }`},
-		{"Windows path", "[live.sharing]\ncontention = \"C:\\quick\"\n", `c.toml:2:17: found "\\q", want \\ for a backslash, or text in 'single quotes'`},
-		{"leading zero", nodes + "count = 04\n", `c.toml:4:9: found "04", want a number such as 12, 0.5 or 1e6`},
-		{"number beyond all", "[cluster]\nslot_s = 1e400\n", `c.toml:2:10: found "1e400", want a number such as`},
+		{
+			"Windows path", "[live.sharing]\ncontention = \"C:\\quick\"\n",
+			`c.toml:2:17: found "\\q", want \\ for a backslash, or text in 'single quotes'`,
+		},
+		{
+			"leading zero", nodes + "count = 04\n",
+			`c.toml:4:9: found "04", want a number such as 12, 0.5 or 1e6`,
+		},
+		{
+			"number beyond all", "[cluster]\nslot_s = 1e400\n",
+			`c.toml:2:10: found "1e400", want a number such as`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantFault(t, c.text, c.want) })
 	}
@@ -163,7 +312,8 @@ func wantFault(t *testing.T, text, want string) {
 }
 
 func TestAllFaultsAreReportedInTheOrderOfTheFile(t *testing.T) {
-	_, err := Load(strings.NewReader("[safety]\nstretch = 0\nx = 1\n[policy]\nrho = -1\n[objective]\nname = 1\n"), "c.toml", nil)
+	_, err := Load(strings.NewReader("[safety]\nstretch = 0\nx = 1\n[policy]\nrho = -1\n"+
+		"[objective]\nname = 1\n"), "c.toml", nil)
 	file, ok := errors.AsType[*FileError](err)
 	if !ok {
 		t.Fatalf("error %v", err)
@@ -186,7 +336,8 @@ func TestALongListOfFaultsIsCut(t *testing.T) {
 }
 
 func TestAMessageCannotActOnATerminal(t *testing.T) {
-	_, err := Load(strings.NewReader("\"\\u001b[2J\" = 1\n[cluster]\nname = \"\\u001b[2J\"\n"), "\x1b.toml", nil)
+	_, err := Load(strings.NewReader("\"\\u001b[2J\" = 1\n[cluster]\nname = \"\\u001b[2J\"\n"),
+		"\x1b.toml", nil)
 	if strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("message %q", err)
 	}
@@ -194,7 +345,8 @@ func TestAMessageCannotActOnATerminal(t *testing.T) {
 
 func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := LoadFile(dir, nil); err == nil || !strings.Contains(err.Error(), "is a directory, want a TOML file") {
+	if _, err := LoadFile(dir, nil); err == nil ||
+		!strings.Contains(err.Error(), "is a directory, want a TOML file") {
 		t.Errorf("directory: %v", err)
 	}
 	if _, err := LoadFile(filepath.Join(dir, "none.toml"), nil); !errors.Is(err, os.ErrNotExist) {
@@ -204,7 +356,8 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	if err := os.WriteFile(big, []byte(strings.Repeat("#", maxBytes+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadFile(big, nil); err == nil || !strings.Contains(err.Error(), "big.toml is larger than 4 MiB") {
+	if _, err := LoadFile(big, nil); err == nil ||
+		!strings.Contains(err.Error(), "big.toml is larger than 4 MiB") {
 		t.Errorf("big file: %v", err)
 	}
 }
@@ -240,12 +393,16 @@ nodes = [{ gpu_model = "tesla v100", gpus = 8, idle_w_per_gpu = 0 }, { name = "o
 	if want := (Safety{LimitMargin: 0.1, DeadlineMargin: 30, Stretch: 1.5}); c.Safety != want {
 		t.Errorf("safety %+v, want %+v", c.Safety, want)
 	}
-	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Goal().Objective != want {
+	if want := (dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 2, DelayPower: 1}); c.Goal().Objective !=
+		want {
 		t.Errorf("objective %+v, want %+v", c.Goal().Objective, want)
 	}
 	want := planner.Cluster{Name: "cluster", Slot: 60, OfflineTurnOn: true, Classes: []planner.NodeClass{
 		{Name: "v100", Model: "V100", GPUs: 8, HostW: 25, TurnOn: 90, Steps: planner.StepPower{GPUBusy: 300}},
-		{Name: "old", Model: "GTX1080Ti", Count: 3, GPUs: 1, IdleW: 13, HostW: 7, TurnOn: 90, Steps: planner.StepPower{GPUIdle: 13, GPUBusy: 250}},
+		{
+			Name: "old", Model: "GTX1080Ti", Count: 3, GPUs: 1, IdleW: 13, HostW: 7, TurnOn: 90,
+			Steps: planner.StepPower{GPUIdle: 13, GPUBusy: 250},
+		},
 	}}
 	got := c.Cluster()
 	if !reflect.DeepEqual(got, want) {
@@ -277,7 +434,8 @@ func TestWaitingMayHaveAPriceBesideEnergyAndTime(t *testing.T) {
 // takes no more than its computers do, and 7.2 EUR an hour are .002 EUR a second.
 func TestMoneyIsPricesOfJoulesAndSeconds(t *testing.T) {
 	goal := load(t, prices+"cost_per_gpu_hour = 7.2\n").Goal()
-	if o := goal.Objective; math.Abs(o.EnergyWeight-1e-7) > 1e-18 || math.Abs(o.TimeWeight-0.002) > 1e-12 || o.DelayPower != 0 || goal.Currency != "EUR" {
+	if o := goal.Objective; math.Abs(o.EnergyWeight-1e-7) > 1e-18 || math.Abs(o.TimeWeight-0.002) > 1e-12 ||
+		o.DelayPower != 0 || goal.Currency != "EUR" {
 		t.Errorf("goal %+v, want 1e-07 EUR a joule and 0.002 EUR a second", goal)
 	}
 	site := load(t, strings.Replace(prices, "[objective]", "pue = 1.3\n[objective]", 1)).Goal()
@@ -317,8 +475,10 @@ func TestNodesMayNameGPUModelsOfTheSameFile(t *testing.T) {
 
 func TestAFaultyGPUModelIsReportedOnce(t *testing.T) {
 	faulty := strings.Replace(gpuTable, "idle_w = 60", "idle_w = -60", 1)
-	_, err := Load(strings.NewReader(faulty+"[[cluster.nodes]]\ngpu_model = \"H100\"\ngpus = 8\n"), "c.toml", nil)
-	if want := "c.toml:7:10: gpu.idle_w is -60, want a number from 0 to 1e+15"; err == nil || err.Error() != want {
+	_, err := Load(strings.NewReader(faulty+"[[cluster.nodes]]\ngpu_model = \"H100\"\ngpus = 8\n"),
+		"c.toml", nil)
+	if want := "c.toml:7:10: gpu.idle_w is -60, want a number from 0 to 1e+15"; err == nil ||
+		err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
@@ -334,7 +494,8 @@ func TestThePaperClusterIsValidAndItsModelKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if k.GPUs != gpus || k.IdleW != 37 || k.TurnOn != 90 || k.HostW != 0 || k.Count != 0 || p.IdleW != k.IdleW {
+		if k.GPUs != gpus || k.IdleW != 37 || k.TurnOn != 90 || k.HostW != 0 || k.Count != 0 ||
+			p.IdleW != k.IdleW {
 			t.Errorf("node class %+v", k)
 		}
 		if cluster.Slot != 1 || cluster.OfflineTurnOn {

@@ -40,7 +40,9 @@ func NewModel(workload, gpuModel string, f *dvfsmodel.Fitted) Model {
 		m.Coefficients = list
 		return m
 	}
-	slices.SortFunc(m.Coefficients, func(a, b dvfsmodel.Coefficient) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(m.Coefficients, func(a, b dvfsmodel.Coefficient) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	return m
 }
 
@@ -79,7 +81,8 @@ func (m *Model) Fitted() (*dvfsmodel.Fitted, error) {
 func (m *Model) Response(p *Profile) (dvfsmodel.Response, error) {
 	response, err := m.response(p)
 	if err != nil {
-		return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload), quoteName(m.GPUModel), err)
+		return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload),
+			quoteName(m.GPUModel), err)
 	}
 	return response, nil
 }
@@ -110,9 +113,11 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 		return nil, err
 	}
 	for _, s := range table.Scalings() {
-		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positiveRange.contains(t) || !positiveRange.contains(w) {
+		if t, w := fitted.Time(s.Fc, s.Fm), float64(fitted.Power(s)); !positiveRange.contains(t) ||
+			!positiveRange.contains(w) {
 			core, mem := table.Clocks(s)
-			return nil, fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t, w, float64(core), float64(mem))
+			return nil, fmt.Errorf("it predicts %.6g s and %.6g W at %.6g/%.6g MHz, want positive numbers", t,
+				w, float64(core), float64(mem))
 		}
 	}
 	return dvfsmodel.NewFrontier(fitted, table, at), nil
@@ -121,7 +126,8 @@ func (m *Model) response(p *Profile) (dvfsmodel.Response, error) {
 // responseInRange is the response in a range, which is relative to the defaults.
 func (m *Model) responseInRange(p *Profile) (dvfsmodel.Response, error) {
 	if m.Form != dvfsmodel.PaperForm() {
-		return nil, fmt.Errorf("GPU model %s has a range and no clocks: the form must be the paper's, not %s", p.Name, m.Form)
+		return nil, fmt.Errorf("GPU model %s has a range and no clocks: the form must be the paper's, not %s",
+			p.Name, m.Form)
 	}
 	if p.Default != (dvfsmodel.Setting{}) && p.Default != m.Base {
 		return nil, fmt.Errorf("GPU model %s has a range around %v/%v MHz, the model is for %v/%v", p.Name,

@@ -20,7 +20,8 @@ func (s *Models) take(d *document, path string, values map[string]any) {
 		return
 	}
 	if other, twice := s.Lookup(m.Workload, m.GPUModel); twice {
-		d.fault(m.Pos, "a model of workload %s on %s is already on line %d", quoteName(m.Workload), quoteName(m.GPUModel), other.Pos.Line)
+		d.fault(m.Pos, "a model of workload %s on %s is already on line %d", quoteName(m.Workload),
+			quoteName(m.GPUModel), other.Pos.Line)
 		return
 	}
 	s.add(m)
@@ -33,11 +34,15 @@ func (m *Model) fields(values map[string]any) []field {
 	list := []field{
 		requiredField(lineField("workload", "The workload, as batches name it.", &m.Workload)),
 		requiredField(lineField("gpu_model", "The GPU model that it was measured on.", &m.GPUModel)),
-		requiredField(checkedField(lineField("form", "Form of the model: paper, or those of time and power, such as log-knee+log-quadratic.", &form), m.setForm)),
-		requiredField(numberField("base_core_mhz", "Core clock to which coefficients are relative, MHz.", &m.Base.Core, positiveRange)),
-		requiredField(numberField("base_mem_mhz", "Memory clock to which they are relative, MHz.", &m.Base.Mem, positiveRange)),
+		requiredField(checkedField(lineField("form", "Form of the model: paper, or those of time and "+
+			"power, such as log-knee+log-quadratic.", &form), m.setForm)),
+		requiredField(numberField("base_core_mhz", "Core clock to which coefficients are relative, MHz.",
+			&m.Base.Core, positiveRange)),
+		requiredField(numberField("base_mem_mhz", "Memory clock to which they are relative, MHz.",
+			&m.Base.Mem, positiveRange)),
 		intField("settings", "How many clock settings it was fitted to.", &m.Settings, 0, 1e9),
-		numberField("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE, nonNegativeRange),
+		numberField("time_mape", "Mean error of its times at settings left out, as a fraction.", &m.TimeMAPE,
+			nonNegativeRange),
 		numberField("power_mape", "The same of its powers.", &m.PowerMAPE, nonNegativeRange),
 		lineField("source", "Where the measurements come from.", &m.Source),
 	}
@@ -69,16 +74,24 @@ func formText(f dvfsmodel.Form) string {
 // coefficientFields takes the coefficients of the paper's form, or a table
 // of them for any other.
 func (m *Model) coefficientFields() []field {
-	deviations := field{key: "std_errors", doc: "Standard errors of the coefficients, by their names.", expected: "a table", read: func(d *document, path string, v any) {
-		d.coefficients(path, v, nonNegativeRange, func(name string, x float64) bool { return m.setError(name, x) })
-	}}
-	if m.Form != dvfsmodel.PaperForm() {
-		table := field{key: "coefficients", doc: "Coefficients of any other form, by their names: time.t0_s, power.p0_w.", expected: "a table", read: func(d *document, path string, v any) {
-			d.coefficients(path, v, anyRange, func(name string, x float64) bool {
-				m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: name, Value: x})
-				return true
+	deviations := field{
+		key: "std_errors", doc: "Standard errors of the coefficients, by their names.", expected: "a table",
+		read: func(d *document, path string, v any) {
+			d.coefficients(path, v, nonNegativeRange, func(name string, x float64) bool {
+				return m.setError(name, x)
 			})
-		}}
+		},
+	}
+	if m.Form != dvfsmodel.PaperForm() {
+		table := field{
+			key: "coefficients", doc: "Coefficients of any other form, by their names: time.t0_s, " +
+				"power.p0_w.", expected: "a table", read: func(d *document, path string, v any) {
+				d.coefficients(path, v, anyRange, func(name string, x float64) bool {
+					m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: name, Value: x})
+					return true
+				})
+			},
+		}
 		return []field{requiredField(table), deviations}
 	}
 	m.Coefficients = dvfsmodel.Params{}.Coefficients()

@@ -44,10 +44,12 @@ func NewModels(list ...Model) (*Models, error) {
 	set := newModels(len(list))
 	for _, m := range list {
 		if err := m.validate(); err != nil {
-			return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload), quoteName(m.GPUModel), err)
+			return nil, fmt.Errorf("model of workload %s on %s: %w", quoteName(m.Workload),
+				quoteName(m.GPUModel), err)
 		}
 		if !set.add(m) {
-			return nil, fmt.Errorf("two models of workload %s on %s", quoteName(m.Workload), quoteName(m.GPUModel))
+			return nil, fmt.Errorf("two models of workload %s on %s", quoteName(m.Workload),
+				quoteName(m.GPUModel))
 		}
 	}
 	return set, nil
@@ -60,7 +62,8 @@ func (s *Models) With(others *Models) (*Models, error) {
 	for _, m := range slices.Concat(s.list, others.list) {
 		if !all.add(m) {
 			first, _ := all.Lookup(m.Workload, m.GPUModel)
-			return nil, fmt.Errorf("%s: a model of workload %s on %s is already at %s", m.Pos, quoteName(m.Workload), quoteName(m.GPUModel), first.Pos)
+			return nil, fmt.Errorf("%s: a model of workload %s on %s is already at %s", m.Pos,
+				quoteName(m.Workload), quoteName(m.GPUModel), first.Pos)
 		}
 	}
 	return all, nil
@@ -125,10 +128,12 @@ func (m *Model) validate() error {
 	case m.Source != "" && !isLine(m.Source):
 		return errors.New("the source is no line of text")
 	case m.Settings < 0 || !nonNegativeRange.contains(m.TimeMAPE) || !nonNegativeRange.contains(m.PowerMAPE):
-		return fmt.Errorf("%d settings and errors %v and %v, want 0 or more", m.Settings, m.TimeMAPE, m.PowerMAPE)
+		return fmt.Errorf("%d settings and errors %v and %v, want 0 or more", m.Settings,
+			m.TimeMAPE, m.PowerMAPE)
 	}
 	if !positiveRange.contains(float64(m.Base.Core)) || !positiveRange.contains(float64(m.Base.Mem)) {
-		return fmt.Errorf("base clocks %v/%v MHz, want %v", float64(m.Base.Core), float64(m.Base.Mem), positiveRange)
+		return fmt.Errorf("base clocks %v/%v MHz, want %v", float64(m.Base.Core), float64(m.Base.Mem),
+			positiveRange)
 	}
 	for _, c := range m.Coefficients {
 		if !anyRange.contains(c.Value) || !nonNegativeRange.contains(c.StdErr) {

@@ -115,7 +115,8 @@ func TestModelsAreFoundByWorkloadAndGPUModel(t *testing.T) {
 	}
 	err := models.Check("sovler")
 	wrong, ok := errors.AsType[*UnknownError](err)
-	if !ok || wrong.Nearest != "solver" || err.Error() != `unknown workload "sovler", did you mean "solver"?` {
+	if !ok || wrong.Nearest != "solver" ||
+		err.Error() != `unknown workload "sovler", did you mean "solver"?` {
 		t.Errorf("error %v", err)
 	}
 }
@@ -126,23 +127,72 @@ func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) {
 		{"nothing", "", "m.toml:1:1: no model, want [[model]] tables"},
 		{"unknown table", "[[modell]]\n", "m.toml:1:1: unknown key modell, did you mean model?"},
 		{"unknown key", with("p0_w", "p_w"), "m.toml:7:1: unknown key p_w in [[model]], did you mean p0_w?"},
-		{"missing coefficient", with("delta = 0.5\n", ""), "m.toml:1:1: [[model]] has no delta, want a number from 0 to 1"},
-		{"delta above 1", with("delta = 0.5", "delta = 1.5"), "m.toml:11:9: model.delta is 1.5, want a number from 0 to 1"},
-		{"negative power", with("c_w = 100", "c_w = -1"), "m.toml:9:7: model.c_w is -1, want a number from 0 to 1e+15"},
-		{"no run time", strings.NewReplacer("d_s = 5", "d_s = 0", "t0_s = 0.25", "t0_s = 0").Replace(paperModel), `m.toml:1:1: model of workload "solver" on "GTX1080Ti": coefficients D and t0 are both 0`},
-		{"unknown form", with(`"paper"`, `"papre+paper"`), `m.toml:4:8: model.form: unknown time form "papre", want paper, knee`},
-		{"form of one part", with(`"paper"`, `"knee"`), `m.toml:4:8: model.form: form "knee", want time+power`},
-		{"no base clock", with("base_core_mhz = 1800\n", ""), "m.toml:1:1: [[model]] has no base_core_mhz, want a number above 0"},
+		{
+			"missing coefficient", with("delta = 0.5\n", ""),
+			"m.toml:1:1: [[model]] has no delta, want a number from 0 to 1",
+		},
+		{
+			"delta above 1", with("delta = 0.5", "delta = 1.5"),
+			"m.toml:11:9: model.delta is 1.5, want a number from 0 to 1",
+		},
+		{
+			"negative power", with("c_w = 100", "c_w = -1"),
+			"m.toml:9:7: model.c_w is -1, want a number from 0 to 1e+15",
+		},
+		{
+			"no run time", strings.NewReplacer("d_s = 5", "d_s = 0", "t0_s = 0.25",
+				"t0_s = 0").Replace(paperModel),
+			`m.toml:1:1: model of workload "solver" on "GTX1080Ti": coefficients D and t0 are both 0`,
+		},
+		{
+			"unknown form", with(`"paper"`, `"papre+paper"`),
+			`m.toml:4:8: model.form: unknown time form "papre", want paper, knee`,
+		},
+		{
+			"form of one part", with(`"paper"`, `"knee"`),
+			`m.toml:4:8: model.form: form "knee", want time+power`,
+		},
+		{
+			"no base clock", with("base_core_mhz = 1800\n", ""),
+			"m.toml:1:1: [[model]] has no base_core_mhz, want a number above 0",
+		},
 		{"base clock 0", with("1800", "0"), "m.toml:5:17: model.base_core_mhz is 0, want a number above 0"},
-		{"twice", modelsText + strings.Replace(paperModel, "GTX1080Ti", "gtx 1080 ti", 1), `a model of workload "solver" on "gtx 1080 ti" is already on line 1`},
-		{"coefficient as text", with("log_t = 0.3", "log_t = '0.3'"), `m.toml:25:18: model.coefficients.time.log_t is "0.3", want a number from -1e+15 to 1e+15`},
-		{"coefficient missing", with("log_t = 0.3, ", ""), `m.toml:18:1: model of workload "solver" on "V100": coefficient time.log_t is missing`},
-		{"coefficient unknown", with("log_t = 0.3", "log_t = 0.3, log_x = 1"), `m.toml:18:1: model of workload "solver" on "V100": `},
-		{"coefficients not a table", with("coefficients = {", "coefficients = 1 #"), "model.coefficients is 1, want a table"},
-		{"coefficients nested further", with("log_t = 0.3", "log_t.x = 0.3"), "model.coefficients.time.log_t is a table, want a number"},
-		{"standard error unknown", with("{ p0_w = 1.5", "{ p0 = 1.5"), "model.std_errors.p0: the model has no coefficient of this name"},
-		{"standard error negative", with("{ p0_w = 1.5", "{ p0_w = -1.5"), "m.toml:17:23: model.std_errors.p0_w is -1.5, want a number from 0"},
-		{"settings of a fraction", with("settings = 20", "settings = 0.5"), "m.toml:13:12: model.settings is 0.5, want a whole number"},
+		{
+			"twice", modelsText + strings.Replace(paperModel, "GTX1080Ti", "gtx 1080 ti", 1),
+			`a model of workload "solver" on "gtx 1080 ti" is already on line 1`,
+		},
+		{
+			"coefficient as text", with("log_t = 0.3", "log_t = '0.3'"),
+			`m.toml:25:18: model.coefficients.time.log_t is "0.3", want a number from -1e+15 to 1e+15`,
+		},
+		{
+			"coefficient missing", with("log_t = 0.3, ", ""),
+			`m.toml:18:1: model of workload "solver" on "V100": coefficient time.log_t is missing`,
+		},
+		{
+			"coefficient unknown", with("log_t = 0.3", "log_t = 0.3, log_x = 1"),
+			`m.toml:18:1: model of workload "solver" on "V100": `,
+		},
+		{
+			"coefficients not a table", with("coefficients = {", "coefficients = 1 #"),
+			"model.coefficients is 1, want a table",
+		},
+		{
+			"coefficients nested further", with("log_t = 0.3", "log_t.x = 0.3"),
+			"model.coefficients.time.log_t is a table, want a number",
+		},
+		{
+			"standard error unknown", with("{ p0_w = 1.5", "{ p0 = 1.5"),
+			"model.std_errors.p0: the model has no coefficient of this name",
+		},
+		{
+			"standard error negative", with("{ p0_w = 1.5", "{ p0_w = -1.5"),
+			"m.toml:17:23: model.std_errors.p0_w is -1.5, want a number from 0",
+		},
+		{
+			"settings of a fraction", with("settings = 20", "settings = 0.5"),
+			"m.toml:13:12: model.settings is 0.5, want a whole number",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ReadModels(strings.NewReader(c.text), "m.toml")
@@ -194,7 +244,8 @@ func TestTheDefaultPointOfAModelIsAtTheProfilesDefaultClocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fitted.At(1800, 5000)
-		if at.Core != 1800 || at.Mem != 5000 || !near(at.Time, want.Time) || !near(float64(at.Power), float64(want.Power)) {
+		if at.Core != 1800 || at.Mem != 5000 || !near(at.Time, want.Time) ||
+			!near(float64(at.Power), float64(want.Power)) {
 			t.Errorf("base %v MHz: %+v, want %+v", core, at, want)
 		}
 		best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
@@ -219,7 +270,8 @@ func TestEachFormHasAResponse(t *testing.T) {
 			t.Fatal(err)
 		}
 		best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
-		if err != nil || !(best.Energy > 0) || best.Energy > response.Default().Energy || best.Time < response.MinTime() {
+		if err != nil || !(best.Energy > 0) || best.Energy > response.Default().Energy ||
+			best.Time < response.MinTime() {
 			t.Errorf("%s: optimum %+v, %v", m.Form, best, err)
 		}
 	}
@@ -232,27 +284,32 @@ func TestAModelInARangeMustHaveThePapersForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); err != nil || best.Scaling.Fc < 0.89 {
+	if best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); err != nil ||
+		best.Scaling.Fc < 0.89 {
 		t.Errorf("optimum %+v, %v", best, err)
 	}
 	other := models.All()[1]
-	if _, err := other.Response(builtin(t, "paper")); err == nil || !strings.Contains(err.Error(), "the form must be the paper's") {
+	if _, err := other.Response(builtin(t, "paper")); err == nil ||
+		!strings.Contains(err.Error(), "the form must be the paper's") {
 		t.Errorf("error %v", err)
 	}
 	fixed := *builtin(t, "paper")
 	fixed.Default = dvfsmodel.Setting{Core: 1000, Mem: 1000}
-	if _, err := paper.Response(&fixed); err == nil || !strings.Contains(err.Error(), "range around 1000/1000 MHz") {
+	if _, err := paper.Response(&fixed); err == nil ||
+		!strings.Contains(err.Error(), "range around 1000/1000 MHz") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestAModelThatPredictsNothingSomewhereIsRefused(t *testing.T) {
-	text := strings.Replace(modelsText, "power.p0_w = 50, power.core_w = 100", "power.p0_w = 0, power.core_w = 0", 1)
+	text := strings.Replace(modelsText, "power.p0_w = 50, power.core_w = 100",
+		"power.p0_w = 0, power.core_w = 0", 1)
 	m, ok := readModels(t, text).Lookup("stencil", "V100")
 	if !ok {
 		t.Fatal("no model")
 	}
-	if _, err := m.Response(builtin(t, "V100")); err == nil || !strings.Contains(err.Error(), "0 W at 802/877 MHz, want positive") {
+	if _, err := m.Response(builtin(t, "V100")); err == nil ||
+		!strings.Contains(err.Error(), "0 W at 802/877 MHz, want positive") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -275,13 +332,18 @@ func samplesOf(p *Profile, params dvfsmodel.Params, noise func() float64) []dvfs
 func TestAFittedModelPredictsTheSameAfterAFile(t *testing.T) {
 	profiles := BuiltinProfiles()
 	rapid.Check(t, func(rt *rapid.T) {
-		p, err := profiles.Lookup(rapid.SampledFrom([]string{"GTX1080Ti", "V100", "V100-2022", "GTX980"}).Draw(rt, "GPU"))
+		p, err := profiles.Lookup(rapid.SampledFrom([]string{
+			"GTX1080Ti", "V100", "V100-2022", "GTX980",
+		}).Draw(rt, "GPU"))
 		if err != nil {
 			rt.Fatal(err)
 		}
-		draw := func(name string, low, high float64) float64 { return rapid.Float64Range(low, high).Draw(rt, name) }
+		draw := func(name string, low, high float64) float64 {
+			return rapid.Float64Range(low, high).Draw(rt, name)
+		}
 		params := dvfsmodel.Params{
-			P0: dvfsmodel.Watt(draw("P0", 10, 100)), Gamma: dvfsmodel.Watt(draw("gamma", 0, 50)), C: dvfsmodel.Watt(draw("c", 10, 200)),
+			P0: dvfsmodel.Watt(draw("P0", 10, 100)), Gamma: dvfsmodel.Watt(draw("gamma", 0, 50)),
+			C: dvfsmodel.Watt(draw("c", 10, 200)),
 			D: draw("D", 1, 10), Delta: draw("delta", 0, 1), T0: draw("t0", 0.1, 1),
 		}
 		samples := samplesOf(p, params, func() float64 { return draw("noise", -0.01, 0.01) })
@@ -324,7 +386,8 @@ func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
 	params := dvfsmodel.Params{P0: 60, Gamma: 20, C: 100, D: 5, Delta: 0.5, T0: 0.25}
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := func() float64 { return 0.002 * rng.NormFloat64() }
-	fitted, err := dvfsmodel.Fit(samplesOf(p, params, noise), p.Default, &dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{dvfsmodel.PaperForm()}})
+	fitted, err := dvfsmodel.Fit(samplesOf(p, params, noise), p.Default,
+		&dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{dvfsmodel.PaperForm()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +400,10 @@ func TestStandardErrorsOfThePapersCoefficientsCoverTheTruth(t *testing.T) {
 }
 
 func TestAModelIsAsFarOffAsAtSettingsLeftOut(t *testing.T) {
-	m := Model{Workload: "w", GPUModel: "V100", TimeMAPE: 0.02, PowerMAPE: 0.03, Settings: 10, Coefficients: make([]dvfsmodel.Coefficient, 6)}
+	m := Model{
+		Workload: "w", GPUModel: "V100", TimeMAPE: 0.02, PowerMAPE: 0.03, Settings: 10,
+		Coefficients: make([]dvfsmodel.Coefficient, 6),
+	}
 	want := dvfsmodel.NewUncertainty(0.02, 0.03, 7)
 	if got := m.Doubt(); got.Level != want.Level {
 		t.Errorf("off by %+v, want %+v", got.Level, want.Level)
@@ -356,10 +422,13 @@ func TestACatalogWithAPriorHasOneWhereFiveWorkloadsHaveAModel(t *testing.T) {
 	var text strings.Builder
 	for i := range 6 {
 		if i < 5 {
-			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"v100\"\nform = \"paper\"\nbase_core_mhz = 1380\nbase_mem_mhz = 877\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 0.%d\nt0_s = 0.2\n", i, 3+i)
+			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"v100\"\nform = \"paper\"\n"+
+				"base_core_mhz = 1380\nbase_mem_mhz = 877\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\n"+
+				"delta = 0.%d\nt0_s = 0.2\n", i, 3+i)
 		}
 		if i > 1 {
-			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"RTX2070S\"\nform = \"paper\"\nbase_core_mhz = 1880\nbase_mem_mhz = 6800\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
+			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"RTX2070S\"\nform = \"paper\"\n"+
+				"base_core_mhz = 1880\nbase_mem_mhz = 6800\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
 		}
 	}
 	c := NewCatalog(BuiltinProfiles(), readModels(t, text.String()), nil)
@@ -376,7 +445,8 @@ func TestACatalogWithAPriorHasOneWhereFiveWorkloadsHaveAModel(t *testing.T) {
 	}
 	c.UsePrior()
 	if !unseen("V100") || unseen("RTX2070S") || unseen("GTX1080Ti") {
-		t.Errorf("V100 %v, RTX2070S %v, GTX1080Ti %v: want the first alone", unseen("V100"), unseen("RTX2070S"), unseen("GTX1080Ti"))
+		t.Errorf("V100 %v, RTX2070S %v, GTX1080Ti %v: want the first alone", unseen("V100"),
+			unseen("RTX2070S"), unseen("GTX1080Ti"))
 	}
 	none := NewCatalog(BuiltinProfiles(), nil, nil)
 	none.UsePrior()

@@ -20,8 +20,10 @@ type described struct {
 }
 
 const (
-	readByPlans = "Read by the commands that plan (`plan`, `compare`, `explain`, `replay`), and by `epd` for its decisions."
-	readByEPD   = "Read by `epd` at its start, and again by [`epplan reload`](../cli.md#epplan-reload) or SIGHUP."
+	readByPlans = "Read by the commands that plan (`plan`, `compare`, `explain`, `replay`), and by `epd` " +
+		"for its decisions."
+	readByEPD = "Read by `epd` at its start, and again by [`epplan " +
+		"reload`](../cli.md#epplan-reload) or SIGHUP."
 )
 
 // configTables are the tables of a configuration, in the order of DefaultText.
@@ -30,7 +32,10 @@ func configTables() []described {
 	class, shared := newClass(), sharedClass{}
 	return []described{
 		{"[objective]", readByPlans, c.objective.fields()},
-		{"[policy]", "Read by the commands that plan. `--policy`, `--theta` and `--rho` go before it.", c.Policy.fields()},
+		{
+			"[policy]", "Read by the commands that plan. `--policy`, `--theta` and `--rho` go before it.",
+			c.Policy.fields(),
+		},
 		{"[safety]", readByPlans, c.Safety.fields()},
 		{"[live]", readByEPD, c.Live.fields()},
 		{"[live.pick]", readByEPD, c.Live.Pick.fields()},
@@ -38,15 +43,29 @@ func configTables() []described {
 		{"[live.adapt]", readByEPD, c.Live.Adapt.fields()},
 		{"[predict]", readByEPD, c.Predict.fields()},
 		{"[records]", readByEPD, c.Records.fields()},
-		{"[factors]", readByEPD + " The price counts in plans, too, where the objective is `cost`.", c.Factors.fields()},
-		{"[web]", readByEPD, c.Web.fields()},
-		{"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside their GPUs.", c.clusterFields()},
-		{"[cluster.sharing]", "Power and run times of GPUs that tasks share, by clock, and what sharing costs.", c.sharedGPU.fields()},
 		{
-			"[[cluster.nodes]]", "A kind of node; as many tables as there are kinds. A file that has one replaces all of the default ones.",
+			"[factors]", readByEPD + " The price counts in plans, too, where the objective is `cost`.",
+			c.Factors.fields(),
+		},
+		{"[web]", readByEPD, c.Web.fields()},
+		{
+			"[cluster]", "Read by the commands that plan; `epd` takes from it what nodes use beside " +
+				"their GPUs.", c.clusterFields(),
+		},
+		{
+			"[cluster.sharing]",
+			"Power and run times of GPUs that tasks share, by clock, and what sharing costs.",
+			c.sharedGPU.fields(),
+		},
+		{
+			"[[cluster.nodes]]", "A kind of node; as many tables as there are kinds. A file that has one " +
+				"replaces all of the default ones.",
 			append(classFields(&class), shared.fields()...),
 		},
-		{"[[gpu]]", "A GPU model that epplan doesn't know, or knows otherwise. `--power` of `epplan replay` reads such tables too.", (&Profile{HostW: defaultHostW}).fields()},
+		{
+			"[[gpu]]", "A GPU model that epplan doesn't know, or knows otherwise. `--power` of `epplan " +
+				"replay` reads such tables too.", (&Profile{HostW: defaultHostW}).fields(),
+		},
 	}
 }
 
@@ -54,9 +73,14 @@ func configTables() []described {
 func otherTables() []described {
 	paper, fitted := &Model{}, &Model{}
 	return []described{
-		{"[[cpu]]", "A CPU model, in a file for `--power` of `epplan replay`; the first one is that of nodes that don't say.", (&CPU{Threads: 1}).fields()},
 		{
-			"[[model]] of the paper's form", "A workload on a GPU model, in a models file: `epplan model fit` writes them, `--models` reads them.",
+			"[[cpu]]", "A CPU model, in a file for `--power` of `epplan replay`; the first one is that of " +
+				"nodes that don't say.", (&CPU{Threads: 1}).fields(),
+		},
+		{
+			"[[model]] of the paper's form",
+			"A workload on a GPU model, in a models file: `epplan model fit` writes them, " +
+				"`--models` reads them.",
 			paper.fields(map[string]any{"form": formText(dvfsmodel.PaperForm())}),
 		},
 		{
@@ -92,14 +116,18 @@ func referenceText() string {
 
 <!-- Written by go test ./config -update. -->
 
-One TOML file serves the commands that plan and ` + "`epd`" + `. Every key may be left out. ` + "`epplan config init`" + ` writes a file with
-all of them, ` + "`epplan config check`" + ` finds mistakes with line and column, ` + "`epplan config show`" + ` says where each value comes from.
-Numbers are at most 1e15; keys end in their unit: ` + "`_s`" + ` seconds, ` + "`_w`" + ` watts, ` + "`_j`" + ` joules, ` + "`_mhz`" + ` megahertz, ` + "`_gib`" + ` 2³⁰ bytes.
+One TOML file serves the commands that plan and ` + "`epd`" + `. Every key may be left out. ` +
+		"`epplan config init`" + ` writes a file with
+all of them, ` + "`epplan config check`" + ` finds mistakes with line and column, ` + "`epplan config show`" +
+		` says where each value comes from.
+Numbers are at most 1e15; keys end in their unit: ` + "`_s`" + ` seconds, ` + "`_w`" + ` watts, ` + "`_j`" +
+		` joules, ` + "`_mhz`" + ` megahertz, ` + "`_gib`" + ` 2³⁰ bytes.
 A file with a mistake is refused as a whole; ` + "`epd`" + ` then keeps the configuration that was in force.
 
 `)
 	section := func(d described) {
-		fmt.Fprintf(&b, "## %s\n\n%s\n\n| key | default | takes | meaning |\n|---|---|---|---|\n", d.header, d.note)
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n| key | default | takes | meaning |\n|---|---|---|---|\n",
+			d.header, d.note)
 		for _, f := range d.fields {
 			b.WriteString(fieldRow(f))
 		}

@@ -43,7 +43,8 @@ func partitionTableField[T ~string](key, doc, each string, to *map[string]T, wor
 		all := make(map[string]T, len(values))
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if !isLine(name) {
-				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes", quoteName(name), maxText)
+				d.faultAt(path, "partition %s, want a name of 1 to %d printable bytes",
+					quoteName(name), maxText)
 				continue
 			}
 			var word string

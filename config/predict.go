@@ -27,7 +27,10 @@ type Endpoint struct {
 
 func defaultPredict() Predict {
 	const jobs, patience, rounds = 20_000, 20, 3
-	return Predict{Enabled: true, Jobs: jobs, Embedding: Endpoint{TimeoutS: patience}, Align: Endpoint{TimeoutS: 2 * patience}, Rounds: rounds}
+	return Predict{
+		Enabled: true, Jobs: jobs, Embedding: Endpoint{TimeoutS: patience},
+		Align: Endpoint{TimeoutS: 2 * patience}, Rounds: rounds,
+	}
 }
 
 // Clone is a copy that shares nothing.
@@ -40,14 +43,20 @@ func (p *Predict) Clone() Predict {
 func (p *Predict) fields() []field {
 	const mostJobs, mostRounds = 200_000, 10
 	return slices.Concat([]field{
-		boolField("enabled", "Whether epd predicts run time, energy and power of each job at its submission.", &p.Enabled),
-		intField("jobs", "Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
-			"Each takes some 1 KB of memory, and some 4 KB more while epd learns.", &p.Jobs, 100, mostJobs),
-		lineListField("allow_hosts", "Hosts that source code may be sent to, such as [\"llm.example.org\"]. Without one, no server is asked.",
+		boolField("enabled", "Whether epd predicts run time, energy and power of each job at its submission.",
+			&p.Enabled),
+		intField("jobs",
+			"Jobs that predictions learn from, of the records and of imported logs together: the latest ones.\n"+
+				"Each takes some 1 KB of memory, and some 4 KB more while epd learns.", &p.Jobs,
+			100, mostJobs),
+		lineListField("allow_hosts", "Hosts that source code may be sent to, such as "+
+			"[\"llm.example.org\"]. Without one, no server is asked.",
 			&p.AllowHosts),
-		allowEmpty(lineField("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: none are kept.", &p.Cache), &p.Cache),
+		allowEmpty(lineField("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: "+
+			"none are kept.", &p.Cache), &p.Cache),
 	}, p.Embedding.fields("embedding", "an embedding server (OpenAI's /v1/embeddings)"),
-		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions), asked to\nrewrite code that is unlike all that was learnt from"),
+		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions), asked to\n"+
+			"rewrite code that is unlike all that was learnt from"),
 		[]field{intField("align_rounds", "Rewrites of a job's code at most.", &p.Rounds, 1, mostRounds)})
 }
 
@@ -56,8 +65,10 @@ func (e *Endpoint) fields(word, what string) []field {
 	return []field{
 		allowEmpty(lineField(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL), &e.URL),
 		allowEmpty(lineField(word+"_model", "Model that it is asked for.", &e.Model), &e.Model),
-		allowEmpty(lineField(word+"_key_file", "File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
-		numberField(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS, numberRange{max: 3600, above: true}),
+		allowEmpty(lineField(word+"_key_file",
+			"File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
+		numberField(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS,
+			numberRange{max: 3600, above: true}),
 	}
 }
 

@@ -59,12 +59,15 @@ func (p *Profile) Pairs() []dvfsmodel.Setting {
 // It fails for a profile without a clock list.
 func (p *Profile) Table() (*dvfsmodel.Table, error) {
 	if len(p.Clocks) == 0 && p.Range == "" {
-		return nil, fmt.Errorf("GPU model %s has no clocks: tasks can be placed on it, but not planned with clocks", p.Name)
+		return nil, fmt.Errorf("GPU model %s has no clocks: tasks can be placed on it, but not planned "+
+			"with clocks", p.Name)
 	}
 	return p.table(p.Default, p.voltageCurve(p.Default))
 }
 
-func (p *Profile) table(base dvfsmodel.Setting, curve func(float64) dvfsmodel.Volt) (*dvfsmodel.Table, error) {
+func (p *Profile) table(
+	base dvfsmodel.Setting, curve func(float64) dvfsmodel.Volt,
+) (*dvfsmodel.Table, error) {
 	t, err := dvfsmodel.NewTable(base, p.Pairs(), curve)
 	if err != nil {
 		return nil, fmt.Errorf("GPU model %s: %w", p.Name, err)
@@ -106,7 +109,8 @@ func (p *Profile) voltageAt(core dvfsmodel.MHz) dvfsmodel.Volt {
 // validate reports the key that doesn't go with the others, and why.
 func (p *Profile) validate() (key string, err error) {
 	if p.BusyW > 0 && p.BusyW < p.IdleW {
-		return "busy_w", fmt.Errorf("gpu.busy_w is %v, want at least idle_w, %v", float64(p.BusyW), float64(p.IdleW))
+		return "busy_w", fmt.Errorf("gpu.busy_w is %v, want at least idle_w, %v", float64(p.BusyW),
+			float64(p.IdleW))
 	}
 	if p.Range != "" {
 		if len(p.Clocks) > 0 {
@@ -119,7 +123,8 @@ func (p *Profile) validate() (key string, err error) {
 	}
 	if len(p.Clocks) == 0 {
 		if p.BusyW == 0 {
-			return "name", fmt.Errorf("GPU model %s has no clocks and no busy_w, want clocks, a range or busy_w", quoteName(p.Name))
+			return "name", fmt.Errorf("GPU model %s has no clocks and no busy_w, want clocks, a "+
+				"range or busy_w", quoteName(p.Name))
 		}
 		return "", nil
 	}
@@ -129,8 +134,9 @@ func (p *Profile) validate() (key string, err error) {
 	}
 	if _, ok := table.Contains(p.Default.Core, p.Default.Mem); !ok {
 		near := table.Nearest(p.Default.Core, p.Default.Mem)
-		return "default_core_mhz", fmt.Errorf("default clocks %v/%v MHz aren't in the clock list, the nearest there are %v/%v",
-			float64(p.Default.Core), float64(p.Default.Mem), float64(near.Core), float64(near.Mem))
+		return "default_core_mhz",
+			fmt.Errorf("default clocks %v/%v MHz aren't in the clock list, the nearest there are %v/%v",
+				float64(p.Default.Core), float64(p.Default.Mem), float64(near.Core), float64(near.Mem))
 	}
 	return "", nil
 }

@@ -37,7 +37,9 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 		return nil, err
 	}
 	p := &Profiles{}
-	gpu := field{key: "gpu", read: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) }}
+	gpu := field{
+		key: "gpu", read: func(d *document, path string, v any) { p.list = takeProfiles(d, path, v) },
+	}
 	cpu := field{key: "cpu", read: func(d *document, path string, v any) { p.cpus = takeCPUs(d, path, v) }}
 	d.readFields("", "", d.root, []field{gpu, cpu})
 	if len(p.list) == 0 && len(p.cpus) == 0 && len(d.faults) == 0 {
@@ -122,7 +124,8 @@ func takeProfiles(d *document, path string, v any) []Profile {
 		}
 		for _, name := range sortedUnique(append(foldNames(p.Aliases), spelling.Fold(p.Name))) {
 			if other, twice := first[name]; twice {
-				d.faultAt(joinKey(at, "name"), "GPU model %s, or an alias of it, is already on line %d", quoteName(p.Name), d.keyPosition(other).Line)
+				d.faultAt(joinKey(at, "name"), "GPU model %s, or an alias of it, is already on line %d",
+					quoteName(p.Name), d.keyPosition(other).Line)
 				return
 			}
 			first[name] = at
@@ -145,22 +148,34 @@ func foldNames(names []string) []string {
 const defaultHostW dvfsmodel.Watt = 25
 
 func (p *Profile) fields() []field {
-	name := requiredField(lineField("name", "Name of the GPU model; one that epplan knows is replaced.", &p.Name))
+	name := requiredField(lineField("name", "Name of the GPU model; one that epplan knows is replaced.",
+		&p.Name))
 	core := numberField("default_core_mhz", "Default core clock, MHz.", &p.Default.Core, positiveRange)
 	mem := numberField("default_mem_mhz", "Default memory clock, MHz.", &p.Default.Mem, positiveRange)
-	clocks := field{key: "clocks", doc: "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks.", expected: "tables with mem_mhz and core_mhz", read: p.takeClocks, format: p.clocksText}
+	clocks := field{
+		key:      "clocks",
+		doc:      "Supported clocks, MHz: each memory clock of a table goes with each of its core clocks.",
+		expected: "tables with mem_mhz and core_mhz", read: p.takeClocks, format: p.clocksText,
+	}
 	voltage := field{
-		key: "voltage", doc: "Core voltage over the core clock; only ratios to the one at the default clock count. Not said: the paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.takeVoltage, format: p.voltageText,
+		key: "voltage",
+		doc: "Core voltage over the core clock; only ratios to the one at the default clock count. Not " +
+			"said: the paper's curve.", expected: `"paper" or pairs [MHz, volts]`, read: p.takeVoltage,
+		format: p.voltageText,
 	}
 	return []field{
 		name,
 		lineListField("aliases", "Other names of it, such as those of its driver.", &p.Aliases),
 		core, mem, clocks,
-		choiceField("range", "Continuous range of clocks of the EDL paper, for a model without a list of clocks.", &p.Range, "wide", "narrow"),
+		choiceField("range", "Continuous range of clocks of the EDL paper, for a model without a "+
+			"list of clocks.", &p.Range, "wide", "narrow"),
 		requiredField(numberField("idle_w", "Watts of one idle GPU.", &p.IdleW, nonNegativeRange)),
-		numberField("busy_w", "Watts of a GPU with anything allocated on it, for comparing places.", &p.BusyW, positiveRange),
-		numberField("energy_weight", "What a watt of a node with such GPUs counts when places are compared; not said: 1.", &p.EnergyWeight, positiveRange),
-		numberField("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW, nonNegativeRange),
+		numberField("busy_w", "Watts of a GPU with anything allocated on it, for comparing places.", &p.BusyW,
+			positiveRange),
+		numberField("energy_weight", "What a watt of a node with such GPUs counts when places are "+
+			"compared; not said: 1.", &p.EnergyWeight, positiveRange),
+		numberField("host_w_per_gpu", "Watts of everything else in a node that is on, by GPU.", &p.HostW,
+			nonNegativeRange),
 		voltage,
 		lineField("source", "Where the values come from.", &p.Source),
 	}
@@ -178,7 +193,8 @@ func (p *Profile) takeClocks(d *document, path string, v any) {
 	d.eachTable(path, v, func(at string, values map[string]any) {
 		var g ClockGroup
 		d.readFields("gpu.clocks", at, values, []field{
-			requiredField(clockListField("mem_mhz", &g.Mem)), requiredField(clockListField("core_mhz", &g.Core)),
+			requiredField(clockListField("mem_mhz", &g.Mem)),
+			requiredField(clockListField("core_mhz", &g.Core)),
 		})
 		p.Clocks = append(p.Clocks, g)
 		pairs += len(g.Mem) * len(g.Core)

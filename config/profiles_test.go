@@ -25,7 +25,9 @@ func readProfiles(t *testing.T, text string) *Profiles {
 }
 
 func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
-	settings := map[string]int{"GTX1080Ti": 20, "RTX2070S": 20, "GTX980": 25, "GTX980-low": 36, "V100": 5, "V100-2022": 10}
+	settings := map[string]int{
+		"GTX1080Ti": 20, "RTX2070S": 20, "GTX980": 25, "GTX980-low": 36, "V100": 5, "V100-2022": 10,
+	}
 	profiles := BuiltinProfiles()
 	others := 0
 	for _, name := range profiles.Names() {
@@ -45,7 +47,8 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := p.DefaultPoint()
-		if s, ok := table.Contains(at.Core, at.Mem); !ok || s != at.Scaling || s != dvfsmodel.DefaultScaling() {
+		if s, ok := table.Contains(at.Core, at.Mem); !ok || s != at.Scaling ||
+			s != dvfsmodel.DefaultScaling() {
 			t.Errorf("%s: default setting %+v, in the table %+v, %v", name, at.Scaling, s, ok)
 		}
 		if table.Len() != settings[name] {
@@ -53,7 +56,8 @@ func TestEachBuiltinProfileHasItsDefaultInItsTable(t *testing.T) {
 		}
 	}
 	if n := len(profiles.Names()); n != len(settings)+others || others != 6 {
-		t.Errorf("%d profiles, want %d with clocks, 2 with a range and 4 with their power alone", n, len(settings))
+		t.Errorf("%d profiles, want %d with clocks, 2 with a range and 4 with their power alone", n,
+			len(settings))
 	}
 }
 
@@ -102,7 +106,8 @@ func TestGPUModelsAreFoundHoweverTheyAreSpelt(t *testing.T) {
 	profiles := BuiltinProfiles()
 	for name, want := range map[string]string{
 		"V100": "V100", "v100": "V100", "Tesla V100-SXM2-16GB": "V100", "V100_2022": "V100-2022",
-		"gtx 1080 ti": "GTX1080Ti", "NVIDIA GeForce GTX 1080 Ti": "GTX1080Ti", "rtx2070super": "RTX2070S", "paper-wide": "paper",
+		"gtx 1080 ti": "GTX1080Ti", "NVIDIA GeForce GTX 1080 Ti": "GTX1080Ti", "rtx2070super": "RTX2070S",
+		"paper-wide": "paper",
 	} {
 		if p, err := profiles.Lookup(name); err != nil || p.Name != want {
 			t.Errorf("%s: %+v, %v, want %s", name, p, err, want)
@@ -116,31 +121,93 @@ func TestAFaultyGPUModelIsNamedWithItsPosition(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "g.toml:1:1: no GPU model, want at least one [[gpu]] or [[cpu]] table"},
 		{"not an array", "[gpu]\n", "g.toml:1:1: gpu is a table, want an array of tables: [[gpu]]"},
-		{"missing key", with("idle_w = 60\n", ""), "g.toml:1:1: [[gpu]] has no idle_w, want a number from 0 to 1e+15"},
-		{"unknown key", with("idle_w", "idel_w"), "g.toml:7:1: unknown key idel_w in [[gpu]], did you mean idle_w?"},
-		{"default not in the list", with("1500", "1501"), "g.toml:4:20: default clocks 1501/2619 MHz aren't in the clock list, the nearest there are 1500/2619"},
+		{
+			"missing key", with("idle_w = 60\n", ""),
+			"g.toml:1:1: [[gpu]] has no idle_w, want a number from 0 to 1e+15",
+		},
+		{
+			"unknown key", with("idle_w", "idel_w"),
+			"g.toml:7:1: unknown key idel_w in [[gpu]], did you mean idle_w?",
+		},
+		{
+			"default not in the list", with("1500", "1501"),
+			"g.toml:4:20: default clocks 1501/2619 MHz aren't in the clock list, the nearest " +
+				"there are 1500/2619",
+		},
 		{"no default", with("default_core_mhz = 1500\n", ""), "base clocks 0/2619 MHz, want positive"},
-		{"no clocks", with("clocks", "#"), `GPU model "H100" has no clocks and no busy_w, want clocks, a range or busy_w`},
-		{"clocks and range", with("idle_w", "range = \"wide\"\nidle_w"), "g.toml:7:9: a GPU model has clocks or a range, not both"},
-		{"unknown range", with("clocks", "range = \"wid\" #"), `g.toml:6:9: gpu.range is "wid", want one of wide, narrow; did you mean "wide"?`},
-		{"clocks as one table", with("[{ mem_mhz", "{ mem_mhz = 1 } #"), "g.toml:6:10: gpu.clocks is a table, want an array of tables"},
-		{"clock list without core clocks", with(", core_mhz", ", cor_mhz"), "g.toml:6:31: unknown key cor_mhz in gpu.clocks, did you mean core_mhz?"},
-		{"empty clock list", with("[2619]", "[]"), "g.toml:6:23: gpu.clocks.mem_mhz is an array, want an array of 1 to 2000 clocks, or {from, to, step}"},
-		{"clock as text", with("[2619]", "[2619, 'x']"), `g.toml:6:30: gpu.clocks.mem_mhz has "x", want a number above 0`},
+		{
+			"no clocks", with("clocks", "#"),
+			`GPU model "H100" has no clocks and no busy_w, want clocks, a range or busy_w`,
+		},
+		{
+			"clocks and range", with("idle_w", "range = \"wide\"\nidle_w"),
+			"g.toml:7:9: a GPU model has clocks or a range, not both",
+		},
+		{
+			"unknown range", with("clocks", "range = \"wid\" #"),
+			`g.toml:6:9: gpu.range is "wid", want one of wide, narrow; did you mean "wide"?`,
+		},
+		{
+			"clocks as one table", with("[{ mem_mhz", "{ mem_mhz = 1 } #"),
+			"g.toml:6:10: gpu.clocks is a table, want an array of tables",
+		},
+		{
+			"clock list without core clocks", with(", core_mhz", ", cor_mhz"),
+			"g.toml:6:31: unknown key cor_mhz in gpu.clocks, did you mean core_mhz?",
+		},
+		{
+			"empty clock list", with("[2619]", "[]"),
+			"g.toml:6:23: gpu.clocks.mem_mhz is an array, want an array of 1 to 2000 clocks, or " +
+				"{from, to, step}",
+		},
+		{
+			"clock as text", with("[2619]", "[2619, 'x']"),
+			`g.toml:6:30: gpu.clocks.mem_mhz has "x", want a number above 0`,
+		},
 		{"negative clock", with("[2619]", "[-1]"), "gpu.clocks.mem_mhz has -1, want a number above 0"},
-		{"steps downwards", with(clocks, "{ from = 2, to = 1, step = 1 }"), "gpu.clocks.core_mhz is from 2 to 1 by 1, want 1 to 2000 clocks"},
-		{"too many steps", with(clocks, "{ from = 1, to = 2001, step = 1 }"), "gpu.clocks.core_mhz is from 1 to 2001 by 1, want 1 to 2000 clocks"},
+		{
+			"steps downwards", with(clocks, "{ from = 2, to = 1, step = 1 }"),
+			"gpu.clocks.core_mhz is from 2 to 1 by 1, want 1 to 2000 clocks",
+		},
+		{
+			"too many steps", with(clocks, "{ from = 1, to = 2001, step = 1 }"),
+			"gpu.clocks.core_mhz is from 1 to 2001 by 1, want 1 to 2000 clocks",
+		},
 		{"step 0", with("step = 15", "step = 0"), "gpu.clocks.core_mhz.step is 0, want a number above 0"},
-		{"steps without an end", with("to = 1980, ", ""), "gpu.clocks.core_mhz has no to, want a number above 0"},
-		{"steps with another key", with("to = 1980, ", "to = 1980, by = 2, "), "unknown key by in gpu.clocks.core_mhz, want one of from, to, step"},
-		{"voltage as a number", with("voltage = ", "voltage = 1 #"), `g.toml:9:11: gpu.voltage is 1, want "paper" or pairs`},
+		{
+			"steps without an end", with("to = 1980, ", ""),
+			"gpu.clocks.core_mhz has no to, want a number above 0",
+		},
+		{
+			"steps with another key", with("to = 1980, ", "to = 1980, by = 2, "),
+			"unknown key by in gpu.clocks.core_mhz, want one of from, to, step",
+		},
+		{
+			"voltage as a number", with("voltage = ", "voltage = 1 #"),
+			`g.toml:9:11: gpu.voltage is 1, want "paper" or pairs`,
+		},
 		{"voltage that falls", with("0.8]", "0.6]"), "g.toml:9:24: gpu.voltage has an array, want"},
 		{"voltage of three numbers", with("0.8]", "0.8, 1]"), "gpu.voltage has an array, want"},
-		{"alias as a number", with(`["NVIDIA H100"]`, "[1]"), "g.toml:3:12: gpu.aliases has 1, want a line of text"},
-		{"aliases as a text", with(`["NVIDIA H100"]`, "'x'"), `g.toml:3:11: gpu.aliases is "x", want an array of texts`},
-		{"busy below idle", with("idle_w = 60\n", "idle_w = 60\nbusy_w = 59\n"), "g.toml:8:10: gpu.busy_w is 59, want at least idle_w, 60"},
-		{"busy at 0 W", with("idle_w = 60\n", "idle_w = 60\nbusy_w = 0\n"), "g.toml:8:10: gpu.busy_w is 0, want a number above 0"},
-		{"two of one name", gpuTable + with(`name = "H100"`, `name = "h-100"`), `g.toml:12:8: GPU model "h-100", or an alias of it, is already on line 1`},
+		{
+			"alias as a number", with(`["NVIDIA H100"]`, "[1]"),
+			"g.toml:3:12: gpu.aliases has 1, want a line of text",
+		},
+		{
+			"aliases as a text", with(`["NVIDIA H100"]`, "'x'"),
+			`g.toml:3:11: gpu.aliases is "x", want an array of texts`,
+		},
+		{
+			"busy below idle", with("idle_w = 60\n", "idle_w = 60\nbusy_w = 59\n"),
+			"g.toml:8:10: gpu.busy_w is 59, want at least idle_w, 60",
+		},
+		{
+			"busy at 0 W", with("idle_w = 60\n", "idle_w = 60\nbusy_w = 0\n"),
+			"g.toml:8:10: gpu.busy_w is 0, want a number above 0",
+		},
+		{
+			"two of one name", gpuTable + with(`name = "H100"`, `name = "h-100"`),
+			`g.toml:12:8: GPU model "h-100", or an alias of it, is already on line 1`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ReadProfiles(strings.NewReader(c.text), "g.toml")
@@ -169,7 +236,8 @@ func TestAUsersGPUModelReplacesTheBuiltinOne(t *testing.T) {
 	if err != nil || p.IdleW != 60 {
 		t.Errorf("found %+v, %v", p, err)
 	}
-	if names := all.Names(); slices.Contains(names, "V100") || !slices.Contains(names, "v-100") || len(names) != len(BuiltinProfiles().Names()) {
+	if names := all.Names(); slices.Contains(names, "V100") || !slices.Contains(names, "v-100") ||
+		len(names) != len(BuiltinProfiles().Names()) {
 		t.Errorf("names %v", names)
 	}
 	c, err := Load(strings.NewReader("[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 2\n"), "c.toml", all)
@@ -188,7 +256,10 @@ func TestTheVoltageIsInterpolatedAndRelativeToTheDefaultClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	atDefault := 0.8 + 0.3*300/780
-	for core, volts := range map[dvfsmodel.MHz]float64{300: 0.7, 750: 0.75, 1200: 0.8, 1500: atDefault, 1980: 1.1} {
+	for core, volts := range map[dvfsmodel.MHz]float64{
+		300: 0.7, 750: 0.75, 1200: 0.8,
+		1500: atDefault, 1980: 1.1,
+	} {
 		s, ok := table.Contains(core, 2619)
 		if want := volts / atDefault; !ok || math.Abs(float64(s.V)-want) > 1e-12 {
 			t.Errorf("%v MHz: voltage %v, %v, want %v", core, s.V, ok, want)

@@ -103,7 +103,8 @@ func missingPlaces(places map[string]keyOffsets, path string, v any) []string {
 func FuzzEveryValueOfAValidTextHasAPlace(f *testing.F) {
 	for _, seed := range []string{
 		DefaultText(), siteConfig, builtinProfiles, modelsText,
-		"a = [[1, '''x''', {b.c = \"\\\"\", d = [ ]}], []]\n", "'' = 1\n\"\\u00e9\".x = 2\r\n[[a.b]]\n[a.b.c]\n[[a.b]]\nd = {\n e = 1, # x\n}",
+		"a = [[1, '''x''', {b.c = \"\\\"\", d = [ ]}], []]\n",
+		"'' = 1\n\"\\u00e9\".x = 2\r\n[[a.b]]\n[a.b.c]\n[[a.b]]\nd = {\n e = 1, # x\n}",
 		"a = \"\"\"\\\"\"\"\"\"\"\nb = ''''''\nc = 1_000.5e-3\nd = 07:32:00\nt=true#",
 	} {
 		f.Add(seed)

@@ -37,7 +37,8 @@ func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
 	header, err := rows.Read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: want a header with time and factors, the file is empty", queue.Printable(name))
+		return nil, fmt.Errorf("%s: want a header with time and factors, the file is empty",
+			queue.Printable(name))
 	case err != nil:
 		return nil, err
 	}
@@ -50,7 +51,8 @@ func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
 		}
 	}
 	if at < 0 || known != len(header)-1 || known == 0 {
-		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), header, seriesColumns)
+		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), header,
+			seriesColumns)
 	}
 	s := &FactorSeries{}
 	for {
@@ -103,12 +105,16 @@ func (s *FactorSeries) add(row []string, at int, columns []int) error {
 			continue
 		}
 		v, err := strconv.ParseFloat(row[c], 64)
-		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && seriesColumns[i] != "cost_per_kwh" { // prices are below 0 at times
-			return fmt.Errorf("%s is %s, want a number from 0 to %g", seriesColumns[i], quoteName(row[c]), maxFactor)
+		// Prices are below 0 at times.
+		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && seriesColumns[i] != "cost_per_kwh" {
+			return fmt.Errorf("%s is %s, want a number from 0 to %g", seriesColumns[i],
+				quoteName(row[c]), maxFactor)
 		}
 		values[i] = v
 	}
-	s.times, s.factors = append(s.times, when), append(s.factors, factorValues{values[0], values[1], values[2]})
+	s.times, s.factors = append(s.times, when), append(s.factors, factorValues{
+		values[0], values[1], values[2],
+	})
 	return nil
 }
 

@@ -37,7 +37,8 @@ func TestFactorsAreMeansOverTheHoursOfARun(t *testing.T) {
 		{at, 0, 100, 0.2},
 	} {
 		got := s.MeanFactors(c.from, c.long, constant)
-		if math.Abs(got.CarbonPerKWh-c.carbon) > 1e-9 || math.Abs(got.CostPerKWh-c.cost) > 1e-9 || got.WaterPerKWh != 2 || got.PUE != 1.2 {
+		if math.Abs(got.CarbonPerKWh-c.carbon) > 1e-9 || math.Abs(got.CostPerKWh-c.cost) > 1e-9 ||
+			got.WaterPerKWh != 2 || got.PUE != 1.2 {
 			t.Errorf("%v for %v: %+v, want %g g and %g", c.from, c.long, got, c.carbon, c.cost)
 		}
 	}
@@ -55,7 +56,8 @@ func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := time.Unix(1769850000+rapid.Int64Range(-9e4, 9e4).Draw(t, "from"), 0)
 		long := time.Duration(rapid.Int64Range(0, 2e5).Draw(t, "s")) * time.Second
-		if got := s.MeanFactors(from, long, &Factors{CarbonPerKWh: 50}).CarbonPerKWh; got < 50-1e-9 || got > 500+1e-9 {
+		if got := s.MeanFactors(from, long, &Factors{CarbonPerKWh: 50}).CarbonPerKWh; got < 50-1e-9 ||
+			got > 500+1e-9 {
 			t.Fatalf("%g", got)
 		}
 	})
@@ -63,11 +65,12 @@ func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
 
 func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                            "f.csv: want a header",
-		"time\n":                                      `f.csv:1: columns ["time"]`,
-		"time,price\n":                                `f.csv:1: columns ["time" "price"]`,
-		"carbon_g_per_kwh\n":                          "f.csv:1: columns",
-		hours + "2026-01-31T12:00:00Z,1,1\n":          `f.csv:5: time "2026-01-31T12:00:00Z" isn't after the row before`,
+		"":                   "f.csv: want a header",
+		"time\n":             `f.csv:1: columns ["time"]`,
+		"time,price\n":       `f.csv:1: columns ["time" "price"]`,
+		"carbon_g_per_kwh\n": "f.csv:1: columns",
+		hours +
+			"2026-01-31T12:00:00Z,1,1\n": `f.csv:5: time "2026-01-31T12:00:00Z" isn't after the row before`,
 		hours + "soon,1,1\n":                          `f.csv:5: time is "soon", want one such as`,
 		hours + "2026-02-01T12:00:00Z,-1,1\n":         `f.csv:5: carbon_g_per_kwh is "-1", want a number`,
 		hours + "2026-02-01T12:00:00Z,NaN,1\n":        `f.csv:5: carbon_g_per_kwh is "NaN"`,
@@ -75,7 +78,8 @@ func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 		hours + "\"" + strings.Repeat("x\n", 1<<20):   "f.csv:5:1: record is longer than 1 MiB",
 		"time,cost_per_kwh\n2026-01-31T12:00:00Z,1\n": "f.csv: 1 rows, want two or more",
 	} {
-		if _, err := ReadSeries(strings.NewReader(text), "f.csv"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := ReadSeries(strings.NewReader(text), "f.csv"); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

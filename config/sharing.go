@@ -28,14 +28,18 @@ func defaultSharedGPU() sharedGPU {
 func (s *sharedGPU) fields() []field {
 	clock := numberRange{max: 1e5, above: true}
 	return []field{
-		numberField("base_w", "Watts of a GPU that runs something, without the part that grows with its clock.", &s.baseW, nonNegativeRange),
+		numberField("base_w", "Watts of a GPU that runs something, without the part that grows "+
+			"with its clock.", &s.baseW, nonNegativeRange),
 		numberField("w_per_mhz", "Watts by MHz of its core clock.", &s.wPerMHz, nonNegativeRange),
-		numberField("beta", "A job takes (max_mhz / clock) to the power of this as long as at max_mhz.", &s.beta, numberRange{max: 10}),
+		numberField("beta", "A job takes (max_mhz / clock) to the power of this as long as at max_mhz.",
+			&s.beta, numberRange{max: 10}),
 		numberField("min_mhz", "The lowest core clock.", &s.minMHz, clock),
 		numberField("max_mhz", "The highest one. Run times of jobs are those at it.", &s.maxMHz, clock),
 		numberField("step_mhz", "From one core clock to the next.", &s.stepMHz, clock),
-		allowEmpty(lineField("contention", "File with what sharing a GPU costs in time, as epplan model contention writes it, beside this\n"+
-			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.", &s.contention), &s.contention),
+		allowEmpty(lineField("contention", "File with what sharing a GPU costs in time, as epplan model "+
+			"contention writes it, beside this\n"+
+			"file unless its path is absolute; empty: a slot with 140 % of work takes 1.4 slots.",
+			&s.contention), &s.contention),
 	}
 }
 
@@ -43,7 +47,8 @@ func (s *sharedGPU) fields() []field {
 func (s *sharedGPU) checkTogether(d *document) {
 	const most = 10_000
 	if s.minMHz > s.maxMHz || (s.maxMHz-s.minMHz)/s.stepMHz > most {
-		d.faultAt("cluster.sharing", "cluster.sharing has clocks from %v to %v MHz in steps of %v, want at most %d of them, ascending",
+		d.faultAt("cluster.sharing", "cluster.sharing has clocks from %v to %v MHz in steps of %v, want at "+
+			"most %d of them, ascending",
 			s.minMHz, s.maxMHz, s.stepMHz, most)
 	}
 }
@@ -71,7 +76,8 @@ func (c *Config) resolvePath(key, name string) string {
 	if name == "" || filepath.IsAbs(name) {
 		return name
 	}
-	if name = filepath.Join(filepath.Dir(c.origin[key].File), name); name == "-" { // which stands for standard input elsewhere
+	// Which stands for standard input elsewhere.
+	if name = filepath.Join(filepath.Dir(c.origin[key].File), name); name == "-" {
 		return "./-"
 	}
 	return name
@@ -85,8 +91,10 @@ type sharedClass struct {
 
 func (s *sharedClass) fields() []field {
 	return []field{
-		boolField("share", "Whether jobs with a profile (util_pct) may run on one GPU together, by policies such as cats-safe.", &s.share),
-		numberField("gpu_mem_gb", "Memory of one GPU in GB, where GPUs are shared; 0: not stated.", &s.memGB, nonNegativeRange),
+		boolField("share", "Whether jobs with a profile (util_pct) may run on one GPU together, by "+
+			"policies such as cats-safe.", &s.share),
+		numberField("gpu_mem_gb", "Memory of one GPU in GB, where GPUs are shared; 0: not stated.", &s.memGB,
+			nonNegativeRange),
 	}
 }
 

@@ -16,19 +16,23 @@ func TestGPUsAreSharedOnlyWhereTheFileSaysSo(t *testing.T) {
 	if c.Sharing != nil || c.Classes[0].SharedGB != nil {
 		t.Errorf("%+v, want nothing shared", c)
 	}
-	c = load(t, "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 2\nshare = true\ngpu_mem_gb = 32\n").Cluster()
+	c = load(t, "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 2\nshare = true\n"+
+		"gpu_mem_gb = 32\n").Cluster()
 	if want := []float64{32, 32}; !slices.Equal(c.Classes[0].SharedGB, want) {
 		t.Errorf("memory %v GB, want %v", c.Classes[0].SharedGB, want)
 	}
 	paper := sharing.PaperPhysics()
-	if c.Sharing == nil || !slices.Equal(c.Sharing.Physics.LevelsMHz, paper.LevelsMHz) || c.Sharing.Physics.WPerMHz != paper.WPerMHz {
+	if c.Sharing == nil || !slices.Equal(c.Sharing.Physics.LevelsMHz, paper.LevelsMHz) ||
+		c.Sharing.Physics.WPerMHz != paper.WPerMHz {
 		t.Errorf("%+v, want the paper's V100", c.Sharing)
 	}
 }
 
 func TestClocksOfSharedGPUsEndAtTheHighestOne(t *testing.T) {
-	c := load(t, "[cluster.sharing]\nmin_mhz = 1000\nmax_mhz = 1350\nstep_mhz = 100\n[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 1\nshare = true\ngpu_mem_gb = 16\n").Cluster()
-	if want := []dvfsmodel.MHz{1000, 1100, 1200, 1300, 1350}; !slices.Equal(c.Sharing.Physics.LevelsMHz, want) {
+	c := load(t, "[cluster.sharing]\nmin_mhz = 1000\nmax_mhz = 1350\nstep_mhz = 100\n[[cluster.nodes]]\n"+
+		"gpu_model = \"V100\"\ngpus = 1\nshare = true\ngpu_mem_gb = 16\n").Cluster()
+	if want := []dvfsmodel.MHz{1000, 1100, 1200, 1300, 1350}; !slices.Equal(c.Sharing.Physics.LevelsMHz,
+		want) {
 		t.Errorf("%v MHz, want %v", c.Sharing.Physics.LevelsMHz, want)
 	}
 	if err := (&planner.Cluster{Classes: c.Classes, Sharing: c.Sharing}).Validate(); err != nil {
@@ -37,7 +41,8 @@ func TestClocksOfSharedGPUsEndAtTheHighestOne(t *testing.T) {
 }
 
 func TestTheFileOfACurveIsFoundBesideTheFileThatNamesIt(t *testing.T) {
-	const text = "[cluster.sharing]\ncontention = %q\n[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 2\nshare = true\ngpu_mem_gb = 32\n"
+	const text = "[cluster.sharing]\ncontention = %q\n[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 2\n" +
+		"share = true\ngpu_mem_gb = 32\n"
 	for _, c := range []struct{ file, named, want string }{
 		{"site/cluster.toml", "curve.json", "site/curve.json"},
 		{"/etc/cluster.toml", "curves/v100.json", "/etc/curves/v100.json"},

@@ -21,16 +21,31 @@ const wantValue = `a value: "text" in quotes, a number, true or false`
 // syntaxRules are tried in order.
 var syntaxRules = []syntaxRule{
 	{[]string{"table name", "table array name", "table separator"}, wholeLine, "[name] or [[name]]"},
-	{[]string{"expected '.' or '='", "key separator", "unexpected '='", "unexpected '.'", "keys cannot start"}, wholeLine, "key = value"},
+	{
+		[]string{
+			"expected '.' or '='", "key separator", "unexpected '='", "unexpected '.'", "keys cannot start",
+		}, wholeLine, "key = value",
+	},
 	{[]string{"top-level item to end"}, restOfLine, "one key = value on a line"},
 	{[]string{"array terminator"}, wordAt, "a comma or ]"},
 	{[]string{"inline table"}, wordAt, "a comma or } on the same line"},
 	{[]string{"unexpected comma"}, wordAt, "a value before it"},
-	{[]string{"cannot contain newlines", `unexpected EOF; expected '`, `unexpected EOF; expected "`}, wordAt, "a closing quote"},
-	{[]string{"escape", "Escape", "hexadecimal digits"}, escapeAt, `\\ for a backslash, or text in 'single quotes'`},
+	{
+		[]string{"cannot contain newlines", `unexpected EOF; expected '`, `unexpected EOF; expected "`},
+		wordAt, "a closing quote",
+	},
+	{
+		[]string{"escape", "Escape", "hexadecimal digits"},
+		escapeAt,
+		`\\ for a backslash, or text in 'single quotes'`,
+	},
 	{[]string{"control character", "NULL byte"}, wordAt, "text without control characters"},
 	{[]string{"expected value", "datetime"}, wordAt, wantValue},
-	{[]string{"nteger", "loat", "digit", "number", "out of range"}, wordAt, "a number such as 12, 0.5 or 1e6"},
+	{
+		[]string{"nteger", "loat", "digit", "number", "out of range"},
+		wordAt,
+		"a number such as 12, 0.5 or 1e6",
+	},
 }
 
 // syntaxFault is what is wrong where the TOML library gave up, and the offset of

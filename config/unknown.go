@@ -19,7 +19,8 @@ type UnknownError struct {
 
 // Error names the nearest name, or else the first few known ones.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("unknown %s %s, %s", e.Kind, quoteName(e.Name), suggestNames(e.Nearest, e.Known, quoteName))
+	return fmt.Sprintf("unknown %s %s, %s", e.Kind, quoteName(e.Name),
+		suggestNames(e.Nearest, e.Known, quoteName))
 }
 
 func unknown(kind, name string, known []string) *UnknownError {

@@ -39,21 +39,26 @@ func (w *Web) Clone() Web {
 
 func (w *Web) fields() []field {
 	return []field{
-		allowEmpty(lineField("token_file", "File with the tokens of those who may log in to epd's pages at a port, lines of role, name and token,\n"+
+		allowEmpty(lineField("token_file", "File with the tokens of those who may log in to epd's pages at "+
+			"a port, lines of role, name and token,\n"+
 			"readable by epd alone; empty: nobody may.", &w.TokenFile), &w.TokenFile),
-		choiceField("anonymous", "What those see there who aren't logged in: none, or aggregates (the overview without any job, user\n"+
+		choiceField("anonymous", "What those see there who aren't logged in: none, or aggregates (the "+
+			"overview without any job, user\n"+
 			"or workload).", &w.Anonymous, AnonymousNone, AnonymousAggregates),
-		allowEmpty(lineField("cert", "File (PEM) with the certificate for TLS; empty: there is none.", &w.Cert), &w.Cert),
+		allowEmpty(lineField("cert", "File (PEM) with the certificate for TLS; empty: there is none.",
+			&w.Cert), &w.Cert),
 		allowEmpty(lineField("key", "File (PEM) with its key.", &w.Key), &w.Key),
-		boolField("insecure", "Whether pages may be served to a network without TLS: tokens and pages can be read on the way.", &w.Insecure),
+		boolField("insecure", "Whether pages may be served to a network without TLS: tokens and pages can "+
+			"be read on the way.", &w.Insecure),
 		w.hostsField(),
 	}
 }
 
 // hostsField are names with or without a port.
 func (w *Web) hostsField() field {
-	f := lineListField("hosts", "Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
-		"localhost needn't be named.", &w.Hosts)
+	f := lineListField("hosts",
+		"Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
+			"localhost needn't be named.", &w.Hosts)
 	take := f.read
 	f.read = func(d *document, path string, v any) {
 		before := len(d.faults)
@@ -63,7 +68,9 @@ func (w *Web) hostsField() field {
 		}
 		for i, name := range w.Hosts {
 			if !isHost(name) {
-				d.faultAt(path+"["+strconv.Itoa(i)+"]", "%s has %s, want a host's name or address, with or without a port", withoutIndexes(path), quoteName(name))
+				d.faultAt(path+"["+strconv.Itoa(i)+"]",
+					"%s has %s, want a host's name or address, with or without a port", withoutIndexes(path),
+					quoteName(name))
 			}
 		}
 	}
@@ -83,7 +90,8 @@ func isHost(text string) bool {
 		return true
 	}
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		return r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
+			(r < 'A' || r > 'Z')
 	})
 }
 

@@ -10,7 +10,8 @@ func TestPagesAreForNobodyUnlessTheFileSaysSo(t *testing.T) {
 	if w.Anonymous != AnonymousNone || w.Insecure || w.TokenFile+w.Cert+w.Key != "" || len(w.Hosts) > 0 {
 		t.Errorf("%+v", w)
 	}
-	c, err := Load(strings.NewReader("[web]\nanonymous = \"aggregates\"\nhosts = [\"epd.example.org\", \"10.1.2.3:8443\", \"[fe80::1]:80\"]\ncert = \"c\"\nkey = \"k\"\n"), "c.toml", nil)
+	c, err := Load(strings.NewReader("[web]\nanonymous = \"aggregates\"\nhosts = [\"epd.example.org\", "+
+		"\"10.1.2.3:8443\", \"[fe80::1]:80\"]\ncert = \"c\"\nkey = \"k\"\n"), "c.toml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestPagesThatCantBeServedAreAFault(t *testing.T) {
 		`hosts = "a"`:                         `want an array of texts`,
 		`insecure = 1`:                        `web.insecure is 1, want true or false`,
 	} {
-		if _, err := Load(strings.NewReader("[web]\n"+text+"\n"), "c.toml", nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(strings.NewReader("[web]\n"+text+"\n"), "c.toml", nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -57,7 +57,8 @@ func (c *Config) writeTo(out *bytes.Buffer, show fieldAnnotator) {
 	writeTable(out, "cluster.sharing", "[cluster.sharing]", c.sharedGPU.fields(), show)
 	for i := range c.cluster.Classes {
 		path := "cluster.nodes[" + strconv.Itoa(i) + "]"
-		writeTable(out, path, "[[cluster.nodes]]", append(classFields(&c.cluster.Classes[i]), c.shared[i].fields()...), show)
+		writeTable(out, path, "[[cluster.nodes]]",
+			append(classFields(&c.cluster.Classes[i]), c.shared[i].fields()...), show)
 	}
 	for i := range c.gpus {
 		path := "gpu[" + strconv.Itoa(i) + "]"

@@ -31,18 +31,23 @@ func TestAnAnchoredResponseHasItsShapeAndTheGivenDefaultPoint(t *testing.T) {
 		anchored := dvfsmodel.ScaledTo(r, seconds, watts)
 		got := anchored.Default()
 		if math.Abs(got.Time-seconds) > 1e-9*seconds || math.Abs(float64(got.Power)-watts) > 1e-9*watts {
-			t.Errorf("%s: %v s and %v W at default clocks, want %v and %v", name, got.Time, got.Power, seconds, watts)
+			t.Errorf("%s: %v s and %v W at default clocks, want %v and %v", name, got.Time, got.Power,
+				seconds, watts)
 		}
 		best, err := anchored.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }; !near(best.Scaling.Fc, was.Scaling.Fc) ||
-			!near(best.Time/seconds, was.Time/from.Time) || !near(float64(best.Power/watts), float64(was.Power/from.Power)) {
+		if near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }; !near(best.Scaling.Fc,
+			was.Scaling.Fc) ||
+			!near(best.Time/seconds, was.Time/from.Time) ||
+			!near(float64(best.Power/watts), float64(was.Power/from.Power)) {
 			t.Errorf("%s: the optimum is %+v, was %+v", name, best, was)
 		}
-		if s := best.Scaling; !anchored.Allows(s) || math.Abs(float64(anchored.Model().Power(s))-float64(best.Power)) > 1e-9*watts {
-			t.Errorf("%s: the model has %v W at the optimum, want %v", name, anchored.Model().Power(s), best.Power)
+		if s := best.Scaling; !anchored.Allows(s) ||
+			math.Abs(float64(anchored.Model().Power(s))-float64(best.Power)) > 1e-9*watts {
+			t.Errorf("%s: the model has %v W at the optimum, want %v", name,
+				anchored.Model().Power(s), best.Power)
 		}
 	}
 }

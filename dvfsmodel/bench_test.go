@@ -68,7 +68,8 @@ func BenchmarkOptimumDiscrete(b *testing.B) {
 				}
 			}
 			for i := 0; b.Loop(); i++ {
-				if _, err := table.Optimum(ps[i%len(ps)], dvfsmodel.MinEnergy(), limits[i%len(ps)]); err != nil {
+				if _, err := table.Optimum(ps[i%len(ps)], dvfsmodel.MinEnergy(),
+					limits[i%len(ps)]); err != nil {
 					b.Fatal(err)
 				}
 			}

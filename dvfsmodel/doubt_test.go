@@ -20,7 +20,8 @@ func TestIntervalsOfFewSettingsAreAsMuchWiderAsStudentSays(t *testing.T) {
 			t.Errorf("%d degrees of freedom: wider by %v, want %v", free, got, want)
 		}
 	}
-	if dvfsmodel.StudentWidening(0) != dvfsmodel.StudentWidening(1) || dvfsmodel.StudentWidening(-3) != dvfsmodel.StudentWidening(1) {
+	if dvfsmodel.StudentWidening(0) != dvfsmodel.StudentWidening(1) ||
+		dvfsmodel.StudentWidening(-3) != dvfsmodel.StudentWidening(1) {
 		t.Error("less than one degree of freedom isn't one")
 	}
 }
@@ -30,7 +31,8 @@ func TestADoubtOfARatioIsThatOfOneSetting(t *testing.T) {
 	d := dvfsmodel.NewUncertainty(0.02, 0.05, math.MaxInt32)
 	mean := math.Sqrt(2 / math.Pi) // of |x| of a standard normal x
 	if off := d.Level.Time*mean - 0.02; math.Abs(off) > 1e-4 {
-		t.Errorf("a level with a standard deviation of %v is off by %v in the mean, want .02", d.Level.Time, d.Level.Time*mean)
+		t.Errorf("a level with a standard deviation of %v is off by %v in the mean, want .02", d.Level.Time,
+			d.Level.Time*mean)
 	}
 	at := d.Clocks(dvfsmodel.Scaling{V: 1, Fc: 0.8, Fm: 1})
 	if ratio := math.Hypot((1-d.LevelShare)*d.Level.Power, at.Power); math.Abs(ratio-d.Level.Power) > 1e-9 {

@@ -66,7 +66,8 @@ func Evaluate(app AppSamples, base Setting, opts *FitOptions) (Evaluation, error
 		copy(rest[i:], settings[i+1:])
 		f, err := Fit(rest, base, opts)
 		if err != nil {
-			return Evaluation{}, fmt.Errorf("application %s without %g/%g MHz: %w", app.App, float64(s.Core), float64(s.Mem), err)
+			return Evaluation{}, fmt.Errorf("application %s without %g/%g MHz: %w", app.App, float64(s.Core),
+				float64(s.Mem), err)
 		}
 		p := f.At(s.Core, s.Mem)
 		unseen[i] = float64(p.Energy)

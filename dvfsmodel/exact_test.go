@@ -13,9 +13,11 @@ func TestForTimeIsTheCheapestSettingOfThatTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rapid.SampledFrom([]Range{WideRange(), NarrowRange()}).Draw(t, "range")
 		p := Params{
-			P0: Watt(rapid.Float64Range(1, 100).Draw(t, "P0")), Gamma: Watt(rapid.Float64Range(0, 60).Draw(t, "gamma")),
-			C: Watt(rapid.Float64Range(0, 200).Draw(t, "c")), D: rapid.Float64Range(1, 300).Draw(t, "D"),
-			Delta: rapid.SampledFrom([]float64{0, 0.07, 0.5, 0.91, 1}).Draw(t, "delta"), T0: rapid.Float64Range(0, 20).Draw(t, "t0"),
+			P0:    Watt(rapid.Float64Range(1, 100).Draw(t, "P0")),
+			Gamma: Watt(rapid.Float64Range(0, 60).Draw(t, "gamma")),
+			C:     Watt(rapid.Float64Range(0, 200).Draw(t, "c")), D: rapid.Float64Range(1, 300).Draw(t, "D"),
+			Delta: rapid.SampledFrom([]float64{0, 0.07, 0.5, 0.91, 1}).Draw(t, "delta"),
+			T0:    rapid.Float64Range(0, 20).Draw(t, "t0"),
 		}
 		low, high := r.MinTime(p), r.MaxTime(p)
 		time := low + (high-low)*rapid.Float64Range(0, 1).Draw(t, "time")

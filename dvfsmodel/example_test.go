@@ -28,7 +28,8 @@ func ExampleFit() {
 
 	var pairs []dvfsmodel.Setting
 	for core := dvfsmodel.MHz(700); core <= 1000; core += 25 {
-		pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: 800}, dvfsmodel.Setting{Core: core, Mem: 1000})
+		pairs = append(pairs, dvfsmodel.Setting{Core: core, Mem: 800},
+			dvfsmodel.Setting{Core: core, Mem: 1000})
 	}
 	table, err := dvfsmodel.NewTable(base, pairs, nil)
 	if err != nil {
@@ -41,7 +42,8 @@ func ExampleFit() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("within %v s: %v/%v MHz, %.0f s, %.0f W\n", limit, best.Core, best.Mem, best.Time, best.Power)
+		fmt.Printf("within %v s: %v/%v MHz, %.0f s, %.0f W\n", limit, best.Core, best.Mem,
+			best.Time, best.Power)
 	}
 	// Output:
 	// within +Inf s: 775/1000 MHz, 131 s, 93 W
@@ -79,7 +81,8 @@ func ExampleRange_Optimum() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("core %.3f, memory %.3f, voltage %.3f: %.1f s, %.0f J\n", best.Scaling.Fc, best.Scaling.Fm, best.Scaling.V, best.Time, best.Energy)
+		fmt.Printf("core %.3f, memory %.3f, voltage %.3f: %.1f s, %.0f J\n", best.Scaling.Fc, best.Scaling.Fm,
+			best.Scaling.V, best.Time, best.Energy)
 	}
 	// Output:
 	// core 0.700, memory 1.088, voltage 0.580: 120.2 s, 14253 J

@@ -99,8 +99,10 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 	if f == nil {
 		return nil, &SampleError{
 			Settings: len(settings),
-			Reason: fmt.Sprintf("%d settings are too few for the form, or their clocks don't vary independently: "+
-				"measure at least two memory clocks at each of three core clocks, or one memory clock throughout", len(settings)),
+			Reason: fmt.Sprintf("%d settings are too few for the form, or their clocks don't vary "+
+				"independently: "+
+				"measure at least two memory clocks at each of three core clocks, or one memory "+
+				"clock throughout", len(settings)),
 		}
 	}
 	f.describe(settings, base, time, power)
@@ -110,7 +112,8 @@ func Fit(samples []Sample, base Setting, opts *FitOptions) (*Fitted, error) {
 // averageSamples checks the samples and averages those at the same setting.
 func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
-		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core), float64(base.Mem))
+		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core),
+			float64(base.Mem))
 	}
 	var settings []Sample
 	count := make(map[Setting]int)
@@ -118,7 +121,9 @@ func averageSamples(samples []Sample, base Setting) ([]Sample, error) {
 	for i, s := range samples {
 		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
 			if !positive(x) {
-				return nil, &SampleError{Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x)}
+				return nil, &SampleError{
+					Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x),
+				}
 			}
 		}
 		pair := Setting{Core: s.Core, Mem: s.Mem}
@@ -170,7 +175,9 @@ func toObservations(settings []Sample, base Setting) (time, power *observations)
 	}
 	fresh := func(value []float64) *observations {
 		ones := slices.Repeat([]float64{1}, n)
-		return &observations{clocks: clocks, value: value, trust: ones, focus: slices.Clone(ones), oneMem: oneMem}
+		return &observations{
+			clocks: clocks, value: value, trust: ones, focus: slices.Clone(ones), oneMem: oneMem,
+		}
 	}
 	return fresh(t), fresh(p)
 }

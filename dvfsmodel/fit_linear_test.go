@@ -83,7 +83,8 @@ func TestClosedFormDeletionEqualsARefit(t *testing.T) {
 		if d := all.deletedResidual(i); math.Abs(d-s.residual[i]) > 1e-9 {
 			t.Errorf("row %d: deleted residual %v, refit says %v", i, d, s.residual[i])
 		}
-		if loss := all.loss - p.weight[i]*all.residual[i]*all.deletedResidual(i); math.Abs(loss-s.loss) > 1e-9 {
+		if loss := all.loss - p.weight[i]*all.residual[i]*
+			all.deletedResidual(i); math.Abs(loss-s.loss) > 1e-9 {
 			t.Errorf("row %d: loss without it %v, refit says %v", i, loss, s.loss)
 		}
 	}

@@ -97,5 +97,6 @@ func ParamsFrom(list []Coefficient) (Params, error) {
 func PaperModel(p Params, base Setting) (*Fitted, error) {
 	time, power := p.linear()
 	t, w := fittedCurve{shape: paperTime, coef: time}, fittedCurve{shape: paperPower, coef: power}
-	return NewFitted(PaperForm(), base, append(t.coefficients(timePrefix, false), w.coefficients(powerPrefix, false)...))
+	return NewFitted(PaperForm(), base,
+		append(t.coefficients(timePrefix, false), w.coefficients(powerPrefix, false)...))
 }

@@ -29,7 +29,8 @@ type OutlierError struct {
 
 // Error states the setting and how far off it is.
 func (w *OutlierError) Error() string {
-	return fmt.Sprintf("%s at %g/%g MHz is %.2f times what the other settings predict: counted with weight %.2g",
+	return fmt.Sprintf("%s at %g/%g MHz is %.2f times what the other settings predict: counted "+
+		"with weight %.2g",
 		w.Quantity, float64(w.Core), float64(w.Mem), 1/w.Ratio, w.Weight)
 }
 

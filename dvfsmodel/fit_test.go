@@ -26,7 +26,8 @@ func grid(m dvfsmodel.Model, cores, mems []float64, noise float64, rng *rand.Ran
 				p *= dvfsmodel.Watt(1 + noise*rng.NormFloat64())
 			}
 			samples = append(samples, dvfsmodel.Sample{
-				Core: dvfsmodel.MHz(fc) * fitBase.Core, Mem: dvfsmodel.MHz(fm) * fitBase.Mem, Time: t, Power: p,
+				Core: dvfsmodel.MHz(fc) * fitBase.Core, Mem: dvfsmodel.MHz(fm) * fitBase.Mem,
+				Time: t, Power: p,
 			})
 		}
 	}
@@ -40,7 +41,9 @@ var (
 )
 
 func drawFitParams(t *rapid.T) dvfsmodel.Params {
-	draw := func(name string, low, high float64) float64 { return rapid.Float64Range(low, high).Draw(t, name) }
+	draw := func(name string, low, high float64) float64 {
+		return rapid.Float64Range(low, high).Draw(t, name)
+	}
 	return dvfsmodel.Params{
 		P0: dvfsmodel.Watt(draw("P0", 5, 150)), Gamma: dvfsmodel.Watt(draw("gamma", 0, 80)),
 		C: dvfsmodel.Watt(draw("c", 1, 250)), D: draw("D", 0.01, 100),
@@ -159,8 +162,9 @@ func TestOutliersMoveTheFitLittleAndAreNamed(t *testing.T) {
 		named := 0
 		for _, w := range f.Warnings {
 			var o *dvfsmodel.OutlierError
-			if errors.As(w, &o) && (o.Core == samples[i].Core && o.Mem == samples[i].Mem && o.Quantity == "time" ||
-				o.Core == samples[j].Core && o.Mem == samples[j].Mem && o.Quantity == "power") {
+			if errors.As(w, &o) &&
+				(o.Core == samples[i].Core && o.Mem == samples[i].Mem && o.Quantity == "time" ||
+					o.Core == samples[j].Core && o.Mem == samples[j].Mem && o.Quantity == "power") {
 				named++
 			}
 		}

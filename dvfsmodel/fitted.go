@@ -110,7 +110,8 @@ func NewFitted(form Form, base Setting, coefficients []Coefficient) (*Fitted, er
 		return nil, err
 	}
 	if !positive(float64(base.Core)) || !positive(float64(base.Mem)) {
-		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core), float64(base.Mem))
+		return nil, fmt.Errorf("base clocks %g/%g MHz, want positive numbers", float64(base.Core),
+			float64(base.Mem))
 	}
 	values := make(map[string]float64, len(coefficients))
 	for _, c := range coefficients {

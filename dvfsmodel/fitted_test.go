@@ -12,7 +12,8 @@ func fitForm(t *testing.T, form dvfsmodel.Form, mems []float64) *dvfsmodel.Fitte
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 4))
 	cores := []float64{0.6, 0.7, 0.8, 0.9, 1, 1.15}
-	f, err := dvfsmodel.Fit(grid(example, cores, mems, 0.01, rng), fitBase, &dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{form}})
+	f, err := dvfsmodel.Fit(grid(example, cores, mems, 0.01, rng), fitBase,
+		&dvfsmodel.FitOptions{Forms: []dvfsmodel.Form{form}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func TestCoefficientsThatDoNotMakeAModelAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := dvfsmodel.NewFitted(dvfsmodel.Form{Time: "cubic", Power: "paper"}, fitBase, good); err == nil {
+	if _, err := dvfsmodel.NewFitted(dvfsmodel.Form{Time: "cubic", Power: "paper"}, fitBase,
+		good); err == nil {
 		t.Error("unknown form: no error")
 	}
 	if _, err := dvfsmodel.NewFitted(form, dvfsmodel.Setting{}, good); err == nil {
@@ -93,7 +95,8 @@ func TestTheFormThatMadeTheSamplesPredictsThemBest(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 5))
-	f, err := dvfsmodel.Fit(grid(truth, []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1}, fourMems, 0.002, rng), fitBase, nil)
+	f, err := dvfsmodel.Fit(grid(truth, []float64{0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1}, fourMems, 0.002, rng),
+		fitBase, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

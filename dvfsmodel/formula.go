@@ -46,11 +46,23 @@ const (
 // params describes the coefficients, in the order of [Params.Value].
 var params = [NumParams]Param{
 	{"p0_w", "P0", unitWatts, "Watts that no clock changes.", math.MaxFloat64, false, powerPrefix + "p0_w"},
-	{"gamma_w", "gamma", unitWatts, "Watts by the memory clock, relative to its base.", math.MaxFloat64, false, powerPrefix + "gamma_w"},
-	{"c_w", "c", unitWatts, "Watts by V² and the core clock, both relative.", math.MaxFloat64, false, powerPrefix + "c_w"},
+	{
+		"gamma_w", "gamma", unitWatts, "Watts by the memory clock, relative to its base.", math.MaxFloat64,
+		false, powerPrefix + "gamma_w",
+	},
+	{
+		"c_w", "c", unitWatts, "Watts by V² and the core clock, both relative.", math.MaxFloat64, false,
+		powerPrefix + "c_w",
+	},
 	{"d_s", "D", unitSeconds, "Seconds that clocks change, at base clocks.", math.MaxFloat64, false, ""},
-	{"delta", "delta", "", "Part of them that the core clock changes, 0 to 1; the memory clock changes the rest.", 1, false, ""},
-	{"t0_s", "t0", unitSeconds, "Seconds that no clock changes.", math.MaxFloat64, false, timePrefix + "t0_s"},
+	{
+		"delta", "delta", "",
+		"Part of them that the core clock changes, 0 to 1; the memory clock changes the rest.", 1, false, "",
+	},
+	{
+		"t0_s", "t0", unitSeconds, "Seconds that no clock changes.", math.MaxFloat64, false,
+		timePrefix + "t0_s",
+	},
 }
 
 // The places of the coefficients that do not follow from one of a fit's.
@@ -140,7 +152,9 @@ type energyLine struct {
 func (p *Params) line(fm, price float64) energyLine {
 	stillTime, core, mem := p.seconds()
 	still, memWatts, _ := p.watts()
-	return energyLine{power: still + price + memWatts*fm, c: float64(p.C), time: stillTime + mem/fm, core: core}
+	return energyLine{
+		power: still + price + memWatts*fm, c: float64(p.C), time: stillTime + mem/fm, core: core,
+	}
 }
 
 // cost is the energy at a step, joules.
@@ -170,7 +184,10 @@ var (
 // fromLinear are the coefficients of a fit, in the order of the shapes' terms. Where it
 // left out what follows the memory clock, δ is 1.
 func fromLinear(time, power *[maxTerms]float64) Params {
-	p := Params{P0: Watt(power[0]), Gamma: Watt(power[1]), C: Watt(power[2]), T0: time[0], D: time[1] + time[2], Delta: 1}
+	p := Params{
+		P0: Watt(power[0]), Gamma: Watt(power[1]), C: Watt(power[2]), T0: time[0],
+		D: time[1] + time[2], Delta: 1,
+	}
 	if p.D > 0 {
 		p.Delta = time[1] / p.D
 	}

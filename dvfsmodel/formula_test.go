@@ -40,10 +40,13 @@ func TestPartsOfTheFormulaAddUp(t *testing.T) {
 		}
 		near("power", watts+memWatts*fm+law.unit*law.at(fc, v), power(fc), 1e-12)
 		const step = 1e-4
-		near("slope of the power", law.unit*law.slope(fc, v, dv), (power(fc+step)-power(fc-step))/(2*step), 1e-5)
-		near("bend of the power", law.unit*law.bend(fc, v, dv, curveBend), (power(fc+step)-2*power(fc)+power(fc-step))/(step*step), 1e-4)
+		near("slope of the power", law.unit*law.slope(fc, v, dv),
+			(power(fc+step)-power(fc-step))/(2*step), 1e-5)
+		near("bend of the power", law.unit*law.bend(fc, v, dv, curveBend),
+			(power(fc+step)-2*power(fc)+power(fc-step))/(step*step), 1e-4)
 		line := p.line(fm, 7)
-		near("energy along a line", line.cost(&coreStep{w: v * v * fc, inv: 1 / fc, fc: fc, v: Volt(v)}), (power(fc)+7)*p.Time(fc, fm), 1e-12)
+		near("energy along a line", line.cost(&coreStep{w: v * v * fc, inv: 1 / fc, fc: fc, v: Volt(v)}),
+			(power(fc)+7)*p.Time(fc, fm), 1e-12)
 		time, fitted := p.linear()
 		tc, pc := fittedCurve{shape: paperTime, coef: time}, fittedCurve{shape: paperPower, coef: fitted}
 		near("time as fits have it", tc.at(fc, fm), p.Time(fc, fm), 1e-12)
@@ -74,7 +77,8 @@ func TestWorkRepeatedHasTheSameShape(t *testing.T) {
 			}
 			was := *v
 			*v *= 0.9
-			if other, _ := ShapeOf(&Continuous{Params: p, Range: &wide}); other == shape || other.hash(0) == shape.hash(0) {
+			if other, _ := ShapeOf(&Continuous{Params: p, Range: &wide}); other == shape ||
+				other.hash(0) == shape.hash(0) {
 				t.Errorf("with another %s the shape is the same, or its hash", params[i].Name)
 			}
 			*v = was
@@ -104,8 +108,9 @@ func TestATermThatNoFitDetermines(t *testing.T) {
 	shapes := powerShapes
 	t.Cleanup(func() { powerShapes = shapes })
 	powerShapes = append(slices.Clone(shapes), &shape{
-		name: "more", positive: true, single: []int{0}, given: []int{2}, terms: []string{"p0_w", "gamma_w", "more_w"},
-		row: func(dst *[maxTerms]float64, fc, fm, _ float64) { *dst = [maxTerms]float64{1, fm, fc} },
+		name: "more", positive: true, single: []int{0}, given: []int{2},
+		terms: []string{"p0_w", "gamma_w", "more_w"},
+		row:   func(dst *[maxTerms]float64, fc, fm, _ float64) { *dst = [maxTerms]float64{1, fm, fc} },
 	})
 	base := Setting{Core: 1000, Mem: 1000}
 	list := []Coefficient{
@@ -129,7 +134,13 @@ func TestATermThatNoFitDetermines(t *testing.T) {
 			t.Errorf("coefficients %+v, want %+v", got, list[:n])
 		}
 	}
-	samples := []Sample{{Core: 600, Mem: 800, Time: 3, Power: 12}, {Core: 800, Mem: 1000, Time: 2, Power: 14}, {Core: 1000, Mem: 800, Time: 2.2, Power: 15}, {Core: 900, Mem: 900, Time: 2.1, Power: 14.5}, {Core: 700, Mem: 1000, Time: 2.5, Power: 13}}
+	samples := []Sample{
+		{Core: 600, Mem: 800, Time: 3, Power: 12},
+		{Core: 800, Mem: 1000, Time: 2, Power: 14},
+		{Core: 1000, Mem: 800, Time: 2.2, Power: 15},
+		{Core: 900, Mem: 900, Time: 2.1, Power: 14.5},
+		{Core: 700, Mem: 1000, Time: 2.5, Power: 13},
+	}
 	f, err := Fit(samples, base, &FitOptions{Forms: []Form{form}})
 	if err != nil {
 		t.Fatal(err)

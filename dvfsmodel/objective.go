@@ -104,7 +104,8 @@ type InfeasibleError struct {
 
 // Error states both times.
 func (e *InfeasibleError) Error() string {
-	return fmt.Sprintf("%v: %.6g s allowed, %.6g s needed at the fastest clocks", ErrInfeasible, e.Limit, e.MinTime)
+	return fmt.Sprintf("%v: %.6g s allowed, %.6g s needed at the fastest clocks", ErrInfeasible,
+		e.Limit, e.MinTime)
 }
 
 // Unwrap makes errors.Is(err, ErrInfeasible) true.

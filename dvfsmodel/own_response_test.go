@@ -14,29 +14,41 @@ type own struct{ *dvfsmodel.Continuous }
 
 func TestAResponseOfAnyKindIsRepeatedAndAnchored(t *testing.T) {
 	wide := dvfsmodel.WideRange()
-	known := &dvfsmodel.Continuous{Params: dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 45, Delta: 0.6, T0: 5}, Range: &wide}
+	known := &dvfsmodel.Continuous{
+		Params: dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 45, Delta: 0.6, T0: 5}, Range: &wide,
+	}
 	for name, change := range map[string]func(dvfsmodel.Response) dvfsmodel.Response{
 		"repeated": func(r dvfsmodel.Response) dvfsmodel.Response { return dvfsmodel.Repeat(r, 3) },
 		"anchored": func(r dvfsmodel.Response) dvfsmodel.Response { return dvfsmodel.ScaledTo(r, 200, 95) },
 	} {
 		got, want := change(own{known}), change(known)
-		if !alike(got.Default().Time, want.Default().Time) || !alike(float64(got.Default().Power), float64(want.Default().Power)) || !alike(got.MinTime(), want.MinTime()) {
-			t.Errorf("%s: default %+v and shortest time %v, want %+v and %v", name, got.Default(), got.MinTime(), want.Default(), want.MinTime())
+		if !alike(got.Default().Time, want.Default().Time) ||
+			!alike(float64(got.Default().Power), float64(want.Default().Power)) ||
+			!alike(got.MinTime(), want.MinTime()) {
+			t.Errorf("%s: default %+v and shortest time %v, want %+v and %v", name, got.Default(),
+				got.MinTime(), want.Default(), want.MinTime())
 		}
 		for _, limit := range []float64{math.Inf(1), want.Default().Time, 1.01 * want.MinTime(), 1} {
-			for _, o := range []dvfsmodel.Objective{{}, dvfsmodel.MinEnergy(), dvfsmodel.PricedTime(80), {EnergyWeight: 1, TimeWeight: 3, DelayPower: 1}} {
+			for _, o := range []dvfsmodel.Objective{
+				{},
+				dvfsmodel.MinEnergy(), dvfsmodel.PricedTime(80),
+				{EnergyWeight: 1, TimeWeight: 3, DelayPower: 1},
+			} {
 				a, errA := got.Optimum(o, limit)
 				b, errB := want.Optimum(o, limit)
 				if !alike(a.Time, b.Time) || !alike(float64(a.Energy), float64(b.Energy)) {
 					t.Errorf("%s within %v s: %+v, want %+v", name, limit, a, b)
 				}
-				if infA, ok := errors.AsType[*dvfsmodel.InfeasibleError](errA); ok != (errB != nil) || (ok && infA.Error() != errB.Error()) {
+				if infA, ok := errors.AsType[*dvfsmodel.InfeasibleError](errA); ok != (errB != nil) ||
+					(ok && infA.Error() != errB.Error()) {
 					t.Errorf("%s within %v s: error %v, want %v", name, limit, errA, errB)
 				}
 			}
 		}
 		s := dvfsmodel.Scaling{V: 0.8, Fc: 0.8, Fm: 0.9}
-		if !alike(got.Model().Time(s.Fc, s.Fm), want.Model().Time(s.Fc, s.Fm)) || !alike(float64(got.Model().Power(s)), float64(want.Model().Power(s))) || got.Allows(s) != want.Allows(s) {
+		if !alike(got.Model().Time(s.Fc, s.Fm), want.Model().Time(s.Fc, s.Fm)) ||
+			!alike(float64(got.Model().Power(s)), float64(want.Model().Power(s))) ||
+			got.Allows(s) != want.Allows(s) {
 			t.Errorf("%s: the model at %+v differs", name, s)
 		}
 	}
@@ -71,7 +83,11 @@ func TestResponsesThatWereNotMadeWholeSaySo(t *testing.T) {
 		{"no settings", dvfsmodel.NewFrontier(params, &dvfsmodel.Table{}, at)},
 		{"run time NaN s", dvfsmodel.NewFrontier(dvfsmodel.Params{D: math.NaN()}, table, at)},
 		{"DefaultScaling", &dvfsmodel.Fixed{At: dvfsmodel.Point{Time: 1}}},
-		{"power -1 W", &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 1, Power: -1}}},
+		{
+			"power -1 W", &dvfsmodel.Fixed{At: dvfsmodel.Point{
+				Scaling: dvfsmodel.DefaultScaling(), Time: 1, Power: -1,
+			}},
+		},
 	} {
 		err := c.response.Validate()
 		if (err == nil) != (c.said == "") || (err != nil && !strings.Contains(err.Error(), c.said)) {
@@ -88,7 +104,8 @@ func TestAFocusThatCannotBeIsAnError(t *testing.T) {
 		{Core: 1000, Mem: 1000, Time: 11, Power: 150},
 	}
 	for _, focus := range []float64{-1, math.NaN()} {
-		_, err := dvfsmodel.Fit(samples, dvfsmodel.Setting{Core: 1000, Mem: 1000}, &dvfsmodel.FitOptions{Focus: focus})
+		_, err := dvfsmodel.Fit(samples, dvfsmodel.Setting{Core: 1000, Mem: 1000},
+			&dvfsmodel.FitOptions{Focus: focus})
 		if err == nil || !strings.Contains(err.Error(), "focus") {
 			t.Errorf("focus %v: error is %v, want one that names it", focus, err)
 		}
@@ -96,7 +113,8 @@ func TestAFocusThatCannotBeIsAnError(t *testing.T) {
 }
 
 func TestAFrontierWithoutSettingsMeetsNoLimit(t *testing.T) {
-	empty := dvfsmodel.NewFrontier(dvfsmodel.Params{D: 1, Delta: 0.5}, &dvfsmodel.Table{}, dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()})
+	empty := dvfsmodel.NewFrontier(dvfsmodel.Params{D: 1, Delta: 0.5}, &dvfsmodel.Table{},
+		dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()})
 	if _, err := empty.Optimum(dvfsmodel.MinEnergy(), math.Inf(1)); !errors.Is(err, dvfsmodel.ErrInfeasible) {
 		t.Errorf("error is %v, want ErrInfeasible", err)
 	}

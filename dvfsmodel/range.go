@@ -59,7 +59,8 @@ func (r Range) Validate() error {
 	case r.FmMin > r.FmMax:
 		return fmt.Errorf("lowest memory clock %v is above the highest, %v", r.FmMin, r.FmMax)
 	case r.FcMin > r.FcMax():
-		return fmt.Errorf("lowest core clock %v is above the highest, %v, that %v V carries", r.FcMin, r.FcMax(), r.VMax)
+		return fmt.Errorf("lowest core clock %v is above the highest, %v, that %v V carries", r.FcMin,
+			r.FcMax(), r.VMax)
 	}
 	return nil
 }

@@ -212,7 +212,10 @@ func scaled(r Response, time, power float64) Response {
 	case *Discrete:
 		return &Discrete{Params: r.Params.scaled(time, power), Table: r.Table, At: r.At}
 	case *Frontier:
-		other := &Frontier{model: scaledModel{r.model, time, power}, table: r.table, at: r.at.scaled(time, power), points: make([]Point, len(r.points))}
+		other := &Frontier{
+			model: scaledModel{r.model, time, power}, table: r.table, at: r.at.scaled(time, power),
+			points: make([]Point, len(r.points)),
+		}
 		for i := range r.points {
 			other.points[i] = r.points[i].scaled(time, power)
 		}

@@ -37,8 +37,11 @@ func checkSingleFile(t *testing.T, interval, file string) {
 func checkSingleRow(t *testing.T, r dvfsmodel.Range, row map[string]string) {
 	t.Helper()
 	p := dvfsmodel.Params{
-		P0: dvfsmodel.Watt(shareddata.Number(t, row["P0"])), Gamma: dvfsmodel.Watt(shareddata.Number(t, row["gamma"])), C: dvfsmodel.Watt(shareddata.Number(t, row["c"])),
-		D: shareddata.Number(t, row["D"]), Delta: shareddata.Number(t, row["delta"]), T0: shareddata.Number(t, row["t0"]),
+		P0:    dvfsmodel.Watt(shareddata.Number(t, row["P0"])),
+		Gamma: dvfsmodel.Watt(shareddata.Number(t, row["gamma"])),
+		C:     dvfsmodel.Watt(shareddata.Number(t, row["c"])),
+		D:     shareddata.Number(t, row["D"]), Delta: shareddata.Number(t, row["delta"]),
+		T0: shareddata.Number(t, row["t0"]),
 	}
 	pt, err := r.Optimum(p, dvfsmodel.MinEnergy(), shareddata.Number(t, row["limit"]))
 	near(t, row, "t_min", r.MinTime(p), 1e-12)

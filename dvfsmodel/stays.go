@@ -96,7 +96,9 @@ func NewEquivalentRun(stays []ClockResidency, seconds float64) (*EquivalentRun, 
 		}
 	}
 	if best == nil {
-		return nil, &SampleError{Settings: len(stays), Reason: "no clock at which a run was for some time and drew something"}
+		return nil, &SampleError{
+			Settings: len(stays), Reason: "no clock at which a run was for some time and drew something",
+		}
 	}
 	return best, nil
 }
@@ -105,18 +107,21 @@ func NewEquivalentRun(stays []ClockResidency, seconds float64) (*EquivalentRun, 
 func (s *ClockResidency) Validate() error {
 	for _, x := range [...]float64{s.Seconds, s.Work, float64(s.Energy), s.Rest, float64(s.RestEnergy)} {
 		if !(x >= 0) || math.IsInf(x, 0) {
-			return &SampleError{Reason: fmt.Sprintf("at %g MHz %v, want finite numbers from 0", float64(s.Core), x)}
+			return &SampleError{Reason: fmt.Sprintf("at %g MHz %v, want finite numbers from 0",
+				float64(s.Core), x)}
 		}
 	}
 	if !positive(float64(s.Core)) || s.Begun < 0 {
-		return &SampleError{Reason: fmt.Sprintf("a clock of %g MHz, begun %d times", float64(s.Core), s.Begun)}
+		return &SampleError{Reason: fmt.Sprintf("a clock of %g MHz, begun %d times",
+			float64(s.Core), s.Begun)}
 	}
 	return nil
 }
 
 // isPossible reports whether all numbers are finite and above 0.
 func (u *EquivalentRun) isPossible() bool {
-	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) && positive(u.Energy.High) &&
+	return positive(u.Time.Low) && positive(u.Time.High) && positive(u.Energy.Low) &&
+		positive(u.Energy.High) &&
 		positive(u.Time.Guess) && positive(u.Energy.Guess)
 }
 

@@ -135,7 +135,8 @@ func (r *Range) grid() []Point {
 	for i := range gridMem {
 		for j := range gridCore {
 			fc := along(r.FcMin, r.FcMax(), j, gridCore)
-			all = append(all, Point{Scaling: Scaling{V: r.Voltage(fc), Fc: fc, Fm: along(r.FmMin, r.FmMax, i, gridMem)}})
+			all = append(all,
+				Point{Scaling: Scaling{V: r.Voltage(fc), Fc: fc, Fm: along(r.FmMin, r.FmMax, i, gridMem)}})
 		}
 	}
 	return all

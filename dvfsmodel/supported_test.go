@@ -25,7 +25,10 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 		"range":    {&dvfsmodel.Continuous{Params: params, Range: &wide}, 256},
 		"no model": {&dvfsmodel.Fixed{At: params.At(dvfsmodel.DefaultScaling())}, 0},
 	} {
-		for what, r := range map[string]dvfsmodel.Response{"": c.response, ", twice": dvfsmodel.Repeat(c.response, 2)} {
+		for what, r := range map[string]dvfsmodel.Response{
+			"":        c.response,
+			", twice": dvfsmodel.Repeat(c.response, 2),
+		} {
 			all := dvfsmodel.SupportedPoints(r)
 			if len(all) != c.want {
 				t.Errorf("%s%s: %d settings, want %d", name, what, len(all), c.want)
@@ -33,7 +36,9 @@ func TestSupportedSettingsAreThoseThatAResponseAllows(t *testing.T) {
 			for _, s := range all {
 				pt, ok := dvfsmodel.PointAt(r, s)
 				model := r.Model()
-				if !ok || pt.Core != s.Core || pt.Mem != s.Mem || pt.Time != model.Time(s.Scaling.Fc, s.Scaling.Fm) || pt.Energy != model.Power(s.Scaling).Over(pt.Time) {
+				if !ok || pt.Core != s.Core || pt.Mem != s.Mem ||
+					pt.Time != model.Time(s.Scaling.Fc, s.Scaling.Fm) ||
+					pt.Energy != model.Power(s.Scaling).Over(pt.Time) {
 					t.Errorf("%s%s: %+v at %+v, %v", name, what, pt, s, ok)
 				}
 			}

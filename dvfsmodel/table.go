@@ -150,12 +150,16 @@ func (t *Table) Clocks(s Scaling) (core, mem MHz) {
 // Contains reports whether the clock pair is supported, and at which normalised
 // setting.
 func (t *Table) Contains(core, mem MHz) (Scaling, bool) {
-	i, ok := slices.BinarySearchFunc(t.rows, mem, func(r tableRow, m MHz) int { return cmp.Compare(r.mem, m) })
+	i, ok := slices.BinarySearchFunc(t.rows, mem, func(r tableRow, m MHz) int {
+		return cmp.Compare(r.mem, m)
+	})
 	if !ok {
 		return Scaling{}, false
 	}
 	row := &t.rows[i]
-	j, ok := slices.BinarySearchFunc(row.core, core, func(c coreStep, m MHz) int { return cmp.Compare(c.mhz, m) })
+	j, ok := slices.BinarySearchFunc(row.core, core, func(c coreStep, m MHz) int {
+		return cmp.Compare(c.mhz, m)
+	})
 	if !ok {
 		return Scaling{}, false
 	}

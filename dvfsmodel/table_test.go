@@ -76,7 +76,9 @@ func TestTableOptimumEqualsExhaustiveSearch(t *testing.T) {
 	}
 }
 
-func checkAgainstSearch(t *rapid.T, table *dvfsmodel.Table, p dvfsmodel.Params, o dvfsmodel.Objective, limit float64) {
+func checkAgainstSearch(
+	t *rapid.T, table *dvfsmodel.Table, p dvfsmodel.Params, o dvfsmodel.Objective, limit float64,
+) {
 	best := math.Inf(1)
 	for _, s := range table.Scalings() {
 		if pt := p.At(s); pt.Time <= limit*(1+1e-12) {
@@ -109,7 +111,8 @@ func TestRangeOptimumIsNotBeatenByAFineGrid(t *testing.T) {
 		r := dvfsmodel.Range{
 			VMin: dvfsmodel.Volt(rapid.Float64Range(0.3, 0.9).Draw(t, "VMin")), VMax: 1.2,
 			FcMin: rapid.Float64Range(0.3, 1).Draw(t, "FcMin"),
-			FmMin: rapid.Float64Range(0.3, 0.9).Draw(t, "FmMin"), FmMax: rapid.Float64Range(0.9, 1.3).Draw(t, "FmMax"),
+			FmMin: rapid.Float64Range(0.3, 0.9).Draw(t, "FmMin"),
+			FmMax: rapid.Float64Range(0.9, 1.3).Draw(t, "FmMax"),
 		}
 		p := drawParams(t)
 		o := dvfsmodel.PricedTime(dvfsmodel.Watt(rapid.SampledFrom([]float64{0, 30}).Draw(t, "price")))
@@ -125,16 +128,20 @@ func TestRangeOptimumIsNotBeatenByAFineGrid(t *testing.T) {
 		if !r.Contains(pt.Scaling, 1e-9) {
 			t.Fatalf("%+v lies outside %+v", pt.Scaling, r)
 		}
-		if again := p.At(pt.Scaling); math.Abs(again.Time-pt.Time) > 1e-9*pt.Time || math.Abs(float64(again.Energy-pt.Energy)) > 1e-9*float64(pt.Energy) {
+		if again := p.At(pt.Scaling); math.Abs(again.Time-pt.Time) > 1e-9*pt.Time ||
+			math.Abs(float64(again.Energy-pt.Energy)) > 1e-9*float64(pt.Energy) {
 			t.Fatalf("reported %+v, the model says %+v", pt, again)
 		}
 		const n = 60
 		for i := range n + 1 {
 			fc := r.FcMin + (r.FcMax()-r.FcMin)*float64(i)/n
 			for j := range n + 1 {
-				grid := p.At(dvfsmodel.Scaling{V: r.Voltage(fc), Fc: fc, Fm: r.FmMin + (r.FmMax-r.FmMin)*float64(j)/n})
+				grid := p.At(dvfsmodel.Scaling{
+					V: r.Voltage(fc), Fc: fc, Fm: r.FmMin + (r.FmMax-r.FmMin)*float64(j)/n,
+				})
 				if grid.Time <= limit && o.Cost(grid) < o.Cost(pt)*(1-1e-9) {
-					t.Fatalf("grid finds %v at %+v, the optimum costs %v at %+v", o.Cost(grid), grid.Scaling, o.Cost(pt), pt.Scaling)
+					t.Fatalf("grid finds %v at %+v, the optimum costs %v at %+v", o.Cost(grid), grid.Scaling,
+						o.Cost(pt), pt.Scaling)
 				}
 			}
 		}

@@ -33,8 +33,10 @@ func TestALimitIsUnsetUnlimitedOrADuration(t *testing.T) {
 	} {
 		l := tc.limit
 		text, err := json.Marshal(l)
-		if err != nil || string(text) != tc.json || l.IsSet() != tc.set || l.IsUnlimited() != tc.unlimited || l.Seconds() != tc.seconds || l.String() != tc.words {
-			t.Errorf("%s (%v): set %v, unlimited %v, %v s, %s; want %+v", text, err, l.IsSet(), l.IsUnlimited(), l.Seconds(), l, tc)
+		if err != nil || string(text) != tc.json || l.IsSet() != tc.set || l.IsUnlimited() != tc.unlimited ||
+			l.Seconds() != tc.seconds || l.String() != tc.words {
+			t.Errorf("%s (%v): set %v, unlimited %v, %v s, %s; want %+v", text, err, l.IsSet(),
+				l.IsUnlimited(), l.Seconds(), l, tc)
 		}
 		var again live.Limit
 		if err := json.Unmarshal(text, &again); err != nil || again != l {
@@ -44,7 +46,8 @@ func TestALimitIsUnsetUnlimitedOrADuration(t *testing.T) {
 			t.Errorf("%v lasts %v, %v", l, d, ok)
 		}
 		twice := l.Map(func(d time.Duration) time.Duration { return 2 * d })
-		if twice.IsSet() != l.IsSet() || twice.IsUnlimited() != l.IsUnlimited() || twice.Seconds() != 2*l.Seconds() {
+		if twice.IsSet() != l.IsSet() || twice.IsUnlimited() != l.IsUnlimited() ||
+			twice.Seconds() != 2*l.Seconds() {
 			t.Errorf("twice %v is %v", l, twice)
 		}
 	}
@@ -52,13 +55,15 @@ func TestALimitIsUnsetUnlimitedOrADuration(t *testing.T) {
 
 func TestALimitComesBackFromJSONAndFromSeconds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := live.LimitOf(time.Duration(rapid.Int64Range(1, int64(1000*24*time.Hour/time.Microsecond)).Draw(rt, "limit")) * time.Microsecond)
+		l := live.LimitOf(time.Duration(rapid.Int64Range(1,
+			int64(1000*24*time.Hour/time.Microsecond)).Draw(rt, "limit")) * time.Microsecond)
 		text, err := json.Marshal(l)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		var again live.Limit
-		if err := json.Unmarshal(text, &again); err != nil || again != l || live.LimitOfSeconds(l.Seconds()) != l {
+		if err := json.Unmarshal(text, &again); err != nil || again != l ||
+			live.LimitOfSeconds(l.Seconds()) != l {
 			rt.Fatalf("%v: %v (%v), %v", l, again, err, live.LimitOfSeconds(l.Seconds()))
 		}
 	})

@@ -5,8 +5,9 @@ import "time"
 // Outlook is what is known by now of a run that lasts, or has just ended. What isn't
 // known leaves what was known before.
 type Outlook struct {
-	Life   Life   `json:"life"`
-	LimitS Number `json:"limit_s"` // from the run's begin: time limit and deadlines; unknown: none, or none known
+	Life Life `json:"life"`
+	// From the run's begin: time limit and deadlines; unknown: none, or none known.
+	LimitS Number `json:"limit_s"`
 	UpperS Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
 	// Ended is when a run ended, by Slurm's clock, to the second: it is alive until its
 	// job's Epilogs are done. Not where Slurm has forgotten its job.

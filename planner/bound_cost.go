@@ -25,7 +25,8 @@ func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 // Σ g·(s + t/2) came of one after the other, those with the shortest t first; with
 // times and GPUs as small as they can be, no plan has less.
 func waitTimeBound(p *Problem) float64 {
-	if p.hasSharing() || p.Snapshot != nil || slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
+	if p.hasSharing() || p.Snapshot != nil ||
+		slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
 		return 0
 	}
 	delay, gpus := math.Inf(1), 0.0
@@ -65,7 +66,8 @@ func boundOfRuns(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 	}
 	hull := costHull{{energy: 1, least: float64(energy)}, {time: 1, least: sumBound(p, 0, 1, dues)}}
 	if o.DelayPower == 0 {
-		return max(o.EnergyWeight*hull[0].least+o.TimeWeight*hull[1].least, sumBound(p, o.EnergyWeight, o.TimeWeight, dues))
+		return max(o.EnergyWeight*hull[0].least+o.TimeWeight*hull[1].least,
+			sumBound(p, o.EnergyWeight, o.TimeWeight, dues))
 	}
 	const rounds, enough = 6, 1.0005
 	least, at := hull.least(o)

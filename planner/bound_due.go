@@ -153,7 +153,9 @@ func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok boo
 	}
 	o.room = min(due-max(d.p.earliestStart(t), k.TurnOnDelay), t.Limit*(1+deadlineSlack))
 	for n, price := range d.price {
-		goal := dvfsmodel.Objective{EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price}
+		goal := dvfsmodel.Objective{
+			EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price,
+		}
 		pt, ok := cheapest(t, option, goal, o.room)
 		if !ok {
 			return o, false
@@ -183,7 +185,8 @@ func (d *dueSearch) choosePricedTimes() {
 		var dues []float64
 		for i := range d.tasks {
 			t := &d.tasks[i]
-			if !math.IsInf(t.due, 1) && slices.ContainsFunc(t.options, func(o dueOption) bool { return o.class == class }) {
+			if !math.IsInf(t.due, 1) &&
+				slices.ContainsFunc(t.options, func(o dueOption) bool { return o.class == class }) {
 				dues = append(dues, t.due)
 			}
 		}

@@ -17,7 +17,11 @@ func TestWithoutDueTimesTheBoundIsWhatTasksCostByThemselves(t *testing.T) {
 		{Name: "many", Model: "B", GPUs: 2, IdleW: 30, HostW: 20},
 	}}}
 	for _, seconds := range []float64{60, 600, 6000} {
-		r := &dvfsmodel.Continuous{Params: dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds}, Range: &wide}
+		r := &dvfsmodel.Continuous{
+			Params: dvfsmodel.Params{
+				P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds,
+			}, Range: &wide,
+		}
 		p.Tasks = append(p.Tasks, planner.NewTask("a", planner.Option{Model: "A", GPUs: 1, Response: r}),
 			planner.NewTask("b", planner.Option{Model: "B", GPUs: 1, Response: r}))
 	}

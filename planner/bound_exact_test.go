@@ -17,21 +17,23 @@ import (
 type choice struct {
 	class, option, gpus, nodes, seconds int // GPUs of each of its nodes
 	point                               dvfsmodel.Point
-	sum                                 dvfsmodel.Point // what it adds to the plan's, with its part of the hosts
+	// What it adds to the plan's, with its part of the hosts.
+	sum dvfsmodel.Point
 }
 
 // exhaustive tries every choice, set of nodes and start of every task. All times of
 // its problems are whole seconds: with choices, nodes and order given, the best starts
 // are a linear program of differences of times alone, so some best ones are whole, too.
 type exhaustive struct {
-	p             *planner.Problem
-	table         *dvfsmodel.Table // of all responses that aren't fixed
-	objective     dvfsmodel.Objective
-	due           func(t *planner.Task) float64
-	classes       []int             // by node
-	choices       [][]choice        // by task, the cheapest first
-	rest          []dvfsmodel.Point // the least energy and the least time of the tasks from this one on by themselves
-	used          [][]int           // by node and second: GPUs
+	p         *planner.Problem
+	table     *dvfsmodel.Table // of all responses that aren't fixed
+	objective dvfsmodel.Objective
+	due       func(t *planner.Task) float64
+	classes   []int      // by node
+	choices   [][]choice // by task, the cheapest first
+	// The least energy and the least time of the tasks from this one on by themselves.
+	rest          []dvfsmodel.Point
+	used          [][]int // by node and second: GPUs
 	chosen, found []placed
 	best          float64
 }
@@ -43,12 +45,19 @@ type placed struct {
 }
 
 // newExhaustive is a search for plans that end each task by what due says.
-func newExhaustive(p *planner.Problem, table *dvfsmodel.Table, objective dvfsmodel.Objective, due func(t *planner.Task) float64) *exhaustive {
-	e := &exhaustive{p: p, table: table, objective: objective, due: due, best: math.Inf(1), rest: make([]dvfsmodel.Point, len(p.Tasks)+1)}
+func newExhaustive(
+	p *planner.Problem, table *dvfsmodel.Table, objective dvfsmodel.Objective,
+	due func(t *planner.Task) float64,
+) *exhaustive {
+	e := &exhaustive{
+		p: p, table: table, objective: objective, due: due, best: math.Inf(1),
+		rest: make([]dvfsmodel.Point, len(p.Tasks)+1),
+	}
 	horizon := 0.0
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
-		e.classes = append(e.classes, slices.Repeat([]int{class}, cmp.Or(k.Count, 2*len(p.Tasks)))...) // a task has two nodes at most
+		// a task has two nodes at most.
+		e.classes = append(e.classes, slices.Repeat([]int{class}, cmp.Or(k.Count, 2*len(p.Tasks)))...)
 		horizon = max(horizon, k.TurnOnDelay)
 	}
 	for i := range p.Tasks {
@@ -63,7 +72,8 @@ func newExhaustive(p *planner.Problem, table *dvfsmodel.Table, objective dvfsmod
 	for i := len(p.Tasks) - 1; i >= 0; i-- {
 		e.rest[i] = dvfsmodel.Point{Energy: dvfsmodel.Joule(math.Inf(1)), Time: math.Inf(1)}
 		for _, c := range e.choices[i] {
-			e.rest[i].Energy, e.rest[i].Time = min(e.rest[i].Energy, c.sum.Energy), min(e.rest[i].Time, c.sum.Time)
+			e.rest[i].Energy, e.rest[i].Time = min(e.rest[i].Energy, c.sum.Energy),
+				min(e.rest[i].Time, c.sum.Time)
 		}
 		e.rest[i] = added(e.rest[i], e.rest[i+1])
 	}
@@ -120,15 +130,22 @@ func (e *exhaustive) choicesOf(t *planner.Task) (all []choice) {
 			}
 		}
 		for _, pt := range points {
-			c := choice{class: class, option: o, gpus: option.PerNode(), nodes: option.NodeCount(), point: pt, seconds: int(math.Round(pt.Time))}
+			c := choice{
+				class: class, option: o, gpus: option.PerNode(), nodes: option.NodeCount(), point: pt,
+				seconds: int(math.Round(pt.Time)),
+			}
 			w := float64(option.GPUs)
-			c.sum = dvfsmodel.Point{Energy: dvfsmodel.Joule(w) * (pt.Energy + k.HostW.Over(pt.Time)), Time: w * pt.Time}
+			c.sum = dvfsmodel.Point{
+				Energy: dvfsmodel.Joule(w) * (pt.Energy + k.HostW.Over(pt.Time)), Time: w * pt.Time,
+			}
 			if pt.Time <= t.Limit {
 				all = append(all, c)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b choice) int { return cmp.Compare(e.objective.Cost(a.sum), e.objective.Cost(b.sum)) })
+	slices.SortStableFunc(all, func(a, b choice) int {
+		return cmp.Compare(e.objective.Cost(a.sum), e.objective.Cost(b.sum))
+	})
 	return all
 }
 
@@ -178,7 +195,8 @@ func (e *exhaustive) nodeSets(c *choice, task int) (sets [][]int) {
 			return
 		}
 		for node := from; node < len(e.classes); node++ {
-			if e.classes[node] != c.class || c.gpus > e.p.Cluster.Classes[c.class].GPUs || fresh && !touched[node] {
+			if e.classes[node] != c.class || c.gpus > e.p.Cluster.Classes[c.class].GPUs ||
+				fresh && !touched[node] {
 				continue
 			}
 			grow(node+1, append(set, node), fresh)
@@ -268,7 +286,8 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 		e.add(f.choice, f.nodes, f.start, 1)
 		end = max(end, f.start+f.choice.seconds)
 		plan.Assignments[i] = planner.Assignment{
-			Option: int32(f.choice.option), Start: float64(f.start), End: float64(f.start) + f.choice.point.Time, Point: f.choice.point,
+			Option: int32(f.choice.option), Start: float64(f.start),
+			End: float64(f.start) + f.choice.point.Time, Point: f.choice.point,
 		}
 	}
 	number := make([]int32, len(e.classes))
@@ -298,7 +317,9 @@ func (e *exhaustive) plan(tb testing.TB) *planner.Plan {
 			if part == 0 {
 				plan.Assignments[i].Node, plan.Assignments[i].GPUs = number[node], set
 			} else {
-				plan.Assignments[i].More = append(plan.Assignments[i].More, planner.Part{Node: number[node], GPUs: set})
+				plan.Assignments[i].More = append(plan.Assignments[i].More, planner.Part{
+					Node: number[node], GPUs: set,
+				})
 			}
 		}
 		e.add(f.choice, f.nodes, f.start, -1)
@@ -339,7 +360,8 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 	for _, model := range []string{"A", "B"}[:1+r.IntN(2)] {
 		p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{
 			Name: model, Model: model, Count: r.IntN(3), GPUs: 1 + r.IntN(3),
-			IdleW: dvfsmodel.Watt(one(0, 10, 40)), HostW: dvfsmodel.Watt(one(0, 15, 60)), SleepW: dvfsmodel.Watt(one(0, 5)),
+			IdleW: dvfsmodel.Watt(one(0, 10, 40)), HostW: dvfsmodel.Watt(one(0, 15, 60)),
+			SleepW: dvfsmodel.Watt(one(0, 5)),
 			TurnOn: dvfsmodel.Joule(one(0, 40, 200)), TurnOnDelay: one(0, 1, 2),
 		})
 	}
@@ -368,7 +390,9 @@ func drawSmall(r *rand.Rand, table *dvfsmodel.Table) *planner.Problem {
 
 // drawOptions draws on which classes a task may run and how, and says how long it takes
 // at default clocks at most.
-func drawOptions(r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeClass, t *planner.Task) (longest float64) {
+func drawOptions(
+	r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeClass, t *planner.Task,
+) (longest float64) {
 	one := func(of ...float64) float64 { return of[r.IntN(len(of))] }
 	gpus, nodes := 1+r.IntN(2), 1
 	if r.IntN(5) == 0 {
@@ -377,11 +401,13 @@ func drawOptions(r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeCla
 	longest = 1
 	for i := range classes {
 		k := &classes[i]
-		if k.GPUs < gpus/nodes || k.Count > 0 && k.Count < nodes || i > 0 && len(t.Options) > 0 && r.IntN(4) == 0 {
+		if k.GPUs < gpus/nodes || k.Count > 0 && k.Count < nodes ||
+			i > 0 && len(t.Options) > 0 && r.IntN(4) == 0 {
 			continue
 		}
 		params := dvfsmodel.Params{
-			P0: dvfsmodel.Watt(20 + 80*r.Float64()), Gamma: dvfsmodel.Watt(40 * r.Float64()), C: dvfsmodel.Watt(20 + 180*r.Float64()),
+			P0: dvfsmodel.Watt(20 + 80*r.Float64()), Gamma: dvfsmodel.Watt(40 * r.Float64()),
+			C: dvfsmodel.Watt(20 + 180*r.Float64()),
 			D: one(2, 4), Delta: one(.5, 1), T0: one(0, 1),
 		}
 		if params.Delta == .5 {
@@ -398,7 +424,9 @@ func drawOptions(r *rand.Rand, table *dvfsmodel.Table, classes []planner.NodeCla
 			response = &dvfsmodel.Discrete{Params: params, Table: table, At: at}
 		}
 		longest = max(longest, response.Default().Time)
-		t.Options = append(t.Options, planner.Option{Model: k.Model, GPUs: gpus, Nodes: nodes, Response: response})
+		t.Options = append(t.Options, planner.Option{
+			Model: k.Model, GPUs: gpus, Nodes: nodes, Response: response,
+		})
 	}
 	return longest
 }
@@ -461,10 +489,12 @@ func (b *boundsOfSmall) compare(tb testing.TB, seed uint64, table *dvfsmodel.Tab
 		energy, bound := float64(plan.Ledger.Total()), planner.BoundOf(p, plan)
 		name := fmt.Sprintf("seed %d, case %d", seed, n)
 		if float64(bound.Value) > energy*(1+1e-9) {
-			tb.Errorf("%s: bound %v J (%+v), the best plan takes %v J", name, bound.Value, bound.Terms, energy)
+			tb.Errorf("%s: bound %v J (%+v), the best plan takes %v J", name, bound.Value,
+				bound.Terms, energy)
 		}
 		if bound.Cost > e.best*(1+1e-9) {
-			tb.Errorf("%s: %v %s by the bound, the best plan costs %v", name, bound.Cost, p.CostUnit(), e.best)
+			tb.Errorf("%s: %v %s by the bound, the best plan costs %v", name, bound.Cost,
+				p.CostUnit(), e.best)
 		}
 		b.costGap[n] += e.best/bound.Cost - 1
 		if n == 1 {
@@ -481,7 +511,8 @@ func TestNoBoundIsAboveTheBestPlanOfSmallProblems(t *testing.T) {
 	for seed := range uint64(120) {
 		b.compare(t, seed, table)
 	}
-	t.Logf("%d problems solved, %d can't be, %d are too large; %.2f %% between bound and best plan", b.solved, b.impossible, b.large, 100*b.gap/float64(b.solved))
+	t.Logf("%d problems solved, %d can't be, %d are too large; %.2f %% between bound and best plan", b.solved,
+		b.impossible, b.large, 100*b.gap/float64(b.solved))
 	for _, gap := range b.costGap {
 		t.Logf("%.2f %% by the objective", 100*gap/float64(b.solved))
 	}
@@ -501,6 +532,7 @@ func BenchmarkBoundsOfSmallProblems(b *testing.B) {
 			all.compare(b, seed, table)
 		}
 	}
-	b.Logf("%d problems solved, by tasks %v; %d can't be, %d are too large", all.solved, all.tasks, all.impossible, all.large)
+	b.Logf("%d problems solved, by tasks %v; %d can't be, %d are too large", all.solved, all.tasks,
+		all.impossible, all.large)
 	b.ReportMetric(100*all.gap/float64(all.solved), "%gap")
 }

@@ -20,14 +20,20 @@ func boundProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 		{Name: "pair", Model: "paper", GPUs: l, IdleW: 37, TurnOn: 90},
 	}}}
 	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, "edl/tasksets/"+set+".csv")) {
-		watt := func(column string) dvfsmodel.Watt { return dvfsmodel.Watt(shareddata.Number(tb, row[column])) }
+		watt := func(column string) dvfsmodel.Watt {
+			return dvfsmodel.Watt(shareddata.Number(tb, row[column]))
+		}
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]),
-			Due: shareddata.Number(tb, row["deadline"]), Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
-				P0: watt("P0"), Gamma: watt("gamma"), C: watt("c"),
-				D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]), T0: shareddata.Number(tb, row["t0"]),
-			}}}},
+			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]),
+			Deadline: shareddata.Number(tb, row["deadline"]),
+			Due:      shareddata.Number(tb, row["deadline"]), Limit: math.Inf(1), Share: 1,
+			Options: []planner.Option{
+				{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
+					P0: watt("P0"), Gamma: watt("gamma"), C: watt("c"),
+					D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]),
+					T0: shareddata.Number(tb, row["t0"]),
+				}}},
+			},
 		})
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
@@ -40,14 +46,16 @@ func TestRunBoundEqualsTheReference(t *testing.T) {
 		for _, l := range []int{1, 16} {
 			b := planner.LowerBound(boundProblem(t, row["set"], row["interval"], l))
 			if off := math.Abs(float64(b.Run)/want - 1); off > 1e-9 {
-				t.Errorf("%s %s l=%d: %.12g J, want %.12g J (off by %.2g)", row["set"], row["interval"], l, float64(b.Run), want, off)
+				t.Errorf("%s %s l=%d: %.12g J, want %.12g J (off by %.2g)", row["set"], row["interval"], l,
+					float64(b.Run), want, off)
 			}
 			sum := b.Run
 			for _, term := range b.Terms {
 				sum += term.Value
 			}
 			if sum != b.Value || sum != b.Run+b.Extra {
-				t.Errorf("%s %s l=%d: the terms %v don't add up to %v J", row["set"], row["interval"], l, b.Terms, b.Value)
+				t.Errorf("%s %s l=%d: the terms %v don't add up to %v J", row["set"], row["interval"], l,
+					b.Terms, b.Value)
 			}
 		}
 	}
@@ -55,7 +63,11 @@ func TestRunBoundEqualsTheReference(t *testing.T) {
 
 func TestBoundOfOneTaskIsItsOptimumWithIdleNeighbours(t *testing.T) {
 	for _, l := range []int{1, 2, 8} {
-		p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: l, IdleW: 37, HostW: 5}}}}
+		p := &planner.Problem{
+			Cluster: planner.Cluster{
+				Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: l, IdleW: 37, HostW: 5}},
+			},
+		}
 		params := scalable(100)
 		p.Tasks = []planner.Task{at(job("one", &dvfsmodel.Continuous{Params: params, Range: &wide}), 0, 300)}
 		// Its own host power, and idle and host power of l−1 other GPUs.

@@ -36,20 +36,23 @@ type ViolationKind string
 
 // The rules of a plan.
 const (
-	ViolatesShape     ViolationKind = "shape"     // lists are as long as they must be, and indexes exist
-	ViolatesListing   ViolationKind = "listing"   // a task is either placed or listed as unplaced
-	ViolatesStatus    ViolationKind = "status"    // the status says what the lists say
-	ViolatesPlace     ViolationKind = "place"     // GPU model, number of GPUs and GPUs suit the task and the node
-	ViolatesArrival   ViolationKind = "arrival"   // no task starts before it arrives
-	ViolatesSlot      ViolationKind = "slot"      // with the slot rule, tasks start at whole slots
-	ViolatesPower     ViolationKind = "power"     // a task's node is on and ready from start to end
-	ViolatesEnd       ViolationKind = "end"       // a task ends its run time after its start
-	ViolatesModel     ViolationKind = "model"     // run time, power and energy are the model's
-	ViolatesClocks    ViolationKind = "clocks"    // the GPU supports the setting, and the MHz are the setting's
-	ViolatesLimit     ViolationKind = "limit"     // no task runs longer than its limit
-	ViolatesDeadline  ViolationKind = "deadline"  // a task that ends late is listed as a miss
-	ViolatesMisses    ViolationKind = "misses"    // nothing else is
-	ViolatesGang      ViolationKind = "gang"      // a task on several nodes has different ones of one class, and no others
+	ViolatesShape   ViolationKind = "shape"   // lists are as long as they must be, and indexes exist
+	ViolatesListing ViolationKind = "listing" // a task is either placed or listed as unplaced
+	ViolatesStatus  ViolationKind = "status"  // the status says what the lists say
+	// GPU model, number of GPUs and GPUs suit the task and the node.
+	ViolatesPlace   ViolationKind = "place"
+	ViolatesArrival ViolationKind = "arrival" // no task starts before it arrives
+	ViolatesSlot    ViolationKind = "slot"    // with the slot rule, tasks start at whole slots
+	ViolatesPower   ViolationKind = "power"   // a task's node is on and ready from start to end
+	ViolatesEnd     ViolationKind = "end"     // a task ends its run time after its start
+	ViolatesModel   ViolationKind = "model"   // run time, power and energy are the model's
+	// The GPU supports the setting, and the MHz are the setting's.
+	ViolatesClocks   ViolationKind = "clocks"
+	ViolatesLimit    ViolationKind = "limit"    // no task runs longer than its limit
+	ViolatesDeadline ViolationKind = "deadline" // a task that ends late is listed as a miss
+	ViolatesMisses   ViolationKind = "misses"   // nothing else is
+	// a task on several nodes has different ones of one class, and no others.
+	ViolatesGang      ViolationKind = "gang"
 	ViolatesPresent   ViolationKind = "present"   // what runs at the present goes on as it does
 	ViolatesOverlap   ViolationKind = "overlap"   // a whole GPU runs one task at a time
 	ViolatesShares    ViolationKind = "shares"    // shares of a GPU add up to 1 at most
@@ -58,10 +61,12 @@ const (
 	ViolatesMemory    ViolationKind = "memory"    // nor is its memory
 	ViolatesCount     ViolationKind = "count"     // a class has only so many nodes
 	ViolatesIntervals ViolationKind = "intervals" // times of being on are finite, in order and apart
-	ViolatesSharing   ViolationKind = "sharing"   // only tasks with profiles share GPUs, which have clocks while they run
-	ViolatesRate      ViolationKind = "rate"      // a task that shares GPUs ends when its work is done
-	ViolatesSlowed    ViolationKind = "slowed"    // a task that takes longer than it tolerates is listed, and nothing else is
-	ViolatesLedger    ViolationKind = "ledger"    // every joule is accounted for, and sums are sums
+	// Only tasks with profiles share GPUs, which have clocks while they run.
+	ViolatesSharing ViolationKind = "sharing"
+	ViolatesRate    ViolationKind = "rate" // a task that shares GPUs ends when its work is done
+	// a task that takes longer than it tolerates is listed, and nothing else is.
+	ViolatesSlowed ViolationKind = "slowed"
+	ViolatesLedger ViolationKind = "ledger" // every joule is accounted for, and sums are sums
 )
 
 // Violation is one place where a plan breaks a rule.

@@ -19,7 +19,9 @@ func BenchmarkCheck(b *testing.B) {
 			}}}
 			for range n {
 				seconds := 10 + 40*rng.Float64()
-				p.Tasks = append(p.Tasks, at(job("x", &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}), 0, seconds*(1+20*rng.Float64())))
+				p.Tasks = append(p.Tasks,
+					at(job("x", &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}), 0,
+						seconds*(1+20*rng.Float64())))
 			}
 			plan := solve(b, p, "edl")
 			for b.Loop() {

@@ -53,7 +53,10 @@ func (c *checker) checkCapacity() {
 		if placed {
 			nodes := float64(max(c.p.Tasks[i].Options[c.plan.Assignments[i].Option].Nodes, 1))
 			for _, part := range c.parts(i) {
-				tasks[fill[part.Node]] = nodeUse{task: i, gpus: uint64(part.GPUs), cpus: c.p.Tasks[i].CPUs / nodes, mem: c.p.Tasks[i].MemGiB / nodes}
+				tasks[fill[part.Node]] = nodeUse{
+					task: i, gpus: uint64(part.GPUs), cpus: c.p.Tasks[i].CPUs / nodes,
+					mem: c.p.Tasks[i].MemGiB / nodes,
+				}
 				fill[part.Node]++
 			}
 		}
@@ -90,7 +93,8 @@ func (u *usage) checkEvents(stays []nodeUse) {
 		// Ends that are late by rounding don't count; a run that is all
 		// rounding takes nothing.
 		if end := a.End - rounding(a.End); end > a.Start {
-			moments = append(moments, startOrEnd{at: a.Start, nodeUse: s}, startOrEnd{at: end, nodeUse: s, ends: true})
+			moments = append(moments, startOrEnd{at: a.Start, nodeUse: s},
+				startOrEnd{at: end, nodeUse: s, ends: true})
 		}
 	}
 	slices.SortFunc(moments, func(a, b startOrEnd) int {
@@ -146,10 +150,12 @@ func (u *usage) allocate(s *nodeUse) {
 	u.cpus += s.cpus
 	u.mem += s.mem
 	if u.class.CPUs > 0 && exceeds(u.cpus, u.class.CPUs) {
-		u.report(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start, u.cpus, u.class.CPUs)
+		u.report(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start,
+			u.cpus, u.class.CPUs)
 	}
 	if u.class.MemGiB > 0 && exceeds(u.mem, u.class.MemGiB) {
-		u.report(ViolatesMemory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start, u.mem, u.class.MemGiB)
+		u.report(ViolatesMemory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start,
+			u.mem, u.class.MemGiB)
 	}
 }
 
@@ -163,12 +169,14 @@ func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
 	case whole || g.whole:
 		u.report(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
 	case exceeds(g.shares+t.Share, 1):
-		u.report(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu, g.shares+t.Share)
+		u.report(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu,
+			g.shares+t.Share)
 	}
 	if u.apart[task] {
 		g.apart++
 	} else if g.running > 0 && settingsDiffer(a.Point.Scaling, g.setting) {
-		u.report(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling, gpu, g.setting)
+		u.report(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling,
+			gpu, g.setting)
 	}
 	g.running++
 	g.shares += t.Share

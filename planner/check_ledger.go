@@ -51,7 +51,8 @@ func (c *checker) nodeWork() (run, busy []float64) {
 	}
 	for _, s := range c.plan.Shared.ClockIntervals {
 		if s.Node >= 0 && s.Node < len(run) {
-			run[s.Node] += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
+			run[s.Node] += (c.p.Cluster.Sharing.Physics.BaseW +
+				c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
 			busy[s.Node] += s.To - s.From
 		}
 	}

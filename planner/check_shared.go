@@ -26,7 +26,8 @@ func (c *checker) checkShared() {
 		}
 		last = i
 		node := int(c.plan.Assignments[i].Node)
-		if k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]; c.p.Cluster.Sharing == nil || len(k.SharedGB) != k.GPUs || c.p.Tasks[i].Profile == nil {
+		if k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]; c.p.Cluster.Sharing == nil ||
+			len(k.SharedGB) != k.GPUs || c.p.Tasks[i].Profile == nil {
 			c.report(ViolatesSharing, i, node, "has no profile, or the node's GPUs may not be shared")
 			continue
 		}
@@ -61,8 +62,10 @@ func (c *checker) clockIntervalsByNode() [][]ClockInterval {
 			c.report(ViolatesClocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
 			continue
 		}
-		if order := cmp.Or(cmp.Compare(last.Node, s.Node), cmp.Compare(last.GPU, s.GPU)); order > 0 || (order == 0 && s.From < last.To) {
-			c.report(ViolatesSharing, -1, s.Node, "clocks of GPU %d out of order or overlapping at %v s", s.GPU, s.From)
+		if order := cmp.Or(cmp.Compare(last.Node, s.Node), cmp.Compare(last.GPU, s.GPU)); order > 0 ||
+			(order == 0 && s.From < last.To) {
+			c.report(ViolatesSharing, -1, s.Node, "clocks of GPU %d out of order or overlapping at %v s",
+				s.GPU, s.From)
 		}
 		last = s
 		byNode[s.Node] = append(byNode[s.Node], s)
@@ -106,8 +109,10 @@ func (c *checker) checkShares(n int, spells []ClockInterval, done []float64) {
 	var events []event
 	h := sharedGPUReplay{checker: c, node: n, done: done}
 	for _, s := range spells {
-		events = append(events, event{at: s.From, task: -1, gpu: s.GPU, mhz: s.MHz}, event{at: s.To, ends: true, task: -1, gpu: s.GPU})
-		h.total += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) * (s.To - s.From)
+		events = append(events, event{at: s.From, task: -1, gpu: s.GPU, mhz: s.MHz},
+			event{at: s.To, ends: true, task: -1, gpu: s.GPU})
+		h.total += (c.p.Cluster.Sharing.Physics.BaseW + c.p.Cluster.Sharing.Physics.WPerMHz*float64(s.MHz)) *
+			(s.To - s.From)
 	}
 	var tasks []int
 	for i, apart := range c.apart {
@@ -127,7 +132,8 @@ func (c *checker) checkShares(n int, spells []ClockInterval, done []float64) {
 	h.play(events)
 	for _, i := range tasks {
 		t, a := &c.p.Tasks[i], &c.plan.Assignments[i]
-		if alone := t.Options[a.Option].Response.Default().Time; math.Abs(h.done[i]-alone) > 1e-8*max(1, alone, math.Abs(a.End)/1000) {
+		if alone := t.Options[a.Option].Response.Default().Time; math.Abs(h.done[i]-alone) > 1e-8*
+			max(1, alone, math.Abs(a.End)/1000) {
 			c.report(ViolatesRate, i, n, "has done %v s of work when it ends, of %v s", h.done[i], alone)
 		}
 	}
@@ -181,7 +187,8 @@ func (h *sharedGPUReplay) addOrRemove(task int, sign float64, k *NodeClass) {
 			g.load[slot] += sign * f.UtilPct[slot]
 		}
 		if sign > 0 && exceeds(g.gb, k.SharedGB[gpu]) {
-			h.report(ViolatesMemory, task, h.node, "%v GB are in use on GPU %d, which has %v", g.gb, gpu, k.SharedGB[gpu])
+			h.report(ViolatesMemory, task, h.node, "%v GB are in use on GPU %d, which has %v", g.gb, gpu,
+				k.SharedGB[gpu])
 		}
 	}
 }
@@ -253,7 +260,8 @@ func (c *checker) checkSlowed() {
 		case listed[i] && takes < most:
 			c.report(ViolatesSlowed, i, int(a.Node), "listed as slowed, but takes %v s of %v s", takes, most)
 		case !listed[i] && takes > most*(1+slack)*(1+checkTol):
-			c.report(ViolatesSlowed, i, int(a.Node), "takes %v s, tolerates %v s, and isn't listed as slowed", takes, most)
+			c.report(ViolatesSlowed, i, int(a.Node), "takes %v s, tolerates %v s, and isn't listed as slowed",
+				takes, most)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func TestCheckCallsNoFunctionOutsideItsFiles(t *testing.T) {
 			continue
 		}
 		if inside++; !checks(function.Pos()) {
-			t.Errorf("%v uses %s, declared at %v", fset.Position(use.Pos()), function.FullName(), fset.Position(function.Pos()))
+			t.Errorf("%v uses %s, declared at %v", fset.Position(use.Pos()), function.FullName(),
+				fset.Position(function.Pos()))
 		}
 	}
 	if inside < 20 {

@@ -47,8 +47,10 @@ func (c *checker) checkPresent() {
 		for _, part := range c.parts(r.Task) {
 			c.ready[part.Node] = true
 		}
-		if class := c.plan.Nodes[a.Node].Class; class != r.Class || differs(a.Start, r.Start, max(1, r.Start)) || differs(a.End, r.End, max(1, r.End)) {
-			c.report(ViolatesPresent, r.Task, int(a.Node), "runs on class %d from %v s to %v s, at the present it does on class %d from %v s to %v s",
+		if class := c.plan.Nodes[a.Node].Class; class != r.Class ||
+			differs(a.Start, r.Start, max(1, r.Start)) || differs(a.End, r.End, max(1, r.End)) {
+			c.report(ViolatesPresent, r.Task, int(a.Node),
+				"runs on class %d from %v s to %v s, at the present it does on class %d from %v s to %v s",
 				class, a.Start, a.End, r.Class, r.Start, r.End)
 		}
 	}
@@ -95,7 +97,8 @@ func (c *checker) checkPlace(i int, t *Task, part Part, option int) {
 	}
 	count := bits.OnesCount64(uint64(part.GPUs))
 	if count*max(o.Nodes, 1) != o.GPUs || (t.Share < 1 && count != 1) {
-		c.report(ViolatesPlace, i, node, "has %d GPUs, needs %d on %d nodes (share %v)", count, o.GPUs, max(o.Nodes, 1), t.Share)
+		c.report(ViolatesPlace, i, node, "has %d GPUs, needs %d on %d nodes (share %v)", count, o.GPUs,
+			max(o.Nodes, 1), t.Share)
 	}
 	if highest := bits.Len64(uint64(part.GPUs)); highest > k.GPUs {
 		c.report(ViolatesPlace, i, node, "uses GPU %d of %d", highest-1, k.GPUs)
@@ -112,7 +115,8 @@ func (c *checker) checkStart(i int, t *Task, a *Assignment) {
 	}
 	slots := a.Start / c.p.Cluster.Slot
 	if differs(slots, math.Round(slots), max(1, math.Abs(slots))) {
-		c.report(ViolatesSlot, i, int(a.Node), "starts at %v s, want a multiple of %v s", a.Start, c.p.Cluster.Slot)
+		c.report(ViolatesSlot, i, int(a.Node), "starts at %v s, want a multiple of %v s", a.Start,
+			c.p.Cluster.Slot)
 	}
 }
 
@@ -131,7 +135,8 @@ func (c *checker) checkOn(i int, a *Assignment, number int32) {
 	}
 	on := node.On[after-1]
 	if exceeds(on.From+delay, a.Start) {
-		c.report(ViolatesPower, i, int(number), "starts at %v s, on at %v s and ready %v s later", a.Start, on.From, delay)
+		c.report(ViolatesPower, i, int(number), "starts at %v s, on at %v s and ready %v s later", a.Start,
+			on.From, delay)
 	}
 	if exceeds(a.End, on.To) {
 		c.report(ViolatesPower, i, int(number), "ends at %v s, off at %v s", a.End, on.To)
@@ -145,16 +150,19 @@ func (c *checker) checkSetting(i int, t *Task, a *Assignment) {
 		c.report(ViolatesClocks, i, int(a.Node), "setting %+v isn't supported", pt.Scaling)
 	}
 	if t.Share < 1 && settingsDiffer(pt.Scaling, response.Default().Scaling) {
-		c.report(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks", pt.Scaling)
+		c.report(ViolatesClocks, i, int(a.Node), "setting %+v on a part of a GPU, want the default clocks",
+			pt.Scaling)
 	}
 	if !clocksAgree(response, pt) {
-		c.report(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core, pt.Mem, pt.Scaling)
+		c.report(ViolatesClocks, i, int(a.Node), "%v/%v MHz don't agree with the setting %+v", pt.Core,
+			pt.Mem, pt.Scaling)
 	}
 }
 
 // settingsDiffer reports whether two settings differ by more than rounding.
 func settingsDiffer(a, b dvfsmodel.Scaling) bool {
-	return differs(float64(a.V), float64(b.V), float64(b.V)) || differs(a.Fc, b.Fc, b.Fc) || differs(a.Fm, b.Fm, b.Fm)
+	return differs(float64(a.V), float64(b.V), float64(b.V)) || differs(a.Fc, b.Fc, b.Fc) ||
+		differs(a.Fm, b.Fm, b.Fm)
 }
 
 // clocksAgree reports whether the MHz of a point are its setting's; 0 for a GPU
@@ -220,7 +228,8 @@ func (c *checker) checkMisses(late []bool) {
 	for i := range late {
 		if late[i] && !listed[i] {
 			a := &c.plan.Assignments[i]
-			c.report(ViolatesDeadline, i, int(a.Node), "ends at %v s, its deadline is %v s", a.End, c.p.Tasks[i].Deadline)
+			c.report(ViolatesDeadline, i, int(a.Node), "ends at %v s, its deadline is %v s", a.End,
+				c.p.Tasks[i].Deadline)
 		}
 	}
 }

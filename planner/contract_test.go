@@ -14,14 +14,18 @@ import (
 func TestAPickerMayRankBlockAndWake(t *testing.T) {
 	k := paperClass(1)
 	k.Count = 1
-	p := online(k, job("cheap", fixed(10)), job("dear", fixed(10)), job("worthless", fixed(10)), at(job("dearest", fixed(2)), 3, 100))
+	p := online(k, job("cheap", fixed(10)), job("dear", fixed(10)), job("worthless", fixed(10)),
+		at(job("dearest", fixed(2)), 3, 100))
 	plan := solveWith(t, p, valuePolicy(func(task int) float64 { return []float64{10, 50, 0, 100}[task] }))
 	for i, want := range []float64{12, 0, 0, 10} { // the dear one, then the dearest, then the cheap one
 		if got := plan.Assignments[i].Start; got != want {
 			t.Errorf("job %q starts at %v s, want %v", p.Tasks[i].ID, got, want)
 		}
 	}
-	if want := []planner.Unplaced{{Task: 2, Why: "the policy kept it waiting to the end", Earliest: math.Inf(1)}}; !slices.Equal(plan.Unplaced, want) {
+	if want := []planner.Unplaced{{
+		Task: 2, Why: "the policy kept it waiting to the end",
+		Earliest: math.Inf(1),
+	}}; !slices.Equal(plan.Unplaced, want) {
 		t.Errorf("unplaced %+v, want %+v", plan.Unplaced, want)
 	}
 }
@@ -74,13 +78,19 @@ func TestAPlacerMayWeighNeighboursAndAParkerMaySleepPeriodically(t *testing.T) {
 
 // crowd is a random online problem of 40 jobs on a few nodes.
 func crowd(rng *rand.Rand) *planner.Problem {
-	k := planner.NodeClass{Name: "big", Model: "A", Count: 2, GPUs: 4, CPUs: 16, MemGiB: 64, IdleW: 37, HostW: 20, TurnOn: 90, TurnOnDelay: 2}
+	k := planner.NodeClass{
+		Name: "big", Model: "A", Count: 2, GPUs: 4, CPUs: 16, MemGiB: 64, IdleW: 37, HostW: 20, TurnOn: 90,
+		TurnOnDelay: 2,
+	}
 	p := online(k)
 	p.Start = planner.StartRule(rng.IntN(2))
-	p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{Name: "pair", Model: "B", GPUs: 2, IdleW: 37, TurnOn: 90})
+	p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{
+		Name: "pair", Model: "B", GPUs: 2, IdleW: 37, TurnOn: 90,
+	})
 	for i := range 40 {
 		seconds := 5 + 30*rng.Float64()
-		t := at(job(fmt.Sprint("job", i), &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}), 100*rng.Float64(), math.Inf(1))
+		t := at(job(fmt.Sprint("job", i), &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}),
+			100*rng.Float64(), math.Inf(1))
 		t.CPUs, t.MemGiB = float64(rng.IntN(5)), float64(rng.IntN(16))
 		switch rng.IntN(3) {
 		case 0:
@@ -99,7 +109,9 @@ func crowd(rng *rand.Rand) *planner.Problem {
 }
 
 func TestPrototypesPlansPassCheck(t *testing.T) {
-	policies := []*planner.Policy{valuePolicy(func(task int) float64 { return float64(1 + task%7) }), fgdPolicy(), catsPolicy()}
+	policies := []*planner.Policy{
+		valuePolicy(func(task int) float64 { return float64(1 + task%7) }), fgdPolicy(), catsPolicy(),
+	}
 	for seed := range uint64(100) {
 		p := crowd(rand.New(rand.NewPCG(seed, 1)))
 		for _, pol := range policies {

@@ -44,8 +44,10 @@ func Cancelled(ctx context.Context) error {
 // A Monitor is for one call at a time. Its exported methods may be called on nil, which
 // follows nothing.
 type Monitor struct {
-	MaxWork    int            // evaluations; 0: any number
-	OnProgress func(Progress) // is told of the work from time to time, by the goroutine that does it; nil: nobody is
+	MaxWork int // evaluations; 0: any number
+	// Is told of the work from time to time, by the goroutine that does it; nil: nobody
+	// is.
+	OnProgress func(Progress)
 
 	mu         sync.Mutex
 	cut        context.CancelCauseFunc

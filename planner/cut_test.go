@@ -14,7 +14,9 @@ import (
 // improver is an Improve pass of a test's own.
 type improver func(ctx context.Context, p *planner.Problem, plan *planner.Plan) (*planner.Plan, error)
 
-func (f improver) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, _ *rand.Rand) (*planner.Plan, error) {
+func (f improver) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, _ *rand.Rand,
+) (*planner.Plan, error) {
 	return f(ctx, p, plan)
 }
 
@@ -29,7 +31,9 @@ func parsed(tb testing.TB, text string) *planner.Policy {
 }
 
 // monitored plans under a monitor.
-func monitored(ctx context.Context, w *planner.Monitor, p *planner.Problem, pol *planner.Policy) (*planner.Plan, error) {
+func monitored(
+	ctx context.Context, w *planner.Monitor, p *planner.Problem, pol *planner.Policy,
+) (*planner.Plan, error) {
 	ctx, end := w.Begin(ctx)
 	defer end()
 	return planner.Solve(ctx, p, pol, nil)
@@ -57,7 +61,8 @@ func TestHowMuchWorkAPolicyTakesFollowsFromTheProblem(t *testing.T) {
 			t.Errorf("%s takes %d evaluations, and %d, want as many twice", text, works[text], again)
 		}
 	}
-	if few, many := leastWork(t, "lookahead,futures=2"), leastWork(t, "lookahead,futures=20"); few < works["value"] || many < 2*few {
+	if few, many := leastWork(t, "lookahead,futures=2"), leastWork(t, "lookahead,futures=20"); few <
+		works["value"] || many < 2*few {
 		t.Errorf("2 futures take %d evaluations, 20 take %d, and value %d", few, many, works["value"])
 	}
 }
@@ -77,7 +82,8 @@ func TestAMonitorEndsARunWithoutAPlanAndCutsTheSearchForABetterOne(t *testing.T)
 	if err != nil || !plan.Cut {
 		t.Errorf("%v, want a plan whose search was cut", err)
 	}
-	if _, err := monitored(stopped, &planner.Monitor{}, paperLike(), pol); !errors.Is(err, planner.ErrUnfinished) {
+	if _, err := monitored(stopped, &planner.Monitor{}, paperLike(), pol); !errors.Is(err,
+		planner.ErrUnfinished) {
 		t.Errorf("%v with a context that has ended, want %v", err, planner.ErrUnfinished)
 	}
 }
@@ -113,7 +119,8 @@ func TestAMonitorIsToldOfTheBestPlanSoFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(told) == 0 || told[0].Planned || told[0].Doing != "edl-align" {
-		t.Fatalf("told of %d steps, want edl-align's own plan first, %+v", len(told), told[:min(1, len(told))])
+		t.Fatalf("told of %d steps, want edl-align's own plan first, %+v", len(told),
+			told[:min(1, len(told))])
 	}
 	least, searched := told[len(told)-1], false
 	for i := range told {
@@ -121,11 +128,14 @@ func TestAMonitorIsToldOfTheBestPlanSoFar(t *testing.T) {
 			t.Errorf("step %d of %d", at.Done, at.Total)
 		}
 		searched = searched || told[i].Doing == planner.Searching
-		if i > 0 && told[i-1].Planned && (told[i].PastDue > told[i-1].PastDue || told[i].PastDue == told[i-1].PastDue && told[i].Energy > told[i-1].Energy) {
-			t.Errorf("the best so far was %v with %d late, and is %v with %d", told[i-1].Energy, told[i-1].PastDue, told[i].Energy, told[i].PastDue)
+		if i > 0 && told[i-1].Planned && (told[i].PastDue > told[i-1].PastDue ||
+			told[i].PastDue == told[i-1].PastDue && told[i].Energy > told[i-1].Energy) {
+			t.Errorf("the best so far was %v with %d late, and is %v with %d", told[i-1].Energy,
+				told[i-1].PastDue, told[i].Energy, told[i].PastDue)
 		}
 	}
-	if !searched || !least.Planned || least.Energy < plan.Ledger.Total()*(1-1e-9) || least.PastDue != len(plan.PastDue(p)) {
+	if !searched || !least.Planned || least.Energy < plan.Ledger.Total()*(1-1e-9) ||
+		least.PastDue != len(plan.PastDue(p)) {
 		t.Errorf("told of %v and %d late in the end, searched %t; the plan takes %v with %d late",
 			least.Energy, least.PastDue, searched, plan.Ledger.Total(), len(plan.PastDue(p)))
 	}

@@ -19,7 +19,9 @@ type UncertainModel struct {
 // there, and those on the GPU models that it was measured on. None, if it isn't known
 // of one of them how far off it may be.
 func (j *joiner) uncertainModels(job *queue.Job, k *knownRun) ([]UncertainModel, error) {
-	own := UncertainModel{Uncertainty: j.catalog.Uncertainty(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true}
+	own := UncertainModel{
+		Uncertainty: j.catalog.Uncertainty(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true,
+	}
 	if own.Uncertainty == nil {
 		return nil, nil
 	}

@@ -29,16 +29,22 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 	}}
 	base := dvfsmodel.Setting{Core: 1000, Mem: 900}
 	var err error
-	if d.table, err = dvfsmodel.NewTable(base, []dvfsmodel.Setting{{Core: 500, Mem: 900}, {Core: 800, Mem: 900}, {Core: 1000, Mem: 900}}, nil); err != nil {
+	if d.table, err = dvfsmodel.NewTable(base, []dvfsmodel.Setting{
+		{Core: 500, Mem: 900},
+		{Core: 800, Mem: 900},
+		{Core: 1000, Mem: 900},
+	}, nil); err != nil {
 		t.Fatal(err)
 	}
 	const count = 6
 	known := make([]pooled.KnownWorkload, 0, count)
 	for i := range count { // times grow by 0.2 to 0.45 of what the clock falls
-		known = append(known, pooled.KnownWorkload{Predict: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
-			x := float64(at.Core / base.Core)
-			return 10 * math.Pow(x, -0.2-0.05*float64(i)), dvfsmodel.Watt(100 * x * x)
-		}})
+		known = append(known, pooled.KnownWorkload{
+			Predict: func(at dvfsmodel.Setting) (float64, dvfsmodel.Watt) {
+				x := float64(at.Core / base.Core)
+				return 10 * math.Pow(x, -0.2-0.05*float64(i)), dvfsmodel.Watt(100 * x * x)
+			},
+		})
 	}
 	if d.unseen, err = pooled.NewUnseenWorkload(known, base); err != nil {
 		t.Fatal(err)
@@ -69,7 +75,8 @@ func (d *doubtedModels) CheckWorkload(workload string) error {
 }
 
 func TestAResponseIsDoubtedByAllModelsThatItRestsOn(t *testing.T) {
-	type levels map[string][2]float64 // how often levels of time and power count, by GPU model of the doubted model
+	// How often levels of time and power count, by GPU model of the doubted model.
+	type levels map[string][2]float64
 	for name, c := range map[string]struct {
 		csv  string
 		want map[string]levels // by GPU model of the option
@@ -100,13 +107,16 @@ func TestAResponseIsDoubtedByAllModelsThatItRestsOn(t *testing.T) {
 		for _, o := range tasks[0].Options {
 			want := c.want[o.Model]
 			if len(o.Uncertainties) != len(want) {
-				t.Errorf("%s: on %s it rests on %d models, want %d", name, o.Model, len(o.Uncertainties), len(want))
+				t.Errorf("%s: on %s it rests on %d models, want %d", name, o.Model,
+					len(o.Uncertainties), len(want))
 			}
 			for gpu, times := range want {
 				if !slices.ContainsFunc(o.Uncertainties, func(of planner.UncertainModel) bool {
-					return of.Uncertainty == d.doubts["fft "+gpu] && of.Time == times[0] && of.Power == times[1] && of.Clocks == (gpu == o.Model)
+					return of.Uncertainty == d.doubts["fft "+gpu] && of.Time == times[0] &&
+						of.Power == times[1] && of.Clocks == (gpu == o.Model)
 				}) {
-					t.Errorf("%s: on %s it rests on %+v, want %v of the model on %s", name, o.Model, o.Uncertainties, times, gpu)
+					t.Errorf("%s: on %s it rests on %+v, want %v of the model on %s", name, o.Model,
+						o.Uncertainties, times, gpu)
 				}
 			}
 		}
@@ -127,15 +137,20 @@ func TestAJobWithoutAModelRespondsAsOthersDo(t *testing.T) {
 	for i, task := range tasks[:4] {
 		o := task.Options[0]
 		at, least := o.Response.Default(), task.Options[0].Response.MinTime()
-		if !o.Prior || at.Time != [...]float64{1000, 1000, 2000, 1000}[i] || at.Power != [...]dvfsmodel.Watt{50, 50, 60, 50}[i] || least != at.Time {
-			t.Errorf("job %s: at default clocks %v s at %v W, %v s at least, prior %v", task.ID, at.Time, at.Power, least, o.Prior)
+		if !o.Prior || at.Time != [...]float64{1000, 1000, 2000, 1000}[i] ||
+			at.Power != [...]dvfsmodel.Watt{50, 50, 60, 50}[i] || least != at.Time {
+			t.Errorf("job %s: at default clocks %v s at %v W, %v s at least, prior %v", task.ID, at.Time,
+				at.Power, least, o.Prior)
 		}
 		best, err := o.Response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
-		if err != nil || best.Core != 500 || best.Time < at.Time*math.Pow(2, 0.45) || best.Energy > at.Energy/2 {
-			t.Errorf("job %s: best at %v MHz, %v s and %v J, where the slowest other takes %v s; %v", task.ID, best.Core, best.Time, best.Energy, at.Time*math.Pow(2, 0.45), err)
+		if err != nil || best.Core != 500 || best.Time < at.Time*math.Pow(2, 0.45) ||
+			best.Energy > at.Energy/2 {
+			t.Errorf("job %s: best at %v MHz, %v s and %v J, where the slowest other takes %v s; %v", task.ID,
+				best.Core, best.Time, best.Energy, at.Time*math.Pow(2, 0.45), err)
 		}
 		// Whoever promises no more time than at default clocks keeps these.
-		if best, err = o.Response.Optimum(dvfsmodel.MinEnergy(), at.Time*1.01); err != nil || best.Core != 1000 {
+		if best, err = o.Response.Optimum(dvfsmodel.MinEnergy(), at.Time*1.01); err != nil ||
+			best.Core != 1000 {
 			t.Errorf("job %s: %v MHz where there is no time to lose; %v", task.ID, best.Core, err)
 		}
 	}
@@ -143,7 +158,9 @@ func TestAJobWithoutAModelRespondsAsOthersDo(t *testing.T) {
 		t.Error("a job with a profile is taken to respond as others")
 	}
 	doubts := func(i int) []planner.UncertainModel { return tasks[i].Options[0].Uncertainties }
-	if doubts(0)[0].Uncertainty != doubts(1)[0].Uncertainty || doubts(1)[1].Uncertainty != doubts(2)[1].Uncertainty || doubts(0)[1].Uncertainty == doubts(1)[1].Uncertainty {
+	if doubts(0)[0].Uncertainty != doubts(1)[0].Uncertainty ||
+		doubts(1)[1].Uncertainty != doubts(2)[1].Uncertainty ||
+		doubts(0)[1].Uncertainty == doubts(1)[1].Uncertainty {
 		t.Error("jobs of a workload aren't off together, or jobs of two are")
 	}
 }
@@ -152,9 +169,11 @@ func TestAPowerContradictsAModelIfItIsFurtherOffThanTheModelMayBe(t *testing.T) 
 	for csv, warned := range map[string]bool{
 		"id,workload,runtime_s.slow,power_w.slow\na,fft,80,115\n": false, // of 100 W that may be off by 16 %
 		"id,workload,runtime_s.slow,power_w.slow\na,fft,80,120\n": true,
-		"id,workload,runtime_s.fast,power_w.fast\na,fft,80,208\n": false, // of 200 W that may be off by 1.6 %: 5 % are let pass
+		// of 200 W that may be off by 1.6 %: 5 % are let pass.
+		"id,workload,runtime_s.fast,power_w.fast\na,fft,80,208\n": false,
 		"id,workload,runtime_s.fast,power_w.fast\na,fft,80,214\n": true,
-		"id,workload,runtime_s.fast,power_w.fast\na,mesh,9,370\n": false, // of 300 W, nobody knows how far off
+		// of 300 W, nobody knows how far off.
+		"id,workload,runtime_s.fast,power_w.fast\na,mesh,9,370\n": false,
 		"id,workload,runtime_s.fast,power_w.fast\na,mesh,9,380\n": true,
 	} {
 		_, warnings, err := joinedBy(t, newDoubtedModels(t), csv, "slow", "fast")

@@ -58,7 +58,8 @@ func newEngine(p *Problem, policy *Policy, opts *Options) *engine {
 	e.view.neverSleeps = math.IsInf(policy.Park.OffAt(&p.Cluster, 0), 1)
 	e.queueArrivals()
 	e.view.noteKinds(e.order[:e.arrivedBy(e.nextArrival())])
-	e.view.perGPUMode = policy.Map && e.truth == nil && p.Snapshot == nil && e.view.OnlyWholeGPUs() && e.nextArrival() == 0
+	e.view.perGPUMode = policy.Map && e.truth == nil && p.Snapshot == nil && e.view.OnlyWholeGPUs() &&
+		e.nextArrival() == 0
 	if e.view.perGPUMode {
 		e.view.reserve(len(p.Tasks) / 2) // a guess: two tasks to a GPU
 	}

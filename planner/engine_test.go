@@ -36,7 +36,10 @@ func TestANodeGoesOffRhoSlotsAfterItsLastTask(t *testing.T) {
 		{"a job that arrives a slot earlier finds it on", 5, 0, 0, []planner.Interval{{From: 0, To: 8}}},
 		{"a job that arrives in the very slot comes too late", 6, 0, 1, []planner.Interval{{From: 0, To: 6}}},
 		{"so does one between the slots", 5.01, 0, 1, []planner.Interval{{From: 0, To: 6}}},
-		{"a node that sleeps is woken where nodes are limited", 9, 1, 0, []planner.Interval{{From: 0, To: 6}, {From: 9, To: 12}}},
+		{
+			"a node that sleeps is woken where nodes are limited", 9, 1, 0,
+			[]planner.Interval{{From: 0, To: 6}, {From: 9, To: 12}},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := paperClass(2)
@@ -131,7 +134,8 @@ func TestLedgerAddsUpByHand(t *testing.T) {
 		Sleep:  3 * ((62 - 24) + (62 - 7)),
 		End:    62,
 	}
-	if got.Run != want.Run || got.Idle != want.Idle || got.Host != want.Host || got.TurnOn != want.TurnOn || got.Sleep != want.Sleep || got.End != want.End {
+	if got.Run != want.Run || got.Idle != want.Idle || got.Host != want.Host || got.TurnOn != want.TurnOn ||
+		got.Sleep != want.Sleep || got.End != want.End {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	if got.Total() != want.Total() {
@@ -161,7 +165,8 @@ func TestClairvoyantPlansSleepInGapsThatAreLongEnough(t *testing.T) {
 		{12.4, []planner.Interval{{From: 0, To: 13.4}}},                       // 37 W · 2.4 s < 90 J
 		{12.5, []planner.Interval{{From: 0, To: 10}, {From: 12.5, To: 13.5}}}, // 37 W · 2.5 s > 90 J
 	} {
-		p := online(paperClass(1), at(job("first", fixed(10)), 0, 11), at(job("second", fixed(1)), c.arrival, 100))
+		p := online(paperClass(1), at(job("first", fixed(10)), 0, 11),
+			at(job("second", fixed(1)), c.arrival, 100))
 		p.Mode, p.Start = planner.Clairvoyant, planner.StartContinuous
 		if plan := solve(t, p, "edl"); !slices.Equal(plan.Nodes[0].On, c.on) {
 			t.Errorf("arrival at %v s: on %v, want %v", c.arrival, plan.Nodes[0].On, c.on)
@@ -224,11 +229,21 @@ func TestMeaninglessProblemsAreErrors(t *testing.T) {
 	}{
 		{"no jobs", func(p *planner.Problem) { p.Tasks = nil }, "the batch has no jobs"},
 		{"no nodes", func(p *planner.Problem) { p.Cluster.Classes = nil }, "the cluster has no nodes"},
-		{"slots without length", func(p *planner.Problem) { p.Start, p.Cluster.Slot = planner.StartSlot, 0 }, "start rule slot needs a slot length above 0"},
-		{"an arrival offline", func(p *planner.Problem) { p.Tasks[0].Arrival = 1 }, `job "a" arrives at 1 s: not an offline problem`},
-		{"a deadline before the arrival", func(p *planner.Problem) { p.Tasks[0].Deadline = -1 }, `job "a": deadline -1 s (due 160 s), want it not before the arrival, 0 s`},
-		{"too many GPUs", func(p *planner.Problem) { p.Cluster.Classes[0].GPUs = 65 }, `node class "pair": 65 GPUs per node, want 1 to 64`},
-		{"negative idle power", func(p *planner.Problem) { p.Cluster.Classes[0].IdleW = -1 }, `node class "pair": idle power is -1, want a finite number of 0 or more`},
+		{"slots without length", func(p *planner.Problem) {
+			p.Start, p.Cluster.Slot = planner.StartSlot, 0
+		}, "start rule slot needs a slot length above 0"},
+		{"an arrival offline", func(p *planner.Problem) {
+			p.Tasks[0].Arrival = 1
+		}, `job "a" arrives at 1 s: not an offline problem`},
+		{"a deadline before the arrival", func(p *planner.Problem) {
+			p.Tasks[0].Deadline = -1
+		}, `job "a": deadline -1 s (due 160 s), want it not before the arrival, 0 s`},
+		{"too many GPUs", func(p *planner.Problem) {
+			p.Cluster.Classes[0].GPUs = 65
+		}, `node class "pair": 65 GPUs per node, want 1 to 64`},
+		{"negative idle power", func(p *planner.Problem) {
+			p.Cluster.Classes[0].IdleW = -1
+		}, `node class "pair": idle power is -1, want a finite number of 0 or more`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := paperLike()

@@ -18,8 +18,10 @@ func ExampleSolve() {
 	clocks := dvfsmodel.WideRange()
 	response := func(seconds float64) dvfsmodel.Response {
 		return &dvfsmodel.Continuous{
-			Params: dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds},
-			Range:  &clocks,
+			Params: dvfsmodel.Params{
+				P0: 50, Gamma: 30, C: 110, D: 0.9 * seconds, Delta: 0.6, T0: 0.1 * seconds,
+			},
+			Range: &clocks,
 		}
 	}
 	p := &planner.Problem{
@@ -53,14 +55,16 @@ func ExampleSolve() {
 	fmt.Println(plan.Status)
 	for i := range plan.Assignments {
 		if a := &plan.Assignments[i]; a.Node >= 0 {
-			fmt.Printf("%s: node %d, GPUs %v, %.0f to %.0f s: %s\n", p.Tasks[i].ID, a.Node, a.GPUs.Indexes(), a.Start, a.End, a.Reason)
+			fmt.Printf("%s: node %d, GPUs %v, %.0f to %.0f s: %s\n", p.Tasks[i].ID, a.Node, a.GPUs.Indexes(),
+				a.Start, a.End, a.Reason)
 		}
 	}
 	for _, u := range plan.Unplaced {
 		fmt.Printf("%s: %s; it ends at %.0f s at the earliest\n", p.Tasks[u.Task].ID, u.Why, u.Earliest)
 	}
 	bound := planner.LowerBound(p)
-	fmt.Printf("run %.0f J, idle %.0f J, %.1f %% above the bound\n", plan.Ledger.Run, plan.Ledger.Idle, 100*bound.Gap(plan.Ledger.Total()))
+	fmt.Printf("run %.0f J, idle %.0f J, %.1f %% above the bound\n", plan.Ledger.Run, plan.Ledger.Idle,
+		100*bound.Gap(plan.Ledger.Total()))
 	// Output:
 	// partial
 	// train: node 1, GPUs [0 1], 0 to 753 s: free optimum; on a GPU of its own: no used one fits
@@ -111,9 +115,11 @@ func ExamplePolicy() {
 		return t
 	}
 	p := &planner.Problem{
-		Mode:    planner.Online,
-		Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "one", Model: "V100", Count: 1, GPUs: 1, IdleW: 37}}},
-		Tasks:   []planner.Task{task("long", 300, 0), task("short", 60, 0), task("next", 100, 1000)},
+		Mode: planner.Online,
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{Name: "one", Model: "V100", Count: 1, GPUs: 1, IdleW: 37}},
+		},
+		Tasks: []planner.Task{task("long", 300, 0), task("short", 60, 0), task("next", 100, 1000)},
 	}
 	mine := &planner.Policy{
 		Name:  "shortest",
@@ -154,9 +160,11 @@ func ExampleOptions() {
 		at := dvfsmodel.Params{P0: 100, T0: seconds}.At(dvfsmodel.DefaultScaling())
 		option := planner.Option{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}
 		return &planner.Problem{
-			Mode:    planner.Online,
-			Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "one", Model: "V100", Count: 1, GPUs: 1}}},
-			Tasks:   []planner.Task{planner.NewTask("a", option), planner.NewTask("b", option)},
+			Mode: planner.Online,
+			Cluster: planner.Cluster{
+				Classes: []planner.NodeClass{{Name: "one", Model: "V100", Count: 1, GPUs: 1}},
+			},
+			Tasks: []planner.Task{planner.NewTask("a", option), planner.NewTask("b", option)},
 		}
 	}
 	predicted, truth := problem(100), problem(130)

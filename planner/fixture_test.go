@@ -68,7 +68,9 @@ func paperLike() *planner.Problem {
 	}}}
 	for i := range 8 {
 		seconds := float64(10 * (i + 1))
-		p.Tasks = append(p.Tasks, at(job(string(rune('a'+i)), &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}), 0, 150+seconds))
+		p.Tasks = append(p.Tasks,
+			at(job(string(rune('a'+i)), &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}), 0,
+				150+seconds))
 	}
 	return p
 }
@@ -96,10 +98,17 @@ func mixed(tb testing.TB) *planner.Problem {
 	tb.Helper()
 	table := clockTable(tb)
 	base := table.Nearest(1400, 5000)
-	p := &planner.Problem{Mode: planner.Online, Start: planner.StartSlot, Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
-		{Name: "big", Model: "A", Count: 2, GPUs: 4, CPUs: 16, MemGiB: 64, IdleW: 37, HostW: 20, SleepW: 5, TurnOn: 90, TurnOnDelay: 2},
-		{Name: "small", Model: "B", Count: 2, GPUs: 2, IdleW: 10, SleepW: 1, TurnOn: 50},
-	}}}
+	p := &planner.Problem{
+		Mode: planner.Online, Start: planner.StartSlot, Cluster: planner.Cluster{
+			Slot: 1, Classes: []planner.NodeClass{
+				{
+					Name: "big", Model: "A", Count: 2, GPUs: 4, CPUs: 16, MemGiB: 64, IdleW: 37, HostW: 20,
+					SleepW: 5, TurnOn: 90, TurnOnDelay: 2,
+				},
+				{Name: "small", Model: "B", Count: 2, GPUs: 2, IdleW: 10, SleepW: 1, TurnOn: 50},
+			},
+		},
+	}
 	add := func(t planner.Task, cpus, mem float64) {
 		t.CPUs, t.MemGiB = cpus, mem
 		p.Tasks = append(p.Tasks, t)
@@ -119,7 +128,8 @@ func mixed(tb testing.TB) *planner.Problem {
 	add(share(job("third", &dvfsmodel.Continuous{Params: scalable(25), Range: &wide}), 0.3), 2, 5)
 	add(share(job("tenth", fixed(30)), 0.1), 2, 5)
 	add(at(job("later", &dvfsmodel.Continuous{Params: scalable(40), Range: &wide}), 5, 100), 2, 5)
-	add(at(onB(job("table", &dvfsmodel.Discrete{Params: scalable(50), Table: table, At: base})), 1, 200), 0, 0)
+	add(at(onB(job("table", &dvfsmodel.Discrete{Params: scalable(50), Table: table, At: base})), 1, 200),
+		0, 0)
 	add(at(onB(job("frontier", dvfsmodel.NewFrontier(scalable(30), table, base))), 1, 200), 0, 0)
 	for _, id := range []string{"rush1", "rush2", "rush3"} {
 		add(at(onB(job(id, fixed(100))), 2, 110), 0, 0)

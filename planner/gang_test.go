@@ -34,7 +34,10 @@ func TestAJobRunsOnAsManyNodesAsItSaysOrAsFewAsHoldIt(t *testing.T) {
 		{"no way to divide it", header + "a,1,*,13,\n", map[string]int{"slow": 13, "fast": 13}},
 		{"of one model", header + "a,1,fast,fast:8,\n", map[string]int{"fast": 2}},
 		{"one node and more than it has", header + "a,1,fast,fast:8,1\n", map[string]int{"fast": 0}},
-		{"one GPU on each", "id,runtime_s,runtime_gpu_model,nodes\na,1,*,3\n", map[string]int{"slow": 3, "fast": 3}},
+		{
+			"one GPU on each", "id,runtime_s,runtime_gpu_model,nodes\na,1,*,3\n",
+			map[string]int{"slow": 3, "fast": 3},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task, _, err := joined(t, c.csv, "slow", "fast")
@@ -62,9 +65,16 @@ func TestAJobIsSpreadOnlyOverNodesThatThereAre(t *testing.T) {
 		counts [2]int // nodes of 4 GPUs, and of 2
 		cores  float64
 		want   int
-	}{{[2]int{2, 4}, 0, 2}, {[2]int{1, 4}, 0, 4}, {[2]int{1, 3}, 0, 0}, {[2]int{2, 4}, 4, 4}, {[2]int{2, 4}, 3, 0}} {
+	}{
+		{[2]int{2, 4}, 0, 2},
+		{[2]int{1, 4}, 0, 4},
+		{[2]int{1, 3}, 0, 0},
+		{[2]int{2, 4}, 4, 4},
+		{[2]int{2, 4}, 3, 0},
+	} {
 		cluster := planner.Cluster{Classes: []planner.NodeClass{
-			{Name: "four", Model: "fast", Count: c.counts[0], GPUs: 4, CPUs: c.cores}, {Name: "two", Model: "fast", Count: c.counts[1], GPUs: 2, CPUs: c.cores},
+			{Name: "four", Model: "fast", Count: c.counts[0], GPUs: 4, CPUs: c.cores},
+			{Name: "two", Model: "fast", Count: c.counts[1], GPUs: 2, CPUs: c.cores},
 		}}
 		tasks, _, err := planner.Join(batch, &cluster, twoModels{}, planner.Margins{})
 		if err != nil {
@@ -87,14 +97,18 @@ func twoByFour() *planner.Problem {
 			{Name: "a", Model: "A", Count: 3, GPUs: 4, CPUs: 12, MemGiB: 40, IdleW: 10, HostW: 5},
 			{Name: "b", Model: "B", Count: 3, GPUs: 4},
 		}},
-		Tasks: []planner.Task{gang, planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: response})},
+		Tasks: []planner.Task{
+			gang, planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: response}),
+		},
 	}
 }
 
 func soonestPlan(t *testing.T, p *planner.Problem) *planner.Plan {
 	t.Helper()
 	plan, err := planner.Solve(context.Background(), p,
-		&planner.Policy{Name: "test", Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{}}, nil)
+		&planner.Policy{
+			Name: "test", Tune: tune.None, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{},
+		}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +123,12 @@ func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 	}
 	a := &plan.Assignments[0]
 	if len(a.More) != 1 || a.GPUCount() != 8 || a.Energy(&p.Tasks[0]) != 8000 || a.Power(&p.Tasks[0]) != 800 {
-		t.Errorf("on %+v and %+v with %v J at %v W, want 4 GPUs of 2 nodes, 8,000 J and 800 W", a.GPUs.Indexes(), a.More, a.Energy(&p.Tasks[0]), a.Power(&p.Tasks[0]))
+		t.Errorf("on %+v and %+v with %v J at %v W, want 4 GPUs of 2 nodes, 8,000 J and 800 W",
+			a.GPUs.Indexes(), a.More, a.Energy(&p.Tasks[0]), a.Power(&p.Tasks[0]))
 	}
 	// Two full nodes, and one with three idle GPUs, all for 10 s.
-	if l := &plan.Ledger; l.Run != 9000 || l.Idle != 300 || l.Host != 600 || l.Nodes[0].Run != 4000 || l.Nodes[1].Run != 4000 {
+	if l := &plan.Ledger; l.Run != 9000 || l.Idle != 300 || l.Host != 600 || l.Nodes[0].Run != 4000 ||
+		l.Nodes[1].Run != 4000 {
 		t.Errorf("ledger %+v", l)
 	}
 	if got := plan.GPUSeconds(p); got != 90 {
@@ -125,26 +141,42 @@ func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 
 func TestCheckRefusesAJobThatIsNotOnItsNodesTogether(t *testing.T) {
 	for name, spoil := range map[string]func(p *planner.Problem, plan *planner.Plan, a *planner.Assignment){
-		"gang: a node short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) { a.More = nil },
+		"gang: a node short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
+			a.More = nil
+		},
 		"gang: a node too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
 			a.More = append(a.More, planner.Part{Node: 2, GPUs: 15})
 		},
-		"gang: a node twice": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) { a.More[0].Node = a.Node },
+		"gang: a node twice": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
+			a.More[0].Node = a.Node
+		},
 		"gang: another class": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
 			plan.Nodes[a.More[0].Node].Class = 1
 		},
-		"place: a GPU short":    func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) { a.More[0].GPUs = 7 },
-		"place: a GPU too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) { a.More[0].GPUs = 31 },
-		"shape: no such node":   func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) { a.More[0].Node = 9 },
+		"place: a GPU short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
+			a.More[0].GPUs = 7
+		},
+		"place: a GPU too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
+			a.More[0].GPUs = 31
+		},
+		"shape: no such node": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
+			a.More[0].Node = 9
+		},
 		"overlap: GPUs in use": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
 			a.More[0].Node = plan.Assignments[1].Node
 		},
 		"power: a node that is off": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
 			plan.Nodes[a.More[0].Node].On[0].To = 9
 		},
-		"cpus: of each node":       func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) { p.Tasks[0].CPUs = 25 },
-		"memory: of each node":     func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) { p.Tasks[0].MemGiB = 81 },
-		"ledger: energy elsewhere": func(_ *planner.Problem, plan *planner.Plan, _ *planner.Assignment) { plan.Ledger.Nodes[1].Run++ },
+		"cpus: of each node": func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) {
+			p.Tasks[0].CPUs = 25
+		},
+		"memory: of each node": func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) {
+			p.Tasks[0].MemGiB = 81
+		},
+		"ledger: energy elsewhere": func(_ *planner.Problem, plan *planner.Plan, _ *planner.Assignment) {
+			plan.Ledger.Nodes[1].Run++
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := twoByFour()
@@ -183,7 +215,9 @@ func TestAJobThatTooFewNodesHoldIsNamed(t *testing.T) {
 	if err := planner.Check(p, plan); err != nil {
 		t.Fatal(err)
 	}
-	if len(plan.Unplaced) != 1 || plan.Unplaced[0].Why != "no 2 nodes of a kind have the GPUs, CPUs and memory that it asks for together" {
+	if len(plan.Unplaced) != 1 ||
+		plan.Unplaced[0].Why !=
+			"no 2 nodes of a kind have the GPUs, CPUs and memory that it asks for together" {
 		t.Errorf("unplaced %+v", plan.Unplaced)
 	}
 }
@@ -193,7 +227,9 @@ func TestAJobThatRunsOnSeveralNodesHoldsThemAtThePresent(t *testing.T) {
 	p.Mode, p.Cluster.Classes[0].Count = planner.Online, 2
 	p.Snapshot = &planner.Snapshot{Now: 5, Running: []planner.RunningTask{{Task: 0, Start: 0, End: 10}}}
 	plan, err := planner.Solve(context.Background(), p,
-		&planner.Policy{Name: "test", Tune: tune.None, Place: place.AtOnce, Pick: pick.FCFS, Park: park.DRS{}},
+		&planner.Policy{
+			Name: "test", Tune: tune.None, Place: place.AtOnce, Pick: pick.FCFS, Park: park.DRS{},
+		},
 		nil)
 	if err != nil {
 		t.Fatal(err)

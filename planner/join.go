@@ -48,13 +48,19 @@ type Margins struct {
 // Join makes tasks of jobs: each job with the GPU models of the cluster that it
 // may run on, and its response there. Warnings are about assumptions made. A
 // job that names an unknown workload is an error, with its position.
-func Join(batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins) (tasks []Task, warnings []error, err error) {
+func Join(
+	batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins,
+) (tasks []Task, warnings []error, err error) {
 	for _, m := range [...]float64{margins.Limit, margins.Deadline} {
 		if !(m >= 0) || math.IsInf(m, 0) {
-			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers of 0 or more", margins.Limit, margins.Deadline)
+			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers "+
+				"of 0 or more", margins.Limit, margins.Deadline)
 		}
 	}
-	j := joiner{catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int), names: make(map[string]string), priors: make(map[string]*prior)}
+	j := joiner{
+		catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int),
+		names: make(map[string]string), priors: make(map[string]*prior),
+	}
 	for i := range cluster.Classes {
 		if err := j.addClass(&cluster.Classes[i]); err != nil {
 			return nil, nil, err
@@ -104,17 +110,22 @@ func (j *joiner) addClass(k *NodeClass) error {
 func (j *joiner) task(job *queue.Job) (Task, error) {
 	t := Task{
 		ID: job.ID, Arrival: job.Arrival, Deadline: job.Deadline, Due: job.Deadline - j.margins.Deadline,
-		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share, CPUs: job.CPUs, MemGiB: job.MemGiB,
+		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share,
+		CPUs: job.CPUs, MemGiB: job.MemGiB,
 	}
 	if f := job.Profile; f != nil {
-		t.Profile = &UsageProfile{UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA)}
+		t.Profile = &UsageProfile{
+			UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA),
+		}
 	}
 	if err := j.options(&t, job); err != nil {
 		return Task{}, err
 	}
 	if t.Profile != nil && t.IsGang() {
 		t.Profile = nil
-		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used", job.Pos, job.ID))
+		j.warnings = append(j.warnings,
+			fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used",
+				job.Pos, job.ID))
 	}
 	shortest := math.Inf(1)
 	for i := range t.Options {
@@ -159,8 +170,9 @@ func (j *joiner) checkWorkload(job *queue.Job) error {
 		return nil
 	}
 	if job.HasRunTime() && slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Unseen != nil }) {
-		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q: workload %q has no model: planned as others respond",
-			job.Pos, job.ID, queue.Printable(job.Workload)))
+		j.warnings = append(j.warnings,
+			fmt.Errorf("%s: job %q: workload %q has no model: planned as others respond",
+				job.Pos, job.ID, queue.Printable(job.Workload)))
 		return nil
 	}
 	return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
@@ -168,7 +180,9 @@ func (j *joiner) checkWorkload(job *queue.Job) error {
 
 // canShare reports whether GPUs of a model may be shared by profile.
 func (j *joiner) canShare(model string) bool {
-	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool { return k.Model == model && k.SharedGB != nil })
+	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool {
+		return k.Model == model && k.SharedGB != nil
+	})
 }
 
 // respond is the response to a job's own coefficients.

@@ -26,8 +26,10 @@ func (e *RuntimeModelError) Error() string {
 	for i, model := range e.Models {
 		columns[i] = e.Field + "." + model
 	}
-	return fmt.Sprintf("%s: job %s may run on %s, and its %s is of one GPU model: want a column runtime_gpu_model that names it, or %s",
-		e.Pos, queue.Printable(e.Job), strings.Join(e.Models, " or "), e.Field, strings.Join(columns, " and "))
+	return fmt.Sprintf("%s: job %s may run on %s, and its %s is of one GPU model: want a column "+
+		"runtime_gpu_model that names it, or %s",
+		e.Pos, queue.Printable(e.Job), strings.Join(e.Models, " or "), e.Field,
+		strings.Join(columns, " and "))
 }
 
 // knownRun is what is known of how a job runs on a GPU model at default clocks.
@@ -109,7 +111,8 @@ func (j *joiner) fewestNodes(job *queue.Job, k *knownRun) int {
 	o := &t.Options[0]
 	for o.Nodes = 2; o.Nodes <= k.gpus; o.Nodes++ {
 		for i := range j.cluster.Classes {
-			if class := &j.cluster.Classes[i]; k.gpus%o.Nodes == 0 && class.Model == k.hardware.Name && class.hasRoom(&t, 0) {
+			if class := &j.cluster.Classes[i]; k.gpus%o.Nodes == 0 && class.Model == k.hardware.Name &&
+				class.hasRoom(&t, 0) {
 				return o.Nodes
 			}
 		}
@@ -279,14 +282,17 @@ func (j *joiner) warnIfContradicted(job *queue.Job, k *knownRun) {
 		much = max(minPowerFactor, math.Exp(dvfsmodel.UpperSigmas*d.Level.Power))
 	}
 	if f := float64(k.power / modelled); f > much || f < 1/much {
-		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q states %.4g W, the model of %q has %.4g W on %s: %.4g W taken",
-			job.Pos, job.ID, float64(k.power), job.Workload, float64(modelled), k.hardware.Name, float64(k.power)))
+		j.warnings = append(j.warnings,
+			fmt.Errorf("%s: job %q states %.4g W, the model of %q has %.4g W on %s: %.4g W taken",
+				job.Pos, job.ID, float64(k.power), job.Workload, float64(modelled), k.hardware.Name,
+				float64(k.power)))
 	}
 }
 
 // withRunTime leaves the GPU models on which it is known how long the job takes.
 func (j *joiner) withRunTime(job *queue.Job, all []knownRun) []knownRun {
-	if known := slices.DeleteFunc(slices.Clone(all), func(k knownRun) bool { return k.time == 0 }); len(known) > 0 {
+	if known := slices.DeleteFunc(slices.Clone(all),
+		func(k knownRun) bool { return k.time == 0 }); len(known) > 0 {
 		return known
 	}
 	longest, of := job.Runtime, j.measuredOn
@@ -301,8 +307,9 @@ func (j *joiner) withRunTime(job *queue.Job, all []knownRun) []knownRun {
 	for i := range all {
 		all[i].time = longest
 		all[i].power = cmp.Or(all[i].power, dvfsmodel.Watt(job.Power))
-		j.warnings = append(j.warnings, fmt.Errorf("%s: job %q says how long it runs on %s: as long assumed on %s",
-			job.Pos, job.ID, of, all[i].hardware.Name))
+		j.warnings = append(j.warnings,
+			fmt.Errorf("%s: job %q says how long it runs on %s: as long assumed on %s",
+				job.Pos, job.ID, of, all[i].hardware.Name))
 	}
 	return all
 }
@@ -313,7 +320,8 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 	var known, typical dvfsmodel.Joule
 	for i := range all {
 		k := &all[i]
-		if shared := j.cluster.Sharing; k.power == 0 && job.Profile != nil && shared != nil && j.canShare(k.hardware.Name) {
+		if shared := j.cluster.Sharing; k.power == 0 && job.Profile != nil && shared != nil &&
+			j.canShare(k.hardware.Name) {
 			k.power = dvfsmodel.Watt(shared.Physics.PowerAt(shared.Physics.Max()))
 		}
 		if k.power > 0 {
@@ -351,7 +359,8 @@ func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
 		return o, err
 	case k.hardware.Unseen != nil && job.Profile == nil:
 		p := j.prior(k.hardware)
-		o.Response, o.Prior, o.Uncertainties = dvfsmodel.ScaledTo(p.response, k.time, k.power), true, p.uncertainModels(job)
+		o.Response, o.Prior, o.Uncertainties = dvfsmodel.ScaledTo(p.response, k.time, k.power), true,
+			p.uncertainModels(job)
 	default:
 		at := k.hardware.Default
 		at.Time, at.Power, at.Energy = k.time, k.power, k.power.Over(k.time)
@@ -376,11 +385,13 @@ func (j *joiner) resolve(job *queue.Job) error {
 		}
 		for i := range j.measured {
 			if j.measured[i].Model == m.Model {
-				return fmt.Errorf("%s: job %q states run times on %s twice, by two of its names, want one", job.Pos, job.ID, m.Model)
+				return fmt.Errorf("%s: job %q states run times on %s twice, by two of its names, want one",
+					job.Pos, job.ID, m.Model)
 			}
 		}
 		if j.measuredOn == m.Model && (m.Runtime > 0 && job.Runtime > 0 || m.Power > 0 && job.Power > 0) {
-			return fmt.Errorf("%s: job %q states run times on %s twice, one by runtime_gpu_model, want one", job.Pos, job.ID, m.Model)
+			return fmt.Errorf("%s: job %q states run times on %s twice, one by runtime_gpu_model, want one",
+				job.Pos, job.ID, m.Model)
 		}
 		j.measured = append(j.measured, m)
 	}

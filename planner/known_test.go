@@ -25,7 +25,10 @@ func (twoModels) Hardware(gpuModel string) (planner.Hardware, error) {
 		return planner.Hardware{}, errors.New("unknown GPU model " + gpuModel)
 	}
 	wide := dvfsmodel.WideRange()
-	return planner.Hardware{Name: name, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()}, Typical: typical[name]}, nil
+	return planner.Hardware{
+		Name: name, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
+		Typical: typical[name],
+	}, nil
 }
 
 func (twoModels) Workload(workload, gpuModel string) (dvfsmodel.Response, error) {
@@ -56,7 +59,9 @@ func joined(t *testing.T, text string, models ...string) (planner.Task, []error,
 }
 
 // joinedBy joins the jobs of a CSV file by a catalog.
-func joinedBy(t *testing.T, catalog planner.Catalog, text string, models ...string) ([]planner.Task, []error, error) {
+func joinedBy(
+	t *testing.T, catalog planner.Catalog, text string, models ...string,
+) ([]planner.Task, []error, error) {
 	t.Helper()
 	batch, err := queue.Read(strings.NewReader(text), "jobs.csv", queue.Auto)
 	if err != nil {
@@ -100,33 +105,110 @@ func (c *knownCase) check(t *testing.T, models ...string) {
 		}
 	}
 	told := errors.Join(warnings...)
-	if c.warn == "" && told != nil || c.warn != "" && (told == nil || !strings.Contains(told.Error(), c.warn)) {
+	if c.warn == "" && told != nil ||
+		c.warn != "" && (told == nil || !strings.Contains(told.Error(), c.warn)) {
 		t.Errorf("warnings %v, want %q", told, c.warn)
 	}
 }
 
 func TestARunTimeIsOfTheGPUModelThatTheBatchNames(t *testing.T) {
 	for name, c := range map[string]knownCase{
-		"as many repetitions elsewhere":          {"id,workload,runtime_s,runtime_gpu_model\na,fft,80,slow\n", map[string][2]float64{"slow": {80, 100}, "fast": {20, 200}}, ""},
-		"of the other model":                     {"id,workload,runtime_s,runtime_gpu_model\na,fft,80,quick\n", map[string][2]float64{"slow": {320, 100}, "fast": {80, 200}}, ""},
-		"by columns":                             {"id,workload,runtime_s.slow,runtime_s.quick\na,fft,80,50\n", map[string][2]float64{"slow": {80, 100}, "fast": {50, 200}}, ""},
-		"by one column":                          {"id,workload,runtime_s.slow\na,fft,80\n", map[string][2]float64{"slow": {80, 100}, "fast": {20, 200}}, ""},
-		"on every model":                         {"id,workload,runtime_s,runtime_gpu_model\na,fft,80,*\n", map[string][2]float64{"slow": {80, 100}, "fast": {80, 200}}, ""},
-		"none stated":                            {"id,workload\na,fft\n", map[string][2]float64{"slow": {8, 100}, "fast": {2, 200}}, ""},
-		"on the one that the job names":          {"id,workload,runtime_s,gpus\na,fft,80,quick:2\n", map[string][2]float64{"fast": {80, 200}}, ""},
-		"on the one with nodes that are wide":    {"id,workload,runtime_s,gpus\na,fft,80,8\n", map[string][2]float64{"slow": {80, 100}, "fast": {20, 200}}, ""},
-		"not where nobody knows":                 {"id,runtime_s,power_w,runtime_gpu_model\na,80,90,slow\n", map[string][2]float64{"slow": {80, 90}}, ""},
-		"not where its workload has no model":    {"id,workload,runtime_s,power_w,runtime_gpu_model\na,mesh,80,90,slow\n", map[string][2]float64{"slow": {80, 90}}, ""},
-		"where its workload has a model":         {"id,workload,runtime_s,runtime_gpu_model\na,mesh,80,fast\n", map[string][2]float64{"fast": {80, 300}}, ""},
-		"default clocks without a model":         {"id,workload,runtime_s,power_w,gpus\na,mesh,80,90,slow:1\n", map[string][2]float64{"slow": {80, 90}}, ""},
-		"only elsewhere, as long":                {"id,runtime_s,power_w,runtime_gpu_model,gpus\na,80,90,fast,slow:1\n", map[string][2]float64{"slow": {80, 90}}, "as long assumed on slow"},
-		"a power that is stated":                 {"id,workload,runtime_s,power_w,runtime_gpu_model\na,fft,80,110,slow\n", map[string][2]float64{"slow": {80, 110}, "fast": {20, 220}}, ""},
-		"a power that contradicts":               {"id,workload,runtime_s,power_w,runtime_gpu_model\na,fft,80,150,slow\n", map[string][2]float64{"slow": {80, 150}, "fast": {20, 300}}, `job "a" states 150 W, the model of "fft" has 100 W on slow: 150 W taken`},
-		"powers by columns":                      {"id,runtime_s.slow,runtime_s.fast,power_w.slow,power_w.fast\na,80,40,70,160\n", map[string][2]float64{"slow": {80, 70}, "fast": {40, 160}}, ""},
-		"no power of another model is made up":   {"id,runtime_s.slow,runtime_s.fast,power_w.fast\na,80,40,160\n", map[string][2]float64{"slow": {80, 80}, "fast": {40, 160}}, "80 W assumed on slow"},
-		"no power moves a job that is made up":   {"id,runtime_s,runtime_gpu_model\na,80,*\n", map[string][2]float64{"slow": {80, 150}, "fast": {80, 150}}, "150 W assumed on slow"},
-		"a model of its own is on every model":   {"id,p0_w,gamma_w,c_w,d_s,delta,t0_s\na,10,0,90,60,1,0\n", map[string][2]float64{"slow": {60, 100}, "fast": {60, 100}}, ""},
-		"GPUs count in energy that isn't stated": {"id,runtime_s.slow,runtime_s.fast,power_w.fast,gpus\na,80,80,160,slow:4;fast:1\n", map[string][2]float64{"slow": {80, 40}, "fast": {80, 160}}, "40 W assumed on slow"},
+		"as many repetitions elsewhere": {
+			"id,workload,runtime_s,runtime_gpu_model\na,fft,80,slow\n",
+			map[string][2]float64{"slow": {80, 100}, "fast": {20, 200}},
+			"",
+		},
+		"of the other model": {
+			"id,workload,runtime_s,runtime_gpu_model\na,fft,80,quick\n",
+			map[string][2]float64{"slow": {320, 100}, "fast": {80, 200}},
+			"",
+		},
+		"by columns": {
+			"id,workload,runtime_s.slow,runtime_s.quick\na,fft,80,50\n",
+			map[string][2]float64{"slow": {80, 100}, "fast": {50, 200}},
+			"",
+		},
+		"by one column": {
+			"id,workload,runtime_s.slow\na,fft,80\n", map[string][2]float64{
+				"slow": {80, 100}, "fast": {20, 200},
+			}, "",
+		},
+		"on every model": {
+			"id,workload,runtime_s,runtime_gpu_model\na,fft,80,*\n",
+			map[string][2]float64{"slow": {80, 100}, "fast": {80, 200}},
+			"",
+		},
+		"none stated": {
+			"id,workload\na,fft\n", map[string][2]float64{"slow": {8, 100}, "fast": {2, 200}}, "",
+		},
+		"on the one that the job names": {
+			"id,workload,runtime_s,gpus\na,fft,80,quick:2\n", map[string][2]float64{"fast": {80, 200}}, "",
+		},
+		"on the one with nodes that are wide": {
+			"id,workload,runtime_s,gpus\na,fft,80,8\n",
+			map[string][2]float64{"slow": {80, 100}, "fast": {20, 200}},
+			"",
+		},
+		"not where nobody knows": {
+			"id,runtime_s,power_w,runtime_gpu_model\na,80,90,slow\n",
+			map[string][2]float64{"slow": {80, 90}},
+			"",
+		},
+		"not where its workload has no model": {
+			"id,workload,runtime_s,power_w,runtime_gpu_model\na,mesh,80,90,slow\n",
+			map[string][2]float64{"slow": {80, 90}},
+			"",
+		},
+		"where its workload has a model": {
+			"id,workload,runtime_s,runtime_gpu_model\na,mesh,80,fast\n",
+			map[string][2]float64{"fast": {80, 300}},
+			"",
+		},
+		"default clocks without a model": {
+			"id,workload,runtime_s,power_w,gpus\na,mesh,80,90,slow:1\n",
+			map[string][2]float64{"slow": {80, 90}},
+			"",
+		},
+		"only elsewhere, as long": {
+			"id,runtime_s,power_w,runtime_gpu_model,gpus\na,80,90,fast,slow:1\n",
+			map[string][2]float64{"slow": {80, 90}},
+			"as long assumed on slow",
+		},
+		"a power that is stated": {
+			"id,workload,runtime_s,power_w,runtime_gpu_model\na,fft,80,110,slow\n",
+			map[string][2]float64{"slow": {80, 110}, "fast": {20, 220}},
+			"",
+		},
+		"a power that contradicts": {
+			"id,workload,runtime_s,power_w,runtime_gpu_model\na,fft,80,150,slow\n",
+			map[string][2]float64{"slow": {80, 150}, "fast": {20, 300}},
+			`job "a" states 150 W, the model of "fft" has 100 W on slow: 150 W taken`,
+		},
+		"powers by columns": {
+			"id,runtime_s.slow,runtime_s.fast,power_w.slow,power_w.fast\na,80,40,70,160\n",
+			map[string][2]float64{"slow": {80, 70}, "fast": {40, 160}},
+			"",
+		},
+		"no power of another model is made up": {
+			"id,runtime_s.slow,runtime_s.fast,power_w.fast\na,80,40,160\n",
+			map[string][2]float64{"slow": {80, 80}, "fast": {40, 160}},
+			"80 W assumed on slow",
+		},
+		"no power moves a job that is made up": {
+			"id,runtime_s,runtime_gpu_model\na,80,*\n",
+			map[string][2]float64{"slow": {80, 150}, "fast": {80, 150}},
+			"150 W assumed on slow",
+		},
+		"a model of its own is on every model": {
+			"id,p0_w,gamma_w,c_w,d_s,delta,t0_s\na,10,0,90,60,1,0\n",
+			map[string][2]float64{"slow": {60, 100}, "fast": {60, 100}},
+			"",
+		},
+		"GPUs count in energy that isn't stated": {
+			"id,runtime_s.slow,runtime_s.fast,power_w.fast,gpus\na,80,80,160,slow:4;fast:1\n",
+			map[string][2]float64{"slow": {80, 40}, "fast": {80, 160}},
+			"40 W assumed on slow",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.check(t, "slow", "fast")
@@ -137,13 +219,22 @@ func TestARunTimeIsOfTheGPUModelThatTheBatchNames(t *testing.T) {
 
 func TestARunTimeThatMayBeOfSeveralGPUModelsIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
-		"id,workload,runtime_s\nb,fft,80\n":                          "jobs.csv:2:1: job b may run on fast or slow, and its runtime_s is of one GPU model: want a column runtime_gpu_model that names it, or runtime_s.fast and runtime_s.slow",
-		"id,workload,power_w\nb,fft,80\n":                            "jobs.csv:2:1: job b may run on fast or slow, and its power_w is of one GPU model: want a column runtime_gpu_model that names it, or power_w.fast and power_w.slow",
-		"id,runtime_s,runtime_s.fast\nb,80,40\n":                     "jobs.csv:2:1: job b may run on fast or slow, and its runtime_s is of one GPU model: want a column runtime_gpu_model that names it, or runtime_s.fast and runtime_s.slow",
-		"id,runtime_s,runtime_gpu_model\nb,80,fest\n":                `jobs.csv:2:1: job "b": runtime_gpu_model: unknown GPU model fest`,
-		"id,runtime_s.fest\nb,80\n":                                  `jobs.csv:2:1: job "b": runtime_s.fest: unknown GPU model fest`,
-		"id,runtime_s.fast,runtime_s.quick\nb,80,70\n":               `jobs.csv:2:1: job "b" states run times on fast twice, by two of its names, want one`,
-		"id,runtime_s.fast,runtime_s,runtime_gpu_model\nb,8,7,quick": `jobs.csv:2:1: job "b" states run times on fast twice, one by runtime_gpu_model, want one`,
+		"id,workload,runtime_s\nb,fft,80\n": "jobs.csv:2:1: job b may run on fast " +
+			"or slow, and its runtime_s is of one GPU model: want a column runtime_gpu_model that names " +
+			"it, or runtime_s.fast and runtime_s.slow",
+		"id,workload,power_w\nb,fft,80\n": "jobs.csv:2:1: job b may run on fast " +
+			"or slow, and its power_w is of one GPU model: want a column runtime_gpu_model that names it, " +
+			"or power_w.fast and power_w.slow",
+		"id,runtime_s,runtime_s.fast\nb,80,40\n": "jobs.csv:2:1: job b may run on fast " +
+			"or slow, and its runtime_s is of one GPU model: want a column runtime_gpu_model that names " +
+			"it, or runtime_s.fast and runtime_s.slow",
+		"id,runtime_s,runtime_gpu_model\n" +
+			"b,80,fest\n": `jobs.csv:2:1: job "b": runtime_gpu_model: unknown GPU model fest`,
+		"id,runtime_s.fest\nb,80\n": `jobs.csv:2:1: job "b": runtime_s.fest: unknown GPU model fest`,
+		"id,runtime_s.fast," +
+			"runtime_s.quick\nb,80,70\n": `jobs.csv:2:1: job "b" states run times on fast twice, by two of its names, want one`,
+		"id,runtime_s.fast,runtime_s,runtime_gpu_model\n" +
+			"b,8,7,quick": `jobs.csv:2:1: job "b" states run times on fast twice, one by runtime_gpu_model, want one`,
 	} {
 		if _, _, err := joined(t, text, "slow", "fast"); err == nil || err.Error() != want {
 			t.Errorf("%s\n got %v\nwant %s", text, err, want)

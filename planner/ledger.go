@@ -73,7 +73,8 @@ func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, 
 		for i := range plan.Shared.ClockIntervals {
 			s := &plan.Shared.ClockIntervals[i]
 			busy[s.Node] += s.To - s.From
-			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.PowerAt(s.MHz)).Over(s.To - s.From)
+			l.Nodes[s.Node].Run += dvfsmodel.Watt(p.Cluster.Sharing.Physics.PowerAt(s.MHz)).Over(s.To -
+				s.From)
 		}
 	}
 	return busy, misses

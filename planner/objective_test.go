@@ -26,9 +26,13 @@ func TestTheUnitOfTheObjectiveSaysItsWeights(t *testing.T) {
 
 func TestTheUnitOfTheObjectiveSaysThePriceOfWaitingOrTheCurrency(t *testing.T) {
 	for want, p := range map[string]planner.Problem{
-		"J + 20·GPU·s waited":            {WaitWeight: 20},
-		"J + 50·GPU·s + 20·GPU·s waited": {Objective: dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50}, WaitWeight: 20},
-		"EUR":                            {Objective: dvfsmodel.Objective{EnergyWeight: 1e-7, TimeWeight: 1e-3}, Currency: "EUR"},
+		"J + 20·GPU·s waited": {WaitWeight: 20},
+		"J + 50·GPU·s + 20·GPU·s waited": {
+			Objective: dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: 50}, WaitWeight: 20,
+		},
+		"EUR": {
+			Objective: dvfsmodel.Objective{EnergyWeight: 1e-7, TimeWeight: 1e-3}, Currency: "EUR",
+		},
 	} {
 		if got := p.CostUnit(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -38,10 +42,17 @@ func TestTheUnitOfTheObjectiveSaysThePriceOfWaitingOrTheCurrency(t *testing.T) {
 
 // TestWaitingCostsByGPUFromTheArrivalOn: 4 GPUs for 7 s, and half a one for 10 s.
 func TestWaitingCostsByGPUFromTheArrivalOn(t *testing.T) {
-	p := &planner.Problem{WaitWeight: 20, Tasks: []planner.Task{planner.NewTask("wide"), planner.NewTask("shared"), planner.NewTask("none")}}
+	p := &planner.Problem{
+		WaitWeight: 20, Tasks: []planner.Task{
+			planner.NewTask("wide"), planner.NewTask("shared"), planner.NewTask("none"),
+		},
+	}
 	p.Tasks[0].Arrival, p.Tasks[1].Share = 3, 0.5
 	plan := &planner.Plan{Assignments: []planner.Assignment{
-		{GPUs: planner.FirstGPUs(2), More: []planner.Part{{Node: 1, GPUs: planner.FirstGPUs(2)}}, Start: 10, End: 12},
+		{
+			GPUs: planner.FirstGPUs(2), More: []planner.Part{{Node: 1, GPUs: planner.FirstGPUs(2)}},
+			Start: 10, End: 12,
+		},
 		{GPUs: planner.FirstGPUs(1), Start: 10, End: 20},
 		{Node: -1, Start: 99},
 	}}

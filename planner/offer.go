@@ -39,7 +39,8 @@ func (v *View) CanRunOn(task, class int) bool {
 	if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
 		return false
 	}
-	return math.IsInf(t.Limit, 1) || dvfsmodel.MeetsLimit(v.Tuner.Fastest(task, option, class).Point.Time, t.Limit)
+	return math.IsInf(t.Limit, 1) ||
+		dvfsmodel.MeetsLimit(v.Tuner.Fastest(task, option, class).Point.Time, t.Limit)
 }
 
 // Prediction is what a task takes on a class at the clocks that Tune would set

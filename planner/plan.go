@@ -93,9 +93,11 @@ func (iv Interval) Len() float64 { return iv.To - iv.From }
 
 // Unplaced is a task that cannot be placed and why.
 type Unplaced struct {
-	Task     int
-	Why      string
-	Earliest float64 // finish with GPUs free for it from its arrival on, whoever else waits or runs, seconds; +Inf: never on this cluster
+	Task int
+	Why  string
+	// Finish with GPUs free for it from its arrival on, whoever else waits or runs,
+	// seconds; +Inf: never on this cluster.
+	Earliest float64
 }
 
 // Power is the mean power of the whole job without its host share, watts: all

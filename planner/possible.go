@@ -41,7 +41,8 @@ func (v *View) whyTooLong(t *Task, shortest float64) (why string) {
 	case math.IsInf(shortest, 1) && len(t.Partitions) > 0:
 		return "no node of its partition has the GPUs, CPUs and memory that it asks for"
 	case math.IsInf(shortest, 1) && t.IsGang():
-		return fmt.Sprintf("no %d nodes of a kind have the GPUs, CPUs and memory that it asks for together", t.Options[0].NodeCount())
+		return fmt.Sprintf("no %d nodes of a kind have the GPUs, CPUs and memory that it asks for together",
+			t.Options[0].NodeCount())
 	case math.IsInf(shortest, 1):
 		return "no node has the GPUs, CPUs and memory that it asks for"
 	case min(left, t.Limit) >= shortest*(1-feasibleSlack):

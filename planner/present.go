@@ -40,11 +40,13 @@ func (n *Snapshot) validate(p *Problem) error {
 		}
 		seen[r.Task] = true
 		t := &p.Tasks[r.Task]
-		if r.Class < 0 || r.Class >= len(p.Cluster.Classes) || t.Option(p.Cluster.Classes[r.Class].Model) < 0 {
+		if r.Class < 0 || r.Class >= len(p.Cluster.Classes) ||
+			t.Option(p.Cluster.Classes[r.Class].Model) < 0 {
 			return fmt.Errorf("job %q runs on node class %d, which doesn't suit it", t.ID, r.Class)
 		}
 		if !(r.Start >= t.Arrival) || !(r.Start <= n.Now) || !(r.End > n.Now) || math.IsInf(r.End, 0) {
-			return fmt.Errorf("job %q runs from %v to %v s, want it from its arrival, %v, or later, and beyond %v", t.ID, r.Start, r.End, t.Arrival, n.Now)
+			return fmt.Errorf("job %q runs from %v to %v s, want it from its arrival, %v, or later, "+
+				"and beyond %v", t.ID, r.Start, r.End, t.Arrival, n.Now)
 		}
 	}
 	return nil
@@ -176,7 +178,8 @@ func (e *engine) firstFit(n *Snapshot, order []int) (at [][]int, left int) {
 func (e *engine) placementOfRunning(r *RunningTask, now float64, at, nodes []int) Placement {
 	t, option := &e.problem.Tasks[r.Task], e.view.Option(r.Task, r.Class)
 	pl := Placement{
-		Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(), Reason: Reason{Place: PlaceRuns},
+		Class: r.Class, Option: option, Start: r.Start, Point: t.Options[option].Response.Default(),
+		Reason: Reason{Place: PlaceRuns},
 	}
 	pl.Point.Time = r.End - r.Start
 	pl.Point.Energy = pl.Point.Power.Over(pl.Point.Time)

@@ -42,7 +42,9 @@ func policyOf(tb rapid.TB, text string) *planner.Policy {
 
 // rest is the problem that is left of a plan when a task arrives, and which
 // tasks those are.
-func rest(p *planner.Problem, plan *planner.Plan, at float64) (left *planner.Problem, present *planner.Snapshot, tasks []int) {
+func rest(
+	p *planner.Problem, plan *planner.Plan, at float64,
+) (left *planner.Problem, present *planner.Snapshot, tasks []int) {
 	left, present = &planner.Problem{Cluster: p.Cluster, Mode: p.Mode}, &planner.Snapshot{Now: at}
 	for task := range p.Tasks {
 		a := &plan.Assignments[task]
@@ -62,7 +64,9 @@ func rest(p *planner.Problem, plan *planner.Plan, at float64) (left *planner.Pro
 func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := queueProblem(t, rapid.Uint64Range(1, 1000).Draw(t, "seed"), 60)
-		text := rapid.SampledFrom([]string{"simple", "simple-backfill", "easy", "greedy", "value,kappa=1e-5"}).Draw(t, "policy")
+		text := rapid.SampledFrom([]string{
+			"simple", "simple-backfill", "easy", "greedy", "value,kappa=1e-5",
+		}).Draw(t, "policy")
 		whole, err := planner.Solve(t.Context(), p, policyOf(t, text), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +75,8 @@ func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 		left, present, tasks := rest(p, whole, at)
 		var order []int
 		left.Snapshot = present
-		plan, err := planner.Solve(t.Context(), left, policyOf(t, text), &planner.Options{Started: func(task int) { order = append(order, task) }})
+		plan, err := planner.Solve(t.Context(), left, policyOf(t, text),
+			&planner.Options{Started: func(task int) { order = append(order, task) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +88,10 @@ func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 		if len(order) != len(tasks)-len(present.Running) {
 			t.Fatalf("%d starts were told of %d waiting jobs", len(order), len(tasks)-len(present.Running))
 		}
-		if !slices.IsSortedFunc(order, func(a, b int) int { return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start) }) {
+		if !slices.IsSortedFunc(order, func(a, b int) int {
+			return cmp.Compare(plan.Assignments[a].Start,
+				plan.Assignments[b].Start)
+		}) {
 			t.Fatal("starts were not told in their order")
 		}
 		if err := planner.Check(left, plan); err != nil {
@@ -97,7 +105,9 @@ func TestWhatRunsWithoutRoomIsLeftOut(t *testing.T) {
 	p.Cluster.Classes[0].GPUs, p.Cluster.Classes[1].GPUs = 8, 8
 	present := &planner.Snapshot{Now: p.Tasks[29].Arrival}
 	for task := range 20 {
-		present.Running = append(present.Running, planner.RunningTask{Task: task, Class: 0, Start: p.Tasks[task].Arrival, End: present.Now + 10})
+		present.Running = append(present.Running, planner.RunningTask{
+			Task: task, Class: 0, Start: p.Tasks[task].Arrival, End: present.Now + 10,
+		})
 	}
 	p.Snapshot = present
 	plan, err := planner.Solve(t.Context(), p, policyOf(t, "simple-backfill"), nil)
@@ -125,23 +135,43 @@ func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
 		name, want string
 		change     func(p *planner.Problem, n *planner.Snapshot, o *planner.Options)
 	}{
-		{"clairvoyant", "is online or offline", func(p *planner.Problem, _ *planner.Snapshot, _ *planner.Options) { p.Mode = planner.Clairvoyant }},
-		{"offline", "of an offline plan is at", func(p *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
-			p.Mode = planner.Offline
-			for i := range p.Tasks {
-				p.Tasks[i].Arrival = 0
-			}
-			n.Running[0].Start = 0
+		{
+			"clairvoyant", "is online or offline",
+			func(p *planner.Problem, _ *planner.Snapshot, _ *planner.Options) {
+				p.Mode = planner.Clairvoyant
+			},
+		},
+		{
+			"offline", "of an offline plan is at",
+			func(p *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
+				p.Mode = planner.Offline
+				for i := range p.Tasks {
+					p.Tasks[i].Arrival = 0
+				}
+				n.Running[0].Start = 0
+			},
+		},
+		{"no time", "finite", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
+			n.Now = math.Inf(1)
 		}},
-		{"no time", "finite", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Now = math.Inf(1) }},
-		{"no task", "task 99 runs", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].Task = 99 }},
+		{"no task", "task 99 runs", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
+			n.Running[0].Task = 99
+		}},
 		{"twice", "each once", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
 			n.Running = append(n.Running, n.Running[0])
 		}},
-		{"no class", "doesn't suit", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].Class = 2 }},
-		{"ended", "beyond", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].End = n.Now }},
-		{"early", "from its arrival", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) { n.Running[0].Start = -1 }},
-		{"truth", "no other truth", func(p *planner.Problem, _ *planner.Snapshot, o *planner.Options) { o.Truth = p }},
+		{"no class", "doesn't suit", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
+			n.Running[0].Class = 2
+		}},
+		{"ended", "beyond", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
+			n.Running[0].End = n.Now
+		}},
+		{"early", "from its arrival", func(_ *planner.Problem, n *planner.Snapshot, _ *planner.Options) {
+			n.Running[0].Start = -1
+		}},
+		{"truth", "no other truth", func(p *planner.Problem, _ *planner.Snapshot, o *planner.Options) {
+			o.Truth = p
+		}},
 	} {
 		p := queueProblem(t, 1, 10)
 		n := &planner.Snapshot{Now: p.Tasks[9].Arrival}
@@ -152,7 +182,8 @@ func TestAPresentThatMakesNoSenseIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.change(p, n, o)
-		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := planner.Solve(t.Context(), p, policyOf(t, "simple"), o); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -168,7 +199,11 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 			text = "mix:bestfit=1,fgd=2"
 		}
 		p := &planner.Problem{
-			Cluster: planner.Cluster{OfflineTurnOn: true, Classes: []planner.NodeClass{{Name: "a", Model: "A", Count: 2, GPUs: 4, IdleW: 20, TurnOn: 50, TurnOnDelay: 30}}},
+			Cluster: planner.Cluster{
+				OfflineTurnOn: true, Classes: []planner.NodeClass{{
+					Name: "a", Model: "A", Count: 2, GPUs: 4, IdleW: 20, TurnOn: 50, TurnOnDelay: 30,
+				}},
+			},
 			Tasks: []planner.Task{
 				planner.NewTask("runs", planner.Option{Model: "A", GPUs: 3, Response: held}),
 				planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: short}),
@@ -208,7 +243,9 @@ func TestWhatRunsIsPackedOnNodesSoThatAllOfItFits(t *testing.T) {
 	for i, o := range []planner.Option{{GPUs: 1}, {GPUs: 1}, {GPUs: 2, Nodes: 2}, {GPUs: 4, Nodes: 2}} {
 		o.Model, o.Response = "m", run
 		p.Tasks = append(p.Tasks, planner.NewTask(string(rune('a'+i)), o))
-		p.Snapshot.Running = append(p.Snapshot.Running, planner.RunningTask{Task: i, Start: float64(10 * i), End: float64(400 + 10*i)})
+		p.Snapshot.Running = append(p.Snapshot.Running, planner.RunningTask{
+			Task: i, Start: float64(10 * i), End: float64(400 + 10*i),
+		})
 	}
 	for _, text := range []string{"replan", "easy", "marginal"} {
 		plan, err := planner.Solve(t.Context(), p, policyOf(t, text), nil)
@@ -220,7 +257,8 @@ func TestWhatRunsIsPackedOnNodesSoThatAllOfItFits(t *testing.T) {
 		}
 		for i, r := range p.Snapshot.Running {
 			if a := &plan.Assignments[i]; a.Start != r.Start || a.End != r.End {
-				t.Errorf("%s: job %q runs from %v to %v s, want from %v to %v s", text, p.Tasks[i].ID, a.Start, a.End, r.Start, r.End)
+				t.Errorf("%s: job %q runs from %v to %v s, want from %v to %v s", text, p.Tasks[i].ID,
+					a.Start, a.End, r.Start, r.End)
 			}
 		}
 	}

@@ -67,7 +67,9 @@ type NodeClass struct {
 	TurnOnDelay float64         // seconds from switching on until GPUs can be used
 	Steps       StepPower       // power by what is allocated, as placement scores reckon it
 	Partitions  []string        // that its nodes are in; empty: it isn't known, and they take every task
-	SharedGB    []float64       // memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they may not
+	// Memory by GPU of a node, GB, where tasks with profiles may share GPUs; nil: they
+	// may not.
+	SharedGB []float64
 }
 
 // Task is a job joined with its models: what the planner knows of it. [NewTask] has
@@ -220,7 +222,9 @@ func (p *Problem) HasGangs() bool {
 // admits reports whether a task may run on nodes of the class, by partition.
 func (k *NodeClass) admits(t *Task) bool {
 	return len(k.Partitions) == 0 || len(t.Partitions) == 0 ||
-		slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) })
+		slices.ContainsFunc(t.Partitions, func(name string) bool {
+			return slices.Contains(k.Partitions, name)
+		})
 }
 
 // HasPartitions reports whether a class doesn't admit one of the tasks.
@@ -257,7 +261,8 @@ func (p *Problem) NeedsMoreThanGPUs(task int) bool {
 		k := &p.Cluster.Classes[i]
 		if option := t.Option(k.Model); option >= 0 {
 			cpus, mem := t.PerNode(option)
-			tasks := float64(k.GPUs) / float64(t.Options[option].PerNode()) // how many such tasks the GPUs of a node would hold
+			// How many such tasks the GPUs of a node would hold.
+			tasks := float64(k.GPUs) / float64(t.Options[option].PerNode())
 			if (k.CPUs > 0 && cpus*tasks > k.CPUs) || (k.MemGiB > 0 && mem*tasks > k.MemGiB) {
 				return true
 			}
@@ -316,7 +321,8 @@ func (p *Problem) Validate() error {
 			return fmt.Errorf("job %q: %w", p.Tasks[i].ID, err)
 		}
 		if p.Mode == Offline && p.Tasks[i].Arrival > 0 {
-			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID, p.Tasks[i].Arrival)
+			return fmt.Errorf("job %q arrives at %v s: not an offline problem", p.Tasks[i].ID,
+				p.Tasks[i].Arrival)
 		}
 	}
 	if p.Snapshot != nil {
@@ -389,13 +395,15 @@ func (t *Task) validate(responses *dvfsmodel.Validator) error {
 		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
 	}
 	if !(t.Deadline >= t.Arrival) || math.IsNaN(t.Due) {
-		return fmt.Errorf("deadline %v s (due %v s), want it not before the arrival, %v s", t.Deadline, t.Due, t.Arrival)
+		return fmt.Errorf("deadline %v s (due %v s), want it not before the arrival, %v s", t.Deadline,
+			t.Due, t.Arrival)
 	}
 	if t.Due > t.Deadline {
 		return fmt.Errorf("due %v s, want it not after the deadline, %v s", t.Due, t.Deadline)
 	}
 	if !(t.Limit > 0) || !(t.Share > 0) || t.Share > 1 {
-		return fmt.Errorf("limit %v s and share %v, want a positive limit and a share in (0, 1]", t.Limit, t.Share)
+		return fmt.Errorf("limit %v s and share %v, want a positive limit and a share in (0, 1]",
+			t.Limit, t.Share)
 	}
 	if !(t.CPUs >= 0) || !(t.MemGiB >= 0) {
 		return fmt.Errorf("%v CPUs and %v GiB, want 0 or more", t.CPUs, t.MemGiB)
@@ -409,7 +417,8 @@ func (t *Task) validate(responses *dvfsmodel.Validator) error {
 			return fmt.Errorf("option %q: %d GPUs (share %v) or no model", o.Model, o.GPUs, t.Share)
 		}
 		if o.Nodes < 0 || (o.Nodes > 1 && (o.PerNode() == 0 || o.GPUs%o.Nodes != 0 || t.Share < 1)) {
-			return fmt.Errorf("option %q: %d GPUs (share %v) on %d nodes, want as many whole GPUs on each", o.Model, o.GPUs, t.Share, o.Nodes)
+			return fmt.Errorf("option %q: %d GPUs (share %v) on %d nodes, want as many whole GPUs on each",
+				o.Model, o.GPUs, t.Share, o.Nodes)
 		}
 		if err := responses.Validate(o.Response); err != nil {
 			return fmt.Errorf("option %q: %w", o.Model, err)

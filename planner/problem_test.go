@@ -22,8 +22,12 @@ func TestAProblemThatMakesNoSenseIsRefused(t *testing.T) {
 	}{
 		{"mode", func(p *planner.Problem) { p.Mode = 9 }, "mode 9"},
 		{"start rule", func(p *planner.Problem) { p.Start = -1 }, "start rule -1"},
-		{"more nodes than numbers", func(p *planner.Problem) { p.Cluster.Classes[0].Count = 1 << 40 }, "1099511627776 nodes"},
-		{"due after the deadline", func(p *planner.Problem) { p.Tasks[0].Deadline, p.Tasks[0].Due = 100, 200 }, "due 200 s"},
+		{"more nodes than numbers", func(p *planner.Problem) {
+			p.Cluster.Classes[0].Count = 1 << 40
+		}, "1099511627776 nodes"},
+		{"due after the deadline", func(p *planner.Problem) {
+			p.Tasks[0].Deadline, p.Tasks[0].Due = 100, 200
+		}, "due 200 s"},
 		{"range left out", func(p *planner.Problem) {
 			p.Tasks[0].Options[0].Response = &dvfsmodel.Continuous{Params: scalable(50)}
 		}, "no range"},
@@ -37,10 +41,14 @@ func TestAProblemThatMakesNoSenseIsRefused(t *testing.T) {
 			p.Tasks[0].Options[0].Response = &dvfsmodel.Continuous{Params: nan, Range: &wide}
 		}, "NaN"},
 		{"run time not a number", func(p *planner.Problem) {
-			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: math.NaN()}}
+			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{
+				Scaling: dvfsmodel.DefaultScaling(), Time: math.NaN(),
+			}}
 		}, "run time NaN s"},
 		{"energy below 0", func(p *planner.Problem) {
-			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 1, Energy: -1}}
+			p.Tasks[0].Options[0].Response = &dvfsmodel.Fixed{At: dvfsmodel.Point{
+				Scaling: dvfsmodel.DefaultScaling(), Time: 1, Energy: -1,
+			}}
 		}, "-1 J"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,8 +80,14 @@ func TestCheckNamesATaskWithoutAModel(t *testing.T) {
 }
 
 func TestMarginsThatCannotBeAreErrors(t *testing.T) {
-	for _, margins := range []planner.Margins{{Limit: math.NaN()}, {Limit: -0.1}, {Deadline: -1}, {Deadline: math.Inf(1)}} {
-		if _, _, err := planner.Join(&queue.Batch{}, &planner.Cluster{}, nil, margins); err == nil || !strings.Contains(err.Error(), "margin") {
+	for _, margins := range []planner.Margins{
+		{Limit: math.NaN()},
+		{Limit: -0.1},
+		{Deadline: -1},
+		{Deadline: math.Inf(1)},
+	} {
+		if _, _, err := planner.Join(&queue.Batch{}, &planner.Cluster{}, nil, margins); err == nil ||
+			!strings.Contains(err.Error(), "margin") {
 			t.Errorf("%+v: error is %v, want one that names the margins", margins, err)
 		}
 	}

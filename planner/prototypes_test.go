@@ -61,12 +61,15 @@ func (r *residents) nextEnd() float64 {
 // a fresh one for node -1.
 func (r *residents) now(task, class, node int) (pl planner.Placement, ok bool) {
 	p := r.v.Problem
-	pl = planner.Placement{Node: node, Class: class, Option: p.Tasks[task].Option(p.Cluster.Classes[class].Model)}
+	pl = planner.Placement{
+		Node: node, Class: class, Option: p.Tasks[task].Option(p.Cluster.Classes[class].Model),
+	}
 	if pl.Option < 0 {
 		return pl, false
 	}
 	if node < 0 {
-		pl.GPUs, pl.Start = planner.FirstGPUs(p.Tasks[task].Options[pl.Option].GPUs), r.v.StartOnNew(task, class)
+		pl.GPUs, pl.Start = planner.FirstGPUs(p.Tasks[task].Options[pl.Option].GPUs),
+			r.v.StartOnNew(task, class)
 		ok = r.v.CanOpen(task, pl.Option, class)
 	} else {
 		pl.Start, pl.GPUs, ok = r.v.Earliest(task, pl.Option, node)
@@ -285,7 +288,8 @@ func (c *cats) likeness(task, node int) float64 {
 	a := &c.v.Problem.Tasks[task]
 	for _, x := range runs {
 		b := &c.v.Problem.Tasks[x.task]
-		sum += (a.CPUs*b.CPUs + a.MemGiB*b.MemGiB) / (1e-9 + math.Hypot(a.CPUs, a.MemGiB)*math.Hypot(b.CPUs, b.MemGiB))
+		sum += (a.CPUs*b.CPUs + a.MemGiB*b.MemGiB) /
+			(1e-9 + math.Hypot(a.CPUs, a.MemGiB)*math.Hypot(b.CPUs, b.MemGiB))
 	}
 	return sum / float64(len(runs))
 }

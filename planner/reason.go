@@ -8,10 +8,12 @@ import (
 // Reason says why a task got its clocks and its place, as data; String is the
 // sentence that explain prints.
 type Reason struct {
-	Clocks     ClockReason
-	Place      PlaceReason
-	Bound      BoundBy // what asks for faster clocks, or can't be met
-	Margin     float32 // of the bound, which is kept: a deadline's in seconds, a limit's as a part of what is left
+	Clocks ClockReason
+	Place  PlaceReason
+	Bound  BoundBy // what asks for faster clocks, or can't be met
+	// Of the bound, which is kept: a deadline's in seconds, a limit's as a part of what
+	// is left.
+	Margin     float32
 	Want       float64 // run time at the task's own optimum, seconds
 	TimeBudget float64 // time that was available, seconds
 	Prior      bool    // it has no model: others on the GPU model say how it responds
@@ -114,17 +116,22 @@ func (r Reason) clockText() string {
 	case ClocksFree:
 		return "free optimum" + r.slackText()
 	case ClocksDeadline:
-		return fmt.Sprintf("%s: %.6g s allowed%s the optimum takes %.6g s", r.boundText(), r.TimeBudget, r.marginText(), r.Want)
+		return fmt.Sprintf("%s: %.6g s allowed%s the optimum takes %.6g s", r.boundText(), r.TimeBudget,
+			r.marginText(), r.Want)
 	case ClocksReadjust:
-		return fmt.Sprintf("readjusted: shortened from %.6g s to the %.6g s left on its GPU", r.Want, r.TimeBudget)
+		return fmt.Sprintf("readjusted: shortened from %.6g s to the %.6g s left on its GPU", r.Want,
+			r.TimeBudget)
 	case ClocksStretched:
 		return fmt.Sprintf("stretched from %.6g s to %.6g s into its node's idle time", r.Want, r.TimeBudget)
 	case ClocksShrunk:
-		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want, r.TimeBudget)
+		return fmt.Sprintf("shortened from %.6g s to %.6g s so that its node ends earlier", r.Want,
+			r.TimeBudget)
 	case ClocksAdapted:
-		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it takes %.6g s", r.Want)
+		return fmt.Sprintf("clocks of a GPU that may be shared, set for all who are on it; alone it "+
+			"takes %.6g s", r.Want)
 	case ClocksPaced:
-		return fmt.Sprintf("faster than the optimum, which takes %.6g s, to keep pace with default clocks", r.Want)
+		return fmt.Sprintf("faster than the optimum, which takes %.6g s, to keep pace with default clocks",
+			r.Want)
 	case ClocksConstant:
 		return "the clocks of all jobs on its GPU model"
 	case ClocksLate:
@@ -153,7 +160,8 @@ func (r Reason) marginText() string {
 	case margin == 0:
 		return ","
 	case r.Bound == BoundLimit:
-		return fmt.Sprintf(", its limit of %.6g s less the margin of %.4g %%;", r.TimeBudget*(1+margin), margin*percent)
+		return fmt.Sprintf(", its limit of %.6g s less the margin of %.4g %%;", r.TimeBudget*(1+margin),
+			margin*percent)
 	default:
 		return fmt.Sprintf(", %.6g s of margin kept;", margin)
 	}

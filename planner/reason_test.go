@@ -16,14 +16,31 @@ func TestAReasonNamesTheBoundThatBinds(t *testing.T) {
 		busy                         bool // another job has the GPU for 30 s
 		want                         string
 	}{
-		"a deadline":                {97, 97, inf, 0, false, "deadline-bound: 97 s allowed, the optimum takes "},
-		"a deadline and its margin": {100, 97, inf, 0, false, "deadline-bound: 97 s allowed, 3 s of margin kept; the optimum takes "},
-		"what stretch implies":      {inf, 97, inf, 0, false, "bound by its due time: 97 s allowed, the optimum takes "},
-		"a limit":                   {inf, 500, 97, 0, false, "limit-bound: 97 s allowed, the optimum takes "},
-		"a limit and its margin":    {200, 200, 97, 0.1, false, "limit-bound: 97 s allowed, its limit of 106.7 s less the margin of 10 %; the optimum takes "},
-		"too late for a deadline":   {110, 110, inf, 0, true, "fastest clocks: the deadline can't be met here"},
-		"too late for its margin":   {120, 110, inf, 0, true, "fastest clocks: the deadline less its margin of 10 s can't be met here"},
-		"too late for what stretch": {inf, 110, inf, 0, true, "fastest clocks: the due time can't be met here"},
+		"a deadline": {
+			97, 97, inf, 0, false, "deadline-bound: 97 s allowed, the optimum takes ",
+		},
+		"a deadline and its margin": {
+			100, 97, inf, 0, false, "deadline-bound: 97 s allowed, 3 s of margin kept; the optimum takes ",
+		},
+		"what stretch implies": {
+			inf, 97, inf, 0, false, "bound by its due time: 97 s allowed, the optimum takes ",
+		},
+		"a limit": {
+			inf, 500, 97, 0, false, "limit-bound: 97 s allowed, the optimum takes ",
+		},
+		"a limit and its margin": {
+			200, 200, 97, 0.1, false,
+			"limit-bound: 97 s allowed, its limit of 106.7 s less the margin of 10 %; the optimum takes ",
+		},
+		"too late for a deadline": {
+			110, 110, inf, 0, true, "fastest clocks: the deadline can't be met here",
+		},
+		"too late for its margin": {
+			120, 110, inf, 0, true, "fastest clocks: the deadline less its margin of 10 s can't be met here",
+		},
+		"too late for what stretch": {
+			inf, 110, inf, 0, true, "fastest clocks: the due time can't be met here",
+		},
 	} {
 		k := paperClass(1)
 		k.Count = 1

@@ -37,7 +37,8 @@ type UsageProfile struct {
 type Shared struct {
 	Tasks          []int           // those that run on GPUs shared by profile, ascending
 	ClockIntervals []ClockInterval // what each GPU's clock was while anything ran, by GPU and time
-	Slowed         []int           // of Tasks: those that take longer than Kappa or their limits allow, ascending
+	// Of Tasks: those that take longer than Kappa or their limits allow, ascending.
+	Slowed []int
 }
 
 // ClockInterval is a time over which a GPU runs something at one frequency. Clocks
@@ -59,7 +60,8 @@ func (p *Problem) SharedNodes() []int {
 	var classes []int
 	for class := range p.Cluster.Classes {
 		if p.CanShareGPUs(class) {
-			classes = append(classes, slices.Repeat([]int{class}, cmp.Or(p.Cluster.Classes[class].Count, len(p.Tasks)))...)
+			classes = append(classes,
+				slices.Repeat([]int{class}, cmp.Or(p.Cluster.Classes[class].Count, len(p.Tasks)))...)
 		}
 	}
 	return classes
@@ -107,7 +109,8 @@ func (p *Problem) validateProfiles() error {
 			return fmt.Errorf("job %q: %w", t.ID, err)
 		}
 		if a, b := t.Profile, first.Profile; len(a.UtilPct) != len(b.UtilPct) || a.SlotS != b.SlotS {
-			return fmt.Errorf("job %q: its profile has %d slots of %v s, that of job %q %d of %v s: want the same for all",
+			return fmt.Errorf("job %q: its profile has %d slots of %v s, that of job %q %d of %v s: want "+
+				"the same for all",
 				t.ID, len(a.UtilPct), a.SlotS, first.ID, len(b.UtilPct), b.SlotS)
 		}
 		if t.Share < 1 {
@@ -128,7 +131,8 @@ func (f *UsageProfile) validate() error {
 		}
 	}
 	if !(f.SlotS > 0) || math.IsInf(f.SlotS, 0) || !(f.MemGB > 0) || math.IsInf(f.MemGB, 0) {
-		return fmt.Errorf("slots of %v s and %v GB in its profile, want finite numbers above 0", f.SlotS, f.MemGB)
+		return fmt.Errorf("slots of %v s and %v GB in its profile, want finite numbers above 0",
+			f.SlotS, f.MemGB)
 	}
 	if !(f.Kappa >= 1) || math.IsInf(f.Kappa, 0) {
 		return fmt.Errorf("kappa %v in its profile, want a finite number of 1 or more", f.Kappa)

@@ -17,7 +17,9 @@ import (
 func curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Problem {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
 	p.Cluster.Sharing.Contention = curve
-	p.Tasks = []planner.Task{profiled("a", 0, 100, 4, kappa, util...), profiled("b", 10, 30, 4, kappa, util...)}
+	p.Tasks = []planner.Task{
+		profiled("a", 0, 100, 4, kappa, util...), profiled("b", 10, 30, 4, kappa, util...),
+	}
 	return p
 }
 
@@ -58,9 +60,17 @@ func TestCheckCountsContentionByTheCurve(t *testing.T) {
 		want  planner.ViolationKind
 	}{
 		{"made by load alone", nil, func(*planner.Plan) {}, planner.ViolatesRate},
-		{"one slowed that isn't listed", curve, func(plan *planner.Plan) { plan.Shared.Slowed = nil }, planner.ViolatesSlowed},
-		{"by another number of tasks", &sharing.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2}, func(*planner.Plan) {}, planner.ViolatesRate},
-		{"by another part of the memory", &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1}, func(*planner.Plan) {}, planner.ViolatesRate},
+		{"one slowed that isn't listed", curve, func(plan *planner.Plan) {
+			plan.Shared.Slowed = nil
+		}, planner.ViolatesSlowed},
+		{
+			"by another number of tasks", &sharing.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2},
+			func(*planner.Plan) {}, planner.ViolatesRate,
+		},
+		{
+			"by another part of the memory", &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1},
+			func(*planner.Plan) {}, planner.ViolatesRate,
+		},
 	} {
 		p := curved(c.plan, 1.2, 60, 50)
 		plan := solve(t, p, "hotcloud,place=share-cats")
@@ -80,7 +90,9 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		p := sharedCrowd(rng)
-		p.Cluster.Sharing.Contention = &sharing.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
+		p.Cluster.Sharing.Contention = &sharing.Curve{
+			Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64(),
+		}
 		for _, text := range []string{"cats-safe", "cats-safe,clocks=lowest", "hotcloud"} {
 			plan := solve(t, p, text)
 			if plan.Shared == nil {
@@ -97,13 +109,15 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 			case len(plan.Shared.Slowed) > 0:
 				t.Errorf("seed %d: %s slows %d jobs down too much", seed, text, len(plan.Shared.Slowed))
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete && (bound.Value == 0 || plan.Ledger.Total() < bound.Value*(1-1e-9)) {
+			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
+				(bound.Value == 0 || plan.Ledger.Total() < bound.Value*(1-1e-9)) {
 				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
 			}
 		}
 	}
 	if beside < 100 || blind < 100 {
-		t.Errorf("%d jobs beside others, %d slowed down by a policy that knows no SLA: too few to tell", beside, blind)
+		t.Errorf("%d jobs beside others, %d slowed down by a policy that knows no SLA: too few to tell",
+			beside, blind)
 	}
 }
 
@@ -115,7 +129,8 @@ func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
 			p.Cluster.Sharing.Contention = nil
 			want, bound := solve(t, p, text), planner.LowerBound(p)
 			p.Cluster.Sharing.Contention = &linear
-			if got := solve(t, p, text); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(planner.LowerBound(p), bound) {
+			if got := solve(t, p, text); !reflect.DeepEqual(got, want) ||
+				!reflect.DeepEqual(planner.LowerBound(p), bound) {
 				t.Errorf("seed %d, %s: another plan or bound than without a curve", seed, text)
 			}
 		}
@@ -131,7 +146,9 @@ func TestImaginedFuturesKeepSLAsByTheCurveWhileGPUsAreLeft(t *testing.T) {
 		for i := range p.Tasks {
 			p.Tasks[i].Options[0].GPUs = 1 // else a piece may have to go where the first one is
 		}
-		p.Cluster.Sharing.Contention = &sharing.Curve{Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64()}
+		p.Cluster.Sharing.Contention = &sharing.Curve{
+			Exponent: 1 + rng.Float64(), ByTask: .1 * rng.Float64(), ByMemory: .2 * rng.Float64(),
+		}
 		plan := solve(t, p, "cats-safe,place=share-cats-safe,clocks=lowest")
 		if plan.Shared == nil {
 			continue
@@ -153,7 +170,13 @@ func TestImaginedFuturesKeepSLAsByTheCurveWhileGPUsAreLeft(t *testing.T) {
 func TestCurvesThatMakeNoSenseAreRefused(t *testing.T) {
 	p := curved(nil, 1.2, 50)
 	for _, bad := range []sharing.Curve{
-		{}, {Exponent: .9}, {Exponent: 11}, {Exponent: math.NaN()}, {Exponent: 1, ByTask: -1}, {Exponent: 1, ByTask: math.Inf(1)}, {Exponent: 1, ByMemory: -1},
+		{},
+		{Exponent: .9},
+		{Exponent: 11},
+		{Exponent: math.NaN()},
+		{Exponent: 1, ByTask: -1},
+		{Exponent: 1, ByTask: math.Inf(1)},
+		{Exponent: 1, ByMemory: -1},
 	} {
 		p.Cluster.Sharing.Contention = &bad
 		if p.Validate() == nil {

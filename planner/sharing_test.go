@@ -17,14 +17,18 @@ import (
 func sharedCluster(count int, gb ...float64) planner.Cluster {
 	return planner.Cluster{
 		Sharing: &planner.Sharing{Physics: sharing.PaperPhysics()},
-		Classes: []planner.NodeClass{{Name: "v100", Model: "A", Count: count, GPUs: len(gb), HostW: 20, TurnOn: 90, SharedGB: gb}},
+		Classes: []planner.NodeClass{{
+			Name: "v100", Model: "A", Count: count, GPUs: len(gb), HostW: 20, TurnOn: 90, SharedGB: gb,
+		}},
 	}
 }
 
 // atMax is a response at the highest frequency of those physics.
 func atMax(seconds float64) dvfsmodel.Response {
 	physics := sharing.PaperPhysics()
-	return &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}.At(dvfsmodel.DefaultScaling())}
+	return &dvfsmodel.Fixed{At: dvfsmodel.Params{
+		P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds,
+	}.At(dvfsmodel.DefaultScaling())}
 }
 
 // profiled is a job with a profile that takes so many seconds by itself.
@@ -36,14 +40,17 @@ func profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) p
 
 func TestAJobWithoutProfileKeepsItsLimitWhereOthersShare(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 16, 32)}
-	p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{Name: "whole", Model: "B", Count: 1, GPUs: 1, IdleW: 10})
+	p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{
+		Name: "whole", Model: "B", Count: 1, GPUs: 1, IdleW: 10,
+	})
 	alone := job("alone", fixed(100)) // on the GPUs that may be shared
 	alone.Options = append(alone.Options, planner.Option{Model: "B", GPUs: 1, Response: fixed(50)})
 	alone.Limit = 60
 	p.Tasks = []planner.Task{alone, profiled("profiled", 0, 30, 4, 1.2, 50)}
 	for _, text := range []string{"cats", "cats-safe", "hotcloud", "first"} {
 		if plan := solve(t, p, text); plan.Nodes[plan.Assignments[0].Node].Class != 1 {
-			t.Errorf("%s: the job is on class %d, where it takes 100 s of 60", text, plan.Nodes[plan.Assignments[0].Node].Class)
+			t.Errorf("%s: the job is on class %d, where it takes 100 s of 60", text,
+				plan.Nodes[plan.Assignments[0].Node].Class)
 		}
 	}
 }
@@ -60,10 +67,13 @@ func sharedCrowd(rng *rand.Rand) *planner.Problem {
 		p.Cluster.Slot, p.Start = 1, planner.StartSlot
 	}
 	if rng.IntN(3) == 0 {
-		p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{Name: "whole", Model: "B", Count: 1, GPUs: 2, IdleW: 10})
+		p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{
+			Name: "whole", Model: "B", Count: 1, GPUs: 2, IdleW: 10,
+		})
 	}
 	for i := range 5 + rng.IntN(30) {
-		t := profiled(fmt.Sprint("job", i), 200*rng.Float64(), 10+100*rng.Float64(), 1+14*rng.Float64(), []float64{1.05, 1.2, 1.5}[rng.IntN(3)],
+		t := profiled(fmt.Sprint("job", i), 200*rng.Float64(), 10+100*rng.Float64(), 1+14*rng.Float64(),
+			[]float64{1.05, 1.2, 1.5}[rng.IntN(3)],
 			100*rng.Float64(), 100*rng.Float64(), 60*rng.Float64(), 30*rng.Float64())
 		t.CPUs = float64(rng.IntN(4))
 		switch rng.IntN(8) {
@@ -95,8 +105,10 @@ func sharedCrowd(rng *rand.Rand) *planner.Problem {
 }
 
 var sharingPolicies = []string{
-	"cats", "cats-safe", "hotcloud", "first", "hotcloud,place=share-bf", "hotcloud,place=share-dp", "hotcloud,place=share-fgd",
-	"cats,place=share-cats-active", "cats,place=share-cats-thresholds", "cats-safe,place=share-online-sla,park=never", "edl,place=share-hotcloud,pick=fcfs",
+	"cats", "cats-safe", "hotcloud", "first", "hotcloud,place=share-bf", "hotcloud,place=share-dp",
+	"hotcloud,place=share-fgd",
+	"cats,place=share-cats-active", "cats,place=share-cats-thresholds",
+	"cats-safe,place=share-online-sla,park=never", "edl,place=share-hotcloud,pick=fcfs",
 }
 
 func TestPlansOfSharedGPUsPassCheck(t *testing.T) {
@@ -121,12 +133,14 @@ func TestPlansOfSharedGPUsPassCheck(t *testing.T) {
 					found["beside others"]++
 				}
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete && plan.Ledger.Total() < bound.Value*(1-1e-9) {
+			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
+				plan.Ledger.Total() < bound.Value*(1-1e-9) {
 				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
 			}
 		}
 	}
-	if found["cats slows"] < 100 || found["beside others"] < 1000 || found["offline"] < 100 || found["clairvoyant"] < 100 || found["unplaced"] > found["placed"]/10 {
+	if found["cats slows"] < 100 || found["beside others"] < 1000 || found["offline"] < 100 ||
+		found["clairvoyant"] < 100 || found["unplaced"] > found["placed"]/10 {
 		t.Errorf("seen %v: want many that share and are slowed by the paper's policy", found)
 	}
 	t.Logf("%v", found)
@@ -137,18 +151,22 @@ func TestOneTaskByGPUIsAsIfNothingWereShared(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(2, 16, 16)}
 		for i := range 20 {
-			p.Tasks = append(p.Tasks, profiled(fmt.Sprint("job", i), 100*rng.Float64(), 10+20*rng.Float64(), 9, 1.2, 100, 90))
+			p.Tasks = append(p.Tasks,
+				profiled(fmt.Sprint("job", i), 100*rng.Float64(), 10+20*rng.Float64(), 9, 1.2, 100, 90))
 		}
 		shared := solve(t, p, "hotcloud,place=share-cats-thresholds,clocks=default,park=never")
 		p.Cluster.Sharing = nil
 		p.Cluster.Classes[0].SharedGB = nil
 		whole := solve(t, p, "hotcloud,park=never")
-		if math.Abs(float64(shared.Ledger.Total()-whole.Ledger.Total())) > 1e-6 || shared.Ledger.End != whole.Ledger.End {
+		if math.Abs(float64(shared.Ledger.Total()-whole.Ledger.Total())) > 1e-6 ||
+			shared.Ledger.End != whole.Ledger.End {
 			t.Fatalf("seed %d: %+v, alone %+v", seed, shared.Ledger, whole.Ledger)
 		}
 		for i := range p.Tasks {
-			if a, b := shared.Assignments[i], whole.Assignments[i]; math.Abs(a.Start-b.Start) > 1e-9 || math.Abs(a.End-b.End) > 1e-9 {
-				t.Errorf("seed %d, job %d: %v to %v s, alone %v to %v s", seed, i, a.Start, a.End, b.Start, b.End)
+			if a, b := shared.Assignments[i], whole.Assignments[i]; math.Abs(a.Start-b.Start) > 1e-9 ||
+				math.Abs(a.End-b.End) > 1e-9 {
+				t.Errorf("seed %d, job %d: %v to %v s, alone %v to %v s", seed, i, a.Start, a.End,
+					b.Start, b.End)
 			}
 		}
 	}
@@ -175,7 +193,9 @@ func TestATaskIsSlowerWhileAnotherIsBesideIt(t *testing.T) {
 
 func TestClocksFollowWhoIsOnTheGPU(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
-	p.Tasks = []planner.Task{profiled("tolerant", 0, 100, 4, 1.2, 20, 20), profiled("strict", 10, 30, 4, 1, 20, 20)}
+	p.Tasks = []planner.Task{
+		profiled("tolerant", 0, 100, 4, 1.2, 20, 20), profiled("strict", 10, 30, 4, 1, 20, 20),
+	}
 	plan := solve(t, p, "cats")
 	clocks := make([]dvfsmodel.MHz, 0, len(plan.Shared.ClockIntervals))
 	for _, s := range plan.Shared.ClockIntervals {
@@ -198,7 +218,8 @@ func TestAnUnknownTaskIsNeverPutBesideAnother(t *testing.T) {
 		u := plan.Assignments[1]
 		for _, i := range []int{0, 2} {
 			if a := plan.Assignments[i]; a.Start < u.End && u.Start < a.End {
-				t.Errorf("%s: job %q from %v to %v s beside one that nothing is known of, %v to %v s", text, p.Tasks[i].ID, a.Start, a.End, u.Start, u.End)
+				t.Errorf("%s: job %q from %v to %v s beside one that nothing is known of, %v to %v s", text,
+					p.Tasks[i].ID, a.Start, a.End, u.Start, u.End)
 			}
 		}
 	}
@@ -210,9 +231,15 @@ var sharedCorruptions = []struct {
 	spoil func(p *planner.Problem, plan *planner.Plan)
 	want  planner.ViolationKind
 }{
-	{"a clock that can't be set", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].MHz = 1126 }, planner.ViolatesClocks},
-	{"another clock", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].MHz -= 45 }, planner.ViolatesRate},
-	{"a clock too short", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].To -= 1e-3 }, planner.ViolatesSharing},
+	{"a clock that can't be set", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.ClockIntervals[0].MHz = 1126
+	}, planner.ViolatesClocks},
+	{"another clock", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.ClockIntervals[0].MHz -= 45
+	}, planner.ViolatesRate},
+	{"a clock too short", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.ClockIntervals[0].To -= 1e-3
+	}, planner.ViolatesSharing},
 	{"a clock gone", func(_ *planner.Problem, plan *planner.Plan) {
 		plan.Shared.ClockIntervals = plan.Shared.ClockIntervals[1:]
 	}, planner.ViolatesLedger},
@@ -221,22 +248,42 @@ var sharedCorruptions = []struct {
 		a.End -= 0.01
 		a.Point.Time -= 0.01
 	}, planner.ViolatesRate},
-	{"one slowed that isn't listed", func(p *planner.Problem, _ *planner.Plan) { p.Tasks[1].Profile.Kappa = 1 }, planner.ViolatesSlowed},
-	{"one listed that isn't slowed", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Slowed = []int{1} }, planner.ViolatesSlowed},
-	{"too much memory", func(p *planner.Problem, _ *planner.Plan) { p.Tasks[1].Profile.MemGB = 30 }, planner.ViolatesMemory},
-	{"no profile", func(p *planner.Problem, _ *planner.Plan) { p.Tasks[1].Profile = nil }, planner.ViolatesSharing},
-	{"not listed as sharing", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Tasks = plan.Shared.Tasks[:1] }, planner.ViolatesOverlap},
-	{"energy of nobody", func(_ *planner.Problem, plan *planner.Plan) { plan.Assignments[0].Point.Energy *= 0.99 }, planner.ViolatesModel},
-	{"a GPU that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].GPU = 7 }, planner.ViolatesSharing},
-	{"a node that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.ClockIntervals[0].Node = 7 }, planner.ViolatesShape},
-	{"a job that isn't there", func(_ *planner.Problem, plan *planner.Plan) { plan.Shared.Tasks[1] = 9 }, planner.ViolatesSharing},
+	{"one slowed that isn't listed", func(p *planner.Problem, _ *planner.Plan) {
+		p.Tasks[1].Profile.Kappa = 1
+	}, planner.ViolatesSlowed},
+	{"one listed that isn't slowed", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.Slowed = []int{1}
+	}, planner.ViolatesSlowed},
+	{"too much memory", func(p *planner.Problem, _ *planner.Plan) {
+		p.Tasks[1].Profile.MemGB = 30
+	}, planner.ViolatesMemory},
+	{"no profile", func(p *planner.Problem, _ *planner.Plan) {
+		p.Tasks[1].Profile = nil
+	}, planner.ViolatesSharing},
+	{"not listed as sharing", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.Tasks = plan.Shared.Tasks[:1]
+	}, planner.ViolatesOverlap},
+	{"energy of nobody", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Assignments[0].Point.Energy *= 0.99
+	}, planner.ViolatesModel},
+	{"a GPU that isn't there", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.ClockIntervals[0].GPU = 7
+	}, planner.ViolatesSharing},
+	{"a node that isn't there", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.ClockIntervals[0].Node = 7
+	}, planner.ViolatesShape},
+	{"a job that isn't there", func(_ *planner.Problem, plan *planner.Plan) {
+		plan.Shared.Tasks[1] = 9
+	}, planner.ViolatesSharing},
 }
 
 func TestCheckFindsWhatIsWrongWithSharedGPUs(t *testing.T) {
 	for _, c := range sharedCorruptions {
 		t.Run(c.name, func(t *testing.T) {
 			p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
-			p.Tasks = []planner.Task{profiled("a", 0, 100, 4, 1.2, 50, 40), profiled("b", 10, 30, 4, 1.2, 40, 50)}
+			p.Tasks = []planner.Task{
+				profiled("a", 0, 100, 4, 1.2, 50, 40), profiled("b", 10, 30, 4, 1.2, 40, 50),
+			}
 			plan := solve(t, p, "cats-safe,clocks=lowest")
 			c.spoil(p, plan)
 			if got := found(t, p, plan); !slices.Contains(got, c.want) {
@@ -316,7 +363,10 @@ func TestTheCheapestClockIsTheOneOfLeastEnergyWithinTheSLA(t *testing.T) {
 		physics := &p.Cluster.Sharing.Physics
 		physics.WPerMHz, physics.Beta = c.wPerMHz, c.beta
 		p.Tasks = []planner.Task{profiled("a", 0, 100, 4, 1.2, c.util)}
-		for text, want := range map[string]dvfsmodel.MHz{"cats-safe": c.want, "cats-safe,clocks=lowest": c.low} {
+		for text, want := range map[string]dvfsmodel.MHz{
+			"cats-safe":               c.want,
+			"cats-safe,clocks=lowest": c.low,
+		} {
 			if got := solve(t, p, text).Shared.ClockIntervals[0].MHz; got != want {
 				t.Errorf("%s, %s: %v MHz, want %v", c.name, text, got, want)
 			}

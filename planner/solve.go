@@ -57,7 +57,8 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, e.refused
 	}
 	if e.truth != nil && e.endObserver == nil {
-		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be certain for that", policy.Name)
+		return nil, fmt.Errorf("policy %s books GPUs before they are free: run times must be "+
+			"certain for that", policy.Name)
 	}
 	monitor := MonitorOf(ctx)
 	within, leave := monitor.enterSolve()
@@ -78,7 +79,10 @@ func Solve(ctx context.Context, p *Problem, policy *Policy, opts *Options) (*Pla
 		return nil, fmt.Errorf("improve: %w", err)
 	}
 	if better == nil {
-		return nil, &StageError{Policy: policy.Name, Stage: "improve", Msg: "no plan came back, want a better one or the one that was given"}
+		return nil, &StageError{
+			Policy: policy.Name, Stage: "improve",
+			Msg: "no plan came back, want a better one or the one that was given",
+		}
 	}
 	better.nameBounds(p)
 	better.Cut = better.Cut || StopRequested(ctx)
@@ -114,7 +118,8 @@ func (r request) conflict(policy string) error {
 	case r.truth && r.present:
 		return errors.New("a plan from the present has no other truth than what is predicted")
 	case r.shares && (r.truth || r.present):
-		return fmt.Errorf("policy %s shares GPUs: such a plan begins at 0, and run times must be certain for it", policy)
+		return fmt.Errorf("policy %s shares GPUs: such a plan begins at 0, and run times must be "+
+			"certain for it", policy)
 	}
 	return nil
 }

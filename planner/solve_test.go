@@ -30,7 +30,10 @@ func TestWhatGoesTogetherIsPlannedAndTheRestRefused(t *testing.T) {
 		{true, false, true, refused, refused, refused, "shares GPUs"},
 		{true, true, true, refused, refused, refused, "no other truth"},
 	} {
-		for mode, want := range map[string]int{"offline": c.offline, "online": c.online, "hindsight": c.hindsight} {
+		for mode, want := range map[string]int{
+			"offline": c.offline, "online": c.online,
+			"hindsight": c.hindsight,
+		} {
 			name, p, o := "simple", twoProfiled(mode == "offline", c.present), &planner.Options{}
 			if c.shares {
 				name = "cats"
@@ -46,7 +49,8 @@ func TestWhatGoesTogetherIsPlannedAndTheRestRefused(t *testing.T) {
 				t.Errorf("%s, %+v: %v, want %q", mode, c, err, c.says)
 			}
 			o.NoImprove = true
-			if improves, err := runsImprove(t, p, name, mode == "hindsight", o); improves || (err != nil) != (want == refused) {
+			if improves, err := runsImprove(t, p, name, mode == "hindsight", o); improves ||
+				(err != nil) != (want == refused) {
 				t.Errorf("%s, %+v, without Improve: improves %v, %v", mode, c, improves, err)
 			}
 		}
@@ -68,7 +72,9 @@ func twoProfiled(offline, present bool) *planner.Problem {
 }
 
 // runsImprove reports whether a policy's Improve pass is run on its plan.
-func runsImprove(t *testing.T, p *planner.Problem, name string, hindsight bool, o *planner.Options) (runs bool, err error) {
+func runsImprove(
+	t *testing.T, p *planner.Problem, name string, hindsight bool, o *planner.Options,
+) (runs bool, err error) {
 	t.Helper()
 	pol := *parsed(t, name)
 	pol.Hindsight = hindsight

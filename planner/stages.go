@@ -38,7 +38,9 @@ func (policy *Policy) Validate() error {
 		{"park", policy.Park != nil},
 	} {
 		if !stage.is {
-			return &StageError{Policy: policy.Name, Stage: stage.name, Msg: "the policy has no such stage, want one of each"}
+			return &StageError{
+				Policy: policy.Name, Stage: stage.name, Msg: "the policy has no such stage, want one of each",
+			}
 		}
 	}
 	return nil
@@ -78,7 +80,8 @@ func (e *engine) nextWake() (float64, error) {
 		return wake, nil
 	}
 	if e.loops.rounds++; e.loops.rounds > maxRounds {
-		return 0, e.stageError("pick", -1, "wants to be woken at %v s again and again, offers nothing that is placed, and it is %v s", wake, e.view.Now)
+		return 0, e.stageError("pick", -1, "wants to be woken at %v s again and again, offers nothing that "+
+			"is placed, and it is %v s", wake, e.view.Now)
 	}
 	return e.view.Now, nil
 }
@@ -113,7 +116,8 @@ func (e *engine) offer(ctx context.Context) error {
 			}
 			e.picker.Refused(task)
 		case Reject:
-			e.giveUp(task, "no node has room for it within its limit at the clocks that the policy sets", math.Inf(1))
+			e.giveUp(task, "no node has room for it within its limit at the clocks that the policy sets",
+				math.Inf(1))
 		default:
 			return e.stageError("place", task, "verdict %d, want start, wait or reject", verdict)
 		}
@@ -144,7 +148,8 @@ func (e *engine) checkOffer(task int) error {
 	case e.givenUp[task]:
 		return e.stageError("pick", task, "is offered again, and was rejected or can't be placed")
 	case e.problem.Mode == Online && e.problem.Tasks[task].Arrival > e.view.Now:
-		return e.stageError("pick", task, "is offered at %v s and arrives at %v s", e.view.Now, e.problem.Tasks[task].Arrival)
+		return e.stageError("pick", task, "is offered at %v s and arrives at %v s", e.view.Now,
+			e.problem.Tasks[task].Arrival)
 	}
 	return nil
 }
@@ -168,7 +173,8 @@ func (e *engine) offAt(node int, lastEnd float64) float64 {
 	}
 	if !(at >= lastEnd-deadlineSlack*max(1, lastEnd)) { // so is NaN
 		if e.refused == nil {
-			e.refused = e.stageError("park", -1, "node %d goes off at %v s, and its last task ends at %v s", node, at, lastEnd)
+			e.refused = e.stageError("park", -1, "node %d goes off at %v s, and its last task ends at %v s",
+				node, at, lastEnd)
 		}
 		return lastEnd
 	}
@@ -182,7 +188,8 @@ func (e *engine) checkPlacement(task int, pl *Placement) error {
 		if len(v.nodes) == 0 {
 			return e.stageError("place", task, "node %d, want -1 for a new one: there is none yet", pl.Node)
 		}
-		return e.stageError("place", task, "node %d, want one of %d, or -1 for a new one", pl.Node, len(v.nodes))
+		return e.stageError("place", task, "node %d, want one of %d, or -1 for a new one", pl.Node,
+			len(v.nodes))
 	}
 	class := pl.Class
 	if pl.Node >= 0 {
@@ -203,14 +210,18 @@ func (e *engine) checkPlacement(task int, pl *Placement) error {
 	}
 	want := t.Options[pl.Option].PerNode()
 	if pl.GPUs.Len() != want || pl.GPUs>>uint(gpus) != 0 {
-		return e.stageError("place", task, "GPUs %v of a node that has %d, want %d of them", pl.GPUs.Indexes(), gpus, want)
+		return e.stageError("place", task, "GPUs %v of a node that has %d, want %d of them",
+			pl.GPUs.Indexes(), gpus, want)
 	}
 	for _, part := range pl.More {
-		if part.Node < -1 || int(part.Node) >= len(v.nodes) || (part.Node >= 0 && v.ClassOf(int(part.Node)) != class) {
-			return e.stageError("place", task, "node %d among its nodes, want one of class %d, or -1 for a new one", part.Node, class)
+		if part.Node < -1 || int(part.Node) >= len(v.nodes) ||
+			(part.Node >= 0 && v.ClassOf(int(part.Node)) != class) {
+			return e.stageError("place", task,
+				"node %d among its nodes, want one of class %d, or -1 for a new one", part.Node, class)
 		}
 		if part.GPUs.Len() != want || part.GPUs>>uint(gpus) != 0 {
-			return e.stageError("place", task, "GPUs %v of a node that has %d, want %d of them", part.GPUs.Indexes(), gpus, want)
+			return e.stageError("place", task, "GPUs %v of a node that has %d, want %d of them",
+				part.GPUs.Indexes(), gpus, want)
 		}
 	}
 	if !(pl.Start >= 0) || math.IsInf(pl.Start, 1) {

@@ -20,9 +20,11 @@ import (
 // node of the first could have gone off.
 func pair(mode planner.Mode) *planner.Problem {
 	p := &planner.Problem{
-		Mode:    mode,
-		Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "n", Model: "A", Count: 2, GPUs: 2, IdleW: 10}}},
-		Tasks:   []planner.Task{job("a", fixed(50)), job("b", fixed(50))},
+		Mode: mode,
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{Name: "n", Model: "A", Count: 2, GPUs: 2, IdleW: 10}},
+		},
+		Tasks: []planner.Task{job("a", fixed(50)), job("b", fixed(50))},
 	}
 	if mode == planner.Online {
 		p.Tasks[1].Arrival = 500
@@ -32,7 +34,9 @@ func pair(mode planner.Mode) *planner.Problem {
 
 // plain is a policy of stages that are known to be sound.
 func plain() *planner.Policy {
-	return &planner.Policy{Name: "mine", Pick: pick.EDF, Place: place.Marginal, Tune: tune.None, Park: park.Never{}}
+	return &planner.Policy{
+		Name: "mine", Pick: pick.EDF, Place: place.Marginal, Tune: tune.None, Park: park.Never{},
+	}
 }
 
 // answers is a Place stage whose answers are spoilt.
@@ -97,7 +101,9 @@ func TestAConstructorWithoutAStageIsRefused(t *testing.T) {
 	for stage, spoil := range map[string]func(*planner.Policy){
 		"tune":  func(p *planner.Policy) { p.Tune = func(*planner.Problem) planner.Tuner { return nil } },
 		"place": func(p *planner.Policy) { p.Place = func(*planner.View) planner.Placer { return nil } },
-		"pick":  func(p *planner.Policy) { p.Pick = func(*planner.View, planner.Placer) planner.Picker { return nil } },
+		"pick": func(p *planner.Policy) {
+			p.Pick = func(*planner.View, planner.Placer) planner.Picker { return nil }
+		},
 	} {
 		policy := plain()
 		spoil(policy)
@@ -130,7 +136,9 @@ func TestAPlacementThatCannotBeBookedIsAnError(t *testing.T) {
 		"run time NaN": func(pl *placement, _ *planner.Verdict) { pl.Point.Time = math.NaN() },
 		"run time -3":  func(pl *placement, _ *planner.Verdict) { pl.Point.Time = -3 },
 		"power -1":     func(pl *placement, _ *planner.Verdict) { pl.Point.Power = -1 },
-		"energy +Inf":  func(pl *placement, _ *planner.Verdict) { pl.Point.Energy = dvfsmodel.Joule(math.Inf(1)) },
+		"energy +Inf": func(pl *placement, _ *planner.Verdict) {
+			pl.Point.Energy = dvfsmodel.Joule(math.Inf(1))
+		},
 	} {
 		policy := plain()
 		policy.Place = func(v *planner.View) planner.Placer { return answers{place.Marginal(v), spoil} }
@@ -140,7 +148,9 @@ func TestAPlacementThatCannotBeBookedIsAnError(t *testing.T) {
 
 func TestAPickStageThatGoesRoundInCirclesIsAnError(t *testing.T) {
 	wait := func(v *planner.View) planner.Placer {
-		return answers{place.Marginal(v), func(_ *planner.Placement, verdict *planner.Verdict) { *verdict = planner.Wait }}
+		return answers{place.Marginal(v), func(_ *planner.Placement, verdict *planner.Verdict) {
+			*verdict = planner.Wait
+		}}
 	}
 	for _, c := range []struct {
 		name  string
@@ -149,11 +159,36 @@ func TestAPickStageThatGoesRoundInCirclesIsAnError(t *testing.T) {
 		place func(*planner.View) planner.Placer
 		said  string
 	}{
-		{"no such task", stubborn{task: 9, offer: true, wake: math.Inf(1)}, planner.Offline, place.Marginal, "offers task 9 of 2"},
-		{"below 0", stubborn{task: -1, offer: true, wake: math.Inf(1)}, planner.Offline, place.Marginal, "offers task -1 of 2"},
-		{"placed already", stubborn{offer: true, wake: math.Inf(1)}, planner.Offline, place.Marginal, `job "a": is offered again, and is placed`},
-		{"not there yet", stubborn{task: 1, offer: true, wake: math.Inf(1)}, planner.Online, place.Marginal, "arrives at 500 s"},
-		{"put off for ever", stubborn{offer: true, wake: math.Inf(1)}, planner.Offline, wait, "put off each time"},
+		{
+			"no such task",
+			stubborn{task: 9, offer: true, wake: math.Inf(1)},
+			planner.Offline,
+			place.Marginal, "offers task 9 of 2",
+		},
+		{
+			"below 0",
+			stubborn{task: -1, offer: true, wake: math.Inf(1)},
+			planner.Offline, place.Marginal,
+			"offers task -1 of 2",
+		},
+		{
+			"placed already",
+			stubborn{offer: true, wake: math.Inf(1)},
+			planner.Offline, place.Marginal,
+			`job "a": is offered again, and is placed`,
+		},
+		{
+			"not there yet",
+			stubborn{task: 1, offer: true, wake: math.Inf(1)},
+			planner.Online,
+			place.Marginal, "arrives at 500 s",
+		},
+		{
+			"put off for ever",
+			stubborn{offer: true, wake: math.Inf(1)},
+			planner.Offline, wait,
+			"put off each time",
+		},
 		{"woken at once for ever", stubborn{wake: 0}, planner.Offline, place.Marginal, "again and again"},
 		{"woken in the past", stubborn{wake: -1}, planner.Offline, place.Marginal, "again and again"},
 		{"woken at no time", stubborn{wake: math.NaN()}, planner.Offline, place.Marginal, "NaN"},
@@ -174,7 +209,9 @@ func TestAPickStageThatGoesRoundInCirclesIsAnError(t *testing.T) {
 func TestARejectedTaskCannotBeOfferedAgain(t *testing.T) {
 	policy := plain()
 	policy.Place = func(v *planner.View) planner.Placer {
-		return answers{place.Marginal(v), func(_ *planner.Placement, verdict *planner.Verdict) { *verdict = planner.Reject }}
+		return answers{place.Marginal(v), func(_ *planner.Placement, verdict *planner.Verdict) {
+			*verdict = planner.Reject
+		}}
 	}
 	policy.Pick = func(v *planner.View, pl planner.Placer) planner.Picker {
 		return stubborn{Picker: pick.EDF(v, pl), offer: true, wake: math.Inf(1)}

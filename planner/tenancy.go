@@ -19,11 +19,13 @@ import (
 // Nodes whose GPUs may be shared are the first ones of the engine and are the
 // servers of the instance: nodes and GPUs have the same numbers in both.
 type sharedGPUState struct {
-	problem     *Problem
-	plan        *Plan
-	clocks      func(running *sharing.State, gpu int) dvfsmodel.MHz
-	in          *sharing.Instance
-	indexOf     []int          // by task: its number in the instance, which has those that were offered; -1: not yet
+	problem *Problem
+	plan    *Plan
+	clocks  func(running *sharing.State, gpu int) dvfsmodel.MHz
+	in      *sharing.Instance
+	// By task: its number in the instance, which has those that were offered; -1: not
+	// yet.
+	indexOf     []int
 	taskAt      []int          // by number in the instance
 	specs       []sharing.Task // by task: what the instance is to know of it
 	booked      *sharing.State // tasks with a place, until they end
@@ -104,7 +106,9 @@ func (p *Problem) instance() *sharing.Instance {
 	for _, class := range p.SharedNodes() {
 		k := &p.Cluster.Classes[class]
 		most = max(most, slices.Max(k.SharedGB))
-		in.Servers = append(in.Servers, sharing.Server{StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB})
+		in.Servers = append(in.Servers, sharing.Server{
+			StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB,
+		})
 	}
 	first := p.Tasks[slices.IndexFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })].Profile
 	in.SlotS = first.SlotS
@@ -144,7 +148,8 @@ func (y *sharedGPUState) setTolerance(v *View, task int) {
 	kappa := t.Profile.Kappa
 	for class := range y.problem.Cluster.Classes {
 		if option := v.Option(task, class); option >= 0 && y.problem.CanShareGPUs(class) {
-			kappa = min(kappa, t.TimeBudgetFrom(v.StartOnNew(task, class))/t.Options[option].Response.Default().Time)
+			kappa = min(kappa,
+				t.TimeBudgetFrom(v.StartOnNew(task, class))/t.Options[option].Response.Default().Time)
 		}
 	}
 	y.in.Tasks[y.indexOf[task]].Kappa = max(1, kappa)
@@ -261,7 +266,9 @@ func (y *sharedGPUState) endInterval(gpu int, now float64) {
 		return
 	}
 	server := y.booked.GPU(gpu).Server
-	y.plan.Shared.ClockIntervals = append(y.plan.Shared.ClockIntervals, ClockInterval{Node: server, GPU: gpu - y.firstGPU[server], From: g.since, To: now, MHz: g.mhz})
+	y.plan.Shared.ClockIntervals = append(y.plan.Shared.ClockIntervals, ClockInterval{
+		Node: server, GPU: gpu - y.firstGPU[server], From: g.since, To: now, MHz: g.mhz,
+	})
 }
 
 // updateRate settles what a task has done and says when it ends if nothing changes

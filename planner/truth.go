@@ -45,7 +45,8 @@ func (p *Problem) checkActual(predicted *Problem) error {
 		a, b := &p.Tasks[i], &predicted.Tasks[i]
 		same := a.ID == b.ID && a.Arrival == b.Arrival && len(a.Options) == len(b.Options)
 		for o := 0; same && o < len(a.Options); o++ {
-			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs && a.Options[o].NodeCount() == b.Options[o].NodeCount()
+			same = a.Options[o].Model == b.Options[o].Model && a.Options[o].GPUs == b.Options[o].GPUs &&
+				a.Options[o].NodeCount() == b.Options[o].NodeCount()
 		}
 		if !same {
 			return fmt.Errorf("how the jobs turn out: job %q isn't the one that was predicted", a.ID)

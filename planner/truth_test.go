@@ -17,7 +17,10 @@ func TestHowJobsTurnOutMustBeOfTheSameJobs(t *testing.T) {
 		want   string
 	}{
 		{"another job", func(p *planner.Problem) { p.Tasks[1].ID = "c" }, `job "c" isn't the one`},
-		{"another arrival", func(p *planner.Problem) { p.Tasks[0].Arrival = 1; p.Tasks[0].Deadline = math.Inf(1) }, `job "a" isn't the one`},
+		{"another arrival", func(p *planner.Problem) {
+			p.Tasks[0].Arrival = 1
+			p.Tasks[0].Deadline = math.Inf(1)
+		}, `job "a" isn't the one`},
 		{"one job less", func(p *planner.Problem) { p.Tasks = p.Tasks[:1] }, "another number of jobs"},
 		{"nonsense", func(p *planner.Problem) { p.Tasks[0].Limit = -1 }, "how the jobs turn out"},
 	} {
@@ -40,7 +43,8 @@ func TestPoliciesThatBookAheadNeedCertainTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := planner.Solve(t.Context(), p, pol, &planner.Options{Truth: p}); err == nil || !strings.Contains(err.Error(), "books GPUs") {
+	if _, err := planner.Solve(t.Context(), p, pol, &planner.Options{Truth: p}); err == nil ||
+		!strings.Contains(err.Error(), "books GPUs") {
 		t.Errorf("error %v, want that it books GPUs ahead", err)
 	}
 }

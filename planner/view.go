@@ -31,8 +31,9 @@ type View struct {
 
 	reservations [][]reservation // by node: what runs or will run there; only when books
 	onByClass    []int           // nodes on, by class
-	asleep       [][]int32       // by class: nodes that are off and can be woken; of limited and of shared classes
-	shared       *sharedGPUState // who is on GPUs that are shared by profile; nil: there are none
+	// By class: nodes that are off and can be woken; of limited and of shared classes.
+	asleep [][]int32
+	shared *sharedGPUState // who is on GPUs that are shared by profile; nil: there are none
 
 	evaluations int      // since the engine looked last
 	monitor     *Monitor // nil: nobody watches the run
@@ -116,7 +117,9 @@ func (v *View) book(node, task, option int, gpus GPUSet, end float64) {
 	t := &v.Problem.Tasks[task]
 	cpus, mem := t.PerNode(option)
 	held := slices.DeleteFunc(v.reservations[node], func(r reservation) bool { return r.end <= v.Now })
-	v.reservations[node] = append(held, reservation{end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus})
+	v.reservations[node] = append(held, reservation{
+		end: end, cpus: cpus, mem: mem, share: t.Share, gpus: gpus,
+	})
 }
 
 // OnlyWholeGPUs reports whether every task so far needs one whole GPU and nothing else
@@ -166,7 +169,8 @@ func (v *View) askTuner(i, task, class int) {
 	t, w := &v.Problem.Tasks[task], &v.wants[i]
 	v.asked[i] = wantNone
 	w.option = t.Option(v.Problem.Cluster.Classes[class].Model)
-	if v.RestrictedClass(task) != AnyClass && v.RestrictedClass(task) != class || !v.Problem.Cluster.Classes[class].admits(t) {
+	if v.RestrictedClass(task) != AnyClass && v.RestrictedClass(task) != class ||
+		!v.Problem.Cluster.Classes[class].admits(t) {
 		w.option = -1
 	}
 	if w.option < 0 {
@@ -299,7 +303,8 @@ func (v *View) SleepingCount(class int) int {
 // hasRoom reports whether the class has enough nodes, with the GPUs, the CPUs and the
 // memory that a task needs of each by an option; none has for option -1.
 func (k *NodeClass) hasRoom(t *Task, option int) bool {
-	return option >= 0 && t.Options[option].PerNode() <= k.GPUs && (k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
+	return option >= 0 && t.Options[option].PerNode() <= k.GPUs &&
+		(k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
 }
 
 // CanRun reports whether nodes of the class can run a task by an option, -1 for none: there

@@ -28,11 +28,14 @@ var aliases = map[string]column{
 	"gpu": colGPUs, "ngpu": colGPUs, "ngpus": colGPUs, "numgpus": colGPUs, "gpucount": colGPUs,
 	"gres": colGPUs, "reqgres": colGPUs, "tres": colGPUs, "reqtres": colGPUs, "alloctres": colGPUs,
 	"gpuspernode": colGPUs, "gpupernode": colGPUs, "trespernode": colGPUs,
-	"nnodes": colNodes, "numnodes": colNodes, "nodecount": colNodes, "reqnodes": colNodes, "allocnodes": colNodes,
-	"gpushare": colShare,
-	"cpu":      colCPUs, "ncpu": colCPUs, "ncpus": colCPUs, "numcpus": colCPUs, "cores": colCPUs, "ncores": colCPUs,
+	"nnodes": colNodes, "numnodes": colNodes, "nodecount": colNodes, "reqnodes": colNodes,
+	"allocnodes": colNodes,
+	"gpushare":   colShare,
+	"cpu":        colCPUs, "ncpu": colCPUs, "ncpus": colCPUs, "numcpus": colCPUs, "cores": colCPUs,
+	"ncores":  colCPUs,
 	"reqcpus": colCPUs, "alloccpus": colCPUs,
-	"mem": colMem, "memory": colMem, "ram": colMem, "reqmem": colMem, "memgb": colMem, "memorygb": colMem, "memorygib": colMem,
+	"mem": colMem, "memory": colMem, "ram": colMem, "reqmem": colMem, "memgb": colMem, "memorygb": colMem,
+	"memorygib": colMem,
 }
 
 // minutesRaw is sacct's time limit in minutes, which has no unit in its name.
@@ -42,7 +45,9 @@ const minutesRaw = "timelimitraw"
 var perNodeColumns = []string{"gres", "reqgres", "gpuspernode", "gpupernode", "trespernode"}
 
 // passThroughColumns are those of Slurm's that are kept with a job and not used.
-var passThroughColumns = []string{"partition", "account", "qos", "state", "comment", "project", "group", "cluster"}
+var passThroughColumns = []string{
+	"partition", "account", "qos", "state", "comment", "project", "group", "cluster",
+}
 
 // columnHeading is what a name in a file stands for.
 type columnHeading struct {
@@ -75,7 +80,9 @@ func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok 
 	if col, ok := nativeNames.find(name); ok {
 		return columnHeading{col: col}, true
 	}
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	folded := strings.Join(words, "")
 	if folded == minutesRaw {
 		return columnHeading{col: colLimit, unit: minute}, true
@@ -86,7 +93,10 @@ func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok 
 		}
 	}
 	if col, ok := aliases[folded]; ok {
-		return columnHeading{col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b"), each: slices.Contains(perNodeColumns, folded)}, true
+		return columnHeading{
+			col: col, loose: col == colLimit || col == colMem && !strings.HasSuffix(folded, "b"),
+			each: slices.Contains(perNodeColumns, folded),
+		}, true
 	}
 	for _, kept := range passThroughColumns {
 		if folded == kept {
@@ -119,7 +129,10 @@ func (b *batchBuilder) heading(name string) (columnHeading, bool) {
 func (b *batchBuilder) checkMapped(at Position) error {
 	for _, name := range slices.Sorted(maps.Keys(b.given)) {
 		if !b.mapped[name] {
-			return &SyntaxError{Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name], Want: "a name that the file has"}
+			return &SyntaxError{
+				Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name],
+				Want: "a name that the file has",
+			}
 		}
 	}
 	return nil

@@ -69,7 +69,8 @@ var badCSV = []badInput{
 		`batch:3:5: arrival_s is a number, want a date without a zone, as at batch:2:5`,
 	},
 	{
-		"dates with and without a zone", "id,runtime_s,submit,deadline\na,1,2026-03-31,2026-04-01T00:00:00Z\n",
+		"dates with and without a zone",
+		"id,runtime_s,submit,deadline\na,1,2026-03-31,2026-04-01T00:00:00Z\n",
 		`batch:2:16: deadline_s is a date with a zone, want a date without a zone, as at batch:2:5`,
 	},
 	{
@@ -94,7 +95,8 @@ var badCSV = []badInput{
 	},
 	{
 		"unknown column near none", "id,colour,runtime_s\n",
-		`batch:1:4: unknown column "colour", want one of ` + strings.Join(queue.Columns(), ", ") + `, or a name that begins with x_`,
+		`batch:1:4: unknown column "colour", want one of ` + strings.Join(queue.Columns(), ", ") +
+			`, or a name that begins with x_`,
 	},
 	{
 		"column twice", "id,runtime_s,id\n",
@@ -106,7 +108,8 @@ var badCSV = []badInput{
 	},
 	{
 		"no column with a run time", "id,name\n",
-		"batch:1:1: no column says how long a job runs, want runtime_s, workload, or all of p0_w, gamma_w, c_w, d_s, delta, t0_s",
+		"batch:1:1: no column says how long a job runs, want runtime_s, workload, or all of p0_w, gamma_w, " +
+			"c_w, d_s, delta, t0_s",
 	},
 	{
 		"EDL without a coefficient", "id,app,P0,gamma,c,D,delta\n",
@@ -126,18 +129,21 @@ var badCSV = []badInput{
 	},
 	{
 		"profile without its memory", "id,runtime_s,util_pct,slot_s\na,1,50,60\n",
-		"batch:2:1: gpu_mem_gb is 0, want a number above 0, up to 1e15, as a profile has all of util_pct, slot_s and gpu_mem_gb",
+		"batch:2:1: gpu_mem_gb is 0, want a number above 0, up to 1e15, as a profile has all of util_pct, " +
+			"slot_s and gpu_mem_gb",
 	},
 	{
 		"profile without its series", "id,runtime_s,kappa\na,1,1.5\n",
-		"batch:2:1: util_pct has 0 slots, want 1 to 10000, as a profile has all of util_pct, slot_s and gpu_mem_gb",
+		"batch:2:1: util_pct has 0 slots, want 1 to 10000, as a profile has all of util_pct, " +
+			"slot_s and gpu_mem_gb",
 	},
 	{
 		"kappa below 1", "id,runtime_s,util_pct,slot_s,gpu_mem_gb,kappa\na,1,50,60,4,0.9\n",
 		"batch:2:13: kappa is 0.9, want a number from 1 to 1e15",
 	},
 	{
-		"profiles of other lengths", "id,runtime_s,util_pct,slot_s,gpu_mem_gb\nz,1,,,\na,1,50 60,60,4\nb,1,50,60,4\n",
+		"profiles of other lengths",
+		"id,runtime_s,util_pct,slot_s,gpu_mem_gb\nz,1,,,\na,1,50 60,60,4\nb,1,50,60,4\n",
 		`batch:4:5: util_pct has 1 slots, want 2 as that of job "a"`,
 	},
 	{

@@ -59,7 +59,8 @@ var badJSON = []badInput{
 	},
 	{
 		"JSON utilisation that is empty", `[{"id":"a","runtime_s":1,"util_pct":[]}]`,
-		"batch:1:37: util_pct has 0 slots, want 1 to 10000, as a profile has all of util_pct, slot_s and gpu_mem_gb",
+		"batch:1:37: util_pct has 0 slots, want 1 to 10000, as a profile has all of util_pct, " +
+			"slot_s and gpu_mem_gb",
 	},
 	{
 		"JSON utilisation that is a number", `[{"id":"a","runtime_s":1,"util_pct":true}]`,
@@ -106,7 +107,8 @@ var badJSON = []badInput{
 		`batch:1:24: keys "runtime" and "elapsed" are both runtime_s, want one of them`,
 	},
 	{
-		"JSON dates and numbers", `[{"id":"a","runtime":1,"submit":60},{"id":"b","runtime":1,"submit":"2026-03-31"}]`,
+		"JSON dates and numbers",
+		`[{"id":"a","runtime":1,"submit":60},{"id":"b","runtime":1,"submit":"2026-03-31"}]`,
 		`batch:1:68: arrival_s is a date without a zone, want a number, as at batch:1:33`,
 	},
 	{

@@ -141,7 +141,8 @@ func (b *batchBuilder) extraName(name string) (string, *FieldError) {
 		return "", newFieldError(colExtra, "column name "+msg, want)
 	}
 	if len(b.extras) == maxExtraNames {
-		return "", newFieldError(colExtra, quoted(name)+" is one x_ column too many", "at most "+strconv.Itoa(maxExtraNames))
+		return "", newFieldError(colExtra, quoted(name)+" is one x_ column too many",
+			"at most "+strconv.Itoa(maxExtraNames))
 	}
 	b.extras[name] = name
 	return name, nil

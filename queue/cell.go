@@ -173,7 +173,8 @@ func parseGPUs(text string) ([]GPUCount, *FieldError) {
 	for part := range strings.SplitSeq(text, ";") {
 		model, count, ok := strings.Cut(part, ":")
 		if !ok {
-			return nil, newFieldError(colGPUs, quoted(text)+" is not a list of GPU counts", `one such as V100:2;*:4`)
+			return nil, newFieldError(colGPUs, quoted(text)+" is not a list of GPU counts",
+				`one such as V100:2;*:4`)
 		}
 		g, problem := parseGPUCount(model, strings.TrimSpace(count))
 		if problem != nil {
@@ -189,7 +190,8 @@ func parseGPUs(text string) ([]GPUCount, *FieldError) {
 func parseGPUCount(model, count string) (GPUCount, *FieldError) {
 	model = strings.TrimSpace(model)
 	if model == "" {
-		return GPUCount{}, newFieldError(colGPUs, "has a count without a GPU model", `a model, or * for any other`)
+		return GPUCount{}, newFieldError(colGPUs, "has a count without a GPU model",
+			`a model, or * for any other`)
 	}
 	if model == AnyModel {
 		model = ""

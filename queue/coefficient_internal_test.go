@@ -37,7 +37,8 @@ func TestACoefficientThatMayBeLeftOutIs0ThenAndNotWritten(t *testing.T) {
 		}
 		for _, write := range []func(io.Writer, *Batch) error{WriteCSV, WriteEDL, WriteJSON} {
 			var out bytes.Buffer
-			if err := write(&out, b); err != nil || strings.Contains(out.String(), nativeNames[last]) || strings.Contains(out.String(), edlNames[last]) {
+			if err := write(&out, b); err != nil || strings.Contains(out.String(), nativeNames[last]) ||
+				strings.Contains(out.String(), edlNames[last]) {
 				t.Errorf("%s: written as %q (%v), want no %s", name, out.String(), err, nativeNames[last])
 			}
 		}

@@ -59,7 +59,8 @@ func ignoreEOF(err error) error {
 
 // columnNamesOf tells the EDL columns from the others by one that only they have.
 func columnNamesOf(header []string) *columnNames {
-	if slices.ContainsFunc(header, func(cell string) bool { return strings.TrimSpace(cell) == edlNames[firstModelColumn] }) {
+	if slices.ContainsFunc(header,
+		func(cell string) bool { return strings.TrimSpace(cell) == edlNames[firstModelColumn] }) {
 		return &edlNames
 	}
 	return &nativeNames
@@ -126,7 +127,9 @@ func (c *csvReader) header(header []string) error {
 			continue
 		}
 		if seen[name] {
-			return &SyntaxError{Pos: c.cellAt(i), Msg: "column " + quoted(name) + " is there twice", Want: "each once"}
+			return &SyntaxError{
+				Pos: c.cellAt(i), Msg: "column " + quoted(name) + " is there twice", Want: "each once",
+			}
 		}
 		seen[name] = true
 		known, err := c.headerCell(i, name, header)
@@ -175,14 +178,17 @@ func (c *csvReader) headerCell(i int, name string, header []string) (known bool,
 			return true, c.b.faultAt(c.cellAt(i), problem)
 		}
 		if slices.ContainsFunc(c.cols[:i], func(other columnHeading) bool { return other.extra == extra }) {
-			return true, &SyntaxError{Pos: c.cellAt(i), Msg: "column " + quoted(extra) + " is there twice", Want: "each once"}
+			return true, &SyntaxError{
+				Pos: c.cellAt(i), Msg: "column " + quoted(extra) + " is there twice", Want: "each once",
+			}
 		}
 		h.extra = extra
 	case h.col < numColumns:
 		if first := c.cells[h.col]; first >= 0 {
 			return true, &SyntaxError{
-				Pos:  c.cellAt(i),
-				Msg:  "columns " + quoted(strings.TrimSpace(header[first])) + " and " + quoted(name) + " are both " + c.b.names.name(h.col),
+				Pos: c.cellAt(i),
+				Msg: "columns " + quoted(strings.TrimSpace(header[first])) + " and " + quoted(name) +
+					" are both " + c.b.names.name(h.col),
 				Want: "one of them",
 			}
 		}
@@ -195,7 +201,10 @@ func (c *csvReader) headerCell(i int, name string, header []string) (known bool,
 // unknownColumns names all the columns of the header that are none.
 func (c *csvReader) unknownColumns(header []string, unknown []int) error {
 	first := strings.TrimSpace(header[unknown[0]])
-	fault := &SyntaxError{Pos: c.cellAt(unknown[0]), Msg: "unknown column " + quoted(first), Want: unknownWant(first, c.b.names.known())}
+	fault := &SyntaxError{
+		Pos: c.cellAt(unknown[0]), Msg: "unknown column " + quoted(first),
+		Want: unknownWant(first, c.b.names.known()),
+	}
 	if len(unknown) == 1 {
 		return fault
 	}
@@ -220,13 +229,16 @@ func (c *csvReader) checkRequired() error {
 			have = have.with(col)
 		}
 	}
-	if slices.ContainsFunc(c.cols, func(h columnHeading) bool { return h.of == colRuntime && h.col == colOnModel }) {
+	if slices.ContainsFunc(c.cols,
+		func(h columnHeading) bool { return h.of == colRuntime && h.col == colOnModel }) {
 		have = have.with(colRuntime)
 	}
 	names := c.b.names
 	switch {
 	case !have.has(colID):
-		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + names[colID], Want: "one for the jobs' unique ids"}
+		return &SyntaxError{
+			Pos: c.cellAt(0), Msg: "no column " + names[colID], Want: "one for the jobs' unique ids",
+		}
 	case names != &nativeNames && !have.hasAll(neededColumns):
 		missing := names.name((neededColumns &^ have).first())
 		return &SyntaxError{Pos: c.cellAt(0), Msg: "no column " + missing, Want: "all of " + names.model()}
@@ -308,7 +320,8 @@ func (c *csvReader) cell(i int, text string) *FieldError {
 		return nil
 	}
 	if h.col == colBlank {
-		return newFieldError(colJob, quoted(text)+" stands in a column without a name", "a name for it in the header")
+		return newFieldError(colJob, quoted(text)+" stands in a column without a name",
+			"a name for it in the header")
 	}
 	if c.rows.Comma != ',' && !isText(h.col) && decimalComma.MatchString(text) {
 		text = strings.Replace(text, ",", ".", 1)

@@ -14,7 +14,10 @@ func (b *batchBuilder) date(d *jobDraft) error {
 			b.dates, b.firstDate = how, at
 		}
 		if how != b.dates {
-			words := [...]string{plainSeconds: "a number", dateWithoutZone: "a date without a zone", dateWithZone: "a date with a zone"}
+			words := [...]string{
+				plainSeconds: "a number", dateWithoutZone: "a date without a zone",
+				dateWithZone: "a date with a zone",
+			}
 			return &SyntaxError{
 				Pos: at, Msg: b.names.name(c) + " is " + words[how],
 				Want: words[b.dates] + ", as at " + b.firstDate.String(),
@@ -25,7 +28,9 @@ func (b *batchBuilder) date(d *jobDraft) error {
 		b.undated = b.where(colJob)
 	}
 	if b.dates != plainSeconds && b.undated.Line > 0 {
-		return &SyntaxError{Pos: b.undated, Msg: "the job has no arrival", Want: "a date, as at " + b.firstDate.String()}
+		return &SyntaxError{
+			Pos: b.undated, Msg: "the job has no arrival", Want: "a date, as at " + b.firstDate.String(),
+		}
 	}
 	return nil
 }

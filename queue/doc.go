@@ -31,13 +31,13 @@
 //	                         the job's own DVFS model: all six or none
 //	x_…                      kept with the job, never interpreted
 //
-// In CSV these are columns, found by the header in any order; an empty cell is
-// the default. In JSON they are the keys of a job, gpus may also be an object
-// {"V100":2,"*":4}, and so may runtime_s and power_w; util_pct an array, and the six coefficients are the keys of an object "model".
-// A JSON file is {"jobs":[…]}, a bare array of jobs, or one job after another
-// (JSON lines). An unknown name is an error unless it begins with x_. Each job
-// must say how long it runs: by a model, a workload or a run time. A deadline
-// or a limit may be written inf.
+// In CSV these are columns, found by the header in any order; an empty cell is the
+// default. In JSON they are the keys of a job, gpus may also be an object
+// {"V100":2,"*":4}, and so may runtime_s and power_w; util_pct an array, and the six
+// coefficients are the keys of an object "model". A JSON file is {"jobs":[…]}, a bare
+// array of jobs, or one job after another (JSON lines). An unknown name is an error
+// unless it begins with x_. Each job must say how long it runs: by a model, a workload or
+// a run time. A deadline or a limit may be written inf.
 //
 // Names may be spelled as sacct, squeue and people spell them (jobid, Elapsed,
 // time_limit, gres), and as the caller of [ReadMapped] says; times as 02:30:00,

@@ -33,7 +33,8 @@ func TestATextThatASpreadsheetWouldComputeGetsAMark(t *testing.T) {
 
 func TestAMarkBeforeAFormulaIsTakenBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Repeat("'", rapid.IntRange(0, 2).Draw(t, "marks")) + rapid.StringMatching(`[-=+@'\t\r\n0-9a]{0,5}`).Draw(t, "text")
+		text := strings.Repeat("'", rapid.IntRange(0, 2).Draw(t, "marks")) +
+			rapid.StringMatching(`[-=+@'\t\r\n0-9a]{0,5}`).Draw(t, "text")
 		cell := queue.EscapeFormula(text)
 		if got := queue.UnescapeFormula(cell); got != text {
 			t.Fatalf("%q as %q is %q", text, cell, got)

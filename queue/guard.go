@@ -32,7 +32,10 @@ type textGuard struct {
 }
 
 func newTextGuard(in io.Reader, name string) *textGuard {
-	return &textGuard{in: in, pos: Position{File: name, Line: 1, Column: 1}, rest: make([]byte, 0, utf8.UTFMax), want: `one job a line, every opened " closed`, recordLine: 1}
+	return &textGuard{
+		in: in, pos: Position{File: name, Line: 1, Column: 1}, rest: make([]byte, 0, utf8.UTFMax),
+		want: `one job a line, every opened " closed`, recordLine: 1,
+	}
 }
 
 // recordDone tells the guard that the parser has returned a record, and on

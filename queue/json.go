@@ -26,7 +26,11 @@ type jsonReader struct {
 
 // readJSON reads an object with jobs, an array of jobs, or JSON lines.
 func readJSON(in *bufio.Reader, b *batchBuilder) error {
-	r := &jsonReader{b: b, lex: lexer{in: in, pos: Position{File: b.out.Name, Line: 1, Column: 1}, known: map[string]string{}}}
+	r := &jsonReader{
+		b: b, lex: lexer{
+			in: in, pos: Position{File: b.out.Name, Line: 1, Column: 1}, known: map[string]string{},
+		},
+	}
 	for _, name := range append(nativeNames.known(), keyModel) {
 		r.lex.known[name] = name
 	}
@@ -215,7 +219,10 @@ func (r *jsonReader) field(key string, at Position) error {
 func (r *jsonReader) noteOnce(col column, key string, at Position) error {
 	switch {
 	case r.at[col].Line > 0 && r.keys[col] != key:
-		return &SyntaxError{Pos: at, Msg: "keys " + quoted(r.keys[col]) + " and " + quoted(key) + " are both " + nativeNames[col], Want: "one of them"}
+		return &SyntaxError{
+			Pos: at, Msg: "keys " + quoted(r.keys[col]) + " and " + quoted(key) +
+				" are both " + nativeNames[col], Want: "one of them",
+		}
 	case r.at[col].Line > 0:
 		return &SyntaxError{Pos: at, Msg: "key " + quoted(key) + " is there twice", Want: "each once"}
 	}
@@ -365,7 +372,8 @@ func (r *jsonReader) series() error {
 			return r.b.faultAt(r.lex.at, problem)
 		}
 		if len(series) == maxSlots {
-			return r.b.faultAt(r.lex.at, newFieldError(colUtil, "has one slot too many", "at most "+strconv.Itoa(maxSlots)))
+			return r.b.faultAt(r.lex.at,
+				newFieldError(colUtil, "has one slot too many", "at most "+strconv.Itoa(maxSlots)))
 		}
 		series = append(series, value)
 		r.d.profile().UtilPct = series
@@ -387,7 +395,10 @@ func (r *jsonReader) model() error {
 	err := r.nestedObject(func(key string, at Position) error {
 		col, ok := nativeNames.find(key)
 		if !ok || col < firstModelColumn {
-			return &SyntaxError{Pos: at, Msg: "unknown key " + quoted(key) + " in a model", Want: "one of " + strings.Join(nativeNames[firstModelColumn:], ", ")}
+			return &SyntaxError{
+				Pos: at, Msg: "unknown key " + quoted(key) + " in a model",
+				Want: "one of " + strings.Join(nativeNames[firstModelColumn:], ", "),
+			}
 		}
 		if err := r.noteOnce(col, key, at); err != nil {
 			return err
@@ -395,7 +406,9 @@ func (r *jsonReader) model() error {
 		return r.value(col)
 	})
 	if err == nil && !r.d.given.hasAny(modelColumns) {
-		return &SyntaxError{Pos: start, Msg: "the job's model is empty", Want: "all of " + nativeNames.model()}
+		return &SyntaxError{
+			Pos: start, Msg: "the job's model is empty", Want: "all of " + nativeNames.model(),
+		}
 	}
 	return err
 }

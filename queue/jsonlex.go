@@ -93,7 +93,8 @@ func (l *lexer) str() error {
 		case c == '"':
 			return l.decode(escaped)
 		case c < ' ':
-			return l.fault("string with a control character or line end inside", `\n and the like, or a closing "`)
+			return l.fault("string with a control character or line end inside",
+				`\n and the like, or a closing "`)
 		case c == '\\':
 			escaped = true
 			l.raw = append(l.raw, c)

@@ -49,13 +49,25 @@ func TestAHugeLineOrTokenEndsEarlyInAnErrorThatNamesItsLine(t *testing.T) {
 		{"first line", "", "a", "batch:1:1: line is longer than 1 MiB", queue.Auto, 2 * mebibyte},
 		{"third line", csv, "a,", "batch:3:1: line is longer than 1 MiB", queue.CSV, 2 * mebibyte},
 		{"open quote", csv + "\"", "a,\n", "batch:3:1: record is longer than 1 MiB", queue.CSV, 2 * mebibyte},
-		{"after a quoted line end", csv + "\"b\n\",x,1\n\"", "a,\n", "batch:5:1: record is longer than 1 MiB", queue.CSV, 2 * mebibyte},
-		{"edl", "id,P0,gamma,c,D,delta,t0\n", "1", "batch:2:1: line is longer than 1 MiB", queue.EDL, 2 * mebibyte},
-		{"JSON string", json + "{\"id\":\"", "a", "batch:2:7: string is longer than 1 MiB", queue.JSON, 2 * mebibyte},
+		{
+			"after a quoted line end", csv + "\"b\n\",x,1\n\"", "a,\n",
+			"batch:5:1: record is longer than 1 MiB", queue.CSV, 2 * mebibyte,
+		},
+		{
+			"edl", "id,P0,gamma,c,D,delta,t0\n", "1", "batch:2:1: line is longer than 1 MiB", queue.EDL,
+			2 * mebibyte,
+		},
+		{
+			"JSON string", json + "{\"id\":\"", "a", "batch:2:7: string is longer than 1 MiB", queue.JSON,
+			2 * mebibyte,
+		},
 		{"JSON number", json + "{\"runtime_s\":", "1", "is too long for a number", queue.JSON, mebibyte},
 		{"JSON junk", json, "a", "is too long for a number", queue.JSON, mebibyte},
 		{"JSON brackets", json, "[", "unexpected", queue.JSON, mebibyte},
-		{"JSON nested objects", "", `{"model":`, "batch:1:11: unknown key \"model\" in a model", queue.JSON, mebibyte},
+		{
+			"JSON nested objects", "", `{"model":`, "batch:1:11: unknown key \"model\" in a model",
+			queue.JSON, mebibyte,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rest := &endlessWords{text: c.repeat, left: gibibyte}
@@ -85,7 +97,8 @@ func TestACompactJSONDocumentMayBeOneLongLine(t *testing.T) {
 	text.WriteString(`{"jobs":[{"id":"first","runtime_s":1}`)
 	jobs := 1
 	for text.Len() < 3*mebibyte {
-		text.WriteString(`,{"runtime_s":1,"id":` + strings.Repeat(" ", 1000) + `"` + strings.Repeat("x", jobs%200) + "-" + string(rune('a'+jobs/200)) + `"}`)
+		text.WriteString(`,{"runtime_s":1,"id":` + strings.Repeat(" ", 1000) + `"` +
+			strings.Repeat("x", jobs%200) + "-" + string(rune('a'+jobs/200)) + `"}`)
 		jobs++
 	}
 	text.WriteString("]}")
@@ -97,10 +110,12 @@ func TestACompactJSONDocumentMayBeOneLongLine(t *testing.T) {
 
 func TestARecordMayBeUpToOneMiBLong(t *testing.T) {
 	row := func(size int) string { return "a,1," + strings.Repeat(" ", size-len("a,1,\n")) + "\n" }
-	if _, err := queue.Read(strings.NewReader("id,runtime_s,name\n"+row(mebibyte)), "batch", queue.CSV); err != nil {
+	if _, err := queue.Read(strings.NewReader("id,runtime_s,name\n"+row(mebibyte)), "batch",
+		queue.CSV); err != nil {
 		t.Errorf("1 MiB: %v", err)
 	}
-	if _, err := queue.Read(strings.NewReader("id,runtime_s,name\n"+row(mebibyte+2)), "batch", queue.CSV); err == nil {
+	if _, err := queue.Read(strings.NewReader("id,runtime_s,name\n"+row(mebibyte+2)), "batch",
+		queue.CSV); err == nil {
 		t.Error("more than 1 MiB was read")
 	}
 }
@@ -123,7 +138,10 @@ func TestPrintableShowsWhatWouldActOnATerminal(t *testing.T) {
 
 func TestMessagesShowNoControlCharactersAndOnlyTheStartOfLongText(t *testing.T) {
 	long := strings.Repeat("\u202e\x1b[1m", 10000)
-	for _, text := range []string{"id,runtime_s\na," + long, "id," + long, "[{\"" + strings.Repeat("\u202e", 10000) + "\":1}]", "[" + long} {
+	for _, text := range []string{
+		"id,runtime_s\na," + long, "id," + long,
+		"[{\"" + strings.Repeat("\u202e", 10000) + "\":1}]", "[" + long,
+	} {
 		_, err := queue.Read(strings.NewReader(text), "dir/\x1b[1mbatch", queue.Auto)
 		if err == nil {
 			t.Fatal("no error")
@@ -139,19 +157,45 @@ func TestValidateCatchesJobsThatNoFileCouldHold(t *testing.T) {
 		change func(*queue.Job)
 		want   string
 	}{
-		"no GPUs":           {func(j *queue.Job) { j.GPUs = nil }, `job "a": gpus lists 0 GPU models, want 1 to 64`},
-		"GPU model name":    {func(j *queue.Job) { j.GPUs[0].Model = "V100:2" }, `job "a": gpus model "V100:2" has one of : ; *, want a name without`},
-		"invalid UTF-8":     {func(j *queue.Job) { j.User = "\xff" }, `job "a": user is not valid UTF-8, want text`},
-		"space at the end":  {func(j *queue.Job) { j.Workload = "w " }, `job "a": workload "w " begins or ends with a space, want text without`},
-		"NaN deadline":      {func(j *queue.Job) { j.Deadline = math.NaN() }, `job "a": deadline_s is NaN, want a number from 0 to 1e15, or inf for none`},
-		"NaN share":         {func(j *queue.Job) { j.Share = math.NaN() }, `job "a": share is NaN, want a number above 0, up to 1`},
-		"infinite arrival":  {func(j *queue.Job) { j.Arrival = math.Inf(1) }, `job "a": arrival_s is inf, want a number from 0 to 1e15`},
-		"NaN coefficient":   {func(j *queue.Job) { j.Model = &dvfsmodel.Params{D: 1, C: dvfsmodel.Watt(math.NaN())} }, `job "a": c_w is NaN, want a number from 0 to 1e15`},
-		"extra name":        {func(j *queue.Job) { j.Extra = []queue.Field{{Name: "team", Value: "1"}} }, `job "a": column name "team", want one that begins with x_`},
-		"extra without":     {func(j *queue.Job) { j.Extra = []queue.Field{{Name: "x_a"}} }, `job "a": x_a is empty, want a value, or no such column`},
-		"extras unordered":  {func(j *queue.Job) { j.Extra = []queue.Field{{"x_b", "1"}, {"x_a", "1"}} }, `job "a": column "x_a" comes after "x_b", want x_ columns by name, each once`},
-		"extra space":       {func(j *queue.Job) { j.Extra = []queue.Field{{"x_b", "\u00a0"}} }, `job "a": x_b "\u00a0" begins or ends with a space, want text without`},
-		"nothing but an id": {func(j *queue.Job) { j.Runtime = 0 }, `job "a": nothing says how long job "a" runs, want a run time, a workload or a model`},
+		"no GPUs": {func(j *queue.Job) {
+			j.GPUs = nil
+		}, `job "a": gpus lists 0 GPU models, want 1 to 64`},
+		"GPU model name": {func(j *queue.Job) {
+			j.GPUs[0].Model = "V100:2"
+		}, `job "a": gpus model "V100:2" has one of : ; *, want a name without`},
+		"invalid UTF-8": {func(j *queue.Job) {
+			j.User = "\xff"
+		}, `job "a": user is not valid UTF-8, want text`},
+		"space at the end": {func(j *queue.Job) {
+			j.Workload = "w "
+		}, `job "a": workload "w " begins or ends with a space, want text without`},
+		"NaN deadline": {func(j *queue.Job) {
+			j.Deadline = math.NaN()
+		}, `job "a": deadline_s is NaN, want a number from 0 to 1e15, or inf for none`},
+		"NaN share": {func(j *queue.Job) {
+			j.Share = math.NaN()
+		}, `job "a": share is NaN, want a number above 0, up to 1`},
+		"infinite arrival": {func(j *queue.Job) {
+			j.Arrival = math.Inf(1)
+		}, `job "a": arrival_s is inf, want a number from 0 to 1e15`},
+		"NaN coefficient": {func(j *queue.Job) {
+			j.Model = &dvfsmodel.Params{D: 1, C: dvfsmodel.Watt(math.NaN())}
+		}, `job "a": c_w is NaN, want a number from 0 to 1e15`},
+		"extra name": {func(j *queue.Job) {
+			j.Extra = []queue.Field{{Name: "team", Value: "1"}}
+		}, `job "a": column name "team", want one that begins with x_`},
+		"extra without": {func(j *queue.Job) {
+			j.Extra = []queue.Field{{Name: "x_a"}}
+		}, `job "a": x_a is empty, want a value, or no such column`},
+		"extras unordered": {func(j *queue.Job) {
+			j.Extra = []queue.Field{{"x_b", "1"}, {"x_a", "1"}}
+		}, `job "a": column "x_a" comes after "x_b", want x_ columns by name, each once`},
+		"extra space": {func(j *queue.Job) {
+			j.Extra = []queue.Field{{"x_b", "\u00a0"}}
+		}, `job "a": x_b "\u00a0" begins or ends with a space, want text without`},
+		"nothing but an id": {func(j *queue.Job) {
+			j.Runtime = 0
+		}, `job "a": nothing says how long job "a" runs, want a run time, a workload or a model`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := job("a", func(j *queue.Job) { j.Runtime = 1 })
@@ -191,7 +235,12 @@ func TestGPUsOnFallsBackToAnyOtherModel(t *testing.T) {
 		model string
 		count int
 		ok    bool
-	}{{&mixed, "V100", 2, true}, {&mixed, "K80", 4, true}, {&only, "V100", 2, true}, {&only, "K80", 0, false}} {
+	}{
+		{&mixed, "V100", 2, true},
+		{&mixed, "K80", 4, true},
+		{&only, "V100", 2, true},
+		{&only, "K80", 0, false},
+	} {
 		if count, ok := c.job.GPUsOn(c.model); count != c.count || ok != c.ok {
 			t.Errorf("GPUsOn(%q) = %d, %v", c.model, count, ok)
 		}

@@ -16,7 +16,8 @@ func TestTheParamsFormatIgnoresWhateverItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.Jobs) != 2 || !math.IsInf(b.Jobs[0].Limit, 1) || b.Jobs[1].Limit != 57.5 || !math.IsInf(b.Jobs[1].Deadline, 1) {
+	if len(b.Jobs) != 2 || !math.IsInf(b.Jobs[0].Limit, 1) || b.Jobs[1].Limit != 57.5 ||
+		!math.IsInf(b.Jobs[1].Deadline, 1) {
 		t.Errorf("jobs %+v", b.Jobs)
 	}
 	_, err = queue.Read(strings.NewReader("id,P0,gamma,c,D,delta\n0,1,1,1,1,1\n"), "single.csv", queue.Params)

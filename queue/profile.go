@@ -72,7 +72,8 @@ func (j *Job) checkProfile() *FieldError {
 		return nil
 	}
 	if n := len(f.UtilPct); n == 0 || n > maxSlots {
-		return newFieldError(colUtil, "has "+strconv.Itoa(n)+" slots", "1 to "+strconv.Itoa(maxSlots)+", as a profile has all of util_pct, slot_s and gpu_mem_gb")
+		return newFieldError(colUtil, "has "+strconv.Itoa(n)+" slots",
+			"1 to "+strconv.Itoa(maxSlots)+", as a profile has all of util_pct, slot_s and gpu_mem_gb")
 	}
 	for _, u := range f.UtilPct {
 		if !(u >= 0 && u <= 100) {
@@ -84,7 +85,8 @@ func (j *Job) checkProfile() *FieldError {
 		value float64
 	}{{colSlot, f.Slot}, {colGPUMem, f.MemGB}} {
 		if !(inRange(n.value) && n.value > 0) {
-			return newFieldError(n.col, "is "+formatNumber(n.value), "a number above 0, up to 1e15, as a profile has all of util_pct, slot_s and gpu_mem_gb")
+			return newFieldError(n.col, "is "+formatNumber(n.value),
+				"a number above 0, up to 1e15, as a profile has all of util_pct, slot_s and gpu_mem_gb")
 		}
 	}
 	if f.Kappa != 0 && !(inRange(f.Kappa) && f.Kappa >= 1) {
@@ -99,10 +101,12 @@ func (j *Job) checkProfile() *FieldError {
 // difference says in what two profiles can't be laid over each other, slot by slot.
 func (f *GPUProfile) difference(first *Job) *FieldError {
 	if a, b := len(f.UtilPct), len(first.Profile.UtilPct); a != b {
-		return newFieldError(colUtil, "has "+strconv.Itoa(a)+" slots", strconv.Itoa(b)+" as that of job "+quoted(first.ID))
+		return newFieldError(colUtil, "has "+strconv.Itoa(a)+" slots",
+			strconv.Itoa(b)+" as that of job "+quoted(first.ID))
 	}
 	if f.Slot != first.Profile.Slot {
-		return newFieldError(colSlot, "is "+formatNumber(f.Slot), formatNumber(first.Profile.Slot)+" as that of job "+quoted(first.ID))
+		return newFieldError(colSlot, "is "+formatNumber(f.Slot),
+			formatNumber(first.Profile.Slot)+" as that of job "+quoted(first.ID))
 	}
 	return nil
 }

@@ -58,10 +58,12 @@ func everyField(pos queue.Position) queue.Job {
 }
 
 func TestCSVColumnsAreFoundByHeaderInAnyOrder(t *testing.T) {
-	b := read(t, queue.CSV, "\uFEFFx_z,runtime_s , id,name,user,workload,arrival_s,deadline_s,limit_s,power_w,gpus,share,cpus,mem_gib,t0_s,p0_w,gamma_w,c_w,d_s,delta,x_b\r\n"+
-		"last,120, a,\"first, of two\",ann,gemm,1,1000,500,200, V100:1 ; *:1 ,0.5,4,16,1e-7,60,30,110,99.5,.5,2\r\n"+
-		"\r\n"+
-		",60,b,,,,,inf,Inf,,,,,,,,,,,,\r\n")
+	b := read(t, queue.CSV,
+		"\uFEFFx_z,runtime_s , id,name,user,workload,arrival_s,deadline_s,limit_s,power_w,gpus,share,cpus,"+
+			"mem_gib,t0_s,p0_w,gamma_w,c_w,d_s,delta,x_b\r\n"+
+			"last,120, a,\"first, of two\",ann,gemm,1,1000,500,200, V100:1 ; *:1 ,0.5,4,16,1e-7,60,30,110,99.5,.5,2\r\n"+
+			"\r\n"+
+			",60,b,,,,,inf,Inf,,,,,,,,,,,,\r\n")
 	checkJobs(t, b.Jobs, []queue.Job{
 		everyField(at(2, 1)),
 		job("b", func(j *queue.Job) { j.Runtime, j.Pos = 60, at(4, 1) }),
@@ -69,9 +71,12 @@ func TestCSVColumnsAreFoundByHeaderInAnyOrder(t *testing.T) {
 }
 
 func TestQuotedCellsMayHoldCommasQuotesAndLineEnds(t *testing.T) {
-	b := read(t, queue.CSV, "id,name,runtime_s\na,\"two\nlines, and a \"\"quote\"\"\",1\nb, \"after a space\",2\n")
+	b := read(t, queue.CSV, "id,name,runtime_s\na,\"two\nlines, and a \"\"quote\"\"\",1\n"+
+		"b, \"after a space\",2\n")
 	checkJobs(t, b.Jobs, []queue.Job{
-		job("a", func(j *queue.Job) { j.Name, j.Runtime, j.Pos = "two\nlines, and a \"quote\"", 1, at(2, 1) }),
+		job("a", func(j *queue.Job) {
+			j.Name, j.Runtime, j.Pos = "two\nlines, and a \"quote\"", 1, at(2, 1)
+		}),
 		job("b", func(j *queue.Job) { j.Name, j.Runtime, j.Pos = "after a space", 2, at(4, 1) }),
 	})
 }
@@ -107,7 +112,9 @@ func TestJSONIsAnObjectAnArrayOrOneJobALine(t *testing.T) {
 		text   string
 		places [2]queue.Position
 	}{
-		"object":  {"{ \"jobs\" : [\n" + jobs[0] + ",\n " + jobs[1] + "]}\n", [2]queue.Position{at(2, 1), at(3, 2)}},
+		"object": {
+			"{ \"jobs\" : [\n" + jobs[0] + ",\n " + jobs[1] + "]}\n", [2]queue.Position{at(2, 1), at(3, 2)},
+		},
 		"array":   {"[" + jobs[0] + "\n, " + jobs[1] + "]", [2]queue.Position{at(1, 2), at(2, 3)}},
 		"lines":   {jobs[0] + "\r\n" + jobs[1], [2]queue.Position{at(1, 1), at(2, 1)}},
 		"bom":     {"\uFEFF" + jobs[0] + "\n\n" + jobs[1], [2]queue.Position{at(1, 1), at(3, 1)}},
@@ -124,13 +131,17 @@ func TestJSONIsAnObjectAnArrayOrOneJobALine(t *testing.T) {
 }
 
 func TestTheNameDecidesTheFormatBeforeTheContent(t *testing.T) {
-	for name, format := range map[string]string{"a.json": "unexpected", "a.JSONL": "unexpected", "a.csv": "", "a": "", "<stdin>": ""} {
+	for name, format := range map[string]string{
+		"a.json": "unexpected", "a.JSONL": "unexpected", "a.csv": "",
+		"a": "", "<stdin>": "",
+	} {
 		_, err := queue.Read(strings.NewReader("id,runtime_s\na,1\n"), name, queue.Auto)
 		if format == "" && err != nil || format != "" && err == nil {
 			t.Errorf("CSV text in %s: error %v", name, err)
 		}
 	}
-	if _, err := queue.Read(strings.NewReader(`[{"id":"a","runtime_s":1}]`), "a.csv", queue.Auto); err == nil {
+	if _, err := queue.Read(strings.NewReader(`[{"id":"a","runtime_s":1}]`), "a.csv",
+		queue.Auto); err == nil {
 		t.Error("JSON text in a.csv was read")
 	}
 }
@@ -148,7 +159,10 @@ func TestFormatsAreCalledByName(t *testing.T) {
 }
 
 func TestABatchWithoutJobsIsErrEmpty(t *testing.T) {
-	for _, text := range []string{"", "\n\n", "\uFEFF", "id,runtime_s\n", "id,runtime_s\n\n  \n", "[]", `{"jobs":[]}`} {
+	for _, text := range []string{
+		"", "\n\n", "\uFEFF", "id,runtime_s\n", "id,runtime_s\n\n  \n", "[]",
+		`{"jobs":[]}`,
+	} {
 		b, err := queue.Read(strings.NewReader(text), "batch", queue.Auto)
 		if !errors.Is(err, queue.ErrEmpty) || b != nil {
 			t.Errorf("%q: %v, want ErrEmpty", text, err)
@@ -160,7 +174,8 @@ func TestABatchWithoutJobsIsErrEmpty(t *testing.T) {
 }
 
 func TestAModelBesideAWorkloadIsAWarning(t *testing.T) {
-	b := read(t, queue.JSON, `[{"id":"a","workload":"w","model":{"p0_w":1,"gamma_w":1,"c_w":1,"d_s":1,"delta":0,"t0_s":0}}]`)
+	b := read(t, queue.JSON,
+		`[{"id":"a","workload":"w","model":{"p0_w":1,"gamma_w":1,"c_w":1,"d_s":1,"delta":0,"t0_s":0}}]`)
 	if len(b.Warnings) != 1 || !strings.HasPrefix(b.Warnings[0].Error(), "batch:1:2: ") {
 		t.Errorf("warnings %v", b.Warnings)
 	}

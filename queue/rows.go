@@ -41,9 +41,11 @@ func (r *CSVRows) Read() ([]string, error) {
 	}
 	name := Printable(r.guard.pos.File)
 	if errors.Is(err, csv.ErrFieldCount) {
-		return nil, fmt.Errorf("%s:%d: %d fields, want %d, as the header has", name, parse.StartLine, len(cells), r.FieldsPerRecord)
+		return nil, fmt.Errorf("%s:%d: %d fields, want %d, as the header has", name, parse.StartLine,
+			len(cells), r.FieldsPerRecord)
 	}
-	return nil, fmt.Errorf("%s:%d: a \" that doesn't belong there: want \"…\" around such a field, and \"\" for each inside", name, parse.StartLine)
+	return nil, fmt.Errorf("%s:%d: a \" that doesn't belong there: want \"…\" around such a field, and "+
+		"\"\" for each inside", name, parse.StartLine)
 }
 
 // next is Read with the errors of encoding/csv as they are.

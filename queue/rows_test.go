@@ -24,7 +24,9 @@ func allRows(r io.Reader) (rows [][]string, err error) {
 
 func TestARowOfAnyFileIsBoundedAndItsErrorNamesFileAndLine(t *testing.T) {
 	for name, c := range map[string]struct{ start, repeat, want string }{
-		"header":        {"", "x", "f.csv:1:1: line is longer than 1 MiB, want one row a line, every opened \" closed"},
+		"header": {
+			"", "x", "f.csv:1:1: line is longer than 1 MiB, want one row a line, every opened \" closed",
+		},
 		"cell":          {"a,b\n1,", "x", "f.csv:2:1: line is longer than 1 MiB"},
 		"cells":         {"a,b\n1,", "x,", "f.csv:2:1: line is longer than 1 MiB"},
 		"quoted cell":   {"a,b\n1,\"", "x\n", "f.csv:2:1: record is longer than 1 MiB"},
@@ -53,16 +55,18 @@ func TestManyRowsThatAreLongTogetherAreRead(t *testing.T) {
 
 func TestRowsAreReadAsTheyAreButForAMarkOfByteOrder(t *testing.T) {
 	rows, err := allRows(strings.NewReader("\ufeffname,n\r\n\"J\xf6rg\",1\r\n\n\"a\"\"b\nc\",2"))
-	if !errors.Is(err, io.EOF) || len(rows) != 3 || rows[0][0] != "name" || rows[1][0] != "J\xf6rg" || rows[2][0] != "a\"b\nc" {
+	if !errors.Is(err, io.EOF) || len(rows) != 3 || rows[0][0] != "name" || rows[1][0] != "J\xf6rg" ||
+		rows[2][0] != "a\"b\nc" {
 		t.Errorf("%q, %v", rows, err)
 	}
 }
 
 func TestABrokenRowIsAnErrorWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"\xff\xfea\x00,\x00":     "f.csv:1:4: byte 0x00 is not text, want a file in UTF-8",
-		"a,b\n1,2\n3\n":          "f.csv:3: 1 fields, want 2, as the header has",
-		"a,b\n1,x\"y\n":          "f.csv:2: a \" that doesn't belong there: want \"…\" around such a field, and \"\" for each inside",
+		"\xff\xfea\x00,\x00": "f.csv:1:4: byte 0x00 is not text, want a file in UTF-8",
+		"a,b\n1,2\n3\n":      "f.csv:3: 1 fields, want 2, as the header has",
+		"a,b\n1,x\"y\n": "f.csv:2: a \" that doesn't belong there: want \"…\" around such a " +
+			"field, and \"\" for each inside",
 		"a,b\n\"1\n2\" ,\n":      "f.csv:2: a \" that doesn't belong there",
 		"a,b\n1,2\n\"no end\n\n": "f.csv:3: a \" that doesn't belong there",
 	} {
@@ -71,7 +75,8 @@ func TestABrokenRowIsAnErrorWithItsLine(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := allRows(io.MultiReader(strings.NewReader("a\n1\n"), iotest.ErrReader(broken))); !errors.Is(err, broken) || err.Error() != "f.csv: broken" {
+	if _, err := allRows(io.MultiReader(strings.NewReader("a\n1\n"),
+		iotest.ErrReader(broken))); !errors.Is(err, broken) || err.Error() != "f.csv: broken" {
 		t.Error(err)
 	}
 }

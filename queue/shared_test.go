@@ -14,8 +14,9 @@ import (
 func TestTaskSetsOfTheEDLPaperAreReadWhole(t *testing.T) {
 	dir := shareddata.Path(t, "edl/tasksets")
 	for name, jobs := range map[string]int{
-		"off_tiny": 24, "off_u0.2": 408, "off_u0.6": 1210, "off_u1.0": 2048, "off_u1.0_fitted": 1997, "off_u1.6": 3174,
-		"on_tiny": 40, "on_0.2_0.4": 1266, "on_0.4_1.6_a": 4077, "on_0.4_1.6_b": 4098,
+		"off_tiny": 24, "off_u0.2": 408, "off_u0.6": 1210, "off_u1.0": 2048, "off_u1.0_fitted": 1997,
+		"off_u1.6": 3174,
+		"on_tiny":  40, "on_0.2_0.4": 1266, "on_0.4_1.6_a": 4077, "on_0.4_1.6_b": 4098,
 	} {
 		b := readFile(t, filepath.Join(dir, name+".csv"), queue.EDL)
 		if len(b.Jobs) != jobs {

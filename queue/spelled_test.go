@@ -35,11 +35,21 @@ func (s *spelling) oneOf(label string, values ...string) string {
 // names are headers of a column.
 func (s *spelling) names() map[string][]string {
 	return map[string][]string{
-		"id": {"id", "JobID", "job_id", "Job Id", "JOBID"}, "name": {"name", "JobName", "job_name", "jobname", "Job Name"},
+		"id":   {"id", "JobID", "job_id", "Job Id", "JOBID"},
+		"name": {"name", "JobName", "job_name", "jobname", "Job Name"},
 		"user": {"user", "User", "USER", "username"}, "workload": {"workload", "Workload", "application"},
-		"arrival_s": {"arrival_s", "Submit", "submit_time", "arrival", "SUBMIT_TIME", "Arrival (s)"}, "deadline_s": {"deadline_s", "Deadline", "due", "deadline [s]"},
-		"limit_s": {"limit_s", "Timelimit", "TIME_LIMIT", "walltime", "wall-time", "time limit", "limit_sec"}, "runtime_s": {"runtime_s", "Elapsed", "runtime", "Run Time", "run_time", "duration"},
-		"gpus": {"gpus", "GRES", "ngpus", "gpu_count", "ReqTRES", "GPUs", "gpus_per_node", "GPUs per node", "ReqGRES"}, "nodes": {"nodes", "Nodes", "NNodes", "num_nodes", "Num Nodes", "ReqNodes"}, "cpus": {"cpus", "NCPUS", "ncpus", "cores", "ReqCPUS"}, "mem_gib": {"mem_gib", "ReqMem", "mem", "memory", "Mem (GB)"},
+		"arrival_s":  {"arrival_s", "Submit", "submit_time", "arrival", "SUBMIT_TIME", "Arrival (s)"},
+		"deadline_s": {"deadline_s", "Deadline", "due", "deadline [s]"},
+		"limit_s": {
+			"limit_s", "Timelimit", "TIME_LIMIT", "walltime", "wall-time", "time limit", "limit_sec",
+		},
+		"runtime_s": {"runtime_s", "Elapsed", "runtime", "Run Time", "run_time", "duration"},
+		"gpus": {
+			"gpus", "GRES", "ngpus", "gpu_count", "ReqTRES", "GPUs", "gpus_per_node", "GPUs per node",
+			"ReqGRES",
+		}, "nodes": {"nodes", "Nodes", "NNodes", "num_nodes", "Num Nodes", "ReqNodes"},
+		"cpus":    {"cpus", "NCPUS", "ncpus", "cores", "ReqCPUS"},
+		"mem_gib": {"mem_gib", "ReqMem", "mem", "memory", "Mem (GB)"},
 	}
 }
 
@@ -54,12 +64,16 @@ func (s *spelling) length(seconds float64, endless bool) string {
 	n := int(seconds)
 	d, h, m, sec := n/86400, n/3600, n/60%60, n%60
 	all := []string{
-		strconv.Itoa(n), fmt.Sprintf("%d.0", n), fmt.Sprintf("%ds", n), fmt.Sprintf("%02d:%02d:%02d", h, m, sec),
-		fmt.Sprintf("%d-%02d:%02d:%02d", d, h%24, m, sec), fmt.Sprintf("%dh %dm%ds", h, m, sec), fmt.Sprintf("PT%dH%dM%dS", h, m, sec),
-		fmt.Sprintf("P%dDT%dH%dM%dS", d, h%24, m, sec), fmt.Sprintf("PT%dS", n), fmt.Sprintf("%d min %d sec", n/60, sec),
+		strconv.Itoa(n), fmt.Sprintf("%d.0", n), fmt.Sprintf("%ds", n),
+		fmt.Sprintf("%02d:%02d:%02d", h, m, sec),
+		fmt.Sprintf("%d-%02d:%02d:%02d", d, h%24, m, sec), fmt.Sprintf("%dh %dm%ds", h, m, sec),
+		fmt.Sprintf("PT%dH%dM%dS", h, m, sec),
+		fmt.Sprintf("P%dDT%dH%dM%dS", d, h%24, m, sec), fmt.Sprintf("PT%dS", n),
+		fmt.Sprintf("%d min %d sec", n/60, sec),
 	}
 	if n%60 == 0 {
-		all = append(all, fmt.Sprintf("%dm", n/60), fmt.Sprintf("%d-%02d:%02d", d, h%24, m), fmt.Sprintf("PT%dM", n/60))
+		all = append(all, fmt.Sprintf("%dm", n/60), fmt.Sprintf("%d-%02d:%02d", d, h%24, m),
+			fmt.Sprintf("PT%dM", n/60))
 	}
 	if n%900 == 0 {
 		all = append(all, fmt.Sprintf("%vh", seconds/3600))
@@ -82,7 +96,9 @@ func (s *spelling) moment(seconds float64) string {
 	zone := s.zone
 	if zone == "mixed" {
 		zone = s.oneOf("zone", "Z", "+02:00", "-0530")
-		hours := map[string]time.Duration{"Z": 0, "+02:00": 2 * time.Hour, "-0530": -5*time.Hour - 30*time.Minute}
+		hours := map[string]time.Duration{
+			"Z": 0, "+02:00": 2 * time.Hour, "-0530": -5*time.Hour - 30*time.Minute,
+		}
 		at = at.Add(hours[zone])
 	}
 	layout := s.oneOf("layout", "2006-01-02T15:04:05", "2006-01-02 15:04:05")
@@ -118,16 +134,21 @@ func (s *spelling) gpus(all []queue.GPUCount, parts int) string {
 	case parts > 1: // Slurm writes resources of a whole job with an equals sign
 		return strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", model, n), "::", ":")
 	case model == "":
-		return s.oneOf("gres", strconv.Itoa(n), fmt.Sprintf("gpu:%d", n), fmt.Sprintf("gres:gpu:%d", n), fmt.Sprintf("gres/gpu=%d", n),
+		return s.oneOf("gres", strconv.Itoa(n), fmt.Sprintf("gpu:%d", n), fmt.Sprintf("gres:gpu:%d", n),
+			fmt.Sprintf("gres/gpu=%d", n),
 			fmt.Sprintf("gpu:%d(S:0-1)", n), fmt.Sprintf("billing=9,cpu=4,gres/gpu=%d,mem=16G,node=1", n))
 	}
-	return s.oneOf("gres of a model", fmt.Sprintf("%s:%d", model, n), fmt.Sprintf("gpu:%s:%d", model, n), fmt.Sprintf("gpu:%s:%d(IDX:0)", model, n),
+	return s.oneOf("gres of a model", fmt.Sprintf("%s:%d", model, n), fmt.Sprintf("gpu:%s:%d", model, n),
+		fmt.Sprintf("gpu:%s:%d(IDX:0)", model, n),
 		fmt.Sprintf("gres/gpu:%s=%d", model, n), fmt.Sprintf("cpu=1,gres/gpu=%d,gres/gpu:%s=%d", n, model, n))
 }
 
 // memory writes GiB.
 func (s *spelling) memory(gib float64, header string) string {
-	all := []string{fmt.Sprintf("%vG", gib), fmt.Sprintf("%v GB", gib), fmt.Sprintf("%vGiB", gib), fmt.Sprintf("%vM", gib*1024), fmt.Sprintf("%vGn", gib)}
+	all := []string{
+		fmt.Sprintf("%vG", gib), fmt.Sprintf("%v GB", gib), fmt.Sprintf("%vGiB", gib),
+		fmt.Sprintf("%vM", gib*1024), fmt.Sprintf("%vGn", gib),
+	}
 	if header == "mem_gib" || strings.HasSuffix(header, "(GB)") {
 		all = append(all, fmt.Sprint(gib))
 	}
@@ -138,11 +159,14 @@ func (s *spelling) memory(gib float64, header string) string {
 func drawBatch(t *rapid.T) []queue.Job {
 	jobs := make([]queue.Job, rapid.IntRange(1, 6).Draw(t, "jobs"))
 	whole := func(label string) float64 {
-		return rapid.SampledFrom([]float64{1, 60, 90, 900, 3600, 5400, 7200, 86400, 93600, 100_000}).Draw(t, label)
+		return rapid.SampledFrom([]float64{
+			1, 60, 90, 900, 3600, 5400, 7200, 86400, 93600, 100_000,
+		}).Draw(t, label)
 	}
 	for i := range jobs {
 		j := queue.NewJob(fmt.Sprintf("4_%d", i))
-		j.Name, j.User = rapid.SampledFrom([]string{"", "train", "x, \"y\""}).Draw(t, "name"), rapid.SampledFrom([]string{"", "ann"}).Draw(t, "user")
+		j.Name, j.User = rapid.SampledFrom([]string{"", "train", "x, \"y\""}).Draw(t, "name"),
+			rapid.SampledFrom([]string{"", "ann"}).Draw(t, "user")
 		j.Runtime = whole("runtime")
 		if i > 0 {
 			j.Arrival = whole("arrival")
@@ -153,13 +177,16 @@ func drawBatch(t *rapid.T) []queue.Job {
 		if rapid.Bool().Draw(t, "limited") {
 			j.Limit = whole("limit")
 		}
-		j.GPUs = rapid.SampledFrom([][]queue.GPUCount{{{Count: 1}}, {{Count: 4}}, {{Model: "V100", Count: 2}}, {{Model: "V100", Count: 2}, {Count: 3}}}).Draw(t, "gpus")
+		j.GPUs = rapid.SampledFrom([][]queue.GPUCount{
+			{{Count: 1}}, {{Count: 4}}, {{Model: "V100", Count: 2}}, {{Model: "V100", Count: 2}, {Count: 3}},
+		}).Draw(t, "gpus")
 		if j.Nodes = rapid.SampledFrom([]int{0, 1, 2}).Draw(t, "nodes"); j.Nodes == 2 {
 			for k := range j.GPUs {
 				j.GPUs[k].Count *= 2
 			}
 		}
-		j.CPUs, j.MemGiB = rapid.SampledFrom([]float64{0, 4}).Draw(t, "cpus"), rapid.SampledFrom([]float64{0, 8, 0.5}).Draw(t, "mem")
+		j.CPUs, j.MemGiB = rapid.SampledFrom([]float64{0, 4}).Draw(t, "cpus"),
+			rapid.SampledFrom([]float64{0, 8, 0.5}).Draw(t, "mem")
 		jobs[i] = j
 	}
 	return jobs
@@ -167,7 +194,10 @@ func drawBatch(t *rapid.T) []queue.Job {
 
 // text writes jobs in a drawn spelling.
 func (s *spelling) text(jobs []queue.Job) []byte {
-	columns := rapid.Permutation([]string{"id", "name", "user", "arrival_s", "deadline_s", "limit_s", "runtime_s", "gpus", "nodes", "cpus", "mem_gib"}).Draw(s.T, "order")
+	columns := rapid.Permutation([]string{
+		"id", "name", "user", "arrival_s", "deadline_s", "limit_s", "runtime_s", "gpus", "nodes",
+		"cpus", "mem_gib",
+	}).Draw(s.T, "order")
 	header := make([]string, len(columns))
 	rows := [][]string{header}
 	for i, column := range columns {
@@ -178,11 +208,16 @@ func (s *spelling) text(jobs []queue.Job) []byte {
 		row := make([]string, len(columns))
 		for i, column := range columns {
 			row[i] = map[string]func() string{
-				"id": func() string { return j.ID }, "name": func() string { return j.Name }, "user": func() string { return j.User },
-				"arrival_s": func() string { return s.moment(j.Arrival) }, "deadline_s": func() string { return s.moment(j.Deadline) },
-				"limit_s": func() string { return s.length(j.Limit, true) }, "runtime_s": func() string { return s.length(j.Runtime, false) },
-				"gpus": func() string { return s.gpus(j.GPUs, s.eachNode(header[i], j.Nodes)) }, "nodes": func() string { return s.nodes(j.Nodes) }, "mem_gib": func() string { return s.memory(j.MemGiB, header[i]) },
-				"cpus": func() string { return strconv.FormatFloat(j.CPUs, 'f', -1, 64) },
+				"id": func() string { return j.ID }, "name": func() string { return j.Name },
+				"user":       func() string { return j.User },
+				"arrival_s":  func() string { return s.moment(j.Arrival) },
+				"deadline_s": func() string { return s.moment(j.Deadline) },
+				"limit_s":    func() string { return s.length(j.Limit, true) },
+				"runtime_s":  func() string { return s.length(j.Runtime, false) },
+				"gpus":       func() string { return s.gpus(j.GPUs, s.eachNode(header[i], j.Nodes)) },
+				"nodes":      func() string { return s.nodes(j.Nodes) },
+				"mem_gib":    func() string { return s.memory(j.MemGiB, header[i]) },
+				"cpus":       func() string { return strconv.FormatFloat(j.CPUs, 'f', -1, 64) },
 			}[column]()
 		}
 		rows = append(rows, row)
@@ -213,7 +248,8 @@ func (s *spelling) jsonText(rows [][]string) []byte {
 		job := map[string]any{}
 		for i, key := range rows[0] {
 			var value any = row[i]
-			if x, err := strconv.ParseFloat(row[i], 64); err == nil && !math.IsInf(x, 0) && !strings.Contains(row[i], "_") {
+			if x, err := strconv.ParseFloat(row[i], 64); err == nil && !math.IsInf(x, 0) &&
+				!strings.Contains(row[i], "_") {
 				value = x
 			}
 			if row[i] != "" {
@@ -248,21 +284,24 @@ func TestEverySpellingOfABatchIsTheSameBatch(t *testing.T) {
 
 func TestNumbersOfAnAliasHaveTheUnitOfItsName(t *testing.T) {
 	for header, want := range map[string]float64{
-		"runtime_h": 5400, "Runtime (hours)": 5400, "elapsed [min]": 90, "elapsed-minutes": 90, "runtime d": 1.5 * 86400, "ElapsedRaw": 1.5, "duration_s": 1.5,
+		"runtime_h": 5400, "Runtime (hours)": 5400, "elapsed [min]": 90, "elapsed-minutes": 90,
+		"runtime d": 1.5 * 86400, "ElapsedRaw": 1.5, "duration_s": 1.5,
 	} {
 		b := read(t, queue.Auto, "id,"+header+"\na,1.5\n")
 		if got := b.Jobs[0].Runtime; got != want {
 			t.Errorf("%s of 1.5: %v s, want %v", header, got, want)
 		}
 	}
-	if b := read(t, queue.Auto, "id,runtime_s,TimelimitRaw\na,1,90\n"); b.Jobs[0].Limit != 5400 || len(b.Warnings) != 0 {
+	if b := read(t, queue.Auto, "id,runtime_s,TimelimitRaw\na,1,90\n"); b.Jobs[0].Limit != 5400 ||
+		len(b.Warnings) != 0 {
 		t.Errorf("limit %v, %v: want 90 minutes", b.Jobs[0].Limit, b.Warnings)
 	}
 }
 
 func TestColumnsThatAreNotUsedAndNumbersWithoutAUnitAreWarnedOf(t *testing.T) {
 	b := read(t, queue.Auto, "id,runtime,Partition,walltime\na,1,gpu,5\n")
-	if want := []queue.Field{{Name: "x_partition", Value: "gpu"}}; !reflect.DeepEqual(b.Jobs[0].Extra, want) || b.Jobs[0].Limit != 5 {
+	if want := []queue.Field{{Name: "x_partition", Value: "gpu"}}; !reflect.DeepEqual(b.Jobs[0].Extra,
+		want) || b.Jobs[0].Limit != 5 {
 		t.Errorf("job %+v", b.Jobs[0])
 	}
 	for i, want := range []string{
@@ -277,11 +316,13 @@ func TestColumnsThatAreNotUsedAndNumbersWithoutAUnitAreWarnedOf(t *testing.T) {
 
 func TestANameThatTheFileHasNotIsReported(t *testing.T) {
 	for text, want := range map[string]string{
-		"id,runtime_s\na,1\n":                       `batch:1:1: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
-		`[{"id":"a","runtime_s":1}]`:                `batch: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
-		"id,P0,gamma,c,D,delta,t0\n0,1,1,1,1,1,1\n": `batch:1:1: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
+		"id,runtime_s\na,1\n":        `batch:1:1: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
+		`[{"id":"a","runtime_s":1}]`: `batch: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
+		"id,P0,gamma,c,D,delta,t0\n" +
+			"0,1,1,1,1,1,1\n": `batch:1:1: nothing is called "Dauer", which is to be limit_s, want a name that the file has`,
 	} {
-		_, err := queue.ReadMapped(strings.NewReader(text), "batch", queue.Auto, map[string]string{"Dauer": "limit_s"})
+		_, err := queue.ReadMapped(strings.NewReader(text), "batch", queue.Auto,
+			map[string]string{"Dauer": "limit_s"})
 		if err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
 		}

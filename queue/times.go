@@ -37,7 +37,9 @@ var (
 	slurmTime = regexp.MustCompile(`^(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?$`)
 	unitTime  = regexp.MustCompile(`^(?i)(?:\d+(?:\.\d+)?\s*[a-z]+\s*)+$`)
 	unitPart  = regexp.MustCompile(`(\d+(?:\.\d+)?)\s*([a-zA-Z]+)`)
-	isoTime   = regexp.MustCompile(`^P(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
+	isoTime   = regexp.MustCompile(
+		`^P(?:(\d+(?:\.\d+)?)W)?(?:(\d+(?:\.\d+)?)D)?(?:T(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?$`,
+	)
 	dateStart = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?`)
 )
 
@@ -45,7 +47,8 @@ var (
 // 1-02:30:00, 90m, 1h30m, PT1H30M, a date where a moment is meant, UNLIMITED where
 // there may be none. unit are the seconds of a number without one; 0: 1.
 func parseTime(c column, text string, unit float64) (seconds float64, how dateForm, problem *FieldError) {
-	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) || errors.Is(err, strconv.ErrRange) {
+	if _, err := strconv.ParseFloat(text, 64); err == nil || isHexadecimal(text) ||
+		errors.Is(err, strconv.ErrRange) {
 		value, problem := parseNumber(c, text)
 		if unit > 0 {
 			value *= unit
@@ -76,7 +79,8 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 	if m := slurmTime.FindStringSubmatch(text); m != nil {
 		return clockSeconds(c, text, m)
 	}
-	if m := isoTime.FindStringSubmatch(strings.ToUpper(text)); m != nil && text[len(text)-1] != 'T' && len(text) > 1 {
+	if m := isoTime.FindStringSubmatch(strings.ToUpper(text)); m != nil && text[len(text)-1] != 'T' &&
+		len(text) > 1 {
 		sum := 0.0
 		for i, unit := range []float64{week, day, hour, minute, 1} {
 			sum += unit * decimal(m[i+1])
@@ -88,7 +92,8 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 		for _, part := range unitPart.FindAllStringSubmatch(text, -1) {
 			unit, known := units[strings.ToLower(part[2])]
 			if !known {
-				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]), "one of s, m, h, d")
+				return 0, newFieldError(c, quoted(text)+" has a unit that isn't known, "+quoted(part[2]),
+					"one of s, m, h, d")
 			}
 			sum += unit * decimal(part[1])
 		}
@@ -105,11 +110,13 @@ func parseDuration(c column, text string) (float64, *FieldError) {
 // minutes or seconds, as Slurm allows; two numbers alone may be either.
 func clockSeconds(c column, text string, m []string) (float64, *FieldError) {
 	if m[1] == "" && m[4] == "" {
-		return 0, newFieldError(c, quoted(text)+" may be hours and minutes or minutes and seconds", quoted(text+":00")+" or "+quoted("00:"+text))
+		return 0, newFieldError(c, quoted(text)+" may be hours and minutes or minutes and seconds",
+			quoted(text+":00")+" or "+quoted("00:"+text))
 	}
 	hours, minutes, seconds := decimal(m[2]), decimal(m[3]), decimal(m[4])
 	if m[1] != "" && hours >= 24 || minutes >= 60 || seconds >= 60 {
-		return 0, newFieldError(c, quoted(text)+" is not a time", "up to 59 minutes and seconds, and with days up to 23 hours")
+		return 0, newFieldError(c, quoted(text)+" is not a time",
+			"up to 59 minutes and seconds, and with days up to 23 hours")
 	}
 	return day*decimal(m[1]) + hour*hours + minute*minutes + seconds, nil
 }
@@ -138,27 +145,32 @@ func parseDate(c column, text string) (float64, dateForm, *FieldError) {
 			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, how, nil
 		}
 	}
-	return 0, plainSeconds, newFieldError(c, quoted(text)+" is not a date", "one such as 2026-03-31T08:00:00, from 1970 on")
+	return 0, plainSeconds, newFieldError(c, quoted(text)+" is not a date",
+		"one such as 2026-03-31T08:00:00, from 1970 on")
 }
 
 // parseMemory reads GiB, or an amount with a unit as Slurm writes it: 16G, 512M.
 func parseMemory(text string, loose bool) (float64, *FieldError) {
 	number, unit := text, ""
-	if i := strings.IndexFunc(text, func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }); i > 0 {
+	if i := strings.IndexFunc(text,
+		func(r rune) bool { return r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }); i > 0 {
 		number, unit = strings.TrimSpace(text[:i]), strings.ToUpper(text[i:])
 	}
 	gib := map[string]float64{"": 1, "K": 1.0 / (1 << 20), "M": 1.0 / (1 << 10), "G": 1, "T": 1 << 10}
 	factor, known := gib[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(unit, "N"), "B"), "I")]
 	if value, err := strconv.ParseFloat(number, 64); err == nil && known && !isHexadecimal(number) {
 		if unit == "" && loose && value != 0 {
-			return 0, newFieldError(colMem, quoted(text)+" has no unit", quoted(text+"G")+" or "+quoted(text+"M"))
+			return 0, newFieldError(colMem, quoted(text)+" has no unit",
+				quoted(text+"G")+" or "+quoted(text+"M"))
 		}
 		return value * factor, nil
 	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) || isHexadecimal(text) {
+	if _, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) ||
+		isHexadecimal(text) {
 		return parseNumber(colMem, text) // such as 1e3 or NaN
 	}
-	return 0, newFieldError(colMem, quoted(text)+" is not an amount of memory", "GiB such as 16, or 16G or 512M")
+	return 0, newFieldError(colMem, quoted(text)+" is not an amount of memory",
+		"GiB such as 16, or 16G or 512M")
 }
 
 // slurmGPUs finds GPUs as Slurm writes them.

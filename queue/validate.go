@@ -61,7 +61,8 @@ func (b *Batch) Validate() error {
 			extras[f.Name] = true
 		}
 		if len(extras) > maxExtraNames {
-			return fmt.Errorf("job %s: more than %d different x_ columns in the batch", quoted(job.ID), maxExtraNames)
+			return fmt.Errorf("job %s: more than %d different x_ columns in the batch", quoted(job.ID),
+				maxExtraNames)
 		}
 	}
 	return nil
@@ -137,10 +138,12 @@ func (j *Job) checkNumbers() *FieldError {
 		}
 	}
 	if !inRange(j.Deadline) && !math.IsInf(j.Deadline, 1) {
-		return newFieldError(colDeadline, "is "+formatNumber(j.Deadline), "a number from 0 to 1e15, or inf for none")
+		return newFieldError(colDeadline, "is "+formatNumber(j.Deadline),
+			"a number from 0 to 1e15, or inf for none")
 	}
 	if !(inRange(j.Limit) && j.Limit > 0) && !math.IsInf(j.Limit, 1) {
-		return newFieldError(colLimit, "is "+formatNumber(j.Limit), "a number above 0, up to 1e15, or inf for none")
+		return newFieldError(colLimit, "is "+formatNumber(j.Limit),
+			"a number above 0, up to 1e15, or inf for none")
 	}
 	if !(j.Share > 0 && j.Share <= 1) {
 		return newFieldError(colShare, "is "+formatNumber(j.Share), "a number above 0, up to 1")
@@ -153,7 +156,8 @@ func inRange(v float64) bool { return v >= 0 && v <= maxNumber }
 
 func (j *Job) checkGPUs() *FieldError {
 	if n := len(j.GPUs); n == 0 || n > maxGPUModels {
-		return newFieldError(colGPUs, "lists "+strconv.Itoa(n)+" GPU models", "1 to "+strconv.Itoa(maxGPUModels))
+		return newFieldError(colGPUs, "lists "+strconv.Itoa(n)+" GPU models",
+			"1 to "+strconv.Itoa(maxGPUModels))
 	}
 	if j.Nodes < 0 || j.Nodes > maxNodes {
 		return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes), "1 to "+strconv.Itoa(maxNodes))
@@ -166,11 +170,13 @@ func (j *Job) checkGPUs() *FieldError {
 			return newFieldError(colGPUs, "model "+msg, want)
 		}
 		if j.Nodes > 1 && g.Count%j.Nodes != 0 {
-			return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "as many GPUs on each node")
+			return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job of "+strconv.Itoa(g.Count)+
+				" GPUs", "as many GPUs on each node")
 		}
 		for _, earlier := range j.GPUs[:i] {
 			if earlier.Model == g.Model {
-				return newFieldError(colGPUs, "names GPU model "+quoted(gpuModelText(g.Model))+" twice", "each once")
+				return newFieldError(colGPUs, "names GPU model "+quoted(gpuModelText(g.Model))+" twice",
+					"each once")
 			}
 		}
 	}
@@ -195,7 +201,8 @@ func (j *Job) checkMeasured() *FieldError {
 		}
 	}
 	if len(j.Measured) > maxGPUModels {
-		return newFieldError(colRuntime, "is there for "+strconv.Itoa(len(j.Measured))+" GPU models", "at most "+strconv.Itoa(maxGPUModels))
+		return newFieldError(colRuntime, "is there for "+strconv.Itoa(len(j.Measured))+" GPU models",
+			"at most "+strconv.Itoa(maxGPUModels))
 	}
 	for i := range j.Measured {
 		m := &j.Measured[i]
@@ -203,17 +210,22 @@ func (j *Job) checkMeasured() *FieldError {
 			return problem
 		}
 		if i > 0 && j.Measured[i-1].Model >= m.Model {
-			return newFieldError(colRuntime, "on "+quoted(m.Model)+" comes after "+quoted(j.Measured[i-1].Model), "GPU models by name, each once")
+			return newFieldError(colRuntime,
+				"on "+quoted(m.Model)+" comes after "+quoted(j.Measured[i-1].Model),
+				"GPU models by name, each once")
 		}
 		if m.Runtime == 0 && m.Power == 0 {
-			return newFieldError(colRuntime, "on "+quoted(m.Model)+" is 0, and so is the power", "one of both above 0")
+			return newFieldError(colRuntime, "on "+quoted(m.Model)+" is 0, and so is the power",
+				"one of both above 0")
 		}
 		for _, c := range [...]column{colRuntime, colPower} {
 			if value := *m.field(c); !inRange(value) {
-				return newFieldError(c, "on "+quoted(m.Model)+" is "+formatNumber(value), "a number from 0 to 1e15")
+				return newFieldError(c, "on "+quoted(m.Model)+" is "+formatNumber(value),
+					"a number from 0 to 1e15")
 			}
 			if m.Model == j.RuntimeModel && *m.field(c) > 0 && *j.field(c) > 0 {
-				return newFieldError(c, "on "+quoted(m.Model)+" is there twice: "+nativeNames[c]+" is of that GPU model, too", "it once")
+				return newFieldError(c, "on "+quoted(m.Model)+" is there twice: "+nativeNames[c]+
+					" is of that GPU model, too", "it once")
 			}
 		}
 	}
@@ -251,14 +263,16 @@ func (j *Job) checkModel() *FieldError {
 		}
 	}
 	if j.Model.DefaultTime() <= 0 {
-		return newFieldError(firstModelColumn+dvfsmodel.PlaceOfD, "is 0 and the constant time is 0 too", "a positive run time")
+		return newFieldError(firstModelColumn+dvfsmodel.PlaceOfD, "is 0 and the constant time is 0 too",
+			"a positive run time")
 	}
 	return nil
 }
 
 func (j *Job) checkExtras() *FieldError {
 	if len(j.Extra) > maxExtraNames {
-		return newFieldError(colExtra, "job has "+strconv.Itoa(len(j.Extra))+" x_ columns", "at most "+strconv.Itoa(maxExtraNames))
+		return newFieldError(colExtra, "job has "+strconv.Itoa(len(j.Extra))+" x_ columns",
+			"at most "+strconv.Itoa(maxExtraNames))
 	}
 	for i, f := range j.Extra {
 		if msg, want := extraNameFault(f.Name); msg != "" {
@@ -268,7 +282,8 @@ func (j *Job) checkExtras() *FieldError {
 			return newFieldError(colExtra, f.Name+" "+msg, want)
 		}
 		if i > 0 && j.Extra[i-1].Name >= f.Name {
-			return newFieldError(colExtra, "column "+quoted(f.Name)+" comes after "+quoted(j.Extra[i-1].Name), "x_ columns by name, each once")
+			return newFieldError(colExtra, "column "+quoted(f.Name)+" comes after "+quoted(j.Extra[i-1].Name),
+				"x_ columns by name, each once")
 		}
 	}
 	return nil
@@ -295,17 +310,21 @@ func extraValueFault(value string) (msg, want string) {
 
 func (j *Job) checkTogether() *FieldError {
 	if j.Model == nil && j.Workload == "" && !j.HasRunTime() {
-		return newFieldError(colJob, "nothing says how long job "+quoted(j.ID)+" runs", "a run time, a workload or a model")
+		return newFieldError(colJob, "nothing says how long job "+quoted(j.ID)+" runs",
+			"a run time, a workload or a model")
 	}
 	if j.Deadline < j.Arrival {
-		return newFieldError(colDeadline, "is "+formatNumber(j.Deadline)+", before the arrival at "+formatNumber(j.Arrival), "a later one")
+		return newFieldError(colDeadline,
+			"is "+formatNumber(j.Deadline)+", before the arrival at "+formatNumber(j.Arrival), "a later one")
 	}
 	if j.Nodes > 1 && j.Profile != nil {
-		return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job with a profile", "1 for a job that may share GPUs")
+		return newFieldError(colNodes, "is "+strconv.Itoa(j.Nodes)+" for a job with a profile",
+			"1 for a job that may share GPUs")
 	}
 	for _, g := range j.GPUs {
 		if j.Share < 1 && g.Count > 1 {
-			return newFieldError(colShare, "is "+formatNumber(j.Share)+" for a job of "+strconv.Itoa(g.Count)+" GPUs", "a share of one GPU, or whole GPUs")
+			return newFieldError(colShare, "is "+formatNumber(j.Share)+" for a job of "+strconv.Itoa(g.Count)+
+				" GPUs", "a share of one GPU, or whole GPUs")
 		}
 	}
 	return nil

@@ -107,7 +107,9 @@ func fieldPointers(record any) map[string]any {
 func (a *answerDecoder) fail(msg string, err error) error {
 	if errors.Is(a.in.err, errLongRecord) {
 		line, column := a.in.position(max(a.record, a.in.recordStart))
-		return &ParseError{Source: a.source, Line: line, Column: column, Msg: msg + a.unreadJob(), Err: a.in.err}
+		return &ParseError{
+			Source: a.source, Line: line, Column: column, Msg: msg + a.unreadJob(), Err: a.in.err,
+		}
 	}
 	if a.in.err != nil {
 		return fmt.Errorf("%s: %w", a.source, a.in.err)
@@ -209,7 +211,8 @@ func (a *answerDecoder) unreadJob() string {
 		return ""
 	}
 	unread := a.dec.UnreadBuffer()
-	part := jsonReader{jsontext.NewDecoder(bytes.NewReader(unread[betweenRecords(unread):]), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
+	part := jsonReader{jsontext.NewDecoder(bytes.NewReader(unread[betweenRecords(unread):]),
+		jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))}
 	if token, err := part.ReadToken(); err != nil || token.Kind() != '{' {
 		return ""
 	}

@@ -43,7 +43,9 @@ type Jobs struct {
 
 // coalesce runs work once for all callers that overlap under key. The work does
 // not end when the first of its callers gives up.
-func coalesce[T any](ctx context.Context, c *Client, key string, work func(context.Context) (T, error)) (T, error) {
+func coalesce[T any](
+	ctx context.Context, c *Client, key string, work func(context.Context) (T, error),
+) (T, error) {
 	var zero T
 	ch := c.flights.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
@@ -225,7 +227,8 @@ func (c *Client) jobByColumns(ctx context.Context, id JobID) (Job, error) {
 	both.Go(func() error {
 		// Nobody's text holds a delimiter that is drawn at random.
 		delimiter := "\x1f" + rand.Text()
-		out, err := c.command(ctx, "squeue", "--noheader", "--states=all", "--array-unique", // else it adds held tasks to the others
+		// Else it adds held tasks to the others.
+		out, err := c.command(ctx, "squeue", "--noheader", "--states=all", "--array-unique",
 			"--jobs="+id.String(), "--Format="+jobFormat(delimiter))
 		if err != nil {
 			return err

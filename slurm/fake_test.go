@@ -36,7 +36,10 @@ func newFake() *fakeSlurm {
 }
 
 func (f *fakeSlurm) job(id slurm.JobID, state string, values map[string]any) {
-	j := map[string]any{"job_id": id, "job_state": state, "priority": 100, "nice": nil, "name": "j", "admin_comment": "", "prefer": ""}
+	j := map[string]any{
+		"job_id": id, "job_state": state, "priority": 100, "nice": nil, "name": "j", "admin_comment": "",
+		"prefer": "",
+	}
 	maps.Copy(j, values)
 	f.jobs[id] = j
 }
@@ -81,7 +84,8 @@ func (f *fakeSlurm) Run(ctx context.Context, name string, args ...string) ([]byt
 		return f.nodes(args[3:])
 	case name == "scontrol" && args[1] == "config":
 		if f.saving {
-			return []byte("SuspendProgram = /s\nResumeProgram = /r\nResumeTimeout = " + f.resume + "\n" + f.except), nil
+			return []byte("SuspendProgram = /s\nResumeProgram = /r\n" +
+				"ResumeTimeout = " + f.resume + "\n" + f.except), nil
 		}
 		return []byte("SuspendProgram = (null)\nResumeProgram = (null)\n"), nil
 	}
@@ -102,7 +106,8 @@ func (f *fakeSlurm) nodes(only []string) ([]byte, error) {
 	var b strings.Builder
 	for _, n := range []string{"n1", "n2"} {
 		if len(only) == 0 || only[0] == n {
-			fmt.Fprintf(&b, "NodeName=%s Arch=x86_64\n   AvailableFeatures=h200,lab\n   State=IDLE%s Weight=%d\n\n", n, f.power[n], f.weights[n])
+			fmt.Fprintf(&b, "NodeName=%s Arch=x86_64\n   AvailableFeatures=h200,lab\n"+
+				"   State=IDLE%s Weight=%d\n\n", n, f.power[n], f.weights[n])
 		}
 	}
 	if b.Len() == 0 {

@@ -32,7 +32,8 @@ func FuzzParseJobs(f *testing.F) {
 	for _, answer := range squeueVariants {
 		f.Add([]byte(answer))
 	}
-	f.Add([]byte(`{"jobs":[{"job_id":1,"name":"` + "\xff" + `\u0000","time_limit":{"set":true,"number":{}}}],"errors":[{}]}`))
+	f.Add([]byte(`{"jobs":[{"job_id":1,"name":"` + "\xff" +
+		`\u0000","time_limit":{"set":true,"number":{}}}],"errors":[{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		jobs, _, err := slurm.ParseJobs("fuzz", data)
 		if err != nil && jobs != nil {
@@ -50,7 +51,8 @@ func FuzzParseJobText(f *testing.F) {
 	seeds(f, "scontrol-show-job-*.txt")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, id := range []slurm.JobID{16, 21} {
-			if j, err := slurm.ParseJobText("fuzz", data, id, time.UTC); err == nil && (j.ID != id || j.Comment != "" || j.AdminComment != "") {
+			if j, err := slurm.ParseJobText("fuzz", data, id, time.UTC); err == nil &&
+				(j.ID != id || j.Comment != "" || j.AdminComment != "") {
 				t.Errorf("%+v", j)
 			}
 		}
@@ -63,7 +65,8 @@ func FuzzForgedName(f *testing.F) {
 	f.Add("x ArrayJobId=3", "\n     Nodes=n1 GRES=gpu:1(IDX:0)")
 	f.Fuzz(func(t *testing.T, name, comment string) {
 		j, err := slurm.ParseJobText("fuzz", genuine(name, comment), 21, time.UTC)
-		if err == nil && (j.UID != 65534 || j.State.Base != slurm.Pending || j.Priority != 100 || len(j.Gres) != 0 || j.ArrayJob != 0 || j.Partition != "main" || j.Nice != 0) {
+		if err == nil && (j.UID != 65534 || j.State.Base != slurm.Pending || j.Priority != 100 ||
+			len(j.Gres) != 0 || j.ArrayJob != 0 || j.Partition != "main" || j.Nice != 0) {
 			t.Errorf("name %q comment %q: %+v", name, comment, j)
 		}
 	})
@@ -98,7 +101,11 @@ func FuzzParseAccounting(f *testing.F) {
 }
 
 func FuzzSmallForms(f *testing.F) {
-	for _, s := range []string{"n[1-2,5]x", "2-03:04:05", "UNLIMITED", "cpu=4,mem=8G,gres/gpu=2", "gpu:tesla:2(IDX:0-1)", "12_[0-3%2]", "13+1", "CANCELLED by 65534", "idle~", "2026-11-21T08:55:23", "slurm 22.05.8", "a;epplan:ab", "\xff\n"} {
+	for _, s := range []string{
+		"n[1-2,5]x", "2-03:04:05", "UNLIMITED", "cpu=4,mem=8G,gres/gpu=2",
+		"gpu:tesla:2(IDX:0-1)", "12_[0-3%2]", "13+1", "CANCELLED by 65534", "idle~", "2026-11-21T08:55:23",
+		"slurm 22.05.8", "a;epplan:ab", "\xff\n",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -144,13 +151,17 @@ func checkTexts(t *testing.T, s string) {
 }
 
 func FuzzParseWishes(f *testing.F) {
-	for _, s := range []string{"epplan:off", "epplan:fixed=1200,5001", "epplan:deadline=+2h", "epplan:deadline=18:00", "x;epplan:deadline=2026-11-22T10:00:00Z", "epplan:\xff"} {
+	for _, s := range []string{
+		"epplan:off", "epplan:fixed=1200,5001", "epplan:deadline=+2h",
+		"epplan:deadline=18:00", "x;epplan:deadline=2026-11-22T10:00:00Z", "epplan:\xff",
+	} {
 		f.Add(s)
 	}
 	now := time.Date(2026, 11, 21, 17, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
 		w := slurm.ParseWishes(s, now)
-		if w.CoreMHz < 0 || w.MemoryMHz < 0 || !w.Deadline.IsZero() && !w.Deadline.After(now) || w.Off && w.HasFixedClocks() {
+		if w.CoreMHz < 0 || w.MemoryMHz < 0 || !w.Deadline.IsZero() && !w.Deadline.After(now) ||
+			w.Off && w.HasFixedClocks() {
 			t.Errorf("%+v", w)
 		}
 		for _, line := range w.Warnings {
@@ -170,11 +181,13 @@ func FuzzHookMessages(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, err := slurm.DecodeSubmission(strings.NewReader(string(out))); err != nil || again != s {
+			if again, err := slurm.DecodeSubmission(strings.NewReader(string(out))); err != nil ||
+				again != s {
 				t.Errorf("%+v became %+v, %v", s, again, err)
 			}
 		}
-		if e, err := slurm.DecodeHookEvent(strings.NewReader(string(data))); err == nil && e.Validate() != nil {
+		if e, err := slurm.DecodeHookEvent(strings.NewReader(string(data))); err == nil &&
+			e.Validate() != nil {
 			t.Errorf("%+v", e)
 		}
 		e, err := slurm.ParseHookEnv(slurm.Prolog, []string{"SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", variable})
@@ -218,7 +231,8 @@ func BenchmarkParse10000AccountingRows(b *testing.B) {
 	data := []byte(head + "\n" + strings.Join(lines, "\n") + "\n")
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		if out, rejected, err := slurm.ParseAccounting("sacct", data, "|", time.UTC); err != nil || len(out) != len(lines) {
+		if out, rejected, err := slurm.ParseAccounting("sacct", data, "|", time.UTC); err != nil ||
+			len(out) != len(lines) {
 			b.Fatal(len(out), rejected, err)
 		}
 	}

@@ -32,11 +32,12 @@ const (
 	maxIncludes  = 16
 )
 
-// ReadGresConf reads gres.conf and slurm.conf in a folder for one node, as
-// slurmd does: NodeName filters, continued lines, comments, Include (relative to the file), records with a
-// NodeName after those without, a node's own AutoDetect before the global one, types and counts as slurm.conf has
-// them. A slurm.conf that can't be read, or that doesn't name the node, leaves Counted false. Files that the
-// configuration names are the site's; fsys is where they are looked up, such as os.DirFS("/").
+// ReadGresConf reads gres.conf and slurm.conf in a folder for one node, as slurmd does:
+// NodeName filters, continued lines, comments, Include (relative to the file), records
+// with a NodeName after those without, a node's own AutoDetect before the global one,
+// types and counts as slurm.conf has them. A slurm.conf that can't be read, or that
+// doesn't name the node, leaves Counted false. Files that the configuration names are the
+// site's; fsys is where they are looked up, such as os.DirFS("/").
 func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
 	if err := ValidNode(node); err != nil {
 		return DeviceMap{}, err
@@ -57,7 +58,8 @@ func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
 		m.Devices = append(m.Devices, g.devices()...)
 	}
 	if len(m.Devices) > maxGresIndex {
-		return DeviceMap{}, fmt.Errorf("%s: more than %d GPUs: %w", path.Join(dir, "gres.conf"), maxGresIndex, ErrInvalid)
+		return DeviceMap{}, fmt.Errorf("%s: more than %d GPUs: %w", path.Join(dir, "gres.conf"),
+			maxGresIndex, ErrInvalid)
 	}
 	return m, nil
 }
@@ -93,7 +95,9 @@ func mergeGres(records []gresRecord, wanted []Gres) []gresRecord {
 	for _, w := range wanted {
 		count := int(min(w.Count, maxGresIndex))
 		for count > 0 {
-			i := slices.IndexFunc(left, func(g gresRecord) bool { return w.Type == "" || strings.EqualFold(g.kind, w.Type) })
+			i := slices.IndexFunc(left, func(g gresRecord) bool {
+				return w.Type == "" || strings.EqualFold(g.kind, w.Type)
+			})
 			if i < 0 {
 				out = append(out, gresRecord{kind: w.Type, count: count})
 				break
@@ -216,7 +220,10 @@ func (r *gresParser) addLine(file string, l configLine) error {
 	for w := range strings.FieldsSeq(l.text) {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok {
-			return &ParseError{Source: file, Line: l.number, Column: strings.Index(l.text, w) + 1, Msg: fmt.Sprintf("%q: want key=value", Printable(w, 60))}
+			return &ParseError{
+				Source: file, Line: l.number, Column: strings.Index(l.text, w) + 1,
+				Msg: fmt.Sprintf("%q: want key=value", Printable(w, 60)),
+			}
 		}
 		v[strings.ToLower(key)] = strings.Trim(value, `"`)
 	}
@@ -285,7 +292,8 @@ func recordOf(v map[string]string) (gresRecord, error) {
 		}
 	case v["count"] != "":
 		if g.count, err = strconv.Atoi(v["count"]); err != nil || g.count < 0 || g.count > maxGresIndex {
-			return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", Printable(v["count"], 40), maxGresIndex, ErrInvalid)
+			return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", Printable(v["count"], 40),
+				maxGresIndex, ErrInvalid)
 		}
 	}
 	return g, nil

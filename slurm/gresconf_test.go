@@ -23,24 +23,59 @@ func TestPositionsInGresConfAreMappedToMinorNumbers(t *testing.T) {
 		want       []int
 		auto       string
 	}{
-		"gaps":                             {"Name=gpu File=/dev/nvidia[2-3,5,7]", "n1", []int{2, 3, 5, 7}, ""},
-		"several lines":                    {"Name=gpu Type=a File=/dev/nvidia3\nname=GPU type=b file=/dev/nvidia[0-1] # two\n", "n1", []int{3, 0, 1}, ""},
-		"node filter":                      {"NodeName=n[1-2] Name=gpu File=/dev/nvidia0\nNodeName=n3 Name=gpu File=/dev/nvidia[0-7]\nNodeName=n2 Name=gpu File=/dev/nvidia9", "n2", []int{0, 9}, ""},
-		"other resources":                  {"Name=shard Count=32\nName=mps Count=100 File=/dev/nvidia5\nName=gpu File=/dev/nvidia1", "n1", []int{1}, ""},
-		"nvml alone":                       {"AutoDetect=nvml\n", "n1", nil, "nvml"},
-		"nvml for some":                    {"NodeName=n1 AutoDetect=off Name=gpu File=/dev/nvidia4\nNodeName=n9 AutoDetect=nvml", "n1", []int{4}, "off"},
-		"continued line":                   {"Name=gpu \\\n  File=/dev/nvidia[0-1]\n", "n1", []int{0, 1}, ""},
-		"include":                          {"Include gpus.inc\nName=gpu File=/dev/nvidia9", "n1", []int{6, 9}, ""},
-		"include absolute":                 {"include /etc/slurm/gpus.inc", "n1", []int{6}, ""},
-		"list of files":                    {"Name=gpu File=/dev/nvidia1,/dev/nvidia[4-5]", "n1", []int{1, 4, 5}, ""},
-		"no number":                        {"Name=gpu File=/dev/dri/card", "n1", []int{-1}, ""},
-		"a node's own lines come last":     {"NodeName=n1 Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia7", "n1", []int{7, 0}, ""},
-		"a node's own AutoDetect counts":   {"NodeName=n1 AutoDetect=off\nAutoDetect=nvml\nName=gpu File=/dev/nvidia4", "n1", []int{4}, "off"},
-		"AutoDetect of a line of one kind": {"Name=gpu AutoDetect=nvml File=/dev/nvidia4", "n1", []int{4}, ""},
-		"parts of a GPU":                   {"Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\nName=gpu File=/dev/nvidia1", "n1", []int{-1, 1}, ""},
-		"found by count":                   {"Name=gpu Count=2", "n1", []int{-1, -1}, ""},
+		"gaps": {
+			"Name=gpu File=/dev/nvidia[2-3,5,7]", "n1", []int{2, 3, 5, 7}, "",
+		},
+		"several lines": {
+			"Name=gpu Type=a File=/dev/nvidia3\nname=GPU type=b file=/dev/nvidia[0-1] # two\n", "n1",
+			[]int{3, 0, 1},
+			"",
+		},
+		"node filter": {
+			"NodeName=n[1-2] Name=gpu File=/dev/nvidia0\nNodeName=n3 Name=gpu File=/dev/nvidia[0-7]\n" +
+				"NodeName=n2 Name=gpu File=/dev/nvidia9", "n2", []int{0, 9}, "",
+		},
+		"other resources": {
+			"Name=shard Count=32\nName=mps Count=100 File=/dev/nvidia5\nName=gpu File=/dev/nvidia1", "n1",
+			[]int{1},
+			"",
+		},
+		"nvml alone": {"AutoDetect=nvml\n", "n1", nil, "nvml"},
+		"nvml for some": {
+			"NodeName=n1 AutoDetect=off Name=gpu File=/dev/nvidia4\nNodeName=n9 AutoDetect=nvml", "n1",
+			[]int{4},
+			"off",
+		},
+		"continued line": {"Name=gpu \\\n  File=/dev/nvidia[0-1]\n", "n1", []int{0, 1}, ""},
+		"include": {
+			"Include gpus.inc\nName=gpu File=/dev/nvidia9", "n1", []int{6, 9}, "",
+		},
+		"include absolute": {"include /etc/slurm/gpus.inc", "n1", []int{6}, ""},
+		"list of files": {
+			"Name=gpu File=/dev/nvidia1,/dev/nvidia[4-5]", "n1", []int{1, 4, 5}, "",
+		},
+		"no number": {"Name=gpu File=/dev/dri/card", "n1", []int{-1}, ""},
+		"a node's own lines come last": {
+			"NodeName=n1 Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia7", "n1", []int{7, 0}, "",
+		},
+		"a node's own AutoDetect counts": {
+			"NodeName=n1 AutoDetect=off\nAutoDetect=nvml\nName=gpu File=/dev/nvidia4", "n1", []int{4}, "off",
+		},
+		"AutoDetect of a line of one kind": {
+			"Name=gpu AutoDetect=nvml File=/dev/nvidia4", "n1", []int{4}, "",
+		},
+		"parts of a GPU": {
+			"Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\nName=gpu File=/dev/nvidia1",
+			"n1",
+			[]int{-1, 1},
+			"",
+		},
+		"found by count": {"Name=gpu Count=2", "n1", []int{-1, -1}, ""},
 	} {
-		fsys := fstest.MapFS{"etc/slurm/gres.conf": {Data: []byte(c.conf)}, "etc/slurm/gpus.inc": {Data: []byte("Name=gpu File=/dev/nvidia6\n")}}
+		fsys := fstest.MapFS{
+			"etc/slurm/gres.conf": {Data: []byte(c.conf)},
+			"etc/slurm/gpus.inc":  {Data: []byte("Name=gpu File=/dev/nvidia6\n")},
+		}
 		m, err := slurm.ReadGresConf(fsys, "etc/slurm", c.node)
 		if err != nil || m.AutoDetect != c.auto || len(m.Devices) != len(c.want) {
 			t.Errorf("%s: %+v, %v", name, m, err)
@@ -57,7 +92,8 @@ func TestPositionsInGresConfAreMappedToMinorNumbers(t *testing.T) {
 
 func TestABadGresConfIsAnErrorWithItsLine(t *testing.T) {
 	for name, conf := range map[string]string{
-		"range": "\nName=gpu File=/dev/nvidia[2-", "word": "\nName=gpu x", "nodes": "\nNodeName=n[ Name=gpu", "path": "\nName=gpu File=nvidia0", "loop": "\nInclude gres.conf", "missing": "\nInclude nosuch",
+		"range": "\nName=gpu File=/dev/nvidia[2-", "word": "\nName=gpu x", "nodes": "\nNodeName=n[ Name=gpu",
+		"path": "\nName=gpu File=nvidia0", "loop": "\nInclude gres.conf", "missing": "\nInclude nosuch",
 	} {
 		_, err := slurm.ReadGresConf(fstest.MapFS{"gres.conf": {Data: []byte(conf)}}, ".", "n1")
 		var at *slurm.ParseError
@@ -69,7 +105,8 @@ func TestABadGresConfIsAnErrorWithItsLine(t *testing.T) {
 
 func TestRecordedGresConf(t *testing.T) {
 	m, err := slurm.ReadGresConf(fstest.MapFS{"gres.conf": {Data: sample(t, "gres.conf")}}, ".", "n2")
-	if err != nil || len(m.Devices) != 8 || m.Devices[7].Minor != 7 || m.Devices[7].Type != "h200" || !strings.HasSuffix(m.Devices[0].File, "/nvidia0") {
+	if err != nil || len(m.Devices) != 8 || m.Devices[7].Minor != 7 || m.Devices[7].Type != "h200" ||
+		!strings.HasSuffix(m.Devices[0].File, "/nvidia0") {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

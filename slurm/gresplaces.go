@@ -19,13 +19,13 @@ var ErrOrder = errors.New("the order of Slurm's GPUs isn't certain")
 
 // DriverIndexes gives, for each number that SLURM_JOB_GPUS may have on the node, the GPU
 // that Slurm means: its index in the driver's list, or -1 where it isn't there. The
-// driver's list is in the order of PCI bus ids, with a place for each GPU that the driver counts, whether it
-// answers or not. The error is [ErrOrder] when several answers are possible: a GPU is missing, say, and nothing
-// tells which one.
+// driver's list is in the order of PCI bus ids, with a place for each GPU that the driver
+// counts, whether it answers or not. The error is [ErrOrder] when several answers are
+// possible: a GPU is missing, say, and nothing tells which one.
 //
 // Without AutoDetect the numbers are gres.conf's own order, by device file. With
-// AutoDetect=nvml slurmd sorts the GPUs by PCI bus id, with AutoDetect=nvidia by device file (Slurm's gres_gpu.c,
-// _merge_system_gres_conf, from 22.05 to 26.05).
+// AutoDetect=nvml slurmd sorts the GPUs by PCI bus id, with AutoDetect=nvidia by device
+// file (Slurm's gres_gpu.c, _merge_system_gres_conf, from 22.05 to 26.05).
 func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 	switch m.AutoDetect {
 	case "", "off":
@@ -59,7 +59,8 @@ func (m *DeviceMap) byFile(gpus []DriverGPU) ([]int, error) {
 	case len(places) == 0:
 		return nil, fmt.Errorf("gres.conf names no device file of this node's GPUs: %w", ErrOrder)
 	case m.hasSeveralTypes() && !m.Counted: // slurm.conf would say which type comes first
-		return nil, fmt.Errorf("GPUs of several types, and slurm.conf doesn't say in which order: %w", ErrOrder)
+		return nil, fmt.Errorf("GPUs of several types, and slurm.conf doesn't say in which order: %w",
+			ErrOrder)
 	}
 	return places, nil
 }
@@ -79,13 +80,16 @@ func (m *DeviceMap) byAutoDetect(gpus []DriverGPU, order func([]DriverGPU) ([]in
 		return nil, err
 	}
 	switch fit := m.matchTypes(gpus, wanted); {
-	case m.hasTypes() && (len(m.Devices) < len(gpus) || m.hasMinorGap(gpus)) && (m.hasSeveralTypes() || !slices.Equal(all, sortedByFile(gpus))):
-		// slurmd gives the types to as many GPUs as are configured, by device file, and keeps the others apart
+	case m.hasTypes() && (len(m.Devices) < len(gpus) || m.hasMinorGap(gpus)) &&
+		(m.hasSeveralTypes() || !slices.Equal(all, sortedByFile(gpus))):
+		// slurmd gives the types to as many GPUs as are configured, by device file, and
+		// keeps the others apart
 		return nil, fmt.Errorf("GPUs with types, and more of them than Slurm has: %w", ErrOrder)
 	case fit == noneMatches: // slurmd keeps its own GPUs apart from the configured ones, and uses these
 		all = sortedByFile(gpus)
 	case fit != allMatch:
-		return nil, fmt.Errorf("gres.conf's and slurm.conf's types don't fit the names of the GPUs: %w", ErrOrder)
+		return nil, fmt.Errorf("gres.conf's and slurm.conf's types don't fit the names of the GPUs: %w",
+			ErrOrder)
 	}
 	part := slices.Contains(wanted, false) // in which none that doesn't answer is
 	places := slices.DeleteFunc(all, func(i int) bool { return i < 0 && part || i >= 0 && !wanted[i] })
@@ -142,7 +146,8 @@ func (m *DeviceMap) configuredGPUs(gpus []DriverGPU) ([]bool, error) {
 		}
 		return wanted, nil
 	}
-	return nil, fmt.Errorf("%d GPUs of the node for Slurm, %d for the driver, of which %d don't answer: %w", total, len(gpus), dead, ErrOrder)
+	return nil, fmt.Errorf("%d GPUs of the node for Slurm, %d for the driver, of which %d don't answer: %w",
+		total, len(gpus), dead, ErrOrder)
 }
 
 // hasTypes reports whether GPUs have a type.
@@ -152,7 +157,9 @@ func (m *DeviceMap) hasTypes() bool {
 
 // hasSeveralTypes reports whether they have different types.
 func (m *DeviceMap) hasSeveralTypes() bool {
-	return slices.ContainsFunc(m.Devices, func(d Device) bool { return !strings.EqualFold(d.Type, m.Devices[0].Type) })
+	return slices.ContainsFunc(m.Devices, func(d Device) bool {
+		return !strings.EqualFold(d.Type, m.Devices[0].Type)
+	})
 }
 
 // How the types of a configuration fit the names of GPUs.
@@ -183,7 +190,9 @@ func (m *DeviceMap) matchTypes(gpus []DriverGPU, wanted []bool) int {
 		}
 		alive++
 		name := strings.ReplaceAll(strings.ToLower(g.Model), " ", "_")
-		kinds := slices.DeleteFunc(slices.Collect(maps.Keys(left)), func(k string) bool { return !strings.Contains(name, k) })
+		kinds := slices.DeleteFunc(slices.Collect(maps.Keys(left)), func(k string) bool {
+			return !strings.Contains(name, k)
+		})
 		if len(kinds) > 0 {
 			fitting++
 		}
@@ -193,7 +202,8 @@ func (m *DeviceMap) matchTypes(gpus []DriverGPU, wanted []bool) int {
 		}
 		left[kinds[0]]--
 		own := slices.IndexFunc(m.Devices, func(d Device) bool { return d.Minor == g.Minor })
-		strange = strange || left[kinds[0]] < 0 || own >= 0 && !strings.EqualFold(m.Devices[own].Type, kinds[0])
+		strange = strange || left[kinds[0]] < 0 || own >= 0 &&
+			!strings.EqualFold(m.Devices[own].Type, kinds[0])
 	}
 	switch {
 	case !strange:

@@ -46,37 +46,66 @@ func TestSlurmsNumbersMeanTheGPUsThatSlurmdGivesOut(t *testing.T) {
 		gpus       []slurm.DriverGPU // by PCI bus id
 		want       []int             // nil: not certain
 	}{
-		"by file":                           {off, "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
-		"one missing, by file":              {off, "gpu:4", a100s(0, 2, 3), []int{0, -1, 1, 2}},
-		"one dead, by file":                 {off, "gpu:4", a100s(0, -1, 2, 3), []int{0, -1, 2, 3}},
-		"a file left out":                   {"Name=gpu File=/dev/nvidia[1-3]", "gpu:3", a100s(0, 1, 2, 3), []int{1, 2, 3}},
-		"by file, not in slurm.conf":        {off, "", a100s(1, 0, 3, 2), []int{1, 0, 3, 2}},
-		"a file twice":                      {"Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia0", "gpu:2", a100s(0, 1), nil},
+		"by file":              {off, "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
+		"one missing, by file": {off, "gpu:4", a100s(0, 2, 3), []int{0, -1, 1, 2}},
+		"one dead, by file":    {off, "gpu:4", a100s(0, -1, 2, 3), []int{0, -1, 2, 3}},
+		"a file left out": {
+			"Name=gpu File=/dev/nvidia[1-3]", "gpu:3", a100s(0, 1, 2, 3), []int{1, 2, 3},
+		},
+		"by file, not in slurm.conf": {off, "", a100s(1, 0, 3, 2), []int{1, 0, 3, 2}},
+		"a file twice": {
+			"Name=gpu File=/dev/nvidia0\nName=gpu File=/dev/nvidia0", "gpu:2", a100s(0, 1), nil,
+		},
 		"no file at all":                    {"Name=gpu Count=2", "gpu:2", a100s(0, 1), nil},
 		"another kind of GPU is looked for": {"AutoDetect=rsmi\n" + off, "gpu:4", a100s(0, 1, 2, 3), nil},
 
-		"nvml":                          {"AutoDetect=nvml", "gpu:4", a100s(3, 2, 1, 0), []int{0, 1, 2, 3}},
-		"nvml, with files":              {"AutoDetect=nvml\n" + off, "gpu:4", a100s(3, 2, 1, 0), []int{0, 1, 2, 3}},
-		"nvml, a file left out":         {"AutoDetect=nvml\nName=gpu File=/dev/nvidia[1-3]", "gpu:3", a100s(3, 0, 1, 2), []int{0, 2, 3}},
-		"nvml, fewer in slurm.conf":     {"AutoDetect=nvml", "gpu:2", a100s(3, 1, 2, 0), []int{1, 3}},
-		"nvml, one dead":                {"AutoDetect=nvml", "gpu:4", a100s(3, -1, 1, 0), []int{0, -1, 2, 3}},
-		"nvml, one dead, with files":    {"AutoDetect=nvml\n" + off, "gpu:4", a100s(3, -1, 1, 0), []int{0, -1, 2, 3}},
+		"nvml": {"AutoDetect=nvml", "gpu:4", a100s(3, 2, 1, 0), []int{0, 1, 2, 3}},
+		"nvml, with files": {
+			"AutoDetect=nvml\n" + off, "gpu:4", a100s(3, 2, 1, 0), []int{0, 1, 2, 3},
+		},
+		"nvml, a file left out": {
+			"AutoDetect=nvml\nName=gpu File=/dev/nvidia[1-3]", "gpu:3", a100s(3, 0, 1, 2), []int{0, 2, 3},
+		},
+		"nvml, fewer in slurm.conf": {"AutoDetect=nvml", "gpu:2", a100s(3, 1, 2, 0), []int{1, 3}},
+		"nvml, one dead":            {"AutoDetect=nvml", "gpu:4", a100s(3, -1, 1, 0), []int{0, -1, 2, 3}},
+		"nvml, one dead, with files": {
+			"AutoDetect=nvml\n" + off, "gpu:4", a100s(3, -1, 1, 0), []int{0, -1, 2, 3},
+		},
 		"nvml, one missing":             {"AutoDetect=nvml", "gpu:4", a100s(0, 2, 3), nil},
 		"nvml, one missing, with files": {"AutoDetect=nvml\n" + off, "gpu:4", a100s(0, 2, 3), nil},
 		"nvml, not in slurm.conf":       {"AutoDetect=nvml", "", a100s(0, 1), nil},
-		"nvml, typed":                   {"AutoDetect=nvml", "gpu:a100:4", a100s(3, 2, 1, 0), []int{0, 1, 2, 3}},
-		"nvml, a type of the site's":    {"AutoDetect=nvml\nName=gpu Type=big File=/dev/nvidia[0-1]", "gpu:big:2", a100s(1, 0), []int{1, 0}},
-		"the same, one dead":            {"AutoDetect=nvml\nName=gpu Type=big File=/dev/nvidia[0-1]", "gpu:big:2", a100s(-1, 0), nil},
-		"nvml, off on this node":        {"NodeName=n1 AutoDetect=off\nAutoDetect=nvml\n" + off, "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
+		"nvml, typed": {
+			"AutoDetect=nvml", "gpu:a100:4", a100s(3, 2, 1, 0), []int{0, 1, 2, 3},
+		},
+		"nvml, a type of the site's": {
+			"AutoDetect=nvml\nName=gpu Type=big File=/dev/nvidia[0-1]", "gpu:big:2", a100s(1, 0), []int{1, 0},
+		},
+		"the same, one dead": {
+			"AutoDetect=nvml\nName=gpu Type=big File=/dev/nvidia[0-1]", "gpu:big:2", a100s(-1, 0), nil,
+		},
+		"nvml, off on this node": {
+			"NodeName=n1 AutoDetect=off\nAutoDetect=nvml\n" + off, "gpu:4", a100s(3, 2, 1, 0),
+			[]int{3, 2, 1, 0},
+		},
 
-		"nvidia":                {"AutoDetect=nvidia", "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
-		"nvidia, one dead":      {"AutoDetect=nvidia", "gpu:4", a100s(3, -1, 1, 0), []int{3, 2, -1, 0}},
-		"nvidia, many dead":     {"AutoDetect=nvidia", "gpu:4", a100s(9, -1, -1, 0), nil},
-		"slurm.conf's types":    {"Name=gpu Type=a File=/dev/nvidia0\nName=gpu Type=b File=/dev/nvidia1", "gpu:b:1,gpu:a:1", a100s(0, 1), []int{1, 0}},
-		"types without counts":  {"Name=gpu Type=a File=/dev/nvidia0\nName=gpu Type=b File=/dev/nvidia1", "", a100s(0, 1), nil},
-		"fewer in slurm.conf":   {off, "gpu:2", a100s(0, 1, 2, 3), []int{0, 1}},
-		"none for Slurm":        {off, "shard:2", a100s(0, 1), nil},
-		"parts of a GPU beside": {"Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\nName=gpu File=/dev/nvidia1", "gpu:2", a100s(0, 1), []int{-1, 1}},
+		"nvidia":            {"AutoDetect=nvidia", "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
+		"nvidia, one dead":  {"AutoDetect=nvidia", "gpu:4", a100s(3, -1, 1, 0), []int{3, 2, -1, 0}},
+		"nvidia, many dead": {"AutoDetect=nvidia", "gpu:4", a100s(9, -1, -1, 0), nil},
+		"slurm.conf's types": {
+			"Name=gpu Type=a File=/dev/nvidia0\nName=gpu Type=b File=/dev/nvidia1", "gpu:b:1,gpu:a:1",
+			a100s(0, 1),
+			[]int{1, 0},
+		},
+		"types without counts": {
+			"Name=gpu Type=a File=/dev/nvidia0\nName=gpu Type=b File=/dev/nvidia1", "", a100s(0, 1), nil,
+		},
+		"fewer in slurm.conf": {off, "gpu:2", a100s(0, 1, 2, 3), []int{0, 1}},
+		"none for Slurm":      {off, "shard:2", a100s(0, 1), nil},
+		"parts of a GPU beside": {
+			"Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap21\nName=gpu File=/dev/nvidia1",
+			"gpu:2", a100s(0, 1),
+			[]int{-1, 1},
+		},
 	} {
 		m, err := slurm.ReadGresConf(confOf(c.conf, c.gres), "etc/slurm", "n1")
 		if err != nil {
@@ -101,9 +130,12 @@ type slurmdGPU struct {
 
 // slurmd is what slurmd makes of a configuration: which GPU, by its PCI place, each
 // number means; -1 where a number means none. ok is false where it finds fewer than
-// slurm.conf says: slurmctld drains the node then. It follows _merge_config of Slurm's gres.c and _merge_system_gres_conf of
-// gres_gpu.c step by step, on whole lists, for GPUs that are all there.
-func slurmd(auto string, conf []slurmdGPU, gres []slurm.Gres, minors []int, models []string) (means []int, ok bool) {
+// slurm.conf says: slurmctld drains the node then. It follows _merge_config of Slurm's
+// gres.c and _merge_system_gres_conf of gres_gpu.c step by step, on whole lists, for GPUs
+// that are all there.
+func slurmd(
+	auto string, conf []slurmdGPU, gres []slurm.Gres, minors []int, models []string,
+) (means []int, ok bool) {
 	var merged []slurmdGPU
 	for _, w := range gres {
 		left := int(w.Count)
@@ -126,7 +158,9 @@ func slurmd(auto string, conf []slurmdGPU, gres []slurm.Gres, minors []int, mode
 	final := merged
 	if auto == "nvml" || auto == "nvidia" {
 		final = detect(merged, file, models, len(minors))
-		byFile := func(a, b slurmdGPU) int { return cmp.Or(len(a.file)-len(b.file), strings.Compare(a.file, b.file)) }
+		byFile := func(a, b slurmdGPU) int {
+			return cmp.Or(len(a.file)-len(b.file), strings.Compare(a.file, b.file))
+		}
 		slices.SortStableFunc(final, byFile)
 		if auto == "nvml" {
 			links := func(g slurmdGPU) int {
@@ -140,7 +174,9 @@ func slurmd(auto string, conf []slurmdGPU, gres []slurm.Gres, minors []int, mode
 	}
 	for _, g := range final {
 		if g.file != "" {
-			means = append(means, slices.IndexFunc(driverOrder(len(minors)), func(pci int) bool { return file(pci) == g.file }))
+			means = append(means, slices.IndexFunc(driverOrder(len(minors)), func(pci int) bool {
+				return file(pci) == g.file
+			}))
 		}
 	}
 	total := 0
@@ -162,7 +198,9 @@ func driverOrder(n int) []int {
 func detect(conf []slurmdGPU, file func(int) string, models []string, n int) []slurmdGPU {
 	system := make([]slurmdGPU, n)
 	for i := range system {
-		system[i] = slurmdGPU{kind: strings.ReplaceAll(strings.ToLower(models[i]), " ", "_"), file: file(i), pci: i}
+		system[i] = slurmdGPU{
+			kind: strings.ReplaceAll(strings.ToLower(models[i]), " ", "_"), file: file(i), pci: i,
+		}
 	}
 	byFile := func(a, b slurmdGPU) int {
 		if (a.file == "") != (b.file == "") {
@@ -198,7 +236,8 @@ func detect(conf []slurmdGPU, file func(int) string, models []string, n int) []s
 	var out []slurmdGPU
 	for _, g := range single {
 		at := slices.IndexFunc(driverOrder(n), func(s int) bool {
-			return !taken[s] && (g.kind == "" || g.kind == system[s].kind) && (g.file == "" || g.file == system[s].file)
+			return !taken[s] && (g.kind == "" || g.kind == system[s].kind) &&
+				(g.file == "" || g.file == system[s].file)
 		})
 		switch {
 		case at >= 0:
@@ -229,7 +268,9 @@ func drawConf(t *rapid.T, minors []int) drawnConf {
 	c := drawnConf{auto: rapid.SampledFrom([]string{"", "off", "nvml", "nvml", "nvidia"}).Draw(t, "auto")}
 	c.kinds = rapid.SampledFrom([][]string{{""}, {""}, {"a100"}, {"a100", "h100"}, {"big"}}).Draw(t, "kinds")
 	if c.auto != "" {
-		c.text = rapid.SampledFrom([]string{"AutoDetect=", "NodeName=n1 AutoDetect=", "NodeName=n1 AutoDetect=off\nNodeName=n2 AutoDetect="}).Draw(t, "how") + c.auto + "\n"
+		c.text = rapid.SampledFrom([]string{
+			"AutoDetect=", "NodeName=n1 AutoDetect=", "NodeName=n1 AutoDetect=off\nNodeName=n2 AutoDetect=",
+		}).Draw(t, "how") + c.auto + "\n"
 		if strings.Contains(c.text, "=off\nNodeName=n2") {
 			c.auto = "off"
 		}
@@ -267,7 +308,9 @@ func drawConf(t *rapid.T, minors []int) drawnConf {
 
 // drawFates draws what the driver counts now, and where on the bus that is.
 func drawFates(t *rapid.T, minors []int, models []string) (now []slurm.DriverGPU, pci []int) {
-	fates := []string{"well", "well", "well", rapid.SampledFrom([]string{"well", "dead", "gone"}).Draw(t, "failure")}
+	fates := []string{
+		"well", "well", "well", rapid.SampledFrom([]string{"well", "dead", "gone"}).Draw(t, "failure"),
+	}
 	for i := range minors {
 		fate := rapid.SampledFrom(fates).Draw(t, "fate")
 		switch fate {
@@ -292,7 +335,9 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "GPUs")
 		minors := rapid.Permutation(driverOrder(n)).Draw(t, "minors")
-		models := rapid.SliceOfN(rapid.SampledFrom([]string{"NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"}), n, n).Draw(t, "models")
+		models := rapid.SliceOfN(rapid.SampledFrom([]string{
+			"NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3",
+		}), n, n).Draw(t, "models")
 		c := drawConf(t, minors)
 		m, err := slurm.ReadGresConf(confOf(c.text, c.gres), "etc/slurm", "n1")
 		if err != nil {
@@ -304,12 +349,15 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 		}
 		if c.gres == "" { // slurm.conf has it all the same, unseen
 			for _, k := range c.kinds {
-				gres = append(gres, slurm.Gres{Name: "gpu", Type: k, Count: int64(rapid.IntRange(1, n).Draw(t, "unseen"))})
+				gres = append(gres, slurm.Gres{
+					Name: "gpu", Type: k, Count: int64(rapid.IntRange(1, n).Draw(t, "unseen")),
+				})
 			}
 		}
 		means, ok := slurmd(c.auto, c.records, gres, minors, models)
 		now, pci := drawFates(t, minors, models)
-		if slices.ContainsFunc(now, func(g slurm.DriverGPU) bool { return g.Minor < 0 }) && !c.true(minors, models) {
+		if slices.ContainsFunc(now, func(g slurm.DriverGPU) bool { return g.Minor < 0 }) &&
+			!c.true(minors, models) {
 			t.Skip("nobody can tell that the type of a GPU is wrong that doesn't answer")
 		}
 		places, err := m.DriverIndexes(now)
@@ -323,7 +371,8 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 		certain++
 		for number, at := range places {
 			if at >= 0 && ok && number < len(means) && pci[at] != means[number] {
-				t.Fatalf("gres.conf %q, Gres=%s, minors %v, models %v, now %v: number %d is taken for GPU %d, slurmd gives out %d (of %v)",
+				t.Fatalf("gres.conf %q, Gres=%s, minors %v, models %v, now %v: number %d is taken for GPU "+
+					"%d, slurmd gives out %d (of %v)",
 					c.text, c.gres, minors, models, now, number, pci[at], means[number], means)
 			}
 		}

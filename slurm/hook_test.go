@@ -30,7 +30,8 @@ func hookEnvOf(tb testing.TB, name, node string, kind slurm.Hook) slurm.HookEnv 
 	tb.Helper()
 	e := hookEnv(tb, name, kind)
 	if e.Node != node {
-		return hookEnv(tb, map[string]string{"twonodes-1": "twonodes-2", "twonodes-2": "twonodes-1"}[name], kind)
+		return hookEnv(tb, map[string]string{"twonodes-1": "twonodes-2", "twonodes-2": "twonodes-1"}[name],
+			kind)
 	}
 	return e
 }
@@ -42,12 +43,14 @@ func TestRecordedHookEnvironments(t *testing.T) {
 		gpus []int
 		het  slurm.JobID
 	}{
-		"shard-1": {13, "n1", []int{2}, 0}, "twonodes-1": {3, "n1", []int{4, 5}, 0}, "twonodes-2": {3, "n2", []int{0, 1}, 0},
-		"het1-1": {18, "n2", []int{1, 2}, 17}, "newline-1": {21, "n1", nil, 0},
+		"shard-1": {13, "n1", []int{2}, 0}, "twonodes-1": {3, "n1", []int{4, 5}, 0},
+		"twonodes-2": {3, "n2", []int{0, 1}, 0},
+		"het1-1":     {18, "n2", []int{1, 2}, 17}, "newline-1": {21, "n1", nil, 0},
 	} {
 		for _, kind := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
 			e := hookEnvOf(t, name, want.node, kind)
-			if e.Job != want.job || e.Node != want.node || e.HetJob != want.het || e.UID != 65534 || e.User != "nobody" || e.Partition != "main" || e.Cluster != "lab" {
+			if e.Job != want.job || e.Node != want.node || e.HetJob != want.het || e.UID != 65534 ||
+				e.User != "nobody" || e.Partition != "main" || e.Cluster != "lab" {
 				t.Errorf("%s %s: %+v", name, kind, e)
 			}
 			if e.GPUsKnown != (want.gpus != nil) || want.gpus != nil && !slices.Equal(e.GPUs, want.gpus) {
@@ -66,7 +69,13 @@ func TestRecordedHookEnvironments(t *testing.T) {
 
 func TestAHookWithoutJobOrNodeIsAnErrorAndBadFieldsAreWarnings(t *testing.T) {
 	good := []string{"SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_SCRIPT_CONTEXT=prolog_slurmd"}
-	for _, bad := range [][]string{nil, {"SLURM_JOB_ID=7"}, {"SLURM_JOB_ID=7;x", "SLURMD_NODENAME=n1"}, {"SLURM_JOB_ID=7", "SLURMD_NODENAME=../n1"}, {"SLURM_JOB_ID=-7", "SLURMD_NODENAME=n1"}} {
+	for _, bad := range [][]string{
+		nil,
+		{"SLURM_JOB_ID=7"},
+		{"SLURM_JOB_ID=7;x", "SLURMD_NODENAME=n1"},
+		{"SLURM_JOB_ID=7", "SLURMD_NODENAME=../n1"},
+		{"SLURM_JOB_ID=-7", "SLURMD_NODENAME=n1"},
+	} {
 		if e, err := slurm.ParseHookEnv(slurm.Prolog, bad); err == nil {
 			t.Errorf("%v: %+v", bad, e)
 		}
@@ -74,29 +83,40 @@ func TestAHookWithoutJobOrNodeIsAnErrorAndBadFieldsAreWarnings(t *testing.T) {
 	if _, err := slurm.ParseHookEnv(slurm.Epilog, good); err == nil {
 		t.Error("a prolog's environment was read as an epilog's")
 	}
-	e, err := slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=0,x", "SLURM_JOB_UID=root", "SLURM_NODELIST=n[", "SLURM_JOB_RESTART_COUNT=99999999999", "SLURM_JOB_COMMENT="+strings.Repeat("y", 1<<20)))
+	e, err := slurm.ParseHookEnv(slurm.Prolog,
+		append(slices.Clone(good), "SLURM_JOB_GPUS=0,x", "SLURM_JOB_UID=root", "SLURM_NODELIST=n[",
+			"SLURM_JOB_RESTART_COUNT=99999999999", "SLURM_JOB_COMMENT="+strings.Repeat("y", 1<<20)))
 	if err != nil || len(e.Warnings) != 4 || e.GPUsKnown || len(e.Comment) != slurm.MaxText {
 		t.Errorf("%v %v", e.Warnings, err)
 	}
-	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=3,1-2", "CUDA_VISIBLE_DEVICES=MIG-1234-ab,$(reboot)", "SLURM_JOB_ID=999"))
-	if err != nil || !slices.Equal(e.GPUs, []int{1, 2, 3}) || !slices.Equal(e.MIG, []string{"MIG-1234-ab"}) || e.Job != 7 {
+	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=3,1-2",
+		"CUDA_VISIBLE_DEVICES=MIG-1234-ab,$(reboot)", "SLURM_JOB_ID=999"))
+	if err != nil || !slices.Equal(e.GPUs, []int{1, 2, 3}) ||
+		!slices.Equal(e.MIG, []string{"MIG-1234-ab"}) || e.Job != 7 {
 		t.Errorf("%+v %v", e, err)
 	}
-	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=1-2", "CUDA_VISIBLE_DEVICES=GPU-1234-ab,GPU-5678-cd,GPU-$(reboot)", "SLURM_CONF=/etc/slurm/slurm.conf"))
-	if err != nil || len(e.MIG) > 0 || !slices.Equal(e.UUIDs, []string{"GPU-1234-ab", "GPU-5678-cd"}) || e.Conf != "/etc/slurm/slurm.conf" {
+	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=1-2",
+		"CUDA_VISIBLE_DEVICES=GPU-1234-ab,GPU-5678-cd,GPU-$(reboot)", "SLURM_CONF=/etc/slurm/slurm.conf"))
+	if err != nil || len(e.MIG) > 0 || !slices.Equal(e.UUIDs, []string{"GPU-1234-ab", "GPU-5678-cd"}) ||
+		e.Conf != "/etc/slurm/slurm.conf" {
 		t.Errorf("%+v %v", e, err)
 	}
-	if w := e.Event(time.Time{}); len(w.UUIDs) != 2 || w.UUIDs[1] != "GPU-5678-cd" || w.Conf != "/etc/slurm/slurm.conf" || w.Validate() != nil {
+	if w := e.Event(time.Time{}); len(w.UUIDs) != 2 || w.UUIDs[1] != "GPU-5678-cd" ||
+		w.Conf != "/etc/slurm/slurm.conf" || w.Validate() != nil {
 		t.Errorf("%+v", w)
 	}
-	e, err = slurm.ParseHookEnv(slurm.Prolog, append(slices.Clone(good), "SLURM_JOB_GPUS=1", "SLURM_CONF=slurm.conf"))
+	e, err = slurm.ParseHookEnv(slurm.Prolog,
+		append(slices.Clone(good), "SLURM_JOB_GPUS=1", "SLURM_CONF=slurm.conf"))
 	if err != nil || e.Conf != "" {
 		t.Errorf("a relative path: %+v %v", e, err)
 	}
 }
 
 func TestASubmissionKeepsAnyBytesOfItsTexts(t *testing.T) {
-	in := slurm.Submission{Version: slurm.ProtocolVersion, Kind: "batch", UID: 1000, Name: "a\n\"\xff\x00", Comment: "epplan:off", TRESPerNode: "gres:gpu:2", TimeLimit: 90}
+	in := slurm.Submission{
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: 1000, Name: "a\n\"\xff\x00",
+		Comment: "epplan:off", TRESPerNode: "gres:gpu:2", TimeLimit: 90,
+	}
 	data, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +126,11 @@ func TestASubmissionKeepsAnyBytesOfItsTexts(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for name, bad := range map[string]string{
-		"not hex": `{"v":1,"kind":"batch","name_hex":"zz"}`, "version": `{"v":2,"kind":"batch"}`, "kind": `{"v":1,"kind":"x"}`, "two values": `{"v":1,"kind":"batch"}{}`,
-		"torn": `{"v":1,`, "too long": `{"v":1,"kind":"batch","name_hex":"` + strings.Repeat("61", slurm.MaxText+1) + `"}`, "flood": strings.Repeat(" ", slurm.MaxMessage+1), "uid": `{"v":1,"kind":"batch","uid":-1}`,
+		"not hex": `{"v":1,"kind":"batch","name_hex":"zz"}`, "version": `{"v":2,"kind":"batch"}`,
+		"kind": `{"v":1,"kind":"x"}`, "two values": `{"v":1,"kind":"batch"}{}`,
+		"torn":     `{"v":1,`,
+		"too long": `{"v":1,"kind":"batch","name_hex":"` + strings.Repeat("61", slurm.MaxText+1) + `"}`,
+		"flood":    strings.Repeat(" ", slurm.MaxMessage+1), "uid": `{"v":1,"kind":"batch","uid":-1}`,
 	} {
 		if s, err := slurm.DecodeSubmission(strings.NewReader(bad)); err == nil {
 			t.Errorf("%s: %+v", name, s)
@@ -119,7 +142,9 @@ func TestASubmissionKeepsAnyBytesOfItsTexts(t *testing.T) {
 }
 
 func TestAHookEventNamesOnlyWhatCanExist(t *testing.T) {
-	good := slurm.HookEvent{Version: 1, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true}
+	good := slurm.HookEvent{
+		Version: 1, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+	}
 	data, err := json.Marshal(good)
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +153,10 @@ func TestAHookEventNamesOnlyWhatCanExist(t *testing.T) {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*slurm.HookEvent){
-		"job": func(e *slurm.HookEvent) { e.Job = 0 }, "node": func(e *slurm.HookEvent) { e.Node = "a b" }, "gpu": func(e *slurm.HookEvent) { e.GPUs = []int{-1} },
-		"kind": func(e *slurm.HookEvent) { e.Kind = "submit" }, "version": func(e *slurm.HookEvent) { e.Version = 0 },
+		"job": func(e *slurm.HookEvent) { e.Job = 0 }, "node": func(e *slurm.HookEvent) { e.Node = "a b" },
+		"gpu":     func(e *slurm.HookEvent) { e.GPUs = []int{-1} },
+		"kind":    func(e *slurm.HookEvent) { e.Kind = "submit" },
+		"version": func(e *slurm.HookEvent) { e.Version = 0 },
 	} {
 		e := good
 		change(&e)
@@ -155,25 +182,32 @@ func TestWishesInAComment(t *testing.T) {
 		"epplan:deadline=+3d":    {Deadline: now.Add(72 * time.Hour)},
 		"epplan:deadline=18:00":  {Deadline: time.Date(2026, 11, 21, 18, 0, 0, 0, zone)},
 		"epplan:deadline=16:00":  {Deadline: time.Date(2026, 11, 22, 16, 0, 0, 0, zone)},
-		"epplan:deadline=2026-11-22T10:00:00Z;epplan:fixed=900,5001": {Deadline: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), CoreMHz: 900, MemoryMHz: 5001},
-		"epplan:off epplan:fixed=1,1":                                {Off: true},
-		"prefix-epplan:off":                                          {},
+		"epplan:deadline=2026-11-22T10:00:00Z;epplan:fixed=900,5001": {
+			Deadline: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), CoreMHz: 900, MemoryMHz: 5001,
+		},
+		"epplan:off epplan:fixed=1,1": {Off: true},
+		"prefix-epplan:off":           {},
 	} {
 		got := slurm.ParseWishes(comment, now)
-		if got.Off != want.Off || got.CoreMHz != want.CoreMHz || got.MemoryMHz != want.MemoryMHz || !got.Deadline.Equal(want.Deadline) || len(got.Warnings) != 0 {
+		if got.Off != want.Off || got.CoreMHz != want.CoreMHz || got.MemoryMHz != want.MemoryMHz ||
+			!got.Deadline.Equal(want.Deadline) || len(got.Warnings) != 0 {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}
 	for _, comment := range []string{
-		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999", "epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
-		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h", "epplan:deadline=2020-01-01T00:00:00Z", "epplan:off=1", "epplan:$(reboot)", "epplan:\x00\xff", "epplan:deadline=+NaNh",
+		"epplan:fixed=0,0", "epplan:fixed=1200,", "epplan:fixed=-1,5", "epplan:fixed=99999999999999999999",
+		"epplan:fixed=1200,5001,7", "epplan:fixed", "epplan:deadline=", "epplan:deadline=-2h",
+		"epplan:deadline=+0s", "epplan:deadline=25:00", "epplan:deadline=+9999999h", "epplan:deadline=++2h",
+		"epplan:deadline=2020-01-01T00:00:00Z", "epplan:off=1", "epplan:$(reboot)", "epplan:\x00\xff",
+		"epplan:deadline=+NaNh",
 	} {
 		got := slurm.ParseWishes(comment, now)
 		if got.Off || got.HasFixedClocks() || !got.Deadline.IsZero() || len(got.Warnings) != 1 {
 			t.Errorf("%q: %+v", comment, got)
 		}
 	}
-	if got := slurm.ParseWishes("epplan:fixed=1200,5001 epplan:fixed=300,300", now); got.CoreMHz != 1200 || len(got.Warnings) != 1 {
+	if got := slurm.ParseWishes("epplan:fixed=1200,5001 epplan:fixed=300,300", now); got.CoreMHz != 1200 ||
+		len(got.Warnings) != 1 {
 		t.Errorf("%+v", got)
 	}
 	if got := slurm.ParseWishes(strings.Repeat("epplan:x ", 100_000), now); len(got.Warnings) > 20 {
@@ -183,7 +217,10 @@ func TestWishesInAComment(t *testing.T) {
 
 // As slurmd tells them from 23.02 on: in a Prolog the end is when the limit is over.
 func TestAnEpilogSaysWhenItsJobEnded(t *testing.T) {
-	told := []string{"SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_JOB_START_TIME=1795404582", "SLURM_JOB_END_TIME=1795404584"}
+	told := []string{
+		"SLURM_JOB_ID=7", "SLURMD_NODENAME=n1", "SLURM_JOB_START_TIME=1795404582",
+		"SLURM_JOB_END_TIME=1795404584",
+	}
 	for kind, want := range map[slurm.Hook]int64{slurm.Prolog: 0, slurm.Epilog: 1795404584} {
 		e, err := slurm.ParseHookEnv(kind, told)
 		if err != nil || len(e.Warnings) > 0 {

@@ -33,12 +33,14 @@ type HookEnv struct {
 	Account     string
 	Comment     string // hostile text, cut at MaxText
 	Constraints string
-	GPUs        []int    // positions in the node's gres.conf list
-	GPUsKnown   bool     // false for a job without GPUs, and in an Epilog after slurmctld was away
-	UUIDs       []string // of whole GPUs, in the order of GPUs, where CUDA_VISIBLE_DEVICES has them (from Slurm 26.05 on)
-	MIG         []string // parts of GPUs in CUDA_VISIBLE_DEVICES
-	Conf        string   // path of the slurm.conf that slurmd reads
-	Restarts    int      // the Epilog of a requeued run counts one more than its Prolog
+	GPUs        []int // positions in the node's gres.conf list
+	GPUsKnown   bool  // false for a job without GPUs, and in an Epilog after slurmctld was away
+	// Of whole GPUs, in the order of GPUs, where CUDA_VISIBLE_DEVICES has them (from
+	// Slurm 26.05 on).
+	UUIDs    []string
+	MIG      []string // parts of GPUs in CUDA_VISIBLE_DEVICES
+	Conf     string   // path of the slurm.conf that slurmd reads
+	Restarts int      // the Epilog of a requeued run counts one more than its Prolog
 	// Start and End are of the job, from 23.02 on: in a Prolog End is when its limit is
 	// over, in an Epilog when it ended, with the Epilogs still to come.
 	Start, End time.Time
@@ -63,7 +65,8 @@ func ParseHookEnv(kind Hook, environ []string) (HookEnv, error) {
 		return HookEnv{}, fmt.Errorf("hook %q: %w", Printable(string(kind), 40), ErrInvalid)
 	}
 	if context := v["SLURM_SCRIPT_CONTEXT"]; context != "" && !strings.HasPrefix(context, string(kind)+"_") {
-		return HookEnv{}, fmt.Errorf("called as %s, but SLURM_SCRIPT_CONTEXT is %q: %w", kind, Printable(context, 40), ErrInvalid)
+		return HookEnv{}, fmt.Errorf("called as %s, but SLURM_SCRIPT_CONTEXT is %q: %w", kind,
+			Printable(context, 40), ErrInvalid)
 	}
 	e := HookEnv{Kind: kind, Node: v["SLURMD_NODENAME"]}
 	if e.Job, err = ParseJobID(v["SLURM_JOB_ID"]); err != nil {
@@ -155,7 +158,8 @@ func (e *HookEnv) readDevices(v map[string]string) {
 		case err != nil:
 			e.warn("SLURM_JOB_GPUS", err)
 		case gpus[len(gpus)-1] >= maxGresIndex:
-			e.warn("SLURM_JOB_GPUS", fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], maxGresIndex))
+			e.warn("SLURM_JOB_GPUS",
+				fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], maxGresIndex))
 		default:
 			e.GPUs, e.GPUsKnown = slices.Compact(gpus), true
 		}
@@ -173,14 +177,18 @@ func (e *HookEnv) readDevices(v map[string]string) {
 
 // isGPUWord reports whether a word may be the UUID of a GPU or of a part of one.
 func isGPUWord(word string) bool {
-	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool { return isBadHostRune(r) && r != '/' }) < 0
+	return len(word) <= 128 && strings.IndexFunc(word, func(r rune) bool {
+		return isBadHostRune(r) && r != '/'
+	}) < 0
 }
 
 // Event gives what goes on the wire; the hook stops waiting at deadline.
 func (e *HookEnv) Event(deadline time.Time) HookEvent {
 	out := HookEvent{
-		Version: ProtocolVersion, Kind: e.Kind, Cluster: Hex(e.Cluster), Job: e.Job, HetJob: e.HetJob, Node: e.Node, UID: e.UID,
-		User: Hex(e.User), Partition: Hex(e.Partition), Comment: Hex(e.Comment[:min(len(e.Comment), MaxText)]), GPUs: e.GPUs, GPUsKnown: e.GPUsKnown,
+		Version: ProtocolVersion, Kind: e.Kind, Cluster: Hex(e.Cluster), Job: e.Job, HetJob: e.HetJob,
+		Node: e.Node, UID: e.UID,
+		User: Hex(e.User), Partition: Hex(e.Partition),
+		Comment: Hex(e.Comment[:min(len(e.Comment), MaxText)]), GPUs: e.GPUs, GPUsKnown: e.GPUsKnown,
 		Restarts: e.Restarts, Code: e.Exit.Code, Signal: e.Exit.Signal, Conf: Hex(e.Conf),
 	}
 	for _, id := range e.UUIDs {

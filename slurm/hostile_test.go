@@ -15,7 +15,8 @@ func TestNewlinesInANameAndCommentForgeNoFieldOfScontrol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Name != "line1\nline2\ttab" || j.UID != 65534 || j.State.Base != slurm.Completed || j.NodeList != "n1" {
+	if j.Name != "line1\nline2\ttab" || j.UID != 65534 || j.State.Base != slurm.Completed ||
+		j.NodeList != "n1" {
 		t.Errorf("%+v", j)
 	}
 	if _, err := slurm.ParseJobText("scontrol", data, 999, time.UTC); err == nil {
@@ -58,17 +59,20 @@ func genuine(name, comment string) []byte {
 func TestForgedLinesAreRefusedOrWithoutEffect(t *testing.T) {
 	whole := strings.TrimSuffix(string(genuine("x", "y")), "\n\n")
 	for name, c := range map[string]struct{ name, comment string }{
-		"plain":                    {"fine", "fine"},
-		"same line in name":        {"x UserId=root(0) JobState=RUNNING", ""},
-		"user in name":             {"x\n   UserId=root(0) GroupId=root(0)", ""},
-		"state in name":            {"x\n   JobState=RUNNING Reason=None", ""},
-		"devices in name":          {"x\n   JOB_GRES=gpu:1\n     Nodes=n1 GRES=gpu:1(IDX:0)", ""},
-		"devices in comment":       {"x", "c\n   JOB_GRES=gpu:1\n     Nodes=n1 GRES=gpu:1(IDX:0)"},
-		"user in comment":          {"x", "c\n   UserId=root(0)"},
-		"a record in name":         {"x\n\n" + strings.Replace(whole, "JobId=21", "JobId=999", 1), ""},
-		"the same record in name":  {"x\n\n" + strings.ReplaceAll(whole, "nobody(65534)", "root(0)"), ""},
-		"the same in comment":      {"x", "c\n\n" + strings.ReplaceAll(whole, "nobody(65534)", "root(0)")},
-		"body in name":             {strings.TrimPrefix(strings.ReplaceAll(whole, "nobody(65534)", "root(0)"), "JobId=21 JobName="), ""},
+		"plain":                   {"fine", "fine"},
+		"same line in name":       {"x UserId=root(0) JobState=RUNNING", ""},
+		"user in name":            {"x\n   UserId=root(0) GroupId=root(0)", ""},
+		"state in name":           {"x\n   JobState=RUNNING Reason=None", ""},
+		"devices in name":         {"x\n   JOB_GRES=gpu:1\n     Nodes=n1 GRES=gpu:1(IDX:0)", ""},
+		"devices in comment":      {"x", "c\n   JOB_GRES=gpu:1\n     Nodes=n1 GRES=gpu:1(IDX:0)"},
+		"user in comment":         {"x", "c\n   UserId=root(0)"},
+		"a record in name":        {"x\n\n" + strings.Replace(whole, "JobId=21", "JobId=999", 1), ""},
+		"the same record in name": {"x\n\n" + strings.ReplaceAll(whole, "nobody(65534)", "root(0)"), ""},
+		"the same in comment":     {"x", "c\n\n" + strings.ReplaceAll(whole, "nobody(65534)", "root(0)")},
+		"body in name": {
+			strings.TrimPrefix(strings.ReplaceAll(whole, "nobody(65534)", "root(0)"),
+				"JobId=21 JobName="), "",
+		},
 		"node line out of place":   {"x\n     Nodes=n1 GRES=gpu:1(IDX:0)", ""},
 		"array in name":            {"x ArrayJobId=7 ArrayTaskId=3", ""},
 		"carriage return and tabs": {"x\r\n\tUserId=root(0)", "\r   UserId=root(0)"},
@@ -80,13 +84,18 @@ func TestForgedLinesAreRefusedOrWithoutEffect(t *testing.T) {
 			}
 			continue
 		}
-		if j.UID != 65534 || j.State.Base != slurm.Pending || len(j.Gres) != 0 || j.ArrayJob != 0 || j.Comment != "" || j.AdminComment != "" {
+		if j.UID != 65534 || j.State.Base != slurm.Pending || len(j.Gres) != 0 || j.ArrayJob != 0 ||
+			j.Comment != "" || j.AdminComment != "" {
 			t.Errorf("%s: forged %+v", name, j)
 		}
 	}
-	for _, account := range []string{"a Nice=-5", "a\n   JobState=RUNNING Reason=None", "a Priority=1 QOS=b"} {
+	for _, account := range []string{
+		"a Nice=-5", "a\n   JobState=RUNNING Reason=None",
+		"a Priority=1 QOS=b",
+	} {
 		forged := strings.Replace(string(genuine("x", "y")), "Account=(null)", "Account="+account, 1)
-		if j, err := slurm.ParseJobText("scontrol", []byte(forged), 21, time.UTC); !errors.Is(err, slurm.ErrAmbiguous) {
+		if j, err := slurm.ParseJobText("scontrol", []byte(forged), 21, time.UTC); !errors.Is(err,
+			slurm.ErrAmbiguous) {
 			t.Errorf("account %q: %+v, %v", account, j, err)
 		}
 	}
@@ -126,7 +135,8 @@ func TestATornAccountingRecordTakesForgedLinesWithIt(t *testing.T) {
 func TestOnlyOperatorsWriteTheColumnsThatAreAskedFor(t *testing.T) {
 	for _, c := range slurm.AccountingColumns {
 		switch strings.ToLower(c) {
-		case "jobname", "comment", "account", "workdir", "wckey", "submitline", "container", "extra", "constraints":
+		case "jobname", "comment", "account", "workdir", "wckey", "submitline", "container", "extra",
+			"constraints":
 			t.Errorf("%s is a user's text", c)
 		}
 	}

@@ -46,7 +46,8 @@ func CallsHook(script string, hook Hook) bool {
 	named, called := false, false
 	for line := range strings.Lines(script) {
 		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
-			named, called = named || strings.Contains(line, "epplan"), called || strings.Contains(line, string(hook))
+			named, called = named || strings.Contains(line, "epplan"), called ||
+				strings.Contains(line, string(hook))
 		}
 	}
 	return named && called

@@ -23,7 +23,8 @@ func TestAnInstallationIsRecognised(t *testing.T) {
 	if path, called := slurm.SubmitCall(script); !called || path != "/etc/slurm/epplan.lua" {
 		t.Errorf("the call of %q, %v", path, called)
 	}
-	if socket, program := slurm.ModuleValue(module, "SOCKET"), slurm.ModuleValue(module, "PROGRAM"); socket != "/run/epplan/submit.sock" || program != "/usr/bin/epplan" {
+	if socket, program := slurm.ModuleValue(module, "SOCKET"), slurm.ModuleValue(module, "PROGRAM"); socket !=
+		"/run/epplan/submit.sock" || program != "/usr/bin/epplan" {
 		t.Errorf("socket %q, program %q", socket, program)
 	}
 	if ours, unchanged := slurm.Installed(module); !ours || !unchanged {
@@ -48,8 +49,12 @@ func TestAnInstallationIsRecognised(t *testing.T) {
 }
 
 func TestSettingsOfASlurmConfAreReadWithoutComments(t *testing.T) {
-	got := slurm.ConfSettings("# PrologFlags=X\nPrologflags=Alloc # epplan, added\nAuthInfo=socket=/run/m,cred_expire=5\nInclude more.conf\nNodeName=n1 CPUs=4\n")
-	for key, want := range map[string]string{"prologflags": "Alloc", "authinfo": "socket=/run/m,cred_expire=5", "include": ""} {
+	got := slurm.ConfSettings("# PrologFlags=X\nPrologflags=Alloc # epplan, added\n" +
+		"AuthInfo=socket=/run/m,cred_expire=5\nInclude more.conf\nNodeName=n1 CPUs=4\n")
+	for key, want := range map[string]string{
+		"prologflags": "Alloc",
+		"authinfo":    "socket=/run/m,cred_expire=5", "include": "",
+	} {
 		if got[key] != want {
 			t.Errorf("%s=%q, want %q", key, got[key], want)
 		}

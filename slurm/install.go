@@ -75,7 +75,8 @@ func LuaModule(dir, socket, program string) (string, error) {
 			}
 		}
 	}
-	return withSignature("--", strings.NewReplacer("@DIR@", dir, "@SOCKET@", socket, "@PROGRAM@", program).Replace(luaSource)), nil
+	return withSignature("--",
+		strings.NewReplacer("@DIR@", dir, "@SOCKET@", socket, "@PROGRAM@", program).Replace(luaSource)), nil
 }
 
 // validPath accepts paths that need no quoting in Lua, shell and slurm.conf.
@@ -120,7 +121,10 @@ func PlanInstall(s Site) (InstallPlan, error) {
 		return InstallPlan{}, fmt.Errorf("epplan.lua: %w", err)
 	}
 	p := InstallPlan{}
-	if err := s.planOwnFile(&p, InstallStep{File: path.Join(s.Dir, "epplan.lua"), Text: module, Mode: 0o644, Why: "the hook"}); err != nil {
+	if err := s.planOwnFile(&p, InstallStep{
+		File: path.Join(s.Dir, "epplan.lua"), Text: module, Mode: 0o644,
+		Why: "the hook",
+	}); err != nil {
 		return InstallPlan{}, err
 	}
 	script, err := s.scriptStep()
@@ -135,7 +139,8 @@ func PlanInstall(s Site) (InstallPlan, error) {
 		}
 	}
 	s.planListSetting(&p, settings, "JobSubmitPlugins", "lua", "slurmctld calls job_submit.lua")
-	s.planListSetting(&p, settings, "PrologFlags", "Alloc", "the Prolog runs at the allocation, before any step")
+	s.planListSetting(&p, settings, "PrologFlags", "Alloc",
+		"the Prolog runs at the allocation, before any step")
 	if _, ok := settings["include"]; ok {
 		p.Warnings = append(p.Warnings, "slurm.conf includes other files, which were not read")
 	}
@@ -154,7 +159,8 @@ func (s *Site) planOwnFile(p *InstallPlan, step InstallStep) error {
 	case old == step.Text:
 		return nil
 	case !isIntact(old):
-		return fmt.Errorf("%s is in the way: it is not as epplan install wrote it; move it away: %w", step.File, ErrInvalid)
+		return fmt.Errorf("%s is in the way: it is not as epplan install wrote it; move it away: %w",
+			step.File, ErrInvalid)
 	default:
 		step.Before = old
 	}
@@ -182,8 +188,9 @@ func (s *Site) hookScript(hook Hook) string {
 	if s.Journal != "" && hook == Epilog {
 		command += " --journal " + s.Journal
 	}
-	return withSignature("#", "#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
-		"/usr/bin/timeout -k 0.2 2 "+command+" </dev/null >/dev/null 2>&1\nexit 0\n")
+	return withSignature("#",
+		"#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
+			"/usr/bin/timeout -k 0.2 2 "+command+" </dev/null >/dev/null 2>&1\nexit 0\n")
 }
 
 // hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
@@ -209,26 +216,36 @@ func (s *Site) planHook(p *InstallPlan, hook Hook, settings map[string]configLin
 	old := settings[string(hook)]
 	pattern := s.hookFolder(hook) + "/*"
 	if old.text != "" && !plainPath.MatchString(strings.TrimSuffix(old.text, "/*")) {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%s=%s: add %s %s to it by hand", hook, Printable(old.text, 200), s.Binary, hook))
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%s=%s: add %s %s to it by hand", hook, Printable(old.text, 200), s.Binary, hook))
 		return nil
 	}
 	if dir, ok := strings.CutSuffix(old.text, "/*"); ok && old.text != pattern {
 		return s.planOwnHook(p, hook, dir, "the site's "+key+" is a folder already (on every node)")
 	}
-	if err := s.planOwnHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil || old.text == pattern {
+	if err := s.planOwnHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil ||
+		old.text == pattern {
 		return err
 	}
-	setting := InstallStep{File: s.confFile(), Add: key + "=" + pattern, Why: "every file of the folder runs, the last name first", Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure"}
+	setting := InstallStep{
+		File: s.confFile(), Add: key + "=" + pattern,
+		Why:  "every file of the folder runs, the last name first",
+		Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure",
+	}
 	if old.text != "" {
 		own := InstallStep{
-			File: path.Join(s.hookFolder(hook), siteHookName), Text: withSignature("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,
-			Why: "the site's own " + key + " keeps running, " + map[Hook]string{Prolog: "first", Epilog: "after ours"}[hook] + " (on every node)",
+			File: path.Join(s.hookFolder(hook), siteHookName),
+			Text: withSignature("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,
+			Why: "the site's own " + key + " keeps running, " + map[Hook]string{
+				Prolog: "first", Epilog: "after ours",
+			}[hook] + " (on every node)",
 		}
 		if err := s.planOwnFile(p, own); err != nil {
 			return err
 		}
 		setting.Drop = key + "=" + old.text
-		setting.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure", setting.Drop, old.number)
+		setting.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure",
+			setting.Drop, old.number)
 	}
 	p.Steps = append(p.Steps, setting)
 	return nil
@@ -239,7 +256,10 @@ func (s *Site) planHook(p *InstallPlan, hook Hook, settings map[string]configLin
 // now still looks for it, and drains the node if it is gone.
 func (s *Site) planOwnHook(p *InstallPlan, hook Hook, dir, why string) error {
 	names := hookFileNames(hook)
-	if err := s.planOwnFile(p, InstallStep{File: path.Join(dir, names[0]), Text: s.hookScript(hook), Mode: 0o755, Why: why}); err != nil {
+	if err := s.planOwnFile(p, InstallStep{
+		File: path.Join(dir, names[0]), Text: s.hookScript(hook),
+		Mode: 0o755, Why: why,
+	}); err != nil {
 		return err
 	}
 	for _, before := range names[1:] {
@@ -247,8 +267,12 @@ func (s *Site) planOwnHook(p *InstallPlan, hook Hook, dir, why string) error {
 		if _, err := s.readFile(file); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		moved := withSignature("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. Remove it when no "+string(hook)+" runs.\nexit 0\n")
-		if err := s.planOwnFile(p, InstallStep{File: file, Text: moved, Mode: 0o755, Why: "it is " + names[0] + " now (on every node)"}); err != nil {
+		moved := withSignature("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. "+
+			"Remove it when no "+string(hook)+" runs.\nexit 0\n")
+		if err := s.planOwnFile(p, InstallStep{
+			File: file, Text: moved, Mode: 0o755,
+			Why: "it is " + names[0] + " now (on every node)",
+		}); err != nil {
 			return err
 		}
 	}

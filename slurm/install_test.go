@@ -44,7 +44,10 @@ return slurm.SUCCESS
 `
 
 func site(check func(name, text string) error) slurm.Site {
-	return slurm.Site{Dir: "/etc/slurm", Socket: "/run/epplan/epd.sock", Binary: "/usr/bin/epplan", CheckLua: check, Conf: "ClusterName=c\n"}
+	return slurm.Site{
+		Dir: "/etc/slurm", Socket: "/run/epplan/epd.sock", Binary: "/usr/bin/epplan", CheckLua: check,
+		Conf: "ClusterName=c\n",
+	}
 }
 
 func stepFor(t *testing.T, p slurm.InstallPlan, file, add string) slurm.InstallStep {
@@ -66,7 +69,8 @@ func TestTheSitesScriptGainsOneLineAndKeepsTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := stepFor(t, p, "/etc/slurm/job_submit.lua", "EPPLAN")
-	if step.New || strings.Replace(step.Text, step.Add+"\n", "", 1) != siteScript || strings.Count(step.Text, "EPPLAN.submit(jd, who)") != 1 || step.Undo == "" {
+	if step.New || strings.Replace(step.Text, step.Add+"\n", "", 1) != siteScript ||
+		strings.Count(step.Text, "EPPLAN.submit(jd, who)") != 1 || step.Undo == "" {
 		t.Errorf("%+v", step)
 	}
 	s.Script = step.Text
@@ -112,22 +116,27 @@ func TestAScriptThatDoesNotLoadOrCannotBeReadStopsThePlan(t *testing.T) {
 
 func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 	s := site(func(string, string) error { return nil })
-	s.Conf = "JobSubmitPlugins=defaults # ours\nProlog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/epilog.d/*\nPrologFlags=X11,Alloc\n"
+	s.Conf = "JobSubmitPlugins=defaults # ours\nProlog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/epilog.d/*\n" +
+		"PrologFlags=X11,Alloc\n"
 	p, err := slurm.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conf := "/etc/slurm/slurm.conf"
-	if st := stepFor(t, p, conf, "JobSubmitPlugins"); st.Add != "JobSubmitPlugins=defaults,lua" || st.Drop != "JobSubmitPlugins=defaults" || !strings.Contains(st.Undo, "line 1") {
+	if st := stepFor(t, p, conf, "JobSubmitPlugins"); st.Add != "JobSubmitPlugins=defaults,lua" ||
+		st.Drop != "JobSubmitPlugins=defaults" || !strings.Contains(st.Undo, "line 1") {
 		t.Errorf("%+v", st)
 	}
-	if st := stepFor(t, p, conf, "Prolog="); st.Add != "Prolog=/etc/slurm/epplan-prolog.d/*" || st.Drop != "Prolog=/etc/slurm/prolog.sh" {
+	if st := stepFor(t, p, conf, "Prolog="); st.Add != "Prolog=/etc/slurm/epplan-prolog.d/*" ||
+		st.Drop != "Prolog=/etc/slurm/prolog.sh" {
 		t.Errorf("%+v", st)
 	}
-	if st := stepFor(t, p, "/etc/slurm/epplan-prolog.d/90-site", ""); !strings.Contains(st.Text, "exec /etc/slurm/prolog.sh") {
+	if st := stepFor(t, p, "/etc/slurm/epplan-prolog.d/90-site", ""); !strings.Contains(st.Text,
+		"exec /etc/slurm/prolog.sh") {
 		t.Errorf("%+v", st)
 	}
-	if st := stepFor(t, p, "/etc/slurm/epilog.d/zzz-epplan", ""); !strings.HasSuffix(st.Text, "exit 0\n") || !strings.Contains(st.Text, "/usr/bin/epplan epilog <") {
+	if st := stepFor(t, p, "/etc/slurm/epilog.d/zzz-epplan", ""); !strings.HasSuffix(st.Text, "exit 0\n") ||
+		!strings.Contains(st.Text, "/usr/bin/epplan epilog <") {
 		t.Errorf("%+v", st)
 	}
 	for _, st := range p.Steps {
@@ -145,14 +154,17 @@ func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	epilog := stepFor(t, p, "/etc/slurm/epplan-epilog.d/zzz-epplan", "").Text
-	if !strings.Contains(epilog, "/usr/bin/epplan epilog --socket /run/other.sock --journal /srv/epd/journal </dev/null") || slurm.HookJournal(epilog) != s.Journal {
+	if !strings.Contains(epilog, "/usr/bin/epplan epilog --socket /run/other.sock --journal "+
+		"/srv/epd/journal </dev/null") || slurm.HookJournal(epilog) != s.Journal {
 		t.Errorf("Epilog:\n%s", epilog)
 	}
-	if prolog := stepFor(t, p, "/etc/slurm/epplan-prolog.d/10-epplan", "").Text; strings.Contains(prolog, "journal") {
+	if prolog := stepFor(t, p, "/etc/slurm/epplan-prolog.d/10-epplan",
+		"").Text; strings.Contains(prolog, "journal") {
 		t.Errorf("Prolog:\n%s", prolog)
 	}
 	for text, want := range map[string]string{
-		"exec epplan epilog": "", "epplan epilog --journal=/a/b": "/a/b", "# --journal /no\nepplan epilog --journal '/a b' </dev/null": "/a b",
+		"exec epplan epilog": "", "epplan epilog --journal=/a/b": "/a/b",
+		"# --journal /no\nepplan epilog --journal '/a b' </dev/null": "/a b",
 	} {
 		if got := slurm.HookJournal(text); got != want {
 			t.Errorf("%q: journal %q, want %q", text, got, want)
@@ -165,7 +177,10 @@ func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 }
 
 // sites are a site with no Epilog of its own, and one with a folder of them.
-var sites = map[string]string{"ClusterName=c\n": "/etc/slurm/epplan-epilog.d/", "Epilog=/etc/slurm/epilog.d/*\n": "/etc/slurm/epilog.d/"}
+var sites = map[string]string{
+	"ClusterName=c\n":                "/etc/slurm/epplan-epilog.d/",
+	"Epilog=/etc/slurm/epilog.d/*\n": "/etc/slurm/epilog.d/",
+}
 
 // Slurm runs the last name of a folder first: ours is behind digits, capitals and words.
 func TestOurEpilogRunsFirstAndOurPrologLast(t *testing.T) {
@@ -196,7 +211,10 @@ func TestOurEpilogRunsFirstAndOurPrologLast(t *testing.T) {
 	for hook, ours := range map[string]string{"prolog": "10-epplan", "epilog": "zzz-epplan"} {
 		stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/"+ours, "")
 		own := stepFor(t, p, "/etc/slurm/epplan-"+hook+".d/90-site", "")
-		if want := map[string]string{"prolog": "first", "epilog": "after ours"}[hook]; !strings.Contains(own.Why, want) {
+		if want := map[string]string{
+			"prolog": "first",
+			"epilog": "after ours",
+		}[hook]; !strings.Contains(own.Why, want) {
 			t.Errorf("%s: %q", hook, own.Why)
 		}
 	}
@@ -238,11 +256,13 @@ func olderEpilog(t *testing.T, conf, folder string) {
 	s.Script, s.HasScript = files["/etc/slurm/job_submit.lua"], true
 	delete(files, ours)
 	p, err := slurm.PlanInstall(s)
-	if err != nil || len(p.Steps) != 2 || p.Steps[0].File != ours || p.Steps[1].File != older || len(p.Warnings) > 0 {
+	if err != nil || len(p.Steps) != 2 || p.Steps[0].File != ours || p.Steps[1].File != older ||
+		len(p.Warnings) > 0 {
 		t.Fatalf("%+v %q, %v", p.Steps, p.Warnings, err)
 	}
 	write(&p)
-	if was := files[older]; strings.Contains(was, "/usr/bin/epplan") || !strings.HasSuffix(was, "exit 0\n") || !strings.Contains(was, "zzz-epplan now") {
+	if was := files[older]; strings.Contains(was, "/usr/bin/epplan") || !strings.HasSuffix(was, "exit 0\n") ||
+		!strings.Contains(was, "zzz-epplan now") {
 		t.Errorf("%s does\n%s", older, was)
 	}
 	if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
@@ -269,7 +289,8 @@ func olderEpilog(t *testing.T, conf, folder string) {
 
 func TestACRLFScriptKeepsItsLineEnds(t *testing.T) {
 	s := site(luac(t))
-	s.Script, s.HasScript = strings.ReplaceAll(strings.Replace(siteScript, " -- checks accounts", "", 1), "\n", "\r\n"), true
+	s.Script, s.HasScript = strings.ReplaceAll(strings.Replace(siteScript, " -- checks accounts", "", 1),
+		"\n", "\r\n"), true
 	p, err := slurm.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +361,8 @@ func TestAFileOfOursThatWasChangedIsInTheWay(t *testing.T) {
 	}
 	s.Conf = back.Conf // slurm.conf is read again
 	back, err = slurm.PlanUndo(s)
-	if err != nil || !strings.Contains(strings.Join(back.Warnings, "\n"), "epplan-prolog.d/10-epplan was changed since") {
+	if err != nil ||
+		!strings.Contains(strings.Join(back.Warnings, "\n"), "epplan-prolog.d/10-epplan was changed since") {
 		t.Errorf("%q, %v", back.Warnings, err)
 	}
 }
@@ -350,7 +372,8 @@ func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
 	s := site(func(string, string) error { return nil })
 	for name, conf := range map[string]string{
 		"nothing there": "ClusterName=c\n", "no line end": "ClusterName=c", "empty": "",
-		"all there":    "JobSubmitPlugins=defaults # ours\nProlog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/e.sh\nPrologFlags=X11\n",
+		"all there": "JobSubmitPlugins=defaults # ours\nProlog=/etc/slurm/prolog.sh\n" +
+			"Epilog=/etc/slurm/e.sh\nPrologFlags=X11\n",
 		"CRLF":         "ClusterName=c\r\nPrologFlags=X11\r\n",
 		"null":         "JobSubmitPlugins=(null)\nprologflags=Contain\n",
 		"odd spelling": "  JOBSUBMITPLUGINS=a,b\n# Prolog=/x\n",
@@ -374,12 +397,15 @@ func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
 		if err != nil || back.Conf != conf {
 			t.Errorf("%s: %q came back as %q, %v", name, conf, back.Conf, err)
 		}
-		mine := "NodeName=later\n" + strings.Replace(p.Conf, "PrologFlags=Alloc ", "PrologFlags=Alloc,X11 ", 1)
+		mine := "NodeName=later\n" + strings.Replace(p.Conf, "PrologFlags=Alloc ",
+			"PrologFlags=Alloc,X11 ", 1)
 		s.Conf = mine
-		if back, err = slurm.PlanUndo(s); err != nil || !strings.HasPrefix(back.Conf, "NodeName=later\n") || strings.Contains(back.Conf, "epplan") || strings.Contains(back.Conf, "Alloc") {
+		if back, err = slurm.PlanUndo(s); err != nil || !strings.HasPrefix(back.Conf, "NodeName=later\n") ||
+			strings.Contains(back.Conf, "epplan") || strings.Contains(back.Conf, "Alloc") {
 			t.Errorf("%s: %q became %q, %v", name, mine, back.Conf, err)
 		}
-		if strings.Contains(mine, "PrologFlags=Alloc,X11 ") && (!strings.Contains(back.Conf, "\nPrologFlags=X11") || len(back.Warnings) == 0) {
+		if strings.Contains(mine, "PrologFlags=Alloc,X11 ") &&
+			(!strings.Contains(back.Conf, "\nPrologFlags=X11") || len(back.Warnings) == 0) {
 			t.Errorf("%s: the site's own flag went: %q", name, back.Conf)
 		}
 	}
@@ -389,7 +415,8 @@ func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
 // the site's own hook.
 func TestASettingWithSpacesBeforeItsSignIsTheSitesOwn(t *testing.T) {
 	s := site(func(string, string) error { return nil })
-	conf := "Prolog = /etc/slurm/prolog.sh\n  Epilog\t=\t/etc/slurm/e.sh # ours\nJobSubmitPlugins  =defaults\nPrologFlags = X11\n"
+	conf := "Prolog = /etc/slurm/prolog.sh\n  Epilog\t=\t/etc/slurm/e.sh # ours\n" +
+		"JobSubmitPlugins  =defaults\nPrologFlags = X11\n"
 	s.Conf = conf
 	p, err := slurm.PlanInstall(s)
 	if err != nil || p.ConfBlocked != "" || len(p.Warnings) > 0 {
@@ -397,11 +424,14 @@ func TestASettingWithSpacesBeforeItsSignIsTheSitesOwn(t *testing.T) {
 	}
 	for _, hook := range []string{"prolog.sh", "e.sh"} {
 		folder := map[string]string{"prolog.sh": "prolog", "e.sh": "epilog"}[hook]
-		if st := stepFor(t, p, "/etc/slurm/epplan-"+folder+".d/90-site", ""); !strings.Contains(st.Text, "exec /etc/slurm/"+hook+"\n") {
+		if st := stepFor(t, p, "/etc/slurm/epplan-"+folder+".d/90-site", ""); !strings.Contains(st.Text,
+			"exec /etc/slurm/"+hook+"\n") {
 			t.Errorf("%+v", st)
 		}
 	}
-	if lines := strings.Split(p.Conf, "\n"); len(lines) != 5 || !strings.HasPrefix(lines[2], "JobSubmitPlugins=defaults,lua ") || !strings.HasPrefix(lines[3], "PrologFlags=X11,Alloc ") {
+	if lines := strings.Split(p.Conf, "\n"); len(lines) != 5 ||
+		!strings.HasPrefix(lines[2], "JobSubmitPlugins=defaults,lua ") ||
+		!strings.HasPrefix(lines[3], "PrologFlags=X11,Alloc ") {
 		t.Errorf("%q", p.Conf)
 	}
 	s.Conf = p.Conf
@@ -416,15 +446,22 @@ func TestASettingWithSpacesBeforeItsSignIsTheSitesOwn(t *testing.T) {
 
 func TestWhatCannotBeEditedSafelyIsLeftToPeople(t *testing.T) {
 	s := site(func(string, string) error { return nil })
-	for name, conf := range map[string]string{"continued": "PrologFlags=X11\\\n\n", "include": "Include other.conf\n"} {
+	for name, conf := range map[string]string{
+		"continued": "PrologFlags=X11\\\n\n",
+		"include":   "Include other.conf\n",
+	} {
 		s.Conf = conf
 		if p, err := slurm.PlanInstall(s); err != nil || p.ConfBlocked == "" || p.Conf != conf {
 			t.Errorf("%s: %q %q %v", name, p.ConfBlocked, p.Conf, err)
 		}
 	}
-	for name, conf := range map[string]string{"two lines": "PrologFlags=X11,\\\nContain\n", "two settings": "PrologFlags=X11 Prolog=/x\n", "a shell's text": "Prolog=/x -v\n"} {
+	for name, conf := range map[string]string{
+		"two lines":    "PrologFlags=X11,\\\nContain\n",
+		"two settings": "PrologFlags=X11 Prolog=/x\n", "a shell's text": "Prolog=/x -v\n",
+	} {
 		s.Conf = conf
-		if p, err := slurm.PlanInstall(s); err != nil || len(p.Warnings) == 0 || !strings.HasPrefix(p.Conf, conf) {
+		if p, err := slurm.PlanInstall(s); err != nil || len(p.Warnings) == 0 ||
+			!strings.HasPrefix(p.Conf, conf) {
 			t.Errorf("%s: %q %q %v", name, p.Warnings, p.Conf, err)
 		}
 	}

@@ -32,13 +32,17 @@ func readSettings(conf string) map[string]configLine {
 // planListSetting adds a word to a comma-separated setting that lacks it.
 func (s *Site) planListSetting(p *InstallPlan, settings map[string]configLine, key, word, why string) {
 	old, there := settings[strings.ToLower(key)]
-	step := InstallStep{File: s.confFile(), Add: key + "=" + word, Why: why, Undo: "delete " + key + "=" + word + ", then scontrol reconfigure"}
+	step := InstallStep{
+		File: s.confFile(), Add: key + "=" + word, Why: why,
+		Undo: "delete " + key + "=" + word + ", then scontrol reconfigure",
+	}
 	if there && old.text != "" && !strings.EqualFold(old.text, "(null)") {
 		if hasWord(old.text, word) {
 			return
 		}
 		if strings.ContainsAny(old.text, " \t=\"") {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s=%s: add %s to it by hand", key, Printable(old.text, 200), word))
+			p.Warnings = append(p.Warnings,
+				fmt.Sprintf("%s=%s: add %s to it by hand", key, Printable(old.text, 200), word))
 			return
 		}
 		step.Add = key + "=" + old.text + "," + word
@@ -49,7 +53,9 @@ func (s *Site) planListSetting(p *InstallPlan, settings map[string]configLine, k
 }
 
 func hasWord(list, word string) bool {
-	return slices.ContainsFunc(strings.Split(list, ","), func(part string) bool { return strings.EqualFold(strings.TrimSpace(part), word) })
+	return slices.ContainsFunc(strings.Split(list, ","), func(part string) bool {
+		return strings.EqualFold(strings.TrimSpace(part), word)
+	})
 }
 
 // editConf makes the changes to slurm.conf that steps ask for, each in a line
@@ -80,7 +86,8 @@ func editConf(conf string, steps []InstallStep) (edited, blocked string) {
 		}
 		i := old.number - 1
 		raw := strings.TrimSuffix(lines[i], "\r")
-		if strings.HasSuffix(strings.TrimRight(raw, " \t"), `\`) || i > 0 && strings.HasSuffix(strings.TrimRight(lines[i-1], " \t\r"), `\`) {
+		if strings.HasSuffix(strings.TrimRight(raw, " \t"), `\`) ||
+			i > 0 && strings.HasSuffix(strings.TrimRight(lines[i-1], " \t\r"), `\`) {
 			return conf, fmt.Sprintf("line %d is continued on another", old.number)
 		}
 		lines[i] = s.Add + confChangedMark + raw + strings.TrimPrefix(lines[i], raw)
@@ -98,7 +105,8 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 		if now, was, changed := strings.Cut(raw, confChangedMark); changed {
 			if !s.isOwnEdit(now, was) {
 				was = s.stripOwnWord(now)
-				warnings = append(warnings, fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, Printable(was, 200)))
+				warnings = append(warnings, fmt.Sprintf("slurm.conf line %d was changed since: it is now %s",
+					i+1, Printable(was, 200)))
 			}
 			kept = append(kept, was+line[len(raw):])
 			continue
@@ -108,7 +116,8 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 				continue
 			}
 			rest := s.stripOwnWord(now)
-			warnings = append(warnings, fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, Printable(rest, 200)))
+			warnings = append(warnings,
+				fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, Printable(rest, 200)))
 			line = rest + line[len(raw):]
 		}
 		kept = append(kept, line)
@@ -139,11 +148,15 @@ func (s *Site) isOwnEdit(now, was string) bool {
 // stripOwnWord takes our word out of a line that others have changed.
 func (s *Site) stripOwnWord(line string) string {
 	key, value, _ := strings.Cut(line, "=")
-	word := map[string]string{"jobsubmitplugins": "lua", "prologflags": "Alloc"}[strings.ToLower(strings.TrimSpace(key))]
+	word := map[string]string{
+		"jobsubmitplugins": "lua", "prologflags": "Alloc",
+	}[strings.ToLower(strings.TrimSpace(key))]
 	if word == "" {
 		return line
 	}
-	parts := slices.DeleteFunc(strings.Split(value, ","), func(part string) bool { return strings.EqualFold(strings.TrimSpace(part), word) })
+	parts := slices.DeleteFunc(strings.Split(value, ","), func(part string) bool {
+		return strings.EqualFold(strings.TrimSpace(part), word)
+	})
 	if len(parts) == 0 {
 		return "#" + line
 	}

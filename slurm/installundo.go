@@ -18,7 +18,10 @@ func PlanUndo(s Site) (InstallPlan, error) {
 	p := InstallPlan{}
 	p.Conf, p.Warnings = s.restoreConf()
 	if p.Conf != s.Conf {
-		p.Steps = append(p.Steps, InstallStep{File: s.confFile(), Before: s.Conf, Text: p.Conf, Why: "its marked lines become what they were; then scontrol reconfigure"})
+		p.Steps = append(p.Steps, InstallStep{
+			File: s.confFile(), Before: s.Conf, Text: p.Conf,
+			Why: "its marked lines become what they were; then scontrol reconfigure",
+		})
 	}
 	settings := readSettings(p.Conf)
 	if err := s.planScriptUndo(&p, settings); err != nil {
@@ -26,7 +29,8 @@ func PlanUndo(s Site) (InstallPlan, error) {
 	}
 	inForce := readSettings(s.Conf)
 	for _, hook := range []Hook{Prolog, Epilog} {
-		if err := s.planHookUndo(&p, hook, settings[string(hook)].text, inForce[string(hook)].text); err != nil {
+		if err := s.planHookUndo(&p, hook, settings[string(hook)].text,
+			inForce[string(hook)].text); err != nil {
 			return InstallPlan{}, err
 		}
 	}
@@ -42,7 +46,8 @@ func (s *Site) planRemoval(p *InstallPlan, file, why string) error {
 	case err != nil:
 		return err
 	case !isIntact(text):
-		p.Warnings = append(p.Warnings, file+" was changed since it was installed; it stays, remove it by hand")
+		p.Warnings = append(p.Warnings,
+			file+" was changed since it was installed; it stays, remove it by hand")
 		return nil
 	}
 	p.Steps = append(p.Steps, InstallStep{File: file, Before: text, Remove: true, Why: why})
@@ -56,9 +61,13 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 	if !s.HasScript {
 		return nil
 	}
-	wanted := hasWord(settings["jobsubmitplugins"].text, "lua") || hasWord(readSettings(s.Conf)["jobsubmitplugins"].text, "lua")
+	wanted := hasWord(settings["jobsubmitplugins"].text, "lua") ||
+		hasWord(readSettings(s.Conf)["jobsubmitplugins"].text, "lua")
 	if isIntact(s.Script) && !wanted {
-		p.Steps = append(p.Steps, InstallStep{File: s.scriptFile(), Before: s.Script, Remove: true, Why: "the script is ours, and slurm.conf doesn't name it any more"})
+		p.Steps = append(p.Steps, InstallStep{
+			File: s.scriptFile(), Before: s.Script, Remove: true,
+			Why: "the script is ours, and slurm.conf doesn't name it any more",
+		})
 		return nil
 	}
 	var kept strings.Builder
@@ -68,7 +77,8 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 		case submitCall.MatchString(line):
 			drop = strings.TrimRight(line, "\r\n")
 		case isMarked(line):
-			p.Warnings = append(p.Warnings, "job_submit.lua: a marked line was changed since; it stays, take our call out by hand: "+Printable(strings.TrimSpace(line), 200))
+			p.Warnings = append(p.Warnings, "job_submit.lua: a marked line was changed since; it stays, "+
+				"take our call out by hand: "+Printable(strings.TrimSpace(line), 200))
 			kept.WriteString(line)
 		default:
 			kept.WriteString(line)
@@ -77,10 +87,14 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 	text := kept.String()
 	switch {
 	case s.isBareScript(text) && !wanted:
-		p.Steps = append(p.Steps, InstallStep{File: s.scriptFile(), Before: s.Script, Remove: true, Why: "the script is ours, and slurm.conf doesn't name it any more"})
+		p.Steps = append(p.Steps, InstallStep{
+			File: s.scriptFile(), Before: s.Script, Remove: true,
+			Why: "the script is ours, and slurm.conf doesn't name it any more",
+		})
 		return nil
 	case s.isBareScript(text):
-		p.Warnings = append(p.Warnings, "job_submit.lua stays, without our line, until slurm.conf is read again: take lua out of JobSubmitPlugins, scontrol reconfigure, then undo once more")
+		p.Warnings = append(p.Warnings, "job_submit.lua stays, without our line, until slurm.conf is read "+
+			"again: take lua out of JobSubmitPlugins, scontrol reconfigure, then undo once more")
 	}
 	if text == s.Script {
 		return nil
@@ -88,7 +102,9 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 	if err := s.CheckLua("job_submit.lua", text); err != nil {
 		return fmt.Errorf("job_submit.lua without our line does not load; nothing is changed: %w", err)
 	}
-	p.Steps = append(p.Steps, InstallStep{File: s.scriptFile(), Before: s.Script, Text: text, Drop: drop, Why: "our line goes, the rest stays"})
+	p.Steps = append(p.Steps, InstallStep{
+		File: s.scriptFile(), Before: s.Script, Text: text, Drop: drop, Why: "our line goes, the rest stays",
+	})
 	return nil
 }
 
@@ -109,19 +125,22 @@ func (s *Site) planHookUndo(p *InstallPlan, hook Hook, setting, inForce string) 
 		}
 	}
 	if inForce == folder+"/*" {
-		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol reconfigure, then undo once more")
+		p.Warnings = append(p.Warnings, folder+" stays until slurm.conf without it is read again: scontrol "+
+			"reconfigure, then undo once more")
 		return nil
 	}
 	if err := s.planHookRemoval(p, hook, folder); err != nil {
 		return err
 	}
-	return s.planRemoval(p, path.Join(folder, siteHookName), "Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
+	return s.planRemoval(p, path.Join(folder, siteHookName),
+		"Slurm calls the site's own "+hookKey(hook)+" itself again (on every node)")
 }
 
 // planHookRemoval removes our hook from a folder, whatever it is called there.
 func (s *Site) planHookRemoval(p *InstallPlan, hook Hook, dir string) error {
 	for _, name := range hookFileNames(hook) {
-		if err := s.planRemoval(p, path.Join(dir, name), "our "+hookKey(hook)+" (on every node)"); err != nil {
+		if err := s.planRemoval(p, path.Join(dir, name),
+			"our "+hookKey(hook)+" (on every node)"); err != nil {
 			return err
 		}
 	}

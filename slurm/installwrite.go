@@ -119,7 +119,8 @@ func createFile(s *InstallStep) (undo []func() error, err error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	if err := renameio.WriteFile(s.File, []byte(s.Text), os.FileMode(s.Mode), renameio.IgnoreUmask()); err != nil {
+	if err := renameio.WriteFile(s.File, []byte(s.Text), os.FileMode(s.Mode),
+		renameio.IgnoreUmask()); err != nil {
 		return undo, err
 	}
 	return append(undo, func() error { return os.Remove(s.File) }), nil
@@ -127,7 +128,8 @@ func createFile(s *InstallStep) (undo []func() error, err error) {
 
 // replaceFile puts a text in place of a file, with owner and permissions of the old one.
 func replaceFile(path string, text []byte, like os.FileInfo) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(like.Mode().Perm()), renameio.IgnoreUmask())
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(like.Mode().Perm()),
+		renameio.IgnoreUmask())
 	if err != nil {
 		return err
 	}
@@ -148,7 +150,8 @@ func removeFile(path string) error {
 	if err := os.Remove(path); err != nil {
 		return err
 	}
-	if dir := filepath.Dir(path); slices.Contains([]string{"epplan-prolog.d", "epplan-epilog.d"}, filepath.Base(dir)) {
+	if dir := filepath.Dir(path); slices.Contains([]string{"epplan-prolog.d", "epplan-epilog.d"},
+		filepath.Base(dir)) {
 		_ = os.Remove(dir) // others' files keep it
 	}
 	return nil

@@ -18,10 +18,13 @@ import (
 // diskSite is a site in a folder.
 func diskSite(t *testing.T, dir string) slurm.Site {
 	t.Helper()
-	s := slurm.Site{Dir: dir, Socket: "/run/epplan/submit.sock", Binary: "/usr/bin/epplan", CheckLua: luac(t), Read: func(file string) (string, error) {
-		text, err := os.ReadFile(file)
-		return string(text), err
-	}}
+	s := slurm.Site{
+		Dir: dir, Socket: "/run/epplan/submit.sock", Binary: "/usr/bin/epplan", CheckLua: luac(t),
+		Read: func(file string) (string, error) {
+			text, err := os.ReadFile(file)
+			return string(text), err
+		},
+	}
 	if conf, err := os.ReadFile(filepath.Join(dir, "slurm.conf")); err == nil {
 		s.Conf = string(conf)
 	}
@@ -91,9 +94,11 @@ func TestInstallingTwiceAndUndoingLeavesTheSiteAsItWas(t *testing.T) {
 	crlf := strings.ReplaceAll(siteScript, "\n", "\r\n")
 	for name, files := range map[string]map[string]string{
 		"nothing of its own": {"slurm.conf": "ClusterName=c\n"},
-		"a script":           {"slurm.conf": "JobSubmitPlugins=lua\nPrologFlags=X11\n", "job_submit.lua": siteScript},
-		"a CRLF script":      {"slurm.conf": "JobSubmitPlugins=lua\r\n", "job_submit.lua": crlf},
-		"a Prolog":           {"slurm.conf": "Prolog=/etc/slurm/p.sh\nEpilog=/etc/slurm/e.sh", "p.sh": "x"},
+		"a script": {
+			"slurm.conf": "JobSubmitPlugins=lua\nPrologFlags=X11\n", "job_submit.lua": siteScript,
+		},
+		"a CRLF script": {"slurm.conf": "JobSubmitPlugins=lua\r\n", "job_submit.lua": crlf},
+		"a Prolog":      {"slurm.conf": "Prolog=/etc/slurm/p.sh\nEpilog=/etc/slurm/e.sh", "p.sh": "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newSite(t, files)
@@ -119,7 +124,9 @@ func TestInstallingTwiceAndUndoingLeavesTheSiteAsItWas(t *testing.T) {
 }
 
 func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
-	dir := newSite(t, map[string]string{"slurm.conf": "Prolog=/etc/slurm/p.sh\n", "job_submit.lua": siteScript})
+	dir := newSite(t, map[string]string{
+		"slurm.conf": "Prolog=/etc/slurm/p.sh\n", "job_submit.lua": siteScript,
+	})
 	do(t, dir, slurm.PlanInstall)
 	edit := func(name, from, to string) {
 		t.Helper()
@@ -133,14 +140,18 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	edit("slurm.conf", "Prolog=", "ReturnToService=2\nProlog=")
 	do(t, dir, slurm.PlanUndo)
 	// What slurm.conf named when Slurm read it last is there until it reads it again.
-	for _, name := range []string{"epplan-prolog.d/90-site", "epplan-prolog.d/10-epplan", "epplan-epilog.d/zzz-epplan"} {
+	for _, name := range []string{
+		"epplan-prolog.d/90-site", "epplan-prolog.d/10-epplan",
+		"epplan-epilog.d/zzz-epplan",
+	} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
 	do(t, dir, slurm.PlanUndo)
 	sameTree(t, "undone", tree(t, dir), map[string]string{
-		"slurm.conf": "ReturnToService=2\nProlog=/etc/slurm/p.sh\n", "job_submit.lua": strings.Replace(siteScript, "10", "20", 1),
+		"slurm.conf":     "ReturnToService=2\nProlog=/etc/slurm/p.sh\n",
+		"job_submit.lua": strings.Replace(siteScript, "10", "20", 1),
 	})
 	edit("job_submit.lua", "limit = 20", "limit = 30")
 	do(t, dir, slurm.PlanInstall)
@@ -165,7 +176,9 @@ func TestAScriptOfOursStaysUntilSlurmDoesNotAskForIt(t *testing.T) {
 }
 
 func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
-	dir := newSite(t, map[string]string{"slurm.conf": "JobSubmitPlugins=lua\n", "shared/real.lua": siteScript})
+	dir := newSite(t, map[string]string{
+		"slurm.conf": "JobSubmitPlugins=lua\n", "shared/real.lua": siteScript,
+	})
 	target := filepath.Join(dir, "shared", "real.lua")
 	if err := os.Chmod(target, 0o640); err != nil {
 		t.Fatal(err)

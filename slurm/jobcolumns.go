@@ -74,7 +74,9 @@ func parseJobColumns(source string, data []byte, delimiter string, id JobID) (Jo
 			continue
 		}
 		if found != nil {
-			return Job{}, &ParseError{Source: source, Line: 1, Msg: "job " + id.String() + " stands there twice", Err: ErrAmbiguous}
+			return Job{}, &ParseError{
+				Source: source, Line: 1, Msg: "job " + id.String() + " stands there twice", Err: ErrAmbiguous,
+			}
 		}
 		found = make(map[string]string, len(jobColumns))
 		for k, c := range jobColumns {
@@ -101,7 +103,10 @@ func jobFromColumns(v map[string]string) (Job, error) {
 	job, err := jobFromText(v, nil, time.UTC)
 	t := textFields{values: v}
 	job.Prefer, job.GPUFreq, job.TRESPerNode = t.known("Prefer"), t.known("TresFreq"), t.known("TresPerNode")
-	for name, comment := range map[string]*string{"Comment": &job.Comment, "AdminComment": &job.AdminComment} {
+	for name, comment := range map[string]*string{
+		"Comment":      &job.Comment,
+		"AdminComment": &job.AdminComment,
+	} {
 		if *comment = v[name]; *comment == "(null)" { // no other word for nothing: these may be anything
 			*comment = ""
 		}

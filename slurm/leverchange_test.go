@@ -76,10 +76,15 @@ func TestOnlyThePendingTasksOfAnArrayAreNamed(t *testing.T) {
 	f.job(8, "PENDING", map[string]any{"array_job_id": 7, "array_task_id": 5})
 	f.job(9, "PENDING", map[string]any{"array_job_id": 9, "array_task_id": 3})
 	f.job(10, "PENDING", map[string]any{"array_job_id": 10, "array_task_string": "1,3,5,..."})
-	for id, want := range map[slurm.JobID]string{7: "jobid=7_[2-4,6-9] ", 8: "jobid=8 ", 9: "jobid=9_3 ", 10: ""} {
+	for id, want := range map[slurm.JobID]string{
+		7: "jobid=7_[2-4,6-9] ", 8: "jobid=8 ",
+		9: "jobid=9_3 ", 10: "",
+	} {
 		f.calls = nil
 		_, err := l.SetNice(t.Context(), id, 10, nil)
-		at := slices.IndexFunc(f.calls, func(c string) bool { return strings.HasPrefix(c, "scontrol update") })
+		at := slices.IndexFunc(f.calls, func(c string) bool {
+			return strings.HasPrefix(c, "scontrol update")
+		})
 		switch {
 		case want == "" && (at >= 0 || !errors.Is(err, slurm.ErrInvalid)):
 			t.Errorf("job %s: %v, %q", id, err, f.calls)

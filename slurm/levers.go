@@ -48,7 +48,8 @@ func (l *Levers) updateJob(ctx context.Context, id JobID, field, value string) e
 	if err := validJob(id); err != nil {
 		return err
 	}
-	if _, err := l.client.command(ctx, "scontrol", "update", "jobid="+id.String(), field+"="+value); err != nil {
+	if _, err := l.client.command(ctx, "scontrol", "update", "jobid="+id.String(),
+		field+"="+value); err != nil {
 		return fmt.Errorf("set %s of job %s: %w", field, id, err)
 	}
 	return nil
@@ -101,7 +102,10 @@ func (l *Levers) SetNice(ctx context.Context, id JobID, offset int, prior *Undo)
 			return Undo{}, fmt.Errorf("prior nice %q: %w", prior.Before, ErrInvalid)
 		}
 	}
-	u := Undo{Lever: LeverNice, Job: id, Before: strconv.FormatInt(own, 10), After: strconv.FormatInt(own+int64(offset), 10)}
+	u := Undo{
+		Lever: LeverNice, Job: id, Before: strconv.FormatInt(own, 10),
+		After: strconv.FormatInt(own+int64(offset), 10),
+	}
 	if job.Nice == own+int64(offset) {
 		return u, nil
 	}

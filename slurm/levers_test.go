@@ -151,7 +151,8 @@ func TestWhatTheSiteKeepsAwakeIsReadOncePerChange(t *testing.T) {
 		return got
 	}
 	first, again := ask("n[1-3]:2"), ask("n[1-3]:2")
-	if len(first.Awake) != 1 || len(again.Awake) != 1 || &first.Awake[0] != &again.Awake[0] || &first.AwakeParts[0] != &again.AwakeParts[0] {
+	if len(first.Awake) != 1 || len(again.Awake) != 1 || &first.Awake[0] != &again.Awake[0] ||
+		&first.AwakeParts[0] != &again.AwakeParts[0] {
 		t.Errorf("the same text was read again: %+v, %+v", first, again)
 	}
 	if odd := ask("n["); odd.UnreadReason == "" || odd.Awake != nil {
@@ -160,7 +161,8 @@ func TestWhatTheSiteKeepsAwakeIsReadOncePerChange(t *testing.T) {
 	if odd := ask("n["); odd.UnreadReason == "" {
 		t.Errorf("what was wrong is forgotten: %+v", odd)
 	}
-	if other := ask("n[1-4]:2"); other.UnreadReason != "" || len(other.Awake) != 1 || len(other.Awake[0].Nodes) != 4 {
+	if other := ask("n[1-4]:2"); other.UnreadReason != "" || len(other.Awake) != 1 ||
+		len(other.Awake[0].Nodes) != 4 {
 		t.Errorf("after a change: %+v", other)
 	}
 }
@@ -184,10 +186,12 @@ func TestATimeoutThatCannotBeReadIsALongOne(t *testing.T) {
 	f, _, l := levers(t)
 	f.saving = true
 	for text, want := range map[string]time.Duration{
-		"60 sec": time.Minute, "90": 90 * time.Second, "INFINITE": slurm.NoTimeout, "5 min": slurm.NoTimeout, "-1 sec": slurm.NoTimeout,
+		"60 sec": time.Minute, "90": 90 * time.Second, "INFINITE": slurm.NoTimeout, "5 min": slurm.NoTimeout,
+		"-1 sec": slurm.NoTimeout,
 	} {
 		f.resume = text
-		if got, err := l.PowerSaving(t.Context()); err != nil || !got.Enabled || got.Resume != want || got.Suspend != slurm.NoTimeout {
+		if got, err := l.PowerSaving(t.Context()); err != nil || !got.Enabled || got.Resume != want ||
+			got.Suspend != slurm.NoTimeout {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -196,15 +200,22 @@ func TestATimeoutThatCannotBeReadIsALongOne(t *testing.T) {
 func TestWhatTheSiteKeepsFromSleepingIsKnown(t *testing.T) {
 	f, _, l := levers(t)
 	f.saving = true
-	f.except = "SuspendExcNodes = n[1-3]:2,login,g[08-09]x\nSuspendExcParts = debug,login\nSuspendExcStates = CLOUD,DRAIN\n"
+	f.except = "SuspendExcNodes = n[1-3]:2,login,g[08-09]x\nSuspendExcParts = debug,login\n" +
+		"SuspendExcStates = CLOUD,DRAIN\n"
 	got, err := l.PowerSaving(t.Context())
-	want := []slurm.AwakeNodes{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}, {Nodes: []string{"login"}}, {Nodes: []string{"g08x", "g09x"}}}
+	want := []slurm.AwakeNodes{
+		{Nodes: []string{"n1", "n2", "n3"}, Idle: 2},
+		{Nodes: []string{"login"}},
+		{Nodes: []string{"g08x", "g09x"}},
+	}
 	if err != nil || !reflect.DeepEqual(got.Awake, want) || got.UnreadReason != "" ||
-		!slices.Equal(got.AwakeParts, []string{"debug", "login"}) || !slices.Equal(got.AwakeFlags, []string{"CLOUD", "DRAIN"}) {
+		!slices.Equal(got.AwakeParts, []string{"debug", "login"}) ||
+		!slices.Equal(got.AwakeFlags, []string{"CLOUD", "DRAIN"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	f.except = "SuspendExcNodes = (null)\nSuspendExcParts = (null)\n"
-	if got, err = l.PowerSaving(t.Context()); err != nil || got.Awake != nil || got.AwakeParts != nil || got.UnreadReason != "" {
+	if got, err = l.PowerSaving(t.Context()); err != nil || got.Awake != nil || got.AwakeParts != nil ||
+		got.UnreadReason != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, odd := range []string{"n[1-3", "n1:", "n1:0", "n1:-2", "n[1-3]:x", "n 1"} {
@@ -219,7 +230,10 @@ func TestNoHostileArgumentReachesScontrol(t *testing.T) {
 	f, c, l := levers(t)
 	f.saving = true
 	ctx := t.Context()
-	for _, name := range []string{"", "-v", "n1 n2", "n[1-2]", "n1,n2", "ALL;x", "n1\nweight=3", "$(x)", "../n1", string(make([]byte, 100))} {
+	for _, name := range []string{
+		"", "-v", "n1 n2", "n[1-2]", "n1,n2", "ALL;x", "n1\nweight=3", "$(x)",
+		"../n1", string(make([]byte, 100)),
+	} {
 		_, e1 := l.SetWeight(ctx, name, 3)
 		_, e2 := l.PowerDown(ctx, name)
 		_, e3 := l.PowerUp(ctx, name)
@@ -231,7 +245,9 @@ func TestNoHostileArgumentReachesScontrol(t *testing.T) {
 		}
 	}
 	for _, u := range []slurm.Undo{
-		{Lever: "reboot", Node: "n1", After: "x"}, {Lever: slurm.LeverWeight, Node: "n1", Before: "x;y", After: "1"}, {Lever: slurm.LeverNice, Job: 0, Before: "1", After: "2"},
+		{Lever: "reboot", Node: "n1", After: "x"},
+		{Lever: slurm.LeverWeight, Node: "n1", Before: "x;y", After: "1"},
+		{Lever: slurm.LeverNice, Job: 0, Before: "1", After: "2"},
 	} {
 		if err := l.Undo(ctx, u); err == nil {
 			t.Errorf("%+v was done", u)
@@ -282,7 +298,8 @@ func TestAHungCommandEndsWithTheLookUpsBound(t *testing.T) {
 		f.block = make(chan struct{})
 		c := slurm.NewClient(f, 3*time.Second)
 		start := time.Now()
-		if _, err := c.Jobs(t.Context()); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
+		if _, err := c.Jobs(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(start) != 3*time.Second {
 			t.Error(err, time.Since(start))
 		}
 	})
@@ -310,7 +327,9 @@ func TestTheRealRunnerIsBoundedAndHasNoShell(t *testing.T) {
 		writeFile(t, dir+"/squeue", "#!/bin/sh\n"+body+"\n")
 	}
 	r := slurm.ExecRunner{Dir: dir, Conf: "/etc/x.conf", Timeout: 20 * time.Second, MaxOutput: 1 << 16}
-	script(`printf '%s|' "$@"; echo "$LC_ALL $SLURM_CONF $PATH ${SLURM_TIME_FORMAT-none}/${HOOK_TEST-none} $SLURM_BITSTR_LEN"`)
+	script(
+		`printf '%s|' "$@"; echo "$LC_ALL $SLURM_CONF $PATH ${SLURM_TIME_FORMAT-none}/${HOOK_TEST-none} $SLURM_BITSTR_LEN"`,
+	)
 	t.Setenv("SLURM_TIME_FORMAT", "%s")
 	t.Setenv("HOOK_TEST", "leak")
 	out, err := r.Run(t.Context(), "squeue", "$(reboot)", "a b;c", "`x`")
@@ -323,7 +342,8 @@ func TestTheRealRunnerIsBoundedAndHasNoShell(t *testing.T) {
 	}
 	script("echo 'squeue: error: no' >&2; exit 3")
 	var failed *slurm.CommandError
-	if _, err := r.Run(t.Context(), "squeue"); !errors.As(err, &failed) || failed.Status != 3 || failed.Stderr != "squeue: error: no" {
+	if _, err := r.Run(t.Context(), "squeue"); !errors.As(err, &failed) || failed.Status != 3 ||
+		failed.Stderr != "squeue: error: no" {
 		t.Error(err)
 	}
 	script("exec sleep 60")

@@ -72,7 +72,8 @@ func (a *awakeCache) update(saving *PowerSaving, text [3]string) {
 			a.read.UnreadReason = err.Error()
 		}
 	}
-	saving.Awake, saving.AwakeParts, saving.AwakeFlags, saving.UnreadReason = a.read.Awake, a.read.AwakeParts, a.read.AwakeFlags, a.read.UnreadReason
+	saving.Awake, saving.AwakeParts, saving.AwakeFlags, saving.UnreadReason = a.read.Awake, a.read.AwakeParts,
+		a.read.AwakeFlags, a.read.UnreadReason
 }
 
 // settingList reads "a,b".
@@ -98,7 +99,8 @@ func parseAwake(text string) ([]AwakeNodes, error) {
 		var a AwakeNodes
 		if counted {
 			if a.Idle, err = strconv.Atoi(number); err != nil || a.Idle < 1 {
-				return nil, fmt.Errorf("SuspendExcNodes: %q: want a number of nodes after the colon", Printable(part, 80))
+				return nil, fmt.Errorf("SuspendExcNodes: %q: want a number of nodes after the colon",
+					Printable(part, 80))
 			}
 		}
 		if a.Nodes, err = ExpandHostlist(hosts); err != nil {
@@ -211,7 +213,8 @@ func (l *Levers) Undo(ctx context.Context, u Undo) error {
 }
 
 func errIfChanged(what string, u Undo, now string) error {
-	return fmt.Errorf("%s is %q, was set to %q: %w", what, Printable(now, 80), Printable(u.After, 80), ErrChanged)
+	return fmt.Errorf("%s is %q, was set to %q: %w", what, Printable(now, 80),
+		Printable(u.After, 80), ErrChanged)
 }
 
 func (l *Levers) undoJob(ctx context.Context, u Undo) error {
@@ -223,7 +226,8 @@ func (l *Levers) undoJob(ctx context.Context, u Undo) error {
 		if job.Prefer != u.After {
 			return errIfChanged("prefer", u, job.Prefer)
 		}
-		if strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) || len(u.Before) > maxComment {
+		if strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) ||
+			len(u.Before) > maxComment {
 			return fmt.Errorf("prefer %q: %w", Printable(u.Before, 80), ErrInvalid)
 		}
 		return l.updatePending(ctx, &job, "Prefer", u.Before)
@@ -280,6 +284,7 @@ func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (LimitAd
 	}
 	return LimitAdvice{
 		Limit: limit,
-		Text:  fmt.Sprintf("--time=%s would probably do, and may start sooner: by its last runs it takes hardly more than %s", FormatLimit(limit), FormatLimit(upper)),
+		Text: fmt.Sprintf("--time=%s would probably do, and may start sooner: by its last runs it takes "+
+			"hardly more than %s", FormatLimit(limit), FormatLimit(upper)),
 	}, true
 }

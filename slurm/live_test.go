@@ -53,7 +53,9 @@ func (l *lab) command(t *testing.T, args ...string) string {
 // submit gives the id of a job of a plain user that never starts by itself.
 func (l *lab) submit(t *testing.T, options ...string) slurm.JobID {
 	t.Helper()
-	args := append([]string{"runuser", "-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null"}, options...)
+	args := append([]string{
+		"runuser", "-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null",
+	}, options...)
 	id, err := slurm.ParseJobID(l.command(t, append(args, "--wrap", "true")...))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,9 @@ func TestLeversOnARealSlurm(t *testing.T) {
 	l := startLab(t)
 	t.Run("answers are read", func(t *testing.T) { liveReads(t, l) })
 	t.Run("nice lowers the priority by as much and goes back", func(t *testing.T) { liveNice(t, l) })
-	t.Run("all tasks of an array with holes are told, and moved at once", func(t *testing.T) { liveArray(t, l) })
+	t.Run("all tasks of an array with holes are told, and moved at once", func(t *testing.T) {
+		liveArray(t, l)
+	})
 	t.Run("a held job stays held", func(t *testing.T) { liveHold(t, l, true) })
 	t.Run("the token keeps foreign text of any kind", func(t *testing.T) { liveToken(t, l) })
 	t.Run("prefer is set and taken back", func(t *testing.T) { livePrefer(t, l) })
@@ -93,7 +97,8 @@ func TestLeversOnARealSlurm(t *testing.T) {
 
 func (l *lab) rawPowerDown(t *testing.T) error {
 	t.Helper()
-	_, err := (slurm.ExecRunner{Conf: l.conf}).Run(t.Context(), "scontrol", "update", "nodename=n1", "state=power_down")
+	_, err := (slurm.ExecRunner{Conf: l.conf}).Run(t.Context(), "scontrol", "update", "nodename=n1",
+		"state=power_down")
 	return err
 }
 
@@ -108,9 +113,11 @@ func liveReads(t *testing.T, l *lab) {
 		t.Error(v, err)
 	}
 	hostile := "x\n   UserId=root(0)\n\nJobId=999 JobName=\"|\x1f"
-	id := l.submit(t, "--begin=now+1day", "-t", "2-03:04:05", "--gres=gpu:2", "-J", hostile, "--comment", hostile)
+	id := l.submit(t, "--begin=now+1day", "-t", "2-03:04:05", "--gres=gpu:2", "-J", hostile,
+		"--comment", hostile)
 	j := l.job(t, id)
-	if j.Name != hostile || j.Comment != hostile || j.User != "nobody" || j.TimeLimit != live.LimitOf(51*time.Hour+5*time.Minute) || j.GPUCount() != 2 {
+	if j.Name != hostile || j.Comment != hostile || j.User != "nobody" ||
+		j.TimeLimit != live.LimitOf(51*time.Hour+5*time.Minute) || j.GPUCount() != 2 {
 		t.Errorf("%+v", j)
 	}
 	if text, err := l.client.JobText(ctx, id); !errors.Is(err, slurm.ErrAmbiguous) {
@@ -128,7 +135,8 @@ func liveReads(t *testing.T, l *lab) {
 		return want.Reason == before && before == "BeginTime"
 	})
 	text, err := l.client.JobText(ctx, plain)
-	if err != nil || text.Priority != want.Priority || text.UID != want.UID || text.Reason != want.Reason || !text.Submit.Equal(want.Submit) {
+	if err != nil || text.Priority != want.Priority || text.UID != want.UID || text.Reason != want.Reason ||
+		!text.Submit.Equal(want.Submit) {
 		t.Errorf("%+v, %v", text, err)
 	}
 	if _, err := l.client.Job(ctx, 4_000_000); !errors.Is(err, slurm.ErrNotFound) {
@@ -142,10 +150,12 @@ func liveReads(t *testing.T, l *lab) {
 		t.Error(nodes, err)
 	}
 	parts, err := l.client.Partitions(ctx)
-	if err != nil || len(parts) != 2 || !slices.Equal(parts[0].Nodes, []string{"n1", "n2"}) && parts[0].Nodes != nil {
+	if err != nil || len(parts) != 2 || !slices.Equal(parts[0].Nodes, []string{"n1", "n2"}) &&
+		parts[0].Nodes != nil {
 		t.Error(parts, err)
 	}
-	if _, err := l.client.Accounting(ctx, time.Now().Add(-time.Hour)); !errors.Is(err, slurm.ErrNoAccounting) {
+	if _, err := l.client.Accounting(ctx, time.Now().Add(-time.Hour)); !errors.Is(err,
+		slurm.ErrNoAccounting) {
 		t.Error(err)
 	}
 }
@@ -157,7 +167,8 @@ func liveNice(t *testing.T, l *lab) {
 	u, err := l.levers.SetNice(t.Context(), id, 100, nil)
 	after := l.job(t, id)
 	if err != nil || before.Nice != 50 || after.Nice != 150 || before.Priority-after.Priority != 100 {
-		t.Errorf("nice %d → %d, priority %d → %d, %v", before.Nice, after.Nice, before.Priority, after.Priority, err)
+		t.Errorf("nice %d → %d, priority %d → %d, %v", before.Nice, after.Nice, before.Priority,
+			after.Priority, err)
 	}
 	t.Logf("nice %d → %d: priority %d → %d", before.Nice, after.Nice, before.Priority, after.Priority)
 	if err := l.levers.Undo(t.Context(), u); err != nil {
@@ -267,7 +278,8 @@ func liveWeight(t *testing.T, l *lab) {
 }
 
 func TestNiceUnderMultifactorPriority(t *testing.T) {
-	l := startLab(t, "--conf", "PriorityType=priority/multifactor", "--conf", "PriorityWeightPartition=10000", "--conf", "PriorityCalcPeriod=1")
+	l := startLab(t, "--conf", "PriorityType=priority/multifactor", "--conf", "PriorityWeightPartition=10000",
+		"--conf", "PriorityCalcPeriod=1")
 	t.Run("nice", func(t *testing.T) { liveNice(t, l) })
 	t.Run("hold", func(t *testing.T) { liveHold(t, l, false) })
 	id := l.submit(t, "--begin=now+1day")

@@ -30,7 +30,8 @@ func TestTheLuaHookInsideARealSlurmctld(t *testing.T) {
 	}
 	p, err := slurm.PlanInstall(slurm.Site{
 		Dir: hooks, Socket: socket, Binary: "/usr/bin/epplan", CheckLua: check, HasScript: true,
-		Script: strings.Replace(siteScript, "if jd.account == nil then return slurm.ERROR end", "jd.comment = \"site\"", 1),
+		Script: strings.Replace(siteScript, "if jd.account == nil then return slurm.ERROR end",
+			"jd.comment = \"site\"", 1),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,9 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	eventually(t, "n2 powered down", func() bool { return state().IsPoweredDown() && !state().Is("POWERING_DOWN") })
+	eventually(t, "n2 powered down", func() bool {
+		return state().IsPoweredDown() && !state().Is("POWERING_DOWN")
+	})
 	t.Logf("powered down after %.1f s: %+v", time.Since(start).Seconds(), state())
 	if err := l.levers.Undo(t.Context(), u); err != nil {
 		t.Fatal(err)
@@ -77,7 +79,8 @@ func TestAccountingOnARealSlurm(t *testing.T) {
 		return err == nil && len(got.Jobs) == 1 && !got.Jobs[0].End.IsZero()
 	})
 	o := got.Jobs[0]
-	if o.ID != id || o.User != "nobody" || o.State.Base != slurm.Completed || o.Allocated.GPUs() != 2 || o.TimeLimit != live.LimitOf(7*time.Minute) || len(o.Nodes) != 1 || len(got.Rejected) != 0 {
+	if o.ID != id || o.User != "nobody" || o.State.Base != slurm.Completed || o.Allocated.GPUs() != 2 ||
+		o.TimeLimit != live.LimitOf(7*time.Minute) || len(o.Nodes) != 1 || len(got.Rejected) != 0 {
 		t.Errorf("%+v, rejected %+v", o, got.Rejected)
 	}
 	t.Logf("AdminComment in accounting: %q", o.AdminComment)

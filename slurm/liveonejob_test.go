@@ -15,7 +15,9 @@ import (
 // its release prints all of it.
 type withoutQueue struct{ slurm.ExecRunner }
 
-func (w withoutQueue) Stream(ctx context.Context, read func(io.Reader) error, name string, args ...string) error {
+func (w withoutQueue) Stream(
+	ctx context.Context, read func(io.Reader) error, name string, args ...string,
+) error {
 	out, err := w.Run(ctx, "scontrol", "--version")
 	if err != nil {
 		return err
@@ -31,7 +33,9 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 	one := slurm.NewClient(withoutQueue{slurm.ExecRunner{Conf: l.conf, Timeout: patience}}, patience)
 	nobody := func(args ...string) slurm.JobID {
 		t.Helper()
-		list := append([]string{"runuser", "-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null"}, args...)
+		list := append([]string{
+			"runuser", "-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null",
+		}, args...)
 		id, err := slurm.ParseJobID(l.command(t, list...))
 		if err != nil {
 			t.Fatal(err)
@@ -41,9 +45,14 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 	forged := "x\n22\x1f22 UserId=root\n   UserId=root(0)\n   JobState=PENDING\n\n\x1f\x1fJobId=21 JobName=\""
 	work := []string{"--wrap", "sleep 600"}
 	jobs := map[string]slurm.JobID{
-		"held":      nobody(append([]string{"-H", "-t", "2-03:04:05", "--gres=gpu:2", "--nice=50"}, work...)...),
-		"hostile":   nobody(append([]string{"-H", "-J", forged, "--comment", forged, "-A", forged}, work...)...),
-		"running":   nobody(append([]string{"-w", "n1", "--gres=gpu:1", "--gpu-freq=low", "--prefer=h200", "-C", "lab", "--comment=epplan:off", "--deadline=now+2hours", "-t", "60"}, work...)...),
+		"held": nobody(append([]string{"-H", "-t", "2-03:04:05", "--gres=gpu:2", "--nice=50"},
+			work...)...),
+		"hostile": nobody(append([]string{"-H", "-J", forged, "--comment", forged, "-A", forged},
+			work...)...),
+		"running": nobody(append([]string{
+			"-w", "n1", "--gres=gpu:1", "--gpu-freq=low", "--prefer=h200", "-C", "lab",
+			"--comment=epplan:off", "--deadline=now+2hours", "-t", "60",
+		}, work...)...),
 		"two nodes": nobody(append([]string{"-N2", "--gpus=3"}, work...)...),
 		"suspended": nobody(append([]string{"-w", "n2", "--gres=gpu:1"}, work...)...),
 		"array":     nobody(append([]string{"-w", "n1", "--array=1-5%2"}, work...)...),
@@ -86,7 +95,8 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 	if _, err := one.Job(t.Context(), 4_000_000); !errors.Is(err, slurm.ErrNotFound) {
 		t.Error(err)
 	}
-	if j, err := one.Job(t.Context(), jobs["hostile"]); err != nil || j.Name != forged || j.Comment != forged || j.UID == 0 || !j.Held() {
+	if j, err := one.Job(t.Context(), jobs["hostile"]); err != nil || j.Name != forged ||
+		j.Comment != forged || j.UID == 0 || !j.Held() {
 		t.Errorf("%+v, %v", j, err)
 	}
 	if j, err := one.Job(t.Context(), jobs["suspended"]); err != nil || j.Suspended.IsZero() {
@@ -107,6 +117,7 @@ func settled(list []slurm.Job, jobs map[string]slurm.JobID) bool {
 		}
 	}
 	return !slices.ContainsFunc(list, func(j slurm.Job) bool {
-		return j.State.Base == slurm.Pending && !j.Held() && j.ArrayTasks == "" || j.State.Is(slurm.Completing)
+		return j.State.Base == slurm.Pending && !j.Held() && j.ArrayTasks == "" ||
+			j.State.Is(slurm.Completing)
 	})
 }

@@ -97,12 +97,15 @@ func serve(t *testing.T, handler http.HandlerFunc) (string, func() int) {
 	}
 	var mu sync.Mutex
 	n := 0
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		n++
-		mu.Unlock()
-		handler(w, r)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			n++
+			mu.Unlock()
+			handler(w, r)
+		}),
+	}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close(); <-done; _ = os.RemoveAll(dir) })
@@ -116,13 +119,17 @@ func TestTheLuaHookCarriesAnyBytesAndSetsTheToken(t *testing.T) {
 		s, err := slurm.DecodeSubmission(r.Body)
 		got, failed = s, err
 		merged, _ := slurm.MergeToken(string(s.Admin), "ab12")
-		_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s","message_hex":"%s"}`, hex.EncodeToString([]byte(merged)), hex.EncodeToString([]byte("hello\nyou")))
+		_, _ = fmt.Fprintf(w, `{"v":1,"admin_comment_hex":"%s","message_hex":"%s"}`,
+			hex.EncodeToString([]byte(merged)), hex.EncodeToString([]byte("hello\nyou")))
 	})
 	out := luaRun(t, socket, "")
-	if failed != nil || got.Name != "a\n\"\xff\x00b" || got.UID != 1000 || got.Kind != "batch" || got.TimeLimit != 90 || !got.WantsGPU() || got.Comment != "epplan:off" || got.Held || got.Script != "#!/bin/sh\n" {
+	if failed != nil || got.Name != "a\n\"\xff\x00b" || got.UID != 1000 || got.Kind != "batch" ||
+		got.TimeLimit != 90 || !got.WantsGPU() || got.Comment != "epplan:off" || got.Held ||
+		got.Script != "#!/bin/sh\n" {
 		t.Errorf("%+v, %v", got, failed)
 	}
-	if strings.Count(out, "site;epplan:ab12\tbounded") != 2 || !strings.Contains(out, "user\thello you") || count() != 2 {
+	if strings.Count(out, "site;epplan:ab12\tbounded") != 2 || !strings.Contains(out, "user\thello you") ||
+		count() != 2 {
 		t.Errorf("%d requests: %s", count(), out)
 	}
 }
@@ -136,10 +143,12 @@ func TestTheLuaHookFailsOpenWithABreaker(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	if out := luaRun(t, hung, ""); strings.Count(out, "site\tbounded") != 2 || strings.Count(out, "log\t") != 1 || count() != 1 {
+	if out := luaRun(t, hung, ""); strings.Count(out, "site\tbounded") != 2 ||
+		strings.Count(out, "log\t") != 1 || count() != 1 {
 		t.Errorf("hung: %d requests: %s", count(), out)
 	}
-	if out := luaRun(t, "/nonexistent/s", ""); strings.Count(out, "site\tbounded") != 2 || strings.Count(out, "log\t") != 1 {
+	if out := luaRun(t, "/nonexistent/s", ""); strings.Count(out, "site\tbounded") != 2 ||
+		strings.Count(out, "log\t") != 1 {
 		t.Errorf("nobody there: %s", out)
 	}
 	garbage, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -148,18 +157,27 @@ func TestTheLuaHookFailsOpenWithABreaker(t *testing.T) {
 	if out := luaRun(t, garbage, ""); strings.Count(out, "site\tbounded") != 2 {
 		t.Errorf("garbage: %s", out)
 	}
-	refusing, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
-	if out := luaRun(t, refusing, ""); strings.Count(out, "site\tbounded") != 2 || strings.Count(out, "log\t") != 1 {
+	refusing, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	})
+	if out := luaRun(t, refusing, ""); strings.Count(out, "site\tbounded") != 2 ||
+		strings.Count(out, "log\t") != 1 {
 		t.Errorf("refused: %s", out)
 	}
-	dropping, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"admin_comment_hex":"78"}`)) })
+	dropping, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"admin_comment_hex":"78"}`))
+	})
 	if out := luaRun(t, dropping, ""); strings.Count(out, "site\tbounded") != 2 {
 		t.Errorf("an answer that drops foreign text: %s", out)
 	}
-	if out := luaRun(t, hung, `package.loaded["socket.unix"] = nil; package.preload["socket.unix"] = function() error("not installed") end`); strings.Count(out, "site\tbounded") != 2 || !strings.Contains(out, "lua-socket is missing") {
+	if out := luaRun(t, hung,
+		`package.loaded["socket.unix"] = nil; package.preload["socket.unix"] = function() error("not installed") end`); strings.Count(out, "site\tbounded") != 2 || !strings.Contains(out, "lua-socket is missing") {
 		t.Errorf("without lua-socket: %s", out)
 	}
-	if out := luaRun(t, hung, `local real = dofile; dofile = function() return real("/nonexistent/epplan.lua") end`); strings.Count(out, "site\tbounded") != 2 || !strings.Contains(out, "cannot open") {
+	if out := luaRun(t, hung,
+		`local real = dofile; dofile = function() return real("/nonexistent/epplan.lua") end`); strings.Count(
+		out, "site\tbounded",
+	) != 2 || !strings.Contains(out, "cannot open") {
 		t.Errorf("missing module: %s", out)
 	}
 }
@@ -229,7 +247,8 @@ func asker(t *testing.T, answer string) (program string, calls func() []string) 
 	t.Helper()
 	dir := t.TempDir()
 	program = filepath.Join(dir, "epplan")
-	writeFile(t, program, "#!/bin/sh\nprintf '%s|' \"$@\" >>"+dir+"/calls\necho >>"+dir+"/calls\n"+answer+"\n")
+	writeFile(t, program,
+		"#!/bin/sh\nprintf '%s|' \"$@\" >>"+dir+"/calls\necho >>"+dir+"/calls\n"+answer+"\n")
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -249,10 +268,12 @@ _G.require = function(name) if name:match("^socket") then error("not installed")
 `
 
 func TestWithoutLuaSocketAProgramIsAskedWithHexadecimalDigitsOnly(t *testing.T) {
-	answer := fmt.Sprintf(`echo '{"v":1,"admin_comment_hex":"%x","message_hex":"%x"}'`, "site;epplan:t1", "hi")
+	answer := fmt.Sprintf(`echo '{"v":1,"admin_comment_hex":"%x","message_hex":"%x"}'`,
+		"site;epplan:t1", "hi")
 	for name, job := range map[string]string{
-		"plain":    `name = "x", comment = "epplan:off"`,
-		"hostile":  `name = "'; touch hacked; '", comment = "$(reboot)` + "`reboot`" + `\n\0\255\"", work_dir = "/\1\127"`,
+		"plain": `name = "x", comment = "epplan:off"`,
+		"hostile": `name = "'; touch hacked; '", comment = "$(reboot)` + "`reboot`" +
+			`\n\0\255\"", work_dir = "/\1\127"`,
 		"megabyte": `name = string.rep("\0", 1000000), comment = string.rep("'\255", 500000), features = string.rep("x", 1000000), work_dir = string.rep("y", 9999)`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,15 +290,18 @@ print(jd.admin_comment)`)
 				t.Fatalf("%q", got)
 			}
 			args := strings.Split(strings.TrimSuffix(got[0], "|"), "|")
-			if len(args) != 5 || strings.Join(args[:4], " ") != "submit --socket /run/x.sock --hex" || len(args[4]) > 32<<10 {
-				t.Fatalf("%d arguments, the last of %d bytes: %q", len(args), len(args[len(args)-1]), args[:4])
+			if len(args) != 5 || strings.Join(args[:4], " ") != "submit --socket /run/x.sock --hex" ||
+				len(args[4]) > 32<<10 {
+				t.Fatalf("%d arguments, the last of %d bytes: %q", len(args),
+					len(args[len(args)-1]), args[:4])
 			}
 			raw, err := hex.DecodeString(args[4])
 			if err != nil {
 				t.Fatal(err)
 			}
 			sub, err := slurm.DecodeSubmission(strings.NewReader(string(raw)))
-			if err != nil || sub.UID != 1000 || sub.Kind != "batch" || sub.Script != "" || sub.Admin != "site" || !sub.WantsGPU() {
+			if err != nil || sub.UID != 1000 || sub.Kind != "batch" || sub.Script != "" ||
+				sub.Admin != "site" || !sub.WantsGPU() {
 				t.Errorf("%+v, %v", sub, err)
 			}
 		})
@@ -286,7 +310,8 @@ print(jd.admin_comment)`)
 
 func TestAProgramThatFailsIsLeftAloneForFiveSeconds(t *testing.T) {
 	for name, answer := range map[string]string{
-		"fails": "exit 4", "prints garbage": "echo nonsense", "prints bytes": `printf '\0\377{}'`, "floods": "head -c 1000000 /dev/zero", "half": `printf '{"v":1'`,
+		"fails": "exit 4", "prints garbage": "echo nonsense", "prints bytes": `printf '\0\377{}'`,
+		"floods": "head -c 1000000 /dev/zero", "half": `printf '{"v":1'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			program, calls := asker(t, answer)
@@ -296,19 +321,23 @@ os.time = function() return 1000 + math.floor(ahead) end
 local jd = { name = "x", admin_comment = "site", tres_per_node = "gres:gpu:1" }
 for i = 1, 300 do submit(jd); ahead = ahead + 0.1 end
 print(jd.admin_comment)`)
-			if n := len(calls()); n != 5 || strings.Count(out, "log\t") != n || !strings.HasSuffix(out, "site\n") {
+			if n := len(calls()); n != 5 || strings.Count(out, "log\t") != n ||
+				!strings.HasSuffix(out, "site\n") {
 				t.Errorf("%d calls, want 5 in 30 s of whole seconds: %s", n, out)
 			}
 		})
 	}
-	out := luaProgram(t, luaModule(t, "/run/x.sock", "/nonexistent/epplan"), withoutSocket+`submit({ name = "x" })`)
+	out := luaProgram(t, luaModule(t, "/run/x.sock", "/nonexistent/epplan"),
+		withoutSocket+`submit({ name = "x" })`)
 	if !strings.Contains(out, "has no answer") {
 		t.Error(out)
 	}
 }
 
 func TestWithLuaSocketNoProgramIsStarted(t *testing.T) {
-	socket, count := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"v":1}`)) })
+	socket, count := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"v":1}`))
+	})
 	program, calls := asker(t, "true")
 	out := luaProgram(t, unhurried(t, luaModule(t, socket, program)), `submit({ name = "x" }) print "end"`)
 	if count() != 1 || calls() != nil || out != "end\n" {

@@ -14,7 +14,9 @@ const (
 	WaitHeld                  // for its release
 	WaitLater                 // for a time, or another job
 	WaitNever                 // for another request: as it is, it can't start
-	WaitElse                  // for anything else: what a QOS or an association leaves it, licences, a reservation, its array's other tasks
+	// For anything else: what a QOS or an association leaves it, licences, a reservation,
+	// its array's other tasks.
+	WaitElse
 )
 
 // WaitKind is for what a pending job waits. Slurm has more than 150 reasons, most of

@@ -13,8 +13,10 @@ func TestAReasonSaysForWhatAPendingJobWaits(t *testing.T) {
 		slurm.WaitLater: {"BeginTime", "Dependency", "DependencyNeverSatisfied"},
 		slurm.WaitNever: {"BadConstraints", "PartitionTimeLimit", "PartitionNodeLimit"},
 		slurm.WaitElse: {
-			"QOSMaxGRESPerUser", "QOSGrpNodeLimit", "AssocGrpGRES", "AssocMaxJobsLimit", "MaxGRESPerAccount", "Licenses", "Reservation",
-			"ReqNodeNotAvail", "ReqNodeNotAvail, UnavailableNodes:n1", "PartitionDown", "JobArrayTaskLimit", "priority", "of a later Slurm \x1b[2J",
+			"QOSMaxGRESPerUser", "QOSGrpNodeLimit", "AssocGrpGRES", "AssocMaxJobsLimit", "MaxGRESPerAccount",
+			"Licenses", "Reservation",
+			"ReqNodeNotAvail", "ReqNodeNotAvail, UnavailableNodes:n1", "PartitionDown", "JobArrayTaskLimit",
+			"priority", "of a later Slurm \x1b[2J",
 		},
 	} {
 		for _, reason := range reasons {

@@ -23,7 +23,9 @@ func splitRecords(source string, data []byte, key string) ([]scontrolRecord, err
 			last := &out[len(out)-1]
 			last.lines = append(last.lines, line)
 		case strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "No "):
-			return nil, &ParseError{Source: source, Line: i + 1, Msg: "want a line that starts with " + key + "="}
+			return nil, &ParseError{
+				Source: source, Line: i + 1, Msg: "want a line that starts with " + key + "=",
+			}
 		}
 	}
 	return out, nil
@@ -54,7 +56,8 @@ func isFieldName(s string) bool {
 	}
 	return strings.IndexFunc(s, func(r rune) bool {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '/', r == ':', r == '_', r == '&':
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '/', r == ':',
+			r == '_', r == '&':
 			return false
 		}
 		return true
@@ -84,7 +87,9 @@ func (r scontrolRecord) collect(source string, free ...string) (map[string]strin
 		}
 		for _, p := range pairs {
 			if old, twice := out[p[0]]; twice && old != p[1] {
-				return nil, &ParseError{Source: source, Line: r.line + i, Msg: p[0] + " stands there twice", Err: ErrAmbiguous}
+				return nil, &ParseError{
+					Source: source, Line: r.line + i, Msg: p[0] + " stands there twice", Err: ErrAmbiguous,
+				}
 			}
 			out[p[0]] = p[1]
 		}

@@ -99,7 +99,9 @@ func (r ExecRunner) withTimeout(ctx context.Context) (context.Context, context.C
 }
 
 // command is Dir/name with args, not started.
-func (r ExecRunner) command(ctx context.Context, name string, args []string) (*exec.Cmd, *boundedBuffer, error) {
+func (r ExecRunner) command(
+	ctx context.Context, name string, args []string,
+) (*exec.Cmd, *boundedBuffer, error) {
 	dir := cmp.Or(r.Dir, "/usr/bin")
 	if !slices.Contains(allowedCommands, name) || !filepath.IsAbs(dir) {
 		return nil, nil, fmt.Errorf("run %q in %q: %w", name, dir, ErrInvalid)
@@ -119,7 +121,9 @@ func (r ExecRunner) command(ctx context.Context, name string, args []string) (*e
 }
 
 // Stream starts Dir/name with args as Run does, and gives read what it prints.
-func (r ExecRunner) Stream(ctx context.Context, read func(io.Reader) error, name string, args ...string) error {
+func (r ExecRunner) Stream(
+	ctx context.Context, read func(io.Reader) error, name string, args ...string,
+) error {
 	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
 	cmd, complaint, err := r.command(ctx, name, args)
@@ -194,7 +198,9 @@ const taskListLength = "4096"
 
 // environment is all the command sees. SLURM_TIME_FORMAT stays unset: with it sacct --json fails.
 func (r ExecRunner) environment() []string {
-	env := []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskListLength}
+	env := []string{
+		"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/", "SLURM_BITSTR_LEN=" + taskListLength,
+	}
 	if r.Conf != "" {
 		env = append(env, "SLURM_CONF="+r.Conf)
 	}

@@ -46,7 +46,8 @@ type AccountingRecord struct {
 // AdminComment, is an operator's and stands last.
 var AccountingColumns = []string{
 	"JobIDRaw", "JobID", "User", "Partition", "State", "ExitCode", "Submit", "Eligible", "Start", "End",
-	"ElapsedRaw", "Suspended", "TimelimitRaw", "NodeList", "AllocTRES", "ReqTRES", "ConsumedEnergyRaw", "AdminComment",
+	"ElapsedRaw", "Suspended", "TimelimitRaw", "NodeList", "AllocTRES", "ReqTRES", "ConsumedEnergyRaw",
+	"AdminComment",
 }
 
 // maxSplitLines bounds how many lines one torn record may span.
@@ -56,7 +57,9 @@ const maxSplitLines = 64
 // in any order. A line counts only when it has exactly the header's columns.
 // Where a free text was torn by a newline, everything between the torn ends is
 // left out too, since it may be forged; what was left out is named.
-func ParseAccounting(source string, data []byte, delimiter string, zone *time.Location) ([]AccountingRecord, []RejectedLine, error) {
+func ParseAccounting(
+	source string, data []byte, delimiter string, zone *time.Location,
+) ([]AccountingRecord, []RejectedLine, error) {
 	lines := strings.Split(strings.TrimSuffix(string(escapeInvalid(data, false)), "\n"), "\n")
 	if len(lines) == 0 || lines[0] == "" {
 		return nil, nil, nil
@@ -137,10 +140,14 @@ func (a *accountingReader) record(cells []string) (AccountingRecord, error) {
 	}
 	t := textFields{values: v, zone: a.zone}
 	o := AccountingRecord{
-		Cluster: t.known("cluster"), Name: v["jobname"], User: v["user"], Account: t.known("account"), QOS: t.known("qos"), Partition: v["partition"], State: ParseJobState(v["state"]),
-		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"), Start: t.time("start"), End: t.time("end"),
-		Elapsed: t.seconds("elapsedraw"), Suspended: t.duration("suspended"), TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
-		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""), Energy: t.float("consumedenergyraw"),
+		Cluster: t.known("cluster"), Name: v["jobname"], User: v["user"], Account: t.known("account"),
+		QOS: t.known("qos"), Partition: v["partition"], State: ParseJobState(v["state"]),
+		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"),
+		Start: t.time("start"), End: t.time("end"),
+		Elapsed: t.seconds("elapsedraw"), Suspended: t.duration("suspended"),
+		TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
+		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""),
+		Energy:   t.float("consumedenergyraw"),
 		Restarts: t.integer("restarts"), Comment: v["comment"], AdminComment: v["admincomment"],
 	}
 	printed, raw := v["jobid"], v["jobidraw"]
@@ -156,7 +163,8 @@ func (a *accountingReader) record(cells []string) (AccountingRecord, error) {
 		t.fail(err)
 		o.ID = ref.Job
 		if ref.Step != o.Step {
-			t.fail(fmt.Errorf("JobID %q and JobIDRaw %q name different steps", Printable(printed, 40), Printable(raw, 40)))
+			t.fail(fmt.Errorf("JobID %q and JobIDRaw %q name different steps", Printable(printed, 40),
+				Printable(raw, 40)))
 		}
 	}
 	o.Nodes, err = ExpandHostlist(o.NodeList)

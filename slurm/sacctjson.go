@@ -86,12 +86,13 @@ type tresJSON struct {
 // job must make sense.
 func ParseAccountingJSON(source string, data []byte) ([]AccountingRecord, Meta, error) {
 	var out []AccountingRecord
-	meta, err := ReadAccountingJSON(source, bytes.NewReader(data), func(_ int, o *AccountingRecord, err error) error {
-		if err == nil {
-			out = append(out, *o)
-		}
-		return err
-	})
+	meta, err := ReadAccountingJSON(source, bytes.NewReader(data),
+		func(_ int, o *AccountingRecord, err error) error {
+			if err == nil {
+				out = append(out, *o)
+			}
+			return err
+		})
 	if err != nil {
 		return nil, Meta{}, err
 	}
@@ -104,7 +105,9 @@ func ParseAccountingJSON(source string, data []byte) ([]AccountingRecord, Meta, 
 // Slurm 22.05 states return code 0 for every job here; the text form has the
 // true one. Visit gets each job, or what is wrong with it, and the line where it
 // ends; its error ends the reading and comes back with its place.
-func ReadAccountingJSON(source string, r io.Reader, visit func(line int, o *AccountingRecord, err error) error) (Meta, error) {
+func ReadAccountingJSON(
+	source string, r io.Reader, visit func(line int, o *AccountingRecord, err error) error,
+) (Meta, error) {
 	a := newAnswerDecoder(source, r)
 	err := a.readAll(map[string]func() error{"jobs": func() error {
 		raw, err := a.dec.value()
@@ -151,12 +154,18 @@ func wrongTypeError(err error) error {
 
 func (r *accountingJSON) record() (AccountingRecord, error) {
 	o := AccountingRecord{
-		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.orEmpty(), User: r.User.orEmpty(), Account: r.Account.orEmpty(), QOS: r.QOS.orEmpty(), Partition: string(r.Partition),
-		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus, Submit: timeFromUnix(r.Time.Submit.orElse(0)),
-		Eligible: timeFromUnix(r.Time.Eligible.orElse(0)), Start: timeFromUnix(r.Time.Start.orElse(0)), End: timeFromUnix(r.Time.End.orElse(0)),
-		Elapsed: boundedSeconds(r.Time.Elapsed), Suspended: boundedSeconds(r.Time.Suspended), TimeLimit: limitFromMinutes(r.Time.Limit),
-		NodeList: r.Nodes.orEmpty(), Allocated: tresFromJSON(r.TRES.Allocated), Requested: tresFromJSON(r.TRES.Requested),
-		Restarts: r.Restarts.boundedOr(0), Comment: string(r.Comment.Job), AdminComment: string(r.Comment.Admin),
+		ID: r.ID.jobID(), Name: string(r.Name), Cluster: r.Cluster.orEmpty(), User: r.User.orEmpty(),
+		Account: r.Account.orEmpty(), QOS: r.QOS.orEmpty(), Partition: string(r.Partition),
+		State: ParseJobState(r.State.Current...), Exit: r.Exit.ExitStatus,
+		Submit:   timeFromUnix(r.Time.Submit.orElse(0)),
+		Eligible: timeFromUnix(r.Time.Eligible.orElse(0)), Start: timeFromUnix(r.Time.Start.orElse(0)),
+		End:     timeFromUnix(r.Time.End.orElse(0)),
+		Elapsed: boundedSeconds(r.Time.Elapsed), Suspended: boundedSeconds(r.Time.Suspended),
+		TimeLimit: limitFromMinutes(r.Time.Limit),
+		NodeList:  r.Nodes.orEmpty(), Allocated: tresFromJSON(r.TRES.Allocated),
+		Requested: tresFromJSON(r.TRES.Requested),
+		Restarts:  r.Restarts.boundedOr(0), Comment: string(r.Comment.Job),
+		AdminComment: string(r.Comment.Admin),
 	}
 	if o.ID == 0 {
 		return AccountingRecord{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)

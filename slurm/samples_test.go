@@ -47,7 +47,8 @@ func parseJobs(tb testing.TB, data []byte) []slurm.Job {
 func TestRecordedSqueueGivesTheJobsAsTheyWereSubmitted(t *testing.T) {
 	jobs := parseJobs(t, sample(t, "squeue.json"))
 	array := jobByID(t, jobs, 16)
-	if array.ArrayJob != 16 || array.ArrayTask != -1 || array.ArrayTasks != "2-4%2" || array.State.Base != slurm.Pending {
+	if array.ArrayJob != 16 || array.ArrayTask != -1 || array.ArrayTasks != "2-4%2" ||
+		array.State.Base != slurm.Pending {
 		t.Errorf("array %+v", array)
 	}
 	task := jobByID(t, jobs, 32)
@@ -58,7 +59,8 @@ func TestRecordedSqueueGivesTheJobsAsTheyWereSubmitted(t *testing.T) {
 	if het.HetJob != 17 || het.HetOffset != 1 || len(het.Gres) != 1 || het.Gres[0].Node != "n2" {
 		t.Fatalf("het component %+v", het)
 	}
-	if g := het.Gres[0].Gres[0]; g.Name != "gpu" || g.Type != "h200" || g.Count != 2 || len(g.Index) != 2 || g.Index[0] != 1 || g.Index[1] != 2 {
+	if g := het.Gres[0].Gres[0]; g.Name != "gpu" || g.Type != "h200" || g.Count != 2 || len(g.Index) != 2 ||
+		g.Index[0] != 1 || g.Index[1] != 2 {
 		t.Errorf("devices of the het component: %+v", g)
 	}
 	shard := jobByID(t, jobs, 13)
@@ -66,13 +68,15 @@ func TestRecordedSqueueGivesTheJobsAsTheyWereSubmitted(t *testing.T) {
 		t.Errorf("shard %+v", g)
 	}
 	pending := jobByID(t, jobs, 25)
-	if pending.TimeLimit != live.LimitOf(51*time.Hour+5*time.Minute) || pending.Start.Unix() != 1795337723 || pending.Reason != "BeginTime" || pending.Requested.GPUs() != 1 {
+	if pending.TimeLimit != live.LimitOf(51*time.Hour+5*time.Minute) || pending.Start.Unix() != 1795337723 ||
+		pending.Reason != "BeginTime" || pending.Requested.GPUs() != 1 {
 		t.Errorf("pending %+v", pending)
 	}
 	if held := jobByID(t, jobs, 26); !held.Held() {
 		t.Errorf("job 26 is held: %+v", held)
 	}
-	if j := jobByID(t, jobs, 11); j.User != "nobody" || j.UID != 65534 || j.Partition != "main" || j.Nice != 0 || !j.Requeue || j.NodeCount != 1 {
+	if j := jobByID(t, jobs, 11); j.User != "nobody" || j.UID != 65534 || j.Partition != "main" ||
+		j.Nice != 0 || !j.Requeue || j.NodeCount != 1 {
 		t.Errorf("job 11 %+v", j)
 	}
 }
@@ -93,7 +97,8 @@ func TestRecordedEndStatesAndExitCodesAreRead(t *testing.T) {
 		{27, slurm.Cancelled, slurm.ExitStatus{}},
 	} {
 		j := jobByID(t, jobs, c.id)
-		if j.State.Base != c.state || !j.State.Ended() || j.Exit.Code != c.exit.Code && c.exit.Code != 0 || j.Exit.Signal != c.exit.Signal && c.exit.Signal != 0 {
+		if j.State.Base != c.state || !j.State.Ended() || j.Exit.Code != c.exit.Code && c.exit.Code != 0 ||
+			j.Exit.Signal != c.exit.Signal && c.exit.Signal != 0 {
 			t.Errorf("job %d: %+v %+v, want %s %+v", c.id, j.State, j.Exit, c.state, c.exit)
 		}
 	}
@@ -137,14 +142,19 @@ func TestRecordedScontrolGivesNodesAndPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := nodes[1]
-	if len(nodes) != 2 || n.Name != "n2" || n.State.Base != "MIXED" || n.Weight != 1 || n.CPUs != 16 || n.CPUsInUse != 3 || n.MemoryMB != 64000 || n.Version != "22.05.8" {
+	if len(nodes) != 2 || n.Name != "n2" || n.State.Base != "MIXED" || n.Weight != 1 || n.CPUs != 16 ||
+		n.CPUsInUse != 3 || n.MemoryMB != 64000 || n.Version != "22.05.8" {
 		t.Errorf("%+v", n)
 	}
-	if len(n.GresUsed) != 2 || n.GresUsed[1].Name != "shard" || n.GresUsed[1].Count != 0 || n.GresUsed[1].Index != nil {
+	if len(n.GresUsed) != 2 || n.GresUsed[1].Name != "shard" || n.GresUsed[1].Count != 0 ||
+		n.GresUsed[1].Index != nil {
 		t.Errorf("gres in use %+v", n.GresUsed)
 	}
-	parts, err := slurm.ParsePartitionText("scontrol show partition", sample(t, "scontrol-show-partition.txt"))
-	if err != nil || len(parts) != 2 || !parts[0].Default || parts[1].Default || !parts[0].Up || parts[0].MaxTime != live.LimitOf(24*time.Hour) || parts[0].Tier != 1 || len(parts[0].Nodes) != 2 || parts[0].Standard.IsSet() {
+	parts, err := slurm.ParsePartitionText("scontrol show partition",
+		sample(t, "scontrol-show-partition.txt"))
+	if err != nil || len(parts) != 2 || !parts[0].Default || parts[1].Default || !parts[0].Up ||
+		parts[0].MaxTime != live.LimitOf(24*time.Hour) || parts[0].Tier != 1 || len(parts[0].Nodes) != 2 ||
+		parts[0].Standard.IsSet() {
 		t.Errorf("%+v, %v", parts, err)
 	}
 	conf := slurm.ParseConfigText(sample(t, "scontrol-show-config.txt"))
@@ -154,26 +164,35 @@ func TestRecordedScontrolGivesNodesAndPartitions(t *testing.T) {
 }
 
 func TestRecordedScontrolJobsAgreeWithJSON(t *testing.T) {
-	for file, id := range map[string]slurm.JobID{"array": 16, "het": 18, "shard": 13, "pending": 25, "timelimit": 11} {
-		text, err := slurm.ParseJobText("scontrol show job", sample(t, "scontrol-show-job-"+file+".txt"), id, time.UTC)
+	for file, id := range map[string]slurm.JobID{
+		"array": 16, "het": 18, "shard": 13, "pending": 25,
+		"timelimit": 11,
+	} {
+		text, err := slurm.ParseJobText("scontrol show job", sample(t, "scontrol-show-job-"+file+".txt"),
+			id, time.UTC)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}
 		want := jobByID(t, parseJobs(t, sample(t, "squeue.json")), id)
-		if text.UID != want.UID || text.State.Base != want.State.Base || text.Priority != want.Priority || text.TimeLimit != want.TimeLimit ||
-			!text.Submit.Equal(want.Submit) || text.NodeList != want.NodeList || text.ArrayJob != want.ArrayJob || text.ArrayTasks != want.ArrayTasks ||
-			text.HetJob != want.HetJob || text.HetOffset != want.HetOffset || text.Features != want.Features || text.Requested["cpu"] != want.Requested["cpu"] {
+		if text.UID != want.UID || text.State.Base != want.State.Base || text.Priority != want.Priority ||
+			text.TimeLimit != want.TimeLimit ||
+			!text.Submit.Equal(want.Submit) || text.NodeList != want.NodeList ||
+			text.ArrayJob != want.ArrayJob || text.ArrayTasks != want.ArrayTasks ||
+			text.HetJob != want.HetJob || text.HetOffset != want.HetOffset ||
+			text.Features != want.Features || text.Requested["cpu"] != want.Requested["cpu"] {
 			t.Errorf("%s: text %+v\njson %+v", file, text, want)
 		}
-		if len(want.Gres) > 0 && (len(text.Gres) != 1 || text.Gres[0].Node != want.Gres[0].Node || len(text.Gres[0].Gres[0].Index) != len(want.Gres[0].Gres[0].Index)) {
+		if len(want.Gres) > 0 && (len(text.Gres) != 1 || text.Gres[0].Node != want.Gres[0].Node ||
+			len(text.Gres[0].Gres[0].Index) != len(want.Gres[0].Gres[0].Index)) {
 			t.Errorf("%s: devices %+v, want %+v", file, text.Gres, want.Gres)
 		}
 	}
 }
 
 func TestRecordedAccountingIsReadAndTornLinesAreNamed(t *testing.T) {
-	rows, rejected, err := slurm.ParseAccounting("sacct", sample(t, "sacct-us-delimited.txt"), "\x1f", time.UTC)
+	rows, rejected, err := slurm.ParseAccounting("sacct", sample(t, "sacct-us-delimited.txt"),
+		"\x1f", time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,10 +205,12 @@ func TestRecordedAccountingIsReadAndTornLinesAreNamed(t *testing.T) {
 			byID[r.ID] = r
 		}
 	}
-	if j := byID[18]; !j.Ref.Het || j.Ref.Job != 17 || j.Ref.HetOffset != 1 || j.Allocated.GPUs() != 2 || j.Elapsed != 7*time.Second {
+	if j := byID[18]; !j.Ref.Het || j.Ref.Job != 17 || j.Ref.HetOffset != 1 || j.Allocated.GPUs() != 2 ||
+		j.Elapsed != 7*time.Second {
 		t.Errorf("het %+v", j)
 	}
-	if j := byID[33]; !j.Ref.Array || j.Ref.Job != 16 || j.Ref.Task != 1 || j.Name != "arr%A_%a" || j.AdminComment != "array 0-4%2" {
+	if j := byID[33]; !j.Ref.Array || j.Ref.Job != 16 || j.Ref.Task != 1 || j.Name != "arr%A_%a" ||
+		j.AdminComment != "array 0-4%2" {
 		t.Errorf("array task %+v", j)
 	}
 	if j := byID[12]; j.State.Base != slurm.Cancelled || !j.State.HasCancelled || j.State.CancelledBy != 0 {
@@ -201,7 +222,8 @@ func TestRecordedAccountingIsReadAndTornLinesAreNamed(t *testing.T) {
 	if j := byID[19]; j.Name != "semi;colon,comma|pipe=eq" || j.Comment != "a|b;c=d e;ep=popen" {
 		t.Errorf("separators %+v", j)
 	}
-	for _, id := range []slurm.JobID{21, 24} { // a newline, and the delimiter, in a name that is not the last column
+	// A newline, and the delimiter, in a name that is not the last column.
+	for _, id := range []slurm.JobID{21, 24} {
 		if _, ok := byID[id]; ok {
 			t.Errorf("job %d was read although its columns are torn", id)
 		}
@@ -248,8 +270,11 @@ func TestRecordedAccountingJSONAgreesWithText(t *testing.T) {
 			continue
 		}
 		compared++
-		if o.State.Base != r.State.Base || o.Elapsed != r.Elapsed || o.TimeLimit != r.TimeLimit || o.NodeList != r.NodeList || o.Allocated["mem"] != r.Allocated["mem"] ||
-			o.Allocated.GPUs() != r.Allocated.GPUs() || o.AdminComment != r.AdminComment || o.Ref.Task != r.Ref.Task || o.Exit.Signal != r.Exit.Signal { // 22.05 states return_code 0 whatever the job's was
+		if o.State.Base != r.State.Base || o.Elapsed != r.Elapsed || o.TimeLimit != r.TimeLimit ||
+			o.NodeList != r.NodeList || o.Allocated["mem"] != r.Allocated["mem"] ||
+			// 22.05 states return_code 0 whatever the job's was.
+			o.Allocated.GPUs() != r.Allocated.GPUs() || o.AdminComment != r.AdminComment ||
+			o.Ref.Task != r.Ref.Task || o.Exit.Signal != r.Exit.Signal {
 			t.Errorf("job %d:\njson %+v\ntext %+v", r.ID, o, r)
 		}
 	}

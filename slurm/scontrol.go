@@ -17,8 +17,10 @@ import (
 // stands in these lines.
 var jobLines = []string{
 	"HetJobIdSet", "UserId", "Priority", "JobState", "Requeue", "DerivedExitCode", "RunTime", "SubmitTime",
-	"AccrueTime", "StartTime", "PreemptEligibleTime", "PreemptTime", "SuspendTime", "LastSchedEval", "Partition", "ReqNodeList", "NodeList",
-	"BatchHost", "StepMgrEnabled", "NumNodes", "TRES", "ReqTRES", "AllocTRES", "Socks/Node", "JOB_GRES", "Nodes", "MinCPUsNode", "Features",
+	"AccrueTime", "StartTime", "PreemptEligibleTime", "PreemptTime", "SuspendTime", "LastSchedEval",
+	"Partition", "ReqNodeList", "NodeList",
+	"BatchHost", "StepMgrEnabled", "NumNodes", "TRES", "ReqTRES", "AllocTRES", "Socks/Node", "JOB_GRES",
+	"Nodes", "MinCPUsNode", "Features",
 	"Reservation", "OverSubscribe", "Command",
 }
 
@@ -31,7 +33,10 @@ var jobLineOrder = func() map[string]int {
 }()
 
 // requiredLines stand in every record.
-var requiredLines = []string{"UserId", "Priority", "JobState", "RunTime", "SubmitTime", "StartTime", "Partition", "NumNodes", "Command"}
+var requiredLines = []string{
+	"UserId", "Priority", "JobState", "RunTime", "SubmitTime", "StartTime", "Partition",
+	"NumNodes", "Command",
+}
 
 // ParseJobText reads one job from scontrol show job -d ID. The name, the
 // comment and other text may hold newlines and forge lines, even whole records;
@@ -52,7 +57,10 @@ func ParseJobText(source string, data []byte, id JobID, zone *time.Location) (Jo
 			continue
 		}
 		if found++; found > 1 {
-			return Job{}, &ParseError{Source: source, Line: r.line, Msg: "job " + id.String() + " stands there twice", Err: ErrAmbiguous}
+			return Job{}, &ParseError{
+				Source: source, Line: r.line, Msg: "job " + id.String() + " stands there twice",
+				Err: ErrAmbiguous,
+			}
 		}
 		if job, err = r.job(source, zone); err != nil {
 			return Job{}, err
@@ -86,7 +94,9 @@ func (r scontrolRecord) job(source string, zone *time.Location) (Job, error) {
 }
 
 // orderedLines reads the lines up to Command, and refuses what free text could have put in.
-func (r scontrolRecord) orderedLines(source string) (values map[string]string, devices [][2]string, name []string, err error) {
+func (r scontrolRecord) orderedLines(
+	source string,
+) (values map[string]string, devices [][2]string, name []string, err error) {
 	values = map[string]string{}
 	seen := map[string]bool{}
 	last, previous := -1, ""
@@ -100,7 +110,10 @@ func (r scontrolRecord) orderedLines(source string) (values map[string]string, d
 			continue
 		}
 		if seen[key] && (key != "Nodes" || previous != "Nodes") || order < last {
-			return nil, nil, nil, &ParseError{Source: source, Line: r.line + i + 1, Msg: key + " stands there twice or out of order", Err: ErrAmbiguous}
+			return nil, nil, nil, &ParseError{
+				Source: source, Line: r.line + i + 1, Msg: key + " stands there twice or out of order",
+				Err: ErrAmbiguous,
+			}
 		}
 		seen[key], last, previous = true, order, key
 		pairs := splitFields(line)
@@ -110,13 +123,18 @@ func (r scontrolRecord) orderedLines(source string) (values map[string]string, d
 		}
 		if key != "Command" { // a user's text
 			if twice := addFields(values, pairs); twice != "" {
-				return nil, nil, nil, &ParseError{Source: source, Line: r.line + i + 1, Msg: twice + " stands there twice", Err: ErrAmbiguous}
+				return nil, nil, nil, &ParseError{
+					Source: source, Line: r.line + i + 1, Msg: twice + " stands there twice",
+					Err: ErrAmbiguous,
+				}
 			}
 		}
 	}
 	for _, key := range requiredLines {
 		if !seen[key] {
-			return nil, nil, nil, &ParseError{Source: source, Line: r.line, Msg: "no line " + key, Err: ErrAmbiguous}
+			return nil, nil, nil, &ParseError{
+				Source: source, Line: r.line, Msg: "no line " + key, Err: ErrAmbiguous,
+			}
 		}
 	}
 	return values, devices, name, nil
@@ -161,13 +179,19 @@ func jobFromText(v map[string]string, devices [][2]string, zone *time.Location) 
 	t := textFields{values: v, zone: zone}
 	user, uid, _ := strings.Cut(v["UserId"], "(")
 	j := Job{
-		ID: t.jobID("JobId"), ArrayJob: t.jobID("ArrayJobId"), ArrayTask: -1, HetJob: t.jobID("HetJobId"), HetOffset: t.integer("HetJobOffset"),
-		Name: v["JobName"], User: user, Account: t.known("Account"), Partition: v["Partition"], QOS: t.known("QOS"),
-		State: ParseJobState(v["JobState"]), Reason: v["Reason"], Nice: int64(t.integer("Nice")), TimeLimit: t.limit("TimeLimit"),
-		Submit: t.time("SubmitTime"), Eligible: t.time("EligibleTime"), Start: t.time("StartTime"), End: t.time("EndTime"), Suspended: t.time("SuspendTime"),
+		ID: t.jobID("JobId"), ArrayJob: t.jobID("ArrayJobId"), ArrayTask: -1, HetJob: t.jobID("HetJobId"),
+		HetOffset: t.integer("HetJobOffset"),
+		Name:      v["JobName"], User: user, Account: t.known("Account"), Partition: v["Partition"],
+		QOS:   t.known("QOS"),
+		State: ParseJobState(v["JobState"]), Reason: v["Reason"], Nice: int64(t.integer("Nice")),
+		TimeLimit: t.limit("TimeLimit"),
+		Submit:    t.time("SubmitTime"), Eligible: t.time("EligibleTime"), Start: t.time("StartTime"),
+		End: t.time("EndTime"), Suspended: t.time("SuspendTime"),
 		Deadline: t.time("Deadline"),
-		Requeue:  v["Requeue"] == "1", Restarts: t.integer("Restarts"), NodeList: t.known("NodeList"), NodeCount: t.nodeCount(),
-		Features: t.known("Features"), Requested: t.tres("TRES", "ReqTRES"), Allocated: t.tres("AllocTRES", ""), Exit: t.exit("ExitCode"),
+		Requeue:  v["Requeue"] == "1", Restarts: t.integer("Restarts"), NodeList: t.known("NodeList"),
+		NodeCount: t.nodeCount(),
+		Features:  t.known("Features"), Requested: t.tres("TRES", "ReqTRES"),
+		Allocated: t.tres("AllocTRES", ""), Exit: t.exit("ExitCode"),
 	}
 	j.UID = t.unsigned(strings.TrimSuffix(uid, ")"), "UserId")
 	j.Priority = t.unsigned(v["Priority"], "Priority")

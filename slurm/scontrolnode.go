@@ -21,14 +21,18 @@ func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, err
 		t := textFields{values: v, zone: zone}
 		n := Node{
 			Name: v["NodeName"], State: ParseNodeState(v["State"]), Reason: t.known("Reason"),
-			Features: splitList(v["AvailableFeatures"]), Active: splitList(v["ActiveFeatures"]), Weight: t.unsigned(v["Weight"], "Weight"),
-			Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"), CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
+			Features: splitList(v["AvailableFeatures"]), Active: splitList(v["ActiveFeatures"]),
+			Weight:     t.unsigned(v["Weight"], "Weight"),
+			Partitions: splitList(v["Partitions"]), CPUs: t.integer("CPUTot"),
+			CPUsInUse: t.integer("CPUAlloc"), MemoryMB: int64(t.integer("RealMemory")),
 			Version: t.known("Version"), Boot: t.time("BootTime"),
 		}
 		t.fail(ValidNode(n.Name))
 		t.fail(n.readGres(v["Gres"], v["GresUsed"]))
 		if t.err != nil {
-			return nil, &ParseError{Source: source, Line: r.line, Msg: "node " + Printable(n.Name, 60), Err: t.err}
+			return nil, &ParseError{
+				Source: source, Line: r.line, Msg: "node " + Printable(n.Name, 60), Err: t.err,
+			}
 		}
 		out = append(out, n)
 	}
@@ -55,7 +59,9 @@ func ParsePartitionText(source string, data []byte) ([]Partition, error) {
 		p.Nodes, err = ExpandHostlist(v["Nodes"])
 		t.fail(err)
 		if t.err != nil {
-			return nil, &ParseError{Source: source, Line: r.line, Msg: "partition " + Printable(p.Name, 60), Err: t.err}
+			return nil, &ParseError{
+				Source: source, Line: r.line, Msg: "partition " + Printable(p.Name, 60), Err: t.err,
+			}
 		}
 		out = append(out, p)
 	}

@@ -117,12 +117,14 @@ func (s *Submission) SetOption(name, value string) error {
 		return fmt.Errorf("--%s of %d bytes: want at most %d: %w", name, len(value), MaxText, ErrInvalid)
 	}
 	texts := map[string]*Hex{
-		"job-name": &s.Name, "partition": &s.Partition, "account": &s.Account, "qos": &s.QOS, "comment": &s.Comment,
+		"job-name": &s.Name, "partition": &s.Partition, "account": &s.Account, "qos": &s.QOS,
+		"comment":    &s.Comment,
 		"constraint": &s.Features, "prefer": &s.Prefer, "gpu-freq": &s.TRESFreq, "array": &s.Array,
 		"gres": &s.TRESPerNode, "tres-per-task": &s.TRESPerTask,
 	}
 	gpus := map[string]*Hex{
-		"gpus": &s.TRESPerJob, "gpus-per-node": &s.TRESPerNode, "gpus-per-task": &s.TRESPerTask, "gpus-per-socket": &s.TRESPerSock,
+		"gpus": &s.TRESPerJob, "gpus-per-node": &s.TRESPerNode, "gpus-per-task": &s.TRESPerTask,
+		"gpus-per-socket": &s.TRESPerSock,
 	}
 	counts := map[string]*uint32{"nodes": &s.MinNodes, "ntasks": &s.NumTasks, "cpus-per-task": &s.CPUsPerTask}
 	var err error

@@ -13,14 +13,23 @@ import (
 
 func TestOptionsOfAScriptAreRead(t *testing.T) {
 	for name, tc := range map[string]struct{ script, want string }{
-		"none":              {"", ""},
-		"no mark":           {"#!/bin/sh\n# SBATCH --gpus=1\n#SBATCHED -N 2\n", ""},
-		"long":              {"#!/bin/sh\n#SBATCH --gpus=2\n#SBATCH --time 1:00\n", "gpus=2@2 time=1:00@3"},
-		"short":             {"#SBATCH -N2 -p gpu -t 5 -Jname\n", "nodes=2@1 partition=gpu@1 time=5@1 job-name=name@1"},
-		"after a command":   {"#SBATCH -N 1\n\n# remark\n  \ntrue\n#SBATCH -N 2\n", "nodes=1@1"},
-		"quoted":            {`#SBATCH --comment="epplan:off; a b" -J 'it is' --account=a\ b` + "\n", "comment=epplan:off; a b@1 job-name=it is@1 account=a b@1"},
-		"remark":            {"#SBATCH --gpus=1 # --gpus=2\n#SBATCH --comment=a#b\n", "gpus=1@1 comment=a#b@2"},
-		"unknown ones":      {"#SBATCH -o log --exclusive -H --mail-user me -G 3\n", "exclusive=@1 mail-user=me@1 gpus=3@1"},
+		"none":    {"", ""},
+		"no mark": {"#!/bin/sh\n# SBATCH --gpus=1\n#SBATCHED -N 2\n", ""},
+		"long":    {"#!/bin/sh\n#SBATCH --gpus=2\n#SBATCH --time 1:00\n", "gpus=2@2 time=1:00@3"},
+		"short": {
+			"#SBATCH -N2 -p gpu -t 5 -Jname\n", "nodes=2@1 partition=gpu@1 time=5@1 job-name=name@1",
+		},
+		"after a command": {"#SBATCH -N 1\n\n# remark\n  \ntrue\n#SBATCH -N 2\n", "nodes=1@1"},
+		"quoted": {
+			`#SBATCH --comment="epplan:off; a b" -J 'it is' --account=a\ b` + "\n",
+			"comment=epplan:off; a b@1 job-name=it is@1 account=a b@1",
+		},
+		"remark": {
+			"#SBATCH --gpus=1 # --gpus=2\n#SBATCH --comment=a#b\n", "gpus=1@1 comment=a#b@2",
+		},
+		"unknown ones": {
+			"#SBATCH -o log --exclusive -H --mail-user me -G 3\n", "exclusive=@1 mail-user=me@1 gpus=3@1",
+		},
 		"DOS":               {"#!/bin/sh\r\n#SBATCH --gpus=1\r\n", "gpus=1@2"},
 		"no end":            {"#SBATCH --gpus=1", "gpus=1@1"},
 		"an open quote":     {"#SBATCH --comment=\"a b\n#SBATCH -G 1\n", "comment=a b\n@1 gpus=1@2"},
@@ -58,15 +67,18 @@ func TestOptionsBecomeASubmission(t *testing.T) {
 			t.Errorf("--%s=%s: %v", o[0], o[1], err)
 		}
 	}
-	if s.TRESPerJob != "gres/gpu:v100:2,gres/gpu:h200:1" || s.TRESPerNode != "gpu:1" || s.TRESPerTask != "gres/gpu:1" || s.MinNodes != 2 || s.NumTasks != 8 ||
-		s.TimeLimit != 26*60+30 || s.Partition != "gpu" || s.Name != "n" || s.Comment != "epplan:off" || s.TRESFreq != "high" || s.Array != "1-9" {
+	if s.TRESPerJob != "gres/gpu:v100:2,gres/gpu:h200:1" || s.TRESPerNode != "gpu:1" ||
+		s.TRESPerTask != "gres/gpu:1" || s.MinNodes != 2 || s.NumTasks != 8 ||
+		s.TimeLimit != 26*60+30 || s.Partition != "gpu" || s.Name != "n" || s.Comment != "epplan:off" ||
+		s.TRESFreq != "high" || s.Array != "1-9" {
 		t.Errorf("%+v", s)
 	}
 	if !s.WantsGPU() {
 		t.Error("it doesn't ask for GPUs")
 	}
 	for text, want := range map[string]live.Limit{
-		"UNLIMITED": live.Unlimited(), "0:30": live.LimitOf(time.Minute), "90": live.LimitOf(90 * time.Minute), "": {},
+		"UNLIMITED": live.Unlimited(), "0:30": live.LimitOf(time.Minute),
+		"90": live.LimitOf(90 * time.Minute), "": {},
 	} {
 		if err := s.SetOption("time", text); err != nil || s.Limit() != want {
 			t.Errorf("--time=%s is %+v, %v", text, s.Limit(), err)
@@ -99,7 +111,8 @@ func TestOptionsThatSbatchWouldRefuseAreErrors(t *testing.T) {
 
 func FuzzBatchOptions(f *testing.F) {
 	for _, seed := range []string{
-		"", "#SBATCH", "#!/bin/sh\n#SBATCH --gpus=1 -N2", "#SBATCH \"\\", "#SBATCH -\xff '", "#SBATCH --=x -=\n#SBATCH --time=9999999999999999-1",
+		"", "#SBATCH", "#!/bin/sh\n#SBATCH --gpus=1 -N2", "#SBATCH \"\\", "#SBATCH -\xff '",
+		"#SBATCH --=x -=\n#SBATCH --time=9999999999999999-1",
 	} {
 		f.Add(seed)
 	}

@@ -79,7 +79,9 @@ func (e *exitJSON) UnmarshalJSON(b []byte) error {
 		e.ExitStatus = exitFromWait(object.Number.orElse(0))
 		return nil
 	}
-	e.ExitStatus = ExitStatus{Code: object.Code.boundedOr(0), Signal: object.Signal.ID.boundedOr(object.Signal.OldID.orElse(0))}
+	e.ExitStatus = ExitStatus{
+		Code: object.Code.boundedOr(0), Signal: object.Signal.ID.boundedOr(object.Signal.OldID.orElse(0)),
+	}
 	return nil
 }
 
@@ -159,14 +161,20 @@ func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {
 func (r *jobJSON) job() (Job, error) {
 	j := Job{
 		ID: r.ID.jobID(), ArrayJob: r.ArrayJob.jobID(), ArrayTask: -1, ArrayTasks: string(r.ArrayTasks),
-		HetJob: r.HetJob.jobID(), Name: string(r.Name), Comment: string(r.Comment), AdminComment: string(r.AdminComment),
-		User: string(r.User), UID: r.UID.uint32(), Account: r.Account.orEmpty(), Partition: string(r.Partition), QOS: r.QOS.orEmpty(),
+		HetJob: r.HetJob.jobID(), Name: string(r.Name), Comment: string(r.Comment),
+		AdminComment: string(r.AdminComment),
+		User:         string(r.User), UID: r.UID.uint32(), Account: r.Account.orEmpty(),
+		Partition: string(r.Partition), QOS: r.QOS.orEmpty(),
 		State: ParseJobState(r.State...), Reason: string(r.Reason), Priority: r.Priority.uint32(),
-		TimeLimit: limitFromMinutes(r.TimeLimit), Submit: timeFromUnix(r.Submit.orElse(0)), Eligible: timeFromUnix(r.Eligible.orElse(0)),
-		Start: timeFromUnix(r.Start.orElse(0)), End: timeFromUnix(r.End.orElse(0)), Suspended: timeFromUnix(r.Suspended.orElse(0)),
-		Deadline: timeFromUnix(r.Deadline.orElse(0)),
-		Requeue:  bool(r.Requeue), Restarts: r.Restarts.boundedOr(0), NodeList: r.NodeList.orEmpty(), NodeCount: r.NodeCount.boundedOr(0),
-		Features: r.Features.orEmpty(), Prefer: r.Prefer.orEmpty(), GPUFreq: r.TRESFreq.orEmpty(), TRESPerNode: r.TRESPerNode.orEmpty(), Exit: r.Exit.ExitStatus,
+		TimeLimit: limitFromMinutes(r.TimeLimit), Submit: timeFromUnix(r.Submit.orElse(0)),
+		Eligible: timeFromUnix(r.Eligible.orElse(0)),
+		Start:    timeFromUnix(r.Start.orElse(0)), End: timeFromUnix(r.End.orElse(0)),
+		Suspended: timeFromUnix(r.Suspended.orElse(0)),
+		Deadline:  timeFromUnix(r.Deadline.orElse(0)),
+		Requeue:   bool(r.Requeue), Restarts: r.Restarts.boundedOr(0), NodeList: r.NodeList.orEmpty(),
+		NodeCount: r.NodeCount.boundedOr(0),
+		Features:  r.Features.orEmpty(), Prefer: r.Prefer.orEmpty(), GPUFreq: r.TRESFreq.orEmpty(),
+		TRESPerNode: r.TRESPerNode.orEmpty(), Exit: r.Exit.ExitStatus,
 	}
 	if j.ID == 0 {
 		return Job{}, fmt.Errorf("job_id: want 1 to %d", maxJobID)

@@ -30,7 +30,9 @@ const (
 	UnknownJob  State = "UNKNOWN"
 )
 
-var endStates = []State{Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, Deadline, OutOfMemory, Revoked}
+var endStates = []State{
+	Completed, Cancelled, Failed, Timeout, NodeFail, Preempted, BootFail, Deadline, OutOfMemory, Revoked,
+}
 
 // Ended says whether the job will not run again under this record.
 func (s State) Ended() bool { return slices.Contains(endStates, s) }
@@ -91,7 +93,10 @@ func (n NodeState) Usable() bool {
 	default:
 		return false
 	}
-	return !slices.ContainsFunc([]string{"DRAIN", "DOWN", "NOT_RESPONDING", "FAIL", "MAINTENANCE", "REBOOT_ISSUED", "POWERING_DOWN", "INVALID_REG"}, n.Is)
+	return !slices.ContainsFunc([]string{
+		"DRAIN", "DOWN", "NOT_RESPONDING", "FAIL", "MAINTENANCE", "REBOOT_ISSUED", "POWERING_DOWN",
+		"INVALID_REG",
+	}, n.Is)
 }
 
 // IsPoweredDown says whether the node sleeps.

@@ -41,7 +41,8 @@ func TestAnAnswerInSmallPiecesReadsAsTheWhole(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		for how, r := range map[string]io.Reader{
-			"bytes": iotest.OneByteReader(bytes.NewReader(data)), "halves": iotest.HalfReader(bytes.NewReader(data)),
+			"bytes":         iotest.OneByteReader(bytes.NewReader(data)),
+			"halves":        iotest.HalfReader(bytes.NewReader(data)),
 			"end with data": iotest.DataErrReader(bytes.NewReader(data)),
 		} {
 			var got []slurm.Job
@@ -67,7 +68,8 @@ func TestAnAnswerCutAnywhereIsAnErrorAfterTheJobsBefore(t *testing.T) {
 		cut := lot.IntN(len(data))
 		got, err := ids(bytes.NewReader(data[:cut]))
 		var at *slurm.ParseError
-		if !errors.As(err, &at) || len(got) > len(whole) || !reflect.DeepEqual(got, whole[:len(got)]) && len(got) > 0 {
+		if !errors.As(err, &at) || len(got) > len(whole) ||
+			!reflect.DeepEqual(got, whole[:len(got)]) && len(got) > 0 {
 			t.Fatalf("cut at %d: %v, %v", cut, got, err)
 		}
 		if want := bytes.Count(data[:cut], []byte("\n")) + 1; at.Line != want {
@@ -75,17 +77,22 @@ func TestAnAnswerCutAnywhereIsAnErrorAfterTheJobsBefore(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken pipe")
-	if _, err := ids(io.MultiReader(bytes.NewReader(data[:len(data)/2]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+	if _, err := ids(io.MultiReader(bytes.NewReader(data[:len(data)/2]),
+		iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 }
 
 func TestGarbageInTheMiddleIsAnErrorWithItsPlace(t *testing.T) {
-	for garbage, column := range map[string]int{"slurm_load_jobs error": 1, "{\"job_id\":2},,": 14, "{\"job_id\" 2}": 11, "{\"job_id\":2,\"name\":\"a\tb\"}": 22, "\x00": 1, "[1]": 4, "7": 2} {
+	for garbage, column := range map[string]int{
+		"slurm_load_jobs error": 1, "{\"job_id\":2},,": 14,
+		"{\"job_id\" 2}": 11, "{\"job_id\":2,\"name\":\"a\tb\"}": 22, "\x00": 1, "[1]": 4, "7": 2,
+	} {
 		answer := "{\"jobs\":[\n{\"job_id\":1},\n" + garbage + "\n,{\"job_id\":3}]}"
 		got, err := ids(strings.NewReader(answer))
 		var at *slurm.ParseError
-		if !errors.As(err, &at) || at.Line != 3 || at.Column != column || len(got) == 0 || got[0] != 1 || len(got) > 2 {
+		if !errors.As(err, &at) || at.Line != 3 || at.Column != column || len(got) == 0 || got[0] != 1 ||
+			len(got) > 2 {
 			t.Errorf("%q: %v, %v", garbage, got, err)
 		}
 	}
@@ -123,12 +130,16 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestARecordWithoutAnEndIsRefused(t *testing.T) {
-	for name, body := range map[string]string{"core": strings.Repeat(`{"core":1},`, 1000), "text": strings.Repeat("x", 1000)} {
+	for name, body := range map[string]string{
+		"core": strings.Repeat(`{"core":1},`, 1000),
+		"text": strings.Repeat("x", 1000),
+	} {
 		head := `{"jobs":[{"job_id":1},{"job_id":2,"job_resources":[`
 		if name == "text" {
 			head = `{"jobs":[{"job_id":1},{"job_id":2,"comment":"`
 		}
-		if got, err := ids(&endless{head: head, body: body}); err == nil || !strings.Contains(err.Error(), "record too long") || len(got) != 1 {
+		if got, err := ids(&endless{head: head, body: body}); err == nil ||
+			!strings.Contains(err.Error(), "record too long") || len(got) != 1 {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -136,11 +147,18 @@ func TestARecordWithoutAnEndIsRefused(t *testing.T) {
 
 func TestARecordThatIsTooLongIsNamedWithItsPlaceAndJob(t *testing.T) {
 	for name, c := range map[string]struct{ record, want string }{
-		"id before": {`{"array":{"job_id":7},"job_id":42,"steps":[`, "sacct:3:2: jobs[1], job 42: record too long, want 64 MiB at most"},
-		"id after":  {`{"array":{"job_id":7},"steps":[`, "sacct:3:2: jobs[1]: record too long, want 64 MiB at most"},
+		"id before": {
+			`{"array":{"job_id":7},"job_id":42,"steps":[`,
+			"sacct:3:2: jobs[1], job 42: record too long, want 64 MiB at most",
+		},
+		"id after": {
+			`{"array":{"job_id":7},"steps":[`, "sacct:3:2: jobs[1]: record too long, want 64 MiB at most",
+		},
 	} {
 		jobs := 0
-		in := &endless{head: "{\"jobs\":[\n{\"job_id\":1},\n " + c.record, body: strings.Repeat("{\"a\":1},\n", 1000)}
+		in := &endless{
+			head: "{\"jobs\":[\n{\"job_id\":1},\n " + c.record, body: strings.Repeat("{\"a\":1},\n", 1000),
+		}
 		_, err := slurm.ReadAccountingJSON("sacct", in, func(int, *slurm.AccountingRecord, error) error {
 			jobs++
 			return nil
@@ -226,7 +244,8 @@ func each(t *testing.T, r slurm.ExecRunner) ([]slurm.JobID, error) {
 const (
 	half  = `echo '{"jobs":[{"job_id":1},'; `
 	whole = half + `echo '{"job_id":2}]}'; `
-	plug  = `i=0; while [ $i -lt 40000 ]; do echo '{"job_id":7},'; i=$((i+1)); done; ` // more than pipes and buffers hold
+	// More than pipes and buffers hold.
+	plug = `i=0; while [ $i -lt 40000 ]; do echo '{"job_id":7},'; i=$((i+1)); done; `
 )
 
 func TestJobsComeWhileSqueueRunsAndCountOnlyWhenItEndsWell(t *testing.T) {
@@ -236,13 +255,18 @@ func TestJobsComeWhileSqueueRunsAndCountOnlyWhenItEndsWell(t *testing.T) {
 	}
 	var failed *slurm.CommandError
 	for _, body := range []string{half, whole, half + plug, "echo slurm_load_jobs error; ", ""} {
-		_, err = each(t, script(t, body+"echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1"))
-		if !errors.As(err, &failed) || failed.Status != 1 || !strings.Contains(failed.Stderr, "Unable to contact") || !errors.Is(err, slurm.ErrUnreachable) {
+		_, err = each(t,
+			script(t, body+"echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1"))
+		if !errors.As(err, &failed) || failed.Status != 1 ||
+			!strings.Contains(failed.Stderr, "Unable to contact") || !errors.Is(err, slurm.ErrUnreachable) {
 			t.Errorf("%q and status 1: %v", body, err)
 		}
 	}
 	var at *slurm.ParseError
-	for _, body := range []string{half, half + "echo garbage; " + plug, half + "echo garbage; exec sleep 0.1", ""} {
+	for _, body := range []string{
+		half, half + "echo garbage; " + plug,
+		half + "echo garbage; exec sleep 0.1", "",
+	} {
 		if _, err = each(t, script(t, body)); !errors.As(err, &at) {
 			t.Errorf("%q: %v", body, err)
 		}
@@ -250,13 +274,17 @@ func TestJobsComeWhileSqueueRunsAndCountOnlyWhenItEndsWell(t *testing.T) {
 	if _, err = each(t, script(t, half+"kill -9 $$")); !errors.As(err, &failed) || failed.Status != -1 {
 		t.Errorf("killed: %v", err)
 	}
-	if _, err = each(t, script(t, `echo '{"errors":[{"error":"not now"}],"jobs":[]}'`)); err == nil || !strings.Contains(err.Error(), "not now") {
+	if _, err = each(t, script(t, `echo '{"errors":[{"error":"not now"}],"jobs":[]}'`)); err == nil ||
+		!strings.Contains(err.Error(), "not now") {
 		t.Errorf("errors in the answer: %v", err)
 	}
 }
 
 func TestASqueueThatHangsHalfWayEndsWithItsBound(t *testing.T) {
-	for _, body := range []string{half + "exec sleep 60", "exec sleep 60", whole + "exec sleep 60", half + "sleep 3 & exit 0", half + "exec >&-; exec sleep 60", half + "echo garbage; exec sleep 60"} {
+	for _, body := range []string{
+		half + "exec sleep 60", "exec sleep 60", whole + "exec sleep 60",
+		half + "sleep 3 & exit 0", half + "exec >&-; exec sleep 60", half + "echo garbage; exec sleep 60",
+	} {
 		for bound := 300 * time.Millisecond; ; bound *= 2 {
 			r := script(t, body)
 			r.Timeout = bound
@@ -288,7 +316,8 @@ func TestAStreamIsBoundedAndEndsWithItsReader(t *testing.T) {
 	forever := half + `while :; do echo '{"job_id":7},'; done`
 	r := script(t, forever)
 	r.MaxStream = 1 << 20
-	if got, err := each(t, r); !errors.Is(err, slurm.ErrOutputTooLong) || len(got) < 1000 || len(got) > 1<<20/13 {
+	if got, err := each(t, r); !errors.Is(err, slurm.ErrOutputTooLong) || len(got) < 1000 ||
+		len(got) > 1<<20/13 {
 		t.Error(len(got), err)
 	}
 	r, enough := script(t, forever), errors.New("enough")

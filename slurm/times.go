@@ -68,8 +68,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// FormatLimit writes a duration for scontrol as days-hours:minutes:seconds, rounded up to a minute. One below 0
-// is written as 0.
+// FormatLimit writes a duration for scontrol as days-hours:minutes:seconds, rounded up to
+// a minute. One below 0 is written as 0.
 func FormatLimit(d time.Duration) string {
 	m := int64(max(0, d) / time.Minute)
 	if d > 0 && d%time.Minute != 0 {

@@ -15,7 +15,9 @@ func TestTimesAreReadAsPackageTimeReadsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]`).Draw(t, "time")
+		text := rapid.StringMatching(`20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]`).Draw(
+			t, "time",
+		)
 		want, wrong := time.ParseInLocation("2006-01-02T15:04:05", text, zone)
 		got, err := slurm.ParseTime(text, zone)
 		if (err == nil) != (wrong == nil) || !got.Equal(want) {

@@ -30,7 +30,10 @@ func TestHostlistsExpandInOrder(t *testing.T) {
 }
 
 func TestABadHostlistIsAnErrorWithItsColumn(t *testing.T) {
-	for _, text := range []string{"n[1-2", "n1]", "n[[1]]", "n[2-1]", "n[a]", "n1,,n2", "n 1", "n[1-99999999]", "n[0-9999]m[0-9999]", ",", "n[]", "n;rm", "n\n2"} {
+	for _, text := range []string{
+		"n[1-2", "n1]", "n[[1]]", "n[2-1]", "n[a]", "n1,,n2", "n 1",
+		"n[1-99999999]", "n[0-9999]m[0-9999]", ",", "n[]", "n;rm", "n\n2",
+	} {
 		got, err := slurm.ExpandHostlist(text)
 		if err == nil || !strings.Contains(err.Error(), "column") {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -78,7 +81,8 @@ func TestTRESCountsAndUnits(t *testing.T) {
 	if err != nil || got["cpu"] != 4 || got["mem"] != 8<<30 || got.GPUs() != 3 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err = slurm.ParseTRES("mem=62.50G,gres/gpu=8,gres/gpu:h200=8"); err != nil || got["mem"] != 62.5*(1<<30) || got.GPUs() != 8 {
+	if got, err = slurm.ParseTRES("mem=62.50G,gres/gpu=8,gres/gpu:h200=8"); err != nil ||
+		got["mem"] != 62.5*(1<<30) || got.GPUs() != 8 {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, bad := range []string{"cpu", "cpu=x", "=4", "cpu=-1", "cpu=NaN", "mem=1e300"} {
@@ -102,7 +106,8 @@ func TestGresStringsGivePositions(t *testing.T) {
 		"gpu:3(IDX:0,2-3)":      {Name: "gpu", Count: 3, Index: []int{0, 2, 3}},
 	} {
 		got, err := slurm.ParseGres(text)
-		if err != nil || len(got) != 1 || got[0].Name != want.Name || got[0].Type != want.Type || got[0].Count != want.Count || !slices.Equal(got[0].Index, want.Index) {
+		if err != nil || len(got) != 1 || got[0].Name != want.Name || got[0].Type != want.Type ||
+			got[0].Count != want.Count || !slices.Equal(got[0].Index, want.Index) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
@@ -110,7 +115,10 @@ func TestGresStringsGivePositions(t *testing.T) {
 	if err != nil || len(two) != 2 || len(two[0].Index) != 7 || two[1].Name != "shard" {
 		t.Errorf("%+v, %v", two, err)
 	}
-	for _, bad := range []string{"gpu:2(IDX:0-1", "gpu:2(IDX:x)", ":2", "gpu:a:b:2", "gpu(IDX:5000)", "gpu,,gpu"} {
+	for _, bad := range []string{
+		"gpu:2(IDX:0-1", "gpu:2(IDX:x)", ":2", "gpu:a:b:2", "gpu(IDX:5000)",
+		"gpu,,gpu",
+	} {
 		if got, err := slurm.ParseGres(bad); err == nil {
 			t.Errorf("%q: %+v", bad, got)
 		}
@@ -129,12 +137,17 @@ func TestJobIDsInEveryForm(t *testing.T) {
 		"17+1.0":       {Job: 17, Task: -1, Het: true, HetOffset: 1, Step: "0"},
 	} {
 		got, err := slurm.ParseJobRef(text)
-		if err != nil || got.Job != want.Job || got.Array != want.Array || got.Task != want.Task || !slices.Equal(got.Tasks, want.Tasks) ||
-			got.Throttle != want.Throttle || got.Het != want.Het || got.HetOffset != want.HetOffset || got.Step != want.Step {
+		if err != nil || got.Job != want.Job || got.Array != want.Array || got.Task != want.Task ||
+			!slices.Equal(got.Tasks, want.Tasks) ||
+			got.Throttle != want.Throttle || got.Het != want.Het || got.HetOffset != want.HetOffset ||
+			got.Step != want.Step {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	for _, bad := range []string{"", "0", "-1", "12_", "12_[", "12_[1", "12 ", "12;13", "99999999999", "67108864", "12+", "1.2.3 ", "12.a b", "１２", "12_[0-999999]", "12_[1-...]"} {
+	for _, bad := range []string{
+		"", "0", "-1", "12_", "12_[", "12_[1", "12 ", "12;13", "99999999999",
+		"67108864", "12+", "1.2.3 ", "12.a b", "１２", "12_[0-999999]", "12_[1-...]",
+	} {
 		if got, err := slurm.ParseJobRef(bad); err == nil {
 			t.Errorf("%q: %+v", bad, got)
 		}
@@ -143,26 +156,33 @@ func TestJobIDsInEveryForm(t *testing.T) {
 
 func TestTasksOfAnArrayAreCountedWithoutBeingListed(t *testing.T) {
 	for text, want := range map[string]int{
-		"0-9%4": 10, "7": 1, "2-4,9%1": 4, "0-9:3": 4, "0-10:10,11": 3, "1-4000000": 4_000_000, "0-999999,0-999999": 2_000_000,
-		"1,3,5,...": 3, "0-9,...%2": 10, "1-2,4-8,37-3...": 7, "1-2,1651-1652,16...%4": 4, // cut by Slurm, in a number too
+		"0-9%4": 10, "7": 1, "2-4,9%1": 4, "0-9:3": 4, "0-10:10,11": 3, "1-4000000": 4_000_000,
+		"0-999999,0-999999": 2_000_000,
+		// Cut by Slurm, in a number too.
+		"1,3,5,...": 3, "0-9,...%2": 10, "1-2,4-8,37-3...": 7, "1-2,1651-1652,16...%4": 4,
 	} {
 		if got, ok := slurm.CountArrayTasks(text); got != want || !ok {
 			t.Errorf("%q: %d %v, want %d", text, got, ok, want)
 		}
 	}
-	for _, bad := range []string{"", "x", "3-1", "0-4294967295", "4294967295", "0-9:0", "0-9%x", "-", "1,,2", "...", "1...", "0-4000000,0-4000000,0-4000000", "0-9999999999999999999999"} {
+	for _, bad := range []string{
+		"", "x", "3-1", "0-4294967295", "4294967295", "0-9:0", "0-9%x", "-", "1,,2",
+		"...", "1...", "0-4000000,0-4000000,0-4000000", "0-9999999999999999999999",
+	} {
 		if got, ok := slurm.CountArrayTasks(bad); ok || got != 0 {
 			t.Errorf("%q: %d %v", bad, got, ok)
 		}
 	}
 	hostile := strings.Repeat("0-3999999:2,", 1000) + "1"
-	if took := testing.AllocsPerRun(10, func() { slurm.CountArrayTasks("0-3999999:7%4"); slurm.CountArrayTasks(hostile) }); took > 0 {
+	if took := testing.AllocsPerRun(10,
+		func() { slurm.CountArrayTasks("0-3999999:7%4"); slurm.CountArrayTasks(hostile) }); took > 0 {
 		t.Errorf("%v allocations for counting", took)
 	}
 }
 
 func TestStatesOfJobsAndNodes(t *testing.T) {
-	if s := slurm.ParseJobState("CANCELLED by 65534"); s.Base != slurm.Cancelled || s.CancelledBy != 65534 || !s.HasCancelled {
+	if s := slurm.ParseJobState("CANCELLED by 65534"); s.Base != slurm.Cancelled || s.CancelledBy != 65534 ||
+		!s.HasCancelled {
 		t.Errorf("%+v", s)
 	}
 	if s := slurm.ParseJobState("COMPLETED", "COMPLETING"); s.Ended() || !s.Base.Ended() {
@@ -174,7 +194,11 @@ func TestStatesOfJobsAndNodes(t *testing.T) {
 	if s := slurm.ParseJobState(); s.Base != slurm.UnknownJob {
 		t.Errorf("%+v", s)
 	}
-	for text, want := range map[string]string{"idle~": "POWERED_DOWN", "IDLE+POWERED_DOWN": "POWERED_DOWN", "mixed*": "NOT_RESPONDING", "MIXED+DRAIN": "DRAIN", "allocated#": "POWERING_UP", "idle^": "REBOOT_ISSUED"} {
+	for text, want := range map[string]string{
+		"idle~": "POWERED_DOWN", "IDLE+POWERED_DOWN": "POWERED_DOWN",
+		"mixed*": "NOT_RESPONDING", "MIXED+DRAIN": "DRAIN", "allocated#": "POWERING_UP",
+		"idle^": "REBOOT_ISSUED",
+	} {
 		if s := slurm.ParseNodeState(text); !s.Is(want) {
 			t.Errorf("%q: %+v", text, s)
 		}
@@ -185,7 +209,10 @@ func TestStatesOfJobsAndNodes(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for text, want := range map[string]string{"slurm-wlm 22.05.8": "22.05.8", "slurm 24.11.0-rc1": "24.11.0", "slurm 26.05.1": "26.05.1", "slurm 23.02": "23.02.0"} {
+	for text, want := range map[string]string{
+		"slurm-wlm 22.05.8": "22.05.8", "slurm 24.11.0-rc1": "24.11.0",
+		"slurm 26.05.1": "26.05.1", "slurm 23.02": "23.02.0",
+	} {
 		if v, err := slurm.ParseVersion(text); err != nil || v.String() != want {
 			t.Errorf("%q: %v, %v", text, v, err)
 		}
@@ -245,7 +272,13 @@ func TestALimitIsAdvisedOnlyWhereItIsWorthTheWord(t *testing.T) {
 	for _, c := range []struct {
 		asked live.Limit
 		upper time.Duration
-	}{{day, 12 * time.Hour}, {live.Limit{}, time.Hour}, {day, 0}, {day, -time.Hour}, {live.LimitOf(time.Minute), time.Second}} {
+	}{
+		{day, 12 * time.Hour},
+		{live.Limit{}, time.Hour},
+		{day, 0},
+		{day, -time.Hour},
+		{live.LimitOf(time.Minute), time.Second},
+	} {
 		if a, ok := slurm.AdviseLimit(c.asked, c.upper, 0.25); ok {
 			t.Errorf("%+v: %+v", c, a)
 		}
@@ -262,7 +295,8 @@ func TestAJobOfTheWrongKindSaysWhichFieldAndWhatIsWanted(t *testing.T) {
 		`{"job_id": 5, "tres": {"allocated": {}}}`: "tres.allocated: got object, want a list",
 	} {
 		_, _, err := slurm.ParseAccountingJSON("s.json", []byte(`{"jobs": [`+text+`]}`))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "outcomeJSON") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "outcomeJSON") {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

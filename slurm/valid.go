@@ -9,7 +9,8 @@ import (
 // ValidNode accepts one node's name: letters, digits, dot, dash, underscore; at
 // most 64 bytes; no list, no option.
 func ValidNode(name string) error {
-	if name == "" || len(name) > 64 || strings.IndexFunc(name, isBadHostRune) >= 0 || name[0] == '-' || name[0] == '.' {
+	if name == "" || len(name) > 64 || strings.IndexFunc(name, isBadHostRune) >= 0 || name[0] == '-' ||
+		name[0] == '.' {
 		return fmt.Errorf("node name %q: %w", Printable(name, 80), ErrInvalid)
 	}
 	return nil
@@ -30,7 +31,8 @@ const maxComment = 1024
 // validComment accepts text that Slurm gives back as it was.
 func validComment(text string) error {
 	if len(text) > maxComment || strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
-		return fmt.Errorf("comment of %d bytes: want UTF-8 of at most %d: %w", len(text), maxComment, ErrInvalid)
+		return fmt.Errorf("comment of %d bytes: want UTF-8 of at most %d: %w", len(text),
+			maxComment, ErrInvalid)
 	}
 	return nil
 }

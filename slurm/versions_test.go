@@ -47,8 +47,10 @@ func TestJobsOfLaterVersionsReadTheSame(t *testing.T) {
 		if !strings.HasPrefix(meta.Version.String(), release) {
 			t.Errorf("%s: version %s", release, meta.Version)
 		}
-		if j.ID != 7 || j.ArrayJob != 5 || j.ArrayTask != 2 || j.State.Base != slurm.Running || j.Priority != 99 || j.Nice != 10 || j.TimeLimit != live.LimitOf(time.Hour) ||
-			j.Start.Unix() != 1795251323 || j.Suspended.Unix() != 1795251400 || j.NodeCount != 2 || j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.ExitStatus{}) {
+		if j.ID != 7 || j.ArrayJob != 5 || j.ArrayTask != 2 || j.State.Base != slurm.Running ||
+			j.Priority != 99 || j.Nice != 10 || j.TimeLimit != live.LimitOf(time.Hour) ||
+			j.Start.Unix() != 1795251323 || j.Suspended.Unix() != 1795251400 || j.NodeCount != 2 ||
+			j.Requested.GPUs() != 2 || j.Restarts != 1 || j.UID != 1000 || j.Exit != (slurm.ExitStatus{}) {
 			t.Errorf("%s: %+v", release, j)
 		}
 		if len(j.Gres) != 2 || j.Gres[1].Node != "n2" || j.Gres[1].Gres[0].Index[0] != 3 {
@@ -58,7 +60,10 @@ func TestJobsOfLaterVersionsReadTheSame(t *testing.T) {
 }
 
 func TestTextSaysWhenAJobWasSuspended(t *testing.T) {
-	for said, want := range map[string]time.Time{"None": {}, "2026-11-21T09:00:00": time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)} {
+	for said, want := range map[string]time.Time{
+		"None":                {},
+		"2026-11-21T09:00:00": time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+	} {
 		text := strings.Replace(string(genuine("x", "y")), "SuspendTime=None", "SuspendTime="+said, 1)
 		j, err := slurm.ParseJobText("scontrol", []byte(text), 21, time.UTC)
 		if err != nil || !j.Suspended.Equal(want) {
@@ -70,8 +75,12 @@ func TestTextSaysWhenAJobWasSuspended(t *testing.T) {
 func TestNumbersThatAreUnsetOrInfinite(t *testing.T) {
 	const job = `{"jobs":[{"job_id":1,"job_state":["PENDING"],"time_limit":%,"array_job_id":{"set":false,"infinite":false,"number":0}}]}`
 	for value, want := range map[string]live.Limit{
-		`null`: {}, `{"set":false,"infinite":false,"number":0}`: {}, `{"set":true,"infinite":true,"number":0}`: live.Unlimited(), `{"set":false,"infinite":true,"number":0}`: live.Unlimited(),
-		`4294967294`: {}, `4294967295`: live.Unlimited(), `"UNLIMITED"`: live.Unlimited(), `"60"`: live.LimitOf(time.Hour), `{"new":"shape"}`: {}, `[1]`: {}, `true`: {}, `6e1`: live.LimitOf(time.Hour),
+		`null`: {}, `{"set":false,"infinite":false,"number":0}`: {},
+		`{"set":true,"infinite":true,"number":0}`:  live.Unlimited(),
+		`{"set":false,"infinite":true,"number":0}`: live.Unlimited(),
+		`4294967294`: {}, `4294967295`: live.Unlimited(), `"UNLIMITED"`: live.Unlimited(),
+		`"60"`: live.LimitOf(time.Hour), `{"new":"shape"}`: {}, `[1]`: {}, `true`: {},
+		`6e1`: live.LimitOf(time.Hour),
 	} {
 		jobs, _, err := slurm.ParseJobs("squeue", []byte(strings.Replace(job, "%", value, 1)))
 		if err != nil || jobs[0].TimeLimit != want || jobs[0].ArrayJob != 0 || jobs[0].ArrayTask != -1 {
@@ -90,20 +99,30 @@ func TestAccountingJSONOfLaterVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := list[0]
-	if o.Energy != 1500 || o.Exit.Signal != 9 || o.Ref.Job != 8 || o.Ref.Task != 1 || o.Restarts != 2 || o.TimeLimit != live.LimitOf(time.Hour) || o.Allocated.GPUs() != 2 || o.Allocated["mem"] != 100<<20 || o.State.Base != slurm.Cancelled {
+	if o.Energy != 1500 || o.Exit.Signal != 9 || o.Ref.Job != 8 || o.Ref.Task != 1 || o.Restarts != 2 ||
+		o.TimeLimit != live.LimitOf(time.Hour) || o.Allocated.GPUs() != 2 || o.Allocated["mem"] != 100<<20 ||
+		o.State.Base != slurm.Cancelled {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestAccountingSaysForHowLongAJobWasSuspended(t *testing.T) {
-	for cell, want := range map[string]time.Duration{"00:00:00": 0, "00:01:30": 90 * time.Second, "1-00:00:02": 24*time.Hour + 2*time.Second, "": 0, "INVALID": 0} {
-		rows, rejected, err := slurm.ParseAccounting("sacct", []byte("JobIDRaw|State|Suspended\n7|COMPLETED|"+cell+"\n"), "|", time.UTC)
+	for cell, want := range map[string]time.Duration{
+		"00:00:00": 0, "00:01:30": 90 * time.Second,
+		"1-00:00:02": 24*time.Hour + 2*time.Second, "": 0, "INVALID": 0,
+	} {
+		rows, rejected, err := slurm.ParseAccounting("sacct",
+			[]byte("JobIDRaw|State|Suspended\n7|COMPLETED|"+cell+"\n"), "|", time.UTC)
 		if err != nil || len(rejected) > 0 || len(rows) != 1 || rows[0].Suspended != want {
 			t.Errorf("%q: %+v, %+v, %v", cell, rows, rejected, err)
 		}
 	}
-	for cell, want := range map[string]time.Duration{"0": 0, "90": 90 * time.Second, `{"set":true,"infinite":false,"number":90}`: 90 * time.Second, "-1": 0} {
-		rows, _, err := slurm.ParseAccountingJSON("sacct --json", []byte(`{"jobs":[{"job_id":7,"state":{"current":"COMPLETED"},"time":{"suspended":`+cell+`}}]}`))
+	for cell, want := range map[string]time.Duration{
+		"0": 0, "90": 90 * time.Second,
+		`{"set":true,"infinite":false,"number":90}`: 90 * time.Second, "-1": 0,
+	} {
+		rows, _, err := slurm.ParseAccountingJSON("sacct --json",
+			[]byte(`{"jobs":[{"job_id":7,"state":{"current":"COMPLETED"},"time":{"suspended":`+cell+`}}]}`))
 		if err != nil || len(rows) != 1 || rows[0].Suspended != want {
 			t.Errorf("%s: %+v, %v", cell, rows, err)
 		}
@@ -131,7 +150,8 @@ func TestATornOrForeignAnswerIsAnErrorWithItsPlace(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	jobs, meta, err := slurm.ParseJobs("squeue", []byte(`{"errors":[{"error":"Invalid time\nspecification","error_number":7}]}`))
+	jobs, meta, err := slurm.ParseJobs("squeue",
+		[]byte(`{"errors":[{"error":"Invalid time\nspecification","error_number":7}]}`))
 	if err != nil || len(jobs) != 0 || len(meta.Errors) != 1 || strings.Contains(meta.Errors[0], "\n") {
 		t.Errorf("%v %+v %v", jobs, meta, err)
 	}

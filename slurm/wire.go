@@ -98,16 +98,18 @@ type HookEvent struct {
 	User      Hex    `json:"user_hex,omitempty"`
 	Partition Hex    `json:"partition_hex,omitempty"`
 	Comment   Hex    `json:"comment_hex,omitempty"`
-	GPUs      []int  `json:"gpus,omitempty"`           // positions in the node's gres.conf list
-	GPUsKnown bool   `json:"gpus_known"`               // false: Slurm did not say
-	UUIDs     []Hex  `json:"gpu_uuids_hex,omitempty"`  // of those GPUs, where Slurm says them
-	MIG       []Hex  `json:"mig_hex,omitempty"`        // parts of GPUs
-	Conf      Hex    `json:"slurm_conf_hex,omitempty"` // path of slurmd's slurm.conf, with gres.conf beside it
-	Restarts  int    `json:"restarts"`                 // of no use to pair a Prolog with its Epilog
-	Code      int    `json:"exit_code,omitempty"`
-	Signal    int    `json:"exit_signal,omitempty"`
-	Deadline  int64  `json:"deadline_unix_ms,omitempty"` // when the hook stops waiting
-	End       int64  `json:"end_unix_s,omitempty"`       // when the job ended, in an Epilog; 0: Slurm did not say, as before 23.02
+	GPUs      []int  `json:"gpus,omitempty"`          // positions in the node's gres.conf list
+	GPUsKnown bool   `json:"gpus_known"`              // false: Slurm did not say
+	UUIDs     []Hex  `json:"gpu_uuids_hex,omitempty"` // of those GPUs, where Slurm says them
+	MIG       []Hex  `json:"mig_hex,omitempty"`       // parts of GPUs
+	// Path of slurmd's slurm.conf, with gres.conf beside it.
+	Conf     Hex   `json:"slurm_conf_hex,omitempty"`
+	Restarts int   `json:"restarts"` // of no use to pair a Prolog with its Epilog
+	Code     int   `json:"exit_code,omitempty"`
+	Signal   int   `json:"exit_signal,omitempty"`
+	Deadline int64 `json:"deadline_unix_ms,omitempty"` // when the hook stops waiting
+	// When the job ended, in an Epilog; 0: Slurm did not say, as before 23.02.
+	End int64 `json:"end_unix_s,omitempty"`
 }
 
 // HookAnswer says what was done. A hook ends with status 0 whatever it holds.
@@ -124,19 +126,26 @@ func DecodeSubmission(r io.Reader) (Submission, error) {
 	if err := decodeWire(r, &s); err != nil {
 		return Submission{}, fmt.Errorf("submission: %w", err)
 	}
-	texts := []Hex{s.Name, s.Partition, s.Account, s.QOS, s.Comment, s.Admin, s.Features, s.Prefer, s.TRESPerNode, s.TRESPerJob, s.TRESPerTask, s.TRESPerSock, s.TRESFreq, s.Array, s.WorkDir}
+	texts := []Hex{
+		s.Name, s.Partition, s.Account, s.QOS, s.Comment, s.Admin, s.Features, s.Prefer, s.TRESPerNode,
+		s.TRESPerJob, s.TRESPerTask, s.TRESPerSock, s.TRESFreq, s.Array, s.WorkDir,
+	}
 	for _, t := range texts {
 		if len(t) > MaxText {
-			return Submission{}, fmt.Errorf("submission: text of %d bytes: want at most %d: %w", len(t), MaxText, ErrInvalid)
+			return Submission{}, fmt.Errorf("submission: text of %d bytes: want at most %d: %w", len(t),
+				MaxText, ErrInvalid)
 		}
 	}
 	switch {
 	case s.Version != ProtocolVersion:
-		return Submission{}, fmt.Errorf("submission: version %d: want %d: %w", s.Version, ProtocolVersion, ErrInvalid)
+		return Submission{}, fmt.Errorf("submission: version %d: want %d: %w", s.Version,
+			ProtocolVersion, ErrInvalid)
 	case s.Kind != "batch" && s.Kind != "interactive":
-		return Submission{}, fmt.Errorf("submission: kind %q: want batch or interactive: %w", Printable(s.Kind, 40), ErrInvalid)
+		return Submission{}, fmt.Errorf("submission: kind %q: want batch or interactive: %w",
+			Printable(s.Kind, 40), ErrInvalid)
 	case len(s.Script) > MaxScript:
-		return Submission{}, fmt.Errorf("submission: script of %d bytes: want at most %d: %w", len(s.Script), MaxScript, ErrInvalid)
+		return Submission{}, fmt.Errorf("submission: script of %d bytes: want at most %d: %w", len(s.Script),
+			MaxScript, ErrInvalid)
 	}
 	return s, nil
 }
@@ -153,12 +162,14 @@ func DecodeHookEvent(r io.Reader) (HookEvent, error) {
 // Validate checks every field that selects a job, a node or a device.
 func (e *HookEvent) Validate() error {
 	if e.Version != ProtocolVersion || e.Kind != Prolog && e.Kind != Epilog {
-		return fmt.Errorf("hook event: version %d, kind %q: %w", e.Version, Printable(string(e.Kind), 40), ErrInvalid)
+		return fmt.Errorf("hook event: version %d, kind %q: %w", e.Version,
+			Printable(string(e.Kind), 40), ErrInvalid)
 	}
 	if err := errors.Join(validJob(e.Job), ValidNode(e.Node)); err != nil {
 		return fmt.Errorf("hook event: %w", err)
 	}
-	if e.HetJob > maxJobID || len(e.GPUs) > maxGresIndex || len(e.MIG) > maxGresIndex || len(e.UUIDs) > maxGresIndex ||
+	if e.HetJob > maxJobID || len(e.GPUs) > maxGresIndex || len(e.MIG) > maxGresIndex ||
+		len(e.UUIDs) > maxGresIndex ||
 		len(e.Comment) > MaxText || len(e.Conf) > MaxText {
 		return fmt.Errorf("hook event: a field is too large: %w", ErrInvalid)
 	}

@@ -35,7 +35,8 @@ const (
 func ParseWishes(comment string, now time.Time) Wishes {
 	var w Wishes
 	comment = comment[:min(len(comment), MaxText)]
-	for _, word := range strings.FieldsFunc(comment, func(r rune) bool { return r == ';' || unicode.IsSpace(r) }) {
+	for _, word := range strings.FieldsFunc(comment,
+		func(r rune) bool { return r == ';' || unicode.IsSpace(r) }) {
 		if len(word) < len(tokenPrefix) || !strings.EqualFold(word[:len(tokenPrefix)], tokenPrefix) {
 			continue
 		}
@@ -125,9 +126,11 @@ func deadlineAt(value string, now time.Time) (time.Time, error) {
 		return now.Add(min(d, 2*maxDeadline)), nil
 	}
 	if clock, err := time.Parse("15:04", value); err == nil {
-		at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0, now.Location())
+		at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0,
+			now.Location())
 		if !at.After(now) {
-			at = time.Date(now.Year(), now.Month(), now.Day()+1, clock.Hour(), clock.Minute(), 0, 0, now.Location())
+			at = time.Date(now.Year(), now.Month(), now.Day()+1, clock.Hour(), clock.Minute(), 0, 0,
+				now.Location())
 		}
 		return at, nil
 	}

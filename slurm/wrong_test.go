@@ -13,7 +13,8 @@ func TestATimeWithoutAZoneIsAnError(t *testing.T) {
 	if _, err := slurm.ParseTime("2026-11-21T08:55:23", nil); !errors.Is(err, slurm.ErrInvalid) {
 		t.Errorf("error is %v, want ErrInvalid", err)
 	}
-	outcomes, rejected, err := slurm.ParseAccounting("sacct -P", []byte("JobIDRaw|State|End\n5|COMPLETED|2026-11-21T08:55:23\n"), "|", nil)
+	outcomes, rejected, err := slurm.ParseAccounting("sacct -P",
+		[]byte("JobIDRaw|State|End\n5|COMPLETED|2026-11-21T08:55:23\n"), "|", nil)
 	if err != nil || len(outcomes) != 0 || len(rejected) != 1 {
 		t.Errorf("outcomes %v, rejected %v, error %v, want the line rejected", outcomes, rejected, err)
 	}

@@ -30,7 +30,8 @@ func passedSockets() (map[string]net.Listener, error) {
 		case err != nil:
 			return nil, fmt.Errorf("the socket %s that systemd passed: %w", name, err)
 		case !slices.Contains(socketFlags, name):
-			return nil, fmt.Errorf("systemd passed a socket named %q, want FileDescriptorName= one of %s", name, strings.Join(socketFlags, ", "))
+			return nil, fmt.Errorf("systemd passed a socket named %q, want FileDescriptorName= one of %s",
+				name, strings.Join(socketFlags, ", "))
 		case sockets[name] != nil:
 			return nil, fmt.Errorf("systemd passed two sockets named %s, want one", name)
 		}

@@ -91,7 +91,9 @@ func (p *program) noteProblem(err error) {
 		return
 	}
 	p.log.Error(err.Error())
-	p.problems = append(p.problems, epdapi.Problem{At: time.Now(), Message: slurm.Printable(err.Error(), 1000)})
+	p.problems = append(p.problems, epdapi.Problem{
+		At: time.Now(), Message: slurm.Printable(err.Error(), 1000),
+	})
 }
 
 // userName is a user's name; "" if the system knows none, or can't say now.
@@ -115,7 +117,8 @@ func (p *program) openRecords() (*store.Store, error) {
 	if moving != nil {
 		return nil, errors.Join(err, moving)
 	}
-	p.noteProblem(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, without any model: %w",
+	p.noteProblem(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, "+
+		"without any model: %w",
 		aside, err))
 	return store.Open(p.Context.Context, path, nil)
 }
@@ -127,7 +130,8 @@ const steerEvery = 20 * time.Second
 func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now), Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steerSettings,
+		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now),
+		Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steerSettings,
 		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {
@@ -254,5 +258,7 @@ func slurmRunner(how string) (slurm.Runner, error) {
 	case missing != nil:
 		return nil, fmt.Errorf("--slurm on: %w", missing)
 	}
-	return slurm.ExecRunner{Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: epdapi.QueueWait}, nil
+	return slurm.ExecRunner{
+		Dir: filepath.Dir(path), Conf: os.Getenv("SLURM_CONF"), Timeout: epdapi.QueueWait,
+	}, nil
 }

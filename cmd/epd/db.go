@@ -18,12 +18,19 @@ import (
 
 // dbCommand is about the records of an epd, which may run meanwhile.
 func dbCommand(stdout, stderr io.Writer) *cli.Command {
-	state := &cli.StringFlag{Name: "state", EnvVars: []string{"EPD_STATE"}, Usage: "`DIR` of the records", Value: "/var/lib/epplan"}
+	state := &cli.StringFlag{
+		Name: "state", EnvVars: []string{"EPD_STATE"}, Usage: "`DIR` of the records",
+		Value: "/var/lib/epplan",
+	}
 	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
-	sub := func(name, args, text, example string, count int, do func(c *cli.Context, path string) error) *cli.Command {
+	sub := func(name, args, text, example string, count int, do func(
+		c *cli.Context, path string,
+	) error,
+	) *cli.Command {
 		return &cli.Command{
 			Name: name, Usage: text, UsageText: strings.TrimSpace("epd db " + name + " [OPTIONS] " + args),
-			Description: "Example: " + example, HideHelpCommand: true, OnUsageError: usage, Flags: []cli.Flag{state},
+			Description: "Example: " + example, HideHelpCommand: true, OnUsageError: usage,
+			Flags: []cli.Flag{state},
 			Action: func(c *cli.Context) error {
 				if c.NArg() != count {
 					return usagef("epd db %s takes %d arguments, got %d", name, count, c.NArg())
@@ -33,14 +40,16 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 					err = do(c, filepath.Join(c.String("state"), "records.db"))
 				}
 				if err != nil && acting {
-					err = fmt.Errorf("as user %d, whose folder %s is: %w", os.Geteuid(), c.String("state"), err)
+					err = fmt.Errorf("as user %d, whose folder %s is: %w", os.Geteuid(),
+						c.String("state"), err)
 				}
 				return err
 			},
 		}
 	}
 	return &cli.Command{
-		Name: "db", Usage: "check, back up, export and mend the records", HideHelpCommand: true, OnUsageError: usage,
+		Name: "db", Usage: "check, back up, export and mend the records", HideHelpCommand: true,
+		OnUsageError: usage,
 		Subcommands: append([]*cli.Command{
 			sub("check", "", "look for damage", "epd db check", 0, func(c *cli.Context, path string) error {
 				found, err := store.Check(c.Context, path)
@@ -52,20 +61,22 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 				}
 				return err
 			}),
-			sub("backup", "FILE", "copy the records to a new file, while epd runs too", "epd db backup /backup/records.db", 1, func(c *cli.Context, path string) error {
-				return store.Backup(c.Context, path, c.Args().First())
-			}),
-			sub("export", "TABLE", "write a table as JSON lines: "+strings.Join(store.Tables(), ", "), "epd db export outcomes", 1, func(c *cli.Context, path string) (err error) {
-				if _, err := os.Stat(path); err != nil {
-					return err
-				}
-				s, err := store.Open(c.Context, path, nil)
-				if err != nil {
-					return err
-				}
-				defer func() { err = errors.Join(err, s.Close()) }()
-				return s.Export(c.Context, stdout, c.Args().First())
-			}),
+			sub("backup", "FILE", "copy the records to a new file, while epd runs too",
+				"epd db backup /backup/records.db", 1, func(c *cli.Context, path string) error {
+					return store.Backup(c.Context, path, c.Args().First())
+				}),
+			sub("export", "TABLE", "write a table as JSON lines: "+strings.Join(store.Tables(), ", "),
+				"epd db export outcomes", 1, func(c *cli.Context, path string) (err error) {
+					if _, err := os.Stat(path); err != nil {
+						return err
+					}
+					s, err := store.Open(c.Context, path, nil)
+					if err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, s.Close()) }()
+					return s.Export(c.Context, stdout, c.Args().First())
+				}),
 		}, forgetCommands(stdout, stderr)...),
 	}
 }

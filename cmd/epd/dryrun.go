@@ -28,7 +28,8 @@ func (p *program) dryRunSteps() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, fmt.Sprintf("decide by configuration %s, mode %s, and record in %s", s.Version, s.Live.Mode, filepath.Join(p.String("state"), "records.db")))
+		steps = append(steps, fmt.Sprintf("decide by configuration %s, mode %s, and record in %s", s.Version,
+			s.Live.Mode, filepath.Join(p.String("state"), "records.db")))
 		if runner != nil {
 			steps = append(steps, "ask Slurm for its jobs and nodes")
 		}
@@ -47,7 +48,10 @@ func (p *program) dryRunSteps() ([]string, error) {
 		}
 		steps = append(append(steps, given...), gpus...)
 	}
-	for _, where := range []string{p.socket(), p.String("submit-socket"), p.String("listen"), p.String("metrics")} {
+	for _, where := range []string{
+		p.socket(), p.String("submit-socket"), p.String("listen"),
+		p.String("metrics"),
+	} {
 		if where != "" {
 			steps = append(steps, "listen at "+where)
 		}

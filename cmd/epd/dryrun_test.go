@@ -23,7 +23,10 @@ func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
 			found["epd "+c.Name+" "+sub.Name] = slices.ContainsFunc(sub.Flags, hasDryRun)
 		}
 	}
-	touching := []string{"epd", "epd agent", "epd controller", "epd restore", "epd model use", "epd db forget", "epd db remember"}
+	touching := []string{
+		"epd", "epd agent", "epd controller", "epd restore", "epd model use", "epd db forget",
+		"epd db remember",
+	}
 	for name, has := range found {
 		if touches := slices.Contains(touching, name); touches != has {
 			t.Errorf("%s: touches Slurm or GPUs %v, has --dry-run %v", name, touches, has)
@@ -36,12 +39,16 @@ func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
 
 func TestADryRunSaysWhatEPDWouldDoAndDoesNothing(t *testing.T) {
 	dir := t.TempDir()
-	state, config, socket := filepath.Join(dir, "state"), filepath.Join(dir, "config.toml"), filepath.Join(dir, "epd.sock")
+	state, config, socket := filepath.Join(dir, "state"), filepath.Join(dir, "config.toml"),
+		filepath.Join(dir, "epd.sock")
 	journal := filepath.Join(dir, "journal")
 	if err := os.Mkdir(journal, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{config: "[live]\nmode = \"advise\"\n", filepath.Join(journal, "GPU-1.json"): "{}"} {
+	for file, text := range map[string]string{
+		config:                               "[live]\nmode = \"advise\"\n",
+		filepath.Join(journal, "GPU-1.json"): "{}",
+	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -51,22 +58,47 @@ func TestADryRunSaysWhatEPDWouldDoAndDoesNothing(t *testing.T) {
 		says []string
 	}{
 		{
-			[]string{"--gpu", "sim:2", "--state", state, "--socket", socket, "--config", config, "--slurm", "off"},
-			[]string{"would decide by configuration ", "mode advise", "would look after V100 at ", "would listen at " + socket},
+			[]string{
+				"--gpu", "sim:2", "--state", state, "--socket", socket, "--config", config, "--slurm", "off",
+			},
+			[]string{
+				"would decide by configuration ", "mode advise", "would look after V100 at ",
+				"would listen at " + socket,
+			},
 		},
 		{
-			[]string{"agent", "--gpu", "sim", "--state", state, "--socket", socket, "--controller", "head:6821"},
+			[]string{
+				"agent", "--gpu", "sim", "--state", state, "--socket", socket, "--controller", "head:6821",
+			},
 			[]string{"would look after V100 at ", "would listen at " + socket},
 		},
 		{
-			[]string{"controller", "--state", state, "--socket", socket, "--listen", "127.0.0.1:6821", "--slurm", "off"},
+			[]string{
+				"controller", "--state", state, "--socket", socket, "--listen", "127.0.0.1:6821",
+				"--slurm", "off",
+			},
 			[]string{"mode observe", "would listen at 127.0.0.1:6821"},
 		},
-		{[]string{"restore", "--journal", journal, "--gpu", "sim", "--state", state}, []string{"would give the clocks of GPU-1 back"}},
-		{[]string{"restore", "--journal", filepath.Join(dir, "none"), "--gpu", "sim", "--state", state}, []string{"would do nothing"}},
-		{[]string{"model", "use", "--socket", socket, "--dry-run", "w", "V100", "4"}, []string{"would have epd use version 4 of the model for w on V100"}},
-		{[]string{"model", "use", "--socket", socket, "--dry-run", "w", "V100", "0"}, []string{"would have epd use no model for w on V100"}},
-		{[]string{"model", "use", "--socket", socket, "--dry-run", "--free", "w", "V100"}, []string{"would let what is learnt replace the model of w on V100 again"}},
+		{
+			[]string{"restore", "--journal", journal, "--gpu", "sim", "--state", state},
+			[]string{"would give the clocks of GPU-1 back"},
+		},
+		{
+			[]string{"restore", "--journal", filepath.Join(dir, "none"), "--gpu", "sim", "--state", state},
+			[]string{"would do nothing"},
+		},
+		{
+			[]string{"model", "use", "--socket", socket, "--dry-run", "w", "V100", "4"},
+			[]string{"would have epd use version 4 of the model for w on V100"},
+		},
+		{
+			[]string{"model", "use", "--socket", socket, "--dry-run", "w", "V100", "0"},
+			[]string{"would have epd use no model for w on V100"},
+		},
+		{
+			[]string{"model", "use", "--socket", socket, "--dry-run", "--free", "w", "V100"},
+			[]string{"would let what is learnt replace the model of w on V100 again"},
+		},
 	} {
 		args := c.args
 		if !slices.Contains(args, "--dry-run") {
@@ -87,8 +119,11 @@ func TestADryRunSaysWhatEPDWouldDoAndDoesNothing(t *testing.T) {
 		t.Errorf("%v, %v: want the configuration and the journal, as they were", files, err)
 	}
 	var complaint bytes.Buffer
-	wrong := []string{"epd", "--dry-run", "--gpu", "sim", "--state", state, "--config", filepath.Join(dir, "none.toml")}
-	if code := run(t.Context(), wrong, io.Discard, &complaint); code != exitFailed || !strings.Contains(complaint.String(), "none.toml") {
+	wrong := []string{
+		"epd", "--dry-run", "--gpu", "sim", "--state", state, "--config", filepath.Join(dir, "none.toml"),
+	}
+	if code := run(t.Context(), wrong, io.Discard, &complaint); code != exitFailed ||
+		!strings.Contains(complaint.String(), "none.toml") {
 		t.Errorf("a configuration that isn't there: %d %s", code, &complaint)
 	}
 }

@@ -25,12 +25,18 @@ import (
 // forgetCommands take runs out of the records of a running epd, and put them back.
 func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
-	socket := &cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd listens", DefaultText: epdapi.ControllerSocket + ", then " + epdapi.AgentSocket}
+	socket := &cli.StringFlag{
+		Name: "socket", Usage: "`PATH` at which epd listens",
+		DefaultText: epdapi.ControllerSocket + ", then " + epdapi.AgentSocket,
+	}
 	return []*cli.Command{
 		{
-			Name: "forget", Usage: "take runs out of the records, and have models learn anew", UsageText: "epd db forget [OPTIONS] [RUN]...",
-			Description: "What runs came to goes, from savings and sums, too; their jobs and decisions stay. What goes is printed first, as\n" +
-				"JSON lines, or written to --out: epd db remember puts it back. epd must run. Of runs whose details were pruned\n" +
+			Name: "forget", Usage: "take runs out of the records, and have models learn anew",
+			UsageText: "epd db forget [OPTIONS] [RUN]...",
+			Description: "What runs came to goes, from savings and sums, too; their jobs and decisions " +
+				"stay. What goes is printed first, as\n" +
+				"JSON lines, or written to --out: epd db remember puts it back. epd must run. Of runs " +
+				"whose details were pruned\n" +
 				"only sums are left, which stay. Options come first.\n" +
 				"Example: epd db forget --job 4711 --out forgotten.jsonl",
 			HideHelpCommand: true, OnUsageError: usage,
@@ -38,14 +44,24 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 				socket, dryrun.Flag(),
 				&cli.Int64Flag{Name: "job", Usage: "runs of the job with this `ID`", DefaultText: "any"},
 				&cli.StringFlag{Name: "node", Usage: "runs on the node with this `NAME`", DefaultText: "any"},
-				&cli.StringFlag{Name: "since", Usage: "runs that ended at this `TIME` or later: 2026-01-31, or 2026-01-31T12:00:00Z", DefaultText: "any"},
-				&cli.StringFlag{Name: "until", Usage: "runs that ended before this `TIME`", DefaultText: "any"},
-				&cli.StringFlag{Name: "out", Usage: "new `FILE` to write what goes to", DefaultText: "standard output"},
+				&cli.StringFlag{
+					Name: "since",
+					Usage: "runs that ended at this `TIME` or later: 2026-01-31, or " +
+						"2026-01-31T12:00:00Z",
+					DefaultText: "any",
+				},
+				&cli.StringFlag{
+					Name: "until", Usage: "runs that ended before this `TIME`", DefaultText: "any",
+				},
+				&cli.StringFlag{
+					Name: "out", Usage: "new `FILE` to write what goes to", DefaultText: "standard output",
+				},
 			},
 			Action: func(c *cli.Context) error { return forget(c, stdout, stderr) },
 		},
 		{
-			Name: "remember", Usage: "put back what epd db forget took out", UsageText: "epd db remember [OPTIONS] FILE",
+			Name: "remember", Usage: "put back what epd db forget took out",
+			UsageText: "epd db remember [OPTIONS] FILE",
 			Description: "FILE is what epd db forget wrote, - standard input. What is recorded already changes nothing.\n" +
 				"Example: epd db remember forgotten.jsonl",
 			HideHelpCommand: true, OnUsageError: usage, Flags: []cli.Flag{socket, dryrun.Flag()},
@@ -87,7 +103,8 @@ func forget(c *cli.Context, stdout, stderr io.Writer) error {
 	if c.String("out") != "" {
 		said = stdout
 	}
-	_, printing := fmt.Fprintf(said, "taken out of the records: %s of %s\n%s", countText(sum.Runs, "run"), countText(int64(len(found.jobs)), "job"), changedText(sum))
+	_, printing := fmt.Fprintf(said, "taken out of the records: %s of %s\n%s", countText(sum.Runs, "run"),
+		countText(int64(len(found.jobs)), "job"), changedText(sum))
 	return errors.Join(err, printing)
 }
 
@@ -102,7 +119,8 @@ func runQueries(c *cli.Context) ([]epdapi.RunQuery, error) {
 			}
 		}
 		if text != "" && at.IsZero() {
-			return nil, usagef("--%s %s, want a time such as 2026-01-31 or 2026-01-31T12:00:00Z", name, slurm.Printable(text, 40))
+			return nil, usagef("--%s %s, want a time such as 2026-01-31 or 2026-01-31T12:00:00Z", name,
+				slurm.Printable(text, 40))
 		}
 	}
 	if c.NArg() == 0 {
@@ -153,7 +171,9 @@ func (f *foundRuns) list(c *cli.Context, q *epdapi.RunQuery, out io.Writer) erro
 	lines := json.NewEncoder(out)
 	for _, q.Conflicts = range []bool{false, true} {
 		for q.After = 0; ; {
-			page, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.RunPage, error) { return epd.Runs(ctx, q) })
+			page, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.RunPage, error) {
+				return epd.Runs(ctx, q)
+			})
 			if err != nil {
 				return err
 			}
@@ -185,7 +205,8 @@ func (f *foundRuns) add(k *record.RecordedRun) {
 
 // runText names a run.
 func runText(o *record.Outcome) string {
-	return fmt.Sprintf("run %s of job %d on %s, ended %s", o.RunID, o.JobID, o.Node, o.Ended.Local().Format(time.DateTime))
+	return fmt.Sprintf("run %s of job %d on %s, ended %s", o.RunID, o.JobID, o.Node,
+		o.Ended.Local().Format(time.DateTime))
 }
 
 // forgetSteps are what would be done.
@@ -232,7 +253,9 @@ func addChanged(sum, done *epdapi.RunsChanged, models map[record.WorkloadKey]epd
 	}
 }
 
-func collectChanged(sum *epdapi.RunsChanged, models map[record.WorkloadKey]epdapi.RefittedModel) *epdapi.RunsChanged {
+func collectChanged(
+	sum *epdapi.RunsChanged, models map[record.WorkloadKey]epdapi.RefittedModel,
+) *epdapi.RunsChanged {
 	for _, key := range slices.SortedFunc(maps.Keys(models), func(a, b record.WorkloadKey) int {
 		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
 	}) {
@@ -248,7 +271,8 @@ func changedText(sum *epdapi.RunsChanged) string {
 		fmt.Fprintf(&b, "and %s that lay apart\n", countText(sum.Conflicts, "outcome"))
 	}
 	for _, m := range sum.Models {
-		fmt.Fprintf(&b, "model of %s on %s: ", slurm.Printable(m.Workload, 80), slurm.Printable(m.GPUModel, 80))
+		fmt.Fprintf(&b, "model of %s on %s: ", slurm.Printable(m.Workload, 80),
+			slurm.Printable(m.GPUModel, 80))
 		switch {
 		case m.Pinned && m.Version > 0:
 			fmt.Fprintf(&b, "version %d stays, an administrator chose it\n", m.Version)
@@ -312,7 +336,8 @@ func remember(c *cli.Context, stdout io.Writer) error {
 		}
 		addChanged(sum, done, models)
 	}
-	_, printing := fmt.Fprintf(stdout, "put back into the records: %s\n%s", countText(sum.Runs, "run"), changedText(collectChanged(sum, models)))
+	_, printing := fmt.Fprintf(stdout, "put back into the records: %s\n%s", countText(sum.Runs, "run"),
+		changedText(collectChanged(sum, models)))
 	return errors.Join(err, printing)
 }
 

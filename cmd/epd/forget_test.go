@@ -21,7 +21,8 @@ func db(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 	dir := t.TempDir()
 	d := launch(t, dir, "--node", "n1")
-	socket, state, file := filepath.Join(dir, "epd.sock"), filepath.Join(dir, "state"), filepath.Join(dir, "forgotten.jsonl")
+	socket, state, file := filepath.Join(dir, "epd.sock"), filepath.Join(dir, "state"),
+		filepath.Join(dir, "forgotten.jsonl")
 	for job := slurm.JobID(7); job < 10; job++ {
 		d.hook(slurm.Prolog, job)
 		d.hook(slurm.Epilog, job)
@@ -29,11 +30,13 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 	d.eventually("all are recorded", func() bool { return d.status().Totals.Outcomes == 3 })
 
 	code, stdout, _ := db(t, "forget", "--socket", socket, "--dry-run", "--job", "7")
-	if code != exitDone || !strings.HasPrefix(stdout, "would take out of the records run ") || !strings.Contains(stdout, " of job 7 on n1, ended ") || recorded(t, state) != 3 {
+	if code != exitDone || !strings.HasPrefix(stdout, "would take out of the records run ") ||
+		!strings.Contains(stdout, " of job 7 on n1, ended ") || recorded(t, state) != 3 {
 		t.Errorf("a dry run: status %d, %q", code, stdout)
 	}
 	code, stdout, stderr := db(t, "forget", "--socket", socket, "--job", "7", "--out", file)
-	if code != exitDone || stdout != "taken out of the records: 1 run of 1 job\n" || stderr != "" || recorded(t, state) != 2 {
+	if code != exitDone || stdout != "taken out of the records: 1 run of 1 job\n" || stderr != "" ||
+		recorded(t, state) != 2 {
 		t.Errorf("status %d, %q, %q", code, stdout, stderr)
 	}
 	text, err := os.ReadFile(file)
@@ -48,14 +51,34 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 		code int
 		says string
 	}{
-		"again":             {[]string{"forget", "--socket", socket, "--job", "7", "--out", file + "2"}, exitFailed, "no such run is recorded"},
-		"over a file":       {[]string{"forget", "--socket", socket, "--job", "8", "--out", file}, exitFailed, "file exists"},
-		"without a word":    {[]string{"forget", "--socket", socket}, exitUsage, "which runs are meant?"},
-		"since nonsense":    {[]string{"forget", "--socket", socket, "--job", "8", "--since", "x"}, exitUsage, "--since x, want a time"},
-		"nobody answers":    {[]string{"forget", "--socket", socket + "none", "--job", "8"}, exitUnreachable, "can't reach epd"},
-		"no file":           {[]string{"remember", "--socket", socket}, exitUsage, "takes a file"},
-		"another file":      {[]string{"remember", "--socket", socket, "forget_test.go"}, exitFailed, "forget_test.go:1: want a run as epd db forget writes it"},
-		"before they began": {[]string{"forget", "--socket", socket, "--node", "n1", "--until", "2020-01-01"}, exitFailed, "no such run is recorded"},
+		"again": {
+			[]string{"forget", "--socket", socket, "--job", "7", "--out", file + "2"},
+			exitFailed,
+			"no such run is recorded",
+		},
+		"over a file": {
+			[]string{"forget", "--socket", socket, "--job", "8", "--out", file}, exitFailed, "file exists",
+		},
+		"without a word": {[]string{"forget", "--socket", socket}, exitUsage, "which runs are meant?"},
+		"since nonsense": {
+			[]string{"forget", "--socket", socket, "--job", "8", "--since", "x"},
+			exitUsage,
+			"--since x, want a time",
+		},
+		"nobody answers": {
+			[]string{"forget", "--socket", socket + "none", "--job", "8"}, exitUnreachable, "can't reach epd",
+		},
+		"no file": {[]string{"remember", "--socket", socket}, exitUsage, "takes a file"},
+		"another file": {
+			[]string{"remember", "--socket", socket, "forget_test.go"},
+			exitFailed,
+			"forget_test.go:1: want a run as epd db forget writes it",
+		},
+		"before they began": {
+			[]string{"forget", "--socket", socket, "--node", "n1", "--until", "2020-01-01"},
+			exitFailed,
+			"no such run is recorded",
+		},
 	} {
 		if code, _, stderr := db(t, c.args...); code != c.code || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: status %d, %q", name, code, stderr)
@@ -72,12 +95,14 @@ func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
 		t.Errorf("a dry run: status %d, %q", code, stdout)
 	}
 	for _, want := range []string{"1 run", "0 runs"} {
-		if code, stdout, stderr = db(t, "remember", "--socket", socket, file); code != exitDone || stdout != "put back into the records: "+want+"\n" || recorded(t, state) != 3 {
+		if code, stdout, stderr = db(t, "remember", "--socket", socket, file); code != exitDone ||
+			stdout != "put back into the records: "+want+"\n" || recorded(t, state) != 3 {
 			t.Errorf("status %d, %q, %q", code, stdout, stderr)
 		}
 	}
 	code, stdout, stderr = db(t, "forget", "--socket", socket, "--node", "n1")
-	if code != exitDone || strings.Count(stdout, "\n") != 3 || stderr != "taken out of the records: 3 runs of 3 jobs\n" || recorded(t, state) != 0 {
+	if code != exitDone || strings.Count(stdout, "\n") != 3 ||
+		stderr != "taken out of the records: 3 runs of 3 jobs\n" || recorded(t, state) != 0 {
 		t.Errorf("status %d, %q, %q", code, stdout, stderr)
 	}
 }

@@ -28,7 +28,9 @@ func openGPUs(c *cli.Context) (gpu.Library, error) {
 	case which == "nvml":
 		return gpu.OpenNVML()
 	case isSimulated(which):
-		l, err := gpu.OpenSim(which, &gpu.SimOptions{Dir: filepath.Join(c.String("state"), "sim"), Faults: faults})
+		l, err := gpu.OpenSim(which, &gpu.SimOptions{
+			Dir: filepath.Join(c.String("state"), "sim"), Faults: faults,
+		})
 		if err != nil {
 			return nil, simError(err)
 		}

@@ -28,7 +28,9 @@ func measured(t *testing.T, want record.Source, flags ...string) (e energies, lo
 	dir := t.TempDir()
 	client, stop := start(t, dir, flags...)
 	hook := func(kind slurm.Hook, job slurm.JobID) {
-		event := slurm.HookEvent{Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true}
+		event := slurm.HookEvent{
+			Version: slurm.ProtocolVersion, Kind: kind, Job: job, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+		}
 		if _, err := client.Hook(t.Context(), &event); err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +54,12 @@ func exported(t *testing.T, state string, number int) (e energies) {
 	t.Helper()
 	for {
 		var out, failed text
-		if code := run(t.Context(), []string{"epd", "db", "export", "--state", state, "outcomes"}, &out, &failed); code != exitDone {
+		if code := run(t.Context(), []string{"epd", "db", "export", "--state", state, "outcomes"}, &out,
+			&failed); code != exitDone {
 			t.Fatal(failed.String())
 		}
-		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) == number && lines[0] != "" {
+		if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) == number &&
+			lines[0] != "" {
 			if err := json.Unmarshal([]byte(lines[number-1]), &e); err != nil {
 				t.Fatalf("%s: %v", lines[number-1], err)
 			}
@@ -71,7 +75,10 @@ func TestTheNodesEnergyIsMeasuredWhereItsCountersCanBeReadAndModelledOtherwise(t
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, content := range map[string]string{"name": "package-0", "energy_uj": "123456", "max_energy_range_uj": "262143328850"} {
+	for file, content := range map[string]string{
+		"name": "package-0", "energy_uj": "123456",
+		"max_energy_range_uj": "262143328850",
+	} {
 		if err := os.WriteFile(filepath.Join(folder, file), []byte(content+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +95,9 @@ func TestTheNodesEnergyIsMeasuredWhereItsCountersCanBeReadAndModelledOtherwise(t
 		t.Run(name, func(t *testing.T) { // not in parallel: command lines share a flag of package cli
 			e, log := measured(t, c.source, c.flags...)
 			gpus, node := e.GPU.Or(-1), e.Node.Or(-1)
-			if e.Source != c.source || gpus < 0 || node < gpus || (c.source == record.RAPL) != (node == gpus) { // the counters stand still
+			// The counters stand still.
+			if e.Source != c.source || gpus < 0 || node < gpus ||
+				(c.source == record.RAPL) != (node == gpus) {
 				t.Errorf("GPUs %g J, node %g J from %q", gpus, node, e.Source)
 			}
 			if !strings.Contains(log, c.log) {
@@ -105,14 +114,16 @@ func TestAWrongSpeedOfSimulatedGPUsIsRefused(t *testing.T) {
 	for _, role := range []string{roleBoth, roleController} {
 		dir := t.TempDir()
 		args := []string{
-			"epd", "--role", role, "--gpu", "sim,speed=-1", "--slurm", "off", "--state", filepath.Join(dir, "state"),
+			"epd", "--role", role, "--gpu", "sim,speed=-1", "--slurm", "off", "--state",
+			filepath.Join(dir, "state"),
 			"--socket", filepath.Join(dir, "epd.sock"),
 		}
 		if role == roleController {
 			args = append(args, "--listen", "127.0.0.1:0")
 		}
 		var out, failed text
-		if code := run(t.Context(), args, &out, &failed); code != exitUsage || !strings.Contains(failed.String(), `"speed=-1", want a number above 0`) {
+		if code := run(t.Context(), args, &out, &failed); code != exitUsage ||
+			!strings.Contains(failed.String(), `"speed=-1", want a number above 0`) {
 			t.Errorf("%s: status %d: %s", role, code, failed.String())
 		}
 	}

@@ -20,7 +20,9 @@ func (p *program) health() *epdapi.Health {
 		submit = l.Addr().String()
 	}
 	return &epdapi.Health{
-		UID: uint32(max(0, os.Geteuid())), State: absolute(p.String("state")), Config: absolute(p.String("config")),
-		SubmitSocket: absolute(submit), MungeSocket: p.String("munge-socket"), Controllers: p.controllerHosts(),
+		UID: uint32(max(0, os.Geteuid())), State: absolute(p.String("state")),
+		Config:       absolute(p.String("config")),
+		SubmitSocket: absolute(submit), MungeSocket: p.String("munge-socket"),
+		Controllers: p.controllerHosts(),
 	}
 }

@@ -57,7 +57,9 @@ func start(tb testing.TB, dir string, flags ...string) (client *epdapi.Client, s
 	storetest.NeedSQLite(tb)
 	ctx, cancel := context.WithCancel(tb.Context())
 	socket := filepath.Join(dir, "epd.sock")
-	args := append([]string{"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)
+	args := append([]string{
+		"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", socket,
+	}, flags...)
 	var out, log text
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, &out, &log) }()
@@ -94,7 +96,8 @@ func TestEPDStartsWithoutAConfigurationAndObserves(t *testing.T) {
 	}
 	_, stop = start(t, dir)
 	stop()
-	if again, err := os.ReadFile(filepath.Join(dir, "state", "seed")); err != nil || !bytes.Equal(again, seed) {
+	if again, err := os.ReadFile(filepath.Join(dir, "state", "seed")); err != nil ||
+		!bytes.Equal(again, seed) {
 		t.Errorf("the lot changed: %q, then %q (%v)", seed, again, err)
 	}
 }
@@ -125,7 +128,9 @@ func crashed(t *testing.T) (state string, locked *gpu.Sim) {
 func TestARestoreWithoutEPDGivesBackWhatTheJournalNames(t *testing.T) {
 	state, sim := crashed(t)
 	var out, log text
-	args := []string{"epd", "restore", "--journal", filepath.Join(state, "journal"), "--gpu", "sim:2", "--state", state}
+	args := []string{
+		"epd", "restore", "--journal", filepath.Join(state, "journal"), "--gpu", "sim:2", "--state", state,
+	}
 	if code := run(t.Context(), args, &out, &log); code != exitDone {
 		t.Errorf("status %d: %s", code, &log)
 	}
@@ -160,13 +165,15 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 		code int
 		want string
 	}{
-		"unknown flag":   {[]string{"--nonsense"}, exitUsage, "nonsense"},
-		"argument":       {[]string{"extra"}, exitUsage, "extra"},
-		"role":           {[]string{"--role", "boss"}, exitUsage, "want both, controller or agent"},
-		"lone agent":     {[]string{"--role", "agent"}, exitUsage, "--controller HOST:PORT"},
-		"deaf boss":      {[]string{"--role", "controller"}, exitUsage, "--listen"},
-		"two masters":    {[]string{"--controller", "a:1"}, exitUsage, "is for agents"},
-		"agent's port":   {[]string{"--role", "agent", "--controller", "a:1", "--listen", ":1"}, exitUsage, "no --listen"},
+		"unknown flag": {[]string{"--nonsense"}, exitUsage, "nonsense"},
+		"argument":     {[]string{"extra"}, exitUsage, "extra"},
+		"role":         {[]string{"--role", "boss"}, exitUsage, "want both, controller or agent"},
+		"lone agent":   {[]string{"--role", "agent"}, exitUsage, "--controller HOST:PORT"},
+		"deaf boss":    {[]string{"--role", "controller"}, exitUsage, "--listen"},
+		"two masters":  {[]string{"--controller", "a:1"}, exitUsage, "is for agents"},
+		"agent's port": {
+			[]string{"--role", "agent", "--controller", "a:1", "--listen", ":1"}, exitUsage, "no --listen",
+		},
 		"lowest clock":   {[]string{"--min-core", "-5"}, exitUsage, "--min-core"},
 		"port":           {[]string{"--listen", "nowhere"}, exitFailed, "--listen"},
 		"GPUs":           {[]string{"--gpu", "voodoo"}, exitUsage, "want nvml or sim"},
@@ -180,9 +187,11 @@ func TestWhatCannotBeIsRefusedWithAReason(t *testing.T) {
 			var out, log text
 			args := []string{"epd"}
 			if test.args[0] != "restore" {
-				args = append(args, "--gpu", "sim", "--slurm", "off", "--state", filepath.Join(t.TempDir(), "s"), "--socket", filepath.Join(t.TempDir(), "x"))
+				args = append(args, "--gpu", "sim", "--slurm", "off", "--state",
+					filepath.Join(t.TempDir(), "s"), "--socket", filepath.Join(t.TempDir(), "x"))
 			}
-			if code := run(t.Context(), append(args, test.args...), &out, &log); code != test.code || !strings.Contains(log.String(), test.want) || out.String() != "" {
+			if code := run(t.Context(), append(args, test.args...), &out, &log); code != test.code ||
+				!strings.Contains(log.String(), test.want) || out.String() != "" {
 				t.Errorf("status %d, want %d and %q: %s%s", code, test.code, test.want, &log, &out)
 			}
 		})
@@ -229,7 +238,8 @@ func TestADamagedDatabaseIsMovedAsideAndANewOneBegun(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(state, "records.db"), strings.Repeat("no database ", 1000))
 	_, stop := start(t, dir)
-	if code, log := stop(); code != exitDone || !strings.Contains(log, "level=ERROR") || !strings.Contains(log, "moved aside") {
+	if code, log := stop(); code != exitDone || !strings.Contains(log, "level=ERROR") ||
+		!strings.Contains(log, "moved aside") {
 		t.Errorf("status %d\n%s", code, log)
 	}
 	aside, err := filepath.Glob(filepath.Join(state, "records.db.damaged-*"))
@@ -255,7 +265,8 @@ func TestPrometheusIsToldOfBothRoles(t *testing.T) {
 	defer response.Body.Close() //nolint:errcheck // only read
 	text, err := io.ReadAll(response.Body)
 	for _, want := range []string{
-		"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts", `epplan_run_energy_joules_total{arm="excluded"`,
+		"epplan_gpus 2", "epplan_journal_entries 0", "epplan_decisions_total", "epplan_gpu_power_watts",
+		`epplan_run_energy_joules_total{arm="excluded"`,
 		`epplan_request_duration_seconds_count{request="prolog"} 1`,
 	} {
 		if err != nil || !strings.Contains(string(text), want) {
@@ -271,10 +282,12 @@ func TestAStateFolderHasOneEPDAndASecondOneTouchesNothing(t *testing.T) {
 	var out, log text
 	second := func(flags ...string) int {
 		return run(t.Context(), append([]string{
-			"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "other.sock"),
+			"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket",
+			filepath.Join(dir, "other.sock"),
 		}, flags...), &out, &log)
 	}
-	if code := second(); code != exitFailed || !strings.Contains(log.String(), "another epd has the state folder") {
+	if code := second(); code != exitFailed ||
+		!strings.Contains(log.String(), "another epd has the state folder") {
 		t.Errorf("status %d\n%s", code, &log)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other.sock")); err == nil {
@@ -306,7 +319,8 @@ func TestAHangupEndsNoEPD(t *testing.T) {
 func TestOnlyOneEPDOfAClusterSteersSlurm(t *testing.T) {
 	commands := t.TempDir() // Slurm's, which all fail
 	for _, name := range []string{"scontrol", "squeue", "sinfo", "sacct"} {
-		if err := os.WriteFile(filepath.Join(commands, name), []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(commands, name), []byte("#!/bin/sh\nexit 1\n"),
+			0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -340,7 +354,10 @@ func TestSlurmsUserIsAllowedOnceSlurmSaysWhoThatIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		flags := flag.NewFlagSet("epd", flag.ContinueOnError)
 		flags.String("slurm", "on", "")
-		p := &program{Context: cli.NewContext(nil, flags, nil), log: slog.New(slog.DiscardHandler), access: &daemon.Access{}}
+		p := &program{
+			Context: cli.NewContext(nil, flags, nil), log: slog.New(slog.DiscardHandler),
+			access: &daemon.Access{},
+		}
 		p.Context.Context = t.Context()
 		p.allowUsers()
 		if len(p.loops) != 1 || p.access.HasFullAccess(4711) {

@@ -16,8 +16,10 @@ import (
 // manCommand writes the manual.
 func manCommand(stdout, stderr io.Writer) *cli.Command {
 	return &cli.Command{
-		Name: "man", Usage: "write the manual pages of all commands", UsageText: "epd man FOLDER", HideHelpCommand: true,
-		Description: "Pages go to FOLDER/man8. Their date is today's, or what SOURCE_DATE_EPOCH says.\nExample: epd man manual",
+		Name: "man", Usage: "write the manual pages of all commands", UsageText: "epd man FOLDER",
+		HideHelpCommand: true,
+		Description: "Pages go to FOLDER/man8. Their date is today's, or what SOURCE_DATE_EPOCH says.\n" +
+			"Example: epd man manual",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("epd man takes a folder, got %d arguments", c.NArg())
@@ -46,13 +48,42 @@ func manualBook(app *cli.App) (*manual.Book, error) {
 			{Term: "4", Text: "Nobody answers at epd's socket"},
 		},
 		Files: []manual.File{
-			{Entry: manual.Entry{Term: "/etc/epplan/config.toml", Text: "The configuration, for --config"}, Flags: []string{"config"}},
-			{Entry: manual.Entry{Term: "/etc/default/epd, epd-agent, epd-controller", Text: "EPD_OPTIONS, the flags with which systemd starts epd"}},
-			{Entry: manual.Entry{Term: "/var/lib/epplan", Text: "The state of an agent, or of an epd that is both: journal, open runs, outcomes to deliver, records"}, Flags: []string{"state", "journal"}},
-			{Entry: manual.Entry{Term: "/var/lib/epplan-controller", Text: "The state of a controller, as its unit has it: records, levers"}, Flags: []string{"state"}},
-			{Entry: manual.Entry{Term: epdapi.AgentSocket, Text: "Where an agent answers hooks and administrators"}, Flags: []string{"socket"}},
-			{Entry: manual.Entry{Term: epdapi.ControllerSocket, Text: "Where a controller answers administrators"}, Flags: []string{"socket"}},
-			{Entry: manual.Entry{Term: epdapi.PublicSocket, Text: "Where a controller answers users and job_submit.lua"}, Flags: []string{"submit-socket"}},
+			{
+				Entry: manual.Entry{Term: "/etc/epplan/config.toml", Text: "The configuration, for --config"},
+				Flags: []string{"config"},
+			},
+			{Entry: manual.Entry{
+				Term: "/etc/default/epd, epd-agent, epd-controller",
+				Text: "EPD_OPTIONS, the flags with which systemd starts epd",
+			}},
+			{
+				Entry: manual.Entry{
+					Term: "/var/lib/epplan",
+					Text: "The state of an agent, or of an epd that is both: journal, open runs, outcomes " +
+						"to deliver, records",
+				}, Flags: []string{"state", "journal"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: "/var/lib/epplan-controller",
+					Text: "The state of a controller, as its unit has it: records, levers",
+				}, Flags: []string{"state"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: epdapi.AgentSocket, Text: "Where an agent answers hooks and administrators",
+				}, Flags: []string{"socket"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: epdapi.ControllerSocket, Text: "Where a controller answers administrators",
+				}, Flags: []string{"socket"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: epdapi.PublicSocket, Text: "Where a controller answers users and job_submit.lua",
+				}, Flags: []string{"submit-socket"},
+			},
 		},
 		SeeAlso: []string{"epplan(1)"},
 	}, nil
@@ -61,7 +92,8 @@ func manualBook(app *cli.App) (*manual.Book, error) {
 // completionCommand prints what makes a shell complete epd's command lines.
 func completionCommand(stdout io.Writer) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print a shell completion script", UsageText: "epd completion bash|zsh|fish", HideHelpCommand: true,
+		Name: "completion", Usage: "print a shell completion script",
+		UsageText: "epd completion bash|zsh|fish", HideHelpCommand: true,
 		Description: "Example: epd completion bash > epd.bash",
 		Action: func(c *cli.Context) error {
 			script := completion.Script(c.Args().First(), "epd")

@@ -11,8 +11,10 @@ var update = flag.Bool("update", false, "write docs/reference/epd.md anew")
 
 const introduction = `<!-- Written by go test ./cmd/epd -update. -->
 
-The flags and commands of the daemon, as ` + "`epd --help` and `man epd`" + ` have them. What it does is in [epd](../epd.md), how it is installed on a
-cluster in [epd on Slurm](../slurm.md), its configuration file in [Configuration](config.md). ` + "`epd agent` and `epd controller`" + ` are
+The flags and commands of the daemon, as ` + "`epd --help` and `man epd`" +
+	` have them. What it does is in [epd](../epd.md), how it is installed on a
+cluster in [epd on Slurm](../slurm.md), its configuration file in [Configuration](config.md). ` +
+	"`epd agent` and `epd controller`" + ` are
 short for ` + "`--role agent` and `--role controller`" + `. Flags stand before further words.`
 
 // TestTheReferenceOfTheDaemonIsWhatItsHelpSays keeps the page of its flags.

@@ -18,7 +18,9 @@ func (p *program) newMetrics() *metrics.Metrics {
 	s := metrics.Sources{Version: version, Role: p.role}
 	if p.role != roleAgent {
 		s.Controller = func(ctx context.Context) epdapi.ControllerStatus { return p.control.Status(ctx) }
-		s.Savings = func(ctx context.Context) (epdapi.Savings, error) { return p.control.Savings(ctx, time.Time{}) }
+		s.Savings = func(ctx context.Context) (epdapi.Savings, error) {
+			return p.control.Savings(ctx, time.Time{})
+		}
 	}
 	if p.role != roleAgent {
 		s.Power = func() epdapi.ClusterPower { return p.control.ClusterPower() }
@@ -37,7 +39,8 @@ func (p *program) steeringMetrics() metrics.Steering {
 	}
 	s := p.steerer.Status()
 	out := metrics.Steering{
-		Nice: s.Nice, Prefer: s.Prefer, Weights: s.Weights, Asleep: s.Asleep, Wakes: s.Wakes, LongestWake: s.WakeS, Ranked: len(s.Order),
+		Nice: s.Nice, Prefer: s.Prefer, Weights: s.Weights, Asleep: s.Asleep, Wakes: s.Wakes,
+		LongestWake: s.WakeS, Ranked: len(s.Order),
 	}
 	if s.Shared != nil {
 		for i := range s.Shared.Nodes {

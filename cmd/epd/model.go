@@ -21,28 +21,38 @@ import (
 // modelCommand is about the models of workloads that a running epd uses.
 func modelCommand(stdout io.Writer) *cli.Command {
 	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
-	socket := &cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd listens", DefaultText: epdapi.ControllerSocket + ", then " + epdapi.AgentSocket}
+	socket := &cli.StringFlag{
+		Name: "socket", Usage: "`PATH` at which epd listens",
+		DefaultText: epdapi.ControllerSocket + ", then " + epdapi.AgentSocket,
+	}
 	asJSON := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	return &cli.Command{
-		Name: "model", Usage: "see how workloads' models fare, and choose another version", HideHelpCommand: true, OnUsageError: usage,
+		Name: "model", Usage: "see how workloads' models fare, and choose another version",
+		HideHelpCommand: true, OnUsageError: usage,
 		Subcommands: []*cli.Command{
 			{
-				Name: "list", Usage: "the models in use, or all versions of one", UsageText: "epd model list [OPTIONS] [WORKLOAD GPU_MODEL]",
-				Description: "A model whose predictions missed run after run is out of use: such a workload runs at default clocks.\n" +
+				Name: "list", Usage: "the models in use, or all versions of one",
+				UsageText: "epd model list [OPTIONS] [WORKLOAD GPU_MODEL]",
+				Description: "A model whose predictions missed run after run is out of use: such a " +
+					"workload runs at default clocks.\n" +
 					"Example: epd model list",
 				HideHelpCommand: true, OnUsageError: usage, Flags: []cli.Flag{socket, asJSON},
 				Action: func(c *cli.Context) error { return listModels(c, stdout) },
 			},
 			{
-				Name: "use", Usage: "have a version count from now on", UsageText: "epd model use [OPTIONS] WORKLOAD GPU_MODEL VERSION",
-				Description: "VERSION 0 means none: the workload runs at default clocks. The choice stays until epd model use --free,\n" +
+				Name: "use", Usage: "have a version count from now on",
+				UsageText: "epd model use [OPTIONS] WORKLOAD GPU_MODEL VERSION",
+				Description: "VERSION 0 means none: the workload runs at default clocks. The choice stays " +
+					"until epd model use --free,\n" +
 					"over restarts too, unless the model misses run after run. Flags come first.\n" +
 					"Example: epd model use --note 'before the driver changed' 3f2a V100 4",
 				HideHelpCommand: true, OnUsageError: usage,
 				Flags: []cli.Flag{
 					socket, asJSON, dryrun.Flag(),
 					&cli.StringFlag{Name: "note", Usage: "`WHY`, for those who look later"},
-					&cli.BoolFlag{Name: "free", Usage: "let what is learnt replace the model again (without a VERSION)"},
+					&cli.BoolFlag{
+						Name: "free", Usage: "let what is learnt replace the model again (without a VERSION)",
+					},
 				},
 				Action: func(c *cli.Context) error { return useModel(c, stdout) },
 			},
@@ -68,7 +78,9 @@ func askEPD[T any](c *cli.Context, question func(context.Context, *epdapi.Client
 func listModels(c *cli.Context, stdout io.Writer) error {
 	switch c.NArg() {
 	case 0:
-		list, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelList, error) { return epd.Models(ctx) })
+		list, err := askEPD(c, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ModelList, error) {
+			return epd.Models(ctx)
+		})
 		if err != nil {
 			return err
 		}
@@ -93,13 +105,17 @@ func useModel(c *cli.Context, stdout io.Writer) error {
 		want--
 	}
 	if c.NArg() != want {
-		return usagef("epd model use takes WORKLOAD GPU_MODEL VERSION, with --free no version; got %d arguments (flags come first)", c.NArg())
+		return usagef("epd model use takes WORKLOAD GPU_MODEL VERSION, with --free no version; got %d "+
+			"arguments (flags come first)", c.NArg())
 	}
-	choice := epdapi.ModelChoice{Workload: c.Args().Get(0), GPUModel: c.Args().Get(1), Note: c.String("note"), Free: free}
+	choice := epdapi.ModelChoice{
+		Workload: c.Args().Get(0), GPUModel: c.Args().Get(1), Note: c.String("note"), Free: free,
+	}
 	if !free {
 		version, err := strconv.ParseInt(c.Args().Get(2), 10, 64)
 		if err != nil || version < 0 {
-			return usagef("version %q, want 0 (none) or a number of epd model list", slurm.Printable(c.Args().Get(2), 40))
+			return usagef("version %q, want 0 (none) or a number of epd model list",
+				slurm.Printable(c.Args().Get(2), 40))
 		}
 		choice.Version = version
 	}
@@ -120,11 +136,13 @@ func choiceStep(choice *epdapi.ModelChoice) string {
 	what := fmt.Sprintf("version %d of the model", choice.Version)
 	switch {
 	case choice.Free:
-		return fmt.Sprintf("let what is learnt replace the model of %s on %s again", choice.Workload, choice.GPUModel)
+		return fmt.Sprintf("let what is learnt replace the model of %s on %s again", choice.Workload,
+			choice.GPUModel)
 	case choice.Version == 0:
 		what = "no model"
 	}
-	return fmt.Sprintf("have epd use %s for %s on %s, until it is freed", what, choice.Workload, choice.GPUModel)
+	return fmt.Sprintf("have epd use %s for %s on %s, until it is freed", what, choice.Workload,
+		choice.GPUModel)
 }
 
 // printResult prints a result.
@@ -154,9 +172,12 @@ func standingTable(list []epdapi.ModelStatus) *report.Table {
 			from = "few runs and a prior"
 		}
 		rows[i] = []report.Value{
-			report.Text(m.Workload), report.Text(m.GPUModel), report.Text(strconv.FormatInt(m.Version, 10)), report.Text(from),
-			report.Count(m.Samples), report.Count(m.Missed), yesValue(m.Pinned), report.NonEmpty(m.Chosen.Words(localTime)), report.Text(cmp.Or(m.Note, m.Chosen.Why)),
-			report.NonEmpty(m.LastJob.Name), report.NonEmpty(m.LastJob.User), report.NonEmpty(m.LastJob.Partition),
+			report.Text(m.Workload), report.Text(m.GPUModel), report.Text(strconv.FormatInt(m.Version, 10)),
+			report.Text(from),
+			report.Count(m.Samples), report.Count(m.Missed), yesValue(m.Pinned),
+			report.NonEmpty(m.Chosen.Words(localTime)), report.Text(cmp.Or(m.Note, m.Chosen.Why)),
+			report.NonEmpty(m.LastJob.Name), report.NonEmpty(m.LastJob.User),
+			report.NonEmpty(m.LastJob.Partition),
 		}
 	}
 	return &report.Table{
@@ -195,12 +216,18 @@ func versionTable(list *epdapi.ModelVersions) *report.Table {
 		m := &list.Versions[i]
 		rows[i] = []report.Value{
 			report.Text(strconv.FormatInt(m.Version, 10)), yesValue(m.InUse), report.Count(m.Samples),
-			report.Text(localTime(m.Created)), report.NonEmpty(m.Chosen.Words(localTime)), report.Text(m.Note),
+			report.Text(localTime(m.Created)), report.NonEmpty(m.Chosen.Words(localTime)),
+			report.Text(m.Note),
 		}
 	}
 	return &report.Table{
 		Columns: []report.Column{
-			{Head: "version"}, {Head: "in use", Left: true}, {Head: "runs"}, {Head: "made", Left: true}, {Head: "chosen", Left: true, Max: 48}, {Head: "note", Left: true, Max: 60},
+			{Head: "version"},
+			{Head: "in use", Left: true},
+			{Head: "runs"},
+			{Head: "made", Left: true},
+			{Head: "chosen", Left: true, Max: 48},
+			{Head: "note", Left: true, Max: 60},
 		},
 		Len: len(rows), Rows: slices.Values(rows),
 	}

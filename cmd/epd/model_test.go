@@ -19,7 +19,9 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 	t.Helper()
 	chosen = &epdapi.ModelChoice{}
 	key := record.WorkloadKey{Workload: "u1-abc", GPUModel: "V100"}
-	chosenBy := epdapi.Chosen{By: "alice (token)", At: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), Why: "it was better"}
+	chosenBy := epdapi.Chosen{
+		By: "alice (token)", At: time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC), Why: "it was better",
+	}
 	answer := func(w http.ResponseWriter, v any) {
 		if err := json.NewEncoder(w).Encode(v); err != nil {
 			t.Error(err)
@@ -31,14 +33,19 @@ func fakeEPD(t *testing.T) (socket string, chosen *epdapi.ModelChoice) {
 		case "":
 			answer(w, epdapi.ModelList{Models: []epdapi.ModelStatus{
 				{
-					WorkloadKey: key, Version: 4, Samples: 12, Missed: 1, Pinned: true, Note: "hostile \x1b[31m note", Chosen: chosenBy,
+					WorkloadKey: key, Version: 4, Samples: 12, Missed: 1, Pinned: true,
+					Note: "hostile \x1b[31m note", Chosen: chosenBy,
 					LastJob: epdapi.LastJob{ID: 7, Name: "train \x1b[31m", User: "ada", Partition: "gpu"},
 				},
-				{WorkloadKey: record.WorkloadKey{Workload: "u2-def", GPUModel: "V100"}, Note: "missed the last 3 runs"},
+				{
+					WorkloadKey: record.WorkloadKey{Workload: "u2-def", GPUModel: "V100"},
+					Note:        "missed the last 3 runs",
+				},
 			}})
 		case key.Workload:
 			answer(w, epdapi.ModelVersions{Versions: []epdapi.ModelVersion{
-				{Model: record.Model{WorkloadKey: key, Version: 4, InUse: true}, Chosen: chosenBy}, {Model: record.Model{WorkloadKey: key, Version: 3}},
+				{Model: record.Model{WorkloadKey: key, Version: 4, InUse: true}, Chosen: chosenBy},
+				{Model: record.Model{WorkloadKey: key, Version: 3}},
 			}})
 		default:
 			answer(w, epdapi.ModelVersions{})
@@ -75,12 +82,29 @@ func TestModelsAreListedAndChosen(t *testing.T) {
 		code int
 		want []string
 	}{
-		{[]string{"list"}, exitDone, []string{"u1-abc", "its own runs", "yes", "missed the last 3 runs", "none", "train", "ada", "gpu", "by alice (token), 2026-05-04"}},
-		{[]string{"list", "--json"}, exitDone, []string{`"models": [`, `"pinned": true`, `"by": "alice (token)"`, `"name": "train`}},
-		{[]string{"list", "u1-abc", "V100"}, exitDone, []string{"version", "4", "3", "yes", "by alice (token), 2026-05-04"}},
+		{
+			[]string{"list"}, exitDone, []string{
+				"u1-abc", "its own runs", "yes", "missed the last 3 runs", "none", "train", "ada", "gpu",
+				"by alice (token), 2026-05-04",
+			},
+		},
+		{
+			[]string{"list", "--json"}, exitDone, []string{
+				`"models": [`, `"pinned": true`, `"by": "alice (token)"`, `"name": "train`,
+			},
+		},
+		{
+			[]string{"list", "u1-abc", "V100"},
+			exitDone,
+			[]string{"version", "4", "3", "yes", "by alice (token), 2026-05-04"},
+		},
 		{[]string{"list", "u9-xyz", "V100"}, exitDone, []string{"no such model yet"}},
 		{[]string{"list", "u1-abc"}, exitUsage, []string{"takes a workload and a GPU model"}},
-		{[]string{"use", "--note", "it was better", "u1-abc", "V100", "3"}, exitDone, []string{"u1-abc", "3", "yes"}},
+		{
+			[]string{"use", "--note", "it was better", "u1-abc", "V100", "3"},
+			exitDone,
+			[]string{"u1-abc", "3", "yes"},
+		},
 		{[]string{"use", "u1-abc", "V100", "0"}, exitDone, []string{"none"}},
 		{[]string{"use", "--free", "u1-abc", "V100"}, exitDone, []string{"u1-abc"}},
 		{[]string{"use", "u1-abc", "V100", "9"}, exitFailed, []string{"no version 9"}},
@@ -92,7 +116,8 @@ func TestModelsAreListedAndChosen(t *testing.T) {
 		args := append([]string{"epd", "model", test.args[0], "--socket", socket}, test.args[1:]...)
 		code := run(t.Context(), args, &out, &log)
 		for _, want := range test.want {
-			if all := out.String() + log.String(); code != test.code || !strings.Contains(all, want) || strings.Contains(all, "\x1b") {
+			if all := out.String() + log.String(); code != test.code || !strings.Contains(all, want) ||
+				strings.Contains(all, "\x1b") {
 				t.Errorf("%q: status %d, want %d and %q:\n%s", test.args, code, test.code, want, all)
 			}
 		}
@@ -101,7 +126,8 @@ func TestModelsAreListedAndChosen(t *testing.T) {
 		t.Errorf("chosen %+v, want %+v", *chosen, want)
 	}
 	var out, log text
-	if code := run(t.Context(), []string{"epd", "model", "list", "--socket", "/nowhere"}, &out, &log); code != exitUnreachable {
+	if code := run(t.Context(), []string{"epd", "model", "list", "--socket", "/nowhere"}, &out, &log); code !=
+		exitUnreachable {
 		t.Errorf("status %d: %s", code, &log)
 	}
 }

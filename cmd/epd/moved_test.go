@@ -15,7 +15,8 @@ import (
 func recorded(t *testing.T, state string) int {
 	t.Helper()
 	var out, log bytes.Buffer
-	if code := run(t.Context(), []string{"epd", "db", "export", "--state", state, "outcomes"}, &out, &log); code != exitDone {
+	if code := run(t.Context(), []string{"epd", "db", "export", "--state", state, "outcomes"}, &out,
+		&log); code != exitDone {
 		t.Fatalf("status %d: %s", code, log.String())
 	}
 	return strings.Count(out.String(), "\n")
@@ -27,9 +28,12 @@ func TestRecordsThatAreRemovedWhileTheControllerRunsLoseNoOutcome(t *testing.T) 
 	munged, at := mungetest.Start(t, nil), freePort(t)
 	home, config := t.TempDir(), filepath.Join(t.TempDir(), "epd.toml")
 	writeFile(t, config, "[live]\nmode = \"enforce\"\nhold_out = 0\n")
-	flags := []string{"--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config}
+	flags := []string{
+		"--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config,
+	}
 	controller := launch(t, home, flags...)
-	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1")
+	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", munged.Socket,
+		"--node", "n1")
 	for _, ending := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(filepath.Join(home, "state", "records.db"+ending)); err != nil {
 			t.Fatal(err)
@@ -39,15 +43,18 @@ func TestRecordsThatAreRemovedWhileTheControllerRunsLoseNoOutcome(t *testing.T) 
 	agent.hook(slurm.Epilog, 7)
 	agent.eventually("the outcome waits, and its node says why", func() bool {
 		s := agent.status()
-		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[len(s.Troubles)-1].Message, "restart epd")
+		return s.Unrecorded == 1 && len(s.Troubles) > 0 &&
+			strings.Contains(s.Troubles[len(s.Troubles)-1].Message, "restart epd")
 	})
-	if s := controller.status().Controller; !s.Moved || !strings.Contains(s.Trouble, "records.db was removed") {
+	if s := controller.status().Controller; !s.Moved ||
+		!strings.Contains(s.Trouble, "records.db was removed") {
 		t.Errorf("the controller's status: %+v", s)
 	}
 	if a := agent.hook(slurm.Prolog, 8); a.Applied || agent.status().GPUs[0].LockedCore != 0 {
 		t.Errorf("clocks that nobody can record: %+v", a)
 	}
-	if code := controller.stop(); code != exitFailed || !strings.Contains(controller.log.String(), "records still to be written") {
+	if code := controller.stop(); code != exitFailed ||
+		!strings.Contains(controller.log.String(), "records still to be written") {
 		t.Errorf("status %d: decisions are lost without a word\n%s", code, controller.log)
 	}
 	controller = launch(t, home, flags...)

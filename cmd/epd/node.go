@@ -32,7 +32,8 @@ func (p *program) joinNode() error {
 		return nil
 	})
 	state := p.String("state")
-	options, err := agentOptions(p.Context, filepath.Join(state, "journal"), filepath.Join(state, "runs"), gpus)
+	options, err := agentOptions(p.Context, filepath.Join(state, "journal"),
+		filepath.Join(state, "runs"), gpus)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,8 @@ func (p *program) joinNode() error {
 	p.node = node.NewAgentServer(node.Options{
 		Version: version, Role: p.role, Node: nodeName(p.Context), Agent: a, Controller: p.controller(),
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
-		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm || p.control == nil,
+		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
+			p.control == nil,
 		OnHook: p.countHook, Health: p.health(), Problems: p.problems,
 	})
 	p.node.Start(p.Context.Context)
@@ -62,7 +64,9 @@ func (p *program) joinNode() error {
 
 // clockRange is what this node's administrator allows, whoever decides.
 func (p *program) clockRange() (func(gpu.Identity) agent.Range, error) {
-	r := agent.Range{MinCore: dvfsmodel.MHz(p.Float64("min-core")), MinMem: dvfsmodel.MHz(p.Float64("min-mem"))}
+	r := agent.Range{
+		MinCore: dvfsmodel.MHz(p.Float64("min-core")), MinMem: dvfsmodel.MHz(p.Float64("min-mem")),
+	}
 	if !(r.MinCore >= 0) || !(r.MinMem >= 0) {
 		return nil, usagef("--min-core and --min-mem are clocks in MHz")
 	}
@@ -74,7 +78,10 @@ func (p *program) controller() node.Controller {
 	if p.control != nil {
 		return node.LocalController{Controller: p.control}
 	}
-	return node.NewRemoteController(p.controllerHosts(), munge.NewTransport(p.munge()).Trust(func(uid uint32) bool { return p.access.HasFullAccess(int64(uid)) }))
+	return node.NewRemoteController(p.controllerHosts(),
+		munge.NewTransport(p.munge()).Trust(func(uid uint32) bool {
+			return p.access.HasFullAccess(int64(uid))
+		}))
 }
 
 // controllerHosts are the controllers' addresses.

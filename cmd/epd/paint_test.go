@@ -131,8 +131,10 @@ func slurmOf(b *testing.B, jobs int) {
 	queue := make([]any, 0, jobs)
 	for i := range jobs {
 		j := maps.Clone(one)
-		j["job_id"], j["array_job_id"], j["name"], j["user_name"], j["user_id"] = 2*paintJobs+i, 0, fmt.Sprintf("train-%d", i), fmt.Sprintf("user%d", i%200), 1000+i%200
-		j["job_state"], j["partition"], j["tres_per_node"], j["tres_req_str"], j["tres_alloc_str"] = "PENDING", "gpu", "gres:gpu:1", "cpu=8,node=1,gres/gpu=1", ""
+		j["job_id"], j["array_job_id"], j["name"], j["user_name"], j["user_id"] = 2*paintJobs+i, 0,
+			fmt.Sprintf("train-%d", i), fmt.Sprintf("user%d", i%200), 1000+i%200
+		j["job_state"], j["partition"], j["tres_per_node"], j["tres_req_str"], j["tres_alloc_str"] =
+			"PENDING", "gpu", "gres:gpu:1", "cpu=8,node=1,gres/gpu=1", ""
 		j["submit_time"], j["start_time"], j["end_time"], j["nodes"] = time.Now().Unix()-int64(i), 0, 0, ""
 		queue = append(queue, j)
 	}
@@ -141,8 +143,12 @@ func slurmOf(b *testing.B, jobs int) {
 		b.Fatal(err)
 	}
 	dir := b.TempDir()
-	for name, script := range map[string]string{"squeue": "exec cat " + filepath.Join(dir, "queue.json"), "scontrol": "exit 1", "sacct": "exit 1", "sinfo": "exit 1"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+	for name, script := range map[string]string{
+		"squeue":   "exec cat " + filepath.Join(dir, "queue.json"),
+		"scontrol": "exit 1", "sacct": "exit 1", "sinfo": "exit 1",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"),
+			0o700); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -156,7 +162,8 @@ func paintEPD(b *testing.B, state string, p *browsertest.Page) (address string, 
 	dir, port := b.TempDir(), freePort(b)
 	writeFile(b, filepath.Join(dir, "tokens"), webTokens)
 	writeFile(b, filepath.Join(dir, "c.toml"), "[web]\ntoken_file = \""+filepath.Join(dir, "tokens")+"\"\n")
-	client, end := start(b, dir, "--state", state, "--slurm", "on", "--no-levers", "--cluster", "alpha", "--web", port, "--config", filepath.Join(dir, "c.toml"))
+	client, end := start(b, dir, "--state", state, "--slurm", "on", "--no-levers", "--cluster", "alpha",
+		"--web", port, "--config", filepath.Join(dir, "c.toml"))
 	for i := range paintNodes {
 		if _, err := client.Report(b.Context(), paintReport(i)); err != nil {
 			b.Fatal(err)
@@ -165,8 +172,10 @@ func paintEPD(b *testing.B, state string, p *browsertest.Page) (address string, 
 	address = "http://" + port
 	p.Go(address + "/login")
 	var in bool
-	p.Eval(`fetch('/login', {method: 'POST', redirect: 'manual', body: new URLSearchParams({token: '0123456789abcdef0123',
-		form_token: document.querySelector('[name=form_token]').value})}).then(() => true)`, &in)
+	p.Eval(
+		`fetch('/login', {method: 'POST', redirect: 'manual', body: new URLSearchParams({token: '0123456789abcdef0123',
+		form_token: document.querySelector('[name=form_token]').value})}).then(() => true)`, &in,
+	)
 	return address, func() { end() }
 }
 
@@ -177,10 +186,20 @@ func paintReport(i int) *epdapi.NodeReport {
 	for g := range 8 {
 		uuid := fmt.Sprintf("GPU-%d-%d", i, g)
 		r.GPUs = append(r.GPUs, epdapi.NodeGPU{
-			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250, Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, LockedCore: 1200},
-			Read: true, Utilisation: live.Known(0.9), Journal: &epdapi.JournalEntry{Since: now, RunID: "run", Job: uint32(i)},
+			GPU: epdapi.GPU{
+				UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", Minor: g, Power: 250,
+				Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, LockedCore: 1200,
+			},
+			Read: true, Utilisation: live.Known(0.9), Journal: &epdapi.JournalEntry{
+				Since: now, RunID: "run", Job: uint32(i),
+			},
 		})
-		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1200}, Started: now}, Partition: "gpu"})
+		r.Runs = append(r.Runs, epdapi.NodeRun{
+			Run: epdapi.Run{
+				ID: fmt.Sprintf("run-%d-%d", i, g), Job: uint32(i), GPUs: []string{uuid},
+				Setting: dvfsmodel.Setting{Core: 1200}, Started: now,
+			}, Partition: "gpu",
+		})
 	}
 	return r
 }

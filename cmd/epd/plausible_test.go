@@ -62,20 +62,29 @@ func newOffice(t tester, path string) *office {
 		t.Fatal(err)
 	}
 	p := &program{}
-	if o.control, err = control.New(t.Context(), control.Options{Store: o.records, Cluster: "alpha", Clock: clock, OnOutcome: p.countEnergy}); err != nil {
+	if o.control, err = control.New(t.Context(), control.Options{
+		Store: o.records, Cluster: "alpha",
+		Clock: clock, OnOutcome: p.countEnergy,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	p.control, p.role = o.control, roleController
 	p.metrics = p.newMetrics()
-	desk := &node.ControllerServer{Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock()}
+	desk := &node.ControllerServer{
+		Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock(),
+	}
 	caller := control.Caller{All: true, Control: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return &pageSource{web.InProcessClient(inner), o.control, caller} }, Now: clock,
+		Source: func(web.Viewer) web.Source {
+			return &pageSource{web.InProcessClient(inner), o.control, caller}
+		}, Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),
-		"/": site.Socket(func(*http.Request) web.Viewer { return web.Viewer{UID: 0, Name: "root", Role: web.Admin} }),
+		"/": site.Socket(func(*http.Request) web.Viewer {
+			return web.Viewer{UID: 0, Name: "root", Role: web.Admin}
+		}),
 	}
 	return o
 }
@@ -110,7 +119,8 @@ func (o *office) get(t tester, path string) string {
 	for line := range strings.Lines(body) {
 		words := strings.Fields(line)
 		shown := prefix == "/" && (strings.Contains(line, "NaN") || strings.Contains(line, "Inf"))
-		if shown || prefix == "/metrics" && strings.HasPrefix(line, "epplan_") && !finite(words[len(words)-1]) {
+		if shown || prefix == "/metrics" && strings.HasPrefix(line, "epplan_") &&
+			!finite(words[len(words)-1]) {
 			t.Errorf("GET %s shows what is no number: %.300s", path, line)
 		}
 	}
@@ -126,9 +136,12 @@ func finite(number string) bool {
 func (o *office) everything(t tester) {
 	t.Helper()
 	for _, path := range []string{
-		"/v1/overview", "/v1/status", "/v1/jobs", "/v1/jobs/7", "/v1/jobs/7/series", "/v1/jobs/8", "/v1/decisions", "/v1/nodes", "/v1/models",
-		"/v1/models?workload=w&gpu_model=V100", "/v1/models/fit?workload=w&gpu_model=V100", "/v1/profiles", "/v1/savings", "/v1/savings?since=2026-03-01T00:00:00Z",
-		"/v1/history", "/metrics", "/", "/jobs", "/jobs/7", "/jobs/8", "/nodes", "/workloads", "/workloads/w?gpu=V100", "/admin",
+		"/v1/overview", "/v1/status", "/v1/jobs", "/v1/jobs/7", "/v1/jobs/7/series", "/v1/jobs/8",
+		"/v1/decisions", "/v1/nodes", "/v1/models",
+		"/v1/models?workload=w&gpu_model=V100", "/v1/models/fit?workload=w&gpu_model=V100", "/v1/profiles",
+		"/v1/savings", "/v1/savings?since=2026-03-01T00:00:00Z",
+		"/v1/history", "/metrics", "/", "/jobs", "/jobs/7", "/jobs/8", "/nodes", "/workloads",
+		"/workloads/w?gpu=V100", "/admin",
 	} {
 		o.get(t, path)
 	}
@@ -146,7 +159,10 @@ func (o *office) everything(t tester) {
 }
 
 // extremes are numbers that no run comes to, and some that one may.
-var extremes = []float64{0, 1, 60, 3600, 1e5, -60, -1e-300, 1e9, 1e12, 1e16, 1e30, 1e153, 1.2e154, 9e307, 1.7e308, math.MaxFloat64, -math.MaxFloat64}
+var extremes = []float64{
+	0, 1, 60, 3600, 1e5, -60, -1e-300, 1e9, 1e12, 1e16, 1e30, 1e153, 1.2e154, 9e307, 1.7e308, math.MaxFloat64,
+	-math.MaxFloat64,
+}
 
 func drawNumber(t *rapid.T, name string) live.Number {
 	if rapid.IntRange(0, 4).Draw(t, name+" is unknown") == 0 {
@@ -160,7 +176,8 @@ func (o *office) drawTime(t *rapid.T, name string) time.Time {
 	case 0:
 		return time.Time{}
 	case 1:
-		return time.Date(rapid.SampledFrom([]int{1, 1969, 1970, 2999, 9998}).Draw(t, name+" year"), 12, 31, 23, 0, 0, 0, time.UTC)
+		return time.Date(rapid.SampledFrom([]int{1, 1969, 1970, 2999, 9998}).Draw(t, name+" year"), 12, 31,
+			23, 0, 0, 0, time.UTC)
 	case 2:
 		return time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -23*3600)) // the year 10000 in UTC
 	}
@@ -170,14 +187,28 @@ func (o *office) drawTime(t *rapid.T, name string) time.Time {
 // drawOutcome is what somebody says that a run came to.
 func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	out := &record.Outcome{
-		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"), Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
-		Workload: "w", GPUModel: "V100", Arm: rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut}).Draw(t, "arm"), GPUs: []string{"GPU-1"},
-		ExitState: record.Completed, Submitted: o.now.Load().Add(-48 * time.Hour), Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
-		Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")), Mem: 877},
-		TimeS:   drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter, NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
-		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"), Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
-		Restarted:  record.Restarted{TimeS: drawNumber(t, "restarted"), GPUEnergyJ: drawNumber(t, "restarted energy")},
-		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, Seconds: rapid.SampledFrom(extremes).Draw(t, "seen")}},
+		RunID: strconv.Itoa(run), JobID: rapid.Int64Range(7, 8).Draw(t, "job"),
+		Node:     rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node"),
+		Workload: "w", GPUModel: "V100",
+		Arm:       rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmHeldOut}).Draw(t, "arm"),
+		GPUs:      []string{"GPU-1"},
+		ExitState: record.Completed, Submitted: o.now.Load().Add(-48 * time.Hour),
+		Started: o.drawTime(t, "started"), Ended: o.drawTime(t, "ended"),
+		Setting: dvfsmodel.Setting{
+			Core: dvfsmodel.MHz(rapid.SampledFrom([]float64{0, 900, 1200, 1e308, -1}).Draw(t, "core")),
+			Mem:  877,
+		},
+		TimeS: drawNumber(t, "time"), GPUEnergyJ: drawNumber(t, "gpu"), GPUSource: record.Counter,
+		NodeEnergyJ: drawNumber(t, "node energy"), NodeSource: record.RAPL,
+		MeanPowerW: drawNumber(t, "mean"), PeakPowerW: drawNumber(t, "peak"),
+		Utilisation: drawNumber(t, "use"), PeakMemoryBytes: drawNumber(t, "memory"),
+		Restarted: record.Restarted{
+			TimeS: drawNumber(t, "restarted"), GPUEnergyJ: drawNumber(t, "restarted energy"),
+		},
+		Clocks: []live.Residency{{
+			Setting: dvfsmodel.Setting{Core: 1200, Mem: 877},
+			Seconds: rapid.SampledFrom(extremes).Draw(t, "seen"),
+		}},
 		ThrottledS: map[string]float64{"thermal": rapid.SampledFrom(extremes).Draw(t, "throttled")},
 	}
 	if rapid.IntRange(0, 5).Draw(t, "plain") > 0 { // else most are refused
@@ -185,7 +216,10 @@ func (o *office) drawOutcome(t *rapid.T, run int) *record.Outcome {
 	}
 	if rapid.Bool().Draw(t, "adapted") {
 		out.Slowdown = live.Known(1.1)
-		out.Stays = []dvfsmodel.ClockResidency{{Core: 900, Seconds: rapid.SampledFrom(extremes).Draw(t, "stay"), Energy: dvfsmodel.Joule(rapid.SampledFrom(extremes).Draw(t, "stay's energy")), Begun: 1}}
+		out.Stays = []dvfsmodel.ClockResidency{{
+			Core: 900, Seconds: rapid.SampledFrom(extremes).Draw(t, "stay"),
+			Energy: dvfsmodel.Joule(rapid.SampledFrom(extremes).Draw(t, "stay's energy")), Begun: 1,
+		}}
 	}
 	return out
 }
@@ -198,15 +232,20 @@ func (o *office) spoil(t *rapid.T) {
 	}
 	defer func() { _ = db.Close() }()
 	for _, column := range []string{
-		"outcomes.time_s", "outcomes.gpu_energy_j", "outcomes.node_energy_j", "outcomes.mean_power_w", "outcomes.peak_power_w", "outcomes.utilisation",
-		"run_days.time_s", "run_days.gpu_energy_j", "run_days.node_energy_j", "energy_sums.done_gpu_j", "energy_sums.done_gpu_j2", "energy_sums.done_node_j", "energy_sums.predicted_j",
+		"outcomes.time_s", "outcomes.gpu_energy_j", "outcomes.node_energy_j", "outcomes.mean_power_w",
+		"outcomes.peak_power_w", "outcomes.utilisation",
+		"run_days.time_s", "run_days.gpu_energy_j", "run_days.node_energy_j", "energy_sums.done_gpu_j",
+		"energy_sums.done_gpu_j2", "energy_sums.done_node_j", "energy_sums.predicted_j",
 	} {
 		if rapid.IntRange(0, 3).Draw(t, "spoil "+column) > 0 {
 			continue
 		}
 		table, column, _ := strings.Cut(column, ".")
-		value := rapid.SampledFrom([]string{"1.7e308", "-1.7e308", "9e999", "-9e999", "1e200", "-60"}).Draw(t, column)
-		if _, err := db.ExecContext(t.Context(), fmt.Sprintf("UPDATE %s SET %s = %s", table, column, value)); err != nil {
+		value := rapid.SampledFrom([]string{
+			"1.7e308", "-1.7e308", "9e999", "-9e999", "1e200", "-60",
+		}).Draw(t, column)
+		if _, err := db.ExecContext(t.Context(),
+			fmt.Sprintf("UPDATE %s SET %s = %s", table, column, value)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,13 +267,17 @@ func TestWhateverOutcomesSayEveryPageAnswers(t *testing.T) {
 		o := newOffice(t, filepath.Join(dir, strconv.Itoa(n)+".db"))
 		defer o.close(t)
 		for id := range int64(2) {
-			job := record.Job{Cluster: "alpha", ID: 7 + id, Submitted: o.now.Load().Add(-48 * time.Hour), User: "ada", Workload: "w", Partition: "gpu", GPUs: 1, Nodes: 1, State: "RUNNING"}
+			job := record.Job{
+				Cluster: "alpha", ID: 7 + id, Submitted: o.now.Load().Add(-48 * time.Hour), User: "ada",
+				Workload: "w", Partition: "gpu", GPUs: 1, Nodes: 1, State: "RUNNING",
+			}
 			if err := o.records.PutJob(t.Context(), &job); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for run := range rapid.IntRange(1, 6).Draw(t, "runs") {
-			if _, err := o.control.Record(t.Context(), o.drawOutcome(t, run)); err != nil && !errors.Is(err, record.ErrInvalid) {
+			if _, err := o.control.Record(t.Context(), o.drawOutcome(t, run)); err != nil &&
+				!errors.Is(err, record.ErrInvalid) {
 				t.Fatal(err)
 			}
 		}
@@ -283,7 +326,8 @@ func TestImpossibleRecordsOfAnOlderEPDAreShownAsUnknown(t *testing.T) {
 	for _, path := range []string{"/", "/v1/savings", "/metrics", "/v1/jobs", "/jobs", "/workloads"} {
 		o.get(t, path)
 	}
-	if text := o.get(t, "/jobs/1004"); !strings.Contains(text, "can&#39;t be, and counts nowhere") || !strings.Contains(text, "n1: recorded before epd looked") {
+	if text := o.get(t, "/jobs/1004"); !strings.Contains(text, "can&#39;t be, and counts nowhere") ||
+		!strings.Contains(text, "n1: recorded before epd looked") {
 		t.Errorf("the job's page doesn't say what was set aside:\n%s", text)
 	}
 }

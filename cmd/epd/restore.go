@@ -51,7 +51,8 @@ func restoreJournal(c *cli.Context, journal string, stderr io.Writer) error {
 		if options.Journal, err = agent.OpenForeign(journal); errors.Is(err, fs.ErrNotExist) {
 			return refused
 		}
-		const said = "warning: %s isn't epd's alone: the GPUs that it names get their default clocks, and it stays as it is\n"
+		const said = "warning: %s isn't epd's alone: the GPUs that it names get their default clocks, and " +
+			"it stays as it is\n"
 		_, _ = fmt.Fprintf(stderr, said, slurm.Printable(journal, 1000))
 	}
 	if err != nil {

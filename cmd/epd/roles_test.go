@@ -35,7 +35,9 @@ func launch(t *testing.T, dir string, flags ...string) *running {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	socket := filepath.Join(dir, "epd.sock")
-	args := append([]string{"epd", "--slurm", "off", "--gpu", "sim:2", "--state", filepath.Join(dir, "state"), "--socket", socket}, flags...)
+	args := append([]string{
+		"epd", "--slurm", "off", "--gpu", "sim:2", "--state", filepath.Join(dir, "state"), "--socket", socket,
+	}, flags...)
 	d := &running{T: t, client: epdapi.New(socket), log: &text{}}
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, args, &text{}, d.log) }()
@@ -102,9 +104,12 @@ func pair(t *testing.T, munged *mungetest.Munged, agentFlags ...string) (control
 	config := filepath.Join(t.TempDir(), "epd.toml")
 	writeFile(t, config, "[live]\nmode = \"enforce\"\nhold_out = 0\n")
 	at := freePort(t)
-	controller = launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
+	controller = launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket",
+		munged.Socket, "--config", config)
 	controller.address = at
-	flags := append([]string{"--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1"}, agentFlags...)
+	flags := append([]string{
+		"--role", "agent", "--controller", at, "--munge-socket", munged.Socket, "--node", "n1",
+	}, agentFlags...)
 	return controller, launch(t, t.TempDir(), flags...)
 }
 
@@ -113,11 +118,14 @@ func TestAnAgentObeysTheControllerOnAnotherMachine(t *testing.T) {
 	if a := agent.hook(slurm.Prolog, 7); !a.Applied {
 		t.Errorf("answer %+v\n%s%s", a, agent.log, controller.log)
 	}
-	if s := agent.status(); s.Role != roleAgent || s.GPUs[0].LockedCore != 1087 || s.Totals != nil || s.Controller != nil {
+	if s := agent.status(); s.Role != roleAgent || s.GPUs[0].LockedCore != 1087 || s.Totals != nil ||
+		s.Controller != nil {
 		t.Errorf("agent %+v", s)
 	}
 	agent.hook(slurm.Epilog, 7)
-	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })
+	controller.eventually("the outcome is recorded", func() bool {
+		return controller.status().Totals.Outcomes == 1
+	})
 	agent.eventually("nothing waits", func() bool { return agent.status().Unrecorded == 0 })
 	if s := controller.status(); s.Role != roleController || len(s.GPUs) != 0 || s.Totals.Decisions != 1 {
 		t.Errorf("controller %+v", s)
@@ -146,7 +154,8 @@ func TestOutcomesWaitForAControllerThatIsAwayOverARestartToo(t *testing.T) {
 	agent.stop()
 	agent = launch(t, home, flags...)
 	agent.eventually("both wait still", func() bool { return agent.status().Unrecorded == 2 })
-	controller := launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
+	controller := launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket",
+		munged.Socket, "--config", config)
 	agent.eventually("nothing waits", func() bool { return agent.status().Unrecorded == 0 })
 	if got := controller.status().Totals.Outcomes; got != 2 {
 		t.Errorf("%d outcomes, want 2", got)
@@ -166,7 +175,9 @@ func TestWithoutMungeJobsRunAtDefaultClocksAndNothingIsLost(t *testing.T) {
 		return s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].Message, "munge")
 	})
 	munged.Again(t)
-	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })
+	controller.eventually("the outcome is recorded", func() bool {
+		return controller.status().Totals.Outcomes == 1
+	})
 }
 
 func TestANodesLowestClockHoldsWhateverTheControllerSays(t *testing.T) {
@@ -181,14 +192,17 @@ func TestAnotherMungeKeyIsAnothersCluster(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "epd.toml")
 	writeFile(t, config, "[live]\nmode = \"enforce\"\n")
 	at := freePort(t)
-	controller := launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket", munged.Socket, "--config", config)
-	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", other.Socket, "--node", "n1")
+	controller := launch(t, t.TempDir(), "--role", "controller", "--listen", at, "--munge-socket",
+		munged.Socket, "--config", config)
+	agent := launch(t, t.TempDir(), "--role", "agent", "--controller", at, "--munge-socket", other.Socket,
+		"--node", "n1")
 	if a := agent.hook(slurm.Prolog, 1); a.Applied {
 		t.Errorf("answer %+v", a)
 	}
 	agent.hook(slurm.Epilog, 1)
 	agent.eventually("the outcome waits", func() bool { return agent.status().Unrecorded == 1 })
-	if s := controller.status(); s.Totals.Decisions != 0 || s.Totals.Outcomes != 0 || !strings.Contains(controller.log.String(), "refused") {
+	if s := controller.status(); s.Totals.Decisions != 0 || s.Totals.Outcomes != 0 ||
+		!strings.Contains(controller.log.String(), "refused") {
 		t.Errorf("controller %+v\n%s", s, controller.log)
 	}
 }
@@ -205,7 +219,9 @@ func TestUsersOnOtherMachinesSeeTheirOwnJobsByMunge(t *testing.T) {
 	controller, agent := pair(t, munged)
 	agent.hook(slurm.Prolog, 7)
 	agent.hook(slurm.Epilog, 7)
-	controller.eventually("the outcome is recorded", func() bool { return controller.status().Totals.Outcomes == 1 })
+	controller.eventually("the outcome is recorded", func() bool {
+		return controller.status().Totals.Outcomes == 1
+	})
 	dir, err := os.MkdirTemp("", "epplan") //nolint:usetesting // t.TempDir's folders are closed to other users
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,10 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 	if c.Args().Present() {
 		return usagef("no arguments are expected, got %q", c.Args().First())
 	}
-	p := &program{Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(), reloads: make(chan os.Signal, 1)}
+	p := &program{
+		Context: c, log: slog.New(slog.NewTextHandler(stderr, nil)), role: role, started: time.Now(),
+		reloads: make(chan os.Signal, 1),
+	}
 	var err error
 	if p.passed, err = passedSockets(); err != nil {
 		return err
@@ -84,7 +87,8 @@ func serve(c *cli.Context, role string, stderr io.Writer) error {
 		return err
 	}
 	err = p.runOwned()
-	if err == nil || role == roleController || errors.Is(err, node.ErrTaken) { // by one whose clocks aren't ours
+	// By one whose clocks aren't ours.
+	if err == nil || role == roleController || errors.Is(err, node.ErrTaken) {
 		return err
 	}
 	// The agent may not have come as far as giving back old clocks.
@@ -159,8 +163,10 @@ func (p *program) checkFlags() error {
 		return usagef("an agent needs --controller HOST:PORT")
 	case p.role != roleAgent && p.String("controller") != "":
 		return usagef("--controller is for agents, this is --role %s", p.role)
-	case p.role == roleAgent && (p.isSocketWanted("listen") || p.isSocketWanted("submit-socket") || p.isSocketWanted("web")):
-		return usagef("an agent has no --listen, no --submit-socket and no --web, it answers at its Unix socket alone")
+	case p.role == roleAgent &&
+		(p.isSocketWanted("listen") || p.isSocketWanted("submit-socket") || p.isSocketWanted("web")):
+		return usagef("an agent has no --listen, no --submit-socket and no --web, it answers at its " +
+			"Unix socket alone")
 	case p.role == roleController && !p.isSocketWanted("listen"):
 		return usagef("a controller needs --listen ADDRESS:PORT for its agents")
 	}

@@ -43,7 +43,8 @@ func refused(t *testing.T, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	var out, log text
-	if code := run(ctx, append([]string{"epd"}, args...), &out, &log); code != exitFailed || ctx.Err() != nil {
+	if code := run(ctx, append([]string{"epd"}, args...), &out, &log); code != exitFailed ||
+		ctx.Err() != nil {
 		t.Errorf("epd %q: status %d, %v: %s", args, code, ctx.Err(), &log)
 	}
 	return log.String()
@@ -71,10 +72,13 @@ func TestAStateFolderOfSomebodyElseIsRefusedAndNothingIsTouched(t *testing.T) {
 	}
 	must(t, os.Chown(state, stranger, stranger))
 	before := everywhere(t, dir)
-	flags := []string{"--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", filepath.Join(dir, "epd.sock")}
+	flags := []string{
+		"--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", filepath.Join(dir, "epd.sock"),
+	}
 	want := state + " belongs to user 4711, want root; to mend it: "
 	for _, args := range [][]string{
-		flags, append([]string{"agent", "--controller", "127.0.0.1:1"}, flags...), append([]string{"controller", "--listen", "127.0.0.1:0"}, flags...),
+		flags, append([]string{"agent", "--controller", "127.0.0.1:1"}, flags...),
+		append([]string{"controller", "--listen", "127.0.0.1:0"}, flags...),
 		append([]string{"--dry-run"}, flags...),
 		{"work", "--gpu", "sim:2", "--state", state},
 		{"restore", "--gpu", "sim:2", "--state", state},
@@ -93,9 +97,12 @@ func TestAStateFolderThatOthersMayWriteToIsRefused(t *testing.T) {
 	state := filepath.Join(dir, "state")
 	must(t, os.Mkdir(state, 0o700))
 	must(t, os.Chmod(state, 0o775))
-	args := []string{"--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", filepath.Join(dir, "epd.sock")}
+	args := []string{
+		"--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", filepath.Join(dir, "epd.sock"),
+	}
 	said := refused(t, args...)
-	if !strings.Contains(said, state+" has mode 0775, want 0755: others may ") || strings.Count(said, "chmod go-w "+state) != 1 {
+	if !strings.Contains(said, state+" has mode 0775, want 0755: others may ") ||
+		strings.Count(said, "chmod go-w "+state) != 1 {
 		t.Error(said)
 	}
 	must(t, os.Chmod(state, 0o755))
@@ -109,7 +116,8 @@ func TestWhatSomebodyElseLaidIntoAStateFolderIsRefused(t *testing.T) {
 	givesFiles(t)
 	storetest.NeedSQLite(t)
 	for _, name := range []string{
-		"agent.lock", "controller.lock", "records.db", "records.db-wal", "seed", "journal", "runs", "spool", "sim", "sim/sim-gpus.json", "sim/sim-gpus.json.new",
+		"agent.lock", "controller.lock", "records.db", "records.db-wal", "seed", "journal", "runs", "spool",
+		"sim", "sim/sim-gpus.json", "sim/sim-gpus.json.new",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -117,8 +125,12 @@ func TestWhatSomebodyElseLaidIntoAStateFolderIsRefused(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 			must(t, os.Symlink(outside, path))
 			must(t, os.Lchown(path, stranger, stranger))
-			args := []string{"--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "epd.sock")}
-			if said := refused(t, args...); !strings.Contains(said, path+" is a symbolic link") || !strings.Contains(said, "rm "+path) {
+			args := []string{
+				"--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket",
+				filepath.Join(dir, "epd.sock"),
+			}
+			if said := refused(t, args...); !strings.Contains(said, path+" is a symbolic link") ||
+				!strings.Contains(said, "rm "+path) {
 				t.Error(said)
 			}
 			if _, err := os.Lstat(outside); err == nil {
@@ -134,7 +146,10 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 	for name, lay := range map[string]func(t *testing.T, journal, entry string){
 		"its files too": func(_ *testing.T, journal, entry string) { give(journal); give(entry) },
 		"its folder":    func(_ *testing.T, journal, _ string) { give(journal) },
-		"open to all":   func(t *testing.T, journal, _ string) { t.Helper(); must(t, os.Chmod(journal, 0o777)) },
+		"open to all": func(t *testing.T, journal, _ string) {
+			t.Helper()
+			must(t, os.Chmod(journal, 0o777))
+		},
 		"a link": func(t *testing.T, journal, _ string) {
 			t.Helper()
 			must(t, os.Rename(journal, journal+".moved"))
@@ -163,7 +178,8 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 			if after := everywhere(t, state); !slices.Equal(after, before) {
 				t.Errorf("%q, before %q", after, before)
 			}
-			again := refused(t, "--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket", filepath.Join(state, "epd.sock"))
+			again := refused(t, "--gpu", "sim:2", "--slurm", "off", "--state", state, "--socket",
+				filepath.Join(state, "epd.sock"))
 			if strings.Count(again, "to mend it:") == 0 {
 				t.Error(again)
 			}
@@ -178,7 +194,9 @@ func otherThan(t *testing.T, state string, sim *gpu.Sim) *gpu.Sim {
 	must(t, err)
 	sims, err := library.Sims()
 	must(t, err)
-	return sims[slices.IndexFunc(sims, func(s *gpu.Sim) bool { return s.Identity().UUID != sim.Identity().UUID })]
+	return sims[slices.IndexFunc(sims, func(s *gpu.Sim) bool {
+		return s.Identity().UUID != sim.Identity().UUID
+	})]
 }
 
 func TestADryRunOfARestoreSaysThatTheJournalIsLeftAlone(t *testing.T) {
@@ -186,8 +204,10 @@ func TestADryRunOfARestoreSaysThatTheJournalIsLeftAlone(t *testing.T) {
 	journal := filepath.Join(state, "journal")
 	must(t, os.Chmod(journal, 0o777))
 	var out, log text
-	if code := run(t.Context(), []string{"epd", "restore", "--dry-run", "--journal", journal}, &out, &log); code != exitDone ||
-		!strings.Contains(out.String(), "change nothing in the journal") || !strings.Contains(out.String(), sim.Identity().UUID) {
+	if code := run(t.Context(), []string{"epd", "restore", "--dry-run", "--journal", journal}, &out,
+		&log); code != exitDone ||
+		!strings.Contains(out.String(), "change nothing in the journal") ||
+		!strings.Contains(out.String(), sim.Identity().UUID) {
 		t.Errorf("status %d: %s%s", code, &out, &log)
 	}
 }
@@ -216,7 +236,9 @@ func TestRootActsAsTheControllersUserOnItsRecords(t *testing.T) {
 	}))
 	db := func(words ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEPDAsAChild$")
-		cmd.Env = append(os.Environ(), asChild+"="+strings.Join(append([]string{"epd", "db", words[0], "--state", state}, words[1:]...), "\n"))
+		cmd.Env = append(os.Environ(),
+			asChild+"="+strings.Join(append([]string{"epd", "db", words[0], "--state", state},
+				words[1:]...), "\n"))
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
@@ -227,7 +249,8 @@ func TestRootActsAsTheControllersUserOnItsRecords(t *testing.T) {
 	}
 	own := filepath.Join(dir, "roots")
 	must(t, os.Mkdir(own, 0o700))
-	if out, err := db("backup", filepath.Join(own, "copy")); err == nil || !strings.Contains(out, "as user 4711, whose folder "+state+" is: ") {
+	if out, err := db("backup", filepath.Join(own, "copy")); err == nil ||
+		!strings.Contains(out, "as user 4711, whose folder "+state+" is: ") {
 		t.Errorf("a backup into a folder of root's: %v: %s", err, out)
 	}
 	must(t, os.Chown(own, stranger, stranger))
@@ -246,8 +269,9 @@ func TestRootActsAsTheControllersUserOnItsRecords(t *testing.T) {
 
 func TestADamagedSeedIsDrawnAnew(t *testing.T) {
 	for name, damaged := range map[string]string{
-		"empty": "", "zeros": strings.Repeat("\x00", 17), "short": "3f2a\n", "no number": "sixteen letters!\n",
-		"long": strings.Repeat("0", 17), "huge": strings.Repeat("a", 1<<20),
+		"empty": "", "zeros": strings.Repeat("\x00", 17), "short": "3f2a\n",
+		"no number": "sixteen letters!\n",
+		"long":      strings.Repeat("0", 17), "huge": strings.Repeat("a", 1<<20),
 	} {
 		flags := map[string][]string{"both": nil}
 		if name == "empty" {
@@ -278,17 +302,22 @@ func drawsAnotherSeed(t *testing.T, damaged string, flags []string) {
 			t.Errorf("troubles %+v, error %v", s.Troubles, err)
 		}
 		code, log := stop()
-		if code != exitDone || strings.Contains(log, "level=ERROR") != troubled || strings.Contains(log, path+".damaged-1") != troubled {
+		if code != exitDone || strings.Contains(log, "level=ERROR") != troubled ||
+			strings.Contains(log, path+".damaged-1") != troubled {
 			t.Errorf("status %d: %s", code, log)
 		}
 		seed, err := os.ReadFile(path)
 		must(t, err)
 		seeds = append(seeds, string(seed))
 	}
-	if digits, err := hex.DecodeString(strings.TrimSpace(seeds[0])); err != nil || len(digits) != 8 || seeds[1] != seeds[0] {
+	if digits, err := hex.DecodeString(strings.TrimSpace(seeds[0])); err != nil || len(digits) != 8 ||
+		seeds[1] != seeds[0] {
 		t.Errorf("the seed is %q, then %q", seeds[0], seeds[1])
 	}
-	for file, want := range map[string]string{path + ".damaged": "an earlier one", path + ".damaged-1": damaged} {
+	for file, want := range map[string]string{
+		path + ".damaged":   "an earlier one",
+		path + ".damaged-1": damaged,
+	} {
 		if kept, err := os.ReadFile(file); err != nil || string(kept) != want {
 			t.Errorf("%s: %.40q, %v", file, kept, err)
 		}

@@ -99,8 +99,10 @@ func TestTheUnitsRunCommandsThatEPDTakes(t *testing.T) {
 func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
 	for name, u := range units(t) {
 		want := map[string]string{
-			"Service.Restart": "always", "Service.Type": "notify", "Unit.StartLimitIntervalSec": "0", "Service.RuntimeDirectory": "epplan",
-			"Service.NoNewPrivileges": "yes", "Service.ProtectSystem": "strict", "Service.RuntimeDirectoryPreserve": "yes",
+			"Service.Restart": "always", "Service.Type": "notify", "Unit.StartLimitIntervalSec": "0",
+			"Service.RuntimeDirectory": "epplan",
+			"Service.NoNewPrivileges":  "yes", "Service.ProtectSystem": "strict",
+			"Service.RuntimeDirectoryPreserve": "yes",
 		}
 		if name == "epd-controller" {
 			want["Service.PrivateDevices"] = "yes"
@@ -113,7 +115,10 @@ func TestTheUnitsKeepEPDRunningAndGiveClocksBack(t *testing.T) {
 			want["Service.RuntimeDirectory"] = "epplan " + strings.TrimPrefix(gpuClaims, "/run/")
 			want["Service.ExecStopPost"] = "/usr/bin/epd restore --journal /var/lib/epplan/journal"
 			want["Service.StateDirectory"] = "epplan"
-			for _, key := range []string{"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow", "ProtectKernelModules"} {
+			for _, key := range []string{
+				"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow",
+				"ProtectKernelModules",
+			} {
 				if got := u["Service."+key]; got != nil {
 					t.Errorf("%s: %s=%q keeps NVML from the GPUs", name, key, got)
 				}
@@ -147,12 +152,14 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, filepath.Base(name))
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/bin/epd", "/bin/true")), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "/usr/bin/epd", "/bin/true")),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		copies = append(copies, path)
 	}
-	out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, copies...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), analyze,
+		append([]string{"verify", "--man=no"}, copies...)...).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if strings.Contains(line, dir) || strings.Contains(line, "epd") {
 			t.Errorf("%s", line)
@@ -181,7 +188,8 @@ func TestTheUnitsAreNoMoreExposedThanTheDocumentationSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		threshold := "--threshold=" + strings.ReplaceAll(limit, ".", "") // in tenths
-		out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=yes", "--no-pager", threshold, path).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=yes", "--no-pager",
+			threshold, path).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s is more exposed than %s: %v\n%s", name, limit, err, out)
 		}
@@ -198,7 +206,8 @@ func TestTheSocketsStandForFlagsThatTheirServicesHave(t *testing.T) {
 	}
 	for _, path := range paths {
 		u := readUnit(t, path)
-		name, service := strings.Join(u["Socket.FileDescriptorName"], ""), strings.Join(u["Socket.Service"], "")
+		name, service := strings.Join(u["Socket.FileDescriptorName"], ""),
+			strings.Join(u["Socket.Service"], "")
 		if !slices.Contains(socketFlags, name) || !slices.Contains(flagNames(serveFlags()), name) {
 			t.Errorf("%s: epd takes no socket %q", path, name)
 		}

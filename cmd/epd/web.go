@@ -31,9 +31,15 @@ func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 func (p *program) openSite() {
 	inner := p.controllerServer().InternalHandler()
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
-	tokens := &cachedFile[*web.Tokens]{read: web.ReadTokenFile, failed: func(err error) { p.log.Error("nobody can log in to the pages", "error", err) }}
+	tokens := &cachedFile[*web.Tokens]{
+		read: web.ReadTokenFile, failed: func(err error) {
+			p.log.Error("nobody can log in to the pages", "error", err)
+		},
+	}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return &pageSource{web.InProcessClient(api(v)), p.control, callerOf(v)} }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source {
+			return &pageSource{web.InProcessClient(api(v)), p.control, callerOf(v)}
+		}, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
@@ -66,7 +72,10 @@ func (s *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	default:
-		return nil, &epdapi.RefusedError{Path: epdapi.PathQueue, Status: http.StatusServiceUnavailable, Fault: epdapi.Fault{Error: err.Error()}}
+		return nil, &epdapi.RefusedError{
+			Path: epdapi.PathQueue, Status: http.StatusServiceUnavailable,
+			Fault: epdapi.Fault{Error: err.Error()},
+		}
 	}
 }
 
@@ -134,8 +143,10 @@ func (p *program) openWeb() error {
 		return err
 	}
 	if s.Cert == "" && !s.Insecure && !isLoopback(l.Addr()) {
-		return errors.Join(fmt.Errorf("--web %s: want cert and key in [web] of the configuration for an address that others reach, or insecure = true, "+
-			"or a loopback address behind a proxy or ssh -L: tokens and pages could be read on the way", l.Addr()), l.Close())
+		return errors.Join(fmt.Errorf("--web %s: want cert and key in [web] of the configuration for an "+
+			"address that others reach, or insecure = true, "+
+			"or a loopback address behind a proxy or ssh -L: tokens and pages could be read on the way",
+			l.Addr()), l.Close())
 	}
 	if s.Cert != "" {
 		if l, err = p.withTLS(l, &s); err != nil {
@@ -143,7 +154,8 @@ func (p *program) openWeb() error {
 		}
 	}
 	if s.TokenFile == "" {
-		p.log.Warn("pages are served where nobody can log in: there is no token_file in [web]", "address", l.Addr().String())
+		p.log.Warn("pages are served where nobody can log in: there is no token_file in [web]", "address",
+			l.Addr().String())
 	}
 	p.serveAt(l, p.site.Network())
 	return nil
@@ -166,14 +178,18 @@ func (p *program) withTLS(l net.Listener, s *config.Web) (net.Listener, error) {
 		return &c, err
 	}
 	certificates := &cachedFile[*tls.Certificate]{
-		read: pair, keep: true, failed: func(err error) { p.log.Error("the certificate of the pages stays the last one", "error", err) },
+		read: pair, keep: true, failed: func(err error) {
+			p.log.Error("the certificate of the pages stays the last one", "error", err)
+		},
 	}
 	if _, err := certificates.get(s.Cert); err != nil {
 		return nil, errors.Join(fmt.Errorf("[web] cert and key: %w", err), l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificates.get(p.webSettings().Cert) },
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return certificates.get(p.webSettings().Cert)
+		},
 	}), nil
 }
 
@@ -220,7 +236,8 @@ func (c *cachedFile[T]) get(path string) (T, error) {
 	if c.now != nil {
 		now = c.now()
 	}
-	if path == c.path && stamp == c.stamp && (c.err == nil && c.good || c.err != nil && now.Sub(c.tried) < retryAfter) {
+	if path == c.path && stamp == c.stamp &&
+		(c.err == nil && c.good || c.err != nil && now.Sub(c.tried) < retryAfter) {
 		return c.lastResult()
 	}
 	before := c.err

@@ -87,28 +87,34 @@ func TestPagesAreServedAtSocketsAndToThoseWhoLogIn(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "tokens"), webTokens)
 	writeFile(t, filepath.Join(dir, "c.toml"), "[web]\ntoken_file = \""+filepath.Join(dir, "tokens")+"\"\n")
 	submit := filepath.Join(dir, "submit.sock")
-	_, stop := start(t, dir, "--submit-socket", submit, "--web", address, "--config", filepath.Join(dir, "c.toml"))
+	_, stop := start(t, dir, "--submit-socket", submit, "--web", address, "--config",
+		filepath.Join(dir, "c.toml"))
 	defer stop()
 	for _, socket := range []string{filepath.Join(dir, "epd.sock"), submit} {
 		status, text := fetch(t, atSocket(socket), "http://localhost/")
-		if status != http.StatusOK || !strings.Contains(text, "Overview of cluster") || !strings.Contains(text, "admin.") {
+		if status != http.StatusOK || !strings.Contains(text, "Overview of cluster") ||
+			!strings.Contains(text, "admin.") {
 			t.Errorf("%s: %d\n%s", socket, status, text)
 		}
-		if status, _ := fetch(t, atSocket(socket), "http://evil.example/v1/status"); status != http.StatusMisdirectedRequest {
+		if status, _ := fetch(t, atSocket(socket), "http://evil.example/v1/status"); status !=
+			http.StatusMisdirectedRequest {
 			t.Errorf("%s answers to another site's name: %d", socket, status)
 		}
 	}
 	client := &http.Client{}
-	if status, text := fetch(t, client, "http://"+address+"/"); status != http.StatusOK || !strings.Contains(text, "<h1>Log in</h1>") {
+	if status, text := fetch(t, client, "http://"+address+"/"); status != http.StatusOK ||
+		!strings.Contains(text, "<h1>Log in</h1>") {
 		t.Errorf("without a login: %d\n%s", status, text)
 	}
 	loggedIn(t, client, "http://"+address, "fedcba98765432100000")
 	for _, path := range []string{"/", "/queue", "/jobs", "/nodes", "/workloads"} {
-		if status, text := fetch(t, client, "http://"+address+path); status != http.StatusOK || !strings.Contains(text, "You are bob, reader.") {
+		if status, text := fetch(t, client, "http://"+address+path); status != http.StatusOK ||
+			!strings.Contains(text, "You are bob, reader.") {
 			t.Errorf("%s: %d\n%s", path, status, text)
 		}
 	}
-	if status, text := fetch(t, client, "http://"+address+"/v1/jobs"); status != http.StatusOK || !strings.Contains(text, `"jobs":[]`) {
+	if status, text := fetch(t, client, "http://"+address+"/v1/jobs"); status != http.StatusOK ||
+		!strings.Contains(text, `"jobs":[]`) {
 		t.Errorf("the JSON interface: %d %s", status, text)
 	}
 	writeFile(t, filepath.Join(dir, "tokens"), "admin alice 0123456789abcdef0123\n# nobody else any more\n")
@@ -127,18 +133,24 @@ func TestPagesForANetworkNeedTLSOrAnAdministratorWhoWantsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ config, address, want string }{
-		"no TLS":               {"", "0.0.0.0:0", "want cert and key in [web]"},
-		"no key":               {"cert = \"" + cert + "\"\nkey = \"/none\"", "127.0.0.1:0", "[web] cert and key"},
-		"no token file":        {"token_file = \"/none\"", "127.0.0.1:0", "[web] token_file"},
-		"a token file for all": {"token_file = \"" + filepath.Join(dir, "open") + "\"", "127.0.0.1:0", "mode 0644, want 0600"},
+		"no TLS": {"", "0.0.0.0:0", "want cert and key in [web]"},
+		"no key": {
+			"cert = \"" + cert + "\"\nkey = \"/none\"", "127.0.0.1:0", "[web] cert and key",
+		},
+		"no token file": {"token_file = \"/none\"", "127.0.0.1:0", "[web] token_file"},
+		"a token file for all": {
+			"token_file = \"" + filepath.Join(dir, "open") + "\"", "127.0.0.1:0", "mode 0644, want 0600",
+		},
 	} {
 		writeFile(t, filepath.Join(dir, "c.toml"), "[web]\n"+c.config+"\n")
 		var out, log text
 		args := []string{
-			"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "epd.sock"),
+			"epd", "--gpu", "sim:2", "--slurm", "off", "--state", filepath.Join(dir, "state"), "--socket",
+			filepath.Join(dir, "epd.sock"),
 			"--config", filepath.Join(dir, "c.toml"), "--web", c.address,
 		}
-		if code := run(t.Context(), args, &out, &log); code != exitFailed || !strings.Contains(log.String(), c.want) {
+		if code := run(t.Context(), args, &out, &log); code != exitFailed ||
+			!strings.Contains(log.String(), c.want) {
 			t.Errorf("%s: status %d, want %q in\n%s", name, code, c.want, &log)
 		}
 	}
@@ -147,7 +159,8 @@ func TestPagesForANetworkNeedTLSOrAnAdministratorWhoWantsNone(t *testing.T) {
 	_, stop := start(t, dir, "--config", filepath.Join(dir, "c.toml"), "--web", address)
 	defer stop()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	if status, text := fetch(t, client, "https://"+address+"/healthz"); status != http.StatusOK || text != "ok\n" {
+	if status, text := fetch(t, client, "https://"+address+"/healthz"); status != http.StatusOK ||
+		text != "ok\n" {
 		t.Errorf("by TLS: %d %s", status, text)
 	}
 }
@@ -159,7 +172,10 @@ func writeCertificate(t *testing.T, cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"},
+		NotAfter: time.Now().Add(time.Hour),
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -180,9 +196,18 @@ func TestViewersAreTheCallersThatTheyAreAtASocket(t *testing.T) {
 		{web.Viewer{UID: -1}, control.Caller{UID: math.MaxUint32}},
 		{web.Viewer{UID: -1, Name: "root"}, control.Caller{UID: math.MaxUint32}},
 		{web.Viewer{UID: 1000, Name: "ada", Role: web.User}, control.Caller{UID: 1000, Name: "ada"}},
-		{web.Viewer{UID: -1, Name: "bob", Role: web.Reader}, control.Caller{UID: math.MaxUint32, Name: "bob", All: true}},
-		{web.Viewer{UID: -1, Name: "alice", Role: web.Admin}, control.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true}},
-		{web.Viewer{UID: 0, Name: "root", Role: web.Admin}, control.Caller{UID: 0, Name: "root", All: true, Control: true}},
+		{
+			web.Viewer{UID: -1, Name: "bob", Role: web.Reader},
+			control.Caller{UID: math.MaxUint32, Name: "bob", All: true},
+		},
+		{
+			web.Viewer{UID: -1, Name: "alice", Role: web.Admin},
+			control.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true},
+		},
+		{
+			web.Viewer{UID: 0, Name: "root", Role: web.Admin},
+			control.Caller{UID: 0, Name: "root", All: true, Control: true},
+		},
 	} {
 		if got := callerOf(c.viewer); got != c.want {
 			t.Errorf("%+v is %+v, want %+v", c.viewer, got, c.want)
@@ -194,23 +219,33 @@ func TestAFileIsReadAgainWhereItChanged(t *testing.T) {
 	path, reads := filepath.Join(t.TempDir(), "f"), 0
 	var failures []error
 	read := func(keep bool) *cachedFile[string] {
-		return &cachedFile[string]{keep: keep, failed: func(err error) { failures = append(failures, err) }, read: func(path string) (string, error) {
-			reads++
-			text, err := os.ReadFile(path)
-			if bytes.HasPrefix(text, []byte("bad")) {
-				err = errors.New("bad")
-			}
-			return string(text), err
-		}}
+		return &cachedFile[string]{
+			keep: keep, failed: func(err error) { failures = append(failures, err) },
+			read: func(path string) (string, error) {
+				reads++
+				text, err := os.ReadFile(path)
+				if bytes.HasPrefix(text, []byte("bad")) {
+					err = errors.New("bad")
+				}
+				return string(text), err
+			},
+		}
 	}
 	forgets, keeps := read(false), read(true)
-	for i, step := range []struct{ text, forgets, keeps string }{{"one", "one", "one"}, {"", "one", "one"}, {"bad", "", "one"}, {"", "", "one"}, {"three", "three", "three"}} {
+	for i, step := range []struct{ text, forgets, keeps string }{
+		{"one", "one", "one"},
+		{"", "one", "one"},
+		{"bad", "", "one"},
+		{"", "", "one"},
+		{"three", "three", "three"},
+	} {
 		if step.text != "" {
 			writeFile(t, path, step.text)
 		}
 		a, err := forgets.get(path)
 		b, kept := keeps.get(path)
-		if err == nil && a != step.forgets || (err != nil) != (step.forgets == "") || kept != nil || b != step.keeps {
+		if err == nil && a != step.forgets || (err != nil) != (step.forgets == "") || kept != nil ||
+			b != step.keeps {
 			t.Errorf("step %d: %q (%v) and %q (%v)", i, a, err, b, kept)
 		}
 	}
@@ -225,12 +260,15 @@ func TestAFileThatCouldNotBeUsedIsTriedAgainThoughItDidNotChange(t *testing.T) {
 	path, wrong, told := filepath.Join(t.TempDir(), "f"), true, 0
 	writeFile(t, path, "one")
 	now := time.Unix(1e9, 0)
-	c := &cachedFile[string]{now: func() time.Time { return now }, failed: func(error) { told++ }, read: func(string) (string, error) {
-		if wrong {
-			return "", errors.New("its owner is wrong")
-		}
-		return "one", nil
-	}}
+	c := &cachedFile[string]{
+		now: func() time.Time { return now }, failed: func(error) { told++ },
+		read: func(string) (string, error) {
+			if wrong {
+				return "", errors.New("its owner is wrong")
+			}
+			return "one", nil
+		},
+	}
 	for range 3 {
 		if _, err := c.get(path); err == nil {
 			t.Fatal("what is wrong is taken")
@@ -295,7 +333,8 @@ func TestThePageOfPagesWorksAsWritten(t *testing.T) {
 		words := strings.Fields(line)
 		client := &http.Client{}
 		loggedIn(t, client, "http://"+address, words[2])
-		if _, text := fetch(t, client, "http://"+address+"/"); !strings.Contains(text, "You are "+words[1]+", "+words[0]+".") {
+		if _, text := fetch(t, client, "http://"+address+"/"); !strings.Contains(text,
+			"You are "+words[1]+", "+words[0]+".") {
 			t.Errorf("%s %s isn't logged in:\n%s", words[0], words[1], text)
 		}
 	}

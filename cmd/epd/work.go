@@ -33,15 +33,28 @@ func workCommand(stdout io.Writer) *cli.Command {
 		Name:      "work",
 		Usage:     "keep simulated GPUs busy, as a job of a lab would",
 		UsageText: "epd work [OPTIONS]",
-		Description: "Ends when the work is done, which takes the longer the lower the clocks are. There is nothing on real GPUs\n" +
+		Description: "Ends when the work is done, which takes the longer the lower the clocks are. There " +
+			"is nothing on real GPUs\n" +
 			"that it does.\nExample: EPD_GPU=sim:4 EPD_STATE=/tmp/epd epd work --gpus 0 --seconds 5",
 		HideHelpCommand: true,
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "gpus", EnvVars: []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}, Usage: "`INDEXES` of the GPUs, separated by commas; Slurm tells its steps and jobs theirs", Value: "0"},
-			&cli.Float64Flag{Name: "seconds", Usage: "`SECONDS` that it takes at the highest clocks", Value: 10},
-			&cli.Float64Flag{Name: "core-bound", Usage: "`PART` of the time that follows the core clock, from 0 to 1", Value: 0.3},
-			&cli.Float64Flag{Name: "scatter", Usage: "deviation of the `LOGARITHM` of the work from run to run", Value: 0.02},
+			&cli.StringFlag{
+				Name: "gpus", EnvVars: []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"},
+				Usage: "`INDEXES` of the GPUs, separated by commas; Slurm tells its steps and jobs theirs",
+				Value: "0",
+			},
+			&cli.Float64Flag{
+				Name: "seconds", Usage: "`SECONDS` that it takes at the highest clocks", Value: 10,
+			},
+			&cli.Float64Flag{
+				Name: "core-bound", Usage: "`PART` of the time that follows the core clock, from 0 to 1",
+				Value: 0.3,
+			},
+			&cli.Float64Flag{
+				Name: "scatter", Usage: "deviation of the `LOGARITHM` of the work from run to run",
+				Value: 0.02,
+			},
 		}, gpuFlags()...),
 		Action: func(c *cli.Context) error { return simulateWork(c, stdout) },
 	}
@@ -130,7 +143,8 @@ func workGPUs(c *cli.Context) ([]*gpu.Sim, error) {
 	for name := range strings.SplitSeq(c.String("gpus"), ",") {
 		i, err := strconv.Atoi(name)
 		if err != nil || i < 0 || i >= len(all) {
-			return nil, usagef("--gpus %q, want indexes from 0 to %d, separated by commas", c.String("gpus"), len(all)-1)
+			return nil, usagef("--gpus %q, want indexes from 0 to %d, separated by commas",
+				c.String("gpus"), len(all)-1)
 		}
 		chosen = append(chosen, all[i])
 	}

@@ -81,7 +81,8 @@ func TestWorkAtALowerClockTakesLonger(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := time.Now()
-	if code, _, stderr := runWork(t.Context(), dir, "--seconds", "0.2", "--core-bound", "1"); code != exitDone {
+	if code, _, stderr := runWork(t.Context(), dir, "--seconds", "0.2", "--core-bound",
+		"1"); code != exitDone {
 		t.Fatalf("status %d, %q", code, stderr)
 	}
 	if took, least := time.Since(before), 340*time.Millisecond; took < least { // 0.2 s · 1380/802

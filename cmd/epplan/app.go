@@ -42,7 +42,8 @@ func (t *terminal) app() *cli.App {
 		Usage:     "plan batches of GPU jobs that use little energy and miss no deadline",
 		UsageText: "epplan COMMAND [ARGUMENTS] [OPTIONS]",
 		Description: "epplan help COMMAND tells more. Results go to standard output, everything else to standard error.\n" +
-			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 4 can't reach epd, 130 interrupted.\n\n" +
+			"Exit status: 0 done, 1 failed, 2 usage, 3 some jobs can't be planned in time, 4 can't reach " +
+			"epd, 130 interrupted.\n\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml",
 		HideVersion:               true,
 		HideHelpCommand:           true,
@@ -51,7 +52,9 @@ func (t *terminal) app() *cli.App {
 		Writer:                    t.stdout,
 		ErrWriter:                 t.stderr,
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return &usageError{msg: err.Error()} },
+		OnUsageError: func(_ *cli.Context, err error, _ bool) error {
+			return &usageError{msg: err.Error()}
+		},
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
 				return t.printVersion(false)
@@ -127,7 +130,10 @@ func checkArgs(c *cli.Context, least, most int, want string) error {
 		return usagef("--json and --csv are both given, want one")
 	}
 	inputs := c.Args().Slice()
-	for _, flag := range []string{"config", "cluster", "contention", "profiles", "pods", "nodes", "power", "arrivals", "node-order"} {
+	for _, flag := range []string{
+		"config", "cluster", "contention", "profiles", "pods", "nodes", "power",
+		"arrivals", "node-order",
+	} {
 		inputs = append(inputs, c.String(flag))
 	}
 	inputs = append(inputs, c.StringSlice("models")...)

@@ -33,7 +33,10 @@ func (t *terminal) models(c *cli.Context) (all *config.Models, err error) {
 
 // mapFlag is the flag for names of a batch file's own.
 func mapFlag() *cli.StringSliceFlag {
-	return &cli.StringSliceFlag{Name: "map", Usage: "`COLUMN=NAME`: a column of batches is called NAME in the file; repeat it for more"}
+	return &cli.StringSliceFlag{
+		Name:  "map",
+		Usage: "`COLUMN=NAME`: a column of batches is called NAME in the file; repeat it for more",
+	}
 }
 
 // mappedColumns are the columns of a batch by the names that --map gives them.
@@ -45,13 +48,15 @@ func mappedColumns(c *cli.Context, format queue.Format) (map[string]string, erro
 		column, name = strings.TrimSpace(column), strings.TrimSpace(name)
 		switch {
 		case format == queue.EDL:
-			return nil, usagef("--map is for batches with columns of epplan's, want it left out with --format edl")
+			return nil, usagef("--map is for batches with columns of epplan's, want it left out " +
+				"with --format edl")
 		case !ok || column == "" || name == "":
 			return nil, usagef("--map %q, want COLUMN=NAME, such as runtime_s=Seconds", text)
 		case !queue.IsColumn(column) && queue.IsColumn(name):
 			column, name = name, column
 		case !queue.IsColumn(column):
-			return nil, usagef("--map %q: there is no column %s, want one of %s, or one that begins with x_", text, column, strings.Join(queue.Columns(), ", "))
+			return nil, usagef("--map %q: there is no column %s, want one of %s, or one that begins with x_",
+				text, column, strings.Join(queue.Columns(), ", "))
 		}
 		if columns[name] != "" || taken[column] != "" {
 			return nil, usagef("--map %q: %s or %s is mapped already, want each once", text, column, name)
@@ -64,8 +69,11 @@ func mappedColumns(c *cli.Context, format queue.Format) (map[string]string, erro
 // withColumnHint says what else can be done about names that aren't columns.
 func withColumnHint(err error) error {
 	err = fmt.Errorf("read batch: %w", err)
-	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok && strings.HasPrefix(fault.Msg, "unknown column") {
-		return &hintedError{err: err, hint: "--map COLUMN=NAME says which column a name of the file stands for"}
+	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok &&
+		strings.HasPrefix(fault.Msg, "unknown column") {
+		return &hintedError{
+			err: err, hint: "--map COLUMN=NAME says which column a name of the file stands for",
+		}
 	}
 	return err
 }

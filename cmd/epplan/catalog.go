@@ -18,7 +18,10 @@ func newCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsm
 func (c catalog) CheckWorkload(workload string) error {
 	err := c.Catalog.CheckWorkload(workload)
 	if errors.Is(err, config.ErrNoModels) {
-		return &hintedError{err: err, hint: "name one with --models, or have the job state a runtime_s and no workload: it runs at default clocks then"}
+		return &hintedError{
+			err: err, hint: "name one with --models, or have the job state a runtime_s and no workload: it " +
+				"runs at default clocks then",
+		}
 	}
 	return err
 }

@@ -19,7 +19,10 @@ import (
 
 // noCodeFlag keeps source code from being looked at.
 func noCodeFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "no-code", Usage: "look at no source code, tell only of the script (as epplan:nocode in --comment does)"}
+	return &cli.BoolFlag{
+		Name:  "no-code",
+		Usage: "look at no source code, tell only of the script (as epplan:nocode in --comment does)",
+	}
 }
 
 // maxCodeText is how much text of a job's code is sent where an embedding server wants
@@ -48,7 +51,10 @@ func epdCode(read *follow.Sources) *epdapi.Code {
 		return nil
 	}
 	embedding := source.Embed(source.Read(read.Text))
-	code := &epdapi.Code{Files: len(read.Files) + 1, Vector: make([]float32, len(embedding)), Digest: slurm.Hex(read.Digest[:])}
+	code := &epdapi.Code{
+		Files: len(read.Files) + 1, Vector: make([]float32, len(embedding)),
+		Digest: slurm.Hex(read.Digest[:]),
+	}
 	for i, x := range embedding {
 		code.Vector[i] = float32(x)
 	}
@@ -93,16 +99,20 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	if f == nil {
 		return
 	}
-	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value), report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Tier))
+	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
+		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Tier))
 	energy := func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
-	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low), energy(f.Energy.High), rungText(f.Energy.Tier))
+	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low),
+		energy(f.Energy.High), rungText(f.Energy.Tier))
 	watts := func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
-	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low), watts(f.Power.High), rungText(f.Power.Tier))
+	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
+		watts(f.Power.High), rungText(f.Power.Tier))
 	if text := forecastFootprint(f, factors); text != "" {
 		writeRow(b, "  costs", "%s", text)
 	}
 	if f.Strange {
-		writeRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
+		writeRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)",
+			f.Score)
 	}
 }
 
@@ -115,7 +125,8 @@ func forecastFootprint(f *epdapi.Forecast, factors *epdapi.Factors) string {
 			unit string
 		}{{&p.Cost, p.Currency}, {&p.Carbon, "g of CO2"}, {&p.Water, "l of water"}} {
 			if one.of.High > 0 {
-				parts = append(parts, fmt.Sprintf("%.2f %s (%.2f to %.2f)", one.of.Value, one.unit, one.of.Low, one.of.High))
+				parts = append(parts,
+					fmt.Sprintf("%.2f %s (%.2f to %.2f)", one.of.Value, one.unit, one.of.Low, one.of.High))
 			}
 		}
 		return strings.Join(parts, ", ")

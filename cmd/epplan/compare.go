@@ -29,18 +29,25 @@ func (t *terminal) compareCommand() *cli.Command {
 		ArgsUsage: "BATCH...",
 		Description: "Policies are NAME[:THETA][,KEY=VALUE]… with the keys theta, rho, clocks (default, optimum),\n" +
 			"pick, place and park. Registered are:\n" + policyList() +
-			"Policies that let jobs share GPUs take clocks adapted, lowest and cheapest too, place " + sharingPlacements() + ",\n" +
+			"Policies that let jobs share GPUs take clocks adapted, lowest and cheapest too, place " +
+			sharingPlacements() + ",\n" +
 			"and park periodic and break-even.\n" +
 			"Every batch is planned by every policy with every θ, ρ and l given, as many in parallel as there are processors;\n" +
 			"policies without θ or ρ, or that say it themselves, have one row for all of its values.\n" +
 			"Example: epplan compare batch.csv --cluster cluster.toml --models models.toml --policy baseline --policy edl\n" +
-			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 --gpus-per-node 1,4,16",
+			"Example: epplan compare tasks.csv --cluster paper --policy edl --policy edf-bf --theta 1,0.9 " +
+			"--gpus-per-node 1,4,16",
 		Flags: append(problemFlags(),
-			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "all", Usage: "a `POLICY`; repeat it for more"},
+			&cli.StringSliceFlag{
+				Name: "policy", Aliases: []string{"p"}, DefaultText: "all",
+				Usage: "a `POLICY`; repeat it for more",
+			},
 			&cli.StringFlag{Name: "theta", DefaultText: "1", Usage: "θ `VALUES`, separated by commas"},
 			&cli.StringFlag{Name: "rho", DefaultText: "2", Usage: "ρ `VALUES`, separated by commas"},
-			&cli.StringFlag{Name: "gpus-per-node", Usage: "l `VALUES` of --cluster paper, separated by commas", Value: "1"},
-			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number of evaluations"),
+			&cli.StringFlag{Name: "gpus-per-node", Usage: "l `VALUES` of --cluster paper, " +
+				"separated by commas", Value: "1"},
+			timeLimitFlag("`TIME` that each policy may take, such as 10s, in place of a number "+
+				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		),
 		Action: t.compare,
@@ -49,7 +56,9 @@ func (t *terminal) compareCommand() *cli.Command {
 
 // sharingPlacements are the Place stages of policies that let jobs share GPUs.
 func sharingPlacements() string {
-	names := slices.DeleteFunc(policy.PlaceNames(), func(name string) bool { return !strings.HasPrefix(name, "share-") })
+	names := slices.DeleteFunc(policy.PlaceNames(), func(name string) bool {
+		return !strings.HasPrefix(name, "share-")
+	})
 	return strings.Join(names, ", ")
 }
 
@@ -58,8 +67,11 @@ func policyList() string {
 	for _, name := range policy.Names() {
 		fmt.Fprintf(&b, "  %-17s%s\n", name, policy.Describe(name))
 	}
-	b.WriteString("Placements are policies too: tasks by earliest due time at their optimal clocks, each at once on\n" +
-		"the best node with room (see epplan replay --help): " + strings.Join(policy.PlacementNames(), ", ") + ".\n")
+	b.WriteString(
+		"Placements are policies too: tasks by earliest due time at their optimal clocks, each at once on\n" +
+			"the best node with room (see epplan replay --help): " +
+			strings.Join(policy.PlacementNames(), ", ") + ".\n",
+	)
 	return b.String()
 }
 
@@ -174,8 +186,10 @@ func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 		key    string
 		values []float64
 	}{{"theta", thetas}, {"rho", rhos}} {
-		if len(flag.values) > 0 && !slices.ContainsFunc(names, func(name string) bool { return len(acceptedValues(name, flag.key, flag.values)) > 0 }) {
-			return nil, usagef("--%s does nothing for any of the policies, want it left out, or one that takes it, such as edl", flag.key)
+		if len(flag.values) > 0 && !slices.ContainsFunc(names,
+			func(name string) bool { return len(acceptedValues(name, flag.key, flag.values)) > 0 }) {
+			return nil, usagef("--%s does nothing for any of the policies, want it left out, or one that "+
+				"takes it, such as edl", flag.key)
 		}
 	}
 	return all, nil
@@ -240,11 +254,15 @@ const maxEvaluations = 50_000_000
 // compareAll plans every variant, as many at a time as there are processors, each for as
 // long as it may take. Rows come in the order of the variants. An interruption leaves
 // those unfinished that aren't done.
-func (t *terminal) compareAll(ctx context.Context, variants []variant, limit time.Duration) ([]report.Run, error) {
+func (t *terminal) compareAll(
+	ctx context.Context, variants []variant, limit time.Duration,
+) ([]report.Run, error) {
 	if err := t.addReferences(ctx, variants); err != nil {
 		return nil, err
 	}
-	line := &rowsProgress{line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants)}
+	line := &rowsProgress{
+		line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants),
+	}
 	defer line.line.Finish()
 	runs := make([]report.Run, len(variants))
 	group, failed := errgroup.WithContext(ctx)
@@ -290,7 +308,8 @@ func (t *terminal) warnUnfinished(c *cli.Context, runs []report.Run) {
 	if len(names) == 0 {
 		return
 	}
-	why := fmt.Sprintf("each row may take %s evaluations; --time-limit 10m gives it ten minutes instead", report.FormatCount(maxEvaluations))
+	why := fmt.Sprintf("each row may take %s evaluations; --time-limit 10m gives it ten minutes instead",
+		report.FormatCount(maxEvaluations))
 	switch {
 	case c.Err() != nil:
 		why = "interrupted"
@@ -337,15 +356,22 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run
 	plan, err := policy.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
 	took := time.Since(started)
 	if errors.Is(err, planner.ErrUnfinished) {
-		return report.Run{Params: v.params, Summary: report.Summary{Policy: v.policy.Name}, Planning: took, Unfinished: true}, nil
+		return report.Run{
+			Params: v.params, Summary: report.Summary{Policy: v.policy.Name}, Planning: took,
+			Unfinished: true,
+		}, nil
 	}
 	if err != nil {
 		return report.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
 	if err := planner.Check(v.setup.problem, plan); err != nil {
-		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", v.policy.Name, err)
+		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w",
+			v.policy.Name, err)
 	}
-	return report.Run{Params: v.params, Summary: report.Summarise(v.setup.resultOf(plan, v.references)), Planning: took, Unfinished: plan.Cut}, nil
+	return report.Run{
+		Params: v.params, Summary: report.Summarise(v.setup.resultOf(plan, v.references)), Planning: took,
+		Unfinished: plan.Cut,
+	}, nil
 }
 
 // printTable writes a table as the flags ask.

@@ -39,7 +39,8 @@ func TestValuesAreCompletedWhereTheHelpNamesThem(t *testing.T) {
 		if len(of()) == 0 {
 			t.Errorf("%s has no values", at)
 		}
-		if strings.HasSuffix(at, "--policy") || strings.HasSuffix(at, "--base") || strings.HasSuffix(at, "--gpu-model") || at == "jobs --state" {
+		if strings.HasSuffix(at, "--policy") || strings.HasSuffix(at, "--base") ||
+			strings.HasSuffix(at, "--gpu-model") || at == "jobs --state" {
 			continue // too many for a line of help
 		}
 		named := word.FindAllString(usage, -1)

@@ -21,7 +21,8 @@ func (t *terminal) consolidateCommand() *cli.Command {
 		Name:      "consolidate",
 		Usage:     "plan which tasks share which GPUs, at which clocks, and what sleeps",
 		ArgsUsage: "FILE",
-		Description: "FILE is an instance as JSON (docs/consolidation.md) or a log of GPU utilisation as CSV; - is standard input.\n" +
+		Description: "FILE is an instance as JSON (docs/consolidation.md) or a log of GPU utilisation as " +
+			"CSV; - is standard input.\n" +
 			"All tasks run together over one window. Without --policy the plan is the one of exact, which improves first\n" +
 			"and then proves as much as the time limit allows; Ctrl-C prints the best so far. Problem safe counts what\n" +
 			"sharing a GPU costs in time, as-printed (the CATS paper's) doesn't.\n" +
@@ -35,21 +36,49 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			"Example: epplan consolidate utilisation.csv --moves 2\n" +
 			"Example: epplan consolidate utilisation.csv --gpus-per-server 4 --gpu-mem-gb 32 --server-w 200",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: exactMethod},
-			&cli.StringFlag{Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String()},
-			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take", Value: defaultSearchTime},
+			&cli.StringFlag{
+				Name: "policy", Aliases: []string{"p"}, Usage: "`POLICY`, see above", Value: exactMethod,
+			},
+			&cli.StringFlag{
+				Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String(),
+			},
+			&cli.DurationFlag{
+				Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take",
+				Value: defaultSearchTime,
+			},
 			contentionFlag("time is shared without loss"),
 			seedFlag(),
-			&cli.IntFlag{Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them all when it places the first of them", Value: 1},
-			&cli.IntFlag{Name: "moves", DefaultText: "a plan from scratch", Usage: "at most `COUNT` tasks leave the GPUs that they run on now"},
+			&cli.IntFlag{
+				Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them " +
+					"all when it places the first of them", Value: 1,
+			},
+			&cli.IntFlag{
+				Name: "moves", DefaultText: "a plan from scratch",
+				Usage: "at most `COUNT` tasks leave the GPUs that they run on now",
+			},
 			jsonFlag(),
-			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows},
+			&cli.IntFlag{
+				Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows,
+			},
 			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: defaultSlot},
-			&cli.Float64Flag{Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take", Value: sharing.PaperSLA},
-			&cli.StringFlag{Name: "servers", DefaultText: "alike", Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose clocks and watts count too"},
-			&cli.IntFlag{Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike", Value: defaultServerGPUs},
+			&cli.Float64Flag{
+				Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take",
+				Value: sharing.PaperSLA,
+			},
+			&cli.StringFlag{
+				Name: "servers", DefaultText: "alike",
+				Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose " +
+					"clocks and watts count too",
+			},
+			&cli.IntFlag{
+				Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike",
+				Value: defaultServerGPUs,
+			},
 			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: defaultGPUMemGB},
-			&cli.Float64Flag{Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs", Value: defaultServerW},
+			&cli.Float64Flag{
+				Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs",
+				Value: defaultServerW,
+			},
 			profilesFlag(),
 		},
 		Action: t.consolidate,
@@ -141,7 +170,8 @@ func checkWindow(c *cli.Context, r *consolidation) error {
 		return usagef("--window %d, want 1 or more", r.window)
 	}
 	if r.method.name != windowMethod {
-		return usagef("--window is for --policy %s, %s makes nothing of tasks that wait: want it left out", windowMethod, r.method.name)
+		return usagef("--window is for --policy %s, %s makes nothing of tasks that wait: want it left out",
+			windowMethod, r.method.name)
 	}
 	return nil
 }

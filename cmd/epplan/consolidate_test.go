@@ -13,12 +13,14 @@ import (
 
 // consolidationKeys are what programs rely on in the JSON of a consolidation.
 var consolidationKeys = []string{
-	"power_w", "feasible", "bound_w", "proven", "gpus_on", "servers_on", "place", "f_mhz", "worst_slowdown", "sla_violations",
+	"power_w", "feasible", "bound_w", "proven", "gpus_on", "servers_on", "place", "f_mhz", "worst_slowdown",
+	"sla_violations",
 }
 
 func TestAConsolidationInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	for _, policy := range methods() {
-		code, stdout, stderr := inProcess(t, "consolidate", "testdata/consolidate.json", "--json", "--policy", policy.name)
+		code, stdout, stderr := inProcess(t, "consolidate", "testdata/consolidate.json", "--json",
+			"--policy", policy.name)
 		var plan map[string]any
 		if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
 			t.Fatalf("%s: %v: %s", policy.name, err, stderr)
@@ -27,9 +29,11 @@ func TestAConsolidationInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 		place, _ := plan["place"].([]any)
 		mhz, _ := plan["f_mhz"].([]any)
 		if len(place) != 8 || len(mhz) != 12 {
-			t.Errorf("%s: places of %d tasks, frequencies of %d GPUs, want 8 and 12", policy.name, len(place), len(mhz))
+			t.Errorf("%s: places of %d tasks, frequencies of %d GPUs, want 8 and 12", policy.name,
+				len(place), len(mhz))
 		}
-		if feasible := plan["feasible"] == true; feasible != (code == exitDone) || !feasible && code != exitInfeasible {
+		if feasible := plan["feasible"] == true; feasible != (code == exitDone) ||
+			!feasible && code != exitInfeasible {
 			t.Errorf("%s: feasible %v, exit status %d", policy.name, plan["feasible"], code)
 		}
 		power, _ := plan["power_w"].(float64)
@@ -58,8 +62,12 @@ func TestBoundsOfConsolidationsAreNeverAboveTheBestKnownPlan(t *testing.T) {
 		if err := json.Unmarshal([]byte(readPage(t, name)), &file); err != nil {
 			t.Fatal(err)
 		}
-		for problem, want := range map[string]float64{"as-printed": file.Reference.A.Watts, "safe": file.Reference.B.Watts} {
-			_, stdout, stderr := inProcess(t, "consolidate", name, "--json", "--policy", "hotcloud", "--problem", problem)
+		for problem, want := range map[string]float64{
+			"as-printed": file.Reference.A.Watts,
+			"safe":       file.Reference.B.Watts,
+		} {
+			_, stdout, stderr := inProcess(t, "consolidate", name, "--json", "--policy", "hotcloud",
+				"--problem", problem)
 			var plan struct {
 				Bound float64 `json:"bound_w"`
 			}
@@ -67,7 +75,8 @@ func TestBoundsOfConsolidationsAreNeverAboveTheBestKnownPlan(t *testing.T) {
 				t.Fatalf("%v: %s", err, stderr)
 			}
 			if plan.Bound <= 0 || plan.Bound > want+0.01 {
-				t.Errorf("%s, %s: bound %v W, but %v W suffice", filepath.Base(name), problem, plan.Bound, want)
+				t.Errorf("%s, %s: bound %v W, but %v W suffice", filepath.Base(name), problem,
+					plan.Bound, want)
 			}
 		}
 	}
@@ -75,7 +84,8 @@ func TestBoundsOfConsolidationsAreNeverAboveTheBestKnownPlan(t *testing.T) {
 
 func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
 	const file = "testdata/consolidate.json"
-	code, stdout, stderr := inProcess(t, "consolidate", file, "--json", "--policy", "cats-safe", "--window", "3")
+	code, stdout, stderr := inProcess(t, "consolidate", file, "--json", "--policy", "cats-safe",
+		"--window", "3")
 	var plan struct {
 		Window int     `json:"window"`
 		WaitS  float64 `json:"wait_mean_s"`
@@ -86,10 +96,15 @@ func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
 	if plan.Window != 3 || math.Abs(plan.WaitS-20.125) > 1e-9 {
 		t.Errorf("windows of %d, %g s of waiting; want 3 and 20.125", plan.Window, plan.WaitS)
 	}
-	if _, stdout, _ := inProcess(t, "consolidate", file, "--policy", "cats-safe", "--window", "3"); !strings.Contains(stdout, "Window   3 tasks at a time, waiting 20.1 s") {
+	if _, stdout, _ := inProcess(t, "consolidate", file, "--policy", "cats-safe", "--window",
+		"3"); !strings.Contains(stdout, "Window   3 tasks at a time, waiting 20.1 s") {
 		t.Errorf("printed %q, want what windows cost", stdout)
 	}
-	for _, args := range [][]string{{"--window", "0", "--policy", "cats-safe"}, {"--window", "3"}, {"--window", "3", "--policy", "hotcloud"}} {
+	for _, args := range [][]string{
+		{"--window", "0", "--policy", "cats-safe"},
+		{"--window", "3"},
+		{"--window", "3", "--policy", "hotcloud"},
+	} {
 		if code, _, _ := inProcess(t, append([]string{"consolidate", file}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit status %d, want %d", args, code, exitUsage)
 		}
@@ -97,7 +112,8 @@ func TestAConsolidationByWindowsSaysWhatTheyCost(t *testing.T) {
 }
 
 func TestAnInterruptedConsolidationPrintsTheBestSoFar(t *testing.T) {
-	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "consolidate", "testdata/consolidate.json")
+	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "consolidate",
+		"testdata/consolidate.json")
 	if !strings.HasPrefix(stdout, "Plan     exact, problem safe: feasible\n") {
 		t.Errorf("printed %q, want a feasible plan", stdout)
 	}

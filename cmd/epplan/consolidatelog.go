@@ -39,7 +39,9 @@ func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*shari
 	if err != nil {
 		return nil, err
 	}
-	in := &sharing.Instance{Name: name, Physics: sharing.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS}
+	in := &sharing.Instance{
+		Name: name, Physics: sharing.PaperPhysics(), SLA: c.Float64("sla"), SlotS: log.SlotS,
+	}
 	pieces, idle, over := 0, 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
@@ -49,7 +51,9 @@ func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*shari
 		case s.Over && c.IsSet("moves"):
 			over++
 		default:
-			in.Tasks = append(in.Tasks, sharing.Task{ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, CurrentGPUs: s.On})
+			in.Tasks = append(in.Tasks, sharing.Task{
+				ID: s.ID, MemGB: s.MemGB, GPUs: s.GPUs, Kappa: in.SLA, UtilPct: s.UtilPct, CurrentGPUs: s.On,
+			})
 			pieces += s.GPUs
 		}
 	}
@@ -60,7 +64,8 @@ func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*shari
 		t.message("note", plural(idle, "GPU of the log is", "GPUs of the log are")+" idle: left out")
 	}
 	if over > 0 {
-		t.message("note", plural(over, "series has", "series have")+" no sample in the last slot, so nothing that could move: left out")
+		t.message("note", plural(over, "series has", "series have")+" no sample in the last slot, so "+
+			"nothing that could move: left out")
 	}
 	t.noteLogRepairs(log)
 	if c.IsSet("moves") {
@@ -90,7 +95,8 @@ func checkLogFlags(c *cli.Context) error {
 		return nil
 	}
 	if c.IsSet("moves") {
-		return usagef("--servers and --moves are both given, want one: of a log's tasks it is known on which of its own hosts they run")
+		return usagef("--servers and --moves are both given, want one: of a log's tasks it is known on " +
+			"which of its own hosts they run")
 	}
 	for _, flag := range []string{"gpus-per-server", "server-w"} {
 		if c.IsSet(flag) {
@@ -108,10 +114,12 @@ func (t *terminal) noteLogRepairs(log *trace.UtilisationLog) {
 		held, absent, slots = held+s.Held, absent+s.Absent, slots+s.GPUs*len(s.UtilPct)
 	}
 	if held > 0 {
-		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before", report.FormatCount(held), plural(slots, "slot")))
+		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before",
+			report.FormatCount(held), plural(slots, "slot")))
 	}
 	if absent > 0 {
-		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent), plural(slots, "slot")))
+		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle",
+			report.FormatCount(absent), plural(slots, "slot")))
 	}
 	if log.Headers > 0 {
 		t.message("note", plural(log.Headers, "more header")+" among the samples left out")
@@ -136,7 +144,9 @@ func (t *terminal) setLogServers(c *cli.Context, in *sharing.Instance, pieces in
 	for range (pieces + gpus - 1) / gpus {
 		in.Servers = append(in.Servers, uniformServer(gpus, memGB, watts))
 	}
-	t.message("note", fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS paper's V100", trimZeros(watts), gpus, trimZeros(memGB)))
+	t.message("note",
+		fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS "+
+			"paper's V100", trimZeros(watts), gpus, trimZeros(memGB)))
 	return nil
 }
 
@@ -159,7 +169,8 @@ func (t *terminal) setFileServers(c *cli.Context, in *sharing.Instance, name str
 		text := bufio.NewReaderSize(r, 1<<16)
 		if firstNonSpace(text) == '{' { // TOML may begin with [, the name of a table
 			if c.IsSet("gpu-mem-gb") {
-				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want it left out", name)
+				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want "+
+					"it left out", name)
 			}
 			other, err := consolidate.Read(text, name)
 			if err != nil {

@@ -37,7 +37,8 @@ func checkMoves(c *cli.Context, r *consolidation) error {
 		return nil
 	}
 	if c.IsSet("policy") && r.method.name != migrationMethod {
-		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name, migrationMethod)
+		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name,
+			migrationMethod)
 	}
 	most := c.Int("moves")
 	if most < 0 {
@@ -59,15 +60,19 @@ func (r *consolidation) setCurrent(name string) error {
 		placed += len(r.instance.Tasks[i].CurrentGPUs)
 	}
 	if placed == 0 {
-		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)", name)
+		return fmt.Errorf("%s: --moves, but no task runs anywhere, want on for some (docs/consolidation.md)",
+			name)
 	}
-	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from), consolidate.LowestClockFor(r.problem))
+	r.migration.before = consolidate.PlacementOf(sharing.StateAt(r.instance, r.migration.from),
+		consolidate.LowestClockFor(r.problem))
 	return nil
 }
 
 // searchWithMoves is the best plan found with few moves.
 func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placementResult {
-	found := consolidate.Rearrange(ctx, r.instance, r.problem, r.migration.from, consolidate.MoveOptions{Most: r.migration.maxMoves, Seed: seed})
+	found := consolidate.Rearrange(ctx, r.instance, r.problem, r.migration.from, consolidate.MoveOptions{
+		Most: r.migration.maxMoves, Seed: seed,
+	})
 	r.migration.powerByMoves = found.ByMoves
 	return placementResult{placement: found.Placement}
 }
@@ -81,9 +86,12 @@ func (r *consolidation) listMoves() {
 }
 
 // hostServers are a log's hosts as servers, with its tasks on their GPUs.
-func (t *terminal) hostServers(c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string) error {
+func (t *terminal) hostServers(
+	c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string,
+) error {
 	if len(log.GPUs) == 0 {
-		return fmt.Errorf("%s: --moves, but the log doesn't say on which GPUs jobs run, want a column gpu", name)
+		return fmt.Errorf("%s: --moves, but the log doesn't say on which GPUs jobs run, want a column gpu",
+			name)
 	}
 	h := hostsOf(log.GPUs)
 	if c.IsSet("gpus-per-server") {
@@ -104,16 +112,20 @@ func (t *terminal) hostServers(c *cli.Context, in *sharing.Instance, log *trace.
 		}
 		in.Tasks[i].CurrentGPUs = on
 	}
-	t.message("note", fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
-		plural(len(h.names), "host"), trimZeros(c.Float64("server-w")), trimZeros(c.Float64("gpu-mem-gb"))))
+	t.message("note",
+		fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the "+
+			"CATS paper's V100",
+			plural(len(h.names), "host"), trimZeros(c.Float64("server-w")),
+			trimZeros(c.Float64("gpu-mem-gb"))))
 	return nil
 }
 
 // logHosts are the hosts of a log in the order in which they come.
 type logHosts struct {
 	names []string
-	gpus  map[string][]string // by host: what its GPUs are called, "" where the log knows none with that place
-	place []int               // by GPU of the log: which of its host's it is
+	// By host: what its GPUs are called, "" where the log knows none with that place.
+	gpus  map[string][]string
+	place []int // by GPU of the log: which of its host's it is
 }
 
 // hostsOf finds out which GPUs hosts have: GPUs that are numbered have their
@@ -151,9 +163,11 @@ func (h *logHosts) growTo(gpus int) error {
 		list := h.gpus[host]
 		if len(list) > gpus {
 			if host == "" {
-				return fmt.Errorf("--gpus-per-server %d, but the log names no hosts, so that its %d GPUs are on one, want a column host", gpus, len(list))
+				return fmt.Errorf("--gpus-per-server %d, but the log names no hosts, so that its %d GPUs "+
+					"are on one, want a column host", gpus, len(list))
 			}
-			return fmt.Errorf("--gpus-per-server %d, but host %.40q of the log has %d GPUs", gpus, host, len(list))
+			return fmt.Errorf("--gpus-per-server %d, but host %.40q of the log has %d GPUs", gpus,
+				host, len(list))
 		}
 		h.gpus[host] = append(list, make([]string, gpus-len(list))...)
 	}
@@ -181,7 +195,8 @@ func (r *consolidation) moveHeader() []string {
 		return nil
 	}
 	v := &m.verdict
-	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW, plural(v.GPUsOn, "GPU"), plural(v.ServersOn, "server"))
+	before := fmt.Sprintf("Before   %.2f W: %s, %s, at the lowest clocks", v.PowerW, plural(v.GPUsOn, "GPU"),
+		plural(v.ServersOn, "server"))
 	if !v.FeasibleFor(r.problem) {
 		before += ", not feasible"
 	}
@@ -260,7 +275,8 @@ func (r *consolidation) powerAfterMoves() []float64 {
 		for _, gpu := range m.To {
 			s.Add(m.Task, gpu)
 		}
-		v := consolidate.Evaluate(r.instance, consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
+		v := consolidate.Evaluate(r.instance,
+			consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
 		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
 			all[i] = math.Inf(1)
 		}
@@ -306,7 +322,10 @@ func (r *consolidation) moveTable() *report.Table {
 			if m.Together {
 				with = report.Text("the next one")
 			}
-			row := []report.Value{report.Count(i + 1), report.Text(r.instance.Tasks[m.Task].ID), report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with}
+			row := []report.Value{
+				report.Count(i + 1), report.Text(r.instance.Tasks[m.Task].ID),
+				report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with,
+			}
 			if !yield(row[:len(table.Columns)]) {
 				return
 			}
@@ -342,7 +361,9 @@ func (r *consolidation) addMovesJSON(out *consolidationJSON) {
 	out.Before = &beforeJSON{v.PowerW, v.FeasibleFor(r.problem), v.GPUsOn, v.ServersOn}
 	watts, moves := r.powerAfterMoves(), make([]moveJSON, 0, len(m.moves))
 	for i, one := range m.moves {
-		moves = append(moves, moveJSON{r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(watts[i])})
+		moves = append(moves, moveJSON{
+			r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(watts[i]),
+		})
 	}
 	out.Moves = &moves
 	for _, w := range m.powerByMoves {

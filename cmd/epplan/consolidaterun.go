@@ -37,17 +37,24 @@ func methods() []method {
 	policies := consolidate.Policies()
 	all := make([]method, 0, len(policies)+2)
 	for _, policy := range policies {
-		all = append(all, method{policy.Name, policy.About, func(ctx context.Context, r *consolidation, seed uint64) placementResult {
-			p := policy
-			if _, random := p.Rule.(consolidate.CATSSafe); random {
-				p.Rule = deadlineRule{ctx, consolidate.CATSSafe{Seed: seed - 1}} // by default the policy of the registry, whose seed is 0
-			}
-			return placementResult{placement: consolidate.PlaceWindows(r.instance, p.Rule, p.Clocks, max(1, r.window))}
-		}})
+		all = append(all, method{
+			policy.Name, policy.About,
+			func(ctx context.Context, r *consolidation, seed uint64) placementResult {
+				p := policy
+				if _, random := p.Rule.(consolidate.CATSSafe); random {
+					// By default the policy of the registry, whose seed is 0.
+					p.Rule = deadlineRule{ctx, consolidate.CATSSafe{Seed: seed - 1}}
+				}
+				return placementResult{placement: consolidate.PlaceWindows(r.instance, p.Rule, p.Clocks,
+					max(1, r.window))}
+			},
+		})
 	}
 	return append(all,
-		method{"improve", "groups of tasks taken apart and put together again and again, from online-sla's plan on", searchLocally},
-		method{"exact", "improve, then branch and price: the least power of all, proven unless the time runs out", searchExactly},
+		method{"improve", "groups of tasks taken apart and put together again and again, from " +
+			"online-sla's plan on", searchLocally},
+		method{"exact", "improve, then branch and price: the least power of all, proven unless the " +
+			"time runs out", searchExactly},
 	)
 }
 
@@ -73,13 +80,16 @@ func initialPlacement(in *sharing.Instance) consolidate.Placement {
 
 // searchLocally is the plan of local search.
 func searchLocally(ctx context.Context, r *consolidation, seed uint64) placementResult {
-	placement, _ := consolidate.Improve(ctx, r.instance, r.problem, initialPlacement(r.instance), consolidate.ImproveOptions{Seed: seed})
+	placement, _ := consolidate.Improve(ctx, r.instance, r.problem, initialPlacement(r.instance),
+		consolidate.ImproveOptions{Seed: seed})
 	return placementResult{placement: placement}
 }
 
 // searchExactly is the plan that draws least.
 func searchExactly(ctx context.Context, r *consolidation, seed uint64) placementResult {
-	found := consolidate.Exact(ctx, r.instance, r.problem, consolidate.ExactOptions{Start: initialPlacement(r.instance), Seed: seed})
+	found := consolidate.Exact(ctx, r.instance, r.problem, consolidate.ExactOptions{
+		Start: initialPlacement(r.instance), Seed: seed,
+	})
 	return placementResult{placement: found.Placement, boundW: found.BoundW, proven: found.Proven}
 }
 
@@ -104,7 +114,8 @@ const countdownInterval = 200 * time.Millisecond
 // countdown shows on a terminal how much of its time a search has spent, until the
 // search is over.
 func (t *terminal) countdown(ctx context.Context, limit time.Duration) (over func()) {
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "consolidate", int(limit/countdownInterval))
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "consolidate",
+		int(limit/countdownInterval))
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() {

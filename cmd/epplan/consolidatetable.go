@@ -123,12 +123,16 @@ func (r *consolidation) header() []string {
 	}
 	lines := []string{
 		fmt.Sprintf("Plan     %s, problem %s: %s", r.method.name, r.problem, feasible),
-		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f", report.FormatCount(len(r.instance.Tasks)), plural(r.instance.Slots(), "slot"), trimZeros(r.instance.SlotS), v.WorstSlowdown),
-		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, plural(gpus, "GPU"), v.ServersOn, plural(servers, "server")),
+		fmt.Sprintf("Tasks    %s over %s of %s s, worst slowdown %.3f",
+			report.FormatCount(len(r.instance.Tasks)), plural(r.instance.Slots(), "slot"),
+			trimZeros(r.instance.SlotS), v.WorstSlowdown),
+		fmt.Sprintf("On       %d of %s, %d of %s; what isn't sleeps", v.GPUsOn, plural(gpus, "GPU"),
+			v.ServersOn, plural(servers, "server")),
 		fmt.Sprintf("Power    %.2f W: %.2f W GPUs, %.2f W servers", v.PowerW, v.PowerW-hosts, hosts),
 	}
 	if r.window > 0 {
-		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average", plural(r.window, "task"), r.waitS()))
+		lines = append(lines, fmt.Sprintf("Window   %s at a time, waiting %.1f s for each other on average",
+			plural(r.window, "task"), r.waitS()))
 	}
 	lines = append(lines, r.moveHeader()...)
 	switch gap := r.gap(); {
@@ -139,7 +143,8 @@ func (r *consolidation) header() []string {
 		if r.migration != nil {
 			plan = "plan of any number of moves"
 		}
-		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no %s can beat", 100*gap, r.boundW, plan))
+		lines = append(lines, fmt.Sprintf("Gap      %.2f %% above %.2f W, which no %s can beat", 100*gap,
+			r.boundW, plan))
 	case gap < 0:
 		lines = append(lines, fmt.Sprintf("Bound    %.2f W: a feasible plan draws at least that", r.boundW))
 	}
@@ -171,7 +176,9 @@ func (r *consolidation) gpuRows() []gpuRow {
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
 			where := s.GPU(gpu)
-			all = append(all, gpuRow{gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu)})
+			all = append(all, gpuRow{
+				gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu),
+			})
 		}
 	}
 	return all
@@ -208,9 +215,13 @@ func (r *consolidation) gpuTable() *report.Table {
 				}
 				mhz := r.placement.MHz[s.gpu]
 				if !yield([]report.Value{
-					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)), report.Text(trimZeros(float64(mhz))), report.Text(fixed(r.instance.Physics.PowerAt(mhz), 1)),
-					report.Text(fixed(s.meanPct, 0)), report.Text(fixed(s.usedGB, 1) + " of " + trimZeros(s.where.MemGB)),
-					report.Text(fixed(s.overload*r.instance.Physics.Stretch(mhz), 3)), report.Text(r.taskNames(s.tasks)),
+					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)),
+					report.Text(trimZeros(float64(mhz))),
+					report.Text(fixed(r.instance.Physics.PowerAt(mhz), 1)),
+					report.Text(fixed(s.meanPct, 0)),
+					report.Text(fixed(s.usedGB, 1) + " of " + trimZeros(s.where.MemGB)),
+					report.Text(fixed(s.overload*r.instance.Physics.Stretch(mhz), 3)),
+					report.Text(r.taskNames(s.tasks)),
 				}) {
 					return
 				}
@@ -252,7 +263,8 @@ func (r *consolidation) violationTexts() []string {
 		case s == nil:
 			line = fmt.Sprintf("task %s has no place: no GPU is left with %.1f GB", t.ID, t.MemGB)
 		case r.verdict.Slowdown[task] > t.Kappa+1e-7:
-			line = fmt.Sprintf("task %s takes %.3f times as long, allowed are %s: %s", t.ID, r.verdict.Slowdown[task], trimZeros(t.Kappa), r.slowdownCause(s))
+			line = fmt.Sprintf("task %s takes %.3f times as long, allowed are %s: %s", t.ID,
+				r.verdict.Slowdown[task], trimZeros(t.Kappa), r.slowdownCause(s))
 		}
 		switch {
 		case line == "":
@@ -277,12 +289,14 @@ func (r *consolidation) violationTexts() []string {
 
 // slowdownCause is what makes the tasks of a GPU slow.
 func (r *consolidation) slowdownCause(s *gpuRow) string {
-	clock := fmt.Sprintf("its clock makes it %.3f times as long", r.instance.Physics.Stretch(r.placement.MHz[s.gpu]))
+	clock := fmt.Sprintf("its clock makes it %.3f times as long",
+		r.instance.Physics.Stretch(r.placement.MHz[s.gpu]))
 	if r.placement.MHz[s.gpu] == r.instance.Physics.Max() {
 		clock = "its clock is the highest"
 	}
 	if r.instance.Contention != nil {
-		return fmt.Sprintf("on GPU %d tasks take %.3f times as long beside each other, and %s", s.gpu, s.overload, clock)
+		return fmt.Sprintf("on GPU %d tasks take %.3f times as long beside each other, and %s", s.gpu,
+			s.overload, clock)
 	}
 	return fmt.Sprintf("GPU %d has %.3f times the work that fits, and %s", s.gpu, s.overload, clock)
 }

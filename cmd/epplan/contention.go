@@ -17,7 +17,8 @@ func (t *terminal) fitContentionCommand() *cli.Command {
 		Name:      "contention",
 		Usage:     "fit what sharing a GPU costs in time to measured slowdowns",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE has a line for each time that tasks shared a GPU: slowdown (times as long as alone at the same clocks),\n" +
+		Description: "FILE has a line for each time that tasks shared a GPU: slowdown (times as long as " +
+			"alone at the same clocks),\n" +
 			"tasks (how many), load_pct (the sum of their utilisations alone, per cent, by slot, with spaces between) and\n" +
 			"memory (the part of the GPU's that they took, 0 to 1). The curve is for --contention of consolidate, plan\n" +
 			"and compare, and for contention in [cluster.sharing] of a cluster. Few lines move it part of the way only from\n" +
@@ -30,7 +31,10 @@ func (t *terminal) fitContentionCommand() *cli.Command {
 
 // contentionFlag is the file with a fitted curve, and what counts without it.
 func contentionFlag(otherwise string) cli.Flag {
-	return &cli.StringFlag{Name: "contention", DefaultText: otherwise, Usage: "`FILE` with what sharing costs, as epplan model contention writes it"}
+	return &cli.StringFlag{
+		Name: "contention", DefaultText: otherwise,
+		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
+	}
 }
 
 // fittedCurve is a curve of contention in its file, as consolidate.ReadCurve
@@ -59,13 +63,16 @@ func (t *terminal) fitContention(c *cli.Context) error {
 	err = t.write(c.String("output"), func(w io.Writer) error {
 		out := json.NewEncoder(w)
 		out.SetIndent("", "  ")
-		return out.Encode(fittedCurve{fit.Exponent, fit.ByTask, fit.ByMemory, fit.Samples, fit.Outliers, fit.Residual})
+		return out.Encode(fittedCurve{
+			fit.Exponent, fit.ByTask, fit.ByMemory, fit.Samples, fit.Outliers, fit.Residual,
+		})
 	})
 	if err != nil {
 		return err
 	}
-	t.message("note", fmt.Sprintf("%s, %d of them far off; the others are typically within %.1f %% of the curve",
-		plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
+	t.message("note",
+		fmt.Sprintf("%s, %d of them far off; the others are typically within %.1f %% of the curve",
+			plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
 	return nil
 }
 
@@ -76,7 +83,8 @@ func (t *terminal) contention(c *cli.Context, r *consolidation) error {
 		return nil
 	}
 	if r.problem == consolidate.AsPrinted {
-		return usagef("--contention and --problem as-printed are both given: the printed problem knows no contention, want one")
+		return usagef("--contention and --problem as-printed are both given: the printed problem knows no " +
+			"contention, want one")
 	}
 	curve, err := parseFile(t, name, consolidate.ReadCurve)
 	if err != nil {

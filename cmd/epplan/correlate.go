@@ -20,10 +20,12 @@ import (
 
 func (t *terminal) correlateCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "correlate",
-		Usage:     "find the GPUs or jobs of a utilisation log that are busy at the same times, and those that aren't",
+		Name: "correlate",
+		Usage: "find the GPUs or jobs of a utilisation log that are busy at the same times, and " +
+			"those that aren't",
 		ArgsUsage: "LOG",
-		Description: "LOG is a log as epplan consolidate reads it, its lines sorted by time; - is standard input. It prints the\n" +
+		Description: "LOG is a log as epplan consolidate reads it, its lines sorted by time; - is standard " +
+			"input. It prints the\n" +
 			"pairs with the least and with the greatest correlation (Pearson): what is least correlated shares a GPU best.\n" +
 			"A slot without a sample of either side counts for neither. Where a side doesn't vary, or there are fewer than\n" +
 			"--min-samples slots, a pair has no correlation.\n" +
@@ -33,10 +35,17 @@ func (t *terminal) correlateCommand() *cli.Command {
 			"Example: epplan correlate utilisation.csv --top 3\n" +
 			"Example: epplan correlate utilisation.csv --window 10m --pair n1/0,n1/1",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "slot", Usage: "`TIME` over which samples are averaged", Value: defaultSlot},
-			&cli.DurationFlag{Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate"},
+			&cli.DurationFlag{
+				Name: "slot", Usage: "`TIME` over which samples are averaged", Value: defaultSlot,
+			},
+			&cli.DurationFlag{
+				Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate",
+			},
 			&cli.IntFlag{Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop},
-			&cli.IntFlag{Name: "min-samples", DefaultText: "10, at most half a window", Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples},
+			&cli.IntFlag{
+				Name: "min-samples", DefaultText: "10, at most half a window",
+				Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples,
+			},
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			jsonFlag(), csvFlag(),
 		},
@@ -87,7 +96,8 @@ func (t *terminal) correlate(c *cli.Context) error {
 		return err
 	}
 	if ends.without > 0 {
-		t.message("note", plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't vary, or too few slots have samples of both")
+		t.message("note", plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't "+
+			"vary, or too few slots have samples of both")
 	}
 	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0))
 }
@@ -130,23 +140,28 @@ func (q *correlateOptions) names(c *cli.Context) error {
 }
 
 // stream reads the log slot by slot.
-func (t *terminal) stream(c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error) error {
+func (t *terminal) stream(
+	c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error,
+) error {
 	most := maxSeries
 	if q.window > 0 && q.a == "" {
 		most = maxWindowedSeries
 	}
-	rest, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) (*trace.UtilisationSkips, error) {
-		return trace.StreamUtilisation(r, name, q.slotS, most, func(s *trace.UtilisationSlot) error {
-			if err := c.Err(); err != nil {
-				return err
-			}
-			return slot(s)
+	rest, err := parseFile(t, c.Args().First(),
+		func(r io.Reader, name string) (*trace.UtilisationSkips, error) {
+			return trace.StreamUtilisation(r, name, q.slotS, most, func(s *trace.UtilisationSlot) error {
+				if err := c.Err(); err != nil {
+					return err
+				}
+				return slot(s)
+			})
 		})
-	})
 	if err != nil {
 		return err
 	}
-	t.noteLogRepairs(&trace.UtilisationLog{Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, LastLineCut: rest.Cut})
+	t.noteLogRepairs(&trace.UtilisationLog{
+		Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, LastLineCut: rest.Cut,
+	})
 	return nil
 }
 
@@ -279,9 +294,12 @@ func correlationTable(list []seriesPair, windows bool) *report.Table {
 		{Key: "correlation", Head: "correlation", Digits: digits},
 	}, Len: len(list)}
 	if windows {
-		t.Columns = append(t.Columns, report.Column{Key: "lowest", Head: "lowest", Digits: digits}, report.Column{Key: "highest", Head: "highest", Digits: digits}, report.Column{Key: "windows", Head: "windows"})
+		t.Columns = append(t.Columns, report.Column{Key: "lowest", Head: "lowest", Digits: digits},
+			report.Column{Key: "highest", Head: "highest", Digits: digits},
+			report.Column{Key: "windows", Head: "windows"})
 	} else {
-		t.Columns = append(t.Columns, report.Column{Key: "samples", Head: "slots"}, report.Column{Key: "gaps", Head: "gaps"})
+		t.Columns = append(t.Columns, report.Column{Key: "samples", Head: "slots"},
+			report.Column{Key: "gaps", Head: "gaps"})
 	}
 	t.Rows = func(yield func([]report.Value) bool) {
 		for i := range list {

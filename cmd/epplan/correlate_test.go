@@ -89,7 +89,8 @@ func TestWindowsAreRankedByTheirMeanAndBoundedByTheirEnds(t *testing.T) {
 		}
 	}
 	first := slices.IndexFunc(list, func(p seriesPair) bool { return p.a == "g0" && p.b == "g1" })
-	if p := list[first]; p.windows != n || math.Abs(p.r-sum/float64(n)) > 1e-9 || !(p.low <= p.r && p.r <= p.high) {
+	if p := list[first]; p.windows != n || math.Abs(p.r-sum/float64(n)) > 1e-9 ||
+		!(p.low <= p.r && p.r <= p.high) {
 		t.Errorf("%+v, want a mean of %v over %d windows", p, sum/float64(n), n)
 	}
 	if len(w.recent) != window || cap(w.recent) > 4*window {
@@ -104,13 +105,15 @@ func TestALongLogNeedsAWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.ids, l.series = []string{"a", "b"}, make([][]float64, 2)
-	if err := l.add(&trace.UtilisationSlot{IDs: l.ids, UtilPct: []float64{1, 2}}); err == nil || !strings.Contains(err.Error(), "want --window") {
+	if err := l.add(&trace.UtilisationSlot{IDs: l.ids, UtilPct: []float64{1, 2}}); err == nil ||
+		!strings.Contains(err.Error(), "want --window") {
 		t.Errorf("error %v, want that the log is too long", err)
 	}
 }
 
 func TestAnInterruptedCorrelationPrintsNothing(t *testing.T) {
-	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "correlate", "testdata/utilisation.csv"); stdout != "" {
+	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "correlate",
+		"testdata/utilisation.csv"); stdout != "" {
 		t.Errorf("printed %q", stdout)
 	}
 }
@@ -120,7 +123,8 @@ func TestTheEndsOfManyPairsAreThoseOfAllPairsSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	ends, all, without := newExtremes(top), make([]seriesPair, 0, pairs), 0
 	for i := range pairs {
-		p := seriesPair{a: fmt.Sprint("g", i), b: "h", r: math.Round(400*rng.Float64()-200) / 200} // with many ties
+		// With many ties.
+		p := seriesPair{a: fmt.Sprint("g", i), b: "h", r: math.Round(400*rng.Float64()-200) / 200}
 		if i%100 == 0 {
 			p.r, without = math.NaN(), without+1
 		} else {
@@ -157,7 +161,8 @@ func TestAWholeLogOfThousandsOfGPUsIsCorrelated(t *testing.T) {
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"epplan", "correlate", "-", "--top", "1", "--csv"}, strings.NewReader(log.String()), &stdout, &stderr)
+	code := run(t.Context(), []string{"epplan", "correlate", "-", "--top", "1", "--csv"},
+		strings.NewReader(log.String()), &stdout, &stderr)
 	if code != 0 || strings.Count(stdout.String(), "\n") != 3 {
 		t.Errorf("exit status %d, printed %q and %q, want two pairs", code, stdout.String(), stderr.String())
 	}

@@ -150,7 +150,10 @@ func (t *terminal) correlatePair(c *cli.Context, q *correlateOptions) error {
 	}
 	for _, name := range []string{q.a, q.b} {
 		if !slices.Contains(seen, name) {
-			return &hintedError{err: fmt.Errorf("%s has no %s", c.Args().First(), printable(name)), hint: "epplan correlate without --pair prints the names that it has"}
+			return &hintedError{
+				err:  fmt.Errorf("%s has no %s", c.Args().First(), printable(name)),
+				hint: "epplan correlate without --pair prints the names that it has",
+			}
 		}
 	}
 	if q.window > 0 {
@@ -200,7 +203,10 @@ func windowTable(course []windowCorrelation) *report.Table {
 				if m.OK {
 					r = report.Number(m.R)
 				}
-				if !yield([]report.Value{report.Number(m.time), report.Text(timeText(m.time)), r, report.Count(m.Samples), report.Count(m.Gaps)}) {
+				if !yield([]report.Value{
+					report.Number(m.time), report.Text(timeText(m.time)), r,
+					report.Count(m.Samples), report.Count(m.Gaps),
+				}) {
 					return
 				}
 			}

@@ -14,7 +14,9 @@ import (
 )
 
 // demo are the flags of the demo's cluster.
-var demo = []string{"--cluster", "../../testdata/demo/cluster.toml", "--models", "../../testdata/demo/models.toml"}
+var demo = []string{
+	"--cluster", "../../testdata/demo/cluster.toml", "--models", "../../testdata/demo/models.toml",
+}
 
 // demoTimes is the demo's batch several times over.
 func demoTimes(t *testing.T, times int) string {
@@ -41,7 +43,8 @@ func demoTimes(t *testing.T, times int) string {
 func TestASignalCutsTheSearchAndTheBestPlanSoFarIsPrinted(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
-			args := append([]string{"plan", "../../testdata/demo/batch.csv", "--json", "--effort", "10000"}, demo...)
+			args := append([]string{"plan", "../../testdata/demo/batch.csv", "--json", "--effort", "10000"},
+				demo...)
 			p := startOnTerminal(t, nil, args...)
 			p.waitFor(t, "search", "%", "best", "MJ, 0 past due")
 			p.signalled(t, signal)
@@ -58,10 +61,12 @@ func TestASignalCutsTheSearchAndTheBestPlanSoFarIsPrinted(t *testing.T) {
 			if err := json.Unmarshal(p.stdout.Bytes(), &plan); err != nil {
 				t.Fatalf("%v in %s", err, &p.stdout)
 			}
-			if plan.Search != "cut" || plan.JobCount != 40 || len(plan.Jobs) != 40 || plan.PastDue == nil || *plan.PastDue != 0 || plan.Baseline == nil {
+			if plan.Search != "cut" || plan.JobCount != 40 || len(plan.Jobs) != 40 || plan.PastDue == nil ||
+				*plan.PastDue != 0 || plan.Baseline == nil {
 				t.Errorf("%+v", plan)
 			}
-			if said := p.shown(); !strings.Contains(said, "note: interrupted: the search stopped, this is the best plan so far") {
+			if said := p.shown(); !strings.Contains(said,
+				"note: interrupted: the search stopped, this is the best plan so far") {
 				t.Errorf("nothing of it in %q", said)
 			}
 		})
@@ -75,7 +80,8 @@ func TestASecondSignalEndsTheProgramAtOnce(t *testing.T) {
 	}
 	t.Cleanup(func() { _, _ = unread.Close(), stdout.Close() })
 	// The plan is more than the pipe holds: the first signal ends the search, nothing ends the printing.
-	p := startOnTerminal(t, stdout, append([]string{"plan", demoTimes(t, 20), "--json", "--effort", "10000"}, demo...)...)
+	p := startOnTerminal(t, stdout,
+		append([]string{"plan", demoTimes(t, 20), "--json", "--effort", "10000"}, demo...)...)
 	p.waitFor(t, "search", "best")
 	p.signalled(t, os.Interrupt)
 	p.waitFor(t, "note: interrupted")
@@ -87,17 +93,20 @@ func TestASecondSignalEndsTheProgramAtOnce(t *testing.T) {
 }
 
 func TestASignalBeforeThereIsAPlanIsAnError(t *testing.T) {
-	p := startOnTerminal(t, nil, append([]string{"plan", demoTimes(t, 4), "--policy", "lookahead,futures=10000"}, demo...)...)
+	p := startOnTerminal(t, nil,
+		append([]string{"plan", demoTimes(t, 4), "--policy", "lookahead,futures=10000"}, demo...)...)
 	p.waitFor(t, "lookahead", "%")
 	p.signalled(t, os.Interrupt)
-	if state := p.ended(t); state.ExitCode() != exitInterrupted || p.stdout.Len() > 0 || !strings.Contains(p.shown(), "error: interrupted") {
+	if state := p.ended(t); state.ExitCode() != exitInterrupted || p.stdout.Len() > 0 ||
+		!strings.Contains(p.shown(), "error: interrupted") {
 		t.Errorf("%v: printed %q, %q", state, &p.stdout, p.shown())
 	}
 }
 
 func TestASignalLeavesRowsOfAComparisonUnfinished(t *testing.T) {
 	p := startOnTerminal(t, nil, append([]string{
-		"compare", demoTimes(t, 2), "--json", "--time-limit", "1h", "--policy", "baseline", "--policy", "lookahead,futures=10000",
+		"compare", demoTimes(t, 2), "--json", "--time-limit", "1h", "--policy", "baseline", "--policy",
+		"lookahead,futures=10000",
 	}, demo...)...)
 	p.waitFor(t, "lookahead", "50 %", "best baseline")
 	p.signalled(t, os.Interrupt)
@@ -105,7 +114,8 @@ func TestASignalLeavesRowsOfAComparisonUnfinished(t *testing.T) {
 		t.Fatalf("%v: %q", state, p.shown())
 	}
 	rows := rowsOf(t, p.stdout.Bytes())
-	if rows[0].Status == unfinishedRow || rows[0].Energy == nil || rows[1].Status != unfinishedRow || rows[1].Energy != nil {
+	if rows[0].Status == unfinishedRow || rows[0].Energy == nil || rows[1].Status != unfinishedRow ||
+		rows[1].Energy != nil {
 		t.Errorf("%s", &p.stdout)
 	}
 	if !strings.Contains(p.shown(), "note: unfinished: lookahead,futures=10000 (interrupted)") {
@@ -133,25 +143,34 @@ func rowsOf(t *testing.T, text []byte) (rows []comparedRow) {
 }
 
 func TestEachRowOfAComparisonMayTakeAsManyEvaluations(t *testing.T) {
-	args := append([]string{"compare", demoTimes(t, 3), "--json", "--policy", "lookahead", "--policy", "edl", "--policy", "edl-align"}, demo...)
+	args := append([]string{
+		"compare", demoTimes(t, 3), "--json", "--policy", "lookahead", "--policy", "edl",
+		"--policy", "edl-align",
+	}, demo...)
 	code, stdout, stderr := inProcess(t, args...)
 	if code != exitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	for _, row := range rowsOf(t, []byte(stdout)) {
-		if stopped := row.Policy == "lookahead"; stopped != (row.Status == unfinishedRow) || stopped == (row.Energy != nil) {
+		if stopped := row.Policy == "lookahead"; stopped != (row.Status == unfinishedRow) ||
+			stopped == (row.Energy != nil) {
 			t.Errorf("%+v", row)
 		}
 	}
-	if !strings.Contains(stderr, "note: unfinished: lookahead (each row may take 50,000,000 evaluations; --time-limit") {
+	if !strings.Contains(stderr,
+		"note: unfinished: lookahead (each row may take 50,000,000 evaluations; --time-limit") {
 		t.Errorf("says %q", stderr)
 	}
 }
 
 func TestATimeLimitCutsRowsOfAComparison(t *testing.T) {
-	args := append([]string{"compare", "../../testdata/demo/batch.csv", "--json", "--time-limit", "1ns", "--policy", "edl", "--policy", "lookahead"}, demo...)
+	args := append([]string{
+		"compare", "../../testdata/demo/batch.csv", "--json", "--time-limit", "1ns", "--policy", "edl",
+		"--policy", "lookahead",
+	}, demo...)
 	code, stdout, stderr := inProcess(t, args...)
-	if code != exitDone || !strings.Contains(stderr, "note: unfinished: edl, lookahead (--time-limit gives each row 1ns)") {
+	if code != exitDone ||
+		!strings.Contains(stderr, "note: unfinished: edl, lookahead (--time-limit gives each row 1ns)") {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	for _, row := range rowsOf(t, []byte(stdout)) {
@@ -159,7 +178,8 @@ func TestATimeLimitCutsRowsOfAComparison(t *testing.T) {
 			t.Errorf("%+v", row)
 		}
 	}
-	code, _, stderr = inProcess(t, append([]string{"compare", "../../testdata/demo/batch.csv", "--time-limit", "0s"}, demo...)...)
+	code, _, stderr = inProcess(t,
+		append([]string{"compare", "../../testdata/demo/batch.csv", "--time-limit", "0s"}, demo...)...)
 	if code != exitUsage || !strings.Contains(stderr, "--time-limit 0s, want more than 0") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
@@ -176,7 +196,8 @@ func onFakeTerminal(t *testing.T, isOne bool, args ...string) (stdout, stderr st
 		now = now.Add(time.Second)
 		return now
 	}
-	if code := term.finish(t.Context(), term.execute(t.Context(), append([]string{"epplan"}, args...))); code != exitDone {
+	if code := term.finish(t.Context(),
+		term.execute(t.Context(), append([]string{"epplan"}, args...))); code != exitDone {
 		t.Fatalf("exit status %d: %s", code, &errs)
 	}
 	return out.String(), errs.String()
@@ -184,7 +205,9 @@ func onFakeTerminal(t *testing.T, isOne bool, args ...string) (stdout, stderr st
 
 func TestProgressIsOnTerminalsOnlyAndGoneInTheEnd(t *testing.T) {
 	plan := append([]string{"plan", "../../testdata/demo/batch.csv", "--json"}, demo...)
-	compare := append([]string{"compare", "../../testdata/demo/batch.csv", "--json", "--policy", "edl", "--policy", "edl-align"}, demo...)
+	compare := append([]string{
+		"compare", "../../testdata/demo/batch.csv", "--json", "--policy", "edl", "--policy", "edl-align",
+	}, demo...)
 	for _, c := range []struct {
 		args []string
 		want []string // of one line
@@ -240,7 +263,10 @@ func withoutTimes(t *testing.T, text string) string {
 
 func TestEffortIsRefusedWhereNothingIsSearched(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--effort 2 --policy edl", "--effort does nothing for policy edl, want it left out, or another policy: edl-align takes it"},
+		{
+			"--effort 2 --policy edl",
+			"--effort does nothing for policy edl, want it left out, or another policy: edl-align takes it",
+		},
 		{"--effort 0", "--effort 0, want a number above 0 and up to 10000"},
 		{"--effort 1e9", "--effort 1e+09, want a number above 0 and up to 10000"},
 	} {
@@ -269,7 +295,9 @@ func TestACommandThatPlansIsWaitedForWhenItIsInterrupted(t *testing.T) {
 // TestThePlansTimeLimitHoldsForWhatItIsHeldAgainst, too: nobody waits for constant clocks.
 func TestThePlansTimeLimitHoldsForWhatItIsHeldAgainst(t *testing.T) {
 	for limit, cut := range map[string]bool{"1ns": true, "10m": false} {
-		code, stdout, stderr := inProcess(t, append([]string{"plan", "../../testdata/demo/batch.csv", "--json", "--time-limit", limit}, demo...)...)
+		code, stdout, stderr := inProcess(t,
+			append([]string{"plan", "../../testdata/demo/batch.csv", "--json", "--time-limit", limit},
+				demo...)...)
 		var plan struct {
 			Search         string
 			Easy, Constant map[string]any
@@ -278,9 +306,11 @@ func TestThePlansTimeLimitHoldsForWhatItIsHeldAgainst(t *testing.T) {
 			t.Fatalf("exit status %d, %v: %s", code, err, stderr)
 		}
 		told := strings.Contains(stderr, "note: at --time-limit: the search stopped") &&
-			strings.Contains(stderr, "note: at --time-limit: constant clocks weren't looked for to the end, and are left out")
+			strings.Contains(stderr, "note: at --time-limit: constant clocks weren't looked for to the "+
+				"end, and are left out")
 		if (plan.Search == "cut") != cut || (plan.Constant == nil) != cut || plan.Easy == nil || told != cut {
-			t.Errorf("%s: search %s, EASY %v, constant %v, %q", limit, plan.Search, plan.Easy, plan.Constant, stderr)
+			t.Errorf("%s: search %s, EASY %v, constant %v, %q", limit, plan.Search, plan.Easy,
+				plan.Constant, stderr)
 		}
 	}
 }

@@ -59,7 +59,8 @@ func wantPage(t *testing.T, name, got, want string) {
 		}
 		return
 	}
-	t.Errorf("%s is out of date (go test ./cmd/epplan -update rewrites it):\n%s", filepath.Base(name), firstDifference(got, want))
+	t.Errorf("%s is out of date (go test ./cmd/epplan -update rewrites it):\n%s", filepath.Base(name),
+		firstDifference(got, want))
 }
 
 // firstDifference shows the first line in which two texts differ.
@@ -148,7 +149,8 @@ func TestEveryCommandHasItsExampleInAScript(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join("testdata/script", script))
 		if errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s has no script %s", name, script)
-		} else if !bytes.Contains(text, []byte("\nexec "+shown+"\n")) && !bytes.HasPrefix(text, []byte("exec "+shown+"\n")) {
+		} else if !bytes.Contains(text, []byte("\nexec "+shown+"\n")) &&
+			!bytes.HasPrefix(text, []byte("exec "+shown+"\n")) {
 			t.Errorf("%s doesn't run the example of docs/cli.md: %s", script, shown)
 		}
 	}

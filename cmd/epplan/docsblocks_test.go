@@ -28,8 +28,13 @@ var prepared = map[string][]string{
 		`awk -F, 'BEGIN {print "seq,pod_row,name"} NR > 1 && NR < 30 {print NR - 2 "," NR - 2 "," $1}' pods.csv | gzip > arrivals.csv.gz`,
 		`awk 'NR == 1 {print "rank," $0} NR > 1 {print NR - 2 "," $0}' nodes.csv > order.csv`,
 	},
-	"docs/history.md":    {`mkdir -p .run && ln -sfn "$EPPLAN_SOCKET" .run/controller.sock`, `gzip -c log.swf > LLNL-Atlas.swf.gz`},
-	"docs/prediction.md": {`head -n 381 history.csv > train.csv`, `(head -n 1 history.csv; tail -n 99 history.csv) > test.csv`},
+	"docs/history.md": {
+		`mkdir -p .run && ln -sfn "$EPPLAN_SOCKET" .run/controller.sock`,
+		`gzip -c log.swf > LLNL-Atlas.swf.gz`,
+	},
+	"docs/prediction.md": {
+		`head -n 381 history.csv > train.csv`, `(head -n 1 history.csv; tail -n 99 history.csv) > test.csv`,
+	},
 	"docs/how-to/measure-your-application.md": {
 		`printf '#!/bin/sh\nsleep 0.$(($(cat "$STANDIN/clock") %% 1000 / 10 + 15))\n' > my-application && chmod 755 my-application`,
 	},
@@ -58,7 +63,8 @@ func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) {
 			next = b.Line + strings.Count(b.Text, "\n")
 			want = append(want, runBlock(t, c, dir, b)...)
 		}
-		wantPage(t, filepath.Join(doctest.Root(t), filepath.FromSlash(page)), got, strings.Join(append(want, lines[next:]...), "\n"))
+		wantPage(t, filepath.Join(doctest.Root(t), filepath.FromSlash(page)), got,
+			strings.Join(append(want, lines[next:]...), "\n"))
 	}
 }
 
@@ -106,7 +112,8 @@ func exampleFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	const demo = "testdata/demo"
-	if err := os.CopyFS(filepath.Join(dir, demo), os.DirFS(filepath.Join(doctest.Root(t), demo))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, demo), os.DirFS(filepath.Join(doctest.Root(t), demo))); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -131,7 +138,8 @@ func standIns() string {
 // that pages have at their places on a machine are here.
 func shell(t *testing.T, dir, line string) (string, error) {
 	t.Helper()
-	line = strings.NewReplacer("/usr/bin/epplan", "epplan", "/run/epplan/", ".run/", "/etc/slurm", "site").Replace(line)
+	line = strings.NewReplacer("/usr/bin/epplan", "epplan", "/run/epplan/", ".run/", "/etc/slurm",
+		"site").Replace(line)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir, cmd.Env = dir, exampleEnv(dir)
 	out, err := cmd.CombinedOutput()
@@ -208,7 +216,8 @@ func readTOML(t *testing.T, text string) error {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "factors.csv"), []byte("time,carbon_g_per_kwh\n2026-11-21T18:00:00Z,310\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "factors.csv"),
+		[]byte("time,carbon_g_per_kwh\n2026-11-21T18:00:00Z,310\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := config.ReadProfilesFile(name); err == nil {

@@ -35,7 +35,8 @@ func overCore(r dvfsmodel.Range, fm float64, y func(dvfsmodel.Point) float64) re
 func spot(name string, p dvfsmodel.Point, y func(dvfsmodel.Point) float64) report.Series {
 	return report.Series{
 		Name: name, X: []float64{p.Scaling.Fc}, Y: []float64{y(p)}, Mark: report.Dots,
-		Notes: []string{fmt.Sprintf("%s: core %.3g, memory %.3g, %.3g s, %.3g W", name, p.Scaling.Fc, p.Scaling.Fm, p.Time, float64(p.Power))},
+		Notes: []string{fmt.Sprintf("%s: core %.3g, memory %.3g, %.3g s, %.3g W", name, p.Scaling.Fc,
+			p.Scaling.Fm, p.Time, float64(p.Power))},
 	}
 }
 
@@ -70,16 +71,28 @@ func modelPictures() map[string]struct {
 		charts []report.Chart
 	}{
 		"model-time-power.svg": {"Run time and power over the core clock", []report.Chart{
-			{Title: "run time", X: core, Y: "s", Lines: []report.Series{overCore(wide, low, seconds), overCore(wide, high, seconds)}},
-			{Title: "power", X: core, Y: "W", Lines: []report.Series{overCore(wide, low, watts), overCore(wide, high, watts)}},
+			{
+				Title: "run time", X: core, Y: "s", Lines: []report.Series{
+					overCore(wide, low, seconds), overCore(wide, high, seconds),
+				},
+			},
+			{
+				Title: "power", X: core, Y: "W", Lines: []report.Series{
+					overCore(wide, low, watts), overCore(wide, high, watts),
+				},
+			},
 		}},
 		"model-energy.svg": {"Energy over the core clock, and its least", []report.Chart{
 			{Title: "energy of the run", X: core, Y: "J", Lines: []report.Series{
-				overCore(wide, low, joules), overCore(wide, free.Scaling.Fm, joules), spot("least energy", free, joules), spot("default clocks", base, joules),
+				overCore(wide, low, joules), overCore(wide, free.Scaling.Fm, joules),
+				spot("least energy", free, joules), spot("default clocks", base, joules),
 			}},
 		}},
 		"model-deadline.svg": {"Least energy by the time there is", []report.Chart{
-			{Title: "least energy of a run that must end in time", X: "time that there is, s", Y: "J", Lines: bound},
+			{
+				Title: "least energy of a run that must end in time", X: "time that there is, s", Y: "J",
+				Lines: bound,
+			},
 		}},
 	}
 }
@@ -111,13 +124,21 @@ func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
 	}
 	fastest := wide.AtLimit(pictured, wide.MinTime(pictured))
 	var b strings.Builder
-	b.WriteString("\n| | core | memory | time, s | power, W | energy, J | against default |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| | core | memory | time, s | power, W | energy, J | against default |\n" +
+		"|---|---|---|---|---|---|---|\n")
 	for _, row := range []struct {
 		name string
 		p    dvfsmodel.Point
-	}{{"default clocks", base}, {"least energy", wide.FreeOptimum(pictured)}, {"least energy in the default's time", asFast}, {"fastest", fastest}} {
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %+.1f %% |\n", row.name, row.p.Scaling.Fc, row.p.Scaling.Fm,
-			row.p.Time, float64(row.p.Power), float64(row.p.Energy), 100*(float64(row.p.Energy/base.Energy)-1))
+	}{
+		{"default clocks", base},
+		{"least energy", wide.FreeOptimum(pictured)},
+		{"least energy in the default's time", asFast},
+		{"fastest", fastest},
+	} {
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.1f | %.0f | %.0f | %+.1f %% |\n", row.name, row.p.Scaling.Fc,
+			row.p.Scaling.Fm,
+			row.p.Time, float64(row.p.Power), float64(row.p.Energy),
+			100*(float64(row.p.Energy/base.Energy)-1))
 	}
 	b.WriteString("\n")
 	name := filepath.Join(pictureFolder, "model.md")
@@ -132,7 +153,8 @@ func TestNumbersOfTheModelsPageFollowFromIt(t *testing.T) {
 func TestThePictureOfTheReadmeIsOfItsPlan(t *testing.T) {
 	demo := func(name string) string { return filepath.Join("../../testdata/demo", name) }
 	file := filepath.Join(t.TempDir(), "plan.svg")
-	code, _, stderr := inProcess(t, "plan", demo("batch.csv"), "--cluster", demo("cluster.toml"), "--models", demo("models.toml"),
+	code, _, stderr := inProcess(t, "plan", demo("batch.csv"), "--cluster", demo("cluster.toml"), "--models",
+		demo("models.toml"),
 		"--rows", "5", "--svg", file)
 	if code != 0 {
 		t.Fatalf("exit status %d: %s", code, stderr)
@@ -148,10 +170,13 @@ var readmeSaving = regexp.MustCompile(`(\n\| 40 jobs on a small mixed cluster, t
 func TestTheSavingsOfTheReadmesPlanAreThoseOfItsTable(t *testing.T) {
 	const name = "../../README.md"
 	page := readPage(t, name)
-	head := regexp.MustCompile(`\nSaving +(\S+ %) of [^,]*, (\S+ %) against EASY, (\S+ %) against constant clocks\n`).FindStringSubmatch(page)
+	head := regexp.MustCompile(
+		`\nSaving +(\S+ %) of [^,]*, (\S+ %) against EASY, (\S+ %) against constant clocks\n`,
+	).FindStringSubmatch(page)
 	if head == nil || !readmeSaving.MatchString(page) {
 		t.Fatal("README.md has no plan with its savings, or no row of it in the table")
 	}
-	row := fmt.Sprintf("%s of all energy, by models; %s against EASY, %s against constant clocks", head[1], head[2], head[3])
+	row := fmt.Sprintf("%s of all energy, by models; %s against EASY, %s against constant clocks", head[1],
+		head[2], head[3])
 	wantPage(t, name, page, readmeSaving.ReplaceAllString(page, "${1}"+row+"${2}"))
 }

@@ -23,8 +23,10 @@ func (t *terminal) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "look for what keeps epplan from working on this machine, and say how to mend it",
-		Description: "Looks at Slurm, munge, epd, its sockets, GPUs, journal, spool and records: a line for each check, and for each\n" +
-			"finding why it matters and what to type. Nothing is changed, no clock is tried and no job is run. Run it as root,\n" +
+		Description: "Looks at Slurm, munge, epd, its sockets, GPUs, journal, spool and records: a line " +
+			"for each check, and for each\n" +
+			"finding why it matters and what to type. Nothing is changed, no clock is tried and no job is " +
+			"run. Run it as root,\n" +
 			"on the head and on nodes. What can't be found out is so said, and is no error. Exit status 1: something is bad.\n" +
 			"Example: epplan doctor --list\n" +
 			"Example: epplan doctor --only disk --state . --json",
@@ -32,16 +34,47 @@ func (t *terminal) doctorCommand() *cli.Command {
 			jsonFlag(),
 			boolFlag("list", "list the checks, and run none"),
 			&cli.StringFlag{Name: "only", Usage: "`CHECKS` to run, separated by commas", DefaultText: "all"},
-			&cli.StringFlag{Name: "role", Usage: "what this machine is: `ROLE` is auto, head, node or both", Value: string(doctor.Auto)},
-			&cli.StringFlag{Name: "agent-socket", Usage: "`PATH` of the node's epd, or of one that is both", EnvVars: []string{"EPPLAN_SOCKET"}, DefaultText: epdapi.AgentSocket},
-			&cli.StringFlag{Name: "controller-socket", Usage: "`PATH` of the controller's epd", DefaultText: epdapi.ControllerSocket},
-			&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` at which job_submit is answered", EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}, DefaultText: "what epd says, or " + epdapi.PublicSocket},
-			&cli.StringFlag{Name: "state", Usage: "`DIR` of epd's journal and records", EnvVars: []string{"EPD_STATE"}, DefaultText: "what epd says, or /var/lib/epplan"},
-			&cli.StringFlag{Name: "config", Usage: "TOML `FILE` of epd", DefaultText: "what epd says, or /etc/epplan/config.toml"},
-			&cli.StringFlag{Name: "slurm-conf", Usage: "`PATH` of slurm.conf", EnvVars: []string{"SLURM_CONF"}, DefaultText: "/etc/slurm/slurm.conf"},
-			&cli.StringFlag{Name: "munge-socket", Usage: "`PATH` of munged's socket", EnvVars: []string{"EPPLAN_MUNGE_SOCKET"}, DefaultText: "slurm.conf's"},
-			&cli.StringFlag{Name: "controller", Usage: "`HOST:PORT` of the node's controllers, separated by commas", DefaultText: "what epd says"},
-			&cli.StringFlag{Name: "epd", Usage: "`PATH` of epd, which checks its records", DefaultText: "epd beside epplan"},
+			&cli.StringFlag{
+				Name: "role", Usage: "what this machine is: `ROLE` is auto, head, node or both",
+				Value: string(doctor.Auto),
+			},
+			&cli.StringFlag{
+				Name: "agent-socket", Usage: "`PATH` of the node's epd, or of one that is both",
+				EnvVars: []string{"EPPLAN_SOCKET"}, DefaultText: epdapi.AgentSocket,
+			},
+			&cli.StringFlag{
+				Name: "controller-socket", Usage: "`PATH` of the controller's epd",
+				DefaultText: epdapi.ControllerSocket,
+			},
+			&cli.StringFlag{
+				Name: "submit-socket", Usage: "`PATH` at which job_submit is answered",
+				EnvVars:     []string{"EPPLAN_SUBMIT_SOCKET"},
+				DefaultText: "what epd says, or " + epdapi.PublicSocket,
+			},
+			&cli.StringFlag{
+				Name: "state", Usage: "`DIR` of epd's journal and records", EnvVars: []string{"EPD_STATE"},
+				DefaultText: "what epd says, or /var/lib/epplan",
+			},
+			&cli.StringFlag{
+				Name: "config", Usage: "TOML `FILE` of epd",
+				DefaultText: "what epd says, or /etc/epplan/config.toml",
+			},
+			&cli.StringFlag{
+				Name: "slurm-conf", Usage: "`PATH` of slurm.conf", EnvVars: []string{"SLURM_CONF"},
+				DefaultText: "/etc/slurm/slurm.conf",
+			},
+			&cli.StringFlag{
+				Name: "munge-socket", Usage: "`PATH` of munged's socket",
+				EnvVars: []string{"EPPLAN_MUNGE_SOCKET"}, DefaultText: "slurm.conf's",
+			},
+			&cli.StringFlag{
+				Name: "controller", Usage: "`HOST:PORT` of the node's controllers, separated by commas",
+				DefaultText: "what epd says",
+			},
+			&cli.StringFlag{
+				Name: "epd", Usage: "`PATH` of epd, which checks its records",
+				DefaultText: "epd beside epplan",
+			},
 			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
 		Action: t.doctor,
@@ -66,7 +99,8 @@ func (t *terminal) doctor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	found := doctor.Examine(c.Context, doctor.ThisMachine(c.String("slurm-conf"), slurmUsers()...), options, checks)
+	found := doctor.Examine(c.Context, doctor.ThisMachine(c.String("slurm-conf"), slurmUsers()...),
+		options, checks)
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -93,7 +127,10 @@ func doctorChecks(only string) ([]doctor.Check, error) {
 	wanted := strings.Split(only, ",")
 	for _, name := range wanted {
 		if !slices.ContainsFunc(all, func(c doctor.Check) bool { return c.Name == name }) {
-			return nil, &usageError{msg: fmt.Sprintf("--only: there is no check %q", name), hint: "epplan doctor --list lists them"}
+			return nil, &usageError{
+				msg:  fmt.Sprintf("--only: there is no check %q", name),
+				hint: "epplan doctor --list lists them",
+			}
 		}
 	}
 	return slices.DeleteFunc(all, func(c doctor.Check) bool { return !slices.Contains(wanted, c.Name) }), nil
@@ -109,10 +146,13 @@ func doctorOptions(c *cli.Context) (doctor.Options, error) {
 		return doctor.Options{}, usagef("--timeout is %v, want more than 0", c.Duration("timeout"))
 	}
 	o := doctor.Options{
-		Role: role, AgentSocket: c.String("agent-socket"), ControllerSocket: c.String("controller-socket"), PublicSocket: c.String("submit-socket"),
-		State: c.String("state"), Config: c.String("config"), SlurmConf: c.String("slurm-conf"), MungeSocket: c.String("munge-socket"),
-		Controllers: strings.FieldsFunc(c.String("controller"), func(r rune) bool { return r == ',' }), Version: version,
-		EPDProgram: c.String("epd"), Program: "epplan", Timeout: c.Duration("timeout"),
+		Role: role, AgentSocket: c.String("agent-socket"), ControllerSocket: c.String("controller-socket"),
+		PublicSocket: c.String("submit-socket"),
+		State:        c.String("state"), Config: c.String("config"), SlurmConf: c.String("slurm-conf"),
+		MungeSocket: c.String("munge-socket"),
+		Controllers: strings.FieldsFunc(c.String("controller"), func(r rune) bool { return r == ',' }),
+		Version:     version,
+		EPDProgram:  c.String("epd"), Program: "epplan", Timeout: c.Duration("timeout"),
 	}
 	self, err := os.Executable()
 	if o.EPDProgram == "" && err == nil {
@@ -147,7 +187,8 @@ func slurmUsers() []uint32 {
 
 // gradeTexts are grades as people read them.
 var gradeTexts = map[doctor.Grade]string{
-	doctor.OK: "ok", doctor.Warn: "warn", doctor.Bad: "bad", doctor.Skipped: "n/a", doctor.Unknown: "can't tell",
+	doctor.OK: "ok", doctor.Warn: "warn", doctor.Bad: "bad", doctor.Skipped: "n/a",
+	doctor.Unknown: "can't tell",
 }
 
 // maxFixText is how long a line of a fix may be.
@@ -167,8 +208,10 @@ func doctorText(r *doctor.Report) string {
 			fmt.Fprintf(&b, "%26s fix: %s\n", "", slurm.Printable(f.Fix.String(), maxFixText))
 		}
 	}
-	fmt.Fprintf(&b, "%d ok, %s, %d bad, %d can't be told, %d not applicable on this machine (%s)\n", r.Count(doctor.OK),
-		plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown), r.Count(doctor.Skipped), r.Role)
+	fmt.Fprintf(&b, "%d ok, %s, %d bad, %d can't be told, %d not applicable on this machine (%s)\n",
+		r.Count(doctor.OK),
+		plural(r.Count(doctor.Warn), "warning"), r.Count(doctor.Bad), r.Count(doctor.Unknown),
+		r.Count(doctor.Skipped), r.Role)
 	return b.String()
 }
 
@@ -176,10 +219,16 @@ func doctorText(r *doctor.Report) string {
 func (t *terminal) printChecks(c *cli.Context, checks []doctor.Check) error {
 	rows := make([][]report.Value, len(checks))
 	for i := range checks {
-		rows[i] = []report.Value{report.Text(checks[i].Name), report.Text(string(checks[i].On)), report.Text(checks[i].What)}
+		rows[i] = []report.Value{
+			report.Text(checks[i].Name), report.Text(string(checks[i].On)), report.Text(checks[i].What),
+		}
 	}
 	return t.printTable(c, &report.Table{
-		Columns: []report.Column{{Key: "check", Head: "check", Left: true}, {Key: "on", Head: "on", Left: true}, {Key: "what", Head: "looks at", Left: true}},
-		Len:     len(rows), Rows: slices.Values(rows),
+		Columns: []report.Column{
+			{Key: "check", Head: "check", Left: true},
+			{Key: "on", Head: "on", Left: true},
+			{Key: "what", Head: "looks at", Left: true},
+		},
+		Len: len(rows), Rows: slices.Values(rows),
 	})
 }

@@ -27,7 +27,8 @@ func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 			gpus += " (" + strings.Join(numbers, ", ") + ")"
 		}
 	}
-	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s", c.String("socket"), event.Kind, event.Job, event.Node, gpus))
+	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",
+		c.String("socket"), event.Kind, event.Job, event.Node, gpus))
 }
 
 // dryRunRestore says which clocks would be given back, as epd has them.
@@ -46,7 +47,8 @@ func (t *terminal) dryRunRestore(ctx context.Context, c *cli.Context) (stop bool
 	var steps []string
 	for i := range s.GPUs {
 		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
-			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID, clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
+			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID,
+				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
 		}
 	}
 	return dryrun.Announce(c, steps...)
@@ -57,7 +59,8 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	now, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
+	now, err := ask(c, controllerFirst,
+		func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
 	if err != nil {
 		return true, err
 	}
@@ -66,7 +69,10 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 		count int
 		what  string
 	}{
-		{now.Nice, "the nice of %s"}, {now.Prefer, "the preference of %s"}, {now.Weights, "the weight of %s"}, {now.Asleep, "the sleep of %s"},
+		{now.Nice, "the nice of %s"},
+		{now.Prefer, "the preference of %s"},
+		{now.Weights, "the weight of %s"},
+		{now.Asleep, "the sleep of %s"},
 	} {
 		if part.count > 0 {
 			noun := "job"
@@ -84,7 +90,9 @@ func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	s, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) { return epd.Status(ctx) })
+	s, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
+		return epd.Status(ctx)
+	})
 	if err != nil {
 		return true, err
 	}

@@ -21,17 +21,43 @@ import (
 // touching are the commands that touch Slurm, a GPU, or what epd knows, each with
 // arguments by which it would, and what it says then.
 var touching = map[string]struct{ args, says []string }{
-	"epplan restore":       {nil, []string{"would give the clocks of GPU-374708ff-f771-9dd5-979e-c875d56cd228 back, now core 1087 locked at 1087 MHz"}},
-	"epplan prolog":        {nil, []string{"would tell epd at ", "of the prolog of job 7 on n1 with 2 GPUs (0, 1)"}},
-	"epplan epilog":        {nil, []string{"would tell epd at ", "of the epilog of job 7 on n1 with 2 GPUs (0, 1)"}},
-	"epplan levers":        {[]string{"--undo"}, []string{"would take back the nice of 1 job"}},
-	"epplan reload":        {nil, []string{"would have epd read its configuration again, now 5f1c09d2a7b3 is in force"}},
-	"epplan suspend":       {[]string{"n[1-2]", "--run", "DIR/run"}, []string{"would run DIR/run n1", "would run DIR/run n2", "would tell epd of the suspend of n1, n2"}},
-	"epplan resume":        {[]string{"n1", "--run", "DIR/run"}, []string{"would run DIR/run n1", "would tell epd of the resume of n1"}},
-	"epplan submit":        {[]string{"DIR/job.sh", "--", "--gres=gpu:1"}, []string{"would tell epd at ", "what the code in 1 file looks like", "would run DIR/sbatch --gres=gpu:1 DIR/job.sh"}},
-	"epplan import sacct":  {[]string{"DIR/sacct.txt"}, []string{"would store ", " in epd at "}},
-	"epplan import swf":    {[]string{"DIR/log.swf"}, []string{"would store ", " in epd at "}},
-	"epplan install slurm": {[]string{"--dir", "DIR/site", "--no-lua-check"}, []string{"epplan.lua: the hook"}},
+	"epplan restore": {
+		nil, []string{
+			"would give the clocks of GPU-374708ff-f771-9dd5-979e-c875d56cd228 back, now core 1087 " +
+				"locked at 1087 MHz",
+		},
+	},
+	"epplan prolog": {
+		nil, []string{"would tell epd at ", "of the prolog of job 7 on n1 with 2 GPUs (0, 1)"},
+	},
+	"epplan epilog": {
+		nil, []string{"would tell epd at ", "of the epilog of job 7 on n1 with 2 GPUs (0, 1)"},
+	},
+	"epplan levers": {[]string{"--undo"}, []string{"would take back the nice of 1 job"}},
+	"epplan reload": {
+		nil, []string{"would have epd read its configuration again, now 5f1c09d2a7b3 is in force"},
+	},
+	"epplan suspend": {
+		[]string{"n[1-2]", "--run", "DIR/run"}, []string{
+			"would run DIR/run n1", "would run DIR/run n2", "would tell epd of the suspend of n1, n2",
+		},
+	},
+	"epplan resume": {
+		[]string{"n1", "--run", "DIR/run"}, []string{
+			"would run DIR/run n1", "would tell epd of the resume of n1",
+		},
+	},
+	"epplan submit": {
+		[]string{"DIR/job.sh", "--", "--gres=gpu:1"}, []string{
+			"would tell epd at ", "what the code in 1 file looks like",
+			"would run DIR/sbatch --gres=gpu:1 DIR/job.sh",
+		},
+	},
+	"epplan import sacct": {[]string{"DIR/sacct.txt"}, []string{"would store ", " in epd at "}},
+	"epplan import swf":   {[]string{"DIR/log.swf"}, []string{"would store ", " in epd at "}},
+	"epplan install slurm": {
+		[]string{"--dir", "DIR/site", "--no-lua-check"}, []string{"epplan.lua: the hook"},
+	},
 }
 
 func hasDryRun(f cli.Flag) bool { return slices.Contains(f.Names(), "dry-run") }
@@ -68,7 +94,8 @@ var touchers = map[string][]string{
 // changing are functions that change something elsewhere: of epdapi's client, of
 // package slurm, and os/exec's.
 var changing = []string{
-	"Hook", "Restore", "Submit", "Announce", "Power", "UndoLevers", "Reload", "AddHistory", "UseModel", "Post",
+	"Hook", "Restore", "Submit", "Announce", "Power", "UndoLevers", "Reload", "AddHistory",
+	"UseModel", "Post",
 	"WriteSteps", "TouchScript", "Command", "CommandContext", "StartProcess",
 }
 
@@ -90,8 +117,10 @@ func TestNothingElseInTheProgramTouchesAnything(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if f, ok := call.Fun.(*ast.SelectorExpr); ok && changes(f, call.Args) && !slices.Contains(touchers[file], f.Sel.Name) {
-				t.Errorf("%s calls %s: has its command a --dry-run, and is it in these tables?", file, f.Sel.Name)
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && changes(f, call.Args) &&
+				!slices.Contains(touchers[file], f.Sel.Name) {
+				t.Errorf("%s calls %s: has its command a --dry-run, and is it in these tables?",
+					file, f.Sel.Name)
 			}
 			return true
 		})
@@ -106,7 +135,8 @@ func changes(f *ast.SelectorExpr, args []ast.Expr) bool {
 	}
 	ctx, named := args[0].(*ast.Ident)
 	field, selected := args[0].(*ast.SelectorExpr)
-	return named && ctx.Name == "ctx" || selected && field.Sel.Name == "Context" || strings.HasPrefix(f.Sel.Name, "Command") ||
+	return named && ctx.Name == "ctx" || selected && field.Sel.Name == "Context" ||
+		strings.HasPrefix(f.Sel.Name, "Command") ||
 		slices.Contains([]string{"WriteSteps", "TouchScript"}, f.Sel.Name)
 }
 
@@ -127,14 +157,17 @@ func watchedEPD(t *testing.T) (socket string, told func() []string) {
 	var mu sync.Mutex
 	var posted []string
 	inner := sayings()
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			mu.Lock()
-			posted = append(posted, r.Method+" "+r.URL.Path)
-			mu.Unlock()
-		}
-		inner.ServeHTTP(w, r)
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				mu.Lock()
+				posted = append(posted, r.Method+" "+r.URL.Path)
+				mu.Unlock()
+			}
+			inner.ServeHTTP(w, r)
+		}),
+	}
 	go server.Serve(l) //nolint:errcheck // ends with the test
 	t.Cleanup(func() { _ = server.Close() })
 	return socket, func() []string {
@@ -162,7 +195,10 @@ func dryFolder(t *testing.T) string {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Chdir(dir)
-	for key, value := range map[string]string{"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_JOB_GPUS": "0,1", "SLURM_JOB_UID": "1000"} {
+	for key, value := range map[string]string{
+		"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1",
+		"SLURM_JOB_GPUS": "0,1", "SLURM_JOB_UID": "1000",
+	} {
 		t.Setenv(key, value)
 	}
 	return dir
@@ -199,7 +235,8 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 		t.Errorf("files were %v and are %v", before, after)
 	}
 	// Without it the same line does something.
-	if code, _, complaint := inProcess(t, "levers", "--undo", "--socket", socket); code != exitDone || !slices.Equal(told(), []string{"POST /v1/levers/undo"}) {
+	if code, _, complaint := inProcess(t, "levers", "--undo", "--socket", socket); code != exitDone ||
+		!slices.Equal(told(), []string{"POST /v1/levers/undo"}) {
 		t.Errorf("%d %s: told %v", code, complaint, told())
 	}
 }

@@ -49,8 +49,14 @@ func (e *edlPaper) meanSavings() ([]experiment, error) {
 		}
 	}
 	return []experiment{
-		{finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4}, saving(dvfsmodel.WideRange())},
-		{finding{section: "single", what: "mean saving, narrow interval", unit: "%"}, saving(dvfsmodel.NarrowRange())},
+		{
+			finding{section: "single", what: "mean saving, wide interval", unit: "%", paper: 36.4},
+			saving(dvfsmodel.WideRange()),
+		},
+		{
+			finding{section: "single", what: "mean saving, narrow interval", unit: "%"},
+			saving(dvfsmodel.NarrowRange()),
+		},
 	}, nil
 }
 
@@ -71,14 +77,20 @@ func (e *edlPaper) table3() []experiment {
 		}
 		name := fmt.Sprintf("J%d (δ %g, deadline %g)", i+1, row.delta, row.deadline)
 		all = append(all,
-			experiment{finding{section: "table3", what: name + " power", unit: "W", paper: row.power}, func(context.Context) (float64, error) {
-				pt, err := solve()
-				return float64(pt.Power), err
-			}},
-			experiment{finding{section: "table3", what: name + " time", unit: "slots", paper: row.time}, func(context.Context) (float64, error) {
-				pt, err := solve()
-				return pt.Time, err
-			}})
+			experiment{
+				finding{section: "table3", what: name + " power", unit: "W", paper: row.power},
+				func(context.Context) (float64, error) {
+					pt, err := solve()
+					return float64(pt.Power), err
+				},
+			},
+			experiment{
+				finding{section: "table3", what: name + " time", unit: "slots", paper: row.time},
+				func(context.Context) (float64, error) {
+					pt, err := solve()
+					return pt.Time, err
+				},
+			})
 	}
 	return all
 }
@@ -97,13 +109,16 @@ func (e *edlPaper) offline() []experiment {
 	for _, u := range []float64{0.2, 0.6, 1, 1.6} {
 		for _, l := range []int{1, 4, 16} {
 			for _, name := range []string{"edl:1", "edl:0.9", "edl:0.8", "edf-bf", "edf-wf", "lpt-ff"} {
-				f := finding{section: "offline", unit: "% saved", what: fmt.Sprintf("%s, U %g, l %d", name, u, l)}
+				f := finding{
+					section: "offline", unit: "% saved", what: fmt.Sprintf("%s, U %g, l %d", name, u, l),
+				}
 				if l == 1 && name == "edl:1" {
 					f.paper = paperOfflineSaving
 				}
-				all = append(all, e.meanOverSets(f, taskset.Spec{Offline: u}, l, name, func(p *planner.Problem, plan *planner.Plan) float64 {
-					return 100 * (1 - float64(plan.Ledger.Total()/planner.DefaultEnergy(p, plan)))
-				}))
+				all = append(all, e.meanOverSets(f, taskset.Spec{Offline: u}, l, name,
+					func(p *planner.Problem, plan *planner.Plan) float64 {
+						return 100 * (1 - float64(plan.Ledger.Total()/planner.DefaultEnergy(p, plan)))
+					}))
 			}
 		}
 	}
@@ -112,9 +127,10 @@ func (e *edlPaper) offline() []experiment {
 		if name == "lpt-ff" {
 			f.paper = 31
 		}
-		all = append(all, e.meanOverSets(f, taskset.Spec{Offline: 0.2}, 16, name+",clocks=default", func(p *planner.Problem, plan *planner.Plan) float64 {
-			return 100 * float64(plan.Ledger.Idle/planner.DefaultEnergy(p, plan))
-		}))
+		all = append(all, e.meanOverSets(f, taskset.Spec{Offline: 0.2}, 16, name+",clocks=default",
+			func(p *planner.Problem, plan *planner.Plan) float64 {
+				return 100 * float64(plan.Ledger.Idle/planner.DefaultEnergy(p, plan))
+			}))
 	}
 	return all
 }
@@ -123,7 +139,9 @@ func (e *edlPaper) offline() []experiment {
 func (e *edlPaper) online() []experiment {
 	day := taskset.Spec{Offline: 0.4, Online: 1.6}
 	mega := func(energy func(*planner.Ledger) dvfsmodel.Joule) func(*planner.Problem, *planner.Plan) float64 {
-		return func(_ *planner.Problem, plan *planner.Plan) float64 { return float64(energy(&plan.Ledger)) / 1e6 }
+		return func(_ *planner.Problem, plan *planner.Plan) float64 {
+			return float64(energy(&plan.Ledger)) / 1e6
+		}
 	}
 	run := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Run })
 	total := mega(func(l *planner.Ledger) dvfsmodel.Joule { return l.Total() })
@@ -132,7 +150,8 @@ func (e *edlPaper) online() []experiment {
 		return finding{section: "online", what: what, unit: "MJ", paper: paper}
 	}
 	stated := []experiment{
-		e.meanOverSets(at("run energy at default clocks", paperRunDefault), day, 1, "edl,clocks=default", run),
+		e.meanOverSets(at("run energy at default clocks", paperRunDefault), day, 1,
+			"edl,clocks=default", run),
 		e.meanOverSets(at("run energy with DVFS", paperRunDVFS), day, 1, "edl", run),
 		e.meanOverSets(at("total, edl:1, l 16", 102.49), day, 16, "edl:1", total),
 		e.meanOverSets(at("total, edl:0.9, l 16", 99.73), day, 16, "edl:0.9", total),
@@ -150,18 +169,22 @@ func (e *edlPaper) online() []experiment {
 	for _, l := range sizes {
 		for _, theta := range thetas {
 			name := fmt.Sprintf("edl:%g", theta)
-			all = append(all, e.meanOverSets(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
+			all = append(all,
+				e.meanOverSets(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
 		}
 		for _, rho := range rhos {
 			name := fmt.Sprintf("edl,rho=%g", rho)
-			all = append(all, e.meanOverSets(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
+			all = append(all,
+				e.meanOverSets(at(fmt.Sprintf("total, %s, l %d", name, l), 0), day, l, name, total))
 		}
 	}
 	return all
 }
 
 // meanOverSets is the mean of a quantity over the task sets, planned by a policy.
-func (e *edlPaper) meanOverSets(f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64) experiment {
+func (e *edlPaper) meanOverSets(
+	f finding, spec taskset.Spec, l int, name string, measure func(*planner.Problem, *planner.Plan) float64,
+) experiment {
 	return experiment{f, func(ctx context.Context) (float64, error) {
 		sum := 0.0
 		for set := range e.sets {
@@ -196,7 +219,8 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 	}
 	wide := dvfsmodel.WideRange()
 	cluster := config.PaperCluster(l)
-	tasks, _, err := planner.Join(batch, &cluster, newCatalog(config.BuiltinProfiles(), nil, &wide), planner.Margins{})
+	tasks, _, err := planner.Join(batch, &cluster, newCatalog(config.BuiltinProfiles(), nil, &wide),
+		planner.Margins{})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ func (t *terminal) estimateCommand() *cli.Command {
 		Name:      "estimate",
 		Usage:     "what a submission would take and cost",
 		ArgsUsage: "SCRIPT",
-		Description: "SCRIPT is what sbatch would be given, - is standard input. Its #SBATCH lines count, and flags here go before\n" +
+		Description: "SCRIPT is what sbatch would be given, - is standard input. Its #SBATCH lines count, " +
+			"and flags here go before\n" +
 			"those. What is known on each GPU model comes from earlier runs of the very same script on as many GPUs; what\n" +
 			"is expected of others, from similar jobs and from the source code that the script runs, such as\n" +
 			"python train.py below this folder. Of that, epd is sent numbers that no text can be had from. Nothing is\n" +
@@ -39,8 +40,12 @@ func (t *terminal) estimateCommand() *cli.Command {
 			&cli.StringFlag{Name: "time", Aliases: []string{"t"}, Usage: "time `LIMIT`"},
 			&cli.StringFlag{Name: "partition", Aliases: []string{"p"}, Usage: "`NAME` of the partition"},
 			&cli.StringFlag{Name: "job-name", Aliases: []string{"J"}, Usage: "`NAME` of the job"},
-			&cli.StringFlag{Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off or epplan:deadline=18:00"},
-			&cli.StringFlag{Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on"},
+			&cli.StringFlag{
+				Name: "comment", Usage: "`TEXT` with wishes, such as epplan:off or epplan:deadline=18:00",
+			},
+			&cli.StringFlag{
+				Name: "gpu-model", Usage: "this GPU `MODEL` only", DefaultText: "all that it ran on",
+			},
 			noCodeFlag(), anySocketFlag(publicFirst), jsonFlag(),
 		},
 		Action: t.estimate,
@@ -103,7 +108,8 @@ func chdirOf(script []byte) string {
 func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission, error) {
 	name := c.Args().First()
 	s := &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Script: slurm.Hex(script),
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
+		Script: slurm.Hex(script),
 	}
 	switch {
 	case len(script) == 0:
@@ -119,10 +125,15 @@ func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission,
 			perNode = tasksPerNode(o.Value)
 		}
 		if err := s.SetOption(o.Name, o.Value); err != nil {
-			return nil, &hintedError{err: fmt.Errorf("%s:%d: %w", name, o.Line, err), hint: "sbatch would refuse it, too"}
+			return nil, &hintedError{
+				err: fmt.Errorf("%s:%d: %w", name, o.Line, err), hint: "sbatch would refuse it, too",
+			}
 		}
 	}
-	for _, flag := range []string{"gpus", "gres", "gpus-per-node", "gpus-per-task", "nodes", "ntasks", "time", "partition", "job-name", "comment"} {
+	for _, flag := range []string{
+		"gpus", "gres", "gpus-per-node", "gpus-per-task", "nodes", "ntasks", "time",
+		"partition", "job-name", "comment",
+	} {
 		if !c.IsSet(flag) {
 			continue
 		}
@@ -186,10 +197,12 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 	writePoints(b, m.Default, m.Chosen)
 	writeRow(b, "  why", "%s", slurm.Printable(m.Reason, 400))
 	if m.Apply && e.HoldOut > 0 {
-		writeRow(b, "", "%s of the jobs run at default clocks all the same, by lot", report.FormatPercent(e.HoldOut))
+		writeRow(b, "", "%s of the jobs run at default clocks all the same, by lot",
+			report.FormatPercent(e.HoldOut))
 	}
 	if m.Apply && e.ConstantArm > 0 {
-		writeRow(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such", report.FormatPercent(e.ConstantArm))
+		writeRow(b, "", "%s of the jobs run at constant clocks instead, by lot, on GPU models that have such",
+			report.FormatPercent(e.ConstantArm))
 	}
 	writeCost(b, e, m)
 }

@@ -33,10 +33,12 @@ func sites(t *testing.T) []string {
 func TestEachSiteOfTheExamplesHasARightConfigurationAndABatchThatCanBePlanned(t *testing.T) {
 	for _, site := range sites(t) {
 		toml := filepath.Join(site, "epplan.toml")
-		if code, _, stderr := inProcess(t, "config", "check", toml); code != exitDone || strings.Contains(stderr, "warning") {
+		if code, _, stderr := inProcess(t, "config", "check", toml); code != exitDone ||
+			strings.Contains(stderr, "warning") {
 			t.Errorf("%s: exit status %d: %s", toml, code, stderr)
 		}
-		code, stdout, stderr := inProcess(t, "plan", filepath.Join(site, "batch.csv"), "--config", toml, "--models", filepath.Join(exampleSites, "models.toml"), "--json")
+		code, stdout, stderr := inProcess(t, "plan", filepath.Join(site, "batch.csv"), "--config", toml,
+			"--models", filepath.Join(exampleSites, "models.toml"), "--json")
 		if code != exitDone || stderr != "" {
 			t.Errorf("%s: exit status %d: %s", site, code, stderr)
 			continue
@@ -92,14 +94,20 @@ func TestJobScriptsOfTheExamplesStateEveryWishAndNoneThatIsWrong(t *testing.T) {
 		for _, c := range []struct {
 			n  *int
 			is bool
-		}{{&off, w.Off}, {&noCode, w.NoCode}, {&fixed, w.HasFixedClocks()}, {&deadline, !w.Deadline.IsZero()}} {
+		}{
+			{&off, w.Off},
+			{&noCode, w.NoCode},
+			{&fixed, w.HasFixedClocks()},
+			{&deadline, !w.Deadline.IsZero()},
+		} {
 			if c.is {
 				*c.n++
 			}
 		}
 	}
 	if counts := []int{off, noCode, fixed, deadline}; slices.Min(counts) == 0 || none == 0 {
-		t.Errorf("scripts that wish off, nocode, fixed, deadline: %v, and %d that wish nothing: want one of each", counts, none)
+		t.Errorf("scripts that wish off, nocode, fixed, deadline: %v, and %d that wish nothing: want "+
+			"one of each", counts, none)
 	}
 }
 

@@ -25,7 +25,8 @@ func (t *terminal) explainCommand() *cli.Command {
 		ArgsUsage: "JOB [BATCH]",
 		Description: "A number alone is a job of Slurm's: epd is asked what was decided for it and why, what was predicted at\n" +
 			"default clocks and at the chosen ones, and by which model. No other flags than --socket and --json then.\n" +
-			"With a batch: plans the batch like plan does and shows what was known of the job, what it could have had, and why\n" +
+			"With a batch: plans the batch like plan does and shows what was known of the job, what it " +
+			"could have had, and why\n" +
 			"it got what it got. Due is when the plan wants it to end: its deadline less the margin, or what --stretch\n" +
 			"implies for a job without one. Least energy counts the job's share of the node, whose watts by GPU are the\n" +
 			"cluster's; powers and energies are those of the GPUs alone.\n" +
@@ -89,7 +90,8 @@ type jobSetting struct {
 
 func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
 	return jobSetting{
-		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core), Mem: float64(pt.Mem),
+		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core),
+		Mem:  float64(pt.Mem),
 		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
 	}
 }
@@ -100,7 +102,10 @@ func (t *terminal) explain(c *cli.Context) error {
 	}
 	if c.NArg() == 1 {
 		if _, err := slurm.ParseJobRef(c.Args().First()); err != nil {
-			return &usageError{msg: "1 arguments, want a job's id and a batch file", hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3"}
+			return &usageError{
+				msg:  "1 arguments, want a job's id and a batch file",
+				hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3",
+			}
 		}
 		return t.explainLive(c)
 	}
@@ -144,7 +149,8 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,
-		Deadline: finiteOrNil(t.Deadline), Limit: finiteOrNil(s.batch.Jobs[task].Limit), Due: finiteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
+		Deadline: finiteOrNil(t.Deadline), Limit: finiteOrNil(s.batch.Jobs[task].Limit),
+		Due: finiteOrNil(t.Due), GPUs: []int{}, Options: []modelChoice{},
 	}
 	for i := range t.Options {
 		e.Options = append(e.Options, s.choice(t, &t.Options[i]))
@@ -172,9 +178,14 @@ func (s *setup) explanation(task int, r *report.Result) *explanation {
 // choice is what the job would have on a GPU model, free and in time.
 func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
 	w := gpuWeight(t, o.GPUs)
-	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool { return k.Model == o.Model })
+	class := slices.IndexFunc(s.problem.Cluster.Classes, func(k planner.NodeClass) bool {
+		return k.Model == o.Model
+	})
 	objective := s.problem.ClassObjective(class)
-	c := modelChoice{GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(), Default: newSetting(o.Response.Default(), w)}
+	c := modelChoice{
+		GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(),
+		Default: newSetting(o.Response.Default(), w),
+	}
 	if o.NodeCount() > 1 {
 		c.Nodes = o.Nodes
 	}
@@ -206,8 +217,10 @@ func finiteOrNil(x float64) *float64 {
 
 // write is the explanation for people.
 func (e *explanation) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nDue       %s\nLimit     %s\n",
-		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival), secondsText(e.Deadline), secondsText(e.Due), secondsText(e.Limit))
+	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\n"+
+		"Due       %s\nLimit     %s\n",
+		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival),
+		secondsText(e.Deadline), secondsText(e.Due), secondsText(e.Limit))
 	for i := 0; i < len(e.Options) && err == nil; i++ {
 		err = e.Options[i].write(w)
 	}
@@ -219,7 +232,8 @@ func (e *explanation) write(w io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n",
-		e.placeText(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+		e.placeText(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen",
+		e.Chosen, e.Reason)
 	return err
 }
 
@@ -241,7 +255,8 @@ func (c *modelChoice) write(w io.Writer) error {
 	if c.Nodes > 1 {
 		nodes = fmt.Sprintf(" on %d nodes", c.Nodes)
 	}
-	_, err := fmt.Fprintf(w, "\nOn %d × %s%s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel), nodes, report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
+	_, err := fmt.Fprintf(w, "\nOn %d × %s%s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel),
+		nodes, report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
 	for _, row := range []struct {
 		name string
 		at   *jobSetting

@@ -60,7 +60,8 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 	if d.ConfigVersion == v.ConfigVersion {
 		writeRow(b, "  aim", "%s (configuration %s)", objectiveText(&v.Objective), config)
 	} else {
-		writeRow(b, "  aim", "that of configuration %s; now %s is in force", config, printable(v.ConfigVersion))
+		writeRow(b, "  aim", "that of configuration %s; now %s is in force", config,
+			printable(v.ConfigVersion))
 	}
 	if d.Model == nil {
 		writeRow(b, "  model", "none, or it is gone")
@@ -81,12 +82,15 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 	if !adapted && len(o.Stays) == 0 {
 		return
 	}
-	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.ClockResidency) int { return cmp.Compare(y.Seconds, x.Seconds) })
+	stays := slices.SortedStableFunc(slices.Values(o.Stays), func(x, y dvfsmodel.ClockResidency) int {
+		return cmp.Compare(y.Seconds, x.Seconds)
+	})
 	told := dvfsmodel.ResidencySeconds(stays)
 	var parts []string
 	for i := range stays[:min(len(stays), maxResidencies)] {
 		parts = append(parts, fmt.Sprintf("core %.0f MHz for %s (%.0f %%)", float64(stays[i].Core),
-			report.FormatSeconds(stays[i].Seconds), 100*stays[i].Seconds/max(told, math.SmallestNonzeroFloat64)))
+			report.FormatSeconds(stays[i].Seconds), 100*stays[i].Seconds/max(told,
+				math.SmallestNonzeroFloat64)))
 	}
 	if more := len(stays) - len(parts); more > 0 {
 		parts = append(parts, plural(more, "further clock"))
@@ -108,7 +112,8 @@ func modeText(d *epdapi.Decision) string {
 	case live.ArmHeldOut:
 		return mode + "; held out by lot: it runs at default clocks, so that savings can be measured"
 	case live.ArmConstant:
-		return mode + "; drawn by lot to run at constant clocks, so that it can be measured what choosing for each job adds"
+		return mode + "; drawn by lot to run at constant clocks, so that it can be measured what choosing " +
+			"for each job adds"
 	case live.ArmTreated:
 		return mode + "; its energy is compared with that of held-out runs"
 	case live.ArmExcluded:
@@ -162,14 +167,16 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 	}
 	writeRow(b, "  chosen", "%s", pointText(chosen))
 	writeRow(b, "", "%s of the time, %s of the GPUs' energy, %s with their share of the node",
-		report.FormatPercent(chosen.TimeS/standard.TimeS), report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
+		report.FormatPercent(chosen.TimeS/standard.TimeS),
+		report.FormatPercent(chosen.EnergyJ/standard.EnergyJ),
 		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
 }
 
 // pointText is a prediction on a line.
 func pointText(p *epdapi.Point) string {
 	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", p.Words(), report.FormatSeconds(p.TimeS),
-		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
+		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS),
+		report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
 }
 
 // writeTimeLimit sets the prediction beside the time limit.
@@ -182,5 +189,6 @@ func writeTimeLimit(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) {
 	if !ok || !known {
 		return
 	}
-	writeRow(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()), report.FormatSeconds(limit.Seconds()-upper))
+	writeRow(b, "  limit", "%s, %s above the most it should take", report.FormatSeconds(limit.Seconds()),
+		report.FormatSeconds(limit.Seconds()-upper))
 }

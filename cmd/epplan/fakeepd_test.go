@@ -51,14 +51,24 @@ func sayings() http.Handler {
 		"GET " + epdapi.PathStatus: epdapi.Status{
 			Version: "1.0", Role: "both", Node: "gpu01", Started: since,
 			GPUs: []epdapi.GPU{
-				{UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", LockedCore: 1087, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Power: 143},
-				{UUID: "GPU-7c3ccd10-bb7e-c37b-46d3-7926ae627426", Bus: "00000000:19:00.0", Model: "V100", Minor: 1, Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Power: 30},
+				{
+					UUID: uuid, Bus: "00000000:17:00.0", Model: "V100", LockedCore: 1087,
+					Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Power: 143,
+				},
+				{
+					UUID: "GPU-7c3ccd10-bb7e-c37b-46d3-7926ae627426", Bus: "00000000:19:00.0", Model: "V100",
+					Minor: 1, Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Power: 30,
+				},
 			},
-			Runs:   []epdapi.Run{{ID: "R1", Job: 4711, GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1087}, Started: since.Add(time.Hour)}},
+			Runs: []epdapi.Run{{
+				ID: "R1", Job: 4711, GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1087},
+				Started: since.Add(time.Hour),
+			}},
 			Totals: &epdapi.Totals{Decisions: 12, Outcomes: 11, Models: 3},
 			Controller: &epdapi.ControllerStatus{
 				Cluster: "alpha", Started: since, ConfigVersion: "5f1c09d2a7b3", Mode: live.Advise,
-				Modes: map[string]live.Mode{"gpu": live.Enforce}, HoldOut: 0.05, Jobs: 40, Tokens: 9, Decided: 1, Models: 3,
+				Modes: map[string]live.Mode{"gpu": live.Enforce}, HoldOut: 0.05, Jobs: 40, Tokens: 9,
+				Decided: 1, Models: 3,
 				Decisions: 12, Applied: 7, HeldOut: 1, Outcomes: 11,
 			},
 			Troubles: []epdapi.Problem{},
@@ -66,10 +76,14 @@ func sayings() http.Handler {
 		"POST " + epdapi.PathRestore: epdapi.RestoreAnswer{
 			GPUs: []epdapi.RestoredGPU{{UUID: uuid, Result: "restored"}}, Clean: true,
 		},
-		"POST " + epdapi.PathProlog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: true, Run: "R1", Reason: "enforce: the cheapest in time"},
+		"POST " + epdapi.PathProlog: slurm.HookAnswer{
+			Version: slurm.ProtocolVersion, Applied: true, Run: "R1", Reason: "enforce: the cheapest in time",
+		},
 		"POST " + epdapi.PathEpilog: slurm.HookAnswer{Version: slurm.ProtocolVersion, Run: "R1"},
-		"POST " + epdapi.PathSubmit: slurm.SubmitAnswer{Version: slurm.ProtocolVersion, AdminComment: "epplan:t1"},
-		"POST " + epdapi.PathPower:  struct{}{},
+		"POST " + epdapi.PathSubmit: slurm.SubmitAnswer{
+			Version: slurm.ProtocolVersion, AdminComment: "epplan:t1",
+		},
+		"POST " + epdapi.PathPower: struct{}{},
 	}
 	mux := http.NewServeMux()
 	liveSayings(mux)

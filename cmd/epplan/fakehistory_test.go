@@ -20,7 +20,8 @@ func historySayings(mux *http.ServeMux) {
 	seen := map[string]bool{}
 	mux.HandleFunc("POST "+epdapi.PathHistory, func(w http.ResponseWriter, r *http.Request) {
 		var h epdapi.History
-		if err := json.NewDecoder(r.Body).Decode(&h); err != nil || len(h.Jobs) == 0 || len(h.Jobs) > epdapi.MaxHistory {
+		if err := json.NewDecoder(r.Body).Decode(&h); err != nil || len(h.Jobs) == 0 ||
+			len(h.Jobs) > epdapi.MaxHistory {
 			w.WriteHeader(http.StatusBadRequest)
 			_ = json.NewEncoder(w).Encode(epdapi.Fault{Error: "makes no sense"})
 			return
@@ -48,8 +49,10 @@ func historySayings(mux *http.ServeMux) {
 		for id := after + 1; id <= 3 && len(page.Jobs) < 2; id++ {
 			begin := fakeBegin.Add(time.Duration(id) * time.Minute)
 			page.Jobs = append(page.Jobs, record.HistoryJob{
-				Cluster: "alpha", JobID: strconv.Itoa(id), Submitted: begin, Started: begin, Ended: begin.Add(time.Hour), User: "ada",
-				Name: []byte("evil\x1b[2J"), GPUs: live.Known(2), Limit: live.LimitOf(2 * time.Hour), State: record.Completed, EnergyJ: live.Known(1.8e6),
+				Cluster: "alpha", JobID: strconv.Itoa(id), Submitted: begin, Started: begin,
+				Ended: begin.Add(time.Hour), User: "ada",
+				Name: []byte("evil\x1b[2J"), GPUs: live.Known(2), Limit: live.LimitOf(2 * time.Hour),
+				State: record.Completed, EnergyJ: live.Known(1.8e6),
 			})
 		}
 		page.More = after == 0

@@ -54,8 +54,12 @@ func liveSayings(mux *http.ServeMux) {
 	say("GET "+epdapi.PathQueue, func(*http.Request) any { return fakeQueue() })
 	say("GET "+epdapi.PathLevers, func(*http.Request) any { return fakeLevers() })
 	say("GET "+epdapi.PathProfiles, fakeProfiles)
-	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any { return epdapi.UndoLeversAnswer{Undone: 3, Waiting: 1} })
-	say("POST "+epdapi.PathReload, func(*http.Request) any { return epdapi.ReloadAnswer{Version: "77aa00c1d2e3", Before: "5f1c09d2a7b3"} })
+	say("POST "+epdapi.PathLeversUndo, func(*http.Request) any {
+		return epdapi.UndoLeversAnswer{Undone: 3, Waiting: 1}
+	})
+	say("POST "+epdapi.PathReload, func(*http.Request) any {
+		return epdapi.ReloadAnswer{Version: "77aa00c1d2e3", Before: "5f1c09d2a7b3"}
+	})
 }
 
 // fakeLevers are a job that waits behind another, and an advice with a hostile
@@ -64,9 +68,13 @@ func fakeLevers() any {
 	return epdapi.Levers{Status: steer.Status{
 		Shared: fakeShared(),
 		Policy: "value", Order: []slurm.JobID{4711, 4713, 4712},
-		At: fakeBegin, Nice: 1, Set: 1, Left: []slurm.JobID{4714}, Notes: []string{"this Slurm can't power nodes down: SuspendProgram isn't set"},
+		At: fakeBegin, Nice: 1, Set: 1, Left: []slurm.JobID{4714},
+		Notes: []string{"this Slurm can't power nodes down: SuspendProgram isn't set"},
 		Advice: []steer.Advice{
-			{Kind: steer.KindLimit, Job: 4711, UID: 1000, User: "ada", Partition: "gpu", Text: "a limit of 40 minutes would do"},
+			{
+				Kind: steer.KindLimit, Job: 4711, UID: 1000, User: "ada", Partition: "gpu",
+				Text: "a limit of 40 minutes would do",
+			},
 			{Kind: steer.KindSleep, Node: "n2", Text: "idle for an hour"},
 		},
 	}}
@@ -99,14 +107,18 @@ func fakeJobs(r *http.Request) any {
 func fakeView(id string) *epdapi.JobView {
 	v := &epdapi.JobView{
 		Job: &epdapi.Job{
-			ID: 4711, Name: "train", User: "ada", Account: "physics", Partition: "gpu", State: record.Completed, Submitted: fakeBegin.Add(-time.Minute),
+			ID: 4711, Name: "train", User: "ada", Account: "physics", Partition: "gpu",
+			State: record.Completed, Submitted: fakeBegin.Add(-time.Minute),
 			Nodes: 1, GPUs: 2, Limit: live.LimitOfSeconds(3600), Workload: fakeWorkload, Scripted: true,
 		},
 		Submission: &record.Decision{
-			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute), Tier: "repeat/repeat/similar",
-			TimeS:   record.Interval{Value: live.Known(2460), Low: live.Known(2300), High: live.Known(2700)},
-			EnergyJ: record.Interval{Value: live.Known(760e3), Low: live.Known(740e3), High: live.Known(850e3)},
-			PowerW:  record.Interval{Value: live.Known(155), Low: live.Known(140), High: live.Known(180)},
+			Mode: "enforce", Reason: "submitted", Created: fakeBegin.Add(-time.Minute),
+			Tier:  "repeat/repeat/similar",
+			TimeS: record.Interval{Value: live.Known(2460), Low: live.Known(2300), High: live.Known(2700)},
+			EnergyJ: record.Interval{
+				Value: live.Known(760e3), Low: live.Known(740e3), High: live.Known(850e3),
+			},
+			PowerW: record.Interval{Value: live.Known(155), Low: live.Known(140), High: live.Known(180)},
 		},
 		Decisions: []epdapi.Decision{fakeDecision()}, Outcomes: []epdapi.Outcome{fakeOutcome()},
 		ConfigVersion: "5f1c09d2a7b3", Objective: epdapi.Objective{EnergyWeight: 1},
@@ -119,13 +131,15 @@ func fakeView(id string) *epdapi.JobView {
 	case "4712":
 		v.Job.ID, v.Job.Name, v.Job.User = 4712, "evil\x1b[2J\nJob 1\u202e\u009b", "eve"
 		v.Wishes = &epdapi.Wishes{Warnings: []string{"epplan:\x1b]0;x\a"}}
-		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = live.ArmHeldOut, dvfsmodel.Setting{}, nil
+		v.Decisions[0].Arm, v.Decisions[0].Setting, v.Decisions[0].Chosen = live.ArmHeldOut,
+			dvfsmodel.Setting{}, nil
 		v.Decisions[0].Reason = "held out by lot, to compare with core 1087 MHz\x1b[2J"
 		v.Decisions[0].ConfigVersion = "000000000000"
 		v.Outcomes[0].ThrottledS = map[string]float64{"thermal\x1b[2J": 12}
 	case "4719":
 		v.Job.ID = 4719
-		v.Decisions[0].Arm, v.Decisions[0].Reason = live.ArmConstant, "drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
+		v.Decisions[0].Arm, v.Decisions[0].Reason = live.ArmConstant,
+			"drawn by lot to run at constant clocks, core 1087 MHz: 90% of the GPUs' energy"
 	case "4713":
 		v.Job.ID, v.Job.State = 4713, string(slurm.Pending)
 		v.Decisions, v.Outcomes = []epdapi.Decision{}, []epdapi.Outcome{}
@@ -140,7 +154,8 @@ func fakeView(id string) *epdapi.JobView {
 
 func fakePoint(core dvfsmodel.MHz, seconds, watts float64) *epdapi.Point {
 	return &epdapi.Point{
-		Setting: dvfsmodel.Setting{Core: core, Mem: 877}, TimeS: seconds, LowerS: seconds / 1.1, UpperS: seconds * 1.1,
+		Setting: dvfsmodel.Setting{Core: core, Mem: 877}, TimeS: seconds, LowerS: seconds / 1.1,
+		UpperS: seconds * 1.1,
 		PowerW: 2 * watts, EnergyJ: 2 * watts * seconds, HostJ: 2 * 50 * seconds,
 	}
 }
@@ -155,10 +170,13 @@ func fakeDecision() epdapi.Decision {
 	known := func(x float64) record.Interval { return record.Interval{Value: live.Known(x)} }
 	d := epdapi.Decision{
 		Decision: record.Decision{
-			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1087},
-			TimeS: known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
-			Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
-			Mode:   "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: live.ArmTreated, Created: fakeBegin,
+			ID: 5, JobID: 4711, Node: "gpu01", RunID: "R1", Workload: fakeWorkload, GPUModel: "V100",
+			Setting: dvfsmodel.Setting{Core: 1087},
+			TimeS:   known(fakeChosen.TimeS), PowerW: known(143), EnergyJ: known(fakeChosen.EnergyJ),
+			Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of " +
+				"the time at default clocks, by model version 3 of 12 runs",
+			Mode: "enforce", ConfigVersion: "5f1c09d2a7b3", ModelVersion: 3, Arm: live.ArmTreated,
+			Created: fakeBegin,
 		},
 		Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
 	}
@@ -169,11 +187,18 @@ func fakeDecision() epdapi.Decision {
 func fakeOutcome() epdapi.Outcome {
 	const took = 2541
 	o := epdapi.Outcome{Outcome: record.Outcome{
-		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100", Arm: live.ArmTreated,
-		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"}, ExitState: record.Completed,
-		Setting: dvfsmodel.Setting{Core: 1087}, TimeS: live.Known(took), GPUEnergyJ: live.Known(731000), GPUSource: record.Counter,
-		MeanPowerW: live.Known(287.7), PeakPowerW: live.Known(322), Utilisation: live.Known(0.81), PeakMemoryBytes: live.Known(11 << 30),
-		Clocks:     []live.Residency{{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11}},
+		RunID: "R1", JobID: 4711, Node: "gpu01", DecisionID: 5, Workload: fakeWorkload, GPUModel: "V100",
+		Arm:     live.ArmTreated,
+		Started: fakeBegin, Ended: fakeBegin.Add(took * time.Second), GPUs: []string{"GPU-1", "GPU-2"},
+		ExitState: record.Completed,
+		Setting:   dvfsmodel.Setting{Core: 1087}, TimeS: live.Known(took), GPUEnergyJ: live.Known(731000),
+		GPUSource:  record.Counter,
+		MeanPowerW: live.Known(287.7), PeakPowerW: live.Known(322), Utilisation: live.Known(0.81),
+		PeakMemoryBytes: live.Known(11 << 30),
+		Clocks: []live.Residency{
+			{Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}, Seconds: 2530},
+			{Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 11},
+		},
 		ThrottledS: map[string]float64{"power-cap": 3},
 	}}
 	o.Series.IntervalS = 60
@@ -190,18 +215,29 @@ func fakeOutcome() epdapi.Outcome {
 // fakeSavings are certain, or not for a recent time, or nothing for the future.
 func fakeSavings(r *http.Request) any {
 	s := epdapi.Savings{
-		GPU:       epdapi.Saving{Runs: 420, Against: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6},
-		Node:      epdapi.Saving{Runs: 420, Against: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6},
+		GPU: epdapi.Saving{
+			Runs: 420, Against: 23, SavedJ: 72e6, LowJ: 50e6, HighJ: 94e6, BaselineJ: 400e6,
+		},
+		Node: epdapi.Saving{
+			Runs: 420, Against: 23, SavedJ: 60e6, LowJ: 31e6, HighJ: 89e6, BaselineJ: 600e6,
+		},
 		Workloads: 12, Alone: 31, Treated: 611, HeldOut: 40, HoldOut: 0.05,
-		TreatedEnded: epdapi.EndingCounts{Ended: 630, Completed: 611}, HeldOutEnded: epdapi.EndingCounts{Ended: 41, Completed: 40},
-		Modelled: epdapi.ModelledUse{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
-		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
+		TreatedEnded: epdapi.EndingCounts{Ended: 630, Completed: 611},
+		HeldOutEnded: epdapi.EndingCounts{Ended: 41, Completed: 40},
+		Modelled:     epdapi.ModelledUse{Runs: 598, DefaultJ: 560e6, UsedJ: 441.2e6},
+		Factors:      epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 		ByWorkload: []epdapi.WorkloadSaving{
 			{
-				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{Runs: 300, Against: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6},
+				Workload: "5ca1ab1e5ca1ab1e5ca1ab1ex4", GPUModel: "V100", Saving: epdapi.Saving{
+					Runs: 300, Against: 15, SavedJ: 60e6, LowJ: 45e6, HighJ: 75e6, BaselineJ: 300e6,
+				},
 				LastJob: epdapi.LastJob{ID: 4711, Name: "resnet50", User: "ada", Partition: "gpu"},
 			},
-			{Workload: "<b>evil", GPUModel: "V100", Saving: epdapi.Saving{Runs: 120, Against: 8, SavedJ: 12e6, LowJ: -3e6, HighJ: 27e6, BaselineJ: 100e6, Needed: 9}},
+			{
+				Workload: "<b>evil", GPUModel: "V100", Saving: epdapi.Saving{
+					Runs: 120, Against: 8, SavedJ: 12e6, LowJ: -3e6, HighJ: 27e6, BaselineJ: 100e6, Needed: 9,
+				},
+			},
 		},
 	}
 	since, err := time.Parse(time.RFC3339, r.URL.Query().Get("since"))
@@ -209,15 +245,25 @@ func fakeSavings(r *http.Request) any {
 	case err != nil:
 	case since.Year() == 2025:
 		s.Since, s.Node, s.Factors = since, epdapi.Saving{}, epdapi.Factors{PUE: 1}
-		s.GPU = epdapi.Saving{Runs: 30, Against: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32}
+		s.GPU = epdapi.Saving{
+			Runs: 30, Against: 4, SavedJ: 1e6, LowJ: -2e6, HighJ: 4e6, BaselineJ: 9e6, Needed: 32,
+		}
 		s.TreatedEnded.Completed = 500
 	case since.Year() == 2024:
-		s = epdapi.Savings{Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1}, Modelled: epdapi.ModelledUse{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6}}
+		s = epdapi.Savings{
+			Since: since, Alone: 3, Treated: 5, HoldOut: 0.05, GPU: epdapi.Saving{Needed: 1},
+			Modelled: epdapi.ModelledUse{Runs: 5, DefaultJ: 5e6, UsedJ: 4e6},
+		}
 	case since.Year() == 2023: // with a constant arm
 		s.Since = since
 		s.Constant = &epdapi.ConstantArm{
-			Part: 0.1, Runs: 44, Ended: epdapi.EndingCounts{Ended: 60, Completed: 44}, GPU: epdapi.Saving{Runs: 41, Against: 23, SavedJ: 5.4e6, LowJ: 1.8e6, HighJ: 9e6, BaselineJ: 36e6},
-			AddedGPU: epdapi.AddedSaving{Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6, BaselineJ: 360e6, Needed: 25},
+			Part: 0.1, Runs: 44, Ended: epdapi.EndingCounts{Ended: 60, Completed: 44}, GPU: epdapi.Saving{
+				Runs: 41, Against: 23, SavedJ: 5.4e6, LowJ: 1.8e6, HighJ: 9e6, BaselineJ: 36e6,
+			},
+			AddedGPU: epdapi.AddedSaving{
+				Runs: 400, Against: 41, SavedJ: 14.4e6, LowJ: -3.6e6, HighJ: 32.4e6,
+				BaselineJ: 360e6, Needed: 25,
+			},
 		}
 	default:
 		s.Since = since
@@ -243,13 +289,15 @@ func fakeEstimate(r *http.Request) any {
 		e.Forecast.Time.Tier = fmt.Sprintf("%d files, %d coordinates", code.Files, len(code.Vector))
 	}
 	if !strings.Contains(string(s.Script), "train") || r.URL.Query().Get("gpu_model") == "A100" {
-		e.Known, e.Models, e.Reason = false, []epdapi.EstimateModel{}, "no run of this very script by this user with 2 GPUs is known"
+		e.Known, e.Models, e.Reason = false, []epdapi.EstimateModel{},
+			"no run of this very script by this user with 2 GPUs is known"
 	}
 	if s.Comment != "echo" {
 		return e
 	}
 	e.Workload = strings.Join([]string{
-		string(s.Name), string(s.Partition), string(s.TRESPerNode), string(s.TRESPerJob), strconv.Itoa(int(s.MinNodes)),
+		string(s.Name), string(s.Partition), string(s.TRESPerNode), string(s.TRESPerJob),
+		strconv.Itoa(int(s.MinNodes)),
 		strconv.Itoa(int(s.TimeLimit)), strconv.Itoa(len(s.Script)),
 	}, "|")
 	return e
@@ -270,7 +318,8 @@ func codeIn(request []byte) epdapi.Code {
 func fakeCode(r *http.Request) any {
 	data, err := io.ReadAll(r.Body)
 	code := codeIn(data)
-	if err != nil || code.Files < 1 || len(code.Vector) != source.Dimensions || strings.Contains(string(code.Text), "refuse") {
+	if err != nil || code.Files < 1 || len(code.Vector) != source.Dimensions ||
+		strings.Contains(string(code.Text), "refuse") {
 		return epdapi.Fault{Error: "code of " + strconv.Itoa(code.Files) + " files"}
 	}
 	return epdapi.CodeAnswer{Kept: true, WantsText: code.Text == ""}
@@ -278,15 +327,20 @@ func fakeCode(r *http.Request) any {
 
 func estimateOf(gpus int) epdapi.Estimate {
 	return epdapi.Estimate{
-		Workload: fakeWorkload, GPUs: gpus, Known: true, Scripted: true, Mode: "enforce", Limited: true, HoldOut: 0.05, ConfigVersion: "5f1c09d2a7b3",
+		Workload: fakeWorkload, GPUs: gpus, Known: true, Scripted: true, Mode: "enforce", Limited: true,
+		HoldOut: 0.05, ConfigVersion: "5f1c09d2a7b3",
 		Factors:  epdapi.Factors{PUE: 1.2, CostPerKWh: 0.25, Currency: "EUR", CarbonPerKWh: 380},
 		Forecast: fakeForecast(),
 		Models: []epdapi.EstimateModel{
 			{
 				GPUModel: "V100", Apply: true, Model: fakeModel, Default: fakeDefault, Chosen: fakeChosen,
-				Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and 105% of the time at default clocks, by model version 3 of 12 runs",
+				Reason: "core 1087 MHz: 75% of the GPUs' energy (81% with their share of the node) and " +
+					"105% of the time at default clocks, by model version 3 of 12 runs",
 			},
-			{GPUModel: "A100", Reason: "this workload has no model: run times scatter by more than 50% around any model"},
+			{
+				GPUModel: "A100",
+				Reason:   "this workload has no model: run times scatter by more than 50% around any model",
+			},
 		},
 	}
 }
@@ -307,7 +361,8 @@ func fakeQueue() epdapi.Queue {
 	add := func(n int, change func(*epdapi.QueuedJob)) {
 		for range n {
 			j := epdapi.QueuedJob{
-				ID: int64(5000 + len(q.Jobs)), Name: "evil\x1b[2J", User: "ada", Partition: "gpu", State: string(slurm.Pending),
+				ID: int64(5000 + len(q.Jobs)), Name: "evil\x1b[2J", User: "ada", Partition: "gpu",
+				State: string(slurm.Pending),
 				Tasks: 1, Nodes: 1, GPUs: 1, Limit: live.LimitOfSeconds(3 * 3600),
 			}
 			change(&j)
@@ -317,7 +372,9 @@ func fakeQueue() epdapi.Queue {
 	add(6, func(j *epdapi.QueuedJob) { j.Workload = "known" })
 	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.DeadlineS = "known", live.Known(4*3600) })
 	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.HandsOff, j.GPUs = "known", true, 2 })
-	add(1, func(j *epdapi.QueuedJob) { j.Workload, j.Tasks, j.ArrayJob, j.ArrayTasks = "known", 3, j.ID, "3-7:2" })
+	add(1, func(j *epdapi.QueuedJob) {
+		j.Workload, j.Tasks, j.ArrayJob, j.ArrayTasks = "known", 3, j.ID, "3-7:2"
+	})
 	add(1, func(j *epdapi.QueuedJob) { j.GPUModel = "X1" })
 	add(1, func(*epdapi.QueuedJob) {})
 	add(1, func(j *epdapi.QueuedJob) { j.Limit = live.Limit{} })
@@ -325,7 +382,8 @@ func fakeQueue() epdapi.Queue {
 	add(1, func(j *epdapi.QueuedJob) { j.Nodes, j.GPUs = 2, 8 })
 	add(2, func(j *epdapi.QueuedJob) { j.State, j.GPUs, j.EndsS = string(slurm.Running), 2, live.Known(60) })
 	q.Nodes = append(q.Nodes, epdapi.QueueNode{GPUModel: "X1", GPUs: 2, Count: 1})
-	q.Profiles = "[[gpu]]\nname = \"X1\"\nidle_w = 50\ndefault_core_mhz = 1000\ndefault_mem_mhz = 500\nclocks = [{ mem_mhz = [500], core_mhz = [800, 1000] }]\n"
+	q.Profiles = "[[gpu]]\nname = \"X1\"\nidle_w = 50\ndefault_core_mhz = 1000\ndefault_mem_mhz = 500\n" +
+		"clocks = [{ mem_mhz = [500], core_mhz = [800, 1000] }]\n"
 	return q
 }
 

@@ -13,11 +13,15 @@ import (
 // fakeProfiles are a workload that is known, and one that isn't yet.
 func fakeProfiles(r *http.Request) any {
 	known := epdapi.WorkloadProfile{
-		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fakeWorkload, GPUModel: "V100"}, Alone: 5, Shared: 2, Last: fakeBegin,
+		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fakeWorkload, GPUModel: "V100"}, Alone: 5,
+		Shared: 2, Last: fakeBegin,
 		LastJob: epdapi.LastJob{ID: 4711, Name: "train", User: "ada", Partition: "gpu"},
 		UseProfile: share.UseProfile{
 			Runs: 5, TimeS: share.Interval{Mean: 3600, Low: live.Known(3400), High: live.Known(3800)},
-			PeakMem: share.Interval{Mean: 4 * bytesPerGiB, Low: live.Known(3.5 * bytesPerGiB), High: live.Known(4.5 * bytesPerGiB)}, MemTotal: 16 * bytesPerGiB,
+			PeakMem: share.Interval{
+				Mean: 4 * bytesPerGiB, Low: live.Known(3.5 * bytesPerGiB),
+				High: live.Known(4.5 * bytesPerGiB),
+			}, MemTotal: 16 * bytesPerGiB,
 			Phases: []share.Phase{{From: 0, To: 0.5, Utilisation: 0.9}, {From: 0.5, To: 1, Utilisation: 0.1}},
 		},
 	}
@@ -26,13 +30,18 @@ func fakeProfiles(r *http.Request) any {
 		if i >= share.Slots/2 {
 			u = 0.1
 		}
-		known.Mean, known.Low, known.High = append(known.Mean, u), append(known.Low, u-0.05), append(known.High, u+0.05)
+		known.Mean, known.Low, known.High = append(known.Mean, u), append(known.Low, u-0.05),
+			append(known.High, u+0.05)
 	}
 	fresh := epdapi.WorkloadProfile{
-		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: "0d6c1f02bb9e4a7788aa01c3x1", GPUModel: "V100"}, Alone: 0, Shared: 1, Last: fakeBegin,
+		WorkloadKey: record.WorkloadKey{
+			Cluster: "alpha", Workload: "0d6c1f02bb9e4a7788aa01c3x1", GPUModel: "V100",
+		}, Alone: 0, Shared: 1, Last: fakeBegin,
 		UseProfile: share.UseProfile{Unknown: "no run of it had its GPUs alone from start to end"},
 	}
-	all := epdapi.ProfileList{Rules: share.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}, Profiles: []epdapi.WorkloadProfile{}}
+	all := epdapi.ProfileList{
+		Rules: share.Rules{Runs: 3, Spread: 0.25, Slowdown: 1.2}, Profiles: []epdapi.WorkloadProfile{},
+	}
 	for _, p := range []epdapi.WorkloadProfile{known, fresh} {
 		if asked := r.URL.Query().Get("workload"); asked == "" || asked == p.Workload {
 			all.Profiles = append(all.Profiles, p)

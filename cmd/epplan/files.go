@@ -53,7 +53,9 @@ func (t *terminal) readRaw(name string, f func(r io.Reader, name string) error) 
 }
 
 // parseFile reads a file with one of the packages' readers.
-func parseFile[T any](t *terminal, name string, reader func(io.Reader, string) (T, error)) (parsed T, err error) {
+func parseFile[T any](
+	t *terminal, name string, reader func(io.Reader, string) (T, error),
+) (parsed T, err error) {
 	err = t.read(name, func(r io.Reader, name string) error {
 		parsed, err = reader(r, name)
 		return err
@@ -80,7 +82,9 @@ func (t *terminal) write(name string, f func(io.Writer) error) error {
 		err = writeInPlace(name, f)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &hintedError{err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first"}
+		return &hintedError{
+			err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first",
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, withoutPath(err))
@@ -93,7 +97,8 @@ func replaceFile(name string, f func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target // a link stays one
 	}
-	file, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+	file, err := renameio.NewPendingFile(name, renameio.WithPermissions(0o644),
+		renameio.WithExistingPermissions())
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,9 @@ func (t *terminal) planningMonitor() (monitor *planner.Monitor, done func()) {
 	line := report.NewProgress(t.stderr, t.progress, t.now, "plan", 1)
 	monitor = &planner.Monitor{}
 	if t.progress {
-		monitor.OnProgress = func(p planner.Progress) { line.Show(p.Doing, p.Done, p.Total, bestSoFarText("best", &p)) }
+		monitor.OnProgress = func(p planner.Progress) {
+			line.Show(p.Doing, p.Done, p.Total, bestSoFarText("best", &p))
+		}
 	}
 	return monitor, line.Finish
 }
@@ -42,7 +44,8 @@ func bestSoFarText(what string, p *planner.Progress) string {
 	if !p.Planned {
 		return ""
 	}
-	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy), report.FormatCount(p.PastDue))
+	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy),
+		report.FormatCount(p.PastDue))
 }
 
 // rowsProgress is a line on a terminal that says how far the rows of a comparison are.
@@ -66,7 +69,9 @@ func (r *rowsProgress) begin(name string) {
 
 // end notes that a row is done.
 func (r *rowsProgress) end(name string, run *report.Run) {
-	r.tell(name, planner.Progress{Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy})
+	r.tell(name, planner.Progress{
+		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
@@ -79,7 +84,8 @@ func (r *rowsProgress) end(name string, run *report.Run) {
 func (r *rowsProgress) tell(name string, p planner.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if better := !r.best.Planned || p.PastDue < r.best.PastDue || p.PastDue == r.best.PastDue && p.Energy < r.best.Energy; p.Planned && better {
+	if better := !r.best.Planned || p.PastDue < r.best.PastDue ||
+		p.PastDue == r.best.PastDue && p.Energy < r.best.Energy; p.Planned && better {
 		r.best, r.whose = p, name
 	}
 	r.show()

@@ -26,12 +26,15 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
 	if s.paper {
-		return nil, usagef("--cluster paper has no GPU models of Slurm's, want a file or none with --from-slurm")
+		return nil, usagef("--cluster paper has no GPU models of Slurm's, want a file or none " +
+			"with --from-slurm")
 	}
 	if err := s.checkPaperFlags(c); err != nil {
 		return nil, err
 	}
-	q, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Queue, error) { return epd.Queue(ctx) })
+	q, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Queue, error) {
+		return epd.Queue(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +75,9 @@ func (s *setup) useSlurmNodes(t *terminal, nodes []epdapi.QueueNode) error {
 	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
 	t.warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
-		return &hintedError{err: err, hint: "describe the cluster with --cluster, or its GPU model with --profiles"}
+		return &hintedError{
+			err: err, hint: "describe the cluster with --cluster, or its GPU model with --profiles",
+		}
 	}
 	s.config, s.nodePartitions = cluster, partitions
 	return err
@@ -87,7 +92,9 @@ func sinceText(at, now time.Time) string {
 // noteQueueAssumptions says what a plan of what waits leaves out and assumes.
 func noteQueueAssumptions(t *terminal, w *slurmqueue.Batch) {
 	if w.Unknown > 0 {
-		t.message("note", fmt.Sprintf("%d of %s without a model: default clocks for as long as the time limit", w.Unknown, plural(len(w.Jobs), "job")))
+		t.message("note",
+			fmt.Sprintf("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
+				plural(len(w.Jobs), "job")))
 	}
 	var parts []string
 	for _, part := range []struct {

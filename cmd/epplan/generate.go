@@ -26,9 +26,14 @@ func (t *terminal) generateCommand() *cli.Command {
 			&cli.Float64Flag{Name: "offline", Usage: "`UTILISATION` by the tasks that are there at slot 0"},
 			&cli.Float64Flag{Name: "online", Usage: "`UTILISATION` by the tasks that arrive over the day"},
 			&cli.IntFlag{Name: "slots", Usage: "`COUNT` of slots in the day", Value: taskset.SlotsPerDay},
-			&cli.IntFlag{Name: "pairs", Usage: "`COUNT` of CPU-GPU pairs that a utilisation of 1 keeps busy", Value: taskset.ReferencePairs},
+			&cli.IntFlag{
+				Name: "pairs", Usage: "`COUNT` of CPU-GPU pairs that a utilisation of 1 keeps busy",
+				Value: taskset.ReferencePairs,
+			},
 			seedFlag(),
-			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the task set: edl, csv or json", Value: "edl"},
+			&cli.StringFlag{
+				Name: "format", Usage: "`FORMAT` of the task set: edl, csv or json", Value: "edl",
+			},
 			outputFlag(),
 		},
 		Action:      t.generate,
@@ -41,12 +46,16 @@ func (t *terminal) generateOpenbCommand() *cli.Command {
 		Name:      "openb",
 		Usage:     "generate a cluster and a list of tasks like those of Alibaba's openb trace",
 		ArgsUsage: "FOLDER",
-		Description: "Writes nodes.csv and pods.csv into FOLDER, in the format of that trace. Kinds of nodes, sizes of tasks and\n" +
+		Description: "Writes nodes.csv and pods.csv into FOLDER, in the format of that trace. Kinds of " +
+			"nodes, sizes of tasks and\n" +
 			"the times when they are there are distributed like the trace's. The same seed gives the same files.\n" +
 			"Example: epplan generate openb --nodes 100 --seed 1 demo",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "nodes", Usage: "`COUNT` of nodes", Value: taskset.OpenbNodes},
-			&cli.IntFlag{Name: "tasks", DefaultText: "as many for each node as the trace has", Usage: "`COUNT` of tasks"},
+			&cli.IntFlag{
+				Name: "tasks", DefaultText: "as many for each node as the trace has",
+				Usage: "`COUNT` of tasks",
+			},
 			seedFlag(),
 		},
 		Action: t.generateOpenb,
@@ -69,34 +78,46 @@ func (t *terminal) generateOpenb(c *cli.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", dir, withoutPath(err))
 	}
-	if err := t.write(filepath.Join(dir, "nodes.csv"), func(w io.Writer) error { return trace.WriteNodes(w, o.Nodes) }); err != nil {
+	if err := t.write(filepath.Join(dir, "nodes.csv"),
+		func(w io.Writer) error { return trace.WriteNodes(w, o.Nodes) }); err != nil {
 		return err
 	}
-	if err := t.write(filepath.Join(dir, "pods.csv"), func(w io.Writer) error { return trace.WritePods(w, o.Pods) }); err != nil {
+	if err := t.write(filepath.Join(dir, "pods.csv"),
+		func(w io.Writer) error { return trace.WritePods(w, o.Pods) }); err != nil {
 		return err
 	}
-	t.message("note", fmt.Sprintf("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed))
+	t.message("note",
+		fmt.Sprintf("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed))
 	return nil
 }
 
 func seedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed}
+	return &cli.Uint64Flag{
+		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
+	}
 }
 
 func outputFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-"}
+	return &cli.StringFlag{
+		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
+	}
 }
 
 func (t *terminal) generate(c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	writers := map[string]func(io.Writer, *queue.Batch) error{"edl": queue.WriteEDL, "csv": queue.WriteCSV, "json": queue.WriteJSON}
+	writers := map[string]func(io.Writer, *queue.Batch) error{
+		"edl": queue.WriteEDL, "csv": queue.WriteCSV, "json": queue.WriteJSON,
+	}
 	write, ok := writers[c.String("format")]
 	if !ok {
 		return usagef("unknown format %q, want edl, csv or json", c.String("format"))
 	}
-	spec := taskset.Spec{Offline: c.Float64("offline"), Online: c.Float64("online"), Slots: c.Int("slots"), Pairs: c.Int("pairs")}
+	spec := taskset.Spec{
+		Offline: c.Float64("offline"), Online: c.Float64("online"), Slots: c.Int("slots"),
+		Pairs: c.Int("pairs"),
+	}
 	if spec.Slots < 1 || spec.Pairs < 1 {
 		return usagef("--slots %d and --pairs %d, want 1 or more of each", spec.Slots, spec.Pairs)
 	}

@@ -19,11 +19,16 @@ func (t *terminal) historyCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "history",
 		Usage: "show or export the jobs of imported logs",
-		Description: "Users see their own jobs, operators all of the cluster. The table is as epplan predict --train and epplan\n" +
+		Description: "Users see their own jobs, operators all of the cluster. The table is as epplan " +
+			"predict --train and epplan\n" +
 			"replay --format jobs read it.\n" +
 			"Example: epplan history --since 90d --out history.csv",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "since", Usage: "`TIME` from which submissions count: 30d, 12h, or a date such as 2026-01-31", DefaultText: "all that is known"},
+			&cli.StringFlag{
+				Name:        "since",
+				Usage:       "`TIME` from which submissions count: 30d, 12h, or a date such as 2026-01-31",
+				DefaultText: "all that is known",
+			},
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
 			anySocketFlag(publicFirst), jsonFlag(),
 		},
@@ -76,7 +81,8 @@ func (t *terminal) history(c *cli.Context) error {
 		return t.printJSON(s)
 	}
 	var b strings.Builder
-	writeRow(&b, "Jobs", "%s, submitted from %s, ended until %s", plural(int(s.Jobs), "job"), dateTime(s.From), dateTime(s.Until))
+	writeRow(&b, "Jobs", "%s, submitted from %s, ended until %s", plural(int(s.Jobs), "job"),
+		dateTime(s.From), dateTime(s.Until))
 	if e, ok := s.EnergyJ.Get(); ok {
 		writeRow(&b, "Energy", "%s, of the jobs of which it is known", energyText(e))
 	}
@@ -106,9 +112,10 @@ func (t *terminal) exportHistory(c *cli.Context, w io.Writer, since time.Time, s
 func (t *terminal) eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
 	var last *record.HistoryJob
 	for {
-		page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.HistoryPage, error) {
-			return epd.HistoryAfter(ctx, since, last)
-		})
+		page, err := ask(c, publicFirst,
+			func(ctx context.Context, epd *epdapi.Client) (*epdapi.HistoryPage, error) {
+				return epd.HistoryAfter(ctx, since, last)
+			})
 		if err != nil {
 			return err
 		}

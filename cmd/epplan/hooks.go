@@ -59,7 +59,10 @@ func (t *terminal) hook(ctx context.Context, args []string) int {
 }
 
 func socketFlag() cli.Flag {
-	return &cli.StringFlag{Name: "socket", Usage: "`PATH` of epd's socket", Value: epdapi.AgentSocket, EnvVars: []string{"EPPLAN_SOCKET"}}
+	return &cli.StringFlag{
+		Name: "socket", Usage: "`PATH` of epd's socket", Value: epdapi.AgentSocket,
+		EnvVars: []string{"EPPLAN_SOCKET"},
+	}
 }
 
 func (t *terminal) prologCommand() *cli.Command {
@@ -79,7 +82,8 @@ func (t *terminal) epilogCommand() *cli.Command {
 	return &cli.Command{
 		Name:  string(slurm.Epilog),
 		Usage: "Slurm's Epilog: give the job's clocks back",
-		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd restore gives all clocks\n" +
+		Description: "Reads the environment that slurmd gives an Epilog. When epd doesn't answer, epd " +
+			"restore gives all clocks\n" +
 			"of the node back by the journal alone. Ends within 2 s and with status 0, whatever happens. Install it with a\n" +
 			"line at the beginning of the site's Epilog, or as a further one that runs first: the clocks stay until then.\n" +
 			"Example: epplan epilog --socket /run/epplan/agent.sock --journal /var/lib/epplan/journal",
@@ -131,8 +135,12 @@ const defaultJournal = "/var/lib/epplan/journal"
 // restoreFlags say how clocks are given back without a running epd.
 func restoreFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "journal", Usage: "`DIR` of epd's journal, for when epd doesn't run", Value: defaultJournal},
-		&cli.StringFlag{Name: "epd", Usage: "`PATH` of the program that restores then", DefaultText: "epd beside epplan"},
+		&cli.StringFlag{
+			Name: "journal", Usage: "`DIR` of epd's journal, for when epd doesn't run", Value: defaultJournal,
+		},
+		&cli.StringFlag{
+			Name: "epd", Usage: "`PATH` of the program that restores then", DefaultText: "epd beside epplan",
+		},
 	}
 }
 
@@ -172,7 +180,8 @@ func (t *terminal) restore(c *cli.Context) error {
 		t.message("warning", slurm.Printable(note, 400))
 	}
 	for _, g := range answer.GPUs {
-		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200)))
+		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200),
+			slurm.Printable(g.Error, 200)))
 	}
 	if !answer.Clean {
 		return errors.New("some clocks could not be given back; epd tries again, and a reboot clears them")
@@ -207,7 +216,8 @@ func (t *terminal) restoreByJournal(c *cli.Context) error {
 	}
 	run.WaitDelay = 100 * time.Millisecond
 	if err := run.Run(); err != nil {
-		const hint = "clocks stay locked until epd runs again or the node boots, but those that epd restore gave back"
+		const hint = "clocks stay locked until epd runs again or the node boots, but those that epd " +
+			"restore gave back"
 		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: hint}
 	}
 	return nil

@@ -13,7 +13,10 @@ import (
 
 func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
 	t.Setenv("SLURM_SCRIPT_CONTEXT", "epilog_slurmd")
-	for name, value := range map[string]string{"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_JOB_UID": "1000", "SLURM_JOB_GPUS": "0"} {
+	for name, value := range map[string]string{
+		"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1",
+		"SLURM_JOB_UID": "1000", "SLURM_JOB_GPUS": "0",
+	} {
 		t.Setenv(name, value)
 	}
 	dir := t.TempDir()
@@ -24,7 +27,10 @@ func TestAnEpilogLeavesNothingRunningWhenItsTimeIsOver(t *testing.T) {
 	}
 	var said bytes.Buffer
 	inTime(t, 2*time.Second, func() {
-		if code := run(t.Context(), []string{"epplan", "epilog", "--socket", filepath.Join(dir, "none"), "--epd", epd}, nil, &said, &said); code != exitDone {
+		if code := run(t.Context(), []string{
+			"epplan", "epilog", "--socket", filepath.Join(dir, "none"),
+			"--epd", epd,
+		}, nil, &said, &said); code != exitDone {
 			t.Errorf("status %d: %s", code, &said)
 		}
 	})

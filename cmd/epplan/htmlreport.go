@@ -21,7 +21,10 @@ import (
 
 // htmlFlag asks for a report.
 func htmlFlag() *cli.StringFlag {
-	return &cli.StringFlag{Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, in place of the table"}
+	return &cli.StringFlag{
+		Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, " +
+			"in place of the table",
+	}
 }
 
 // checkHTML refuses a report that has no name, that would be written over
@@ -42,11 +45,14 @@ func checkHTML(c *cli.Context, others ...string) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
-		return &hintedError{err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first"}
+		return &hintedError{
+			err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first",
+		}
 	}
 	for _, flag := range others {
 		if isSameTarget(name, c.String(flag)) {
-			return usagef("%s is to be written twice, want names of their own for --html and --%s", name, flag)
+			return usagef("%s is to be written twice, want names of their own for --html and --%s", name,
+				flag)
 		}
 	}
 	return nil
@@ -67,7 +73,8 @@ func (t *terminal) withHTML(c *cli.Context, report func(io.Writer) error, rest f
 
 // provenance says by which command a report was made, and of what.
 func (t *terminal) provenance(facts ...page.Fact) page.Facts {
-	return append(facts, page.Fact{Name: "Command", Text: t.commandLine()}, page.Fact{Name: "Program", Text: "epplan " + version})
+	return append(facts, page.Fact{Name: "Command", Text: t.commandLine()},
+		page.Fact{Name: "Program", Text: "epplan " + version})
 }
 
 // unquotedWord is an argument that a shell takes as it is.
@@ -109,7 +116,10 @@ func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
 		}
 	}
 	facts = append(facts, page.Fact{Name: "Cluster", Text: cluster})
-	for _, f := range [][2]string{{"Models", strings.Join(c.StringSlice("models"), ", ")}, {"GPU profiles", c.String("profiles")}} {
+	for _, f := range [][2]string{
+		{"Models", strings.Join(c.StringSlice("models"), ", ")},
+		{"GPU profiles", c.String("profiles")},
+	} {
 		if f[1] != "" {
 			facts = append(facts, page.Fact{Name: f[0], Text: f[1]})
 		}
@@ -133,7 +143,9 @@ func clusterText(cluster *planner.Cluster) string {
 
 // planPage is what the report of a plan says.
 func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.PlanPage {
-	p := &report.PlanPage{Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...)}
+	p := &report.PlanPage{
+		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),
+	}
 	if len(p.Jobs) != len(r.Problem.Tasks) {
 		p.Jobs = nil
 	}
@@ -142,7 +154,8 @@ func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.
 	}
 	for _, m := range s.models.All() {
 		p.Models = append(p.Models, report.FittedModel{
-			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE, PowerError: m.PowerMAPE, Source: m.Source,
+			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE,
+			PowerError: m.PowerMAPE, Source: m.Source,
 		})
 	}
 	return p
@@ -155,5 +168,7 @@ func (t *terminal) comparePage(c *cli.Context, variants []variant, runs []report
 	if len(batches) == 1 {
 		name = batchName(batches[0])
 	}
-	return &report.ComparePage{Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...)}
+	return &report.ComparePage{
+		Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
+	}
 }

@@ -25,13 +25,16 @@ func (t *terminal) importCommand() *cli.Command {
 		Subcommands: []*cli.Command{t.importSacctCommand(), t.importSWFCommand(), {
 			Name:  "openb",
 			Usage: "check a trace in the format of Alibaba's openb and tell what is in it",
-			Description: "Files may be compressed by gzip. Tasks have the columns cpu_milli, memory_mib, num_gpu and gpu_milli, and\n" +
+			Description: "Files may be compressed by gzip. Tasks have the columns cpu_milli, memory_mib, " +
+				"num_gpu and gpu_milli, and\n" +
 				"may have name, gpu_spec, creation_time, deletion_time and scheduled_time. Nodes have cpu_milli,\n" +
 				"memory_mib, gpu and model, and may have sn, rank and energy_weight. Power comes from [[gpu]] and [[cpu]]\n" +
 				"tables: busy_w and idle_w of each GPU model that a node has, and the CPU model that is named first.\n" +
-				"Example: epplan import openb --pods demo/pods.csv --nodes demo/nodes.csv --workload demo/workload.csv",
+				"Example: epplan import openb --pods demo/pods.csv --nodes demo/nodes.csv --workload " +
+				"demo/workload.csv",
 			Flags: append(traceFlags(),
-				&cli.StringFlag{Name: "workload", Usage: "CSV `FILE` to write with the target workload: how likely which task is"},
+				&cli.StringFlag{Name: "workload", Usage: "CSV `FILE` to write with the target workload: " +
+					"how likely which task is"},
 				jsonFlag(),
 			),
 			Action: t.importOpenb,
@@ -59,7 +62,8 @@ type clusterTrace struct {
 func (t *terminal) clusterTrace(c *cli.Context) (*clusterTrace, error) {
 	for _, flag := range []string{"pods", "nodes"} {
 		if c.String(flag) == "" {
-			return nil, usagef("no --%s, want a file with the trace's %s", flag, map[string]string{"pods": "tasks", "nodes": "nodes"}[flag])
+			return nil, usagef("no --%s, want a file with the trace's %s", flag,
+				map[string]string{"pods": "tasks", "nodes": "nodes"}[flag])
 		}
 	}
 	return t.readTrace(c.String("pods"), c.String("nodes"), c.String("power"))
@@ -79,7 +83,10 @@ func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
-		return nil, &hintedError{err: fmt.Errorf("read nodes: %w", err), hint: "describe GPU models in [[gpu]] tables of a file for --power: name, idle_w and busy_w"}
+		return nil, &hintedError{
+			err:  fmt.Errorf("read nodes: %w", err),
+			hint: "describe GPU models in [[gpu]] tables of a file for --power: name, idle_w and busy_w",
+		}
 	}
 	return loaded, nil
 }
@@ -161,24 +168,30 @@ type unplaceableTasks struct {
 func newTraceSummary(loaded *clusterTrace, workload fleet.Workload) *traceSummary {
 	v := trace.NewSurvey(loaded.pods, loaded.kinds)
 	s := &traceSummary{
-		Nodes: v.Nodes.Count, GPUs: wholeGPUs(v.Nodes.GPUMilli), VCPUs: wholeGPUs(v.Nodes.CPU), Memory: toGiB(v.Nodes.Mem),
+		Nodes: v.Nodes.Count, GPUs: wholeGPUs(v.Nodes.GPUMilli), VCPUs: wholeGPUs(v.Nodes.CPU),
+		Memory:   toGiB(v.Nodes.Mem),
 		CPUPower: v.CPUPower, GPUPower: v.GPUPower, Tasks: v.Tasks.Count,
-		GPUDemand: fraction(v.Tasks.GPUMilli, v.Nodes.GPUMilli), CPUDemand: fraction(v.Tasks.CPU, v.Nodes.CPU), MemoryDemand: fraction(v.Tasks.Mem, v.Nodes.Mem),
-		Workload: len(workload), AllKinds: len(fleet.NewWorkload(trace.Demands(loaded.pods), 1)), Impossible: []unplaceableTasks{},
+		GPUDemand: fraction(v.Tasks.GPUMilli, v.Nodes.GPUMilli),
+		CPUDemand: fraction(v.Tasks.CPU, v.Nodes.CPU), MemoryDemand: fraction(v.Tasks.Mem, v.Nodes.Mem),
+		Workload: len(workload), AllKinds: len(fleet.NewWorkload(trace.Demands(loaded.pods), 1)),
+		Impossible: []unplaceableTasks{},
 	}
 	for _, k := range v.Kinds {
 		empty := fleet.NewNode(k.Kind)
 		cpu, gpu := empty.Power()
 		s.Kinds = append(s.Kinds, kindSummary{
-			Model: k.Kind.Model, GPUs: k.Kind.GPUs, VCPUs: wholeGPUs(k.Kind.CPU), Memory: toGiB(k.Kind.Mem), Empty: cpu + gpu, Nodes: k.Count,
+			Model: k.Kind.Model, GPUs: k.Kind.GPUs, VCPUs: wholeGPUs(k.Kind.CPU), Memory: toGiB(k.Kind.Mem),
+			Empty: cpu + gpu, Nodes: k.Count,
 		})
 	}
 	for i := range v.Shapes {
 		shape := &v.Shapes[i]
 		s.Shapes = append(s.Shapes, shapeSummary{
-			Shape: shapeName(shape), Tasks: shape.Count, Share: fraction(int64(shape.Count), int64(v.Tasks.Count)),
+			Shape: shapeName(shape), Tasks: shape.Count,
+			Share:  fraction(int64(shape.Count), int64(v.Tasks.Count)),
 			Demand: wholeGPUs(shape.GPUMilli), Part: fraction(shape.GPUMilli, v.Tasks.GPUMilli),
-			VCPUs: wholeGPUs(shape.CPU) / float64(shape.Count), Memory: toGiB(shape.Mem) / float64(shape.Count),
+			VCPUs:  wholeGPUs(shape.CPU) / float64(shape.Count),
+			Memory: toGiB(shape.Mem) / float64(shape.Count),
 		})
 	}
 	for _, m := range v.Misfits {
@@ -227,22 +240,26 @@ func fraction(a, b int64) float64 {
 // write is the summary for people.
 func (s *traceSummary) write(w io.Writer, opts *report.TextOptions) error {
 	_, err := fmt.Fprintf(w, "%s nodes with %s GPUs and %s vCPUs; empty, they draw %s\n\n",
-		report.FormatCount(s.Nodes), report.FormatCount(int(s.GPUs)), report.FormatCount(int(s.VCPUs)), report.FormatWatts(s.CPUPower+s.GPUPower))
+		report.FormatCount(s.Nodes), report.FormatCount(int(s.GPUs)), report.FormatCount(int(s.VCPUs)),
+		report.FormatWatts(s.CPUPower+s.GPUPower))
 	if err != nil {
 		return err
 	}
 	if err := s.kindTable().WriteText(w, opts); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\n%s tasks: they ask for %s of all GPUs, %s of all vCPUs and %s of all memory\n\n", report.FormatCount(s.Tasks),
-		report.FormatPercent(s.GPUDemand), report.FormatPercent(s.CPUDemand), report.FormatPercent(s.MemoryDemand))
+	_, err = fmt.Fprintf(w, "\n%s tasks: they ask for %s of all GPUs, %s of all vCPUs and %s of "+
+		"all memory\n\n", report.FormatCount(s.Tasks),
+		report.FormatPercent(s.GPUDemand), report.FormatPercent(s.CPUDemand),
+		report.FormatPercent(s.MemoryDemand))
 	if err != nil {
 		return err
 	}
 	if err := s.shapeTable().WriteText(w, opts); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nTarget workload: %d of %d kinds of tasks make up %.0f %% of them\n", s.Workload, s.AllKinds, 100*fleet.PaperCover)
+	_, err = fmt.Fprintf(w, "\nTarget workload: %d of %d kinds of tasks make up %.0f %% of them\n",
+		s.Workload, s.AllKinds, 100*fleet.PaperCover)
 	for i := 0; i < len(s.Impossible) && err == nil; i++ {
 		_, err = fmt.Fprintln(w, s.Impossible[i].line())
 	}
@@ -255,7 +272,8 @@ func (m *unplaceableTasks) line() string {
 	if more := m.Tasks - len(m.First); more > 0 {
 		names += fmt.Sprintf(" and %s more", report.FormatCount(more))
 	}
-	return fmt.Sprintf("Never placed: %s tasks, %s: %s", report.FormatCount(m.Tasks), m.Why, queue.Printable(names))
+	return fmt.Sprintf("Never placed: %s tasks, %s: %s", report.FormatCount(m.Tasks), m.Why,
+		queue.Printable(names))
 }
 
 func (s *traceSummary) kindTable() *report.Table {
@@ -289,7 +307,8 @@ func (s *traceSummary) shapeTable() *report.Table {
 	for i := range s.Shapes {
 		shape := &s.Shapes[i]
 		rows[i] = []report.Value{
-			report.Text(shape.Shape), report.Count(shape.Tasks), report.Number(shape.Share), oneDecimal(shape.Demand),
+			report.Text(shape.Shape), report.Count(shape.Tasks), report.Number(shape.Share),
+			oneDecimal(shape.Demand),
 			report.Number(shape.Part), oneDecimal(shape.VCPUs), oneDecimal(shape.Memory),
 		}
 	}

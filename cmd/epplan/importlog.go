@@ -35,7 +35,10 @@ func (t *terminal) importSacctCommand() *cli.Command {
 			"docs/history.md says what to ask sacct for.\n" +
 			"Example: epplan import sacct sacct.txt --out imported.csv",
 		Flags: append(logFlags(),
-			&cli.StringFlag{Name: "timezone", Usage: "`ZONE` of the log's times, such as Europe/Berlin", DefaultText: "this machine's"}),
+			&cli.StringFlag{
+				Name: "timezone", Usage: "`ZONE` of the log's times, such as Europe/Berlin",
+				DefaultText: "this machine's",
+			}),
 		Action: func(c *cli.Context) error {
 			zone, err := zoneOf(c.String("timezone"))
 			if err != nil {
@@ -52,24 +55,39 @@ func (t *terminal) importSWFCommand() *cli.Command {
 		Name:      "swf",
 		Usage:     "import a log in the Standard Workload Format, into a job table or into epd",
 		ArgsUsage: "FILE",
-		Description: "FILE, - is standard input, is a log as the Parallel Workloads Archive has them; it may be compressed by gzip.\n" +
+		Description: "FILE, - is standard input, is a log as the Parallel Workloads Archive has them; it " +
+			"may be compressed by gzip.\n" +
 			"Users, groups, programs and queues are its numbers. Lines that make no sense are left out and counted by what\n" +
 			"is wrong with them. Importing a log again adds nothing. Without --out and --socket the log is only checked.\n" +
 			"Example: epplan import swf log.swf --out parallel.csv",
-		Flags:  logFlags(),
-		Action: func(c *cli.Context) error { return t.importLog(c, "swf", &joblog.Options{}, joblog.ReadSWF) },
+		Flags: logFlags(),
+		Action: func(c *cli.Context) error {
+			return t.importLog(c, "swf", &joblog.Options{}, joblog.ReadSWF)
+		},
 	}
 }
 
 // logFlags are the flags of both.
 func logFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write: a job table, as epplan predict --train reads it"},
-		&cli.StringFlag{Name: "socket", Usage: "`PATH` of epd's socket, or HOST:PORT of a controller, to store the log in epd"},
-		&cli.StringFlag{Name: "cluster", Usage: "`NAME` of the jobs' cluster", DefaultText: "what the log says, else epd's"},
+		&cli.StringFlag{
+			Name: "out", Usage: "CSV `FILE` to write: a job table, as epplan predict --train reads it",
+		},
+		&cli.StringFlag{
+			Name:  "socket",
+			Usage: "`PATH` of epd's socket, or HOST:PORT of a controller, to store the log in epd",
+		},
+		&cli.StringFlag{
+			Name: "cluster", Usage: "`NAME` of the jobs' cluster",
+			DefaultText: "what the log says, else epd's",
+		},
 		boolFlag("strict", "refuse the log at the first line that makes no sense"),
 		boolFlag("hash-names", "write hashes in place of the names of users, accounts and jobs"),
-		&cli.StringFlag{Name: "hash-key", Usage: "`FILE` with the key of the hashes, to have the same ones in several tables", DefaultText: "a random key"},
+		&cli.StringFlag{
+			Name:        "hash-key",
+			Usage:       "`FILE` with the key of the hashes, to have the same ones in several tables",
+			DefaultText: "a random key",
+		},
 		jsonFlag(), dryrun.Flag(),
 	}
 }
@@ -173,7 +191,9 @@ func (in *logImport) readLog(visit joblog.Visit) error {
 	return in.readRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
-		plain, err := trace.Decompress(&progressReader{Reader: r, ctx: in.Context.Context, progress: progress}, name)
+		plain, err := trace.Decompress(&progressReader{
+			Reader: r, ctx: in.Context.Context, progress: progress,
+		}, name)
 		if err != nil {
 			return err
 		}
@@ -300,7 +320,10 @@ func (in *logImport) storeInEpd() error {
 		return withSocketHint(err)
 	}
 	hint := "import it again: what is stored isn't stored twice"
-	return &hintedError{err: fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint: hint}
+	return &hintedError{
+		err:  fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err),
+		hint: hint,
+	}
 }
 
 // epdBatch gathers jobs for a message.
@@ -330,7 +353,10 @@ func (b *epdBatch) add(p *record.HistoryJob) error {
 func maxJSONSize(p *record.HistoryJob) int {
 	const fixed, escaped = 600, 6 // keys, numbers and times; \u001f
 	size := fixed + 2*len(p.Name)
-	for _, text := range []string{p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS, p.GPUModel, p.State} {
+	for _, text := range []string{
+		p.Cluster, p.JobID, p.User, p.Account, p.Partition, p.QOS,
+		p.GPUModel, p.State,
+	} {
 		for i := range len(text) {
 			if c := text[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
 				size += escaped
@@ -392,21 +418,29 @@ func (r *importReport) text() string {
 	for _, left := range []struct {
 		n   int64
 		why string
-	}{{r.NotEnded, "wait or run"}, {r.NeverRan, "never ran"}, {r.Repeated, "came twice"}, {r.SkippedLines(), "make no sense"}} {
+	}{
+		{r.NotEnded, "wait or run"},
+		{r.NeverRan, "never ran"},
+		{r.Repeated, "came twice"},
+		{r.SkippedLines(), "make no sense"},
+	} {
 		if left.n > 0 {
 			writeRow(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
 		}
 	}
 	for _, k := range r.Noted {
-		writeRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind, printable(k.First[0]))
+		writeRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,
+			printable(k.First[0]))
 	}
 	switch {
 	case r.Out != "":
 		writeRow(&b, "Written", "%s", printable(r.Out))
 	case r.Socket != "":
-		writeRow(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)), orDash(r.Cluster), report.FormatCount(int(r.Added)))
+		writeRow(&b, "Stored", "%s in epd of cluster %s, %s of them new", report.FormatCount(int(r.Stored)),
+			orDash(r.Cluster), report.FormatCount(int(r.Added)))
 		if r.Foreign > 0 {
-			writeRow(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster names theirs", report.FormatCount(int(r.Foreign)))
+			writeRow(&b, "Noted", "%s of them of other clusters, from which epd doesn't learn: --cluster "+
+				"names theirs", report.FormatCount(int(r.Foreign)))
 		}
 	default:
 		writeRow(&b, "Written", "nothing: --out or --socket say where to")

@@ -15,8 +15,9 @@ func TestNothingOfALogThatEndsInTheMiddleIsStored(t *testing.T) {
 	var log strings.Builder
 	log.WriteString("{\"jobs\": [\n")
 	for id := range jobs {
-		fmt.Fprintf(&log, `{"job_id": %d, "cluster": "halves", "user": "ada", "nodes": "n1", "state": {"current": ["COMPLETED"]}, `+
-			`"time": {"submission": 1767225600, "start": 1767225600, "end": 1767229200}},`+"\n", id+1)
+		fmt.Fprintf(&log,
+			`{"job_id": %d, "cluster": "halves", "user": "ada", "nodes": "n1", "state": {"current": ["COMPLETED"]}, `+
+				`"time": {"submission": 1767225600, "start": 1767225600, "end": 1767229200}},`+"\n", id+1)
 	}
 	socket := os.Getenv("EPPLAN_SOCKET")
 	name := filepath.Join(t.TempDir(), "log.json")
@@ -28,12 +29,14 @@ func TestNothingOfALogThatEndsInTheMiddleIsStored(t *testing.T) {
 	}
 	put(log.String())
 	code, _, stderr := inProcess(t, "import", "sacct", name, "--socket", socket)
-	if want := fmt.Sprintf("error: %s:%d:1: jobs[%d]: output ends in the middle\n", name, jobs+2, jobs); code != exitFailed || stderr != want {
+	if want := fmt.Sprintf("error: %s:%d:1: jobs[%d]: output ends in the middle\n", name, jobs+2,
+		jobs); code != exitFailed || stderr != want {
 		t.Errorf("exit status %d, %q, want %d, %q", code, stderr, exitFailed, want)
 	}
 	put(strings.TrimSuffix(log.String(), ",\n") + "\n]}\n")
 	code, stdout, stderr := inProcess(t, "import", "sacct", name, "--socket", socket)
-	if want := "1,500 in epd of cluster alpha, 1,500 of them new"; code != exitDone || !strings.Contains(stdout, want) {
+	if want := "1,500 in epd of cluster alpha, 1,500 of them new"; code != exitDone ||
+		!strings.Contains(stdout, want) {
 		t.Errorf("exit status %d, %s%s, want %q", code, stdout, stderr, want)
 	}
 }

@@ -34,7 +34,8 @@ func (t *terminal) installCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name:  "slurm",
 			Usage: "add the hooks to a site's Slurm, or take them out again",
-			Description: "Writes epplan.lua, a line in the site's own job_submit.lua, and a further Prolog and Epilog; prints what\n" +
+			Description: "Writes epplan.lua, a line in the site's own job_submit.lua, and a further Prolog " +
+				"and Epilog; prints what\n" +
 				"slurm.conf needs, or puts it there with --edit-conf. Scripts are read by Lua before they are put in place,\n" +
 				"for one that doesn't load can end slurmctld. All changes are made or none; what was is kept beside it\n" +
 				"(.before-epplan). Run again, it has nothing to do. --undo takes out what was put in, and nothing else.\n" +
@@ -44,13 +45,25 @@ func (t *terminal) installCommand() *cli.Command {
 				dryrun.Flag(),
 				boolFlag("edit-conf", "change slurm.conf, too; each line says what it was"),
 				boolFlag("undo", "take the changes back"),
-				boolFlag("popen", "where slurmctld has no lua-socket, start epplan submit for each submission"),
+				boolFlag("popen",
+					"where slurmctld has no lua-socket, start epplan submit for each submission"),
 				boolFlag("no-lua-check", "write scripts that no Lua has read"),
 				&cli.StringFlag{Name: "dir", Usage: "`DIR` of slurm.conf", Value: "/etc/slurm"},
-				&cli.StringFlag{Name: "submit-socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket},
-				&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers hooks", DefaultText: epdapi.AgentSocket},
-				&cli.StringFlag{Name: "journal", Usage: "`DIR` of epd's journal, for the Epilog when epd doesn't run", DefaultText: defaultJournal},
-				&cli.StringFlag{Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan"},
+				&cli.StringFlag{
+					Name: "submit-socket", Usage: "`PATH` at which epd answers job_submit",
+					Value: defaultSubmitSocket,
+				},
+				&cli.StringFlag{
+					Name: "socket", Usage: "`PATH` at which epd answers hooks",
+					DefaultText: epdapi.AgentSocket,
+				},
+				&cli.StringFlag{
+					Name: "journal", Usage: "`DIR` of epd's journal, for the Epilog when epd doesn't run",
+					DefaultText: defaultJournal,
+				},
+				&cli.StringFlag{
+					Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan",
+				},
 			},
 			Action: t.installSlurm,
 		}},
@@ -97,11 +110,14 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	}
 	script := filepath.Join(site.Dir, "job_submit.lua")
 	changed := func(name string) bool {
-		return slices.ContainsFunc(files, func(s slurm.InstallStep) bool { return filepath.Base(s.File) == name })
+		return slices.ContainsFunc(files, func(s slurm.InstallStep) bool {
+			return filepath.Base(s.File) == name
+		})
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
 		if err := slurm.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
+			t.message("warning",
+				"slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
 		}
 	}
 	for i := range files {
@@ -110,7 +126,9 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	if c.Bool("undo") {
 		t.warnLockedGPUs(c, site)
 	}
-	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.InstallStep) bool { return edit || s.Text != "" || s.Remove })
+	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.InstallStep) bool {
+		return edit || s.Text != "" || s.Remove
+	})
 	if len(left) > 0 {
 		return t.printSteps("To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
 	}
@@ -133,10 +151,13 @@ func (t *terminal) warnLockedGPUs(c *cli.Context, site *slurm.Site) {
 	}
 	status, err := epdapi.New(socket).Status(ctx)
 	if err != nil {
-		entries, _ := filepath.Glob(filepath.Join(journal, "*.json")) // of a pattern without wildcards but one
+		// Of a pattern without wildcards but one.
+		entries, _ := filepath.Glob(filepath.Join(journal, "*.json"))
 		if len(entries) > 0 {
-			t.message("warning", fmt.Sprintf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; to give clocks back at once: %s --journal %s",
-				plural(len(entries), "GPU"), restore, journal))
+			t.message("warning",
+				fmt.Sprintf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; "+
+					"to give clocks back at once: %s --journal %s",
+					plural(len(entries), "GPU"), restore, journal))
 		}
 		return
 	}
@@ -147,8 +168,10 @@ func (t *terminal) warnLockedGPUs(c *cli.Context, site *slurm.Site) {
 		}
 	}
 	if locked > 0 {
-		t.message("warning", fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
-			"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked, "GPU"), restore))
+		t.message("warning",
+			fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
+				"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked,
+				"GPU"), restore))
 	}
 }
 
@@ -160,8 +183,10 @@ func nextStepsText(site *slurm.Site, undone bool) string {
 	if undone {
 		return "Done. Now: scontrol reconfigure, then undo once more\n"
 	}
-	return fmt.Sprintf("Done. First every node needs slurm.conf and what it names: a node without %s is drained.\n"+
-		"Then: scontrol reconfigure\n", filepath.Join(site.Dir, "epplan-prolog.d"))
+	return fmt.Sprintf(
+		"Done. First every node needs slurm.conf and what it names: a node without %s is drained.\n"+
+			"Then: scontrol reconfigure\n", filepath.Join(site.Dir, "epplan-prolog.d"),
+	)
 }
 
 // doneText says what was done to a file.
@@ -197,7 +222,8 @@ func (t *terminal) site(c *cli.Context) (slurm.Site, error) {
 		return slurm.Site{}, err
 	}
 	site := slurm.Site{
-		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"), Journal: c.String("journal"), Popen: c.Bool("popen"),
+		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"),
+		Journal: c.String("journal"), Popen: c.Bool("popen"),
 		Conf: conf, Script: script, HasScript: err == nil, Read: readText, CheckLua: check,
 	}
 	if check == nil {
@@ -228,15 +254,20 @@ func (t *terminal) luaCheck(c *cli.Context) (func(name, text string) error, erro
 	if c.Bool("no-lua-check") {
 		return nil, nil //nolint:nilnil // as documented
 	}
-	i := slices.IndexFunc(luaPrograms, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
+	i := slices.IndexFunc(luaPrograms, func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	})
 	switch {
 	case i < 0 && dryrun.IsSet(c):
 		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:
 		return nil, &hintedError{
-			err:  errors.New("scripts can't be checked: neither luac nor lua is installed; nothing is changed"),
-			hint: "install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld",
+			err: errors.New("scripts can't be checked: neither luac nor lua is installed; " +
+				"nothing is changed"),
+			hint: "install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't " +
+				"load ends slurmctld",
 		}
 	}
 	program, args := luaPrograms[i], []string{"-p", "-"}

@@ -42,7 +42,8 @@ func wantInterrupted(ctx context.Context, t *testing.T, stdin io.Reader, args ..
 		var out, errs bytes.Buffer
 		code := run(ctx, append([]string{"epplan"}, args...), stdin, &out, &errs)
 		if code != exitInterrupted || errs.String() != "error: interrupted\n" {
-			t.Errorf("exit status %d, %q, want %d and that it was interrupted", code, errs.String(), exitInterrupted)
+			t.Errorf("exit status %d, %q, want %d and that it was interrupted", code, errs.String(),
+				exitInterrupted)
 		}
 		stdout += out.String()
 	})
@@ -63,7 +64,8 @@ func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 	if err := os.WriteFile(picture, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "plan", "testdata/tasks.csv", "--cluster", "paper", "--svg", picture)
+	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "plan", "testdata/tasks.csv",
+		"--cluster", "paper", "--svg", picture)
 	text, err := os.ReadFile(picture)
 	if stdout != "" || err != nil || string(text) != "old" {
 		t.Errorf("printed %q, picture %q, %v", stdout, text, err)
@@ -74,7 +76,8 @@ func TestAnInterruptedPlanLeavesTheOldPictureAlone(t *testing.T) {
 }
 
 func TestAnInterruptedComparisonPrintsNothing(t *testing.T) {
-	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "compare", "testdata/tasks.csv", "--cluster", "paper"); stdout != "" {
+	if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "compare", "testdata/tasks.csv",
+		"--cluster", "paper"); stdout != "" {
 		t.Errorf("printed %q", stdout)
 	}
 }
@@ -148,7 +151,9 @@ func TestWorkInProgressStopsWithinASecond(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), before)
 		defer cancel()
 		var out, errs bytes.Buffer
-		code := run(ctx, []string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"}, strings.NewReader(""), &out, &errs)
+		code := run(ctx,
+			[]string{"epplan", "compare", tasks, "--cluster", "paper", "--gpus-per-node", "1,2,4,8,16"},
+			strings.NewReader(""), &out, &errs)
 		nothing := code == exitInterrupted && out.Len() == 0
 		if some := code == exitDone && strings.Contains(out.String(), unfinishedRow); !nothing && !some {
 			t.Errorf("exit status %d, %q, %q", code, &out, &errs)
@@ -163,7 +168,8 @@ func wantStopped(t *testing.T, before time.Duration, args ...string) {
 		ctx, cancel := context.WithTimeout(t.Context(), before)
 		defer cancel()
 		var out, errs bytes.Buffer
-		if code := run(ctx, append([]string{"epplan"}, args...), strings.NewReader(""), &out, &errs); code != exitInterrupted || out.Len() > 0 {
+		if code := run(ctx, append([]string{"epplan"}, args...), strings.NewReader(""), &out,
+			&errs); code != exitInterrupted || out.Len() > 0 {
 			t.Errorf("exit status %d, %q, %q", code, &out, &errs)
 		}
 	})

@@ -66,14 +66,16 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
 		return nil, &hintedError{
-			err:  fmt.Errorf("job %s isn't among those that Slurm lists now", text),
-			hint: fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw", text),
+			err: fmt.Errorf("job %s isn't among those that Slurm lists now", text),
+			hint: fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw",
+				text),
 		}
 	}
 	if hasStatus(err, http.StatusNotFound) {
 		return nil, &hintedError{
-			err:  fmt.Errorf("job %d isn't known", ref.Job),
-			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users see only their own",
+			err: fmt.Errorf("job %d isn't known", ref.Job),
+			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users " +
+				"see only their own",
 		}
 	}
 	return view, err
@@ -156,8 +158,12 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 		writeRow(b, name, "%s", text)
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
-	expected("  energy", d.EnergyJ, used, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) })
-	expected("  power", d.PowerW, live.Number{}, func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) })
+	expected("  energy", d.EnergyJ, used, func(j float64) string {
+		return report.FormatJoules(dvfsmodel.Joule(j))
+	})
+	expected("  power", d.PowerW, live.Number{}, func(w float64) string {
+		return report.FormatWatts(dvfsmodel.Watt(w))
+	})
 	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Tier), "; "))
 }
 
@@ -212,9 +218,11 @@ func writeDecision(b *strings.Builder, d *epdapi.Decision) {
 	fmt.Fprintf(b, "\nDecided for %s at %s\n", orDash(d.Node), dateTime(d.Created))
 	writeRow(b, "  clocks", "%s", d.Setting.Words())
 	writeRow(b, "  why", "%s", slurm.Printable(d.Reason, 400))
-	writeRow(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)), orDash(d.ConfigVersion))
+	writeRow(b, "  under", "mode %s, arm %s, configuration %s", orDash(d.Mode), orDash(string(d.Arm)),
+		orDash(d.ConfigVersion))
 	if s, ok := d.TimeS.Value.Get(); ok {
-		writeRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High), joulesText(d.EnergyJ.Value))
+		writeRow(b, "  predicted", "%s%s, %s", report.FormatSeconds(s), atMostText(d.TimeS.High),
+			joulesText(d.EnergyJ.Value))
 	}
 }
 
@@ -238,7 +246,8 @@ func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
 
 // writeRun is what a run came to, beside what was predicted.
 func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
-	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", orDash(o.Node), plural(len(o.GPUs), "GPU"), orDash(o.GPUModel),
+	fmt.Fprintf(b, "\nRan on %s with %s of %s, from %s to %s: %s\n", orDash(o.Node),
+		plural(len(o.GPUs), "GPU"), orDash(o.GPUModel),
 		dateTime(o.Started), dateTime(o.Ended), orDash(o.ExitState))
 	if o.Unmatched {
 		b.WriteString("  its start wasn't seen, so that nothing was measured\n")
@@ -250,23 +259,30 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	}
 	writeRow(b, "  locked", "%s", o.Setting.Words())
 	if s, ok := o.TimeS.Get(); ok {
-		writeRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
+		writeRow(b, "  time", "%s%s", report.FormatSeconds(s),
+			againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
 		writeRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
-		writeRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ), againstPredicted(e, energy, func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }), cmp.Or(o.GPUSource.Words(), "unknown means"))
+		writeRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ),
+			againstPredicted(e, energy, func(j float64) string {
+				return report.FormatJoules(dvfsmodel.Joule(j))
+			}), cmp.Or(o.GPUSource.Words(), "unknown means"))
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
 		writeRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
 	if _, ok := o.NodeEnergyJ.Get(); ok {
-		writeRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ), cmp.Or(o.NodeSource.Words(), "unknown means"))
+		writeRow(b, "  node", "%s by %s", joulesText(o.NodeEnergyJ),
+			cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)), report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
+		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)),
+			report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
 	}
 	if !o.Implausible.IsZero() {
-		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere", slurm.Printable(o.Implausible.Why, 400))
+		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere",
+			slurm.Printable(o.Implausible.Why, 400))
 	}
 	writeUse(b, o)
 }
@@ -282,7 +298,8 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	}
 	for _, s := range o.Stays {
 		if share := s.Seconds / o.TimeS.Or(0); share >= minShownShare {
-			writeRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most", float64(s.Core),
+			writeRow(b, "  adapted", "core %.0f MHz for %s, %s; at work there for %s at most",
+				float64(s.Core),
 				report.FormatSeconds(s.Seconds), report.FormatJoules(s.Energy), report.FormatSeconds(s.Work))
 		}
 	}

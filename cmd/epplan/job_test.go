@@ -45,7 +45,10 @@ func TestARunOverARestartIsShownWithItsTimeAndEnergy(t *testing.T) {
 	o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Number{}, live.Number{}, record.Unmeasured
 	o.Restarted = record.Restarted{TimeS: live.Known(125), GPUEnergyJ: live.Known(31_000)}
 	text := jobText(v)
-	for _, want := range []string{"over a restart of epd: in no model and no saving", "31.00 kJ by the GPUs' counters"} {
+	for _, want := range []string{
+		"over a restart of epd: in no model and no saving",
+		"31.00 kJ by the GPUs' counters",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -53,7 +56,11 @@ func TestARunOverARestartIsShownWithItsTimeAndEnergy(t *testing.T) {
 }
 
 func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
-	row := epdapi.JobRow{Job: *fakeView("4711").Job, Restarted: record.Restarted{TimeS: live.Known(125), GPUEnergyJ: live.Known(31_000)}}
+	row := epdapi.JobRow{
+		Job: *fakeView("4711").Job, Restarted: record.Restarted{
+			TimeS: live.Known(125), GPUEnergyJ: live.Known(31_000),
+		},
+	}
 	row.TimeS, row.EnergyJ = live.Known(60), live.Known(9000) // of the runs that count
 	var said bytes.Buffer
 	term := &terminal{stderr: &said}
@@ -75,7 +82,10 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 }
 
 func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
-	row := epdapi.JobRow{Job: *fakeView("4711").Job, Mode: "enforce", Arm: live.ArmTreated, Setting: dvfsmodel.Setting{Core: 1087, Mem: 877}}
+	row := epdapi.JobRow{
+		Job: *fakeView("4711").Job, Mode: "enforce", Arm: live.ArmTreated,
+		Setting: dvfsmodel.Setting{Core: 1087, Mem: 877},
+	}
 	for _, c := range []struct {
 		locked []dvfsmodel.Setting
 		want   string
@@ -87,7 +97,8 @@ func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
 	} {
 		row.Locked = c.locked
 		var csv bytes.Buffer
-		if err := jobTable([]epdapi.JobRow{row}).WriteCSV(&csv); err != nil || !strings.Contains(csv.String(), ",enforce,treated"+c.want) {
+		if err := jobTable([]epdapi.JobRow{row}).WriteCSV(&csv); err != nil ||
+			!strings.Contains(csv.String(), ",enforce,treated"+c.want) {
 			t.Errorf("%v: %v, no %q in\n%s", c.locked, err, c.want, &csv)
 		}
 	}
@@ -95,14 +106,18 @@ func TestAListShowsTheClocksThatRunsHadRatherThanThoseDecided(t *testing.T) {
 
 func TestARunThatIsSetAsideIsShownWithTheReason(t *testing.T) {
 	for why, reason := range map[string]record.Restarted{
-		"its job suspended for a part of it": {Suspended: true}, "with what ran before its Epilog": {Late: true},
+		"its job suspended for a part of it": {Suspended: true},
+		"with what ran before its Epilog":    {Late: true},
 	} {
 		v := fakeView("4711")
 		o := &v.Outcomes[0]
 		o.TimeS, o.GPUEnergyJ, o.GPUSource = live.Known(125), live.Known(31_000), record.Integrated
 		o.MoveToRestarted(reason)
 		text := jobText(v)
-		for _, want := range []string{why + ": in no model and no saving", "31.00 kJ by " + record.Integrated.Words()} {
+		for _, want := range []string{
+			why + ": in no model and no saving",
+			"31.00 kJ by " + record.Integrated.Words(),
+		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in\n%s", want, text)
 			}
@@ -115,11 +130,15 @@ func TestWhatCantBeOfARunIsTold(t *testing.T) {
 	o := &v.Outcomes[0]
 	o.GPUEnergyJ = live.Known(1.7e308)
 	o.DropImplausible(0)
-	if text := jobText(v); !strings.Contains(text, "  set aside GPU energy 1.7e+308 J, want 0 to ") || !strings.Contains(text, "it can't be, and counts nowhere\n") {
+	if text := jobText(v); !strings.Contains(text, "  set aside GPU energy 1.7e+308 J, want 0 to ") ||
+		!strings.Contains(text, "it can't be, and counts nowhere\n") {
 		t.Errorf("%s", text)
 	}
-	s := &epdapi.Status{Controller: &epdapi.ControllerStatus{Implausible: 2, LastImplausible: "run r of job 7 on n1: time -60 s, want 0 to 60"}}
-	if text := statusText(s); !strings.Contains(text, "records: 2 outcomes said what can't be, which is set aside and counts nowhere; the last: run r of job 7 on n1: time -60 s") {
+	s := &epdapi.Status{Controller: &epdapi.ControllerStatus{
+		Implausible: 2, LastImplausible: "run r of job 7 on n1: time -60 s, want 0 to 60",
+	}}
+	if text := statusText(s); !strings.Contains(text, "records: 2 outcomes said what can't be, which is "+
+		"set aside and counts nowhere; the last: run r of job 7 on n1: time -60 s") {
 		t.Errorf("%s", text)
 	}
 }
@@ -131,8 +150,14 @@ func TestAnExplanationSaysAtWhichClocksAnAdaptedRunStayed(t *testing.T) {
 	}
 	o := &v.Outcomes[0]
 	o.Slowdown = live.Known(1.08)
-	o.Stays = []dvfsmodel.ClockResidency{{Core: 1380, Seconds: 254.1}, {Core: 1087, Seconds: 1524.6}, {Core: 945, Seconds: 750}, {Core: 870, Seconds: 12.3}}
-	want := "\n  adapted   core 1087 MHz for 0:25:25 (60 %), core 945 MHz for 0:12:30 (30 %), core 1380 MHz for 254.1 s (10 %), 1 further clock; " +
+	o.Stays = []dvfsmodel.ClockResidency{
+		{Core: 1380, Seconds: 254.1},
+		{Core: 1087, Seconds: 1524.6},
+		{Core: 945, Seconds: 750},
+		{Core: 870, Seconds: 12.3},
+	}
+	want := "\n  adapted   core 1087 MHz for 0:25:25 (60 %), core 945 MHz for 0:12:30 (30 %), core 1380 " +
+		"MHz for 254.1 s (10 %), 1 further clock; " +
 		"at most 1.080 times as long as at default clocks\n"
 	if text := explainText(v); !strings.Contains(text, want) {
 		t.Errorf("want%sin\n%s", want, text)

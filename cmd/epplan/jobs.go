@@ -19,7 +19,8 @@ func (t *terminal) jobsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "jobs",
 		Usage: "jobs with GPUs: clocks, time and energy",
-		Description: "The last that started come first. Users see their own; root, Slurm's user and operators see everybody's.\n" +
+		Description: "The last that started come first. Users see their own; root, Slurm's user and " +
+			"operators see everybody's.\n" +
 			"Core and memory are the clocks that its runs had, or are to have where no agent told of any yet.\n" +
 			"A job's arm is treated (clocks chosen), held-out (default clocks by lot, for comparison),\n" +
 			"constant (the constant clocks of its GPU model, by the same lot) or excluded.\n" +
@@ -31,7 +32,10 @@ func (t *terminal) jobsCommand() *cli.Command {
 			&cli.StringFlag{Name: "state", Usage: "`STATE` in Slurm's words, such as RUNNING or TIMEOUT"},
 			&cli.StringFlag{Name: "workload", Usage: "`KEY` of a workload, as epplan job shows it"},
 			&cli.IntFlag{Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows},
-			&cli.Uint64Flag{Name: "before", Usage: "`PLACE` to go on from, as the end of a list says", DefaultText: "the newest"},
+			&cli.Uint64Flag{
+				Name: "before", Usage: "`PLACE` to go on from, as the end of a list says",
+				DefaultText: "the newest",
+			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
 		Action: t.jobs,
@@ -55,7 +59,9 @@ func (t *terminal) jobs(c *cli.Context) error {
 	if before := c.Uint64("before"); before > 0 {
 		query.Set("before", strconv.FormatUint(before, 10))
 	}
-	page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobPage, error) { return epd.Jobs(ctx, query) })
+	page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobPage, error) {
+		return epd.Jobs(ctx, query)
+	})
 	if err != nil {
 		return err
 	}
@@ -84,7 +90,8 @@ func (t *terminal) warnRestarted(jobs []epdapi.JobRow) {
 		}
 	}
 	if len(ids) > 0 {
-		t.message("note", "epd was restarted while these ran, they were suspended, or their Epilogs late: their time and energy count in no model and no saving: "+strings.Join(ids, ", "))
+		t.message("note", "epd was restarted while these ran, they were suspended, or their Epilogs late: "+
+			"their time and energy count in no model and no saving: "+strings.Join(ids, ", "))
 	}
 }
 
@@ -157,9 +164,12 @@ func jobValues(j *epdapi.JobRow) []report.Value {
 		submitted = j.Submitted.Local().Format(time.DateTime)
 	}
 	return []report.Value{
-		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.ArrayID), report.NonEmpty(j.User), report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State), report.NonEmpty(j.Workload),
+		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.ArrayID), report.NonEmpty(j.User),
+		report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State),
+		report.NonEmpty(j.Workload),
 		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
-		ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }), ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }),
+		ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }),
+		ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }),
 		number(j.TimeS.Get()), number(j.EnergyJ.Get()),
 		number(timeS.Get()), number(energyJ.Get()), report.NonEmpty(submitted),
 		number(j.Restarted.TimeS.Get()), number(j.Restarted.GPUEnergyJ.Get()),

@@ -13,12 +13,17 @@ var (
 	planKeys = []string{
 		"policy", "status", "mode", "jobs_total", "misses", "energy_j", "run_j", "idle_j", "turn_on_j",
 		"baseline_energy_j", "saving", "bound_j", "gap", "nodes_used", "gpus_used", "infeasible", "jobs",
-		"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "constant", "newly_late",
+		"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s",
+		"baseline", "easy", "constant", "newly_late",
 		"objective", "objective_unit",
 	}
-	againstKeys = []string{"energy_j", "past_due", "misses", "makespan_s", "turnaround_mean_s", "turnaround_p95_s"}
-	jobKeys     = []string{"id", "node", "gpus", "start_s", "end_s", "v", "fc", "fm", "power_w", "energy_j", "reason"}
-	mhzKeys     = []string{"core_mhz", "mem_mhz"} // where the GPU model has them
+	againstKeys = []string{
+		"energy_j", "past_due", "misses", "makespan_s", "turnaround_mean_s", "turnaround_p95_s",
+	}
+	jobKeys = []string{
+		"id", "node", "gpus", "start_s", "end_s", "v", "fc", "fm", "power_w", "energy_j", "reason",
+	}
+	mhzKeys = []string{"core_mhz", "mem_mhz"} // where the GPU model has them
 )
 
 func planJSON(t *testing.T, args ...string) (plan map[string]any, jobs []map[string]any) {
@@ -55,7 +60,8 @@ func wantKeys(t *testing.T, what string, object map[string]any, keys []string) {
 
 func TestAPlanInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 	const demo = "../../testdata/demo/"
-	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml")
+	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models",
+		demo+"models.toml")
 	wantKeys(t, "the plan", plan, planKeys)
 	if len(jobs) != 40 || plan["jobs_total"] != 40.0 {
 		t.Errorf("%d jobs, %v in total, want 40", len(jobs), plan["jobs_total"])
@@ -85,14 +91,16 @@ func TestAPlanInJSONHasTheKeysThatProgramsRelyOn(t *testing.T) {
 		t.Errorf("the objective is %v %v, want the energy in J", plan["objective"], plan["objective_unit"])
 	}
 	if base, _ := plan["baseline"].(map[string]any); base["energy_j"] != plan["baseline_energy_j"] {
-		t.Errorf("the baseline takes %v J, baseline_energy_j is %v", base["energy_j"], plan["baseline_energy_j"])
+		t.Errorf("the baseline takes %v J, baseline_energy_j is %v", base["energy_j"],
+			plan["baseline_energy_j"])
 	}
 }
 
 // TestTheFiguresOfAPlanFollowFromItsJobs reckons them again from the jobs.
 func TestTheFiguresOfAPlanFollowFromItsJobs(t *testing.T) {
 	const demo = "../../testdata/demo/"
-	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml")
+	plan, jobs := planJSON(t, demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models",
+		demo+"models.toml")
 	last := 0.0
 	waits, turnarounds := make([]float64, 0, len(jobs)), make([]float64, 0, len(jobs))
 	for _, job := range jobs { // all arrive at 0
@@ -123,8 +131,10 @@ func TestTheFiguresOfAPlanFollowFromItsJobs(t *testing.T) {
 // clocks and constant clocks among the rows.
 func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 	const demo = "../../testdata/demo/"
-	code, stdout, stderr := inProcess(t, "compare", "--json", demo+"batch.csv", "--cluster", demo+"cluster.toml", "--models", demo+"models.toml",
-		"--policy", "edl-align", "--policy", "easy,clocks=default", "--policy", "baseline", "--policy", "constant")
+	code, stdout, stderr := inProcess(t, "compare", "--json", demo+"batch.csv", "--cluster",
+		demo+"cluster.toml", "--models", demo+"models.toml",
+		"--policy", "edl-align", "--policy", "easy,clocks=default", "--policy", "baseline",
+		"--policy", "constant")
 	if code != exitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
@@ -134,14 +144,19 @@ func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 	}
 	for _, row := range rows {
 		wantKeys(t, "a row", row, []string{
-			"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s", "baseline", "easy", "constant", "objective", "objective_unit",
+			"past_due", "makespan_s", "wait_mean_s", "wait_p95_s", "turnaround_mean_s", "turnaround_p95_s",
+			"baseline", "easy", "constant", "objective", "objective_unit",
 			"status", "saving",
 		})
-		for key, of := range map[string]map[string]any{"easy": rows[1], "baseline": rows[2], "constant": rows[3]} {
+		for key, of := range map[string]map[string]any{
+			"easy": rows[1], "baseline": rows[2],
+			"constant": rows[3],
+		} {
 			against, _ := row[key].(map[string]any)
 			for _, figure := range againstKeys {
 				if against[figure] != of[figure] {
-					t.Errorf("%s: %s of %s is %v, its own row says %v", row["policy"], figure, key, against[figure], of[figure])
+					t.Errorf("%s: %s of %s is %v, its own row says %v", row["policy"], figure, key,
+						against[figure], of[figure])
 				}
 			}
 		}
@@ -150,7 +165,8 @@ func TestEachRowOfAComparisonInJSONHasWhatItIsAgainst(t *testing.T) {
 
 func TestThePapersPlanInJSONHasNoMHz(t *testing.T) {
 	plan, jobs := planJSON(t, "testdata/tasks.csv", "--format", "edl", "--cluster", "paper",
-		"--gpus-per-node", "4", "--range", "narrow", "--policy", "edl", "--theta", "0.9", "--rho", "2", "--start", "continuous")
+		"--gpus-per-node", "4", "--range", "narrow", "--policy", "edl", "--theta", "0.9", "--rho", "2",
+		"--start", "continuous")
 	wantKeys(t, "the plan", plan, planKeys)
 	sum := 0.0
 	for _, job := range jobs {

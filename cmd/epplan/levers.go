@@ -21,9 +21,11 @@ func (t *terminal) leversCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "levers",
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
-		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of epd's, and lists what\n" +
+		Description: "Counts jobs whose nice or preference, and nodes whose weight or power has a part of " +
+			"epd's, and lists what\n" +
 			"it would do or what users might do. With a policy in [live.pick] it also shows the order that is wanted of the\n" +
-			"pending jobs, and with weights in [live.sharing] how nodes suit the next job for a part of a GPU (for operators).\n" +
+			"pending jobs, and with weights in [live.sharing] how nodes suit the next job for a part of a " +
+			"GPU (for operators).\n" +
 			"With --undo everything is taken back, and nothing is changed again\n" +
 			"before the configuration is another one.\n" +
 			"Example: epplan levers",
@@ -42,7 +44,9 @@ func (t *terminal) levers(c *cli.Context) error {
 	if c.Bool("undo") {
 		return t.undoLevers(c)
 	}
-	now, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
+	now, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) {
+		return epd.Levers(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -60,16 +64,18 @@ func (t *terminal) undoLevers(c *cli.Context) error {
 	if stop, err := dryRunUndo(c); stop {
 		return err
 	}
-	done, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.UndoLeversAnswer, error) {
-		return epd.UndoLevers(ctx)
-	})
+	done, err := ask(c, controllerFirst,
+		func(ctx context.Context, epd *epdapi.Client) (*epdapi.UndoLeversAnswer, error) {
+			return epd.UndoLevers(ctx)
+		})
 	switch {
 	case err != nil:
 		return err
 	case c.Bool("json"):
 		err = t.printJSON(done)
 	default:
-		err = t.printText(fmt.Sprintf("%d taken back, %d failed, %d to be taken back later (jobs that run or are held)\n",
+		err = t.printText(fmt.Sprintf("%d taken back, %d failed, %d to be taken back later (jobs that "+
+			"run or are held)\n",
 			done.Undone, done.Failed, done.Waiting))
 	}
 	if done.Error != "" {
@@ -132,7 +138,8 @@ func sharedOrderText(o *share.Order) string {
 		case !n.Fits:
 			what = "doesn't fit: " + printable(n.Why)
 		case len(n.Beside) > 0:
-			what = fmt.Sprintf("correlation %.2f, %.2f times the time alone, for %.0f W more", n.Correlation, n.Slowdown, n.RisesW)
+			what = fmt.Sprintf("correlation %.2f, %.2f times the time alone, for %.0f W more", n.Correlation,
+				n.Slowdown, n.RisesW)
 		}
 		fmt.Fprintf(&b, "  %s: %s\n", printable(n.Name), what)
 	}
@@ -167,7 +174,10 @@ func adviceTable(list []steer.Advice) *report.Table {
 		if a.Job > 0 {
 			about = "job " + a.Job.String()
 		}
-		rows[i] = []report.Value{report.Text(string(a.Kind)), report.Text(about), report.Text(a.User), report.Text(a.Partition), report.Text(a.Text)}
+		rows[i] = []report.Value{
+			report.Text(string(a.Kind)), report.Text(about), report.Text(a.User), report.Text(a.Partition),
+			report.Text(a.Text),
+		}
 	}
 	return &report.Table{
 		Columns: []report.Column{

@@ -30,7 +30,10 @@ func listen(t *testing.T, path string, handler http.Handler) {
 
 func TestAWrongConfigurationIsNamedFaultByFault(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	faults := []string{"epplan.toml:3:1: unknown key hold_outt in [live], did you mean hold_out?", "epplan.toml:9:8: live.mode is \"\x1b[2J\""}
+	faults := []string{
+		"epplan.toml:3:1: unknown key hold_outt in [live], did you mean hold_out?",
+		"epplan.toml:9:8: live.mode is \"\x1b[2J\"",
+	}
 	listen(t, socket, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.URL.Path != epdapi.PathReload {
 			t.Errorf("%s %s", r.Method, r.URL)
@@ -39,7 +42,8 @@ func TestAWrongConfigurationIsNamedFaultByFault(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(epdapi.Fault{Error: "the settings in force stay: …", Faults: faults})
 	}))
 	code, stdout, stderr := inProcess(t, "reload", "--socket", socket)
-	want := "error: " + faults[0] + "\nerror: epplan.toml:9:8: live.mode is \"\\x1b[2J\"\nhint: nothing has changed: the configuration that was in force stays\n"
+	want := "error: " + faults[0] + "\nerror: epplan.toml:9:8: live.mode is \"\\x1b[2J\"\n" +
+		"hint: nothing has changed: the configuration that was in force stays\n"
 	if code != exitFailed || stdout != "" || stderr != want {
 		t.Errorf("exit status %d, %q\n%s", code, stdout, stderr)
 	}
@@ -57,10 +61,16 @@ func TestWhatEpdRefusesIsOneSafeLine(t *testing.T) {
 		status       int
 		answer, want string
 	}{
-		{http.StatusForbidden, `{"error":"not allowed\u001b[2J\nerror: forged"}`, `error: /v1/savings: epd refuses: not allowed\x1b[2J\x0aerror: forged`},
+		{
+			http.StatusForbidden, `{"error":"not allowed\u001b[2J\nerror: forged"}`,
+			`error: /v1/savings: epd refuses: not allowed\x1b[2J\x0aerror: forged`,
+		},
 		{http.StatusServiceUnavailable, `<html>`, "error: /v1/savings: epd answers 503 Service Unavailable"},
 		{http.StatusOK, "[1", "error: /v1/savings: the answer makes no sense: unexpected end of JSON input"},
-		{http.StatusOK, "{\"gpu\":\"\x1b\"}", `error: /v1/savings: the answer makes no sense: invalid character '\x1b' in string literal`},
+		{
+			http.StatusOK, "{\"gpu\":\"\x1b\"}",
+			`error: /v1/savings: the answer makes no sense: invalid character '\x1b' in string literal`,
+		},
 	} {
 		status, answer = tc.status, tc.answer
 		code, stdout, stderr := inProcess(t, "savings", "--socket", socket)
@@ -93,17 +103,20 @@ func TestOnlyTheBeginningOfAScriptIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary := filepath.Join(dir, "a.out")
-	if err := os.WriteFile(binary, append([]byte("\x7fELF\x00\x01"), bytes.Repeat([]byte{0}, 1<<20)...), 0o600); err != nil {
+	if err := os.WriteFile(binary, append([]byte("\x7fELF\x00\x01"), bytes.Repeat([]byte{0}, 1<<20)...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := inProcess(t, "estimate", huge, "--socket", socket)
 	if code != exitDone || !strings.Contains(stdout, "nothing is known") || stderr != "" {
 		t.Errorf("exit status %d: %s%s", code, stdout, stderr)
 	}
-	if string(got.Script) != string(begin[:slurm.HookScript]) || got.TRESPerJob != "gres/gpu:2" || got.UID != uint32(os.Getuid()) {
+	if string(got.Script) != string(begin[:slurm.HookScript]) || got.TRESPerJob != "gres/gpu:2" ||
+		got.UID != uint32(os.Getuid()) {
 		t.Errorf("%d bytes of script, %+q, uid %d", len(got.Script), got.TRESPerJob, got.UID)
 	}
-	if code, _, stderr = inProcess(t, "estimate", binary, "--socket", socket); code != exitDone || !strings.Contains(stderr, "sbatch refuses it") || len(got.Script) != slurm.HookScript {
+	if code, _, stderr = inProcess(t, "estimate", binary, "--socket", socket); code != exitDone ||
+		!strings.Contains(stderr, "sbatch refuses it") || len(got.Script) != slurm.HookScript {
 		t.Errorf("a binary: exit status %d, %d bytes: %s", code, len(got.Script), stderr)
 	}
 }
@@ -151,11 +164,19 @@ func TestSparklinesShowGapsAndStayShort(t *testing.T) {
 
 func TestTheAimIsSaidInTheUnitOfItsWeights(t *testing.T) {
 	for want, o := range map[string]epdapi.Objective{
-		"least energy that keeps the limits":                                            {EnergyWeight: 1},
-		"least 1 × joules + 50 × seconds that keeps the limits":                         {EnergyWeight: 1, TimeWeight: 50},
-		"least cost at 0.27 EUR a kWh that keeps the limits":                            {EnergyWeight: 0.27 / 3.6e6, Currency: "EUR"},
-		"least cost at 0.27 EUR a kWh and 2 EUR an hour of a GPU that keeps the limits": {EnergyWeight: 0.27 / 3.6e6, TimeWeight: 2.0 / 3600, Currency: "EUR"},
-		`least cost at 0.27 \x1b[2J a kWh that keeps the limits`:                        {EnergyWeight: 0.27 / 3.6e6, Currency: "\x1b[2J"},
+		"least energy that keeps the limits": {EnergyWeight: 1},
+		"least 1 × joules + 50 × seconds that keeps the limits": {
+			EnergyWeight: 1, TimeWeight: 50,
+		},
+		"least cost at 0.27 EUR a kWh that keeps the limits": {
+			EnergyWeight: 0.27 / 3.6e6, Currency: "EUR",
+		},
+		"least cost at 0.27 EUR a kWh and 2 EUR an hour of a GPU that keeps the limits": {
+			EnergyWeight: 0.27 / 3.6e6, TimeWeight: 2.0 / 3600, Currency: "EUR",
+		},
+		`least cost at 0.27 \x1b[2J a kWh that keeps the limits`: {
+			EnergyWeight: 0.27 / 3.6e6, Currency: "\x1b[2J",
+		},
 	} {
 		if got := objectiveText(&o); got != want {
 			t.Errorf("%+v: %q, want %q", o, got, want)

@@ -54,7 +54,8 @@ func copyExamples(dir string) error {
 	if err := os.MkdirAll(site, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(site, "slurm.conf"), []byte("ClusterName=example\nPrologFlags=Contain\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(site, "slurm.conf"),
+		[]byte("ClusterName=example\nPrologFlags=Contain\n"), 0o600); err != nil {
 		return err
 	}
 	for _, from := range []string{"testdata", "../../testdata/demo"} {

@@ -52,11 +52,32 @@ func (t *terminal) manualBook() (*manual.Book, error) {
 			{Term: "130", Text: "Interrupted; what was being written was left as it was"},
 		},
 		Files: []manual.File{
-			{Entry: manual.Entry{Term: "/etc/epplan/config.toml", Text: "The configuration, as packages install it; epplan config init writes one with the defaults"}, Flags: []string{"config"}},
-			{Entry: manual.Entry{Term: epdapi.AgentSocket, Text: "Where the epd of a node answers"}, Flags: []string{"socket"}},
-			{Entry: manual.Entry{Term: epdapi.ControllerSocket, Text: "Where the controller answers administrators"}, Flags: []string{"socket"}},
-			{Entry: manual.Entry{Term: epdapi.PublicSocket, Text: "Where the controller answers users and job_submit.lua"}, Flags: []string{"socket", "submit-socket"}},
-			{Entry: manual.Entry{Term: "/var/lib/epplan/journal", Text: "Which clocks are locked, for giving them back when epd doesn't run"}, Flags: []string{"journal"}},
+			{
+				Entry: manual.Entry{
+					Term: "/etc/epplan/config.toml",
+					Text: "The configuration, as packages install it; epplan config init writes one " +
+						"with the defaults",
+				}, Flags: []string{"config"},
+			},
+			{
+				Entry: manual.Entry{Term: epdapi.AgentSocket, Text: "Where the epd of a node answers"},
+				Flags: []string{"socket"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: epdapi.ControllerSocket, Text: "Where the controller answers administrators",
+				}, Flags: []string{"socket"},
+			},
+			{
+				Entry: manual.Entry{Term: epdapi.PublicSocket, Text: "Where the controller answers users " +
+					"and job_submit.lua"}, Flags: []string{"socket", "submit-socket"},
+			},
+			{
+				Entry: manual.Entry{
+					Term: "/var/lib/epplan/journal",
+					Text: "Which clocks are locked, for giving them back when epd doesn't run",
+				}, Flags: []string{"journal"},
+			},
 		},
 		SeeAlso: []string{"epd(8)"},
 	}, nil

@@ -22,7 +22,10 @@ func (t *terminal) modelCommand() *cli.Command {
 		Name:        "model",
 		Usage:       "fit, show and use models of how workloads respond to clocks",
 		Description: "Example: epplan model show models.toml",
-		Subcommands: []*cli.Command{t.fitCommand(), t.fitContentionCommand(), t.evaluateCommand(), t.showCommand(), t.optimumCommand()},
+		Subcommands: []*cli.Command{
+			t.fitCommand(), t.fitContentionCommand(), t.evaluateCommand(), t.showCommand(),
+			t.optimumCommand(),
+		},
 	}
 }
 
@@ -37,10 +40,20 @@ func (t *terminal) fitCommand() *cli.Command {
 			"Fits are best near the least energy; --focus inf weighs all settings alike, which suits tight deadlines.\n" +
 			"Example: epplan model fit measured.csv --gpu-model GTX1080Ti -o fitted.toml",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "gpu-model", DefaultText: "the known one that has all the clocks", Usage: "GPU `MODEL` that was measured"},
+			&cli.StringFlag{
+				Name: "gpu-model", DefaultText: "the known one that has all the clocks",
+				Usage: "GPU `MODEL` that was measured",
+			},
 			profilesFlag(),
-			&cli.StringFlag{Name: "form", Usage: "`FORM` to fit: best, by leave-one-setting-out error, or paper", Value: "best"},
-			&cli.Float64Flag{Name: "focus", Usage: "`EXCESS` of energy, a fraction, at which a setting counts half; inf: never", Value: dvfsmodel.DefaultFocus},
+			&cli.StringFlag{
+				Name: "form", Usage: "`FORM` to fit: best, by leave-one-setting-out error, or paper",
+				Value: "best",
+			},
+			&cli.Float64Flag{
+				Name:  "focus",
+				Usage: "`EXCESS` of energy, a fraction, at which a setting counts half; inf: never",
+				Value: dvfsmodel.DefaultFocus,
+			},
 			boolFlag("evaluate", "report errors and regret instead of models"),
 			outputFlag(),
 			boolFlag("json", "print JSON, with --evaluate"),
@@ -106,7 +119,9 @@ func (t *terminal) profiles(name string) (*config.Profiles, error) {
 
 // measuredOn is the GPU model of the measurements: the one named, or the known
 // one with the fewest clocks that has all of theirs.
-func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string) (*config.Profile, error) {
+func (t *terminal) measuredOn(
+	apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,
+) (*config.Profile, error) {
 	if name != "" {
 		return profiles.Lookup(name)
 	}
@@ -118,7 +133,8 @@ func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Prof
 		if err != nil {
 			return nil, err
 		}
-		if has := countMeasured(p.Pairs(), measured); has > most || has == most && best != nil && len(p.Pairs()) < len(best.Pairs()) {
+		if has := countMeasured(p.Pairs(), measured); has > most ||
+			has == most && best != nil && len(p.Pairs()) < len(best.Pairs()) {
 			best, most = p, has
 		}
 	}
@@ -128,11 +144,13 @@ func (t *terminal) measuredOn(apps []dvfsmodel.AppSamples, profiles *config.Prof
 			said += fmt.Sprintf(": %s has most, %d of %d", best.Name, most, len(measured))
 		}
 		return nil, &hintedError{
-			err:  errors.New(said),
-			hint: "name one with --gpu-model (known: " + strings.Join(profiles.Names(), ", ") + "), and describe it with --profiles if it is new",
+			err: errors.New(said),
+			hint: "name one with --gpu-model (known: " + strings.Join(profiles.Names(), ", ") +
+				"), and describe it with --profiles if it is new",
 		}
 	}
-	t.message("note", fmt.Sprintf("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core), float64(best.Default.Mem)))
+	t.message("note", fmt.Sprintf("clocks of a %s: %.0f/%.0f MHz count as default", best.Name,
+		float64(best.Default.Core), float64(best.Default.Mem)))
 	return best, nil
 }
 
@@ -148,11 +166,14 @@ func checkUnits(apps []dvfsmodel.AppSamples, p *config.Profile) error {
 				at, standard dvfsmodel.MHz
 			}{{"core", s.Core, p.Default.Core}, {"memory", s.Mem, p.Default.Mem}} {
 				if clock.standard > 0 && (clock.at*far < clock.standard || clock.at > clock.standard*far) {
-					return fmt.Errorf("application %q: a %s clock of %v MHz, where the default of %s is %v MHz, want clocks in MHz", app.App, clock.name, float64(clock.at), p.Name, float64(clock.standard))
+					return fmt.Errorf("application %q: a %s clock of %v MHz, where the default of %s is %v "+
+						"MHz, want clocks in MHz", app.App, clock.name, float64(clock.at), p.Name,
+						float64(clock.standard))
 				}
 			}
 			if float64(s.Power)*far < float64(p.IdleW) {
-				return fmt.Errorf("application %q: %v W, where an idle %s draws %v W, want power in watts", app.App, float64(s.Power), p.Name, float64(p.IdleW))
+				return fmt.Errorf("application %q: %v W, where an idle %s draws %v W, want power in watts",
+					app.App, float64(s.Power), p.Name, float64(p.IdleW))
 			}
 		}
 	}
@@ -181,7 +202,9 @@ func countMeasured(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool)
 	return n
 }
 
-func (t *terminal) evaluate(c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions) error {
+func (t *terminal) evaluate(
+	c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions,
+) error {
 	result, err := dvfsmodel.EvaluateAll(apps, profile.Default, opts)
 	if err != nil {
 		return err
@@ -215,7 +238,8 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 			for i := range rows {
 				e := &rows[i]
 				if !yield([]report.Value{
-					report.Text(e.App), report.Count(e.Settings), report.Text(e.Form), report.Number(e.TimeMAPE), report.Number(e.PowerMAPE),
+					report.Text(e.App), report.Count(e.Settings), report.Text(e.Form),
+					report.Number(e.TimeMAPE), report.Number(e.PowerMAPE),
 					report.Number(e.FullFit.Mean), report.Number(e.LOSO.Mean),
 				}) {
 					return
@@ -227,7 +251,9 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 
 // writeFits fits every application and writes a models file. Applications that
 // can't be fitted are named; the others are written all the same.
-func (t *terminal) writeFits(c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions) error {
+func (t *terminal) writeFits(
+	c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions,
+) error {
 	list := make([]config.Model, 0, len(apps))
 	for _, app := range apps {
 		fitted, err := dvfsmodel.Fit(app.Samples, profile.Default, opts)
@@ -247,7 +273,8 @@ func (t *terminal) writeFits(c *cli.Context, apps []dvfsmodel.AppSamples, profil
 		if err != nil {
 			return err
 		}
-		if err := t.write(c.String("output"), func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
+		if err := t.write(c.String("output"),
+			func(w io.Writer) error { return config.WriteModels(w, models) }); err != nil {
 			return err
 		}
 	}
@@ -262,7 +289,8 @@ func (t *terminal) showCommand() *cli.Command {
 		Name:      "show",
 		Usage:     "what a models file says, and the clocks that it leads to",
 		ArgsUsage: "MODELS.toml",
-		Description: "For each model: run time, power and energy of one repetition at default clocks, and the clocks, run time\n" +
+		Description: "For each model: run time, power and energy of one repetition at default clocks, and " +
+			"the clocks, run time\n" +
 			"and energy where it uses the least.\n" +
 			"Example: epplan model show models.toml",
 		Flags: []cli.Flag{
@@ -328,7 +356,8 @@ func modelRow(m *config.Model, profiles *config.Profiles) ([]report.Value, error
 	return []report.Value{
 		report.Text(m.Workload), report.Text(profile.Name), report.Text(m.Form.String()),
 		report.Number(def.Time), report.Number(def.Power), report.Number(def.Energy),
-		report.Number(best.Core), report.Number(best.Mem), report.Number(best.Time), report.Number(best.Energy),
+		report.Number(best.Core), report.Number(best.Mem), report.Number(best.Time),
+		report.Number(best.Energy),
 		report.Number(1 - float64(best.Energy/def.Energy)),
 	}, nil
 }

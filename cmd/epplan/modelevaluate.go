@@ -32,7 +32,10 @@ func (t *terminal) evaluateCommand() *cli.Command {
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
 		Flags: []cli.Flag{
 			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
-			&cli.IntFlag{Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload", Value: defaultProbes},
+			&cli.IntFlag{
+				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
+				Value: defaultProbes,
+			},
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.evaluatePrior,
@@ -94,14 +97,20 @@ func priorTable(r *pooled.Report) *report.Table {
 			for i := range r.Workloads {
 				o := &r.Workloads[i]
 				if !yield([]report.Value{
-					report.Text(o.App), report.Text(clockList(o.Probes...)), report.Text(clockList(o.Chosen)), report.Text(clockList(o.Best)),
+					report.Text(o.App), report.Text(clockList(o.Probes...)), report.Text(clockList(o.Chosen)),
+					report.Text(clockList(o.Best)),
 					part(o.Regret), part(float64(o.TimeMAPE)), part(float64(o.PowerMAPE)),
 				}) {
 					return
 				}
 			}
 			yield([]report.Value{
-				report.Text("(all)"), {}, {}, {}, part(r.RegretMean), part(float64(r.TimeMAPE)), part(float64(r.PowerMAPE)),
+				report.Text("(all)"),
+				{},
+				{},
+				{},
+				part(r.RegretMean), part(float64(r.TimeMAPE)),
+				part(float64(r.PowerMAPE)),
 			})
 		},
 	}

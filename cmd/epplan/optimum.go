@@ -18,13 +18,19 @@ func (t *terminal) optimumCommand() *cli.Command {
 		Name:      "optimum",
 		Usage:     "the best setting of single workloads",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE has the columns id, " + strings.Join(symbols(), ", ") + " (normalised, watts and seconds) and optionally\n" +
+		Description: "FILE has the columns id, " + strings.Join(symbols(), ", ") +
+			" (normalised, watts and seconds) and optionally\n" +
 			"limit, the longest run time (inf: none); other columns are ignored. - is standard input.\n" +
 			"Example: epplan model optimum --range wide params.csv --csv",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "range", Usage: "scaling `INTERVAL`: wide or narrow", Value: "wide"},
-			&cli.StringFlag{Name: "objective", Usage: "`GOAL` to minimise: energy, edp, ed2p or time", Value: "energy"},
-			&cli.Float64Flag{Name: "time-price", Usage: "`WATTS`, the joules that a second of run time costs beside its own"},
+			&cli.StringFlag{
+				Name: "objective", Usage: "`GOAL` to minimise: energy, edp, ed2p or time", Value: "energy",
+			},
+			&cli.Float64Flag{
+				Name:  "time-price",
+				Usage: "`WATTS`, the joules that a second of run time costs beside its own",
+			},
 			csvFlag(), jsonFlag(),
 		},
 		Action: t.optimum,
@@ -123,7 +129,9 @@ func optimumTable(rows []optimumRow) *report.Table {
 // values are the cells of a row; an infeasible one has no setting.
 func (r *optimumRow) values() []report.Value {
 	if !r.feasible {
-		return []report.Value{report.Text(r.id), report.Count(0), {}, {}, {}, {}, {}, {}, report.Number(r.minTime)}
+		return []report.Value{
+			report.Text(r.id), report.Count(0), {}, {}, {}, {}, {}, {}, report.Number(r.minTime),
+		}
 	}
 	pt := &r.point
 	return []report.Value{

@@ -30,7 +30,10 @@ const demoModels = "../../testdata/demo/models.toml"
 // drawBatch draws jobs with and without a workload, deadline, limit and power, for one
 // or several GPUs, at once or over time; and nodes of two GPU models, some by two names.
 func drawBatch(t *rapid.T) drawnBatch {
-	b := drawnBatch{header: []string{"id", "workload", "runtime_s", "runtime_gpu_model", "runtime_s.GTX1080Ti", "power_w", "deadline_s", "limit_s", "gpus", "arrival_s", "util_pct", "slot_s", "gpu_mem_gb", "nodes"}}
+	b := drawnBatch{header: []string{
+		"id", "workload", "runtime_s", "runtime_gpu_model", "runtime_s.GTX1080Ti", "power_w", "deadline_s",
+		"limit_s", "gpus", "arrival_s", "util_pct", "slot_s", "gpu_mem_gb", "nodes",
+	}}
 	of := func(name string, values ...string) string { return rapid.SampledFrom(values).Draw(t, name) }
 	share := of("share", "", "", "share = true\ngpu_mem_gb = 16\n")
 	online := rapid.Bool().Draw(t, "online")
@@ -43,14 +46,18 @@ func drawBatch(t *rapid.T) drawnBatch {
 		if rapid.Bool().Draw(t, "on the other model") {
 			other = strconv.Itoa(runtime * 2)
 		}
-		size := rapid.SampledFrom([][2]string{{"1", ""}, {"1", "1"}, {"2", ""}, {"4", ""}, {"8", ""}, {"2", "2"}, {"4", "2"}, {"8", "2"}}).Draw(t, "GPUs and nodes")
+		size := rapid.SampledFrom([][2]string{
+			{"1", ""}, {"1", "1"}, {"2", ""}, {"4", ""}, {"8", ""}, {"2", "2"}, {"4", "2"}, {"8", "2"},
+		}).Draw(t, "GPUs and nodes")
 		limit := strconv.Itoa(runtime * 3)
 		if share != "" {
 			limit = "" // policies that share don't keep every limit of a job without a profile
 		}
 		b.rows = append(b.rows, []string{
-			of("id", "job-", "a") + strconv.Itoa(i), of("workload", "cfd", "hotspot", "transpose", ""), strconv.Itoa(runtime), of("model", "V100", "Tesla V100"),
-			other, of("power", "", "", "140"), of("deadline", "", strconv.Itoa(arrival+runtime*4)), of("limit", "", limit),
+			of("id", "job-", "a") + strconv.Itoa(i), of("workload", "cfd", "hotspot", "transpose", ""),
+			strconv.Itoa(runtime), of("model", "V100", "Tesla V100"),
+			other, of("power", "", "", "140"), of("deadline", "", strconv.Itoa(arrival+runtime*4)),
+			of("limit", "", limit),
 			size[0], strconv.Itoa(arrival), "", "", "", size[1],
 		})
 		if row := b.rows[i]; rapid.Bool().Draw(t, "profile") {
@@ -58,7 +65,8 @@ func drawBatch(t *rapid.T) drawnBatch {
 		}
 	}
 	for i, model := range []string{"V100", "GTX1080Ti", "V100"} {
-		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = \"n%d\"\ngpu_model = %q\ncount = %d\ngpus = 4\nturn_on_delay_s = 60\n%s", i, model, 2-i%2, share))
+		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = \"n%d\"\ngpu_model = %q\n"+
+			"count = %d\ngpus = 4\nturn_on_delay_s = 60\n%s", i, model, 2-i%2, share))
 	}
 	return b
 }
@@ -107,12 +115,17 @@ func (j plannedJob) like(other plannedJob) bool {
 }
 
 // planned is what epplan plan --json says of the batch.
-func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]float64, jobs map[string]plannedJob) {
+func (b drawnBatch) planned(
+	t *rapid.T, dir, policy string,
+) (sums map[string]float64, jobs map[string]plannedJob) {
 	var batch bytes.Buffer
 	if err := csv.NewWriter(&batch).WriteAll(append([][]string{b.header}, b.rows...)); err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"batch.csv": batch.String(), "cluster.toml": strings.Join(b.nodes, "\n"), "models.toml": strings.Join(b.models, "\n")}
+	files := map[string]string{
+		"batch.csv": batch.String(), "cluster.toml": strings.Join(b.nodes, "\n"),
+		"models.toml": strings.Join(b.models, "\n"),
+	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -122,12 +135,16 @@ func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]flo
 	if len(b.models) > 0 {
 		models = filepath.Join(dir, "models.toml")
 	}
-	args := append([]string{"epplan", "plan", filepath.Join(dir, "batch.csv"), "--cluster", filepath.Join(dir, "cluster.toml"), "--models", models, "--json"}, b.flags...)
+	args := append([]string{
+		"epplan", "plan", filepath.Join(dir, "batch.csv"), "--cluster", filepath.Join(dir, "cluster.toml"),
+		"--models", models, "--json",
+	}, b.flags...)
 	if policy != "" {
 		args = append(args, "--policy", policy)
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), args, strings.NewReader(""), &out, &errs); code != exitDone && code != exitInfeasible {
+	if code := run(t.Context(), args, strings.NewReader(""), &out, &errs); code != exitDone &&
+		code != exitInfeasible {
 		t.Fatalf("exit status %d: %s\n%s", code, errs.String(), batch.String())
 	}
 	var plan struct {
@@ -152,7 +169,8 @@ func (b drawnBatch) planned(t *rapid.T, dir, policy string) (sums map[string]flo
 	}
 	return map[string]float64{
 		"energy": plan.EnergyJ, "baseline": plan.Baseline, "bound": plan.Bound,
-		"late": plan.PastDue + plan.Misses, "late, FCFS": plan.FCFS.PastDue + plan.FCFS.Misses, "refused": float64(len(plan.Beyond)),
+		"late": plan.PastDue + plan.Misses, "late, FCFS": plan.FCFS.PastDue + plan.FCFS.Misses,
+		"refused": float64(len(plan.Beyond)),
 	}, jobs
 }
 
@@ -160,7 +178,10 @@ func TestTheOrderOfRowsColumnsAndNodesChangesNoPlan(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
-		policy := rapid.SampledFrom([]string{"", "", "baseline", "edl:0.9", "marginal", "late-binding", "value", "easy", "cats-safe", "hotcloud"}).Draw(t, "policy")
+		policy := rapid.SampledFrom([]string{
+			"", "", "baseline", "edl:0.9", "marginal", "late-binding", "value", "easy",
+			"cats-safe", "hotcloud",
+		}).Draw(t, "policy")
 		sums, jobs := b.planned(t, dir, policy)
 		again, jobsAgain := b.shuffled(t).planned(t, dir, policy)
 		for name, want := range sums {

@@ -23,7 +23,8 @@ func TestEveryFlagThatNamesAFileToWriteIsKnownAsOne(t *testing.T) {
 					continue
 				}
 				if wants := writes.MatchString(text.Usage); wants != isOutput(f) {
-					t.Errorf("%s %s --%s: %q, known as one to write: %v", path, c.Name, text.Name, text.Usage, isOutput(f))
+					t.Errorf("%s %s --%s: %q, known as one to write: %v", path, c.Name, text.Name,
+						text.Usage, isOutput(f))
 				} else if wants {
 					found++
 				}
@@ -31,7 +32,8 @@ func TestEveryFlagThatNamesAFileToWriteIsKnownAsOne(t *testing.T) {
 			look(path+" "+c.Name, c.Subcommands)
 		}
 	}
-	look("epplan", (&terminal{stdin: &bytes.Buffer{}, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).app().Commands)
+	look("epplan",
+		(&terminal{stdin: &bytes.Buffer{}, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).app().Commands)
 	if found < 10 {
 		t.Errorf("%d flags name a file to write, want ten or more: the help's words have changed", found)
 	}

@@ -33,18 +33,25 @@ func (t *terminal) planCommand() *cli.Command {
 			"such as cats-safe; the table says who is beside whom.\n" +
 			"Example: epplan plan profiles.csv --cluster shared.toml --policy cats-safe\n" +
 			"Example: epplan plan --from-slurm --policy edl\n" +
-			"Example: epplan plan --format knapsack examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small\n" +
+			"Example: epplan plan --format knapsack examples/two-types/queue.csv --cluster " +
+			"examples/two-types/clusters.csv:small\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --html plan.html\n" +
 			"Example: epplan plan batch.csv --cluster cluster.toml --models models.toml --svg plan.svg",
 		Flags: slices.Concat(planningFlags(),
-			[]cli.Flag{boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"), anySocketFlag(publicFirst)},
+			[]cli.Flag{
+				boolFlag("from-slurm", "plan what waits in Slurm, as epd knows it"),
+				anySocketFlag(publicFirst),
+			},
 			knapsackFlags(),
 			[]cli.Flag{
 				jsonFlag(), csvFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				htmlFlag(),
-				&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
-				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so far, such as 2s"),
+				&cli.IntFlag{
+					Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows,
+				},
+				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
+					"far, such as 2s"),
 			}),
 		Action: t.plan,
 	}
@@ -72,7 +79,8 @@ func (t *terminal) plan(c *cli.Context) error {
 		return err
 	}
 	if !c.IsSet("policy") && result.Plan.Shared == nil && canShareGPUs(result.Problem) {
-		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy cats-safe lets them share")
+		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy "+
+			"cats-safe lets them share")
 	}
 	return incomplete(result.Plan)
 }
@@ -87,7 +95,8 @@ func checkPlanFlags(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("from-slurm") && c.IsSet(runtimeModelFlag) {
-		return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, want it left out", runtimeModelFlag)
+		return usagef("--%s means nothing with --from-slurm: epd says of which GPU model run times are, "+
+			"want it left out", runtimeModelFlag)
 	}
 	if err := checkHTML(c, "svg"); err != nil {
 		return err
@@ -207,15 +216,16 @@ func (t *terminal) printPlan(c *cli.Context, s *setup, r *report.Result) error {
 			return err
 		}
 	}
-	return t.withHTML(c, func(w io.Writer) error { return report.WritePlanPage(w, t.planPage(c, s, r)) }, func() error {
-		return t.print(func(w io.Writer) error {
-			switch {
-			case c.Bool("json"):
-				return report.WritePlanJSON(w, r)
-			case c.Bool("csv"):
-				return report.WritePlanCSV(w, r)
-			}
-			return report.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
+	return t.withHTML(c, func(w io.Writer) error { return report.WritePlanPage(w, t.planPage(c, s, r)) },
+		func() error {
+			return t.print(func(w io.Writer) error {
+				switch {
+				case c.Bool("json"):
+					return report.WritePlanJSON(w, r)
+				case c.Bool("csv"):
+					return report.WritePlanCSV(w, r)
+				}
+				return report.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
+			})
 		})
-	})
 }

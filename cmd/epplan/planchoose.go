@@ -101,7 +101,9 @@ func (q *knapsackQueue) drawOutcomes() ([]*knapsackQueue, error) {
 
 // tryCandidates plays every policy on every draw, with less work for each
 // decision than later. Who waits where nobody does under simple is out.
-func tryCandidates(ctx context.Context, drawn []*knapsackQueue, policies []string, done func()) ([]trialResult, error) {
+func tryCandidates(
+	ctx context.Context, drawn []*knapsackQueue, policies []string, done func(),
+) ([]trialResult, error) {
 	played := append(make([]string, 0, 1+len(policies)), drawn[0].referencePolicy())
 	for _, text := range policies {
 		if strings.HasPrefix(text, defaultQueuePolicy) {

@@ -89,12 +89,40 @@ func TestTheLeastSumWinsWithinTheLongestWait(t *testing.T) {
 		all  []trialResult
 		want int
 	}{
-		{"least sum", []trialResult{{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 1}}, 1},
-		{"waits too long", []trialResult{{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 3.1}}, 0},
-		{"the usual one waits too long", []trialResult{{Energy: 0.2, Wait: 1, Longest: 3.1}, {Energy: 1, Wait: 1, Longest: 1}}, 1},
-		{"near tie", []trialResult{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "lookahead,weight=0", Energy: 0.69, Wait: 0.6, Longest: 1}}, 0},
-		{"another weight", []trialResult{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "lookahead,weight=0", Energy: 0.66, Wait: 0.6, Longest: 1}}, 1},
-		{"another rule", []trialResult{{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "value", Energy: 0.66, Wait: 0.6, Longest: 1}}, 0},
+		{
+			"least sum", []trialResult{
+				{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 1},
+			}, 1,
+		},
+		{
+			"waits too long", []trialResult{
+				{Energy: 1, Wait: 1, Longest: 1}, {Energy: 0.5, Wait: 0.9, Longest: 3.1},
+			}, 0,
+		},
+		{
+			"the usual one waits too long", []trialResult{
+				{Energy: 0.2, Wait: 1, Longest: 3.1}, {Energy: 1, Wait: 1, Longest: 1},
+			}, 1,
+		},
+		{
+			"near tie", []trialResult{
+				{Energy: 0.7, Wait: 0.6, Longest: 1}, {
+					Policy: "lookahead,weight=0", Energy: 0.69, Wait: 0.6, Longest: 1,
+				},
+			}, 0,
+		},
+		{
+			"another weight", []trialResult{
+				{Energy: 0.7, Wait: 0.6, Longest: 1}, {
+					Policy: "lookahead,weight=0", Energy: 0.66, Wait: 0.6, Longest: 1,
+				},
+			}, 1,
+		},
+		{
+			"another rule", []trialResult{
+				{Energy: 0.7, Wait: 0.6, Longest: 1}, {Policy: "value", Energy: 0.66, Wait: 0.6, Longest: 1},
+			}, 0,
+		},
 	} {
 		if got := bestTrial(c.all); got != c.want {
 			t.Errorf("%s: %d chosen, want %d", c.name, got, c.want)

@@ -23,8 +23,14 @@ const knapsackFormat = "knapsack"
 // knapsackFlags are the flags of plan that only such a queue has.
 func knapsackFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "energy-model", DefaultText: trace.Independent.String(), Usage: "`MODEL` of a knapsack queue's energy: independent or coupled"},
-		&cli.Float64Flag{Name: "kappa", DefaultText: "1e-6", Usage: "`WEIGHT` of a kWh in policy value of a knapsack queue"},
+		&cli.StringFlag{
+			Name: "energy-model", DefaultText: trace.Independent.String(),
+			Usage: "`MODEL` of a knapsack queue's energy: independent or coupled",
+		},
+		&cli.Float64Flag{
+			Name: "kappa", DefaultText: "1e-6",
+			Usage: "`WEIGHT` of a kWh in policy value of a knapsack queue",
+		},
 	}
 }
 
@@ -86,7 +92,8 @@ type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	for _, flag := range []string{
-		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html", "from-slurm", "theta", "rho", "map",
+		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html",
+		"from-slurm", "theta", "rho", "map",
 		"time-limit", runtimeModelFlag,
 	} {
 		if c.IsSet(flag) {
@@ -159,13 +166,16 @@ func energyModel(c *cli.Context) (trace.EnergyModel, error) {
 
 // newKnapsackQueue is a queue with the numbers that suit its energy model and
 // the usual GPU-seconds of its jobs.
-func newKnapsackQueue(model trace.EnergyModel, jobs []trace.KnapsackJob, pool *trace.KnapsackPool) (q *knapsackQueue, err error) {
+func newKnapsackQueue(
+	model trace.EnergyModel, jobs []trace.KnapsackJob, pool *trace.KnapsackPool,
+) (q *knapsackQueue, err error) {
 	q = &knapsackQueue{model: model, jobs: jobs, pool: pool, params: policy.DefaultParams()}
 	if model == trace.Coupled {
 		q.params.Queue = policy.CoupledQueueParams()
 	}
 	for i := range jobs {
-		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))
+		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds /
+			float64(len(jobs))
 	}
 	q.predicted, q.actual, err = trace.KnapsackProblem(jobs, pool)
 	return q, err
@@ -175,7 +185,8 @@ func newKnapsackQueue(model trace.EnergyModel, jobs []trace.KnapsackJob, pool *t
 func (t *terminal) knapsackPool(text string) (*trace.KnapsackPool, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 || at == len(text)-1 {
-		return nil, usagef("--cluster is %q, want FILE:NAME with --format %s: a table of clusters and which one it is", text, knapsackFormat)
+		return nil, usagef("--cluster is %q, want FILE:NAME with --format %s: a table of clusters and "+
+			"which one it is", text, knapsackFormat)
 	}
 	file, name := text[:at], text[at+1:]
 	pools, err := parseFile(t, file, trace.ReadKnapsackPools)
@@ -198,7 +209,8 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
 		if name := c.String("policy"); strings.Contains(name, "kappa=") {
-			return usagef("--kappa %g and --policy %s both say kappa, want it once", numbers.Value.Kappa, name)
+			return usagef("--kappa %g and --policy %s both say kappa, want it once",
+				numbers.Value.Kappa, name)
 		}
 	}
 	if !(numbers.Value.Kappa >= 0 && numbers.Value.Kappa <= most) {
@@ -237,7 +249,10 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	if err := planner.Check(q.actual, plan); err != nil {
 		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
 	}
-	r := &report.QueueResult{Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(), Energy: make([]float64, len(q.jobs))}
+	r := &report.QueueResult{
+		Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(),
+		Energy: make([]float64, len(q.jobs)),
+	}
 	for i := range q.jobs {
 		r.Energy[i] = q.jobKWh(i, &plan.Assignments[i])
 	}

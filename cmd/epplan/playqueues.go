@@ -20,7 +20,9 @@ func drawQueue(rng *rand.Rand, model trace.EnergyModel) (*knapsackQueue, error) 
 
 // playAll plays every queue by every policy, as many at a time as there are
 // processors: all queues by the first policy, then all by the next one.
-func playAll(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]*report.QueueSum, error) {
+func playAll(
+	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
+) ([]*report.QueueSum, error) {
 	sums := make([]*report.QueueSum, len(policies)*len(queues))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))

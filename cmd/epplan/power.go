@@ -49,9 +49,17 @@ func (t *terminal) powerCommand(name, usage string) *cli.Command {
 			"it. Exit status 1: a node failed; Slurm logs that, and judges nodes by whether they come and go.\n" +
 			"Example: epplan " + name + " 'gpu[01-03]' --run /bin/true",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "run", Usage: "absolute `PATH` of the program that switches one node", DefaultText: "none: nodes are printed"},
-			&cli.DurationFlag{Name: "each", Usage: "`TIME` after which a node's program is ended", Value: nodePowerTimeout},
-			&cli.StringFlag{Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
+			&cli.StringFlag{
+				Name: "run", Usage: "absolute `PATH` of the program that switches one node",
+				DefaultText: "none: nodes are printed",
+			},
+			&cli.DurationFlag{
+				Name: "each", Usage: "`TIME` after which a node's program is ended", Value: nodePowerTimeout,
+			},
+			&cli.StringFlag{
+				Name: "socket", Usage: "`PATH` of the controller's socket", Value: defaultSubmitSocket,
+				EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"},
+			},
 			dryrun.Flag(),
 		},
 		Action: func(c *cli.Context) error { return t.power(c, name) },

@@ -22,7 +22,8 @@ func (t *terminal) predictCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "predict",
 		Usage: "predict what jobs take from what earlier ones took",
-		Description: "Each job of one table is predicted as if it had just been submitted: from jobs of both tables that had ended\n" +
+		Description: "Each job of one table is predicted as if it had just been submitted: from jobs of " +
+			"both tables that had ended\n" +
 			"by then. Tables are CSV with job_id, submit_s, and what is known of user, job_name, gpus, requested_s and the\n" +
 			"like; runtime_s, energy_kwh and power_per_gpu_w are learnt from, and wait_s says when a job ended. Between lo\n" +
 			"and hi lie 90 % of the true values.\n" +
@@ -32,25 +33,54 @@ func (t *terminal) predictCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "train", Usage: "`FILE` with jobs to learn from"},
 			&cli.StringFlag{Name: "test", Usage: "`FILE` with jobs to predict"},
-			&cli.StringFlag{Name: "target", Usage: "`WHAT` to predict: time (s), energy (kWh) or power (W per GPU)", Value: "time"},
-			&cli.StringFlag{Name: "owner", Usage: "`COLUMN` of who a job belongs to", DefaultText: "user, vc or task"},
-			&cli.StringFlag{Name: "name", Usage: "`COLUMN` of what a job is called", DefaultText: "job_name, model and dataset"},
+			&cli.StringFlag{
+				Name: "target", Usage: "`WHAT` to predict: time (s), energy (kWh) or power (W per GPU)",
+				Value: "time",
+			},
+			&cli.StringFlag{
+				Name: "owner", Usage: "`COLUMN` of who a job belongs to", DefaultText: "user, vc or task",
+			},
+			&cli.StringFlag{
+				Name: "name", Usage: "`COLUMN` of what a job is called",
+				DefaultText: "job_name, model and dataset",
+			},
 			&cli.StringFlag{Name: "code", Usage: "`FOLDER` that the column file of --train is relative to"},
-			&cli.StringFlag{Name: "code-test", Usage: "`FOLDER` that the column file of --test is relative to", DefaultText: "that of --code"},
+			&cli.StringFlag{
+				Name: "code-test", Usage: "`FOLDER` that the column file of --test is relative to",
+				DefaultText: "that of --code",
+			},
 			&cli.StringFlag{Name: "gpu-type", Usage: "`TYPE` of GPU to predict for, with --code", Value: "a"},
-			&cli.StringFlag{Name: "probe", Usage: "`KIND` of probe: linear or mlp", Value: string(probe.Linear)},
-			&cli.StringFlag{Name: "embeddings", Usage: "`URL` of an embedding server, such as http://localhost:8080/v1/embeddings", DefaultText: "the built-in embedding"},
+			&cli.StringFlag{
+				Name: "probe", Usage: "`KIND` of probe: linear or mlp", Value: string(probe.Linear),
+			},
+			&cli.StringFlag{
+				Name:        "embeddings",
+				Usage:       "`URL` of an embedding server, such as http://localhost:8080/v1/embeddings",
+				DefaultText: "the built-in embedding",
+			},
 			&cli.StringSliceFlag{Name: "allow-host", Usage: "`HOST` that source code may be sent to"},
 			&cli.StringFlag{Name: "embedding-model", Usage: "`MODEL` that the server is asked for"},
 			&cli.StringFlag{Name: "embedding-key", Usage: "`FILE` with the server's key"},
-			&cli.StringFlag{Name: "embedding-cache", Usage: "`FOLDER` that keeps embeddings, by the hash of what was sent"},
-			&cli.DurationFlag{Name: "embedding-timeout", Usage: "`TIME` that an answer may take", Value: 20 * time.Second},
-			&cli.StringFlag{Name: "align", Usage: "`URL` of a chat-completion server that rewrites sources unlike any learnt from", DefaultText: "none is asked"},
+			&cli.StringFlag{
+				Name:  "embedding-cache",
+				Usage: "`FOLDER` that keeps embeddings, by the hash of what was sent",
+			},
+			&cli.DurationFlag{
+				Name: "embedding-timeout", Usage: "`TIME` that an answer may take", Value: 20 * time.Second,
+			},
+			&cli.StringFlag{
+				Name: "align", Usage: "`URL` of a chat-completion server that rewrites sources unlike any " +
+					"learnt from", DefaultText: "none is asked",
+			},
 			&cli.StringFlag{Name: "align-model", Usage: "`MODEL` that it is asked for"},
 			&cli.StringFlag{Name: "align-key", Usage: "`FILE` with its key"},
 			&cli.IntFlag{Name: "align-rounds", Usage: "`COUNT` of rewrites of a source at most", Value: 3},
-			&cli.DurationFlag{Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second},
-			&cli.IntFlag{Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows},
+			&cli.DurationFlag{
+				Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second,
+			},
+			&cli.IntFlag{
+				Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows,
+			},
 			csvFlag(), jsonFlag(),
 		},
 		Action: t.predict,
@@ -145,7 +175,9 @@ func (t *terminal) printPredicted(c *cli.Context, p *predictionSet) error {
 		jobs := make([]predictedJob, len(p.ids))
 		for i := range jobs {
 			q := &p.predictions[i]
-			jobs[i] = predictedJob{ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung)}
+			jobs[i] = predictedJob{
+				ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
+			}
 			if p.strangeness != nil {
 				jobs[i].Out, jobs[i].Score = &p.strangeness[i].IsOutside, &p.strangeness[i].Score
 				jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
@@ -169,12 +201,19 @@ func (t *terminal) printPredicted(c *cli.Context, p *predictionSet) error {
 func (p *predictionSet) table() *report.Table {
 	unit := p.target.Unit()
 	columns := []report.Column{
-		{Head: "job", Left: true, Max: longestID}, {Head: p.target.String(), Note: unit}, {Head: "from", Note: unit}, {Head: "to", Note: unit}, {Head: "by", Left: true},
+		{Head: "job", Left: true, Max: longestID},
+		{Head: p.target.String(), Note: unit},
+		{Head: "from", Note: unit},
+		{Head: "to", Note: unit},
+		{Head: "by", Left: true},
 	}
 	return &report.Table{Columns: columns, Len: len(p.ids), Rows: func(yield func([]report.Value) bool) {
 		for i, id := range p.ids {
 			q := &p.predictions[i]
-			if !yield([]report.Value{report.Text(id), report.Number(q.Value), report.Number(q.Low), report.Number(q.High), report.Text(string(q.Rung))}) {
+			if !yield([]report.Value{
+				report.Text(id), report.Number(q.Value), report.Number(q.Low),
+				report.Number(q.High), report.Text(string(q.Rung)),
+			}) {
 				return
 			}
 		}
@@ -193,7 +232,10 @@ func (p *predictionSet) writeCSV(w io.Writer) error {
 	_ = rows.Write(header) // Error reports it below
 	for i, id := range p.ids {
 		q := &p.predictions[i]
-		row := []string{queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High), string(q.Rung)}
+		row := []string{
+			queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High),
+			string(q.Rung),
+		}
 		if p.strangeness != nil {
 			out := "0"
 			if p.strangeness[i].IsOutside {
@@ -241,7 +283,8 @@ func (p *predictionSet) summary() string {
 		return b.String()
 	}
 	writeRow(&b, "Truth", "known of %s", plural(s.Jobs, "job"))
-	writeRow(&b, "  mean", "%s %s off", fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)), p.target.Unit())
+	writeRow(&b, "  mean", "%s %s off", fixed(s.MeanAbsoluteError, decimalPlaces(s.MeanAbsoluteError)),
+		p.target.Unit())
 	writeRow(&b, "  median", "%s of the truth off", report.FormatPercent(s.MedianRelativeError))
 	writeRow(&b, "  inside", "%s of the truths lie within their interval", report.FormatPercent(s.Coverage))
 	return b.String()

@@ -25,7 +25,8 @@ func embedder(t *testing.T, asked *int) *httptest.Server {
 		}
 		var rows []string
 		for i, text := range q.Input {
-			rows = append(rows, fmt.Sprintf(`{"index":%d,"embedding":[%d,%d,1]}`, i, strings.Count(text, "0"), len(text)))
+			rows = append(rows,
+				fmt.Sprintf(`{"index":%d,"embedding":[%d,%d,1]}`, i, strings.Count(text, "0"), len(text)))
 		}
 		_, _ = fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(rows, ","))
 	}))
@@ -53,7 +54,8 @@ func TestPredictAsksAnEmbeddingServerOnceAndKeepsWhatItSays(t *testing.T) {
 	server := embedder(t, &asked)
 	args := []string{
 		"epplan", "predict", "--code", dir, "--train", jobs, "--test", jobs, "--csv",
-		"--embeddings", server.URL, "--allow-host", "127.0.0.1", "--embedding-cache", filepath.Join(dir, "cache"),
+		"--embeddings", server.URL, "--allow-host", "127.0.0.1", "--embedding-cache",
+		filepath.Join(dir, "cache"),
 	}
 	for range 2 {
 		var stdout, stderr bytes.Buffer
@@ -61,7 +63,8 @@ func TestPredictAsksAnEmbeddingServerOnceAndKeepsWhatItSays(t *testing.T) {
 			t.Fatalf("exit status %d: %s", status, stderr.String())
 		}
 		if lines := strings.Count(stdout.String(), "\n"); lines != 9 || stderr.Len() > 0 {
-			t.Errorf("%d lines, and on standard error %q, want 9 and nothing:\n%s", lines, stderr.String(), stdout.String())
+			t.Errorf("%d lines, and on standard error %q, want 9 and nothing:\n%s", lines, stderr.String(),
+				stdout.String())
 		}
 		if !strings.Contains(stdout.String(), ",code,0,") {
 			t.Errorf("output\n%s\nwant predictions from code", stdout.String())

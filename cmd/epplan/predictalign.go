@@ -27,8 +27,9 @@ func (t *terminal) aligner(c *cli.Context) (*aligner, error) {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
 	client, err := align.New(&align.Options{
-		URL: c.String("align"), Hosts: c.StringSlice("allow-host"), Model: c.String("align-model"), KeyFile: c.String("align-key"),
-		Rounds: c.Int("align-rounds"), Timeout: c.Duration("align-timeout"),
+		URL: c.String("align"), Hosts: c.StringSlice("allow-host"), Model: c.String("align-model"),
+		KeyFile: c.String("align-key"),
+		Rounds:  c.Int("align-rounds"), Timeout: c.Duration("align-timeout"),
 	})
 	if err != nil {
 		return nil, &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
@@ -38,7 +39,9 @@ func (t *terminal) aligner(c *cli.Context) (*aligner, error) {
 
 // align is the embedding of a rewrite that passed; nil: none did, and a warning says
 // why. The error is that of an interruption.
-func (a *aligner) align(ctx context.Context, id, text string, e []float64, distances *probe.Distances, learnt []string) ([]float64, error) {
+func (a *aligner) align(
+	ctx context.Context, id, text string, e []float64, distances *probe.Distances, learnt []string,
+) ([]float64, error) {
 	if a.unreachable {
 		return nil, nil //nolint:nilnil // as above
 	}
@@ -47,14 +50,15 @@ func (a *aligner) align(ctx context.Context, id, text string, e []float64, dista
 		examples = append(examples, learnt[i])
 	}
 	var rewritten []float64
-	result, err := a.client.Align(ctx, text, examples, func(ctx context.Context, text string) (probe.Novelty, error) {
-		var err error
-		rewritten, err = a.embed(ctx, text)
-		if err != nil {
-			return probe.Novelty{}, err
-		}
-		return distances.NoveltyOf(rewritten), nil
-	})
+	result, err := a.client.Align(ctx, text, examples,
+		func(ctx context.Context, text string) (probe.Novelty, error) {
+			var err error
+			rewritten, err = a.embed(ctx, text)
+			if err != nil {
+				return probe.Novelty{}, err
+			}
+			return distances.NoveltyOf(rewritten), nil
+		})
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -63,7 +67,8 @@ func (a *aligner) align(ctx context.Context, id, text string, e []float64, dista
 		a.terminal.message("warning", "job "+id+" is predicted from its source as it is: "+err.Error())
 		return nil, nil //nolint:nilnil // as above
 	case result.Text == "":
-		a.terminal.message("warning", "job "+id+" is predicted from its source as it is: no rewrite passed, "+result.Why)
+		a.terminal.message("warning",
+			"job "+id+" is predicted from its source as it is: no rewrite passed, "+result.Why)
 		return nil, nil //nolint:nilnil // as above
 	}
 	return rewritten, nil

@@ -31,13 +31,15 @@ func programs(t *testing.T) (dir, train, test string) {
 		_, _ = fmt.Fprintf(&table, "j%d,p%d.py,%d\n", i, i, 100*(i+2))
 	}
 	write("train.csv", table.String())
-	write("odd.f90", "program lattice\ninteger, parameter :: nsteps = 11\ncall collide_and_stream(populations, nsteps)\ncall halo_exchange(mpi_comm_world)\nend program\n")
+	write("odd.f90", "program lattice\ninteger, parameter :: nsteps = 11\n"+
+		"call collide_and_stream(populations, nsteps)\ncall halo_exchange(mpi_comm_world)\nend program\n")
 	write("test.csv", "job_id,file\nodd,odd.f90\n")
 	return dir, filepath.Join(dir, "train.csv"), filepath.Join(dir, "test.csv")
 }
 
 func inStyle(epochs int) string {
-	return fmt.Sprintf("import torch\nepochs = %d\nfor epoch in range(epochs):\n    train(model, loader)\n", epochs)
+	return fmt.Sprintf("import torch\nepochs = %d\nfor epoch in range(epochs):\n    train(model, loader)\n",
+		epochs)
 }
 
 func TestPredictHasStrangeSourcesRewrittenWhereItIsAskedTo(t *testing.T) {
@@ -59,7 +61,8 @@ func TestPredictHasStrangeSourcesRewrittenWhereItIsAskedTo(t *testing.T) {
 	t.Cleanup(server.Close)
 	predicted := func(flags ...string) (value float64, stderr string) {
 		t.Helper()
-		args := append([]string{"predict", "--code", dir, "--train", train, "--test", test, "--csv"}, flags...)
+		args := append([]string{"predict", "--code", dir, "--train", train, "--test", test, "--csv"},
+			flags...)
 		code, stdout, stderr := inProcess(t, args...)
 		rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
 		if code != exitDone || err != nil || len(rows) != 2 || rows[1][5] != "1" {
@@ -85,7 +88,8 @@ func TestPredictHasStrangeSourcesRewrittenWhereItIsAskedTo(t *testing.T) {
 			t.Errorf("%s: %g s, want %g; %q, want %q", name, value, asItIs, stderr, c.warning)
 		}
 	}
-	if code, _, stderr := inProcess(t, "predict", "--code", dir, "--train", train, "--test", test, "--align", server.URL); code != exitFailed || !strings.Contains(stderr, "allowed hosts") {
+	if code, _, stderr := inProcess(t, "predict", "--code", dir, "--train", train, "--test", test, "--align",
+		server.URL); code != exitFailed || !strings.Contains(stderr, "allowed hosts") {
 		t.Errorf("exit status %d: %s", code, stderr)
 	}
 }

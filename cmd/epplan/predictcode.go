@@ -76,7 +76,9 @@ func builtInEmbedding(_ context.Context, text string) ([]float64, error) {
 
 // predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
 // learn from first.
-func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable, aligner *aligner) error {
+func (t *terminal) predictEmbedded(
+	c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable, aligner *aligner,
+) error {
 	tested := set.Embeddings[len(train.ids):]
 	all := set.Embeddings[:len(train.ids)]
 	set.Embeddings = nil
@@ -110,7 +112,8 @@ func (t *terminal) predictEmbedded(c *cli.Context, target predict.Target, set *p
 			}
 			if rewritten != nil {
 				estimate = fitted.Estimate(rewritten)
-				p.predictions[i].Value, p.predictions[i].Low, p.predictions[i].High = estimate.Value, estimate.Low, estimate.High
+				p.predictions[i].Value, p.predictions[i].Low, p.predictions[i].High = estimate.Value,
+					estimate.Low, estimate.High
 				p.strangeness, p.aligned = append(p.strangeness, strange), append(p.aligned, test.ids[i])
 				continue
 			}
@@ -163,7 +166,9 @@ func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set)
 }
 
 // readCode reads a table with the columns job_id and file, and the source files.
-func (t *terminal) readCode(c *cli.Context, name, folder string, target predict.Target, values bool) (*codeTable, error) {
+func (t *terminal) readCode(
+	c *cli.Context, name, folder string, target predict.Target, values bool,
+) (*codeTable, error) {
 	columns := []string{target.Column()}
 	gpu := c.String("gpu-type")
 	switch target {
@@ -203,13 +208,15 @@ func (t *terminal) readSources(ctx context.Context, table *codeTable, root *os.R
 			cut++
 		}
 		if table.binary[i] = bytes.IndexByte(data, 0) >= 0; table.binary[i] {
-			t.message("warning", fmt.Sprintf("%s:%d: %s is binary, nothing is read from it", table.name, table.lines[i], file))
+			t.message("warning", fmt.Sprintf("%s:%d: %s is binary, nothing is read from it", table.name,
+				table.lines[i], file))
 			data = nil
 		}
 		table.texts[i] = string(data)
 	}
 	if cut > 0 {
-		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name, plural(cut, "file"), maxSourceBytes))
+		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name,
+			plural(cut, "file"), maxSourceBytes))
 	}
 	return nil
 }
@@ -267,13 +274,15 @@ func readCodeTable(r io.Reader, name string, valueColumns []string, values bool)
 		v := math.NaN()
 		if value >= 0 && row[value] != "" {
 			if v, err = strconv.ParseFloat(row[value], 64); err != nil || !(v > 0) || math.IsInf(v, 1) {
-				return nil, fmt.Errorf("%s:%d: column %s is %q, want a number above 0", name, line, header[value], row[value])
+				return nil, fmt.Errorf("%s:%d: column %s is %q, want a number above 0", name, line,
+					header[value], row[value])
 			}
 		}
 		if math.IsNaN(v) && values {
 			return nil, fmt.Errorf("%s:%d: column %s is empty", name, line, header[value])
 		}
-		table.ids, table.texts, table.lines = append(table.ids, row[id]), append(table.texts, row[file]), append(table.lines, line)
+		table.ids, table.texts, table.lines = append(table.ids, row[id]), append(table.texts, row[file]),
+			append(table.lines, line)
 		table.values = append(table.values, v)
 		table.outOfDistribution = append(table.outOfDistribution, ood >= 0 && row[ood] == "1")
 	}

@@ -19,14 +19,18 @@ func (t *terminal) profileCommand() *cli.Command {
 		Name:      "profile",
 		Usage:     "what workloads were seen to do on a GPU over time, by themselves",
 		ArgsUsage: "[WORKLOAD]",
-		Description: "Without a workload it lists those that ran last, at most 200. A workload's key is what epplan job shows.\n" +
+		Description: "Without a workload it lists those that ran last, at most 200. A workload's key is " +
+			"what epplan job shows.\n" +
 			"Only runs that had their GPUs alone from start to end teach a profile, the last 8 of them. Intervals are\n" +
 			"those in which the next run is expected, 90 %. What isn't known is never put beside another job.\n" +
 			"With --log they are written as a log that epplan consolidate and correlate read: what would share GPUs well.\n" +
 			"For root, Slurm's user and operators.\n" +
 			"Example: epplan profile",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "log", Usage: "CSV `FILE` to write with what known workloads use over time; -: standard output"},
+			&cli.StringFlag{
+				Name:  "log",
+				Usage: "CSV `FILE` to write with what known workloads use over time; -: standard output",
+			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
 		Action: t.profile,
@@ -44,9 +48,10 @@ func (t *terminal) profile(c *cli.Context) error {
 	if c.IsSet("log") && (c.Bool("json") || c.Bool("csv")) {
 		return usagef("--log writes a log, want it without --json and --csv")
 	}
-	list, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ProfileList, error) {
-		return epd.Profiles(ctx, workload)
-	})
+	list, err := ask(c, publicFirst,
+		func(ctx context.Context, epd *epdapi.Client) (*epdapi.ProfileList, error) {
+			return epd.Profiles(ctx, workload)
+		})
 	switch {
 	case err != nil:
 		return err
@@ -85,8 +90,10 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 			return report.Number(x)
 		}
 		rows[i] = []report.Value{
-			report.Text(p.Workload), report.NonEmpty(p.LastJob.Name), report.NonEmpty(p.LastJob.User), report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
-			known(average(p.Mean)), known(p.PeakMem.Mean / bytesPerGiB), report.Text(line), report.Text(p.Unknown),
+			report.Text(p.Workload), report.NonEmpty(p.LastJob.Name), report.NonEmpty(p.LastJob.User),
+			report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
+			known(average(p.Mean)), known(p.PeakMem.Mean / bytesPerGiB), report.Text(line),
+			report.Text(p.Unknown),
 		}
 	}
 	return &report.Table{
@@ -117,16 +124,19 @@ func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	if p.LastJob.ID != 0 {
 		writeRow(b, "  last job", "%s", printable(p.LastJob.WordsOf(p.Workload)))
 	}
-	writeRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others", plural(p.Runs, "run"), p.Alone, p.Shared)
+	writeRow(b, "  rests on", "%s that had their GPUs alone; recorded: %d alone, %d beside others",
+		plural(p.Runs, "run"), p.Alone, p.Shared)
 	if p.Unknown != "" {
 		writeRow(b, "  not known", "%s", printable(p.Unknown))
 	}
 	if p.Runs == 0 {
 		return
 	}
-	writeRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean), intervalText(&p.TimeS, report.FormatSeconds))
+	writeRow(b, "  time", "%s at default clocks%s", report.FormatSeconds(p.TimeS.Mean),
+		intervalText(&p.TimeS, report.FormatSeconds))
 	inGiB := func(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/bytesPerGiB) }
-	writeRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)), intervalText(&p.PeakMem, inGiB))
+	writeRow(b, "  memory", "%s of %s%s", inGiB(p.PeakMem.Mean), inGiB(float64(p.MemTotal)),
+		intervalText(&p.PeakMem, inGiB))
 	writeRow(b, "  used", "%s of the time", report.FormatPercent(average(p.Mean)))
 	for _, part := range []struct {
 		head   string
@@ -138,7 +148,8 @@ func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	}
 	writeRow(b, "", "each for %s", report.FormatSeconds(p.TimeS.Mean/share.Slots))
 	for _, phase := range p.Phases {
-		writeRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From), report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
+		writeRow(b, "  phase", "%s to %s: %s", report.FormatPercent(phase.From),
+			report.FormatPercent(phase.To), report.FormatPercent(phase.Utilisation))
 	}
 }
 

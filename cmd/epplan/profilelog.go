@@ -35,7 +35,9 @@ func profileSamples(list []epdapi.WorkloadProfile) []profiledSample {
 			for slot, util := range p.Mean {
 				all = append(all, profiledSample{float64(slot) * step, p, gpu, util})
 			}
-			all = append(all, profiledSample{max(0, p.TimeS.Mean-beforeItsEnd), p, gpu, p.Mean[len(p.Mean)-1]})
+			all = append(all, profiledSample{
+				max(0, p.TimeS.Mean-beforeItsEnd), p, gpu, p.Mean[len(p.Mean)-1],
+			})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b profiledSample) int { return cmp.Compare(a.timeS, b.timeS) })
@@ -65,7 +67,10 @@ func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) e
 		}
 	}
 	if known == 0 {
-		return &hintedError{err: fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")), hint: "epplan profile says what is missing"}
+		return &hintedError{
+			err:  fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")),
+			hint: "epplan profile says what is missing",
+		}
 	}
 	err := t.write(name, func(w io.Writer) error {
 		out := csv.NewWriter(w)
@@ -74,7 +79,8 @@ func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) e
 			decimal := func(x float64, digits int) string { return strconv.FormatFloat(x, 'f', digits, 64) }
 			_ = out.Write([]string{
 				decimal(s.timeS, 3), printable(s.profile.Workload), strconv.Itoa(s.gpu),
-				decimal(100*min(1, max(0, s.util)), 2), decimal(s.profile.PeakMem.High.Or(s.profile.PeakMem.Mean)/bytesPerGiB, 3),
+				decimal(100*min(1, max(0, s.util)), 2),
+				decimal(s.profile.PeakMem.High.Or(s.profile.PeakMem.Mean)/bytesPerGiB, 3),
 			})
 		}
 		out.Flush()

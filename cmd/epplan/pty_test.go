@@ -102,7 +102,8 @@ func (p *onTerminal) shown() string {
 func (p *onTerminal) waitFor(t *testing.T, words ...string) {
 	t.Helper()
 	for {
-		for line := range strings.FieldsFuncSeq(p.shown(), func(r rune) bool { return r == '\r' || r == '\n' }) {
+		for line := range strings.FieldsFuncSeq(p.shown(),
+			func(r rune) bool { return r == '\r' || r == '\n' }) {
 			missing := 0
 			for _, word := range words {
 				if !strings.Contains(line, word) {

@@ -31,13 +31,19 @@ func (t *terminal) reload(c *cli.Context) error {
 	if stop, err := dryRunReload(c); stop {
 		return err
 	}
-	answer, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.ReloadAnswer, error) { return epd.Reload(ctx) })
+	answer, err := ask(c, controllerFirst,
+		func(ctx context.Context, epd *epdapi.Client) (*epdapi.ReloadAnswer, error) {
+			return epd.Reload(ctx)
+		})
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
 		faults := make([]string, len(wrong.Fault.Faults))
 		for i, fault := range wrong.Fault.Faults {
 			faults[i] = printable(fault)
 		}
-		return &hintedError{err: errors.New(strings.Join(faults, "\n")), hint: "nothing has changed: the configuration that was in force stays"}
+		return &hintedError{
+			err:  errors.New(strings.Join(faults, "\n")),
+			hint: "nothing has changed: the configuration that was in force stays",
+		}
 	}
 	switch {
 	case err != nil:
@@ -47,7 +53,8 @@ func (t *terminal) reload(c *cli.Context) error {
 	case answer.Version == answer.Before:
 		return t.printText("configuration " + printable(answer.Version) + " in force, as before\n")
 	}
-	return t.printText("configuration " + printable(answer.Version) + " in force, before it was " + printable(answer.Before) + "\n")
+	return t.printText("configuration " + printable(answer.Version) + " in force, " +
+		"before it was " + printable(answer.Before) + "\n")
 }
 
 // hasStatus reports whether epd answered with a status.

@@ -21,7 +21,8 @@ func (t *terminal) replayCommand() *cli.Command {
 		Name:      "replay",
 		Usage:     "fill a cluster with a trace's tasks by placement policies and compare their power",
 		ArgsUsage: "[TRACE]",
-		Description: "Tasks arrive one by one, are placed at once or dropped for good, and never leave. TRACE is a folder with\n" +
+		Description: "Tasks arrive one by one, are placed at once or dropped for good, and never leave. " +
+			"TRACE is a folder with\n" +
 			"nodes.csv and pods.csv, as epplan generate openb writes them, or with openb_node_list_gpu_node.csv and\n" +
 			"openb_pod_list_FAMILY.csv; --pods and --nodes name other files. All may be compressed by gzip. Without\n" +
 			"--arrivals the whole list arrives in random order, then tasks drawn from it up to --load, and nodes are in\n" +
@@ -36,18 +37,47 @@ func (t *terminal) replayCommand() *cli.Command {
 		Flags: slices.Concat(traceFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "family", Usage: "`FAMILY` of the task list in TRACE", Value: "default"},
 			&cli.StringFlag{Name: "arrivals", Usage: "CSV `FILE` with the order in which tasks arrive"},
-			&cli.StringFlag{Name: "node-order", Usage: "CSV `FILE` with the nodes' ranks: of equally good ones the first is taken"},
+			&cli.StringFlag{
+				Name:  "node-order",
+				Usage: "CSV `FILE` with the nodes' ranks: of equally good ones the first is taken",
+			},
 			streamSeedFlag(),
 			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1},
-			&cli.Float64Flag{Name: "load", Usage: "`LOAD` at which streams end, in parts of the cluster's GPUs", Value: replay.PaperLoad},
-			&cli.StringSliceFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the paper's and potential", Usage: "`POLICIES`, separated by commas; repeat it for more"},
-			&cli.StringFlag{Name: "base", DefaultText: "fgd where there are several policies, else none", Usage: "`POLICY` against which savings are stated, or none"},
-			&cli.StringFlag{Name: "loads", Usage: "arrived `LOADS` at which savings are stated, separated by commas", Value: "0.2,0.4,0.6,0.8,0.9,1.0"},
-			&cli.StringFlag{Name: "curve", Usage: "CSV `FILE` to write with a run's curve; several runs: a folder"},
-			&cli.StringFlag{Name: "decisions", Usage: "CSV `FILE` to write with what became of each arrival; several runs: a folder"},
-			&cli.StringFlag{Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: a file for each"},
-			&cli.IntFlag{Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first", Value: 1},
-			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
+			&cli.Float64Flag{
+				Name: "load", Usage: "`LOAD` at which streams end, in parts of the cluster's GPUs",
+				Value: replay.PaperLoad,
+			},
+			&cli.StringSliceFlag{
+				Name: "policy", Aliases: []string{"p"}, DefaultText: "the paper's and potential",
+				Usage: "`POLICIES`, separated by commas; repeat it for more",
+			},
+			&cli.StringFlag{
+				Name: "base", DefaultText: "fgd where there are several policies, else none",
+				Usage: "`POLICY` against which savings are stated, or none",
+			},
+			&cli.StringFlag{
+				Name: "loads", Usage: "arrived `LOADS` at which savings are stated, separated by commas",
+				Value: "0.2,0.4,0.6,0.8,0.9,1.0",
+			},
+			&cli.StringFlag{
+				Name: "curve", Usage: "CSV `FILE` to write with a run's curve; several runs: a folder",
+			},
+			&cli.StringFlag{
+				Name:  "decisions",
+				Usage: "CSV `FILE` to write with what became of each arrival; several runs: a folder",
+			},
+			&cli.StringFlag{
+				Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: " +
+					"a file for each",
+			},
+			&cli.IntFlag{
+				Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first",
+				Value: 1,
+			},
+			&cli.IntFlag{
+				Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
+				Usage: "`COUNT` of runs at a time",
+			},
 			jsonFlag(), csvFlag(), htmlFlag(),
 		}, departureFlags(), historyFlags()),
 		Action: t.replay,
@@ -56,7 +86,10 @@ func (t *terminal) replayCommand() *cli.Command {
 
 // streamSeedFlag is a flag for the seed of streams.
 func streamSeedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` of the first stream; the paper averages 42 to 51", Value: paperFirstSeed}
+	return &cli.Uint64Flag{
+		Name: "seed", Usage: "`NUMBER` of the first stream; the paper averages 42 to 51",
+		Value: paperFirstSeed,
+	}
 }
 
 // paperFirstSeed is the first seed of the paper's averages.
@@ -79,7 +112,10 @@ func (t *terminal) replay(c *cli.Context) error {
 	default:
 		return usagef("--format %q, want openb, sacct or jobs", format)
 	}
-	for _, flag := range []string{"cluster", "models", "workload", "profiles", "draws", "learning", "timezone"} {
+	for _, flag := range []string{
+		"cluster", "models", "workload", "profiles", "draws", "learning",
+		"timezone",
+	} {
 		if c.IsSet(flag) {
 			return usagef("--%s is of past jobs, want --format sacct or jobs too", flag)
 		}
@@ -190,7 +226,8 @@ func readRuns(c *cli.Context, names []string) (in inflation, err error) {
 func (in *inflation) usePolicies(names []string, base string) error {
 	in.base = -1
 	if base != "" && base != "none" {
-		if in.base = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, base) }); in.base < 0 {
+		if in.base = slices.IndexFunc(names,
+			func(name string) bool { return strings.EqualFold(name, base) }); in.base < 0 {
 			names, in.base = slices.Insert(slices.Clone(names), 0, base), 0
 		}
 	}
@@ -199,7 +236,8 @@ func (in *inflation) usePolicies(names []string, base string) error {
 		if err != nil {
 			return &usageError{msg: err.Error(), hint: "epplan replay --help lists the policies"}
 		}
-		if slices.ContainsFunc(in.policies, func(q *policy.Placement) bool { return strings.EqualFold(q.Name, p.Name) }) {
+		if slices.ContainsFunc(in.policies,
+			func(q *policy.Placement) bool { return strings.EqualFold(q.Name, p.Name) }) {
 			return usagef("policy %s is given twice", name)
 		}
 		in.policies = append(in.policies, p)
@@ -215,7 +253,8 @@ func splitPlacements(texts []string) []string {
 		for i, piece := range strings.Split(text, ",") {
 			name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(piece)), ":")
 			last := len(names) - 1
-			if i > 0 && strings.Contains(names[last], ":") && !slices.Contains(policy.PlacementNames(), name) {
+			if i > 0 && strings.Contains(names[last], ":") &&
+				!slices.Contains(policy.PlacementNames(), name) {
 				names[last] += "," + piece
 				continue
 			}

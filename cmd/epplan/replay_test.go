@@ -25,7 +25,10 @@ func TestPoliciesAreSeparatedAtCommasThatArentTheirArguments(t *testing.T) {
 		{[]string{"fgd, pwr+fgd:0.1,Random"}, []string{"fgd", "pwr+fgd:0.1", "Random"}},
 		{[]string{"priced:1,2,3,fgd"}, []string{"priced:1,2,3", "fgd"}},
 		{[]string{"mix:pwr=1,fgd=2,mix:fgd=1,random=2"}, []string{"mix:pwr=1,fgd=2", "mix:fgd=1,random=2"}},
-		{[]string{"potential:hole=3, pwr", "pwr+fgd:0.1, Random"}, []string{"potential:hole=3", "pwr", "pwr+fgd:0.1", "Random"}},
+		{
+			[]string{"potential:hole=3, pwr", "pwr+fgd:0.1, Random"},
+			[]string{"potential:hole=3", "pwr", "pwr+fgd:0.1", "Random"},
+		},
 		{[]string{"fgd,nosuch"}, []string{"fgd", "nosuch"}},
 		{[]string{","}, []string{"", ""}},
 	} {
@@ -64,8 +67,12 @@ func TestWhatAReplayWritesHasNamesOfItsOwn(t *testing.T) {
 	} {
 		wantRefused(t, exitUsage, "is to be written twice", append([]string{dir, "-p", "pwr"}, flags...)...)
 	}
-	for _, flags := range [][]string{{"--curve", dir, "--svg", dir}, {"--curve", os.DevNull, "--decisions", os.DevNull}} {
-		if code, _, stderr := inProcess(t, append([]string{"replay", dir, "-p", "pwr"}, flags...)...); code != exitDone {
+	for _, flags := range [][]string{
+		{"--curve", dir, "--svg", dir},
+		{"--curve", os.DevNull, "--decisions", os.DevNull},
+	} {
+		if code, _, stderr := inProcess(t, append([]string{"replay", dir, "-p", "pwr"}, flags...)...); code !=
+			exitDone {
 			t.Errorf("%q: exit status %d, %q", flags, code, stderr)
 		}
 	}
@@ -73,10 +80,14 @@ func TestWhatAReplayWritesHasNamesOfItsOwn(t *testing.T) {
 
 func TestReplaysThatFillTheMemoryOrRunOutOfSeedsAreRefused(t *testing.T) {
 	dir := madeTrace(t, "1")
-	wantRefused(t, exitUsage, "10000 runs up to load 100, want at most 1000", dir, "-p", "pwr", "--load", "100", "--seeds", "10000")
-	wantRefused(t, exitUsage, "want up to 9223372036854775807", dir, "-p", "pwr", "--seed", "9223372036854775808")
-	wantRefused(t, exitUsage, "want up to 9223372036854775806", dir, "-p", "pwr", "--seed", "9223372036854775807", "--seeds", "2")
-	if code, _, stderr := inProcess(t, "replay", dir, "-p", "pwr", "--seed", "9223372036854775806", "--seeds", "2"); code != exitDone {
+	wantRefused(t, exitUsage, "10000 runs up to load 100, want at most 1000", dir, "-p", "pwr", "--load",
+		"100", "--seeds", "10000")
+	wantRefused(t, exitUsage, "want up to 9223372036854775807", dir, "-p", "pwr", "--seed",
+		"9223372036854775808")
+	wantRefused(t, exitUsage, "want up to 9223372036854775806", dir, "-p", "pwr", "--seed",
+		"9223372036854775807", "--seeds", "2")
+	if code, _, stderr := inProcess(t, "replay", dir, "-p", "pwr", "--seed", "9223372036854775806", "--seeds",
+		"2"); code != exitDone {
 		t.Errorf("exit status %d, %q", code, stderr)
 	}
 }
@@ -91,7 +102,8 @@ func TestAnInterruptedReplayLeavesTheOldCurveAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "replay", dir, "-p", "pwr", "--curve", curve)
+	stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), "replay", dir, "-p", "pwr",
+		"--curve", curve)
 	text, err := os.ReadFile(curve)
 	if stdout != "" || err != nil || string(text) != "old" {
 		t.Errorf("printed %q, curve %q, %v", stdout, text, err)
@@ -130,7 +142,8 @@ func TestAReplayOfAGivenStreamWritesTheReferencesFiles(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		curve, decisions := filepath.Join(dir, "curve.csv"), filepath.Join(dir, "decisions.csv.gz")
-		code, _, stderr := inProcess(t, "replay", "--pods", filepath.Join(data, "openb_pod_list_"+c.family+".csv"),
+		code, _, stderr := inProcess(t, "replay", "--pods",
+			filepath.Join(data, "openb_pod_list_"+c.family+".csv"),
 			"--nodes", filepath.Join(data, "openb_node_list_gpu_node.csv"),
 			"--arrivals", filepath.Join(data, "arrivals_"+c.family+"_42.csv.gz"),
 			"--node-order", filepath.Join(data, "nodes_"+c.family+"_42.csv"),
@@ -148,7 +161,8 @@ func TestAReplayOfAGivenStreamWritesTheReferencesFiles(t *testing.T) {
 func TestASeedAloneLeadsToTheReferencesCurve(t *testing.T) {
 	data := shareddata.Path(t, "openb")
 	curve := filepath.Join(t.TempDir(), "curve.csv.gz")
-	if code, _, stderr := inProcess(t, "replay", data, "--family", "gpushare40", "--policy", "pwr", "--curve", curve); code != exitDone {
+	if code, _, stderr := inProcess(t, "replay", data, "--family", "gpushare40", "--policy", "pwr", "--curve",
+		curve); code != exitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
 	}
 	wantSameText(t, curve, filepath.Join(data, "curves", "gpushare40_PWR_42.csv"))
@@ -172,6 +186,7 @@ func wantSameText(t *testing.T, got, want string) {
 		}
 	}
 	if !bytes.Equal(texts[0], texts[1]) {
-		t.Errorf("%s differs from %s: %s", filepath.Base(got), filepath.Base(want), firstDifference(string(texts[0]), string(texts[1])))
+		t.Errorf("%s differs from %s: %s", filepath.Base(got), filepath.Base(want),
+			firstDifference(string(texts[0]), string(texts[1])))
 	}
 }

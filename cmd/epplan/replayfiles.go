@@ -22,17 +22,23 @@ type replayFiles struct{ curve, decisions, svg string }
 // newReplayFiles checks, before anything runs, where files go.
 func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 	f := &replayFiles{c.String("curve"), c.String("decisions"), c.String("svg")}
-	for _, out := range []struct{ flag, name string }{{"curve", f.curve}, {"decisions", f.decisions}, {"svg", f.svg}} {
+	for _, out := range []struct{ flag, name string }{
+		{"curve", f.curve},
+		{"decisions", f.decisions},
+		{"svg", f.svg},
+	} {
 		if out.name == "-" {
 			return nil, usagef("--%s is -, want a file: the table goes to standard output", out.flag)
 		}
 		if out.name != "" && in.runCount() > 1 && out.flag != "svg" && !isDir(out.name) {
-			return nil, usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name, in.runCount())
+			return nil, usagef("--%s %s with %d runs, want a folder that is there", out.flag, out.name,
+				in.runCount())
 		}
 	}
 	for _, pair := range [][2]string{{f.curve, f.decisions}, {f.curve, f.svg}, {f.decisions, f.svg}} {
 		if isSameTarget(pair[0], pair[1]) && (pair[1] != f.svg || !isDir(f.svg)) {
-			return nil, usagef("%s is to be written twice, want names of their own for curves, decisions and pictures", pair[0])
+			return nil, usagef("%s is to be written twice, want names of their own for curves, decisions "+
+				"and pictures", pair[0])
 		}
 	}
 	return f, nil
@@ -40,7 +46,8 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 
 // isSameTarget reports whether two names are of one file or folder, devices but.
 func isSameTarget(a, b string) bool {
-	return a != "" && b != "" && fileMode(a)&fs.ModeDevice == 0 && (filepath.Clean(a) == filepath.Clean(b) || isSameFile(a, b))
+	return a != "" && b != "" && fileMode(a)&fs.ModeDevice == 0 &&
+		(filepath.Clean(a) == filepath.Clean(b) || isSameFile(a, b))
 }
 
 // write writes them.
@@ -64,7 +71,9 @@ func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, run
 func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p, s int) error {
 	name := fmt.Sprintf("%s_%s_%d.csv", in.label, fileName(in.policies[p].Name), in.seeds[s])
 	if f.curve != "" {
-		err := t.writeCompressed(inFolder(f.curve, name), func(w io.Writer) error { return report.WriteCurve(w, run.curve) })
+		err := t.writeCompressed(inFolder(f.curve, name), func(w io.Writer) error {
+			return report.WriteCurve(w, run.curve)
+		})
 		if err != nil {
 			return err
 		}
@@ -125,7 +134,9 @@ func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflationRun) er
 	}
 	for i := range charts {
 		name := filepath.Join(f.svg, charts[i].file)
-		err := t.write(name, func(w io.Writer) error { return report.WriteCharts(w, title, []report.Chart{charts[i].Chart}) })
+		err := t.write(name, func(w io.Writer) error {
+			return report.WriteCharts(w, title, []report.Chart{charts[i].Chart})
+		})
 		if err != nil {
 			return err
 		}
@@ -141,7 +152,8 @@ func (in *inflation) streamsText() string {
 	case len(in.seeds) == 1:
 		return fmt.Sprintf("one stream, seed %d", in.seeds[0])
 	}
-	return fmt.Sprintf("means over %d streams, seeds %d to %d", len(in.seeds), in.seeds[0], in.seeds[len(in.seeds)-1])
+	return fmt.Sprintf("means over %d streams, seeds %d to %d", len(in.seeds), in.seeds[0],
+		in.seeds[len(in.seeds)-1])
 }
 
 // namedChart is a chart and the file that it has in a folder.
@@ -155,7 +167,10 @@ type namedChart struct {
 func (in *inflation) charts(runs [][]inflationRun) []namedChart {
 	first := namedChart{report.Chart{Title: "Power", Y: "EOPC, kW"}, "power.svg"}
 	if in.base >= 0 {
-		first = namedChart{report.Chart{Title: "Power saved", Y: "EOPC saved, % of " + in.policies[in.base].Name}, "saving.svg"}
+		first = namedChart{
+			report.Chart{Title: "Power saved", Y: "EOPC saved, % of " + in.policies[in.base].Name},
+			"saving.svg",
+		}
 	}
 	ratio := namedChart{report.Chart{Title: "GPU allocation ratio", Y: "GRAR"}, "grar.svg"}
 	fragmented := namedChart{report.Chart{Title: "Expected fragmentation", Y: "F, GPUs"}, "fragmentation.svg"}

@@ -28,14 +28,30 @@ const (
 // historyFlags are the flags of replays of histories.
 func historyFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Usage: "`FORMAT` of TRACE: openb; or of a history: sacct, or jobs for a job table", Value: formatOpenb},
+		&cli.StringFlag{
+			Name:  "format",
+			Usage: "`FORMAT` of TRACE: openb; or of a history: sacct, or jobs for a job table",
+			Value: formatOpenb,
+		},
 		&cli.StringFlag{Name: "cluster", Usage: "of a history: TOML `FILE` with the cluster"},
 		modelsFlag("of a history: TOML `FILE` with fitted workload models; repeat it for more", ""),
-		&cli.StringSliceFlag{Name: "workload", Usage: "of a history: `NAMES=WORKLOAD`, jobs of such names, * in them is any text, are of a workload of --models"},
+		&cli.StringSliceFlag{
+			Name: "workload", Usage: "of a history: `NAMES=WORKLOAD`, jobs of such names, * in them is any " +
+				"text, are of a workload of --models",
+		},
 		&cli.StringFlag{Name: "profiles", Usage: "of a history: TOML `FILE` with further GPU models"},
-		&cli.IntFlag{Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks", Value: 20},
-		&cli.IntFlag{Name: "learning", Usage: "of a history: `COUNT` of jobs of each workload that run at default clocks until its response is known", Value: 3},
-		&cli.StringFlag{Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin", DefaultText: "this machine's"},
+		&cli.IntFlag{
+			Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks",
+			Value: 20,
+		},
+		&cli.IntFlag{
+			Name: "learning", Usage: "of a history: `COUNT` of jobs of each workload that run at default " +
+				"clocks until its response is known", Value: 3,
+		},
+		&cli.StringFlag{
+			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
+			DefaultText: "this machine's",
+		},
 	}
 }
 
@@ -97,7 +113,8 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		if c.IsSet(name) && !slices.Contains(historyReplayFlags, name) {
-			return usagef("--%s is of replays in the openb format, want none with --format %s", name, c.String("format"))
+			return usagef("--%s is of replays in the openb format, want none with --format %s", name,
+				c.String("format"))
 		}
 	}
 	if err := checkHTML(c); err != nil {
@@ -106,7 +123,10 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
 		return err
 	}
-	h := &historyReplay{terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"), learning: c.Int("learning")}
+	h := &historyReplay{
+		terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"),
+		learning: c.Int("learning"),
+	}
 	if h.draws < 3 || h.draws > maxSeeds {
 		return usagef("--draws %d, want 3 to %d", h.draws, maxSeeds)
 	}
@@ -130,7 +150,10 @@ func (t *terminal) replayHistory(c *cli.Context) error {
 }
 
 // historyReplayFlags are those that go with a history.
-var historyReplayFlags = []string{"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed", "json", "csv", "html"}
+var historyReplayFlags = []string{
+	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
+	"json", "csv", "html",
+}
 
 // prepare reads what isn't the history.
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
@@ -171,14 +194,15 @@ func (h *historyReplay) read(c *cli.Context) error {
 		reader = joblog.ReadTable
 	}
 	err = h.terminal.read(h.name, func(r io.Reader, name string) (err error) {
-		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o, func(p *record.HistoryJob) error {
-			if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
-				h.excluded.NoGPUs++
+		h.tally, err = reader(&progressReader{Reader: r, ctx: c.Context}, name, o,
+			func(p *record.HistoryJob) error {
+				if gpus, known := p.GPUs.Get(); !known || gpus < 1 {
+					h.excluded.NoGPUs++
+					return nil
+				}
+				h.past = append(h.past, *p)
 				return nil
-			}
-			h.past = append(h.past, *p)
-			return nil
-		})
+			})
 		return err
 	})
 	if err != nil {
@@ -187,7 +211,9 @@ func (h *historyReplay) read(c *cli.Context) error {
 	for _, k := range h.tally.Skipped {
 		h.terminal.message("warning", kindText(&k, "left out"))
 	}
-	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int { return a.Submitted.Compare(b.Submitted) })
+	slices.SortStableFunc(h.past, func(a, b record.HistoryJob) int {
+		return a.Submitted.Compare(b.Submitted)
+	})
 	return nil
 }
 
@@ -200,8 +226,9 @@ func (h *historyReplay) join(c *cli.Context) error {
 	}
 	if len(batch.Jobs) == 0 {
 		return &hintedError{
-			err:  fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
-			hint: "GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the GPU models",
+			err: fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
+			hint: "GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster " +
+				"names the GPU models",
 		}
 	}
 	for _, k := range h.kinds {
@@ -237,7 +264,8 @@ func (h *historyReplay) choose(c *cli.Context) error {
 			return err
 		}
 		if p.Hindsight && !taken[p.Name] {
-			return usagef("--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, or another policy", name, policy.Constant)
+			return usagef("--policy %s: a history has constant clocks on Slurm's schedule, want %s alone, "+
+				"or another policy", name, policy.Constant)
 		}
 		if !taken[p.Name] {
 			taken[p.Name] = true
@@ -267,7 +295,9 @@ func splitPolicies(texts []string) []string {
 // has them.
 func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
 	cluster := h.config.Cluster()
-	catalog := &historyCatalog{Catalog: config.NewCatalog(h.config.Profiles(), h.models, &h.scaling), history: h, drawn: drawn}
+	catalog := &historyCatalog{
+		Catalog: config.NewCatalog(h.config.Profiles(), h.models, &h.scaling), history: h, drawn: drawn,
+	}
 	catalog.shapes = make(map[[2]string]responseShape)
 	margins := planner.Margins{Limit: h.config.Safety.LimitMargin}
 	tasks, _, err := planner.Join(h.batch, &cluster, catalog, margins)

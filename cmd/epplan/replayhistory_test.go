@@ -40,7 +40,8 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 			t.Fatal(err)
 		}
 		at := h.Default.Scaling
-		if time, watts := m.Time(at.Fc, at.Fm), float64(m.Power(at)); math.Abs(time-1) > 1e-9 || math.Abs(watts-power) > 1e-9*power {
+		if time, watts := m.Time(at.Fc, at.Fm), float64(m.Power(at)); math.Abs(time-1) > 1e-9 ||
+			math.Abs(watts-power) > 1e-9*power {
 			t.Fatalf("seed %d: %v s and %v W at default clocks", seed, time, watts)
 		}
 		for _, s := range h.Table.Scalings() {
@@ -52,7 +53,9 @@ func TestADrawnResponseIsExactAtDefaultClocksAndNeverBetterForFreeAtLowerOnes(t 
 }
 
 func TestDrawsDifferByWorkloadAndBySeedAndAreRepeatable(t *testing.T) {
-	w := func(seed uint64, kind string) float64 { return (&responseDraw{seed: seed}).weights(kind, "V100")[3] }
+	w := func(seed uint64, kind string) float64 {
+		return (&responseDraw{seed: seed}).weights(kind, "V100")[3]
+	}
 	if w(1, "a") != w(1, "a") || w(1, "a") == w(1, "b") || w(1, "a") == w(2, "a") {
 		t.Error("draws aren't what they should be")
 	}
@@ -86,7 +89,8 @@ func TestTheSpreadOfDrawsIsThatOfThePrior(t *testing.T) {
 // planning is a history on two nodes with 4 V100 each, before any job.
 func planning(t *testing.T) *historyReplay {
 	t.Helper()
-	c, err := config.Load(strings.NewReader("[cluster]\nname = \"lab\"\n[[cluster.nodes]]\nname = \"n\"\ngpu_model = \"V100\"\ngpus = 4\ncount = 2\n"), "lab.toml", config.BuiltinProfiles())
+	c, err := config.Load(strings.NewReader("[cluster]\nname = \"lab\"\n[[cluster.nodes]]\nname = \"n\"\n"+
+		"gpu_model = \"V100\"\ngpus = 4\ncount = 2\n"), "lab.toml", config.BuiltinProfiles())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,10 @@ func TestAnInterruptedImportOrReplayLeavesTheOldTableAlone(t *testing.T) {
 	for _, args := range [][]string{
 		{"import", "sacct", "testdata/sacct.txt", "--out", table},
 		{"import", "swf", "testdata/log.swf", "--out", table},
-		{"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml"},
+		{
+			"replay", "testdata/history.csv", "--format", "jobs", "--cluster",
+			"../../testdata/demo/cluster.toml",
+		},
 	} {
 		if stdout := wantInterrupted(cancelled(t), t, strings.NewReader(""), args...); stdout != "" {
 			t.Errorf("%s printed %q", args[0], stdout)
@@ -171,7 +178,8 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 	for i := range 3 {
 		begin := fakeBegin
 		h.past = append(h.past, record.HistoryJob{
-			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(3600e9), State: record.Completed, User: "ada", Name: []byte("train"),
+			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(3600e9), State: record.Completed,
+			User: "ada", Name: []byte("train"),
 			GPUs: live.Known(2), Nodes: live.Known(1), EnergyJ: live.Known(float64(i+1) * 1e6),
 		})
 	}
@@ -195,7 +203,10 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 }
 
 func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
-	args := []string{"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml", "--draws", "3"}
+	args := []string{
+		"replay", "testdata/history.csv", "--format", "jobs", "--cluster", "../../testdata/demo/cluster.toml",
+		"--draws", "3",
+	}
 	code, stdout, stderr := inProcess(t, append(args, "--json", "--policy", "constant,late-binding")...)
 	if code != exitDone {
 		t.Fatalf("exit status %d: %s", code, stderr)
@@ -207,7 +218,8 @@ func TestAReplayOfAHistoryHasARowOfConstantClocks(t *testing.T) {
 	names := make([]string, 0, len(r.Policies))
 	for i := range r.Policies {
 		p := &r.Policies[i]
-		if names = append(names, p.Policy); (p.Policy == "constant") != (p.Clocks["V100"].Core > 0 && p.Clocks["GTX1080Ti"].Mem > 0) {
+		if names = append(names, p.Policy); (p.Policy == "constant") !=
+			(p.Clocks["V100"].Core > 0 && p.Clocks["GTX1080Ti"].Mem > 0) {
 			t.Errorf("%s: clocks %v", p.Policy, p.Clocks)
 		}
 	}

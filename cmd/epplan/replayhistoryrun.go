@@ -53,7 +53,9 @@ const constantSchedule = policy.Constant + ",pick=fcfs,place=soonest"
 
 // constantClocks is Slurm's schedule, first come, first served, at the clock pairs that
 // would have been the best for all jobs of a GPU model by what is expected of them.
-func (h *historyReplay) constantClocks(ctx context.Context) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
+func (h *historyReplay) constantClocks(
+	ctx context.Context,
+) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
 	if p, err = policy.Parse(constantSchedule, h.params); err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +70,8 @@ func (h *historyReplay) constantClocks(ctx context.Context) (p *planner.Policy, 
 // run plans the history by the baseline, which comes first, and by constant clocks
 // and each policy in each draw.
 func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
-	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay", 2+(1+len(h.policies))*h.draws)
+	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay",
+		2+(1+len(h.policies))*h.draws)
 	defer progress.Finish()
 	baseline, err := policy.Parse(baselinePolicy, h.params)
 	if err != nil {
@@ -108,7 +111,9 @@ func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 }
 
 // planCost is what a policy's plan costs.
-func (h *historyReplay) planCost(ctx context.Context, problem *planner.Problem, p *planner.Policy) (*historyCost, error) {
+func (h *historyReplay) planCost(
+	ctx context.Context, problem *planner.Problem, p *planner.Policy,
+) (*historyCost, error) {
 	plan, err := policy.SolveChecked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
 	if err != nil {
 		return nil, withFileLocation(h.config, err)

@@ -72,9 +72,10 @@ type historyGroups struct {
 
 // groups are those by what the log names.
 func (p *historyPolicy) groups() []historyGroups {
-	return slices.DeleteFunc([]historyGroups{{"user", p.Users}, {"partition", p.Partitions}}, func(g historyGroups) bool {
-		return !slices.ContainsFunc(g.list, func(one historyGroup) bool { return one.Name != "" })
-	})
+	return slices.DeleteFunc([]historyGroups{{"user", p.Users}, {"partition", p.Partitions}},
+		func(g historyGroups) bool {
+			return !slices.ContainsFunc(g.list, func(one historyGroup) bool { return one.Name != "" })
+		})
 }
 
 // drawInterval is a median and what lies between are 90 % of the draws.
@@ -92,11 +93,16 @@ func intervalOf(draws int, quantity func(draw int) float64) drawInterval {
 		}
 	}
 	const low, middle, high = 0.05, 0.5, 0.95
-	return drawInterval{Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high)}
+	return drawInterval{
+		Value: quantile(values, middle), Low: quantile(values, low), High: quantile(values, high),
+	}
 }
 
 func (h *historyReplay) report(runs []historyRun) *historyReport {
-	r := &historyReport{File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning, MeasuredOf: h.meteredJobs}
+	r := &historyReport{
+		File: h.name, Tasks: len(h.jobs), Left: h.excluded, Draws: h.draws, Learning: h.learning,
+		MeasuredOf: h.meteredJobs,
+	}
 	if h.meteredJobs > 0 {
 		r.Measured = &h.measuredJ
 	}
@@ -121,14 +127,20 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		return intervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
 	}
 	saved := func(quantity func(c *historyCost) float64) drawInterval {
-		return intervalOf(h.draws, func(i int) float64 { return 1 - quantity(&run.draws[i])/quantity(&base.draws[i]) })
+		return intervalOf(h.draws, func(i int) float64 {
+			return 1 - quantity(&run.draws[i])/quantity(&base.draws[i])
+		})
 	}
-	jobs, total := func(c *historyCost) float64 { return c.jobs }, func(c *historyCost) float64 { return c.total }
+	jobs, total := func(c *historyCost) float64 { return c.jobs }, func(c *historyCost) float64 {
+		return c.total
+	}
 	p := historyPolicy{
 		Policy: run.name, JobEnergy: of(jobs), Energy: of(total), Saved: saved(total), JobSaved: saved(jobs),
-		MeanWait: of(func(c *historyCost) float64 { return c.wait }), Longest: of(func(c *historyCost) float64 { return c.longest }),
+		MeanWait:  of(func(c *historyCost) float64 { return c.wait }),
+		Longest:   of(func(c *historyCost) float64 { return c.longest }),
 		Stretch:   of(func(c *historyCost) float64 { return c.stretch }),
-		OverLimit: of(func(c *historyCost) float64 { return float64(c.overLimit) }), NotPlaced: run.draws[0].unplaced,
+		OverLimit: of(func(c *historyCost) float64 { return float64(c.overLimit) }),
+		NotPlaced: run.draws[0].unplaced,
 	}
 	if run.clocks != nil {
 		p.Clocks = make(map[string]clockPair, len(run.clocks))
@@ -140,7 +152,9 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 		for _, name := range slices.Sorted(maps.Keys(run.draws[0].groups[g])) {
 			*list = append(*list, h.group(run, base, g, name))
 		}
-		slices.SortStableFunc(*list, func(a, b historyGroup) int { return cmp.Compare(b.Energy.Value, a.Energy.Value) })
+		slices.SortStableFunc(*list, func(a, b historyGroup) int {
+			return cmp.Compare(b.Energy.Value, a.Energy.Value)
+		})
 	}
 	return p
 }
@@ -162,7 +176,8 @@ func (h *historyReplay) group(run, base *historyRun, g int, name string) history
 // print prints the report.
 func (h *historyReplay) print(c *cli.Context, runs []historyRun) error {
 	r := h.report(runs)
-	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) }, func() error { return h.printReport(c, r) })
+	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) },
+		func() error { return h.printReport(c, r) })
 }
 
 func (h *historyReplay) printReport(c *cli.Context, r *historyReport) error {
@@ -205,20 +220,25 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 func (r *historyReport) headText() string {
 	var b strings.Builder
 	writeRow(&b, "History", "%s of %s; left out: %s", plural(r.Jobs, "job"), printable(r.File), r.Left.text())
-	writeRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and the first %d of each workload at default clocks",
-		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs, "job"),
-		plural(r.Left.PriorKinds, "workload"), plural(r.Left.AtDefault, "job that hit its limit", "jobs that hit their limits"), r.Learning)
+	writeRow(&b, "Responses", "%s of %s by their models, %s of %s by what workloads have in common, %s and "+
+		"the first %d of each workload at default clocks",
+		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"),
+		plural(r.Left.PriorJobs, "job"),
+		plural(r.Left.PriorKinds, "workload"), plural(r.Left.AtDefault, "job that hit its limit",
+			"jobs that hit their limits"), r.Learning)
 	if r.Left.Several > 0 {
 		writeRow(&b, "Together", "%s on several nodes that start together", plural(r.Left.Several, "job"))
 	}
 	if r.Left.Uneven > 0 {
-		writeRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node", plural(r.Left.Uneven, "job"))
+		writeRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
+			plural(r.Left.Uneven, "job"))
 	}
 	measured := "not in the log"
 	if r.Measured != nil {
 		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
 	}
-	writeRow(&b, "Energy", "%s; %s by the model, at default clocks", measured, energyText(r.Policies[0].JobEnergy.Value))
+	writeRow(&b, "Energy", "%s; %s by the model, at default clocks", measured,
+		energyText(r.Policies[0].JobEnergy.Value))
 	writeRow(&b, "Constant", "%s", r.constantClocksText())
 	writeRow(&b, "Waiting", "%s", r.waitingText())
 	b.WriteString("\n")
@@ -235,7 +255,8 @@ func (r *historyReport) constantClocksText() string {
 	if len(pairs) == 0 {
 		return "default clocks"
 	}
-	return strings.Join(pairs, ", ") + " MHz for all jobs, the best by what is expected of them, first come, first served"
+	return strings.Join(pairs, ", ") +
+		" MHz for all jobs, the best by what is expected of them, first come, first served"
 }
 
 // kilowattHours is an energy with its interval, for people.
@@ -249,7 +270,8 @@ func kilowattHours(i drawInterval) report.Value {
 
 // withBounds is a value and its bounds, in a factor of its unit.
 func withBounds(i drawInterval, factor float64, digits int) string {
-	value, low, high := fixed(i.Value*factor, digits), fixed(i.Low*factor, digits), fixed(i.High*factor, digits)
+	value, low, high := fixed(i.Value*factor, digits), fixed(i.Low*factor, digits),
+		fixed(i.High*factor, digits)
 	if low == high {
 		return value
 	}
@@ -273,8 +295,10 @@ func (r *historyReport) policyTable() *report.Table {
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		rows[i] = []report.Value{
-			report.Text(p.Policy), kilowattHours(p.Energy), report.Text(withBounds(p.Saved, 100, 1)), report.Text(withBounds(p.JobSaved, 100, 1)),
-			report.Text(withBounds(p.MeanWait, 1, 0)), report.Text(withBounds(p.Stretch, 1, 3)), report.Text(withBounds(p.OverLimit, 1, 0)), report.Count(p.NotPlaced),
+			report.Text(p.Policy), kilowattHours(p.Energy), report.Text(withBounds(p.Saved, 100, 1)),
+			report.Text(withBounds(p.JobSaved, 100, 1)),
+			report.Text(withBounds(p.MeanWait, 1, 0)), report.Text(withBounds(p.Stretch, 1, 3)),
+			report.Text(withBounds(p.OverLimit, 1, 0)), report.Count(p.NotPlaced),
 			report.Number(p.Energy.Value), report.Number(p.Energy.Low), report.Number(p.Energy.High),
 			report.Number(p.Saved.Value), report.Number(p.Saved.Low), report.Number(p.Saved.High),
 			report.Number(p.MeanWait.Value), report.Number(p.OverLimit.Value),
@@ -310,7 +334,8 @@ func groupTable(name string, list []historyGroup) *report.Table {
 	for i := range rows {
 		g := &list[i]
 		rows[i] = []report.Value{
-			report.Text(orDash(g.Name)), report.Count(g.Jobs), kilowattHours(g.Energy), report.Text(withBounds(g.Saved, 100, 1)),
+			report.Text(orDash(g.Name)), report.Count(g.Jobs), kilowattHours(g.Energy),
+			report.Text(withBounds(g.Saved, 100, 1)),
 			report.Text(withBounds(g.MeanWait, 1, 0)),
 		}
 	}

@@ -41,10 +41,13 @@ func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]infla
 
 // chartWords say what the charts of a replay show, by their files.
 var chartWords = map[string]string{
-	"power.svg":         "Power of the whole cluster as tasks arrive.",
-	"saving.svg":        "By how much less power a policy's placement takes than the base's, as tasks arrive. Above 0 is better.",
-	"grar.svg":          "The part of the GPUs asked for that was allocated. Where it falls below 1, tasks are dropped.",
-	"fragmentation.svg": "GPUs that are free and that a task of the trace can't be expected to use. Less is better.",
+	"power.svg": "Power of the whole cluster as tasks arrive.",
+	"saving.svg": "By how much less power a policy's placement takes than the base's, as tasks " +
+		"arrive. Above 0 is better.",
+	"grar.svg": "The part of the GPUs asked for that was allocated. Where it falls below 1, " +
+		"tasks are dropped.",
+	"fragmentation.svg": "GPUs that are free and that a task of the trace can't be expected to use. " +
+		"Less is better.",
 }
 
 // columnsInWords explains the headings of the table.
@@ -70,19 +73,26 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 			best = p
 		}
 	}
-	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the least power: %.1f kW",
-		plural(len(in.policies), "placement policy", "placement policies"), plural(len(in.demands), "task"), in.streamsText(), load,
+	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the "+
+		"least power: %.1f kW",
+		plural(len(in.policies), "placement policy", "placement policies"), plural(len(in.demands), "task"),
+		in.streamsText(), load,
 		in.policies[best].Name, in.power(runs[best], at).mean/1000)
 	if in.base >= 0 && best != in.base {
-		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, at).mean, in.policies[in.base].Name)
+		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, at).mean,
+			in.policies[in.base].Name)
 	}
-	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.", 100*in.ratio(runs[best], at).mean)
+	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.",
+		100*in.ratio(runs[best], at).mean)
 }
 
 // inputs are the trace and the streams.
 func (in *inflation) inputs() []page.Fact {
 	return []page.Fact{
-		{Name: "Trace", Text: fmt.Sprintf("%s: %s on %s", in.label, plural(len(in.trace.pods), "task"), plural(len(in.trace.rows), "node"))},
+		{
+			Name: "Trace", Text: fmt.Sprintf("%s: %s on %s", in.label, plural(len(in.trace.pods), "task"),
+				plural(len(in.trace.rows), "node")),
+		},
 		{Name: "Streams", Text: in.streamsText()},
 	}
 }
@@ -104,16 +114,20 @@ func policySection(in *inflation) page.Section {
 func (t *terminal) writeDeparturesPage(w io.Writer, d *departures) error {
 	r := &page.Report{
 		Title: "Replay of " + d.label + " with departures", Foot: t.provenance(d.inputs()...),
-		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without tasks sleep by %s.",
-			plural(len(d.durations), "task"), plural(len(d.policies), "policy", "policies"), plural(len(d.parks), "rule")),
+		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without "+
+			"tasks sleep by %s.",
+			plural(len(d.durations), "task"), plural(len(d.policies), "policy", "policies"),
+			plural(len(d.parks), "rule")),
 		Parts: []any{d.table().Page("A row for each policy, load and rule for sleep",
-			"EOPC is the mean power of the cluster while it is observed; by sleep is what sleep saves of the same placement on nodes that never sleep.", -1)},
+			"EOPC is the mean power of the cluster while it is observed; by sleep is what sleep saves of "+
+				"the same placement on nodes that never sleep.", -1)},
 	}
 	if len(d.loads) > 1 && !d.raw {
 		s := page.Section{ID: "power", Heading: "Power by load"}
 		for i := range d.parks {
 			chart := d.powerChart(i)
-			figure, err := report.ChartFigure("park-"+strconv.Itoa(i+1), "Mean power of the cluster by its load. "+chart.Title+".", &chart)
+			figure, err := report.ChartFigure("park-"+strconv.Itoa(i+1),
+				"Mean power of the cluster by its load. "+chart.Title+".", &chart)
 			if err != nil {
 				return err
 			}
@@ -127,7 +141,10 @@ func (t *terminal) writeDeparturesPage(w io.Writer, d *departures) error {
 
 // powerChart is power over load with a rule for sleep, a line for each policy.
 func (d *departures) powerChart(parked int) report.Chart {
-	c := report.Chart{X: "load, parts of the cluster's GPUs", Y: "EOPC, kW", Title: "Nodes sleep after " + d.parks[parked].name + " s"}
+	c := report.Chart{
+		X: "load, parts of the cluster's GPUs", Y: "EOPC, kW",
+		Title: "Nodes sleep after " + d.parks[parked].name + " s",
+	}
 	if d.parks[parked].isNever() {
 		c.Title = "Nodes never sleep"
 	}
@@ -135,7 +152,9 @@ func (d *departures) powerChart(parked int) report.Chart {
 		line := report.Series{Name: d.policies[p].Name}
 		for i := range d.runsOf {
 			if r := &d.runsOf[i]; r.policy == p && r.park == parked {
-				power := meanSDOf(len(r.passages), func(s int) float64 { return meanPower(&r.passages[s]) / 1000 })
+				power := meanSDOf(len(r.passages), func(s int) float64 {
+					return meanPower(&r.passages[s]) / 1000
+				})
 				line.X, line.Y = append(line.X, d.loads[r.load]), append(line.Y, power.mean)
 			}
 		}
@@ -149,31 +168,49 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 	last := r.lastPolicy()
 	out := &page.Report{
 		Title: "What " + batchName(h.name) + " would have cost", Lead: r.verdict(last),
-		Foot:  h.terminal.provenance(h.inputs(c, h.name)...),
-		Parts: []any{r.facts(), r.policyTable().Page("A row for each policy", fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds are 90 %% of them. Saved is against the first row.", r.Draws), -1)},
+		Foot: h.terminal.provenance(h.inputs(c, h.name)...),
+		Parts: []any{
+			r.facts(), r.policyTable().Page("A row for each policy",
+				fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds "+
+					"are 90 %% of them. Saved is against the first row.", r.Draws), -1),
+		},
 	}
 	savings := make([]report.Estimate, 0, len(r.Policies))
 	for i := range r.Policies[1:] {
 		p := &r.Policies[1+i]
 		savings = append(savings,
-			report.Estimate{Name: p.Policy, Note: "of the cluster", Value: p.Saved.Value, Low: p.Saved.Low, High: p.Saved.High},
-			report.Estimate{Name: p.Policy, Note: "of GPUs that run jobs", Value: p.JobSaved.Value, Low: p.JobSaved.Low, High: p.JobSaved.High})
+			report.Estimate{
+				Name: p.Policy, Note: "of the cluster", Value: p.Saved.Value, Low: p.Saved.Low,
+				High: p.Saved.High,
+			},
+			report.Estimate{
+				Name: p.Policy, Note: "of GPUs that run jobs", Value: p.JobSaved.Value, Low: p.JobSaved.Low,
+				High: p.JobSaved.High,
+			})
 	}
-	figure, err := report.EstimateFigure("saved", "What each policy would have saved of the energy at default clocks, with the bounds between which 90 % of the draws lie. What isn't to the right of 0 may be no saving.",
+	figure, err := report.EstimateFigure("saved",
+		"What each policy would have saved of the energy at default clocks, with the bounds between which "+
+			"90 % of the draws lie. What isn't to the right of 0 may be no saving.",
 		"saved", report.Fraction, savings)
 	if err != nil {
 		return err
 	}
 	out.Sections = append(out.Sections,
-		page.Section{ID: "saved-by-policy", Heading: "What is saved, and how sure that is", Parts: []any{figure, historyCaveats(r)}})
+		page.Section{
+			ID: "saved-by-policy", Heading: "What is saved, and how sure that is",
+			Parts: []any{figure, historyCaveats(r)},
+		})
 	var who []string
 	var tables []any
 	for _, group := range last.groups() {
-		who, tables = append(who, group.name+"s"), append(tables, groupPage(group.name, last.Policy, group.list))
+		who, tables = append(who, group.name+"s"), append(tables,
+			groupPage(group.name, last.Policy, group.list))
 	}
 	if len(tables) > 0 {
 		heading := strings.Join(who, " and ")
-		out.Sections = append(out.Sections, page.Section{ID: "who", Heading: strings.ToUpper(heading[:1]) + heading[1:], Parts: tables})
+		out.Sections = append(out.Sections, page.Section{
+			ID: "who", Heading: strings.ToUpper(heading[:1]) + heading[1:], Parts: tables,
+		})
 	}
 	return page.WriteReport(w, out)
 }
@@ -189,41 +226,58 @@ func groupPage(name, policy string, list []historyGroup) *page.Table {
 
 // verdict is the replay in words, by its last policy.
 func (r *historyReport) verdict(p *historyPolicy) string {
-	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs would have waited %s on average, and run %.3f times as long.",
-		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %", report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		spanText(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same for all jobs of a GPU model it would have been %s less.",
+	return fmt.Sprintf("%s replayed. Under %s the cluster would have used %s less than at default clocks, "+
+		"first come, first served: %s of the draws of how workloads respond say between %s and %s. Jobs "+
+		"would have waited %s on average, and run %.3f times as long.",
+		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
+		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
+		spanText(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same "+
+		"for all jobs of a GPU model it would have been %s less.",
 		report.FormatPercent(r.Policies[1].Saved.Value))
 }
 
 // facts say what was replayed, as the text output does.
 func (r *historyReport) facts() page.Facts {
 	f := page.Facts{{Name: "Jobs", Text: plural(r.Jobs, "job") + "; left out: " + r.Left.text()}}
-	f = append(f, page.Fact{Name: "Responses", Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
-		plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs, "job"), plural(r.Left.PriorKinds, "workload"))})
+	f = append(f, page.Fact{
+		Name: "Responses",
+		Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
+			plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs,
+				"job"), plural(r.Left.PriorKinds, "workload")),
+	})
 	measured := "not in the log"
 	if r.Measured != nil {
 		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
 	}
 	return append(f,
-		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"},
+		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) +
+			" by the model, at default clocks"},
 		page.Fact{Name: "Constant", Text: r.constantClocksText()},
 		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
 // historyCaveats are what the intervals don't cover.
 func historyCaveats(r *historyReport) *page.Notice {
-	n := &page.Notice{Kind: page.Info, Text: "The intervals cover how workloads respond to clocks, and nothing else.", Items: []string{
-		"Jobs that have no model respond as workloads do on average, each draw somewhat otherwise.",
-		"Users would have submitted the same jobs at the same times, whatever the queue did.",
-	}}
+	n := &page.Notice{
+		Kind: page.Info, Text: "The intervals cover how workloads respond to clocks, and nothing else.",
+		Items: []string{
+			"Jobs that have no model respond as workloads do on average, each draw somewhat otherwise.",
+			"Users would have submitted the same jobs at the same times, whatever the queue did.",
+		},
+	}
 	if r.Left.AtDefault > 0 {
-		n.Items = append(n.Items, plural(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+" at default clocks: how much work was left nobody knows.")
+		n.Items = append(n.Items,
+			plural(r.Left.AtDefault, "job that hit its limit runs", "jobs that hit their limits run")+
+				" at default clocks: how much work was left nobody knows.")
 	}
 	if r.Left.NoPower > 0 {
-		n.Items = append(n.Items, plural(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
+		n.Items = append(n.Items,
+			plural(r.Left.NoPower, "job has", "jobs have")+" no energy in the log; power is assumed.")
 	}
 	if r.Left.Learning > 0 {
-		n.Items = append(n.Items, fmt.Sprintf("The first %d jobs of each workload run at default clocks until its response is known.", r.Learning))
+		n.Items = append(n.Items,
+			fmt.Sprintf("The first %d jobs of each workload run at default clocks until its "+
+				"response is known.", r.Learning))
 	}
 	return n
 }

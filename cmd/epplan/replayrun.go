@@ -45,7 +45,9 @@ func (in *inflation) allLoads() []float64 {
 
 // weighted reports whether watts count differently by node.
 func (in *inflation) weighted() bool {
-	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool { return k.Power.Weight != 0 && k.Power.Weight != 1 })
+	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool {
+		return k.Power.Weight != 0 && k.Power.Weight != 1
+	})
 }
 
 func (in *inflation) runCount() int { return len(in.policies) * len(in.seeds) }
@@ -60,7 +62,9 @@ type inflationRun struct {
 
 // runAll runs every policy on every stream, some at a time; runs are by policy,
 // then by seed.
-func (in *inflation) runAll(ctx context.Context, jobs int, progress *report.Progress) ([][]inflationRun, error) {
+func (in *inflation) runAll(
+	ctx context.Context, jobs int, progress *report.Progress,
+) ([][]inflationRun, error) {
 	runs := make([][]inflationRun, len(in.policies))
 	for i := range runs {
 		runs[i] = make([]inflationRun, len(in.seeds))
@@ -99,7 +103,8 @@ func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) 
 		observers = append(observers, out.log)
 	}
 	chooser := p.Chooser(in.workload, state, seed)
-	if out.tally, err = replay.Inflate(ctx, chooser, replay.NewStream(in.demands, d.rows), observers...); err != nil {
+	if out.tally, err = replay.Inflate(ctx, chooser, replay.NewStream(in.demands, d.rows),
+		observers...); err != nil {
 		return inflationRun{}, err
 	}
 	out.curve, out.readings = sampler.Points(), gauge.Readings()

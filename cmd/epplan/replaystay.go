@@ -27,11 +27,24 @@ import (
 // departureFlags are those that go with --departures only, and it.
 func departureFlags() []cli.Flag {
 	return []cli.Flag{
-		boolFlag("departures", "let tasks leave: stays of the trace, resampled as a Poisson stream for each of --loads"),
-		&cli.DurationFlag{Name: "horizon", Usage: "`TIME` that is observed after a warm-up as long; longer stays are cut to it", Value: 6 * time.Hour},
-		&cli.StringFlag{Name: "park", Usage: "after how many `SECONDS` without tasks nodes sleep, or never; several separated by commas", Value: "never,300"},
-		&cli.DurationFlag{Name: "wake-delay", Usage: "`TIME` that waking a node takes", Value: 2 * time.Minute},
-		&cli.StringFlag{Name: "pick", Usage: "`ORDER` in which tasks that wait are offered: fcfs or largest", Value: "fcfs"},
+		boolFlag("departures",
+			"let tasks leave: stays of the trace, resampled as a Poisson stream for each of --loads"),
+		&cli.DurationFlag{
+			Name:  "horizon",
+			Usage: "`TIME` that is observed after a warm-up as long; longer stays are cut to it",
+			Value: 6 * time.Hour,
+		},
+		&cli.StringFlag{
+			Name: "park", Usage: "after how many `SECONDS` without tasks nodes sleep, or never; several " +
+				"separated by commas", Value: "never,300",
+		},
+		&cli.DurationFlag{
+			Name: "wake-delay", Usage: "`TIME` that waking a node takes", Value: 2 * time.Minute,
+		},
+		&cli.StringFlag{
+			Name: "pick", Usage: "`ORDER` in which tasks that wait are offered: fcfs or largest",
+			Value: "fcfs",
+		},
 		boolFlag("raw", "arrivals and stays just as the trace has them, instead of resampled ones"),
 	}
 }
@@ -108,14 +121,19 @@ func (t *terminal) replayDepartures(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeDeparturesPage(w, d) }, func() error { return t.printTable(c, d.table()) })
+	return t.withHTML(c, func(w io.Writer) error { return t.writeDeparturesPage(w, d) },
+		func() error { return t.printTable(c, d.table()) })
 }
 
 // parseDepartures reads what the flags ask for.
 func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
-	d := &departures{horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(), raw: c.Bool("raw")}
+	d := &departures{
+		horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(),
+		raw: c.Bool("raw"),
+	}
 	if !(d.horizon > 0) || d.delay < 0 {
-		return nil, usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below", c.Duration("horizon"), c.Duration("wake-delay"))
+		return nil, usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below",
+			c.Duration("horizon"), c.Duration("wake-delay"))
 	}
 	names := departurePlacements()
 	if c.IsSet("policy") {
@@ -137,7 +155,8 @@ func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
 	}
 	if i := slices.IndexFunc(d.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
 		return nil, &hintedError{
-			err:  fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures", files.nodes, d.trace.rows[i].Name),
+			err: fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures",
+				files.nodes, d.trace.rows[i].Name),
 			hint: "without --departures nodes may have CPUs alone",
 		}
 	}
@@ -187,7 +206,9 @@ func (d *departures) listRuns() {
 	for load := range d.loads {
 		for parked := range d.parks {
 			for p := range d.policies {
-				d.runsOf = append(d.runsOf, departureRun{p, load, parked, make([]replay.StreamResult, len(d.seeds))})
+				d.runsOf = append(d.runsOf, departureRun{
+					p, load, parked, make([]replay.StreamResult, len(d.seeds)),
+				})
 			}
 		}
 	}
@@ -202,11 +223,14 @@ func (d *departures) readDurations(t *terminal, name string) error {
 			never++
 			continue
 		}
-		d.durations = append(d.durations, replay.RecordedTask{Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled})
+		d.durations = append(d.durations, replay.RecordedTask{
+			Demand: p.Demand, Arrived: p.Created, Seconds: p.Deleted - p.Scheduled,
+		})
 	}
 	if len(d.durations) == 0 {
 		return &hintedError{
-			err:  fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which --departures needs", name),
+			err: fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which "+
+				"--departures needs", name),
 			hint: "without --departures times aren't needed",
 		}
 	}
@@ -215,13 +239,17 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if d.raw && span == 0 {
-		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
+		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw",
+			name)
 	}
 	if never > 0 {
-		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label, report.FormatCount(never), report.FormatCount(len(d.trace.pods))))
+		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label,
+			report.FormatCount(never), report.FormatCount(len(d.trace.pods))))
 	}
 	if unfit > 0 {
-		t.message("note", fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.label, report.FormatCount(unfit), report.FormatCount(len(d.durations))))
+		t.message("note",
+			fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.label,
+				report.FormatCount(unfit), report.FormatCount(len(d.durations))))
 	}
 	return nil
 }

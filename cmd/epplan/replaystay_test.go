@@ -27,9 +27,11 @@ func TestDeparturesNeedTimeAndNodesWithGPUs(t *testing.T) {
 	nodes := file("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\na,96000,1000,8,T4\n")
 	mixed := file("mixed.csv", "sn,cpu_milli,memory_mib,gpu,model\na,96000,1000,8,T4\nb,96000,1000,0,\n")
 	flags := []string{"--departures", "-p", "pwr", "--nodes"}
-	wantRefused(t, exitFailed, "all tasks arrive at the same time", append(flags, nodes, "--pods", once, "--raw")...)
+	wantRefused(t, exitFailed, "all tasks arrive at the same time",
+		append(flags, nodes, "--pods", once, "--raw")...)
 	wantRefused(t, exitFailed, `mixed.csv: node "b" has no GPU`, append(flags, mixed, "--pods", twice)...)
-	if code, _, stderr := inProcess(t, append([]string{"replay"}, append(flags, nodes, "--pods", twice, "--raw")...)...); code != exitDone {
+	if code, _, stderr := inProcess(t,
+		append([]string{"replay"}, append(flags, nodes, "--pods", twice, "--raw")...)...); code != exitDone {
 		t.Errorf("exit status %d, %q", code, stderr)
 	}
 }

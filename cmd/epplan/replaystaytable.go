@@ -51,7 +51,9 @@ func (w *departureRow) spreadOf(quantity func(*replay.StreamResult) float64) mea
 
 // savingAgainst is by how much less the runs take than others on the same streams,
 // NaN where there are none.
-func (w *departureRow) savingAgainst(other *departureRun, quantity func(*replay.StreamResult) float64) meanSD {
+func (w *departureRow) savingAgainst(
+	other *departureRun, quantity func(*replay.StreamResult) float64,
+) meanSD {
 	return meanSDOf(len(w.seeds), func(s int) float64 {
 		if other == nil {
 			return math.NaN()
@@ -86,15 +88,19 @@ func (w *departureRow) fill() {
 		w.add(report.Column{Key: "load"}, report.Number(load))
 		w.add(report.Column{Head: "load", Left: true}, report.Text(loadText(load)))
 	}
-	w.add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true}, report.Text(w.parks[w.run.park].name))
-	w.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(w.policies[w.run.policy].Name))
+	w.add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true},
+		report.Text(w.parks[w.run.park].name))
+	w.add(report.Column{Key: "policy", Head: "policy", Left: true},
+		report.Text(w.policies[w.run.policy].Name))
 	w.add(report.Column{Key: "trace"}, report.Text(w.label))
 	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0])))
 	w.add(report.Column{Key: "seeds"}, report.Count(len(w.seeds)))
 	w.power()
-	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100, w.spreadOf(func(p *replay.StreamResult) float64 { return p.Allocated }))
+	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100,
+		w.spreadOf(func(p *replay.StreamResult) float64 { return p.Allocated }))
 	w.addNumber("allocated_gpu", report.Column{Head: "allocated", Note: "GPUs"}, 0, 1, w.spreadOf(w.gpus))
-	w.addNumber("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100, w.spreadOf(func(p *replay.StreamResult) float64 { return p.Asleep }))
+	w.addNumber("asleep_share", report.Column{Head: "asleep", Note: "% of nodes"}, 1, 100,
+		w.spreadOf(func(p *replay.StreamResult) float64 { return p.Asleep }))
 	w.waits()
 }
 
@@ -103,16 +109,19 @@ func (w *departureRow) fill() {
 // sleep, which is what sleep saves.
 func (w *departureRow) power() {
 	w.addNumber("eopc_w", report.Column{Head: "EOPC", Note: "kW"}, 1, 1e-3, w.spreadOf(meanPower))
-	w.addNumber("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1, w.spreadOf(func(p *replay.StreamResult) float64 {
-		return meanPower(p) / w.gpus(p)
-	}))
+	w.addNumber("eopc_w_per_allocated_gpu", report.Column{Head: "EOPC", Note: "W a GPU"}, 1, 1,
+		w.spreadOf(func(p *replay.StreamResult) float64 {
+			return meanPower(p) / w.gpus(p)
+		}))
 	var base *departureRun
 	if w.base >= 0 {
 		base = w.findRun(w.base, func(s *sleepRule) bool { return *s == w.parks[w.run.park] })
-		w.addNumber("saving", report.Column{Head: "saved", Note: "% of " + w.policies[w.base].Name}, 1, 100, w.savingAgainst(base, meanPower))
+		w.addNumber("saving", report.Column{Head: "saved", Note: "% of " + w.policies[w.base].Name}, 1, 100,
+			w.savingAgainst(base, meanPower))
 	}
 	if len(w.parks) > 1 && slices.ContainsFunc(w.parks, func(s sleepRule) bool { return s.isNever() }) {
-		w.addNumber("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100, w.savingAgainst(w.findRun(w.run.policy, (*sleepRule).isNever), meanPower))
+		w.addNumber("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100,
+			w.savingAgainst(w.findRun(w.run.policy, (*sleepRule).isNever), meanPower))
 	}
 	if !w.weighted() {
 		return
@@ -120,17 +129,23 @@ func (w *departureRow) power() {
 	cost := func(p *replay.StreamResult) float64 { return p.Cost }
 	w.addNumber("weighted_w", report.Column{Head: "weighted", Note: "kW"}, 1, 1e-3, w.spreadOf(cost))
 	if w.base >= 0 {
-		w.addNumber("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100, w.savingAgainst(base, cost))
+		w.addNumber("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100,
+			w.savingAgainst(base, cost))
 	}
 }
 
 // waits adds how long tasks waited, and how many never started.
 func (w *departureRow) waits() {
-	w.addNumber("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return p.MeanWait }))
-	w.addNumber("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return p.Wait95 }))
-	w.addNumber("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100, w.spreadOf(func(p *replay.StreamResult) float64 {
-		return float64(p.Waited) / float64(max(1, p.Arrived))
-	}))
-	w.addNumber("arrived", report.Column{Head: "tasks"}, 0, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return float64(p.Arrived) }))
-	w.addNumber("never_started", report.Column{Head: "never", Note: "started"}, 0, 1, w.spreadOf(func(p *replay.StreamResult) float64 { return float64(p.Unplaced) }))
+	w.addNumber("mean_wait_s", report.Column{Head: "wait", Note: "mean s"}, 1, 1,
+		w.spreadOf(func(p *replay.StreamResult) float64 { return p.MeanWait }))
+	w.addNumber("wait_95_s", report.Column{Head: "wait", Note: "95 % s"}, 0, 1,
+		w.spreadOf(func(p *replay.StreamResult) float64 { return p.Wait95 }))
+	w.addNumber("waited_share", report.Column{Head: "waited", Note: "% of tasks"}, 1, 100,
+		w.spreadOf(func(p *replay.StreamResult) float64 {
+			return float64(p.Waited) / float64(max(1, p.Arrived))
+		}))
+	w.addNumber("arrived", report.Column{Head: "tasks"}, 0, 1,
+		w.spreadOf(func(p *replay.StreamResult) float64 { return float64(p.Arrived) }))
+	w.addNumber("never_started", report.Column{Head: "never", Note: "started"}, 0, 1,
+		w.spreadOf(func(p *replay.StreamResult) float64 { return float64(p.Unplaced) }))
 }

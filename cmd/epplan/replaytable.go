@@ -64,7 +64,9 @@ func (in *inflation) costSaving(runs [][]inflationRun, policy, load int) meanSD 
 }
 
 // reduction is by how much less of something a policy takes than the base.
-func (in *inflation) reduction(runs [][]inflationRun, policy, load int, of func(*replay.Reading) float64) meanSD {
+func (in *inflation) reduction(
+	runs [][]inflationRun, policy, load int, of func(*replay.Reading) float64,
+) meanSD {
 	return meanSDOf(len(in.seeds), func(seed int) float64 {
 		if in.base < 0 {
 			return math.NaN()
@@ -141,25 +143,33 @@ func (t *inflationTable) addPeopleColumns(runs [][]inflationRun, policy int) {
 	t.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.policies[policy].Name))
 	for _, load := range t.loads {
 		if t.base >= 0 {
-			t.add(report.Column{Head: "saved", Note: "% at " + loadText(load)}, t.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+			t.add(report.Column{Head: "saved", Note: "% at " + loadText(load)},
+				t.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
 		}
 	}
 	for _, load := range []float64{nearFullLoad, fullLoad} {
-		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)}, t.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
+		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)},
+			t.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
 	}
 	highest := t.loads[len(t.loads)-1]
 	if t.weighted() && t.base >= 0 {
 		for _, load := range t.loads {
-			t.add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)}, t.costSaving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+			t.add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)},
+				t.costSaving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
 		}
 	}
 	if t.weighted() {
-		t.add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)}, t.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+		t.add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)},
+			t.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
 	}
-	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)}, t.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
-	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)}, t.fragmentation(runs[policy], highest).text(n, 0, 1))
-	t.add(report.Column{Head: "placed"}, meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
-	t.add(report.Column{Head: "dropped"}, meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
+	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)},
+		t.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)},
+		t.fragmentation(runs[policy], highest).text(n, 0, 1))
+	t.add(report.Column{Head: "placed"},
+		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
+	t.add(report.Column{Head: "dropped"},
+		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
 }
 
 // addNumber adds a column for machines, and one for the deviation where there are

@@ -22,7 +22,9 @@ type traceFiles struct{ pods, nodes, power, arrivals, order string }
 
 // traceNamesOf takes them from flags and from the folder that is given.
 func traceNamesOf(c *cli.Context) (*traceFiles, error) {
-	n := &traceFiles{c.String("pods"), c.String("nodes"), c.String("power"), c.String("arrivals"), c.String("node-order")}
+	n := &traceFiles{
+		c.String("pods"), c.String("nodes"), c.String("power"), c.String("arrivals"), c.String("node-order"),
+	}
 	if c.NArg() > 0 {
 		folder := c.Args().First()
 		if err := n.find(folder, c.String("family")); err != nil {
@@ -33,7 +35,10 @@ func traceNamesOf(c *cli.Context) (*traceFiles, error) {
 		n.nodes, n.order = n.order, ""
 	}
 	if n.pods == "" || n.nodes == "" {
-		return nil, &usageError{msg: "no trace, want a folder with one, or --pods and --nodes", hint: "epplan generate openb demo makes one"}
+		return nil, &usageError{
+			msg:  "no trace, want a folder with one, or --pods and --nodes",
+			hint: "epplan generate openb demo makes one",
+		}
 	}
 	if n.arrivals != "" && (c.Int("seeds") > 1 || c.IsSet("load")) {
 		return nil, usagef("--arrivals is one stream with an end of its own, want no --seeds and no --load")
@@ -138,7 +143,10 @@ func (l *clusterTrace) reorder(order []trace.NodeRow, name string) error {
 	for i := range order {
 		from, ok := at[order[i].Name]
 		if !ok {
-			return &trace.PositionError{File: name, Line: order[i].Line, Err: fmt.Errorf("node %.40q isn't in the node list, or twice here", order[i].Name)}
+			return &trace.PositionError{
+				File: name, Line: order[i].Line,
+				Err: fmt.Errorf("node %.40q isn't in the node list, or twice here", order[i].Name),
+			}
 		}
 		delete(at, order[i].Name)
 		rows[i], kinds[i] = l.rows[from], l.kinds[from]
@@ -158,7 +166,8 @@ type drawnStream struct {
 func (in *inflation) draw(seed uint64) (d drawnStream, err error) {
 	if in.stream != nil {
 		d.rows = slices.Clone(in.stream)
-	} else if d.rows, d.order, err = replay.DrawPaper(seed, in.demands, len(in.trace.kinds), in.capacity(), in.until); err != nil {
+	} else if d.rows, d.order, err = replay.DrawPaper(seed, in.demands, len(in.trace.kinds), in.capacity(),
+		in.until); err != nil {
 		return drawnStream{}, err
 	}
 	replay.ReorderInBatches(d.rows, in.demands, in.batch)

@@ -18,7 +18,8 @@ func (t *terminal) reproduceCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "reproduce",
 		Usage: "compute the papers' tables anew, ours beside theirs",
-		Description: "Without the name of a paper it computes the figures of all four, and sums them up beside the papers': which\n" +
+		Description: "Without the name of a paper it computes the figures of all four, and sums them up " +
+			"beside the papers': which\n" +
 			"deviate, by how much, and why. It takes about a minute on two cores, with --quick some ten seconds. JSON and\n" +
 			"CSV, and the report of --html, have the figures that the papers don't state, too. That a figure isn't the\n" +
 			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
@@ -102,7 +103,10 @@ func findingsTable(findings []finding) *report.Table {
 				if f.paper != 0 {
 					paper = report.Number(f.paper)
 				}
-				if !yield([]report.Value{report.Text(f.section), report.Text(f.what), report.Number(f.ours), paper, report.Text(f.unit)}) {
+				if !yield([]report.Value{
+					report.Text(f.section), report.Text(f.what), report.Number(f.ours),
+					paper, report.Text(f.unit),
+				}) {
 					return
 				}
 			}
@@ -153,7 +157,10 @@ func (e *edlPaper) note() string {
 
 // sectionsFlag is the flag for some of a paper's sections.
 func sectionsFlag(all []string) cli.Flag {
-	return &cli.StringFlag{Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " + strings.Join(all, ", ")}
+	return &cli.StringFlag{
+		Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " +
+			strings.Join(all, ", "),
+	}
 }
 
 // chosenSections are those that the flag names, or all of them.

@@ -14,8 +14,14 @@ import (
 func (t *terminal) reproduceFlags() []cli.Flag {
 	return []cli.Flag{
 		boolFlag("quick", "draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
-		&cli.StringFlag{Name: "pwr-data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists of the PWR+FGD paper"},
-		&cli.StringFlag{Name: "predict-data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues of the PREDICT paper"},
+		&cli.StringFlag{
+			Name: "pwr-data", DefaultText: "a synthetic trace",
+			Usage: "`FOLDER` with the trace's lists of the PWR+FGD paper",
+		},
+		&cli.StringFlag{
+			Name: "predict-data", DefaultText: "drawn queues",
+			Usage: "`FOLDER` with clusters.csv and the queues of the PREDICT paper",
+		},
 		htmlFlag(),
 		jsonFlag(), csvFlag(),
 	}
@@ -32,8 +38,13 @@ type reproduceScale struct {
 
 // The efforts: all that is worth its time, and what takes some seconds.
 var (
-	fullScale  = reproduceScale{sets: 10, streams: paperSeeds, instances: paperInstances, tuning: paperTuning, scale: 1, proof: 10 * time.Second}
-	quickScale = reproduceScale{sets: 1, streams: 1, instances: 10, tuning: 10, scale: 0.1, proof: time.Second}
+	fullScale = reproduceScale{
+		sets: 10, streams: paperSeeds, instances: paperInstances, tuning: paperTuning, scale: 1,
+		proof: 10 * time.Second,
+	}
+	quickScale = reproduceScale{
+		sets: 1, streams: 1, instances: 10, tuning: 10, scale: 0.1, proof: time.Second,
+	}
 )
 
 // reproducedPaper is a paper with its figures, computed anew.
@@ -64,7 +75,10 @@ type paper struct {
 var papers = []paper{ //nolint:gochecknoglobals // constant
 	{"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md", computeEDL},
 	{"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md", computePWR},
-	{"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md", computePredict},
+	{
+		"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
+		computePredict,
+	},
 	{"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md", computeCATS},
 }
 
@@ -75,7 +89,10 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 	if err := checkHTML(c); err != nil {
 		return err
 	}
-	r := &reproducer{terminal: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"), predictDir: c.String("predict-data")}
+	r := &reproducer{
+		terminal: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"),
+		predictDir: c.String("predict-data"),
+	}
 	for _, flag := range []string{"pwr-data", "predict-data"} {
 		if dir := c.String(flag); dir != "" && !isDir(dir) {
 			return usagef("--%s %s, want a folder", flag, dir)
@@ -88,7 +105,8 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		found, err := p.compute(c.Context, r, t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)))
+		found, err := p.compute(c.Context, r,
+			t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
@@ -114,7 +132,9 @@ func computeEDL(ctx context.Context, r *reproducer, count newProgress) (*reprodu
 	if err != nil {
 		return nil, err
 	}
-	return &reproducedPaper{findings: findings, table: findingsTable(findings), notes: []string{e.note()}}, nil
+	return &reproducedPaper{
+		findings: findings, table: findingsTable(findings), notes: []string{e.note()},
+	}, nil
 }
 
 func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
@@ -144,7 +164,9 @@ func computePredict(ctx context.Context, r *reproducer, count newProgress) (*rep
 	if err != nil {
 		return nil, err
 	}
-	return &reproducedPaper{findings: predictFigures(findings), table: predictTable(findings), notes: notes}, nil
+	return &reproducedPaper{
+		findings: predictFigures(findings), table: predictTable(findings), notes: notes,
+	}, nil
 }
 
 func computeCATS(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {

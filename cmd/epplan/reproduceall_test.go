@@ -30,9 +30,12 @@ func TestAFigureIsApartInPointsWhereItIsAPartOfSomething(t *testing.T) {
 func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
 	r := &reproducedPaper{paper: &papers[3], findings: []finding{
 		{section: "testbed", what: "mean of both stages: cats", unit: "W", ours: 502, paper: 301},
-		{section: "testbed", what: "mean of both stages: hotcloud", unit: "W", ours: 385.8, paper: 385.8}, // fitted
-		{section: "table1", what: "2 tasks, as-printed", unit: "s", ours: 0.02, paper: 0.02},              // another machine
-		{section: "pai", what: "bf: power", unit: "W", ours: 1},                                           // the paper gives none
+		// Fitted
+		{section: "testbed", what: "mean of both stages: hotcloud", unit: "W", ours: 385.8, paper: 385.8},
+		// Another machine.
+		{section: "table1", what: "2 tasks, as-printed", unit: "s", ours: 0.02, paper: 0.02},
+		// The paper gives none.
+		{section: "pai", what: "bf: power", unit: "W", ours: 1},
 	}}
 	if got, want := countAgreement(r), (agreementCount{far: 1, incomparable: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -48,7 +51,11 @@ func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
 
 // What is far off without a reason leaves the reader alone with it.
 func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
-	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, reproduceScale: reproduceScale{sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond}}
+	r := &reproducer{
+		terminal: &terminal{stderr: new(strings.Builder)}, reproduceScale: reproduceScale{
+			sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond,
+		},
+	}
 	why := make(map[string]bool)
 	for i := range papers {
 		found, err := papers[i].compute(t.Context(), r, r.progressCounter("test"))
@@ -59,7 +66,8 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 		for _, f := range withPaperValue(figuresOf([]*reproducedPaper{found})) {
 			why[f.why] = true
 			if off := f.difference(); f.why == "" && (off > samePct || off < -samePct) {
-				t.Errorf("%s, %s, %s is off by %s, and nothing says why", f.of.name, f.section, f.what, f.differenceText())
+				t.Errorf("%s, %s, %s is off by %s, and nothing says why", f.of.name, f.section, f.what,
+					f.differenceText())
 			}
 		}
 	}

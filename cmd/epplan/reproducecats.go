@@ -16,9 +16,11 @@ import (
 
 func (t *terminal) reproduceCATSCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "cats",
-		Usage: "the CATS paper: its testbed, solve times of table 1, correlations of table 2, its two simulations",
-		Description: "The paper publishes no utilisation series, no durations and no server power. The testbed's tasks (Table 4)\n" +
+		Name: "cats",
+		Usage: "the CATS paper: its testbed, solve times of table 1, correlations of table 2, its " +
+			"two simulations",
+		Description: "The paper publishes no utilisation series, no durations and no server power. The " +
+			"testbed's tasks (Table 4)\n" +
 			"are played with series drawn around their means and the run time at which HotCloud draws what the paper\n" +
 			"measured. Streams of the simulations are drawn: those figures can't be compared, only their order. Tables 1\n" +
 			"and 2 are times of this machine. docs/papers.md says what the paper's figures are.\n" +
@@ -26,7 +28,10 @@ func (t *terminal) reproduceCATSCommand() *cli.Command {
 		Flags: []cli.Flag{
 			sectionsFlag(catsSections),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
-			&cli.DurationFlag{Name: "time-limit", Usage: "the `TIME` that each proof of table 1 may take", Value: 10 * time.Second},
+			&cli.DurationFlag{
+				Name: "time-limit", Usage: "the `TIME` that each proof of table 1 may take",
+				Value: 10 * time.Second,
+			},
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
 		Action: t.reproduceCATS,
@@ -86,7 +91,10 @@ func (p *catsPaper) reproduce(ctx context.Context, count newProgress, sections [
 
 // steps is how many steps of progress some sections make.
 func (p *catsPaper) steps(sections []string) int {
-	by := map[string]int{"testbed": 1, "table1": len(paperTable1), "table2": len(paperTable2), "pai": len(simulatedPolicies), "philly": len(simulatedPolicies)}
+	by := map[string]int{
+		"testbed": 1, "table1": len(paperTable1), "table2": len(paperTable2), "pai": len(simulatedPolicies),
+		"philly": len(simulatedPolicies),
+	}
 	sum := 0
 	for _, section := range sections {
 		sum += by[section]
@@ -109,7 +117,9 @@ func (p *catsPaper) section(ctx context.Context, name string) error {
 }
 
 func (p *catsPaper) add(section, what, unit string, ours, paper float64) {
-	p.findings = append(p.findings, finding{section: section, what: what, unit: unit, ours: ours, paper: paper})
+	p.findings = append(p.findings, finding{
+		section: section, what: what, unit: unit, ours: ours, paper: paper,
+	})
 }
 
 // rng is a source of the section's own.
@@ -142,13 +152,15 @@ func (p *catsPaper) table1(ctx context.Context) error {
 				paper = row.seconds
 			}
 			if !r.Proven {
-				what += fmt.Sprintf(", not proven: at most %.3f %% above the optimum", 100*(r.PowerW/r.BoundW-1))
+				what += fmt.Sprintf(", not proven: at most %.3f %% above the optimum",
+					100*(r.PowerW/r.BoundW-1))
 			}
 			p.add("table1", what, "s", took, paper)
 		}
 		p.progress.Add(1)
 	}
-	p.notes = append(p.notes, "table1: instances are drawn, and times are of this machine; the paper's are of PuLP on a machine that it doesn't name")
+	p.notes = append(p.notes, "table1: instances are drawn, and times are of this machine; the paper's are "+
+		"of PuLP on a machine that it doesn't name")
 	return nil
 }
 

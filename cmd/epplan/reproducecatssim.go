@@ -35,16 +35,20 @@ type simulationResult struct {
 // for its GPUs: these are its numbers as kW.
 var (
 	paperPAI = map[string]simulationResult{ //nolint:gochecknoglobals // constant
-		"cats": {gpus: 37.32, powerW: 6080, jct: 1}, "hotcloud": {gpus: 61.94, jct: 0.87}, "first": {gpus: 92.94, powerW: 16700, jct: 0.77},
+		"cats": {gpus: 37.32, powerW: 6080, jct: 1}, "hotcloud": {gpus: 61.94, jct: 0.87},
+		"first": {gpus: 92.94, powerW: 16700, jct: 0.77},
 	}
 	paperPhilly = map[string]simulationResult{ //nolint:gochecknoglobals // constant
-		"cats": {powerW: 6770, jct: 1}, "hotcloud": {powerW: 8300, jct: 0.857}, "first": {powerW: 8990, jct: 0.974},
-		"fgd": {powerW: 15890}, "bf": {powerW: 13730}, "dp": {powerW: 14790},
+		"cats": {powerW: 6770, jct: 1}, "hotcloud": {powerW: 8300, jct: 0.857},
+		"first": {powerW: 8990, jct: 0.974},
+		"fgd":   {powerW: 15890}, "bf": {powerW: 13730}, "dp": {powerW: 14790},
 	}
 )
 
 // simulate plays a drawn stream by all policies.
-func (p *catsPaper) simulate(ctx context.Context, section string, spec taskset.SharedSpec, paper map[string]simulationResult) error {
+func (p *catsPaper) simulate(
+	ctx context.Context, section string, spec taskset.SharedSpec, paper map[string]simulationResult,
+) error {
 	spec.Tasks = max(1, int(p.scale*float64(spec.Tasks)))
 	stream := taskset.Shared(p.rng(uint64(spec.Tasks)), &spec)
 	var base simulationResult
@@ -65,7 +69,8 @@ func (p *catsPaper) simulate(ctx context.Context, section string, spec taskset.S
 		p.add(section, q.name+": tasks beyond their SLA", "%", 100*s.slowed, 0)
 		p.progress.Add(1)
 	}
-	p.notes = append(p.notes, section+": not comparable, the stream is drawn (the paper's series aren't public); its MW are taken for kW, as its numbers of GPUs have it")
+	p.notes = append(p.notes, section+": not comparable, the stream is drawn (the paper's series aren't "+
+		"public); its MW are taken for kW, as its numbers of GPUs have it")
 	return nil
 }
 

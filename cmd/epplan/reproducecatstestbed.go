@@ -68,7 +68,9 @@ func testbedStream(rng *rand.Rand, seconds float64) *planner.Problem {
 	physics := sharing.PaperPhysics()
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{
 		Name: "testbed", Sharing: &planner.Sharing{Physics: physics},
-		Classes: []planner.NodeClass{{Name: "testbed", Model: "V100", Count: 1, GPUs: 6, SharedGB: testbedMemGB()}},
+		Classes: []planner.NodeClass{{
+			Name: "testbed", Model: "V100", Count: 1, GPUs: 6, SharedGB: testbedMemGB(),
+		}},
 	}}
 	for i, row := range testbedTasks {
 		t := taskset.SharedTask("t"+strconv.Itoa(i+1), row.at, seconds, &physics)
@@ -81,12 +83,15 @@ func testbedStream(rng *rand.Rand, seconds float64) *planner.Problem {
 // testbedInstance is some tasks of a stream as the problem of one moment.
 func testbedInstance(p *planner.Problem, tasks []int) *sharing.Instance {
 	in := &sharing.Instance{
-		Name: "testbed", Physics: p.Cluster.Sharing.Physics, SLA: sharing.PaperSLA, SlotS: p.Tasks[0].Profile.SlotS,
+		Name: "testbed", Physics: p.Cluster.Sharing.Physics, SLA: sharing.PaperSLA,
+		SlotS:   p.Tasks[0].Profile.SlotS,
 		Servers: []sharing.Server{{GPUMemGB: testbedMemGB()}},
 	}
 	for _, i := range tasks {
 		t := &p.Tasks[i]
-		in.Tasks = append(in.Tasks, sharing.Task{ID: t.ID, MemGB: t.Profile.MemGB, GPUs: 1, Kappa: t.Profile.Kappa, UtilPct: t.Profile.UtilPct})
+		in.Tasks = append(in.Tasks, sharing.Task{
+			ID: t.ID, MemGB: t.Profile.MemGB, GPUs: 1, Kappa: t.Profile.Kappa, UtilPct: t.Profile.UtilPct,
+		})
 	}
 	return in
 }
@@ -114,17 +119,22 @@ func (p *catsPaper) testbedTogether(ctx context.Context) error {
 			return err
 		}
 		v := consolidate.Evaluate(in, r.Placement)
-		p.add(section, fmt.Sprintf("t1-t8 together: optimum, %s (%s)", problem, gpusAndPower(&v)), "W", v.PowerW, 0)
+		p.add(section, fmt.Sprintf("t1-t8 together: optimum, %s (%s)", problem, gpusAndPower(&v)),
+			"W", v.PowerW, 0)
 	}
 	for _, policy := range consolidate.Policies() {
-		if !slices.Contains([]string{"cats", "cats-active", "cats-thresholds", "hotcloud", "first"}, policy.Name) {
+		if !slices.Contains([]string{"cats", "cats-active", "cats-thresholds", "hotcloud", "first"},
+			policy.Name) {
 			continue
 		}
 		v := consolidate.Evaluate(in, policy.Place(in))
-		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, gpusAndPower(&v)), "W", v.PowerW, 0)
+		p.add(section, fmt.Sprintf("t1-t8 together: %s (%s)", policy.Name, gpusAndPower(&v)),
+			"W", v.PowerW, 0)
 	}
-	p.notes = append(p.notes, fmt.Sprintf("testbed: the paper's optimum of %.1f W is two GPUs at %.0f MHz; its own equations allow one GPU, and its SLA with contention needs four",
-		paperOptimumW, (paperOptimumW/2-in.Physics.BaseW)/in.Physics.WPerMHz))
+	p.notes = append(p.notes,
+		fmt.Sprintf("testbed: the paper's optimum of %.1f W is two GPUs at %.0f MHz; its own equations "+
+			"allow one GPU, and its SLA with contention needs four",
+			paperOptimumW, (paperOptimumW/2-in.Physics.BaseW)/in.Physics.WPerMHz))
 	return nil
 }
 
@@ -157,8 +167,11 @@ func (p *catsPaper) testbedStages(ctx context.Context) error {
 	for i, row := range testbedRows {
 		p.add("testbed", "energy of all tasks: "+row.name, "kJ", joules[i]/1e3, 0)
 	}
-	p.notes = append(p.notes, fmt.Sprintf("testbed: the paper gives no durations; means are over the time in which anything runs, with tasks of %.0f s, at which HotCloud draws about what the paper measured, and %d draws of series",
-		seconds, testbedDraws))
+	p.notes = append(p.notes,
+		fmt.Sprintf("testbed: the paper gives no durations; means are over the time in which anything "+
+			"runs, with tasks of %.0f s, at which HotCloud draws about what the paper measured, and %d "+
+			"draws of series",
+			seconds, testbedDraws))
 	return nil
 }
 
@@ -248,7 +261,8 @@ func optimumPlayer(problem consolidate.Problem) streamPlayer {
 				}
 			}
 			if span := times[i+1] - times[i]; len(there) > 0 && span > 0 {
-				energy += span * consolidate.Exact(ctx, testbedInstance(stream, there), problem, consolidate.ExactOptions{}).PowerW
+				energy += span * consolidate.Exact(ctx, testbedInstance(stream, there), problem,
+					consolidate.ExactOptions{}).PowerW
 				busy += span
 			}
 		}

@@ -18,19 +18,24 @@ func reproducedPage(all []*reproducedPaper, quick bool) func(io.Writer) error {
 	return func(w io.Writer) error {
 		r := &page.Report{
 			Title: "The papers' figures, computed anew",
-			Lead: "Each figure that a paper states beside ours, how far apart they are, and why. Parts of something differ by percentage points, " +
+			Lead: "Each figure that a paper states beside ours, how far apart they are, and why. Parts of " +
+				"something differ by percentage points, " +
 				"all else by per cent of the paper's figure.",
 			Foot: page.Facts{{Name: "Written by", Text: "epplan " + version}},
 		}
 		if quick {
-			r.Parts = append(r.Parts, &page.Notice{Kind: page.Warn, Text: "Quick: few draws, so that means are rougher than those of a full run."})
+			r.Parts = append(r.Parts, &page.Notice{
+				Kind: page.Warn,
+				Text: "Quick: few draws, so that means are rougher than those of a full run.",
+			})
 		}
 		tiles := make(page.Tiles, len(all))
 		for i, one := range all {
 			n := countAgreement(one)
 			short, _, _ := strings.Cut(one.paper.title, ":")
 			tiles[i] = page.Tile{
-				Label: short + ": within 10 %", Value: fmt.Sprintf("%d of %d", n.same+n.near, n.same+n.near+n.far),
+				Label: short + ": within 10 %", Value: fmt.Sprintf("%d of %d", n.same+n.near,
+					n.same+n.near+n.far),
 				Note: fmt.Sprintf("%d within 1 %%; %d more can't be compared", n.same, n.incomparable),
 			}
 			section, err := one.section()
@@ -50,7 +55,8 @@ func (r *reproducedPaper) section() (page.Section, error) {
 	if len(r.notes) > 0 {
 		s.Parts = append(s.Parts, &page.Notice{Kind: page.Info, Text: "How it was computed", Items: r.notes})
 	}
-	s.Parts = append(s.Parts, figurePage(withPaperValue(figuresOf([]*reproducedPaper{r})), "What the paper states"))
+	s.Parts = append(s.Parts,
+		figurePage(withPaperValue(figuresOf([]*reproducedPaper{r})), "What the paper states"))
 	for i := range r.charts {
 		chart := &r.charts[i]
 		figure, err := report.ChartFigure(fmt.Sprintf("%s-%d", r.paper.name, i+1), chart.Title, chart)
@@ -72,8 +78,16 @@ func (r *reproducedPaper) section() (page.Section, error) {
 func figurePage(list []paperFigure, caption string) *page.Table {
 	t := &page.Table{
 		Caption: caption,
-		Columns: []page.Column{{Head: "figure"}, {Head: "of"}, {Head: "ours", Number: true}, {Head: "paper", Number: true}, {Head: "unit"}, {Head: "deviation", Number: true}, {Head: "why"}},
-		Empty:   "nothing",
+		Columns: []page.Column{
+			{Head: "figure"},
+			{Head: "of"},
+			{Head: "ours", Number: true},
+			{Head: "paper", Number: true},
+			{Head: "unit"},
+			{Head: "deviation", Number: true},
+			{Head: "why"},
+		},
+		Empty: "nothing",
 	}
 	for i := range list {
 		f := &list[i]

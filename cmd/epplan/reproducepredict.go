@@ -17,19 +17,25 @@ import (
 
 func (t *terminal) reproducePredictCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "predict",
-		Usage: "the PREDICT paper: waiting, running time and energy of tables 1 and 2, under its energy model and a physical one",
-		Description: "Queues for two GPU types are played by the Simple rule and by the value rule. They are drawn like the paper's,\n" +
+		Name: "predict",
+		Usage: "the PREDICT paper: waiting, running time and energy of tables 1 and 2, under its energy " +
+			"model and a physical one",
+		Description: "Queues for two GPU types are played by the Simple rule and by the value rule. They " +
+			"are drawn like the paper's,\n" +
 			"which publishes none, or read from the folder of --data (clusters.csv and a file for each of its rows).\n" +
 			"Table 2's weights are tuned on --tuning queues drawn apart. In the paper's model a job's energy has nothing to\n" +
 			"do with its run time (independent); in the physical one it follows from it (coupled). What the paper's text and\n" +
 			"numbers don't say alike is noted; docs/papers.md has more.\n" +
 			"Example: epplan reproduce predict --only table1 --instances 10",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues"},
+			&cli.StringFlag{
+				Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues",
+			},
 			sectionsFlag(predictSections),
 			&cli.IntFlag{Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances},
-			&cli.IntFlag{Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning},
+			&cli.IntFlag{
+				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
+			},
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
 		Action: t.reproducePredict,
@@ -64,7 +70,9 @@ func (t *terminal) reproducePredict(c *cli.Context) error {
 	if c.String("data") != "" && c.IsSet("instances") {
 		return usagef("--instances counts drawn queues, want it left out with --data")
 	}
-	q := predictQueues{dir: c.String("data"), seed: c.Uint64("seed"), instances: c.Int("instances"), tuning: c.Int("tuning")}
+	q := predictQueues{
+		dir: c.String("data"), seed: c.Uint64("seed"), instances: c.Int("instances"), tuning: c.Int("tuning"),
+	}
 	findings, notes, err := q.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
 	if err != nil {
 		return err
@@ -86,7 +94,9 @@ type predictQueues struct {
 }
 
 // reproduce computes the figures of some sections under both energy models.
-func (q *predictQueues) reproduce(ctx context.Context, t *terminal, count newProgress, sections []string) ([]predictFinding, []string, error) {
+func (q *predictQueues) reproduce(
+	ctx context.Context, t *terminal, count newProgress, sections []string,
+) ([]predictFinding, []string, error) {
 	findings := predictFindings(sections)
 	var notes []string
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
@@ -160,7 +170,9 @@ func (p *predictPaper) draw(count int, stream uint64) ([]*knapsackQueue, error) 
 }
 
 // means plays queues by policies and returns each policy's mean over them.
-func means(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]predictMeans, error) {
+func means(
+	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
+) ([]predictMeans, error) {
 	sums, err := playAll(ctx, queues, policies, done)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,10 @@ func TestTheInstancesComeToWhatTheirReferenceSays(t *testing.T) {
 		for what, cell := range map[string]struct {
 			column int
 			unit   float64
-		}{"energy": {3, 1}, "total waiting time": {4, 1e6}, "jobs that wait": {6, 1}, "total running time": {7, 1e6}} {
+		}{
+			"energy": {3, 1}, "total waiting time": {4, 1e6}, "jobs that wait": {6, 1},
+			"total running time": {7, 1e6},
+		} {
 			x, err := strconv.ParseFloat(row[cell.column], 64)
 			if err != nil {
 				t.Fatal(err)
@@ -90,13 +93,17 @@ func TestTuningForAnAimDoesBestByThatAimOnTheQueuesItWasTunedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policies := []string{valueWith(p.kappas[aimWait]), valueWith(p.kappas[aimRunning]), valueWith(p.kappas[aimEnergy]), ruleValue}
+	policies := []string{
+		valueWith(p.kappas[aimWait]), valueWith(p.kappas[aimRunning]),
+		valueWith(p.kappas[aimEnergy]), ruleValue,
+	}
 	found, err := means(t.Context(), queues, policies, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range found {
-		if found[i].wait < found[0].wait || found[i].running < found[1].running || found[i].kWh < found[2].kWh {
+		if found[i].wait < found[0].wait || found[i].running < found[1].running ||
+			found[i].kWh < found[2].kWh {
 			t.Errorf("%s does better by an aim that another weight was tuned for: %+v", policies[i], found)
 		}
 	}

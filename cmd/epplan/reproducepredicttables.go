@@ -169,7 +169,8 @@ func predictTable(findings []predictFinding) *report.Table {
 				}
 				row := []report.Value{
 					report.Text(f.section), report.Text(f.rule), report.Text(f.what),
-					report.Number(f.ours[trace.Independent]), report.Number(f.ours[trace.Coupled]), paper, report.Text(f.unit),
+					report.Number(f.ours[trace.Independent]), report.Number(f.ours[trace.Coupled]), paper,
+					report.Text(f.unit),
 				}
 				if !yield(row) {
 					return
@@ -183,7 +184,8 @@ func predictTable(findings []predictFinding) *report.Table {
 func (p *predictPaper) notes() []string {
 	notes := []string{fmt.Sprintf("%s energy: %s", p.model, plural(len(p.tests), "queue"))}
 	if p.kappas != nil {
-		notes[0] += fmt.Sprintf("; kappa tuned on %s: %.3g for waiting, %.3g for running time, %.3g for energy",
+		notes[0] += fmt.Sprintf("; kappa tuned on %s: %.3g for waiting, %.3g for running time, "+
+			"%.3g for energy",
 			plural(p.tuning, "other queue"), p.kappas[aimWait], p.kappas[aimRunning], p.kappas[aimEnergy])
 	}
 	return notes
@@ -194,10 +196,22 @@ func (p *predictPaper) notes() []string {
 func paperDisagreements(sections []string) []string {
 	var notes []string
 	for _, d := range []struct{ section, note string }{
-		{"table1", "paper: -31.6 % energy at -2.1 % running time needs energies that don't follow from run times (section power)"},
-		{"table2", "paper: whichever aim it is tuned for, energy falls by 44 to 46 %, 2 % apart; table 1 has 32 % by the same rule"},
-		{"figure4", "paper: Greedy beats Simple; as algorithm 1 is printed, it blocks the queue for the type it chose, and waits"},
-		{"power", "paper: 100 W, and 70 W by the value rule, a running second of one to eight GPUs: less than one busy A100"},
+		{
+			"table1", "paper: -31.6 % energy at -2.1 % running time needs energies that don't follow from " +
+				"run times (section power)",
+		},
+		{
+			"table2", "paper: whichever aim it is tuned for, energy falls by 44 to 46 %, 2 % apart; table " +
+				"1 has 32 % by the same rule",
+		},
+		{
+			"figure4", "paper: Greedy beats Simple; as algorithm 1 is printed, it blocks the queue for the " +
+				"type it chose, and waits",
+		},
+		{
+			"power", "paper: 100 W, and 70 W by the value rule, a running second of one to eight GPUs: " +
+				"less than one busy A100",
+		},
 	} {
 		if slices.Contains(sections, d.section) {
 			notes = append(notes, d.note)

@@ -26,17 +26,23 @@ func (t *terminal) reproducePWRCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "pwr",
 		Usage: "the PWR+FGD paper: power, savings against FGD and allocation ratios of figures 1 to 10",
-		Description: "Every trace family of the paper that the folder of --data has (openb_pod_list_FAMILY.csv and the node list)\n" +
+		Description: "Every trace family of the paper that the folder of --data has " +
+			"(openb_pod_list_FAMILY.csv and the node list)\n" +
 			"is replayed by all the paper's policies on --seeds streams; the paper averages ten. What its text states comes\n" +
 			"first. Without --data the trace is a synthetic one, marked as such: its figures are only roughly the paper's.\n" +
 			"Example: epplan reproduce pwr --only savings --seeds 1",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists"},
+			&cli.StringFlag{
+				Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists",
+			},
 			sectionsFlag(pwrSections),
 			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds},
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
-			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors", Usage: "`COUNT` of runs at a time"},
+			&cli.IntFlag{
+				Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
+				Usage: "`COUNT` of runs at a time",
+			},
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.reproducePWR,
@@ -68,7 +74,9 @@ func (t *terminal) reproducePWR(c *cli.Context) error {
 		t.message("note", noTrace)
 	}
 	if dir := c.String("svg"); dir != "" {
-		p.draw = func(in *inflation, runs [][]inflationRun) error { return drawFamily(c.Context, t, dir, in, runs) }
+		p.draw = func(in *inflation, runs [][]inflationRun) error {
+			return drawFamily(c.Context, t, dir, in, runs)
+		}
 	}
 	findings, err := p.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
 	if err != nil {
@@ -96,7 +104,9 @@ func (p *pwrPaper) note() string {
 }
 
 // reproduce computes the figures of some sections.
-func (p *pwrPaper) reproduce(ctx context.Context, t *terminal, count newProgress, sections []string) ([]finding, error) {
+func (p *pwrPaper) reproduce(
+	ctx context.Context, t *terminal, count newProgress, sections []string,
+) ([]finding, error) {
 	families, err := p.families(t)
 	if err != nil {
 		return nil, err
@@ -105,7 +115,9 @@ func (p *pwrPaper) reproduce(ctx context.Context, t *terminal, count newProgress
 }
 
 // replay runs the families one after another: each takes all processors.
-func (p *pwrPaper) replay(ctx context.Context, t *terminal, count newProgress, families []*inflation, sections []string) ([]finding, error) {
+func (p *pwrPaper) replay(
+	ctx context.Context, t *terminal, count newProgress, families []*inflation, sections []string,
+) ([]finding, error) {
 	total := 0
 	for _, in := range families {
 		total += in.runCount()
@@ -177,7 +189,8 @@ func (p *pwrPaper) families(t *terminal) ([]*inflation, error) {
 		families = append(families, in)
 	}
 	if len(families) == 0 {
-		return nil, fmt.Errorf("%s: no lists of any family, want openb_pod_list_default.csv or others and openb_node_list_gpu_node.csv", p.dir)
+		return nil, fmt.Errorf("%s: no lists of any family, want openb_pod_list_default.csv or others and "+
+			"openb_node_list_gpu_node.csv", p.dir)
 	}
 	return families, nil
 }
@@ -218,7 +231,9 @@ func (in *inflation) usePaperSettings(p *pwrPaper) error {
 
 // extremes are the least and the greatest of a quantity of some policies at the
 // points of the mean curves within loads.
-func (in *inflation) extremes(from, to float64, policies []string, at func(policy, row int) float64) (low, high float64) {
+func (in *inflation) extremes(
+	from, to float64, policies []string, at func(policy, row int) float64,
+) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for row := int(math.Round(100 * from)); row <= int(math.Round(100*to)); row++ {
 		for _, name := range policies {

@@ -112,7 +112,9 @@ type familyFigures struct {
 
 func (f *familyFigures) add(section, unit string, ours, paper float64, format string, args ...any) {
 	what := f.label + ", " + fmt.Sprintf(format, args...)
-	f.found = append(f.found, finding{section: section, what: what, unit: unit, ours: rounded(ours), paper: paper})
+	f.found = append(f.found, finding{
+		section: section, what: what, unit: unit, ours: rounded(ours), paper: paper,
+	})
 }
 
 // rounded keeps as many digits as figures in a paper have.
@@ -122,7 +124,9 @@ func rounded(x float64) float64 { return math.Round(1e4*x) / 1e4 }
 func (f *familyFigures) power() {
 	fgd := slices.IndexFunc(f.policies, f.named("fgd"))
 	watts := func(_, row int) float64 {
-		return f.mean(fgd, row, func(p int, s int) float64 { return float64(f.runs[p][s].curve[row].Power()) })
+		return f.mean(fgd, row, func(p int, s int) float64 {
+			return float64(f.runs[p][s].curve[row].Power())
+		})
 	}
 	share := func(_, row int) float64 {
 		return f.mean(fgd, row, func(p int, s int) float64 {
@@ -154,15 +158,18 @@ func (f *familyFigures) savings() {
 		}
 		low, high := f.extremes(c.from, c.to, c.policies, saving)
 		if c.greatest {
-			f.add("savings", "% saved", high, c.paper, "%s at most, load %s to %s", c.whose, loadText(c.from), loadText(c.to))
+			f.add("savings", "% saved", high, c.paper, "%s at most, load %s to %s", c.whose, loadText(c.from),
+				loadText(c.to))
 		} else {
-			f.add("savings", "% saved", low, c.paper, "%s at least, load %s to %s", c.whose, loadText(c.from), loadText(c.to))
+			f.add("savings", "% saved", low, c.paper, "%s at least, load %s to %s", c.whose, loadText(c.from),
+				loadText(c.to))
 		}
 	}
 	for p, name := range f.policies {
 		for _, load := range []float64{0.2, 0.4, 0.6, 0.8, 0.9, 1} {
 			if p != f.base {
-				f.add("savings", "% saved", 100*f.saving(f.runs, p, slices.Index(f.allLoads(), load)).mean, 0, "%s, load %s", name.Name, loadText(load))
+				f.add("savings", "% saved", 100*f.saving(f.runs, p, slices.Index(f.allLoads(), load)).mean, 0,
+					"%s, load %s", name.Name, loadText(load))
 			}
 		}
 	}
@@ -175,21 +182,27 @@ func (f *familyFigures) ratios() {
 	}
 	for _, c := range ratioClaims {
 		if c.family == f.as {
-			f.add("grar", "GRAR", f.groupRatio(c.first)-f.groupRatio(c.second), c.paper, "%s behind %s, load 1.0", c.behind, c.ahead)
+			f.add("grar", "GRAR", f.groupRatio(c.first)-f.groupRatio(c.second), c.paper,
+				"%s behind %s, load 1.0", c.behind, c.ahead)
 		}
 	}
 	for _, c := range leadClaims {
 		if c.family == f.as {
-			_, lead := f.extremes(c.from, c.to, c.policies, func(p, row int) float64 { return ratio(f.base, row) - ratio(p, row) })
-			f.add("grar", "GRAR", lead, c.paper, "fgd ahead of %s at most, load %s to %s", c.whose, loadText(c.from), loadText(c.to))
+			_, lead := f.extremes(c.from, c.to, c.policies, func(p, row int) float64 {
+				return ratio(f.base, row) - ratio(p, row)
+			})
+			f.add("grar", "GRAR", lead, c.paper, "fgd ahead of %s at most, load %s to %s", c.whose,
+				loadText(c.from), loadText(c.to))
 		}
 	}
 	if f.as == "default" {
-		f.add("grar", "load", f.perfectUntil(ratio), 0.88, "pwr and the mixes place nearly all (GRAR .999) up to")
+		f.add("grar", "load", f.perfectUntil(ratio), 0.88,
+			"pwr and the mixes place nearly all (GRAR .999) up to")
 	}
 	for p, name := range f.policies {
 		for _, load := range []float64{nearFullLoad, fullLoad} {
-			f.add("grar", "GRAR", f.ratio(f.runs[p], slices.Index(f.allLoads(), load)).mean, 0, "%s, load %s", name.Name, loadText(load))
+			f.add("grar", "GRAR", f.ratio(f.runs[p], slices.Index(f.allLoads(), load)).mean, 0, "%s, load %s",
+				name.Name, loadText(load))
 		}
 	}
 }
@@ -210,7 +223,8 @@ const nearlyAllPlaced = 0.999
 // perfectUntil is the load up to which PWR and its mixes place nearly all.
 func (f *familyFigures) perfectUntil(ratio func(p, row int) float64) float64 {
 	for row := range 131 {
-		low, _ := f.extremes(float64(row)/100, float64(row)/100, append([]string{"pwr"}, paperMixes...), ratio)
+		low, _ := f.extremes(float64(row)/100, float64(row)/100,
+			append([]string{"pwr"}, paperMixes...), ratio)
 		if low < nearlyAllPlaced {
 			return float64(row-1) / 100
 		}

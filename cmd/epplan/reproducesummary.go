@@ -43,8 +43,13 @@ func predictFigures(findings []predictFinding) []finding {
 		f := &findings[i]
 		what := f.rule + ": " + f.what
 		all = append(all,
-			finding{section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper},
-			finding{section: f.section, what: what + ", coupled energy", unit: f.unit, ours: f.ours[trace.Coupled]})
+			finding{
+				section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper,
+			},
+			finding{
+				section: f.section, what: what + ", coupled energy", unit: f.unit,
+				ours: f.ours[trace.Coupled],
+			})
 	}
 	return all
 }
@@ -74,7 +79,8 @@ func (f *finding) differenceText() string {
 		unit = "points"
 	}
 	const tenths = 10
-	return fmt.Sprintf("%+.1f %s", math.Round(tenths*f.difference())/tenths+0, unit) // adding 0 makes -0 positive
+	// Adding 0 makes -0 positive.
+	return fmt.Sprintf("%+.1f %s", math.Round(tenths*f.difference())/tenths+0, unit)
 }
 
 // How far apart figures may be to be counted as the same, or as near.
@@ -114,7 +120,8 @@ func tallyTable(all []*reproducedPaper) *report.Table {
 	for i, r := range all {
 		n := countAgreement(r)
 		rows[i] = []report.Value{
-			report.Text(r.paper.name), report.Count(n.same), report.Count(n.near), report.Count(n.far), report.Count(n.incomparable), report.Text(r.paper.page),
+			report.Text(r.paper.name), report.Count(n.same), report.Count(n.near), report.Count(n.far),
+			report.Count(n.incomparable), report.Text(r.paper.page),
 		}
 	}
 	return &report.Table{
@@ -156,11 +163,13 @@ func figureTable(list []paperFigure) *report.Table {
 				f := &list[i]
 				none := report.Value{}
 				row := []report.Value{
-					report.Text(f.of.name), report.Text(f.section), report.Text(f.what), report.Number(f.ours),
+					report.Text(f.of.name), report.Text(f.section), report.Text(f.what),
+					report.Number(f.ours),
 					none, report.Text(f.unit), none, none, none, report.Text(f.why),
 				}
 				if f.paper != 0 {
-					row[4], row[6], row[7] = report.Number(f.paper), report.Text(f.differenceText()), report.Number(f.difference())
+					row[4], row[6], row[7] = report.Number(f.paper), report.Text(f.differenceText()),
+						report.Number(f.difference())
 				}
 				if f.why != "" {
 					row[8] = report.Count(1 + slices.Index(why, f.why))

@@ -4,17 +4,26 @@ import "strings"
 
 // Reasons that several figures share.
 const (
-	whyDrawnSets    = "task sets are drawn like the paper's; it publishes neither them nor its applications' parameters, but ranges"
-	whyIdle         = "not reproduced: by the readings of docs/papers/edl.md servers of 16 pairs idle less than the paper says"
-	whySleep        = "not reproduced: the paper's idle energy is about that of servers that never sleep, ours go off after ρ slots; see docs/papers/edl.md"
-	whySynthetic    = "a synthetic trace stands for Alibaba's; with its lists (--pwr-data) the streams are those of the paper's simulator"
-	whyInWords      = "the paper states it in words, rounded"
-	whyDrawnQueues  = "queues are drawn: the paper publishes neither its queues nor how many jobs they have"
-	whyFrugal       = "not reproduced: the value rule takes the frugal, slower type of GPU, so running time rises"
-	whyWeights      = "not reproduced: tuned weights trade waiting for energy; in the paper all three save the same 44 to 46 %"
-	whyOptimum      = "the paper's optimum is two GPUs at 1159 MHz: its equations allow one, its SLA with contention needs four"
-	whyPrinted      = "not reproduced: three readings of algorithm 1, none of which has the paper's 2.4 GPUs on (docs/papers/cats.md)"
-	whyFitted       = "the run time of the testbed's tasks, which the paper doesn't give, is chosen so that this row fits"
+	whyDrawnSets = "task sets are drawn like the paper's; it publishes neither them nor its " +
+		"applications' parameters, but ranges"
+	whyIdle = "not reproduced: by the readings of docs/papers/edl.md servers of 16 pairs idle less " +
+		"than the paper says"
+	whySleep = "not reproduced: the paper's idle energy is about that of servers that never sleep, " +
+		"ours go off after ρ slots; see docs/papers/edl.md"
+	whySynthetic = "a synthetic trace stands for Alibaba's; with its lists (--pwr-data) the streams are " +
+		"those of the paper's simulator"
+	whyInWords     = "the paper states it in words, rounded"
+	whyDrawnQueues = "queues are drawn: the paper publishes neither its queues nor how many jobs they have"
+	whyFrugal      = "not reproduced: the value rule takes the frugal, slower type of GPU, so " +
+		"running time rises"
+	whyWeights = "not reproduced: tuned weights trade waiting for energy; in the paper all three save " +
+		"the same 44 to 46 %"
+	whyOptimum = "the paper's optimum is two GPUs at 1159 MHz: its equations allow one, its SLA with " +
+		"contention needs four"
+	whyPrinted = "not reproduced: three readings of algorithm 1, none of which has the paper's 2.4 " +
+		"GPUs on (docs/papers/cats.md)"
+	whyFitted = "the run time of the testbed's tasks, which the paper doesn't give, is chosen so " +
+		"that this row fits"
 	whyFittedToo    = "by the run time at which HotCloud's row fits"
 	whyOtherMachine = "times of this machine; the paper's machine isn't named"
 	whyOtherSolver  = "times of this machine and of another solver, for drawn instances"
@@ -24,7 +33,10 @@ const (
 
 // differenceReasons say why figures differ from the paper's; the first that fits counts.
 var differenceReasons = []differenceReason{ //nolint:gochecknoglobals // constant
-	{"edl", "single", "", "the paper publishes ranges of its applications' parameters only; ours are spread over them"},
+	{
+		"edl", "single", "",
+		"the paper publishes ranges of its applications' parameters only; ours are spread over them",
+	},
 	{"edl", "table3", "J1 (δ 0, deadline 50) power", "the exact optimum is 125.00 W, at fc 0.5 and fm 1.2"},
 	{"edl", "offline", "idle", whyIdle},
 	{"edl", "offline", "without DVFS", whyIdle},
@@ -64,7 +76,8 @@ func whyDifferent(paper string, f *finding) string {
 		return ""
 	}
 	for _, w := range differenceReasons {
-		if w.paper == paper && (w.section == "" || w.section == f.section) && strings.Contains(f.what, w.part) {
+		if w.paper == paper && (w.section == "" || w.section == f.section) &&
+			strings.Contains(f.what, w.part) {
 			return w.why
 		}
 	}

@@ -21,7 +21,8 @@ func (t *terminal) savingsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "savings",
 		Usage: "what was saved, measured against held-out runs",
-		Description: "Runs at chosen clocks are compared with runs of the same workload on the same GPU model that a lot left at\n" +
+		Description: "Runs at chosen clocks are compared with runs of the same workload on the same GPU " +
+			"model that a lot left at\n" +
 			"default clocks. The interval holds the true saving of the compared workloads in 95 of 100 cases; those without a\n" +
 			"held-out run are in none of it. What the models believe is stated beside it. Price, carbon and water follow\n" +
 			"from [factors] in epd's configuration. Where the lot has jobs run at constant clocks (constant_arm in [live]),\n" +
@@ -29,7 +30,10 @@ func (t *terminal) savingsCommand() *cli.Command {
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31", DefaultText: "all that is known"},
+			&cli.StringFlag{
+				Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31",
+				DefaultText: "all that is known",
+			},
 			anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
 		},
 		Action: t.savings,
@@ -63,7 +67,8 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 	}
 	return footprint{
 		KWh: dvfsmodel.Joule(joules).KWh(), SiteKWh: all.KWh, Currency: f.Currency,
-		Cost: stated(f.CostPerKWh, all.Cost), Carbon: stated(f.CarbonPerKWh, all.Carbon), Water: stated(f.WaterPerKWh, all.Water),
+		Cost: stated(f.CostPerKWh, all.Cost), Carbon: stated(f.CarbonPerKWh, all.Carbon),
+		Water: stated(f.WaterPerKWh, all.Water),
 	}
 }
 
@@ -78,13 +83,18 @@ func (t *terminal) savings(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Savings, error) { return epd.Savings(ctx, since) })
+	s, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Savings, error) {
+		return epd.Savings(ctx, since)
+	})
 	if err != nil {
 		return err
 	}
 	return t.withHTML(c, func(w io.Writer) error { return t.writeSavingsPage(w, s) }, func() error {
 		if c.Bool("json") {
-			return t.printJSON(savingsReport{Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ), NodeCost: footprintOf(&s.Factors, s.Node.SavedJ)})
+			return t.printJSON(savingsReport{
+				Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ),
+				NodeCost: footprintOf(&s.Factors, s.Node.SavedJ),
+			})
 		}
 		return t.printText(savingsText(s))
 	})
@@ -119,7 +129,8 @@ func savingsText(s *epdapi.Savings) string {
 	if !s.Since.IsZero() {
 		period = "since " + dateTime(s.Since)
 	}
-	writeRow(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), period)
+	writeRow(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)),
+		report.FormatCount(int(s.HeldOut)), period)
 	writeRow(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
 		b.WriteString(tooFewRunsText(s) + "\n")
@@ -137,7 +148,8 @@ func savingsText(s *epdapi.Savings) string {
 		writeRow(&b, "", "%s", uncertaintyText(&s.GPU))
 	}
 	if s.TreatedCompleteLess() {
-		writeRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only these are compared",
+		writeRow(&b, "", "beware: fewer jobs complete at chosen clocks (%s) than held out (%s), and only "+
+			"these are compared",
 			endedText(s.TreatedEnded), endedText(s.HeldOutEnded))
 	}
 	writeConstant(&b, s)
@@ -176,7 +188,8 @@ func writeModelled(b *strings.Builder, m *epdapi.ModelledUse) {
 // savingText is a saving with its interval.
 func savingText(s *epdapi.Saving) string {
 	share := func(x float64) string { return report.FormatPercent(x / s.BaselineJ) }
-	return fmt.Sprintf("%s (%s) saved by %s; between %s and %s, %s to %s", energyText(s.SavedJ), share(s.SavedJ),
+	return fmt.Sprintf("%s (%s) saved by %s; between %s and %s, %s to %s", energyText(s.SavedJ),
+		share(s.SavedJ),
 		plural(int(s.Runs), "run"), energyText(s.LowJ), energyText(s.HighJ), share(s.LowJ), share(s.HighJ))
 }
 
@@ -214,7 +227,8 @@ func writeFootprint(b *strings.Builder, s *epdapi.Savings, saved float64, of str
 		return
 	}
 	all := f.FootprintOf(saved)
-	writeRow(b, "Worth", "%s, from %s of the %s with a PUE of %v", footprintText(f, &all), energyText(saved), of, max(1, f.PUE))
+	writeRow(b, "Worth", "%s, from %s of the %s with a PUE of %v", footprintText(f, &all), energyText(saved),
+		of, max(1, f.PUE))
 }
 
 func footprintText(f *epdapi.Factors, all *config.Footprint) string {

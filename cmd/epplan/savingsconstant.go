@@ -32,7 +32,8 @@ func constantComparisons(c *epdapi.ConstantArm) []armComparison {
 }
 
 func addedComparisons(c *epdapi.ConstantArm) []armComparison {
-	return withBothArms(armComparison{"GPUs", c.AddedGPU.Saving()}, armComparison{"nodes", c.AddedNode.Saving()})
+	return withBothArms(armComparison{"GPUs", c.AddedGPU.Saving()},
+		armComparison{"nodes", c.AddedNode.Saving()})
 }
 
 // writeConstant is what came of the jobs at constant clocks, and what choosing for each
@@ -42,7 +43,8 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 	if c == nil {
 		return
 	}
-	writeRow(b, "Constant", "%s at constant clocks, by lot; saved against default clocks:", plural(int(c.Runs), "run"))
+	writeRow(b, "Constant", "%s at constant clocks, by lot; saved against default clocks:",
+		plural(int(c.Runs), "run"))
 	compare := func(all []armComparison) {
 		for _, m := range all {
 			writeRow(b, "", "%s: %s", m.name, savingText(m.saving))
@@ -66,28 +68,40 @@ func writeConstant(b *strings.Builder, s *epdapi.Savings) {
 // addedUncertaintyText says what it takes until the interval of what choosing adds tells
 // something.
 func addedUncertaintyText(c *epdapi.ConstantArm) string {
-	return uncertaintyTextBy(c.AddedGPU.Saving(), "more run at constant clocks", "more runs at constant clocks")
+	return uncertaintyTextBy(c.AddedGPU.Saving(), "more run at constant clocks",
+		"more runs at constant clocks")
 }
 
 // unlikeEndsText says that treated jobs and those at constant clocks end in other ways.
 func unlikeEndsText(s *epdapi.Savings) string {
-	return "jobs at chosen clocks (" + endedText(s.TreatedEnded) + ") and at constant ones (" + endedText(s.Constant.Ended) + ") don't complete alike, and only those that complete are compared"
+	return "jobs at chosen clocks (" + endedText(s.TreatedEnded) + ") and at constant ones (" +
+		endedText(s.Constant.Ended) + ") don't complete alike, and only those that complete are compared"
 }
 
 // constantTiles are what choosing for each job adds, and how many jobs run for that.
 func constantTiles(c *epdapi.ConstantArm) page.Tiles {
-	tile := page.Tile{Label: "Added by choosing", Value: "–", Note: "over constant clocks: too little to compare"}
+	tile := page.Tile{
+		Label: "Added by choosing", Value: "–", Note: "over constant clocks: too little to compare",
+	}
 	if added := addedComparisons(c); len(added) > 0 {
 		tile = savingTile("Added by choosing", added[0].saving)
 		tile.Note = "over constant clocks, GPUs: " + tile.Note
 	}
-	return page.Tiles{tile, {Label: "At constant clocks", Value: report.FormatPercent(c.Part), Note: "of jobs, by lot, now"}}
+	return page.Tiles{
+		tile, {
+			Label: "At constant clocks", Value: report.FormatPercent(c.Part), Note: "of jobs, by lot, now",
+		},
+	}
 }
 
 // constantFacts say which runs were compared with those at constant clocks, and what
 // came of it.
 func constantFacts(c *epdapi.ConstantArm) page.Facts {
-	facts := page.Facts{{Name: "At constant clocks", Text: plural(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) + " of them compared with those at chosen clocks; " + endedText(c.Ended) + " completed"}}
+	facts := page.Facts{{
+		Name: "At constant clocks",
+		Text: plural(int(c.Runs), "run") + ", " + report.FormatCount(int(c.AddedGPU.Against)) +
+			" of them compared with those at chosen clocks; " + endedText(c.Ended) + " completed",
+	}}
 	add := func(name string, all []armComparison) {
 		for _, m := range all {
 			facts = append(facts, page.Fact{Name: name + ", " + m.name, Text: savingText(m.saving)})

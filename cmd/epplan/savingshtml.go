@@ -17,16 +17,23 @@ func (t *terminal) writeSavingsPage(w io.Writer, s *epdapi.Savings) error {
 	}
 	r := &page.Report{
 		Title: "What was saved " + period, Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
-		Foot: t.provenance(page.Fact{Name: "Runs", Text: report.FormatCount(int(s.Treated)) + " at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period}),
+		Foot: t.provenance(page.Fact{
+			Name: "Runs", Text: report.FormatCount(int(s.Treated)) +
+				" at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period,
+		}),
 	}
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
-		figure, err := report.EstimateFigure("saved", "What was saved. Measured savings have a line from the lower to the upper bound of their 95 % interval; what models believe is hollow and has none.",
+		figure, err := report.EstimateFigure("saved", "What was saved. Measured savings have a line from "+
+			"the lower to the upper bound of their 95 % interval; what models believe is "+
+			"hollow and has none.",
 			"saved", report.KilowattHours, all)
 		if err != nil {
 			return err
 		}
-		r.Sections = append(r.Sections, page.Section{ID: "measured", Heading: "Measured, and believed", Parts: []any{figure}})
+		r.Sections = append(r.Sections, page.Section{
+			ID: "measured", Heading: "Measured, and believed", Parts: []any{figure},
+		})
 	}
 	if len(s.ByWorkload) > 0 {
 		parts, err := workloadSavings(s)
@@ -74,13 +81,16 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	if s.Modelled.Runs > 0 {
 		tiles = append(tiles, page.Tile{
 			Label: "GPUs, believed", Value: energyText(s.Modelled.SavedJ()),
-			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) + " by " + plural(int(s.Modelled.Runs), "run") + ", not measured",
+			Note: report.FormatPercent(s.Modelled.SavedJ()/s.Modelled.DefaultJ) +
+				" by " + plural(int(s.Modelled.Runs), "run") + ", not measured",
 		})
 	}
 	if s.Constant != nil {
 		tiles = append(tiles, constantTiles(s.Constant)...)
 	}
-	tiles = append(tiles, page.Tile{Label: "Held out", Value: report.FormatPercent(s.HoldOut), Note: "of jobs, by lot, now"})
+	tiles = append(tiles, page.Tile{
+		Label: "Held out", Value: report.FormatPercent(s.HoldOut), Note: "of jobs, by lot, now",
+	})
 	best, of := &s.GPU, "GPUs"
 	if s.Node.Runs > 0 {
 		best, of = &s.Node, "nodes"
@@ -95,7 +105,10 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 // savingTile is a saving with its interval, in parts of the baseline.
 func savingTile(label string, e *epdapi.Saving) page.Tile {
 	share := func(x float64) string { return report.FormatPercent(x / e.BaselineJ) }
-	t := page.Tile{Label: label, Value: energyText(e.SavedJ), Note: share(e.SavedJ) + "; " + share(e.LowJ) + " to " + share(e.HighJ), Kind: page.Good}
+	t := page.Tile{
+		Label: label, Value: energyText(e.SavedJ), Note: share(e.SavedJ) + "; " + share(e.LowJ) +
+			" to " + share(e.HighJ), Kind: page.Good,
+	}
 	if !e.IsCertain() {
 		t.Kind, t.Note = page.Warn, t.Note+": too few runs to be sure"
 	} else if e.SavedJ < 0 {
@@ -107,21 +120,27 @@ func savingTile(label string, e *epdapi.Saving) page.Tile {
 // savingsNotices are what must not be overlooked.
 func savingsNotices(s *epdapi.Savings) []any {
 	var parts []any
-	add := func(kind page.Severity, text string) { parts = append(parts, &page.Notice{Kind: kind, Text: text}) }
+	add := func(kind page.Severity, text string) {
+		parts = append(parts, &page.Notice{Kind: kind, Text: text})
+	}
 	if s.TreatedCompleteLess() {
-		add(page.Bad, "fewer jobs complete at chosen clocks ("+endedText(s.TreatedEnded)+") than held out ("+endedText(s.HeldOutEnded)+"), and only those that complete are compared.")
+		add(page.Bad,
+			"fewer jobs complete at chosen clocks ("+endedText(s.TreatedEnded)+
+				") than held out ("+endedText(s.HeldOutEnded)+"), and only those that complete are compared.")
 	}
 	if s.GPU.Runs > 0 && !s.GPU.IsCertain() {
 		add(page.Warn, uncertaintyText(&s.GPU)+". What was measured may be chance.")
 	}
 	if c := s.Constant; c != nil && c.AddedGPU.Runs > 0 && !c.AddedGPU.Saving().IsCertain() {
-		add(page.Warn, "What choosing clocks for each job adds to constant ones may be chance: "+addedUncertaintyText(c)+".")
+		add(page.Warn, "What choosing clocks for each job adds to constant ones may "+
+			"be chance: "+addedUncertaintyText(c)+".")
 	}
 	if s.ConstantCompletesUnlike() {
 		add(page.Bad, unlikeEndsText(s)+".")
 	}
 	if s.Alone > 0 {
-		add(page.Info, plural(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what they saved isn't measured, and is in none of these figures but what is believed.")
+		add(page.Info, plural(s.Alone, "workload has", "workloads have")+" no run in one of the arms: what "+
+			"they saved isn't measured, and is in none of these figures but what is believed.")
 	}
 	return parts
 }
@@ -133,7 +152,8 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 		for _, m := range some {
 			all = append(all, report.Estimate{
 				Name: m.name + what, Value: m.saving.SavedJ, Low: m.saving.LowJ, High: m.saving.HighJ,
-				Note: report.FormatCount(int(m.saving.Runs)) + " against " + plural(int(m.saving.Against), "run"),
+				Note: report.FormatCount(int(m.saving.Runs)) +
+					" against " + plural(int(m.saving.Against), "run"),
 			})
 		}
 	}
@@ -143,7 +163,10 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 		estimates(", at constant clocks", constantComparisons(s.Constant))
 	}
 	if s.Modelled.Runs > 0 {
-		all = append(all, report.Estimate{Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: plural(int(s.Modelled.Runs), "run"), Believed: true})
+		all = append(all, report.Estimate{
+			Name: "GPUs, believed", Value: s.Modelled.SavedJ(), Note: plural(int(s.Modelled.Runs), "run"),
+			Believed: true,
+		})
 	}
 	return all
 }
@@ -157,10 +180,13 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	for i := range all {
 		w := &s.ByWorkload[i]
 		all[i] = report.Estimate{
-			Name: w.LastJob.WordsOf(w.Workload), Note: w.GPUModel + ", " + epdapi.ShortWorkload(w.Workload), Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
+			Name: w.LastJob.WordsOf(w.Workload), Note: w.GPUModel + ", " + epdapi.ShortWorkload(w.Workload),
+			Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
 		}
 	}
-	figure, err := report.EstimateFigure("by-workload", "What each workload saved of its energy at default clocks, measured at the GPUs, with its 95 % interval. Those with the most energy come first.",
+	figure, err := report.EstimateFigure("by-workload",
+		"What each workload saved of its energy at default clocks, measured at the GPUs, with its 95 "+
+			"% interval. Those with the most energy come first.",
 		"saved", report.Fraction, all)
 	if err != nil {
 		return nil, err
@@ -175,8 +201,11 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 			certain = "may be chance: about " + plural(int(w.Needed), "more held-out run")
 		}
 		rows[i] = []report.Value{
-			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)), report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)), report.Number(w.BaselineJ), report.Number(w.SavedJ),
-			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ), report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
+			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)),
+			report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)),
+			report.Number(w.BaselineJ), report.Number(w.SavedJ),
+			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ),
+			report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
 		}
 	}
 	t := &report.Table{Len: len(rows), Rows: slices.Values(rows), Columns: []report.Column{
@@ -203,20 +232,33 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
-		{Name: "At chosen clocks", Text: plural(int(s.Treated), "run") + ", " + report.FormatCount(int(s.GPU.Runs)) + " of them compared"},
-		{Name: "Held out", Text: plural(int(s.HeldOut), "run") + " at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared"},
-		{Name: "Completed", Text: endedText(s.TreatedEnded) + " at chosen clocks, " + endedText(s.HeldOutEnded) + " held out"},
+		{
+			Name: "At chosen clocks", Text: plural(int(s.Treated), "run") + ", " +
+				report.FormatCount(int(s.GPU.Runs)) + " of them compared",
+		},
+		{
+			Name: "Held out", Text: plural(int(s.HeldOut), "run") +
+				" at default clocks, " + report.FormatCount(int(s.GPU.Against)) + " of them compared",
+		},
+		{
+			Name: "Completed", Text: endedText(s.TreatedEnded) +
+				" at chosen clocks, " + endedText(s.HeldOutEnded) + " held out",
+		},
 	}
 	if s.Constant != nil {
 		facts = append(facts, constantFacts(s.Constant)...)
 	}
 	if s.GPU.BaselineJ > 0 {
-		facts = append(facts, page.Fact{Name: "Baseline", Text: energyText(s.GPU.BaselineJ) + " is what the compared runs would have used at default clocks"})
+		facts = append(facts, page.Fact{
+			Name: "Baseline", Text: energyText(s.GPU.BaselineJ) +
+				" is what the compared runs would have used at default clocks",
+		})
 	}
 	needed := "no more: the interval is clear of 0"
 	switch {
 	case s.GPU.Needed > 0:
-		needed = "about " + plural(int(s.GPU.Needed), "more held-out run") + ", after which the interval is clear of 0 in four of five cases"
+		needed = "about " + plural(int(s.GPU.Needed), "more held-out run") +
+			", after which the interval is clear of 0 in four of five cases"
 	case s.GPU.Runs == 0 || !s.GPU.IsCertain():
 		needed = "not known yet"
 	}
@@ -226,7 +268,9 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 // savingsMethod says how it is measured and what that leaves out.
 func savingsMethod() []any {
 	return []any{
-		page.Text("A lot leaves some jobs of each workload at default clocks. Runs at chosen clocks are compared with those, workload by workload on one GPU model, and the differences are added up. The interval holds the true saving of the compared workloads in 95 of 100 cases."),
+		page.Text("A lot leaves some jobs of each workload at default clocks. Runs at chosen clocks are " +
+			"compared with those, workload by workload on one GPU model, and the differences are added up. " +
+			"The interval holds the true saving of the compared workloads in 95 of 100 cases."),
 		&page.Notice{Kind: page.Info, Text: "What this doesn't say:", Items: []string{
 			"nothing of workloads that lack a run in one of the arms;",
 			"nothing of energy that idle GPUs use, and of jobs that don't complete;",

@@ -9,7 +9,12 @@ import (
 )
 
 func TestAReportWithoutASavingSaysWhyInOneLine(t *testing.T) {
-	for _, s := range []*epdapi.Savings{{}, {Treated: 1}, {Treated: 1, HoldOut: 0.1, GPU: epdapi.Saving{Needed: 4}}, {Treated: 3, HeldOut: 1}} {
+	for _, s := range []*epdapi.Savings{
+		{},
+		{Treated: 1},
+		{Treated: 1, HoldOut: 0.1, GPU: epdapi.Saving{Needed: 4}},
+		{Treated: 3, HeldOut: 1},
+	} {
 		if lead := savingsLead(s); !strings.HasSuffix(lead, ".") || strings.Contains(lead, "\n") {
 			t.Errorf("%+v: %q", s, lead)
 		}

@@ -21,7 +21,10 @@ const (
 var scaleRow = regexp.MustCompile(`(?m)^\| (\S+) \| ([0-9.]+) µs \| ([0-9.]+) µs \| ([0-9.]+) µs \|$`)
 
 func TestTheScalePlotShowsTheTableOfThePage(t *testing.T) {
-	chart := report.Chart{Title: "one task placed and one ended, 60 % of the GPUs allocated", X: "number of nodes, as a power of ten", Y: "CPU time, µs"}
+	chart := report.Chart{
+		Title: "one task placed and one ended, 60 % of the GPUs allocated",
+		X:     "number of nodes, as a power of ten", Y: "CPU time, µs",
+	}
 	for _, row := range scaleRow.FindAllStringSubmatch(readPage(t, performancePage), -1) {
 		line := report.Series{Name: strings.Trim(row[1], "`")}
 		for i, cell := range row[2:] {
@@ -37,7 +40,8 @@ func TestTheScalePlotShowsTheTableOfThePage(t *testing.T) {
 		t.Fatalf("%d rows of decision costs in %s", len(chart.Lines), performancePage)
 	}
 	var drawn bytes.Buffer
-	if err := report.WriteCharts(&drawn, "Cost of a placement decision by the size of the cluster", []report.Chart{chart}); err != nil {
+	if err := report.WriteCharts(&drawn, "Cost of a placement decision by the size of the cluster",
+		[]report.Chart{chart}); err != nil {
 		t.Fatal(err)
 	}
 	wantPage(t, scalePlot, readPage(t, scalePlot), drawn.String())

@@ -25,29 +25,53 @@ import (
 func planningFlags() []cli.Flag {
 	return append(problemFlags(),
 		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
-		&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one", Usage: "`POLICY`: NAME[:THETA][,KEY=VALUE]…; epplan compare --help lists them"},
-		&cli.Float64Flag{Name: "theta", DefaultText: "1", Usage: "`PART` of its optimal time to which θ-readjustment may shorten a job"},
-		&cli.Float64Flag{Name: "effort", DefaultText: "1", Usage: "`FACTOR` of the usual search for a better plan: 5 searches five times as long"},
-		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) that an idle node waits before it goes off"},
+		&cli.StringFlag{
+			Name: "policy", Aliases: []string{"p"}, DefaultText: "the best one",
+			Usage: "`POLICY`: NAME[:THETA][,KEY=VALUE]…; epplan compare --help lists them",
+		},
+		&cli.Float64Flag{Name: "theta", DefaultText: "1", Usage: "`PART` of its optimal time to which " +
+			"θ-readjustment may shorten a job"},
+		&cli.Float64Flag{Name: "effort", DefaultText: "1", Usage: "`FACTOR` of the usual search for a " +
+			"better plan: 5 searches five times as long"},
+		&cli.Float64Flag{Name: "rho", DefaultText: "2", Usage: "`SLOTS` (seconds where there are none) " +
+			"that an idle node waits before it goes off"},
 	)
 }
 
 // problemFlags are the flags that say what is to be planned.
 func problemFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto"},
-		&cli.StringFlag{Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins"},
+		&cli.StringFlag{
+			Name: "format", Usage: "`FORMAT` of the batch: auto, csv, json or edl", Value: "auto",
+		},
+		&cli.StringFlag{
+			Name: "config", Usage: "TOML `FILE` with cluster, objective, policy and safety margins",
+		},
 		&cli.StringFlag{Name: "cluster", Usage: "TOML `FILE` with the cluster, or paper: the EDL paper's"},
 		mapFlag(),
 		modelsFlag("TOML `FILE` with fitted workload models; repeat it for more", ""),
-		&cli.StringFlag{Name: runtimeModelFlag, Usage: "GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: the same on all"},
+		&cli.StringFlag{
+			Name: runtimeModelFlag,
+			Usage: "GPU `MODEL` that run times and powers of a batch are of which doesn't say; *: " +
+				"the same on all",
+		},
 		profilesFlag(),
 		contentionFlag("the cluster's, or time is shared without loss"),
-		&cli.StringFlag{Name: "range", DefaultText: "wide", Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow"},
-		&cli.StringFlag{Name: "start", DefaultText: "slot online, else continuous", Usage: "`RULE` by which queued jobs start: slot or continuous"},
+		&cli.StringFlag{
+			Name: "range", DefaultText: "wide",
+			Usage: "scaling `INTERVAL` of --cluster paper: wide or narrow",
+		},
+		&cli.StringFlag{
+			Name: "start", DefaultText: "slot online, else continuous",
+			Usage: "`RULE` by which queued jobs start: slot or continuous",
+		},
 		boolFlag("clairvoyant", "use all jobs from the start, also those that arrive later"),
-		boolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for as long as 19 of 20 of these would take"),
-		&cli.Float64Flag{Name: "stretch", DefaultText: "1.5", Usage: "`FACTOR` over first come, first served within which jobs without deadline end"},
+		boolFlag(priorFlag, "run jobs without a model at the clocks that suit the workloads with one, for "+
+			"as long as 19 of 20 of these would take"),
+		&cli.Float64Flag{
+			Name: "stretch", DefaultText: "1.5",
+			Usage: "`FACTOR` over first come, first served within which jobs without deadline end",
+		},
 		seedFlag(),
 	}
 }
@@ -113,7 +137,8 @@ func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 			missing = name + " has no [[cluster.nodes]]"
 		}
 		k := s.config.Cluster().Classes[0]
-		t.message("note", fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
+		t.message("note",
+			fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
 	}
 	t.warn(s.batch.Warnings)
 	return s, nil
@@ -148,7 +173,10 @@ func (t *terminal) setupProblem(c *cli.Context, name string) (*setup, error) {
 
 // withProblem adds the problem to a setup.
 func (t *terminal) withProblem(c *cli.Context, s *setup) (*setup, error) {
-	for flag, to := range map[string]*float64{"theta": &s.params.Theta, "rho": &s.params.Rho, "effort": &s.params.Effort} {
+	for flag, to := range map[string]*float64{
+		"theta": &s.params.Theta, "rho": &s.params.Rho,
+		"effort": &s.params.Effort,
+	} {
 		if c.IsSet(flag) {
 			*to, s.flagParams = c.Float64(flag), append(s.flagParams, flag)
 		}
@@ -188,7 +216,8 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	name := c.String("config")
 	if cluster := c.String("cluster"); cluster != "" && !s.paper {
 		if name != "" {
-			return usagef("--config and --cluster FILE are both given, want one: a configuration has its cluster in it")
+			return usagef("--config and --cluster FILE are both given, want one: a configuration has " +
+				"its cluster in it")
 		}
 		name = cluster
 	}
@@ -219,7 +248,9 @@ func noNodes(name string) error {
 
 // join makes the problem of batch, cluster and models.
 func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
-	cluster, margins := s.config.Cluster(), planner.Margins{Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin}
+	cluster, margins := s.config.Cluster(), planner.Margins{
+		Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin,
+	}
 	if s.paper {
 		if gpusPerNode < 1 || gpusPerNode > planner.MaxGPUs {
 			return usagef("--gpus-per-node %d, want 1 to %d", gpusPerNode, planner.MaxGPUs)
@@ -245,7 +276,11 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}
 	tasks, warnings, err := planner.Join(s.batch, &cluster, known, margins)
 	if _, ok := errors.AsType[*planner.RuntimeModelError](err); ok {
-		return &hintedError{err: err, hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every batch of a site"}
+		return &hintedError{
+			err: err,
+			hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in " +
+				"[cluster] for every batch of a site",
+		}
 	}
 	if err != nil {
 		return err
@@ -256,7 +291,9 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
 		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
 	}) {
-		t.message("note", fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models of %d workloads or more", priorFlag, pooled.MinKnown))
+		t.message("note",
+			fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models "+
+				"of %d workloads or more", priorFlag, pooled.MinKnown))
 	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()
@@ -297,7 +334,8 @@ func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster
 	name := c.String("contention")
 	if cluster.Sharing == nil {
 		if name != "" {
-			return usagef("--contention is about GPUs that jobs share, and no nodes of the cluster have share = true, want some or the flag left out")
+			return usagef("--contention is about GPUs that jobs share, and no nodes of the cluster have " +
+				"share = true, want some or the flag left out")
 		}
 		return nil
 	}
@@ -370,7 +408,8 @@ func (s *setup) checkFlagUsed(text string) error {
 		case policy.HasOption(text, flag):
 			return usagef("--%s and policy %s both say %s, want it once", flag, text, flag)
 		case !policy.AcceptsNumber(text, flag) && !(flag == "theta" && s.params.Theta == 1):
-			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it", flag, text, policyTaking(flag))
+			return usagef("--%s does nothing for policy %s, want it left out, or another policy: %s takes it",
+				flag, text, policyTaking(flag))
 		}
 	}
 	return nil
@@ -397,8 +436,9 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 // resultOf is a plan with what it is held against.
 func (s *setup) resultOf(plan *planner.Plan, against policy.References) *report.Result {
 	r := &report.Result{
-		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
-		Bound: planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,
+		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
+		Constant: against.Constant,
+		Bound:    planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

@@ -33,7 +33,8 @@ var (
 // anySocketFlag is --socket of commands that look for an epd themselves.
 func anySocketFlag(sockets []string) cli.Flag {
 	return &cli.StringFlag{
-		Name: "socket", Usage: "`PATH` of epd's socket, or HOST:PORT of a controller", EnvVars: []string{"EPPLAN_SOCKET"},
+		Name: "socket", Usage: "`PATH` of epd's socket, or HOST:PORT of a controller",
+		EnvVars:     []string{"EPPLAN_SOCKET"},
 		DefaultText: "the first that answers, " + sockets[0] + " before others",
 	}
 }
@@ -42,7 +43,9 @@ func anySocketFlag(sockets []string) cli.Flag {
 const askTimeout = 15 * time.Second
 
 // ask asks the epd of --socket, or the first of several.
-func ask[T any](c *cli.Context, sockets []string, question func(context.Context, *epdapi.Client) (T, error)) (T, error) {
+func ask[T any](
+	c *cli.Context, sockets []string, question func(context.Context, *epdapi.Client) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
 	defer cancel()
 	answer, err := question(ctx, clientAt(c.String("socket"), sockets))
@@ -56,7 +59,8 @@ func withSocketHint(err error) error {
 	}
 	hint := "is epd running? --socket names another socket"
 	if errors.Is(err, fs.ErrPermission) {
-		hint = "that socket is for root; " + epdapi.PublicSocket + " is for everybody, where epd has --submit-socket"
+		hint = "that socket is for root; " + epdapi.PublicSocket +
+			" is for everybody, where epd has --submit-socket"
 	}
 	return &hintedError{err: err, hint: hint}
 }
@@ -76,7 +80,8 @@ func clientAt(where string, sockets []string) *epdapi.Client {
 			trusted = append(trusted, uint32(uid))
 		}
 	}
-	return epdapi.NewRemote(where, munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), trusted...))
+	return epdapi.NewRemote(where,
+		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), trusted...))
 }
 
 // printJSON prints a value as JSON in which no text can act on a terminal.

@@ -24,7 +24,8 @@ func (t *terminal) statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "what epd is doing: GPUs, locked clocks, runs, decisions",
-		Description: "The agent's socket is asked first: on a node with GPUs, its GPUs and runs are shown. The controller's mode,\n" +
+		Description: "The agent's socket is asked first: on a node with GPUs, its GPUs and runs are shown. " +
+			"The controller's mode,\n" +
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
 		Flags:  []cli.Flag{anySocketFlag(agentFirst), jsonFlag()},
@@ -36,7 +37,9 @@ func (t *terminal) status(c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) { return epd.Status(ctx) })
+	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
+		return epd.Status(ctx)
+	})
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,8 @@ func (t *terminal) status(c *cli.Context) error {
 // statusText is a status for people.
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", printable(s.Version), printable(s.Role), printable(s.Node), dateTime(s.Started))
+	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", printable(s.Version), printable(s.Role),
+		printable(s.Node), dateTime(s.Started))
 	for i := range s.GPUs {
 		writeGPU(&b, &s.GPUs[i])
 	}
@@ -63,7 +67,8 @@ func statusText(s *epdapi.Status) string {
 			b.WriteString("  default clocks: " + printable(r.HandsOff))
 		}
 		if r.SLA > 0 {
-			fmt.Fprintf(&b, "  clock adapted: at most %.2f times as long so far, %.2f allowed", r.Slowdown, r.SLA)
+			fmt.Fprintf(&b, "  clock adapted: at most %.2f times as long so far, %.2f allowed",
+				r.Slowdown, r.SLA)
 		}
 		b.WriteByte('\n')
 	}
@@ -71,7 +76,8 @@ func statusText(s *epdapi.Status) string {
 	case s.Controller != nil:
 		writeController(&b, s.Controller)
 	case s.Totals != nil:
-		fmt.Fprintf(&b, "since the start: %d decisions, %d outcomes; %d models in use\n", s.Totals.Decisions, s.Totals.Outcomes, s.Totals.Models)
+		fmt.Fprintf(&b, "since the start: %d decisions, %d outcomes; %d models in use\n", s.Totals.Decisions,
+			s.Totals.Outcomes, s.Totals.Models)
 	}
 	if s.Unrecorded > 0 {
 		fmt.Fprintf(&b, "%s to be recorded\n", plural(s.Unrecorded, "outcome waits", "outcomes wait"))
@@ -83,7 +89,8 @@ func statusText(s *epdapi.Status) string {
 }
 
 func writeGPU(b *strings.Builder, g *epdapi.GPU) {
-	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %.0f W", g.Minor, printable(g.Model), printable(g.UUID),
+	fmt.Fprintf(b, "GPU %d  %s  %s  core %s, memory %s, %.0f W", g.Minor, printable(g.Model),
+		printable(g.UUID),
 		clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem), g.Power)
 	if g.Lost {
 		b.WriteString(", it fell off the bus")
@@ -103,7 +110,8 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
 		fmt.Fprintf(b, ", %s in %s", printable(string(s.Modes[name])), printable(name))
 	}
-	parts, drawn := report.FormatPercent(s.HoldOut)+" of the jobs held out", report.FormatCount(int(s.HeldOut))+" held out"
+	parts, drawn := report.FormatPercent(s.HoldOut)+" of the jobs held out",
+		report.FormatCount(int(s.HeldOut))+" held out"
 	if s.ConstantArm > 0 || s.Constant > 0 {
 		parts += ", " + report.FormatPercent(s.ConstantArm) + " at constant clocks"
 		drawn += ", " + report.FormatCount(int(s.Constant)) + " drawn for constant clocks"
@@ -112,16 +120,20 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	fmt.Fprintf(b, "since %s: %s, %s with clocks set, %s; %s; %s in use\n", dateTime(s.Started),
 		plural(int(s.Decisions), "decision"), report.FormatCount(int(s.Applied)), drawn,
 		plural(int(s.Outcomes), "outcome"), plural(s.Models, "model"))
-	fmt.Fprintf(b, "known now: %s, %s, %s\n", plural(s.Jobs, "job"), plural(s.Tokens, "submission"), plural(s.Decided, "open run"))
+	fmt.Fprintf(b, "known now: %s, %s, %s\n", plural(s.Jobs, "job"), plural(s.Tokens, "submission"),
+		plural(s.Decided, "open run"))
 	writeForecasts(b, s.Forecasts)
 	if s.Retired > 0 {
-		fmt.Fprintf(b, "%s out of use: they missed runs\n", plural(int(s.Retired), "model taken", "models taken"))
+		fmt.Fprintf(b, "%s out of use: they missed runs\n",
+			plural(int(s.Retired), "model taken", "models taken"))
 	}
 	if s.Unwritten > 0 || s.Lost > 0 || s.OutcomeErrors > 0 {
-		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost, s.OutcomeErrors)
+		fmt.Fprintf(b, "records: %d wait, %d lost, %d outcomes put off\n", s.Unwritten, s.Lost,
+			s.OutcomeErrors)
 	}
 	if s.Implausible > 0 {
-		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere", plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
+		fmt.Fprintf(b, "records: %s, which is set aside and counts nowhere",
+			plural(int(s.Implausible), "outcome said what can't be", "outcomes said what can't be"))
 		if s.LastImplausible != "" {
 			b.WriteString("; the last: " + slurm.Printable(s.LastImplausible, 400))
 		}
@@ -145,8 +157,10 @@ func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	}
 	for i := range s.Scores {
 		if one := &s.Scores[i]; one.Tier == "" {
-			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median", report.FormatPercent(one.Coverage),
-				plural(one.Jobs, printable(one.Target), targetPlural(one.Target)), report.FormatPercent(one.MedianError))
+			fmt.Fprintf(b, "; %s of %s within the interval, %s off in the median",
+				report.FormatPercent(one.Coverage),
+				plural(one.Jobs, printable(one.Target), targetPlural(one.Target)),
+				report.FormatPercent(one.MedianError))
 		}
 	}
 	b.WriteByte('\n')
@@ -165,7 +179,8 @@ func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures == 0 {
 		return
 	}
-	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"), dateTime(s.At), slurm.Printable(s.Trouble, 400))
+	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"),
+		dateTime(s.At), slurm.Printable(s.Trouble, 400))
 }
 
 // plural is a number with what it counts, which gets an s unless its plural is

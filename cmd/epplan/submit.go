@@ -42,7 +42,8 @@ func submitWithin(args []string) time.Duration {
 		if !ok && i+1 < len(args) {
 			value = args[i+1]
 		}
-		if d, err := time.ParseDuration(value); name == "--within" && err == nil && d > 0 && d <= maxSubmitTimeout {
+		if d, err := time.ParseDuration(value); name == "--within" && err == nil && d > 0 &&
+			d <= maxSubmitTimeout {
 			return d
 		}
 	}
@@ -72,17 +73,24 @@ func (t *terminal) submitCommand() *cli.Command {
 		Name:      submitName,
 		Usage:     "submit a batch script by sbatch, after telling epd what its code looks like",
 		ArgsUsage: "SCRIPT",
-		Description: "The source code that the script runs, such as python train.py below this folder, is read, and epd is sent\n" +
+		Description: "The source code that the script runs, such as python train.py below this folder, is " +
+			"read, and epd is sent\n" +
 			"numbers that no text can be had from: so it can tell what to expect of a job that never ran. Then sbatch is\n" +
 			"started, whatever epd says, with the options that follow --; the exit status is sbatch's.\n" +
 			"With --hex, it asks what to note on a job, for job_submit.lua where slurmctld has no lua-socket (epplan install\n" +
 			"slurm --popen): what the hook says, in hexadecimal digits; the answer is a line of JSON within 100 ms.\n" +
-			"Example: epplan submit --within 5s --hex 7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
+			"Example: epplan submit --within 5s --hex " +
+			"7b2276223a312c226b696e64223a226261746368222c22756964223a317d",
 		Flags: []cli.Flag{
 			noCodeFlag(), dryrun.Flag(),
 			&cli.StringFlag{Name: "hex", Usage: "the submission in `DIGITS` 0 to 9 and a to f"},
-			&cli.StringFlag{Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket, EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"}},
-			&cli.DurationFlag{Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitTimeout},
+			&cli.StringFlag{
+				Name: "socket", Usage: "`PATH` at which epd answers job_submit", Value: defaultSubmitSocket,
+				EnvVars: []string{"EPPLAN_SUBMIT_SOCKET"},
+			},
+			&cli.DurationFlag{
+				Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitTimeout,
+			},
 		},
 		Action: t.askSubmit,
 	}

@@ -68,7 +68,8 @@ func TestSubmitEndsSoonWhateverEPDDoes(t *testing.T) {
 			socket := serveSubmit(t, answer)
 			inTime(t, submitTimeout+400*time.Millisecond, func() {
 				code, stdout, stderr := inProcess(t, submitName, "--socket", socket, "--hex", aSubmission)
-				if code == exitDone || code == exitInterrupted || stdout != "" || !strings.HasPrefix(stderr, "error: ") {
+				if code == exitDone || code == exitInterrupted || stdout != "" ||
+					!strings.HasPrefix(stderr, "error: ") {
 					t.Errorf("status %d, %q, %q", code, stdout, stderr)
 				}
 			})
@@ -91,7 +92,8 @@ func asLua(t *testing.T, socket, further string) string {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "wrapper")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec "+dir+"/epplan \"$@\" "+further+"\n"), 0o755); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec "+dir+"/epplan \"$@\" "+further+"\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	module, err := slurm.LuaModule("/etc/slurm", socket, program)
@@ -129,17 +131,20 @@ func TestJobSubmitWithoutLuaSocketAsksByThisProgram(t *testing.T) {
 				got <- s
 			}
 		}
-		_, _ = io.WriteString(w, `{"v":1,"admin_comment_hex":"`+hex.EncodeToString([]byte("site;epplan:t1"))+`"}`)
+		_, _ = io.WriteString(w,
+			`{"v":1,"admin_comment_hex":"`+hex.EncodeToString([]byte("site;epplan:t1"))+`"}`)
 	})
 	out := asLua(t, socket, "--within 9s")
 	if strings.Count(out, "site;epplan:t1\n") != 3 || len(got) != 3 {
 		t.Fatalf("%d arrived: %s", len(got), out)
 	}
 	s := <-got
-	if s.UID != 1000 || s.Name != "a'\n\"\xff\x00b" || !strings.HasPrefix(string(s.Comment), "$(reboot)\x00\xff$(") || s.Script != "" || s.Kind != "batch" {
+	if s.UID != 1000 || s.Name != "a'\n\"\xff\x00b" ||
+		!strings.HasPrefix(string(s.Comment), "$(reboot)\x00\xff$(") || s.Script != "" || s.Kind != "batch" {
 		t.Errorf("%+v", s)
 	}
-	if hung := asLua(t, serveSubmit(t, hang), ""); strings.Count(hung, "site\n") != 3 || strings.Count(hung, "log\t") != 1 {
+	if hung := asLua(t, serveSubmit(t, hang), ""); strings.Count(hung, "site\n") != 3 ||
+		strings.Count(hung, "log\t") != 1 {
 		t.Errorf("beside a hung epd: %s", hung)
 	}
 }

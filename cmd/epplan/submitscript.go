@@ -46,12 +46,15 @@ func (t *terminal) submitScript(c *cli.Context) error {
 	}
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		return &hintedError{err: errors.New("sbatch isn't there"), hint: "epplan submit runs where jobs are submitted"}
+		return &hintedError{
+			err: errors.New("sbatch isn't there"), hint: "epplan submit runs where jobs are submitted",
+		}
 	}
 	if err := t.announce(c, name, script, options); err != nil {
 		t.message("warning", "epd isn't told of the job's code: "+err.Error())
 	}
-	if stop, err := dryrun.Announce(c, "run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
+	if stop, err := dryrun.Announce(c,
+		"run "+strings.Join(append([]string{sbatch}, append(options, name)...), " ")); stop {
 		return err
 	}
 	cmd := exec.CommandContext(c.Context, sbatch, append(options, name)...) //nolint:gosec // the user's own command
@@ -69,7 +72,8 @@ func (t *terminal) submitScript(c *cli.Context) error {
 // announce tells epd what the code of a job looks like.
 func (t *terminal) announce(c *cli.Context, name string, script []byte, options []string) error {
 	s := &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())), Name: slurm.Hex(filepath.Base(name)),
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
+		Name:   slurm.Hex(filepath.Base(name)),
 		Script: slurm.Hex(script),
 	}
 	quoted := make([]string, len(options))
@@ -78,7 +82,8 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 	}
 	chdir := ""
 	all := slurm.SbatchOptions(string(script) + "\n")
-	all = append(all, slurm.SbatchOptions("#SBATCH "+strings.Join(quoted, " "))...) // these go before the script's
+	// These go before the script's.
+	all = append(all, slurm.SbatchOptions("#SBATCH "+strings.Join(quoted, " "))...)
 	for _, o := range all {
 		switch o.Name {
 		case "comment", "job-name":
@@ -94,7 +99,8 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 		return nil
 	}
 	t.warnUnread(read)
-	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like", c.String("socket"), plural(len(read.Files), "file"))); stop {
+	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
+		c.String("socket"), plural(len(read.Files), "file"))); stop {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, announceTimeout)

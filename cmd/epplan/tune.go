@@ -24,21 +24,39 @@ func (t *terminal) tuneCommand() *cli.Command {
 		Name:      "tune",
 		Usage:     "choose the numbers of a policy for queues: kappa, gamma, perkwh and so on",
 		ArgsUsage: "[QUEUE]",
-		Description: "Plays queues for two GPU types by a policy with each of several numbers and compares the sums with policy\n" +
+		Description: "Plays queues for two GPU types by a policy with each of several numbers and compares " +
+			"the sums with policy\n" +
 			"simple's. The queues are drawn like those of the PREDICT paper, or one is given (see epplan plan --format\n" +
 			"knapsack), and --cluster FILE:NAME says what it runs on. Without --try a usual list is tried for greedy, value,\n" +
 			"posted-price and lookahead.\n" +
 			"Example: epplan tune --policy value --energy-model independent --objective both\n" +
-			"Example: epplan tune --policy value examples/two-types/queue.csv --cluster examples/two-types/clusters.csv:small --try kappa=0,1e-7,1e-6,1e-5",
+			"Example: epplan tune --policy value examples/two-types/queue.csv --cluster " +
+			"examples/two-types/clusters.csv:small --try kappa=0,1e-7,1e-6,1e-5",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "policy", Aliases: []string{"p"}, Usage: "the `POLICY` to tune, with what isn't to change", Value: "value"},
-			&cli.StringSliceFlag{Name: "try", DefaultText: "a usual list", Usage: "`KEY=VALUE,VALUE…`; repeat it for more keys: all combinations are tried"},
-			&cli.StringFlag{Name: "objective", Usage: "`SUM` to be least: energy, wait, or both, each against simple", Value: "both"},
-			&cli.Float64Flag{Name: "longest", DefaultText: "any", Usage: "`FACTOR` by which no job may wait longer than the longest wait under simple, in any queue"},
+			&cli.StringFlag{
+				Name: "policy", Aliases: []string{"p"},
+				Usage: "the `POLICY` to tune, with what isn't to change", Value: "value",
+			},
+			&cli.StringSliceFlag{
+				Name: "try", DefaultText: "a usual list",
+				Usage: "`KEY=VALUE,VALUE…`; repeat it for more keys: all combinations are tried",
+			},
+			&cli.StringFlag{
+				Name: "objective", Usage: "`SUM` to be least: energy, wait, or both, each against simple",
+				Value: "both",
+			},
+			&cli.Float64Flag{
+				Name: "longest", DefaultText: "any",
+				Usage: "`FACTOR` by which no job may wait longer than the longest wait under " +
+					"simple, in any queue",
+			},
 			knapsackFlags()[0],
 			&cli.IntFlag{Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune},
-			&cli.StringFlag{Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is"},
-			modelsFlag("`FILE` with models of the job types, for --try stretch=…; repeat it for more", "clocks aren't chosen"),
+			&cli.StringFlag{
+				Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is",
+			},
+			modelsFlag("`FILE` with models of the job types, for --try stretch=…; repeat it for more",
+				"clocks aren't chosen"),
 			profilesFlag(),
 			seedFlag(), jsonFlag(),
 		},
@@ -73,14 +91,19 @@ func (t *terminal) tune(c *cli.Context) error {
 		return err
 	}
 	progress := report.NewProgress(t.stderr, t.progress, time.Now, "tune", (len(tried)+1)*len(queues))
-	r := tuningReport{Policy: c.String("policy"), Objective: c.String("objective"), EnergyModel: queues[0].model.String(), Queues: len(queues)}
+	r := tuningReport{
+		Policy: c.String("policy"), Objective: c.String("objective"), EnergyModel: queues[0].model.String(),
+		Queues: len(queues),
+	}
 	r.Tried, err = tryAll(c.Context, queues, tried, func() { progress.Add(1) })
 	progress.Finish()
 	if err != nil {
 		return err
 	}
 	if r.choose(score, c.Float64("longest")); r.Chosen == "" {
-		t.message("warning", fmt.Sprintf("with none of these does every job wait for less than %v times the longest wait under simple", c.Float64("longest")))
+		t.message("warning",
+			fmt.Sprintf("with none of these does every job wait for less than %v times the longest wait "+
+				"under simple", c.Float64("longest")))
 	}
 	return t.print(func(w io.Writer) error {
 		if c.Bool("json") {
@@ -220,7 +243,9 @@ func (r *tuningReport) choose(score func(*trialResult) float64, longest float64)
 
 // tryAll plays every queue by every policy and by simple, as many at a time as
 // there are processors.
-func tryAll(ctx context.Context, queues []*knapsackQueue, policies []string, done func()) ([]trialResult, error) {
+func tryAll(
+	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
+) ([]trialResult, error) {
 	policies = append([]string{queues[0].referencePolicy()}, policies...)
 	sums, err := playAll(ctx, queues, policies, done)
 	if err != nil {
@@ -277,7 +302,10 @@ func (r *tuningReport) writeText(w io.Writer, opts *report.TextOptions) error {
 		},
 		Rows: func(yield func([]report.Value) bool) {
 			for _, x := range rows {
-				if !yield([]report.Value{report.Text(x.Policy), percent(x.Energy), percent(x.Wait), report.Text(strconv.FormatFloat(x.Longest, 'f', 2, 64))}) {
+				if !yield([]report.Value{
+					report.Text(x.Policy), percent(x.Energy), percent(x.Wait),
+					report.Text(strconv.FormatFloat(x.Longest, 'f', 2, 64)),
+				}) {
 					return
 				}
 			}
@@ -290,7 +318,8 @@ func (r *tuningReport) writeText(w io.Writer, opts *report.TextOptions) error {
 	if r.Chosen == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen, objectiveNames[r.Objective], plural(r.Queues, "queue"), r.EnergyModel)
+	_, err := fmt.Fprintf(w, "\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen,
+		objectiveNames[r.Objective], plural(r.Queues, "queue"), r.EnergyModel)
 	return err
 }
 

@@ -16,8 +16,10 @@ import (
 // its jobs run.
 type unmodelledBatch struct {
 	drawnBatch
-	known map[string][]string  // GPU models on which it is known how long a job runs, by its id
-	fixed map[string][2]string // run times on V100 and GTX1080Ti of jobs without any model, by id; empty: not stated
+	known map[string][]string // GPU models on which it is known how long a job runs, by its id
+	// Run times on V100 and GTX1080Ti of jobs without any model, by id; empty: not
+	// stated.
+	fixed map[string][2]string
 }
 
 // unmodelledGPUs are the GPU models of such a batch.
@@ -27,7 +29,10 @@ var unmodelledGPUs = [...]string{"V100", "GTX1080Ti"}
 // jobs without any, some of which state their power, and some their power alone.
 func drawUnmodelled(t *rapid.T, tables []string) unmodelledBatch {
 	b := unmodelledBatch{known: make(map[string][]string), fixed: make(map[string][2]string)}
-	b.header = []string{"id", "workload", "runtime_s.V100", "runtime_s.GTX1080Ti", "power_w.V100", "power_w.GTX1080Ti", "deadline_s", "limit_s", "gpus"}
+	b.header = []string{
+		"id", "workload", "runtime_s.V100", "runtime_s.GTX1080Ti", "power_w.V100", "power_w.GTX1080Ti",
+		"deadline_s", "limit_s", "gpus",
+	}
 	gpus := unmodelledGPUs[:]
 	modelled := make(map[string][]string) // GPU models, by workload
 	for _, w := range []string{"cfd", "hotspot", "transpose"} {
@@ -44,10 +49,12 @@ func drawUnmodelled(t *rapid.T, tables []string) unmodelledBatch {
 		b.flags = []string{"--prior"}
 	}
 	for i := range rapid.IntRange(2, 14).Draw(t, "jobs") {
-		b.drawJob(t, i, rapid.SampledFrom([]string{"cfd", "hotspot", "transpose", "", ""}).Draw(t, "workload"), modelled)
+		b.drawJob(t, i,
+			rapid.SampledFrom([]string{"cfd", "hotspot", "transpose", "", ""}).Draw(t, "workload"), modelled)
 	}
 	for i, gpu := range gpus {
-		b.nodes = append(b.nodes, fmt.Sprintf("[[cluster.nodes]]\nname = %q\ngpu_model = %[1]q\ncount = %d\ngpus = 4\n", gpu, 2-i))
+		b.nodes = append(b.nodes,
+			fmt.Sprintf("[[cluster.nodes]]\nname = %q\ngpu_model = %[1]q\ncount = %d\ngpus = 4\n", gpu, 2-i))
 	}
 	return b
 }
@@ -78,9 +85,14 @@ func (b *unmodelledBatch) drawJob(t *rapid.T, number int, w string, modelled map
 	deadline, limit := "", ""
 	if longest > 0 {
 		deadline = rapid.SampledFrom([]string{"", "", strconv.Itoa(4*longest + 600)}).Draw(t, "deadline")
-		limit = rapid.SampledFrom([]string{"", strconv.Itoa(2 * longest), strconv.Itoa(longest)}).Draw(t, "limit")
+		limit = rapid.SampledFrom([]string{
+			"", strconv.Itoa(2 * longest), strconv.Itoa(longest),
+		}).Draw(t, "limit")
 	}
-	b.rows = append(b.rows, []string{id, w, stated[0], stated[1], watts[0], watts[1], deadline, limit, rapid.SampledFrom([]string{"1", "1", "2", "4"}).Draw(t, "GPUs")})
+	b.rows = append(b.rows, []string{
+		id, w, stated[0], stated[1], watts[0], watts[1], deadline, limit,
+		rapid.SampledFrom([]string{"1", "1", "2", "4"}).Draw(t, "GPUs"),
+	})
 }
 
 // field is a text of a TOML table.
@@ -107,10 +119,12 @@ func (b *unmodelledBatch) check(t *rapid.T, jobs map[string]plannedJob) {
 		}
 		took := strconv.FormatFloat(math.Round(j.End-j.Start), 'f', -1, 64)
 		if len(b.flags) == 0 && (j.CoreMHz != standard || took != seconds) {
-			t.Errorf("job %s has no model and runs at %v MHz for %s s: %s s stated", id, j.CoreMHz, took, seconds)
+			t.Errorf("job %s has no model and runs at %v MHz for %s s: %s s stated", id, j.CoreMHz,
+				took, seconds)
 		}
 		if least, _ := strconv.ParseFloat(seconds, 64); j.End-j.Start < least*(1-1e-9) {
-			t.Errorf("job %s has no model and is told to end after %v s: %s s stated", id, j.End-j.Start, seconds)
+			t.Errorf("job %s has no model and is told to end after %v s: %s s stated", id,
+				j.End-j.Start, seconds)
 		}
 	}
 }

@@ -105,7 +105,8 @@ func (s *SafeResponse) RequiredTime(pt *dvfsmodel.Point) float64 {
 // Fits reports whether a run at a point is sure to end within so many seconds, and not
 // much later than at default clocks.
 func (s *SafeResponse) Fits(pt *dvfsmodel.Point, limit float64) bool {
-	return dvfsmodel.MeetsLimit(s.RequiredTime(pt), min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch))
+	return dvfsmodel.MeetsLimit(s.RequiredTime(pt),
+		min(limit, s.Fitted.UpperTime(&s.Standard, s.TimeMargin)*s.Stretch))
 }
 
 // At is the prediction at clocks.

@@ -33,19 +33,23 @@ func drawModel(rt *rapid.T) *choose.Model {
 	}
 	m := &choose.Model{Fitted: fitted, Margin: rapid.Float64Range(0, 0.5).Draw(rt, "margin")}
 	m.Low = dvfsmodel.Setting{Core: clock("low core", 500, 1400), Mem: clock("low memory", 500, 900)}
-	m.High = dvfsmodel.Setting{Core: clock("high core", m.Low.Core, 1600), Mem: clock("high memory", 900, 1000)}
+	m.High = dvfsmodel.Setting{
+		Core: clock("high core", m.Low.Core, 1600), Mem: clock("high memory", 900, 1000),
+	}
 	return m
 }
 
 func drawSure(rt *rapid.T) *choose.SafeResponse {
 	s := &choose.SafeResponse{
 		Fitted: drawModel(rt), TimeMargin: rapid.Float64Range(0, 0.3).Draw(rt, "time margin"),
-		LimitMargin: rapid.Float64Range(0, 0.3).Draw(rt, "limit margin"), Stretch: rapid.Float64Range(1, 3).Draw(rt, "stretch"),
+		LimitMargin: rapid.Float64Range(0, 0.3).Draw(rt, "limit margin"),
+		Stretch:     rapid.Float64Range(1, 3).Draw(rt, "stretch"),
 	}
 	s.Standard = s.Fitted.At(base.Core, base.Mem)
 	for range rapid.IntRange(0, 12).Draw(rt, "settings") {
 		s.Settings = append(s.Settings, dvfsmodel.Setting{
-			Core: dvfsmodel.MHz(rapid.IntRange(5, 16).Draw(rt, "core") * 100), Mem: dvfsmodel.MHz(rapid.IntRange(5, 10).Draw(rt, "memory") * 100),
+			Core: dvfsmodel.MHz(rapid.IntRange(5, 16).Draw(rt, "core") * 100),
+			Mem:  dvfsmodel.MHz(rapid.IntRange(5, 10).Draw(rt, "memory") * 100),
 		})
 	}
 	return s
@@ -54,7 +58,9 @@ func drawSure(rt *rapid.T) *choose.SafeResponse {
 func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawSure(rt)
-		o := dvfsmodel.Objective{EnergyWeight: 1, TimeWeight: rapid.Float64Range(0, 200).Draw(rt, "time weight")}
+		o := dvfsmodel.Objective{
+			EnergyWeight: 1, TimeWeight: rapid.Float64Range(0, 200).Draw(rt, "time weight"),
+		}
 		limit := s.RequiredTime(&s.Standard) * rapid.Float64Range(0.5, 3).Draw(rt, "limit")
 		got, err := s.Optimum(o, limit)
 		least, shortest := math.Inf(1), s.RequiredTime(&s.Standard)
@@ -64,7 +70,9 @@ func TestTheOptimumIsTheCheapestSettingThatIsSureToEndInTime(t *testing.T) {
 				continue
 			}
 			shortest = min(shortest, s.RequiredTime(&pt))
-			if dvfsmodel.MeetsLimit(s.RequiredTime(&pt), limit) && dvfsmodel.MeetsLimit(s.RequiredTime(&pt), s.Stretch*s.Fitted.UpperTime(&s.Standard, s.TimeMargin)) {
+			if dvfsmodel.MeetsLimit(s.RequiredTime(&pt), limit) &&
+				dvfsmodel.MeetsLimit(s.RequiredTime(&pt),
+					s.Stretch*s.Fitted.UpperTime(&s.Standard, s.TimeMargin)) {
 				least = min(least, o.Cost(pt))
 			}
 		}
@@ -93,11 +101,13 @@ func TestARunIsWithinItsBoundsWhereverWasMeasured(t *testing.T) {
 		core := dvfsmodel.MHz(rapid.IntRange(300, 1600).Draw(rt, "core"))
 		mem := dvfsmodel.MHz(rapid.IntRange(300, 1000).Draw(rt, "memory"))
 		pt := m.At(core, mem)
-		if low, high := m.LowerTime(&pt, 0), m.UpperTime(&pt, 0); pt.Time < low*(1-1e-9) || pt.Time > high*(1+1e-9) {
+		if low, high := m.LowerTime(&pt, 0), m.UpperTime(&pt, 0); pt.Time < low*(1-1e-9) ||
+			pt.Time > high*(1+1e-9) {
 			rt.Fatalf("%v s, want %v to %v", pt.Time, low, high)
 		}
 		standard := m.At(base.Core, base.Mem)
-		if at := m.NoFaster(core, mem, &standard); core <= base.Core && mem <= base.Mem && at.Time < standard.Time {
+		if at := m.NoFaster(core, mem, &standard); core <= base.Core && mem <= base.Mem &&
+			at.Time < standard.Time {
 			rt.Fatalf("%v is faster than %v", at, standard)
 		}
 	})

@@ -120,7 +120,8 @@ func (b *Belief) At(i int) Prediction {
 	vt, vp := b.joint.row(i)[i], b.joint.row(n + i)[n+i]
 	sd := func(v float64) float64 { return math.Sqrt(max(0, v*scale)) }
 	return Prediction{
-		Setting: b.settings[i], Time: math.Exp(b.joint.mean[i]), Power: dvfsmodel.Watt(math.Exp(b.joint.mean[n+i])),
+		Setting: b.settings[i], Time: math.Exp(b.joint.mean[i]),
+		Power:  dvfsmodel.Watt(math.Exp(b.joint.mean[n+i])),
 		TimeSD: sd(vt), PowerSD: sd(vp), EnergySD: sd(vt + vp + 2*b.joint.row(i)[n+i]),
 	}
 }

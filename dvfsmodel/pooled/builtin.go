@@ -29,15 +29,18 @@ func Builtin() *Curves { return builtin() }
 // Validate reports curves that can't be used.
 func (c *Curves) Validate() error {
 	if len(c.Mean) != size || len(c.Covariance) != size*size {
-		return fmt.Errorf("curves with %d means and %d covariances, want %d and %d", len(c.Mean), len(c.Covariance), size, size*size)
+		return fmt.Errorf("curves with %d means and %d covariances, want %d and %d", len(c.Mean),
+			len(c.Covariance), size, size*size)
 	}
 	for i := range size {
 		if !(c.Covariance[i*size+i] >= 0) {
-			return fmt.Errorf("coefficient %s has variance %v, want 0 or more", names[i], c.Covariance[i*size+i])
+			return fmt.Errorf("coefficient %s has variance %v, want 0 or more", names[i],
+				c.Covariance[i*size+i])
 		}
 	}
 	if !(c.TimeResidual > 0) || !(c.PowerResidual > 0) {
-		return fmt.Errorf("curves with residuals %v and %v, want positive numbers", c.TimeResidual, c.PowerResidual)
+		return fmt.Errorf("curves with residuals %v and %v, want positive numbers", c.TimeResidual,
+			c.PowerResidual)
 	}
 	return nil
 }

@@ -74,7 +74,8 @@ func TestBuiltInCurvesAreThoseOfTheMeasuredTables(t *testing.T) {
 	if err := have.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	off := max(math.Abs(have.TimeResidual-fresh.TimeResidual), math.Abs(have.PowerResidual-fresh.PowerResidual))
+	off := max(math.Abs(have.TimeResidual-fresh.TimeResidual),
+		math.Abs(have.PowerResidual-fresh.PowerResidual))
 	for i := range fresh.Mean {
 		off = max(off, math.Abs(have.Mean[i]-fresh.Mean[i]))
 	}

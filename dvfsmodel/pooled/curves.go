@@ -130,7 +130,9 @@ func vagueCurves() *Curves {
 // leave everything to the data. Single runs vary with the given relative
 // standard deviations of time and power (0: samples are means of many).
 // Workloads with a single setting say nothing, and don't count.
-func LearnCurves(workloads [][]dvfsmodel.Sample, base dvfsmodel.Setting, before *Curves, weight float64, noise Noise) *Curves {
+func LearnCurves(
+	workloads [][]dvfsmodel.Sample, base dvfsmodel.Setting, before *Curves, weight float64, noise Noise,
+) *Curves {
 	all := make([][]settingMean, 0, len(workloads))
 	for _, samples := range workloads {
 		if list := averageBySetting(samples, base); len(list) > 1 {
@@ -205,7 +207,9 @@ func addCovariance(sum, cov, mean, around []float64, weight float64) {
 
 // residuals are the mean squares around the workloads' own curves, less what the
 // runs' noise explains.
-func (c *Curves) residuals(all [][]settingMean, posts []gaussian, before *Curves, weight float64, noise [2]float64) {
+func (c *Curves) residuals(
+	all [][]settingMean, posts []gaussian, before *Curves, weight float64, noise [2]float64,
+) {
 	const each = 4 // settings that a workload known before counts for
 	count := each * weight
 	time, power := count*sq(before.TimeResidual), count*sq(before.PowerResidual)
@@ -218,7 +222,8 @@ func (c *Curves) residuals(all [][]settingMean, posts []gaussian, before *Curves
 			count++
 		}
 	}
-	c.TimeResidual, c.PowerResidual = math.Sqrt(max(minSpread, time/count)), math.Sqrt(max(minSpread, power/count))
+	c.TimeResidual, c.PowerResidual = math.Sqrt(max(minSpread, time/count)),
+		math.Sqrt(max(minSpread, power/count))
 }
 
 // expectedSquare is the expected square of the difference between a value and the sum of

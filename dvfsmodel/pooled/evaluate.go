@@ -81,7 +81,10 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 	}
 	reports := make([]Report, probes+1)
 	for n := range reports {
-		reports[n] = Report{Method: Method, Unit: "percent", Probes: n, Settings: len(settings), Workloads: make([]LeftOutResult, 0, len(apps))}
+		reports[n] = Report{
+			Method: Method, Unit: "percent", Probes: n, Settings: len(settings),
+			Workloads: make([]LeftOutResult, 0, len(apps)),
+		}
 	}
 	truths := make([][]dvfsmodel.Sample, len(apps))
 	for j := range apps {
@@ -98,7 +101,10 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 		if len(prior.settings) != len(settings) {
 			return nil, fmt.Errorf("application %s has settings that no other one has", apps[j].App)
 		}
-		t := leftOutTrial{belief: prior.NewBelief(), truth: truth, probed: make([]bool, len(truth)), probes: make([]Clocks, 0, probes)}
+		t := leftOutTrial{
+			belief: prior.NewBelief(), truth: truth, probed: make([]bool, len(truth)),
+			probes: make([]Clocks, 0, probes),
+		}
 		for n := range reports {
 			if n > 0 {
 				if err := t.probe(); err != nil {
@@ -128,13 +134,15 @@ func samplesInOrder(app *dvfsmodel.AppSamples, settings []dvfsmodel.Setting) ([]
 	for _, s := range app.Samples {
 		i := slices.Index(settings, dvfsmodel.Setting{Core: s.Core, Mem: s.Mem})
 		if list[i].Time != 0 {
-			return nil, fmt.Errorf("application %s has two measurements at %g/%g MHz", app.App, float64(s.Core), float64(s.Mem))
+			return nil, fmt.Errorf("application %s has two measurements at %g/%g MHz", app.App,
+				float64(s.Core), float64(s.Mem))
 		}
 		list[i] = s
 	}
 	for i, s := range settings {
 		if list[i].Time == 0 {
-			return nil, fmt.Errorf("application %s has no measurement at %g/%g MHz, want all applications at the same settings",
+			return nil, fmt.Errorf("application %s has no measurement at %g/%g MHz, want all applications "+
+				"at the same settings",
 				app.App, float64(s.Core), float64(s.Mem))
 		}
 	}
@@ -167,7 +175,8 @@ func (t *leftOutTrial) result() LeftOutResult {
 		}
 	}
 	o := LeftOutResult{
-		Probes: slices.Clone(t.probes), Chosen: Clocks(t.belief.settings[chosen]), Best: Clocks(t.belief.settings[best]),
+		Probes: slices.Clone(t.probes), Chosen: Clocks(t.belief.settings[chosen]),
+		Best:   Clocks(t.belief.settings[best]),
 		Regret: percent * (float64(t.truth[chosen].Energy()/t.truth[best].Energy()) - 1),
 	}
 	rest := Percent(len(t.truth) - len(t.probes))
@@ -184,7 +193,8 @@ func (t *leftOutTrial) result() LeftOutResult {
 		p := t.belief.At(i)
 		o.TimeMAPE += percent * Percent(math.Abs(p.Time/t.truth[i].Time-1)) / rest
 		o.PowerMAPE += percent * Percent(math.Abs(float64(p.Power/t.truth[i].Power)-1)) / rest
-		if miss := math.Log(p.Time * float64(p.Power) / float64(t.truth[i].Energy())); math.Abs(miss) <= ninety*p.EnergySD {
+		if miss := math.Log(p.Time * float64(p.Power) / float64(t.truth[i].Energy())); math.Abs(miss) <=
+			ninety*p.EnergySD {
 			o.Coverage += percent / rest
 		}
 	}

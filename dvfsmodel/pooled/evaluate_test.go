@@ -72,7 +72,10 @@ func TestClocksChosenFromAFewProbesAreAtLeastAsGoodAsTheBestKnown(t *testing.T) 
 	const rounding = 0.0005 + 1e-9
 	known := best(t)
 	known["v100_2022 3"] = min(known["v100_2022 3"], 0.25)
-	for _, name := range []string{"gtx1080ti", "rtx2070s", "gtx980_high", "gtx980_low", "v100", "v100_2022", "v100_2022_micro"} {
+	for _, name := range []string{
+		"gtx1080ti", "rtx2070s", "gtx980_high", "gtx980_low", "v100", "v100_2022",
+		"v100_2022_micro",
+	} {
 		reports, err := pooled.Evaluate(read(t, name), 4)
 		if err != nil {
 			t.Fatal(err)
@@ -82,10 +85,12 @@ func TestClocksChosenFromAFewProbesAreAtLeastAsGoodAsTheBestKnown(t *testing.T) 
 			if !found {
 				t.Fatalf("%s: no known regret with %d probes", name, n)
 			}
-			t.Logf("%s, %d probes: mean regret %.4f %% (best known %.3f), at most %.2f; errors of time %.2f %%, power %.2f %%; coverage %.0f %%",
+			t.Logf("%s, %d probes: mean regret %.4f %% (best known %.3f), at most %.2f; errors of time "+
+				"%.2f %%, power %.2f %%; coverage %.0f %%",
 				name, n, r.RegretMean, want, r.RegretMax, r.TimeMAPE, r.PowerMAPE, r.Coverage)
 			if r.RegretMean > want+rounding {
-				t.Errorf("%s, %d probes: mean regret %.4f %%, the best known is %.3f", name, n, r.RegretMean, want)
+				t.Errorf("%s, %d probes: mean regret %.4f %%, the best known is %.3f", name, n,
+					r.RegretMean, want)
 			}
 		}
 	}

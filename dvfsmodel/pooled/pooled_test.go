@@ -39,7 +39,10 @@ func (w truth) samples(cores ...dvfsmodel.MHz) []dvfsmodel.Sample {
 }
 
 func someTruth(random *rand.Rand) truth {
-	return truth{level: 3 * random.NormFloat64(), time: random.Float64(), power: 0.8 + 0.4*random.Float64(), watts: 100 + 100*random.Float64()}
+	return truth{
+		level: 3 * random.NormFloat64(), time: random.Float64(), power: 0.8 + 0.4*random.Float64(),
+		watts: 100 + 100*random.Float64(),
+	}
 }
 
 func someTruths(seed uint64, count int) []truth {
@@ -69,7 +72,8 @@ func TestAMeasuredSettingIsPredictedAsMeasuredAndOthersBecomeSurer(t *testing.T)
 		b := prior.NewBelief()
 		w := truth{
 			level: rapid.Float64Range(-5, 5).Draw(t, "level"), time: rapid.Float64Range(0, 1).Draw(t, "time"),
-			power: rapid.Float64Range(0.8, 1.2).Draw(t, "power"), watts: rapid.Float64Range(80, 250).Draw(t, "watts"),
+			power: rapid.Float64Range(0.8, 1.2).Draw(t, "power"),
+			watts: rapid.Float64Range(80, 250).Draw(t, "watts"),
 		}
 		order := rapid.Permutation([]int{0, 1, 2, 3, 4, 5}).Draw(t, "order")
 		for _, i := range order {
@@ -86,7 +90,8 @@ func TestAMeasuredSettingIsPredictedAsMeasuredAndOthersBecomeSurer(t *testing.T)
 				t.Fatalf("measured %v, predicted %+v", s, p)
 			}
 			if p.EnergySD > before[i].EnergySD*(1+1e-9)+0.01 {
-				t.Fatalf("the spread at the measured setting grew from %v to %v", before[i].EnergySD, p.EnergySD)
+				t.Fatalf("the spread at the measured setting grew from %v to %v",
+					before[i].EnergySD, p.EnergySD)
 			}
 		}
 		energies := make([]float64, len(settings))
@@ -134,7 +139,8 @@ func TestTheUnitOfTimeChangesNoChoice(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range a[3].Workloads {
-		if x, y := a[3].Workloads[i], b[3].Workloads[i]; x.Chosen != y.Chosen || !slices.Equal(x.Probes, y.Probes) {
+		if x, y := a[3].Workloads[i], b[3].Workloads[i]; x.Chosen != y.Chosen ||
+			!slices.Equal(x.Probes, y.Probes) {
 			t.Errorf("%+v, in other units %+v", x, y)
 		}
 	}
@@ -173,7 +179,8 @@ func TestALeftOutWorkloadIsSeenAtItsProbesOnly(t *testing.T) {
 }
 
 func TestCurvesLearntFromOtherWorkloadsPredictBetterThanTheBuiltInOnes(t *testing.T) {
-	curves := pooled.LearnCurves(tables(someTruths(5, 30), 600, 800, 1000), base, pooled.Builtin(), 8, pooled.Noise{})
+	curves := pooled.LearnCurves(tables(someTruths(5, 30), 600, 800, 1000), base, pooled.Builtin(), 8,
+		pooled.Noise{})
 	if err := curves.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +233,8 @@ func TestAWorkloadWithHolesTeachesByWhatItHas(t *testing.T) {
 
 func TestWhatCannotBeLearntFromIsAnError(t *testing.T) {
 	for name, list := range map[string][][]dvfsmodel.Sample{
-		"nothing": nil, "one workload": tables(someTruths(9, 1), clocks...), "one setting": tables(someTruths(9, 5), 1000),
+		"nothing": nil, "one workload": tables(someTruths(9, 1), clocks...),
+		"one setting": tables(someTruths(9, 5), 1000),
 	} {
 		if _, err := pooled.Learn(list); !errors.Is(err, dvfsmodel.ErrSamples) {
 			t.Errorf("%s: %v", name, err)
@@ -238,11 +246,13 @@ func TestWhatCannotBeLearntFromIsAnError(t *testing.T) {
 		{Core: 0, Mem: memory, Time: 1, Power: 1},
 		{Core: 1000, Mem: memory, Time: math.Inf(1), Power: 1},
 	} {
-		if _, err := pooled.Builtin().Condition([]dvfsmodel.Sample{bad}, base, pooled.Noise{}); !errors.Is(err, dvfsmodel.ErrSamples) {
+		if _, err := pooled.Builtin().Condition([]dvfsmodel.Sample{bad}, base,
+			pooled.Noise{}); !errors.Is(err, dvfsmodel.ErrSamples) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if _, err := pooled.Builtin().Condition(nil, base, pooled.Noise{}); !errors.Is(err, dvfsmodel.ErrSamples) {
+	if _, err := pooled.Builtin().Condition(nil, base, pooled.Noise{}); !errors.Is(err,
+		dvfsmodel.ErrSamples) {
 		t.Errorf("no samples: %v", err)
 	}
 }
@@ -254,7 +264,8 @@ func TestCurvesThroughAnySamplesPredictPositiveNumbers(t *testing.T) {
 		samples := make([]dvfsmodel.Sample, rapid.IntRange(1, 12).Draw(t, "n"))
 		for i := range samples {
 			samples[i] = dvfsmodel.Sample{
-				Core: rapid.SampledFrom(clocks).Draw(t, "core"), Mem: rapid.SampledFrom([]dvfsmodel.MHz{450, memory}).Draw(t, "memory"),
+				Core:  rapid.SampledFrom(clocks).Draw(t, "core"),
+				Mem:   rapid.SampledFrom([]dvfsmodel.MHz{450, memory}).Draw(t, "memory"),
 				Time:  rapid.Float64Range(1e-6, 1e6).Draw(t, "time"),
 				Power: dvfsmodel.Watt(rapid.Float64Range(1, 1000).Draw(t, "power")),
 			}
@@ -272,7 +283,10 @@ func TestCurvesThroughAnySamplesPredictPositiveNumbers(t *testing.T) {
 				t.Fatalf("%v MHz: %+v", core, pt)
 			}
 		}
-		for _, gain := range p.Belief([]dvfsmodel.Setting{{Core: 300, Mem: memory}, {Core: 1300, Mem: memory}}, 25).Gains(pooled.NoiseOf(samples)) {
+		for _, gain := range p.Belief([]dvfsmodel.Setting{
+			{Core: 300, Mem: memory},
+			{Core: 1300, Mem: memory},
+		}, 25).Gains(pooled.NoiseOf(samples)) {
 			if math.IsNaN(gain) || math.IsInf(gain, 0) {
 				t.Fatalf("a gain is %v", gain)
 			}

@@ -26,7 +26,9 @@ func Form() dvfsmodel.Form { return dvfsmodel.Form{Time: "log-quadratic", Power:
 // noise. base is what was (1, 1) when the curves were learnt: the GPU model's
 // default clocks. It returns a [dvfsmodel.SampleError] without samples, or for one
 // that isn't finite and positive.
-func (c *Curves) Condition(samples []dvfsmodel.Sample, base dvfsmodel.Setting, noise Noise) (*Posterior, error) {
+func (c *Curves) Condition(
+	samples []dvfsmodel.Sample, base dvfsmodel.Setting, noise Noise,
+) (*Posterior, error) {
 	if len(samples) == 0 {
 		return nil, &dvfsmodel.SampleError{Reason: "no samples, want at least one"}
 	}
@@ -39,7 +41,9 @@ func (c *Curves) Condition(samples []dvfsmodel.Sample, base dvfsmodel.Setting, n
 	if !(noise.Time >= 0) || !(noise.Power >= 0) {
 		return nil, fmt.Errorf("noise of %v in time and %v in power, want 0 or more", noise.Time, noise.Power)
 	}
-	p := &Posterior{curves: c, base: base, noise: noise.variances(), measured: averageBySetting(samples, base)}
+	p := &Posterior{
+		curves: c, base: base, noise: noise.variances(), measured: averageBySetting(samples, base),
+	}
 	p.joint = c.condition(p.measured, p.noise)
 	return p, nil
 }
@@ -49,7 +53,9 @@ func checkSamples(samples []dvfsmodel.Sample) error {
 	for i, s := range samples {
 		for _, x := range [...]float64{float64(s.Core), float64(s.Mem), s.Time, float64(s.Power)} {
 			if !positive(x) {
-				return &dvfsmodel.SampleError{Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x)}
+				return &dvfsmodel.SampleError{
+					Reason: fmt.Sprintf("sample %d has %v, want positive finite numbers", i+1, x),
+				}
 			}
 		}
 	}
@@ -114,7 +120,8 @@ func (c *Curves) jointAt(list []settingMean) gaussian {
 	g := newGaussian(2 * n)
 	g.cov = c.covarianceAt(open.cov, list)
 	for i := range list {
-		g.mean[i], g.mean[n+i] = quadraticAt(open.mean[:terms], &list[i].row), quadraticAt(open.mean[terms:], &list[i].row)
+		g.mean[i], g.mean[n+i] = quadraticAt(open.mean[:terms], &list[i].row), quadraticAt(open.mean[terms:],
+			&list[i].row)
 	}
 	return g
 }

@@ -62,7 +62,10 @@ func Learn(workloads [][]dvfsmodel.Sample) (*Prior, error) {
 	}
 	const least = 2
 	if len(tables) < least {
-		return nil, &dvfsmodel.SampleError{Settings: len(settings), Reason: "a prior takes at least two workloads that were measured at two settings"}
+		return nil, &dvfsmodel.SampleError{
+			Settings: len(settings),
+			Reason:   "a prior takes at least two workloads that were measured at two settings",
+		}
 	}
 	p := &Prior{settings: settings, known: completeTables(tables, settings, base)}
 	p.shrinkCovariance(base)
@@ -92,7 +95,9 @@ func highestClocks(settings []dvfsmodel.Setting) dvfsmodel.Setting {
 
 // completeTables is ln time and ln power of each workload at all settings, with a mean
 // ln time of 0.
-func completeTables(tables [][]settingMean, settings []dvfsmodel.Setting, base dvfsmodel.Setting) [][]float64 {
+func completeTables(
+	tables [][]settingMean, settings []dvfsmodel.Setting, base dvfsmodel.Setting,
+) [][]float64 {
 	n := len(settings)
 	var curves *Curves
 	known := make([][]float64, len(tables))
@@ -186,5 +191,6 @@ func (c *Curves) residual(quantity int, a, b *settingMean) float64 {
 	if a.at == b.at {
 		return variance
 	}
-	return variance * sharedResidual * math.Exp(-(sq(a.row[1]-b.row[1])+sq(a.row[3]-b.row[3]))/sq(residualReach)/2)
+	return variance * sharedResidual *
+		math.Exp(-(sq(a.row[1]-b.row[1])+sq(a.row[3]-b.row[3]))/sq(residualReach)/2)
 }

@@ -55,7 +55,8 @@ func NewUnseenWorkload(known []KnownWorkload, base dvfsmodel.Setting) (*UnseenWo
 		s := dvfsmodel.Sample{Core: base.Core, Mem: base.Mem}
 		s.Time, s.Power = w.Predict(base)
 		if !positive(s.Time) || !positive(float64(s.Power)) {
-			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want positive numbers", s.Time, s.Power)
+			return nil, fmt.Errorf("a known workload takes %v s and %v W at default clocks, want "+
+				"positive numbers", s.Time, s.Power)
 		}
 		u.own[i] = s
 		if w.Uncertainty != nil {

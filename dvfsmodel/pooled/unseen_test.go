@@ -35,7 +35,8 @@ func TestItTakesFiveWorkloadsToSayAnythingOfTheNextOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := dvfsmodel.DefaultScaling(); u.Time(1, 1) != 1 || u.Power(s) != 1 || u.CommonUncertainty().Clocks(s).Power != 0 || u.OwnUncertainty().Clocks(s).Power != 0 {
+	if s := dvfsmodel.DefaultScaling(); u.Time(1, 1) != 1 || u.Power(s) != 1 ||
+		u.CommonUncertainty().Clocks(s).Power != 0 || u.OwnUncertainty().Clocks(s).Power != 0 {
 		t.Errorf("%v s and %v W at default clocks, want 1 and 1 for certain", u.Time(1, 1), u.Power(s))
 	}
 	if got := u.Time(1.1, 1); got < 1 {
@@ -59,7 +60,8 @@ func nextOne(t *testing.T, list []truth) (slower, inside, near int) {
 	}
 	told := math.Log(float64(u.Power(s)) * u.Time(s.Fc, s.Fm))
 	common, own := u.CommonUncertainty().Clocks(s).Power, u.OwnUncertainty().Clocks(s).Power
-	if off := math.Log(float64(at.Energy()/def.Energy())) - told; math.Abs(off) <= dvfsmodel.UpperSigmas*math.Hypot(common, own) {
+	if off := math.Log(float64(at.Energy()/def.Energy())) -
+		told; math.Abs(off) <= dvfsmodel.UpperSigmas*math.Hypot(common, own) {
 		inside = 1
 	}
 	mean := (1.5-0.5)*math.Log(0.7) + math.Log(0.7)*math.Log(0.7)/2
@@ -81,7 +83,10 @@ func TestTheNextWorkloadIsAsFarOffAsIsSaid(t *testing.T) {
 			for range draws {
 				list := make([]truth, count+1)
 				for i := range list { // normal exponents, as is assumed
-					list[i] = truth{time: 0.5 + 0.15*random.NormFloat64(), power: 1.5 + 0.3*random.NormFloat64(), watts: 100}
+					list[i] = truth{
+						time:  0.5 + 0.15*random.NormFloat64(),
+						power: 1.5 + 0.3*random.NormFloat64(), watts: 100,
+					}
 				}
 				isSlower, isInside, isNear := nextOne(t, list)
 				slower, inside, near = slower+isSlower, inside+isInside, near+isNear

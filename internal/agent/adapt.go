@@ -22,12 +22,15 @@ const (
 // checkAdaptation says what is impossible about an adaptation.
 func checkAdaptation(a *live.Adaptation) error {
 	tau := a.Tau()
-	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 || a.Writes > maxWrites ||
+	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
+		a.Writes > maxWrites ||
 		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
-		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau, len(a.Levels))
+		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau,
+			len(a.Levels))
 	}
 	for i, l := range a.Levels {
-		if !(l.Core > 0) || !(l.Stretch >= 1 && l.Stretch <= maxStretch) || !(l.Cost > 0) || math.IsInf(l.Cost, 0) ||
+		if !(l.Core > 0) || !(l.Stretch >= 1 && l.Stretch <= maxStretch) || !(l.Cost > 0) ||
+			math.IsInf(l.Cost, 0) ||
 			i > 0 && (l.Core >= a.Levels[i-1].Core || l.Stretch < a.Levels[i-1].Stretch) {
 			return fmt.Errorf("%w: adaptation to %v MHz", ErrSetting, float64(l.Core))
 		}
@@ -337,7 +340,8 @@ const maxCountedWrites = time.Minute
 
 // add notes a write.
 func (w *writeTimes) add(now time.Time) {
-	*w = append(slices.DeleteFunc(*w, func(at time.Time) bool { return now.Sub(at) >= maxCountedWrites }), now)
+	*w = append(slices.DeleteFunc(*w, func(at time.Time) bool { return now.Sub(at) >= maxCountedWrites }),
+		now)
 }
 
 // remaining is how many of so many there may still be now.

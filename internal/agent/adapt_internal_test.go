@@ -18,7 +18,9 @@ func v100(sla float64, writes int) *live.Adaptation {
 	for _, core := range []dvfsmodel.MHz{1380, 1237, 1102, 945, 802, 705, 600} {
 		fc := float64(core) / 1380
 		v := float64(dvfsmodel.VoltageFor(fc))
-		rule.Levels = append(rule.Levels, live.AdaptLevel{Core: core, Stretch: 1 / fc, Cost: (50 + 130*v*v*fc) / fc / 180})
+		rule.Levels = append(rule.Levels, live.AdaptLevel{
+			Core: core, Stretch: 1 / fc, Cost: (50 + 130*v*v*fc) / fc / 180,
+		})
 	}
 	return rule
 }
@@ -49,7 +51,8 @@ type world struct {
 func newWorld(rule *live.Adaptation, level int, period time.Duration) *world {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	return &world{
-		d: newClockStepper(rule, level, begin), rule: rule, now: begin, period: period, window: begin.Add(-period / 3), factor: 1, worst: 1, inForce: level,
+		d: newClockStepper(rule, level, begin), rule: rule, now: begin, period: period,
+		window: begin.Add(-period / 3), factor: 1, worst: 1, inForce: level,
 	}
 }
 
@@ -154,13 +157,17 @@ func TestTheSLAHoldsAtEveryMomentForAnyUtilisation(t *testing.T) {
 				first = i
 			}
 		}
-		w := newWorld(rule, first, time.Duration(rapid.Int64Range(int64(minPeriod), int64(maxPeriod)).Draw(rt, "period")))
+		w := newWorld(rule, first,
+			time.Duration(rapid.Int64Range(int64(minPeriod), int64(maxPeriod)).Draw(rt, "period")))
 		w.factor = rapid.SampledFrom([]float64{1, 1, 0.5}).Draw(rt, "factor")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		late := rapid.SampledFrom([]float64{0, 0.05, 0.3}).Draw(rt, "late")
 		mean := rapid.SampledFrom([]float64{0.02, 0.3, 2, 15}).Draw(rt, "phase")
 		duty := rapid.Float64Range(0.02, 1).Draw(rt, "duty")
-		j := &jobLoad{random: random, mean: mean, duty: duty, contrary: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(rt, "contrary")}
+		j := &jobLoad{
+			random: random, mean: mean, duty: duty,
+			contrary: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(rt, "contrary"),
+		}
 		for range 3000 {
 			step := rule.TauS
 			if random.Float64() < late {
@@ -217,13 +224,23 @@ func TestPausesAreSpentOnLowerClocksAndWorkWithoutThemIsAtTheSafeOne(t *testing.
 		lowest, floor bool
 	}{
 		{name: "always at work", busy: time.Hour, wait: time.Second, least: 1.14, most: 1.2, writes: 20},
-		{name: "half of the time", busy: 20 * time.Second, wait: 20 * time.Second, least: 1.12, most: 1.2, writes: 90, floor: true},
-		{name: "short bursts", busy: 300 * time.Millisecond, wait: 700 * time.Millisecond, least: 1.1, most: 1.2, writes: 20},
-		{name: "never at work", busy: time.Nanosecond, wait: time.Hour, least: 1, most: 1.2, writes: 4, floor: true},
+		{
+			name: "half of the time", busy: 20 * time.Second, wait: 20 * time.Second, least: 1.12, most: 1.2,
+			writes: 90, floor: true,
+		},
+		{
+			name: "short bursts", busy: 300 * time.Millisecond, wait: 700 * time.Millisecond, least: 1.1,
+			most: 1.2, writes: 20,
+		},
+		{
+			name: "never at work", busy: time.Nanosecond, wait: time.Hour, least: 1, most: 1.2,
+			writes: 4, floor: true,
+		},
 	} {
 		w := newWorld(v100(1.2, 30), 1, minPeriod)
 		w.play(600, c.busy, c.wait)
-		t.Logf("%s: %.3f times as long, %d writes, level %d, deepest %d, %.0f W", c.name, w.took/w.base, len(w.all), w.d.level, w.d.lowestLevel, w.joules/w.took)
+		t.Logf("%s: %.3f times as long, %d writes, level %d, deepest %d, %.0f W", c.name, w.took/w.base,
+			len(w.all), w.d.level, w.d.lowestLevel, w.joules/w.took)
 		if got := w.took / w.base; got < c.least || got > c.most {
 			t.Errorf("%s: %v times as long, want %v to %v", c.name, got, c.least, c.most)
 		}
@@ -242,7 +259,8 @@ func TestWithoutAUtilisationARunCountsAsAlwaysAtWork(t *testing.T) {
 			w.tick(util, time.Millisecond, false)
 		}
 		if w.d.lowestLevel > 2 || w.d.slowdown() > 1.2 || w.d.slowdown() < 1.1 {
-			t.Errorf("utilisation %v: level %d, counts as %v times as long", util, w.d.lowestLevel, w.d.slowdown())
+			t.Errorf("utilisation %v: level %d, counts as %v times as long", util, w.d.lowestLevel,
+				w.d.slowdown())
 		}
 	}
 }
@@ -269,11 +287,16 @@ func TestAfterALongGapTheRunCatchesUpAtTheCeiling(t *testing.T) {
 
 func TestAnAdaptationThatCannotBeIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*live.Adaptation){
-		"sla": func(a *live.Adaptation) { a.SLA = 0.9 }, "no sla": func(a *live.Adaptation) { a.SLA = math.NaN() },
-		"tau": func(a *live.Adaptation) { a.TauS = 0 }, "writes": func(a *live.Adaptation) { a.Writes = -1 },
-		"no levels": func(a *live.Adaptation) { a.Levels = nil }, "no ceiling": func(a *live.Adaptation) { a.Levels = a.Levels[1:] },
-		"order": func(a *live.Adaptation) { a.Levels[2].Core = 1300 }, "cost": func(a *live.Adaptation) { a.Levels[2].Cost = math.Inf(1) },
-		"stretch": func(a *live.Adaptation) { a.Levels[2].Stretch = 1 }, "clock": func(a *live.Adaptation) { a.Levels[6].Core = 0 },
+		"sla":        func(a *live.Adaptation) { a.SLA = 0.9 },
+		"no sla":     func(a *live.Adaptation) { a.SLA = math.NaN() },
+		"tau":        func(a *live.Adaptation) { a.TauS = 0 },
+		"writes":     func(a *live.Adaptation) { a.Writes = -1 },
+		"no levels":  func(a *live.Adaptation) { a.Levels = nil },
+		"no ceiling": func(a *live.Adaptation) { a.Levels = a.Levels[1:] },
+		"order":      func(a *live.Adaptation) { a.Levels[2].Core = 1300 },
+		"cost":       func(a *live.Adaptation) { a.Levels[2].Cost = math.Inf(1) },
+		"stretch":    func(a *live.Adaptation) { a.Levels[2].Stretch = 1 },
+		"clock":      func(a *live.Adaptation) { a.Levels[6].Core = 0 },
 	} {
 		rule := v100(1.2, 30)
 		if err := checkAdaptation(rule); err != nil {
@@ -313,10 +336,13 @@ func TestInTheLongRunClocksCostNoMoreThanTheBestStaticOneThatNobodyKnows(t *test
 			}
 		}
 		part := func(joules float64) float64 { return 100 * (1 - joules/standard) }
-		t.Logf("at work for %3.0f %%: %.3f times as long, saved %.1f %%; the best static clock %.1f %%, one that is safe for any use %.1f %%; %.1f writes a minute",
-			100*work/w.base, w.took/w.base, part(w.joules), part(best), part(safe), float64(len(w.all))/seconds*60)
+		t.Logf("at work for %3.0f %%: %.3f times as long, saved %.1f %%; the best static clock %.1f %%, "+
+			"one that is safe for any use %.1f %%; %.1f writes a minute",
+			100*work/w.base, w.took/w.base, part(w.joules), part(best), part(safe),
+			float64(len(w.all))/seconds*60)
 		if w.worst > rule.SLA || w.joules > 1.1*best || w.joules > safe*1.001 {
-			t.Errorf("at work for %v: %v times as long, %v J, best static %v J, safe %v J", duty, w.worst, w.joules, best, safe)
+			t.Errorf("at work for %v: %v times as long, %v J, best static %v J, safe %v J", duty, w.worst,
+				w.joules, best, safe)
 		}
 	}
 }

@@ -20,7 +20,9 @@ import (
 func stepped(sla float64, clocks ...dvfsmodel.MHz) *live.Adaptation {
 	a := &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 	for i, core := range clocks {
-		a.Levels = append(a.Levels, live.AdaptLevel{Core: core, Stretch: float64(clocks[0] / core), Cost: 1 - 0.1*float64(i)})
+		a.Levels = append(a.Levels, live.AdaptLevel{
+			Core: core, Stretch: float64(clocks[0] / core), Cost: 1 - 0.1*float64(i),
+		})
 	}
 	return a
 }
@@ -89,15 +91,18 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 			if ended, err = h.sims[0].Ended(); err != nil {
 				t.Fatal(err)
 			}
-			if s := a.State().Runs[0]; s.Adapted == nil || s.Adapted.Slowdown > 1.2 || s.Wants != h.locked(0) {
+			if s := a.State().Runs[0]; s.Adapted == nil || s.Adapted.Slowdown > 1.2 ||
+				s.Wants != h.locked(0) {
 				t.Fatalf("%+v with %+v", s, s.Adapted)
 			}
 		}
 		state := a.State()
 		slowdown := ended[0].Took / ended[0].Default
-		t.Logf("%.3f times as long, %d writes in %.0f s, seconds at clocks %v", slowdown, state.GPUs[0].Writes+state.GPUs[1].Writes, ended[0].Took, seen)
+		t.Logf("%.3f times as long, %d writes in %.0f s, seconds at clocks %v", slowdown,
+			state.GPUs[0].Writes+state.GPUs[1].Writes, ended[0].Took, seen)
 		if slowdown > 1.2 || slowdown < 1.1 || slowdown > state.Runs[0].Adapted.Slowdown {
-			t.Errorf("%v times as long as at default clocks, at most %v by the agent", slowdown, state.Runs[0].Adapted.Slowdown)
+			t.Errorf("%v times as long as at default clocks, at most %v by the agent", slowdown,
+				state.Runs[0].Adapted.Slowdown)
 		}
 		if seen[600] < 100 || state.Steps < 50 || seen[0] > 0 {
 			t.Errorf("seconds at clocks: %v, %d steps", seen, state.Steps)
@@ -106,7 +111,8 @@ func TestARunIsSteppedBetweenItsClocksAndKeepsItsSLA(t *testing.T) {
 			t.Errorf("the entry was %s, is %s", entry, got)
 		}
 		closed, err := a.End(t.Context(), 1, "n1")
-		if err != nil || closed.Outcome.Lowest != (dvfsmodel.Setting{Core: 600}) || closed.Outcome.Slowdown > 1.2 || closed.Outcome.Slowdown < slowdown {
+		if err != nil || closed.Outcome.Lowest != (dvfsmodel.Setting{Core: 600}) ||
+			closed.Outcome.Slowdown > 1.2 || closed.Outcome.Slowdown < slowdown {
 			t.Errorf("end: %+v, %v", closed.Outcome, err)
 		}
 		wantStays(t, &closed, seen)
@@ -121,7 +127,8 @@ func wantStays(t *testing.T, closed *agent.ClosedRun, seen map[dvfsmodel.MHz]int
 	var time, work float64
 	var joules, used dvfsmodel.Joule
 	for _, s := range closed.Outcome.Stays {
-		if off := s.Seconds - float64(seen[s.Core]); math.Abs(off) > 2+float64(s.Begun) || s.Begun == 0 || s.Work+s.Rest > s.Seconds+1e-6 || s.RestEnergy > s.Energy {
+		if off := s.Seconds - float64(seen[s.Core]); math.Abs(off) > 2+float64(s.Begun) || s.Begun == 0 ||
+			s.Work+s.Rest > s.Seconds+1e-6 || s.RestEnergy > s.Energy {
 			t.Errorf("%+v, seen for %d s", s, seen[s.Core])
 		}
 		time, work, joules = time+s.Seconds, work+s.Work, joules+s.Energy
@@ -130,7 +137,8 @@ func wantStays(t *testing.T, closed *agent.ClosedRun, seen map[dvfsmodel.MHz]int
 		used += g.Energy
 	}
 	took := closed.Outcome.Ended.Sub(closed.Outcome.Started).Seconds()
-	if took-time > 1.2 || time > took+1e-6 || math.Abs(float64(joules/used)-1) > 0.002 || work < 600 || work > 0.6*time {
+	if took-time > 1.2 || time > took+1e-6 || math.Abs(float64(joules/used)-1) > 0.002 || work < 600 ||
+		work > 0.6*time {
 		t.Errorf("%v s of %v, %v at work, %v J of %v", time, took, work, joules, used)
 	}
 }
@@ -164,19 +172,20 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 		"lost":      {GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultReload},
 	} {
 		troubled := ""
-		adapting(t, func(err error) { troubled += err.Error() + "\n" }, func(h *host, a *agent.Agent, _ live.Run) {
-			t := h.t
-			h.reaches(600)
-			h.faults.Add(fault)
-			sleep(40 * time.Second)
-			s := a.State().Runs[0]
-			if s.HandsOff == "" || s.Adapted != nil || troubled == "" && fault.Op == gpu.OpLock {
-				t.Errorf("%s: %+v, trouble: %s", name, s, troubled)
-			}
-			h.faults.Clear()
-			sleep(40 * time.Second)
-			h.wantFree()
-		})
+		adapting(t, func(err error) { troubled += err.Error() + "\n" },
+			func(h *host, a *agent.Agent, _ live.Run) {
+				t := h.t
+				h.reaches(600)
+				h.faults.Add(fault)
+				sleep(40 * time.Second)
+				s := a.State().Runs[0]
+				if s.HandsOff == "" || s.Adapted != nil || troubled == "" && fault.Op == gpu.OpLock {
+					t.Errorf("%s: %+v, trouble: %s", name, s, troubled)
+				}
+				h.faults.Clear()
+				sleep(40 * time.Second)
+				h.wantFree()
+			})
 	}
 }
 
@@ -268,8 +277,10 @@ func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 		want []dvfsmodel.MHz // nil: it isn't adapted
 		err  bool
 	}{
-		"all":              {stepped(1.2, 1380, 1237, 945), []dvfsmodel.MHz{1380, 1237, 945}, false},
-		"below the range":  {stepped(1.2, 1380, 1237, 945, 705, 600), []dvfsmodel.MHz{1380, 1237, 945}, false},
+		"all": {stepped(1.2, 1380, 1237, 945), []dvfsmodel.MHz{1380, 1237, 945}, false},
+		"below the range": {
+			stepped(1.2, 1380, 1237, 945, 705, 600), []dvfsmodel.MHz{1380, 1237, 945}, false,
+		},
 		"not in the table": {stepped(1.2, 1380, 1300, 1237, 900), []dvfsmodel.MHz{1380, 1237}, false},
 		"no ceiling":       {stepped(1.2, 1500, 1380, 1237), nil, false},
 		"not its setting":  {stepped(1.2, 1380, 945), nil, false},

@@ -351,14 +351,20 @@ func (a *Agent) State() State {
 	var s State
 	for _, c := range a.allGPUs() {
 		c.mu.Lock()
-		s.GPUs = append(s.GPUs, GPUState{Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0, ExternalChange: c.externalChange, Refused: c.refused})
+		s.GPUs = append(s.GPUs, GPUState{
+			Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
+			ExternalChange: c.externalChange, Refused: c.refused,
+		})
 		c.mu.Unlock()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
 		r := a.runs[id]
-		run := RunState{Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended, Reread: r.reread}
+		run := RunState{
+			Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
+			Reread: r.reread,
+		}
 		if !r.ended {
 			run.Readings = r.sampler.readings.Readings()
 		}

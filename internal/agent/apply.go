@@ -208,7 +208,8 @@ func (a *Agent) checkGPU(c *managedGPU, run *live.Run) error {
 		return err
 	}
 	if !supports(table, run.Setting) {
-		return fmt.Errorf("%w: %v,%v MHz is not in its table", ErrSetting, float64(run.Setting.Core), float64(run.Setting.Mem))
+		return fmt.Errorf("%w: %v,%v MHz is not in its table", ErrSetting, float64(run.Setting.Core),
+			float64(run.Setting.Mem))
 	}
 	return a.checkRange(c, run.Setting)
 }
@@ -235,7 +236,8 @@ func (a *Agent) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
 	span := a.options.Range(c.identity())
 	for _, d := range domains {
 		if !span.within(d, clockOf(want, d)) {
-			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d, float64(clockOf(want, d)))
+			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d,
+				float64(clockOf(want, d)))
 		}
 	}
 	return nil
@@ -266,7 +268,9 @@ func checkRun(r *live.Run) error {
 		return fmt.Errorf("%w: clocks %v", ErrRun, r.Setting)
 	case r.Limit < 0 || r.Upper < 0:
 		return fmt.Errorf("%w: limit %s, upper bound %s", ErrRun, r.Limit, r.Upper)
-	case len(r.GPUs) > maxGPUs || slices.ContainsFunc(r.GPUs, func(uuid string) bool { return len(uuid) > maxUUID }):
+	case len(r.GPUs) > maxGPUs || slices.ContainsFunc(r.GPUs, func(uuid string) bool {
+		return len(uuid) > maxUUID
+	}):
 		return fmt.Errorf("%w: GPUs", ErrRun)
 	}
 	if r.Started.IsZero() {

@@ -22,15 +22,28 @@ func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 		run  func(h *host, r *live.Run)
 		want error
 	}{
-		"not in the table":        {twoGPUs, func(_ *host, r *live.Run) { r.Setting.Core = 1234 }, agent.ErrSetting},
-		"below the range":         {twoGPUs, func(_ *host, r *live.Run) { r.Setting.Mem = 4000; r.Setting.Core = 1600 }, agent.ErrSetting},
-		"memory can't be locked":  {"sim:2,model=GTX1080Ti,lock=core", func(*host, *live.Run) {}, gpu.ErrNotSupported},
-		"nothing can be locked":   {"sim:2,model=GTX1080Ti,lock=none", func(_ *host, r *live.Run) { r.Setting.Mem = 0 }, gpu.ErrNotSupported},
-		"MIG":                     {twoGPUs + ",mig", func(*host, *live.Run) {}, agent.ErrShared},
-		"no such GPU":             {twoGPUs, func(_ *host, r *live.Run) { r.GPUs = append(r.GPUs, "MIG-1") }, agent.ErrNoGPU},
-		"a limit without a bound": {twoGPUs, func(_ *host, r *live.Run) { r.Limit = time.Hour }, agent.ErrSetting},
-		"no job":                  {twoGPUs, func(_ *host, r *live.Run) { r.Job = 0 }, agent.ErrRun},
-		"an id with a slash":      {twoGPUs, func(_ *host, r *live.Run) { r.ID = "../r1" }, agent.ErrRun},
+		"not in the table": {twoGPUs, func(_ *host, r *live.Run) {
+			r.Setting.Core = 1234
+		}, agent.ErrSetting},
+		"below the range": {twoGPUs, func(_ *host, r *live.Run) {
+			r.Setting.Mem = 4000
+			r.Setting.Core = 1600
+		}, agent.ErrSetting},
+		"memory can't be locked": {
+			"sim:2,model=GTX1080Ti,lock=core", func(*host, *live.Run) {}, gpu.ErrNotSupported,
+		},
+		"nothing can be locked": {"sim:2,model=GTX1080Ti,lock=none", func(_ *host, r *live.Run) {
+			r.Setting.Mem = 0
+		}, gpu.ErrNotSupported},
+		"MIG": {twoGPUs + ",mig", func(*host, *live.Run) {}, agent.ErrShared},
+		"no such GPU": {twoGPUs, func(_ *host, r *live.Run) {
+			r.GPUs = append(r.GPUs, "MIG-1")
+		}, agent.ErrNoGPU},
+		"a limit without a bound": {twoGPUs, func(_ *host, r *live.Run) {
+			r.Limit = time.Hour
+		}, agent.ErrSetting},
+		"no job":             {twoGPUs, func(_ *host, r *live.Run) { r.Job = 0 }, agent.ErrRun},
+		"an id with a slash": {twoGPUs, func(_ *host, r *live.Run) { r.ID = "../r1" }, agent.ErrRun},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, c.spec)
@@ -69,7 +82,8 @@ func TestAGPUThatIsDividedMeanwhileIsNotLockedForTheNextRun(t *testing.T) {
 	if err := h.sims[0].Share(gpu.Sharing{MIG: true}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrShared) || got.Locked {
+	if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrShared) ||
+		got.Locked {
 		t.Errorf("%+v, %v", got, err)
 	}
 	h.wantFree()
@@ -89,7 +103,8 @@ func TestTheFirstEpilogLeavesTheOtherShardItsClocksAndTheLastRestores(t *testing
 	h := newHost(t, twoGPUs)
 	a := h.started()
 	for i, want := range []dvfsmodel.Setting{slow, quick} {
-		if got, err := a.Apply(t.Context(), h.run(fmt.Sprint("r", i), uint32(i+1), want, 0)); err != nil || !got.Locked {
+		if got, err := a.Apply(t.Context(), h.run(fmt.Sprint("r", i), uint32(i+1), want, 0)); err != nil ||
+			!got.Locked {
 			t.Fatalf("apply %d: %+v, %v", i, got, err)
 		}
 	}
@@ -143,7 +158,8 @@ func TestALockOverALockKeepsWhatWasBeforeTheFirst(t *testing.T) {
 		t.Errorf("first lock: %+v", first)
 	}
 	apply(h, a, "r2", 2, quick, 0)
-	if second := prior(); second.Prior != agent.PriorUnknown || !second.Since.Equal(first.Since) || second.Run != "r2" || second.MHz != 1800 {
+	if second := prior(); second.Prior != agent.PriorUnknown || !second.Since.Equal(first.Since) ||
+		second.Run != "r2" || second.MHz != 1800 {
 		t.Errorf("second lock: %+v", second)
 	}
 	end(a, 1)
@@ -165,7 +181,9 @@ func entryOf(a *agent.Agent) int {
 }
 
 func TestEveryErrorOfADeviceDuringApplyLeavesAllGPUsOfTheJobAtDefault(t *testing.T) {
-	kinds := []gpu.FaultKind{gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultLost, gpu.FaultReload}
+	kinds := []gpu.FaultKind{
+		gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultLost, gpu.FaultReload,
+	}
 	for _, op := range []gpu.Op{gpu.OpClocks, gpu.OpSharing, gpu.OpLock, gpu.OpRead} {
 		for _, kind := range kinds {
 			for after := range 2 {
@@ -209,7 +227,8 @@ func applyWithFault(t *testing.T, fault gpu.Fault) {
 func TestALockThatIsRefusedLeavesNoEntryEvenIfUnlockingIsRefusedToo(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
-	h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpLock, Kind: gpu.FaultPermission}, gpu.Fault{GPU: -1, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
+	h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpLock, Kind: gpu.FaultPermission},
+		gpu.Fault{GPU: -1, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
 	if _, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0, 1)); !errors.Is(err, gpu.ErrPermission) {
 		t.Errorf("error %v", err)
 	}
@@ -432,7 +451,8 @@ func TestGPUsAreNotLookedForAgainWhileADriverDoesNotAnswer(t *testing.T) {
 			}
 		}
 		if calls := library.calls.Load(); calls != 1 || time.Since(began) > 0 {
-			t.Errorf("%d calls of the driver, sweeps took %s, want one call and no wait", calls, time.Since(began))
+			t.Errorf("%d calls of the driver, sweeps took %s, want one call and no wait", calls,
+				time.Since(began))
 		}
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // in a bubble
 		synctest.Wait()

@@ -51,7 +51,9 @@ type managedGPU struct {
 
 func newManagedGPU(dev gpu.Device, timeout time.Duration, late func(*managedGPU)) *managedGPU {
 	id := dev.Identity()
-	return &managedGPU{uuid: id.UUID, id: id, dev: dev, timeout: timeout, onLateReturn: late, turn: make(chan struct{}, 1)}
+	return &managedGPU{
+		uuid: id.UUID, id: id, dev: dev, timeout: timeout, onLateReturn: late, turn: make(chan struct{}, 1),
+	}
 }
 
 // acquire waits for the card's turn.

@@ -101,7 +101,8 @@ func (f *ClaimFolder) Claim(uuid string) (release func(), err error) {
 		_, err = file.WriteAt(fmt.Appendf(nil, "process %d, journal %s\n", os.Getpid(), f.journal), 0)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("claim %s in %s: %w", uuid, filepath.Base(f.root.Name()), err), file.Close())
+		return nil, errors.Join(fmt.Errorf("claim %s in %s: %w", uuid, filepath.Base(f.root.Name()), err),
+			file.Close())
 	}
 	return func() { _ = file.Close() }, nil // which unlocks it
 }

@@ -24,7 +24,9 @@ func adaptedRun(t *testing.T, h *host) (a *agent.Agent, step func(n int) error) 
 	if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	return a, func(n int) error { return a.AdaptAt(t.Context(), r.Started.Add(time.Duration(n)*150*time.Millisecond)) }
+	return a, func(n int) error {
+		return a.AdaptAt(t.Context(), r.Started.Add(time.Duration(n)*150*time.Millisecond))
+	}
 }
 
 func TestNoStepLocksAGPUWhoseEntryAnotherProcessRemoved(t *testing.T) {
@@ -42,7 +44,8 @@ func TestNoStepLocksAGPUWhoseEntryAnotherProcessRemoved(t *testing.T) {
 	if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
 		t.Errorf("hands off %q", r.HandsOff)
 	}
-	if got, err := a.Apply(t.Context(), h.run("r2", 2, dvfsmodel.Setting{Core: 1380}, 0)); err != nil || got.Locked {
+	if got, err := a.Apply(t.Context(), h.run("r2", 2, dvfsmodel.Setting{Core: 1380}, 0)); err != nil ||
+		got.Locked {
 		t.Errorf("beside a run at default clocks: %+v, %v", got, err)
 	}
 }
@@ -83,9 +86,11 @@ func noticeBySamples(h *host, a *agent.Agent, _ func(int) error) {
 }
 
 func noticeByRun(h *host, a *agent.Agent, _ func(int) error) {
-	for i, locked := range []bool{false, true} { // beside the run that is put to default clocks, and elsewhere
+	// Beside the run that is put to default clocks, and elsewhere.
+	for i, locked := range []bool{false, true} {
 		job := uint32(i + 2)
-		if got, err := a.Apply(h.t.Context(), h.run("r"+h.uuids[i], job, dvfsmodel.Setting{Core: 1380}, i)); err != nil || got.Locked != locked {
+		if got, err := a.Apply(h.t.Context(), h.run("r"+h.uuids[i], job, dvfsmodel.Setting{Core: 1380},
+			i)); err != nil || got.Locked != locked {
 			h.t.Errorf("GPU %d: %+v, %v", i, got, err)
 		}
 		if _, err := a.End(h.t.Context(), job, "n1"); err != nil {
@@ -108,14 +113,16 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 				h.wantLocked(free, free)
 				notice(h, a, step)
 				h.wantFree()
-				if r := a.State().Runs[0]; !strings.Contains(r.HandsOff, "another process gave its clocks back") {
+				if r := a.State().Runs[0]; !strings.Contains(r.HandsOff,
+					"another process gave its clocks back") {
 					t.Errorf("hands off %q", r.HandsOff)
 				}
 				if left := h.journal.files(".returned"); len(left) > 0 {
 					t.Errorf("left behind: %v", left)
 				}
 				_, ending := a.End(t.Context(), 1, "n1")
-				if got, err := a.Apply(t.Context(), h.run("next", 9, dvfsmodel.Setting{Core: 1380}, 0)); err != nil || ending != nil || !got.Locked {
+				if got, err := a.Apply(t.Context(), h.run("next", 9, dvfsmodel.Setting{Core: 1380},
+					0)); err != nil || ending != nil || !got.Locked {
 					t.Errorf("the next run: %+v, %v, %v", got, err, ending)
 				}
 			})
@@ -187,7 +194,8 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 	if len(a.GPUs()) != 4 || len(h.journal.files(h.uuids[1]+".json")) > 0 {
 		t.Errorf("%v, journal %v", a.GPUs(), h.journal.files(".json"))
 	}
-	if got, err := a.Apply(t.Context(), h.run("back", 8, quick, 1)); err != nil || !got.Locked || h.locked(1) != quick {
+	if got, err := a.Apply(t.Context(), h.run("back", 8, quick, 1)); err != nil || !got.Locked ||
+		h.locked(1) != quick {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -238,7 +246,8 @@ func TestAGPUIsOneProcesssAtATime(t *testing.T) {
 	if _, err := folder("journal").Claim("GPU-1"); !errors.Is(err, agent.ErrSameJournal) {
 		t.Errorf("with the same journal: %v", err)
 	}
-	if _, err := folder("other").Claim("GPU-1"); !errors.Is(err, agent.ErrTaken) || !strings.Contains(err.Error(), filepath.Join(dir, "journal")) {
+	if _, err := folder("other").Claim("GPU-1"); !errors.Is(err, agent.ErrTaken) ||
+		!strings.Contains(err.Error(), filepath.Join(dir, "journal")) {
 		t.Errorf("with another journal: %v", err)
 	}
 	if other, err := folder("other").Claim("GPU-2"); err != nil {
@@ -277,11 +286,13 @@ func TestAnAgentThatStartsWaitsForARestoreToEnd(t *testing.T) {
 		began := time.Now()
 		time.AfterFunc(300*time.Millisecond, release)
 		again, err := open().WithWait().Claim("GPU-1")
-		if took := time.Since(began); err != nil || took < 300*time.Millisecond || took > 500*time.Millisecond {
+		if took := time.Since(began); err != nil || took < 300*time.Millisecond ||
+			took > 500*time.Millisecond {
 			t.Errorf("%v after %v", err, took)
 		}
 		defer again()
-		if _, err := open().WithWait().Claim("GPU-1"); !errors.Is(err, agent.ErrSameJournal) || time.Since(began) < time.Second {
+		if _, err := open().WithWait().Claim("GPU-1"); !errors.Is(err, agent.ErrSameJournal) ||
+			time.Since(began) < time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

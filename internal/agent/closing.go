@@ -51,7 +51,8 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 		sampler.addCounters(&out, at.Add(-slack))
 	}
 	if r.stepper != nil {
-		out.Lowest, out.Slowdown = dvfsmodel.Setting{Core: r.stepper.lowest(), Mem: r.Setting.Mem}, r.stepper.slowdown()
+		out.Lowest, out.Slowdown = dvfsmodel.Setting{Core: r.stepper.lowest(), Mem: r.Setting.Mem},
+			r.stepper.slowdown()
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.residency.residencies()
 		}
@@ -146,7 +147,8 @@ func (s *Sampler) addCounters(out *Outcome, end time.Time) {
 	for i := range out.GPUs {
 		g := &out.GPUs[i]
 		t := s.gpus[g.UUID]
-		counted := g.Resets == 0 && (g.EnergyFrom == gpu.FromCounter || g.Samples == 1 && gpu.Measured(t.count))
+		counted := g.Resets == 0 &&
+			(g.EnergyFrom == gpu.FromCounter || g.Samples == 1 && gpu.Measured(t.count))
 		if counted && t.first >= 0 && t.last.After(end) && t.count > t.first {
 			g.Spanned = t.count - t.first
 		}

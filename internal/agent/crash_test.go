@@ -178,7 +178,8 @@ func (h *host) recover(endedBefore []agent.ClosedRun, how crash) {
 	h.t.Helper()
 	a := h.startAgain(how)
 	h.wantFree()
-	if left := slices.Concat(h.journal.files(".tmp"), h.journal.files(".done"), h.journal.files(".returned")); len(left) > 0 {
+	if left := slices.Concat(h.journal.files(".tmp"), h.journal.files(".done"),
+		h.journal.files(".returned")); len(left) > 0 {
 		h.t.Errorf("left behind: %v", left)
 	}
 	swept, err := a.Sweep(h.t.Context(), ignoreMissing, ignoreMissing)
@@ -224,8 +225,11 @@ func (h *host) startAgain(how crash) *agent.Agent {
 	report, err := a.Start(h.t.Context())
 	switch {
 	case h.hard && how == killed:
-		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool { return g.Result != agent.EntryKept })
-		if !errors.Is(err, gpu.ErrLost) || !errors.Is(err, agent.ErrTaken) || len(kept) != 1 || kept[0].UUID != h.uuids[2] {
+		kept := slices.DeleteFunc(slices.Clone(report.GPUs), func(g agent.Restored) bool {
+			return g.Result != agent.EntryKept
+		})
+		if !errors.Is(err, gpu.ErrLost) || !errors.Is(err, agent.ErrTaken) || len(kept) != 1 ||
+			kept[0].UUID != h.uuids[2] {
 			h.t.Errorf("start after the crash: %v, %+v", err, report)
 		}
 		h.wantFree()
@@ -256,7 +260,8 @@ func (h *host) comeBack(a *agent.Agent) {
 	if err := h.sims[3].Unlock(gpu.Core); err != nil { // it is done with it
 		h.t.Fatal(err)
 	}
-	if got, err := a.Apply(h.t.Context(), h.run("back", 97, slow, 2)); err != nil || !got.Locked || h.locked(2) != slow {
+	if got, err := a.Apply(h.t.Context(), h.run("back", 97, slow, 2)); err != nil || !got.Locked ||
+		h.locked(2) != slow {
 		h.t.Errorf("a run on the GPU that came back: %+v, %v, locked at %v", got, err, h.locked(2))
 	}
 	if _, err := a.End(h.t.Context(), 97, "n1"); err != nil {

@@ -52,7 +52,8 @@ func TestOfARunWhoseEpilogIsLateOnlyTheJobsOwnTimeCounts(t *testing.T) {
 		if host, known := got.Host(); !known || math.Abs(float64(host)-200*20.4) > 1 {
 			t.Errorf("host %v J (%v), want %v", host, known, 200*20.4)
 		}
-		if again, err := a.EndedAt("r1", ended.Add(-10*time.Second)); err != nil || !reflect.DeepEqual(again.Outcome, got) {
+		if again, err := a.EndedAt("r1", ended.Add(-10*time.Second)); err != nil ||
+			!reflect.DeepEqual(again.Outcome, got) {
 			t.Errorf("corrected twice: %+v, %v", again.Outcome, err)
 		}
 		if kept := h.started().Ended(); len(kept) != 1 || !kept[0].Outcome.Ended.Equal(ended) {
@@ -66,13 +67,16 @@ func TestOfARunWhoseEpilogIsLateOnlyTheJobsOwnTimeCounts(t *testing.T) {
 func wantCutOff(t *testing.T, got *agent.Outcome, ended time.Time, seconds, joules float64) {
 	t.Helper()
 	g := got.GPUs[0]
-	if !got.Ended.Equal(ended) || got.Partial || math.Abs(g.Covered-seconds) > 0.01 || g.EnergyFrom != gpu.FromCounter {
-		t.Errorf("ended %s, partial %v, %v s from %s; want %s and %v s", got.Ended, got.Partial, g.Covered, g.EnergyFrom, ended, seconds)
+	if !got.Ended.Equal(ended) || got.Partial || math.Abs(g.Covered-seconds) > 0.01 ||
+		g.EnergyFrom != gpu.FromCounter {
+		t.Errorf("ended %s, partial %v, %v s from %s; want %s and %v s", got.Ended, got.Partial, g.Covered,
+			g.EnergyFrom, ended, seconds)
 	}
 	if math.Abs(float64(g.Energy)-joules) > 0.03*joules {
 		t.Errorf("%v J, want %v", float64(g.Energy), joules)
 	}
-	if g.Utilisation < 0.97 || g.PeakMem != anyWork.Mem || len(g.Clocks) != 1 || g.Clocks[0].Core != slow.Core {
+	if g.Utilisation < 0.97 || g.PeakMem != anyWork.Mem || len(g.Clocks) != 1 ||
+		g.Clocks[0].Core != slow.Core {
 		t.Errorf("%+v", g)
 	}
 	if points := len(got.Readings.Power); points != 21 {
@@ -142,13 +146,18 @@ func TestASamplerUntilATimeIsOneThatWasToldNoMore(t *testing.T) {
 		cut := rapid.IntRange(1, told).Draw(t, "of the run")
 		at, end := noon, noon
 		for i := range told {
-			step := nodepower.EnergyStep{Energy: 50, Time: time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond, Known: true}
+			step := nodepower.EnergyStep{
+				Energy: 50, Time: time.Duration(rapid.IntRange(1, 1500).Draw(t, "ms")) * time.Millisecond,
+				Known: true,
+			}
 			at = at.Add(step.Time)
 			for k, uuid := range uuids {
 				r := gpu.Reading{
-					At: at, Power: dvfsmodel.Watt(rapid.IntRange(-1, 300).Draw(t, "W")), Energy: dvfsmodel.Joule(100 * (i + k)),
-					Core: dvfsmodel.MHz(rapid.IntRange(0, 3).Draw(t, "core")), Utilisation: rapid.Float64Range(0, 1).Draw(t, "used"),
-					MemUsed: int64(i), MemTotal: 1 << 20,
+					At: at, Power: dvfsmodel.Watt(rapid.IntRange(-1, 300).Draw(t, "W")),
+					Energy:      dvfsmodel.Joule(100 * (i + k)),
+					Core:        dvfsmodel.MHz(rapid.IntRange(0, 3).Draw(t, "core")),
+					Utilisation: rapid.Float64Range(0, 1).Draw(t, "used"),
+					MemUsed:     int64(i), MemTotal: 1 << 20,
 				}
 				whole.Add(uuid, r)
 				if i < cut {
@@ -175,7 +184,10 @@ func TestASamplerUntilATimeIsOneThatWasToldNoMore(t *testing.T) {
 }
 
 func TestWhatASamplerRemembersIsBounded(t *testing.T) {
-	for every, want := range map[time.Duration]int{100 * time.Millisecond: 1801, 2 * time.Millisecond: 20_000} {
+	for every, want := range map[time.Duration]int{
+		100 * time.Millisecond: 1801,
+		2 * time.Millisecond:   20_000,
+	} {
 		s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
 		for i := range 100_000 {
 			s.Add("GPU-1", gpu.Reading{At: noon.Add(time.Duration(i) * every), Power: 100})

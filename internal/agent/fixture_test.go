@@ -309,7 +309,8 @@ func newHost(t *testing.T, spec string) *host {
 	t.Helper()
 	h := &host{t: t, faults: gpu.NewFaults(), journal: newDisk(), runs: newDisk(), boot: "boot-1"}
 	var err error
-	if h.library, err = gpu.OpenSim(spec, &gpu.SimOptions{Faults: h.faults, Profiles: profiles()}); err != nil {
+	if h.library, err = gpu.OpenSim(spec, &gpu.SimOptions{Faults: h.faults, Profiles: profiles()}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if h.sims, err = h.library.Sims(); err != nil {
@@ -360,7 +361,10 @@ func (h *host) hardship() {
 	h.hard = true
 	a := h.started()
 	apply(h, a, "lost", 98, slow, 2)
-	for _, err := range []error{h.sims[2].InjectFault(gpu.FaultLost), h.sims[3].Lock(gpu.Core, coreLow.Core)} {
+	for _, err := range []error{
+		h.sims[2].InjectFault(gpu.FaultLost),
+		h.sims[3].Lock(gpu.Core, coreLow.Core),
+	} {
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -419,7 +423,8 @@ func (h *host) wantLocked(want ...dvfsmodel.Setting) {
 func (h *host) wantNoted(when string) {
 	h.t.Helper()
 	for i := range h.sims {
-		if got := h.locked(i); got != free && (!h.hard || i != 3) && len(h.journal.files(h.uuids[i]+".json")) == 0 {
+		if got := h.locked(i); got != free && (!h.hard || i != 3) &&
+			len(h.journal.files(h.uuids[i]+".json")) == 0 {
 			h.t.Errorf("%s: GPU %d is locked at %v without an entry", when, i, got)
 		}
 	}

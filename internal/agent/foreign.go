@@ -28,7 +28,10 @@ func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why 
 			return Restored{}
 		}
 		if err := a.free(ctx, c); err != nil {
-			return Restored{UUID: uuid, Result: EntryKept, Note: why.Error(), Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
+			return Restored{
+				UUID: uuid, Result: EntryKept, Note: why.Error(),
+				Err: errors.Join(err, a.freeListed(ctx, uuid+current)),
+			}
 		}
 	}
 	err := a.freeListed(ctx, uuid+current)
@@ -67,9 +70,10 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 	case err != nil:
 		return fmt.Errorf("the journal's file %q: %w", file, err)
 	}
-	words := slices.Compact(slices.Sorted(strings.FieldsFuncSeq(strings.ToLower(string(data)), func(r rune) bool {
-		return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})))
+	words := slices.Compact(slices.Sorted(strings.FieldsFuncSeq(strings.ToLower(string(data)),
+		func(r rune) bool {
+			return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		})))
 	var errs []error
 	for _, c := range a.allGPUs() {
 		uuid := strings.ToLower(c.uuid)
@@ -83,7 +87,9 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 	}
 	for _, word := range words {
 		if nvmlUUID.MatchString(word) && !strings.EqualFold(strings.TrimSuffix(file, current), word) {
-			errs = append(errs, fmt.Errorf("%s: %w: its clocks can't be given back before it is, and the journal's file %q lists it", word, ErrNoGPU, file))
+			errs = append(errs,
+				fmt.Errorf("%s: %w: its clocks can't be given back before it is, and the journal's file "+
+					"%q lists it", word, ErrNoGPU, file))
 		}
 	}
 	return errors.Join(errs...)

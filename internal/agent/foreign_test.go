@@ -19,7 +19,9 @@ func TestAJournalOfAnUnknownVersionFreesTheGPUsThatItLists(t *testing.T) {
 		"one file for all": {"journal.json", func(uuids []string) string {
 			return `{"schema":9,"gpus":{"` + uuids[0] + `":{"power_w":200},"` + uuids[1] + `":{}}}`
 		}},
-		"another ending": {"state.v9", func(uuids []string) string { return "v9\n" + strings.ToUpper(strings.Join(uuids, "\n")) }},
+		"another ending": {"state.v9", func(uuids []string) string {
+			return "v9\n" + strings.ToUpper(strings.Join(uuids, "\n"))
+		}},
 		"named for one, lists the other": {"", func(uuids []string) string {
 			return `{"schema":9,"also":"` + uuids[1] + `"}`
 		}},

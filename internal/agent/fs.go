@@ -103,7 +103,8 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	if info, err = file.Stat(); err != nil {
 		return nil, err
 	}
-	if err := statedir.CheckOwnFile(path, info); err != nil { // in a foreign folder it may be another one by now
+	// In a foreign folder it may be another one by now.
+	if err := statedir.CheckOwnFile(path, info); err != nil {
 		return nil, fmt.Errorf("%w: %w", errForeign, err)
 	}
 	if info.Size() > maxFile {
@@ -223,7 +224,8 @@ func liveFiles(folder FS, clean bool) (names, foreign []string, err error) {
 	}
 	for _, name := range all {
 		switch {
-		case strings.HasSuffix(name, draftSuffix), strings.HasSuffix(name, doneSuffix), strings.HasSuffix(name, returnedSuffix):
+		case strings.HasSuffix(name, draftSuffix), strings.HasSuffix(name, doneSuffix),
+			strings.HasSuffix(name, returnedSuffix):
 			if !clean {
 				continue
 			}
@@ -254,6 +256,7 @@ func isFileName(id string) bool {
 	const longest = 100
 	return id != "" && len(id) <= longest && id[0] != '.' && id[0] != '-' &&
 		!strings.ContainsFunc(id, func(r rune) bool {
-			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-' && r != '_'
+			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') &&
+				r != '-' && r != '_'
 		})
 }

@@ -32,7 +32,10 @@ func TestNothingThatWasSetAsideIsOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for file, want := range map[string]string{name + ".aside": "one", name + "-1.aside": "two", name + "-2.aside": "three"} {
+	for file, want := range map[string]string{
+		name + ".aside": "one", name + "-1.aside": "two",
+		name + "-2.aside": "three",
+	} {
 		if text, err := folder.root.ReadFile(file); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}
@@ -46,11 +49,17 @@ func TestAFileThatSomebodyElseMayHaveWrittenIsForeign(t *testing.T) {
 	folder, dir := opened(t)
 	path := filepath.Join(dir, "GPU-1.json")
 	for name, lay := range map[string]func() error{
-		"a link":           func() error { return errors.Join(os.WriteFile(path+"x", nil, 0o600), os.Symlink("GPU-1.jsonx", path)) },
-		"a pipe":           func() error { return syscall.Mkfifo(path, 0o600) },
-		"a folder":         func() error { return os.Mkdir(path, 0o700) },
-		"writable":         func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622)) },
-		"somebody else's":  func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 4711, 0)) },
+		"a link": func() error {
+			return errors.Join(os.WriteFile(path+"x", nil, 0o600), os.Symlink("GPU-1.jsonx", path))
+		},
+		"a pipe":   func() error { return syscall.Mkfifo(path, 0o600) },
+		"a folder": func() error { return os.Mkdir(path, 0o700) },
+		"writable": func() error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o622))
+		},
+		"somebody else's": func() error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 4711, 0))
+		},
 		"larger than ours": func() error { return os.WriteFile(path, make([]byte, maxFile+1), 0o600) },
 	} {
 		if name == "somebody else's" && os.Geteuid() != 0 {
@@ -72,7 +81,8 @@ func TestAFileThatSomebodyElseMayHaveWrittenIsForeign(t *testing.T) {
 func TestADraftThatIsALinkIsReplacedAndNotFollowed(t *testing.T) {
 	folder, dir := opened(t)
 	other := filepath.Join(dir, "GPU-2.json")
-	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink("GPU-2.json", filepath.Join(dir, "GPU-1.tmp"))); err != nil {
+	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600),
+		os.Symlink("GPU-2.json", filepath.Join(dir, "GPU-1.tmp"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := putFile(folder, "GPU-1", []byte("ours")); err != nil {
@@ -98,7 +108,8 @@ func TestAFolderOfSomebodyElseIsReadAndNeverChanged(t *testing.T) {
 	if err := putFile(folder, "GPU-2", nil); err == nil {
 		t.Error("a file was written")
 	}
-	if retireFile(folder, "GPU-1") == nil || setAside(folder, "GPU-1.json") == nil || folder.Remove("GPU-1.json") == nil {
+	if retireFile(folder, "GPU-1") == nil || setAside(folder, "GPU-1.json") == nil ||
+		folder.Remove("GPU-1.json") == nil {
 		t.Error("a file was taken away")
 	}
 	if names, err := folder.Names(); err != nil || !slices.Equal(names, []string{"GPU-1.json"}) {

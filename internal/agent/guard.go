@@ -31,7 +31,8 @@ func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 			continue
 		}
 		run = a.updateForecast(run, now)
-		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); reason != "" && !run.Wish.Fixed {
+		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); reason != "" &&
+			!run.Wish.Fixed {
 			errs = append(errs, a.handsOff(ctx, run.ID, reason))
 			a.mu.Lock()
 			a.guarded++

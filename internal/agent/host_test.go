@@ -100,22 +100,23 @@ func TestRunsThatShareAGPUShareItsPartOfTheHost(t *testing.T) {
 
 func TestWhileTheHostCannotBeReadItsEnergyIsUnknownAndItIsSaidOnce(t *testing.T) {
 	var said []error
-	metered(t, func(err error) { said = append(said, err) }, func(h *host, a *agent.Agent, broken *atomic.Bool) {
-		apply(h, a, "r1", 1, quick, 0)
-		apply(h, a, "r2", 2, quick, 1)
-		sleep(100 * time.Second)
-		broken.Store(true)
-		sleep(30 * time.Second)
-		broken.Store(false)
-		sleep(time.Second)
-		wantHost(h.t, a, 2, 100*131) // the step after made up for it
-		broken.Store(true)
-		sleep(10 * time.Minute)
-		closed, err := a.End(h.t.Context(), 1, "n1")
-		if _, known := closed.Outcome.Host(); known || err != nil {
-			h.t.Errorf("%+v, %v", closed.Outcome, err)
-		}
-	})
+	metered(t, func(err error) { said = append(said, err) },
+		func(h *host, a *agent.Agent, broken *atomic.Bool) {
+			apply(h, a, "r1", 1, quick, 0)
+			apply(h, a, "r2", 2, quick, 1)
+			sleep(100 * time.Second)
+			broken.Store(true)
+			sleep(30 * time.Second)
+			broken.Store(false)
+			sleep(time.Second)
+			wantHost(h.t, a, 2, 100*131) // the step after made up for it
+			broken.Store(true)
+			sleep(10 * time.Minute)
+			closed, err := a.End(h.t.Context(), 1, "n1")
+			if _, known := closed.Outcome.Host(); known || err != nil {
+				h.t.Errorf("%+v, %v", closed.Outcome, err)
+			}
+		})
 	if len(said) != 2 || !errors.Is(said[0], fs.ErrPermission) {
 		t.Errorf("said %v", said)
 	}
@@ -136,8 +137,18 @@ func TestTheHostsEnergyIsFilledInOnlyForASmallPartOfARun(t *testing.T) {
 		covered float64
 		partial bool
 		want    float64
-	}{{100, false, 1000}, {95, false, 1000.0 * 100 / 95}, {100.4, false, 1000}, {89, false, -1}, {0, false, -1}, {100, true, -1}} {
-		o := agent.Outcome{Started: noon, Ended: noon.Add(100 * time.Second), HostEnergy: 1000, HostCovered: c.covered, Partial: c.partial}
+	}{
+		{100, false, 1000},
+		{95, false, 1000.0 * 100 / 95},
+		{100.4, false, 1000},
+		{89, false, -1},
+		{0, false, -1},
+		{100, true, -1},
+	} {
+		o := agent.Outcome{
+			Started: noon, Ended: noon.Add(100 * time.Second), HostEnergy: 1000, HostCovered: c.covered,
+			Partial: c.partial,
+		}
 		got, known := o.Host()
 		if known != (c.want > 0) || known && !near(float64(got), c.want) {
 			t.Errorf("%+v: %v, %v", c, got, known)

@@ -34,9 +34,10 @@ type HeldClock struct {
 	MHz   dvfsmodel.MHz `json:"locked_mhz"`
 	Prior Prior         `json:"prior"`
 	Since time.Time     `json:"since"` // when it was first locked
-	At    time.Time     `json:"at"`    // when it was locked at MHz; later changes for the same run aren't written down
-	Run   string        `json:"run"`
-	Job   uint32        `json:"job"`
+	// When it was locked at MHz; later changes for the same run aren't written down.
+	At  time.Time `json:"at"`
+	Run string    `json:"run"`
+	Job uint32    `json:"job"`
 }
 
 // Entry is the journal's file of one GPU. While it is there, the clocks named

@@ -73,7 +73,8 @@ func (m *model) handsOffAll() {
 }
 
 func drawRun(t *rapid.T, h *host, n int) live.Run {
-	gpus := rapid.SliceOfNDistinct(rapid.IntRange(0, len(h.sims)-1), 1, len(h.sims), rapid.ID[int]).Draw(t, "gpus")
+	gpus := rapid.SliceOfNDistinct(rapid.IntRange(0, len(h.sims)-1), 1, len(h.sims),
+		rapid.ID[int]).Draw(t, "gpus")
 	r := h.run(fmt.Sprintf("r%d", n), rapid.Uint32Range(1, 5).Draw(t, "job"), dvfsmodel.Setting{
 		Core: rapid.SampledFrom([]dvfsmodel.MHz{0, 1600, 1700, 1800, 2000}).Draw(t, "core"),
 		Mem:  rapid.SampledFrom([]dvfsmodel.MHz{0, 4000, 4500, 5500}).Draw(t, "mem"),
@@ -155,9 +156,14 @@ func TestFaultsAtRandomLeaveNothingLockedOnceTheyAreGone(t *testing.T) {
 			},
 			"fault": func(t *rapid.T) {
 				h.faults.Add(gpu.Fault{
-					GPU:   rapid.IntRange(-1, 1).Draw(t, "gpu"),
-					Op:    rapid.SampledFrom([]gpu.Op{gpu.OpOpen, gpu.OpClocks, gpu.OpLock, gpu.OpUnlock, gpu.OpRead, gpu.OpSharing}).Draw(t, "op"),
-					Kind:  rapid.SampledFrom([]gpu.FaultKind{gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultReload, gpu.FaultReset}).Draw(t, "kind"),
+					GPU: rapid.IntRange(-1, 1).Draw(t, "gpu"),
+					Op: rapid.SampledFrom([]gpu.Op{
+						gpu.OpOpen, gpu.OpClocks, gpu.OpLock, gpu.OpUnlock, gpu.OpRead, gpu.OpSharing,
+					}).Draw(t, "op"),
+					Kind: rapid.SampledFrom([]gpu.FaultKind{
+						gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultReload,
+						gpu.FaultReset,
+					}).Draw(t, "kind"),
 					After: rapid.IntRange(0, 3).Draw(t, "after"),
 					Count: rapid.IntRange(1, 3).Draw(t, "count"),
 				})

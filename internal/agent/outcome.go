@@ -82,7 +82,10 @@ func (t *totals) add(g *GPUOutcome, out *record.Outcome) {
 	t.memory = max(t.memory, g.PeakMem)
 	t.gpus++
 	out.Clocks = append(out.Clocks, g.Clocks...)
-	for reason, spent := range map[string]float64{"power-cap": g.PowerCapped, "thermal": g.Thermal, "hardware": g.Hardware} {
+	for reason, spent := range map[string]float64{
+		"power-cap": g.PowerCapped, "thermal": g.Thermal,
+		"hardware": g.Hardware,
+	} {
 		if spent > 0 {
 			out.ThrottledS[reason] += spent
 		}

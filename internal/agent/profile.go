@@ -26,7 +26,8 @@ func newProfiler(uuids []string) *profiler {
 	p := &profiler{gpus: make(map[string]*gpuProfile, len(uuids))}
 	for _, uuid := range uuids[:min(len(uuids), record.MaxProfileGPUs)] {
 		p.gpus[uuid] = &gpuProfile{
-			utilisation: record.NewProfileSampler(sampleEvery), memory: record.NewProfileSampler(sampleEvery), peak: -1, total: -1,
+			utilisation: record.NewProfileSampler(sampleEvery), memory: record.NewProfileSampler(sampleEvery),
+			peak: -1, total: -1,
 		}
 	}
 	return p
@@ -59,7 +60,8 @@ func (p *profiler) profile(uuids []string) record.Profile {
 	for _, uuid := range slices.Sorted(slices.Values(uuids)) {
 		if g := p.gpus[uuid]; g != nil {
 			out.GPUs = append(out.GPUs, record.GPUProfile{
-				Utilisation: g.utilisation.Series(), Memory: g.memory.Series(), PeakMem: g.peak, MemTotal: g.total,
+				Utilisation: g.utilisation.Series(), Memory: g.memory.Series(), PeakMem: g.peak,
+				MemTotal: g.total,
 			})
 		}
 	}

@@ -24,11 +24,15 @@ func TestARunsProfileIsOfEachOfItsGPUsAndSmall(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	g := &p.GPUs[0]
-	if g.Utilisation.Len() > record.MaxProfilePoints || g.Utilisation.Interval() != 16*time.Second || g.PeakMem != 8<<30 || g.MemTotal != 16<<30 {
-		t.Errorf("%d points of %v, peak %d of %d", g.Utilisation.Len(), g.Utilisation.Interval(), g.PeakMem, g.MemTotal)
+	if g.Utilisation.Len() > record.MaxProfilePoints || g.Utilisation.Interval() != 16*time.Second ||
+		g.PeakMem != 8<<30 || g.MemTotal != 16<<30 {
+		t.Errorf("%d points of %v, peak %d of %d", g.Utilisation.Len(), g.Utilisation.Interval(),
+			g.PeakMem, g.MemTotal)
 	}
-	if g.Utilisation.At(10) != live.Known(0) || g.Utilisation.At(50) != live.Known(1) || g.Memory.At(10) != live.Known(0.25) || g.Memory.At(50) != live.Known(0.5) {
-		t.Errorf("utilisation %v, %v, memory %v, %v", g.Utilisation.At(10), g.Utilisation.At(50), g.Memory.At(10), g.Memory.At(50))
+	if g.Utilisation.At(10) != live.Known(0) || g.Utilisation.At(50) != live.Known(1) ||
+		g.Memory.At(10) != live.Known(0.25) || g.Memory.At(50) != live.Known(0.5) {
+		t.Errorf("utilisation %v, %v, memory %v, %v", g.Utilisation.At(10), g.Utilisation.At(50),
+			g.Memory.At(10), g.Memory.At(50))
 	}
 }
 
@@ -52,7 +56,8 @@ func TestAProfileOutlivesTheAgentUntilItsRunIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := h.started().Ended()
-	if len(ended) != 1 || !reflect.DeepEqual(ended[0].Outcome.Profile, closed.Outcome.Profile) || !ended[0].Outcome.Profile.Alone {
+	if len(ended) != 1 || !reflect.DeepEqual(ended[0].Outcome.Profile, closed.Outcome.Profile) ||
+		!ended[0].Outcome.Profile.Alone {
 		t.Errorf("%+v, want the profile %+v", ended, closed.Outcome.Profile)
 	}
 }
@@ -62,7 +67,8 @@ func TestOnlyARunThatNobodyWasBesideHasItsProfileAlone(t *testing.T) {
 	h := newHost(t, "sim:2")
 	a := h.started()
 	for _, r := range []live.Run{
-		h.run("long", 1, dvfsmodel.Setting{}, 0), h.run("alone", 2, dvfsmodel.Setting{}, 1), h.run("short", 3, dvfsmodel.Setting{}, 0),
+		h.run("long", 1, dvfsmodel.Setting{}, 0), h.run("alone", 2, dvfsmodel.Setting{}, 1),
+		h.run("short", 3, dvfsmodel.Setting{}, 0),
 	} {
 		if _, err := a.Apply(t.Context(), r); err != nil {
 			t.Fatal(err)

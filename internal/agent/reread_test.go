@@ -46,7 +46,8 @@ func TestARunIsNotClosedByAStartOfTheAgentAlone(t *testing.T) {
 		h := newHost(t, twoGPUs)
 		apply(h, h.started(), "r1", 1, slow, 0)
 		a := h.started()
-		if swept, err := a.Sweep(t.Context(), probes[0], probes[1]); err != nil || len(swept.Closed) != 0 || len(a.State().Runs) != 1 {
+		if swept, err := a.Sweep(t.Context(), probes[0], probes[1]); err != nil || len(swept.Closed) != 0 ||
+			len(a.State().Runs) != 1 {
 			t.Errorf("%s: closed %+v, %v", name, swept.Closed, err)
 		}
 	}
@@ -103,7 +104,8 @@ func TestARunOverARestartKeepsItsTimeAndTheEnergyThatTheCounterSays(t *testing.T
 			t.Fatal(err)
 		}
 		got, want := closed.Outcome, float64(after.Energy-before.Energy)
-		if g := got.GPUs[0]; math.Abs(float64(g.Spanned)-want) > 1e-3*want || !got.Partial || math.Abs(got.Lasted-60) > 0.1 {
+		if g := got.GPUs[0]; math.Abs(float64(g.Spanned)-want) > 1e-3*want || !got.Partial ||
+			math.Abs(got.Lasted-60) > 0.1 {
 			t.Errorf("%v J in %v s, want %v in 60", float64(g.Spanned), got.Lasted, want)
 		}
 	})
@@ -153,7 +155,8 @@ func TestARunThatSlurmEndedBeforeKeepsWhatWasMeasuredUpToThen(t *testing.T) {
 			}
 			got := swept.Closed[0].Outcome
 			if !got.Ended.Equal(ended) || got.Partial || got.GPUs[0].Samples != samples {
-				t.Errorf("%v later: ended %s, want %s with %d samples: %+v", passed, got.Ended, ended, samples, got.GPUs[0])
+				t.Errorf("%v later: ended %s, want %s with %d samples: %+v", passed, got.Ended, ended,
+					samples, got.GPUs[0])
 			}
 		})
 	}

@@ -65,11 +65,11 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 	return report, errors.Join(err, a.settleAll(ctx, affected))
 }
 
-// RestoreJournal gives back all clocks that a journal names, without an agent
-// and its runs. Beside an agent that lives, or hangs, it leaves the entries to it, with
-// word that the clocks are given back: the agent puts its runs to default clocks. A
-// GPU that another agent looks after isn't touched. A GPU that can't be opened keeps no other from being given back, and
-// is a note where the journal doesn't name it.
+// RestoreJournal gives back all clocks that a journal names, without an agent and its
+// runs. Beside an agent that lives, or hangs, it leaves the entries to it, with word that
+// the clocks are given back: the agent puts its runs to default clocks. A GPU that
+// another agent looks after isn't touched. A GPU that can't be opened keeps no other from
+// being given back, and is a note where the journal doesn't name it.
 func RestoreJournal(ctx context.Context, options Options) (Report, error) {
 	a := New(options)
 	defer a.Close()

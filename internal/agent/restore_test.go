@@ -30,13 +30,21 @@ func fates(r agent.Report) map[string]agent.EntryResult {
 func TestAnEntryThatCantBeReadFreesTheGPUAndIsKeptAside(t *testing.T) {
 	valid := func(h *host) string { return string(h.journal.names[h.uuids[0]+".json"].data) }
 	for name, change := range map[string]func(h *host) string{
-		"empty":          func(*host) string { return "" },
-		"torn":           func(h *host) string { return valid(h)[:40] },
-		"not JSON":       func(*host) string { return "\x00\xff" },
-		"newer":          func(h *host) string { return strings.Replace(valid(h), `"schema":1`, `"schema":2`, 1) },
-		"unknown field":  func(h *host) string { return strings.Replace(valid(h), `"schema"`, `"colour":3,"schema"`, 1) },
-		"another GPU":    func(h *host) string { return strings.ReplaceAll(valid(h), h.uuids[0], h.uuids[1]) },
-		"unknown domain": func(h *host) string { return strings.Replace(valid(h), `"memory"`, `"shader"`, 1) },
+		"empty":    func(*host) string { return "" },
+		"torn":     func(h *host) string { return valid(h)[:40] },
+		"not JSON": func(*host) string { return "\x00\xff" },
+		"newer": func(h *host) string {
+			return strings.Replace(valid(h), `"schema":1`, `"schema":2`, 1)
+		},
+		"unknown field": func(h *host) string {
+			return strings.Replace(valid(h), `"schema"`, `"colour":3,"schema"`, 1)
+		},
+		"another GPU": func(h *host) string {
+			return strings.ReplaceAll(valid(h), h.uuids[0], h.uuids[1])
+		},
+		"unknown domain": func(h *host) string {
+			return strings.Replace(valid(h), `"memory"`, `"shader"`, 1)
+		},
 		"no domain":      func(*host) string { return `{"schema":1}` },
 		"two documents":  func(h *host) string { return valid(h) + valid(h) },
 		"negative clock": func(h *host) string { return strings.Replace(valid(h), `1600`, `-1`, 1) },
@@ -143,7 +151,8 @@ func TestRefusedUnlocksKeepTheEntryAndSayIt(t *testing.T) {
 	h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
 	a := h.agent(nil)
 	report, err := a.Start(t.Context())
-	if err != nil || fates(report)[h.uuids[0]] != agent.EntryKept || !errors.Is(report.Err(), gpu.ErrPermission) {
+	if err != nil || fates(report)[h.uuids[0]] != agent.EntryKept ||
+		!errors.Is(report.Err(), gpu.ErrPermission) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if _, err := a.Sweep(t.Context(), alive, alive); !errors.Is(err, gpu.ErrPermission) {

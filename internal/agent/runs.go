@@ -69,7 +69,9 @@ func (a *Agent) loadRuns() (notes []string, err error) {
 
 // addLoaded makes a run of before the start known.
 func (a *Agent) addLoaded(r *runFile) {
-	open := &openRun{Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true}
+	open := &openRun{
+		Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true,
+	}
 	open.sampler.outcome.Partial = true
 	open.sampler.setStartCounters(a.countersOf(r))
 	if r.Outcome != nil {

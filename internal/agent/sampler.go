@@ -127,7 +127,9 @@ func newSampler(run live.Run) *Sampler {
 		profile: newProfiler(run.GPUs), readings: record.NewReadingsSampler(len(run.GPUs), sampleEvery),
 	}
 	for _, uuid := range run.GPUs {
-		s.gpus[uuid] = &gpuTally{out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64)}
+		s.gpus[uuid] = &gpuTally{
+			out: GPUOutcome{UUID: uuid, PeakMem: -1}, first: -1, clocks: make(map[[2]dvfsmodel.MHz]float64),
+		}
 	}
 	return s
 }
@@ -152,7 +154,8 @@ func (s *Sampler) Add(uuid string, r gpu.Reading) {
 		}
 	}
 	s.profile.add(uuid, from.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), &r)
-	s.readings.Add(from.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), float64(r.Power), float64(r.Core))
+	s.readings.Add(from.Sub(s.outcome.Started), r.At.Sub(s.outcome.Started), float64(r.Power),
+		float64(r.Core))
 	t.energy.Add(r)
 	t.out.PeakMem = max(t.out.PeakMem, r.MemUsed)
 	t.out.Samples++
@@ -242,10 +245,13 @@ func (t *gpuTally) close() GPUOutcome {
 		out.Utilisation = t.usage / t.used
 	}
 	for pair, d := range t.clocks {
-		out.Clocks = append(out.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: pair[0], Mem: pair[1]}, Seconds: d})
+		out.Clocks = append(out.Clocks, live.Residency{
+			Setting: dvfsmodel.Setting{Core: pair[0], Mem: pair[1]}, Seconds: d,
+		})
 	}
 	slices.SortFunc(out.Clocks, func(x, y live.Residency) int {
-		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Core, y.Core), cmp.Compare(x.Mem, y.Mem))
+		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Core, y.Core),
+			cmp.Compare(x.Mem, y.Mem))
 	})
 	return out
 }

@@ -35,7 +35,8 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 		}
 	})
 	got := outcome.GPUs[0]
-	if got.Energy != 20000 || got.EnergyFrom != gpu.FromCounter || got.Integrated != 20000 || got.Samples != 101 || got.Covered != 100 {
+	if got.Energy != 20000 || got.EnergyFrom != gpu.FromCounter || got.Integrated != 20000 ||
+		got.Samples != 101 || got.Covered != 100 {
 		t.Errorf("energy: %+v", got)
 	}
 	if got.MeanPower != 200 || got.PeakPower != 200 || !near(got.Utilisation, 0.5) || got.PeakMem != 100 {
@@ -44,10 +45,12 @@ func TestASteadyGPUGivesExactFigures(t *testing.T) {
 	if got.Throttled != 100 || got.PowerCapped != 100 || got.Thermal != 0 {
 		t.Errorf("throttling: %+v", got)
 	}
-	if len(got.Clocks) != 1 || got.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
+	if len(got.Clocks) != 1 ||
+		got.Clocks[0] != (live.Residency{Setting: dvfsmodel.Setting{Core: 1400, Mem: 5000}, Seconds: 100}) {
 		t.Errorf("clocks: %+v", got.Clocks)
 	}
-	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 || series.At(0) != live.Known(0.5) || series.At(1) != live.Known(0.5) {
+	if series := &outcome.Series; series.Interval() != time.Minute || series.Len() != 2 ||
+		series.At(0) != live.Known(0.5) || series.At(1) != live.Known(0.5) {
 		t.Errorf("series: %+v", series)
 	}
 }
@@ -61,14 +64,24 @@ func TestEnergyIsTakenFromWhatCanBeBelieved(t *testing.T) {
 		want    dvfsmodel.Joule
 		from    gpu.EnergySource
 	}{
-		"agreement":                {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(101 * i) }, 2020, gpu.FromCounter},
-		"no counter":               {21, 100, func(int) dvfsmodel.Joule { return nan }, 2000, gpu.FromPower},
-		"a counter in other units": {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(i) / 10 }, 2000, gpu.FromPower},
-		"a counter that is reset":  {21, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(100 * (i % 11)) }, 2000, gpu.FromBoth},
-		"few samples":              {3, 100, func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(200 * i) }, 400, gpu.FromCounter},
-		"no power":                 {21, dvfsmodel.Watt(math.NaN()), func(i int) dvfsmodel.Joule { return dvfsmodel.Joule(50 * i) }, 1000, gpu.FromCounter},
-		"nothing":                  {21, -1, func(int) dvfsmodel.Joule { return -1 }, -1, gpu.FromNoMeasures},
-		"one sample":               {1, 100, func(int) dvfsmodel.Joule { return 5 }, -1, gpu.FromNoMeasures},
+		"agreement": {21, 100, func(i int) dvfsmodel.Joule {
+			return dvfsmodel.Joule(101 * i)
+		}, 2020, gpu.FromCounter},
+		"no counter": {21, 100, func(int) dvfsmodel.Joule { return nan }, 2000, gpu.FromPower},
+		"a counter in other units": {21, 100, func(i int) dvfsmodel.Joule {
+			return dvfsmodel.Joule(i) / 10
+		}, 2000, gpu.FromPower},
+		"a counter that is reset": {21, 100, func(i int) dvfsmodel.Joule {
+			return dvfsmodel.Joule(100 * (i % 11))
+		}, 2000, gpu.FromBoth},
+		"few samples": {3, 100, func(i int) dvfsmodel.Joule {
+			return dvfsmodel.Joule(200 * i)
+		}, 400, gpu.FromCounter},
+		"no power": {21, dvfsmodel.Watt(math.NaN()), func(i int) dvfsmodel.Joule {
+			return dvfsmodel.Joule(50 * i)
+		}, 1000, gpu.FromCounter},
+		"nothing":    {21, -1, func(int) dvfsmodel.Joule { return -1 }, -1, gpu.FromNoMeasures},
+		"one sample": {1, 100, func(int) dvfsmodel.Joule { return 5 }, -1, gpu.FromNoMeasures},
 	} {
 		t.Run(name, func(t *testing.T) {
 			outcome := sampled(c.samples, func(i int) gpu.Reading {
@@ -76,7 +89,8 @@ func TestEnergyIsTakenFromWhatCanBeBelieved(t *testing.T) {
 			})
 			got := outcome.GPUs[0]
 			if !near(float64(got.Energy), float64(c.want)) || got.EnergyFrom != c.from {
-				t.Errorf("%v J from %s, want %v from %s", float64(got.Energy), got.EnergyFrom, float64(c.want), c.from)
+				t.Errorf("%v J from %s, want %v from %s", float64(got.Energy), got.EnergyFrom,
+					float64(c.want), c.from)
 			}
 			if got.Utilisation != -1 || len(got.Clocks) != 0 || outcome.Series.Len() != 0 {
 				t.Errorf("made up: %+v", got)
@@ -134,7 +148,10 @@ func TestTheClocksSeenAreBounded(t *testing.T) {
 
 func TestReadingsThatArentLaterAreIgnored(t *testing.T) {
 	s := agent.NewSampler(live.Run{GPUs: []string{"GPU-1"}, Started: noon})
-	for _, d := range []time.Duration{0, 10 * time.Second, 10 * time.Second, 5 * time.Second, 20 * time.Second} {
+	for _, d := range []time.Duration{
+		0, 10 * time.Second, 10 * time.Second, 5 * time.Second,
+		20 * time.Second,
+	} {
 		s.Add("GPU-1", gpu.Reading{At: noon.Add(d), Power: 10, Energy: -1})
 	}
 	s.Miss("GPU-1")

@@ -66,11 +66,13 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 	if len(runs) != 3 {
 		t.Fatalf("%+v", runs)
 	}
-	if r := runs["open"]; r.Job != 2 || !slices.Equal(r.GPUs, h.uuids) || r.Setting != slow || r.Limit != time.Hour || r.Upper != 50*time.Minute || !r.Learning {
+	if r := runs["open"]; r.Job != 2 || !slices.Equal(r.GPUs, h.uuids) || r.Setting != slow ||
+		r.Limit != time.Hour || r.Upper != 50*time.Minute || !r.Learning {
 		t.Errorf("%+v", r.Run)
 	}
 	r := runs["adapted"]
-	if !r.Wish.Fixed || r.HandsOff == "" || r.Adapt == nil || r.Adapt.SLA != 1.1 || r.Adapt.Tau() != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
+	if !r.Wish.Fixed || r.HandsOff == "" || r.Adapt == nil || r.Adapt.SLA != 1.1 ||
+		r.Adapt.Tau() != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
 		t.Errorf("%+v", r)
 	}
 	ended := a.Ended()
@@ -78,7 +80,8 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 		t.Fatalf("%+v", ended)
 	}
 	o := &ended[0].Outcome
-	if len(o.GPUs) != 1 || o.GPUs[0].Energy != 22183.38 || o.Series.Len() != 3 || o.Ended.Sub(o.Started) != 3*time.Minute || o.Readings.IsZero() || o.Profile.IsZero() {
+	if len(o.GPUs) != 1 || o.GPUs[0].Energy != 22183.38 || o.Series.Len() != 3 ||
+		o.Ended.Sub(o.Started) != 3*time.Minute || o.Readings.IsZero() || o.Profile.IsZero() {
 		t.Errorf("%+v", o)
 	}
 	if _, err := a.End(t.Context(), 2, "n1"); err != nil {

@@ -13,11 +13,12 @@ import (
 // its GPUs show them. Its size is bounded by the levels and by the looks in a
 // second.
 type residencyTracker struct {
-	list  []dvfsmodel.ClockResidency // by level
-	last  int                        // the level of the last look; -1 before the first, and while the run isn't alone
-	spent dvfsmodel.Joule            // by the run's GPUs, up to the last look
-	busy  time.Time                  // the last look at which something had run
-	quiet []quietTime                // looks at which nothing had, not booked as rest yet
+	list []dvfsmodel.ClockResidency // by level
+	// The level of the last look; -1 before the first, and while the run isn't alone.
+	last  int
+	spent dvfsmodel.Joule // by the run's GPUs, up to the last look
+	busy  time.Time       // the last look at which something had run
+	quiet []quietTime     // looks at which nothing had, not booked as rest yet
 }
 
 // quietTime is the time before a look at which nothing had run.
@@ -39,7 +40,9 @@ func newResidencyTracker(levels []live.AdaptLevel) *residencyTracker {
 // book books the seconds before a look at the level that was in force, of which
 // a part counts as work; spent is what the run's GPUs used up to now. Time in
 // which others were on them belongs to no level.
-func (s *residencyTracker) book(now time.Time, level int, seconds, charge float64, spent dvfsmodel.Joule, alone bool) {
+func (s *residencyTracker) book(
+	now time.Time, level int, seconds, charge float64, spent dvfsmodel.Joule, alone bool,
+) {
 	energy := max(0, spent-s.spent)
 	s.spent = spent
 	if !alone {
@@ -81,7 +84,9 @@ func (s *residencyTracker) bookRest(now time.Time) {
 
 // residencies are the stays of the levels at which the run was.
 func (s *residencyTracker) residencies() []dvfsmodel.ClockResidency {
-	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.ClockResidency) bool { return x.Begun == 0 })
+	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.ClockResidency) bool {
+		return x.Begun == 0
+	})
 }
 
 // SoFar is what the run's GPUs used since their first readings. It grows reading by

@@ -36,7 +36,8 @@ func newParallel(rule *live.Adaptation, period time.Duration, work kind) *parall
 		}
 		p.drawn += seconds * k.at(rule, p.inForce)
 		for m, l := range rule.Levels {
-			there := seconds * (1 + (l.Stretch-1)*k.follows) / (1 + (rule.Levels[p.inForce].Stretch-1)*k.follows)
+			there := seconds * (1 + (l.Stretch-1)*k.follows) /
+				(1 + (rule.Levels[p.inForce].Stretch-1)*k.follows)
 			p.time[m] += there
 			p.joules[m] += there * k.at(rule, m)
 		}
@@ -81,7 +82,10 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 		}
 		period := time.Duration(rapid.Int64Range(int64(minPeriod), int64(maxPeriod)).Draw(rt, "period"))
 		p := newParallel(rule, period, kinds[0])
-		j := &jobLoad{random: random, mean: rapid.SampledFrom([]float64{0.3, 2, 15, 60}).Draw(rt, "phase"), duty: rapid.Float64Range(0.02, 1).Draw(rt, "duty")}
+		j := &jobLoad{
+			random: random, mean: rapid.SampledFrom([]float64{0.3, 2, 15, 60}).Draw(rt, "phase"),
+			duty: rapid.Float64Range(0.02, 1).Draw(rt, "duty"),
+		}
 		for range 3000 {
 			before := j.busy
 			if j.pass(p.world, rule.TauS); j.busy && !before {
@@ -100,7 +104,8 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 			truth, slack float64
 		}{"time": {u.Time, p.time[level], slack}, "energy": {u.Energy, p.joules[level], slack * watts}} {
 			if c.truth < c.Low-c.slack || c.truth > c.High+c.slack || c.Guess < c.Low || c.Guess > c.High {
-				rt.Fatalf("%s at %v MHz: %+v, truly %v; stays %+v", name, float64(u.Core), c.Estimate, c.truth, p.stays.residencies())
+				rt.Fatalf("%s at %v MHz: %+v, truly %v; stays %+v", name, float64(u.Core), c.Estimate,
+					c.truth, p.stays.residencies())
 			}
 		}
 	})
@@ -110,7 +115,8 @@ func TestStaysBoundWhatARunWouldHaveTakenAtOneClock(t *testing.T) {
 // at the same clock. The latter is no power of the job at that clock: clocks are
 // low while it waits.
 func TestARunThatIsSteppedTellsWhatItWouldHaveTakenAtOneClock(t *testing.T) {
-	for _, c := range []struct{ busy, wait, off float64 }{ // off: how far the guess may be, or 1: is not to be used
+	// off: how far the guess may be, or 1: is not to be used.
+	for _, c := range []struct{ busy, wait, off float64 }{
 		{8, 12, 0.02}, {20, 20, 0.02}, {0.3, 0.7, 0.01}, {2, 30, 0.02}, {60, 20, 0.01}, {300, 300, 1},
 	} {
 		for _, period := range []time.Duration{minPeriod, maxPeriod} {
@@ -124,12 +130,17 @@ func TestARunThatIsSteppedTellsWhatItWouldHaveTakenAtOneClock(t *testing.T) {
 			u, level := p.unstepped(t)
 			seen := p.stays.list[level]
 			truth := p.joules[level] / p.time[level]
-			t.Logf("%3g s of work, %3g of waiting, shown each %.2f s: at %v MHz time off by %+.1f %% (doubt %.1f %%), energy %+.1f %% (%.1f %%); the power seen at that clock %+.0f %%",
-				c.busy, c.wait, period.Seconds(), float64(u.Core), 100*(u.Time.Guess/p.time[level]-1), 100*u.Time.RelativeError(),
-				100*(u.Energy.Guess/p.joules[level]-1), 100*u.Energy.RelativeError(), 100*(float64(seen.Energy)/seen.Seconds/truth-1))
-			off := max(u.Time.Guess/p.time[level]-1, 1-u.Time.Guess/p.time[level], u.Energy.Guess/p.joules[level]-1, 1-u.Energy.Guess/p.joules[level])
+			t.Logf("%3g s of work, %3g of waiting, shown each %.2f s: at %v MHz time off by %+.1f %% "+
+				"(doubt %.1f %%), energy %+.1f %% (%.1f %%); the power seen at that clock %+.0f %%",
+				c.busy, c.wait, period.Seconds(), float64(u.Core), 100*(u.Time.Guess/p.time[level]-1),
+				100*u.Time.RelativeError(),
+				100*(u.Energy.Guess/p.joules[level]-1), 100*u.Energy.RelativeError(),
+				100*(float64(seen.Energy)/seen.Seconds/truth-1))
+			off := max(u.Time.Guess/p.time[level]-1, 1-u.Time.Guess/p.time[level],
+				u.Energy.Guess/p.joules[level]-1, 1-u.Energy.Guess/p.joules[level])
 			if off > c.off || (u.RelativeError() > 0.1) != (c.off == 1) {
-				t.Errorf("%v s of work, %v of waiting: off by %v with a doubt of %v", c.busy, c.wait, off, u.RelativeError())
+				t.Errorf("%v s of work, %v of waiting: off by %v with a doubt of %v", c.busy, c.wait, off,
+					u.RelativeError())
 			}
 		}
 	}

@@ -42,7 +42,9 @@ func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResu
 
 // CloseGoneOn closes the runs on GPUs whose jobs are gone, as a sweep does: a new run
 // on them is to begin. What isn't known by the end of the context stays open.
-func (a *Agent) CloseGoneOn(ctx context.Context, uuids []string, slurm, processes JobProbe) ([]ClosedRun, error) {
+func (a *Agent) CloseGoneOn(
+	ctx context.Context, uuids []string, slurm, processes JobProbe,
+) ([]ClosedRun, error) {
 	return a.closeGoneRuns(ctx, func(r *openRun) bool {
 		return slices.ContainsFunc(r.GPUs, func(uuid string) bool { return slices.Contains(uuids, uuid) })
 	}, slurm, processes)
@@ -51,10 +53,16 @@ func (a *Agent) CloseGoneOn(ctx context.Context, uuids []string, slurm, processe
 // closeGoneRuns closes those of some runs whose jobs are gone. Young ones aren't asked
 // about, as Slurm may not know yet that they started; those that were open when
 // the agent started are.
-func (a *Agent) closeGoneRuns(ctx context.Context, rule func(*openRun) bool, slurm, processes JobProbe) (all []ClosedRun, err error) {
+func (a *Agent) closeGoneRuns(
+	ctx context.Context, rule func(*openRun) bool, slurm, processes JobProbe,
+) (all []ClosedRun, err error) {
 	young := time.Now().Add(-a.options.Grace)
 	var errs []error
-	for _, id := range a.openRuns(func(r *openRun) bool { return rule(r) && (r.reread || !r.Started.After(young)) }) {
+	for _, id := range a.openRuns(func(
+		r *openRun,
+	) bool {
+		return rule(r) && (r.reread || !r.Started.After(young))
+	}) {
 		gone, ended, err := a.isGone(ctx, id, slurm, processes)
 		if err != nil {
 			errs = append(errs, err)
@@ -74,7 +82,9 @@ func (a *Agent) closeGoneRuns(ctx context.Context, rule func(*openRun) bool, slu
 // isGone asks Slurm and then the machine's processes whether a run's job is gone:
 // each may say that it lives. Where Slurm knows when the job ended that is enough,
 // and whatever still runs on its GPUs is somebody else's.
-func (a *Agent) isGone(ctx context.Context, id string, slurm, processes JobProbe) (gone bool, ended time.Time, err error) {
+func (a *Agent) isGone(
+	ctx context.Context, id string, slurm, processes JobProbe,
+) (gone bool, ended time.Time, err error) {
 	a.mu.Lock()
 	r, ok := a.runs[id]
 	if !ok {

@@ -181,7 +181,8 @@ func (a *Agent) react(ctx context.Context, found []sampleResult) error {
 		case errors.Is(f.err, gpu.ErrReloaded):
 			errs = append(errs, a.open())
 		case errors.Is(f.err, ErrExternalChange):
-			if heeded, err := a.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 { // it was epd restore
+			// It was epd restore.
+			if heeded, err := a.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 {
 				errs = append(errs, err)
 				continue
 			}

@@ -17,7 +17,9 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-var anyWork = gpu.Work{PID: 7, Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, T0: 0, D: 1e6, Delta: 0.5}, Mem: 1 << 30}
+var anyWork = gpu.Work{
+	PID: 7, Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, T0: 0, D: 1e6, Delta: 0.5}, Mem: 1 << 30,
+}
 
 func sleep(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a bubble
@@ -73,10 +75,12 @@ func TestARunIsSampledOnceASecondAndTenTimesWhileItLearns(t *testing.T) {
 			if math.Abs(float64(got.Samples-want)) > 0.03*float64(want)+11 {
 				t.Errorf("learning %v: %d samples in a minute, want about %d", learning, got.Samples, want)
 			}
-			if got.Utilisation != 1 || got.EnergyFrom != gpu.FromCounter || math.Abs(float64(got.Counter-got.Integrated)) > 0.01*float64(got.Counter) {
+			if got.Utilisation != 1 || got.EnergyFrom != gpu.FromCounter ||
+				math.Abs(float64(got.Counter-got.Integrated)) > 0.01*float64(got.Counter) {
 				t.Errorf("outcome: %+v", got)
 			}
-			if len(got.Clocks) != 1 || got.Clocks[0].Core != 1600 || got.Clocks[0].Mem != 4000 || got.PeakMem != 1<<30 {
+			if len(got.Clocks) != 1 || got.Clocks[0].Core != 1600 || got.Clocks[0].Mem != 4000 ||
+				got.PeakMem != 1<<30 {
 				t.Errorf("outcome: %+v", got)
 			}
 		})
@@ -96,7 +100,8 @@ func TestTheEnergyOfAShortRunIsMeasuredFromItsStartToItsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := closed.Outcome.GPUs[0]; got.Samples != 2 || math.Abs(got.Covered-0.3) > 0.01 || got.EnergyFrom != gpu.FromCounter {
+		if got := closed.Outcome.GPUs[0]; got.Samples != 2 || math.Abs(got.Covered-0.3) > 0.01 ||
+			got.EnergyFrom != gpu.FromCounter {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -139,7 +144,8 @@ func TestClocksThatSomebodyElseSetAreLeftToThemUntilTheRunEnds(t *testing.T) {
 		}
 		sleep(20 * time.Second)
 		h.wantLocked(slow, free)
-		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err, agent.ErrExternalChange) || got.Locked {
+		if got, err := a.Apply(t.Context(), h.run("r2", 2, quick, 0)); !errors.Is(err,
+			agent.ErrExternalChange) || got.Locked {
 			t.Errorf("another run: %+v, %v", got, err)
 		}
 		end(a, 2)
@@ -271,8 +277,10 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			closed, err := a.EndedAt("r1", ended)
-			if err != nil || closed.HandsOff != "" || !closed.Outcome.Ended.Equal(ended) || a.State().Guarded != 0 {
-				t.Errorf("%q, %+v, %v: want a run that had its clocks to its end", closed.HandsOff, closed.Outcome, err)
+			if err != nil || closed.HandsOff != "" || !closed.Outcome.Ended.Equal(ended) ||
+				a.State().Guarded != 0 {
+				t.Errorf("%q, %+v, %v: want a run that had its clocks to its end", closed.HandsOff,
+					closed.Outcome, err)
 			}
 			if clocks := closed.Outcome.GPUs[0].Clocks; len(clocks) != 1 || clocks[0].Core != quick.Core {
 				t.Errorf("clocks %+v", clocks)
@@ -320,7 +328,10 @@ func TestASweepClosesOnlyRunsThatBothSlurmAndTheMachineSayAreGone(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			var closed []agent.ClosedRun
-			w := agent.WatchHooks{Slurm: c.slurm, Processes: c.processes, OnClosed: func(c agent.ClosedRun) { closed = append(closed, c) }}
+			w := agent.WatchHooks{
+				Slurm: c.slurm, Processes: c.processes,
+				OnClosed: func(c agent.ClosedRun) { closed = append(closed, c) },
+			}
 			watched(t, w, func(h *host, a *agent.Agent) {
 				t := h.t
 				apply(h, a, "r1", 1, quick, 0)
@@ -358,7 +369,8 @@ func TestAnOutcomeOutlivesTheProcessUntilItIsForgotten(t *testing.T) {
 	end(a, 1)
 	a = h.started()
 	ended := a.Ended()
-	if len(ended) != 1 || ended[0].Run.ID != "r1" || ended[0].Outcome.Reason != "its job ended" || len(ended[0].Outcome.GPUs) != 1 {
+	if len(ended) != 1 || ended[0].Run.ID != "r1" || ended[0].Outcome.Reason != "its job ended" ||
+		len(ended[0].Outcome.GPUs) != 1 {
 		t.Fatalf("%+v", ended)
 	}
 	if err := a.Forget("r1"); err != nil {
@@ -388,18 +400,23 @@ func TestARunsFileThatCantBeReadIsMovedAsideAndNamed(t *testing.T) {
 func TestARunsFileOfVersionOneIsRead(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	series := func(values string) string { return `"series":{"step_s":60,"values":` + values + `}` }
-	gpus := `[{"uuid":"GPU-1","samples":3,"missed":0,"covered_s":180,"mean_power_w":100,"peak_power_w":120,"energy_j":18000,` +
-		`"energy_from":"counter","counter_j":18000,"integrated_j":17900,"counter_resets":0,"utilisation":0.5,"peak_mem_bytes":7,` +
-		`"clocks":[{"core_mhz":1600,"mem_mhz":4000,"time_s":180}],"other_clocks_s":0,"throttled_s":0,"power_capped_s":0,"thermal_s":0,"hardware_s":0,` +
-		series("[1,0.5,-1,0.8]") + `},{"uuid":"GPU-2","samples":3,` + series("[0,0.5,-1]") + `},{"uuid":"GPU-3",` + series("null") + `}]`
+	gpus :=
+		`[{"uuid":"GPU-1","samples":3,"missed":0,"covered_s":180,"mean_power_w":100,"peak_power_w":120,"energy_j":18000,` +
+			`"energy_from":"counter","counter_j":18000,"integrated_j":17900,"counter_resets":0,"utilisation":0.5,"peak_mem_bytes":7,` +
+			`"clocks":[{"core_mhz":1600,"mem_mhz":4000,"time_s":180}],"other_clocks_s":0,"throttled_s":0,"power_capped_s":0,"thermal_s":0,"hardware_s":0,` +
+			series("[1,0.5,-1,0.8]") + `},{"uuid":"GPU-2","samples":3,` + series("[0,0.5,-1]") +
+			`},{"uuid":"GPU-3",` + series("null") + `}]`
 	file := func(id, gpus string) string {
-		return `{"schema":1,"run":{"run":"` + id + `","job":1,"node":"n1","gpus":["GPU-1"],"setting":{},"wish":{},"started":"2026-01-02T12:00:00Z","limit_ns":0,"upper_ns":0},` +
+		return `{"schema":1,"run":{"run":"` + id +
+			`","job":1,"node":"n1","gpus":["GPU-1"],"setting":{},"wish":{},"started":"2026-01-02T12:00:00Z","limit_ns":0,"upper_ns":0},` +
 			`"outcome":{"started":"2026-01-02T12:00:00Z","ended":"2026-01-02T12:03:00Z","reason":"its job ended","gpus":` + gpus + `}}`
 	}
 	h.runs.put("old.json", file("old", gpus))
-	h.runs.put("open.json", `{"schema":1,"run":{"run":"open","job":2,"node":"n1","gpus":null,"setting":{},"wish":{},"started":"2026-01-02T12:00:00Z","limit_ns":0,"upper_ns":0}}`)
+	h.runs.put("open.json",
+		`{"schema":1,"run":{"run":"open","job":2,"node":"n1","gpus":null,"setting":{},"wish":{},"started":"2026-01-02T12:00:00Z","limit_ns":0,"upper_ns":0}}`)
 	for name, bad := range map[string]string{
-		"long": `[{` + series("["+strings.Repeat("0,", 256)+"0]") + `}]`, "step": `[{"series":{"step_s":-1,"values":[]}}]`, "field": `[{"colour":1}]`,
+		"long": `[{` + series("["+strings.Repeat("0,", 256)+"0]") + `}]`,
+		"step": `[{"series":{"step_s":-1,"values":[]}}]`, "field": `[{"colour":1}]`,
 	} {
 		h.runs.put(name+".json", file(name, bad))
 	}
@@ -413,7 +430,8 @@ func TestARunsFileOfVersionOneIsRead(t *testing.T) {
 		t.Fatalf("%+v of %+v", ended, a.State().Runs)
 	}
 	got := &ended[0].Outcome
-	if g := got.GPUs[0]; len(got.GPUs) != 3 || g.Energy != 18000 || g.EnergyFrom != gpu.FromCounter || g.PeakMem != 7 || len(g.Clocks) != 1 {
+	if g := got.GPUs[0]; len(got.GPUs) != 3 || g.Energy != 18000 || g.EnergyFrom != gpu.FromCounter ||
+		g.PeakMem != 7 || len(g.Clocks) != 1 {
 		t.Errorf("%+v", got.GPUs)
 	}
 	if _, known := got.Host(); known {
@@ -462,8 +480,10 @@ func TestACounterThatFailsWhileARunLastsCostsNoEnergy(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := closed.Outcome.GPUs[0]
-			if math.Abs(float64(got.Energy)-energy) > 2*before || got.EnergyFrom != want || got.Uncovered != 0 {
-				t.Errorf("%s: %v J from %s, want %v from %s", kind, float64(got.Energy), got.EnergyFrom, energy, want)
+			if math.Abs(float64(got.Energy)-energy) > 2*before || got.EnergyFrom != want ||
+				got.Uncovered != 0 {
+				t.Errorf("%s: %v J from %s, want %v from %s", kind, float64(got.Energy), got.EnergyFrom,
+					energy, want)
 			}
 		})
 	}
@@ -484,7 +504,8 @@ func TestWhatEndedWhileThereWasNoAgentIsClosedAtOnceAtTheStart(t *testing.T) {
 		go func() {
 			a.Watch(ctx, agent.WatchHooks{
 				Slurm: ignoreMissing, Processes: ignoreMissing,
-				OnClosed: func(agent.ClosedRun) { closed.Add(1) }, OnProblem: func(err error) { t.Error(err) },
+				OnClosed:  func(agent.ClosedRun) { closed.Add(1) },
+				OnProblem: func(err error) { t.Error(err) },
 			})
 			close(done)
 		}()

@@ -61,8 +61,10 @@ func New(o *Options) (*Client, error) {
 	}
 	var err error
 	c.server, err = openai.New(&openai.Options{
-		What: "rewriting server", URL: o.URL, Path: "/chat/completions", Hosts: o.Hosts, KeyFile: o.KeyFile, Attempts: maxAttempts,
-		Timeout: c.o.Timeout, Most: maxAnswer, Wait: o.Wait, Unavailable: ErrUnavailable, Senseless: ErrAnswer,
+		What: "rewriting server", URL: o.URL, Path: "/chat/completions", Hosts: o.Hosts, KeyFile: o.KeyFile,
+		Attempts: maxAttempts,
+		Timeout:  c.o.Timeout, Most: maxAnswer, Wait: o.Wait, Unavailable: ErrUnavailable,
+		Senseless: ErrAnswer,
 	})
 	return c, err
 }
@@ -81,7 +83,9 @@ type Result struct {
 // Align has a source rewritten in the style of examples until a rewrite passes, or the
 // rounds or the time are over. A source for which none passes is no error; the error
 // is ErrUnavailable, ErrAnswer, or the judge's.
-func (c *Client) Align(ctx context.Context, text string, examples []string, judge NoveltyFunc) (*Result, error) {
+func (c *Client) Align(
+	ctx context.Context, text string, examples []string, judge NoveltyFunc,
+) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.o.Rounds)*c.o.Timeout)
 	defer cancel()
 	text = embed.Scrub(text)
@@ -106,7 +110,8 @@ func (c *Client) Align(ctx context.Context, text string, examples []string, judg
 			}
 			r.Why = "it is still unlike the examples"
 		}
-		conversation = append(conversation, message{"assistant", rewrite}, message{"user", "Not accepted: " + r.Why + ". Try again, with the code only."})
+		conversation = append(conversation, message{"assistant", rewrite},
+			message{"user", "Not accepted: " + r.Why + ". Try again, with the code only."})
 	}
 	return r, nil
 }
@@ -138,7 +143,9 @@ func firstMessages(text string, examples []string) []message {
 
 // ask asks for a rewrite.
 func (c *Client) ask(ctx context.Context, conversation []message) (string, error) {
-	body, err := json.Marshal(map[string]any{"model": c.o.Model, "messages": conversation, "temperature": 0, "stream": false})
+	body, err := json.Marshal(map[string]any{
+		"model": c.o.Model, "messages": conversation, "temperature": 0, "stream": false,
+	})
 	if err != nil {
 		return "", fmt.Errorf("rewriting request: %w", err)
 	}

@@ -46,7 +46,11 @@ func numberDifference(text, rewrite string) string {
 	for _, one := range []struct {
 		what  string
 		which []string
-	}{{"these numbers changed", changed}, {"these are missing", missing}, {"these come from nowhere", added}} {
+	}{
+		{"these numbers changed", changed},
+		{"these are missing", missing},
+		{"these come from nowhere", added},
+	} {
 		if len(one.which) > 0 {
 			return one.what + ": " + strings.Join(one.which[:min(len(one.which), maxNamedNumbers)], ", ")
 		}

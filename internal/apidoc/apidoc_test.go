@@ -44,7 +44,8 @@ func TestTheReferenceIsWhatTheMessagesAre(t *testing.T) {
 			continue
 		}
 		if !*update {
-			t.Errorf("docs/reference/%s is out of date (%v): go test ./internal/apidoc -update writes it", name, err)
+			t.Errorf("docs/reference/%s is out of date (%v): go test ./internal/apidoc -update writes it",
+				name, err)
 			continue
 		}
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -64,7 +65,8 @@ func paths(t *testing.T) map[string]string {
 			return
 		}
 		for i, name := range s.Names {
-			if !strings.HasPrefix(name.Name, "Path") && !strings.HasPrefix(name.Name, "Suffix") || i >= len(s.Values) {
+			if !strings.HasPrefix(name.Name, "Path") && !strings.HasPrefix(name.Name, "Suffix") ||
+				i >= len(s.Values) {
 				continue
 			}
 			if text, isText := s.Values[i].(*ast.BasicLit); isText {
@@ -124,7 +126,8 @@ func TestEveryPathThatTheSourceServesIsDescribed(t *testing.T) {
 	for _, dir := range []string{"internal/control", "internal/daemon", "cmd/epd"} {
 		each(t, dir, func(n ast.Node) {
 			if e, isSum := n.(*ast.BinaryExpr); isSum {
-				if p := pattern(e, known); (strings.HasPrefix(p, "GET ") || strings.HasPrefix(p, "POST ")) && len(strings.Fields(p)) == 2 {
+				if p := pattern(e, known); (strings.HasPrefix(p, "GET ") || strings.HasPrefix(p, "POST ")) &&
+					len(strings.Fields(p)) == 2 {
 					served[p] = true
 				}
 			}
@@ -159,7 +162,8 @@ func TestAnAgentServesWhatIsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, found := mux.Handler(request); (found != "") != (o.Server == apidoc.Agent) && o.Path != "/v1/status" {
+		if _, found := mux.Handler(request); (found != "") != (o.Server == apidoc.Agent) &&
+			o.Path != "/v1/status" {
 			t.Errorf("%s: the agent's mux has %q, it is described of the %s", o.Pattern(), found, o.Server)
 		}
 	}
@@ -176,7 +180,8 @@ func TestTheDocumentIsWellFormed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again apidoc.Document
-	if err := json.Unmarshal(text, &again); err != nil || again.OpenAPI != "3.1.0" || len(again.Paths) != len(d.Paths) {
+	if err := json.Unmarshal(text, &again); err != nil || again.OpenAPI != "3.1.0" ||
+		len(again.Paths) != len(d.Paths) {
 		t.Errorf("openapi %q, %d paths: %v", again.OpenAPI, len(again.Paths), err)
 	}
 	for _, part := range reference.FindAllSubmatch(text, -1) {

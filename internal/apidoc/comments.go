@@ -39,7 +39,8 @@ func (c *comments) read(pkg string) error {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil,
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return fmt.Errorf("comments of the API: %w", err)
 		}

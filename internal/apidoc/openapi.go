@@ -77,8 +77,10 @@ type content struct {
 
 const (
 	mediaType   = "application/json"
-	description = "HTTP with JSON over Unix sockets: the kernel says who asks. Between agents and the controller it goes over TCP, signed by munge both ways. " +
-		"Keys end in their unit. Users see what concerns them alone. Fields that aren't known are passed over."
+	description = "HTTP with JSON over Unix sockets: the kernel says who asks. Between agents and the " +
+		"controller it goes over TCP, signed by munge both ways. " +
+		"Keys end in their unit. Users see what concerns them alone. Fields that aren't known " +
+		"are passed over."
 )
 
 var inPath = regexp.MustCompile(`\{(\w+)\}`)
@@ -97,11 +99,21 @@ func OpenAPI(root string, operations []Operation) (*Document, error) {
 	d := &Document{
 		OpenAPI: "3.1.0",
 		Info:    Info{Title: "epd", Description: description, Version: "1"},
-		Servers: []Server{{"http://epd", "any host name will do over a Unix socket: " + epdapi.AgentSocket + ", " + epdapi.ControllerSocket + ", " + epdapi.PublicSocket}},
-		Tags:    []Tag{{Agent, "On a GPU node, at " + epdapi.AgentSocket}, {Controller, "Beside slurmctld, at " + epdapi.ControllerSocket + ", and for all users at " + epdapi.PublicSocket}},
-		Paths:   make(map[string]map[string]*PathMethod),
+		Servers: []Server{{
+			"http://epd", "any host name will do over a Unix socket: " +
+				epdapi.AgentSocket + ", " + epdapi.ControllerSocket + ", " + epdapi.PublicSocket,
+		}},
+		Tags: []Tag{
+			{Agent, "On a GPU node, at " + epdapi.AgentSocket}, {
+				Controller, "Beside slurmctld, at " + epdapi.ControllerSocket +
+					", and for all users at " + epdapi.PublicSocket,
+			},
+		},
+		Paths: make(map[string]map[string]*PathMethod),
 	}
-	s := &schemas{comments: newComments(root), types: make(map[string]reflect.Type), all: make(map[string]*schema)}
+	s := &schemas{
+		comments: newComments(root), types: make(map[string]reflect.Type), all: make(map[string]*schema),
+	}
 	fault, err := s.of(of[epdapi.Fault]())
 	if err != nil {
 		return nil, err
@@ -126,12 +138,18 @@ func (d *Document) add(s *schemas, o *Operation, fault *schema) error {
 		both.Tags, both.Access[o.Server] = append(both.Tags, o.Server), o.Who
 		return nil
 	}
-	m := &PathMethod{ID: o.ID(), Summary: o.Summary, Tags: []string{o.Server}, Access: map[string]string{o.Server: o.Who}}
+	m := &PathMethod{
+		ID: o.ID(), Summary: o.Summary, Tags: []string{o.Server}, Access: map[string]string{o.Server: o.Who},
+	}
 	for _, part := range inPath.FindAllStringSubmatch(o.Path, -1) {
-		m.Parameters = append(m.Parameters, parameter{part[1], "path", "which one", true, &schema{Type: "string"}})
+		m.Parameters = append(m.Parameters, parameter{
+			part[1], "path", "which one", true, &schema{Type: "string"},
+		})
 	}
 	for _, q := range o.Query {
-		m.Parameters = append(m.Parameters, parameter{q.Name, "query", q.Meaning, false, &schema{Type: "string"}})
+		m.Parameters = append(m.Parameters, parameter{
+			q.Name, "query", q.Meaning, false, &schema{Type: "string"},
+		})
 	}
 	if o.Request != nil {
 		request, err := s.of(o.Request)

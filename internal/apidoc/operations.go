@@ -45,7 +45,9 @@ func (o *Operation) Pattern() string { return o.Method + " " + o.Path }
 
 // ID is the operation's name.
 func (o *Operation) ID() string {
-	words := strings.FieldsFunc(strings.TrimPrefix(o.Path, "/v1"), func(r rune) bool { return strings.ContainsRune("/{}_-", r) })
+	words := strings.FieldsFunc(strings.TrimPrefix(o.Path, "/v1"), func(r rune) bool {
+		return strings.ContainsRune("/{}_-", r)
+	})
 	for i, w := range words {
 		words[i] = strings.ToUpper(w[:1]) + w[1:]
 	}
@@ -60,60 +62,103 @@ type receipt struct {
 func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
 
 func get(server, path, who, summary string, response reflect.Type, query ...Param) Operation {
-	return Operation{Method: http.MethodGet, Path: path, Server: server, Who: who, Summary: summary, Query: query, Responses: []reflect.Type{response}}
+	return Operation{
+		Method: http.MethodGet, Path: path, Server: server, Who: who, Summary: summary, Query: query,
+		Responses: []reflect.Type{response},
+	}
 }
 
 func post(server, path, who, summary string, request, response reflect.Type, query ...Param) Operation {
-	return Operation{Method: http.MethodPost, Path: path, Server: server, Who: who, Summary: summary, Query: query, Request: request, Responses: []reflect.Type{response}}
+	return Operation{
+		Method: http.MethodPost, Path: path, Server: server, Who: who, Summary: summary, Query: query,
+		Request: request, Responses: []reflect.Type{response},
+	}
 }
 
 // Operations are all of them, the agent's first.
 func Operations() []Operation {
 	workload := Param{"workload", "of one workload"}
 	model := Param{"gpu_model", "the GPU model"}
-	models := get(Controller, epdapi.PathModels, Operators, "Models of workloads in use; with a workload, all versions of its model.", of[epdapi.ModelList](), workload, model)
+	models := get(Controller, epdapi.PathModels, Operators,
+		"Models of workloads in use; with a workload, all versions of its model.", of[epdapi.ModelList](),
+		workload, model)
 	models.Responses = append(models.Responses, of[epdapi.ModelVersions]())
 	return []Operation{
-		post(Agent, epdapi.PathProlog, Root, "A job begins on the node: clocks are chosen and locked.", of[slurm.HookEvent](), of[slurm.HookAnswer]()),
-		post(Agent, epdapi.PathEpilog, Root, "A job ended on the node: clocks are given back, and what it took is recorded.", of[slurm.HookEvent](), of[slurm.HookAnswer]()),
-		post(Agent, epdapi.PathRestore, Root, "Gives all clocks back, or those of some GPUs.", of[epdapi.RestoreRequest](), of[epdapi.RestoreAnswer]()),
+		post(Agent, epdapi.PathProlog, Root, "A job begins on the node: clocks are chosen and locked.",
+			of[slurm.HookEvent](), of[slurm.HookAnswer]()),
+		post(Agent, epdapi.PathEpilog, Root, "A job ended on the node: clocks are given back, and what it "+
+			"took is recorded.", of[slurm.HookEvent](), of[slurm.HookAnswer]()),
+		post(Agent, epdapi.PathRestore, Root, "Gives all clocks back, or those of some GPUs.",
+			of[epdapi.RestoreRequest](), of[epdapi.RestoreAnswer]()),
 		get(Agent, epdapi.PathStatus, Root, "What epd is doing.", of[epdapi.Status]()),
 
-		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
-		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.", of[control.DecideRequest](), of[live.Decision]()),
-		post(Controller, epdapi.PathOutcome, Control, "An agent tells what a run took. 425: not yet, see Retry-After.", of[record.Outcome](), of[receipt]()),
-		post(Controller, epdapi.PathOutlook, Control, "An agent asks until when a run has to end.", of[control.OutlookRequest](), of[live.Outlook]()),
+		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what "+
+			"is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
+		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.",
+			of[control.DecideRequest](), of[live.Decision]()),
+		post(Controller, epdapi.PathOutcome, Control, "An agent tells what a run took. 425: not yet, see "+
+			"Retry-After.", of[record.Outcome](), of[receipt]()),
+		post(Controller, epdapi.PathOutlook, Control, "An agent asks until when a run has to end.",
+			of[control.OutlookRequest](), of[live.Outlook]()),
 		get(Controller, epdapi.PathStatus, Anybody, "What epd is doing.", of[epdapi.Status]()),
 		get(Controller, epdapi.PathJobs, Anybody, "Jobs, newest first.", of[epdapi.JobPage](),
-			Param{"user", "of one user"}, Param{"account", "of one account"}, Param{"partition", "of one partition"}, Param{"state", "in one state"},
+			Param{"user", "of one user"}, Param{"account", "of one account"},
+			Param{"partition", "of one partition"}, Param{"state", "in one state"},
 			Param{"since", "submitted from then on (RFC 3339)"},
-			workload, Param{"before", "older than this: next of the page before"}, Param{"limit", "at most so many, up to 1000"}),
-		get(Controller, epdapi.PathJobs+"/{id}", Anybody, "A job: what was predicted, decided and measured.", of[epdapi.JobView]()),
-		get(Controller, epdapi.PathJobs+"/{id}"+epdapi.SuffixSeries, Anybody, "What a job's runs drew and at which clocks, over time, beside what was predicted.", of[epdapi.JobSeries]()),
+			workload, Param{"before", "older than this: next of the page before"},
+			Param{"limit", "at most so many, up to 1000"}),
+		get(Controller, epdapi.PathJobs+"/{id}", Anybody, "A job: what was predicted, decided and measured.",
+			of[epdapi.JobView]()),
+		get(Controller, epdapi.PathJobs+"/{id}"+epdapi.SuffixSeries, Anybody,
+			"What a job's runs drew and at which clocks, over time, beside what was predicted.",
+			of[epdapi.JobSeries]()),
 		get(Controller, epdapi.PathOverview, Anybody, "The cluster at a glance.", of[epdapi.Overview]()),
 		get(Controller, epdapi.PathDecisions, Anybody, "Decisions, newest first.", of[epdapi.DecisionList](),
-			Param{"mode", "in one mode"}, Param{"before", "older than this: next of the page before"}, Param{"limit", "at most so many"}),
-		get(Controller, epdapi.PathNodes, Anybody, "Nodes and their GPUs, as their agents told last.", of[epdapi.NodeList]()),
-		post(Controller, epdapi.PathReport, Control, "An agent tells of its node and its GPUs.", of[epdapi.NodeReport](), of[epdapi.ReportAnswer]()),
-		get(Controller, epdapi.PathFit, Operators, "The points behind a workload's model, and the model's curve.", of[epdapi.ModelFit](), workload, model),
+			Param{"mode", "in one mode"}, Param{"before", "older than this: next of the page before"},
+			Param{"limit", "at most so many"}),
+		get(Controller, epdapi.PathNodes, Anybody, "Nodes and their GPUs, as their agents told last.",
+			of[epdapi.NodeList]()),
+		post(Controller, epdapi.PathReport, Control, "An agent tells of its node and its GPUs.",
+			of[epdapi.NodeReport](), of[epdapi.ReportAnswer]()),
+		get(Controller, epdapi.PathFit, Operators, "The points behind a workload's model, and the "+
+			"model's curve.", of[epdapi.ModelFit](), workload, model),
 		models,
-		post(Controller, epdapi.PathModelsUse, Control, "Chooses a version of a workload's model, or leaves the choice to epd again.", of[epdapi.ModelChoice](), of[epdapi.ModelStatus]()),
-		get(Controller, epdapi.PathProfiles, Operators, "How workloads use their GPUs: of one, or of those that ran last.", of[epdapi.ProfileList](), workload),
-		get(Controller, epdapi.PathSavings, Anybody, "What was saved: treated runs against held-out ones.", of[epdapi.Savings](), Param{"since", "from then on (RFC 3339)"}),
-		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it were submitted.", of[slurm.Submission](), of[epdapi.Estimate](), model),
-		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be submitted looks like.", of[epdapi.CodeRequest](), of[epdapi.CodeAnswer]()),
-		get(Controller, epdapi.PathQueue, Anybody, "Slurm's queue and nodes, as something to plan.", of[epdapi.Queue]()),
-		post(Controller, epdapi.PathHistory, Control, "Adds jobs that ended before epd was there.", of[epdapi.History](), of[epdapi.HistoryAdded]()),
+		post(Controller, epdapi.PathModelsUse, Control,
+			"Chooses a version of a workload's model, or leaves the choice to epd again.",
+			of[epdapi.ModelChoice](), of[epdapi.ModelStatus]()),
+		get(Controller, epdapi.PathProfiles, Operators,
+			"How workloads use their GPUs: of one, or of those that ran last.",
+			of[epdapi.ProfileList](), workload),
+		get(Controller, epdapi.PathSavings, Anybody, "What was saved: treated runs against held-out ones.",
+			of[epdapi.Savings](), Param{"since", "from then on (RFC 3339)"}),
+		post(Controller, epdapi.PathEstimate, Anybody, "What a job would take, and at which clocks, if it "+
+			"were submitted.", of[slurm.Submission](), of[epdapi.Estimate](), model),
+		post(Controller, epdapi.PathCode, Anybody, "What the source code of a job that is about to be "+
+			"submitted looks like.", of[epdapi.CodeRequest](), of[epdapi.CodeAnswer]()),
+		get(Controller, epdapi.PathQueue, Anybody, "Slurm's queue and nodes, as something to plan.",
+			of[epdapi.Queue]()),
+		post(Controller, epdapi.PathHistory, Control, "Adds jobs that ended before epd was there.",
+			of[epdapi.History](), of[epdapi.HistoryAdded]()),
 		get(Controller, epdapi.PathHistory, Anybody, "Those jobs, by submission.", of[epdapi.HistoryPage](),
-			Param{"since", "submitted from then on (RFC 3339)"}, Param{"after", "submitted after, of the page before"}, Param{"after_id", "id of its last job"}),
-		post(Controller, epdapi.PathReload, Control, "Reads the configuration again.", nil, of[epdapi.ReloadAnswer]()),
-		post(Controller, epdapi.PathPower, Control, "Slurm powers nodes down or up: its programs tell.", of[epdapi.PowerEvent](), of[struct{}]()),
-		get(Controller, epdapi.PathRuns, Control, "Recorded runs as they are, of a run, a job or a node: for epd db forget.", of[epdapi.RunPage](),
-			Param{"run", "of one run id"}, Param{"job", "of one job id"}, Param{"node", "of one node"}, Param{"since", "ended from then on (RFC 3339)"},
-			Param{"until", "ended before (RFC 3339)"}, Param{"conflicts", "true: outcomes that lie apart, as their runs have others"}, Param{"after", "next of the page before"}),
-		post(Controller, epdapi.PathForget, Control, "Takes runs out of the records, and has models learn anew.", of[epdapi.RunIDs](), of[epdapi.RunsChanged]()),
-		post(Controller, epdapi.PathRemember, Control, "Puts back runs that were taken out.", of[epdapi.RunList](), of[epdapi.RunsChanged]()),
-		get(Controller, epdapi.PathLevers, Anybody, "What is steered in Slurm now, and what is advised.", of[epdapi.Levers]()),
-		post(Controller, epdapi.PathLeversUndo, Control, "Takes all of that back.", nil, of[epdapi.UndoLeversAnswer]()),
+			Param{"since", "submitted from then on (RFC 3339)"},
+			Param{"after", "submitted after, of the page before"}, Param{"after_id", "id of its last job"}),
+		post(Controller, epdapi.PathReload, Control, "Reads the configuration again.", nil,
+			of[epdapi.ReloadAnswer]()),
+		post(Controller, epdapi.PathPower, Control, "Slurm powers nodes down or up: its programs tell.",
+			of[epdapi.PowerEvent](), of[struct{}]()),
+		get(Controller, epdapi.PathRuns, Control,
+			"Recorded runs as they are, of a run, a job or a node: for epd db forget.", of[epdapi.RunPage](),
+			Param{"run", "of one run id"}, Param{"job", "of one job id"}, Param{"node", "of one node"},
+			Param{"since", "ended from then on (RFC 3339)"},
+			Param{"until", "ended before (RFC 3339)"}, Param{"conflicts", "true: outcomes that lie apart, " +
+				"as their runs have others"}, Param{"after", "next of the page before"}),
+		post(Controller, epdapi.PathForget, Control, "Takes runs out of the records, and has models "+
+			"learn anew.", of[epdapi.RunIDs](), of[epdapi.RunsChanged]()),
+		post(Controller, epdapi.PathRemember, Control, "Puts back runs that were taken out.",
+			of[epdapi.RunList](), of[epdapi.RunsChanged]()),
+		get(Controller, epdapi.PathLevers, Anybody, "What is steered in Slurm now, and what is advised.",
+			of[epdapi.Levers]()),
+		post(Controller, epdapi.PathLeversUndo, Control, "Takes all of that back.", nil,
+			of[epdapi.UndoLeversAnswer]()),
 	}
 }

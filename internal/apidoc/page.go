@@ -19,16 +19,22 @@ func (d *Document) Markdown() string {
 	b.WriteString("# API of epd\n\n<!-- Written by go test ./internal/apidoc -update. -->\n\n")
 	b.WriteString(strings.ReplaceAll(d.Info.Description, ". ", ".\n"))
 	b.WriteString("\nThe same for programs: [openapi.json](openapi.json).\n\n")
-	b.WriteString("<!-- run by epd -->\n```sh\ncurl --fail --silent --show-error --unix-socket /run/epplan/submit.sock http://epd/v1/status\n```\n\n")
-	b.WriteString("Operators are those whom `[live] operators` names. A request that will never do is answered with 400, one by somebody who\n" +
-		"may not ask with 403, what isn't there, or isn't theirs, with 404, and what may be tried again with 503; the answer is a\n" +
+	b.WriteString("<!-- run by epd -->\n```sh\ncurl --fail --silent --show-error --unix-socket " +
+		"/run/epplan/submit.sock http://epd/v1/status\n```\n\n")
+	b.WriteString("Operators are those whom `[live] operators` names. A request that will never do is " +
+		"answered with 400, one by somebody who\n" +
+		"may not ask with 403, what isn't there, or isn't theirs, with 404, and what may be tried again " +
+		"with 503; the answer is a\n" +
 		"[Fault](#fault) then. What answers take is bounded: 5 s at most. Metrics have [a page of their own](../metrics.md).\n")
 	for _, t := range d.Tags {
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| request | who may ask | what for | sends | gets |\n|---|---|---|---|---|\n", strings.ToUpper(t.Name[:1])+t.Name[1:], backticked(t.Description))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| request | who may ask | what for | sends | gets |\n"+
+			"|---|---|---|---|---|\n", strings.ToUpper(t.Name[:1])+t.Name[1:], backticked(t.Description))
 		for _, p := range slices.Sorted(maps.Keys(d.Paths)) {
 			for _, method := range slices.Sorted(maps.Keys(d.Paths[p])) {
 				if m := d.Paths[p][method]; slices.Contains(m.Tags, t.Name) {
-					fmt.Fprintf(&b, "| `%s %s` | %s | %s | %s | %s |\n", strings.ToUpper(method), p, whoText[m.Access[t.Name]], m.text(), m.sends(), m.Responses["200"].Content[mediaType].Schema.text())
+					fmt.Fprintf(&b, "| `%s %s` | %s | %s | %s | %s |\n", strings.ToUpper(method), p,
+						whoText[m.Access[t.Name]], m.text(), m.sends(),
+						m.Responses["200"].Content[mediaType].Schema.text())
 				}
 			}
 		}
@@ -51,7 +57,8 @@ func (d *Document) Markdown() string {
 			if slices.Contains(s.Required, key) {
 				missing = ""
 			}
-			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", key, missing, p.text(), p.Unit, cell(p.Description))
+			fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s |\n", key, missing, p.text(), p.Unit,
+				cell(p.Description))
 		}
 	}
 	return b.String()

@@ -25,7 +25,8 @@ func undocumented(sources []source) []string {
 		for _, file := range s.files {
 			for _, decl := range file.Decls {
 				for _, name := range bareNames(decl) {
-					found = append(found, fmt.Sprintf("%s: %s has no doc comment", s.at(name.Pos()), name.Name))
+					found = append(found,
+						fmt.Sprintf("%s: %s has no doc comment", s.at(name.Pos()), name.Name))
 				}
 			}
 		}

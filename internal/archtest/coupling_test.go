@@ -225,13 +225,16 @@ func (h *house) figures() []figure {
 		r := h.rooms[room]
 		_, cyclic := r.references()
 		all = append(all, figure{room + " files", len(r.source.files), maxPackageFiles},
-			figure{room + " lines", r.lines, maxPackageLines}, figure{room + " cyclic references", cyclic, maxCyclic})
+			figure{room + " lines", r.lines, maxPackageLines},
+			figure{room + " cyclic references", cyclic, maxCyclic})
 		for _, name := range slices.Sorted(maps.Keys(r.types)) {
 			limit := maxTypeMethods
 			if _, ok := r.types[name].(*ast.InterfaceType); ok {
 				limit = maxInterfaceMethods
 			}
-			all = append(all, figure{room + "." + name + " methods", len(h.methodsOf(r, name, make(map[string]bool))), limit})
+			all = append(all, figure{
+				room + "." + name + " methods", len(h.methodsOf(r, name, make(map[string]bool))), limit,
+			})
 		}
 	}
 	return all
@@ -247,12 +250,14 @@ func tooLarge(all []figure, known map[string]int) []string {
 		delete(unused, f.what)
 		switch {
 		case f.is <= f.limit && ok:
-			found = append(found, fmt.Sprintf("%s: %d, within %d now: take it out of largeStill", f.what, f.is, f.limit))
+			found = append(found,
+				fmt.Sprintf("%s: %d, within %d now: take it out of largeStill", f.what, f.is, f.limit))
 		case f.is <= f.limit || ok && f.is == allowed:
 		case ok && f.is < allowed:
 			found = append(found, fmt.Sprintf("%s: %d now: say so in largeStill", f.what, f.is))
 		default:
-			found = append(found, fmt.Sprintf("%s: %d, at most %d are allowed", f.what, f.is, max(f.limit, allowed)))
+			found = append(found,
+				fmt.Sprintf("%s: %d, at most %d are allowed", f.what, f.is, max(f.limit, allowed)))
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(unused)) {
@@ -292,10 +297,13 @@ func (h *house) summary(all []figure) string {
 		references, cyclic = references+n, cyclic+c
 	}
 	fmt.Fprintf(&b, "%d lines, %d packages, %d types, %d words in names, %.1f functions in 1,000 lines,\n  "+
-		"%d references between files of a package, %d of them in cycles", lines, len(h.rooms), types, len(words),
+		"%d references between files of a package, %d of them in cycles", lines, len(h.rooms),
+		types, len(words),
 		1000*float64(functions)/float64(lines), references, cyclic)
 	for _, of := range []string{" files", " lines", " methods", " cyclic references"} {
-		kind := slices.DeleteFunc(slices.Clone(all), func(f figure) bool { return !strings.HasSuffix(f.what, of) })
+		kind := slices.DeleteFunc(slices.Clone(all), func(f figure) bool {
+			return !strings.HasSuffix(f.what, of)
+		})
 		slices.SortStableFunc(kind, func(a, b figure) int { return cmp.Compare(b.is, a.is) })
 		for _, f := range kind[:min(5, len(kind))] {
 			fmt.Fprintf(&b, "\n  %-50s %d", f.what, f.is)
@@ -412,21 +420,27 @@ func TestALargePackageOrTypeIsFound(t *testing.T) {
 	archive.WriteString("-- queue/a.go --\npackage queue\ntype base struct{}\n" + many.String() +
 		"type Over struct{ *base }\nfunc (o Over) More() {}\n" +
 		"-- slurm/b.go --\npackage slurm\ntype Wide interface {\n" + wide.String() + "}\n" +
-		"-- config/c.go --\npackage config\nimport \"" + fixturePath + "/slurm\"\ntype Wider interface {\n\tslurm.Wide\n\tMore()\n}\n")
+		"-- config/c.go --\npackage config\nimport \"" + fixturePath +
+		"/slurm\"\ntype Wider interface {\n\tslurm.Wide\n\tMore()\n}\n")
 	for i := range maxPackageFiles + 1 {
 		fmt.Fprintf(&archive, "-- report/f%d.go --\npackage report\n", i)
 	}
 	for i := range maxCyclic + 1 { // a ring, where each names the next
-		fmt.Fprintf(&archive, "-- internal/ring/r%d.go --\npackage ring\nfunc f%d() { f%d() }\n", i, i, (i+1)%(maxCyclic+1))
+		fmt.Fprintf(&archive, "-- internal/ring/r%d.go --\npackage ring\nfunc f%d() { f%d() }\n", i, i,
+			(i+1)%(maxCyclic+1))
 	}
-	archive.WriteString("-- web/w.go --\npackage web\n" + strings.Repeat("\n", maxPackageLines) + "var _ int\n")
+	archive.WriteString("-- web/w.go --\n" +
+		"package web\n" + strings.Repeat("\n", maxPackageLines) + "var _ int\n")
 	all := newHouse(fixturePath, parseFixture(t, archive.String())).figures()
 	wantViolations(t, tooLarge(all, nil),
 		"config.Wider methods: 11, at most 10 are allowed", "internal/ring files: 31, at most 30 are allowed",
-		"internal/ring cyclic references: 31, at most 30 are allowed", "queue.Over methods: 31, at most 30 are allowed",
+		"internal/ring cyclic references: 31, at most 30 are allowed",
+		"queue.Over methods: 31, at most 30 are allowed",
 		"report files: 31, at most 30 are allowed", "web lines: 6502, at most 6500 are allowed")
 	wantViolations(t, tooLarge(all, map[string]int{
-		"config.Wider methods": 11, "queue.Over methods": 32, "report files": 30, "slurm.Wide methods": 11, "web lines": 6502, "gone files": 40,
+		"config.Wider methods": 11, "queue.Over methods": 32, "report files": 30, "slurm.Wide methods": 11,
+		"web lines": 6502, "gone files": 40,
 		"internal/ring files": 31, "internal/ring cyclic references": 40,
-	}), "gone files is in largeStill, but isn't there", "internal/ring cyclic references: 31 now", "queue.Over methods: 31 now", "report files: 31, at most 30", "slurm.Wide methods: 10, within 10 now")
+	}), "gone files is in largeStill, but isn't there", "internal/ring cyclic references: 31 now",
+		"queue.Over methods: 31 now", "report files: 31, at most 30", "slurm.Wide methods: 10, within 10 now")
 }

@@ -107,7 +107,8 @@ var bans = []ban{
 
 // testRooms are the packages that tests share.
 var testRooms = []string{
-	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest", "internal/shareddata",
+	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest",
+	"internal/shareddata",
 	"internal/slurmlab", "internal/spool/spooltest", "internal/store/storetest",
 }
 
@@ -222,13 +223,22 @@ func TestALibraryInTheWrongRoomIsFound(t *testing.T) {
 
 func TestImportsInTheRightDirectionPass(t *testing.T) {
 	m := newModule(fixturePath, "", []pkg{
-		{ImportPath: fixturePath + "/cmd/epplan", Imports: own("config", "internal/report", "planner/policy", "queue")},
+		{
+			ImportPath: fixturePath + "/cmd/epplan", Imports: own("config", "internal/report",
+				"planner/policy", "queue"),
+		},
 		{ImportPath: fixturePath + "/config", Imports: own("planner", "planner/policy", "dvfsmodel")},
 		{ImportPath: fixturePath + "/internal/report", Imports: own("planner", "slurm")},
-		{ImportPath: fixturePath + "/planner/policy", Imports: own("planner", "planner/pick", "planner/tune")},
+		{
+			ImportPath: fixturePath + "/planner/policy",
+			Imports:    own("planner", "planner/pick", "planner/tune"),
+		},
 		{ImportPath: fixturePath + "/planner/pick", Imports: own("planner", "queue", "dvfsmodel")},
 		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel", "planner/sharing")},
-		{ImportPath: fixturePath + "/planner/consolidate", Imports: own("planner/sharing", "planner/correlate")},
+		{
+			ImportPath: fixturePath + "/planner/consolidate",
+			Imports:    own("planner/sharing", "planner/correlate"),
+		},
 		{ImportPath: fixturePath + "/queue", Imports: own("internal/spelling")},
 	})
 	wantViolations(t, wrongImports(m))
@@ -248,7 +258,8 @@ func TestAHeavyDependencyOfTheCLIIsFound(t *testing.T) {
 		{
 			ImportPath: fixturePath + "/cmd/epplan",
 			Deps: []string{
-				"net", "fmt", "github.com/mattn/go-sqlite3", "github.com/NVIDIA/go-nvml/pkg/nvml", "database/sql", "example.org/c",
+				"net", "fmt", "github.com/mattn/go-sqlite3", "github.com/NVIDIA/go-nvml/pkg/nvml",
+				"database/sql", "example.org/c",
 			},
 		},
 		{ImportPath: fixturePath + "/cmd/epd", Deps: []string{"github.com/mattn/go-sqlite3"}},

@@ -59,7 +59,8 @@ func machinePaths(name, text string) []string {
 	var found []string
 	for i, line := range strings.Split(text, "\n") {
 		if match := machinePath.FindString(line); match != "" {
-			found = append(found, fmt.Sprintf("%s:%d: the path of a machine: %s", name, i+1, strings.TrimSpace(match)))
+			found = append(found,
+				fmt.Sprintf("%s:%d: the path of a machine: %s", name, i+1, strings.TrimSpace(match)))
 		}
 	}
 	return found

@@ -123,7 +123,8 @@ func impureMentions(modulePath string, loaded []*packages.Package) []string {
 		}
 		for ident, object := range p.TypesInfo.Uses {
 			if name, forbidden := forbiddenUse(object); forbidden {
-				found = append(found, fmt.Sprintf("%s: pure package uses %s", p.Fset.Position(ident.Pos()), name))
+				found = append(found,
+					fmt.Sprintf("%s: pure package uses %s", p.Fset.Position(ident.Pos()), name))
 			}
 		}
 	}
@@ -140,7 +141,8 @@ func forbiddenUse(object types.Object) (name string, forbidden bool) {
 	from := function.Pkg().Path()
 	name = path.Base(from) + "." + function.Name()
 	if from == "math/rand" || from == "math/rand/v2" {
-		return "the global source of " + from + ", by " + name, !slices.Contains(randConstructors, function.Name())
+		return "the global source of " + from + ", by " + name, !slices.Contains(randConstructors,
+			function.Name())
 	}
 	return name, slices.Contains(impureUses[from], function.Name())
 }
@@ -164,7 +166,11 @@ func TestPurePackagesUseNeitherTheWallClockNorAGlobalRandomSource(t *testing.T) 
 
 func TestAnImpureImportIsFound(t *testing.T) {
 	m := newModule(fixturePath, "", []pkg{
-		{ImportPath: fixturePath + "/queue", Imports: []string{"fmt", "os", "net/url", "log/slog", "osmosis"}},
+		{
+			ImportPath: fixturePath + "/queue", Imports: []string{
+				"fmt", "os", "net/url", "log/slog", "osmosis",
+			},
+		},
 		{ImportPath: fixturePath + "/planner/pick", Imports: []string{"os/exec", "math/rand/v2"}},
 		{ImportPath: fixturePath + "/config", Imports: []string{"os"}},
 	})

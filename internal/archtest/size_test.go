@@ -31,7 +31,8 @@ func tooLong(sources []source, allowed map[string]string) []string {
 			return
 		}
 		if _, ok := allowed[what]; !ok {
-			found = append(found, fmt.Sprintf("%s: %s has %d lines, at most %d are allowed", at, what, lines, limit))
+			found = append(found,
+				fmt.Sprintf("%s: %s has %d lines, at most %d are allowed", at, what, lines, limit))
 		}
 		delete(unused, what)
 	}

@@ -65,7 +65,8 @@ func TestAFileIsAPageToo(t *testing.T) {
 
 func TestWhatGoesWrongOnAPageIsNamed(t *testing.T) {
 	beside := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(beside, []byte(page(`<img src="beside.png" alt="A picture">`)), 0o600); err != nil {
+	if err := os.WriteFile(beside, []byte(page(`<img src="beside.png" alt="A picture">`)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	url := serve(t, map[string]string{
@@ -118,7 +119,9 @@ func TestFaultsOfAPageFailTheTest(t *testing.T) {
 		look       func(p *browsertest.Page)
 		want       string
 	}{
-		{"words that aren't there", `<p>this</p>`, browsertest.View{}, func(p *browsertest.Page) { p.Says("that") }, `"that"`},
+		{"words that aren't there", `<p>this</p>`, browsertest.View{}, func(p *browsertest.Page) {
+			p.Says("that")
+		}, `"that"`},
 		{
 			"hidden words", `<p hidden>this</p>`,
 			browsertest.View{},
@@ -176,11 +179,17 @@ func TestAViewIsWhatThePageSees(t *testing.T) {
 		name, sees string
 		view       browsertest.View
 	}{
-		{"light", `matchMedia('(prefers-color-scheme: light)').matches && innerWidth === 1280`, browsertest.View{}},
+		{
+			"light", `matchMedia('(prefers-color-scheme: light)').matches && innerWidth === 1280`,
+			browsertest.View{},
+		},
 		{"dark", `matchMedia('(prefers-color-scheme: dark)').matches`, browsertest.View{Dark: true}},
 		{"print", `matchMedia('print').matches`, browsertest.View{Print: true}},
 		{"telephone", `innerWidth === 375`, browsertest.View{Width: browsertest.Phone}},
-		{"still", `matchMedia('(prefers-reduced-motion: reduce)').matches`, browsertest.View{ReducedMotion: true}},
+		{
+			"still", `matchMedia('(prefers-reduced-motion: reduce)').matches`,
+			browsertest.View{ReducedMotion: true},
+		},
 		{"script", `document.querySelector('#by').textContent === 'by script'`, browsertest.View{}},
 		{
 			"no script", `document.querySelector('#by').textContent === 'without script'`,
@@ -220,7 +229,8 @@ func noBarriers(p *browsertest.Page) { p.NoBarriers() }
 func TestOnlyTheNamedRulesAreLookedAt(t *testing.T) {
 	url := serve(t, map[string]string{"/": page(`<input type="text"><p style="color:#ddd">dim</p>`)})
 	p := browsertest.Open(t, url+"/", browsertest.View{})
-	if found := p.Barriers("color-contrast"); len(found) != 1 || found[0].Rule != "color-contrast" || !found[0].Serious() {
+	if found := p.Barriers("color-contrast"); len(found) != 1 || found[0].Rule != "color-contrast" ||
+		!found[0].Serious() {
 		t.Errorf("%v", found)
 	}
 	if all := p.Barriers(); len(all) < 2 {

@@ -24,7 +24,10 @@ type events struct {
 }
 
 func newEvents(address string) *events {
-	return &events{origin: origin(address), asked: make(map[network.RequestID]string), wrong: make(map[network.RequestID]bool)}
+	return &events{
+		origin: origin(address), asked: make(map[network.RequestID]string),
+		wrong: make(map[network.RequestID]bool),
+	}
 }
 
 // Problems are what went wrong on the page so far, in order: what it wrote to its

@@ -23,7 +23,8 @@ const (
 // part of what it takes at default clocks at most.
 func (ch *chooser) adapt(room float64) bool {
 	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.sure.Standard
-	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < leastWrites || ch.job.Nodes != 1 || !m.Covers(standard) {
+	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < leastWrites ||
+		ch.job.Nodes != 1 || !m.Covers(standard) {
 		return false
 	}
 	sla := min(rule.SLA, ch.sure.Stretch, guarded*room/ch.sure.RequiredTime(standard))
@@ -40,7 +41,8 @@ func (ch *chooser) adapt(room float64) bool {
 	d.Upper = live.Known(m.UpperTime(standard, ch.sure.TimeMargin) * sla)
 	d.Core, d.Arm = levels[first].Core, live.ArmTreated
 	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
-	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at default clocks, by %s",
+	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at "+
+		"default clocks, by %s",
 		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))
 	if d.Mode != live.Enforce {
 		d.Arm, d.Adapt = live.ArmExcluded, nil

@@ -35,20 +35,23 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 	r.job(2, nil)
 	d := r.decide(ask(2))
 	a := d.Adapt
-	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 || d.Arm != live.ArmTreated || d.Mem != 0 {
+	if a == nil || !d.Apply || a.SLA != 1.2 || a.TauS != 0.1 || a.Writes != 30 ||
+		d.Arm != live.ArmTreated || d.Mem != 0 {
 		t.Fatalf("%+v of %+v", a, d)
 	}
 	clocks := make([]dvfsmodel.MHz, 0, len(a.Levels))
 	for i, l := range a.Levels {
 		clocks = append(clocks, l.Core)
-		if want := float64(1380 / l.Core); l.Stretch > want+1e-9 || l.Stretch < 1 || i > 0 && l.Stretch < a.Levels[i-1].Stretch {
+		if want := float64(1380 / l.Core); l.Stretch > want+1e-9 || l.Stretch < 1 ||
+			i > 0 && l.Stretch < a.Levels[i-1].Stretch {
 			t.Errorf("%v MHz stretches by %v, want at most %v", float64(l.Core), l.Stretch, want)
 		}
 	}
 	if want := []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}; !slices.Equal(clocks, want) || d.Core != 1237 {
 		t.Errorf("levels %v, begins with %v MHz", clocks, float64(d.Core))
 	}
-	if d.Upper.Or(0) < 1.2*600 || d.Upper.Or(0) > 3600 || !strings.Contains(d.Reason, "adapted between core 802 and 1380 MHz") {
+	if d.Upper.Or(0) < 1.2*600 || d.Upper.Or(0) > 3600 ||
+		!strings.Contains(d.Reason, "adapted between core 802 and 1380 MHz") {
 		t.Errorf("at most %v s: %s", d.Upper, d.Reason)
 	}
 	data, err := json.Marshal(&d)
@@ -67,13 +70,18 @@ func TestTheLimitIsAboveTheSLA(t *testing.T) {
 	for id, c := range map[slurm.JobID]struct{ minutes, low, high float64 }{
 		2: {60, 1.2, 1.2}, 3: {12.5, 1.02, 1.19}, 4: {10.5, 0, 0},
 	} {
-		r.job(id, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(time.Duration(c.minutes * float64(time.Minute))) })
+		r.job(id, func(j *slurm.Job) {
+			j.TimeLimit = live.LimitOf(time.Duration(c.minutes * float64(time.Minute)))
+		})
 		d := r.decide(ask(id))
 		sla := 0.0
 		if d.Adapt != nil {
 			sla = d.Adapt.SLA
-			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 || d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels, func(l live.AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
-				t.Errorf("%v min: at most %v, begins with %v MHz at SLA %v", c.minutes, d.Upper, float64(d.Core), sla)
+			if d.Upper.Or(math.Inf(1)) > c.minutes*60+1e-9 ||
+				d.Adapt.Levels[slices.IndexFunc(d.Adapt.Levels,
+					func(l live.AdaptLevel) bool { return l.Core == d.Core })].Stretch > sla {
+				t.Errorf("%v min: at most %v, begins with %v MHz at SLA %v", c.minutes, d.Upper,
+					float64(d.Core), sla)
 			}
 		}
 		if sla < c.low || sla > c.high {
@@ -116,7 +124,8 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 		return o
 	}
 	r.record(outcome(1), store.Stored)
-	usage := func() float64 { return r.learner.Model(r.key()).Usage } // after a refit, which r.record waits for
+	// after a refit, which r.record waits for.
+	usage := func() float64 { return r.learner.Model(r.key()).Usage }
 	before := usage()
 	if math.Abs(before-1.0/3) > 1e-9 {
 		t.Fatalf("at work for %v of the time", before)
@@ -125,12 +134,14 @@ func TestHowMuchARunIsAtWorkIsRememberedWhileRunsAreAdapted(t *testing.T) {
 		o := outcome(id + 2)
 		o.Setting.Core = 802
 		o.Clocks = []live.Residency{
-			{Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Seconds: 300}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 300},
+			{Setting: dvfsmodel.Setting{Core: 802, Mem: 877}, Seconds: 300},
+			{Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 300},
 		}
 		r.record(o, store.Stored)
 	}
 	if after := usage(); after != before {
-		t.Errorf("at work for %v of the time after %d runs that were adapted, %v before", after, window, before)
+		t.Errorf("at work for %v of the time after %d runs that were adapted, %v before", after,
+			window, before)
 	}
 }
 
@@ -149,10 +160,13 @@ func TestNothingIsAdaptedWhereThatIsNotWanted(t *testing.T) {
 		"observed":         {text: mode("observe") + on},
 		"held out":         {text: "[live]\nmode = \"enforce\"\nhold_out = 1\n" + on},
 		"explored":         {text: "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 1\n" + on},
-		"opted out":        {text: adaptAll, ask: func(r *DecideRequest) { r.Comment = "epplan:off" }, change: func(j *slurm.Job) { j.Comment = "epplan:off" }},
-		"fixed":            {text: adaptAll, change: func(j *slurm.Job) { j.Comment = "epplan:fixed=1087" }},
-		"several nodes":    {text: adaptAll, change: func(j *slurm.Job) { j.NodeCount = 2 }},
-		"shared":           {text: adaptAll, ask: func(r *DecideRequest) { r.Shared = true }},
+		"opted out": {
+			text: adaptAll, ask: func(r *DecideRequest) { r.Comment = "epplan:off" },
+			change: func(j *slurm.Job) { j.Comment = "epplan:off" },
+		},
+		"fixed":         {text: adaptAll, change: func(j *slurm.Job) { j.Comment = "epplan:fixed=1087" }},
+		"several nodes": {text: adaptAll, change: func(j *slurm.Job) { j.NodeCount = 2 }},
+		"shared":        {text: adaptAll, ask: func(r *DecideRequest) { r.Shared = true }},
 	} {
 		r := adaptRig(t, c.text, coreBound())
 		r.job(2, c.change)
@@ -173,8 +187,12 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		usage := rapid.Float64Range(0.05, 1).Draw(rt, "usage")
 		delta := rapid.Float64Range(0, 1).Draw(rt, "delta")
-		whole := dvfsmodel.Params{P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage)}
-		m := &learn.Model{Model: choose.Model{Low: dvfsmodel.Setting{Core: 802, Mem: 877}, High: dvfsmodel.Setting{Core: 1380, Mem: 877}}}
+		whole := dvfsmodel.Params{
+			P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage),
+		}
+		m := &learn.Model{Model: choose.Model{
+			Low: dvfsmodel.Setting{Core: 802, Mem: 877}, High: dvfsmodel.Setting{Core: 1380, Mem: 877},
+		}}
 		cores := []dvfsmodel.MHz{802, 945, 1087, 1237, 1380}
 		samples := make([]dvfsmodel.Sample, 0, len(cores))
 		for _, core := range cores {
@@ -186,8 +204,13 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 		if m.Fitted, err = dvfsmodel.Fit(samples, base, nil); err != nil {
 			rt.Skip(err)
 		}
-		ch := chooser{settings: settings(t, adaptAll), model: learn.View{Model: m, Usage: usage}, table: &table{base: base}}
-		ch.sure = &choose.SafeResponse{Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin}
+		ch := chooser{
+			settings: settings(t, adaptAll), model: learn.View{Model: m, Usage: usage},
+			table: &table{base: base},
+		}
+		ch.sure = &choose.SafeResponse{
+			Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin,
+		}
 		for _, s := range samples {
 			pt := m.At(s.Core, 877)
 			truth := delta*1380/float64(s.Core) + 1 - delta

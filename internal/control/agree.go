@@ -54,8 +54,10 @@ func (d *decided) leads(other *decided) bool {
 // follow makes a decision what another one is, but for its own node.
 func (d *decided) follow(lead *decided) {
 	own := d.Decision
-	d.Decision, d.parts = lead.Decision, lead.parts                                                     // one lot was drawn for the job
-	d.ID, d.Node, d.Wish, d.Created, d.DefaultJ = own.ID, own.Node, own.Wish, own.Created, own.DefaultJ // a lead from the store has no wish
+	// One lot was drawn for the job.
+	d.Decision, d.parts = lead.Decision, lead.parts
+	// A lead from the store has no wish.
+	d.ID, d.Node, d.Wish, d.Created, d.DefaultJ = own.ID, own.Node, own.Wish, own.Created, own.DefaultJ
 	if power, ok := d.PowerW.Get(); ok {
 		d.EnergyJ = live.Known(power * d.Predicted.Or(0) * float64(d.gpus))
 	}
@@ -63,7 +65,8 @@ func (d *decided) follow(lead *decided) {
 
 // leads reports whether a decision from the store may lead the one for a request.
 func leads(d *record.Decision, r *DecideRequest, s *Settings) bool {
-	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft && d.Reason != reasonNoGPUs && d.GPUModel == s.modelName(r.GPUModel)
+	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft &&
+		d.Reason != reasonNoGPUs && d.GPUModel == s.modelName(r.GPUModel)
 }
 
 // has reports whether clocks of a decision are among the device's.

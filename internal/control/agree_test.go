@@ -38,7 +38,8 @@ func taught(t *testing.T) *rig {
 
 func same(t *testing.T, what string, a, b live.Decision) {
 	t.Helper()
-	if a.Apply != b.Apply || a.Core != b.Core || a.Mem != b.Mem || a.Arm != b.Arm || a.ModelVersion != b.ModelVersion ||
+	if a.Apply != b.Apply || a.Core != b.Core || a.Mem != b.Mem || a.Arm != b.Arm ||
+		a.ModelVersion != b.ModelVersion ||
 		a.Mode != b.Mode || a.ConfigVersion != b.ConfigVersion || a.Reason != b.Reason {
 		t.Errorf("%s: %+v\nthe first node: %+v", what, b, a)
 	}
@@ -95,7 +96,9 @@ func TestNodesThatAskAtOnceAreDecidedAlike(t *testing.T) {
 			answers[i], _ = r.Decide(context.Background(), onNode(fmt.Sprintf("n%d", i)))
 		})
 		if i == nodes/2 {
-			all.Go(func() { _ = r.Reload(func() (*Settings, error) { return settings(t, mode(live.Observe)), nil }) })
+			all.Go(func() {
+				_ = r.Reload(func() (*Settings, error) { return settings(t, mode(live.Observe)), nil })
+			})
 		}
 	}
 	all.Wait()
@@ -113,7 +116,8 @@ func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 	again.jobs.Observe([]slurm.Job{j})
 	same(t, "the second node", first, again.decide(onNode("n2")))
 	other := onNode("n3")
-	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}} // without the first node's clocks
+	// Without the first node's clocks.
+	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}}
 	if d := again.decide(other); d.Apply || d.Mode != live.Observe {
 		t.Errorf("a device with other clocks: %+v", d)
 	}
@@ -124,8 +128,10 @@ func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
 		job     func(*rig)
 		request func(*DecideRequest)
 	}{
-		"another model":     {func(*rig) {}, func(q *DecideRequest) { q.GPUModel = "H100" }},
-		"other clocks":      {func(*rig) {}, func(q *DecideRequest) { q.Clocks[0].Core = q.Clocks[0].Core[:4] }},
+		"another model": {func(*rig) {}, func(q *DecideRequest) { q.GPUModel = "H100" }},
+		"other clocks": {func(*rig) {}, func(q *DecideRequest) {
+			q.Clocks[0].Core = q.Clocks[0].Core[:4]
+		}},
 		"shared GPUs":       {func(*rig) {}, func(q *DecideRequest) { q.Shared = true }},
 		"no GPUs":           {func(*rig) {}, func(q *DecideRequest) { q.GPUs = 0 }},
 		"a run after it":    {func(r *rig) { r.spread(100) }, func(*DecideRequest) {}},
@@ -135,7 +141,10 @@ func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
 			r := taught(t)
 			r.spread(100)
 			first := r.decide(onNode("n1"))
-			if err := r.Reload(func() (*Settings, error) { return settings(t, mode(live.Advise)), nil }); err != nil {
+			if err := r.Reload(func() (*Settings, error) {
+				return settings(t, mode(live.Advise)),
+					nil
+			}); err != nil {
 				t.Fatal(err)
 			}
 			tc.job(r)
@@ -160,7 +169,8 @@ func TestTasksOfAnArrayAreJobsOfTheirOwn(t *testing.T) {
 	if second.ModelVersion == first.ModelVersion || first.Workload != second.Workload {
 		t.Errorf("%+v\nafter a refit: %+v", first, second)
 	}
-	if d := r.decide(task(203, 2)); d.ModelVersion != second.ModelVersion { // the last task has the array's id
+	// The last task has the array's id.
+	if d := r.decide(task(203, 2)); d.ModelVersion != second.ModelVersion {
 		t.Errorf("the last task: %+v", d)
 	}
 }
@@ -170,13 +180,17 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 	r.job(201, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask = 203, 0 })
 	r.job(203, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask, j.ArrayTasks = 203, -1, "2-9%2" })
 	r.job(204, func(*slurm.Job) {})
-	for text, want := range map[string]slurm.JobID{"203_0": 201, "203_2": 203, "203_9": 203, "204": 204, "201": 201} {
+	for text, want := range map[string]slurm.JobID{
+		"203_0": 201, "203_2": 203, "203_9": 203, "204": 204,
+		"201": 201,
+	} {
 		if id, err := r.numberOf(text); err != nil || id != want {
 			t.Errorf("%s is %d, %v, want %d", text, id, err, want)
 		}
 	}
 	for text, want := range map[string]error{
-		"203_1": store.ErrNotFound, "204_0": store.ErrNotFound, "203_[2-9]": ErrRequest, "203_0.batch": ErrRequest, "203+1": ErrRequest, "x": ErrRequest, "203_": ErrRequest,
+		"203_1": store.ErrNotFound, "204_0": store.ErrNotFound, "203_[2-9]": ErrRequest,
+		"203_0.batch": ErrRequest, "203+1": ErrRequest, "x": ErrRequest, "203_": ErrRequest,
 	} {
 		if _, err := r.numberOf(text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
@@ -201,7 +215,8 @@ func TestALeadIsForgottenWithItsRun(t *testing.T) {
 		t.Errorf("%d decisions and %d leads are kept", n, leads)
 	}
 	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
-	if err != nil || len(all) != 2 || all[0].Setting != all[1].Setting || all[0].Arm != live.ArmTreated || all[1].Arm != live.ArmTreated {
+	if err != nil || len(all) != 2 || all[0].Setting != all[1].Setting || all[0].Arm != live.ArmTreated ||
+		all[1].Arm != live.ArmTreated {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

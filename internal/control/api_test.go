@@ -41,9 +41,11 @@ func (r *rig) serve(t *testing.T) *caller {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	c := &caller{t: t}
-	c.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}
+	c.client.Transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
+	}
 	t.Cleanup(func() {
 		c.client.CloseIdleConnections()
 		_ = server.Close()
@@ -95,7 +97,8 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 		Version: 1, Kind: "batch", UID: 1000, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:1",
 		Script: "#!/bin/sh", Comment: "epplan:offf",
 	}
-	if status := c.post("/v1/submit", submission, &answer); status != http.StatusOK || answer.AdminComment == "" || !strings.Contains(string(answer.Message), "offf") {
+	if status := c.post("/v1/submit", submission, &answer); status != http.StatusOK ||
+		answer.AdminComment == "" || !strings.Contains(string(answer.Message), "offf") {
 		t.Fatalf("%d %+v", status, answer)
 	}
 	for id := range slurm.JobID(3) {
@@ -108,27 +111,32 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 		o.Cluster = "alpha"
 		for _, want := range []string{"stored", "repeated"} {
 			var receipt struct{ Receipt string }
-			if status := c.post("/v1/outcome", o, &receipt); status != http.StatusOK || receipt.Receipt != want {
+			if status := c.post("/v1/outcome", o, &receipt); status != http.StatusOK ||
+				receipt.Receipt != want {
 				t.Fatalf("%d %+v, want %s", status, receipt, want)
 			}
 		}
 		r.flush()
 	}
 	var status Status
-	if c.call(http.MethodGet, "/v1/status", nil, &status) != http.StatusOK || status.Decisions != 3 || status.Applied != 2 ||
+	if c.call(http.MethodGet, "/v1/status", nil, &status) != http.StatusOK || status.Decisions != 3 ||
+		status.Applied != 2 ||
 		status.Outcomes != 6 || status.Models != 1 || status.Jobs != 3 || status.Decided != 0 {
 		t.Errorf("%+v", status)
 	}
 	var page epdapi.JobPage
-	if c.call(http.MethodGet, "/v1/jobs?user=ada&limit=2", nil, &page) != http.StatusOK || len(page.Jobs) != 2 || page.Next == 0 {
+	if c.call(http.MethodGet, "/v1/jobs?user=ada&limit=2", nil, &page) != http.StatusOK ||
+		len(page.Jobs) != 2 || page.Next == 0 {
 		t.Errorf("%+v", page)
 	}
 	var job epdapi.JobView
-	if c.call(http.MethodGet, "/v1/jobs/2", nil, &job) != http.StatusOK || job.Job.User != "ada" || len(job.Decisions) != 1 || len(job.Outcomes) != 1 {
+	if c.call(http.MethodGet, "/v1/jobs/2", nil, &job) != http.StatusOK || job.Job.User != "ada" ||
+		len(job.Decisions) != 1 || len(job.Outcomes) != 1 {
 		t.Errorf("%+v", job)
 	}
 	var models struct{ Models []ModelStanding }
-	if c.call(http.MethodGet, "/v1/models", nil, &models) != http.StatusOK || len(models.Models) != 1 || models.Models[0].Version == 0 {
+	if c.call(http.MethodGet, "/v1/models", nil, &models) != http.StatusOK || len(models.Models) != 1 ||
+		models.Models[0].Version == 0 {
 		t.Errorf("%+v", models)
 	}
 	var versions struct{ Versions []record.Model }
@@ -147,7 +155,8 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 			arm, joules = live.ArmHeldOut, 100
 		}
 		o := &record.Outcome{
-			RunID: fmt.Sprintf("r%d", i), Workload: "w", GPUModel: "V100", Arm: arm, ExitState: record.Completed,
+			RunID: fmt.Sprintf("r%d", i), Workload: "w", GPUModel: "V100", Arm: arm,
+			ExitState:  record.Completed,
 			GPUEnergyJ: live.Known(joules + float64(i/4)), Ended: start,
 		}
 		if status := c.post("/v1/outcome", o, nil); status != http.StatusOK {
@@ -155,11 +164,14 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 		}
 	}
 	var s Savings
-	if c.call(http.MethodGet, "/v1/savings", nil, &s) != http.StatusOK || s.Workloads != 1 || s.GPU.Runs != 4 ||
-		s.GPU.SavedJ != 80 || !(s.GPU.LowJ < 80 && s.GPU.LowJ > 60 && s.GPU.HighJ > 80) || s.GPU.BaselineJ != 402 {
+	if c.call(http.MethodGet, "/v1/savings", nil, &s) != http.StatusOK || s.Workloads != 1 ||
+		s.GPU.Runs != 4 ||
+		s.GPU.SavedJ != 80 || !(s.GPU.LowJ < 80 && s.GPU.LowJ > 60 && s.GPU.HighJ > 80) ||
+		s.GPU.BaselineJ != 402 {
 		t.Errorf("%+v", s)
 	}
-	if status := c.call(http.MethodGet, "/v1/savings?since=yesterday", nil, nil); status != http.StatusBadRequest {
+	if status := c.call(http.MethodGet, "/v1/savings?since=yesterday", nil, nil); status !=
+		http.StatusBadRequest {
 		t.Errorf("since=yesterday: %d", status)
 	}
 }
@@ -168,7 +180,8 @@ func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 	r := newRig(t, nil)
 	c := r.serve(t)
 	good := `{"job_id":1,"node":"n1","run_id":"r","gpu_model":"V100","gpus":1,"default":{"core_mhz":0,"mem_mhz":0},"clocks":[],"uid":1}`
-	if status := c.call(http.MethodPost, "/v1/decide", strings.NewReader(good), nil); status != http.StatusOK {
+	if status := c.call(http.MethodPost, "/v1/decide", strings.NewReader(good), nil); status !=
+		http.StatusOK {
 		t.Fatalf("the good one: %d", status)
 	}
 	cases := map[string]struct {
@@ -192,22 +205,26 @@ func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 		"2 MiB":           {"/v1/decide", strings.Repeat(" ", 2<<20) + good, 413},
 		"hex that isn't":  {"/v1/decide", strings.Replace(good, `"uid"`, `"comment_hex":"zz","uid"`, 1), 400},
 		"submit, no JSON": {"/v1/submit", "x", 400},
-		"submit, 1 MB":    {"/v1/submit", `{"v":1,"kind":"batch","script_hex":"` + strings.Repeat("00", 1<<19) + `"}`, 400},
-		"outcome, no id":  {"/v1/outcome", "{}", 400},
-		"outcome, 2 MiB":  {"/v1/outcome", `{"run_id":"` + strings.Repeat("a", 2<<20) + `"}`, 413},
+		"submit, 1 MB": {
+			"/v1/submit", `{"v":1,"kind":"batch","script_hex":"` + strings.Repeat("00", 1<<19) + `"}`, 400,
+		},
+		"outcome, no id": {"/v1/outcome", "{}", 400},
+		"outcome, 2 MiB": {"/v1/outcome", `{"run_id":"` + strings.Repeat("a", 2<<20) + `"}`, 413},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.t = t
 			var failed struct{ Error string }
-			if status := c.call(http.MethodPost, tc.path, strings.NewReader(tc.body), &failed); status != tc.want || failed.Error == "" {
+			if status := c.call(http.MethodPost, tc.path, strings.NewReader(tc.body),
+				&failed); status != tc.want || failed.Error == "" {
 				t.Errorf("status %d, want %d: %q", status, tc.want, failed.Error)
 			}
 		})
 	}
 	c.t = t
 	for path, want := range map[string]int{
-		"/v1/jobs/x": 400, "/v1/jobs/0": 400, "/v1/jobs/77": 404, "/v1/jobs?limit=-1": 400, "/v1/jobs?before=x": 400,
+		"/v1/jobs/x": 400, "/v1/jobs/0": 400, "/v1/jobs/77": 404, "/v1/jobs?limit=-1": 400,
+		"/v1/jobs?before=x":                400,
 		"/v1/jobs?user=%00%0a'%20OR%201=1": 200, "/v1/nothing": 404, "/v1/decide": 405,
 	} {
 		if status := c.call(http.MethodGet, path, nil, nil); status != want {
@@ -228,7 +245,8 @@ func TestHostileTextsOfUsersHaveNoEffectButAWarning(t *testing.T) {
 	r.job(50, nil)
 	plain := r.decide(ask(50))
 	for i, text := range []string{
-		"\x00", "a\nJobId=999 epplan:off-", "epplan:", "epplan:fixed=-1,9", "epplan:fixed=99999999999", "\xff\xfe epplan:deadline=never",
+		"\x00", "a\nJobId=999 epplan:off-", "epplan:", "epplan:fixed=-1,9", "epplan:fixed=99999999999",
+		"\xff\xfe epplan:deadline=never",
 		strings.Repeat("x", 1<<20), strings.Repeat("epplan:x ", 1000), "'; DROP TABLE jobs; --", "$(reboot)",
 	} {
 		id := slurm.JobID(100 + i)
@@ -273,7 +291,8 @@ func FuzzDecideRequests(f *testing.F) {
 		c := unstarted(&options) // another one for each input, so that an input does the same each time
 		err := request.Validate()
 		if err != nil {
-			if _, answered := c.Decide(t.Context(), &request); !errors.Is(err, ErrRequest) || !errors.Is(answered, ErrRequest) {
+			if _, answered := c.Decide(t.Context(), &request); !errors.Is(err, ErrRequest) ||
+				!errors.Is(answered, ErrRequest) {
 				t.Fatalf("%v, %v", err, answered)
 			}
 			return
@@ -281,7 +300,8 @@ func FuzzDecideRequests(f *testing.F) {
 		job, doubt := c.find(t.Context(), &request, false)
 		d := c.decide(&request, job, doubt) // nothing is known of any job here
 		had := c.tables.get(options.Settings, &request).has(dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
-		if d.Reason == "" || d.Job != uint32(request.Job) || d.run != request.RunID || d.Apply && (!d.Wish.Fixed || !had) {
+		if d.Reason == "" || d.Job != uint32(request.Job) || d.run != request.RunID ||
+			d.Apply && (!d.Wish.Fixed || !had) {
 			t.Fatalf("%+v", d)
 		}
 		if _, err := json.Marshal(d.Decision); err != nil {
@@ -296,8 +316,9 @@ func unstarted(options *Options) *Controller {
 	c := &Controller{
 		options: *options, started: start, decided: make(map[decisionKey]*decided),
 		leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
-		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}, writer: newWriter(&memory{}, options.Log),
-		jobs: jobs.New(&jobs.Options{Clock: options.Clock}),
+		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)},
+		writer: newWriter(&memory{}, options.Log),
+		jobs:   jobs.New(&jobs.Options{Clock: options.Clock}),
 	}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{Cluster: options.Cluster})

@@ -17,7 +17,8 @@ func (c *Controller) numberOf(text string) (slurm.JobID, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", ErrRequest, err)
 	case ref.Step != "" || ref.Het || ref.Array && ref.Task < 0:
-		return 0, fmt.Errorf("%w: %q is no job, want a number, or a task of an array such as 4_3", ErrRequest, text)
+		return 0, fmt.Errorf("%w: %q is no job, want a number, or a task of an array such as 4_3",
+			ErrRequest, text)
 	case !ref.Array:
 		return ref.Job, nil
 	}

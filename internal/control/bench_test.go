@@ -35,14 +35,17 @@ func (r *rig) knowMany(many int) {
 	const workloads = 1000
 	key := func(i int) record.WorkloadKey {
 		name := fmt.Sprintf("job-%d", i)
-		return record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(uint32(i%100), "", name).Workload(1), GPUModel: "V100"}
+		return record.WorkloadKey{
+			Cluster: "alpha", Workload: jobs.SourceOf(uint32(i%100), "", name).Workload(1), GPUModel: "V100",
+		}
 	}
 	r.knowModels(workloads, key)
 	r.clock.move(time.Minute)
 	list := make([]slurm.Job, 0, 1000)
 	for i := range many {
 		list = append(list, slurm.Job{
-			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i%workloads), User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
+			ID: slurm.JobID(i + 1), Name: fmt.Sprintf("job-%d", i%workloads),
+			User: fmt.Sprintf("user%d", i%100), UID: uint32(i % 100),
 			Account: "physics", Partition: "gpu", Submit: r.clock.read(), NodeCount: 1,
 			TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1},
 		})
@@ -58,7 +61,10 @@ func (r *rig) knowMany(many int) {
 func (r *rig) knowModels(workloads int, key func(int) record.WorkloadKey) {
 	r.t.Helper()
 	first := key(0)
-	o := record.Outcome{Cluster: first.Cluster, Workload: first.Workload, GPUModel: first.GPUModel, ExitState: record.Completed}
+	o := record.Outcome{
+		Cluster: first.Cluster, Workload: first.Workload, GPUModel: first.GPUModel,
+		ExitState: record.Completed,
+	}
 	for i, core := range ask(1).Clocks[0].Core {
 		fc, truth := float64(core/base.Core), memoryBound()
 		pt := truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})

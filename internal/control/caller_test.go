@@ -141,7 +141,10 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 		{"bob", &bob, "/v1/jobs", []int64{2}},
 		{"a stranger", &Caller{UID: 77, Name: "eve"}, "/v1/jobs", nil},
 		{"a uid without a name", &nameless, "/v1/jobs", nil},
-		{"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", jobs.MaxText+1)}, "/v1/jobs", nil},
+		{
+			"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", jobs.MaxText+1)},
+			"/v1/jobs", nil,
+		},
 		{"operator", &operator, "/v1/jobs", []int64{2, 1}},
 		{"operator asks for bob's", &operator, "/v1/jobs?user=bob", []int64{2}},
 		{"control", &root, "/v1/jobs", []int64{2, 1}},
@@ -157,7 +160,8 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 			for _, j := range page.Jobs {
 				ids = append(ids, j.ID)
 			}
-			if got, _ := json.Marshal(ids); string(got) != string(must(json.Marshal(append([]int64{}, tc.ids...)))) {
+			if got, _ := json.Marshal(ids); string(got) !=
+				string(must(json.Marshal(append([]int64{}, tc.ids...)))) {
 				t.Errorf("jobs %s, want %v", got, tc.ids)
 			}
 		})
@@ -194,7 +198,8 @@ func must[T any](v T, err error) T {
 func TestSomebodyElsesJobLooksLikeOneThatIsNotThere(t *testing.T) {
 	r := withJobs(t)
 	body := func(id string) string {
-		request := httptest.NewRequestWithContext(As(t.Context(), ada), http.MethodGet, "/v1/jobs/"+id, http.NoBody)
+		request := httptest.NewRequestWithContext(As(t.Context(), ada), http.MethodGet,
+			"/v1/jobs/"+id, http.NoBody)
 		answer := httptest.NewRecorder()
 		r.Handler().ServeHTTP(answer, request)
 		return strings.ReplaceAll(answer.Body.String(), id, "N")
@@ -215,20 +220,25 @@ func TestAnEarlierJobOfTheSameIDStaysHidden(t *testing.T) {
 	if status := r.callAs(&ada, http.MethodGet, "/v1/jobs/2", "", &view); status != http.StatusOK {
 		t.Fatal(status)
 	}
-	if len(view.Decisions) != 1 || len(view.Outcomes) != 1 || view.Outcomes[0].RunID != "later" || view.Job.User != "ada" {
+	if len(view.Decisions) != 1 || len(view.Outcomes) != 1 || view.Outcomes[0].RunID != "later" ||
+		view.Job.User != "ada" {
 		t.Errorf("ada sees %+v", view)
 	}
 	if status := r.callAs(&bob, http.MethodGet, "/v1/jobs/2", "", &view); status != http.StatusOK {
 		t.Fatal(status)
 	}
-	if len(view.Decisions) != 1 || len(view.Outcomes) != 1 || view.Outcomes[0].RunID != "run-2" || view.Job.User != "bob" {
+	if len(view.Decisions) != 1 || len(view.Outcomes) != 1 || view.Outcomes[0].RunID != "run-2" ||
+		view.Job.User != "bob" {
 		t.Errorf("bob sees %+v", view)
 	}
-	if status := r.callAs(&operator, http.MethodGet, "/v1/jobs/2", "", &view); status != http.StatusOK || len(view.Decisions) != 2 || len(view.Outcomes) != 2 {
-		t.Errorf("the operator sees %d decisions and %d outcomes, want all", len(view.Decisions), len(view.Outcomes))
+	if status := r.callAs(&operator, http.MethodGet, "/v1/jobs/2", "", &view); status != http.StatusOK ||
+		len(view.Decisions) != 2 || len(view.Outcomes) != 2 {
+		t.Errorf("the operator sees %d decisions and %d outcomes, want all", len(view.Decisions),
+			len(view.Outcomes))
 	}
 	var page epdapi.JobPage
-	if status := r.callAs(&operator, http.MethodGet, "/v1/jobs?user=bob", "", &page); status != http.StatusOK || len(page.Jobs) != 1 || page.Jobs[0].Runs != 1 {
+	if status := r.callAs(&operator, http.MethodGet, "/v1/jobs?user=bob", "",
+		&page); status != http.StatusOK || len(page.Jobs) != 1 || page.Jobs[0].Runs != 1 {
 		t.Errorf("bob's in the list: %+v", page.Jobs)
 	}
 }
@@ -242,14 +252,17 @@ func TestAListOfJobsSaysWhatBecameOfThem(t *testing.T) {
 	r.decide(ask(9))
 	r.flush()
 	var page epdapi.JobPage
-	if status := r.callAs(nil, http.MethodGet, "/v1/jobs?limit=2", "", &page); status != http.StatusOK || len(page.Jobs) != 2 || page.Next == 0 {
+	if status := r.callAs(nil, http.MethodGet, "/v1/jobs?limit=2", "", &page); status != http.StatusOK ||
+		len(page.Jobs) != 2 || page.Next == 0 {
 		t.Fatalf("%d %+v", status, page)
 	}
 	running, ended := page.Jobs[0], page.Jobs[1]
-	if running.ID != 9 || running.State != string(slurm.Running) || running.Runs != 0 || running.Mode != "enforce" || running.Setting.Core == 0 {
+	if running.ID != 9 || running.State != string(slurm.Running) || running.Runs != 0 ||
+		running.Mode != "enforce" || running.Setting.Core == 0 {
 		t.Errorf("running: %+v", running)
 	}
-	if _, known := ended.EnergyJ.Get(); ended.ID != 3 || ended.State != record.Completed || ended.Runs != 1 || !known || ended.Arm != live.ArmTreated {
+	if _, known := ended.EnergyJ.Get(); ended.ID != 3 || ended.State != record.Completed || ended.Runs != 1 ||
+		!known || ended.Arm != live.ArmTreated {
 		t.Errorf("ended: %+v", ended)
 	}
 	var next epdapi.JobPage
@@ -257,7 +270,8 @@ func TestAListOfJobsSaysWhatBecameOfThem(t *testing.T) {
 	if r.callAs(nil, http.MethodGet, path, "", &next); len(next.Jobs) != 2 || next.Jobs[0].ID != 3 {
 		t.Errorf("completed ones: %+v", next)
 	}
-	if r.callAs(nil, http.MethodGet, "/v1/jobs?state=TIMEOUT", "", &next); len(next.Jobs) != 0 || next.Next != 0 {
+	if r.callAs(nil, http.MethodGet, "/v1/jobs?state=TIMEOUT", "", &next); len(next.Jobs) != 0 ||
+		next.Next != 0 {
 		t.Errorf("timed out ones: %+v", next)
 	}
 }
@@ -287,7 +301,8 @@ func TestUsersAreNotToldOfTrouble(t *testing.T) {
 		t.Errorf("operators: %+v", s.Queue)
 	}
 	s = Status{}
-	if r.callAs(&ada, http.MethodGet, "/v1/status", "", &s); s.Queue.Trouble != "" || s.Cluster != "alpha" || s.Queue.Failures != 1 {
+	if r.callAs(&ada, http.MethodGet, "/v1/status", "", &s); s.Queue.Trouble != "" || s.Cluster != "alpha" ||
+		s.Queue.Failures != 1 {
 		t.Errorf("users: %+v", s)
 	}
 }
@@ -300,12 +315,15 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 	before := r.Settings()
 	text = "[live]\nmode = \"enforced\"\nhold_out = 2\n"
 	answer := httptest.NewRecorder()
-	r.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reload", http.NoBody))
+	r.Handler().ServeHTTP(answer,
+		httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reload", http.NoBody))
 	var fault epdapi.Fault
-	if err := json.Unmarshal(answer.Body.Bytes(), &fault); err != nil || answer.Code != http.StatusBadRequest {
+	if err := json.Unmarshal(answer.Body.Bytes(), &fault); err != nil ||
+		answer.Code != http.StatusBadRequest {
 		t.Fatalf("%d %s %v", answer.Code, answer.Body, err)
 	}
-	if len(fault.Faults) != 2 || !strings.HasPrefix(fault.Faults[0], "new.toml:2:") || !strings.HasPrefix(fault.Faults[1], "new.toml:3:") {
+	if len(fault.Faults) != 2 || !strings.HasPrefix(fault.Faults[0], "new.toml:2:") ||
+		!strings.HasPrefix(fault.Faults[1], "new.toml:3:") {
 		t.Errorf("faults %q", fault.Faults)
 	}
 	if r.Settings() != before {
@@ -313,7 +331,8 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 	}
 	text = mode("advise")
 	var done epdapi.ReloadAnswer
-	if status := r.callAs(&root, http.MethodPost, "/v1/reload", "", &done); status != http.StatusOK || done.Version != r.Settings().Version || done.Before != before.Version || done.Version == done.Before {
+	if status := r.callAs(&root, http.MethodPost, "/v1/reload", "", &done); status != http.StatusOK ||
+		done.Version != r.Settings().Version || done.Before != before.Version || done.Version == done.Before {
 		t.Errorf("%d %+v", status, done)
 	}
 	other := newRig(t, nil)
@@ -324,7 +343,8 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 
 func TestCallersAreOfOneTier(t *testing.T) {
 	for who, want := range map[Caller][3]bool{ // anybody, operators, controllers
-		root: {true, true, true}, operator: {true, true, false}, ada: {true, false, false}, {}: {true, false, false},
+		root: {true, true, true}, operator: {true, true, false}, ada: {true, false, false},
+		{}: {true, false, false},
 	} {
 		for i, tier := range []tier{anybody, operators, controllers} {
 			err := tier.admits(who)
@@ -341,7 +361,8 @@ func TestCallersAreOfOneTier(t *testing.T) {
 func (r *rig) estimateOf(who *Caller, s *slurm.Submission, query string) *epdapi.Estimate {
 	r.t.Helper()
 	var e epdapi.Estimate
-	if status := r.callAs(who, http.MethodPost, "/v1/estimate"+query, string(must(json.Marshal(s))), &e); status != http.StatusOK {
+	if status := r.callAs(who, http.MethodPost, "/v1/estimate"+query, string(must(json.Marshal(s))),
+		&e); status != http.StatusOK {
 		r.t.Fatalf("status %d", status)
 	}
 	return &e
@@ -350,8 +371,9 @@ func (r *rig) estimateOf(who *Caller, s *slurm.Submission, query string) *epdapi
 // script is a batch script that asks for a GPU.
 func script(uid uint32) *slurm.Submission {
 	return &slurm.Submission{
-		Version: slurm.ProtocolVersion, Kind: "batch", UID: uid, Name: "train", Partition: "gpu", TRESPerNode: "gres/gpu:1",
-		Script: "#!/bin/sh\ntrain --epochs 3\n", TimeLimit: 60,
+		Version: slurm.ProtocolVersion, Kind: "batch", UID: uid, Name: "train", Partition: "gpu",
+		TRESPerNode: "gres/gpu:1",
+		Script:      "#!/bin/sh\ntrain --epochs 3\n", TimeLimit: 60,
 	}
 }
 
@@ -361,7 +383,8 @@ func (r *rig) runScript(s *slurm.Submission, first slurm.JobID, times int) live.
 	var d live.Decision
 	for id := first; id < first+slurm.JobID(times); id++ {
 		var answer slurm.SubmitAnswer
-		if status := r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(s))), &answer); status != http.StatusOK {
+		if status := r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(s))),
+			&answer); status != http.StatusOK {
 			r.t.Fatal(status)
 		}
 		r.job(id, func(j *slurm.Job) { j.AdminComment = string(answer.AdminComment) })
@@ -373,7 +396,8 @@ func (r *rig) runScript(s *slurm.Submission, first slurm.JobID, times int) live.
 
 func TestAnEstimateIsWhatTheNextDecisionWillBe(t *testing.T) {
 	r := newRig(t, nil)
-	if e := r.estimateOf(nil, script(1000), ""); e.Known || len(e.Models) != 0 || !strings.Contains(e.Reason, "no run of this very script") {
+	if e := r.estimateOf(nil, script(1000), ""); e.Known || len(e.Models) != 0 ||
+		!strings.Contains(e.Reason, "no run of this very script") {
 		t.Errorf("before it ever ran: %+v", e)
 	}
 	r.runScript(script(1000), 1, 4)
@@ -384,10 +408,12 @@ func TestAnEstimateIsWhatTheNextDecisionWillBe(t *testing.T) {
 	m := e.Models[0]
 	next := r.runScript(script(1000), 10, 1)
 	if m.Apply != next.Apply || m.Chosen.Core != next.Core || m.Reason != next.Reason ||
-		m.Chosen.TimeS != next.Predicted.Or(0) || m.Chosen.UpperS != next.Upper.Or(0) || m.Chosen.EnergyJ != next.EnergyJ.Or(0) || e.Workload != next.Workload {
+		m.Chosen.TimeS != next.Predicted.Or(0) || m.Chosen.UpperS != next.Upper.Or(0) ||
+		m.Chosen.EnergyJ != next.EnergyJ.Or(0) || e.Workload != next.Workload {
 		t.Errorf("estimate %+v %+v\ndecision %+v", m, m.Chosen, next)
 	}
-	if m.Chosen.EnergyJ >= m.Default.EnergyJ || m.Default.Core != 1380 || m.Chosen.LowerS > m.Chosen.TimeS || m.Default.HostJ <= 0 {
+	if m.Chosen.EnergyJ >= m.Default.EnergyJ || m.Default.Core != 1380 || m.Chosen.LowerS > m.Chosen.TimeS ||
+		m.Default.HostJ <= 0 {
 		t.Errorf("default %+v, chosen %+v", m.Default, m.Chosen)
 	}
 	if s := r.Status(t.Context()); s.Decisions != 5 || s.Submissions != 5 {
@@ -403,15 +429,25 @@ func TestEstimatesFollowTheSubmission(t *testing.T) {
 		query  string
 		want   func(*epdapi.Estimate) bool
 	}{
-		"the same":         {func(*slurm.Submission) {}, "", func(e *epdapi.Estimate) bool { return e.Known && e.Models[0].Apply }},
-		"one byte differs": {func(s *slurm.Submission) { s.Script += "\n" }, "", func(e *epdapi.Estimate) bool { return !e.Known }},
-		"another user":     {func(s *slurm.Submission) { s.UID = 1001 }, "", func(e *epdapi.Estimate) bool { return !e.Known }},
+		"the same": {func(*slurm.Submission) {}, "", func(e *epdapi.Estimate) bool {
+			return e.Known && e.Models[0].Apply
+		}},
+		"one byte differs": {func(s *slurm.Submission) {
+			s.Script += "\n"
+		}, "", func(e *epdapi.Estimate) bool { return !e.Known }},
+		"another user": {func(s *slurm.Submission) { s.UID = 1001 }, "", func(e *epdapi.Estimate) bool {
+			return !e.Known
+		}},
 		"two GPUs": {
 			func(s *slurm.Submission) { s.TRESPerNode = "gres/gpu:2" }, "",
 			func(e *epdapi.Estimate) bool { return !e.Known && e.GPUs == 2 },
 		},
-		"two nodes": {func(s *slurm.Submission) { s.MinNodes = 2 }, "", func(e *epdapi.Estimate) bool { return !e.Known && e.GPUs == 2 }},
-		"no GPUs":   {func(s *slurm.Submission) { s.TRESPerNode = "" }, "", func(e *epdapi.Estimate) bool { return !e.Known && e.GPUs == 0 }},
+		"two nodes": {func(s *slurm.Submission) { s.MinNodes = 2 }, "", func(e *epdapi.Estimate) bool {
+			return !e.Known && e.GPUs == 2
+		}},
+		"no GPUs": {func(s *slurm.Submission) { s.TRESPerNode = "" }, "", func(e *epdapi.Estimate) bool {
+			return !e.Known && e.GPUs == 0
+		}},
 		"shards": {
 			func(s *slurm.Submission) { s.TRESPerNode = "gres/shard:2" }, "",
 			func(e *epdapi.Estimate) bool { return e.Shared && !e.Models[0].Apply },
@@ -419,7 +455,8 @@ func TestEstimatesFollowTheSubmission(t *testing.T) {
 		"opted out": {
 			func(s *slurm.Submission) { s.Comment = "epplan:off" }, "",
 			func(e *epdapi.Estimate) bool {
-				return e.Wishes.OptOut && !e.Models[0].Apply && e.Models[0].Chosen.Core == e.Models[0].Default.Core
+				return e.Wishes.OptOut && !e.Models[0].Apply &&
+					e.Models[0].Chosen.Core == e.Models[0].Default.Core
 			},
 		},
 		"fixed": {
@@ -502,8 +539,10 @@ func TestAUsersEstimateIsOfTheirOwnJobs(t *testing.T) {
 	if e := r.estimateOf(&operator, script(1000), ""); !e.Known {
 		t.Error("an operator can't ask for ada")
 	}
-	for _, body := range []string{"", "{}", "\x00", `{"v":1,"kind":"batch","script_hex":"` + strings.Repeat("00", 1<<19) + `"}`} {
-		if status := r.callAs(&ada, http.MethodPost, "/v1/estimate", body, nil); status != http.StatusBadRequest {
+	for _, body := range []string{"", "{}", "\x00", `{"v":1,"kind":"batch","script_hex":"` +
+		strings.Repeat("00", 1<<19) + `"}`} {
+		if status := r.callAs(&ada, http.MethodPost, "/v1/estimate", body, nil); status !=
+			http.StatusBadRequest {
 			t.Errorf("%.20q: status %d", body, status)
 		}
 	}
@@ -530,9 +569,12 @@ func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 			vector := make([]float32, words.Dimensions)
 			vector[0] = 1
 			body := must(json.Marshal(&epdapi.CodeRequest{
-				Submission: *script(1000), Code: &epdapi.Code{Files: 1, Vector: vector, Digest: slurm.Hex(strings.Repeat("d", 32))},
+				Submission: *script(1000), Code: &epdapi.Code{
+					Files: 1, Vector: vector, Digest: slurm.Hex(strings.Repeat("d", 32)),
+				},
 			}))
-			if status := r.callAs(c.who, http.MethodPost, c.path, string(body), nil); status != http.StatusOK {
+			if status := r.callAs(c.who, http.MethodPost, c.path, string(body), nil); status !=
+				http.StatusOK {
 				t.Fatal(status)
 			}
 			r.submitAs(script(1000)) // what was kept of its code is stored with it
@@ -553,14 +595,16 @@ func TestAWaitingJobIsShownWithItsEstimate(t *testing.T) {
 	var answer slurm.SubmitAnswer
 	r.callAs(nil, http.MethodPost, "/v1/submit", string(must(json.Marshal(script(1000)))), &answer)
 	r.job(50, func(j *slurm.Job) {
-		j.AdminComment, j.State, j.Allocated = string(answer.AdminComment), slurm.JobState{Base: slurm.Pending}, nil
+		j.AdminComment, j.State, j.Allocated = string(answer.AdminComment),
+			slurm.JobState{Base: slurm.Pending}, nil
 		j.TRESPerNode, j.Comment = "gres/gpu:1", "epplan:deadline=+9h"
 	})
 	view, err := r.Job(As(t.Context(), ada), 50)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if view.Job == nil || view.Job.State != string(slurm.Pending) || view.Estimate == nil || !view.Estimate.Known || view.Wishes == nil || view.Wishes.Deadline.IsZero() {
+	if view.Job == nil || view.Job.State != string(slurm.Pending) || view.Estimate == nil ||
+		!view.Estimate.Known || view.Wishes == nil || view.Wishes.Deadline.IsZero() {
 		t.Errorf("%+v", view)
 	}
 	if !bytes.Contains(must(json.Marshal(view)), []byte(`"gpu_models":[{"gpu_model":"V100"`)) {

@@ -37,8 +37,10 @@ type alike struct {
 }
 
 func (a *alike) String() string {
-	return fmt.Sprintf("%s, %v, limit %v, deadline %v, %s %.4g, margins %.4g %v %.4g, stretch %.4g, core %.4g to %.4g, memory %.4g to %.4g", a.profile.Name,
-		a.model, a.limit, a.deadline, a.objective, a.timeWeight, a.limitMargin, a.deadlineMargin, a.timeMargin, a.stretch, a.minCore, a.maxCore,
+	return fmt.Sprintf("%s, %v, limit %v, deadline %v, %s %.4g, margins %.4g %v %.4g, stretch %.4g, core "+
+		"%.4g to %.4g, memory %.4g to %.4g", a.profile.Name,
+		a.model, a.limit, a.deadline, a.objective, a.timeWeight, a.limitMargin, a.deadlineMargin,
+		a.timeMargin, a.stretch, a.minCore, a.maxCore,
 		a.minMem, a.maxMem)
 }
 
@@ -49,7 +51,8 @@ func modelsOf(tb testing.TB, rng *rand.Rand, p *config.Profile, n int) []*learn.
 	var all []*learn.Model
 	for len(all) < n {
 		truly := dvfsmodel.Params{
-			P0: dvfsmodel.Watt(20 + 60*rng.Float64()), Gamma: dvfsmodel.Watt(40 * rng.Float64()), C: dvfsmodel.Watt(20 + 150*rng.Float64()),
+			P0: dvfsmodel.Watt(20 + 60*rng.Float64()), Gamma: dvfsmodel.Watt(40 * rng.Float64()),
+			C:  dvfsmodel.Watt(20 + 150*rng.Float64()),
 			T0: 600 * rng.Float64(), D: 60 + 6000*rng.Float64(), Delta: rng.Float64(),
 		}
 		noise := 0.05 * rng.Float64() * rng.Float64()
@@ -88,7 +91,8 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *learn.Model) *alike {
 	}
 	a := &alike{
 		model: m, profile: p, limit: live.Unlimited(), objective: "energy", timeWeight: some(0.3, 0, 200),
-		limitMargin: some(0.5, 0.1, 0.3), deadlineMargin: math.Floor(some(0.3, 0, 300)), timeMargin: some(0.5, 0.1, 0), stretch: some(0.5, 1.5, 1),
+		limitMargin: some(0.5, 0.1, 0.3), deadlineMargin: math.Floor(some(0.3, 0, 300)),
+		timeMargin: some(0.5, 0.1, 0), stretch: some(0.5, 1.5, 1),
 		minCore: some(0.3, 0.4, 0.9), maxCore: some(0.3, 1.5, 1), minMem: some(0.3, 0.4, 1), maxMem: 1.5,
 	}
 	if rng.IntN(4) == 0 {
@@ -106,9 +110,12 @@ func drawAlike(rng *rand.Rand, p *config.Profile, m *learn.Model) *alike {
 
 // configuration is the one of the job's cluster.
 func (a *alike) configuration() string {
-	return fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\nname = %q\ntime_weight = %v\n"+
-		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\ntime_margin = %v\nmin_core = %v\nmax_core = %v\nmin_mem = %v\nmax_mem = %v\n",
-		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, a.timeMargin, a.minCore, a.maxCore, a.minMem, a.maxMem)
+	return fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\n"+
+		"name = %q\ntime_weight = %v\n"+
+		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\ntime_margin = %v\nmin_core = %v\n"+
+		"max_core = %v\nmin_mem = %v\nmax_mem = %v\n",
+		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, a.timeMargin, a.minCore,
+		a.maxCore, a.minMem, a.maxMem)
 }
 
 // chooser is epd's for the job, on a GPU of its own.
@@ -122,7 +129,10 @@ func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	}
 	job := jobs.Described(0, "", "p", "")
 	job.Limit, job.GPUs, job.Nodes = a.limit, 1, 1
-	return &chooser{settings: s, table: newTable(s, r), model: learn.View{Model: a.model}, request: r, job: job, now: start, decision: &d}
+	return &chooser{
+		settings: s, table: newTable(s, r), model: learn.View{Model: a.model}, request: r, job: job,
+		now: start, decision: &d,
+	}
 }
 
 // live is what epd chooses where it enforces. False: nothing is sure to be in time, and
@@ -173,10 +183,15 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 	objective.TimeWeight = a.timeWeight
 	p := &planner.Problem{
 		Objective: objective, Mode: planner.Offline,
-		Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "c", Model: a.profile.Name, GPUs: 1, Count: 1, HostW: a.profile.HostW}}},
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{
+				Name: "c", Model: a.profile.Name, GPUs: 1, Count: 1, HostW: a.profile.HostW,
+			}},
+		},
 	}
 	margins := planner.Margins{Limit: a.limitMargin, Deadline: a.deadlineMargin}
-	if p.Tasks, _, err = planner.Join(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster, catalog{a, response}, margins); err != nil {
+	if p.Tasks, _, err = planner.Join(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster, catalog{a, response},
+		margins); err != nil {
 		tb.Fatal(err)
 	}
 	q, ok := tune.Optimum(1)(p).Want(0, 0, 0, p.Tasks[0].TimeBudget())
@@ -223,7 +238,9 @@ var cautions = []struct {
 	name string
 	off  func(a *alike)
 }{
-	{"clocks that administrators bar", func(a *alike) { a.minCore, a.maxCore, a.minMem, a.maxMem = 0.01, 10, 0.01, 10 }},
+	{"clocks that administrators bar", func(a *alike) {
+		a.minCore, a.maxCore, a.minMem, a.maxMem = 0.01, 10, 0.01, 10
+	}},
 	{"stretch of the run itself", func(a *alike) { a.stretch = 100 }},
 	{"margins of limit, deadline and model", func(a *alike) {
 		a.limitMargin, a.timeMargin, a.deadlineMargin = 0, 0, 0
@@ -292,7 +309,8 @@ func TestEPDIsAsCarefulAsItIsTold(t *testing.T) {
 		}
 	}
 	for i, c := range cautions {
-		t.Logf("%-38s alone: other clocks, or default ones, in %4.1f %% of %d", c.name, 100*float64(differ[i])/float64(n), n)
+		t.Logf("%-38s alone: other clocks, or default ones, in %4.1f %% of %d", c.name,
+			100*float64(differ[i])/float64(n), n)
 		if differ[i] == 0 {
 			t.Errorf("%s: never of any effect", c.name)
 		}
@@ -316,12 +334,14 @@ func (a *alike) careless(at dvfsmodel.Setting) string {
 	case longest > most*(1+rounding) || m.At(at.Core, at.Mem).Time*(1+a.limitMargin) > most*(1+rounding):
 		return fmt.Sprintf("may take %v s of %v", longest, most)
 	case longest > a.stretch*upper(base)*(1+rounding):
-		return fmt.Sprintf("may take %v s, %v times as long as at default clocks", longest, longest/upper(base))
+		return fmt.Sprintf("may take %v s, %v times as long as at default clocks", longest,
+			longest/upper(base))
 	case at == base:
 		return ""
 	case at.Mem < m.Low.Mem || at.Mem > m.High.Mem:
 		return "nobody measured that memory clock"
-	case at.Core < base.Core*dvfsmodel.MHz(a.minCore*(1-rounding)) || at.Mem < base.Mem*dvfsmodel.MHz(a.minMem*(1-rounding)) ||
+	case at.Core < base.Core*dvfsmodel.MHz(a.minCore*(1-rounding)) ||
+		at.Mem < base.Mem*dvfsmodel.MHz(a.minMem*(1-rounding)) ||
 		at.Core > base.Core*dvfsmodel.MHz(a.maxCore*(1+rounding)):
 		return "barred by the administrator"
 	}

@@ -115,7 +115,8 @@ func (ch *chooser) byModel() {
 	}
 	switch {
 	case err != nil:
-		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound, seconds(room))
+		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
+			seconds(room))
 	case best.Core == standard.Core && best.Mem == standard.Mem:
 		d.Reason = "default clocks are the best ones"
 	default:

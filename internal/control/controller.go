@@ -33,7 +33,9 @@ type Records interface {
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
-	LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (store.DecisionPage, error)
+	LastDecisions(
+		ctx context.Context, cluster, mode string, before int64, limit int,
+	) (store.DecisionPage, error)
 	LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error)
 	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
 	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
@@ -45,7 +47,9 @@ type Records interface {
 	AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error)
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
 	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
-	RecordedRuns(ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int) (store.RecordedRunPage, error)
+	RecordedRuns(
+		ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int,
+	) (store.RecordedRunPage, error)
 	Forget(ctx context.Context, outcomes, conflicts []int64) (store.ForgetResult, error)
 	Remember(ctx context.Context, runs []record.RecordedRun) (store.ForgetResult, error)
 	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
@@ -162,7 +166,8 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop,
-		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
+		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided),
+		clocks: make(map[string]*table),
 	}
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
@@ -170,18 +175,23 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
-		Records: options.Store, Cluster: options.Cluster, Settings: func() learn.Settings { return c.settings.Load().learning() },
-		GPU: c.gpu, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
+		Records: options.Store, Cluster: options.Cluster,
+		Settings: func() learn.Settings { return c.settings.Load().learning() },
+		GPU:      c.gpu, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
 	})
 	c.forecasts = forecast.New(forecast.Options{
-		Records: options.Store, Cluster: options.Cluster, Settings: func() *config.Predict { return &c.settings.Load().Predict },
+		Records: options.Store, Cluster: options.Cluster,
+		Settings: func() *config.Predict { return &c.settings.Load().Predict },
 		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       c.pending.begin,
 		LittleGarbage: c.garbage.little,
 	})
 	c.jobs = jobs.New(&jobs.Options{
-		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve, ResolveTimeout: options.ResolveTimeout,
-		Account: options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait, Clock: options.Clock, Speed: options.Speed, Log: options.Log,
+		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve,
+		ResolveTimeout: options.ResolveTimeout,
+		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
+		Clock: options.Clock,
+		Speed: options.Speed, Log: options.Log,
 		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.of(node) != nil },
 		Write:         func(j *record.Job) { c.writer.put(entry{job: j}) },
 		LittleGarbage: c.garbage.little,

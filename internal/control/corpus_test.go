@@ -56,11 +56,15 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	if rng.IntN(4) == 0 {
 		a.minCore, a.maxCore, a.minMem, a.maxMem = 0.1, 2, 0.1, 2
 		pair := drawPair(rng, a.profile.Pairs())
-		constant = fmt.Sprintf("constant_arm = 0.3\nconstant_clocks = { %q = [%v, %v] }\n", a.profile.Name, float64(pair.Core), float64(pair.Mem))
+		constant = fmt.Sprintf("constant_arm = 0.3\nconstant_clocks = { %q = [%v, %v] }\n", a.profile.Name,
+			float64(pair.Core), float64(pair.Mem))
 	}
-	text := fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\nname = %q\ntime_weight = %v\n"+
-		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\ntime_margin = %v\nmin_core = %v\nmax_core = %v\nmin_mem = %v\nmax_mem = %v\n",
-		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, mode, a.timeMargin, a.minCore, a.maxCore, a.minMem, a.maxMem) + constant
+	text := fmt.Sprintf("[safety]\nlimit_margin = %v\ndeadline_margin_s = %v\nstretch = %v\n[objective]\n"+
+		"name = %q\ntime_weight = %v\n"+
+		"[live]\nmode = %q\nhold_out = 0.1\nexplore = 0.2\ntime_margin = %v\nmin_core = %v\nmax_core = %v\n"+
+		"min_mem = %v\nmax_mem = %v\n",
+		a.limitMargin, a.deadlineMargin, a.stretch, a.objective, a.timeWeight, mode, a.timeMargin, a.minCore,
+		a.maxCore, a.minMem, a.maxMem) + constant
 	if rng.IntN(5) == 0 {
 		text += "[live.adapt]\nmode = \"on\"\n"
 	}
@@ -80,18 +84,23 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	case 3:
 		ch.request.Shared, asked = true, "shared"
 	case 4:
-		ch.job.Deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(), "Slurm deadline"
+		ch.job.Deadline, asked = start.Add(time.Duration(60*rng.IntN(200))*time.Second).Unix(),
+			"Slurm deadline"
 	}
 	ch.explores = rng.IntN(3) == 0
-	ch.model.Candidates = []learn.Candidate{{At: drawPair(rng, ch.table.pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.pairs), Gain: 0.05}}
+	ch.model.Candidates = []learn.Candidate{
+		{At: drawPair(rng, ch.table.pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.pairs), Gain: 0.05},
+	}
 	lot := rng.Float64()
 	ch.choose(&wishes)
 	before := *ch.decision
 	p := ch.settings.partsOn(a.profile.Name)
 	ch.draw(&p, lot)
 	d := ch.decision
-	return fmt.Sprintf("%v, %s, %s, explores %v, lot %.2f -> %v/%v %v %v, %v W %v J %v s at most %v s, adapted %v, before the lot %v/%v: %s", a, mode, asked, ch.explores, lot,
-		float64(d.Core), float64(d.Mem), d.Apply, d.Arm, six(d.PowerW), six(d.EnergyJ), six(d.Predicted), six(d.Upper), d.Adapt != nil, float64(before.Core), float64(before.Mem), d.Reason)
+	return fmt.Sprintf("%v, %s, %s, explores %v, lot %.2f -> %v/%v %v %v, %v W %v J %v s at most %v s, "+
+		"adapted %v, before the lot %v/%v: %s", a, mode, asked, ch.explores, lot,
+		float64(d.Core), float64(d.Mem), d.Apply, d.Arm, six(d.PowerW), six(d.EnergyJ), six(d.Predicted),
+		six(d.Upper), d.Adapt != nil, float64(before.Core), float64(before.Mem), d.Reason)
 }
 
 func drawPair(rng *rand.Rand, pairs []dvfsmodel.Setting) dvfsmodel.Setting {

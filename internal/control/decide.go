@@ -96,8 +96,10 @@ func (c *Controller) find(ctx context.Context, r *DecideRequest, ranBefore bool)
 func (c *Controller) noSuchJob(r *DecideRequest) *decided {
 	s, now := c.settings.Load(), c.options.Clock()
 	return &decided{fault: FaultUnknown, Decision: live.Decision{
-		ID: c.decisionID(r, now), Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
-		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version, Arm: live.ArmExcluded,
+		ID: c.decisionID(r, now), Job: uint32(r.Job), Node: r.Node,
+		Mode:   s.Live.ModeOf(jobs.Described(r.UID, "", string(r.Partition), "").Partition.Value()),
+		Reason: reasonNoJob, GPUModel: s.modelName(r.GPUModel), ConfigVersion: s.Version,
+		Arm:     live.ArmExcluded,
 		Created: now,
 	}}
 }
@@ -137,7 +139,10 @@ func (c *Controller) keep(key decisionKey, d *decided, job *jobs.Job) *decided {
 		return d
 	}
 	c.counters.decided(&d.Decision)
-	if !c.writer.put(entry{job: job.Record(c.options.Cluster, key.job, d.Workload, slurm.Running), decision: c.decisionRecord(d), decided: d}) {
+	if !c.writer.put(entry{
+		job:      job.Record(c.options.Cluster, key.job, d.Workload, slurm.Running),
+		decision: c.decisionRecord(d), decided: d,
+	}) {
 		c.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
 	}
 	return d
@@ -152,7 +157,8 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 	t := c.tables.get(s, r)
 	made := &decided{
 		Decision: live.Decision{
-			Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()), GPUModel: s.modelName(r.GPUModel),
+			Job: uint32(r.Job), Node: r.Node, Mode: s.Live.ModeOf(job.Partition.Value()),
+			GPUModel:      s.modelName(r.GPUModel),
 			ConfigVersion: s.Version, Arm: live.ArmExcluded, Created: now,
 			Wish: live.Wish{
 				RunWish: live.RunWish{OptOut: wishes.Off, Fixed: wishes.HasFixedClocks()},
@@ -160,7 +166,8 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 			},
 		},
 		run: r.RunID, at: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.Submitted, restarts: job.Restarts, fault: faultOfDoubt(doubt), parts: s.partsOn(r.GPUModel),
+		submitted: job.Submitted, restarts: job.Restarts, fault: faultOfDoubt(doubt),
+		parts: s.partsOn(r.GPUModel),
 	}
 	if r.Partition != "" {
 		made.partition = job.Partition
@@ -173,8 +180,13 @@ func (c *Controller) decide(r *DecideRequest, job *jobs.Job, doubt error) *decid
 	d.Limit = job.Limit
 	c.noteClocks(d.GPUModel, t)
 	c.nodes.put(r.Node, d.GPUModel)
-	ch := chooser{settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now, explores: lot(&c.exploring, r.Job) < s.Live.Explore}
-	ch.model = c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel})
+	ch := chooser{
+		settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now,
+		explores: lot(&c.exploring, r.Job) < s.Live.Explore,
+	}
+	ch.model = c.learner.Model(record.WorkloadKey{
+		Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
+	})
 	ch.choose(&wishes)
 	ch.draw(&made.parts, lot(&c.lot, r.Job))
 	if err := c.writer.trouble(c.options.StoreWait); err != nil {
@@ -201,7 +213,8 @@ func lot(seed *[sha256.Size]byte, job slurm.JobID) float64 {
 
 // decisionID names a decision.
 func (c *Controller) decisionID(r *DecideRequest, at time.Time) string {
-	text := fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s\x00%d", c.options.Cluster, r.Job, r.Node, r.RunID, at.UnixNano())
+	text := fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s\x00%d", c.options.Cluster, r.Job, r.Node, r.RunID,
+		at.UnixNano())
 	sum := sha256.Sum256(text)
 	const digits = 8
 	return hex.EncodeToString(sum[:digits])
@@ -220,7 +233,9 @@ func (c *Controller) noteClocks(model string, t *table) {
 // storedDecision is the decision that was made for a run before the controller
 // was restarted, or else the one that was made for another node of the same
 // run; nil without them.
-func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *jobs.Job) (own, other *decided, err error) {
+func (c *Controller) storedDecision(
+	ctx context.Context, r *DecideRequest, job *jobs.Job,
+) (own, other *decided, err error) {
 	all, err := store.Within(ctx, c.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
 		return c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, int64(r.Job))
 	})
@@ -246,14 +261,19 @@ func (c *Controller) storedDecision(ctx context.Context, r *DecideRequest, job *
 
 // fromRecord rebuilds a decision.
 func fromRecord(d *record.Decision) *decided {
-	old := &decided{run: d.RunID, at: d.Created, id: d.ID, stored: make(chan struct{}), parts: parts{d.HoldOut, d.ConstantArm}}
+	old := &decided{
+		run: d.RunID, at: d.Created, id: d.ID, stored: make(chan struct{}),
+		parts: parts{d.HoldOut, d.ConstantArm},
+	}
 	close(old.stored)
 	mode := live.Mode(d.Mode)
 	old.Decision = live.Decision{
 		ID: strconv.FormatInt(d.ID, 10), Job: uint32(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
 		Mode: mode, Setting: d.Setting, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
-		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload, GPUModel: d.GPUModel,
-		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion, HoldOut: d.Arm == live.ArmHeldOut, Arm: d.Arm,
+		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload,
+		GPUModel:     d.GPUModel,
+		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion,
+		HoldOut: d.Arm == live.ArmHeldOut, Arm: d.Arm,
 		Created: d.Created,
 	}
 	old.Apply = mode == live.Enforce && d.Setting != dvfsmodel.Setting{}
@@ -268,7 +288,8 @@ func (c *Controller) decisionRecord(d *decided) *record.Decision {
 		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
 		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
 		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
-		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.parts.holdOut, ConstantArm: d.parts.constant,
+		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.parts.holdOut,
+		ConstantArm: d.parts.constant,
 	}
 	return out
 }

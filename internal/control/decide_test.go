@@ -22,7 +22,10 @@ import (
 // The truth at the chosen clocks, and the upper bound that the decision
 // states, both keep the limit, whatever the limit is.
 func TestTheUpperTimeKeepsTheLimit(t *testing.T) {
-	for name, p := range map[string]dvfsmodel.Params{"memory bound": memoryBound(), "core bound": coreBound()} {
+	for name, p := range map[string]dvfsmodel.Params{
+		"memory bound": memoryBound(),
+		"core bound":   coreBound(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nil)
 			for id := range slurm.JobID(8) {
@@ -39,8 +42,10 @@ func TestTheUpperTimeKeepsTheLimit(t *testing.T) {
 				applied++
 				took, _ := r.ran(d, "x", p).TimeS.Get()
 				upper, known := d.Upper.Get()
-				if !known || upper > limit.Seconds()*(1+1e-9) || took > upper || d.Predicted.Or(math.Inf(1))*1.1 > limit.Seconds()*(1+1e-9) {
-					t.Errorf("limit %s: upper %v s, took %v s, predicted %v s", limit, upper, took, d.Predicted)
+				if !known || upper > limit.Seconds()*(1+1e-9) || took > upper ||
+					d.Predicted.Or(math.Inf(1))*1.1 > limit.Seconds()*(1+1e-9) {
+					t.Errorf("limit %s: upper %v s, took %v s, predicted %v s", limit, upper,
+						took, d.Predicted)
 				}
 			}
 			if applied == 0 {
@@ -57,7 +62,8 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 	}
 	r.job(100, nil)
 	first := r.decide(ask(100))
-	if err := r.Reload(func() (*Settings, error) { return settings(t, mode(live.Observe)), nil }); err != nil {
+	if err := r.Reload(func() (*Settings, error) { return settings(t, mode(live.Observe)), nil }); err !=
+		nil {
 		t.Fatal(err)
 	}
 	again := r.decide(ask(100))
@@ -93,7 +99,8 @@ func TestOnlyARunWithAnIDIsDecided(t *testing.T) {
 	r.job(500, nil)
 	for _, run := range []string{"", " ", "a\nb", "../x", ".x", "-x", "a.b", "ä", strings.Repeat("x", 101)} {
 		_, err := r.Decide(t.Context(), forged(run))
-		if !errors.Is(err, ErrRequest) || statusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "1 to 100 letters, digits, dashes and underscores") {
+		if !errors.Is(err, ErrRequest) || statusOf(err) != http.StatusBadRequest ||
+			!strings.Contains(err.Error(), "1 to 100 letters, digits, dashes and underscores") {
 			t.Errorf("run id %q: %v", run, err)
 		}
 	}
@@ -117,7 +124,8 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 	asked := forged(ask(500).RunID)
 	for _, node := range []string{"n1", "n1", "n2"} {
 		asked.Node = node
-		if d := r.decide(asked); d.Apply || d.Core != 0 || d.Reason != "Slurm has no such job: default clocks" {
+		if d := r.decide(asked); d.Apply || d.Core != 0 ||
+			d.Reason != "Slurm has no such job: default clocks" {
 			t.Errorf("before the job exists: %+v", d)
 		}
 	}
@@ -131,7 +139,8 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 	slurmctld.set(r.job(500, nil))
 	second := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = slurmctld.resolve })
 	for name, restarted := range map[string]*rig{"": r, "after a restart": second} {
-		if d := restarted.decide(ask(500)); d.Wish.Fixed || d.Core == 1087 || strings.Contains(d.Reason, "fixed") || d.Workload == "" {
+		if d := restarted.decide(ask(500)); d.Wish.Fixed || d.Core == 1087 ||
+			strings.Contains(d.Reason, "fixed") || d.Workload == "" {
 			t.Errorf("the job itself %s: %+v", name, d)
 		}
 	}
@@ -190,7 +199,8 @@ func TestTheEnergyOfAJobOfSeveralPartitionsCountsInTheOneWhereItStarted(t *testi
 	request := ask(100)
 	request.Partition = "main"
 	d := r.decide(request)
-	r.record(r.ran(d, request.RunID, memoryBound()), store.Stored) // Slurm's list isn't newer than the decision
+	// Slurm's list isn't newer than the decision.
+	r.record(r.ran(d, request.RunID, memoryBound()), store.Stored)
 	if !slices.Equal(counted, []string{"main"}) {
 		t.Errorf("counted in %q, want main alone", counted)
 	}
@@ -204,10 +214,12 @@ func TestASubmissionToSeveralPartitionsCountsAsTheMostCarefulOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	for partitions, want := range map[string]live.Mode{
-		"main": live.Enforce, "main,other": live.Enforce, "adv,main": live.Advise, "main,adv,obs": live.Observe, "": "",
+		"main": live.Enforce, "main,other": live.Enforce, "adv,main": live.Advise,
+		"main,adv,obs": live.Observe, "": "",
 	} {
 		answer, err := r.Submit(context.Background(), &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partitions), TRESPerNode: "gres:gpu:1", Kind: "batch",
+			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partitions),
+			TRESPerNode: "gres:gpu:1", Kind: "batch",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -233,7 +245,8 @@ func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
 	second := rigAt(t, r.path, r.clock, mode(live.Observe), nil)
 	second.jobs.Observe([]slurm.Job{j})
 	again := second.decide(ask(100))
-	if !again.Apply || again.Core != first.Core || again.Reason != first.Reason || again.ConfigVersion != first.ConfigVersion {
+	if !again.Apply || again.Core != first.Core || again.Reason != first.Reason ||
+		again.ConfigVersion != first.ConfigVersion {
 		t.Errorf("after the restart: %+v\nbefore: %+v", again, first)
 	}
 	if o := second.ran(again, "run-100", memoryBound()); true {
@@ -294,8 +307,13 @@ func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
 func TestAWrongConfigurationChangesNothing(t *testing.T) {
 	r := newRig(t, nil)
 	before := r.Settings()
-	for _, text := range []string{"[live]\nmode = \"enforced\"", "[live", "[live]\nmodes = {gpu = 1}", "[live]\nhold_out = 2", "[live]\nmin_core = 2\nmax_core = 1"} {
-		err := r.Reload(func() (*Settings, error) { return ReadSettings(strings.NewReader(text), "new.toml") })
+	for _, text := range []string{
+		"[live]\nmode = \"enforced\"", "[live", "[live]\nmodes = {gpu = 1}",
+		"[live]\nhold_out = 2", "[live]\nmin_core = 2\nmax_core = 1",
+	} {
+		err := r.Reload(func() (*Settings, error) {
+			return ReadSettings(strings.NewReader(text), "new.toml")
+		})
 		if err == nil || !strings.Contains(err.Error(), "new.toml") {
 			t.Errorf("%q: error %v", text, err)
 		}
@@ -303,10 +321,12 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 			t.Fatalf("%q changed the settings", text)
 		}
 	}
-	if err := r.Reload(func() (*Settings, error) { return nil, errors.New("no file") }); err == nil || r.Settings() != before {
+	if err := r.Reload(func() (*Settings, error) { return nil, errors.New("no file") }); err == nil ||
+		r.Settings() != before {
 		t.Errorf("no settings: %v", err)
 	}
-	if err := r.Reload(func() (*Settings, error) { return settings(t, "[safety]\nstretch = 2"), nil }); err != nil || r.Settings() == before {
+	if err := r.Reload(func() (*Settings, error) { return settings(t, "[safety]\nstretch = 2"), nil }); err !=
+		nil || r.Settings() == before {
 		t.Errorf("right settings: %v", err)
 	}
 }
@@ -320,7 +340,9 @@ func TestAWeightChangesTheNextDecisionWithoutARestart(t *testing.T) {
 	if d := r.decide(ask(100)); !d.Apply {
 		t.Fatal(d.Reason)
 	}
-	err := r.Reload(func() (*Settings, error) { return settings(t, enforceAll+"[objective]\nname = \"time\""), nil })
+	err := r.Reload(func() (*Settings, error) {
+		return settings(t, enforceAll+"[objective]\nname = \"time\""), nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,12 +370,14 @@ func TestClocksCostTheLeastMoneyWhereThatIsTheObjective(t *testing.T) {
 		d := r.decide(ask(id))
 		cores = append(cores, float64(d.Core))
 		view, err := r.Job(t.Context(), id)
-		if err != nil || view.Objective.Currency != "EUR" || math.Abs(view.Objective.EnergyWeight*3.6e6-0.3) > 1e-12 {
+		if err != nil || view.Objective.Currency != "EUR" ||
+			math.Abs(view.Objective.EnergyWeight*3.6e6-0.3) > 1e-12 {
 			t.Errorf("%v, the objective is %+v, want 0.3 EUR a kWh", err, view.Objective)
 		}
 	}
 	if cheap, dear := cores[0], cores[1]; !(cheap > 0 && cheap < dear) {
-		t.Errorf("core %v MHz where only energy costs, %v MHz where time does, too; want more there", cheap, dear)
+		t.Errorf("core %v MHz where only energy costs, %v MHz where time does, too; want more there", cheap,
+			dear)
 	}
 }
 
@@ -366,7 +390,8 @@ func TestAJobThatStartsBeforeTheFirstSyncIsAskedForOnce(t *testing.T) {
 			asked <- id
 			<-hold
 			return slurm.Job{
-				ID: id, Name: "train", UID: 1000, Partition: "gpu", Submit: start.Add(time.Hour), Comment: "epplan:off",
+				ID: id, Name: "train", UID: 1000, Partition: "gpu", Submit: start.Add(time.Hour),
+				Comment:   "epplan:off",
 				TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 4},
 			}, nil
 		}
@@ -398,8 +423,10 @@ func TestASlurmThatHangsOrLiesLeavesDefaultClocks(t *testing.T) {
 			<-ctx.Done()
 			return slurm.Job{}, ctx.Err()
 		},
-		"lies":  func(context.Context, slurm.JobID) (slurm.Job, error) { return slurm.Job{ID: 8}, nil },
-		"fails": func(context.Context, slurm.JobID) (slurm.Job, error) { return slurm.Job{}, errors.New("no slurmctld") },
+		"lies": func(context.Context, slurm.JobID) (slurm.Job, error) { return slurm.Job{ID: 8}, nil },
+		"fails": func(context.Context, slurm.JobID) (slurm.Job, error) {
+			return slurm.Job{}, errors.New("no slurmctld")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(o *Options) { o.Resolve, o.ResolveTimeout = resolve, 20*time.Millisecond })
@@ -427,7 +454,9 @@ func TestImpossibleRequestsAreRefused(t *testing.T) {
 		"negative mem":   func(q *DecideRequest) { q.Clocks[0].Mem = -1 },
 		"infinite base":  func(q *DecideRequest) { q.Default.Core = dvfsInf },
 		"empty group":    func(q *DecideRequest) { q.Clocks[0].Core = nil },
-		"long comment":   func(q *DecideRequest) { q.Comment = slurm.Hex(strings.Repeat("x", slurm.MaxText+1)) },
+		"long comment": func(q *DecideRequest) {
+			q.Comment = slurm.Hex(strings.Repeat("x", slurm.MaxText+1))
+		},
 	} {
 		request := ask(1)
 		change(request)

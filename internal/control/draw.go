@@ -63,13 +63,16 @@ func (ch *chooser) draw(p *parts, lot float64) {
 		d.HoldOut, d.Arm = true, live.ArmHeldOut
 	case !drawsConstant || lot < 1-part:
 	case constant == nil:
-		ch.standAside("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable + ": default clocks")
+		ch.standAside("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable +
+			": default clocks")
 		d.Arm = live.ArmConstant
 	default:
 		ch.take(constant)
 		d.Arm, d.Adapt = live.ArmConstant, nil
-		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at default clocks, by %s",
-			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time, ch.model.Model))
+		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at "+
+			"default clocks, by %s",
+			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time,
+			ch.model.Model))
 	}
 }
 

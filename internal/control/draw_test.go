@@ -18,7 +18,8 @@ import (
 
 // constantly has all jobs at constant clocks that aren't held out.
 func constantly(core string, more ...string) string {
-	return "[live]\nmode = \"enforce\"\nexplore = 0\nhold_out = 0\nconstant_arm = 1\nconstant_clocks = {V100 = " + core + "}\n" + strings.Join(more, "\n") + "\n"
+	return "[live]\nmode = \"enforce\"\nexplore = 0\nhold_out = 0\nconstant_arm = 1\n" +
+		"constant_clocks = {V100 = " + core + "}\n" + strings.Join(more, "\n") + "\n"
 }
 
 // knowing is a rig that has a model of the workload "train".
@@ -51,61 +52,119 @@ var drawCases = []struct {
 	arm     live.Arm
 	reason  string
 }{
-	{name: "at constant clocks", text: constantly("1237"), core: 1237, arm: live.ArmConstant, reason: "drawn by lot to run at constant clocks, core 1237 MHz: "},
-	{name: "an alias, and the memory's clock", text: constantly("[1237, 877]"), core: 1237, arm: live.ArmConstant, reason: "core 1237 MHz, memory 877 MHz: "},
-	{name: "default clocks are the best", text: constantly("1237", bestAtDefault), core: 1237, arm: live.ArmConstant, reason: "drawn by lot"},
 	{
-		name: "default clocks are the best, held out", text: strings.Replace(constantly("1237", bestAtDefault), "hold_out = 0\nconstant_arm = 1", "hold_out = 0.99\nconstant_arm = 0.01", 1),
+		name: "at constant clocks", text: constantly("1237"), core: 1237, arm: live.ArmConstant,
+		reason: "drawn by lot to run at constant clocks, core 1237 MHz: ",
+	},
+	{
+		name: "an alias, and the memory's clock", text: constantly("[1237, 877]"), core: 1237,
+		arm: live.ArmConstant, reason: "core 1237 MHz, memory 877 MHz: ",
+	},
+	{
+		name: "default clocks are the best", text: constantly("1237", bestAtDefault), core: 1237,
+		arm: live.ArmConstant, reason: "drawn by lot",
+	},
+	{
+		name: "default clocks are the best, held out", text: strings.Replace(constantly("1237",
+			bestAtDefault), "hold_out = 0\nconstant_arm = 1", "hold_out = 0.99\nconstant_arm = 0.01", 1),
 		arm: live.ArmHeldOut, reason: "held out by lot, to compare with constant clocks, core 1237 MHz",
 	},
 	{
-		name: "default clocks are the best, treated", text: strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0.000001", 1),
+		name: "default clocks are the best, treated", text: strings.Replace(constantly("1237", bestAtDefault),
+			"constant_arm = 1", "constant_arm = 0.000001", 1),
 		arm: live.ArmTreated, reason: "default clocks are the best ones",
 	},
 	{
-		name: "no constant arm, default clocks are the best", text: strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0", 1),
-		arm: live.ArmExcluded, reason: "default clocks are the best ones",
+		name: "no constant arm, default clocks are the best",
+		text: strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0", 1),
+		arm:  live.ArmExcluded, reason: "default clocks are the best ones",
 	},
-	{name: "default clocks are the constant ones", text: constantly("1380"), arm: live.ArmConstant, reason: "but these are the default ones: default clocks"},
-	{name: "and the best", text: constantly("1380", bestAtDefault), arm: live.ArmExcluded, reason: "default clocks are the best ones"},
 	{
-		name: "the node hasn't got them", text: constantly("1237"), arm: live.ArmConstant, reason: "but the GPU doesn't support them: default clocks",
+		name: "default clocks are the constant ones", text: constantly("1380"), arm: live.ArmConstant,
+		reason: "but these are the default ones: default clocks",
+	},
+	{
+		name: "and the best", text: constantly("1380", bestAtDefault), arm: live.ArmExcluded,
+		reason: "default clocks are the best ones",
+	},
+	{
+		name: "the node hasn't got them", text: constantly("1237"), arm: live.ArmConstant,
+		reason:  "but the GPU doesn't support them: default clocks",
 		request: func(r *DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
 	},
 	{
-		name: "the node hasn't got them, and its default clocks are the best", text: constantly("1237", bestAtDefault), arm: live.ArmExcluded, reason: "default clocks are the best ones",
+		name: "the node hasn't got them, and its default clocks are the best", text: constantly("1237",
+			bestAtDefault), arm: live.ArmExcluded, reason: "default clocks are the best ones",
 		request: func(r *DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
 	},
 	{
-		name: "by the node's own default clocks they are too high", text: constantly("1237", "max_core = 1.2"), arm: live.ArmConstant, reason: "but they are outside what the administrator allows: default clocks",
+		name: "by the node's own default clocks they are too high",
+		text: constantly("1237", "max_core = 1.2"), arm: live.ArmConstant,
+		reason:  "but they are outside what the administrator allows: default clocks",
 		request: func(r *DecideRequest) { r.Default.Core = 945 },
 	},
 	{
-		name: "the limit forbids them", text: constantly("802"), arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
-		job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(700 * time.Second) },
+		name: "the limit forbids them", text: constantly("802"), arm: live.ArmConstant,
+		reason: "but a run there isn't sure to end in time: default clocks",
+		job:    func(j *slurm.Job) { j.TimeLimit = live.LimitOf(700 * time.Second) },
 	},
 	{
-		name: "the deadline forbids them", text: constantly("802"), arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
-		job: func(j *slurm.Job) { j.Comment = "epplan:deadline=+700s" },
+		name: "the deadline forbids them", text: constantly("802"), arm: live.ArmConstant,
+		reason: "but a run there isn't sure to end in time: default clocks",
+		job:    func(j *slurm.Job) { j.Comment = "epplan:deadline=+700s" },
 	},
 	{
-		name: "the stretch forbids them", text: constantly("802", "[safety]\nstretch = 1.05"), arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
+		name: "the stretch forbids them", text: constantly("802", "[safety]\nstretch = 1.05"),
+		arm: live.ArmConstant, reason: "but a run there isn't sure to end in time: default clocks",
 	},
-	{name: "no adaptation", text: constantly("1237", "[live.adapt]\nmode = \"on\""), core: 1237, arm: live.ArmConstant, reason: "drawn by lot"},
-	{name: "no probe", text: strings.Replace(constantly("1237"), "explore = 0", "explore = 1", 1), core: 1237, arm: live.ArmConstant, reason: "drawn by lot"},
 	{
-		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1000", 1), core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
+		name: "no adaptation", text: constantly("1237", "[live.adapt]\nmode = \"on\""), core: 1237,
+		arm: live.ArmConstant, reason: "drawn by lot",
 	},
-	{name: "observed", text: strings.Replace(constantly("1237"), "enforce", "observe", 1), core: -1, arm: live.ArmExcluded, reason: "only observed"},
-	{name: "advised", text: strings.Replace(constantly("1237"), "enforce", "advise", 1), core: -1, arm: live.ArmExcluded, reason: "advice: "},
-	{name: "opt-out", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:off" }, arm: live.ArmExcluded, reason: "opted out"},
-	{name: "own --gpu-freq", text: constantly("1237"), job: func(j *slurm.Job) { j.GPUFreq = "medium" }, arm: live.ArmExcluded, reason: "hands off"},
-	{name: "fixed", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" }, core: 945, arm: live.ArmExcluded, reason: "the user fixed"},
-	{name: "shared", text: constantly("1237"), request: func(r *DecideRequest) { r.Shared = true }, arm: live.ArmExcluded, reason: "shared"},
-	{name: "limit unknown", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.Limit{} }, arm: live.ArmExcluded, reason: "limit isn't known"},
-	{name: "no model", text: constantly("1237"), job: func(j *slurm.Job) { j.Name = "other" }, arm: live.ArmExcluded, reason: "no model of this workload"},
 	{
-		name: "a limit too short for any clocks", text: constantly("1237"), job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
+		name: "no probe", text: strings.Replace(constantly("1237"), "explore = 0", "explore = 1", 1),
+		core: 1237, arm: live.ArmConstant, reason: "drawn by lot",
+	},
+	{
+		name: "another GPU model", text: strings.Replace(constantly("1237"), "V100 = 1237", "T4 = 1000", 1),
+		core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
+	},
+	{
+		name: "observed", text: strings.Replace(constantly("1237"), "enforce", "observe", 1), core: -1,
+		arm: live.ArmExcluded, reason: "only observed",
+	},
+	{
+		name: "advised", text: strings.Replace(constantly("1237"), "enforce", "advise", 1), core: -1,
+		arm: live.ArmExcluded, reason: "advice: ",
+	},
+	{
+		name: "opt-out", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:off" },
+		arm: live.ArmExcluded, reason: "opted out",
+	},
+	{
+		name: "own --gpu-freq", text: constantly("1237"), job: func(j *slurm.Job) { j.GPUFreq = "medium" },
+		arm: live.ArmExcluded, reason: "hands off",
+	},
+	{
+		name: "fixed", text: constantly("1237"), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+		core: 945, arm: live.ArmExcluded, reason: "the user fixed",
+	},
+	{
+		name: "shared", text: constantly("1237"), request: func(r *DecideRequest) { r.Shared = true },
+		arm: live.ArmExcluded, reason: "shared",
+	},
+	{
+		name: "limit unknown", text: constantly("1237"), job: func(j *slurm.Job) {
+			j.TimeLimit = live.Limit{}
+		}, arm: live.ArmExcluded, reason: "limit isn't known",
+	},
+	{
+		name: "no model", text: constantly("1237"), job: func(j *slurm.Job) { j.Name = "other" },
+		arm: live.ArmExcluded, reason: "no model of this workload",
+	},
+	{
+		name: "a limit too short for any clocks", text: constantly("1237"),
+		job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
 		arm: live.ArmExcluded, reason: "no others are sure to end within the limit",
 	},
 }
@@ -124,11 +183,14 @@ func TestAJobOfTheConstantArmIsAtItsClocksOrAtDefaultOnes(t *testing.T) {
 			}
 			d := r.decide(request)
 			apply := d.Mode == live.Enforce && tc.core != 0
-			if d.Apply != apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == live.ArmHeldOut) || d.Adapt != nil {
-				t.Errorf("apply %t, arm %s, reason %q, adapted %v; want %t, %s, %q", d.Apply, d.Arm, d.Reason, d.Adapt, apply, tc.arm, tc.reason)
+			if d.Apply != apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) ||
+				d.HoldOut != (tc.arm == live.ArmHeldOut) || d.Adapt != nil {
+				t.Errorf("apply %t, arm %s, reason %q, adapted %v; want %t, %s, %q", d.Apply, d.Arm, d.Reason,
+					d.Adapt, apply, tc.arm, tc.reason)
 			}
 			wantCore(t, &d, tc.core)
-			if tc.arm == live.ArmConstant && d.DefaultJ == (live.Number{}) || d.Core == 0 && tc.arm != live.ArmExcluded && d.EnergyJ != d.DefaultJ {
+			if tc.arm == live.ArmConstant && d.DefaultJ == (live.Number{}) ||
+				d.Core == 0 && tc.arm != live.ArmExcluded && d.EnergyJ != d.DefaultJ {
 				t.Errorf("predicted %v J, %v J at default clocks", d.EnergyJ, d.DefaultJ)
 			}
 		})
@@ -152,7 +214,8 @@ func TestOneLotPutsEachJobIntoOneOfThreeArms(t *testing.T) {
 		ids[i] = slurm.JobID(100 + i)
 	}
 	text := func(constant float64) string {
-		return fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = %v\nconstant_arm = %v\nconstant_clocks = {V100 = 1237}\n", holdOut, constant)
+		return fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = %v\nconstant_arm = %v\n"+
+			"constant_clocks = {V100 = 1237}\n", holdOut, constant)
 	}
 	r := knowing(t, memoryBound())
 	r.under(text(constant))
@@ -161,7 +224,10 @@ func TestOneLotPutsEachJobIntoOneOfThreeArms(t *testing.T) {
 	for _, arm := range arms {
 		n[arm]++
 	}
-	for arm, want := range map[live.Arm]float64{live.ArmHeldOut: holdOut, live.ArmConstant: constant, live.ArmTreated: 1 - holdOut - constant} {
+	for arm, want := range map[live.Arm]float64{
+		live.ArmHeldOut: holdOut, live.ArmConstant: constant,
+		live.ArmTreated: 1 - holdOut - constant,
+	} {
 		if part, four := n[arm]/jobs, 4*math.Sqrt(want*(1-want)/jobs); math.Abs(part-want) > four {
 			t.Errorf("%s: %.3f of the jobs, want %.3f ± %.3f", arm, part, want, four)
 		}
@@ -189,7 +255,8 @@ func TestOneLotPutsEachJobIntoOneOfThreeArms(t *testing.T) {
 
 // A job that runs again, on an epd that was started anew or not, stays in its arm.
 func TestAJobThatRunsAgainStaysInItsArm(t *testing.T) {
-	const text = "[live]\nmode = \"enforce\"\nhold_out = 0.3\nconstant_arm = 0.3\nconstant_clocks = {V100 = 1237}\n"
+	const text = "[live]\nmode = \"enforce\"\nhold_out = 0.3\nconstant_arm = 0.3\n" +
+		"constant_clocks = {V100 = 1237}\n"
 	r := knowing(t, memoryBound())
 	r.under(text)
 	ids := make([]slurm.JobID, 60)
@@ -234,7 +301,8 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 	r.under(enforceAll)
 	request := ask(100)
 	request.Node = "n2"
-	if second := r.decide(request); second.Arm != live.ArmConstant || second.Core != first.Core || first.Core != 1237 || !second.Apply {
+	if second := r.decide(request); second.Arm != live.ArmConstant || second.Core != first.Core ||
+		first.Core != 1237 || !second.Apply {
 		t.Errorf("%+v, after %+v", second, first)
 	}
 	r.flush()
@@ -250,7 +318,8 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 	r.job(101, nil)
 	r.decide(ask(101))
 	r.flush()
-	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 || all[0].ConstantArm != (live.Number{}) {
+	if all, err := r.store.DecisionsOfJob(t.Context(), "alpha", 101); err != nil || len(all) != 1 ||
+		all[0].ConstantArm != (live.Number{}) {
 		t.Errorf("without such an arm: %+v, %v", all, err)
 	}
 }
@@ -259,7 +328,8 @@ func TestNodesOfAJobOfTheConstantArmAreInItTogether(t *testing.T) {
 func TestTroubleWithRecordsLeavesNobodyInAnArm(t *testing.T) {
 	for _, text := range []string{
 		constantly("1237"), constantly("1380"),
-		strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0.000001", 1), // treated, at default clocks
+		// Treated, at default clocks.
+		strings.Replace(constantly("1237", bestAtDefault), "constant_arm = 1", "constant_arm = 0.000001", 1),
 	} {
 		r := newRig(t, func(o *Options) { o.StoreWait = 10 * time.Millisecond })
 		for id := range slurm.JobID(6) {
@@ -304,15 +374,22 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		r.under(constantly(fmt.Sprint(float64(pair)),
 			fmt.Sprintf("adapt = {mode = %q}", rapid.SampledFrom([]string{"on", "off"}).Draw(t, "adapt")),
 			fmt.Sprintf("[safety]\nstretch = %v", stretch),
-			fmt.Sprintf("[objective]\nname = %q", rapid.SampledFrom([]string{"energy", "edp", "time"}).Draw(t, "objective"))))
-		comment := rapid.SampledFrom([]string{"", "", "", "", "", "epplan:off", "epplan:fixed=945", "epplan:deadline=+"}).Draw(t, "comment")
+			fmt.Sprintf("[objective]\nname = %q",
+				rapid.SampledFrom([]string{"energy", "edp", "time"}).Draw(t, "objective"))))
+		comment := rapid.SampledFrom([]string{
+			"", "", "", "", "", "epplan:off", "epplan:fixed=945", "epplan:deadline=+",
+		}).Draw(t, "comment")
 		if strings.HasSuffix(comment, "+") {
-			comment += fmt.Sprintf("%ds", rapid.SampledFrom([]int{1, 300, 620, 660, 680, 700, 720, 750, 800, 900, 2000}).Draw(t, "deadline"))
+			comment += fmt.Sprintf("%ds", rapid.SampledFrom([]int{
+				1, 300, 620, 660, 680, 700, 720, 750, 800, 900, 2000,
+			}).Draw(t, "deadline"))
 		}
 		special := rapid.SampledFrom([]string{"", "", "", "", "", "", "own", "shared"}).Draw(t, "special")
 		own, shared := special == "own", special == "shared"
 		id++
-		limit := time.Duration(rapid.SampledFrom([]int{1, 300, 620, 660, 680, 700, 720, 750, 800, 900, 2000}).Draw(t, "limit")) * time.Second
+		limit := time.Duration(rapid.SampledFrom([]int{
+			1, 300, 620, 660, 680, 700, 720, 750, 800, 900, 2000,
+		}).Draw(t, "limit")) * time.Second
 		r.job(id, func(j *slurm.Job) {
 			j.Comment, j.TimeLimit = comment, live.LimitOf(limit)
 			if own {
@@ -333,21 +410,26 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 			promised = min(promised, d.Wish.Deadline.Sub(r.clock.read()).Seconds())
 		}
 		var atDefault float64
-		if m := r.learner.Model(record.WorkloadKey{Cluster: "alpha", Workload: d.Workload, GPUModel: "V100"}).Model; m != nil {
+		if m := r.learner.Model(record.WorkloadKey{
+			Cluster: "alpha", Workload: d.Workload,
+			GPUModel: "V100",
+		}).Model; m != nil {
 			pt := m.At(base.Core, base.Mem)
 			atDefault = m.UpperTime(&pt, r.Settings().Live.TimeMargin)
 		}
 		switch {
 		case d.Arm == live.ArmTreated || d.Arm == live.ArmHeldOut:
 			t.Fatalf("all are of the constant arm, if of any: %+v", d)
-		case d.Arm == live.ArmConstant && (own || shared || comment == "epplan:off" || comment == "epplan:fixed=945"):
+		case d.Arm == live.ArmConstant &&
+			(own || shared || comment == "epplan:off" || comment == "epplan:fixed=945"):
 			t.Fatalf("compared: %+v", d)
 		case d.Arm != live.ArmConstant:
 		case !d.Apply && d.Core == 0 && d.Mem == 0:
 		case d.Core != pair || d.Mem != 0 || !slices.Contains(has, pair) || d.Adapt != nil:
 			t.Fatalf("constant clocks are %v MHz of %v: %+v", pair, has, d)
 		case !(d.Upper.Or(math.Inf(1)) <= min(promised, stretch*atDefault)*(1+1e-9)):
-			t.Fatalf("%v s at most, %v s promised, at default clocks %v s and a stretch of %v: %+v", d.Upper, promised, atDefault, stretch, d)
+			t.Fatalf("%v s at most, %v s promised, at default clocks %v s and a stretch of %v: %+v", d.Upper,
+				promised, atDefault, stretch, d)
 		}
 	})
 }

@@ -149,13 +149,18 @@ var endings = []struct {
 	{name: "still running", slurm: func(*slurm.Job) {}, later: "FAILED"},
 	{
 		name:  "epilogs not done (23.11 on)",
-		slurm: func(j *slurm.Job) { j.State = slurm.ParseJobState("COMPLETED", "COMPLETING") }, later: "FAILED",
+		slurm: func(j *slurm.Job) { j.State = slurm.ParseJobState("COMPLETED", "COMPLETING") },
+		later: "FAILED",
 	},
-	{name: "epilogs not done (22.05)", slurm: func(j *slurm.Job) { j.State.Base = slurm.Completing }, later: "FAILED"},
+	{
+		name: "epilogs not done (22.05)", slurm: func(j *slurm.Job) { j.State.Base = slurm.Completing },
+		later: "FAILED",
+	},
 	{
 		name: "requeued", want: "REQUEUED",
 		slurm: func(j *slurm.Job) {
-			j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, j.Start.Add(time.Minute), j.Start.Add(3*time.Minute)
+			j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, j.Start.Add(time.Minute),
+				j.Start.Add(3*time.Minute)
 		},
 	},
 	{
@@ -167,7 +172,8 @@ var endings = []struct {
 	{
 		name: "requeued at once and completed since", want: "REQUEUED",
 		slurm: func(j *slurm.Job) {
-			j.Restarts, j.State.Base, j.Submit, j.Start = 1, slurm.Completed, j.Start.Add(time.Second), j.Start.Add(time.Second)
+			j.Restarts, j.State.Base, j.Submit, j.Start = 1, slurm.Completed, j.Start.Add(time.Second),
+				j.Start.Add(time.Second)
 		},
 	},
 	{
@@ -209,8 +215,10 @@ func TestAnOutcomeIsRecordedWithHowSlurmSaysThatItsJobEnded(t *testing.T) {
 			if err != nil || len(all) != 1 {
 				t.Fatalf("%d outcomes, %v", len(all), err)
 			}
-			if got := all[0]; got.ExitState != tc.want || got.Restart != tc.restart || !got.Submitted.Equal(j.Submit) || got.DecisionID == 0 {
-				t.Errorf("%s, restart %d, submitted %s; want %s, %d, %s", got.ExitState, got.Restart, got.Submitted, tc.want, tc.restart, j.Submit)
+			if got := all[0]; got.ExitState != tc.want || got.Restart != tc.restart ||
+				!got.Submitted.Equal(j.Submit) || got.DecisionID == 0 {
+				t.Errorf("%s, restart %d, submitted %s; want %s, %d, %s", got.ExitState, got.Restart,
+					got.Submitted, tc.want, tc.restart, j.Submit)
 			}
 		})
 	}
@@ -271,18 +279,35 @@ func TestAJobThatSlurmForgotIsLookedUpInAccounting(t *testing.T) {
 		want     string // empty: not yet
 	}{
 		"no accounting": {want: "FAILED"},
-		"accounting": {accounts: true, want: "TIMEOUT", rows: func(j slurm.Job, end time.Time) []slurm.AccountingRecord {
-			return []slurm.AccountingRecord{
-				{ID: 6, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: end},
-				{ID: 7, State: slurm.JobState{Base: slurm.Timeout}, Submit: j.Submit, Start: j.Start, End: end},
-			}
-		}},
-		"accounting of several runs": {accounts: true, want: "PREEMPTED", rows: func(j slurm.Job, end time.Time) []slurm.AccountingRecord {
-			return []slurm.AccountingRecord{
-				{ID: 7, State: slurm.JobState{Base: slurm.Preempted}, Submit: j.Submit, Start: j.Start, End: end},
-				{ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: end, Start: end.Add(time.Hour), End: end.Add(2 * time.Hour)},
-			}
-		}},
+		"accounting": {
+			accounts: true, want: "TIMEOUT", rows: func(j slurm.Job, end time.Time) []slurm.AccountingRecord {
+				return []slurm.AccountingRecord{
+					{
+						ID: 6, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit,
+						Start: j.Start, End: end,
+					},
+					{
+						ID: 7, State: slurm.JobState{Base: slurm.Timeout}, Submit: j.Submit,
+						Start: j.Start, End: end,
+					},
+				}
+			},
+		},
+		"accounting of several runs": {
+			accounts: true, want: "PREEMPTED",
+			rows: func(j slurm.Job, end time.Time) []slurm.AccountingRecord {
+				return []slurm.AccountingRecord{
+					{
+						ID: 7, State: slurm.JobState{Base: slurm.Preempted}, Submit: j.Submit,
+						Start: j.Start, End: end,
+					},
+					{
+						ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: end,
+						Start: end.Add(time.Hour), End: end.Add(2 * time.Hour),
+					},
+				}
+			},
+		},
 		"accounting is late": {accounts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -316,7 +341,10 @@ func TestARunThatAccountingAloneKnowsAsSuspendedIsSetAside(t *testing.T) {
 		j, o := r.begin(s, 7)
 		s.purge(7)
 		s.rows = []slurm.AccountingRecord{
-			{ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended, Suspended: suspended},
+			{
+				ID: 7, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start,
+				End: o.Ended, Suspended: suspended,
+			},
 		}
 		r.record(o, store.Stored)
 		all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
@@ -325,10 +353,13 @@ func TestARunThatAccountingAloneKnowsAsSuspendedIsSetAside(t *testing.T) {
 		}
 		want := record.Restarted{}
 		if suspended > 0 {
-			want = record.Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true}
+			want = record.Restarted{
+				TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true,
+			}
 		}
 		if _, timed := all[0].TimeS.Get(); all[0].Restarted != want || timed != (suspended == 0) {
-			t.Errorf("suspended for %v: %v, set aside %+v, want %+v", suspended, all[0].TimeS, all[0].Restarted, want)
+			t.Errorf("suspended for %v: %v, set aside %+v, want %+v", suspended, all[0].TimeS,
+				all[0].Restarted, want)
 		}
 	}
 }
@@ -340,7 +371,10 @@ func TestManyOutcomesOfForgottenJobsAskAccountingOnce(t *testing.T) {
 	for id := range slurm.JobID(jobs) {
 		j, o := r.begin(s, id+1)
 		s.purge(id + 1)
-		s.rows = append(s.rows, slurm.AccountingRecord{ID: id + 1, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start, End: o.Ended})
+		s.rows = append(s.rows, slurm.AccountingRecord{
+			ID: id + 1, State: slurm.JobState{Base: slurm.Completed}, Submit: j.Submit, Start: j.Start,
+			End: o.Ended,
+		})
 		all = append(all, o)
 	}
 	for _, o := range all {
@@ -387,7 +421,8 @@ func TestTheClockOfANodeDoesNotDecideHowLongItsOutcomeWaits(t *testing.T) {
 
 func TestAnEndWithoutAStartAsksNobody(t *testing.T) {
 	r, s := newSlurmRig(t, true)
-	r.record(&record.Outcome{RunID: "stray", JobID: 7, Node: "n1", Unmatched: true, Ended: start}, store.Stored)
+	r.record(&record.Outcome{RunID: "stray", JobID: 7, Node: "n1", Unmatched: true, Ended: start},
+		store.Stored)
 	r.record(&record.Outcome{RunID: "nonsense", JobID: -7, Node: "n1", Ended: start}, store.Stored)
 	if s.asked+s.books != 0 {
 		t.Errorf("asked %d times", s.asked+s.books)

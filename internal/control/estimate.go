@@ -28,7 +28,8 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 	if who := CallerOf(r.Context()); !who.All && !who.Control {
 		s.UID = who.UID
 	}
-	if who := CallerOf(r.Context()); who.Control || s.UID == who.UID { // operators ask for others, and change nothing for them
+	// Operators ask for others, and change nothing for them.
+	if who := CallerOf(r.Context()); who.Control || s.UID == who.UID {
 		c.announce(&s, code)
 	}
 	e := c.Estimate(&s, r.URL.Query().Get("gpu_model"))
@@ -42,7 +43,8 @@ func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Esti
 	gpus, shared := gpusOf(s)
 	job := jobs.Described(s.UID, "", string(s.Partition), string(s.Comment))
 	job.GPUs, job.Nodes, job.Limit = uint32(gpus), s.MinNodes, c.jobs.Limit(s.Limit()) //nolint:gosec // at most maxGPUs
-	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(s.UID, scriptHash(s.Script), string(s.Name)), s.Script != "", s.TRESFreq != ""
+	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(s.UID, scriptHash(s.Script), string(s.Name)),
+		s.Script != "", s.TRESFreq != ""
 	e := c.estimate(job, shared, gpuModel)
 	if f := c.forecasts.Predict(c.submittedJob(s, job.Source)); f != nil {
 		f.Footprint = c.settings.Load().footprint(c.options.Clock(), f)
@@ -68,7 +70,10 @@ func gpusOf(s *slurm.Submission) (gpus int, shared bool) {
 		text  slurm.Hex
 		times uint32
 	}{
-		{s.TRESPerJob, 1}, {s.TRESPerNode, s.MinNodes}, {s.TRESPerTask, s.NumTasks}, {s.TRESPerSock, s.MinNodes},
+		{s.TRESPerJob, 1},
+		{s.TRESPerNode, s.MinNodes},
+		{s.TRESPerTask, s.NumTasks},
+		{s.TRESPerSock, s.MinNodes},
 	} {
 		wanted, err := slurm.ParseGres(string(part.text))
 		if err != nil {
@@ -97,8 +102,10 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 	s, now := c.settings.Load(), c.options.Clock()
 	wishes := slurm.ParseWishes(job.Comment.Value(), now)
 	e := &epdapi.Estimate{
-		GPUs: int(job.GPUs), Shared: shared, Scripted: job.Scripted, Mode: string(s.Live.ModeOf(job.Partition.Value())), Limited: job.Limit.IsSet(),
-		HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, ConfigVersion: s.Version, Wishes: wishesOf(&wishes, job.OwnFreq),
+		GPUs: int(job.GPUs), Shared: shared, Scripted: job.Scripted,
+		Mode: string(s.Live.ModeOf(job.Partition.Value())), Limited: job.Limit.IsSet(),
+		HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, ConfigVersion: s.Version,
+		Wishes: wishesOf(&wishes, job.OwnFreq),
 		Models: []epdapi.EstimateModel{}, Factors: epdapi.NewFactors(&s.Factors),
 	}
 	if e.GPUs == 0 {
@@ -116,7 +123,9 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 		if only != "" && name != s.modelName(only) {
 			continue
 		}
-		view := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: e.Workload, GPUModel: name})
+		view := c.learner.Model(record.WorkloadKey{
+			Cluster: c.options.Cluster, Workload: e.Workload, GPUModel: name,
+		})
 		if view.Model == nil && view.Note == "" {
 			continue
 		}
@@ -139,13 +148,22 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 }
 
 // estimateOn is an estimate on one GPU model.
-func (c *Controller) estimateOn(s *Settings, job *jobs.Job, shared bool, name string, view learn.View, wishes *slurm.Wishes, now time.Time) epdapi.EstimateModel {
-	request := &DecideRequest{GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.Model)}
+func (c *Controller) estimateOn(
+	s *Settings, job *jobs.Job, shared bool, name string, view learn.View, wishes *slurm.Wishes,
+	now time.Time,
+) epdapi.EstimateModel {
+	request := &DecideRequest{
+		GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.Model),
+	}
 	d := live.Decision{
-		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)), Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
+		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)),
+		Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
 		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
 	}
-	ch := chooser{settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now, decision: &d}
+	ch := chooser{
+		settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now,
+		decision: &d,
+	}
 	ch.choose(wishes)
 	e := epdapi.EstimateModel{GPUModel: name, Reason: d.Reason, Apply: d.Apply}
 	if view.Model == nil {

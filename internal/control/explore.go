@@ -42,7 +42,8 @@ func (ch *chooser) takeProbe(pt *dvfsmodel.Point) {
 	d := ch.decision
 	ch.take(pt)
 	d.Arm = live.ArmTreated
-	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at default clocks, by %s",
+	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at "+
+		"default clocks, by %s",
 		probeReason, d.Words(), 100*pt.Time/ch.sure.Standard.Time, ch.model.Model))
 }
 

@@ -44,8 +44,9 @@ func newCampaign(t *testing.T, seed uint64, config string, clocks []dvfsmodel.MH
 	for range 20 {
 		c.truths = append(c.truths, dvfsmodel.Params{
 			P0: dvfsmodel.Watt(40 + 60*random.Float64()), Gamma: dvfsmodel.Watt(10 + 20*random.Float64()),
-			C: dvfsmodel.Watt(80 + 120*random.Float64()), D: 300 + 900*random.Float64(), Delta: random.Float64(),
-			T0: 100 * random.Float64(),
+			C: dvfsmodel.Watt(80 + 120*random.Float64()), D: 300 + 900*random.Float64(),
+			Delta: random.Float64(),
+			T0:    100 * random.Float64(),
 		})
 	}
 	return c
@@ -64,7 +65,9 @@ func (c *campaign) run(id slurm.JobID, workload int, s *sum) live.Decision {
 	truth := &c.truths[workload]
 	longest, _ := c.energy(truth, base.Core)
 	limit := time.Duration(2 * longest * float64(time.Second)).Round(time.Minute)
-	c.job(id, func(j *slurm.Job) { j.Name, j.TimeLimit = fmt.Sprint("workload-", workload), live.LimitOf(limit) })
+	c.job(id, func(j *slurm.Job) {
+		j.Name, j.TimeLimit = fmt.Sprint("workload-", workload), live.LimitOf(limit)
+	})
 	request := ask(id)
 	request.Clocks[0].Core = c.clocks
 	d := c.decide(request)
@@ -75,7 +78,9 @@ func (c *campaign) run(id slurm.JobID, workload int, s *sum) live.Decision {
 	seconds, joules := c.energy(truth, core)
 	o := c.ran(d, request.RunID, *truth)
 	took := seconds * math.Exp(c.noise*c.random.NormFloat64())
-	power := float64(truth.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(float64(core / base.Core)), Fc: float64(core / base.Core), Fm: 1}).Power) *
+	power := float64(truth.At(dvfsmodel.Scaling{
+		V: dvfsmodel.VoltageFor(float64(core / base.Core)), Fc: float64(core / base.Core), Fm: 1,
+	}).Power) *
 		math.Exp(c.noise*c.random.NormFloat64())
 	o.TimeS, o.MeanPowerW, o.GPUEnergyJ = live.Known(took), live.Known(power), live.Known(took*power)
 	if took > limit.Seconds() {
@@ -119,9 +124,11 @@ func TestAFewRunsOfEachWorkloadAreEnoughToChooseWell(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("seed %d: last %d jobs: %.1f %% of the way, all %d: %.1f %%, %d probes %.1f %%", seed, last.jobs, 100*last.way(), all.jobs, 100*all.way(), probes.jobs, 100*probes.way())
+		t.Logf("seed %d: last %d jobs: %.1f %% of the way, all %d: %.1f %%, %d probes %.1f %%", seed,
+			last.jobs, 100*last.way(), all.jobs, 100*all.way(), probes.jobs, 100*probes.way())
 		if last.way() < 0.9 {
-			t.Errorf("seed %d: the last %d jobs are %.1f %% of the way from default clocks to the best", seed, last.jobs, 100*last.way())
+			t.Errorf("seed %d: the last %d jobs are %.1f %% of the way from default clocks to the best", seed,
+				last.jobs, 100*last.way())
 		}
 	}
 }
@@ -150,7 +157,10 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		})
 		request := ask(i + 1)
 		request.Clocks[0].Core = c.clocks
-		view := c.learner.Model(record.WorkloadKey{Cluster: "alpha", Workload: jobs.SourceOf(1000, "", fmt.Sprint("workload-", workload)).Workload(1), GPUModel: "V100"})
+		view := c.learner.Model(record.WorkloadKey{
+			Cluster: "alpha", Workload: jobs.SourceOf(1000, "",
+				fmt.Sprint("workload-", workload)).Workload(1), GPUModel: "V100",
+		})
 		d := c.decide(request)
 		o := c.ran(d, request.RunID, c.truths[workload])
 		c.record(o, store.Stored)
@@ -160,17 +170,23 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		probes++
 		upper, known := d.Upper.Get()
 		standard := d.DefaultJ.Or(0)
-		if !known || upper > limit.Seconds()*(1+1e-9) || !d.Apply || d.Arm != live.ArmTreated || standard == 0 {
+		if !known || upper > limit.Seconds()*(1+1e-9) || !d.Apply || d.Arm != live.ArmTreated ||
+			standard == 0 {
 			t.Errorf("limit %s: %+v", limit, d)
 		}
-		ch := chooser{settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request, decision: &d, job: c.jobs.Get(i + 1)}
+		ch := chooser{
+			settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request,
+			decision: &d, job: c.jobs.Get(i + 1),
+		}
 		sure := ch.response()
 		otherwise, _ := sure.Optimum(ch.price(), limit.Seconds())
-		if longest := 1.1 * max(sure.Standard.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) > longest*(1+1e-9) {
+		if longest := 1.1 * max(sure.Standard.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) >
+			longest*(1+1e-9) {
 			t.Errorf("job %d: %v s are expected, want at most %v: %s", i+1, d.Predicted, longest, d.Reason)
 		}
 		if took := o.TimeS.Or(math.Inf(1)); took > upper || took > limit.Seconds() {
-			t.Errorf("job %d took %v s of %s, at most %v s were expected: %s", i+1, took, limit, upper, d.Reason)
+			t.Errorf("job %d took %v s of %s, at most %v s were expected: %s", i+1, took, limit,
+				upper, d.Reason)
 		}
 	}
 	if probes < 10 || deadlines == 0 {
@@ -180,12 +196,14 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 
 func TestNothingIsProbedWhereNobodyAllowedIt(t *testing.T) {
 	for _, config := range []string{
-		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n", "[live]\nmode = \"advise\"\nhold_out = 0\nexplore = 1\n",
+		"[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n",
+		"[live]\nmode = \"advise\"\nhold_out = 0\nexplore = 1\n",
 	} {
 		c := newCampaign(t, 5, config, v100Clocks)
 		for i := range slurm.JobID(12) {
 			var s sum
-			if d := c.run(i+1, 0, &s); strings.HasPrefix(strings.TrimPrefix(d.Reason, "advice: "), probeReason) {
+			if d := c.run(i+1, 0, &s); strings.HasPrefix(strings.TrimPrefix(d.Reason, "advice: "),
+				probeReason) {
 				t.Errorf("%q: %s", config, d.Reason)
 			}
 		}
@@ -196,7 +214,8 @@ func TestNothingIsProbedWhereNobodyAllowedIt(t *testing.T) {
 // controller that was started anew.
 func TestANewWorkloadIsPredictedByWhatOthersShowed(t *testing.T) {
 	c := newCampaign(t, 9, enforceAll, v100Clocks)
-	for i := range c.truths { // hardly slower at low clocks, and hardly thriftier: none of the built-in ones is so
+	// Hardly slower at low clocks, and hardly thriftier: none of the built-in ones is so.
+	for i := range c.truths {
 		c.truths[i].Delta, c.truths[i].T0, c.truths[i].C = 0.02, 50, 20
 	}
 	var s sum

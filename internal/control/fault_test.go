@@ -57,7 +57,8 @@ func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *tes
 			t.Errorf("job %d: %s, want at most %s", id, took, bound)
 		}
 		if !d.Apply {
-			if !strings.Contains(d.Reason, "records can't be written") || d.Core != 0 || d.Arm != live.ArmExcluded {
+			if !strings.Contains(d.Reason, "records can't be written") || d.Core != 0 ||
+				d.Arm != live.ArmExcluded {
 				t.Errorf("%+v", d)
 			}
 			break
@@ -171,7 +172,9 @@ func TestWithoutRecordsDecisionsAreDefaultClocksAndOutcomesAreRefusedForNow(t *t
 		err  error
 		lost bool // decisions of meanwhile
 	}{
-		"full disk": {store.ErrFull, false}, "locked": {store.ErrBusy, false}, "moved": {store.ErrMoved, false}, "damaged": {store.ErrCorrupt, true}, "closed": {store.ErrClosed, true},
+		"full disk": {store.ErrFull, false}, "locked": {store.ErrBusy, false},
+		"moved": {store.ErrMoved, false}, "damaged": {store.ErrCorrupt, true},
+		"closed": {store.ErrClosed, true},
 	} {
 		t.Run(name, func(t *testing.T) { withoutRecords(t, tc.err, tc.lost) })
 	}
@@ -222,6 +225,7 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	}
 	stored, err := r.store.DecisionsOfJob(context.Background(), "alpha", int64(d.Job))
 	if err != nil || len(stored) == 0 != lost || (r.Status(context.Background()).Lost > 0) != lost {
-		t.Errorf("%d decisions of meanwhile stored, %v; %+v", len(stored), err, r.Status(context.Background()))
+		t.Errorf("%d decisions of meanwhile stored, %v; %+v", len(stored), err,
+			r.Status(context.Background()))
 	}
 }

@@ -70,11 +70,16 @@ func newRig(tb testing.TB, change func(*Options)) *rig {
 func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Options)) *rig {
 	tb.Helper()
 	storetest.NeedSQLite(tb)
-	s, err := store.Open(context.Background(), path, &store.Options{Now: clock.read, BusyTimeout: 100 * time.Millisecond})
+	s, err := store.Open(context.Background(), path, &store.Options{
+		Now: clock.read, BusyTimeout: 100 * time.Millisecond,
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	o := Options{Store: s, Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7, StoreWait: 10 * time.Second}
+	o := Options{
+		Store: s, Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7,
+		StoreWait: 10 * time.Second,
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -116,7 +121,8 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 // ask is a request for a job on a V100.
 func ask(id slurm.JobID) *DecideRequest {
 	return &DecideRequest{
-		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100-SXM2-16GB", GPUs: 1, UID: 1000,
+		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100-SXM2-16GB",
+		GPUs: 1, UID: 1000,
 		Clocks: []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
 	}
 }

@@ -46,16 +46,20 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 	out := &epdapi.ForecastFootprint{Currency: s.Factors.Currency}
 	for i, seconds := range []float64{f.Time.Value, f.Time.Low, f.Time.High} {
 		const longest = 1e8 // s: three years
-		factors := s.series.MeanFactors(now, time.Duration(min(seconds, longest)*float64(time.Second)), &s.Factors)
+		factors := s.series.MeanFactors(now, time.Duration(min(seconds, longest)*float64(time.Second)),
+			&s.Factors)
 		all := factors.Footprint(dvfsmodel.Joule(f.Energy.Value))
-		low, high := factors.Footprint(dvfsmodel.Joule(f.Energy.Low)), factors.Footprint(dvfsmodel.Joule(f.Energy.High))
+		low, high := factors.Footprint(dvfsmodel.Joule(f.Energy.Low)),
+			factors.Footprint(dvfsmodel.Joule(f.Energy.High))
 		for to, values := range map[*epdapi.PredictedRange][3]float64{
 			&out.Carbon: {all.Carbon, low.Carbon, high.Carbon},
 			&out.Water:  {all.Water, low.Water, high.Water},
 			&out.Cost:   {all.Cost, low.Cost, high.Cost},
 		} {
 			if i == 0 {
-				*to = epdapi.PredictedRange{Value: values[0], Low: values[0], High: values[0], Tier: f.Energy.Tier}
+				*to = epdapi.PredictedRange{
+					Value: values[0], Low: values[0], High: values[0], Tier: f.Energy.Tier,
+				}
 			}
 			to.Low, to.High = min(to.Low, values[1], values[2]), max(to.High, values[1], values[2])
 		}

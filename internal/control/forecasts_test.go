@@ -43,13 +43,15 @@ func (r *rig) submitAs(s *slurm.Submission) (*record.Decision, slurm.SubmitAnswe
 func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	r := newRig(t, nil)
 	first, _ := r.submitAs(script(1000))
-	if first.Tier != string(predict.Prior) || first.TimeS.Value != live.Known(1800) || first.PowerW.Value != live.Known(200) {
+	if first.Tier != string(predict.Prior) || first.TimeS.Value != live.Known(1800) ||
+		first.PowerW.Value != live.Known(200) {
 		t.Errorf("without any history: %+v", first)
 	}
 	r.runScript(script(1000), 1, 3)
 	again, _ := r.submitAs(script(1000))
 	want := memoryBound().Time(1, 1) // some ran at lower clocks
-	if again.Tier != string(predict.Repeat) || math.Abs(again.TimeS.Value.Or(0)-want) > 0.1*want || !(again.TimeS.High.Or(0) > want) {
+	if again.Tier != string(predict.Repeat) || math.Abs(again.TimeS.Value.Or(0)-want) > 0.1*want ||
+		!(again.TimeS.High.Or(0) > want) {
 		t.Errorf("the same script: %+v, want %g s", again, want)
 	}
 	other := script(1000)
@@ -58,14 +60,19 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
 	s := r.Status(context.Background()).Forecasts
-	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool { return s.Target == "time" && s.Tier == "" })
+	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool {
+		return s.Target == "time" && s.Tier == ""
+	})
 	if !s.Enabled || i < 0 || s.Scores[i].Jobs != 3 || s.Scores[i].Coverage != 1 || s.Missed != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *testing.T) {
-	for hints, want := range map[string]bool{"": true, "limit_hints = true\n": true, "limit_hints = false\n": false} {
+	for hints, want := range map[string]bool{
+		"": true, "limit_hints = true\n": true,
+		"limit_hints = false\n": false,
+	} {
 		r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, "[live]\nmode = \"advise\"\n"+hints, nil)
 		long := script(1000)
 		long.Partition, long.TimeLimit = "gpu", 600
@@ -76,7 +83,8 @@ func TestASubmissionsLimitIsSpokenOfAfterSeveralRunsAndWhereThatIsWanted(t *test
 			r.runScript(long, slurm.JobID(runs+1), 1)
 		}
 		_, answer := r.submitAs(long)
-		if text := string(answer.Message); strings.Contains(text, "--time=0-") != want || want && !strings.Contains(text, "by its last runs") {
+		if text := string(answer.Message); strings.Contains(text, "--time=0-") != want ||
+			want && !strings.Contains(text, "by its last runs") {
 			t.Errorf("%s after %d: %q", hints, fewRuns+1, text)
 		}
 	}
@@ -86,8 +94,10 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	r := newRig(t, nil)
 	r.runScript(script(1000), 1, 3)
 	past := record.HistoryJob{
-		Cluster: "alpha", JobID: "77", Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-2*time.Hour + 4242*time.Second),
-		User: "bob", Account: "", Partition: "gpu", Name: []byte("old"), GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
+		Cluster: "alpha", JobID: "77", Submitted: start.Add(-2 * time.Hour),
+		Started: start.Add(-2 * time.Hour), Ended: start.Add(-2*time.Hour + 4242*time.Second),
+		User: "bob", Account: "", Partition: "gpu", Name: []byte("old"), GPUs: live.Known(1),
+		Nodes: live.Known(1), State: "COMPLETED",
 	}
 	cpu, unknown := past, past
 	cpu.JobID, cpu.GPUs, cpu.Name = "78", live.Known(0), []byte("cpu")
@@ -108,7 +118,9 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if math.Abs(d.TimeS.Value.Or(0)-4242) > 1e-6 || rungOfTime(d) != string(predict.Similar) {
 		t.Errorf("by the log: %+v", d)
 	}
-	versions, err := r.store.Models(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: forecast.Workload})
+	versions, err := r.store.Models(t.Context(), record.WorkloadKey{
+		Cluster: "alpha", Workload: forecast.Workload,
+	})
 	if err != nil || len(versions) == 0 || versions[0].Samples != 4 {
 		t.Errorf("%+v, %v", versions, err)
 	}
@@ -116,10 +128,12 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 		t.Error(err)
 	}
 	standings := r.Standings()
-	if last := standings[len(standings)-1]; last.Workload != forecast.Workload || last.Samples != 4 || !strings.Contains(last.Note, "3 own and 1 imported") {
+	if last := standings[len(standings)-1]; last.Workload != forecast.Workload || last.Samples != 4 ||
+		!strings.Contains(last.Note, "3 own and 1 imported") {
 		t.Errorf("%+v", standings)
 	}
-	if status := r.callAs(nil, http.MethodPost, "/v1/models/use", `{"workload":"forecast","gpu_model":"","version":1}`, nil); status != http.StatusBadRequest {
+	if status := r.callAs(nil, http.MethodPost, "/v1/models/use",
+		`{"workload":"forecast","gpu_model":"","version":1}`, nil); status != http.StatusBadRequest {
 		t.Errorf("choosing a version: status %d", status)
 	}
 }
@@ -174,8 +188,11 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	announce := func(s *slurm.Submission, epochs int) {
 		t.Helper()
 		var a epdapi.CodeAnswer
-		body := string(must(json.Marshal(&epdapi.CodeRequest{Submission: *s, Code: vectorOf(program(epochs))})))
-		if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, body, &a); status != http.StatusOK || !a.Kept || a.WantsText {
+		body := string(must(json.Marshal(&epdapi.CodeRequest{
+			Submission: *s, Code: vectorOf(program(epochs)),
+		})))
+		if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, body, &a); status != http.StatusOK ||
+			!a.Kept || a.WantsText {
 			t.Fatalf("status %d, %+v", status, a)
 		}
 	}
@@ -187,7 +204,8 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 		_, answer := r.submitAs(s)
 		id := slurm.JobID(i + 1)
 		r.job(id, func(j *slurm.Job) {
-			j.AdminComment, j.Name, j.UID, j.User = string(answer.AdminComment), string(s.Name), ada.UID, "ada"
+			j.AdminComment, j.Name, j.UID, j.User = string(answer.AdminComment), string(s.Name),
+				ada.UID, "ada"
 		})
 		request := ask(id)
 		request.UID = ada.UID
@@ -212,14 +230,20 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	s.Comment = "epplan:nocode"
 	body := string(must(json.Marshal(&epdapi.CodeRequest{Submission: *s, Code: vectorOf(program(3))})))
 	var a epdapi.CodeAnswer
-	if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, body, &a); status != http.StatusOK || a.Kept {
+	if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, body, &a); status != http.StatusOK ||
+		a.Kept {
 		t.Errorf("opted out: status %d, %+v", status, a)
 	}
 	strange := script(ada.UID)
 	strange.Script, strange.Name = "#!/bin/sh\n./fortran\n", "strange"
-	body = string(must(json.Marshal(&epdapi.CodeRequest{Submission: *strange, Code: vectorOf(strings.Repeat("subroutine lattice_boltzmann collide stream halo_exchange mpi_sendrecv\n", 30))})))
+	body = string(must(json.Marshal(&epdapi.CodeRequest{
+		Submission: *strange,
+		Code: vectorOf(strings.Repeat("subroutine lattice_boltzmann collide stream halo_exchange "+
+			"mpi_sendrecv\n", 30)),
+	})))
 	var e epdapi.Estimate
-	if status := r.callAs(&ada, http.MethodPost, "/v1/estimate", body, &e); status != http.StatusOK || e.Forecast == nil || !e.Forecast.Strange || !(e.Forecast.Score > 1) {
+	if status := r.callAs(&ada, http.MethodPost, "/v1/estimate", body, &e); status != http.StatusOK ||
+		e.Forecast == nil || !e.Forecast.Strange || !(e.Forecast.Score > 1) {
 		t.Errorf("status %d, %+v", status, e.Forecast)
 	}
 }
@@ -247,7 +271,8 @@ func TestImpossibleCodeIsRefused(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{`"vector":[1e400]`, `"vector":[NaN]`, `"vector":"x"`} {
-		if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, `{"v":1,"kind":"batch","uid":1,"code":{`+wrong+`}}`, nil); status != http.StatusBadRequest {
+		if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode,
+			`{"v":1,"kind":"batch","uid":1,"code":{`+wrong+`}}`, nil); status != http.StatusBadRequest {
 			t.Errorf("%s: status %d", wrong, status)
 		}
 	}
@@ -259,7 +284,8 @@ func TestAPredictionStaysWithinTheTimeLimitAndWhatTheGPUsCanUse(t *testing.T) {
 	limit := (time.Hour + time.Minute).Seconds() // after which Slurm has killed it
 	first, _ := r.submitAs(s)
 	if high := first.TimeS.High.Or(0); high != limit || first.PowerW.High.Or(0) < 1000 {
-		t.Errorf("no GPU model is known: time to %g s, want %g; power %+v, want no bound", high, limit, first.PowerW)
+		t.Errorf("no GPU model is known: time to %g s, want %g; power %+v, want no bound", high, limit,
+			first.PowerW)
 	}
 	r.runScript(s, 1, 1)
 	again, _ := r.submitAs(s)
@@ -267,7 +293,8 @@ func TestAPredictionStaysWithinTheTimeLimitAndWhatTheGPUsCanUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := again.PowerW; p.Low.Or(0) < float64(profile.IdleW) || p.High.Or(math.Inf(1)) > float64(profile.BusyW) || !(p.Low.Or(0) < p.High.Or(0)) {
+	if p := again.PowerW; p.Low.Or(0) < float64(profile.IdleW) ||
+		p.High.Or(math.Inf(1)) > float64(profile.BusyW) || !(p.Low.Or(0) < p.High.Or(0)) {
 		t.Errorf("power %+v, want it within %v to %v W", p, profile.IdleW, profile.BusyW)
 	}
 	if most := limit * float64(profile.BusyW); again.EnergyJ.High.Or(math.Inf(1)) > most {
@@ -277,7 +304,8 @@ func TestAPredictionStaysWithinTheTimeLimitAndWhatTheGPUsCanUse(t *testing.T) {
 
 func TestFactorsOverTimeMakeAForecastsFootprint(t *testing.T) {
 	dir := t.TempDir()
-	series := "time,carbon_g_per_kwh\n2026-05-04T09:00:00Z,100\n2026-05-04T09:15:00Z,400\n2026-05-04T10:00:00Z,400\n"
+	series := "time,carbon_g_per_kwh\n2026-05-04T09:00:00Z,100\n2026-05-04T09:15:00Z,400\n" +
+		"2026-05-04T10:00:00Z,400\n"
 	if err := os.WriteFile(filepath.Join(dir, "factors.csv"), []byte(series), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -289,11 +317,13 @@ func TestFactorsOverTimeMakeAForecastsFootprint(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Settings = s })
 	f := r.estimateOf(nil, script(1000), "").Forecast // half an hour, by its limit
 	kWh := f.Energy.Value / 3.6e6
-	if p := f.Footprint; p == nil || math.Abs(p.Carbon.Value-250*kWh) > 1e-9 || math.Abs(p.Cost.Value-0.5*kWh) > 1e-9 || p.Currency != "EUR" ||
+	if p := f.Footprint; p == nil || math.Abs(p.Carbon.Value-250*kWh) > 1e-9 ||
+		math.Abs(p.Cost.Value-0.5*kWh) > 1e-9 || p.Currency != "EUR" ||
 		!(p.Carbon.Low < p.Carbon.Value && p.Carbon.Value < p.Carbon.High) || p.Water.High != 0 {
 		t.Errorf("%+v of %+v", f.Footprint, f)
 	}
-	if _, err := ReadSettings(strings.NewReader(strings.Replace(text, "factors.csv", "missing.csv", 1)), filepath.Join(dir, "epd.toml")); err == nil {
+	if _, err := ReadSettings(strings.NewReader(strings.Replace(text, "factors.csv", "missing.csv", 1)),
+		filepath.Join(dir, "epd.toml")); err == nil {
 		t.Error("a series that isn't there was loaded")
 	}
 }
@@ -318,10 +348,12 @@ func (r remembering) EndedJobs(context.Context, string, int) ([]record.EndedJob,
 		submitted := time.Unix(int64(i), 0)
 		all[i] = record.EndedJob{
 			Job: record.Job{
-				ID: int64(i), Submitted: submitted, User: "ada", Name: fmt.Append(nil, "job-", i%500), Partition: "gpu",
-				GPUs: 1, Nodes: 1, Limit: live.LimitOf(time.Hour),
+				ID: int64(i), Submitted: submitted, User: "ada", Name: fmt.Append(nil, "job-", i%500),
+				Partition: "gpu",
+				GPUs:      1, Nodes: 1, Limit: live.LimitOf(time.Hour),
 			},
-			Ended: submitted.Add(took), TimeS: live.Known(took.Seconds()), EnergyJ: live.Known(200 * took.Seconds()),
+			Ended: submitted.Add(took), TimeS: live.Known(took.Seconds()),
+			EnergyJ:   live.Known(200 * took.Seconds()),
 			Completed: true, Runs: 1,
 		}
 	}

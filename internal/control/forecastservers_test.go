@@ -70,7 +70,8 @@ func (r *rig) tell(s *slurm.Submission, text string) (wanted bool) {
 	request := &epdapi.CodeRequest{Submission: *s, Code: vectorOf(text)}
 	for {
 		var a epdapi.CodeAnswer
-		if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, string(must(json.Marshal(request))), &a); status != http.StatusOK {
+		if status := r.callAs(&ada, http.MethodPost, epdapi.PathCode, string(must(json.Marshal(request))),
+			&a); status != http.StatusOK {
 			r.t.Fatal(status)
 		}
 		if !a.WantsText {
@@ -84,11 +85,13 @@ func (r *rig) tell(s *slurm.Submission, text string) (wanted bool) {
 
 func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	l := newLLM(t)
-	text := fmt.Sprintf("%s[predict]\nembedding_url = %q\nalign_url = %q\nallow_hosts = [\"127.0.0.1\"]\n", enforceAll, l.URL, l.URL)
+	text := fmt.Sprintf("%s[predict]\nembedding_url = %q\nalign_url = %q\nallow_hosts = [\"127.0.0.1\"]\n",
+		enforceAll, l.URL, l.URL)
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, text, nil)
 	job := func(i int) *slurm.Submission {
 		s := script(ada.UID)
-		s.Script, s.Name = slurm.Hex(fmt.Sprintf("#!/bin/sh\npython train%d.py\n", i)), slurm.Hex(fmt.Sprintf("n%d", i))
+		s.Script, s.Name = slurm.Hex(fmt.Sprintf("#!/bin/sh\npython train%d.py\n", i)),
+			slurm.Hex(fmt.Sprintf("n%d", i))
 		return s
 	}
 	for i := range 24 {
@@ -99,7 +102,8 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 		_, answer := r.submitAs(s)
 		id := slurm.JobID(i + 1)
 		r.job(id, func(j *slurm.Job) {
-			j.AdminComment, j.Name, j.UID, j.User = string(answer.AdminComment), string(s.Name), ada.UID, "ada"
+			j.AdminComment, j.Name, j.UID, j.User = string(answer.AdminComment), string(s.Name),
+				ada.UID, "ada"
 		})
 		truth := memoryBound()
 		truth.D, truth.T0 = truth.D*float64(i+1), truth.T0*float64(i+1)

@@ -49,7 +49,9 @@ func (c *Controller) upperAtDefault(workload string) time.Duration {
 
 // foresee is what a workload does at default clocks.
 func (c *Controller) foresee(workload, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
-	m := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel})
+	m := c.learner.Model(record.WorkloadKey{
+		Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel,
+	})
 	pt, ok := m.AtDefault()
 	return m, pt, ok
 }

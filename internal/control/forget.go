@@ -34,7 +34,8 @@ func (c *Controller) getRuns(r *http.Request) (any, error) {
 	case len(f.RunID) > record.MaxRunID || len(f.Node) > record.MaxNode:
 		return nil, fmt.Errorf("%w: no run and no node has so long a name", ErrRequest)
 	}
-	page, err := c.options.Store.RecordedRuns(r.Context(), &f, q.Get("conflicts") == "true", after, epdapi.MaxRuns)
+	page, err := c.options.Store.RecordedRuns(r.Context(), &f, q.Get("conflicts") == "true", after,
+		epdapi.MaxRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,8 @@ func (c *Controller) postForget(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if len(ids.Runs)+len(ids.Conflicts) > epdapi.MaxRuns {
-		return nil, fmt.Errorf("%w: %d runs, want at most %d", ErrRequest, len(ids.Runs)+len(ids.Conflicts), epdapi.MaxRuns)
+		return nil, fmt.Errorf("%w: %d runs, want at most %d", ErrRequest, len(ids.Runs)+len(ids.Conflicts),
+			epdapi.MaxRuns)
 	}
 	return c.Forget(r.Context(), &ids)
 }
@@ -76,7 +78,8 @@ func (c *Controller) postRemember(r *http.Request) (any, error) {
 func (c *Controller) Remember(ctx context.Context, runs []record.RecordedRun) (*epdapi.RunsChanged, error) {
 	for i := range runs {
 		if of := runs[i].Outcome.Cluster; of != c.options.Cluster {
-			return nil, fmt.Errorf("%w: run %s is of cluster %s, not %s", ErrRequest, slurm.Printable(runs[i].Outcome.RunID, 40), slurm.Printable(of, 40), c.options.Cluster)
+			return nil, fmt.Errorf("%w: run %s is of cluster %s, not %s", ErrRequest,
+				slurm.Printable(runs[i].Outcome.RunID, 40), slurm.Printable(of, 40), c.options.Cluster)
 		}
 	}
 	f, err := c.options.Store.Remember(ctx, runs)
@@ -90,9 +93,12 @@ func (c *Controller) Remember(ctx context.Context, runs []record.RecordedRun) (*
 // back.
 func (c *Controller) changed(ctx context.Context, f *store.ForgetResult, what string) *epdapi.RunsChanged {
 	if f.Runs+f.Conflicts > 0 {
-		c.options.Log.Warn("runs were "+what, "runs", f.Runs, "conflicts", f.Conflicts, "by_uid", CallerOf(ctx).UID)
+		c.options.Log.Warn("runs were "+what, "runs", f.Runs, "conflicts", f.Conflicts, "by_uid",
+			CallerOf(ctx).UID)
 	}
-	out := &epdapi.RunsChanged{Runs: f.Runs, Conflicts: f.Conflicts, Models: c.learner.Relearn(ctx, f.Workloads)}
+	out := &epdapi.RunsChanged{
+		Runs: f.Runs, Conflicts: f.Conflicts, Models: c.learner.Relearn(ctx, f.Workloads),
+	}
 	c.counted.saved.Store(nil)
 	c.forecasts.TrainSoon()
 	return out

@@ -18,7 +18,8 @@ import (
 // kept are the recorded runs of a job.
 func (r *rig) kept(job slurm.JobID) []record.RecordedRun {
 	r.t.Helper()
-	page, err := r.store.RecordedRuns(context.Background(), &store.RunFilter{Cluster: "alpha", JobID: int64(job)}, false, 0, 100)
+	page, err := r.store.RecordedRuns(context.Background(),
+		&store.RunFilter{Cluster: "alpha", JobID: int64(job)}, false, 0, 100)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestAModelForgetsTheRunsThatAreTakenOut(t *testing.T) {
 	if now == nil || want == nil {
 		t.Fatalf("model %v, want %v", now, want)
 	}
-	if now.Prior != want.Prior || now.Base != want.Base || now.Low != want.Low || now.High != want.High || math.Abs(now.Margin-want.Margin) > 0.01 {
+	if now.Prior != want.Prior || now.Base != want.Base || now.Low != want.Low || now.High != want.High ||
+		math.Abs(now.Margin-want.Margin) > 0.01 {
 		t.Errorf("%+v, want %+v; before %+v", now.Model, want.Model, spoilt)
 	}
 	for _, core := range ask(1).Clocks[0].Core {
@@ -109,7 +111,8 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		}
 		taken := slices.Concat(r.kept(1), r.kept(2), r.kept(3), r.kept(4))
 		done := r.forget(1, 2, 3, 4)
-		if m := done.Models[0]; (m.Version == version) != pinned || m.Pinned != pinned || (m.Note == "") != pinned {
+		if m := done.Models[0]; (m.Version == version) != pinned || m.Pinned != pinned ||
+			(m.Note == "") != pinned {
 			t.Errorf("pinned %v: %+v", pinned, m)
 		}
 		if m := r.learner.Model(key).Model; (m != nil) != pinned {
@@ -131,30 +134,38 @@ func TestRunsAreListedTakenOutAndPutBackByTheAPI(t *testing.T) {
 	r.run(2, memoryBound())
 	c := r.serve(t)
 	var page epdapi.RunPage
-	if status := c.call(http.MethodGet, "/v1/runs?job=1", nil, &page); status != http.StatusOK || len(page.Runs) != 1 || page.Next != 0 {
+	if status := c.call(http.MethodGet, "/v1/runs?job=1", nil, &page); status != http.StatusOK ||
+		len(page.Runs) != 1 || page.Next != 0 {
 		t.Fatalf("%d, %+v", status, page)
 	}
-	for _, path := range []string{"/v1/runs", "/v1/runs?since=2026-01-01T00:00:00Z", "/v1/runs?job=x", "/v1/runs?job=1&until=now", "/v1/runs?job=1&after=-1"} {
+	for _, path := range []string{
+		"/v1/runs", "/v1/runs?since=2026-01-01T00:00:00Z", "/v1/runs?job=x",
+		"/v1/runs?job=1&until=now", "/v1/runs?job=1&after=-1",
+	} {
 		if status := c.call(http.MethodGet, path, nil, nil); status != http.StatusBadRequest {
 			t.Errorf("%s: status %d", path, status)
 		}
 	}
 	var done epdapi.RunsChanged
-	if status := c.post("/v1/runs/forget", epdapi.RunIDs{Runs: []int64{page.Runs[0].ID, 999}}, &done); status != http.StatusOK || done.Runs != 1 || done.Conflicts != 0 {
+	if status := c.post("/v1/runs/forget", epdapi.RunIDs{Runs: []int64{page.Runs[0].ID, 999}},
+		&done); status != http.StatusOK || done.Runs != 1 || done.Conflicts != 0 {
 		t.Errorf("%d, %+v", status, done)
 	}
 	if len(r.kept(1)) != 0 || len(r.kept(2)) != 1 {
 		t.Error("others were taken out")
 	}
-	if status := c.post("/v1/runs/forget", epdapi.RunIDs{Runs: make([]int64, epdapi.MaxRuns+1)}, nil); status != http.StatusBadRequest {
+	if status := c.post("/v1/runs/forget", epdapi.RunIDs{Runs: make([]int64, epdapi.MaxRuns+1)},
+		nil); status != http.StatusBadRequest {
 		t.Errorf("too many: status %d", status)
 	}
 	other := page.Runs[0]
 	other.Outcome.Cluster = "beta"
-	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: []record.RecordedRun{other}}, nil); status != http.StatusBadRequest {
+	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: []record.RecordedRun{other}},
+		nil); status != http.StatusBadRequest {
 		t.Errorf("of another cluster: status %d", status)
 	}
-	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: page.Runs}, &done); status != http.StatusOK || done.Runs != 1 || len(r.kept(1)) != 1 {
+	if status := c.post("/v1/runs/remember", epdapi.RunList{Runs: page.Runs},
+		&done); status != http.StatusOK || done.Runs != 1 || len(r.kept(1)) != 1 {
 		t.Errorf("%d, %+v", status, done)
 	}
 }

@@ -70,7 +70,9 @@ const (
 func (c *Controller) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range c.routes() {
-		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, request *http.Request) { c.serve(w, request, &r) })
+		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, request *http.Request) {
+			c.serve(w, request, &r)
+		})
 	}
 	return mux
 }
@@ -259,7 +261,8 @@ func number(text string, missing, most int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > most {
-		return 0, fmt.Errorf("%w: %s, want a number from 0 to %d", ErrRequest, slurm.Printable(text, 40), most)
+		return 0, fmt.Errorf("%w: %s, want a number from 0 to %d", ErrRequest,
+			slurm.Printable(text, 40), most)
 	}
 	return n, nil
 }
@@ -294,12 +297,16 @@ func (c *Controller) getModels(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &epdapi.ModelVersions{Versions: versions, LastJob: c.lastJobsOf(r.Context(), []string{key.Workload})[key.Workload]}, nil
+	return &epdapi.ModelVersions{
+		Versions: versions, LastJob: c.lastJobsOf(r.Context(), []string{key.Workload})[key.Workload],
+	}, nil
 }
 
 // keyOf is the workload on a GPU model that a query names.
 func (c *Controller) keyOf(q url.Values) record.WorkloadKey {
-	return record.WorkloadKey{Cluster: c.options.Cluster, Workload: q.Get("workload"), GPUModel: q.Get("gpu_model")}
+	return record.WorkloadKey{
+		Cluster: c.options.Cluster, Workload: q.Get("workload"), GPUModel: q.Get("gpu_model"),
+	}
 }
 
 // Versions are all versions of a workload's model, the newest first. They are for
@@ -330,7 +337,8 @@ func timeIn(q url.Values, key string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: %s is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, key, slurm.Printable(text, 40))
+		return time.Time{}, fmt.Errorf("%w: %s is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest,
+			key, slurm.Printable(text, 40))
 	}
 	return at, nil
 }

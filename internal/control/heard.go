@@ -40,19 +40,22 @@ func hear(at time.Time, r *epdapi.NodeReport) *heardOf {
 
 // size is about what a report takes in memory, bytes.
 func (h *heardOf) size() int {
-	const slice, text, times = int(unsafe.Sizeof([]byte{})), int(unsafe.Sizeof("")), 2 // allocations are rounded up
+	// Allocations are rounded up.
+	const slice, text, times = int(unsafe.Sizeof([]byte{})), int(unsafe.Sizeof("")), 2
 	r := h.report
 	n := int(unsafe.Sizeof(*h)) + int(unsafe.Sizeof(*r)) + len(r.Node) + len(r.Version)
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
-		n += int(unsafe.Sizeof(*g)) + len(g.UUID) + len(g.Bus) + len(g.Model) + len(g.ExternalChange) + len(g.Refused)
+		n += int(unsafe.Sizeof(*g)) + len(g.UUID) + len(g.Bus) + len(g.Model) + len(g.ExternalChange) +
+			len(g.Refused)
 		if g.Journal != nil {
 			n += int(unsafe.Sizeof(*g.Journal)) + len(g.Journal.RunID)
 		}
 	}
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		n += int(unsafe.Sizeof(*run)) + len(run.ID) + len(run.HandsOff) + len(run.Partition) + slice + len(h.readings[i])
+		n += int(unsafe.Sizeof(*run)) + len(run.ID) + len(run.HandsOff) + len(run.Partition) + slice +
+			len(h.readings[i])
 		for _, uuid := range run.GPUs {
 			n += text + len(uuid)
 		}

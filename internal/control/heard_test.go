@@ -14,7 +14,12 @@ import (
 func endless(node string) *epdapi.NodeReport {
 	r := report(node, 100)
 	for i := range epdapi.MaxReportRuns {
-		run := epdapi.NodeRun{Run: epdapi.Run{ID: fmt.Sprint(node, i), Job: 7, HandsOff: strings.Repeat("x", 1000), GPUs: []string{"GPU-" + node}}, Readings: readings(200)}
+		run := epdapi.NodeRun{
+			Run: epdapi.Run{
+				ID: fmt.Sprint(node, i), Job: 7, HandsOff: strings.Repeat("x", 1000),
+				GPUs: []string{"GPU-" + node},
+			}, Readings: readings(200),
+		}
 		r.Runs = append(r.Runs, run)
 	}
 	return r
@@ -25,7 +30,9 @@ func TestReportsTakeBoundedMemory(t *testing.T) {
 	r := newRig(t, nil)
 	r.reports.most = most
 	for i := range 100 {
-		r.hear(report(fmt.Sprintf("honest%d", i), 100, epdapi.NodeRun{Run: epdapi.Run{ID: "run", Job: 1, GPUs: []string{"GPU-1"}}, Readings: readings(150)}))
+		r.hear(report(fmt.Sprintf("honest%d", i), 100, epdapi.NodeRun{
+			Run: epdapi.Run{ID: "run", Job: 1, GPUs: []string{"GPU-1"}}, Readings: readings(150),
+		}))
 	}
 	before := inHeap()
 	for round := range 2 {
@@ -45,7 +52,8 @@ func TestReportsTakeBoundedMemory(t *testing.T) {
 		if strings.HasPrefix(name, "honest") && (h.bare || len(h.report.Runs) != 1) {
 			t.Errorf("%s lost what it told", name)
 		}
-		if h.bare && (h.report.LeftOut != epdapi.MaxReportRuns || len(h.report.Runs) != 0 || len(h.report.GPUs) != 2) {
+		if h.bare && (h.report.LeftOut != epdapi.MaxReportRuns || len(h.report.Runs) != 0 ||
+			len(h.report.GPUs) != 2) {
 			t.Errorf("%s: %+v", name, h.report)
 		}
 	}
@@ -67,7 +75,9 @@ func TestReportsTakeBoundedMemory(t *testing.T) {
 // What a report is thought to take is near to what it takes.
 func TestTheSizeOfAReportIsWhatItTakes(t *testing.T) {
 	const nodes = 200
-	for name, one := range map[string]func(string) *epdapi.NodeReport{"full": fullReport, "endless": endless} {
+	for name, one := range map[string]func(
+		string,
+	) *epdapi.NodeReport{"full": fullReport, "endless": endless} {
 		kept := make([]*heardOf, nodes)
 		var before, after runtime.MemStats
 		runtime.GC()

@@ -45,7 +45,9 @@ func (p *plainly) set(node string, h *heardOf) {
 
 // ofSize is a report with a run that takes about so many bytes beside the rest.
 func ofSize(node string, bytes int) *heardOf {
-	return hear(start, report(node, 100, epdapi.NodeRun{Run: epdapi.Run{ID: "r", Job: 1, HandsOff: strings.Repeat("x", bytes)}}))
+	return hear(start,
+		report(node, 100,
+			epdapi.NodeRun{Run: epdapi.Run{ID: "r", Job: 1, HandsOff: strings.Repeat("x", bytes)}}))
 }
 
 func TestReportsAreDroppedByTheirSizeAsIfAllWereLookedAt(t *testing.T) {
@@ -58,7 +60,8 @@ func TestReportsAreDroppedByTheirSizeAsIfAllWereLookedAt(t *testing.T) {
 			r.most = []int{100 << 10, 400 << 10, 2 << 10, 50 << 10}[random.IntN(4)]
 		}
 		p := plainly{byNode: r.all(), bytes: r.bytes, most: r.most}
-		node := fmt.Sprintf("n%0*d", 1+random.IntN(names), random.IntN(nodes)) // of many lengths, so that lean ones are of many sizes
+		// Of many lengths, so that lean ones are of many sizes.
+		node := fmt.Sprintf("n%0*d", 1+random.IntN(names), random.IntN(nodes))
 		var h *heardOf
 		if random.IntN(10) > 0 {
 			h = ofSize(node, random.IntN(2000)) // some of one size
@@ -85,8 +88,10 @@ func checkSame(tb testing.TB, r *reports, p *plainly, step int) {
 			tb.Errorf("step %d: %s has %d bytes, plainly %+v", step, node, h.bytes, want)
 		}
 	}
-	if sum != r.bytes || r.bytes != p.bytes || len(r.bySize) != len(r.byNode) || len(p.byNode) != len(r.byNode) {
-		tb.Errorf("step %d: %d bytes of %d nodes are counted, %d are there, plainly %d of %d; %d in order", step, r.bytes, len(r.byNode), sum, p.bytes, len(p.byNode), len(r.bySize))
+	if sum != r.bytes || r.bytes != p.bytes || len(r.bySize) != len(r.byNode) ||
+		len(p.byNode) != len(r.byNode) {
+		tb.Errorf("step %d: %d bytes of %d nodes are counted, %d are there, plainly %d of %d; %d in order",
+			step, r.bytes, len(r.byNode), sum, p.bytes, len(p.byNode), len(r.bySize))
 	}
 }
 

@@ -26,7 +26,8 @@ func (c *Controller) getJobs(r *http.Request) (any, error) {
 	}
 	q := r.URL.Query()
 	asked := epdapi.JobQuery{
-		User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"), Workload: q.Get("workload"), State: q.Get("state"),
+		User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"),
+		Workload: q.Get("workload"), State: q.Get("state"),
 	}
 	var err error
 	if asked.Before, err = number(q.Get("before"), 0, 1<<62); err != nil {
@@ -48,8 +49,9 @@ func (c *Controller) getJobs(r *http.Request) (any, error) {
 func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobPage, error) {
 	answer := &epdapi.JobPage{Jobs: []epdapi.JobRow{}}
 	filter := &store.JobFilter{
-		Cluster: c.options.Cluster, User: q.User, Account: q.Account, Partition: q.Partition, Workload: q.Workload,
-		State: q.State, From: q.Since,
+		Cluster: c.options.Cluster, User: q.User, Account: q.Account, Partition: q.Partition,
+		Workload: q.Workload,
+		State:    q.State, From: q.Since,
 	}
 	if who := CallerOf(ctx); !who.All && !who.Control {
 		if filter.User == "" {
@@ -59,7 +61,8 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 			return answer, nil
 		}
 	}
-	page, err := c.options.Store.JobRows(ctx, filter, q.Before, min(cmp.Or(max(q.Limit, 0), pageSize), maxPage))
+	page, err := c.options.Store.JobRows(ctx, filter, q.Before,
+		min(cmp.Or(max(q.Limit, 0), pageSize), maxPage))
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,8 @@ func (c *Controller) addReported(rows []epdapi.JobRow) {
 		for i := range h.report.Runs {
 			run := &h.report.Runs[i]
 			row := open[int64(run.Job)]
-			if row == nil || run.Started.Before(row.Submitted.Add(-jobs.Skew)) { // of an earlier job of the id
+			// Of an earlier job of the id.
+			if row == nil || run.Started.Before(row.Submitted.Add(-jobs.Skew)) {
 				continue
 			}
 			if has := run.CurrentSetting(); !slices.Contains(row.Locked, has) {
@@ -106,7 +110,8 @@ func (c *Controller) addReported(rows []epdapi.JobRow) {
 // rowOf is a job of a list for whoever asks.
 func rowOf(j *store.ListedJob) epdapi.JobRow {
 	row := epdapi.JobRow{
-		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Locked: j.Locked, Runs: j.Runs, TimeS: j.TimeS, EnergyJ: j.EnergyJ, Restarted: j.Restarted,
+		Job: *jobOf(&j.Job), Mode: j.Mode, Arm: j.Arm, Setting: j.Setting, Locked: j.Locked, Runs: j.Runs,
+		TimeS: j.TimeS, EnergyJ: j.EnergyJ, Restarted: j.Restarted,
 	}
 	row.State = j.Shown
 	return row
@@ -148,7 +153,9 @@ func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, 
 		view.Decisions = append(view.Decisions, d)
 	}
 	for i := range h.outcomes {
-		view.Outcomes = append(view.Outcomes, epdapi.Outcome{Outcome: h.outcomes[i], Series: seriesOf(&h.outcomes[i].Series)})
+		view.Outcomes = append(view.Outcomes, epdapi.Outcome{
+			Outcome: h.outcomes[i], Series: seriesOf(&h.outcomes[i].Series),
+		})
 	}
 	return view, nil
 }
@@ -211,14 +218,18 @@ func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 		return nil
 	}
 	return &epdapi.Wishes{
-		OptOut: w.Off, OwnFreq: ownFreq, CoreMHz: w.CoreMHz, MemMHz: w.MemoryMHz, Deadline: w.Deadline, Warnings: list(w.Warnings),
+		OptOut: w.Off, OwnFreq: ownFreq, CoreMHz: w.CoreMHz, MemMHz: w.MemoryMHz, Deadline: w.Deadline,
+		Warnings: list(w.Warnings),
 	}
 }
 
 // viewDecision adds to a decision what the model it was made by predicts.
-func (c *Controller) viewDecision(ctx context.Context, s *Settings, d *record.Decision) (epdapi.Decision, error) {
+func (c *Controller) viewDecision(
+	ctx context.Context, s *Settings, d *record.Decision,
+) (epdapi.Decision, error) {
 	out := epdapi.Decision{Decision: *d}
-	m, err := c.learner.Version(ctx, record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, d.ModelVersion)
+	m, err := c.learner.Version(ctx,
+		record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, d.ModelVersion)
 	if err != nil || m == nil {
 		return out, err
 	}
@@ -253,13 +264,16 @@ func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 	return &epdapi.Point{
 		Setting: dvfsmodel.Setting{Core: core, Mem: mem}, TimeS: pt.Time,
 		LowerS: p.model.LowerTime(&pt, margin), UpperS: p.model.UpperTime(&pt, margin),
-		PowerW: float64(pt.Power) * p.gpus, EnergyJ: float64(pt.Energy) * p.gpus, HostJ: float64(host) * p.gpus,
+		PowerW: float64(pt.Power) * p.gpus, EnergyJ: float64(pt.Energy) * p.gpus,
+		HostJ: float64(host) * p.gpus,
 	}
 }
 
 // seriesOf is a series as numbers.
 func seriesOf(s *record.Series) epdapi.Series {
-	out := epdapi.Series{IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]live.Number, s.Len())}
+	out := epdapi.Series{
+		IntervalS: float64(s.Interval()) / float64(time.Second), Values: make([]live.Number, s.Len()),
+	}
 	for i := range out.Values {
 		out.Values[i] = s.At(i)
 	}

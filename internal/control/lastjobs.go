@@ -74,7 +74,9 @@ func (c *Controller) lastJobsOf(ctx context.Context, workloads []string) map[str
 
 // lastJob is a job as a workload is known by it.
 func lastJob(j *record.Job) epdapi.LastJob {
-	return epdapi.LastJob{ID: j.ID, Name: slurm.ValidUTF8(string(j.Name)), User: j.User, Partition: j.Partition}
+	return epdapi.LastJob{
+		ID: j.ID, Name: slurm.ValidUTF8(string(j.Name)), User: j.User, Partition: j.Partition,
+	}
 }
 
 // workloadsOf are the workloads that a list names.

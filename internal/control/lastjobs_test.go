@@ -20,7 +20,8 @@ func TestAWorkloadIsToldWithTheJobThatPeopleKnowItBy(t *testing.T) {
 	told := func() epdapi.LastJob {
 		t.Helper()
 		var list epdapi.ModelList
-		if status := r.callAs(&operator, http.MethodGet, "/v1/models", "", &list); status != http.StatusOK || len(list.Models) != 1 {
+		if status := r.callAs(&operator, http.MethodGet, "/v1/models", "", &list); status != http.StatusOK ||
+			len(list.Models) != 1 {
 			t.Fatalf("%d, %+v", status, list)
 		}
 		return list.Models[0].LastJob
@@ -32,7 +33,9 @@ func TestAWorkloadIsToldWithTheJobThatPeopleKnowItBy(t *testing.T) {
 		t.Errorf("beside its curve: %+v, %v", fit.LastJob, err)
 	}
 	var versions epdapi.ModelVersions
-	if status := r.callAs(&operator, http.MethodGet, "/v1/models?gpu_model=V100&workload="+url.QueryEscape(r.key().Workload), "", &versions); status != http.StatusOK || versions.LastJob != want {
+	if status := r.callAs(&operator, http.MethodGet, "/v1/models?gpu_model=V100&workload="+
+		url.QueryEscape(r.key().Workload), "", &versions); status != http.StatusOK ||
+		versions.LastJob != want {
 		t.Errorf("beside its versions: %d, %+v", status, versions.LastJob)
 	}
 	now := r.clock.read()

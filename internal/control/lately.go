@@ -37,7 +37,9 @@ func (l *lately) add(at time.Time, use float64) {
 func (l *lately) samples() []share.UseSample {
 	list := make([]share.UseSample, 0, min(l.count, latelyKept))
 	for i := max(0, l.count-latelyKept); i < l.count; i++ {
-		list = append(list, share.UseSample{At: time.Unix(0, l.at[i%latelyKept]), Use: float64(l.use[i%latelyKept])})
+		list = append(list, share.UseSample{
+			At: time.Unix(0, l.at[i%latelyKept]), Use: float64(l.use[i%latelyKept]),
+		})
 	}
 	return list
 }
@@ -91,7 +93,9 @@ func (r *reports) follow(h *heardOf, on map[string][]slurm.JobID) {
 			continue
 		}
 		l := &lately{uuid: g.UUID, jobs: jobs}
-		k := slices.IndexFunc(before, func(b *lately) bool { return b.uuid == g.UUID && slices.Equal(b.jobs, jobs) })
+		k := slices.IndexFunc(before, func(b *lately) bool {
+			return b.uuid == g.UUID && slices.Equal(b.jobs, jobs)
+		})
 		switch {
 		case k >= 0:
 			l = before[k]

@@ -18,7 +18,9 @@ func inUse(node string, use float64, jobs ...slurm.JobID) *epdapi.NodeReport {
 		GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100"}, Read: true, Utilisation: live.Known(use),
 	}}}
 	for _, id := range jobs {
-		r.Runs = append(r.Runs, epdapi.NodeRun{Run: epdapi.Run{ID: "run-" + id.String(), Job: uint32(id), GPUs: []string{"GPU-" + node}}})
+		r.Runs = append(r.Runs, epdapi.NodeRun{
+			Run: epdapi.Run{ID: "run-" + id.String(), Job: uint32(id), GPUs: []string{"GPU-" + node}},
+		})
 	}
 	return r
 }
@@ -52,7 +54,8 @@ func TestANodeWhoseGPUDoesOtherThanItsJobsDidBeforeComesLast(t *testing.T) {
 	}
 	r.clock.move(time.Second)
 	r.hear(inUse("n2", 0.95, 2))
-	if got := order(); !strings.HasPrefix(got, "n1 true ;n2 false job 2: its GPU was in use 95 % of the time lately, 5 % by their profiles") {
+	if got := order(); !strings.HasPrefix(got,
+		"n1 true ;n2 false job 2: its GPU was in use 95 % of the time lately, 5 % by their profiles") {
 		t.Errorf("it is at work in its low half: %s", got)
 	}
 	r.clock.move(time.Second)
@@ -94,14 +97,20 @@ func TestOnlyTheLatestSamplesOfSharedGPUsAreKept(t *testing.T) {
 		return all
 	}
 	for range 3 {
-		for _, report := range []*epdapi.NodeReport{inUse("n1", 0.5, 2), inUse("n1", 0.5), ended, inUse("n1", 0.5, 77)} {
+		for _, report := range []*epdapi.NodeReport{
+			inUse("n1", 0.5, 2), inUse("n1", 0.5), ended,
+			inUse("n1", 0.5, 77),
+		} {
 			r.hear(report)
 			if len(r.reports.lately) > 0 {
 				t.Fatalf("kept: %+v", report)
 			}
 		}
 	}
-	for _, report := range []*epdapi.NodeReport{inUse("n1", 0.25, 1), unread, impossible, unknown, inUse("n1", 0.5, 1)} {
+	for _, report := range []*epdapi.NodeReport{
+		inUse("n1", 0.25, 1), unread, impossible, unknown,
+		inUse("n1", 0.5, 1),
+	} {
 		r.hear(report)
 	}
 	if got := seen(1); !slices.Equal(got, []float64{0.25, 0.5}) {

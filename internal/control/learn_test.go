@@ -46,7 +46,10 @@ func TestAnOutcomeChangesTheNextDecisionOfTheSameWorkload(t *testing.T) {
 // After a few runs decisions are nearly as good as those of somebody who knows
 // the truth.
 func TestDecisionsComeNearTheOptimumOfTheTruth(t *testing.T) {
-	for name, truth := range map[string]dvfsmodel.Params{"memory bound": memoryBound(), "core bound": coreBound()} {
+	for name, truth := range map[string]dvfsmodel.Params{
+		"memory bound": memoryBound(),
+		"core bound":   coreBound(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nil)
 			var last live.Decision
@@ -135,7 +138,8 @@ func TestAnAgentCannotMoveARunToAnotherArm(t *testing.T) {
 	o.Arm, o.Workload, o.DecisionID = live.ArmTreated, "forged", 12345
 	r.record(o, store.Stored)
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 1)
-	if err != nil || len(all) != 1 || all[0].Arm != live.ArmExcluded || all[0].Workload == "forged" || all[0].DecisionID == 12345 {
+	if err != nil || len(all) != 1 || all[0].Arm != live.ArmExcluded || all[0].Workload == "forged" ||
+		all[0].DecisionID == 12345 {
 		t.Errorf("stored %+v, %v", all, err)
 	}
 }
@@ -181,7 +185,8 @@ func TestASubmissionsScriptIsItsWorkloadAlsoAfterARestart(t *testing.T) {
 	r := newRig(t, nil)
 	submit := func(script slurm.Hex, name string) string {
 		answer, err := r.Submit(context.Background(), &slurm.Submission{
-			Version: 1, Kind: "batch", UID: 1000, Name: slurm.Hex(name), TRESPerNode: "gres/gpu:1", Script: script, Admin: "other text",
+			Version: 1, Kind: "batch", UID: 1000, Name: slurm.Hex(name), TRESPerNode: "gres/gpu:1",
+			Script: script, Admin: "other text",
 		})
 		token, foreign, found := slurm.ParseToken(string(answer.AdminComment))
 		if err != nil || !found || foreign != "other text" || token == "" {
@@ -228,7 +233,9 @@ func TestOwnFrequenciesAtSubmissionOutliveARestart(t *testing.T) {
 
 func TestASubmissionWithoutGPUsIsLeftAlone(t *testing.T) {
 	r := newRig(t, nil)
-	answer, err := r.Submit(context.Background(), &slurm.Submission{Version: 1, Kind: "batch", Script: "x", Admin: "y"})
+	answer, err := r.Submit(context.Background(), &slurm.Submission{
+		Version: 1, Kind: "batch", Script: "x", Admin: "y",
+	})
 	if err != nil || answer.AdminComment != "" || answer.Message != "" {
 		t.Errorf("%+v, %v", answer, err)
 	}

@@ -184,11 +184,15 @@ func (m *machine) jobSums() map[jobParts]*jobSum {
 		if o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == string(slurm.Requeued) {
 			continue
 		}
-		key := jobParts{job: o.JobID, submitted: o.Submitted, workload: o.Workload, arm: o.Arm, removed: r.removed}
+		key := jobParts{
+			job: o.JobID, submitted: o.Submitted, workload: o.Workload, arm: o.Arm, removed: r.removed,
+		}
 		if o.Submitted.IsZero() {
 			key.run = run
 		}
-		one := jobSum{jobKind: jobKind{o.Workload, o.GPUModel, -1, 0}, arm: o.Arm, setting: o.Setting, counts: true}
+		one := jobSum{
+			jobKind: jobKind{o.Workload, o.GPUModel, -1, 0}, arm: o.Arm, setting: o.Setting, counts: true,
+		}
 		if r.joined {
 			one.holdOut, one.constant = r.parts.holdOut.Or(-1), r.parts.constant.Or(0)
 			one.setting = dvfsmodel.Setting{Core: r.decision.Core, Mem: r.decision.Mem}

@@ -160,7 +160,8 @@ func newLongQueue(dir string, jobs int) (*longQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q, errors.Join(os.Symlink(program, filepath.Join(dir, "squeue")), os.Symlink(os.Getenv(sampleEnv), filepath.Join(dir, "sample.json")))
+	return q, errors.Join(os.Symlink(program, filepath.Join(dir, "squeue")),
+		os.Symlink(os.Getenv(sampleEnv), filepath.Join(dir, "sample.json")))
 }
 
 // tokens is how many of the jobs were submitted through the hook.
@@ -170,8 +171,9 @@ func (q *longQueue) submit(ctx context.Context, c *Controller) error {
 	var admin bytes.Buffer
 	for i := range q.tokens() {
 		answer, err := c.Submit(ctx, &slurm.Submission{
-			Version: 1, Kind: "batch", UID: uint32(1000 + i%300), Name: slurm.Hex(queuedName(i)), TRESPerNode: "gres/gpu:1",
-			Script: slurm.Hex("#!/bin/sh\nsrun train --seed " + strconv.Itoa(i)),
+			Version: 1, Kind: "batch", UID: uint32(1000 + i%300), Name: slurm.Hex(queuedName(i)),
+			TRESPerNode: "gres/gpu:1",
+			Script:      slurm.Hex("#!/bin/sh\nsrun train --seed " + strconv.Itoa(i)),
 		})
 		if err != nil {
 			return err
@@ -243,7 +245,9 @@ type template struct {
 func templateOf(record string) template {
 	var t template
 	at := 0
-	for _, m := range regexp.MustCompile(`(?m)^      "(\w+)": ([^\[{\n]*?),?$`).FindAllStringSubmatchIndex(record, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^      "(\w+)": ([^\[{\n]*?),?$`).FindAllStringSubmatchIndex(
+		record, -1,
+	) {
 		t.before, t.names = append(t.before, record[at:m[4]]), append(t.names, record[m[2]:m[3]])
 		at = m[4]
 	}
@@ -278,18 +282,25 @@ func longJob(i, cycle int, token string) map[string]any {
 	user, begin := i%300, int64(1795000000)
 	tres := fmt.Sprintf("cpu=%d,mem=64G,node=1,billing=8,gres/gpu=%d", 8*(1+i%4), 1+i%4)
 	j := map[string]any{
-		"job_id": i + 1, "array_job_id": 0, "name": queuedName(i), "user_name": fmt.Sprintf("user%03d", user), "user_id": 1000 + user,
+		"job_id": i + 1, "array_job_id": 0, "name": queuedName(i), "user_name": fmt.Sprintf("user%03d", user),
+		"user_id": 1000 + user,
 		"account": fmt.Sprintf("project%02d", user%40), "partition": []string{"gpu", "long", "debug"}[user%3],
-		"job_state": "PENDING", "state_reason": []string{"Priority", "Resources", "Dependency"}[(i+cycle*(i%100/99))%3], // one in a hundred changes
-		"priority": 1_000_000 - i - cycle, "time_limit": 60 * (1 + i%48), "submit_time": begin - int64(i), "start_time": 0, "end_time": 0,
-		"nodes": "", "node_count": 1 + i%4, "tres_per_node": fmt.Sprintf("gres:gpu:%d", 1+i%4), "tres_req_str": tres, "tres_alloc_str": "",
+		// one in a hundred changes.
+		"job_state": "PENDING", "state_reason": []string{
+			"Priority", "Resources", "Dependency",
+		}[(i+cycle*(i%100/99))%3],
+		"priority": 1_000_000 - i - cycle, "time_limit": 60 * (1 + i%48), "submit_time": begin - int64(i),
+		"start_time": 0, "end_time": 0,
+		"nodes": "", "node_count": 1 + i%4, "tres_per_node": fmt.Sprintf("gres:gpu:%d", 1+i%4),
+		"tres_req_str": tres, "tres_alloc_str": "",
 		"admin_comment": token, "comment": "",
 	}
 	if i%10 == 0 {
 		j["comment"] = fmt.Sprintf("run %d of the sweep; epplan:deadline=2030-01-01T%02d:00:00Z", i, i%24)
 	}
 	if i%20 == 0 {
-		j["job_state"], j["start_time"], j["nodes"], j["tres_alloc_str"] = "RUNNING", begin, fmt.Sprintf("node%04d", i%2000), tres
+		j["job_state"], j["start_time"], j["nodes"], j["tres_alloc_str"] = "RUNNING", begin,
+			fmt.Sprintf("node%04d", i%2000), tres
 	}
 	return j
 }
@@ -300,8 +311,10 @@ func (q *longQueue) Nodes(context.Context) ([]slurm.Node, error) {
 	nodes := make([]slurm.Node, 0, count)
 	for i := range count {
 		nodes = append(nodes, slurm.Node{
-			Name: fmt.Sprintf("node%04d", i), State: slurm.NodeState{Base: "MIXED"}, Features: []string{"a100", "nvlink"},
-			Partitions: []string{"gpu", "long"}, Gres: []slurm.Gres{{Name: "gpu", Type: "a100", Count: 4}}, CPUs: 64,
+			Name: fmt.Sprintf("node%04d", i), State: slurm.NodeState{Base: "MIXED"},
+			Features:   []string{"a100", "nvlink"},
+			Partitions: []string{"gpu", "long"}, Gres: []slurm.Gres{{Name: "gpu", Type: "a100", Count: 4}},
+			CPUs: 64,
 		})
 	}
 	return nodes, nil

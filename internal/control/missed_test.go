@@ -21,7 +21,8 @@ func TestAJobThatBeganAndEndedWithoutEPDIsKnownByItsEnd(t *testing.T) {
 	// The second run, and a whole job, while no epd ran.
 	end := func(j *slurm.Job) {
 		j.Start = r.clock.read()
-		j.State.Base, j.NodeList, j.Nodes, j.End = slurm.Completed, "n[1-2]", []string{"n1", "n2"}, j.Start.Add(time.Second)
+		j.State.Base, j.NodeList, j.Nodes, j.End = slurm.Completed, "n[1-2]", []string{"n1", "n2"},
+			j.Start.Add(time.Second)
 	}
 	s.change(7, end)
 	for id, change := range map[slurm.JobID]func(*slurm.Job){
@@ -66,7 +67,8 @@ func TestAJobThatBeganAndEndedWithoutEPDIsKnownByItsEnd(t *testing.T) {
 			t.Errorf("job %d is %q, want %q", id, got, want)
 		}
 	}
-	if list, err := r.Jobs(context.Background(), &epdapi.JobQuery{}); err != nil || list.Jobs[len(list.Jobs)-1].State != "REQUEUED" {
+	if list, err := r.Jobs(context.Background(), &epdapi.JobQuery{}); err != nil ||
+		list.Jobs[len(list.Jobs)-1].State != "REQUEUED" {
 		t.Errorf("%+v, %v: want the first run as requeued", list, err)
 	}
 	view, err := r.Job(context.Background(), 7)
@@ -119,12 +121,16 @@ type askedRecords struct {
 	jobs, rows int
 }
 
-func (a *askedRecords) Jobs(ctx context.Context, f *store.JobFilter, before int64, limit int) (store.JobPage, error) {
+func (a *askedRecords) Jobs(
+	ctx context.Context, f *store.JobFilter, before int64, limit int,
+) (store.JobPage, error) {
 	a.jobs++
 	return a.Records.Jobs(ctx, f, before, limit)
 }
 
-func (a *askedRecords) JobRows(ctx context.Context, f *store.JobFilter, before int64, limit int) (store.ListedPage, error) {
+func (a *askedRecords) JobRows(
+	ctx context.Context, f *store.JobFilter, before int64, limit int,
+) (store.ListedPage, error) {
 	a.rows++
 	return a.Records.JobRows(ctx, f, before, limit)
 }
@@ -154,7 +160,8 @@ func TestTheRecordsAreAskedOnceForAJobWhoseOutcomeDoesNotCome(t *testing.T) {
 		r.clock.move(2 * patience)
 	}
 	r.flush()
-	if page, err := r.Jobs(context.Background(), &epdapi.JobQuery{}); err != nil || len(page.Jobs) != 1 || page.Jobs[0].State != "TIMEOUT" {
+	if page, err := r.Jobs(context.Background(), &epdapi.JobQuery{}); err != nil || len(page.Jobs) != 1 ||
+		page.Jobs[0].State != "TIMEOUT" {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
@@ -167,7 +174,8 @@ func TestARunThatWasRequeuedWhileTheControllerWasAwayIsOneOfItsSubmission(t *tes
 		j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, r.clock.read(), time.Time{}
 	})
 	again := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = s.resolve })
-	if o, err := again.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: first.RunID}); err != nil || o.Life != live.LifeGone {
+	if o, err := again.Outlook(context.Background(),
+		OutlookRequest{Job: 7, Node: "n1", RunID: first.RunID}); err != nil || o.Life != live.LifeGone {
 		t.Errorf("%+v, %v", o, err)
 	}
 	again.record(first, store.Stored)
@@ -194,17 +202,20 @@ func TestAJobThatSlurmNamedOnlyAfterItsStartIsListed(t *testing.T) {
 	s.fail(nil)
 	// A part of a GPU: Slurm counts none, so that its list alone doesn't tell of the job.
 	s.set(slurm.Job{
-		ID: 7, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: d.Created.Add(-time.Minute), NodeCount: 1,
-		Start: d.Created, End: o.Ended, State: slurm.JobState{Base: slurm.Completed},
+		ID: 7, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: d.Created.Add(-time.Minute),
+		NodeCount: 1,
+		Start:     d.Created, End: o.Ended, State: slurm.JobState{Base: slurm.Completed},
 	})
 	r.record(o, store.Stored)
 	r.flush()
 	list, err := r.Jobs(context.Background(), &epdapi.JobQuery{})
-	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != "COMPLETED" || list.Jobs[0].User != "ada" || list.Jobs[0].Runs != 1 {
+	if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != "COMPLETED" || list.Jobs[0].User != "ada" ||
+		list.Jobs[0].Runs != 1 {
 		t.Errorf("%+v, %v: want the job", list, err)
 	}
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
-	if err != nil || len(all) != 1 || all[0].Workload == "" || all[0].Workload != list.Jobs[0].Workload || all[0].DecisionID == 0 || all[0].Arm != d.Arm {
+	if err != nil || len(all) != 1 || all[0].Workload == "" || all[0].Workload != list.Jobs[0].Workload ||
+		all[0].DecisionID == 0 || all[0].Arm != d.Arm {
 		t.Errorf("%+v, %v: want the run as it was decided, with the workload of its job", all, err)
 	}
 }

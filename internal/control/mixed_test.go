@@ -30,7 +30,8 @@ func TestAgentsOfALaterVersionAreUnderstood(t *testing.T) {
 	d := r.decide(ask(1))
 	later("/v1/outlook", OutlookRequest{Job: 1, Node: "n1", RunID: "run-1"}, http.StatusOK)
 	later("/v1/outcome", r.ran(d, "run-1", memoryBound()), http.StatusOK)
-	later("/v1/models/use", ModelChoice{Workload: "w", GPUModel: "V100"}, http.StatusBadRequest) // people write that
+	// People write that.
+	later("/v1/models/use", ModelChoice{Workload: "w", GPUModel: "V100"}, http.StatusBadRequest)
 }
 
 func TestSlurmIsAskedAboutFewJobsAtATimeHoweverManyStart(t *testing.T) {

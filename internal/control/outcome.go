@@ -85,9 +85,11 @@ func (c *Controller) doubt(o *record.Outcome) {
 		return
 	}
 	c.counters.implausible.Add(1)
-	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID, slurm.Printable(o.Node, maxModel), o.Implausible.Why)
+	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID, slurm.Printable(o.Node, maxModel),
+		o.Implausible.Why)
 	c.counters.lastImplausible.Store(&what)
-	c.options.Log.Warn("what an outcome says can't be: it is kept, and counts nowhere", "run", o.RunID, "job", o.JobID, "node", o.Node, "what", o.Implausible.Why)
+	c.options.Log.Warn("what an outcome says can't be: it is kept, and counts nowhere", "run", o.RunID, "job",
+		o.JobID, "node", o.Node, "what", o.Implausible.Why)
 }
 
 // attribute gives an outcome its decision: what the controller decided counts,
@@ -103,7 +105,8 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run
 		select {
 		case <-d.stored:
 		case <-ctx.Done():
-			return jobs.Run{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, context.Cause(ctx))
+			return jobs.Run{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID,
+				context.Cause(ctx))
 		}
 		o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
 		if o.Submitted.IsZero() && d.submitted > 0 {
@@ -171,7 +174,9 @@ func (c *Controller) partitionOf(o *record.Outcome, job *jobs.Job) string {
 // job in time. By now Slurm does, or the records have the job that ended. What was
 // decided stays. Without a decision the agent names the GPU model, and the run was at
 // default clocks and is in no arm.
-func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job) error {
+func (c *Controller) attributeLate(
+	ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job,
+) error {
 	if job == nil && submitted == 0 {
 		return nil // nobody tells
 	}
@@ -190,7 +195,9 @@ func (c *Controller) attributeLate(ctx context.Context, o *record.Outcome, submi
 
 // workloadOfEnded is the workload of an outcome's job, "" if nobody knows it. A job
 // that Slurm still knows is recorded as one that ended.
-func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job) (string, error) {
+func (c *Controller) workloadOfEnded(
+	ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job,
+) (string, error) {
 	if job == nil {
 		recorded, err := c.jobs.Recorded(ctx, keyOf(o).job, submitted)
 		if err != nil || recorded == nil {
@@ -206,7 +213,8 @@ func (c *Controller) workloadOfEnded(ctx context.Context, o *record.Outcome, sub
 	if gpus := max(int(known.GPUs), len(o.GPUs)); gpus > 0 && known.Source != (jobs.Source{}) {
 		workload = known.Source.Workload(gpus)
 	}
-	if about := known.Record(c.options.Cluster, keyOf(o).job, workload, slurm.State(o.ExitState)); about != nil {
+	if about := known.Record(c.options.Cluster, keyOf(o).job, workload,
+		slurm.State(o.ExitState)); about != nil {
 		c.writer.put(entry{job: about})
 	}
 	return workload, nil

@@ -29,7 +29,8 @@ type OutlookRequest struct {
 // [ErrRequest].
 func (c *Controller) Outlook(ctx context.Context, r OutlookRequest) (live.Outlook, error) {
 	if !knownJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
-		return live.Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
+		return live.Outlook{}, fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s",
+			ErrRequest, wantRunID)
 	}
 	d := c.decisionOf(ctx, &r)
 	var run jobs.Run
@@ -107,7 +108,9 @@ func (c *Controller) limitNow(job *jobs.Job, began time.Time) live.Number {
 // upperNow is how long a run at a decision's clocks takes at most by the model
 // that is in use now.
 func (c *Controller) upperNow(d *decided) live.Number {
-	m := c.learner.Model(record.WorkloadKey{Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}).Model
+	m := c.learner.Model(record.WorkloadKey{
+		Cluster: c.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
+	}).Model
 	if m == nil {
 		return live.Number{}
 	}

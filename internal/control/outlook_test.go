@@ -106,23 +106,32 @@ func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
 		change func(*rig, *ctld)
 		want   live.Life
 	}{
-		"running":   {func(*rig, *ctld) {}, live.LifeAlive},
-		"suspended": {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Suspended }) }, live.LifeAlive},
+		"running": {func(*rig, *ctld) {}, live.LifeAlive},
+		"suspended": {func(_ *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Suspended })
+		}, live.LifeAlive},
 		"its Epilogs run": {func(_ *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) { j.State = slurm.ParseJobState("FAILED", "COMPLETING") })
 		}, live.LifeAlive},
-		"ended":     {func(_ *rig, s *ctld) { s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Failed }) }, live.LifeGone},
+		"ended": {func(_ *rig, s *ctld) {
+			s.change(100, func(j *slurm.Job) { j.State.Base = slurm.Failed })
+		}, live.LifeGone},
 		"forgotten": {func(_ *rig, s *ctld) { s.purge(100) }, live.LifeGone},
 		"requeued": {func(r *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) {
-				j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, r.clock.read(), r.clock.read().Add(time.Hour)
+				j.State.Base, j.Restarts, j.Submit, j.Start = slurm.Pending, 1, r.clock.read(),
+					r.clock.read().Add(time.Hour)
 			})
 		}, live.LifeGone},
 		"running anew": {func(r *rig, s *ctld) {
-			s.change(100, func(j *slurm.Job) { j.Restarts, j.Submit, j.Start = 1, r.clock.read(), r.clock.read() })
+			s.change(100, func(j *slurm.Job) {
+				j.Restarts, j.Submit, j.Start = 1, r.clock.read(), r.clock.read()
+			})
 		}, live.LifeGone},
 		"another job": {func(r *rig, s *ctld) {
-			s.change(100, func(j *slurm.Job) { j.Name, j.Submit, j.Start = "other", r.clock.read(), r.clock.read() })
+			s.change(100, func(j *slurm.Job) {
+				j.Name, j.Submit, j.Start = "other", r.clock.read(), r.clock.read()
+			})
 		}, live.LifeGone},
 		"waits, says Slurm": {func(_ *rig, s *ctld) {
 			s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
@@ -153,22 +162,28 @@ func TestOfARunThatIsGoneSlurmSaysWhenItEnded(t *testing.T) {
 		change func(s *ctld, at time.Time)
 		known  bool
 	}{
-		"running": {func(s *ctld, at time.Time) { s.change(100, func(j *slurm.Job) { j.End = at.Add(time.Hour) }) }, false},
+		"running": {func(s *ctld, at time.Time) {
+			s.change(100, func(j *slurm.Job) { j.End = at.Add(time.Hour) })
+		}, false},
 		"ended": {func(s *ctld, at time.Time) {
 			s.change(100, func(j *slurm.Job) { j.State.Base, j.End = slurm.Completed, at })
 		}, true},
 		"requeued": {func(s *ctld, at time.Time) {
 			s.change(100, func(j *slurm.Job) {
-				j.State.Base, j.Restarts, j.Submit, j.Start, j.End = slurm.Pending, 1, at, at.Add(time.Hour), time.Time{}
+				j.State.Base, j.Restarts, j.Submit, j.Start, j.End = slurm.Pending, 1, at,
+					at.Add(time.Hour), time.Time{}
 			})
 		}, true},
 		"completed after a requeue": {func(s *ctld, at time.Time) {
 			s.change(100, func(j *slurm.Job) {
-				j.State.Base, j.Restarts, j.Submit, j.Start, j.End = slurm.Completed, 1, at, at, at.Add(time.Minute)
+				j.State.Base, j.Restarts, j.Submit, j.Start, j.End = slurm.Completed, 1, at, at,
+					at.Add(time.Minute)
 			})
 		}, true},
 		"another job": {func(s *ctld, at time.Time) {
-			s.change(100, func(j *slurm.Job) { j.State.Base, j.Submit, j.Start, j.End = slurm.Completed, at, at, at })
+			s.change(100, func(j *slurm.Job) {
+				j.State.Base, j.Submit, j.Start, j.End = slurm.Completed, at, at, at
+			})
 		}, false},
 		"forgotten": {func(s *ctld, _ time.Time) { s.purge(100) }, false},
 	} {
@@ -177,7 +192,8 @@ func TestOfARunThatIsGoneSlurmSaysWhenItEnded(t *testing.T) {
 			at := r.clock.read().Add(later).UTC()
 			r.clock.move(2 * later)
 			tc.change(s, at)
-			if o := r.outlook(); tc.known && !o.Ended.Equal(at) || !tc.known && !o.Ended.IsZero() || (o.Life == live.LifeGone) != (name != "running") {
+			if o := r.outlook(); tc.known && !o.Ended.Equal(at) || !tc.known && !o.Ended.IsZero() ||
+				(o.Life == live.LifeGone) != (name != "running") {
 				t.Errorf("%+v, want an end at %s: %v", o, at, tc.known)
 			}
 		})
@@ -221,7 +237,8 @@ func TestAnOutlookIsTheSameAfterARestart(t *testing.T) {
 	}
 	c := again.serve(t)
 	var o live.Outlook
-	if status := c.post("/v1/outlook", OutlookRequest{Job: 100, Node: "n1", RunID: "run-100"}, &o); status != http.StatusOK || o != before {
+	if status := c.post("/v1/outlook", OutlookRequest{Job: 100, Node: "n1", RunID: "run-100"},
+		&o); status != http.StatusOK || o != before {
 		t.Errorf("by HTTP: %d, %+v", status, o)
 	}
 	for name, q := range map[string]OutlookRequest{
@@ -241,15 +258,24 @@ func TestWhenARunEndedIsAskedAtItsEpilog(t *testing.T) {
 		ended  bool
 		asked  int
 	}{
-		"22.05": {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completing, j.Start.Add(5*time.Second) }, true, 1},
+		"22.05": {func(j *slurm.Job) {
+			j.State.Base, j.End = slurm.Completing, j.Start.Add(5*time.Second)
+		}, true, 1},
 		"23.11 on": {func(j *slurm.Job) {
 			j.State, j.End = slurm.ParseJobState("COMPLETED", "COMPLETING"), j.Start.Add(5*time.Second)
 		}, true, 1},
-		"all is over": {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completed, j.Start.Add(5*time.Second) }, true, 1},
-		"it runs, and that's when its limit is over": {func(j *slurm.Job) { j.End = j.Start.Add(time.Hour) }, false, 1},
-		"an old answer about the run before":         {func(j *slurm.Job) { j.State.Base, j.End = slurm.Completing, j.Start.Add(-time.Minute) }, false, 1},
+		"all is over": {func(j *slurm.Job) {
+			j.State.Base, j.End = slurm.Completed, j.Start.Add(5*time.Second)
+		}, true, 1},
+		"it runs, and that's when its limit is over": {func(j *slurm.Job) {
+			j.End = j.Start.Add(time.Hour)
+		}, false, 1},
+		"an old answer about the run before": {func(j *slurm.Job) {
+			j.State.Base, j.End = slurm.Completing, j.Start.Add(-time.Minute)
+		}, false, 1},
 		"requeued: it is to start": {func(j *slurm.Job) {
-			j.State.Base, j.Restarts, j.Start, j.End = slurm.Completing, 1, j.Start.Add(time.Minute), j.Start.Add(2*time.Hour)
+			j.State.Base, j.Restarts, j.Start, j.End = slurm.Completing, 1, j.Start.Add(time.Minute),
+				j.Start.Add(2*time.Hour)
 		}, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,7 +299,8 @@ func TestWhenARunEndedIsAskedAtItsEpilog(t *testing.T) {
 			if !o.Ended.Equal(want) {
 				t.Errorf("ended %s, want %s", o.Ended, want)
 			}
-			if _, err := r.Outlook(context.Background(), question); err != nil || name != "all is over" && c.ended && s.asked-before != 1 {
+			if _, err := r.Outlook(context.Background(), question); err != nil ||
+				name != "all is over" && c.ended && s.asked-before != 1 {
 				t.Errorf("%v, asked %d times", err, s.asked-before)
 			}
 		})

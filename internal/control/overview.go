@@ -29,7 +29,9 @@ func (c *Controller) getOverview(r *http.Request) (any, error) { return c.Overvi
 // it. None of it takes longer the more jobs there were.
 func (c *Controller) Overview(ctx context.Context) (*epdapi.Overview, error) {
 	now := c.options.Clock()
-	o := &epdapi.Overview{At: now, Status: c.Status(ctx), Power: c.ClusterPower(), Queue: c.jobs.QueueCounts()}
+	o := &epdapi.Overview{
+		At: now, Status: c.Status(ctx), Power: c.ClusterPower(), Queue: c.jobs.QueueCounts(),
+	}
 	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-epdapi.OverviewDays)
 	sums, err := c.options.Store.RunDays(ctx, c.options.Cluster, first)
 	if err != nil {
@@ -170,7 +172,9 @@ func (c *Controller) getDecisions(r *http.Request) (any, error) {
 
 // Decisions lists decisions on runs in a mode (empty: any), the latest first, from
 // before a page's Next on. Users see those of their own latest jobs, in one page.
-func (c *Controller) Decisions(ctx context.Context, mode string, before int64, limit int) (*epdapi.DecisionList, error) {
+func (c *Controller) Decisions(
+	ctx context.Context, mode string, before int64, limit int,
+) (*epdapi.DecisionList, error) {
 	out := &epdapi.DecisionList{Decisions: []epdapi.JobDecision{}}
 	limit = min(cmp.Or(max(limit, 0), pageSize), maxPage)
 	var found []record.JobDecision

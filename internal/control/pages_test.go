@@ -28,7 +28,10 @@ func report(node string, watts float64, runs ...epdapi.NodeRun) *epdapi.NodeRepo
 	return &epdapi.NodeReport{
 		Node: node, Version: "1", At: start, Runs: runs,
 		GPUs: []epdapi.NodeGPU{{
-			GPU: epdapi.GPU{UUID: "GPU-" + node, Model: "V100", Power: watts, Setting: dvfsmodel.Setting{Core: 1087}, ExternalChange: "somebody"}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
+			GPU: epdapi.GPU{
+				UUID: "GPU-" + node, Model: "V100", Power: watts, Setting: dvfsmodel.Setting{Core: 1087},
+				ExternalChange: "somebody",
+			}, Read: true, Journal: &epdapi.JournalEntry{Job: 1},
 		}, {GPU: epdapi.GPU{UUID: "GPU-lost"}}},
 		Troubles: []epdapi.Problem{{Message: "of bob's job"}},
 	}
@@ -60,9 +63,16 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	if s := get(1); s.Live || s.Missing == "" || len(s.Power.Mean) != 0 || s.RunID != "run-1" {
 		t.Errorf("before a report: %+v", s)
 	}
-	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: dvfsmodel.Setting{Core: 1087}, Started: start}, Readings: readings(150)}
+	run := epdapi.NodeRun{
+		Run: epdapi.Run{
+			ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: dvfsmodel.Setting{Core: 1087},
+			Started: start,
+		}, Readings: readings(150),
+	}
 	r.hear(report("n1", 150, run))
-	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 || s.Power.Mean[0] != live.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 || !s.At.Equal(start) {
+	if s := get(1); !s.Live || s.Missing != "" || len(s.Power.Mean) != 5 ||
+		s.Power.Mean[0] != live.Known(150) || s.Core.IntervalS != 1 || s.Setting.Core != 1087 ||
+		!s.At.Equal(start) {
 		t.Errorf("while it lasts: %+v", s)
 	}
 	o := r.ran(d, "run-1", memoryBound())
@@ -100,7 +110,9 @@ func TestAListShowsTheClocksThatRunsHaveRatherThanThoseDecided(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	locked("before a report")
-	run := epdapi.NodeRun{Run: epdapi.Run{ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: d.Setting, Started: start.Add(time.Hour)}}
+	run := epdapi.NodeRun{Run: epdapi.Run{
+		ID: "run-1", Job: 1, GPUs: []string{"GPU-n1"}, Setting: d.Setting, Started: start.Add(time.Hour),
+	}}
 	r.hear(report("n1", 150, run))
 	locked("while it lasts", dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 	run.HandsOff = "the hook's deadline passed"
@@ -125,7 +137,8 @@ func TestSeriesAreSeenByWhoSeesTheJob(t *testing.T) {
 		runs int
 	}{{ada, 0}, {Caller{UID: 1001, Name: "bob"}, 1}, {operator, 1}, {root, 1}} {
 		s, err := r.Series(As(t.Context(), c.who), 2)
-		if c.runs == 0 && !errors.Is(err, store.ErrNotFound) || c.runs > 0 && (err != nil || len(s.Runs) != c.runs) {
+		if c.runs == 0 && !errors.Is(err, store.ErrNotFound) ||
+			c.runs > 0 && (err != nil || len(s.Runs) != c.runs) {
 			t.Errorf("%s: %+v, %v", c.who.Name, s, err)
 		}
 	}
@@ -138,11 +151,15 @@ func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
 	}
 	r.hear(report("n1", 100))
 	r.clock.move(20 * time.Second)
-	answer := r.hear(report("n2", 200, epdapi.NodeRun{Run: epdapi.Run{ID: "x", Job: 1, GPUs: []string{"GPU-n2"}}}))
+	answer := r.hear(report("n2", 200,
+		epdapi.NodeRun{Run: epdapi.Run{ID: "x", Job: 1, GPUs: []string{"GPU-n2"}}}))
 	if answer.EveryS != 15 {
 		t.Errorf("%+v", answer)
 	}
-	if p, want := r.ClusterPower(), (epdapi.ClusterPower{GPUW: 300, GPUs: 2, Nodes: 2, Unread: 2, Oldest: 20, Busy: 1, Held: 2}); p != want {
+	if p, want := r.ClusterPower(), (epdapi.ClusterPower{
+		GPUW: 300, GPUs: 2, Nodes: 2, Unread: 2, Oldest: 20,
+		Busy: 1, Held: 2,
+	}); p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}
 	r.clock.move(40 * time.Second)
@@ -151,7 +168,8 @@ func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
 	}
 	r.clock.move(25 * time.Hour)
 	r.hear(report("n3", 50))
-	if list := r.Nodes(t.Context()); len(list.Nodes) != 1 || list.Nodes[0].Name != "n3" || !list.Nodes[0].Fresh {
+	if list := r.Nodes(t.Context()); len(list.Nodes) != 1 || list.Nodes[0].Name != "n3" ||
+		!list.Nodes[0].Fresh {
 		t.Errorf("reports of yesterday are kept: %+v", list)
 	}
 }
@@ -175,14 +193,16 @@ func TestReportsOfManyNodesAreFurtherApart(t *testing.T) {
 func TestUsersSeeNodesWithoutWhatConcernsOthers(t *testing.T) {
 	r := withJobs(t)
 	r.hear(report("n1", 100,
-		epdapi.NodeRun{Run: epdapi.Run{ID: "a", Job: 1}, Readings: readings(1)}, epdapi.NodeRun{Run: epdapi.Run{ID: "b", Job: 2}}))
+		epdapi.NodeRun{Run: epdapi.Run{ID: "a", Job: 1}, Readings: readings(1)},
+		epdapi.NodeRun{Run: epdapi.Run{ID: "b", Job: 2}}))
 	for _, c := range []struct {
 		who            Caller
 		runs, troubles int
 		all            bool
 	}{{ada, 1, 0, false}, {operator, 2, 1, true}, {root, 2, 1, true}} {
 		n := r.Nodes(As(t.Context(), c.who)).Nodes[0].Report
-		if len(n.Runs) != c.runs || len(n.Troubles) != c.troubles || (n.GPUs[0].Journal != nil) != c.all || (n.GPUs[0].ExternalChange != "") != c.all {
+		if len(n.Runs) != c.runs || len(n.Troubles) != c.troubles || (n.GPUs[0].Journal != nil) != c.all ||
+			(n.GPUs[0].ExternalChange != "") != c.all {
 			t.Errorf("%s: %+v", c.who.Name, n)
 		}
 		for i := range n.Runs {
@@ -198,8 +218,12 @@ func TestAReportThatCannotBeIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*epdapi.NodeReport){
 		"no node":        func(n *epdapi.NodeReport) { n.Node = "" },
 		"a strange node": func(n *epdapi.NodeReport) { n.Node = "a b\x1b" },
-		"too many GPUs":  func(n *epdapi.NodeReport) { n.GPUs = make([]epdapi.NodeGPU, epdapi.MaxReportGPUs+1) },
-		"too many runs":  func(n *epdapi.NodeReport) { n.Runs = make([]epdapi.NodeRun, epdapi.MaxReportRuns+1) },
+		"too many GPUs": func(n *epdapi.NodeReport) {
+			n.GPUs = make([]epdapi.NodeGPU, epdapi.MaxReportGPUs+1)
+		},
+		"too many runs": func(n *epdapi.NodeReport) {
+			n.Runs = make([]epdapi.NodeRun, epdapi.MaxReportRuns+1)
+		},
 		"a run on too many": func(n *epdapi.NodeReport) {
 			n.Runs = []epdapi.NodeRun{{Run: epdapi.Run{GPUs: make([]string, epdapi.MaxReportGPUs+1)}}}
 		},
@@ -238,11 +262,13 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 		t.Errorf("the failed run: %+v", p)
 	}
 	for _, p := range fit.Points[1:] {
-		if !p.Used || !p.Within || p.Weight != 1 || math.Abs(p.Off.Or(9)) > 0.05 || !(p.EnergyJ.Or(0) > 0) || !(p.PowerW.Or(0) > 0) {
+		if !p.Used || !p.Within || p.Weight != 1 || math.Abs(p.Off.Or(9)) > 0.05 || !(p.EnergyJ.Or(0) > 0) ||
+			!(p.PowerW.Or(0) > 0) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if fit.Clocks != epdapi.ClocksFromAgent || len(fit.Curve) != 5 || fit.Curve[0].Core != 1380 || fit.BaseCore != 1380 {
+	if fit.Clocks != epdapi.ClocksFromAgent || len(fit.Curve) != 5 || fit.Curve[0].Core != 1380 ||
+		fit.BaseCore != 1380 {
 		t.Errorf("curve of %s: %+v", fit.Clocks, fit.Curve)
 	}
 	for _, p := range fit.Curve {
@@ -250,7 +276,9 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	nobody, err := r.Fit(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: "none", GPUModel: "V100"})
+	nobody, err := r.Fit(t.Context(), record.WorkloadKey{
+		Cluster: "alpha", Workload: "none", GPUModel: "V100",
+	})
 	if err != nil || nobody.Model != nil || len(nobody.Points)+len(nobody.Curve) != 0 {
 		t.Errorf("%+v, %v", nobody, err)
 	}
@@ -270,14 +298,16 @@ func TestAnOverviewAddsUpDaysAndShowsWhatItsCallerMaySee(t *testing.T) {
 		if err != nil || len(o.Jobs) != c.jobs || len(o.Decisions) != c.jobs {
 			t.Fatalf("%s: %+v, %v", c.who.Name, o, err)
 		}
-		if len(o.Days) != epdapi.OverviewDays || !o.Days[29].Day.Equal(r.clock.read().Truncate(24*time.Hour)) {
+		if len(o.Days) != epdapi.OverviewDays ||
+			!o.Days[29].Day.Equal(r.clock.read().Truncate(24*time.Hour)) {
 			t.Errorf("%d days to %s", len(o.Days), o.Days[len(o.Days)-1].Day)
 		}
 		runs, joules := int64(0), 0.0
 		for _, d := range o.Days {
 			runs, joules = runs+d.Runs, joules+d.GPUEnergyJ
 		}
-		if runs != 2 || !(joules > 0) || len(o.States) != 1 || o.States[0] != (epdapi.StateCount{State: record.Completed, Runs: 2}) {
+		if runs != 2 || !(joules > 0) || len(o.States) != 1 ||
+			o.States[0] != (epdapi.StateCount{State: record.Completed, Runs: 2}) {
 			t.Errorf("%s: %d runs, %g J, %+v", c.who.Name, runs, joules, o.States)
 		}
 	}
@@ -296,10 +326,12 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 	if err != nil || len(list.Decisions) != 1 || list.Next != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if d := list.Decisions[0]; d.Apply || d.Setting.Core == 0 || !(d.Would.Or(0) > 0) || d.Name != "train" || d.User != "ada" {
+	if d := list.Decisions[0]; d.Apply || d.Setting.Core == 0 || !(d.Would.Or(0) > 0) || d.Name != "train" ||
+		d.User != "ada" {
 		t.Errorf("%+v", d)
 	}
-	if own, err := r.Decisions(As(t.Context(), Caller{UID: 5, Name: "eve"}), "", 0, 10); err != nil || len(own.Decisions) != 0 {
+	if own, err := r.Decisions(As(t.Context(), Caller{UID: 5, Name: "eve"}), "", 0, 10); err != nil ||
+		len(own.Decisions) != 0 {
 		t.Errorf("others' decisions: %+v, %v", own, err)
 	}
 }
@@ -328,7 +360,8 @@ func TestAnOverviewTellsOfWorkloadsToOperatorsAlone(t *testing.T) {
 	if o, err := s.Overview(As(t.Context(), ada)); err != nil || len(o.Savings.ByWorkload) > 0 {
 		t.Errorf("a user who asks first: %+v, %v", o.Savings.ByWorkload, err)
 	}
-	if o, err := s.Overview(As(t.Context(), operator)); err != nil || len(o.Savings.ByWorkload) == 0 || o.Savings.ByWorkload[0].LastJob.Name != "train" {
+	if o, err := s.Overview(As(t.Context(), operator)); err != nil || len(o.Savings.ByWorkload) == 0 ||
+		o.Savings.ByWorkload[0].LastJob.Name != "train" {
 		t.Errorf("an operator after a user: %+v, %v", o.Savings.ByWorkload, err)
 	}
 }

@@ -38,7 +38,9 @@ func (c *Controller) postHistory(r *http.Request) (any, error) {
 // getHistory reads jobs of imported logs of the cluster: users get their own.
 func (c *Controller) getHistory(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	f := store.HistoryFilter{Cluster: c.options.Cluster, AfterID: q.Get("after_id"), Limit: epdapi.MaxHistory + 1}
+	f := store.HistoryFilter{
+		Cluster: c.options.Cluster, AfterID: q.Get("after_id"), Limit: epdapi.MaxHistory + 1,
+	}
 	for key, at := range map[string]*time.Time{"since": &f.From, "after": &f.After} {
 		text := q.Get(key)
 		if text == "" {
@@ -46,7 +48,8 @@ func (c *Controller) getHistory(r *http.Request) (any, error) {
 		}
 		var err error
 		if *at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return nil, fmt.Errorf("%w: %s is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, key, slurm.Printable(text, 40))
+			return nil, fmt.Errorf("%w: %s is %s, want a time such as 2026-01-31T00:00:00Z", ErrRequest, key,
+				slurm.Printable(text, 40))
 		}
 	}
 	page := &epdapi.HistoryPage{Jobs: []record.HistoryJob{}}

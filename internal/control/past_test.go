@@ -21,7 +21,8 @@ func pastJobs(n int) epdapi.History {
 	for i := range n {
 		at := start.Add(time.Duration(i/3) * time.Second) // several at a time, as of an array
 		h.Jobs = append(h.Jobs, record.HistoryJob{
-			JobID: fmt.Sprintf("7_%d", i), Submitted: at, Started: at, Ended: at.Add(time.Hour), User: []string{"ada", "bob"}[i%2],
+			JobID: fmt.Sprintf("7_%d", i), Submitted: at, Started: at, Ended: at.Add(time.Hour),
+			User: []string{"ada", "bob"}[i%2],
 			Name: []byte("job"), State: record.Completed, EnergyJ: live.Known(1e6),
 		})
 	}
@@ -36,7 +37,8 @@ func (r *rig) imported(who *Caller, h *epdapi.History) int {
 		r.t.Fatal(err)
 	}
 	var answer epdapi.HistoryAdded
-	if status := r.callAs(who, http.MethodPost, epdapi.PathHistory, string(body), &answer); status != http.StatusOK {
+	if status := r.callAs(who, http.MethodPost, epdapi.PathHistory, string(body), &answer); status !=
+		http.StatusOK {
 		return -1
 	}
 	return answer.Added
@@ -47,7 +49,9 @@ func (r *rig) page(who *Caller, last *record.HistoryJob) *epdapi.HistoryPage {
 	r.t.Helper()
 	path := epdapi.PathHistory
 	if last != nil {
-		path += "?" + url.Values{"after": {last.Submitted.Format(time.RFC3339Nano)}, "after_id": {last.JobID}}.Encode()
+		path += "?" + url.Values{
+			"after": {last.Submitted.Format(time.RFC3339Nano)}, "after_id": {last.JobID},
+		}.Encode()
 	}
 	var p epdapi.HistoryPage
 	if status := r.callAs(who, http.MethodGet, path, "", &p); status != http.StatusOK {
@@ -126,7 +130,8 @@ func TestHistoryThatMakesNoSenseIsRefusedWhole(t *testing.T) {
 		t.Errorf("%d jobs are stored", len(p.Jobs))
 	}
 	for _, query := range []string{"since=yesterday", "after=" + strings.Repeat("9", 100)} {
-		if status := r.callAs(&ada, http.MethodGet, epdapi.PathHistory+"?"+query, "", nil); status != http.StatusBadRequest {
+		if status := r.callAs(&ada, http.MethodGet, epdapi.PathHistory+"?"+query, "", nil); status !=
+			http.StatusBadRequest {
 			t.Errorf("%s: status %d", query, status)
 		}
 	}

@@ -27,7 +27,8 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	glitches := []func(*record.Outcome){
 		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(1.7e308) },
 		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(1.7e308) },
-		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(2000 * o.TimeS.Or(0)) }, // more than three V100s draw
+		// More than three V100s draw.
+		func(o *record.Outcome) { o.GPUEnergyJ = live.Known(2000 * o.TimeS.Or(0)) },
 		func(o *record.Outcome) { o.TimeS = live.Known(-60) },
 	}
 	for i, glitch := range glitches {
@@ -43,12 +44,14 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 			t.Fatalf("%+v, %v", all, err)
 		}
 		_, energy := all[0].GPUEnergyJ.Get()
-		if _, timed := all[0].TimeS.Get(); energy || timed != (i < 3) || all[0].ExitState != record.Completed || all[0].DecisionID == 0 || all[0].Implausible.IsZero() {
+		if _, timed := all[0].TimeS.Get(); energy || timed != (i < 3) ||
+			all[0].ExitState != record.Completed || all[0].DecisionID == 0 || all[0].Implausible.IsZero() {
 			t.Errorf("glitch %d: %+v", i, all[0])
 		}
 	}
 	after, err := r.Savings(context.Background(), time.Time{})
-	if err != nil || after.Treated != before.Treated || after.TreatedEnded.Completed != before.TreatedEnded.Completed+int64(len(glitches)) {
+	if err != nil || after.Treated != before.Treated ||
+		after.TreatedEnded.Completed != before.TreatedEnded.Completed+int64(len(glitches)) {
 		t.Errorf("savings of %+v, before %+v, %v", after, before, err)
 	}
 	if now := r.learner.Model(r.keyOfRun(4)).Model; now != model {
@@ -78,7 +81,8 @@ func TestTheEnergyOfAnUnknownGPUModelIsBelievedForLonger(t *testing.T) {
 	r := newRig(t, nil)
 	for model, want := range map[string]bool{"Tesla V100-SXM2-16GB": false, "NVIDIA Z9000": true} {
 		o := &record.Outcome{
-			RunID: "run-" + model, Node: "n1", GPUModel: model, GPUs: []string{"GPU-a"}, ExitState: record.Completed, Ended: start,
+			RunID: "run-" + model, Node: "n1", GPUModel: model, GPUs: []string{"GPU-a"},
+			ExitState: record.Completed, Ended: start,
 			TimeS: live.Known(100), GPUEnergyJ: live.Known(2000 * 100), GPUSource: record.Counter,
 		}
 		r.record(o, store.Stored)

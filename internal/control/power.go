@@ -24,9 +24,11 @@ func (c *Controller) postPower(r *http.Request) (any, error) {
 	if err := news.Validate(); err != nil {
 		return nil, err
 	}
-	c.options.Log.Info(news.Action, "nodes", len(news.Nodes), "first", news.Nodes[0], "failed", len(news.Failed))
+	c.options.Log.Info(news.Action, "nodes", len(news.Nodes), "first", news.Nodes[0], "failed",
+		len(news.Failed))
 	for _, node := range slices.Sorted(maps.Keys(news.Failed))[:min(len(news.Failed), logNodes)] {
-		c.options.Log.Error(news.Action+" failed", "node", node, "error", slurm.Printable(news.Failed[node], maxMessage))
+		c.options.Log.Error(news.Action+" failed", "node", node, "error",
+			slurm.Printable(news.Failed[node], maxMessage))
 	}
 	return struct{}{}, nil
 }

@@ -32,7 +32,10 @@ func halves(first bool) record.Profile {
 		}
 		s.Add(time.Duration(i)*time.Second, time.Duration(i+1)*time.Second, u)
 	}
-	return record.Profile{Alone: true, GPUs: []record.GPUProfile{{Utilisation: s.Series(), PeakMem: 1 << 30, MemTotal: 16 << 30}}}
+	return record.Profile{
+		Alone: true,
+		GPUs:  []record.GPUProfile{{Utilisation: s.Series(), PeakMem: 1 << 30, MemTotal: 16 << 30}},
+	}
 }
 
 // shared is a job of a name that asks for a part of a GPU.
@@ -42,7 +45,9 @@ func (r *rig) shared(id slurm.JobID, name, node string) slurm.Job {
 		j.State.Base = slurm.Pending
 		if node != "" {
 			j.State.Base, j.Nodes, j.NodeList, j.Start = slurm.Running, []string{node}, node, r.clock.read()
-			j.Gres = []slurm.NodeGres{{Node: node, Gres: []slurm.Gres{{Name: "shard", Count: 1, Index: []int{0}}}}}
+			j.Gres = []slurm.NodeGres{{
+				Node: node, Gres: []slurm.Gres{{Name: "shard", Count: 1, Index: []int{0}}},
+			}}
 		}
 	})
 }
@@ -82,18 +87,21 @@ func TestThePendingJobGoesBesideTheOneInAntiphaseOnceBothAreKnown(t *testing.T) 
 	next := r.shared(3, "high", "")
 	first.Start, second.Start = r.clock.read(), r.clock.read()
 	cluster.At, cluster.Jobs = r.clock.read(), []slurm.Job{first, second, next}
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 || !strings.Contains(o.Note, "2 of 3 runs") {
+	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+		!strings.Contains(o.Note, "2 of 3 runs") {
 		t.Fatalf("%+v", o)
 	}
 	shared := halves(true)
 	shared.Alone = false
 	r.learn(110, "high", 1, shared)
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 || !strings.Contains(o.Note, "2 of 3 runs") {
+	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+		!strings.Contains(o.Note, "2 of 3 runs") {
 		t.Fatalf("a run beside others teaches nothing: %+v", o)
 	}
 	r.learn(120, "high", 1, halves(true))
 	o := r.SharedNodes(t.Context(), cluster, &next)
-	if len(o.Nodes) != 2 || o.Nodes[0].Name != "n2" || !o.Nodes[0].Fits || o.Nodes[0].Rank != 0 || o.Nodes[1].Fits || o.Nodes[1].Rank != 1 || o.Nodes[0].Correlation > -0.9 {
+	if len(o.Nodes) != 2 || o.Nodes[0].Name != "n2" || !o.Nodes[0].Fits || o.Nodes[0].Rank != 0 ||
+		o.Nodes[1].Fits || o.Nodes[1].Rank != 1 || o.Nodes[0].Correlation > -0.9 {
 		t.Fatalf("%+v", o)
 	}
 	stranger := r.shared(4, "unheard of", "")
@@ -102,7 +110,8 @@ func TestThePendingJobGoesBesideTheOneInAntiphaseOnceBothAreKnown(t *testing.T) 
 	}
 	// More is asked for by another configuration.
 	r.settings.Store(settings(t, shareAll+"runs = 5\n"))
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 || !strings.Contains(o.Note, "3 of 5 runs") {
+	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+		!strings.Contains(o.Note, "3 of 5 runs") {
 		t.Errorf("%+v", o)
 	}
 }
@@ -130,7 +139,8 @@ func TestRecordsThatCannotBeReadAreAskedForOneProfile(t *testing.T) {
 	}
 	next := r.shared(100, "next", "")
 	r.decide(ask(1)) // names n1's GPUs
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 || !strings.Contains(o.Note, "deadline exceeded") {
+	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+		!strings.Contains(o.Note, "deadline exceeded") {
 		t.Errorf("%+v", o)
 	}
 	if asked := u.asked.Load(); asked != 1 {
@@ -150,15 +160,18 @@ func TestProfilesAreReadByOperators(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	low, high := all.Profiles[0], all.Profiles[1]
-	if low.Unknown == "" || low.Alone != 1 || high.Unknown != "" || high.Runs != 3 || len(high.Mean) != share.Slots || len(high.High) != share.Slots ||
-		high.Mean[0] != 0.9 || len(high.Phases) != 2 || high.TimeS.Mean != 64 || high.PeakMem.Mean != 1<<30 || high.Last.IsZero() {
+	if low.Unknown == "" || low.Alone != 1 || high.Unknown != "" || high.Runs != 3 ||
+		len(high.Mean) != share.Slots || len(high.High) != share.Slots ||
+		high.Mean[0] != 0.9 || len(high.Phases) != 2 || high.TimeS.Mean != 64 || high.PeakMem.Mean != 1<<30 ||
+		high.Last.IsZero() {
 		t.Errorf("%+v, %+v", low, high)
 	}
 	one, err := client.Profiles(t.Context(), high.Workload)
 	if err != nil || len(one.Profiles) != 1 || one.Profiles[0].Workload != high.Workload {
 		t.Errorf("%+v, %v", one, err)
 	}
-	request := httptest.NewRequestWithContext(As(context.Background(), Caller{UID: 1000, Name: "ada"}), http.MethodGet, epdapi.PathProfiles, nil)
+	request := httptest.NewRequestWithContext(As(context.Background(), Caller{UID: 1000, Name: "ada"}),
+		http.MethodGet, epdapi.PathProfiles, nil)
 	refused := httptest.NewRecorder()
 	r.Handler().ServeHTTP(refused, request)
 	if refused.Code != http.StatusForbidden {
@@ -170,16 +183,23 @@ func TestAnOutcomeWithMoreThanAProfileMayHaveIsRefusedForGood(t *testing.T) {
 	r := newRig(t, nil)
 	long := record.NewSampler(time.Second)
 	long.Add(0, 200*time.Second, 1)
-	o := record.Outcome{RunID: "r", Node: "n1", Course: record.Course{Profile: record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}}}}
+	o := record.Outcome{
+		RunID: "r", Node: "n1", Course: record.Course{
+			Profile: record.Profile{GPUs: []record.GPUProfile{{Utilisation: long.Series()}}},
+		},
+	}
 	text, err := json.Marshal(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, body := range map[string]string{
-		"points": string(text), "bytes": `{"run_id":"r","node":"n1","profile":"` + strings.Repeat("AQ", 20_000) + `"}`, "no base64": `{"run_id":"r","node":"n1","profile":"%"}`,
+		"points":    string(text),
+		"bytes":     `{"run_id":"r","node":"n1","profile":"` + strings.Repeat("AQ", 20_000) + `"}`,
+		"no base64": `{"run_id":"r","node":"n1","profile":"%"}`,
 	} {
 		said := httptest.NewRecorder()
-		r.Handler().ServeHTTP(said, httptest.NewRequestWithContext(t.Context(), http.MethodPost, epdapi.PathOutcome, strings.NewReader(body)))
+		r.Handler().ServeHTTP(said, httptest.NewRequestWithContext(t.Context(), http.MethodPost,
+			epdapi.PathOutcome, strings.NewReader(body)))
 		if said.Code != http.StatusBadRequest || !strings.Contains(said.Body.String(), "not a profile") {
 			t.Errorf("%s: %d, %s", name, said.Code, said.Body)
 		}
@@ -195,10 +215,12 @@ func TestARunAtLowerClocksGoesBySlower(t *testing.T) {
 	}
 	slow := r.learner.Slowdown(key, dvfsmodel.Setting{Core: 802})
 	pt := memoryBound()
-	if want := (pt.T0 + pt.D*(pt.Delta*1380/802+1-pt.Delta)) / (pt.T0 + pt.D); !(slow > 1+(want-1)/2 && slow < 1+2*(want-1)) {
+	if want := (pt.T0 + pt.D*(pt.Delta*1380/802+1-pt.Delta)) /
+		(pt.T0 + pt.D); !(slow > 1+(want-1)/2 && slow < 1+2*(want-1)) {
 		t.Errorf("%v times the time, want about %v", slow, want)
 	}
-	if r.learner.Slowdown(key, dvfsmodel.Setting{}) != 1 || r.learner.Slowdown(record.WorkloadKey{}, dvfsmodel.Setting{Core: 802}) != 1 {
+	if r.learner.Slowdown(key, dvfsmodel.Setting{}) != 1 ||
+		r.learner.Slowdown(record.WorkloadKey{}, dvfsmodel.Setting{Core: 802}) != 1 {
 		t.Error("what isn't known goes by as it is")
 	}
 }
@@ -208,7 +230,8 @@ func TestWhatAGPUDrawsIsByItsProfileElseThePapers(t *testing.T) {
 	v100, unknown := s.sharedGPU("V100"), s.sharedGPU("unheard of")
 	p, err := s.Profiles.Lookup("V100")
 	if err != nil || v100.Physics.Max() != p.Default.Core || v100.IdleW != float64(p.IdleW) ||
-		!(v100.Physics.PowerAt(v100.Physics.Max()) > float64(p.BusyW)-1e-9 && v100.Physics.PowerAt(v100.Physics.Max()) < float64(p.BusyW)+1e-9) {
+		!(v100.Physics.PowerAt(v100.Physics.Max()) > float64(p.BusyW)-1e-9 &&
+			v100.Physics.PowerAt(v100.Physics.Max()) < float64(p.BusyW)+1e-9) {
 		t.Errorf("%+v, %v", v100, err)
 	}
 	if len(unknown.Physics.LevelsMHz) != 28 || unknown.Physics.Max() != 1350 {

@@ -105,8 +105,9 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	}
 	wishes := slurm.ParseWishes(j.Comment, asked)
 	out := &epdapi.QueuedJob{
-		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User), Partition: slurm.ValidUTF8(j.Partition),
-		State: string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
+		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User),
+		Partition: slurm.ValidUTF8(j.Partition),
+		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
 		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "",
 	}
@@ -185,7 +186,10 @@ func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
 
 // queuedWorkload is the key of a job's workload if there is a model of it,
 // which is noted.
-func (c *Controller) queuedWorkload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string, models map[record.WorkloadKey]*learn.Model) string {
+func (c *Controller) queuedWorkload(
+	ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string,
+	models map[record.WorkloadKey]*learn.Model,
+) string {
 	known, err := c.jobs.WithSubmission(ctx, job)
 	if err != nil {
 		return ""
@@ -212,7 +216,8 @@ func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.Qu
 		}
 		kind.Partitions = list(slices.Sorted(slices.Values(nodes[i].Partitions)))
 		at := slices.IndexFunc(kinds, func(k epdapi.QueueNode) bool {
-			return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs && slices.Equal(k.Partitions, kind.Partitions)
+			return k.GPUModel == kind.GPUModel && k.GPUs == kind.GPUs &&
+				slices.Equal(k.Partitions, kind.Partitions)
 		})
 		if at < 0 {
 			at = len(kinds)
@@ -307,8 +312,10 @@ func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
 		if err == nil {
 			idle, source = float64(p.IdleW), "the device's own clocks"
 		}
-		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle, float64(s.hostPower(name)), source)
-		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.base.Core), float64(seen.base.Mem))
+		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
+			float64(s.hostPower(name)), source)
+		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.base.Core),
+			float64(seen.base.Mem))
 		for i, g := range groupsOf(seen.pairs) {
 			if i > 0 {
 				b.WriteString(", ")

@@ -75,11 +75,15 @@ func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
 	var all fixedSlurm
 	for i, list := range lists {
 		all.jobs = append(all.jobs, slurm.Job{
-			ID: slurm.JobID(10 + i), User: "ada", UID: 1000, Partition: "gpu", ArrayTask: -1, ArrayTasks: list,
-			State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
+			ID: slurm.JobID(10 + i), User: "ada", UID: 1000, Partition: "gpu", ArrayTask: -1,
+			ArrayTasks: list,
+			State:      slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
 		})
 	}
-	all.jobs = append(all.jobs, slurm.Job{ID: 20, UID: 1000, ArrayJob: 11, ArrayTask: 3, State: slurm.JobState{Base: slurm.Running}, TRESPerNode: "gres/gpu:1"})
+	all.jobs = append(all.jobs, slurm.Job{
+		ID: 20, UID: 1000, ArrayJob: 11, ArrayTask: 3, State: slurm.JobState{Base: slurm.Running},
+		TRESPerNode: "gres/gpu:1",
+	})
 	r.sync(all)
 	want := map[int64]int{10: 1, 11: 10, 12: 100_000, 13: 3, 14: 1, 15: 1, 20: 1}
 	for _, j := range r.queue(&operator).Jobs {
@@ -88,7 +92,8 @@ func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
 		}
 	}
 	o, err := r.Overview(t.Context())
-	if err != nil || o.Queue.Pending != 100_016 || o.Queue.Running != 1 || o.Queue.States["PENDING"] != o.Queue.Pending {
+	if err != nil || o.Queue.Pending != 100_016 || o.Queue.Running != 1 ||
+		o.Queue.States["PENDING"] != o.Queue.Pending {
 		t.Errorf("%+v, %v", o.Queue, err)
 	}
 }
@@ -97,8 +102,10 @@ func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
 func pendingAt(now time.Time) func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 	return func(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 		j := slurm.Job{
-			ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, NodeCount: 1, Priority: 9, ArrayTask: -1,
-			TimeLimit: live.LimitOf(time.Hour), State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres/gpu:1",
+			ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: now, NodeCount: 1,
+			Priority: 9, ArrayTask: -1,
+			TimeLimit: live.LimitOf(time.Hour), State: slurm.JobState{Base: slurm.Pending},
+			TRESPerNode: "gres/gpu:1",
 		}
 		if change != nil {
 			change(&j)
@@ -109,7 +116,8 @@ func pendingAt(now time.Time) func(id slurm.JobID, change func(*slurm.Job)) slur
 
 func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	r := newRig(t, nil)
-	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status != http.StatusServiceUnavailable {
+	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status !=
+		http.StatusServiceUnavailable {
 		t.Errorf("before the first sync: status %d", status)
 	}
 	for id := range slurm.JobID(6) {
@@ -123,20 +131,25 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 			pending(10, nil),
 			pending(11, func(j *slurm.Job) { j.Name, j.User, j.UID = "bobs \x1b[2J", "bob", 1001 }),
 			pending(12, func(j *slurm.Job) { j.Comment = "epplan:off" }),
-			pending(13, func(j *slurm.Job) { j.Comment, j.TRESPerNode = "epplan:deadline=+2h", "gres/gpu:v100:1" }),
+			pending(13, func(j *slurm.Job) {
+				j.Comment, j.TRESPerNode = "epplan:deadline=+2h", "gres/gpu:v100:1"
+			}),
 			pending(14, func(j *slurm.Job) { j.TRESPerNode = "" }),
 			pending(15, func(j *slurm.Job) { j.TRESPerNode = "gres/shard:1" }),
 			pending(16, func(j *slurm.Job) { j.ArrayTasks, j.ArrayJob = "2-5%2", 16 }),
 			pending(17, func(j *slurm.Job) { j.Priority, j.Reason = 0, "JobHeldUser" }),
 			pending(18, func(j *slurm.Job) {
-				j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-20*time.Minute), slurm.TRES{"gres/gpu": 4}
+				j.State.Base, j.Start, j.Allocated = slurm.Running, now.Add(-20*time.Minute),
+					slurm.TRES{"gres/gpu": 4}
 				j.NodeList = "a[2-3]"
 			}),
 			pending(19, func(j *slurm.Job) { j.State.Base = slurm.Completed }),
 		},
 		nodes: []slurm.Node{
-			gpuNode("a1", "gpu:v100:4", "IDLE"), within(gpuNode("a2", "gpu:v100:4", "MIXED"), "gpu"), gpuNode("a3", "gpu:v100:4", "DOWN"),
-			gpuNode("a4", "gpu:v100:4", "IDLE"), within(gpuNode("b1", "gpu:8", "IDLE"), "long", "gpu"), gpuNode("c1", "gpu:mystery:2", "IDLE"), gpuNode("d1", "", "IDLE"),
+			gpuNode("a1", "gpu:v100:4", "IDLE"), within(gpuNode("a2", "gpu:v100:4", "MIXED"), "gpu"),
+			gpuNode("a3", "gpu:v100:4", "DOWN"),
+			gpuNode("a4", "gpu:v100:4", "IDLE"), within(gpuNode("b1", "gpu:8", "IDLE"), "long", "gpu"),
+			gpuNode("c1", "gpu:mystery:2", "IDLE"), gpuNode("d1", "", "IDLE"),
 		},
 	})
 	q := r.queue(&operator)
@@ -147,10 +160,12 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	if len(q.Jobs) != 8 || byID[14].ID != 0 || byID[19].ID != 0 {
 		t.Errorf("%d jobs, want 8: none without GPUs, none that ended: %+v", len(q.Jobs), q.Jobs)
 	}
-	if w := byID[10].Workload; w == "" || byID[12].Workload != w || byID[11].Workload != "" || !byID[12].HandsOff || byID[10].HandsOff {
+	if w := byID[10].Workload; w == "" || byID[12].Workload != w || byID[11].Workload != "" ||
+		!byID[12].HandsOff || byID[10].HandsOff {
 		t.Errorf("workloads: %+v", q.Jobs)
 	}
-	if byID[18].GPUModel != "V100" || math.Abs(byID[18].AgeS.Or(0)-1200) > 60 || byID[10].GPUModel != "" || byID[10].AgeS.Or(99) > 60 {
+	if byID[18].GPUModel != "V100" || math.Abs(byID[18].AgeS.Or(0)-1200) > 60 || byID[10].GPUModel != "" ||
+		byID[10].AgeS.Or(99) > 60 {
 		t.Errorf("what runs where, and since when: %+v, %+v", byID[18], byID[10])
 	}
 	if _, ok := byID[10].RuntimeS.Get(); ok || byID[11].RuntimeS.Or(0) <= 0 || byID[11].PowerW.Or(0) <= 0 {
@@ -159,10 +174,12 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
 	if d, ok := byID[13].DeadlineS.Get(); !ok || d < 7199 || d > 7200 || byID[13].GPUModel != "V100" {
 		t.Errorf("deadline: %+v", byID[13])
 	}
-	if !byID[15].Shared || byID[16].Tasks != 4 || !byID[17].Held || byID[10].Held || byID[18].GPUs != 4 || math.Abs(byID[18].EndsS.Or(0)-2400) > 1 {
+	if !byID[15].Shared || byID[16].Tasks != 4 || !byID[17].Held || byID[10].Held || byID[18].GPUs != 4 ||
+		math.Abs(byID[18].EndsS.Or(0)-2400) > 1 {
 		t.Errorf("%+v", q.Jobs)
 	}
-	if j := byID[16]; j.ArrayJob != 16 || j.ArrayTasks != "2-5%2" || byID[17].Reason != "JobHeldUser" || byID[18].Reason != "" {
+	if j := byID[16]; j.ArrayJob != 16 || j.ArrayTasks != "2-5%2" || byID[17].Reason != "JobHeldUser" ||
+		byID[18].Reason != "" {
 		t.Errorf("%+v", q.Jobs)
 	}
 	want := []epdapi.QueueNode{
@@ -213,8 +230,10 @@ func (r *rig) sameModel(text, workload string) {
 	job := jobs.Described(1000, "", "gpu", "")
 	job.GPUs, job.Source = 1, jobs.SourceOf(1000, "", "train")
 	e := r.estimate(job, false, "")
-	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS || float64(got.Energy) != want.EnergyJ {
-		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time, float64(got.Energy), want.TimeS, want.EnergyJ)
+	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS ||
+		float64(got.Energy) != want.EnergyJ {
+		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time,
+			float64(got.Energy), want.TimeS, want.EnergyJ)
 	}
 }
 
@@ -228,9 +247,15 @@ func TestTheQueueDescribesGPUsThatNoProfileDoes(t *testing.T) {
 		request.GPUModel, request.Default = "NVIDIA X9000", dvfsmodel.Setting{Core: 1237, Mem: 877}
 		r.record(r.ran(r.decide(request), request.RunID, memoryBound()), store.Stored)
 	}
-	r.sync(fixedSlurm{nodes: []slurm.Node{gpuNode("a", "gpu:x9000:8", "IDLE"), gpuNode("b", "gpu:8", "IDLE"), gpuNode("c", "gpu:x:1", "IDLE")}})
+	r.sync(fixedSlurm{
+		nodes: []slurm.Node{
+			gpuNode("a", "gpu:x9000:8", "IDLE"), gpuNode("b", "gpu:8", "IDLE"),
+			gpuNode("c", "gpu:x:1", "IDLE"),
+		},
+	})
 	q := r.queue(nil)
-	if len(q.Nodes) != 2 || q.Nodes[0].GPUModel != "NVIDIA X9000" || q.Nodes[0].GPUs != 8 || q.Nodes[0].Count != 2 || q.Nodes[1].GPUModel != "NVIDIA X9000" {
+	if len(q.Nodes) != 2 || q.Nodes[0].GPUModel != "NVIDIA X9000" || q.Nodes[0].GPUs != 8 ||
+		q.Nodes[0].Count != 2 || q.Nodes[1].GPUModel != "NVIDIA X9000" {
 		t.Errorf("nodes %+v", q.Nodes)
 	}
 	profiles, err := config.ReadProfiles(strings.NewReader(q.Profiles), "queue")

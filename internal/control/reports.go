@@ -124,8 +124,10 @@ func checkReport(r *epdapi.NodeReport) error {
 	if err := slurm.ValidNode(r.Node); err != nil {
 		return fmt.Errorf("%w: a report is of a node: %w", ErrRequest, err)
 	}
-	if len(r.GPUs) > epdapi.MaxReportGPUs || len(r.Runs) > epdapi.MaxReportRuns || len(r.Troubles) > epdapi.MaxReportTroubles {
-		return fmt.Errorf("%w: a report of %d GPUs, %d runs and %d troubles, want at most %d, %d and %d", ErrRequest, len(r.GPUs), len(r.Runs),
+	if len(r.GPUs) > epdapi.MaxReportGPUs || len(r.Runs) > epdapi.MaxReportRuns ||
+		len(r.Troubles) > epdapi.MaxReportTroubles {
+		return fmt.Errorf("%w: a report of %d GPUs, %d runs and %d troubles, want at most %d, %d and %d",
+			ErrRequest, len(r.GPUs), len(r.Runs),
 			len(r.Troubles), epdapi.MaxReportGPUs, epdapi.MaxReportRuns, epdapi.MaxReportTroubles)
 	}
 	for i := range r.Runs {
@@ -136,8 +138,10 @@ func checkReport(r *epdapi.NodeReport) error {
 	const mostWatts = 1e5
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
-		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) || !possible(g.LockedCore) || !possible(g.LockedMem) {
-			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest, slurm.Printable(g.UUID, maxModel))
+		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
+			!possible(g.LockedCore) || !possible(g.LockedMem) {
+			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,
+				slurm.Printable(g.UUID, maxModel))
 		}
 	}
 	return nil
@@ -185,7 +189,9 @@ func gpusOfNode(n *slurm.Node) (gpus int) {
 func freshAge(nodes int) time.Duration { return freshFor*apart(nodes) + freshSlack }
 
 // viewNode is a node for whoever asks.
-func (c *Controller) viewNode(name string, node *slurm.Node, h *heardOf, now time.Time, fresh time.Duration, who Caller) epdapi.NodeView {
+func (c *Controller) viewNode(
+	name string, node *slurm.Node, h *heardOf, now time.Time, fresh time.Duration, who Caller,
+) epdapi.NodeView {
 	v := epdapi.NodeView{Name: name, Partitions: []string{}}
 	if node != nil {
 		v.State = strings.Join(append([]string{node.State.Base}, node.State.Flags...), "+")

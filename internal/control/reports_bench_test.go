@@ -26,11 +26,19 @@ func fullReport(node string) *epdapi.NodeReport {
 		}
 		uuid := fmt.Sprintf("GPU-0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f%d", i)
 		r.GPUs = append(r.GPUs, epdapi.NodeGPU{
-			GPU:  epdapi.GPU{UUID: uuid, Bus: "00000000:17:00.0", Model: "NVIDIA H200", Minor: i, Power: 312.5, Setting: dvfsmodel.Setting{Core: 1200, Mem: 2619}, LockedCore: 1200},
-			Read: true, Utilisation: live.Known(0.93), Journal: &epdapi.JournalEntry{Since: start, RunID: "run", Job: 7},
+			GPU: epdapi.GPU{
+				UUID: uuid, Bus: "00000000:17:00.0", Model: "NVIDIA H200", Minor: i, Power: 312.5,
+				Setting: dvfsmodel.Setting{Core: 1200, Mem: 2619}, LockedCore: 1200,
+			},
+			Read: true, Utilisation: live.Known(0.93), Journal: &epdapi.JournalEntry{
+				Since: start, RunID: "run", Job: 7,
+			},
 		})
 		r.Runs = append(r.Runs, epdapi.NodeRun{
-			Run: epdapi.Run{ID: fmt.Sprintf("0123456789abcdef-%d", i), Job: uint32(i), GPUs: []string{uuid}, Setting: dvfsmodel.Setting{Core: 1200}, Started: start}, Partition: "gpu", Readings: s.Readings(),
+			Run: epdapi.Run{
+				ID: fmt.Sprintf("0123456789abcdef-%d", i), Job: uint32(i), GPUs: []string{uuid},
+				Setting: dvfsmodel.Setting{Core: 1200}, Started: start,
+			}, Partition: "gpu", Readings: s.Readings(),
 		})
 	}
 	return r
@@ -48,7 +56,8 @@ func BenchmarkReport(b *testing.B) {
 		h := r.Handler()
 		for b.Loop() {
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodPost, epdapi.PathReport, bytes.NewReader(body)))
+			h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodPost, epdapi.PathReport,
+				bytes.NewReader(body)))
 			if w.Code != http.StatusOK {
 				b.Fatal(w.Body)
 			}

@@ -27,9 +27,10 @@ type DecideRequest struct {
 	Shared   bool   `json:"shared,omitempty"` // others may be on these GPUs: shards, MPS, MIG
 	// Left tells that they are shared only with runs of before the agent's start of
 	// which nobody could say whether they ended.
-	Left      bool              `json:"left,omitempty"`
-	Default   dvfsmodel.Setting `json:"default"` // the GPU's default clocks; 0: from its profile, else the highest
-	Clocks    []ClockGroup      `json:"clocks"`  // the device's table
+	Left bool `json:"left,omitempty"`
+	// The GPU's default clocks; 0: from its profile, else the highest.
+	Default   dvfsmodel.Setting `json:"default"`
+	Clocks    []ClockGroup      `json:"clocks"` // the device's table
 	UID       uint32            `json:"uid"`
 	User      slurm.Hex         `json:"user_hex,omitempty"`
 	Partition slurm.Hex         `json:"partition_hex,omitempty"`
@@ -88,12 +89,15 @@ func (r *DecideRequest) Validate() error {
 func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= maxMHz }
 
 // wantRunID says what a run's id is.
-const wantRunID = "want the id that the agent drew for the run: 1 to 100 letters, digits, dashes and underscores"
+const wantRunID = "want the id that the agent drew for the run: 1 to 100 letters, digits, " +
+	"dashes and underscores"
 
 // isRunID reports whether a text may be the id that an agent draws for a run, of which
 // it makes names of files.
 func isRunID(id string) bool {
-	alphanumeric := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' }
+	alphanumeric := func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	}
 	return id != "" && len(id) <= maxRunID && alphanumeric(rune(id[0])) &&
 		!strings.ContainsFunc(id, func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '_' })
 }

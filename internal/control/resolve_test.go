@@ -37,8 +37,10 @@ func (q *slowQueue) Run(ctx context.Context, name string, args ...string) ([]byt
 	id := strings.TrimPrefix(args[len(args)-2], "--jobs=")
 	at := start.Add(time.Minute).Format("2006-01-02T15:04:05")
 	values := map[string]string{
-		"JobID": id, "UserID": "1000", "UserName": "ada", "State": *q.state.Load(), "PriorityLong": "1", "TimeLimit": "10:00", "NumNodes": "1",
-		"SubmitTime": at, "StartTime": at, "EndTime": at, "Partition": "gpu", "NodeList": "n1", "tres-alloc": "cpu=1,gres/gpu=1", "Name": "train",
+		"JobID": id, "UserID": "1000", "UserName": "ada", "State": *q.state.Load(), "PriorityLong": "1",
+		"TimeLimit": "10:00", "NumNodes": "1",
+		"SubmitTime": at, "StartTime": at, "EndTime": at, "Partition": "gpu", "NodeList": "n1",
+		"tres-alloc": "cpu=1,gres/gpu=1", "Name": "train",
 		"Nice": "0", "RestartCnt": "0",
 	}
 	var b strings.Builder
@@ -63,7 +65,8 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 	for id := slurm.JobID(1); id <= atOnce; id++ {
 		all.Go(func() {
 			d, err := r.Decide(context.Background(), ask(id))
-			if err != nil || d.Workload == "" || d.Limit != live.LimitOf(10*time.Minute) || strings.Contains(d.Reason, "isn't known") {
+			if err != nil || d.Workload == "" || d.Limit != live.LimitOf(10*time.Minute) ||
+				strings.Contains(d.Reason, "isn't known") {
 				t.Errorf("job %d: %+v, %v", id, d, err)
 			}
 		})
@@ -73,8 +76,11 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 		t.Helper()
 		for id := slurm.JobID(1); id <= atOnce; id++ {
 			all.Go(func() {
-				o, err := r.Outlook(context.Background(), OutlookRequest{Job: id, Node: "n1", RunID: ask(id).RunID})
-				if err != nil || o.Life != want || want == live.LifeGone && !o.Ended.Equal(start.Add(time.Minute)) {
+				o, err := r.Outlook(context.Background(), OutlookRequest{
+					Job: id, Node: "n1", RunID: ask(id).RunID,
+				})
+				if err != nil || o.Life != want || want == live.LifeGone &&
+					!o.Ended.Equal(start.Add(time.Minute)) {
 					t.Errorf("job %d: %+v, %v; want %s", id, o, err, want)
 				}
 			})

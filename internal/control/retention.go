@@ -56,10 +56,12 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 	case ctx.Err() != nil: // closing
 		return pruneRetry
 	case err != nil:
-		c.options.Log.Warn("old records couldn't all be removed; tried again later", "error", err, "outcomes", n.Outcomes)
+		c.options.Log.Warn("old records couldn't all be removed; tried again later", "error", err,
+			"outcomes", n.Outcomes)
 		return pruneRetry
 	case n.Outcomes+n.Decisions+n.Jobs+n.Conflicts+n.History > 0:
-		c.options.Log.Info("old records removed", "older_than_days", days, "before", before, "outcomes", n.Outcomes,
+		c.options.Log.Info("old records removed", "older_than_days", days, "before", before,
+			"outcomes", n.Outcomes,
 			"decisions", n.Decisions, "jobs", n.Jobs, "conflicts", n.Conflicts, "history", n.History)
 	}
 	return next

@@ -26,7 +26,8 @@ func TestTheReferenceSaysWhoMayAskWhat(t *testing.T) {
 	for _, r := range (&Controller{}).routes() {
 		method, path, _ := strings.Cut(r.pattern, " ")
 		if got := reference.Paths[path][strings.ToLower(method)].Access["controller"]; got != tiers[r.who] {
-			t.Errorf("%s is for %s, the reference says %q (internal/apidoc/operations.go)", r.pattern, tiers[r.who], got)
+			t.Errorf("%s is for %s, the reference says %q (internal/apidoc/operations.go)", r.pattern,
+				tiers[r.who], got)
 		}
 		served++
 	}

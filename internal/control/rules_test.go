@@ -32,7 +32,8 @@ var ruleCases = []struct {
 		apply: true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
-		name: "mode of another partition", text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
+		name: "mode of another partition",
+		text: "[live]\nhold_out = 0\nmode = \"enforce\"\nmodes = {gpu = \"observe\"}",
 		core: -1, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
@@ -69,7 +70,8 @@ var ruleCases = []struct {
 		apply: true, core: 945, arm: live.ArmExcluded, reason: "the user fixed",
 	},
 	{
-		name: "fixed but observed", text: mode(live.Observe), job: func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
+		name: "fixed but observed", text: mode(live.Observe),
+		job:  func(j *slurm.Job) { j.Comment = "epplan:fixed=945" },
 		core: 945, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
@@ -122,7 +124,9 @@ var ruleCases = []struct {
 		apply: true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
-		name: "a limit too short for any clocks", job: func(j *slurm.Job) { j.TimeLimit = live.LimitOf(5 * time.Minute) },
+		name: "a limit too short for any clocks", job: func(j *slurm.Job) {
+			j.TimeLimit = live.LimitOf(5 * time.Minute)
+		},
 		arm: live.ArmExcluded, reason: "no others are sure to end within the limit",
 	},
 	{
@@ -155,7 +159,8 @@ func TestEachRuleGivesItsDecision(t *testing.T) {
 				r.run(id+1, memoryBound())
 			}
 			if tc.text != "" {
-				if err := r.Reload(func() (*Settings, error) { return settings(t, tc.text), nil }); err != nil {
+				if err := r.Reload(func() (*Settings, error) { return settings(t, tc.text), nil }); err !=
+					nil {
 					t.Fatal(err)
 				}
 			}
@@ -165,8 +170,10 @@ func TestEachRuleGivesItsDecision(t *testing.T) {
 				tc.request(request)
 			}
 			d := r.decide(request)
-			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) || d.HoldOut != (tc.arm == live.ArmHeldOut) {
-				t.Errorf("apply %t, arm %s, reason %q; want %t, %s, %q", d.Apply, d.Arm, d.Reason, tc.apply, tc.arm, tc.reason)
+			if d.Apply != tc.apply || d.Arm != tc.arm || !strings.Contains(d.Reason, tc.reason) ||
+				d.HoldOut != (tc.arm == live.ArmHeldOut) {
+				t.Errorf("apply %t, arm %s, reason %q; want %t, %s, %q", d.Apply, d.Arm, d.Reason, tc.apply,
+					tc.arm, tc.reason)
 			}
 			wantCore(t, &d, tc.core)
 			if d.ConfigVersion != r.Settings().Version {
@@ -183,7 +190,8 @@ func TestTheReasonStatesTheEnergyThatTheDecisionHas(t *testing.T) {
 		for id := range slurm.JobID(6) {
 			r.run(id+1, memoryBound())
 		}
-		text := enforceAll + "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\nhost_w_per_gpu = " + hostW + "\n"
+		text := enforceAll + "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\n" +
+			"host_w_per_gpu = " + hostW + "\n"
 		if err := r.Reload(func() (*Settings, error) { return settings(t, text), nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +201,8 @@ func TestTheReasonStatesTheEnergyThatTheDecisionHas(t *testing.T) {
 		usual := r.decide(ask(101)) // stays at default clocks
 		want := fmt.Sprintf(": %.0f%% of the GPUs' energy", 100*d.EnergyJ.Or(0)/d.DefaultJ.Or(1))
 		if more > 0 {
-			whole := (d.EnergyJ.Or(0) + more*d.Predicted.Or(0)) / (d.DefaultJ.Or(1) + more*usual.Predicted.Or(1))
+			whole := (d.EnergyJ.Or(0) + more*d.Predicted.Or(0)) /
+				(d.DefaultJ.Or(1) + more*usual.Predicted.Or(1))
 			want += fmt.Sprintf(" (%.0f%% with their share of the node)", 100*whole)
 		}
 		if !strings.Contains(d.Reason, want+" and ") {

@@ -22,7 +22,9 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 		return Savings{}, err
 	}
 	settings := c.settings.Load()
-	sum := Savings{Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(&settings.Factors)}
+	sum := Savings{
+		Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(&settings.Factors),
+	}
 	constant := epdapi.ConstantArm{Part: settings.Live.ConstantArm}
 	comparisons := comparisonsOf(strata)
 	var gpu, node []savings.Arms
@@ -41,7 +43,8 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 	}
 	sum.GPU, sum.Node = saving(gpu, (*savings.Arms).SavedStratum), saving(node, (*savings.Arms).SavedStratum)
 	if constant.Part > 0 || constant.Ended.Ended+constant.Runs > 0 {
-		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum), saving(node, (*savings.Arms).ConstantStratum)
+		constant.GPU, constant.Node = saving(gpu, (*savings.Arms).ConstantStratum),
+			saving(node, (*savings.Arms).ConstantStratum)
 		constant.AddedGPU = epdapi.AddedSaving(saving(gpu, (*savings.Arms).AddedStratum))
 		constant.AddedNode = epdapi.AddedSaving(saving(node, (*savings.Arms).AddedStratum))
 		sum.Constant = &constant
@@ -70,11 +73,14 @@ func byWorkload(comparisons []comparison) []epdapi.WorkloadSaving {
 	var all []epdapi.WorkloadSaving
 	for key, some := range own {
 		if s := saving(some, (*savings.Arms).SavedStratum); s.Runs > 0 {
-			all = append(all, epdapi.WorkloadSaving{Workload: key.Workload, GPUModel: key.GPUModel, Saving: s})
+			all = append(all, epdapi.WorkloadSaving{
+				Workload: key.Workload, GPUModel: key.GPUModel, Saving: s,
+			})
 		}
 	}
 	slices.SortFunc(all, func(a, b epdapi.WorkloadSaving) int {
-		return cmp.Or(cmp.Compare(b.BaselineJ, a.BaselineJ), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
+		return cmp.Or(cmp.Compare(b.BaselineJ, a.BaselineJ), cmp.Compare(a.Workload, b.Workload),
+			cmp.Compare(a.GPUModel, b.GPUModel))
 	})
 	return all[:min(len(all), epdapi.MaxWorkloads)]
 }
@@ -93,8 +99,11 @@ func comparisonsOf(strata []record.Stratum) []comparison {
 	var comparisons []comparison
 	for i := range strata {
 		s := &strata[i]
-		if before := strata[max(0, i-1)]; i == 0 || s.WorkloadKey != before.WorkloadKey || s.HoldOut != before.HoldOut || s.ConstantArm != before.ConstantArm {
-			comparisons = append(comparisons, comparison{key: s.WorkloadKey, ended: make(map[live.Arm]record.EndingCounts)})
+		if before := strata[max(0, i-1)]; i == 0 || s.WorkloadKey != before.WorkloadKey ||
+			s.HoldOut != before.HoldOut || s.ConstantArm != before.ConstantArm {
+			comparisons = append(comparisons, comparison{
+				key: s.WorkloadKey, ended: make(map[live.Arm]record.EndingCounts),
+			})
 		}
 		one := &comparisons[len(comparisons)-1]
 		one.ended[s.Arm] = s.Endings
@@ -138,6 +147,7 @@ func saving(all []savings.Arms, compare func(*savings.Arms) savings.Stratum) epd
 	}
 	e := savings.Measure(strata)
 	return epdapi.Saving{
-		Runs: e.Treated, Against: e.Held, SavedJ: e.Saved, LowJ: e.Low, HighJ: e.High, BaselineJ: e.Baseline, Needed: e.Needed,
+		Runs: e.Treated, Against: e.Held, SavedJ: e.Saved, LowJ: e.Low, HighJ: e.High, BaselineJ: e.Baseline,
+		Needed: e.Needed,
 	}
 }

@@ -48,7 +48,8 @@ func (r *rig) savings() epdapi.Savings {
 
 func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Settings = settings(t, "[factors]\ncost_per_kwh = 0.3\ncurrency = \"EUR\"\ncarbon_g_per_kwh = 400\npue = 1.2\n")
+		o.Settings = settings(t, "[factors]\ncost_per_kwh = 0.3\ncurrency = \"EUR\"\n"+
+			"carbon_g_per_kwh = 400\npue = 1.2\n")
 	})
 	if s := r.savings(); s.Treated != 0 || s.GPU.Needed != 0 || s.GPU.IsCertain() {
 		t.Errorf("nothing: %+v", s)
@@ -60,14 +61,16 @@ func TestSavingsSayHowManyHeldOutRunsAreMissing(t *testing.T) {
 	r.energies("b", live.ArmTreated, 10)
 	r.energies("a", live.ArmHeldOut, 70, 120)
 	wide := r.savings()
-	if wide.GPU.Runs != 3 || wide.GPU.Against != 2 || wide.GPU.SavedJ != 39 || wide.GPU.IsCertain() || wide.GPU.Needed < 1 ||
+	if wide.GPU.Runs != 3 || wide.GPU.Against != 2 || wide.GPU.SavedJ != 39 || wide.GPU.IsCertain() ||
+		wide.GPU.Needed < 1 ||
 		wide.Workloads != 1 || wide.Alone != 1 {
 		t.Errorf("too few: %+v", wide)
 	}
 	if f := wide.Factors; f.CostPerKWh != 0.3 || f.Currency != "EUR" || f.PUE != 1.2 {
 		t.Errorf("factors %+v", f)
 	}
-	if p := wide.Factors.FootprintOf(3.6e6); math.Abs(p.KWh-1.2) > 1e-12 || math.Abs(p.Cost-0.36) > 1e-12 || math.Abs(p.Carbon-480) > 1e-9 || p.Water != 0 {
+	if p := wide.Factors.FootprintOf(3.6e6); math.Abs(p.KWh-1.2) > 1e-12 || math.Abs(p.Cost-0.36) > 1e-12 ||
+		math.Abs(p.Carbon-480) > 1e-9 || p.Water != 0 {
 		t.Errorf("a kilowatt-hour costs %+v", p)
 	}
 	r.energies("c", live.ArmTreated, 50, 50.1, 50.2, 50.1)
@@ -94,9 +97,13 @@ func TestTheModelledSavingIsWhatWasPredictedAtDefaultClocksLessWhatWasUsed(t *te
 	before := r.savings().Modelled
 	r.record(o, store.Stored)
 	s := r.savings()
-	got := epdapi.ModelledUse{Runs: s.Modelled.Runs - before.Runs, DefaultJ: s.Modelled.DefaultJ - before.DefaultJ, UsedJ: s.Modelled.UsedJ - before.UsedJ}
+	got := epdapi.ModelledUse{
+		Runs: s.Modelled.Runs - before.Runs, DefaultJ: s.Modelled.DefaultJ - before.DefaultJ,
+		UsedJ: s.Modelled.UsedJ - before.UsedJ,
+	}
 	used := o.GPUEnergyJ.Or(0)
-	if got.Runs != 1 || math.Abs(got.DefaultJ-believed) > 1e-6*believed || math.Abs(got.UsedJ-used) > 1e-6*used || s.Modelled.Runs != s.Treated {
+	if got.Runs != 1 || math.Abs(got.DefaultJ-believed) > 1e-6*believed ||
+		math.Abs(got.UsedJ-used) > 1e-6*used || s.Modelled.Runs != s.Treated {
 		t.Errorf("modelled %+v, want %v J less %v J; %+v", got, believed, used, s)
 	}
 	if saved := s.Modelled.SavedJ(); saved <= 0 || saved != s.Modelled.DefaultJ-s.Modelled.UsedJ {
@@ -137,7 +144,10 @@ func TestJobsThatDontCompleteAreCountedByArm(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 40 {
 		for _, arm := range []live.Arm{live.ArmTreated, live.ArmHeldOut} {
-			o := &record.Outcome{RunID: fmt.Sprintf("%s-%d", arm, i), Workload: "a", GPUModel: "V100", Arm: arm, ExitState: record.Completed}
+			o := &record.Outcome{
+				RunID: fmt.Sprintf("%s-%d", arm, i), Workload: "a", GPUModel: "V100", Arm: arm,
+				ExitState: record.Completed,
+			}
 			if arm == live.ArmTreated && i < 10 {
 				o.ExitState = string(slurm.Timeout)
 			}
@@ -145,7 +155,8 @@ func TestJobsThatDontCompleteAreCountedByArm(t *testing.T) {
 		}
 	}
 	s := r.savings()
-	if s.TreatedEnded != (epdapi.EndingCounts{Ended: 40, Completed: 30}) || s.HeldOutEnded != (epdapi.EndingCounts{Ended: 40, Completed: 40}) {
+	if s.TreatedEnded != (epdapi.EndingCounts{Ended: 40, Completed: 30}) ||
+		s.HeldOutEnded != (epdapi.EndingCounts{Ended: 40, Completed: 40}) {
 		t.Errorf("%+v, %+v", s.TreatedEnded, s.HeldOutEnded)
 	}
 	if !s.TreatedCompleteLess() {
@@ -181,11 +192,13 @@ func TestOnlyOperatorsAreToldOfSavingsByWorkload(t *testing.T) {
 		t.Errorf("a user is told of %+v", s.ByWorkload)
 	}
 	var s epdapi.Savings
-	if status := r.callAs(&operator, http.MethodGet, "/v1/savings", "", &s); status != http.StatusOK || len(s.ByWorkload) != 2 {
+	if status := r.callAs(&operator, http.MethodGet, "/v1/savings", "", &s); status != http.StatusOK ||
+		len(s.ByWorkload) != 2 {
 		t.Fatalf("status %d, %+v", status, s.ByWorkload)
 	}
 	large, small := s.ByWorkload[0], s.ByWorkload[1]
-	if large.Workload != "large" || large.SavedJ != 40 || large.Runs != 2 || small.Workload != "small" || small.SavedJ != 4 {
+	if large.Workload != "large" || large.SavedJ != 40 || large.Runs != 2 || small.Workload != "small" ||
+		small.SavedJ != 4 {
 		t.Errorf("by workload %+v", s.ByWorkload)
 	}
 }
@@ -203,7 +216,10 @@ func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 	}
 	r.energies("a", live.ArmConstant, 90, 90.3, 90.6)
 	r.energies("b", live.ArmConstant, 1e6, 2e6)
-	r.ended(&record.Outcome{RunID: "failed", Workload: "a", GPUModel: "V100", Arm: live.ArmConstant, ExitState: "FAILED", GPUEnergyJ: live.Known(1)})
+	r.ended(&record.Outcome{
+		RunID: "failed", Workload: "a", GPUModel: "V100", Arm: live.ArmConstant, ExitState: "FAILED",
+		GPUEnergyJ: live.Known(1),
+	})
 	three := r.savings()
 	c := three.Constant
 	if c == nil || c.Part != 0 || c.Runs != 5 || c.Ended != (epdapi.EndingCounts{Ended: 6, Completed: 5}) {
@@ -217,13 +233,15 @@ func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 		t.Errorf("constant over held out: %+v, want 3 × 9.8 J", s)
 	}
 	saved := 4*(270.9/3) - 322 + 1*1.5e6 - 10 // of a and b
-	if s := &c.AddedGPU; s.Runs != 5 || s.Against != 5 || math.Abs(s.SavedJ-saved) > 1e-6 || s.Saving().SavedJ != s.SavedJ {
+	if s := &c.AddedGPU; s.Runs != 5 || s.Against != 5 || math.Abs(s.SavedJ-saved) > 1e-6 ||
+		s.Saving().SavedJ != s.SavedJ {
 		t.Errorf("treated over constant: %+v, want %v J", s, saved)
 	}
 	if c.AddedNode.Runs != 0 || c.Node.Runs != 0 {
 		t.Errorf("of nodes nothing was measured: %+v", c)
 	}
-	if err := r.Reload(func() (*Settings, error) { return settings(t, constantly("1237")), nil }); err != nil {
+	if err := r.Reload(func() (*Settings, error) { return settings(t, constantly("1237")), nil }); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if c := r.savings().Constant; c == nil || c.Part != 1 {
@@ -232,7 +250,10 @@ func TestSavingsCompareTheConstantArmWithBothOthers(t *testing.T) {
 }
 
 func TestUnlikeEndingsInTheConstantArmAreToldFromChance(t *testing.T) {
-	s := epdapi.Savings{TreatedEnded: epdapi.EndingCounts{Ended: 40, Completed: 40}, HeldOutEnded: epdapi.EndingCounts{Ended: 40, Completed: 40}}
+	s := epdapi.Savings{
+		TreatedEnded: epdapi.EndingCounts{Ended: 40, Completed: 40},
+		HeldOutEnded: epdapi.EndingCounts{Ended: 40, Completed: 40},
+	}
 	if s.ConstantCompletesUnlike() {
 		t.Error("there is no constant arm")
 	}

@@ -50,7 +50,8 @@ func (c *Controller) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSer
 // endedSeries are the series of a run that ended.
 func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 	s := epdapi.RunSeries{
-		RunID: o.RunID, Node: o.Node, GPUModel: o.GPUModel, GPUs: len(o.GPUs), Started: o.Started, Ended: o.Ended, At: o.Ended,
+		RunID: o.RunID, Node: o.Node, GPUModel: o.GPUModel, GPUs: len(o.GPUs), Started: o.Started,
+		Ended: o.Ended, At: o.Ended,
 		Setting: o.Setting, Utilisation: seriesOf(&o.Series),
 	}
 	switch {
@@ -67,7 +68,10 @@ func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 
 // openSeries are the series of a run whose end nobody told of yet.
 func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
-	s := epdapi.RunSeries{RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created, Utilisation: seriesOf(&record.Series{})}
+	s := epdapi.RunSeries{
+		RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created,
+		Utilisation: seriesOf(&record.Series{}),
+	}
 	s.Power, s.Core = bands(&record.Readings{})
 	heard := c.reports.of(d.Node)
 	if heard == nil {

@@ -39,8 +39,10 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.ClusterStat
 		Model: func(n *slurm.Node) string {
 			return cmp.Or(c.nodes.get(n.Name), kindOf(s, n, models).GPUModel)
 		},
-		GPU:           s.sharedGPU,
-		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample { return c.reports.seen(node, jobs, now) },
+		GPU: s.sharedGPU,
+		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample {
+			return c.reports.seen(node, jobs, now)
+		},
 	})
 	if failed != nil {
 		order.Note, order.Nodes = slurm.Printable(failed.Error(), maxMessage), []share.Node{}
@@ -65,7 +67,9 @@ func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*sh
 // sharedUse is the profile of a job's workload, nil if nothing is known of it,
 // and how fast it goes at its clocks. The error says that the records can't be
 // read.
-func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel string) (p *share.UseProfile, rate float64, err error) {
+func (c *Controller) sharedUse(
+	ctx context.Context, j *slurm.Job, gpuModel string,
+) (p *share.UseProfile, rate float64, err error) {
 	job := c.jobs.Get(j.ID)
 	if job == nil || gpuModel == "" {
 		return nil, 0, nil
@@ -74,7 +78,9 @@ func (c *Controller) sharedUse(ctx context.Context, j *slurm.Job, gpuModel strin
 	if err != nil || job.Source == (jobs.Source{}) {
 		return nil, 0, err
 	}
-	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: job.Source.Workload(1), GPUModel: gpuModel}
+	key := record.WorkloadKey{
+		Cluster: c.options.Cluster, Workload: job.Source.Workload(1), GPUModel: gpuModel,
+	}
 	p, err = c.profileOf(ctx, key)
 	switch {
 	case errors.Is(err, record.ErrProfile): // this one's alone
@@ -120,16 +126,22 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 			levels = append(levels, dvfsmodel.MHz(mhz))
 		}
 		return share.GPU{
-			Physics: sharing.Physics{BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels, StepMHz: paperStepMHz},
-			IdleW:   paperBaseW, Curve: s.curve,
+			Physics: sharing.Physics{
+				BaseW: paperBaseW, WPerMHz: paperWPerMHz, Beta: paperBeta, LevelsMHz: levels,
+				StepMHz: paperStepMHz,
+			},
+			IdleW: paperBaseW, Curve: s.curve,
 		}
 	}
 	slices.Sort(levels)
 	levels = slices.Compact(levels)
 	top := levels[len(levels)-1]
 	return share.GPU{
-		Physics: sharing.Physics{BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / float64(top), Beta: paperBeta, LevelsMHz: levels},
-		IdleW:   float64(p.IdleW), Curve: s.curve,
+		Physics: sharing.Physics{
+			BaseW: float64(p.IdleW), WPerMHz: float64(p.BusyW-p.IdleW) / float64(top), Beta: paperBeta,
+			LevelsMHz: levels,
+		},
+		IdleW: float64(p.IdleW), Curve: s.curve,
 	}
 }
 
@@ -138,11 +150,14 @@ const maxListed = 200
 
 // getProfiles lists the profiles of workloads, of one or of those that ran last.
 func (c *Controller) getProfiles(r *http.Request) (any, error) {
-	counts, err := c.options.Store.ProfileCounts(r.Context(), c.options.Cluster, r.URL.Query().Get("workload"), maxListed)
+	counts, err := c.options.Store.ProfileCounts(r.Context(), c.options.Cluster,
+		r.URL.Query().Get("workload"), maxListed)
 	if err != nil {
 		return nil, err
 	}
-	answer := &epdapi.ProfileList{Rules: c.settings.Load().sharing(), Profiles: make([]epdapi.WorkloadProfile, 0, len(counts))}
+	answer := &epdapi.ProfileList{
+		Rules: c.settings.Load().sharing(), Profiles: make([]epdapi.WorkloadProfile, 0, len(counts)),
+	}
 	for _, n := range counts {
 		p, err := c.profileOf(r.Context(), n.WorkloadKey)
 		if err != nil {
@@ -154,7 +169,8 @@ func (c *Controller) getProfiles(r *http.Request) (any, error) {
 			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, UseProfile: told,
 		})
 	}
-	known := c.lastJobsOf(r.Context(), workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))
+	known := c.lastJobsOf(r.Context(),
+		workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))
 	for i := range answer.Profiles {
 		p := &answer.Profiles[i]
 		p.LastJob = known[p.Workload]

@@ -16,7 +16,8 @@ func TestTheCurveOfContentionThatIsNamedCountsAndABadOneIsRefused(t *testing.T) 
 		if err := os.WriteFile(filepath.Join(dir, "curve.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return ReadSettings(strings.NewReader(enforceAll+"[live.sharing]\ncontention = \""+contention+"\"\n"), filepath.Join(dir, "epd.toml"))
+		return ReadSettings(strings.NewReader(enforceAll+"[live.sharing]\ncontention = \""+contention+"\"\n"),
+			filepath.Join(dir, "epd.toml"))
 	}
 	const right = "{\"exponent\": 1.2, \"by_task\": 0.03, \"by_memory\": 0.05}"
 	s, err := read("curve.json", right)
@@ -32,14 +33,18 @@ func TestTheCurveOfContentionThatIsNamedCountsAndABadOneIsRefused(t *testing.T) 
 	if s, err := read("", right); err != nil || s.sharedGPU("V100").Curve != nil {
 		t.Errorf("without a file: %v, %v", s, err)
 	}
-	if s, err := read(filepath.Join(dir, "curve.json"), right); err != nil || s.sharedGPU("V100").Curve == nil {
+	if s, err := read(filepath.Join(dir, "curve.json"), right); err != nil ||
+		s.sharedGPU("V100").Curve == nil {
 		t.Errorf("by its whole path: %v, %v", s, err)
 	}
 	r := newRig(t, func(o *Options) { o.Settings = s })
 	for name, c := range map[string]struct{ contention, text, says string }{
-		"no file":         {"missing.json", right, "live.sharing.contention"},
-		"no JSON":         {"curve.json", "{\"exponent\": 1.2,\n\"by_task\": x}", "curve.json:2"},
-		"no curve":        {"curve.json", "{\"exponent\": 0.2, \"by_task\": 0, \"by_memory\": 0}", "curve.json: exponent is 0.2"},
+		"no file": {"missing.json", right, "live.sharing.contention"},
+		"no JSON": {"curve.json", "{\"exponent\": 1.2,\n\"by_task\": x}", "curve.json:2"},
+		"no curve": {
+			"curve.json", "{\"exponent\": 0.2, \"by_task\": 0, \"by_memory\": 0}",
+			"curve.json: exponent is 0.2",
+		},
 		"half of a curve": {"curve.json", "{\"exponent\": 1.2}", "curve.json: no by_task"},
 	} {
 		err := r.Reload(func() (*Settings, error) { return read(c.contention, c.text) })

@@ -85,9 +85,11 @@ func (c *Controller) Status(ctx context.Context) Status {
 	models, refits, retired := c.learner.Counts()
 	status := Status{
 		Cluster: c.options.Cluster, Started: c.started, ConfigVersion: s.Version,
-		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm, Models: models,
+		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm,
+		Models:      models,
 		Submissions: n.submissions.Load(), Decisions: n.decisions.Load(), Applied: n.applied.Load(),
-		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(), Outcomes: n.outcomes.Load(),
+		HeldOut: n.heldOut.Load(), Constant: n.constant.Load(), BadRequests: n.badRequests.Load(),
+		Outcomes:      n.outcomes.Load(),
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
 		Implausible: n.implausible.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),

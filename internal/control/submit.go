@@ -75,7 +75,8 @@ func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode liv
 	if mode == live.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
-	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.Workload(gpus)), settings.Safety.LimitMargin)
+	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.Workload(gpus)),
+		settings.Safety.LimitMargin)
 	if advice.Text == "" {
 		return ""
 	}

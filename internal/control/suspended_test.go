@@ -35,11 +35,14 @@ func TestARunWhoseJobWasSuspendedIsShownAndCountsNowhere(t *testing.T) {
 			_, gpus := got.GPUEnergyJ.Get()
 			_, node := got.NodeEnergyJ.Get()
 			if timed == c.want || gpus == c.want || node == c.want {
-				t.Errorf("time %v, energy %v and %v: want them set aside: %v", got.TimeS, got.GPUEnergyJ, got.NodeEnergyJ, c.want)
+				t.Errorf("time %v, energy %v and %v: want them set aside: %v", got.TimeS, got.GPUEnergyJ,
+					got.NodeEnergyJ, c.want)
 			}
 			want := record.Restarted{}
 			if c.want {
-				want = record.Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true}
+				want = record.Restarted{
+					TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Suspended: true,
+				}
 			}
 			if got.Restarted != want {
 				t.Errorf("set aside %+v, want %+v", got.Restarted, want)
@@ -60,9 +63,11 @@ func TestARunThatGoesOnBeyondItsJobIsShownAndCountsNowhere(t *testing.T) {
 		forgotten bool // by slurmctld, not by accounting
 		want      bool
 	}{
-		"as fine as clocks agree":     {late: 2900 * time.Millisecond, state: slurm.Completed},
-		"a slow Epilog before ours":   {late: 7 * time.Second, state: slurm.Completed, want: true},
-		"accounting says so":          {late: 7 * time.Second, state: slurm.Completed, forgotten: true, want: true},
+		"as fine as clocks agree":   {late: 2900 * time.Millisecond, state: slurm.Completed},
+		"a slow Epilog before ours": {late: 7 * time.Second, state: slurm.Completed, want: true},
+		"accounting says so": {
+			late: 7 * time.Second, state: slurm.Completed, forgotten: true, want: true,
+		},
 		"accounting says it was fine": {late: time.Second, state: slurm.Completed, forgotten: true},
 		"a job that was killed":       {late: 30 * time.Second, state: slurm.Timeout},
 		"a node whose clock is late":  {late: -time.Minute, state: slurm.Completed},
@@ -72,7 +77,9 @@ func TestARunThatGoesOnBeyondItsJobIsShownAndCountsNowhere(t *testing.T) {
 			j, o := r.begin(s, 7)
 			ended := o.Ended.Add(-c.late)
 			s.change(7, func(j *slurm.Job) { j.State.Base, j.End = c.state, ended })
-			s.rows = []slurm.AccountingRecord{{ID: 7, State: slurm.JobState{Base: c.state}, Submit: j.Submit, Start: j.Start, End: ended}}
+			s.rows = []slurm.AccountingRecord{{
+				ID: 7, State: slurm.JobState{Base: c.state}, Submit: j.Submit, Start: j.Start, End: ended,
+			}}
 			if c.forgotten {
 				s.purge(7)
 			}
@@ -83,7 +90,9 @@ func TestARunThatGoesOnBeyondItsJobIsShownAndCountsNowhere(t *testing.T) {
 			}
 			want := record.Restarted{}
 			if c.want {
-				want = record.Restarted{TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Late: true}
+				want = record.Restarted{
+					TimeS: o.TimeS, GPUEnergyJ: o.GPUEnergyJ, NodeEnergyJ: o.NodeEnergyJ, Late: true,
+				}
 			}
 			if _, timed := all[0].TimeS.Get(); timed == c.want || all[0].Restarted != want {
 				t.Errorf("time %v, set aside %+v, want %+v", all[0].TimeS, all[0].Restarted, want)

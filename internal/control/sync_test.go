@@ -100,7 +100,9 @@ func TestOldRecordsAreRemovedDailyAndNeverWhileClosing(t *testing.T) {
 		}
 		pass(2*24*time.Hour + 2*time.Minute)
 		synctest.Wait()
-		if len(m.all()) != 3 || !m.all()[0].Equal(began.Add(10*time.Minute).AddDate(0, 0, -c.Settings().KeepDays)) || c.Settings().KeepDays != 400 {
+		if len(m.all()) != 3 ||
+			!m.all()[0].Equal(began.Add(10*time.Minute).AddDate(0, 0, -c.Settings().KeepDays)) ||
+			c.Settings().KeepDays != 400 {
 			t.Errorf("removed up to %v", m.all())
 		}
 		m.fail(store.ErrBusy)
@@ -161,7 +163,8 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := bare(t, nil)
 		decide := func(id slurm.JobID) {
-			if _, err := c.Decide(t.Context(), &DecideRequest{Job: id, Node: "n1", RunID: "r", GPUModel: "V100", GPUs: 1}); err != nil {
+			if _, err := c.Decide(t.Context(),
+				&DecideRequest{Job: id, Node: "n1", RunID: "r", GPUModel: "V100", GPUs: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -171,7 +174,8 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		pass(25 * time.Hour)
 		decide(3)
 		c.tidy()
-		if n := c.Status(t.Context()).Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil || len(c.leads) != 2 {
+		if n := c.Status(t.Context()).Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil ||
+			len(c.leads) != 2 {
 			t.Errorf("%d decisions are kept, %d lead", n, len(c.leads))
 		}
 		if err := c.Close(t.Context()); err != nil {

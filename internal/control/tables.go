@@ -119,7 +119,9 @@ func (t *table) setBase(s *Settings, r *DecideRequest) {
 	if err == nil && t.supports(dvfsmodel.Setting{Core: p.Default.Core, Mem: p.Default.Mem}) {
 		t.base = p.Default
 	}
-	asked := dvfsmodel.Setting{Core: cmp.Or(r.Default.Core, t.base.Core), Mem: cmp.Or(r.Default.Mem, t.base.Mem)}
+	asked := dvfsmodel.Setting{
+		Core: cmp.Or(r.Default.Core, t.base.Core), Mem: cmp.Or(r.Default.Mem, t.base.Mem),
+	}
 	if t.supports(asked) {
 		t.base = asked
 	}

@@ -21,8 +21,10 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 	j.State.Base = slurm.Completed
 	slurmctld.set(j)
 	o := &record.Outcome{
-		RunID: "away", JobID: 7, Node: "n1", GPUModel: "Tesla V100-SXM2-16GB", Started: began, Ended: r.clock.read(),
-		GPUs: []string{"GPU-a"}, TimeS: live.Known(60), GPUEnergyJ: live.Known(6000), GPUSource: record.Counter,
+		RunID: "away", JobID: 7, Node: "n1", GPUModel: "Tesla V100-SXM2-16GB", Started: began,
+		Ended: r.clock.read(),
+		GPUs:  []string{"GPU-a"}, TimeS: live.Known(60), GPUEnergyJ: live.Known(6000),
+		GPUSource: record.Counter,
 	}
 	r.record(o, store.Stored)
 	list, err := r.store.OutcomesOfJob(context.Background(), "alpha", 7)
@@ -30,7 +32,8 @@ func TestARunWhileTheControllerWasAwayIsKnownByItsJob(t *testing.T) {
 		t.Fatalf("%d outcomes, error %v", len(list), err)
 	}
 	known := r.decide(ask(8)) // for the names of workload and GPU model
-	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != live.ArmExcluded || got.ExitState != record.Completed {
+	if got := list[0]; got.GPUModel != known.GPUModel || got.Workload == "" || got.Arm != live.ArmExcluded ||
+		got.ExitState != record.Completed {
 		t.Errorf("outcome %+v", got)
 	}
 	if about := r.stored(7); about.User != "ada" || about.Workload != list[0].Workload {
@@ -43,7 +46,8 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 	r := newRig(t, nil)
 	submission := func(partition string, minutes uint32) *slurm.Submission {
 		return &slurm.Submission{
-			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition), TimeLimit: minutes,
+			Version: slurm.ProtocolVersion, UID: 1000, Name: "train", Partition: slurm.Hex(partition),
+			TimeLimit:   minutes,
 			TRESPerNode: "gres:gpu:1", MinNodes: 1, Kind: "batch",
 		}
 	}
@@ -88,15 +92,18 @@ func TestAUserHearsOfALimitThatWouldDoOnlyWhereItIsFarTooLong(t *testing.T) {
 func (r *rig) unknown(s *ctld, id slurm.JobID, script string) (slurm.Job, *record.Outcome) {
 	r.t.Helper()
 	answer, err := r.Submit(context.Background(), &slurm.Submission{
-		Version: slurm.ProtocolVersion, UID: 1000, Name: "train", TRESPerNode: "gres:gpu:1", Kind: "batch", Script: slurm.Hex(script),
+		Version: slurm.ProtocolVersion, UID: 1000, Name: "train", TRESPerNode: "gres:gpu:1", Kind: "batch",
+		Script: slurm.Hex(script),
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.clock.move(time.Minute)
 	j := slurm.Job{
-		ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: r.clock.read(), Start: r.clock.read(), NodeCount: 1,
-		TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1}, AdminComment: string(answer.AdminComment),
+		ID: id, Name: "train", User: "ada", UID: 1000, Partition: "gpu", Submit: r.clock.read(),
+		Start: r.clock.read(), NodeCount: 1,
+		TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1},
+		AdminComment: string(answer.AdminComment),
 	}
 	r.clock.move(10 * time.Second)
 	s.fail(context.DeadlineExceeded)
@@ -149,7 +156,9 @@ func TestRunsThatSlurmToldOfTooLateTeachTheirWorkload(t *testing.T) {
 
 func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) {
 	accounted := func(j slurm.Job) []slurm.AccountingRecord {
-		return []slurm.AccountingRecord{{ID: j.ID, State: j.State, Submit: j.Submit, Start: j.Start, End: j.End}}
+		return []slurm.AccountingRecord{{
+			ID: j.ID, State: j.State, Submit: j.Submit, Start: j.Start, End: j.End,
+		}}
 	}
 	for name, tc := range map[string]struct {
 		later func(r *rig, s *ctld, j slurm.Job)
@@ -160,7 +169,9 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 			j.Submit, j.Start, j.AdminComment = j.Submit.Add(time.Hour), j.Start.Add(time.Hour), ""
 			s.set(j)
 		}},
-		"the records have another job under the id": {later: func(_ *rig, s *ctld, j slurm.Job) { s.rows = accounted(j) }},
+		"the records have another job under the id": {
+			later: func(_ *rig, s *ctld, j slurm.Job) { s.rows = accounted(j) },
+		},
 		"the records have the job": {known: true, later: func(r *rig, s *ctld, j slurm.Job) {
 			lasting := j
 			lasting.State.Base = slurm.Running

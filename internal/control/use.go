@@ -16,8 +16,10 @@ type ModelChoice = epdapi.ModelChoice
 const maxNote = 1000 // bytes
 
 func validChoice(m *ModelChoice) error {
-	if m.Workload == "" || !isName(m.Workload, maxModel) || !isName(m.GPUModel, maxModel) || m.Version < 0 || !isName(m.Note, maxNote) {
-		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes", ErrRequest, maxNote)
+	if m.Workload == "" || !isName(m.Workload, maxModel) || !isName(m.GPUModel, maxModel) || m.Version < 0 ||
+		!isName(m.Note, maxNote) {
+		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes",
+			ErrRequest, maxNote)
 	}
 	return nil
 }
@@ -32,16 +34,20 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if m.Workload == forecast.Workload {
-		return nil, fmt.Errorf("%w: predictions are made anew from the records: [predict] enabled = false switches them off", ErrRequest)
+		return nil, fmt.Errorf("%w: predictions are made anew from the records: [predict] enabled = false "+
+			"switches them off", ErrRequest)
 	}
 	ctx := r.Context()
-	key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel)}
+	key := record.WorkloadKey{
+		Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel),
+	}
 	versions, err := c.learner.Versions(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if len(versions) == 0 {
-		return nil, fmt.Errorf("a model of workload %s on %s: %w", key.Workload, key.GPUModel, store.ErrNotFound)
+		return nil, fmt.Errorf("a model of workload %s on %s: %w", key.Workload, key.GPUModel,
+			store.ErrNotFound)
 	}
 	if m.Free {
 		err = c.FreeModel(ctx, key)

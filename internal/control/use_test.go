@@ -23,11 +23,13 @@ func TestAWorkloadThatAnAdministratorLeftWithoutAModelStaysSoOverARestart(t *tes
 	r.flush()
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
 	all := again.Standings()
-	if len(all) != 1 || !all[0].Pinned || all[0].Version != 0 || !strings.Contains(all[0].Note, "administrator") || !strings.Contains(all[0].Note, "it is too slow") {
+	if len(all) != 1 || !all[0].Pinned || all[0].Version != 0 ||
+		!strings.Contains(all[0].Note, "administrator") || !strings.Contains(all[0].Note, "it is too slow") {
 		t.Fatalf("%+v", all)
 	}
 	for id := range offInARow + 1 { // further runs change nothing
-		if d := again.run(60+slurm.JobID(id), memoryBound()); d.Apply || !strings.Contains(d.Reason, "it is too slow") {
+		if d := again.run(60+slurm.JobID(id), memoryBound()); d.Apply ||
+			!strings.Contains(d.Reason, "it is too slow") {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -50,7 +52,8 @@ func TestWhyAModelWasRetiredIsKnownAfterARestart(t *testing.T) {
 		r.run(slurm.JobID(id+10), memoryBound().Scale(3))
 	}
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
-	if all := again.Standings(); len(all) != 1 || all[0].Version != 0 || all[0].Pinned || !strings.Contains(all[0].Note, "missed the last 3 runs") {
+	if all := again.Standings(); len(all) != 1 || all[0].Version != 0 || all[0].Pinned ||
+		!strings.Contains(all[0].Note, "missed the last 3 runs") {
 		t.Errorf("%+v", all)
 	}
 }
@@ -76,7 +79,8 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range versions {
-			if v := &versions[i]; v.Version == version && (v.Chosen != want || v.Note != "pinned: "+why && v.Note != "fits may replace it again") {
+			if v := &versions[i]; v.Version == version &&
+				(v.Chosen != want || v.Note != "pinned: "+why && v.Note != "fits may replace it again") {
 				t.Errorf("version %d: %q %+v, want %+v", version, v.Note, v.Chosen, want)
 			}
 		}
@@ -133,7 +137,10 @@ func TestNobodyChoseAVersionThatAFitPutInUseAfterwards(t *testing.T) {
 	}
 	r.run(70, memoryBound())
 	r.flush()
-	for name, of := range map[string]*rig{"at once": r, "after a restart": rigAt(t, r.path, r.clock, enforceAll, nil)} {
+	for name, of := range map[string]*rig{
+		"at once":         r,
+		"after a restart": rigAt(t, r.path, r.clock, enforceAll, nil),
+	} {
 		if all := of.Standings(); len(all) != 1 || all[0].Version == 0 || all[0].Chosen != (epdapi.Chosen{}) {
 			t.Errorf("%s: %+v", name, all)
 		}
@@ -145,14 +152,18 @@ func TestModelsAreChosenByHTTP(t *testing.T) {
 	c := r.serve(t)
 	key := r.key()
 	choice := func(version int64) ModelChoice {
-		return ModelChoice{Workload: key.Workload, GPUModel: "Tesla V100-SXM2-16GB", Version: version, Note: "a test"}
+		return ModelChoice{
+			Workload: key.Workload, GPUModel: "Tesla V100-SXM2-16GB", Version: version, Note: "a test",
+		}
 	}
 	var s ModelStanding
-	if status := c.post("/v1/models/use", choice(1), &s); status != http.StatusOK || s.Version != 1 || !s.Pinned || s.WorkloadKey != key {
+	if status := c.post("/v1/models/use", choice(1), &s); status != http.StatusOK || s.Version != 1 ||
+		!s.Pinned || s.WorkloadKey != key {
 		t.Errorf("%d %+v", status, s)
 	}
 	s = ModelStanding{}
-	if status := c.post("/v1/models/use", choice(0), &s); status != http.StatusOK || s.Version != 0 || !s.Pinned || !strings.Contains(s.Note, "a test") {
+	if status := c.post("/v1/models/use", choice(0), &s); status != http.StatusOK || s.Version != 0 ||
+		!s.Pinned || !strings.Contains(s.Note, "a test") {
 		t.Errorf("%d %+v", status, s)
 	}
 	s = ModelStanding{}
@@ -167,10 +178,16 @@ func TestModelsAreChosenByHTTP(t *testing.T) {
 		body any
 		want int
 	}{
-		"a version that isn't there": {choice(99), http.StatusNotFound}, "another workload": {other, http.StatusNotFound},
-		"below 0": {choice(-1), http.StatusBadRequest}, "no workload": {ModelChoice{Version: 1}, http.StatusBadRequest},
-		"no such key": {map[string]any{"workload": key.Workload, "x": 1}, http.StatusBadRequest},
-		"newlines":    {ModelChoice{Workload: key.Workload, GPUModel: "V100", Note: "a\nb"}, http.StatusBadRequest},
+		"a version that isn't there": {choice(99), http.StatusNotFound},
+		"another workload":           {other, http.StatusNotFound},
+		"below 0":                    {choice(-1), http.StatusBadRequest},
+		"no workload":                {ModelChoice{Version: 1}, http.StatusBadRequest},
+		"no such key": {
+			map[string]any{"workload": key.Workload, "x": 1}, http.StatusBadRequest,
+		},
+		"newlines": {
+			ModelChoice{Workload: key.Workload, GPUModel: "V100", Note: "a\nb"}, http.StatusBadRequest,
+		},
 	} {
 		if status := c.post("/v1/models/use", tc.body, nil); status != tc.want {
 			t.Errorf("%s: status %d, want %d", name, status, tc.want)

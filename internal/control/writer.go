@@ -20,11 +20,12 @@ type writer struct {
 	log     *slog.Logger
 	queue   chan entry
 	pending gauge
-	waiting atomic.Int64          // entries not yet written
-	oldest  atomic.Int64          // when the store last answered, or the queue stopped being empty: since began
-	failed  atomic.Pointer[error] // why the last write failed; nil: it didn't
-	broken  atomic.Bool           // it failed for good: the database is damaged
-	lost    atomic.Int64
+	waiting atomic.Int64 // entries not yet written
+	// When the store last answered, or the queue stopped being empty: since began.
+	oldest atomic.Int64
+	failed atomic.Pointer[error] // why the last write failed; nil: it didn't
+	broken atomic.Bool           // it failed for good: the database is damaged
+	lost   atomic.Int64
 }
 
 // entry is a decision to write, and the job that it is for; either may be nil.

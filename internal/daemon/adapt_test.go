@@ -15,7 +15,9 @@ import (
 func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	j := &judge{setting: dvfsmodel.Setting{Core: 1237}, reason: "adapted", adapt: &live.Adaptation{
 		SLA: 1.2, TauS: 0.05, Writes: 30, Levels: []live.AdaptLevel{
-			{Core: 1380, Stretch: 1, Cost: 1}, {Core: 1237, Stretch: 1.12, Cost: 0.8}, {Core: 802, Stretch: 1.19, Cost: 0.7},
+			{Core: 1380, Stretch: 1, Cost: 1},
+			{Core: 1237, Stretch: 1.12, Cost: 0.8},
+			{Core: 802, Stretch: 1.19, Cost: 0.7},
 		},
 	}}
 	h := open(t, t.TempDir(), "sim:1", "", j)
@@ -35,7 +37,9 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	if run.SLA != 1.2 || !(run.Slowdown >= 1 && run.Slowdown <= 1.2) {
 		t.Errorf("%+v", run)
 	}
-	eventually(t, "the step is counted", func() bool { return h.node.Measure(context.Background()).Steps > 0 })
+	eventually(t, "the step is counted", func() bool {
+		return h.node.Measure(context.Background()).Steps > 0
+	})
 	if m := h.node.Measure(context.Background()); m.Adapted != 1 || m.Steps < 1 || m.GPUs[0].Writes < 2 {
 		t.Errorf("%+v", m)
 	}
@@ -43,7 +47,8 @@ func TestARunIsAdaptedAsTheControllerSays(t *testing.T) {
 	eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 	j.mu.Lock()
 	for _, o := range j.kept {
-		if slower, known := o.Slowdown.Get(); o.Setting != (dvfsmodel.Setting{Core: 802}) || !known || slower > 1.2 {
+		if slower, known := o.Slowdown.Get(); o.Setting != (dvfsmodel.Setting{Core: 802}) || !known ||
+			slower > 1.2 {
 			t.Errorf("%+v", o)
 		}
 	}

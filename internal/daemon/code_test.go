@@ -35,7 +35,8 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	mux := http.NewServeMux()
-	(&daemon.ControllerServer{Control: c, Access: &daemon.Access{}, Started: time.Now()}).Routes(mux, func(*http.Request) int64 { return user })
+	(&daemon.ControllerServer{Control: c, Access: &daemon.Access{}, Started: time.Now()}).Routes(mux,
+		func(*http.Request) int64 { return user })
 	ask := func(path string, message any) (int, string) {
 		t.Helper()
 		body, err := json.Marshal(message)
@@ -43,14 +44,19 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := httptest.NewRecorder()
-		mux.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body)))
+		mux.ServeHTTP(answer,
+			httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body)))
 		return answer.Code, answer.Body.String()
 	}
 	request := &epdapi.CodeRequest{
-		Submission: slurm.Submission{Version: slurm.ProtocolVersion, Kind: "batch", UID: 0, Name: "x", TRESPerNode: "gres/gpu:1", Script: "#!/bin/sh\n"},
-		Code:       &epdapi.Code{Files: 1, Vector: make([]float32, source.Dimensions)},
+		Submission: slurm.Submission{
+			Version: slurm.ProtocolVersion, Kind: "batch", UID: 0, Name: "x", TRESPerNode: "gres/gpu:1",
+			Script: "#!/bin/sh\n",
+		},
+		Code: &epdapi.Code{Files: 1, Vector: make([]float32, source.Dimensions)},
 	}
-	if status, body := ask(epdapi.PathCode, request); status != http.StatusOK || !strings.Contains(body, `"kept":true`) {
+	if status, body := ask(epdapi.PathCode, request); status != http.StatusOK ||
+		!strings.Contains(body, `"kept":true`) {
 		t.Errorf("status %d: %s", status, body)
 	}
 	for _, path := range []string{epdapi.PathCode, epdapi.PathEstimate} {
@@ -60,7 +66,8 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 			t.Errorf("%s: status %d: %s", path, status, body)
 		}
 	}
-	if status, body := ask(epdapi.PathEstimate, request); status != http.StatusOK || !strings.Contains(body, `"rung":"prior"`) {
+	if status, body := ask(epdapi.PathEstimate, request); status != http.StatusOK ||
+		!strings.Contains(body, `"rung":"prior"`) {
 		t.Errorf("status %d: %s", status, body)
 	}
 	if status, _ := ask(epdapi.PathSubmit, &request.Submission); status != http.StatusForbidden {
@@ -68,7 +75,8 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 	}
 	large := *request
 	large.Script = slurm.Hex(strings.Repeat("x", 600<<10))
-	if status, _ := ask(epdapi.PathCode, &large); status != http.StatusRequestEntityTooLarge && status != http.StatusBadRequest {
+	if status, _ := ask(epdapi.PathCode, &large); status != http.StatusRequestEntityTooLarge &&
+		status != http.StatusBadRequest {
 		t.Errorf("a script of 600 KiB: status %d", status)
 	}
 }

@@ -76,9 +76,12 @@ func (c *userLimiter) acquireTurn(ctx context.Context) bool {
 
 // serve has a user's question answered; as is the request that the handler
 // gets, made once the user may ask.
-func (c *userLimiter) serve(w http.ResponseWriter, r *http.Request, uid uint32, h http.Handler, as func(*http.Request) *http.Request) {
+func (c *userLimiter) serve(
+	w http.ResponseWriter, r *http.Request, uid uint32, h http.Handler, as func(*http.Request) *http.Request,
+) {
 	if !c.tryEnter(uid) {
-		reply(w, http.StatusTooManyRequests, epdapi.Fault{Error: "too many questions at once: wait for the answers"})
+		reply(w, http.StatusTooManyRequests,
+			epdapi.Fault{Error: "too many questions at once: wait for the answers"})
 		return
 	}
 	defer c.leave(uid)

@@ -37,16 +37,17 @@ func newOffice(t *testing.T) *office {
 	t.Helper()
 	gate := make(chan struct{})
 	o := &office{open: sync.OnceFunc(func() { close(gate) })}
-	server := httptest.NewServer((&Access{}).serveUsers(counter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if counter(r) > 0 {
-			o.work(1)
-			<-gate
-			o.work(-1)
-		}
-		body, _ := io.ReadAll(r.Body)
-		w.WriteHeader(http.StatusAccepted)
-		_, _ = fmt.Fprintf(w, "%d asked %s", counter(r), body)
-	})))
+	server := httptest.NewServer((&Access{}).serveUsers(counter,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if counter(r) > 0 {
+				o.work(1)
+				<-gate
+				o.work(-1)
+			}
+			body, _ := io.ReadAll(r.Body)
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = fmt.Fprintf(w, "%d asked %s", counter(r), body)
+		})))
 	t.Cleanup(server.Close)
 	t.Cleanup(o.open)
 	o.url = server.URL
@@ -107,12 +108,14 @@ func TestSlurmIsAnsweredAtOnceHoweverMuchUsersAsk(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	if status, text := o.ask(t, 0, "submit", time.Second); status != http.StatusAccepted || text != "0 asked submit" {
+	if status, text := o.ask(t, 0, "submit", time.Second); status != http.StatusAccepted ||
+		text != "0 asked submit" {
 		t.Errorf("root: %d, %q", status, text)
 	}
 	o.open()
 	group.Wait()
-	if statuses[http.StatusAccepted]+statuses[http.StatusTooManyRequests]+statuses[http.StatusServiceUnavailable] != 100 || statuses[http.StatusAccepted] == 0 {
+	if statuses[http.StatusAccepted]+statuses[http.StatusTooManyRequests]+
+		statuses[http.StatusServiceUnavailable] != 100 || statuses[http.StatusAccepted] == 0 {
 		t.Errorf("answers by status: %v", statuses)
 	}
 	if most := userTurns(); o.mostBusy > most {
@@ -129,11 +132,13 @@ func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close() //nolint:errcheck // the test ends
-		if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: epd\r\nUid: %d\r\nContent-Length: 10\r\n\r\nx", 1000+uid); err != nil {
+		if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: epd\r\nUid: %d\r\nContent-Length: 10\r\n\r\nx",
+			1000+uid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if status, text := o.ask(t, 2000, "quick", time.Second); status != http.StatusAccepted || text != "2000 asked quick" {
+	if status, text := o.ask(t, 2000, "quick", time.Second); status != http.StatusAccepted ||
+		text != "2000 asked quick" {
 		t.Errorf("%d, %q", status, text)
 	}
 }
@@ -141,7 +146,8 @@ func TestAUsersQuestionThatComesSlowlyHoldsUpNobody(t *testing.T) {
 func TestAUsersQuestionIsBounded(t *testing.T) {
 	o := newOffice(t)
 	o.open()
-	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), time.Second); status != http.StatusRequestEntityTooLarge {
+	if status, text := o.ask(t, 1000, strings.Repeat("x", maxQuestion+1), time.Second); status !=
+		http.StatusRequestEntityTooLarge {
 		t.Errorf("%d, %.80q", status, text)
 	}
 }

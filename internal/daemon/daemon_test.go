@@ -66,7 +66,8 @@ func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (live.Deci
 		}
 	}
 	return live.Decision{
-		Mode: live.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason, Adapt: j.adapt,
+		Mode: live.Enforce, Apply: j.setting != dvfsmodel.Setting{}, Setting: j.setting, Reason: j.reason,
+		Adapt: j.adapt,
 	}, j.refuse
 }
 
@@ -169,7 +170,8 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 	}
 	access := &daemon.Access{}
 	options := daemon.Options{
-		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access, Slurm: j.slurm,
+		Version: "test", Role: "both", Node: "n1", Controller: j, Spool: outbox, Access: access,
+		Slurm: j.slurm,
 		Agent: agent.New(agent.Options{Journal: journal, Runs: runs, Library: library, Boot: "boot"}),
 	}
 	with(&options)
@@ -190,10 +192,13 @@ func openWith(t *testing.T, dir, spec, faults string, j *judge, with func(*daemo
 		}
 	})
 	group.Go(func() { d.Run(ctx) })
-	h := &house{judge: j, sims: sims, node: d, client: epdapi.New(socket), socket: socket, stop: sync.OnceFunc(func() {
-		cancel()
-		group.Wait()
-	})}
+	h := &house{
+		judge: j, sims: sims, node: d, client: epdapi.New(socket), socket: socket,
+		stop: sync.OnceFunc(func() {
+			cancel()
+			group.Wait()
+		}),
+	}
 	t.Cleanup(h.stop)
 	return h
 }
@@ -309,7 +314,8 @@ func TestOutcomesWaitWhileTheStoreFailsAlsoOverARestart(t *testing.T) {
 	h.hook(t, slurm.Epilog, 1)
 	eventually(t, "trouble is shown", func() bool {
 		s, err := h.client.Status(context.Background())
-		return err == nil && s.Unrecorded == 1 && len(s.Troubles) > 0 && strings.Contains(s.Troubles[0].Message, "disk full")
+		return err == nil && s.Unrecorded == 1 && len(s.Troubles) > 0 &&
+			strings.Contains(s.Troubles[0].Message, "disk full")
 	})
 	h.stop()
 	again := &judge{}
@@ -350,7 +356,10 @@ func TestRestoreGivesEveryClockBack(t *testing.T) {
 }
 
 func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
-	for _, faults := range []string{"lock:permission", "lock:unsupported", "lock:lost", "clocks:lost", "lock:slow=2s"} {
+	for _, faults := range []string{
+		"lock:permission", "lock:unsupported", "lock:lost", "clocks:lost",
+		"lock:slow=2s",
+	} {
 		t.Run(faults, func(t *testing.T) {
 			t.Parallel()
 			j := &judge{}
@@ -375,25 +384,38 @@ func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
 
 func TestRequestsThatAreNoneAreRefused(t *testing.T) {
 	h := open(t, t.TempDir(), "sim", "", &judge{})
-	web := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", h.socket)
-	}}}
+	web := http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", h.socket)
+		}},
+	}
 	for name, test := range map[string]struct {
 		path, body string
 		want       int
 	}{
-		"garbage":         {epdapi.PathProlog, "\x00\xff", http.StatusBadRequest},
-		"wrong hook":      {epdapi.PathProlog, `{"v":1,"kind":"epilog","job_id":1,"node":"n1"}`, http.StatusBadRequest},
-		"no job":          {epdapi.PathEpilog, `{"v":1,"kind":"epilog","node":"n1"}`, http.StatusBadRequest},
-		"hostile node":    {epdapi.PathProlog, `{"v":1,"kind":"prolog","job_id":1,"node":"n1; rm -rf /"}`, http.StatusBadRequest},
-		"unknown key":     {epdapi.PathRestore, `{"gpu":"x"}`, http.StatusBadRequest},
-		"too much":        {epdapi.PathProlog, strings.Repeat("a", slurm.MaxMessage+1), http.StatusBadRequest},
-		"unknown path":    {"/v1/nothing", "{}", http.StatusNotFound},
-		"wrong method":    {epdapi.PathStatus, "{}", http.StatusMethodNotAllowed},
-		"GPU that is not": {epdapi.PathProlog, `{"v":1,"kind":"prolog","job_id":1,"node":"n1","gpus":[63],"gpus_known":true}`, http.StatusOK},
+		"garbage": {epdapi.PathProlog, "\x00\xff", http.StatusBadRequest},
+		"wrong hook": {
+			epdapi.PathProlog, `{"v":1,"kind":"epilog","job_id":1,"node":"n1"}`, http.StatusBadRequest,
+		},
+		"no job": {epdapi.PathEpilog, `{"v":1,"kind":"epilog","node":"n1"}`, http.StatusBadRequest},
+		"hostile node": {
+			epdapi.PathProlog, `{"v":1,"kind":"prolog","job_id":1,"node":"n1; rm -rf /"}`,
+			http.StatusBadRequest,
+		},
+		"unknown key": {epdapi.PathRestore, `{"gpu":"x"}`, http.StatusBadRequest},
+		"too much": {
+			epdapi.PathProlog, strings.Repeat("a", slurm.MaxMessage+1), http.StatusBadRequest,
+		},
+		"unknown path": {"/v1/nothing", "{}", http.StatusNotFound},
+		"wrong method": {epdapi.PathStatus, "{}", http.StatusMethodNotAllowed},
+		"GPU that is not": {
+			epdapi.PathProlog, `{"v":1,"kind":"prolog","job_id":1,"node":"n1","gpus":[63],"gpus_known":true}`,
+			http.StatusOK,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://epd"+test.path, strings.NewReader(test.body))
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://epd"+test.path,
+				strings.NewReader(test.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -418,7 +440,8 @@ func TestTheSocketIsForItsOwnerAndThereIsOne(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, error %v", info.Mode(), err)
 	}
-	if _, err := daemon.Listen(t.Context(), h.socket, 0o600); err == nil || !strings.Contains(err.Error(), "another epd") {
+	if _, err := daemon.Listen(t.Context(), h.socket, 0o600); err == nil ||
+		!strings.Contains(err.Error(), "another epd") {
 		t.Errorf("second listener: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")

@@ -39,7 +39,8 @@ func (d *ControllerServer) status(w http.ResponseWriter, r *http.Request) {
 	s := d.Control.Status(r.Context())
 	status := &epdapi.Status{
 		Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
-		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Totals: totalsOf(&s), Controller: &s,
+		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Totals: totalsOf(&s),
+		Controller: &s,
 	}
 	if control.CallerOf(r.Context()).Control {
 		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Problems...)

@@ -77,7 +77,9 @@ func hookDeadline(now, said time.Time) time.Time { return now.Add(min(said.Sub(n
 
 // chooseSetting asks the controller for the run's setting; without an answer it stays
 // at default clocks.
-func (d *AgentServer) chooseSetting(ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run) (reason string) {
+func (d *AgentServer) chooseSetting(
+	ctx context.Context, e *slurm.HookEvent, gpus []gpu.Identity, run *live.Run,
+) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
 	table, err := d.options.Agent.Clocks(gpus[0].UUID)
@@ -92,7 +94,8 @@ func (d *AgentServer) chooseSetting(ctx context.Context, e *slurm.HookEvent, gpu
 	}
 	shared, left := d.isShared(run.GPUs)
 	decision, err := d.options.Controller.Decide(ctx, &control.DecideRequest{
-		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus), Shared: shared, Left: left,
+		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus),
+		Shared: shared, Left: left,
 		Clocks: clockGroups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
@@ -147,7 +150,8 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 				shared, left = true, left && r.Reread
 			}
 		}
-		if s, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Sharing); err == nil && (s.MIG || s.MPS) {
+		if s, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Sharing); err == nil &&
+			(s.MIG || s.MPS) {
 			return true, false
 		}
 	}
@@ -185,7 +189,9 @@ func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 }
 
 func hookAnswer(applied bool, run, reason string) slurm.HookAnswer {
-	return slurm.HookAnswer{Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason)}
+	return slurm.HookAnswer{
+		Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason),
+	}
 }
 
 // epilogInfo is what an Epilog knows of its job.

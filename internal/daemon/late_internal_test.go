@@ -69,7 +69,9 @@ func noded(t *testing.T, l *ledger, test func(t *testing.T, d *AgentServer)) {
 		}
 		d := NewAgentServer(Options{
 			Node: "n1", Controller: l, Spool: outbox, Slurm: true, Simulated: true,
-			Agent: agent.New(agent.Options{Journal: folders[0], Runs: folders[1], Library: library, Boot: "boot"}),
+			Agent: agent.New(agent.Options{
+				Journal: folders[0], Runs: folders[1], Library: library, Boot: "boot",
+			}),
 		})
 		d.Start(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +92,10 @@ func sleep(d time.Duration) {
 // the job ended, or isn't, and returns what is recorded.
 func (d *AgentServer) late(t *testing.T, l *ledger, by time.Duration, told bool) *record.Outcome {
 	t.Helper()
-	event := slurm.HookEvent{Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0}, GPUsKnown: true}
+	event := slurm.HookEvent{
+		Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 7, Node: "n1", GPUs: []int{0},
+		GPUsKnown: true,
+	}
 	d.prolog(t.Context(), &event)
 	sleep(2 * time.Second)
 	l.ended = time.Now().Truncate(time.Second)
@@ -132,10 +137,12 @@ func TestTheEndOfARunWhoseEpilogIsLateIsSlurms(t *testing.T) {
 				t.Helper()
 				o := d.late(t, l, 7*time.Second, c.told)
 				seconds, joules := o.TimeS.Or(0)-c.late, o.GPUEnergyJ.Or(0)
-				if seconds < shortest || seconds > longest || math.Abs(o.Ended.Sub(o.Started).Seconds()-o.TimeS.Or(0)) > 1e-6 {
+				if seconds < shortest || seconds > longest ||
+					math.Abs(o.Ended.Sub(o.Started).Seconds()-o.TimeS.Or(0)) > 1e-6 {
 					t.Errorf("%v s from %s to %s, want two", o.TimeS, o.Started, o.Ended)
 				}
-				if power := joules / o.TimeS.Or(0); o.GPUSource != record.Counter || math.Abs(power-o.MeanPowerW.Or(0)) > 0.01*power {
+				if power := joules / o.TimeS.Or(0); o.GPUSource != record.Counter ||
+					math.Abs(power-o.MeanPowerW.Or(0)) > 0.01*power {
 					t.Errorf("%v J from %q at %v W", joules, o.GPUSource, o.MeanPowerW)
 				}
 				if l.endings != c.endings {

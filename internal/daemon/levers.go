@@ -40,7 +40,9 @@ func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
 func (d *ControllerServer) leversFor(to control.Caller) *epdapi.Levers {
 	s := d.Steerer.Status()
 	if !to.Control && !to.All {
-		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool { return a.Job == 0 || a.UID != to.UID })
+		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool {
+			return a.Job == 0 || a.UID != to.UID
+		})
 		s.Left, s.Notes, s.Trouble, s.Order, s.Shared = nil, nil, "", nil, nil
 	}
 	return &epdapi.Levers{Status: s}

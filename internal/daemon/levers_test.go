@@ -29,13 +29,15 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 			snap := &steer.Snapshot{At: now}
 			for id := range slurm.JobID(3) {
 				snap.Jobs = append(snap.Jobs, slurm.Job{
-					ID: id + 1, UID: 10 + uint32(id), Partition: "gpu", ArrayTask: -1, Priority: 1000, Eligible: now,
-					State: slurm.JobState{Base: slurm.Pending}, Reason: "Priority",
+					ID: id + 1, UID: 10 + uint32(id), Partition: "gpu", ArrayTask: -1, Priority: 1000,
+					Eligible: now,
+					State:    slurm.JobState{Base: slurm.Pending}, Reason: "Priority",
 				})
 			}
 			return snap, nil
 		},
-		Levers: noLevers{}, Settings: func() *steer.Settings { return set }, Dir: "levers", Disk: spooltest.New(),
+		Levers: noLevers{}, Settings: func() *steer.Settings { return set }, Dir: "levers",
+		Disk:  spooltest.New(),
 		Clock: func() time.Time { return now },
 	})
 	if err != nil {
@@ -61,7 +63,8 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 		for _, a := range got.Advice {
 			jobs = append(jobs, a.Job)
 		}
-		if !slices.Equal(got.Order, c.order) || !slices.Equal(jobs, c.jobs) || len(got.Notes) != c.notes || got.Policy != "value" {
+		if !slices.Equal(got.Order, c.order) || !slices.Equal(jobs, c.jobs) || len(got.Notes) != c.notes ||
+			got.Policy != "value" {
 			t.Errorf("%+v sees %+v", c.who, got.Status)
 		}
 	}

@@ -46,7 +46,8 @@ func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]string) metrics.GPU {
 	id := state.Identity
 	out := metrics.GPU{
-		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck, Alien: state.ExternalChange != "", Writes: state.Writes,
+		UUID: id.UUID, Model: id.Model, Partition: partitions[id.UUID], Stuck: state.Stuck,
+		Alien: state.ExternalChange != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
 		out.Locked = lockedClocks(state.Entry)

@@ -106,8 +106,10 @@ func NewAgentServer(o Options) *AgentServer {
 		o.Files = os.DirFS("/")
 	}
 	d := &AgentServer{
-		options: o, started: time.Now(), epilogs: make(map[runOf]epilogInfo), partitions: make(map[string]string),
-		endedRuns: make(map[runOf]struct{}), outcomesReady: make(chan struct{}, 1), problemCount: len(o.Problems),
+		options: o, started: time.Now(), epilogs: make(map[runOf]epilogInfo),
+		partitions: make(map[string]string),
+		endedRuns:  make(map[runOf]struct{}), outcomesReady: make(chan struct{}, 1),
+		problemCount: len(o.Problems),
 	}
 	for _, t := range o.Problems {
 		d.problems = append(d.problems, loggedProblem{t, t.At})
@@ -137,7 +139,8 @@ func (d *AgentServer) noteProblem(err error) {
 	t := loggedProblem{epdapi.Problem{At: now, Message: slurm.Printable(err.Error(), 1000)}, now}
 	d.mu.Lock()
 	d.problemCount++
-	if i := slices.IndexFunc(d.problems, func(old loggedProblem) bool { return old.Message == t.Message }); i >= 0 {
+	if i := slices.IndexFunc(d.problems,
+		func(old loggedProblem) bool { return old.Message == t.Message }); i >= 0 {
 		if known := d.problems[i].logged; now.Sub(known) < loggedEvery {
 			t.logged, silent = known, true
 		}
@@ -260,7 +263,9 @@ func (d *AgentServer) jobPresence(ctx context.Context, r live.Run) (live.Outlook
 	}
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
-	return d.options.Controller.Outlook(ctx, control.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID})
+	return d.options.Controller.Outlook(ctx, control.OutlookRequest{
+		Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID,
+	})
 }
 
 // askBound is how long one question about a run may take.
@@ -338,7 +343,10 @@ func (d *AgentServer) gpus(states []agent.GPUState) []epdapi.GPU {
 // of the time it is used.
 func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool, utilisation live.Number) {
 	id := state.Identity
-	out = epdapi.GPU{UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost, ExternalChange: state.ExternalChange, Refused: state.Refused}
+	out = epdapi.GPU{
+		UUID: id.UUID, Bus: id.Bus, Model: id.Model, Minor: id.Minor, Stuck: state.Stuck, Lost: state.Lost,
+		ExternalChange: state.ExternalChange, Refused: state.Refused,
+	}
 	if state.Entry != nil {
 		at := lockedClocks(state.Entry)
 		out.LockedCore, out.LockedMem = at.Core, at.Mem

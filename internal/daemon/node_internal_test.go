@@ -39,7 +39,8 @@ func TestAHookStopsWaitingSoonWhateverItsClockSays(t *testing.T) {
 	for _, c := range []struct{ said, want time.Duration }{
 		{-time.Hour, -time.Hour}, {time.Second, time.Second}, {time.Hour, maxHookTime},
 	} {
-		if got := hookDeadline(now, now.Add(c.said).Round(0)).Sub(now); (got - c.want).Abs() > time.Millisecond {
+		if got := hookDeadline(now, now.Add(c.said).Round(0)).Sub(now); (got - c.want).Abs() >
+			time.Millisecond {
 			t.Errorf("%v from now: %v, want %v", c.said, got, c.want)
 		}
 	}

@@ -18,10 +18,14 @@ import (
 
 // Confs are where slurm.conf may be, with gres.conf beside it, when no hook has said
 // it yet: Slurm's default, what slurmd keeps of a configless cluster, and others.
-var Confs = []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"}
+var Confs = []string{
+	"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf",
+	"/usr/local/etc/slurm.conf",
+}
 
 // errNumbers tells that a GPU can't be told by its number in Slurm.
-var errNumbers = errors.New("nothing tells which GPU Slurm's numbers mean: neither UUIDs in the job's environment, nor gres.conf, nor --gpu-order")
+var errNumbers = errors.New("nothing tells which GPU Slurm's numbers mean: neither UUIDs in the job's " +
+	"environment, nor gres.conf, nor --gpu-order")
 
 // jobGPUs is the GPUs that Slurm gave a job: by their UUIDs where the job's environment
 // has them, else by the numbers of gres.conf's list. All of them are there, or none is
@@ -54,7 +58,8 @@ func (d *AgentServer) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]str
 	d.mu.Unlock()
 	if len(e.UUIDs) > 0 {
 		if len(e.UUIDs) != len(e.GPUs) {
-			return nil, fmt.Errorf("the job's environment has %d UUIDs for %d GPUs", len(e.UUIDs), len(e.GPUs))
+			return nil, fmt.Errorf("the job's environment has %d UUIDs for %d GPUs",
+				len(e.UUIDs), len(e.GPUs))
 		}
 		uuids := make([]string, len(e.UUIDs))
 		for i, uuid := range e.UUIDs {
@@ -87,7 +92,8 @@ func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []s
 	case err == nil && order != nil:
 		for i := range min(len(uuids), len(order)) {
 			if uuids[i] != "" && uuids[i] != order[i] {
-				return nil, "", fmt.Errorf("GPU %d is %s by %s, and %s by --gpu-order: %w", i, uuids[i], by, order[i], slurm.ErrOrder)
+				return nil, "", fmt.Errorf("GPU %d is %s by %s, and %s by --gpu-order: %w", i, uuids[i], by,
+					order[i], slurm.ErrOrder)
 			}
 		}
 		return uuids, by, nil
@@ -110,7 +116,9 @@ func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []s
 const confBound = 300 * time.Millisecond
 
 // byGresConf is what gres.conf says, for the GPUs as the driver counted them last.
-func (d *AgentServer) byGresConf(ctx context.Context, node string, inventory []gpu.Identity) (uuids []string, by string, err error) {
+func (d *AgentServer) byGresConf(
+	ctx context.Context, node string, inventory []gpu.Identity,
+) (uuids []string, by string, err error) {
 	type answer struct {
 		devices slurm.DeviceMap
 		file    string

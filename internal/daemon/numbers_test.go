@@ -57,21 +57,52 @@ func TestAPrologLocksTheGPUsThatItsNumbersMean(t *testing.T) {
 	}
 	same := func(uuids []string) []string { return uuids }
 	for name, c := range map[string]certainty{
-		"a GPU is missing":                               {"sim:4", "1/open:missing", files, nil, on(2), []int{2}, "/opt/slurm/etc/gres.conf"},
-		"the missing GPU itself":                         {"sim:4", "1/open:missing", files, nil, on(1), nil, "/opt/slurm/etc/gres.conf"},
-		"it is missing where Slurm sorts by PCI bus":     {"sim:4", "1/open:missing", sorted, nil, on(2), nil, "isn't certain"},
-		"it is lost where Slurm sorts by PCI bus":        {"sim:4,minor=2/0/3/1", "1/open:lost", sorted, nil, on(2), []int{2}, "AutoDetect=nvml"},
-		"device files in another order than the PCI bus": {"sim:4,minor=2/0/3/1", "", sorted, nil, on(0, 3), []int{0, 3}, "AutoDetect=nvml"},
-		"the same, by device file":                       {"sim:4,minor=2/0/3/1", "", files, nil, on(0, 3), []int{1, 2}, "gres.conf"},
-		"UUIDs":                                          {"sim:4,minor=reverse", "", none, nil, named(slurm.HookEvent{GPUs: []int{3}}, simUUID), []int{0}, "UUIDs"},
-		"UUIDs of no GPU here":                           {"sim:4", "", files, nil, named(on(0), "GPU-1"), nil, "UUIDs"},
-		"fewer UUIDs than GPUs":                          {"sim:4", "", files, nil, named(on(0, 1), simUUID), nil, "UUIDs"},
-		"parts of a GPU":                                 {"sim:4", "", files, nil, parts, nil, ""},
-		"no gres.conf":                                   {"sim:4", "", none, nil, on(0), nil, "nothing tells which GPU"},
-		"no gres.conf, but an order":                     {"sim:2", "", none, reversed, on(0), []int{1}, "--gpu-order"},
-		"an order that says the same":                    {"sim:2,minor=reverse", "", slurmConf("AutoDetect=nvml", 2), same, on(0), []int{0}, "gres.conf"},
-		"an order that says something else":              {"sim:2,minor=reverse", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), same, on(0), nil, "by --gpu-order"},
-		"a number beyond the list":                       {"sim:4", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), nil, on(2), nil, "gres.conf"},
+		"a GPU is missing": {
+			"sim:4", "1/open:missing", files, nil, on(2), []int{2}, "/opt/slurm/etc/gres.conf",
+		},
+		"the missing GPU itself": {
+			"sim:4", "1/open:missing", files, nil, on(1), nil, "/opt/slurm/etc/gres.conf",
+		},
+		"it is missing where Slurm sorts by PCI bus": {
+			"sim:4", "1/open:missing", sorted, nil, on(2), nil, "isn't certain",
+		},
+		"it is lost where Slurm sorts by PCI bus": {
+			"sim:4,minor=2/0/3/1", "1/open:lost", sorted, nil, on(2), []int{2}, "AutoDetect=nvml",
+		},
+		"device files in another order than the PCI bus": {
+			"sim:4,minor=2/0/3/1", "", sorted, nil, on(0, 3), []int{0, 3}, "AutoDetect=nvml",
+		},
+		"the same, by device file": {
+			"sim:4,minor=2/0/3/1", "", files, nil, on(0, 3), []int{1, 2}, "gres.conf",
+		},
+		"UUIDs": {
+			"sim:4,minor=reverse", "", none, nil, named(slurm.HookEvent{GPUs: []int{3}}, simUUID),
+			[]int{0},
+			"UUIDs",
+		},
+		"UUIDs of no GPU here": {
+			"sim:4", "", files, nil, named(on(0), "GPU-1"), nil, "UUIDs",
+		},
+		"fewer UUIDs than GPUs": {
+			"sim:4", "", files, nil, named(on(0, 1), simUUID), nil, "UUIDs",
+		},
+		"parts of a GPU": {"sim:4", "", files, nil, parts, nil, ""},
+		"no gres.conf": {
+			"sim:4", "", none, nil, on(0), nil, "nothing tells which GPU",
+		},
+		"no gres.conf, but an order": {
+			"sim:2", "", none, reversed, on(0), []int{1}, "--gpu-order",
+		},
+		"an order that says the same": {
+			"sim:2,minor=reverse", "", slurmConf("AutoDetect=nvml", 2), same, on(0), []int{0}, "gres.conf",
+		},
+		"an order that says something else": {
+			"sim:2,minor=reverse", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), same, on(0), nil,
+			"by --gpu-order",
+		},
+		"a number beyond the list": {
+			"sim:4", "", slurmConf("Name=gpu File=/dev/nvidia[0-1]", 2), nil, on(2), nil, "gres.conf",
+		},
 	} {
 		t.Run(name, func(t *testing.T) { c.play(t) })
 	}
@@ -89,12 +120,13 @@ type certainty struct {
 
 func (c *certainty) play(t *testing.T) {
 	t.Helper()
-	h := openWith(t, t.TempDir(), c.spec, c.faults, &judge{setting: dvfsmodel.Setting{Core: 945}}, func(o *daemon.Options) {
-		o.Files = fs.FS(c.files)
-		if c.order != nil {
-			o.Order = c.order(simUUIDs(t, c.spec))
-		}
-	})
+	h := openWith(t, t.TempDir(), c.spec, c.faults, &judge{setting: dvfsmodel.Setting{Core: 945}},
+		func(o *daemon.Options) {
+			o.Files = fs.FS(c.files)
+			if c.order != nil {
+				o.Order = c.order(simUUIDs(t, c.spec))
+			}
+		})
 	e := c.event
 	e.Kind, e.Job, e.GPUsKnown = slurm.Prolog, 7, true
 	answer := h.say(t, &e)
@@ -148,7 +180,8 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 		detects := rapid.Bool().Draw(r, "AutoDetect")
 		conf := "AutoDetect=nvml\n"
 		if !detects {
-			conf = fmt.Sprintf("Name=gpu File=/dev/nvidia%s\n", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(files), "[]")), ",/dev/nvidia"))
+			conf = fmt.Sprintf("Name=gpu File=/dev/nvidia%s\n",
+				strings.Join(strings.Fields(strings.Trim(fmt.Sprint(files), "[]")), ",/dev/nvidia"))
 		}
 		own := func(number int) int { // which GPU slurmd gives the job, by its place in the driver's order
 			if detects {
@@ -159,15 +192,17 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 		hits := rapid.Permutation(all).Draw(r, "hit")[:rapid.IntRange(0, min(2, n)).Draw(r, "hits")]
 		rules := make([]string, len(hits))
 		for k, i := range hits {
-			rules[k] = fmt.Sprintf("%d/open:%s", i, rapid.SampledFrom([]string{"lost", "missing"}).Draw(r, "fault"))
+			rules[k] = fmt.Sprintf("%d/open:%s", i,
+				rapid.SampledFrom([]string{"lost", "missing"}).Draw(r, "fault"))
 		}
 		faults := strings.Join(rules, ";")
 		gpus := rapid.Permutation(all).Draw(r, "job")[:rapid.IntRange(1, n).Draw(r, "size")]
 		slices.Sort(gpus)
 		spec := strings.ReplaceAll(strings.Trim(fmt.Sprintf("sim:%d,minor=%v", n, minors), "[]"), "[", "")
-		h := openWith(t, t.TempDir(), strings.ReplaceAll(spec, " ", "/"), faults, &judge{setting: dvfsmodel.Setting{Core: 945}}, func(o *daemon.Options) {
-			o.Files = slurmConf(conf, n)
-		})
+		h := openWith(t, t.TempDir(), strings.ReplaceAll(spec, " ", "/"), faults,
+			&judge{setting: dvfsmodel.Setting{Core: 945}}, func(o *daemon.Options) {
+				o.Files = slurmConf(conf, n)
+			})
 		defer h.stop()
 		h.say(t, &slurm.HookEvent{Kind: slurm.Prolog, Job: 7, GPUs: gpus, GPUsKnown: true, Conf: someConf})
 		want := make([]int, 0, len(gpus))
@@ -180,10 +215,12 @@ func TestAJobsOwnGPUsAreLockedOrNone(t *testing.T) {
 			locked++
 		}
 		if len(got) > 0 && !slices.Equal(got, want) {
-			r.Fatalf("%s, faults %q, gres.conf %q: job on %v has %v locked, its GPUs are %v", spec, faults, conf, gpus, got, want)
+			r.Fatalf("%s, faults %q, gres.conf %q: job on %v has %v locked, its GPUs are %v", spec, faults,
+				conf, gpus, got, want)
 		}
 		if faults == "" && !slices.Equal(got, want) {
-			r.Fatalf("%s, gres.conf %q: job on %v has %v locked, its GPUs are %v", spec, conf, gpus, got, want)
+			r.Fatalf("%s, gres.conf %q: job on %v has %v locked, its GPUs are %v", spec, conf,
+				gpus, got, want)
 		}
 	})
 	if locked == 0 {

@@ -48,7 +48,8 @@ func (d *AgentServer) deliver(ctx context.Context) {
 	}
 	report, err := d.options.Spool.Deliver(ctx, d.send)
 	for _, aside := range report.Aside {
-		d.noteProblem(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's folder aside: %w", aside.ID, aside.Reason))
+		d.noteProblem(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's "+
+			"folder aside: %w", aside.ID, aside.Reason))
 	}
 	if err != nil && ctx.Err() == nil {
 		d.noteProblem(fmt.Errorf("%w, will try again", err))
@@ -100,7 +101,8 @@ func (d *AgentServer) endedAt(ctx context.Context, r *live.Run, told epilogInfo)
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()
 		question := control.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID, Ending: true}
-		if now, err := d.options.Controller.Outlook(ctx, question); err == nil { // else it finds out when it is told the outcome
+		// Else it finds out when it is told the outcome.
+		if now, err := d.options.Controller.Outlook(ctx, question); err == nil {
 			told.end = now.Ended
 		}
 	}
@@ -164,7 +166,8 @@ func (d *AgentServer) send(ctx context.Context, _ string, body []byte) error {
 // statistics.
 func (d *AgentServer) recordUnmatched(e *slurm.HookEvent, run string) {
 	d.noteProblem(d.put(&record.Outcome{
-		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded, Unmatched: true,
+		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded,
+		Unmatched: true,
 	}))
 	d.triggerDelivery()
 }

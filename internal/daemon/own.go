@@ -30,7 +30,8 @@ func LockState(dir, role string) (release func(), err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		err = fmt.Errorf("%w has the state folder %s as %s: stop it, or name another folder by --state", ErrTaken, dir, role)
+		err = fmt.Errorf("%w has the state folder %s as %s: stop it, or name another folder by --state",
+			ErrTaken, dir, role)
 	case err != nil:
 		err = fmt.Errorf("lock %s: %w", path, err)
 	default:

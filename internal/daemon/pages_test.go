@@ -24,7 +24,10 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	job := record.Job{Cluster: "alpha", ID: 7, Submitted: time.Unix(1_700_000_000, 0), User: "ada", Partition: "gpu", Name: []byte("secret"), GPUs: 1, Nodes: 1}
+	job := record.Job{
+		Cluster: "alpha", ID: 7, Submitted: time.Unix(1_700_000_000, 0), User: "ada", Partition: "gpu",
+		Name: []byte("secret"), GPUs: 1, Nodes: 1,
+	}
 	if err := records.PutJob(t.Context(), &job); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +36,10 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
-	inner := (&daemon.ControllerServer{Version: "1.0", Control: c, Access: &daemon.Access{}, Started: time.Now(), Health: &epdapi.Health{State: "/state"}}).InternalHandler()
+	inner := (&daemon.ControllerServer{
+		Version: "1.0", Control: c, Access: &daemon.Access{}, Started: time.Now(),
+		Health: &epdapi.Health{State: "/state"},
+	}).InternalHandler()
 	for name, c := range map[string]struct {
 		caller                          control.Caller
 		job, models, reload, undo, jobs int
@@ -42,14 +48,19 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		"ada":    {control.Caller{UID: 1000, Name: "ada"}, 200, 403, 403, 404, 1},
 		"bob":    {control.Caller{UID: 1001, Name: "bob"}, 404, 403, 403, 404, 0},
 		"reader": {control.Caller{UID: math.MaxUint32, Name: "bob", All: true}, 200, 200, 403, 404, 1},
-		"admin":  {control.Caller{UID: 0, All: true, Control: true}, 200, 200, 400, 404, 1}, // there is no configuration to read
+		// There is no configuration to read.
+		"admin": {control.Caller{UID: 0, All: true, Control: true}, 200, 200, 400, 404, 1},
 	} {
 		ask := func(method, path string) (int, string) {
 			w := httptest.NewRecorder()
-			inner(c.caller).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}")))
+			inner(c.caller).ServeHTTP(w,
+				httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}")))
 			return w.Code, w.Body.String()
 		}
-		for path, want := range map[string]int{"GET /v1/jobs/7": c.job, "GET /v1/models": c.models, "POST /v1/reload": c.reload, "POST /v1/levers/undo": c.undo, "GET /v1/overview": 200} {
+		for path, want := range map[string]int{
+			"GET /v1/jobs/7": c.job, "GET /v1/models": c.models,
+			"POST /v1/reload": c.reload, "POST /v1/levers/undo": c.undo, "GET /v1/overview": 200,
+		} {
 			method, path, _ := strings.Cut(path, " ")
 			status, body := ask(method, path)
 			if status != want || c.job == http.StatusNotFound && strings.Contains(body, "secret") {
@@ -59,7 +70,8 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		if _, body := ask(http.MethodGet, "/v1/jobs"); strings.Count(body, `"job_id":7`) != c.jobs {
 			t.Errorf("%s lists %s", name, body)
 		}
-		if _, body := ask(http.MethodGet, "/v1/status"); strings.Contains(body, "/state") != c.caller.Control || !strings.Contains(body, `"version":"1.0"`) {
+		if _, body := ask(http.MethodGet, "/v1/status"); strings.Contains(body, "/state") !=
+			c.caller.Control || !strings.Contains(body, `"version":"1.0"`) {
 			t.Errorf("%s: status %s", name, body)
 		}
 	}

@@ -14,7 +14,9 @@ const lookEvery = 5 * time.Second
 // ServeSocket is [Serve] at a Unix socket that [Listen] opened. When the
 // socket's file was removed, as by somebody who cleans /run, another one is
 // opened: nobody could connect any more.
-func ServeSocket(ctx context.Context, l net.Listener, mode os.FileMode, handler http.Handler, full func(uid int64) bool) error {
+func ServeSocket(
+	ctx context.Context, l net.Listener, mode os.FileMode, handler http.Handler, full func(uid int64) bool,
+) error {
 	path := l.Addr().String()
 	for {
 		serving, stop := context.WithCancel(ctx)

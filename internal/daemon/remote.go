@@ -49,7 +49,9 @@ func (r *RemoteController) Outlook(ctx context.Context, q control.OutlookRequest
 }
 
 // Report tells how the node fares.
-func (r *RemoteController) Report(ctx context.Context, report *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+func (r *RemoteController) Report(
+	ctx context.Context, report *epdapi.NodeReport,
+) (epdapi.ReportAnswer, error) {
 	var answer epdapi.ReportAnswer
 	err := r.ask(ctx, epdapi.PathReport, report, &answer)
 	return answer, err

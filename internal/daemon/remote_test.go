@@ -21,7 +21,8 @@ import (
 func controllerAt(t *testing.T, status int, body string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || !json.Valid(readAll(t, r)) {
+		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" ||
+			!json.Valid(readAll(t, r)) {
 			t.Errorf("%s %s is no question", r.Method, r.URL)
 		}
 		w.WriteHeader(status)
@@ -67,7 +68,8 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := daemon.NewRemoteController([]string{first, controllerAt(t, http.StatusOK, answer)}, http.DefaultTransport)
+			r := daemon.NewRemoteController([]string{first, controllerAt(t, http.StatusOK, answer)},
+				http.DefaultTransport)
 			for range 2 { // the second time the one that answered is asked first
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				d, err := r.Decide(ctx, &control.DecideRequest{})
@@ -90,13 +92,19 @@ func TestWhatAControllerSaysOfAnOutcomeIsUnderstood(t *testing.T) {
 		{http.StatusBadRequest, daemon.ErrRefused},
 		{http.StatusRequestEntityTooLarge, daemon.ErrRefused},
 	} {
-		r := daemon.NewRemoteController([]string{controllerAt(t, test.status, `{"receipt":"stored"}`)}, http.DefaultTransport)
-		if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+		r := daemon.NewRemoteController([]string{controllerAt(t, test.status, `{"receipt":"stored"}`)},
+			http.DefaultTransport)
+		if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, test.want) ||
+			(err == nil) != (test.want == nil) {
 			t.Errorf("status %d: %v, want %v", test.status, err, test.want)
 		}
 	}
-	for _, status := range []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusServiceUnavailable, http.StatusFound} {
-		r := daemon.NewRemoteController([]string{controllerAt(t, status, `{"error":"who are you?"}`)}, http.DefaultTransport)
+	for _, status := range []int{
+		http.StatusForbidden, http.StatusUnauthorized, http.StatusServiceUnavailable,
+		http.StatusFound,
+	} {
+		r := daemon.NewRemoteController([]string{controllerAt(t, status, `{"error":"who are you?"}`)},
+			http.DefaultTransport)
 		err := r.Record(t.Context(), &record.Outcome{RunID: "r"})
 		if err == nil || errors.Is(err, daemon.ErrRefused) || errors.Is(err, control.ErrNotYet) {
 			t.Errorf("status %d: %v, want one that is tried again", status, err)

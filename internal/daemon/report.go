@@ -90,14 +90,19 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 		if run.Ended {
 			r.Unrecorded++
 		}
-		r.Runs = append(r.Runs, epdapi.NodeRun{Run: runOfStatus(run), Partition: d.partitions[run.ID], Readings: run.Readings})
+		r.Runs = append(r.Runs, epdapi.NodeRun{
+			Run: runOfStatus(run), Partition: d.partitions[run.ID], Readings: run.Readings,
+		})
 	}
 	r.Troubled = d.problemCount
 	for _, t := range d.problems[max(0, len(d.problems)-epdapi.MaxReportTroubles):] {
-		r.Troubles = append(r.Troubles, epdapi.Problem{At: t.At, Message: slurm.Printable(t.Message, reportedTexts)})
+		r.Troubles = append(r.Troubles, epdapi.Problem{
+			At: t.At, Message: slurm.Printable(t.Message, reportedTexts),
+		})
 	}
 	r.LeftOut = max(0, len(r.GPUs)-epdapi.MaxReportGPUs) + max(0, len(r.Runs)-epdapi.MaxReportRuns)
-	r.GPUs, r.Runs = r.GPUs[:min(len(r.GPUs), epdapi.MaxReportGPUs)], r.Runs[:min(len(r.Runs), epdapi.MaxReportRuns)]
+	r.GPUs, r.Runs = r.GPUs[:min(len(r.GPUs), epdapi.MaxReportGPUs)],
+		r.Runs[:min(len(r.Runs), epdapi.MaxReportRuns)]
 	return r
 }
 
@@ -120,7 +125,8 @@ func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	}
 	out.Journal = &epdapi.JournalEntry{}
 	for _, held := range []gpu.Domain{gpu.Core, gpu.Mem} {
-		if h, ok := state.Entry.Domains[held.String()]; ok && (out.Journal.Since.IsZero() || h.Since.Before(out.Journal.Since)) {
+		if h, ok := state.Entry.Domains[held.String()]; ok &&
+			(out.Journal.Since.IsZero() || h.Since.Before(out.Journal.Since)) {
 			out.Journal = &epdapi.JournalEntry{Since: h.Since, RunID: h.Run, Job: h.Job}
 		}
 	}

@@ -45,16 +45,22 @@ func TestANodeReportsItsGPUsItsRunsAndWhatIsJournalled(t *testing.T) {
 		}
 	}
 	answer := h.hook(t, slurm.Prolog, 7, 1)
-	r := h.last(t, "a run with readings", func(r *epdapi.NodeReport) bool { return len(r.Runs) == 1 && !r.Runs[0].Readings.IsZero() })
-	if run := &r.Runs[0]; run.ID != string(answer.Run) || run.Job != 7 || run.Readings.GPUs != 1 || !run.Readings.Power[0].Known {
+	r := h.last(t, "a run with readings", func(r *epdapi.NodeReport) bool {
+		return len(r.Runs) == 1 && !r.Runs[0].Readings.IsZero()
+	})
+	if run := &r.Runs[0]; run.ID != string(answer.Run) || run.Job != 7 || run.Readings.GPUs != 1 ||
+		!run.Readings.Power[0].Known {
 		t.Errorf("%+v", run)
 	}
 	g := &r.GPUs[1]
-	if g.Journal == nil || g.Journal.RunID != string(answer.Run) || g.Journal.Job != 7 || g.LockedCore != j.setting.Core || r.GPUs[0].Journal != nil {
+	if g.Journal == nil || g.Journal.RunID != string(answer.Run) || g.Journal.Job != 7 ||
+		g.LockedCore != j.setting.Core || r.GPUs[0].Journal != nil {
 		t.Errorf("%+v", r.GPUs)
 	}
 	h.hook(t, slurm.Epilog, 7, 1)
-	h.last(t, "the end", func(r *epdapi.NodeReport) bool { return len(r.Runs) == 0 && r.GPUs[1].Journal == nil })
+	h.last(t, "the end", func(r *epdapi.NodeReport) bool {
+		return len(r.Runs) == 0 && r.GPUs[1].Journal == nil
+	})
 }
 
 // A GPU that doesn't answer is told of as such, and holds up nothing else.
@@ -69,7 +75,8 @@ func TestAReportSaysWhichGPUsDontAnswer(t *testing.T) {
 // Nothing depends on reports: a controller that won't hear of them is no trouble.
 func TestAControllerThatTakesNoReportsIsNoTrouble(t *testing.T) {
 	for name, deaf := range map[string]error{
-		"older": &epdapi.RefusedError{Path: epdapi.PathReport, Status: http.StatusNotFound}, "away": errors.New("nobody is there"),
+		"older": &epdapi.RefusedError{Path: epdapi.PathReport, Status: http.StatusNotFound},
+		"away":  errors.New("nobody is there"),
 	} {
 		h := open(t, t.TempDir(), "sim:1", "", &judge{deaf: deaf})
 		h.last(t, name, func(*epdapi.NodeReport) bool { return true })

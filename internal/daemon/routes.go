@@ -27,7 +27,9 @@ func (d *AgentServer) Routes(mux *http.ServeMux) {
 
 // hook answers a Prolog or an Epilog. One that its caller has given up goes on:
 // what it began must not stay half done.
-func (d *AgentServer) hook(kind slurm.Hook, do func(context.Context, *slurm.HookEvent) slurm.HookAnswer) http.HandlerFunc {
+func (d *AgentServer) hook(
+	kind slurm.Hook, do func(context.Context, *slurm.HookEvent) slurm.HookAnswer,
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e, err := slurm.DecodeHookEvent(http.MaxBytesReader(w, r.Body, slurm.MaxMessage))
 		if err == nil && e.Kind != kind {
@@ -66,7 +68,9 @@ func (d *AgentServer) restore(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	report, err := d.options.Agent.Restore(ctx, "an administrator gave the clocks back", q.GPUs...)
 	d.noteProblem(err)
-	a := epdapi.RestoreAnswer{GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean()}
+	a := epdapi.RestoreAnswer{
+		GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean(),
+	}
 	for _, g := range report.GPUs {
 		one := epdapi.RestoredGPU{UUID: g.UUID, Result: string(g.Result), Note: g.Note}
 		if g.Err != nil {

@@ -40,7 +40,8 @@ const maxSocketPath = 107
 // is made where there is none.
 func Listen(ctx context.Context, path string, mode os.FileMode) (net.Listener, error) {
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("socket %s: its path has %d bytes, want at most %d", path, len(path), maxSocketPath)
+		return nil, fmt.Errorf("socket %s: its path has %d bytes, want at most %d", path, len(path),
+			maxSocketPath)
 	}
 	ctx, cancel := context.WithTimeout(ctx, headerBound)
 	defer cancel()
@@ -118,7 +119,8 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, full func(
 		}
 	})
 	defer stopped()
-	if err := server.Serve(&connLimiter{Listener: l, full: full, open: make(map[string]int)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(&connLimiter{Listener: l, full: full, open: make(map[string]int)}); !errors.Is(err,
+		http.ErrServerClosed) {
 		return err
 	}
 	return nil

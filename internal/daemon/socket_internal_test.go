@@ -129,7 +129,8 @@ func TestASocketsPathThatIsTooLongIsNamed(t *testing.T) {
 	}
 	_ = l.Close()
 	_, err = Listen(t.Context(), longest+"s", 0o600)
-	if want := longest + "s: its path has 108 bytes, want at most 107"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := longest + "s: its path has 108 bytes, want at most 107"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -18,7 +18,8 @@ func TestAPrologUnderWayAtTheStopLeavesNothingLocked(t *testing.T) {
 	go func() {
 		defer close(done)
 		_, _ = h.client.Hook(context.Background(), &slurm.HookEvent{ // which may be cut off
-			Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 1, Node: "n1", GPUs: []int{0}, GPUsKnown: true,
+			Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: 1, Node: "n1", GPUs: []int{0},
+			GPUsKnown: true,
 		})
 	}()
 	<-j.asked

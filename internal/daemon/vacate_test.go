@@ -39,7 +39,8 @@ func TestAPrologBelievesInSharingOnlyWhatSlurmDoesNotSayHasEnded(t *testing.T) {
 			asked := j.request
 			j.mu.Unlock()
 			if answer.Applied == tc.shared || asked.Shared != tc.shared || asked.Left != tc.shared {
-				t.Errorf("applied %v, asked as shared %v, with a run that was left %v; want shared: %v", answer.Applied, asked.Shared, asked.Left, tc.shared)
+				t.Errorf("applied %v, asked as shared %v, with a run that was left %v; want shared: %v",
+					answer.Applied, asked.Shared, asked.Left, tc.shared)
 			}
 			h.hook(t, slurm.Epilog, 2)
 		})

@@ -24,9 +24,11 @@ func (b *Block) At() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
 // Step is a command of a block and what it shows.
 type Step struct {
-	Page    string
-	Line    int    // of the command, from 1
-	Prompt  string // "# " root, "$ " a user, "head# " and "node# " root on that machine; "" in a block without prompts
+	Page string
+	Line int // of the command, from 1
+	// "# " root, "$ " a user, "head# " and "node# " root on that machine; "" in a block
+	// without prompts.
+	Prompt  string
 	Command string // a backslash at the end of a line is resolved
 	Shown   []string
 }
@@ -54,7 +56,8 @@ func (p *Page) Blocks() (blocks []*Block, faults []string) {
 		case open == nil && part != nil:
 			open, end = &Block{Page: p.Name, Line: i + 1, Info: strings.TrimSpace(part[2])}, part[1]
 			if open.Info == "" {
-				faults = append(faults, open.At()+": a block without a word that says what it is, such as console, sh, text or toml")
+				faults = append(faults, open.At()+": a block without a word that says what it is, such as "+
+					"console, sh, text or toml")
 			}
 			open.claim(before)
 		case open != nil && part != nil && part[2] == "" && strings.HasPrefix(part[1], end):
@@ -102,11 +105,14 @@ func (b *Block) findSteps() []string {
 	for i, line := range lines {
 		at := b.Line + 1 + i
 		if prompt := promptOf(line, prompts); prompt != "" {
-			b.Steps = append(b.Steps, &Step{Page: b.Page, Line: at, Prompt: prompt, Command: line[len(prompt):]})
+			b.Steps = append(b.Steps, &Step{
+				Page: b.Page, Line: at, Prompt: prompt, Command: line[len(prompt):],
+			})
 			continue
 		}
 		if len(b.Steps) == 0 {
-			return []string{fmt.Sprintf("%s:%d: output without a command behind one of the prompts %q", b.Page, at, prompts)}
+			return []string{fmt.Sprintf("%s:%d: output without a command behind one of the prompts %q",
+				b.Page, at, prompts)}
 		}
 		last := b.Steps[len(b.Steps)-1]
 		if strings.HasSuffix(last.Command, `\`) && len(last.Shown) == 0 {
@@ -130,8 +136,10 @@ func promptOf(line string, prompts []string) string {
 
 // programs are what a command begins with.
 var programs = []string{
-	"epplan", "epd", "make", "go", "curl", "sudo", "apt", "apt-get", "dpkg", "rpm", "dnf", "systemctl", "sacct", "sbatch", "srun",
-	"scontrol", "squeue", "sinfo", "nvidia-smi", "sqlite3", "docker", "apptainer", "promtool", "mdbook", "man", "install", "mkdir", "git",
+	"epplan", "epd", "make", "go", "curl", "sudo", "apt", "apt-get", "dpkg", "rpm", "dnf", "systemctl",
+	"sacct", "sbatch", "srun",
+	"scontrol", "squeue", "sinfo", "nvidia-smi", "sqlite3", "docker", "apptainer", "promtool", "mdbook",
+	"man", "install", "mkdir", "git",
 }
 
 // beginsWithCommand reports whether a line is a command.
@@ -140,7 +148,8 @@ func beginsWithCommand(line string) bool {
 		return true
 	}
 	word, rest, _ := strings.Cut(line, " ")
-	return slices.Contains(programs, word) && rest != "" && !strings.HasPrefix(rest, "─") && !strings.HasPrefix(rest, " ")
+	return slices.Contains(programs, word) && rest != "" && !strings.HasPrefix(rest, "─") &&
+		!strings.HasPrefix(rest, " ")
 }
 
 // usageMark begins a part of a page that follows from the program: its indented
@@ -163,8 +172,10 @@ func (p *Page) Stray() []string {
 			inUsage = false
 		case inFence && info == "text" && beginsWithCommand(line):
 			found = append(found, at+": a command in a block of text: "+line)
-		case !inFence && !inUsage && strings.HasPrefix(line, "    ") && beginsWithCommand(strings.TrimSpace(line)):
-			found = append(found, at+": a command that is only indented, want a fenced block: "+strings.TrimSpace(line))
+		case !inFence && !inUsage && strings.HasPrefix(line, "    ") &&
+			beginsWithCommand(strings.TrimSpace(line)):
+			found = append(found,
+				at+": a command that is only indented, want a fenced block: "+strings.TrimSpace(line))
 		}
 	}
 	return found

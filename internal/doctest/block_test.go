@@ -39,7 +39,8 @@ func TestABlockBelongsToItsPagesRunnerUnlessTheLineBeforeSaysOtherwise(t *testin
 }
 
 func TestStepsAreCommandsBehindPromptsWithWhatTheyShow(t *testing.T) {
-	blocks, faults := pageOf("docs/slurm.md", "```console", "# one \\", "    more", "shown", "", "$ two", "head# three", "  indented", "```").Blocks()
+	blocks, faults := pageOf("docs/slurm.md", "```console", "# one \\", "    more", "shown", "", "$ two",
+		"head# three", "  indented", "```").Blocks()
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
@@ -50,11 +51,13 @@ func TestStepsAreCommandsBehindPromptsWithWhatTheyShow(t *testing.T) {
 	}
 	for i, s := range blocks[0].Steps {
 		w := &want[i]
-		if s.Line != w.Line || s.Prompt != w.Prompt || s.Command != w.Command || !slices.Equal(s.Shown, w.Shown) {
+		if s.Line != w.Line || s.Prompt != w.Prompt || s.Command != w.Command ||
+			!slices.Equal(s.Shown, w.Shown) {
 			t.Errorf("%+v, want %+v", *s, *w)
 		}
 	}
-	if blocks, _ := pageOf("docs/cli.md", "```sh", "one", "# remark", "two", "```").Blocks(); len(blocks[0].Steps) != 1 || blocks[0].Steps[0].Command != "one\n# remark\ntwo\n" {
+	if blocks, _ := pageOf("docs/cli.md", "```sh", "one", "# remark", "two",
+		"```").Blocks(); len(blocks[0].Steps) != 1 || blocks[0].Steps[0].Command != "one\n# remark\ntwo\n" {
 		t.Errorf("a block without prompts: %+v", blocks[0].Steps)
 	}
 }
@@ -75,7 +78,8 @@ func TestWhatNoTestCouldRunIsNamedWithFileAndLine(t *testing.T) {
 			t.Errorf("%q: %q", want, faults)
 		}
 	}
-	p := pageOf("p.md", "<!-- usage of epplan x -->", "    epplan x FILE", "<!-- end of usage -->", "    Φ = steady", "```text", "epd ─▶ x", "```")
+	p := pageOf("p.md", "<!-- usage of epplan x -->", "    epplan x FILE", "<!-- end of usage -->",
+		"    Φ = steady", "```text", "epd ─▶ x", "```")
 	if stray := p.Stray(); len(stray) > 0 {
 		t.Errorf("%q", stray)
 	}

@@ -118,7 +118,8 @@ func checkGoTest(t *testing.T, page string, line int, command string) {
 			if i < len(words) {
 				tags = strings.Split(words[i], ",")
 			}
-		case word == "-benchtime" || word == "-count" || word == "-timeout" || word == "-cpu" || word == "-fuzz" || word == "-fuzztime":
+		case word == "-benchtime" || word == "-count" || word == "-timeout" || word == "-cpu" ||
+			word == "-fuzz" || word == "-fuzztime":
 			i++
 		case strings.HasPrefix(word, "./"):
 			folders = append(folders, word)
@@ -186,5 +187,7 @@ func compiled(t *testing.T, text string, tags []string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return expr.Eval(func(tag string) bool { return slices.Contains(machine, tag) || slices.Contains(tags, tag) })
+	return expr.Eval(func(tag string) bool {
+		return slices.Contains(machine, tag) || slices.Contains(tags, tag)
+	})
 }

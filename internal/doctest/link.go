@@ -57,7 +57,9 @@ func (p *Page) Links() []Link {
 			default:
 				file = path.Join(path.Dir(p.Name), file)
 			}
-			found = append(found, Link{Line: number, Text: part[2], File: file, Heading: heading, Image: part[1] != ""})
+			found = append(found, Link{
+				Line: number, Text: part[2], File: file, Heading: heading, Image: part[1] != "",
+			})
 		}
 	})
 	return found

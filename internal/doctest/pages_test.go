@@ -31,7 +31,8 @@ func TestEveryCommandBlockOfEveryPageIsRunByATest(t *testing.T) {
 			case b.NotRun != "":
 				left = append(left, b.At()+": not run: "+b.NotRun)
 			case b.IsCommands():
-				t.Errorf("%s: no test runs this block: give its page to a runner in internal/doctest/runner.go, or write <!-- run by NAME --> before it", b.At())
+				t.Errorf("%s: no test runs this block: give its page to a runner in "+
+					"internal/doctest/runner.go, or write <!-- run by NAME --> before it", b.At())
 			}
 		}
 	}
@@ -94,11 +95,13 @@ func claims(dir, test, name string) error {
 				}
 				to, isSelector := call.Fun.(*ast.SelectorExpr)
 				text, isText := call.Args[1].(*ast.BasicLit)
-				found = found || isSelector && to.Sel.Name == "Claim" && isText && text.Value == fmt.Sprintf("%q", name)
+				found = found || isSelector && to.Sel.Name == "Claim" && isText &&
+					text.Value == fmt.Sprintf("%q", name)
 				return true
 			})
 			if !found {
-				return fmt.Errorf("%s in %s doesn't call doctest.Claim(t, %q)", test, filepath.Base(file), name)
+				return fmt.Errorf("%s in %s doesn't call doctest.Claim(t, %q)", test,
+					filepath.Base(file), name)
 			}
 			return nil
 		}
@@ -145,7 +148,8 @@ func TestEveryLinkLeadsToAFileAndAHeadingThatAreThere(t *testing.T) {
 				t.Errorf("%s: %s isn't there", at, l.File)
 				continue
 			}
-			if known, isPage := anchors[l.File]; l.Heading != "" && (!isPage || !slices.Contains(known, l.Heading)) {
+			if known, isPage := anchors[l.File]; l.Heading != "" &&
+				(!isPage || !slices.Contains(known, l.Heading)) {
 				t.Errorf("%s: %s has no heading #%s", at, l.File, l.Heading)
 			}
 		}
@@ -153,17 +157,25 @@ func TestEveryLinkLeadsToAFileAndAHeadingThatAreThere(t *testing.T) {
 }
 
 func TestHeadingsAreFoundAsBrowsersNameThem(t *testing.T) {
-	p := pageOf("p.md", "# A page", "## `epd`, and: what?", "## Twice", "## Twice", "```sh", "# no heading", "```", `<a id="x"></a>`, "## Größe & θ-x_y")
-	if got, want := p.Anchors(), []string{"a-page", "epd-and-what", "twice", "twice-1", "x", "größe--θ-x_y"}; !slices.Equal(got, want) {
+	p := pageOf("p.md", "# A page", "## `epd`, and: what?", "## Twice", "## Twice", "```sh", "# no heading",
+		"```", `<a id="x"></a>`, "## Größe & θ-x_y")
+	if got, want := p.Anchors(), []string{
+		"a-page", "epd-and-what", "twice", "twice-1", "x",
+		"größe--θ-x_y",
+	}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	p = pageOf("docs/a/p.md", "[x](../b.md#c) `[no](no.md)` ![](i.svg) [y](#here) [w](https://x.org/)", "```text", "[no](no.md)", "```", "[z](/top.md)")
+	p = pageOf("docs/a/p.md", "[x](../b.md#c) `[no](no.md)` ![](i.svg) [y](#here) [w](https://x.org/)",
+		"```text", "[no](no.md)", "```", "[z](/top.md)")
 	links := p.Links()
 	got := make([]string, 0, len(links))
 	for _, l := range links {
 		got = append(got, fmt.Sprint(l.Line, " ", l.File, " ", l.Heading, " ", l.Image))
 	}
-	if want := []string{"1 docs/b.md c false", "1 docs/a/i.svg  true", "1 docs/a/p.md here false", "5 top.md  false"}; !slices.Equal(got, want) {
+	if want := []string{
+		"1 docs/b.md c false", "1 docs/a/i.svg  true", "1 docs/a/p.md here false",
+		"5 top.md  false",
+	}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

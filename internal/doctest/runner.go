@@ -23,41 +23,52 @@ type Runner struct {
 // Runners are all runners. Of several that name a page the first one has it.
 var Runners = []Runner{
 	{
-		Name: "slurm", Package: "internal/live", Test: "TestTheGuideWorksAsWritten", Pages: []string{"docs/slurm.md"},
+		Name: "slurm", Package: "internal/live", Test: "TestTheGuideWorksAsWritten",
+		Pages:   []string{"docs/slurm.md"},
 		Prompts: []string{"# ", "$ ", "head# ", "node# "},
-		How:     "a real Slurm of one node with simulated GPUs, from the first block to the last; systemctl, scp and make are stand-ins that keep record",
+		How: "a real Slurm of one node with simulated GPUs, from the first block to the last; " +
+			"systemctl, scp and make are stand-ins that keep record",
 	},
 	{
-		Name: "tutorial", Package: "internal/tutorial", Test: "TestTheTutorialWorksAsWritten", Pages: []string{"docs/tutorial.md"},
+		Name: "tutorial", Package: "internal/tutorial", Test: "TestTheTutorialWorksAsWritten",
+		Pages:   []string{"docs/tutorial.md"},
 		Prompts: []string{"# ", "$ "},
 		How:     "a copy of the project, one shell, a real Slurm and a browser",
 	},
 	{
-		Name: "epd", Package: "internal/live", Test: "TestEpdRunsWithoutSlurmAsWritten", Pages: []string{"docs/epd.md", "docs/records.md"},
+		Name: "epd", Package: "internal/live", Test: "TestEpdRunsWithoutSlurmAsWritten",
+		Pages:   []string{"docs/epd.md", "docs/records.md"},
 		Prompts: []string{"# ", "$ "},
 		How:     "epd with simulated GPUs and no Slurm; in its state folder",
 	},
 	{
-		Name: "web", Package: "cmd/epd", Test: "TestThePageOfPagesWorksAsWritten", Pages: []string{"docs/web.md"},
-		How: "a folder in place of /etc/epplan, and an epd whose pages are logged in to with the tokens that were made",
+		Name: "web", Package: "cmd/epd", Test: "TestThePageOfPagesWorksAsWritten",
+		Pages: []string{"docs/web.md"},
+		How: "a folder in place of /etc/epplan, and an epd whose pages are logged in to with the " +
+			"tokens that were made",
 	},
 	{
-		Name: "packages", Package: "internal/packagetest", Test: "TestThePageOfPackagesWorksAsWritten", Pages: []string{"docs/packages.md", "packaging/"},
+		Name: "packages", Package: "internal/packagetest", Test: "TestThePageOfPackagesWorksAsWritten",
+		Pages:   []string{"docs/packages.md", "packaging/"},
 		Prompts: []string{"# ", "$ "},
 		How:     "the packages in a root folder of their own",
 	},
 	{
-		Name: "ci", Package: "internal/doctest", Test: "TestTheCIRunsTheBlocksThatItClaims", Pages: []string{"CONTRIBUTING.md"},
-		How: ".ci/run has each line as a step, and a run that is green ran it",
+		Name: "ci", Package: "internal/doctest", Test: "TestTheCIRunsTheBlocksThatItClaims",
+		Pages: []string{"CONTRIBUTING.md"},
+		How:   ".ci/run has each line as a step, and a run that is green ran it",
 	},
 	{
-		Name: "go", Package: "internal/doctest", Test: "TestCommandsOfGoNameWhatIsThere", Pages: []string{"docs/performance.md"},
-		How: "packages, tests and benchmarks that a go test command names are there; they take minutes, and are run when their figures are written down",
+		Name: "go", Package: "internal/doctest", Test: "TestCommandsOfGoNameWhatIsThere",
+		Pages: []string{"docs/performance.md"},
+		How: "packages, tests and benchmarks that a go test command names are there; they take minutes, " +
+			"and are run when their figures are written down",
 	},
 	{
 		Name: "cli", Package: "cmd/epplan", Test: "TestConsoleBlocksShowWhatCommandsPrint",
 		Pages: []string{"README.md", "docs/", "examples/", "testdata/", "cmd/"},
-		How:   "a folder with the demo's files; epplan itself, a stand-in of epd behind its sockets, stand-ins of Slurm's and NVIDIA's commands",
+		How: "a folder with the demo's files; epplan itself, a stand-in of epd behind its sockets, " +
+			"stand-ins of Slurm's and NVIDIA's commands",
 	},
 }
 

@@ -23,7 +23,8 @@ func (p *Page) Tables() []string {
 		want := cells(line)
 		for i := number; i < len(p.Lines) && strings.HasPrefix(p.Lines[i], "|"); i++ {
 			if got := cells(p.Lines[i]); got != want {
-				faults = append(faults, fmt.Sprintf("%s:%d: a row of %d cells, want %d", p.Name, i+1, got, want))
+				faults = append(faults,
+					fmt.Sprintf("%s:%d: a row of %d cells, want %d", p.Name, i+1, got, want))
 			}
 		}
 	})

@@ -16,7 +16,8 @@ func TestEveryTableHasRowsAsWideAsItsHead(t *testing.T) {
 }
 
 func TestFaultsOfTablesAreNamedWithTheirLine(t *testing.T) {
-	p := pageOf("p.md", "| a | b |", "|---|---:|", "| 1 | `x \\| y` |", "| 1 |", "", "```text", "|---|", "```", "| a |", "|---|", "")
+	p := pageOf("p.md", "| a | b |", "|---|---:|", "| 1 | `x \\| y` |", "| 1 |", "", "```text", "|---|",
+		"```", "| a |", "|---|", "")
 	want := []string{"p.md:4: a row of 1 cells, want 2", "p.md:10: a table without a row"}
 	if got := p.Tables(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -55,7 +55,8 @@ func Examine(ctx context.Context, site *Site, o Options, checks []Check) *Report
 	r := &Report{Role: e.role, Findings: []Finding{}}
 	for i := range checks {
 		for _, f := range said[i] {
-			f.Check, f.What, f.Why = checks[i].Name, slurm.Printable(f.What, maxText), slurm.Printable(f.Why, maxText)
+			f.Check, f.What, f.Why = checks[i].Name, slurm.Printable(f.What, maxText),
+				slurm.Printable(f.Why, maxText)
 			r.Findings = append(r.Findings, f)
 		}
 	}
@@ -94,7 +95,9 @@ type lazyValue[T any] struct {
 }
 
 // newLazy finds something out when it is first asked for, within a bound.
-func newLazy[T any](ctx context.Context, bound time.Duration, get func(context.Context) (T, error)) *lazyValue[T] {
+func newLazy[T any](
+	ctx context.Context, bound time.Duration, get func(context.Context) (T, error),
+) *lazyValue[T] {
 	l := &lazyValue[T]{done: make(chan struct{})}
 	var once sync.Once
 	l.begin = func() {

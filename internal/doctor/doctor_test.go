@@ -54,12 +54,16 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 const text = "[live]\nmode = \"enforce\"\nsleep_after_s = 600\n"
 
 func healthy() *machine {
-	health := &epdapi.Health{State: "/var/lib/epplan", Config: "/etc/epplan/config.toml", SubmitSocket: epdapi.PublicSocket}
+	health := &epdapi.Health{
+		State: "/var/lib/epplan", Config: "/etc/epplan/config.toml", SubmitSocket: epdapi.PublicSocket,
+	}
 	m := &machine{
 		files: map[string]string{
-			"/etc/slurm/slurm.conf":           "ClusterName=c\n",
-			"/etc/slurm/job_submit.lua":       "function slurm_job_submit(a, b, c)\n  pcall(function() EPPLAN = EPPLAN or dofile(\"/etc/slurm/epplan.lua\"); EPPLAN.submit(a, c) end) -- epplan\nend\n",
-			"/etc/slurm/epplan.lua":           "local SOCKET    = \"/run/epplan/submit.sock\"\nlocal PROGRAM   = \"\"\n",
+			"/etc/slurm/slurm.conf": "ClusterName=c\n",
+			"/etc/slurm/job_submit.lua": "function slurm_job_submit(a, b, c)\n  pcall(function() " +
+				"EPPLAN = EPPLAN or dofile(\"/etc/slurm/epplan.lua\"); EPPLAN.submit(a, c) end) -- epplan\nend\n",
+			"/etc/slurm/epplan.lua": "local SOCKET    = \"/run/epplan/submit.sock\"\n" +
+				"local PROGRAM   = \"\"\n",
 			"/etc/slurm/prolog.d/ours":        "epplan prolog",
 			"/etc/slurm/epilog.d/ours":        "epplan epilog",
 			"/usr/lib/job_submit_lua.so":      "",
@@ -78,12 +82,18 @@ func healthy() *machine {
 			"/etc/slurm/gres.conf":            "",
 			"/lib/systemd/system/epd.service": "",
 		},
-		modes: map[string]fs.FileMode{epdapi.AgentSocket: 0o600, epdapi.PublicSocket: 0o666, "/run/epplan": 0o755, "/var/lib/epplan": 0o700, "/var/lib/epplan/journal": 0o700, "/var/lib/epplan/spool": 0o700},
-		old:   map[string]time.Time{}, free: 1 << 40, version: "slurm-wlm 23.02.1",
+		modes: map[string]fs.FileMode{
+			epdapi.AgentSocket: 0o600, epdapi.PublicSocket: 0o666, "/run/epplan": 0o755,
+			"/var/lib/epplan": 0o700, "/var/lib/epplan/journal": 0o700, "/var/lib/epplan/spool": 0o700,
+		},
+		old: map[string]time.Time{}, free: 1 << 40, version: "slurm-wlm 23.02.1",
 		conf: map[string]string{
-			"SLURM_CONF": "/etc/slurm/slurm.conf", "Prolog": "/etc/slurm/prolog.d/*", "Epilog": "/etc/slurm/epilog.d/*", "PrologFlags": "Alloc,Contain",
-			"JobSubmitPlugins": "lua", "PluginDir": "/usr/lib", "PriorityType": "priority/multifactor", "PriorityWeightPartition": "100000", "PrologEpilogTimeout": "65534",
-			"PrivateData": "none", "GresTypes": "gpu", "AccountingStorageType": "accounting_storage/slurmdbd", "SlurmUser": "slurm(64030)",
+			"SLURM_CONF": "/etc/slurm/slurm.conf", "Prolog": "/etc/slurm/prolog.d/*",
+			"Epilog": "/etc/slurm/epilog.d/*", "PrologFlags": "Alloc,Contain",
+			"JobSubmitPlugins": "lua", "PluginDir": "/usr/lib", "PriorityType": "priority/multifactor",
+			"PriorityWeightPartition": "100000", "PrologEpilogTimeout": "65534",
+			"PrivateData": "none", "GresTypes": "gpu", "AccountingStorageType": "accounting_storage/slurmdbd",
+			"SlurmUser":      "slurm(64030)",
 			"SuspendProgram": "/x", "ResumeProgram": "/y", "ResumeTimeout": "600 sec",
 		},
 		nodes: node("n1", "IDLE", ""),
@@ -91,16 +101,22 @@ func healthy() *machine {
 	}
 	m.agent = &epdapi.Status{
 		Version: "v1", Role: "both", Node: "n1", Health: health, GPUs: []epdapi.GPU{{UUID: "GPU-1"}},
-		Controller: &epdapi.ControllerStatus{ConfigVersion: config.Digest([]byte(text)), Queue: epdapi.SyncStatus{At: now}, Nodes: epdapi.SyncStatus{At: now}},
+		Controller: &epdapi.ControllerStatus{
+			ConfigVersion: config.Digest([]byte(text)), Queue: epdapi.SyncStatus{At: now},
+			Nodes: epdapi.SyncStatus{At: now},
+		},
 	}
 	return m
 }
 
 // node is a node as scontrol shows it.
 func node(name, state, reason string) string {
-	return "NodeName=" + name + " Arch=x86_64 CoresPerSocket=1\n   CPUAlloc=0 CPUTot=4 CPULoad=0.1\n   AvailableFeatures=(null)\n   ActiveFeatures=(null)\n" +
-		"   Gres=gpu:1\n   NodeAddr=" + name + " NodeHostName=" + name + " Version=23.02.1\n   RealMemory=64000 AllocMem=0 FreeMem=1 Sockets=4 Boards=1\n" +
-		"   State=" + state + " ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A\n   Partitions=main\n" +
+	return "NodeName=" + name + " Arch=x86_64 CoresPerSocket=1\n   CPUAlloc=0 CPUTot=4 CPULoad=0.1\n" +
+		"   AvailableFeatures=(null)\n   ActiveFeatures=(null)\n" +
+		"   Gres=gpu:1\n   NodeAddr=" + name + " NodeHostName=" + name + " Version=23.02.1\n" +
+		"   RealMemory=64000 AllocMem=0 FreeMem=1 Sockets=4 Boards=1\n" +
+		"   State=" + state +
+		" ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A\n   Partitions=main\n" +
 		"   BootTime=2026-11-20T02:46:34 SlurmdStartTime=2026-11-20T03:04:02\n" + reason + "\n"
 }
 
@@ -215,7 +231,8 @@ func (m *machine) examine(t *testing.T, role doctor.Role) *doctor.Report {
 	// One after the other: the made-up machine isn't for many at once.
 	all := &doctor.Report{}
 	for _, c := range doctor.Checks() {
-		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: role, Version: "v1", Timeout: time.Second}, []doctor.Check{c})
+		r := doctor.Examine(t.Context(), m.site(),
+			doctor.Options{Role: role, Version: "v1", Timeout: time.Second}, []doctor.Check{c})
 		all.Findings = append(all.Findings, r.Findings...)
 	}
 	return all
@@ -267,13 +284,16 @@ func brokenSlurm() []broken {
 		{"submit-script-foreign", func(m *machine) { m.files["/etc/slurm/job_submit.lua"] = "return 0\n" }},
 		{"submit-module-missing", func(m *machine) { delete(m.files, "/etc/slurm/epplan.lua") }},
 		{"submit-module-changed", func(*machine) {}},
-		{"submit-socket-other", func(m *machine) { m.files["/etc/slurm/epplan.lua"] = "local SOCKET    = \"/elsewhere\"\n" }},
+		{"submit-socket-other", func(m *machine) {
+			m.files["/etc/slurm/epplan.lua"] = "local SOCKET    = \"/elsewhere\"\n"
+		}},
 		{"hook-unset", func(m *machine) { m.conf["Prolog"] = "(null)" }},
 		{"hook-no-match", func(m *machine) { m.conf["Epilog"] = "/nowhere/*" }},
 		{"hook-not-executable", func(m *machine) { m.modes["/etc/slurm/prolog.d/ours"] = 0o644 }},
 		{"hook-foreign", func(m *machine) { m.files["/etc/slurm/prolog.d/ours"] = "true" }},
 		{"epilog-journal", func(m *machine) {
-			m.files["/etc/slurm/epilog.d/ours"] = "/usr/bin/epplan epilog --journal /srv/other/journal </dev/null"
+			m.files["/etc/slurm/epilog.d/ours"] = "/usr/bin/epplan epilog --journal " +
+				"/srv/other/journal </dev/null"
 		}},
 		{"epilog-not-first", func(m *machine) { m.files["/etc/slurm/epilog.d/the-site"] = "sleep 60" }},
 		{"prolog-not-last", func(m *machine) { m.files["/etc/slurm/prolog.d/a-site"] = "sleep 60" }},
@@ -282,7 +302,8 @@ func brokenSlurm() []broken {
 		{"priority-basic", func(m *machine) { m.conf["PriorityType"] = "priority/basic" }},
 		{"priority-flat", func(m *machine) { m.conf["PriorityWeightPartition"] = "0" }},
 		{"priority-low", func(m *machine) {
-			m.conf["PriorityWeightPartition"], m.conf["PriorityWeightAge"], m.conf["PriorityWeightQOS"] = "0", "1000", "1000"
+			m.conf["PriorityWeightPartition"], m.conf["PriorityWeightAge"], m.conf["PriorityWeightQOS"] = "0",
+				"1000", "1000"
 			m.conf["AccountingStorageType"] = "accounting_storage/none"
 		}},
 		{"priority-low", func(m *machine) {
@@ -302,11 +323,14 @@ func brokenEPD() []broken {
 	remote := func(m *machine) { m.agent.Role, m.agent.Health.Controllers = "agent", []string{"head:6821"} }
 	return []broken{
 		{"epd-down", func(m *machine) { m.down = epdapi.ErrUnreachable }},
-		{"epd-hung", func(m *machine) { m.down = fmt.Errorf("%w: %w", epdapi.ErrUnreachable, context.DeadlineExceeded) }},
+		{"epd-hung", func(m *machine) {
+			m.down = fmt.Errorf("%w: %w", epdapi.ErrUnreachable, context.DeadlineExceeded)
+		}},
 		{"socket-missing", func(m *machine) {
 			m.down = epdapi.ErrUnreachable
 			delete(m.files, epdapi.AgentSocket)
-			m.files["/proc/locks"] = fmt.Sprintf("1: FLOCK  ADVISORY  WRITE 77 08:01:%d 0 EOF\n", len("/var/lib/epplan/agent.lock"))
+			m.files["/proc/locks"] = fmt.Sprintf("1: FLOCK  ADVISORY  WRITE 77 08:01:%d 0 EOF\n",
+				len("/var/lib/epplan/agent.lock"))
 		}},
 		{"socket-open", func(m *machine) { m.modes[epdapi.AgentSocket] = 0o660 }},
 		{"socket-closed", func(m *machine) { m.modes[epdapi.PublicSocket] = 0o600 }},
@@ -319,7 +343,9 @@ func brokenEPD() []broken {
 		{"version-skew", func(m *machine) { m.agent.Version = "v0" }},
 		{"config-wrong", func(m *machine) { m.files["/etc/epplan/config.toml"] = "[live]\nmod = 1\n" }},
 		{"config-missing", func(m *machine) { delete(m.files, "/etc/epplan/config.toml") }},
-		{"config-unreadable", func(m *machine) { m.modes["/etc/epplan/config.toml"], m.agent.Health.UID = 0o600, 1000 }},
+		{"config-unreadable", func(m *machine) {
+			m.modes["/etc/epplan/config.toml"], m.agent.Health.UID = 0o600, 1000
+		}},
 		{"config-stale", func(m *machine) { m.agent.Controller.ConfigVersion = "0" }},
 		{"slurm-sync", func(m *machine) { m.agent.Controller.Queue.Failures = 4 }},
 		{"gpus-none", func(m *machine) { m.agent.GPUs = nil }},
@@ -327,7 +353,9 @@ func brokenEPD() []broken {
 		{"gpu-numbers", func(m *machine) { m.agent.Numbering = &epdapi.Numbering{Trouble: "no gres.conf"} }},
 		{"gpu-stuck", func(m *machine) { m.agent.GPUs[0].Stuck = true }},
 		{"gpu-permission", func(m *machine) { m.agent.GPUs[0].Refused = "permission denied" }},
-		{"gpu-alien", func(m *machine) { m.agent.GPUs[0].ExternalChange = "it runs faster than it was locked at" }},
+		{"gpu-alien", func(m *machine) {
+			m.agent.GPUs[0].ExternalChange = "it runs faster than it was locked at"
+		}},
 		{"lock-without-run", func(m *machine) { m.agent.GPUs[0].LockedMem = 877 }},
 		{"journal-left", func(m *machine) {
 			m.down = epdapi.ErrUnreachable
@@ -338,7 +366,9 @@ func brokenEPD() []broken {
 			m.old["/var/lib/epplan/spool/1-a.entry"] = now.Add(-time.Hour)
 		}},
 		{"spool-aside", func(m *machine) { m.files["/var/lib/epplan/spool/aside/1-a.entry"] = "x" }},
-		{"spool-full", func(m *machine) { m.files["/var/lib/epplan/spool/1-a.entry"] = strings.Repeat("x", 57<<20) }},
+		{"spool-full", func(m *machine) {
+			m.files["/var/lib/epplan/spool/1-a.entry"] = strings.Repeat("x", 57<<20)
+		}},
 		{"store-trouble", func(m *machine) { m.agent.Controller.Trouble = "disk full" }},
 		{"store-moved", func(m *machine) {
 			m.agent.Controller.Moved, m.agent.Controller.Trouble = true, "records.db was replaced"
@@ -350,12 +380,18 @@ func brokenEPD() []broken {
 		{"state-open", func(m *machine) { m.modes["/var/lib/epplan/journal"] = 0o777 }},
 		{"state-owner", func(m *machine) { m.agent.Health.UID = 1000 }},
 		{"state-refused", func(m *machine) {
-			m.refused = &statedir.InsecureError{Path: "/var/lib", What: "has mode 0777", Mend: "chmod go-w /var/lib"}
+			m.refused = &statedir.InsecureError{
+				Path: "/var/lib", What: "has mode 0777", Mend: "chmod go-w /var/lib",
+			}
 		}},
 		{"state-refused", func(m *machine) {
-			m.down, m.refused = epdapi.ErrUnreachable, &statedir.InsecureError{Path: "/var/lib/epplan", What: "belongs to user 4711", Mend: "chown"}
+			m.down, m.refused = epdapi.ErrUnreachable, &statedir.InsecureError{
+				Path: "/var/lib/epplan", What: "belongs to user 4711", Mend: "chown",
+			}
 		}},
-		{"trouble", func(m *machine) { m.agent.Troubles = []epdapi.Problem{{At: now, Message: "evil\x1b[2J"}} }},
+		{"trouble", func(m *machine) {
+			m.agent.Troubles = []epdapi.Problem{{At: now, Message: "evil\x1b[2J"}}
+		}},
 	}
 }
 
@@ -369,30 +405,53 @@ func TestWhatRunsBetweenAJobAndItsHooksIsTold(t *testing.T) {
 		want   string // finding
 		told   string
 	}{
-		"only ours": {key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"zzz-epplan": "epplan epilog"}},
+		"only ours": {
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"zzz-epplan": "epplan epilog"},
+		},
 		"ours first": {
-			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"zzz-epplan": "epplan epilog", "90-site": "sleep 60", "10-epplan": stub},
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{
+				"zzz-epplan": "epplan epilog", "90-site": "sleep 60", "10-epplan": stub,
+			},
 		},
 		"as it was installed once": {
-			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"10-epplan": "epplan epilog", "90-site": "sleep 60", "05-site": "true"},
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{
+				"10-epplan": "epplan epilog", "90-site": "sleep 60", "05-site": "true",
+			},
 			want: "epilog-not-first", told: "in Epilog /e/90-site runs before epplan's 10-epplan",
 		},
 		"two of the site's": {
-			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{"50-epplan": "epplan epilog", "90-site": "sleep 60", "95-site": "true"},
+			key: "Epilog", values: []string{"/e/*"}, files: map[string]string{
+				"50-epplan": "epplan epilog", "90-site": "sleep 60", "95-site": "true",
+			},
 			want: "epilog-not-first", told: "in Epilog /e/95-site,/e/90-site runs before",
 		},
 		"a setting before ours": {
-			key: "Epilog", values: []string{"/e/90-site", "/e/zzz-epplan"}, files: map[string]string{"zzz-epplan": "epplan epilog", "90-site": "sleep 60"},
-			want: "epilog-not-first", told: "/e/90-site runs before",
+			key: "Epilog", values: []string{"/e/90-site", "/e/zzz-epplan"},
+			files: map[string]string{"zzz-epplan": "epplan epilog", "90-site": "sleep 60"},
+			want:  "epilog-not-first", told: "/e/90-site runs before",
 		},
 		"settings after ours": {
-			key: "Epilog", values: []string{"/e/10-ours", "/e/2", "/e/3", "/e/4", "/e/5", "/e/6", "/e/7", "/e/8", "/e/9", "/e/a", "/e/b"},
-			files: map[string]string{"10-ours": "epplan epilog", "2": "", "3": "", "4": "", "5": "", "6": "", "7": "", "8": "", "9": "", "a": "", "b": ""},
+			key: "Epilog", values: []string{
+				"/e/10-ours", "/e/2", "/e/3", "/e/4", "/e/5", "/e/6", "/e/7", "/e/8", "/e/9", "/e/a", "/e/b",
+			},
+			files: map[string]string{
+				"10-ours": "epplan epilog", "2": "", "3": "", "4": "", "5": "", "6": "", "7": "", "8": "",
+				"9": "", "a": "", "b": "",
+			},
 		},
-		"one script that calls ours": {key: "Epilog", values: []string{"/e/site"}, files: map[string]string{"site": "sleep 60\nepplan epilog\n"}},
-		"a Prolog of ours last":      {key: "Prolog", values: []string{"/e/*"}, files: map[string]string{"10-epplan": "epplan prolog", "90-site": "sleep 60"}},
+		"one script that calls ours": {
+			key: "Epilog", values: []string{"/e/site"},
+			files: map[string]string{"site": "sleep 60\nepplan epilog\n"},
+		},
+		"a Prolog of ours last": {
+			key: "Prolog", values: []string{"/e/*"}, files: map[string]string{
+				"10-epplan": "epplan prolog", "90-site": "sleep 60",
+			},
+		},
 		"a Prolog of ours first": {
-			key: "Prolog", values: []string{"/e/*"}, files: map[string]string{"10-epplan": "epplan prolog", "05-site": "sleep 60"},
+			key: "Prolog", values: []string{"/e/*"}, files: map[string]string{
+				"10-epplan": "epplan prolog", "05-site": "sleep 60",
+			},
 			want: "prolog-not-last", told: "in Prolog /e/05-site runs after epplan's 10-epplan",
 		},
 	} {
@@ -407,7 +466,8 @@ func TestWhatRunsBetweenAJobAndItsHooksIsTold(t *testing.T) {
 			}
 			r := m.examine(t, doctor.Both)
 			for _, f := range r.Findings {
-				if f.Check == strings.ToLower(c.key) && (f.ID != c.want || !strings.Contains(f.What, c.told)) {
+				if f.Check == strings.ToLower(c.key) &&
+					(f.ID != c.want || !strings.Contains(f.What, c.told)) {
 					t.Errorf("%q %s, want %q %s", f.ID, f.What, c.want, c.told)
 				}
 			}
@@ -420,12 +480,14 @@ func TestTheJournalOfADeadEPDIsWhereTheEpilogLooks(t *testing.T) {
 	m := healthy()
 	m.down = epdapi.ErrUnreachable
 	m.files["/etc/slurm/epilog.d/ours"] = "/usr/bin/epplan epilog --journal /srv/epd/journal </dev/null"
-	m.files["/srv/epd/agent.lock"], m.files["/srv/epd/journal"], m.files["/srv/epd/journal/GPU-1.json"] = "", "", "{}"
+	m.files["/srv/epd/agent.lock"], m.files["/srv/epd/journal"], m.files["/srv/epd/journal/GPU-1.json"] = "",
+		"", "{}"
 	for _, f := range m.examine(t, doctor.Both).Findings {
 		if f.Check != "journal" {
 			continue
 		}
-		if f.ID != "journal-left" || f.Fix == nil || !strings.Contains(f.Fix.Run, "--journal /srv/epd/journal") {
+		if f.ID != "journal-left" || f.Fix == nil ||
+			!strings.Contains(f.Fix.Run, "--journal /srv/epd/journal") {
 			t.Errorf("%+v", f)
 		}
 		return
@@ -448,15 +510,20 @@ func TestRecordsThatAreMissingInAnotherFolderThanEPDsWereNotMoved(t *testing.T) 
 
 func TestAControllerMayHaveAnAddressOfIPv6(t *testing.T) {
 	for address, want := range map[string]string{
-		"[::1]:8090": "ssh ::1 systemctl status epd-controller    # and the firewall between: nc -vz ::1 8090",
-		"head:6821":  "ssh head systemctl status epd-controller    # and the firewall between: nc -vz head 6821",
-		"head":       "ssh head systemctl status epd-controller    # and the firewall between: nc -vz head ",
-		"[fe80::1]":  "ssh fe80::1 systemctl status epd-controller    # and the firewall between: nc -vz fe80::1 ",
+		"[::1]:8090": "ssh ::1 systemctl status epd-controller    # and the firewall between: " +
+			"nc -vz ::1 8090",
+		"head:6821": "ssh head systemctl status epd-controller    # and the firewall between: " +
+			"nc -vz head 6821",
+		"head": "ssh head systemctl status epd-controller    # and the firewall between: nc -vz head ",
+		"[fe80::1]": "ssh fe80::1 systemctl status epd-controller    # and the firewall between: " +
+			"nc -vz fe80::1 ",
 	} {
 		m := healthy()
 		m.agent.Role, m.agent.Health.Controllers, m.remote = "agent", []string{address}, epdapi.ErrUnreachable
 		r := m.examine(t, doctor.Node)
-		i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool { return f.ID == "controller-unreachable" })
+		i := slices.IndexFunc(r.Findings, func(f doctor.Finding) bool {
+			return f.ID == "controller-unreachable"
+		})
 		if i < 0 {
 			t.Fatalf("%s: found %v", address, ids(r, doctor.Bad, doctor.Warn))
 		}
@@ -477,7 +544,8 @@ func TestEachFaultIsFoundAndTold(t *testing.T) {
 				t.Fatalf("found %v", ids(r, doctor.Bad, doctor.Warn))
 			}
 			f := r.Findings[i]
-			if all := f.What + f.Why + f.Fix.String(); f.What == "" || f.Why == "" || f.Fix.String() == "" || strings.ContainsAny(all, "{}\x1b") {
+			if all := f.What + f.Why + f.Fix.String(); f.What == "" || f.Why == "" || f.Fix.String() == "" ||
+				strings.ContainsAny(all, "{}\x1b") {
 				t.Errorf("it says %+v, %v", f, f.Fix)
 			}
 			for j := range r.Findings {
@@ -490,7 +558,10 @@ func TestEachFaultIsFoundAndTold(t *testing.T) {
 }
 
 func TestProgramsThatFailAreFaultsOfWhatTheyLookAt(t *testing.T) {
-	for want, program := range map[string]string{"submit-script-broken": "luac5.1", "store-damaged": "epd", "lua-socket": "lua5.1"} {
+	for want, program := range map[string]string{
+		"submit-script-broken": "luac5.1", "store-damaged": "epd",
+		"lua-socket": "lua5.1",
+	} {
 		m := healthy()
 		m.runs[program] = exits(t)
 		if got := ids(m.examine(t, doctor.Both), doctor.Bad); !slices.Equal(got, []string{want}) {
@@ -511,7 +582,9 @@ var luacs = []string{"luac5.1", "luac", "luac5.4", "luac5.3"}
 
 func TestUnitsThatFailOrAreMissingAreTold(t *testing.T) {
 	for said, want := range map[string]string{
-		"LoadState=loaded\nActiveState=failed\n": "unit-failed", "LoadState=loaded\nActiveState=active\nUnitFileState=disabled\n": "unit-disabled", "LoadState=not-found\n": "unit-missing",
+		"LoadState=loaded\nActiveState=failed\n":                         "unit-failed",
+		"LoadState=loaded\nActiveState=active\nUnitFileState=disabled\n": "unit-disabled",
+		"LoadState=not-found\n":                                          "unit-missing",
 	} {
 		site := healthy().site()
 		site.Run = func(context.Context, string, ...string) (string, error) { return said, nil }
@@ -534,12 +607,16 @@ func TestWithoutSlurmItsChecksCantTell(t *testing.T) {
 	for _, c := range doctor.Checks() {
 		r := doctor.Examine(t.Context(), site, doctor.Options{Role: doctor.Both}, []doctor.Check{c})
 		for _, f := range r.Findings {
-			if slices.Contains([]string{"slurmctld", "nodes", "job-submit", "submit-script", "prolog", "gres", "accounting"}, c.Name) && f.Grade == doctor.OK {
+			if slices.Contains([]string{
+				"slurmctld", "nodes", "job-submit", "submit-script", "prolog", "gres",
+				"accounting",
+			}, c.Name) && f.Grade == doctor.OK {
 				t.Errorf("%+v", f)
 			}
 		}
 	}
-	if got := ids(doctor.Examine(t.Context(), site, doctor.Options{}, only("slurm-version")), doctor.Bad); !slices.Equal(got, []string{"slurm-missing"}) {
+	if got := ids(doctor.Examine(t.Context(), site, doctor.Options{}, only("slurm-version")),
+		doctor.Bad); !slices.Equal(got, []string{"slurm-missing"}) {
 		t.Errorf("found %v", got)
 	}
 }
@@ -549,7 +626,8 @@ func TestWhereAnEpdThatDoesntAnswerWouldAnswerIsntMadeUp(t *testing.T) {
 	m.files["/etc/slurm/epplan.lua"] = "local SOCKET    = \"/elsewhere\"\n"
 	m.down = epdapi.ErrUnreachable
 	for socket, want := range map[string]doctor.Grade{"": doctor.Unknown, "/another": doctor.Bad} {
-		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both, PublicSocket: socket}, only("submit-socket"))
+		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both, PublicSocket: socket},
+			only("submit-socket"))
 		if r.Count(want) != 1 || len(r.Findings) != 1 {
 			t.Errorf("with --submit-socket %q: %+v, want one that is %s", socket, r.Findings, want)
 		}
@@ -562,7 +640,8 @@ func TestACommandThatHangsIsNamedAndHoldsNothingUp(t *testing.T) {
 		m.hangs = "scontrol ping"
 		begin := time.Now()
 		r := doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both}, only("slurmctld"))
-		if got := ids(r, doctor.Bad); !slices.Equal(got, []string{"slurmctld-hung"}) || time.Since(begin) > 10*time.Second {
+		if got := ids(r, doctor.Bad); !slices.Equal(got, []string{"slurmctld-hung"}) ||
+			time.Since(begin) > 10*time.Second {
 			t.Errorf("found %v after %v", got, time.Since(begin))
 		}
 		m.hangs = "scontrol show config" // the settings are slurm.conf's then
@@ -572,7 +651,8 @@ func TestACommandThatHangsIsNamedAndHoldsNothingUp(t *testing.T) {
 		}
 		deaf := []doctor.Check{{Name: "deaf", On: doctor.Both, Look: doctor.Deaf}}
 		begin = time.Now()
-		r = doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both, Timeout: 2 * time.Second}, deaf)
+		r = doctor.Examine(t.Context(), m.site(), doctor.Options{Role: doctor.Both, Timeout: 2 * time.Second},
+			deaf)
 		if r.Count(doctor.Unknown) != 1 || time.Since(begin) != 2*time.Second {
 			t.Errorf("%+v after %v", r.Findings, time.Since(begin))
 		}
@@ -587,10 +667,18 @@ func TestASlurmThatIsTooSlowForEPDIsNamedByWhatItIsSlowAt(t *testing.T) {
 		want []string
 		took time.Duration
 	}{
-		"a long queue": {func(line string, _ int) bool { return !one(line) }, []string{"queue-slow"}, 8 * time.Second},
-		"one job":      {func(line string, _ int) bool { return one(line) }, []string{"job-slow"}, 1500 * time.Millisecond},
-		"both":         {func(string, int) bool { return true }, []string{"queue-slow", "job-slow"}, 9500 * time.Millisecond},
-		"a moment":     {func(line string, times int) bool { return one(line) && times <= 2 }, nil, time.Second},
+		"a long queue": {func(line string, _ int) bool {
+			return !one(line)
+		}, []string{"queue-slow"}, 8 * time.Second},
+		"one job": {func(line string, _ int) bool {
+			return one(line)
+		}, []string{"job-slow"}, 1500 * time.Millisecond},
+		"both": {func(string, int) bool {
+			return true
+		}, []string{"queue-slow", "job-slow"}, 9500 * time.Millisecond},
+		"a moment": {func(line string, times int) bool {
+			return one(line) && times <= 2
+		}, nil, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m, site := healthy(), healthy().site()
@@ -607,11 +695,13 @@ func TestASlurmThatIsTooSlowForEPDIsNamedByWhatItIsSlowAt(t *testing.T) {
 			begin := time.Now()
 			r := doctor.Examine(t.Context(), site, doctor.Options{Role: doctor.Head}, only("slurm-speed"))
 			got := ids(r, doctor.Bad, doctor.Warn)
-			if !slices.Equal(got, tc.want) || r.Count(doctor.OK) != 1 && len(got) == 0 || time.Since(begin) != tc.took {
+			if !slices.Equal(got, tc.want) || r.Count(doctor.OK) != 1 && len(got) == 0 ||
+				time.Since(begin) != tc.took {
 				t.Errorf("%s: found %v after %v", name, r.Findings, time.Since(begin))
 			}
 			for i := range r.Findings {
-				if f := &r.Findings[i]; f.Fix != nil && strings.ContainsAny(f.What+f.Why+f.Fix.String(), "{}") {
+				if f := &r.Findings[i]; f.Fix != nil &&
+					strings.ContainsAny(f.What+f.Why+f.Fix.String(), "{}") {
 					t.Errorf("it says %+v, %v", f, f.Fix)
 				}
 			}
@@ -623,7 +713,9 @@ func TestASlurmThatIsTooSlowForEPDIsNamedByWhatItIsSlowAt(t *testing.T) {
 func TestADoctorOnlyLooks(t *testing.T) {
 	m := healthy()
 	m.examine(t, doctor.Both)
-	allowed := regexp.MustCompile(`^(scontrol (--version|ping|show (config|node -d))|squeue --json --all --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`)
+	allowed := regexp.MustCompile(
+		`^(scontrol (--version|ping|show (config|node -d))|squeue --json --all --states=all( --jobs=7)?|luac5\.1 -p \S+|lua5\.1 -e require "socket\.unix"|epd db check --state \S+|systemctl show --property=\S+ \S+)$`,
+	)
 	for _, line := range m.asked {
 		if !allowed.MatchString(line) {
 			t.Errorf("it ran %s", line)
@@ -644,7 +736,8 @@ func TestThePageListsEveryCheckAndEveryFinding(t *testing.T) {
 	cell := strings.NewReplacer("|", `\|`, "\n", " ").Replace
 	var checks, faults strings.Builder
 	checks.WriteString("\n| check | on | looks at |\n|---|---|---|\n")
-	faults.WriteString("\n| finding | check | what is wrong | why it matters | fix |\n|---|---|---|---|---|\n")
+	faults.WriteString("\n| finding | check | what is wrong | why it matters | fix |\n" +
+		"|---|---|---|---|---|\n")
 	seen := make(map[string]*doctor.Fault)
 	for _, c := range doctor.Checks() {
 		fmt.Fprintf(&checks, "| `%s` | %s | %s |\n", c.Name, c.On, cell(c.What))
@@ -653,14 +746,16 @@ func TestThePageListsEveryCheckAndEveryFinding(t *testing.T) {
 				t.Errorf("two faults are called %s", f.ID)
 			}
 			if seen[f.ID] == nil {
-				fmt.Fprintf(&faults, "| `%s` (%s) | `%s` | %s | %s | `%s` |\n", f.ID, f.Grade, c.Name, cell(f.What), cell(f.Why), cell(f.Fix.String()))
+				fmt.Fprintf(&faults, "| `%s` (%s) | `%s` | %s | %s | `%s` |\n", f.ID, f.Grade, c.Name,
+					cell(f.What), cell(f.Why), cell(f.Fix.String()))
 			}
 			seen[f.ID] = f
 		}
 	}
 	text := string(old)
 	for mark, table := range map[string]string{"checks": checks.String(), "findings": faults.String()} {
-		block := regexp.MustCompile(`(?s)(<!-- ` + mark + ` of epplan doctor -->\n).*?(<!-- end of ` + mark + ` -->)`)
+		block := regexp.MustCompile(`(?s)(<!-- ` + mark +
+			` of epplan doctor -->\n).*?(<!-- end of ` + mark + ` -->)`)
 		if !block.MatchString(text) {
 			t.Fatalf("docs/doctor.md has no place for %s", mark)
 		}

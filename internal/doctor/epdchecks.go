@@ -14,15 +14,18 @@ import (
 )
 
 var epdDown = &Fault{
-	"epd-down", Bad, "no epd runs here as {part}: nobody holds {state}", "{without}", Fix{Run: "systemctl enable --now {unit}"},
+	"epd-down", Bad, "no epd runs here as {part}: nobody holds {state}", "{without}",
+	Fix{Run: "systemctl enable --now {unit}"},
 }
 
 var epdHung = &Fault{
-	"epd-hung", Bad, "the epd at {socket} takes calls and doesn't answer within {bound}", "{without}", Fix{Run: "systemctl restart {unit}"},
+	"epd-hung", Bad, "the epd at {socket} takes calls and doesn't answer within {bound}", "{without}",
+	Fix{Run: "systemctl restart {unit}"},
 }
 
 var socketGone = &Fault{
-	"socket-missing", Bad, "epd runs (process {pid}), and its socket {socket} isn't there", "{without}", Fix{Run: "systemctl restart {unit}"},
+	"socket-missing", Bad, "epd runs (process {pid}), and its socket {socket} isn't there", "{without}",
+	Fix{Run: "systemctl restart {unit}"},
 }
 
 // epdRole is one of epd's two roles on a machine.
@@ -50,7 +53,10 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 		return okFinding("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
 	}
 	state, socket := p.state(e, ctx), p.socket(e)
-	words := []string{"part", p.name, "unit", e.unitName(p.unit), "without", p.without, "state", state, "socket", socket, "bound", epdTimeout.String()}
+	words := []string{
+		"part", p.name, "unit", e.unitName(p.unit), "without", p.without, "state", state, "socket", socket,
+		"bound", epdTimeout.String(),
+	}
 	pid, unheld := e.lockHolder(state, p.name)
 	switch {
 	case errors.Is(err, fs.ErrPermission) || isRefused(err):
@@ -83,23 +89,30 @@ func (e *examination) unitName(name string) string {
 }
 
 var socketOpen = &Fault{
-	"socket-open", Bad, "{socket} has mode {mode}, and is for its owner alone", "others can take up epd's connections; it refuses what they ask",
+	"socket-open", Bad, "{socket} has mode {mode}, and is for its owner alone",
+	"others can take up epd's connections; it refuses what they ask",
 	Fix{Run: "chmod 600 {socket}"},
 }
 
 var socketClosed = &Fault{
-	"socket-closed", Bad, "{socket} has mode {mode}: Slurm's user and others can't ask there", "nothing is told to epd at a submission, and users see nothing of their jobs",
+	"socket-closed", Bad, "{socket} has mode {mode}: Slurm's user and others can't ask there",
+	"nothing is told to epd at a submission, and users see nothing of their jobs",
 	Fix{Run: "chmod 666 {socket}"},
 }
 
 var socketFolder = &Fault{
-	"socket-folder", Bad, "{dir} has mode {mode}: others than its owner can't pass", "Slurm's user can't reach the socket in it: nothing is told to epd at a submission",
+	"socket-folder", Bad, "{dir} has mode {mode}: others than its owner can't pass",
+	"Slurm's user can't reach the socket in it: nothing is told to epd at a submission",
 	Fix{Run: "chmod 755 {dir}"},
 }
 
 var publicGone = &Fault{
-	"submit-socket-missing", Bad, "{socket} isn't there", "nothing is told to epd at a submission, and users can't ask about their jobs",
-	Fix{Run: "systemctl edit {unit}    # ExecStart must have --submit-socket {socket}; then systemctl restart {unit}"},
+	"submit-socket-missing", Bad, "{socket} isn't there",
+	"nothing is told to epd at a submission, and users can't ask about their jobs",
+	Fix{
+		Run: "systemctl edit {unit}    # ExecStart must have --submit-socket {socket}; then " +
+			"systemctl restart {unit}",
+	},
 }
 
 // lookSockets looks at the files at which epd listens.
@@ -131,7 +144,8 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, down := e.headStatus(ctx); down != nil {
-			return append(found, unknownFinding("%s isn't there, and no epd answers that would listen there", socket)...)
+			return append(found,
+				unknownFinding("%s isn't there, and no epd answers that would listen there", socket)...)
 		}
 		return append(found, publicGone.finding("socket", socket, "unit", e.unitName("epd-controller")))
 	case err != nil:
@@ -149,7 +163,8 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 func octal(mode fs.FileMode) string { return "0" + strconv.FormatUint(uint64(mode.Perm()), 8) }
 
 var versionsDiffer = &Fault{
-	"version-skew", Warn, "{versions}", "messages are made for the same release: what one of them doesn't know is left out",
+	"version-skew", Warn, "{versions}",
+	"messages are made for the same release: what one of them doesn't know is left out",
 	Fix{Run: "systemctl restart {unit}    # after the same packages are installed everywhere"},
 }
 
@@ -188,22 +203,27 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 }
 
 var configWrong = &Fault{
-	"config-wrong", Bad, "{error}", "epd goes on with the configuration that it has, and doesn't start with this one",
+	"config-wrong", Bad, "{error}",
+	"epd goes on with the configuration that it has, and doesn't start with this one",
 	Fix{Run: "{program} config check {file}    # names every fault; mend them, then: epplan reload"},
 }
 
 var configMissing = &Fault{
-	"config-missing", Bad, "{file} isn't there", "epd goes on with the configuration that it has, and doesn't start without",
+	"config-missing", Bad, "{file} isn't there",
+	"epd goes on with the configuration that it has, and doesn't start without",
 	Fix{Run: "{program} config init {file}"},
 }
 
 var configClosed = &Fault{
-	"config-unreadable", Bad, "{file} has mode {mode} and owner {owner}: epd's user {uid} can't read it", "epd doesn't start, and epplan reload fails",
+	"config-unreadable", Bad, "{file} has mode {mode} and owner {owner}: epd's user {uid} can't read it",
+	"epd doesn't start, and epplan reload fails",
 	Fix{Run: "chmod 644 {file}"},
 }
 
 var configStale = &Fault{
-	"config-stale", Warn, "{file} isn't what is in force: it was changed since", "what it says now doesn't count yet", Fix{Run: "{program} reload --socket {socket}"},
+	"config-stale", Warn, "{file} isn't what is in force: it was changed since",
+	"what it says now doesn't count yet",
+	Fix{Run: "{program} reload --socket {socket}"},
 }
 
 // lookConfig looks at the controller's configuration.
@@ -231,7 +251,10 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	if info, err := e.site.Files.Stat(path); err == nil && status.Health != nil && status.Health.UID != 0 &&
 		info.Mode.Perm()&0o004 == 0 && (info.UID != status.Health.UID || info.Mode.Perm()&0o400 == 0) {
-		return []Finding{configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(status.Health.UID)))...)}
+		return []Finding{
+			configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)),
+				"uid", strconv.Itoa(int(status.Health.UID)))...),
+		}
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {

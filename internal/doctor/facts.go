@@ -66,13 +66,21 @@ func (s *settings) get(name string) string { return s.values[strings.ToLower(nam
 
 func newExamination(ctx context.Context, site *Site, o Options) *examination {
 	e := &examination{Options: o, site: site}
-	e.mungeFact = newLazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) { return e.tryMunge(ctx, e.slurmMunge()) })
+	e.mungeFact = newLazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) {
+		return e.tryMunge(ctx, e.slurmMunge())
+	})
 	e.conf = newLazy(ctx, slurmTimeout+mungeTimeout, e.readSettings)
-	e.agentFact = newLazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) { return e.askEPD(ctx, e.agentSocket()) })
+	e.agentFact = newLazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) {
+		return e.askEPD(ctx, e.agentSocket())
+	})
 	e.headFact = newLazy(ctx, 2*epdTimeout, e.findController)
 	e.fileFact = newLazy(ctx, 3*epdTimeout, e.readConfig)
-	e.nodesFact = newLazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) { return e.client().Nodes(ctx) })
-	e.ping = newLazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.client().Ping(ctx) })
+	e.nodesFact = newLazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) {
+		return e.client().Nodes(ctx)
+	})
+	e.ping = newLazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, e.client().Ping(ctx)
+	})
 	e.role = e.findRole()
 	return e
 }
@@ -84,7 +92,8 @@ func (e *examination) findRole() Role {
 	if e.Role != "" && e.Role != Auto {
 		return e.Role
 	}
-	head, node := e.exists(e.publicSocket()) || e.exists(e.controllerSocket()), e.exists(e.agentSocket()) || e.exists("/dev/nvidia0")
+	head, node := e.exists(e.publicSocket()) || e.exists(e.controllerSocket()), e.exists(e.agentSocket()) ||
+		e.exists("/dev/nvidia0")
 	for _, path := range e.site.Files.Glob("/proc/[0-9]*/comm") {
 		name, _ := e.site.Files.Read(path)
 		switch strings.TrimSpace(name) {
@@ -199,7 +208,8 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 		var all map[string]string
 		if all, failed = e.client().Settings(asked); failed == nil {
 			s := settings{values: make(map[string]string), path: textOr(all["SLURM_CONF"], e.slurmConf())}
-			shorter := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) } // [9] is before [10]
+			// [9] is before [10].
+			shorter := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 			for _, key := range slices.SortedFunc(maps.Keys(all), shorter) {
 				value := all[key]
 				name, _, _ := strings.Cut(strings.ToLower(key), "[") // Prolog[0] from 23.11
@@ -213,7 +223,8 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 	}
 	text, err := e.site.Files.Read(e.slurmConf())
 	if err != nil {
-		return settings{}, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed, e.slurmConf())
+		return settings{}, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
+			e.slurmConf())
 	}
 	return settings{values: slurm.ConfSettings(text), path: e.slurmConf(), byFile: failed.Error()}, nil
 }
@@ -247,7 +258,9 @@ func (e *examination) findController(ctx context.Context) (*epdapi.Status, error
 }
 
 // controllerStatus is how this machine's controller fares.
-func (e *examination) controllerStatus(ctx context.Context) (*epdapi.Status, *epdapi.ControllerStatus, error) {
+func (e *examination) controllerStatus(
+	ctx context.Context,
+) (*epdapi.Status, *epdapi.ControllerStatus, error) {
 	s, err := e.headStatus(ctx)
 	switch {
 	case err != nil:
@@ -259,7 +272,9 @@ func (e *examination) controllerStatus(ctx context.Context) (*epdapi.Status, *ep
 }
 
 // epdHealth is what an epd here tells of its files; never nil.
-func (e *examination) epdHealth(ctx context.Context, ask func(context.Context) (*epdapi.Status, error)) *epdapi.Health {
+func (e *examination) epdHealth(
+	ctx context.Context, ask func(context.Context) (*epdapi.Status, error),
+) *epdapi.Health {
 	if s, err := ask(ctx); err == nil && s.Health != nil {
 		return s.Health
 	}

@@ -15,7 +15,8 @@ import (
 
 // installCommand is the command that installs epplan into Slurm as it is here.
 func (e *examination) installCommand(ctx context.Context, dir string) string {
-	line := e.program() + " install slurm --dir " + shellQuote(dir) + " --submit-socket " + shellQuote(e.submitSocket(ctx))
+	line := e.program() + " install slurm --dir " + shellQuote(dir) +
+		" --submit-socket " + shellQuote(e.submitSocket(ctx))
 	if e.AgentSocket != "" && e.AgentSocket != epdapi.AgentSocket {
 		line += " --socket " + shellQuote(e.AgentSocket)
 	}
@@ -34,12 +35,14 @@ func (e *examination) installCommand(ctx context.Context, dir string) string {
 }
 
 var pluginOff = &Fault{
-	"submit-plugin-off", Bad, "JobSubmitPlugins is {value}, without lua", "slurmctld doesn't call job_submit.lua: no job is known by its script, and users' wishes aren't read",
+	"submit-plugin-off", Bad, "JobSubmitPlugins is {value}, without lua",
+	"slurmctld doesn't call job_submit.lua: no job is known by its script, and users' wishes aren't read",
 	Fix{File: "{conf}", Line: "JobSubmitPlugins={wanted}", Run: "scontrol reconfigure"},
 }
 
 var pluginMissing = &Fault{
-	"submit-plugin-missing", Bad, "{file} isn't there", "slurmctld can't run job_submit.lua, and doesn't start without it",
+	"submit-plugin-missing", Bad, "{file} isn't there",
+	"slurmctld can't run job_submit.lua, and doesn't start without it",
 	Fix{Run: "apt-get install slurm-wlm-plugins    # or what your Slurm's Lua plugin is in"},
 }
 
@@ -49,12 +52,15 @@ func lookPlugin(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("%v", err)
 	}
 	value := s.get("JobSubmitPlugins")
-	if !slices.ContainsFunc(strings.Split(value, ","), func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
-		return []Finding{pluginOff.finding("value", textOr(value, "not set"), "wanted", strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
+	if !slices.ContainsFunc(strings.Split(value, ","),
+		func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
+		return []Finding{pluginOff.finding("value", textOr(value, "not set"), "wanted",
+			strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
 	}
 	dir := s.get("PluginDir")
 	if dir == "" {
-		return unknownFinding("JobSubmitPlugins=%s; where plugins are isn't known: %s", value, textOr(s.byFile, "PluginDir isn't told"))
+		return unknownFinding("JobSubmitPlugins=%s; where plugins are isn't known: %s", value,
+			textOr(s.byFile, "PluginDir isn't told"))
 	}
 	for part := range strings.SplitSeq(dir, ":") {
 		if e.exists(path.Join(part, "job_submit_lua.so")) {
@@ -65,12 +71,14 @@ func lookPlugin(ctx context.Context, e *examination) []Finding {
 }
 
 var scriptMissing = &Fault{
-	"submit-script-missing", Bad, "{file} isn't there", "slurmctld goes on with the script that it has until it is restarted, and then it doesn't start",
+	"submit-script-missing", Bad, "{file} isn't there",
+	"slurmctld goes on with the script that it has until it is restarted, and then it doesn't start",
 	Fix{Run: "{install}"},
 }
 
 var scriptForeign = &Fault{
-	"submit-script-foreign", Bad, "{file} doesn't call epplan", "no job is known by its script, and users' wishes aren't read",
+	"submit-script-foreign", Bad, "{file} doesn't call epplan",
+	"no job is known by its script, and users' wishes aren't read",
 	Fix{Run: "{install}"},
 }
 
@@ -81,12 +89,14 @@ var scriptBroken = &Fault{
 }
 
 var moduleMissing = &Fault{
-	"submit-module-missing", Bad, "{file}, which job_submit.lua calls, isn't there", "nothing is told to epd at a submission",
+	"submit-module-missing", Bad, "{file}, which job_submit.lua calls, isn't there",
+	"nothing is told to epd at a submission",
 	Fix{Run: "{install}"},
 }
 
 var moduleChanged = &Fault{
-	"submit-module-changed", Warn, "{file} isn't as epplan install wrote it", "an update of epplan won't replace it",
+	"submit-module-changed", Warn, "{file} isn't as epplan install wrote it",
+	"an update of epplan won't replace it",
 	Fix{Run: "mv {file} {file}.own && {install}"},
 }
 
@@ -153,12 +163,14 @@ func (e *examination) luaComplaint(ctx context.Context, script string) (complain
 }
 
 var socketLibrary = &Fault{
-	"lua-socket", Bad, "Lua has no socket.unix here, and epplan.lua has no other way to ask", "nothing is told to epd at a submission",
+	"lua-socket", Bad, "Lua has no socket.unix here, and epplan.lua has no other way to ask",
+	"nothing is told to epd at a submission",
 	Fix{Run: "apt-get install lua-socket    # or: {install} --popen"},
 }
 
 var moduleSocket = &Fault{
-	"submit-socket-other", Bad, "epplan.lua asks at {asked}, and epd answers at {answered}", "nothing is told to epd at a submission",
+	"submit-socket-other", Bad, "epplan.lua asks at {asked}, and epd answers at {answered}",
+	"nothing is told to epd at a submission",
 	Fix{Run: "{install}"},
 }
 
@@ -186,7 +198,8 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
 	}
 	if asked != "" && asked != answered {
-		return []Finding{moduleSocket.finding("asked", asked, "answered", answered, "install", e.installCommand(ctx, dir))}
+		return []Finding{moduleSocket.finding("asked", asked, "answered", answered, "install",
+			e.installCommand(ctx, dir))}
 	}
 	if slurm.ModuleValue(text, "PROGRAM") != "" {
 		return okFinding("epplan.lua asks at %s, also by a program", asked)
@@ -197,32 +210,40 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 	case refused:
 		return []Finding{socketLibrary.finding("install", e.installCommand(ctx, dir))}
 	case err != nil:
-		return unknownFinding("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked, err)
+		return unknownFinding("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked,
+			err)
 	}
 	return okFinding("epplan.lua asks at %s", asked)
 }
 
 var hookUnset = &Fault{
-	"hook-unset", Bad, "{key} isn't set", "{without}", Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
+	"hook-unset", Bad, "{key} isn't set", "{without}",
+	Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
 }
 
 var hookNoMatch = &Fault{
-	"hook-no-match", Bad, "{key}={pattern} names no file on this machine", "slurmd drains the node at the next job",
+	"hook-no-match", Bad, "{key}={pattern} names no file on this machine",
+	"slurmd drains the node at the next job",
 	Fix{Run: "{install}    # or copy the folder from another node"},
 }
 
 var hookMode = &Fault{
-	"hook-not-executable", Bad, "{file}, of {key}, isn't executable", "slurmd drains the node at the next job", Fix{Run: "chmod 755 {file}"},
+	"hook-not-executable", Bad, "{file}, of {key}, isn't executable",
+	"slurmd drains the node at the next job",
+	Fix{Run: "chmod 755 {file}"},
 }
 
 var hookForeign = &Fault{
-	"hook-foreign", Bad, "nothing in {key}={pattern} calls epplan", "{without}", Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
+	"hook-foreign", Bad, "nothing in {key}={pattern} calls epplan", "{without}",
+	Fix{Run: "{install} --edit-conf && scontrol reconfigure"},
 }
 
 var epilogNotFirst = &Fault{
 	"epilog-not-first", Warn, "in {key} {files} runs before epplan's {ours}",
-	"a job's GPUs stay locked until that is done, and if it fails, epplan's isn't called; when the job ended is known to the second only",
-	Fix{Run: "{install}    # it gets the name that runs first; where it has that: mv {file} {dir}/00-site, as the last name of a folder runs first"},
+	"a job's GPUs stay locked until that is done, and if it fails, epplan's isn't called; when the job " +
+		"ended is known to the second only",
+	Fix{Run: "{install}    # it gets the name that runs first; where it has that: mv {file} {dir}/00-site, " +
+		"as the last name of a folder runs first"},
 }
 
 var prologNotLast = &Fault{
@@ -232,14 +253,16 @@ var prologNotLast = &Fault{
 }
 
 var epilogJournal = &Fault{
-	"epilog-journal", Bad, "while epd doesn't run, the Epilog gives clocks back by {asked}, and epd's journal is {journal}",
+	"epilog-journal", Bad,
+	"while epd doesn't run, the Epilog gives clocks back by {asked}, and epd's journal is {journal}",
 	"a job that ends then leaves its GPUs locked until epd is back",
 	Fix{Run: "{install}"},
 }
 
 // lookEpilog looks at the Epilog, and at where it looks for the journal.
 func lookEpilog(ctx context.Context, e *examination) []Finding {
-	found := newHookCheck(slurm.Epilog, "Epilog", "clocks are given back late, and no job's end is recorded in time")(ctx, e)
+	found := newHookCheck(slurm.Epilog, "Epilog",
+		"clocks are given back late, and no job's end is recorded in time")(ctx, e)
 	state := textOr(e.State, e.epdHealth(ctx, e.agentStatus).State)
 	asked := e.epilogJournal(ctx)
 	if asked == "" || state == "" || e.role == Head || asked == path.Join(state, journalFolder) {
@@ -250,7 +273,8 @@ func lookEpilog(ctx context.Context, e *examination) []Finding {
 		return found
 	}
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Grade == OK })
-	return append(found, epilogJournal.finding("asked", asked, "journal", path.Join(state, journalFolder), "install", e.installCommand(ctx, path.Dir(s.path))))
+	return append(found, epilogJournal.finding("asked", asked, "journal", path.Join(state, journalFolder),
+		"install", e.installCommand(ctx, path.Dir(s.path))))
 }
 
 // journalFolder is the journal's in epd's folder.
@@ -289,7 +313,10 @@ func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *e
 			return unknownFinding("%v", err)
 		}
 		value := s.get(key)
-		words := []string{"key", key, "pattern", value, "without", without, "install", e.installCommand(ctx, path.Dir(s.path))}
+		words := []string{
+			"key", key, "pattern", value, "without", without, "install",
+			e.installCommand(ctx, path.Dir(s.path)),
+		}
 		if value == "" {
 			return []Finding{hookUnset.finding(words...)}
 		}
@@ -315,7 +342,8 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 			case err != nil:
 				found = append(found, unknownFinding("%v", err)...)
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
-				found = append(found, hookMode.finding(append([]string{"file", shellQuote(file)}, words...)...))
+				found = append(found,
+					hookMode.finding(append([]string{"file", shellQuote(file)}, words...)...))
 			}
 			order = append(order, file)
 			if text, err := e.site.Files.Read(file); err == nil && slurm.CallsHook(text, hook) {
@@ -346,6 +374,7 @@ func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 		return nil
 	}
 	return []Finding{fault.finding(append([]string{
-		"files", shortList(between), "file", shellQuote(between[0]), "dir", shellQuote(path.Dir(between[0])), "ours", path.Base(own),
+		"files", shortList(between), "file", shellQuote(between[0]), "dir", shellQuote(path.Dir(between[0])),
+		"ours", path.Base(own),
 	}, words...)...)}
 }

@@ -12,17 +12,20 @@ import (
 )
 
 var mungeDown = &Fault{
-	"munge-down", Bad, "no munged answers at {socket}: {error}", "Slurm's commands and daemons can't talk to each other, nor can epd's agents and controller",
+	"munge-down", Bad, "no munged answers at {socket}: {error}",
+	"Slurm's commands and daemons can't talk to each other, nor can epd's agents and controller",
 	Fix{Run: "systemctl restart munge"},
 }
 
 var mungeHung = &Fault{
-	"munge-hung", Bad, "munged at {socket} doesn't answer within {bound}", "Slurm's commands hang as long as it does",
+	"munge-hung", Bad, "munged at {socket} doesn't answer within {bound}",
+	"Slurm's commands hang as long as it does",
 	Fix{Run: "systemctl restart munge"},
 }
 
 var mungeWrong = &Fault{
-	"munge-wrong", Bad, "munged at {socket} makes credentials that it doesn't accept: {error}", "nothing that needs munge works",
+	"munge-wrong", Bad, "munged at {socket} makes credentials that it doesn't accept: {error}",
+	"nothing that needs munge works",
 	Fix{Run: "munge -n | unmunge    # shows it; then systemctl restart munge"},
 }
 
@@ -80,22 +83,30 @@ const (
 )
 
 var linkDown = &Fault{
-	"controller-unreachable", Bad, "no controller answers at {address}: {error}", "jobs of this node run at default clocks, and outcomes wait in its spool",
-	Fix{Run: "ssh {host} systemctl status epd-controller    # and the firewall between: nc -vz {host} {port}"},
+	"controller-unreachable", Bad, "no controller answers at {address}: {error}",
+	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	Fix{
+		Run: "ssh {host} systemctl status epd-controller    # and the firewall between: nc -vz {host} {port}",
+	},
 }
 
 var linkRefused = &Fault{
-	"controller-refuses", Bad, "the controller at {address} and this machine don't trust each other: {error}", "jobs of this node run at default clocks, and outcomes wait in its spool",
-	Fix{Run: "munge -n | ssh {host} unmunge    # must say STATUS: Success, and both epds must run as root or Slurm's user"},
+	"controller-refuses", Bad, "the controller at {address} and this machine don't trust each other: {error}",
+	"jobs of this node run at default clocks, and outcomes wait in its spool",
+	Fix{Run: "munge -n | ssh {host} unmunge    # must say STATUS: Success, and both epds must run as root " +
+		"or Slurm's user"},
 }
 
 var clockSkewed = &Fault{
-	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}", "where an Epilog is late, its run ends when Slurm says, and takes as much more or less; munge refuses what is some minutes off",
+	"clock-skew", Warn, "this machine's clock is {skew} {way} that of {host}",
+	"where an Epilog is late, its run ends when Slurm says, and takes as much more or less; munge refuses " +
+		"what is some minutes off",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 
 var clockSkewedFar = &Fault{
-	"clock-skew-large", Bad, "this machine's clock is {skew} {way} that of {host}", "munge takes credentials for too old, or for made in the future: nothing is decided for this node",
+	"clock-skew-large", Bad, "this machine's clock is {skew} {way} that of {host}",
+	"munge takes credentials for too old, or for made in the future: nothing is decided for this node",
 	Fix{Run: "timedatectl set-ntp true    # on both; or: chronyc makestep"},
 }
 
@@ -123,11 +134,14 @@ func lookLink(ctx context.Context, e *examination) []Finding {
 			answered++
 		}
 	}
-	return orOK(found, "%s: %d of %d controllers answer", strings.Join(addresses, ", "), answered, len(addresses))
+	return orOK(found, "%s: %d of %d controllers answer", strings.Join(addresses, ", "), answered,
+		len(addresses))
 }
 
 // checkLink asks one controller, and compares clocks.
-func (e *examination) checkLink(ctx context.Context, address, socket string) (found []Finding, answered bool) {
+func (e *examination) checkLink(
+	ctx context.Context, address, socket string,
+) (found []Finding, answered bool) {
 	host, port := hostAndPort(address)
 	words := []string{"address", address, "host", host, "port", port}
 	ctx, cancel := context.WithTimeout(ctx, epdTimeout)
@@ -137,7 +151,8 @@ func (e *examination) checkLink(ctx context.Context, address, socket string) (fo
 	if !there.IsZero() {
 		skew = e.site.Now().Sub(there)
 	}
-	words = append(words, "skew", skew.Abs().Round(time.Second).String(), "way", map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
+	words = append(words, "skew", skew.Abs().Round(time.Second).String(), "way",
+		map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 	switch {
 	case skew.Abs() >= maxSkewBad:
 		return []Finding{clockSkewedFar.finding(words...)}, err == nil

@@ -15,30 +15,45 @@ import (
 )
 
 var gpusNone = &Fault{
-	"gpus-none", Bad, "epd sees no GPU on this machine", "no clock is set here", Fix{Run: "nvidia-smi -L    # the driver must list them; then systemctl restart {unit}"},
+	"gpus-none", Bad, "epd sees no GPU on this machine", "no clock is set here",
+	Fix{Run: "nvidia-smi -L    # the driver must list them; then systemctl restart {unit}"},
 }
 
 var gpuStuck = &Fault{
-	"gpu-stuck", Bad, "the driver of {gpu} doesn't answer", "its clocks can be neither set nor given back", Fix{Run: "nvidia-smi -i {gpu} -q    # if that hangs too, drain the node and reboot it"},
+	"gpu-stuck", Bad, "the driver of {gpu} doesn't answer", "its clocks can be neither set nor given back",
+	Fix{Run: "nvidia-smi -i {gpu} -q    # if that hangs too, drain the node and reboot it"},
 }
 
 var gpuLost = &Fault{
-	"gpu-lost", Bad, "{gpu} fell off the bus", "what it was locked at is given back when it is there again; the others are served",
+	"gpu-lost", Bad, "{gpu} fell off the bus",
+	"what it was locked at is given back when it is there again; the others are served",
 	Fix{Run: "journalctl -k -g NVRM    # why; then reset it (nvidia-smi -i {gpu} -r) or reboot the node"},
 }
 
 var gpuNumbers = &Fault{
-	"gpu-numbers", Bad, "it isn't certain which GPUs Slurm's numbers mean: {error}", "no clock is set on this node, and no run recorded: another job's GPU might be taken",
-	Fix{Run: "slurmd -G; nvidia-smi -L    # mend gres.conf, or give epd the UUIDs in slurmd's order: --gpu-order GPU-…,GPU-…"},
+	"gpu-numbers", Bad, "it isn't certain which GPUs Slurm's numbers mean: {error}",
+	"no clock is set on this node, and no run recorded: another job's GPU might be taken",
+	Fix{
+		Run: "slurmd -G; nvidia-smi -L    # mend gres.conf, or give epd the UUIDs in slurmd's order: " +
+			"--gpu-order GPU-…,GPU-…",
+	},
 }
 
 var gpuRefused = &Fault{
-	"gpu-permission", Bad, "the driver doesn't let epd lock the clocks of {gpu}: {error}", "its jobs run at default clocks",
-	Fix{Run: "systemctl show {unit} -p User -p CapabilityBoundingSet    # epd must run as root with CAP_SYS_ADMIN; then systemctl restart {unit}"},
+	"gpu-permission", Bad, "the driver doesn't let epd lock the clocks of {gpu}: {error}",
+	"its jobs run at default clocks",
+	Fix{
+		Run: "systemctl show {unit} -p User -p CapabilityBoundingSet    # epd must run as root with " +
+			"CAP_SYS_ADMIN; then systemctl restart {unit}",
+	},
 }
 
 var gpuForeignClocks = &Fault{
-	"gpu-alien", Warn, "somebody else seems to set the clocks of {gpu}: {error}", "epd leaves it alone", Fix{Run: "nvidia-smi -i {gpu} -rgc -rmc    # after what sets them is switched off: another tool, or users' scripts"},
+	"gpu-alien", Warn, "somebody else seems to set the clocks of {gpu}: {error}", "epd leaves it alone",
+	Fix{
+		Run: "nvidia-smi -i {gpu} -rgc -rmc    # after what sets them is switched off: another tool, " +
+			"or users' scripts",
+	},
 }
 
 // lookGPUs looks at what epd says of this machine's GPUs. No clock is tried.
@@ -78,18 +93,23 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 }
 
 var lockOrphaned = &Fault{
-	"lock-without-run", Bad, "{gpus} locked, and no run of a job holds it", "whatever runs there is slowed down for nothing", Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
+	"lock-without-run", Bad, "{gpus} locked, and no run of a job holds it",
+	"whatever runs there is slowed down for nothing",
+	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
 var journalOrphaned = &Fault{
-	"journal-left", Bad, "epd doesn't run, and its journal has {count} entries: these GPUs may be locked", "whatever runs there is slowed down, and nobody gives the clocks back",
+	"journal-left", Bad, "epd doesn't run, and its journal has {count} entries: these GPUs may be locked",
+	"whatever runs there is slowed down, and nobody gives the clocks back",
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
 // lookJournal looks for locks that nobody needs.
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
-	words := []string{"program", e.program(), "socket", shellQuote(e.agentSocket()), "journal", shellQuote(journal)}
+	words := []string{
+		"program", e.program(), "socket", shellQuote(e.agentSocket()), "journal", shellQuote(journal),
+	}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agentStatus(ctx)
 	if err != nil {
@@ -129,7 +149,8 @@ func unneededLocks(s *epdapi.Status, entries []string) (locked int, orphans []st
 		}
 	}
 	for _, path := range entries { // of a GPU that is gone, or of a process that died
-		if uuid := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); !held[uuid] && !slices.Contains(orphans, uuid) {
+		if uuid := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)); !held[uuid] &&
+			!slices.Contains(orphans, uuid) {
 			orphans = append(orphans, uuid)
 		}
 	}
@@ -144,17 +165,26 @@ const (
 )
 
 var spoolOld = &Fault{
-	"spool-old", Bad, "{count} outcomes wait in {dir}, the oldest for {age}", "the controller doesn't take them: nothing is learnt from this node's jobs",
-	Fix{Run: "{program} doctor --only controller-link,controller,store    # what keeps it from taking them; nothing is lost meanwhile"},
+	"spool-old", Bad, "{count} outcomes wait in {dir}, the oldest for {age}",
+	"the controller doesn't take them: nothing is learnt from this node's jobs",
+	Fix{
+		Run: "{program} doctor --only controller-link,controller,store    # what keeps it from taking " +
+			"them; nothing is lost meanwhile",
+	},
 }
 
 var spoolFull = &Fault{
-	"spool-full", Bad, "the spool {dir} has {size} MiB of 64", "outcomes that have no room are kept by their runs' files only",
-	Fix{Run: "{program} doctor --only controller-link,controller,store    # what keeps the controller from taking them"},
+	"spool-full", Bad, "the spool {dir} has {size} MiB of 64",
+	"outcomes that have no room are kept by their runs' files only",
+	Fix{
+		Run: "{program} doctor --only controller-link,controller,store    # what keeps the controller " +
+			"from taking them",
+	},
 }
 
 var spoolAside = &Fault{
-	"spool-aside", Warn, "{count} outcomes were refused for good: {dir}/aside", "their jobs count in no saving, and no model learns from them",
+	"spool-aside", Warn, "{count} outcomes were refused for good: {dir}/aside",
+	"their jobs count in no saving, and no model learns from them",
 	Fix{Run: "ls -l {dir}/aside    # the log of epd says why; remove them when you have seen it"},
 }
 
@@ -200,11 +230,13 @@ const (
 )
 
 var diskLow = &Fault{
-	"disk-low", Warn, "the disk of {dir} has {free} MiB left", "records grow with every job", Fix{Run: "df -h {dir}    # make room, or shorten what epd keeps"},
+	"disk-low", Warn, "the disk of {dir} has {free} MiB left", "records grow with every job",
+	Fix{Run: "df -h {dir}    # make room, or shorten what epd keeps"},
 }
 
 var diskFull = &Fault{
-	"disk-full", Bad, "the disk of {dir} has {free} MiB left", "neither journal nor records can be written: jobs run at default clocks",
+	"disk-full", Bad, "the disk of {dir} has {free} MiB left",
+	"neither journal nor records can be written: jobs run at default clocks",
 	Fix{Run: "df -h {dir}    # make room"},
 }
 
@@ -241,12 +273,15 @@ func lookDisk(ctx context.Context, e *examination) []Finding {
 }
 
 var stateOpen = &Fault{
-	"state-open", Bad, "{dir} has mode {mode}: others can write there, or read what users ran", "a journal that others write has clocks set by them",
+	"state-open", Bad, "{dir} has mode {mode}: others can write there, or read what users ran",
+	"a journal that others write has clocks set by them",
 	Fix{Run: "chmod 700 {dir}"},
 }
 
 var stateOwner = &Fault{
-	"state-owner", Bad, "{dir} belongs to user {owner}, and epd runs as {uid}", "epd can't write its journal and records", Fix{Run: "chown -R {uid} {dir}"},
+	"state-owner", Bad, "{dir} belongs to user {owner}, and epd runs as {uid}",
+	"epd can't write its journal and records",
+	Fix{Run: "chown -R {uid} {dir}"},
 }
 
 var stateRefused = &Fault{
@@ -268,7 +303,8 @@ func lookState(ctx context.Context, e *examination) []Finding {
 	var said []string
 	for _, dir := range e.stateFolders(ctx) {
 		uid, known := uids[dir]
-		certain := known || e.role != Head && dir == e.agentState(ctx) // also an agent that doesn't run is root's
+		// Also an agent that doesn't run is root's.
+		certain := known || e.role != Head && dir == e.agentState(ctx)
 		for _, sub := range []string{"", journalFolder, "runs", "spool"} {
 			path := filepath.Join(dir, sub)
 			info, err := e.site.Files.Stat(path)
@@ -298,11 +334,13 @@ func (e *examination) checkFolder(path string, state bool, info *Info, uid uint3
 	case perm&0o077 != 0 && state || perm&0o022 != 0:
 		return []Finding{stateOpen.finding("dir", dir, "mode", octal(info.Mode))}
 	case uid != 0 && info.UID != uid:
-		return []Finding{stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid", strconv.Itoa(int(uid)))}
+		return []Finding{stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid",
+			strconv.Itoa(int(uid)))}
 	}
 	bad, ok := errors.AsType[*statedir.InsecureError](e.site.Files.CheckTrust(path, uid))
 	if !ok {
 		return nil
 	}
-	return []Finding{stateRefused.finding("dir", dir, "path", shellQuote(bad.Path), "what", bad.What, "mend", bad.Mend)}
+	return []Finding{stateRefused.finding("dir", dir, "path", shellQuote(bad.Path), "what", bad.What,
+		"mend", bad.Mend)}
 }

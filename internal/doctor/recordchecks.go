@@ -14,23 +14,34 @@ import (
 )
 
 var storeDamaged = &Fault{
-	"store-damaged", Bad, "the records are damaged: {error}", "decisions and models may be wrong, and what is written may be lost",
-	Fix{Run: "systemctl restart {unit}    # it moves {file} aside and begins anew; with a backup instead: systemctl stop {unit}; " +
-		"rm -f {file}-wal {file}-shm; cp BACKUP {file}; systemctl start {unit}"},
+	"store-damaged", Bad, "the records are damaged: {error}",
+	"decisions and models may be wrong, and what is written may be lost",
+	Fix{
+		Run: "systemctl restart {unit}    # it moves {file} aside and begins anew; with a backup instead: " +
+			"systemctl stop {unit}; " +
+			"rm -f {file}-wal {file}-shm; cp BACKUP {file}; systemctl start {unit}",
+	},
 }
 
 var storeMoved = &Fault{
-	"store-moved", Bad, "{file} was removed or replaced while epd uses it: {error}", "nothing is recorded: outcomes wait on the nodes, and jobs run at default clocks",
-	Fix{Run: "systemctl restart {unit}    # it goes on with what is at {file}, or begins anew; a backup goes there while epd is stopped"},
+	"store-moved", Bad, "{file} was removed or replaced while epd uses it: {error}",
+	"nothing is recorded: outcomes wait on the nodes, and jobs run at default clocks",
+	Fix{
+		Run: "systemctl restart {unit}    # it goes on with what is at {file}, or begins anew; a backup " +
+			"goes there while epd is stopped",
+	},
 }
 
 var storeTrouble = &Fault{
-	"store-trouble", Bad, "epd can't write its records: {error}", "outcomes wait on the nodes, and decisions are not kept",
+	"store-trouble", Bad, "epd can't write its records: {error}",
+	"outcomes wait on the nodes, and decisions are not kept",
 	Fix{Run: "df -h {dir}; ls -ld {dir} {file}    # room, and epd's user as the owner"},
 }
 
 var storeLost = &Fault{
-	"store-lost", Warn, "{count} records were lost since epd began", "these jobs are missing in tables and savings", Fix{Run: "journalctl -u {unit} | grep -i record    # why"},
+	"store-lost", Warn, "{count} records were lost since epd began",
+	"these jobs are missing in tables and savings",
+	Fix{Run: "journalctl -u {unit} | grep -i record    # why"},
 }
 
 // lookStore asks epd how writing goes, and has its own program check the file.
@@ -44,7 +55,8 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 		switch {
 		case c.Moved:
 			found = append(found, storeMoved.finding(append(words, "error", c.Trouble)...))
-		case errors.Is(gone, fs.ErrNotExist) && e.epdHealth(ctx, e.headStatus).State == dir: // epd looks less often
+		// Epd looks less often.
+		case errors.Is(gone, fs.ErrNotExist) && e.epdHealth(ctx, e.headStatus).State == dir:
 			found = append(found, storeMoved.finding(append(words, "error", gone.Error())...))
 		case c.Trouble != "":
 			found = append(found, storeTrouble.finding(append(words, "error", c.Trouble)...))
@@ -71,7 +83,8 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 }
 
 var syncFails = &Fault{
-	"slurm-sync", Bad, "epd's last {count} questions to Slurm about {what} failed: {error}", "it decides by what it knew, and steers nothing",
+	"slurm-sync", Bad, "epd's last {count} questions to Slurm about {what} failed: {error}",
+	"it decides by what it knew, and steers nothing",
 	Fix{Run: "scontrol ping    # as epd's user; then what the findings about Slurm and munge say"},
 }
 
@@ -88,7 +101,8 @@ func lookSync(ctx context.Context, e *examination) []Finding {
 		sync *epdapi.SyncStatus
 	}{{"jobs", &c.Queue}, {"nodes", &c.Nodes}} {
 		if s.sync.Failures >= often {
-			found = append(found, syncFails.finding("count", strconv.Itoa(s.sync.Failures), "what", s.what, "error", s.sync.Trouble))
+			found = append(found, syncFails.finding("count", strconv.Itoa(s.sync.Failures), "what", s.what,
+				"error", s.sync.Trouble))
 		}
 	}
 	if len(found) == 0 && c.Queue.At.IsZero() {
@@ -98,7 +112,8 @@ func lookSync(ctx context.Context, e *examination) []Finding {
 }
 
 var recentTrouble = &Fault{
-	"trouble", Warn, "epd says, at {at}: {error}", "something went wrong on this node", Fix{Run: "{program} status --socket {socket}"},
+	"trouble", Warn, "epd says, at {at}: {error}", "something went wrong on this node",
+	Fix{Run: "{program} status --socket {socket}"},
 }
 
 // lookTrouble repeats the last thing that went wrong.
@@ -116,15 +131,21 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 }
 
 var unitFailed = &Fault{
-	"unit-failed", Bad, "systemd's {unit} failed", "epd doesn't run", Fix{Run: "journalctl -u {unit} -n 50    # why; then systemctl reset-failed {unit} && systemctl start {unit}"},
+	"unit-failed", Bad, "systemd's {unit} failed", "epd doesn't run",
+	Fix{
+		Run: "journalctl -u {unit} -n 50    # why; then systemctl reset-failed {unit} && " +
+			"systemctl start {unit}",
+	},
 }
 
 var unitDisabled = &Fault{
-	"unit-disabled", Warn, "{unit} isn't enabled", "epd doesn't come back after a boot", Fix{Run: "systemctl enable {unit}"},
+	"unit-disabled", Warn, "{unit} isn't enabled", "epd doesn't come back after a boot",
+	Fix{Run: "systemctl enable {unit}"},
 }
 
 var unitNone = &Fault{
-	"unit-missing", Warn, "no unit of epd is installed", "nobody starts epd after a boot, or when it dies", Fix{Run: "systemctl enable --now epd    # after the package is installed"},
+	"unit-missing", Warn, "no unit of epd is installed", "nobody starts epd after a boot, or when it dies",
+	Fix{Run: "systemctl enable --now epd    # after the package is installed"},
 }
 
 // lookUnits asks systemd for our units.
@@ -135,7 +156,8 @@ func lookUnits(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	var said []string
 	for _, unit := range []string{"epd", "epd-agent", "epd-controller"} {
-		text, err := e.site.Run(ctx, "systemctl", "show", "--property=LoadState,ActiveState,UnitFileState", unit+".service")
+		text, err := e.site.Run(ctx, "systemctl", "show", "--property=LoadState,ActiveState,UnitFileState",
+			unit+".service")
 		if err != nil {
 			return unknownFinding("systemctl: %v", err)
 		}
@@ -152,7 +174,8 @@ func lookUnits(ctx context.Context, e *examination) []Finding {
 		case state["UnitFileState"] == "disabled" && state["ActiveState"] == "active":
 			found = append(found, unitDisabled.finding("unit", unit))
 		}
-		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"], textOr(state["UnitFileState"], "static")))
+		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"],
+			textOr(state["UnitFileState"], "static")))
 	}
 	if len(said) == 0 {
 		found = append(found, unitNone.finding())

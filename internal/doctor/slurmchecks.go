@@ -23,7 +23,8 @@ var slurmMissing = &Fault{
 }
 
 var slurmOld = &Fault{
-	"slurm-old", Bad, "Slurm is {version}, older than {least}", "job_submit.lua and the output of squeue differ there, and were never tried",
+	"slurm-old", Bad, "Slurm is {version}, older than {least}",
+	"job_submit.lua and the output of squeue differ there, and were never tried",
 	Fix{Run: "sbatch --version    # then update Slurm to {least} or later"},
 }
 
@@ -50,7 +51,8 @@ func lookVersion(ctx context.Context, e *examination) []Finding {
 }
 
 var ctldDown = &Fault{
-	"slurmctld-down", Bad, "slurmctld doesn't run: {error}", "no job is submitted or started, and epd can't ask about jobs",
+	"slurmctld-down", Bad, "slurmctld doesn't run: {error}",
+	"no job is submitted or started, and epd can't ask about jobs",
 	Fix{Run: "systemctl restart slurmctld"},
 }
 
@@ -78,12 +80,15 @@ func lookCtld(ctx context.Context, e *examination) []Finding {
 }
 
 var nodeSilent = &Fault{
-	"node-silent", Bad, "slurmctld has no answer from {nodes}", "no job starts there", Fix{Run: "ssh {first} systemctl restart slurmd"},
+	"node-silent", Bad, "slurmctld has no answer from {nodes}", "no job starts there",
+	Fix{Run: "ssh {first} systemctl restart slurmd"},
 }
 
 var nodeDrained = &Fault{
 	"node-drained", Bad, "{nodes} drained: {reason}", "no job starts there until somebody resumes it",
-	Fix{Run: "scontrol update nodename={nodes} state=resume    # after what the other findings say is mended"},
+	Fix{
+		Run: "scontrol update nodename={nodes} state=resume    # after what the other findings say is mended",
+	},
 }
 
 // lookNodes looks at this node, on the head at all of them.
@@ -139,7 +144,8 @@ func shortList(names []string) string {
 }
 
 var flagsMissing = &Fault{
-	"prolog-flags", Warn, "PrologFlags is {value}, without Alloc", "the Prolog runs at a job's first step only, so that its clocks come late",
+	"prolog-flags", Warn, "PrologFlags is {value}, without Alloc",
+	"the Prolog runs at a job's first step only, so that its clocks come late",
 	Fix{File: "{conf}", Line: "PrologFlags={wanted}", Run: "scontrol reconfigure"},
 }
 
@@ -152,13 +158,15 @@ func lookFlags(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("%v", err)
 	}
 	value, wanted := s.get("PrologFlags"), "Alloc"
-	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","), func(f string) bool { return slices.Contains(flagsWithAlloc, strings.TrimSpace(f)) }) {
+	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","),
+		func(f string) bool { return slices.Contains(flagsWithAlloc, strings.TrimSpace(f)) }) {
 		return okFinding("PrologFlags=%s", value)
 	}
 	if value != "" {
 		wanted = value + ",Alloc"
 	}
-	return []Finding{flagsMissing.finding("value", textOr(value, "not set"), "wanted", wanted, "conf", s.path)}
+	return []Finding{flagsMissing.finding("value", textOr(value, "not set"), "wanted", wanted,
+		"conf", s.path)}
 }
 
 // minHookTime is how many seconds a Prolog or Epilog of ours may take, and the
@@ -166,7 +174,8 @@ func lookFlags(ctx context.Context, e *examination) []Finding {
 const minHookTime = 5
 
 var timeoutShort = &Fault{
-	"hook-timeout", Bad, "{key} is {value} s", "epplan's hooks may take 2 s; one that is killed drains the node",
+	"hook-timeout", Bad, "{key} is {value} s",
+	"epplan's hooks may take 2 s; one that is killed drains the node",
 	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
 }
 
@@ -188,18 +197,26 @@ func lookTimeouts(ctx context.Context, e *examination) []Finding {
 var priorityBasic = &Fault{
 	"priority-basic", Warn, "{wants}, and PriorityType is priority/basic",
 	"there nice passes one job a point, and neither age nor fair share brings a job forward again",
-	Fix{File: "{conf}", Line: "PriorityType=priority/multifactor", Run: "systemctl restart slurmctld    # with PriorityWeightPartition=100000 or other weights"},
+	Fix{
+		File: "{conf}", Line: "PriorityType=priority/multifactor",
+		Run: "systemctl restart slurmctld    # with PriorityWeightPartition=100000 or other weights",
+	},
 }
 
 var priorityFlat = &Fault{
-	"priority-flat", Bad, "{wants}, and all of priority/multifactor's weights are 0", "every job has the lowest priority, from which nice can take nothing",
+	"priority-flat", Bad, "{wants}, and all of priority/multifactor's weights are 0",
+	"every job has the lowest priority, from which nice can take nothing",
 	Fix{File: "{conf}", Line: "PriorityWeightPartition=100000", Run: "scontrol reconfigure"},
 }
 
 var priorityLow = &Fault{
-	"priority-low", Bad, "{wants}, and {seen}", "a nice can't take a priority below 1, so that jobs stay in Slurm's own order",
+	"priority-low", Bad, "{wants}, and {seen}",
+	"a nice can't take a priority below 1, so that jobs stay in Slurm's own order",
 	// Of partitions that have the same PriorityJobFactor every job gets as much.
-	Fix{File: "{conf}", Line: "PriorityWeightPartition=100000", Run: "scontrol reconfigure    # jobs that wait already get theirs within PriorityCalcPeriod, 5 min"},
+	Fix{
+		File: "{conf}", Line: "PriorityWeightPartition=100000",
+		Run: "scontrol reconfigure    # jobs that wait already get theirs within PriorityCalcPeriod, 5 min",
+	},
 }
 
 func lookPriority(ctx context.Context, e *examination) []Finding {
@@ -224,7 +241,8 @@ func lookPriority(ctx context.Context, e *examination) []Finding {
 	}
 	seen := e.lowPriorityText(ctx)
 	if seen == "" && !s.raisesPriority(weights) {
-		seen = "new jobs have priorities near 1: only " + strings.Join(weights, ", ") + " counts, which gives them nothing yet"
+		seen = "new jobs have priorities near 1: only " + strings.Join(weights, ", ") +
+			" counts, which gives them nothing yet"
 	}
 	if seen != "" {
 		return []Finding{priorityLow.finding("wants", wants, "seen", seen, "conf", s.path)}
@@ -251,7 +269,9 @@ func (s *settings) raisesPriority(weights []string) bool {
 	if !s.hasNoAccounting() {
 		counts = append(counts, "qos", "fairshare", "assoc")
 	}
-	return s.get("PrioritySiteFactorPlugin") != "" || slices.ContainsFunc(weights, func(w string) bool { return slices.Contains(counts, w) })
+	return s.get("PrioritySiteFactorPlugin") != "" || slices.ContainsFunc(weights, func(w string) bool {
+		return slices.Contains(counts, w)
+	})
 }
 
 // lowPriorityText is what epd says of partitions whose priorities leave no room; empty:
@@ -296,7 +316,8 @@ func enforcesAnywhere(l *config.Live) bool {
 }
 
 var privateJobs = &Fault{
-	"private-data", Bad, "PrivateData={value}, and epd runs as user {uid}, who is neither root nor Slurm's user",
+	"private-data", Bad,
+	"PrivateData={value}, and epd runs as user {uid}, who is neither root nor Slurm's user",
 	"Slurm hides other users' jobs from it, so that they run at default clocks",
 	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
@@ -324,12 +345,18 @@ func lookPrivate(ctx context.Context, e *examination) []Finding {
 }
 
 var sleepProgram = &Fault{
-	"power-saving", Bad, "sleep_after_s is set, and Slurm has no {key}", "no node ever sleeps: Slurm can't switch it off or on",
-	Fix{File: "{conf}", Line: "{key}={program}", Run: "scontrol reconfigure    # the program: one line that runs epplan {hook} \"$1\" --run /usr/local/sbin/node-power"},
+	"power-saving", Bad, "sleep_after_s is set, and Slurm has no {key}",
+	"no node ever sleeps: Slurm can't switch it off or on",
+	Fix{
+		File: "{conf}", Line: "{key}={program}",
+		Run: "scontrol reconfigure    # the program: one line that runs epplan {hook} \"$1\" --run " +
+			"/usr/local/sbin/node-power",
+	},
 }
 
 var sleepTimeout = &Fault{
-	"power-timeout", Warn, "ResumeTimeout is {value}, shorter than a server boots", "a node that isn't back by then is set DOWN",
+	"power-timeout", Warn, "ResumeTimeout is {value}, shorter than a server boots",
+	"a node that isn't back by then is set DOWN",
 	Fix{File: "{conf}", Line: "ResumeTimeout=600", Run: "scontrol reconfigure"},
 }
 
@@ -348,7 +375,8 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	for _, p := range [][2]string{{"SuspendProgram", "suspend"}, {"ResumeProgram", "resume"}} {
 		if s.get(p[0]) == "" {
-			found = append(found, sleepProgram.finding("key", p[0], "hook", p[1], "conf", s.path, "program", "/usr/local/sbin/epplan-"+p[1]))
+			found = append(found, sleepProgram.finding("key", p[0], "hook", p[1], "conf", s.path, "program",
+				"/usr/local/sbin/epplan-"+p[1]))
 		}
 	}
 	number, _, _ := strings.Cut(s.get("ResumeTimeout"), " ")
@@ -360,12 +388,14 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 }
 
 var gresOff = &Fault{
-	"gres-types", Bad, "GresTypes is {value}, without gpu", "Slurm gives no job a GPU, so that no hook is told of any",
+	"gres-types", Bad, "GresTypes is {value}, without gpu",
+	"Slurm gives no job a GPU, so that no hook is told of any",
 	Fix{File: "{conf}", Line: "GresTypes={wanted}", Run: "scontrol reconfigure"},
 }
 
 var gresCount = &Fault{
-	"gres-count", Bad, "Slurm has {slurm} GPUs on {node}, epd sees {epd}", "where that leaves it uncertain which GPU a job has, none is touched",
+	"gres-count", Bad, "Slurm has {slurm} GPUs on {node}, epd sees {epd}",
+	"where that leaves it uncertain which GPU a job has, none is touched",
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 
@@ -375,8 +405,10 @@ func lookGres(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("%v", err)
 	}
 	types := s.get("GresTypes")
-	if !slices.ContainsFunc(strings.Split(types, ","), func(t string) bool { return strings.EqualFold(t, "gpu") }) {
-		return []Finding{gresOff.finding("value", textOr(types, "not set"), "wanted", strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
+	if !slices.ContainsFunc(strings.Split(types, ","),
+		func(t string) bool { return strings.EqualFold(t, "gpu") }) {
+		return []Finding{gresOff.finding("value", textOr(types, "not set"), "wanted",
+			strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
 	}
 	if e.role == Head {
 		return okFinding("GresTypes=%s", types)
@@ -400,8 +432,11 @@ func lookGres(ctx context.Context, e *examination) []Finding {
 			}
 		}
 		if count != len(status.GPUs) {
-			return []Finding{gresCount.finding("slurm", strconv.Itoa(count), "node", status.Node, "epd", strconv.Itoa(len(status.GPUs)),
-				"gres", strings.TrimSuffix(s.path, "slurm.conf")+"gres.conf")}
+			return []Finding{
+				gresCount.finding("slurm", strconv.Itoa(count), "node", status.Node, "epd",
+					strconv.Itoa(len(status.GPUs)),
+					"gres", strings.TrimSuffix(s.path, "slurm.conf")+"gres.conf"),
+			}
 		}
 		return okFinding("%d GPUs on %s, for Slurm as for epd", count, status.Node)
 	}
@@ -409,8 +444,12 @@ func lookGres(ctx context.Context, e *examination) []Finding {
 }
 
 var accountingOff = &Fault{
-	"accounting", Warn, "Slurm keeps no accounting", "jobs that ended while epd didn't run are known no more, and predictions have no past to learn from",
-	Fix{File: "{conf}", Line: "AccountingStorageType=accounting_storage/slurmdbd", Run: "scontrol reconfigure    # with slurmdbd running"},
+	"accounting", Warn, "Slurm keeps no accounting",
+	"jobs that ended while epd didn't run are known no more, and predictions have no past to learn from",
+	Fix{
+		File: "{conf}", Line: "AccountingStorageType=accounting_storage/slurmdbd",
+		Run: "scontrol reconfigure    # with slurmdbd running",
+	},
 }
 
 func lookAccounting(ctx context.Context, e *examination) []Finding {

@@ -12,14 +12,22 @@ import (
 
 var jobSlow = &Fault{
 	"job-slow", Bad, "Slurm doesn't tell of one job within {bound}, as long as epd waits, in {tries} tries",
-	"jobs that start as soon as they are submitted run at default clocks, and runs whose Epilog was lost stay open",
-	Fix{Run: "sdiag    # what slurmctld is busy with, and who asks so much; squeue --jobs={job} must answer within {bound}"},
+	"jobs that start as soon as they are submitted run at default clocks, and runs whose Epilog " +
+		"was lost stay open",
+	Fix{
+		Run: "sdiag    # what slurmctld is busy with, and who asks so much; squeue --jobs={job} must " +
+			"answer within {bound}",
+	},
 }
 
 var queueSlow = &Fault{
 	"queue-slow", Warn, "Slurm doesn't list its jobs within {bound}",
-	"epd waits {wait} for the list and leaves Slurm alone for nine times as long as it took: meanwhile it steers by an old one",
-	Fix{Run: "scontrol show config | grep MinJobAge    # so many seconds ended jobs are listed, 300 will do; sdiag tells what slurmctld is busy with"},
+	"epd waits {wait} for the list and leaves Slurm alone for nine times as long as it took: meanwhile it " +
+		"steers by an old one",
+	Fix{
+		Run: "scontrol show config | grep MinJobAge    # so many seconds ended jobs are listed, 300 will " +
+			"do; sdiag tells what slurmctld is busy with",
+	},
 }
 
 // maxJobTries is how often Slurm is asked about one job: a moment in which the machine is
@@ -47,7 +55,8 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	switch {
 	case isTimeout(err):
-		found = append(found, queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String()))
+		found = append(found,
+			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String()))
 	case err != nil:
 		return unknownFinding("squeue: %v", err)
 	}
@@ -61,11 +70,13 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	}
 	switch {
 	case isTimeout(err):
-		found = append(found, jobSlow.finding("bound", epdapi.JobWait.String(), "tries", strconv.Itoa(maxJobTries), "job", job.String()))
+		found = append(found, jobSlow.finding("bound", epdapi.JobWait.String(), "tries",
+			strconv.Itoa(maxJobTries), "job", job.String()))
 	case err != nil && !errors.Is(err, slurm.ErrNotFound):
 		return append(found, unknownFinding("%v", err)...)
 	}
-	return orOK(found, "Slurm tells of one job in %v, and of all %d in %v", one.Round(time.Millisecond), jobs, all.Round(time.Millisecond))
+	return orOK(found, "Slurm tells of one job in %v, and of all %d in %v", one.Round(time.Millisecond), jobs,
+		all.Round(time.Millisecond))
 }
 
 // timeOf is how long something took.

@@ -35,7 +35,8 @@ func ThisMachine(slurmConf string, trusted ...uint32) *Site {
 	}
 	s.Remote = func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error) {
 		at := controllerTime(ctx, address)
-		status, err := epdapi.NewRemote(address, munge.NewTransport(munge.New(socket), trusted...)).Status(ctx)
+		status, err := epdapi.NewRemote(address,
+			munge.NewTransport(munge.New(socket), trusted...)).Status(ctx)
 		return status, at, err
 	}
 	return s
@@ -44,7 +45,8 @@ func ThisMachine(slurmConf string, trusted ...uint32) *Site {
 // controllerTime is what time it is at a controller: it says so with every answer, also
 // to those who prove nothing. The zero time: nobody answers.
 func controllerTime(ctx context.Context, address string) time.Time {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+epdapi.PathStatus, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+address+epdapi.PathStatus, http.NoBody)
 	if err != nil {
 		return time.Time{}
 	}

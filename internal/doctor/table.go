@@ -10,18 +10,34 @@ func Checks() []Check {
 // slurmChecks is what is looked at of Slurm and munge.
 func slurmChecks() []Check {
 	return []Check{
-		{"munge", Both, "a credential made and read, by Slurm's munged and by epd's", []*Fault{mungeDown, mungeHung, mungeWrong}, lookMunge},
+		{
+			"munge", Both, "a credential made and read, by Slurm's munged and by epd's",
+			[]*Fault{mungeDown, mungeHung, mungeWrong},
+			lookMunge,
+		},
 		{"slurm-version", Both, "Slurm's release", []*Fault{slurmMissing, slurmOld, slurmNew}, lookVersion},
 		{"slurmctld", Both, "whether slurmctld answers", []*Fault{ctldDown, ctldHung}, lookCtld},
-		{"slurm-speed", Head, "how long Slurm takes to tell epd of one job, and of all", []*Fault{jobSlow, queueSlow}, lookSpeed},
-		{"nodes", Both, "nodes that are down, or drained by a hook; on a node itself alone", []*Fault{nodeSilent, nodeDrained}, lookNodes},
+		{
+			"slurm-speed", Head, "how long Slurm takes to tell epd of one job, and of all",
+			[]*Fault{jobSlow, queueSlow},
+			lookSpeed,
+		},
+		{
+			"nodes", Both, "nodes that are down, or drained by a hook; on a node itself alone",
+			[]*Fault{nodeSilent, nodeDrained},
+			lookNodes,
+		},
 		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, lookPlugin},
 		{
 			"submit-script", Head, "job_submit.lua and epplan.lua: there, read by Lua, called",
 			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged},
 			lookScript,
 		},
-		{"submit-socket", Head, "where and how epplan.lua asks epd", []*Fault{moduleSocket, socketLibrary}, lookModule},
+		{
+			"submit-socket", Head, "where and how epplan.lua asks epd",
+			[]*Fault{moduleSocket, socketLibrary},
+			lookModule,
+		},
 		{
 			"prolog", Both, "Prolog: set, its files there, executable and ours, which runs last",
 			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, prologNotLast},
@@ -33,10 +49,22 @@ func slurmChecks() []Check {
 			lookEpilog,
 		},
 		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, lookFlags},
-		{"hook-timeouts", Both, "Slurm's timeouts of Prolog and Epilog", []*Fault{timeoutShort}, lookTimeouts},
-		{"priority", Head, "how priorities are made, where epd orders the queue", []*Fault{priorityBasic, priorityFlat, priorityLow}, lookPriority},
+		{
+			"hook-timeouts", Both, "Slurm's timeouts of Prolog and Epilog",
+			[]*Fault{timeoutShort},
+			lookTimeouts,
+		},
+		{
+			"priority", Head, "how priorities are made, where epd orders the queue",
+			[]*Fault{priorityBasic, priorityFlat, priorityLow},
+			lookPriority,
+		},
 		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, lookPrivate},
-		{"power-saving", Head, "Slurm's power saving, where nodes are to sleep", []*Fault{sleepProgram, sleepTimeout}, lookPower},
+		{
+			"power-saving", Head, "Slurm's power saving, where nodes are to sleep",
+			[]*Fault{sleepProgram, sleepTimeout},
+			lookPower,
+		},
 		{"gres", Both, "GPUs as Slurm counts them and as epd does", []*Fault{gresOff, gresCount}, lookGres},
 		{"accounting", Head, "Slurm's accounting", []*Fault{accountingOff}, lookAccounting},
 	}
@@ -45,23 +73,59 @@ func slurmChecks() []Check {
 // epdChecks is what is looked at of epd.
 func epdChecks() []Check {
 	return []Check{
-		{"agent", Node, "whether this node's epd answers", []*Fault{epdDown, epdHung, socketGone}, agentRole.check},
-		{"controller", Head, "whether the controller answers", []*Fault{epdDown, epdHung, socketGone}, controllerRole.check},
-		{"sockets", Both, "modes of epd's sockets, and who can reach them", []*Fault{socketOpen, socketClosed, socketFolder, publicGone}, lookSockets},
+		{
+			"agent", Node, "whether this node's epd answers",
+			[]*Fault{epdDown, epdHung, socketGone},
+			agentRole.check,
+		},
+		{
+			"controller", Head, "whether the controller answers",
+			[]*Fault{epdDown, epdHung, socketGone},
+			controllerRole.check,
+		},
+		{
+			"sockets", Both, "modes of epd's sockets, and who can reach them",
+			[]*Fault{socketOpen, socketClosed, socketFolder, publicGone},
+			lookSockets,
+		},
 		{
 			"controller-link", Node, "the controllers that this node's agent asks, and their clocks",
 			[]*Fault{linkDown, linkRefused, clockSkewed, clockSkewedFar},
 			lookLink,
 		},
-		{"versions", Both, "versions of epplan, agent and controller", []*Fault{versionsDiffer}, lookVersions},
-		{"config", Head, "the configuration: right, readable by epd, in force; its modes", []*Fault{configWrong, configMissing, configClosed, configStale}, lookConfig},
+		{
+			"versions", Both, "versions of epplan, agent and controller",
+			[]*Fault{versionsDiffer},
+			lookVersions,
+		},
+		{
+			"config", Head, "the configuration: right, readable by epd, in force; its modes",
+			[]*Fault{configWrong, configMissing, configClosed, configStale},
+			lookConfig,
+		},
 		{"slurm-sync", Head, "whether Slurm answers epd", []*Fault{syncFails}, lookSync},
-		{"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey", []*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks}, lookGPUs},
+		{
+			"gpus", Node, "GPUs that epd sees, which is which in Slurm, and whether their drivers obey",
+			[]*Fault{gpusNone, gpuNumbers, gpuLost, gpuStuck, gpuRefused, gpuForeignClocks},
+			lookGPUs,
+		},
 		{"journal", Node, "locks that no run needs", []*Fault{lockOrphaned, journalOrphaned}, lookJournal},
-		{"spool", Node, "outcomes that the controller hasn't taken", []*Fault{spoolOld, spoolFull, spoolAside}, lookSpool},
-		{"store", Head, "the records: sound, and written to", []*Fault{storeDamaged, storeMoved, storeTrouble, storeLost}, lookStore},
+		{
+			"spool", Node, "outcomes that the controller hasn't taken",
+			[]*Fault{spoolOld, spoolFull, spoolAside},
+			lookSpool,
+		},
+		{
+			"store", Head, "the records: sound, and written to",
+			[]*Fault{storeDamaged, storeMoved, storeTrouble, storeLost},
+			lookStore,
+		},
 		{"disk", Both, "room for journal and records", []*Fault{diskLow, diskFull}, lookDisk},
-		{"state", Both, "modes and owners of epd's folders", []*Fault{stateOpen, stateOwner, stateRefused}, lookState},
+		{
+			"state", Both, "modes and owners of epd's folders",
+			[]*Fault{stateOpen, stateOwner, stateRefused},
+			lookState,
+		},
 		{"troubles", Node, "what went wrong last", []*Fault{recentTrouble}, lookTrouble},
 		{"units", Both, "systemd's units of epd", []*Fault{unitFailed, unitDisabled, unitNone}, lookUnits},
 	}

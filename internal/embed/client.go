@@ -56,8 +56,10 @@ func New(o *Options) (*Client, error) {
 	c.defaults()
 	var err error
 	c.server, err = openai.New(&openai.Options{
-		What: "embedding server", URL: o.URL, Path: "/embeddings", Hosts: o.Hosts, KeyFile: o.KeyFile, Attempts: c.o.Attempts,
-		Timeout: c.o.Timeout, Most: maxAnswer, Wait: o.Wait, Unavailable: ErrUnavailable, Senseless: ErrAnswer,
+		What: "embedding server", URL: o.URL, Path: "/embeddings", Hosts: o.Hosts, KeyFile: o.KeyFile,
+		Attempts: c.o.Attempts,
+		Timeout:  c.o.Timeout, Most: maxAnswer, Wait: o.Wait, Unavailable: ErrUnavailable,
+		Senseless: ErrAnswer,
 	})
 	return c, err
 }
@@ -105,7 +107,8 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	}
 	for i := range out {
 		if len(out[i]) != len(out[0]) {
-			return nil, fmt.Errorf("%w: embeddings of %d and of %d coordinates", ErrAnswer, len(out[0]), len(out[i]))
+			return nil, fmt.Errorf("%w: embeddings of %d and of %d coordinates", ErrAnswer,
+				len(out[0]), len(out[i]))
 		}
 	}
 	return out, nil
@@ -164,7 +167,8 @@ func (c *Client) parse(data []byte, texts []string) ([][]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if strings.TrimSpace(texts[d.Index]) != "" && !slices.ContainsFunc(e, func(v float64) bool { return v != 0 }) {
+		if strings.TrimSpace(texts[d.Index]) != "" &&
+			!slices.ContainsFunc(e, func(v float64) bool { return v != 0 }) {
 			return nil, fmt.Errorf("%w: an embedding of nothing but zeros", ErrAnswer)
 		}
 		out[d.Index] = e

@@ -62,7 +62,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var rows []string
 	for i, text := range slices.Backward(q.Input) { // in no particular order
-		rows = append(rows, fmt.Sprintf(`{"index":%d,"embedding":[%d,%d,1]}`, i, len(text), strings.Count(text, "\n")))
+		rows = append(rows,
+			fmt.Sprintf(`{"index":%d,"embedding":[%d,%d,1]}`, i, len(text), strings.Count(text, "\n")))
 	}
 	_, _ = fmt.Fprintf(w, `{"data":[%s]}`, strings.Join(rows, ","))
 }
@@ -83,10 +84,13 @@ func client(t *testing.T, s *server, change func(*embed.Options)) (*embed.Client
 		t.Fatal(err)
 	}
 	var waits []time.Duration
-	o := &embed.Options{URL: s.URL, Hosts: []string{u.Hostname()}, Model: "m", Wait: func(_ context.Context, d time.Duration) error {
-		waits = append(waits, d)
-		return nil
-	}}
+	o := &embed.Options{
+		URL: s.URL, Hosts: []string{u.Hostname()}, Model: "m",
+		Wait: func(_ context.Context, d time.Duration) error {
+			waits = append(waits, d)
+			return nil
+		},
+	}
 	if change != nil {
 		change(o)
 	}
@@ -155,7 +159,10 @@ func TestFailuresAreTold(t *testing.T) {
 		}, embed.ErrAnswer, 1},
 		{"garbage", body("<html>"), embed.ErrAnswer, 1},
 		{"nothing", body(`{"data":[]}`), embed.ErrAnswer, 1},
-		{"two for one", body(`{"data":[{"index":0,"embedding":[1,2,3]},{"index":0,"embedding":[1,2,3]}]}`), embed.ErrAnswer, 1},
+		{
+			"two for one", body(`{"data":[{"index":0,"embedding":[1,2,3]},{"index":0,"embedding":[1,2,3]}]}`),
+			embed.ErrAnswer, 1,
+		},
 		{"another text's", body(`{"data":[{"index":5,"embedding":[1,2,3]}]}`), embed.ErrAnswer, 1},
 		{"empty", body(`{"data":[{"index":0,"embedding":[]}]}`), embed.ErrAnswer, 1},
 		{"wrong dimension", body(long), embed.ErrAnswer, 1},
@@ -179,7 +186,8 @@ func TestFailuresAreTold(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			// An attempt may be given up before the server has seen it.
-			if n := len(s.requests); len(*waits)+1 != c.requests || n > c.requests || n < c.requests && !late {
+			if n := len(s.requests); len(*waits)+1 != c.requests || n > c.requests ||
+				n < c.requests && !late {
 				t.Errorf("%d requests, waited %v; want %d", n, *waits, c.requests)
 			}
 		})
@@ -239,7 +247,8 @@ func TestEmbeddingsAreKeptByWhatWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := client(t, s, kept)
-	if got, err := c.Embed(t.Context(), []string{"abc"}); err != nil || fmt.Sprint(got) != "[[3 0 1]]" || len(s.requests) != 2 {
+	if got, err := c.Embed(t.Context(), []string{"abc"}); err != nil || fmt.Sprint(got) != "[[3 0 1]]" ||
+		len(s.requests) != 2 {
 		t.Errorf("a damaged file: got %v, %v after %d requests, want it replaced", got, err, len(s.requests))
 	}
 	other, _ := client(t, s, func(o *embed.Options) { o.Cache, o.Model = folder, "another" })
@@ -267,7 +276,8 @@ func TestTheKeyIsSentAndInNoError(t *testing.T) {
 	if err := os.WriteFile(key, []byte("two lines\nsecret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := embed.New(&embed.Options{URL: s.URL, Hosts: []string{"127.0.0.1"}, KeyFile: key}); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := embed.New(&embed.Options{URL: s.URL, Hosts: []string{"127.0.0.1"}, KeyFile: key}); err ==
+		nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error %v, want one that doesn't show the file", err)
 	}
 }
@@ -293,7 +303,10 @@ func TestNobodyIsAskedWhoIsNotAllowed(t *testing.T) {
 			t.Errorf("the password is in %v", err)
 		}
 	}
-	for _, u := range []string{"https://example.com/v1/embeddings", "https://example.com/v1/", "https://example.com:8443"} {
+	for _, u := range []string{
+		"https://example.com/v1/embeddings", "https://example.com/v1/",
+		"https://example.com:8443",
+	} {
 		if _, err := embed.New(&embed.Options{URL: u, Hosts: []string{"example.com"}}); err != nil {
 			t.Errorf("%s: %v", u, err)
 		}
@@ -303,27 +316,37 @@ func TestNobodyIsAskedWhoIsNotAllowed(t *testing.T) {
 func TestSecretsAreNotSent(t *testing.T) {
 	s := newServer(t)
 	c, _ := client(t, s, nil)
-	if _, err := c.Embed(t.Context(), []string{"export HF_TOKEN=hf_abcdefghijklmnop\nepochs = 10"}); err != nil {
+	if _, err := c.Embed(t.Context(), []string{"export HF_TOKEN=hf_abcdefghijklmnop\nepochs = 10"}); err !=
+		nil {
 		t.Fatal(err)
 	}
-	if got := s.requests[0].Input[0]; strings.Contains(got, "abcdefgh") || !strings.Contains(got, "epochs = 10") {
+	if got := s.requests[0].Input[0]; strings.Contains(got, "abcdefgh") ||
+		!strings.Contains(got, "epochs = 10") {
 		t.Errorf("sent %q", got)
 	}
 }
 
 func TestSecretsAreScrubbed(t *testing.T) {
 	for _, text := range []string{
-		`password = "s3cr3tvalue"`, `os.environ["AWS_SECRET_ACCESS_KEY"] = "s3cr3tvalue"`, "export DB_PASSWORD=s3cr3tvalue",
-		"--api-key s3cr3tvalue", `{"token": "s3cr3tvalue"}`, "Authorization: Bearer s3cr3tvalue", "Authorization: Basic s3cr3tvalue",
-		"https://user:s3cr3tvalue@example.com/x.git", "wandb.login(key='wandb_s3cr3tvalue')", "sk-s3cr3tvalue",
-		"-----BEGIN RSA PRIVATE KEY-----\ns3cr3tvalue\n-----END RSA PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\ns3cr3tvalue",
-		"export DB_PASS=s3cr3tvalue", `os.environ["SLACK_WEBHOOK_URL"] = "https://example.com/s3cr3tvalue"`, "id = ghp_s3cr3tvalue", "glpat-s3cr3tvalue",
+		`password = "s3cr3tvalue"`, `os.environ["AWS_SECRET_ACCESS_KEY"] = "s3cr3tvalue"`,
+		"export DB_PASSWORD=s3cr3tvalue",
+		"--api-key s3cr3tvalue", `{"token": "s3cr3tvalue"}`, "Authorization: Bearer s3cr3tvalue",
+		"Authorization: Basic s3cr3tvalue",
+		"https://user:s3cr3tvalue@example.com/x.git", "wandb.login(key='wandb_s3cr3tvalue')",
+		"sk-s3cr3tvalue",
+		"-----BEGIN RSA PRIVATE KEY-----\ns3cr3tvalue\n-----END RSA PRIVATE KEY-----",
+		"-----BEGIN PRIVATE KEY-----\ns3cr3tvalue",
+		"export DB_PASS=s3cr3tvalue", `os.environ["SLACK_WEBHOOK_URL"] = "https://example.com/s3cr3tvalue"`,
+		"id = ghp_s3cr3tvalue", "glpat-s3cr3tvalue",
 	} {
 		if got := embed.Scrub(text); strings.Contains(got, "s3cr3t") {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
-	for _, text := range []string{"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)", "https://example.com/a:b", "def f():\n\tpass\n\treturn forward", "forward_pass = model(x)"} {
+	for _, text := range []string{
+		"epochs = 10", "tokens = 4096", "model = resnet50(weights=None)",
+		"https://example.com/a:b", "def f():\n\tpass\n\treturn forward", "forward_pass = model(x)",
+	} {
 		if got := embed.Scrub(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}

@@ -12,9 +12,15 @@ const scrubbedMark = "[scrubbed]"
 // first use: most programs that hold this package, such as hooks, never scrub.
 var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
-		regexp.MustCompile(`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)()`),
-		regexp.MustCompile(`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*["'\])]*\s*(?:=|:|,|\s)\s*["']?)(?:bearer\s+)?[\d.]*[^\s"',;)\d.][^\s"',;)]{3,}()`),
-		regexp.MustCompile(`(\b[A-Z0-9_]+_(?:PASS|PWD|PAT|DSN|WEBHOOK(?:_URL)?)["'\])]*\s*[=:]\s*["']?)[^\s"',;)]{4,}()`),
+		regexp.MustCompile(
+			`(?s)()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)()`,
+		),
+		regexp.MustCompile(
+			`(?i)(\b[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential)[\w.-]*["'\])]*\s*(?:=|:|,|\s)\s*["']?)(?:bearer\s+)?[\d.]*[^\s"',;)\d.][^\s"',;)]{3,}()`,
+		),
+		regexp.MustCompile(
+			`(\b[A-Z0-9_]+_(?:PASS|PWD|PAT|DSN|WEBHOOK(?:_URL)?)["'\])]*\s*[=:]\s*["']?)[^\s"',;)]{4,}()`,
+		),
 		regexp.MustCompile(`(?i)(\bauthorization["']?\s*[:=,]\s*["']?\w+\s+)[^\s"']+()`),
 		regexp.MustCompile(`(?i)(\bbearer\s+)[\w.~+/=-]{8,}()`),
 		regexp.MustCompile(`(://)[^/\s:@"']+:[^/\s@"']+(@)`),

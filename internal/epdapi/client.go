@@ -67,8 +67,10 @@ func New(sockets ...string) *Client {
 // proves who asks and who answers.
 func NewRemote(host string, transport http.RoundTripper) *Client {
 	return &Client{sockets: []string{host}, host: host, http: http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a controller never redirects") },
+		Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("a controller never redirects")
+		},
 	}}
 }
 

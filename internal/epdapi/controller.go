@@ -15,39 +15,42 @@ const (
 
 // ControllerStatus is how a controller fares. Counts are since its start.
 type ControllerStatus struct {
-	Cluster        string               `json:"cluster"`
-	Started        time.Time            `json:"started"`
-	ConfigVersion  string               `json:"config_version"`
-	Mode           live.Mode            `json:"mode"`
-	Modes          map[string]live.Mode `json:"modes,omitempty"` // by partition
-	HoldOut        float64              `json:"hold_out"`
-	ConstantArm    float64              `json:"constant_arm,omitempty"`
-	Jobs           int                  `json:"jobs"`    // that are known
-	Tokens         int                  `json:"tokens"`  // of submissions
-	Decided        int                  `json:"decided"` // of runs that didn't end yet
-	Models         int                  `json:"models"`  // in use
-	Submissions    int64                `json:"submissions"`
-	Decisions      int64                `json:"decisions"`
-	Applied        int64                `json:"applied"`
-	HeldOut        int64                `json:"held_out"`
-	Constant       int64                `json:"constant,omitempty"` // decisions of the constant arm
-	BadRequests    int64                `json:"bad_requests"`
-	Outcomes       int64                `json:"outcomes"`
-	OutcomeErrors  int64                `json:"outcome_errors"`
-	Refits         int64                `json:"refits"`
-	Retired        int64                `json:"models_retired"` // their predictions missed
-	AdaptedRuns    int64                `json:"adapted_runs"`   // ended ones whose clocks were adapted
-	SharedRuns     int64                `json:"shared_runs"`    // ended ones that were placed beside others on a GPU
-	Asleep         int                  `json:"nodes_asleep"`   // GPU nodes, whoever put them to sleep
-	Waking         int                  `json:"nodes_waking"`   // GPU nodes that wake
-	Unwritten      int64                `json:"unwritten"`      // records that wait for the store
-	Lost           int64                `json:"lost"`           // records that the store refused or that had no room
-	Trouble        string               `json:"trouble,omitempty"`
-	Moved          bool                 `json:"records_moved,omitempty"` // that is the trouble: the database isn't at its path
-	SlowestDecideS float64              `json:"slowest_decide_s"`
-	Forecasts      *ForecastStatus      `json:"forecasts,omitempty"`
-	Queue          SyncStatus           `json:"queue"` // Slurm's jobs
-	Nodes          SyncStatus           `json:"nodes"`
+	Cluster       string               `json:"cluster"`
+	Started       time.Time            `json:"started"`
+	ConfigVersion string               `json:"config_version"`
+	Mode          live.Mode            `json:"mode"`
+	Modes         map[string]live.Mode `json:"modes,omitempty"` // by partition
+	HoldOut       float64              `json:"hold_out"`
+	ConstantArm   float64              `json:"constant_arm,omitempty"`
+	Jobs          int                  `json:"jobs"`    // that are known
+	Tokens        int                  `json:"tokens"`  // of submissions
+	Decided       int                  `json:"decided"` // of runs that didn't end yet
+	Models        int                  `json:"models"`  // in use
+	Submissions   int64                `json:"submissions"`
+	Decisions     int64                `json:"decisions"`
+	Applied       int64                `json:"applied"`
+	HeldOut       int64                `json:"held_out"`
+	Constant      int64                `json:"constant,omitempty"` // decisions of the constant arm
+	BadRequests   int64                `json:"bad_requests"`
+	Outcomes      int64                `json:"outcomes"`
+	OutcomeErrors int64                `json:"outcome_errors"`
+	Refits        int64                `json:"refits"`
+	Retired       int64                `json:"models_retired"` // their predictions missed
+	AdaptedRuns   int64                `json:"adapted_runs"`   // ended ones whose clocks were adapted
+	// Ended ones that were placed beside others on a GPU.
+	SharedRuns int64 `json:"shared_runs"`
+	Asleep     int   `json:"nodes_asleep"` // GPU nodes, whoever put them to sleep
+	Waking     int   `json:"nodes_waking"` // GPU nodes that wake
+	Unwritten  int64 `json:"unwritten"`    // records that wait for the store
+	// Records that the store refused or that had no room.
+	Lost    int64  `json:"lost"`
+	Trouble string `json:"trouble,omitempty"`
+	// That is the trouble: the database isn't at its path.
+	Moved          bool            `json:"records_moved,omitempty"`
+	SlowestDecideS float64         `json:"slowest_decide_s"`
+	Forecasts      *ForecastStatus `json:"forecasts,omitempty"`
+	Queue          SyncStatus      `json:"queue"` // Slurm's jobs
+	Nodes          SyncStatus      `json:"nodes"`
 
 	// Implausible are outcomes of which something can't be, as an energy that no GPU
 	// uses in that time: it is set aside, and counts nowhere. LastImplausible says what

@@ -12,9 +12,11 @@ type Estimate struct {
 	Mode     string `json:"mode"`     // of its partition
 	// Limited reports whether a time limit is known; if not, clocks are chosen as if
 	// there were none.
-	Limited       bool            `json:"limited"`
-	HoldOut       float64         `json:"hold_out"`               // part of the jobs that run at default clocks by lot
-	ConstantArm   float64         `json:"constant_arm,omitempty"` // and at constant ones, on GPU models that have some
+	Limited bool `json:"limited"`
+	// Part of the jobs that run at default clocks by lot.
+	HoldOut float64 `json:"hold_out"`
+	// And at constant ones, on GPU models that have some.
+	ConstantArm   float64         `json:"constant_arm,omitempty"`
 	ConfigVersion string          `json:"config_version"`
 	Wishes        *Wishes         `json:"wishes"` // nil: none
 	Models        []EstimateModel `json:"gpu_models"`

@@ -45,7 +45,9 @@ func (c *Client) AddHistory(ctx context.Context, h *History) (*HistoryAdded, err
 
 // HistoryAfter reads jobs of imported logs: those that come after one, which may
 // be nil, and were submitted since a time, which may be zero.
-func (c *Client) HistoryAfter(ctx context.Context, since time.Time, last *record.HistoryJob) (*HistoryPage, error) {
+func (c *Client) HistoryAfter(
+	ctx context.Context, since time.Time, last *record.HistoryJob,
+) (*HistoryPage, error) {
 	query := url.Values{}
 	if !since.IsZero() {
 		query.Set("since", since.UTC().Format(time.RFC3339Nano))

@@ -33,7 +33,8 @@ const maxPowerNodes = 1 << 16
 // Validate reports whether the news may be believed.
 func (p *PowerEvent) Validate() error {
 	if p.Action != "suspend" && p.Action != "resume" || len(p.Nodes) == 0 || len(p.Nodes) > maxPowerNodes {
-		return fmt.Errorf("%s of %d nodes: want suspend or resume of 1 to %d: %w", slurm.Printable(p.Action, 40), len(p.Nodes), maxPowerNodes, slurm.ErrInvalid)
+		return fmt.Errorf("%s of %d nodes: want suspend or resume of 1 to %d: %w",
+			slurm.Printable(p.Action, 40), len(p.Nodes), maxPowerNodes, slurm.ErrInvalid)
 	}
 	var err error
 	for _, n := range p.Nodes {
@@ -41,7 +42,8 @@ func (p *PowerEvent) Validate() error {
 	}
 	for n := range p.Failed {
 		if !slices.Contains(p.Nodes, n) {
-			err = errors.Join(err, fmt.Errorf("node %s failed and is not among them: %w", slurm.Printable(n, 80), slurm.ErrInvalid))
+			err = errors.Join(err, fmt.Errorf("node %s failed and is not among them: %w",
+				slurm.Printable(n, 80), slurm.ErrInvalid))
 		}
 	}
 	return err

@@ -13,8 +13,9 @@ import (
 // Job is what is known of a job. Texts are its owner's, bytes that are no text
 // escaped.
 type Job struct {
-	ID        int64      `json:"job_id"`
-	ArrayID   string     `json:"array_id,omitempty"` // of a task of an array, such as 4_3, as long as Slurm lists the job
+	ID int64 `json:"job_id"`
+	// Of a task of an array, such as 4_3, as long as Slurm lists the job.
+	ArrayID   string     `json:"array_id,omitempty"`
 	Name      string     `json:"name"`
 	User      string     `json:"user"`
 	Account   string     `json:"account"`
@@ -140,7 +141,9 @@ func (w *Wishes) Words(when func(time.Time) string) []string {
 		wishes = append(wishes, "clocks of its own (--gpu-freq)")
 	}
 	if w.CoreMHz > 0 {
-		wishes = append(wishes, "fixed at "+dvfsmodel.Setting{Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz)}.Words())
+		wishes = append(wishes, "fixed at "+dvfsmodel.Setting{
+			Core: dvfsmodel.MHz(w.CoreMHz), Mem: dvfsmodel.MHz(w.MemMHz),
+		}.Words())
 	}
 	if !w.Deadline.IsZero() {
 		wishes = append(wishes, "to end by "+when(w.Deadline))

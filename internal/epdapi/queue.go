@@ -22,14 +22,15 @@ type Queue struct {
 
 // QueuedJob is a job that waits or runs.
 type QueuedJob struct {
-	ID         int64       `json:"job_id"`
-	Name       string      `json:"name"`
-	User       string      `json:"user"`
-	Partition  string      `json:"partition"`
-	State      string      `json:"state"`
-	Held       bool        `json:"held"`                 // or not due yet
-	Reason     string      `json:"reason"`               // why it waits, in Slurm's word; empty: it runs
-	Tasks      int         `json:"tasks"`                // of an array, that are this record; else 1. At least, where Slurm cut its list
+	ID        int64  `json:"job_id"`
+	Name      string `json:"name"`
+	User      string `json:"user"`
+	Partition string `json:"partition"`
+	State     string `json:"state"`
+	Held      bool   `json:"held"`   // or not due yet
+	Reason    string `json:"reason"` // why it waits, in Slurm's word; empty: it runs
+	// Of an array, that are this record; else 1. At least, where Slurm cut its list.
+	Tasks      int         `json:"tasks"`
 	ArrayJob   int64       `json:"array_job,omitzero"`   // number of the array that the record is of
 	ArrayTasks string      `json:"array_tasks,omitzero"` // Slurm's list of those tasks, such as 0-3,7%2
 	Nodes      int         `json:"nodes"`

@@ -66,12 +66,13 @@ type ConstantArm struct {
 // AddedSaving is what choosing clocks for each job saves over constant clocks, with the
 // bounds of its 95 % interval. It is a [Saving] against another arm.
 type AddedSaving struct {
-	Runs      int64   `json:"runs"`          // treated ones
-	Against   int64   `json:"constant_runs"` // that they were compared with
-	SavedJ    float64 `json:"saved_j"`
-	LowJ      float64 `json:"low_j"`
-	HighJ     float64 `json:"high_j"`
-	BaselineJ float64 `json:"baseline_j"`           // what the treated runs would have used at constant clocks
+	Runs    int64   `json:"runs"`          // treated ones
+	Against int64   `json:"constant_runs"` // that they were compared with
+	SavedJ  float64 `json:"saved_j"`
+	LowJ    float64 `json:"low_j"`
+	HighJ   float64 `json:"high_j"`
+	// What the treated runs would have used at constant clocks.
+	BaselineJ float64 `json:"baseline_j"`
 	Needed    int64   `json:"needed_constant_runs"` // as [Saving.Needed]
 }
 
@@ -103,7 +104,8 @@ func (s *Savings) TreatedCompleteLess() bool { return s.TreatedEnded.completesLe
 // ConstantCompletesUnlike tells the same of treated jobs and those of the constant arm, fewer of
 // either.
 func (s *Savings) ConstantCompletesUnlike() bool {
-	return s.Constant != nil && (s.TreatedEnded.completesLess(s.Constant.Ended) || s.Constant.Ended.completesLess(s.TreatedEnded))
+	return s.Constant != nil &&
+		(s.TreatedEnded.completesLess(s.Constant.Ended) || s.Constant.Ended.completesLess(s.TreatedEnded))
 }
 
 // completesLess reports whether so many fewer jobs than others completed that chance
@@ -148,11 +150,17 @@ type Factors struct {
 
 // NewFactors are those of a configuration.
 func NewFactors(f *config.Factors) Factors {
-	return Factors{PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh, Currency: f.Currency}
+	return Factors{
+		PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh,
+		Currency: f.Currency,
+	}
 }
 
 // FootprintOf is what an energy costs.
 func (f *Factors) FootprintOf(joules float64) config.Footprint {
-	factors := config.Factors{PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh, Currency: f.Currency}
+	factors := config.Factors{
+		PUE: f.PUE, CarbonPerKWh: f.CarbonPerKWh, WaterPerKWh: f.WaterPerKWh, CostPerKWh: f.CostPerKWh,
+		Currency: f.Currency,
+	}
 	return factors.Footprint(dvfsmodel.Joule(joules))
 }

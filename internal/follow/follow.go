@@ -141,7 +141,9 @@ func (f *sourceFollower) read(name string) (string, error) {
 // isHidden reports whether a file is one, or in a folder that is: .env and the like have
 // secrets in them, and .venv nobody's source code.
 func isHidden(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > 1 && part[0] == '.' })
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
+		return len(part) > 1 && part[0] == '.'
+	})
 }
 
 func checkReadable(info fs.FileInfo) error {
@@ -157,7 +159,10 @@ func checkReadable(info fs.FileInfo) error {
 // readModule reads what python -m runs.
 func (f *sourceFollower) readModule(dir, name string) {
 	base := path.Join(dir, strings.ReplaceAll(name, ".", "/"))
-	for _, candidate := range []string{base + ".py", path.Join(base, "__main__.py"), path.Join(base, "__init__.py")} {
+	for _, candidate := range []string{
+		base + ".py", path.Join(base, "__main__.py"),
+		path.Join(base, "__init__.py"),
+	} {
 		if _, err := f.root.Stat(candidate); err == nil {
 			f.readNamed(candidate)
 			return

@@ -20,9 +20,13 @@ func folder(t *testing.T) *os.Root {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "work")
 	for name, text := range map[string]string{
-		"../secret.py": "secret", "train.py": "epochs = 3", "src/model.py": "layers = 4", "src/pkg/__main__.py": "main = 1",
-		".env": "KEY=secret", ".venv/bin/activate.sh": "secret", "src/run.sh": "python model.py --deep", "inner.sh": "cd src\n./run.sh\n", "env.sh": "CODE=src\n", "loop.sh": "bash loop.sh\n",
-		"a.out": "\x7fELF\x00", "image.sif": "\x00", "big.py": strings.Repeat("x", follow.MaxFile+1), "full.py": strings.Repeat("y", follow.MaxFile),
+		"../secret.py": "secret", "train.py": "epochs = 3", "src/model.py": "layers = 4",
+		"src/pkg/__main__.py": "main = 1",
+		".env":                "KEY=secret", ".venv/bin/activate.sh": "secret",
+		"src/run.sh": "python model.py --deep",
+		"inner.sh":   "cd src\n./run.sh\n", "env.sh": "CODE=src\n", "loop.sh": "bash loop.sh\n",
+		"a.out": "\x7fELF\x00", "image.sif": "\x00", "big.py": strings.Repeat("x", follow.MaxFile+1),
+		"full.py": strings.Repeat("y", follow.MaxFile),
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -33,11 +37,15 @@ func folder(t *testing.T) *os.Root {
 		}
 	}
 	for i := range 12 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%02d.py", i)), []byte("p"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("p%02d.py", i)), []byte("p"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, to := range map[string]string{"out.py": "../secret.py", "in.py": "train.py", "dev.py": "/dev/zero"} {
+	for name, to := range map[string]string{
+		"out.py": "../secret.py", "in.py": "train.py",
+		"dev.py": "/dev/zero",
+	} {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +113,8 @@ func TestScriptsAreFollowedToWhatTheyRun(t *testing.T) {
 			t.Errorf("%q: read what lies outside", script)
 		}
 	}
-	if got := follow.Script(root, "python model.py", "src"); !slices.Equal(got.Files, []string{"src/model.py"}) || !strings.Contains(got.Text, "layers = 4") {
+	if got := follow.Script(root, "python model.py", "src"); !slices.Equal(got.Files,
+		[]string{"src/model.py"}) || !strings.Contains(got.Text, "layers = 4") {
 		t.Errorf("--chdir: %+v", got)
 	}
 }
@@ -114,15 +123,18 @@ func TestScriptsAreFollowedToWhatTheyRun(t *testing.T) {
 func TestWhatIsNoPlainSourceIsNamedAndSkipped(t *testing.T) {
 	root := folder(t)
 	for file, why := range map[string]string{
-		"out.py": "path escapes from parent", "dev.py": "path escapes from parent", "pipe.py": "is no regular file", "big.py": "has more than 65536 bytes",
-		".env": "is hidden", ".venv/bin/activate.sh": "is hidden", "missing.py": "no such file or directory", "src": "is no regular file",
+		"out.py": "path escapes from parent", "dev.py": "path escapes from parent",
+		"pipe.py": "is no regular file", "big.py": "has more than 65536 bytes",
+		".env": "is hidden", ".venv/bin/activate.sh": "is hidden", "missing.py": "no such file or directory",
+		"src": "is no regular file",
 	} {
 		done := make(chan *follow.Sources, 1)
 		go func() { done <- follow.Script(root, "python "+file, "") }()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		select {
 		case got := <-done:
-			if len(got.Files) != 0 || len(got.Skipped) != 1 || got.Skipped[0] != (follow.Skipped{Name: file, Why: why}) {
+			if len(got.Files) != 0 || len(got.Skipped) != 1 ||
+				got.Skipped[0] != (follow.Skipped{Name: file, Why: why}) {
 				t.Errorf("%s: %+v, want %s", file, got, why)
 			}
 		case <-ctx.Done():
@@ -130,9 +142,14 @@ func TestWhatIsNoPlainSourceIsNamedAndSkipped(t *testing.T) {
 		}
 		cancel()
 	}
-	for script, want := range map[string]string{"srun ./a.out": "a.out is binary", "source .env": ".env is hidden", "bash huge.sh": "huge.sh has more than 65536 bytes", "\x7fELF\x00": "the script is binary"} {
+	for script, want := range map[string]string{
+		"srun ./a.out": "a.out is binary",
+		"source .env":  ".env is hidden", "bash huge.sh": "huge.sh has more than 65536 bytes",
+		"\x7fELF\x00": "the script is binary",
+	} {
 		got := follow.Script(root, script, "")
-		if len(got.Skipped) != 1 || got.Skipped[0].Name+" "+got.Skipped[0].Why != want || len(got.Files) != 0 {
+		if len(got.Skipped) != 1 || got.Skipped[0].Name+" "+got.Skipped[0].Why != want ||
+			len(got.Files) != 0 {
 			t.Errorf("%q: %+v, want %s", script, got, want)
 		}
 	}
@@ -144,19 +161,22 @@ func TestFilesAreBoundedInNumberAndSize(t *testing.T) {
 	for i := range 12 {
 		fmt.Fprintf(&script, "python p%02d.py\n", i)
 	}
-	if got := follow.Script(root, script.String(), ""); len(got.Files) != follow.MaxFiles || len(got.Skipped) != 4 {
+	if got := follow.Script(root, script.String(), ""); len(got.Files) != follow.MaxFiles ||
+		len(got.Skipped) != 4 {
 		t.Errorf("%+v", got)
 	}
 	dir := root.Name()
 	script.Reset()
 	for i := range 5 {
 		name := fmt.Sprintf("full%d.py", i)
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Repeat("y", follow.MaxFile)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.Repeat("y", follow.MaxFile)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&script, "python %s\n", name)
 	}
-	if got := follow.Script(root, script.String(), ""); len(got.Files) != 4 || len(got.Skipped) != 1 || len(got.Text) > follow.MaxTotal+1000 {
+	if got := follow.Script(root, script.String(), ""); len(got.Files) != 4 || len(got.Skipped) != 1 ||
+		len(got.Text) > follow.MaxTotal+1000 {
 		t.Errorf("%d files of %d bytes, skipped %v", len(got.Files), len(got.Text), got.Skipped)
 	}
 }
@@ -171,7 +191,10 @@ func FuzzScript(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	for _, seed := range []string{"", "python train.py", "${", "$", "A=${A:-$B}$C\npython $A", "cd \\\n..", "\"", "python -m ..", "bash -c", ". ."} {
+	for _, seed := range []string{
+		"", "python train.py", "${", "$", "A=${A:-$B}$C\npython $A", "cd \\\n..",
+		"\"", "python -m ..", "bash -c", ". .",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, script string) {

@@ -259,7 +259,8 @@ func (s *shellState) cd(to string) {
 
 // resolve is where a file lies, below the folder that is read from.
 func (s *shellState) resolve(name string) (string, bool) {
-	if s.unknownDir || name == "" || strings.ContainsAny(name, "$`*?\x00") || path.IsAbs(name) || strings.HasPrefix(name, "~") || len(name) > maxValue {
+	if s.unknownDir || name == "" || strings.ContainsAny(name, "$`*?\x00") || path.IsAbs(name) ||
+		strings.HasPrefix(name, "~") || len(name) > maxValue {
 		return "", false
 	}
 	at := path.Join(s.dir, name)
@@ -276,8 +277,14 @@ func (s *shellState) subshell() *shellState {
 
 var (
 	launchers = []string{"torchrun", "accelerate", "deepspeed", "horovodrun", "launch"}
-	modules   = []string{"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch", "torch.utils.bottleneck", "cProfile"}
-	suffixes  = []string{".py", ".sh", ".bash", ".r", ".jl", ".pl", ".lua", ".m", ".js", ".rb", ".cu", ".c", ".cpp", ".f90", ".rs", ".go", ".ipynb"}
+	modules   = []string{
+		"torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch",
+		"torch.utils.bottleneck", "cProfile",
+	}
+	suffixes = []string{
+		".py", ".sh", ".bash", ".r", ".jl", ".pl", ".lua", ".m", ".js", ".rb", ".cu", ".c", ".cpp", ".f90",
+		".rs", ".go", ".ipynb",
+	}
 )
 
 func isShell(name string) bool {
@@ -289,7 +296,9 @@ func isInterpreter(name string) bool {
 	if version, ok := strings.CutPrefix(name, "python"); ok {
 		return strings.Trim(version, "0123456789.") == ""
 	}
-	return slices.Contains([]string{"Rscript", "julia", "perl", "lua", "node", "octave", "ruby", "pypy", "pypy3", "ipython"}, name)
+	return slices.Contains([]string{
+		"Rscript", "julia", "perl", "lua", "node", "octave", "ruby", "pypy", "pypy3", "ipython",
+	}, name)
 }
 
 func isSource(word string) bool { return slices.Contains(suffixes, strings.ToLower(path.Ext(word))) }

@@ -107,7 +107,8 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 	})
 	past := record.HistoryJob{
 		Cluster: "alpha", JobID: "77",
-		Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour), Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
+		Submitted: start.Add(-2 * time.Hour), Started: start.Add(-2 * time.Hour),
+		Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
 		GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
 	}
 	if _, err := r.store.AddHistory(t.Context(), []record.HistoryJob{past}); err != nil {

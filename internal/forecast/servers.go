@@ -140,7 +140,8 @@ func (f *Forecaster) aligned(
 	embedding func(context.Context, string) ([]float64, error),
 ) []float64 {
 	p := f.probes.Load()
-	if s.align == nil || p == nil || p.code == nil || p.code.width != len(e) || !p.code.distances.NoveltyOf(e).IsOutside {
+	if s.align == nil || p == nil || p.code == nil || p.code.width != len(e) ||
+		!p.code.distances.NoveltyOf(e).IsOutside {
 		return nil
 	}
 	examples := f.texts.like(p.code, e)

@@ -149,7 +149,8 @@ func (f *Forecaster) keepTraining(ctx context.Context, t *training, jobs int) er
 		return fmt.Errorf("store a training: %w", err)
 	}
 	t.Version, err = f.options.Records.PutModel(ctx, &record.Model{
-		WorkloadKey: f.key(), Form: record.ForecastForm, Coefficients: text, Samples: jobs, Created: t.At, InUse: true,
+		WorkloadKey: f.key(), Form: record.ForecastForm, Coefficients: text, Samples: jobs,
+		Created: t.At, InUse: true,
 		Note: t.note(),
 	})
 	if err != nil {

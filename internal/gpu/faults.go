@@ -39,11 +39,12 @@ const (
 	FaultTransient   FaultKind = "transient"   // the call returns an error that trying again mends
 	FaultSlow        FaultKind = "slow"        // the call takes longer, and then happens
 	FaultLost        FaultKind = "lost"        // the GPU falls off the bus, until a reboot
-	FaultMissing     FaultKind = "missing"     // the same, and the driver counts it no more when GPUs are opened
-	FaultReset       FaultKind = "reset"       // the energy counter goes back to zero
-	FaultStuck       FaultKind = "stuck"       // the energy counter stands still until a reset or a reload
-	FaultReload      FaultKind = "reload"      // the driver is reloaded: no locks, stale handles
-	FaultForeign     FaultKind = "foreign"     // somebody else sets the lowest clocks
+	// The same, and the driver counts it no more when GPUs are opened.
+	FaultMissing FaultKind = "missing"
+	FaultReset   FaultKind = "reset"   // the energy counter goes back to zero
+	FaultStuck   FaultKind = "stuck"   // the energy counter stands still until a reset or a reload
+	FaultReload  FaultKind = "reload"  // the driver is reloaded: no locks, stale handles
+	FaultForeign FaultKind = "foreign" // somebody else sets the lowest clocks
 )
 
 var faultKinds = []FaultKind{
@@ -54,7 +55,8 @@ var faultKinds = []FaultKind{
 // changesGPU tells which faults are of a GPU rather than of a call. They happen
 // once unless the rule says more.
 func (k FaultKind) changesGPU() bool {
-	return k == FaultLost || k == FaultMissing || k == FaultReset || k == FaultStuck || k == FaultReload || k == FaultForeign
+	return k == FaultLost || k == FaultMissing || k == FaultReset || k == FaultStuck || k == FaultReload ||
+		k == FaultForeign
 }
 
 var errTransient = errors.New("unknown error of the driver")
@@ -182,7 +184,8 @@ func parseFault(text string) (Fault, error) {
 		return fault, err
 	}
 	if fault.Op == OpOpen && fault.GPU < 0 && fault.Kind.changesGPU() {
-		return fault, fmt.Errorf("%s is of one GPU, and open of all: want the GPU, as 1/open:%s", fault.Kind, fault.Kind)
+		return fault, fmt.Errorf("%s is of one GPU, and open of all: want the GPU, as 1/open:%s",
+			fault.Kind, fault.Kind)
 	}
 	return fault, nil
 }

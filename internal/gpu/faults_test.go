@@ -19,7 +19,8 @@ func parse(t *testing.T, text string) *Faults {
 }
 
 func TestFaultsHitTheCallsTheyName(t *testing.T) {
-	l, _ := openSim(t, "sim:2", SimOptions{Faults: parse(t, "lock:permission; 1/read:unsupported ;unlock:transient@1x2")})
+	l, _ := openSim(t, "sim:2",
+		SimOptions{Faults: parse(t, "lock:permission; 1/read:unsupported ;unlock:transient@1x2")})
 	list := sims(t, l)
 	if err := list[0].Lock(Core, 802); !errors.Is(err, ErrPermission) {
 		t.Errorf("lock: %v", err)
@@ -206,8 +207,10 @@ func TestWrongSpecsSayWhatIsWanted(t *testing.T) {
 	for spec, want := range map[string]string{
 		"": "want sim", "nvml": "want sim", "sim:0": "from 1 to", "sim:65": "from 1 to", "sim:x": "from 1 to",
 		"sim,colour=red": "simulator option", "sim,": "simulator option", "sim,model=": "simulator option",
-		"sim,model=V10": `did you mean "V100"`, "sim,model=A100": "no clocks", "sim,lock=some": "simulator option",
-		"sim,speed=0": "above 0", "sim,speed=fast": "above 0", "sim,speed=NaN": "above 0", "sim,speed=1e7": "above 0", "sim,speed": "above 0",
+		"sim,model=V10": `did you mean "V100"`, "sim,model=A100": "no clocks",
+		"sim,lock=some": "simulator option",
+		"sim,speed=0":   "above 0", "sim,speed=fast": "above 0", "sim,speed=NaN": "above 0",
+		"sim,speed=1e7": "above 0", "sim,speed": "above 0",
 	} {
 		_, err := OpenSim(spec, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -217,7 +220,10 @@ func TestWrongSpecsSayWhatIsWanted(t *testing.T) {
 }
 
 func FuzzParseFaults(f *testing.F) {
-	for _, s := range []string{"lock:permission;read:slow=3s;*:lost", "1/unlock:transient@2x3", "read:slow=1h2m@7x8;;", "x/y:z"} {
+	for _, s := range []string{
+		"lock:permission;read:slow=3s;*:lost", "1/unlock:transient@2x3",
+		"read:slow=1h2m@7x8;;", "x/y:z",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -235,7 +241,10 @@ func FuzzParseFaults(f *testing.F) {
 }
 
 func FuzzParseSimSpec(f *testing.F) {
-	for _, s := range []string{"sim", "sim:4", "sim:4,model=V100", "sim:64,lock=both,energy=off,minor=reverse,mig,mps,speed=60"} {
+	for _, s := range []string{
+		"sim", "sim:4", "sim:4,model=V100",
+		"sim:64,lock=both,energy=off,minor=reverse,mig,mps,speed=60",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -337,7 +346,10 @@ func TestABootNumbersTheDeviceFilesWithoutTheMissingGPU(t *testing.T) {
 }
 
 func TestWrongMinorNumbersSayWhatIsWanted(t *testing.T) {
-	for _, spec := range []string{"sim:2,minor=0", "sim:2,minor=0/0", "sim:2,minor=0/x", "sim:2,minor=0/-1", "sim:2,minor=", "sim,minor=0/1", "sim:2,minor=0/999"} {
+	for _, spec := range []string{
+		"sim:2,minor=0", "sim:2,minor=0/0", "sim:2,minor=0/x", "sim:2,minor=0/-1",
+		"sim:2,minor=", "sim,minor=0/1", "sim:2,minor=0/999",
+	} {
 		if _, err := OpenSim(spec, nil); err == nil || !strings.Contains(err.Error(), "minor=") {
 			t.Errorf("%s: %v", spec, err)
 		}

@@ -12,8 +12,9 @@ type EnergySource string
 
 // Sources, best first.
 const (
-	FromCounter    EnergySource = "counter"    // the GPU's own counter
-	FromBoth       EnergySource = "spliced"    // the counter, and power over time where it was reset or silent
+	FromCounter EnergySource = "counter" // the GPU's own counter
+	// The counter, and power over time where it was reset or silent.
+	FromBoth       EnergySource = "spliced"
 	FromPower      EnergySource = "integrated" // power over time, by trapezoids
 	FromNoMeasures EnergySource = "none"       // nothing was measured
 )

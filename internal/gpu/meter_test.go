@@ -144,7 +144,8 @@ func TestACounterThatStandsStillIsFoundOutByPower(t *testing.T) {
 			t.Fatal(err)
 		}
 		var m EnergyMeter
-		good, bad := rapid.IntRange(1, 60).Draw(t, "good seconds"), rapid.IntRange(20, 120).Draw(t, "bad seconds")
+		good, bad := rapid.IntRange(1, 60).Draw(t, "good seconds"), rapid.IntRange(20, 120).Draw(t,
+			"bad seconds")
 		for i := range good + bad {
 			if i == good {
 				if err := g.InjectFault(FaultStuck); err != nil {
@@ -155,7 +156,8 @@ func TestACounterThatStandsStillIsFoundOutByPower(t *testing.T) {
 			clock.advance(time.Second)
 		}
 		e := m.Sum()
-		if want := 180 * float64(good+bad-1); !e.Disagree || e.Source != FromPower || math.Abs(float64(e.Joules)-want) > 1e-6*want {
+		if want := 180 * float64(good+bad-1); !e.Disagree || e.Source != FromPower ||
+			math.Abs(float64(e.Joules)-want) > 1e-6*want {
 			t.Fatalf("%+v, want %v J", e, want)
 		}
 	})
@@ -199,7 +201,8 @@ func TestTheMeterOfNothingSaysSo(t *testing.T) {
 	if e := m.Sum(); !math.IsNaN(float64(e.Peak)) || !math.IsNaN(float64(e.Mean())) {
 		t.Errorf("%+v", e)
 	}
-	if e := m.Sum(); e.Source != FromNoMeasures || e.Uncovered != time.Minute || e.Span != time.Minute || e.Gap != time.Minute {
+	if e := m.Sum(); e.Source != FromNoMeasures || e.Uncovered != time.Minute || e.Span != time.Minute ||
+		e.Gap != time.Minute {
 		t.Errorf("%+v", e)
 	}
 }

@@ -36,11 +36,14 @@ func (l *nvmlLibrary) init() error {
 	case nvml.SUCCESS:
 		return nil
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return fmt.Errorf("NVML: no libnvidia-ml.so.1 on this machine, is the NVIDIA driver installed? %w", ErrNotSupported)
+		return fmt.Errorf("NVML: no libnvidia-ml.so.1 on this machine, is the NVIDIA driver installed? %w",
+			ErrNotSupported)
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return fmt.Errorf("NVML: the NVIDIA driver isn't loaded, or there is no NVIDIA GPU: %w", ErrNotSupported)
+		return fmt.Errorf("NVML: the NVIDIA driver isn't loaded, or there is no NVIDIA GPU: %w",
+			ErrNotSupported)
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		return fmt.Errorf("NVML: the loaded driver and the library of this process are of different versions, restart it: %w", ErrReloaded)
+		return fmt.Errorf("NVML: the loaded driver and the library of this process are of different "+
+			"versions, restart it: %w", ErrReloaded)
 	default:
 		return fmt.Errorf("NVML: init: %w", nvmlError(ret))
 	}
@@ -180,8 +183,10 @@ func (d *nvmlDevice) detectCapability() {
 			arch = a
 		}
 	}
-	d.cantLockCore.Store(arch < nvml.DEVICE_ARCH_VOLTA || !d.library.hasSymbol(fnLockCore) || !d.library.hasSymbol(fnUnlockCore))
-	d.cantLockMem.Store(arch < nvml.DEVICE_ARCH_AMPERE || !d.library.hasSymbol(fnLockMem) || !d.library.hasSymbol(fnUnlockMem))
+	d.cantLockCore.Store(arch < nvml.DEVICE_ARCH_VOLTA || !d.library.hasSymbol(fnLockCore) ||
+		!d.library.hasSymbol(fnUnlockCore))
+	d.cantLockMem.Store(arch < nvml.DEVICE_ARCH_AMPERE || !d.library.hasSymbol(fnLockMem) ||
+		!d.library.hasSymbol(fnUnlockMem))
 	d.cantCount.Store(true)
 	if d.library.hasSymbol(fnEnergy) {
 		_, ret := d.handle.GetTotalEnergyConsumption()
@@ -194,7 +199,9 @@ func (d *nvmlDevice) Identity() Identity { return d.id }
 
 // Capability is by architecture, less what the GPU refused since.
 func (d *nvmlDevice) Capability() Capability {
-	return Capability{LockCore: !d.cantLockCore.Load(), LockMem: !d.cantLockMem.Load(), Energy: !d.cantCount.Load()}
+	return Capability{
+		LockCore: !d.cantLockCore.Load(), LockMem: !d.cantLockMem.Load(), Energy: !d.cantCount.Load(),
+	}
 }
 
 func (d *nvmlDevice) callError(op Op, ret nvml.Return) error {

@@ -32,7 +32,8 @@ func TestNVMLOnAFakeDriver(t *testing.T) {
 	_, err := exec.LookPath(compiler)
 	shareddata.Need(t, err == nil, "the fake driver needs "+compiler)
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
-	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o", library, "testdata/fakenvml.c")
+	build := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-o", library,
+		"testdata/fakenvml.c")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -96,7 +97,10 @@ func fakeContract(t *testing.T) {
 func fakeTelemetry(t *testing.T) {
 	t.Helper()
 	_, devices := fakeDevices(t)
-	want := Identity{UUID: "GPU-aaaaaaaa-0000-0000-0000-000000000000", Bus: "00000000:3B:00.0", Model: "Fake A100", Minor: 1}
+	want := Identity{
+		UUID: "GPU-aaaaaaaa-0000-0000-0000-000000000000", Bus: "00000000:3B:00.0",
+		Model: "Fake A100", Minor: 1,
+	}
 	if got := devices[0].Identity(); got != want {
 		t.Errorf("identity %+v, want %+v", got, want)
 	}
@@ -105,7 +109,8 @@ func fakeTelemetry(t *testing.T) {
 		t.Errorf("limit %v, %v", limit, err)
 	}
 	r := read(t, devices[0])
-	if r.Power != 61.234 || r.Core != 210 || r.Mem != 1215 || r.Utilisation != 0.37 || r.MemUsed != 123456789 {
+	if r.Power != 61.234 || r.Core != 210 || r.Mem != 1215 || r.Utilisation != 0.37 ||
+		r.MemUsed != 123456789 {
 		t.Errorf("reading %+v", r)
 	}
 	if r.Throttle != ThrottleIdle|ThrottlePowerCap {
@@ -160,7 +165,10 @@ func fakeRefusals(t *testing.T) {
 	t.Helper()
 	_, devices := fakeDevices(t)
 	d := devices[0]
-	for code, want := range map[string]error{"4": ErrPermission, "15": ErrLost, "9": ErrReloaded, "1": ErrReloaded} {
+	for code, want := range map[string]error{
+		"4": ErrPermission, "15": ErrLost, "9": ErrReloaded,
+		"1": ErrReloaded,
+	} {
 		t.Setenv("FAKE_NVML", "nvmlDeviceSetGpuLockedClocks="+code)
 		if err := d.Lock(Core, 500); !errors.Is(err, want) {
 			t.Errorf("code %s: %v, want %v", code, err, want)
@@ -216,7 +224,8 @@ func fakeSharing(t *testing.T) {
 func fakeNoDriver(t *testing.T) {
 	t.Helper()
 	t.Setenv("FAKE_NVML", "nvmlInit_v2=9")
-	if _, err := OpenNVML(); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "isn't loaded") {
+	if _, err := OpenNVML(); !errors.Is(err, ErrNotSupported) ||
+		!strings.Contains(err.Error(), "isn't loaded") {
 		t.Errorf("without a driver: %v", err)
 	}
 	_, err := openNVML(nvml.WithLibraryPath("/nonexistent/libnvidia-ml.so.1"))

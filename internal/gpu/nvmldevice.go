@@ -45,11 +45,14 @@ func (d *nvmlDevice) Lock(domain Domain, f dvfsmodel.MHz) error {
 	case err != nil:
 		return err
 	case !clocks.supportsOne(domain, f):
-		return fmt.Errorf("GPU %s: lock %v clock at %v MHz: not in its table of clocks", d.id.Bus, domain, float64(f))
+		return fmt.Errorf("GPU %s: lock %v clock at %v MHz: not in its table of clocks", d.id.Bus,
+			domain, float64(f))
 	}
 	mhz := uint32(f)
 	if domain == Mem {
-		return d.change(OpLock, domain, func() nvml.Return { return d.handle.SetMemoryLockedClocks(mhz, mhz) })
+		return d.change(OpLock, domain, func() nvml.Return {
+			return d.handle.SetMemoryLockedClocks(mhz, mhz)
+		})
 	}
 	return d.change(OpLock, domain, func() nvml.Return { return d.handle.SetGpuLockedClocks(mhz, mhz) })
 }

@@ -184,8 +184,9 @@ func TestASimulatedGPUFollowsItsModelWhateverIsDoneToIt(t *testing.T) {
 		model := m.g.library.machine.model
 		m.want = oracle{table: model.table, idle: float64(model.idle) / 1000}
 		actions := map[string]func(*rapid.T){
-			"": m.Check, "advance": m.Advance, "lock": m.Lock, "lock memory": m.LockMemory, "unlock": m.Unlock,
-			"run": m.Run, "stop": m.Stop, "refused": m.Refused, "reload": m.Reload,
+			"": m.Check, "advance": m.Advance, "lock": m.Lock, "lock memory": m.LockMemory,
+			"unlock": m.Unlock,
+			"run":    m.Run, "stop": m.Stop, "refused": m.Refused, "reload": m.Reload,
 		}
 		if m.dir != "" {
 			actions["restart"] = m.Restart
@@ -258,7 +259,13 @@ func TestWorkThatSharesAGPUTakesTurns(t *testing.T) {
 
 func TestWorkThatCannotBeIsRefused(t *testing.T) {
 	g, _ := oneSim(t, SimOptions{})
-	for _, w := range []Work{{}, {PID: 1}, {PID: 1, Model: someParams(), Done: 2}, {PID: 1, Model: someParams(), Mem: -1}, {Model: someParams()}} {
+	for _, w := range []Work{
+		{},
+		{PID: 1},
+		{PID: 1, Model: someParams(), Done: 2},
+		{PID: 1, Model: someParams(), Mem: -1},
+		{Model: someParams()},
+	} {
 		if g.Run(w) == nil {
 			t.Errorf("%+v runs", w)
 		}

@@ -73,7 +73,9 @@ func OpenSim(spec string, o *SimOptions) (*SimLibrary, error) {
 	for i := range s.count {
 		id := simIdentity(i, opts.Seed, model.name, s.minors[i])
 		m.ids = append(m.ids, id)
-		m.states = append(m.states, simState{UUID: id.UUID, Limit: model.limit, Sharing: s.sharing, Since: opts.Now()})
+		m.states = append(m.states, simState{
+			UUID: id.UUID, Limit: model.limit, Sharing: s.sharing, Since: opts.Now(),
+		})
 	}
 	if m.dir != "" {
 		if err := statedir.Make(m.dir); err != nil {
@@ -117,7 +119,8 @@ func (l *SimLibrary) Devices() ([]Device, error) {
 		switch {
 		case errors.Is(err, errMissing): // the driver doesn't count it
 		case err != nil:
-			devices, errs = append(devices, nil), append(errs, fmt.Errorf("simulator: open GPU %d: %w", i, err))
+			devices, errs = append(devices, nil), append(errs,
+				fmt.Errorf("simulator: open GPU %d: %w", i, err))
 		default:
 			devices = append(devices, g)
 		}
@@ -295,7 +298,8 @@ func (g *Sim) call(op Op, f func(s *simState, now time.Time) (bool, error)) erro
 	l := g.library
 	effects, err := l.faults.apply(g.index, op, l.wait)
 	if len(effects) > 0 {
-		if err := g.change(func(s *simState, m *simModel) error { return s.applyFaults(m, effects) }); err != nil {
+		if err := g.change(func(s *simState, m *simModel) error { return s.applyFaults(m, effects) }); err !=
+			nil {
 			return err
 		}
 	}

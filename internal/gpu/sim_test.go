@@ -150,7 +150,8 @@ func TestWorkRunsAtTheSpeedAndPowerOfItsModel(t *testing.T) {
 		clock.advance(time.Hour)
 		after := read(t, g)
 		idle := 30 * (time.Hour.Seconds() - want.Time/2)
-		near(t, "energy", float64(after.Energy-before.Energy), float64(want.Energy)+idle, 0.0005*want.Time+0.01)
+		near(t, "energy", float64(after.Energy-before.Energy), float64(want.Energy)+idle,
+			0.0005*want.Time+0.01)
 		if pids, err := g.Processes(); err != nil || len(pids) > 0 {
 			t.Errorf("processes %v, %v after the work's end", pids, err)
 		}

@@ -59,7 +59,8 @@ func parseBursts(text string) ([]Phase, error) {
 
 func (p *Phase) validate() error {
 	if !(p.Busy >= minPart && p.Wait >= minPart && p.Busy+p.Wait <= maxPhase) {
-		return fmt.Errorf("%v s of work and %v s of waiting, want %v to %v s of each", p.Busy, p.Wait, minPart, float64(maxPhase))
+		return fmt.Errorf("%v s of work and %v s of waiting, want %v to %v s of each", p.Busy, p.Wait,
+			minPart, float64(maxPhase))
 	}
 	return nil
 }

@@ -15,7 +15,10 @@ import (
 
 // bursty is work of 20 s, a second of waiting after each two.
 func bursty() Work {
-	return Work{PID: 3, Model: dvfsmodel.Params{P0: 50, C: 100, D: 20, Delta: 1}, Mem: 1 << 30, Phases: []Phase{{Busy: 2, Wait: 1}}}
+	return Work{
+		PID: 3, Model: dvfsmodel.Params{P0: 50, C: 100, D: 20, Delta: 1}, Mem: 1 << 30,
+		Phases: []Phase{{Busy: 2, Wait: 1}},
+	}
 }
 
 func TestPhasesOfWorkTakeLongerAtLowerClocksAndWaitingDoesNot(t *testing.T) {
@@ -51,7 +54,8 @@ func TestUtilisationIsTheMeanOfTheLastSamplePeriod(t *testing.T) {
 	w := bursty()
 	w.Phases = []Phase{{Busy: 5 * samplePeriod.Seconds(), Wait: 100}}
 	must(t, g.Run(w))
-	for i, want := range []float64{-1, 1, 1, 1, 1, 1, 0.5, 0, 0} { // of the period before; first there was the load that never ends
+	// Of the period before; first there was the load that never ends.
+	for i, want := range []float64{-1, 1, 1, 1, 1, 1, 0.5, 0, 0} {
 		if got := read(t, g).Utilisation; want >= 0 && (got < want-1e-6 || got > want+1e-6) {
 			t.Errorf("after %d periods: %v, want %v", i, got, want)
 		}
@@ -65,7 +69,10 @@ func TestUtilisationIsTheMeanOfTheLastSamplePeriod(t *testing.T) {
 func TestABurstyLoadGoesOnWithoutWork(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "load.csv")
 	must(t, os.WriteFile(file, []byte("# busy, wait\n1,2\n3, 0.5\n"), 0o600))
-	for spec, want := range map[string]float64{"bursty=4/0.25": 0.25, "bursty": 0.5, "load=" + file: 4 / 6.5} {
+	for spec, want := range map[string]float64{
+		"bursty=4/0.25": 0.25, "bursty": 0.5,
+		"load=" + file: 4 / 6.5,
+	} {
 		l, clock := openSim(t, "sim,wait=0,"+spec, SimOptions{})
 		g := sims(t, l)[0]
 		full := float64(g.library.machine.model.limit)

@@ -102,11 +102,14 @@ func (s *simSpec) set(option string) (err error) {
 	case key == "speed":
 		speed, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(speed > 0 && speed <= maxSpeed) {
-			return fmt.Errorf("simulator option %q, want a number above 0, at most %v", option, float64(maxSpeed))
+			return fmt.Errorf("simulator option %q, want a number above 0, at most %v", option,
+				float64(maxSpeed))
 		}
 		s.speed = speed
 	default:
-		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, minor=reverse, minor=N/N/…, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, load=FILE or wait=SHARE", option)
+		return fmt.Errorf("simulator option %q, want model=NAME, lock=none|core|both, energy=off, "+
+			"minor=reverse, minor=N/N/…, mig, mps, speed=N, busy, bursty=PERIOD/DUTY, load=FILE "+
+			"or wait=SHARE", option)
 	}
 	return err
 }
@@ -117,12 +120,14 @@ func parseMinors(text string, count int) ([]int, error) {
 	for part := range strings.SplitSeq(text, "/") {
 		n, err := strconv.Atoi(part)
 		if err != nil || n < 0 || n >= 2*MaxSims || slices.Contains(minors, n) {
-			return nil, fmt.Errorf("simulator option minor=%s, want different numbers below %d", text, 2*MaxSims)
+			return nil, fmt.Errorf("simulator option minor=%s, want different numbers below %d",
+				text, 2*MaxSims)
 		}
 		minors = append(minors, n)
 	}
 	if len(minors) != count {
-		return nil, fmt.Errorf("simulator option minor=%s has %d numbers, want one for each of %d GPUs", text, len(minors), count)
+		return nil, fmt.Errorf("simulator option minor=%s has %d numbers, want one for each of %d GPUs", text,
+			len(minors), count)
 	}
 	return minors, nil
 }

@@ -335,7 +335,8 @@ func (w *Work) validate() error {
 		return fmt.Errorf("work of pid %d is %v done, want 0 to 1", w.PID, w.Done)
 	case w.Mem < 0:
 		return fmt.Errorf("work of pid %d holds %d bytes, want 0 or more", w.PID, w.Mem)
-	case len(w.Phases) == 0 && w.Waits, w.Phase < 0, w.Phase >= max(1, len(w.Phases)), len(w.Phases) > maxPhases, !(w.Spent >= 0):
+	case len(w.Phases) == 0 && w.Waits, w.Phase < 0, w.Phase >= max(1, len(w.Phases)),
+		len(w.Phases) > maxPhases, !(w.Spent >= 0):
 		return fmt.Errorf("work of pid %d isn't anywhere in its %d phases", w.PID, len(w.Phases))
 	}
 	for i := range w.Phases {

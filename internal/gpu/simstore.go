@@ -124,7 +124,8 @@ func (m *simMachine) decode(data []byte) ([]simState, error) {
 		return nil, fmt.Errorf("version %d, want %d", d.Version, simFileVersion)
 	}
 	if d.Model != m.model.name || len(d.GPUs) != len(m.ids) {
-		return nil, fmt.Errorf("state of %d × %q, want %d × %q", len(d.GPUs), d.Model, len(m.ids), m.model.name)
+		return nil, fmt.Errorf("state of %d × %q, want %d × %q", len(d.GPUs), d.Model, len(m.ids),
+			m.model.name)
 	}
 	for i := range d.GPUs {
 		if d.GPUs[i].UUID != m.ids[i].UUID {
@@ -138,7 +139,8 @@ func (m *simMachine) decode(data []byte) ([]simState, error) {
 }
 
 func (m *simMachine) encode() ([]byte, error) {
-	return json.MarshalIndent(simDocument{Version: simFileVersion, Model: m.model.name, GPUs: m.states}, "", " ")
+	return json.MarshalIndent(simDocument{Version: simFileVersion, Model: m.model.name, GPUs: m.states}, "",
+		" ")
 }
 
 // save replaces the file whole; callers hold its lock. It isn't synced: it has to outlive the process,

@@ -41,7 +41,9 @@ type accounted struct {
 
 // endingOf is how a run of a job ended. The error is errGone where there is no
 // accounting.
-func (a *accounts) endingOf(ctx context.Context, ask Accounting, id slurm.JobID, run Run, ended time.Time) (ending, error) {
+func (a *accounts) endingOf(
+	ctx context.Context, ask Accounting, id slurm.JobID, run Run, ended time.Time,
+) (ending, error) {
 	if ask == nil {
 		return ending{}, errGone
 	}
@@ -87,11 +89,14 @@ func (a *accounts) refresh(ctx context.Context, ask Accounting, since time.Time)
 	if err != nil {
 		return fmt.Errorf("ask accounting: %w", err)
 	}
-	a.since, a.asked, a.byID = since, asked, make(map[slurm.JobID][]accounted, min(len(answer.Jobs), maxAccounts))
+	a.since, a.asked, a.byID = since, asked, make(map[slurm.JobID][]accounted,
+		min(len(answer.Jobs), maxAccounts))
 	for i := range answer.Jobs {
 		j := &answer.Jobs[i]
 		if len(a.byID) < maxAccounts {
-			a.byID[j.ID] = append(a.byID[j.ID], accounted{unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0})
+			a.byID[j.ID] = append(a.byID[j.ID], accounted{
+				unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0,
+			})
 		}
 	}
 	return nil

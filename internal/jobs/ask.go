@@ -126,7 +126,8 @@ func (t *Tracker) WithSubmission(ctx context.Context, job *Job) (*Job, error) {
 		case errors.Is(err, store.ErrNotFound) || err == nil && !ok:
 			return job, nil // nobody gave out this token
 		case err != nil:
-			return job.WithoutWorkload(), errors.Join(ErrRecords, fmt.Errorf("look up the submission: %w", err))
+			return job.WithoutWorkload(), errors.Join(ErrRecords,
+				fmt.Errorf("look up the submission: %w", err))
 		}
 		s = submitted{source: from, ownFreq: d.Reason == ReasonOwnFreq, at: d.Created.Unix()}
 		t.table.putToken(job.Token, s)

@@ -109,8 +109,10 @@ type stateCode uint8
 
 // jobStates are Slurm's states by code; 0 is any other.
 var jobStates = []slurm.State{
-	slurm.UnknownJob, slurm.Pending, slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring, slurm.Completed,
-	slurm.Cancelled, slurm.Failed, slurm.Timeout, slurm.NodeFail, slurm.Preempted, slurm.BootFail, slurm.Deadline,
+	slurm.UnknownJob, slurm.Pending, slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring,
+	slurm.Completed,
+	slurm.Cancelled, slurm.Failed, slurm.Timeout, slurm.NodeFail, slurm.Preempted, slurm.BootFail,
+	slurm.Deadline,
 	slurm.OutOfMemory, slurm.Requeued, slurm.Revoked,
 }
 
@@ -146,7 +148,8 @@ func (job *Job) own(r rare, before *Job) *Job {
 	mine := *job
 	mine.Name, mine.Token = ours(job.Name, before.Name), ours(job.Token, before.Token)
 	if r != noArray {
-		r.nodeList, r.arrayTasks = ours(r.nodeList, before.unusual().nodeList), ours(r.arrayTasks, before.unusual().arrayTasks)
+		r.nodeList, r.arrayTasks = ours(r.nodeList, before.unusual().nodeList),
+			ours(r.arrayTasks, before.unusual().arrayTasks)
 		uncommon := r
 		mine.rare = &uncommon
 	}
@@ -236,6 +239,7 @@ func tresOf(text string) slurm.TRES {
 // Described is a job of which Slurm said nothing, by what somebody else says of it.
 func Described(uid uint32, user, partition, comment string) *Job {
 	return &Job{
-		UID: uid, User: kept(user), Partition: kept(partition), Comment: keptComment(comment), Account: kept(""),
+		UID: uid, User: kept(user), Partition: kept(partition), Comment: keptComment(comment),
+		Account: kept(""),
 	}
 }

@@ -44,7 +44,8 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]held) {
 	for id, h := range ended {
 		job := h.job
 		before, known := m.seen[id]
-		if known = known && before.submitted == job.Submitted; known && (before.again.IsZero() || now.Before(before.again)) {
+		if known = known && before.submitted == job.Submitted; known &&
+			(before.again.IsZero() || now.Before(before.again)) {
 			seen[id] = before
 			continue
 		}
@@ -80,7 +81,8 @@ func (m *missed) reported(hosts string) bool {
 // recorded is what the records have of a job, by its submission too, since ids come
 // again; nil: nothing.
 func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
-	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0, maxSubmissions)
+	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0,
+		maxSubmissions)
 	if err != nil {
 		return nil, err
 	}

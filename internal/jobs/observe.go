@@ -50,14 +50,17 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 	// Not on the heap: most jobs don't change, and garbage between what stays
 	// would cost more memory than that.
 	job := Job{
-		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) && j.State.Base != slurm.Completing,
+		state: codeOf(j.State.Base), completing: j.State.Is(slurm.Completing) &&
+			j.State.Base != slurm.Completing,
 		OwnFreq: j.GPUFreq != "", UID: j.UID, GPUs: small(j.Allocated.GPUs()), Nodes: small(j.NodeCount),
 		Restarts: small(j.Restarts), nice: int32(min(max(j.Nice, math.MinInt32), math.MaxInt32)),
 		Submitted: unix(j.Submit), Deadline: unix(j.Deadline),
-		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account), Partition: kept(j.Partition),
-		Comment: keptComment(j.Comment), Name: cut(j.Name), Token: token,
+		Limit: t.Limit(j.TimeLimit), User: kept(j.User), Account: kept(j.Account),
+		Partition: kept(j.Partition),
+		Comment:   keptComment(j.Comment), Name: cut(j.Name), Token: token,
 		about: unique.Make(about{
-			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq, perNode: j.TRESPerNode,
+			qos: j.QOS, reason: j.Reason, features: j.Features, prefer: j.Prefer, gpuFreq: j.GPUFreq,
+			perNode:   j.TRESPerNode,
 			requested: tresText(j.Requested), allocated: tresText(j.Allocated),
 		}),
 	}
@@ -65,7 +68,10 @@ func (t *Tracker) newJob(j *slurm.Job, before *Job) *Job {
 		job.GPUs = small(j.GPUCount())
 	}
 	t.setWorkload(&job, j, before)
-	r := rare{j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset), unix(j.Start), 0, unix(j.Suspended)}
+	r := rare{
+		j.NodeList, j.ArrayTasks, j.ArrayJob, j.HetJob, within32(j.ArrayTask), within32(j.HetOffset),
+		unix(j.Start), 0, unix(j.Suspended),
+	}
 	if j.State.Ended() || j.State.Is(slurm.Completing) {
 		r.end = unix(j.End)
 	}

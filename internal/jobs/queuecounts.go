@@ -19,7 +19,8 @@ func (t *Tracker) QueueCounts() epdapi.QueueCounts {
 	q := epdapi.QueueCounts{At: at, States: make(map[string]int)}
 	t.table.mu.RLock()
 	for _, h := range t.table.byID {
-		if job := h.job; job.GPUs > 0 || strings.Contains(job.about.Value().perNode, "shard") || strings.Contains(job.about.Value().perNode, "mps") {
+		if job := h.job; job.GPUs > 0 || strings.Contains(job.about.Value().perNode, "shard") ||
+			strings.Contains(job.about.Value().perNode, "mps") {
 			state, tasks := job.state.state(), job.Tasks()
 			q.States[string(state)] += tasks
 			switch state {

@@ -15,8 +15,10 @@ func (job *Job) Record(cluster string, id slurm.JobID, workload string, state sl
 	}
 	j := &record.Job{
 		Cluster: cluster, ID: int64(id), Submitted: time.Unix(job.Submitted, 0).UTC(), Token: job.Token,
-		User: job.User.Value(), Account: job.Account.Value(), Partition: job.Partition.Value(), Name: []byte(job.Name),
-		Workload: workload, Nodes: int(job.Nodes), GPUs: int(job.GPUs), State: string(state), Limit: job.Limit,
+		User: job.User.Value(), Account: job.Account.Value(), Partition: job.Partition.Value(),
+		Name:     []byte(job.Name),
+		Workload: workload, Nodes: int(job.Nodes), GPUs: int(job.GPUs), State: string(state),
+		Limit: job.Limit,
 	}
 	if job.Scripted {
 		j.ScriptHash = job.Source.String()

@@ -49,7 +49,10 @@ func (job *Job) runState(run Run) (runState, ending) {
 		return idReused, ending{}
 	case s.Ended():
 		suspended := job.unusual().suspended
-		return runEnded, ending{s.Base, job.Submitted, job.Restarts, job.unusual().end, suspended > 0 && suspended >= run.Began.Add(-Skew).Unix()}
+		return runEnded, ending{
+			s.Base, job.Submitted, job.Restarts, job.unusual().end,
+			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(),
+		}
 	}
 	return runLasts, ending{}
 }
@@ -59,9 +62,11 @@ func (job *Job) runState(run Run) (runState, ending) {
 func (job *Job) endOf(run Run) int64 {
 	f, end := job.runState(run)
 	switch {
-	case f == runLasts && timeOf(job.unusual().end).After(run.Began.Add(-Skew)): // else it is of the run before
+	// Else it is of the run before.
+	case f == runLasts && timeOf(job.unusual().end).After(run.Began.Add(-Skew)):
 		return job.unusual().end
-	case f == runEnded && (end.state != slurm.Requeued || !job.inEpilog()): // it gets another submit time after that
+	// It gets another submit time after that.
+	case f == runEnded && (end.state != slurm.Requeued || !job.inEpilog()):
 		return end.at
 	}
 	return 0

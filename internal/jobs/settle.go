@@ -35,7 +35,9 @@ var errGone = errors.New("slurm doesn't know the job any more")
 // of time limits and cancellations. Where nobody knows, what the Epilog knew stands.
 // It returns when the job was submitted, Unix seconds, 0 if nobody knows, and the job
 // if Slurm still knows it. An error says why it is too early to tell.
-func (t *Tracker) Settle(ctx context.Context, o *record.Outcome, run Run) (submitted int64, job *Job, err error) {
+func (t *Tracker) Settle(
+	ctx context.Context, o *record.Outcome, run Run,
+) (submitted int64, job *Job, err error) {
 	if t.options.Resolve == nil && t.options.Account == nil {
 		return 0, nil, nil // nobody knows the job
 	}
@@ -63,7 +65,9 @@ func (t *Tracker) Settle(ctx context.Context, o *record.Outcome, run Run) (submi
 
 // endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
 // accounting, which doesn't tell the job.
-func (t *Tracker) endingOf(ctx context.Context, id slurm.JobID, run Run, ended time.Time) (ending, *Job, error) {
+func (t *Tracker) endingOf(
+	ctx context.Context, id slurm.JobID, run Run, ended time.Time,
+) (ending, *Job, error) {
 	if h := t.table.endedJob(id); h.job != nil {
 		if f, end := h.job.runState(run); f == runEnded {
 			return end, h.job, nil
@@ -125,8 +129,11 @@ const startGrace = 30 * time.Second
 // Runs reports whether a run of a job lasts, with what is known of the job; nil:
 // nothing. That it is over is believed of a new answer only; at its end, that it goes
 // on is, too. The error says why nobody can tell.
-func (t *Tracker) Runs(ctx context.Context, id slurm.JobID, run Run, ending bool) (job *Job, runs bool, err error) {
-	if h := t.table.answer(id); h.job != nil && t.table.fresh(h.asked) && h.job.runs(run) && (!ending || h.job.endOf(run) > 0) {
+func (t *Tracker) Runs(
+	ctx context.Context, id slurm.JobID, run Run, ending bool,
+) (job *Job, runs bool, err error) {
+	if h := t.table.answer(id); h.job != nil && t.table.fresh(h.asked) && h.job.runs(run) &&
+		(!ending || h.job.endOf(run) > 0) {
 		return h.job, true, nil
 	}
 	job, err = t.resolve(ctx, id)
@@ -141,7 +148,8 @@ func (t *Tracker) Runs(ctx context.Context, id slurm.JobID, run Run, ending bool
 	if f, _ := job.runState(run); f != runLasts {
 		return job, false, nil
 	}
-	if job.state.state() == slurm.Pending && !run.Began.IsZero() && t.options.Clock().Sub(run.Began) > startGrace {
+	if job.state.state() == slurm.Pending && !run.Began.IsZero() &&
+		t.options.Clock().Sub(run.Began) > startGrace {
 		return job, false, nil
 	}
 	return job, false, errors.New("slurm may not know yet that the job starts")

@@ -19,17 +19,23 @@ func TestAnOutcomeThatIsSettledWaitsNoMore(t *testing.T) {
 			if away {
 				return slurm.Job{}, slurm.ErrUnreachable
 			}
-			return slurm.Job{ID: id, State: slurm.JobState{Base: slurm.Completed}, Submit: began.Add(-time.Minute), Start: began}, nil
+			return slurm.Job{
+				ID: id, State: slurm.JobState{Base: slurm.Completed}, Submit: began.Add(-time.Minute),
+				Start: began,
+			}, nil
 		}
 	})
 	o := record.Outcome{JobID: 7, Node: "n1", RunID: "r", Ended: now}
 	run := Run{Began: began}
-	if _, _, err := tracker.Settle(t.Context(), &o, run); !errors.Is(err, slurm.ErrUnreachable) || len(tracker.waiting.since) != 1 {
+	if _, _, err := tracker.Settle(t.Context(), &o, run); !errors.Is(err, slurm.ErrUnreachable) ||
+		len(tracker.waiting.since) != 1 {
 		t.Errorf("while Slurm is away: %v, %d wait", err, len(tracker.waiting.since))
 	}
 	now, away = now.Add(patience-time.Second), false
 	submitted, job, err := tracker.Settle(t.Context(), &o, run)
-	if err != nil || submitted != began.Add(-time.Minute).Unix() || job == nil || o.ExitState != record.Completed || len(tracker.waiting.since) != 0 {
-		t.Errorf("%v: submitted %d, %+v, %q, %d wait still", err, submitted, job, o.ExitState, len(tracker.waiting.since))
+	if err != nil || submitted != began.Add(-time.Minute).Unix() || job == nil ||
+		o.ExitState != record.Completed || len(tracker.waiting.since) != 0 {
+		t.Errorf("%v: submitted %d, %+v, %q, %d wait still", err, submitted, job, o.ExitState,
+			len(tracker.waiting.since))
 	}
 }

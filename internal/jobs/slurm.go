@@ -43,12 +43,18 @@ func (t *Tracker) All() iter.Seq2[slurm.JobID, *Job] {
 func (job *Job) Slurm(id slurm.JobID) slurm.Job {
 	a, u := job.about.Value(), job.unusual()
 	j := slurm.Job{
-		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob, HetOffset: int(u.hetOffset),
-		Name: job.Name, Comment: job.Comment.Value(), User: job.User.Value(), UID: job.UID, Account: job.Account.Value(),
-		Partition: job.Partition.Value(), QOS: a.qos, State: job.stateOf(), Reason: a.reason, Nice: int64(job.nice),
-		TimeLimit: job.Limit, Submit: timeOf(job.Submitted), Start: timeOf(u.start), Deadline: timeOf(job.Deadline),
-		Restarts: int(job.Restarts), NodeList: u.nodeList, NodeCount: int(job.Nodes), Features: a.features, Prefer: a.prefer,
-		GPUFreq: a.gpuFreq, TRESPerNode: a.perNode, Requested: tresOf(a.requested), Allocated: tresOf(a.allocated),
+		ID: id, ArrayJob: u.arrayJob, ArrayTask: int(u.arrayTask), ArrayTasks: u.arrayTasks, HetJob: u.hetJob,
+		HetOffset: int(u.hetOffset),
+		Name:      job.Name, Comment: job.Comment.Value(), User: job.User.Value(), UID: job.UID,
+		Account:   job.Account.Value(),
+		Partition: job.Partition.Value(), QOS: a.qos, State: job.stateOf(), Reason: a.reason,
+		Nice:      int64(job.nice),
+		TimeLimit: job.Limit, Submit: timeOf(job.Submitted), Start: timeOf(u.start),
+		Deadline: timeOf(job.Deadline),
+		Restarts: int(job.Restarts), NodeList: u.nodeList, NodeCount: int(job.Nodes), Features: a.features,
+		Prefer:  a.prefer,
+		GPUFreq: a.gpuFreq, TRESPerNode: a.perNode, Requested: tresOf(a.requested),
+		Allocated: tresOf(a.allocated),
 	}
 	if job.Token != "" {
 		j.AdminComment, _ = slurm.MergeToken("", job.Token)

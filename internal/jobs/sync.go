@@ -59,7 +59,9 @@ func (t *Tracker) Sync(ctx context.Context, source Lister, every time.Duration) 
 		t.jobs.again(ctx, every, func(ctx context.Context) error { return t.syncJobs(ctx, source) })
 	})
 	both.Go(func() {
-		t.nodes.again(ctx, max(every, nodesEvery), func(ctx context.Context) error { return t.syncNodes(ctx, source) })
+		t.nodes.again(ctx, max(every, nodesEvery), func(ctx context.Context) error {
+			return t.syncNodes(ctx, source)
+		})
 	})
 	both.Wait()
 }

@@ -50,8 +50,9 @@ func (t *Tracker) status() (s struct {
 // newTracker is a tracker of a cluster without records and agents.
 func newTracker(change func(*Options)) *Tracker {
 	o := Options{
-		Records: none{}, Cluster: "alpha", ResolveTimeout: epdapi.JobWait, Fresh: time.Minute, StoreWait: time.Second / 4,
-		Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+		Records: none{}, Cluster: "alpha", ResolveTimeout: epdapi.JobWait, Fresh: time.Minute,
+		StoreWait: time.Second / 4,
+		Clock:     time.Now, Log: slog.New(slog.DiscardHandler),
 		SeeUser: func(uint32, string, string, string) {}, Reports: func(string) bool { return false },
 		Write: func(*record.Job) {}, LittleGarbage: func() (end func()) { return func() {} },
 	}
@@ -132,10 +133,12 @@ func TestASyncAsksForJobsEveryTenSecondsAndForNodesEveryMinute(t *testing.T) {
 	bubble(t, s, 0, 95*time.Second, func(t *testing.T, c *Tracker) {
 		t.Helper()
 		if len(s.asked) != 10 || s.nodes != 2 || slices.Max(s.pauses()) != 10*time.Second {
-			t.Errorf("asked %d times for jobs, %d times for nodes, %v apart", len(s.asked), s.nodes, s.pauses())
+			t.Errorf("asked %d times for jobs, %d times for nodes, %v apart", len(s.asked),
+				s.nodes, s.pauses())
 		}
 		snapshot, status := c.snapshot(), c.status()
-		if !snapshot.At.Equal(s.asked[9]) || len(snapshot.Jobs) != 1 || len(snapshot.Nodes) != 2 || !status.Queue.At.Equal(snapshot.At) || status.Jobs != 1 {
+		if !snapshot.At.Equal(s.asked[9]) || len(snapshot.Jobs) != 1 || len(snapshot.Nodes) != 2 ||
+			!status.Queue.At.Equal(snapshot.At) || status.Jobs != 1 {
 			t.Errorf("%+v %+v", snapshot, status)
 		}
 	})
@@ -154,10 +157,13 @@ func TestASlurmThatFailsIsAskedLessOftenAndShownAsTrouble(t *testing.T) {
 		s.mu.Unlock()
 		pass(5 * time.Minute)
 		status := c.status()
-		if status.Queue.Failures < 3 || status.Queue.Trouble == "" || status.Nodes.Failures == 0 || status.Jobs != 1 || time.Since(status.Queue.At) < 5*time.Minute {
+		if status.Queue.Failures < 3 || status.Queue.Trouble == "" || status.Nodes.Failures == 0 ||
+			status.Jobs != 1 || time.Since(status.Queue.At) < 5*time.Minute {
 			t.Errorf("while Slurm is away: %+v", status)
 		}
-		want := []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute}
+		want := []time.Duration{
+			10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute,
+		}
 		if got := s.pauses()[:5]; !slices.Equal(got, want) {
 			t.Errorf("asked %v apart", got)
 		}
@@ -165,7 +171,8 @@ func TestASlurmThatFailsIsAskedLessOftenAndShownAsTrouble(t *testing.T) {
 		s.err = nil
 		s.mu.Unlock()
 		pass(75 * time.Second)
-		if status := c.status(); status.Queue.Failures != 0 || status.Queue.Trouble != "" || time.Since(status.Queue.At) > 15*time.Second {
+		if status := c.status(); status.Queue.Failures != 0 || status.Queue.Trouble != "" ||
+			time.Since(status.Queue.At) > 15*time.Second {
 			t.Errorf("after it is back: %+v", status)
 		}
 		cancel()
@@ -191,7 +198,9 @@ func TestASlurmThatIsSlowIsLeftAloneForLonger(t *testing.T) {
 }
 
 func TestAListThatAnotherAsksForServesTheControllerToo(t *testing.T) {
-	s := &squeue{list: []slurm.Job{{ID: 1, State: slurm.JobState{Base: slurm.Running}}}, took: time.Second / 10}
+	s := &squeue{
+		list: []slurm.Job{{ID: 1, State: slurm.JobState{Base: slurm.Running}}}, took: time.Second / 10,
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := newTracker(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -212,13 +221,15 @@ func TestAListThatAnotherAsksForServesTheControllerToo(t *testing.T) {
 		s.mu.Lock()
 		s.list = append(s.list, slurm.Job{ID: 2, State: slurm.JobState{Base: slurm.Pending}})
 		s.mu.Unlock()
-		if err := also.EachJob(ctx, func(*slurm.Job) error { return failed }); !errors.Is(err, failed) || len(c.snapshot().Jobs) != 1 || c.status().Queue.Failures > 0 {
+		if err := also.EachJob(ctx, func(*slurm.Job) error { return failed }); !errors.Is(err, failed) ||
+			len(c.snapshot().Jobs) != 1 || c.status().Queue.Failures > 0 {
 			t.Errorf("a list that was refused half-way: %v, %+v", err, c.status().Queue)
 		}
 		both.Wait()
 		// One list every ten seconds, whoever asks, and the one above.
 		if n := len(s.asked); n < 12 || n > 14 || heard < 8 || len(c.snapshot().Jobs) != 2 {
-			t.Errorf("asked %d times in 2 minutes, %v apart; the other one heard %d jobs; known: %+v", n, s.pauses(), heard, c.snapshot().Jobs)
+			t.Errorf("asked %d times in 2 minutes, %v apart; the other one heard %d jobs; known: %+v", n,
+				s.pauses(), heard, c.snapshot().Jobs)
 		}
 	})
 }
@@ -227,7 +238,9 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 	job := func(id slurm.JobID, state slurm.State) slurm.Job {
 		return slurm.Job{ID: id, State: slurm.JobState{Base: state}}
 	}
-	s := &squeue{list: []slurm.Job{job(1, slurm.Running), job(2, slurm.Pending), job(3, slurm.Running), job(4, slurm.Completed)}}
+	s := &squeue{list: []slurm.Job{
+		job(1, slurm.Running), job(2, slurm.Pending), job(3, slurm.Running), job(4, slurm.Completed),
+	}}
 	bubble(t, s, 0, 5*time.Second, func(t *testing.T, c *Tracker) {
 		t.Helper()
 		s.list = []slurm.Job{job(2, slurm.Running), job(3, slurm.Failed), job(5, slurm.Pending)}
@@ -239,7 +252,8 @@ func TestAJobThatVanishedFromTheQueueIsForgotten(t *testing.T) {
 		for _, j := range queued {
 			ids = append(ids, j.ID)
 		}
-		if !slices.Equal(ids, []slurm.JobID{2, 5}) || c.table.endedJob(3).job == nil || c.table.endedJob(4).job != nil {
+		if !slices.Equal(ids, []slurm.JobID{2, 5}) || c.table.endedJob(3).job == nil ||
+			c.table.endedJob(4).job != nil {
 			t.Errorf("known: %v", ids)
 		}
 		s.err = errors.New("no answer")
@@ -263,7 +277,9 @@ func TestAListThatBreaksOffChangesNothing(t *testing.T) {
 	job := func(id slurm.JobID, state slurm.State) slurm.Job {
 		return slurm.Job{ID: id, ArrayTask: -1, State: slurm.JobState{Base: state}}
 	}
-	s := &squeue{list: []slurm.Job{job(1, slurm.Pending), job(2, slurm.Running), job(3, slurm.Running), job(4, slurm.Completed)}}
+	s := &squeue{list: []slurm.Job{
+		job(1, slurm.Pending), job(2, slurm.Running), job(3, slurm.Running), job(4, slurm.Completed),
+	}}
 	bubble(t, s, 0, 5*time.Second, func(t *testing.T, c *Tracker) {
 		t.Helper()
 		token := strings.Repeat("a", 16)
@@ -272,18 +288,21 @@ func TestAListThatBreaksOffChangesNothing(t *testing.T) {
 		scripted := job(1, slurm.Running)
 		scripted.AdminComment = "epplan:" + token
 		s.list = []slurm.Job{scripted, job(2, slurm.Failed), job(5, slurm.Pending)}
-		if err := c.syncJobs(t.Context(), halfList{s, slurm.ErrUnreachable}); !errors.Is(err, slurm.ErrUnreachable) {
+		if err := c.syncJobs(t.Context(), halfList{s, slurm.ErrUnreachable}); !errors.Is(err,
+			slurm.ErrUnreachable) {
 			t.Error(err)
 		}
 		_, kept := c.table.token(token)
-		if !reflect.DeepEqual(c.snapshot().Jobs, before.Jobs) || c.table.endedJob(2).job != nil || c.table.endedJob(4).job == nil || !kept {
+		if !reflect.DeepEqual(c.snapshot().Jobs, before.Jobs) || c.table.endedJob(2).job != nil ||
+			c.table.endedJob(4).job == nil || !kept {
 			t.Errorf("before %+v\nafter %+v", before.Jobs, c.snapshot().Jobs)
 		}
 		if err := c.syncJobs(t.Context(), s); err != nil {
 			t.Error(err)
 		}
 		_, kept = c.table.token(token)
-		if j := c.table.get(1); len(c.snapshot().Jobs) != 2 || c.table.endedJob(2).job == nil || kept || !j.Scripted {
+		if j := c.table.get(1); len(c.snapshot().Jobs) != 2 || c.table.endedJob(2).job == nil || kept ||
+			!j.Scripted {
 			t.Errorf("the whole list: %+v", c.snapshot().Jobs)
 		}
 	})
@@ -312,7 +331,8 @@ func TestAnOldAnswerNeverReplacesANewerOne(t *testing.T) {
 		if err := c.syncJobs(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if j := c.table.get(1); j == nil || j.state.state() != slurm.Running || j.Limit != live.LimitOf(10*time.Minute) {
+		if j := c.table.get(1); j == nil || j.state.state() != slurm.Running ||
+			j.Limit != live.LimitOf(10*time.Minute) {
 			t.Errorf("the list's answer: %+v", j)
 		}
 		if c.table.get(2) == nil {
@@ -331,21 +351,34 @@ func TestAnOldAnswerNeverReplacesANewerOne(t *testing.T) {
 func TestASnapshotHasWhatSlurmSaid(t *testing.T) {
 	at := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
 	want := slurm.Job{
-		ID: 12, ArrayJob: 10, ArrayTask: 4, ArrayTasks: "", HetJob: 9, HetOffset: 1, Name: "näme\nJobId=1", Comment: "epplan:off",
-		AdminComment: "epplan:abc", User: "ada", UID: 1000, Account: "physics", Partition: "gpu", QOS: "normal",
-		State: slurm.JobState{Base: slurm.Completed, Flags: []slurm.State{slurm.Completing}}, Reason: "None", Priority: 4294901751, Nice: -5,
-		TimeLimit: live.LimitOf(90 * time.Minute), Submit: at, Start: at.Add(time.Hour), Deadline: at.Add(time.Hour * 24),
-		Restarts: 2, NodeList: "n[1-2]", Nodes: []string{"n1", "n2"}, NodeCount: 2, Features: "a&b", Prefer: "c", GPUFreq: "low",
-		TRESPerNode: "gres:gpu:h200:2", Requested: slurm.TRES{"cpu": 4, "gres/gpu": 4, "mem": 8 << 30, "gres/gpu:h200": 4},
+		ID: 12, ArrayJob: 10, ArrayTask: 4, ArrayTasks: "", HetJob: 9, HetOffset: 1, Name: "näme\nJobId=1",
+		Comment:      "epplan:off",
+		AdminComment: "epplan:abc", User: "ada", UID: 1000, Account: "physics", Partition: "gpu",
+		QOS:   "normal",
+		State: slurm.JobState{Base: slurm.Completed, Flags: []slurm.State{slurm.Completing}}, Reason: "None",
+		Priority: 4294901751, Nice: -5,
+		TimeLimit: live.LimitOf(90 * time.Minute), Submit: at, Start: at.Add(time.Hour),
+		Deadline: at.Add(time.Hour * 24),
+		Restarts: 2, NodeList: "n[1-2]", Nodes: []string{"n1", "n2"}, NodeCount: 2, Features: "a&b",
+		Prefer: "c", GPUFreq: "low",
+		TRESPerNode: "gres:gpu:h200:2", Requested: slurm.TRES{
+			"cpu": 4, "gres/gpu": 4, "mem": 8 << 30, "gres/gpu:h200": 4,
+		},
 		Allocated: slurm.TRES{"cpu": 4, "billing": 0.5},
 	}
 	c := newTracker(nil)
-	c.Observe([]slurm.Job{want, {ID: 11, ArrayTask: -1, ArrayTasks: "2-4%2", State: slurm.JobState{Base: slurm.Pending}, Submit: at}})
+	c.Observe([]slurm.Job{
+		want, {
+			ID: 11, ArrayTask: -1, ArrayTasks: "2-4%2",
+			State: slurm.JobState{Base: slurm.Pending}, Submit: at,
+		},
+	})
 	got := c.snapshot().Jobs
 	if len(got) != 2 || !reflect.DeepEqual(got[1], want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if j := got[0]; j.ID != 11 || j.ArrayTasks != "2-4%2" || !j.Held() || j.TimeLimit.IsSet() || !j.Start.IsZero() || j.GPUCount() != 0 {
+	if j := got[0]; j.ID != 11 || j.ArrayTasks != "2-4%2" || !j.Held() || j.TimeLimit.IsSet() ||
+		!j.Start.IsZero() || j.GPUCount() != 0 {
 		t.Errorf("%+v", j)
 	}
 	for range c.All() {

@@ -58,9 +58,11 @@ func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfs
 	if err != nil {
 		return 0, 0, 0, "its clocks were adapted: " + err.Error()
 	}
-	if off, unsure := u.Time.RelativeError(), u.Energy.RelativeError(); off > mostTimeDoubt || unsure > mostEnergyDoubt {
+	if off, unsure := u.Time.RelativeError(), u.Energy.RelativeError(); off > mostTimeDoubt ||
+		unsure > mostEnergyDoubt {
 		return 0, 0, 0, fmt.Sprintf("its clocks were adapted, and it was at work at several: "+
-			"at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy", float64(u.Core), math.Ceil(100*off), math.Ceil(100*unsure))
+			"at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy", float64(u.Core),
+			math.Ceil(100*off), math.Ceil(100*unsure))
 	}
 	power := u.Energy.Guess / u.Time.Guess / float64(len(o.GPUs))
 	return u.Core, u.Time.Guess, dvfsmodel.Watt(power), ""

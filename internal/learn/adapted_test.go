@@ -42,11 +42,16 @@ func simulated(t *testing.T, work gpu.Work, core dvfsmodel.MHz, sla float64) (o 
 			t.Fatal(err)
 		}
 		a, stop := watching(t, library)
-		run := live.Run{ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID}, Setting: dvfsmodel.Setting{Core: core}, Started: time.Now()}
+		run := live.Run{
+			ID: "r", Job: 1, Node: "n1", GPUs: []string{sims[0].Identity().UUID},
+			Setting: dvfsmodel.Setting{Core: core}, Started: time.Now(),
+		}
 		if sla > 1 {
 			run.Adapt = &live.Adaptation{SLA: sla, TauS: 0.1, Writes: 30}
 			for i, f := range steps {
-				run.Adapt.Levels = append(run.Adapt.Levels, live.AdaptLevel{Core: f, Stretch: float64(steps[0] / f), Cost: 1 - 0.1*float64(i)})
+				run.Adapt.Levels = append(run.Adapt.Levels, live.AdaptLevel{
+					Core: f, Stretch: float64(steps[0] / f), Cost: 1 - 0.1*float64(i),
+				})
 			}
 		}
 		if err := sims[0].Run(work); err != nil {
@@ -84,7 +89,9 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 		}
 		return f
 	}
-	a = agent.New(agent.Options{Journal: folder(), Runs: folder(), Library: library, Boot: "boot", Driver: "driver"})
+	a = agent.New(agent.Options{
+		Journal: folder(), Runs: folder(), Library: library, Boot: "boot", Driver: "driver",
+	})
 	if _, err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +103,8 @@ func watching(t *testing.T, library gpu.Library) (a *agent.Agent, stop func()) {
 	go func() {
 		defer close(done)
 		a.Watch(ctx, agent.WatchHooks{
-			Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {}, OnProblem: func(err error) { t.Error(err) },
+			Slurm: alive, Processes: alive, OnClosed: func(agent.ClosedRun) {},
+			OnProblem: func(err error) { t.Error(err) },
 		})
 	}()
 	return a, func() {
@@ -118,7 +126,8 @@ func TestModelsOfAdaptedRunsAloneAreThoseOfRunsAtOneClock(t *testing.T) {
 		}
 		truth, why := sampled(simulated(t, work, s.Core, 0), base)
 		time, power := s.Time/truth.Time-1, float64(s.Power/truth.Power)-1
-		t.Logf("SLA %v: a sample of %v MHz, time off by %+.2f %%, power by %+.2f %%", sla, float64(s.Core), 100*time, 100*power)
+		t.Logf("SLA %v: a sample of %v MHz, time off by %+.2f %%, power by %+.2f %%", sla, float64(s.Core),
+			100*time, 100*power)
 		if why != "" || math.Abs(time) > 0.01 || math.Abs(power) > 0.02 {
 			t.Errorf("SLA %v: %+v, truly %+v; %s", sla, s, truth, why)
 		}
@@ -133,7 +142,8 @@ func TestModelsOfAdaptedRunsAloneAreThoseOfRunsAtOneClock(t *testing.T) {
 		at := dvfsmodel.Point{Core: core, Mem: base.Mem}
 		a, b := mine.At(at.Core, at.Mem), theirs.At(at.Core, at.Mem)
 		if math.Abs(a.Time/b.Time-1) > 0.02 || math.Abs(float64(a.Power/b.Power)-1) > 0.03 {
-			t.Errorf("%v MHz: %v s at %v W, by runs at one clock %v s at %v W", float64(core), a.Time, float64(a.Power), b.Time, float64(b.Power))
+			t.Errorf("%v MHz: %v s at %v W, by runs at one clock %v s at %v W", float64(core), a.Time,
+				float64(a.Power), b.Time, float64(b.Power))
 		}
 	}
 }
@@ -153,13 +163,19 @@ func (j *truth) at(core dvfsmodel.MHz) (work float64, busy, waiting float64) {
 // static is a run at one clock.
 func (j *truth) static(core dvfsmodel.MHz) dvfsmodel.Sample {
 	work, busy, waiting := j.at(core)
-	return dvfsmodel.Sample{Core: core, Mem: base.Mem, Time: work + j.wait, Power: dvfsmodel.Watt((work*busy + j.wait*waiting) / (work + j.wait))}
+	return dvfsmodel.Sample{
+		Core: core, Mem: base.Mem, Time: work + j.wait,
+		Power: dvfsmodel.Watt((work*busy + j.wait*waiting) / (work + j.wait)),
+	}
 }
 
 // stepped is a run that did a part of its work at a neighbouring clock, and waited
 // for the most at the floor. Its time and its power are off by some factors.
 func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
-	o := &record.Outcome{ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: live.Known(1.1), Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]}}
+	o := &record.Outcome{
+		ExitState: record.Completed, GPUs: []string{"GPU-a"}, Slowdown: live.Known(1.1),
+		Setting: dvfsmodel.Setting{Core: steps[len(steps)-1]},
+	}
 	seconds, joules := 0.0, 0.0
 	for _, c := range []struct {
 		level        int
@@ -167,13 +183,17 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 		begun        int
 	}{{at, 1 - part, 0.1, 30}, {at - 1, part, 0, 4}, {len(steps) - 1, 0, 0.9, 28}} {
 		work, busy, waiting := j.at(steps[c.level])
-		s := dvfsmodel.ClockResidency{Core: steps[c.level], Work: off * c.share * work, Rest: off * c.waits * j.wait, Begun: c.begun}
+		s := dvfsmodel.ClockResidency{
+			Core: steps[c.level], Work: off * c.share * work, Rest: off * c.waits * j.wait, Begun: c.begun,
+		}
 		s.Seconds = s.Work + s.Rest
 		s.RestEnergy = dvfsmodel.Joule(watts * waiting * s.Rest)
 		s.Energy = dvfsmodel.Joule(watts*busy*s.Work) + s.RestEnergy
 		seconds, joules = seconds+s.Seconds, joules+float64(s.Energy)
 		o.Stays = append(o.Stays, s)
-		o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds})
+		o.Clocks = append(o.Clocks, live.Residency{
+			Setting: dvfsmodel.Setting{Core: s.Core, Mem: base.Mem}, Seconds: s.Seconds,
+		})
 	}
 	o.TimeS, o.GPUEnergyJ = live.Known(seconds), live.Known(joules)
 	return o
@@ -183,7 +203,8 @@ func (j *truth) stepped(at int, part, off, watts float64) *record.Outcome {
 func (j *truth) worst(m *Model) (time, power float64) {
 	for _, core := range steps {
 		s, pt := j.static(core), m.At(core, base.Mem)
-		time, power = max(time, math.Abs(math.Log(pt.Time/s.Time))), max(power, math.Abs(math.Log(float64(pt.Power/s.Power))))
+		time, power = max(time, math.Abs(math.Log(pt.Time/s.Time))),
+			max(power, math.Abs(math.Log(float64(pt.Power/s.Power))))
 	}
 	return time, power
 }
@@ -198,11 +219,18 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		"all work at one clock": {},
 		"a tenth at another":    {part: 0.1},
 		"half at another":       {part: 0.5, why: "at work at several: at 945 MHz"},
-		"an older agent's":      {change: func(o *record.Outcome) { o.Stays = nil }, why: "at none of them for nearly all"},
-		"shared for a while":    {change: func(o *record.Outcome) { o.TimeS = live.Known(o.TimeS.Or(0) * 1.1) }, why: "wasn't alone"},
-		"impossible":            {change: func(o *record.Outcome) { o.Stays[0].Work = -1 }, why: "-1"},
+		"an older agent's": {
+			change: func(o *record.Outcome) { o.Stays = nil }, why: "at none of them for nearly all",
+		},
+		"shared for a while": {
+			change: func(o *record.Outcome) { o.TimeS = live.Known(o.TimeS.Or(0) * 1.1) },
+			why:    "wasn't alone",
+		},
+		"impossible": {change: func(o *record.Outcome) { o.Stays[0].Work = -1 }, why: "-1"},
 		"above its ceiling": {change: func(o *record.Outcome) {
-			o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100})
+			o.Clocks = append(o.Clocks, live.Residency{
+				Setting: dvfsmodel.Setting{Core: 1530, Mem: 877}, Seconds: 100,
+			})
 		}, why: "higher clocks"},
 	} {
 		o := j.stepped(3, c.part, 1, 1)
@@ -213,7 +241,8 @@ func TestAnAdaptedRunIsASampleOnlyWhereItsStaysSaySo(t *testing.T) {
 		if !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 			t.Errorf("%s: %q, want %q", name, why, c.why)
 		}
-		if want := j.static(945); why == "" && (s.Core != 945 || math.Abs(s.Time/want.Time-1) > 0.01 || math.Abs(float64(s.Power/want.Power)-1) > 0.01) {
+		if want := j.static(945); why == "" && (s.Core != 945 || math.Abs(s.Time/want.Time-1) > 0.01 ||
+			math.Abs(float64(s.Power/want.Power)-1) > 0.01) {
 			t.Errorf("%s: %+v, want %+v", name, s, want)
 		}
 	}
@@ -257,7 +286,10 @@ func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
 		var without, with, static misses
 		taught := 0
 		for range trials {
-			j := &truth{600, random.Float64(), 600 * random.Float64(), 40 + 40*random.Float64(), 50 + 150*random.Float64(), 40 * random.Float64()}
+			j := &truth{
+				600, random.Float64(), 600 * random.Float64(), 40 + 40*random.Float64(),
+				50 + 150*random.Float64(), 40 * random.Float64(),
+			}
 			noisy := func(core dvfsmodel.MHz) dvfsmodel.Sample {
 				s := j.static(core)
 				s.Time, s.Power = s.Time*near(), s.Power*dvfsmodel.Watt(near())
@@ -283,10 +315,14 @@ func TestAdaptedRunsMakeAModelOfOthersNoWorse(t *testing.T) {
 		show := func(e misses) string {
 			return fmt.Sprintf("%.1f %% in time, %.1f %% in power", 100*e.time, 100*e.power)
 		}
-		t.Logf("runs at %d clocks: off by %s; with adapted ones %s, with as many at one more clock %s; worse by more than the noise in %d and %d of %d jobs; %.0f %% of the runs taught",
-			clocks, show(without), show(with), show(static), with.worse, static.worse, trials, 100*float64(taught)/trials/runs)
-		if with.time > without.time+noise/4 || with.power > without.power+noise/4 || with.worse > static.worse+trials/25 || taught < trials*runs*2/3 {
-			t.Errorf("runs at %d clocks: off by %+v, with adapted ones by %+v, with as many others by %+v", clocks, without, with, static)
+		t.Logf("runs at %d clocks: off by %s; with adapted ones %s, with as many at one more clock %s; "+
+			"worse by more than the noise in %d and %d of %d jobs; %.0f %% of the runs taught",
+			clocks, show(without), show(with), show(static), with.worse, static.worse, trials,
+			100*float64(taught)/trials/runs)
+		if with.time > without.time+noise/4 || with.power > without.power+noise/4 ||
+			with.worse > static.worse+trials/25 || taught < trials*runs*2/3 {
+			t.Errorf("runs at %d clocks: off by %+v, with adapted ones by %+v, with as many others by %+v",
+				clocks, without, with, static)
 		}
 	}
 }
@@ -300,13 +336,17 @@ func TestRunsAtOneClockAreNotForgottenWhileClocksAreAdapted(t *testing.T) {
 	put := func(seconds float64, core dvfsmodel.MHz, stepped bool) {
 		n++
 		o := &record.Outcome{
-			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload, GPUModel: key.GPUModel, Arm: live.ArmTreated, GPUs: []string{"GPU-a"},
-			ExitState: record.Completed, TimeS: live.Known(seconds), GPUEnergyJ: live.Known(150 * seconds), Setting: dvfsmodel.Setting{Core: core}, Utilisation: live.Known(0.9),
+			Cluster: key.Cluster, RunID: fmt.Sprint("more-", n), Workload: key.Workload,
+			GPUModel: key.GPUModel, Arm: live.ArmTreated, GPUs: []string{"GPU-a"},
+			ExitState: record.Completed, TimeS: live.Known(seconds), GPUEnergyJ: live.Known(150 * seconds),
+			Setting: dvfsmodel.Setting{Core: core}, Utilisation: live.Known(0.9),
 		}
 		if stepped {
 			o.Slowdown = live.Known(1.1)
 			for _, f := range steps {
-				o.Clocks = append(o.Clocks, live.Residency{Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100})
+				o.Clocks = append(o.Clocks, live.Residency{
+					Setting: dvfsmodel.Setting{Core: f, Mem: 877}, Seconds: 100,
+				})
 			}
 		}
 		if _, err := records.PutOutcome(t.Context(), o); err != nil {

@@ -20,7 +20,9 @@ type remembered struct {
 	outcomes map[record.WorkloadKey][]record.Outcome // the newest first
 }
 
-func (m *remembered) OutcomesOf(_ context.Context, key record.WorkloadKey, _ int64, limit int) (store.OutcomePage, error) {
+func (m *remembered) OutcomesOf(
+	_ context.Context, key record.WorkloadKey, _ int64, limit int,
+) (store.OutcomePage, error) {
 	all := m.outcomes[key]
 	return store.OutcomePage{Outcomes: all[:min(limit, len(all))]}, nil
 }

@@ -44,7 +44,8 @@ func optionsOf(records Records) Options {
 func onStore(t *testing.T) (*Learner, *store.Store) {
 	t.Helper()
 	storetest.NeedSQLite(t)
-	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "epd.db"), &store.Options{Now: func() time.Time { return start }})
+	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "epd.db"),
+		&store.Options{Now: func() time.Time { return start }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,9 @@ type Records interface {
 	WriteProblem() error
 	// OutcomesOf are runs of a workload on a GPU model, the newest first; before is 0
 	// or the Next of the page before.
-	OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (store.OutcomePage, error)
+	OutcomesOf(
+		ctx context.Context, key record.WorkloadKey, before int64, limit int,
+	) (store.OutcomePage, error)
 	// Profiles are those of the last completed runs of a workload that had their GPUs
 	// alone.
 	Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error)

@@ -18,7 +18,10 @@ func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 	for i := range settings {
 		core := dvfsmodel.MHz(700 + 100*i)
 		off := 1 + 0.01*math.Sin(float64(7*i))
-		samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 900, Time: 1e5 / float64(core) * off, Power: dvfsmodel.Watt((50 + float64(core)/10) * off)})
+		samples = append(samples, dvfsmodel.Sample{
+			Core: core, Mem: 900, Time: 1e5 / float64(core) * off,
+			Power: dvfsmodel.Watt((50 + float64(core)/10) * off),
+		})
 	}
 	known, err := pooled.Builtin().Condition(samples, base, pooled.Noise{})
 	if err != nil {
@@ -39,8 +42,10 @@ func TestAModelFromTheRecordsKnowsHowFarOffItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := again.Fitted, m.Fitted; a.Settings != b.Settings || a.TimeError != b.TimeError || a.PowerError != b.PowerError {
-		t.Errorf("%d settings, errors %v and %v after the records, %d, %v and %v before", a.Settings, a.TimeError, a.PowerError, b.Settings, b.TimeError, b.PowerError)
+	if a, b := again.Fitted, m.Fitted; a.Settings != b.Settings || a.TimeError != b.TimeError ||
+		a.PowerError != b.PowerError {
+		t.Errorf("%d settings, errors %v and %v after the records, %d, %v and %v before", a.Settings,
+			a.TimeError, a.PowerError, b.Settings, b.TimeError, b.PowerError)
 	}
 }
 
@@ -52,7 +57,8 @@ func TestAnyModelIsSaneAndStorable(t *testing.T) {
 		samples := make([]dvfsmodel.Sample, n)
 		for i := range samples {
 			samples[i] = dvfsmodel.Sample{
-				Core: rapid.SampledFrom([]dvfsmodel.MHz{802, 945, 1087, 1237, 1380}).Draw(t, "core"), Mem: 877,
+				Core:  rapid.SampledFrom([]dvfsmodel.MHz{802, 945, 1087, 1237, 1380}).Draw(t, "core"),
+				Mem:   877,
 				Time:  rapid.Float64Range(90, 110).Draw(t, "time"),
 				Power: dvfsmodel.Watt(rapid.Float64Range(50, 300).Draw(t, "power")),
 			}
@@ -79,7 +85,8 @@ func TestAnyModelIsSaneAndStorable(t *testing.T) {
 			if !m.Covers(&pt) {
 				continue
 			}
-			if up, low := m.UpperTime(&pt, 0.1), m.LowerTime(&pt, 0.1); !(up >= pt.Time*1.1*(1-1e-9) && low <= pt.Time && low > 0) {
+			if up, low := m.UpperTime(&pt, 0.1), m.LowerTime(&pt,
+				0.1); !(up >= pt.Time*1.1*(1-1e-9) && low <= pt.Time && low > 0) {
 				t.Fatalf("%v MHz: %v s, from %v to %v", core, pt.Time, low, up)
 			}
 		}

@@ -149,7 +149,9 @@ func (l *Learner) noModel(
 }
 
 // adopt stores a new version and puts it in use, unless one is pinned.
-func (l *Learner) adopt(ctx context.Context, key record.WorkloadKey, fresh *Model, explore []Candidate) error {
+func (l *Learner) adopt(
+	ctx context.Context, key record.WorkloadKey, fresh *Model, explore []Candidate,
+) error {
 	fresh.Created = l.options.Clock()
 	r, err := modelRecord(key, fresh)
 	if err != nil {

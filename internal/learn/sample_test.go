@@ -17,7 +17,8 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 			Setting: dvfsmodel.Setting{Core: 945},
 		}
 	}
-	if s, ok := sampleOf(good(), base); !ok || s != (dvfsmodel.Sample{Core: 945, Mem: 877, Time: 100, Power: 200}) {
+	if s, ok := sampleOf(good(), base); !ok ||
+		s != (dvfsmodel.Sample{Core: 945, Mem: 877, Time: 100, Power: 200}) {
 		t.Errorf("a good run: %+v, %t", s, ok)
 	}
 	for name, change := range map[string]func(*record.Outcome){
@@ -40,16 +41,19 @@ func TestOnlyCompletedUnthrottledRunsAreSamples(t *testing.T) {
 
 func TestARunWhoseClockWasAdaptedIsNoSampleOfOneClock(t *testing.T) {
 	o := &record.Outcome{
-		ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150), Utilisation: live.Known(0.5),
-		Setting: dvfsmodel.Setting{Core: 690},
+		ExitState: record.Completed, TimeS: live.Known(100), MeanPowerW: live.Known(150),
+		Utilisation: live.Known(0.5),
+		Setting:     dvfsmodel.Setting{Core: 690},
 		Clocks: []live.Residency{
-			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99}, {Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
+			{Setting: dvfsmodel.Setting{Core: 690, Mem: 877}, Seconds: 99},
+			{Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, Seconds: 1},
 		},
 	}
 	if s, ok := sampleOf(o, base); !ok || s.Core != 690 {
 		t.Errorf("nearly always at its lowest clock: %+v, %v", s, ok)
 	}
-	if got := usageOf(o, base); math.Abs(got-1.0/3) > 1e-9 { // half of 100 s: 25 s at default clocks at least, beside 50 s of waiting
+	// Half of 100 s: 25 s at default clocks at least, beside 50 s of waiting.
+	if got := usageOf(o, base); math.Abs(got-1.0/3) > 1e-9 {
 		t.Errorf("at work for %v of the time at default clocks", got)
 	}
 	o.Clocks[1].Seconds = 10

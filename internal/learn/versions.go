@@ -62,7 +62,9 @@ func outNote(why string) string {
 // Use puts a version of a workload's model in use, and keeps later fits from
 // replacing it. Version 0 takes the one in use out. Both are remembered over
 // restarts, with who chose it and why.
-func (l *Learner) Use(ctx context.Context, key record.WorkloadKey, version int64, choice epdapi.Chosen) error {
+func (l *Learner) Use(
+	ctx context.Context, key record.WorkloadKey, version int64, choice epdapi.Chosen,
+) error {
 	note := noted(pinnedNote+choice.Why, &choice)
 	if err := l.options.Records.UseModel(ctx, key, version, note); err != nil {
 		return err

@@ -21,7 +21,8 @@ func TestWhereClocksChangeNothingNothingIsSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(19, 4))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
 	l := newLab(t, setup{
-		config: "[live]\nmode = \"enforce\"\nhold_out = 0.4\n", roles: true, nodes: 2, gpus: 8, gpu: spec, alone: true,
+		config: "[live]\nmode = \"enforce\"\nhold_out = 0.4\n", roles: true, nodes: 2, gpus: 8,
+		gpu: spec, alone: true,
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string { // as in compressed time
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
@@ -60,7 +61,8 @@ func TestWhereClocksChangeNothingNothingIsSaved(t *testing.T) {
 		epdapi.Saving
 	}{{"GPUs", said.GPU}, {"nodes", said.Node}} {
 		t.Logf("%s: saved %+.2f %% of %d runs against %d, the interval is %+.2f %% to %+.2f %%", of.what,
-			100*of.SavedJ/of.BaselineJ, of.Runs, of.Against, 100*of.LowJ/of.BaselineJ, 100*of.HighJ/of.BaselineJ)
+			100*of.SavedJ/of.BaselineJ, of.Runs, of.Against, 100*of.LowJ/of.BaselineJ,
+			100*of.HighJ/of.BaselineJ)
 		if of.Runs < jobs/8 || of.Against < jobs/8 {
 			t.Errorf("%s: %d runs against %d are no trial", of.what, of.Runs, of.Against)
 		}

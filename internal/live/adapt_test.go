@@ -47,9 +47,11 @@ func burstyActs() []act {
 // are adapted. Meanwhile the agent of another node is killed.
 func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *testing.T) {
 	l := newLab(t, setup{
-		config: fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n[live.adapt]\nmode = \"on\"\nsla = %v\nwrites_per_minute = %d\n",
+		config: fmt.Sprintf("[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n[live.adapt]\n"+
+			"mode = \"on\"\nsla = %v\nwrites_per_minute = %d\n",
 			adaptedSLA, adaptedWrites),
-		nodes: 3, gpu: fmt.Sprintf("sim:4,model=%s,bursty,wait=%v", adaptedGPU, waitingShare), roles: true, alone: true,
+		nodes: 3, gpu: fmt.Sprintf("sim:4,model=%s,bursty,wait=%v", adaptedGPU, waitingShare),
+		roles: true, alone: true,
 		// Workloads go by their jobs' names alone, not by the script where the hook came in time.
 		flags: map[string][]string{controller: {"--submit-socket", ""}},
 	})
@@ -61,7 +63,8 @@ func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *te
 	l.within(patience, "the first runs end", func() bool { return s.play() == burstyJobs })
 	l.within(patience, "their workloads are known", func() bool {
 		st := l.status(controller)
-		return st != nil && st.Totals != nil && st.Totals.Outcomes == burstyJobs && st.Totals.Models == burstyJobs
+		return st != nil && st.Totals != nil && st.Totals.Outcomes == burstyJobs &&
+			st.Totals.Models == burstyJobs
 	})
 
 	victim := s.submit(&s.acts[0], "-w", "n3")
@@ -71,7 +74,9 @@ func TestAdaptedClocksKeepTheSLAOfBurstyJobsAtLessEnergyThanAnyStaticClock(t *te
 	}
 	s.killWhileAdapted("n3")
 	l.within(patience, "the adapted runs end", func() bool { return s.play() == 2*burstyJobs+1 })
-	l.within(patience, "nothing is locked", func() bool { return len(l.hardware("n1"))+len(l.hardware("n2")) == 0 })
+	l.within(patience, "nothing is locked", func() bool {
+		return len(l.hardware("n1"))+len(l.hardware("n2")) == 0
+	})
 	for _, node := range append([]string{controller}, l.names...) {
 		l.stopEPD(node, os.Interrupt)
 	}
@@ -125,7 +130,8 @@ func (s *stage) judgeAdapted(adapted map[int64]*act, victim int64) {
 			s.Errorf("job %d took %.3f times as long as at default clocks, SLA %v", job, slowdown, adaptedSLA)
 		}
 		if a != nil && strings.HasPrefix(decided[0].Reason, "adapted ") { // else Slurm didn't answer in time
-			s.Logf("at work for %.0f %%, at default clocks %.0f J", 100*a.truth.D/e.Default, a.at(1380).energy)
+			s.Logf("at work for %.0f %%, at default clocks %.0f J", 100*a.truth.D/e.Default,
+				a.at(1380).energy)
 			jobs, energy, worst = append(jobs, a), energy+float64(e.Energy), max(worst, slowdown)
 		}
 	}
@@ -163,8 +169,10 @@ func (s *stage) judgeEnergy(jobs []*act, energy, worst float64) {
 		own, _ := static([]*act{a}, func(dvfsmodel.MHz) bool { return true })
 		each += own
 	}
-	s.Logf("%d jobs: %.0f J adapted, at most %.3f times as long; %.0f J at default clocks, %.0f J at %v MHz, the best static clock (%.1f %% saved); "+
-		"%.0f J if the best static clock of each were known before", len(jobs), energy, worst, standard, common, float64(clock), 100*(1-energy/common), each)
+	s.Logf("%d jobs: %.0f J adapted, at most %.3f times as long; %.0f J at default clocks, %.0f J at %v "+
+		"MHz, the best static clock (%.1f %% saved); "+
+		"%.0f J if the best static clock of each were known before", len(jobs), energy, worst, standard,
+		common, float64(clock), 100*(1-energy/common), each)
 	if energy >= common {
 		s.Errorf("%.0f J adapted, %.0f J at %v MHz", energy, common, float64(clock))
 	}
@@ -183,7 +191,10 @@ func (a *act) at(core dvfsmodel.MHz) cost {
 	bursts := math.Ceil(a.truth.D/p.Busy-1e-9) - 1 // after which it waits
 	wait, busy := bursts*p.Wait, a.truth.Time(fc, 1)
 	waiting := float64(profile.IdleW) + waitingShare*float64(a.truth.C)*float64(setting.V*setting.V)*fc
-	return cost{energy: float64(a.truth.Power(setting))*busy + waiting*wait, slowdown: (busy + wait) / (a.truth.D + wait)}
+	return cost{
+		energy:   float64(a.truth.Power(setting))*busy + waiting*wait,
+		slowdown: (busy + wait) / (a.truth.D + wait),
+	}
 }
 
 // static is the least that jobs cost at one clock for all of them that keeps the
@@ -217,16 +228,20 @@ func (s *stage) judgeWrites() {
 				s.Fatal(err)
 			}
 			for j, from := range times {
-				n := len(slices.DeleteFunc(slices.Clone(times[j:]), func(at time.Time) bool { return at.Sub(from) >= time.Minute }))
+				n := len(slices.DeleteFunc(slices.Clone(times[j:]), func(at time.Time) bool {
+					return at.Sub(from) >= time.Minute
+				}))
 				most = max(most, n)
 				if n > adaptedWrites {
-					s.Errorf("%s: GPU %d has %d clock writes in a minute, want at most %d", node, i, n, adaptedWrites)
+					s.Errorf("%s: GPU %d has %d clock writes in a minute, want at most %d", node, i, n,
+						adaptedWrites)
 				}
 			}
 		}
 	}
 	s.Logf("at most %d clock writes of a GPU in a minute, %d allowed", most, adaptedWrites)
-	if files, err := filepath.Glob(filepath.Join(s.dir, "*", "journal", "*.json")); err != nil || len(files) > 0 {
+	if files, err := filepath.Glob(filepath.Join(s.dir, "*", "journal", "*.json")); err != nil ||
+		len(files) > 0 {
 		s.Errorf("left in journals: %v, %v", files, err)
 	}
 }

@@ -37,7 +37,8 @@ func quantile(sorted []float64, q float64) float64 {
 func spread(b *testing.B, what string, millis []float64) {
 	b.Helper()
 	sorted := slices.Sorted(slices.Values(millis))
-	b.Logf("%s: n %d, median %.3f ms, p99 %.3f ms, max %.3f ms", what, len(sorted), quantile(sorted, 0.5), quantile(sorted, 0.99), sorted[len(sorted)-1])
+	b.Logf("%s: n %d, median %.3f ms, p99 %.3f ms, max %.3f ms", what, len(sorted), quantile(sorted, 0.5),
+		quantile(sorted, 0.99), sorted[len(sorted)-1])
 	b.ReportMetric(quantile(sorted, 0.5), what+"-median-ms")
 	b.ReportMetric(quantile(sorted, 0.99), what+"-p99-ms")
 }
@@ -45,7 +46,8 @@ func spread(b *testing.B, what string, millis []float64) {
 // submitHeld submits a script that never runs and returns how long sbatch took.
 func (l *lab) submitHeld(script, jobName string) time.Duration {
 	l.Helper()
-	cmd := exec.CommandContext(l.Context(), "sbatch", "--parsable", "-H", "-D", "/tmp", "--gres=gpu:1", "-w", "n1", fixed, "-J", jobName)
+	cmd := exec.CommandContext(l.Context(), "sbatch", "--parsable", "-H", "-D", "/tmp", "--gres=gpu:1", "-w",
+		"n1", fixed, "-J", jobName)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+l.conf)
 	cmd.Stdin = strings.NewReader(script)
 	begin := time.Now()
@@ -83,7 +85,8 @@ func (l *lab) calls() []call {
 func BenchmarkSubmitHook(b *testing.B) {
 	const pairs, hung = 400, 30 * time.Second
 	l := newLab(b, setup{config: enforce, lua: timed, waits: true, conf: []string{"MaxJobCount=20000"}})
-	script := "#!/bin/sh\n" + strings.Repeat("# a line of a script of the usual length, about three kilobytes\n", 48) + "exit 0\n"
+	script := "#!/bin/sh\n" +
+		strings.Repeat("# a line of a script of the usual length, about three kilobytes\n", 48) + "exit 0\n"
 	for range 20 {
 		l.submitHeld(script, "warm_on")
 		l.submitHeld(script, "warm_off")
@@ -106,7 +109,8 @@ func BenchmarkSubmitHook(b *testing.B) {
 	slices.Sort(differences)
 	// The rank interval of a median of n values is about n/2 ± √n.
 	half, width := pairs/2, int(math.Sqrt(pairs))
-	b.Logf("difference of pairs: median %.3f ms, 95 %% interval %.3f to %.3f ms", differences[half], differences[half-width], differences[half+width])
+	b.Logf("difference of pairs: median %.3f ms, 95 %% interval %.3f to %.3f ms", differences[half],
+		differences[half-width], differences[half+width])
 	b.ReportMetric(differences[half], "sbatch-difference-median-ms")
 	inLua := l.calls()[warm:]
 	if len(inLua) != pairs {
@@ -145,7 +149,8 @@ func (l *lab) costOfHang(b *testing.B, calls []call) {
 		}
 		worst = max(worst, in)
 	}
-	b.Logf("hung controller: %d calls in %.1f s took %.1f ms, at most %.1f ms of any 5 s", len(calls), calls[len(calls)-1].at-calls[0].at, sum, worst)
+	b.Logf("hung controller: %d calls in %.1f s took %.1f ms, at most %.1f ms of any 5 s", len(calls),
+		calls[len(calls)-1].at-calls[0].at, sum, worst)
 	b.ReportMetric(worst, "hung-worst-5s-ms")
 }
 

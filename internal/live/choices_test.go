@@ -27,7 +27,9 @@ func (l *lab) reload(config, says string) {
 func TestAdviceIsRecordedAndNotFollowed(t *testing.T) {
 	l := startLab(t, strings.Replace(enforce, "enforce", "advise", 1))
 	for i, args := range [][]string{{}, {}, {fixed}} { // nothing is known yet; a model's clocks; the user's
-		job := l.known(func() int64 { return l.submit("sleep 2", append(args, "--gres=gpu:1", "-w", "n1")...) })
+		job := l.known(func() int64 {
+			return l.submit("sleep 2", append(args, "--gres=gpu:1", "-w", "n1")...)
+		})
 		if got := l.hardware("n1"); len(got) > 0 {
 			t.Errorf("locked %v", got)
 		}
@@ -158,7 +160,8 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 		l.recordedBy(node, 1)
 		l.free(node)
 	}
-	if seen := l.read("prolog.seen"); !strings.Contains(seen, "on n1: gpus=0,1 ") || !strings.Contains(seen, "on n2: gpus=0,1 ") {
+	if seen := l.read("prolog.seen"); !strings.Contains(seen, "on n1: gpus=0,1 ") ||
+		!strings.Contains(seen, "on n2: gpus=0,1 ") {
 		t.Errorf("Prologs: %s", seen)
 	}
 	l.undrained()
@@ -167,15 +170,20 @@ func TestThePlaceInGresConfIsNotTheGPUsNumber(t *testing.T) {
 // A lost GPU leaves the others served, and is adopted when it is back.
 func TestALostGPULeavesTheOthersServed(t *testing.T) {
 	const gpus = "sim:4,busy"
-	l := newLab(t, setup{config: enforce, flags: map[string][]string{"n1": {"--gpu", gpus, "--gpu-faults", "1/open:lost"}}})
+	l := newLab(t, setup{
+		config: enforce, flags: map[string][]string{"n1": {"--gpu", gpus, "--gpu-faults", "1/open:lost"}},
+	})
 	first := l.lock("n1", 1)
 	lost := l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed)
 	l.within(patience, "the job on the lost GPU runs", func() bool { return l.began(lost) })
-	third := l.lockBy("n1", 2, func() int64 { return l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed) })
+	third := l.lockBy("n1", 2, func() int64 {
+		return l.submit(l.untilTold(), "--gres=gpu:1", "-w", "n1", fixed)
+	})
 	if got := slices.Sorted(maps.Keys(l.hardware("n1"))); !slices.Equal(got, []int{0, 2}) {
 		t.Errorf("locked GPUs %v, want 0 and 2", got)
 	}
-	if s := l.says("n1"); len(s.GPUs) != 3 || !slices.ContainsFunc(s.Troubles, func(one epdapi.Problem) bool { return strings.Contains(one.Message, "GPU is lost") }) {
+	if s := l.says("n1"); len(s.GPUs) != 3 || !slices.ContainsFunc(s.Troubles,
+		func(one epdapi.Problem) bool { return strings.Contains(one.Message, "GPU is lost") }) {
 		t.Errorf("%d GPUs, troubles %v", len(s.GPUs), s.Troubles)
 	}
 	library, err := gpu.OpenSim(gpus, &gpu.SimOptions{Dir: filepath.Join(l.dir, "n1", "sim")})
@@ -212,7 +220,9 @@ func TestAGPUThatIsNotCertainIsLeftAlone(t *testing.T) {
 	for _, s := range slices.Backward(sims) {
 		order = append(order, s.Identity().UUID)
 	}
-	l := newLab(t, setup{config: enforce, flags: map[string][]string{"n1": {"--gpu-order", strings.Join(order, ",")}}})
+	l := newLab(t, setup{
+		config: enforce, flags: map[string][]string{"n1": {"--gpu-order", strings.Join(order, ",")}},
+	})
 	job := l.submit("true", "--gres=gpu:1", "-w", "n1", fixed)
 	l.ends(job, "COMPLETED")
 	if got := l.hardware("n1"); len(got) > 0 {

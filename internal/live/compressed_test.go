@@ -25,16 +25,19 @@ const (
 	performances  = 300
 	judged        = 100 // of them, the last ones at clocks that were chosen to save
 	ahead         = 80  // jobs that run or wait: so many wait that Slurm's queue is read meanwhile
-	wayWanted     = 0.8 // quiet machines reach 0.91 to 0.96; on a busy one Slurm answers too late for some jobs
-	workScatter   = 0.03
-	probes        = "probe: " // begins the reason of a decision that explores
+	// Quiet machines reach 0.91 to 0.96; on a busy one Slurm answers too late for some
+	// jobs.
+	wayWanted   = 0.8
+	workScatter = 0.03
+	probes      = "probe: " // begins the reason of a decision that explores
 )
 
 func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 5))
 	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
 	l := newLab(t, setup{
-		config: "[live]\nmode = \"enforce\"\nhold_out = 0.2\n", roles: true, nodes: 3, gpus: 8, gpu: spec, alone: true,
+		config: "[live]\nmode = \"enforce\"\nhold_out = 0.2\n", roles: true, nodes: 3, gpus: 8,
+		gpu: spec, alone: true,
 		flags: map[string][]string{controller: {"--gpu", spec}},
 		lua: func(text string) string { // the deadline of a busy machine, and a breaker in compressed time
 			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
@@ -56,7 +59,8 @@ func TestInCompressedTimeEPDLearnsToSaveNearlyAllThatCanBeSaved(t *testing.T) {
 		st := l.status(controller)
 		return st != nil && st.Totals != nil && st.Totals.Outcomes >= int64(len(of))
 	})
-	out, err := exec.CommandContext(t.Context(), filepath.Join(l.bin, "epplan"), "savings", "--socket", l.socket(controller)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(l.bin, "epplan"), "savings", "--socket",
+		l.socket(controller)).CombinedOutput()
 	t.Logf("epplan savings, %v:\n%s", err, out)
 	for _, node := range append([]string{controller}, l.names...) {
 		l.stopEPD(node, os.Interrupt)
@@ -76,7 +80,8 @@ func (s *stage) keptLimits() {
 		p := s.done[int64(e.PID)]
 		limit := p.act.limit.Seconds() / compression
 		if e.Took > limit {
-			s.Errorf("job %d of %s took %.2f s, more than its limit of %.2f s", p.job, p.act.name, e.Took, limit)
+			s.Errorf("job %d of %s took %.2f s, more than its limit of %.2f s", p.job, p.act.name,
+				e.Took, limit)
 		}
 		longest = max(longest, e.Took/limit)
 	}
@@ -119,7 +124,8 @@ type tab struct {
 func (t *tab) way() float64 { return (t.standard - t.chosen) / (t.standard - t.best) }
 
 func (t *tab) String() string {
-	return fmt.Sprintf("%d jobs, %d bound by their limit: %.1f %% of the way to the optimum, %.1f %% saved of %.1f %%",
+	return fmt.Sprintf("%d jobs, %d bound by their limit: %.1f %% of the way to the optimum, %.1f %% "+
+		"saved of %.1f %%",
 		t.jobs, t.bound, 100*t.way(), 100*(1-t.chosen/t.standard), 100*(1-t.best/t.standard))
 }
 
@@ -199,7 +205,8 @@ func (s *stage) judge(all []choice) {
 		for i := range all {
 			var one tab
 			one.add(s, &all[i])
-			s.Logf("job %d of %s: %.0f %%, core %v: %s", all[i].JobID, all[i].name, 100*one.way(), float64(all[i].Setting.Core), all[i].Reason)
+			s.Logf("job %d of %s: %.0f %%, core %v: %s", all[i].JobID, all[i].name, 100*one.way(),
+				float64(all[i].Setting.Core), all[i].Reason)
 		}
 	}
 }

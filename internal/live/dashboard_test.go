@@ -92,8 +92,10 @@ func (d *dashboard) queries() map[string]string {
 var (
 	alertLine = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
 	exprLine  = regexp.MustCompile(`(?ms)^ +expr: (?:>-\n)?(.*?)\n +(?:for|labels):`)
-	runbook   = regexp.MustCompile(`(?m)^ +runbook_url: https://github\.com/epplan/epplan/blob/main/docs/monitoring\.md#(\w+)$`)
-	selector  = regexp.MustCompile(`\b(epplan_\w+)(\{[^}]*\})?`)
+	runbook   = regexp.MustCompile(
+		`(?m)^ +runbook_url: https://github\.com/epplan/epplan/blob/main/docs/monitoring\.md#(\w+)$`,
+	)
+	selector = regexp.MustCompile(`\b(epplan_\w+)(\{[^}]*\})?`)
 )
 
 // readAlerts are the expressions of the alerts, by name.
@@ -110,7 +112,8 @@ func readAlerts(t *testing.T) map[string]string {
 	all := make(map[string]string)
 	for _, rule := range strings.SplitAfter(string(text), "\n      - ")[1:] {
 		rule = "      - " + rule
-		name, expr, book := alertLine.FindStringSubmatch(rule), exprLine.FindStringSubmatch(rule), runbook.FindStringSubmatch(rule)
+		name, expr, book := alertLine.FindStringSubmatch(rule), exprLine.FindStringSubmatch(rule),
+			runbook.FindStringSubmatch(rule)
 		if name == nil || expr == nil || book == nil {
 			t.Errorf("%s: want alert, expr, labels and runbook_url", rule)
 			continue
@@ -140,7 +143,8 @@ func exported(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(epplan_\\w+)` \\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(epplan_\\w+)` "+
+		"\\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
 		names = append(names, row[1])
 		if row[2] == "histogram" {
 			names = append(names, row[1]+"_bucket", row[1]+"_count", row[1]+"_sum")
@@ -199,7 +203,8 @@ func watch(l *lab, address string) *watcher {
 	if err != nil {
 		l.Fatal(err)
 	}
-	l.write("prometheus.yml", "global: {scrape_interval: 1s, evaluation_interval: 5s}\nrule_files: ["+rules+"]\n"+
+	l.write("prometheus.yml", "global: {scrape_interval: 1s, evaluation_interval: 5s}\n"+
+		"rule_files: ["+rules+"]\n"+
 		"scrape_configs:\n  - job_name: epplan\n    static_configs: [{targets: ['"+address+"']}]\n", 0o644)
 	at := slurmlab.Address(l)
 	log, err := os.Create(filepath.Join(l.dir, "prometheus.log"))
@@ -207,7 +212,8 @@ func watch(l *lab, address string) *watcher {
 		l.Fatal(err)
 	}
 	cmd := exec.Command(program, "--config.file="+filepath.Join(l.dir, "prometheus.yml"), "--web.listen-address="+at, //nolint:noctx // stopped below
-		"--storage.tsdb.path="+filepath.Join(l.dir, "tsdb"), "--storage.tsdb.retention.size=100MB", "--log.level=warn")
+		"--storage.tsdb.path="+filepath.Join(l.dir, "tsdb"), "--storage.tsdb.retention.size=100MB",
+		"--log.level=warn")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -225,7 +231,8 @@ func watch(l *lab, address string) *watcher {
 
 // ask puts a query and returns how many series answer.
 func (w *watcher) ask(query string) (int, error) {
-	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, w.url+"/api/v1/query?"+url.Values{"query": {query}}.Encode(), http.NoBody)
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet,
+		w.url+"/api/v1/query?"+url.Values{"query": {query}}.Encode(), http.NoBody)
 	if err != nil {
 		return 0, err
 	}
@@ -252,7 +259,8 @@ func (w *watcher) ask(query string) (int, error) {
 }
 
 // grafana fills in a query what Grafana does.
-var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s", "$instance", ".*", "$partition", ".*", "$part", ".*")
+var grafana = strings.NewReplacer("$__rate_interval", "30s", "$__interval", "5s", "$instance", ".*",
+	"$partition", ".*", "$part", ".*")
 
 func TestEachPanelAndEachMetricOfAnAlertHasDataFromARunningEPD(t *testing.T) {
 	l := newLab(t, setup{config: enforce + "[predict]\nenabled = true\n"})

@@ -21,7 +21,8 @@ func (l *lab) smallDisk(folders ...string) {
 		if err := os.MkdirAll(path, 0o700); err != nil {
 			l.Fatal(err)
 		}
-		shareddata.Need(l, syscall.Mount("none", path, "tmpfs", 0, "size=2m,mode=0700") == nil, "a small disk needs the right to mount one")
+		shareddata.Need(l, syscall.Mount("none", path, "tmpfs", 0, "size=2m,mode=0700") == nil,
+			"a small disk needs the right to mount one")
 		l.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) })
 	}
 	l.startEPD(node)
@@ -123,7 +124,10 @@ func TestAFullDiskDelaysOutcomesAndLosesNone(t *testing.T) {
 	}
 	l.undrained()
 	free()
-	l.within(patience, "everything is recorded", func() bool { s := l.says("n1"); return len(s.Runs) == 0 && s.Unrecorded == 0 })
+	l.within(patience, "everything is recorded", func() bool {
+		s := l.says("n1")
+		return len(s.Runs) == 0 && s.Unrecorded == 0
+	})
 	l.recovered("n1", job)
 	l.once("n1", during, "COMPLETED")
 }

@@ -38,7 +38,8 @@ func (p *patient) etc(name string) string { return filepath.Join(p.dir, "slurm/e
 // environment is what epplan and typed commands see.
 func (p *patient) environment() []string {
 	path := p.bin + ":" + p.lab.bin + ":" + os.Getenv("PATH")
-	return append(os.Environ(), "SLURM_CONF="+p.conf, "PATH="+path, "EPD_STATE="+filepath.Join(p.dir, "n1"), "EPD_GPU="+p.gpu)
+	return append(os.Environ(), "SLURM_CONF="+p.conf, "PATH="+path, "EPD_STATE="+filepath.Join(p.dir, "n1"),
+		"EPD_GPU="+p.gpu)
 }
 
 // doctor is epplan doctor with arguments.
@@ -53,7 +54,8 @@ func (p *patient) doctor(args []string) *exec.Cmd {
 func (p *patient) look(args ...string) []doctor.Finding {
 	p.Helper()
 	args = append([]string{
-		"--json", "--role", "both", "--agent-socket", p.socket("n1"), "--submit-socket", filepath.Join(p.dir, "submit.sock"),
+		"--json", "--role", "both", "--agent-socket", p.socket("n1"), "--submit-socket",
+		filepath.Join(p.dir, "submit.sock"),
 		"--state", filepath.Join(p.dir, "n1"), "--config", filepath.Join(p.dir, "config.toml"),
 	}, args...)
 	cmd := p.doctor(args)
@@ -117,7 +119,9 @@ func (p *patient) putLine(file, line string) {
 		p.Fatal(err)
 	}
 	key, _, _ := strings.Cut(line, "=")
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(l string) bool { return strings.HasPrefix(l, key+"=") })
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(text)), "\n"), func(l string) bool {
+		return strings.HasPrefix(l, key+"=")
+	})
 	p.replace(file, strings.Join(append(lines, line), "\n")+"\n", 0o644)
 }
 
@@ -128,7 +132,9 @@ func (p *patient) dropLine(key string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool { return strings.HasPrefix(l, key+"=") })
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool {
+		return strings.HasPrefix(l, key+"=")
+	})
 	p.replace(p.conf, strings.Join(lines, "\n"), 0o644)
 }
 
@@ -209,7 +215,8 @@ func TestTheDoctorNamesWhatIsBrokenAndHowItIsMended(t *testing.T) {
 			}
 			back := a.hurt(p)
 			found := p.look(a.args...)
-			if got := ids(found, grade); grade == doctor.Bad && !slices.Equal(got, []string{a.want}) || !slices.Contains(got, a.want) {
+			if got := ids(found, grade); grade == doctor.Bad && !slices.Equal(got, []string{a.want}) ||
+				!slices.Contains(got, a.want) {
 				p.Errorf("found %v, want %s\n%+v", got, a.want, found)
 			}
 			if back != nil {
@@ -230,7 +237,8 @@ func TestTheDoctorNamesWhatIsBrokenAndHowItIsMended(t *testing.T) {
 			p.Errorf("found %v", got)
 		}
 		for i := range found {
-			if f := &found[i]; f.ID == "clock-skew-large" && (!strings.Contains(f.What, "ahead of that of 127.0.0.1") || f.Fix == nil) {
+			if f := &found[i]; f.ID == "clock-skew-large" &&
+				(!strings.Contains(f.What, "ahead of that of 127.0.0.1") || f.Fix == nil) {
 				p.Errorf("it says %+v", f)
 			}
 		}
@@ -267,12 +275,16 @@ func slurmAilments() []ailment {
 		}},
 		{name: "an old Slurm", want: "slurm-old", hurt: func(p *patient) func() {
 			stub := filepath.Join(p.bin, "scontrol")
-			p.replace(stub, "#!/bin/sh\n[ \"$1\" = --version ] && echo slurm 20.11.4 && exit\nexec /usr/bin/scontrol \"$@\"\n", 0o755)
+			p.replace(stub, "#!/bin/sh\n[ \"$1\" = --version ] && echo slurm 20.11.4 && exit\n"+
+				"exec /usr/bin/scontrol \"$@\"\n", 0o755)
 			return func() { _ = os.Remove(stub) }
 		}},
-		{name: "a queue that takes long to list", want: "queue-slow", grade: doctor.Warn, hurt: func(p *patient) func() {
-			return p.slow(`case "$*" in *--jobs=*) ;; *) exec sleep 30 ;; esac`)
-		}},
+		{
+			name: "a queue that takes long to list", want: "queue-slow", grade: doctor.Warn,
+			hurt: func(p *patient) func() {
+				return p.slow(`case "$*" in *--jobs=*) ;; *) exec sleep 30 ;; esac`)
+			},
+		},
 		{name: "a Slurm that is slow to tell of a job", want: "job-slow", hurt: func(p *patient) func() {
 			p.slurm("scancel", name(p.submit("true", "-H"))) // there must be one
 			return p.slow(`case "$*" in *--jobs=*) exec sleep 5 ;; esac`)
@@ -313,10 +325,13 @@ func slurmAilments() []ailment {
 			p.signal("n1", syscall.SIGHUP)
 			return nil
 		}},
-		{name: "nodes that need not sleep again", want: "config-stale", grade: doctor.Warn, hurt: func(p *patient) func() {
-			p.write("config.toml", enforce, 0o644)
-			return nil
-		}},
+		{
+			name: "nodes that need not sleep again", want: "config-stale", grade: doctor.Warn,
+			hurt: func(p *patient) func() {
+				p.write("config.toml", enforce, 0o644)
+				return nil
+			},
+		},
 	}
 }
 
@@ -326,16 +341,24 @@ func fileAilments() []ailment {
 			p.move(p.etc("job_submit.lua"), p.etc("job_submit.away"))
 			return nil
 		}},
-		{name: "a job_submit.lua of somebody else's", want: "submit-script-foreign", hurt: func(p *patient) func() {
-			p.replace(p.etc("job_submit.lua"), "function slurm_job_submit(desc, parts, uid)\n\treturn slurm.SUCCESS\nend\n"+
-				"function slurm_job_modify(desc, job, parts, uid)\n\treturn slurm.SUCCESS\nend\nreturn slurm.SUCCESS\n", 0o755)
-			return nil
-		}},
-		{name: "a job_submit.lua that doesn't load", want: "submit-script-broken", hurt: func(p *patient) func() {
-			back := p.kept(p.etc("job_submit.lua"))
-			p.replace(p.etc("job_submit.lua"), "function slurm_job_submit(\n", 0o755)
-			return back
-		}},
+		{
+			name: "a job_submit.lua of somebody else's", want: "submit-script-foreign",
+			hurt: func(p *patient) func() {
+				p.replace(p.etc("job_submit.lua"),
+					"function slurm_job_submit(desc, parts, uid)\n\treturn slurm.SUCCESS\nend\n"+
+						"function slurm_job_modify(desc, job, parts, uid)\n\treturn slurm.SUCCESS\nend\n"+
+						"return slurm.SUCCESS\n", 0o755)
+				return nil
+			},
+		},
+		{
+			name: "a job_submit.lua that doesn't load", want: "submit-script-broken",
+			hurt: func(p *patient) func() {
+				back := p.kept(p.etc("job_submit.lua"))
+				p.replace(p.etc("job_submit.lua"), "function slurm_job_submit(\n", 0o755)
+				return back
+			},
+		},
 		{name: "no epplan.lua", want: "submit-module-missing", hurt: func(p *patient) func() {
 			if err := os.Remove(p.etc("epplan.lua")); err != nil {
 				p.Fatal(err)
@@ -357,10 +380,13 @@ func fileAilments() []ailment {
 			p.reconfigure("Epilog=/bin/true")
 			return func() { p.reconfigure("Epilog=" + p.etc("epilog.sh")) }
 		}},
-		{name: "a configuration with a key that there isn't", want: "config-wrong", hurt: func(p *patient) func() {
-			p.write("config.toml", "[live]\nmod = \"enforce\"\n", 0o644)
-			return func() { p.write("config.toml", enforce, 0o644) }
-		}},
+		{
+			name: "a configuration with a key that there isn't", want: "config-wrong",
+			hurt: func(p *patient) func() {
+				p.write("config.toml", "[live]\nmod = \"enforce\"\n", 0o644)
+				return func() { p.write("config.toml", enforce, 0o644) }
+			},
+		},
 	}
 }
 

@@ -26,19 +26,25 @@ func (p *patient) ask(args ...string) *doctor.Report {
 func TestTheDoctorLooksAtHeadAndNodeEachByItself(t *testing.T) {
 	p := &patient{lab: newLab(t, setup{config: enforce, conf: doctorConf, roles: true}), bin: t.TempDir()}
 	head := []string{
-		"--role", "head", "--controller-socket", p.socket(controller), "--submit-socket", filepath.Join(p.dir, "submit.sock"),
+		"--role", "head", "--controller-socket", p.socket(controller), "--submit-socket",
+		filepath.Join(p.dir, "submit.sock"),
 	}
 	node := []string{"--role", "node", "--agent-socket", p.socket("n1")}
 	for _, machine := range [][]string{head, node} {
-		p.eventually("nothing is bad on "+machine[1], func() bool { return len(ids(p.ask(machine...).Findings, doctor.Bad)) == 0 })
+		p.eventually("nothing is bad on "+machine[1], func() bool {
+			return len(ids(p.ask(machine...).Findings, doctor.Bad)) == 0
+		})
 	}
 	for _, f := range p.ask(node...).Findings {
-		if f.Check == "controller-link" && (f.Grade != doctor.OK || !strings.Contains(f.What, strconv.Itoa(p.port))) {
+		if f.Check == "controller-link" &&
+			(f.Grade != doctor.OK || !strings.Contains(f.What, strconv.Itoa(p.port))) {
 			t.Errorf("%+v", f)
 		}
 	}
 	p.stopEPD(controller, syscall.SIGTERM)
-	stopped := slices.Concat(head, []string{"--state", filepath.Join(p.dir, controller), "--config", filepath.Join(p.dir, "config.toml")})
+	stopped := slices.Concat(head, []string{
+		"--state", filepath.Join(p.dir, controller), "--config", filepath.Join(p.dir, "config.toml"),
+	})
 	for want, machine := range map[string][]string{"epd-down": stopped, "controller-unreachable": node} {
 		found := p.ask(machine...).Findings
 		if got := ids(found, doctor.Bad); !slices.Equal(got, []string{want}) {

@@ -51,7 +51,9 @@ func failNode(l *lab) {
 
 	// The node comes back: what its slurmd still has to say doubles nothing.
 	l.startDaemon("slurmd.n3")
-	l.within(patience, "the node is back", func() bool { return l.slurm("sinfo", "-h", "-n", "n3", "-p", "main", "-o", "%T") == "idle" })
+	l.within(patience, "the node is back", func() bool {
+		return l.slurm("sinfo", "-h", "-n", "n3", "-p", "main", "-o", "%T") == "idle"
+	})
 	l.once("n3", job, "NODE_FAIL")
 	again := l.submit("true", "--gres=gpu:1", "-w", "n3", fixed)
 	l.ends(again, "COMPLETED")
@@ -66,7 +68,10 @@ func killSlurmdInProlog(l *lab) {
 	release()
 	l.startDaemon("slurmd.n4")
 	l.slurm("scancel", name(job))
-	l.within(patience, "the job is given up", func() bool { s := l.state(job); return s != "RUNNING" && s != "COMPLETING" })
+	l.within(patience, "the job is given up", func() bool {
+		s := l.state(job)
+		return s != "RUNNING" && s != "COMPLETING"
+	})
 	l.within(patience, "the run is ended", func() bool { return len(l.runs("n4")) == 0 })
 	l.free("n4")
 }
@@ -177,11 +182,14 @@ func TestARequeuedJobIsTwoRuns(t *testing.T) {
 	// run no Prolog for it before.
 	l.eventually("a GPU is locked again", func() bool { return len(l.locked("n1")) == 1 })
 	l.completes(job)
-	l.within(patience, "both runs are recorded", func() bool { return len(l.recorded("n1", job)) == 2 && l.says("n1").Unrecorded == 0 })
+	l.within(patience, "both runs are recorded", func() bool {
+		return len(l.recorded("n1", job)) == 2 && l.says("n1").Unrecorded == 0
+	})
 	l.free("n1")
 	l.undrained()
 	// The first run's Prolog was told of no restart, and its Epilog of one.
-	if seen := l.seen("prolog", job); !strings.Contains(seen, "restarts=0.") || !strings.Contains(seen, "restarts=1.") {
+	if seen := l.seen("prolog", job); !strings.Contains(seen, "restarts=0.") ||
+		!strings.Contains(seen, "restarts=1.") {
 		t.Errorf("Prologs: %s", seen)
 	}
 	if seen := l.seen("epilog", job); seen == "" || strings.Contains(seen, "restarts=0.") {
@@ -197,6 +205,7 @@ func TestARequeuedJobIsTwoRuns(t *testing.T) {
 		first, second = second, first
 	}
 	if first.ExitState == "COMPLETED" || second.ExitState != "COMPLETED" {
-		t.Errorf("ended as %q and %q, want the first not to have completed", first.ExitState, second.ExitState)
+		t.Errorf("ended as %q and %q, want the first not to have completed", first.ExitState,
+			second.ExitState)
 	}
 }

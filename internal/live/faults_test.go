@@ -42,10 +42,14 @@ func (l *lab) settled(node string) {
 func TestJobsRunWhateverTheDriverSays(t *testing.T) {
 	const nodes = 8
 	faults := []string{
-		"lock:permission", "lock:unsupported", "lock:transient", "lock:slow=2s", "0/lock:lost", "0/lock:reload", "0/lock:foreign",
-		"unlock:permission", "unlock:unsupported", "unlock:transientx2", "unlock:slow=2s", "0/unlock:lost", "0/unlock:reload",
-		"read:permission", "read:unsupported", "read:transient", "read:slow=2s", "0/read:lost@3", "0/read:reset@2", "0/read:reload@2",
-		"0/read:foreign@2", "clocks:permission", "clocks:transientx1", "sharing:transient", "limit:unsupported", "processes:slow=2s",
+		"lock:permission", "lock:unsupported", "lock:transient", "lock:slow=2s", "0/lock:lost",
+		"0/lock:reload", "0/lock:foreign",
+		"unlock:permission", "unlock:unsupported", "unlock:transientx2", "unlock:slow=2s", "0/unlock:lost",
+		"0/unlock:reload",
+		"read:permission", "read:unsupported", "read:transient", "read:slow=2s", "0/read:lost@3",
+		"0/read:reset@2", "0/read:reload@2",
+		"0/read:foreign@2", "clocks:permission", "clocks:transientx1", "sharing:transient",
+		"limit:unsupported", "processes:slow=2s",
 		"0/*:permission", "0/*:transient", "0/*:unsupported", "*:slow=700ms", "0/*:lost@9",
 	}
 	l := newLab(t, setup{config: enforce, nodes: nodes})
@@ -93,7 +97,9 @@ func (l *lab) playFault(node, fault string) {
 
 // GPUs that can't be opened when epd starts are taken up as soon as they can.
 func TestGPUsMayComeAfterEPD(t *testing.T) {
-	l := newLab(t, setup{config: enforce, waits: true, flags: map[string][]string{"n1": {"--gpu-faults", "open:transientx1"}}})
+	l := newLab(t, setup{
+		config: enforce, waits: true, flags: map[string][]string{"n1": {"--gpu-faults", "open:transientx1"}},
+	})
 	job := l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed)
 	l.ends(job, "COMPLETED")
 	l.within(patience, "the GPUs are there", func() bool { return len(l.says("n1").GPUs) == 4 })
@@ -109,7 +115,10 @@ func TestSomebodyElsesClocksAreLeftAloneUntilTheJobEnds(t *testing.T) {
 		func(g *gpu.Sim) error { return g.Unlock(gpu.Core) },
 	} {
 		g := l.sims("n1")[0]
-		if err := g.Run(gpu.Work{PID: 4242, Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, D: 1e6, Delta: 0.5}}); err != nil {
+		if err := g.Run(gpu.Work{
+			PID:   4242,
+			Model: dvfsmodel.Params{P0: 50, Gamma: 20, C: 100, D: 1e6, Delta: 0.5},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		job := l.lock("n1", 1)
@@ -175,14 +184,17 @@ func TestAnEPDThatHangsAtTheEndOfAJobLosesNothing(t *testing.T) {
 func TestAnEPDThatHangsHeedsWhatARestoreGaveBackMeanwhile(t *testing.T) {
 	l := newLab(t, setup{config: enforce, waits: true})
 	stays := l.lock("n2", 1)
-	ends := l.lockBy("n2", 3, func() int64 { return l.submit(l.untilTold(), "--gres=gpu:2", "-w", "n2", fixed) })
+	ends := l.lockBy("n2", 3, func() int64 {
+		return l.submit(l.untilTold(), "--gres=gpu:2", "-w", "n2", fixed)
+	})
 	l.signal("n2", syscall.SIGSTOP)
 	l.completes(ends)
 	l.within(patience, "the clocks are given back", func() bool { return len(l.hardware("n2")) == 0 })
 	l.signal("n2", syscall.SIGCONT)
 	l.within(patience, "epd heeds it", func() bool {
 		s := l.says("n2")
-		return len(s.Runs) == 1 && strings.Contains(s.Runs[0].HandsOff, "another process gave its clocks back")
+		return len(s.Runs) == 1 &&
+			strings.Contains(s.Runs[0].HandsOff, "another process gave its clocks back")
 	})
 	if got := l.hardware("n2"); len(got) > 0 {
 		t.Errorf("locked %v", got)
@@ -244,7 +256,8 @@ const mostSubmit = 9 * time.Second
 func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 	l := startLab(t, enforce)
 	head := func(length int, body string) string {
-		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, body)
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"+
+			"Content-Length: %d\r\n\r\n%s", length, body)
 	}
 	token := fmt.Sprintf(`{"v":1,"admin_comment_hex":"%x"}`, "epplan:x\nJobId=1 AdminComment=y")
 	for what, answer := range map[string]string{
@@ -273,7 +286,8 @@ func TestGarbageInPlaceOfAnEPDHurtsNoJob(t *testing.T) {
 			}
 			l.ends(job, "COMPLETED")
 			l.undrained()
-			if text := l.slurm("scontrol", "show", "job", name(job)); strings.Contains(text, "\nJobId=1 AdminComment") {
+			if text := l.slurm("scontrol", "show", "job", name(job)); strings.Contains(text,
+				"\nJobId=1 AdminComment") {
 				t.Errorf("the answer forges fields:\n%s", text)
 			}
 		})

@@ -47,7 +47,10 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{TB: t, setup: &setup{nodes: 1, gpus: 4}, base: slurmlab.Ports(t, 1), mu: new(sync.Mutex), epds: make(map[string]*exec.Cmd)}
+	l := &lab{
+		TB: t, setup: &setup{nodes: 1, gpus: 4}, base: slurmlab.Ports(t, 1), mu: new(sync.Mutex),
+		epds: make(map[string]*exec.Cmd),
+	}
 	head, pages := slurmlab.Address(t), slurmlab.Address(t)
 	l.makeFolder(filepath.Dir(up))
 	l.bin = filepath.Join(l.dir, "bin")
@@ -66,9 +69,12 @@ func newGuideLab(t *testing.T, hooks map[string]string) *guideLab {
 	t.Cleanup(l.show)
 	l.conf = filepath.Join(slurm, "etc", "slurm.conf")
 	g.names(map[string]string{
-		"/etc/slurm": slurm + "/etc", "/etc/epplan": l.dir + "/epplan", "/var/lib/epplan": l.dir + "/state", "/var/log/epplan": l.dir + "/log",
-		"/run/epplan": l.dir + "/run", "/run/munge/munge.socket.2": slurm + "/munge/socket", "/usr/bin": l.bin, "/etc/systemd/system": l.dir + "/systemd", "/etc/default": l.dir + "/default", "/usr/local/sbin": l.dir + "/site",
-		"head:6821": head, "127.0.0.1:9821": pages,
+		"/etc/slurm": slurm + "/etc", "/etc/epplan": l.dir + "/epplan", "/var/lib/epplan": l.dir + "/state",
+		"/var/log/epplan": l.dir + "/log",
+		"/run/epplan":     l.dir + "/run", "/run/munge/munge.socket.2": slurm + "/munge/socket",
+		"/usr/bin": l.bin, "/etc/systemd/system": l.dir + "/systemd", "/etc/default": l.dir + "/default",
+		"/usr/local/sbin": l.dir + "/site",
+		"head:6821":       head, "127.0.0.1:9821": pages,
 	})
 	g.site(up)
 	return g
@@ -142,8 +148,10 @@ func (g *guideLab) run(s *doctest.Step) string {
 	args = slurmlab.Preferred(args...)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = filepath.Join(g.dir, "src")
-	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+g.dir+"/standin:"+os.Getenv("PATH"), "SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
-		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.Prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+"/run/submit.sock")
+	cmd.Env = append(os.Environ(), "PATH="+g.bin+":"+g.dir+"/standin:"+os.Getenv("PATH"),
+		"SLURM_CONF="+g.conf, "EPD_GPU=sim:4,busy", "EPD_STATE="+g.dir+"/state",
+		"EPPLAN_SOCKET="+g.dir+"/run/"+g.env[s.Prompt]+".sock", "EPPLAN_SUBMIT_SOCKET="+g.dir+
+			"/run/submit.sock")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second
@@ -194,13 +202,15 @@ func TestTheGuideWorksAsWritten(t *testing.T) {
 func (g *guideLab) step(t *testing.T, s *doctest.Step) {
 	t.Helper()
 	got := g.run(s)
-	for deadline := time.Now().Add(patience); !doctest.Shows(got, s.Shown) && looks(s) && time.Now().Before(deadline); got = g.run(s) {
+	for deadline := time.Now().Add(patience); !doctest.Shows(got, s.Shown) && looks(s) &&
+		time.Now().Before(deadline); got = g.run(s) {
 		<-time.After(200 * time.Millisecond)
 	}
 	if !doctest.Shows(got, s.Shown) {
 		log, _ := os.ReadFile(filepath.Join(g.dir, "log", "epd.log"))
 		t.Logf("epd.log: %s", log)
-		t.Fatalf("%s: %s%s\nshows:\n%s\nwant:\n%s", s.At(), s.Prompt, s.Command, got, strings.Join(s.Shown, "\n"))
+		t.Fatalf("%s: %s%s\nshows:\n%s\nwant:\n%s", s.At(), s.Prompt, s.Command, got,
+			strings.Join(s.Shown, "\n"))
 	}
 	if os.Getenv("EPPLAN_GUIDE_SHOW") != "" {
 		t.Logf("%s%s\n%s", s.Prompt, s.Command, got)
@@ -211,10 +221,14 @@ func (g *guideLab) step(t *testing.T, s *doctest.Step) {
 // that keep record of what they are told, and want what they are told of to be
 // there.
 var standIns = map[string]string{
-	"make": "for target; do case $target in build) cp @BIN@/epplan bin/;; build-epd) cp @BIN@/epd bin/;; *) exit 2;; esac; done\n",
-	"scp":  "[ \"$1\" = -r ] && shift\nwhile [ $# -gt 1 ]; do [ -e \"$1\" ] || { echo \"scp: $1: No such file or directory\"; exit 1; }; shift; done\n",
-	"systemctl": "case $1 in\ndaemon-reload) ;;\nenable|disable|restart|start|stop)\n\tverb=$1; shift; [ \"$1\" = --now ] && shift\n" +
-		"\tfor unit; do grep -q ^ExecStart= \"@LAB@/systemd/${unit%.service}.service\" || { echo \"Unit $unit.service not found.\"; exit 1; }\n" +
+	"make": "for target; do case $target in build) cp @BIN@/epplan bin/;; build-epd) cp @BIN@/epd bin/;; " +
+		"*) exit 2;; esac; done\n",
+	"scp": "[ \"$1\" = -r ] && shift\nwhile [ $# -gt 1 ]; do [ -e \"$1\" ] || { echo \"scp: $1: No such " +
+		"file or directory\"; exit 1; }; shift; done\n",
+	"systemctl": "case $1 in\ndaemon-reload) ;;\nenable|disable|restart|start|stop)\n" +
+		"\tverb=$1; shift; [ \"$1\" = --now ] && shift\n" +
+		"\tfor unit; do grep -q ^ExecStart= \"@LAB@/systemd/${unit%.service}.service\" || { echo \"Unit " +
+		"$unit.service not found.\"; exit 1; }\n" +
 		"\techo \"$verb ${unit%.service}\" >>@LAB@/out/systemctl; done;;\n*) exit 1;;\nesac\n",
 }
 
@@ -222,7 +236,8 @@ var standIns = map[string]string{
 func (g *guideLab) source(built string) {
 	g.Helper()
 	for name, text := range standIns {
-		g.write("standin/"+name, "#!/bin/sh\n"+strings.NewReplacer("@BIN@", built, "@LAB@", g.dir).Replace(text), 0o755)
+		g.write("standin/"+name,
+			"#!/bin/sh\n"+strings.NewReplacer("@BIN@", built, "@LAB@", g.dir).Replace(text), 0o755)
 	}
 	for _, folder := range []string{"src/bin", "bin", "systemd", "default", "out"} {
 		if err := os.MkdirAll(filepath.Join(g.dir, folder), 0o755); err != nil {
@@ -230,11 +245,13 @@ func (g *guideLab) source(built string) {
 		}
 	}
 	for _, name := range []string{"epplan", "epd"} {
-		if out, err := exec.CommandContext(g.Context(), "install", "-m", "755", filepath.Join(built, name), g.bin).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(g.Context(), "install", "-m", "755", filepath.Join(built, name),
+			g.bin).CombinedOutput(); err != nil {
 			g.Fatalf("%v: %s", err, out)
 		}
 	}
-	if err := os.Symlink(filepath.Join(doctest.Root(g), "packaging"), filepath.Join(g.dir, "src", "packaging")); err != nil {
+	if err := os.Symlink(filepath.Join(doctest.Root(g), "packaging"),
+		filepath.Join(g.dir, "src", "packaging")); err != nil {
 		g.Fatal(err)
 	}
 }
@@ -254,7 +271,8 @@ func (g *guideLab) startsUnits(units ...string) {
 var siteHooks = map[string]string{
 	"prolog.sh": "#!/bin/sh\necho \"site prolog $SLURM_JOB_ID\" >>@LAB@/out/hooks\n",
 	"epilog.sh": "#!/bin/sh\necho \"site epilog $SLURM_JOB_ID\" >>@LAB@/out/hooks\n",
-	"job_submit.lua": "function slurm_job_submit(desc, parts, uid)\r\n\tdesc.comment = 'site'\r\n\treturn slurm.SUCCESS\r\nend\r\n" +
+	"job_submit.lua": "function slurm_job_submit(desc, parts, uid)\r\n\tdesc.comment = 'site'\r\n" +
+		"\treturn slurm.SUCCESS\r\nend\r\n" +
 		"function slurm_job_modify(desc, job, parts, uid)\r\n\treturn slurm.SUCCESS\r\nend\r\nreturn slurm.SUCCESS\r\n",
 }
 
@@ -265,30 +283,37 @@ func TestASitesOwnHooksRunBesideOursAndAreAsTheyWereAfterwards(t *testing.T) {
 	g := newGuideLab(t, siteHooks)
 	etc := filepath.Join(g.dir, "slurm", "etc")
 	hooks := filepath.Join(g.dir, "slurm", "out", "hooks")
-	g.write("site/epplan", "#!/bin/sh\n[ $1 = submit ] && echo '"+answered+"' && exit\necho \"our $1 $SLURM_JOB_ID\" >>"+hooks+"\n", 0o755)
+	g.write("site/epplan", "#!/bin/sh\n[ $1 = submit ] && echo '"+answered+"' && exit\n"+
+		"echo \"our $1 $SLURM_JOB_ID\" >>"+hooks+"\n", 0o755)
 	before := make(map[string]string)
 	for _, name := range []string{"slurm.conf", "job_submit.lua", "prolog.sh"} {
 		before[name] = g.read("slurm/etc/" + name)
 	}
 	install := "epplan install slurm --dir " + etc + " --program " + g.dir + "/site/epplan --popen"
 	step := func(command string) string { return g.run(&doctest.Step{Prompt: "# ", Command: command}) }
-	if out := step(install + " --edit-conf && scontrol reconfigure"); !strings.Contains(out, "Then: scontrol reconfigure") || strings.Contains(out, "exit status") {
+	if out := step(install + " --edit-conf && scontrol reconfigure"); !strings.Contains(out,
+		"Then: scontrol reconfigure") || strings.Contains(out, "exit status") {
 		t.Fatal(out)
 	}
 	// As if slurmctld had no lua-socket.
-	g.write("slurm/etc/epplan.lua", strings.ReplaceAll(g.read("slurm/etc/epplan.lua"), "pcall(require,", "pcall(error,"), 0o644)
+	g.write("slurm/etc/epplan.lua",
+		strings.ReplaceAll(g.read("slurm/etc/epplan.lua"), "pcall(require,", "pcall(error,"), 0o644)
 	job := g.submit("true", "--gres=gpu:1")
 	g.ends(job, "COMPLETED")
 	id := name(job)
-	g.eventually("both Epilogs ran", func() bool { return strings.Contains(g.read("slurm/out/hooks"), "site epilog "+id) })
+	g.eventually("both Epilogs ran", func() bool {
+		return strings.Contains(g.read("slurm/out/hooks"), "site epilog "+id)
+	})
 	want := "site prolog " + id + "\nour prolog " + id + "\nour epilog " + id + "\nsite epilog " + id + "\n"
 	if got := g.read("slurm/out/hooks"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if text := g.slurm("scontrol", "show", "job", id); !strings.Contains(text, "AdminComment=epplan:t1") || !strings.Contains(text, "Comment=site") {
+	if text := g.slurm("scontrol", "show", "job", id); !strings.Contains(text, "AdminComment=epplan:t1") ||
+		!strings.Contains(text, "Comment=site") {
 		t.Errorf("%s\n%s", text, g.read("slurm/log/slurmctld.log"))
 	}
-	g.write("slurm/etc/epplan.lua", strings.ReplaceAll(g.read("slurm/etc/epplan.lua"), "pcall(error,", "pcall(require,"), 0o644)
+	g.write("slurm/etc/epplan.lua",
+		strings.ReplaceAll(g.read("slurm/etc/epplan.lua"), "pcall(error,", "pcall(require,"), 0o644)
 	for range 2 {
 		if out := step(install + " --undo && scontrol reconfigure"); strings.Contains(out, "exit status") {
 			t.Fatal(out)
@@ -301,7 +326,9 @@ func TestASitesOwnHooksRunBesideOursAndAreAsTheyWereAfterwards(t *testing.T) {
 	}
 	last := g.submit("true", "--gres=gpu:1")
 	g.ends(last, "COMPLETED")
-	g.eventually("the site's Epilog ran", func() bool { return strings.HasSuffix(g.read("slurm/out/hooks"), "site epilog "+name(last)+"\n") })
+	g.eventually("the site's Epilog ran", func() bool {
+		return strings.HasSuffix(g.read("slurm/out/hooks"), "site epilog "+name(last)+"\n")
+	})
 	if got := g.read("slurm/out/hooks"); strings.Contains(got, "our prolog "+name(last)) {
 		t.Errorf("ours ran after it was uninstalled: %q", got)
 	}

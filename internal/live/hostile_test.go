@@ -23,7 +23,8 @@ import (
 // says.
 func (l *lab) sbatch(script []byte, args ...string) (int64, error) {
 	l.Helper()
-	cmd := exec.CommandContext(l.Context(), "sbatch", append([]string{"--parsable", "-D", "/tmp", "-o", "/dev/null"}, args...)...)
+	cmd := exec.CommandContext(l.Context(), "sbatch",
+		append([]string{"--parsable", "-D", "/tmp", "-o", "/dev/null"}, args...)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "SLURM_CONF=" + l.conf}
 	cmd.Dir = "/tmp"
 	cmd.Stdin = bytes.NewReader(script)
@@ -45,15 +46,21 @@ func (l *lab) sbatch(script []byte, args ...string) (int64, error) {
 // something done, or to be taken for something else.
 func hostileTexts(canary string) []string {
 	texts := []string{ //nolint:prealloc // once for a test
-		"a\nb\tc\x1f\x1e\x7f\r\x1b[2Jd", "\xff\xfe\xc3(\x80 not UTF-8", strings.Repeat("\U0001F4A9", 250), strings.Repeat("x", 1000),
-		`'"\"'''"""\\`, "%s%n%x%d%p", "../../../../etc/passwd", "-rf --", "{}[]<>&&||!*?~#", "\u202eright to left",
+		"a\nb\tc\x1f\x1e\x7f\r\x1b[2Jd", "\xff\xfe\xc3(\x80 not UTF-8", strings.Repeat("\U0001F4A9", 250),
+		strings.Repeat("x", 1000),
+		`'"\"'''"""\\`, "%s%n%x%d%p", "../../../../etc/passwd", "-rf --", "{}[]<>&&||!*?~#",
+		"\u202eright to left",
 		"x\nJobId=999 JobState=FAILED UserId=root(0)\n   AdminComment=epplan:AAAAAAAAAAAAAAAAAAAAAAAAAA",
 		"x TimeLimit=00:01:00 Partition=low Restarts=7 JobState=PENDING",
-		`","uid":0,"admin_comment_hex":"00`, `"}]}`, "epplan:fixed=99999999999999999999", "epplan:fixed=1087,\n5001\nepplan:off",
+		`","uid":0,"admin_comment_hex":"00`, `"}]}`, "epplan:fixed=99999999999999999999",
+		"epplan:fixed=1087,\n5001\nepplan:off",
 		"epplan:fixed=-1087 epplan:deadline=0000-99-99T99:99:99", "epplan:" + strings.Repeat("fixed=", 150),
 		"'; DROP TABLE jobs; --", "-- \" OR 1=1",
 	}
-	for _, form := range []string{"$(%s)", "`%s`", ";%s;", "'; %s; '", "\"; %s; \"", "| %s", "& %s &", "\n%s\n", "$(($(%s)))", "<(%s)"} {
+	for _, form := range []string{
+		"$(%s)", "`%s`", ";%s;", "'; %s; '", "\"; %s; \"", "| %s", "& %s &",
+		"\n%s\n", "$(($(%s)))", "<(%s)",
+	} {
 		texts = append(texts, fmt.Sprintf(form, "touch "+canary))
 	}
 	return texts
@@ -90,7 +97,8 @@ func TestHostileTextsDoNothing(t *testing.T) {
 		switch {
 		case err == nil:
 			jobs[job] = what
-		case strings.Contains(err.Error(), "NULL character"), strings.Contains(err.Error(), "DOS line breaks"):
+		case strings.Contains(err.Error(), "NULL character"),
+			strings.Contains(err.Error(), "DOS line breaks"):
 		default:
 			t.Errorf("%q: %v", what, err)
 		}
@@ -123,7 +131,8 @@ func TestHostileTextsDoNothing(t *testing.T) {
 		l.once("n1", job, record.Completed)
 		for _, d := range l.decisions(job) {
 			byUser := strings.Contains(d.Reason, "the user fixed")
-			if !plain(d.Reason) || !plain(d.Workload) || !plain(d.Token) || byUser && !strings.Contains(what, "comment epplan:fixed=") {
+			if !plain(d.Reason) || !plain(d.Workload) || !plain(d.Token) ||
+				byUser && !strings.Contains(what, "comment epplan:fixed=") {
 				t.Errorf("%.200q: decision %+v", what, d)
 			}
 		}
@@ -132,7 +141,9 @@ func TestHostileTextsDoNothing(t *testing.T) {
 
 // plain reports whether a text is one line that a terminal can show.
 func plain(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsPrint(r)
+	})
 }
 
 // shownPlain checks what people and programs are shown of jobs.
@@ -141,7 +152,8 @@ func (l *lab) shownPlain(jobs map[int64]string) {
 	l.installAsker()
 	shown := map[string]string{"n1.log": l.read("n1.log"), "prolog.log": l.read("prolog.log")}
 	show := func(args ...string) {
-		out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epplan"), append(args, "--socket", l.socket("n1"))...).CombinedOutput()
+		out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epplan"),
+			append(args, "--socket", l.socket("n1"))...).CombinedOutput()
 		if err != nil {
 			l.Errorf("epplan %q: %v\n%s", args, err, out)
 		}
@@ -151,7 +163,9 @@ func (l *lab) shownPlain(jobs map[int64]string) {
 	show("jobs")
 	for job, what := range jobs {
 		show("job", name(job))
-		answer := l.asked(0, &question{Socket: l.socket("n1"), Method: http.MethodGet, Path: fmt.Sprintf("/v1/jobs/%d", job)})
+		answer := l.asked(0, &question{
+			Socket: l.socket("n1"), Method: http.MethodGet, Path: fmt.Sprintf("/v1/jobs/%d", job),
+		})
 		body, ok := strings.CutPrefix(answer, "200 ")
 		if !ok || !json.Valid([]byte(body)) || !utf8.ValidString(body) {
 			l.Errorf("%q is answered as %.200q", what, answer)
@@ -159,7 +173,8 @@ func (l *lab) shownPlain(jobs map[int64]string) {
 	}
 	for where, text := range shown {
 		lines := strings.Split(strings.TrimSpace(text), "\n")
-		if i := slices.IndexFunc(lines, func(line string) bool { return !plain(strings.ReplaceAll(line, "\t", " ")) }); i >= 0 {
+		if i := slices.IndexFunc(lines,
+			func(line string) bool { return !plain(strings.ReplaceAll(line, "\t", " ")) }); i >= 0 {
 			l.Errorf("%s has %q", where, lines[i])
 		}
 	}

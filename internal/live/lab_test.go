@@ -323,7 +323,8 @@ func (l *lab) submitHook() {
 	l.Helper()
 	hooks := filepath.Join(l.dir, "hooks")
 	plan, err := slurm.PlanInstall(slurm.Site{
-		Dir: hooks, Socket: filepath.Join(l.dir, "submit.sock"), Binary: filepath.Join(l.bin, "epplan"), HasScript: true,
+		Dir: hooks, Socket: filepath.Join(l.dir, "submit.sock"), Binary: filepath.Join(l.bin, "epplan"),
+		HasScript: true,
 		Script: "function slurm_job_submit(desc, parts, uid)\n" + l.site + "\treturn slurm.SUCCESS\nend\n" +
 			"function slurm_job_modify(desc, job, parts, uid)\n\treturn slurm.SUCCESS\nend\nreturn slurm.SUCCESS\n",
 		CheckLua: func(name, text string) error {
@@ -380,7 +381,8 @@ func (l *lab) launchEPD(node string, flags ...string) {
 	case l.roles:
 		role = "agent"
 	}
-	epd := slurmlab.Preferred(filepath.Join(l.bin, "epd"), "--role", role, "--state", filepath.Join(l.dir, node), "--socket", l.socket(node), "--slurm", "on")
+	epd := slurmlab.Preferred(filepath.Join(l.bin, "epd"), "--role", role, "--state",
+		filepath.Join(l.dir, node), "--socket", l.socket(node), "--slurm", "on")
 	cmd := exec.Command(epd[0], epd[1:]...) //nolint:noctx // our own, stopped below
 	if node != controller {
 		cmd.Args = append(cmd.Args, "--gpu", l.gpu, "--node", node)

@@ -22,7 +22,8 @@ func (l *lab) wantOwnTime(node string, job int64) {
 	}
 	o := l.once(node, job, record.Completed)
 	seconds := o.Ended.Sub(o.Started).Seconds()
-	if late := o.Ended.Sub(info.ModTime()).Seconds(); math.Abs(late) > 1 || math.Abs(o.TimeS.Or(0)-seconds) > 0.01 {
+	if late := o.Ended.Sub(info.ModTime()).Seconds(); math.Abs(late) > 1 ||
+		math.Abs(o.TimeS.Or(0)-seconds) > 0.01 {
 		l.Errorf("ended %.2f s after its work, took %v s in %.2f s", late, o.TimeS, seconds)
 	}
 	const switching = 0.1 // seconds at other clocks, at its begin and end
@@ -64,7 +65,8 @@ func (l *lab) ownHooks(gate string) {
 	etc := filepath.Dir(l.conf)
 	for hook, text := range map[string]string{
 		"prolog.sh": "exit 0\n",
-		"epilog.sh": "echo $SLURM_JOB_ID >>" + l.dir + "/site.seen\nwhile [ -e " + filepath.Join(l.dir, gate) + " ]; do sleep 0.1; done\nexit 0\n",
+		"epilog.sh": "echo $SLURM_JOB_ID >>" + l.dir + "/site.seen\n" +
+			"while [ -e " + filepath.Join(l.dir, gate) + " ]; do sleep 0.1; done\nexit 0\n",
 	} {
 		l.writeProgram(filepath.Join(etc, hook), strings.NewReader("#!/bin/sh\n"+text), 0o755)
 	}
@@ -74,8 +76,10 @@ func (l *lab) ownHooks(gate string) {
 func (l *lab) install(node string) {
 	l.Helper()
 	epplan := filepath.Join(l.bin, "epplan")
-	install := exec.CommandContext(l.Context(), epplan, "install", "slurm", "--edit-conf", "--dir", filepath.Dir(l.conf), "--program", epplan,
-		"--socket", l.socket(node), "--journal", filepath.Join(l.dir, node, "journal"), "--submit-socket", filepath.Join(l.dir, "submit.sock"))
+	install := exec.CommandContext(l.Context(), epplan, "install", "slurm", "--edit-conf", "--dir",
+		filepath.Dir(l.conf), "--program", epplan,
+		"--socket", l.socket(node), "--journal", filepath.Join(l.dir, node, "journal"), "--submit-socket",
+		filepath.Join(l.dir, "submit.sock"))
 	if out, err := install.CombinedOutput(); err != nil {
 		l.Fatalf("%v\n%s", err, out)
 	}
@@ -102,7 +106,9 @@ func TestInstalledHooksGiveClocksBackBeforeASitesOwnEpilog(t *testing.T) {
 	<-time.After(whole)
 	l.write(gate, "", 0o644)
 	l.finish(job)
-	l.eventually("the site's Epilog runs", func() bool { return strings.Contains(l.read("site.seen"), name(job)+"\n") })
+	l.eventually("the site's Epilog runs", func() bool {
+		return strings.Contains(l.read("site.seen"), name(job)+"\n")
+	})
 	l.free("n1")
 	if got := l.state(job); got != "COMPLETING" {
 		t.Errorf("the job is %s while the site's Epilog runs", got)

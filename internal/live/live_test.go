@@ -76,7 +76,9 @@ func TestAWorkloadThatIsKnownGetsOtherClocks(t *testing.T) {
 	first := l.known(func() int64 { return l.submit("sleep 2", "--gres=gpu:1", "-w", "n1") })
 	l.ends(first, "COMPLETED")
 	l.models("n1", 1)
-	second, tried := l.lowered("n1", func() int64 { return l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "renamed") })
+	second, tried := l.lowered("n1", func() int64 {
+		return l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-J", "renamed")
+	})
 	l.ends(second, "COMPLETED")
 	l.recordedBy("n1", 1+int64(tried))
 	l.undrained()
@@ -100,7 +102,8 @@ func TestObservingTouchesNothingUntilTheConfigurationChanges(t *testing.T) {
 		l.signal("n1", syscall.SIGHUP)
 		wrong := config != enforce
 		l.eventually("epd says what it made of the file", func() bool {
-			return strings.Contains(l.read("n1.log"), map[bool]string{true: "not reloaded", false: "configuration reloaded"}[wrong])
+			return strings.Contains(l.read("n1.log"),
+				map[bool]string{true: "not reloaded", false: "configuration reloaded"}[wrong])
 		})
 		if !wrong {
 			l.completes(l.lock("n1", 1))
@@ -133,7 +136,8 @@ func TestACancelledJobsClocksAreGivenBackAndItIsNotTakenForADoneOne(t *testing.T
 
 func TestAJobOnManyNodesIsARunOnEach(t *testing.T) {
 	l := startLab(t, enforce)
-	job := l.locks(map[string]int{"n1": 3, "n2": 3}, 2, func() int64 { return l.submit("sleep 1", "-N", "2", "--gres=gpu:3", fixed) })
+	job := l.locks(map[string]int{"n1": 3, "n2": 3}, 2,
+		func() int64 { return l.submit("sleep 1", "-N", "2", "--gres=gpu:3", fixed) })
 	l.ends(job, "COMPLETED")
 	for _, node := range []string{"n1", "n2"} {
 		l.recordedBy(node, 1)
@@ -179,7 +183,8 @@ func TestASubmissionGetsATokenByWhichItsScriptIsKnownAtTheStart(t *testing.T) {
 	workloads := make(map[int64]string)
 	for _, job := range []int64{first, second, other} {
 		l.ends(job, "COMPLETED")
-		if text := l.slurm("scontrol", "show", "job", name(job)); !strings.Contains(text, "AdminComment=epplan:") {
+		if text := l.slurm("scontrol", "show", "job", name(job)); !strings.Contains(text,
+			"AdminComment=epplan:") {
 			t.Errorf("no token:\n%s", text)
 		}
 	}
@@ -194,7 +199,8 @@ func TestASubmissionGetsATokenByWhichItsScriptIsKnownAtTheStart(t *testing.T) {
 			workloads[job] = o.Workload
 		}
 	}
-	if workloads[first] == "" || workloads[first] != workloads[second] || workloads[first] == workloads[other] {
+	if workloads[first] == "" || workloads[first] != workloads[second] ||
+		workloads[first] == workloads[other] {
 		t.Errorf("workloads %v: want the script to tell, whatever the name", workloads)
 	}
 }
@@ -212,7 +218,9 @@ func TestTwoJobsOnOneGPURunAtDefaultClocks(t *testing.T) {
 	submit := func() int64 { return l.submit(l.untilTold(), "--gres=shard:1", "-w", "n1", fixed) }
 	first := l.lockBy("n1", 1, submit)
 	second := submit()
-	l.eventually("both runs are open, at default clocks", func() bool { return len(l.runs("n1")) == 2 && len(l.locked("n1")) == 0 })
+	l.eventually("both runs are open, at default clocks", func() bool {
+		return len(l.runs("n1")) == 2 && len(l.locked("n1")) == 0
+	})
 	l.completes(first)
 	l.eventually("one run is open", func() bool { return len(l.runs("n1")) == 1 })
 	l.completes(second)
@@ -223,15 +231,22 @@ func TestTwoJobsOnOneGPURunAtDefaultClocks(t *testing.T) {
 
 func TestEachTaskOfAnArrayAndEachPartOfAHetJobIsARun(t *testing.T) {
 	l := startLab(t, enforce)
-	array := l.locks(map[string]int{"n1": 3}, 3, func() int64 { return l.submit("sleep 1", "--array=0-2", "--gres=gpu:1", "-w", "n1", fixed) })
+	array := l.locks(map[string]int{"n1": 3}, 3,
+		func() int64 { return l.submit("sleep 1", "--array=0-2", "--gres=gpu:1", "-w", "n1", fixed) })
 	var het int64
-	l.eventually("the array ends", func() bool { return l.state(array) == "COMPLETED" && len(l.runs("n1")) == 0 })
+	l.eventually("the array ends", func() bool {
+		return l.state(array) == "COMPLETED" && len(l.runs("n1")) == 0
+	})
 	l.recordedBy("n1", 3)
 	l.held(func() {
 		het = l.submit("sleep 1", "--gres=gpu:1", "-w", "n1", fixed, ":", "--gres=gpu:2", "-w", "n2")
-		l.eventually("the parts are seen", func() bool { return slices.Contains(l.runs("n1"), het) && slices.Contains(l.runs("n2"), het+1) })
+		l.eventually("the parts are seen", func() bool {
+			return slices.Contains(l.runs("n1"), het) && slices.Contains(l.runs("n2"), het+1)
+		})
 	}, "n1", "n2")
-	l.eventually("the job ends", func() bool { return l.state(het) == "COMPLETED" && len(l.runs("n1"))+len(l.runs("n2")) == 0 })
+	l.eventually("the job ends", func() bool {
+		return l.state(het) == "COMPLETED" && len(l.runs("n1"))+len(l.runs("n2")) == 0
+	})
 	l.recordedBy("n1", 4)
 	l.recordedBy("n2", 1)
 	l.free("n1", "n2")

@@ -54,7 +54,8 @@ const told = "told"
 // untilTold is the work of a job that goes on until it is told to end, by
 // [lab.finish], or the lab is gone: the same for each job of a lab.
 func (l *lab) untilTold() string {
-	return "d=" + filepath.Join(l.dir, told) + "; : >$d/$SLURM_JOB_ID.began; until [ -e $d/$SLURM_JOB_ID ]; do [ -e $d ] || exit; sleep 0.3; done; : >$d/$SLURM_JOB_ID.ended"
+	return "d=" + filepath.Join(l.dir, told) + "; : >$d/$SLURM_JOB_ID.began; until [ -e $d/$SLURM_JOB_ID " +
+		"]; do [ -e $d ] || exit; sleep 0.3; done; : >$d/$SLURM_JOB_ID.ended"
 }
 
 // finish tells a job to end, if it's one that wants to be told.
@@ -118,7 +119,9 @@ func (l *lab) locks(want map[string]int, prologs int, submit func() int64) (job 
 		l.held(func() {
 			before := len(strings.Fields(l.read("prolog.done")))
 			job = submit()
-			l.eventually("the Prologs are done", func() bool { return len(strings.Fields(l.read("prolog.done"))) >= before+prologs })
+			l.eventually("the Prologs are done", func() bool {
+				return len(strings.Fields(l.read("prolog.done"))) >= before+prologs
+			})
 			for node, gpus := range want {
 				done = done && len(l.hardware(node)) == gpus
 			}

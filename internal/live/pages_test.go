@@ -43,7 +43,10 @@ func TestEpdRunsWithoutSlurmAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &alone{dir: dir, bin: bin, there: strings.NewReplacer("/tmp/epd", dir+"/epd", "/var/lib/epplan", dir+"/epd", "/run/epplan/agent.sock", dir+"/epd.sock", "/run/epplan/submit.sock", dir+"/epd.sock")}
+	a := &alone{
+		dir: dir, bin: bin, there: strings.NewReplacer("/tmp/epd", dir+"/epd", "/var/lib/epplan", dir+"/epd",
+			"/run/epplan/agent.sock", dir+"/epd.sock", "/run/epplan/submit.sock", dir+"/epd.sock"),
+	}
 	t.Cleanup(func() { a.stop(t); _ = os.RemoveAll(dir) })
 	if err := os.Mkdir(filepath.Join(dir, "epd"), 0o700); err != nil {
 		t.Fatal(err)
@@ -67,11 +70,13 @@ func (a *alone) step(t *testing.T, b *doctest.Block, s *doctest.Step) {
 		return
 	}
 	out, err := a.run(t, s.Command)
-	for deadline := time.Now().Add(patience); !doctest.Shows(out, s.Shown) && looks(s) && time.Now().Before(deadline); out, err = a.run(t, s.Command) {
+	for deadline := time.Now().Add(patience); !doctest.Shows(out, s.Shown) && looks(s) &&
+		time.Now().Before(deadline); out, err = a.run(t, s.Command) {
 		<-time.After(50 * time.Millisecond)
 	}
 	if !doctest.Shows(out, s.Shown) {
-		t.Fatalf("%s: %s (%v)\nshows:\n%s\nwant:\n%s", s.At(), s.Command, err, out, strings.Join(s.Shown, "\n"))
+		t.Fatalf("%s: %s (%v)\nshows:\n%s\nwant:\n%s", s.At(), s.Command, err, out,
+			strings.Join(s.Shown, "\n"))
 	}
 }
 
@@ -86,7 +91,8 @@ func (a *alone) run(t *testing.T, line string) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", a.there.Replace(line))
 	cmd.Dir = filepath.Join(a.dir, "epd")
-	cmd.Env = append(os.Environ(), "PATH="+a.bin+":"+os.Getenv("PATH"), "EPPLAN_SOCKET="+a.dir+"/epd.sock", "EPPLAN_SUBMIT_SOCKET="+a.dir+"/epd.sock")
+	cmd.Env = append(os.Environ(), "PATH="+a.bin+":"+os.Getenv("PATH"), "EPPLAN_SOCKET="+a.dir+"/epd.sock",
+		"EPPLAN_SUBMIT_SOCKET="+a.dir+"/epd.sock")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second

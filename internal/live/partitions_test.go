@@ -30,9 +30,16 @@ func (l *lab) onlyIn(one string, all ...string) (back func()) {
 func TestAJobOfSeveralPartitionsIsTreatedAsTheOneWhereItStarts(t *testing.T) {
 	l := newLab(t, setup{
 		config: enforce + "modes = {obs = \"observe\", adv = \"advise\"}\n",
-		conf:   []string{"PartitionName=obs Nodes=ALL MaxTime=60 State=UP", "PartitionName=adv Nodes=ALL MaxTime=60 State=UP"},
+		conf: []string{
+			"PartitionName=obs Nodes=ALL MaxTime=60 State=UP",
+			"PartitionName=adv Nodes=ALL MaxTime=60 State=UP",
+		},
 	})
-	for _, tc := range []inPartition{{"obs,main", "obs", "observe", 0}, {"adv,main", "adv", "advise", 0}, {"obs,main", "main", "enforce", 1}} {
+	for _, tc := range []inPartition{
+		{"obs,main", "obs", "observe", 0},
+		{"adv,main", "adv", "advise", 0},
+		{"obs,main", "main", "enforce", 1},
+	} {
 		t.Run(tc.starts, func(t *testing.T) {
 			l := l.on(t)
 			for i := 0; !l.playPartition(&tc); i++ {
@@ -59,7 +66,9 @@ func (l *lab) playPartition(tc *inPartition) (told bool) {
 	job := l.submit("sleep 2", "--gres=gpu:1", "-w", "n1", "-p", tc.asked, fixed)
 	l.eventually("epd knows of the job that waits", func() bool {
 		queue, err := epdapi.New(l.socket("n1")).Queue(l.Context())
-		return err == nil && slices.ContainsFunc(queue.Jobs, func(j epdapi.QueuedJob) bool { return j.ID == job && j.Partition == tc.asked })
+		return err == nil && slices.ContainsFunc(queue.Jobs, func(j epdapi.QueuedJob) bool {
+			return j.ID == job && j.Partition == tc.asked
+		})
 	})
 	defer l.onlyIn(tc.starts, "main", "obs", "adv")()
 	late := false

@@ -79,7 +79,8 @@ func TestSlurmStartsJobsInThePolicysOrder(t *testing.T) {
 	l.reloadController()
 	l.within(patience, "the order is advised", func() bool {
 		now := l.steered()
-		return now.Policy == "value" && len(now.Order) == 3 && len(now.Advice) == 2 && slices.Equal(names(now.Order), wanted)
+		return now.Policy == "value" && len(now.Order) == 3 && len(now.Advice) == 2 &&
+			slices.Equal(names(now.Order), wanted)
 	})
 	if _, nice := l.queued(); len(nice) > 0 {
 		t.Errorf("advised, and %v have a nice", nice)

@@ -70,7 +70,8 @@ func TestAnEPDThatIsKilledWhileItsRecordsAreHeldLosesNothing(t *testing.T) {
 func (l *lab) backup(node string) string {
 	l.Helper()
 	file := filepath.Join(l.dir, node+".backup")
-	if out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epd"), "db", "backup", "--state", filepath.Join(l.dir, node), file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(l.Context(), filepath.Join(l.bin, "epd"), "db", "backup", "--state",
+		filepath.Join(l.dir, node), file).CombinedOutput(); err != nil {
 		l.Fatalf("backup: %v\n%s", err, out)
 	}
 	return file
@@ -176,7 +177,8 @@ func (l *lab) spoilLive(node string) {
 	}
 	defer db.Close() //nolint:errcheck // what it wrote is committed
 	var busy, pages, size int
-	if err := db.QueryRowContext(l.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &size); err != nil || busy != 0 {
+	if err := db.QueryRowContext(l.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages,
+		&size); err != nil || busy != 0 {
 		l.Fatalf("checkpoint: busy %d, %v", busy, err)
 	}
 	if err := db.QueryRowContext(l.Context(), "PRAGMA page_size").Scan(&size); err != nil {

@@ -47,7 +47,8 @@ func (l *lab) startMunge() {
 
 func TestAgentsObeyAControllerElsewhere(t *testing.T) {
 	l := newLab(t, setup{config: enforce, roles: true})
-	first := l.locks(map[string]int{"n1": 2, "n2": 2}, 2, func() int64 { return l.submit("sleep 2", "-N", "2", "--gres=gpu:2", fixed) })
+	first := l.locks(map[string]int{"n1": 2, "n2": 2}, 2,
+		func() int64 { return l.submit("sleep 2", "-N", "2", "--gres=gpu:2", fixed) })
 	l.ends(first, "COMPLETED")
 	l.recordedBy("n1", 2)
 	l.recordedBy("n2", 2)
@@ -89,7 +90,10 @@ func (l *lab) misses(away, back func()) {
 	}
 	back()
 	for node, job := range map[string]int64{"n1": during, "n2": within} {
-		l.within(patience, "the outcome of "+node+" is recorded", func() bool { s := l.says(node); return s.Unrecorded == 0 && len(s.Runs) == 0 })
+		l.within(patience, "the outcome of "+node+" is recorded", func() bool {
+			s := l.says(node)
+			return s.Unrecorded == 0 && len(s.Runs) == 0
+		})
 		l.recovered(node, job)
 	}
 	after := l.lock("n2", 1)
@@ -109,7 +113,8 @@ func TestAControllerMayBeKilled(t *testing.T) {
 
 func TestAControllerMayHang(t *testing.T) {
 	l := newLab(t, setup{config: enforce, roles: true})
-	l.misses(func() { l.signal(controller, syscall.SIGSTOP) }, func() { l.signal(controller, syscall.SIGCONT) })
+	l.misses(func() { l.signal(controller, syscall.SIGSTOP) },
+		func() { l.signal(controller, syscall.SIGCONT) })
 }
 
 func TestAControllerMayAnswerGarbage(t *testing.T) {
@@ -117,7 +122,8 @@ func TestAControllerMayAnswerGarbage(t *testing.T) {
 	var stop func()
 	l.misses(func() {
 		l.stopEPD(controller, syscall.SIGKILL)
-		stop = l.garbageTCP("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 60\r\n\r\n" +
+		stop = l.garbageTCP("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" +
+			"Content-Length: 60\r\n\r\n" +
 			fmt.Sprintf("%-60s", `{"apply":true,"core_mhz":1380,"receipt":"stored"}`))
 	}, func() {
 		stop()

@@ -106,7 +106,9 @@ func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
 	for _, node := range l.names { // one shared GPU is left on each
 		l.submit("sleep 900", "--gres=gpu:3", "-w", node, "-t", "60")
 	}
-	l.eventually("three GPUs of each node are taken", func() bool { return len(l.runs("n1")) == 1 && len(l.runs("n2")) == 1 })
+	l.eventually("three GPUs of each node are taken", func() bool {
+		return len(l.runs("n1")) == 1 && len(l.runs("n2")) == 1
+	})
 	alike := l.perform("first", "n1", "--gres=shard:1")
 	opposite := l.perform("second", "n2", "--gres=shard:1")
 	l.slurm("scontrol", "update", "partitionname=main", "state=down") // jobs wait
@@ -118,10 +120,12 @@ func TestTheNextSharedJobGoesBesideTheOneInAntiphase(t *testing.T) {
 		return o != nil && int64(o.Job) == next && len(o.Nodes) == 2
 	})
 	if o.Nodes[0].Name != "n2" || !slices.Equal(names(o.Nodes[0].Beside), []string{name(opposite)}) ||
-		!slices.Equal(names(o.Nodes[1].Beside), []string{name(alike)}) || o.Nodes[0].Correlation > o.Nodes[1].Correlation-0.3 {
+		!slices.Equal(names(o.Nodes[1].Beside), []string{name(alike)}) ||
+		o.Nodes[0].Correlation > o.Nodes[1].Correlation-0.3 {
 		t.Errorf("%+v", o)
 	} else {
-		t.Logf("correlation %.2f beside its opposite, %.2f beside its like", o.Nodes[0].Correlation, o.Nodes[1].Correlation)
+		t.Logf("correlation %.2f beside its opposite, %.2f beside its like", o.Nodes[0].Correlation,
+			o.Nodes[1].Correlation)
 	}
 	l.slurm("scontrol", "update", "partitionname=main", "state=up")
 	l.eventually("it starts", func() bool { return l.state(next) == "RUNNING" })

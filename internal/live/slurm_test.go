@@ -66,7 +66,8 @@ func (l *lab) slurm(name string, args ...string) string {
 		if err == nil {
 			return out
 		}
-		if !slices.ContainsFunc(busy(name), func(why string) bool { return strings.Contains(out, why) }) || time.Now().After(end) {
+		if !slices.ContainsFunc(busy(name), func(why string) bool { return strings.Contains(out, why) }) ||
+			time.Now().After(end) {
 			l.Fatalf("%s %q: %v\n%s", name, args, err, out)
 		}
 		l.Logf("%s %q is tried again: %v\n%s", name, args, err, out)
@@ -79,7 +80,10 @@ func busy(command string) []string {
 	if command == "runuser" {
 		return []string{"connect failure"}
 	}
-	return []string{"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted or received", "Transport endpoint is not connected"}
+	return []string{
+		"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted or received",
+		"Transport endpoint is not connected",
+	}
 }
 
 // pings reports whether slurmctld answers.
@@ -91,7 +95,9 @@ func (l *lab) pings() bool {
 // submit runs a script of one line as nobody.
 func (l *lab) submit(line string, args ...string) int64 {
 	l.Helper()
-	all := append([]string{"-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null", "--wrap", line}, args...)
+	all := append([]string{
+		"-u", "nobody", "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null", "--wrap", line,
+	}, args...)
 	id, err := strconv.ParseInt(l.slurm("runuser", all...), 10, 64)
 	if err != nil {
 		l.Fatal(err)
@@ -103,7 +109,8 @@ func (l *lab) submit(line string, args ...string) int64 {
 // they differ.
 func (l *lab) state(job int64) string {
 	l.Helper()
-	states := strings.Fields(l.slurm("squeue", "-h", "-t", "all", "-o", "%T", "-j", strconv.FormatInt(job, 10)))
+	states := strings.Fields(l.slurm("squeue", "-h", "-t", "all", "-o", "%T", "-j",
+		strconv.FormatInt(job, 10)))
 	if states = slices.Compact(states); len(states) == 1 {
 		return states[0]
 	}
@@ -232,7 +239,8 @@ func (l *lab) recordedBy(node string, outcomes int64) {
 	l.Helper()
 	l.within(patience, "the outcomes of "+node+" are recorded", func() bool {
 		s, keeper := l.status(node), l.status(l.keeper(node))
-		return s != nil && keeper != nil && keeper.Totals != nil && keeper.Totals.Outcomes >= outcomes && s.Unrecorded == 0
+		return s != nil && keeper != nil && keeper.Totals != nil && keeper.Totals.Outcomes >= outcomes &&
+			s.Unrecorded == 0
 	})
 }
 

@@ -34,12 +34,14 @@ func ask(text string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		if q.Address != "" {
-			return new(net.Dialer).DialContext(ctx, "tcp", q.Address)
-		}
-		return new(net.Dialer).DialContext(ctx, "unix", q.Socket)
-	}}}
+	client := http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if q.Address != "" {
+				return new(net.Dialer).DialContext(ctx, "tcp", q.Address)
+			}
+			return new(net.Dialer).DialContext(ctx, "unix", q.Socket)
+		}},
+	}
 	request, err := http.NewRequestWithContext(ctx, q.Method, "http://epd"+q.Path, strings.NewReader(q.Body))
 	if err != nil {
 		fmt.Println(err) //nolint:forbidigo // the parent reads it
@@ -148,7 +150,8 @@ func (l *lab) openButClosed(socket string, paths []question) {
 	for _, q := range paths {
 		q.Socket = socket
 		if got := l.asked(nobody, &q); !strings.HasPrefix(got, "403 ") {
-			l.Errorf("%s %s by nobody, at %s, which is open: %s", q.Method, q.Path, filepath.Base(socket), got)
+			l.Errorf("%s %s by nobody, at %s, which is open: %s", q.Method, q.Path,
+				filepath.Base(socket), got)
 		}
 	}
 }
@@ -173,7 +176,10 @@ func everyPath(job int64) []question {
 		{Method: http.MethodGet, Path: "/metrics"},
 		{Method: http.MethodGet, Path: "/"},
 		{Method: http.MethodGet, Path: "/v1/queue"},
-		{Method: http.MethodPost, Path: epdapi.PathHistory, Body: `{"jobs":[{"job_id":"1","submitted":"2026-01-01T00:00:00Z","state":"COMPLETED"}]}`},
+		{
+			Method: http.MethodPost, Path: epdapi.PathHistory,
+			Body: `{"jobs":[{"job_id":"1","submitted":"2026-01-01T00:00:00Z","state":"COMPLETED"}]}`,
+		},
 		{Method: http.MethodGet, Path: epdapi.PathHistory + "?after_id=1"},
 		{Method: http.MethodGet, Path: "/v1/../v1/status"},
 		{Method: http.MethodGet, Path: fmt.Sprintf("/v1/jobs/%d/series", job)},
@@ -200,19 +206,26 @@ func (l *lab) usersSee(job int64, paths []question) {
 	socket := filepath.Join(l.dir, "submit.sock")
 	may := make(map[string]bool)
 	for _, path := range []string{
-		epdapi.PathStatus, "/v1/../v1/status", "/v1/jobs", fmt.Sprintf("/v1/jobs/%d", job), fmt.Sprintf("/v1/jobs/%d/series", job), "/v1/savings",
-		"/v1/queue", epdapi.PathHistory + "?after_id=1", "/v1/overview", "/v1/decisions", "/v1/nodes", "/", fmt.Sprintf("/jobs/%d", job), "/queue",
+		epdapi.PathStatus, "/v1/../v1/status", "/v1/jobs", fmt.Sprintf("/v1/jobs/%d", job),
+		fmt.Sprintf("/v1/jobs/%d/series", job), "/v1/savings",
+		"/v1/queue", epdapi.PathHistory + "?after_id=1", "/v1/overview", "/v1/decisions", "/v1/nodes", "/",
+		fmt.Sprintf("/jobs/%d", job), "/queue",
 	} {
 		may[path] = true
 	}
-	for _, q := range append(paths, question{Method: http.MethodPost, Path: epdapi.PathSubmit, Body: `{"v":1,"uid":0}`}) {
+	for _, q := range append(paths,
+		question{Method: http.MethodPost, Path: epdapi.PathSubmit, Body: `{"v":1,"uid":0}`}) {
 		q.Socket = socket
 		got := l.asked(nobody, &q)
-		if refused := strings.HasPrefix(got, "403 ") || strings.HasPrefix(got, "404 "); refused == may[q.Path] || !refused && !strings.HasPrefix(got, "200 ") {
+		if refused := strings.HasPrefix(got, "403 ") ||
+			strings.HasPrefix(got, "404 "); refused == may[q.Path] ||
+			!refused && !strings.HasPrefix(got, "200 ") {
 			l.Errorf("%s %s by nobody, at the socket of job_submit: %s", q.Method, q.Path, got)
 		}
 	}
-	mine, theirs := question{Socket: socket, Method: http.MethodGet, Path: "/v1/jobs"}, question{Socket: socket, Method: http.MethodGet, Path: fmt.Sprintf("/v1/jobs/%d", job)}
+	mine, theirs := question{Socket: socket, Method: http.MethodGet, Path: "/v1/jobs"}, question{
+		Socket: socket, Method: http.MethodGet, Path: fmt.Sprintf("/v1/jobs/%d", job),
+	}
 	if got := l.asked(other, &mine); !strings.Contains(got, `"jobs":[]`) {
 		l.Errorf("jobs of somebody who has none: %s", got)
 	}

@@ -46,7 +46,8 @@ func drawActs(random *rand.Rand, count int) []act {
 		all[i] = act{
 			name: fmt.Sprintf("w%02d", i),
 			truth: dvfsmodel.Params{
-				P0: dvfsmodel.Watt(between(30, 70)), Gamma: dvfsmodel.Watt(between(10, 30)), C: dvfsmodel.Watt(between(60, 170)),
+				P0: dvfsmodel.Watt(between(30, 70)), Gamma: dvfsmodel.Watt(between(10, 30)),
+				C: dvfsmodel.Watt(between(60, 170)),
 				D: seconds * (1 - fixed), Delta: delta, T0: seconds * fixed,
 			},
 			limit: limit,
@@ -115,9 +116,11 @@ func newStage(l *lab, acts []act, scatter float64, random *rand.Rand) *stage {
 // submit submits a job, with further arguments of sbatch.
 func (s *stage) submit(a *act, args ...string) int64 {
 	s.Helper()
-	line := fmt.Sprintf("d=%s; mkfifo $d/$SLURM_JOB_ID; echo %s $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_JOB_GPUS >$d/entry; read x <$d/$SLURM_JOB_ID",
+	line := fmt.Sprintf("d=%s; mkfifo $d/$SLURM_JOB_ID; echo %s $SLURM_JOB_ID $SLURMD_NODENAME "+
+		"$SLURM_JOB_GPUS >$d/entry; read x <$d/$SLURM_JOB_ID",
 		s.folder, a.name)
-	return s.lab.submit(line, append(args, "--gres=gpu:1", "-J", a.name, "-t", strconv.Itoa(int(a.limit.Minutes())))...)
+	return s.lab.submit(line,
+		append(args, "--gres=gpu:1", "-J", a.name, "-t", strconv.Itoa(int(a.limit.Minutes())))...)
 }
 
 // enter starts a job's work.

@@ -28,7 +28,8 @@ func TestARunWhoseJobSlurmSuspendedKeepsItsClocksAndTeachesNothing(t *testing.T)
 		t.Fatalf("outcomes %+v", list)
 	}
 	o := &list[0]
-	if seconds, known := o.TimeS.Get(); known || !o.Restarted.Suspended || !(o.Restarted.TimeS.Or(0) > 2) || !(o.Restarted.GPUEnergyJ.Or(0) > 0) {
+	if seconds, known := o.TimeS.Get(); known || !o.Restarted.Suspended || !(o.Restarted.TimeS.Or(0) > 2) ||
+		!(o.Restarted.GPUEnergyJ.Or(0) > 0) {
 		t.Errorf("time %v, set aside %+v: want time and energy set aside", seconds, o.Restarted)
 	}
 }

@@ -41,15 +41,27 @@ const hertzPerMHz = 1e6
 
 // agentMetrics are the figures of an agent, without labels.
 var agentMetrics = []metric[Agent]{
-	gauge("epplan_journal_entries", "GPUs whose clocks are, or may be, locked.", func(a *Agent) float64 { return float64(a.Journal) }),
+	gauge("epplan_journal_entries", "GPUs whose clocks are, or may be, locked.", func(a *Agent) float64 {
+		return float64(a.Journal)
+	}),
 	gauge("epplan_runs_open", "Runs of jobs on the node.", func(a *Agent) float64 { return float64(a.Runs) }),
-	gauge("epplan_outcomes_waiting", "Outcomes that the controller hasn't acknowledged yet.", func(a *Agent) float64 { return float64(a.Waiting) }),
-	gauge("epplan_outcomes_aside", "Outcomes that the controller refused for good.", func(a *Agent) float64 { return float64(a.Aside) }),
-	counter("epplan_agent_troubles_total", "Things that went wrong on the node.", func(a *Agent) float64 { return float64(a.Trouble) }),
-	gauge("epplan_runs_adapted", "Runs whose clocks are adapted now.", func(a *Agent) float64 { return float64(a.Adapted) }),
-	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.", func(a *Agent) float64 { return float64(a.Steps) }),
-	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit was at risk.", func(a *Agent) float64 { return float64(a.Guarded) }),
-	gauge("epplan_gpu_numbers_unknown", "1 while it isn't certain which GPUs Slurm's numbers mean, and no clock is touched, else 0.",
+	gauge("epplan_outcomes_waiting", "Outcomes that the controller hasn't acknowledged yet.",
+		func(a *Agent) float64 { return float64(a.Waiting) }),
+	gauge("epplan_outcomes_aside", "Outcomes that the controller refused for good.", func(a *Agent) float64 {
+		return float64(a.Aside)
+	}),
+	counter("epplan_agent_troubles_total", "Things that went wrong on the node.", func(a *Agent) float64 {
+		return float64(a.Trouble)
+	}),
+	gauge("epplan_runs_adapted", "Runs whose clocks are adapted now.", func(a *Agent) float64 {
+		return float64(a.Adapted)
+	}),
+	counter("epplan_clock_steps_total", "Clock changes of runs whose clocks are adapted.",
+		func(a *Agent) float64 { return float64(a.Steps) }),
+	counter("epplan_guard_acts_total", "Runs that were put back to default clocks because their time limit "+
+		"was at risk.", func(a *Agent) float64 { return float64(a.Guarded) }),
+	gauge("epplan_gpu_numbers_unknown",
+		"1 while it isn't certain which GPUs Slurm's numbers mean, and no clock is touched, else 0.",
 		func(a *Agent) float64 { return boolValue(a.Unnumbered) }),
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
@@ -68,11 +80,13 @@ var domains = []string{"core", "memory"}
 // gpuMetrics are the figures of a GPU.
 var gpuMetrics = []gpuMetric{
 	{
-		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID."), kind: prometheus.GaugeValue, reading: true,
+		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID."),
+		kind: prometheus.GaugeValue, reading: true,
 		values: func(g *GPU) []float64 { return []float64{g.Power} },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_energy_joules_total", "Energy by the GPU's own counter, since its driver was loaded."),
+		desc: gpuDesc("epplan_gpu_energy_joules_total",
+			"Energy by the GPU's own counter, since its driver was loaded."),
 		kind: prometheus.CounterValue, reading: true,
 		values: func(g *GPU) []float64 {
 			if g.Energy > 0 {
@@ -87,31 +101,37 @@ var gpuMetrics = []gpuMetric{
 		values: func(g *GPU) []float64 { return []float64{g.Utilisation} },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.", "domain"),
+		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.",
+			"domain"),
 		kind: prometheus.GaugeValue, reading: true, domains: domains,
 		values: func(g *GPU) []float64 { return hertz(g.Clocks) },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.", "domain"),
+		desc: gpuDesc("epplan_gpu_locked_clock_hertz",
+			"Clock that the GPU is locked at; 0 at default clocks.", "domain"),
 		kind: prometheus.GaugeValue, domains: domains,
 		values: func(g *GPU) []float64 { return hertz(g.Locked) },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_clock_writes_total", "Times that a clock of the GPU was locked or given back, or that was tried."),
+		desc: gpuDesc("epplan_gpu_clock_writes_total",
+			"Times that a clock of the GPU was locked or given back, or that was tried."),
 		kind: prometheus.CounterValue, values: func(g *GPU) []float64 { return []float64{float64(g.Writes)} },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0."), kind: prometheus.GaugeValue,
+		desc:   gpuDesc("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0."),
+		kind:   prometheus.GaugeValue,
 		values: func(g *GPU) []float64 { return []float64{boolValue(g.Stuck)} },
 	},
 	{
-		desc: gpuDesc("epplan_gpu_alien", "1 while somebody else seems to set the GPU's clocks, else 0."), kind: prometheus.GaugeValue,
+		desc:   gpuDesc("epplan_gpu_alien", "1 while somebody else seems to set the GPU's clocks, else 0."),
+		kind:   prometheus.GaugeValue,
 		values: func(g *GPU) []float64 { return []float64{boolValue(g.Alien)} },
 	},
 }
 
 var powerDesc = prometheus.NewDesc("epplan_partition_power_watts",
-	"Power of the node's GPUs by the partition of the run on them; (none) without a run.", []string{"partition", "gpu_model"}, nil)
+	"Power of the node's GPUs by the partition of the run on them; (none) without a run.",
+	[]string{"partition", "gpu_model"}, nil)
 
 func gpuDesc(name, help string, further ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, append([]string{"gpu", "gpu_model"}, further...), nil)
@@ -129,7 +149,9 @@ type agentCollector struct {
 }
 
 func newAgentCollector(ask func(context.Context) Agent) *agentCollector {
-	return &agentCollector{ask: ask, groups: newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel})}
+	return &agentCollector{
+		ask: ask, groups: newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel}),
+	}
 }
 
 // Describe lists the metrics.

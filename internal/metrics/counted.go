@@ -29,7 +29,9 @@ var (
 )
 
 // buckets go from a decision in memory to a hook that is given up.
-var buckets = []float64{20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2}
+var buckets = []float64{
+	20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2,
+}
 
 // DecisionLabels is what counts of a decision.
 type DecisionLabels struct {
@@ -57,7 +59,9 @@ type eventCounters struct {
 func newEventCounters() eventCounters {
 	c := eventCounters{
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "epplan_request_duration_seconds", Help: "What requests took: submit, decide and outcome at the controller, prolog and epilog at the agent.", Buckets: buckets,
+			Name: "epplan_request_duration_seconds",
+			Help: "What requests took: submit, decide and outcome at the controller, prolog and epilog " +
+				"at the agent.", Buckets: buckets,
 		}, []string{"request"}),
 		requestDurations: make(map[RequestKind]prometheus.Observer),
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -67,10 +71,13 @@ func newEventCounters() eventCounters {
 			Name: "epplan_decisions_applied_total", Help: "Decisions by which clocks are set.",
 		}, []string{"mode", "arm"}),
 		energy: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "epplan_run_energy_joules_total", Help: "Energy of runs that ended and were recorded; part is gpu or node.",
+			Name: "epplan_run_energy_joules_total",
+			Help: "Energy of runs that ended and were recorded; part is gpu or node.",
 		}, []string{"partition", "gpu_model", "arm", "part"}),
 		groups: newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel}),
-		errors: &errorCounts{names: newBoundedLabels(maxKinds, overflowLabel), counts: make(map[string]float64)},
+		errors: &errorCounts{
+			names: newBoundedLabels(maxKinds, overflowLabel), counts: make(map[string]float64),
+		},
 	}
 	for _, r := range requests {
 		c.requestDurations[r] = c.durations.WithLabelValues(string(r))

@@ -43,7 +43,9 @@ func New(s Sources) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), eventCounters: newEventCounters()}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "epplan_build_info", Help: "The program that answers; always 1.",
-		ConstLabels: prometheus.Labels{"version": cleanLabel(s.Version), "goversion": runtime.Version(), "role": cleanLabel(s.Role)},
+		ConstLabels: prometheus.Labels{
+			"version": cleanLabel(s.Version), "goversion": runtime.Version(), "role": cleanLabel(s.Role),
+		},
 	})
 	build.Set(1)
 	m.registry.MustRegister(

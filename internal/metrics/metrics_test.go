@@ -28,12 +28,19 @@ import (
 // controller is a controller that has something of everything.
 func controller(context.Context) epdapi.ControllerStatus {
 	return epdapi.ControllerStatus{
-		Forecasts: &epdapi.ForecastStatus{Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4, Scores: []epdapi.ForecastScore{
-			{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125}, {Target: "time", Tier: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
-		}},
-		ConfigVersion: "a1b2c3", HoldOut: 0.05, ConstantArm: 0.1, Jobs: 9, Tokens: 2, Decided: 3, Models: 4, Submissions: 100,
-		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, AdaptedRuns: 11, SharedRuns: 12, Asleep: 13, Waking: 14, Unwritten: 5, Lost: 6, Implausible: 15, Trouble: "disk full",
-		Queue: epdapi.SyncStatus{At: time.Unix(1.7e9, 5e8)}, Nodes: epdapi.SyncStatus{At: time.Unix(1.7e9, 0), Failures: 3},
+		Forecasts: &epdapi.ForecastStatus{
+			Enabled: true, Jobs: 40, Trainings: 2, Missed: 1, Aligned: 3, AskErrors: 4,
+			Scores: []epdapi.ForecastScore{
+				{Target: "time", Jobs: 9, Coverage: 0.875, MedianError: 0.125},
+				{Target: "time", Tier: "script only", Jobs: 2, Coverage: 1, MedianError: 0.5},
+			},
+		},
+		ConfigVersion: "a1b2c3", HoldOut: 0.05, ConstantArm: 0.1, Jobs: 9, Tokens: 2, Decided: 3, Models: 4,
+		Submissions: 100,
+		BadRequests: 1, Outcomes: 50, OutcomeErrors: 2, Refits: 7, Retired: 1, AdaptedRuns: 11,
+		SharedRuns: 12, Asleep: 13, Waking: 14, Unwritten: 5, Lost: 6, Implausible: 15, Trouble: "disk full",
+		Queue: epdapi.SyncStatus{At: time.Unix(1.7e9, 5e8)},
+		Nodes: epdapi.SyncStatus{At: time.Unix(1.7e9, 0), Failures: 3},
 	}
 }
 
@@ -42,14 +49,19 @@ func savings(context.Context) (epdapi.Savings, error) {
 		GPU:  epdapi.Saving{Runs: 30, SavedJ: 1e6, LowJ: 8e5, HighJ: 1.2e6, BaselineJ: 5e6},
 		Node: epdapi.Saving{Runs: 20, SavedJ: -5e4, LowJ: -1e5, HighJ: 1e4, BaselineJ: 7e6},
 		Constant: &epdapi.ConstantArm{
-			GPU: epdapi.Saving{Runs: 5, SavedJ: 2e5, LowJ: 1e5, HighJ: 3e5, BaselineJ: 1e6}, Node: epdapi.Saving{Runs: 4, SavedJ: 1e5, LowJ: 0, HighJ: 2e5, BaselineJ: 2e6},
-			AddedGPU: epdapi.AddedSaving{Runs: 29, SavedJ: 4e5, LowJ: 3e5, HighJ: 5e5, BaselineJ: 4e6}, AddedNode: epdapi.AddedSaving{Runs: 19, SavedJ: -1e4, LowJ: -2e4, HighJ: 1e4, BaselineJ: 6e6},
+			GPU:       epdapi.Saving{Runs: 5, SavedJ: 2e5, LowJ: 1e5, HighJ: 3e5, BaselineJ: 1e6},
+			Node:      epdapi.Saving{Runs: 4, SavedJ: 1e5, LowJ: 0, HighJ: 2e5, BaselineJ: 2e6},
+			AddedGPU:  epdapi.AddedSaving{Runs: 29, SavedJ: 4e5, LowJ: 3e5, HighJ: 5e5, BaselineJ: 4e6},
+			AddedNode: epdapi.AddedSaving{Runs: 19, SavedJ: -1e4, LowJ: -2e4, HighJ: 1e4, BaselineJ: 6e6},
 		},
 	}, nil
 }
 
 func steering() metrics.Steering {
-	return metrics.Steering{Asleep: 3, Wakes: 4, LongestWake: 90.5, Suited: 5, Unsuited: 6, Ranked: 7, Nice: 8, Prefer: 9, Weights: 10}
+	return metrics.Steering{
+		Asleep: 3, Wakes: 4, LongestWake: 90.5, Suited: 5, Unsuited: 6, Ranked: 7, Nice: 8,
+		Prefer: 9, Weights: 10,
+	}
 }
 
 func power() epdapi.ClusterPower {
@@ -62,9 +74,13 @@ func agent(context.Context) metrics.Agent {
 		GPUs: []metrics.GPU{
 			{
 				UUID: "GPU-1", Model: "NVIDIA H200", Partition: "gpu", Read: true, Power: 350, Energy: 1e7,
-				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Utilisation: 0.5, Locked: dvfsmodel.Setting{Core: 1200}, Writes: 8,
+				Clocks: dvfsmodel.Setting{Core: 1200, Mem: 2619}, Utilisation: 0.5,
+				Locked: dvfsmodel.Setting{Core: 1200}, Writes: 8,
 			},
-			{UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70, Clocks: dvfsmodel.Setting{Core: 345, Mem: 2619}},
+			{
+				UUID: "GPU-2", Model: "NVIDIA H200", Read: true, Power: 70,
+				Clocks: dvfsmodel.Setting{Core: 345, Mem: 2619},
+			},
 			{UUID: "GPU-3", Model: "NVIDIA H200", Stuck: true, Alien: true},
 		},
 	}
@@ -72,13 +88,18 @@ func agent(context.Context) metrics.Agent {
 
 // whole is an epd of both roles in which something of everything happened.
 func whole() *metrics.Metrics {
-	m := metrics.New(metrics.Sources{Version: "v1.2", Role: "both", Controller: controller, Savings: savings, Agent: agent, Steering: steering, Power: power})
+	m := metrics.New(metrics.Sources{
+		Version: "v1.2", Role: "both", Controller: controller, Savings: savings, Agent: agent,
+		Steering: steering, Power: power,
+	})
 	m.Took(metrics.Decide, 90*time.Microsecond)
 	m.Took("no such request", time.Hour)
 	m.Decided(metrics.DecisionLabels{Mode: "enforce", Arm: "treated", Applied: true})
 	m.Decided(metrics.DecisionLabels{Mode: "enforce", Arm: "held-out"})
 	gpu, node := 5e5, 9e5
-	m.Recorded(metrics.RunEnergy{Partition: "gpu", GPUModel: "NVIDIA H200", Arm: "treated", GPU: &gpu, Node: &node})
+	m.Recorded(metrics.RunEnergy{
+		Partition: "gpu", GPUModel: "NVIDIA H200", Arm: "treated", GPU: &gpu, Node: &node,
+	})
 	m.Failed("munge-expired")
 	m.Failed("munge-expired")
 	m.Failed("bad-request")
@@ -171,7 +192,10 @@ func TestTheMetricsAreWhatTheSourcesSay(t *testing.T) {
 			t.Errorf("missing: %s", line)
 		}
 	}
-	for _, no := range []string{`epplan_gpu_power_watts{gpu="GPU-3"`, `epplan_gpu_energy_joules_total{gpu="GPU-2"`, "no such"} {
+	for _, no := range []string{
+		`epplan_gpu_power_watts{gpu="GPU-3"`,
+		`epplan_gpu_energy_joules_total{gpu="GPU-2"`, "no such",
+	} {
 		if strings.Contains(got, no) {
 			t.Errorf("there is %s", no)
 		}
@@ -227,7 +251,11 @@ func series(tb testing.TB, m *metrics.Metrics) map[string][]map[string]string {
 }
 
 func TestWithoutAConstantArmNothingIsSaidOfIt(t *testing.T) {
-	m := metrics.New(metrics.Sources{Controller: controller, Savings: func(context.Context) (epdapi.Savings, error) { return epdapi.Savings{GPU: epdapi.Saving{Runs: 1}}, nil }})
+	m := metrics.New(metrics.Sources{
+		Controller: controller, Savings: func(context.Context) (epdapi.Savings, error) {
+			return epdapi.Savings{GPU: epdapi.Saving{Runs: 1}}, nil
+		},
+	})
 	all := series(t, m)
 	if len(all["epplan_saved_energy_joules"]) != 2 {
 		t.Errorf("%v", all["epplan_saved_energy_joules"])
@@ -267,7 +295,8 @@ func TestEachRoleHasItsOwnMetrics(t *testing.T) {
 
 func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 	allowed := []string{
-		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu", "gpu_model", "domain", "what", "target", "rung", "lever",
+		"version", "goversion", "role", "request", "kind", "mode", "arm", "part", "partition", "gpu",
+		"gpu_model", "domain", "what", "target", "rung", "lever",
 	}
 	for name, all := range series(t, whole()) {
 		for _, labels := range all {
@@ -282,7 +311,8 @@ func TestNoLabelNamesAJobOrAUser(t *testing.T) {
 
 func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 	hostile := []string{
-		"", "\xff\xfe", "a\nb", "a\"} 1\nepplan_gpus 7", "\x00", strings.Repeat("ä", 5000), "\u202eevil", "{}", `\`, "naïve",
+		"", "\xff\xfe", "a\nb", "a\"} 1\nepplan_gpus 7", "\x00", strings.Repeat("ä", 5000), "\u202eevil",
+		"{}", `\`, "naïve",
 	}
 	gpus := make([]metrics.GPU, 0, 5000+2*len(hostile))
 	for i := range 5000 {
@@ -300,7 +330,10 @@ func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 	joules := 1.0
 	for i := range 5000 {
 		bad := hostile[i%len(hostile)]
-		m.Recorded(metrics.RunEnergy{Partition: fmt.Sprint(i, bad), GPUModel: fmt.Sprint(bad, i), Arm: bad, GPU: &joules, Node: &joules})
+		m.Recorded(metrics.RunEnergy{
+			Partition: fmt.Sprint(i, bad), GPUModel: fmt.Sprint(bad, i), Arm: bad, GPU: &joules,
+			Node: &joules,
+		})
 		m.Recorded(metrics.RunEnergy{Partition: bad, GPUModel: bad, Arm: "treated", GPU: &joules})
 		m.Decided(metrics.DecisionLabels{Mode: bad, Arm: bad, Applied: true})
 		m.Failed(fmt.Sprint(bad, i))
@@ -311,7 +344,8 @@ func TestHostileNamesAreCleanedAndBounded(t *testing.T) {
 		total += len(all)
 		for _, labels := range all {
 			for label, value := range labels {
-				if len(value) > 3*64 || regexp.MustCompile(`[[:cntrl:]]`).MatchString(value) || strings.Contains(value, "\u202e") {
+				if len(value) > 3*64 || regexp.MustCompile(`[[:cntrl:]]`).MatchString(value) ||
+					strings.Contains(value, "\u202e") {
 					t.Errorf("%s: %s=%q", name, label, value)
 				}
 			}
@@ -351,13 +385,15 @@ func TestAnyNameCanBeScraped(t *testing.T) {
 		return now
 	}})
 	rapid.Check(t, func(r *rapid.T) {
-		name := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+		name := rapid.OneOf(rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 		power := rapid.Float64Range(0, 1000)
 		gpus := make([]metrics.GPU, 0, 20)
 		for range rapid.IntRange(0, cap(gpus)).Draw(r, "gpus") {
 			gpus = append(gpus, metrics.GPU{
-				UUID: name.Draw(r, "uuid"), Model: name.Draw(r, "model"), Partition: name.Draw(r, "partition"),
-				Read: rapid.Bool().Draw(r, "read"), Power: power.Draw(r, "power"),
+				UUID: name.Draw(r, "uuid"), Model: name.Draw(r, "model"),
+				Partition: name.Draw(r, "partition"),
+				Read:      rapid.Bool().Draw(r, "read"), Power: power.Draw(r, "power"),
 			})
 		}
 		mu.Lock()
@@ -430,7 +466,8 @@ func TestScrapesAndCountsGoTogether(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if text := scrape(t, m); !strings.Contains(text, `epplan_decisions_total{arm="treated",mode="advise"} 800`) {
+	if text := scrape(t, m); !strings.Contains(text,
+		`epplan_decisions_total{arm="treated",mode="advise"} 800`) {
 		t.Error("decisions were lost")
 	}
 }

@@ -40,7 +40,9 @@ func families(t *testing.T, m *metrics.Metrics) map[string]described {
 		for i, l := range pairs {
 			labels[i] = "`" + l.GetName() + "`"
 		}
-		found[f.GetName()] = described{strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp()}
+		found[f.GetName()] = described{
+			strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp(),
+		}
 	}
 	return found
 }
@@ -62,7 +64,9 @@ func rows(of map[string]described) string {
 func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
 	all := families(t, whole())
 	controllers := families(t, metrics.New(metrics.Sources{Agent: agent}))
-	agents := families(t, metrics.New(metrics.Sources{Controller: controller, Savings: savings, Steering: steering, Power: power}))
+	agents := families(t, metrics.New(metrics.Sources{
+		Controller: controller, Savings: savings, Steering: steering, Power: power,
+	}))
 	tables := map[string]map[string]described{"both roles": {}, "the controller": {}, "the agent": {}}
 	for name, f := range all {
 		_, withoutController := controllers[name]
@@ -85,7 +89,8 @@ func TestThePageListsTheMetricsAsTheyAre(t *testing.T) {
 		part := table.FindStringSubmatch(block)
 		of, known := tables[part[2]]
 		if !known {
-			t.Errorf("docs/metrics.md: metrics of %s, want one of both roles, the controller, the agent", part[2])
+			t.Errorf("docs/metrics.md: metrics of %s, want one of both roles, the controller, the agent",
+				part[2])
 		}
 		seen += len(of)
 		return part[1] + rows(of) + part[3]

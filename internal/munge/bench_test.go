@@ -64,7 +64,8 @@ func BenchmarkEncodeAndDecodeByCommands(b *testing.B) {
 
 // post sends a decision's worth of JSON and reads as much.
 func post(ctx context.Context, c *http.Client, url string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/decide", strings.NewReader(strings.Repeat("x", 1500)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/decide",
+		strings.NewReader(strings.Repeat("x", 1500)))
 	if err != nil {
 		return err
 	}

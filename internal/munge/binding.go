@@ -50,7 +50,8 @@ func requestStatement(n nonce, method, target, body string) []byte {
 
 // replyStatement is what an answer's credential says.
 func replyStatement(n nonce, status int, body []byte) []byte {
-	return fmt.Appendf(nil, "%s %s %x %s %s", protocolVersion, kindReply, n, strconv.Itoa(status), textDigest(body))
+	return fmt.Appendf(nil, "%s %s %x %s %s", protocolVersion, kindReply, n, strconv.Itoa(status),
+		textDigest(body))
 }
 
 // requestClaim is what a request's credential says of it.

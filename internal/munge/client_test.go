@@ -26,7 +26,10 @@ func TestACredentialSaysWhoMadeItAndWhat(t *testing.T) {
 	d := mungetest.Start(t, nil)
 	m := munge.New(d.Socket)
 	before := time.Now().Truncate(time.Second)
-	for _, payload := range []string{"", "hello", "quotes ' \" and\nlines\x00\xff", strings.Repeat("x", 4096)} {
+	for _, payload := range []string{
+		"", "hello", "quotes ' \" and\nlines\x00\xff",
+		strings.Repeat("x", 4096),
+	} {
 		text, err := m.Encode(t.Context(), []byte(payload), munge.CredentialTerms{TTL: 20 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +38,8 @@ func TestACredentialSaysWhoMadeItAndWhat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.UID != me() || int(c.GID) != os.Getgid() || string(c.Payload) != payload || c.TTL != 20*time.Second {
+		if c.UID != me() || int(c.GID) != os.Getgid() || string(c.Payload) != payload ||
+			c.TTL != 20*time.Second {
 			t.Errorf("%.20q came back as %+v", payload, c)
 		}
 		if c.Encoded.Before(before) || c.Decoded.Before(c.Encoded) || c.Age() > 10*time.Second {
@@ -70,7 +74,8 @@ func TestMungesOwnCommandsAndTheClientUnderstandEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := run(t, 0, text, "unmunge", "--socket", d.Socket); !strings.Contains(out, "Success") || !strings.HasSuffix(out, "to unmunge") {
+	if out := run(t, 0, text, "unmunge", "--socket", d.Socket); !strings.Contains(out, "Success") ||
+		!strings.HasSuffix(out, "to unmunge") {
 		t.Errorf("unmunge says %s", out)
 	}
 }
@@ -80,7 +85,8 @@ const nobody = 65534
 
 func TestAnotherUsersCredentialTellsThatUser(t *testing.T) {
 	d := mungetest.Start(t, nil)
-	c, err := munge.New(d.Socket).Decode(t.Context(), strings.TrimSpace(run(t, nobody, "me", "munge", "--socket", d.Socket)))
+	c, err := munge.New(d.Socket).Decode(t.Context(),
+		strings.TrimSpace(run(t, nobody, "me", "munge", "--socket", d.Socket)))
 	if err != nil || c.UID != nobody || c.GID != nobody {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -107,7 +113,8 @@ func TestACredentialCountsOnce(t *testing.T) {
 	if _, err := m.Decode(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := m.Decode(t.Context(), text); !errors.Is(err, munge.ErrReplayed) || string(c.Payload) != "once" {
+	if c, err := m.Decode(t.Context(), text); !errors.Is(err, munge.ErrReplayed) ||
+		string(c.Payload) != "once" {
 		t.Errorf("the second time: %+v, %v", c, err)
 	}
 }
@@ -125,7 +132,9 @@ func TestACredentialFromClocksThatDifferIsRefusedWithTheDifference(t *testing.T)
 		{-30 * time.Second, nil, ""},
 		{30 * time.Second, nil, ""},
 	} {
-		text := mungetest.Mint(d.Key, mungetest.Credential{UID: 7, Encoded: time.Now().Add(c.off), TTL: time.Minute, Payload: []byte("p")})
+		text := mungetest.Mint(d.Key, mungetest.Credential{
+			UID: 7, Encoded: time.Now().Add(c.off), TTL: time.Minute, Payload: []byte("p"),
+		})
 		got, err := m.Decode(t.Context(), text)
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v off: %v, want %v", c.off, err, c.want)
@@ -137,7 +146,8 @@ func TestACredentialFromClocksThatDifferIsRefusedWithTheDifference(t *testing.T)
 			continue
 		}
 		// A second or two may go by between minting and decoding.
-		if text := regexp.MustCompile(`31[0-4] s`).ReplaceAllString(err.Error(), "312 s"); !strings.Contains(text, c.says) {
+		if text := regexp.MustCompile(`31[0-4] s`).ReplaceAllString(err.Error(),
+			"312 s"); !strings.Contains(text, c.says) {
 			t.Errorf("%v off: %v, want %q", c.off, err, c.says)
 		}
 	}
@@ -158,7 +168,9 @@ func TestACredentialExpiresByMungesClock(t *testing.T) {
 func TestACredentialOfAnotherKeyOrAnAlteredOneIsRefused(t *testing.T) {
 	d := mungetest.Start(t, nil)
 	m := munge.New(d.Socket)
-	ours := mungetest.Credential{Encoded: time.Now(), TTL: time.Minute, Payload: []byte("something long enough")}
+	ours := mungetest.Credential{
+		Encoded: time.Now(), TTL: time.Minute, Payload: []byte("something long enough"),
+	}
 	text := mungetest.Mint(d.Key, ours)
 	for name, c := range map[string]string{
 		"another key": mungetest.Mint(mungetest.NewKey(), ours),
@@ -184,8 +196,10 @@ func flip(c byte) string {
 func TestWhatIsNoCredentialIsRefused(t *testing.T) {
 	m := munge.New(mungetest.Start(t, nil).Socket)
 	for _, text := range []string{
-		"", "MUNGE", "MUNGE:", "MUNGE::", "MUNGE:AAAA", "munge:AAAA:", "MUNGE:AAAA:", "MUNGE:AwAA:", "MUNGE:AA\nAA:",
-		"MUNGE:AAAA:\x00", "MUNGE:$(id):", "MUNGE:" + strings.Repeat("A", 8<<10) + ":", "MUNGE:====:", " MUNGE:AAAA:",
+		"", "MUNGE", "MUNGE:", "MUNGE::", "MUNGE:AAAA", "munge:AAAA:", "MUNGE:AAAA:", "MUNGE:AwAA:",
+		"MUNGE:AA\nAA:",
+		"MUNGE:AAAA:\x00", "MUNGE:$(id):", "MUNGE:" + strings.Repeat("A", 8<<10) + ":", "MUNGE:====:",
+		" MUNGE:AAAA:",
 	} {
 		if got, err := m.Decode(t.Context(), text); !errors.Is(err, munge.ErrInvalid) || got.Payload != nil {
 			t.Errorf("%.40q: %+v, %v", text, got, err)
@@ -207,9 +221,12 @@ func inside(text string) []byte {
 func TestNoGarbageIsTakenForACredential(t *testing.T) {
 	d := mungetest.Start(t, nil)
 	m := munge.New(d.Socket)
-	good := mungetest.Mint(d.Key, mungetest.Credential{Encoded: time.Now(), TTL: time.Minute, Payload: []byte("payload")})
+	good := mungetest.Mint(d.Key, mungetest.Credential{
+		Encoded: time.Now(), TTL: time.Minute, Payload: []byte("payload"),
+	})
 	// Most bytes are refused before munged sees them, base64's letters only by it.
-	letter := rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")))
+	letter := rapid.OneOf(rapid.Byte(),
+		rapid.SampledFrom([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")))
 	rapid.Check(t, func(r *rapid.T) {
 		text := []byte(good)
 		at := rapid.IntRange(0, len(text)-1).Draw(r, "at")
@@ -232,7 +249,8 @@ func TestNoGarbageIsTakenForACredential(t *testing.T) {
 
 func TestAPayloadBeyondTheBoundIsRefused(t *testing.T) {
 	m := munge.New("/nowhere")
-	if _, err := m.Encode(t.Context(), make([]byte, 4097), munge.CredentialTerms{}); !errors.Is(err, munge.ErrTooLong) {
+	if _, err := m.Encode(t.Context(), make([]byte, 4097), munge.CredentialTerms{}); !errors.Is(err,
+		munge.ErrTooLong) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -241,7 +259,8 @@ func TestAMungedThatIsDownIsUnavailableUntilItIsBack(t *testing.T) {
 	d := mungetest.Start(t, nil)
 	m := munge.New(d.Socket)
 	d.Stop(t)
-	if _, err := m.Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); !errors.Is(err, munge.ErrUnavailable) {
+	if _, err := m.Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); !errors.Is(err,
+		munge.ErrUnavailable) {
 		t.Errorf("encode: %v", err)
 	}
 	if _, err := m.Decode(t.Context(), "MUNGE:AAAA:"); !errors.Is(err, munge.ErrUnavailable) {
@@ -324,7 +343,8 @@ func TestAMungedWithAFullQueueIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(queue) //nolint:errcheck // the test is over
-	if err := errors.Join(syscall.Bind(queue, &syscall.SockaddrUnix{Name: path}), syscall.Listen(queue, 0)); err != nil {
+	if err := errors.Join(syscall.Bind(queue, &syscall.SockaddrUnix{Name: path}),
+		syscall.Listen(queue, 0)); err != nil {
 		t.Fatal(err)
 	}
 	var d net.Dialer
@@ -339,7 +359,8 @@ func TestAMungedWithAFullQueueIsWaitedFor(t *testing.T) {
 		defer c.Close() //nolint:errcheck // nothing was buffered
 	}
 	const credential = "MUNGE:AAAA:"
-	answer := reply(4, 3, uint32(6+len(credential)), append([]byte{0, 0, 0, 0, 0, byte(len(credential))}, credential...)...)
+	answer := reply(4, 3, uint32(6+len(credential)),
+		append([]byte{0, 0, 0, 0, 0, byte(len(credential))}, credential...)...)
 	served, over := make(chan struct{}), make(chan struct{})
 	time.AfterFunc(50*time.Millisecond, func() {
 		defer close(served)
@@ -355,7 +376,8 @@ func TestAMungedWithAFullQueueIsWaitedFor(t *testing.T) {
 		close(over)
 		<-served
 	}()
-	if text, err := munge.New(path).Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); err != nil || text != credential {
+	if text, err := munge.New(path).Encode(t.Context(), []byte("x"), munge.CredentialTerms{}); err != nil ||
+		text != credential {
 		t.Errorf("got %q, %v", text, err)
 	}
 }
@@ -413,7 +435,8 @@ func FuzzMungedsAnswer(f *testing.F) {
 			}
 		}
 		if body, err := munge.ReadMessage(bytes.NewReader(answer), 5); err == nil {
-			if c, err := munge.ParseDecoded(body); err == nil && (body[0] != 0 || len(c.Payload) > len(body)) {
+			if c, err := munge.ParseDecoded(body); err == nil &&
+				(body[0] != 0 || len(c.Payload) > len(body)) {
 				t.Errorf("%x decodes to %+v", body, c)
 			}
 		}

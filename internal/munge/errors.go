@@ -42,13 +42,15 @@ const hintClocks = "compare the machines' clocks: chronyc tracking"
 
 // tooOldError says how old a credential is.
 func tooOldError(age, limit time.Duration) error {
-	return fmt.Errorf("%w: it is %d s old, at most %d s are allowed; it took that long, or the clock where it was made is behind (%s)",
+	return fmt.Errorf("%w: it is %d s old, at most %d s are allowed; it took that long, or the clock where "+
+		"it was made is behind (%s)",
 		ErrExpired, roundedSeconds(age), roundedSeconds(limit), hintClocks)
 }
 
 // fromFutureError says how far ahead a credential is.
 func fromFutureError(age time.Duration) error {
-	return fmt.Errorf("%w: the clock where it was made is %d s ahead (%s)", ErrRewound, roundedSeconds(-age), hintClocks)
+	return fmt.Errorf("%w: the clock where it was made is %d s ahead (%s)", ErrRewound,
+		roundedSeconds(-age), hintClocks)
 }
 
 func roundedSeconds(d time.Duration) int64 { return int64(d / time.Second) }

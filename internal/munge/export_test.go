@@ -45,7 +45,8 @@ func (n *Nonces) Len() int { return len(n.of.young) + len(n.of.old) }
 func NewServer(h http.Handler) *http.Server {
 	const serveTime = 15 * time.Second
 	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: serveTime, WriteTimeout: serveTime, MaxHeaderBytes: maxHeaders,
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: serveTime, WriteTimeout: serveTime,
+		MaxHeaderBytes: maxHeaders,
 	}
 	s.SetKeepAlivesEnabled(false)
 	return s

@@ -116,7 +116,9 @@ func (s *site) ask(t *testing.T, method, path, body string) (status int, answer 
 	return send(t, s.transport, method, s.url+path, body)
 }
 
-func send(t *testing.T, by http.RoundTripper, method, url, body string) (status int, answer string, err error) {
+func send(
+	t *testing.T, by http.RoundTripper, method, url, body string,
+) (status int, answer string, err error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -168,7 +170,9 @@ func (s *site) request(t *testing.T, method, path, body string) *http.Request {
 
 // signed is a request with a credential that says what is given of it, made at
 // a time by a user, with a key.
-func (s *site) signed(t *testing.T, r *http.Request, payload string, c mungetest.Credential, key []byte) *http.Request {
+func (s *site) signed(
+	t *testing.T, r *http.Request, payload string, c mungetest.Credential, key []byte,
+) *http.Request {
 	t.Helper()
 	c.Payload = []byte(payload)
 	if c.Encoded.IsZero() {
@@ -185,7 +189,8 @@ const someNonce = "00112233445566778899aabbccddeeff"
 
 // says is what the credential of a request would have to say.
 func says(nonce, method, path, body string) string {
-	return fmt.Sprintf("epplan/1 request %s %s %s %s", nonce, method, munge.Digest([]byte(path)), munge.Digest([]byte(body)))
+	return fmt.Sprintf("epplan/1 request %s %s %s %s", nonce, method, munge.Digest([]byte(path)),
+		munge.Digest([]byte(body)))
 }
 
 // capture notes the request that a transport sends.

@@ -29,13 +29,15 @@ func newImpostor(t *testing.T, reply func(w http.ResponseWriter, nonce, credenti
 	t.Helper()
 	s := newSite(t, munge.Options{}, nil)
 	eavesdropper := munge.New(s.there.Socket)
-	return &impostor{site: s, url: serve(t, munge.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		credential := r.Header.Get(munge.Header)
-		c, err := eavesdropper.Decode(r.Context(), credential)
-		if parts := strings.Fields(string(c.Payload)); err == nil && len(parts) == 6 {
-			reply(w, parts[2], credential)
-		}
-	})))}
+	return &impostor{
+		site: s, url: serve(t, munge.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			credential := r.Header.Get(munge.Header)
+			c, err := eavesdropper.Decode(r.Context(), credential)
+			if parts := strings.Fields(string(c.Payload)); err == nil && len(parts) == 6 {
+				reply(w, parts[2], credential)
+			}
+		}))),
+	}
 }
 
 const fakeBody = `{"apply":true,"core_mhz":210}`
@@ -48,7 +50,9 @@ func answerSays(nonce string, status int, body string) string {
 func TestAnAnswerThatIsntAuthenticReachesNobody(t *testing.T) {
 	var key []byte
 	mint := func(payload string, uid uint32, off time.Duration) string {
-		return mungetest.Mint(key, mungetest.Credential{UID: uid, Encoded: time.Now().Add(off), TTL: time.Minute, Payload: []byte(payload)})
+		return mungetest.Mint(key, mungetest.Credential{
+			UID: uid, Encoded: time.Now().Add(off), TTL: time.Minute, Payload: []byte(payload),
+		})
 	}
 	var earlier string
 	for name, c := range map[string]struct {
@@ -61,15 +65,33 @@ func TestAnAnswerThatIsntAuthenticReachesNobody(t *testing.T) {
 			good := answerSays(nonce, 200, fakeBody)
 			return []string{mint(good, 0, 0), mint(good, 0, 0)}
 		}, munge.ErrInvalid, "there are 2"},
-		"garbage":              {func(string, string) []string { return []string{"MUNGE:garbage:"} }, munge.ErrInvalid, ""},
-		"the request's own":    {func(_, asked string) []string { return []string{asked} }, munge.ErrBinding, "its kind"},
-		"of a user":            {func(n, _ string) []string { return []string{mint(answerSays(n, 200, fakeBody), 1000, 0)} }, nil, "uid 1000"},
-		"of another nonce":     {func(string, string) []string { return []string{mint(answerSays(someNonce, 200, fakeBody), 0, 0)} }, munge.ErrBinding, "its nonce"},
-		"of another status":    {func(n, _ string) []string { return []string{mint(answerSays(n, 404, fakeBody), 0, 0)} }, munge.ErrBinding, "its status"},
-		"of another body":      {func(n, _ string) []string { return []string{mint(answerSays(n, 200, "{}"), 0, 0)} }, munge.ErrBinding, "its body"},
-		"of an older version":  {func(n, _ string) []string { return []string{mint("epplan/0"+answerSays(n, 200, fakeBody)[8:], 0, 0)} }, munge.ErrBinding, "its version"},
-		"of clocks that lag":   {func(n, _ string) []string { return []string{mint(answerSays(n, 200, fakeBody), 0, -time.Hour)} }, munge.ErrExpired, "clock"},
-		"of clocks that hurry": {func(n, _ string) []string { return []string{mint(answerSays(n, 200, fakeBody), 0, time.Hour)} }, munge.ErrRewound, "s ahead"},
+		"garbage": {func(string, string) []string {
+			return []string{"MUNGE:garbage:"}
+		}, munge.ErrInvalid, ""},
+		"the request's own": {func(_, asked string) []string {
+			return []string{asked}
+		}, munge.ErrBinding, "its kind"},
+		"of a user": {func(n, _ string) []string {
+			return []string{mint(answerSays(n, 200, fakeBody), 1000, 0)}
+		}, nil, "uid 1000"},
+		"of another nonce": {func(string, string) []string {
+			return []string{mint(answerSays(someNonce, 200, fakeBody), 0, 0)}
+		}, munge.ErrBinding, "its nonce"},
+		"of another status": {func(n, _ string) []string {
+			return []string{mint(answerSays(n, 404, fakeBody), 0, 0)}
+		}, munge.ErrBinding, "its status"},
+		"of another body": {func(n, _ string) []string {
+			return []string{mint(answerSays(n, 200, "{}"), 0, 0)}
+		}, munge.ErrBinding, "its body"},
+		"of an older version": {func(n, _ string) []string {
+			return []string{mint("epplan/0"+answerSays(n, 200, fakeBody)[8:], 0, 0)}
+		}, munge.ErrBinding, "its version"},
+		"of clocks that lag": {func(n, _ string) []string {
+			return []string{mint(answerSays(n, 200, fakeBody), 0, -time.Hour)}
+		}, munge.ErrExpired, "clock"},
+		"of clocks that hurry": {func(n, _ string) []string {
+			return []string{mint(answerSays(n, 200, fakeBody), 0, time.Hour)}
+		}, munge.ErrRewound, "s ahead"},
 		"of another key": {func(n, _ string) []string {
 			return []string{mungetest.Mint(mungetest.NewKey(), mungetest.Credential{
 				Encoded: time.Now(), TTL: time.Minute, Payload: []byte(answerSays(n, 200, fakeBody)),
@@ -88,7 +110,8 @@ func TestAnAnswerThatIsntAuthenticReachesNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, answer, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}")
-			if answer != "" || !errors.Is(err, munge.ErrUnauthentic) || !strings.Contains(err.Error(), c.says) {
+			if answer != "" || !errors.Is(err, munge.ErrUnauthentic) ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("%q, %v; want %q", answer, err, c.says)
 			}
 			if c.want != nil && !errors.Is(err, c.want) {
@@ -103,17 +126,20 @@ func TestAUserWhoIsTrustedLaterMayAnswerFromThenOn(t *testing.T) {
 	var i *impostor
 	i = newImpostor(t, func(w http.ResponseWriter, nonce, _ string) {
 		w.Header().Set(munge.Header, mungetest.Mint(i.here.Key, mungetest.Credential{
-			UID: later, Encoded: time.Now(), TTL: time.Minute, Payload: []byte(answerSays(nonce, 200, fakeBody)),
+			UID: later, Encoded: time.Now(), TTL: time.Minute,
+			Payload: []byte(answerSays(nonce, 200, fakeBody)),
 		}))
 		_, _ = io.WriteString(w, fakeBody)
 	})
 	trusted := false
 	i.transport.Trust(func(uid uint32) bool { return trusted && uid == later })
-	if _, _, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); !errors.Is(err, munge.ErrUnauthentic) {
+	if _, _, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); !errors.Is(err,
+		munge.ErrUnauthentic) {
 		t.Errorf("before: %v", err)
 	}
 	trusted = true
-	if _, answer, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); err != nil || answer != fakeBody {
+	if _, answer, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); err != nil ||
+		answer != fakeBody {
 		t.Errorf("then: %q, %v", answer, err)
 	}
 }
@@ -128,19 +154,22 @@ func TestTheImpostorsAnswerWouldDoIfRootSignedIt(t *testing.T) {
 		w.Header().Set("Set-Cookie", "a=b")
 		_, _ = io.WriteString(w, fakeBody)
 	})
-	if status, answer, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); err != nil || status != 200 || answer != fakeBody {
+	if status, answer, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); err != nil ||
+		status != 200 || answer != fakeBody {
 		t.Errorf("%d %q, %v", status, answer, err)
 	}
 }
 
 func TestAnUnsignedRedirectIsNotFollowed(t *testing.T) {
 	followed := false
-	elsewhere := serve(t, munge.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true })))
+	elsewhere := serve(t,
+		munge.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed = true })))
 	i := newImpostor(t, func(w http.ResponseWriter, _, _ string) {
 		w.Header().Set("Location", elsewhere)
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
-	if _, _, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); !errors.Is(err, munge.ErrUnauthentic) || followed {
+	if _, _, err := send(t, i.transport, "POST", i.url+"/v1/decide", "{}"); !errors.Is(err,
+		munge.ErrUnauthentic) || followed {
 		t.Errorf("followed %v, %v", followed, err)
 	}
 }
@@ -155,7 +184,8 @@ func TestAnEndlessAnswerIsGivenUp(t *testing.T) {
 	huge := newImpostor(t, func(w http.ResponseWriter, _, _ string) {
 		w.Header().Set("X-Huge", strings.Repeat("x", 64<<10))
 	})
-	if _, _, err := send(t, huge.transport, "GET", huge.url+"/v1/jobs", ""); err == nil || !strings.Contains(err.Error(), "header") {
+	if _, _, err := send(t, huge.transport, "GET", huge.url+"/v1/jobs", ""); err == nil ||
+		!strings.Contains(err.Error(), "header") {
 		t.Errorf("huge headers: %v", err)
 	}
 }
@@ -191,9 +221,12 @@ func talk(t *testing.T, url, text string) (answer string, took time.Duration) {
 func TestAConnectionThatDawdlesIsClosed(t *testing.T) {
 	s := newSite(t, munge.Options{}, nil)
 	for name, c := range map[string]struct{ text, want string }{
-		"silence":           {"", ""},
-		"half a header":     {"POST /v1/decide HTTP/1.1\r\nHost: x\r\nX: ", ""},
-		"a stranger's body": {"POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx", "HTTP/1.1 401 Unauthorized"},
+		"silence":       {"", ""},
+		"half a header": {"POST /v1/decide HTTP/1.1\r\nHost: x\r\nX: ", ""},
+		"a stranger's body": {
+			"POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx",
+			"HTTP/1.1 401 Unauthorized",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +244,8 @@ func TestABodyThatComesTooSlowlyIsRefused(t *testing.T) {
 	credential := mungetest.Mint(s.here.Key, mungetest.Credential{
 		Encoded: time.Now(), TTL: time.Minute, Payload: []byte(says(someNonce, "POST", "/v1/decide", "body")),
 	})
-	line, took := talk(t, url, "POST /v1/decide HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"+munge.Header+": "+credential+"\r\n\r\nbod")
+	line, took := talk(t, url, "POST /v1/decide HTTP/1.1\r\nHost: x\r\n"+
+		"Content-Length: 4\r\n"+munge.Header+": "+credential+"\r\n\r\nbod")
 	if line != "HTTP/1.1 408 Request Timeout" || took > 15*time.Second {
 		t.Errorf("%q after %v", line, took)
 	}
@@ -225,20 +259,35 @@ func TestHostileRequestLinesAndHeadersComeToNothing(t *testing.T) {
 	long := strings.Repeat("a", 64<<10)
 	credential := func(n int, method, path string) string {
 		return munge.Header + ": " + mungetest.Mint(s.here.Key, mungetest.Credential{
-			Encoded: time.Now(), TTL: time.Minute, Payload: []byte(says(fmt.Sprintf("%032x", n), method, path, "")),
+			Encoded: time.Now(), TTL: time.Minute,
+			Payload: []byte(says(fmt.Sprintf("%032x", n), method, path, "")),
 		}) + "\r\n"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"huge header":      {"GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + long + "\r\n\r\n", "HTTP/1.1 431"},
-		"many headers":     {"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", 10000) + "\r\n", "HTTP/1.1 431"},
-		"huge path":        {"GET /" + long + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431"},
-		"no HTTP":          {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HTTP/1.1 400"},
-		"HTTP/2":           {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 "},
-		"two lengths":      {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", "HTTP/1.1 400"},
-		"length and chunk": {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked, x\r\n\r\nx", "HTTP/1.1 501"},
+		"huge header": {"GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + long + "\r\n\r\n", "HTTP/1.1 431"},
+		"many headers": {
+			"GET /v1/status HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", 10000) + "\r\n",
+			"HTTP/1.1 431",
+		},
+		"huge path": {"GET /" + long + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431"},
+		"no HTTP":   {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HTTP/1.1 400"},
+		"HTTP/2":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 "},
+		"two lengths": {
+			"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", "HTTP/1.1 400",
+		},
+		"length and chunk": {
+			"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked, x\r\n\r\nx",
+			"HTTP/1.1 501",
+		},
 		// The path that is served must be the one that was signed.
-		"another path in the signed one's place": {"GET http://x/v1/status HTTP/1.1\r\nHost: x\r\n" + credential(1, "GET", "/v1/status") + "\r\n", "HTTP/1.1 401"},
-		"a header says another path":             {"GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Original-URL: /v1/jobs\r\n" + credential(2, "GET", "/v1/jobs") + "\r\n", "HTTP/1.1 401"},
+		"another path in the signed one's place": {
+			"GET http://x/v1/status HTTP/1.1\r\nHost: x\r\n" + credential(1, "GET", "/v1/status") + "\r\n",
+			"HTTP/1.1 401",
+		},
+		"a header says another path": {
+			"GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Original-URL: /v1/jobs\r\n" +
+				credential(2, "GET", "/v1/jobs") + "\r\n", "HTTP/1.1 401",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if line, _ := talk(t, s.url, c.text); !strings.HasPrefix(line, c.want) {
@@ -253,11 +302,13 @@ func TestHostileRequestLinesAndHeadersComeToNothing(t *testing.T) {
 
 func TestHeadersThatNobodySignedDontComeThrough(t *testing.T) {
 	var seen http.Header
-	s := newSite(t, munge.Options{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header }))
+	s := newSite(t, munge.Options{},
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header }))
 	r := s.request(t, "GET", "/v1/jobs", "")
 	r.Header.Set("X-Epplan-User", "root")
 	r.Header.Set("Content-Encoding", "gzip")
-	if status, _, _ := s.bare(t, s.signed(t, r, says(someNonce, "GET", "/v1/jobs", ""), mungetest.Credential{}, s.here.Key)); status != 200 {
+	if status, _, _ := s.bare(t, s.signed(t, r, says(someNonce, "GET", "/v1/jobs", ""),
+		mungetest.Credential{}, s.here.Key)); status != 200 {
 		t.Fatalf("got %d", status)
 	}
 	if len(seen) != 1 || seen.Get("Content-Type") != "application/json" {

@@ -33,7 +33,8 @@ func TestARequestComesThroughAndItsAnswerBack(t *testing.T) {
 		status, answer, err := s.ask(t, c.method, c.path, c.body)
 		want := fmt.Sprintf("%d %s %s %s", uid, c.method, c.path, c.body)
 		if err != nil || status != c.status || answer != want {
-			t.Errorf("%s %s: %d %.80q, %v; want %d %.80q", c.method, c.path, status, answer, err, c.status, want)
+			t.Errorf("%s %s: %d %.80q, %v; want %d %.80q", c.method, c.path, status, answer, err,
+				c.status, want)
 		}
 	}
 	if s.why() != nil {
@@ -73,32 +74,80 @@ func TestWhatIsntBoundToTheRequestIsRefused(t *testing.T) {
 		says    string
 		signed  bool
 	}{
-		"another method":     {payload: says(someNonce, "GET", "/v1/decide?a=1", "body"), status: 401, want: munge.ErrBinding, says: "its method", signed: true},
-		"another path":       {payload: says(someNonce, "POST", "/v1/outcome?a=1", "body"), status: 401, want: munge.ErrBinding, says: "its path", signed: true},
-		"another query":      {payload: says(someNonce, "POST", "/v1/decide?a=2", "body"), status: 401, want: munge.ErrBinding, says: "its path", signed: true},
-		"another body":       {payload: says(someNonce, "POST", "/v1/decide?a=1", "bodY"), status: 401, want: munge.ErrBinding, says: "its body", signed: true},
-		"an older version":   {payload: strings.Replace(good, "epplan/1", "epplan/0", 1), status: 401, want: munge.ErrBinding, says: "its version"},
-		"no version":         {payload: strings.TrimPrefix(good, "epplan/1 "), status: 401, want: munge.ErrBinding, says: "its version"},
-		"of an answer":       {payload: "epplan/1 reply " + someNonce + " 200 " + munge.Digest([]byte("body")), status: 401, want: munge.ErrBinding, says: "its kind"},
+		"another method": {
+			payload: says(someNonce, "GET", "/v1/decide?a=1", "body"), status: 401, want: munge.ErrBinding,
+			says: "its method", signed: true,
+		},
+		"another path": {
+			payload: says(someNonce, "POST", "/v1/outcome?a=1", "body"), status: 401, want: munge.ErrBinding,
+			says: "its path", signed: true,
+		},
+		"another query": {
+			payload: says(someNonce, "POST", "/v1/decide?a=2", "body"), status: 401, want: munge.ErrBinding,
+			says: "its path", signed: true,
+		},
+		"another body": {
+			payload: says(someNonce, "POST", "/v1/decide?a=1", "bodY"), status: 401, want: munge.ErrBinding,
+			says: "its body", signed: true,
+		},
+		"an older version": {
+			payload: strings.Replace(good, "epplan/1", "epplan/0", 1), status: 401, want: munge.ErrBinding,
+			says: "its version",
+		},
+		"no version": {
+			payload: strings.TrimPrefix(good, "epplan/1 "), status: 401, want: munge.ErrBinding,
+			says: "its version",
+		},
+		"of an answer": {
+			payload: "epplan/1 reply " + someNonce + " 200 " + munge.Digest([]byte("body")), status: 401,
+			want: munge.ErrBinding, says: "its kind",
+		},
 		"nothing at all":     {payload: "", status: 401, want: munge.ErrBinding, says: "its version"},
 		"of another program": {payload: "slurm", status: 401, want: munge.ErrBinding, says: "its version"},
 		"more":               {payload: good + " more", status: 401, want: munge.ErrBinding, says: ""},
-		"a short nonce":      {payload: says("0011", "POST", "/v1/decide?a=1", "body"), status: 401, want: munge.ErrBinding, says: "its nonce"},
-		"a nonce of letters": {payload: says(strings.Repeat("zz", 16), "POST", "/v1/decide?a=1", "body"), status: 401, want: munge.ErrBinding, says: "its nonce"},
-		"another key":        {payload: good, key: other, status: 401, want: munge.ErrKey, says: "another munge key"},
-		"too old":            {payload: good, how: ago(312 * time.Second), status: 401, want: munge.ErrExpired, says: "chronyc", signed: true},
-		"of tomorrow":        {payload: good, how: ago(-312 * time.Second), status: 401, want: munge.ErrRewound, says: "s ahead", signed: true},
-		"old but long-lived": {payload: good, how: mungetest.Credential{Encoded: time.Now().Add(-312 * time.Second), TTL: ttl.TTL}, status: 401, want: munge.ErrExpired, says: "at most 60 s", signed: true},
-		"ahead, long-lived":  {payload: good, how: mungetest.Credential{Encoded: time.Now().Add(312 * time.Second), TTL: ttl.TTL}, status: 401, want: munge.ErrRewound, says: "s ahead", signed: true},
-		"another user":       {payload: good, how: mungetest.Credential{UID: 1000}, status: 403, want: munge.ErrForbidden, says: "uid 1000 is not allowed", signed: true},
+		"a short nonce": {
+			payload: says("0011", "POST", "/v1/decide?a=1", "body"), status: 401, want: munge.ErrBinding,
+			says: "its nonce",
+		},
+		"a nonce of letters": {
+			payload: says(strings.Repeat("zz", 16), "POST", "/v1/decide?a=1", "body"), status: 401,
+			want: munge.ErrBinding, says: "its nonce",
+		},
+		"another key": {
+			payload: good, key: other, status: 401, want: munge.ErrKey, says: "another munge key",
+		},
+		"too old": {
+			payload: good, how: ago(312 * time.Second), status: 401, want: munge.ErrExpired, says: "chronyc",
+			signed: true,
+		},
+		"of tomorrow": {
+			payload: good, how: ago(-312 * time.Second), status: 401, want: munge.ErrRewound, says: "s ahead",
+			signed: true,
+		},
+		"old but long-lived": {
+			payload: good,
+			how:     mungetest.Credential{Encoded: time.Now().Add(-312 * time.Second), TTL: ttl.TTL},
+			status:  401, want: munge.ErrExpired, says: "at most 60 s", signed: true,
+		},
+		"ahead, long-lived": {
+			payload: good,
+			how:     mungetest.Credential{Encoded: time.Now().Add(312 * time.Second), TTL: ttl.TTL},
+			status:  401, want: munge.ErrRewound, says: "s ahead", signed: true,
+		},
+		"another user": {
+			payload: good, how: mungetest.Credential{UID: 1000}, status: 403, want: munge.ErrForbidden,
+			says: "uid 1000 is not allowed", signed: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := s.here.Key
 			if c.key != nil {
 				key = c.key
 			}
-			status, text, signed := s.bare(t, s.signed(t, s.request(t, "POST", "/v1/decide?a=1", "body"), c.payload, c.how, key))
-			if status != c.status || !errors.Is(s.why(), c.want) || !strings.Contains(text, c.says) || signed != c.signed {
+			status, text, signed := s.bare(t,
+				s.signed(t, s.request(t, "POST", "/v1/decide?a=1", "body"), c.payload, c.how, key))
+			if status != c.status || !errors.Is(s.why(), c.want) || !strings.Contains(text, c.says) ||
+				signed != c.signed {
 				t.Errorf("%d %q, signed %v, why %v", status, text, signed, s.why())
 			}
 		})
@@ -107,7 +156,8 @@ func TestWhatIsntBoundToTheRequestIsRefused(t *testing.T) {
 		t.Fatalf("came through: %v", s.served)
 	}
 	// The same by one of those who may.
-	status, _, signed := s.bare(t, s.signed(t, s.request(t, "POST", "/v1/decide?a=1", "body"), good, mungetest.Credential{UID: 400}, s.here.Key))
+	status, _, signed := s.bare(t, s.signed(t, s.request(t, "POST", "/v1/decide?a=1", "body"), good,
+		mungetest.Credential{UID: 400}, s.here.Key))
 	if status != 200 || !signed || s.count() != 1 {
 		t.Errorf("%d, signed %v, served %v", status, signed, s.served)
 	}
@@ -182,7 +232,8 @@ func TestWithoutMungedOnEitherSideNothingGoesThrough(t *testing.T) {
 		t.Errorf("without the controller's: %v", err)
 	}
 	r := s.signed(t, s.request(t, "GET", "/v1/status", ""), "", mungetest.Credential{}, s.here.Key)
-	if status, text, _ := s.bare(t, r); status != http.StatusServiceUnavailable || text != "munged doesn't answer" {
+	if status, text, _ := s.bare(t, r); status != http.StatusServiceUnavailable ||
+		text != "munged doesn't answer" {
 		t.Errorf("%d %q", status, text)
 	}
 	s.there.Again(t)
@@ -219,7 +270,8 @@ func TestAnAnswerThatIsTooLongIsAnError(t *testing.T) {
 			}
 		}
 	}))
-	if status, answer, err := s.ask(t, "GET", "/v1/jobs", ""); err != nil || status != 500 || !strings.Contains(answer, "too long") {
+	if status, answer, err := s.ask(t, "GET", "/v1/jobs", ""); err != nil || status != 500 ||
+		!strings.Contains(answer, "too long") {
 		t.Errorf("%d %.80q, %v", status, answer, err)
 	}
 }
@@ -230,7 +282,8 @@ func TestARequestThatIsTooLongIsNotSentAndNotTaken(t *testing.T) {
 	if _, _, err := s.ask(t, "POST", "/v1/outcome", long); !errors.Is(err, munge.ErrTooLong) {
 		t.Errorf("got %v", err)
 	}
-	r := s.signed(t, s.request(t, "POST", "/v1/outcome", long), says(someNonce, "POST", "/v1/outcome", long), mungetest.Credential{}, s.here.Key)
+	r := s.signed(t, s.request(t, "POST", "/v1/outcome", long), says(someNonce, "POST", "/v1/outcome", long),
+		mungetest.Credential{}, s.here.Key)
 	if status, text, signed := s.bare(t, r); status != http.StatusRequestEntityTooLarge || !signed {
 		t.Errorf("%d %q, signed %v", status, text, signed)
 	}
@@ -249,7 +302,8 @@ func TestAUserCantTakeAllThePlaces(t *testing.T) {
 	}))
 	ask := func(uid uint32, i int) int {
 		r := s.request(t, "GET", "/v1/jobs", "")
-		status, _, _ := s.bare(t, s.signed(t, r, says(fmt.Sprintf("%032x", i), "GET", "/v1/jobs", ""), mungetest.Credential{UID: uid}, s.here.Key))
+		status, _, _ := s.bare(t, s.signed(t, r, says(fmt.Sprintf("%032x", i), "GET", "/v1/jobs", ""),
+			mungetest.Credential{UID: uid}, s.here.Key))
 		return status
 	}
 	const users, others = 20, 20
@@ -279,7 +333,8 @@ func TestAUserCantTakeAllThePlaces(t *testing.T) {
 }
 
 func TestTheCallersContextBoundsTheTrip(t *testing.T) {
-	s := newSite(t, munge.Options{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	s := newSite(t, munge.Options{},
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	r := s.request(t, "GET", "/v1/status", "").WithContext(ctx)
@@ -294,13 +349,15 @@ func TestTheCallersContextBoundsTheTrip(t *testing.T) {
 
 func TestAnAnswerIsForItsCallerOnly(t *testing.T) {
 	s := newSite(t, munge.Options{}, nil)
-	r := s.signed(t, s.request(t, "GET", "/v1/jobs", ""), says(someNonce, "GET", "/v1/jobs", ""), mungetest.Credential{UID: nobody}, s.here.Key)
+	r := s.signed(t, s.request(t, "GET", "/v1/jobs", ""), says(someNonce, "GET", "/v1/jobs", ""),
+		mungetest.Credential{UID: nobody}, s.here.Key)
 	response, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close() //nolint:errcheck // it isn't read
-	if _, err := munge.New(s.here.Socket).Decode(t.Context(), response.Header.Get(munge.Header)); !errors.Is(err, munge.ErrNotForUs) {
+	if _, err := munge.New(s.here.Socket).Decode(t.Context(),
+		response.Header.Get(munge.Header)); !errors.Is(err, munge.ErrNotForUs) {
 		t.Errorf("somebody else gets %v", err)
 	}
 }

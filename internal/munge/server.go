@@ -84,7 +84,9 @@ func (g *authHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var from caller
 	body, err := g.admit(w, r, &from)
 	if err == nil && !g.load.tryBegin(from.UID) {
-		err = refusalError{http.StatusTooManyRequests, fmt.Errorf("uid %d has %d requests under way", from.UID, maxPerUser)}
+		err = refusalError{
+			http.StatusTooManyRequests, fmt.Errorf("uid %d has %d requests under way", from.UID, maxPerUser),
+		}
 	}
 	if err != nil {
 		g.refuse(w, r, &from, err)
@@ -94,7 +96,9 @@ func (g *authHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &bufferedResponse{header: make(http.Header), status: http.StatusOK}
 	g.next.ServeHTTP(a, signedRequest(r, from.Peer, body))
 	if a.body.Len() > maxAnswer {
-		g.refuse(w, r, &from, refusalError{http.StatusInternalServerError, errors.New("the answer is too long")})
+		g.refuse(w, r, &from, refusalError{
+			http.StatusInternalServerError, errors.New("the answer is too long"),
+		})
 		return
 	}
 	g.send(w, r, &from, a.status, a.body.Bytes())
@@ -103,7 +107,9 @@ func (g *authHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit checks a request and reads its body. The body of a stranger isn't read.
 func (g *authHandler) admit(w http.ResponseWriter, r *http.Request, from *caller) ([]byte, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
-		return nil, refusalError{http.StatusMethodNotAllowed, fmt.Errorf("method %.20q isn't served", r.Method)}
+		return nil, refusalError{
+			http.StatusMethodNotAllowed, fmt.Errorf("method %.20q isn't served", r.Method),
+		}
 	}
 	text, err := singleCredential(r.Header)
 	if err != nil {
@@ -155,7 +161,9 @@ func (g *authHandler) readSigned(w http.ResponseWriter, r *http.Request, want st
 	tooLarge := (*http.MaxBytesError)(nil)
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, refusalError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest)}
+		return nil, refusalError{
+			http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest),
+		}
 	case err != nil:
 		return nil, refusalError{http.StatusRequestTimeout, fmt.Errorf("the body doesn't come: %w", err)}
 	case textDigest(body) != want:
@@ -218,9 +226,12 @@ func (g *authHandler) send(w http.ResponseWriter, r *http.Request, to *caller, s
 	if to.known {
 		// A body that came too slowly has ended the context of its request.
 		ctx := context.WithoutCancel(r.Context())
-		credential, err := g.munge.Encode(ctx, replyStatement(to.nonce, status, body), CredentialTerms{TTL: credentialLifetime, For: &to.UID})
+		credential, err := g.munge.Encode(ctx, replyStatement(to.nonce, status, body), CredentialTerms{
+			TTL: credentialLifetime, For: &to.UID,
+		})
 		if err != nil { // the caller trusts no answer now, only people read this one
-			status, body = http.StatusServiceUnavailable, []byte(`{"error":"the answer can't be signed: munged doesn't answer"}`)
+			status, body = http.StatusServiceUnavailable,
+				[]byte(`{"error":"the answer can't be signed: munged doesn't answer"}`)
 		} else {
 			w.Header().Set(Header, credential)
 		}

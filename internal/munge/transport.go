@@ -116,7 +116,8 @@ func readBody(r *http.Request) ([]byte, error) {
 func (t *Transport) verify(ctx context.Context, r *http.Response, n nonce, body []byte) error {
 	text, err := singleCredential(r.Header)
 	if err != nil {
-		return fmt.Errorf("%w: with status %d: %w (is munge's key the same on both machines?)", ErrUnauthentic, r.StatusCode, err)
+		return fmt.Errorf("%w: with status %d: %w (is munge's key the same on both machines?)",
+			ErrUnauthentic, r.StatusCode, err)
 	}
 	c, err := t.munge.Decode(ctx, text)
 	if err != nil {

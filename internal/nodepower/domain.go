@@ -82,7 +82,8 @@ func (d *powerDomain) energyBetween(before, after uint64, elapsed time.Duration)
 	if after < before {
 		counted += d.wrapRange // modulo 2^64, as is the difference
 	}
-	joules, span := dvfsmodel.Joule(float64(counted)/microPerJoule), dvfsmodel.Joule(float64(d.wrapRange)/microPerJoule)
+	joules, span := dvfsmodel.Joule(float64(counted)/microPerJoule),
+		dvfsmodel.Joule(float64(d.wrapRange)/microPerJoule)
 	once := maxDomainPower.Over(elapsed.Seconds()) <= span
 	return joules, once && joules <= span && joules <= maxDomainPower.Over((elapsed+counterLag).Seconds())
 }

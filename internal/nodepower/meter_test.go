@@ -24,7 +24,8 @@ type tree fstest.MapFS
 
 func (f tree) add(folder, name string, energy, span uint64) {
 	for file, text := range map[string]string{
-		"name": name, "energy_uj": strconv.FormatUint(energy, 10), "max_energy_range_uj": strconv.FormatUint(span, 10),
+		"name": name, "energy_uj": strconv.FormatUint(energy, 10),
+		"max_energy_range_uj": strconv.FormatUint(span, 10),
 	} {
 		f[folder+"/"+file] = &fstest.MapFile{Data: []byte(text + "\n"), Mode: 0o444}
 	}
@@ -77,7 +78,8 @@ func TestPackagesAndMemoryAreSummedAndNothingTwice(t *testing.T) {
 	f.count("intel-rapl:1", 40_000_000)
 	f.count("intel-rapl:2", 900_000_000)
 	f.count("intel-rapl-mmio:0", 101_000_000)
-	if s := next(t, m, time.Second); s != (nodepower.EnergyStep{Energy: 150, Time: time.Second, Known: true}) {
+	if s := next(t, m, time.Second); s !=
+		(nodepower.EnergyStep{Energy: 150, Time: time.Second, Known: true}) {
 		t.Errorf("step %+v", s)
 	}
 	if s := next(t, m, time.Second); s != (nodepower.EnergyStep{}) {
@@ -90,10 +92,14 @@ func TestFoldersThatAreLinksAreFollowed(t *testing.T) {
 	root := t.TempDir()
 	device := filepath.Join(root, "devices", "intel-rapl:0")
 	class := filepath.Join(root, "class")
-	if err := errors.Join(os.MkdirAll(device, 0o700), os.Mkdir(class, 0o700), os.Symlink(device, filepath.Join(class, "intel-rapl:0"))); err != nil {
+	if err := errors.Join(os.MkdirAll(device, 0o700), os.Mkdir(class, 0o700),
+		os.Symlink(device, filepath.Join(class, "intel-rapl:0"))); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{"name": "package-0\n", "energy_uj": "5\n", "max_energy_range_uj": "65532610987\n"} {
+	for file, text := range map[string]string{
+		"name": "package-0\n", "energy_uj": "5\n",
+		"max_energy_range_uj": "65532610987\n",
+	} {
 		if err := os.WriteFile(filepath.Join(device, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +155,8 @@ func TestAFailedReadingLosesNoEnergy(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	f["intel-rapl:1/energy_uj"] = good
-	if s := next(t, m, 2*time.Second); s != (nodepower.EnergyStep{Energy: 50, Time: 2 * time.Second, Known: true}) {
+	if s := next(t, m, 2*time.Second); s !=
+		(nodepower.EnergyStep{Energy: 50, Time: 2 * time.Second, Known: true}) {
 		t.Errorf("step %+v", s)
 	}
 }

@@ -63,7 +63,8 @@ func New(o *Options) (*Server, error) {
 	case !slices.Contains(o.Hosts, host) && !slices.Contains(o.Hosts, u.Host):
 		return nil, fmt.Errorf("%s %s is not on the list of allowed hosts", o.What, u.Host)
 	case u.Scheme == "http" && !local(host):
-		return nil, fmt.Errorf("%s %s: want https, source code would go over the network as it is", o.What, u.Host)
+		return nil, fmt.Errorf("%s %s: want https, source code would go over the network as it is",
+			o.What, u.Host)
 	}
 	if !strings.HasSuffix(u.Path, o.Path) {
 		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/v1" + o.Path
@@ -118,7 +119,8 @@ func readKey(what, name string) (string, error) {
 		return "", fmt.Errorf("key of the %s: %w", what, err)
 	}
 	key := strings.TrimSpace(string(data))
-	if key == "" || len(data) > mostKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if key == "" || len(data) > mostKey ||
+		strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", fmt.Errorf("%s: want one line with the %s's key", name, what)
 	}
 	return key, nil
@@ -160,7 +162,8 @@ func (s *Server) attempt(ctx context.Context, body []byte) (data []byte, after t
 	switch status := answer.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
 		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
-		return nil, time.Duration(max(0, min(seconds, 3600))) * time.Second, fmt.Errorf("%w: it says %s", s.o.Unavailable, http.StatusText(status))
+		return nil, time.Duration(max(0, min(seconds, 3600))) * time.Second, fmt.Errorf("%w: it says %s",
+			s.o.Unavailable, http.StatusText(status))
 	case status != http.StatusOK:
 		return nil, 0, fmt.Errorf("%w: status %d %s", s.o.Senseless, status, http.StatusText(status))
 	}

@@ -123,10 +123,12 @@ func build(t *testing.T, packager, version, dir, out string) {
 	epplan, epd := filepath.Join(dir, "epplan"), filepath.Join(dir, "epd")
 	if _, err := os.Stat(epd); errors.Is(err, os.ErrNotExist) {
 		compile := func(cgo, out, what string) {
-			do(t, []string{"CGO_ENABLED=" + cgo}, "go", "build", "-C", root(t), "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, what)
+			do(t, []string{"CGO_ENABLED=" + cgo}, "go", "build", "-C", root(t), "-trimpath",
+				"-buildvcs=false", "-ldflags", "-s -w", "-o", out, what)
 		}
 		compile("0", epplan, "./cmd/epplan")
 		compile("1", epd, "./cmd/epd")
 	}
-	do(t, []string{"NFPM=" + packager, "SOURCE_DATE_EPOCH=" + epoch}, filepath.Join(root(t), "packaging", "build.sh"), version, epplan, epd, out+".stage", out)
+	do(t, []string{"NFPM=" + packager, "SOURCE_DATE_EPOCH=" + epoch},
+		filepath.Join(root(t), "packaging", "build.sh"), version, epplan, epd, out+".stage", out)
 }

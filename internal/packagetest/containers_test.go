@@ -9,7 +9,9 @@ import (
 )
 
 // recipes are those of containers, with what each says of its user.
-var recipes = map[string]string{"Dockerfile": "\nUSER 65532:65532\n", "apptainer.def": "\n%runscript\n    exec /usr/bin/epplan \"$@\"\n"}
+var recipes = map[string]string{
+	"Dockerfile": "\nUSER 65532:65532\n", "apptainer.def": "\n%runscript\n    exec /usr/bin/epplan \"$@\"\n",
+}
 
 var (
 	baseImage  = regexp.MustCompile(`(?m)^(?:FROM|From:) (\S+)`)
@@ -68,13 +70,15 @@ func TestTheBuildLinesOfContainersMakeAProgramThatPlans(t *testing.T) {
 			}
 		}
 		out := filepath.Join(dir, "epplan")
-		build := strings.NewReplacer("/out/epplan", out, "/usr/local/go/bin/go", "go", "{{ VERSION }}", "1.2.3", "${VERSION}", "1.2.3").Replace(line[1])
+		build := strings.NewReplacer("/out/epplan", out, "/usr/local/go/bin/go", "go", "{{ VERSION }}",
+			"1.2.3", "${VERSION}", "1.2.3").Replace(line[1])
 		do(t, nil, "sh", "-c", "cd "+source+" && "+build)
 		demo := func(file string) string { return filepath.Join(root(t), "testdata", "demo", file) }
 		if got := do(t, nil, out, "version"); !strings.HasPrefix(got, "epplan 1.2.3 ") {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := do(t, nil, out, "plan", demo("batch.csv"), "--cluster", demo("cluster.toml"), "--models", demo("models.toml"), "--policy", "edl"); !strings.Contains(got, "complete") {
+		if got := do(t, nil, out, "plan", demo("batch.csv"), "--cluster", demo("cluster.toml"), "--models",
+			demo("models.toml"), "--policy", "edl"); !strings.Contains(got, "complete") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

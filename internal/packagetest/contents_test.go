@@ -91,7 +91,8 @@ func TestEveryCommandHasAManualThatRendersWithoutWarnings(t *testing.T) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	var out bytes.Buffer
-	cmd := command(t.Context(), []string{"MANROFFOPT=-ww", "MANWIDTH=80", "LC_ALL=C.UTF-8"}, "man", append([]string{"--warnings", "-l"}, pages...)...)
+	cmd := command(t.Context(), []string{"MANROFFOPT=-ww", "MANWIDTH=80", "LC_ALL=C.UTF-8"}, "man",
+		append([]string{"--warnings", "-l"}, pages...)...)
 	cmd.Stdout, cmd.Stderr = &bytes.Buffer{}, &out
 	if err := cmd.Run(); err != nil || out.Len() > 0 {
 		t.Errorf("man: %v\n%s", err, &out)
@@ -109,12 +110,18 @@ func TestEveryCommandHasAManualThatRendersWithoutWarnings(t *testing.T) {
 		name  string
 		wants []string
 	}{
-		{"epplan-plan", []string{"NAME\n", "SYNOPSIS\n       epplan plan BATCH [OPTIONS]\n", "--policy POLICY, -p\n", "EXIT STATUS\n", "EXAMPLES\n", "SEE ALSO\n       epplan(1), epd(8)\n"}},
+		{
+			"epplan-plan", []string{
+				"NAME\n", "SYNOPSIS\n       epplan plan BATCH [OPTIONS]\n", "--policy POLICY, -p\n",
+				"EXIT STATUS\n", "EXAMPLES\n", "SEE ALSO\n       epplan(1), epd(8)\n",
+			},
+		},
 		{"epplan-model-fit", []string{"epplan model fit ", "epplan-model(1)"}},
 		{"epplan-restore", []string{"FILES\n", "/var/lib/epplan/journal\n", "EPPLAN_SOCKET\n"}},
 		{"epd", []string{"epd-restore(8)\n", "/etc/default/epd", "epplan(1)\n"}},
 	} {
-		text := do(t, []string{"MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "GROFF_NO_SGR=1"}, "man", "-M", manual, page.name)
+		text := do(t, []string{"MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "GROFF_NO_SGR=1"}, "man",
+			"-M", manual, page.name)
 		for _, want := range page.wants {
 			if !strings.Contains(text, want) {
 				t.Errorf("man %s has no %q:\n%s", page.name, want, text)
@@ -180,7 +187,11 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 			if shell == "fish" {
 				args = []string{"--no-config", "-c", script, q.line}
 			}
-			cmd := command(t.Context(), []string{"R=" + into, "HOME=" + dir, "PATH=" + filepath.Join(into, "usr", "bin") + ":" + os.Getenv("PATH")}, shell, args...)
+			cmd := command(t.Context(),
+				[]string{
+					"R=" + into, "HOME=" + dir,
+					"PATH=" + filepath.Join(into, "usr", "bin") + ":" + os.Getenv("PATH"),
+				}, shell, args...)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
 			offers := strings.Fields(string(out))

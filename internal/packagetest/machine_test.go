@@ -33,11 +33,13 @@ func newMachine(t *testing.T) *machine {
 	tools := t.TempDir()
 	m.said = filepath.Join(tools, "said")
 	m.env = []string{
-		"PATH=" + tools + ":" + os.Getenv("PATH"), "DEBIAN_FRONTEND=noninteractive", "SYSTEMCTL_SAID=" + m.said,
+		"PATH=" + tools + ":" + os.Getenv("PATH"), "DEBIAN_FRONTEND=noninteractive",
+		"SYSTEMCTL_SAID=" + m.said,
 		"EPD_GPU=sim:1", "EPD_STATE=" + m.path("/var/lib/epplan"),
 	}
 	m.write("/run/systemd/system/.keep", "", 0o644)
-	if err := os.WriteFile(filepath.Join(tools, "systemctl"), []byte("#!/bin/sh\necho \"$@\" >>\"$SYSTEMCTL_SAID\"\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(tools, "systemctl"),
+		[]byte("#!/bin/sh\necho \"$@\" >>\"$SYSTEMCTL_SAID\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -128,7 +130,10 @@ func each(word string) []string {
 func (m *machine) serve(state string, flags ...string) (socket string, stop func(syscall.Signal)) {
 	m.Helper()
 	socket = filepath.Join(m.TempDir(), "epd.sock")
-	args := append([]string{"--role", "both", "--gpu", "sim:1", "--slurm", "off", "--node", "n1", "--state", m.path(state), "--socket", socket}, flags...)
+	args := append([]string{
+		"--role", "both", "--gpu", "sim:1", "--slurm", "off", "--node", "n1", "--state", m.path(state),
+		"--socket", socket,
+	}, flags...)
 	log := &strings.Builder{}
 	cmd := command(context.WithoutCancel(m.Context()), nil, m.path("/usr/bin/epd"), args...)
 	cmd.Stderr = log
@@ -171,7 +176,8 @@ func (m *machine) lock() {
 	socket, stop := m.serve("/var/lib/epplan", "--config", config)
 	hook := func(kind string, job int) {
 		cmd := command(m.Context(), []string{
-			fmt.Sprintf("SLURM_JOB_ID=%d", job), "SLURMD_NODENAME=n1", "SLURM_JOB_UID=1000", "SLURM_JOB_GPUS=0", "SLURM_JOB_COMMENT=epplan:fixed=1087",
+			fmt.Sprintf("SLURM_JOB_ID=%d", job), "SLURMD_NODENAME=n1", "SLURM_JOB_UID=1000",
+			"SLURM_JOB_GPUS=0", "SLURM_JOB_COMMENT=epplan:fixed=1087",
 		}, m.path("/usr/bin/epplan"), kind, "--socket", socket)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			m.Fatalf("%v: %s", err, out)

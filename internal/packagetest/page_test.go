@@ -63,11 +63,15 @@ func TestThePageOfPackagesWorksAsWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.CopyFS(here, os.DirFS(filepath.Join(root(t), "testdata", "demo"))), os.Symlink(filepath.Join(root(t), "packaging"), filepath.Join(here, "packaging"))); err != nil {
+	if err := errors.Join(os.CopyFS(here, os.DirFS(filepath.Join(root(t), "testdata", "demo"))),
+		os.Symlink(filepath.Join(root(t), "packaging"), filepath.Join(here, "packaging"))); err != nil {
 		t.Fatal(err)
 	}
 	previousDatabase(t, m.path("/var/lib/epplan-controller/records.db"))
-	env := append([]string{"MACHINE=" + m.dir, "BUILT=" + filepath.Join(dir, newer), "MANPATH=" + m.path("/usr/share/man"), "MANPAGER=cat", "LC_ALL=C.UTF-8"}, m.env...)
+	env := append([]string{
+		"MACHINE=" + m.dir, "BUILT=" + filepath.Join(dir, newer), "MANPATH=" + m.path("/usr/share/man"),
+		"MANPAGER=cat", "LC_ALL=C.UTF-8",
+	}, m.env...)
 	env = append(env, "PATH="+filepath.Dir(m.said)+":"+dir+":"+os.Getenv("PATH"))
 	for _, b := range c.Blocks {
 		for _, s := range b.Steps {
@@ -78,10 +82,13 @@ func TestThePageOfPackagesWorksAsWritten(t *testing.T) {
 				t.Fatalf("%s: %s: %v\n%s", s.At(), s.Command, err, out)
 			}
 			if got := strings.ReplaceAll(string(out), m.dir, ""); !doctest.Shows(got, s.Shown) {
-				t.Errorf("%s: %s prints\n%s\nand not\n%s", s.At(), s.Command, got, strings.Join(s.Shown, "\n"))
+				t.Errorf("%s: %s prints\n%s\nand not\n%s", s.At(), s.Command, got,
+					strings.Join(s.Shown, "\n"))
 			}
 			c.Ran(s)
 		}
 	}
-	m.wantTold([]string{"enable --now epd-controller", "enable --now epd-agent", "try-restart epd-agent.service"}, nil)
+	m.wantTold([]string{
+		"enable --now epd-controller", "enable --now epd-agent", "try-restart epd-agent.service",
+	}, nil)
 }

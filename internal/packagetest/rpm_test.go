@@ -13,7 +13,8 @@ import (
 // rpm runs rpm on the machine, in a root of its own.
 func (m *machine) rpm(args ...string) (string, error) {
 	m.Helper()
-	out, err := command(m.Context(), m.env, "rpm", append([]string{"--root", m.dir, "--nodeps"}, args...)...).CombinedOutput()
+	out, err := command(m.Context(), m.env, "rpm",
+		append([]string{"--root", m.dir, "--nodeps"}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
@@ -32,7 +33,8 @@ func rpms(t *testing.T, dir, version string) []string {
 	t.Helper()
 	var found []string
 	for _, name := range packages() {
-		paths, err := filepath.Glob(filepath.Join(dir, version, name+"-"+strings.TrimPrefix(version, "v")+"*.rpm"))
+		paths, err := filepath.Glob(filepath.Join(dir, version,
+			name+"-"+strings.TrimPrefix(version, "v")+"*.rpm"))
 		if err != nil || len(paths) != 1 {
 			t.Fatalf("%s: %q, %v: want one rpm", name, paths, err)
 		}
@@ -89,9 +91,13 @@ func TestRPMsAreInstalledUpgradedAndErased(t *testing.T) {
 
 	m.slurmed()
 	m.mustRPM("-e", "epplan-agent", "epplan-controller", "epplan-epd")
-	m.wantTold([]string{"disable --now epd.service", "disable --now epd-agent.socket epd-agent.service", "epd-controller-submit.socket"}, nil)
+	m.wantTold([]string{
+		"disable --now epd.service", "disable --now epd-agent.socket epd-agent.service",
+		"epd-controller-submit.socket",
+	}, nil)
 	m.removable(func() (string, error) { return m.rpm("-e", "epplan") })
 	m.harmless()
 	m.want(true, "/var/lib/epplan-controller/records.db", "/etc/epplan/config.toml.rpmsave")
-	m.want(false, "/usr/bin/epd", "/usr/bin/epplan", "/usr/lib/systemd/system/epd.service", "/usr/share/epplan", "/usr/share/doc/epplan", "/etc/epplan/config.toml")
+	m.want(false, "/usr/bin/epd", "/usr/bin/epplan", "/usr/lib/systemd/system/epd.service",
+		"/usr/share/epplan", "/usr/share/doc/epplan", "/etc/epplan/config.toml")
 }

@@ -22,9 +22,14 @@ func TestASystemdThatDoesNotAnswerLeavesNoPackageHalfInstalled(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"epplan-epd", "epplan-controller", "epplan-agent"} {
-		for action, args := range map[string][]string{".postinst": {"configure", "0.1.0-1"}, ".prerm": {"remove"}, ".postrm": {"remove"}} {
+		for action, args := range map[string][]string{
+			".postinst": {"configure", "0.1.0-1"},
+			".prerm":    {"remove"}, ".postrm": {"remove"},
+		} {
 			script := filepath.Join("../../packaging/scripts", name+action)
-			cmd := command(t.Context(), []string{"DPKG_ROOT=" + root, "PATH=" + programs + ":" + os.Getenv("PATH")}, "sh", append([]string{script}, args...)...)
+			cmd := command(t.Context(),
+				[]string{"DPKG_ROOT=" + root, "PATH=" + programs + ":" + os.Getenv("PATH")}, "sh",
+				append([]string{script}, args...)...)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%s%s %v: %v\n%s", name, action, args, err, out)
 			}

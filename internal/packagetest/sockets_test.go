@@ -40,14 +40,18 @@ func socketUnits(t *testing.T) map[string]socketUnit {
 			value, _, _ := strings.Cut(rest, "\n")
 			return value
 		}
-		found[filepath.Base(path)] = socketUnit{setting("ListenStream"), setting("FileDescriptorName"), setting("Service")}
+		found[filepath.Base(path)] = socketUnit{
+			setting("ListenStream"), setting("FileDescriptorName"), setting("Service"),
+		}
 	}
 	return found
 }
 
 // activate runs epd with listeners as systemd passes them, by name. The function
 // that it returns sends a signal and waits for its end; signal 0 only waits.
-func activate(t *testing.T, sockets map[string]net.Listener, flags ...string) (log *strings.Builder, stop func(syscall.Signal) error) {
+func activate(
+	t *testing.T, sockets map[string]net.Listener, flags ...string,
+) (log *strings.Builder, stop func(syscall.Signal) error) {
 	t.Helper()
 	names, files := make([]string, 0, len(sockets)), make([]*os.File, 0, len(sockets))
 	for name, l := range sockets {
@@ -107,17 +111,20 @@ func TestEPDAnswersAtTheSocketsOfTheControllersUnits(t *testing.T) {
 		}
 	}
 	// No flag names a socket or a port.
-	_, stop := activate(t, sockets, "--role", "controller", "--slurm", "off", "--state", filepath.Join(dir, "state"))
+	_, stop := activate(t, sockets, "--role", "controller", "--slurm", "off", "--state",
+		filepath.Join(dir, "state"))
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for _, name := range []string{"socket", "submit-socket"} {
-		if s, err := epdapi.New(sockets[name].Addr().String()).Status(ctx); err != nil || s.Role != "controller" {
+		if s, err := epdapi.New(sockets[name].Addr().String()).Status(ctx); err != nil ||
+			s.Role != "controller" {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
 	for name, want := range map[string]int{"listen": http.StatusUnauthorized, "metrics": http.StatusOK} {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+sockets[name].Addr().String()+"/metrics", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			"http://"+sockets[name].Addr().String()+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,10 +149,12 @@ func TestEPDAnswersAtTheSocketsOfTheControllersUnits(t *testing.T) {
 func TestASocketThatNoFlagStandsForIsRefused(t *testing.T) {
 	built(t)
 	dir := t.TempDir()
-	log, stop := activate(t, map[string]net.Listener{"sockets": socketUnit{listen: epdapi.AgentSocket}.open(t, dir)},
+	log, stop := activate(t,
+		map[string]net.Listener{"sockets": socketUnit{listen: epdapi.AgentSocket}.open(t, dir)},
 		"--role", "both", "--gpu", "sim:1", "--slurm", "off", "--state", filepath.Join(dir, "state"))
 	var exit *exec.ExitError
-	if err := stop(0); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(log.String(), `named "sockets", want FileDescriptorName= one of socket`) {
+	if err := stop(0); !errors.As(err, &exit) || exit.ExitCode() != 1 ||
+		!strings.Contains(log.String(), `named "sockets", want FileDescriptorName= one of socket`) {
 		t.Errorf("%v: %s", err, log)
 	}
 }

@@ -31,8 +31,9 @@ func made(seed uint64, jobs int) *predict.Table {
 		}
 		power := (80 + 200*fixed.Float64()) * math.Exp(0.05*random.NormFloat64())
 		t.Jobs = append(t.Jobs, predict.Job{
-			ID: fmt.Sprint("j", i), Submit: clock, Owner: fmt.Sprint("u", user), Labels: []string{fmt.Sprint("n", template)},
-			Sizes: []float64{gpus}, Requested: math.Ceil(length*fixed.Float64()*4/1800+1) * 1800,
+			ID: fmt.Sprint("j", i), Submit: clock, Owner: fmt.Sprint("u", user),
+			Labels: []string{fmt.Sprint("n", template)},
+			Sizes:  []float64{gpus}, Requested: math.Ceil(length*fixed.Float64()*4/1800+1) * 1800,
 		})
 		t.Outcomes = append(t.Outcomes, predict.Outcome{
 			End: clock + v, Completed: true, Value: [3]float64{v, v * power * gpus / 3.6e6, power},

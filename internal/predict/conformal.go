@@ -44,7 +44,8 @@ type errorWindow struct{ lastValues }
 
 func newCalibration() *calibration {
 	return &calibration{
-		errors: map[situation]*errorWindow{}, scores: map[situation]*errorWindow{}, below: tailShare, above: tailShare,
+		errors: map[situation]*errorWindow{}, scores: map[situation]*errorWindow{}, below: tailShare,
+		above: tailShare,
 	}
 }
 
@@ -56,7 +57,8 @@ func (c *calibration) interval(s situation, reach, v float64) (low, high float64
 	for i, least := range minWindowErrors {
 		if e := c.errors[wider[i]]; e != nil && e.count >= least {
 			low, high = e.bound(c.below, false), e.bound(c.above, true)
-			return v + min(-minHalfWidth, max(-maxHalfWidth, low)), v + max(minHalfWidth, min(maxHalfWidth, high))
+			return v + min(-minHalfWidth, max(-maxHalfWidth, low)),
+				v + max(minHalfWidth, min(maxHalfWidth, high))
 		}
 	}
 	p := c.poolScores(s)

@@ -63,10 +63,16 @@ func (m *memory) repeatStatsOf(j *Job, s situation) *repeatStats {
 	}
 	t, anyTime := m.tracks.track(m.keys[s[0]], &m.scratch[0]), m.tracks.track(m.keys[bySize], &m.scratch[1])
 	n := float64(len(t.ring))
-	r := &repeatStats{usual: t.usual(), steady: t.isSteady(), scale: max(minScale, (n*t.spread()+scatterPriorRuns*m.scatter)/(n+scatterPriorRuns))}
+	r := &repeatStats{
+		usual: t.usual(), steady: t.isSteady(), scale: max(minScale,
+			(n*t.spread()+scatterPriorRuns*m.scatter)/(n+scatterPriorRuns)),
+	}
 	drifts := driftKeys(len(j.Labels))
 	x := make([]float64, 0, deviationTerms(j)+len(j.Conditions)+4+len(drifts))
-	for _, v := range [runTerms]float64{t.valueBack(0), t.valueBack(1), t.valueBack(2), t.smooth, t.median(), t.recentMedian(), anyTime.usual()} {
+	for _, v := range [runTerms]float64{
+		t.valueBack(0), t.valueBack(1), t.valueBack(2), t.smooth, t.median(),
+		t.recentMedian(), anyTime.usual(),
+	} {
 		x = append(x, r.scales(v-r.usual))
 	}
 	for _, k := range drifts {
@@ -77,7 +83,8 @@ func (m *memory) repeatStatsOf(j *Job, s situation) *repeatStats {
 		x = append(x, r.scales(d.last), r.scales(d.smooth), d.lastScales, d.smoothScales)
 	}
 	x = append(x, j.Conditions...)
-	x = append(x, math.Log(r.scale), math.Log1p(float64(t.count)), math.Log1p(max(0, j.Submit-t.last)), t.completed)
+	x = append(x, math.Log(r.scale), math.Log1p(float64(t.count)),
+		math.Log1p(max(0, j.Submit-t.last)), t.completed)
 	for _, k := range drifts {
 		if d := m.drifts[m.keys[k]]; d != nil {
 			x = append(x, math.Log1p(max(0, j.Submit-d.end)))
@@ -89,7 +96,9 @@ func (m *memory) repeatStatsOf(j *Job, s situation) *repeatStats {
 	return r
 }
 
-var unknownDrift = keyDrift{last: math.NaN(), smooth: math.NaN(), lastScales: math.NaN(), smoothScales: math.NaN()}
+var unknownDrift = keyDrift{
+	last: math.NaN(), smooth: math.NaN(), lastScales: math.NaN(), smoothScales: math.NaN(),
+}
 
 // scales is a deviation in scales, within bounds.
 func (r *repeatStats) scales(v float64) float64 {

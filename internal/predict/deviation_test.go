@@ -56,7 +56,9 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ticket := f.Submit(&Job{Submit: now, Owner: "u", Labels: []string{strconv.Itoa(program)}, Requested: math.NaN()})
+		ticket := f.Submit(&Job{
+			Submit: now, Owner: "u", Labels: []string{strconv.Itoa(program)}, Requested: math.NaN(),
+		})
 		if i >= jobs/2 {
 			asked++
 			ours += math.Abs(ticket.value - math.Log(v))
@@ -66,7 +68,8 @@ func TestRunsDeviateAsTheLatestOnesDid(t *testing.T) {
 	}
 	t.Logf("mean error %.4f, of what is usual %.4f", ours/asked, usual/asked)
 	if ours > 0.6*usual {
-		t.Errorf("mean error %.4f, want 60 %% of that of what is usual at most, %.4f", ours/asked, usual/asked)
+		t.Errorf("mean error %.4f, want 60 %% of that of what is usual at most, %.4f",
+			ours/asked, usual/asked)
 	}
 }
 
@@ -98,7 +101,8 @@ func TestEffectsSayWhatCombinationsNeverSeenTake(t *testing.T) {
 		for p := range 20 {
 			j := &Job{Owner: fmt.Sprint("o", o), Labels: []string{fmt.Sprint("p", p)}, Requested: math.NaN()}
 			want := 5 + effectOf(o) + 0.5*effectOf(100+p)
-			if got := e.value(&PendingJob{Job: j}, appendKeys(nil, j)); left(o, p) && math.Abs(got-want) > 0.2 {
+			if got := e.value(&PendingJob{Job: j}, appendKeys(nil, j)); left(o, p) &&
+				math.Abs(got-want) > 0.2 {
 				t.Errorf("owner %d, program %d: %.3f, want about %.3f", o, p, got, want)
 			}
 		}

@@ -50,7 +50,9 @@ func DefaultSettings() Settings {
 	trees := boost.Defaults()
 	trees.Features, trees.Rows, trees.Leaves = 0.2, 0.5, 12
 	trees.Trees, trees.Rate = 300, 0.05
-	return Settings{MaxRows: 20000, MinRows: 200, Growth: 1.05, Emphasis: 0.3, ValuesPerKey: 150, Trees: trees}
+	return Settings{
+		MaxRows: 20000, MinRows: 200, Growth: 1.05, Emphasis: 0.3, ValuesPerKey: 150, Trees: trees,
+	}
 }
 
 // Forecaster predicts one target of jobs in the order of their submission and learns
@@ -153,7 +155,8 @@ func (f *Forecaster) combine(t *PendingJob) {
 		return
 	}
 	runs := 0.0 // the part of guesses that rest on runs alone
-	weights := f.weighting.weights(t.situation, t.owner, t.repeat != nil && t.repeat.steady, t.hasFittedGuesses)
+	weights := f.weighting.weights(t.situation, t.owner, t.repeat != nil && t.repeat.steady,
+		t.hasFittedGuesses)
 	for k, weight := range weights {
 		if isFromRuns(k) {
 			runs += weight
@@ -161,7 +164,9 @@ func (f *Forecaster) combine(t *PendingJob) {
 	}
 	t.value = midmeanOf(t.situation, &weights, &t.guesses)
 	low, high := f.calibration.interval(t.situation, t.errorScale, t.value)
-	t.Prediction = Prediction{Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar}
+	t.Prediction = Prediction{
+		Value: math.Exp(t.value), Low: math.Exp(low), High: math.Exp(high), Rung: Similar,
+	}
 	if t.situation[0] <= bySize && runs > 0.5 {
 		t.Prediction.Rung = Repeat
 	}
@@ -301,5 +306,7 @@ func withoutHistory(target Target, j *Job) Prediction {
 	if target == Time && j.Requested > 0 {
 		v = j.Requested / 2
 	}
-	return Prediction{Value: v, Low: v * math.Exp(-maxHalfWidth/2), High: v * math.Exp(maxHalfWidth/2), Rung: Prior}
+	return Prediction{
+		Value: v, Low: v * math.Exp(-maxHalfWidth/2), High: v * math.Exp(maxHalfWidth/2), Rung: Prior,
+	}
 }

@@ -82,12 +82,14 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 		return situation{}, 0, false
 	}
 	last := t.valueBack(0)
-	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recentMedian(), t.median(), t.midmean(), last
+	g[guessLast], g[guessRecent], g[guessMedian], g[guessCentral], g[guessMean] = last, t.recentMedian(),
+		t.median(), t.midmean(), last
 	g[guessSmooth], g[guessUsual], g[guessAnyUsual] = t.smooth, t.usual(), t.usual()
 	if before := t.valueBack(1); !math.IsNaN(before) {
 		g[guessMean] = math.Log((math.Exp(last) + math.Exp(before)) / 2)
 	}
-	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.median(), t.midmean(), last, t.recentMedian()
+	g[guessAnyTime], g[guessAnyCentral], g[guessOwner], g[guessShape] = t.median(), t.midmean(), last,
+		t.recentMedian()
 	if t := m.tracks.track(m.keys[bySize], &m.scratch[1]); t != nil {
 		g[guessAnyTime], g[guessAnyCentral], g[guessAnyUsual] = t.median(), t.midmean(), t.usual()
 	}
@@ -99,7 +101,9 @@ func (m *memory) guess(g *[guesses]float64) (situation, float64, bool) {
 	if t := m.tracks.track(m.keys[byOwnerShape], &m.scratch[1]); t != nil {
 		g[guessShape] = t.recentMedian()
 	}
-	s := situation{uint8(min(at, byShape)), bucketOf(float64(t.count), 2, 4, 8), bucketOf(t.spread(), 0.02, 0.1, 0.3, 1)}
+	s := situation{
+		uint8(min(at, byShape)), bucketOf(float64(t.count), 2, 4, 8), bucketOf(t.spread(), 0.02, 0.1, 0.3, 1),
+	}
 	return s, errorScale(m.target, s, t), true
 }
 

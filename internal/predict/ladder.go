@@ -23,7 +23,9 @@ const (
 // good, and which one was best so far is mostly chance; and where a job was never run.
 var (
 	steadyCostFactors = map[int]float64{guessUsual: 0.97, guessAnyUsual: 0.97, guessDeviationLine: 0.97}
-	newJobCostFactors = map[int]float64{guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7}
+	newJobCostFactors = map[int]float64{
+		guessEffects: 0.7, guessEffectsAndTrees: 0.7, guessEffectsAndRuns: 0.7,
+	}
 )
 
 // guessWeighting knows what each guess cost in each situation, and so which ones to take. A

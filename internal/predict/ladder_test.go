@@ -59,7 +59,8 @@ func TestATrackForgetsTheOldest(t *testing.T) {
 		tr.add(float64(i), float64(i), i%2 == 0, kept)
 	}
 	if len(tr.order.sorted) != kept || tr.order.sorted[0] != 2*kept || tr.order.sorted[kept-1] != 3*kept-1 {
-		t.Errorf("%d values from %g to %g are kept", len(tr.order.sorted), tr.order.sorted[0], tr.order.sorted[len(tr.order.sorted)-1])
+		t.Errorf("%d values from %g to %g are kept", len(tr.order.sorted), tr.order.sorted[0],
+			tr.order.sorted[len(tr.order.sorted)-1])
 	}
 	if got, want := tr.median(), float64(2*kept)+float64(kept-1)/2; got != want {
 		t.Errorf("median %g, want %g", got, want)
@@ -67,7 +68,8 @@ func TestATrackForgetsTheOldest(t *testing.T) {
 	if got, want := tr.recentMedian(), float64(3*kept-1-recentValues/2); got != want {
 		t.Errorf("recent median %g, want %g", got, want)
 	}
-	if math.Abs(tr.midmean()-tr.median()) > 1e-9 || tr.valueBack(0) != 3*kept-1 || !math.IsNaN(tr.valueBack(kept)) {
+	if math.Abs(tr.midmean()-tr.median()) > 1e-9 || tr.valueBack(0) != 3*kept-1 ||
+		!math.IsNaN(tr.valueBack(kept)) {
 		t.Errorf("middle half %g, last %g", tr.midmean(), tr.valueBack(0))
 	}
 }
@@ -90,11 +92,13 @@ func TestOwnersAreJudgedByTheirOwnJobs(t *testing.T) {
 	}
 	first, second := l.weights(s, steady, false, true), l.weights(s, changing, false, true)
 	if first[guessLast] < 2*first[guessTrees] || second[guessTrees] < 2*second[guessLast] {
-		t.Errorf("last run and trees weigh %g and %g for one owner, %g and %g for the other, want the last run first, then the trees",
+		t.Errorf("last run and trees weigh %g and %g for one owner, %g and %g for the other, want the last "+
+			"run first, then the trees",
 			first[guessLast], first[guessTrees], second[guessLast], second[guessTrees])
 	}
 	if w := l.weights(s, 3, false, true); math.Abs(w[guessLast]-w[guessTrees]) > 0.15 {
-		t.Errorf("weights %g and %g for an owner never seen, want about the same", w[guessLast], w[guessTrees])
+		t.Errorf("weights %g and %g for an owner never seen, want about the same", w[guessLast],
+			w[guessTrees])
 	}
 }
 

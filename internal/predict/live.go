@@ -25,9 +25,10 @@ type Forecast [Power + 1]Prediction
 // LiveSettings are the defaults of [Live].
 func LiveSettings() Settings {
 	s := DefaultSettings()
-	s.MaxRows, s.MinRows, s.Growth = 8000, 60, 1.1    // three targets at once, and little at first
-	s.ValuesPerKey, s.MaxSingleKeys = 50, 50_000      // of each target: some megabytes
-	s.Trees.Trees, s.Trees.Rate = 150, 2*s.Trees.Rate // half the trees, twice the steps: submissions wait for them
+	s.MaxRows, s.MinRows, s.Growth = 8000, 60, 1.1 // three targets at once, and little at first
+	s.ValuesPerKey, s.MaxSingleKeys = 50, 50_000   // of each target: some megabytes
+	// Half the trees, twice the steps: submissions wait for them.
+	s.Trees.Trees, s.Trees.Rate = 150, 2*s.Trees.Rate
 	return s
 }
 
@@ -118,7 +119,8 @@ func (s *liveState) predict(j *Job, script uint64) Forecast {
 // withScriptName is a job under its script instead of its name.
 func withScriptName(j *Job, script uint64) *Job {
 	out := *j
-	out.Labels = append([]string{"\x00" + strconv.FormatUint(script, 16)}, j.Labels[min(1, len(j.Labels)):]...)
+	out.Labels = append([]string{"\x00" + strconv.FormatUint(script, 16)},
+		j.Labels[min(1, len(j.Labels)):]...)
 	return &out
 }
 
@@ -173,7 +175,8 @@ func (s *liveState) end(p *Past) {
 func (l *Live) NeedsTraining() bool {
 	l.semaphore <- struct{}{}
 	defer func() { <-l.semaphore }()
-	return !l.training && l.ended >= l.settings.MinRows/3 && float64(l.trained+l.ended) >= l.settings.Growth*float64(l.trained)
+	return !l.training && l.ended >= l.settings.MinRows/3 &&
+		float64(l.trained+l.ended) >= l.settings.Growth*float64(l.trained)
 }
 
 // Train learns anew from the jobs that a function reads, and has that predict from
@@ -275,7 +278,8 @@ func (s *liveState) arrange(past []Past) *Table {
 	for i := range past {
 		p := &past[i]
 		key := scriptKey(&p.Job, p.Script)
-		if end, known := first[key]; key != 0 && !math.IsNaN(p.Outcome.End) && (!known || p.Outcome.End < end) {
+		if end, known := first[key]; key != 0 && !math.IsNaN(p.Outcome.End) &&
+			(!known || p.Outcome.End < end) {
 			first[key] = p.Outcome.End
 		}
 	}

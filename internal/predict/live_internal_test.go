@@ -9,7 +9,8 @@ import (
 func TestNobodyWaitsForAPredictionLongerThanTheBound(t *testing.T) {
 	l := NewLive(nil)
 	l.semaphore <- struct{}{} // somebody else's
-	if f, ok := l.Predict(time.Millisecond, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, 0); ok || f != (Forecast{}) {
+	if f, ok := l.Predict(time.Millisecond, &Job{Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}},
+		0); ok || f != (Forecast{}) {
 		t.Errorf("%+v", f)
 	}
 	<-l.semaphore
@@ -26,7 +27,10 @@ func panics(work func()) (did bool) {
 }
 
 func TestAPanicInATrainingStopsNeitherPredictionsNorLaterTrainings(t *testing.T) {
-	late := Past{Job: Job{ID: "late", Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}}, Outcome: Outcome{End: 10, Completed: true, Value: [3]float64{42, 1, 100}}}
+	late := Past{
+		Job:     Job{ID: "late", Owner: "ada", Labels: []string{"n"}, Sizes: []float64{1}},
+		Outcome: Outcome{End: 10, Completed: true, Value: [3]float64{42, 1, 100}},
+	}
 	goesOn := func(l *Live, when string) {
 		t.Helper()
 		if _, ok := l.Predict(time.Second, &late.Job, 0); !ok {

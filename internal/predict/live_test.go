@@ -43,14 +43,22 @@ func reader(all []predict.Past) func(context.Context) ([]predict.Past, error) {
 func TestAScriptThatRanBeforeIsARepeatWhateverItsName(t *testing.T) {
 	l := predict.NewLive(nil)
 	job := func(name string) *predict.Job {
-		return &predict.Job{ID: name, Submit: 1e6, Owner: "ada", Labels: []string{name, "gpu"}, Sizes: []float64{2, 1}, Requested: 7200}
+		return &predict.Job{
+			ID: name, Submit: 1e6, Owner: "ada", Labels: []string{name, "gpu"}, Sizes: []float64{2, 1},
+			Requested: 7200,
+		}
 	}
-	if f, ok := l.Predict(time.Second, job("a"), 7); !ok || f[predict.Time].Rung != predict.Prior || f[predict.Time].Value != 3600 {
+	if f, ok := l.Predict(time.Second, job("a"), 7); !ok || f[predict.Time].Rung != predict.Prior ||
+		f[predict.Time].Value != 3600 {
 		t.Errorf("nothing ended: %+v, %v", f, ok)
 	}
 	for i := range 5 {
 		for script, took := range map[uint64]float64{7: 100, 8: 5000} {
-			p := predict.Past{Job: *job("train"), Script: script, Outcome: predict.Outcome{End: 2e6, Completed: true, Value: [3]float64{took, took / 1000, 250}}}
+			p := predict.Past{
+				Job: *job("train"), Script: script, Outcome: predict.Outcome{
+					End: 2e6, Completed: true, Value: [3]float64{took, took / 1000, 250},
+				},
+			}
 			p.Job.ID += strconv.Itoa(i) + strconv.FormatUint(script, 10)
 			l.End(&p)
 		}
@@ -70,7 +78,8 @@ func TestAScriptThatRanBeforeIsARepeatWhateverItsName(t *testing.T) {
 	} {
 		f, ok := l.Predict(time.Second, job(c.name), c.script)
 		if got := f[predict.Time]; !ok || got.Rung != c.rung || got.Value < c.least || got.Value > c.most {
-			t.Errorf("%s, script %d: %+v, want %s from %g to %g", c.name, c.script, got, c.rung, c.least, c.most)
+			t.Errorf("%s, script %d: %+v, want %s from %g to %g", c.name, c.script, got, c.rung,
+				c.least, c.most)
 		}
 	}
 }
@@ -109,7 +118,9 @@ func TestWhatEndsDuringATrainingIsNotForgottenNorCountedTwice(t *testing.T) {
 	l := predict.NewLive(quick())
 	all := pasts(4, 20)
 	late := predict.Past{
-		Job:     predict.Job{ID: "late", Submit: 1, Owner: "eve", Labels: []string{"n"}, Sizes: []float64{1}, Requested: 3600},
+		Job: predict.Job{
+			ID: "late", Submit: 1, Owner: "eve", Labels: []string{"n"}, Sizes: []float64{1}, Requested: 3600,
+		},
 		Outcome: predict.Outcome{End: 10, Completed: true, Value: [3]float64{42, 1, 100}},
 	}
 	_, err := l.Train(t.Context(), func(context.Context) ([]predict.Past, error) {
@@ -120,7 +131,8 @@ func TestWhatEndsDuringATrainingIsNotForgottenNorCountedTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, _ := l.Predict(time.Second, &late.Job, 0); f[predict.Time].Rung != predict.Repeat || math.Abs(f[predict.Time].Value-42) > 1e-9 {
+	if f, _ := l.Predict(time.Second, &late.Job, 0); f[predict.Time].Rung != predict.Repeat ||
+		math.Abs(f[predict.Time].Value-42) > 1e-9 {
 		t.Errorf("%+v", f[predict.Time])
 	}
 }
@@ -133,7 +145,8 @@ func TestAFailedTrainingChangesNothing(t *testing.T) {
 	}
 	before, _ := l.Predict(time.Second, &all[299].Job, all[299].Script)
 	broken := errors.New("the records can't be read")
-	if _, err := l.Train(t.Context(), func(context.Context) ([]predict.Past, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := l.Train(t.Context(),
+		func(context.Context) ([]predict.Past, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -69,7 +69,10 @@ func most() (stop func() uint64) {
 // second one has in the heap, both beyond what there was before the first one.
 func BenchmarkLiveMemory(b *testing.B) {
 	const jobs = 20_000
-	for name, runs := range map[string]int{"templates": 0, "each five times": 5, "each twice": 2, "each once": 1} {
+	for name, runs := range map[string]int{
+		"templates": 0, "each five times": 5, "each twice": 2,
+		"each once": 1,
+	} {
 		b.Run(name, func(b *testing.B) {
 			defer debug.SetGCPercent(debug.SetGCPercent(25)) // as epd
 			read := func(context.Context) ([]predict.Past, error) { return clusterPasts(1, jobs, runs), nil }

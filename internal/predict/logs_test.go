@@ -72,7 +72,8 @@ func TestErrorsAreBelowEveryBaselineOfTheLogs(t *testing.T) {
 					t.Errorf("MAE %g, %s has %g", s.MeanAbsoluteError, row["predictor"], most)
 				}
 				if most := number(t, row["median_relative_error"]); s.MedianRelativeError >= most {
-					t.Errorf("median relative error %g, %s has %g", s.MedianRelativeError, row["predictor"], most)
+					t.Errorf("median relative error %g, %s has %g", s.MedianRelativeError,
+						row["predictor"], most)
 				}
 			}
 		})

@@ -83,7 +83,8 @@ func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
 	}
 	x = append(x, j.Conditions...)
 	const day, hour = 86400, 3600
-	x = append(x, math.Mod(j.Submit, day)/hour, math.Mod(j.Submit/day, 7), math.Mod(j.Submit+j.Requested, hour))
+	x = append(x, math.Mod(j.Submit, day)/hour, math.Mod(j.Submit/day, 7),
+		math.Mod(j.Submit+j.Requested, hour))
 	for _, k := range m.keys {
 		x = appendTrackFeatures(x, m.tracks.track(k, &m.scratch[0]), j.Submit)
 	}
@@ -98,7 +99,8 @@ func (m *memory) appendFeatures(x []float64, j *Job) []float64 {
 	}
 	before, known := m.latest[m.keys[byOwner]]
 	now := shapeOf(j, m.keys)
-	return append(x, sameFeature(known, before.labels == now.labels), sameFeature(known, before.sizes == now.sizes),
+	return append(x, sameFeature(known, before.labels == now.labels),
+		sameFeature(known, before.sizes == now.sizes),
 		logOf(before.requested)-logOf(now.requested))
 }
 
@@ -119,7 +121,8 @@ func appendTrackFeatures(x []float64, t *track, now float64) []float64 {
 		nan := math.NaN()
 		return append(x, 0, nan, nan, nan, nan, nan, nan, nan, nan)
 	}
-	return append(x, math.Log1p(float64(t.count)), t.valueBack(0), t.valueBack(1), t.smooth, t.median(), t.recentMedian(), t.spread(),
+	return append(x, math.Log1p(float64(t.count)), t.valueBack(0), t.valueBack(1), t.smooth, t.median(),
+		t.recentMedian(), t.spread(),
 		math.Log1p(max(0, now-t.last)), t.completed)
 }
 

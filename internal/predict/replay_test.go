@@ -45,7 +45,8 @@ func TestNoPredictionSeesWhatHadNotEnded(t *testing.T) {
 		}
 		changed = true
 		if test.Jobs[i].Submit < end {
-			t.Errorf("job %d, submitted at %g, is predicted from one that ended at %g", i, test.Jobs[i].Submit, end)
+			t.Errorf("job %d, submitted at %g, is predicted from one that ended at %g", i,
+				test.Jobs[i].Submit, end)
 		}
 	}
 	if !changed {
@@ -101,10 +102,12 @@ func TestRepeatedJobsArePredictedFromTheirRunsAndIntervalsHold(t *testing.T) {
 		s := predict.ScorePredictions(predictions, truths)
 		t.Logf("%v: %+v, %d repeats", target, s, repeats)
 		if s.Jobs != 1200 || math.Abs(s.Coverage-predict.Coverage) > 0.03 {
-			t.Errorf("%v: %d jobs, coverage %.3f, want 1200 and about %g", target, s.Jobs, s.Coverage, predict.Coverage)
+			t.Errorf("%v: %d jobs, coverage %.3f, want 1200 and about %g", target, s.Jobs, s.Coverage,
+				predict.Coverage)
 		}
 		if s.MedianRelativeError > 0.15 || repeats < 600 {
-			t.Errorf("%v: median error %.3f with %d repeats, want 0.15 at most and 600 at least", target, s.MedianRelativeError, repeats)
+			t.Errorf("%v: median error %.3f with %d repeats, want 0.15 at most and 600 at least", target,
+				s.MedianRelativeError, repeats)
 		}
 	}
 }
@@ -115,7 +118,9 @@ func TestNothingKnownIsAPrior(t *testing.T) {
 	if p.Rung != predict.Prior || p.Value != 3600 || !(p.Low < p.Value && p.Value < p.High) {
 		t.Errorf("prediction %+v, want half of what was asked for", p)
 	}
-	if p := predict.NewForecaster(predict.Power, nil).Submit(&predict.Job{Requested: math.NaN()}).Prediction; p.Rung != predict.Prior || !(p.Value > 0) {
+	if p := predict.NewForecaster(predict.Power,
+		nil).Submit(&predict.Job{Requested: math.NaN()}).Prediction; p.Rung != predict.Prior ||
+		!(p.Value > 0) {
 		t.Errorf("prediction %+v", p)
 	}
 }
@@ -124,7 +129,9 @@ func TestOneEndedJobIsEnoughForARepeat(t *testing.T) {
 	f := predict.NewForecaster(predict.Time, nil)
 	j := &predict.Job{ID: "a", Owner: "u", Labels: []string{"n"}, Requested: math.NaN()}
 	f.End(f.Submit(j), &predict.Outcome{End: 100, Value: [3]float64{100, 0, 0}})
-	p := f.Submit(&predict.Job{ID: "b", Submit: 200, Owner: "u", Labels: []string{"n"}, Requested: math.NaN()}).Prediction
+	p := f.Submit(&predict.Job{
+		ID: "b", Submit: 200, Owner: "u", Labels: []string{"n"}, Requested: math.NaN(),
+	}).Prediction
 	if p.Rung != predict.Repeat || math.Abs(p.Value-100) > 1e-9 {
 		t.Errorf("prediction %+v, want 100 s as the last time", p)
 	}
@@ -140,8 +147,11 @@ func TestAReplayCanBeStopped(t *testing.T) {
 }
 
 func TestJudgeLeavesOutWhatIsNotKnown(t *testing.T) {
-	s := predict.ScorePredictions([]predict.Prediction{{Value: 2, Low: 1, High: 3}, {Value: 8, Low: 7, High: 9}, {Value: 1}}, []float64{1, 4, math.NaN()})
-	if want := (predict.Score{Jobs: 2, MeanAbsoluteError: 2.5, MedianRelativeError: 1, Coverage: 0.5}); s != want {
+	s := predict.ScorePredictions([]predict.Prediction{
+		{Value: 2, Low: 1, High: 3}, {Value: 8, Low: 7, High: 9}, {Value: 1},
+	}, []float64{1, 4, math.NaN()})
+	if want := (predict.Score{Jobs: 2, MeanAbsoluteError: 2.5, MedianRelativeError: 1, Coverage: 0.5}); s !=
+		want {
 		t.Errorf("score %+v, want %+v", s, want)
 	}
 }

@@ -8,11 +8,13 @@ import (
 // What is supposed of errors before a history shows its own. The figures were chosen
 // on short pieces of measured logs; docs/prediction.md says how intervals held there.
 const (
-	priorErrors      = 12   // that every interval is made from besides those that there were
-	priorTail        = 0.15 // of them lie beyond a score of 1 on either side, of a score of 2 half of that, and so on
-	priorRuns        = 5    // as many runs as the supposed reach counts for
-	otherTimeFactor  = 3.0  // times as far are jobs that asked for another time
-	similarJobFactor = 5.0  // and jobs that are only similar
+	priorErrors = 12 // that every interval is made from besides those that there were
+	// Of them lie beyond a score of 1 on either side, of a score of 2 half of that, and
+	// so on.
+	priorTail        = 0.15
+	priorRuns        = 5   // as many runs as the supposed reach counts for
+	otherTimeFactor  = 3.0 // times as far are jobs that asked for another time
+	similarJobFactor = 5.0 // and jobs that are only similar
 
 	scoreWindow = 300  // scores of a situation that are kept
 	minScore    = 1e-6 // where bounds are looked for

@@ -18,7 +18,10 @@ type trackStore struct {
 type singleValue struct{ v, end float64 }
 
 func newTrackStore(s *Settings) *trackStore {
-	return &trackStore{many: map[hash]*track{}, singles: map[hash]singleValue{}, kept: max(maxUnordered, s.ValuesPerKey), most: s.MaxSingleKeys}
+	return &trackStore{
+		many: map[hash]*track{}, singles: map[hash]singleValue{}, kept: max(maxUnordered, s.ValuesPerKey),
+		most: s.MaxSingleKeys,
+	}
 }
 
 // scratchTrack is where a track of one value is made up.

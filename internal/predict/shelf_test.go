@@ -25,10 +25,13 @@ func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
 		if 2*len(runs) < len(sorted) {
 			runs = sorted
 		}
-		if tr.median() != medianOf(sorted) || tr.spread() != quintileRange(sorted) || tr.valueBack(0) != v || tr.last != float64(i+1) || int(tr.count) != i+1 {
-			t.Fatalf("after %d: median %g, spread %g, last %g", i+1, tr.median(), tr.spread(), tr.valueBack(0))
+		if tr.median() != medianOf(sorted) || tr.spread() != quintileRange(sorted) || tr.valueBack(0) != v ||
+			tr.last != float64(i+1) || int(tr.count) != i+1 {
+			t.Fatalf("after %d: median %g, spread %g, last %g", i+1, tr.median(), tr.spread(),
+				tr.valueBack(0))
 		}
-		if n := len(runs); tr.usualMedian() != medianOf(runs) || tr.usual() != mean(runs[n/8:n-n/8]) || tr.isSteady() != (i > 0 && quintileRange(runs) < maxSteadySpread) {
+		if n := len(runs); tr.usualMedian() != medianOf(runs) || tr.usual() != mean(runs[n/8:n-n/8]) ||
+			tr.isSteady() != (i > 0 && quintileRange(runs) < maxSteadySpread) {
 			t.Fatalf("after %d: usually %g, want %g", i+1, tr.usual(), mean(runs[n/8:n-n/8]))
 		}
 	}
@@ -40,7 +43,8 @@ func TestKeysMetOnceAreForgottenWhenTheyAreMany(t *testing.T) {
 		s.add(hash(i+1), 1, float64(i+1), i%2 == 0)
 		s.add(hash(5000), 2, float64(i+1), true)
 	}
-	if len(s.singles) > 100 || len(s.singles) < 50 || s.track(1000, &scratchTrack{}) == nil || s.track(1, &scratchTrack{}) != nil {
+	if len(s.singles) > 100 || len(s.singles) < 50 || s.track(1000, &scratchTrack{}) == nil ||
+		s.track(1, &scratchTrack{}) != nil {
 		t.Errorf("%d keys are remembered, want the latest 50 to 100", len(s.singles))
 	}
 	if tr := s.track(5000, &scratchTrack{}); tr == nil || tr.count != 1000 {

@@ -119,8 +119,11 @@ func (t *tableReader) arrange(want Columns, layout *Layout) error {
 	} else {
 		l.labels = t.present(defaultNameColumns)
 	}
-	l.labels = slices.DeleteFunc(append(l.labels, t.present(placementColumns)...), func(c string) bool { return c == l.owner })
-	l.sizes, l.conditions, l.request = t.present(sizes), t.present(conditions), firstOrEmpty(t.present(requests))
+	l.labels = slices.DeleteFunc(append(l.labels, t.present(placementColumns)...), func(c string) bool {
+		return c == l.owner
+	})
+	l.sizes, l.conditions, l.request = t.present(sizes), t.present(conditions),
+		firstOrEmpty(t.present(requests))
 	return nil
 }
 
@@ -194,7 +197,10 @@ func (t *tableReader) read() error {
 	if err != nil {
 		return err
 	}
-	j := Job{ID: strings.Clone(t.text("job_id")), Submit: numbers[0], Owner: strings.Clone(t.text(l.owner)), Requested: numbers[1]}
+	j := Job{
+		ID: strings.Clone(t.text("job_id")), Submit: numbers[0], Owner: strings.Clone(t.text(l.owner)),
+		Requested: numbers[1],
+	}
 	wait := numbers[2]
 	switch {
 	case j.ID == "":
@@ -218,7 +224,10 @@ func (t *tableReader) read() error {
 		return err
 	}
 	_, stated := t.at["state"]
-	o := Outcome{End: j.Submit + wait + values[Time], Completed: !stated || strings.HasPrefix(t.text("state"), "COMPLETED"), Value: [3]float64(values)}
+	o := Outcome{
+		End: j.Submit + wait + values[Time], Completed: !stated ||
+			strings.HasPrefix(t.text("state"), "COMPLETED"), Value: [3]float64(values),
+	}
 	t.table.Jobs = append(t.table.Jobs, j)
 	t.table.Outcomes = append(t.table.Outcomes, o)
 	t.table.Lines = append(t.table.Lines, t.line)

@@ -14,8 +14,9 @@ func read(t *testing.T, text string, want predict.Columns) (*predict.Table, erro
 }
 
 func TestATableIsReadByItsColumns(t *testing.T) {
-	table, err := read(t, "job_id,submit_s,user,job_name,gpus,requested_s,wait_s,runtime_s,state,energy_kwh\n"+
-		"a,10,u,train,2,3600,5,100,COMPLETED,0.5\nb,20,u,train,,,,,,\n", predict.Columns{})
+	table, err := read(t,
+		"job_id,submit_s,user,job_name,gpus,requested_s,wait_s,runtime_s,state,energy_kwh\n"+
+			"a,10,u,train,2,3600,5,100,COMPLETED,0.5\nb,20,u,train,,,,,,\n", predict.Columns{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,8 @@ func TestATableIsReadByItsColumns(t *testing.T) {
 	if a.ID != "a" || a.Owner != "u" || a.Labels[0] != "train" || a.Sizes[0] != 2 || a.Requested != 3600 {
 		t.Errorf("job %+v", a)
 	}
-	if o := table.Outcomes[0]; o.End != 115 || !o.Completed || o.ValueOf(predict.Time) != 100 || o.ValueOf(predict.Energy) != 0.5 || !math.IsNaN(o.ValueOf(predict.Power)) {
+	if o := table.Outcomes[0]; o.End != 115 || !o.Completed || o.ValueOf(predict.Time) != 100 ||
+		o.ValueOf(predict.Energy) != 0.5 || !math.IsNaN(o.ValueOf(predict.Power)) {
 		t.Errorf("outcome %+v", o)
 	}
 	if o := table.Outcomes[1]; !math.IsNaN(o.End) || !math.IsNaN(b.Requested) || !math.IsNaN(b.Sizes[0]) {
@@ -53,13 +55,20 @@ func TestBadTablesAreNamedWithTheirLine(t *testing.T) {
 		{"", "jobs.csv: is empty", predict.Columns{}},
 		{"job_id\n", "jobs.csv:1: no column submit_s", predict.Columns{}},
 		{"job_id,submit_s,submit_s\n", `jobs.csv:1: column "submit_s" is there twice`, predict.Columns{}},
-		{"job_id,submit_s\na,soon\n", `jobs.csv:2: column submit_s is "soon", want a number`, predict.Columns{}},
+		{
+			"job_id,submit_s\na,soon\n", `jobs.csv:2: column submit_s is "soon", want a number`,
+			predict.Columns{},
+		},
 		{"job_id,submit_s\na,\n", "jobs.csv:2: submit_s is empty", predict.Columns{}},
 		{"job_id,submit_s\n,1\n", "jobs.csv:2: job_id is empty", predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,-5\n", `jobs.csv:2: column runtime_s is "-5"`, predict.Columns{}},
 		{"job_id,submit_s,runtime_s\na,1,NaN\n", `column runtime_s is "NaN"`, predict.Columns{}},
 		{"job_id,submit_s\na,1,2\n", "jobs.csv:2: 3 fields, want 2, as the header has", predict.Columns{}},
-		{"job_id,submit_s\n\"a,1\n", `jobs.csv:2: a " that doesn't belong there: want "…" around such a field, and "" for each inside`, predict.Columns{}},
+		{
+			"job_id,submit_s\n\"a,1\n",
+			`jobs.csv:2: a " that doesn't belong there: want "…" around such a field, and "" for each inside`,
+			predict.Columns{},
+		},
 		{"job_id,submit_s\n", `jobs.csv:1: no column "who"`, predict.Columns{Owner: "who"}},
 		{"job_id,submit_s,state\n", `column "state" says how jobs ended`, predict.Columns{Name: "state"}},
 	} {
@@ -83,7 +92,8 @@ func FuzzReadTable(f *testing.F) {
 
 func TestTargetsAreParsed(t *testing.T) {
 	for _, target := range []predict.Target{predict.Time, predict.Energy, predict.Power} {
-		if got, err := predict.ParseTarget(target.String()); err != nil || got != target || target.Unit() == "" || target.Column() == "" {
+		if got, err := predict.ParseTarget(target.String()); err != nil || got != target ||
+			target.Unit() == "" || target.Column() == "" {
 			t.Errorf("%v: %v, %v", target, got, err)
 		}
 	}

@@ -82,7 +82,9 @@ func (t *track) startOrder() {
 func (t *track) addOrdered(v float64, completed bool, most int) {
 	all := lastValues{count: int(t.count), ring: t.ring, sorted: t.order.sorted}
 	if !completed && t.order.completed == nil {
-		t.order.completed = &lastValues{count: all.count, ring: slices.Clone(all.ring), sorted: slices.Clone(all.sorted)}
+		t.order.completed = &lastValues{
+			count: all.count, ring: slices.Clone(all.ring), sorted: slices.Clone(all.sorted),
+		}
 	}
 	if completed && t.order.completed != nil {
 		t.order.completed.add(v, most)
@@ -90,7 +92,8 @@ func (t *track) addOrdered(v float64, completed bool, most int) {
 	all.add(v, most)
 	t.ring, t.order.sorted = all.ring, all.sorted
 	t.count++
-	t.order.midmean, t.order.recentMedian, t.order.usual = math.NaN(), math.NaN(), math.NaN() // not computed yet
+	// Not computed yet.
+	t.order.midmean, t.order.recentMedian, t.order.usual = math.NaN(), math.NaN(), math.NaN()
 }
 
 // ascending are the kept values, put into a buffer where there are few.

@@ -16,13 +16,17 @@ func runsOf(user string, n int, seconds, scatter float64, atOnce bool, random *r
 	out := make([]predict.Past, n)
 	clock := 1e6
 	for i := range out {
-		took, power := seconds*math.Exp(scatter*random.NormFloat64()), 118*math.Exp(scatter*random.NormFloat64())
+		took, power := seconds*math.Exp(scatter*random.NormFloat64()),
+			118*math.Exp(scatter*random.NormFloat64())
 		out[i] = predict.Past{
 			Job: predict.Job{
-				ID: user + strconv.Itoa(i), Submit: clock, Owner: user, Labels: []string{"train", "gpu", "lab"}, Sizes: []float64{1, 1}, Requested: 7200,
+				ID: user + strconv.Itoa(i), Submit: clock, Owner: user,
+				Labels: []string{"train", "gpu", "lab"}, Sizes: []float64{1, 1}, Requested: 7200,
 			},
-			Outcome: predict.Outcome{End: clock + took, Completed: true, Value: [...]float64{took, took * power / 3.6e6, power}},
-			Script:  7,
+			Outcome: predict.Outcome{
+				End: clock + took, Completed: true, Value: [...]float64{took, took * power / 3.6e6, power},
+			},
+			Script: 7,
 		}
 		if !atOnce {
 			clock += took + 60
@@ -67,14 +71,20 @@ func TestTwentyRunsThatAreAlikeHaveNarrowIntervalsThoughNothingElseEnded(t *test
 		t.Run(c.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 1))
 			f := afterRuns(t, runsOf("ada", 20, 600, 0.01, c.atOnce, random), c.trained)
-			for target, usual := range map[predict.Target]float64{predict.Time: 600, predict.Energy: 600 * 118 / 3.6e6, predict.Power: 118} {
+			for target, usual := range map[predict.Target]float64{
+				predict.Time:   600,
+				predict.Energy: 600 * 118 / 3.6e6, predict.Power: 118,
+			} {
 				p := f[target]
 				t.Logf("%v: %.4g %s, %.4g to %.4g", target, p.Value, target.Unit(), p.Low, p.High)
-				if p.Rung != predict.Repeat || math.Abs(p.Value/usual-1) > 0.02 || p.Low > 0.99*usual || p.High < 1.01*usual {
-					t.Errorf("%v: %+v, want about %g, and an interval that holds a hundredth to either side", target, p, usual)
+				if p.Rung != predict.Repeat || math.Abs(p.Value/usual-1) > 0.02 || p.Low > 0.99*usual ||
+					p.High < 1.01*usual {
+					t.Errorf("%v: %+v, want about %g, and an interval that holds a hundredth to either side",
+						target, p, usual)
 				}
 				if p.High/p.Low > c.widest {
-					t.Errorf("%v: %g to %g, want ends that differ by a factor of %g at most", target, p.Low, p.High, c.widest)
+					t.Errorf("%v: %g to %g, want ends that differ by a factor of %g at most", target, p.Low,
+						p.High, c.widest)
 				}
 			}
 		})
@@ -89,7 +99,8 @@ func TestTheFewerRunsTheWiderTheInterval(t *testing.T) {
 		t.Logf("%d equal runs: %g to %g", runs, p.Low, p.High)
 		width := p.High / p.Low
 		if !(width > 1 && width < before) {
-			t.Errorf("%d equal runs: %g to %g, want narrower than a factor of %g", runs, p.Low, p.High, before)
+			t.Errorf("%d equal runs: %g to %g, want narrower than a factor of %g", runs, p.Low,
+				p.High, before)
 		}
 		before = width
 	}
@@ -128,10 +139,12 @@ func TestIntervalsOfAYoungHistoryHold(t *testing.T) {
 
 func TestWhatCannotBeIsNotPredicted(t *testing.T) {
 	p := predict.Prediction{Value: 600, Low: 20, High: 9000, Rung: predict.Repeat}
-	if got, want := p.Within(30, 3600), (predict.Prediction{Value: 600, Low: 30, High: 3600, Rung: predict.Repeat}); got != want {
+	if got, want := p.Within(30,
+		3600), (predict.Prediction{Value: 600, Low: 30, High: 3600, Rung: predict.Repeat}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got, want := p.Within(0, 300), (predict.Prediction{Value: 300, Low: 20, High: 300, Rung: predict.Repeat}); got != want {
+	if got, want := p.Within(0,
+		300), (predict.Prediction{Value: 300, Low: 20, High: 300, Rung: predict.Repeat}); got != want {
 		t.Errorf("%+v, want %+v: it is killed then", got, want)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 )
 
-var youngRounds = flag.Int("young-rounds", 0, "pieces of each log and length that stand for young histories, also of 1,000 jobs; 0: a few, and shorter ones only")
+var youngRounds = flag.Int("young-rounds", 0, "pieces of each log and length that stand for young "+
+	"histories, also of 1,000 jobs; 0: a few, and shorter ones only")
 
 // tried is a prediction and what came of it.
 type tried struct {
@@ -22,7 +23,9 @@ type tried struct {
 
 // piece is a part of a log: a history of some jobs and those that follow; of three
 // owners at most where they are to repeat themselves more. False: the log ends before.
-func piece(t *predict.Table, random *rand.Rand, history int, fewOwners bool) (train, test *predict.Table, ok bool) {
+func piece(
+	t *predict.Table, random *rand.Rand, history int, fewOwners bool,
+) (train, test *predict.Table, ok bool) {
 	const follow = 50
 	begin := random.IntN(max(1, len(t.Jobs)-history-follow))
 	owners := map[string]bool{}
@@ -50,7 +53,8 @@ func repeatsOf(j *predict.Job, tables ...*predict.Table) int {
 	for _, t := range tables {
 		for i := range t.Jobs {
 			o := &t.Jobs[i]
-			if t.Outcomes[i].End <= j.Submit && o.Owner == j.Owner && slices.Equal(o.Labels, j.Labels) && fmt.Sprint(o.Sizes) == fmt.Sprint(j.Sizes) {
+			if t.Outcomes[i].End <= j.Submit && o.Owner == j.Owner && slices.Equal(o.Labels, j.Labels) &&
+				fmt.Sprint(o.Sizes) == fmt.Sprint(j.Sizes) {
 				n++
 			}
 		}
@@ -143,14 +147,17 @@ func TestIntervalsOfYoungHistoriesHoldOnTheLogs(t *testing.T) {
 			jobs, coverage, width := told(all, func(p *tried) bool {
 				return p.repeats >= least && p.repeats < limits[i+1] && (history == 0 || history == p.history)
 			})
-			t.Logf("run before %d times or more, %d ended: %d jobs, %.3f inside, width %.4g", least, history, jobs, coverage, width)
+			t.Logf("run before %d times or more, %d ended: %d jobs, %.3f inside, width %.4g", least, history,
+				jobs, coverage, width)
 		}
 	}
 	for history := range histories {
 		jobs, coverage, width := told(all, func(p *tried) bool { return p.history == history })
 		t.Logf("%d ended: %d jobs, %.3f inside, width %.4g", history, jobs, coverage, width)
 	}
-	if _, coverage, width := told(all, func(p *tried) bool { return p.repeats > 0 }); coverage < 0.87 || width > 20 {
-		t.Errorf("of jobs that were run before %.3f inside, width %.4g, want 0.9, and less than 20", coverage, width)
+	if _, coverage, width := told(all, func(p *tried) bool { return p.repeats > 0 }); coverage < 0.87 ||
+		width > 20 {
+		t.Errorf("of jobs that were run before %.3f inside, width %.4g, want 0.9, and less than 20",
+			coverage, width)
 	}
 }

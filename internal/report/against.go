@@ -128,7 +128,8 @@ func (s *Summary) savingsText(scale Scale) string {
 		what string
 	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
 		if s.isComparable(other.plan) {
-			parts = append(parts, FormatPercent(1-energyRatio(s.Energy, other.plan.Energy))+" against "+other.what)
+			parts = append(parts,
+				FormatPercent(1-energyRatio(s.Energy, other.plan.Energy))+" against "+other.what)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -140,8 +141,13 @@ func (s *Summary) againstParts() []any {
 	if t == nil || s.Infeasible == s.JobsTotal {
 		return nil
 	}
-	return []any{t.Page(strings.Join(s.againstCaption(), " "), "", -1), page.Text("Past due are jobs that end after their due times or deadlines. " +
-		"Wait is from arrival to start, turnaround from arrival to end; 95 % of the jobs take no longer than p95. Changes are the plan's.")}
+	return []any{
+		t.Page(strings.Join(s.againstCaption(), " "), "", -1),
+		page.Text("Past due are jobs that end after their due times or deadlines. " +
+			"Wait is from arrival to start, turnaround from arrival to end; 95 % of the jobs " +
+			"take no longer " +
+			"than p95. Changes are the plan's."),
+	}
 }
 
 // timesBaseline is a figure as a multiple of the baseline's; missing where that is 0 or
@@ -181,7 +187,8 @@ func (s *Summary) lateText(job, jobs string) string {
 		job, jobs = "", ""
 	}
 	if rest := s.PastDue - s.Misses; rest > 0 {
-		parts = append(parts, pluralCount(rest, job+"ends past its due time", jobs+"end past their due times"))
+		parts = append(parts,
+			pluralCount(rest, job+"ends past its due time", jobs+"end past their due times"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -245,7 +252,10 @@ func (p *PlanPage) dueParts(s *Summary) []any {
 	}
 	n := s.PastDue - s.Misses
 	return []any{
-		&page.Notice{Kind: page.Warn, Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + "."},
+		&page.Notice{
+			Kind: page.Warn,
+			Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + ".",
+		},
 		p.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
 	}
 }

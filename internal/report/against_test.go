@@ -37,7 +37,10 @@ func pastDueResult(tb testing.TB) *report.Result {
 func TestAPlanPastDueNeverSaysThatDeadlinesAreMet(t *testing.T) {
 	r := pastDueResult(t)
 	text := string(written(t, table(nil), r))
-	for _, want := range []string{"1 ends past its due time", "1 job is late here that isn't at default clocks, first come, first served: second.", "\npast due "} {
+	for _, want := range []string{
+		"1 ends past its due time",
+		"1 job is late here that isn't at default clocks, first come, first served: second.", "\npast due ",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table doesn't say %q:\n%s", want, text)
 		}
@@ -86,7 +89,8 @@ func TestTurnaroundsAreFromTheArrivalAndP95IsTheNearestRank(t *testing.T) {
 		r.Plan.Assignments = append(r.Plan.Assignments, planner.Assignment{Start: 200, End: 300})
 	}
 	s := report.Summarise(r)
-	if s.Makespan != 200 || s.Wait != (report.TimeSpread{Mean: 90.5, P95: 99}) || s.Turnaround != (report.TimeSpread{Mean: 190.5, P95: 199}) {
+	if s.Makespan != 200 || s.Wait != (report.TimeSpread{Mean: 90.5, P95: 99}) ||
+		s.Turnaround != (report.TimeSpread{Mean: 190.5, P95: 199}) {
 		t.Errorf("makespan %v, wait %+v, turnaround %+v", s.Makespan, s.Wait, s.Turnaround)
 	}
 }
@@ -97,7 +101,9 @@ func constantResult(tb testing.TB) *report.Result {
 	tb.Helper()
 	p := smallProblem(tb)
 	r, other := solve(tb, p, "edl"), solve(tb, p, "edl,clocks=default")
-	other.Plan.Clocks = map[string]dvfsmodel.Point{"x": {Core: 1110, Mem: 877}, "y": {Scaling: dvfsmodel.Scaling{Fc: 0.75, Fm: 1}}}
+	other.Plan.Clocks = map[string]dvfsmodel.Point{
+		"x": {Core: 1110, Mem: 877}, "y": {Scaling: dvfsmodel.Scaling{Fc: 0.75, Fm: 1}},
+	}
 	r.Reference, r.Easy, r.Constant = other.Plan, other.Plan, other.Plan
 	r.Baseline = 2 * other.Plan.Ledger.Total()
 	return r
@@ -109,7 +115,8 @@ func TestThePlanSaysWhatItSavesBeyondEasyAndConstantClocks(t *testing.T) {
 	beyond := report.FormatPercent(1 - float64(s.Energy/s.Constant.Energy))
 	text := string(written(t, table(nil), r))
 	for _, want := range []string{
-		beyond + " against EASY, " + beyond + " against constant clocks", " constant ", "GPU model: x 1110/877, y 0.750/1.000:",
+		beyond + " against EASY, " + beyond + " against constant clocks", " constant ",
+		"GPU model: x 1110/877, y 0.750/1.000:",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table doesn't say %q:\n%s", want, text)
@@ -118,7 +125,10 @@ func TestThePlanSaysWhatItSavesBeyondEasyAndConstantClocks(t *testing.T) {
 	page := string(written(t, func(w io.Writer, r *report.Result) error {
 		return report.WritePlanPage(w, &report.PlanPage{Result: r, Name: "a batch"})
 	}, r))
-	for _, want := range []string{strings.TrimSuffix(beyond, "%"), "less than at constant clocks", "Beyond constant clocks", "x 1110/877"} {
+	for _, want := range []string{
+		strings.TrimSuffix(beyond, "%"), "less than at constant clocks",
+		"Beyond constant clocks", "x 1110/877",
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page doesn't say %q", want)
 		}
@@ -144,8 +154,12 @@ func TestTheJSONOfAPlanHasItsObjectiveAndConstantClocks(t *testing.T) {
 		}
 	}
 	runs := []report.Run{{Summary: report.Summarise(r)}}
-	compared := written(t, func(w io.Writer, _ *report.Result) error { return report.Comparison(runs).WriteJSON(w) }, r)
-	for what, text := range map[string][]byte{"plan": written(t, report.WritePlanJSON, r), "comparison": bytes.Trim(compared, "[]\n ")} {
+	compared := written(t,
+		func(w io.Writer, _ *report.Result) error { return report.Comparison(runs).WriteJSON(w) }, r)
+	for what, text := range map[string][]byte{
+		"plan":       written(t, report.WritePlanJSON, r),
+		"comparison": bytes.Trim(compared, "[]\n "),
+	} {
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +167,8 @@ func TestTheJSONOfAPlanHasItsObjectiveAndConstantClocks(t *testing.T) {
 			t.Errorf("%s: objective %v %s", what, d.Objective, d.Unit)
 		}
 		c := d.Constant
-		if c.PastDue == nil || math.Abs(c.Saving-0.5) > 1e-9 || math.Abs(c.Energy/d.Baseline-0.5) > 1e-9 || c.Clocks["x"]["core_mhz"] != 1110 ||
+		if c.PastDue == nil || math.Abs(c.Saving-0.5) > 1e-9 || math.Abs(c.Energy/d.Baseline-0.5) > 1e-9 ||
+			c.Clocks["x"]["core_mhz"] != 1110 ||
 			c.Clocks["x"]["mem_mhz"] != 877 || c.Clocks["y"]["fc"] != 0.75 {
 			t.Errorf("%s: constant %+v", what, c)
 		}

@@ -49,7 +49,8 @@ func drawBarRows(w io.Writer, id, title, desc, what, against string, scale Scale
 		c.printf(`<rect class="a1" x="%d" y="%s" width="%s" height="18"><title>%s</title></rect>`,
 			barplotLabels, px(y+3), px(max(1, room*r.value/longest)), escape(r.name+": "+scale.With(r.value)))
 		if r.reference > 0 {
-			c.printf(`<rect class="ghost" x="%d" y="%s" width="%s" height="22"/>`, barplotLabels, px(y+1), px(room*r.reference/longest))
+			c.printf(`<rect class="ghost" x="%d" y="%s" width="%s" height="22"/>`, barplotLabels, px(y+1),
+				px(room*r.reference/longest))
 		}
 		c.text(barplotLabels+room*max(r.value, r.reference)/longest+8, y+16, "", scale.Format(r.value)+r.note)
 	}
@@ -61,7 +62,9 @@ func drawBarRows(w io.Writer, id, title, desc, what, against string, scale Scale
 func drawEstimates(w io.Writer, id, title, desc string, axis plotAxis, rows []Estimate) error {
 	c := newCanvas(w, id)
 	const row, foot = 42, 52
-	f := plotFrame{x: axis, left: 250, right: barplotWidth - rightMargin, upper: 12, lower: 12 + row*float64(len(rows))}
+	f := plotFrame{
+		x: axis, left: 250, right: barplotWidth - rightMargin, upper: 12, lower: 12 + row*float64(len(rows)),
+	}
 	c.open(pictureClass, barplotWidth, f.lower+foot, title, desc)
 	for _, v := range f.x.ticks() {
 		class := "g"
@@ -78,13 +81,15 @@ func drawEstimates(w io.Writer, id, title, desc string, axis plotAxis, rows []Es
 		c.text(f.left-16, y+14, "e", r.Note)
 		if !r.Believed {
 			left, right := px(f.px(r.Low)), px(f.px(r.High))
-			c.printf(`<path class="whisk c1" d="M%s %sH%sM%s %sv12M%s %[5]sv12"/>`, left, px(y), right, left, px(y-6), right)
+			c.printf(`<path class="whisk c1" d="M%s %sH%sM%s %sv12M%s %[5]sv12"/>`, left, px(y), right, left,
+				px(y-6), right)
 		}
 		class := "dot a1"
 		if r.Believed {
 			class = "late"
 		}
-		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class, px(f.px(r.Value)), px(y), escape(r.Name))
+		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class,
+			px(f.px(r.Value)), px(y), escape(r.Name))
 	}
 	return c.close()
 }

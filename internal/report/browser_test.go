@@ -54,14 +54,21 @@ func TestReportsOfPlansAreReadableInABrowser(t *testing.T) {
 		says    []string
 	}{
 		{"small", smallProblem(t), nil, []string{"train-resnet", "tight", "can't be planned", "<b>"}},
-		{"late", lateProblem(t), &browsertest.View{Width: browsertest.Phone, Dark: true}, []string{"first", "second", "1 job misses its deadline"}},
-		{"many", manyProblem(t, 400), &browsertest.View{Width: browsertest.A4, Print: true}, []string{"all 400 jobs", "job-7"}},
+		{
+			"late", lateProblem(t), &browsertest.View{Width: browsertest.Phone, Dark: true},
+			[]string{"first", "second", "1 job misses its deadline"},
+		},
+		{
+			"many", manyProblem(t, 400), &browsertest.View{Width: browsertest.A4, Print: true},
+			[]string{"all 400 jobs", "job-7"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := solve(t, c.problem, "edl")
 			address := opened(t, func(w io.Writer) error {
 				return report.WritePlanPage(w, &report.PlanPage{
-					Result: r, Name: c.name + " batch", Jobs: jobsOf(c.problem), Origin: page.Facts{{Name: "command", Text: "epplan plan " + c.name}},
+					Result: r, Name: c.name + " batch", Jobs: jobsOf(c.problem),
+					Origin: page.Facts{{Name: "command", Text: "epplan plan " + c.name}},
 				})
 			})
 			says := append(c.says, "Plan of "+c.name+" batch", "Policy edl")
@@ -87,10 +94,13 @@ func TestReportsOfComparisonsAreReadableInABrowser(t *testing.T) {
 	policies := []string{"baseline", "edl", "lpt-ff", "edf-bf", "edl-align"}
 	runs := make([]report.Run, len(policies))
 	for i, policy := range policies {
-		runs[i] = report.Run{Summary: report.Summarise(solve(t, manyProblem(t, 80), policy)), Planning: time.Millisecond}
+		runs[i] = report.Run{
+			Summary: report.Summarise(solve(t, manyProblem(t, 80), policy)), Planning: time.Millisecond,
+		}
 	}
 	address := opened(t, func(w io.Writer) error {
 		return report.WriteComparePage(w, &report.ComparePage{Runs: runs, Name: "one batch"})
 	})
-	browsertest.Inspect(t, "compare", address, "Policies compared on one batch", "edl-align", "lpt-ff", "baseline")
+	browsertest.Inspect(t, "compare", address, "Policies compared on one batch", "edl-align",
+		"lpt-ff", "baseline")
 }

@@ -53,11 +53,15 @@ func (c *canvas) open(class string, width, height float64, title, desc string) {
 	if !c.inPage() {
 		attributes = ` xmlns="http://www.w3.org/2000/svg"`
 	}
-	c.printf(`<svg%s class="%s" width="%s" height="%s" viewBox="0 0 %[3]s %[4]s" role="img" aria-labelledby="%[5]s %[6]s">`+"\n",
-		attributes, class, px(width), px(height), c.scopedID("title"), c.scopedID("desc"))
-	c.printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.scopedID("title"), escape(title), c.scopedID("desc"), escape(desc))
+	c.printf(
+		`<svg%s class="%s" width="%s" height="%s" viewBox="0 0 %[3]s %[4]s" role="img" aria-labelledby="%[5]s %[6]s">`+"\n",
+		attributes, class, px(width), px(height), c.scopedID("title"), c.scopedID("desc"),
+	)
+	c.printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.scopedID("title"), escape(title),
+		c.scopedID("desc"), escape(desc))
 	if !c.inPage() {
-		c.printf("<style>\n%s</style>\n<rect class=\"bg\" width=\"100%%\" height=\"100%%\"/>\n", page.PictureStyle())
+		c.printf("<style>\n%s</style>\n<rect class=\"bg\" width=\"100%%\" height=\"100%%\"/>\n",
+			page.PictureStyle())
 	}
 }
 

@@ -173,10 +173,14 @@ func (r *Run) appendCompared(row []Value) []Value {
 		end = Number(s.End)
 	}
 	return append(row,
-		Text(status), r.stoppedValue(), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses), Count(s.Infeasible), matters(s.Infeasible),
+		Text(status), r.stoppedValue(), Count(s.JobsTotal), Count(s.Misses), matters(s.Misses),
+		Count(s.Infeasible), matters(s.Infeasible),
 		Count(s.PastDue), matters(s.PastDue),
-		Number(s.Objective), Text(s.ObjectiveUnit), s.objectiveTimes(), nonZero(s.ObjectiveBound), Number(s.ObjectiveGap()), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn), Number(s.Host), Number(s.Sleep),
-		nonZero(s.Baseline), Number(s.Saving()), s.SavingInterval.objectValue(), Number(s.Modelled), Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
+		Number(s.Objective), Text(s.ObjectiveUnit), s.objectiveTimes(), nonZero(s.ObjectiveBound),
+		Number(s.ObjectiveGap()), Number(s.Energy), Number(s.Run), Number(s.Idle), Number(s.TurnOn),
+		Number(s.Host), Number(s.Sleep),
+		nonZero(s.Baseline), Number(s.Saving()), s.SavingInterval.objectValue(), Number(s.Modelled),
+		Count(s.Assumed), nonZero(s.Bound), Number(s.Gap()),
 		Count(s.NodesUsed), Count(s.GPUsUsed), Number(s.End), end,
 		Number(s.Makespan), s.timesBaseline(func(s *Summary) float64 { return s.Makespan }),
 		Number(s.Wait.Mean), s.timesBaseline(func(s *Summary) float64 { return s.Wait.Mean }),
@@ -207,7 +211,8 @@ func WriteComparison(w io.Writer, runs []Run, opts *TextOptions) error {
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.Planned() && !r.Summary.forEnergy() }) {
 		measured = "the objective is"
 	}
-	writeLines(out, "", "Where the energy goes, and how far "+measured+" above what no schedule can beat (gap):")
+	writeLines(out, "",
+		"Where the energy goes, and how far "+measured+" above what no schedule can beat (gap):")
 	if err := energyShares(runs).WriteText(out, opts); err != nil {
 		return err
 	}

@@ -86,14 +86,23 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 	all := runsByProblem(p.Runs)
 	out := &page.Report{
 		Title: "Policies compared on " + p.Name, Foot: p.Origin,
-		Parts: []any{table.Page("A row for each plan", "Against the same jobs at default clocks, first come, first served: saving is of its energy, makespan, wait and turnaround are multiples of its own. Past due are jobs that end after their due times or deadlines.", -1)},
+		Parts: []any{
+			table.Page("A row for each plan",
+				"Against the same jobs at default clocks, first come, first served: saving is of its "+
+					"energy, makespan, wait and turnaround are multiples of its own. Past due are jobs "+
+					"that end after their due times or deadlines.", -1),
+		},
 	}
 	for _, text := range savingsBasis(p.Runs) {
 		out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: text})
 	}
 	for i := range all {
 		if i == maxProblems {
-			out.Parts = append(out.Parts, &page.Notice{Kind: page.Info, Text: fmt.Sprintf("Only the first %d of %d problems have a section of their own.", maxProblems, len(all))})
+			out.Parts = append(out.Parts, &page.Notice{
+				Kind: page.Info,
+				Text: fmt.Sprintf("Only the first %d of %d problems have a section of their own.",
+					maxProblems, len(all)),
+			})
 			break
 		}
 		section, err := all[i].section(i)
@@ -105,7 +114,9 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 	if len(all) == 1 {
 		out.Lead = all[0].verdictText()
 	} else {
-		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the cluster are the same.", pluralCount(len(p.Runs), "plan", "plans"), pluralCount(len(all), "problem", "problems"))
+		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the "+
+			"cluster are the same.", pluralCount(len(p.Runs), "plan", "plans"), pluralCount(len(all),
+			"problem", "problems"))
 	}
 	return page.WriteReport(w, out)
 }
@@ -123,17 +134,21 @@ func (c *problemRuns) section(number int) (*page.Section, error) {
 		of                func(*Summary) float64
 	}{
 		{"end", "last end", "Energy by when the last job ends.", func(s *Summary) float64 { return s.End }},
-		{"wait", "mean wait", "Energy by how long jobs wait on average, from their arrival to their start.", func(s *Summary) float64 { return s.Wait.Mean }},
+		{"wait", "mean wait", "Energy by how long jobs wait on average, from their arrival to " +
+			"their start.", func(s *Summary) float64 { return s.Wait.Mean }},
 	} {
 		var spots []TradeOffPoint
 		for i := range c.runs {
 			s := &c.runs[i].Summary
 			if s.Infeasible < s.JobsTotal {
-				spots = append(spots, TradeOffPoint{Name: c.names[i], X: axis.of(s), Y: float64(s.Energy), Late: !isComplete(s)})
+				spots = append(spots, TradeOffPoint{
+					Name: c.names[i], X: axis.of(s), Y: float64(s.Energy), Late: !isComplete(s),
+				})
 			}
 		}
 		figure, err := TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
-			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines, due times or jobs.", axis.what, Seconds, spots)
+			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines, "+
+			"due times or jobs.", axis.what, Seconds, spots)
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +185,11 @@ func (c *problemRuns) bestText() string {
 	if best.ObjectiveBound > 0 {
 		gap = FormatPercent(best.ObjectiveGap()) + " above what no schedule can beat"
 	}
-	text := c.names[c.best] + " takes the least energy of " + c.keepingText() + ": " + joinNonEmpty(" and ", energy, gap) + "."
+	text := c.names[c.best] + " takes the least energy of " + c.keepingText() + ": " +
+		joinNonEmpty(" and ", energy, gap) + "."
 	if !best.forEnergy() {
-		text = c.names[c.best] + " has the least objective of " + c.keepingText() + ": " + joinNonEmpty(", ", best.objectiveText(best.Objective, scale), gap) +
+		text = c.names[c.best] + " has the least objective of " + c.keepingText() + ": " +
+			joinNonEmpty(", ", best.objectiveText(best.Objective, scale), gap) +
 			". It takes " + energy + "."
 	}
 	if second := c.runnerUp(); second >= 0 {
@@ -197,7 +214,8 @@ func (c *problemRuns) keepingText() string {
 	if n == len(c.runs) {
 		return "all " + pluralCount(n, "plan", "plans") + ", each of which keeps all deadlines and due times"
 	}
-	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times", pluralCount(n, "plan", "plans"), len(c.runs))
+	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times",
+		pluralCount(n, "plan", "plans"), len(c.runs))
 }
 
 // runnerUp is the plan with the least objective of those that have more than the
@@ -206,7 +224,8 @@ func (c *problemRuns) runnerUp() int {
 	second, least := -1, math.Inf(1)
 	for i := range c.runs {
 		s := &c.runs[i].Summary
-		if isComplete(s) && s.Objective > c.runs[c.best].Summary.Objective*(1+relativeTolerance) && s.Objective < least {
+		if isComplete(s) && s.Objective > c.runs[c.best].Summary.Objective*(1+relativeTolerance) &&
+			s.Objective < least {
 			second, least = i, s.Objective
 		}
 	}
@@ -224,15 +243,18 @@ func (c *problemRuns) differenceText(other int) string {
 			most = i
 		}
 	}
-	text := fmt.Sprintf("The next one, %s, takes %s more", c.names[other], FormatPercent(float64(b.Energy/a.Energy)-1))
+	text := fmt.Sprintf("The next one, %s, takes %s more", c.names[other],
+		FormatPercent(float64(b.Energy/a.Energy)-1))
 	if !a.forEnergy() {
-		text = fmt.Sprintf("The next one, %s, has %s more, and takes %s energy", c.names[other], FormatPercent(b.Objective/a.Objective-1), lessOrMore(1-float64(b.Energy/a.Energy)))
+		text = fmt.Sprintf("The next one, %s, has %s more, and takes %s energy", c.names[other],
+			FormatPercent(b.Objective/a.Objective-1), lessOrMore(1-float64(b.Energy/a.Energy)))
 	}
 	if diff := theirs[most].energy - mine[most].energy; diff > 0 {
 		text += fmt.Sprintf(": most of all %s energy, by %s", mine[most].name, FormatJoules(diff))
 	}
 	if a.NodesUsed != b.NodesUsed {
-		text += fmt.Sprintf("; it uses %s, the best one %s", pluralCount(b.NodesUsed, "node", "nodes"), FormatCount(a.NodesUsed))
+		text += fmt.Sprintf("; it uses %s, the best one %s", pluralCount(b.NodesUsed, "node", "nodes"),
+			FormatCount(a.NodesUsed))
 	}
 	return text + "."
 }
@@ -246,7 +268,9 @@ func (c *problemRuns) partsTable() *page.Table {
 	}
 	columns := slices.Concat(
 		[]Column{{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: Joules, Group: 1}}, parts,
-		[]Column{{Head: "last end", Unit: Seconds}, {Head: "mean wait", Unit: Seconds}, {Head: "mean turnaround", Unit: Seconds}, {Head: "promises", Left: true}})
+		[]Column{{Head: "last end", Unit: Seconds}, {Head: "mean wait", Unit: Seconds}, {
+			Head: "mean turnaround", Unit: Seconds,
+		}, {Head: "promises", Left: true}})
 	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
 		for i := range c.runs {
 			s := &c.runs[i].Summary
@@ -264,7 +288,8 @@ func (c *problemRuns) partsTable() *page.Table {
 			if c.runs[i].Unfinished {
 				promises += "; unfinished, the best plan so far"
 			}
-			if !yield(append(row, Number(s.End), Number(s.Wait.Mean), Number(s.Turnaround.Mean), Text(promises))) {
+			if !yield(append(row, Number(s.End), Number(s.Wait.Mean), Number(s.Turnaround.Mean),
+				Text(promises))) {
 				return
 			}
 		}

@@ -23,7 +23,8 @@ const (
 
 // causeStyles are the names and the classes of causes.
 var causeStyles = [causeCount]struct{ name, class string }{
-	causeRun: {"run", "prun"}, causeHost: {"host", "phost"}, causeIdle: {"idle", "pidle"}, causeSleep: {"sleep", "psleep"},
+	causeRun: {"run", "prun"}, causeHost: {"host", "phost"}, causeIdle: {"idle", "pidle"},
+	causeSleep: {"sleep", "psleep"},
 }
 
 // causeWatts are powers by cause.
@@ -87,7 +88,9 @@ func newPowerTimeline(p *planner.Problem, plan *planner.Plan) *powerTimeline {
 }
 
 // addNodes adds what nodes take that are on, or off.
-func (c *powerTimeline) addNodes(p *planner.Problem, plan *planner.Plan, hold func(k powerCause, power dvfsmodel.Watt, from, to float64)) {
+func (c *powerTimeline) addNodes(
+	p *planner.Problem, plan *planner.Plan, hold func(k powerCause, power dvfsmodel.Watt, from, to float64),
+) {
 	payTurnOn := p.Mode != planner.Offline || p.Cluster.OfflineTurnOn
 	for i := range plan.Nodes {
 		class := &p.Cluster.Classes[plan.Nodes[i].Class]
@@ -98,7 +101,9 @@ func (c *powerTimeline) addNodes(p *planner.Problem, plan *planner.Plan, hold fu
 			hold(causeHost, class.HostW*gpus, on.From, on.To)
 			hold(causeSleep, -class.SleepW, on.From, on.To)
 			if payTurnOn && class.TurnOn > 0 {
-				c.energyJumps = append(c.energyJumps, energyJump{on.From, float64(class.TurnOn) * float64(class.GPUs)})
+				c.energyJumps = append(c.energyJumps, energyJump{
+					on.From, float64(class.TurnOn) * float64(class.GPUs),
+				})
 			}
 		}
 	}

@@ -20,11 +20,15 @@ func drawnPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 		t.Fatal(err)
 	}
 	watt := func(name string, most float64) float64 { return rapid.Float64Range(0, most).Draw(t, name) }
-	p := &planner.Problem{Mode: rapid.SampledFrom([]planner.Mode{planner.Offline, planner.Online}).Draw(t, "mode")}
+	p := &planner.Problem{
+		Mode: rapid.SampledFrom([]planner.Mode{planner.Offline, planner.Online}).Draw(t, "mode"),
+	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "classes") {
 		p.Cluster.Classes = append(p.Cluster.Classes, planner.NodeClass{
-			Name: strconv.Itoa(i), Model: "x", GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"), Count: rapid.IntRange(1, 3).Draw(t, "nodes"),
-			IdleW: dvfsmodel.Watt(watt("idle", 50)), HostW: dvfsmodel.Watt(watt("host", 80)), SleepW: dvfsmodel.Watt(watt("sleep", 20)),
+			Name: strconv.Itoa(i), Model: "x", GPUs: rapid.IntRange(1, 4).Draw(t, "gpus"),
+			Count: rapid.IntRange(1, 3).Draw(t, "nodes"),
+			IdleW: dvfsmodel.Watt(watt("idle", 50)), HostW: dvfsmodel.Watt(watt("host", 80)),
+			SleepW: dvfsmodel.Watt(watt("sleep", 20)),
 			TurnOn: dvfsmodel.Joule(watt("turn on", 3000)),
 		})
 	}
@@ -33,9 +37,17 @@ func drawnPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 		seconds := rapid.Float64Range(1, 900).Draw(t, "seconds")
 		task := planner.Task{
 			ID: strconv.Itoa(i), Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "x", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &scaling, Params: dvfsmodel.Params{
-				P0: 40, Gamma: 20, C: 90, D: .9 * seconds, Delta: rapid.Float64Range(0, 1).Draw(t, "delta"), T0: .1 * seconds,
-			}}}},
+			Options: []planner.Option{
+				{
+					Model: "x", GPUs: 1, Response: &dvfsmodel.Continuous{
+						Range: &scaling, Params: dvfsmodel.Params{
+							P0: 40, Gamma: 20, C: 90, D: .9 * seconds,
+							Delta: rapid.Float64Range(0, 1).Draw(t, "delta"),
+							T0:    .1 * seconds,
+						},
+					},
+				},
+			},
 		}
 		if p.Mode == planner.Online {
 			task.Arrival = rapid.Float64Range(0, 500).Draw(t, "arrival")
@@ -50,7 +62,8 @@ func drawnPlan(t *rapid.T) (*planner.Problem, *planner.Plan) {
 	if err := policy.ImplyDue(t.Context(), p, 1.5); err != nil {
 		t.Fatal(err)
 	}
-	pol, err := policy.Parse(rapid.SampledFrom([]string{"edl:0.9", "baseline", "edf-bf", "marginal"}).Draw(t, "policy"), policy.DefaultParams())
+	pol, err := policy.Parse(rapid.SampledFrom([]string{"edl:0.9", "baseline", "edf-bf", "marginal"}).Draw(t,
+		"policy"), policy.DefaultParams())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +85,14 @@ func TestPowerOverTimeAddsUpToTheLedger(t *testing.T) {
 		full := newPowerTimeline(p, plan)
 		for _, c := range []*powerTimeline{full, full.downsample(7)} {
 			sums, on := c.energyUntil([]float64{c.end()})
-			want := causeWatts{causeRun: float64(l.Run), causeIdle: float64(l.Idle), causeHost: float64(l.Host), causeSleep: float64(l.Sleep)}
+			want := causeWatts{
+				causeRun: float64(l.Run), causeIdle: float64(l.Idle), causeHost: float64(l.Host),
+				causeSleep: float64(l.Sleep),
+			}
 			for k := range causeCount {
 				if !near(sums[0][k], want[k], float64(l.Total())) {
-					t.Fatalf("%s: %v J over %d steps, %v J in the ledger", causeStyles[k].name, sums[0][k], len(c.at), want[k])
+					t.Fatalf("%s: %v J over %d steps, %v J in the ledger", causeStyles[k].name, sums[0][k],
+						len(c.at), want[k])
 				}
 			}
 			if !near(on[0], float64(l.TurnOn), float64(l.Total())) {
@@ -105,7 +122,10 @@ func TestTheFrontIsWhatNoOtherChoiceBeats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cost := rapid.IntRange(0, 6) // few values, so that some are the same
 		spots := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) TradeOffPoint {
-			return TradeOffPoint{X: float64(cost.Draw(t, "x")), Y: float64(cost.Draw(t, "y")), Late: rapid.Bool().Draw(t, "late")}
+			return TradeOffPoint{
+				X: float64(cost.Draw(t, "x")), Y: float64(cost.Draw(t, "y")),
+				Late: rapid.Bool().Draw(t, "late"),
+			}
 		}), 1, 12).Draw(t, "spots")
 		front := (&tradeOff{points: spots}).paretoFront()
 		for i, s := range spots {

@@ -63,7 +63,10 @@ const (
 
 // timelineFrame is the plot under a legend.
 func timelineFrame(end float64, y plotAxis) plotFrame {
-	f := plotFrame{left: timelineLeft, right: timelineWidth - rightMargin, upper: timelineTop, lower: timelineHeight - timelineFoot}
+	f := plotFrame{
+		left: timelineLeft, right: timelineWidth - rightMargin, upper: timelineTop,
+		lower: timelineHeight - timelineFoot,
+	}
 	f.x, f.y = timeAxis(end, f.right-f.left), y
 	return f
 }
@@ -85,7 +88,8 @@ func (e *energyOverTime) drawPower(w io.Writer, id string) error {
 		names[i] = causeStyles[k].name
 	}
 	c.open(pictureClass, timelineWidth, timelineHeight, "Power over time",
-		"Power piled up by what it goes into: "+strings.Join(names, ", ")+". At most "+scale.With(plan.peak())+".")
+		"Power piled up by what it goes into: "+strings.Join(names, ", ")+
+			". At most "+scale.With(plan.peak())+".")
 	x := f.left
 	for _, k := range causes {
 		c.printf(`<rect class="%s" x="%s" y="10" width="14" height="12"/>`, causeStyles[k].class, px(x))
@@ -98,10 +102,12 @@ func (e *energyOverTime) drawPower(w io.Writer, id string) error {
 	}
 	c.axes(&f)
 	for i := range causes {
-		c.printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", causeStyles[causes[i]].class, areaPath(&f, plan, causes[:i], causes[:i+1]), causeStyles[causes[i]].name)
+		c.printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", causeStyles[causes[i]].class,
+			areaPath(&f, plan, causes[:i], causes[:i+1]), causeStyles[causes[i]].name)
 	}
 	if base != nil {
-		c.printf(`<path class="ln dash base" d="%s"><title>default clocks</title></path>`+"\n", stepPath(&f, base, nil, true))
+		c.printf(`<path class="ln dash base" d="%s"><title>default clocks</title></path>`+"\n",
+			stepPath(&f, base, nil, true))
 	}
 	return c.close()
 }
@@ -161,12 +167,14 @@ func (e *energyOverTime) drawEnergy(w io.Writer, id string) error {
 		base := e.base.totalEnergyUntil(times)
 		highest = max(highest, base[len(base)-1])
 		lines = append(lines, lines[0])
-		lines[1].name, lines[1].class, lines[1].sums = "default clocks, first come, first served", "ln dash c2", base
+		lines[1].name, lines[1].class, lines[1].sums = "default clocks, first come, first served",
+			"ln dash c2", base
 		desc += ", by this plan and at default clocks"
 	}
 	scale := CommonScale(Joules, significantDigits, highest)
 	f := timelineFrame(e.end, unitAxis("energy so far", scale, highest, 6))
-	c.open(pictureClass, timelineWidth, timelineHeight, "Energy over time", desc+". In the end "+scale.With(plan[len(plan)-1])+".")
+	c.open(pictureClass, timelineWidth, timelineHeight, "Energy over time",
+		desc+". In the end "+scale.With(plan[len(plan)-1])+".")
 	for i, line := range lines {
 		c.printf(`<path class="%s" d="M%s 16h26"/>`, line.class, px(f.left+float64(i)*130))
 		c.text(f.left+float64(i)*130+34, 20, "k", line.name)
@@ -174,7 +182,8 @@ func (e *energyOverTime) drawEnergy(w io.Writer, id string) error {
 	c.axes(&f)
 	for _, line := range lines {
 		s := Series{X: times, Y: line.sums}
-		c.printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", line.class, linePath(&s, f.px, f.py), line.name)
+		c.printf(`<path class="%s" d="%s"><title>%s</title></path>`+"\n", line.class,
+			linePath(&s, f.px, f.py), line.name)
 	}
 	return c.close()
 }
@@ -192,7 +201,8 @@ func (e *energyOverTime) table() *page.Table {
 	for _, k := range causes {
 		columns = append(columns, Column{Head: causeStyles[k].name, Note: "", Unit: Watts, Group: 1})
 	}
-	columns = append(columns, Column{Head: "power", Unit: Watts, Group: 1}, Column{Head: "energy so far", Unit: Joules, Group: 2, Digits: 5})
+	columns = append(columns, Column{Head: "power", Unit: Watts, Group: 1},
+		Column{Head: "energy so far", Unit: Joules, Group: 2, Digits: 5})
 	var base []float64
 	if e.base != nil {
 		columns = append(columns, Column{Head: "at default clocks", Unit: Joules, Group: 2, Digits: 5})
@@ -235,7 +245,8 @@ func (e *energyOverTime) figures() ([]any, error) {
 	}
 	caption := "Power over time, piled up by what it goes into."
 	if e.base != nil {
-		caption += " The dashed line is the power of the same jobs at default clocks, first come, first served."
+		caption += " The dashed line is the power of the same jobs at default clocks, first " +
+			"come, first served."
 	}
 	return []any{
 		&page.Figure{ID: "figure-power", Caption: caption, SVG: power, Numbers: e.table()},

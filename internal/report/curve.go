@@ -11,7 +11,8 @@ import (
 )
 
 // curveHeader is the columns of a curve.
-const curveHeader = "arrived_load,eopc_w,gpu_alloc_ratio,fragmented_gpu,arrived_pods,placed_pods,cpu_w,gpu_w\n"
+const curveHeader = "arrived_load,eopc_w,gpu_alloc_ratio,fragmented_gpu,arrived_pods," +
+	"placed_pods,cpu_w,gpu_w\n"
 
 // WriteCurve writes a curve as CSV with the columns and the number formats of
 // data/openb/curves.

@@ -18,7 +18,10 @@ import (
 func TestACurveHasTheReferencesColumnsAndFormats(t *testing.T) {
 	points := []replay.LoadPoint{
 		{CPU: 55665, GPU: 174435, Ratio: 1, Fragmented: 866.2326},
-		{Load: 0.0100354, CPU: 61335.5, GPU: 186900, Ratio: 2.0 / 3, Fragmented: 851, Arrived: 88, Placed: 87},
+		{
+			Load: 0.0100354, CPU: 61335.5, GPU: 186900, Ratio: 2.0 / 3, Fragmented: 851,
+			Arrived: 88, Placed: 87,
+		},
 	}
 	var out bytes.Buffer
 	if err := report.WriteCurve(&out, points); err != nil {
@@ -37,7 +40,8 @@ func TestDecisionsNameTaskNodeAndGPUs(t *testing.T) {
 	decisions := []replay.Decision{{Node: 1}, {Node: 0, GPUs: planner.GPUSet(0b1011)}, {Node: -1}}
 	tasks, nodes := []string{"a", "b,c", "d"}, []string{"n0", "n1"}
 	var out bytes.Buffer
-	err := report.WriteDecisions(&out, decisions, func(i int) string { return tasks[i] }, func(i int) string { return nodes[i] })
+	err := report.WriteDecisions(&out, decisions, func(i int) string { return tasks[i] },
+		func(i int) string { return nodes[i] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +119,10 @@ func TestALineOfAChartGoesUpWithItsValuesAndSkipsWhatIsMissing(t *testing.T) {
 	if got := (line[1][1] - line[0][1]) / (line[2][1] - line[1][1]); math.Abs(got-1.0/3) > 0.01 {
 		t.Errorf("5 and 15 per cent are drawn as 1 to %.3f, want 1 to 3", 1/got)
 	}
-	for _, want := range []string{"Power saved", ">load<", ">%<", ">-5<", ">1.3<", "prefers-color-scheme:dark"} {
+	for _, want := range []string{
+		"Power saved", ">load<", ">%<", ">-5<", ">1.3<",
+		"prefers-color-scheme:dark",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the picture has no %q", want)
 		}
@@ -143,7 +150,9 @@ func TestChartsOfNothingAndOfOneValueCanBeDrawn(t *testing.T) {
 func TestManyLinesOfAChartLookDifferent(t *testing.T) {
 	lines := make([]report.Series, 25)
 	for i := range lines {
-		lines[i] = report.Series{Name: "policy " + strconv.Itoa(i), X: []float64{0, 1}, Y: []float64{0, float64(i)}}
+		lines[i] = report.Series{
+			Name: "policy " + strconv.Itoa(i), X: []float64{0, 1}, Y: []float64{0, float64(i)},
+		}
 	}
 	var out bytes.Buffer
 	if err := report.WriteCharts(&out, "t", []report.Chart{{Lines: lines}}); err != nil {

@@ -93,7 +93,8 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 	}
 	axis := tightAxis(what, unit, values, 8)
 	svg, err := inlineHTML(func(w io.Writer) error {
-		return drawEstimates(w, id, what, "A dot for each value, on a line from its lower to its upper bound.", axis, all)
+		return drawEstimates(w, id, what,
+			"A dot for each value, on a line from its lower to its upper bound.", axis, all)
 	})
 	if err != nil {
 		return nil, err
@@ -132,7 +133,9 @@ type TradeOffPoint struct {
 // TradeOffFigure is choices by two costs, with a line through those that no
 // other one beats in both, as a part of a page. Y is energy, joules.
 func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) (*page.Figure, error) {
-	spots = slices.DeleteFunc(slices.Clone(spots), func(s TradeOffPoint) bool { return math.IsNaN(s.X + s.Y) })
+	spots = slices.DeleteFunc(slices.Clone(spots), func(s TradeOffPoint) bool {
+		return math.IsNaN(s.X + s.Y)
+	})
 	if len(spots) == 0 {
 		return nil, nil //nolint:nilnil // no picture is no failure
 	}
@@ -143,7 +146,12 @@ func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) 
 	}
 	front := t.paretoFront()
 	numbers := &Table{
-		Columns: []Column{{Head: "choice", Left: true}, {Head: what, Unit: unit}, {Head: "energy", Unit: Joules, Digits: 5}, {Head: "beaten", Left: true}},
+		Columns: []Column{
+			{Head: "choice", Left: true},
+			{Head: what, Unit: unit},
+			{Head: "energy", Unit: Joules, Digits: 5},
+			{Head: "beaten", Left: true},
+		},
 		Rows: func(yield func([]Value) bool) {
 			for i := range spots {
 				beaten := "in both"
@@ -153,11 +161,16 @@ func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) 
 				case slices.Contains(front, i):
 					beaten = "by none in both"
 				}
-				if !yield([]Value{Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y), Text(beaten)}) {
+				if !yield([]Value{
+					Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y),
+					Text(beaten),
+				}) {
 					return
 				}
 			}
 		},
 	}
-	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: numbers.Page("Energy by "+what, "", -1)}, nil
+	return &page.Figure{
+		ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: numbers.Page("Energy by "+what, "", -1),
+	}, nil
 }

@@ -35,7 +35,8 @@ func rounded(r *report.Result) *report.Result {
 		cut(&r.Plan.Unplaced[i].Earliest)
 	}
 	l := &r.Plan.Ledger
-	cut((*float64)(&l.Run), (*float64)(&l.Idle), (*float64)(&l.TurnOn), (*float64)(&r.Baseline), (*float64)(&r.Bound.Value), &r.Bound.Cost)
+	cut((*float64)(&l.Run), (*float64)(&l.Idle), (*float64)(&l.TurnOn), (*float64)(&r.Baseline),
+		(*float64)(&r.Bound.Value), &r.Bound.Cost)
 	return r
 }
 
@@ -102,7 +103,10 @@ func smallProblem(tb testing.TB) *planner.Problem {
 func lateProblem(tb testing.TB) *planner.Problem {
 	tb.Helper()
 	return &planner.Problem{
-		Cluster: planner.Cluster{Name: "one", Slot: 1, Classes: []planner.NodeClass{{Name: "one", Model: "x", GPUs: 1, Count: 1, IdleW: 30}}},
+		Cluster: planner.Cluster{
+			Name: "one", Slot: 1,
+			Classes: []planner.NodeClass{{Name: "one", Model: "x", GPUs: 1, Count: 1, IdleW: 30}},
+		},
 		Tasks: []planner.Task{
 			task("first", 120, workload(tb, 100, 220, .8)),
 			task("second", 130, workload(tb, 100, 220, .8)),
@@ -115,7 +119,8 @@ func lateProblem(tb testing.TB) *planner.Problem {
 func gangProblem(tb testing.TB) *planner.Problem {
 	tb.Helper()
 	p := &planner.Problem{Cluster: planner.Cluster{Name: "pairs", Slot: 1, Classes: []planner.NodeClass{
-		{Name: "pair", Model: "x", GPUs: 2, Count: 4, IdleW: 30, TurnOn: 90}, {Name: "other", Model: "y", GPUs: 1},
+		{Name: "pair", Model: "x", GPUs: 2, Count: 4, IdleW: 30, TurnOn: 90},
+		{Name: "other", Model: "y", GPUs: 1},
 	}}}
 	for i, size := range [...]struct{ gpus, nodes int }{{1, 1}, {2, 2}, {6, 3}, {2, 2}} {
 		job := task("job-"+strconv.Itoa(i), 4000, workload(tb, 300, 200, .5))
@@ -128,13 +133,16 @@ func gangProblem(tb testing.TB) *planner.Problem {
 // manyProblem is online: n jobs that arrive over an hour.
 func manyProblem(tb testing.TB, n int) *planner.Problem {
 	tb.Helper()
-	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
-		{Name: "octo", Model: "x", GPUs: 8, IdleW: 30, TurnOn: 90},
-	}}}
+	p := &planner.Problem{
+		Mode: planner.Online, Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{
+			{Name: "octo", Model: "x", GPUs: 8, IdleW: 30, TurnOn: 90},
+		}},
+	}
 	for i := range n {
 		seconds := 60 + float64(i*7919%600)
 		arrival := float64(i * 7717 % 3600)
-		job := task("job-"+strconv.Itoa(i), arrival+seconds*(1.1+float64(i%11)/4), workload(tb, seconds, 150+float64(i%5)*20, float64(i%10)/10))
+		job := task("job-"+strconv.Itoa(i), arrival+seconds*(1.1+float64(i%11)/4),
+			workload(tb, seconds, 150+float64(i%5)*20, float64(i%10)/10))
 		job.Arrival = arrival
 		p.Tasks = append(p.Tasks, job)
 	}
@@ -154,5 +162,8 @@ func solve(tb testing.TB, p *planner.Problem, name string) *report.Result {
 		tb.Fatal(err)
 	}
 	total := plan.Ledger.Total()
-	return &report.Result{Problem: p, Plan: plan, Baseline: total * 1.25, Bound: planner.Bound{Value: total / 1.01, Cost: float64(total) / 1.01}}
+	return &report.Result{
+		Problem: p, Plan: plan, Baseline: total * 1.25,
+		Bound: planner.Bound{Value: total / 1.01, Cost: float64(total) / 1.01},
+	}
 }

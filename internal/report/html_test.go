@@ -188,7 +188,9 @@ func TestAReportOfAPlanSaysWhatTheTextSays(t *testing.T) {
 	r.Reference = solve(t, p, "baseline").Plan
 	d := asHTML(t, planPage(&report.PlanPage{
 		Result: r, Name: evil, Jobs: usersJobs(p), Origin: page.Facts{{Name: "Command", Text: evil}},
-		Models: []report.FittedModel{{Workload: "w1", GPUModel: "x", Settings: 12, TimeError: .02, PowerError: .03, Source: evil}},
+		Models: []report.FittedModel{{
+			Workload: "w1", GPUModel: "x", Settings: 12, TimeError: .02, PowerError: .03, Source: evil,
+		}},
 	}))
 	if got := fmt.Sprint(d.sections); got != "[schedule energy why who clocks sure jobs]" {
 		t.Errorf("sections are %s", got)
@@ -200,16 +202,22 @@ func TestAReportOfAPlanSaysWhatTheTextSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, figure := range []string{
-		scale.With(float64(s.Energy)), report.FormatKWh(s.Energy), report.FormatPercent(s.Saving()), scale.With(float64(s.Baseline)),
-		report.FormatPercent(s.Gap()), report.FormatSeconds(s.End), scale.Format(float64(s.Run)), scale.Format(float64(s.Idle)),
+		scale.With(float64(s.Energy)), report.FormatKWh(s.Energy), report.FormatPercent(s.Saving()),
+		scale.With(float64(s.Baseline)),
+		report.FormatPercent(s.Gap()), report.FormatSeconds(s.End), scale.Format(float64(s.Run)),
+		scale.Format(float64(s.Idle)),
 	} {
 		if !strings.Contains(text.String(), figure) {
 			t.Errorf("the text lacks %s", figure)
 		}
 		d.has(t, figure)
 	}
-	d.has(t, "1 job can't be planned", `<script>alert(1)</script>"'&\x1b[31m\u202e`, `evil\x1b[31m<b>&\u202e`, "12", "by user", "all of it at default clocks")
-	for _, caption := range []string{"Jobs that can't be planned", "Where the energy goes", "Power and energy over time", "Why jobs run where they do", "By user", "By workload"} {
+	d.has(t, "1 job can't be planned", `<script>alert(1)</script>"'&\x1b[31m\u202e`, `evil\x1b[31m<b>&\u202e`,
+		"12", "by user", "all of it at default clocks")
+	for _, caption := range []string{
+		"Jobs that can't be planned", "Where the energy goes",
+		"Power and energy over time", "Why jobs run where they do", "By user", "By workload",
+	} {
 		if !strings.Contains(strings.Join(d.captions, "\n"), caption) {
 			t.Errorf("no table is called %q: %q", caption, d.captions)
 		}
@@ -233,7 +241,9 @@ func TestAReportOfAPlanThatIsLateOrEmptySaysSo(t *testing.T) {
 func TestTheSamePlanGivesTheSameReport(t *testing.T) {
 	write := func() string {
 		p := manyProblem(t, 300)
-		return asHTML(t, planPage(&report.PlanPage{Result: solve(t, p, "edl:0.8"), Name: "many", Jobs: usersJobs(p)})).text
+		return asHTML(t, planPage(&report.PlanPage{
+			Result: solve(t, p, "edl:0.8"), Name: "many", Jobs: usersJobs(p),
+		})).text
 	}
 	first, second := write(), write()
 	if first != second {
@@ -261,7 +271,8 @@ func TestAReportOfTenThousandJobsIsCutAndStaysSmall(t *testing.T) {
 	r.Reference = solve(t, p, "baseline").Plan
 	var out bytes.Buffer
 	began := time.Now()
-	if err := report.WritePlanPage(&out, &report.PlanPage{Result: r, Name: "many", Jobs: usersJobs(p)}); err != nil {
+	if err := report.WritePlanPage(&out,
+		&report.PlanPage{Result: r, Name: "many", Jobs: usersJobs(p)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes in %v", out.Len(), time.Since(began))
@@ -293,7 +304,8 @@ func TestAReportOfAComparisonSaysWhichPlanIsBestAndWhy(t *testing.T) {
 	d := asHTML(t, func(w io.Writer) error {
 		return report.WriteComparePage(w, &report.ComparePage{Runs: runs, Name: evil})
 	})
-	d.has(t, runs[best].Summary.Policy+" takes the least energy of all 3 plans", "kept: the best plan", "The next one", "last end", "mean wait")
+	d.has(t, runs[best].Summary.Policy+" takes the least energy of all 3 plans", "kept: the best plan",
+		"The next one", "last end", "mean wait")
 	if strings.Contains(d.text, "planning") {
 		t.Error("the report has times of planning, which are never the same")
 	}
@@ -302,7 +314,11 @@ func TestAReportOfAComparisonSaysWhichPlanIsBestAndWhy(t *testing.T) {
 func TestPlansOfDifferentProblemsArentWeighedAgainstEachOther(t *testing.T) {
 	runs := runsOf(t, lateProblem(t), []report.Param{{Key: "batch", Value: report.Text("late")}}, "edl")
 	for _, batch := range []string{"monday", evil} {
-		runs = append(runs, runsOf(t, manyProblem(t, 20), []report.Param{{Key: "batch", Value: report.Text(batch)}, {Key: "theta", Value: report.Number(.9)}}, "edl:0.9", "edf-bf")...)
+		runs = append(runs,
+			runsOf(t, manyProblem(t, 20),
+				[]report.Param{{Key: "batch", Value: report.Text(batch)}, {
+					Key: "theta", Value: report.Number(.9),
+				}}, "edl:0.9", "edf-bf")...)
 	}
 	d := asHTML(t, func(w io.Writer) error {
 		return report.WriteComparePage(w, &report.ComparePage{Runs: runs, Name: "3 batches"})
@@ -315,19 +331,23 @@ func TestPlansOfDifferentProblemsArentWeighedAgainstEachOther(t *testing.T) {
 
 func TestFiguresHaveTheirNumbersInATable(t *testing.T) {
 	chart := report.Chart{Title: evil, X: "load", Y: "kW", Lines: []report.Series{
-		{Name: "a", X: []float64{0, 1, 2}, Y: []float64{5, 6.25, 7}}, {Name: evil, X: []float64{0, 1, 2}, Y: []float64{1, 2, 3}},
+		{Name: "a", X: []float64{0, 1, 2}, Y: []float64{5, 6.25, 7}},
+		{Name: evil, X: []float64{0, 1, 2}, Y: []float64{1, 2, 3}},
 	}}
 	curve, err := report.ChartFigure("curve", evil, &chart)
 	if err != nil {
 		t.Fatal(err)
 	}
 	estimates, err := report.EstimateFigure("saved", "what", "saved", report.Fraction, []report.Estimate{
-		{Name: evil, Note: evil, Value: .12, Low: -.03, High: .27}, {Name: "models", Value: .2, Believed: true},
+		{Name: evil, Note: evil, Value: .12, Low: -.03, High: .27},
+		{Name: "models", Value: .2, Believed: true},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spots, err := report.TradeOffFigure("trade", "what", "wait", report.Seconds, []report.TradeOffPoint{{Name: evil, X: 10, Y: 1e6}, {Name: "b", X: 20, Y: 5e5}, {Name: "c", X: 30, Y: 7e5, Late: true}})
+	spots, err := report.TradeOffFigure("trade", "what", "wait", report.Seconds, []report.TradeOffPoint{
+		{Name: evil, X: 10, Y: 1e6}, {Name: "b", X: 20, Y: 5e5}, {Name: "c", X: 30, Y: 7e5, Late: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

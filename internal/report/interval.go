@@ -40,7 +40,8 @@ type PriorSaving struct {
 
 // String says it in words: "12.3 % of their GPUs' energy as others do, 4 to 20 % in 9 of 10 cases".
 func (p *PriorSaving) String() string {
-	return FormatPercent(p.Saving) + " of what GPUs take for them if they respond as others do, " + p.Between.String() + " in 9 of 10 cases"
+	return FormatPercent(p.Saving) + " of what GPUs take for them if they respond as others do, " +
+		p.Between.String() + " in 9 of 10 cases"
 }
 
 // objectValue is the sum in JSON; null where there are no such jobs.
@@ -48,7 +49,9 @@ func (p *PriorSaving) objectValue() Value {
 	if p == nil {
 		return Value{}
 	}
-	return newObject([]jsonField{{"jobs", Count(p.Jobs)}, {"saving", Number(p.Saving)}, {"saving_interval", p.Between.objectValue()}})
+	return newObject([]jsonField{
+		{"jobs", Count(p.Jobs)}, {"saving", Number(p.Saving)}, {"saving_interval", p.Between.objectValue()},
+	})
 }
 
 // savedText is the saving, and where it is in 9 of 10 cases.
@@ -142,7 +145,8 @@ func (s *Summary) addIntervals(r *Result) {
 		return
 	}
 	doubted := func(o planner.Option) bool { return len(o.Uncertainties) > 0 }
-	if !slices.ContainsFunc(r.Problem.Tasks, func(t planner.Task) bool { return slices.ContainsFunc(t.Options, doubted) }) {
+	if !slices.ContainsFunc(r.Problem.Tasks,
+		func(t planner.Task) bool { return slices.ContainsFunc(t.Options, doubted) }) {
 		return
 	}
 	plan := r.errorShiftsOf(r.Plan)

@@ -45,7 +45,8 @@ func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 	tb.Helper()
 	l := &lab{
 		Rand:     rand.New(rand.NewPCG(seed, 6)),
-		profiles: config.BuiltinProfiles(), models: models, truth: make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
+		profiles: config.BuiltinProfiles(), models: models,
+		truth: make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
 	}
 	for i, model := range models {
 		file := files[i]
@@ -74,7 +75,9 @@ func measuredLab(tb testing.TB, seed uint64, files, models []string) *lab {
 		}
 	}
 	slices.Sort(l.workloads)
-	l.Shuffle(len(l.workloads), func(i, k int) { l.workloads[i], l.workloads[k] = l.workloads[k], l.workloads[i] })
+	l.Shuffle(len(l.workloads), func(i, k int) {
+		l.workloads[i], l.workloads[k] = l.workloads[k], l.workloads[i]
+	})
 	return l
 }
 
@@ -107,21 +110,23 @@ clocks = [{ mem_mhz = [900], core_mhz = { from = 700, to = 1500, step = 100 } }]
 	}
 	l := &lab{
 		Rand:     rand.New(rand.NewPCG(seed, 5)),
-		profiles: config.BuiltinProfiles().With(own), truth: make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
-		models: []string{"fast", "slow"},
+		profiles: config.BuiltinProfiles().With(own),
+		truth:    make(map[[2]string]func(core, mem dvfsmodel.MHz) dvfsmodel.Point),
+		models:   []string{"fast", "slow"},
 	}
 	for i := range labWorkloads {
 		l.workloads = append(l.workloads, fmt.Sprint("w", i))
 		for k, gpu := range l.models {
 			draw := func(low, high float64) float64 { return low + (high-low)*l.Float64() }
-			f, err := dvfsmodel.NewFitted(dvfsmodel.Form{Time: "log-quadratic", Power: "log-quadratic"}, labBase, []dvfsmodel.Coefficient{
-				{Name: "time.log_t", Value: draw(-1, 1) + 0.6*float64(k)},
-				{Name: "time.log_fc", Value: -draw(0.2, 0.9)},
-				{Name: "time.log_fc2", Value: draw(0, 0.2)},
-				{Name: "power.log_p", Value: draw(4.8, 5.4) - 0.3*float64(k)},
-				{Name: "power.log_fc", Value: draw(1.2, 2)},
-				{Name: "power.log_fc2", Value: draw(0.4, 1)},
-			})
+			f, err := dvfsmodel.NewFitted(dvfsmodel.Form{Time: "log-quadratic", Power: "log-quadratic"},
+				labBase, []dvfsmodel.Coefficient{
+					{Name: "time.log_t", Value: draw(-1, 1) + 0.6*float64(k)},
+					{Name: "time.log_fc", Value: -draw(0.2, 0.9)},
+					{Name: "time.log_fc2", Value: draw(0, 0.2)},
+					{Name: "power.log_p", Value: draw(4.8, 5.4) - 0.3*float64(k)},
+					{Name: "power.log_fc", Value: draw(1.2, 2)},
+					{Name: "power.log_fc2", Value: draw(0.4, 1)},
+				})
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -148,7 +153,8 @@ func (l *lab) fit(tb testing.TB, workloads []string, settings int, noise float64
 				at := l.truth[[2]string{name, gpu}](pairs[i].Core, pairs[i].Mem)
 				samples = append(samples, dvfsmodel.Sample{
 					Core: at.Core, Mem: at.Mem,
-					Time: at.Time * math.Exp(noise*l.NormFloat64()), Power: at.Power * dvfsmodel.Watt(math.Exp(noise*l.NormFloat64())),
+					Time:  at.Time * math.Exp(noise*l.NormFloat64()),
+					Power: at.Power * dvfsmodel.Watt(math.Exp(noise*l.NormFloat64())),
 				})
 			}
 			fitted, err := dvfsmodel.Fit(samples, profile.Default, nil)
@@ -193,7 +199,9 @@ func (l *lab) batch(tb testing.TB, jobs int, workloads []string, power bool) *qu
 }
 
 // plan plans a batch by models, and what it is held against.
-func (l *lab) plan(tb testing.TB, b *queue.Batch, models *config.Models, prior bool, policyText string) *report.Result {
+func (l *lab) plan(
+	tb testing.TB, b *queue.Batch, models *config.Models, prior bool, policyText string,
+) *report.Result {
 	tb.Helper()
 	ctx, catalog := context.Background(), config.NewCatalog(l.profiles, models, nil)
 	if prior {
@@ -330,7 +338,8 @@ func (c *tally) add(truth, told float64, between *report.Interval) {
 
 func (c *tally) String() string {
 	n := float64(c.draws)
-	return fmt.Sprintf("%d of %d inside, intervals of %.4f, savings of %.4f, off by %.4f", c.inside, c.draws, c.width/n, c.saved/n, c.off/n)
+	return fmt.Sprintf("%d of %d inside, intervals of %.4f, savings of %.4f, off by %.4f", c.inside, c.draws,
+		c.width/n, c.saved/n, c.off/n)
 }
 
 // report says it as a benchmark does.
@@ -369,16 +378,24 @@ func BenchmarkSavingIntervals(b *testing.B) {
 		noise    float64
 		power    bool
 		policy   string
-	}{{5, 0.02, false, "marginal"}, {7, 0.02, false, "marginal"}, {9, 0.02, false, "marginal"}, {7, 0.05, false, "marginal"}, {7, 0.01, true, "marginal"}, {7, 0.02, false, "edl-align"}} {
-		b.Run(fmt.Sprintf("drawn-%d-settings-noise-%v-power-%v-%s", c.settings, c.noise, c.power, c.policy), func(b *testing.B) {
-			for b.Loop() {
-				var sum tally
-				for seed := range uint64(draws) {
-					sum.count(b, newLab(b, seed), c.settings, c.noise, c.power, c.policy)
+	}{
+		{5, 0.02, false, "marginal"},
+		{7, 0.02, false, "marginal"},
+		{9, 0.02, false, "marginal"},
+		{7, 0.05, false, "marginal"},
+		{7, 0.01, true, "marginal"},
+		{7, 0.02, false, "edl-align"},
+	} {
+		b.Run(fmt.Sprintf("drawn-%d-settings-noise-%v-power-%v-%s", c.settings, c.noise, c.power, c.policy),
+			func(b *testing.B) {
+				for b.Loop() {
+					var sum tally
+					for seed := range uint64(draws) {
+						sum.count(b, newLab(b, seed), c.settings, c.noise, c.power, c.policy)
+					}
+					sum.report(b)
 				}
-				sum.report(b)
-			}
-		})
+			})
 	}
 	for _, c := range []struct {
 		files, models []string
@@ -389,15 +406,17 @@ func BenchmarkSavingIntervals(b *testing.B) {
 		{[]string{"v100.csv", "rtx2070s.csv"}, []string{"V100", "RTX2070S"}},
 	} {
 		for _, settings := range []int{6, 8, 100} {
-			b.Run(fmt.Sprintf("measured-%s-%s-%d-settings", c.models[0], c.models[1], settings), func(b *testing.B) {
-				for b.Loop() {
-					var sum tally
-					for seed := range uint64(draws) {
-						sum.count(b, measuredLab(b, seed, c.files, c.models), settings, 0, false, "marginal")
+			b.Run(fmt.Sprintf("measured-%s-%s-%d-settings", c.models[0], c.models[1], settings),
+				func(b *testing.B) {
+					for b.Loop() {
+						var sum tally
+						for seed := range uint64(draws) {
+							sum.count(b, measuredLab(b, seed, c.files, c.models), settings, 0,
+								false, "marginal")
+						}
+						sum.report(b)
 					}
-					sum.report(b)
-				}
-			})
+				})
 		}
 	}
 }
@@ -456,7 +475,11 @@ func TestJobsWithoutAModelSaveWhatIsTold(t *testing.T) {
 // BenchmarkPriorSavings prints the same of measured workloads, half of which have a model.
 func BenchmarkPriorSavings(b *testing.B) {
 	for _, c := range []struct{ file, model string }{
-		{"v100_2022.csv", "V100-2022"}, {"v100.csv", "V100"}, {"gtx1080ti.csv", "GTX1080Ti"}, {"rtx2070s.csv", "RTX2070S"}, {"gtx980_high.csv", "GTX980"},
+		{"v100_2022.csv", "V100-2022"},
+		{"v100.csv", "V100"},
+		{"gtx1080ti.csv", "GTX1080Ti"},
+		{"rtx2070s.csv", "RTX2070S"},
+		{"gtx980_high.csv", "GTX980"},
 	} {
 		b.Run(c.model, func(b *testing.B) {
 			for b.Loop() {

@@ -50,7 +50,8 @@ func (r *Result) curveOf(task int) (*jobCurve, bool) {
 	for i := range curveSamples + 1 {
 		limit := fastest * math.Pow(slowest.Time/fastest, float64(i)/curveSamples) * (1 + relativeTolerance)
 		pt, err := response.Optimum(price, limit)
-		if n := len(j.optimalPoints); err == nil && (n == 0 || pt.Time > j.optimalPoints[n-1].Time*(1+relativeTolerance)) {
+		if n := len(j.optimalPoints); err == nil &&
+			(n == 0 || pt.Time > j.optimalPoints[n-1].Time*(1+relativeTolerance)) {
 			j.optimalPoints = append(j.optimalPoints, pt)
 		}
 	}
@@ -66,7 +67,8 @@ func (r *Result) representativeCurves() []*jobCurve {
 		return r.defaultEnergy(task) - float64(a.Energy(&r.Problem.Tasks[task]))
 	}
 	hurried := func(task int) float64 {
-		if a := &r.Plan.Assignments[task]; a.Reason.Clocks == planner.ClocksDeadline && a.Reason.TimeBudget > 0 {
+		if a := &r.Plan.Assignments[task]; a.Reason.Clocks == planner.ClocksDeadline &&
+			a.Reason.TimeBudget > 0 {
 			return a.Reason.Want / a.Reason.TimeBudget
 		}
 		return 0
@@ -78,7 +80,8 @@ func (r *Result) representativeCurves() []*jobCurve {
 	for _, by := range []func(int) float64{saved, hurried, taken} {
 		best, most := -1, 0.0
 		for task := range r.eachPlanned {
-			if v := by(task); v > most && !slices.ContainsFunc(chosen, func(j *jobCurve) bool { return j.task == task }) {
+			if v := by(task); v > most &&
+				!slices.ContainsFunc(chosen, func(j *jobCurve) bool { return j.task == task }) {
 				best, most = task, v
 			}
 		}
@@ -104,8 +107,10 @@ func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
 	for i, j := range jobs {
 		names[i] = j.id
 	}
-	c.open(pictureClass, jobPanel*float64(len(jobs)), jobPanelHeight, "Energy by run time of "+strings.Join(names, ", "),
-		"For each job the least energy that each run time takes, the point at which it runs, and the one at default clocks.")
+	c.open(pictureClass, jobPanel*float64(len(jobs)), jobPanelHeight,
+		"Energy by run time of "+strings.Join(names, ", "),
+		"For each job the least energy that each run time takes, the point at which it runs, and the one "+
+			"at default clocks.")
 	for i, j := range jobs {
 		j.draw(&c, jobPanel*float64(i))
 	}
@@ -132,7 +137,8 @@ func (j *jobCurve) draw(c *canvas, left float64) {
 	}
 	mark := func(class, title, text string, pt *dvfsmodel.Point) {
 		x, y := f.px(pt.Time), f.py(j.energy(pt))
-		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`, class, px(x), px(y), title)
+		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`, class, px(x),
+			px(y), title)
 		anchor, dx := "k", 10.0
 		if x > (f.left+f.right)/2 {
 			anchor, dx = "k e", -10
@@ -140,7 +146,8 @@ func (j *jobCurve) draw(c *canvas, left float64) {
 		c.text(x+dx, y-8, anchor+" halo", text)
 	}
 	const near = 12 // pixels: names of dots that are closer lie on top of each other
-	apart := math.Hypot(f.px(j.defaultPoint.Time)-f.px(j.chosen.Time), f.py(j.energy(&j.defaultPoint))-f.py(j.energy(&j.chosen)))
+	apart := math.Hypot(f.px(j.defaultPoint.Time)-f.px(j.chosen.Time),
+		f.py(j.energy(&j.defaultPoint))-f.py(j.energy(&j.chosen)))
 	if apart < near {
 		mark("late", "default", "", &j.defaultPoint)
 		mark("dot a2", "runs here", "runs here, default", &j.chosen)
@@ -159,7 +166,9 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 			if pt.Core > 0 {
 				clocks = fmt.Sprintf("%.0f/%.0f MHz", float64(pt.Core), float64(pt.Mem))
 			}
-			rows = append(rows, []Value{Text(j.id), Text(what), Text(clocks), Number(pt.Time), Number(pt.Power), Number(j.energy(pt))})
+			rows = append(rows, []Value{
+				Text(j.id), Text(what), Text(clocks), Number(pt.Time), Number(pt.Power), Number(j.energy(pt)),
+			})
 		}
 		add("default", &j.defaultPoint)
 		add("runs here", &j.chosen)
@@ -196,6 +205,7 @@ func (r *Result) jobCurves() (*page.Figure, error) {
 	}
 	return &page.Figure{
 		ID: "figure-curves", SVG: svg, Numbers: jobCurveTable(jobs),
-		Caption: "What clocks trade: the least energy of a GPU, its share of the host's included, by how long the job may take; and where the plan has it run.",
+		Caption: "What clocks trade: the least energy of a GPU, its share of the host's included, by how " +
+			"long the job may take; and where the plan has it run.",
 	}, nil
 }

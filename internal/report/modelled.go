@@ -59,10 +59,13 @@ func (s *Summary) unmodelledText() string {
 		parts = append(parts, "models stand for "+FormatPercent(s.Modelled)+" of the run energy")
 	}
 	if s.hasSavingInterval() && s.UnknownErrorShare > relativeTolerance {
-		parts = append(parts, "the interval takes "+FormatPercent(s.UnknownErrorShare)+" of it as certain, of which no error is known")
+		parts = append(parts, "the interval takes "+FormatPercent(s.UnknownErrorShare)+" of it as certain, "+
+			"of which no error is known")
 	}
 	if s.Prior != nil {
-		parts = append(parts, pluralCount(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+s.Prior.String())
+		parts = append(parts,
+			pluralCount(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+
+				s.Prior.String())
 	}
 	if s.Assumed > 0 {
 		parts = append(parts, "the power of "+pluralCount(s.Assumed, "job", "jobs")+" is assumed")

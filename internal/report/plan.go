@@ -121,7 +121,8 @@ func (s *Summary) constantValue() Value {
 		}
 		clocks = append(clocks, jsonField{model, newObject(pair)})
 	}
-	return newObject(append(s.fields(), jsonField{"saving", Number(s.Saving())}, jsonField{"clocks", newObject(clocks)}))
+	return newObject(append(s.fields(), jsonField{"saving", Number(s.Saving())},
+		jsonField{"clocks", newObject(clocks)}))
 }
 
 // fields are the members of [Summary.objectValue].
@@ -268,7 +269,8 @@ func (r *Result) jobTable(csv bool) *Table {
 					continue
 				}
 				clear(row)
-				row[0], row[deadlineColumn], row[len(row)-1] = Text(t.ID), Number(t.Deadline), Text("not planned: "+why)
+				row[0], row[deadlineColumn], row[len(row)-1] = Text(t.ID), Number(t.Deadline),
+					Text("not planned: "+why)
 			} else {
 				r.fillJob(row, i, csv)
 			}

@@ -99,13 +99,16 @@ func decode(tb testing.TB, text []byte) document {
 func TestPlanJSONGivesEveryJobExactly(t *testing.T) {
 	r := solve(t, manyProblem(t, 100), "edl")
 	d := decode(t, written(t, report.WritePlanJSON, r))
-	if d.JobsTotal != 100 || len(d.Jobs) != 100 || d.Energy != float64(r.Plan.Ledger.Total()) || d.Policy != r.Plan.Policy {
+	if d.JobsTotal != 100 || len(d.Jobs) != 100 || d.Energy != float64(r.Plan.Ledger.Total()) ||
+		d.Policy != r.Plan.Policy {
 		t.Errorf("%d jobs of %d, %v J, policy %q", len(d.Jobs), d.JobsTotal, d.Energy, d.Policy)
 	}
 	for i, job := range d.Jobs {
 		want, a := &r.Problem.Tasks[i], &r.Plan.Assignments[i]
-		if job.ID != want.ID || job.End != a.End || *job.Deadline != want.Deadline || job.Reason != a.Reason.String() ||
-			job.Energy != float64(a.Energy(want)) || len(job.GPUs) != 1 || job.GPUs[0] != a.GPUs.First() || job.Core != nil {
+		if job.ID != want.ID || job.End != a.End || *job.Deadline != want.Deadline ||
+			job.Reason != a.Reason.String() ||
+			job.Energy != float64(a.Energy(want)) || len(job.GPUs) != 1 || job.GPUs[0] != a.GPUs.First() ||
+			job.Core != nil {
 			t.Errorf("job %d is %+v, want %+v", i, job, a)
 		}
 	}
@@ -140,7 +143,8 @@ func TestClocksInMHzAreGivenWhereThePlanHasThem(t *testing.T) {
 	if !strings.Contains(text, "1290/5005") || !strings.Contains(text, "MHz") {
 		t.Errorf("no clocks in MHz:\n%s", text)
 	}
-	if svg := string(written(t, ganttChart(nil), r)); !strings.Contains(svg, "core 1290 MHz, memory 5005 MHz") {
+	if svg := string(written(t, ganttChart(nil), r)); !strings.Contains(svg,
+		"core 1290 MHz, memory 5005 MHz") {
 		t.Error("no clocks in MHz in the picture")
 	}
 }
@@ -156,7 +160,8 @@ func TestPlanCSVHasARowForEveryJobOfTheBatch(t *testing.T) {
 	}
 	for i := range r.Problem.Tasks {
 		row, unplaced := rows[i+1], r.Plan.Assignments[i].Node < 0
-		if row[0] != r.Problem.Tasks[i].ID || (row[1] == "") != unplaced || strings.HasPrefix(row[len(row)-1], "not planned: ") != unplaced {
+		if row[0] != r.Problem.Tasks[i].ID || (row[1] == "") != unplaced ||
+			strings.HasPrefix(row[len(row)-1], "not planned: ") != unplaced {
 			t.Errorf("job %d is %q", i, row)
 		}
 	}
@@ -166,7 +171,8 @@ func TestTheTableIsNarrowAndHarmless(t *testing.T) {
 	for _, p := range []*planner.Problem{smallProblem(t), lateProblem(t), manyProblem(t, 300)} {
 		for line := range strings.Lines(string(written(t, table(nil), solve(t, p, "edl:0.9")))) {
 			line = strings.TrimSuffix(line, "\n")
-			if utf8.RuneCountInString(line) > 120 || strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			if utf8.RuneCountInString(line) > 120 ||
+				strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("a line is too long or not printable: %q", line)
 			}
 		}
@@ -185,7 +191,8 @@ func TestLongPlansAreCutUnlessAllRowsAreWanted(t *testing.T) {
 		{&report.TextOptions{Rows: -1}, "", true},
 	} {
 		text := string(written(t, table(c.opts), r))
-		if (c.more == "") == strings.Contains(text, "… ") || !strings.Contains(text, c.more) || strings.Contains(text, "job-1499 ") != c.last {
+		if (c.more == "") == strings.Contains(text, "… ") || !strings.Contains(text, c.more) ||
+			strings.Contains(text, "job-1499 ") != c.last {
 			t.Errorf("with %+v the table ends in %q", c.opts, text[len(text)-120:])
 		}
 	}
@@ -194,7 +201,8 @@ func TestLongPlansAreCutUnlessAllRowsAreWanted(t *testing.T) {
 func TestColoursAppearOnlyWhenWanted(t *testing.T) {
 	r := solve(t, lateProblem(t), "edl")
 	plain, colored := written(t, table(nil), r), written(t, table(&report.TextOptions{Color: true}), r)
-	if bytes.Contains(plain, []byte("\x1b")) || !bytes.Contains(colored, []byte("\x1b[1;31m1 job ends after the deadline:\x1b[0m")) {
+	if bytes.Contains(plain, []byte("\x1b")) ||
+		!bytes.Contains(colored, []byte("\x1b[1;31m1 job ends after the deadline:\x1b[0m")) {
 		t.Errorf("plain:\n%s\ncolored:\n%q", plain, colored)
 	}
 }
@@ -206,7 +214,8 @@ func TestABatchOfWhichNothingCanBePlannedSaysSo(t *testing.T) {
 	}
 	r := solve(t, p, "edl")
 	text := string(written(t, table(nil), r))
-	if !strings.Contains(text, "none of 2 can be planned") || !strings.Contains(text, "2 jobs can't be planned:") {
+	if !strings.Contains(text, "none of 2 can be planned") ||
+		!strings.Contains(text, "2 jobs can't be planned:") {
 		t.Error(text)
 	}
 	if d := decode(t, written(t, report.WritePlanJSON, r)); len(d.Jobs) != 0 || len(d.Infeasible) != 2 {
@@ -221,7 +230,10 @@ func TestSummariseCountsDistinctNodesAndGPUs(t *testing.T) {
 		Plan: &planner.Plan{
 			Nodes: make([]planner.Node, 3),
 			Assignments: []planner.Assignment{
-				{Node: 0, GPUs: 0b0011, End: 5}, {Node: 0, GPUs: 0b0110, End: 9}, {Node: 2, GPUs: 1, End: 7}, {Node: -1},
+				{Node: 0, GPUs: 0b0011, End: 5},
+				{Node: 0, GPUs: 0b0110, End: 9},
+				{Node: 2, GPUs: 1, End: 7},
+				{Node: -1},
 			},
 			Unplaced: []planner.Unplaced{{Task: 3}},
 			Ledger:   planner.Ledger{Run: 80, Idle: 20},
@@ -229,7 +241,8 @@ func TestSummariseCountsDistinctNodesAndGPUs(t *testing.T) {
 		Baseline: 200, Bound: planner.Bound{Value: 80, Cost: 80},
 	}
 	s := report.Summarise(r)
-	if s.NodesUsed != 2 || s.GPUsUsed != 4 || s.End != 9 || s.Infeasible != 1 || s.Saving() != .5 || s.Gap() != .25 {
+	if s.NodesUsed != 2 || s.GPUsUsed != 4 || s.End != 9 || s.Infeasible != 1 || s.Saving() != .5 ||
+		s.Gap() != .25 {
 		t.Errorf("%+v, saving %v, gap %v", s, s.Saving(), s.Gap())
 	}
 }
@@ -249,7 +262,8 @@ func (b *broken) Write(p []byte) (int, error) {
 func TestAFailingWriterIsAnErrorOfEveryReport(t *testing.T) {
 	r := solve(t, manyProblem(t, 300), "edl")
 	for name, write := range map[string]planWriter{
-		"json": report.WritePlanJSON, "csv": report.WritePlanCSV, "table": table(&report.TextOptions{Rows: -1}), "svg": ganttChart(nil),
+		"json": report.WritePlanJSON, "csv": report.WritePlanCSV,
+		"table": table(&report.TextOptions{Rows: -1}), "svg": ganttChart(nil),
 	} {
 		for _, room := range []int{0, 5000, len(written(t, write, r)) - 1} {
 			if err := write(&broken{room}, r); !errors.Is(err, errBroken) {
@@ -263,12 +277,19 @@ func TestAFailingWriterIsAnErrorOfEveryReport(t *testing.T) {
 func million(tb testing.TB, n int) *report.Result {
 	tb.Helper()
 	response := workload(tb, 100, 200, .5)
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Model: "x", GPUs: 8}}}, Tasks: make([]planner.Task, n)}
-	plan := &planner.Plan{Assignments: make([]planner.Assignment, n), Nodes: []planner.Node{{On: []planner.Interval{{To: float64(n)}}}}}
+	p := &planner.Problem{
+		Cluster: planner.Cluster{Classes: []planner.NodeClass{{Model: "x", GPUs: 8}}},
+		Tasks:   make([]planner.Task, n),
+	}
+	plan := &planner.Plan{
+		Assignments: make([]planner.Assignment, n),
+		Nodes:       []planner.Node{{On: []planner.Interval{{To: float64(n)}}}},
+	}
 	for i := range n {
 		p.Tasks[i] = task("job", float64(i+200), response)
 		plan.Assignments[i] = planner.Assignment{
-			GPUs: 1 << (i % 8), Start: float64(i), End: float64(i) + 100.25, Point: dvfsmodel.Point{Time: 100.25, Power: 180.125, Energy: 18057.5},
+			GPUs: 1 << (i % 8), Start: float64(i), End: float64(i) + 100.25,
+			Point:  dvfsmodel.Point{Time: 100.25, Power: 180.125, Energy: 18057.5},
 			Reason: planner.Reason{Clocks: planner.ClocksReadjust, Want: 110.5, TimeBudget: 100.25},
 		}
 	}

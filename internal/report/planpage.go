@@ -71,7 +71,9 @@ func (p *PlanPage) Content() (*page.Report, error) {
 			return nil, err
 		}
 		if len(parts) > 0 {
-			out.Sections = append(out.Sections, page.Section{ID: section.id, Heading: section.heading, Parts: parts})
+			out.Sections = append(out.Sections, page.Section{
+				ID: section.id, Heading: section.heading, Parts: parts,
+			})
 		}
 	}
 	return out, nil
@@ -81,16 +83,19 @@ func (p *PlanPage) Content() (*page.Report, error) {
 func (p *PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
 	if planned == 0 {
-		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy, pluralCount(s.JobsTotal, "job", "jobs"))
+		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy,
+			pluralCount(s.JobsTotal, "job", "jobs"))
 	}
-	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, FormatCount(planned), pluralCount(s.JobsTotal, "job", "jobs"))
+	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, FormatCount(planned),
+		pluralCount(s.JobsTotal, "job", "jobs"))
 	if s.Infeasible == 0 {
 		text = fmt.Sprintf("Policy %s plans %s", s.Policy, pluralCount(planned, "job", "jobs"))
 		if planned > 1 {
 			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, pluralCount(planned, "job", "jobs"))
 		}
 	}
-	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End))
+	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", pluralCount(s.NodesUsed, "node", "nodes"),
+		pluralCount(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End))
 	if s.PastDue == 0 {
 		text += ", every planned job by its deadline. "
 	} else {
@@ -108,10 +113,12 @@ func (p *PlanPage) lead(s *Summary) string {
 			verb = "come to"
 			text += "; it comes to " + s.objectiveText(s.Objective, scale)
 		}
-		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " + s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
+		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " +
+			s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
 	slower, same, faster := p.countSpeeds()
-	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and above it for %s.",
+	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
+		"above it for %s.",
 		pluralCount(slower, "job", "jobs"), FormatCount(same), FormatCount(faster))
 }
 
@@ -121,7 +128,10 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	tiles := page.Tiles{{Label: "Energy", Value: scale.With(float64(s.Energy)), Note: FormatKWh(s.Energy)}}
 	planned := s.JobsTotal - s.Infeasible
 	if s.Baseline > 0 && planned > 0 {
-		tile := page.Tile{Label: "Saving", Value: FormatPercent(s.Saving()), Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good}
+		tile := page.Tile{
+			Label: "Saving", Value: FormatPercent(s.Saving()),
+			Note: "of " + scale.With(float64(s.Baseline)) + " at default clocks", Kind: page.Good,
+		}
 		if s.hasSavingInterval() {
 			tile.Note += "; " + s.SavingInterval.String() + " in 9 of 10 cases"
 		}
@@ -134,32 +144,47 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 		tiles = append(tiles, tile)
 	}
 	if planned > 0 && s.isComparable(s.Constant) {
-		note := "of " + scale.With(float64(s.Constant.Energy)) + " at the best clocks that are the same for all jobs of a GPU model"
-		tiles = append(tiles, page.Tile{Label: "Beyond constant clocks", Value: FormatPercent(1 - energyRatio(s.Energy, s.Constant.Energy)), Note: note})
+		note := "of " + scale.With(float64(s.Constant.Energy)) +
+			" at the best clocks that are the same for all jobs of a GPU model"
+		tiles = append(tiles, page.Tile{
+			Label: "Beyond constant clocks",
+			Value: FormatPercent(1 - energyRatio(s.Energy, s.Constant.Energy)), Note: note,
+		})
 	}
 	if s.ObjectiveBound > 0 && planned > 0 {
 		part, side := s.boundDistance()
-		tiles = append(tiles, page.Tile{Label: "Gap", Value: part, Note: side + " " + s.objectiveText(s.ObjectiveBound, scale) + ", " + s.boundText()})
+		tiles = append(tiles, page.Tile{
+			Label: "Gap", Value: part,
+			Note: side + " " + s.objectiveText(s.ObjectiveBound, scale) + ", " + s.boundText(),
+		})
 	}
 	jobs := page.Tile{Label: "Jobs", Value: FormatCount(planned), Note: "all of the batch"}
 	if s.Infeasible > 0 {
-		jobs.Note, jobs.Kind = pluralCount(s.Infeasible, "job", "jobs")+" of "+FormatCount(s.JobsTotal)+" can't be planned", page.Bad
+		jobs.Note, jobs.Kind = pluralCount(s.Infeasible, "job", "jobs")+" of "+FormatCount(s.JobsTotal)+
+			" can't be planned", page.Bad
 	}
-	late := page.Tile{Label: "Deadlines missed", Value: FormatCount(s.Misses), Note: "of planned jobs", Kind: page.Good}
+	late := page.Tile{
+		Label: "Deadlines missed", Value: FormatCount(s.Misses), Note: "of planned jobs", Kind: page.Good,
+	}
 	if s.Misses > 0 {
 		late.Kind = page.Bad
 	}
 	tiles = append(tiles, jobs, late)
 	if rest := s.PastDue - s.Misses; rest > 0 {
-		tiles = append(tiles, page.Tile{Label: "Past due", Value: FormatCount(rest), Note: "of planned jobs, deadlines kept", Kind: page.Warn})
+		tiles = append(tiles, page.Tile{
+			Label: "Past due", Value: FormatCount(rest), Note: "of planned jobs, deadlines kept",
+			Kind: page.Warn,
+		})
 	}
 	tiles = append(tiles,
 		page.Tile{Label: "Last end", Value: FormatSeconds(s.End)},
-		page.Tile{Label: "Nodes", Value: FormatCount(s.NodesUsed), Note: pluralCount(s.GPUsUsed, "GPU", "GPUs") + " run jobs"})
+		page.Tile{Label: "Nodes", Value: FormatCount(s.NodesUsed), Note: pluralCount(s.GPUsUsed, "GPU",
+			"GPUs") + " run jobs"})
 	if s.Shared > 0 {
 		tiles = append(tiles, page.Tile{
 			Label: "Sharing GPUs", Value: pluralCount(s.Shared, "job", "jobs"),
-			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone", pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown),
+			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone",
+				pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown),
 		})
 	}
 	return tiles
@@ -170,12 +195,17 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	var parts []any
 	if s.Infeasible > 0 {
 		parts = append(parts,
-			&page.Notice{Kind: page.Bad, Text: pluralCount(s.Infeasible, "job", "jobs") + " can't be planned. The rest of this page is about the others."},
+			&page.Notice{
+				Kind: page.Bad, Text: pluralCount(s.Infeasible, "job", "jobs") +
+					" can't be planned. The rest of this page is about the others.",
+			},
 			p.infeasibleTable().Page("Jobs that can't be planned", "", maxPageRows))
 	}
 	if s.Misses > 0 {
 		parts = append(parts,
-			&page.Notice{Kind: page.Bad, Text: pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline."},
+			&page.Notice{
+				Kind: page.Bad, Text: pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline.",
+			},
 			p.lateTable().Page("Jobs that end late", "", maxPageRows))
 	}
 	parts = append(parts, p.dueParts(s)...)
@@ -183,7 +213,10 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: text})
 	}
 	if s.Slowed > 0 {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: pluralCount(s.Slowed, "job is slowed", "jobs are slowed") + " more than tolerated."})
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: pluralCount(s.Slowed, "job is slowed", "jobs are slowed") +
+				" more than tolerated.",
+		})
 	}
 	if warnings := p.Plan.Warnings; len(warnings) > 0 {
 		notice := &page.Notice{Kind: page.Warn, Text: "The planner warns:"}
@@ -220,9 +253,11 @@ func (p *PlanPage) schedule(s *Summary) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs that are on and idle. Point at a bar for its details; the table of jobs has them too."
+	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs " +
+		"that are on and idle. Point at a bar for its details; the table of jobs has them too."
 	if grid := newGanttChart(io.Discard, p.Result, opts).laneGrid; grid.hidden > 0 {
-		caption += " Only the first " + FormatCount(grid.lanes) + " of " + FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
+		caption += " Only the first " + FormatCount(grid.lanes) +
+			" of " + FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
 	}
 	if s.JobsTotal > maxPageBars {
 		caption += " Neighbours that are too short to be seen are one bar."
@@ -246,11 +281,18 @@ func (p *PlanPage) energyParts(s *Summary) ([]any, error) {
 func (p *PlanPage) partsTable(s *Summary) *page.Table {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	t := &Table{
-		Columns: []Column{{Head: "part", Left: true}, {Head: "energy", Note: scale.Symbol()}, {Head: "share", Note: "%"}, {Head: "what it is", Left: true}},
+		Columns: []Column{
+			{Head: "part", Left: true},
+			{Head: "energy", Note: scale.Symbol()},
+			{Head: "share", Note: "%"},
+			{Head: "what it is", Left: true},
+		},
 		Rows: func(yield func([]Value) bool) {
 			row := func(name string, energy dvfsmodel.Joule, what string) bool {
 				share := strconv.FormatFloat(100*energyRatio(energy, s.Energy), 'f', 1, 64)
-				return yield([]Value{Text(name), Text(scale.Format(float64(energy))), Text(share), Text(what)})
+				return yield([]Value{
+					Text(name), Text(scale.Format(float64(energy))), Text(share), Text(what),
+				})
 			}
 			for _, part := range s.energyParts() {
 				if part.energy != 0 && !row(part.name, part.energy, partWords[part.name]) {
@@ -264,8 +306,9 @@ func (p *PlanPage) partsTable(s *Summary) *page.Table {
 }
 
 var partWords = map[string]string{
-	"run": "GPUs that run jobs", "idle": "GPUs of nodes that are on and run nothing", "turn-on": "switching nodes on",
-	"host": "the rest of nodes that are on: CPUs, memory, fans", "sleep": "nodes that are off",
+	"run": "GPUs that run jobs", "idle": "GPUs of nodes that are on and run nothing",
+	"turn-on": "switching nodes on",
+	"host":    "the rest of nodes that are on: CPUs, memory, fans", "sleep": "nodes that are off",
 }
 
 // jobParts is the table of all jobs, folded.
@@ -279,7 +322,8 @@ func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
 		summary = "The planned job"
 	}
 	if planned > maxPageRows {
-		summary = fmt.Sprintf("The first %s of %s planned jobs", FormatCount(maxPageRows), FormatCount(planned))
+		summary = fmt.Sprintf("The first %s of %s planned jobs", FormatCount(maxPageRows),
+			FormatCount(planned))
 	}
 	parts := []any{&page.Details{Summary: summary, Parts: []any{
 		p.textJobTable(planned).Page("Jobs, in the order of the batch", "", maxPageRows),
@@ -298,7 +342,10 @@ func (p *PlanPage) clockParts(s *Summary) ([]any, error) {
 		return nil, nil
 	}
 	t := groupTable("GPU model, core/mem", p.clockGroups())
-	return []any{t.Page("Clocks that were chosen", "Energies are of GPUs while jobs run. The settings with the most energy come first.", maxGroups)}, nil
+	return []any{
+		t.Page("Clocks that were chosen",
+			"Energies are of GPUs while jobs run. The settings with the most energy come first.", maxGroups),
+	}, nil
 }
 
 // whyParts are the reasons, and what clocks trade.
@@ -314,8 +361,10 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 		return nil, err
 	}
 	parts := append(make([]any, 0, 4),
-		page.Text("Each job has a reason for its clocks and one for its place, in words of a policy's stages. epplan explain tells of one job why, and what else it could have run at."),
-		groupTable("clocks", clocks, example).Page("Why clocks are as they are", explainWords(clockSentences, clocks), -1),
+		page.Text("Each job has a reason for its clocks and one for its place, in words of a policy's "+
+			"stages. epplan explain tells of one job why, and what else it could have run at."),
+		groupTable("clocks", clocks, example).Page("Why clocks are as they are",
+			explainWords(clockSentences, clocks), -1),
 		groupTable("place", places, example).Page("Why jobs run where they do", "", -1))
 	if figure != nil {
 		parts = append(parts, figure)
@@ -325,22 +374,30 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 
 // clockSentences say what the words for clocks mean.
 var clockSentences = map[string]string{
-	clockWords[planner.ClocksDefault]:   "the policy leaves clocks alone",
-	clockWords[planner.ClocksNoModel]:   "nobody knows how the job responds, so that it runs at default clocks",
-	clockWords[planner.ClocksShared]:    "part of a GPU, whose clocks belong to all who are on it",
-	clockWords[planner.ClocksFree]:      "the clocks that take the least energy, with no deadline, due time or limit in the way",
-	clockWords[planner.ClocksDeadline]:  "faster than the optimum, for the deadline, less its margin, demands it",
-	boundWords[planner.BoundDue]:        "faster than the optimum, for the due time of a job without deadline demands it",
-	boundWords[planner.BoundLimit]:      "faster than the optimum, for the run-time limit, less its margin, demands it",
+	clockWords[planner.ClocksDefault]: "the policy leaves clocks alone",
+	clockWords[planner.ClocksNoModel]: "nobody knows how the job responds, so that it runs " +
+		"at default clocks",
+	clockWords[planner.ClocksShared]: "part of a GPU, whose clocks belong to all who are on it",
+	clockWords[planner.ClocksFree]: "the clocks that take the least energy, with no deadline, due " +
+		"time or limit in the way",
+	clockWords[planner.ClocksDeadline]: "faster than the optimum, for the deadline, less its " +
+		"margin, demands it",
+	boundWords[planner.BoundDue]: "faster than the optimum, for the due time of a job without " +
+		"deadline demands it",
+	boundWords[planner.BoundLimit]: "faster than the optimum, for the run-time limit, less its " +
+		"margin, demands it",
 	clockWords[planner.ClocksReadjust]:  "shortened to use a GPU that is on",
 	clockWords[planner.ClocksStretched]: "lengthened into its node's idle time",
 	clockWords[planner.ClocksShrunk]:    "shortened so that its node ends earlier",
 	clockWords[planner.ClocksLate]:      "as fast as possible, and the deadline, less its margin, is lost",
-	lateWords[planner.BoundDue]:         "as fast as possible, and after the due time of a job without deadline",
-	lateWords[planner.BoundLimit]:       "as fast as possible, and longer than its run-time limit less its margin",
-	clockWords[planner.ClocksPaced]:     "faster than the optimum, so that jobs spend no more time in the system than at default clocks",
-	clockWords[planner.ClocksAdapted]:   "the clock of a GPU that jobs share",
-	clockWords[planner.ClocksConstant]:  "the clocks of all jobs of the GPU model",
+	lateWords[planner.BoundDue]: "as fast as possible, and after the due time of a job " +
+		"without deadline",
+	lateWords[planner.BoundLimit]: "as fast as possible, and longer than its run-time limit " +
+		"less its margin",
+	clockWords[planner.ClocksPaced]: "faster than the optimum, so that jobs spend no more time in the " +
+		"system than at default clocks",
+	clockWords[planner.ClocksAdapted]:  "the clock of a GPU that jobs share",
+	clockWords[planner.ClocksConstant]: "the clocks of all jobs of the GPU model",
 }
 
 // explainWords explains the words that occur.

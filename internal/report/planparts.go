@@ -95,7 +95,10 @@ func groupTable(head string, groups []groupSum, more ...Column) *Table {
 			if g.atDefault > 0 {
 				saved = Number(1 - g.energy/g.atDefault)
 			}
-			row := []Value{Text(g.name), Count(g.jobs), gpuHours(g.gpuSeconds), Number(g.energy), Number(g.atDefault), saved, late}
+			row := []Value{
+				Text(g.name), Count(g.jobs), gpuHours(g.gpuSeconds), Number(g.energy),
+				Number(g.atDefault), saved, late,
+			}
 			if len(more) > 0 {
 				row = append(row, Text(g.example))
 			}
@@ -118,17 +121,20 @@ func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
 	for i := range groups {
 		g := &groups[i]
 		if i >= maxGroupBars-1 && len(groups) > maxGroupBars {
-			others.jobs, others.energy, others.atDefault = others.jobs+1, others.energy+g.energy, others.atDefault+g.atDefault
+			others.jobs, others.energy, others.atDefault = others.jobs+1, others.energy+g.energy,
+				others.atDefault+g.atDefault
 			continue
 		}
 		rows, values = append(rows, g.barRow(g.name)), append(values, g.energy)
 	}
 	if others.jobs > 0 {
-		rows, values = append(rows, others.barRow("the other "+FormatCount(others.jobs))), append(values, others.energy)
+		rows, values = append(rows, others.barRow("the other "+FormatCount(others.jobs))),
+			append(values, others.energy)
 	}
 	scale := CommonScale(Joules, columnDigits, values...)
 	svg, err := inlineHTML(func(w io.Writer) error {
-		return drawBarRows(w, id, "Energy by "+what, "A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
+		return drawBarRows(w, id, "Energy by "+what,
+			"A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
 			"energy", "at default clocks", scale, rows)
 	})
 	if err != nil {

@@ -35,8 +35,12 @@ func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		table := groupTable(kind.what, groups).Page("By "+kind.what, "Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.", maxGroups)
-		parts = append(parts, &page.Group{Heading: "By " + kind.what, Columns: true, Parts: []any{figure, table}})
+		table := groupTable(kind.what, groups).Page("By "+kind.what,
+			"Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.",
+			maxGroups)
+		parts = append(parts, &page.Group{
+			Heading: "By " + kind.what, Columns: true, Parts: []any{figure, table},
+		})
 	}
 	return parts, nil
 }
@@ -61,24 +65,42 @@ func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
 		least := s.objectiveText(s.ObjectiveBound, CommonScale(Joules, 5, s.ObjectiveBound))
-		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part, least)
+		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part,
+			least)
 		if side == "below" {
-			text = fmt.Sprintf("not told: schedules that keep all deadlines take %s or more, and this one doesn't keep them.", least)
+			text = fmt.Sprintf("not told: schedules that keep all deadlines take %s or more, and this one "+
+				"doesn't keep them.", least)
 		}
-		facts = append(facts, page.Fact{Name: "Against the best", Text: text + " The bound follows from the batch alone, and may lie below what any schedule can reach."})
+		facts = append(facts, page.Fact{
+			Name: "Against the best", Text: text +
+				" The bound follows from the batch alone, and may lie below what any schedule can reach.",
+		})
 	}
 	if s.Baseline > 0 {
-		facts = append(facts, page.Fact{Name: "Against default clocks", Text: "the saving is what models say, not a measurement. epplan savings measures, with runs that a lot held out."})
+		facts = append(facts, page.Fact{
+			Name: "Against default clocks",
+			Text: "the saving is what models say, not a measurement. epplan savings measures, with runs " +
+				"that a lot held out.",
+		})
 	}
 	facts = append(facts, page.Fact{Name: "Models", Text: p.modelledText()})
-	facts = append(facts, page.Fact{Name: "Run times", Text: "as the batch states them; a job that takes longer or shorter moves what comes after it."})
+	facts = append(facts, page.Fact{
+		Name: "Run times",
+		Text: "as the batch states them; a job that takes longer or shorter moves what comes after it.",
+	})
 	if text := p.typicalError(); text != "" {
 		facts = append(facts, page.Fact{Name: "Model errors", Text: text})
 	}
-	facts = append(facts, page.Fact{Name: "Checked", Text: "places, times, clocks, deadlines and energy were computed again by code that the planner doesn't share."})
+	facts = append(facts, page.Fact{
+		Name: "Checked", Text: "places, times, clocks, deadlines and energy were computed again by code " +
+			"that the planner doesn't share.",
+	})
 	parts := []any{facts}
 	if used := p.usedModels(); len(used) > 0 {
-		parts = append(parts, modelTable(used).Page("Models of the planned jobs", "Errors are means of |predicted / measured − 1| at settings that were left out of the fit; – is not known.", maxGroups))
+		parts = append(parts,
+			modelTable(used).Page("Models of the planned jobs",
+				"Errors are means of |predicted / measured − 1| at settings that were left out of the fit; "+
+					"– is not known.", maxGroups))
 	}
 	return parts, nil
 }
@@ -98,7 +120,8 @@ func (p *PlanPage) modelledText() string {
 	text := ""
 	if prior > 0 {
 		text = " " + pluralCount(prior, "job has none and is", "jobs have none and are") +
-			" planned as others on the GPU model respond, to end in time if it takes as long as 19 of 20 of these."
+			" planned as others on the GPU model respond, to end in time if it takes as long as " +
+			"19 of 20 of these."
 		if without == 0 {
 			return "others stand for those that are missing." + text
 		}
@@ -115,7 +138,8 @@ func (p *PlanPage) withoutModelText(without, prior, planned int) string {
 		return "no planned job has one: all run at default clocks, for as long as the batch says."
 	}
 	planned -= prior
-	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.", FormatCount(planned-without), pluralCount(planned, "planned job", "planned jobs"))
+	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.",
+		FormatCount(planned-without), pluralCount(planned, "planned job", "planned jobs"))
 }
 
 // used is a model with what runs by it.
@@ -139,7 +163,8 @@ func (p *PlanPage) usedModels() []modelUse {
 	}
 	for task, a := range p.eachPlanned {
 		t := &p.Problem.Tasks[task]
-		if i, ok := index[key{p.Jobs[task].Workload, t.Options[a.Option].Model}]; ok && p.Jobs[task].Model == nil {
+		if i, ok := index[key{p.Jobs[task].Workload, t.Options[a.Option].Model}]; ok &&
+			p.Jobs[task].Model == nil {
 			all[i].jobs++
 			all[i].energy += float64(a.Energy(t))
 		}
@@ -163,7 +188,8 @@ func (p *PlanPage) typicalError() string {
 	if energy == 0 {
 		return ""
 	}
-	return fmt.Sprintf("weighted by energy, models are off by %s in run time and %s in power at settings that they hadn't seen.",
+	return fmt.Sprintf("weighted by energy, models are off by %s in run time and %s in power at settings "+
+		"that they hadn't seen.",
 		FormatPercent(timeError/energy), FormatPercent(powerError/energy))
 }
 

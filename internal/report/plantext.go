@@ -44,7 +44,10 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 	}{
 		{pluralCount(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
 		{pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
-		{pluralCount(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"), r.dueTable()},
+		{
+			pluralCount(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"),
+			r.dueTable(),
+		},
 	} {
 		if section.table.Len == 0 {
 			continue
@@ -72,7 +75,9 @@ func WritePlanTable(w io.Writer, r *Result, opts *TextOptions) error {
 // header is the block of totals.
 func (s *Summary) header(opts *TextOptions) []string {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
-	line := func(label, text string) string { return opts.paint(bold, fmt.Sprintf("%-7s", label)) + "  " + text }
+	line := func(label, text string) string {
+		return opts.paint(bold, fmt.Sprintf("%-7s", label)) + "  " + text
+	}
 	seed := ""
 	if s.Cut {
 		seed = ", search cut"
@@ -81,13 +86,19 @@ func (s *Summary) header(opts *TextOptions) []string {
 		seed += ", seed " + strconv.FormatUint(*s.Seed, 10)
 	}
 	lines := []string{
-		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policyText()), s.Mode, s.Start, s.Status)+seed),
+		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policyText()), s.Mode, s.Start,
+			s.Status)+seed),
 		line("Jobs", s.coverageText()),
 		line("Energy", s.breakdownText(scale)),
 	}
 	if s.Shared > 0 {
-		lines = append(lines, line("Shared", fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the highest clock; %s more than tolerated",
-			pluralCount(s.Shared, "job", "jobs"), pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown, pluralCount(s.Slowed, "job is slowed", "jobs are slowed"))))
+		lines = append(lines,
+			line("Shared",
+				fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the "+
+					"highest clock; %s more than tolerated",
+					pluralCount(s.Shared, "job", "jobs"), pluralCount(s.SharedGPUs, "GPU", "GPUs"),
+					s.WorstSlowdown,
+					pluralCount(s.Slowed, "job is slowed", "jobs are slowed"))))
 	}
 	if s.Infeasible == s.JobsTotal {
 		return lines // nothing is planned: there is nothing to save
@@ -97,7 +108,8 @@ func (s *Summary) header(opts *TextOptions) []string {
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
-		lines = append(lines, line("Gap", part+" "+side+" "+s.objectiveText(s.ObjectiveBound, scale)+", "+s.boundText()))
+		lines = append(lines,
+			line("Gap", part+" "+side+" "+s.objectiveText(s.ObjectiveBound, scale)+", "+s.boundText()))
 	}
 	return lines
 }
@@ -120,7 +132,8 @@ func (s *Summary) coverageText() string {
 		planned += " of " + FormatCount(s.JobsTotal)
 	}
 	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
-		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"), FormatSeconds(s.End), s.inTimeText())
+		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"),
+		FormatSeconds(s.End), s.inTimeText())
 }
 
 // breakdownText is the total energy and its parts, all in one unit.
@@ -158,7 +171,10 @@ func (r *Result) lateTable() *Table {
 		Rows: func(yield func([]Value) bool) {
 			for _, task := range r.Plan.Misses {
 				t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-				if !yield([]Value{Text(t.ID), Number(t.Deadline), Number(a.End), Number(a.End - t.Deadline)}) {
+				if !yield([]Value{
+					Text(t.ID), Number(t.Deadline), Number(a.End),
+					Number(a.End - t.Deadline),
+				}) {
 					return
 				}
 			}
@@ -191,7 +207,8 @@ func (r *Result) textJobTable(count int) *Table {
 			t := &r.Problem.Tasks[task]
 			if !yield([]Value{
 				Text(t.ID), Text(r.nodeNames(a)), Text(gpuNames(a)), Number(a.Start), Number(a.End),
-				Text(clockText(&a.Point, inMHz)), Number(a.Power(t)), Number(a.Energy(t)), Number(t.Deadline - a.End), Text(shortReason(a.Reason)),
+				Text(clockText(&a.Point, inMHz)), Number(a.Power(t)), Number(a.Energy(t)),
+				Number(t.Deadline - a.End), Text(shortReason(a.Reason)),
 			}) {
 				return
 			}

@@ -87,7 +87,8 @@ func (p *Progress) drawShown(now time.Time) {
 	const bar = 10
 	part := float64(p.done) / float64(p.total)
 	filled := int(part * bar)
-	line := fmt.Sprintf("%s  [%s%s] %3.0f %%%s", p.label, strings.Repeat("#", filled), strings.Repeat(".", bar-filled), 100*part, p.remainingText(now, ", "))
+	line := fmt.Sprintf("%s  [%s%s] %3.0f %%%s", p.label, strings.Repeat("#", filled),
+		strings.Repeat(".", bar-filled), 100*part, p.remainingText(now, ", "))
 	if p.note != "" {
 		line += "  " + p.note
 	}
@@ -109,7 +110,8 @@ func (p *Progress) draw(now time.Time) {
 	part := float64(p.done) / float64(p.total)
 	filled := int(part * barWidth)
 	_, _ = fmt.Fprintf(p.w, "\r%s  [%s%s] %s/%s%s\x1b[K", p.label,
-		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done), FormatCount(p.total), p.remainingText(now, "  "))
+		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), FormatCount(p.done),
+		FormatCount(p.total), p.remainingText(now, "  "))
 }
 
 // Finish removes the line.

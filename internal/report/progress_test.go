@@ -83,7 +83,8 @@ func TestProgressOfASearchSaysWhatItFoundOnALineThatFits(t *testing.T) {
 	clock.forward(3 * time.Second)
 	out.Reset()
 	p.Show("search", 300, 1000, "best 3.2 MJ, 1 past due\x1b[2J")
-	if want := "\rsearch  [###.......]  30 %, 7s left  best 3.2 MJ, 1 past due\\x1b[2J\x1b[K"; out.String() != want {
+	if want := "\rsearch  [###.......]  30 %, 7s left  best 3.2 MJ, 1 past due\\x1b[2J\x1b[K"; out.String() !=
+		want {
 		t.Errorf("drew %q, want %q", out.String(), want)
 	}
 	out.Reset()

@@ -128,7 +128,8 @@ func (r *QueueResult) table(rows int) *Table {
 			for i := range r.Plan.Assignments {
 				a, t := &r.Plan.Assignments[i], &r.Problem.Tasks[i]
 				if a.Node >= 0 && !yield([]Value{
-					Text(t.ID), Text(t.Options[a.Option].Model), Number(a.Start), Number(a.End), Number(a.Start - t.Arrival),
+					Text(t.ID), Text(t.Options[a.Option].Model), Number(a.Start), Number(a.End),
+					Number(a.Start - t.Arrival),
 				}) {
 					return
 				}
@@ -142,17 +143,25 @@ func (r *QueueResult) table(rows int) *Table {
 func WriteQueueTable(w io.Writer, r *QueueResult, opts *TextOptions) error {
 	out := bufio.NewWriter(w)
 	s := r.Sum()
-	line := func(label, text string) { writeLines(out, opts.paint(bold, fmt.Sprintf("%-7s", label))+"  "+text) }
+	line := func(label, text string) {
+		writeLines(out, opts.paint(bold, fmt.Sprintf("%-7s", label))+"  "+text)
+	}
 	chosen := ""
 	if r.Among > 0 {
 		chosen = fmt.Sprintf(" (chosen among %d on drawn outcomes)", r.Among)
 	}
 	line("Plan", fmt.Sprintf("%s%s, %s energy", queue.Printable(r.Policy), chosen, r.Model))
-	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", FormatCount(s.Placed), FormatCount(s.Jobs), FormatSeconds(s.Makespan)))
-	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh, r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
-	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", FormatSeconds(s.TotalWait), FormatSeconds(s.MeanWait),
-		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), pluralCount(s.Delayed, "job", "jobs")))
-	line("Longest", FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 { return q.LongestWait }))
+	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", FormatCount(s.Placed),
+		FormatCount(s.Jobs), FormatSeconds(s.Makespan)))
+	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh,
+		r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
+	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", FormatSeconds(s.TotalWait),
+		FormatSeconds(s.MeanWait),
+		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), pluralCount(s.Delayed,
+			"job", "jobs")))
+	line("Longest", FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 {
+		return q.LongestWait
+	}))
 	if left := r.neverRanTable(); left.Len > 0 {
 		writeLines(out, "", opts.paint(boldRed, pluralCount(left.Len, "job", "jobs")+" can't be planned:"))
 		if err := left.WriteText(out, opts); err != nil {

@@ -17,19 +17,44 @@ func TestAColumnHasOnePrefixAndOneNumberOfDecimals(t *testing.T) {
 		symbol string
 		want   []string
 	}{
-		{"the smallest value gets its digits", report.Joules, 3, []float64{1234, 56789}, "kJ", []string{"1.23", "56.79"}},
+		{
+			"the smallest value gets its digits", report.Joules, 3,
+			[]float64{1234, 56789},
+			"kJ",
+			[]string{"1.23", "56.79"},
+		},
 		{"zeros don't count", report.Joules, 3, []float64{0, 2e6}, "MJ", []string{"0.00", "2.00"}},
-		{"the largest one limits the digits before the point", report.Joules, 3, []float64{90, 150e6}, "kJ", []string{"0.09", "150,000.00"}},
+		{
+			"the largest one limits the digits before the point", report.Joules, 3,
+			[]float64{90, 150e6},
+			"kJ",
+			[]string{"0.09", "150,000.00"},
+		},
 		{"nothing but zeros", report.Joules, 3, []float64{0}, "J", []string{"0"}},
 		{"nothing finite", report.Watts, 3, []float64{math.Inf(1), math.NaN()}, "W", []string{"–", "–"}},
-		{"negative values count by magnitude", report.Joules, 3, []float64{-1500, 2500}, "kJ", []string{"-1.50", "2.50"}},
+		{
+			"negative values count by magnitude", report.Joules, 3,
+			[]float64{-1500, 2500},
+			"kJ",
+			[]string{"-1.50", "2.50"},
+		},
 		{"watts", report.Watts, 3, []float64{88.8, 1234.5}, "W", []string{"88.8", "1,234.5"}},
 		{"many watts", report.Watts, 3, []float64{2e3, 4e6}, "kW", []string{"2.00", "4,000.00"}},
 		{"short times in seconds", report.Seconds, 3, []float64{12.345, 599}, "s", []string{"12.3", "599.0"}},
-		{"long times on a clock", report.Seconds, 3, []float64{0, 59.6, 600, -3661}, "h:mm:ss", []string{"0:00:00", "0:01:00", "0:10:00", "-1:01:01"}},
+		{
+			"long times on a clock", report.Seconds, 3,
+			[]float64{0, 59.6, 600, -3661},
+			"h:mm:ss",
+			[]string{"0:00:00", "0:01:00", "0:10:00", "-1:01:01"},
+		},
 		{"no minus before zero", report.Seconds, 3, []float64{-1e-13, 50}, "s", []string{"0.0", "50.0"}},
 		{"fractions in per cent", report.Fraction, 2, []float64{.0012, .33}, "%", []string{"0.12", "33.00"}},
-		{"rounding errors aren't small values", report.Fraction, 2, []float64{1e-15, .33}, "%", []string{"0", "33"}},
+		{
+			"rounding errors aren't small values", report.Fraction, 2,
+			[]float64{1e-15, .33},
+			"%",
+			[]string{"0", "33"},
+		},
 		{"plain numbers have no unit", report.Plain, 3, []float64{12345.678}, "", []string{"12,346"}},
 		{"beyond all prefixes", report.Joules, 3, []float64{2.5e21}, "TJ", []string{"2,500,000,000"}},
 	} {

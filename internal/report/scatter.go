@@ -45,7 +45,8 @@ func tightAxis(what string, unit Unit, values []float64, ticks int) plotAxis {
 	s := newAxisRange(ticks, func(yield func([]float64)) { yield(shown) })
 	return plotAxis{
 		axisRange: axisRange{s.from * scale.factor, s.to * scale.factor, s.step * scale.factor},
-		label:     func(v float64) string { return s.label(v / scale.factor) }, title: what + ", " + scale.Symbol(),
+		label:     func(v float64) string { return s.label(v / scale.factor) },
+		title:     what + ", " + scale.Symbol(),
 	}
 }
 
@@ -64,7 +65,8 @@ func (t *tradeOff) paretoFront() []int {
 	last := TradeOffPoint{X: math.Inf(1), Y: math.Inf(1)} // of the front
 	return slices.DeleteFunc(order, func(i int) bool {
 		s := &t.points[i]
-		same := math.Abs(s.X-last.X) <= relativeTolerance*last.X && math.Abs(s.Y-last.Y) <= relativeTolerance*last.Y
+		same := math.Abs(s.X-last.X) <= relativeTolerance*last.X &&
+			math.Abs(s.Y-last.Y) <= relativeTolerance*last.Y
 		if !same && s.Y >= last.Y*(1-relativeTolerance) {
 			return true
 		}
@@ -81,7 +83,10 @@ const (
 // draw draws the choices, and a line through those that none beats.
 func (t *tradeOff) draw(w io.Writer, id string) error {
 	c := newCanvas(w, id)
-	f := plotFrame{x: t.x, y: t.y, left: timelineLeft, right: scatterWidth - rightMargin, upper: 20, lower: scatterHeight - timelineFoot}
+	f := plotFrame{
+		x: t.x, y: t.y, left: timelineLeft, right: scatterWidth - rightMargin, upper: 20,
+		lower: scatterHeight - timelineFoot,
+	}
 	front := t.paretoFront()
 	c.open(pictureClass, scatterWidth, scatterHeight, t.title, t.frontText(front))
 	c.axes(&f)
@@ -105,7 +110,8 @@ func (t *tradeOff) draw(w io.Writer, id string) error {
 		case slices.Contains(front, i):
 			class = "dot a1"
 		}
-		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class, px(f.px(s.X)), px(f.py(s.Y)), escape(s.Name))
+		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class,
+			px(f.px(s.X)), px(f.py(s.Y)), escape(s.Name))
 	}
 	t.label(&c, &f, front)
 	return c.close()
@@ -117,7 +123,8 @@ func (t *tradeOff) frontText(front []int) string {
 	for n, i := range front {
 		names[n] = t.points[i].Name
 	}
-	return fmt.Sprintf("Each dot is one of %d choices, the further to the lower left the better. No other one beats in both: %s.",
+	return fmt.Sprintf("Each dot is one of %d choices, the further to the lower left the better. No other "+
+		"one beats in both: %s.",
 		len(t.points), strings.Join(names, ", "))
 }
 
@@ -145,7 +152,16 @@ func (t *tradeOff) label(c *canvas, f *plotFrame, front []int) {
 		name := truncate(queue.Printable(t.points[i].Name), 30)
 		wide := letterWidth * float64(utf8.RuneCountInString(name))
 		x, y := f.px(t.points[i].X), f.py(t.points[i].Y)
-		for _, at := range [][2]float64{{11, 4}, {-11 - wide, 4}, {-wide / 2, -11}, {-wide / 2, 20}, {9, -8}, {9, 17}, {-9 - wide, -8}, {-9 - wide, 17}} {
+		for _, at := range [][2]float64{
+			{11, 4},
+			{-11 - wide, 4},
+			{-wide / 2, -11},
+			{-wide / 2, 20},
+			{9, -8},
+			{9, 17},
+			{-9 - wide, -8},
+			{-9 - wide, 17},
+		} {
 			b := labelBox{x + at[0], y + at[1] - 10, x + at[0] + wide, y + at[1] + 3}
 			free := b.left > f.left && b.right < f.right+rightMargin && b.top > 0 && b.bottom < f.lower
 			if free && !slices.ContainsFunc(taken, b.overlaps) {

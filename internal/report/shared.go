@@ -25,7 +25,9 @@ func (r *Result) sharingPartners() map[int][]int {
 		var running []int
 		for _, task := range tasks {
 			a := &r.Plan.Assignments[task]
-			running = slices.DeleteFunc(running, func(other int) bool { return r.Plan.Assignments[other].End <= a.Start })
+			running = slices.DeleteFunc(running, func(other int) bool {
+				return r.Plan.Assignments[other].End <= a.Start
+			})
 			for _, other := range running {
 				if r.Plan.Assignments[other].GPUs&a.GPUs != 0 {
 					beside[task], beside[other] = append(beside[task], other), append(beside[other], task)

@@ -21,8 +21,10 @@ type Result struct {
 	// Reference is the plan that the baseline is the energy of; nil: not known.
 	Reference *planner.Plan
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
-	Constant  *planner.Plan // the batch at the best clocks that are the same for all jobs of a GPU model; nil: not known
-	QueueAt   time.Time     // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
+	// The batch at the best clocks that are the same for all jobs of a GPU model; nil:
+	// not known.
+	Constant *planner.Plan
+	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 }
 
 // Summary is a plan in a few numbers.
@@ -61,13 +63,18 @@ type Summary struct {
 	Objective      float64 // what was planned for, less is better
 	ObjectiveBound float64 // 0: not known
 	ObjectiveUnit  string
-	Clocks         map[string]dvfsmodel.Point // of all jobs of a GPU model, by its name; nil: each has its own
+	// Of all jobs of a GPU model, by its name; nil: each has its own.
+	Clocks map[string]dvfsmodel.Point
 
-	Modelled          float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
-	Assumed           int     // planned jobs whose power nobody stated and no model has
-	UnknownErrorShare float64 // part of the run energy of which nobody knows how far off it is: by models that state no errors, or assumed
+	Modelled float64 // part of the run energy that is of jobs with a model; NaN where nothing runs
+	Assumed  int     // planned jobs whose power nobody stated and no model has
+	// part of the run energy of which nobody knows how far off it is: by models that
+	// state no errors, or assumed.
+	UnknownErrorShare float64
 
-	SavingInterval *Interval    // of the saving, by the errors of models; nil: none is known, or nothing to compare with
+	// Of the saving, by the errors of models; nil: none is known, or nothing to compare
+	// with.
+	SavingInterval *Interval
 	Prior          *PriorSaving // jobs without a model that run as others respond; nil: none
 
 	// Of jobs on GPUs that are shared by profile; 0 where none are.
@@ -113,7 +120,8 @@ func (s *Summary) objectiveText(v float64, scale Scale) string {
 }
 
 // superscript raises digits.
-var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶",
+	"7", "⁷", "8", "⁸", "9", "⁹")
 
 // boundDistance is how far the plan's objective is from its bound and on which side of it,
 // such as "3.90 %" and "above": a plan that misses deadlines may take less than any that
@@ -203,7 +211,8 @@ func Summarise(r *Result) Summary {
 	if r.Reference != nil && s.PastDue > 0 {
 		before := r.Reference.PastDue(r.Problem)
 		for _, task := range r.Plan.PastDue(r.Problem) {
-			if _, late := slices.BinarySearch(before, task); !late && r.Reference.Assignments[task].Node >= 0 {
+			if _, late := slices.BinarySearch(before, task); !late &&
+				r.Reference.Assignments[task].Node >= 0 {
 				s.NewlyLate = append(s.NewlyLate, task)
 			}
 		}
@@ -223,11 +232,14 @@ func (r *Result) runningCount() int {
 func (r *Result) summary() Summary {
 	l := &r.Plan.Ledger
 	s := Summary{
-		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode, Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
-		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses), Infeasible: len(r.Plan.Unplaced),
-		Energy: l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
+		Policy: r.Plan.Policy, From: r.Plan.From, Status: r.Plan.Status, Mode: r.Problem.Mode,
+		Start: r.Problem.Start, Seed: r.Seed, Cut: r.Plan.Cut,
+		JobsTotal: len(r.Problem.Tasks) - r.runningCount(), Misses: len(r.Plan.Misses),
+		Infeasible: len(r.Plan.Unplaced),
+		Energy:     l.Total(), Run: l.Run, Idle: l.Idle, TurnOn: l.TurnOn, Host: l.Host, Sleep: l.Sleep,
 		Baseline: r.Baseline, Bound: r.Bound.Value, PastDue: len(r.Plan.PastDue(r.Problem)),
-		Objective: r.Problem.Cost(r.Plan), ObjectiveBound: r.Bound.Cost, ObjectiveUnit: r.Problem.CostUnit(), Clocks: r.Plan.Clocks,
+		Objective: r.Problem.Cost(r.Plan), ObjectiveBound: r.Bound.Cost, ObjectiveUnit: r.Problem.CostUnit(),
+		Clocks: r.Plan.Clocks,
 	}
 	first := math.Inf(1)
 	waits, turnarounds := make([]float64, 0, s.JobsTotal), make([]float64, 0, s.JobsTotal)

@@ -72,7 +72,8 @@ func newGanttChart(w io.Writer, r *Result, opts *SVGOptions) *ganttChart {
 	if opts == nil {
 		opts = &SVGOptions{}
 	}
-	width, height := clampedOrDefault(opts.Width, defaultWidth, minWidth), clampedOrDefault(opts.MaxHeight, defaultHeight, minHeight)
+	width, height := clampedOrDefault(opts.Width, defaultWidth, minWidth), clampedOrDefault(opts.MaxHeight,
+		defaultHeight, minHeight)
 	top := float64(headingHeight)
 	if opts.ID != "" {
 		top = legendHeight // the page says the rest
@@ -93,18 +94,23 @@ func clampedOrDefault(given, usual, least float64) float64 {
 // begin writes the head of the file, and what is drawn with.
 func (p *ganttChart) begin() {
 	p.open(planPictureClass, p.width, p.height(), p.title(), p.description())
-	p.printf(`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
-		`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`, p.scopedID("idle"))
+	p.printf(
+		`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
+			`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`,
+		p.scopedID("idle"),
+	)
 	p.printf(`<linearGradient id="%s">`, p.scopedID("clock"))
 	for _, s := range clockColors {
-		p.printf(`<stop offset="%s" stop-color="%s"/>`, px((s.clock-slowest)/(fastest-slowest)), s.color.hex())
+		p.printf(`<stop offset="%s" stop-color="%s"/>`, px((s.clock-slowest)/(fastest-slowest)),
+			s.color.hex())
 	}
 	p.printf("</linearGradient></defs>\n")
 }
 
 // description says what is to be seen.
 func (p *ganttChart) description() string {
-	text := "Time goes to the right. Each GPU has a lane, each job a bar in the colour of its core clock: blue is slower than the default, sand the default, red faster. " +
+	text := "Time goes to the right. Each GPU has a lane, each job a bar in the colour of its core clock: " +
+		"blue is slower than the default, sand the default, red faster. " +
 		"Stripes are GPUs that are on and idle. " + p.totalsText()
 	if trouble := p.warningText(); trouble != "" {
 		text += ". " + trouble
@@ -128,7 +134,8 @@ func (p *ganttChart) heading() {
 
 func (p *ganttChart) title() string {
 	s := &p.summary
-	return fmt.Sprintf("%s: %s on %s, %s", truncate(queue.Printable(s.Policy), 50), pluralCount(s.JobsTotal-s.Infeasible, "job", "jobs"),
+	return fmt.Sprintf("%s: %s on %s, %s", truncate(queue.Printable(s.Policy), 50),
+		pluralCount(s.JobsTotal-s.Infeasible, "job", "jobs"),
 		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"))
 }
 
@@ -138,7 +145,8 @@ func (p *ganttChart) totalsText() string {
 	scale := CommonScale(Joules, 5, float64(s.Energy))
 	parts := []string{scale.With(float64(s.Energy)) + " (" + FormatKWh(s.Energy) + ")"}
 	if s.Baseline > 0 {
-		parts = append(parts, FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
+		parts = append(parts,
+			FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
@@ -174,7 +182,8 @@ func (p *ganttChart) legend(x, y float64) {
 	const bar = 180
 	p.text(x, y+4, "", "core clock")
 	x += 64
-	p.printf(`<rect x="%s" y="%s" width="%d" height="10" fill="url(#%s)"/>`+"\n", px(x), px(y-5), bar, p.scopedID("clock"))
+	p.printf(`<rect x="%s" y="%s" width="%d" height="10" fill="url(#%s)"/>`+"\n", px(x), px(y-5), bar,
+		p.scopedID("clock"))
 	for _, s := range clockColors {
 		label := strconv.FormatFloat(s.clock, 'g', 3, 64) + "×"
 		if s.clock == 1 {
@@ -183,14 +192,16 @@ func (p *ganttChart) legend(x, y float64) {
 		p.text(x+bar*(s.clock-slowest)/(fastest-slowest), y+17, "m f", label)
 	}
 	x += bar + 40
-	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#%s)" class="io"/>`+"\n", px(x), px(y-6), p.scopedID("idle"))
+	p.printf(`<rect x="%s" y="%s" width="22" height="12" fill="url(#%s)" class="io"/>`+"\n", px(x), px(y-6),
+		p.scopedID("idle"))
 	p.text(x+28, y+4, "", "on, idle")
 	x += 90
 	p.printf(`<rect x="%s" y="%s" width="22" height="12" class="off"/>`+"\n", px(x), px(y-6))
 	p.text(x+28, y+4, "", "off")
 	x += 66
 	if p.summary.Misses > 0 {
-		p.printf(`<rect class="l" x="%s" y="%s" width="22" height="12" fill="%s"/>`, px(x), px(y-6), clockColor(1).hex())
+		p.printf(`<rect class="l" x="%s" y="%s" width="22" height="12" fill="%s"/>`, px(x), px(y-6),
+			clockColor(1).hex())
 		p.drawDeadline(x+10, y-6, 12)
 		p.text(x+28, y+4, "", "late: the line is the deadline")
 		x += 215

@@ -96,7 +96,8 @@ func (d *drawn) element(t *testing.T, e xml.StartElement) {
 		d.width, d.height = length("width"), length("height")
 	case "rect":
 		d.rects = append(d.rects, rect{
-			class: attr["class"], fill: attr["fill"], x: length("x"), y: length("y"), dx: length("width"), dy: length("height"),
+			class: attr["class"], fill: attr["fill"], x: length("x"), y: length("y"), dx: length("width"),
+			dy: length("height"),
 		})
 	}
 }
@@ -220,7 +221,8 @@ func TestIdleNodesAreDrawnAndNodesThatAreOffAreNot(t *testing.T) {
 	p := lateProblem(t)
 	p.Cluster.Classes[0].Count = 3
 	r := solve(t, p, "edl")
-	r.Plan.Nodes = append(r.Plan.Nodes, planner.Node{On: []planner.Interval{{From: 0, To: 50}}}, planner.Node{})
+	r.Plan.Nodes = append(r.Plan.Nodes, planner.Node{On: []planner.Interval{{From: 0, To: 50}}},
+		planner.Node{})
 	d := wellFormed(t, written(t, ganttChart(nil), r))
 	idle := 0
 	for _, rect := range d.rects {

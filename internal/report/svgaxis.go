@@ -23,9 +23,13 @@ var clockSteps = []float64{60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 2160
 func newTimeTicks(end, apart float64) timeTicks {
 	switch {
 	case end < minClockTime:
-		return timeTicks{decimalStep(apart), "s", func(t float64) string { return strconv.FormatFloat(t, 'g', 6, 64) }}
+		return timeTicks{decimalStep(apart), "s", func(t float64) string {
+			return strconv.FormatFloat(t, 'g', 6, 64)
+		}}
 	case apart > day:
-		return timeTicks{day * decimalStep(apart/day), "days", func(t float64) string { return strconv.FormatFloat(t/day, 'g', 6, 64) }}
+		return timeTicks{day * decimalStep(apart/day), "days", func(t float64) string {
+			return strconv.FormatFloat(t/day, 'g', 6, 64)
+		}}
 	}
 	step := day
 	for _, s := range clockSteps {

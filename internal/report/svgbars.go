@@ -42,7 +42,8 @@ func (p *ganttChart) drawBars() {
 // sortBars puts them in the order of lanes and starts.
 func sortBars(all []bar) {
 	slices.SortFunc(all, func(a, b bar) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.start, b.start), cmp.Compare(a.task, b.task))
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.start, b.start),
+			cmp.Compare(a.task, b.task))
 	})
 }
 
@@ -128,7 +129,8 @@ func (p *ganttChart) mergeShortBars(bars []bar) []bar {
 
 // isSameLanes reports whether two bars lie on the same lanes.
 func (b *bar) isSameLanes(next *bar) bool {
-	return b.group == next.group && b.gpu == next.gpu && b.gpus == next.gpus && b.share == 1 && next.share == 1
+	return b.group == next.group && b.gpu == next.gpu && b.gpus == next.gpus && b.share == 1 &&
+		next.share == 1
 }
 
 func (b *bar) add(next *bar) {
@@ -162,8 +164,11 @@ func (p *ganttChart) drawBar(b *bar) {
 		round = ` rx="2"`
 	}
 	color := clockColor(b.clock)
-	p.printf(`<rect class="%s" x="%s" y="%s" width="%s" height="%s"%s fill="%s"><title>%s</title></rect>`+"\n",
-		class, px(x), px(y), px(wide), px(max(minBarWidth, high)), round, color.hex(), escapeLines(p.tooltip(b)))
+	p.printf(
+		`<rect class="%s" x="%s" y="%s" width="%s" height="%s"%s fill="%s"><title>%s</title></rect>`+"\n",
+		class, px(x), px(y), px(wide), px(max(minBarWidth, high)), round, color.hex(),
+		escapeLines(p.tooltip(b)),
+	)
 	if b.jobs > 1 {
 		return
 	}
@@ -196,7 +201,8 @@ const overdueWidth = 6
 
 // drawOverdue marks a job that starts after its deadline.
 func (p *ganttChart) drawOverdue(x, y, high float64) {
-	p.printf(`<path class="x" d="M%s %sl%d %sv-%sz"/>`+"\n", px(x), px(y+high/2), overdueWidth, px(high/2), px(high))
+	p.printf(`<path class="x" d="M%s %sl%d %sv-%sz"/>`+"\n", px(x), px(y+high/2), overdueWidth,
+		px(high/2), px(high))
 }
 
 // tooltip is what there is to know of a bar, in lines.
@@ -214,7 +220,8 @@ func (p *ganttChart) tooltip(b *bar) []string {
 	lines := []string{
 		t.ID + " on " + onNodes(a),
 		clocks,
-		times.Format(a.Start) + " – " + times.With(a.End) + ", " + FormatWatts(a.Power(t)) + ", " + FormatJoules(a.Energy(t)),
+		times.Format(a.Start) + " – " + times.With(a.End) + ", " + FormatWatts(a.Power(t)) + ", " +
+			FormatJoules(a.Energy(t)),
 	}
 	if p.result.isLate(b.task) {
 		lines = append(lines, "late by "+times.With(a.End-t.Deadline))

@@ -119,7 +119,8 @@ func chartsText(charts []Chart) string {
 		for j := range names {
 			names[j] = c.Lines[j].Name
 		}
-		parts[i] = fmt.Sprintf("%s: %s over %s, a line for each of %s.", c.Title, c.Y, c.X, strings.Join(names, ", "))
+		parts[i] = fmt.Sprintf("%s: %s over %s, a line for each of %s.", c.Title, c.Y, c.X,
+			strings.Join(names, ", "))
 	}
 	return strings.Join(parts, " ")
 }
@@ -161,7 +162,9 @@ func newAxisRange(ticks int, values func(yield func([]float64))) axisRange {
 		low, high = low-around, high+around
 	}
 	step := decimalStep((high - low) / float64(ticks))
-	return axisRange{step * math.Floor(low/step+axisOvershoot), step * math.Ceil(high/step-axisOvershoot), step}
+	return axisRange{
+		step * math.Floor(low/step+axisOvershoot), step * math.Ceil(high/step-axisOvershoot), step,
+	}
 }
 
 // label is a tick's value with as many decimals as the step has.
@@ -192,7 +195,8 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 		}
 	})
 	f := plotFrame{
-		x: plainAxis(across, c.X), y: plainAxis(up, c.Y), right: chartWidth - rightMargin, upper: top + panelTop, lower: top + panelHeight - panelFoot,
+		x: plainAxis(across, c.X), y: plainAxis(up, c.Y), right: chartWidth - rightMargin,
+		upper: top + panelTop, lower: top + panelHeight - panelFoot,
 	}
 	f.left = f.y.titleOffset() + panelLeft
 	p.text(f.left, top+20, "h", c.Title)

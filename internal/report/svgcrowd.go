@@ -31,7 +31,9 @@ func (r *Result) maxSharers() map[gpuLane]int {
 	}
 	crowds := make(map[gpuLane]int, len(changes))
 	for lane, all := range changes {
-		slices.SortFunc(all, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), a.count-b.count) })
+		slices.SortFunc(all, func(a, b change) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), a.count-b.count)
+		})
 		now := 0
 		for _, c := range all {
 			now += c.count

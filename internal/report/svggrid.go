@@ -200,5 +200,6 @@ func (p *ganttChart) drawIdle() {
 }
 
 func (p *ganttChart) idleRect(x string, y float64, wide string, high float64) {
-	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#%s)"/>`+"\n", x, px(y), wide, px(high), p.scopedID("idle"))
+	p.printf(`<rect x="%s" y="%s" width="%s" height="%s" fill="url(#%s)"/>`+"\n", x, px(y), wide, px(high),
+		p.scopedID("idle"))
 }

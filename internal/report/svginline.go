@@ -60,7 +60,8 @@ func (p *chartPicture) key(s *Series, place int, key legendKey) {
 // series draws a series' line, or its dots.
 func (p *chartPicture) series(s *Series, place int, f *plotFrame) {
 	if s.Mark == Line || s.Mark == Dashed {
-		p.printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.lineStyle(place), linePath(s, f.px, f.py), escape(s.Name))
+		p.printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.lineStyle(place), linePath(s, f.px, f.py),
+			escape(s.Name))
 		return
 	}
 	for i, v := range s.Y {
@@ -80,13 +81,15 @@ func (p *chartPicture) dot(s *Series, place int, x, y float64, note string) {
 	if s.Mark == Hollow {
 		look = s.lineStyle(place)
 	}
-	p.printf(`<circle %s cx="%s" cy="%s" r="%d"><title>%s</title></circle>`+"\n", look, px(x), px(y), dotRadius, escape(note))
+	p.printf(`<circle %s cx="%s" cy="%s" r="%d"><title>%s</title></circle>`+"\n", look, px(x), px(y),
+		dotRadius, escape(note))
 }
 
 // band fills what is between a series' edges, in pieces where one isn't known.
 func (p *chartPicture) band(s *Series, place int, f *plotFrame) {
 	known := func(i int) bool {
-		return i < min(len(s.Low), len(s.High)) && !math.IsNaN(s.Low[i]+s.High[i]) && !math.IsInf(s.Low[i]+s.High[i], 0)
+		return i < min(len(s.Low), len(s.High)) && !math.IsNaN(s.Low[i]+s.High[i]) &&
+			!math.IsInf(s.Low[i]+s.High[i], 0)
 	}
 	for from := 0; from < len(s.Low); from++ {
 		to := from

@@ -17,9 +17,15 @@ func TestAnInlineChartHasLinesBandsAndDots(t *testing.T) {
 	picture, err := report.InlineCharts("fit", "A <fit>", []report.Chart{{
 		Title: "time", X: "core clock, MHz", Y: "s",
 		Lines: []report.Series{
-			{Name: "model", X: x, Y: []float64{5, 4, 3, 2, 1}, Low: []float64{4, 3, nan, 1, 0}, High: []float64{6, 5, nan, 3, 2}},
+			{
+				Name: "model", X: x, Y: []float64{5, 4, 3, 2, 1}, Low: []float64{4, 3, nan, 1, 0},
+				High: []float64{6, 5, nan, 3, 2},
+			},
 			{Name: "predicted", X: x, Y: []float64{1, 1, nan, 1, 1}, Mark: report.Dashed},
-			{Name: "runs", X: x, Y: []float64{5, nan, 3, 2, math.Inf(1)}, Mark: report.Dots, Color: 1, Notes: []string{"job <7>"}},
+			{
+				Name: "runs", X: x, Y: []float64{5, nan, 3, 2, math.Inf(1)}, Mark: report.Dots, Color: 1,
+				Notes: []string{"job <7>"},
+			},
 			{Name: "others", X: x[:1], Y: []float64{7}, Mark: report.Hollow},
 		},
 	}})

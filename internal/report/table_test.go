@@ -54,7 +54,10 @@ func TestComparisonsLookLikeTheirGoldenFiles(t *testing.T) {
 func TestColumnsAreAlignedWithOneUnitEach(t *testing.T) {
 	rows := [][]report.Value{
 		{report.Text("a"), report.Number(1500.0), report.Number(.5), report.GPUs(0b1011), report.Value{}},
-		{report.Text("longer"), report.Number(2.5e6), report.Number(math.Inf(1)), report.GPUs(1), report.Value{}},
+		{
+			report.Text("longer"), report.Number(2.5e6), report.Number(math.Inf(1)), report.GPUs(1),
+			report.Value{},
+		},
 	}
 	tab := report.Table{Rows: slices.Values(rows), Columns: []report.Column{
 		{Key: "id", Head: "id", Left: true, Max: 4},
@@ -95,7 +98,9 @@ lon…  2,500.00       –      0
 }
 
 func TestATableWithoutRowsIsStillWellFormed(t *testing.T) {
-	tab := report.Table{Rows: slices.Values([][]report.Value(nil)), Columns: []report.Column{{Key: "id", Head: "id"}}}
+	tab := report.Table{
+		Rows: slices.Values([][]report.Value(nil)), Columns: []report.Column{{Key: "id", Head: "id"}},
+	}
 	var asJSON, asCSV bytes.Buffer
 	if err := tab.WriteJSON(&asJSON); err != nil || asJSON.String() != "[]\n" {
 		t.Errorf("%q, %v", asJSON.String(), err)
@@ -111,7 +116,9 @@ func TestEveryValueReadsBackTheSame(t *testing.T) {
 		number := rapid.Float64().Draw(t, "number")
 		set := planner.GPUSet(rapid.Uint64().Draw(t, "set"))
 		tab := report.Table{
-			Rows:    slices.Values([][]report.Value{{report.Text(text), report.Number(number), report.GPUs(set)}}),
+			Rows: slices.Values([][]report.Value{
+				{report.Text(text), report.Number(number), report.GPUs(set)},
+			}),
 			Columns: []report.Column{{Key: "text_" + text}, {Key: "number_" + text}, {Key: "set_" + text}},
 		}
 		var asJSON, asCSV bytes.Buffer
@@ -128,7 +135,8 @@ func TestEveryValueReadsBackTheSame(t *testing.T) {
 		finite := !math.IsNaN(number) && !math.IsInf(number, 0)
 		got, isNumber := back[0]["number_"+text].(float64)
 		list, _ := back[0]["set_"+text].([]any)
-		if back[0]["text_"+text] != text || isNumber != finite || (finite && got != number) || len(list) != set.Len() {
+		if back[0]["text_"+text] != text || isNumber != finite || (finite && got != number) ||
+			len(list) != set.Len() {
 			t.Fatalf("%q, %v and %b became %v", text, number, set, back)
 		}
 		if err := tab.WriteCSV(&asCSV); err != nil {

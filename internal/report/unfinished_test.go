@@ -17,7 +17,9 @@ func someUnfinished(t *testing.T) []report.Run {
 	t.Helper()
 	runs := runsOf(t, manyProblem(t, 20), nil, "baseline", "edl")
 	runs[1].Unfinished = true
-	return append(runs, report.Run{Summary: report.Summary{Policy: "lookahead"}, Planning: 3 * time.Second, Unfinished: true})
+	return append(runs, report.Run{
+		Summary: report.Summary{Policy: "lookahead"}, Planning: 3 * time.Second, Unfinished: true,
+	})
 }
 
 func TestARowWithoutAPlanHasNoFigures(t *testing.T) {
@@ -35,7 +37,8 @@ func TestARowWithoutAPlanHasNoFigures(t *testing.T) {
 		}
 	}
 	if len(rows[2]) != len(rows[0]) || rows[1]["energy_j"] == nil {
-		t.Errorf("%d keys, others have %d; the best plan so far takes %v J", len(rows[2]), len(rows[0]), rows[1]["energy_j"])
+		t.Errorf("%d keys, others have %d; the best plan so far takes %v J", len(rows[2]), len(rows[0]),
+			rows[1]["energy_j"])
 	}
 	for key, value := range rows[2] {
 		switch key {
@@ -59,15 +62,18 @@ func TestPeopleSeeWhichRowsAreUnfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved, shares, _ := strings.Cut(out.String(), "\n\n")
-	if strings.Count(saved, "unfinished") != 2 || strings.Contains(shares, "lookahead") || !strings.Contains(shares, "edl") {
+	if strings.Count(saved, "unfinished") != 2 || strings.Contains(shares, "lookahead") ||
+		!strings.Contains(shares, "edl") {
 		t.Errorf("want two rows unfinished, and no energy of lookahead:\n%s", &out)
 	}
 	out.Reset()
-	if err := report.WriteComparison(&out, runs[:1], nil); err != nil || strings.Contains(out.String(), "search") {
+	if err := report.WriteComparison(&out, runs[:1], nil); err != nil ||
+		strings.Contains(out.String(), "search") {
 		t.Errorf("%v: a column about searches where all are done:\n%s", err, &out)
 	}
 	out.Reset()
-	if err := report.WriteComparison(&out, runs[2:], nil); err != nil || !strings.Contains(out.String(), "unfinished") {
+	if err := report.WriteComparison(&out, runs[2:], nil); err != nil ||
+		!strings.Contains(out.String(), "unfinished") {
 		t.Errorf("%v: nothing about the only row:\n%s", err, &out)
 	}
 	d := asHTML(t, func(w io.Writer) error {
@@ -83,7 +89,10 @@ func TestPeopleSeeWhichRowsAreUnfinished(t *testing.T) {
 func TestAPlanSaysThatItsSearchWasCut(t *testing.T) {
 	r := solve(t, manyProblem(t, 20), "edl")
 	r.Plan.Cut = true
-	if text := string(written(t, func(w io.Writer, r *report.Result) error { return report.WritePlanTable(w, r, nil) }, r)); !strings.Contains(text, "search cut") {
+	if text := string(written(t, func(w io.Writer, r *report.Result) error {
+		return report.WritePlanTable(w,
+			r, nil)
+	}, r)); !strings.Contains(text, "search cut") {
 		t.Errorf("nothing of it in\n%s", text)
 	}
 	asHTML(t, func(w io.Writer) error {

@@ -28,8 +28,9 @@ func TestEveryReasonHasShortWords(t *testing.T) {
 
 func TestAPlanThatMissesDeadlinesMayTakeLessThanTheBound(t *testing.T) {
 	for energy, want := range map[dvfsmodel.Joule][3]string{
-		103: {"3.00 %", "above", "which no schedule that is in time can beat"}, 100: {"0 %", "above", "which no schedule that is in time can beat"},
-		99: {"1.00 %", "below", "the least for keeping all deadlines"},
+		103: {"3.00 %", "above", "which no schedule that is in time can beat"},
+		100: {"0 %", "above", "which no schedule that is in time can beat"},
+		99:  {"1.00 %", "below", "the least for keeping all deadlines"},
 	} {
 		s := Summary{Objective: float64(energy), ObjectiveBound: 100, ObjectiveUnit: "J"}
 		part, side := s.boundDistance()
@@ -41,14 +42,18 @@ func TestAPlanThatMissesDeadlinesMayTakeLessThanTheBound(t *testing.T) {
 
 func TestOfAnotherObjectiveTheBestAndTheGapAreByIt(t *testing.T) {
 	of := func(policy string, energy dvfsmodel.Joule, objective float64) Run {
-		return Run{Summary: Summary{Policy: policy, JobsTotal: 1, Energy: energy, Bound: 80, Objective: objective, ObjectiveBound: 1000, ObjectiveUnit: "J + 50·GPU·s"}}
+		return Run{Summary: Summary{
+			Policy: policy, JobsTotal: 1, Energy: energy, Bound: 80, Objective: objective,
+			ObjectiveBound: 1000, ObjectiveUnit: "J + 50·GPU·s",
+		}}
 	}
 	runs := []Run{of("frugal", 90, 1300), of("quick", 110, 1100), of("even", 100, 1200)}
 	c := runsByProblem(runs)[0]
 	c.chooseBest()
 	got := c.bestText()
 	for _, want := range []string{
-		"quick has the least objective of all 3 plans", "1100 (J + 50·GPU·s)", "10.0 % above what no schedule can beat",
+		"quick has the least objective of all 3 plans", "1100 (J + 50·GPU·s)",
+		"10.0 % above what no schedule can beat",
 		"The next one, even, has 9.09 % more, and takes 9.09 % less energy",
 	} {
 		if !strings.Contains(got, want) {
@@ -69,7 +74,8 @@ func TestOfAnotherObjectiveTheBestAndTheGapAreByIt(t *testing.T) {
 func TestAnAmountIsInTheUnitOfTheObjective(t *testing.T) {
 	scale := CommonScale(Joules, 5, 4.43042e7)
 	for unit, want := range map[string]string{
-		"J": "44.304 MJ", "GPU·s": "4.4304·10⁷ GPU·s", "J + 50·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)", "(J + 50·GPU·s)·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)·GPU·s",
+		"J": "44.304 MJ", "GPU·s": "4.4304·10⁷ GPU·s", "J + 50·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)",
+		"(J + 50·GPU·s)·GPU·s": "4.4304·10⁷ (J + 50·GPU·s)·GPU·s",
 	} {
 		s := Summary{ObjectiveUnit: unit}
 		if got := s.objectiveText(4.43042e7, scale); got != want {
@@ -85,8 +91,14 @@ func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 	point := func(time float64) dvfsmodel.Point {
 		return dvfsmodel.Point{Time: time, Power: 1000, Energy: dvfsmodel.Joule(1e6 - 100*time)}
 	}
-	for other, want := range map[float64][]string{100: {">runs here, default<"}, 200: {">runs here<", ">default<"}} {
-		j := &jobCurve{id: "a", optimalPoints: []dvfsmodel.Point{point(100), point(200)}, chosen: point(100), defaultPoint: point(other)}
+	for other, want := range map[float64][]string{
+		100: {">runs here, default<"},
+		200: {">runs here<", ">default<"},
+	} {
+		j := &jobCurve{
+			id: "a", optimalPoints: []dvfsmodel.Point{point(100), point(200)}, chosen: point(100),
+			defaultPoint: point(other),
+		}
 		var b strings.Builder
 		if err := drawJobCurves(&b, "id", []*jobCurve{j}); err != nil {
 			t.Fatal(err)
@@ -109,7 +121,8 @@ func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 
 func TestTheTitleOfAVerticalAxisStandsBesideItsLabels(t *testing.T) {
 	for largest, want := range map[float64]float64{9: 58, 5e10: 17 + 14*letterWidth} { // "50,000,000,000"
-		axis := plainAxis(newAxisRange(6, func(yield func([]float64)) { yield([]float64{0, largest}) }), "kWh")
+		axis := plainAxis(newAxisRange(6, func(yield func([]float64)) { yield([]float64{0, largest}) }),
+			"kWh")
 		if got := axis.titleOffset(); math.Abs(got-want) > 1e-9 {
 			t.Errorf("up to %v the title is %v from the plot, want %v", largest, got, want)
 		}
@@ -117,10 +130,15 @@ func TestTheTitleOfAVerticalAxisStandsBesideItsLabels(t *testing.T) {
 }
 
 func TestOneValueAloneIsNotShownMoreExactlyThanItIs(t *testing.T) {
-	for value, want := range map[float64]axisRange{1110: {980, 1240, 20}, 409: {360, 450, 10}, 0: {-.5, .5, .1}} {
+	for value, want := range map[float64]axisRange{
+		1110: {980, 1240, 20}, 409: {360, 450, 10},
+		0: {-.5, .5, .1},
+	} {
 		got := newAxisRange(14, func(yield func([]float64)) { yield([]float64{value, value}) })
-		if math.Abs(got.from-want.from) > 1e-9 || math.Abs(got.to-want.to) > 1e-9 || math.Abs(got.step-want.step) > 1e-9 {
-			t.Errorf("an axis of %v alone goes from %v to %v in steps of %v, want %v", value, got.from, got.to, got.step, want)
+		if math.Abs(got.from-want.from) > 1e-9 || math.Abs(got.to-want.to) > 1e-9 ||
+			math.Abs(got.step-want.step) > 1e-9 {
+			t.Errorf("an axis of %v alone goes from %v to %v in steps of %v, want %v", value, got.from,
+				got.to, got.step, want)
 		}
 	}
 }
@@ -142,7 +160,8 @@ func TestTicksAreFewAndRound(t *testing.T) {
 	} {
 		r := newTimeTicks(c.end, c.apart)
 		if math.Abs(r.step/c.step-1) > 1e-9 || r.unit != c.unit || r.label(r.step) != c.label {
-			t.Errorf("to %v s: a tick each %v in %s, the second is %q", c.end, r.step, r.unit, r.label(r.step))
+			t.Errorf("to %v s: a tick each %v in %s, the second is %q", c.end, r.step, r.unit,
+				r.label(r.step))
 		}
 	}
 }

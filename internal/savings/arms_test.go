@@ -22,12 +22,16 @@ var bars = []struct {
 // flat draws the runs of one workload in three arms, and what is expected to have been
 // saved: by the treated runs over held-out ones and over those at constant clocks, and
 // by these over held-out ones.
-func flat(random *rand.Rand, n int, deviation, holdOut, constant, barred float64) (arms savings.Arms, saved, added, savedConstant float64) {
+func flat(
+	random *rand.Rand, n int, deviation, holdOut, constant, barred float64,
+) (arms savings.Arms, saved, added, savedConstant float64) {
 	expected := 1e6 * math.Exp(random.NormFloat64())
-	usual, uniform := mostSaved*random.Float64(), mostSaved*random.Float64()-0.1 // some lose at constant clocks
+	// Some lose at constant clocks.
+	usual, uniform := mostSaved*random.Float64(), mostSaved*random.Float64()-0.1
 	var held runs
 	var treated [1 + exploring]runs // by clocks, as below
-	var constants runs              // one group, whatever their clocks are: which jobs are barred comes with the draw
+	// One group, whatever their clocks are: which jobs are barred comes with the draw.
+	var constants runs
 	for run := unmodelled; run < n; run++ {
 		energy := expected * math.Exp(deviation*random.NormFloat64()-deviation*deviation/2)
 		share, at := usual, &treated[0]
@@ -50,7 +54,9 @@ func flat(random *rand.Rand, n int, deviation, holdOut, constant, barred float64
 			added += expected * (share - uniform*(1-barred))
 		}
 	}
-	return savings.Arms{Treated: mean(treated[:]...), Constant: mean(constants), Held: mean(held)}, saved, added, savedConstant
+	return savings.Arms{
+		Treated: mean(treated[:]...), Constant: mean(constants), Held: mean(held),
+	}, saved, added, savedConstant
 }
 
 // Each comparison of two of three arms holds its truth as that of two arms does: in
@@ -60,13 +66,19 @@ func TestTheIntervalsOfThreeArmsHoldTheTruth(t *testing.T) {
 		for c := range 2 * len(bars) {
 			parts, bar := [][2]float64{{0.05, 0.05}, {0.1, 0.2}}[c%2], bars[c/2]
 			within, off := monthsOfThreeArms(uint64(100+i), &k, parts[0], parts[1], bar.of)
-			for c, name := range []string{"treated over held out", "treated over constant", "constant over held out"} {
-				t.Logf("| %s | %s | %d | %v %%, %v %% | %s | %.1f %% | %+.2f %% |", bar.name, k.name, k.runs, 100*parts[0], 100*parts[1], name, within[c], off[c])
+			for c, name := range []string{
+				"treated over held out", "treated over constant",
+				"constant over held out",
+			} {
+				t.Logf("| %s | %s | %d | %v %%, %v %% | %s | %.1f %% | %+.2f %% |", bar.name, k.name, k.runs,
+					100*parts[0], 100*parts[1], name, within[c], off[c])
 				if within[c] < bar.low || within[c] > bar.high {
-					t.Errorf("%s, %s, %v: %s: the truth is within the interval in %.1f %% of the months", bar.name, k.name, parts, name, within[c])
+					t.Errorf("%s, %s, %v: %s: the truth is within the interval in %.1f %% of the months",
+						bar.name, k.name, parts, name, within[c])
 				}
 				if math.Abs(off[c]) > 1 {
-					t.Errorf("%s, %v: %s: off by %.2f %% of the baseline in the mean", k.name, parts, name, off[c])
+					t.Errorf("%s, %v: %s: off by %.2f %% of the baseline in the mean", k.name, parts,
+						name, off[c])
 				}
 			}
 		}
@@ -75,7 +87,9 @@ func TestTheIntervalsOfThreeArmsHoldTheTruth(t *testing.T) {
 
 // monthsOfThreeArms are in how many percent of the months each interval holds its
 // truth, and by how many percent of the baseline all of them are off.
-func monthsOfThreeArms(stream uint64, k *kind, holdOut, constant float64, barred []float64) (within, off [3]float64) {
+func monthsOfThreeArms(
+	stream uint64, k *kind, holdOut, constant float64, barred []float64,
+) (within, off [3]float64) {
 	const months = 1000
 	var total [3]float64
 	for seed := range uint64(months) {
@@ -95,19 +109,24 @@ func monthsOfThreeArms(stream uint64, k *kind, holdOut, constant float64, barred
 }
 
 // threeArms draws a month, and compares its arms.
-func threeArms(random *rand.Rand, k *kind, holdOut, constant float64, barred []float64) (estimates [3]savings.Estimate, truths [3]float64) {
+func threeArms(
+	random *rand.Rand, k *kind, holdOut, constant float64, barred []float64,
+) (estimates [3]savings.Estimate, truths [3]float64) {
 	weights := 0.0
 	for w := range workloads {
 		weights += 1 / float64(w+1)
 	}
-	compare := [3]func(*savings.Arms) savings.Stratum{(*savings.Arms).SavedStratum, (*savings.Arms).AddedStratum, (*savings.Arms).ConstantStratum}
+	compare := [3]func(*savings.Arms) savings.Stratum{
+		(*savings.Arms).SavedStratum, (*savings.Arms).AddedStratum, (*savings.Arms).ConstantStratum,
+	}
 	var strata [3][]savings.Stratum
 	for w := range workloads {
 		deviation := k.low + (k.high-k.low)*random.Float64()
 		if k.heavy > 0 && w%5 == 4 {
 			deviation = k.heavy
 		}
-		arms, saved, added, savedConstant := flat(random, int(float64(k.runs)/float64(w+1)/weights), deviation, holdOut, constant, barred[w%len(barred)])
+		arms, saved, added, savedConstant := flat(random, int(float64(k.runs)/float64(w+1)/weights),
+			deviation, holdOut, constant, barred[w%len(barred)])
 		for c, truth := range []float64{saved, added, savedConstant} {
 			s := compare[c](&arms)
 			if strata[c] = append(strata[c], s); s.HasBothArms() {
@@ -127,7 +146,11 @@ func TestArmsAreComparedTwoByTwo(t *testing.T) {
 	random := seeded(5)
 	treated, held := normal(random, 40, 80, 5), normal(random, 10, 100, 5)
 	two := savings.Measure([]savings.Stratum{{Treated: treated, Held: held}})
-	for _, constant := range []savings.Arms{{}, {Constant: normal(random, 20, 90, 5)}, {Constant: normal(random, 1, 1e9, 1e8)}} {
+	for _, constant := range []savings.Arms{
+		{},
+		{Constant: normal(random, 20, 90, 5)},
+		{Constant: normal(random, 1, 1e9, 1e8)},
+	} {
 		arms := savings.Arms{Treated: treated, Constant: constant.Constant, Held: held}
 		if e := savings.Measure([]savings.Stratum{arms.SavedStratum()}); e != two {
 			t.Errorf("beside %+v: %+v, want %+v", arms.Constant, e, two)
@@ -141,7 +164,8 @@ func TestArmsAreComparedTwoByTwo(t *testing.T) {
 		t.Errorf("saved by nothing: %+v", e)
 	}
 	three := savings.Arms{Treated: treated, Constant: normal(random, 20, 90, 5), Held: held}
-	added, saved := savings.Measure([]savings.Stratum{three.AddedStratum()}), savings.Measure([]savings.Stratum{three.ConstantStratum()})
+	added, saved := savings.Measure([]savings.Stratum{three.AddedStratum()}),
+		savings.Measure([]savings.Stratum{three.ConstantStratum()})
 	if added.Treated != 40 || added.Held != 20 || !(added.Low > 0 && added.Low < 400 && 400 < added.High) {
 		t.Errorf("added: %+v, want 40 × 10", added)
 	}

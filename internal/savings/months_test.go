@@ -132,10 +132,12 @@ func TestTheIntervalHoldsTheTrueSavingOf95MonthsIn100(t *testing.T) {
 				errors, total = errors+e.Saved-truth, total+truth
 			}
 			share := func(n int) float64 { return 100 * float64(n) / months }
-			t.Logf("| %s | %d | %v %% | %.1f %% | %.1f %% | %.1f | %.1f %% | %+.2f %% |", k.name, k.runs, 100*holdOut,
+			t.Logf("| %s | %d | %v %% | %.1f %% | %.1f %% | %.1f | %.1f %% | %+.2f %% |", k.name,
+				k.runs, 100*holdOut,
 				share(within), share(above), float64(compared)/months, 100*width/months, 100*errors/total)
 			if p := share(within); p < 93 || p > 97 {
-				t.Errorf("%s, %v %% held out: the truth is within the interval in %.1f %% of the months", k.name, 100*holdOut, p)
+				t.Errorf("%s, %v %% held out: the truth is within the interval in %.1f %% of the months",
+					k.name, 100*holdOut, p)
 			}
 		}
 	}

@@ -133,7 +133,10 @@ func scaledScatter(s *Stratum, ratio float64) armScatter {
 		treated: nt, held: nh, meanTreated: mean, meanHeld: mean * ratio,
 		ofTreated: varianceEstimate{s.Treated.VarianceJ2 / square, float64(s.Treated.Freedom)},
 		ofHeld:    varianceEstimate{s.Held.VarianceJ2 / square / (ratio * ratio), float64(s.Held.Freedom)},
-		ofThird:   varianceEstimate{s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64), float64(s.Third.Freedom)},
+		ofThird: varianceEstimate{
+			s.Third.VarianceJ2 / max(s.Third.MeanJ*s.Third.MeanJ, math.SmallestNonzeroFloat64),
+			float64(s.Third.Freedom),
+		},
 	}
 }
 
@@ -155,7 +158,8 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	for i := range strata {
 		if strata[i].HasBothArms() {
 			r := scaledScatter(&strata[i], ratio)
-			all = all.combined(r.ofTreated, math.Inf(1)).combined(r.ofHeld, math.Inf(1)).combined(r.ofThird, math.Inf(1))
+			all = all.combined(r.ofTreated, math.Inf(1)).combined(r.ofHeld,
+				math.Inf(1)).combined(r.ofThird, math.Inf(1))
 			rows = append(rows, r)
 		}
 	}
@@ -168,9 +172,12 @@ func halfInterval(strata []Stratum, ratio float64) (half float64, known bool) {
 	var sum, weight, spread float64
 	for i := range rows {
 		r := &rows[i]
-		ofHeld := r.ofHeld.combined(r.ofTreated.combined(r.ofThird, math.Inf(1)), otherArmFreedom).combined(all, allStrataFreedom)
-		ofTreated := r.ofTreated.combined(r.ofHeld.combined(r.ofThird, math.Inf(1)), otherArmFreedom).combined(all, allStrataFreedom)
-		both := r.ofHeld.combined(r.ofTreated, math.Inf(1)).combined(r.ofThird, math.Inf(1)).combined(all, allStrataFreedom)
+		ofHeld := r.ofHeld.combined(r.ofTreated.combined(r.ofThird, math.Inf(1)),
+			otherArmFreedom).combined(all, allStrataFreedom)
+		ofTreated := r.ofTreated.combined(r.ofHeld.combined(r.ofThird, math.Inf(1)),
+			otherArmFreedom).combined(all, allStrataFreedom)
+		both := r.ofHeld.combined(r.ofTreated, math.Inf(1)).combined(r.ofThird, math.Inf(1)).combined(all,
+			allStrataFreedom)
 		term := func(mean, runs float64, own varianceEstimate) {
 			w := r.treated * mean * r.treated * mean / runs
 			sum += w * own.value

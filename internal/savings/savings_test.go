@@ -36,7 +36,8 @@ func TestTheSavingIsTheDifferenceOfTheMeansByStratum(t *testing.T) {
 	if e.Treated != 11 || e.Held != 4 || e.Baseline != 1006 || e.Saved != 199 {
 		t.Errorf("%+v, want 10 × 20 − 1 of 1006 J", e)
 	}
-	if !(e.Low < e.Saved && e.Saved < e.High && e.Low > 150) || math.Abs(e.Low+e.High-2*e.Saved) > 1e-9 || e.Needed != 0 {
+	if !(e.Low < e.Saved && e.Saved < e.High && e.Low > 150) || math.Abs(e.Low+e.High-2*e.Saved) > 1e-9 ||
+		e.Needed != 0 {
 		t.Errorf("interval %+v", e)
 	}
 }
@@ -57,7 +58,8 @@ func TestNothingIsSaidWithoutScatterOrAnArm(t *testing.T) {
 		}
 	}
 	same := record.EnergyMean{Runs: 3, MeanJ: 5, Freedom: 2}
-	if e := savings.Measure([]savings.Stratum{{Treated: same, Held: same}}); e.Saved != 0 || e.Low != 0 || e.High != 0 || e.Needed != 0 {
+	if e := savings.Measure([]savings.Stratum{{Treated: same, Held: same}}); e.Saved != 0 || e.Low != 0 ||
+		e.High != 0 || e.Needed != 0 {
 		t.Errorf("runs that are all alike: %+v", e)
 	}
 }
@@ -69,7 +71,9 @@ func TestTheIntervalOfOneWorkloadHoldsTheTruth(t *testing.T) {
 	for _, size := range [][2]int{{30, 2}, {4, 3}, {20, 10}, {40, 1}} {
 		random, within := seeded(1), 0
 		for range trials {
-			e := savings.Measure([]savings.Stratum{{Treated: normal(random, size[0], 80, 5), Held: normal(random, size[1], 80+truth, 5)}})
+			e := savings.Measure([]savings.Stratum{
+				{Treated: normal(random, size[0], 80, 5), Held: normal(random, size[1], 80+truth, 5)},
+			})
 			if want := truth * float64(size[0]); e.Low <= want && want <= e.High {
 				within++
 			}
@@ -94,7 +98,9 @@ func TestAsManyRunsAsAreNeededDoInMostCases(t *testing.T) {
 	}
 	held := 10 + int(first.Needed)
 	for range trials {
-		e := savings.Measure([]savings.Stratum{{Treated: normal(random, 10*held, 95, 20), Held: normal(random, held, 100, 20)}})
+		e := savings.Measure([]savings.Stratum{
+			{Treated: normal(random, 10*held, 95, 20), Held: normal(random, held, 100, 20)},
+		})
 		if e.Low > 0 {
 			certain++
 		}
@@ -128,7 +134,8 @@ func TestAChangedHoldOutBiasesNothingInStrataOfItsOwn(t *testing.T) {
 		if e := savings.Measure(strata); e.Low <= 0 && 0 <= e.High {
 			within++
 		}
-		if e := savings.Measure([]savings.Stratum{{Treated: mean(all[0]), Held: mean(all[1])}}); e.Low > 0 || e.High < 0 {
+		if e := savings.Measure([]savings.Stratum{{Treated: mean(all[0]), Held: mean(all[1])}}); e.Low > 0 ||
+			e.High < 0 {
 			apart++
 		}
 	}

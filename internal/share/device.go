@@ -73,7 +73,9 @@ type futureUse struct {
 
 // outlookOver is a use over slots of so many seconds.
 func (u *JobUse) outlookOver(slotS float64) futureUse {
-	o := futureUse{JobUse: u, runs: make([][]float64, len(u.Profile.runs)), mean: u.futureSeries(u.Profile.Mean, slotS)}
+	o := futureUse{
+		JobUse: u, runs: make([][]float64, len(u.Profile.runs)), mean: u.futureSeries(u.Profile.Mean, slotS),
+	}
 	for i, series := range u.Profile.runs {
 		o.runs[i] = u.futureSeries(series, slotS)
 	}

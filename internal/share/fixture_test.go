@@ -62,7 +62,9 @@ func newCluster(nodes ...string) *cluster {
 	for _, name := range nodes {
 		c.Nodes = append(c.Nodes, slurm.Node{
 			Name: name, State: slurm.NodeState{Base: "MIXED"}, Weight: 1, Partitions: []string{"gpu"},
-			Gres: []slurm.Gres{{Name: "gpu", Type: "v100", Count: 1}, {Name: "shard", Type: "v100", Count: 4}},
+			Gres: []slurm.Gres{
+				{Name: "gpu", Type: "v100", Count: 1}, {Name: "shard", Type: "v100", Count: 4},
+			},
 		})
 	}
 	levels := []dvfsmodel.MHz{}
@@ -84,7 +86,8 @@ func newCluster(nodes ...string) *cluster {
 // runs puts a job on a node since so many seconds.
 func (c *cluster) runs(id slurm.JobID, name, node string, since int) *slurm.Job {
 	c.Jobs = append(c.Jobs, slurm.Job{
-		ID: id, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Running}, Nodes: []string{node}, NodeCount: 1,
+		ID: id, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Running},
+		Nodes: []string{node}, NodeCount: 1,
 		Start: start.Add(-time.Duration(since) * time.Second), TRESPerNode: "gres:shard:1",
 		Gres: []slurm.NodeGres{{Node: node, Gres: []slurm.Gres{{Name: "shard", Count: 1, Index: []int{0}}}}},
 	})
@@ -94,7 +97,8 @@ func (c *cluster) runs(id slurm.JobID, name, node string, since int) *slurm.Job 
 // order is the order for a pending job of a workload.
 func (c *cluster) order(name string) share.Order {
 	return share.RankNodes(&c.ClusterState, &slurm.Job{
-		ID: 99, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Pending}, TRESPerNode: "gres:shard:1",
+		ID: 99, Name: name, Partition: "gpu", State: slurm.JobState{Base: slurm.Pending},
+		TRESPerNode: "gres:shard:1",
 	}, &c.Options)
 }
 

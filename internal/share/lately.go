@@ -73,7 +73,8 @@ func (r *recentUse) deviation(spread float64) string {
 		if math.Round(low) != math.Round(high) {
 			recorded = fmt.Sprintf("%.0f to %.0f %%", low, high)
 		}
-		return fmt.Sprintf("was in use %.0f %% of the time lately, %s by their profiles", percent(r.use), recorded)
+		return fmt.Sprintf("was in use %.0f %% of the time lately, %s by their profiles",
+			percent(r.use), recorded)
 	}
 	if len(r.use) < 2*minSamples || floats.Max(r.most)-floats.Min(r.most) < minVariation {
 		return ""

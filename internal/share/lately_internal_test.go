@@ -28,7 +28,8 @@ func TestWhatIsAsRecordedIsHardlyEverTakenForSomethingElse(t *testing.T) {
 					u = high
 				}
 				add := func(to *recentUse, use float64) {
-					to.use, to.least, to.most = append(to.use, drawn(use)), append(to.least, u), append(to.most, u)
+					to.use, to.least, to.most = append(to.use, drawn(use)), append(to.least, u),
+						append(to.most, u)
 				}
 				add(&right, u)
 				add(&busier, min(1, u+0.6))
@@ -40,9 +41,11 @@ func TestWhatIsAsRecordedIsHardlyEverTakenForSomethingElse(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d samples: as recorded %.2f %%, busier %.0f %%, the opposite %.0f %%", samples, 100*float64(wrong)/draws, 100*float64(more)/draws, 100*float64(opposite)/draws)
+		t.Logf("%d samples: as recorded %.2f %%, busier %.0f %%, the opposite %.0f %%", samples,
+			100*float64(wrong)/draws, 100*float64(more)/draws, 100*float64(opposite)/draws)
 		if wrong > draws/200 || samples == 40 && (more < draws/2 || opposite < draws/2) {
-			t.Errorf("%d samples, of %d: as recorded %d, busier %d, the opposite %d", samples, draws, wrong, more, opposite)
+			t.Errorf("%d samples, of %d: as recorded %d, busier %d, the opposite %d", samples, draws, wrong,
+				more, opposite)
 		}
 	}
 }

@@ -17,7 +17,9 @@ func (c *cluster) saw(samples int, nodes map[string]func(second int) float64) {
 	c.RecentSamples = func(node string, _ []slurm.JobID) (list []share.UseSample) {
 		use := nodes[node]
 		for i := samples; i > 0 && use != nil; i-- {
-			list = append(list, share.UseSample{At: start.Add(-time.Duration(apart*i) * time.Second), Use: use(64 - apart*i)})
+			list = append(list, share.UseSample{
+				At: start.Add(-time.Duration(apart*i) * time.Second), Use: use(64 - apart*i),
+			})
 		}
 		return list
 	}
@@ -42,9 +44,10 @@ func TestAGPUThatDoesOtherThanTheProfilesOfItsJobsSayIsNotKnown(t *testing.T) {
 		seen    func(int) float64
 		why     string // of the node where the job would fit by the profiles; empty: it does
 	}{
-		"as recorded":       {18, low, ""},
-		"nearly so":         {18, noisy(low), ""},
-		"somebody else too": {18, func(s int) float64 { return min(1, low(s)+0.6) }, "job 2: its GPU was in use 84 % of the time lately, 48 % by"},
+		"as recorded": {18, low, ""},
+		"nearly so":   {18, noisy(low), ""},
+		"somebody else too": {18, func(s int) float64 { return min(1, low(s)+0.6) }, "job 2: its GPU was " +
+			"in use 84 % of the time lately, 48 % by"},
 		"far less":          {18, always(0), "job 2: its GPU was in use 0 % of the time lately, 48 % by"},
 		"in the other half": {18, high, "job 2: its GPU was at work lately when"},
 		"too little seen":   {7, always(1), ""},
@@ -70,7 +73,8 @@ func TestKernelsOfTwoJobsMayRunAtOnceOrInTurn(t *testing.T) {
 		use float64
 		fit bool
 	}{
-		"in turn": {0.9, true}, "at once": {0.5, true}, "half of either": {0.1, false}, "more than both": {1, true},
+		"in turn": {0.9, true}, "at once": {0.5, true}, "half of either": {0.1, false},
+		"more than both": {1, true},
 	} {
 		cl := newCluster("n1")
 		cl.profiles["half"] = learnt(2, func(int) float64 { return 0.45 })

@@ -23,8 +23,10 @@ const minCoverage = 0.9
 
 // Rules say what counts as known, and what sharing may cost.
 type Rules struct {
-	Runs     int     `json:"runs"`     // a profile rests on at least so many runs
-	Spread   float64 `json:"spread"`   // and its interval is at most so wide to each side: utilisation, or part of the run time
+	Runs int `json:"runs"` // a profile rests on at least so many runs
+	// And its interval is at most so wide to each side: utilisation, or part of the run
+	// time.
+	Spread   float64 `json:"spread"`
 	Slowdown float64 `json:"slowdown"` // how many times its time alone a job may take
 }
 
@@ -127,7 +129,8 @@ func (p *UseProfile) unknownReason(rules *Rules, peaks int) string {
 	case wide > rules.Spread:
 		return fmt.Sprintf("its runs differ: utilisation to within %.2f, want %.2f", wide, rules.Spread)
 	case high-p.TimeS.Mean > rules.Spread*p.TimeS.Mean:
-		return fmt.Sprintf("its runs differ: run time to within %.0f %%, want %.0f %%", 100*(high/p.TimeS.Mean-1), 100*rules.Spread)
+		return fmt.Sprintf("its runs differ: run time to within %.0f %%, want %.0f %%",
+			100*(high/p.TimeS.Mean-1), 100*rules.Spread)
 	}
 	return ""
 }

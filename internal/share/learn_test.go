@@ -15,11 +15,14 @@ func TestRunsThatAgreeMakeAProfileWithNarrowIntervals(t *testing.T) {
 		u := 0.01 * float64(i)
 		runs = append(runs, share.SoloRun{
 			TimeS: 64 + float64(i), Slowdown: 1,
-			Profile: recorded(64+i, 2+float64(i)/10, func(s int) float64 { return square(true)(min(s, 63)) + u }),
+			Profile: recorded(64+i, 2+float64(i)/10, func(s int) float64 {
+				return square(true)(min(s, 63)) + u
+			}),
 		})
 	}
 	p := share.Learn(runs, &rules)
-	if p.Unknown != "" || p.Runs != 4 || len(p.Mean) != share.Slots || len(p.Low) != share.Slots || len(p.High) != share.Slots {
+	if p.Unknown != "" || p.Runs != 4 || len(p.Mean) != share.Slots || len(p.Low) != share.Slots ||
+		len(p.High) != share.Slots {
 		t.Fatalf("%+v", p)
 	}
 	near(t, "the utilisation at first", p.Mean[3], 0.915, 1e-2)
@@ -56,15 +59,24 @@ func TestAProfileThatRestsOnTooLittleIsUnknown(t *testing.T) {
 		runs []share.SoloRun
 		why  string
 	}{
-		"no run":        {nil, "no run"},
-		"two runs":      {[]share.SoloRun{good(), good()}, "2 of 3 runs"},
-		"another shape": {with(func(r *share.SoloRun) { r.Profile = recorded(64, 2, square(false)) }), "utilisation to within"},
+		"no run":   {nil, "no run"},
+		"two runs": {[]share.SoloRun{good(), good()}, "2 of 3 runs"},
+		"another shape": {
+			with(func(r *share.SoloRun) { r.Profile = recorded(64, 2, square(false)) }),
+			"utilisation to within",
+		},
 		"another run time": {with(func(r *share.SoloRun) {
 			r.TimeS, r.Profile = 128, recorded(128, 2, func(s int) float64 { return square(true)(s / 2) })
 		}), "run time to within"},
-		"no memory":         {with(func(r *share.SoloRun) { r.Profile.GPUs[0].PeakMem = -1 }), "memory wasn't measured"},
-		"hardly sampled":    {with(func(r *share.SoloRun) { r.Profile = recorded(30, 2, square(true)) }), "2 of 3 runs"},
-		"without series":    {with(func(r *share.SoloRun) { r.Profile.GPUs[0].Utilisation = record.Series{} }), "2 of 3 runs"},
+		"no memory": {
+			with(func(r *share.SoloRun) { r.Profile.GPUs[0].PeakMem = -1 }), "memory wasn't measured",
+		},
+		"hardly sampled": {
+			with(func(r *share.SoloRun) { r.Profile = recorded(30, 2, square(true)) }), "2 of 3 runs",
+		},
+		"without series": {
+			with(func(r *share.SoloRun) { r.Profile.GPUs[0].Utilisation = record.Series{} }), "2 of 3 runs",
+		},
 		"without a profile": {with(func(r *share.SoloRun) { r.Profile = nil }), "2 of 3 runs"},
 		"without GPUs":      {with(func(r *share.SoloRun) { r.Profile.GPUs = nil }), "2 of 3 runs"},
 		"no run time":       {with(func(r *share.SoloRun) { r.TimeS = math.NaN() }), "2 of 3 runs"},
@@ -83,9 +95,11 @@ func TestRunsAtLowerClocksCountByTheirTimeAtDefaultClocks(t *testing.T) {
 	for i := range 4 {
 		slowdown := 1 + float64(i)/4
 		seconds := int(64 * slowdown)
-		runs = append(runs, share.SoloRun{TimeS: float64(seconds), Slowdown: slowdown, Profile: recorded(seconds, 2, func(s int) float64 {
-			return square(true)(int(float64(s) / slowdown))
-		})})
+		runs = append(runs, share.SoloRun{
+			TimeS: float64(seconds), Slowdown: slowdown, Profile: recorded(seconds, 2, func(s int) float64 {
+				return square(true)(int(float64(s) / slowdown))
+			}),
+		})
 	}
 	p := share.Learn(runs, &rules)
 	if p.Unknown != "" {
@@ -102,7 +116,9 @@ func TestOnlyTheLastRunsCountAndEveryGPUOfARun(t *testing.T) {
 		r.Profile.GPUs = append(r.Profile.GPUs, recorded(64, 5, func(int) float64 { return 0 }).GPUs...)
 		runs = append(runs, r)
 	}
-	runs = append(runs, share.SoloRun{TimeS: 640, Slowdown: 1, Profile: recorded(640, 9, func(int) float64 { return 0 })})
+	runs = append(runs, share.SoloRun{
+		TimeS: 640, Slowdown: 1, Profile: recorded(640, 9, func(int) float64 { return 0 }),
+	})
 	p := share.Learn(runs, &rules)
 	if p.Runs != share.MaxRuns || p.Unknown != "" {
 		t.Fatalf("%+v", p)

@@ -100,7 +100,8 @@ func RankNodes(c *ClusterState, job *slurm.Job, o *Options) Order {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		d := devicesOf(n, wish)
-		if d == nil || !n.State.Usable() || !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(partitions, p) }) {
+		if d == nil || !n.State.Usable() || !slices.ContainsFunc(n.Partitions,
+			func(p string) bool { return slices.Contains(partitions, p) }) {
 			continue
 		}
 		model := o.Model(n)
@@ -111,7 +112,9 @@ func RankNodes(c *ClusterState, job *slurm.Job, o *Options) Order {
 		}
 		if mine.futureUse == nil {
 			out.Note = cmp.Or(out.Note, mine.why)
-			out.Nodes = append(out.Nodes, Node{Name: n.Name, Slowdown: 1, Beside: []slurm.JobID{}, Why: mine.why})
+			out.Nodes = append(out.Nodes, Node{
+				Name: n.Name, Slowdown: 1, Beside: []slurm.JobID{}, Why: mine.why,
+			})
 			continue
 		}
 		known = true
@@ -273,8 +276,13 @@ func candidates(list []device, wish Wish) []device {
 
 // judgeNode says how a node suits a job, by the worst of the GPUs that it may get;
 // false where there are none.
-func (o *Options) judgeNode(at time.Time, name string, list []device, mine *futureUse, model string) (Node, bool) {
-	out := Node{Name: name, Fits: true, RisesW: math.Inf(-1), Correlation: math.Inf(-1), Slowdown: 1, Beside: []slurm.JobID{}}
+func (o *Options) judgeNode(
+	at time.Time, name string, list []device, mine *futureUse, model string,
+) (Node, bool) {
+	out := Node{
+		Name: name, Fits: true, RisesW: math.Inf(-1), Correlation: math.Inf(-1), Slowdown: 1,
+		Beside: []slurm.JobID{},
+	}
 	gpu := o.GPU(model)
 	for i := range list {
 		v := o.judgeDevice(at, name, &gpu, mine, list[i].jobs, model)
@@ -282,7 +290,8 @@ func (o *Options) judgeNode(at time.Time, name string, list []device, mine *futu
 			out.Why = v.why
 		}
 		out.Fits = out.Fits && v.fits
-		out.RisesW, out.Correlation, out.Slowdown = max(out.RisesW, v.risesW), max(out.Correlation, v.correlation), max(out.Slowdown, v.slowdown)
+		out.RisesW, out.Correlation, out.Slowdown = max(out.RisesW, v.risesW),
+			max(out.Correlation, v.correlation), max(out.Slowdown, v.slowdown)
 		for _, j := range list[i].jobs {
 			out.Beside = append(out.Beside, j.ID)
 		}
@@ -293,7 +302,9 @@ func (o *Options) judgeNode(at time.Time, name string, list []device, mine *futu
 }
 
 // judgeDevice judges a job beside those on one GPU of a node, which may not be known.
-func (o *Options) judgeDevice(at time.Time, node string, gpu *GPU, mine *futureUse, jobs []*slurm.Job, model string) colocation {
+func (o *Options) judgeDevice(
+	at time.Time, node string, gpu *GPU, mine *futureUse, jobs []*slurm.Job, model string,
+) colocation {
 	others := make([]futureUse, 0, len(jobs))
 	for _, j := range jobs {
 		other, why := o.useOf(at, j, model)
@@ -333,7 +344,9 @@ func assignRanks(nodes []Node) {
 		return cmp.Or(cmp.Compare(step(a.RisesW, powerTolerance), step(b.RisesW, powerTolerance)),
 			cmp.Compare(step(a.Correlation, correlationTolerance), step(b.Correlation, correlationTolerance)))
 	}
-	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Or(order(&a, &b), strings.Compare(a.Name, b.Name)) })
+	slices.SortFunc(nodes, func(a, b Node) int {
+		return cmp.Or(order(&a, &b), strings.Compare(a.Name, b.Name))
+	})
 	ranks := 0
 	for i := range nodes {
 		if i > 0 && order(&nodes[i-1], &nodes[i]) != 0 {

@@ -44,7 +44,9 @@ func TestTheNodeWithTheAntiphaseNeighbourComesFirst(t *testing.T) {
 	near(t, "the power of a GPU more", empty.RisesW, 0.09*1125, 1e-9)
 	near(t, "the power beside another", best.RisesW, 0, 1e-9)
 	near(t, "the slowdown beside another", best.Slowdown, 1.1804, 1e-3)
-	if !slices.Equal(best.Beside, []slurm.JobID{2}) || len(empty.Beside) > 0 || !strings.Contains(bad.Why, "1.40 times") || !strings.Contains(unknown.Why, "job 3: nothing is known") {
+	if !slices.Equal(best.Beside, []slurm.JobID{2}) || len(empty.Beside) > 0 ||
+		!strings.Contains(bad.Why, "1.40 times") ||
+		!strings.Contains(unknown.Why, "job 3: nothing is known") {
 		t.Errorf("%+v", o.Nodes)
 	}
 }
@@ -64,12 +66,15 @@ func TestACurveOfContentionSaysWhatItCostsToShare(t *testing.T) {
 	if got := by(sharing.LinearCurve()); !reflect.DeepEqual(got, plain.Nodes) {
 		t.Errorf("time shared without loss: %+v, want %+v", got, plain.Nodes)
 	}
-	byTask := by(sharing.Curve{Exponent: 1, ByTask: 0.5}) // beside n2's job it takes 1.5 times as long, alone on n3 as long
-	if got := names(share.Order{Nodes: byTask}); got != "n3+0 n1-1 n2-1" || !strings.Contains(byTask[2].Why, "1.50 times") {
+	// Beside n2's job it takes 1.5 times as long, alone on n3 as long.
+	byTask := by(sharing.Curve{Exponent: 1, ByTask: 0.5})
+	if got := names(share.Order{Nodes: byTask}); got != "n3+0 n1-1 n2-1" ||
+		!strings.Contains(byTask[2].Why, "1.50 times") {
 		t.Errorf("a curve by task: %s, %+v", got, byTask)
 	}
 	byMemory := by(sharing.Curve{Exponent: 1, ByMemory: 0.4}) // both take a quarter of the memory
-	if got := names(share.Order{Nodes: byMemory}); got != "n2+0 n3+1 n1-2" || byMemory[0].Slowdown < 1.1 || byMemory[0].RisesW <= plain.Nodes[0].RisesW {
+	if got := names(share.Order{Nodes: byMemory}); got != "n2+0 n3+1 n1-2" || byMemory[0].Slowdown < 1.1 ||
+		byMemory[0].RisesW <= plain.Nodes[0].RisesW {
 		t.Errorf("a curve by memory: %s, %+v", got, byMemory)
 	}
 }
@@ -93,7 +98,9 @@ func TestAnUnknownWorkloadHasNoOrder(t *testing.T) {
 	if o := c.order("unheard of"); len(o.Nodes) != 0 || !strings.Contains(o.Note, "nothing is known") {
 		t.Errorf("%+v", o)
 	}
-	c.profiles["new"] = share.Learn([]share.SoloRun{{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true))}}, &rules)
+	c.profiles["new"] = share.Learn([]share.SoloRun{{
+		TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(true)),
+	}}, &rules)
 	if o := c.order("new"); len(o.Nodes) != 0 || !strings.Contains(o.Note, "1 of 3 runs") {
 		t.Errorf("%+v", o)
 	}
@@ -171,8 +178,12 @@ func TestOnlyNodesOnWhichTheAdministratorSharesGPUsHaveAPlace(t *testing.T) {
 	if o := c.order("low first"); len(o.Nodes) != 0 {
 		t.Errorf("all of its GPUs are taken: %+v", o)
 	}
-	for _, gres := range []string{"gres:gpu:1", "", "gres:shard:9", "gres:gpu:1,gres:shard:1", "gres:shard:1,gres:mps:1", "(", "gres:mps:1"} {
-		o := share.RankNodes(&c.ClusterState, &slurm.Job{ID: 5, Name: "low first", Partition: "gpu", TRESPerNode: gres}, &c.Options)
+	for _, gres := range []string{
+		"gres:gpu:1", "", "gres:shard:9", "gres:gpu:1,gres:shard:1",
+		"gres:shard:1,gres:mps:1", "(", "gres:mps:1",
+	} {
+		o := share.RankNodes(&c.ClusterState,
+			&slurm.Job{ID: 5, Name: "low first", Partition: "gpu", TRESPerNode: gres}, &c.Options)
 		if len(o.Nodes) != 0 {
 			t.Errorf("%q: %+v", gres, o)
 		}
@@ -220,7 +231,9 @@ func TestRanksAreFewAndEqualsShareOne(t *testing.T) {
 			t.Fatalf("%d of %d nodes", len(o.Nodes), count)
 		}
 		for i, n := range o.Nodes {
-			if n.Rank < 0 || n.Rank > 7 || i > 0 && (n.Rank < o.Nodes[i-1].Rank || n.Fits && !o.Nodes[i-1].Fits || n.Fits != o.Nodes[i-1].Fits && n.Rank == o.Nodes[i-1].Rank) {
+			if n.Rank < 0 || n.Rank > 7 ||
+				i > 0 && (n.Rank < o.Nodes[i-1].Rank || n.Fits && !o.Nodes[i-1].Fits ||
+					n.Fits != o.Nodes[i-1].Fits && n.Rank == o.Nodes[i-1].Rank) {
 				t.Fatalf("%+v after %+v", n, o.Nodes[max(0, i-1)])
 			}
 			if n.Fits && n.Slowdown > rules.Slowdown+1e-6 {
@@ -246,7 +259,9 @@ func BenchmarkNodes(b *testing.B) {
 	for _, runs := range []int{3, share.MaxRuns} {
 		b.Run(strconv.Itoa(runs)+" runs of each", func(b *testing.B) {
 			for name, first := range map[string]bool{"high first": true, "low first": false} {
-				recordings := slices.Repeat([]share.SoloRun{{TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(first))}}, runs)
+				recordings := slices.Repeat([]share.SoloRun{{
+					TimeS: 64, Slowdown: 1, Profile: recorded(64, 2, square(first)),
+				}}, runs)
 				c.profiles[name] = share.Learn(recordings, &rules)
 			}
 			for b.Loop() {

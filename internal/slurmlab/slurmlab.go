@@ -34,7 +34,8 @@ func Script(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	_, missing := exec.LookPath("slurmctld")
-	shareddata.Need(tb, missing == nil && os.Geteuid() == 0, "a real Slurm needs root and scripts/test-packages.sh")
+	shareddata.Need(tb, missing == nil && os.Geteuid() == 0,
+		"a real Slurm needs root and scripts/test-packages.sh")
 	return up
 }
 
@@ -87,7 +88,8 @@ func Start(tb testing.TB, options ...string) string {
 			tb.Error(err)
 		}
 	})
-	Up(tb, dir, append([]string{"--nodes", strconv.Itoa(nodes), "--gpus", "4", "--port", strconv.Itoa(port)}, options...)...)
+	Up(tb, dir, append([]string{"--nodes", strconv.Itoa(nodes), "--gpus", "4", "--port", strconv.Itoa(port)},
+		options...)...)
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			Show(tb, dir)
@@ -128,7 +130,11 @@ const shown = 8 << 10
 // nodes, and the ends of its logs.
 func Show(tb testing.TB, dir string) {
 	tb.Helper()
-	for _, question := range [][]string{{"squeue", "--states=all"}, {"sinfo", "-N", "-o", "%N %T %E"}, {"scontrol", "show", "node"}} {
+	for _, question := range [][]string{
+		{"squeue", "--states=all"},
+		{"sinfo", "-N", "-o", "%N %T %E"},
+		{"scontrol", "show", "node"},
+	} {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		ask := exec.CommandContext(ctx, question[0], question[1:]...)
 		ask.Env = append(os.Environ(), "SLURM_CONF="+filepath.Join(dir, "etc", "slurm.conf"))

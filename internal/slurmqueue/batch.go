@@ -22,9 +22,10 @@ type Batch struct {
 	RecordOf     []QueueRecord // by job: of which record it is
 	PartitionsOf [][]string    // by job: partitions that it may run in; nil: any
 	Unasked      int           // tasks that weren't asked for
-	Unknown      int           // jobs without model and prediction: at default clocks for as long as their limit
-	Left         Unplannable
-	Running      Running
+	// Jobs without model and prediction: at default clocks for as long as their limit.
+	Unknown int
+	Left    Unplannable
+	Running Running
 
 	cluster     *planner.Cluster
 	catalog     planner.Catalog
@@ -99,7 +100,8 @@ func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog,
 			if names != nil {
 				task.ID = names(k)
 			}
-			b.Jobs, b.RecordOf, b.PartitionsOf = append(b.Jobs, task), append(b.RecordOf, f.of), append(b.PartitionsOf, f.within)
+			b.Jobs, b.RecordOf, b.PartitionsOf = append(b.Jobs, task), append(b.RecordOf, f.of),
+				append(b.PartitionsOf, f.within)
 		}
 	}
 	b.plannable = nil
@@ -112,7 +114,8 @@ func (f *queuedRecord) taskNames() func(task int) string {
 	if f.array == nil {
 		return nil
 	}
-	if list, _, err := slurm.ParseArrayTasks(f.array.ArrayTasks); err == nil && len(list) >= f.tasks && f.array.ArrayJob > 0 {
+	if list, _, err := slurm.ParseArrayTasks(f.array.ArrayTasks); err == nil && len(list) >= f.tasks &&
+		f.array.ArrayJob > 0 {
 		return func(task int) string { return fmt.Sprintf("%d_%d", f.array.ArrayJob, list[task]) }
 	}
 	return func(task int) string { return fmt.Sprintf("%d/%d", f.of.ID, task+1) }
@@ -124,7 +127,9 @@ func (b *Batch) keepLongestWaiting(most int) {
 	for i := range b.plannable {
 		oldest[i] = &b.plannable[i]
 	}
-	slices.SortStableFunc(oldest, func(x, y *queuedRecord) int { return cmp.Compare(y.of.Waited, x.of.Waited) })
+	slices.SortStableFunc(oldest, func(x, y *queuedRecord) int {
+		return cmp.Compare(y.of.Waited, x.of.Waited)
+	})
 	for _, f := range oldest {
 		beyond := max(0, f.tasks-most)
 		f.tasks -= beyond
@@ -213,7 +218,9 @@ func jobOf(q *epdapi.QueuedJob, responses []modelResponse) queue.Job {
 	case q.HandsOff:
 		for i := range responses {
 			at := responses[i].Default()
-			job.Measured = append(job.Measured, queue.Measured{Model: responses[i].model, Runtime: at.Time, Power: float64(at.Power)})
+			job.Measured = append(job.Measured, queue.Measured{
+				Model: responses[i].model, Runtime: at.Time, Power: float64(at.Power),
+			})
 		}
 	default:
 		job.Workload = q.Workload
@@ -240,7 +247,8 @@ func (b *Batch) responses(q *epdapi.QueuedJob) []modelResponse {
 			continue
 		}
 		seen = append(seen, name)
-		if r, err := b.catalog.Workload(q.Workload, name); err == nil && r != nil && !math.IsNaN(r.Default().Time) {
+		if r, err := b.catalog.Workload(q.Workload, name); err == nil && r != nil &&
+			!math.IsNaN(r.Default().Time) {
 			all = append(all, modelResponse{r, name})
 		}
 	}
@@ -254,6 +262,8 @@ func (b *Batch) byWait() []int {
 	for i := range all {
 		all[i] = i
 	}
-	slices.SortStableFunc(all, func(x, y int) int { return cmp.Compare(b.RecordOf[y].Waited, b.RecordOf[x].Waited) })
+	slices.SortStableFunc(all, func(x, y int) int {
+		return cmp.Compare(b.RecordOf[y].Waited, b.RecordOf[x].Waited)
+	})
 	return all
 }

@@ -30,7 +30,9 @@ func Profiles(q *epdapi.Queue) (*config.Profiles, error) {
 // Cluster is a configuration with the nodes that Slurm reports, and the partitions that
 // they are in, by class. Warnings are about kinds of nodes that are left out;
 // [ErrNoNodes] is all of them.
-func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Config, partitions [][]string, warnings []error, err error) {
+func Cluster(
+	nodes []epdapi.QueueNode, profiles *config.Profiles,
+) (c *config.Config, partitions [][]string, warnings []error, err error) {
 	var b strings.Builder
 	b.WriteString("[cluster]\nname = \"slurm\"\n")
 	names := make(map[string]bool)
@@ -44,7 +46,8 @@ func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Con
 			err = fmt.Errorf("%d GPUs, want 1 to %d", n.GPUs, planner.MaxGPUs)
 		}
 		if err != nil {
-			warnings = append(warnings, fmt.Errorf("%s with %s of type %q left out: %w", countText(n.Count, "node"), countText(n.GPUs, "GPU"), n.GPUModel, err))
+			warnings = append(warnings, fmt.Errorf("%s with %s of type %q left out: %w",
+				countText(n.Count, "node"), countText(n.GPUs, "GPU"), n.GPUModel, err))
 			continue
 		}
 		kind := strings.ToLower(profile.Name) + "x" + strconv.Itoa(n.GPUs)
@@ -53,7 +56,8 @@ func Cluster(nodes []epdapi.QueueNode, profiles *config.Profiles) (c *config.Con
 			name = kind + "-" + strconv.Itoa(k)
 		}
 		names[name], partitions = true, append(partitions, n.Partitions)
-		fmt.Fprintf(&b, "[[cluster.nodes]]\nname = %q\ngpu_model = %q\ngpus = %d\ncount = %d\n", name, profile.Name, n.GPUs, max(1, n.Count))
+		fmt.Fprintf(&b, "[[cluster.nodes]]\nname = %q\ngpu_model = %q\ngpus = %d\ncount = %d\n", name,
+			profile.Name, n.GPUs, max(1, n.Count))
 	}
 	if len(partitions) == 0 {
 		return nil, nil, warnings, ErrNoNodes
@@ -86,7 +90,8 @@ func Models(text string, profiles *config.Profiles) (models *config.Models, warn
 			_, err = m.Response(profile)
 		}
 		if err != nil {
-			warnings = append(warnings, fmt.Errorf("the model of workload %s is left out: %w", m.Workload, err))
+			warnings = append(warnings,
+				fmt.Errorf("the model of workload %s is left out: %w", m.Workload, err))
 			continue
 		}
 		usable = append(usable, m)

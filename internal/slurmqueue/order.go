@@ -33,7 +33,9 @@ const MaxPlanned = 1000
 // has started, or the context ends. The cluster is the nodes that Slurm reports, all of them open to
 // all jobs; jobs that run end when their workload's model says so, else at their
 // limits. Starts are chosen for the goal of the terms, as far as the policy asks for it.
-func NewOrder(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, policy *planner.Policy) (*Order, error) {
+func NewOrder(
+	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, policy *planner.Policy,
+) (*Order, error) {
 	q, known := limitArrays(q), terms.Profiles
 	further, err := Profiles(q)
 	if err != nil {
@@ -82,7 +84,9 @@ func limitArrays(q *epdapi.Queue) *epdapi.Queue {
 		}
 		j.EndsS = orUnknown(j.EndsS)
 	}
-	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int { return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0)) })
+	slices.SortStableFunc(oldest, func(a, b *epdapi.QueuedJob) int {
+		return cmp.Compare(b.AgeS.Or(0), a.AgeS.Or(0))
+	})
 	room := MaxPlanned
 	for _, j := range oldest {
 		if j.State != string(slurm.Pending) || j.Held {
@@ -110,7 +114,9 @@ func orUnknown(n live.Number) live.Number {
 
 // assumeClocks gives GPUs whose model or clocks aren't known one clock: for an order
 // it is enough how many there are.
-func assumeClocks(nodes []epdapi.QueueNode, known *config.Profiles) ([]epdapi.QueueNode, *config.Profiles, error) {
+func assumeClocks(
+	nodes []epdapi.QueueNode, known *config.Profiles,
+) ([]epdapi.QueueNode, *config.Profiles, error) {
 	nodes = slices.Clone(nodes)
 	var b strings.Builder
 	var made []string
@@ -128,7 +134,8 @@ func assumeClocks(nodes []epdapi.QueueNode, known *config.Profiles) ([]epdapi.Qu
 		}
 		made = append(made, n.GPUModel)
 		fmt.Fprintf(&b, "[[gpu]]\nname = %s\nidle_w = %d\ndefault_core_mhz = 1000\ndefault_mem_mhz = 1000\n"+
-			"clocks = [{mem_mhz = [1000], core_mhz = [1000]}]\n", strconv.QuoteToASCII(n.GPUModel), assumedIdleW)
+			"clocks = [{mem_mhz = [1000], core_mhz = [1000]}]\n", strconv.QuoteToASCII(n.GPUModel),
+			assumedIdleW)
 	}
 	if len(made) == 0 {
 		return nodes, known, nil
@@ -189,7 +196,9 @@ func (s *queueProblem) setProblem() error {
 			return err
 		}
 		task.Arrival = now - r.elapsed
-		present.Running = append(present.Running, planner.RunningTask{Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.remaining})
+		present.Running = append(present.Running, planner.RunningTask{
+			Task: len(tasks), Class: r.class, Start: task.Arrival, End: now + r.remaining,
+		})
 		tasks = append(tasks, task)
 	}
 	s.problem = planner.Problem{Cluster: *s.cluster, Tasks: tasks, Mode: planner.Online, Snapshot: present}
@@ -216,14 +225,19 @@ func (s *queueProblem) byWait() []int {
 // order is that of those who had started by then.
 func (s *queueProblem) playOrder(ctx context.Context, policy *planner.Policy) (*Order, error) {
 	var started []int
-	plan, err := planner.Solve(ctx, &s.problem, policy, &planner.Options{Started: func(task int) { started = append(started, task) }})
+	plan, err := planner.Solve(ctx, &s.problem, policy,
+		&planner.Options{Started: func(task int) { started = append(started, task) }})
 	switch {
 	case err == nil:
-		slices.SortStableFunc(started, func(a, b int) int { return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start) })
+		slices.SortStableFunc(started, func(a, b int) int {
+			return cmp.Compare(plan.Assignments[a].Start, plan.Assignments[b].Start)
+		})
 	case ctx.Err() == nil || len(started) == 0:
 		return nil, fmt.Errorf("play the queue: %w", err)
 	}
-	o := &Order{Without: s.unplannable + len(s.problem.Tasks) - len(s.problem.Snapshot.Running) - len(started)}
+	o := &Order{
+		Without: s.unplannable + len(s.problem.Tasks) - len(s.problem.Snapshot.Running) - len(started),
+	}
 	seen := make(map[slurm.JobID]bool)
 	for _, task := range started {
 		if id := s.records[task]; !seen[id] {

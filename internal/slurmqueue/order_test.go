@@ -81,11 +81,16 @@ func TestThePolicySaysInWhichOrderJobsStart(t *testing.T) {
 
 func TestWhatRunsHoldsItsGPUs(t *testing.T) {
 	q := &epdapi.Queue{
-		Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 2, Count: 1}, {GPUModel: "GTX1080Ti", GPUs: 2, Count: 1}},
-		Jobs:  []epdapi.QueuedJob{runs(9, 2, 5000), waits(1, 2, 1000, 50), waits(2, 2, 1000, 40)},
+		Nodes: []epdapi.QueueNode{
+			{GPUModel: "V100", GPUs: 2, Count: 1}, {GPUModel: "GTX1080Ti", GPUs: 2, Count: 1},
+		},
+		Jobs: []epdapi.QueuedJob{runs(9, 2, 5000), waits(1, 2, 1000, 50), waits(2, 2, 1000, 40)},
 	}
 	q.Jobs[1].GPUModel, q.Jobs[2].GPUModel = "V100", "GTX1080Ti"
-	for model, want := range map[string][]slurm.JobID{"V100": {2, 1}, "GTX1080Ti": {1, 2}, "": {2, 1}, "H999": {1, 2}} {
+	for model, want := range map[string][]slurm.JobID{
+		"V100": {2, 1}, "GTX1080Ti": {1, 2}, "": {2, 1},
+		"H999": {1, 2},
+	} {
 		q.Jobs[0].GPUModel = model
 		if o := orderOf(t, q, "simple-backfill"); !slices.Equal(o.Jobs, want) {
 			t.Errorf("running on %q: %v, want %v", model, o.Jobs, want)
@@ -94,7 +99,11 @@ func TestWhatRunsHoldsItsGPUs(t *testing.T) {
 }
 
 func TestPredictionsCountWhereThereIsNoModel(t *testing.T) {
-	q := &epdapi.Queue{Nodes: v100s(1), Jobs: []epdapi.QueuedJob{runs(9, 1, 9000), waits(1, 1, 5000, 0), waits(2, 1, 5000, 0), waits(3, 1, 5000, 0)}}
+	q := &epdapi.Queue{
+		Nodes: v100s(1), Jobs: []epdapi.QueuedJob{
+			runs(9, 1, 9000), waits(1, 1, 5000, 0), waits(2, 1, 5000, 0), waits(3, 1, 5000, 0),
+		},
+	}
 	for i, seconds := range []float64{400, 300, 200, 100} {
 		q.Jobs[i].RuntimeS, q.Jobs[i].PowerW = live.Known(seconds), live.Known(200)
 	}
@@ -119,7 +128,8 @@ func TestPredictionsCountWhereThereIsNoModel(t *testing.T) {
 
 func TestJobsThatCantBePlannedHaveNoPlace(t *testing.T) {
 	q := &epdapi.Queue{Nodes: v100s(4), LeftOut: 2, Jobs: []epdapi.QueuedJob{
-		waits(1, 1, 100, 0), waits(2, 1, 100, 0), waits(3, 2, 100, 0), waits(4, 1, 100, 0), waits(5, 8, 100, 0), waits(6, 1, 100, 9),
+		waits(1, 1, 100, 0), waits(2, 1, 100, 0), waits(3, 2, 100, 0), waits(4, 1, 100, 0),
+		waits(5, 8, 100, 0), waits(6, 1, 100, 9),
 	}}
 	q.Jobs[1].Held = true
 	q.Jobs[2].Nodes = 2
@@ -131,7 +141,11 @@ func TestJobsThatCantBePlannedHaveNoPlace(t *testing.T) {
 }
 
 func TestADeadlineThatCantBeMetIsNoReasonToHaveNoPlace(t *testing.T) {
-	q := &epdapi.Queue{Nodes: v100s(1), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 1000, 50), waits(3, 1, 1000, 20)}}
+	q := &epdapi.Queue{
+		Nodes: v100s(1), Jobs: []epdapi.QueuedJob{
+			waits(1, 1, 1000, 100), waits(2, 1, 1000, 50), waits(3, 1, 1000, 20),
+		},
+	}
 	q.Jobs[1].DeadlineS, q.Jobs[2].DeadlineS = live.Known(10), live.Known(1500)
 	if o := orderOf(t, q, "simple,pick=edf"); !slices.Equal(o.Jobs, []slurm.JobID{3, 1, 2}) {
 		t.Errorf("%+v", o)
@@ -140,8 +154,13 @@ func TestADeadlineThatCantBeMetIsNoReasonToHaveNoPlace(t *testing.T) {
 
 func TestForAnOrderItIsEnoughHowManyGPUsThereAre(t *testing.T) {
 	q := &epdapi.Queue{
-		Nodes: []epdapi.QueueNode{{GPUModel: "h\"999", GPUs: 2, Count: 1}, {GPUs: 2, Count: 2}, {GPUModel: "T4", GPUs: 1, Count: 1}},
-		Jobs:  []epdapi.QueuedJob{runs(9, 2, 5000), waits(1, 2, 3000, 50), waits(2, 2, 2000, 40), waits(3, 2, 100, 30), waits(4, 1, 900, 0)},
+		Nodes: []epdapi.QueueNode{
+			{GPUModel: "h\"999", GPUs: 2, Count: 1}, {GPUs: 2, Count: 2}, {GPUModel: "T4", GPUs: 1, Count: 1},
+		},
+		Jobs: []epdapi.QueuedJob{
+			runs(9, 2, 5000), waits(1, 2, 3000, 50), waits(2, 2, 2000, 40), waits(3, 2, 100, 30),
+			waits(4, 1, 900, 0),
+		},
 	}
 	q.Jobs[0].GPUModel, q.Jobs[1].GPUModel = "h\"999", "h\"999"
 	q.Jobs[4].GPUModel = "T4"
@@ -152,13 +171,16 @@ func TestForAnOrderItIsEnoughHowManyGPUsThereAre(t *testing.T) {
 
 func TestEveryPolicyHasAnOrder(t *testing.T) {
 	q := &epdapi.Queue{
-		Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}, {GPUModel: "GTX1080Ti", GPUs: 8, Count: 1}},
-		Jobs:  []epdapi.QueuedJob{runs(90, 3, 4000), runs(91, 4, 200)},
+		Nodes: []epdapi.QueueNode{
+			{GPUModel: "V100", GPUs: 4, Count: 2}, {GPUModel: "GTX1080Ti", GPUs: 8, Count: 1},
+		},
+		Jobs: []epdapi.QueuedJob{runs(90, 3, 4000), runs(91, 4, 200)},
 	}
 	for id := range int64(25) {
 		q.Jobs = append(q.Jobs, waits(id+1, 1+int(id%4), float64(600+1000*(id%7)), float64(5000-100*id)))
 	}
-	for _, text := range append(policy.Names(), "value,patience=2", "simple,pick=lpt", "fgd", "easy,clocks=default") {
+	for _, text := range append(policy.Names(), "value,patience=2", "simple,pick=lpt", "fgd",
+		"easy,clocks=default") {
 		o := orderOf(t, q, text)
 		got := slices.Clone(o.Jobs)
 		slices.Sort(got)
@@ -187,7 +209,8 @@ func TestAPlanOfTheWholeQueueTakesTenThousandTasksOfAnArray(t *testing.T) {
 		t.Fatal(err)
 	}
 	batch := cluster.Cluster()
-	if b := slurmqueue.NewBatch(q, &batch, nil); len(b.Jobs) != 10_000 || b.Left.Many != 3_990_003 || q.Jobs[0].Tasks != 4_000_000 {
+	if b := slurmqueue.NewBatch(q, &batch, nil); len(b.Jobs) != 10_000 || b.Left.Many != 3_990_003 ||
+		q.Jobs[0].Tasks != 4_000_000 {
 		t.Errorf("%d jobs, %+v", len(b.Jobs), b.Left)
 	}
 }
@@ -205,7 +228,8 @@ func TestTasksOfArraysThatNoOrderHasRoomForTakeNoMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	o := orderOf(t, q, "simple")
 	runtime.ReadMemStats(&after)
-	if want := arrays*tasks - slurmqueue.MaxPlanned + 3; len(o.Jobs) != 1 || o.Jobs[0] != arrays || o.Without != want || q.Jobs[1].Tasks != tasks {
+	if want := arrays*tasks - slurmqueue.MaxPlanned + 3; len(o.Jobs) != 1 || o.Jobs[0] != arrays ||
+		o.Without != want || q.Jobs[1].Tasks != tasks {
 		t.Errorf("%v, %d without, want %d", o.Jobs, o.Without, want)
 	}
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
@@ -256,7 +280,8 @@ func (p *impatient) Next() (int, bool) {
 
 func TestWithoutNodesOrJobsThereIsNoOrder(t *testing.T) {
 	q := &epdapi.Queue{Jobs: []epdapi.QueuedJob{waits(1, 1, 100, 0)}}
-	if _, err := slurmqueue.NewOrder(t.Context(), q, usual(), policyOf(t, "simple")); !errors.Is(err, slurmqueue.ErrNoNodes) {
+	if _, err := slurmqueue.NewOrder(t.Context(), q, usual(), policyOf(t, "simple")); !errors.Is(err,
+		slurmqueue.ErrNoNodes) {
 		t.Error(err)
 	}
 	if o := orderOf(t, &epdapi.Queue{Nodes: v100s(1)}, "simple"); len(o.Jobs) != 0 {
@@ -276,7 +301,8 @@ func TestEveryJobHasOnePlace(t *testing.T) {
 		q := &epdapi.Queue{Nodes: v100s(2)}
 		limits := rapid.SliceOfNDistinct(rapid.IntRange(60, 100_000), 1, 30, rapid.ID[int]).Draw(t, "limits")
 		for i, limit := range limits {
-			q.Jobs = append(q.Jobs, waits(int64(i+1), 1, float64(limit), rapid.Float64Range(0, 1e5).Draw(t, "age")))
+			q.Jobs = append(q.Jobs,
+				waits(int64(i+1), 1, float64(limit), rapid.Float64Range(0, 1e5).Draw(t, "age")))
 		}
 		o := orderOf(t, q, "value,kappa=0")
 		want := make([]slurm.JobID, len(limits))
@@ -291,14 +317,19 @@ func TestEveryJobHasOnePlace(t *testing.T) {
 }
 
 func BenchmarkOrder(b *testing.B) {
-	q := &epdapi.Queue{Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 8, Count: 20}, {GPUModel: "GTX1080Ti", GPUs: 8, Count: 20}}}
+	q := &epdapi.Queue{Nodes: []epdapi.QueueNode{
+		{GPUModel: "V100", GPUs: 8, Count: 20}, {GPUModel: "GTX1080Ti", GPUs: 8, Count: 20},
+	}}
 	for id := range int64(80) {
 		q.Jobs = append(q.Jobs, runs(10_000+id, 4, float64(100*id)))
 	}
 	for id := range int64(slurmqueue.MaxPlanned) {
 		q.Jobs = append(q.Jobs, waits(id+1, 1+int(id%8), float64(600+977*(id%71)), float64(100_000-100*id)))
 	}
-	for _, text := range []string{"simple", "simple-backfill", "easy", "greedy", "value", "posted-price", "lookahead,futures=10"} {
+	for _, text := range []string{
+		"simple", "simple-backfill", "easy", "greedy", "value", "posted-price",
+		"lookahead,futures=10",
+	} {
 		b.Run(text, func(b *testing.B) {
 			for b.Loop() {
 				orderOf(b, q, text)

@@ -28,10 +28,13 @@ type Orderer struct {
 
 // Bounds of an order's making.
 const (
-	orderTimeLimit  = 10 * time.Second // to play the queue; what has started by then has a place
-	renewSoon       = 5 * time.Second  // until another try after a failure
-	renewBusyFactor = 9                // an order that takes long waits so many times as long: a tenth of a processor
-	maxOrderAge     = 10 * time.Minute // an order that isn't renewed is believed so long, or ten times as long as it is to be
+	orderTimeLimit = 10 * time.Second // to play the queue; what has started by then has a place
+	renewSoon      = 5 * time.Second  // until another try after a failure
+	// An order that takes long waits so many times as long: a tenth of a processor.
+	renewBusyFactor = 9
+	// An order that isn't renewed is believed so long, or ten times as long as it is to
+	// be.
+	maxOrderAge = 10 * time.Minute
 )
 
 // Ranking is the order at present; nil: no policy is asked.
@@ -94,11 +97,14 @@ func (o *Orderer) renew(ctx context.Context) time.Duration {
 
 // order makes the order. A policy that panics is one that failed: jobs are decided
 // without an order.
-func (o *Orderer) order(ctx context.Context, terms *PlanTerms, policy *planner.Policy) (order *Order, err error) {
+func (o *Orderer) order(
+	ctx context.Context, terms *PlanTerms, policy *planner.Policy,
+) (order *Order, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
-			if before := o.last.Load(); before == nil || before.Trouble != err.Error() { // else it is in the log
+			// Else it is in the log.
+			if before := o.last.Load(); before == nil || before.Trouble != err.Error() {
 				o.log().Error("a policy panicked", "error", err, "stack", string(debug.Stack()))
 			}
 		}

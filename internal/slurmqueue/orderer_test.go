@@ -29,7 +29,9 @@ type site struct {
 func newSite() *site {
 	s := &site{
 		live: config.Default().Live, now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
-		queue: &epdapi.Queue{Nodes: v100s(1), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 10, 50)}},
+		queue: &epdapi.Queue{
+			Nodes: v100s(1), Jobs: []epdapi.QueuedJob{waits(1, 1, 1000, 100), waits(2, 1, 10, 50)},
+		},
 	}
 	s.live.Mode, s.live.Pick.Policy = live.Advise, "value"
 	s.Queue = func(context.Context) (*epdapi.Queue, error) {
@@ -46,7 +48,9 @@ func TestTheOrderFollowsTheConfiguredPolicy(t *testing.T) {
 	if again := s.Renew(t.Context()); again != time.Minute {
 		t.Errorf("again in %s", again)
 	}
-	if r := s.Ranking(); r == nil || r.Policy != "value" || !maps.Equal(r.Place, map[slurm.JobID]int{2: 0, 1: 1}) || r.Trouble != "" || !r.At.Equal(s.now) || !r.Until.Equal(s.now.Add(10*time.Minute)) {
+	if r := s.Ranking(); r == nil || r.Policy != "value" ||
+		!maps.Equal(r.Place, map[slurm.JobID]int{2: 0, 1: 1}) || r.Trouble != "" || !r.At.Equal(s.now) ||
+		!r.Until.Equal(s.now.Add(10*time.Minute)) {
 		t.Errorf("%+v", r)
 	}
 	s.live.Pick.Policy = "simple"
@@ -73,7 +77,8 @@ func TestAnOrderThatCantBeRenewedIsKeptForAWhile(t *testing.T) {
 	if again := s.Renew(t.Context()); again > 10*time.Second {
 		t.Errorf("again in %s", again)
 	}
-	if r := s.Ranking(); !maps.Equal(r.Place, first.Place) || r.Trouble != "slurm doesn't answer" || !r.Until.Equal(first.Until) || first.Trouble != "" {
+	if r := s.Ranking(); !maps.Equal(r.Place, first.Place) || r.Trouble != "slurm doesn't answer" ||
+		!r.Until.Equal(first.Until) || first.Trouble != "" {
 		t.Errorf("%+v", r)
 	}
 	s.live.Pick.Policy = "simple" // another policy's order is none of this one
@@ -130,7 +135,8 @@ func TestAnOrderThatTakesTooLongIsGivenUp(t *testing.T) {
 		begun := time.Now()
 		s.Clock = nil
 		again := s.Renew(t.Context())
-		if r, took := s.Ranking(), time.Since(begun); took != 10*time.Second || again != 9*took || !strings.Contains(r.Trouble, "deadline exceeded") {
+		if r, took := s.Ranking(), time.Since(begun); took != 10*time.Second || again != 9*took ||
+			!strings.Contains(r.Trouble, "deadline exceeded") {
 			t.Errorf("after %s, again in %s: %+v", took, again, r)
 		}
 	})

@@ -119,7 +119,9 @@ func (b *Batch) AddRunning(p *planner.Problem, partitions [][]string) error {
 		if err != nil {
 			return err
 		}
-		present.Running = append(present.Running, planner.RunningTask{Task: len(p.Tasks), Class: r.class, End: r.remaining})
+		present.Running = append(present.Running, planner.RunningTask{
+			Task: len(p.Tasks), Class: r.class, End: r.remaining,
+		})
 		p.Tasks = append(p.Tasks, task)
 	}
 	p.Snapshot = present
@@ -135,7 +137,9 @@ func (b *Batch) runningTask(r *runningJob, seconds float64) (planner.Task, error
 	}
 	at := hardware.Default
 	at.Time, at.Power, at.Energy = seconds, 0, 0
-	task := planner.NewTask(r.id, planner.Option{Model: k.Model, GPUs: r.gpus, Response: &dvfsmodel.Fixed{At: at}})
+	task := planner.NewTask(r.id, planner.Option{
+		Model: k.Model, GPUs: r.gpus, Response: &dvfsmodel.Fixed{At: at},
+	})
 	task.Due = math.Inf(1)
 	return task, nil
 }

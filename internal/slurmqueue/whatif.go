@@ -46,7 +46,9 @@ type WhatIf struct {
 // nodes that Slurm reports, beside what runs there. It touches nothing. Its errors
 // are about the policy string, [ErrNoNodes], [ErrNothingWaits], or those of the
 // context.
-func PlanQueue(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions) (w *WhatIf, err error) {
+func PlanQueue(
+	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions,
+) (w *WhatIf, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			w, err = nil, fmt.Errorf("policy %s: panic: %v", question.Policy, r)
@@ -76,7 +78,8 @@ func PlanQueue(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question 
 		return nil, err
 	}
 	w.Result = &report.Result{
-		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(), Bound: planner.BoundOf(problem, plan),
+		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(),
+		Bound:     planner.BoundOf(problem, plan),
 		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
 	}
 	if chosen.Improve != nil {
@@ -86,7 +89,9 @@ func PlanQueue(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question 
 }
 
 // problem joins what waits with its models.
-func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions) (*planner.Problem, error) {
+func (w *WhatIf) problem(
+	ctx context.Context, q *epdapi.Queue, terms *PlanTerms, question PlanOptions,
+) (*planner.Problem, error) {
 	further, err := Profiles(q)
 	if err != nil {
 		return nil, err
@@ -114,7 +119,8 @@ func (w *WhatIf) problem(ctx context.Context, q *epdapi.Queue, terms *PlanTerms,
 	}
 	margins := planner.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
 	w.Jobs = jobs
-	tasks, _, err := planner.Join(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins) // nobody states power there
+	// Nobody states power there.
+	tasks, _, err := planner.Join(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}

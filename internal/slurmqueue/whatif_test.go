@@ -54,7 +54,8 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 			t.Errorf("%q: not held against EASY and constant clocks: %+v", text, r.Constant)
 		}
 		if !(r.Baseline > 0) || !(r.Bound.Value > 0) || r.Bound.Value > r.Plan.Ledger.Total()*(1+1e-9) {
-			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline, r.Bound.Value)
+			t.Errorf("%q: %v J, baseline %v, bound %v", text, r.Plan.Ledger.Total(), r.Baseline,
+				r.Bound.Value)
 		}
 	}
 }
@@ -76,7 +77,8 @@ func TestAPlanOfTheQueueLeavesAloneWhatRuns(t *testing.T) {
 		for i := range w.Jobs {
 			for _, gpu := range a[i].GPUs.Indexes() {
 				if a[i].Start < held[gpu] {
-					t.Errorf("%q: job %s starts at %v s on GPU %d, which is held until %v s", text, w.Jobs[i].ID, a[i].Start, gpu, held[gpu])
+					t.Errorf("%q: job %s starts at %v s on GPU %d, which is held until %v s", text,
+						w.Jobs[i].ID, a[i].Start, gpu, held[gpu])
 				}
 			}
 		}
@@ -119,14 +121,16 @@ func TestJobsOnSeveralNodesArePlannedAndThoseThatWaitForOthersAreNamed(t *testin
 		t.Errorf("planned %s, want %s", got, want)
 	}
 	a := w.Result.Plan.Assignments
-	if err := planner.Check(w.Result.Problem, w.Result.Plan); err != nil || len(a[0].More) != 1 || len(a[1].More) != 2 {
+	if err := planner.Check(w.Result.Problem, w.Result.Plan); err != nil || len(a[0].More) != 1 ||
+		len(a[1].More) != 2 {
 		t.Errorf("on %d and %d nodes, want 2 and 3; %v", 1+len(a[0].More), 1+len(a[1].More), err)
 	}
 	if a[1].Start < 900 {
 		t.Errorf("all nodes are free at %v s, want 900 s", a[1].Start)
 	}
 	left := w.Batch.Left
-	if left.Several != 1 || left.Held != 3 || left.Text() != "held or not due yet: 4 (Dependency), 40_[5-6] (JobHeldUser)" {
+	if left.Several != 1 || left.Held != 3 ||
+		left.Text() != "held or not due yet: 4 (Dependency), 40_[5-6] (JobHeldUser)" {
 		t.Errorf("left out %+v: %s", left, left.Text())
 	}
 	if want := (slurmqueue.Running{Jobs: 2, GPUs: 10, Without: 8}); w.Batch.Running != want {
@@ -137,7 +141,8 @@ func TestJobsOnSeveralNodesArePlannedAndThoseThatWaitForOthersAreNamed(t *testin
 // A job of a small partition doesn't run on other nodes, however free they are.
 func TestJobsStayInTheirPartitions(t *testing.T) {
 	q := &epdapi.Queue{Nodes: []epdapi.QueueNode{
-		{GPUModel: "V100", GPUs: 4, Count: 3, Partitions: []string{"gpu", "long"}}, {GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"debug"}},
+		{GPUModel: "V100", GPUs: 4, Count: 3, Partitions: []string{"gpu", "long"}},
+		{GPUModel: "V100", GPUs: 4, Count: 1, Partitions: []string{"debug"}},
 	}}
 	for i := range int64(8) {
 		j := waits(i+1, 4, 3600, 10)
@@ -159,10 +164,12 @@ func TestJobsStayInTheirPartitions(t *testing.T) {
 			case class < 0:
 				t.Errorf("%q: job %s isn't planned", text, w.Jobs[i].ID)
 			case i%4 < 2 && w.Result.Plan.Nodes[a.Node].Class != i%4:
-				t.Errorf("%q: job %s is on nodes of class %d, want %d", text, w.Jobs[i].ID, w.Result.Plan.Nodes[a.Node].Class, i%4)
+				t.Errorf("%q: job %s is on nodes of class %d, want %d", text, w.Jobs[i].ID,
+					w.Result.Plan.Nodes[a.Node].Class, i%4)
 			}
 		}
-		if left := w.Result.Plan.Unplaced; len(left) != 2 || left[0].Why != "no node of its partition has the GPUs, CPUs and memory that it asks for" {
+		if left := w.Result.Plan.Unplaced; len(left) != 2 ||
+			left[0].Why != "no node of its partition has the GPUs, CPUs and memory that it asks for" {
 			t.Errorf("%q: unplaced %+v", text, left)
 		}
 	}
@@ -179,12 +186,15 @@ func TestTasksOfArraysThatWereNotAskedForTakeNoMemory(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{Policy: "baseline", MaxTasks: most})
+	w, err := slurmqueue.PlanQueue(t.Context(), q, usual(), slurmqueue.PlanOptions{
+		Policy: "baseline", MaxTasks: most,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if want := (arrays-1)*tasks - most; len(w.Jobs) != most || w.Jobs[most-1].ID != "199/20" || w.Unasked != want || q.Jobs[1].Tasks != tasks {
+	if want := (arrays-1)*tasks - most; len(w.Jobs) != most || w.Jobs[most-1].ID != "199/20" ||
+		w.Unasked != want || q.Jobs[1].Tasks != tasks {
 		t.Errorf("%d jobs up to %s, %d beyond, want %d", len(w.Jobs), w.Jobs[most-1].ID, w.Unasked, want)
 	}
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
@@ -205,7 +215,8 @@ func TestThePlanIsOfThoseThatWaitLongest(t *testing.T) {
 
 func TestDeadlinesCountUnlessTheyAreRelaxed(t *testing.T) {
 	for _, relaxed := range []bool{false, true} {
-		w, err := slurmqueue.PlanQueue(t.Context(), crowd(3), usual(), slurmqueue.PlanOptions{IgnoreDeadlines: relaxed})
+		w, err := slurmqueue.PlanQueue(t.Context(), crowd(3), usual(),
+			slurmqueue.PlanOptions{IgnoreDeadlines: relaxed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +246,8 @@ func TestWhatCannotBePlannedIsSaid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := slurmqueue.PlanQueue(c.ctx, c.queue, usual(), slurmqueue.PlanOptions{Policy: c.policy})
-			if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			if err == nil || c.want != nil && !errors.Is(err, c.want) ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want %v %q", err, c.want, c.says)
 			}
 		})
@@ -274,7 +286,8 @@ t0_s = 100
 		if (s.SavingInterval != nil) != known || s.Modelled != 1 {
 			t.Errorf("with %q: interval %v, %v modelled", errs, s.SavingInterval, s.Modelled)
 		}
-		if known && (s.SavingInterval.Low >= s.Saving() || s.SavingInterval.High <= s.Saving() || s.SavingInterval.High-s.SavingInterval.Low > 0.2) {
+		if known && (s.SavingInterval.Low >= s.Saving() || s.SavingInterval.High <= s.Saving() ||
+			s.SavingInterval.High-s.SavingInterval.Low > 0.2) {
 			t.Errorf("a saving of %v in %v", s.Saving(), s.SavingInterval)
 		}
 	}

@@ -8,11 +8,15 @@ import (
 )
 
 func TestTheNearestNameIsWhatWasMeant(t *testing.T) {
-	known := []string{"theta", "rho", "offline", "online", "idle_w_per_gpu", "gpus", "runtime_s", "c_w", "A10", "V100"}
+	known := []string{
+		"theta", "rho", "offline", "online", "idle_w_per_gpu", "gpus", "runtime_s", "c_w", "A10", "V100",
+	}
 	for name, want := range map[string]string{
 		"thteta": "theta", "teta": "theta", "THETA": "theta", "ofline": "offline", "onlien": "online",
-		"idle_w": "idle_w_per_gpu", "gpu": "gpus", "rh": "rho", "r": "", "xyz": "", "": "", "-": "", "idle-w-per-gpu": "idle_w_per_gpu",
-		"runtime": "runtime_s", "runtme_s": "runtime_s", "c": "c_w", "C": "c_w", "V10": "V100", "colour": "",
+		"idle_w": "idle_w_per_gpu", "gpu": "gpus", "rh": "rho", "r": "", "xyz": "", "": "", "-": "",
+		"idle-w-per-gpu": "idle_w_per_gpu",
+		"runtime":        "runtime_s", "runtme_s": "runtime_s", "c": "c_w", "C": "c_w", "V10": "V100",
+		"colour":                     "",
 		strings.Repeat("theta", 100): "",
 	} {
 		if got := Nearest(name, known); got != want {
@@ -54,7 +58,13 @@ func TestTheDistanceCountsSlipsAndSwaps(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3}, {"über", "uber", 1},
+		{"", "", 0},
+		{"", "abc", 3},
+		{"abc", "", 3},
+		{"abc", "acb", 1},
+		{"kitten", "sitting", 3},
+		{"ca", "abc", 3},
+		{"über", "uber", 1},
 	} {
 		if got := d.distance(c.a, c.b); got != c.want {
 			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
@@ -64,7 +74,8 @@ func TestTheDistanceCountsSlipsAndSwaps(t *testing.T) {
 		word := rapid.StringMatching(`[abc]{0,8}`)
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		there := d.distance(a, b)
-		if back := d.distance(b, a); there != back || (there == 0) != (a == b) || there > max(len(a), len(b)) {
+		if back := d.distance(b, a); there != back || (there == 0) != (a == b) ||
+			there > max(len(a), len(b)) {
 			t.Fatalf("%q to %q: %d there, %d back", a, b, there, back)
 		}
 	})

@@ -46,7 +46,8 @@ func TestACrashAtAnyPointLosesNothingThatWasAccepted(t *testing.T) {
 	for n := range whole.Operations() {
 		for _, after := range []bool{false, true} {
 			for seed := range uint64(9) { // 0: only the process dies
-				name := fmt.Sprintf("operation %d of %d, done %t, power cut %d", n, whole.Operations(), after, seed)
+				name := fmt.Sprintf("operation %d of %d, done %t, power cut %d", n,
+					whole.Operations(), after, seed)
 				crashAt(t, name, n, after, seed)
 			}
 		}

@@ -25,7 +25,9 @@ type Aside struct {
 // send, except that an entry refused with ErrRejected is moved aside, as is one
 // that is damaged, and that one for which it is too early, ErrLater, stays and
 // holds up no other. Entries that are added meanwhile wait for the next delivery.
-func (s *Spool) Deliver(ctx context.Context, send func(ctx context.Context, id string, body []byte) error) (DeliveryReport, error) {
+func (s *Spool) Deliver(
+	ctx context.Context, send func(ctx context.Context, id string, body []byte) error,
+) (DeliveryReport, error) {
 	s.delivering.Lock()
 	defer s.delivering.Unlock()
 	s.mu.Lock()
@@ -49,7 +51,9 @@ func (s *Spool) deliverEntry(
 ) error {
 	body, err := s.read(e)
 	if errors.Is(err, os.ErrNotExist) { // somebody removed the file: there is nothing to move
-		report.Aside = append(report.Aside, Aside{ID: e.id, Reason: fmt.Errorf("%w: its file is gone", errDamaged)})
+		report.Aside = append(report.Aside, Aside{
+			ID: e.id, Reason: fmt.Errorf("%w: its file is gone", errDamaged),
+		})
 		return s.remove(e)
 	}
 	if err == nil {

@@ -25,7 +25,9 @@ var errDamaged = errors.New("damaged entry")
 
 // idPattern are what may stand in a file name. The hooks' program holds this package
 // and has no spool: it needn't compile them.
-var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
+var idPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+})
 
 // entry is an entry's place in the spool.
 type entry struct {

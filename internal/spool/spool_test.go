@@ -70,7 +70,8 @@ func TestEntriesAreDeliveredInOrderAndOnce(t *testing.T) {
 	if r.bodies["c"] != "body of c" {
 		t.Errorf("the body was %q", r.bodies["c"])
 	}
-	if report, err := open(t, dir, nil).Deliver(t.Context(), r.send); err != nil || report.Delivered != 0 || s.Bytes() != 0 {
+	if report, err := open(t, dir, nil).Deliver(t.Context(), r.send); err != nil || report.Delivered != 0 ||
+		s.Bytes() != 0 {
 		t.Errorf("again: %+v, %v, %d bytes", report, err, s.Bytes())
 	}
 }
@@ -87,7 +88,8 @@ func TestWhatIsNotAcknowledgedStaysInOrder(t *testing.T) {
 		}
 		return nil
 	}}
-	if report, err := s.Deliver(t.Context(), r.send); !errors.Is(err, away) || report.Delivered != 2 || s.Len() != 3 {
+	if report, err := s.Deliver(t.Context(), r.send); !errors.Is(err, away) || report.Delivered != 2 ||
+		s.Len() != 3 {
 		t.Errorf("%+v, %v, %d left", report, err, s.Len())
 	}
 	r.refuse = nil
@@ -170,7 +172,8 @@ func TestDamagedAndRejectedEntriesAreMovedAsideAndHoldNothingUp(t *testing.T) {
 				return nil
 			}}
 			report, err := s.Deliver(t.Context(), r.send)
-			if err != nil || report.Delivered != 1 || len(report.Aside) != 2 || r.bodies["good"] == "" || s.Len() != 0 {
+			if err != nil || report.Delivered != 1 || len(report.Aside) != 2 || r.bodies["good"] == "" ||
+				s.Len() != 0 {
 				t.Errorf("%+v, %v, %d left", report, err, s.Len())
 			}
 			if aside, err := s.Aside(); err != nil || len(aside) != 2 {
@@ -195,7 +198,8 @@ func TestAnEntryWhoseFileIsGoneIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r receiver
-	if report, err := s.Deliver(t.Context(), r.send); err != nil || len(report.Aside) != 1 || s.Len() != 0 || s.Bytes() != 0 {
+	if report, err := s.Deliver(t.Context(), r.send); err != nil || len(report.Aside) != 1 || s.Len() != 0 ||
+		s.Bytes() != 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -212,7 +216,10 @@ func TestAnIDIsAFileNameAndNoPath(t *testing.T) {
 
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"README", "1-a.entry", "00000000000000000001-..entry", "00000000000000000001.entry"} {
+	for _, name := range []string{
+		"README", "1-a.entry", "00000000000000000001-..entry",
+		"00000000000000000001.entry",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -257,14 +264,16 @@ func TestAFolderOrAnEntryOfSomebodyElseIsNotTaken(t *testing.T) {
 	}
 	var r receiver
 	report, err := s.Deliver(t.Context(), r.send)
-	if err != nil || !slices.Equal(r.order, []string{"ours"}) || len(report.Aside) != 1 || !strings.Contains(report.Aside[0].Reason.Error(), "chmod go-w") {
+	if err != nil || !slices.Equal(r.order, []string{"ours"}) || len(report.Aside) != 1 ||
+		!strings.Contains(report.Aside[0].Reason.Error(), "chmod go-w") {
 		t.Errorf("%+v, %v, delivered %q", report, err, r.order)
 	}
 	for _, folder := range []string{filepath.Join(dir, "aside"), dir} {
 		if err := os.Chmod(folder, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := spool.Open(dir, nil); err == nil || !strings.Contains(err.Error(), "chmod go-w "+folder) {
+		if _, err := spool.Open(dir, nil); err == nil ||
+			!strings.Contains(err.Error(), "chmod go-w "+folder) {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}

@@ -53,9 +53,14 @@ func CheckOwnFile(path string, info fs.FileInfo) error {
 	case !mode.IsRegular():
 		return &InsecureError{path, "isn't a file", "move it away"}
 	case ownerUID(info) != 0 && ownerUID(info) != me:
-		return &InsecureError{path, ownerText(info, me), fmt.Sprintf("chown %d %s, if you know what is in it", me, shellQuote(path))}
+		return &InsecureError{
+			path, ownerText(info, me), fmt.Sprintf("chown %d %s, if you know what is in it", me,
+				shellQuote(path)),
+		}
 	case mode.Perm()&writableByOthers != 0:
-		return &InsecureError{path, modeText(mode, "others may write to it"), "chmod go-w " + shellQuote(path)}
+		return &InsecureError{
+			path, modeText(mode, "others may write to it"), "chmod go-w " + shellQuote(path),
+		}
 	}
 	return nil
 }
@@ -63,7 +68,9 @@ func CheckOwnFile(path string, info fs.FileInfo) error {
 // checkLink says what keeps a symbolic link from being followed.
 func checkLink(path string, info fs.FileInfo, me uint32) error {
 	if id := ownerUID(info); id != 0 && id != me {
-		return &InsecureError{path, "is a symbolic link that " + ownerText(info, me), "rm " + shellQuote(path)}
+		return &InsecureError{
+			path, "is a symbolic link that " + ownerText(info, me), "rm " + shellQuote(path),
+		}
 	}
 	return nil
 }
@@ -72,10 +79,13 @@ func checkLink(path string, info fs.FileInfo, me uint32) error {
 func checkFolder(path string, info fs.FileInfo, me uint32) error {
 	switch id := ownerUID(info); {
 	case id != 0 && id != me:
-		mend := fmt.Sprintf("chown -R %d %s, if you know what is in it, or run this as user %d", me, shellQuote(path), id)
+		mend := fmt.Sprintf("chown -R %d %s, if you know what is in it, or run this as user %d", me,
+			shellQuote(path), id)
 		return &InsecureError{path, ownerText(info, me), mend}
 	case info.Mode().Perm()&writableByOthers != 0:
-		return &InsecureError{path, modeText(info.Mode(), "others may write to it"), "chmod go-w " + shellQuote(path)}
+		return &InsecureError{
+			path, modeText(info.Mode(), "others may write to it"), "chmod go-w " + shellQuote(path),
+		}
 	}
 	return nil
 }

@@ -146,7 +146,8 @@ func walk(path string, me uint32) (at string, missing []string, err error) {
 		info, err = os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && len(rest) > own:
-			return "", nil, fmt.Errorf("open folder %s: a symbolic link leads to %s: %w", shellQuote(path), shellQuote(next), err)
+			return "", nil, fmt.Errorf("open folder %s: a symbolic link leads to %s: %w", shellQuote(path),
+				shellQuote(next), err)
 		case errors.Is(err, fs.ErrNotExist):
 			return at, rest, nil
 		case err != nil:

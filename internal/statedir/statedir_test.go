@@ -140,7 +140,8 @@ func TestALinkIsFollowedIfItIsRootsAndLeadsToWhatIsGood(t *testing.T) {
 	}
 	must(t, os.Remove(link))
 	must(t, os.Symlink(filepath.Join(dir, "not", "mounted"), link))
-	if err := Make(filepath.Join(link, "state")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "leads to") {
+	if err := Make(filepath.Join(link, "state")); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "leads to") {
 		t.Errorf("a link to nowhere: %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "not")); err == nil {
@@ -176,7 +177,8 @@ func TestAFolderIsMadeForItsOwnerAndItsNameAndThoseAboveAreDurable(t *testing.T)
 		}
 	}
 	broken := errors.New("broken")
-	if err := makeWith(filepath.Join(path, "d"), os.Mkdir, func(string) error { return broken }); !errors.Is(err, broken) {
+	if err := makeWith(filepath.Join(path, "d"), os.Mkdir,
+		func(string) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("a name that isn't durable: %v", err)
 	}
 	denied := func(string) error { return fs.ErrPermission }
@@ -206,10 +208,14 @@ func TestOnlyAFileOfOursIsOpened(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	path := filepath.Join(dir, "file")
 	tries := map[string]func() error{ // what lies at the path
-		"is a symbolic link":             func() error { return os.Symlink(outside, path) },
-		"isn't a file":                   func() error { return syscall.Mkfifo(path, 0o600) },
-		"has mode 0620, want 0600":       func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o620)) },
-		"belongs to user 4711, want ro":  func() error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, stranger, 0)) },
+		"is a symbolic link": func() error { return os.Symlink(outside, path) },
+		"isn't a file":       func() error { return syscall.Mkfifo(path, 0o600) },
+		"has mode 0620, want 0600": func() error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o620))
+		},
+		"belongs to user 4711, want ro": func() error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, stranger, 0))
+		},
 		"is a symbolic link, want a fil": func() error { return os.Symlink("/dev/null", path) },
 	}
 	for want, lay := range tries {
@@ -247,7 +253,8 @@ func TestAFreeNameIsOneThatNothingHas(t *testing.T) {
 		}
 		has[name] = true
 	}
-	if _, err := FreeName("x", func(string) (bool, error) { return true, nil }); !errors.Is(err, fs.ErrExist) {
+	if _, err := FreeName("x", func(string) (bool, error) { return true, nil }); !errors.Is(err,
+		fs.ErrExist) {
 		t.Errorf("no name is free: %v", err)
 	}
 	broken := errors.New("broken")

@@ -156,7 +156,9 @@ func TestACrashAfterSomebodyTookLeversBackLeavesTheirOwnValues(t *testing.T) {
 					play(t, w)
 					points++
 					w.disk = w.disk.Reboot(true, rand.New(rand.NewPCG(3, uint64(n))))
-					checkUndone(t, w, true, fmt.Sprintf("%s, taken back before command %d, crash %d later, after %t", name, n, later, after))
+					checkUndone(t, w, true,
+						fmt.Sprintf("%s, taken back before command %d, crash %d later, after %t", name, n,
+							later, after))
 				}
 			}
 		}
@@ -170,7 +172,12 @@ func TestACrashAfterSomebodyTookLeversBackLeavesTheirOwnValues(t *testing.T) {
 func TestACrashAtAnyFileOperationLeavesEverythingToBeTakenBack(t *testing.T) {
 	points := 0
 	for name, world := range worlds() {
-		for _, kind := range []struct{ powerCut, after bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
+		for _, kind := range []struct{ powerCut, after bool }{
+			{false, false},
+			{false, true},
+			{true, false},
+			{true, true},
+		} {
 			for n := 0; ; n++ {
 				w := world()
 				w.disk.CrashAt(n, kind.after)

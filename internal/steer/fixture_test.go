@@ -85,7 +85,8 @@ func (w *world) setNice(id slurm.JobID, nice int64) {
 
 func (w *world) node(name, gpu string, partitions ...string) *slurm.Node {
 	n := &slurm.Node{
-		Name: name, State: slurm.NodeState{Base: "IDLE"}, Weight: 1, Partitions: partitions, Boot: start.Add(-24 * time.Hour),
+		Name: name, State: slurm.NodeState{Base: "IDLE"}, Weight: 1, Partitions: partitions,
+		Boot: start.Add(-24 * time.Hour),
 		Gres: []slurm.Gres{{Name: "gpu", Type: gpu, Count: 4}},
 	}
 	w.nodes[name] = n

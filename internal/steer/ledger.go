@@ -33,11 +33,12 @@ const (
 
 // ledgerEntry is one value that was changed, or may have been.
 type ledgerEntry struct {
-	slurm.Undo           // what it was before us, and what it is to be
-	Was        string    `json:"was,omitempty"`  // the value from which After is about to be set; in phase intended
-	Past       []string  `json:"past,omitempty"` // our values that were in force before After, oldest first
-	Phase      phase     `json:"phase"`
-	At         time.Time `json:"at"` // of the last change: a snapshot from before it says nothing
+	slurm.Undo // what it was before us, and what it is to be
+	// The value from which After is about to be set; in phase intended.
+	Was   string    `json:"was,omitempty"`
+	Past  []string  `json:"past,omitempty"` // our values that were in force before After, oldest first
+	Phase phase     `json:"phase"`
+	At    time.Time `json:"at"` // of the last change: a snapshot from before it says nothing
 }
 
 // maxPastValues is how many former values are kept: tasks of an array that start keep
@@ -64,7 +65,8 @@ func (k leverKey) String() string {
 
 // compare is the order in which entries are handled.
 func (k leverKey) compare(o leverKey) int {
-	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job), strings.Compare(k.node, o.node))
+	return cmp.Or(strings.Compare(string(k.lever), string(o.lever)), cmp.Compare(k.job, o.job),
+		strings.Compare(k.node, o.node))
 }
 
 // isOwnValue reports whether a value is ours, of now or of before: the one from before us isn't.
@@ -137,10 +139,11 @@ func (l *ledger) moveAside(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	name, err := statedir.FreeName(ledgerAsideFile+strconv.FormatInt(now.Unix(), 10), func(name string) (bool, error) {
-		_, there := files[name]
-		return there, nil
-	})
+	name, err := statedir.FreeName(ledgerAsideFile+strconv.FormatInt(now.Unix(), 10),
+		func(name string) (bool, error) {
+			_, there := files[name]
+			return there, nil
+		})
 	if err == nil {
 		err = l.disk.Rename(filepath.Join(l.dir, ledgerFile), filepath.Join(l.dir, name))
 	}

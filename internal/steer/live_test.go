@@ -34,7 +34,11 @@ const patience = 3 * time.Minute
 func startLab(t *testing.T, options ...string) *lab {
 	t.Helper()
 	dir := slurmlab.Start(t, options...)
-	l := &lab{T: t, dir: dir, run: slurm.ExecRunner{Conf: filepath.Join(dir, "etc", "slurm.conf"), Timeout: patience}}
+	l := &lab{
+		T: t, dir: dir, run: slurm.ExecRunner{
+			Conf: filepath.Join(dir, "etc", "slurm.conf"), Timeout: patience,
+		},
+	}
 	l.client = slurm.NewClient(l.run, patience)
 	l.settings = steer.Settings{Version: "1", Live: config.Default().Live, Profiles: config.BuiltinProfiles()}
 	l.settings.Live.Mode = live.Enforce
@@ -44,7 +48,8 @@ func startLab(t *testing.T, options ...string) *lab {
 func (l *lab) steerer(state string) *steer.Steerer {
 	l.Helper()
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(slurm.NewClient(l.run, patience), time.Now), Levers: slurm.NewLevers(slurm.NewClient(l.run, patience)),
+		Source:   steer.FromSlurm(slurm.NewClient(l.run, patience), time.Now),
+		Levers:   slurm.NewLevers(slurm.NewClient(l.run, patience)),
 		Settings: func() *steer.Settings { return &l.settings }, Dir: state,
 	})
 	if err != nil {
@@ -61,7 +66,8 @@ func (l *lab) step(s *steer.Steerer) steer.StepReport {
 	var all steer.StepReport
 	l.eventually("slurm answers a step", func() bool {
 		r, err := s.Step(l.Context())
-		all.Set, all.Undone, all.Failed, all.Waiting = all.Set+r.Set, all.Undone+r.Undone, all.Failed+r.Failed, r.Waiting
+		all.Set, all.Undone, all.Failed, all.Waiting = all.Set+r.Set, all.Undone+r.Undone,
+			all.Failed+r.Failed, r.Waiting
 		if err != nil {
 			l.Log(err)
 		}
@@ -102,7 +108,10 @@ func (l *lab) command(args ...string) string {
 // submit submits a job of a user that takes a whole node until it's cancelled.
 func (l *lab) submit(user string, options ...string) slurm.JobID {
 	l.Helper()
-	args := append([]string{"runuser", "-u", user, "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null", "--gres=gpu:4", "-N1"}, options...)
+	args := append([]string{
+		"runuser", "-u", user, "--", "sbatch", "--parsable", "-D", "/tmp", "-o", "/dev/null",
+		"--gres=gpu:4", "-N1",
+	}, options...)
 	id, err := slurm.ParseJobID(l.command(append(args, "--wrap", "sleep 600")...))
 	if err != nil {
 		l.Fatal(err)
@@ -169,8 +178,11 @@ func (l *lab) started(ids []slurm.JobID, running ...slurm.JobID) []slurm.JobID {
 // priorities are Slurm's two ways of giving jobs a priority.
 func priorities() map[string][]string {
 	return map[string][]string{
-		"priority/basic":       nil,
-		"priority/multifactor": {"--conf", "PriorityType=priority/multifactor", "--conf", "PriorityWeightPartition=10000", "--conf", "PriorityWeightAge=1000"},
+		"priority/basic": nil,
+		"priority/multifactor": {
+			"--conf", "PriorityType=priority/multifactor", "--conf", "PriorityWeightPartition=10000",
+			"--conf", "PriorityWeightAge=1000",
+		},
 	}
 }
 
@@ -201,16 +213,19 @@ func liveOrder(l *lab) {
 	before := l.jobs()
 	l.settings.Live.Reorder = config.ReorderAll
 	l.settings.Ranking = &steer.Ranking{
-		Policy: "value", Until: time.Now().Add(time.Hour), Place: map[slurm.JobID]int{held: 0, nice: 1, array: 2, plain: 3},
+		Policy: "value", Until: time.Now().Add(time.Hour),
+		Place: map[slurm.JobID]int{held: 0, nice: 1, array: 2, plain: 3},
 	}
 	s := l.steerer(filepath.Join(l.dir, "order"))
 	l.settle(s, func(st *steer.Status) bool { return st.Nice == 2 })
 	now := l.jobs()
 	for _, id := range []slurm.JobID{plain, array, nice, held} {
-		l.Logf("job %s: nice %d → %d, priority %d → %d", id, before[id].Nice, now[id].Nice, before[id].Priority, now[id].Priority)
+		l.Logf("job %s: nice %d → %d, priority %d → %d", id, before[id].Nice, now[id].Nice,
+			before[id].Priority, now[id].Priority)
 	}
 	if now[nice].Nice != 3 || now[array].Nice <= 0 || now[plain].Nice <= 0 ||
-		now[nice].Priority <= now[array].Priority || now[array].Priority <= now[plain].Priority || s.Status().Failed > 0 {
+		now[nice].Priority <= now[array].Priority || now[array].Priority <= now[plain].Priority ||
+		s.Status().Failed > 0 {
 		l.Errorf("%+v", s.Status())
 	}
 	third := slices.IndexFunc(taskOf(now, array), func(j slurm.Job) bool { return j.Held() && j.Nice == 0 })
@@ -264,9 +279,11 @@ func liveDeadlines(l *lab) {
 	r := l.settle(s, func(st *steer.Status) bool { return st.Nice > 0 })
 	jobs := l.jobs()
 	for _, id := range all {
-		l.Logf("job %s of %s: nice %d → %d, priority %d → %d", id, jobs[id].User, before[id].Nice, jobs[id].Nice, before[id].Priority, jobs[id].Priority)
+		l.Logf("job %s of %s: nice %d → %d, priority %d → %d", id, jobs[id].User, before[id].Nice,
+			jobs[id].Nice, before[id].Priority, jobs[id].Priority)
 	}
-	if r.Failed > 0 || r.Set == 0 || jobs[other].Nice != 0 || jobs[early].Nice != 0 || jobs[plain].Nice < 5 || jobs[array].Nice == 0 {
+	if r.Failed > 0 || r.Set == 0 || jobs[other].Nice != 0 || jobs[early].Nice != 0 || jobs[plain].Nice < 5 ||
+		jobs[array].Nice == 0 {
 		l.Errorf("%+v", r)
 	}
 	third := slices.IndexFunc(taskOf(jobs, array), func(j slurm.Job) bool { return j.Held() && j.Nice == 0 })
@@ -278,7 +295,8 @@ func liveDeadlines(l *lab) {
 	}
 	l.command("runuser", "-u", ann, "--", "scontrol", "update", "jobid="+undone.String(), "nice=0")
 	s = l.steerer(state) // epd starts anew
-	if r := l.step(s); r.Set+r.Undone+r.Failed != 0 || l.nice(undone) != 0 || !slices.Equal(s.Status().Left, []slurm.JobID{undone}) {
+	if r := l.step(s); r.Set+r.Undone+r.Failed != 0 || l.nice(undone) != 0 ||
+		!slices.Equal(s.Status().Left, []slurm.JobID{undone}) {
 		l.Errorf("%+v, %+v", r, s.Status())
 	}
 	l.command("scancel", undone.String())
@@ -286,7 +304,8 @@ func liveDeadlines(l *lab) {
 		l.Errorf("%+v, %v", r, err)
 	}
 	for id, j := range l.jobs() {
-		if was, ok := before[id]; ok && id != undone && j.State.Base == slurm.Pending && (j.Nice != was.Nice || j.Held() != was.Held()) {
+		if was, ok := before[id]; ok && id != undone && j.State.Base == slurm.Pending &&
+			(j.Nice != was.Nice || j.Held() != was.Held()) {
 			l.Errorf("job %s: nice %d, was %d; held %t, was %t", id, j.Nice, was.Nice, j.Held(), was.Held())
 		}
 	}
@@ -330,7 +349,8 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 		}
 	}
 	l := startLab(t, "--hooks", hooks, "--power", "3600", "--conf", "ResumeTimeout=120") // of a busy machine
-	l.settings.Live.SleepAfter, l.settings.Live.SleepLearn = 1, false                    // the lab's timeouts would be a minute of idling
+	// The lab's timeouts would be a minute of idling.
+	l.settings.Live.SleepAfter, l.settings.Live.SleepLearn = 1, false
 	l.settings.Live.WakeWait = 160
 	s := l.steerer(filepath.Join(l.dir, "levers"))
 	asked := time.Now()
@@ -342,7 +362,8 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 		return r.Set == 1
 	})
 	sleeper, spare := l.fallAsleep(s, true)
-	l.Logf("%s is asleep after %.1f s; %s, the spare one: %+v", sleeper, time.Since(asked).Seconds(), spare, l.node(spare).State)
+	l.Logf("%s is asleep after %.1f s; %s, the spare one: %+v", sleeper, time.Since(asked).Seconds(), spare,
+		l.node(spare).State)
 	l.wake(s, sleeper)
 	l.command("scancel", "-u", "nobody")
 	asked = time.Now()
@@ -356,7 +377,10 @@ func TestNodesOnARealSlurmSleepAndWake(t *testing.T) {
 	if undone != 1 && !troubled {
 		l.Errorf("%d nodes were woken, want %s alone", undone, sleeper)
 	}
-	l.eventually(sleeper+" is up", func() bool { n := l.node(sleeper).State; return n.Base == "IDLE" && len(n.Flags) == 0 })
+	l.eventually(sleeper+" is up", func() bool {
+		n := l.node(sleeper).State
+		return n.Base == "IDLE" && len(n.Flags) == 0
+	})
 	l.Logf("up again after %.1f s", time.Since(asked).Seconds())
 }
 
@@ -414,14 +438,18 @@ func (l *lab) wake(s *steer.Steerer, sleeper string) {
 			l.Fatalf("%+v, %+v", r, s.Status())
 		}
 		j, n := l.jobs()[second], l.node(sleeper)
-		if waited == 0 && j.State.Base == slurm.Running && !j.State.Is("CONFIGURING") && !n.State.IsPoweredDown() && !n.State.Is("POWERING_UP") {
+		if waited == 0 && j.State.Base == slurm.Running && !j.State.Is("CONFIGURING") &&
+			!n.State.IsPoweredDown() && !n.State.Is("POWERING_UP") {
 			waited = time.Since(asked).Seconds()
 		}
-		return waited > 0 && s.Status().Wakes > 0 // a node that doesn't respond at first counts a little later
+		// A node that doesn't respond at first counts a little later.
+		return waited > 0 && s.Status().Wakes > 0
 	})
 	st, took := s.Status(), time.Since(asked).Seconds()
 	l.Logf("the job waited %.1f s; %d wakes, the longest %.1f s", waited, st.Wakes, st.WakeS)
-	if waited > l.settings.Live.WakeWait || st.Wakes != 1 || st.WakeS <= 0 || st.WakeS > took+5 || st.Asleep != 0 {
-		l.Errorf("the job waited %.1f s, the bound is %v s; %.1f s until the wake was seen; %+v", waited, l.settings.Live.WakeWait, took, st)
+	if waited > l.settings.Live.WakeWait || st.Wakes != 1 || st.WakeS <= 0 || st.WakeS > took+5 ||
+		st.Asleep != 0 {
+		l.Errorf("the job waited %.1f s, the bound is %v s; %.1f s until the wake was seen; %+v", waited,
+			l.settings.Live.WakeWait, took, st)
 	}
 }

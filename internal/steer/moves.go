@@ -124,12 +124,14 @@ func (s *Steerer) applyChanges(ctx context.Context, moves []leverChange, report 
 		case ctx.Err() != nil || errors.Is(err, slurm.ErrUnreachable):
 			report.More += len(moves) - i
 			return err
-		case errors.Is(err, slurm.ErrChanged), errors.Is(err, slurm.ErrHeld), errors.Is(err, slurm.ErrNotPending), errors.Is(err, slurm.ErrNotFound):
+		case errors.Is(err, slurm.ErrChanged), errors.Is(err, slurm.ErrHeld),
+			errors.Is(err, slurm.ErrNotPending), errors.Is(err, slurm.ErrNotFound):
 			// It changed since the snapshot: the next one tells what to do.
 		default:
 			report.Failed++
 			if s.failures[m.key]++; s.failures[m.key] <= maxFailures {
-				s.log.Warn("a lever can't be moved", "lever", m.key.String(), "tries", s.failures[m.key], "error", err)
+				s.log.Warn("a lever can't be moved", "lever", m.key.String(), "tries", s.failures[m.key],
+					"error", err)
 			}
 		}
 	}
@@ -178,7 +180,9 @@ const (
 
 // publish publishes how it went.
 func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
-	st := Status{At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{}}
+	st := Status{
+		At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{},
+	}
 	st.Wakes, st.WakeS = s.naps.wakeStats()
 	for _, k := range s.ledger.keys() {
 		switch e := s.ledger.entries[k]; {

@@ -55,7 +55,8 @@ func (n *sleepHistory) observe(s *Snapshot, idle map[string]time.Time) {
 		return
 	}
 	if n.idleGaps == nil {
-		n.idleGaps, n.wakeTimes, n.failedWakes = make(map[string][]float64), make(map[string][]float64), make(map[string]bool)
+		n.idleGaps, n.wakeTimes, n.failedWakes = make(map[string][]float64), make(map[string][]float64),
+			make(map[string]bool)
 	}
 	resting, asleep := make(map[string]time.Time, len(s.Nodes)), make(map[string]sleepState)
 	for i := range s.Nodes {
@@ -71,7 +72,9 @@ func (n *sleepHistory) observe(s *Snapshot, idle map[string]time.Time) {
 }
 
 // observeIdle is since when a node has had no job. A gap that a job ends is noted.
-func (n *sleepHistory) observeIdle(node *slurm.Node, at time.Time, idle map[string]time.Time) (since time.Time, ok bool) {
+func (n *sleepHistory) observeIdle(
+	node *slurm.Node, at time.Time, idle map[string]time.Time,
+) (since time.Time, ok bool) {
 	since, known := n.idleSince[node.Name]
 	if node.CPUsInUse > 0 || node.State.Base == "ALLOCATED" || node.State.Base == "MIXED" {
 		if known {
@@ -80,7 +83,8 @@ func (n *sleepHistory) observeIdle(node *slurm.Node, at time.Time, idle map[stri
 		return time.Time{}, false
 	}
 	switch began, seen := idle[node.Name]; {
-	case known && seen && began.After(since) && !began.Equal(node.Boot): // a job came and went between two snapshots
+	// a job came and went between two snapshots.
+	case known && seen && began.After(since) && !began.Equal(node.Boot):
 		appendSample(n.idleGaps, node, began.Sub(since), maxGaps)
 		return began, true
 	case known:
@@ -139,7 +143,9 @@ func nodeKind(n *slurm.Node) string {
 }
 
 // nodeSleeps says of each node after how long it may sleep, and what keeps it awake.
-func (n *sleepHistory) nodeSleeps(s *Snapshot, live *config.Live, saving *slurm.PowerSaving) map[string]NodeSleep {
+func (n *sleepHistory) nodeSleeps(
+	s *Snapshot, live *config.Live, saving *slurm.PowerSaving,
+) map[string]NodeSleep {
 	if live.SleepAfter <= 0 {
 		return nil
 	}
@@ -177,7 +183,9 @@ func applyExemptions(nap *NodeSleep, n *slurm.Node, saving *slurm.PowerSaving, n
 	const why = "slurm.conf's %s keeps them from sleeping"
 	in := func(list []string) func(string) bool {
 		return func(name string) bool {
-			return slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(name, other) })
+			return slices.ContainsFunc(list, func(other string) bool {
+				return strings.EqualFold(name, other)
+			})
 		}
 	}
 	switch {
@@ -209,7 +217,8 @@ func (n *sleepHistory) sleepOfKind(kind string, live *config.Live, saving *slurm
 	}
 	down := saving.Suspend.Seconds()
 	if wait := down + upper; wait > live.WakeWait {
-		nap.AwakeReason = fmt.Sprintf("a job might wait %.0f s for one by %s, wake_wait_s is %v", wait, why, live.WakeWait)
+		nap.AwakeReason = fmt.Sprintf("a job might wait %.0f s for one by %s, wake_wait_s is %v", wait, why,
+			live.WakeWait)
 	}
 	if live.SleepLearn {
 		nap.MinIdle = durationOf(park.Threshold(n.idleGaps[kind], down+usual))

@@ -72,7 +72,8 @@ func TestNodesThatMayComeBackTooLateStayAwake(t *testing.T) {
 	step(t, s)
 	w.rest(t, s, time.Hour)
 	st := s.Status()
-	if w.asleep() != nil || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "60 s") || !strings.Contains(st.Notes[0], "wake_wait_s is 59") {
+	if w.asleep() != nil || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "60 s") ||
+		!strings.Contains(st.Notes[0], "wake_wait_s is 59") {
 		t.Errorf("%q sleep, notes %q", w.asleep(), st.Notes)
 	}
 }
@@ -97,7 +98,8 @@ func TestNodesThatCameBackTooLateSleepNoMore(t *testing.T) {
 	}
 	w.nodes["n1"].State, w.nodes["n1"].CPUsInUse = slurm.NodeState{Base: "IDLE"}, 0
 	w.rest(t, s, time.Hour)
-	if st := s.Status(); w.asleep() != nil || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "what was seen") {
+	if st := s.Status(); w.asleep() != nil || len(st.Notes) != 1 ||
+		!strings.Contains(st.Notes[0], "what was seen") {
 		t.Errorf("%q sleep, notes %q", w.asleep(), st.Notes)
 	}
 }

@@ -88,7 +88,10 @@ func (p *Plan) weights(s *Snapshot, set *Settings, ours *OwnChanges) {
 			p.Wants = append(p.Wants, WantedChange{u, w.why})
 			continue
 		}
-		p.advise(Advice{Kind: KindWeight, Node: n.Name, Text: "weight " + u.After + " instead of " + u.Before + ": " + w.why})
+		p.advise(Advice{
+			Kind: KindWeight, Node: n.Name,
+			Text: "weight " + u.After + " instead of " + u.Before + ": " + w.why,
+		})
 	}
 }
 

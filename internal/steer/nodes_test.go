@@ -27,19 +27,24 @@ func TestNodesThatDrawLessGetLowerWeights(t *testing.T) {
 	if r := step(t, s); r.Set != 2 {
 		t.Errorf("%+v", r)
 	}
-	for name, want := range map[string]uint32{"t1": 1, "v1": 2, "a1": 102, "x1": 1, "c1": 1, "o1": 1, "d1": 1} {
+	for name, want := range map[string]uint32{
+		"t1": 1, "v1": 2, "a1": 102, "x1": 1, "c1": 1,
+		"o1": 1, "d1": 1,
+	} {
 		if got := w.nodes[name].Weight; got != want {
 			t.Errorf("%s: weight %d, want %d", name, got, want)
 		}
 	}
-	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Node != "d1" || !strings.HasPrefix(st.Advice[0].Text, "weight 3 instead of 1") || st.Weights != 2 {
+	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Node != "d1" ||
+		!strings.HasPrefix(st.Advice[0].Text, "weight 3 instead of 1") || st.Weights != 2 {
 		t.Errorf("%+v", st)
 	}
 	w.nodes["a1"].Weight, w.nodes["v1"].Weight = 100, 55 // scontrol reconfigure; an administrator
 	if r := step(t, s); r.Set != 1 || w.nodes["a1"].Weight != 102 || w.nodes["v1"].Weight != 55 {
 		t.Errorf("%+v, a1 %d, v1 %d", r, w.nodes["a1"].Weight, w.nodes["v1"].Weight)
 	}
-	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "weight of node v1 was moved by someone else") {
+	if st := s.Status(); len(st.Notes) != 1 ||
+		!strings.Contains(st.Notes[0], "weight of node v1 was moved by someone else") {
 		t.Errorf("%q", st.Notes)
 	}
 	w.settings.Live.Weights = false
@@ -90,7 +95,9 @@ func TestIdleNodesSleepButOneOfEachPartitionStaysAwake(t *testing.T) {
 		t.Errorf("%q sleep", got)
 	}
 	w.now = w.now.Add(time.Minute)
-	if r := step(t, s); r != (steer.StepReport{Set: 1}) || !slices.Equal(w.asleep(), []string{"n1", "n2", "n3"}) { // m1 is other's last
+	// m1 is other's last.
+	if r := step(t, s); r != (steer.StepReport{Set: 1}) ||
+		!slices.Equal(w.asleep(), []string{"n1", "n2", "n3"}) {
 		t.Errorf("%+v, %q sleep", r, w.asleep())
 	}
 	w.now = w.now.Add(time.Minute)
@@ -147,12 +154,14 @@ func TestWithoutPowerSavingNoNodeSleepsAndItIsSaid(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], slurm.ErrNoPowerSaving.Error()) {
+	if st := s.Status(); len(st.Notes) != 1 ||
+		!strings.Contains(st.Notes[0], slurm.ErrNoPowerSaving.Error()) {
 		t.Errorf("%q", st.Notes)
 	}
 	w.settings.Live.Mode, w.saving = live.Advise, true
 	w.rest(t, s, time.Hour)
-	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Kind != steer.KindSleep || st.Advice[0].Node != "n1" || len(w.asleep()) != 0 {
+	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Kind != steer.KindSleep ||
+		st.Advice[0].Node != "n1" || len(w.asleep()) != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -191,10 +200,26 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 		note   string
 	}{
 		{"nothing", slurm.PowerSaving{}, []string{"n1", "n2", "n3"}, ""},
-		{"nodes", slurm.PowerSaving{Awake: []slurm.AwakeNodes{{Nodes: []string{"n1"}}, {Nodes: []string{"n3", "elsewhere"}}}}, []string{"n2", "n4"}, "SuspendExcNodes"},
-		{"some of some", slurm.PowerSaving{Awake: []slurm.AwakeNodes{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}}}, []string{"n1", "n4"}, ""},
+		{
+			"nodes",
+			slurm.PowerSaving{Awake: []slurm.AwakeNodes{
+				{Nodes: []string{"n1"}}, {Nodes: []string{"n3", "elsewhere"}},
+			}},
+			[]string{"n2", "n4"},
+			"SuspendExcNodes",
+		},
+		{
+			"some of some", slurm.PowerSaving{
+				Awake: []slurm.AwakeNodes{{Nodes: []string{"n1", "n2", "n3"}, Idle: 2}},
+			}, []string{"n1", "n4"}, "",
+		},
 		{"a partition", slurm.PowerSaving{AwakeParts: []string{"gpu"}}, nil, "SuspendExcParts"},
-		{"a state", slurm.PowerSaving{AwakeFlags: []string{"CLOUD"}}, []string{"n1", "n3", "n4"}, "SuspendExcStates"},
+		{
+			"a state",
+			slurm.PowerSaving{AwakeFlags: []string{"CLOUD"}},
+			[]string{"n1", "n3", "n4"},
+			"SuspendExcStates",
+		},
 		{"unread", slurm.PowerSaving{UnreadReason: "odd"}, nil, "odd"},
 	} {
 		w := sleeper("n1", "n2", "n3", "n4")
@@ -206,7 +231,8 @@ func TestNodesThatSlurmConfKeepsAwakeStayAwake(t *testing.T) {
 		if got := w.asleep(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q sleep, want %q", c.name, got, c.want)
 		}
-		if notes := strings.Join(s.Status().Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+		if notes := strings.Join(s.Status().Notes, "\n"); !strings.Contains(notes, c.note) ||
+			c.note == "" && notes != "" {
 			t.Errorf("%s: notes %q, want %q", c.name, notes, c.note)
 		}
 		// Whom the site names later is woken.

@@ -56,7 +56,8 @@ func (p *Plan) order(s *Snapshot, set *Settings, ours *OwnChanges) {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		extent := set.Live.ReorderOf(j.Partition)
-		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe || ours.Untouchable[j.ID] || !canReorder(j, s.At) {
+		if extent == config.ReorderOff || set.Live.ModeOf(j.Partition) == live.Observe ||
+			ours.Untouchable[j.ID] || !canReorder(j, s.At) {
 			continue
 		}
 		wishes := wishesOf(j)
@@ -98,13 +99,16 @@ func (p *Plan) places(s *Snapshot, set *Settings) map[slurm.JobID]int {
 	}
 	p.Policy = r.Policy
 	if r.Trouble != "" {
-		p.Notes = append(p.Notes, "the order of policy "+r.Policy+" isn't renewed: "+slurm.Printable(r.Trouble, maxReason))
+		p.Notes = append(p.Notes,
+			"the order of policy "+r.Policy+" isn't renewed: "+slurm.Printable(r.Trouble, maxReason))
 	}
 	if s.At.After(r.Until) {
 		return nil
 	}
 	if r.Without > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("policy %s: %d jobs have no place in its order: held, with unequal parts on several nodes, without model and time limit, or too many", r.Policy, r.Without))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("policy %s: %d jobs have no place in its order: held, with unequal parts on "+
+				"several nodes, without model and time limit, or too many", r.Policy, r.Without))
 	}
 	return r.Place
 }

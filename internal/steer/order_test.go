@@ -102,11 +102,13 @@ func TestInAdviseModeItIsSaidOnly(t *testing.T) {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 	st := s.Status()
-	if len(st.Advice) != 2 || st.Advice[0].Kind != steer.KindOrder || st.Advice[0].Job != 1 || st.Advice[0].UID != 10 ||
+	if len(st.Advice) != 2 || st.Advice[0].Kind != steer.KindOrder || st.Advice[0].Job != 1 ||
+		st.Advice[0].UID != 10 ||
 		!strings.HasPrefix(st.Advice[0].Text, "nice 11 instead of 0: job 2 has a deadline at ") {
 		t.Errorf("%+v", st.Advice)
 	}
-	if a := st.Advice[len(st.Advice)-1]; a.Kind != steer.KindLimit || a.Job != 2 || !strings.Contains(a.Text, "--time=0-01:06:00") {
+	if a := st.Advice[len(st.Advice)-1]; a.Kind != steer.KindLimit || a.Job != 2 ||
+		!strings.Contains(a.Text, "--time=0-01:06:00") {
 		t.Errorf("%+v", a)
 	}
 	w.settings.Live.Mode = live.Observe
@@ -153,7 +155,8 @@ func TestAJobThatIsTooFarAheadStaysThere(t *testing.T) {
 	if w.jobs[1].Nice != 0 || w.jobs[3].Nice == 0 {
 		t.Errorf("nices %v", w.nices())
 	}
-	if st := s.Status(); len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "job 1 would have to be lowered by") {
+	if st := s.Status(); len(st.Notes) != 1 ||
+		!strings.Contains(st.Notes[0], "job 1 would have to be lowered by") {
 		t.Errorf("notes %q", st.Notes)
 	}
 }
@@ -227,7 +230,8 @@ func BenchmarkWantedOf100000Jobs(b *testing.B) {
 	w := newWorld()
 	w.settings.Live.Reorder = config.ReorderAll
 	for id := range slurm.JobID(100_000) {
-		w.job(id+1, uint32(id%200), 2_000_000-int64(id), map[bool]string{true: deadline(time.Hour)}[id%100 == 99])
+		w.job(id+1, uint32(id%200), 2_000_000-int64(id),
+			map[bool]string{true: deadline(time.Hour)}[id%100 == 99])
 	}
 	snap, err := w.snapshot(b.Context())
 	if err != nil {
@@ -247,9 +251,15 @@ func drawWorld(t *rapid.T) *world {
 	rules.Modes = map[string]live.Mode{"advise": live.Advise, "observe": live.Observe}
 	rules.Reorders = map[string]config.Reorder{"all": config.ReorderAll, "off": config.ReorderOff}
 	for id := range slurm.JobID(rapid.Uint32Range(0, 14).Draw(t, "jobs")) {
-		comment := rapid.SampledFrom([]string{"", "", "", "epplan:off", deadline(time.Hour), deadline(2 * time.Hour), deadline(-30 * time.Minute), "x"}).Draw(t, "comment")
-		j := w.job(id+1, rapid.Uint32Range(10, 12).Draw(t, "uid"), rapid.Int64Range(100, 140).Draw(t, "base"), comment)
-		j.Partition = rapid.SampledFrom([]string{"gpu", "gpu", "gpu", "all", "all", "off", "advise", "observe", "gpu,all"}).Draw(t, "partition")
+		comment := rapid.SampledFrom([]string{
+			"", "", "", "epplan:off", deadline(time.Hour), deadline(2 * time.Hour),
+			deadline(-30 * time.Minute), "x",
+		}).Draw(t, "comment")
+		j := w.job(id+1, rapid.Uint32Range(10, 12).Draw(t, "uid"),
+			rapid.Int64Range(100, 140).Draw(t, "base"), comment)
+		j.Partition = rapid.SampledFrom([]string{
+			"gpu", "gpu", "gpu", "all", "all", "off", "advise", "observe", "gpu,all",
+		}).Draw(t, "partition")
 		if rapid.IntRange(0, 9).Draw(t, "held") == 0 {
 			w.base[j.ID] = 0
 		}
@@ -263,7 +273,8 @@ func drawWorld(t *rapid.T) *world {
 
 // mayChange reports whether a job's nice may have changed.
 func mayChange(w *world, j *slurm.Job) bool {
-	return (j.Partition == "gpu" || j.Partition == "all") && j.State.Base == slurm.Pending && w.base[j.ID] > 0 && j.Comment != "epplan:off"
+	return (j.Partition == "gpu" || j.Partition == "all") && j.State.Base == slurm.Pending &&
+		w.base[j.ID] > 0 && j.Comment != "epplan:off"
 }
 
 func TestOnlyJobsThatMayAreMovedAndThenDeadlinesComeInOrder(t *testing.T) {

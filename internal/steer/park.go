@@ -59,10 +59,12 @@ func (p *Plan) powerDownIdle(s *Snapshot, set *Settings, ours *OwnChanges) {
 	}
 	wanted := demandedPartitions(s)
 	slices.SortStableFunc(tired, func(a, b *slurm.Node) int {
-		return cmp.Or(cmp.Compare(idleWatts(b, set.Profiles), idleWatts(a, set.Profiles)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(idleWatts(b, set.Profiles), idleWatts(a, set.Profiles)),
+			strings.Compare(a.Name, b.Name))
 	})
 	for _, n := range tired {
-		if awake.isNeeded(n, ours) || slices.ContainsFunc(n.Partitions, func(name string) bool { return wanted[name] }) {
+		if awake.isNeeded(n, ours) ||
+			slices.ContainsFunc(n.Partitions, func(name string) bool { return wanted[name] }) {
 			continue
 		}
 		awake.addNode(n, ours, -1)
@@ -93,8 +95,12 @@ func (v *awakeCounts) addNode(n *slurm.Node, ours *OwnChanges, by int) {
 
 // isNeeded reports whether too few would be awake without a node.
 func (v *awakeCounts) isNeeded(n *slurm.Node, ours *OwnChanges) bool {
-	return slices.ContainsFunc(n.Partitions, func(name string) bool { return v.partitions[name] <= spareNodes }) ||
-		slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool { return v.named[a] <= a.Idle })
+	return slices.ContainsFunc(n.Partitions, func(name string) bool {
+		return v.partitions[name] <= spareNodes
+	}) ||
+		slices.ContainsFunc(ours.Sleeps[n.Name].AwakeGroups, func(a *slurm.AwakeNodes) bool {
+			return v.named[a] <= a.Idle
+		})
 }
 
 // canSleep reports whether a node has been idle for long enough and comes back soon
@@ -105,7 +111,8 @@ func (p *Plan) canSleep(n *slurm.Node, at time.Time, set *Settings, ours *OwnCha
 	if !ok || at.Sub(since) < max(durationOf(set.Live.SleepAfter), nap.MinIdle) {
 		return false
 	}
-	if note := "nodes stay awake: " + nap.AwakeReason; nap.AwakeReason != "" && !slices.Contains(p.Notes, note) {
+	if note := "nodes stay awake: " + nap.AwakeReason; nap.AwakeReason != "" &&
+		!slices.Contains(p.Notes, note) {
 		p.Notes = append(p.Notes, note)
 	}
 	return nap.AwakeReason == ""

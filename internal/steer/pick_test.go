@@ -17,7 +17,9 @@ import (
 
 // rankAs is the order that a policy wants from now on.
 func (w *world) rankAs(policy string, ids ...slurm.JobID) {
-	r := &steer.Ranking{Policy: policy, At: w.now, Until: w.now.Add(time.Hour), Place: make(map[slurm.JobID]int)}
+	r := &steer.Ranking{
+		Policy: policy, At: w.now, Until: w.now.Add(time.Hour), Place: make(map[slurm.JobID]int),
+	}
 	for place, id := range ids {
 		r.Place[id] = place
 	}
@@ -45,7 +47,9 @@ func TestTheQueueIsPutInAPolicysOrder(t *testing.T) {
 		if r := step(t, s); r != (steer.StepReport{}) {
 			t.Errorf("%s: again: %+v", extent, r)
 		}
-		if _, err := s.UndoAll(t.Context()); err != nil || slices.ContainsFunc(slices.Collect(maps.Values(w.nices())), func(n int64) bool { return n != 0 }) {
+		if _, err := s.UndoAll(t.Context()); err != nil ||
+			slices.ContainsFunc(slices.Collect(maps.Values(w.nices())),
+				func(n int64) bool { return n != 0 }) {
 			t.Errorf("%s: undone: %v, nices %v", extent, err, w.nices())
 		}
 	}
@@ -102,12 +106,14 @@ func TestInAdviseModeAPolicysOrderIsSaidOnly(t *testing.T) {
 		t.Errorf("%+v, nices %v", r, w.nices())
 	}
 	st := s.Status()
-	if len(st.Advice) != 1 || st.Advice[0].Text != "nice 11 instead of 0: policy easy starts job 2 before" || !slices.Equal(st.Order, []slurm.JobID{2, 1}) {
+	if len(st.Advice) != 1 || st.Advice[0].Text != "nice 11 instead of 0: policy easy starts job 2 before" ||
+		!slices.Equal(st.Order, []slurm.JobID{2, 1}) {
 		t.Errorf("%+v", st)
 	}
 	w.settings.Live.Reorder = config.ReorderAll
 	step(t, s)
-	if st := s.Status(); len(st.Advice) != 1 || st.Advice[0].Text != "nice 11 instead of 0: policy easy starts others of partition gpu before" {
+	if st := s.Status(); len(st.Advice) != 1 ||
+		st.Advice[0].Text != "nice 11 instead of 0: policy easy starts others of partition gpu before" {
 		t.Errorf("of other users: %+v", st.Advice)
 	}
 }
@@ -120,7 +126,8 @@ func TestAnOrderThatIsOutOfDateSaysNothing(t *testing.T) {
 	w.settings.Ranking.Trouble = "slurm doesn't answer"
 	s := w.open(t)
 	step(t, s)
-	if st := s.Status(); w.jobs[1].Nice != 11 || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "isn't renewed: slurm doesn't answer") {
+	if st := s.Status(); w.jobs[1].Nice != 11 || len(st.Notes) != 1 ||
+		!strings.Contains(st.Notes[0], "isn't renewed: slurm doesn't answer") {
 		t.Errorf("%+v, nices %v", st, w.nices())
 	}
 	w.now = w.now.Add(2 * time.Hour)
@@ -191,7 +198,8 @@ func crowd(t *rapid.T) (w *world, wanted []slurm.JobID) {
 	w = newWorld()
 	w.settings.Live.Reorder = config.ReorderAll
 	for id := range slurm.JobID(rapid.Uint32Range(2, 12).Draw(t, "jobs")) {
-		j := w.job(id+1, rapid.Uint32Range(10, 12).Draw(t, "user"), rapid.Int64Range(1000, 1030).Draw(t, "base"), "")
+		j := w.job(id+1, rapid.Uint32Range(10, 12).Draw(t, "user"),
+			rapid.Int64Range(1000, 1030).Draw(t, "base"), "")
 		j.Eligible = start.Add(-time.Duration(rapid.IntRange(0, 100).Draw(t, "waited")) * time.Minute)
 		if nice := rapid.IntRange(0, 3).Draw(t, "nice"); nice > 0 {
 			w.setNice(j.ID, int64(nice))
@@ -209,7 +217,8 @@ func TestOffsetsGiveAPolicysOrderAndAreNeverBelowTheUsersOwn(t *testing.T) {
 		s := w.steerer(t, rapid.IntRange(1, 4).Draw(t, "changes in a step"))
 		for w.more(t, s) {
 			if now := w.queue(); overtaken(before, now, wanted) {
-				t.Fatalf("on the way a job falls behind another that it is to come before, and came: from %v to %v, wanted %v", before, now, wanted)
+				t.Fatalf("on the way a job falls behind another that it is to come before, and came: from "+
+					"%v to %v, wanted %v", before, now, wanted)
 			}
 		}
 		if got := w.queue(); !slices.Equal(got, wanted) {
@@ -239,7 +248,8 @@ func TestOffsetsGiveAPolicysOrderAndAreNeverBelowTheUsersOwn(t *testing.T) {
 func overtaken(before, now, wanted []slurm.JobID) bool {
 	for i, a := range wanted {
 		for _, b := range wanted[i+1:] {
-			if slices.Index(before, a) < slices.Index(before, b) && slices.Index(now, a) > slices.Index(now, b) {
+			if slices.Index(before, a) < slices.Index(before, b) &&
+				slices.Index(now, a) > slices.Index(now, b) {
 				return true
 			}
 		}
@@ -263,7 +273,8 @@ func TestNoJobIsPutBehindOthersForLongerThanConfigured(t *testing.T) {
 		limits.Ageing = float64(rapid.IntRange(0, 20_000).Draw(t, "ageing"))
 		limits.AgeingFactor = float64(rapid.IntRange(0, 3).Draw(t, "factor"))
 		for _, id := range wanted {
-			w.jobs[id].TimeLimit = live.LimitOf(time.Duration(rapid.IntRange(1, 100).Draw(t, "limit")) * time.Minute)
+			w.jobs[id].TimeLimit = live.LimitOf(time.Duration(rapid.IntRange(1, 100).Draw(t,
+				"limit")) * time.Minute)
 		}
 		own := w.nices()
 		s := w.steerer(t, 1000)
@@ -280,7 +291,8 @@ func TestNoJobIsPutBehindOthersForLongerThanConfigured(t *testing.T) {
 					bound = min(bound, limits.AgeingFactor*j.TimeLimit.Seconds())
 				}
 				if waited := w.now.Sub(j.Eligible).Seconds(); waited >= bound+60 && j.Nice != own[id] {
-					t.Fatalf("job %s waited for %v s of %v and has nice %d, its own is %d", id, waited, bound, j.Nice, own[id])
+					t.Fatalf("job %s waited for %v s of %v and has nice %d, its own is %d", id, waited, bound,
+						j.Nice, own[id])
 				}
 			}
 		}

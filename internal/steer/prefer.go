@@ -37,7 +37,9 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 		switch {
 		case feature == "":
 		case mode == live.Enforce:
-			p.Wants = append(p.Wants, WantedChange{slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why})
+			p.Wants = append(p.Wants, WantedChange{
+				slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why,
+			})
 		default:
 			p.advise(Advice{
 				Kind: KindPrefer, Job: j.ID, UID: j.UID, User: j.User, Partition: j.Partition,
@@ -59,7 +61,9 @@ func takesAnyGPU(j *slurm.Job, ours *OwnChanges) bool {
 		}
 	}
 	gres, err := slurm.ParseGres(j.TRESPerNode)
-	return err == nil && !slices.ContainsFunc(gres, func(g slurm.Gres) bool { return g.Name != "gpu" || g.Type != "" })
+	return err == nil && !slices.ContainsFunc(gres, func(g slurm.Gres) bool {
+		return g.Name != "gpu" || g.Type != ""
+	})
 }
 
 // featuresOf finds, for each GPU model of a partition's usable nodes, the first

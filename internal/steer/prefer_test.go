@@ -37,33 +37,44 @@ func TestAJobPrefersTheGPUModelOnWhichItNeedsClearlyLess(t *testing.T) {
 	}
 	w.jobs[1].Prefer = "volta" // the user
 	w.jobs[2].Features = "big" // the user
-	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || w.jobs[1].Prefer != "volta" || w.jobs[2].Prefer != "" || len(s.Status().Left) != 1 {
+	if r := step(t, s); r != (steer.StepReport{Undone: 1}) || w.jobs[1].Prefer != "volta" ||
+		w.jobs[2].Prefer != "" || len(s.Status().Left) != 1 {
 		t.Errorf("%+v, prefer %q and %q, %+v", r, w.jobs[1].Prefer, w.jobs[2].Prefer, s.Status())
 	}
-	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{}) || w.jobs[1].Prefer != "volta" {
+	if r, err := s.UndoAll(t.Context()); err != nil || r != (steer.StepReport{}) ||
+		w.jobs[1].Prefer != "volta" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
 func TestNothingIsPreferredWhereItIsNotClearOrTheUserChose(t *testing.T) {
 	for name, change := range map[string]func(*world){
-		"little less":      func(w *world) { w.settings.Energy = func(*slurm.Job, string) (float64, bool) { return 900, true } },
-		"energy not known": func(w *world) { w.settings.Energy = func(*slurm.Job, string) (float64, bool) { return 0, false } },
-		"model not known":  func(w *world) { w.node("x1", "unheard-of", "gpu") },
-		"one model only":   func(w *world) { delete(w.nodes, "v1") },
-		"no feature":       func(w *world) { w.nodes["a2"].Features = []string{"gpu"} },
-		"other partition":  func(w *world) { w.nodes["v1"].Partitions = []string{"other"} },
-		"out of order":     func(w *world) { w.nodes["v1"].State.Flags = []string{"DRAIN"} },
-		"not asked for":    func(w *world) { w.settings.Live.Prefer = false },
-		"own features":     func(w *world) { w.jobs[1].Features, w.jobs[2].Features = "gpu", "gpu" },
-		"own preference":   func(w *world) { w.jobs[1].Prefer, w.jobs[2].Prefer = "gpu", "gpu" },
-		"own type":         func(w *world) { w.jobs[1].TRESPerNode, w.jobs[2].TRESPerNode = "gres:gpu:v100:1", "gres:shard:1" },
+		"little less": func(w *world) {
+			w.settings.Energy = func(*slurm.Job, string) (float64, bool) { return 900, true }
+		},
+		"energy not known": func(w *world) {
+			w.settings.Energy = func(*slurm.Job, string) (float64, bool) { return 0, false }
+		},
+		"model not known": func(w *world) { w.node("x1", "unheard-of", "gpu") },
+		"one model only":  func(w *world) { delete(w.nodes, "v1") },
+		"no feature":      func(w *world) { w.nodes["a2"].Features = []string{"gpu"} },
+		"other partition": func(w *world) { w.nodes["v1"].Partitions = []string{"other"} },
+		"out of order":    func(w *world) { w.nodes["v1"].State.Flags = []string{"DRAIN"} },
+		"not asked for":   func(w *world) { w.settings.Live.Prefer = false },
+		"own features":    func(w *world) { w.jobs[1].Features, w.jobs[2].Features = "gpu", "gpu" },
+		"own preference":  func(w *world) { w.jobs[1].Prefer, w.jobs[2].Prefer = "gpu", "gpu" },
+		"own type": func(w *world) {
+			w.jobs[1].TRESPerNode, w.jobs[2].TRESPerNode = "gres:gpu:v100:1", "gres:shard:1"
+		},
 		"own type, counted": func(w *world) {
-			w.jobs[1].Requested, w.jobs[2].Requested = slurm.TRES{"gres/gpu:v100": 1}, slurm.TRES{"gres/gpu:v100": 1}
+			w.jobs[1].Requested, w.jobs[2].Requested = slurm.TRES{"gres/gpu:v100": 1},
+				slurm.TRES{"gres/gpu:v100": 1}
 		},
 		"opted out, or held": func(w *world) { w.jobs[1].Comment, w.jobs[2].Priority = "epplan:off", 0 },
 		"without GPUs":       func(w *world) { w.jobs[1].TRESPerNode, w.jobs[2].TRESPerNode = "", "" },
-		"observed":           func(w *world) { w.settings.Live.Modes = map[string]live.Mode{"gpu": live.Observe} },
+		"observed": func(w *world) {
+			w.settings.Live.Modes = map[string]live.Mode{"gpu": live.Observe}
+		},
 	} {
 		w := choosy(map[string]float64{"A100": 700, "V100": 1000})
 		change(w)
@@ -79,7 +90,8 @@ func TestAPreferenceIsAdvisedInAdviseMode(t *testing.T) {
 	w.settings.Live.Mode = live.Advise
 	s := w.open(t)
 	step(t, s)
-	if st := s.Status(); len(st.Advice) != 2 || st.Advice[0].Kind != steer.KindPrefer || !strings.HasPrefix(st.Advice[0].Text, "--prefer=ampere: on A100 it needs 30 % less energy") {
+	if st := s.Status(); len(st.Advice) != 2 || st.Advice[0].Kind != steer.KindPrefer ||
+		!strings.HasPrefix(st.Advice[0].Text, "--prefer=ampere: on A100 it needs 30 % less energy") {
 		t.Errorf("%+v", st.Advice)
 	}
 }

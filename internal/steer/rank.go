@@ -63,7 +63,9 @@ const lowPrioritiesNote = "priorities are too near 1 for jobs to be put in order
 
 // NotesOnLowPriorities are the notes of partitions whose priorities leave no room for an order.
 func (s *Status) NotesOnLowPriorities() []string {
-	return slices.DeleteFunc(slices.Clone(s.Notes), func(note string) bool { return !strings.HasSuffix(note, lowPrioritiesNote) })
+	return slices.DeleteFunc(slices.Clone(s.Notes), func(note string) bool {
+		return !strings.HasSuffix(note, lowPrioritiesNote)
+	})
 }
 
 // rankLine lowers entrants so that each comes behind the one before, and all behind
@@ -82,7 +84,9 @@ func (r *groupRanker) rankLine(list []pendingJob) []WantedChange {
 		}
 		offset := e.minOffset(r.limit)
 		if offset > maxOffset || e.userNice+offset > maxNice {
-			r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("partition %s: job %s would have to be lowered by %d, more than is done", r.key.partition, e.job.ID, offset))
+			r.plan.Notes = append(r.plan.Notes,
+				fmt.Sprintf("partition %s: job %s would have to be lowered by %d, more than is done",
+					r.key.partition, e.job.ID, offset))
 			continue
 		}
 		if offset > 0 {

@@ -151,7 +151,8 @@ func (s *Steerer) settleJob(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	default:
 		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true
-		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", slurm.Printable(value, 80), "was_set_to", e.After)
+		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is",
+			slurm.Printable(value, 80), "was_set_to", e.After)
 	}
 }
 
@@ -190,14 +191,16 @@ func (s *Steerer) settleWeight(k leverKey, e *ledgerEntry, x *snapshotIndex) {
 	case e.Phase != phaseTakenOver:
 		e.Phase, e.Was = phaseTakenOver, ""
 		s.ledger.dirty = true
-		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", weight, "was_set_to", e.After)
+		s.log.Info("a lever was moved by someone else and is left alone", "lever", k.String(), "is", weight,
+			"was_set_to", e.After)
 	}
 }
 
 // ownChanges is what NewPlan must know of the entries.
 func (s *Steerer) ownChanges() *OwnChanges {
 	o := &OwnChanges{
-		UserNice: make(map[slurm.JobID]int64), Untouchable: make(map[slurm.JobID]bool), Prefer: make(map[slurm.JobID]bool), Weights: make(map[string]uint32),
+		UserNice: make(map[slurm.JobID]int64), Untouchable: make(map[slurm.JobID]bool),
+		Prefer: make(map[slurm.JobID]bool), Weights: make(map[string]uint32),
 		Asleep: make(map[string]bool), Idle: s.idle,
 	}
 	for k, e := range s.ledger.entries {

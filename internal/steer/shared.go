@@ -44,7 +44,8 @@ func suitabilityText(n *share.Node, j *slurm.Job) string {
 	case len(n.Beside) == 0:
 		return fmt.Sprintf("job %s would have a GPU alone there, for %.0f W more", j.ID, n.RisesW)
 	}
-	return fmt.Sprintf("job %s fits beside what runs there: correlation %.2f, %.0f W more", j.ID, n.Correlation, n.RisesW)
+	return fmt.Sprintf("job %s fits beside what runs there: correlation %.2f, %.0f W more", j.ID,
+		n.Correlation, n.RisesW)
 }
 
 // nextShared is the pending job for a part of a GPU that Slurm starts next, nil
@@ -59,7 +60,8 @@ func nextShared(s *Snapshot, set *Settings) *slurm.Job {
 		if j.State.Base != slurm.Pending || j.Held() || !isRunnable(j, s.At) {
 			continue
 		}
-		if _, ok := share.WishOf(j); !ok || modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe {
+		if _, ok := share.WishOf(j); !ok ||
+			modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe {
 			continue
 		}
 		if next == nil || compareStartOrder(j, next) < 0 {

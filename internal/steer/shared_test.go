@@ -21,7 +21,10 @@ func sharing(ranks map[string]int) *world {
 		o := share.Order{Job: j.ID, Nodes: []share.Node{}}
 		for i := range c.Nodes {
 			if rank, ok := ranks[c.Nodes[i].Name]; ok {
-				o.Nodes = append(o.Nodes, share.Node{Name: c.Nodes[i].Name, Rank: rank, Fits: rank < 2, Why: "too hot", Beside: []slurm.JobID{3}})
+				o.Nodes = append(o.Nodes, share.Node{
+					Name: c.Nodes[i].Name, Rank: rank, Fits: rank < 2, Why: "too hot",
+					Beside: []slurm.JobID{3},
+				})
 			}
 		}
 		return o
@@ -38,7 +41,9 @@ func sharing(ranks map[string]int) *world {
 
 // weight are the weights of the nodes in the order of their names.
 func (w *world) weight() [4]uint32 {
-	return [4]uint32{w.nodes["n1"].Weight, w.nodes["n2"].Weight, w.nodes["n3"].Weight, w.nodes["whole"].Weight}
+	return [4]uint32{
+		w.nodes["n1"].Weight, w.nodes["n2"].Weight, w.nodes["n3"].Weight, w.nodes["whole"].Weight,
+	}
 }
 
 func TestNodesWithSharedGPUsGetWeightsByHowTheySuitTheNextJob(t *testing.T) {
@@ -48,7 +53,8 @@ func TestNodesWithSharedGPUsGetWeightsByHowTheySuitTheNextJob(t *testing.T) {
 	if r := step(t, s); r.Set != 2 || w.weight() != [4]uint32{11, 10, 12, 10} {
 		t.Fatalf("%+v: %v", r, w.weight())
 	}
-	if st := s.Status(); st.Weights != 2 || st.Shared == nil || st.Shared.Job != 1 || len(st.Shared.Nodes) != 3 {
+	if st := s.Status(); st.Weights != 2 || st.Shared == nil || st.Shared.Job != 1 ||
+		len(st.Shared.Nodes) != 3 {
 		t.Errorf("%+v", st)
 	}
 	w.nodes["n1"].Weight, w.nodes["n3"].Weight = 10, 77 // scontrol reconfigure; an administrator
@@ -78,7 +84,9 @@ func TestNoWeightMovesForJobsThatShareNothingOrAreNotToBeTouched(t *testing.T) {
 		"not asked for": func(w *world) { w.settings.Live.Sharing.Weights = false },
 		"nobody knows":  func(w *world) { w.settings.Shared = nil },
 		"an unknown job": func(w *world) {
-			w.settings.Shared = func(_ *share.ClusterState, j *slurm.Job) share.Order { return share.Order{Job: j.ID, Note: "?"} }
+			w.settings.Shared = func(_ *share.ClusterState, j *slurm.Job) share.Order {
+				return share.Order{Job: j.ID, Note: "?"}
+			}
 		},
 		"a stranger before": func(w *world) { w.job(2, 11, 200, "epplan:off").TRESPerNode = "gres:shard:1" },
 	} {
@@ -93,14 +101,19 @@ func TestNoWeightMovesForJobsThatShareNothingOrAreNotToBeTouched(t *testing.T) {
 
 func TestAJobThatSlurmCannotStartYetDoesNotHoldUpTheOrderForTheNext(t *testing.T) {
 	for _, reason := range []string{
-		"QOSMaxGRESPerUser", "QOSGrpCpuLimit", "QOSMaxJobsPerUserLimit", "AssocGrpGRES", "AssocMaxJobsLimit", "AssocGrpCPUMinutesLimit",
-		"MaxGRESPerAccount", "AssociationJobLimit", "JobArrayTaskLimit", "Licenses", "Reservation", "ReqNodeNotAvail", "PartitionDown",
-		"PartitionInactive", "JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", "Dependency", "DependencyNeverSatisfied", "BeginTime",
-		"BurstBufferStageIn", "InvalidQOS", "AccountNotAllowed", "PartitionTimeLimit", "BadConstraints", "a reason of a later Slurm",
+		"QOSMaxGRESPerUser", "QOSGrpCpuLimit", "QOSMaxJobsPerUserLimit", "AssocGrpGRES", "AssocMaxJobsLimit",
+		"AssocGrpCPUMinutesLimit",
+		"MaxGRESPerAccount", "AssociationJobLimit", "JobArrayTaskLimit", "Licenses", "Reservation",
+		"ReqNodeNotAvail", "PartitionDown",
+		"PartitionInactive", "JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", "Dependency",
+		"DependencyNeverSatisfied", "BeginTime",
+		"BurstBufferStageIn", "InvalidQOS", "AccountNotAllowed", "PartitionTimeLimit", "BadConstraints",
+		"a reason of a later Slurm",
 	} {
 		ahead(t, reason, 1)
 	}
-	for _, reason := range []string{"QOSMaxGRESPerUser", "PartitionDown", "Licenses"} { // it may be over in a moment
+	// It may be over in a moment.
+	for _, reason := range []string{"QOSMaxGRESPerUser", "PartitionDown", "Licenses"} {
 		w := sharing(map[string]int{"n1": 1, "n2": 0, "n3": 2})
 		w.jobs[1].Reason = reason
 		w.job(2, 10, 50, "").TRESPerNode = "gres:shard:1"
@@ -137,7 +150,9 @@ func TestTheOrderOfNodesIsAdvisedInAdviseMode(t *testing.T) {
 	s := w.open(t)
 	r := step(t, s)
 	st := s.Status()
-	if r.Set != 0 || len(st.Advice) != 2 || st.Advice[0].Text != "weight 11 instead of 10: job 1 fits beside what runs there: correlation 0.00, 0 W more" ||
+	if r.Set != 0 || len(st.Advice) != 2 ||
+		st.Advice[0].Text !=
+			"weight 11 instead of 10: job 1 fits beside what runs there: correlation 0.00, 0 W more" ||
 		!strings.HasSuffix(st.Advice[1].Text, "job 1 doesn't fit beside what runs there: too hot") {
 		t.Errorf("%+v, %+v", r, st.Advice)
 	}

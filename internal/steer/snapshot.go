@@ -136,7 +136,8 @@ func (p *Plan) limits(s *Snapshot, set *Settings) {
 	}
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
-		if j.State.Base != slurm.Pending || modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe || wishesOf(j).Off {
+		if j.State.Base != slurm.Pending ||
+			modeOf(strings.Split(j.Partition, ","), &set.Live) == live.Observe || wishesOf(j).Off {
 			continue
 		}
 		upper, known := set.Upper(j)
@@ -144,7 +145,9 @@ func (p *Plan) limits(s *Snapshot, set *Settings) {
 			continue
 		}
 		if a, ok := slurm.AdviseLimit(j.TimeLimit, upper, set.Margin); ok {
-			p.advise(Advice{Kind: KindLimit, Job: j.ID, UID: j.UID, User: j.User, Partition: j.Partition, Text: a.Text})
+			p.advise(Advice{
+				Kind: KindLimit, Job: j.ID, UID: j.UID, User: j.User, Partition: j.Partition, Text: a.Text,
+			})
 		}
 	}
 }

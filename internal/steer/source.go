@@ -23,7 +23,9 @@ func FromSlurm(client Slurm, clock func() time.Time) func(context.Context) (*Sna
 		err := client.EachJob(ctx, func(j *slurm.Job) error {
 			s.Jobs = append(s.Jobs, *j)
 			if j.State.Base.Ended() { // it says since when its nodes have been idle
-				s.Jobs[len(s.Jobs)-1] = slurm.Job{ID: j.ID, ArrayTask: -1, State: j.State, End: j.End, Nodes: j.Nodes}
+				s.Jobs[len(s.Jobs)-1] = slurm.Job{
+					ID: j.ID, ArrayTask: -1, State: j.State, End: j.End, Nodes: j.Nodes,
+				}
 			}
 			return nil
 		})

@@ -76,22 +76,25 @@ type Steerer struct {
 
 // StepReport is what a step did.
 type StepReport struct {
-	Set     int // values that were set
-	Undone  int // values that were taken back
-	Failed  int // levers that couldn't be moved
-	Waiting int // values that can't be taken back now: of jobs that run or are held, and of nodes on their way down
+	Set    int // values that were set
+	Undone int // values that were taken back
+	Failed int // levers that couldn't be moved
+	// Values that can't be taken back now: of jobs that run or are held, and of nodes on
+	// their way down.
+	Waiting int
 	More    int // changes that are due but were left to later steps
 }
 
 // Status is how a Steerer fares. Counts are since its start.
 type Status struct {
-	At      time.Time     `json:"at"`                // of the last step
-	Paused  bool          `json:"paused"`            // everything was taken back, and nothing is set
-	Nice    int           `json:"nice"`              // jobs whose nice has a part of ours
-	Prefer  int           `json:"prefer"`            // jobs that prefer a feature by our doing
-	Weights int           `json:"weights"`           // nodes whose weight is ours
-	Asleep  int           `json:"asleep"`            // nodes that sleep by our doing
-	Wakes   int64         `json:"wakes"`             // nodes that came back from sleep, whoever had put them there
+	At      time.Time `json:"at"`      // of the last step
+	Paused  bool      `json:"paused"`  // everything was taken back, and nothing is set
+	Nice    int       `json:"nice"`    // jobs whose nice has a part of ours
+	Prefer  int       `json:"prefer"`  // jobs that prefer a feature by our doing
+	Weights int       `json:"weights"` // nodes whose weight is ours
+	Asleep  int       `json:"asleep"`  // nodes that sleep by our doing
+	// Nodes that came back from sleep, whoever had put them there.
+	Wakes   int64         `json:"wakes"`
 	WakeS   float64       `json:"longest_wake_s"`    // the longest that one took
 	Left    []slurm.JobID `json:"left_alone"`        // jobs whose nice or preference someone else changed
 	Set     int64         `json:"set"`               // changes made
@@ -101,9 +104,11 @@ type Status struct {
 	More    int           `json:"more"`              // advice that isn't listed
 	Notes   []string      `json:"notes"`             // what can't be done, and why
 	Trouble string        `json:"trouble,omitempty"` // why the last step failed
-	Shared  *share.Order  `json:"shared,omitempty"`  // of nodes, for the next job that asks for a part of a GPU
-	Policy  string        `json:"policy,omitempty"`  // whose order pending jobs are put in; empty: deadlines alone count
-	Order   []slurm.JobID `json:"order,omitempty"`   // the order that is wanted
+	// Of nodes, for the next job that asks for a part of a GPU.
+	Shared *share.Order `json:"shared,omitempty"`
+	// Whose order pending jobs are put in; empty: deadlines alone count.
+	Policy string        `json:"policy,omitempty"`
+	Order  []slurm.JobID `json:"order,omitempty"` // the order that is wanted
 }
 
 // Open makes a Steerer and reads what an earlier one left in force. A ledger that
@@ -127,7 +132,8 @@ func Open(o *Options) (*Steerer, error) {
 		return nil, err
 	}
 	if aside != nil {
-		s.log.Error("the ledger of levers was moved aside: what it named stays as it is in Slurm", "error", aside)
+		s.log.Error("the ledger of levers was moved aside: what it named stays as it is in Slurm",
+			"error", aside)
 	}
 	s.ledger = l
 	s.publish(nil, StepReport{}, aside)
@@ -156,7 +162,8 @@ func (s *Steerer) Run(ctx context.Context, every time.Duration) {
 		}
 	}
 	if err := s.undoWeights(ctx); err != nil {
-		s.log.Warn("the order of nodes with shared GPUs isn't taken back: the next start does it", "error", err)
+		s.log.Warn("the order of nodes with shared GPUs isn't taken back: the next start does it",
+			"error", err)
 	}
 }
 
@@ -177,9 +184,9 @@ func (s *Steerer) Step(ctx context.Context) (StepReport, error) {
 	return report, err
 }
 
-// UndoAll takes back everything that can be, however much it is. From then on
-// nothing is set until the settings have another version. What is left is in the report; steps go on taking it back. With an
-// error, try again.
+// UndoAll takes back everything that can be, however much it is. From then on nothing is
+// set until the settings have another version. What is left is in the report; steps go on
+// taking it back. With an error, try again.
 func (s *Steerer) UndoAll(ctx context.Context) (StepReport, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

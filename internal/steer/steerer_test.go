@@ -144,7 +144,8 @@ func TestWhatFailsForOneJobDoesNotStopOthers(t *testing.T) {
 	for range 5 {
 		step(t, s)
 	}
-	if st := s.Status(); st.Failed != 3 || len(st.Notes) != 1 || !strings.Contains(st.Notes[0], "nice of job 3 can't be moved") {
+	if st := s.Status(); st.Failed != 3 || len(st.Notes) != 1 ||
+		!strings.Contains(st.Notes[0], "nice of job 3 can't be moved") {
 		t.Errorf("%+v", st)
 	}
 	if r, err := s.UndoAll(t.Context()); err != nil || r.Undone != 1 {
@@ -255,7 +256,8 @@ func TestALedgerThatCannotBeReadIsMovedAsideAndSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := w.open(t)
-		if s.Status().Trouble == "" || !slices.Equal(w.disk.Names(), []string{fmt.Sprintf("levers/levers.json.aside-%d", w.now.Unix())}) {
+		if s.Status().Trouble == "" || !slices.Equal(w.disk.Names(),
+			[]string{fmt.Sprintf("levers/levers.json.aside-%d", w.now.Unix())}) {
 			t.Errorf("%q: %+v, files %q", text, s.Status(), w.disk.Names())
 		}
 		if r := step(t, s); r.Set != 1 || s.Status().Trouble != "" {
@@ -290,7 +292,8 @@ func TestWithAFullDiskNothingIsSetButEverythingIsTakenBack(t *testing.T) {
 	step(t, s)
 	w.disk.Fill(10)
 	w.job(3, 10, 1200, "")
-	if r, err := s.Step(t.Context()); err == nil || r.Set != 0 || w.jobs[3].Nice != 0 || s.Status().Trouble == "" {
+	if r, err := s.Step(t.Context()); err == nil || r.Set != 0 || w.jobs[3].Nice != 0 ||
+		s.Status().Trouble == "" {
 		t.Errorf("%+v, %v, nices %v", r, err, w.nices())
 	}
 	if r, err := s.UndoAll(t.Context()); err == nil || r.Undone != 1 || w.jobs[1].Nice != 7 {
@@ -328,7 +331,9 @@ func TestTheLedgerIsKeptOnTheRealDiskToo(t *testing.T) {
 	w := pair()
 	dir := filepath.Join(t.TempDir(), "levers")
 	open := func() *steer.Steerer {
-		s, err := steer.Open(&steer.Options{Source: w.snapshot, Levers: w, Settings: func() *steer.Settings { return &w.settings }, Dir: dir})
+		s, err := steer.Open(&steer.Options{
+			Source: w.snapshot, Levers: w, Settings: func() *steer.Settings { return &w.settings }, Dir: dir,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,14 +15,18 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 		return 0, fmt.Errorf("%w: a decision needs cluster, time, and job id or token", record.ErrInvalid)
 	}
 	args := []any{
-		record.CleanText(d.Cluster), d.JobID, record.CleanText(d.Node), record.CleanText(d.Token), record.CleanText(d.RunID),
-		record.CleanText(d.Workload), record.CleanText(d.GPUModel), float64(d.Setting.Core), float64(d.Setting.Mem),
+		record.CleanText(d.Cluster), d.JobID, record.CleanText(d.Node), record.CleanText(d.Token),
+		record.CleanText(d.RunID),
+		record.CleanText(d.Workload), record.CleanText(d.GPUModel), float64(d.Setting.Core),
+		float64(d.Setting.Mem),
 	}
 	for _, i := range []record.Interval{d.TimeS, d.PowerW, d.EnergyJ} {
 		args = append(args, nullableNumber(i.Value), nullableNumber(i.Low), nullableNumber(i.High))
 	}
-	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode), record.CleanText(d.ConfigVersion), d.ModelVersion,
-		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ), nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Tier))
+	args = append(args, record.CleanText(d.Reason), record.CleanText(d.Mode),
+		record.CleanText(d.ConfigVersion), d.ModelVersion,
+		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
+		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Tier))
 	id, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
@@ -70,13 +74,19 @@ func scanDecision(row scanner) (record.Decision, error) {
 	var numbers [12]sql.NullFloat64
 	var created sql.NullInt64
 	err := row.Scan(&d.ID, &d.Cluster, &d.JobID, &d.Node, &d.Token, &d.RunID, &d.Workload, &d.GPUModel,
-		&d.Setting.Core, &d.Setting.Mem, &numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5],
-		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion, &d.Arm, &created,
+		&d.Setting.Core, &d.Setting.Mem, &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+		&numbers[4], &numbers[5],
+		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
+		&d.Arm, &created,
 		&numbers[9], &numbers[10], &numbers[11], &d.Tier)
 	for i, interval := range []*record.Interval{&d.TimeS, &d.PowerW, &d.EnergyJ} {
-		*interval = record.Interval{Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]), High: knownNumber(numbers[3*i+2])}
+		*interval = record.Interval{
+			Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]),
+			High: knownNumber(numbers[3*i+2]),
+		}
 	}
-	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]), knownNumber(numbers[11])
+	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
+		knownNumber(numbers[11])
 	d.Created = timeOf(created)
 	return d, err
 }

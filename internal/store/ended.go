@@ -36,8 +36,11 @@ func (s *Store) EndedJobs(ctx context.Context, cluster string, latest int) ([]re
 }
 
 // EndedJob is a job that ended, or ErrNotFound.
-func (s *Store) EndedJob(ctx context.Context, cluster string, id int64, submitted time.Time) (record.EndedJob, error) {
-	e, err := scanEnded(s.read.QueryRowContext(ctx, fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
+func (s *Store) EndedJob(
+	ctx context.Context, cluster string, id int64, submitted time.Time,
+) (record.EndedJob, error) {
+	e, err := scanEnded(s.read.QueryRowContext(ctx,
+		fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
 		cluster, 1, id, record.Micro(submitted).UnixMicro()))
 	return e, lookupError(err, "ended job %d", id)
 }
@@ -48,14 +51,19 @@ func scanEnded(row scanner) (record.EndedJob, error) {
 	var submitted, ended sql.NullInt64
 	var limit, took, energy sql.NullFloat64
 	var numbers [9]sql.NullFloat64
-	err := row.Scan(&e.Cluster, &e.ID, &submitted, &e.Token, &e.User, &e.Account, &e.Partition, &e.Name, &e.ScriptHash, &e.Workload,
+	err := row.Scan(&e.Cluster, &e.ID, &submitted, &e.Token, &e.User, &e.Account, &e.Partition, &e.Name,
+		&e.ScriptHash, &e.Workload,
 		&limit, &e.Nodes, &e.GPUs, &e.State, &ended, &took, &energy, &e.Completed, &e.Runs, &e.Tier,
-		&numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5], &numbers[6], &numbers[7], &numbers[8])
+		&numbers[0], &numbers[1], &numbers[2], &numbers[3], &numbers[4], &numbers[5], &numbers[6],
+		&numbers[7], &numbers[8])
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)
 	e.Limit = limitOf(limit)
 	e.TimeS, e.EnergyJ = knownNumber(took), knownNumber(energy)
 	for i, interval := range []*record.Interval{&e.PredictedS, &e.PredictedPowerW, &e.PredictedJ} {
-		*interval = record.Interval{Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]), High: knownNumber(numbers[3*i+2])}
+		*interval = record.Interval{
+			Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]),
+			High: knownNumber(numbers[3*i+2]),
+		}
 	}
 	return e, err
 }

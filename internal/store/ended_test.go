@@ -36,15 +36,18 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	e := all[0]
-	if e.ID != job(1).ID || e.TimeS != live.Known(101) || e.EnergyJ != live.Known(2000) || e.Runs != 2 || e.Tier != "similar" ||
-		e.PredictedS.High != live.Known(130) || e.PredictedJ.Value != (live.Number{}) || e.ScriptHash != job(1).ScriptHash {
+	if e.ID != job(1).ID || e.TimeS != live.Known(101) || e.EnergyJ != live.Known(2000) || e.Runs != 2 ||
+		e.Tier != "similar" ||
+		e.PredictedS.High != live.Known(130) || e.PredictedJ.Value != (live.Number{}) ||
+		e.ScriptHash != job(1).ScriptHash {
 		t.Errorf("%+v", e)
 	}
 	one, err := s.EndedJob(t.Context(), "alpha", e.ID, e.Submitted)
 	if err != nil || one.TimeS != e.TimeS || one.Ended != e.Ended {
 		t.Errorf("%+v, %v", one, err)
 	}
-	if _, err := s.EndedJob(t.Context(), "alpha", job(2).ID, job(2).Submitted); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.EndedJob(t.Context(), "alpha", job(2).ID, job(2).Submitted); !errors.Is(err,
+		store.ErrNotFound) {
 		t.Errorf("a job that runs: %v", err)
 	}
 	if all, err := s.EndedJobs(t.Context(), "alpha", 1); err != nil || len(all) != 0 {
@@ -57,11 +60,16 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 
 func TestFeaturesOfCodeStayWhereLaterOnesHaveNone(t *testing.T) {
 	s, _ := openNew(t)
-	first := &record.Features{Cluster: "alpha", Source: "a", Script: []float32{1, 0, 2}, Code: []float32{0, 3}, Digest: []byte{9}, Seen: start}
+	first := &record.Features{
+		Cluster: "alpha", Source: "a", Script: []float32{1, 0, 2}, Code: []float32{0, 3},
+		Digest: []byte{9}, Seen: start,
+	}
 	if err := s.PutFeatures(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	again := &record.Features{Cluster: "alpha", Source: "a", Script: []float32{4}, Digest: []byte{8}, Seen: start.Add(time.Hour)}
+	again := &record.Features{
+		Cluster: "alpha", Source: "a", Script: []float32{4}, Digest: []byte{8}, Seen: start.Add(time.Hour),
+	}
 	other := &record.Features{Cluster: "alpha", Source: "b", Seen: start}
 	for _, f := range []*record.Features{again, other} {
 		if err := s.PutFeatures(t.Context(), f); err != nil {
@@ -72,10 +80,14 @@ func TestFeaturesOfCodeStayWhereLaterOnesHaveNone(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if f := all[0]; f.Source != "a" || !slices.Equal(f.Script, again.Script) || !slices.Equal(f.Code, first.Code) || f.Digest[0] != 9 || !f.Seen.Equal(again.Seen) {
+	if f := all[0]; f.Source != "a" || !slices.Equal(f.Script, again.Script) ||
+		!slices.Equal(f.Code, first.Code) || f.Digest[0] != 9 || !f.Seen.Equal(again.Seen) {
 		t.Errorf("%+v", f)
 	}
-	if err := s.PutFeatures(t.Context(), &record.Features{Cluster: "alpha", Source: "a", Seen: start, Code: make([]float32, record.MaxFeatures+1)}); !errors.Is(err, record.ErrInvalid) {
+	if err := s.PutFeatures(t.Context(), &record.Features{
+		Cluster: "alpha", Source: "a", Seen: start,
+		Code: make([]float32, record.MaxFeatures+1),
+	}); !errors.Is(err, record.ErrInvalid) {
 		t.Errorf("too long: %v", err)
 	}
 }

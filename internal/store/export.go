@@ -16,7 +16,8 @@ import (
 
 // tables are what can be exported, in the order of docs/records.md.
 var tables = []string{
-	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models", "models_out",
+	"jobs", "decisions", "outcomes", "outcome_details", "outcome_profiles", "outcome_conflicts", "models",
+	"models_out",
 	"outcome_months",
 	"pruned_runs", "history", "features", "run_days", "energy_sums",
 }
@@ -30,7 +31,8 @@ func Tables() []string { return slices.Clone(tables) }
 // other bytes replaced. Rows are streamed; all are of one moment.
 func (s *Store) Export(ctx context.Context, w io.Writer, table string) error {
 	if !slices.Contains(tables, table) {
-		return fmt.Errorf("export table %q: %w: it is one of %s", table, ErrNotFound, strings.Join(tables, ", "))
+		return fmt.Errorf("export table %q: %w: it is one of %s", table, ErrNotFound,
+			strings.Join(tables, ", "))
 	}
 	rows, err := s.read.QueryContext(ctx, "SELECT * FROM "+table) //nolint:gosec // one of our own names
 	if err != nil {
@@ -96,7 +98,10 @@ func exportLine(columns []string, values []any) ([]byte, error) {
 }
 
 // embedded are the columns that hold JSON.
-var embedded = []string{"gpus", "clocks", "throttled_s", "stays", "restarted", "implausible", "body", "coefficients", "covariance"}
+var embedded = []string{
+	"gpus", "clocks", "throttled_s", "stays", "restarted", "implausible", "body", "coefficients",
+	"covariance",
+}
 
 // exportValue is a column as a value for JSON.
 func exportValue(column string, value any) (any, error) {
@@ -140,7 +145,8 @@ func exportProfile(blob []byte) (any, error) {
 	for i := range p.GPUs {
 		g := &p.GPUs[i]
 		gpus[i] = one{
-			g.Utilisation.Interval().Seconds(), numbers(&g.Utilisation), g.Memory.Interval().Seconds(), numbers(&g.Memory), g.PeakMem, g.MemTotal,
+			g.Utilisation.Interval().Seconds(), numbers(&g.Utilisation), g.Memory.Interval().Seconds(),
+			numbers(&g.Memory), g.PeakMem, g.MemTotal,
 		}
 	}
 	return gpus, nil

@@ -167,7 +167,8 @@ func TestOneWriteThatFailsDoesNotHarmOthersInItsTransaction(t *testing.T) {
 				return
 			}
 			err := s.Apply(t.Context(), func(ctx context.Context, conn *sql.Conn) error {
-				_, err := conn.ExecContext(ctx, "INSERT INTO pruned_runs VALUES ('alpha', ?, '', x'')", strconv.Itoa(i))
+				_, err := conn.ExecContext(ctx, "INSERT INTO pruned_runs VALUES ('alpha', ?, '', x'')",
+					strconv.Itoa(i))
 				return errors.Join(wrong, err)
 			})
 			if !errors.Is(err, wrong) {

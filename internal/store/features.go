@@ -11,8 +11,10 @@ import (
 // PutFeatures keeps what a script looks like, in place of what was known of it. The
 // code's features stay where the new ones have none.
 func (s *Store) PutFeatures(ctx context.Context, f *record.Features) error {
-	if f.Cluster == "" || f.Source == "" || f.Seen.IsZero() || len(f.Script) > record.MaxFeatures || len(f.Code) > record.MaxFeatures {
-		return fmt.Errorf("%w: features need cluster, source and time, and at most %d coordinates", record.ErrInvalid, record.MaxFeatures)
+	if f.Cluster == "" || f.Source == "" || f.Seen.IsZero() || len(f.Script) > record.MaxFeatures ||
+		len(f.Code) > record.MaxFeatures {
+		return fmt.Errorf("%w: features need cluster, source and time, and at most %d coordinates",
+			record.ErrInvalid, record.MaxFeatures)
 	}
 	digest := f.Digest
 	if digest == nil {
@@ -24,7 +26,8 @@ INSERT INTO features (cluster, source, script, code, digest, seen_us) VALUES (?,
 ON CONFLICT DO UPDATE SET script = COALESCE(excluded.script, script),
 	digest = CASE WHEN excluded.code IS NULL THEN digest ELSE excluded.digest END,
 	code = COALESCE(excluded.code, code), seen_us = excluded.seen_us`,
-			record.CleanText(f.Cluster), record.CleanText(f.Source), record.PackVector(f.Script), record.PackVector(f.Code), digest,
+			record.CleanText(f.Cluster), record.CleanText(f.Source), record.PackVector(f.Script),
+			record.PackVector(f.Code), digest,
 			record.Micro(f.Seen).UnixMicro())
 		return err
 	})

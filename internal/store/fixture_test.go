@@ -64,11 +64,13 @@ func open(tb testing.TB, path string, options *store.Options) *store.Store {
 func outcome(i int) *record.Outcome {
 	series := record.NewSampler(time.Minute)
 	for minute := range 20 {
-		series.Add(time.Duration(minute)*time.Minute, time.Duration(minute+1)*time.Minute, float64((i+minute)%10)/10)
+		series.Add(time.Duration(minute)*time.Minute, time.Duration(minute+1)*time.Minute,
+			float64((i+minute)%10)/10)
 	}
 	begin := start.Add(time.Duration(i) * time.Minute)
 	return &record.Outcome{
-		Cluster: "alpha", RunID: fmt.Sprintf("run-%06d", i), JobID: int64(1000 + i), Node: "n1", Restart: i % 2,
+		Cluster: "alpha", RunID: fmt.Sprintf("run-%06d", i), JobID: int64(1000 + i), Node: "n1",
+		Restart:  i % 2,
 		Workload: fmt.Sprintf("w%d", i%3), GPUModel: "V100", Arm: live.ArmTreated,
 		Submitted: begin.Truncate(time.Second), Started: begin, Ended: begin.Add(20 * time.Minute),
 		GPUs: []string{"GPU-a", "GPU-b"}, ExitState: record.Completed,

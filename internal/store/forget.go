@@ -38,10 +38,14 @@ const selectConflictRuns = "SELECT conflict_id, received_us, digest, body FROM o
 // RecordedRuns lists the outcomes that pass a filter, or the conflicting ones that do, from
 // after a page's Next on (0: from the first), at most so many. As with [Store.Jobs],
 // a page may hold fewer though there are more.
-func (s *Store) RecordedRuns(ctx context.Context, f *RunFilter, conflicts bool, after int64, most int) (RecordedRunPage, error) {
-	id, job, ended, query, scan := "outcome_id", "job_id", "COALESCE(ended_us, received_us)", "", scanRecordedRun
+func (s *Store) RecordedRuns(
+	ctx context.Context, f *RunFilter, conflicts bool, after int64, most int,
+) (RecordedRunPage, error) {
+	id, job, ended, query, scan := "outcome_id", "job_id", "COALESCE(ended_us, received_us)", "",
+		scanRecordedRun
 	if conflicts {
-		id, job, ended, query, scan = "conflict_id", "body ->> '$.job_id'", "received_us", selectConflictRuns, scanConflict
+		id, job, ended, query, scan = "conflict_id", "body ->> '$.job_id'", "received_us",
+			selectConflictRuns, scanConflict
 	}
 	var where conditions
 	where.add(true, "cluster = ?", f.Cluster)
@@ -61,7 +65,8 @@ func (s *Store) RecordedRuns(ctx context.Context, f *RunFilter, conflicts bool, 
 	default:
 		query = fmt.Sprintf(selectRecordedRuns, "")
 	}
-	rows, err := s.read.QueryContext(ctx, query+where.String()+" ORDER BY "+id+" LIMIT ?", append(where.args, most)...)
+	rows, err := s.read.QueryContext(ctx, query+where.String()+" ORDER BY "+id+" LIMIT ?",
+		append(where.args, most)...)
 	var page RecordedRunPage
 	if page.Runs, err = collect(rows, err, scan); err != nil {
 		return RecordedRunPage{}, fmt.Errorf("list recorded runs: %w", err)
@@ -70,7 +75,8 @@ func (s *Store) RecordedRuns(ctx context.Context, f *RunFilter, conflicts bool, 
 		page.Next = page.Runs[n-1].ID
 	} else if stop > 0 {
 		more := false
-		if err := s.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outcomes WHERE outcome_id > ?)", stop).Scan(&more); err != nil {
+		if err := s.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outcomes WHERE outcome_id > ?)",
+			stop).Scan(&more); err != nil {
 			return RecordedRunPage{}, fmt.Errorf("list recorded runs: %w", typedError(err))
 		}
 		if more {
@@ -87,7 +93,8 @@ const maxRecordedRuns = 20_000
 func scanRecordedRun(row scanner) (k record.RecordedRun, err error) {
 	var received sql.NullInt64
 	var readings, profile []byte
-	if k.ID, err = scanOutcome(extendedRow{row, []any{&received, &k.Digest, &readings, &profile}}, &k.Outcome); err != nil {
+	if k.ID, err = scanOutcome(extendedRow{row, []any{&received, &k.Digest, &readings, &profile}},
+		&k.Outcome); err != nil {
 		return k, err
 	}
 	k.Received = timeOf(received)
@@ -188,7 +195,11 @@ func forget(ctx context.Context, conn *sql.Conn, outcomes, conflicts []int64) (f
 		{keepShownEnd, []any{some}, nil},
 		{insertForgottenRuns, []any{some}, nil},
 		{"DELETE FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?))", []any{some}, &f.Runs},
-		{"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT value FROM json_each(?))", []any{apart}, &f.Conflicts},
+		{
+			"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT value FROM json_each(?))",
+			[]any{apart},
+			&f.Conflicts,
+		},
 		{addSomeJobs, []any{1, whole}, nil}, // those that are left
 	} {
 		result, err := conn.ExecContext(ctx, step.statement, step.args...)
@@ -228,7 +239,9 @@ func (s *Store) Remember(ctx context.Context, runs []record.RecordedRun) (Forget
 				back.Conflicts++
 			case stored:
 				back.Runs++
-				key := record.WorkloadKey{Cluster: r.outcome.Cluster, Workload: r.outcome.Workload, GPUModel: r.outcome.GPUModel}
+				key := record.WorkloadKey{
+					Cluster: r.outcome.Cluster, Workload: r.outcome.Workload, GPUModel: r.outcome.GPUModel,
+				}
 				if key.Workload != "" && !r.outcome.Unmatched && !seen[key] {
 					seen[key] = true
 					back.Workloads = append(back.Workloads, key)
@@ -256,7 +269,8 @@ type restoredRun struct {
 func (r *restoredRun) prepare(k *record.RecordedRun) (err error) {
 	r.conflict, r.id, r.received = k.Conflict, k.ID, record.Micro(k.Received).UnixMicro()
 	if len(k.Digest) != len(r.digest) || k.Received.IsZero() || k.ID <= 0 {
-		return fmt.Errorf("%w: a run with its id, its digest, and when it was received is expected", record.ErrInvalid)
+		return fmt.Errorf("%w: a run with its id, its digest, and when it was received is expected",
+			record.ErrInvalid)
 	}
 	copy(r.digest[:], k.Digest)
 	if r.outcome, err = k.Outcome.Canonical(); err != nil {
@@ -273,7 +287,8 @@ func (r *restoredRun) put(ctx context.Context, conn *sql.Conn) (bool, error) {
 		return putConflict(ctx, conn, o, r.digest, r.received)
 	}
 	var there []byte
-	err := conn.QueryRowContext(ctx, "SELECT digest FROM outcomes WHERE cluster = ? AND run_id = ? AND node = ?", o.Cluster, o.RunID, o.Node).Scan(&there)
+	err := conn.QueryRowContext(ctx, "SELECT digest FROM outcomes WHERE cluster = ? AND run_id = ? "+
+		"AND node = ?", o.Cluster, o.RunID, o.Node).Scan(&there)
 	switch {
 	case err == nil && string(there) == string(r.digest[:]):
 		return false, nil
@@ -282,7 +297,8 @@ func (r *restoredRun) put(ctx context.Context, conn *sql.Conn) (bool, error) {
 	case !errors.Is(err, sql.ErrNoRows):
 		return false, err
 	}
-	result, err := conn.ExecContext(ctx, "DELETE FROM pruned_runs WHERE cluster = ? AND run_id = ? AND node = ? AND digest = ?", o.Cluster, o.RunID, o.Node, r.digest[:])
+	result, err := conn.ExecContext(ctx, "DELETE FROM pruned_runs WHERE cluster = ? AND run_id = ? AND "+
+		"node = ? AND digest = ?", o.Cluster, o.RunID, o.Node, r.digest[:])
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,9 @@ import (
 )
 
 // runsOf are the run ids that a filter lists, in pages of two.
-func runsOf(t *testing.T, s *store.Store, f store.RunFilter, conflicts bool) (runs []string, all []record.RecordedRun) {
+func runsOf(
+	t *testing.T, s *store.Store, f store.RunFilter, conflicts bool,
+) (runs []string, all []record.RecordedRun) {
 	t.Helper()
 	f.Cluster = "alpha"
 	for after, pages := int64(0), 0; pages == 0 || after != 0; pages++ {
@@ -142,7 +144,10 @@ func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 	if err != nil || f.Runs != 7 || f.Conflicts != 7 || len(f.Workloads) != 2 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	for table, want := range map[string]int{"outcomes": 0, "outcome_details": 0, "outcome_profiles": 0, "outcome_conflicts": 0, "run_days": 1, "decisions": len(before["decisions"]), "models": 1} {
+	for table, want := range map[string]int{
+		"outcomes": 0, "outcome_details": 0, "outcome_profiles": 0,
+		"outcome_conflicts": 0, "run_days": 1, "decisions": len(before["decisions"]), "models": 1,
+	} {
 		if lines := exported(t, s, table); len(lines) != want {
 			t.Errorf("%d rows are left in %s, want %d: %.300s", len(lines), table, want, lines)
 		}
@@ -166,7 +171,8 @@ func TestRunsThatAreTakenOutCanBePutBackAsTheyWere(t *testing.T) {
 	after := everything(t, s)
 	for _, table := range store.Tables() {
 		if !slices.Equal(after[table], before[table]) {
-			t.Errorf("%s differs:\n%s\nbefore\n%s", table, strings.Join(after[table], ""), strings.Join(before[table], ""))
+			t.Errorf("%s differs:\n%s\nbefore\n%s", table, strings.Join(after[table], ""),
+				strings.Join(before[table], ""))
 		}
 	}
 	if found, err := store.Check(t.Context(), path); err != nil || len(found) > 0 {
@@ -223,7 +229,8 @@ func TestOnlyWhatWasTakenOutIsPutBack(t *testing.T) {
 		}
 		k := taken
 		spoil(&k)
-		if _, err := s.Remember(t.Context(), []record.RecordedRun{k}); err == nil || name != "another's row id" && !errors.Is(err, record.ErrInvalid) {
+		if _, err := s.Remember(t.Context(), []record.RecordedRun{k}); err == nil ||
+			name != "another's row id" && !errors.Is(err, record.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if f, err := s.Remember(t.Context(), []record.RecordedRun{taken}); err != nil || f.Runs != 1 {

@@ -63,8 +63,10 @@ func historyRow(p *record.HistoryJob, received int64) []any {
 		name = []byte{}
 	}
 	return []any{
-		p.Cluster, p.JobID, p.Submitted.UnixMicro(), nullableMicros(p.Started), nullableMicros(p.Ended), p.User, p.Account, p.Partition, p.QOS, name,
-		nullableNumber(p.GPUs), nullableNumber(p.CPUs), nullableNumber(p.Nodes), p.GPUModel, limitColumn(p.Limit), p.State, nullableNumber(p.ExitCode), nullableNumber(p.EnergyJ),
+		p.Cluster, p.JobID, p.Submitted.UnixMicro(), nullableMicros(p.Started), nullableMicros(p.Ended),
+		p.User, p.Account, p.Partition, p.QOS, name,
+		nullableNumber(p.GPUs), nullableNumber(p.CPUs), nullableNumber(p.Nodes), p.GPUModel,
+		limitColumn(p.Limit), p.State, nullableNumber(p.ExitCode), nullableNumber(p.EnergyJ),
 		nullableNumber(p.Utilisation), received,
 	}
 }
@@ -86,7 +88,9 @@ type HistoryFilter struct {
 // their submissions, until visit returns an error, which comes back. The jobs are
 // those of one moment. What visit does must not wait for a write to the store: the
 // log of the database can't be cleared meanwhile.
-func (s *Store) VisitHistory(ctx context.Context, f *HistoryFilter, visit func(record.HistoryJob) error) error {
+func (s *Store) VisitHistory(
+	ctx context.Context, f *HistoryFilter, visit func(record.HistoryJob) error,
+) error {
 	query := `
 SELECT cluster, job_id, submitted_us, started_us, ended_us, user, account, partition, qos, name,
 	gpus, cpus, nodes, gpu_model, limit_s, state, exit_code, energy_j, utilisation
@@ -129,13 +133,15 @@ func scanHistoryJob(row scanner) (record.HistoryJob, error) {
 	var p record.HistoryJob
 	var submitted, started, ended sql.NullInt64
 	var gpus, cpus, nodes, limit, exit, energy, utilisation sql.NullFloat64
-	err := row.Scan(&p.Cluster, &p.JobID, &submitted, &started, &ended, &p.User, &p.Account, &p.Partition, &p.QOS, &p.Name,
+	err := row.Scan(&p.Cluster, &p.JobID, &submitted, &started, &ended, &p.User, &p.Account, &p.Partition,
+		&p.QOS, &p.Name,
 		&gpus, &cpus, &nodes, &p.GPUModel, &limit, &p.State, &exit, &energy, &utilisation)
 	p.Submitted, p.Started, p.Ended = timeOf(submitted), timeOf(started), timeOf(ended)
 	if len(p.Name) == 0 {
 		p.Name = nil
 	}
-	p.GPUs, p.CPUs, p.Nodes, p.ExitCode, p.EnergyJ, p.Utilisation = knownNumber(gpus), knownNumber(cpus), knownNumber(nodes), knownNumber(exit), knownNumber(energy), knownNumber(utilisation)
+	p.GPUs, p.CPUs, p.Nodes, p.ExitCode, p.EnergyJ, p.Utilisation = knownNumber(gpus), knownNumber(cpus),
+		knownNumber(nodes), knownNumber(exit), knownNumber(energy), knownNumber(utilisation)
 	p.Limit = limitOf(limit)
 	return p, err
 }

@@ -21,10 +21,13 @@ import (
 func past(i int) record.HistoryJob {
 	at := start.Truncate(time.Second).Add(time.Duration(i) * time.Minute)
 	return record.HistoryJob{
-		Cluster: "alpha", JobID: fmt.Sprintf("%d_%d", 100+i/4, i%4), Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(time.Hour),
+		Cluster: "alpha", JobID: fmt.Sprintf("%d_%d", 100+i/4, i%4), Submitted: at,
+		Started: at.Add(time.Minute), Ended: at.Add(time.Hour),
 		User: "ada", Account: "physics", Partition: "gpu", QOS: "normal", Name: []byte("train\xff|\n"),
-		GPUs: live.Known(4), CPUs: live.Known(32), Nodes: live.Known(1), GPUModel: "V100", Limit: live.LimitOf(2 * time.Hour),
-		State: record.Completed, ExitCode: live.Known(0), EnergyJ: live.Known(3.6e6), Utilisation: live.Known(0.5),
+		GPUs: live.Known(4), CPUs: live.Known(32), Nodes: live.Known(1), GPUModel: "V100",
+		Limit: live.LimitOf(2 * time.Hour),
+		State: record.Completed, ExitCode: live.Known(0), EnergyJ: live.Known(3.6e6),
+		Utilisation: live.Known(0.5),
 	}
 }
 
@@ -35,10 +38,11 @@ func historyOf(tb interface {
 }, s *store.Store, cluster string, after time.Time,
 ) []record.HistoryJob {
 	var all []record.HistoryJob
-	err := s.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after}, func(p record.HistoryJob) error {
-		all = append(all, p)
-		return nil
-	})
+	err := s.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after},
+		func(p record.HistoryJob) error {
+			all = append(all, p)
+			return nil
+		})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -47,14 +51,20 @@ func historyOf(tb interface {
 
 func TestPastJobsAreReadAsTheyWereStoredInTheOrderOfTheirSubmissions(t *testing.T) {
 	s, _ := openNew(t)
-	bare := record.HistoryJob{Cluster: "alpha", JobID: "7", Submitted: start.Truncate(time.Second).Add(-time.Hour), State: "CANCELLED"}
+	bare := record.HistoryJob{
+		Cluster: "alpha", JobID: "7", Submitted: start.Truncate(time.Second).Add(-time.Hour),
+		State: "CANCELLED",
+	}
 	other := past(0)
 	other.Cluster = "beta"
 	added, err := s.AddHistory(t.Context(), []record.HistoryJob{past(2), past(1), bare, other})
 	if err != nil || added != 4 {
 		t.Fatalf("added %d, %v", added, err)
 	}
-	if got, want := historyOf(t, s, "alpha", time.Time{}), []record.HistoryJob{bare, past(1), past(2)}; !reflect.DeepEqual(got, want) {
+	if got, want := historyOf(t, s, "alpha", time.Time{}), []record.HistoryJob{
+		bare, past(1),
+		past(2),
+	}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	if got := historyOf(t, s, "alpha", past(2).Submitted); len(got) != 1 || got[0].JobID != past(2).JobID {
@@ -107,7 +117,8 @@ func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
 		s, _ := openNew(t)
 		wrong := past(1)
 		spoil(&wrong)
-		if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0), wrong}); !errors.Is(err, record.ErrInvalid) {
+		if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0), wrong}); !errors.Is(err,
+			record.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := historyOf(t, s, "alpha", time.Time{}); got != nil {
@@ -169,15 +180,17 @@ func TestTheLatestPastJobsAreThoseSubmittedLast(t *testing.T) {
 	s, _ := openNew(t)
 	other := past(9)
 	other.Cluster = "beta"
-	if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(2), past(0), past(1), past(3), other}); err != nil {
+	if _, err := s.AddHistory(t.Context(),
+		[]record.HistoryJob{past(2), past(0), past(1), past(3), other}); err != nil {
 		t.Fatal(err)
 	}
 	for latest, want := range map[int]int{0: 4, 1: 1, 3: 3, 4: 4, 5: 4} {
 		var got []string
-		err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest}, func(p record.HistoryJob) error {
-			got = append(got, p.JobID)
-			return nil
-		})
+		err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest},
+			func(p record.HistoryJob) error {
+				got = append(got, p.JobID)
+				return nil
+			})
 		last := past(3)
 		if err != nil || len(got) != want || got[want-1] != last.JobID {
 			t.Errorf("latest %d: %v, %v", latest, got, err)

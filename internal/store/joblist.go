@@ -132,8 +132,10 @@ func scanListed(row scanner, j *ListedJob) (seq int64, err error) {
 	var submitted sql.NullInt64
 	var limit, took, energy, restartedS, restartedJ sql.NullFloat64
 	var locked sql.NullString
-	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name, &j.ScriptHash, &j.Workload,
-		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem, &j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
+	err = row.Scan(&seq, &j.Cluster, &j.ID, &submitted, &j.Token, &j.User, &j.Account, &j.Partition, &j.Name,
+		&j.ScriptHash, &j.Workload,
+		&limit, &j.Nodes, &j.GPUs, &j.State, &j.Shown, &j.Mode, &j.Arm, &j.Setting.Core, &j.Setting.Mem,
+		&j.Runs, &took, &energy, &restartedS, &restartedJ, &locked)
 	j.Locked = settingsOf(locked.String)
 	j.Submitted = timeOf(submitted)
 	j.Limit = limitOf(limit)
@@ -198,7 +200,8 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	where.add(!f.Until.IsZero(), "submitted_us < ?", f.Until.UnixMicro())
 	if before != 0 {
 		var submitted int64
-		err := s.read.QueryRowContext(ctx, "SELECT submitted_us FROM jobs WHERE seq = ?", before).Scan(&submitted)
+		err := s.read.QueryRowContext(ctx, "SELECT submitted_us FROM jobs WHERE seq = ?",
+			before).Scan(&submitted)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, false, nil
 		}
@@ -211,8 +214,10 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	rest := f.otherConditions(keys)
 	if len(rest.text) > 0 {
 		var submitted int64
-		err := s.read.QueryRowContext(ctx, "SELECT submitted_us, seq FROM jobs INDEXED BY "+index+" WHERE "+where.String()+
-			" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(slices.Clip(where.args), maxRowsScanned-1)...).Scan(&submitted, &page.stop)
+		err := s.read.QueryRowContext(ctx,
+			"SELECT submitted_us, seq FROM jobs INDEXED BY "+index+" WHERE "+where.String()+
+				" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(slices.Clip(where.args),
+				maxRowsScanned-1)...).Scan(&submitted, &page.stop)
 		switch {
 		case err == nil:
 			where.add(true, "(submitted_us, seq) >= (?, ?)", submitted, page.stop)
@@ -221,7 +226,8 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 		}
 	}
 	where.text, where.args = append(where.text, rest.text...), append(where.args, rest.args...)
-	page.where = "INDEXED BY " + index + " WHERE " + where.String() + " ORDER BY submitted_us DESC, seq DESC LIMIT ?"
+	page.where = "INDEXED BY " + index + " WHERE " + where.String() +
+		" ORDER BY submitted_us DESC, seq DESC LIMIT ?"
 	page.args = append(where.args, limit)
 	return page, true, nil
 }

@@ -31,9 +31,11 @@ ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 	user = excluded.user, account = excluded.account, partition = excluded.partition, name = excluded.name,
 	script_hash = excluded.script_hash, workload = excluded.workload, limit_s = excluded.limit_s,
 	nodes = excluded.nodes, gpus = excluded.gpus, state = excluded.state, shown = excluded.shown`,
-			record.CleanText(j.Cluster), j.ID, record.Micro(j.Submitted).UnixMicro(), record.CleanText(j.Token),
+			record.CleanText(j.Cluster), j.ID, record.Micro(j.Submitted).UnixMicro(),
+			record.CleanText(j.Token),
 			record.CleanText(j.User), record.CleanText(j.Account), record.CleanText(j.Partition), name,
-			record.CleanText(j.ScriptHash), record.CleanText(j.Workload), limitColumn(j.Limit), j.Nodes, j.GPUs, record.CleanText(j.State))
+			record.CleanText(j.ScriptHash), record.CleanText(j.Workload), limitColumn(j.Limit), j.Nodes,
+			j.GPUs, record.CleanText(j.State))
 		if err != nil {
 			return fmt.Errorf("store job %d: %w", j.ID, err)
 		}

@@ -14,7 +14,9 @@ const lastJobs = selectJobs + `WHERE seq IN (SELECT (SELECT l.seq FROM jobs AS l
 
 // LastJobs are the jobs of workloads that were submitted last, by workload. A
 // workload of which no job is kept isn't among them.
-func (s *Store) LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error) {
+func (s *Store) LastJobs(
+	ctx context.Context, cluster string, workloads []string,
+) (map[string]record.Job, error) {
 	keys, err := jsonText(workloads)
 	if err != nil {
 		return nil, err

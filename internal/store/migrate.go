@@ -191,11 +191,13 @@ func knownVersion(path string, version, known int) error {
 	back := "no copy from before lies beside it: restore a backup of your own"
 	for schema := known; schema > 0; schema-- {
 		if copied := backupName(path, schema); isFile(copied) {
-			back = fmt.Sprintf("with epd stopped put %[1]s in its place, and remove %[2]s-wal and %[2]s-shm; what was recorded since is lost", copied, path)
+			back = fmt.Sprintf("with epd stopped put %[1]s in its place, and remove %[2]s-wal and "+
+				"%[2]s-shm; what was recorded since is lost", copied, path)
 			break
 		}
 	}
-	return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd; or, to go back, %s", ErrNewer, version, known, back)
+	return fmt.Errorf("%w: it has schema %d, this epd knows up to %d: start the newer epd; or, to "+
+		"go back, %s", ErrNewer, version, known, back)
 }
 
 // backupName is where a database is copied to before its schema is brought up to date.

@@ -80,7 +80,8 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if strata, err := s.Strata(t.Context(), "alpha", time.Time{}); err != nil || len(strata) == 0 {
 		t.Errorf("a table of schema 5: %+v, %v", strata, err)
 	}
-	if err := s.PutFeatures(t.Context(), &record.Features{Cluster: "alpha", Source: "a", Seen: start}); err != nil {
+	if err := s.PutFeatures(t.Context(), &record.Features{Cluster: "alpha", Source: "a", Seen: start}); err !=
+		nil {
 		t.Errorf("a table of schema 6: %v", err)
 	}
 	profiled := outcome(0)
@@ -92,7 +93,8 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	stepped := outcome(1)
 	stepped.RunID, stepped.Stays, stepped.Restarted = "stepped", stays(), restarted()
 	put(t, s, stepped, store.Stored)
-	if page, err := s.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil || len(page.Outcomes) != 1 || !slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
+	if page, err := s.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil || len(page.Outcomes) != 1 ||
+		!slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
 		t.Errorf("columns of schemas 9 and 10: %+v, %v", page, err)
 	}
 	if got := schemaVersion(t, path); got != 13 {
@@ -124,7 +126,8 @@ func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 			t.Fatalf("run %d: %+v, %v", i, o, err)
 		}
 		spoilt := i >= 3 && i <= 6
-		if len(o[0].GPUs) != 2 || o[0].Series.Len() == 0 || o[0].ExitState != record.Completed || o[0].Implausible.IsZero() == spoilt {
+		if len(o[0].GPUs) != 2 || o[0].Series.Len() == 0 || o[0].ExitState != record.Completed ||
+			o[0].Implausible.IsZero() == spoilt {
 			t.Errorf("run %d: %+v", i, o[0])
 		}
 		if _, energy := o[0].GPUEnergyJ.Get(); energy == spoilt {
@@ -132,13 +135,18 @@ func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 		}
 	}
 	o, err := s.OutcomesOfJob(t.Context(), "alpha", 1003)
-	if p := o[0].Implausible; err != nil || p.TimeS != live.Known(-60) || p.GPUEnergyJ != live.Known(1.7e308) || p.GPUSource != record.Counter {
+	if p := o[0].Implausible; err != nil || p.TimeS != live.Known(-60) ||
+		p.GPUEnergyJ != live.Known(1.7e308) || p.GPUSource != record.Counter {
 		t.Errorf("what can't be isn't kept: %+v, %v", p, err)
 	}
-	if all, err := s.Profiles(t.Context(), record.WorkloadKey{Cluster: "alpha", Workload: "w2", GPUModel: "V100"}, 9); err != nil || len(all) != 1 {
+	if all, err := s.Profiles(t.Context(), record.WorkloadKey{
+		Cluster: "alpha", Workload: "w2",
+		GPUModel: "V100",
+	}, 9); err != nil || len(all) != 1 {
 		t.Errorf("profiles: %+v, %v", all, err)
 	}
-	if asides := exported(t, s, "outcome_conflicts"); len(asides) != 1 || !strings.Contains(asides[0], `"node":"elsewhere","run_id":"run-000002"`) {
+	if asides := exported(t, s, "outcome_conflicts"); len(asides) != 1 ||
+		!strings.Contains(asides[0], `"node":"elsewhere","run_id":"run-000002"`) {
 		t.Errorf("conflicts: %s", asides)
 	}
 	checkHealed(t, s)
@@ -157,7 +165,8 @@ func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 func checkHealed(t *testing.T, s *store.Store) {
 	t.Helper()
 	days, err := s.RunDays(t.Context(), "alpha", start.Add(-24*time.Hour))
-	if err != nil || len(days) != 1 || days[0].Runs != 8 || days[0].GPURuns != 3 || days[0].GPUEnergyJ != 100002+100007+100008 {
+	if err != nil || len(days) != 1 || days[0].Runs != 8 || days[0].GPURuns != 3 ||
+		days[0].GPUEnergyJ != 100002+100007+100008 {
 		t.Errorf("days: %+v, %v", days, err)
 	}
 	strata, err := s.Strata(t.Context(), "alpha", time.Time{})
@@ -187,9 +196,13 @@ func TestSumsOfOutcomesThatWerePrunedBySchema3OutliveTheMigration(t *testing.T) 
 		execute(t, path, string(script))
 	}
 	for _, arm := range []live.Arm{live.ArmTreated, live.ArmHeldOut} {
-		execute(t, path, fmt.Sprintf(`INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, runs, time_s, gpu_energy_j, node_energy_j,
+		execute(t, path,
+			fmt.Sprintf(
+				`INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, runs, time_s, gpu_energy_j, node_energy_j,
 	done_gpu_runs, done_gpu_j, done_gpu_j2, done_node_runs, done_node_j, done_node_j2)
-VALUES ('alpha', 'pruned', 'V100', '%s', '2026-01', 9, 900, 9000, 9900, 8, 8000, 8000000, 7, 7000, 7000000)`, arm))
+VALUES ('alpha', 'pruned', 'V100', '%s', '2026-01', 9, 900, 9000, 9900, 8, 8000, 8000000, 7, 7000, 7000000)`,
+				arm,
+			))
 	}
 	execute(t, path, "PRAGMA user_version = 3")
 	s := open(t, path, nil)
@@ -262,7 +275,10 @@ func TestAnOpenedDatabaseIsMigratedOnce(t *testing.T) {
 func TestWhatAKilledMigrationLeftOfItsBackupGoesWithTheNextOne(t *testing.T) {
 	path := schema1(t)
 	others := path + ".schema1.bak.mine"
-	for _, name := range []string{path + ".schema1.bak.1455338150.part", path + ".schema1.bak.1455338150.part-journal", others} {
+	for _, name := range []string{
+		path + ".schema1.bak.1455338150.part",
+		path + ".schema1.bak.1455338150.part-journal", others,
+	} {
 		if err := os.WriteFile(name, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +307,8 @@ func TestADatabaseOfANewerEpdIsRefusedAndNotTouched(t *testing.T) {
 		}
 	}
 	_, err = store.Open(t.Context(), path, nil)
-	want := fmt.Sprintf("with epd stopped put %[1]s.schema3.bak in its place, and remove %[1]s-wal and %[1]s-shm", path)
+	want := fmt.Sprintf("with epd stopped put %[1]s.schema3.bak in its place, and remove %[1]s-wal "+
+		"and %[1]s-shm", path)
 	if !errors.Is(err, store.ErrNewer) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -303,7 +320,8 @@ func TestADatabaseOfANewerEpdIsRefusedAndNotTouched(t *testing.T) {
 func TestAMigrationThatFailsLeavesTheDatabaseAsItWas(t *testing.T) {
 	path := schema1(t)
 	execute(t, path, "CREATE VIEW holdouts AS SELECT 1") // in the way of schema 2
-	if _, err := store.Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "bring it to schema 2") {
+	if _, err := store.Open(t.Context(), path, nil); err == nil ||
+		!strings.Contains(err.Error(), "bring it to schema 2") {
 		t.Fatalf("got %v", err)
 	}
 	if got := schemaVersion(t, path); got != 1 {

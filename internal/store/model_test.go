@@ -153,7 +153,8 @@ func (l *ledger) check(t *rapid.T) {
 			t.Fatalf("decisions %+v, %v, not %+v", all, err, want)
 		}
 	}
-	if m, err := l.store.Model(t.Context(), workload(0)); (err == nil) != (l.inUse > 0) || m.Version != l.inUse {
+	if m, err := l.store.Model(t.Context(), workload(0)); (err == nil) != (l.inUse > 0) ||
+		m.Version != l.inUse {
 		t.Fatalf("model %d in use, not %d: %v", m.Version, l.inUse, err)
 	}
 	l.checkStrata(t)

@@ -39,7 +39,8 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
 	note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients, covariance, m.Samples,
+			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients,
+			covariance, m.Samples,
 			record.Micro(m.Created).UnixMicro(), boolAsInt(m.InUse), record.CleanText(m.Note))
 		return version, err
 	})
@@ -67,7 +68,8 @@ UPDATE models SET in_use = 0 WHERE cluster = ? AND workload = ? AND gpu_model = 
 
 // clearRetired forgets why a key had no model in use.
 func clearRetired(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) error {
-	_, err := conn.ExecContext(ctx, "DELETE FROM models_out WHERE cluster = ? AND workload = ? AND gpu_model = ?",
+	_, err := conn.ExecContext(ctx,
+		"DELETE FROM models_out WHERE cluster = ? AND workload = ? AND gpu_model = ?",
 		key.Cluster, key.Workload, key.GPUModel)
 	return err
 }
@@ -86,7 +88,9 @@ func (s *Store) UseModel(ctx context.Context, key record.WorkloadKey, version in
 	return nil
 }
 
-func useModel(ctx context.Context, conn *sql.Conn, key record.WorkloadKey, version int64, note string, now int64) error {
+func useModel(
+	ctx context.Context, conn *sql.Conn, key record.WorkloadKey, version int64, note string, now int64,
+) error {
 	if err := retireModel(ctx, conn, key); err != nil {
 		return err
 	}
@@ -126,7 +130,8 @@ func (s *Store) Model(ctx context.Context, key record.WorkloadKey) (record.Model
 
 // Models lists all versions of a key, newest first.
 func (s *Store) Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
-	rows, err := s.read.QueryContext(ctx, selectModels+"ORDER BY version DESC", key.Cluster, key.Workload, key.GPUModel)
+	rows, err := s.read.QueryContext(ctx, selectModels+"ORDER BY version DESC", key.Cluster, key.Workload,
+		key.GPUModel)
 	all, err := collect(rows, err, scanModel)
 	if err != nil {
 		return nil, fmt.Errorf("models of workload %s: %w", key.Workload, err)
@@ -169,7 +174,8 @@ func scanModel(row scanner) (record.Model, error) {
 	var m record.Model
 	var coefficients, covariance string
 	var created sql.NullInt64
-	err := row.Scan(&m.Cluster, &m.Workload, &m.GPUModel, &m.Version, &m.Form, &coefficients, &covariance, &m.Samples,
+	err := row.Scan(&m.Cluster, &m.Workload, &m.GPUModel, &m.Version, &m.Form, &coefficients,
+		&covariance, &m.Samples,
 		&created, &m.InUse, &m.Note)
 	if err != nil {
 		return m, err

@@ -91,7 +91,8 @@ func (s *Store) open(ctx context.Context, busy time.Duration) error {
 			return err
 		}
 	}
-	if s.write, err = sql.Open("sqlite3", dsn(s.path, busy, "_journal_mode", "WAL", "_txlock", "immediate")); err != nil {
+	if s.write, err = sql.Open("sqlite3",
+		dsn(s.path, busy, "_journal_mode", "WAL", "_txlock", "immediate")); err != nil {
 		return err
 	}
 	if s.conn, err = s.write.Conn(ctx); err != nil {

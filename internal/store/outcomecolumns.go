@@ -58,15 +58,21 @@ var (
 	detailColumns = []outcomeColumn{
 		jsonColumn("gpus", func(o *record.Outcome) (any, bool) { return &o.GPUs, len(o.GPUs) > 0 }),
 		jsonColumn("clocks", func(o *record.Outcome) (any, bool) { return &o.Clocks, len(o.Clocks) > 0 }),
-		jsonColumn("throttled_s", func(o *record.Outcome) (any, bool) { return &o.ThrottledS, len(o.ThrottledS) > 0 }),
+		jsonColumn("throttled_s", func(o *record.Outcome) (any, bool) {
+			return &o.ThrottledS, len(o.ThrottledS) > 0
+		}),
 		{
 			"series", func(o *record.Outcome) (any, error) { return o.Series.Encode(), nil },
 			func(o *record.Outcome) any { return intoSeries{&o.Series} },
 		},
 		{"readings", func(o *record.Outcome) (any, error) { return o.Readings.Encode(), nil }, nil},
 		jsonColumn("stays", func(o *record.Outcome) (any, bool) { return &o.Stays, len(o.Stays) > 0 }),
-		jsonColumn("restarted", func(o *record.Outcome) (any, bool) { return &o.Restarted, !o.Restarted.IsZero() }),
-		jsonColumn("implausible", func(o *record.Outcome) (any, bool) { return &o.Implausible, !o.Implausible.IsZero() }),
+		jsonColumn("restarted", func(o *record.Outcome) (any, bool) {
+			return &o.Restarted, !o.Restarted.IsZero()
+		}),
+		jsonColumn("implausible", func(o *record.Outcome) (any, bool) {
+			return &o.Implausible, !o.Implausible.IsZero()
+		}),
 	}
 )
 
@@ -175,21 +181,30 @@ func columnNames(columns []outcomeColumn) string {
 // The statements of the two tables. Of the insertion's parameters the first ones are the
 // columns in order; then id, received_us and digest.
 var (
-	readColumns = slices.DeleteFunc(slices.Concat(outcomeColumns, detailColumns), func(c outcomeColumn) bool { return c.read == nil })
+	readColumns = slices.DeleteFunc(slices.Concat(outcomeColumns, detailColumns), func(c outcomeColumn) bool {
+		return c.read == nil
+	})
 
 	selectOutcomeColumns = "SELECT outcome_id, " + columnNames(readColumns)
-	selectOutcomes       = selectOutcomeColumns + " FROM outcomes LEFT JOIN outcome_details USING (outcome_id) "
-	insertOutcome        = insertion()
-	insertDetails        = fmt.Sprintf("INSERT INTO outcome_details (outcome_id, %s) VALUES (?%s)", columnNames(detailColumns),
+	selectOutcomes       = selectOutcomeColumns +
+		" FROM outcomes LEFT JOIN outcome_details USING (outcome_id) "
+	insertOutcome = insertion()
+	insertDetails = fmt.Sprintf("INSERT INTO outcome_details (outcome_id, %s) VALUES (?%s)",
+		columnNames(detailColumns),
 		strings.Repeat(", ?", len(detailColumns)))
 )
 
 func insertion() string {
 	parameter := func(name string) string {
-		return "?" + strconv.Itoa(1+slices.IndexFunc(outcomeColumns, func(c outcomeColumn) bool { return c.name == name }))
+		return "?" + strconv.Itoa(1+slices.IndexFunc(outcomeColumns, func(c outcomeColumn) bool {
+			return c.name == name
+		}))
 	}
-	return "INSERT INTO outcomes (" + columnNames(outcomeColumns) + ", outcome_id, received_us, digest)\nSELECT ?" +
-		strings.Repeat(", ?", len(outcomeColumns)+2) + "\nWHERE NOT EXISTS (SELECT 1 FROM pruned_runs WHERE cluster = " +
-		parameter("cluster") + " AND run_id = " + parameter("run_id") + " AND node IN ('', " + parameter("node") +
+	return "INSERT INTO outcomes (" + columnNames(outcomeColumns) +
+		", outcome_id, received_us, digest)\nSELECT ?" +
+		strings.Repeat(", ?", len(outcomeColumns)+2) + "\nWHERE NOT EXISTS (SELECT 1 FROM pruned_runs " +
+		"WHERE cluster = " +
+		parameter("cluster") + " AND run_id = " + parameter("run_id") +
+		" AND node IN ('', " + parameter("node") +
 		"))\nON CONFLICT (cluster, run_id, node) DO NOTHING"
 }

@@ -63,7 +63,8 @@ func (s *Store) PutOutcome(ctx context.Context, outcome *record.Outcome) (Receip
 // putOutcome is PutOutcome inside the transaction. The outcome gets an id, or the
 // next one if that is nil.
 func putOutcome(
-	ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, details []any, received int64, id any,
+	ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, details []any,
+	received int64, id any,
 ) (Receipt, error) {
 	values, err := columnValues(nil, outcomeColumns, o)
 	if err != nil {
@@ -99,7 +100,8 @@ func compareOutcome(
 	var first []byte
 	err := conn.QueryRowContext(ctx, `
 SELECT digest FROM outcomes WHERE cluster = ?1 AND run_id = ?2 AND node = ?3
-UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?3)`, o.Cluster, o.RunID, o.Node).Scan(&first)
+UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND node IN ('', ?3)`, o.Cluster,
+		o.RunID, o.Node).Scan(&first)
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +113,9 @@ UNION ALL SELECT digest FROM pruned_runs WHERE cluster = ?1 AND run_id = ?2 AND 
 }
 
 // putConflict keeps an outcome apart; false: it is there.
-func putConflict(ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, received int64) (bool, error) {
+func putConflict(
+	ctx context.Context, conn *sql.Conn, o *record.Outcome, digest [sha256.Size]byte, received int64,
+) (bool, error) {
 	body, err := jsonText(o)
 	if err != nil {
 		return false, err
@@ -134,7 +138,9 @@ type OutcomePage struct {
 
 // OutcomesOf lists the matched outcomes of a workload on a GPU model, newest
 // first, at most limit of them, from before a page's Next on (0: from the newest).
-func (s *Store) OutcomesOf(ctx context.Context, key record.WorkloadKey, before int64, limit int) (OutcomePage, error) {
+func (s *Store) OutcomesOf(
+	ctx context.Context, key record.WorkloadKey, before int64, limit int,
+) (OutcomePage, error) {
 	rows, err := s.read.QueryContext(ctx, selectOutcomes+`
 WHERE cluster = ?1 AND workload = ?2 AND gpu_model = ?3 AND unmatched = 0 AND (?4 = 0 OR outcome_id < ?4)
 ORDER BY outcome_id DESC LIMIT ?5`, key.Cluster, key.Workload, key.GPUModel, before, limit)

@@ -17,7 +17,9 @@ import (
 
 func TestAnOutcomeComesBackAsItWasStored(t *testing.T) {
 	s, _ := openNew(t)
-	bare := &record.Outcome{Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: live.ArmExcluded}
+	bare := &record.Outcome{
+		Cluster: "alpha", RunID: "bare", JobID: 77, Unmatched: true, Arm: live.ArmExcluded,
+	}
 	stepped := outcome(3)
 	stepped.Stays = stays()
 	over := outcome(4)
@@ -62,7 +64,8 @@ func TestAnOutcomeThatComesAgainWithMoreOfItIsARepeat(t *testing.T) {
 	put(t, s, again, store.Repeated)
 	again.RunID = "run-2"
 	put(t, s, again, store.Stored)
-	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[1], `"stays":[{"core_mhz":1380,"seconds_s":200,"work_s":180.5,"energy_j":30000,`) {
+	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[1],
+		`"stays":[{"core_mhz":1380,"seconds_s":200,"work_s":180.5,"energy_j":30000,`) {
 		t.Errorf("exported %s", lines)
 	}
 }
@@ -89,7 +92,8 @@ func TestAnUnmatchedOutcomeIsKeptButNeverCounted(t *testing.T) {
 	if err != nil || len(strata) != 1 || strata[0].GPU.Runs != 1 {
 		t.Errorf("strata: %+v, %v", strata, err)
 	}
-	if all, err := s.OutcomesOfJob(t.Context(), "alpha", stray.JobID); err != nil || len(all) != 1 || !all[0].Unmatched {
+	if all, err := s.OutcomesOfJob(t.Context(), "alpha", stray.JobID); err != nil || len(all) != 1 ||
+		!all[0].Unmatched {
 		t.Errorf("the unmatched outcome: %+v, %v", all, err)
 	}
 }
@@ -101,8 +105,12 @@ func TestAnOutcomeWithoutKeyIsInvalid(t *testing.T) {
 		"no run id":       func(o *record.Outcome) { o.RunID = "" },
 		"run id not text": func(o *record.Outcome) { o.RunID = "a\xff" },
 		"cluster with 0":  func(o *record.Outcome) { o.Cluster = "a\x00b" },
-		"a negative stay": func(o *record.Outcome) { o.Stays = []dvfsmodel.ClockResidency{{Core: 1380, Seconds: -1}} },
-		"too many stays":  func(o *record.Outcome) { o.Stays = slices.Repeat(stays(), record.MaxResidencies) },
+		"a negative stay": func(o *record.Outcome) {
+			o.Stays = []dvfsmodel.ClockResidency{{Core: 1380, Seconds: -1}}
+		},
+		"too many stays": func(o *record.Outcome) {
+			o.Stays = slices.Repeat(stays(), record.MaxResidencies)
+		},
 	} {
 		o := outcome(1)
 		spoil(o)

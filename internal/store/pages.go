@@ -19,9 +19,12 @@ type DecisionPage struct {
 // at most limit of them, from before a page's Next on (0: from the latest), with
 // what is known of their jobs. As with [Store.Jobs], a page may hold fewer though
 // there are more.
-func (s *Store) LastDecisions(ctx context.Context, cluster, mode string, before int64, limit int) (DecisionPage, error) {
+func (s *Store) LastDecisions(
+	ctx context.Context, cluster, mode string, before int64, limit int,
+) (DecisionPage, error) {
 	if before == 0 {
-		if err := s.read.QueryRowContext(ctx, "SELECT COALESCE(MAX(decision_id), 0) + 1 FROM decisions").Scan(&before); err != nil {
+		if err := s.read.QueryRowContext(ctx,
+			"SELECT COALESCE(MAX(decision_id), 0) + 1 FROM decisions").Scan(&before); err != nil {
 			return DecisionPage{}, fmt.Errorf("list decisions: %w", typedError(err))
 		}
 	}
@@ -43,7 +46,9 @@ func (s *Store) LastDecisions(ctx context.Context, cluster, mode string, before 
 
 // LastDecisionsOf lists the latest decisions on runs of the jobs that a user
 // submitted last, at most so many of both.
-func (s *Store) LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error) {
+func (s *Store) LastDecisionsOf(
+	ctx context.Context, cluster, user, mode string, most int,
+) ([]record.JobDecision, error) {
 	rows, err := s.read.QueryContext(ctx, lastDecisionsOf, cluster, user, mode, most)
 	all, err := collect(rows, err, scanJobDecision)
 	if err != nil {
@@ -105,7 +110,8 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 	all, err := collect(rows, err, func(row scanner) (record.RunDay, error) {
 		var d record.RunDay
 		var day int64
-		err := row.Scan(&day, &d.ExitState, &d.Arm, &d.Runs, &d.TimeS, &d.GPURuns, &d.GPUEnergyJ, &d.NodeRuns, &d.NodeEnergyJ)
+		err := row.Scan(&day, &d.ExitState, &d.Arm, &d.Runs, &d.TimeS, &d.GPURuns, &d.GPUEnergyJ, &d.NodeRuns,
+			&d.NodeEnergyJ)
 		d.Day = time.UnixMicro(day * microsPerDay).UTC()
 		if !arePlausible(d.TimeS) {
 			d.TimeS = 0
@@ -126,7 +132,9 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 
 // Readings are power and core clock over the runs under a job id, by run; runs
 // without any aren't in it.
-func (s *Store) Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error) {
+func (s *Store) Readings(
+	ctx context.Context, cluster string, jobID int64,
+) (map[record.RunKey]record.Readings, error) {
 	type one struct {
 		run record.RunKey
 		of  record.Readings

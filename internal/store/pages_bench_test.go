@@ -83,15 +83,28 @@ func questions(s *store.Store, jobs int) []question {
 		list("all", func(int) store.JobFilter { return store.JobFilter{} }, newest),
 		list("all, anywhere", func(int) store.JobFilter { return store.JobFilter{} }, anywhere),
 		list("user", func(i int) store.JobFilter { return store.JobFilter{User: user(i)} }, newest),
-		list("workload", func(i int) store.JobFilter { return store.JobFilter{Workload: fmt.Sprintf("w%d", i%5000)} }, newest),
-		list("partition", func(i int) store.JobFilter { return store.JobFilter{Partition: fmt.Sprintf("part%d", i%4)} }, anywhere),
-		list("no such partition", func(int) store.JobFilter { return store.JobFilter{Partition: "none"} }, newest),
+		list("workload", func(i int) store.JobFilter {
+			return store.JobFilter{Workload: fmt.Sprintf("w%d", i%5000)}
+		}, newest),
+		list("partition", func(i int) store.JobFilter {
+			return store.JobFilter{Partition: fmt.Sprintf("part%d", i%4)}
+		}, anywhere),
+		list("no such partition", func(int) store.JobFilter { return store.JobFilter{Partition: "none"} },
+			newest),
 		list("state", func(int) store.JobFilter { return store.JobFilter{State: "FAILED"} }, anywhere),
-		list("user and state", func(i int) store.JobFilter { return store.JobFilter{User: user(i), State: "FAILED"} }, newest),
-		list("partition and rare state", func(int) store.JobFilter { return store.JobFilter{Partition: "part1", State: "TIMEOUT"} }, newest),
-		list("partition and no such account", func(int) store.JobFilter { return store.JobFilter{Partition: "part1", Account: "none"} }, anywhere),
-		list("since", func(int) store.JobFilter { return store.JobFilter{From: start.Add(-48 * time.Hour)} }, newest),
-		list("user since", func(i int) store.JobFilter { return store.JobFilter{User: user(i), From: start.Add(-time.Hour)} }, newest),
+		list("user and state",
+			func(i int) store.JobFilter { return store.JobFilter{User: user(i), State: "FAILED"} }, newest),
+		list("partition and rare state", func(int) store.JobFilter {
+			return store.JobFilter{Partition: "part1", State: "TIMEOUT"}
+		}, newest),
+		list("partition and no such account", func(int) store.JobFilter {
+			return store.JobFilter{Partition: "part1", Account: "none"}
+		}, anywhere),
+		list("since", func(int) store.JobFilter { return store.JobFilter{From: start.Add(-48 * time.Hour)} },
+			newest),
+		list("user since", func(i int) store.JobFilter {
+			return store.JobFilter{User: user(i), From: start.Add(-time.Hour)}
+		}, newest),
 		{"decisions", func(ctx context.Context, _ int) error {
 			_, err := s.LastDecisions(ctx, "alpha", "", 0, 100)
 			return err
@@ -139,7 +152,9 @@ func questions(s *store.Store, jobs int) []question {
 			return err
 		}},
 		{"a workload's outcomes", func(ctx context.Context, i int) error {
-			_, err := s.OutcomesOf(ctx, record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%5000), GPUModel: "V100"}, 0, 64)
+			_, err := s.OutcomesOf(ctx, record.WorkloadKey{
+				Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%5000), GPUModel: "V100",
+			}, 0, 64)
 			return err
 		}},
 	}

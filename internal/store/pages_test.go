@@ -27,7 +27,9 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := outcome(i)
-		o.JobID, o.Submitted, o.ExitState = job(i).ID, job(i).Submitted, []string{record.Completed, record.Completed, "FAILED", ""}[i%4]
+		o.JobID, o.Submitted, o.ExitState = job(i).ID, job(i).Submitted, []string{
+			record.Completed, record.Completed, "FAILED", "",
+		}[i%4]
 		o.Ended = o.Ended.Add(time.Duration(i) * 7 * time.Hour)
 		if i%5 == 0 {
 			o.Arm = live.ArmHeldOut
@@ -46,13 +48,17 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 	old := filepath.Join(tempDir(t), "old.db")
 	storetest.Schema7(t, old)
 	columns := map[string]string{
-		"jobs": "seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload, limit_s, nodes, gpus, state",
-		"decisions": "decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz, time_s, time_low_s, time_high_s, power_w, power_low_w, " +
-			"power_high_w, energy_j, energy_low_j, energy_high_j, reason, mode, config_version, model_version, arm, created_us, default_energy_j, hold_out, rung",
+		"jobs": "seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, " +
+			"workload, limit_s, nodes, gpus, state",
+		"decisions": "decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, " +
+			"mem_mhz, time_s, time_low_s, time_high_s, power_w, power_low_w, " +
+			"power_high_w, energy_j, energy_low_j, energy_high_j, reason, mode, config_version, " +
+			"model_version, arm, created_us, default_energy_j, hold_out, rung",
 		"outcomes": "*", "outcome_details": "outcome_id, gpus, clocks, throttled_s, series",
 	}
 	for _, table := range []string{"jobs", "decisions", "outcomes", "outcome_details"} {
-		execute(t, old, fmt.Sprintf("ATTACH '%s' AS new; INSERT INTO %s SELECT %s FROM new.%s", strings.ReplaceAll(path, "'", "''"), table, columns[table], table))
+		execute(t, old, fmt.Sprintf("ATTACH '%s' AS new; INSERT INTO %s SELECT %s FROM new.%s",
+			strings.ReplaceAll(path, "'", "''"), table, columns[table], table))
 	}
 	migrated := open(t, old, nil)
 	for _, table := range []string{"run_days", "energy_sums"} {
@@ -122,13 +128,15 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 		}
 		for node := range 2 {
 			o := outcome(10*i + node)
-			o.JobID, o.Submitted, o.Started, o.Ended = j.ID, j.Submitted, j.Submitted.Add(time.Minute), j.Submitted.Add(time.Hour)
+			o.JobID, o.Submitted, o.Started, o.Ended = j.ID, j.Submitted, j.Submitted.Add(time.Minute),
+				j.Submitted.Add(time.Hour)
 			o.TimeS, o.GPUEnergyJ = live.Known(float64(100*(i+1)+node)), live.Known(1000)
 			if i == 1 && node == 1 {
 				o.GPUEnergyJ, o.Submitted = live.Number{}, time.Time{}
 			}
 			d := decision(1)
-			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started, dvfsmodel.Setting{Core: 900}.Core
+			d.Node, d.RunID, d.Created, d.Setting.Core = fmt.Sprint("n", node), o.RunID, o.Started,
+				dvfsmodel.Setting{Core: 900}.Core
 			if _, err := s.PutDecision(t.Context(), d); err != nil {
 				t.Fatal(err)
 			}
@@ -140,10 +148,12 @@ func TestAListedJobHasItsLatestDecisionAndWhatItsRunsCameTo(t *testing.T) {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	late, early := page.Jobs[0], page.Jobs[1]
-	if !late.Submitted.Equal(second.Submitted) || late.Runs != 2 || late.TimeS != live.Known(201) || late.EnergyJ != (live.Number{}) {
+	if !late.Submitted.Equal(second.Submitted) || late.Runs != 2 || late.TimeS != live.Known(201) ||
+		late.EnergyJ != (live.Number{}) {
 		t.Errorf("%+v", late)
 	}
-	if early.Runs != 2 || early.TimeS != live.Known(101) || early.EnergyJ != live.Known(2000) || early.Mode != "enforce" || early.Setting.Core != 900 {
+	if early.Runs != 2 || early.TimeS != live.Known(101) || early.EnergyJ != live.Known(2000) ||
+		early.Mode != "enforce" || early.Setting.Core != 900 {
 		t.Errorf("%+v", early)
 	}
 }
@@ -165,7 +175,8 @@ func TestAListedJobHasTheClocksThatItsRunsReallyHad(t *testing.T) {
 		{dvfsmodel.Setting{}, false, []dvfsmodel.Setting{{}, {Core: 1087, Mem: 877}}},
 	} {
 		o := outcome(n)
-		o.JobID, o.Submitted, o.Started, o.Setting, o.Unmatched = j.ID, j.Submitted, j.Submitted.Add(time.Minute), c.locked, c.unmatched
+		o.JobID, o.Submitted, o.Started, o.Setting, o.Unmatched = j.ID, j.Submitted,
+			j.Submitted.Add(time.Minute), c.locked, c.unmatched
 		put(t, s, o, store.Stored)
 		page, err := s.JobRows(t.Context(), &store.JobFilter{Cluster: "alpha"}, 0, 10)
 		if err != nil || len(page.Jobs) != 1 || !slices.Equal(page.Jobs[0].Locked, c.want) {
@@ -191,7 +202,8 @@ func TestAListedJobHasWhatRunsCameToThatEpdWasRestartedUnder(t *testing.T) {
 	end := func(n int, change func(o *record.Outcome)) {
 		t.Helper()
 		o := outcome(n)
-		o.JobID, o.Submitted, o.Started, o.TimeS, o.GPUEnergyJ = j.ID, j.Submitted, j.Submitted.Add(time.Minute), live.Known(60), live.Known(1000)
+		o.JobID, o.Submitted, o.Started, o.TimeS, o.GPUEnergyJ = j.ID, j.Submitted,
+			j.Submitted.Add(time.Minute), live.Known(60), live.Known(1000)
 		change(o)
 		put(t, s, o, store.Stored)
 	}
@@ -202,11 +214,15 @@ func TestAListedJobHasWhatRunsCameToThatEpdWasRestartedUnder(t *testing.T) {
 	end(2, func(o *record.Outcome) {
 		o.TimeS, o.GPUEnergyJ, o.Restarted = live.Number{}, live.Number{}, restarted()
 	})
-	if row := list(); row.Restarted != (record.Restarted{TimeS: live.Known(100), GPUEnergyJ: live.Known(21_000)}) || row.TimeS != live.Known(60) || row.EnergyJ != (live.Number{}) {
+	if row := list(); row.Restarted != (record.Restarted{
+		TimeS:      live.Known(100),
+		GPUEnergyJ: live.Known(21_000),
+	}) || row.TimeS != live.Known(60) || row.EnergyJ != (live.Number{}) {
 		t.Errorf("with one: %+v", row)
 	}
 	end(3, func(o *record.Outcome) { // its counters told nothing
-		o.TimeS, o.GPUEnergyJ, o.Restarted = live.Number{}, live.Number{}, record.Restarted{TimeS: live.Known(300)}
+		o.TimeS, o.GPUEnergyJ, o.Restarted = live.Number{}, live.Number{},
+			record.Restarted{TimeS: live.Known(300)}
 	})
 	if row := list(); row.Restarted != (record.Restarted{TimeS: live.Known(300)}) {
 		t.Errorf("with one of unknown energy: %+v", row)
@@ -241,7 +257,8 @@ INSERT INTO jobs SELECT NULL, cluster, 10000 + i, submitted_us + i, '', 'crowd',
 	if pages != 13 {
 		t.Errorf("%d pages of 25,001 jobs", pages)
 	}
-	if page, err := s.JobRows(t.Context(), filter, 1<<40, 5); err != nil || len(page.Jobs) != 0 || page.Next != 0 {
+	if page, err := s.JobRows(t.Context(), filter, 1<<40, 5); err != nil || len(page.Jobs) != 0 ||
+		page.Next != 0 {
 		t.Errorf("a page behind a job that is gone: %+v, %v", page, err)
 	}
 }
@@ -262,7 +279,9 @@ func TestLastDecisionsComeWithTheirJobs(t *testing.T) {
 		}
 	}
 	page, err := s.LastDecisions(t.Context(), "alpha", "", 0, 3)
-	if err != nil || len(page.Decisions) != 3 || page.Decisions[0].JobID != 1005 || page.Decisions[1].JobID != 1003 || page.Decisions[0].User != "user1" || page.Decisions[0].Partition != "gpu" {
+	if err != nil || len(page.Decisions) != 3 || page.Decisions[0].JobID != 1005 ||
+		page.Decisions[1].JobID != 1003 || page.Decisions[0].User != "user1" ||
+		page.Decisions[0].Partition != "gpu" {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	rest, err := s.LastDecisions(t.Context(), "alpha", "", page.Next, 3)
@@ -297,7 +316,8 @@ func TestReadingsOfAJobComeBackAndAreExported(t *testing.T) {
 	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[o.Key()], o.Readings) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[0], `"readings":{"gpus":2,"interval_s":1,"power_w":{"mean":[200,200,200]`) {
+	if lines := exported(t, s, "outcome_details"); !strings.Contains(lines[0],
+		`"readings":{"gpus":2,"interval_s":1,"power_w":{"mean":[200,200,200]`) {
 		t.Error(lines[0])
 	}
 	if _, err := s.Prune(t.Context(), start.Add(time.Hour)); err != nil {
@@ -348,7 +368,8 @@ func TestDecisionsAreFoundWhileLongReadsTakeAllReaders(t *testing.T) {
 	if found, err := s.DecisionByToken(ctx, d.Cluster, d.Token); err != nil || found.JobID != d.JobID {
 		t.Errorf("job %d by its token, %v", found.JobID, err)
 	}
-	if _, err := s.Profiles(ctx, record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, 1); err != nil {
+	if _, err := s.Profiles(ctx,
+		record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, 1); err != nil {
 		t.Errorf("profiles: %v", err)
 	}
 }
@@ -371,7 +392,8 @@ func TestAWorkloadIsKnownByTheJobOfItThatWasSubmittedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := s.LastJobs(t.Context(), "alpha", []string{"w0", "none", "w1", "w0"})
-	if err != nil || len(got) != 2 || string(got["w0"].Name) != "train-4" || string(got["w1"].Name) != "train-3" || got["w1"].User != "user1" {
+	if err != nil || len(got) != 2 || string(got["w0"].Name) != "train-4" ||
+		string(got["w1"].Name) != "train-3" || got["w1"].User != "user1" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := s.LastJobs(t.Context(), "alpha", nil); err != nil || len(got) != 0 {

@@ -39,7 +39,10 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 	check := func(name, query string, args ...any) {
 		t.Helper()
 		for _, line := range plan(t, s, query, args...) {
-			for _, table := range []string{"jobs", "j", "l", "n", "outcomes", "o", "decisions", "d", "l", "outcome_details", "outcome_profiles", "b", "r"} {
+			for _, table := range []string{
+				"jobs", "j", "l", "n", "outcomes", "o", "decisions", "d", "l",
+				"outcome_details", "outcome_profiles", "b", "r",
+			} {
 				if strings.HasPrefix(line+" ", "SCAN "+table+" ") && !derived[name][table] {
 					t.Errorf("%s: %s", name, line)
 				}
@@ -51,9 +54,13 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 	}
 	at := time.Unix(1_700_000_000, 0)
 	for name, filter := range map[string]JobFilter{
-		"all": {}, "user": {User: "ada"}, "workload": {Workload: "w"}, "partition": {Partition: "p"}, "state": {State: "FAILED"}, "since": {From: at},
-		"account": {Account: "a"}, "user, state, since": {User: "ada", State: "FAILED", From: at}, "between": {From: at, Until: at}, "id": {ID: 7},
-		"everything": {User: "ada", Account: "a", Partition: "p", Workload: "w", State: "FAILED", From: at, Until: at},
+		"all": {}, "user": {User: "ada"}, "workload": {Workload: "w"}, "partition": {Partition: "p"},
+		"state": {State: "FAILED"}, "since": {From: at},
+		"account": {Account: "a"}, "user, state, since": {User: "ada", State: "FAILED", From: at},
+		"between": {From: at, Until: at}, "id": {ID: 7},
+		"everything": {
+			User: "ada", Account: "a", Partition: "p", Workload: "w", State: "FAILED", From: at, Until: at,
+		},
 	} {
 		filter.Cluster = "alpha"
 		q, ok, err := s.pageOf(t.Context(), &filter, 0, 100)
@@ -64,7 +71,8 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 		check("rows", strings.Replace(selectRows, "%s", q.where, 1), q.args...)
 	}
 	check("decisions", lastDecisions, 100, 1, "alpha", "", 10)
-	if all := strings.Join(plan(t, s, lastDecisions, 100, 1, "alpha", "", 10), "\n"); !strings.Contains(all, "SEARCH decisions USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)") {
+	if all := strings.Join(plan(t, s, lastDecisions, 100, 1, "alpha", "", 10), "\n"); !strings.Contains(all,
+		"SEARCH decisions USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)") {
 		t.Errorf("decisions aren't read from the last one on: %s", all)
 	}
 	check("decisions of a user", lastDecisionsOf, "alpha", "ada", "", 10)
@@ -82,4 +90,6 @@ func TestNoQueryOfAPageReadsAWholeTable(t *testing.T) {
 }
 
 // derived are tables of a query by names of its own: a page of jobs or decisions.
-var derived = map[string]map[string]bool{"rows": {"j": true}, "decisions": {"d": true}, "decisions of a user": {"j": true}}
+var derived = map[string]map[string]bool{
+	"rows": {"j": true}, "decisions": {"d": true}, "decisions of a user": {"j": true},
+}

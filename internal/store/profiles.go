@@ -52,7 +52,9 @@ ORDER BY outcome_id DESC LIMIT ?`, key.Cluster, key.Workload, key.GPUModel, reco
 
 // ProfileCounts tells which workloads of a cluster have profiles, or on which GPU
 // models one has, at most so many, those with the newest first.
-func (s *Store) ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error) {
+func (s *Store) ProfileCounts(
+	ctx context.Context, cluster, workload string, most int,
+) ([]record.ProfileCount, error) {
 	rows, err := s.read.QueryContext(ctx, `
 SELECT n.cluster, n.workload, n.gpu_model, n.alone, n.shared, o.received_us FROM (
 	SELECT cluster, workload, gpu_model, SUM(alone) AS alone, SUM(1 - alone) AS shared, MAX(outcome_id) AS outcome_id

@@ -18,7 +18,11 @@ func profile() record.Profile {
 	for i := range 30 {
 		s.Add(time.Duration(i)*time.Second, time.Duration(i+1)*time.Second, float64(i%2))
 	}
-	return record.Profile{Alone: true, GPUs: []record.GPUProfile{{Utilisation: s.Series(), Memory: s.Series(), PeakMem: 1 << 30, MemTotal: 16 << 30}}}
+	return record.Profile{
+		Alone: true, GPUs: []record.GPUProfile{{
+			Utilisation: s.Series(), Memory: s.Series(), PeakMem: 1 << 30, MemTotal: 16 << 30,
+		}},
+	}
 }
 
 func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
@@ -43,14 +47,17 @@ func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	want := profile()
-	if p := &all[1]; !bytes.Equal(p.Profile.Encode(), want.Encode()) || p.TimeS != 1200 || p.Slowdown != live.Known(1.05) || p.Setting.Core != 1200 || p.Ended.IsZero() {
+	if p := &all[1]; !bytes.Equal(p.Profile.Encode(), want.Encode()) || p.TimeS != 1200 ||
+		p.Slowdown != live.Known(1.05) || p.Setting.Core != 1200 || p.Ended.IsZero() {
 		t.Errorf("%+v", p)
 	}
-	if last, err := s.Profiles(t.Context(), workload(0), 1); err != nil || len(last) != 1 || last[0].RunID != "run-000018" {
+	if last, err := s.Profiles(t.Context(), workload(0), 1); err != nil || len(last) != 1 ||
+		last[0].RunID != "run-000018" {
 		t.Errorf("%+v, %v", last, err)
 	}
 	counts, err := s.ProfileCounts(t.Context(), "alpha", "", 10)
-	if err != nil || len(counts) != 1 || counts[0].WorkloadKey != workload(0) || counts[0].Alone != 5 || counts[0].Shared != 1 || !counts[0].Last.Equal(start.Truncate(time.Microsecond)) {
+	if err != nil || len(counts) != 1 || counts[0].WorkloadKey != workload(0) || counts[0].Alone != 5 ||
+		counts[0].Shared != 1 || !counts[0].Last.Equal(start.Truncate(time.Microsecond)) {
 		t.Errorf("%+v, %v", counts, err)
 	}
 	for name, want := range map[string]int{"w0": 1, "w1": 0} {

@@ -41,16 +41,20 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (PruneResult, error
 		{&p.Decisions, deletion(
 			`DELETE FROM decisions WHERE decision_id IN (SELECT decision_id FROM decisions AS d INDEXED BY decisions_by_time WHERE created_us < ?
 	AND NOT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job
-		WHERE o.cluster = d.cluster AND o.job_id = d.job_id AND o.decision_id = d.decision_id) LIMIT ?)`, limit)},
+		WHERE o.cluster = d.cluster AND o.job_id = d.job_id AND o.decision_id = d.decision_id) LIMIT ?)`,
+			limit)},
 		{&p.Jobs, deletion(
 			"DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE submitted_us < ? LIMIT ?)", limit)},
 		{new(int64), emptySums(limit)},
 		{&p.Conflicts, deletion(
-			"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT conflict_id FROM outcome_conflicts WHERE received_us < ? LIMIT ?)", limit)},
+			"DELETE FROM outcome_conflicts WHERE conflict_id IN (SELECT conflict_id FROM outcome_conflicts "+
+				"WHERE received_us < ? LIMIT ?)", limit)},
 		{&p.History, deletion(
-			"DELETE FROM history WHERE seq IN (SELECT seq FROM history WHERE received_us < ? LIMIT ?)", limit)},
+			"DELETE FROM history WHERE seq IN (SELECT seq FROM history WHERE received_us < ? LIMIT ?)",
+			limit)},
 		{&p.Features, deletion(
-			"DELETE FROM features WHERE (cluster, source) IN (SELECT cluster, source FROM features WHERE seen_us < ? LIMIT ?)", limit)},
+			"DELETE FROM features WHERE (cluster, source) IN (SELECT cluster, source FROM features WHERE "+
+				"seen_us < ? LIMIT ?)", limit)},
 	} {
 		for {
 			n, err := write(ctx, s, part.step)
@@ -136,7 +140,8 @@ SELECT cluster, -1, ` + stratumKey + `, 0, 0, ` + jobSums + prunedJobs + `
 WHERE workload != '' AND arm != 'excluded' GROUP BY cluster, ` + stratumKey + addSums
 
 	prunedJobs = `
-FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN (SELECT value FROM json_each(?1))` + byJob + `)`
+FROM (` + jobsOf + ` WHERE o.unmatched = 0 AND o.outcome_id IN (SELECT value FROM json_each(?1))` +
+		byJob + `)`
 )
 
 // pruneOutcomes sums, remembers and deletes the outcomes of one step. What stays
@@ -157,13 +162,17 @@ func pruneOutcomes(ctx context.Context, conn *sql.Conn, limit int64) (int64, err
 		{addSomeJobs, []any{-1, whole}},
 		{sumPruned, []any{old}},
 		{sumPrunedEver, []any{old}},
-		{"INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", []any{old}},
+		{
+			"INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes WHERE outcome_id " +
+				"IN (SELECT value FROM json_each(?1))", []any{old},
+		},
 	} {
 		if _, err := conn.ExecContext(ctx, step.statement, step.args...); err != nil {
 			return 0, err
 		}
 	}
-	result, err := conn.ExecContext(ctx, "DELETE FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", old)
+	result, err := conn.ExecContext(ctx,
+		"DELETE FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?1))", old)
 	if err != nil {
 		return 0, err
 	}

@@ -72,7 +72,9 @@ func sameStrata(tb testing.TB, got, want []record.Stratum) {
 	}
 	for i, g := range got {
 		w := want[i]
-		if g.WorkloadKey != w.WorkloadKey || g.Arm != w.Arm || g.HoldOut != w.HoldOut || g.ConstantArm != w.ConstantArm || g.Predicted != w.Predicted || !sameMean(g.GPU, w.GPU) || !sameMean(g.Node, w.Node) {
+		if g.WorkloadKey != w.WorkloadKey || g.Arm != w.Arm || g.HoldOut != w.HoldOut ||
+			g.ConstantArm != w.ConstantArm || g.Predicted != w.Predicted || !sameMean(g.GPU, w.GPU) ||
+			!sameMean(g.Node, w.Node) {
 			tb.Errorf("stratum %d is %+v, not %+v", i, g, w)
 		}
 	}
@@ -80,7 +82,8 @@ func sameStrata(tb testing.TB, got, want []record.Stratum) {
 
 func sameMean(a, b record.EnergyMean) bool {
 	near := func(x, y, scale float64) bool { return math.Abs(x-y) <= 1e-9*scale }
-	return a.Runs == b.Runs && a.Freedom == b.Freedom && near(a.MeanJ, b.MeanJ, 1+b.MeanJ) && near(a.VarianceJ2, b.VarianceJ2, 1+b.MeanJ*b.MeanJ)
+	return a.Runs == b.Runs && a.Freedom == b.Freedom && near(a.MeanJ, b.MeanJ, 1+b.MeanJ) &&
+		near(a.VarianceJ2, b.VarianceJ2, 1+b.MeanJ*b.MeanJ)
 }
 
 func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
@@ -97,10 +100,14 @@ func TestStrataAreMeansByWorkloadAndArm(t *testing.T) {
 	if err != nil || len(strata) != 2 {
 		t.Fatalf("%+v, %v", strata, err)
 	}
-	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm != live.ArmHeldOut || got != want {
+	if got, want := strata[0].GPU, (record.EnergyMean{Runs: 1, MeanJ: 150}); strata[0].Arm !=
+		live.ArmHeldOut || got != want {
 		t.Errorf("held out: %+v", strata[0])
 	}
-	if got, want := strata[1].GPU, (record.EnergyMean{Runs: 3, MeanJ: 110, VarianceJ2: 100, Freedom: 2}); !sameMean(got, want) {
+	if got, want := strata[1].GPU, (record.EnergyMean{
+		Runs: 3, MeanJ: 110, VarianceJ2: 100,
+		Freedom: 2,
+	}); !sameMean(got, want) {
 		t.Errorf("treated: %+v", got)
 	}
 	late, err := s.Strata(t.Context(), "alpha", start.Add(23*time.Minute)) // all but the first ended later
@@ -113,7 +120,10 @@ func TestPruningRemovesOldRecordsOfEveryKindButModels(t *testing.T) {
 	s, _ := openNew(t)
 	fill(t, s)
 	pruned, err := s.Prune(t.Context(), start.Add(24*time.Hour))
-	if want := (store.PruneResult{Outcomes: 1, Decisions: 1, Jobs: 1, Conflicts: 1, History: 2, Features: 1}); err != nil || pruned != want {
+	if want := (store.PruneResult{
+		Outcomes: 1, Decisions: 1, Jobs: 1, Conflicts: 1, History: 2,
+		Features: 1,
+	}); err != nil || pruned != want {
 		t.Errorf("pruned %+v, %v", pruned, err)
 	}
 	for table, want := range map[string]int{

@@ -18,9 +18,12 @@ import (
 // job is job i, whose name isn't text.
 func job(i int) *record.Job {
 	return &record.Job{
-		Cluster: "alpha", ID: int64(1000 + i), Submitted: start.Add(time.Duration(i) * time.Minute).Truncate(time.Second),
-		Token: fmt.Sprintf("token-%d", i), User: fmt.Sprintf("user%d", i%2), Account: "acc", Partition: "gpu",
-		Name: []byte("a\nb\x00\xff"), ScriptHash: "5ca1ab1e", Workload: "w0", Limit: live.LimitOf(90 * time.Minute), Nodes: 1, GPUs: 2,
+		Cluster: "alpha", ID: int64(1000 + i),
+		Submitted: start.Add(time.Duration(i) * time.Minute).Truncate(time.Second),
+		Token:     fmt.Sprintf("token-%d", i), User: fmt.Sprintf("user%d", i%2), Account: "acc",
+		Partition: "gpu",
+		Name:      []byte("a\nb\x00\xff"), ScriptHash: "5ca1ab1e", Workload: "w0",
+		Limit: live.LimitOf(90 * time.Minute), Nodes: 1, GPUs: 2,
 		State: "PENDING",
 	}
 }
@@ -31,8 +34,10 @@ func decision(i int) *record.Decision {
 		return record.Interval{Value: live.Known(v), Low: live.Known(0.9 * v), High: live.Known(1.1 * v)}
 	}
 	return &record.Decision{
-		Cluster: "alpha", JobID: int64(1000 + i), Node: "n1", Token: fmt.Sprintf("token-%d", i), RunID: "r", Workload: "w0",
-		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: interval(100), PowerW: interval(80),
+		Cluster: "alpha", JobID: int64(1000 + i), Node: "n1", Token: fmt.Sprintf("token-%d", i), RunID: "r",
+		Workload: "w0",
+		GPUModel: "V100", Setting: dvfsmodel.Setting{Core: 1200, Mem: 877}, TimeS: interval(100),
+		PowerW:  interval(80),
 		EnergyJ: record.Interval{Value: live.Known(8000)}, Reason: "deadline-bound", Mode: "enforce",
 		ConfigVersion: "c1", ModelVersion: 3, Arm: live.ArmHeldOut, Created: start,
 	}
@@ -68,7 +73,8 @@ func fill(tb testing.TB, s *store.Store) {
 	if _, err := s.AddHistory(ctx, []record.HistoryJob{past(1), past(2)}); err != nil {
 		tb.Fatal(err)
 	}
-	if err := s.PutFeatures(ctx, &record.Features{Cluster: "alpha", Source: "a", Script: []float32{0, 1}, Seen: start}); err != nil {
+	if err := s.PutFeatures(ctx,
+		&record.Features{Cluster: "alpha", Source: "a", Script: []float32{0, 1}, Seen: start}); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -187,9 +193,12 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 func TestRecordsWithoutTheirKeyAreInvalid(t *testing.T) {
 	s, _ := openNew(t)
 	for name, try := range map[string]func() error{
-		"job":      func() error { return s.PutJob(t.Context(), &record.Job{Cluster: "alpha"}) },
-		"decision": func() error { _, err := s.PutDecision(t.Context(), &record.Decision{Cluster: "alpha"}); return err },
-		"model":    func() error { _, err := s.PutModel(t.Context(), &record.Model{}); return err },
+		"job": func() error { return s.PutJob(t.Context(), &record.Job{Cluster: "alpha"}) },
+		"decision": func() error {
+			_, err := s.PutDecision(t.Context(), &record.Decision{Cluster: "alpha"})
+			return err
+		},
+		"model": func() error { _, err := s.PutModel(t.Context(), &record.Model{}); return err },
 		"model whose coefficients aren't JSON": func() error {
 			m := model("x", false)
 			m.Coefficients = json.RawMessage("{")
@@ -249,7 +258,8 @@ func TestOneModelIsInUseAndCanBeRolledBack(t *testing.T) {
 	if err := s.UseModel(ctx, workload(0), 1, "back"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.UseModel(ctx, workload(0), 9, "none such"); !errors.Is(err, store.ErrNotFound) || inUse() != "1 back" {
+	if err := s.UseModel(ctx, workload(0), 9, "none such"); !errors.Is(err, store.ErrNotFound) ||
+		inUse() != "1 back" {
 		t.Errorf("a version that isn't there: %v, in use %s", err, inUse())
 	}
 	all, err := s.Models(ctx, workload(0))

@@ -24,7 +24,8 @@ func Salvage(path string, now time.Time) (moved string, err error) {
 	if _, err := os.Lstat(path); err != nil {
 		return "", fmt.Errorf("move the damaged database aside: %w", err)
 	}
-	if moved, err = statedir.FreeName(path+".damaged-"+now.UTC().Format("20060102T150405Z"), isTaken); err != nil {
+	if moved, err = statedir.FreeName(path+".damaged-"+now.UTC().Format("20060102T150405Z"),
+		isTaken); err != nil {
 		return "", fmt.Errorf("move the damaged database aside: %w", err)
 	}
 	for _, ending := range sidecars {

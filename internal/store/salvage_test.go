@@ -101,7 +101,8 @@ func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case note == "" && len(out) == 0:
-		case len(out) != 1 || out[0].Note != note || out[0].WorkloadKey != key || !out[0].Since.Equal(record.Micro(start)):
+		case len(out) != 1 || out[0].Note != note || out[0].WorkloadKey != key ||
+			!out[0].Since.Equal(record.Micro(start)):
 			t.Errorf("got %+v, want %q", out, note)
 		}
 	}

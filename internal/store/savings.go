@@ -48,7 +48,8 @@ HAVING MAX(COALESCE(o.ended_us, o.received_us)) >= ?2 AND MAX(COALESCE(o.ended_u
 
 // strataParts selects sums of strata and clocks from what follows.
 const strataParts = `
-SELECT ?1, ` + stratumKey + `, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
+SELECT ?1, ` + stratumKey +
+	`, SUM(ended), SUM(done), SUM(done_gpu_runs), SUM(done_gpu_j), SUM(done_gpu_j2), SUM(done_node_runs), SUM(done_node_j), SUM(done_node_j2),
 	SUM(predicted_runs), SUM(predicted_j), SUM(predicted_gpu_j) FROM (`
 
 const strataOrder = `)
@@ -61,7 +62,8 @@ var (
 	strataEver = `
 SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = 0 AND ended > 0
 UNION ALL
-SELECT cluster, ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0
+SELECT cluster, ` + sumColumns +
+		` FROM energy_sums WHERE cluster = ?1 AND day = -1 AND done_gpu_runs + done_node_runs > 0
 ORDER BY ` + stratumKey
 	// strataSince reads the jobs from ?2 on to the end of its day, ?3, the sums of
 	// the days from ?4 on, and those of pruned jobs from a month on.
@@ -89,7 +91,9 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 	query, args := strataEver, []any{cluster}
 	if from := since.UnixMicro(); !since.IsZero() && from > 0 {
 		next := from/microsPerDay + 1
-		query, args = strataSince, []any{cluster, from, next * microsPerDay, next, since.UTC().Format("2006-01")}
+		query, args = strataSince, []any{
+			cluster, from, next * microsPerDay, next, since.UTC().Format("2006-01"),
+		}
 	}
 	rows, err := s.read.QueryContext(ctx, query, args...)
 	all, err := collect(rows, err, scanSums)
@@ -153,8 +157,10 @@ func (e *energySums) add(o energySums) {
 
 func scanSums(row scanner) (stratumSums, error) {
 	var t stratumSums
-	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core, &t.setting.Mem,
-		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j, &t.node.square,
+	err := row.Scan(&t.Cluster, &t.Workload, &t.GPUModel, &t.HoldOut, &t.ConstantArm, &t.Arm, &t.setting.Core,
+		&t.setting.Mem,
+		&t.endings.Ended, &t.endings.Completed, &t.gpu.runs, &t.gpu.j, &t.gpu.square, &t.node.runs, &t.node.j,
+		&t.node.square,
 		&t.predicted.Runs, &t.predicted.DefaultJ, &t.predicted.GPUJ)
 	for _, e := range []*energySums{&t.gpu, &t.node} {
 		if !arePlausible(e.j, e.square/maxSum) {

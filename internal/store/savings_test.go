@@ -12,7 +12,10 @@ import (
 )
 
 // decidedRun stores a decision for a clock and the outcome of its run.
-func decidedRun(t *testing.T, s *store.Store, i int, core dvfsmodel.MHz, holdOut, joules float64, change func(*record.Outcome)) {
+func decidedRun(
+	t *testing.T, s *store.Store, i int, core dvfsmodel.MHz, holdOut, joules float64,
+	change func(*record.Outcome),
+) {
 	t.Helper()
 	d := decision(i)
 	d.Setting.Core, d.HoldOut, d.DefaultJ, d.Arm = core, live.Known(holdOut), live.Known(200), live.ArmTreated
@@ -48,7 +51,9 @@ func both(t *testing.T, s *store.Store, want []record.Stratum) {
 }
 
 func stratum(holdOut float64, gpu record.EnergyMean, predicted record.PredictedUse) record.Stratum {
-	return record.Stratum{WorkloadKey: workload(0), HoldOut: holdOut, Arm: live.ArmTreated, GPU: gpu, Predicted: predicted}
+	return record.Stratum{
+		WorkloadKey: workload(0), HoldOut: holdOut, Arm: live.ArmTreated, GPU: gpu, Predicted: predicted,
+	}
 }
 
 // Runs at other clocks differ by more than chance: their scatter is that around
@@ -76,7 +81,9 @@ func TestScatterInTheConstantArmIsThatOfAllItsRuns(t *testing.T) {
 	}{{1000, 100}, {1000, 110}, {0, 150}} {
 		decidedRun(t, s, i, run.core, 0.05, run.joules, func(o *record.Outcome) { o.Arm = live.ArmConstant })
 	}
-	want := stratum(0.05, record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2}, record.PredictedUse{Runs: 3, DefaultJ: 600, GPUJ: 360})
+	want := stratum(0.05,
+		record.EnergyMean{Runs: 3, MeanJ: 120, VarianceJ2: (400. + 100 + 900) / 2, Freedom: 2},
+		record.PredictedUse{Runs: 3, DefaultJ: 600, GPUJ: 360})
 	want.Arm = live.ArmConstant
 	both(t, s, []record.Stratum{want})
 }
@@ -88,8 +95,10 @@ func TestAnotherHoldOutIsAnotherStratum(t *testing.T) {
 	decidedRun(t, s, 0, 1000, 0.2, 100, nil)
 	decidedRun(t, s, 1, 1000, 0.05, 120, nil)
 	both(t, s, []record.Stratum{
-		stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: 120}, record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 120}),
-		stratum(0.2, record.EnergyMean{Runs: 1, MeanJ: 100}, record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 100}),
+		stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: 120},
+			record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 120}),
+		stratum(0.2, record.EnergyMean{Runs: 1, MeanJ: 100},
+			record.PredictedUse{Runs: 1, DefaultJ: 200, GPUJ: 100}),
 	})
 }
 
@@ -104,16 +113,19 @@ func TestAnotherConstantArmIsAnotherStratum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if stored, err := s.DecisionByToken(t.Context(), d.Cluster, d.Token); err != nil || stored.ConstantArm != part || stored.Arm != live.ArmConstant {
+		if stored, err := s.DecisionByToken(t.Context(), d.Cluster, d.Token); err != nil ||
+			stored.ConstantArm != part || stored.Arm != live.ArmConstant {
 			t.Errorf("%+v, %v", stored, err)
 		}
 		o := outcome(3 * i)
-		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, live.ArmConstant, live.Known(float64(100*(i+1)))
+		o.DecisionID, o.JobID, o.Arm, o.GPUEnergyJ = id, d.JobID, live.ArmConstant,
+			live.Known(float64(100*(i+1)))
 		put(t, s, o, store.Stored)
 	}
 	want := make([]record.Stratum, 3)
 	for i, part := range []float64{0, 0.1, 0.2} {
-		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))}, record.PredictedUse{})
+		want[i] = stratum(0.05, record.EnergyMean{Runs: 1, MeanJ: float64(100 * (i + 1))},
+			record.PredictedUse{})
 		want[i].Arm, want[i].ConstantArm = live.ArmConstant, part
 	}
 	both(t, s, want)
@@ -137,8 +149,9 @@ func TestTheNodesOfAJobAreOneRun(t *testing.T) {
 	decidedRun(t, s, 50, 1000, 0.05, 33, func(o *record.Outcome) {
 		o.JobID, o.Submitted, o.ExitState = 7, start, "REQUEUED"
 	})
-	both(t, s, []record.Stratum{stratum(0.05, record.EnergyMean{Runs: 2, MeanJ: 203, VarianceJ2: 18, Freedom: 1},
-		record.PredictedUse{Runs: 2, DefaultJ: 1200, GPUJ: 406})})
+	both(t, s,
+		[]record.Stratum{stratum(0.05, record.EnergyMean{Runs: 2, MeanJ: 203, VarianceJ2: 18, Freedom: 1},
+			record.PredictedUse{Runs: 2, DefaultJ: 1200, GPUJ: 406})})
 }
 
 func TestEndingsCountJobsByArm(t *testing.T) {
@@ -163,7 +176,8 @@ func TestEndingsCountJobsByArm(t *testing.T) {
 		all.Completed += stratum.Endings.Completed
 		got[stratum.Arm] = all
 	}
-	if len(got) != 2 || got[live.ArmTreated] != (record.EndingCounts{Ended: 4, Completed: 2}) || got[live.ArmHeldOut] != (record.EndingCounts{Ended: 1, Completed: 1}) {
+	if len(got) != 2 || got[live.ArmTreated] != (record.EndingCounts{Ended: 4, Completed: 2}) ||
+		got[live.ArmHeldOut] != (record.EndingCounts{Ended: 1, Completed: 1}) {
 		t.Errorf("%+v", got)
 	}
 }

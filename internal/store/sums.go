@@ -19,7 +19,8 @@ const microsPerDay = 86_400_000_000
 const (
 	// comparedOutcomes are the outcomes that savings are computed from. Of those that run
 	// again the last run counts; how some ended nobody knows.
-	comparedOutcomes = " o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT IN ('', 'REQUEUED') "
+	comparedOutcomes = " o.unmatched = 0 AND o.workload != '' AND o.arm != 'excluded' AND o.exit_state NOT " +
+		"IN ('', 'REQUEUED') "
 
 	// stratumKey is what tells apart jobs that aren't added up.
 	stratumKey = `workload, gpu_model, hold_out, constant_arm, arm, core_mhz, mem_mhz`
@@ -75,13 +76,15 @@ WHERE true` + addSums)
 // The others of an outcome's job: on other nodes, of the same workload on the same
 // GPU model in the same arm. A plus keeps a condition from choosing the index.
 var (
-	hasOthers    = hideParameters("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY outcomes_by_job WHERE " + sameJob + " AND +o.outcome_id != ?2)")
+	hasOthers = hideParameters("SELECT EXISTS (SELECT 1 FROM outcomes AS o INDEXED BY " +
+		"outcomes_by_job WHERE " + sameJob + " AND +o.outcome_id != ?2)")
 	subtractJobs = addJobSums(sameJob + " AND +o.outcome_id != ?2")
 	addAllJobs   = addJobSums(sameJob + " AND ?2 > 0")
 	addSomeJobs  = addJobSums("o.outcome_id IN (SELECT value FROM json_each(?2))")
 )
 
-const sameJob = "o.cluster = ?3 AND o.job_id = ?4 AND o.submitted_us = ?5 AND +o.workload = ?6 AND +o.gpu_model = ?7 AND +o.arm = ?8"
+const sameJob = "o.cluster = ?3 AND o.job_id = ?4 AND o.submitted_us = ?5 AND +o.workload = ?6 AND " +
+	"+o.gpu_model = ?7 AND +o.arm = ?8"
 
 // bookOutcome brings the sums up to date with an outcome that was just stored.
 func bookOutcome(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcome, received int64) error {
@@ -100,7 +103,8 @@ func bookOutcome(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcom
 	job := []any{o.Cluster, o.JobID, nullableMicros(o.Submitted), o.Workload, o.GPUModel, string(o.Arm)}
 	others := false
 	if o.JobID > 0 && !o.Submitted.IsZero() {
-		if err := conn.QueryRowContext(ctx, hasOthers, append([]any{1, id}, job...)...).Scan(&others); err != nil {
+		if err := conn.QueryRowContext(ctx, hasOthers, append([]any{1, id}, job...)...).Scan(&others); err !=
+			nil {
 			return err
 		}
 	}
@@ -132,7 +136,8 @@ VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET runs = runs + 1, time_s = time_s + excluded.time_s,
 	gpu_runs = gpu_runs + excluded.gpu_runs, gpu_energy_j = gpu_energy_j + excluded.gpu_energy_j,
 	node_runs = node_runs + excluded.node_runs, node_energy_j = node_energy_j + excluded.node_energy_j`,
-		o.Cluster, end/microsPerDay, o.ExitState, string(o.Arm), o.TimeS.Or(0), boolAsInt(gpuKnown), gpu, boolAsInt(nodeKnown), node)
+		o.Cluster, end/microsPerDay, o.ExitState, string(o.Arm), o.TimeS.Or(0), boolAsInt(gpuKnown), gpu,
+		boolAsInt(nodeKnown), node)
 	return err
 }
 
@@ -142,7 +147,8 @@ func markEnded(ctx context.Context, conn *sql.Conn, o *record.Outcome) error {
 	if o.JobID <= 0 || o.Submitted.IsZero() {
 		return nil
 	}
-	_, err := conn.ExecContext(ctx, endOfJob, o.Cluster, o.JobID, nullableMicros(o.Submitted), int64(endOfTime))
+	_, err := conn.ExecContext(ctx, endOfJob, o.Cluster, o.JobID, nullableMicros(o.Submitted),
+		int64(endOfTime))
 	return err
 }
 

@@ -104,9 +104,14 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.JobID, o.RunID = job, fmt.Sprintf("run-%d-%d", job, rapid.IntRange(0, 5).Draw(t, "run"))
 	o.Workload = rapid.SampledFrom([]string{"a", "a", "b", ""}).Draw(t, "workload")
 	o.GPUModel = "V100"
-	o.Arm = rapid.SampledFrom([]live.Arm{live.ArmTreated, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded}).Draw(t, "arm")
-	o.ExitState = rapid.SampledFrom([]string{record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", ""}).Draw(t, "state")
-	o.Started, o.Ended = time.Time{}, start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours"))*time.Hour)
+	o.Arm = rapid.SampledFrom([]live.Arm{
+		live.ArmTreated, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded,
+	}).Draw(t, "arm")
+	o.ExitState = rapid.SampledFrom([]string{
+		record.Completed, record.Completed, record.Completed, "FAILED", "REQUEUED", "",
+	}).Draw(t, "state")
+	o.Started, o.Ended = time.Time{},
+		start.Add(time.Duration(rapid.IntRange(-30, 90).Draw(t, "hours"))*time.Hour)
 	if rapid.IntRange(0, 9).Draw(t, "endless") == 0 {
 		o.Ended = time.Time{}
 	}
@@ -125,8 +130,10 @@ func (s *scroll) draw(t *rapid.T) scrolled {
 	o.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200}).Draw(t, "core"))
 	d := decision(int(job))
 	d.JobID, d.RunID, d.Node = max(job, 1), o.RunID, o.Node
-	d.HoldOut, d.DefaultJ = live.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")), energy("default")
-	d.ConstantArm = rapid.SampledFrom([]live.Number{{}, live.Known(0), live.Known(0.1)}).Draw(t, "constant arm")
+	d.HoldOut, d.DefaultJ = live.Known(rapid.SampledFrom([]float64{0.05, 0.2}).Draw(t, "lot")),
+		energy("default")
+	d.ConstantArm = rapid.SampledFrom([]live.Number{{}, live.Known(0), live.Known(0.1)}).Draw(t,
+		"constant arm")
 	d.Setting.Core = dvfsmodel.MHz(rapid.SampledFrom([]int{900, 1200, 1380}).Draw(t, "decided"))
 	d.Created = s.now.Add(-time.Duration(rapid.IntRange(0, 50).Draw(t, "age")) * time.Hour)
 	return scrolled{Outcome: *o, decision: *d, received: s.now}
@@ -194,7 +201,8 @@ func (o *scrolled) jobKey() string {
 func (s *scroll) strata(since time.Time) map[string]cell {
 	jobs := make(map[string][]scrolled)
 	for _, o := range slices.Concat(s.kept, s.gone) {
-		if o.Unmatched || o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" || o.ExitState == "REQUEUED" {
+		if o.Unmatched || o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" ||
+			o.ExitState == "REQUEUED" {
 			continue
 		}
 		jobs[o.jobKey()] = append(jobs[o.jobKey()], o)
@@ -213,8 +221,10 @@ func (s *scroll) strata(since time.Time) map[string]cell {
 			}
 		}
 		c := cells[key]
-		c.ended, c.done, c.gpuRuns, c.nodeRuns, c.predicted = c.ended+one.ended, c.done+one.done, c.gpuRuns+one.gpuRuns, c.nodeRuns+one.nodeRuns, c.predicted+one.predicted
-		c.gpu, c.gpu2, c.node, c.node2 = c.gpu+one.gpu, c.gpu2+one.gpu*one.gpu, c.node+one.node, c.node2+one.node*one.node
+		c.ended, c.done, c.gpuRuns, c.nodeRuns, c.predicted = c.ended+one.ended, c.done+one.done,
+			c.gpuRuns+one.gpuRuns, c.nodeRuns+one.nodeRuns, c.predicted+one.predicted
+		c.gpu, c.gpu2, c.node, c.node2 = c.gpu+one.gpu, c.gpu2+one.gpu*one.gpu, c.node+one.node,
+			c.node2+one.node*one.node
 		c.defaultJ, c.predicted1 = c.defaultJ+one.defaultJ, c.predicted1+one.predicted1
 		cells[key] = c
 	}
@@ -269,7 +279,11 @@ func countJob(runs []scrolled) (key string, c cell, end time.Time) {
 
 // check compares the store with the plain way.
 func (s *scroll) check(t *rapid.T) {
-	ends := []time.Time{{}, start.Add(-100 * time.Hour), start, start.Add(13*time.Hour + time.Microsecond), start.Truncate(24 * time.Hour).Add(48 * time.Hour), start.Add(400 * time.Hour)}
+	ends := []time.Time{
+		{},
+		start.Add(-100 * time.Hour), start, start.Add(13*time.Hour + time.Microsecond),
+		start.Truncate(24 * time.Hour).Add(48 * time.Hour), start.Add(400 * time.Hour),
+	}
 	for _, since := range append(ends, s.since...) {
 		want := make(map[string]record.Stratum)
 		cells := s.strata(since)
@@ -277,13 +291,15 @@ func (s *scroll) check(t *rapid.T) {
 			c := cells[key]
 			var workload, arm string
 			var lot, constant, core float64
-			if _, err := fmt.Sscanf(key, "%s %s %g %g %g", &workload, &arm, &lot, &constant, &core); err != nil {
+			if _, err := fmt.Sscanf(key, "%s %s %g %g %g", &workload, &arm, &lot, &constant,
+				&core); err != nil {
 				t.Fatal(err)
 			}
 			of := fmt.Sprint(workload, arm, lot, constant)
 			w := want[of]
 			w.Endings.Ended, w.Endings.Completed = w.Endings.Ended+c.ended, w.Endings.Completed+c.done
-			w.Predicted.Runs, w.Predicted.DefaultJ, w.Predicted.GPUJ = w.Predicted.Runs+c.predicted, w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
+			w.Predicted.Runs, w.Predicted.DefaultJ, w.Predicted.GPUJ = w.Predicted.Runs+c.predicted,
+				w.Predicted.DefaultJ+c.defaultJ, w.Predicted.GPUJ+c.predicted1
 			addMean(&w.GPU, c.gpuRuns, c.gpu, c.gpu2)
 			addMean(&w.Node, c.nodeRuns, c.node, c.node2)
 			want[of] = w
@@ -293,12 +309,15 @@ func (s *scroll) check(t *rapid.T) {
 			t.Fatal(err)
 		}
 		if len(strata) != len(want) {
-			t.Fatalf("since %s: %d strata, not %d: %+v, want %+v", since, len(strata), len(want), strata, want)
+			t.Fatalf("since %s: %d strata, not %d: %+v, want %+v", since, len(strata), len(want),
+				strata, want)
 		}
 		for _, g := range strata {
 			w, ok := want[fmt.Sprint(g.Workload, g.Arm, g.HoldOut, g.ConstantArm)]
-			if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs || !near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
-				!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) || !sameMean(g.Node, w.Node) {
+			if !ok || g.Endings != w.Endings || g.Predicted.Runs != w.Predicted.Runs ||
+				!near(g.Predicted.DefaultJ, w.Predicted.DefaultJ) ||
+				!near(g.Predicted.GPUJ, w.Predicted.GPUJ) || !sameMean(g.GPU, w.GPU) ||
+				!sameMean(g.Node, w.Node) {
 				t.Fatalf("since %s: %+v, not %+v", since, g, w)
 			}
 		}
@@ -334,7 +353,8 @@ func (s *scroll) checkDays(t *rapid.T) {
 		t.Fatalf("%d sums of days, not %d: %v", len(days), len(want), err)
 	}
 	for _, d := range days {
-		if w := want[fmt.Sprint(d.Day.Format(time.DateOnly), d.ExitState, d.Arm)]; d.Runs != w.runs || d.GPURuns != w.gpu || !near(d.GPUEnergyJ, w.joules) {
+		if w := want[fmt.Sprint(d.Day.Format(time.DateOnly), d.ExitState, d.Arm)]; d.Runs != w.runs ||
+			d.GPURuns != w.gpu || !near(d.GPUEnergyJ, w.joules) {
 			t.Fatalf("%+v, not %+v", d, w)
 		}
 	}
@@ -376,7 +396,8 @@ func TestSumsThatAreKeptAreThoseOfAllOutcomes(t *testing.T) {
 		defer func() { _ = s.store.Close() }()
 		s.open(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune, "reopen": s.open, "check": s.check,
+			"deliver": s.deliver, "deliver more": s.deliver, "and more": s.deliver, "prune": s.prune,
+			"reopen": s.open, "check": s.check,
 			"forget": s.forget, "remember": s.remember,
 		})
 		s.check(t)

@@ -20,7 +20,9 @@ import (
 func TestAnUpgradedDatabaseHasTheSchemaOfANewOneAndAllItsRows(t *testing.T) {
 	_, fresh := openNew(t)
 	want, newest := schemaOf(t, fresh), schemaVersion(t, fresh)
-	olds := map[string]string{"as schema 10 was dumped": dumped(t, "schema10"), "as schema 12 was dumped": dumped(t, "schema12")}
+	olds := map[string]string{
+		"as schema 10 was dumped": dumped(t, "schema10"), "as schema 12 was dumped": dumped(t, "schema12"),
+	}
 	for schema := 1; schema <= newest; schema++ {
 		olds[fmt.Sprintf("brought to schema %d", schema)] = ofSchema(t, schema)
 	}
@@ -85,13 +87,16 @@ func ofSchema(t *testing.T, schema int) string {
 		columns := columnsOf(t, path, table)
 		names, values := make([]string, 0, len(columns)), make([]string, 0, len(columns))
 		for _, name := range slices.Sorted(maps.Keys(columns)) {
-			value := map[string]string{"INTEGER": "77", "REAL": "0.5", "TEXT": `'{"node":"n7"}'`, "BLOB": "x'07'"}[columns[name]]
+			value := map[string]string{
+				"INTEGER": "77", "REAL": "0.5", "TEXT": `'{"node":"n7"}'`, "BLOB": "x'07'",
+			}[columns[name]]
 			if name == "outcome_id" {
 				value = "1" // details go with an outcome
 			}
 			names, values = append(names, name), append(values, value)
 		}
-		execute(t, path, fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) VALUES (%s)", table, strings.Join(names, ", "), strings.Join(values, ", ")))
+		execute(t, path, fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) VALUES (%s)", table,
+			strings.Join(names, ", "), strings.Join(values, ", ")))
 	}
 	return path
 }
@@ -100,7 +105,8 @@ func ofSchema(t *testing.T, schema int) string {
 // blanks of a table that was made anew.
 func schemaOf(t *testing.T, path string) map[string]string {
 	t.Helper()
-	rows, err := raw(t, path).QueryContext(t.Context(), "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
+	rows, err := raw(t, path).QueryContext(t.Context(),
+		"SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +155,8 @@ func rowsOf(t *testing.T, path string) map[string][]map[string]string {
 	all := map[string][]map[string]string{}
 	for _, table := range tableNames(t, path) {
 		names := slices.Sorted(maps.Keys(columnsOf(t, path, table)))
-		rows, err := raw(t, path).QueryContext(t.Context(), "SELECT quote("+strings.Join(names, "), quote(")+") FROM "+table)
+		rows, err := raw(t, path).QueryContext(t.Context(),
+			"SELECT quote("+strings.Join(names, "), quote(")+") FROM "+table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,9 +206,11 @@ func wantRows(t *testing.T, table string, got, want []map[string]string) {
 
 // keeps reports whether a row has all that it had before.
 func keeps(row, before map[string]string) bool {
-	spoilt := slices.Contains([]string{"'run-000003'", "'run-000004'", "'run-000005'", "'run-000006'"}, before["run_id"])
+	spoilt := slices.Contains([]string{"'run-000003'", "'run-000004'", "'run-000005'", "'run-000006'"},
+		before["run_id"])
 	for name, was := range before {
-		measured := strings.HasSuffix(name, "_j") || strings.HasSuffix(name, "_w") || strings.HasSuffix(name, "_source") || name == "time_s"
+		measured := strings.HasSuffix(name, "_j") || strings.HasSuffix(name, "_w") ||
+			strings.HasSuffix(name, "_source") || name == "time_s"
 		if got, there := row[name]; there && got != was && (!spoilt || !measured) {
 			return false
 		}

@@ -41,7 +41,9 @@ func (s *Store) do(ctx context.Context, apply func(context.Context, *sql.Conn) e
 
 // write is do for a change with a result. The result is the change's alone
 // until do has its answer, so that a caller who leaves early races with nobody.
-func write[T any](ctx context.Context, s *Store, apply func(context.Context, *sql.Conn) (T, error)) (T, error) {
+func write[T any](
+	ctx context.Context, s *Store, apply func(context.Context, *sql.Conn) (T, error),
+) (T, error) {
 	var result, none T
 	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
 		result, err = apply(ctx, conn)

@@ -22,14 +22,62 @@ type queueType struct {
 // queueTypes are the eight of them.
 func queueTypes() []queueType {
 	return []queueType{
-		{"bert", [2]float64{68369, 73773}, [2]float64{2.89352, 1.06495}, 98819, 1.939, [2]float64{4.234, 4.219}},
-		{"diffusion", [2]float64{115459, 109912}, [2]float64{2.79977, 1.52866}, 153313, 1.786, [2]float64{5.954, 5.795}},
-		{"gan", [2]float64{163311, 179888}, [2]float64{3.95757, 1.61092}, 237215, 1.969, [2]float64{14.389, 14.919}},
-		{"gpt-finetune", [2]float64{119791, 127728}, [2]float64{2.20361, 0.97255}, 166789, 1.651, [2]float64{11.386, 11.112}},
-		{"lstm", [2]float64{86081, 87491}, [2]float64{3.85366, 1.95361}, 123982, 1.861, [2]float64{6.627, 6.733}},
-		{"resnet", [2]float64{116220, 123120}, [2]float64{4.20965, 2.06918}, 164824, 1.523, [2]float64{6.532, 6.735}},
-		{"vgg", [2]float64{51936, 54269}, [2]float64{3.00103, 1.68302}, 70964, 1.846, [2]float64{2.783, 2.904}},
-		{"vit", [2]float64{70237, 69689}, [2]float64{4.78299, 2.15887}, 96166, 1.634, [2]float64{5.335, 5.674}},
+		{
+			"bert",
+			[2]float64{68369, 73773},
+			[2]float64{2.89352, 1.06495},
+			98819, 1.939,
+			[2]float64{4.234, 4.219},
+		},
+		{
+			"diffusion",
+			[2]float64{115459, 109912},
+			[2]float64{2.79977, 1.52866},
+			153313, 1.786,
+			[2]float64{5.954, 5.795},
+		},
+		{
+			"gan",
+			[2]float64{163311, 179888},
+			[2]float64{3.95757, 1.61092},
+			237215, 1.969,
+			[2]float64{14.389, 14.919},
+		},
+		{
+			"gpt-finetune",
+			[2]float64{119791, 127728},
+			[2]float64{2.20361, 0.97255},
+			166789, 1.651,
+			[2]float64{11.386, 11.112},
+		},
+		{
+			"lstm",
+			[2]float64{86081, 87491},
+			[2]float64{3.85366, 1.95361},
+			123982, 1.861,
+			[2]float64{6.627, 6.733},
+		},
+		{
+			"resnet",
+			[2]float64{116220, 123120},
+			[2]float64{4.20965, 2.06918},
+			164824, 1.523,
+			[2]float64{6.532, 6.735},
+		},
+		{
+			"vgg",
+			[2]float64{51936, 54269},
+			[2]float64{3.00103, 1.68302},
+			70964, 1.846,
+			[2]float64{2.783, 2.904},
+		},
+		{
+			"vit",
+			[2]float64{70237, 69689},
+			[2]float64{4.78299, 2.15887},
+			96166, 1.634,
+			[2]float64{5.335, 5.674},
+		},
 	}
 }
 
@@ -57,7 +105,9 @@ func Queue(rng *rand.Rand, model trace.EnergyModel) ([]trace.KnapsackJob, trace.
 	jobs := make([]trace.KnapsackJob, 0, len(arrivals))
 	for _, at := range arrivals {
 		kind := &types[rng.IntN(len(types))]
-		job := trace.KnapsackJob{ID: strconv.Itoa(len(jobs)), Type: kind.name, Arrival: at, GPUs: queueGPUs(rng)}
+		job := trace.KnapsackJob{
+			ID: strconv.Itoa(len(jobs)), Type: kind.name, Arrival: at, GPUs: queueGPUs(rng),
+		}
 		if model == trace.Coupled {
 			kind.predictCoupled(rng, &job)
 		} else {
@@ -145,7 +195,9 @@ func drawActual(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob)
 // DrawOutcome draws how a job of a queue for two GPU types turns out that is
 // predicted like this: times and energies apart from normal distributions
 // without what is below 0, or, in the coupled model, one factor for all of them.
-func DrawOutcome(rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.KnapsackRun) (runs [2]trace.KnapsackRun) {
+func DrawOutcome(
+	rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.KnapsackRun,
+) (runs [2]trace.KnapsackRun) {
 	const shortest = 1e-3 // as in queues that are read
 	factor := 0.0
 	if model == trace.Coupled {
@@ -156,7 +208,10 @@ func DrawOutcome(rng *rand.Rand, model trace.EnergyModel, forecast *[2]trace.Kna
 		if model == trace.Coupled {
 			runs[i] = trace.KnapsackRun{Seconds: factor * mean.Seconds, KWh: factor * mean.KWh}
 		} else {
-			runs[i] = trace.KnapsackRun{Seconds: mean.Seconds * positiveNormal(rng, timeSpread), KWh: mean.KWh * positiveNormal(rng, energySpread)}
+			runs[i] = trace.KnapsackRun{
+				Seconds: mean.Seconds * positiveNormal(rng, timeSpread),
+				KWh:     mean.KWh * positiveNormal(rng, energySpread),
+			}
 		}
 		runs[i].Seconds = max(shortest, runs[i].Seconds)
 	}

@@ -65,7 +65,8 @@ func TestOutcomesScatterAroundThePrediction(t *testing.T) {
 				t.Fatalf("%v: %+v", model, runs)
 			}
 			factor := runs[0].Seconds / 1000
-			together = together && math.Abs(runs[1].Seconds/2000-factor) < 1e-9 && math.Abs(runs[0].KWh/3-factor) < 1e-9
+			together = together && math.Abs(runs[1].Seconds/2000-factor) < 1e-9 &&
+				math.Abs(runs[0].KWh/3-factor) < 1e-9
 		}
 		if seconds < 980 || seconds > 1020 {
 			t.Errorf("%v: %v s on average, want about 1000", model, seconds)

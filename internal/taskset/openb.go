@@ -81,7 +81,8 @@ func (g *openbGenerator) nodes(count int) []trace.NodeRow {
 	for i, which := range g.shares(count, share) {
 		s := &nodeShapes[which]
 		rows[i] = trace.NodeRow{
-			Name: fmt.Sprintf("node-%04d", i), Model: s.model, CPU: s.vcpu * 1000, Mem: s.gb * 1024, GPUs: s.gpus,
+			Name: fmt.Sprintf("node-%04d", i), Model: s.model, CPU: s.vcpu * 1000, Mem: s.gb * 1024,
+			GPUs: s.gpus,
 		}
 	}
 	return rows

@@ -38,15 +38,16 @@ func figures(t *testing.T, pods []trace.Pod, nodes []trace.NodeRow) map[string]f
 	s := trace.NewSurvey(pods, kinds)
 	all := float64(s.Tasks.Count)
 	f := map[string]float64{
-		"GPUs by node":                   float64(s.Nodes.GPUMilli) / fleet.WholeGPU / float64(s.Nodes.Count),
-		"vCPUs by node":                  float64(s.Nodes.CPU) / 1000 / float64(s.Nodes.Count),
-		"GiB by node":                    float64(s.Nodes.Mem) / 1024 / float64(s.Nodes.Count),
-		"empty power by node":            float64(s.CPUPower+s.GPUPower) / float64(s.Nodes.Count),
-		"GPU demand by capacity":         float64(s.Tasks.GPUMilli) / float64(s.Nodes.GPUMilli),
-		"CPU demand by capacity":         float64(s.Tasks.CPU) / float64(s.Nodes.CPU),
-		"memory demand by capacity":      float64(s.Tasks.Mem) / float64(s.Nodes.Mem),
-		"entries of the target workload": float64(len(fleet.NewWorkload(trace.Demands(pods), fleet.PaperCover))),
-		"tasks without a place":          float64(len(s.Misfits)),
+		"GPUs by node":              float64(s.Nodes.GPUMilli) / fleet.WholeGPU / float64(s.Nodes.Count),
+		"vCPUs by node":             float64(s.Nodes.CPU) / 1000 / float64(s.Nodes.Count),
+		"GiB by node":               float64(s.Nodes.Mem) / 1024 / float64(s.Nodes.Count),
+		"empty power by node":       float64(s.CPUPower+s.GPUPower) / float64(s.Nodes.Count),
+		"GPU demand by capacity":    float64(s.Tasks.GPUMilli) / float64(s.Nodes.GPUMilli),
+		"CPU demand by capacity":    float64(s.Tasks.CPU) / float64(s.Nodes.CPU),
+		"memory demand by capacity": float64(s.Tasks.Mem) / float64(s.Nodes.Mem),
+		"entries of the target workload": float64(len(fleet.NewWorkload(trace.Demands(pods),
+			fleet.PaperCover))),
+		"tasks without a place": float64(len(s.Misfits)),
 	}
 	for _, shape := range s.Shapes {
 		name := strconv.Itoa(shape.GPUs)
@@ -172,7 +173,9 @@ func TestASyntheticTraceFollowsFromItsSeed(t *testing.T) {
 
 func TestASyntheticTraceOfAnySizeIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		spec := taskset.OpenbSpec{Nodes: rapid.IntRange(1, 300).Draw(rt, "nodes"), Tasks: rapid.IntRange(0, 300).Draw(rt, "tasks")}
+		spec := taskset.OpenbSpec{
+			Nodes: rapid.IntRange(1, 300).Draw(rt, "nodes"), Tasks: rapid.IntRange(0, 300).Draw(rt, "tasks"),
+		}
 		o := generateOpenb(t, spec, rapid.Uint64().Draw(rt, "seed"))
 		var pods, nodes bytes.Buffer
 		if err := trace.WritePods(&pods, o.Pods); err != nil {
@@ -214,7 +217,8 @@ func checkPod(rt *rapid.T, read, made *trace.Pod) {
 	if err := made.Demand.Validate(); err != nil || made.Demand.CPU <= 0 || made.Demand.Mem <= 0 {
 		rt.Errorf("task %+v: %v", made, err)
 	}
-	if !(made.Created >= 0) || !(made.Deleted >= made.Created) || made.Scheduled < made.Created || made.Scheduled > made.Deleted {
+	if !(made.Created >= 0) || !(made.Deleted >= made.Created) || made.Scheduled < made.Created ||
+		made.Scheduled > made.Deleted {
 		rt.Errorf("times of %+v are out of order", made)
 	}
 }

@@ -42,12 +42,18 @@ const (
 // SharedLikePAI and SharedLikePhilly are streams of the sizes of the paper's
 // two simulations, which it draws from the traces of Alibaba and of Microsoft.
 func SharedLikePAI() SharedSpec {
-	return SharedSpec{Tasks: 5000, AtOnce: 170, MedianS: 900, SpreadS: 1, UtilPct: [2]float64{5, 60}, MemGB: [2]float64{0.5, 16}, Servers: 25}
+	return SharedSpec{
+		Tasks: 5000, AtOnce: 170, MedianS: 900, SpreadS: 1, UtilPct: [2]float64{5, 60},
+		MemGB: [2]float64{0.5, 16}, Servers: 25,
+	}
 }
 
 // SharedLikePhilly is the second of the paper's simulations.
 func SharedLikePhilly() SharedSpec {
-	return SharedSpec{Tasks: 2000, AtOnce: 140, MedianS: 3600, SpreadS: 1.2, UtilPct: [2]float64{20, 85}, MemGB: [2]float64{1, 16}, MultiGPU: 0.15, Servers: 35}
+	return SharedSpec{
+		Tasks: 2000, AtOnce: 140, MedianS: 3600, SpreadS: 1.2, UtilPct: [2]float64{20, 85},
+		MemGB: [2]float64{1, 16}, MultiGPU: 0.15, Servers: 35,
+	}
 }
 
 // Shared draws a stream: a Poisson process of tasks with profiles, on servers of
@@ -60,7 +66,10 @@ func Shared(rng *rand.Rand, spec *SharedSpec) *planner.Problem {
 	}
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{
 		Name: "drawn", Sharing: &planner.Sharing{Physics: physics},
-		Classes: []planner.NodeClass{{Name: "v100", Model: "V100", Count: spec.Servers, GPUs: sharedGPUs, HostW: sharedHostW, SharedGB: memory}},
+		Classes: []planner.NodeClass{{
+			Name: "v100", Model: "V100", Count: spec.Servers, GPUs: sharedGPUs, HostW: sharedHostW,
+			SharedGB: memory,
+		}},
 	}}
 	mean := spec.MedianS * math.Exp(spec.SpreadS*spec.SpreadS/2)
 	now := 0.0
@@ -85,7 +94,9 @@ func SharedTask(id string, arrival, seconds float64, physics *sharing.Physics) p
 	full := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}
 	return planner.Task{
 		ID: id, Arrival: arrival, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
-		Options: []planner.Option{{Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: full.At(dvfsmodel.DefaultScaling())}}},
+		Options: []planner.Option{{
+			Model: "V100", GPUs: 1, Response: &dvfsmodel.Fixed{At: full.At(dvfsmodel.DefaultScaling())},
+		}},
 		Profile: &planner.UsageProfile{SlotS: seriesSlotS, Kappa: sharing.PaperSLA},
 	}
 }
@@ -93,7 +104,10 @@ func SharedTask(id string, arrival, seconds float64, physics *sharing.Physics) p
 // Consolidation draws an instance of so many tasks of the kind that the CATS
 // paper's Table 4 has, 40 to 49 percent each, with more GPUs than tasks.
 func Consolidation(rng *rand.Rand, tasks int) *sharing.Instance {
-	in := &sharing.Instance{Name: strconv.Itoa(tasks) + " tasks", Physics: sharing.PaperPhysics(), SLA: sharing.PaperSLA, SlotS: seriesSlotS}
+	in := &sharing.Instance{
+		Name: strconv.Itoa(tasks) + " tasks", Physics: sharing.PaperPhysics(), SLA: sharing.PaperSLA,
+		SlotS: seriesSlotS,
+	}
 	for i := range tasks {
 		in.Tasks = append(in.Tasks, sharing.Task{
 			ID: strconv.Itoa(i), Arrival: float64(i), GPUs: 1, Kappa: sharing.PaperSLA,

@@ -32,8 +32,10 @@ func TestDrawnStreamsOfSharingTasksAreProblemsOfTheKindAskedFor(t *testing.T) {
 		if atOnce := work / p.Tasks[len(p.Tasks)-1].Arrival; math.Abs(atOnce/spec.AtOnce-1) > 0.15 {
 			t.Errorf("%.0f tasks at a time, want about %.0f", atOnce, spec.AtOnce)
 		}
-		if part := float64(multi) / float64(len(p.Tasks)); len(p.Tasks) != spec.Tasks || math.Abs(part-spec.MultiGPU) > 0.03 {
-			t.Errorf("%d tasks, %.2f of them on two GPUs, want %d and %g", len(p.Tasks), part, spec.Tasks, spec.MultiGPU)
+		if part := float64(multi) / float64(len(p.Tasks)); len(p.Tasks) != spec.Tasks ||
+			math.Abs(part-spec.MultiGPU) > 0.03 {
+			t.Errorf("%d tasks, %.2f of them on two GPUs, want %d and %g", len(p.Tasks), part, spec.Tasks,
+				spec.MultiGPU)
 		}
 	}
 }

@@ -85,7 +85,9 @@ func Generate(spec Spec, rng *rand.Rand) (*queue.Batch, error) {
 	if spec.Pairs == 0 {
 		spec.Pairs = ReferencePairs
 	}
-	if !(spec.Offline >= 0) || !(spec.Online >= 0) || !(spec.Offline+spec.Online > 0 && spec.Offline+spec.Online <= 1e6) || spec.Slots < 1 || spec.Pairs < 1 {
+	if !(spec.Offline >= 0) || !(spec.Online >= 0) ||
+		!(spec.Offline+spec.Online > 0 && spec.Offline+spec.Online <= 1e6) || spec.Slots < 1 ||
+		spec.Pairs < 1 {
 		return nil, errors.New("utilisations must be 0 or more and not both 0, slots and pairs 1 or more")
 	}
 	g := generator{apps: apps, rng: rng, batch: &queue.Batch{Name: "generated"}}

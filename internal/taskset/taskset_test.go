@@ -39,8 +39,10 @@ func TestUtilisationsAddUpExactlyAndDeadlinesFollowFromThem(t *testing.T) {
 		}
 		last = job.Arrival
 	}
-	if math.Abs(offline-0.4*taskset.ReferencePairs) > 1e-6 || math.Abs(online-1.6*taskset.ReferencePairs) > 1e-6 {
-		t.Errorf("utilisations %v and %v, want %v and %v", offline, online, 0.4*taskset.ReferencePairs, 1.6*taskset.ReferencePairs)
+	if math.Abs(offline-0.4*taskset.ReferencePairs) > 1e-6 ||
+		math.Abs(online-1.6*taskset.ReferencePairs) > 1e-6 {
+		t.Errorf("utilisations %v and %v, want %v and %v", offline, online, 0.4*taskset.ReferencePairs,
+			1.6*taskset.ReferencePairs)
 	}
 	if n := len(batch.Jobs); n < 3800 || n > 4400 {
 		t.Errorf("%d jobs, want about 4,096", n)
@@ -74,8 +76,9 @@ func TestLibraryLiesInThePublishedRanges(t *testing.T) {
 		m := app.Model
 		power := float64(m.Power(dvfsmodel.DefaultScaling()))
 		for name, x := range map[string][3]float64{
-			"default power": {power, 175, 206}, "gamma share": {float64(m.Gamma) / power, 0.1, 0.2}, "P0 share": {float64(m.P0) / power, 0.2, 0.41},
-			"delta": {m.Delta, 0.07, 0.91}, "D": {m.D, 1.66, 7.61}, "t0": {m.T0, 0.1, 0.95},
+			"default power": {power, 175, 206}, "gamma share": {float64(m.Gamma) / power, 0.1, 0.2},
+			"P0 share": {float64(m.P0) / power, 0.2, 0.41},
+			"delta":    {m.Delta, 0.07, 0.91}, "D": {m.D, 1.66, 7.61}, "t0": {m.T0, 0.1, 0.95},
 		} {
 			if x[0] < x[1]*(1-1e-3) || x[0] > x[2]*(1+1e-3) {
 				t.Errorf("%s: %s is %v, want %v to %v", app.Name, name, x[0], x[1], x[2])

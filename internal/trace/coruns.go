@@ -51,7 +51,8 @@ func readCoRun(t *csvTable, at []int) (o sharing.Sample, err error) {
 	number := func(column int, least, most float64, want string) float64 {
 		x, failed := strconv.ParseFloat(strings.TrimSpace(t.text(at[column])), 64)
 		if err == nil && (failed != nil || !(x >= least && x <= most)) {
-			err = t.errorAt(at[column], "%s is %.40q, want %s", t.columns[at[column]], t.text(at[column]), want)
+			err = t.errorAt(at[column], "%s is %.40q, want %s", t.columns[at[column]],
+				t.text(at[column]), want)
 		}
 		return x
 	}

@@ -8,11 +8,13 @@ import (
 )
 
 func TestCoRunsAreReadWithTheirLoadBySlot(t *testing.T) {
-	all, err := trace.ReadCoRuns(strings.NewReader("tasks,slowdown,memory,load_pct,note\n2,1.25,0.5,90 130 110,first\n1,1,0,40,\n"), "runs.csv")
+	all, err := trace.ReadCoRuns(strings.NewReader("tasks,slowdown,memory,load_pct,note\n"+
+		"2,1.25,0.5,90 130 110,first\n1,1,0,40,\n"), "runs.csv")
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if o := all[0]; o.Slowdown != 1.25 || o.Tasks != 2 || o.Memory != 0.5 || len(o.LoadPct) != 3 || o.LoadPct[1] != 130 {
+	if o := all[0]; o.Slowdown != 1.25 || o.Tasks != 2 || o.Memory != 0.5 || len(o.LoadPct) != 3 ||
+		o.LoadPct[1] != 130 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -21,7 +23,10 @@ func TestBadCoRunsSayWhereAndWhatWasExpected(t *testing.T) {
 	const head = "slowdown,tasks,load_pct,memory\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "runs.csv:1: nothing, want a header line"},
-		{"slowdown,tasks\n", "runs.csv:1: column load_pct is missing, want slowdown, tasks, load_pct, memory"},
+		{
+			"slowdown,tasks\n",
+			"runs.csv:1: column load_pct is missing, want slowdown, tasks, load_pct, memory",
+		},
 		{head, "runs.csv:1: no samples, want a line for each"},
 		{head + "0,2,90,0.5\n", `runs.csv:2:1: slowdown is "0", want more than 0`},
 		{head + "1.2,1.5,90,0.5\n", `runs.csv:2:2: tasks is "1.5", want a whole number of 1 or more`},

@@ -17,7 +17,9 @@ var update = flag.Bool("update", false, "write testdata/demo/models.toml anew")
 
 // demoModel is a fit of the paper's form as a models file has it, with six
 // digits.
-func demoModel(t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Setting) config.Model {
+func demoModel(
+	t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, base dvfsmodel.Setting,
+) config.Model {
 	t.Helper()
 	fit, err := dvfsmodel.FitPaper(app.Samples, base)
 	if err != nil {
@@ -27,7 +29,10 @@ func demoModel(t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, b
 	if err := p.Validate(); err != nil {
 		t.Fatalf("%s: %v", app.App, err)
 	}
-	m := config.Model{Workload: app.App, GPUModel: gpuModel, Form: dvfsmodel.PaperForm(), Base: base, Settings: len(app.Samples), Source: "own fit to " + table}
+	m := config.Model{
+		Workload: app.App, GPUModel: gpuModel, Form: dvfsmodel.PaperForm(), Base: base,
+		Settings: len(app.Samples), Source: "own fit to " + table,
+	}
 	for _, c := range []struct {
 		name  string
 		value float64
@@ -39,7 +44,9 @@ func demoModel(t *testing.T, app dvfsmodel.AppSamples, gpuModel, table string, b
 		{"delta", p.Delta},
 		{"t0_s", p.T0},
 	} {
-		m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{Name: c.name, Value: sixDigits(t, c.value)})
+		m.Coefficients = append(m.Coefficients, dvfsmodel.Coefficient{
+			Name: c.name, Value: sixDigits(t, c.value),
+		})
 	}
 	return m
 }

@@ -82,7 +82,9 @@ func ReadDVFS(r io.Reader, name string) ([]dvfsmodel.AppSamples, error) {
 }
 
 func (d *dvfsReader) errorAt(column int, format string, args ...any) error {
-	return &PositionError{File: d.name, Line: max(d.line, 1), Column: column, Err: fmt.Errorf(format, args...)}
+	return &PositionError{
+		File: d.name, Line: max(d.line, 1), Column: column, Err: fmt.Errorf(format, args...),
+	}
 }
 
 func (d *dvfsReader) read(line string) error {
@@ -139,7 +141,8 @@ func (d *dvfsReader) record(fields []string) error {
 	}
 	key := settingKey{app: app, core: s.Core, mem: s.Mem}
 	if line, twice := d.first[key]; twice {
-		return d.errorAt(0, "%.80s at %g/%g MHz was measured on line %d already", app, value[0], value[1], line)
+		return d.errorAt(0, "%.80s at %g/%g MHz was measured on line %d already", app, value[0],
+			value[1], line)
 	}
 	d.first[key] = d.line
 	i, known := d.app[app]

@@ -47,7 +47,8 @@ func TestChoosingClocksByAFitCostsNoMoreThanTheBestKnownFit(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := report.Overall
-			t.Logf("full fit %.3f %% (max %.2f), leave one setting out %.3f %% (max %.2f), time %.3f %%, power %.3f %%",
+			t.Logf("full fit %.3f %% (max %.2f), leave one setting out %.3f %% (max %.2f), time %.3f "+
+				"%%, power %.3f %%",
 				100*all.FullFit.Mean, 100*all.FullFit.Max, 100*all.LOSO.Mean, 100*all.LOSO.Max,
 				100*all.TimeMAPE, 100*all.PowerMAPE)
 			if all.FullFit.Mean > table.regret {

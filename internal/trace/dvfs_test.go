@@ -13,7 +13,8 @@ import (
 const header = "app,core_mhz,mem_mhz,time_ms,power_w\n"
 
 func TestMeasuredTableIsReadInOrderAndInSeconds(t *testing.T) {
-	in := "\ufeffpower_w, app,time_ms,mem_mhz,core_mhz\r\n100,b,2000,877,1380\r\n\r\n90,a,500,877,1005\r\n80,b,2500,877,1005"
+	in := "\ufeffpower_w, app,time_ms,mem_mhz,core_mhz\r\n100,b,2000,877,1380\r\n\r\n90,a,500,877,1005\r\n" +
+		"80,b,2500,877,1005"
 	apps, err := trace.ReadDVFS(strings.NewReader(in), "t.csv")
 	if err != nil {
 		t.Fatal(err)

@@ -172,7 +172,8 @@ func (t *csvTable) nonNegative(column int, least float64) (float64, error) {
 	field := t.field(column)
 	x, err := strconv.ParseFloat(string(field), 64)
 	if err != nil || !(x >= least && x <= most) {
-		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.columns[column], field, least, most)
+		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.columns[column],
+			field, least, most)
 	}
 	return x, nil
 }
@@ -203,7 +204,8 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 		}
 		pool := KnapsackPool{Pos: t.position(at[0]), Name: t.text(at[0])}
 		if first, twice := lines[pool.Name]; twice {
-			return nil, t.errorAt(at[0], "cluster %.40q is on line %d already, want each once", pool.Name, first)
+			return nil, t.errorAt(at[0], "cluster %.40q is on line %d already, want each once",
+				pool.Name, first)
 		}
 		lines[pool.Name] = t.line
 		for i := range pool.GPUs {
@@ -245,7 +247,8 @@ func KnapsackProblem(jobs []KnapsackJob, pool *KnapsackPool) (predicted, truth *
 func (job *KnapsackJob) task(runs *[2]KnapsackRun) planner.Task {
 	t := planner.Task{
 		ID: job.ID, Arrival: job.Arrival, Share: 1,
-		Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Options: make([]planner.Option, len(KnapsackTypes)),
+		Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1),
+		Options: make([]planner.Option, len(KnapsackTypes)),
 	}
 	for i, model := range KnapsackTypes {
 		at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: runs[i].Seconds}

@@ -10,15 +10,18 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-const queueHeader = "job_id,arrival_s,type,gpus_a,gpus_b,t_a_s,t_b_s,e_a_kwh,e_b_kwh,pred_t_a_s,pred_t_b_s,pred_e_a_kwh,pred_e_b_kwh\n"
+const queueHeader = "job_id,arrival_s,type,gpus_a,gpus_b,t_a_s,t_b_s,e_a_kwh,e_b_kwh,pred_t_a_s,pred_t_b_s," +
+	"pred_e_a_kwh,pred_e_b_kwh\n"
 
 func TestAQueueHasPredictionsAndTruth(t *testing.T) {
-	jobs, err := trace.ReadKnapsack(strings.NewReader(queueHeader+"x,5,bert,2,4,100,200,0.5,0.25,110,210,0.6,0.3\n"), "q.csv", trace.Independent)
+	jobs, err := trace.ReadKnapsack(strings.NewReader(queueHeader+
+		"x,5,bert,2,4,100,200,0.5,0.25,110,210,0.6,0.3\n"), "q.csv", trace.Independent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := trace.KnapsackJob{
-		Pos: queue.Position{File: "q.csv", Line: 2, Column: 3}, ID: "x", Type: "bert", Arrival: 5, GPUs: [2]int{2, 4},
+		Pos: queue.Position{File: "q.csv", Line: 2, Column: 3}, ID: "x", Type: "bert", Arrival: 5,
+		GPUs:     [2]int{2, 4},
 		Actual:   [2]trace.KnapsackRun{{Seconds: 100, KWh: 0.5}, {Seconds: 200, KWh: 0.25}},
 		Forecast: [2]trace.KnapsackRun{{Seconds: 110, KWh: 0.6}, {Seconds: 210, KWh: 0.3}},
 	}
@@ -37,14 +40,16 @@ func TestAQueueHasPredictionsAndTruth(t *testing.T) {
 	}{{"predicted", predicted, 210, 0.3}, {"true", truth, 200, 0.25}} {
 		onB := c.problem.Tasks[0].Options[1]
 		at := onB.Response.Default()
-		if kWh := float64(at.Energy) * float64(onB.GPUs) / 3.6e6; at.Time != c.seconds || kWh < 0.999999*c.kWh || kWh > 1.000001*c.kWh {
+		if kWh := float64(at.Energy) * float64(onB.GPUs) / 3.6e6; at.Time != c.seconds ||
+			kWh < 0.999999*c.kWh || kWh > 1.000001*c.kWh {
 			t.Errorf("%s: %v s and %v kWh on B, want %v and %v", c.name, at.Time, kWh, c.seconds, c.kWh)
 		}
 	}
 }
 
 func TestTheCoupledModelHasColumnsOfItsOwn(t *testing.T) {
-	header := "job_id,arrival_s,type,gpus_a,gpus_b,c_t_a_s,c_t_b_s,c_e_a_kwh,c_e_b_kwh,c_pred_t_a_s,c_pred_t_b_s,c_pred_e_a_kwh,c_pred_e_b_kwh\n"
+	header := "job_id,arrival_s,type,gpus_a,gpus_b,c_t_a_s,c_t_b_s,c_e_a_kwh,c_e_b_kwh,c_pred_t_a_s," +
+		"c_pred_t_b_s,c_pred_e_a_kwh,c_pred_e_b_kwh\n"
 	text := header + "x,5,bert,2,4,1,2,3,4,5,6,7,8\n"
 	jobs, err := trace.ReadKnapsack(strings.NewReader(text), "q.csv", trace.Coupled)
 	if err != nil {
@@ -95,7 +100,8 @@ func TestBadPoolsAreRefusedWithTheirPosition(t *testing.T) {
 func wantPosition(t *testing.T, err error, where, what string) {
 	t.Helper()
 	var position *trace.PositionError
-	if !errors.As(err, &position) || !strings.HasPrefix(err.Error(), where+":") || !strings.Contains(err.Error(), what) {
+	if !errors.As(err, &position) || !strings.HasPrefix(err.Error(), where+":") ||
+		!strings.Contains(err.Error(), what) {
 		t.Errorf("error %v, want %s: … %s", err, where, what)
 	}
 }
@@ -108,7 +114,9 @@ func FuzzReadKnapsack(f *testing.F) {
 		if err != nil {
 			return
 		}
-		predicted, truth, err := trace.KnapsackProblem(jobs, &trace.KnapsackPool{Name: "p", GPUs: [2]int{8, 8}})
+		predicted, truth, err := trace.KnapsackProblem(jobs, &trace.KnapsackPool{
+			Name: "p", GPUs: [2]int{8, 8},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

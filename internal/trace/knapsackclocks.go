@@ -23,7 +23,10 @@ func (job *KnapsackJob) withPosition() string {
 // ones: on each GPU type they respond like their job type, scaled so that at
 // default clocks they take what the queue says. Response is that of a job type on
 // one of [KnapsackModels]; nil: there is none, which is an error.
-func EnableClocks(jobs []KnapsackJob, predicted, truth *planner.Problem, response func(kind, gpuModel string) (dvfsmodel.Response, error)) error {
+func EnableClocks(
+	jobs []KnapsackJob, predicted, truth *planner.Problem,
+	response func(kind, gpuModel string) (dvfsmodel.Response, error),
+) error {
 	for i := range jobs {
 		for class, gpuModel := range KnapsackModels {
 			r, err := response(jobs[i].Type, gpuModel)
@@ -31,7 +34,8 @@ func EnableClocks(jobs []KnapsackJob, predicted, truth *planner.Problem, respons
 				return err
 			}
 			if r == nil {
-				return fmt.Errorf("%s is of type %q, which has no model on %s: want one for each type", jobs[i].withPosition(), jobs[i].Type, gpuModel)
+				return fmt.Errorf("%s is of type %q, which has no model on %s: want one for each type",
+					jobs[i].withPosition(), jobs[i].Type, gpuModel)
 			}
 			for _, p := range []*planner.Problem{predicted, truth} {
 				o := &p.Tasks[i].Options[class]

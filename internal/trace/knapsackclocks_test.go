@@ -54,7 +54,8 @@ func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testin
 		t.Fatal(err)
 	}
 	for gpu, name := range trace.KnapsackModels {
-		samples := measurements(t, map[string]string{"V100-2022": "v100_2022.csv", "RTX2070S": "rtx2070s.csv"}[name])
+		samples := measurements(t,
+			map[string]string{"V100-2022": "v100_2022.csv", "RTX2070S": "rtx2070s.csv"}[name])
 		profile, err := config.BuiltinProfiles().Lookup(name)
 		if err != nil {
 			t.Fatal(err)
@@ -70,9 +71,11 @@ func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testin
 			}
 			for _, s := range samples[apps[gpu]] {
 				want := fitted.At(s.Core, s.Mem)
-				time, power := response.Model().Time(want.Scaling.Fc, want.Scaling.Fm), response.Model().Power(want.Scaling)
+				time, power := response.Model().Time(want.Scaling.Fc, want.Scaling.Fm),
+					response.Model().Power(want.Scaling)
 				if math.Abs(time/want.Time-1) > 1e-9 || math.Abs(float64(power/want.Power)-1) > 1e-9 {
-					t.Errorf("%s on %s at %v/%v MHz: %v s and %v W, %s fits %v and %v", kind, name, s.Core, s.Mem, time, power, apps[gpu], want.Time, want.Power)
+					t.Errorf("%s on %s at %v/%v MHz: %v s and %v W, %s fits %v and %v", kind, name, s.Core,
+						s.Mem, time, power, apps[gpu], want.Time, want.Power)
 				}
 			}
 		}
@@ -82,7 +85,8 @@ func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testin
 func TestJobsThatMayBeClockedTakeAtDefaultClocksWhatTheQueueSays(t *testing.T) {
 	const row = "x,5,%,2,4,100,200,0.5,0.25,110,210,0.6,0.3\n"
 	read := func(kind string) []trace.KnapsackJob {
-		jobs, err := trace.ReadKnapsack(strings.NewReader(queueHeader+strings.Replace(row, "%", kind, 1)), "q.csv", trace.Independent)
+		jobs, err := trace.ReadKnapsack(strings.NewReader(queueHeader+strings.Replace(row, "%", kind, 1)),
+			"q.csv", trace.Independent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +114,8 @@ func TestJobsThatMayBeClockedTakeAtDefaultClocksWhatTheQueueSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kWh := float64(best.Energy) * 2 / 3.6e6; kWh > 0.9*0.6 || best.Time < 110 {
-		t.Errorf("at the clocks with the least energy %v s and %v kWh on A, want less energy than 0.6 for more time than 110", best.Time, kWh)
+		t.Errorf("at the clocks with the least energy %v s and %v kWh on A, want less energy than 0.6 for "+
+			"more time than 110", best.Time, kWh)
 	}
 	err = trace.EnableClocks(read("poker"), predicted, truth, catalog.Workload)
 	if err == nil || !strings.Contains(err.Error(), `"poker", which has no model on V100-2022`) {

@@ -29,7 +29,9 @@ func (t *csvTable) demandColumns() (demandColumns, error) {
 	if err != nil {
 		return demandColumns{}, err
 	}
-	return demandColumns{cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.columnOf("gpu_spec")}, nil
+	return demandColumns{
+		cpu: found[0], mem: found[1], gpus: found[2], milli: found[3], spec: t.columnOf("gpu_spec"),
+	}, nil
 }
 
 // demand reads a task's demand.
@@ -66,7 +68,8 @@ func (t *csvTable) share(at *demandColumns, d *fleet.Demand, gpus int64) error {
 	case gpus > 0 && milli == 0:
 		return t.errorAt(at.milli, "gpu_milli is 0 but num_gpu is %d, want 1 to %d", gpus, fleet.WholeGPU)
 	case gpus > 1 && milli != fleet.WholeGPU:
-		return t.errorAt(at.milli, "gpu_milli is %d on each of %d GPUs, want %d: only one GPU can be shared", milli, gpus, fleet.WholeGPU)
+		return t.errorAt(at.milli, "gpu_milli is %d on each of %d GPUs, want %d: only one GPU can be shared",
+			milli, gpus, fleet.WholeGPU)
 	}
 	return nil
 }
@@ -219,7 +222,8 @@ func (t *csvTable) checkPodDemand(pod *Pod, at *demandColumns) error {
 		want.Spec = "" // not in these columns
 	}
 	if d != want {
-		return t.errorAt(-1, "asks for %+v, want what %.40q of the task list asks for, %+v", d, pod.Name, want)
+		return t.errorAt(-1, "asks for %+v, want what %.40q of the task list asks for, %+v", d,
+			pod.Name, want)
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ func FuzzReadPodsReturnsTasksThatMeanSomethingOrAnError(f *testing.F) {
 			t.Fatalf("%d tasks were written and %d read: %v", len(pods), len(again), err)
 		}
 		for i := range pods {
-			if err := pods[i].Demand.Validate(); err != nil || pods[i].Demand != again[i].Demand || pods[i].Name != again[i].Name {
+			if err := pods[i].Demand.Validate(); err != nil || pods[i].Demand != again[i].Demand ||
+				pods[i].Name != again[i].Name {
 				t.Errorf("task %+v, read again %+v: %v", pods[i], again[i], err)
 			}
 		}
@@ -69,7 +70,8 @@ func FuzzReadArrivalsReturnsTasksOfTheListOrAnError(f *testing.F) {
 			return
 		}
 		for _, a := range arrivals {
-			if a.Pod < 0 || a.Pod >= len(pods) || a.Demand != pods[a.Pod].Demand || a.Name != pods[a.Pod].Name {
+			if a.Pod < 0 || a.Pod >= len(pods) || a.Demand != pods[a.Pod].Demand ||
+				a.Name != pods[a.Pod].Name {
 				t.Errorf("arrival %+v isn't in the list", a)
 			}
 		}
@@ -86,7 +88,8 @@ func FuzzDecompressEndsWithAnErrorOrAll(f *testing.F) {
 		}
 		const enough = 1 << 20
 		out, err := io.ReadAll(io.LimitReader(r, enough))
-		if err == nil && !bytes.HasPrefix(in, []byte{0x1f, 0x8b}) && len(in) < enough && !bytes.Equal(in, out) {
+		if err == nil && !bytes.HasPrefix(in, []byte{0x1f, 0x8b}) && len(in) < enough &&
+			!bytes.Equal(in, out) {
 			t.Errorf("%q was read as %q", in, out)
 		}
 	})

@@ -36,16 +36,24 @@ func readNodes(text string) ([]trace.NodeRow, error) {
 }
 
 func TestTasksAreReadByTheNamesOfTheirColumns(t *testing.T) {
-	pods, err := readPods("\ufeffqos, num_gpu ,gpu_milli,memory_mib,cpu_milli,gpu_spec,scheduled_time,creation_time,name\r\n" +
-		"LS,1,460,12288,6000,,7,5,a\r\n\r\n" +
-		`"B,E",8,1000,1,2,T4|V100,, 6 ,"say ""b"", c"` + "\n" +
-		"x,0,,0,0,,,,")
+	pods, err := readPods(
+		"\ufeffqos, num_gpu ,gpu_milli,memory_mib,cpu_milli,gpu_spec,scheduled_time,creation_time,name\r\n" +
+			"LS,1,460,12288,6000,,7,5,a\r\n\r\n" +
+			`"B,E",8,1000,1,2,T4|V100,, 6 ,"say ""b"", c"` + "\n" +
+			"x,0,,0,0,,,,",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []trace.Pod{
-		{Name: "a", Demand: fleet.Demand{CPU: 6000, Mem: 12288, GPUs: 1, Milli: 460}, Created: 5, Scheduled: 7},
-		{Name: `say "b", c`, Demand: fleet.Demand{CPU: 2, Mem: 1, GPUs: 8, Milli: 1000, Spec: "T4|V100"}, Created: 6, Scheduled: math.NaN()},
+		{
+			Name: "a", Demand: fleet.Demand{CPU: 6000, Mem: 12288, GPUs: 1, Milli: 460}, Created: 5,
+			Scheduled: 7,
+		},
+		{
+			Name: `say "b", c`, Demand: fleet.Demand{CPU: 2, Mem: 1, GPUs: 8, Milli: 1000, Spec: "T4|V100"},
+			Created: 6, Scheduled: math.NaN(),
+		},
 		{Created: math.NaN(), Scheduled: math.NaN()},
 	}
 	if len(pods) != len(want) {
@@ -87,44 +95,56 @@ func wantRefused(t *testing.T, cases map[string]badInput, read func(string) erro
 
 func TestABadTaskListIsAnErrorWithItsPosition(t *testing.T) {
 	wantRefused(t, map[string]badInput{
-		"empty":                {"", 1, 0, "nothing, want a header line"},
-		"blank":                {" \n\n", 2, 0, "nothing, want a header line"},
-		"header only":          {podHeader, 1, 0, "no tasks"},
-		"missing column":       {"cpu_milli,memory_mib,num_gpu\n1,1,1\n", 1, 0, "column gpu_milli is missing, want cpu_milli, memory_mib, num_gpu, gpu_milli"},
-		"repeated column":      {"cpu_milli,memory_mib,num_gpu,gpu_milli,num_gpu\n", 1, 5, `column "num_gpu" is named twice`},
-		"repeated other":       {"cpu_milli,memory_mib,x,num_gpu,gpu_milli,x\n", 1, 6, "twice"},
-		"too few fields":       {podHeader + "a,1,1,1\n", 2, 0, "4 fields, want 6"},
-		"too many fields":      {podHeader + "a,1,1,1,1000,,\n", 2, 0, "7 fields, want 6"},
-		"negative CPU":         {podHeader + "a,-1,1,1,1000,\n", 2, 2, `cpu_milli is "-1", want a whole number from 0`},
-		"negative memory":      {podHeader + "a,1,-1,1,1000,\n", 2, 3, "memory_mib"},
-		"negative GPUs":        {podHeader + "a,1,1,-1,1000,\n", 2, 4, "num_gpu"},
-		"negative share":       {podHeader + "a,1,1,1,-10,\n", 2, 5, `gpu_milli is "-10"`},
-		"NaN":                  {podHeader + "a,NaN,1,1,1000,\n", 2, 2, "NaN"},
-		"fraction":             {podHeader + "a,1.5,1,1,1000,\n", 2, 2, "1.5"},
-		"no CPU":               {podHeader + "a,,1,1,1000,\n", 2, 2, `cpu_milli is ""`},
-		"text":                 {podHeader + "a,1,much,1,1000,\n", 2, 3, "much"},
-		"overflow":             {podHeader + "a,99999999999999999999,1,1,1000,\n", 2, 2, "1000000000000"},
-		"too much":             {podHeader + "a,1000000000001,1,1,1000,\n", 2, 2, "1000000000000"},
-		"too many GPUs":        {podHeader + "a,1,1,17,1000,\n", 2, 4, "from 0 to 16"},
-		"more than a GPU":      {podHeader + "a,1,1,1,1001,\n", 2, 5, "from 0 to 1000"},
-		"fraction of two GPUs": {podHeader + "a,1,1,2,500,\n", 2, 5, "500 on each of 2 GPUs, want 1000: only one GPU can be shared"},
-		"share of no GPU":      {podHeader + "a,1,1,0,500,\n", 2, 5, "want 0"},
-		"GPU without share":    {podHeader + "a,1,1,1,,\n", 2, 5, `gpu_milli is ""`},
-		"GPU with share 0":     {podHeader + "a,1,1,1,0,\n", 2, 5, "want 1 to 1000"},
-		"empty GPU model":      {podHeader + "a,1,1,1,1000,T4||P100\n", 2, 6, "want GPU models joined by |"},
-		"no last GPU model":    {podHeader + "a,1,1,1,1000,T4|\n", 2, 6, "joined"},
-		"no first GPU model":   {podHeader + "a,1,1,1,1000,|T4\n", 2, 6, "joined"},
-		"later line":           {podHeader + "a,1,1,1,1000,\n\nb,1,1,1,x,\n", 4, 5, `"x"`},
-		"open quote":           {podHeader + "\"a,1,1,1,1000,\n", 2, 1, "quote"},
-		"text after quote":     {podHeader + "\"a\"b,1,1,1,1000,\n", 2, 1, "want a comma"},
-		"not UTF-8":            {podHeader + "\xff,1,1,1,1000,\n", 2, 0, "UTF-8"},
-		"binary":               {"\x00\x01\x02\n", 1, 0, "column cpu_milli is missing"},
-		"long line":            {podHeader + "a,1,1,1,1000,\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
-		"time as text":         {timedHeader + "1,1,1,1000,now,,\n", 2, 5, `creation_time is "now"`},
-		"time NaN":             {timedHeader + "1,1,1,1000,,nan,\n", 2, 6, "want seconds"},
-		"time inf":             {timedHeader + "1,1,1,1000,,,inf\n", 2, 7, "want seconds"},
-		"negative time":        {timedHeader + "1,1,1,1000,-1,,\n", 2, 5, "want seconds"},
-		"ends before it is":    {timedHeader + "1,1,1,1000,7,6,\n", 2, 6, "deletion_time 6 is before creation_time 7"},
+		"empty":       {"", 1, 0, "nothing, want a header line"},
+		"blank":       {" \n\n", 2, 0, "nothing, want a header line"},
+		"header only": {podHeader, 1, 0, "no tasks"},
+		"missing column": {
+			"cpu_milli,memory_mib,num_gpu\n1,1,1\n", 1, 0,
+			"column gpu_milli is missing, want cpu_milli, memory_mib, num_gpu, gpu_milli",
+		},
+		"repeated column": {
+			"cpu_milli,memory_mib,num_gpu,gpu_milli,num_gpu\n", 1, 5, `column "num_gpu" is named twice`,
+		},
+		"repeated other":  {"cpu_milli,memory_mib,x,num_gpu,gpu_milli,x\n", 1, 6, "twice"},
+		"too few fields":  {podHeader + "a,1,1,1\n", 2, 0, "4 fields, want 6"},
+		"too many fields": {podHeader + "a,1,1,1,1000,,\n", 2, 0, "7 fields, want 6"},
+		"negative CPU": {
+			podHeader + "a,-1,1,1,1000,\n", 2, 2, `cpu_milli is "-1", want a whole number from 0`,
+		},
+		"negative memory": {podHeader + "a,1,-1,1,1000,\n", 2, 3, "memory_mib"},
+		"negative GPUs":   {podHeader + "a,1,1,-1,1000,\n", 2, 4, "num_gpu"},
+		"negative share":  {podHeader + "a,1,1,1,-10,\n", 2, 5, `gpu_milli is "-10"`},
+		"NaN":             {podHeader + "a,NaN,1,1,1000,\n", 2, 2, "NaN"},
+		"fraction":        {podHeader + "a,1.5,1,1,1000,\n", 2, 2, "1.5"},
+		"no CPU":          {podHeader + "a,,1,1,1000,\n", 2, 2, `cpu_milli is ""`},
+		"text":            {podHeader + "a,1,much,1,1000,\n", 2, 3, "much"},
+		"overflow":        {podHeader + "a,99999999999999999999,1,1,1000,\n", 2, 2, "1000000000000"},
+		"too much":        {podHeader + "a,1000000000001,1,1,1000,\n", 2, 2, "1000000000000"},
+		"too many GPUs":   {podHeader + "a,1,1,17,1000,\n", 2, 4, "from 0 to 16"},
+		"more than a GPU": {podHeader + "a,1,1,1,1001,\n", 2, 5, "from 0 to 1000"},
+		"fraction of two GPUs": {
+			podHeader + "a,1,1,2,500,\n", 2, 5,
+			"500 on each of 2 GPUs, want 1000: only one GPU can be shared",
+		},
+		"share of no GPU":    {podHeader + "a,1,1,0,500,\n", 2, 5, "want 0"},
+		"GPU without share":  {podHeader + "a,1,1,1,,\n", 2, 5, `gpu_milli is ""`},
+		"GPU with share 0":   {podHeader + "a,1,1,1,0,\n", 2, 5, "want 1 to 1000"},
+		"empty GPU model":    {podHeader + "a,1,1,1,1000,T4||P100\n", 2, 6, "want GPU models joined by |"},
+		"no last GPU model":  {podHeader + "a,1,1,1,1000,T4|\n", 2, 6, "joined"},
+		"no first GPU model": {podHeader + "a,1,1,1,1000,|T4\n", 2, 6, "joined"},
+		"later line":         {podHeader + "a,1,1,1,1000,\n\nb,1,1,1,x,\n", 4, 5, `"x"`},
+		"open quote":         {podHeader + "\"a,1,1,1,1000,\n", 2, 1, "quote"},
+		"text after quote":   {podHeader + "\"a\"b,1,1,1,1000,\n", 2, 1, "want a comma"},
+		"not UTF-8":          {podHeader + "\xff,1,1,1,1000,\n", 2, 0, "UTF-8"},
+		"binary":             {"\x00\x01\x02\n", 1, 0, "column cpu_milli is missing"},
+		"long line":          {podHeader + "a,1,1,1,1000,\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
+		"time as text":       {timedHeader + "1,1,1,1000,now,,\n", 2, 5, `creation_time is "now"`},
+		"time NaN":           {timedHeader + "1,1,1,1000,,nan,\n", 2, 6, "want seconds"},
+		"time inf":           {timedHeader + "1,1,1,1000,,,inf\n", 2, 7, "want seconds"},
+		"negative time":      {timedHeader + "1,1,1,1000,-1,,\n", 2, 5, "want seconds"},
+		"ends before it is": {
+			timedHeader + "1,1,1,1000,7,6,\n", 2, 6, "deletion_time 6 is before creation_time 7",
+		},
 	}, func(in string) error {
 		_, err := readPods(in)
 		return err
@@ -142,10 +162,14 @@ func TestABadNodeListIsAnErrorWithItsPosition(t *testing.T) {
 		"too many GPUs":   {nodeHeader + "a,1,1,17,T4\n", 2, 4, "from 0 to 16"},
 		"no model":        {nodeHeader + "a,1,1,2,\n", 2, 5, "no GPU model, want one for 2 GPUs"},
 		"same name":       {nodeHeader + "a,1,1,2,T4\nb,1,1,2,T4\na,1,1,2,T4\n", 4, 1, "on line 2 already"},
-		"same rank":       {rankedHeader + "1,a,1,1,2,T4\n1,b,1,1,2,T4\n", 3, 1, "rank 1 is on line 2 already"},
-		"missing rank":    {rankedHeader + "0,a,1,1,2,T4\n2,b,1,1,2,T4\n", 3, 1, "rank is 2, want each from 0 to 1 once"},
-		"negative rank":   {rankedHeader + "-1,a,1,1,2,T4\n", 2, 1, "rank"},
-		"huge rank":       {rankedHeader + "999999999999,a,1,1,2,T4\n", 2, 1, "rank"},
+		"same rank": {
+			rankedHeader + "1,a,1,1,2,T4\n1,b,1,1,2,T4\n", 3, 1, "rank 1 is on line 2 already",
+		},
+		"missing rank": {
+			rankedHeader + "0,a,1,1,2,T4\n2,b,1,1,2,T4\n", 3, 1, "rank is 2, want each from 0 to 1 once",
+		},
+		"negative rank": {rankedHeader + "-1,a,1,1,2,T4\n", 2, 1, "rank"},
+		"huge rank":     {rankedHeader + "999999999999,a,1,1,2,T4\n", 2, 1, "rank"},
 	}, func(in string) error {
 		_, err := readNodes(in)
 		return err
@@ -161,23 +185,32 @@ func TestBadArrivalsAreAnErrorWithTheirPosition(t *testing.T) {
 		_, err := trace.ReadArrivals(strings.NewReader(in), "t.csv", pods)
 		return err
 	}
-	if err := read(arrivalHeader + "0,2,c,5,6,1,500,T4\n1,0,a,1,2,1,1000,\n2,1,b,3,4,0,,\n3,2,c,5,6,1,500,T4\n"); err != nil {
+	if err := read(arrivalHeader + "0,2,c,5,6,1,500,T4\n1,0,a,1,2,1,1000,\n2,1,b,3,4,0,,\n" +
+		"3,2,c,5,6,1,500,T4\n"); err != nil {
 		t.Error(err)
 	}
 	if err := read("pod_row,seq\n2,0\n"); err != nil {
 		t.Error(err)
 	}
 	wantRefused(t, map[string]badInput{
-		"empty":               {"", 1, 0, "want a header"},
-		"header only":         {arrivalHeader, 1, 0, "no arrivals"},
-		"missing column":      {"seq,name\n", 1, 0, "column pod_row is missing"},
-		"half a demand":       {"seq,pod_row,cpu_milli\n", 1, 0, "column memory_mib is missing"},
-		"from 1":              {arrivalHeader + "1,0,a,1,2,1,1000,\n", 2, 1, "seq is 1, want 0"},
-		"gap":                 {arrivalHeader + "0,0,a,1,2,1,1000,\n2,0,a,1,2,1,1000,\n", 3, 1, "seq is 2, want 1"},
-		"unknown row":         {arrivalHeader + "0,3,a,1,2,1,1000,\n", 2, 2, `pod_row is "3", want a whole number from 0 to 2`},
-		"negative row":        {arrivalHeader + "0,-1,a,1,2,1,1000,\n", 2, 2, "pod_row"},
-		"another name":        {arrivalHeader + "0,0,b,1,2,1,1000,\n", 2, 3, `name is "b", want that of the task list, "a"`},
-		"another CPU":         {arrivalHeader + "0,0,a,9,2,1,1000,\n", 2, 0, `want what "a" of the task list asks for`},
+		"empty":          {"", 1, 0, "want a header"},
+		"header only":    {arrivalHeader, 1, 0, "no arrivals"},
+		"missing column": {"seq,name\n", 1, 0, "column pod_row is missing"},
+		"half a demand":  {"seq,pod_row,cpu_milli\n", 1, 0, "column memory_mib is missing"},
+		"from 1":         {arrivalHeader + "1,0,a,1,2,1,1000,\n", 2, 1, "seq is 1, want 0"},
+		"gap": {
+			arrivalHeader + "0,0,a,1,2,1,1000,\n2,0,a,1,2,1,1000,\n", 3, 1, "seq is 2, want 1",
+		},
+		"unknown row": {
+			arrivalHeader + "0,3,a,1,2,1,1000,\n", 2, 2, `pod_row is "3", want a whole number from 0 to 2`,
+		},
+		"negative row": {arrivalHeader + "0,-1,a,1,2,1,1000,\n", 2, 2, "pod_row"},
+		"another name": {
+			arrivalHeader + "0,0,b,1,2,1,1000,\n", 2, 3, `name is "b", want that of the task list, "a"`,
+		},
+		"another CPU": {
+			arrivalHeader + "0,0,a,9,2,1,1000,\n", 2, 0, `want what "a" of the task list asks for`,
+		},
 		"another memory":      {arrivalHeader + "0,0,a,1,9,1,1000,\n", 2, 0, "asks for"},
 		"another GPU count":   {arrivalHeader + "0,0,a,1,2,2,1000,\n", 2, 0, "asks for"},
 		"another share":       {arrivalHeader + "0,0,a,1,2,1,999,\n", 2, 0, "asks for"},
@@ -202,7 +235,8 @@ func TestNodesComeBackInTheOrderOfTheirRanks(t *testing.T) {
 }
 
 func TestEqualNodesAreOfOneKindWithThePowerOfTheirModel(t *testing.T) {
-	rows, err := readNodes(nodeHeader + "a,96000,393216,8,G2\nb,64000,1,0,\nc,96000,393216,8,G2\nd,96000,393216,8,A10\n")
+	rows, err := readNodes(nodeHeader + "a,96000,393216,8,G2\nb,64000,1,0,\nc,96000,393216,8,G2\n" +
+		"d,96000,393216,8,A10\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +268,8 @@ func TestAGPUModelWithoutPowerIsAnErrorWithItsLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = trace.Kinds(rows, "t.csv", config.BuiltinProfiles()); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err = trace.Kinds(rows, "t.csv", config.BuiltinProfiles()); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", model, err, want)
 		}
 	}
@@ -249,14 +284,17 @@ func TestTasksThatNoNodeHasRoomForAreCountedByReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := readPods(podHeader + "fits,16000,50,1,1000,T4|P100\nmodel,1,1,1,10,G2\ngpus,1,1,4,1000,\ncpu,20000,1,0,0,\nmem,1,101,1,500,\n" +
+	pods, err := readPods(podHeader + "fits,16000,50,1,1000,T4|P100\nmodel,1,1,1,10,G2\ngpus,1,1,4,1000,\n" +
+		"cpu,20000,1,0,0,\nmem,1,101,1,500,\n" +
 		"cpuOnT4,9000,1,1,1000,T4\nall,16000,100,1,1000,\nmodel2,1,1,1,10,G2|G3\nfits,8000,100,2,1000,\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := trace.NewSurvey(pods, kinds)
-	want := "[{no node has a GPU model that they accept 2 [1 7]} {more GPUs than any node has that they accept 1 [2]} " +
-		"{more CPU than any node has that they accept 2 [3 5]} {more memory than any node has that they accept 1 [4]} " +
+	want := "[{no node has a GPU model that they accept 2 [1 7]} {more GPUs than any node has that they " +
+		"accept 1 [2]} " +
+		"{more CPU than any node has that they accept 2 [3 5]} {more memory than any node has that they " +
+		"accept 1 [4]} " +
 		"{more of all together than any node has that they accept 1 [6]}]"
 	if got := fmt.Sprint(s.Misfits); got != want {
 		t.Errorf("misfits %s\nwant    %s", got, want)
@@ -272,7 +310,8 @@ func TestAWrittenWorkloadHasTheColumnsOfTheReference(t *testing.T) {
 	if err := trace.WriteWorkload(&b, m); err != nil {
 		t.Fatal(err)
 	}
-	if want := "cpu_milli,num_gpu,gpu_milli,gpu_spec,probability\n1,1,500,T4|P100,0.25\n"; b.String() != want {
+	if want := "cpu_milli,num_gpu,gpu_milli,gpu_spec,probability\n1,1,500,T4|P100,0.25\n"; b.String() !=
+		want {
 		t.Errorf("wrote %q, want %q", b.String(), want)
 	}
 }
@@ -302,9 +341,11 @@ func TestAFileIsUnpackedIfItsFirstBytesAreThoseOfGzip(t *testing.T) {
 		"cut":          {whole[:len(whole)/2], "the gzip data ends early, want a whole file"},
 		"cut trailer":  {whole[:len(whole)-1], "ends early"},
 		"header alone": {whole[:3], "ends early"},
-		"spoilt":       {append(bytes.Clone(whole[:len(whole)-8]), make([]byte, 8)...), "not a valid gzip file"},
-		"empty":        {nil, "want a header"},
-		"one byte":     {[]byte{0x1f}, "cpu_milli is missing"},
+		"spoilt": {
+			append(bytes.Clone(whole[:len(whole)-8]), make([]byte, 8)...), "not a valid gzip file",
+		},
+		"empty":    {nil, "want a header"},
+		"one byte": {[]byte{0x1f}, "cpu_milli is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pods.csv")
@@ -315,7 +356,8 @@ func TestAFileIsUnpackedIfItsFirstBytesAreThoseOfGzip(t *testing.T) {
 			switch {
 			case c.says == "" && (err != nil || len(pods) != 1000):
 				t.Errorf("%d tasks, %v", len(pods), err)
-			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path)):
+			case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) ||
+				!strings.Contains(err.Error(), path)):
 				t.Errorf("error %v, want the file and %s", err, c.says)
 			}
 		})
@@ -360,19 +402,26 @@ func TestTheSharedTracesHaveTheirPublishedFigures(t *testing.T) {
 		{"gpushare40", 8152, 36, 11771, 0.908, "[]"},
 		{"multigpu20", 8324, 38, 9456, 1.141, "[]"},
 		// Two tasks insist on GPU models whose nodes are too small for them.
-		{"gpuspec10", 8152, 74, 10866, 0.980, "[{more CPU than any node has that they accept 2 [1639 5724]}]"},
+		{
+			"gpuspec10", 8152, 74, 10866, 0.980,
+			"[{more CPU than any node has that they accept 2 [1639 5724]}]",
+		},
 	} {
 		pods := mustRead(t, "openb_pod_list_"+c.name+".csv", trace.ReadPods)
 		s := trace.NewSurvey(pods, kinds)
-		if s.Nodes.Count != 1213 || s.Nodes.GPUMilli != 6_212_000 || s.Nodes.CPU != 107_018_000 || s.CPUPower != 55_665 || s.GPUPower != 174_435 {
+		if s.Nodes.Count != 1213 || s.Nodes.GPUMilli != 6_212_000 || s.Nodes.CPU != 107_018_000 ||
+			s.CPUPower != 55_665 || s.GPUPower != 174_435 {
 			t.Errorf("%s: nodes %+v, %v + %v W", c.name, s.Nodes, s.CPUPower, s.GPUPower)
 		}
 		m := fleet.NewWorkload(trace.Demands(pods), fleet.PaperCover)
-		arrivals := mustRead(t, "arrivals_"+c.name+"_42.csv.gz", func(r io.Reader, name string) ([]trace.Arrival, error) {
-			return trace.ReadArrivals(r, name, pods)
-		})
-		if len(pods) != c.tasks || len(m) != c.entries || len(arrivals) != c.arrivals || fmt.Sprint(s.Misfits) != c.misfits {
-			t.Errorf("%s: %d tasks, %d entries of M, %d arrivals, misfits %v", c.name, len(pods), len(m), len(arrivals), s.Misfits)
+		arrivals := mustRead(t, "arrivals_"+c.name+"_42.csv.gz",
+			func(r io.Reader, name string) ([]trace.Arrival, error) {
+				return trace.ReadArrivals(r, name, pods)
+			})
+		if len(pods) != c.tasks || len(m) != c.entries || len(arrivals) != c.arrivals ||
+			fmt.Sprint(s.Misfits) != c.misfits {
+			t.Errorf("%s: %d tasks, %d entries of M, %d arrivals, misfits %v", c.name, len(pods), len(m),
+				len(arrivals), s.Misfits)
 		}
 		if got := float64(s.Tasks.GPUMilli) / float64(s.Nodes.GPUMilli); math.Abs(got-c.demand) > 0.0005 {
 			t.Errorf("%s: demand by capacity %v, want %v", c.name, got, c.demand)
@@ -415,8 +464,10 @@ func wantSameWorkload(t *testing.T, m fleet.Workload, name string) {
 	}
 	for i, row := range rows {
 		c := &m[i]
-		if c.P != shareddata.Number(t, row["probability"]) || float64(c.CPU) != shareddata.Number(t, row["cpu_milli"]) ||
-			float64(c.Milli) != shareddata.Number(t, row["gpu_milli"]) || float64(c.GPUs) != shareddata.Number(t, row["num_gpu"]) || c.Spec != row["gpu_spec"] {
+		if c.P != shareddata.Number(t, row["probability"]) ||
+			float64(c.CPU) != shareddata.Number(t, row["cpu_milli"]) ||
+			float64(c.Milli) != shareddata.Number(t, row["gpu_milli"]) ||
+			float64(c.GPUs) != shareddata.Number(t, row["num_gpu"]) || c.Spec != row["gpu_spec"] {
 			t.Errorf("%s: entry %d is %+v, want %v", name, i, *c, row)
 		}
 	}

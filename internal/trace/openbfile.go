@@ -21,7 +21,8 @@ const (
 
 // ErrBomb is the cause of an error for a compressed file that unpacks to what no text
 // would.
-var ErrBomb = errors.New("unpacks to more than 500 times its size, as no log does: unpack it yourself if it is one")
+var ErrBomb = errors.New("unpacks to more than 500 times its size, as no log does: unpack it " +
+	"yourself if it is one")
 
 // ErrTooLarge is the cause of an error for a compressed file that unpacks to
 // more than 4 GiB.
@@ -59,7 +60,8 @@ func Decompress(r io.Reader, name string) (io.Reader, error) {
 	if err != nil {
 		return nil, gzipError(name, err)
 	}
-	out := bufio.NewReaderSize(&boundedGzip{gz: z, packed: count, name: name, most: maxDecompressed}, readAhead)
+	out := bufio.NewReaderSize(&boundedGzip{gz: z, packed: count, name: name, most: maxDecompressed},
+		readAhead)
 	begin, _ = out.Peek(maxMagic)
 	return out, refuseCompressor(begin, name, "is compressed by gzip and by %s, want one of text and gzip")
 }

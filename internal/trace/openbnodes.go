@@ -156,7 +156,9 @@ func Kinds(rows []NodeRow, name string, profiles *config.Profiles) ([]*fleet.Kin
 			}
 			kind = &fleet.Kind{Model: key.Model, CPU: key.CPU, Mem: key.Mem, GPUs: key.GPUs, Power: power}
 			if err := kind.Validate(); err != nil {
-				return nil, &PositionError{File: name, Line: rows[i].Line, Err: fmt.Errorf("node %.40q: %w", rows[i].Name, err)}
+				return nil, &PositionError{
+					File: name, Line: rows[i].Line, Err: fmt.Errorf("node %.40q: %w", rows[i].Name, err),
+				}
 			}
 			known[key] = kind
 		}

@@ -85,7 +85,9 @@ func (t *csvTable) requireColumns(names ...string) ([]int, error) {
 
 // errorAt is an error at a field of the current record; -1 is the whole record.
 func (t *csvTable) errorAt(column int, format string, args ...any) error {
-	return &PositionError{File: t.name, Line: max(t.line, 1), Column: column + 1, Err: fmt.Errorf(format, args...)}
+	return &PositionError{
+		File: t.name, Line: max(t.line, 1), Column: column + 1, Err: fmt.Errorf(format, args...),
+	}
 }
 
 // position is where a field of the current record is.
@@ -188,7 +190,8 @@ func (t *csvTable) integer(column int, most int64) (int64, error) {
 	field := t.field(column)
 	x, ok := parseDigits(field)
 	if !ok || x > most {
-		return 0, t.errorAt(column, "%s is %.40q, want a whole number from 0 to %d", t.columns[column], field, most)
+		return 0, t.errorAt(column, "%s is %.40q, want a whole number from 0 to %d",
+			t.columns[column], field, most)
 	}
 	return x, nil
 }
@@ -221,7 +224,8 @@ func (t *csvTable) seconds(column int) (float64, error) {
 	}
 	x, err := strconv.ParseFloat(string(field), 64)
 	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-		return 0, t.errorAt(column, "%s is %.40q, want seconds, 0 or more, or nothing", t.columns[column], field)
+		return 0, t.errorAt(column, "%s is %.40q, want seconds, 0 or more, or nothing",
+			t.columns[column], field)
 	}
 	return x, nil
 }

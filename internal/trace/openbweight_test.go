@@ -9,7 +9,8 @@ import (
 )
 
 func TestANodesEnergyWeightGoesBeforeThatOfItsGPUModel(t *testing.T) {
-	power := "[[gpu]]\nname = \"K9\"\nidle_w = 1\nbusy_w = 2\nenergy_weight = 1.8\n[[gpu]]\nname = \"K8\"\nidle_w = 1\nbusy_w = 2\n"
+	power := "[[gpu]]\nname = \"K9\"\nidle_w = 1\nbusy_w = 2\nenergy_weight = 1.8\n[[gpu]]\nname = \"K8\"\n" +
+		"idle_w = 1\nbusy_w = 2\n"
 	more, err := config.ReadProfiles(strings.NewReader(power), "p.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,8 @@ func TestANodesEnergyWeightGoesBeforeThatOfItsGPUModel(t *testing.T) {
 		t.Error("kinds aren't told apart by their weights")
 	}
 	for _, bad := range []string{"0", "-1", "NaN", "inf", "much"} {
-		_, err := trace.ReadNodes(strings.NewReader("cpu_milli,memory_mib,gpu,model,energy_weight\n1000,1,1,K9,"+bad+"\n"), "n.csv")
+		_, err := trace.ReadNodes(strings.NewReader("cpu_milli,memory_mib,gpu,model,energy_weight\n"+
+			"1000,1,1,K9,"+bad+"\n"), "n.csv")
 		if err == nil || !strings.Contains(err.Error(), "n.csv:2:5: energy_weight is ") {
 			t.Errorf("%s: error %v", bad, err)
 		}

@@ -13,12 +13,16 @@ import (
 // WritePods writes a list of tasks that [ReadPods] reads.
 func WritePods(w io.Writer, pods []Pod) error {
 	out := bufio.NewWriter(w)
-	_, err := out.WriteString("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n")
+	_, err := out.WriteString("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time," +
+		"deletion_time,scheduled_time\n")
 	var line []byte
 	for i := range pods {
 		p := &pods[i]
 		line = append(appendText(line[:0], p.Name), ',')
-		for _, x := range [...]int64{p.Demand.CPU, p.Demand.Mem, int64(p.Demand.GPUs), int64(p.Demand.Milli)} {
+		for _, x := range [...]int64{
+			p.Demand.CPU, p.Demand.Mem, int64(p.Demand.GPUs),
+			int64(p.Demand.Milli),
+		} {
 			line = append(strconv.AppendInt(line, x, 10), ',')
 		}
 		line = appendText(line, p.Demand.Spec)

@@ -14,14 +14,16 @@ import (
 // UtilisationLog is what GPUs or jobs used of GPUs, in slots of equal length
 // over one window.
 type UtilisationLog struct {
-	SlotS       float64 // length of a slot, seconds
-	Jobs        bool    // series are jobs, not GPUs
-	Series      []Utilisation
-	GPUs        []GPUName // that the log knows, in the order in which they come first; none where it names none
-	Unusable    int       // samples without a utilisation, left out
-	Idle        int       // samples of GPUs without a job, left out, where the log names jobs
-	Headers     int       // headers among the samples, as of a log that was appended to, left out
-	LastLineCut bool      // the last line has no end and no sense: it was left out
+	SlotS  float64 // length of a slot, seconds
+	Jobs   bool    // series are jobs, not GPUs
+	Series []Utilisation
+	// That the log knows, in the order in which they come first; none where it names
+	// none.
+	GPUs        []GPUName
+	Unusable    int  // samples without a utilisation, left out
+	Idle        int  // samples of GPUs without a job, left out, where the log names jobs
+	Headers     int  // headers among the samples, as of a log that was appended to, left out
+	LastLineCut bool // the last line has no end and no sense: it was left out
 }
 
 // GPUName is what a log calls a GPU.
@@ -67,21 +69,24 @@ var logNames = struct{ time, job, gpu, host, util, memGB, memMiB []string }{ //n
 // and mem_gb. Where there is a job, a series is a job, else a GPU.
 //
 // A slot is the mean of its samples. An empty utilisation, NaN, ERR! or a word in
-// brackets such as [N/A] is no sample. The header may come again, and a last
-// line without its end that makes no sense is left out. A slot without samples between others is held at the one before; what
-// lies before the first sample and after the last is 0. Every error but those
-// of the reader itself is a [PositionError].
+// brackets such as [N/A] is no sample. The header may come again, and a last line without
+// its end that makes no sense is left out. A slot without samples between others is held
+// at the one before; what lies before the first sample and after the last is 0. Every
+// error but those of the reader itself is a [PositionError].
 func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
 	}
-	l := &utilisationReader{csvTable: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int)}
+	l := &utilisationReader{
+		csvTable: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int),
+	}
 	if err := l.locate(); err != nil {
 		return nil, err
 	}
 	if l.memGB < 0 && l.memMiB < 0 {
-		return nil, l.errorAt(-1, "no column of memory, want %s", strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
+		return nil, l.errorAt(-1, "no column of memory, want %s",
+			strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
 	}
 	err = l.eachRecord(func() error {
 		s, ok, err := l.sample()
@@ -312,14 +317,17 @@ func (l *utilisationReader) addMemory(p *gpuSeries) error {
 
 // unitNumber is a field with a number from 0 on, with or without its unit; false
 // where it says that there is none.
-func (l *utilisationReader) unitNumber(column int, unit string, most float64) (x float64, ok bool, err error) {
+func (l *utilisationReader) unitNumber(
+	column int, unit string, most float64,
+) (x float64, ok bool, err error) {
 	field := strings.TrimSpace(strings.TrimSuffix(l.text(column), unit))
 	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
 	x, err = strconv.ParseFloat(field, 64)
 	if err != nil || !(x >= 0 && x <= most) {
-		return 0, false, l.errorAt(column, "%s is %.40q, want 0 to %g, or nothing", l.columns[column], field, most)
+		return 0, false, l.errorAt(column, "%s is %.40q, want 0 to %g, or nothing",
+			l.columns[column], field, most)
 	}
 	return x, true, nil
 }
@@ -336,9 +344,13 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		return nil, l.errorAt(-1, "no samples, want lines with a utilisation")
 	}
 	if slots := last - first + 1; slots > maxLogSlots || slots*int64(len(l.pieces)) > maxLogCells {
-		return nil, l.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots, len(l.pieces))
+		return nil, l.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots,
+			len(l.pieces))
 	}
-	log := &UtilisationLog{SlotS: l.slotS, Jobs: l.job >= 0, GPUs: l.gpus, Unusable: l.unusable, Idle: l.idle, Headers: l.headers, LastLineCut: l.cut}
+	log := &UtilisationLog{
+		SlotS: l.slotS, Jobs: l.job >= 0, GPUs: l.gpus, Unusable: l.unusable, Idle: l.idle,
+		Headers: l.headers, LastLineCut: l.cut,
+	}
 	at := make(map[string]int)
 	for i := range l.pieces {
 		p := &l.pieces[i]
@@ -352,7 +364,9 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		if !known {
 			k = len(log.Series)
 			at[p.id] = k
-			log.Series = append(log.Series, Utilisation{ID: p.id, UtilPct: make([]float64, last-first+1), Over: true})
+			log.Series = append(log.Series, Utilisation{
+				ID: p.id, UtilPct: make([]float64, last-first+1), Over: true,
+			})
 		}
 		log.Series[k].add(p, first)
 	}

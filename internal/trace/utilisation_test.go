@@ -62,7 +62,9 @@ func TestALogSaysWhichGPUsThereAreAndWhoIsOnThemAndWhoIsGone(t *testing.T) {
 10,train,n1,1,40,12
 10,,n2,0,0,0
 `)
-	want := []trace.GPUName{{Host: "n1", GPU: "0"}, {Host: "n1", GPU: "1"}, {Host: "n1", GPU: "2"}, {Host: "n2", GPU: "0"}}
+	want := []trace.GPUName{
+		{Host: "n1", GPU: "0"}, {Host: "n1", GPU: "1"}, {Host: "n1", GPU: "2"}, {Host: "n2", GPU: "0"},
+	}
 	if !slices.Equal(log.GPUs, want) {
 		t.Errorf("GPUs %v, want %v", log.GPUs, want)
 	}
@@ -99,23 +101,30 @@ func TestLogsOfNvidiaSMIAreRead(t *testing.T) {
 func TestALogThatWasAppendedToAndCutIsRead(t *testing.T) {
 	const head = "timestamp, index, utilization.gpu [%], memory.used [MiB]\n"
 	const first = "2026/11/21 23:59:55.120, 0, 35 %, 2048 MiB\n"
-	text := head + first + head + "2026/11/22 00:00:05.120, 0, ERR!, ERR!\n2026/11/22 00:00:15.120, 0, [Unknown Error], [Not Supported]\n" +
+	text := head + first + head + "2026/11/22 00:00:05.120, 0, ERR!, ERR!\n" +
+		"2026/11/22 00:00:15.120, 0, [Unknown Error], [Not Supported]\n" +
 		"2026/11/22 00:00:25.120, 0, 45 %, 1024 MiB\n"
-	for _, cut := range []string{"", "2026/11/22 00:00", "2026/11/22 00:00:35.120, 0", "2026/11/22 00:00:35.120, 0, 4", "2026/11/22 00:00:35.120, 0, 4 %, 5 Mi"} {
+	for _, cut := range []string{
+		"", "2026/11/22 00:00", "2026/11/22 00:00:35.120, 0",
+		"2026/11/22 00:00:35.120, 0, 4", "2026/11/22 00:00:35.120, 0, 4 %, 5 Mi",
+	} {
 		log := readLog(t, text+cut)
-		if len(log.Series) != 1 || !slices.Equal(log.Series[0].UtilPct, []float64{35, 35, 35, 45}) || log.Series[0].MemGB != 2 {
+		if len(log.Series) != 1 || !slices.Equal(log.Series[0].UtilPct, []float64{35, 35, 35, 45}) ||
+			log.Series[0].MemGB != 2 {
 			t.Errorf("%q: %+v", cut, log.Series)
 		}
 		if log.Unusable != 2 || log.Headers != 1 || log.LastLineCut != (cut != "") {
 			t.Errorf("%q: %+v", cut, log)
 		}
 		slots := 0
-		rest, err := trace.StreamUtilisation(strings.NewReader(text+cut), "log", 10, 9, func(*trace.UtilisationSlot) error { slots++; return nil })
+		rest, err := trace.StreamUtilisation(strings.NewReader(text+cut), "log", 10, 9,
+			func(*trace.UtilisationSlot) error { slots++; return nil })
 		if err != nil || slots != 4 || rest.Unusable != 2 || rest.Headers != 1 || rest.Cut != (cut != "") {
 			t.Errorf("%q: %d slots, %+v, %v", cut, slots, rest, err)
 		}
 	}
-	if _, err := trace.ReadUtilisation(strings.NewReader(head+first+"2026/11/22 00:00:05.120, 0\n"+first), "log", 10); err == nil {
+	if _, err := trace.ReadUtilisation(strings.NewReader(head+first+"2026/11/22 00:00:05.120, 0\n"+first),
+		"log", 10); err == nil {
 		t.Error("a cut line amid others was taken")
 	}
 }
@@ -134,7 +143,10 @@ func TestBadLogsSayWhereAndWhatWasExpected(t *testing.T) {
 		{head + "0,a,-1,1\n", `log.csv:2:3: util_pct is "-1", want 0 to 100, or nothing`},
 		{head + "0,a,Inf,1\n", `log.csv:2:3: util_pct is "Inf", want 0 to 100, or nothing`},
 		{head + "soon,a,1,1\n", `log.csv:2:1: time is "soon", want seconds`},
-		{head + "20,a,1,1\n5,a,1,1\n", `log.csv:3:1: time of "a" goes back, want the samples of each GPU sorted by time`},
+		{
+			head + "20,a,1,1\n5,a,1,1\n",
+			`log.csv:3:1: time of "a" goes back, want the samples of each GPU sorted by time`,
+		},
 		{head + "0,a,1\n", "log.csv:2: 3 fields, want 4"},
 		{head + "0,,1,1\n", "log.csv:2:2: no GPU, want its number or its name"},
 		{head + "0,a,1,\n", `log.csv: no sample of "a" says how much memory it takes`},
@@ -149,7 +161,8 @@ func TestBadLogsSayWhereAndWhatWasExpected(t *testing.T) {
 
 func FuzzLogsOfUtilisationNeverGiveSeriesThatAreNoPercentages(f *testing.F) {
 	f.Add("time_s,gpu,util_pct,mem_gb\n0,a,10,4\n31,a,20,4\n")
-	f.Add("timestamp,job,gpu,utilization.gpu [%],memory.used [MiB]\n2026/11/21 23:59:55.120,j,0,35 %,2048 MiB\n")
+	f.Add("timestamp,job,gpu,utilization.gpu [%],memory.used [MiB]\n" +
+		"2026/11/21 23:59:55.120,j,0,35 %,2048 MiB\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		log, err := trace.ReadUtilisation(strings.NewReader(text), "log.csv", 10)
 		if err != nil {

@@ -25,7 +25,9 @@ type UtilisationSkips struct {
 // too. It keeps one slot at a time, so lines have to be sorted by time over all
 // GPUs. What it calls back with is valid until the callback returns, whose error
 // ends the reading. A log with more than so many series is an error.
-func StreamUtilisation(r io.Reader, name string, slotS float64, most int, slot func(*UtilisationSlot) error) (*UtilisationSkips, error) {
+func StreamUtilisation(
+	r io.Reader, name string, slotS float64, most int, slot func(*UtilisationSlot) error,
+) (*UtilisationSkips, error) {
 	t, err := openTable(r, name)
 	if err != nil {
 		return nil, err
@@ -43,7 +45,9 @@ func StreamUtilisation(r io.Reader, name string, slotS float64, most int, slot f
 	if !s.begun {
 		return nil, s.errorAt(-1, "no samples, want lines with a utilisation")
 	}
-	return &UtilisationSkips{Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut}, s.flush()
+	return &UtilisationSkips{
+		Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut,
+	}, s.flush()
 }
 
 // utilisationStream is a log being read slot by slot.
@@ -99,7 +103,8 @@ func (s *utilisationStream) flush() error {
 				return s.errorAt(-1, "more than %d GPUs or jobs, want fewer", s.maxSeries)
 			}
 			s.at[p.id] = k
-			s.now.IDs, s.now.UtilPct, s.gpus = append(s.now.IDs, p.id), append(s.now.UtilPct, 0), append(s.gpus, 0)
+			s.now.IDs, s.now.UtilPct, s.gpus = append(s.now.IDs, p.id), append(s.now.UtilPct, 0),
+				append(s.gpus, 0)
 		}
 		s.now.UtilPct[k] += p.cells[0].sum / p.cells[0].n
 		s.gpus[k]++

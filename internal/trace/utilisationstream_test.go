@@ -16,10 +16,11 @@ import (
 func slotsOf(t *testing.T, text string) []string {
 	t.Helper()
 	var all []string
-	_, err := trace.StreamUtilisation(strings.NewReader(text), "log.csv", 10, mostSeries, func(s *trace.UtilisationSlot) error {
-		all = append(all, fmt.Sprint(s.Time, s.IDs, s.UtilPct))
-		return nil
-	})
+	_, err := trace.StreamUtilisation(strings.NewReader(text), "log.csv", 10, mostSeries,
+		func(s *trace.UtilisationSlot) error {
+			all = append(all, fmt.Sprint(s.Time, s.IDs, s.UtilPct))
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +70,15 @@ func TestLogsThatCannotBeStreamedSayWhere(t *testing.T) {
 		{head, "log.csv:1: no samples, want lines with a utilisation"},
 		{many.String(), "log.csv:10: more than 8 GPUs or jobs, want fewer"},
 	} {
-		_, err := trace.StreamUtilisation(strings.NewReader(c.text), "log.csv", 10, mostSeries, func(*trace.UtilisationSlot) error { return nil })
+		_, err := trace.StreamUtilisation(strings.NewReader(c.text), "log.csv", 10, mostSeries,
+			func(*trace.UtilisationSlot) error { return nil })
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%.40q: error %v, want %s", c.text, err, c.want)
 		}
 	}
 	enough := errors.New("enough")
-	if _, err := trace.StreamUtilisation(strings.NewReader(head+"0,a,1\n"), "log.csv", 10, mostSeries, func(*trace.UtilisationSlot) error { return enough }); !errors.Is(err, enough) {
+	if _, err := trace.StreamUtilisation(strings.NewReader(head+"0,a,1\n"), "log.csv", 10, mostSeries,
+		func(*trace.UtilisationSlot) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("error %v, want the callback's", err)
 	}
 }
@@ -87,7 +90,8 @@ func TestAStreamHasTheSlotsOfTheWholeLog(t *testing.T) {
 		now := 0.0
 		for range rapid.IntRange(1, 60).Draw(t, "lines") {
 			now += rapid.Float64Range(0, 25).Draw(t, "step")
-			fmt.Fprintf(&text, "%g,j%d,%d,%g,1\n", now, rapid.IntRange(0, 3).Draw(t, "job"), rapid.IntRange(0, 1).Draw(t, "gpu"), rapid.Float64Range(0, 100).Draw(t, "util"))
+			fmt.Fprintf(&text, "%g,j%d,%d,%g,1\n", now, rapid.IntRange(0, 3).Draw(t, "job"),
+				rapid.IntRange(0, 1).Draw(t, "gpu"), rapid.Float64Range(0, 100).Draw(t, "util"))
 		}
 		whole, err := trace.ReadUtilisation(strings.NewReader(text.String()), "log.csv", 10)
 		if err != nil {
@@ -100,15 +104,17 @@ func TestAStreamHasTheSlotsOfTheWholeLog(t *testing.T) {
 			}
 		}
 		slot := 0
-		_, err = trace.StreamUtilisation(strings.NewReader(text.String()), "log.csv", 10, mostSeries, func(s *trace.UtilisationSlot) error {
-			for i, id := range s.IDs {
-				if want, single := series[id]; single && !math.IsNaN(s.UtilPct[i]) && math.Abs(s.UtilPct[i]-want[slot]) > 1e-9 {
-					t.Fatalf("slot %d of %s is %g, want %g", slot, id, s.UtilPct[i], want[slot])
+		_, err = trace.StreamUtilisation(strings.NewReader(text.String()), "log.csv", 10, mostSeries,
+			func(s *trace.UtilisationSlot) error {
+				for i, id := range s.IDs {
+					if want, single := series[id]; single && !math.IsNaN(s.UtilPct[i]) &&
+						math.Abs(s.UtilPct[i]-want[slot]) > 1e-9 {
+						t.Fatalf("slot %d of %s is %g, want %g", slot, id, s.UtilPct[i], want[slot])
+					}
 				}
-			}
-			slot++
-			return nil
-		})
+				slot++
+				return nil
+			})
 		if err != nil || slot != len(whole.Series[0].UtilPct) {
 			t.Fatalf("%d slots, want %d: %v", slot, len(whole.Series[0].UtilPct), err)
 		}

@@ -55,7 +55,8 @@ func TestTheLabTouchesNoFolderThatSomebodyElseMadeOrMayWriteTo(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := exec.CommandContext(t.Context(), script, action, "--dir", dir).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "nobody else may write to") || strings.Contains(string(out), "reboot") {
+			if err == nil || !strings.Contains(string(out), "nobody else may write to") ||
+				strings.Contains(string(out), "reboot") {
 				t.Errorf("%s of a folder that is %s: %v\n%s", action, name, err, out)
 			}
 			if _, err := os.Stat(dir); err != nil {

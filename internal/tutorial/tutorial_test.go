@@ -51,7 +51,8 @@ func TestTheTutorialWorksAsWritten(t *testing.T) {
 			c.Ran(step)
 			shown[step.Line] = printed
 			if got, want := masked(printed), masked(strings.Join(step.Shown, "\n")); got != want && !*update {
-				t.Errorf("%s: %s\nshows (-update writes it):\n%s\nthe page has:\n%s", step.At(), step.Command, printed, strings.Join(step.Shown, "\n"))
+				t.Errorf("%s: %s\nshows (-update writes it):\n%s\nthe page has:\n%s", step.At(), step.Command,
+					printed, strings.Join(step.Shown, "\n"))
 			}
 		}
 		within(t, &text, b, took)
@@ -127,11 +128,14 @@ func (s *shell) tidy() {
 var (
 	ids     = regexp.MustCompile(`\b[0-9a-f]{7,}(x\d+)?(…|\b)|GPU-[0-9a-f-]+`)
 	numbers = regexp.MustCompile(`[-–]?\d[\d.,:]*( ?([kM]?[JWB]|[kMG]?Wh|GiB|m?s|min|%|MHz)\b)?|–`)
-	arms    = regexp.MustCompile(`\b(treated|held-out|excluded)\b`)                 // on a slow machine models come later
-	chance  = regexp.MustCompile(`; the others have no run in one of the arms, .*`) // by the lot, with so few runs
-	states  = regexp.MustCompile(`\b(RUNNING|COMPLETED)\b`)                         // the last one may not be told of yet
-	bars    = regexp.MustCompile(`[▁▂▃▄▅▆▇█]+`)
-	spaces  = regexp.MustCompile(`[ \t]+`)
+	// On a slow machine models come later.
+	arms = regexp.MustCompile(`\b(treated|held-out|excluded)\b`)
+	// by the lot, with so few runs.
+	chance = regexp.MustCompile(`; the others have no run in one of the arms, .*`)
+	// The last one may not be told of yet.
+	states = regexp.MustCompile(`\b(RUNNING|COMPLETED)\b`)
+	bars   = regexp.MustCompile(`[▁▂▃▄▅▆▇█]+`)
+	spaces = regexp.MustCompile(`[ \t]+`)
 )
 
 // tokens are those of the lab's pages: the beginning of one is enough to be shown,
@@ -144,7 +148,15 @@ func masked(text string) string {
 	for _, m := range []struct {
 		what *regexp.Regexp
 		by   string
-	}{{ids, "ID"}, {numbers, "0"}, {arms, "ARM"}, {chance, ""}, {states, "STATE"}, {bars, "BAR"}, {spaces, " "}} {
+	}{
+		{ids, "ID"},
+		{numbers, "0"},
+		{arms, "ARM"},
+		{chance, ""},
+		{states, "STATE"},
+		{bars, "BAR"},
+		{spaces, " "},
+	} {
 		text = m.what.ReplaceAllString(text, m.by)
 	}
 	lines := strings.Split(strings.TrimSpace(text), "\n")

@@ -47,9 +47,12 @@ func openPort(t *testing.T) *port {
 	t.Helper()
 	p := &port{cluster: newCluster(), now: shownAt, settings: config.Default().Web, tokens: tokenLines}
 	site := web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return owned{p.cluster, v} }, Version: "1.0", Now: func() time.Time { return p.now },
+		Source: func(v web.Viewer) web.Source { return owned{p.cluster, v} }, Version: "1.0",
+		Now:      func() time.Time { return p.now },
 		Settings: func() config.Web { return p.settings },
-		Tokens:   func() (*web.Tokens, error) { return web.ReadTokens(strings.NewReader(p.tokens), "tokens") },
+		Tokens: func() (*web.Tokens, error) {
+			return web.ReadTokens(strings.NewReader(p.tokens), "tokens")
+		},
 		API: func(v web.Viewer) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				p.asked = append(p.asked, v)
@@ -80,7 +83,8 @@ type answered struct {
 
 func (b *browser) ask(method, path string, form url.Values) answered {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.address+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.address+path,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -96,7 +100,9 @@ func (b *browser) ask(method, path string, form url.Values) answered {
 	for _, c := range b.cookies {
 		r.AddCookie(c)
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	response, err := client.Do(r)
 	if err != nil {
 		b.t.Fatal(err)
@@ -131,14 +137,17 @@ func (b *browser) formToken(path string) string {
 
 func (b *browser) login(token string) answered {
 	b.t.Helper()
-	return b.ask(http.MethodPost, "/login", url.Values{"form_token": {b.formToken("/login")}, "token": {token}, "next": {"/queue?sort=age"}})
+	return b.ask(http.MethodPost, "/login", url.Values{
+		"form_token": {b.formToken("/login")}, "token": {token}, "next": {"/queue?sort=age"},
+	})
 }
 
 func (p *port) browser(t *testing.T) *browser { t.Helper(); return &browser{t: t, address: p.URL} }
 
 func TestWhoSeesWhat(t *testing.T) {
 	viewers := map[string]web.Viewer{
-		"nobody": {UID: -1}, "ada": {UID: 1000, Name: "ada", Role: web.User}, "bob": {UID: 1001, Name: "bob", Role: web.User},
+		"nobody": {UID: -1}, "ada": {UID: 1000, Name: "ada", Role: web.User},
+		"bob":    {UID: 1001, Name: "bob", Role: web.User},
 		"reader": {UID: 1002, Name: "oper", Role: web.Reader}, "admin": admin,
 	}
 	for path, want := range map[string]map[string]int{
@@ -157,7 +166,10 @@ func TestWhoSeesWhat(t *testing.T) {
 		"/healthz":      {"nobody": 200, "ada": 200, "bob": 200, "reader": 200, "admin": 200},
 	} {
 		for name, v := range viewers {
-			site := web.New(web.Options{Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} }, Now: func() time.Time { return shownAt }})
+			site := web.New(web.Options{
+				Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} },
+				Now:    func() time.Time { return shownAt },
+			})
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Host = "localhost:8080"
@@ -175,7 +187,8 @@ func TestWhoSeesWhat(t *testing.T) {
 func TestWithoutALoginAPortShowsNothingOrAggregates(t *testing.T) {
 	p := openPort(t)
 	b := p.browser(t)
-	if a := b.get("/queue?user=ada"); a.status != http.StatusSeeOther || a.header.Get("Location") != "/login?next=%2Fqueue%3Fuser%3Dada" {
+	if a := b.get("/queue?user=ada"); a.status != http.StatusSeeOther ||
+		a.header.Get("Location") != "/login?next=%2Fqueue%3Fuser%3Dada" {
 		t.Errorf("%d to %s", a.status, a.header.Get("Location"))
 	}
 	if a := b.get("/healthz"); a.status != http.StatusOK || a.body != "ok\n" {
@@ -215,16 +228,19 @@ func TestATokenBeginsASessionThatLogoutEnds(t *testing.T) {
 	if a := b.get("/"); a.status != http.StatusOK || !strings.Contains(a.body, "You are bob, reader.") {
 		t.Errorf("%d", a.status)
 	}
-	if a := b.get("/v1/jobs"); a.status != http.StatusOK || len(p.asked) != 1 || p.asked[0].Role != web.Reader {
+	if a := b.get("/v1/jobs"); a.status != http.StatusOK || len(p.asked) != 1 ||
+		p.asked[0].Role != web.Reader {
 		t.Errorf("the JSON interface: %d, %+v", a.status, p.asked)
 	}
-	if a := b.ask(http.MethodPost, "/v1/reload", url.Values{}); a.status != http.StatusMethodNotAllowed || len(p.asked) != 1 {
+	if a := b.ask(http.MethodPost, "/v1/reload", url.Values{}); a.status != http.StatusMethodNotAllowed ||
+		len(p.asked) != 1 {
 		t.Errorf("something was changed by the JSON interface at a port: %d", a.status)
 	}
 	if a := b.get("/admin"); a.status != http.StatusForbidden {
 		t.Errorf("a reader administers: %d", a.status)
 	}
-	if a := b.ask(http.MethodPost, "/logout", url.Values{"form_token": {b.formToken("/")}}); a.status != http.StatusSeeOther {
+	if a := b.ask(http.MethodPost, "/logout", url.Values{"form_token": {b.formToken("/")}}); a.status !=
+		http.StatusSeeOther {
 		t.Errorf("logout: %d", a.status)
 	}
 	if a := b.get("/"); a.status != http.StatusSeeOther {
@@ -298,7 +314,8 @@ func TestWhatAnotherSiteSendsIsRefused(t *testing.T) {
 			t.Errorf("%s: done was %q", name, p.cluster.done)
 		}
 		b.headers = map[string]string{"Sec-Fetch-Site": "same-origin"}
-		if a := b.ask(http.MethodPost, "/admin/levers", form); a.status != http.StatusSeeOther || len(p.cluster.done) != 1 {
+		if a := b.ask(http.MethodPost, "/admin/levers", form); a.status != http.StatusSeeOther ||
+			len(p.cluster.done) != 1 {
 			t.Errorf("from its own page: %d, done was %q", a.status, p.cluster.done)
 		}
 	}
@@ -310,32 +327,40 @@ func TestAFormWithoutItsTokenIsRefused(t *testing.T) {
 	alice.login(adminToken)
 	bob.login(readerToken)
 	others := bob.formToken("/")
-	for name, form := range map[string]url.Values{"none": {}, "empty": {"form_token": {""}}, "another viewer's": {"form_token": {others}}, "in the address": nil} {
+	for name, form := range map[string]url.Values{
+		"none": {}, "empty": {"form_token": {""}},
+		"another viewer's": {"form_token": {others}}, "in the address": nil,
+	} {
 		path := "/admin/levers"
 		if form == nil {
 			path += "?form_token=" + alice.formToken("/")
 			form = url.Values{}
 		}
-		if a := alice.ask(http.MethodPost, path, form); a.status != http.StatusForbidden || len(p.cluster.done) > 0 {
+		if a := alice.ask(http.MethodPost, path, form); a.status != http.StatusForbidden ||
+			len(p.cluster.done) > 0 {
 			t.Errorf("%s: %d, done was %q", name, a.status, p.cluster.done)
 		}
 	}
-	if a := bob.ask(http.MethodPost, "/admin/levers", url.Values{"form_token": {others}}); a.status != http.StatusForbidden || len(p.cluster.done) > 0 {
+	if a := bob.ask(http.MethodPost, "/admin/levers", url.Values{"form_token": {others}}); a.status !=
+		http.StatusForbidden || len(p.cluster.done) > 0 {
 		t.Errorf("a reader: %d, done was %q", a.status, p.cluster.done)
 	}
 }
 
 func TestOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 	for host, ok := range map[string]bool{
-		"localhost": true, "localhost:8080": true, "x.localhost:1": true, "127.0.0.1:8080": true, "[::1]:8080": true, "epd.example.org": true, "EPD.example.org:443": true,
-		"head:8443": true, "head": false, "head:80": false, "evil.example": false, "127.0.0.1.evil.example": false, "localhost.evil.example": false, "10.0.0.1": false,
+		"localhost": true, "localhost:8080": true, "x.localhost:1": true, "127.0.0.1:8080": true,
+		"[::1]:8080": true, "epd.example.org": true, "EPD.example.org:443": true,
+		"head:8443": true, "head": false, "head:80": false, "evil.example": false,
+		"127.0.0.1.evil.example": false, "localhost.evil.example": false, "10.0.0.1": false,
 		"epd:80": false, "epd": true,
 	} {
 		p := openPort(t)
 		p.settings.Hosts = []string{"epd.example.org", "head:8443"}
 		b := p.browser(t)
 		b.host = host
-		if a := b.get("/healthz"); (a.status == http.StatusOK) != ok || !ok && a.status != http.StatusMisdirectedRequest {
+		if a := b.get("/healthz"); (a.status == http.StatusOK) != ok ||
+			!ok && a.status != http.StatusMisdirectedRequest {
 			t.Errorf("%s: %d", host, a.status)
 		}
 	}
@@ -343,7 +368,8 @@ func TestOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
 
 func TestASocketIsGuardedFromOtherSitesPages(t *testing.T) {
 	reached := 0
-	guarded := web.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }), func() []string { return nil })
+	guarded := web.Guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }),
+		func() []string { return nil })
 	for _, c := range []struct {
 		method, host, origin string
 		want                 int
@@ -374,15 +400,25 @@ func TestEveryAnswerHasTheHeadersThatKeepABrowserSafe(t *testing.T) {
 	p := openPort(t)
 	b := p.browser(t)
 	b.login(adminToken)
-	for _, path := range []string{"/", "/queue", "/jobs/1", "/nowhere", "/login", "/v1/jobs", "/healthz", "/static/epd.js", "/static/none"} {
+	for _, path := range []string{
+		"/", "/queue", "/jobs/1", "/nowhere", "/login", "/v1/jobs", "/healthz",
+		"/static/epd.js", "/static/none",
+	} {
 		h := b.get(path).header
 		policy := h.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+		for _, want := range []string{
+			"default-src 'none'", "script-src 'self'", "style-src 'self'",
+			"img-src 'self' data:", "connect-src 'self'", "form-action 'self'", "frame-ancestors 'none'",
+			"base-uri 'none'",
+		} {
 			if !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
 				t.Errorf("%s: the policy is %q, want %s", path, policy, want)
 			}
 		}
-		for key, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"} {
+		for key, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff",
+			"Referrer-Policy":        "no-referrer",
+		} {
 			if h.Get(key) != want {
 				t.Errorf("%s: %s is %q", path, key, h.Get(key))
 			}
@@ -412,10 +448,15 @@ func (w *slowReader) Write(p []byte) (int, error) {
 func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 	reader := web.Viewer{UID: 1002, Name: "oper", Role: web.Reader}
 	site := web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} }, Now: func() time.Time { return shownAt },
-		Tokens: func() (*web.Tokens, error) { return web.ReadTokens(strings.NewReader(tokenLines), "tokens") },
+		Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} },
+		Now:    func() time.Time { return shownAt },
+		Tokens: func() (*web.Tokens, error) {
+			return web.ReadTokens(strings.NewReader(tokenLines), "tokens")
+		},
 		API: func(web.Viewer) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "{}")
+			})
 		},
 	})
 	server := httptest.NewServer(site.Network())
@@ -459,7 +500,8 @@ func TestAnAddressOrAFormThatIsTooLongIsRefused(t *testing.T) {
 	if a := b.get("/queue?user=" + strings.Repeat("a", 5000)); a.status != http.StatusRequestURITooLong {
 		t.Errorf("%d", a.status)
 	}
-	if a := b.ask(http.MethodPost, "/login", url.Values{"token": {strings.Repeat("a", 100<<10)}}); a.status != http.StatusBadRequest {
+	if a := b.ask(http.MethodPost, "/login", url.Values{"token": {strings.Repeat("a", 100<<10)}}); a.status !=
+		http.StatusBadRequest {
 		t.Errorf("%d", a.status)
 	}
 }
@@ -472,14 +514,21 @@ func TestWhatEPDAnswersBecomesAPageThatSaysWhatToDo(t *testing.T) {
 	}{
 		{refused(http.StatusForbidden, "not allowed"), http.StatusForbidden, "Operators are named"},
 		{refused(http.StatusBadRequest, "bad <b>request</b>"), http.StatusBadRequest, "bad &lt;b&gt;request"},
-		{errors.New("a secret of the store"), http.StatusInternalServerError, "epd&#39;s log says what it was"},
+		{
+			errors.New("a secret of the store"), http.StatusInternalServerError,
+			"epd&#39;s log says what it was",
+		},
 		{context.DeadlineExceeded, http.StatusServiceUnavailable, "took too long"},
 	} {
-		site := web.New(web.Options{Source: func(web.Viewer) web.Source { return failing{newCluster(), c.err} }, Now: func() time.Time { return shownAt }})
+		site := web.New(web.Options{
+			Source: func(web.Viewer) web.Source { return failing{newCluster(), c.err} },
+			Now:    func() time.Time { return shownAt },
+		})
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/nodes", nil)
 		site.Socket(func(*http.Request) web.Viewer { return admin }).ServeHTTP(w, r)
-		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "secret") {
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) ||
+			strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%v: %d, want %d and %q in\n%s", c.err, w.Code, c.status, c.says, w.Body)
 		}
 	}

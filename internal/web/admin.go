@@ -35,12 +35,17 @@ type confirmForm struct {
 type formValue struct{ Name, Value string }
 
 // confirmation is a page that says what will happen and how to undo it, and asks.
-func (s *Site) confirmation(r *Request, title string, back page.Link, what, undo []any, q *confirmForm) *View {
+func (s *Site) confirmation(
+	r *Request, title string, back page.Link, what, undo []any, q *confirmForm,
+) *View {
 	q.Hidden, q.Cancel = s.forms.hidden(r.Viewer), back.Href
 	return &View{Title: title, Back: back, Still: true, Sections: []Section{
 		{ID: "what", Heading: "What will happen", Parts: what},
 		{ID: "undo", Heading: "How to undo it", Parts: undo},
-		{ID: "confirm", Heading: "Do it?", Still: true, Parts: []any{renderTemplate(templates.Lookup("question"), q)}},
+		{
+			ID: "confirm", Heading: "Do it?", Still: true,
+			Parts: []any{renderTemplate(templates.Lookup("question"), q)},
+		},
 	}}
 }
 
@@ -51,8 +56,14 @@ func (s *Site) admin(ctx context.Context, r *Request) (*View, error) {
 		return nil, err
 	}
 	facts := page.Facts{
-		{Name: "Take every lever back", Text: "what is steered in Slurm, and what undoing it does", Href: "/admin/levers"},
-		{Name: "Read the configuration again", Text: "what is in force, and what reading it does", Href: "/admin/reload"},
+		{
+			Name: "Take every lever back", Text: "what is steered in Slurm, and what undoing it does",
+			Href: "/admin/levers",
+		},
+		{
+			Name: "Read the configuration again", Text: "what is in force, and what reading it does",
+			Href: "/admin/reload",
+		},
 		{Name: "Choose a model's version", Text: "on the page of a workload", Href: "/workloads"},
 	}
 	var parts []any
@@ -64,7 +75,8 @@ func (s *Site) admin(ctx context.Context, r *Request) (*View, error) {
 		parts = append(parts, page.Facts{{Name: "Configuration in force", Text: c.ConfigVersion}})
 	}
 	return &View{
-		Title: "Administration", Lead: "Each of these says first what it will do and how to undo it. What is done is in epd's log, with who did it.",
+		Title: "Administration", Lead: "Each of these says first what it will do and how to undo it. What " +
+			"is done is in epd's log, with who did it.",
 		Sections: []Section{{ID: "actions", Parts: parts}},
 	}, nil
 }
@@ -79,13 +91,16 @@ var doneNotices = map[string]string{
 func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
 	levers, err := r.Source.Levers(ctx)
 	if isRefused(err) {
-		return nil, notFound("Nothing is steered from here.", "epd steers Slurm where it can ask Slurm, unless it was started with --no-levers.")
+		return nil, notFound("Nothing is steered from here.",
+			"epd steers Slurm where it can ask Slurm, unless it was started with --no-levers.")
 	}
 	if err != nil {
 		return nil, err
 	}
 	what := []any{
-		page.Text("Everything that epd steers in Slurm beside clocks is set back to what it was, and nothing is steered again until the configuration is another one. Clocks of running jobs stay; jobs keep running."),
+		page.Text("Everything that epd steers in Slurm beside clocks is set back to what it was, and " +
+			"nothing is steered again until the configuration is another one. Clocks of running jobs stay; " +
+			"jobs keep running."),
 		page.Facts{
 			{Name: "Jobs with another nice", Text: strconv.Itoa(levers.Nice)},
 			{Name: "Jobs that prefer a feature", Text: strconv.Itoa(levers.Prefer)},
@@ -96,8 +111,13 @@ func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
 	if levers.Paused {
 		what = append(what, &page.Notice{Kind: page.Info, Text: "The levers are taken back already."})
 	}
-	undo := []any{page.Text("Change the configuration, if only a comment in it, and read it again: then epd steers as the configuration says. At a terminal: epplan reload.")}
-	return s.confirmation(r, "Take every lever back", administration, what, undo, &confirmForm{Action: "/admin/levers", Button: "Take every lever back", Danger: true}), nil
+	undo := []any{
+		page.Text("Change the configuration, if only a comment in it, and read it again: then epd steers " +
+			"as the configuration says. At a terminal: epplan reload."),
+	}
+	return s.confirmation(r, "Take every lever back", administration, what, undo, &confirmForm{
+		Action: "/admin/levers", Button: "Take every lever back", Danger: true,
+	}), nil
 }
 
 var administration = page.Link{Text: "Administration", Href: "/admin"}
@@ -109,8 +129,12 @@ func (s *Site) undoLevers(ctx context.Context, r *Request) (string, error) {
 		return "", err
 	}
 	if done.Failed > 0 || done.Error != "" {
-		text := fmt.Sprintf("%d levers were taken back, %d couldn't be: %s", done.Undone, done.Failed, cmp.Or(done.Error, "epd tries again"))
-		return "", &pageError{http.StatusServiceUnavailable, text, "Slurm may not answer now. Look at the levers again in a minute."}
+		text := fmt.Sprintf("%d levers were taken back, %d couldn't be: %s", done.Undone, done.Failed,
+			cmp.Or(done.Error, "epd tries again"))
+		return "", &pageError{
+			http.StatusServiceUnavailable, text,
+			"Slurm may not answer now. Look at the levers again in a minute.",
+		}
 	}
 	return "/admin?done=levers", nil
 }
@@ -121,12 +145,18 @@ func (s *Site) reloadPage(ctx context.Context, r *Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := []any{page.Text("epd reads its configuration file again, as on SIGHUP. If anything in it is wrong, the configuration in force stays, and the next page says what is wrong. Decisions from then on follow the new one; jobs that run keep their clocks.")}
+	what := []any{
+		page.Text("epd reads its configuration file again, as on SIGHUP. If anything in it is wrong, the " +
+			"configuration in force stays, and the next page says what is wrong. Decisions from then on " +
+			"follow the new one; jobs that run keep their clocks."),
+	}
 	if c := status.Controller; c != nil {
 		what = append(what, page.Facts{{Name: "Configuration in force", Text: c.ConfigVersion}})
 	}
 	undo := []any{page.Text("Put the earlier file back and read it again.")}
-	return s.confirmation(r, "Read the configuration again", administration, what, undo, &confirmForm{Action: "/admin/reload", Button: "Read it again"}), nil
+	return s.confirmation(r, "Read the configuration again", administration, what, undo, &confirmForm{
+		Action: "/admin/reload", Button: "Read it again",
+	}), nil
 }
 
 // reload has the configuration read again.
@@ -139,14 +169,19 @@ func (s *Site) reload(ctx context.Context, r *Request) (string, error) {
 
 // useModelHref is where a version is chosen: a number, 0 for none, or [freeVersion].
 func useModelHref(fit *epdapi.ModelFit, version string) string {
-	return "/workloads/" + url.PathEscape(fit.Workload) + "/use?" + url.Values{"gpu": {fit.GPUModel}, "version": {version}}.Encode()
+	return "/workloads/" + url.PathEscape(fit.Workload) + "/use?" + url.Values{
+		"gpu": {fit.GPUModel}, "version": {version},
+	}.Encode()
 }
 
 // readModelChoice reads which version is meant.
 func readModelChoice(workload string, values url.Values) (*epdapi.ModelChoice, error) {
-	c := &epdapi.ModelChoice{Workload: workload, GPUModel: values.Get("gpu"), Note: strings.TrimSpace(values.Get("reason"))}
+	c := &epdapi.ModelChoice{
+		Workload: workload, GPUModel: values.Get("gpu"), Note: strings.TrimSpace(values.Get("reason")),
+	}
 	if len(c.Note) > maxNote {
-		return nil, badQuery(fmt.Sprintf("The reason has %d bytes, want at most %d.", len(c.Note), maxNote), "Say it in fewer words.")
+		return nil, badQuery(fmt.Sprintf("The reason has %d bytes, want at most %d.", len(c.Note), maxNote),
+			"Say it in fewer words.")
 	}
 	text := values.Get("version")
 	if c.Free = text == freeVersion; c.Free {
@@ -182,16 +217,19 @@ func (s *Site) useModelPage(ctx context.Context, r *Request) (*View, error) {
 	if !found || len(versions.Versions) == 0 {
 		return nil, notFound("There is no such version.", "Choose one on the workload's page.")
 	}
-	what := "From now on clocks of " + name + " on " + c.GPUModel + " are chosen by version " + strconv.FormatInt(c.Version, 10) +
+	what := "From now on clocks of " + name + " on " + c.GPUModel +
+		" are chosen by version " + strconv.FormatInt(c.Version, 10) +
 		", and fits don't replace it. Jobs that run keep their clocks."
 	title, button := "Use version "+strconv.FormatInt(c.Version, 10), "Use this version"
 	switch {
 	case c.Free:
 		title, button = "Let fits replace the model again", "Let fits replace it"
-		what = "The version in use stays until the next fit, which then replaces it, as those of other workloads do."
+		what = "The version in use stays until the next fit, which then replaces it, as those of " +
+			"other workloads do."
 	case c.Version == 0:
 		title, button = "Use no model", "Use no model"
-		what = "From now on " + name + " runs on " + c.GPUModel + " at default clocks, and fits don't change that. Jobs that run keep their clocks."
+		what = "From now on " + name + " runs on " + c.GPUModel +
+			" at default clocks, and fits don't change that. Jobs that run keep their clocks."
 	}
 	back := page.Link{Text: name + " on " + c.GPUModel, Href: workloadHref(c.Workload, c.GPUModel)}
 	inUse := "no version is in use"
@@ -199,9 +237,11 @@ func (s *Site) useModelPage(ctx context.Context, r *Request) (*View, error) {
 		inUse = "version " + strconv.FormatInt(before, 10)
 	}
 	what += " Who did it, when and why is kept with the model, and shown."
-	undo := page.Text("Choose another version on the workload's page in the same way, or let fits replace the model again there. Now in use: " + inUse + ".")
+	undo := page.Text("Choose another version on the workload's page in the same way, or let fits replace " +
+		"the model again there. Now in use: " + inUse + ".")
 	return s.confirmation(r, title, back, []any{page.Text(what)}, []any{undo}, &confirmForm{
-		Action: "/workloads/" + url.PathEscape(c.Workload) + "/use", Reason: !c.Free, Button: button, Danger: c.Version == 0 && !c.Free,
+		Action: "/workloads/" + url.PathEscape(c.Workload) + "/use", Reason: !c.Free, Button: button,
+		Danger: c.Version == 0 && !c.Free,
 		Values: []formValue{{"gpu", c.GPUModel}, {"version", r.Query.Get("version")}},
 	}), nil
 }

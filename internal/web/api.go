@@ -14,7 +14,8 @@ func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request, v Viewer) {
 	setSecurityHeaders(w.Header())
 	switch {
 	case r.Method != http.MethodGet:
-		http.Error(w, `{"error":"only reading is possible here: use epd's socket"}`, http.StatusMethodNotAllowed)
+		http.Error(w, `{"error":"only reading is possible here: use epd's socket"}`,
+			http.StatusMethodNotAllowed)
 	case v.Role < User:
 		http.Error(w, `{"error":"nobody is logged in"}`, http.StatusForbidden)
 	default:

@@ -44,20 +44,26 @@ func learnt(version int64) *epdapi.ModelFit {
 		f.Model = &epdapi.Model{Version: version, Samples: 9, Margin: 0.06, MinCore: 700, MaxCore: 1380}
 		for core := 1530.0; core >= 510; core -= 15 {
 			t, p := timeAt(core), powerAt(core)
-			f.Curve = append(f.Curve, epdapi.Point{Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: t, LowerS: .95 * t, UpperS: 1.06 * t, PowerW: p, EnergyJ: t * p})
+			f.Curve = append(f.Curve, epdapi.Point{
+				Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: t, LowerS: .95 * t,
+				UpperS: 1.06 * t, PowerW: p, EnergyJ: t * p,
+			})
 		}
 	}
 	for i := range 14 {
 		core := 1380 - 60*float64(i%10)
 		t, p := timeAt(core)*(1+.02*math.Sin(float64(7*i))), powerAt(core)*(1+.015*math.Cos(float64(5*i)))
 		point := epdapi.FitPoint{
-			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: live.ArmTreated, Ended: shownAt.Add(-time.Duration(i) * time.Hour),
-			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: live.Known(t), PowerW: live.Known(p), EnergyJ: live.Known(t * p),
+			RunID: fmt.Sprintf("run-%d", i), JobID: int64(4711 + i), Node: "n1", Arm: live.ArmTreated,
+			Ended:   shownAt.Add(-time.Duration(i) * time.Hour),
+			Setting: dvfsmodel.Setting{Core: dvfsmodel.MHz(core), Mem: 877}, TimeS: live.Known(t),
+			PowerW: live.Known(p), EnergyJ: live.Known(t * p),
 			Used: true, Weight: 1, Within: true, Before: i > 2, Off: live.Known(t/timeAt(core) - 1),
 		}
 		switch i {
 		case 4:
-			point.Used, point.Within, point.Why, point.TimeS = false, false, "it ended in state TIMEOUT", live.Known(.6*t)
+			point.Used, point.Within, point.Why, point.TimeS = false, false, "it ended in state TIMEOUT",
+				live.Known(.6*t)
 		case 7:
 			point.Weight, point.Outlier, point.Arm = 0.3, "its time is 3.1 deviations off", live.ArmHeldOut
 		}
@@ -76,8 +82,11 @@ func versionsOf(inUse int64) []epdapi.ModelVersion {
 		version := int64(3 - i)
 		all[i].Model = record.Model{
 			WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: workload, GPUModel: "V100"},
-			Version:     version, Form: "linear+cubic", Samples: 9 - 2*i, Created: shownAt.Add(-time.Duration(26+24*i) * time.Hour), InUse: version == inUse,
-			Coefficients: json.RawMessage(`{"coefficients":[{"name":"t0","value":900,"std_err":31.5},{"name":"D·δ","value":1594.2,"std_err":12.25},{"name":"P0","value":70,"std_err":2.5},{"name":"c","value":0,"std_err":0.5}]}`),
+			Version:     version, Form: "linear+cubic", Samples: 9 - 2*i,
+			Created: shownAt.Add(-time.Duration(26+24*i) * time.Hour), InUse: version == inUse,
+			Coefficients: json.RawMessage(
+				`{"coefficients":[{"name":"t0","value":900,"std_err":31.5},{"name":"D·δ","value":1594.2,"std_err":12.25},{"name":"P0","value":70,"std_err":2.5},{"name":"c","value":0,"std_err":0.5}]}`,
+			),
 		}
 	}
 	all[2].Note, all[2].Chosen = "pinned: the last one was too slow", chosen
@@ -103,11 +112,15 @@ t0_s = 900
 
 // waiting is a queue with jobs of every kind.
 func waiting(jobs int) *epdapi.Queue {
-	q := &epdapi.Queue{At: shownAt, Models: models, Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}}}
+	q := &epdapi.Queue{
+		At: shownAt, Models: models, Nodes: []epdapi.QueueNode{{GPUModel: "V100", GPUs: 4, Count: 2}},
+	}
 	for i := range jobs {
 		j := epdapi.QueuedJob{
-			ID: int64(5000 + i), Name: "train-" + strconv.Itoa(i), User: []string{"ada", "grace", "edsger"}[i%3], Partition: "gpu", State: string(slurm.Pending),
-			Tasks: 1, Nodes: 1, GPUs: 1 + i%4, AgeS: live.Known(60 * float64(jobs-i)), Limit: live.LimitOfSeconds(3600 + 600*float64(i%7)),
+			ID: int64(5000 + i), Name: "train-" + strconv.Itoa(i),
+			User: []string{"ada", "grace", "edsger"}[i%3], Partition: "gpu", State: string(slurm.Pending),
+			Tasks: 1, Nodes: 1, GPUs: 1 + i%4, AgeS: live.Known(60 * float64(jobs-i)),
+			Limit: live.LimitOfSeconds(3600 + 600*float64(i%7)),
 		}
 		switch i % 6 {
 		case 1:
@@ -187,21 +200,30 @@ func (c *cluster) Models(context.Context) (*epdapi.ModelList, error) {
 	list := &epdapi.ModelList{Models: []epdapi.ModelStatus{learnt(c.version).ModelStatus}}
 	for i := range 12 {
 		list.Models = append(list.Models, epdapi.ModelStatus{
-			WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: fmt.Sprintf("grace/sweep-%02d.sh", i), GPUModel: "V100"},
-			Version:     int64(i % 3), Prior: i%3 == 1, Samples: i,
+			WorkloadKey: record.WorkloadKey{
+				Cluster: "alpha", Workload: fmt.Sprintf("grace/sweep-%02d.sh", i), GPUModel: "V100",
+			},
+			Version: int64(i % 3), Prior: i%3 == 1, Samples: i,
 		})
 		if i%3 > 0 {
 			m := &list.Models[len(list.Models)-1]
-			m.Form, m.Created, m.Margin = "knee+power", shownAt.Add(-time.Duration(i)*9*time.Hour), .03*float64(i%4+1)
+			m.Form, m.Created, m.Margin = "knee+power", shownAt.Add(-time.Duration(i)*9*time.Hour),
+				.03*float64(i%4+1)
 		}
 	}
-	list.Models = append(list.Models, epdapi.ModelStatus{WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: "forecast"}, Version: 4, Samples: 900})
+	list.Models = append(list.Models, epdapi.ModelStatus{
+		WorkloadKey: record.WorkloadKey{Cluster: "alpha", Workload: "forecast"}, Version: 4, Samples: 900,
+	})
 	for i := range 4 { // of a real epd
 		m := &list.Models[len(list.Models)-2-i]
 		m.Workload = fmt.Sprintf("%08x5ca1ab1e5ca1ab1ex%d", 0xbeef0000+i, 1<<i)
-		m.LastJob = epdapi.LastJob{ID: int64(4600 + i), Name: "finetune-" + strconv.Itoa(i), User: "edsger", Partition: "gpu"}
+		m.LastJob = epdapi.LastJob{
+			ID: int64(4600 + i), Name: "finetune-" + strconv.Itoa(i), User: "edsger", Partition: "gpu",
+		}
 	}
-	list.Models[3].LastJob = epdapi.LastJob{ID: 4605, Name: hostile + strings.Repeat("long", 30), User: "eve", Partition: "gpu"}
+	list.Models[3].LastJob = epdapi.LastJob{
+		ID: 4605, Name: hostile + strings.Repeat("long", 30), User: "eve", Partition: "gpu",
+	}
 	list.Models[1].Workload, list.Models[2].Note = hostile, "its predictions missed three runs in a row"
 	return list, nil
 }

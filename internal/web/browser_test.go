@@ -21,7 +21,10 @@ var admin = web.Viewer{UID: 0, Name: "root", Role: web.Admin}
 // siteOf serves a cluster's pages to a viewer, and returns their address.
 func siteOf(t *testing.T, c *cluster, v web.Viewer) string {
 	t.Helper()
-	site := web.New(web.Options{Source: func(web.Viewer) web.Source { return c }, Version: "1.0", Now: func() time.Time { return shownAt }})
+	site := web.New(web.Options{
+		Source: func(web.Viewer) web.Source { return c }, Version: "1.0",
+		Now: func() time.Time { return shownAt },
+	})
 	server := httptest.NewServer(site.Socket(func(*http.Request) web.Viewer { return v }))
 	t.Cleanup(server.Close)
 	return server.URL
@@ -35,20 +38,65 @@ func TestPagesAreReadableInABrowser(t *testing.T) {
 		name, path string
 		says       []string
 	}{
-		{"overview", "/", []string{"Overview of alpha", "What was saved", "Health", "from 710 MJ to 1,170 MJ in 95 of 100 cases", "5 % of the jobs are held out", "epd started 3 days ago"}},
-		{"queue", "/queue", []string{"Queue", "train-3", "<img src=x", "train-11 (1,200 tasks)", "GPU jobs: 1,217, in 18 rows"}},
-		{"jobs", "/jobs", []string{"Jobs", "4711", "train-0", "1:23:45 *", "912.0 kJ *", "* epd was restarted while it ran"}},
+		{
+			"overview", "/", []string{
+				"Overview of alpha", "What was saved", "Health", "from 710 MJ to 1,170 MJ in 95 of 100 cases",
+				"5 % of the jobs are held out", "epd started 3 days ago",
+			},
+		},
+		{
+			"queue", "/queue", []string{
+				"Queue", "train-3", "<img src=x", "train-11 (1,200 tasks)", "GPU jobs: 1,217, in 18 rows",
+			},
+		},
+		{
+			"jobs", "/jobs", []string{
+				"Jobs", "4711", "train-0", "1:23:45 *", "912.0 kJ *", "* epd was restarted while it ran",
+			},
+		},
 		{"job", "/jobs/4711", []string{"Job 4711", "Why these clocks", "Predicted and measured"}},
-		{"job-adapted", "/jobs/4715", []string{"Where its clock stayed", "1380 MHz", "0:28:10", "60 %", "0:18:50", "below 1 %", "514.8 W", "at most 1.017 times as long"}},
-		{"job-restarted", "/jobs/4719", []string{"1:23:45", "912.0 kJ", "epd was restarted while it ran on n1"}},
+		{
+			"job-adapted", "/jobs/4715", []string{
+				"Where its clock stayed", "1380 MHz", "0:28:10", "60 %", "0:18:50", "below 1 %", "514.8 W",
+				"at most 1.017 times as long",
+			},
+		},
+		{
+			"job-restarted", "/jobs/4719", []string{
+				"1:23:45", "912.0 kJ", "epd was restarted while it ran on n1",
+			},
+		},
 		{"nodes", "/nodes", []string{"n1", "n2", "n3"}},
 		{"node", "/nodes/n1", []string{"n1", "1110"}},
-		{"workloads", "/workloads", []string{"Workloads", "train-0", "pooled prior", "<img src=x", "finetune-2", "edsger", "beef0002…x4"}},
-		{"workload", workloadPath, []string{"train-0 (ada, gpu) on V100", workload, "Version in use", "t0", "31.5", "in use", "it ended in state TIMEOUT", "by alice (token), 2026-05-04"}},
-		{"workload-use", "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2", []string{"Use version 2", "clocks of train-0 (ada, gpu) on V100", "What will happen", "How to undo it", "version 3"}},
-		{"whatif", "/whatif?policy=edl&jobs=10", []string{"What if", "Policy edl plans all 10 jobs", "turnaround, p95", "until they are expected to end"}},
+		{
+			"workloads", "/workloads", []string{
+				"Workloads", "train-0", "pooled prior", "<img src=x", "finetune-2", "edsger", "beef0002…x4",
+			},
+		},
+		{
+			"workload", workloadPath, []string{
+				"train-0 (ada, gpu) on V100", workload, "Version in use", "t0", "31.5", "in use",
+				"it ended in state TIMEOUT", "by alice (token), 2026-05-04",
+			},
+		},
+		{
+			"workload-use", "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2", []string{
+				"Use version 2", "clocks of train-0 (ada, gpu) on V100", "What will happen",
+				"How to undo it", "version 3",
+			},
+		},
+		{
+			"whatif", "/whatif?policy=edl&jobs=10", []string{
+				"What if", "Policy edl plans all 10 jobs", "turnaround, p95",
+				"until they are expected to end",
+			},
+		},
 		{"admin", "/admin", []string{"Administration", "a1b2c3"}},
-		{"admin-levers", "/admin/levers", []string{"Take every lever back", "How to undo it", "Jobs with another nice"}},
+		{
+			"admin-levers", "/admin/levers", []string{
+				"Take every lever back", "How to undo it", "Jobs with another nice",
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			browsertest.Inspect(t, "web-"+c.name, address+c.path, c.says...)
@@ -60,7 +108,9 @@ func TestAPageIsBroughtUpToDateWhereItIsLookedAt(t *testing.T) {
 	c := newCluster()
 	p := browsertest.Open(t, siteOf(t, c, admin)+"/queue", browsertest.View{})
 	var done bool
-	p.Eval(`(window.here = true, document.querySelector('main a[href]').focus(), document.querySelector('main input').value = 'gra', true)`, &done)
+	p.Eval(
+		`(window.here = true, document.querySelector('main a[href]').focus(), document.querySelector('main input').value = 'gra', true)`, &done,
+	)
 	before := p.Focused()
 	if before.Kind != "a" {
 		t.Fatalf("the focus is on %+v", before)
@@ -96,7 +146,10 @@ func TestAFilterIsFilledInWithTheKeyboardAlone(t *testing.T) {
 
 func TestWorkloadsAreFoundByWhatPeopleCallThem(t *testing.T) {
 	address := siteOf(t, newCluster(), admin)
-	for query, want := range map[string]string{"finetune-2": "beef0002…x4", "EDSGER": "beef0003…x8", "beef0001": "finetune-1"} {
+	for query, want := range map[string]string{
+		"finetune-2": "beef0002…x4", "EDSGER": "beef0003…x8",
+		"beef0001": "finetune-1",
+	} {
 		p := browsertest.Open(t, address+"/workloads?name="+query, browsertest.View{})
 		if p.Says(want); strings.Contains(p.Text(), "sweep-03") {
 			t.Errorf("%q finds what isn't asked for", query)
@@ -110,14 +163,19 @@ func TestWorkloadsAreFoundByWhatPeopleCallThem(t *testing.T) {
 
 func TestListsShowAllColumnsOnADesktopWhateverAJobIsCalled(t *testing.T) {
 	c := newCluster()
-	for i, name := range []string{strings.Repeat("W", 300), strings.Repeat("a word ", 60), strings.Repeat("שלום", 40)} {
+	for i, name := range []string{
+		strings.Repeat("W", 300), strings.Repeat("a word ", 60),
+		strings.Repeat("שלום", 40),
+	} {
 		c.queue.Jobs[i].Name, c.queue.Jobs[i].User = name, strings.Repeat("user", 16)
 	}
 	address := siteOf(t, c, admin)
 	for _, path := range []string{"/queue", "/jobs", "/nodes", "/workloads"} {
 		p := browsertest.Open(t, address+path, browsertest.View{})
 		var out []string
-		p.Eval(`[...document.querySelectorAll('.scroll')].filter(b => b.scrollWidth > b.clientWidth + 1).map(b => b.ariaLabel + ': ' + b.scrollWidth + ' of ' + b.clientWidth)`, &out)
+		p.Eval(
+			`[...document.querySelectorAll('.scroll')].filter(b => b.scrollWidth > b.clientWidth + 1).map(b => b.ariaLabel + ': ' + b.scrollWidth + ' of ' + b.clientWidth)`, &out,
+		)
 		if len(out) > 0 {
 			t.Errorf("%s: columns out of sight of %q", path, out)
 		}
@@ -137,7 +195,10 @@ func TestTheNavigationIsReachedByTheKeyboardFirst(t *testing.T) {
 	for _, stop := range p.TabOrder(9) {
 		names = append(names, stop.Name)
 	}
-	if want := []string{"Skip to the content", "epd", "Overview", "Queue", "Jobs", "Nodes", "Workloads", "What if", "Administration"}; !slices.Equal(names, want) {
+	if want := []string{
+		"Skip to the content", "epd", "Overview", "Queue", "Jobs", "Nodes", "Workloads",
+		"What if", "Administration",
+	}; !slices.Equal(names, want) {
 		t.Errorf("the keyboard comes to %q, want %q", names, want)
 	}
 }
@@ -149,8 +210,10 @@ func TestAnAdministratorChoosesAVersionAndUndoesIt(t *testing.T) {
 	p.Says("Use version 2", "Now in use: version 3")
 	p.Fill("input[name=reason]", "version 3 is too slow")
 	p.Follow("main form button")
-	p.Says("train-0 (ada, gpu) on V100", "chosen by hand: the last one was too slow", "by alice (token), 2026-05-04")
-	if want := []string{`use ada/train.sh V100 2 false "version 3 is too slow"`}; !slices.Equal(c.done, want) {
+	p.Says("train-0 (ada, gpu) on V100", "chosen by hand: the last one was too slow",
+		"by alice (token), 2026-05-04")
+	if want := []string{`use ada/train.sh V100 2 false "version 3 is too slow"`}; !slices.Equal(c.done,
+		want) {
 		t.Errorf("done was %q, want %q", c.done, want)
 	}
 	p.Follow(`a[href*="version=3"]`)
@@ -186,7 +249,11 @@ func TestLeversAreTakenBackAndTheConfigurationReadOnceConfirmed(t *testing.T) {
 
 func TestFormsOfOthersDoNothing(t *testing.T) {
 	c := newCluster()
-	for _, v := range []web.Viewer{admin, {UID: 7, Name: "ada", Role: web.User}, {UID: 8, Name: "op", Role: web.Reader}} {
+	for _, v := range []web.Viewer{
+		admin,
+		{UID: 7, Name: "ada", Role: web.User},
+		{UID: 8, Name: "op", Role: web.Reader},
+	} {
 		address := siteOf(t, c, v)
 		for _, path := range []string{"/admin/levers", "/admin/reload", "/workloads/ada%2Ftrain.sh/use"} {
 			form := url.Values{"gpu": {"V100"}, "version": {"2"}, "form_token": {"of somebody else"}}

@@ -13,15 +13,22 @@ import (
 // The pages tell of the constant arm where there is one, and nothing else changes.
 func TestThePagesTellOfTheConstantArm(t *testing.T) {
 	s := epdapi.Savings{
-		GPU: epdapi.Saving{Runs: 30, Against: 4, SavedJ: 1e6, LowJ: 8e5, HighJ: 12e5, BaselineJ: 9e6}, HoldOut: 0.05,
-		TreatedEnded: epdapi.EndingCounts{Ended: 60, Completed: 60}, HeldOutEnded: epdapi.EndingCounts{Ended: 40, Completed: 40},
+		GPU: epdapi.Saving{
+			Runs: 30, Against: 4, SavedJ: 1e6, LowJ: 8e5, HighJ: 12e5, BaselineJ: 9e6,
+		},
+		HoldOut:      0.05,
+		TreatedEnded: epdapi.EndingCounts{Ended: 60, Completed: 60},
+		HeldOutEnded: epdapi.EndingCounts{Ended: 40, Completed: 40},
 	}
 	if text := fmt.Sprint(savingsParts(&s)...); strings.Contains(text, "onstant") {
 		t.Error(text)
 	}
 	s.Constant = &epdapi.ConstantArm{
-		Part: 0.1, Runs: 9, Ended: epdapi.EndingCounts{Ended: 20, Completed: 9}, GPU: epdapi.Saving{Runs: 9, Against: 4, SavedJ: 3e5, LowJ: 1e5, HighJ: 5e5, BaselineJ: 3e6},
-		AddedGPU: epdapi.AddedSaving{Runs: 30, Against: 9, SavedJ: 2e5, LowJ: -1e5, HighJ: 5e5, BaselineJ: 82e5, Needed: 12},
+		Part: 0.1, Runs: 9, Ended: epdapi.EndingCounts{Ended: 20, Completed: 9},
+		GPU: epdapi.Saving{Runs: 9, Against: 4, SavedJ: 3e5, LowJ: 1e5, HighJ: 5e5, BaselineJ: 3e6},
+		AddedGPU: epdapi.AddedSaving{
+			Runs: 30, Against: 9, SavedJ: 2e5, LowJ: -1e5, HighJ: 5e5, BaselineJ: 82e5, Needed: 12,
+		},
 	}
 	parts := savingsParts(&s)
 	facts := make(map[string]string)
@@ -30,7 +37,8 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 		facts[f.Name] = f.Text
 	}
 	for name, want := range map[string]string{
-		"Added by choosing":        "by 30 runs against 9 at constant clocks; about 12 more runs at constant clocks tell it from chance",
+		"Added by choosing": "by 30 runs against 9 at constant clocks; about 12 more runs at " +
+			"constant clocks tell it from chance",
 		"At constant clocks":       "by 9 runs against 4 held out",
 		"Measured at the GPUs":     "by 30 runs against 4 held out",
 		"Runs of the constant arm": "9; 10",
@@ -54,7 +62,9 @@ func TestThePagesTellOfTheConstantArm(t *testing.T) {
 }
 
 func TestDaysHaveAColumnOfTheConstantArmWhereThereIsOne(t *testing.T) {
-	o := epdapi.Overview{Days: []epdapi.Day{{Runs: 5, Completed: 4, Treated: 3, HeldOut: 1}, {Runs: 6, Treated: 4}}}
+	o := epdapi.Overview{Days: []epdapi.Day{
+		{Runs: 5, Completed: 4, Treated: 3, HeldOut: 1}, {Runs: 6, Treated: 4},
+	}}
 	table := func() *page.Table {
 		switch p := daysParts(&o)[0].(type) {
 		case *page.Table:
@@ -68,7 +78,8 @@ func TestDaysHaveAColumnOfTheConstantArmWhereThereIsOne(t *testing.T) {
 	without := table()
 	o.Days[1].Constant = 2
 	with := table()
-	if len(with.Columns) != len(without.Columns)+1 || with.Columns[5].Head != "Constant" || with.Columns[6].Head != "GPU energy" ||
+	if len(with.Columns) != len(without.Columns)+1 || with.Columns[5].Head != "Constant" ||
+		with.Columns[6].Head != "GPU energy" ||
 		with.Rows[0][5].Text != "2" || with.Rows[1][5].Text != "0" || with.Rows[1][4].Text != "1" {
 		t.Errorf("%+v", with)
 	}

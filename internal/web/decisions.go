@@ -22,8 +22,17 @@ func decisionParts(all []epdapi.JobDecision, r *Request) []any {
 		whose = "of all jobs"
 	}
 	t := &page.Table{
-		ID: "decisions-table", Caption: "The last decisions on runs " + whose, Empty: "nothing was decided yet",
-		Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "User"}, {Head: "When"}, {Head: "Clocks"}, {Head: "Expected saving", Number: true}, {Head: "Why"}},
+		ID: "decisions-table", Caption: "The last decisions on runs " + whose,
+		Empty: "nothing was decided yet",
+		Columns: []page.Column{
+			{Head: "Job", Number: true},
+			{Head: "Name"},
+			{Head: "User"},
+			{Head: "When"},
+			{Head: "Clocks"},
+			{Head: "Expected saving", Number: true},
+			{Head: "Why"},
+		},
 	}
 	for i := range all[:min(len(all), maxDecisions)] {
 		d := &all[i]
@@ -55,11 +64,25 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 	var parts []any
 	if advised := advisedDecisions(o); len(advised) > 0 {
 		t := &page.Table{
-			Caption: "Clocks that would have been set", Note: "By mode advise: these jobs ran at default clocks.",
-			Columns: []page.Column{{Head: "Job", Number: true}, {Head: "Name"}, {Head: "Partition"}, {Head: "Clocks"}, {Head: "Would have saved", Number: true}, {Head: "Why"}},
+			Caption: "Clocks that would have been set",
+			Note:    "By mode advise: these jobs ran at default clocks.",
+			Columns: []page.Column{
+				{Head: "Job", Number: true},
+				{Head: "Name"},
+				{Head: "Partition"},
+				{Head: "Clocks"},
+				{Head: "Would have saved", Number: true},
+				{Head: "Why"},
+			},
 		}
 		for _, d := range advised {
-			t.Rows = append(t.Rows, []page.Cell{jobCell(d.JobID), jobNameCell(d.Name, ""), {Text: orDash(d.Partition)}, clocksCell(d.Setting), {Text: joulesOrDash(d.Would)}, {Text: shortReason(d.Reason)}})
+			t.Rows = append(t.Rows, []page.Cell{
+				jobCell(d.JobID), jobNameCell(d.Name, ""),
+				{Text: orDash(d.Partition)},
+				clocksCell(d.Setting),
+				{Text: joulesOrDash(d.Would)},
+				{Text: shortReason(d.Reason)},
+			})
 		}
 		parts = append(parts, t)
 	}
@@ -75,7 +98,9 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 			parts = append(parts, page.Text(line))
 		}
 		if len(levers.Notes) > 0 {
-			parts = append(parts, &page.Notice{Kind: page.Info, Text: "What the levers can't do now:", Items: levers.Notes})
+			parts = append(parts, &page.Notice{
+				Kind: page.Info, Text: "What the levers can't do now:", Items: levers.Notes,
+			})
 		}
 	}
 	if len(parts) == 0 {
@@ -89,7 +114,8 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
 	var all []*epdapi.JobDecision
 	for i := range o.Decisions {
-		if d := &o.Decisions[i]; d.Mode == string(live.Advise) && d.Setting.Core+d.Setting.Mem > 0 && len(all) < maxDecisions {
+		if d := &o.Decisions[i]; d.Mode == string(live.Advise) && d.Setting.Core+d.Setting.Mem > 0 &&
+			len(all) < maxDecisions {
 			all = append(all, d)
 		}
 	}
@@ -120,7 +146,9 @@ func leverAdvice(l *epdapi.Levers) *page.Table {
 		if a.Job > 0 {
 			about = jobCell(int64(a.Job))
 		}
-		t.Rows = append(t.Rows, []page.Cell{about, {Text: orDash(a.User)}, {Text: orDash(a.Partition)}, {Text: a.Text}})
+		t.Rows = append(t.Rows, []page.Cell{
+			about, {Text: orDash(a.User)}, {Text: orDash(a.Partition)}, {Text: a.Text},
+		})
 	}
 	if l.More > 0 {
 		t.More = "and " + report.FormatCount(l.More) + " more"
@@ -137,7 +165,8 @@ func leversLine(l *epdapi.Levers, now time.Time) string {
 	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Moved in Slurm %s: the Nice of %s, preferences of %s, weights of %s; %s by epd's doing.", ago(s.At, now),
+	return fmt.Sprintf("Moved in Slurm %s: the Nice of %s, preferences of %s, weights of %s; %s by "+
+		"epd's doing.", ago(s.At, now),
 		countText(s.Nice, "job"), countText(s.Prefer, "job"), countText(s.Weights, "node"), asleepText(s))
 }
 

@@ -19,7 +19,10 @@ type pageError struct {
 // Error is what is wrong.
 func (e *pageError) Error() string { return e.text }
 
-var errBusy = &pageError{http.StatusServiceUnavailable, "Too many pages are asked for at once.", "Wait a moment, then load the page again."}
+var errBusy = &pageError{
+	http.StatusServiceUnavailable, "Too many pages are asked for at once.",
+	"Wait a moment, then load the page again.",
+}
 
 // notFound is a page about something that isn't there.
 func notFound(text, hint string) error { return &pageError{http.StatusNotFound, text, hint} }
@@ -33,11 +36,19 @@ func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v Viewer, leas
 	case v.Role == Anonymous && isPortRequest(r.Context()) && r.Header.Get(liveHeader) == "":
 		s.askToLogIn(w, r)
 	case least >= Admin:
-		s.fail(w, r, &pageError{http.StatusForbidden, "Only administrators may do this.", "Root and Slurm's user may at epd's socket, admins of the token file at its port."})
+		s.fail(w, r, &pageError{
+			http.StatusForbidden, "Only administrators may do this.",
+			"Root and Slurm's user may at epd's socket, admins of the token file at its port.",
+		})
 	case v.Role == Anonymous:
-		s.fail(w, r, &pageError{http.StatusForbidden, "Nobody is logged in any more.", "Load the page again and log in."})
+		s.fail(w, r, &pageError{
+			http.StatusForbidden, "Nobody is logged in any more.", "Load the page again and log in.",
+		})
 	default:
-		s.fail(w, r, &pageError{http.StatusForbidden, "Only operators and administrators may see this.", "Operators are named in [live] of epd's configuration."})
+		s.fail(w, r, &pageError{
+			http.StatusForbidden, "Only operators and administrators may see this.",
+			"Operators are named in [live] of epd's configuration.",
+		})
 	}
 }
 
@@ -48,7 +59,9 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.hint != "" {
 		parts = append(parts, page.Text(e.hint))
 	}
-	s.write(w, r, e.status, &View{Title: titleOf(e.status), Still: true, Sections: []Section{{ID: "error", Still: true, Parts: parts}}})
+	s.write(w, r, e.status, &View{
+		Title: titleOf(e.status), Still: true, Sections: []Section{{ID: "error", Still: true, Parts: parts}},
+	})
 }
 
 // explain turns an error into what is shown. What epd didn't mean for people is
@@ -60,22 +73,41 @@ func (s *Site) explain(r *http.Request, err error) *pageError {
 	if refused, ok := errors.AsType[*epdapi.RefusedError](err); ok {
 		switch refused.Status {
 		case http.StatusNotFound:
-			return &pageError{http.StatusNotFound, "That isn't known.", "It may be somebody else's, or too old: users see their own jobs, and records are kept for a time."}
+			return &pageError{
+				http.StatusNotFound, "That isn't known.",
+				"It may be somebody else's, or too old: users see their own jobs, and records are " +
+					"kept for a time.",
+			}
 		case http.StatusForbidden:
-			return &pageError{http.StatusForbidden, "You may not see this.", "Operators are named in [live] of epd's configuration."}
+			return &pageError{
+				http.StatusForbidden, "You may not see this.",
+				"Operators are named in [live] of epd's configuration.",
+			}
 		case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-			return &pageError{http.StatusBadRequest, "epd can't make sense of that: " + refused.Fault.Error, "Correct the address, or the form, and try again."}
+			return &pageError{
+				http.StatusBadRequest, "epd can't make sense of that: " + refused.Fault.Error,
+				"Correct the address, or the form, and try again.",
+			}
 		case http.StatusServiceUnavailable:
 			if refused.Fault.Error != "" {
-				return &pageError{http.StatusServiceUnavailable, "epd can't answer now: " + refused.Fault.Error, "Load the page again in a moment."}
+				return &pageError{
+					http.StatusServiceUnavailable, "epd can't answer now: " + refused.Fault.Error,
+					"Load the page again in a moment.",
+				}
 			}
 		}
 	}
 	s.options.Log.Warn("a page can't be shown", "path", r.URL.Path, "error", err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &pageError{http.StatusServiceUnavailable, "epd took too long to answer.", "Load the page again in a moment; epd's log says more."}
+		return &pageError{
+			http.StatusServiceUnavailable, "epd took too long to answer.",
+			"Load the page again in a moment; epd's log says more.",
+		}
 	}
-	return &pageError{http.StatusInternalServerError, "Something went wrong on the way to this page.", "Load the page again; epd's log says what it was."}
+	return &pageError{
+		http.StatusInternalServerError, "Something went wrong on the way to this page.",
+		"Load the page again; epd's log says what it was.",
+	}
 }
 
 // titleOf is the heading of a page that says what is wrong.
@@ -98,7 +130,8 @@ func titleOf(status int) string {
 // isRefused reports whether something isn't there, or not for the viewer.
 func isRefused(err error) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
-	return ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden || refused.Status == http.StatusMethodNotAllowed)
+	return ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden ||
+		refused.Status == http.StatusMethodNotAllowed)
 }
 
 // isUnavailable reports whether epd can't say something now.

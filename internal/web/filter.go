@@ -23,18 +23,26 @@ type formInput struct {
 	List               []string       // what a text is likely to be
 }
 
-var filterForm = template.Must(template.New("filter").Funcs(template.FuncMap{"show": queue.Printable}).Parse(`<form class="filters" method="get" action="{{.Action}}" role="search">
+var filterForm = template.Must(
+	template.New("filter").Funcs(template.FuncMap{"show": queue.Printable}).Parse(
+		`<form class="filters" method="get" action="{{.Action}}" role="search">
 <div class="fields">{{range .Inputs}}{{$in := .}}<div><label for="f-{{.Name}}">{{.Label}}</label>
 {{if .Options}}<select id="f-{{.Name}}" name="{{.Name}}">{{range .Options}}<option value="{{.Value}}"{{if eq .Value $in.Value}} selected{{end}}>{{show .Text}}</option>{{end}}</select>
 {{else}}<input id="f-{{.Name}}" name="{{.Name}}" value="{{.Value}}" maxlength="200"{{if .List}} list="l-{{.Name}}"{{end}} autocomplete="off">{{if .List}}<datalist id="l-{{.Name}}">{{range .List}}<option value="{{.}}"></option>{{end}}</datalist>{{end}}
 {{end}}</div>{{end}}</div>
 <div class="actions"><button>Show</button> <a href="{{.Action}}">Show all</a></div>
 </form>
-`))
+`,
+	),
+)
 
-var pagerLinks = template.Must(template.New("pager").Parse(`<nav class="pager" aria-label="Pages of the list">{{range .}}{{if .Href}}<a href="{{.Href}}">{{.Text}}</a>{{else}}<span class="muted">{{.Text}}</span>{{end}}
+var pagerLinks = template.Must(
+	template.New("pager").Parse(
+		`<nav class="pager" aria-label="Pages of the list">{{range .}}{{if .Href}}<a href="{{.Href}}">{{.Text}}</a>{{else}}<span class="muted">{{.Text}}</span>{{end}}
 {{end}}</nav>
-`))
+`,
+	),
+)
 
 // renderTemplate is what a template makes of data. The templates are this package's own, and
 // can only fail by a mistake in one.
@@ -79,8 +87,10 @@ func (f *queueFilter) form(all []epdapi.QueuedJob) template.HTML {
 		}
 	}
 	return filterFormHTML("/queue",
-		formInput{Name: "user", Label: "User", Value: f.user, List: commonValues(users)}, formInput{Name: "partition", Label: "Partition", Value: f.partition, List: commonValues(partitions)},
-		formInput{Name: "state", Label: "State", Value: f.state, Options: anyOptions(commonValues(states))}, formInput{Name: "sort", Label: "Order", Value: f.sort, Options: queueSorts})
+		formInput{Name: "user", Label: "User", Value: f.user, List: commonValues(users)},
+		formInput{Name: "partition", Label: "Partition", Value: f.partition, List: commonValues(partitions)},
+		formInput{Name: "state", Label: "State", Value: f.state, Options: anyOptions(commonValues(states))},
+		formInput{Name: "sort", Label: "Order", Value: f.sort, Options: queueSorts})
 }
 
 // pager leads to the other pages of a list; nil where there are none.
@@ -90,9 +100,12 @@ func (f *queueFilter) pager(rows int) any {
 		return nil
 	}
 	to := func(at int) string { return "/queue?" + f.queryOf(at).Encode() }
-	links := []page.Link{{Text: "Page " + report.FormatCount(f.page+1) + " of " + report.FormatCount(max(1, pages))}}
+	links := []page.Link{
+		{Text: "Page " + report.FormatCount(f.page+1) + " of " + report.FormatCount(max(1, pages))},
+	}
 	if f.page > 0 {
-		links = append(links, page.Link{Text: "First", Href: trimQuery(to(0))}, page.Link{Text: "Previous", Href: trimQuery(to(f.page - 1))})
+		links = append(links, page.Link{Text: "First", Href: trimQuery(to(0))},
+			page.Link{Text: "Previous", Href: trimQuery(to(f.page - 1))})
 	}
 	if f.page+1 < pages {
 		links = append(links, page.Link{Text: "Next", Href: to(f.page + 1)})

@@ -90,7 +90,9 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 	case epdapi.ClocksFromModel:
 		caption += " Only the default clocks are known: no GPU of this model has told its clocks."
 	}
-	return []any{&page.Figure{ID: "fit-picture", Caption: caption, SVG: picture, Numbers: curveTable(fit, mems)}}, nil
+	return []any{&page.Figure{
+		ID: "fit-picture", Caption: caption, SVG: picture, Numbers: curveTable(fit, mems),
+	}}, nil
 }
 
 // memsOf are the memory clocks of a picture: the default one, and those that most
@@ -109,7 +111,9 @@ func memsOf(fit *epdapi.ModelFit) []dvfsmodel.MHz {
 			mems = append(mems, mem)
 		}
 	}
-	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int { return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(b, a)) })
+	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int {
+		return cmp.Or(cmp.Compare(runs[b], runs[a]), cmp.Compare(b, a))
+	})
 	mems = mems[:min(len(mems), maxPlottedMems)]
 	slices.SortFunc(mems, func(a, b dvfsmodel.MHz) int { return cmp.Compare(b, a) })
 	return mems
@@ -140,14 +144,16 @@ func (q *fitQuantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.C
 			at = ", memory at " + mhzText(mem)
 		}
 		if len(fit.Curve) > 0 {
-			c.Lines = append(c.Lines, q.addCurve(fit, mem, factor, report.Series{Name: "model" + at, Color: i + 1}))
+			c.Lines = append(c.Lines,
+				q.addCurve(fit, mem, factor, report.Series{Name: "model" + at, Color: i + 1}))
 		}
 		for _, used := range []bool{true, false} {
 			dots := report.Series{Name: "runs" + at, Color: i + 1, Mark: report.Dots}
 			if !used {
 				dots.Name, dots.Mark = "runs outside of fits"+at, report.Hollow
 			}
-			if slices.ContainsFunc(fit.Points, func(p epdapi.FitPoint) bool { return p.Used == used && nearestMem(fit, p.Mem) == mem }) {
+			if slices.ContainsFunc(fit.Points,
+				func(p epdapi.FitPoint) bool { return p.Used == used && nearestMem(fit, p.Mem) == mem }) {
 				c.Lines = append(c.Lines, q.addRuns(fit, mem, factor, used, dots))
 			}
 		}
@@ -171,7 +177,9 @@ func (q *fitQuantity) largest(fit *epdapi.ModelFit) float64 {
 }
 
 // addCurve adds the model's curve at a memory clock.
-func (q *fitQuantity) addCurve(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, s report.Series) report.Series {
+func (q *fitQuantity) addCurve(
+	fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, s report.Series,
+) report.Series {
 	banded := false
 	for i := range fit.Curve {
 		p := &fit.Curve[i]
@@ -190,7 +198,9 @@ func (q *fitQuantity) addCurve(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor f
 }
 
 // addRuns adds the runs at a memory clock.
-func (q *fitQuantity) addRuns(fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, used bool, s report.Series) report.Series {
+func (q *fitQuantity) addRuns(
+	fit *epdapi.ModelFit, mem dvfsmodel.MHz, factor float64, used bool, s report.Series,
+) report.Series {
 	for i := range fit.Points {
 		p := &fit.Points[i]
 		v, ok := q.run(p)
@@ -225,8 +235,10 @@ func curveTable(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) *page.Table {
 	for i := range fit.Curve {
 		p := &fit.Curve[i]
 		if slices.Contains(mems, p.Mem) {
-			t.Rows = append(t.Rows, page.Cells(fmt.Sprintf("%.0f", p.Core), fmt.Sprintf("%.0f", p.Mem), report.FormatSeconds(p.TimeS),
-				report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), wattsText(p.PowerW), joulesText(p.EnergyJ)))
+			t.Rows = append(t.Rows, page.Cells(fmt.Sprintf("%.0f", p.Core), fmt.Sprintf("%.0f", p.Mem),
+				report.FormatSeconds(p.TimeS),
+				report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS), wattsText(p.PowerW),
+				joulesText(p.EnergyJ)))
 		}
 	}
 	return t

@@ -8,7 +8,8 @@ import (
 
 // contentPolicy is what pages may load: nothing from elsewhere, no script and no style
 // inside of a page.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // setSecurityHeaders sets the headers of every answer.
@@ -31,7 +32,8 @@ func Guard(h http.Handler, hosts func() []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !isKnownHost(r.Host, hosts()):
-			http.Error(w, `{"error":"the name of this host isn't known here: see [web] hosts"}`, http.StatusMisdirectedRequest)
+			http.Error(w, `{"error":"the name of this host isn't known here: see [web] hosts"}`,
+				http.StatusMisdirectedRequest)
 		case cross.Check(r) != nil:
 			http.Error(w, `{"error":"a page of another site sent this"}`, http.StatusForbidden)
 		default:

@@ -24,7 +24,9 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthRepo
 	bad = append(bad, stuck...)
 	var h healthReport
 	if len(bad) > 0 {
-		h.parts = append(h.parts, &page.Notice{Kind: page.Bad, Text: "Somebody should look at this:", Items: bad})
+		h.parts = append(h.parts, &page.Notice{
+			Kind: page.Bad, Text: "Somebody should look at this:", Items: bad,
+		})
 	}
 	if len(warn) > 0 {
 		h.parts = append(h.parts, &page.Notice{Kind: page.Warn, Text: "This may need a look:", Items: warn})
@@ -41,7 +43,10 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthRepo
 	h.parts = append(h.parts, page.Facts{
 		{Name: "Slurm's jobs", Text: syncText(&o.Status.Queue, r.Now)},
 		{Name: "Slurm's nodes", Text: syncText(&o.Status.Nodes, r.Now)},
-		{Name: "Records", Text: fmt.Sprintf("%s outcomes since the start, %s waiting to be written", report.FormatCount(int(o.Status.Outcomes)), report.FormatCount(int(o.Status.Unwritten)))},
+		{
+			Name: "Records", Text: fmt.Sprintf("%s outcomes since the start, %s waiting to be written",
+				report.FormatCount(int(o.Status.Outcomes)), report.FormatCount(int(o.Status.Unwritten))),
+		},
 		{Name: "Slowest decision", Text: report.FormatSeconds(o.Status.SlowestDecideS)},
 		{Name: "Clocks held", Text: held},
 	})
@@ -63,7 +68,8 @@ func controllerProblems(s *epdapi.ControllerStatus) []string {
 		all = append(all, "records: "+s.Trouble)
 	}
 	if s.Lost > 0 {
-		all = append(all, report.FormatCount(int(s.Lost))+" records were lost: the store refused them or had no room")
+		all = append(all,
+			report.FormatCount(int(s.Lost))+" records were lost: the store refused them or had no room")
 	}
 	return all
 }
@@ -78,21 +84,24 @@ func slurmProblems(s *epdapi.ControllerStatus, now time.Time) []string {
 		if sync.of.Failures == 0 {
 			continue
 		}
-		text := "Slurm doesn't say what " + sync.what + " there are, " + countText(sync.of.Failures, "time") + " in a row; the last answer is from " + ago(sync.of.At, now)
+		text := "Slurm doesn't say what " + sync.what + " there are, " + countText(sync.of.Failures, "time") +
+			" in a row; the last answer is from " + ago(sync.of.At, now)
 		if sync.of.Trouble != "" {
 			text += ": " + sync.of.Trouble
 		}
 		all = append(all, text)
 	}
 	if s.Implausible > 0 {
-		text := report.FormatCount(int(s.Implausible)) + " times an outcome said what can't be; it is kept, and counts nowhere"
+		text := report.FormatCount(int(s.Implausible)) +
+			" times an outcome said what can't be; it is kept, and counts nowhere"
 		if s.LastImplausible != "" {
 			text += ", the last: " + s.LastImplausible
 		}
 		all = append(all, text)
 	}
 	if s.OutcomeErrors > 0 {
-		all = append(all, report.FormatCount(int(s.OutcomeErrors))+" times an outcome couldn't be stored; agents keep them and try again")
+		all = append(all, report.FormatCount(int(s.OutcomeErrors))+" times an outcome couldn't be stored; "+
+			"agents keep them and try again")
 	}
 	return all
 }
@@ -140,7 +149,8 @@ func problemsOfNode(n *epdapi.NodeView, r *Request) (warn, bad []string) {
 		}
 	}
 	if last := len(n.Report.Troubles) - 1; last >= 0 && r.Now.Sub(n.Report.Troubles[last].At) < time.Hour {
-		warn = append(warn, n.Name+", "+ago(n.Report.Troubles[last].At, r.Now)+": "+n.Report.Troubles[last].Message)
+		warn = append(warn,
+			n.Name+", "+ago(n.Report.Troubles[last].At, r.Now)+": "+n.Report.Troubles[last].Message)
 	}
 	return warn, bad
 }

@@ -21,11 +21,14 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 	text := r.PathValue("id")
 	id, err := slurm.ParseJobID(text)
 	if err != nil {
-		return nil, notFound("There is no job "+text+".", "Jobs have numbers, such as 4711. An array's tasks have numbers of their own, as squeue -O JobID shows them.")
+		return nil, notFound("There is no job "+text+".",
+			"Jobs have numbers, such as 4711. An array's tasks have numbers of their own, as squeue -O "+
+				"JobID shows them.")
 	}
 	v, err := r.Source.Job(ctx, id)
 	if isRefused(err) {
-		return nil, notFound(fmt.Sprintf("Job %d isn't known.", id), "Jobs without GPUs, and those that ended before epd was there, aren't; users see only their own.")
+		return nil, notFound(fmt.Sprintf("Job %d isn't known.", id),
+			"Jobs without GPUs, and those that ended before epd was there, aren't; users see only their own.")
 	}
 	if err != nil {
 		return nil, err
@@ -48,20 +51,29 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutJob(v, r), State: jobState(v)},
 		Section{ID: "why", Heading: "Why these clocks", Parts: whyParts(v)})
 	if len(v.Outcomes) > 0 {
-		view.Sections = append(view.Sections, Section{ID: "measured", Heading: "Predicted and measured", Parts: measuredParts(v, nodesWithPages(ctx, r))})
+		view.Sections = append(view.Sections, Section{
+			ID: "measured", Heading: "Predicted and measured",
+			Parts: measuredParts(v, nodesWithPages(ctx, r)),
+		})
 	}
 	if parts := residencyParts(v); len(parts) > 0 {
-		view.Sections = append(view.Sections, Section{ID: "stays", Heading: "Where its clock stayed", Parts: parts})
+		view.Sections = append(view.Sections, Section{
+			ID: "stays", Heading: "Where its clock stayed", Parts: parts,
+		})
 	}
 	if parts := seriesParts(v, series, r.Now); len(parts) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "series", Heading: "Over time", Parts: parts})
 	}
 	if levers, err := s.levers(ctx, r); err == nil && levers != nil {
 		if parts := jobLevers(levers, id); len(parts) > 0 {
-			view.Sections = append(view.Sections, Section{ID: "levers", Heading: "In Slurm's queue", Parts: parts})
+			view.Sections = append(view.Sections, Section{
+				ID: "levers", Heading: "In Slurm's queue", Parts: parts,
+			})
 		}
 	}
-	view.Sections = append(view.Sections, Section{ID: "history", Heading: "What happened", Parts: []any{historyTable(v), rawLinks(id)}})
+	view.Sections = append(view.Sections, Section{
+		ID: "history", Heading: "What happened", Parts: []any{historyTable(v), rawLinks(id)},
+	})
 	return view, nil
 }
 
@@ -97,11 +109,16 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 		{Name: "Time limit", Text: limit},
 	}...)
 	if j.Workload != "" {
-		facts = append(facts, page.Fact{Name: "Workload", Text: epdapi.ShortWorkload(j.Workload) + ", " + by, Href: workloadLink(v, r)})
+		facts = append(facts, page.Fact{
+			Name: "Workload", Text: epdapi.ShortWorkload(j.Workload) + ", " + by, Href: workloadLink(v, r),
+		})
 	}
 	if v.Submission != nil && v.Submission.Tier != "" {
 		d := v.Submission
-		facts = append(facts, page.Fact{Name: "Expected then", Text: intervalText(d.TimeS, report.FormatSeconds) + ", " + intervalText(d.EnergyJ, joulesText)})
+		facts = append(facts, page.Fact{
+			Name: "Expected then", Text: intervalText(d.TimeS, report.FormatSeconds) + ", " +
+				intervalText(d.EnergyJ, joulesText),
+		})
 	}
 	parts := []any{facts}
 	if notice := wishesNotice(v.Wishes); notice != nil {
@@ -113,7 +130,8 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 // workloadLink leads to a job's workload: its models for those who may see them,
 // else its jobs.
 func workloadLink(v *epdapi.JobView, r *Request) string {
-	if n := len(v.Decisions); n > 0 && r.Viewer.SeesAll() && v.Decisions[n-1].GPUModel != "" && v.Decisions[n-1].Workload == v.Job.Workload {
+	if n := len(v.Decisions); n > 0 && r.Viewer.SeesAll() && v.Decisions[n-1].GPUModel != "" &&
+		v.Decisions[n-1].Workload == v.Job.Workload {
 		return workloadHref(v.Job.Workload, v.Decisions[n-1].GPUModel)
 	}
 	return withQuery("/jobs", (&epdapi.JobQuery{Workload: v.Job.Workload}).Values())
@@ -141,14 +159,17 @@ func whyParts(v *epdapi.JobView) []any {
 	for i, d := range slices.Backward(v.Decisions) {
 		group := []any{decidedFacts(&v.Decisions[i])}
 		if d.Default != nil {
-			group = append(group, alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model))
+			group = append(group,
+				alternativesTable("What the model said of it", d.Default, d.Chosen, d.Model))
 		}
 		one := &page.Group{Heading: "On " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: group}
 		if i == len(v.Decisions)-1 {
 			parts = append(parts, one)
 			continue
 		}
-		parts = append(parts, &page.Details{Summary: "Earlier: " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: []any{one}})
+		parts = append(parts, &page.Details{
+			Summary: "Earlier: " + orDash(d.Node) + ", " + dateTime(d.Created), Parts: []any{one},
+		})
 	}
 	return parts
 }
@@ -197,7 +218,10 @@ func decidedFacts(d *epdapi.Decision) page.Facts {
 	return page.Facts{
 		{Name: "Clocks", Text: d.Setting.Words()},
 		{Name: "Why", Text: orDash(d.Reason)},
-		{Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) + ", configuration " + orDash(d.ConfigVersion)},
+		{
+			Name: "Under", Text: "mode " + orDash(d.Mode) + ", " + armWords(d.Arm) +
+				", configuration " + orDash(d.ConfigVersion),
+		},
 		{Name: "Predicted", Text: expectedText(d.TimeS, d.EnergyJ)},
 	}
 }
@@ -214,7 +238,14 @@ func expectedText(time, energy record.Interval) string {
 // alternativesTable is what the model said of default clocks and of others.
 func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Model) *page.Table {
 	t := &page.Table{
-		Caption: caption, Columns: []page.Column{{Head: "Clocks"}, {Head: "Time", Number: true}, {Head: "Between", Number: true}, {Head: "Power", Number: true}, {Head: "Energy", Number: true}, {Head: "Against default", Number: true}},
+		Caption: caption, Columns: []page.Column{
+			{Head: "Clocks"},
+			{Head: "Time", Number: true},
+			{Head: "Between", Number: true},
+			{Head: "Power", Number: true},
+			{Head: "Energy", Number: true},
+			{Head: "Against default", Number: true},
+		},
 	}
 	add := func(name string, p *epdapi.Point) {
 		if p == nil {
@@ -222,9 +253,12 @@ func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Mod
 		}
 		off := dash
 		if p != base && base.EnergyJ > 0 {
-			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1), 100*(p.TimeS/base.TimeS-1))
+			off = fmt.Sprintf("%+.1f %% energy, %+.1f %% time", 100*(p.EnergyJ/base.EnergyJ-1),
+				100*(p.TimeS/base.TimeS-1))
 		}
-		row := page.Cells(name+": "+p.Words(), report.FormatSeconds(p.TimeS), report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), wattsText(p.PowerW), joulesText(p.EnergyJ), off)
+		row := page.Cells(name+": "+p.Words(), report.FormatSeconds(p.TimeS),
+			report.FormatSeconds(p.LowerS)+" and "+report.FormatSeconds(p.UpperS), wattsText(p.PowerW),
+			joulesText(p.EnergyJ), off)
 		row[0].Listed = true
 		t.Rows = append(t.Rows, row)
 	}
@@ -235,7 +269,8 @@ func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Mod
 		if m.Prior {
 			from += ", and what workloads have in common"
 		}
-		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from, mhzText(m.MinCore), mhzText(m.MaxCore))
+		t.More = fmt.Sprintf("Model version %d, from %s, seen at core clocks from %s to %s.", m.Version, from,
+			mhzText(m.MinCore), mhzText(m.MaxCore))
 	}
 	return t
 }
@@ -255,7 +290,8 @@ func nodesWithPages(ctx context.Context, r *Request) map[string]string {
 // measuredParts put what runs took beside what was predicted.
 func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 	t := &page.Table{
-		ID: "measured-table", Caption: "Each run beside its prediction", Note: "A run is this job on one node.",
+		ID: "measured-table", Caption: "Each run beside its prediction",
+		Note: "A run is this job on one node.",
 		Columns: []page.Column{
 			{Head: "Node"},
 			{Head: "Ended"},
@@ -308,7 +344,9 @@ func implausibleParts(v *epdapi.JobView) []any {
 	}
 	const most = 10
 	items = items[:min(len(items), most)]
-	return []any{&page.Notice{Kind: page.Warn, Text: "This came with its outcomes, can't be, and counts nowhere:", Items: items}}
+	return []any{&page.Notice{
+		Kind: page.Warn, Text: "This came with its outcomes, can't be, and counts nowhere:", Items: items,
+	}}
 }
 
 // restartParts say which runs epd was restarted under, Slurm suspended, or ended late,
@@ -329,17 +367,20 @@ func restartParts(v *epdapi.JobView) []any {
 	var parts []any
 	if len(restarted) > 0 {
 		parts = append(parts, &page.Notice{
-			Kind: page.Info, Text: "epd was restarted while it ran on " + strings.Join(restarted, ", ") + ", which gave its clocks back. " + shown,
+			Kind: page.Info, Text: "epd was restarted while it ran on " + strings.Join(restarted, ", ") +
+				", which gave its clocks back. " + shown,
 		})
 	}
 	if len(suspended) > 0 {
 		parts = append(parts, &page.Notice{
-			Kind: page.Info, Text: "It was suspended for a while on " + strings.Join(suspended, ", ") + ". " + shown,
+			Kind: page.Info, Text: "It was suspended for a while on " +
+				strings.Join(suspended, ", ") + ". " + shown,
 		})
 	}
 	if len(late) > 0 {
 		parts = append(parts, &page.Notice{
-			Kind: page.Info, Text: "Something ran before its Epilog on " + strings.Join(late, ", ") + ". " + shown,
+			Kind: page.Info, Text: "Something ran before its Epilog on " +
+				strings.Join(late, ", ") + ". " + shown,
 		})
 	}
 	return parts
@@ -351,7 +392,8 @@ func throttleParts(v *epdapi.JobView) []any {
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
 		for _, reason := range sortedKeys(o.ThrottledS) {
-			items = append(items, fmt.Sprintf("%s: %s for %s", orDash(o.Node), reason, report.FormatSeconds(o.ThrottledS[reason])))
+			items = append(items, fmt.Sprintf("%s: %s for %s", orDash(o.Node), reason,
+				report.FormatSeconds(o.ThrottledS[reason])))
 		}
 	}
 	if len(items) == 0 {
@@ -378,7 +420,8 @@ func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
 func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
 	var items []string
 	if at := slices.Index(l.Order, id); at >= 0 {
-		items = append(items, "its place in the wanted order is "+strconv.Itoa(at+1)+" of "+report.FormatCount(len(l.Order)))
+		items = append(items,
+			"its place in the wanted order is "+strconv.Itoa(at+1)+" of "+report.FormatCount(len(l.Order)))
 	}
 	for i := range l.Advice {
 		if l.Advice[i].Job == id {
@@ -397,7 +440,9 @@ func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
 // rawLinks lead to the same as JSON.
 func rawLinks(id slurm.JobID) any {
 	path := epdapi.PathJobs + "/" + id.String()
-	return renderTemplate(jsonLinks, []page.Link{{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries}})
+	return renderTemplate(jsonLinks, []page.Link{
+		{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries},
+	})
 }
 
 // shortReason is a reason that fits into a table.

@@ -15,8 +15,12 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-var jsonLinks = template.Must(template.New("json").Parse(`<p>As JSON: {{range $i, $l := .}}{{if $i}}, {{end}}<a href="{{$l.Href}}">{{$l.Text}}</a>{{end}}.</p>
-`))
+var jsonLinks = template.Must(
+	template.New("json").Parse(
+		`<p>As JSON: {{range $i, $l := .}}{{if $i}}, {{end}}<a href="{{$l.Href}}">{{$l.Text}}</a>{{end}}.</p>
+`,
+	),
+)
 
 // jobEvent is something that happened to a job.
 type jobEvent struct {
@@ -27,9 +31,14 @@ type jobEvent struct {
 
 // historyTable is what happened to a job, in order.
 func historyTable(v *epdapi.JobView) *page.Table {
-	t := &page.Table{ID: "history-table", Caption: "From submission to the last record", Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "Where"}, {Head: "What"}, {Head: "Details"}}}
+	t := &page.Table{
+		ID: "history-table", Caption: "From submission to the last record", Unnamed: true,
+		Columns: []page.Column{{Head: "When"}, {Head: "Where"}, {Head: "What"}, {Head: "Details"}},
+	}
 	for _, e := range historyOf(v) {
-		t.Rows = append(t.Rows, []page.Cell{{Text: dateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what, Listed: true}, {Text: e.more}})
+		t.Rows = append(t.Rows, []page.Cell{
+			{Text: dateTime(e.at)}, {Text: orDash(e.node)}, {Text: e.what, Listed: true}, {Text: e.more},
+		})
 	}
 	return t
 }
@@ -45,14 +54,21 @@ func historyOf(v *epdapi.JobView) []jobEvent {
 	}
 	for i := range v.Decisions {
 		d := &v.Decisions[i]
-		all = append(all, jobEvent{at: d.Created, node: d.Node, what: "decided: " + d.Setting.Words(), more: shortReason(d.Reason)})
+		all = append(all, jobEvent{
+			at: d.Created, node: d.Node, what: "decided: " + d.Setting.Words(), more: shortReason(d.Reason),
+		})
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
 		if !o.Started.IsZero() {
-			all = append(all, jobEvent{at: o.Started, node: o.Node, what: "started", more: "locked: " + o.Setting.Words()})
+			all = append(all, jobEvent{
+				at: o.Started, node: o.Node, what: "started", more: "locked: " + o.Setting.Words(),
+			})
 		}
-		end := jobEvent{at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"), more: countText(len(o.GPUs), "GPU") + clocksSeen(o)}
+		end := jobEvent{
+			at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"),
+			more: countText(len(o.GPUs), "GPU") + clocksSeen(o),
+		}
 		if o.Unmatched {
 			end.more = "its start wasn't seen, so that nothing was measured"
 		}

@@ -12,13 +12,17 @@ import (
 )
 
 // jobStates are the states by which jobs can be listed.
-var jobStates = []string{"RUNNING", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "ENDED"}
+var jobStates = []string{
+	"RUNNING", "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY",
+	"PREEMPTED", "ENDED",
+}
 
 // jobs is the jobs that epd decided about, newest first.
 func (s *Site) jobs(ctx context.Context, r *Request) (*View, error) {
 	q := epdapi.JobQuery{
-		User: r.Query.Get("user"), Account: r.Query.Get("account"), Partition: r.Query.Get("partition"), Workload: r.Query.Get("workload"),
-		State: r.Query.Get("state"), Limit: rowsPerPage,
+		User: r.Query.Get("user"), Account: r.Query.Get("account"), Partition: r.Query.Get("partition"),
+		Workload: r.Query.Get("workload"),
+		State:    r.Query.Get("state"), Limit: rowsPerPage,
 	}
 	if text := r.Query.Get("before"); text != "" {
 		before, err := strconv.ParseInt(text, 10, 64)
@@ -39,7 +43,11 @@ func (s *Site) jobs(ctx context.Context, r *Request) (*View, error) {
 	if links := jobsPager(&q, list); len(links) > 0 {
 		section.Parts = append(section.Parts, renderTemplate(pagerLinks, links))
 	}
-	return &View{Title: "Jobs", Lead: lead, Sections: []Section{{ID: "filter", Still: true, Parts: []any{jobsForm(&q, r)}}, section}}, nil
+	return &View{
+		Title: "Jobs", Lead: lead, Sections: []Section{
+			{ID: "filter", Still: true, Parts: []any{jobsForm(&q, r)}}, section,
+		},
+	}, nil
 }
 
 // jobsForm is the fields above the list. Users have their own jobs only.
@@ -48,14 +56,19 @@ func jobsForm(q *epdapi.JobQuery, r *Request) any {
 	if r.Viewer.SeesAll() {
 		inputs = append(inputs, formInput{Name: "user", Label: "User", Value: q.User})
 	}
-	inputs = append(inputs, formInput{Name: "account", Label: "Account", Value: q.Account}, formInput{Name: "partition", Label: "Partition", Value: q.Partition},
-		formInput{Name: "state", Label: "State", Value: q.State, Options: anyOptions(jobStates)}, formInput{Name: "workload", Label: "Workload", Value: q.Workload})
+	inputs = append(inputs, formInput{Name: "account", Label: "Account", Value: q.Account},
+		formInput{Name: "partition", Label: "Partition", Value: q.Partition},
+		formInput{Name: "state", Label: "State", Value: q.State, Options: anyOptions(jobStates)},
+		formInput{Name: "workload", Label: "Workload", Value: q.Workload})
 	return filterFormHTML("/jobs", inputs...)
 }
 
 func jobsTable(jobs []epdapi.JobRow) *page.Table {
 	t := &page.Table{
-		ID: "jobs-table", Caption: "Jobs", Note: "Clocks are those that its runs had, or are to have where no agent told of any yet. Time is that of the longest run; energy that of all GPUs, as far as it was measured.", Empty: "no such job is known",
+		ID: "jobs-table", Caption: "Jobs",
+		Note: "Clocks are those that its runs had, or are to have where no agent told of any yet. Time is " +
+			"that of the longest run; energy that of all GPUs, as far as it was measured.",
+		Empty: "no such job is known",
 		Columns: []page.Column{
 			{Head: "Job", Number: true},
 			{Head: "Name"},
@@ -81,7 +94,8 @@ func jobsTable(jobs []epdapi.JobRow) *page.Table {
 		_, energyJ := j.TimeAndEnergy()
 		mark := ""
 		if !j.Restarted.IsZero() {
-			mark, t.More = " *", "* epd was restarted while it ran, its job was suspended, or its Epilog late: this counts in no model and no saving."
+			mark, t.More = " *", "* epd was restarted while it ran, its job was suspended, or its Epilog "+
+				"late: this counts in no model and no saving."
 		}
 		t.Rows = append(t.Rows, []page.Cell{
 			jobCell(j.ID),

@@ -22,7 +22,8 @@ func seriesParts(v *epdapi.JobView, s *epdapi.JobSeries, now time.Time) []any {
 		parts = append(parts, runParts(v, &s.Runs[i], i, now))
 	}
 	if more := len(s.Runs) - maxSeriesRuns; more > 0 {
-		parts = append(parts, page.Text("and "+countText(more, "further run")+", see the time series as JSON."))
+		parts = append(parts,
+			page.Text("and "+countText(more, "further run")+", see the time series as JSON."))
 	}
 	return parts
 }
@@ -37,16 +38,27 @@ func runParts(v *epdapi.JobView, run *epdapi.RunSeries, n int, now time.Time) *p
 		g.Parts = append(g.Parts, page.Text("The run lasts. Its node told of it "+ago(run.At, now)+"."))
 	}
 	if run.Missing != "" {
-		g.Parts = append(g.Parts, &page.Notice{Kind: page.Info, Text: "There is no power and no clock over time: " + run.Missing})
+		g.Parts = append(g.Parts, &page.Notice{
+			Kind: page.Info, Text: "There is no power and no clock over time: " + run.Missing,
+		})
 	}
 	axis := axisOf(run)
 	for _, c := range []struct {
 		id, caption string
 		chart       *report.Chart
 	}{
-		{"power", "Power of one GPU: the mean, and between the least and the most that was read of any.", powerChart(v, run, axis)},
-		{"core", "Core clock: the mean, and between the least and the most that was read of any GPU.", coreChart(run, axis)},
-		{"use", "Utilisation: the part of the time in which a GPU was at work, mean over the GPUs.", useChart(run, axis)},
+		{
+			"power", "Power of one GPU: the mean, and between the least and the most that was read of any.",
+			powerChart(v, run, axis),
+		},
+		{
+			"core", "Core clock: the mean, and between the least and the most that was read of any GPU.",
+			coreChart(run, axis),
+		},
+		{
+			"use", "Utilisation: the part of the time in which a GPU was at work, mean over the GPUs.",
+			useChart(run, axis),
+		},
 	} {
 		if c.chart == nil {
 			continue
@@ -68,7 +80,8 @@ type timeAxis struct {
 
 // axisOf suits the length of a run.
 func axisOf(run *epdapi.RunSeries) timeAxis {
-	length := max(run.Power.IntervalS*float64(len(run.Power.Mean)), run.Utilisation.IntervalS*float64(len(run.Utilisation.Values)))
+	length := max(run.Power.IntervalS*float64(len(run.Power.Mean)),
+		run.Utilisation.IntervalS*float64(len(run.Utilisation.Values)))
 	switch {
 	case length > 48*3600:
 		return timeAxis{"days", 24 * 3600}
@@ -105,13 +118,19 @@ func plotValues(all []live.Number, scale float64) []float64 {
 
 // bandLine is a quantity over time with its spread.
 func bandLine(name string, b *epdapi.Band, a timeAxis) report.Series {
-	return report.Series{Name: name, X: a.times(len(b.Mean), b.IntervalS), Y: plotValues(b.Mean, 1), Low: plotValues(b.Low, 1), High: plotValues(b.High, 1)}
+	return report.Series{
+		Name: name, X: a.times(len(b.Mean), b.IntervalS), Y: plotValues(b.Mean, 1), Low: plotValues(b.Low, 1),
+		High: plotValues(b.High, 1),
+	}
 }
 
 // constantLine is a value that stays as long as a line lasts.
 func constantLine(name string, value float64, like *report.Series, color int) report.Series {
 	last := len(like.X) - 1
-	return report.Series{Name: name, X: []float64{like.X[0], like.X[last]}, Y: []float64{value, value}, Mark: report.Dashed, Color: color}
+	return report.Series{
+		Name: name, X: []float64{like.X[0], like.X[last]}, Y: []float64{value, value}, Mark: report.Dashed,
+		Color: color,
+	}
 }
 
 // powerChart is the power of a GPU beside what was predicted; nil where it wasn't
@@ -120,7 +139,10 @@ func powerChart(v *epdapi.JobView, run *epdapi.RunSeries, a timeAxis) *report.Ch
 	if len(run.Power.Mean) < 2 {
 		return nil
 	}
-	c := &report.Chart{Title: "Power", X: a.title(), Y: "W of one GPU", Zero: true, Lines: []report.Series{bandLine("measured", &run.Power, a)}}
+	c := &report.Chart{
+		Title: "Power", X: a.title(), Y: "W of one GPU", Zero: true,
+		Lines: []report.Series{bandLine("measured", &run.Power, a)},
+	}
 	d := decisionOfRun(v, record.RunKey{Node: run.Node, RunID: run.RunID})
 	if d == nil {
 		return c
@@ -149,7 +171,10 @@ func coreChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	if len(run.Core.Mean) < 2 {
 		return nil
 	}
-	c := &report.Chart{Title: "Core clock", X: a.title(), Y: "MHz", Zero: true, Lines: []report.Series{bandLine("read", &run.Core, a)}}
+	c := &report.Chart{
+		Title: "Core clock", X: a.title(), Y: "MHz", Zero: true,
+		Lines: []report.Series{bandLine("read", &run.Core, a)},
+	}
 	if core := run.Setting.Core; core > 0 {
 		c.Lines = append(c.Lines, constantLine("locked: "+mhzText(core), float64(core), &c.Lines[0], 2))
 	}
@@ -165,7 +190,10 @@ func useChart(run *epdapi.RunSeries, a timeAxis) *report.Chart {
 	const percent = 100
 	return &report.Chart{
 		Title: "Utilisation", X: a.title(), Y: "% of the time", Zero: true,
-		Lines: []report.Series{{Name: "measured", X: a.times(len(u.Values), u.IntervalS), Y: plotValues(u.Values, percent), Color: 3}},
+		Lines: []report.Series{{
+			Name: "measured", X: a.times(len(u.Values), u.IntervalS),
+			Y: plotValues(u.Values, percent), Color: 3,
+		}},
 	}
 }
 

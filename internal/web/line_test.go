@@ -61,7 +61,8 @@ func TestAPlanOfTheQueueWaitsForThatOfSomebodyElse(t *testing.T) {
 		<-time.After(2 * time.Second)
 		close(p.slow)
 		for _, answer := range []<-chan *httptest.ResponseRecorder{first, second} {
-			if w := <-answer; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "The plan is of") {
+			if w := <-answer; w.Code != http.StatusOK ||
+				!strings.Contains(w.Body.String(), "The plan is of") {
 				t.Errorf("%d:\n%.2000s", w.Code, w.Body)
 			}
 		}
@@ -83,8 +84,10 @@ func TestWhoWaitedTooLongForAPlanIsToldWhenToAskAgain(t *testing.T) {
 		began := time.Now()
 		refused := func(w *httptest.ResponseRecorder, says string) {
 			t.Helper()
-			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" || !strings.Contains(w.Body.String(), says) {
-				t.Errorf("%d, again after %q, want %q:\n%.2000s", w.Code, w.Header().Get("Retry-After"), says, w.Body)
+			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" ||
+				!strings.Contains(w.Body.String(), says) {
+				t.Errorf("%d, again after %q, want %q:\n%.2000s", w.Code, w.Header().Get("Retry-After"),
+					says, w.Body)
 			}
 			if !strings.Contains(w.Body.String(), "value=\"3\"") {
 				t.Error("the form is not as it was filled in")
@@ -115,7 +118,8 @@ func TestOfTheSameUserTheLastPlanThatWaitsIsMade(t *testing.T) {
 		old := p.ask(ctx, 1, planPath)
 		synctest.Wait()
 		last := p.ask(ctx, 1, "/whatif?policy=edl&jobs=2")
-		if w := <-old; w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "asked for another plan since") {
+		if w := <-old; w.Code != http.StatusTooManyRequests ||
+			!strings.Contains(w.Body.String(), "asked for another plan since") {
 			t.Errorf("%d:\n%.2000s", w.Code, w.Body)
 		}
 		close(p.slow)

@@ -13,7 +13,10 @@ import (
 
 func TestAPageSaysThatItIsntUpToDateAnyMore(t *testing.T) {
 	c := newCluster()
-	site := web.New(web.Options{Source: func(web.Viewer) web.Source { return c }, Version: "1.0", Now: func() time.Time { return shownAt }})
+	site := web.New(web.Options{
+		Source: func(web.Viewer) web.Source { return c }, Version: "1.0",
+		Now: func() time.Time { return shownAt },
+	})
 	pages := site.Socket(func(*http.Request) web.Viewer { return admin })
 	var away atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,6 +30,8 @@ func TestAPageSaysThatItIsntUpToDateAnyMore(t *testing.T) {
 	p := browsertest.OpenQuietly(t, server.URL+"/nodes", browsertest.View{})
 	p.WaitFor(`document.getElementById('live-trouble').hidden`)
 	away.Store(true)
-	p.WaitFor(`document.getElementById('live-trouble').textContent.includes('Not updated since') && !document.getElementById('live-trouble').hidden`)
+	p.WaitFor(
+		`document.getElementById('live-trouble').textContent.includes('Not updated since') && !document.getElementById('live-trouble').hidden`,
+	)
 	p.Says("epd answers 503")
 }

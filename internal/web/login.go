@@ -91,13 +91,18 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 	section := Section{ID: "login", Still: true}
 	switch {
 	case s.tokens().Len() == 0:
-		section.Parts = append(section.Parts, &page.Notice{Kind: page.Warn, Text: "Nobody can log in here: epd has no token file, or one that it can't use. epd's log says which."})
+		section.Parts = append(section.Parts, &page.Notice{
+			Kind: page.Warn, Text: "Nobody can log in here: epd has no token file, or one that it can't " +
+				"use. epd's log says which.",
+		})
 	default:
 		if wrong != nil {
 			section.Parts = append(section.Parts, wrong)
 		}
 		var form strings.Builder
-		data := map[string]any{"Hidden": s.forms.hidden(viewerOf(r.Context())), "Next": localPath(r.FormValue("next"))}
+		data := map[string]any{
+			"Hidden": s.forms.hidden(viewerOf(r.Context())), "Next": localPath(r.FormValue("next")),
+		}
 		if err := loginForm.Execute(&form, data); err != nil {
 			s.fail(w, r, err)
 			return
@@ -105,7 +110,9 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 		view.Lead = "With a token from the administrator, who has them in epd's token file."
 		section.Parts = append(section.Parts, template.HTML(form.String())) //nolint:gosec // of the template
 	}
-	section.Parts = append(section.Parts, page.Text("Without one: on the head node, epd's socket shows you your own jobs. ssh -L 8080:/run/epplan/submit.sock HOST, then open http://localhost:8080/ here."))
+	section.Parts = append(section.Parts,
+		page.Text("Without one: on the head node, epd's socket shows you your own jobs. ssh -L "+
+			"8080:/run/epplan/submit.sock HOST, then open http://localhost:8080/ here."))
 	view.Sections = []Section{section}
 	s.write(w, r, status, view)
 }
@@ -133,7 +140,10 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	if t == nil {
 		s.failures.record(from, now)
 		s.options.Log.Warn("a login failed", "from", from[0].name)
-		s.showLogin(w, r, http.StatusForbidden, &page.Notice{Kind: page.Bad, Text: "That token isn't one of this epd's. Check that nothing is missing at its ends."})
+		s.showLogin(w, r, http.StatusForbidden, &page.Notice{
+			Kind: page.Bad,
+			Text: "That token isn't one of this epd's. Check that nothing is missing at its ends.",
+		})
 		return
 	}
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
@@ -159,7 +169,8 @@ func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 // localPath is an address of this site, or the overview.
 func localPath(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 	return next

@@ -33,7 +33,8 @@ func (p *port) from(t *testing.T, forwarded string) *browser {
 func TestOneWhoseLoginsFailKeepsNobodyElseBehindAProxyOut(t *testing.T) {
 	p := openPort(t)
 	p.from(t, "10.0.0.7").fails(5)
-	for _, forwarded := range []string{"10.0.0.7", "10.0.0.9, 10.0.0.7", "::ffff:10.0.0.7"} { // what its client said before counts for nothing
+	// What its client said before counts for nothing.
+	for _, forwarded := range []string{"10.0.0.7", "10.0.0.9, 10.0.0.7", "::ffff:10.0.0.7"} {
 		if a := p.from(t, forwarded).login(adminToken); a.status != http.StatusTooManyRequests {
 			t.Errorf("%q, whose logins failed: %d", forwarded, a.status)
 		}
@@ -82,9 +83,13 @@ func TestOverANetworkNobodySaysWhoElseTheyAre(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/login", nil)
 		r.Host = "localhost"
 		site.ServeHTTP(w, r)
-		form := url.Values{"token": {"wrong-wrong-wrong-wrong"}, "form_token": {tokenOfForm.FindStringSubmatch(w.Body.String())[1]}}
+		form := url.Values{
+			"token":      {"wrong-wrong-wrong-wrong"},
+			"form_token": {tokenOfForm.FindStringSubmatch(w.Body.String())[1]},
+		}
 		w = httptest.NewRecorder()
-		r = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/login", strings.NewReader(form.Encode()))
+		r = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/login",
+			strings.NewReader(form.Encode()))
 		r.Host, r.RemoteAddr = "localhost", remote
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("X-Forwarded-For", forwarded)
@@ -92,7 +97,8 @@ func TestOverANetworkNobodySaysWhoElseTheyAre(t *testing.T) {
 		return w.Code
 	}
 	for i := range 5 {
-		if status := try(fmt.Sprintf("192.0.2.1:%d", 1000+i), fmt.Sprintf("10.0.0.%d", i)); status != http.StatusForbidden {
+		if status := try(fmt.Sprintf("192.0.2.1:%d", 1000+i), fmt.Sprintf("10.0.0.%d", i)); status !=
+			http.StatusForbidden {
 			t.Fatal(status)
 		}
 	}
@@ -150,7 +156,8 @@ func TestLoginsThatFailAreBounded(t *testing.T) {
 	p := openPort(t)
 	b := p.from(t, "10.0.0.7")
 	b.fails(5)
-	if a := b.login(adminToken); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "60" || len(b.cookies) > 0 {
+	if a := b.login(adminToken); a.status != http.StatusTooManyRequests ||
+		a.header.Get("Retry-After") != "60" || len(b.cookies) > 0 {
 		t.Errorf("the sixth: %d, retry after %q", a.status, a.header.Get("Retry-After"))
 	}
 	p.now = p.now.Add(time.Minute)
@@ -160,7 +167,10 @@ func TestLoginsThatFailAreBounded(t *testing.T) {
 }
 
 func TestALoginLeadsToThisSiteOnly(t *testing.T) {
-	for _, next := range []string{"//evil.example/", "https://evil.example/", `/\evil.example`, "javascript:alert(1)", "/\tx", "jobs"} {
+	for _, next := range []string{
+		"//evil.example/", "https://evil.example/", `/\evil.example`,
+		"javascript:alert(1)", "/\tx", "jobs",
+	} {
 		p := openPort(t)
 		b := p.browser(t)
 		form := url.Values{"form_token": {b.formToken("/login")}, "token": {adminToken}, "next": {next}}
@@ -181,7 +191,8 @@ func TestWithoutAPortInTheHostsNameTheCookieHasTheOneThatEpdListensAt(t *testing
 		if len(b.cookies) != 1 || !strings.HasPrefix(b.cookies[0].Name, "epd_session_") {
 			t.Fatalf("%q: %v", host, b.cookies)
 		}
-		if name := b.cookies[0].Name; strings.HasSuffix(host, ":8443") != (name == "epd_session_8443") || names[name] {
+		if name := b.cookies[0].Name; strings.HasSuffix(host, ":8443") != (name == "epd_session_8443") ||
+			names[name] {
 			t.Errorf("%q: the cookie is called %s", host, name)
 		} else {
 			names[name] = true

@@ -21,11 +21,14 @@ func (s *Site) node(ctx context.Context, r *Request) (*View, error) {
 	}
 	at := slices.IndexFunc(list.Nodes, func(n epdapi.NodeView) bool { return n.Name == r.PathValue("name") })
 	if at < 0 {
-		return nil, notFound("There is no such node.", "Slurm names no node of that name that has GPUs, and no agent reported from one. The page Nodes lists those that are known.")
+		return nil, notFound("There is no such node.", "Slurm names no node of that name that has GPUs, "+
+			"and no agent reported from one. The page Nodes lists those that are known.")
 	}
 	n := &list.Nodes[at]
 	view := &View{Title: "Node " + n.Name, Back: page.Link{Text: "Nodes", Href: "/nodes"}}
-	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutNode(n, r), State: "Node " + n.Name + ": " + orDash(n.State)})
+	view.Sections = append(view.Sections, Section{
+		ID: "about", Parts: aboutNode(n, r), State: "Node " + n.Name + ": " + orDash(n.State),
+	})
 	if n.Report == nil {
 		return view, nil
 	}
@@ -33,7 +36,9 @@ func (s *Site) node(ctx context.Context, r *Request) (*View, error) {
 		Section{ID: "gpus", Heading: "GPUs", Parts: []any{gpusTable(n.Report), journalTable(n.Report, r)}},
 		Section{ID: "runs", Heading: "Runs", Parts: []any{nodeRunsTable(n.Report, r)}})
 	if r.Viewer.SeesAll() {
-		view.Sections = append(view.Sections, Section{ID: "troubles", Heading: "Troubles", Parts: []any{problemsTable(n.Report)}})
+		view.Sections = append(view.Sections, Section{
+			ID: "troubles", Heading: "Troubles", Parts: []any{problemsTable(n.Report)},
+		})
 	}
 	return view, nil
 }
@@ -48,20 +53,38 @@ func aboutNode(n *epdapi.NodeView, r *Request) []any {
 	if n.Reason != "" {
 		facts = append(facts, page.Fact{Name: "Reason", Text: n.Reason})
 	}
-	facts = append(facts, page.Fact{Name: "Partitions", Text: orDash(strings.Join(n.Partitions, ", "))}, page.Fact{Name: "GPUs", Text: gpusOf(n)},
+	facts = append(facts, page.Fact{Name: "Partitions", Text: orDash(strings.Join(n.Partitions, ", "))},
+		page.Fact{Name: "GPUs", Text: gpusOf(n)},
 		page.Fact{Name: "Agent heard", Text: lastReportCell(n, r).Text})
 	if n.Report == nil {
-		return []any{facts, &page.Notice{Kind: page.Warn, Text: "This node's agent didn't report since epd's start: its clocks, its journal and its runs aren't known here. epplan status on the node asks the agent itself."}}
+		return []any{
+			facts, &page.Notice{
+				Kind: page.Warn, Text: "This node's agent didn't report since epd's start: its clocks, its " +
+					"journal and its runs aren't known here. epplan status on the node asks " +
+					"the agent itself.",
+			},
+		}
 	}
-	facts = append(facts, page.Fact{Name: "Agent", Text: "epd " + orDash(n.Report.Version) + ", started " + dateTime(n.Report.Started)},
-		page.Fact{Name: "Power", Text: powerOfNode(n.Report)}, page.Fact{Name: "Outcomes that wait", Text: waitingText(n.Report)})
+	facts = append(facts,
+		page.Fact{Name: "Agent", Text: "epd " + orDash(n.Report.Version) +
+			", started " + dateTime(n.Report.Started)},
+		page.Fact{Name: "Power", Text: powerOfNode(n.Report)},
+		page.Fact{Name: "Outcomes that wait", Text: waitingText(n.Report)})
 	parts := []any{facts}
 	if !n.Fresh {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "The agent hasn't reported for a while: what follows is as it was " + ago(n.Heard, r.Now) + "."})
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: "The agent hasn't reported for a while: what follows is as it was " +
+				ago(n.Heard, r.Now) + ".",
+		})
 	}
 	const muchSkew = 2
 	if math.Abs(n.SkewS) > muchSkew {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: fmt.Sprintf("The node's clock is off by about %.1f s.", n.SkewS), Items: []string{"munge refuses what comes from too far away in time: let the machines ask one time server."}})
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: fmt.Sprintf("The node's clock is off by about %.1f s.", n.SkewS),
+			Items: []string{
+				"munge refuses what comes from too far away in time: let the machines ask one time server.",
+			},
+		})
 	}
 	return parts
 }
@@ -69,7 +92,9 @@ func aboutNode(n *epdapi.NodeView, r *Request) []any {
 // gpusTable is the GPUs of a node, in the order of their device files.
 func gpusTable(n *epdapi.NodeReport) *page.Table {
 	t := &page.Table{
-		ID: "gpus-table", Caption: "GPUs as the agent read them last", Note: "At default clocks the driver chooses the clocks by itself; a lock holds them.", Empty: "the agent has no GPU",
+		ID: "gpus-table", Caption: "GPUs as the agent read them last",
+		Note:  "At default clocks the driver chooses the clocks by itself; a lock holds them.",
+		Empty: "the agent has no GPU",
 		Columns: []page.Column{
 			{Head: "GPU", Number: true},
 			{Head: "Model"},
@@ -89,7 +114,8 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 		g := &gpus[i]
 		core, mem, power, use := dash, dash, dash, dash
 		if g.Read {
-			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), wattsText(g.Power), numberOrDash(g.Utilisation, report.FormatPercent)
+			core, mem, power, use = clockOr(g.Core), clockOr(g.Mem), wattsText(g.Power),
+				numberOrDash(g.Utilisation, report.FormatPercent)
 		}
 		trouble := page.Cell{Text: gpuProblem(g)}
 		if trouble.Text == "" {
@@ -98,7 +124,16 @@ func gpusTable(n *epdapi.NodeReport) *page.Table {
 			trouble.Kind = page.Bad
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			{Text: report.FormatCount(g.Minor)}, {Text: orDash(g.Model)}, {Text: core}, {Text: mem}, {Text: lockText(g)}, {Text: rangeText(g)}, {Text: power}, {Text: use}, trouble, {Text: g.UUID},
+			{Text: report.FormatCount(g.Minor)},
+			{Text: orDash(g.Model)},
+			{Text: core},
+			{Text: mem},
+			{Text: lockText(g)},
+			{Text: rangeText(g)},
+			{Text: power},
+			{Text: use},
+			trouble,
+			{Text: g.UUID},
 		})
 	}
 	return t
@@ -138,8 +173,12 @@ func rangeText(g *epdapi.NodeGPU) string {
 // journalTable is what the journal says is held.
 func journalTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	t := &page.Table{
-		ID: "journal-table", Caption: "Journal of locked clocks", Note: "An entry is on disk before a clock is locked and goes after it was given back, so that a crash leaves none locked.",
-		Empty: "no clock is held", Columns: []page.Column{{Head: "GPU", Number: true}, {Head: "Held at"}, {Head: "For job", Number: true}, {Head: "Since"}},
+		ID: "journal-table", Caption: "Journal of locked clocks",
+		Note: "An entry is on disk before a clock is locked and goes after it was given back, so that a " +
+			"crash leaves none locked.",
+		Empty: "no clock is held", Columns: []page.Column{
+			{Head: "GPU", Number: true}, {Head: "Held at"}, {Head: "For job", Number: true}, {Head: "Since"},
+		},
 	}
 	if !r.Viewer.SeesAll() {
 		t.Empty = "entries are shown to operators"
@@ -153,7 +192,9 @@ func journalTable(n *epdapi.NodeReport, r *Request) *page.Table {
 		if g.Journal.Job > 0 {
 			job = jobCell(int64(g.Journal.Job))
 		}
-		t.Rows = append(t.Rows, []page.Cell{{Text: report.FormatCount(g.Minor)}, {Text: lockText(g)}, job, {Text: dateTime(g.Journal.Since)}})
+		t.Rows = append(t.Rows, []page.Cell{
+			{Text: report.FormatCount(g.Minor)}, {Text: lockText(g)}, job, {Text: dateTime(g.Journal.Since)},
+		})
 	}
 	return t
 }
@@ -162,7 +203,14 @@ func journalTable(n *epdapi.NodeReport, r *Request) *page.Table {
 func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 	t := &page.Table{
 		ID: "runs-table", Caption: "Runs of jobs", Empty: "no run",
-		Columns: []page.Column{{Head: "Job", Number: true}, {Head: "GPUs", Number: true}, {Head: "Clocks wanted"}, {Head: "Started"}, {Head: "State"}, {Head: "Slower by", Number: true}},
+		Columns: []page.Column{
+			{Head: "Job", Number: true},
+			{Head: "GPUs", Number: true},
+			{Head: "Clocks wanted"},
+			{Head: "Started"},
+			{Head: "State"},
+			{Head: "Slower by", Number: true},
+		},
 	}
 	if !r.Viewer.SeesAll() {
 		t.Caption, t.Empty = "Runs of your jobs", "none of your jobs runs here"
@@ -181,7 +229,12 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 			slower = fmt.Sprintf("at most %.3f times, of %.2f", run.Slowdown, run.SLA)
 		}
 		t.Rows = append(t.Rows, []page.Cell{
-			jobCell(int64(run.Job)), {Text: report.FormatCount(len(run.GPUs))}, {Text: run.Words()}, {Text: dateTime(run.Started)}, {Text: state}, {Text: slower},
+			jobCell(int64(run.Job)),
+			{Text: report.FormatCount(len(run.GPUs))},
+			{Text: run.Words()},
+			{Text: dateTime(run.Started)},
+			{Text: state},
+			{Text: slower},
 		})
 	}
 	return t
@@ -189,7 +242,10 @@ func nodeRunsTable(n *epdapi.NodeReport, r *Request) *page.Table {
 
 // problemsTable is what went wrong on a node, the last first.
 func problemsTable(n *epdapi.NodeReport) *page.Table {
-	t := &page.Table{ID: "troubles-table", Caption: "What went wrong there", Empty: "nothing did since the agent started", Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "What"}}}
+	t := &page.Table{
+		ID: "troubles-table", Caption: "What went wrong there", Empty: "nothing did since the agent started",
+		Unnamed: true, Columns: []page.Column{{Head: "When"}, {Head: "What"}},
+	}
 	for _, trouble := range slices.Backward(n.Troubles) {
 		t.Rows = append(t.Rows, page.Cells(dateTime(trouble.At), trouble.Message))
 	}

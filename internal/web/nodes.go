@@ -43,20 +43,35 @@ func (s *Site) nodes(ctx context.Context, r *Request) (*View, error) {
 		}
 	}
 	view := &View{
-		Title: "Nodes", Lead: "Nodes with GPUs, as Slurm names them, with what their agents told last. Only a node's agent can read its GPUs: what isn't told here isn't known here.",
+		Title: "Nodes", Lead: "Nodes with GPUs, as Slurm names them, with what their agents told last. " +
+			"Only a node's agent can read its GPUs: what isn't told here isn't known here.",
 	}
 	if len(partitions) > 1 || partition != "" {
-		view.Sections = append(view.Sections, Section{ID: "filter", Still: true, Parts: []any{filterFormHTML("/nodes", formInput{Name: "partition", Label: "Partition", Value: partition, Options: anyOptions(commonValues(partitions))})}})
+		view.Sections = append(view.Sections, Section{
+			ID: "filter", Still: true, Parts: []any{
+				filterFormHTML("/nodes", formInput{
+					Name: "partition", Label: "Partition", Value: partition,
+					Options: anyOptions(commonValues(partitions)),
+				}),
+			},
+		})
 	}
 	view.Sections = append(view.Sections,
-		Section{ID: "use", Parts: []any{page.Tiles{powerTile(&list.Power), busyTile(&list.Power), heldTile(&list.Power)}}},
+		Section{
+			ID: "use", Parts: []any{page.Tiles{
+				powerTile(&list.Power), busyTile(&list.Power), heldTile(&list.Power),
+			}},
+		},
 		Section{ID: "nodes", Parts: []any{nodesTable(shown, list, r)}},
 		Section{ID: "clocks", Heading: "GPUs by clocks", Parts: []any{clocksTable(list)}})
 	return view, nil
 }
 
 func busyTile(p *epdapi.ClusterPower) page.Tile {
-	t := page.Tile{Label: "GPUs in use", Value: report.FormatCount(p.Busy), Note: "of " + report.FormatCount(p.GPUs) + " that were read"}
+	t := page.Tile{
+		Label: "GPUs in use", Value: report.FormatCount(p.Busy),
+		Note: "of " + report.FormatCount(p.GPUs) + " that were read",
+	}
 	if p.Unread > 0 {
 		t.Note += ", " + report.FormatCount(p.Unread) + " can't be read"
 		t.Kind = page.Warn
@@ -65,13 +80,16 @@ func busyTile(p *epdapi.ClusterPower) page.Tile {
 }
 
 func heldTile(p *epdapi.ClusterPower) page.Tile {
-	return page.Tile{Label: "GPUs with locked clocks", Value: report.FormatCount(p.Held), Note: "by the agents' journals"}
+	return page.Tile{
+		Label: "GPUs with locked clocks", Value: report.FormatCount(p.Held), Note: "by the agents' journals",
+	}
 }
 
 // nodesTable is the nodes by name.
 func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *page.Table {
 	t := &page.Table{
-		ID: "nodes-table", Caption: "Nodes: " + report.FormatCount(len(nodes)), Empty: "no node with GPUs is known: Slurm named none, and no agent reported",
+		ID: "nodes-table", Caption: "Nodes: " + report.FormatCount(len(nodes)),
+		Empty: "no node with GPUs is known: Slurm named none, and no agent reported",
 		Columns: []page.Column{
 			{Head: "Node"},
 			{Head: "By Slurm"},
@@ -86,11 +104,17 @@ func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *pa
 		},
 	}
 	for _, n := range nodes {
-		row := []page.Cell{{Text: n.Name, Href: nodeHref(n.Name)}, nodeState(n), {Text: orDash(strings.Join(n.Partitions, ", "))}, {Text: gpusOf(n)}}
+		row := []page.Cell{
+			{Text: n.Name, Href: nodeHref(n.Name)},
+			nodeState(n),
+			{Text: orDash(strings.Join(n.Partitions, ", "))},
+			{Text: gpusOf(n)},
+		}
 		if n.Report == nil {
 			row = append(row, page.Cells(dash, dash, dash, dash)...)
 		} else {
-			row = append(row, page.Cells(coresOf(n.Report), report.FormatCount(lockedOf(n.Report)), powerOfNode(n.Report), report.FormatCount(len(n.Report.Runs)))...)
+			row = append(row, page.Cells(coresOf(n.Report), report.FormatCount(lockedOf(n.Report)),
+				powerOfNode(n.Report), report.FormatCount(len(n.Report.Runs)))...)
 		}
 		t.Rows = append(t.Rows, append(row, lastReportCell(n, r), page.Cell{Text: agentText(n)}))
 	}
@@ -104,7 +128,8 @@ func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *pa
 func nodeState(n *epdapi.NodeView) page.Cell {
 	c := page.Cell{Text: orDash(strings.ReplaceAll(n.State, "+", " ")), Badge: n.State != ""}
 	switch {
-	case strings.Contains(n.State, "DOWN") && !strings.Contains(n.State, "POWERED_DOWN") || strings.Contains(n.State, "FAIL"):
+	case strings.Contains(n.State, "DOWN") && !strings.Contains(n.State, "POWERED_DOWN") ||
+		strings.Contains(n.State, "FAIL"):
 		c.Kind = page.Bad
 	case strings.Contains(n.State, "DRAIN") || strings.Contains(n.State, "NOT_RESPONDING"):
 		c.Kind = page.Warn
@@ -218,11 +243,17 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 	})
 	t := &page.Table{
 		ID: "clocks-table", Caption: "GPUs by the clocks that are locked", Empty: "no agent told lately",
-		Columns: []page.Column{{Head: "GPU model"}, {Head: "Locked"}, {Head: "GPUs", Number: true}, {Head: "Power", Number: true}},
+		Columns: []page.Column{
+			{Head: "GPU model"},
+			{Head: "Locked"},
+			{Head: "GPUs", Number: true},
+			{Head: "Power", Number: true},
+		},
 	}
 	const most = 40
 	for _, key := range keys[:min(len(keys), most)] {
-		t.Rows = append(t.Rows, page.Cells(orDash(key.model), key.locked.Words(), report.FormatCount(counts[key]), wattsText(power[key])))
+		t.Rows = append(t.Rows, page.Cells(orDash(key.model), key.locked.Words(),
+			report.FormatCount(counts[key]), wattsText(power[key])))
 	}
 	if len(keys) > most {
 		t.More = fmt.Sprintf("and %d further pairs of clocks", len(keys)-most)

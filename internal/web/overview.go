@@ -40,10 +40,14 @@ func (s *Site) overview(ctx context.Context, r *Request) (*View, error) {
 		if advice != nil {
 			view.Sections = append(view.Sections, *advice)
 		}
-		view.Sections = append(view.Sections, Section{ID: "decisions", Heading: "The last decisions", Parts: decisionParts(o.Decisions, r)})
+		view.Sections = append(view.Sections, Section{
+			ID: "decisions", Heading: "The last decisions", Parts: decisionParts(o.Decisions, r),
+		})
 	}
 	view.Sections = append(view.Sections,
-		Section{ID: "modes", Heading: "Modes and clocks", Parts: []any{&page.Group{Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)}}}},
+		Section{ID: "modes", Heading: "Modes and clocks", Parts: []any{&page.Group{
+			Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
+		}}},
 		Section{ID: "days", Heading: "The last days", Parts: daysParts(o)})
 	return view, nil
 }
@@ -67,19 +71,23 @@ func summaryTiles(o *epdapi.Overview, r *Request) page.Tiles {
 	tiles := page.Tiles{savedTile(&o.Savings)}
 	if m := &o.Savings.Modelled; m.Runs > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Saved by the models", Value: joulesText(m.SavedJ()), Note: shareText(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " + countText(m.Runs, "run"), ID: "modelled",
+			Label: "Saved by the models", Value: joulesText(m.SavedJ()),
+			Note: shareText(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " +
+				countText(m.Runs, "run"), ID: "modelled",
 		})
 	}
 	tiles = append(tiles, powerTile(&o.Power))
 	if !o.Queue.At.IsZero() {
 		tiles = append(tiles, page.Tile{
 			Label: "GPU jobs", Value: report.FormatCount(o.Queue.Running) + " running",
-			Note: report.FormatCount(o.Queue.Pending) + " waiting, by Slurm " + ago(o.Queue.At, r.Now), ID: "queued",
+			Note: report.FormatCount(o.Queue.Pending) + " waiting, by Slurm " + ago(o.Queue.At, r.Now),
+			ID:   "queued",
 		})
 	}
 	return append(tiles, page.Tile{
 		Label: "Decisions", Value: report.FormatCount(int(o.Status.Decisions)),
-		Note: fmt.Sprintf("%s set, %s held out; epd started %s", report.FormatCount(int(o.Status.Applied)), report.FormatCount(int(o.Status.HeldOut)), ago(o.Status.Started, r.Now)),
+		Note: fmt.Sprintf("%s set, %s held out; epd started %s", report.FormatCount(int(o.Status.Applied)),
+			report.FormatCount(int(o.Status.HeldOut)), ago(o.Status.Started, r.Now)),
 	})
 }
 
@@ -111,7 +119,9 @@ func powerTile(p *epdapi.ClusterPower) page.Tile {
 // daysParts is what ended on the last days. Days on which nothing did are left out.
 func daysParts(o *epdapi.Overview) []any {
 	t := &page.Table{
-		ID: "days-table", Caption: "Runs that ended, by day", Note: "Days in UTC, the last one first. A run is a job on one node.", Empty: "no run ended in these days",
+		ID: "days-table", Caption: "Runs that ended, by day",
+		Note:  "Days in UTC, the last one first. A run is a job on one node.",
+		Empty: "no run ended in these days",
 		Columns: []page.Column{
 			{Head: "Day"},
 			{Head: "Runs", Number: true},
@@ -131,8 +141,10 @@ func daysParts(o *epdapi.Overview) []any {
 		if d.Runs == 0 {
 			continue
 		}
-		cells := page.Cells(d.Day.UTC().Format("2006-01-02"), report.FormatCount(int(d.Runs)), report.FormatCount(int(d.Completed)),
-			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joulesText(d.GPUEnergyJ), report.FormatCount(int(d.Measured)))
+		cells := page.Cells(d.Day.UTC().Format("2006-01-02"), report.FormatCount(int(d.Runs)),
+			report.FormatCount(int(d.Completed)),
+			report.FormatCount(int(d.Treated)), report.FormatCount(int(d.HeldOut)), joulesText(d.GPUEnergyJ),
+			report.FormatCount(int(d.Measured)))
 		if constant {
 			cells = slices.Insert(cells, constantAt, page.Cell{Text: report.FormatCount(int(d.Constant))})
 		}
@@ -159,22 +171,32 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 	for i := range o.Days {
 		most = max(most, o.Days[i].GPUEnergyJ/dvfsmodel.JoulesPerKWh)
 	}
-	factor, unit := unitChooser([]displayUnit{{2e6, 1e6, "GWh"}, {2e3, 1e3, "MWh"}, {.2, 1, "kWh"}, {0, 1e-3, "Wh"}})(most)
+	factor, unit := unitChooser([]displayUnit{
+		{2e6, 1e6, "GWh"}, {2e3, 1e3, "MWh"}, {.2, 1, "kWh"}, {0, 1e-3, "Wh"},
+	})(most)
 	line := report.Series{Name: "GPU energy, where measured"}
 	for i, d := range o.Days {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
 		line.Y = append(line.Y, d.GPUEnergyJ/dvfsmodel.JoulesPerKWh/factor)
 	}
-	svg, err := report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{{Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line}}})
+	svg, err := report.InlineCharts("days-chart", "GPU energy by day",
+		[]report.Chart{
+			{Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line}},
+		})
 	if err != nil {
 		return t
 	}
-	return &page.Figure{ID: "days-figure", Caption: "What ended in the last " + report.FormatCount(len(o.Days)) + " days. Today isn't over.", SVG: svg, Numbers: t}
+	return &page.Figure{
+		ID: "days-figure", Caption: "What ended in the last " + report.FormatCount(len(o.Days)) +
+			" days. Today isn't over.", SVG: svg, Numbers: t,
+	}
 }
 
 // modesTable is what epd does by partition.
 func modesTable(s *epdapi.ControllerStatus) *page.Table {
-	t := &page.Table{Caption: "Mode of each partition", Columns: []page.Column{{Head: "Partition"}, {Head: "Mode"}}}
+	t := &page.Table{
+		Caption: "Mode of each partition", Columns: []page.Column{{Head: "Partition"}, {Head: "Mode"}},
+	}
 	others := "all"
 	if len(s.Modes) > 0 {
 		others = "all others"
@@ -183,7 +205,8 @@ func modesTable(s *epdapi.ControllerStatus) *page.Table {
 		t.Rows = append(t.Rows, []page.Cell{{Text: name}, modeCell(s.Modes[name])})
 	}
 	t.Rows = append(t.Rows, []page.Cell{{Text: others}, modeCell(s.Mode)})
-	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out", orDash(s.ConfigVersion), statedShare(s.HoldOut))
+	t.More = fmt.Sprintf("Configuration %s; %s of the jobs are held out", orDash(s.ConfigVersion),
+		statedShare(s.HoldOut))
 	if s.ConstantArm > 0 {
 		t.More += ", " + statedShare(s.ConstantArm) + " are drawn for constant clocks"
 	}

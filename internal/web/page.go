@@ -94,7 +94,10 @@ func (s *Site) actions() []actionRoute {
 var templateFiles embed.FS
 
 // templates are the frame with the site's own parts.
-var templates = template.Must(page.Templates().Funcs(template.FuncMap{"local": page.IsLocal}).ParseFS(templateFiles, "templates/*.html"))
+var templates = template.Must(
+	page.Templates().Funcs(template.FuncMap{"local": page.IsLocal}).ParseFS(templateFiles,
+		"templates/*.html"),
+)
 
 // pageData is what the templates are given.
 type pageData struct {
@@ -156,7 +159,10 @@ func (s *Site) canSee(v Viewer, least Role) bool {
 }
 
 func (s *Site) newRequest(r *http.Request, v Viewer) *Request {
-	return &Request{Request: r, Viewer: v, Source: s.options.Source(v), Query: r.URL.Query(), Now: s.options.Now(), site: s}
+	return &Request{
+		Request: r, Viewer: v, Source: s.options.Source(v), Query: r.URL.Query(),
+		Now: s.options.Now(), site: s,
+	}
 }
 
 // serveAction does something, if the viewer may, and a form of the viewer's asks
@@ -184,12 +190,17 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRout
 // checkFormToken reports whether a form is one of the viewer's, and answers if it isn't.
 func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v Viewer) bool {
 	if err := r.ParseForm(); err != nil {
-		s.fail(w, r, &pageError{status: http.StatusBadRequest, text: "The form can't be read.", hint: "Open the page again and send it once more."})
+		s.fail(w, r, &pageError{
+			status: http.StatusBadRequest, text: "The form can't be read.",
+			hint: "Open the page again and send it once more.",
+		})
 		return false
 	}
 	if !s.forms.check(r, v) {
 		s.fail(w, r, &pageError{
-			status: http.StatusForbidden, text: "This form isn't one of yours, or from before epd was started.", hint: "Open the page again and send it once more.",
+			status: http.StatusForbidden,
+			text:   "This form isn't one of yours, or from before epd was started.",
+			hint:   "Open the page again and send it once more.",
 		})
 		return false
 	}
@@ -200,10 +211,12 @@ func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v Viewer) 
 func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *View) {
 	v := viewerOf(r.Context())
 	f := &page.Frame{
-		Title: view.Title, Site: "epd", Home: "/", Nav: s.navigation(r, v), Style: staticHref("page.css"), Script: staticHref("epd.js"),
+		Title: view.Title, Site: "epd", Home: "/", Nav: s.navigation(r, v), Style: staticHref("page.css"),
+		Script: staticHref("epd.js"),
 		Main: &pageData{
-			View: view, Viewer: v, Hidden: s.forms.hidden(v), AtPort: isPortRequest(r.Context()), Version: s.options.Version,
-			Made: s.options.Now().Format("2006-01-02 15:04:05 MST"), StyleHref: staticHref("web.css"),
+			View: view, Viewer: v, Hidden: s.forms.hidden(v), AtPort: isPortRequest(r.Context()),
+			Version: s.options.Version,
+			Made:    s.options.Now().Format("2006-01-02 15:04:05 MST"), StyleHref: staticHref("web.css"),
 		},
 	}
 	var out bytes.Buffer
@@ -213,7 +226,8 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *V
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && w.Header().Get("Retry-After") == "" {
+	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) &&
+		w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(status)

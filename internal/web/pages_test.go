@@ -30,7 +30,10 @@ type shownPage struct {
 // look asks a cluster's site for a page.
 func look(t *testing.T, source web.Source, v web.Viewer, path string) shownPage {
 	t.Helper()
-	site := web.New(web.Options{Source: func(web.Viewer) web.Source { return source }, Version: "1.0", Now: func() time.Time { return shownAt }})
+	site := web.New(web.Options{
+		Source: func(web.Viewer) web.Source { return source }, Version: "1.0",
+		Now: func() time.Time { return shownAt },
+	})
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	r.Host = "localhost"
@@ -97,7 +100,10 @@ func (r renamed) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, erro
 
 func TestALongNameOfAJobIsWholeBelowTheTitleAlone(t *testing.T) {
 	long := strings.Repeat("W", 900)
-	for name, title := range map[string]string{long: "Job 4711: " + long[:59] + "…", "train": "Job 4711: train"} {
+	for name, title := range map[string]string{
+		long:    "Job 4711: " + long[:59] + "…",
+		"train": "Job 4711: train",
+	} {
 		p := look(t, renamed{newCluster(), name}, admin, "/jobs/4711")
 		var headings, facts []string
 		p.each(func(tag string, _ map[string]string, n *html.Node) {
@@ -120,7 +126,10 @@ func TestALongNameOfAJobIsWholeBelowTheTitleAlone(t *testing.T) {
 func TestAWaitingJobIsFoundUnderEachOfItsPartitions(t *testing.T) {
 	c := newCluster()
 	c.queue.Jobs[3].Name, c.queue.Jobs[3].Partition = "in-several", "obs,main"
-	for partition, want := range map[string]bool{"": true, "obs": true, "main": true, "gpu": false, "obs,main": false} {
+	for partition, want := range map[string]bool{
+		"": true, "obs": true, "main": true, "gpu": false,
+		"obs,main": false,
+	} {
 		p := look(t, c, admin, "/queue?"+url.Values{"partition": {partition}}.Encode())
 		if got := strings.Contains(p.text, "in-several"); got != want {
 			t.Errorf("under partition %q: %v, want %v", partition, got, want)
@@ -148,7 +157,10 @@ func TestAllLinksOfTheSiteLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"/queue", "/jobs", "/jobs/4711", "/nodes", "/nodes/n1", "/workloads", "/whatif", "/admin"} {
+	for _, want := range []string{
+		"/queue", "/jobs", "/jobs/4711", "/nodes", "/nodes/n1", "/workloads",
+		"/whatif", "/admin",
+	} {
 		if !seen[want] {
 			t.Errorf("no page leads to %s; those found are %d", want, len(seen))
 		}
@@ -170,7 +182,8 @@ func target(t *testing.T, path, link string) string {
 	at := (&url.URL{Path: path}).ResolveReference(u)
 	at.Fragment = ""
 	next := at.String()
-	other := strings.HasPrefix(next, "/jobs/") && next != "/jobs/4711" || strings.HasPrefix(next, "/workloads/") && !strings.HasPrefix(next, workloadPath[:20])
+	other := strings.HasPrefix(next, "/jobs/") && next != "/jobs/4711" ||
+		strings.HasPrefix(next, "/workloads/") && !strings.HasPrefix(next, workloadPath[:20])
 	if other || strings.HasPrefix(next, "/v1/") {
 		return ""
 	}
@@ -195,7 +208,8 @@ func wellMade(t *testing.T, path string, p *shownPage) {
 		}
 	}
 	if count["table"] != count["caption"] || count["title"] < 1 || count["nav"] < 1 {
-		t.Errorf("%s has %d tables, %d captions, %d titles and %d navigations", path, count["table"], count["caption"], count["title"], count["nav"])
+		t.Errorf("%s has %d tables, %d captions, %d titles and %d navigations", path, count["table"],
+			count["caption"], count["title"], count["nav"])
 	}
 	for id, n := range ids {
 		if n > 1 {
@@ -203,7 +217,8 @@ func wellMade(t *testing.T, path string, p *shownPage) {
 		}
 	}
 	p.each(func(tag string, a map[string]string, _ *html.Node) {
-		for id := range strings.FieldsSeq(a["aria-labelledby"] + " " + a["aria-describedby"] + " " + a["for"] + " " + a["list"]) {
+		for id := range strings.FieldsSeq(a["aria-labelledby"] + " " + a["aria-describedby"] + " " +
+			a["for"] + " " + a["list"]) {
 			if ids[id] == 0 {
 				t.Errorf("%s: <%s> names %q, which isn't there", path, tag, id)
 			}
@@ -223,7 +238,8 @@ func wellMadeElement(t *testing.T, path, tag string, a map[string]string, n *htm
 		}
 	}
 	wrong := map[string]bool{
-		"script": a["src"] == "" || n.FirstChild != nil, "style": true, "th": a["scope"] == "", "html": a["lang"] == "",
+		"script": a["src"] == "" || n.FirstChild != nil, "style": true, "th": a["scope"] == "",
+		"html": a["lang"] == "",
 	}
 	if wrong[tag] {
 		t.Errorf("%s: a <%s> that may not be there: %s", path, tag, words(n))
@@ -232,10 +248,15 @@ func wellMadeElement(t *testing.T, path, tag string, a map[string]string, n *htm
 
 func TestHostileNamesAreShownAsTheyAre(t *testing.T) {
 	c := newCluster()
-	for _, path := range []string{"/", "/queue", "/jobs", "/workloads", "/queue?user=%3Cscript%3E", "/jobs?user=%22%3E%3Cscript%3E", "/jobs/%3Cscript%3E", "/nodes/%3Cscript%3E", "/nodes?partition=%3Cscript%3E"} {
+	for _, path := range []string{
+		"/", "/queue", "/jobs", "/workloads", "/queue?user=%3Cscript%3E",
+		"/jobs?user=%22%3E%3Cscript%3E", "/jobs/%3Cscript%3E", "/nodes/%3Cscript%3E",
+		"/nodes?partition=%3Cscript%3E",
+	} {
 		p := look(t, c, admin, path)
 		p.each(func(tag string, a map[string]string, n *html.Node) {
-			if tag == "img" || tag == "b" || tag == "script" && !strings.HasPrefix(a["src"], "/static/epd.js") {
+			if tag == "img" || tag == "b" || tag == "script" &&
+				!strings.HasPrefix(a["src"], "/static/epd.js") {
 				t.Errorf("%s: a name became an element: %s", path, words(n.Parent))
 			}
 		})
@@ -312,7 +333,8 @@ func TestTheQueueIsFilteredSortedAndInPages(t *testing.T) {
 			t.Errorf("%s is in the list of those that run", state)
 		}
 	}
-	if gpus := column(rowsOf("?sort=gpus"), 5); gpus[0] != "4" || !slices.IsSortedFunc(gpus, func(a, b string) int { return strings.Compare(b, a) }) {
+	if gpus := column(rowsOf("?sort=gpus"), 5); gpus[0] != "4" ||
+		!slices.IsSortedFunc(gpus, func(a, b string) int { return strings.Compare(b, a) }) {
 		t.Errorf("by GPUs: %v", gpus)
 	}
 	p := look(t, c, admin, "/queue?user=grace&sort=age")
@@ -343,12 +365,16 @@ func TestAQueueThatIsntKnownIsNoError(t *testing.T) {
 func TestAJobsPageSaysWhyAndHowItTurnedOut(t *testing.T) {
 	p := look(t, newCluster(), admin, "/jobs/4711")
 	text := words(p.root)
-	for _, want := range []string{"Job 4711", "Why these clocks", "core 1110 MHz, memory 877 MHz", "model version 3 of 9 runs; optimum", "mode enforce", "As JSON"} {
+	for _, want := range []string{
+		"Job 4711", "Why these clocks", "core 1110 MHz, memory 877 MHz",
+		"model version 3 of 9 runs; optimum", "mode enforce", "As JSON",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page doesn't say %q", want)
 		}
 	}
-	if rows := p.rows(t, "measured-table"); len(rows) == 0 || !strings.Contains(strings.Join(rows[0], " "), "%") {
+	if rows := p.rows(t, "measured-table"); len(rows) == 0 ||
+		!strings.Contains(strings.Join(rows[0], " "), "%") {
 		t.Errorf("measured: %v", rows)
 	}
 	if !slices.Contains(p.links(), "/v1/jobs/4711") || !slices.Contains(p.links(), "/nodes/n1") {
@@ -373,11 +399,21 @@ type waits struct{ *cluster }
 
 func (waits) Job(context.Context, slurm.JobID) (*epdapi.JobView, error) {
 	return &epdapi.JobView{
-		Job:    &epdapi.Job{ID: 1, Name: "later", User: "ada", Partition: "gpu", State: "PENDING", Submitted: shownAt, GPUs: 2, Nodes: 1},
+		Job: &epdapi.Job{
+			ID: 1, Name: "later", User: "ada", Partition: "gpu", State: "PENDING", Submitted: shownAt,
+			GPUs: 2, Nodes: 1,
+		},
 		Wishes: &epdapi.Wishes{Deadline: shownAt.Add(time.Hour), Warnings: []string{"epplan:what"}},
 		Estimate: &epdapi.Estimate{
-			Mode:     "advise",
-			Models:   []epdapi.EstimateModel{{GPUModel: "V100", Reason: "optimum", Default: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, TimeS: 100, EnergyJ: 1000, PowerW: 10}, Chosen: &epdapi.Point{Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: 110, EnergyJ: 800, PowerW: 7}}},
+			Mode: "advise",
+			Models: []epdapi.EstimateModel{{
+				GPUModel: "V100", Reason: "optimum",
+				Default: &epdapi.Point{
+					Setting: dvfsmodel.Setting{Core: 1380, Mem: 877}, TimeS: 100, EnergyJ: 1000, PowerW: 10,
+				}, Chosen: &epdapi.Point{
+					Setting: dvfsmodel.Setting{Core: 1110, Mem: 877}, TimeS: 110, EnergyJ: 800, PowerW: 7,
+				},
+			}},
 			Forecast: &epdapi.Forecast{Time: epdapi.PredictedRange{Value: 120, Low: 90, High: 200}},
 		},
 	}, nil
@@ -390,7 +426,11 @@ func (waits) Series(context.Context, slurm.JobID) (*epdapi.JobSeries, error) {
 func TestAJobThatWaitsShowsWhatWouldBeDecided(t *testing.T) {
 	p := look(t, waits{newCluster()}, admin, "/jobs/1")
 	text := words(p.root)
-	for _, want := range []string{"If it started now", "would not be set: mode advise", "-20.0 % energy, +10.0 % time", "120.0 s (90.00 s to 200.0 s", "to end by", "not understood: epplan:what"} {
+	for _, want := range []string{
+		"If it started now", "would not be set: mode advise",
+		"-20.0 % energy, +10.0 % time", "120.0 s (90.00 s to 200.0 s", "to end by",
+		"not understood: epplan:what",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page doesn't say %q:\n%s", want, text)
 		}
@@ -410,7 +450,8 @@ func (timedOut) Jobs(context.Context, url.Values) (*epdapi.JobPage, error) {
 func TestTheListOfJobsShowsTheClocksThatRunsHad(t *testing.T) {
 	p := look(t, timedOut{newCluster()}, admin, "/jobs")
 	rows := p.rows(t, "jobs-table")
-	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz") || !slices.Contains(rows[1], "core 1110 MHz, memory 877 MHz") {
+	if len(rows) != 2 || !slices.Contains(rows[0], "default clocks; core 945 MHz, memory 877 MHz") ||
+		!slices.Contains(rows[1], "core 1110 MHz, memory 877 MHz") {
 		t.Errorf("%q", rows)
 	}
 }
@@ -419,19 +460,28 @@ func TestTheListOfJobsShowsTheClocksThatRunsHad(t *testing.T) {
 type quiet struct{ *cluster }
 
 func (quiet) Nodes(context.Context) (*epdapi.NodeList, error) {
-	return &epdapi.NodeList{Nodes: []epdapi.NodeView{{Name: "n9", State: "DOWN+DRAIN", Reason: "burnt", GPUs: 4, Partitions: []string{"gpu"}}}}, nil
+	return &epdapi.NodeList{
+		Nodes: []epdapi.NodeView{{
+			Name: "n9", State: "DOWN+DRAIN", Reason: "burnt", GPUs: 4, Partitions: []string{"gpu"},
+		}},
+	}, nil
 }
 
 func (quiet) Overview(context.Context) (*epdapi.Overview, error) {
-	return &epdapi.Overview{Savings: epdapi.Savings{GPU: epdapi.Saving{}}, Decisions: []epdapi.JobDecision{{Decision: record.Decision{JobID: 4711}}}}, nil
+	return &epdapi.Overview{
+		Savings:   epdapi.Savings{GPU: epdapi.Saving{}},
+		Decisions: []epdapi.JobDecision{{Decision: record.Decision{JobID: 4711}}},
+	}, nil
 }
 
 func TestWhatIsntKnownIsntMadeUp(t *testing.T) {
 	c := quiet{newCluster()}
-	if text := words(look(t, c, admin, "/nodes/n9").root); !strings.Contains(text, "aren't known here") || !strings.Contains(text, "burnt") || strings.Contains(text, "Journal") {
+	if text := words(look(t, c, admin, "/nodes/n9").root); !strings.Contains(text, "aren't known here") ||
+		!strings.Contains(text, "burnt") || strings.Contains(text, "Journal") {
 		t.Errorf("the node: %s", text)
 	}
-	if p := look(t, c, admin, "/jobs/4711"); slices.Contains(p.links(), "/nodes/n1") || !strings.Contains(strings.Join(p.rows(t, "measured-table")[0], "|"), "n1|") {
+	if p := look(t, c, admin, "/jobs/4711"); slices.Contains(p.links(), "/nodes/n1") ||
+		!strings.Contains(strings.Join(p.rows(t, "measured-table")[0], "|"), "n1|") {
 		t.Errorf("a job links to a node without a page: %v, %v", p.links(), p.rows(t, "measured-table"))
 	}
 	p := look(t, c, admin, "/nodes")

@@ -19,7 +19,10 @@ const rowsPerPage = 50
 
 // queue is Slurm's queue as epd sees it.
 func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
-	view := &View{Title: "Queue", Lead: "GPU jobs that wait or run, as Slurm lists them, with what epd expects of them."}
+	view := &View{
+		Title: "Queue",
+		Lead:  "GPU jobs that wait or run, as Slurm lists them, with what epd expects of them.",
+	}
 	q, err := r.Source.Queue(ctx)
 	if isUnavailable(err) {
 		view.Sections = []Section{{ID: "queue", Parts: []any{&page.Notice{
@@ -48,7 +51,9 @@ func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
 		parts = append(parts, links)
 	}
 	if q.LeftOut > 0 {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: report.FormatCount(q.LeftOut) + " further jobs are too many to list."})
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: report.FormatCount(q.LeftOut) + " further jobs are too many to list.",
+		})
 	}
 	view.Sections = []Section{
 		{ID: "filter", Still: true, Parts: []any{f.form(q.Jobs)}},
@@ -65,10 +70,18 @@ type queueFilter struct {
 }
 
 // queueSorts are the orders of the list, the first one by default.
-var queueSorts = []selectOption{{"", "as Slurm lists them"}, {"order", "planned order"}, {"age", "waiting longest"}, {"gpus", "most GPUs"}, {"time", "longest predicted"}}
+var queueSorts = []selectOption{
+	{"", "as Slurm lists them"},
+	{"order", "planned order"},
+	{"age", "waiting longest"},
+	{"gpus", "most GPUs"},
+	{"time", "longest predicted"},
+}
 
 func readQueueFilter(q url.Values) (queueFilter, error) {
-	f := queueFilter{user: q.Get("user"), partition: q.Get("partition"), state: q.Get("state"), sort: q.Get("sort")}
+	f := queueFilter{
+		user: q.Get("user"), partition: q.Get("partition"), state: q.Get("state"), sort: q.Get("sort"),
+	}
 	if !slices.ContainsFunc(queueSorts, func(o selectOption) bool { return o.Value == f.sort }) {
 		return f, badQuery("There is no such order of the queue.", "Choose one in the form above the list.")
 	}
@@ -85,7 +98,10 @@ func readQueueFilter(q url.Values) (queueFilter, error) {
 // queryOf is the query of a page of the list.
 func (f *queueFilter) queryOf(at int) url.Values {
 	v := url.Values{}
-	for key, value := range map[string]string{"user": f.user, "partition": f.partition, "state": f.state, "sort": f.sort} {
+	for key, value := range map[string]string{
+		"user": f.user, "partition": f.partition, "state": f.state,
+		"sort": f.sort,
+	} {
 		if value != "" {
 			v.Set(key, value)
 		}
@@ -101,7 +117,9 @@ func (f *queueFilter) matchingJobs(all []epdapi.QueuedJob, places map[int64]int)
 	var jobs []*epdapi.QueuedJob
 	for i := range all {
 		j := &all[i]
-		if (f.user == "" || j.User == f.user) && (f.partition == "" || slices.Contains(strings.Split(j.Partition, ","), f.partition)) && (f.state == "" || j.State == f.state) {
+		if (f.user == "" || j.User == f.user) &&
+			(f.partition == "" || slices.Contains(strings.Split(j.Partition, ","), f.partition)) &&
+			(f.state == "" || j.State == f.state) {
 			jobs = append(jobs, j)
 		}
 	}
@@ -162,9 +180,13 @@ func queueCaption(all []*epdapi.QueuedJob) string {
 }
 
 // queueTable is a part of the queue; all are those that the filter leaves.
-func queueTable(jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64]int, r *Request) *page.Table {
+func queueTable(
+	jobs, all []*epdapi.QueuedJob, q *epdapi.Queue, places map[int64]int, r *Request,
+) *page.Table {
 	t := &page.Table{
-		ID: "queue-table", Caption: queueCaption(all), Note: "By Slurm " + ago(q.At, r.Now) + ". So far is how long a job waits, or runs. A prediction is of the whole job, of an array's each task. Where a workload has a model, the job's page says what is expected at which clocks.",
+		ID: "queue-table", Caption: queueCaption(all), Note: "By Slurm " + ago(q.At, r.Now) +
+			". So far is how long a job waits, or runs. A prediction is of the whole job, of an array's " +
+			"each task. Where a workload has a model, the job's page says what is expected at which clocks.",
 		Empty: "no GPU job waits or runs here",
 		Columns: []page.Column{
 			{Head: "Job", Number: true},
@@ -271,7 +293,9 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	if l == nil {
 		return []any{page.Text("epd doesn't move Slurm's queue and nodes here.")}
 	}
-	facts := page.Facts{{Name: "Order", Text: "deadlines alone count"}, {Name: "Last step", Text: ago(l.At, r.Now)}}
+	facts := page.Facts{
+		{Name: "Order", Text: "deadlines alone count"}, {Name: "Last step", Text: ago(l.At, r.Now)},
+	}
 	if l.Policy != "" {
 		facts[0].Text = "by policy " + l.Policy + ", " + countText(len(l.Order), "job")
 	}
@@ -281,7 +305,9 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	}
 	facts = append(facts, page.Fact{Name: "Levers", Text: line})
 	if len(l.Left) > 0 {
-		facts = append(facts, page.Fact{Name: "Left alone", Text: "jobs that somebody else moved: " + idsText(l.Left)})
+		facts = append(facts, page.Fact{
+			Name: "Left alone", Text: "jobs that somebody else moved: " + idsText(l.Left),
+		})
 	}
 	parts := []any{facts}
 	if l.Trouble != "" {

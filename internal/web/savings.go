@@ -19,11 +19,13 @@ func savedTile(s *epdapi.Savings) page.Tile {
 		t.Note = "no workload has both treated and held-out runs yet"
 	case !g.IsCertain():
 		t.Value = energy(g.SavedJ)
-		t.Note = fmt.Sprintf("from %s to %s (95 %%): not told from chance yet", energy(g.LowJ), energy(g.HighJ))
+		t.Note = fmt.Sprintf("from %s to %s (95 %%): not told from chance yet", energy(g.LowJ),
+			energy(g.HighJ))
 		t.Kind = page.Warn
 	default:
 		t.Value = energy(g.SavedJ)
-		t.Note = shareText(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", energy(g.LowJ), energy(g.HighJ))
+		t.Note = shareText(g.SavedJ, g.BaselineJ) + fmt.Sprintf("from %s to %s (95 %%)", energy(g.LowJ),
+			energy(g.HighJ))
 		t.Kind = page.Good
 		if g.SavedJ < 0 {
 			t.Kind = page.Bad
@@ -40,12 +42,21 @@ func savingsParts(s *epdapi.Savings) []any {
 	}
 	facts = append(facts, constantFacts(s)...)
 	if s.Modelled.Runs > 0 {
-		facts = append(facts, page.Fact{Name: "By the models", Text: fmt.Sprintf("%s of %s over %s; nothing measured stands behind what default clocks would have taken",
-			joulesText(s.Modelled.SavedJ()), joulesText(s.Modelled.DefaultJ), countText(s.Modelled.Runs, "run"))})
+		facts = append(facts, page.Fact{
+			Name: "By the models",
+			Text: fmt.Sprintf("%s of %s over %s; nothing measured stands behind what default clocks "+
+				"would have taken",
+				joulesText(s.Modelled.SavedJ()), joulesText(s.Modelled.DefaultJ),
+				countText(s.Modelled.Runs, "run")),
+		})
 	}
 	facts = append(facts,
-		page.Fact{Name: "Compared", Text: countText(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) + " without runs in both arms"},
-		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now", report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), statedShare(s.HoldOut))},
+		page.Fact{
+			Name: "Compared", Text: countText(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) +
+				" without runs in both arms",
+		},
+		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now",
+			report.FormatCount(int(s.Treated)), report.FormatCount(int(s.HeldOut)), statedShare(s.HoldOut))},
 	)
 	if s.GPU.Runs > 0 && s.GPU.IsCertain() {
 		facts = append(facts, footprintFacts(s)...)
@@ -55,14 +66,22 @@ func savingsParts(s *epdapi.Savings) []any {
 		parts = append(parts, picture)
 	}
 	if s.TreatedCompleteLess() {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Fewer treated jobs than held-out ones completed, more than chance explains: what is compared here is a choice of the jobs."})
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: "Fewer treated jobs than held-out ones completed, more than chance " +
+				"explains: what is compared here is a choice of the jobs.",
+		})
 	}
 	if s.ConstantCompletesUnlike() {
-		parts = append(parts, &page.Notice{Kind: page.Warn, Text: "Treated jobs and those at constant clocks don't complete alike, more than chance explains: what is compared of them is a choice of the jobs."})
+		parts = append(parts, &page.Notice{
+			Kind: page.Warn, Text: "Treated jobs and those at constant clocks don't complete alike, more " +
+				"than chance explains: what is compared of them is a choice of the jobs.",
+		})
 	}
-	text := "Jobs that a lot held out ran at default clocks; treated ones of the same workloads are compared with them."
+	text := "Jobs that a lot held out ran at default clocks; treated ones of the same workloads are " +
+		"compared with them."
 	if s.Constant != nil {
-		text += " Others it had run at the constant clocks of their GPU model, where they may be at those: they are compared with both."
+		text += " Others it had run at the constant clocks of their GPU model, where they may be at those: " +
+			"they are compared with both."
 	}
 	return append(parts, page.Text(text))
 }
@@ -75,16 +94,26 @@ func constantFacts(s *epdapi.Savings) page.Facts {
 		return nil
 	}
 	facts := page.Facts{
-		{Name: "Added by choosing", Text: "at the GPUs, over constant clocks: " + savingSentence(c.AddedGPU.Saving(), "at constant clocks")},
+		{
+			Name: "Added by choosing", Text: "at the GPUs, over constant clocks: " +
+				savingSentence(c.AddedGPU.Saving(), "at constant clocks"),
+		},
 		{Name: "At constant clocks", Text: "at the GPUs: " + savingSentence(&c.GPU, "held out")},
 	}
 	if c.AddedNode.Runs > 0 {
-		facts = append(facts, page.Fact{Name: "Added, of nodes", Text: savingSentence(c.AddedNode.Saving(), "at constant clocks")})
+		facts = append(facts, page.Fact{
+			Name: "Added, of nodes", Text: savingSentence(c.AddedNode.Saving(), "at constant clocks"),
+		})
 	}
 	if c.Node.Runs > 0 {
-		facts = append(facts, page.Fact{Name: "At constant clocks, of nodes", Text: savingSentence(&c.Node, "held out")})
+		facts = append(facts, page.Fact{
+			Name: "At constant clocks, of nodes", Text: savingSentence(&c.Node, "held out"),
+		})
 	}
-	return append(facts, page.Fact{Name: "Runs of the constant arm", Text: report.FormatCount(int(c.Runs)) + "; " + statedShare(c.Part) + " of the jobs are drawn for it now"})
+	return append(facts, page.Fact{
+		Name: "Runs of the constant arm", Text: report.FormatCount(int(c.Runs)) + "; " + statedShare(c.Part) +
+			" of the jobs are drawn for it now",
+	})
 }
 
 // energyFormatter writes a saving and its bounds, all of them in one unit.
@@ -103,9 +132,11 @@ func savingSentence(s *epdapi.Saving, against string) string {
 	}
 	energy := energyFormatter(s)
 	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s %s",
-		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), countText(s.Runs, "run"), report.FormatCount(int(s.Against)), against)
+		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), countText(s.Runs, "run"),
+		report.FormatCount(int(s.Against)), against)
 	if !s.IsCertain() && s.Needed > 0 {
-		text += fmt.Sprintf("; about %s more runs %s tell it from chance", report.FormatCount(int(s.Needed)), against)
+		text += fmt.Sprintf("; about %s more runs %s tell it from chance",
+			report.FormatCount(int(s.Needed)), against)
 	}
 	return text
 }
@@ -116,7 +147,9 @@ func savingsPicture(s *epdapi.Savings) any {
 	var all []report.Estimate
 	add := func(name, note string, of *epdapi.Saving) {
 		if of.Runs > 0 {
-			all = append(all, report.Estimate{Name: name, Note: note, Value: of.SavedJ, Low: of.LowJ, High: of.HighJ})
+			all = append(all, report.Estimate{
+				Name: name, Note: note, Value: of.SavedJ, Low: of.LowJ, High: of.HighJ,
+			})
 		}
 	}
 	add("at the GPUs", "measured", &s.GPU)
@@ -129,9 +162,14 @@ func savingsPicture(s *epdapi.Savings) any {
 		return nil
 	}
 	if s.Modelled.Runs > 0 {
-		all = append(all, report.Estimate{Name: "at the GPUs", Note: "by the models, not measured", Value: s.Modelled.SavedJ(), Believed: true})
+		all = append(all, report.Estimate{
+			Name: "at the GPUs", Note: "by the models, not measured", Value: s.Modelled.SavedJ(),
+			Believed: true,
+		})
 	}
-	figure, err := report.EstimateFigure("savings", "What was saved: the line is where the truth lies in 95 of 100 cases. Left of 0 more was used than at default clocks.", "energy saved", report.Joules, all)
+	figure, err := report.EstimateFigure("savings", "What was saved: the line is where the truth lies in "+
+		"95 of 100 cases. Left of 0 more was used than at default clocks.", "energy saved",
+		report.Joules, all)
 	if err != nil {
 		return nil // a picture that can't be drawn is no reason to show nothing
 	}

@@ -45,7 +45,9 @@ func (s *sessions) begin(t *token, now time.Time) string {
 		s.dropExpired(now)
 	}
 	key := sha256.Sum256([]byte(cookie))
-	s.byCookie[key] = &session{name: t.name, token: t.digest, began: now, seen: now, formID: hex.EncodeToString(key[:])}
+	s.byCookie[key] = &session{
+		name: t.name, token: t.digest, began: now, seen: now, formID: hex.EncodeToString(key[:]),
+	}
 	return cookie
 }
 

@@ -68,7 +68,10 @@ func New(o Options) *Site {
 	if o.Settings == nil {
 		o.Settings = func() config.Web { return config.Default().Web }
 	}
-	s := &Site{options: o, forms: newFormKeys(), pageSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)), planWaitlist: newPlanWaitlist(), mux: http.NewServeMux()}
+	s := &Site{
+		options: o, forms: newFormKeys(), pageSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)),
+		planWaitlist: newPlanWaitlist(), mux: http.NewServeMux(),
+	}
 	s.register()
 	return s
 }
@@ -81,10 +84,14 @@ func (s *Site) register() {
 	s.mux.HandleFunc("POST /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
 	for _, p := range s.pages() {
-		s.mux.HandleFunc("GET "+p.path, func(w http.ResponseWriter, r *http.Request) { s.servePage(w, r, &p) })
+		s.mux.HandleFunc("GET "+p.path, func(w http.ResponseWriter, r *http.Request) {
+			s.servePage(w, r, &p)
+		})
 	}
 	for _, a := range s.actions() {
-		s.mux.HandleFunc("POST "+a.path, func(w http.ResponseWriter, r *http.Request) { s.serveAction(w, r, &a) })
+		s.mux.HandleFunc("POST "+a.path, func(w http.ResponseWriter, r *http.Request) {
+			s.serveAction(w, r, &a)
+		})
 	}
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &pageError{status: http.StatusNotFound, text: "There is no such page."})
@@ -103,7 +110,8 @@ func (s *Site) Network() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := Viewer{UID: -1}
 		if c, err := r.Cookie(s.cookieName(r)); err == nil {
-			if known, ok := s.sessions.viewerOf(c.Value, s.tokens(), s.options.Now(), r.Header.Get(liveHeader) != ""); ok {
+			if known, ok := s.sessions.viewerOf(c.Value, s.tokens(), s.options.Now(),
+				r.Header.Get(liveHeader) != ""); ok {
 				v = known
 			}
 		}
@@ -124,9 +132,15 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
 	case len(r.RequestURI) > maxURL:
 		s.fail(w, r, &pageError{status: http.StatusRequestURITooLong, text: "The address is too long."})
 	case !isKnownHost(r.Host, s.options.Settings().Hosts):
-		s.fail(w, r, &pageError{status: http.StatusMisdirectedRequest, text: "This machine isn't known by that name.", hint: "The administrator can add it to hosts in [web]."})
+		s.fail(w, r, &pageError{
+			status: http.StatusMisdirectedRequest, text: "This machine isn't known by that name.",
+			hint: "The administrator can add it to hosts in [web].",
+		})
 	case http.NewCrossOriginProtection().Check(r) != nil:
-		s.fail(w, r, &pageError{status: http.StatusForbidden, text: "A page of another site sent this.", hint: "Open this site's own page and try again."})
+		s.fail(w, r, &pageError{
+			status: http.StatusForbidden, text: "A page of another site sent this.",
+			hint: "Open this site's own page and try again.",
+		})
 	default:
 		s.mux.ServeHTTP(w, r)
 	}

@@ -25,7 +25,9 @@ func residencyParts(v *epdapi.JobView) []any {
 		case len(o.Stays) > 0:
 			parts = append(parts, residencyTable(o))
 		case adapted:
-			parts = append(parts, page.Text("On "+orDash(o.Node)+" others were on its GPUs, or its agent is an older one: what it took at which clock isn't known."))
+			parts = append(parts,
+				page.Text("On "+orDash(o.Node)+" others were on its GPUs, or its agent is an older one: "+
+					"what it took at which clock isn't known."))
 		}
 	}
 	if more > 0 {
@@ -38,7 +40,8 @@ func residencyParts(v *epdapi.JobView) []any {
 func residencyTable(o *epdapi.Outcome) *page.Table {
 	t := &page.Table{
 		Caption: "Core clocks that the run on " + orDash(o.Node) + " stayed at",
-		Note:    "At work is for how long something ran on any of its GPUs, as far as their driver shows it. Energy and power are those of all of its GPUs.",
+		Note: "At work is for how long something ran on any of its GPUs, as far as their driver shows " +
+			"it. Energy and power are those of all of its GPUs.",
 		Columns: []page.Column{
 			{Head: "Core clock", Number: true},
 			{Head: "Time", Number: true},
@@ -49,7 +52,9 @@ func residencyTable(o *epdapi.Outcome) *page.Table {
 			{Head: "Came to it", Unit: "times", Number: true},
 		},
 	}
-	stays := slices.SortedFunc(slices.Values(o.Stays), func(a, b dvfsmodel.ClockResidency) int { return cmp.Compare(b.Core, a.Core) })
+	stays := slices.SortedFunc(slices.Values(o.Stays), func(a, b dvfsmodel.ClockResidency) int {
+		return cmp.Compare(b.Core, a.Core)
+	})
 	told, longest := dvfsmodel.ResidencySeconds(stays), 0.0
 	for i := range stays {
 		longest = max(longest, stays[i].Seconds)

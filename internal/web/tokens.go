@@ -86,9 +86,11 @@ func ReadTokenFile(path string) (*Tokens, error) {
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, fmt.Errorf("%w %s: it isn't a file", ErrTokens, path)
 	case mode&0o077 != 0:
-		return nil, fmt.Errorf("%w %s: mode %04o, want 0600: others may read it; chmod 600 it, and change the tokens", ErrTokens, path, mode)
+		return nil, fmt.Errorf("%w %s: mode %04o, want 0600: others may read it; chmod 600 it, and "+
+			"change the tokens", ErrTokens, path, mode)
 	case info.Uid != 0 && int(info.Uid) != os.Geteuid():
-		return nil, fmt.Errorf("%w %s: it belongs to uid %d, want root or epd's own user", ErrTokens, path, info.Uid)
+		return nil, fmt.Errorf("%w %s: it belongs to uid %d, want root or epd's own user", ErrTokens,
+			path, info.Uid)
 	}
 	return ReadTokens(f, path)
 }
@@ -139,10 +141,12 @@ func (t *Tokens) add(line string) error {
 	case len(one.name) > maxTokenName || queue.Printable(one.name) != one.name:
 		return fmt.Errorf("name %q, want at most %d printable bytes", shortText(one.name), maxTokenName)
 	case len(words[2]) < minToken || len(words[2]) > maxToken || !isPrintableASCII(words[2]):
-		return fmt.Errorf("the token of %s has %d bytes, want %d to %d printable ones of ASCII: openssl rand -hex 24 makes one",
+		return fmt.Errorf("the token of %s has %d bytes, want %d to %d printable ones of ASCII: openssl "+
+			"rand -hex 24 makes one",
 			one.name, len(words[2]), minToken, maxToken)
 	case slices.Contains(publishedTokens(), words[2]):
-		const said = "the token of %s is one that epplan showed as an example, and so no secret: openssl rand -hex 24 makes one"
+		const said = "the token of %s is one that epplan showed as an example, and so no secret: openssl " +
+			"rand -hex 24 makes one"
 		return fmt.Errorf(said, one.name)
 	case len(t.all) == maxTokens:
 		return fmt.Errorf("more than %d tokens", maxTokens)

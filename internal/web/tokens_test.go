@@ -30,9 +30,12 @@ func TestATokenFileNamesRolesAndNames(t *testing.T) {
 
 func TestATokenFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"admin alice":                                                 "tokens:1: 2 words, want ROLE NAME TOKEN",
-		"\nroot alice " + adminToken:                                  `tokens:2: role "root", want reader or admin`,
-		"admin alice short":                                           "tokens:1: the token of alice has 5 bytes, want 16 to 256",
+		"admin alice": "tokens:1: 2 words, want " +
+			"ROLE NAME TOKEN",
+		"\nroot alice " +
+			adminToken: `tokens:2: role "root", want reader or admin`,
+		"admin alice short": "tokens:1: the token of alice has 5 " +
+			"bytes, want 16 to 256",
 		"admin alice " + strings.Repeat("a", 257):                     "has 257 bytes",
 		"admin alice 0123456789abcdéf0123":                            "printable ones of ASCII",
 		"admin a\x1bb " + adminToken:                                  `name "a\x1bb"`,
@@ -42,7 +45,8 @@ func TestATokenFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 		"admin alice " + adminToken + " # a comment":                  "6 words",
 		strings.Repeat("#", 300<<10):                                  "more than 262144 bytes",
 		strings.Repeat("x", 100) + " alice " + adminToken:             "…",
-		"admin alice 9f86d081884c7d659a2feaa0c55ad015":                "tokens:1: the token of alice is one that epplan showed as an example",
+		"admin alice 9f86d081884c7d659a2feaa0c55ad015": "tokens:1: the token of alice is " +
+			"one that epplan showed as an example",
 	} {
 		tokens, err := web.ReadTokens(strings.NewReader(text), "tokens")
 		if !errors.Is(err, web.ErrTokens) || tokens != nil || !strings.Contains(err.Error(), want) {
@@ -56,9 +60,12 @@ func TestATokenFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 
 func TestNoBytesMakeReadingTokensPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{"admin", "reader", " ", "\n", "bob", adminToken, "#"})), func(words []string) string {
-			return strings.Join(words, "")
-		})).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{
+				"admin", "reader", " ", "\n", "bob", adminToken, "#",
+			})), func(words []string) string {
+				return strings.Join(words, "")
+			})).Draw(t, "text")
 		if tokens, err := web.ReadTokens(strings.NewReader(text), "tokens"); (err == nil) == (tokens == nil) {
 			t.Fatalf("%v tokens, %v", tokens, err)
 		}
@@ -67,7 +74,10 @@ func TestNoBytesMakeReadingTokensPanic(t *testing.T) {
 
 func TestATokenFileThatOthersMayReadIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "mode 0640, want 0600", 0o604: "mode 0604", 0o666: "mode 0666"} {
+	for mode, want := range map[os.FileMode]string{
+		0o600: "", 0o400: "", 0o640: "mode 0640, want 0600",
+		0o604: "mode 0604", 0o666: "mode 0666",
+	} {
 		if err := os.WriteFile(path, []byte(tokenLines), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -97,20 +107,27 @@ var shownTokens = []*regexp.Regexp{
 }
 
 // notTokens are other things of that form.
-var notTokens = []string{"7b2276223a312c226b696e64223a226261746368222c22756964223a317d"} // JSON in hexadecimal
+// JSON in hexadecimal.
+var notTokens = []string{"7b2276223a312c226b696e64223a226261746368222c22756964223a317d"}
 
 func TestNoTokenThatIsShownAsAnExampleLogsAnybodyIn(t *testing.T) {
 	_, failed := web.ReadTokens(strings.NewReader("admin alice"), "tokens")
 	texts := map[string]string{"the error of a wrong line": failed.Error()}
-	for _, from := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "examples", "packaging", "config", "scripts"} {
-		err := filepath.WalkDir(filepath.Join("../..", from), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Ext(path) == ".png" || filepath.Ext(path) == ".svg" || filepath.Ext(path) == ".go" && strings.HasSuffix(path, "_test.go") {
+	for _, from := range []string{
+		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "examples",
+		"packaging", "config", "scripts",
+	} {
+		err := filepath.WalkDir(filepath.Join("../..", from),
+			func(path string, entry fs.DirEntry, err error) error {
+				if err != nil || entry.IsDir() || filepath.Ext(path) == ".png" ||
+					filepath.Ext(path) == ".svg" ||
+					filepath.Ext(path) == ".go" && strings.HasSuffix(path, "_test.go") {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				texts[path] = string(text)
 				return err
-			}
-			text, err := os.ReadFile(path)
-			texts[path] = string(text)
-			return err
-		})
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +141,10 @@ func TestNoTokenThatIsShownAsAnExampleLogsAnybodyIn(t *testing.T) {
 				if slices.Contains(notTokens, found[1]) {
 					continue
 				}
-				if _, err := web.ReadTokens(strings.NewReader("admin alice "+found[1]+"\n"), "tokens"); err == nil {
-					t.Errorf("%s shows %s, which would be taken for a token: add it to those that are published, or show its beginning alone", path, found[1])
+				if _, err := web.ReadTokens(strings.NewReader("admin alice "+found[1]+"\n"),
+					"tokens"); err == nil {
+					t.Errorf("%s shows %s, which would be taken for a token: add it to those that are "+
+						"published, or show its beginning alone", path, found[1])
 				}
 			}
 		}

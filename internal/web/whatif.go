@@ -50,7 +50,8 @@ type policyOption struct{ Name, Doc string }
 func readWhatIf(r *Request) (*whatIfForm, error) {
 	q := r.Query
 	f := &whatIfForm{
-		Policy: q.Get("policy"), Text: q.Get("text"), Clocks: q.Get("clocks"), Relaxed: q.Get("relaxed") != "", Most: defaultPlanJobs, MostJobs: maxPlanJobs,
+		Policy: q.Get("policy"), Text: q.Get("text"), Clocks: q.Get("clocks"),
+		Relaxed: q.Get("relaxed") != "", Most: defaultPlanJobs, MostJobs: maxPlanJobs,
 		asked: q.Has("policy"),
 	}
 	for _, name := range policies.Names() {
@@ -58,7 +59,8 @@ func readWhatIf(r *Request) (*whatIfForm, error) {
 	}
 	switch {
 	case len(f.Text) > maxPolicy:
-		return nil, badQuery(fmt.Sprintf("The policy has %d bytes, want at most %d.", len(f.Text), maxPolicy), "Shorten it.")
+		return nil, badQuery(fmt.Sprintf("The policy has %d bytes, want at most %d.", len(f.Text), maxPolicy),
+			"Shorten it.")
 	case f.Policy != "" && !slices.Contains(policies.Names(), f.Policy):
 		return nil, badQuery("There is no policy of that name.", "Choose one of the list.")
 	case f.Clocks != clocksPerJob && f.Clocks != clocksNone && f.Clocks != clocksBest:
@@ -67,7 +69,8 @@ func readWhatIf(r *Request) (*whatIfForm, error) {
 	if text := q.Get("jobs"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxPlanJobs {
-			return nil, badQuery("The number of jobs isn't a number from 1 to "+strconv.Itoa(maxPlanJobs)+".", "Correct it and plan again.")
+			return nil, badQuery("The number of jobs isn't a number from 1 to "+strconv.Itoa(maxPlanJobs)+".",
+				"Correct it and plan again.")
 		}
 		f.Most = n
 	}
@@ -102,15 +105,18 @@ func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made fun
 	if !form.asked {
 		return func() {}, true
 	}
-	made, err = s.planWaitlist.acquire(r.Context(), strconv.FormatInt(asked.Viewer.UID, 10)+" "+asked.Viewer.Name)
+	made, err = s.planWaitlist.acquire(r.Context(),
+		strconv.FormatInt(asked.Viewer.UID, 10)+" "+asked.Viewer.Name)
 	switch {
 	case err == nil:
 		return made, true
 	case r.Context().Err() != nil: // whoever asked has gone
 	case errors.Is(err, errPlanQueueFull):
-		s.write(w, r, http.StatusServiceUnavailable, form.viewWithError(asked, "Others wait for their plans, too. Your turn hasn't come: plan again in a few seconds."))
+		s.write(w, r, http.StatusServiceUnavailable, form.viewWithError(asked,
+			"Others wait for their plans, too. Your turn hasn't come: plan again in a few seconds."))
 	case errors.Is(err, errSuperseded):
-		s.write(w, r, http.StatusTooManyRequests, form.viewWithError(asked, "You asked for another plan since: the last one that you ask for is made."))
+		s.write(w, r, http.StatusTooManyRequests, form.viewWithError(asked,
+			"You asked for another plan since: the last one that you ask for is made."))
 	default:
 		s.fail(w, r, err)
 	}
@@ -120,7 +126,9 @@ func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made fun
 // viewWithError is the page with the form as it was filled in, and why there is no plan.
 func (f *whatIfForm) viewWithError(r *Request, why string) *View {
 	v := f.view(r)
-	v.Sections = append(v.Sections, Section{ID: "plan", Heading: "The plan", Parts: []any{&page.Notice{Kind: page.Info, Text: why}}})
+	v.Sections = append(v.Sections, Section{
+		ID: "plan", Heading: "The plan", Parts: []any{&page.Notice{Kind: page.Info, Text: why}},
+	})
 	return v
 }
 
@@ -131,10 +139,13 @@ func (f *whatIfForm) view(r *Request) *View {
 		of = "your jobs that wait in Slurm's queue now, as if there were no others"
 	}
 	return &View{
-		Title:    "What if",
-		Lead:     "A plan of " + of + ", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
-		Still:    true,
-		Sections: []Section{{ID: "ask", Still: true, Parts: []any{renderTemplate(templates.Lookup("whatif"), f)}}},
+		Title: "What if",
+		Lead: "A plan of " + of +
+			", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
+		Still: true,
+		Sections: []Section{{
+			ID: "ask", Still: true, Parts: []any{renderTemplate(templates.Lookup("whatif"), f)},
+		}},
 	}
 }
 
@@ -166,7 +177,9 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 }
 
 // planQueue makes a plan of the queue that the viewer may see.
-func (s *Site) planQueue(ctx context.Context, r *Request, question slurmqueue.PlanOptions) (*slurmqueue.WhatIf, error) {
+func (s *Site) planQueue(
+	ctx context.Context, r *Request, question slurmqueue.PlanOptions,
+) (*slurmqueue.WhatIf, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeLimit)
 	defer cancel()
 	q, err := r.Source.Queue(ctx)
@@ -183,15 +196,26 @@ func planProblemNotice(err error) (*page.Notice, error) {
 	refused, isRefusal := errors.AsType[*epdapi.RefusedError](err)
 	switch {
 	case isRefusal && refused.Status == http.StatusServiceUnavailable:
-		return &page.Notice{Kind: page.Warn, Text: "There is no queue to plan: " + refused.Fault.Error + "."}, nil
+		return &page.Notice{
+			Kind: page.Warn, Text: "There is no queue to plan: " + refused.Fault.Error + ".",
+		}, nil
 	case errors.As(err, &syntax):
-		return &page.Notice{Kind: page.Bad, Text: "The policy can't be read: " + syntax.Msg + " (at byte " + strconv.Itoa(syntax.Offset) + ")."}, nil
+		return &page.Notice{
+			Kind: page.Bad, Text: "The policy can't be read: " + syntax.Msg +
+				" (at byte " + strconv.Itoa(syntax.Offset) + ").",
+		}, nil
 	case errors.Is(err, slurmqueue.ErrNothingWaits):
 		return &page.Notice{Kind: page.Info, Text: "No job with GPUs waits that can be planned."}, nil
 	case errors.Is(err, slurmqueue.ErrNoNodes):
-		return &page.Notice{Kind: page.Warn, Text: "No node of Slurm's has GPUs of a known model, so there is nothing to plan on."}, nil
+		return &page.Notice{
+			Kind: page.Warn,
+			Text: "No node of Slurm's has GPUs of a known model, so there is nothing to plan on.",
+		}, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return &page.Notice{Kind: page.Warn, Text: "This took longer than a page may: take fewer jobs, or plan at a terminal with epplan plan --from-slurm."}, nil
+		return &page.Notice{
+			Kind: page.Warn, Text: "This took longer than a page may: take fewer jobs, or plan at a " +
+				"terminal with epplan plan --from-slurm.",
+		}, nil
 	}
 	return nil, err
 }
@@ -220,9 +244,12 @@ func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 		}
 	}
 	add(w.Unasked, countText(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
-	add(b.Running.Jobs, countText(b.Running.Jobs, "job")+" that run hold "+countText(b.Running.GPUs, "GPU")+" until they are expected to end.")
-	add(b.Running.Without, "The nodes that Slurm reports have no room for "+countText(b.Running.Without, "GPU")+" of these.")
-	add(b.Unknown, countText(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
+	add(b.Running.Jobs, countText(b.Running.Jobs, "job")+" that run hold "+countText(b.Running.GPUs, "GPU")+
+		" until they are expected to end.")
+	add(b.Running.Without,
+		"The nodes that Slurm reports have no room for "+countText(b.Running.Without, "GPU")+" of these.")
+	add(b.Unknown,
+		countText(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
 	add(b.Left.Held, countText(b.Left.Held, "job")+" left out, "+b.Left.Text()+".")
 	add(b.Left.Several, countText(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
 	add(b.Left.Endless, countText(b.Left.Endless, "job")+" without model and time limit left out.")

@@ -42,15 +42,30 @@ func TestWhatIfSaysWhatItCannotPlan(t *testing.T) {
 		{"nothing was asked yet", "", nil, http.StatusOK, "Plan the queue"},
 		{"the best policy", "?policy=&jobs=5", nil, http.StatusOK, "plans all 5 jobs"},
 		{"default clocks", "?policy=edl&clocks=default&jobs=3", nil, http.StatusOK, "edl,clocks=default"},
-		{"no deadline", "?policy=edl&relaxed=1&jobs=3", nil, http.StatusOK, "name=\"relaxed\" value=\"1\" checked"},
-		{"a policy of one's own", "?policy=&text=edl,theta=0.9&jobs=4", nil, http.StatusOK, "plans all 4 jobs"},
-		{"a policy that isn't one", "?policy=&text=edl,thetta=0.9", nil, http.StatusOK, "The policy can&#39;t be read"},
+		{
+			"no deadline", "?policy=edl&relaxed=1&jobs=3", nil, http.StatusOK,
+			"name=\"relaxed\" value=\"1\" checked",
+		},
+		{
+			"a policy of one's own", "?policy=&text=edl,theta=0.9&jobs=4", nil, http.StatusOK,
+			"plans all 4 jobs",
+		},
+		{
+			"a policy that isn't one", "?policy=&text=edl,thetta=0.9", nil, http.StatusOK,
+			"The policy can&#39;t be read",
+		},
 		{"a name that isn't one", "?policy=<b>", nil, http.StatusBadRequest, "no policy of that name"},
 		{"clocks that aren't any", "?policy=&clocks=fast", nil, http.StatusBadRequest, "Clocks are"},
 		{"too many jobs", "?policy=&jobs=1001", nil, http.StatusBadRequest, "from 1 to 1000"},
-		{"nothing waits", "?policy=edl", func(c *cluster) { c.queue.Jobs = nil }, http.StatusOK, "No job with GPUs waits"},
-		{"nothing to plan on", "?policy=edl", func(c *cluster) { c.queue.Nodes = nil }, http.StatusOK, "No node of Slurm"},
-		{"no queue", "?policy=edl", func(c *cluster) { c.silent = true }, http.StatusOK, "There is no queue to plan"},
+		{"nothing waits", "?policy=edl", func(c *cluster) {
+			c.queue.Jobs = nil
+		}, http.StatusOK, "No job with GPUs waits"},
+		{"nothing to plan on", "?policy=edl", func(c *cluster) {
+			c.queue.Nodes = nil
+		}, http.StatusOK, "No node of Slurm"},
+		{"no queue", "?policy=edl", func(c *cluster) {
+			c.silent = true
+		}, http.StatusOK, "There is no queue to plan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := newCluster()
@@ -93,7 +108,8 @@ func TestAPlanEndsWithThePageThatAskedForIt(t *testing.T) {
 // A fit reads 64 runs, and fits a model to them.
 func TestThePageThatConfirmsAVersionNamesTheWorkloadWithoutAFit(t *testing.T) {
 	c := newCluster()
-	status, text := got(t, siteOf(t, c, web.Viewer{UID: 9, Name: "x", Role: web.Admin}), "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2")
+	status, text := got(t, siteOf(t, c, web.Viewer{UID: 9, Name: "x", Role: web.Admin}),
+		"/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2")
 	if status != http.StatusOK || !strings.Contains(text, "clocks of train-0 (ada, gpu) on V100") {
 		t.Errorf("status %d:\n%.2000s", status, text)
 	}
@@ -106,7 +122,8 @@ func TestOnlyOperatorsSeeModelsAndOnlyAdministratorsAct(t *testing.T) {
 	c := newCluster()
 	for path, least := range map[string]web.Role{
 		"/whatif": web.User, "/workloads": web.Reader, workloadPath: web.Reader,
-		"/admin": web.Admin, "/admin/levers": web.Admin, "/admin/reload": web.Admin, "/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2": web.Admin,
+		"/admin": web.Admin, "/admin/levers": web.Admin, "/admin/reload": web.Admin,
+		"/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2": web.Admin,
 	} {
 		for role := web.User; role <= web.Admin; role++ {
 			status, text := got(t, siteOf(t, c, web.Viewer{UID: 9, Name: "x", Role: role}), path)

@@ -31,15 +31,19 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 	}
 	part := strings.ToLower(r.Query.Get("name"))
 	rows := slices.DeleteFunc(slices.Clone(all.Models), func(m epdapi.ModelStatus) bool {
-		return !strings.Contains(strings.ToLower(strings.Join([]string{m.Workload, m.GPUModel, m.LastJob.Name, m.LastJob.User, m.LastJob.Partition}, "\n")), part)
+		return !strings.Contains(strings.ToLower(strings.Join([]string{
+			m.Workload, m.GPUModel, m.LastJob.Name, m.LastJob.User, m.LastJob.Partition,
+		}, "\n")), part)
 	})
 	slices.SortFunc(rows, func(a, b epdapi.ModelStatus) int {
-		return cmp.Or(cmp.Compare(a.LastJob.NameOf(a.Workload), b.LastJob.NameOf(b.Workload)), cmp.Compare(a.LastJob.User, b.LastJob.User),
+		return cmp.Or(cmp.Compare(a.LastJob.NameOf(a.Workload), b.LastJob.NameOf(b.Workload)),
+			cmp.Compare(a.LastJob.User, b.LastJob.User),
 			cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.GPUModel, b.GPUModel))
 	})
 	table := &page.Table{
 		Caption: "Workloads and the models that their clocks are chosen by",
-		Note:    "A workload is called as its last job. Others may be called the same: keys tell them apart, and end with the number of GPUs.",
+		Note: "A workload is called as its last job. Others may be called the same: keys tell them " +
+			"apart, and end with the number of GPUs.",
 		Columns: []page.Column{
 			{Head: "Workload"},
 			{Head: "GPU model"},
@@ -62,9 +66,16 @@ func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
 	}
 	return &View{
 		Title: "Workloads",
-		Lead:  "What epd has learnt of how workloads respond to clocks. A workload is what repeats: the same script, or the same name, of the same user.",
+		Lead: "What epd has learnt of how workloads respond to clocks. A workload is what repeats: the " +
+			"same script, or the same name, of the same user.",
 		Sections: []Section{
-			{ID: "filter", Still: true, Parts: []any{filterFormHTML("/workloads", formInput{Name: "name", Label: "Part of a name, user or key", Value: r.Query.Get("name")})}},
+			{
+				ID: "filter", Still: true, Parts: []any{
+					filterFormHTML("/workloads", formInput{
+						Name: "name", Label: "Part of a name, user or key", Value: r.Query.Get("name"),
+					}),
+				},
+			},
 			{ID: "list", Parts: []any{table}},
 		},
 	}, nil
@@ -87,7 +98,10 @@ func workloadRow(m *epdapi.ModelStatus, now time.Time) []page.Cell {
 		missed.Kind = page.Warn
 	}
 	return []page.Cell{
-		{Text: m.LastJob.WordsOf(m.Workload), Href: workloadHref(m.Workload, m.GPUModel), Title: m.LastJob.Name},
+		{
+			Text: m.LastJob.WordsOf(m.Workload), Href: workloadHref(m.Workload, m.GPUModel),
+			Title: m.LastJob.Name,
+		},
 		{Text: m.GPUModel},
 		{Text: modelBasis(m)},
 		{Text: version},
@@ -116,7 +130,9 @@ func modelBasis(m *epdapi.ModelStatus) string {
 func modelStateCell(m *epdapi.ModelStatus) page.Cell {
 	switch {
 	case m.Pinned:
-		return page.Cell{Text: "chosen by hand", Kind: page.Info, Badge: true, Title: cmp.Or(m.Note, m.Chosen.Why)}
+		return page.Cell{
+			Text: "chosen by hand", Kind: page.Info, Badge: true, Title: cmp.Or(m.Note, m.Chosen.Why),
+		}
 	case m.Note != "":
 		return page.Cell{Text: m.Note}
 	}
@@ -147,7 +163,8 @@ func (s *Site) workload(ctx context.Context, r *Request) (*View, error) {
 		return nil, err
 	}
 	if len(versions.Versions) == 0 && len(fit.Points) == 0 {
-		return nil, notFound("There is neither a model nor a run of this workload on "+gpu+".", "The list of workloads has those that there are.")
+		return nil, notFound("There is neither a model nor a run of this workload on "+gpu+".",
+			"The list of workloads has those that there are.")
 	}
 	picture, err := fitParts(fit)
 	if err != nil {
@@ -155,15 +172,19 @@ func (s *Site) workload(ctx context.Context, r *Request) (*View, error) {
 	}
 	return &View{
 		Title: fit.LastJob.WordsOf(name) + " on " + gpu,
-		Lead:  "How this workload responds to clocks, as far as its runs told, and what its clocks are chosen by.",
-		Back:  page.Link{Text: "Workloads", Href: "/workloads"},
+		Lead: "How this workload responds to clocks, as far as its runs told, and what its " +
+			"clocks are chosen by.",
+		Back: page.Link{Text: "Workloads", Href: "/workloads"},
 		Sections: []Section{
 			{ID: "standing", Parts: []any{standingFacts(fit)}},
 			{ID: "fit", Heading: "Runs and the model's curve", Parts: picture},
 			{ID: "parameters", Heading: "Parameters", Parts: []any{parameterTable(fit, versions.Versions)}},
 			{ID: "versions", Heading: "Versions", Parts: versionParts(r, fit, versions.Versions)},
 			{ID: "runs", Heading: "The runs behind it", Parts: []any{runTable(fit), page.Facts{
-				{Name: "More of them", Text: "jobs of this workload", Href: "/jobs?" + url.Values{"workload": {name}}.Encode()},
+				{
+					Name: "More of them", Text: "jobs of this workload",
+					Href: "/jobs?" + url.Values{"workload": {name}}.Encode(),
+				},
 			}}},
 		},
 	}, nil
@@ -180,14 +201,17 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 	for i := range all.Models {
 		if m := &all.Models[i]; m.Workload == name && m.GPUModel != "" {
 			last = m.LastJob
-			facts = append(facts, page.Fact{Name: m.GPUModel, Text: modelBasis(m), Href: workloadHref(name, m.GPUModel)})
+			facts = append(facts, page.Fact{
+				Name: m.GPUModel, Text: modelBasis(m), Href: workloadHref(name, m.GPUModel),
+			})
 		}
 	}
 	if len(facts) == 0 {
 		return nil, notFound("No workload is called that.", "The list of workloads has those that there are.")
 	}
 	return &View{
-		Title: last.WordsOf(name), Lead: "This workload has a model for each GPU model that it ran on.", Back: page.Link{Text: "Workloads", Href: "/workloads"},
+		Title: last.WordsOf(name), Lead: "This workload has a model for each GPU model that it ran on.",
+		Back:     page.Link{Text: "Workloads", Href: "/workloads"},
 		Sections: []Section{{ID: "models", Parts: []any{facts}}},
 	}, nil
 }
@@ -195,11 +219,17 @@ func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*
 // standingFacts say how a model fares.
 func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	m := &fit.ModelStatus
-	by := map[string]string{"none": "nothing: default clocks", "pooled prior": "what workloads have in common, after the runs seen", "its own": "a model of its own"}
+	by := map[string]string{
+		"none":         "nothing: default clocks",
+		"pooled prior": "what workloads have in common, after the runs seen", "its own": "a model of its own",
+	}
 	facts := page.Facts{{Name: "Clocks are chosen by", Text: by[modelBasis(m)]}}
 	add := func(name, text string) { facts = append(facts, page.Fact{Name: name, Text: text}) }
 	if j := &m.LastJob; j.ID != 0 {
-		facts = append(facts, page.Fact{Name: "Called as its last job", Text: strconv.FormatInt(j.ID, 10) + ", " + orDash(j.Name), Href: jobHref(j.ID)})
+		facts = append(facts, page.Fact{
+			Name: "Called as its last job", Text: strconv.FormatInt(j.ID, 10) + ", " + orDash(j.Name),
+			Href: jobHref(j.ID),
+		})
 	}
 	add("Key", m.Workload)
 	if m.Version > 0 {
@@ -234,8 +264,13 @@ func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.
 	t := &page.Table{
 		Caption: "Parameters of the version in use",
 		Note:    "The error is one standard deviation; of a prior it says how much like workloads differ.",
-		Columns: []page.Column{{Head: "Parameter"}, {Head: "Value", Number: true}, {Head: "Error", Unit: "±", Number: true}, {Head: "Of the value", Number: true}},
-		Empty:   "no version is in use",
+		Columns: []page.Column{
+			{Head: "Parameter"},
+			{Head: "Value", Number: true},
+			{Head: "Error", Unit: "±", Number: true},
+			{Head: "Of the value", Number: true},
+		},
+		Empty: "no version is in use",
 	}
 	i := slices.IndexFunc(versions, func(m epdapi.ModelVersion) bool { return m.Version == fit.Version })
 	if i < 0 || fit.Version == 0 {
@@ -260,8 +295,16 @@ func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.
 func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersion) []any {
 	t := &page.Table{
 		Caption: "All versions, the newest first",
-		Columns: []page.Column{{Head: "Version"}, {Head: "Form"}, {Head: "Runs", Number: true}, {Head: "Fitted"}, {Head: "In use"}, {Head: "Note"}, {Head: "Chosen"}},
-		Empty:   "there is none yet",
+		Columns: []page.Column{
+			{Head: "Version"},
+			{Head: "Form"},
+			{Head: "Runs", Number: true},
+			{Head: "Fitted"},
+			{Head: "In use"},
+			{Head: "Note"},
+			{Head: "Chosen"},
+		},
+		Empty: "there is none yet",
 	}
 	acts := r.Viewer.Acts()
 	if acts {
@@ -270,7 +313,8 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersi
 	for i := range versions {
 		m := &versions[i]
 		number := strconv.FormatInt(m.Version, 10)
-		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), dateTime(m.Created), "", m.Note, orDash(m.Chosen.Words(dateTime)))
+		row := page.Cells(number, m.Form, strconv.Itoa(m.Samples), dateTime(m.Created), "", m.Note,
+			orDash(m.Chosen.Words(dateTime)))
 		if m.InUse {
 			row[4] = page.Cell{Text: "in use", Kind: page.Good, Badge: true}
 		}
@@ -281,9 +325,14 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersi
 	}
 	parts := []any{t}
 	if acts && len(versions) > 0 {
-		facts := page.Facts{{Name: "None of them", Text: "take the model out of use", Href: useModelHref(fit, "0")}}
+		facts := page.Facts{{
+			Name: "None of them", Text: "take the model out of use", Href: useModelHref(fit, "0"),
+		}}
 		if fit.Pinned {
-			facts = append(facts, page.Fact{Name: "The newest again", Text: "let fits replace the model again", Href: useModelHref(fit, freeVersion)})
+			facts = append(facts, page.Fact{
+				Name: "The newest again", Text: "let fits replace the model again",
+				Href: useModelHref(fit, freeVersion),
+			})
 		}
 		parts = append(parts, facts)
 	}

@@ -9,7 +9,8 @@ import (
 func TestWithoutTasksEverythingSleeps(t *testing.T) {
 	in := pair()
 	in.Tasks = nil
-	placement, watts := consolidate.Improve(t.Context(), in, consolidate.Safe, consolidate.Placement{}, consolidate.ImproveOptions{})
+	placement, watts := consolidate.Improve(t.Context(), in, consolidate.Safe, consolidate.Placement{},
+		consolidate.ImproveOptions{})
 	exact := consolidate.Exact(t.Context(), in, consolidate.Safe, consolidate.ExactOptions{})
 	moved := consolidate.Rearrange(t.Context(), in, consolidate.Safe, nil, consolidate.MoveOptions{Most: 1})
 	if watts != 0 || exact.PowerW != 0 || !exact.Proven || len(moved.ByMoves) != 1 || moved.ByMoves[0] != 0 {

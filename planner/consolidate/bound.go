@@ -86,7 +86,8 @@ func newRelaxation(p *packing, n *subproblem, work *int) *relaxation {
 	}
 	x := &relaxation{
 		p: p, subproblem: n, pricer: newPricer(p, n.bundles), lp: newSimplex(right, artificial), work: work,
-		top: make([]float64, len(p.hosts.sizes)), bundle: make([]int, len(p.pieces)), mixColumn: make([]int, len(n.mixes)), bestAt: math.Inf(-1), budget: 100_000,
+		top: make([]float64, len(p.hosts.sizes)), bundle: make([]int, len(p.pieces)),
+		mixColumn: make([]int, len(n.mixes)), bestAt: math.Inf(-1), budget: 100_000,
 	}
 	for i := range x.bundle {
 		x.bundle[i] = -1
@@ -129,7 +130,8 @@ func (x *relaxation) addColumn(c column) {
 			return
 		}
 		if len(x.subproblem.bundles[b].pieces) > 1 {
-			if slices.ContainsFunc(x.subproblem.bundles[b].pieces, func(j int) bool { return !slices.Contains(c.pieces, j) }) {
+			if slices.ContainsFunc(x.subproblem.bundles[b].pieces,
+				func(j int) bool { return !slices.Contains(c.pieces, j) }) {
 				return
 			}
 			if i != x.subproblem.bundles[b].pieces[0] {

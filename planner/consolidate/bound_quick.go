@@ -59,7 +59,8 @@ func (p *packing) newDualFeasible(share, loadFrom, memFrom float64) dualFeasible
 	var y dualFeasible
 	for i := range p.pieces {
 		x := &p.pieces[i]
-		y.total += share*thresholded(x.mean, top, loadFrom) + (1-share)*thresholded(x.memGB, size, memFrom)/size
+		y.total += share*thresholded(x.mean, top, loadFrom) +
+			(1-share)*thresholded(x.memGB, size, memFrom)/size
 	}
 	y.total *= 1 - 1e-12
 	y.holds = make([][]float64, len(p.hosts.sizes))
@@ -68,7 +69,9 @@ func (p *packing) newDualFeasible(share, loadFrom, memFrom float64) dualFeasible
 			y.watts = append(y.watts, t.watts)
 			for k := range y.holds {
 				mem := p.hosts.sizes[k] + sharing.SlackGB
-				y.holds[k] = append(y.holds[k], share*maxThresholded(t.overload, top, loadFrom)+(1-share)*maxThresholded(mem, size, memFrom)/size)
+				y.holds[k] = append(y.holds[k],
+					share*maxThresholded(t.overload, top, loadFrom)+
+						(1-share)*maxThresholded(mem, size, memFrom)/size)
 			}
 		}
 	}
@@ -175,7 +178,10 @@ func (p *packing) rootProblem() *subproblem {
 		n.bundles = append(n.bundles, b)
 	}
 	for i := range p.hosts.table {
-		c := classMix{groups: make([]int, len(p.hosts.sizes)), above: make([]int, len(p.hosts.sizes)), hostW: p.hosts.table[i]}
+		c := classMix{
+			groups: make([]int, len(p.hosts.sizes)), above: make([]int, len(p.hosts.sizes)),
+			hostW: p.hosts.table[i],
+		}
 		p.hosts.gpusAt(i, c.above)
 		valid := !math.IsInf(c.hostW, 1) && c.above[0] > 0
 		for k := range c.above {

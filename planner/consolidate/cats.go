@@ -22,11 +22,14 @@ const lambdaRho, lambdaDistance = 0.5, 0.5
 // Choose is algorithms 1 and 2.
 func (c CATS) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	if c.Active {
-		if gpu, ok := leastScored(s, taken, func(gpu int) bool { return s.IsBusy(gpu) && hasSpareMemory(s, task, gpu) }, dissimilarity(s, task)); ok {
+		if gpu, ok := leastScored(s, taken,
+			func(gpu int) bool { return s.IsBusy(gpu) && hasSpareMemory(s, task, gpu) },
+			dissimilarity(s, task)); ok {
 			return gpu, true
 		}
 	}
-	return leastScored(s, taken, func(gpu int) bool { return hasSpareMemory(s, task, gpu) }, dissimilarity(s, task))
+	return leastScored(s, taken, func(gpu int) bool { return hasSpareMemory(s, task, gpu) },
+		dissimilarity(s, task))
 }
 
 // CATSThresholds is the reading of CATS that uses the thresholds that
@@ -38,7 +41,8 @@ type CATSThresholds struct{}
 func (CATSThresholds) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 	series := s.Instance().Tasks[task].UtilPct
 	within := func(gpu int) bool {
-		return s.IsBusy(gpu) && hasSpareMemory(s, task, gpu) && meanLoadWith(s, task, gpu) <= fullPct+roundingPct &&
+		return s.IsBusy(gpu) && hasSpareMemory(s, task, gpu) &&
+			meanLoadWith(s, task, gpu) <= fullPct+roundingPct &&
 			correlate.Pearson(s.Load(gpu), series).OrZero() <= 0
 	}
 	if gpu, ok := leastScored(s, taken, within, dissimilarity(s, task)); ok {
@@ -74,7 +78,9 @@ func meanLoadWith(s *sharing.State, task, gpu int) float64 {
 
 // leastScored is the GPU of the least score among those allowed and not taken; the
 // lowest number of equals.
-func leastScored(s *sharing.State, taken []int, allowed func(gpu int) bool, score func(gpu int) float64) (best int, ok bool) {
+func leastScored(
+	s *sharing.State, taken []int, allowed func(gpu int) bool, score func(gpu int) float64,
+) (best int, ok bool) {
 	least := math.Inf(1)
 	for gpu := range s.GPUs() {
 		if slices.Contains(taken, gpu) || !allowed(gpu) {
@@ -100,7 +106,8 @@ func firstAllowed(s *sharing.State, taken []int, allowed func(gpu int) bool) (gp
 // firstSleeping is the first GPU without tasks that has the memory, else any GPU
 // that has.
 func firstSleeping(s *sharing.State, task int, taken []int) (gpu int, ok bool) {
-	if gpu, ok := firstAllowed(s, taken, func(gpu int) bool { return !s.IsBusy(gpu) && s.Fits(task, gpu) }); ok {
+	if gpu, ok := firstAllowed(s, taken,
+		func(gpu int) bool { return !s.IsBusy(gpu) && s.Fits(task, gpu) }); ok {
 		return gpu, true
 	}
 	return firstAllowed(s, taken, func(gpu int) bool { return s.Fits(task, gpu) })

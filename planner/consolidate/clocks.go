@@ -18,7 +18,8 @@ func LowestClock(s *sharing.State, gpu int) dvfsmodel.MHz { return LowestClockFo
 // where contention counts.
 func LowestClockFor(problem Problem) Clocks {
 	return func(s *sharing.State, gpu int) dvfsmodel.MHz {
-		mhz, _ := LowestLevel(&s.Instance().Physics, problem, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
+		mhz, _ := LowestLevel(&s.Instance().Physics, problem, s.Load(gpu), s.Kappa(gpu),
+			s.Contention(gpu, nil))
 		return mhz
 	}
 }

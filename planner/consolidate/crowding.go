@@ -59,7 +59,9 @@ func (p *packing) interference(pieces int, memGB float64, class int) float64 {
 	if p.curve == nil {
 		return 1
 	}
-	return p.curve.OverheadFactor(&sharing.Occupancy{Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class])})
+	return p.curve.OverheadFactor(&sharing.Occupancy{
+		Tasks: pieces, Memory: min(1, memGB/p.hosts.sizes[class]),
+	})
 }
 
 // setPrice is what the group takes on the smallest GPU from a class on that keeps
@@ -122,7 +124,8 @@ func (q *pricer) interferenceBounds(l *searchLevel) (now, more float64) {
 	}
 	const rounding = 1e-12
 	largest := len(q.p.hosts.sizes) - 1
-	return q.p.interference(l.pieces, l.memGB, largest) * (1 - rounding), q.p.interference(l.pieces+1, l.memGB, largest) * (1 - rounding)
+	return q.p.interference(l.pieces, l.memGB, largest) * (1 - rounding),
+		q.p.interference(l.pieces+1, l.memGB, largest) * (1 - rounding)
 }
 
 // offerSizes takes the set as groups on GPUs of the classes on which it takes
@@ -136,7 +139,8 @@ func (q *pricer) offerSizes(l *searchLevel, class int) {
 			if work == 0 {
 				work = q.p.work(l.load)
 			}
-			if t := q.p.lowestTier(l.kappa, work*q.p.interference(l.pieces, l.memGB, k)); t >= 0 && tiers[t].watts < least {
+			if t := q.p.lowestTier(l.kappa, work*q.p.interference(l.pieces, l.memGB, k)); t >= 0 &&
+				tiers[t].watts < least {
 				least = tiers[t].watts
 				q.addFound(l, k, least)
 			}

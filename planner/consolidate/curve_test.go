@@ -18,10 +18,16 @@ func crowded(seed uint64, curve *sharing.Curve) *sharing.Instance {
 	r := rand.New(rand.NewPCG(seed, 9))
 	in := &sharing.Instance{
 		Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60, Contention: curve,
-		Servers: []sharing.Server{{StaticW: 100, GPUMemGB: []float64{32, 32, 16, 16, 32, 32}}, {StaticW: 90, GPUMemGB: []float64{32, 32}}},
+		Servers: []sharing.Server{
+			{StaticW: 100, GPUMemGB: []float64{32, 32, 16, 16, 32, 32}},
+			{StaticW: 90, GPUMemGB: []float64{32, 32}},
+		},
 	}
 	for i := range 4 + r.IntN(8) {
-		task := sharing.Task{ID: string(rune('a' + i)), MemGB: 1 + 6*r.Float64(), GPUs: 1 + r.IntN(2), Kappa: 1.2 + 0.3*r.Float64()}
+		task := sharing.Task{
+			ID: string(rune('a' + i)), MemGB: 1 + 6*r.Float64(), GPUs: 1 + r.IntN(2),
+			Kappa: 1.2 + 0.3*r.Float64(),
+		}
 		for range 6 {
 			task.UtilPct = append(task.UtilPct, 70*r.Float64())
 		}
@@ -56,7 +62,8 @@ func sharingOf(in *sharing.Instance, gpu int, tasks []int) sharing.Occupancy {
 func TestJudgeSlowsTasksDownByTheInstancesCurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		curve := &sharing.Curve{
-			Exponent: rapid.Float64Range(1, 2).Draw(t, "exponent"), ByTask: rapid.Float64Range(0, .1).Draw(t, "by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
+			Exponent: rapid.Float64Range(1, 2).Draw(t, "exponent"), ByTask: rapid.Float64Range(0, .1).Draw(t,
+				"by task"), ByMemory: rapid.Float64Range(0, .2).Draw(t, "by memory"),
 		}
 		in := crowded(rapid.Uint64().Draw(t, "seed"), curve)
 		p := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
@@ -82,7 +89,8 @@ func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
 	broken := 0
 	for seed := range uint64(60) {
 		in := crowded(seed, steep)
-		if v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)); v.Unplaced == 0 && v.Violations > 0 {
+		if v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.OnlineSLA{},
+			consolidate.LowestClock)); v.Unplaced == 0 && v.Violations > 0 {
 			// only where no GPU is left to sleep on may anybody be slowed down
 			if v.GPUsOn < len(in.GPUs()) {
 				t.Errorf("seed %d: %d violations with %d GPUs on", seed, v.Violations, v.GPUsOn)
@@ -96,7 +104,8 @@ func TestOnlineSLAKeepsEverybodysSLAByTheCurve(t *testing.T) {
 		}
 	}
 	if broken < 30 {
-		t.Errorf("placements that don't know the curve break SLAs in %d of 60 instances: the curve is too mild to show anything", broken)
+		t.Errorf("placements that don't know the curve break SLAs in %d of 60 instances: the curve is too "+
+			"mild to show anything", broken)
 	}
 }
 
@@ -107,15 +116,21 @@ func TestALinearCurveChangesNothing(t *testing.T) {
 		before := consolidate.Evaluate(in, plain)
 		linear := sharing.LinearCurve()
 		in.Contention = &linear
-		after := consolidate.Evaluate(in, consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock))
+		after := consolidate.Evaluate(in,
+			consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock))
 		if before.PowerW != after.PowerW || before.WorstSlowdown != after.WorstSlowdown {
-			t.Errorf("seed %d: %v W and %v, want %v W and %v", seed, after.PowerW, after.WorstSlowdown, before.PowerW, before.WorstSlowdown)
+			t.Errorf("seed %d: %v W and %v, want %v W and %v", seed, after.PowerW, after.WorstSlowdown,
+				before.PowerW, before.WorstSlowdown)
 		}
 	}
 }
 
 func TestCurvesAreReadAndBadOnesRefused(t *testing.T) {
-	c, err := consolidate.ReadCurve(strings.NewReader(`{"exponent": 1.4, "by_task": 0.05, "by_memory": 0, "samples": 12, "outliers": 1, "residual": 0.02}`), "c.json")
+	c, err := consolidate.ReadCurve(
+		strings.NewReader(
+			`{"exponent": 1.4, "by_task": 0.05, "by_memory": 0, "samples": 12, "outliers": 1, "residual": 0.02}`,
+		), "c.json",
+	)
 	if err != nil || *c != (sharing.Curve{Exponent: 1.4, ByTask: 0.05}) {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -129,7 +144,8 @@ func TestCurvesAreReadAndBadOnesRefused(t *testing.T) {
 		`{"exponent": "1"}`:               `c.json:1: exponent is "1", want a number`,
 		`{"exponent": 1, "by_job": 1}`:    "c.json: a field that no curve of contention has",
 	} {
-		if _, err := consolidate.ReadCurve(strings.NewReader(text), "c.json"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := consolidate.ReadCurve(strings.NewReader(text), "c.json"); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
 	}

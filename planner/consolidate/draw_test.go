@@ -11,14 +11,19 @@ import (
 // mixes are the kinds of drawn instances, after the README of data/cats: the
 // range of mean utilisations, percent, and of memory, GB.
 var mixes = map[string][4]float64{
-	"paperlike": {40, 49, 1.5, 6.5}, "light": {6, 32, 1, 7}, "medium": {28, 60, 1.2, 11}, "heavy": {50, 95, 2, 14},
-	"antiphase": {35, 55, 2, 8}, "membound": {10, 45, 6, 22}, "mixed": {8, 95, .5, 16}, "gang": {12, 80, .5, 16},
+	"paperlike": {40, 49, 1.5, 6.5}, "light": {6, 32, 1, 7}, "medium": {28, 60, 1.2, 11},
+	"heavy":     {50, 95, 2, 14},
+	"antiphase": {35, 55, 2, 8}, "membound": {10, 45, 6, 22}, "mixed": {8, 95, .5, 16},
+	"gang":       {12, 80, .5, 16},
 	"mixedkappa": {10, 90, .5, 16},
 }
 
 // draw is an instance of a mix with so many tasks.
 func draw(r *rand.Rand, mix string, tasks int) *sharing.Instance {
-	in := &sharing.Instance{Name: mix + "-" + strconv.Itoa(tasks), Physics: sharing.PaperPhysics(), SLA: sharing.PaperSLA, SlotS: 60}
+	in := &sharing.Instance{
+		Name: mix + "-" + strconv.Itoa(tasks), Physics: sharing.PaperPhysics(),
+		SLA: sharing.PaperSLA, SlotS: 60,
+	}
 	pieces := 0
 	for i := range tasks {
 		t := drawTask(r, mix, i)
@@ -36,7 +41,9 @@ func drawServers(r *rand.Rand, pieces int) []sharing.Server {
 	var all []sharing.Server
 	for gpus := 0; gpus < pieces+2; {
 		size := sizes[r.IntN(len(sizes))]
-		s := sharing.Server{StaticW: float64(12*size + 10*(2+r.IntN(4))), OtherW: float64(10 + 5*size + 5*r.IntN(4))}
+		s := sharing.Server{
+			StaticW: float64(12*size + 10*(2+r.IntN(4))), OtherW: float64(10 + 5*size + 5*r.IntN(4)),
+		}
 		for range size {
 			s.GPUMemGB = append(s.GPUMemGB, []float64{16, 32}[r.IntN(2)])
 		}

@@ -120,7 +120,10 @@ type exactSearch struct {
 }
 
 func newExactSearch(p *packing, seed uint64) *exactSearch {
-	return &exactSearch{p: p, seed: seed, bestW: math.Inf(1), knownKeys: map[string]bool{}, work: math.MaxInt, limit: math.MaxInt, cut: math.Inf(1)}
+	return &exactSearch{
+		p: p, seed: seed, bestW: math.Inf(1), knownKeys: map[string]bool{}, work: math.MaxInt,
+		limit: math.MaxInt, cut: math.Inf(1),
+	}
 }
 
 // keepColumn notes a group of a good answer as one to begin the relaxation with.

@@ -166,7 +166,8 @@ func TestExactByACurveIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 			proven++
 		}
 		if got.PowerW < want-1e-6 || got.BoundW > want+1e-6 || got.Proven && got.PowerW > want+1e-6 {
-			t.Errorf("seed %d, %+v: %.4f W, bound %.4f, proven %t; want %.4f", seed, *in.Contention, got.PowerW, got.BoundW, got.Proven, want)
+			t.Errorf("seed %d, %+v: %.4f W, bound %.4f, proven %t; want %.4f", seed, *in.Contention,
+				got.PowerW, got.BoundW, got.Proven, want)
 		}
 		if v := Evaluate(in, got.Placement); !v.Feasible() || math.Abs(v.PowerW-got.PowerW) > 1e-6 {
 			t.Errorf("seed %d: %.4f W by its own account, by the judge %+v", seed, got.PowerW, v)
@@ -181,7 +182,8 @@ func TestExactByACurveIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 	}
 	t.Logf("%d answers, %d proven, %d take more by the curve", answers, proven, dearer)
 	if answers < 150 || proven < answers*95/100 || dearer < 50 {
-		t.Errorf("%d answers, %d of them proven, %d take more by the curve: want nearly all proven, and many that do", answers, proven, dearer)
+		t.Errorf("%d answers, %d of them proven, %d take more by the curve: want nearly all proven, and "+
+			"many that do", answers, proven, dearer)
 	}
 }
 
@@ -192,13 +194,16 @@ func TestImproveByACurveIsFeasibleAndNeverAboveOnlineSLA(t *testing.T) {
 		start := Place(in, OnlineSLA{}, LowestClock)
 		first := Evaluate(in, start)
 		for _, sets := range []int{-1, 200_000} {
-			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{Seed: seed, Rounds: 300, Restarts: -1, Sets: sets})
+			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{
+				Seed: seed, Rounds: 300, Restarts: -1, Sets: sets,
+			})
 			v := Evaluate(in, place)
 			if math.IsInf(watts, 1) && !first.Feasible() {
 				continue
 			}
 			if !v.Feasible() || math.Abs(v.PowerW-watts) > 1e-6 {
-				t.Errorf("seed %d, %d sets: %.3f W by its own account, by the judge %+v", seed, sets, watts, v)
+				t.Errorf("seed %d, %d sets: %.3f W by its own account, by the judge %+v", seed,
+					sets, watts, v)
 			}
 			if first.Feasible() && watts > first.PowerW+1e-6 {
 				t.Errorf("seed %d, %d sets: %.3f W, online-sla takes %.3f", seed, sets, watts, first.PowerW)
@@ -229,10 +234,12 @@ func TestTheLinearCurveChangesNothingOfImproveAndExact(t *testing.T) {
 		exact, quick := Exact(ctx, in, Safe, ExactOptions{Seed: seed}), QuickBound(in, Safe)
 		place, watts := Improve(ctx, in, Safe, Placement{}, ImproveOptions{Seed: seed, Rounds: 200})
 		in.Contention = &linear
-		if got := Exact(ctx, in, Safe, ExactOptions{Seed: seed}); !reflect.DeepEqual(got, exact) || QuickBound(in, Safe) != quick {
+		if got := Exact(ctx, in, Safe, ExactOptions{Seed: seed}); !reflect.DeepEqual(got, exact) ||
+			QuickBound(in, Safe) != quick {
 			t.Errorf("seed %d: exact %+v, want %+v", seed, got, exact)
 		}
-		if got, w := Improve(ctx, in, Safe, Placement{}, ImproveOptions{Seed: seed, Rounds: 200}); !reflect.DeepEqual(got, place) || w != watts {
+		if got, w := Improve(ctx, in, Safe, Placement{},
+			ImproveOptions{Seed: seed, Rounds: 200}); !reflect.DeepEqual(got, place) || w != watts {
 			t.Errorf("seed %d: improved to %v W, want %v", seed, w, watts)
 		}
 	}
@@ -260,7 +267,8 @@ func TestPricingByACurveFindsTheGroupsThatAreWorthMost(t *testing.T) {
 		q.search(context.Background(), values, floor, math.MaxInt, 0)
 		for k := range most {
 			if q.top[k] < most[k]-1e-9 {
-				t.Errorf("seed %d: groups of class %d are worth up to %v, found %v", seed, k, most[k], q.top[k])
+				t.Errorf("seed %d: groups of class %d are worth up to %v, found %v", seed, k,
+					most[k], q.top[k])
 			}
 		}
 		if len(q.found) < above {
@@ -326,11 +334,15 @@ func TestImproveIsNeverAboveItsStartWhereSizesAreCounted(t *testing.T) {
 	in.Servers = nil
 	for i := range 40 {
 		size := 12 + float64(i)
-		in.Servers = append(in.Servers, sharing.Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
+		in.Servers = append(in.Servers, sharing.Server{
+			StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5},
+		})
 	}
 	start := Place(in, OnlineSLA{}, LowestClock)
 	first := Evaluate(in, start)
-	place, watts := Improve(context.Background(), in, Safe, start, ImproveOptions{Rounds: 2, Restarts: -1, Sets: -1})
+	place, watts := Improve(context.Background(), in, Safe, start, ImproveOptions{
+		Rounds: 2, Restarts: -1, Sets: -1,
+	})
 	v := Evaluate(in, place)
 	if !first.Feasible() || !v.Feasible() || v.PowerW > first.PowerW || v.PowerW > watts+1e-6 {
 		t.Errorf("%.3f W by its own account, by the judge %+v; the start takes %.3f", watts, v, first.PowerW)

@@ -52,7 +52,8 @@ func (n *subproblem) fixGroups(p *packing, used []column, shares []float64) *sub
 	most := slices.Max(shares)
 	gone := make([]bool, len(p.pieces))
 	for i := range used {
-		if shares[i] < min(most, 0.99) || slices.ContainsFunc(used[i].pieces, func(j int) bool { return gone[j] }) {
+		if shares[i] < min(most, 0.99) ||
+			slices.ContainsFunc(used[i].pieces, func(j int) bool { return gone[j] }) {
 			continue
 		}
 		for _, j := range used[i].pieces {

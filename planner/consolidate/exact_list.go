@@ -219,7 +219,10 @@ type pieceOverlap struct {
 }
 
 func newPieceOverlap(pieces int, used []column, shares []float64) *pieceOverlap {
-	s := &pieceOverlap{pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used, shares: shares}
+	s := &pieceOverlap{
+		pieces: pieces, share: make([]float64, pieces*pieces), next: make([][]int, pieces), used: used,
+		shares: shares,
+	}
 	for i, c := range used {
 		for k, a := range c.pieces {
 			for _, b := range c.pieces[k+1:] {

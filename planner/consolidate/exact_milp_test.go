@@ -134,7 +134,8 @@ func solveLinear(t *testing.T, in *sharing.Instance, problem Problem) float64 {
 	if err := os.WriteFile(model, []byte(l.write()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "glpsol", "--lp", model, "-o", answer, "--cuts").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "glpsol", "--lp", model, "-o", answer,
+		"--cuts").CombinedOutput()
 	if err != nil {
 		t.Fatalf("glpsol: %v\n%s", err, out)
 	}
@@ -159,7 +160,9 @@ func TestExactMeetsAMixedIntegerSolver(t *testing.T) {
 	compared := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 11))
-		mixes := []string{"paperlike", "light", "medium", "antiphase", "membound", "mixed", "gang", "mixedkappa"}
+		mixes := []string{
+			"paperlike", "light", "medium", "antiphase", "membound", "mixed", "gang", "mixedkappa",
+		}
 		in := draw(r, mixes[seed%8], 2+r.IntN(3)+4*int(seed/16))
 		in.Servers = in.Servers[:max(1, min(len(in.Servers), 3))]
 		for i := range in.Tasks { // fewer slots
@@ -176,7 +179,8 @@ func TestExactMeetsAMixedIntegerSolver(t *testing.T) {
 			}
 			compared++
 			if want := solveLinear(t, in, problem); !got.Proven || math.Abs(got.PowerW-want) > 1e-6*want {
-				t.Errorf("seed %d, %d tasks, %s: %.6f W, proven %t; glpsol %.6f", seed, len(in.Tasks), problem, got.PowerW, got.Proven, want)
+				t.Errorf("seed %d, %d tasks, %s: %.6f W, proven %t; glpsol %.6f", seed, len(in.Tasks),
+					problem, got.PowerW, got.Proven, want)
 			}
 		}
 	}

@@ -46,7 +46,8 @@ func TestExactProvesWhatTheReferenceProves(t *testing.T) {
 				}
 				got := consolidate.Exact(context.Background(), in, problem, consolidate.ExactOptions{})
 				if !got.Proven || math.Abs(got.PowerW-want.W) > 1e-6 || math.Abs(got.BoundW-want.W) > 1e-6 {
-					t.Errorf("%.4f W, bound %.4f, proven %t; want %.4f", got.PowerW, got.BoundW, got.Proven, want.W)
+					t.Errorf("%.4f W, bound %.4f, proven %t; want %.4f", got.PowerW, got.BoundW,
+						got.Proven, want.W)
 				}
 				verdict := consolidate.Evaluate(in, got.Placement)
 				if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-want.W) > 1e-6 {
@@ -74,10 +75,12 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 		in, known := read(t, file), readBests(t, file)[c.problem]
 		got := consolidate.Exact(context.Background(), in, c.problem, consolidate.ExactOptions{})
 		if !got.Proven || math.Abs(got.PowerW-c.watts) > 1e-6 {
-			t.Errorf("%s, %s: %.4f W, proven %t; want %.4f", c.file, c.problem, got.PowerW, got.Proven, c.watts)
+			t.Errorf("%s, %s: %.4f W, proven %t; want %.4f", c.file, c.problem, got.PowerW,
+				got.Proven, c.watts)
 		}
 		if got.PowerW > known.W+1e-6 || got.PowerW < known.LowerW-1e-6 {
-			t.Errorf("%s, %s: %.4f W; the reference has %.4f, and a bound of %.4f", c.file, c.problem, got.PowerW, known.W, known.LowerW)
+			t.Errorf("%s, %s: %.4f W; the reference has %.4f, and a bound of %.4f", c.file, c.problem,
+				got.PowerW, known.W, known.LowerW)
 		}
 		verdict := consolidate.Evaluate(in, got.Placement)
 		if !verdict.FeasibleFor(c.problem) || math.Abs(verdict.PowerW-c.watts) > 1e-6 {
@@ -93,7 +96,8 @@ func TestImproveComesCloseToTheReference(t *testing.T) {
 		if len(in.Tasks) > 32 {
 			continue // see the benchmark and docs/performance.md
 		}
-		place, watts := consolidate.Improve(context.Background(), in, consolidate.Safe, consolidate.Placement{}, consolidate.ImproveOptions{})
+		place, watts := consolidate.Improve(context.Background(), in, consolidate.Safe,
+			consolidate.Placement{}, consolidate.ImproveOptions{})
 		verdict := consolidate.Evaluate(in, place)
 		if !verdict.Feasible() || math.Abs(verdict.PowerW-watts) > 1e-6 {
 			t.Errorf("%s: %.4f W by its own account, by the judge %+v", in.Name, watts, verdict)
@@ -120,7 +124,8 @@ func quickBound(_ context.Context, in *sharing.Instance, problem consolidate.Pro
 }
 
 func improve(ctx context.Context, in *sharing.Instance, problem consolidate.Problem) consolidate.Result {
-	place, watts := consolidate.Improve(ctx, in, problem, consolidate.Placement{}, consolidate.ImproveOptions{})
+	place, watts := consolidate.Improve(ctx, in, problem, consolidate.Placement{},
+		consolidate.ImproveOptions{})
 	return consolidate.Result{Placement: place, PowerW: watts}
 }
 
@@ -128,7 +133,9 @@ func exactSearch(ctx context.Context, in *sharing.Instance, problem consolidate.
 	return consolidate.Exact(ctx, in, problem, consolidate.ExactOptions{})
 }
 
-func benchmark(b *testing.B, solve func(context.Context, *sharing.Instance, consolidate.Problem) consolidate.Result) {
+func benchmark(
+	b *testing.B, solve func(context.Context, *sharing.Instance, consolidate.Problem) consolidate.Result,
+) {
 	b.Helper()
 	for _, file := range instances(b) {
 		in := read(b, file)

@@ -10,7 +10,9 @@ import (
 
 // split cuts a part in two that have no answer in common and all of them
 // together, or lists the groups that matter in it.
-func (e *exactSearch) split(ctx context.Context, x *relaxation, used []column, shares []float64) []*subproblem {
+func (e *exactSearch) split(
+	ctx context.Context, x *relaxation, used []column, shares []float64,
+) []*subproblem {
 	n := x.subproblem
 	n.pool = x.nearlyOptimalColumns(e.bestW - n.bound)
 	if children := x.splitByMix(); children != nil {

@@ -94,7 +94,9 @@ func bruteServers(in *sharing.Instance, need []float64) float64 {
 // drawTiny are small instances of all mixes.
 func drawTiny(seed uint64, most int) *sharing.Instance {
 	r := rand.New(rand.NewPCG(seed, 7))
-	all := []string{"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa"}
+	all := []string{
+		"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa",
+	}
 	in := draw(r, all[r.IntN(len(all))], 2+r.IntN(most-1))
 	if r.IntN(3) == 0 { // servers of three sizes of GPU
 		for s := range in.Servers {
@@ -120,11 +122,13 @@ func TestExactIsTheBestOfAllPlacementsOfTinyInstances(t *testing.T) {
 				continue
 			}
 			if !got.Proven || math.Abs(got.PowerW-want) > 1e-6 || got.BoundW > want+1e-6 {
-				t.Errorf("seed %d, %s: %.4f W, bound %.4f, proven %t; want %.4f", seed, problem, got.PowerW, got.BoundW, got.Proven, want)
+				t.Errorf("seed %d, %s: %.4f W, bound %.4f, proven %t; want %.4f", seed, problem, got.PowerW,
+					got.BoundW, got.Proven, want)
 			}
 			verdict := Evaluate(in, got.Placement)
 			if !verdict.FeasibleFor(problem) || math.Abs(verdict.PowerW-got.PowerW) > 1e-6 {
-				t.Errorf("seed %d, %s: %.4f W by its own account, by the judge %+v", seed, problem, got.PowerW, verdict)
+				t.Errorf("seed %d, %s: %.4f W by its own account, by the judge %+v", seed, problem,
+					got.PowerW, verdict)
 			}
 			if bound := QuickBound(in, problem); bound > want+1e-6 {
 				t.Errorf("seed %d, %s: quick bound %.4f above the best, %.4f", seed, problem, bound, want)
@@ -148,16 +152,20 @@ func TestExactIsNeverAboveImproveNorImproveAboveAPolicy(t *testing.T) {
 		for _, policy := range Policies() {
 			start := policy.Place(in)
 			first := Evaluate(in, start)
-			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{Seed: seed, Rounds: 300, Restarts: -1, Sets: -1})
+			place, watts := Improve(ctx, in, Safe, start, ImproveOptions{
+				Seed: seed, Rounds: 300, Restarts: -1, Sets: -1,
+			})
 			verdict := Evaluate(in, place)
 			if exact.PowerW > watts+1e-6 || exact.BoundW > watts+1e-6 {
-				t.Errorf("seed %d: exact %.3f W, bound %.3f, improved %.3f", seed, exact.PowerW, exact.BoundW, watts)
+				t.Errorf("seed %d: exact %.3f W, bound %.3f, improved %.3f", seed, exact.PowerW,
+					exact.BoundW, watts)
 			}
 			if first.Feasible() && watts > first.PowerW+1e-6 {
 				t.Errorf("seed %d: %s takes %.3f W, improved %.3f", seed, policy.Name, first.PowerW, watts)
 			}
 			if !verdict.Feasible() || math.Abs(verdict.PowerW-watts) > 1e-6 {
-				t.Errorf("seed %d: improved %.3f W by its own account, by the judge %+v", seed, watts, verdict)
+				t.Errorf("seed %d: improved %.3f W by its own account, by the judge %+v", seed,
+					watts, verdict)
 			}
 		}
 	}
@@ -183,7 +191,8 @@ func cutShort(t *testing.T, seed uint64, in *sharing.Instance) {
 		e.improve(context.Background(), Placement{}, ImproveOptions{Rounds: 1, Restarts: -1})
 		e.run(context.Background())
 		if e.bound() > best.PowerW+1e-6 || e.proven() && e.bestW > best.PowerW+1e-6 {
-			t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(), e.bestW, e.proven(), best.PowerW)
+			t.Errorf("seed %d, work %d: bound %.3f, watts %.3f, proven %t; best %.3f", seed, work, e.bound(),
+				e.bestW, e.proven(), best.PowerW)
 		}
 	}
 }
@@ -215,7 +224,8 @@ func TestWhatNoGPUHoldsHasNoAnswer(t *testing.T) {
 		if !math.IsInf(got.PowerW, 1) || got.Proven {
 			t.Errorf("%s: %.3f W, proven %t", name, got.PowerW, got.Proven)
 		}
-		if _, watts := Improve(context.Background(), in, Safe, Placement{}, ImproveOptions{}); !math.IsInf(watts, 1) {
+		if _, watts := Improve(context.Background(), in, Safe, Placement{},
+			ImproveOptions{}); !math.IsInf(watts, 1) {
 			t.Errorf("%s: improved to %.3f W", name, watts)
 		}
 		if bound := QuickBound(in, Safe); !math.IsInf(bound, 1) {
@@ -230,13 +240,17 @@ func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 	in.Servers = nil
 	for i := range 40 {
 		size := 12 + float64(i)
-		in.Servers = append(in.Servers, sharing.Server{StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5}})
+		in.Servers = append(in.Servers, sharing.Server{
+			StaticW: 50 + float64(i), GPUMemGB: []float64{size, size, size + 0.5},
+		})
 	}
 	p, ok := newPacking(in, Safe, false)
 	if !ok || !p.hosts.coarse || len(p.hosts.table) > maxTableCells {
 		t.Fatalf("packing %t, %d cells", ok, len(p.hosts.table))
 	}
-	place, watts := Improve(context.Background(), in, Safe, Placement{}, ImproveOptions{Rounds: 500, Restarts: -1, Sets: -1})
+	place, watts := Improve(context.Background(), in, Safe, Placement{}, ImproveOptions{
+		Rounds: 500, Restarts: -1, Sets: -1,
+	})
 	verdict := Evaluate(in, place)
 	if !verdict.Feasible() || verdict.PowerW > watts+1e-6 {
 		t.Errorf("improved %.3f W by its own account, by the judge %+v", watts, verdict)

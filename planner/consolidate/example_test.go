@@ -31,11 +31,13 @@ func ExampleExact() {
 		}
 		placement := policy.Place(in)
 		verdict := consolidate.Evaluate(in, placement)
-		fmt.Printf("%s: GPUs %v, %.0f W, %d tasks too slow\n", policy.Name, placement.GPUs, verdict.PowerW, verdict.Violations)
+		fmt.Printf("%s: GPUs %v, %.0f W, %d tasks too slow\n", policy.Name, placement.GPUs, verdict.PowerW,
+			verdict.Violations)
 	}
 	best := consolidate.Exact(context.Background(), in, consolidate.Safe, consolidate.ExactOptions{})
 	verdict := consolidate.Evaluate(in, best.Placement)
-	fmt.Printf("exact: %.0f W, proven %v, %d GPUs on, %d tasks too slow\n", verdict.PowerW, best.Proven, verdict.GPUsOn, verdict.Violations)
+	fmt.Printf("exact: %.0f W, proven %v, %d GPUs on, %d tasks too slow\n", verdict.PowerW, best.Proven,
+		verdict.GPUsOn, verdict.Violations)
 	// Output:
 	// cats: GPUs [[0] [1] [0]], 299 W, 0 tasks too slow
 	// exact: 299 W, proven true, 2 GPUs on, 0 tasks too slow

@@ -274,7 +274,8 @@ func (p *packing) placement(groups []group) Placement {
 	}
 	free := p.hosts.gpusToWake(need)
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(groups[b].class, groups[a].class), cmp.Compare(groups[a].pieces[0], groups[b].pieces[0]))
+		return cmp.Or(cmp.Compare(groups[b].class, groups[a].class),
+			cmp.Compare(groups[a].pieces[0], groups[b].pieces[0]))
 	})
 	for _, i := range order {
 		g := &groups[i]

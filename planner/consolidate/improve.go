@@ -44,7 +44,9 @@ const maxSubproblems = 8
 // that does; watts are +Inf, and the start is handed back, where none was
 // found. It depends on the instance, the start and the options alone, unless
 // the context ends the search.
-func Improve(ctx context.Context, in *sharing.Instance, problem Problem, start Placement, opt ImproveOptions) (Placement, float64) {
+func Improve(
+	ctx context.Context, in *sharing.Instance, problem Problem, start Placement, opt ImproveOptions,
+) (Placement, float64) {
 	if len(in.Tasks) == 0 {
 		return allAsleep(in), 0
 	}

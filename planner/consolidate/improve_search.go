@@ -228,9 +228,13 @@ func (s *localSearch) recreate() {
 	switch s.rng.IntN(4) {
 	case 0: // in any order
 	case 1:
-		slices.SortStableFunc(s.loose, func(i, j int) int { return cmp.Compare(s.p.pieces[j].memGB, s.p.pieces[i].memGB) })
+		slices.SortStableFunc(s.loose, func(i, j int) int {
+			return cmp.Compare(s.p.pieces[j].memGB, s.p.pieces[i].memGB)
+		})
 	default:
-		slices.SortStableFunc(s.loose, func(i, j int) int { return cmp.Compare(s.p.pieces[j].mean, s.p.pieces[i].mean) })
+		slices.SortStableFunc(s.loose, func(i, j int) int {
+			return cmp.Compare(s.p.pieces[j].mean, s.p.pieces[i].mean)
+		})
 	}
 	left := s.loose[:0]
 	for _, i := range s.loose {
@@ -287,7 +291,8 @@ func (s *localSearch) insertionCost(i, piece int, hostW float64) (least float64,
 	for ; class < len(s.p.hosts.sizes); class++ {
 		over := work * s.p.interference(len(g.pieces)+1, memGB, class)
 		if k := s.p.lowestTier(kappa, over); k >= 0 {
-			extra := s.p.tiers[kappa][k].watts - g.watts + s.serverCostChange(g.class, class, hostW) + s.tieBreak(g, x, over)
+			extra := s.p.tiers[kappa][k].watts - g.watts + s.serverCostChange(g.class, class, hostW) +
+				s.tieBreak(g, x, over)
 			if !ok || extra < least {
 				least, on, ok = extra, class, true
 			}

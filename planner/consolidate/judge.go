@@ -47,7 +47,9 @@ func (v *Evaluation) FeasibleFor(problem Problem) bool {
 // Evaluate says what a placement takes and what it breaks. It believes nothing
 // and shares no code with what places.
 func Evaluate(in *sharing.Instance, p Placement) Evaluation {
-	j := evaluator{in: in, p: p, result: Evaluation{WorstSlowdown: 1, Slowdown: make([]float64, len(in.Tasks))}}
+	j := evaluator{
+		in: in, p: p, result: Evaluation{WorstSlowdown: 1, Slowdown: make([]float64, len(in.Tasks))},
+	}
 	for server := range in.Servers {
 		for _, mem := range in.Servers[server].GPUMemGB {
 			j.gpus = append(j.gpus, evaluatedGPU{server: server, memGB: mem})

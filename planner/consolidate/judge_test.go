@@ -29,22 +29,28 @@ func pair() *sharing.Instance {
 
 func TestJudgeAddsUpWhatIsOnAndWhoIsSlowedDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Evaluate(in, consolidate.Placement{GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []dvfsmodel.MHz{1125, 1350, 0, 0}})
+	v := consolidate.Evaluate(in, consolidate.Placement{
+		GPUs: [][]int{{1}, {1}, {1, 0}}, MHz: []dvfsmodel.MHz{1125, 1350, 0, 0},
+	})
 	// GPU 1 has 170 and 70 percent: 1.35 slots of work by slot, at f_max
 	if math.Abs(v.WorstSlowdown-1.35) > 1e-12 || v.Violations != 3 || v.TooSlow != 0 || v.OverMemory != 0 {
 		t.Errorf("verdict %+v", v)
 	}
-	if want := 120 + (23.3 + 0.09*1350) + (23.3 + 0.09*1125); math.Abs(v.PowerW-want) > 1e-9 || v.GPUsOn != 2 || v.ServersOn != 1 {
+	if want := 120 + (23.3 + 0.09*1350) + (23.3 + 0.09*1125); math.Abs(v.PowerW-want) > 1e-9 ||
+		v.GPUsOn != 2 || v.ServersOn != 1 {
 		t.Errorf("power %g W, want %g", v.PowerW, want)
 	}
 	if v.Feasible() || !v.FeasibleFor(consolidate.AsPrinted) {
-		t.Errorf("feasible %v, as printed %v, want only that", v.Feasible(), v.FeasibleFor(consolidate.AsPrinted))
+		t.Errorf("feasible %v, as printed %v, want only that", v.Feasible(),
+			v.FeasibleFor(consolidate.AsPrinted))
 	}
 }
 
 func TestJudgeCountsWhatTheFrequencyAloneSlowsDown(t *testing.T) {
 	in := pair()
-	v := consolidate.Evaluate(in, consolidate.Placement{GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []dvfsmodel.MHz{1125, 1125, 1125, 1080}})
+	v := consolidate.Evaluate(in, consolidate.Placement{
+		GPUs: [][]int{{0}, {1}, {2, 3}}, MHz: []dvfsmodel.MHz{1125, 1125, 1125, 1080},
+	})
 	if v.TooSlow != 2 || v.Violations != 2 || v.FeasibleFor(consolidate.AsPrinted) {
 		t.Errorf("verdict %+v, want b and c too slow", v)
 	}
@@ -60,10 +66,22 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 		{[][]int{{0}, {1}, {2}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on 1 GPUs, want 2"},
 		{[][]int{{0}, {1}, {2, 2}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on GPU 2 twice"},
 		{[][]int{{0}, {1}, {2, 4}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on GPU 4, want 0 to 3"},
-		{[][]int{{0}, {1}, {2, -1}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "task c is on GPU -1, want 0 to 3"},
+		{
+			[][]int{{0}, {1}, {2, -1}},
+			[]dvfsmodel.MHz{1350, 1350, 1350, 0},
+			"task c is on GPU -1, want 0 to 3",
+		},
 		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, 0}, "GPU 3 sleeps, but has tasks"},
-		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, 1111}, "GPU 3 runs at 1111 MHz, want one of the levels"},
-		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350, dvfsmodel.MHz(math.NaN())}, "GPU 3 runs at NaN MHz, want one of the levels"},
+		{
+			[][]int{{0}, {1}, {2, 3}},
+			[]dvfsmodel.MHz{1350, 1350, 1350, 1111},
+			"GPU 3 runs at 1111 MHz, want one of the levels",
+		},
+		{
+			[][]int{{0}, {1}, {2, 3}},
+			[]dvfsmodel.MHz{1350, 1350, 1350, dvfsmodel.MHz(math.NaN())},
+			"GPU 3 runs at NaN MHz, want one of the levels",
+		},
 		{[][]int{{0}, {1}, {2, 3}}, []dvfsmodel.MHz{1350, 1350, 1350}, "frequencies of 3 GPUs, want 4"},
 	} {
 		v := consolidate.Evaluate(pair(), consolidate.Placement{GPUs: c.place, MHz: c.mhz})
@@ -74,7 +92,9 @@ func TestJudgeNamesWhatNoPlacementMayBe(t *testing.T) {
 }
 
 func TestJudgeCountsTasksWithoutAPlaceAndMemoryThatIsMissing(t *testing.T) {
-	v := consolidate.Evaluate(pair(), consolidate.Placement{GPUs: [][]int{{0}, {0}, nil}, MHz: []dvfsmodel.MHz{1350, 0, 0, 0}})
+	v := consolidate.Evaluate(pair(), consolidate.Placement{
+		GPUs: [][]int{{0}, {0}, nil}, MHz: []dvfsmodel.MHz{1350, 0, 0, 0},
+	})
 	if v.Unplaced != 1 || v.OverMemory != 1 || v.Feasible() {
 		t.Errorf("verdict %+v", v)
 	}
@@ -100,8 +120,10 @@ func TestFrequencyAdaptationComesToRestBelowTheLimit(t *testing.T) {
 			t.Errorf("tasks that allow %v: %g MHz, want %g", c.kappas, mhz, c.want)
 		}
 	}
-	p.LevelsMHz = []dvfsmodel.MHz{135, 180, 1350} // a step down breaks the limit, from where it steps up again
-	if down := consolidate.AdaptStep(&p, 1350, []float64{1.2}); down != 180 || consolidate.AdaptStep(&p, down, []float64{1.2}) != 1350 {
+	// A step down breaks the limit, from where it steps up again.
+	p.LevelsMHz = []dvfsmodel.MHz{135, 180, 1350}
+	if down := consolidate.AdaptStep(&p, 1350, []float64{1.2}); down != 180 ||
+		consolidate.AdaptStep(&p, down, []float64{1.2}) != 1350 {
 		t.Errorf("from 1350 to %g MHz, want 180, and back", down)
 	}
 	p = sharing.PaperPhysics()
@@ -140,7 +162,8 @@ func TestLowestIsTheLowestLevelThatKeepsTheSLA(t *testing.T) {
 	} {
 		mhz, ok := consolidate.LowestLevel(&in.Physics, c.problem, c.load, c.kappa, sharing.Linear{})
 		if mhz != c.want || ok != c.ok {
-			t.Errorf("%v, load %v, kappa %g: %g MHz, %v, want %g, %v", c.problem, c.load, c.kappa, mhz, ok, c.want, c.ok)
+			t.Errorf("%v, load %v, kappa %g: %g MHz, %v, want %g, %v", c.problem, c.load, c.kappa, mhz, ok,
+				c.want, c.ok)
 		}
 	}
 }

@@ -36,7 +36,9 @@ type RearrangeResult struct {
 // with simulated annealing, restarted with several prices).
 // The answer is never worse than the start, and depends on the arguments
 // alone unless the context ends the search.
-func Rearrange(ctx context.Context, in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) RearrangeResult {
+func Rearrange(
+	ctx context.Context, in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions,
+) RearrangeResult {
 	const usualRounds = 24_000
 	if len(in.Tasks) == 0 {
 		return RearrangeResult{Placement: allAsleep(in), ByMoves: []float64{0}}
@@ -93,7 +95,9 @@ func (m *rearranger) improveFreely(ctx context.Context) bool {
 	start := PlacementOf(m.s, LowestClockFor(m.problem))
 	const setsByRound = 800
 	rounds := max(1, m.rounds/3)
-	found, watts := Improve(ctx, m.in, m.problem, start, ImproveOptions{Seed: m.seed, Rounds: rounds, Sets: setsByRound * m.rounds})
+	found, watts := Improve(ctx, m.in, m.problem, start, ImproveOptions{
+		Seed: m.seed, Rounds: rounds, Sets: setsByRound * m.rounds,
+	})
 	if math.IsInf(watts, 1) {
 		return false
 	}
@@ -149,7 +153,9 @@ func Moves(in *sharing.Instance, before, after [][]int) []Move {
 func nextMove(s *sharing.State, left, made []Move) (i int, together bool) {
 	if n := len(made); n > 0 && made[n-1].Together {
 		frees := func(m Move) bool {
-			return slices.ContainsFunc(m.From, func(gpu int) bool { return slices.Contains(made[n-1].To, gpu) && s.FreeGB(gpu) < -sharing.SlackGB })
+			return slices.ContainsFunc(m.From, func(gpu int) bool {
+				return slices.Contains(made[n-1].To, gpu) && s.FreeGB(gpu) < -sharing.SlackGB
+			})
 		}
 		if i := slices.IndexFunc(left, func(m Move) bool { return frees(m) && hasMemory(s, &m) }); i >= 0 {
 			return i, false
@@ -205,5 +211,7 @@ func (m *rearranger) bestResult() RearrangeResult {
 			byMoves = append(byMoves, least)
 		}
 	}
-	return RearrangeResult{Placement: PlacementOf(sharing.StateAt(m.in, m.best.at), LowestClockFor(m.problem)), ByMoves: byMoves}
+	return RearrangeResult{
+		Placement: PlacementOf(sharing.StateAt(m.in, m.best.at), LowestClockFor(m.problem)), ByMoves: byMoves,
+	}
 }

@@ -80,7 +80,8 @@ func (a *symmetryMatcher) swap() []int {
 // isSameKind reports whether two servers take the same and have the same GPUs.
 func (a *symmetryMatcher) isSameKind(from, to int) bool {
 	s, other := &a.in.Servers[from], &a.in.Servers[to]
-	return s.HostW() == other.HostW() && slices.Equal(slices.Sorted(slices.Values(s.GPUMemGB)), slices.Sorted(slices.Values(other.GPUMemGB)))
+	return s.HostW() == other.HostW() &&
+		slices.Equal(slices.Sorted(slices.Values(s.GPUMemGB)), slices.Sorted(slices.Values(other.GPUMemGB)))
 }
 
 // matchGPUs matches the GPUs of two servers of a kind. It is how many pieces stay,

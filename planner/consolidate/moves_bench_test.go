@@ -25,11 +25,14 @@ func BenchmarkRearrange(b *testing.B) {
 				for _, file := range files {
 					in := read(b, file)
 					start := policy.Place(in)
-					_, bestW := consolidate.Improve(context.Background(), in, consolidate.Safe, start, consolidate.ImproveOptions{})
+					_, bestW := consolidate.Improve(context.Background(), in, consolidate.Safe, start,
+						consolidate.ImproveOptions{})
 					bestW = math.Min(bestW, readReference(b, file).Reference.B.BestW)
-					found := consolidate.Rearrange(context.Background(), in, consolidate.Safe, start.GPUs, consolidate.MoveOptions{Most: most})
+					found := consolidate.Rearrange(context.Background(), in, consolidate.Safe, start.GPUs,
+						consolidate.MoveOptions{Most: most})
 					for k := range gap {
-						gap[k] += 100 * (found.ByMoves[min(k, len(found.ByMoves)-1)]/bestW - 1) / float64(len(files))
+						gap[k] += 100 * (found.ByMoves[min(k, len(found.ByMoves)-1)]/bestW - 1) /
+							float64(len(files))
 					}
 				}
 				for k, percent := range gap {

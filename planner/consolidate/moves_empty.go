@@ -68,7 +68,9 @@ func (m *rearranger) units() []emptyEstimate {
 		if !m.s.IsBusy(gpu) {
 			continue
 		}
-		on := emptyEstimate{emptyTarget: emptyTarget{-1, gpu}, tasks: slices.Clone(m.s.Tasks(gpu)), mostW: m.gpuCost[gpu]}
+		on := emptyEstimate{
+			emptyTarget: emptyTarget{-1, gpu}, tasks: slices.Clone(m.s.Tasks(gpu)), mostW: m.gpuCost[gpu],
+		}
 		server := &byServer[m.s.GPU(gpu).Server]
 		server.emptyTarget = emptyTarget{m.s.GPU(gpu).Server, -1}
 		server.mostW += on.mostW

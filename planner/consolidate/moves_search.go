@@ -45,7 +45,8 @@ func newRearranger(in *sharing.Instance, problem Problem, from [][]int, opt Move
 	m := &rearranger{
 		in: in, problem: problem, s: sharing.NewState(in),
 		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
-		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed, rounds: opt.Rounds,
+		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed,
+		rounds:   opt.Rounds,
 		excluded: emptyTarget{-1, -1}, mean: make([]float64, len(in.GPUs())),
 		gpuCost: make([]float64, len(in.GPUs())),
 		load:    make([]float64, in.Slots()),
@@ -292,7 +293,8 @@ func (m *rearranger) cheapestGPU(task int, taken []int) int {
 	best, least := -1, math.Inf(1)
 	m.kind = m.kind[:0]
 	for gpu := range m.gpuCost {
-		if !m.s.Fits(task, gpu) || m.excluded.has(m.s, gpu) || slices.Contains(taken, gpu) || !m.s.IsBusy(gpu) && !m.isNewSleepingKind(gpu) {
+		if !m.s.Fits(task, gpu) || m.excluded.has(m.s, gpu) || slices.Contains(taken, gpu) ||
+			!m.s.IsBusy(gpu) && !m.isNewSleepingKind(gpu) {
 			continue
 		}
 		if best >= 0 && (m.isOverfull(task, gpu) || m.skipChance > 0 && m.rng.Float64() < m.skipChance) {

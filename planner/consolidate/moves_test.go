@@ -86,7 +86,8 @@ func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 		mix := []string{"medium", "mixed", "gang", "mixedkappa", "membound"}[r.IntN(5)]
 		in := draw(r, mix, 2+r.IntN(3))
 		in.Servers = []sharing.Server{
-			{StaticW: 40, OtherW: 20, GPUMemGB: []float64{16, 32}}, {StaticW: 60, GPUMemGB: []float64{32, 32, 16}},
+			{StaticW: 40, OtherW: 20, GPUMemGB: []float64{16, 32}},
+			{StaticW: 60, GPUMemGB: []float64{32, 32, 16}},
 		}
 		problem := []Problem{Safe, AsPrinted}[r.IntN(2)]
 		if problem == Safe && r.IntN(3) == 0 {
@@ -101,7 +102,8 @@ func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 				found = v.PowerW
 			}
 			if !sameWatts(found, want[most]) {
-				t.Errorf("seed %d: %s, %d moves: %g W (%v), want %g", seed, in.Name, most, found, got.ByMoves, want[most])
+				t.Errorf("seed %d: %s, %d moves: %g W (%v), want %g", seed, in.Name, most, found,
+					got.ByMoves, want[most])
 			}
 			for k, watts := range got.ByMoves {
 				if !sameWatts(watts, want[k]) {
@@ -130,8 +132,10 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 		if len(moves) > most || len(moves) != len(got.ByMoves)-1 {
 			t.Fatalf("%d moves, %d allowed; by moves %v", len(moves), most, got.ByMoves)
 		}
-		if was.Feasible() && !is.Feasible() || is.Violations > was.Violations || was.Feasible() && is.PowerW > was.PowerW+1e-6 {
-			t.Fatalf("%g W, feasible %v; before %g W, %v", is.PowerW, is.Feasible(), was.PowerW, was.Feasible())
+		if was.Feasible() && !is.Feasible() || is.Violations > was.Violations ||
+			was.Feasible() && is.PowerW > was.PowerW+1e-6 {
+			t.Fatalf("%g W, feasible %v; before %g W, %v", is.PowerW, is.Feasible(), was.PowerW,
+				was.Feasible())
 		}
 		if is.Feasible() && math.Abs(is.PowerW-got.ByMoves[len(moves)]) > 1e-6 {
 			t.Fatalf("%g W, by moves %v", is.PowerW, got.ByMoves)
@@ -157,26 +161,38 @@ func TestManyMovesAreAsGoodAsAPlanFromScratch(t *testing.T) {
 }
 
 func TestMovesFindTheMemoryThatTheyNeedWhenTheirTurnComes(t *testing.T) {
-	in := &sharing.Instance{Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60, Servers: []sharing.Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}}}
+	in := &sharing.Instance{
+		Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60,
+		Servers: []sharing.Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}},
+	}
 	for _, mem := range []float64{10, 10, 10, 9, 4} {
 		in.Tasks = append(in.Tasks, sharing.Task{GPUs: 1, Kappa: 1.2, MemGB: mem, UtilPct: []float64{10}})
 	}
 	// Task 0 needs what task 1 leaves, task 1 what task 2 leaves.
 	got := Moves(in, [][]int{{0}, {1}, {2}, nil, {3}}, [][]int{{1}, {2}, {3}, {0}, {3}})
-	want := []Move{{Task: 2, From: []int{2}, To: []int{3}}, {Task: 1, From: []int{1}, To: []int{2}}, {Task: 0, From: []int{0}, To: []int{1}}}
+	want := []Move{
+		{Task: 2, From: []int{2}, To: []int{3}},
+		{Task: 1, From: []int{1}, To: []int{2}},
+		{Task: 0, From: []int{0}, To: []int{1}},
+	}
 	if !slices.EqualFunc(got, want, sameMove) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// Two that change places.
 	got = Moves(in, [][]int{{0}, {1}, nil, nil, nil}, [][]int{{1}, {0}, nil, nil, nil})
-	want = []Move{{Task: 0, From: []int{0}, To: []int{1}, Together: true}, {Task: 1, From: []int{1}, To: []int{0}}}
+	want = []Move{
+		{Task: 0, From: []int{0}, To: []int{1}, Together: true}, {Task: 1, From: []int{1}, To: []int{0}},
+	}
 	if !slices.EqualFunc(got, want, sameMove) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
 func TestTheMoveThatIsMadeTogetherWithAnotherIsTheNextOne(t *testing.T) {
-	in := &sharing.Instance{Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60, Servers: []sharing.Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}}}
+	in := &sharing.Instance{
+		Physics: sharing.PaperPhysics(), SLA: 1.2, SlotS: 60,
+		Servers: []sharing.Server{{StaticW: 1, GPUMemGB: []float64{16, 16, 16, 16}}},
+	}
 	for range 4 {
 		in.Tasks = append(in.Tasks, sharing.Task{GPUs: 1, Kappa: 1.2, MemGB: 10, UtilPct: []float64{10}})
 	}
@@ -195,13 +211,15 @@ func TestTheMoveThatIsMadeTogetherWithAnotherIsTheNextOne(t *testing.T) {
 	for _, m := range got {
 		order = append(order, m.Task)
 	}
-	if !slices.Equal(order, []int{0, 2, 1, 3}) || !got[0].Together || got[1].Together || !got[2].Together || got[3].Together {
+	if !slices.Equal(order, []int{0, 2, 1, 3}) || !got[0].Together || got[1].Together || !got[2].Together ||
+		got[3].Together {
 		t.Errorf("%+v, want 0 with 2, then 1 with 3", got)
 	}
 }
 
 func sameMove(a, b Move) bool {
-	return a.Task == b.Task && slices.Equal(a.From, b.From) && slices.Equal(a.To, b.To) && a.Together == b.Together
+	return a.Task == b.Task && slices.Equal(a.From, b.From) && slices.Equal(a.To, b.To) &&
+		a.Together == b.Together
 }
 
 func TestASearchForMovesThatIsStoppedAtOnceAnswersTheStart(t *testing.T) {

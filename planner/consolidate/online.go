@@ -16,12 +16,12 @@ import (
 // simple rule (tightest fit), and the one with the least watts at their ends is
 // taken (rollouts; Bertsekas, Tsitsiklis and Wu 1997).
 //
-// A future begins with the tasks that wait, where a scheduler places several at a
-// time ([PlaceWindows]). The others are like those seen so far, changed a little, and
-// a few of any kind; see [scenarioSampler]. How many tasks are to come isn't known
-// either: half of the futures suppose that the fleet is about as large as it has
-// to be, the others that any number up to that is as likely. What is chosen depends on the servers, the tasks so far and
-// the seed alone.
+// A future begins with the tasks that wait, where a scheduler places several at a time
+// ([PlaceWindows]). The others are like those seen so far, changed a little, and a few of
+// any kind; see [scenarioSampler]. How many tasks are to come isn't known either: half of
+// the futures suppose that the fleet is about as large as it has to be, the others that
+// any number up to that is as likely. What is chosen depends on the servers, the tasks so
+// far and the seed alone.
 type CATSSafe struct {
 	Seed    uint64
 	Futures int // how many are imagined for each choice; 0: 48 to 256, the fewer the more GPUs there are

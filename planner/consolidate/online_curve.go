@@ -64,7 +64,9 @@ func (k *scratchState) slowdown(t *sampledTask, gpu int) float64 {
 // the overload.
 func (k *scratchState) interferenceWith(t *sampledTask, gpu int) float64 {
 	g, size := &k.on[gpu], k.gpus[gpu].MemGB
-	return k.curve.OverheadFactor(&sharing.Occupancy{Tasks: k.pieces[gpu] + 1, Memory: min(1, max(0, (size-g.freeGB+t.memGB)/size))})
+	return k.curve.OverheadFactor(&sharing.Occupancy{
+		Tasks: k.pieces[gpu] + 1, Memory: min(1, max(0, (size-g.freeGB+t.memGB)/size)),
+	})
 }
 
 // isFastEnough reports whether a GPU with a piece is no slower than that.

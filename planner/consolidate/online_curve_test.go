@@ -96,7 +96,8 @@ func TestCATSSafeBreaksNoSLAByTheCurveWhileAGPUIsLeftThatKeepsIt(t *testing.T) {
 		}
 	})
 	if !testing.Short() && (kept < 20 || broken < 5 || blind < 10) {
-		t.Errorf("SLAs are kept in %d instances, and can't be in %d; without the curve they aren't in %d: too few to tell", kept, broken, blind)
+		t.Errorf("SLAs are kept in %d instances, and can't be in %d; without the curve they aren't in %d: "+
+			"too few to tell", kept, broken, blind)
 	}
 }
 
@@ -110,8 +111,11 @@ func TestASketchWithMorePiecesIsTheStateWithThem(t *testing.T) {
 			gpu := rapid.IntRange(0, s.GPUs()-1).Draw(t, "gpu")
 			overload, _ := s.OverloadWith(task, gpu, nil)
 			kappa := min(s.Kappa(gpu), in.Tasks[task].Kappa)
-			if kept := overload <= kappa+sharing.Tolerance && s.Fits(task, gpu); k.fits(&seen[task], gpu) != kept && math.Abs(overload-kappa-sharing.Tolerance) > 1e-9 {
-				t.Fatalf("GPU %d keeps SLAs with task %d: %v, by the state %v: %v times as long, allowed are %v", gpu, task, !kept, kept, overload, kappa)
+			if kept := overload <= kappa+sharing.Tolerance &&
+				s.Fits(task, gpu); k.fits(&seen[task], gpu) != kept &&
+				math.Abs(overload-kappa-sharing.Tolerance) > 1e-9 {
+				t.Fatalf("GPU %d keeps SLAs with task %d: %v, by the state %v: %v times as long, "+
+					"allowed are %v", gpu, task, !kept, kept, overload, kappa)
 			}
 			k.add(&seen[task], gpu)
 			s.Add(task, gpu)

@@ -37,7 +37,9 @@ func toSampled(s *sharing.State, tasks []sharing.Task) []sampledTask {
 	all := make([]sampledTask, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		all[i] = sampledTask{t.UtilPct[:s.Slots()], sharing.MeanPct(t.UtilPct[:s.Slots()]) / fullPct, t.MemGB, t.Kappa, t.GPUs}
+		all[i] = sampledTask{
+			t.UtilPct[:s.Slots()], sharing.MeanPct(t.UtilPct[:s.Slots()]) / fullPct, t.MemGB, t.Kappa, t.GPUs,
+		}
 	}
 	return all
 }
@@ -82,8 +84,13 @@ type scenarioSampler struct {
 
 // newScenarioSampler makes futures of the tasks seen for one of pieces that is to be
 // placed now.
-func newScenarioSampler(r *rand.Rand, s *sharing.State, seen, waiting []sampledTask, pieces int) *scenarioSampler {
-	i := &scenarioSampler{r: r, in: s.Instance(), seen: seen, next: waiting, pieces: pieces, gpus: s.GPUs(), util: make([]float64, horizon*s.Slots())}
+func newScenarioSampler(
+	r *rand.Rand, s *sharing.State, seen, waiting []sampledTask, pieces int,
+) *scenarioSampler {
+	i := &scenarioSampler{
+		r: r, in: s.Instance(), seen: seen, next: waiting, pieces: pieces, gpus: s.GPUs(),
+		util: make([]float64, horizon*s.Slots()),
+	}
 	for gpu := range s.GPUs() {
 		i.sizes = append(i.sizes, s.GPU(gpu).MemGB)
 	}

@@ -46,7 +46,8 @@ type undoEntry struct {
 func newScratchState(s *sharing.State, seen []sampledTask) *scratchState {
 	k := &scratchState{
 		in: s.Instance(), curve: curveOf(s.Instance(), Safe), gpus: s.Instance().GPUs(), slots: s.Slots(),
-		load: make([]float64, 0, s.GPUs()*s.Slots()), on: make([]scratchGPU, s.GPUs()), busy: make([]int, len(s.Instance().Servers)),
+		load: make([]float64, 0, s.GPUs()*s.Slots()), on: make([]scratchGPU, s.GPUs()),
+		busy: make([]int, len(s.Instance().Servers)),
 	}
 	for g := range s.GPUs() {
 		k.load = append(k.load, s.Load(g)...)
@@ -304,7 +305,8 @@ func (k *scratchState) watts(f *taskScenario) float64 {
 		return sum
 	}
 	const wattsByWork = 100 // less than a GPU and its part of a server: the room may not be used
-	return sum - k.hostW*min(idle, f.beyond/k.meanExpectedWork) - wattsByWork*min(k.spareWork(f.sample), f.beyond)
+	return sum - k.hostW*min(idle, f.beyond/k.meanExpectedWork) -
+		wattsByWork*min(k.spareWork(f.sample), f.beyond)
 }
 
 // spareWork is how much work of a sample of tasks the running GPUs still hold.

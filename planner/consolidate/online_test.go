@@ -21,7 +21,10 @@ func drawn(tasks int, seeds ...uint64) []*sharing.Instance { return drawnUnder(n
 // drawnUnder are those under a curve.
 func drawnUnder(curve *sharing.Curve, tasks int, seeds ...uint64) []*sharing.Instance {
 	var all []*sharing.Instance
-	for _, mix := range []string{"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa"} {
+	for _, mix := range []string{
+		"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed",
+		"gang", "mixedkappa",
+	} {
 		for _, seed := range seeds {
 			in := draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks)
 			in.Contention = curve
@@ -48,7 +51,8 @@ func TestCATSSafeTakesLessThanOnlineSLAAndKeepsEverySLA(t *testing.T) {
 			sum += v.PowerW/other.PowerW - 1
 		}
 		if mean := sum / float64(len(all)); mean > -c.less {
-			t.Errorf("%+v: %+.1f %% on average, want at least %.1f %% less than online-sla", c.curve, 100*mean, 100*c.less)
+			t.Errorf("%+v: %+.1f %% on average, want at least %.1f %% less than online-sla", c.curve,
+				100*mean, 100*c.less)
 		}
 	}
 }
@@ -66,7 +70,8 @@ func TestCATSSafeKnowsNothingOfTasksBeyondItsWindow(t *testing.T) {
 		a, b := PlaceWindows(in, rule, LowestClock, window), PlaceWindows(&changed, rule, LowestClock, window)
 		for task := range known {
 			if !slices.Equal(a.GPUs[task], b.GPUs[task]) {
-				t.Fatalf("task %d of %d known ones: GPUs %v, with other tasks later %v", task, known, a.GPUs[task], b.GPUs[task])
+				t.Fatalf("task %d of %d known ones: GPUs %v, with other tasks later %v", task, known,
+					a.GPUs[task], b.GPUs[task])
 			}
 		}
 	})
@@ -84,7 +89,8 @@ func lessByWindow(tb testing.TB, all []*sharing.Instance, window int) (mean, sta
 	tb.Helper()
 	sum, squares, n := 0.0, 0.0, float64(len(all))
 	for _, in := range all {
-		one, many := Evaluate(in, Place(in, CATSSafe{}, LowestClock)), Evaluate(in, PlaceWindows(in, CATSSafe{}, LowestClock, window))
+		one, many := Evaluate(in, Place(in, CATSSafe{}, LowestClock)),
+			Evaluate(in, PlaceWindows(in, CATSSafe{}, LowestClock, window))
 		if !many.Feasible() {
 			tb.Errorf("%s: %+v", in.Name, many)
 		}
@@ -149,10 +155,13 @@ func TestASketchIsTheStateItWasMadeOfAndIsSoAgainAfterARollback(t *testing.T) {
 			t.Errorf("%s: nine more tasks take %g W, without them %g", in.Name, sketchedW(k), before)
 		}
 		k.rollback()
-		if want := Evaluate(in, PlacementOf(s, LowestClock)).PowerW; math.Abs(before-want) > 1e-6 || sketchedW(k) != before {
+		if want := Evaluate(in, PlacementOf(s, LowestClock)).PowerW; math.Abs(before-want) > 1e-6 ||
+			sketchedW(k) != before {
 			t.Errorf("%s: %g W, after the rollback %g, by the judge %g", in.Name, before, sketchedW(k), want)
 		}
-		if again := newScratchState(s, seen); !slices.Equal(again.load, k.load) || !slices.Equal(again.on, k.on) || !slices.Equal(again.busy, k.busy) || !slices.Equal(again.pieces, k.pieces) {
+		if again := newScratchState(s, seen); !slices.Equal(again.load, k.load) ||
+			!slices.Equal(again.on, k.on) || !slices.Equal(again.busy, k.busy) ||
+			!slices.Equal(again.pieces, k.pieces) {
 			t.Errorf("%s: something is left after the rollback", in.Name)
 		}
 	}

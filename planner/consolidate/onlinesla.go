@@ -23,8 +23,10 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 		for i, u := range s.Load(gpu) {
 			sum[i] = u + t.UtilPct[i]
 		}
-		after, ok := LowestLevel(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa), s.Contention(gpu, t))
-		before, _ := LowestLevel(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu), s.Contention(gpu, nil))
+		after, ok := LowestLevel(&s.Instance().Physics, Safe, sum, min(s.Kappa(gpu), t.Kappa),
+			s.Contention(gpu, t))
+		before, _ := LowestLevel(&s.Instance().Physics, Safe, s.Load(gpu), s.Kappa(gpu),
+			s.Contention(gpu, nil))
 		return after - before, ok
 	}
 	best, least, ok := 0, dvfsmodel.MHz(math.Inf(1)), false
@@ -32,7 +34,8 @@ func (OnlineSLA) Choose(s *sharing.State, task int, taken []int) (int, bool) {
 		if !s.IsBusy(gpu) || !s.Fits(task, gpu) || slices.Contains(taken, gpu) {
 			continue
 		}
-		if x, keeps := rise(gpu); keeps && (x < least || x == least && s.MeanPct(gpu) > s.MeanPct(best)+roundingPct) {
+		if x, keeps := rise(gpu); keeps &&
+			(x < least || x == least && s.MeanPct(gpu) > s.MeanPct(best)+roundingPct) {
 			best, least, ok = gpu, x, true
 		}
 	}

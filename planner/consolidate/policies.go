@@ -19,15 +19,39 @@ func (n *NamedPolicy) Place(in *sharing.Instance) Placement { return Place(in, n
 func Policies() []NamedPolicy {
 	return []NamedPolicy{
 		{"cats", "algorithms 1 to 4 as printed: GPUs that sleep are candidates, too", CATS{}, AdaptedClock},
-		{"cats-active", "the same, but GPUs wake only where no running one has the memory", CATS{Active: true}, AdaptedClock},
-		{"cats-thresholds", "running GPUs with correlation and mean utilisation below thresholds, else one wakes", CATSThresholds{}, AdaptedClock},
-		{"hotcloud", "first running GPU whose mean utilisation stays within 100 %, at f_max", HotCloud{}, MaxClock},
-		{"hotcloud-lowest-f", "the same placement at the lowest frequency that keeps the SLA", HotCloud{}, LowestClock},
+		{
+			"cats-active", "the same, but GPUs wake only where no running one has the memory",
+			CATS{Active: true},
+			AdaptedClock,
+		},
+		{
+			"cats-thresholds",
+			"running GPUs with correlation and mean utilisation below thresholds, else one wakes",
+			CATSThresholds{},
+			AdaptedClock,
+		},
+		{
+			"hotcloud", "first running GPU whose mean utilisation stays within 100 %, at f_max",
+			HotCloud{},
+			MaxClock,
+		},
+		{
+			"hotcloud-lowest-f", "the same placement at the lowest frequency that keeps the SLA",
+			HotCloud{},
+			LowestClock,
+		},
 		{"first", "as hotcloud by the first slot's utilisation", FirstSlotFit{}, MaxClock},
 		{"bf", "best fit: least utilisation and memory left", BestFit{}, MaxClock},
 		{"dp", "least dot product of demand and what is free", DotProduct{}, MaxClock},
 		{"fgd", "least rise of fragmentation", FGD{}, MaxClock},
-		{"online-sla", "running GPU whose frequency rises least within the SLA, else the best one wakes", OnlineSLA{}, LowestClock},
-		{"cats-safe", "our best online: tasks go where imagined futures end with least power, everybody's SLA kept", CATSSafe{}, LowestClock},
+		{
+			"online-sla", "running GPU whose frequency rises least within the SLA, else the best one wakes",
+			OnlineSLA{},
+			LowestClock,
+		},
+		{
+			"cats-safe", "our best online: tasks go where imagined futures end with least power, " +
+				"everybody's SLA kept", CATSSafe{}, LowestClock,
+		},
 	}
 }

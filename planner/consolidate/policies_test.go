@@ -83,7 +83,9 @@ func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
 // wantRow compares a verdict with the reference's row.
 func wantRow(t *testing.T, name string, v consolidate.Evaluation, row referenceRow) {
 	t.Helper()
-	got := referenceRow{v.PowerW, v.GPUsOn, v.ServersOn, v.Violations, v.WorstSlowdown, v.Unplaced, v.Feasible()}
+	got := referenceRow{
+		v.PowerW, v.GPUsOn, v.ServersOn, v.Violations, v.WorstSlowdown, v.Unplaced, v.Feasible(),
+	}
 	if len(v.Faults) > 0 {
 		t.Errorf("%s: %q", name, v.Faults)
 	}

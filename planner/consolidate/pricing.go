@@ -77,7 +77,10 @@ type searchLevel struct {
 
 // newPricer is a search over items.
 func newPricer(p *packing, items []bundle) *pricer {
-	q := &pricer{p: p, items: items, top: make([]float64, len(p.hosts.sizes)), floor: make([]float64, len(p.hosts.sizes))}
+	q := &pricer{
+		p: p, items: items, top: make([]float64, len(p.hosts.sizes)),
+		floor: make([]float64, len(p.hosts.sizes)),
+	}
 	load, mem := 0.0, 0.0
 	q.loads = 1
 	for _, tiers := range p.tiers {

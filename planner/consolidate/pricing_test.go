@@ -110,7 +110,8 @@ func TestASearchForGroupsThatIsCutShortBoundsTheRest(t *testing.T) {
 		}
 		for k := range d.most {
 			if q.top[k] < d.most[k]-1e-9 {
-				t.Errorf("seed %d: worth at most %.6f by the search, one is worth %.6f", seed, q.top[k], d.most[k])
+				t.Errorf("seed %d: worth at most %.6f by the search, one is worth %.6f", seed,
+					q.top[k], d.most[k])
 			}
 		}
 	}

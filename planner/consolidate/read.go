@@ -154,14 +154,17 @@ func locateError(data []byte, file string, err error) error {
 		line, at := lineAt(data, semantic.ByteOffset), fieldPath(semantic.JSONPointer)
 		switch {
 		case errors.Is(err, json.ErrUnknownName):
-			return fmt.Errorf("%s:%d: %s is no field of an instance, want one of those in docs/consolidation.md", file, line, at)
+			return fmt.Errorf("%s:%d: %s is no field of an instance, want one of those in "+
+				"docs/consolidation.md", file, line, at)
 		case semantic.Err != nil:
 			return fmt.Errorf("%s:%d: %s %w", file, line, at, semantic.Err)
 		}
-		return fmt.Errorf("%s:%d: %s is %s, want %s", file, line, at, describeKind(semantic.JSONKind), expectedKind(semantic))
+		return fmt.Errorf("%s:%d: %s is %s, want %s", file, line, at, describeKind(semantic.JSONKind),
+			expectedKind(semantic))
 	}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Errorf("%s:%d: %s: %w, want JSON", file, lineAt(data, syntactic.ByteOffset), fieldPath(syntactic.JSONPointer), syntactic.Err)
+		return fmt.Errorf("%s:%d: %s: %w, want JSON", file, lineAt(data, syntactic.ByteOffset),
+			fieldPath(syntactic.JSONPointer), syntactic.Err)
 	}
 	return fmt.Errorf("%s: %w", file, err)
 }
@@ -183,7 +186,8 @@ func expectedKind(err *json.SemanticError) string {
 // lineAt is the line of an offset, from 1.
 func lineAt(data []byte, offset int64) int {
 	offset = min(max(offset, 0), int64(len(data)))
-	for offset < int64(len(data)) && (data[offset] == '\n' || data[offset] == ' ' || data[offset] == '\t' || data[offset] == '\r') {
+	for offset < int64(len(data)) &&
+		(data[offset] == '\n' || data[offset] == ' ' || data[offset] == '\t' || data[offset] == '\r') {
 		offset++ // offsets are those of the end of what came before
 	}
 	return 1 + bytes.Count(data[:offset], []byte("\n"))

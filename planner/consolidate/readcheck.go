@@ -42,7 +42,9 @@ func fieldErrorf(at jsontext.Pointer, format string, args ...any) error {
 
 // float is a number of the file between two bounds, or the default where it is
 // left out; a default of NaN is none.
-func (f *jsonNumber) float(at jsontext.Pointer, name string, least, most, otherwise float64) (float64, error) {
+func (f *jsonNumber) float(
+	at jsontext.Pointer, name string, least, most, otherwise float64,
+) (float64, error) {
 	if f == nil {
 		if math.IsNaN(otherwise) {
 			return 0, fieldErrorf(at, "has no %s, want a number from %g to %g", name, least, most)
@@ -292,7 +294,8 @@ func (f *taskFile) currentGPUs(at jsontext.Pointer, want, gpus int) ([]int, erro
 // series is the utilisation by slot.
 func (f *taskFile) series(at jsontext.Pointer, slots int) ([]float64, error) {
 	if len(f.UtilPct) != slots {
-		return nil, fieldErrorf(at, "has %d slots of util_pct, want %d as the first task has", len(f.UtilPct), slots)
+		return nil, fieldErrorf(at, "has %d slots of util_pct, want %d as the first task has",
+			len(f.UtilPct), slots)
 	}
 	series := make([]float64, slots)
 	for i, u := range f.UtilPct {
@@ -302,7 +305,8 @@ func (f *taskFile) series(at jsontext.Pointer, slots int) ([]float64, error) {
 		series[i] = float64(u)
 	}
 	if got := sharing.MeanPct(series); f.MeanPct != nil && math.Abs(float64(*f.MeanPct)-got) > meanTolerance {
-		return nil, fieldErrorf(at.AppendToken("mean_util_pct"), "is %g, but the mean of util_pct is %.4f", *f.MeanPct, got)
+		return nil, fieldErrorf(at.AppendToken("mean_util_pct"), "is %g, but the mean of util_pct is %.4f",
+			*f.MeanPct, got)
 	}
 	return series, nil
 }

@@ -32,12 +32,14 @@ func ReadCurve(r io.Reader, file string) (*sharing.Curve, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(data) > maxCurveFile {
-		return nil, fmt.Errorf("%s: is longer than %d MiB, want a curve of contention", file, maxCurveFile>>20)
+		return nil, fmt.Errorf("%s: is longer than %d MiB, want a curve of contention", file,
+			maxCurveFile>>20)
 	}
 	var f curveFile
 	if err := json.Unmarshal(data, &f, json.RejectUnknownMembers(true)); err != nil {
 		if errors.Is(err, json.ErrUnknownName) {
-			return nil, fmt.Errorf("%s: a field that no curve of contention has, want exponent, by_task and by_memory", file)
+			return nil, fmt.Errorf("%s: a field that no curve of contention has, want exponent, by_task "+
+				"and by_memory", file)
 		}
 		return nil, locateError(data, file, err)
 	}

@@ -46,7 +46,8 @@ func NewCandidates(series, window int, candidates [][]int) (*Candidates, error) 
 		return nil, fmt.Errorf("correlate candidates of %d series: %d lists of them", series, len(candidates))
 	}
 	c := &Candidates{window: window, inverse: reciprocals(window)}
-	c.values, c.oldest, c.newest = make([]float64, series*window), make([]float64, series), make([]float64, series)
+	c.values, c.oldest, c.newest = make([]float64, series*window), make([]float64, series),
+		make([]float64, series)
 	c.origin = slices.Repeat([]float64{math.NaN()}, series)
 	for round := range c.peak {
 		c.peak[round] = make([]float64, series)
@@ -55,7 +56,8 @@ func NewCandidates(series, window int, candidates [][]int) (*Candidates, error) 
 		c.first = append(c.first, len(c.partner))
 		for _, partner := range list {
 			if partner < 0 || partner >= series {
-				return nil, fmt.Errorf("correlate series %d of %d: candidate %d doesn't exist", i, series, partner)
+				return nil, fmt.Errorf("correlate series %d of %d: candidate %d doesn't exist", i,
+					series, partner)
 			}
 			c.partner, c.owner = append(c.partner, partner), append(c.owner, i)
 		}

@@ -82,18 +82,33 @@ func TestWhatPearsonDoesWithSeriesThatArentPlain(t *testing.T) {
 		x, y []float64
 		want Result
 	}{
-		"rising together":                   {[]float64{1, 2, 3}, []float64{10, 20, 30}, Result{R: 1, OK: true, Samples: 3}},
-		"one against the other":             {[]float64{1, 2, 3}, []float64{3, 2, 1}, Result{R: -1, OK: true, Samples: 3}},
-		"cut to the shorter":                {[]float64{1, 2, 3, 99, 0}, []float64{10, 20, 30}, Result{R: 1, OK: true, Samples: 3}},
-		"nothing":                           {nil, []float64{1, 2}, Result{}},
-		"a single sample":                   {[]float64{1}, []float64{2}, Result{Samples: 1}},
-		"a constant side":                   {[]float64{.1, .1, .1}, []float64{1, 2, 3}, Result{Samples: 3}},
-		"constant beside gaps":              {[]float64{.1, nan, .1, 7}, []float64{1, 2, 3, nan}, Result{Samples: 2, Gaps: 2}},
-		"a gap counts for both":             {[]float64{1, nan, 3, 4}, []float64{1, 2, inf, 4}, Result{R: 1, OK: true, Samples: 2, Gaps: 2}},
+		"rising together": {
+			[]float64{1, 2, 3}, []float64{10, 20, 30}, Result{R: 1, OK: true, Samples: 3},
+		},
+		"one against the other": {
+			[]float64{1, 2, 3}, []float64{3, 2, 1}, Result{R: -1, OK: true, Samples: 3},
+		},
+		"cut to the shorter": {
+			[]float64{1, 2, 3, 99, 0}, []float64{10, 20, 30}, Result{R: 1, OK: true, Samples: 3},
+		},
+		"nothing":         {nil, []float64{1, 2}, Result{}},
+		"a single sample": {[]float64{1}, []float64{2}, Result{Samples: 1}},
+		"a constant side": {[]float64{.1, .1, .1}, []float64{1, 2, 3}, Result{Samples: 3}},
+		"constant beside gaps": {
+			[]float64{.1, nan, .1, 7}, []float64{1, 2, 3, nan}, Result{Samples: 2, Gaps: 2},
+		},
+		"a gap counts for both": {
+			[]float64{1, nan, 3, 4}, []float64{1, 2, inf, 4}, Result{R: 1, OK: true, Samples: 2, Gaps: 2},
+		},
 		"gaps only":                         {[]float64{nan, inf, 1}, []float64{1, 1, -inf}, Result{Gaps: 3}},
 		"deviations out of a float's range": {[]float64{-1e200, 1e200}, []float64{1, 2}, Result{Samples: 2}},
-		"deviations too small for a float":  {[]float64{-1e-200, 1e-200}, []float64{1, 2}, Result{Samples: 2}},
-		"sums out of a float's range":       {slices.Repeat([]float64{math.MaxFloat64}, 16), slices.Repeat([]float64{1, 2}, 8), Result{Samples: 16}},
+		"deviations too small for a float": {
+			[]float64{-1e-200, 1e-200}, []float64{1, 2}, Result{Samples: 2},
+		},
+		"sums out of a float's range": {
+			slices.Repeat([]float64{math.MaxFloat64}, 16), slices.Repeat([]float64{1, 2}, 8),
+			Result{Samples: 16},
+		},
 	} {
 		got := Pearson(c.x, c.y)
 		if !agree(got, c.want, 1e-15) {

@@ -114,7 +114,9 @@ func TestBadWindowsAndCandidatesAreErrors(t *testing.T) {
 	for name, try := range map[string]func() (*Candidates, error){
 		"a window of one sample": func() (*Candidates, error) { return NewCandidates(1, 1, [][]int{{}}) },
 		"too few lists":          func() (*Candidates, error) { return NewCandidates(2, 5, [][]int{{}}) },
-		"a series that isn't":    func() (*Candidates, error) { return NewCandidates(2, 5, [][]int{{2}, {}}) },
+		"a series that isn't": func() (*Candidates, error) {
+			return NewCandidates(2, 5, [][]int{{2}, {}})
+		},
 	} {
 		if _, err := try(); err == nil {
 			t.Error(name)

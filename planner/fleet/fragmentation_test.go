@@ -24,7 +24,10 @@ func TestFragmentationIsWhatAClassCantUse(t *testing.T) {
 		{"the paper's m of 8 vCPU and 2 GPUs: the shares are lost", class(8_000, 2, 1000, ""), 800},
 		{"its m' of 32 vCPU and 8 GPUs: two idle ones don't do", class(32_000, 8, 1000, ""), 2800},
 		{"half a GPU: the smaller share is lost", class(8_000, 1, 500, ""), 300},
-		{"GPUs that could host the task count as usable, however many it needs", class(8_000, 1, 1000, ""), 800},
+		{
+			"GPUs that could host the task count as usable, however many it needs",
+			class(8_000, 1, 1000, ""), 800,
+		},
 		{"a small part: nothing is lost", class(8_000, 1, 10, ""), 0},
 		{"CPU lacks", class(32_001, 1, 500, ""), 2800},
 		{"CPU and GPUs lack", class(32_001, 3, 1000, ""), 2800},
@@ -46,7 +49,9 @@ func TestFragmentationIsWhatAClassCantUse(t *testing.T) {
 func TestExpectedFragmentationWeighsClassesByTheirProbability(t *testing.T) {
 	n := fleet.NewNode(g2())
 	n.GPU = [fleet.MaxGPUs]uint16{1000, 400}
-	m := fleet.Workload{class(1000, 1, 1000, ""), class(1000, 1, 500, ""), class(1000, 0, 0, ""), class(1000, 2, 1000, "")}
+	m := fleet.Workload{
+		class(1000, 1, 1000, ""), class(1000, 1, 500, ""), class(1000, 0, 0, ""), class(1000, 2, 1000, ""),
+	}
 	for i, p := range []float64{0.5, 0.25, 0.125, 0.125} {
 		m[i].P = p
 	}
@@ -79,7 +84,11 @@ func TestTargetWorkloadKeepsTheMostFrequentDemands(t *testing.T) {
 	m := fleet.NewWorkload(demands, 0.85) // 5, 2 and 2 of 10 are 90 %
 	total, kept := 10.0, 9.0
 	part := func(count float64) float64 { return (count / total) / (kept / total) }
-	want := []fleet.TaskClass{{Demand: fleet.Demand{CPU: 4000}, P: part(5)}, {Demand: large, P: part(2)}, {Demand: small, P: part(2)}}
+	want := []fleet.TaskClass{
+		{Demand: fleet.Demand{CPU: 4000}, P: part(5)},
+		{Demand: large, P: part(2)},
+		{Demand: small, P: part(2)},
+	}
 	if len(m) != len(want) {
 		t.Fatalf("%d classes, want %d: %+v", len(m), len(want), m)
 	}

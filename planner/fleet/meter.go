@@ -45,7 +45,9 @@ type classNeed struct {
 
 // NewFragmentationMeter prepares F for a target workload.
 func NewFragmentationMeter(m Workload) *FragmentationMeter {
-	f := &FragmentationMeter{workload: m, charts: make(map[*Kind]*workloadView), memory: make([]cachedReading, cacheSize)}
+	f := &FragmentationMeter{
+		workload: m, charts: make(map[*Kind]*workloadView), memory: make([]cachedReading, cacheSize),
+	}
 	for i := range m {
 		if m[i].GPUs > 0 {
 			f.shares = append(f.shares, uint16(m[i].Milli))

@@ -32,7 +32,8 @@ func TestPlacingWhatDoesNotFitIsAnErrorAndChangesNothing(t *testing.T) {
 		if err := s.Place(0, &c.d, c.gpus); err == nil {
 			t.Errorf("%s: no error", c.name)
 		}
-		if afterCPU, afterGPU := s.Power(); *s.Node(0) != before || cpu != afterCPU || gpu != afterGPU || s.Allocated() != 600 {
+		if afterCPU, afterGPU := s.Power(); *s.Node(0) != before || cpu != afterCPU || gpu != afterGPU ||
+			s.Allocated() != 600 {
 			t.Errorf("%s: the state has changed", c.name)
 		}
 	}

@@ -35,8 +35,11 @@ const (
 )
 
 // Improve is [planner.Improver].
-func (al Align) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
-	if o := p.ClassObjective(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !areAllMovable(p) || p.Mode == planner.Online || isAtBound(p, plan) {
+func (al Align) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
+	if o := p.ClassObjective(0); o.DelayPower != 0 || o.EnergyWeight <= 0 || !areAllMovable(p) ||
+		p.Mode == planner.Online || isAtBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
 	moves := al.Moves
@@ -78,7 +81,9 @@ func defaultMoves(tasks int) int {
 }
 
 // align distributes an island's tasks anew. It returns nil when that fails.
-func (isle *subplan) align(ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand) (*planner.Plan, error) {
+func (isle *subplan) align(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, moves int, rng *rand.Rand,
+) (*planner.Plan, error) {
 	template, ok := newGPUSchedule(p, isle)
 	if !ok {
 		return nil, nil
@@ -121,7 +126,9 @@ func newGPUSchedule(p *planner.Problem, isle *subplan) (s *gpuSchedule, ok bool)
 // left, the best of them. Small batches are tried several times, from higher
 // temperatures: their moves are large. It returns nil when no number of nodes
 // can be.
-func (s *gpuSchedule) explore(ctx context.Context, counts []int, moves int, rng *rand.Rand) (*gpuSchedule, error) {
+func (s *gpuSchedule) explore(
+	ctx context.Context, counts []int, moves int, rng *rand.Rand,
+) (*gpuSchedule, error) {
 	n := len(s.items) - 1
 	rounds := min(max(smallBatch/n, 1), mostRounds)
 	all, trial := moves, moves/2/max(rounds*len(counts), 1)

@@ -30,12 +30,18 @@ func paperProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 	}}}
 	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, "edl/tasksets/"+set+".csv")) {
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]), Due: shareddata.Number(tb, row["deadline"]),
+			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb,
+				row["deadline"]), Due: shareddata.Number(tb, row["deadline"]),
 			Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
-				P0: dvfsmodel.Watt(shareddata.Number(tb, row["P0"])), Gamma: dvfsmodel.Watt(shareddata.Number(tb, row["gamma"])), C: dvfsmodel.Watt(shareddata.Number(tb, row["c"])),
-				D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]), T0: shareddata.Number(tb, row["t0"]),
-			}}}},
+			Options: []planner.Option{
+				{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
+					P0:    dvfsmodel.Watt(shareddata.Number(tb, row["P0"])),
+					Gamma: dvfsmodel.Watt(shareddata.Number(tb, row["gamma"])),
+					C:     dvfsmodel.Watt(shareddata.Number(tb, row["c"])),
+					D:     shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]),
+					T0: shareddata.Number(tb, row["t0"]),
+				}}},
+			},
 		})
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
@@ -45,7 +51,10 @@ func paperProblem(tb testing.TB, set, interval string, l int) *planner.Problem {
 // edl plans a problem by the EDL paper's policy.
 func edl(tb testing.TB, p *planner.Problem) *planner.Plan {
 	tb.Helper()
-	pol := &planner.Policy{Tune: tune.Optimum(1), Place: place.Lightest, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: 2}, Map: true}
+	pol := &planner.Policy{
+		Tune: tune.Optimum(1), Place: place.Lightest, Pick: pick.DeadlineFirst,
+		Park: park.DRS{Rho: 2}, Map: true,
+	}
 	plan, err := planner.Solve(context.Background(), p, pol, nil)
 	if err != nil {
 		tb.Fatal(err)
@@ -56,7 +65,9 @@ func edl(tb testing.TB, p *planner.Problem) *planner.Plan {
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
 
 // improved reworks a plan, and checks the result.
-func improved(tb testing.TB, improver planner.Improver, p *planner.Problem, plan *planner.Plan) *planner.Plan {
+func improved(
+	tb testing.TB, improver planner.Improver, p *planner.Problem, plan *planner.Plan,
+) *planner.Plan {
 	tb.Helper()
 	better, err := improver.Improve(context.Background(), p, plan, seeded(1))
 	if err != nil {
@@ -95,9 +106,11 @@ func TestAlignedPlansAreWithinATenthOfAPerCentOfTheBound(t *testing.T) {
 				bound := planner.LowerBound(p)
 				before := 100 * bound.Gap(plan.Ledger.Total())
 				after := 100 * bound.Gap(improved(t, improve.Align{}, p, plan).Ledger.Total())
-				t.Logf("%s %s l=%d: %.4f %% above the bound, EDL %.4f %%", goal.set, interval, l, after, before)
+				t.Logf("%s %s l=%d: %.4f %% above the bound, EDL %.4f %%", goal.set, interval, l,
+					after, before)
 				if !(after <= goal.most) {
-					t.Errorf("%s %s l=%d: %.4f %% above the bound, want at most %g %%", goal.set, interval, l, after, goal.most)
+					t.Errorf("%s %s l=%d: %.4f %% above the bound, want at most %g %%", goal.set, interval, l,
+						after, goal.most)
 				}
 			}
 		}
@@ -114,7 +127,8 @@ func TestThePapersExampleIsSolvedOnOneNode(t *testing.T) {
 	if total := float64(better.Ledger.Total()); total > paper {
 		t.Errorf("%.2f J, the paper has %.2f J; the bound is %.2f J", total, paper, float64(bound.Value))
 	} else {
-		t.Logf("%.2f J on %d nodes, the paper has %.2f J; the bound is %.2f J", total, len(better.Nodes), paper, float64(bound.Value))
+		t.Logf("%.2f J on %d nodes, the paper has %.2f J; the bound is %.2f J", total, len(better.Nodes),
+			paper, float64(bound.Value))
 	}
 }
 

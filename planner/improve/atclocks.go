@@ -17,7 +17,9 @@ type AtClocks struct {
 }
 
 // Improve is [planner.Improver].
-func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+func (c AtClocks) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
 	fixed := *p
 	fixed.Tasks = slices.Clone(p.Tasks)
 	for i := range fixed.Tasks {
@@ -42,7 +44,9 @@ func (c AtClocks) Improve(ctx context.Context, p *planner.Problem, plan *planner
 }
 
 // ownClocks are reasons for clocks that a task without any others seems to have.
-var ownClocks = []planner.ClockReason{planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk}
+var ownClocks = []planner.ClockReason{
+	planner.ClocksNoModel, planner.ClocksFree, planner.ClocksStretched, planner.ClocksShrunk,
+}
 
 // pointOn is a task's point on a GPU model, and why it is that one.
 func (c AtClocks) pointOn(t *planner.Task, o *planner.Option) (dvfsmodel.Point, planner.ClockReason) {

@@ -120,7 +120,8 @@ func (s *gpuSchedule) formNodes() {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(s.gpus[b].time[freeOptimum], s.gpus[a].time[freeOptimum]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(s.gpus[b].time[freeOptimum], s.gpus[a].time[freeOptimum]),
+			cmp.Compare(a, b))
 	})
 	s.servers = make([]server, len(s.gpus)/s.nodeGPUs)
 	for j := range s.servers {

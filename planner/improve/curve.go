@@ -147,7 +147,9 @@ func (tr *curveTable) curveOf(r dvfsmodel.Response, room float64) (c timeCurve, 
 
 // scaledCurve is trace by the settings of the response's shape. At the prices where
 // the free optimum takes too long, the room is the best time.
-func (tr *curveTable) scaledCurve(r dvfsmodel.Response, shape dvfsmodel.Shape, room float64) (c timeCurve, ok bool) {
+func (tr *curveTable) scaledCurve(
+	r dvfsmodel.Response, shape dvfsmodel.Shape, room float64,
+) (c timeCurve, ok bool) {
 	shortest := r.MinTime()
 	if !dvfsmodel.MeetsLimit(shortest, room) {
 		return c, false

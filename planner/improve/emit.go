@@ -67,7 +67,9 @@ func (e *emitter) node(v *server) {
 		last = max(last, start)
 	}
 	if last > delay {
-		e.plan.Nodes = append(e.plan.Nodes, planner.Node{Class: class, On: []planner.Interval{{From: 0, To: last}}})
+		e.plan.Nodes = append(e.plan.Nodes, planner.Node{
+			Class: class, On: []planner.Interval{{From: 0, To: last}},
+		})
 	}
 }
 

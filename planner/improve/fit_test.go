@@ -13,15 +13,21 @@ import (
 
 // drawCurve tabulates a random workload of the paper's kind in a random room.
 func drawCurve(t *rapid.T, r *dvfsmodel.Range) (item, *dvfsmodel.Continuous) {
-	number := func(low, high float64, label string) float64 { return rapid.Float64Range(low, high).Draw(t, label) }
+	number := func(low, high float64, label string) float64 {
+		return rapid.Float64Range(low, high).Draw(t, label)
+	}
 	response := &dvfsmodel.Continuous{Range: r, Params: dvfsmodel.Params{
-		P0: dvfsmodel.Watt(number(40, 90, "P0")), Gamma: dvfsmodel.Watt(number(5, 40, "gamma")), C: dvfsmodel.Watt(number(80, 120, "c")),
+		P0: dvfsmodel.Watt(number(40, 90, "P0")), Gamma: dvfsmodel.Watt(number(5, 40, "gamma")),
+		C: dvfsmodel.Watt(number(80, 120, "c")),
 		D: number(20, 300, "D"), Delta: number(0.05, 0.95, "delta"), T0: number(0, 40, "t0"),
 	}}
 	it := item{due: response.MinTime() * number(1.01, 3, "room")}
 	it.room = it.due
 	var ok bool
-	if it.timeCurve, ok = newCurveTable(pricing{objective: dvfsmodel.MinEnergy(), idle: 37, retune: true}).curveOf(response, it.room); !ok {
+	if it.timeCurve, ok = newCurveTable(pricing{
+		objective: dvfsmodel.MinEnergy(), idle: 37,
+		retune: true,
+	}).curveOf(response, it.room); !ok {
 		t.Fatal("no curve")
 	}
 	return it, response
@@ -36,13 +42,15 @@ func TestACurveRisesInTimeAndItsCostsAreConvexAroundTheOwnOptimum(t *testing.T) 
 			t.Fatal(err)
 		}
 		if it.cost[freeOptimum] != 0 || math.Abs(it.time[freeOptimum]/own.Time-1) > 1e-9 {
-			t.Fatalf("at price 0: %v s at cost %v, want %v s", it.time[freeOptimum], it.cost[freeOptimum], own.Time)
+			t.Fatalf("at price 0: %v s at cost %v, want %v s", it.time[freeOptimum],
+				it.cost[freeOptimum], own.Time)
 		}
 		for g := 1; g < priceCount; g++ {
 			step, rise := it.time[g]-it.time[g-1], it.cost[g]-it.cost[g-1]
 			low, high := priceSteps[g-1]*37*step, priceSteps[g]*37*step
 			if slack := 1e-9 * float64(own.Energy); step < -1e-9 || rise < low-slack || rise > high+slack {
-				t.Fatalf("from price %v to %v: %v s more cost %v J, want %v to %v J", priceSteps[g-1], priceSteps[g], step, rise, low, high)
+				t.Fatalf("from price %v to %v: %v s more cost %v J, want %v to %v J", priceSteps[g-1],
+					priceSteps[g], step, rise, low, high)
 			}
 		}
 	})
@@ -98,14 +106,22 @@ func TestAGPUIsPricedAsItsTasksCostWhenTheyEndThen(t *testing.T) {
 func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(1, 2))
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, IdleW: 37}}}}
+	p := &planner.Problem{
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, IdleW: 37}},
+		},
+	}
 	isle := &subplan{}
 	for i := range 60 {
-		params := dvfsmodel.Params{P0: 50, Gamma: 30, C: 110, D: 20 + 200*rng.Float64(), Delta: rng.Float64(), T0: 5}
+		params := dvfsmodel.Params{
+			P0: 50, Gamma: 30, C: 110, D: 20 + 200*rng.Float64(), Delta: rng.Float64(), T0: 5,
+		}
 		due := params.Time(1, 1) * (1 + 5*rng.Float64())
 		p.Tasks = append(p.Tasks, planner.Task{
 			Deadline: due, Due: due, Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{Params: params, Range: &wide}}},
+			Options: []planner.Option{{
+				Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{Params: params, Range: &wide},
+			}},
 		})
 		isle.tasks = append(isle.tasks, i)
 	}
@@ -118,7 +134,8 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 		t.Fatal("eleven nodes don't suffice")
 	}
 	before := s.total()
-	if err := newGPUAnnealing(s, rng).anneal(t.Context(), 50_000, hotTemperature, coldTemperature); err != nil {
+	if err := newGPUAnnealing(s, rng).anneal(t.Context(), 50_000, hotTemperature,
+		coldTemperature); err != nil {
 		t.Fatal(err)
 	}
 	if after := s.total(); after >= before {
@@ -135,8 +152,10 @@ func TestMovesKeepTheSumsOfTheirGPUs(t *testing.T) {
 			}
 		}
 		for n := range sum.time {
-			if math.Abs(sum.time[n]-s.gpus[g].time[n]) > 1e-6 || math.Abs(sum.cost[n]-s.gpus[g].cost[n]) > 1e-3 {
-				t.Fatalf("GPU %d at price %d: %v s, %v J, its tasks add up to %v s, %v J", g, n, s.gpus[g].time[n], s.gpus[g].cost[n], sum.time[n], sum.cost[n])
+			if math.Abs(sum.time[n]-s.gpus[g].time[n]) > 1e-6 ||
+				math.Abs(sum.cost[n]-s.gpus[g].cost[n]) > 1e-3 {
+				t.Fatalf("GPU %d at price %d: %v s, %v J, its tasks add up to %v s, %v J", g, n,
+					s.gpus[g].time[n], s.gpus[g].cost[n], sum.time[n], sum.cost[n])
 			}
 		}
 	}

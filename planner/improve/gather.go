@@ -79,7 +79,8 @@ func (w *listAnnealing) turnsAt(nodes []int32, at float64) []int {
 	places := make([]int, len(nodes))
 	for p, n := range nodes {
 		begins := w.l.startsOf(n)
-		if places[p] = slices.IndexFunc(begins, func(begin float64) bool { return begin >= at }); places[p] < 0 {
+		if places[p] = slices.IndexFunc(begins,
+			func(begin float64) bool { return begin >= at }); places[p] < 0 {
 			places[p] = len(begins)
 		}
 	}

@@ -89,8 +89,11 @@ func (l *listSchedule) playFrom(more []int32, limit float64, same int) (ok bool)
 func (l *listSchedule) prepare() {
 	n, jobs := len(l.nodes), len(l.jobs)
 	l.playing = playState{
-		clocks: make([]nodeClock, n), checkpoint: checkpoint{at: make([]int, n), cost: make([]float64, n), late: make([]int, n)},
-		arrived: make([]int32, jobs), from: make([]float64, jobs), turn: make([]int, jobs), start: make([]float64, jobs),
+		clocks: make([]nodeClock, n), checkpoint: checkpoint{
+			at: make([]int, n), cost: make([]float64, n), late: make([]int, n),
+		},
+		arrived: make([]int32, jobs), from: make([]float64, jobs), turn: make([]int, jobs),
+		start: make([]float64, jobs),
 	}
 	for n := range l.nodes {
 		l.playing.clocks[n].free = make([]float64, len(l.classes[l.nodes[n].class].clock.free))
@@ -132,7 +135,9 @@ func (l *listSchedule) addCheckpoint() {
 	c := &k.checkpoints[len(k.checkpoints)-1]
 	if c.at == nil {
 		n := len(l.nodes)
-		*c = checkpoint{at: make([]int, n), cost: make([]float64, n), late: make([]int, n), held: make([]nodeClock, n)}
+		*c = checkpoint{
+			at: make([]int, n), cost: make([]float64, n), late: make([]int, n), held: make([]nodeClock, n),
+		}
 	}
 	c.count, c.extra = k.count, k.extra
 	for n := range c.at {

@@ -15,14 +15,19 @@ func drawLists(seed uint64, binds bool) *listSchedule {
 	wide := dvfsmodel.WideRange()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{
-		{Name: "a", Model: "A", Count: 2 + rng.IntN(4), GPUs: 1 + rng.IntN(4), CPUs: 8, IdleW: 10, HostW: 5, TurnOnDelay: 7},
+		{
+			Name: "a", Model: "A", Count: 2 + rng.IntN(4), GPUs: 1 + rng.IntN(4), CPUs: 8, IdleW: 10,
+			HostW: 5, TurnOnDelay: 7,
+		},
 		{Name: "b", Model: "B", Count: 2 + rng.IntN(3), GPUs: 4, CPUs: 16, IdleW: 20, SleepW: 3},
 	}}}
 	for range 4 + rng.IntN(30) {
 		nodes := 1 + max(0, rng.IntN(5)-2)
 		t := planner.NewTask("t")
 		for _, k := range p.Cluster.Classes {
-			params := dvfsmodel.Params{P0: 20, Gamma: 20, C: 100, D: 100 + 1000*rng.Float64(), Delta: rng.Float64(), T0: 10}
+			params := dvfsmodel.Params{
+				P0: 20, Gamma: 20, C: 100, D: 100 + 1000*rng.Float64(), Delta: rng.Float64(), T0: 10,
+			}
 			t.Options = append(t.Options, planner.Option{
 				Model: k.Model, GPUs: nodes * (1 + rng.IntN(k.GPUs)), Nodes: nodes,
 				Response: &dvfsmodel.Continuous{Params: params, Range: &wide},
@@ -40,7 +45,8 @@ func drawLists(seed uint64, binds bool) *listSchedule {
 			p.Tasks[i].Arrival = -1000 * rng.Float64()
 		}
 	}
-	l := newListSchedule(p, weights{joule: 1, waited: p.WaitWeight}, []int{p.Cluster.Classes[0].Count, p.Cluster.Classes[1].Count})
+	l := newListSchedule(p, weights{joule: 1, waited: p.WaitWeight},
+		[]int{p.Cluster.Classes[0].Count, p.Cluster.Classes[1].Count})
 	l.late = lateness{fixed: 1e5, perSecond: 100}
 	for i := range p.Tasks {
 		class := rng.IntN(2)
@@ -85,10 +91,12 @@ func TestWhatAWalkKnowsOfItsListsIsWhatAFreshPlayFinds(t *testing.T) {
 			}
 			want, wantLate := fresh.total()
 			if math.Abs(cost-want) > 1e-6*math.Abs(want) || late != wantLate {
-				t.Fatalf("seed %d, move %d: costs %v with %d late, a fresh play %v with %d", seed, move, cost, late, want, wantLate)
+				t.Fatalf("seed %d, move %d: costs %v with %d late, a fresh play %v with %d", seed, move, cost,
+					late, want, wantLate)
 			}
 			if cost-before > w.limit*(1+1e-6) {
-				t.Fatalf("seed %d, move %d: costs %v more, at most %v may be", seed, move, cost-before, w.limit)
+				t.Fatalf("seed %d, move %d: costs %v more, at most %v may be", seed, move,
+					cost-before, w.limit)
 			}
 		}
 		if taken == 0 && len(l.jobs) > 5 {

@@ -48,8 +48,9 @@ type clockMenu struct {
 	gpus  int // of each of its nodes; 0: it can't run there
 	nodes int // on which it runs
 	time  [priceCount]float64
-	net   [priceCount]float64 // cost of its GPUs of a node and of the wait until 0, less what they would cost idle
-	at    *[priceCount]dvfsmodel.Point
+	// cost of its GPUs of a node and of the wait until 0, less what they would cost idle.
+	net [priceCount]float64
+	at  *[priceCount]dvfsmodel.Point
 }
 
 // job is where a task is, and what follows from its clocks there.
@@ -78,12 +79,16 @@ type nodeList struct {
 
 // newListSchedule makes a schedule with so many nodes of each class and no job in any list.
 func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
-	l := &listSchedule{p: p, weights: w, jobs: make([]job, len(p.Tasks)), menus: make([]clockMenu, len(p.Tasks)*len(p.Cluster.Classes))}
+	l := &listSchedule{
+		p: p, weights: w, jobs: make([]job, len(p.Tasks)),
+		menus: make([]clockMenu, len(p.Tasks)*len(p.Cluster.Classes)),
+	}
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		c := listClass{
-			delay: k.TurnOnDelay, idle: w.joule * float64(k.IdleW+k.HostW), sleep: w.joule * float64(k.SleepW),
-			has: capacityOf(k), clock: nodeClock{free: make([]float64, k.GPUs)},
+			delay: k.TurnOnDelay, idle: w.joule * float64(k.IdleW+k.HostW),
+			sleep: w.joule * float64(k.SleepW),
+			has:   capacityOf(k), clock: nodeClock{free: make([]float64, k.GPUs)},
 		}
 		if p.Cluster.OfflineTurnOn {
 			c.used = w.joule * float64(k.TurnOn) * float64(k.GPUs)
@@ -114,8 +119,10 @@ func (l *listSchedule) tabulate(i, class int) {
 	}
 	w := l.weights
 	pr := pricing{
-		objective: dvfsmodel.Objective{EnergyWeight: w.joule, TimeWeight: w.second + w.joule*float64(k.HostW)},
-		idle:      float64(k.IdleW + k.HostW), retune: k.IdleW+k.HostW > 0,
+		objective: dvfsmodel.Objective{
+			EnergyWeight: w.joule, TimeWeight: w.second + w.joule*float64(k.HostW),
+		},
+		idle: float64(k.IdleW + k.HostW), retune: k.IdleW+k.HostW > 0,
 	}
 	all, ok := pr.points(t.Options[o].Response, t.Limit)
 	if !ok {
@@ -125,7 +132,8 @@ func (l *listSchedule) tabulate(i, class int) {
 	m.gpus, m.nodes, m.at = t.Options[o].PerNode(), t.Options[o].NodeCount(), &all
 	for g := range all {
 		m.time[g] = all[g].Time
-		m.net[g] = float64(m.gpus) * (pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)
+		m.net[g] = float64(m.gpus) *
+			(pr.objective.Cost(all[g]) - l.classes[class].idle*all[g].Time - w.waited*t.Arrival)
 	}
 }
 
@@ -149,7 +157,8 @@ func (l *listSchedule) set(i, node int32, more []int32, level int32) {
 	j := &l.jobs[i]
 	l.addToSums(j, -1)
 	m := l.menu(i, l.nodes[node].class)
-	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level], int32(m.gpus)
+	j.node, j.more, j.level, j.time, j.net, j.gpus = node, more, level, m.time[level], m.net[level],
+		int32(m.gpus)
 	l.addToSums(j, 1)
 }
 

@@ -27,7 +27,9 @@ func (l *listSchedule) toPlan(old *planner.Plan) *planner.Plan {
 		}
 		w := &nodeWriter{l: l, old: old, node: int32(len(better.Nodes)), all: better.Assignments}
 		w.write(v, l.startsOf(int32(n)))
-		better.Nodes = append(better.Nodes, planner.Node{Class: v.class, On: []planner.Interval{{From: 0, To: w.off}}})
+		better.Nodes = append(better.Nodes, planner.Node{
+			Class: v.class, On: []planner.Interval{{From: 0, To: w.off}},
+		})
 		asleep[v.class]--
 	}
 	for class, count := range asleep {
@@ -109,7 +111,9 @@ func (w *nodeWriter) part(task int, a *planner.Assignment, gpus planner.GPUSet) 
 }
 
 // explain says why a job has its clocks.
-func (l *listSchedule) explain(why *planner.Reason, a, was *planner.Assignment, m *clockMenu, t *planner.Task) {
+func (l *listSchedule) explain(
+	why *planner.Reason, a, was *planner.Assignment, m *clockMenu, t *planner.Task,
+) {
 	own, time := m.time[freeOptimum], a.Point.Time
 	if !dvfsmodel.HasModel(t.Options[a.Option].Response) {
 		why.Clocks = planner.ClocksNoModel

@@ -30,7 +30,9 @@ func (l *listSchedule) setRunning(plan *planner.Plan) {
 			n := begun[part.Node]
 			if n == nil {
 				n = l.firstFresh(plan.Nodes[part.Node].Class)
-				n.runs = &running{node: int(part.Node), free: make([]float64, len(l.classes[n.class].clock.free))}
+				n.runs = &running{
+					node: int(part.Node), free: make([]float64, len(l.classes[n.class].clock.free)),
+				}
 				begun[part.Node] = n
 			}
 			n.runs.tasks = append(n.runs.tasks, r.Task)
@@ -48,7 +50,9 @@ func (l *listSchedule) setRunning(plan *planner.Plan) {
 
 // firstFresh is the first node of a class on which nothing runs at the present.
 func (l *listSchedule) firstFresh(class int) *nodeList {
-	return &l.nodes[slices.IndexFunc(l.nodes, func(n nodeList) bool { return n.class == class && n.runs == nil })]
+	return &l.nodes[slices.IndexFunc(l.nodes, func(n nodeList) bool {
+		return n.class == class && n.runs == nil
+	})]
 }
 
 // copyPlan takes the places of a plan, and for each job the clocks that are nearest. ok
@@ -132,7 +136,9 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *planner.DueDual) {
 			all = append(all, l.cheapestByDual(int32(i), d))
 		}
 	}
-	slices.SortFunc(all, func(a, b dualChoice) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job)) })
+	slices.SortFunc(all, func(a, b dualChoice) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.job, b.job))
+	})
 	clocks, byClass := make([]nodeClock, len(l.nodes)), make([][]int32, len(l.classes))
 	for n := range clocks {
 		class := l.nodes[n].class
@@ -147,7 +153,8 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *planner.DueDual) {
 		for len(nodes) < m.nodes {
 			best := int32(-1)
 			for _, n := range byClass[w.class] {
-				if (best < 0 || clocks[n].free[m.gpus-1] < clocks[best].free[m.gpus-1]) && !slices.Contains(nodes, n) {
+				if (best < 0 || clocks[n].free[m.gpus-1] < clocks[best].free[m.gpus-1]) &&
+					!slices.Contains(nodes, n) {
 					best = n
 				}
 			}
@@ -172,7 +179,8 @@ func (l *listSchedule) cheapestByDual(i int32, d *planner.DueDual) dualChoice {
 			continue
 		}
 		for g, time := range m.time {
-			cost := float64(m.nodes) * (m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due)))
+			cost := float64(m.nodes) *
+				(m.net[g] + float64(m.gpus)*(c.idle*time+d.Price(class, due-time, due)))
 			if c.delay+time > due { // any place is better than none, in time better than late
 				cost += l.late.cost(c.delay+time, due)
 			}

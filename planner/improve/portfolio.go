@@ -33,7 +33,9 @@ type StartPolicy struct {
 
 // Improve is [planner.Improver]. Unlike others, a plan that leaves fewer tasks out
 // or late may take more energy than the one it was given.
-func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+func (f Portfolio) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
 	improved, err := f.Then.Improve(ctx, p, plan, rng)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,8 @@ func (f Portfolio) Improve(ctx context.Context, p *planner.Problem, plan *planne
 	if best, err = f.last(ctx, p, best, rng); err != nil {
 		return nil, err
 	}
-	enough := (areAllMovable(p) || isSearchable(p)) && !(f.isSitePolicy(best.From) && best.rank.Cost > smallGain*before)
+	enough := (areAllMovable(p) || isSearchable(p)) &&
+		!(f.isSitePolicy(best.From) && best.rank.Cost > smallGain*before)
 	rescued := best
 	for i := range f.Rescue {
 		if rescued.rank.Late == 0 && enough || planner.StopRequested(ctx) {
@@ -78,7 +81,9 @@ func (f Portfolio) isSitePolicy(name string) bool {
 }
 
 // last is the best plan improved by Last.
-func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate, rng *rand.Rand) (candidate, error) {
+func (f Portfolio) last(
+	ctx context.Context, p *planner.Problem, best candidate, rng *rand.Rand,
+) (candidate, error) {
 	from := best.From
 	improved, err := f.Last.Improve(ctx, p, best.Plan, rng)
 	if err != nil {
@@ -90,10 +95,13 @@ func (f Portfolio) last(ctx context.Context, p *planner.Problem, best candidate,
 }
 
 // try is the best of the given plan and those of some policies.
-func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []StartPolicy, best candidate, rng *rand.Rand) (candidate, error) {
+func (f Portfolio) try(
+	ctx context.Context, p *planner.Problem, starts []StartPolicy, best candidate, rng *rand.Rand,
+) (candidate, error) {
 	for i := range starts {
 		planner.MonitorOf(ctx).SetPhase(starts[i].Name, i, len(starts))
-		if most := starts[i].MaxTasks; most > 0 && len(p.Tasks) > most || planner.StopRequested(ctx) && best.rank.Late == 0 {
+		if most := starts[i].MaxTasks; most > 0 && len(p.Tasks) > most ||
+			planner.StopRequested(ctx) && best.rank.Late == 0 {
 			continue // a search that is cut keeps its promises
 		}
 		start, err := f.start(ctx, p, &starts[i].Policy)
@@ -121,7 +129,9 @@ func (f Portfolio) try(ctx context.Context, p *planner.Problem, starts []StartPo
 
 // start is the plan of another policy. Of tasks that arrive over time it is
 // also asked for the one that it would make without knowing them.
-func (f Portfolio) start(ctx context.Context, p *planner.Problem, policy *planner.Policy) (*planner.Plan, error) {
+func (f Portfolio) start(
+	ctx context.Context, p *planner.Problem, policy *planner.Policy,
+) (*planner.Plan, error) {
 	plan, err := planner.Solve(ctx, p, policy, nil)
 	if err != nil || p.Mode != planner.Clairvoyant {
 		return plan, err
@@ -161,7 +171,8 @@ func (a *candidate) takeIfBetter(p *planner.Problem, plan *planner.Plan) {
 // isUniform reports whether the problem is of the EDL paper's kind: one class with as
 // many nodes as wanted, and tasks of one whole GPU that are all there at 0.
 func (f Portfolio) isUniform(p *planner.Problem) bool {
-	if p.Snapshot != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline || p.Cluster.Classes[0].Count > 0 {
+	if p.Snapshot != nil || len(p.Cluster.Classes) > 1 || p.Mode != planner.Offline ||
+		p.Cluster.Classes[0].Count > 0 {
 		return false
 	}
 	for i := range p.Tasks {

@@ -77,16 +77,20 @@ const searchRounds = 8
 
 // rearrange searches for a better plan by lists. Half of the moves try several starts,
 // the other half go on from the best of them.
-func rearrange(ctx context.Context, p *planner.Problem, plan *planner.Plan, how Retune, rng *rand.Rand) *planner.Plan {
+func rearrange(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, how Retune, rng *rand.Rand,
+) *planner.Plan {
 	n, moves := len(p.Tasks), how.Moves
 	if moves <= 0 {
 		moves = mostMovesListed
 	}
-	moves = scaledWork(min(moves/max(1, n/manyJobs), max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
+	moves = scaledWork(min(moves/max(1, n/manyJobs),
+		max(movesPerTriple*n*n, min(movesPerFour*n*n*n, movesPerTask))*n), how.Effort)
 	work := scaledWork(mostTimed/max(1, n/manyJobs), how.Effort)
 	w := weightsOf(p, plan)
 	l := newListSchedule(p, w, openNodes(p, plan))
-	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+w.waited*plan.WaitedGPUSeconds(p)) / float64(n)
+	mean := math.Abs(w.joule*float64(plan.Ledger.Total())+w.second*plan.GPUSeconds(p)+
+		w.waited*plan.WaitedGPUSeconds(p)) / float64(n)
 	l.late = lateness{fixed: mean, perSecond: lateWatts*w.joule + lateTime*(w.second+w.waited)}
 	l.setRunning(plan)
 	if !l.copyPlan(plan) {
@@ -146,7 +150,8 @@ func weightsOf(p *planner.Problem, plan *planner.Plan) weights {
 		w.joule = 1
 	}
 	if seconds := plan.GPUSeconds(p); o.DelayPower > 0 && seconds > 0 {
-		w.second += float64(o.DelayPower) * (w.joule*float64(plan.Ledger.Total()) + w.second*seconds) / seconds
+		w.second += float64(o.DelayPower) * (w.joule*float64(plan.Ledger.Total()) + w.second*seconds) /
+			seconds
 	}
 	if w.joule == 0 {
 		w.joule = w.second * tinyJouleWeight

@@ -18,13 +18,22 @@ import (
 // gangs are tasks of so many seconds and GPUs each that may end at any time of a
 // day, on so many nodes of four GPUs.
 func gangs(nodes int, tasks ...[2]float64) *planner.Problem {
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 4, Count: nodes, IdleW: 37, HostW: 25}}}}
+	p := &planner.Problem{
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{
+				Name: "node", Model: "A", GPUs: 4, Count: nodes, IdleW: 37, HostW: 25,
+			}},
+		},
+	}
 	for i, t := range tasks {
 		p.Tasks = append(p.Tasks, planner.Task{
 			ID: strconv.Itoa(i), Deadline: 86400, Due: 86400, Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "A", GPUs: int(t[1]), Response: &dvfsmodel.Fixed{At: dvfsmodel.Point{
-				Scaling: dvfsmodel.DefaultScaling(), Time: t[0], Power: 150, Energy: dvfsmodel.Watt(150).Over(t[0]),
-			}}}},
+			Options: []planner.Option{
+				{Model: "A", GPUs: int(t[1]), Response: &dvfsmodel.Fixed{At: dvfsmodel.Point{
+					Scaling: dvfsmodel.DefaultScaling(), Time: t[0], Power: 150,
+					Energy: dvfsmodel.Watt(150).Over(t[0]),
+				}}},
+			},
 		})
 	}
 	return p
@@ -33,7 +42,9 @@ func gangs(nodes int, tasks ...[2]float64) *planner.Problem {
 // inTurn plans the tasks in the order of the batch, each as soon as it can start.
 func inTurn(tb testing.TB, p *planner.Problem) *planner.Plan {
 	tb.Helper()
-	pol := &planner.Policy{Tune: tune.Optimum(1), Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: 2}}
+	pol := &planner.Policy{
+		Tune: tune.Optimum(1), Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: 2},
+	}
 	plan, err := planner.Solve(context.Background(), p, pol, nil)
 	if err != nil {
 		tb.Fatal(err)

@@ -29,7 +29,9 @@ type Retune struct {
 }
 
 // Improve is [planner.Improver].
-func (r Retune) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+func (r Retune) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
 	if p.Mode == planner.Online || isAtBound(p, plan) {
 		return plan, planner.Cancelled(ctx)
 	}
@@ -58,7 +60,8 @@ func stretch(p *planner.Problem, plan *planner.Plan) *planner.Plan {
 	binds, runs := p.AnyNeedsMoreThanGPUs(), p.RunningTasks()
 	follow := make([][]float64, len(plan.Nodes)) // by node and GPU: when it is needed next
 	for node := range follow {
-		follow[node] = slices.Repeat([]float64{offTime(plan, node)}, p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
+		follow[node] = slices.Repeat([]float64{offTime(plan, node)},
+			p.Cluster.Classes[plan.Nodes[node].Class].GPUs)
 	}
 	for _, task := range slices.Backward(byStart(plan)) {
 		a, until := &better.Assignments[task], math.Inf(1)
@@ -137,7 +140,8 @@ func stretchTask(p *planner.Problem, plan *planner.Plan, task int, until float64
 	pr := pricingOf(p, class)
 	// Host power is paid whether the GPU idles or not.
 	pt, err := pr.optimum(t.Options[a.Option].Response, pr.idle, room)
-	if err != nil || !(pr.cost(&pt)-pr.idle*pt.Time < pr.cost(&a.Point)-pr.idle*a.Point.Time) || pt.Time <= a.Point.Time || pt.Time > room*(1+roundOff) {
+	if err != nil || !(pr.cost(&pt)-pr.idle*pt.Time < pr.cost(&a.Point)-pr.idle*a.Point.Time) ||
+		pt.Time <= a.Point.Time || pt.Time > room*(1+roundOff) {
 		return
 	}
 	a.Reason.Clocks, a.Reason.Want, a.Reason.TimeBudget = planner.ClocksStretched, a.Point.Time, pt.Time

@@ -72,7 +72,9 @@ func problems(tb testing.TB) map[string]*planner.Problem {
 	}
 	all["several GPUs"] = several
 	models := batch(continuous)
-	models.Cluster.Classes = append(models.Cluster.Classes, planner.NodeClass{Name: "other", Model: "B", GPUs: 2, Count: 3, IdleW: 20})
+	models.Cluster.Classes = append(models.Cluster.Classes, planner.NodeClass{
+		Name: "other", Model: "B", GPUs: 2, Count: 3, IdleW: 20,
+	})
 	for i := range models.Tasks {
 		t := &models.Tasks[i]
 		t.Options = append(t.Options, planner.Option{Model: "B", GPUs: 1, Response: t.Options[0].Response})
@@ -125,20 +127,28 @@ func TestEveryKindOfPlanGetsBetter(t *testing.T) {
 
 func TestAShortTaskIsStretchedWhileItsNodeIsOn(t *testing.T) {
 	wide := dvfsmodel.WideRange()
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 2, IdleW: 37}}}}
+	p := &planner.Problem{
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 2, IdleW: 37}},
+		},
+	}
 	for i, seconds := range []float64{100, 90} {
 		p.Tasks = append(p.Tasks, planner.Task{
 			ID: strconv.Itoa(i), Deadline: 1000, Due: 1000, Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}}},
+			Options: []planner.Option{{
+				Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide},
+			}},
 		})
 	}
 	better := improved(t, improve.Align{}, p, edl(t, p))
 	a, b := &better.Assignments[0], &better.Assignments[1]
 	if len(better.Nodes) != 1 || math.Abs(a.End-b.End) > 1e-9*a.End || better.Ledger.Idle > 1e-6 {
-		t.Errorf("ends at %v s and %v s on %d nodes, %v J idle; want both together", a.End, b.End, len(better.Nodes), better.Ledger.Idle)
+		t.Errorf("ends at %v s and %v s on %d nodes, %v J idle; want both together", a.End, b.End,
+			len(better.Nodes), better.Ledger.Idle)
 	}
 	if a.Reason.Clocks != planner.ClocksShrunk || b.Reason.Clocks != planner.ClocksStretched {
-		t.Errorf("reasons %q and %q, want the long one shortened and the short one stretched", a.Reason, b.Reason)
+		t.Errorf("reasons %q and %q, want the long one shortened and the short one stretched",
+			a.Reason, b.Reason)
 	}
 }
 

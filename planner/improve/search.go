@@ -40,7 +40,8 @@ func newGPUAnnealing(s *gpuSchedule, rng *rand.Rand) *gpuAnnealing {
 	}
 	a.scale = s.idle * sum / float64(len(a.byTime))
 	slices.SortFunc(a.byTime, func(i, j int32) int {
-		return cmp.Or(cmp.Compare(s.items[i].time[freeOptimum], s.items[j].time[freeOptimum]), cmp.Compare(i, j))
+		return cmp.Or(cmp.Compare(s.items[i].time[freeOptimum], s.items[j].time[freeOptimum]),
+			cmp.Compare(i, j))
 	})
 	return a
 }

@@ -263,7 +263,8 @@ func (w *listAnnealing) unchangedPrefix() int {
 		}
 		now := l.nodes[c.node].jobs
 		for turn, i := range c.jobs {
-			if turn == len(now) || now[turn] != i || slices.ContainsFunc(w.formerJobs, func(was changedJob) bool { return was.index == i }) {
+			if turn == len(now) || now[turn] != i ||
+				slices.ContainsFunc(w.formerJobs, func(was changedJob) bool { return was.index == i }) {
 				same = min(same, l.playing.turn[i])
 				break
 			}

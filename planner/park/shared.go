@@ -56,7 +56,8 @@ func (b *breakEven) OffAt(node int, lastEnd float64) float64 {
 	}
 	b.idle[node] = lastEnd
 	class := b.v.ClassOf(node)
-	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) + thresholdMargin
+	return lastEnd + Threshold(b.gaps[class], breakEvenOf(&b.v.Problem.Cluster.Classes[class])) +
+		thresholdMargin
 }
 
 // Busy ends the gap of a node.

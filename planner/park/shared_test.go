@@ -23,11 +23,18 @@ func spaced(t *testing.T, parker planner.Parker, gap float64) *planner.Plan {
 	}}}
 	for i := range 30 {
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: strconv.Itoa(i), Arrival: float64(i) * (1 + gap), Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 1}.At(dvfsmodel.DefaultScaling())}}},
+			ID: strconv.Itoa(i), Arrival: float64(i) * (1 + gap), Deadline: math.Inf(1), Due: math.Inf(1),
+			Limit: math.Inf(1), Share: 1,
+			Options: []planner.Option{{
+				Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{
+					At: dvfsmodel.Params{P0: 100, T0: 1}.At(dvfsmodel.DefaultScaling()),
+				},
+			}},
 		})
 	}
-	policy := planner.Policy{Name: "test", Tune: tune.None, Place: place.AtOnce, Pick: pick.FCFS, Park: parker}
+	policy := planner.Policy{
+		Name: "test", Tune: tune.None, Place: place.AtOnce, Pick: pick.FCFS, Park: parker,
+	}
 	plan, err := planner.Solve(context.Background(), p, &policy, nil)
 	if err != nil {
 		t.Fatal(err)

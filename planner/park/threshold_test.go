@@ -42,7 +42,8 @@ func TestNoThresholdWithinTheTrustedRangeCostsLess(t *testing.T) {
 		if got > breakEven/3 && got < 3*breakEven {
 			for range 20 {
 				other := rapid.Float64Range(0, 1500).Draw(t, "other")
-				if c, least := cost(gaps, other, breakEven), cost(gaps, got, breakEven); c < least-1e-9*least {
+				if c, least := cost(gaps, other, breakEven), cost(gaps, got, breakEven); c <
+					least-1e-9*least {
 					t.Fatalf("after %v s costs %v, after %v s only %v", got, least, other, c)
 				}
 			}

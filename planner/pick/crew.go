@@ -42,7 +42,9 @@ type shadowSchedule struct {
 func newShadowSchedule(l *waitingLine, age *residualTimes) *shadowSchedule {
 	s, now := &shadowSchedule{curves: make([]capacityProfile, len(l.total)), age: age}, l.v.Now
 	for class := range s.curves {
-		s.curves[class] = capacityProfile{at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}, instant: age.instant}
+		s.curves[class] = capacityProfile{
+			at: []float64{now}, free: []float64{l.total[class] - l.busy[class]}, instant: age.instant,
+		}
 	}
 	for i := range l.running {
 		r := &l.running[i]

@@ -18,10 +18,11 @@ type tentativePlan struct {
 	age     *residualTimes
 
 	// How it decides.
-	futureDelayCost []float64 // by class: seconds that tasks to come lose for each second that all of it is busy
-	behindDelayCost float64   // likewise for each task that waits behind
-	classTries      int       // how many tasks are tried on other classes
-	rounds          int       // how often all tasks are tried before others
+	// By class: seconds that tasks to come lose for each second that all of it is busy.
+	futureDelayCost []float64
+	behindDelayCost float64 // likewise for each task that waits behind
+	classTries      int     // how many tasks are tried on other classes
+	rounds          int     // how often all tasks are tried before others
 
 	// What it is of.
 	items   plannedTasks
@@ -60,7 +61,11 @@ type plannedRunning struct {
 
 func newTentativePlan(total []float64, flips int, age *residualTimes) tentativePlan {
 	classes := len(total)
-	return tentativePlan{classes: classes, total: total, futureDelayCost: make([]float64, classes), start: make([]capacityProfile, classes), curves: make([]capacityProfile, classes), classTries: flips, age: age}
+	return tentativePlan{
+		classes: classes, total: total, futureDelayCost: make([]float64, classes),
+		start: make([]capacityProfile, classes), curves: make([]capacityProfile, classes),
+		classTries: flips, age: age,
+	}
 }
 
 // index is the place of a task and a class in the slices of items.

@@ -12,7 +12,10 @@ type Easy struct{ Spread float64 }
 
 // New is the Pick stage of one run.
 func (o Easy) New(v *planner.View, _ planner.Placer) planner.Picker {
-	return &easy{simple: simple{waitingLine: newWaitingLine(v, Fairness{}), backfill: true}, age: newResidualTimes(o.Spread)}
+	return &easy{
+		simple: simple{waitingLine: newWaitingLine(v, Fairness{}), backfill: true},
+		age:    newResidualTimes(o.Spread),
+	}
 }
 
 type easy struct {

@@ -52,8 +52,9 @@ func newFairness(v *planner.View, limit Fairness) *fairness {
 	}
 	spread := limit.spread()
 	return &fairness{
-		patience: limit.Patience, reference: newReferenceRun(v, newResidualTimes(spread)), lastResort: fallbackPlan{age: exactResidualTimes(spread)},
-		last: pair{task: noPair}, stale: true, wake: math.Inf(1),
+		patience: limit.Patience, reference: newReferenceRun(v, newResidualTimes(spread)),
+		lastResort: fallbackPlan{age: exactResidualTimes(spread)},
+		last:       pair{task: noPair}, stale: true, wake: math.Inf(1),
 	}
 }
 
@@ -139,7 +140,8 @@ func (l *waitingLine) nextOverdue(until float64) (task int, ok bool) {
 		return 0, false
 	}
 	f.updatePlan(l)
-	if f.wake = f.lastResort.maxPause(l, min(until, l.v.Now+wakeAfter*f.reference.meanRunTime())); f.wake > l.v.Now {
+	if f.wake = f.lastResort.maxPause(l, min(until, l.v.Now+wakeAfter*f.reference.meanRunTime())); f.wake >
+		l.v.Now {
 		return 0, false
 	}
 	f.wake = math.Inf(1)
@@ -157,7 +159,9 @@ func (f *fairness) cheapestAllowed(l *waitingLine, pairs []pair) (best pair) {
 	best.task = noPair
 	for i := range pairs {
 		p := &pairs[i]
-		barred := slices.ContainsFunc(f.barred, func(b pair) bool { return b.task == p.task && b.class == p.class })
+		barred := slices.ContainsFunc(f.barred, func(b pair) bool {
+			return b.task == p.task && b.class == p.class
+		})
 		if !barred && (best.task == noPair || p.Energy < best.Energy) && l.mayStart(p) {
 			best = *p
 		}

@@ -94,7 +94,8 @@ func (f *rollout) setDelayPrices(d *tentativePlan, now float64) {
 	for class := range d.futureDelayCost {
 		d.futureDelayCost[class] = 0
 		if !f.closed {
-			d.futureDelayCost[class] = rushWeight * min(lately*f.meanRunTime(), maxRush) * f.saved[class] / f.learned
+			d.futureDelayCost[class] = rushWeight * min(lately*f.meanRunTime(), maxRush) *
+				f.saved[class] / f.learned
 		}
 	}
 }
@@ -139,7 +140,9 @@ const (
 
 // best is the choice that costs least; ok is false when waiting does. Items of
 // the draft are the residents, and the waiting tasks after them.
-func (f *rollout) best(from *tentativePlan, now float64, free []float64, residents int, waiting []int, choices []pair) (best pair, ok bool) {
+func (f *rollout) best(
+	from *tentativePlan, now float64, free []float64, residents int, waiting []int, choices []pair,
+) (best pair, ok bool) {
 	f.begin(from)
 	trials := make([]trial, 0, len(choices)+1)
 	if residents > 0 { // or else there is nothing to wait for
@@ -356,7 +359,9 @@ func (f *rollout) startItem(began, now float64, place int, class int32) (cost fl
 	at := d.index(item, class)
 	f.rooms[class] -= d.items.gpus[at]
 	d.line = slices.Delete(d.line, place, place+1)
-	d.running = append(d.running, plannedRunning{item: item, class: class, start: now, end: now + d.items.drawn[at]})
+	d.running = append(d.running, plannedRunning{
+		item: item, class: class, start: now, end: now + d.items.drawn[at],
+	})
 	arrival := d.items.arrival[item]
 	return d.items.cost[at] + f.ageingCost(now-arrival) - f.ageingCost(max(began-arrival, 0))
 }

@@ -23,17 +23,22 @@ type job struct {
 // model, and tells when each starts.
 func starts(t *testing.T, bound float64, jobs ...job) []float64 {
 	t.Helper()
-	node := planner.NodeClass{Name: "a", Model: "a", Count: 1, GPUs: 4, CPUs: 16, Steps: planner.StepPower{GPUIdle: 1, GPUBusy: 2}}
+	node := planner.NodeClass{
+		Name: "a", Model: "a", Count: 1, GPUs: 4, CPUs: 16, Steps: planner.StepPower{GPUIdle: 1, GPUBusy: 2},
+	}
 	other := node
 	other.Name, other.Model = "b", "b"
-	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{Classes: []planner.NodeClass{node, other}}}
+	p := &planner.Problem{
+		Mode: planner.Online, Cluster: planner.Cluster{Classes: []planner.NodeClass{node, other}},
+	}
 	for _, j := range jobs {
 		if j.model == "" {
 			j.model = "a"
 		}
 		run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: j.seconds}}
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: "t", Arrival: j.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1, CPUs: j.cpus,
+			ID: "t", Arrival: j.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
+			CPUs:    j.cpus,
 			Options: []planner.Option{{Model: j.model, GPUs: j.gpus, Response: run}},
 		})
 	}
@@ -73,7 +78,8 @@ func wantTimes(t *testing.T, got []float64, want ...float64) {
 func TestTheLargestOfTheWaitingTasksComesFirst(t *testing.T) {
 	got := starts(t, math.Inf(1),
 		job{at: 0, seconds: 10, gpus: 4}, job{at: 1, seconds: 10, gpus: 1}, job{at: 2, seconds: 10, gpus: 2},
-		job{at: 3, seconds: 10, gpus: 1, cpus: 8}, job{at: 4, seconds: 10, gpus: 4}, job{at: 5, seconds: 10, gpus: 1, cpus: 4})
+		job{at: 3, seconds: 10, gpus: 1, cpus: 8}, job{at: 4, seconds: 10, gpus: 4},
+		job{at: 5, seconds: 10, gpus: 1, cpus: 4})
 	wantTimes(t, got, 0, 30, 20, 20, 10, 20)
 }
 

@@ -25,7 +25,10 @@ type waitingLine struct {
 const noPair = -1
 
 func newWaitingLine(v *planner.View, limit Fairness) waitingLine {
-	return waitingLine{classUsage: newClassUsage(v), v: v, offered: noPair, pairsOf: make([][]pair, len(v.Problem.Tasks)), fair: newFairness(v, limit)}
+	return waitingLine{
+		classUsage: newClassUsage(v), v: v, offered: noPair, pairsOf: make([][]pair, len(v.Problem.Tasks)),
+		fair: newFairness(v, limit),
+	}
 }
 
 // pair is a task on a node class that suits it.

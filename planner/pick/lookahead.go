@@ -33,8 +33,9 @@ type Lookahead struct {
 func (o Lookahead) New(v *planner.View, _ planner.Placer) planner.Picker {
 	age, line := newResidualTimes(o.spread()), newChooser(v, o.Fairness)
 	l := &lookahead{
-		chooser: line, plan: newTentativePlan(line.total, mostFlips, age), rollout: newRollout(o, line.total, age),
-		opts: o, window: mostWaiting, free: make([]float64, len(line.total)),
+		chooser: line, plan: newTentativePlan(line.total, mostFlips, age),
+		rollout: newRollout(o, line.total, age),
+		opts:    o, window: mostWaiting, free: make([]float64, len(line.total)),
 	}
 	l.plan.rounds, l.plan.behindDelayCost = mostRounds, crowdingCost
 	l.rollout.view = v
@@ -162,7 +163,9 @@ func (q *lookahead) fillPlan() {
 	for i := range q.running {
 		r := &q.running[i]
 		d.items.add(d.classes, q.v.Problem.Tasks[r.pair.task].Arrival, []pair{r.pair}, q.rollout.perKWh())
-		d.running = append(d.running, plannedRunning{item: int32(i), class: int32(r.pair.class), start: r.start})
+		d.running = append(d.running, plannedRunning{
+			item: int32(i), class: int32(r.pair.class), start: r.start,
+		})
 	}
 	for _, task := range q.waiting[:min(len(q.waiting), q.window)] {
 		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.pairsOf[task], q.rollout.perKWh())

@@ -17,7 +17,9 @@ import (
 type PostedPrice struct {
 	Base, PerDay     float64
 	Price, Steepness float64
-	Scale            float64 // GPU-seconds of a usual task; 0: mean of those that arrived, each on its first class
+	// GPU-seconds of a usual task; 0: mean of those that arrived, each on its first
+	// class.
+	Scale float64
 	Fairness
 }
 
@@ -61,7 +63,8 @@ func (q *posted) Next() (int, bool) {
 				continue
 			}
 			surplus := q.surplus(&p, q.v.Now)
-			if p.key = surplus / p.work(); surplus > 0 && (at == noPair || p.key > best.key) && !q.isBarred(&p) {
+			if p.key = surplus / p.work(); surplus > 0 && (at == noPair || p.key > best.key) &&
+				!q.isBarred(&p) {
 				best, at = p, i
 			}
 		}

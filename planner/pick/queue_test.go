@@ -45,12 +45,17 @@ func pools(a, b int, bids ...bid) *planner.Problem {
 		{Name: "A", Model: "A", Count: 1, GPUs: a}, {Name: "B", Model: "B", Count: 1, GPUs: b},
 	}}}
 	for i, x := range bids {
-		t := planner.Task{ID: strconv.Itoa(i), Arrival: x.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1}
+		t := planner.Task{
+			ID: strconv.Itoa(i), Arrival: x.at, Deadline: math.Inf(1), Due: math.Inf(1),
+			Limit: math.Inf(1), Share: 1,
+		}
 		for class, model := range []string{"A", "B"} {
 			at := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: x.seconds[class]}
 			at.Power = dvfsmodel.Watt(x.kWh[class] * 3.6e6 / float64(x.gpus) / at.Time)
 			at.Energy = at.Power.Over(at.Time)
-			t.Options = append(t.Options, planner.Option{Model: model, GPUs: x.gpus, Response: &dvfsmodel.Fixed{At: at}})
+			t.Options = append(t.Options, planner.Option{
+				Model: model, GPUs: x.gpus, Response: &dvfsmodel.Fixed{At: at},
+			})
 		}
 		p.Tasks = append(p.Tasks, t)
 	}
@@ -161,10 +166,13 @@ func TestLookaheadWaitsForTheFrugalClassIfItIsFreeSoon(t *testing.T) {
 		futures int
 		start   float64
 	}{{1000, 100, 100}, {1, 100, 10}, {1000, 0, 100}, {1, 0, 10}} {
-		o := pick.Lookahead{PerKWh: c.perKWh, Futures: c.futures, Seed: 1, Fairness: pick.Fairness{Spread: 0.1}}
+		o := pick.Lookahead{
+			PerKWh: c.perKWh, Futures: c.futures, Seed: 1, Fairness: pick.Fairness{Spread: 0.1},
+		}
 		made := schedule(t, p, nil, o.New)
 		if got := made.Assignments[1].Start; got != c.start {
-			t.Errorf("%v s a kWh, %d futures: %s, want the second at %v", c.perKWh, c.futures, where(made), c.start)
+			t.Errorf("%v s a kWh, %d futures: %s, want the second at %v", c.perKWh, c.futures,
+				where(made), c.start)
 		}
 	}
 }
@@ -250,10 +258,14 @@ func queueStages() map[string]stage {
 		"fair backfill": pick.Backfill{Fairness: pick.Fairness{Patience: 1}}.New,
 		"fair greedy":   pick.Greedy{Alpha: 1, Gamma: 10, Fairness: pick.Fairness{Patience: 1}}.New,
 		"fair value":    pick.Value{Kappa: 1e-3, Ageing: 20, Fairness: pick.Fairness{Patience: 1}}.New,
-		"fair posted":   pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4, Fairness: pick.Fairness{Patience: 1}}.New,
-		"posted":        pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4}.New,
-		"rule":          pick.Lookahead{PerKWh: 10, Fairness: pick.Fairness{Patience: 2, Spread: 0.3}}.New,
-		"ahead":         pick.Lookahead{PerKWh: 10, Futures: 1, Ageing: 50, Fairness: pick.Fairness{Patience: 1, Spread: 0.3}}.New,
+		"fair posted": pick.PostedPrice{
+			Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4, Fairness: pick.Fairness{Patience: 1},
+		}.New,
+		"posted": pick.PostedPrice{Base: 3, PerDay: 1000, Price: 0.3, Steepness: 4}.New,
+		"rule":   pick.Lookahead{PerKWh: 10, Fairness: pick.Fairness{Patience: 2, Spread: 0.3}}.New,
+		"ahead": pick.Lookahead{
+			PerKWh: 10, Futures: 1, Ageing: 50, Fairness: pick.Fairness{Patience: 1, Spread: 0.3},
+		}.New,
 	}
 }
 
@@ -266,7 +278,11 @@ func TestEveryJobOfARandomQueueRunsAndUsesNothingOfTheTruthAhead(t *testing.T) {
 		seems, turns := make([]bid, 0, jobs), make([]bid, 0, jobs)
 		for range jobs {
 			at += whole(t, "gap", 0, 20)
-			x := bid{at, rapid.IntRange(1, 4).Draw(t, "GPUs"), [2]float64{whole(t, "A", 1, 60), whole(t, "B", 1, 60)}, [2]float64{whole(t, "eA", 0, 5), whole(t, "eB", 0, 5)}}
+			x := bid{
+				at, rapid.IntRange(1, 4).Draw(t, "GPUs"),
+				[2]float64{whole(t, "A", 1, 60), whole(t, "B", 1, 60)},
+				[2]float64{whole(t, "eA", 0, 5), whole(t, "eB", 0, 5)},
+			}
 			y := x
 			y.seconds = [2]float64{whole(t, "true A", 1, 90), whole(t, "true B", 1, 90)}
 			seems, turns = append(seems, x), append(turns, y)
@@ -285,8 +301,10 @@ func TestEveryJobOfARandomQueueRunsAndUsesNothingOfTheTruthAhead(t *testing.T) {
 			again := schedule(t, seem, other, s)
 			until := made.Assignments[last].Start
 			for i := range made.Assignments {
-				if a, b := &made.Assignments[i], &again.Assignments[i]; a.Start <= until && (a.Start != b.Start || a.Option != b.Option) {
-					t.Fatalf("%s: job %d starts at %v or %v, by how job %d turns out after %v", name, i, a.Start, b.Start, last, until)
+				if a, b := &made.Assignments[i], &again.Assignments[i]; a.Start <= until &&
+					(a.Start != b.Start || a.Option != b.Option) {
+					t.Fatalf("%s: job %d starts at %v or %v, by how job %d turns out after %v", name, i,
+						a.Start, b.Start, last, until)
 				}
 			}
 		}

@@ -73,7 +73,9 @@ func (r *fallbackPlan) carryOver(l *waitingLine) (kept bool) {
 		}
 		r.starts = append(r.starts, b)
 	}
-	slices.SortStableFunc(r.order, func(i, j int) int { return cmp.Compare(r.starts[i].start, r.starts[j].start) })
+	slices.SortStableFunc(r.order, func(i, j int) int {
+		return cmp.Compare(r.starts[i].start, r.starts[j].start)
+	})
 	for _, i := range r.order {
 		b := &r.starts[i]
 		if b.start = r.booked.bookFrom(&l.pairsOf[b.task][b.pair], b.start); b.start > b.latest+promiseSlack {
@@ -87,7 +89,8 @@ func (r *fallbackPlan) carryOver(l *waitingLine) (kept bool) {
 // their latest starts.
 func (r *fallbackPlan) allowsStart(l *waitingLine, p *pair) bool {
 	for i := range r.starts {
-		if b := &r.starts[i]; b.task == p.task && b.start == l.v.Now && l.pairsOf[p.task][b.pair].class == p.class {
+		if b := &r.starts[i]; b.task == p.task && b.start == l.v.Now &&
+			l.pairsOf[p.task][b.pair].class == p.class {
 			return true // as planned
 		}
 	}

@@ -37,7 +37,9 @@ func (w *witness) Arrive(tasks []int) {
 }
 
 // witnessed is a Pick stage and what is noted of its run.
-func witnessed(stage func(*planner.View, planner.Placer) planner.Picker) (func(*planner.View, planner.Placer) planner.Picker, *witness) {
+func witnessed(
+	stage func(*planner.View, planner.Placer) planner.Picker,
+) (func(*planner.View, planner.Placer) planner.Picker, *witness) {
 	w := &witness{latest: map[int]float64{}}
 	return func(v *planner.View, p planner.Placer) planner.Picker {
 		switch made := stage(v, p).(type) {
@@ -67,13 +69,18 @@ func twoPools(t *rapid.T) (p *planner.Problem) {
 	at := 0.0
 	for i := range rapid.IntRange(1, 25).Draw(t, "jobs") {
 		at += whole("gap", 0, 20)
-		task := planner.Task{ID: strconv.Itoa(i), Arrival: at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1}
+		task := planner.Task{
+			ID: strconv.Itoa(i), Arrival: at, Deadline: math.Inf(1), Due: math.Inf(1),
+			Limit: math.Inf(1), Share: 1,
+		}
 		gpus := rapid.IntRange(1, 4).Draw(t, "GPUs")
 		for _, model := range []string{"A", "B"} {
 			x := dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: whole("seconds", 1, 90)}
 			x.Power = dvfsmodel.Watt(whole("W", 1, 500))
 			x.Energy = x.Power.Over(x.Time)
-			task.Options = append(task.Options, planner.Option{Model: model, GPUs: gpus, Response: &dvfsmodel.Fixed{At: x}})
+			task.Options = append(task.Options, planner.Option{
+				Model: model, GPUs: gpus, Response: &dvfsmodel.Fixed{At: x},
+			})
 		}
 		p.Tasks = append(p.Tasks, task)
 	}
@@ -85,8 +92,11 @@ func twoPools(t *rapid.T) (p *planner.Problem) {
 var AtOnce func(*planner.View) planner.Placer
 
 // play runs a Pick stage on a problem.
-func play(t *rapid.T, p *planner.Problem, stage func(*planner.View, planner.Placer) planner.Picker) *planner.Plan {
-	made, err := planner.Solve(context.Background(), p, &planner.Policy{Name: "test", Tune: tune.None, Pick: stage, Place: AtOnce, Park: park.Never{}}, nil)
+func play(
+	t *rapid.T, p *planner.Problem, stage func(*planner.View, planner.Placer) planner.Picker,
+) *planner.Plan {
+	made, err := planner.Solve(context.Background(), p,
+		&planner.Policy{Name: "test", Tune: tune.None, Pick: stage, Place: AtOnce, Park: park.Never{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +123,8 @@ func TestWhereRunTimesAreAsPredictedNobodyWaitsLongerThanPromised(t *testing.T) 
 			for i := range made.Assignments {
 				start, latest := made.Assignments[i].Start, max(w.latest[i], p.Tasks[i].Arrival+w.bound)
 				if late := start - latest; late > 1e-3 {
-					t.Fatalf("%s: task %d starts at %v, %v s after the latest time promised", name, i, start, late)
+					t.Fatalf("%s: task %d starts at %v, %v s after the latest time promised", name,
+						i, start, late)
 				}
 			}
 		}

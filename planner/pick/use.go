@@ -16,7 +16,10 @@ type classUsage struct {
 
 func newClassUsage(v *planner.View) classUsage {
 	classes := v.Problem.Cluster.Classes
-	u := classUsage{problem: v.Problem, view: v, total: make([]float64, len(classes)), busy: make([]float64, len(classes))}
+	u := classUsage{
+		problem: v.Problem, view: v, total: make([]float64, len(classes)),
+		busy: make([]float64, len(classes)),
+	}
 	for i := range classes {
 		if u.total[i] = float64(classes[i].Count * classes[i].GPUs); classes[i].Count == 0 {
 			u.total[i] = math.Inf(1)

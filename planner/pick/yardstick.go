@@ -58,7 +58,10 @@ const (
 
 // newReferenceRun has seen no task yet.
 func newReferenceRun(v *planner.View, age *residualTimes) *referenceRun {
-	return &referenceRun{v: v, age: age, rng: rngOf(planner.DefaultSeed), total: newClassUsage(v).total, byTask: make(map[int]*referenceTask)}
+	return &referenceRun{
+		v: v, age: age, rng: rngOf(planner.DefaultSeed), total: newClassUsage(v).total,
+		byTask: make(map[int]*referenceTask),
+	}
 }
 
 // meanRunTime is the mean of the predicted run times.
@@ -135,7 +138,9 @@ func (y *referenceRun) startTask(s *referencePlay, b *referenceTask, play int, n
 		return // no node has as many GPUs as its class has in all
 	}
 	p := &b.pairs[i]
-	s.run = append(s.run, referenceRunning{end: at + y.runTime(b, play, i, now), gpus: p.GPUs, class: int32(p.class)})
+	s.run = append(s.run, referenceRunning{
+		end: at + y.runTime(b, play, i, now), gpus: p.GPUs, class: int32(p.class),
+	})
 	s.last, s.longest = at, max(s.longest, at-b.arrival)
 }
 

@@ -31,7 +31,9 @@ func (p *atOnce) Opened(node int) {
 		p.capacity = append(p.capacity, freeCapacity{})
 	}
 	k := &p.v.Problem.Cluster.Classes[p.v.ClassOf(node)]
-	p.capacity[node] = freeCapacity{isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB)}
+	p.capacity[node] = freeCapacity{
+		isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
+	}
 }
 
 // infIfZero is what there is of something that 0 doesn't limit.

@@ -21,7 +21,8 @@ func atOnce(t *testing.T, tasks ...planner.Task) *planner.Plan {
 	}}
 	for i := range tasks {
 		t := &tasks[i]
-		t.ID, t.Arrival, t.Deadline, t.Due, t.Limit = string(rune('a'+i)), float64(i), math.Inf(1), math.Inf(1), math.Inf(1)
+		t.ID, t.Arrival, t.Deadline, t.Due, t.Limit = string(rune('a'+i)), float64(i), math.Inf(1),
+			math.Inf(1), math.Inf(1)
 	}
 	plan, err := planner.Solve(t.Context(), p, &planner.Policy{
 		Tune: tune.None, Place: place.AtOnce, Pick: pick.Backfill{}.New, Park: park.Never{},
@@ -38,7 +39,9 @@ func atOnce(t *testing.T, tasks ...planner.Task) *planner.Plan {
 // needs is a task of 100 s.
 func needs(gpus int, share, cpus float64) planner.Task {
 	run := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 100}}
-	return planner.Task{Share: share, CPUs: cpus, Options: []planner.Option{{Model: "m", GPUs: gpus, Response: run}}}
+	return planner.Task{
+		Share: share, CPUs: cpus, Options: []planner.Option{{Model: "m", GPUs: gpus, Response: run}},
+	}
 }
 
 func TestTasksGoToTheNodeWithTheFewestGPUsLeft(t *testing.T) {

@@ -88,8 +88,9 @@ func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free
 		return p.atOnce.freeGPUsFor(task, node, option)
 	}
 	left := p.unusedGPUs(node)
-	return lowestGPUs(left, p.v.Problem.Tasks[task].Options[option].PerNode()), left.Len(), p.hasRoom(task, node, p.used[node]) &&
-		left.Len() >= p.v.Problem.Tasks[task].Options[option].PerNode()
+	return lowestGPUs(left, p.v.Problem.Tasks[task].Options[option].PerNode()), left.Len(),
+		p.hasRoom(task, node, p.used[node]) &&
+			left.Len() >= p.v.Problem.Tasks[task].Options[option].PerNode()
 }
 
 func (p *colocate) Place(task int) (planner.Placement, planner.Verdict) {
@@ -132,7 +133,8 @@ func (p *colocate) hasRoom(task, node int, used hostUse) bool {
 		return false
 	}
 	nodes := float64(t.Options[option].NodeCount())
-	return t.CPUs/nodes+used.cpus <= infIfZero(k.CPUs)+roundOff && t.MemGiB/nodes+used.mem <= infIfZero(k.MemGiB)+roundOff
+	return t.CPUs/nodes+used.cpus <= infIfZero(k.CPUs)+roundOff &&
+		t.MemGiB/nodes+used.mem <= infIfZero(k.MemGiB)+roundOff
 }
 
 // choose is the node and the GPUs that the rule chooses among nodes with room. The
@@ -222,7 +224,8 @@ func (p *colocate) idleNodeInstead(task, node int) int {
 		return node
 	}
 	for n := range p.used {
-		if p.v.IsOn(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.IsServerOn(n) && p.hasRoom(task, n, p.used[n]) {
+		if p.v.IsOn(n) && p.v.ClassOf(n) == p.v.ClassOf(node) && !p.state.IsServerOn(n) &&
+			p.hasRoom(task, n, p.used[n]) {
 			return n
 		}
 	}

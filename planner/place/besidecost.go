@@ -71,7 +71,8 @@ func (r *leastAddedEnergy) cost(s *sharing.State, number, gpu int) (added, load 
 		start += k.TurnOnDelay
 		added = float64(k.TurnOn) * float64(k.GPUs)
 	}
-	before, after := start, start+slower*r.v.Problem.Tasks[task].Options[r.v.Option(task, class)].Response.Default().Time
+	before, after := start,
+		start+slower*r.v.Problem.Tasks[task].Options[r.v.Option(task, class)].Response.Default().Time
 	if s.IsBusy(gpu) {
 		before = max(start, r.v.FreeFrom(gpu))
 		after = max(after, start+(before-start)*slower/s.Overload(gpu))

@@ -55,7 +55,8 @@ func (o stageBase) placeGang(task int, rule gangRule) (planner.Placement, planne
 			spots := o.assemble(task, option, class, on, nodes, fresh)
 			pl, inTime := o.placeTogether(task, option, class, spots)
 			cost := o.gangCost(task, &pl, spots)
-			if rank := rule(pl.Start, pl.Start+pl.Point.Time, cost, inTime); slices.Compare(rank[:], least[:]) < 0 {
+			if rank := rule(pl.Start, pl.Start+pl.Point.Time, cost,
+				inTime); slices.Compare(rank[:], least[:]) < 0 {
 				least, best = rank, pl
 			}
 		}
@@ -92,7 +93,10 @@ func (o stageBase) assemble(task, option, class int, on []gangNode, nodes, fresh
 			from++
 		}
 		for range fresh {
-			spots = append(spots, gangNode{node: -1, gpus: planner.FirstGPUs(o.v.Problem.Tasks[task].Options[option].PerNode()), start: start})
+			spots = append(spots, gangNode{
+				node: -1, gpus: planner.FirstGPUs(o.v.Problem.Tasks[task].Options[option].PerNode()),
+				start: start,
+			})
 		}
 	}
 	for from > 0 && from < len(on) && on[from].start == on[from-1].start {
@@ -104,7 +108,9 @@ func (o stageBase) assemble(task, option, class int, on []gangNode, nodes, fresh
 
 // placeTogether places a gang on nodes, from when on all of them are free. inTime tells
 // whether it meets its due time there.
-func (o stageBase) placeTogether(task, option, class int, spots []gangNode) (pl planner.Placement, inTime bool) {
+func (o stageBase) placeTogether(
+	task, option, class int, spots []gangNode,
+) (pl planner.Placement, inTime bool) {
 	start := 0.0
 	for i := range spots {
 		start = max(start, spots[i].start)
@@ -200,7 +206,10 @@ func (o stageBase) freeNow(task, option, class int, r capacityNow) []gangNode {
 			continue
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
-			spots = append(spots, gangNode{node: node, gpus: gpus, start: o.v.StartFor(task, o.v.OnSince(node)+k.TurnOnDelay), left: left})
+			spots = append(spots, gangNode{
+				node: node, gpus: gpus, start: o.v.StartFor(task, o.v.OnSince(node)+k.TurnOnDelay),
+				left: left,
+			})
 		}
 	}
 	slices.SortStableFunc(spots, func(a, b gangNode) int { return cmp.Compare(a.left, b.left) })
@@ -209,7 +218,9 @@ func (o stageBase) freeNow(task, option, class int, r capacityNow) []gangNode {
 		if sleeping == 0 {
 			return nil
 		}
-		spots = append(spots, gangNode{node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: o.v.StartOnNew(task, class)})
+		spots = append(spots, gangNode{
+			node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: o.v.StartOnNew(task, class),
+		})
 	}
 	return spots
 }

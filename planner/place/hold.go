@@ -37,7 +37,8 @@ import (
 func LateBinding(v *planner.View) planner.Placer {
 	p := v.Problem
 	price := p.ClassObjective(0)
-	if p.Mode != planner.Online || !v.OnlyWholeGPUs() || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 || price.EnergyWeight <= 0 {
+	if p.Mode != planner.Online || !v.OnlyWholeGPUs() || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 ||
+		price.EnergyWeight <= 0 {
 		return Marginal(v)
 	}
 	k := &p.Cluster.Classes[0]
@@ -65,7 +66,9 @@ type lateBinding struct {
 	pool         []heldTask // tasks that wait, by latest start, then number
 	work         float64    // run time that waits in the pool, seconds
 	mustStartNow []int      // tasks that no clocks of the tuner do in time: they don't wait
-	openNodes    []openNode // nodes that are on; once look has brought them up to date, those that end last come first
+	// Nodes that are on; once look has brought them up to date, those that end last come
+	// first.
+	openNodes []openNode
 
 	// What demand answered last, and for which time and number of rows. It is
 	// asked again when one of these changes, or tasks arrive.

@@ -39,7 +39,10 @@ const (
 // tuner would set it must start at once.
 func (h *lateBinding) newHeld(task int) heldTask {
 	t := &h.v.Problem.Tasks[task]
-	j := heldTask{task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model), latest: math.Inf(-1)}
+	j := heldTask{
+		task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model),
+		latest: math.Inf(-1),
+	}
 	want, ok := h.v.Want(task, 0)
 	if !ok {
 		return j
@@ -158,7 +161,9 @@ func (h *lateBinding) roundedToSlots(j *heldTask, pt dvfsmodel.Point, room float
 }
 
 // placementAt is a start of a task that runs for t seconds.
-func (h *lateBinding) placementAt(j *heldTask, node, gpu int, start, t float64, why planner.PlaceReason) planner.Placement {
+func (h *lateBinding) placementAt(
+	j *heldTask, node, gpu int, start, t float64, why planner.PlaceReason,
+) planner.Placement {
 	want, _ := h.v.Want(j.task, 0)
 	room := j.timeBudget(start)
 	pt := h.point(j, min(t, room), room)

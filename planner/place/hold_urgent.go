@@ -21,7 +21,9 @@ const (
 func (h *lateBinding) startUrgent(gaps float64) (i int, ok bool) {
 	crowded := h.isCrowded()
 	var soon []float64
-	waiting := 0 // urgent tasks before this one: each waits for a GPU of its own // urgent tasks before this one: each waits for a GPU of its own
+	// Urgent tasks before this one: each waits for a GPU of its own // urgent tasks
+	// before this one: each waits for a GPU of its own.
+	waiting := 0
 	for i := range h.pool {
 		j := &h.pool[i]
 		if j.latest > h.v.Now && !crowded {

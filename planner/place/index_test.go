@@ -39,8 +39,11 @@ func drawSimple(t *rapid.T, online bool) *planner.Problem {
 		}
 		deadline := arrival + params.Time(1, 1)*rapid.Float64Range(0.8, 6).Draw(t, "slack")
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: strconv.Itoa(i), Arrival: arrival, Deadline: deadline, Due: deadline, Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "m", GPUs: 1, Response: &dvfsmodel.Continuous{Params: params, Range: &wide}}},
+			ID: strconv.Itoa(i), Arrival: arrival, Deadline: deadline, Due: deadline,
+			Limit: math.Inf(1), Share: 1,
+			Options: []planner.Option{{
+				Model: "m", GPUs: 1, Response: &dvfsmodel.Continuous{Params: params, Range: &wide},
+			}},
 		})
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
@@ -49,7 +52,8 @@ func drawSimple(t *rapid.T, online bool) *planner.Problem {
 
 func planWith(t *rapid.T, p *planner.Problem, placer func(*planner.View) planner.Placer) *planner.Plan {
 	plan, err := planner.Solve(context.Background(), p, &planner.Policy{
-		Name: "test", Tune: tune.Optimum(0.8), Place: placer, Pick: pick.DeadlineFirst, Park: park.DRS{Rho: 2}, Map: true,
+		Name: "test", Tune: tune.Optimum(0.8), Place: placer, Pick: pick.DeadlineFirst,
+		Park: park.DRS{Rho: 2}, Map: true,
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

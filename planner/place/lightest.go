@@ -15,7 +15,9 @@ func Lightest(v *planner.View) planner.Placer {
 	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
 		return Scan(v, LightestRule{})
 	}
-	return &lightest{stageBase: stageBase{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved))}
+	return &lightest{
+		stageBase: stageBase{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
+	}
 }
 
 // lightest keeps the GPUs in a heap by (free time, number). Those of a node

@@ -116,15 +116,18 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 	}
 	end := m.v.LastEnd(node)
 	wait := m.waitCost(task, option, start)
-	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start, want.Point.Time, end)
-	if want.Point.Time > p.Tasks[task].TimeBudgetFrom(start) && least-m.idleCost(class)*want.Point.Time >= m.least {
+	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start,
+		want.Point.Time, end)
+	if want.Point.Time > p.Tasks[task].TimeBudgetFrom(start) &&
+		least-m.idleCost(class)*want.Point.Time >= m.least {
 		return // clocks for less room cost more still
 	}
 	q, room, ok := m.quote(task, option, class, start)
 	if !ok {
 		return
 	}
-	cost := taskCost(p, task, option, class, &q) + wait + m.idleCostAdded(class, gpus, start, q.Point.Time, end)
+	cost := taskCost(p, task, option, class, &q) + wait + m.idleCostAdded(class, gpus, start,
+		q.Point.Time, end)
 	if cost < m.least {
 		m.least = cost
 		m.cheap = placement(node, class, option, gpus, start, &q, room, planner.PlaceMarginal)

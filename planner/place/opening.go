@@ -26,7 +26,8 @@ func (o stageBase) fresh(task int) (pl planner.Placement, ok bool) {
 			continue
 		}
 		gpus := float64(there.GPUs.Len())
-		cost := p.ClassObjective(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) + o.turnOnCost(class)*gpus
+		cost := p.ClassObjective(class).Cost(there.Point)*(gpus*p.Tasks[task].Share) +
+			o.turnOnCost(class)*gpus
 		if cost < best {
 			best, pl, ok = cost, there, true
 		}
@@ -101,7 +102,10 @@ func (o stageBase) waitCost(task, option int, start float64) float64 {
 
 // placement is a place with the clocks of a quote, and why both were chosen; room is
 // the time that there was for the run, seconds.
-func placement(node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64, why planner.PlaceReason) planner.Placement {
+func placement(
+	node, class, option int, gpus planner.GPUSet, start float64, q *planner.Quote, room float64,
+	why planner.PlaceReason,
+) planner.Placement {
 	return planner.Placement{
 		Node: node, Class: class, Option: option, GPUs: gpus, Start: start, Point: q.Point,
 		Reason: planner.Reason{Clocks: q.Clocks, Place: why, Want: q.Want, TimeBudget: room},
@@ -122,7 +126,8 @@ func (o stageBase) placeAsLastResort(task int) (planner.Placement, planner.Verdi
 	fastest := make([]planner.Quote, len(o.v.Problem.Cluster.Classes)) // by class, once asked for
 	o.eachPlace(task, func(node, class, option int, gpus planner.GPUSet, start float64) {
 		if q, room, ok := o.quote(task, option, class, start); ok {
-			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest || cost == cheapest && o.freeBefore(node, gpus, &forced) {
+			if cost := taskCost(o.v.Problem, task, option, class, &q); cost < cheapest ||
+				cost == cheapest && o.freeBefore(node, gpus, &forced) {
 				cheapest = cost
 				forced = placement(node, class, option, gpus, start, &q, room, planner.PlaceForced)
 			}
@@ -133,7 +138,8 @@ func (o stageBase) placeAsLastResort(task int) (planner.Placement, planner.Verdi
 		}
 		if end := start + q.Point.Time; end < earliest || end == earliest && o.freeBefore(node, gpus, &late) {
 			earliest = end
-			late = placement(node, class, option, gpus, start, q, o.v.Problem.Tasks[task].TimeBudgetFrom(start), planner.PlaceLate)
+			late = placement(node, class, option, gpus, start, q,
+				o.v.Problem.Tasks[task].TimeBudgetFrom(start), planner.PlaceLate)
 		}
 	})
 	switch {
@@ -163,7 +169,9 @@ func (o stageBase) freeFrom(node int, gpus planner.GPUSet) float64 {
 
 // eachPlace visits every place where the task could start: the nodes that are on,
 // and a fresh one of each class.
-func (o stageBase) eachPlace(task int, visit func(node, class, option int, gpus planner.GPUSet, start float64)) {
+func (o stageBase) eachPlace(
+	task int, visit func(node, class, option int, gpus planner.GPUSet, start float64),
+) {
 	p := o.v.Problem
 	var few [8]int
 	options := o.appendOptions(few[:0], task)
@@ -202,7 +210,8 @@ func (o stageBase) appendOptions(list []int, task int) []int {
 func (o stageBase) usableOption(task, class int) int {
 	t := &o.v.Problem.Tasks[task]
 	option := o.v.Option(task, class)
-	if option < 0 || math.IsInf(t.Limit, 1) || dvfsmodel.MeetsLimit(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
+	if option < 0 || math.IsInf(t.Limit, 1) ||
+		dvfsmodel.MeetsLimit(o.v.Tuner.Fastest(task, option, class).Point.Time, t.Limit) {
 		return option
 	}
 	return -1

@@ -161,7 +161,8 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 		q.Clocks = planner.ClocksLate
 	}
 	first := d.parts[0]
-	pl := placement(p.plan.nodes[first.node].id, d.choice.class, d.choice.option, first.gpus, start, &q, room, why)
+	pl := placement(p.plan.nodes[first.node].id, d.choice.class, d.choice.option, first.gpus, start,
+		&q, room, why)
 	pl.More = more
 	return pl, planner.Start
 }
@@ -179,7 +180,8 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	j := p.jobs[task]
 	if j == nil {
-		p.reference.BookRunning(p.v.ClassOf(int(a.Node)), float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
+		p.reference.BookRunning(p.v.ClassOf(int(a.Node)),
+			float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}
 	p.delays.started(j, a.End)
@@ -205,7 +207,9 @@ func (p *replan) opened(a *planner.Assignment) {
 		if slices.ContainsFunc(parts, is) {
 			continue
 		}
-		fresh := slices.IndexFunc(parts, func(b bookedNode) bool { return p.plan.nodes[b.node].id < 0 && b.gpus == part.GPUs })
+		fresh := slices.IndexFunc(parts, func(b bookedNode) bool {
+			return p.plan.nodes[b.node].id < 0 && b.gpus == part.GPUs
+		})
 		p.plan.nodes[parts[fresh].node].id = int(part.Node)
 	}
 }

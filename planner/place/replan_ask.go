@@ -51,7 +51,10 @@ func (p *replan) newPending(task int) *pendingTask {
 		}
 		option := p.v.Option(task, class)
 		o := &t.Options[option]
-		c := classChoice{class: class, option: option, nodes: o.NodeCount(), gpus: o.PerNode(), size: float64(o.GPUs) * t.Share}
+		c := classChoice{
+			class: class, option: option, nodes: o.NodeCount(), gpus: o.PerNode(),
+			size: float64(o.GPUs) * t.Share,
+		}
 		at, price := o.Response.Default(), p.v.Problem.ClassObjective(class)
 		c.quotes = p.clocks(task, option, class, p.opts.Stretch*at.Time)
 		for q := range c.quotes {
@@ -98,7 +101,8 @@ func (p *replan) clocks(task, option, class int, longest float64) []planner.Quot
 	for step := 1; step < clockSteps; step++ {
 		room := fastest.Point.Time * math.Pow(ratio, float64(step)/clockSteps)
 		q, ok := p.v.Tuner.Want(task, option, class, room)
-		if ok && q.Point.Time > quotes[len(quotes)-1].Point.Time*apart && q.Point.Time*apart < slowest.Point.Time {
+		if ok && q.Point.Time > quotes[len(quotes)-1].Point.Time*apart &&
+			q.Point.Time*apart < slowest.Point.Time {
 			quotes = append(quotes, q)
 		}
 	}

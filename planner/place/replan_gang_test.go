@@ -44,7 +44,8 @@ func TestTasksOverTwoNodesArePlannedLikeTasksOnNodesTwiceAsLarge(t *testing.T) {
 		for i := range a.Assignments {
 			x, y := &a.Assignments[i], &b.Assignments[i]
 			if x.Option != y.Option || math.Abs(x.Start-y.Start) > 1e-6 || math.Abs(x.End-y.End) > 1e-6 {
-				r.Fatalf("task %d runs on model %d from %v to %v s over two nodes, on model %d from %v to %v s on one", i, x.Option, x.Start, x.End, y.Option, y.Start, y.End)
+				r.Fatalf("task %d runs on model %d from %v to %v s over two nodes, on model %d from %v to "+
+					"%v s on one", i, x.Option, x.Start, x.End, y.Option, y.Start, y.End)
 			}
 			if x.Start > small.Tasks[i].Arrival+30 {
 				waited++
@@ -69,7 +70,12 @@ func TestATaskPassesAGangThatWaits(t *testing.T) {
 		nodes   int
 		seconds float64
 		passes  bool
-	}{{"short", 1, 500, true}, {"long", 1, 5000, false}, {"short gang", 2, 500, true}, {"long gang", 2, 5000, false}} {
+	}{
+		{"short", 1, 500, true},
+		{"long", 1, 5000, false},
+		{"short gang", 2, 500, true},
+		{"long gang", 2, 5000, false},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &planner.Problem{Mode: planner.Online, Cluster: pools(1, 4)}
 			p.Tasks = []planner.Task{
@@ -81,8 +87,10 @@ func TestATaskPassesAGangThatWaits(t *testing.T) {
 			plan := replanned(t, p)
 			gang, other := &plan.Assignments[2], &plan.Assignments[3]
 			free := math.Max(plan.Assignments[0].End, plan.Assignments[1].End)
-			if passes := other.Start < gang.Start; passes != c.passes || gang.Start > free+31 { // a node may have to be switched on
-				t.Errorf("runs from %v s on, the gang from %v s, want that half a minute after %v s and passed: %v", other.Start, gang.Start, free, c.passes)
+			// a node may have to be switched on.
+			if passes := other.Start < gang.Start; passes != c.passes || gang.Start > free+31 {
+				t.Errorf("runs from %v s on, the gang from %v s, want that half a minute after %v s "+
+					"and passed: %v", other.Start, gang.Start, free, c.passes)
 			}
 		})
 	}
@@ -92,7 +100,8 @@ func TestATaskPassesAGangThatWaits(t *testing.T) {
 func TestClocksOfGangsAreSlowWhereTimeIsWon(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: pools(2, 4)}
 	for i := range 40 {
-		p.Tasks = append(p.Tasks, over(2, onModels(i, float64(i)*1000, 1, []float64{4000, 1000}, []float64{50, 200})))
+		p.Tasks = append(p.Tasks,
+			over(2, onModels(i, float64(i)*1000, 1, []float64{4000, 1000}, []float64{50, 200})))
 	}
 	if slow := stretched(p, replanned(t, p)); slow < 1.1 {
 		t.Errorf("runs take %.2f times as long as at default clocks, want 1.1 times or more", slow)

@@ -59,7 +59,8 @@ func (p *replan) listSchedule(order []*pendingTask) *schedule {
 	classes := p.v.Problem.Cluster.Classes
 	l := listScheduler{
 		p: p, price: p.delays.price(p.v.Now, p.byAge),
-		behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)), total: make([]float64, len(classes)),
+		behind: make([]float64, len(classes)), wanted: make([]float64, len(classes)),
+		total: make([]float64, len(classes)),
 	}
 	l.to.nodes, l.to.gpus = slices.Clone(p.plan.nodes), slices.Clone(p.plan.gpus)
 	l.to.frees = slices.Clone(p.plan.frees)
@@ -98,7 +99,8 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 		choice := &j.choices[c]
 		k := &l.p.v.Problem.Cluster.Classes[choice.class]
 		b := nodeRequest{job: j, choice: choice, least: math.Inf(1)}
-		b.idle = idleWeight * l.p.v.Problem.ClassObjective(choice.class).EnergyWeight * float64(k.IdleW+k.HostW)
+		b.idle = idleWeight * l.p.v.Problem.ClassObjective(choice.class).EnergyWeight *
+			float64(k.IdleW+k.HostW)
 		waited := l.p.v.Problem.WaitWeight
 		b.wait = l.price + waited*choice.size
 		b.second = l.price*(1+choice.size*l.behind[choice.class]/l.total[choice.class]) - b.idle*choice.size
@@ -160,7 +162,8 @@ func (l *listScheduler) try(b *nodeRequest, set []int, best *reservation) {
 		}
 		if quote >= 0 {
 			*best = reservation{
-				cost: least, node: set[0], more: slices.Clone(set[1:]), start: start, end: start + b.choice.quotes[quote].Point.Time,
+				cost: least, node: set[0], more: slices.Clone(set[1:]), start: start,
+				end:  start + b.choice.quotes[quote].Point.Time,
 				kind: how, gpus: gpus, choice: b.choice, quote: quote,
 			}
 		}
@@ -293,7 +296,8 @@ func (l *listScheduler) take(j *pendingTask, at *reservation) {
 		l.book(t, at, &l.parts[i], now)
 	}
 	l.to.ends = append(l.to.ends, taskEnd{j, at.end})
-	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() && !slices.Contains(l.p.overdueFirst, j) {
+	if due := min(j.due, j.deadline); at.end > due && l.p.v.Now <= j.latest() &&
+		!slices.Contains(l.p.overdueFirst, j) {
 		l.to.late = append(l.to.late, j)
 	}
 	if now {
@@ -341,7 +345,8 @@ func suitable(lots []plannedGPU, at *reservation) (gpus planner.GPUSet) {
 			u := &lots[g]
 			switch {
 			case gpus.Has(g):
-			case at.kind == backfilled && u.idle && u.until >= at.end && (best < 0 || u.until < lots[best].until):
+			case at.kind == backfilled && u.idle && u.until >= at.end &&
+				(best < 0 || u.until < lots[best].until):
 				best = g
 			case at.kind == behindPlanned && u.free <= at.start && (best < 0 || u.free > lots[best].free):
 				best = g

@@ -16,12 +16,15 @@ const (
 	maxNodesTried = 16_000 // nodes that are looked at for all of them
 	maxReplans    = 2      // schedules at most after the first one
 	idleWeight    = 0.3    // of the idle energy that a task causes on its node: others will use the rest
-	patientSlack  = 1.1    // how much longer than at default clocks a task may be in the system before that costs
-	patientPrice  = 2      // what a second beyond costs, in usual prices of one
-	lateCost      = 2      // what it costs to be past due, in costs of the task and of a mean one
-	missCost      = 1e3    // what a missed deadline costs, in costs of a mean task
-	maxStay       = 1.5    // of the time in the system at default clocks: who has been there longer goes first
-	overrun       = 0.1    // of a mean run: for so long a run goes on that should have ended
+	// How much longer than at default clocks a task may be in the system before that
+	// costs.
+	patientSlack = 1.1
+	patientPrice = 2   // what a second beyond costs, in usual prices of one
+	lateCost     = 2   // what it costs to be past due, in costs of the task and of a mean one
+	missCost     = 1e3 // what a missed deadline costs, in costs of a mean task
+	// Of the time in the system at default clocks: who has been there longer goes first.
+	maxStay = 1.5
+	overrun = 0.1 // of a mean run: for so long a run goes on that should have ended
 )
 
 // schedule is a plan for the tasks that wait.
@@ -88,7 +91,9 @@ func (p *replan) replan() []startDecision {
 			break
 		}
 		slices.SortStableFunc(late, func(a, b *pendingTask) int { return cmp.Compare(a.due, b.due) })
-		rest := slices.DeleteFunc(slices.Clone(order), func(j *pendingTask) bool { return slices.Contains(late, j) })
+		rest := slices.DeleteFunc(slices.Clone(order), func(j *pendingTask) bool {
+			return slices.Contains(late, j)
+		})
 		order = slices.Concat(rest[:len(p.overdueFirst)], late, rest[len(p.overdueFirst):])
 		other := p.listSchedule(order)
 		late = other.late
@@ -116,8 +121,8 @@ func (p *replan) longestWaiting() []*pendingTask {
 }
 
 // ordered are the tasks to plan: the head, and the others by work, what waits longer
-// before. Where too many wait they are those that have waited longest, those that must start first to be in time,
-// and those that take least, as many of each.
+// before. Where too many wait they are those that have waited longest, those that must
+// start first to be in time, and those that take least, as many of each.
 func (p *replan) ordered() []*pendingTask {
 	most := max(minListed, min(maxListed, maxNodesTried/max(1, len(p.plan.nodes))))
 	order := make([]*pendingTask, 0, most)
@@ -146,7 +151,8 @@ func (p *replan) ordered() []*pendingTask {
 	}
 	usual := p.delays.time / p.delays.tasks
 	waited := p.v.Problem.WaitWeight / p.delays.usual()
-	key := func(j *pendingTask) float64 { // Smith's rule: what the wait for it costs others, by what its own wait costs
+	// Smith's rule: what the wait for it costs others, by what its own wait costs.
+	key := func(j *pendingTask) float64 {
 		return j.work / (1 + waited*j.size) / (1 + (p.v.Now-j.arrival)/usual)
 	}
 	slices.SortFunc(order[len(p.overdueFirst):], func(a, b *pendingTask) int {
@@ -204,7 +210,9 @@ func (p *replan) readNodes() (open bool) {
 			b := plannedNode{id: -1, class: class, first: len(s.gpus), count: k.GPUs}
 			b.ready = v.StartAfter(v.Now + k.TurnOnDelay)
 			b.last = b.ready
-			b.room = freeCapacity{free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB)}
+			b.room = freeCapacity{
+				free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
+			}
 			for range k.GPUs {
 				s.gpus = append(s.gpus, plannedGPU{idle: true, until: math.Inf(1), free: b.ready})
 				s.frees = append(s.frees, b.ready)

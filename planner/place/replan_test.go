@@ -19,7 +19,8 @@ func replanned(t *testing.T, p *planner.Problem) *planner.Plan {
 	t.Helper()
 	const stretch = 1.5
 	policy := &planner.Policy{
-		Name: "test", Tune: tune.Optimum(1), Place: place.Replan{Stretch: stretch}.New, Pick: pick.ByPlacer, Park: park.DRS{Rho: 2},
+		Name: "test", Tune: tune.Optimum(1), Place: place.Replan{Stretch: stretch}.New, Pick: pick.ByPlacer,
+		Park: park.DRS{Rho: 2},
 	}
 	plan, err := planner.Solve(context.Background(), p, policy, nil)
 	if err != nil {
@@ -39,9 +40,14 @@ func onModels(number int, arrival float64, gpus int, seconds, watts []float64) p
 	task.Arrival = arrival
 	for i := range seconds {
 		w := dvfsmodel.Watt(watts[i])
-		task.Options = append(task.Options, planner.Option{Model: string(rune('A' + i)), GPUs: gpus, Response: &dvfsmodel.Continuous{
-			Range: &wide, Params: dvfsmodel.Params{P0: 0.2 * w, Gamma: 0.1 * w, C: 0.7 * w, D: 0.9 * seconds[i], Delta: 0.5, T0: 0.1 * seconds[i]},
-		}})
+		task.Options = append(task.Options, planner.Option{
+			Model: string(rune('A' + i)), GPUs: gpus, Response: &dvfsmodel.Continuous{
+				Range: &wide, Params: dvfsmodel.Params{
+					P0: 0.2 * w, Gamma: 0.1 * w, C: 0.7 * w, D: 0.9 * seconds[i], Delta: 0.5,
+					T0: 0.1 * seconds[i],
+				},
+			},
+		})
 	}
 	return task
 }
@@ -51,7 +57,10 @@ func pools(models, nodes int) planner.Cluster {
 	c := planner.Cluster{}
 	for i := range models {
 		model := string(rune('A' + i))
-		c.Classes = append(c.Classes, planner.NodeClass{Name: model, Model: model, Count: nodes, GPUs: 2, IdleW: 20, HostW: 30, TurnOn: 500, TurnOnDelay: 30})
+		c.Classes = append(c.Classes, planner.NodeClass{
+			Name: model, Model: model, Count: nodes, GPUs: 2, IdleW: 20, HostW: 30, TurnOn: 500,
+			TurnOnDelay: 30,
+		})
 	}
 	return c
 }
@@ -82,10 +91,12 @@ func TestClocksAreSlowWhereTimeIsWon(t *testing.T) {
 	alone, withoutA := lone(1)
 	slow, fast := stretched(both, withA), stretched(alone, withoutA)
 	if slow < fast+0.05 {
-		t.Errorf("runs take %.2f times as long as at default clocks where the other model is slow, %.2f times where there is none; want more", slow, fast)
+		t.Errorf("runs take %.2f times as long as at default clocks where the other model is slow, %.2f "+
+			"times where there is none; want more", slow, fast)
 	}
 	if fast > 1.1 {
-		t.Errorf("runs take %.2f times as long as at default clocks where nobody ever waits, want 1.1 at most", fast)
+		t.Errorf("runs take %.2f times as long as at default clocks where nobody ever waits, want "+
+			"1.1 at most", fast)
 	}
 }
 
@@ -104,7 +115,8 @@ func TestATaskWaitsForTheModelThatTakesLessIfItComesFreeSoon(t *testing.T) {
 			}
 			plan := replanned(t, p)
 			if got := plan.Assignments[1].Option; got != c.model {
-				t.Errorf("runs on model %c from %v s on, want %c", 'A'+got, plan.Assignments[1].Start, 'A'+c.model)
+				t.Errorf("runs on model %c from %v s on, want %c", 'A'+got,
+					plan.Assignments[1].Start, 'A'+c.model)
 			}
 		})
 	}
@@ -126,8 +138,10 @@ func TestATaskPassesOneThatWaitsForAWholeNode(t *testing.T) {
 			}
 			plan := replanned(t, p)
 			wide, other := &plan.Assignments[1], &plan.Assignments[2]
-			if passes := other.Start < wide.Start; passes != c.passes || math.Abs(wide.Start-plan.Assignments[0].End) > 1e-6 {
-				t.Errorf("runs from %v s on, the wide one from %v s, want that from %v s and passed: %v", other.Start, wide.Start, plan.Assignments[0].End, c.passes)
+			if passes := other.Start < wide.Start; passes != c.passes ||
+				math.Abs(wide.Start-plan.Assignments[0].End) > 1e-6 {
+				t.Errorf("runs from %v s on, the wide one from %v s, want that from %v s and passed: %v",
+					other.Start, wide.Start, plan.Assignments[0].End, c.passes)
 			}
 		})
 	}

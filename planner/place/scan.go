@@ -25,12 +25,14 @@ type Candidate struct {
 	Class  int
 	Option int
 	GPUs   planner.GPUSet
-	Start  float64        // seconds
-	Free   float64        // when the last task on its GPUs ends, seconds; Start where that isn't known
-	Load   float64        // utilisation of its fullest GPU: the sum over its tasks of run time / (due time − arrival)
-	Need   float64        // what the task would add to it
-	Want   *planner.Quote // what the task wants on this class
-	Room   float64        // seconds from Start to the due time, capped by the limit
+	Start  float64 // seconds
+	Free   float64 // when the last task on its GPUs ends, seconds; Start where that isn't known
+	// utilisation of its fullest GPU: the sum over its tasks of run time / (due time −
+	// arrival).
+	Load float64
+	Need float64        // what the task would add to it
+	Want *planner.Quote // what the task wants on this class
+	Room float64        // seconds from Start to the due time, capped by the limit
 }
 
 // Scan looks at each place of every node that is on and takes the best by the

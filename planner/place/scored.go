@@ -32,7 +32,10 @@ type StateObserver interface {
 
 // New is the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
-	p := &scored{stageBase: stageBase{v}, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)), offered: make([]int, len(v.Problem.Tasks))}
+	p := &scored{
+		stageBase: stageBase{v}, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)),
+		offered: make([]int, len(v.Problem.Tasks)),
+	}
 	if p.CheckCluster() == nil {
 		p.buildFleet()
 	}
@@ -44,8 +47,11 @@ func (p *scored) CheckCluster() error {
 	classes := p.v.Problem.Cluster.Classes
 	for i := range classes {
 		if k := &classes[i]; k.GPUs > fleet.MaxGPUs {
-			return &planner.ClassError{Class: i, Msg: fmt.Sprintf("placement by score knows %d GPUs per node at most, nodes %q have %d: want another policy",
-				fleet.MaxGPUs, k.Name, k.GPUs)}
+			return &planner.ClassError{
+				Class: i, Msg: fmt.Sprintf("placement by score knows %d GPUs per node at most, nodes %q "+
+					"have %d: want another policy",
+					fleet.MaxGPUs, k.Name, k.GPUs),
+			}
 		}
 	}
 	return nil
@@ -160,7 +166,9 @@ const unlimitedMilli = 1 << 40
 // kindOf is a node class as the fleet sees it. Where its power by steps isn't
 // known, GPUs of nodes that are on draw what idle ones do, busy or not.
 func kindOf(k *planner.NodeClass) *fleet.Kind {
-	kind := &fleet.Kind{Model: k.Model, CPU: unlimitedMilli, Mem: unlimitedMilli, GPUs: k.GPUs, Power: k.Steps}
+	kind := &fleet.Kind{
+		Model: k.Model, CPU: unlimitedMilli, Mem: unlimitedMilli, GPUs: k.GPUs, Power: k.Steps,
+	}
 	if k.Steps == (planner.StepPower{}) {
 		kind.Power = planner.StepPower{GPUIdle: k.IdleW, GPUBusy: k.IdleW, Sleep: k.SleepW}
 	}
@@ -188,7 +196,8 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 	var models []string
 	for class := range p.kinds {
 		option := p.usableOption(task, class)
-		if option < 0 || (ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].NodeCount() != nodes)) {
+		if option < 0 ||
+			(ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].NodeCount() != nodes)) {
 			continue
 		}
 		d.GPUs, nodes, ok = t.Options[option].PerNode(), t.Options[option].NodeCount(), true
@@ -196,7 +205,8 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 			models = append(models, model)
 		}
 	}
-	d.CPU, d.Mem = ceilMilli(t.CPUs/float64(nodes)), int64(math.Ceil(t.MemGiB/float64(nodes)*mibPerGiB-roundOff))
+	d.CPU, d.Mem = ceilMilli(t.CPUs/float64(nodes)),
+		int64(math.Ceil(t.MemGiB/float64(nodes)*mibPerGiB-roundOff))
 	if d.GPUs > 0 {
 		d.Milli = int(ceilMilli(t.Share))
 	}

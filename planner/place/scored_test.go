@@ -26,7 +26,8 @@ type placed struct {
 
 func (c placed) task() planner.Task {
 	t := planner.Task{
-		ID: "t", Arrival: c.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: c.share, CPUs: c.cpus,
+		ID: "t", Arrival: c.at, Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: c.share,
+		CPUs: c.cpus,
 	}
 	if t.Share == 0 {
 		t.Share = 1
@@ -50,7 +51,9 @@ func class(model string, count, gpus int) planner.NodeClass {
 }
 
 // scoredPlan runs tasks on classes by added power and checks the plan.
-func scoredPlan(t *testing.T, parker planner.Parker, classes []planner.NodeClass, tasks ...placed) *planner.Plan {
+func scoredPlan(
+	t *testing.T, parker planner.Parker, classes []planner.NodeClass, tasks ...placed,
+) *planner.Plan {
 	t.Helper()
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{Classes: classes}}
 	for _, c := range tasks {
@@ -59,7 +62,8 @@ func scoredPlan(t *testing.T, parker planner.Parker, classes []planner.NodeClass
 	plan, err := planner.Solve(t.Context(), p, &planner.Policy{
 		Tune: tune.None, Pick: pick.FCFS, Park: parker,
 		Place: place.Scoring{Chooser: func(_ fleet.Workload, s *fleet.State) score.Chooser {
-			return score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 1}}}, s)
+			return score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 1}}},
+				s)
 		}}.New,
 	}, nil)
 	if err != nil {
@@ -85,14 +89,16 @@ func wantStarts(t *testing.T, plan *planner.Plan, want ...float64) {
 func TestATaskWithoutRoomStartsTheInstantThatOneEnds(t *testing.T) {
 	one := []planner.NodeClass{class("m", 1, 2)}
 	plan := scoredPlan(t, park.Never{}, one,
-		placed{at: 0, seconds: 50, gpus: 2}, placed{at: 10, seconds: 7, gpus: 1}, placed{at: 11, seconds: 9, gpus: 2}, placed{at: 12, seconds: 5, gpus: 1})
+		placed{at: 0, seconds: 50, gpus: 2}, placed{at: 10, seconds: 7, gpus: 1},
+		placed{at: 11, seconds: 9, gpus: 2}, placed{at: 12, seconds: 5, gpus: 1})
 	// At 50 both GPUs get one task each; that of two GPUs waits for both.
 	wantStarts(t, plan, 0, 50, 57, 50)
 }
 
 func TestCPUsRunOutAsWell(t *testing.T) {
 	one := []planner.NodeClass{class("m", 1, 4)}
-	plan := scoredPlan(t, park.Never{}, one, placed{at: 0, seconds: 20, gpus: 1, cpus: 6}, placed{at: 1, seconds: 3, gpus: 1, cpus: 3}, placed{at: 2, seconds: 3, gpus: 1, cpus: 2})
+	plan := scoredPlan(t, park.Never{}, one, placed{at: 0, seconds: 20, gpus: 1, cpus: 6},
+		placed{at: 1, seconds: 3, gpus: 1, cpus: 3}, placed{at: 2, seconds: 3, gpus: 1, cpus: 2})
 	wantStarts(t, plan, 0, 20, 2)
 }
 
@@ -105,7 +111,8 @@ func TestASleepingNodeWakesWithItsDelay(t *testing.T) {
 		placed{at: 16, seconds: 2, gpus: 1}, // still on
 		placed{at: 40, seconds: 1, gpus: 1}) // woken again
 	wantStarts(t, plan, 4, 4, 16, 44)
-	if on := plan.Nodes[0].On; len(plan.Nodes) != 1 || len(on) != 2 || on[0] != (planner.Interval{From: 0, To: 23}) || on[1] != (planner.Interval{From: 40, To: 50}) {
+	if on := plan.Nodes[0].On; len(plan.Nodes) != 1 || len(on) != 2 ||
+		on[0] != (planner.Interval{From: 0, To: 23}) || on[1] != (planner.Interval{From: 40, To: 50}) {
 		t.Errorf("nodes %+v", plan.Nodes)
 	}
 }
@@ -126,7 +133,8 @@ func TestAnUnlimitedClassHasANodeForEveryTaskAtOnce(t *testing.T) {
 
 func TestTasksWithoutGPUsTakeOnlyCPUs(t *testing.T) {
 	plan := scoredPlan(t, park.Never{}, []planner.NodeClass{class("m", 1, 1)},
-		placed{at: 0, seconds: 10, gpus: 1, cpus: 2}, placed{at: 0, seconds: 10, cpus: 6}, placed{at: 1, seconds: 10, cpus: 1})
+		placed{at: 0, seconds: 10, gpus: 1, cpus: 2}, placed{at: 0, seconds: 10, cpus: 6},
+		placed{at: 1, seconds: 10, cpus: 1})
 	wantStarts(t, plan, 0, 0, 10)
 	if set := plan.Assignments[1].GPUs; set != 0 {
 		t.Errorf("GPUs %v for a task without any", set.Indexes())
@@ -140,7 +148,8 @@ func TestTasksShareGPUsAsFarAsTheyGo(t *testing.T) {
 	wantStarts(t, plan, 0, 1, 2, 10)
 	a := plan.Assignments
 	if a[0].GPUs != a[1].GPUs || a[2].GPUs == a[0].GPUs {
-		t.Errorf("GPUs %v, %v, %v: want the first two on one", a[0].GPUs.Indexes(), a[1].GPUs.Indexes(), a[2].GPUs.Indexes())
+		t.Errorf("GPUs %v, %v, %v: want the first two on one", a[0].GPUs.Indexes(), a[1].GPUs.Indexes(),
+			a[2].GPUs.Indexes())
 	}
 }
 
@@ -150,7 +159,8 @@ func TestATaskGoesToTheModelItAcceptsOfTheLeastPower(t *testing.T) {
 	classes := []planner.NodeClass{class("m", 1, 1), frugal}
 	both := []string{"m", "frugal"}
 	plan := scoredPlan(t, park.Never{}, classes,
-		placed{at: 0, seconds: 10, gpus: 1, models: both}, placed{at: 1, seconds: 10, gpus: 1, models: both}, placed{at: 2, seconds: 10, gpus: 1})
+		placed{at: 0, seconds: 10, gpus: 1, models: both}, placed{at: 1, seconds: 10, gpus: 1, models: both},
+		placed{at: 2, seconds: 10, gpus: 1})
 	wantStarts(t, plan, 0, 1, 11)
 	for task, class := range []int{1, 0, 0} {
 		if got := plan.Nodes[plan.Assignments[task].Node].Class; got != class {

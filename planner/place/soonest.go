@@ -47,7 +47,9 @@ func (s *soonest) Place(task int) (planner.Placement, planner.Verdict) {
 
 // quoteOrFastest is quote for a start that is not up for choice: where the due time
 // is lost there, it answers with the fastest clocks.
-func (o stageBase) quoteOrFastest(task, option, class int, start float64) (q planner.Quote, room float64, why planner.PlaceReason) {
+func (o stageBase) quoteOrFastest(
+	task, option, class int, start float64,
+) (q planner.Quote, room float64, why planner.PlaceReason) {
 	q, room, ok := o.quote(task, option, class, start)
 	if !ok {
 		return o.v.Tuner.Fastest(task, option, class), room, planner.PlaceLate

@@ -32,9 +32,13 @@ func randomProblem(n, shapes int) *planner.Problem {
 	}
 	responses := make([]dvfsmodel.Continuous, n)
 	options := make([]planner.Option, n)
-	p := &planner.Problem{Tasks: make([]planner.Task, n), Cluster: planner.Cluster{Name: "paper", Slot: 1, Classes: []planner.NodeClass{
-		{Name: "pair", Model: "paper", GPUs: 4, IdleW: 37, TurnOn: 90},
-	}}}
+	p := &planner.Problem{
+		Tasks: make([]planner.Task, n), Cluster: planner.Cluster{
+			Name: "paper", Slot: 1, Classes: []planner.NodeClass{
+				{Name: "pair", Model: "paper", GPUs: 4, IdleW: 37, TurnOn: 90},
+			},
+		},
+	}
 	for i := range p.Tasks {
 		params := library[rng.IntN(shapes)]
 		if shapes == n {
@@ -44,7 +48,10 @@ func randomProblem(n, shapes int) *planner.Problem {
 		responses[i] = dvfsmodel.Continuous{Params: params, Range: &r}
 		options[i] = planner.Option{Model: "paper", GPUs: 1, Response: &responses[i]}
 		deadline := params.Time(1, 1) / (0.001 + 0.999*rng.Float64())
-		p.Tasks[i] = planner.Task{ID: strconv.Itoa(i), Deadline: deadline, Due: deadline, Limit: math.Inf(1), Share: 1, Options: options[i : i+1]}
+		p.Tasks[i] = planner.Task{
+			ID: strconv.Itoa(i), Deadline: deadline, Due: deadline, Limit: math.Inf(1), Share: 1,
+			Options: options[i : i+1],
+		}
 	}
 	return p
 }
@@ -70,7 +77,9 @@ func BenchmarkEDLOffline(b *testing.B) {
 		b.Run(fmt.Sprintf("off_u1.0/theta=%g", theta), func(b *testing.B) {
 			run(b, paperProblem(b, "off_u1.0", "wide", 1, planner.StartContinuous), theta)
 		})
-		b.Run(fmt.Sprintf("distinct2048/theta=%g", theta), func(b *testing.B) { run(b, randomProblem(2048, 0), theta) })
+		b.Run(fmt.Sprintf("distinct2048/theta=%g", theta), func(b *testing.B) {
+			run(b, randomProblem(2048, 0), theta)
+		})
 	}
 	for _, n := range []int{1_000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) { run(b, randomProblem(n, 0), 1) })

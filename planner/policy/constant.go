@@ -22,7 +22,9 @@ const Constant = "constant"
 // constantClocks is [Constant]. Its own stages are those of first come, first served
 // at the pairs that cost the tasks least; the search is its Improve.
 func constantClocks(q Params) planner.Policy {
-	own := planner.Policy{Tune: cheapestPairs, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true}
+	own := planner.Policy{
+		Tune: cheapestPairs, Place: place.Soonest, Pick: pick.FCFS, Park: park.DRS{Rho: q.Rho}, Map: true,
+	}
 	search := &constantClockSearch{then: improve.Retune{Moves: constantMoves}}
 	add := func(name string, most int, change func(*planner.Policy)) {
 		other := own
@@ -30,11 +32,17 @@ func constantClocks(q Params) planner.Policy {
 		change(&other)
 		search.placed = append(search.placed, improve.StartPolicy{Policy: other, MaxTasks: most})
 	}
-	add("marginal", maxQuickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false })
+	add("marginal", maxQuickQueue, func(p *planner.Policy) {
+		p.Place, p.Pick, p.Map = place.Marginal, pick.EDF, false
+	})
 	add("baseline", 0, func(*planner.Policy) {})
 	add("edl", 0, func(p *planner.Policy) { p.Place, p.Pick = place.Lightest, pick.DeadlineFirst })
-	add("edl,place=latest", 0, func(p *planner.Policy) { p.Place, p.Pick = place.ByRule(place.LatestRule{}), pick.DeadlineFirst })
-	add("easy", maxQuickQueue, func(p *planner.Policy) { p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false })
+	add("edl,place=latest", 0, func(p *planner.Policy) {
+		p.Place, p.Pick = place.ByRule(place.LatestRule{}), pick.DeadlineFirst
+	})
+	add("easy", maxQuickQueue, func(p *planner.Policy) {
+		p.Place, p.Pick, p.Map = place.AtOnce, q.Queue.Easy.New, false
+	})
 	own.Improve, own.Hindsight = search, true
 	return own
 }
@@ -54,11 +62,13 @@ type constantClockSearch struct {
 
 // Limits of the work for constant clocks.
 const (
-	placedPairs       = 60_000_000 // of tasks, by all placements together: one takes time that grows with the square
+	// Of tasks, by all placements together: one takes time that grows with the square.
+	placedPairs       = 60_000_000
 	maxPlacements     = 1000
 	placementsPerTask = 40 // placements, of small batches
 	minPlacements     = 8
-	maxHurries        = 12        // placements of a choice in which late tasks are due earlier, one after the other
+	// Placements of a choice in which late tasks are due earlier, one after the other.
+	maxHurries        = 12
 	maxStuck          = 2         // of those without any change
 	waysDuringDescent = 2         // ways to place tasks that are tried at each choice: the best ones
 	constantMoves     = 1_500_000 // of the search for better places at the best choice
@@ -91,7 +101,9 @@ func constantClockSearchOf(i planner.Improver) *constantClockSearch {
 }
 
 // Improve is [planner.Improver].
-func (c *constantClockSearch) Improve(ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand) (*planner.Plan, error) {
+func (c *constantClockSearch) Improve(
+	ctx context.Context, p *planner.Problem, plan *planner.Plan, rng *rand.Rand,
+) (*planner.Plan, error) {
 	s := c.newSearch(p)
 	if err := s.choose(ctx); err != nil {
 		return nil, err
@@ -121,7 +133,9 @@ func (c *constantClockSearch) newSearch(p *planner.Problem) *clockSearch {
 	s.most = s.left
 	for i := range c.placed {
 		if most := c.placed[i].MaxTasks; most == 0 || len(p.Tasks) <= most {
-			s.ways = append(s.ways, placementWay{&c.placed[i].Policy, planner.PlanRank{Unplaced: math.MaxInt}})
+			s.ways = append(s.ways, placementWay{
+				&c.placed[i].Policy, planner.PlanRank{Unplaced: math.MaxInt},
+			})
 		}
 	}
 	return s
@@ -174,7 +188,9 @@ func (s *clockSearch) choose(ctx context.Context) error {
 
 // try places the tasks at a choice in the first ways, and reports whether that is the
 // best so far. What was tried, or comes after the last placement, isn't.
-func (s *clockSearch) try(ctx context.Context, rungs []int, ways int, haste float64) (better bool, err error) {
+func (s *clockSearch) try(
+	ctx context.Context, rungs []int, ways int, haste float64,
+) (better bool, err error) {
 	before := s.best.plan
 	for i := range s.ways[:min(ways, len(s.ways))] {
 		w := &s.ways[i]
@@ -218,7 +234,8 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *placementWay,
 		if stuck++; w != last {
 			stuck = 0
 		}
-		if w.Late == 0 || w.Unplaced > s.best.rank.Unplaced || stuck == maxStuck || hurries == maxHurries || s.left <= 0 {
+		if w.Late == 0 || w.Unplaced > s.best.rank.Unplaced || stuck == maxStuck || hurries == maxHurries ||
+			s.left <= 0 {
 			return nil
 		}
 		last = w
@@ -226,7 +243,8 @@ func (s *clockSearch) place(ctx context.Context, rungs []int, way *placementWay,
 			hurried.Tasks = slices.Clone(s.problem.Tasks)
 		}
 		for i := range plan.Assignments {
-			if late := plan.Assignments[i].End - s.problem.Tasks[i].Due; plan.Assignments[i].Node >= 0 && late > 0 {
+			if late := plan.Assignments[i].End - s.problem.Tasks[i].Due; plan.Assignments[i].Node >= 0 &&
+				late > 0 {
 				hurried.Tasks[i].Due -= haste * late
 			}
 		}
@@ -289,7 +307,8 @@ func (s *clockSearch) searchAlong(ctx context.Context, line []int) (better bool,
 	for parts := grid; parts < longest; parts *= 2 {
 		step := func(last int) int { return max(1, last/(2*parts)) }
 		for moved := true; moved; {
-			moved = move(func(rung, last int) int { return rung - step(last) }) || move(func(rung, last int) int { return rung + step(last) })
+			moved = move(func(rung, last int) int { return rung - step(last) }) ||
+				move(func(rung, last int) int { return rung + step(last) })
 		}
 	}
 	return better, err

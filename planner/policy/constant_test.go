@@ -40,20 +40,24 @@ func TestCoordinateDescentFindsWhatAllPairsHold(t *testing.T) {
 		}
 		switch c := compareWorth(p, found, all); {
 		case c < 0:
-			t.Errorf("seed %d: coordinate descent finds what isn't there: %v J, all choices %v J", seed, p.Cost(found), p.Cost(all))
+			t.Errorf("seed %d: coordinate descent finds what isn't there: %v J, all choices %v J", seed,
+				p.Cost(found), p.Cost(all))
 		case c == 0:
 			equal++
 		}
-		if len(found.Unplaced) == len(all.Unplaced) && len(found.PastDue(p)) == len(all.PastDue(p)) && len(found.Misses) == len(all.Misses) {
+		if len(found.Unplaced) == len(all.Unplaced) && len(found.PastDue(p)) == len(all.PastDue(p)) &&
+			len(found.Misses) == len(all.Misses) {
 			kept++
 			more := p.Cost(found)/p.Cost(all) - 1
 			excess, most = excess+more, max(most, more)
 		}
 	}
-	t.Logf("the same as all choices in %d of %d, as many promises in %d, there %.3f %% more on average, %.2f %% at most",
+	t.Logf("the same as all choices in %d of %d, as many promises in %d, there %.3f %% more on average, "+
+		"%.2f %% at most",
 		equal, cases, kept, 100*excess/float64(kept), 100*most)
 	if equal < int(cases)*4/5 || kept < int(cases)*19/20 || excess/float64(kept) > 0.02 {
-		t.Error("want the same in four of five, as many promises in 19 of 20, and 2 % more on average at most")
+		t.Error("want the same in four of five, as many promises in 19 of 20, and 2 % more on " +
+			"average at most")
 	}
 }
 
@@ -73,8 +77,10 @@ func TestConstantClocksAreOnePairPerGPUModelAndNeverWorseThanDefaultClocks(t *te
 				continue
 			}
 			model := p.Cluster.Classes[plan.Nodes[a.Node].Class].Model
-			if at := plan.Clocks[model]; at.Core == 0 || a.Point.Core != at.Core || a.Point.Mem != at.Mem || a.Reason.Clocks != planner.ClocksConstant {
-				t.Errorf("seed %d: task %d runs at %v/%v MHz on %s, all do at %v/%v (%v)", seed, i, a.Point.Core, a.Point.Mem, model, at.Core, at.Mem, a.Reason)
+			if at := plan.Clocks[model]; at.Core == 0 || a.Point.Core != at.Core || a.Point.Mem != at.Mem ||
+				a.Reason.Clocks != planner.ClocksConstant {
+				t.Errorf("seed %d: task %d runs at %v/%v MHz on %s, all do at %v/%v (%v)", seed, i,
+					a.Point.Core, a.Point.Mem, model, at.Core, at.Mem, a.Reason)
 			}
 		}
 		if plan.Clocks["A"].Core < 1400 {

@@ -88,7 +88,8 @@ func (r *traffic) cluster() (planner.Cluster, string) {
 		}
 		c.Classes = append(c.Classes, planner.NodeClass{
 			Name: names[i], Model: profile.Name,
-			Count: 2 + r.IntN(7), GPUs: 4, CPUs: 32, IdleW: profile.IdleW, HostW: profile.HostW, TurnOn: 2000, TurnOnDelay: 60,
+			Count: 2 + r.IntN(7), GPUs: 4, CPUs: 32, IdleW: profile.IdleW, HostW: profile.HostW, TurnOn: 2000,
+			TurnOnDelay: 60,
 		})
 	}
 	return c, c.Classes[0].Model
@@ -197,7 +198,10 @@ type service struct {
 
 // serviceOf measures a plan.
 func serviceOf(p *planner.Problem, plan *planner.Plan) service {
-	o := service{energy: float64(plan.Ledger.Total()), misses: len(plan.Misses), late: len(plan.PastDue(p)), lost: len(plan.Unplaced)}
+	o := service{
+		energy: float64(plan.Ledger.Total()), misses: len(plan.Misses), late: len(plan.PastDue(p)),
+		lost: len(plan.Unplaced),
+	}
 	var all []float64
 	for i := range plan.Assignments {
 		a := &plan.Assignments[i]

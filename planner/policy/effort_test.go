@@ -38,7 +38,8 @@ func TestEffortActsOnExactlyThePoliciesThatTakeIt(t *testing.T) {
 	for _, name := range policy.Names() {
 		usual, little := evaluations(t, p, name, 0), evaluations(t, p, name, 0.01)
 		if acts := usual != little; acts != policy.AcceptsNumber(name, "effort") {
-			t.Errorf("%s tries %d moves, and %d with a hundredth of the effort; it takes the option: %t", name, usual, little, !acts)
+			t.Errorf("%s tries %d moves, and %d with a hundredth of the effort; it takes the option: %t",
+				name, usual, little, !acts)
 		}
 	}
 }
@@ -80,7 +81,8 @@ func TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound(t *testing.T) {
 		}
 		bound := planner.BoundOf(p, plan)
 		if gap := bound.Gap(plan.Ledger.Total()); plan.Cut != cut || !cut && gap > 1.5e-3 {
-			t.Errorf("effort %v: cut %t, %.4f %% above the bound, want %t and at most .15 %%", effort, plan.Cut, 100*gap, cut)
+			t.Errorf("effort %v: cut %t, %.4f %% above the bound, want %t and at most .15 %%", effort,
+				plan.Cut, 100*gap, cut)
 		}
 	}
 }

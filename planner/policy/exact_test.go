@@ -103,7 +103,12 @@ func TestTheValueRuleLosesLittleToAnExactKnapsack(t *testing.T) {
 	for _, c := range []struct {
 		model trace.EnergyModel
 		kappa float64
-	}{{trace.Independent, 0}, {trace.Independent, 3.1623e-8}, {trace.Independent, 3.1623e-7}, {trace.Coupled, 1e-9}} {
+	}{
+		{trace.Independent, 0},
+		{trace.Independent, 3.1623e-8},
+		{trace.Independent, 3.1623e-7},
+		{trace.Coupled, 1e-9},
+	} {
 		found := verdicts{}
 		for _, q := range givenQueues(t, c.model) {
 			pol := &planner.Policy{Name: "judged", Tune: tune.None, Place: place.AtOnce, Park: park.Never{}}
@@ -115,13 +120,16 @@ func TestTheValueRuleLosesLittleToAnExactKnapsack(t *testing.T) {
 					free: [2]int{classes[0].GPUs, classes[1].GPUs},
 				}
 			}
-			if _, err := planner.Solve(t.Context(), q.predicted, pol, &planner.Options{Truth: q.truth}); err != nil {
+			if _, err := planner.Solve(t.Context(), q.predicted, pol,
+				&planner.Options{Truth: q.truth}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		gap := 1 - found.got/found.best
-		t.Logf("%v, kappa %v: %d decisions, %.1f %% exact, %.3f %% of the value lost in all, %.1f %% at most in one",
-			c.model, c.kappa, found.events, 100*float64(found.optimal)/float64(found.events), 100*gap, 100*found.most)
+		t.Logf("%v, kappa %v: %d decisions, %.1f %% exact, %.3f %% of the value lost in all, %.1f "+
+			"%% at most in one",
+			c.model, c.kappa, found.events, 100*float64(found.optimal)/float64(found.events), 100*gap,
+			100*found.most)
 		if gap < -1e-9 || gap > 0.02 {
 			t.Errorf("gap %v, want between nothing and 2 %%", gap)
 		}

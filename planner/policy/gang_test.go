@@ -111,10 +111,12 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			joules, ok := reckoned(p, plan)
-			if total := float64(plan.Ledger.Total()); !ok || math.Abs(joules-total) > 1e-6*math.Max(1, total) {
+			if total := float64(plan.Ledger.Total()); !ok ||
+				math.Abs(joules-total) > 1e-6*math.Max(1, total) {
 				t.Fatalf("%s: %v J, GPU by GPU %v J (each alone on its GPU: %v)", name, total, joules, ok)
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete && float64(plan.Ledger.Total()) < float64(bound.Value)*(1-1e-9) {
+			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
+				float64(plan.Ledger.Total()) < float64(bound.Value)*(1-1e-9) {
 				t.Fatalf("%s: %v J, below the bound of %v J", name, plan.Ledger.Total(), bound.Value)
 			}
 			for i := range plan.Assignments {
@@ -180,7 +182,8 @@ func TestTheOrderOfJobsOnSeveralNodesChangesNothing(t *testing.T) {
 			}
 			for to, from := range order {
 				if !reflect.DeepEqual(a.Assignments[from], b.Assignments[to]) {
-					t.Fatalf("%s: job %q\n%+v\nin another order\n%+v", name, p.Tasks[from].ID, a.Assignments[from], b.Assignments[to])
+					t.Fatalf("%s: job %q\n%+v\nin another order\n%+v", name, p.Tasks[from].ID,
+						a.Assignments[from], b.Assignments[to])
 				}
 			}
 		}

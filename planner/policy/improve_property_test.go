@@ -47,8 +47,10 @@ func notWorse(t *rapid.T, p *planner.Problem, plan, improved *planner.Plan) (bet
 	}
 	now, before := p.Cost(improved), p.Cost(plan)
 	late, lateBefore := len(improved.PastDue(p)), len(plan.PastDue(p))
-	if late > lateBefore || late == lateBefore && len(improved.Misses) > len(plan.Misses) || len(improved.Unplaced) != len(plan.Unplaced) {
-		t.Fatalf("%d late, %d misses; before %d and %d", late, len(improved.Misses), lateBefore, len(plan.Misses))
+	if late > lateBefore || late == lateBefore && len(improved.Misses) > len(plan.Misses) ||
+		len(improved.Unplaced) != len(plan.Unplaced) {
+		t.Fatalf("%d late, %d misses; before %d and %d", late, len(improved.Misses), lateBefore,
+			len(plan.Misses))
 	}
 	if late == lateBefore && len(improved.Misses) == len(plan.Misses) && now > before {
 		t.Fatalf("costs %v, before %v", now, before)
@@ -99,7 +101,8 @@ func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 			}
 		}
 	})
-	told := fmt.Sprintf("%d complete plans, %d within 0.1 %% of the bound, %d of them thanks to its extra terms; %d bounds are higher by due times",
+	told := fmt.Sprintf("%d complete plans, %d within 0.1 %% of the bound, %d of them thanks to its extra "+
+		"terms; %d bounds are higher by due times",
 		complete, tight, extra, inTime)
 	if complete < problems || tight < problems/10 || extra < problems/50 || inTime < problems/50 {
 		t.Errorf("%s: too few to tell", told)

@@ -27,7 +27,9 @@ type queueCase struct {
 	params           policy.Params
 }
 
-func newQueueCase(tb testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel) *queueCase {
+func newQueueCase(
+	tb testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackPool, model trace.EnergyModel,
+) *queueCase {
 	tb.Helper()
 	q := &queueCase{name: pool.Name, jobs: jobs, params: policy.DefaultParams()}
 	if model == trace.Coupled {
@@ -38,7 +40,8 @@ func newQueueCase(tb testing.TB, jobs []trace.KnapsackJob, pool *trace.KnapsackP
 		tb.Fatal(err)
 	}
 	for i := range jobs {
-		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds / float64(len(jobs))
+		q.params.Queue.Posted.Scale += float64(jobs[i].GPUs[0]) * jobs[i].Forecast[0].Seconds /
+			float64(len(jobs))
 	}
 	return q
 }
@@ -50,9 +53,10 @@ func givenQueues(t *testing.T, model trace.EnergyModel) map[string]*queueCase {
 	pools := readFile(t, filepath.Join(folder, "clusters.csv"), trace.ReadKnapsackPools)
 	all := make(map[string]*queueCase, len(pools))
 	for i := range pools {
-		jobs := readFile(t, filepath.Join(folder, pools[i].Name+".csv"), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
-			return trace.ReadKnapsack(r, name, model)
-		})
+		jobs := readFile(t, filepath.Join(folder, pools[i].Name+".csv"),
+			func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+				return trace.ReadKnapsack(r, name, model)
+			})
 		all[pools[i].Name] = newQueueCase(t, jobs, &pools[i], model)
 	}
 	return all
@@ -129,7 +133,8 @@ func TestThePaperAlgorithmsReproduceTheTable(t *testing.T) {
 		case "value":
 			texts[key] = "value,kappa=" + p["kappa"]
 		case "posted":
-			texts[key] = fmt.Sprintf("posted-price,base=%s,perday=%s,price=%s,steepness=%s", p["v0"], p["omega_per_day"], p["p0"], p["eta"])
+			texts[key] = fmt.Sprintf("posted-price,base=%s,perday=%s,price=%s,steepness=%s", p["v0"],
+				p["omega_per_day"], p["p0"], p["eta"])
 		}
 	}
 	queues := map[string]map[string]*queueCase{
@@ -140,7 +145,10 @@ func TestThePaperAlgorithmsReproduceTheTable(t *testing.T) {
 		key := row["model"] + row["policy"]
 		o := queues[row["model"]][row["instance"]].run(t, texts[key], clairvoyant[key])
 		got := fmt.Sprintf("%.4f %.0f %d %.0f %.0f", o.kWh, o.wait, o.delayed, o.running, o.makespan)
-		want := strings.Join([]string{row["total_energy_kwh"], row["total_wait_s"], row["delayed_tasks"], row["cumulative_running_s"], row["makespan_s"]}, " ")
+		want := strings.Join([]string{
+			row["total_energy_kwh"], row["total_wait_s"], row["delayed_tasks"], row["cumulative_running_s"],
+			row["makespan_s"],
+		}, " ")
 		if got != want {
 			t.Errorf("%s %s %s: %s, want %s", row["instance"], row["model"], row["policy"], got, want)
 		}
@@ -163,7 +171,8 @@ func against(t *testing.T, queues []*queueCase, text string) (energy, wait, long
 			longest = max(longest, o.longest/s.longest)
 		}
 	}
-	t.Logf("%-40s energy %+.1f %%, waiting %+.1f %%, longest wait × %.2f", text, 100*(ours.kWh/simple.kWh-1), 100*(ours.wait/simple.wait-1), longest)
+	t.Logf("%-40s energy %+.1f %%, waiting %+.1f %%, longest wait × %.2f", text, 100*(ours.kWh/simple.kWh-1),
+		100*(ours.wait/simple.wait-1), longest)
 	return ours.kWh / simple.kWh, ours.wait / simple.wait, longest
 }
 
@@ -186,7 +195,10 @@ func TestOnDrawnQueuesLookaheadBeatsEachPaperAlgorithmInEnergyPlusWaiting(t *tes
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
 		queues := drawnQueues(t, count, model)
 		energy, wait, _ := against(t, queues, "lookahead,futures=30")
-		for _, other := range []string{"simple", "simple-backfill", "easy", "greedy", "value", "posted-price"} {
+		for _, other := range []string{
+			"simple", "simple-backfill", "easy", "greedy", "value",
+			"posted-price",
+		} {
 			if e, w, _ := against(t, queues, other); energy+wait >= e+w {
 				t.Errorf("%v: %v by lookahead, %v by %s", model, energy+wait, e+w, other)
 			}
@@ -225,11 +237,13 @@ func TestPatienceBoundsTheLongestWaitOfEachRuleThatLetsJobsPass(t *testing.T) {
 				allowed = 1
 			}
 			if got > allowed {
-				t.Errorf("%v: with patience %d a job of %d queues waits for more than so many times the longest wait under simple by %s", model, most, got, rule)
+				t.Errorf("%v: with patience %d a job of %d queues waits for more than so many times the "+
+					"longest wait under simple by %s", model, most, got, rule)
 			}
 		}
 		if broken < count/4 {
-			t.Errorf("%v: without patience jobs of %d queues only wait for more than %d times the longest wait under simple", model, broken, most)
+			t.Errorf("%v: without patience jobs of %d queues only wait for more than %d times the longest "+
+				"wait under simple", model, broken, most)
 		}
 	}
 }
@@ -238,7 +252,10 @@ func TestPatienceBoundsTheLongestWaitOfEachRuleThatLetsJobsPass(t *testing.T) {
 func TestEachPolicyForQueuesMakesPlansThatPassTheCheck(t *testing.T) {
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
 		for _, q := range givenQueues(t, model) {
-			for _, rule := range []string{"simple", "simple-backfill", "easy", "greedy", "value", "posted-price", "lookahead,futures=0"} {
+			for _, rule := range []string{
+				"simple", "simple-backfill", "easy", "greedy", "value",
+				"posted-price", "lookahead,futures=0",
+			} {
 				q.run(t, rule, false)
 				q.run(t, taken(rule+",patience=1,ageing=50000"), false)
 			}

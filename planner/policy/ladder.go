@@ -75,7 +75,8 @@ func clockLadderOf(p *planner.Problem, class int) clockLadder {
 			continue
 		}
 		lowest = min(lowest, beyond(s))
-		if cost := price.Cost(dvfsmodel.Point{Time: s.time, Energy: dvfsmodel.Joule(s.energy)}); cost < cheapest {
+		if cost := price.Cost(dvfsmodel.Point{Time: s.time, Energy: dvfsmodel.Joule(s.energy)}); cost <
+			cheapest {
 			cheapest, l.least = cost, len(l.pairs)
 		}
 		if s.normal {

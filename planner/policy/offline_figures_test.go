@@ -46,7 +46,8 @@ func BenchmarkOfflineFigures(b *testing.B) {
 func offlineLine(b *testing.B, problems []*planner.Problem, text string) string {
 	b.Helper()
 	n := len(problems)
-	gap, energy, turnaround, took := make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n)
+	gap, energy, turnaround, took := make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n),
+		make([]float64, 0, n)
 	late, easyLate := 0, 0
 	for _, p := range problems {
 		easy, m := pastDue(b, p, policy.EasyDefault)
@@ -70,7 +71,8 @@ func offlineLine(b *testing.B, problems []*planner.Problem, text string) string 
 	}
 	e, eHalf := meanOf(energy)
 	t, tHalf := meanOf(turnaround)
-	return line + fmt.Sprintf("energy %.3f±%.3f and turnaround %.3f±%.3f of EASY's, past due %d (EASY %d), %.2f s (most %.2f)",
+	return line + fmt.Sprintf("energy %.3f±%.3f and turnaround %.3f±%.3f of EASY's, past due %d (EASY %d), "+
+		"%.2f s (most %.2f)",
 		e, eHalf, t, tHalf, late, easyLate, took[n/2], took[n-1])
 }
 

@@ -20,12 +20,13 @@ import (
 //	go test ./planner/policy -run xxx -bench OnlineFigures -online 'replan;value' -seeds 1:60
 var (
 	onlineFigures = flag.String("online", "", "policies to print figures of, separated by semicolons")
-	queueFigures  = flag.String("queues", "", "policies for queues to print figures of, separated by semicolons")
-	onlineSeeds   = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
-	onlineWeight  = flag.Float64("weight", 0, "the objective's weight on time")
-	onlineWait    = flag.Float64("wait", 0, "the price of waiting")
-	onlineGangs   = flag.Bool("gangs", false, "some of the jobs run on several nodes")
-	onlineEach    = flag.Bool("each", false, "print each batch, too")
+	queueFigures  = flag.String("queues", "",
+		"policies for queues to print figures of, separated by semicolons")
+	onlineSeeds  = flag.String("seeds", "1:40", "first and last seed of the batches that they are for")
+	onlineWeight = flag.Float64("weight", 0, "the objective's weight on time")
+	onlineWait   = flag.Float64("wait", 0, "the price of waiting")
+	onlineGangs  = flag.Bool("gangs", false, "some of the jobs run on several nodes")
+	onlineEach   = flag.Bool("each", false, "print each batch, too")
 )
 
 func BenchmarkOnlineFigures(b *testing.B) {
@@ -72,7 +73,8 @@ func BenchmarkOnlineFigures(b *testing.B) {
 // kindOf names the GPU models of a problem, the one that EASY takes first before.
 func kindOf(p *planner.Problem) string {
 	names := make([]string, 0, len(p.Cluster.Classes))
-	for _, k := range slices.SortedFunc(slices.Values(p.Cluster.Classes), func(a, b planner.NodeClass) int { return cmp.Compare(a.Name, b.Name) }) {
+	for _, k := range slices.SortedFunc(slices.Values(p.Cluster.Classes),
+		func(a, b planner.NodeClass) int { return cmp.Compare(a.Name, b.Name) }) {
 		names = append(names, k.Model)
 	}
 	return strings.Join(names, " and ")
@@ -82,9 +84,10 @@ func kindOf(p *planner.Problem) string {
 type figures struct {
 	energy, mean, p95, late []float64
 	wait, easyWait          float64 // sums over batches of the mean waiting, seconds
-	misses, worse, lost     int     // deadlines missed in all, less EASY's; batches with more than EASY; jobs left out
-	slow                    int
-	longest                 float64 // seconds of planning
+	// Deadlines missed in all, less EASY's; batches with more than EASY; jobs left out.
+	misses, worse, lost int
+	slow                int
+	longest             float64 // seconds of planning
 }
 
 func (f *figures) add(p *planner.Problem, o, base *service) {
@@ -106,8 +109,10 @@ func (f *figures) String() string {
 	m, mHalf := meanOf(f.mean)
 	q, qHalf := meanOf(f.p95)
 	l, lHalf := meanOf(f.late)
-	return fmt.Sprintf("energy %.3f±%.3f mean %.3f±%.3f (max %.2f) p95 %.3f±%.3f (max %.2f) wait %.3f late %+.4f±%.4f (max %+.3f) misses %+d (more in %d) lost %+d slow %d %.1fs",
-		e, eHalf, m, mHalf, slices.Max(f.mean), q, qHalf, slices.Max(f.p95), f.wait/f.easyWait, l, lHalf, slices.Max(f.late), f.misses, f.worse, f.lost, f.slow, f.longest)
+	return fmt.Sprintf("energy %.3f±%.3f mean %.3f±%.3f (max %.2f) p95 %.3f±%.3f (max %.2f) wait %.3f late "+
+		"%+.4f±%.4f (max %+.3f) misses %+d (more in %d) lost %+d slow %d %.1fs",
+		e, eHalf, m, mHalf, slices.Max(f.mean), q, qHalf, slices.Max(f.p95), f.wait/f.easyWait, l, lHalf,
+		slices.Max(f.late), f.misses, f.worse, f.lost, f.slow, f.longest)
 }
 
 // meanOf is a mean with half its 95 % interval.

@@ -34,23 +34,29 @@ func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			var f figures
-			for seed := uint64(20_000); seed < 20_000+onlineBatches(); seed++ { // not those that numbers were chosen on
+			// Not those that numbers were chosen on.
+			for seed := uint64(20_000); seed < 20_000+onlineBatches(); seed++ {
 				p := kind.draw(t, seed, 20, 2000)
 				keepsPromises(t, seed, p, &f)
 			}
 			t.Log(&f)
 			if most := int(float64(onlineBatches()) * kind.worse); f.misses > 0 || f.worse > most {
-				t.Errorf("%d deadlines more are missed than by EASY, and more in %d batches, want none and %d at most", f.misses, f.worse, most)
+				t.Errorf("%d deadlines more are missed than by EASY, and more in %d batches, want none "+
+					"and %d at most", f.misses, f.worse, most)
 			}
 			for _, goal := range []struct {
 				name string
 				of   []float64
 				most float64
 			}{
-				{"energy", f.energy, 0.85}, {"mean turnaround", f.mean, 1}, {"p95 of turnaround", f.p95, 1.1}, {"jobs more past due, a part", f.late, 0.01},
+				{"energy", f.energy, 0.85},
+				{"mean turnaround", f.mean, 1},
+				{"p95 of turnaround", f.p95, 1.1},
+				{"jobs more past due, a part", f.late, 0.01},
 			} {
 				if mean, _ := meanOf(goal.of); mean > goal.most {
-					t.Errorf("%s against EASY at default clocks: %.3f in the mean, want %v at most", goal.name, mean, goal.most)
+					t.Errorf("%s against EASY at default clocks: %.3f in the mean, want %v at most",
+						goal.name, mean, goal.most)
 				}
 			}
 		})
@@ -60,7 +66,8 @@ func TestTheOnlineDefaultKeepsWhatEasyAtDefaultClocksKeeps(t *testing.T) {
 // keepsPromises looks at what the online default promises of each batch.
 func keepsPromises(t *testing.T, seed uint64, p *planner.Problem, f *figures) {
 	t.Helper()
-	const longest = 1.15                                         // mean turnaround of a batch, as a multiple of EASY's
+	// mean turnaround of a batch, as a multiple of EASY's.
+	const longest = 1.15
 	plan, _ := pastDue(t, p, policy.DefaultName(planner.Online)) // which checks it
 	base, _ := pastDue(t, p, policy.EasyDefault)
 	ours, easy := serviceOf(p, plan), serviceOf(p, base)
@@ -69,13 +76,16 @@ func keepsPromises(t *testing.T, seed uint64, p *planner.Problem, f *figures) {
 		t.Errorf("seed %d, %d jobs: %d left out, by EASY %d", seed, len(p.Tasks), ours.lost, easy.lost)
 	}
 	if ours.mean > longest*easy.mean {
-		t.Errorf("seed %d, %d jobs: %v s in the system on average, by EASY %v s, want %v times that at most", seed, len(p.Tasks), ours.mean, easy.mean, longest)
+		t.Errorf("seed %d, %d jobs: %v s in the system on average, by EASY %v s, want %v times that at most",
+			seed, len(p.Tasks), ours.mean, easy.mean, longest)
 	}
 	if more, most := ours.late-easy.late, max(3, len(p.Tasks)/20); more > most {
-		t.Errorf("seed %d: %d of %d jobs more are past due than by EASY, want %d at most", seed, more, len(p.Tasks), most)
+		t.Errorf("seed %d: %d of %d jobs more are past due than by EASY, want %d at most", seed, more,
+			len(p.Tasks), most)
 	}
 	if ours.slow > 0 {
-		t.Errorf("seed %d: %d of %d runs take more than 1.5 times as long as at default clocks", seed, ours.slow, len(p.Tasks))
+		t.Errorf("seed %d: %d of %d runs take more than 1.5 times as long as at default clocks", seed,
+			ours.slow, len(p.Tasks))
 	}
 }
 
@@ -95,9 +105,11 @@ func TestTheOnlineDefaultKnowsOfNoJobBeforeItArrives(t *testing.T) {
 		part, _ := pastDue(t, &first, policy.DefaultName(planner.Online))
 		for i := range first.Tasks {
 			a, b := &whole.Assignments[i], &part.Assignments[i]
-			started := min(a.Start, b.Start)+60 < p.Tasks[half].Arrival // a node may have taken a minute to switch on
+			// a node may have taken a minute to switch on.
+			started := min(a.Start, b.Start)+60 < p.Tasks[half].Arrival
 			if started && (a.Start != b.Start || a.End != b.End || a.Option != b.Option) {
-				t.Errorf("seed %d: %s runs from %v to %v s, and from %v to %v s if the jobs from %v s on are unknown",
+				t.Errorf("seed %d: %s runs from %v to %v s, and from %v to %v s if the jobs from %v "+
+					"s on are unknown",
 					seed, p.Tasks[i].ID, a.Start, a.End, b.Start, b.End, p.Tasks[half].Arrival)
 			}
 		}
@@ -180,7 +192,8 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 		for _, r := range left.Snapshot.Running {
 			a := &plan.Assignments[r.Task]
 			if a.Start != r.Start || a.End != r.End {
-				t.Errorf("seed %d: %s runs from %v to %v s, is planned from %v to %v s", seed, left.Tasks[r.Task].ID, r.Start, r.End, a.Start, a.End)
+				t.Errorf("seed %d: %s runs from %v to %v s, is planned from %v to %v s", seed,
+					left.Tasks[r.Task].ID, r.Start, r.End, a.Start, a.End)
 			}
 			if running++; len(a.More) > 0 {
 				gangs++
@@ -194,7 +207,8 @@ func TestTheOnlineDefaultGoesOnFromThePresent(t *testing.T) {
 		waiting -= len(left.Snapshot.Running)
 	}
 	if running == 0 || waiting == 0 || gangs == 0 {
-		t.Errorf("%d jobs ran, %d of them on several nodes, and %d waited, want some of each", running, gangs, waiting)
+		t.Errorf("%d jobs ran, %d of them on several nodes, and %d waited, want some of each", running,
+			gangs, waiting)
 	}
 }
 

@@ -35,7 +35,8 @@ func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := planPaper(t, paperProblem(t, row["set"], row["interval"], int(shareddata.Number(t, row["l"])), start), "late-binding")
+		plan := planPaper(t, paperProblem(t, row["set"], row["interval"], int(shareddata.Number(t, row["l"])),
+			start), "late-binding")
 		gap := 100 * (float64(plan.Ledger.Total())/bound[row["set"]+row["interval"]] - 1)
 		reference := shareddata.Number(t, row["over_bound_pct"])
 		name := row["set"] + " " + row["interval"] + " " + row["start_rule"] + " l=" + row["l"]
@@ -44,10 +45,12 @@ func TestLateBindingTakesLessThanTheReferenceGreedyOnEveryOnlineSet(t *testing.T
 			t.Errorf("%s: status %v with %d misses, want complete", name, plan.Status, len(plan.Misses))
 		}
 		if gap >= reference {
-			t.Errorf("%s: %.4f %% above the bound, want less than the reference, %.4f %%", name, gap, reference)
+			t.Errorf("%s: %.4f %% above the bound, want less than the reference, %.4f %%", name,
+				gap, reference)
 		}
 		larger := row["set"] == "on_0.4_1.6_a" || row["set"] == "on_0.4_1.6_b"
-		if goal := onlineGoal[row["l"]]; larger && row["interval"] == "wide" && row["start_rule"] == "slot" && gap > goal {
+		if goal := onlineGoal[row["l"]]; larger && row["interval"] == "wide" &&
+			row["start_rule"] == "slot" && gap > goal {
 			t.Errorf("%s: %.4f %% above the bound, want %v %% at most", name, gap, goal)
 		}
 	}
@@ -90,7 +93,8 @@ func TestLateBindingMissesNoDeadlineOnUnlimitedNodes(t *testing.T) {
 		}
 	})
 	if held < 1000 || delayed < 1000 {
-		t.Errorf("%d tasks were held back, %d ran on nodes that take time to switch on; want 1000 or more of both", held, delayed)
+		t.Errorf("%d tasks were held back, %d ran on nodes that take time to switch on; want 1000 or "+
+			"more of both", held, delayed)
 	}
 }
 
@@ -105,11 +109,14 @@ func freshInTime(p *planner.Problem, t *planner.Task) bool {
 	}
 	for _, k := range p.Cluster.Classes {
 		option := t.Option(k.Model)
-		if option < 0 || len(k.Partitions) > 0 && len(t.Partitions) > 0 && !slices.ContainsFunc(t.Partitions, func(name string) bool { return slices.Contains(k.Partitions, name) }) {
+		if option < 0 || len(k.Partitions) > 0 && len(t.Partitions) > 0 &&
+			!slices.ContainsFunc(t.Partitions,
+				func(name string) bool { return slices.Contains(k.Partitions, name) }) {
 			continue
 		}
 		nodes := float64(t.Options[option].NodeCount())
-		if t.Options[option].PerNode() > k.GPUs || k.CPUs > 0 && t.CPUs/nodes > k.CPUs || k.MemGiB > 0 && t.MemGiB/nodes > k.MemGiB {
+		if t.Options[option].PerNode() > k.GPUs || k.CPUs > 0 && t.CPUs/nodes > k.CPUs ||
+			k.MemGiB > 0 && t.MemGiB/nodes > k.MemGiB {
 			continue
 		}
 		shortest := t.Options[option].Response.MinTime()
@@ -127,13 +134,24 @@ func freshInTime(p *planner.Problem, t *planner.Task) bool {
 // nothing else on.
 func TestLateBindingHoldsATaskUntilItMustStart(t *testing.T) {
 	r := dvfsmodel.WideRange()
-	c := &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{P0: 60, Gamma: 30, C: 100, D: 100, Delta: 0.5, T0: 5}}
+	c := &dvfsmodel.Continuous{
+		Range: &r, Params: dvfsmodel.Params{P0: 60, Gamma: 30, C: 100, D: 100, Delta: 0.5, T0: 5},
+	}
 	p := &planner.Problem{
 		Mode: planner.Online, Start: planner.StartSlot,
-		Cluster: planner.Cluster{Slot: 1, Classes: []planner.NodeClass{{Model: "A", GPUs: 4, IdleW: 37, TurnOn: 90, TurnOnDelay: 10}}},
+		Cluster: planner.Cluster{
+			Slot:    1,
+			Classes: []planner.NodeClass{{Model: "A", GPUs: 4, IdleW: 37, TurnOn: 90, TurnOnDelay: 10}},
+		},
 		Tasks: []planner.Task{
-			{ID: "patient", Deadline: 1000, Due: 1000, Limit: 1e6, Share: 1, Options: []planner.Option{{Model: "A", GPUs: 1, Response: c}}},
-			{ID: "urgent", Arrival: 50, Deadline: 160, Due: 160, Limit: 1e6, Share: 1, Options: []planner.Option{{Model: "A", GPUs: 1, Response: c}}},
+			{
+				ID: "patient", Deadline: 1000, Due: 1000, Limit: 1e6, Share: 1,
+				Options: []planner.Option{{Model: "A", GPUs: 1, Response: c}},
+			},
+			{
+				ID: "urgent", Arrival: 50, Deadline: 160, Due: 160, Limit: 1e6, Share: 1,
+				Options: []planner.Option{{Model: "A", GPUs: 1, Response: c}},
+			},
 		},
 	}
 	for _, tt := range []struct {
@@ -149,8 +167,10 @@ func TestLateBindingHoldsATaskUntilItMustStart(t *testing.T) {
 			q := *p
 			q.Tasks = tt.tasks
 			plan := planPaper(t, &q, "late-binding")
-			if a := plan.Assignments[0]; a.Start < tt.from || a.Start > tt.to || plan.Status != planner.Complete {
-				t.Errorf("starts at %v with status %v, want from %v to %v and complete", a.Start, plan.Status, tt.from, tt.to)
+			if a := plan.Assignments[0]; a.Start < tt.from || a.Start > tt.to ||
+				plan.Status != planner.Complete {
+				t.Errorf("starts at %v with status %v, want from %v to %v and complete", a.Start, plan.Status,
+					tt.from, tt.to)
 			}
 		})
 	}

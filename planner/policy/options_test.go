@@ -31,8 +31,10 @@ func optionValues() map[string][]string {
 		"park":  {"drs", "never", "periodic", "break-even"},
 		"theta": {"0.5"}, "rho": {"50"}, "stretch": {"1"},
 		"alpha": {"0"}, "gamma": {"0", "1e12"}, "kappa": {"0", "1"}, "base": {"1000"}, "perday": {"0", "1e9"},
-		"price": {"1e9"}, "steepness": {"0", "50"}, "scale": {"1", "1e9"}, "weight": {"0", "1e6"}, "perkwh": {"1e9"},
-		"spread": {"0.01", "2"}, "futures": {"0"}, "ageing": {"1e6"}, "patience": {"0.01", "1"}, "seed": {"7", "8"},
+		"price": {"1e9"}, "steepness": {"0", "50"}, "scale": {"1", "1e9"}, "weight": {"0", "1e6"},
+		"perkwh": {"1e9"},
+		"spread": {"0.01", "2"}, "futures": {"0"}, "ageing": {"1e6"}, "patience": {"0.01", "1"},
+		"seed": {"7", "8"},
 	}
 }
 
@@ -43,7 +45,9 @@ type predicted struct{ problem, truth *planner.Problem }
 // all kinds, busy queues with run times that are known or aren't, and GPUs that are shared.
 func differing() (all []predicted) {
 	for seed := range 60 {
-		drawn := rapid.Custom(func(t *rapid.T) *planner.Problem { return drawProblem(t, atZero, atWholeSeconds, atAnyTime) })
+		drawn := rapid.Custom(func(t *rapid.T) *planner.Problem {
+			return drawProblem(t, atZero, atWholeSeconds, atAnyTime)
+		})
 		all = append(all, predicted{problem: drawn.Example(seed)})
 	}
 	for seed := range uint64(8) {
@@ -61,12 +65,22 @@ func busyQueue(rng *rand.Rand, uncertain bool) predicted {
 	}}}
 	interval := dvfsmodel.WideRange()
 	for i := range 40 {
-		t := planner.Task{ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1), Deadline: math.Inf(1)}
+		t := planner.Task{
+			ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1),
+			Deadline: math.Inf(1),
+		}
 		t.Due = t.Arrival + 1000*rng.Float64()
 		gpus := 1 + rng.IntN(3)
 		for _, model := range []string{"A", "B"}[:1+rng.IntN(2)] {
-			params := dvfsmodel.Params{P0: 60, Gamma: 30, C: dvfsmodel.Watt(50 + 100*rng.Float64()), D: 10 + 100*rng.Float64(), Delta: rng.Float64()}
-			t.Options = append(t.Options, planner.Option{Model: model, GPUs: min(gpus, 2), Response: &dvfsmodel.Continuous{Params: params, Range: &interval}})
+			params := dvfsmodel.Params{
+				P0: 60, Gamma: 30, C: dvfsmodel.Watt(50 + 100*rng.Float64()), D: 10 + 100*rng.Float64(),
+				Delta: rng.Float64(),
+			}
+			t.Options = append(t.Options, planner.Option{
+				Model: model, GPUs: min(gpus, 2), Response: &dvfsmodel.Continuous{
+					Params: params, Range: &interval,
+				},
+			})
 		}
 		p.Tasks = append(p.Tasks, t)
 	}
@@ -95,21 +109,32 @@ func sharedCrowd(rng *rand.Rand) predicted {
 	}
 	p := &planner.Problem{Mode: planner.Online, Cluster: planner.Cluster{
 		Sharing: &planner.Sharing{Physics: physics},
-		Classes: []planner.NodeClass{{Name: "v100", Model: "A", Count: 3, GPUs: 2, IdleW: 10, HostW: 20, SleepW: 3, TurnOn: 90, TurnOnDelay: 1, SharedGB: []float64{16, 32}}},
+		Classes: []planner.NodeClass{{
+			Name: "v100", Model: "A", Count: 3, GPUs: 2, IdleW: 10, HostW: 20, SleepW: 3, TurnOn: 90,
+			TurnOnDelay: 1, SharedGB: []float64{16, 32},
+		}},
 	}}
 	for i := range 30 {
 		seconds := 10 + 100*rng.Float64()
-		at := dvfsmodel.Params{P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds}.At(dvfsmodel.DefaultScaling())
+		at := dvfsmodel.Params{
+			P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds,
+		}.At(dvfsmodel.DefaultScaling())
 		t := planner.Task{
-			ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1), Deadline: math.Inf(1),
-			Options: []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}},
+			ID: fmt.Sprint("job", i), Share: 1, Arrival: 200 * rng.Float64(), Limit: math.Inf(1),
+			Deadline: math.Inf(1),
+			Options:  []planner.Option{{Model: "A", GPUs: 1, Response: &dvfsmodel.Fixed{At: at}}},
 		}
 		t.Due = t.Arrival + 3*seconds*rng.Float64()
-		t.Profile = &planner.UsageProfile{UtilPct: []float64{90 * rng.Float64(), 60 * rng.Float64(), 40 * rng.Float64()}, SlotS: 60, MemGB: 1 + 14*rng.Float64(), Kappa: 1.2}
+		t.Profile = &planner.UsageProfile{
+			UtilPct: []float64{90 * rng.Float64(), 60 * rng.Float64(), 40 * rng.Float64()}, SlotS: 60,
+			MemGB: 1 + 14*rng.Float64(), Kappa: 1.2,
+		}
 		if i%8 == 0 { // has GPUs to itself, at clocks of its own
 			interval := dvfsmodel.WideRange()
 			t.Profile, t.Options[0].GPUs = nil, 2
-			t.Options[0].Response = &dvfsmodel.Continuous{Params: dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: seconds, Delta: 0.5}, Range: &interval}
+			t.Options[0].Response = &dvfsmodel.Continuous{
+				Params: dvfsmodel.Params{P0: 60, Gamma: 30, C: 110, D: seconds, Delta: 0.5}, Range: &interval,
+			}
 		}
 		p.Tasks = append(p.Tasks, t)
 	}
@@ -124,7 +149,9 @@ func (q *predicted) planText(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	plan, failed := planner.Solve(context.Background(), q.problem, pol, &planner.Options{Truth: q.truth, Seed: planner.DefaultSeed})
+	plan, failed := planner.Solve(context.Background(), q.problem, pol, &planner.Options{
+		Truth: q.truth, Seed: planner.DefaultSeed,
+	})
 	if failed != nil {
 		return "no plan", nil //nolint:nilerr // that there is none is what is compared
 	}
@@ -163,8 +190,10 @@ func uselessOption(t *testing.T, problems []predicted, name, key, value string) 
 	option := key + "=" + value
 	changes, err := changes(problems, beside, option)
 	if fault, refused := errors.AsType[*policy.SyntaxError](err); refused {
-		if !strings.Contains(fault.Msg, key) || !strings.Contains(fault.Msg, name) || !strings.Contains(fault.Msg, "want") {
-			t.Errorf("%s,%s is refused by %q, want option and policy named, and what takes it", name, option, fault.Msg)
+		if !strings.Contains(fault.Msg, key) || !strings.Contains(fault.Msg, name) ||
+			!strings.Contains(fault.Msg, "want") {
+			t.Errorf("%s,%s is refused by %q, want option and policy named, and what takes it", name,
+				option, fault.Msg)
 		}
 		return
 	}

@@ -14,7 +14,9 @@ import (
 // name. What is equal otherwise is decided by that, and not by the order in which a
 // file happens to list it. A problem that turns out otherwise than predicted keeps the
 // order that it has.
-func Solve(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
+func Solve(
+	ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options,
+) (*planner.Plan, error) {
 	if options != nil && (options.Truth != nil || options.Started != nil) {
 		return planner.Solve(ctx, p, policy, options)
 	}
@@ -37,7 +39,9 @@ type problemOrder struct{ tasks, classes []int }
 func problemOrderOf(p *planner.Problem) problemOrder {
 	var o problemOrder
 	if !slices.IsSortedFunc(p.Tasks, func(a, b planner.Task) int { return compareIDs(a.ID, b.ID) }) {
-		o.tasks = sortedIndexes(len(p.Tasks), func(a, b int) int { return compareIDs(p.Tasks[a].ID, p.Tasks[b].ID) })
+		o.tasks = sortedIndexes(len(p.Tasks), func(a, b int) int {
+			return compareIDs(p.Tasks[a].ID, p.Tasks[b].ID)
+		})
 	}
 	byName := func(a, b int) int { return compareIDs(p.Cluster.Classes[a].Name, p.Cluster.Classes[b].Name) }
 	if all := sortedIndexes(len(p.Cluster.Classes), byName); !slices.IsSorted(all) {

@@ -11,10 +11,17 @@ import (
 )
 
 func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
-	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 60, Power: 100, Energy: 6000}}
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "one", Model: "V100", GPUs: 1, Count: 1}}}}
+	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{
+		Scaling: dvfsmodel.DefaultScaling(), Time: 60, Power: 100, Energy: 6000,
+	}}
+	p := &planner.Problem{
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{Name: "one", Model: "V100", GPUs: 1, Count: 1}},
+		},
+	}
 	for _, id := range []string{"job-10", "job-9", "b", "job-009", "job", "a2", "a10", ""} {
-		p.Tasks = append(p.Tasks, planner.NewTask(id, planner.Option{Model: "V100", GPUs: 1, Response: minute}))
+		p.Tasks = append(p.Tasks,
+			planner.NewTask(id, planner.Option{Model: "V100", GPUs: 1, Response: minute}))
 	}
 	references, err := policy.NewReferences(t.Context(), p, policy.DefaultParams())
 	if err != nil {
@@ -23,7 +30,9 @@ func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
 	plan := references.FCFS
 	order := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	got := make([]string, 0, len(order))
-	slices.SortFunc(order, func(a, b int) int { return int(plan.Assignments[a].Start - plan.Assignments[b].Start) })
+	slices.SortFunc(order, func(a, b int) int {
+		return int(plan.Assignments[a].Start - plan.Assignments[b].Start)
+	})
 	for _, i := range order {
 		got = append(got, p.Tasks[i].ID)
 	}
@@ -37,8 +46,14 @@ func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
 
 func TestAnErrorAboutANodeClassIsAboutTheOneThatWasGiven(t *testing.T) {
 	wide := planner.NodeClass{Name: "a", Model: "V100", GPUs: 32, Count: 1}
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "b", Model: "V100", GPUs: 4, Count: 1}, wide}}}
-	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling(), Time: 60, Power: 100, Energy: 6000}}
+	p := &planner.Problem{
+		Cluster: planner.Cluster{Classes: []planner.NodeClass{
+			{Name: "b", Model: "V100", GPUs: 4, Count: 1}, wide,
+		}},
+	}
+	minute := &dvfsmodel.Fixed{At: dvfsmodel.Point{
+		Scaling: dvfsmodel.DefaultScaling(), Time: 60, Power: 100, Energy: 6000,
+	}}
 	p.Tasks = []planner.Task{planner.NewTask("j", planner.Option{Model: "V100", GPUs: 1, Response: minute})}
 	fgd, err := policy.Parse("fgd", policy.DefaultParams())
 	if err != nil {

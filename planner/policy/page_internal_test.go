@@ -17,18 +17,21 @@ const page = "../../docs/reference/policies.md"
 // stageDocs say what the values of a stage's key do.
 var stageDocs = map[string]map[string]string{
 	"clocks": {
-		"default":  "default clocks for every job",
-		"optimum":  "the clocks of the least energy that keep limit and deadline",
-		"adapted":  "on GPUs that tasks share: stepped down as long as everybody keeps what they tolerate (CATS algorithm 4)",
+		"default": "default clocks for every job",
+		"optimum": "the clocks of the least energy that keep limit and deadline",
+		"adapted": "on GPUs that tasks share: stepped down as long as everybody keeps what they tolerate " +
+			"(CATS algorithm 4)",
 		"lowest":   "there: the lowest clock at which everybody does",
 		"cheapest": "there: the clock of the least energy at which everybody does",
 	},
 	"pick": {
-		"fcfs":            "in order of arrival",
-		"edf":             "the earliest deadline first",
-		"deadline-first":  "those that have to be faster than they want first, then by deadline (EDL definition 1)",
-		"lpt":             "the longest first",
-		"largest":         "the one with the most GPUs first, and nobody waits for more than a day because of it",
+		"fcfs": "in order of arrival",
+		"edf":  "the earliest deadline first",
+		"deadline-first": "those that have to be faster than they want first, then by deadline " +
+			"(EDL definition 1)",
+		"lpt": "the longest first",
+		"largest": "the one with the most GPUs first, and nobody waits for more than a " +
+			"day because of it",
 		"simple":          "as policy simple",
 		"simple-backfill": "as policy simple-backfill",
 		"easy":            "as policy easy",
@@ -55,16 +58,26 @@ var stageDocs = map[string]map[string]string{
 }
 
 // constantDoc says what policy constant is.
-const constantDoc = "\n## Constant clocks\n\n`constant` answers what an administrator asks first: what would one clock for all do, set by `nvidia-smi -lgc` on every node? It has one clock\n" +
-	"pair for each GPU model, out of all that the GPU model supports and the default one. Pairs are chosen by coordinate descent, from the default\n" +
-	"ones and from those that would cost the jobs least: along one GPU model's pairs after the other, those left out that a faster pair beats in\n" +
-	"energy. At each choice jobs are placed by `marginal`, `baseline`, `edl` and `easy`, the larger batches by fewer of them; where some are late, again\n" +
-	"with those due earlier. Of all these plans it keeps the one that leaves out the fewest jobs, then ends the fewest past their due times,\n" +
-	"then misses the fewest deadlines, then has the least objective, and looks for better places at those clocks. No job gets faster clocks because its\n" +
-	"limit or deadline asks for them: then the pair loses. Jobs without a model, and those on a part of a GPU, stay at default clocks.\n\n" +
-	"Jobs that arrive over time are placed as they come, but the pairs are chosen with all of them known: by hindsight, the best that one could\n" +
-	"have set. It is there to hold other plans against, and stands beside each ([what choosing for each job adds](../how-to/compare-policies.md#what-choosing-for-each-job-adds)).\n" +
-	"`clocks=default` leaves the default pairs, `pick` and `place` have jobs placed in that one way. An order of Slurm's queue by `constant` is first come, first served.\n"
+const constantDoc = "\n## Constant clocks\n\n`constant` answers what an administrator asks first: what " +
+	"would one clock for all do, set by `nvidia-smi -lgc` on every node? It has one clock\n" +
+	"pair for each GPU model, out of all that the GPU model supports and the default one. Pairs are chosen " +
+	"by coordinate descent, from the default\n" +
+	"ones and from those that would cost the jobs least: along one GPU model's pairs after the other, " +
+	"those left out that a faster pair beats in\n" +
+	"energy. At each choice jobs are placed by `marginal`, `baseline`, `edl` and `easy`, the larger " +
+	"batches by fewer of them; where some are late, again\n" +
+	"with those due earlier. Of all these plans it keeps the one that leaves out the fewest jobs, then " +
+	"ends the fewest past their due times,\n" +
+	"then misses the fewest deadlines, then has the least objective, and looks for better places at those " +
+	"clocks. No job gets faster clocks because its\n" +
+	"limit or deadline asks for them: then the pair loses. Jobs without a model, and those on a part of a " +
+	"GPU, stay at default clocks.\n\n" +
+	"Jobs that arrive over time are placed as they come, but the pairs are chosen with all of them known: " +
+	"by hindsight, the best that one could\n" +
+	"have set. It is there to hold other plans against, and stands beside each ([what choosing for each " +
+	"job adds](../how-to/compare-policies.md#what-choosing-for-each-job-adds)).\n" +
+	"`clocks=default` leaves the default pairs, `pick` and `place` have jobs placed in that one way. An " +
+	"order of Slurm's queue by `constant` is first come, first served.\n"
 
 // pageText is the page as the registry has it.
 func pageText() string {
@@ -77,10 +90,12 @@ A policy says which job is next, where it runs, at which clocks, and which node 
 
 ` + "```text\nNAME[:THETA][,KEY=VALUE]…\n```" + `
 
-on the command line (` + "`--policy`" + `) and in the [configuration](config.md#policy). ` + "`edl:0.9,pick=value,park=never`" + ` is EDL with θ 0.9, whose next
+on the command line (` + "`--policy`" + `) and in the [configuration](config.md#policy). ` +
+		"`edl:0.9,pick=value,park=never`" + ` is EDL with θ 0.9, whose next
 job is that of policy value, and whose nodes stay on. A placement is a policy too. [The papers](../papers.md) say what stands behind them.
 
-` + "```sh\nepplan compare batch.csv --cluster cluster.toml --models models.toml --policy edl:0.9,pick=edf,park=never --policy potential,clocks=default\n```" + `
+` + "```sh\nepplan compare batch.csv --cluster cluster.toml --models models.toml --policy " +
+		"edl:0.9,pick=edf,park=never --policy potential,clocks=default\n```" + `
 
 ## Policies by name
 
@@ -91,12 +106,16 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 		fmt.Fprintf(&b, "| `%s` | %s |\n", name, Describe(name))
 	}
 	b.WriteString(constantDoc)
-	b.WriteString("\n## Placements\n\nWhere a task goes, by a score of each node; jobs are taken by earliest due time, at their optimal clocks. `epplan replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
+	b.WriteString("\n## Placements\n\nWhere a task goes, by a score of each node; jobs are taken by " +
+		"earliest due time, at their optimal clocks. `epplan replay` compares them.\n\n| placement | what it does |\n|---|---|\n")
 	for _, name := range PlacementNames() {
 		usage, doc := DescribePlacement(name)
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(usage, "|", `\|`), doc)
 	}
-	b.WriteString("\n## Stages\n\n`KEY=VALUE` exchanges a stage of a policy. What would change nothing is refused, with a word on what takes it: `edl-align` starts from the\nplans of several policies, so that of its stages only `clocks` can be exchanged, by `default`; clocks of shared GPUs are for policies that share them.\n\n| key | value | what it does |\n|---|---|---|\n")
+	b.WriteString("\n## Stages\n\n`KEY=VALUE` exchanges a stage of a policy. What would change nothing is " +
+		"refused, with a word on what takes it: `edl-align` starts from the\n" +
+		"plans of several policies, so that of its stages only `clocks` can be exchanged, by `default`; " +
+		"clocks of shared GPUs are for policies that share them.\n\n| key | value | what it does |\n|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(stages)) {
 		for _, value := range sortedKeys(stages[key]) {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", key, value, stageDocs[key][value])
@@ -109,14 +128,18 @@ job is that of policy value, and whose nodes stay on. A placement is a policy to
 			rest = append(rest, "`"+name+"`")
 		}
 	}
-	fmt.Fprintf(&b, "\nFurther values of `place`: %s; those that begin with share- put jobs with profiles on GPUs together by that rule of\n[consolidation](../consolidation.md).\n", strings.Join(rest, ", "))
-	b.WriteString("\n## Numbers\n\nKeys with a number: `theta` and `rho` as `--theta` and `--rho`; `stretch`, how many times its time at default clocks a job may take; and those of\npolicies for [queues](../cli.md#queues-for-two-gpu-types): ")
+	fmt.Fprintf(&b, "\nFurther values of `place`: %s; those that begin with share- put jobs with profiles "+
+		"on GPUs together by that rule of\n[consolidation](../consolidation.md).\n", strings.Join(rest, ", "))
+	b.WriteString("\n## Numbers\n\nKeys with a number: `theta` and `rho` as `--theta` and `--rho`; " +
+		"`stretch`, how many times its time at default clocks a job may take; and those of\n" +
+		"policies for [queues](../cli.md#queues-for-two-gpu-types): ")
 	keys := numberKeys()
 	for i := range keys {
 		keys[i] = "`" + keys[i] + "`"
 	}
 	b.WriteString(strings.Join(keys, ", ") + ".\n")
-	b.WriteString("\nA number is taken by policies with a stage that asks for it:\n\n| number | asked for by |\n|---|---|\n| `theta` | `place=lightest` with `clocks=optimum`, as `edl` has |\n")
+	b.WriteString("\nA number is taken by policies with a stage that asks for it:\n\n| number | asked for " +
+		"by |\n|---|---|\n| `theta` | `place=lightest` with `clocks=optimum`, as `edl` has |\n")
 	for _, key := range append([]string{"stretch", "rho"}, numberKeys()...) {
 		by := "`" + strings.Join(acceptingStages(key), "`, `") + "`"
 		if key == "spread" {

@@ -90,9 +90,14 @@ func parsePlaced(text string, q Params) (*planner.Policy, error) {
 	if !slices.Contains(PlacementNames(), strings.ToLower(name)) {
 		all := append(Names(), PlacementNames()...)
 		if key, _, set := strings.Cut(name, "="); set && slices.Contains(optionKeys, key) {
-			return nil, &SyntaxError{text, 0, fmt.Sprintf("%s without a policy before it, want one of %s", key, strings.Join(all, ", "))}
+			return nil, &SyntaxError{
+				text, 0, fmt.Sprintf("%s without a policy before it, want one of %s", key,
+					strings.Join(all, ", ")),
+			}
 		}
-		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown policy %q, want one of %s", name, strings.Join(all, ", "))}
+		return nil, &SyntaxError{
+			text, 0, fmt.Sprintf("unknown policy %q, want one of %s", name, strings.Join(all, ", ")),
+		}
 	}
 	written, rest := cutPlacement(text)
 	placement, err := ParsePlacement(written)
@@ -100,7 +105,9 @@ func parsePlaced(text string, q Params) (*planner.Policy, error) {
 		return nil, err
 	}
 	return buildWithOptions(text, rest, q, func(q Params) planner.Policy {
-		return planner.Policy{Tune: q.optimum(), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho}}
+		return planner.Policy{
+			Tune: q.optimum(), Place: placement.Stage(), Pick: pick.EDF, Park: park.DRS{Rho: q.Rho},
+		}
 	})
 }
 
@@ -121,10 +128,13 @@ func cutPlacement(text string) (placement, options string) {
 }
 
 // optionKeys are the keys of a policy string.
-var optionKeys = append([]string{"theta", "rho", "stretch", "clocks", "pick", "place", "park"}, numberKeys()...)
+var optionKeys = append([]string{"theta", "rho", "stretch", "clocks", "pick", "place", "park"},
+	numberKeys()...)
 
 // buildWithOptions builds a policy after the options that end the text were read.
-func buildWithOptions(text, rest string, q Params, build func(Params) planner.Policy) (*planner.Policy, error) {
+func buildWithOptions(
+	text, rest string, q Params, build func(Params) planner.Policy,
+) (*planner.Policy, error) {
 	swaps, err := parseOptions(text, len(text)-len(rest), rest, &q)
 	if err != nil {
 		return nil, err
@@ -133,7 +143,9 @@ func buildWithOptions(text, rest string, q Params, build func(Params) planner.Po
 		return nil, &SyntaxError{text, 0, "spread 0, want it above 0"}
 	}
 	if !(q.Theta > 0 && q.Theta <= 1) || !(q.Rho >= 0) {
-		return nil, &SyntaxError{text, 0, fmt.Sprintf("theta %v and rho %v, want 0 < theta ≤ 1 and rho ≥ 0", q.Theta, q.Rho)}
+		return nil, &SyntaxError{
+			text, 0, fmt.Sprintf("theta %v and rho %v, want 0 < theta ≤ 1 and rho ≥ 0", q.Theta, q.Rho),
+		}
 	}
 	p := build(q)
 	for _, swap := range swaps {
@@ -235,8 +247,10 @@ var stages = map[string]map[string]stageChange{
 	"clocks": {
 		"default": func(p *planner.Policy, _ Params) { useDefaultClocks(p) },
 		"optimum": func(p *planner.Policy, q Params) { p.Tune = q.optimum() },
-		"adapted": func(p *planner.Policy, _ Params) { p.Tune = tune.WithSharedClocks(tune.None, consolidate.AdaptedClock) },
-		"lowest":  func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
+		"adapted": func(p *planner.Policy, _ Params) {
+			p.Tune = tune.WithSharedClocks(tune.None, consolidate.AdaptedClock)
+		},
+		"lowest": func(p *planner.Policy, q Params) { p.Tune = tune.WithLowestClocks(q.optimum()) },
 
 		"cheapest": func(p *planner.Policy, q Params) { p.Tune = tune.WithCheapestClocks(q.optimum()) },
 	},
@@ -245,7 +259,9 @@ var stages = map[string]map[string]stageChange{
 		"edf":            func(p *planner.Policy, _ Params) { p.Pick = pick.EDF },
 		"deadline-first": func(p *planner.Policy, _ Params) { p.Pick = pick.DeadlineFirst },
 		"lpt":            func(p *planner.Policy, _ Params) { p.Pick = pick.LongestFirst },
-		"largest":        func(p *planner.Policy, _ Params) { p.Pick = pick.Largest{Bound: pick.DayBound}.New },
+		"largest": func(p *planner.Policy, _ Params) {
+			p.Pick = pick.Largest{Bound: pick.DayBound}.New
+		},
 
 		"simple":          func(p *planner.Policy, _ Params) { p.Pick, p.Map = pick.Simple, false },
 		"simple-backfill": func(p *planner.Policy, q Params) { p.Pick, p.Map = q.Queue.Backfill.New, false },
@@ -288,7 +304,9 @@ const leastAdded = "share-safe"
 // parseShareStage is the Place stage of such a name.
 func parseShareStage(name string) (stageChange, bool) {
 	if name == leastAdded {
-		return func(p *planner.Policy, _ Params) { p.Place, p.Map, p.Share = safeColocation.New, false, true }, true
+		return func(p *planner.Policy, _ Params) {
+			p.Place, p.Map, p.Share = safeColocation.New, false, true
+		}, true
 	}
 	name, ok := strings.CutPrefix(name, sharePrefix)
 	if !ok {
@@ -326,7 +344,8 @@ func parseStage(key, value string) (stageChange, error) {
 	}
 	s, ok := values[value]
 	if !ok {
-		return nil, fmt.Errorf("unknown %s %q, want one of %s", key, value, strings.Join(sortedKeys(values), ", "))
+		return nil, fmt.Errorf("unknown %s %q, want one of %s", key, value,
+			strings.Join(sortedKeys(values), ", "))
 	}
 	return s, nil
 }

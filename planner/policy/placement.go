@@ -74,17 +74,44 @@ type argError struct {
 // It is a function as mix refers back to it.
 func placements() []registeredPlacement {
 	return []registeredPlacement{
-		{"pwr", "", "least added power (PWR+FGD paper, algorithm 1)", singleScorer(func(fleet.Workload) score.Scorer { return score.PWR{} })},
+		{
+			"pwr", "", "least added power (PWR+FGD paper, algorithm 1)",
+			singleScorer(func(fleet.Workload) score.Scorer { return score.PWR{} }),
+		},
 		{"fgd", "", "least added fragmentation (FGD)", singleScorer(newFGD)},
-		{"pwr+fgd", ":ALPHA|:auto", "both, ALPHA of the weight on power (equation 5; 0.1), or a weight that follows the load", readAlpha},
-		{"bestfit", "", "least CPU and GPU left", singleScorer(func(fleet.Workload) score.Scorer { return score.BestFit{} })},
-		{"dotprod", "", "smallest dot product of what is free and what is asked", singleScorer(func(fleet.Workload) score.Scorer { return score.DotProd{} })},
-		{"gpupacking", "", "busy GPUs, then busy nodes, then idle ones", singleScorer(func(fleet.Workload) score.Scorer { return score.GpuPacking{} })},
-		{"gpuclustering", "", "tasks of one kind together", singleScorer(func(fleet.Workload) score.Scorer { return score.GpuClustering{} })},
+		{
+			"pwr+fgd", ":ALPHA|:auto",
+			"both, ALPHA of the weight on power (equation 5; 0.1), or a weight that follows the load",
+			readAlpha,
+		},
+		{
+			"bestfit", "", "least CPU and GPU left", singleScorer(func(fleet.Workload) score.Scorer {
+				return score.BestFit{}
+			}),
+		},
+		{
+			"dotprod", "", "smallest dot product of what is free and what is asked",
+			singleScorer(func(fleet.Workload) score.Scorer { return score.DotProd{} }),
+		},
+		{
+			"gpupacking", "", "busy GPUs, then busy nodes, then idle ones",
+			singleScorer(func(fleet.Workload) score.Scorer { return score.GpuPacking{} }),
+		},
+		{
+			"gpuclustering", "", "tasks of one kind together",
+			singleScorer(func(fleet.Workload) score.Scorer { return score.GpuClustering{} }),
+		},
 		{"random", "[:SEED]", "any node and GPU with room", readRandom},
 		{"epwr", "", "least added power, of this task and expected of the next", singleScorer(newExpected)},
-		{"priced", "[:F[,S[,C]]]", "watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced},
-		{"potential", "[:P=V[,…]]", "least watts, of this task and the next, with room spoilt at its price: epplan's default", readPotential},
+		{
+			"priced", "[:F[,S[,C]]]",
+			"watts + F a GPU fragmented + S a GPU stranded below C vCPU (200,100,13)", readPriced,
+		},
+		{
+			"potential", "[:P=V[,…]]",
+			"least watts, of this task and the next, with room spoilt at its price: epplan's default",
+			readPotential,
+		},
 		{"mix", ":NAME=WEIGHT[,…]", "any of them by weight", readMix},
 	}
 }
@@ -125,7 +152,10 @@ func ParsePlacement(text string) (*Placement, error) {
 	all := placements()
 	i := slices.IndexFunc(all, func(p registeredPlacement) bool { return p.name == name })
 	if i < 0 {
-		return nil, &SyntaxError{text, 0, fmt.Sprintf("unknown placement %q, want one of %s", name, strings.Join(PlacementNames(), ", "))}
+		return nil, &SyntaxError{
+			text, 0, fmt.Sprintf("unknown placement %q, want one of %s", name,
+				strings.Join(PlacementNames(), ", ")),
+		}
 	}
 	if has && args == "" {
 		return nil, &SyntaxError{text, len(text), "nothing follows the colon"}
@@ -168,13 +198,19 @@ func readAlpha(args string) (Placement, *argError) {
 	if err != nil || !(alpha >= 0 && alpha <= 1) {
 		return Placement{}, &argError{0, fmt.Sprintf("alpha %q, want a number from 0 to 1, or auto", args)}
 	}
-	return Placement{rule: func(m fleet.Workload) score.Rule { return weightedPWRFGD(m, paperWeight*alpha) }}, nil
+	return Placement{
+		rule: func(m fleet.Workload) score.Rule { return weightedPWRFGD(m, paperWeight*alpha) },
+	}, nil
 }
 
 // weightedPWRFGD is PWR and FGD, the one with its weight and the other with the rest.
 func weightedPWRFGD(m fleet.Workload, pwr float64) score.Rule {
-	all := []score.WeightedScorer{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: paperWeight - pwr}}
-	return score.Rule{Parts: slices.DeleteFunc(all, func(p score.WeightedScorer) bool { return p.Weight == 0 })}
+	all := []score.WeightedScorer{
+		{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: paperWeight - pwr},
+	}
+	return score.Rule{Parts: slices.DeleteFunc(all, func(p score.WeightedScorer) bool {
+		return p.Weight == 0
+	})}
 }
 
 // readRandom reads the argument of random, its seed, or none.

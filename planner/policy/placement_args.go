@@ -25,7 +25,9 @@ func readPriced(args string) (Placement, *argError) {
 		}
 		x, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(x >= 0 && x <= maxPrice) {
-			return Placement{}, &argError{offset, fmt.Sprintf("%q, want a number from 0 to %d", value, maxPrice)}
+			return Placement{}, &argError{
+				offset, fmt.Sprintf("%q, want a number from 0 to %d", value, maxPrice),
+			}
 		}
 		*to[count] = x
 		if prices.CPUsPerGPU == 0 {
@@ -68,7 +70,9 @@ func readMix(args string) (Placement, *argError) {
 	return Placement{rule: func(m fleet.Workload) score.Rule {
 		var r score.Rule
 		for _, in := range mix {
-			r.Parts = append(r.Parts, score.WeightedScorer{Scorer: in.rule(m).Parts[0].Scorer, Weight: paperWeight * in.weight})
+			r.Parts = append(r.Parts, score.WeightedScorer{
+				Scorer: in.rule(m).Parts[0].Scorer, Weight: paperWeight * in.weight,
+			})
 		}
 		return r
 	}}, nil
@@ -82,10 +86,14 @@ func readIngredient(item string) (mixPart, *argError) {
 	}
 	weight, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(weight >= 0 && weight <= maxPrice) {
-		return mixPart{}, &argError{len(name) + 1, fmt.Sprintf("weight %q, want a number from 0 to %d", value, maxPrice)}
+		return mixPart{}, &argError{
+			len(name) + 1, fmt.Sprintf("weight %q, want a number from 0 to %d", value, maxPrice),
+		}
 	}
 	if !slices.Contains(mixable, name) {
-		return mixPart{}, &argError{0, fmt.Sprintf("unknown part %q, want one of %s", name, strings.Join(mixable, ", "))}
+		return mixPart{}, &argError{
+			0, fmt.Sprintf("unknown part %q, want one of %s", name, strings.Join(mixable, ", ")),
+		}
 	}
 	p, err := ParsePlacement(name)
 	if err != nil {
@@ -95,7 +103,9 @@ func readIngredient(item string) (mixPart, *argError) {
 }
 
 // mixable are the placements of one scorer.
-var mixable = []string{"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced", "potential"}
+var mixable = []string{
+	"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced", "potential",
+}
 
 // readPotential reads PRICE=VALUE, separated by commas.
 func readPotential(args string) (Placement, *argError) {

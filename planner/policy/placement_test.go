@@ -13,15 +13,20 @@ import (
 
 // small is a cluster of three nodes and a workload of one class.
 func small() (fleet.Workload, *fleet.State) {
-	k := &fleet.Kind{Model: "T4", CPU: 32_000, Mem: 1000, GPUs: 2, Power: fleet.Power{GPUIdle: 10, GPUBusy: 70}}
+	k := &fleet.Kind{
+		Model: "T4", CPU: 32_000, Mem: 1000, GPUs: 2, Power: fleet.Power{GPUIdle: 10, GPUBusy: 70},
+	}
 	m := fleet.Workload{{Demand: fleet.Demand{CPU: 1000, GPUs: 1, Milli: 300}, P: 1}}
 	return m, fleet.NewState([]*fleet.Kind{k, k, k})
 }
 
 func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 	for _, text := range []string{
-		"pwr", "FGD", "pwr+fgd", "pwr+fgd:0", "pwr+fgd:1", "PWR+FGD:0.05", "pwr+fgd:Auto", "bestfit", "dotprod", "gpupacking", "GpuClustering",
-		"random", "random:7", "epwr", "priced", "priced:300", "priced:300,50", "priced:300,50,14", "potential", "Potential:rise=3,strandcpus=12", "mix:pwr=0.1,fgd=0.9", "mix:BestFit=1", "mix:pwr=0,dotprod=2",
+		"pwr", "FGD", "pwr+fgd", "pwr+fgd:0", "pwr+fgd:1", "PWR+FGD:0.05", "pwr+fgd:Auto", "bestfit",
+		"dotprod", "gpupacking", "GpuClustering",
+		"random", "random:7", "epwr", "priced", "priced:300", "priced:300,50", "priced:300,50,14",
+		"potential", "Potential:rise=3,strandcpus=12", "mix:pwr=0.1,fgd=0.9", "mix:BestFit=1",
+		"mix:pwr=0,dotprod=2",
 	} {
 		p, err := policy.ParsePlacement(text)
 		if err != nil {
@@ -34,10 +39,17 @@ func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 		m, a := small()
 		_, b := small()
 		fast, plain := p.Chooser(m, a, 42), p.FullScanChooser(m, b, 42)
-		for i, d := range []fleet.Demand{{CPU: 1000, GPUs: 1, Milli: 300}, {CPU: 500}, {CPU: 1000, GPUs: 1, Milli: 1000}, {GPUs: 1, Milli: 300}, {GPUs: 2, Milli: 1000}} {
+		for i, d := range []fleet.Demand{
+			{CPU: 1000, GPUs: 1, Milli: 300},
+			{CPU: 500},
+			{CPU: 1000, GPUs: 1, Milli: 1000},
+			{GPUs: 1, Milli: 300},
+			{GPUs: 2, Milli: 1000},
+		} {
 			node, gpus, ok := fast.Choose(&d)
 			if n, g, k := plain.Choose(&d); n != node || g != gpus || k != ok {
-				t.Errorf("%s: task %d to node %d, GPUs %v, plainly node %d, GPUs %v", text, i, node, gpus.Indexes(), n, g.Indexes())
+				t.Errorf("%s: task %d to node %d, GPUs %v, plainly node %d, GPUs %v", text, i, node,
+					gpus.Indexes(), n, g.Indexes())
 			}
 			for _, c := range []score.Chooser{fast, plain} {
 				if err := c.Place(node, &d, gpus); err != nil {
@@ -51,7 +63,8 @@ func TestEveryPlacementChoosesTheSameFastAndPlain(t *testing.T) {
 func TestAlphaIsPowersPartOfTheWeight(t *testing.T) {
 	m, _ := small()
 	for text, want := range map[string][]float64{
-		"pwr+fgd": {100, 900}, "pwr+fgd:0.2": {200, 800}, "pwr+fgd:0.05": {50, 950}, "pwr+fgd:0": {1000}, "pwr+fgd:1": {1000},
+		"pwr+fgd": {100, 900}, "pwr+fgd:0.2": {200, 800}, "pwr+fgd:0.05": {50, 950}, "pwr+fgd:0": {1000},
+		"pwr+fgd:1":           {1000},
 		"mix:fgd=0.9,pwr=0.1": {900, 100}, "fgd": {1000},
 	} {
 		p, err := policy.ParsePlacement(text)
@@ -85,7 +98,8 @@ func TestAWrittenSeedGoesBeforeTheGivenOne(t *testing.T) {
 		}
 		return nodes.String()
 	}
-	if draws("random:7", 1) != draws("random:7", 2) || draws("random:7", 1) != draws("random", 7) || draws("random", 1) == draws("random", 2) {
+	if draws("random:7", 1) != draws("random:7", 2) || draws("random:7", 1) != draws("random", 7) ||
+		draws("random", 1) == draws("random", 2) {
 		t.Error("seeds are mixed up")
 	}
 }

@@ -64,14 +64,16 @@ func (s *site) cluster(tb testing.TB) planner.Cluster {
 		loads := make([]dvfsmodel.Params, 0, kinds)
 		for range kinds {
 			loads = append(loads, dvfsmodel.Params{
-				P0: dvfsmodel.Watt(30 + 40*s.Float64()), Gamma: dvfsmodel.Watt(10 + 20*s.Float64()), C: dvfsmodel.Watt(60 + 120*s.Float64()),
+				P0: dvfsmodel.Watt(30 + 40*s.Float64()), Gamma: dvfsmodel.Watt(10 + 20*s.Float64()),
+				C: dvfsmodel.Watt(60 + 120*s.Float64()),
 				D: (0.5 + s.Float64()) * float64(1+m), Delta: s.Float64(), T0: 0.2 * s.Float64(),
 			})
 		}
 		s.tables, s.workloads = append(s.tables, table), append(s.workloads, loads)
 		c.Classes = append(c.Classes, planner.NodeClass{
 			Name: gpuModels[m], Model: gpuModels[m], Count: 1 + s.IntN(5), GPUs: 4 << s.IntN(2),
-			IdleW: dvfsmodel.Watt(15 + 30*s.Float64()), HostW: dvfsmodel.Watt(20 + 30*s.Float64()), TurnOn: 2000, TurnOnDelay: 60,
+			IdleW: dvfsmodel.Watt(15 + 30*s.Float64()), HostW: dvfsmodel.Watt(20 + 30*s.Float64()),
+			TurnOn: 2000, TurnOnDelay: 60,
 		})
 	}
 	return c
@@ -91,12 +93,15 @@ func (s *site) job(p *planner.Problem, number int) planner.Task {
 		params.D, params.T0 = params.D*scale, params.T0*scale
 		at := s.tables[m].Nearest(1400, 900)
 		t.Options = append(t.Options, planner.Option{
-			Model: gpuModels[m], GPUs: count, Response: &dvfsmodel.Discrete{Params: params, Table: s.tables[m], At: at},
+			Model: gpuModels[m], GPUs: count, Response: &dvfsmodel.Discrete{
+				Params: params, Table: s.tables[m], At: at,
+			},
 		})
 	}
 	if s.IntN(8) > 0 {
 		const hour = 3600
-		t.Limit = hour * math.Ceil(t.Options[len(t.Options)-1].Response.Default().Time*(1.2+2*s.Float64())/hour)
+		t.Limit = hour *
+			math.Ceil(t.Options[len(t.Options)-1].Response.Default().Time*(1.2+2*s.Float64())/hour)
 	}
 	return t
 }
@@ -143,7 +148,8 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline))
 		base, baseLate := pastDue(t, p, "baseline")
 		if plan.Clocks != nil {
-			t.Errorf("seed %d: the plan says that clocks are the same for all tasks of a GPU model: %v", seed, plan.Clocks)
+			t.Errorf("seed %d: the plan says that clocks are the same for all tasks of a GPU model: %v",
+				seed, plan.Clocks)
 		}
 		saved += 1 - float64(plan.Ledger.Total()/base.Ledger.Total())
 		names := []string{"baseline", policy.EasyDefault}
@@ -157,14 +163,18 @@ func TestTheDefaultPlanKeepsWhatOthersKeep(t *testing.T) {
 				continue // takes minutes
 			}
 			other, otherLate := pastDue(t, p, name)
-			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost || (lost == otherLost && late > otherLate) {
-				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks), late, lost, name, otherLate, otherLost)
+			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost ||
+				(lost == otherLost && late > otherLate) {
+				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks),
+					late, lost, name, otherLate, otherLost)
 			}
 		}
 	}
-	t.Logf("first come, first served keeps every promise in %d of %d batches; %.1f %% saved on average", kept, batches, 100*saved/float64(batches))
+	t.Logf("first come, first served keeps every promise in %d of %d batches; %.1f %% saved on average", kept,
+		batches, 100*saved/float64(batches))
 	if kept == 0 || kept == int(batches) {
-		t.Errorf("first come, first served keeps every promise in %d of %d batches, want some of both kinds", kept, batches)
+		t.Errorf("first come, first served keeps every promise in %d of %d batches, want some of both kinds",
+			kept, batches)
 	}
 }
 
@@ -196,7 +206,8 @@ func drawWideBatch(tb testing.TB, seed uint64) *planner.Problem {
 		if seed%4 == 1 {
 			t.CPUs = float64(t.Options[0].GPUs * (1 + s.IntN(12)))
 		}
-		if name := p.Cluster.Classes[s.IntN(len(p.Cluster.Classes))].Name; seed%4 == 2 && t.Option(name) >= 0 {
+		if name := p.Cluster.Classes[s.IntN(len(p.Cluster.Classes))].Name; seed%4 == 2 &&
+			t.Option(name) >= 0 {
 			t.Partitions = []string{name}
 		}
 	}
@@ -217,7 +228,9 @@ func (s *site) present(p *planner.Problem) {
 		end := 3600 * (1 + 5*s.Float64())
 		at := p.Tasks[0].Options[0].Response.Default()
 		at.Time, at.Energy = end, at.Power.Over(end)
-		p.Snapshot.Running = append(p.Snapshot.Running, planner.RunningTask{Task: len(p.Tasks), Class: class, End: end})
+		p.Snapshot.Running = append(p.Snapshot.Running, planner.RunningTask{
+			Task: len(p.Tasks), Class: class, End: end,
+		})
 		p.Tasks = append(p.Tasks, planner.NewTask("running on "+k.Name, planner.Option{
 			Model: k.Model, GPUs: 1 + s.IntN(k.GPUs), Response: &dvfsmodel.Fixed{At: at},
 		}))
@@ -236,8 +249,10 @@ func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 		plan, late := pastDue(t, p, policy.DefaultName(planner.Offline)) // which checks it
 		for _, name := range []string{"baseline", policy.EasyDefault, "marginal", "value"} {
 			other, otherLate := pastDue(t, p, name)
-			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost || (lost == otherLost && late > otherLate) {
-				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks), late, lost, name, otherLate, otherLost)
+			if lost, otherLost := len(plan.Unplaced), len(other.Unplaced); lost > otherLost ||
+				(lost == otherLost && late > otherLate) {
+				t.Errorf("seed %d, %d jobs: %d late and %d left out, by %s %d and %d", seed, len(p.Tasks),
+					late, lost, name, otherLate, otherLost)
 			}
 			if name == policy.EasyDefault {
 				less := 1 - float64(plan.Ledger.Total()/other.Ledger.Total())
@@ -266,7 +281,8 @@ func TestLargeBatchesAreNotPlannedByPoliciesThatLookAtAllThatWaits(t *testing.T)
 	}
 	for _, start := range portfolio.Rescue {
 		if start.Share && start.MaxTasks != policy.MaxQueued {
-			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.MaxTasks, policy.MaxQueued)
+			t.Errorf("%s is asked for %d tasks, want %d at most", start.Name, start.MaxTasks,
+				policy.MaxQueued)
 		}
 	}
 }
@@ -285,7 +301,9 @@ func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 			t.Fatalf("improved by %T, want a portfolio", pol.Improve)
 		}
 		portfolio.Last = asItIs{}
-		portfolio.Others = slices.DeleteFunc(portfolio.Others, func(s improve.StartPolicy) bool { return !s.IsSitePolicy })
+		portfolio.Others = slices.DeleteFunc(portfolio.Others, func(s improve.StartPolicy) bool {
+			return !s.IsSitePolicy
+		})
 		if !rescue {
 			portfolio.Rescue = nil
 		}
@@ -305,7 +323,8 @@ func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 		}
 		asked++
 		if plan := planned(p, true); len(plan.PastDue(p)) > 0 || p.Cost(plan) > 0.95*p.Cost(alone) {
-			t.Errorf("seed %d: %.0f J from %q, %d past due, of which first come, first served takes %.0f J", seed, p.Cost(plan), plan.From, len(plan.PastDue(p)), p.Cost(alone))
+			t.Errorf("seed %d: %.0f J from %q, %d past due, of which first come, first served takes %.0f J",
+				seed, p.Cost(plan), plan.From, len(plan.PastDue(p)), p.Cost(alone))
 		}
 	}
 	if asked < 3 {
@@ -316,6 +335,8 @@ func TestWhereASearchFindsLittleOtherPoliciesAreAsked(t *testing.T) {
 // asItIs improves nothing.
 type asItIs struct{}
 
-func (asItIs) Improve(_ context.Context, _ *planner.Problem, plan *planner.Plan, _ *rand.Rand) (*planner.Plan, error) {
+func (asItIs) Improve(
+	_ context.Context, _ *planner.Problem, plan *planner.Plan, _ *rand.Rand,
+) (*planner.Plan, error) {
 	return plan, nil
 }

@@ -39,7 +39,8 @@ func checkMany(t *testing.T, cases int, property func(*rapid.T)) int {
 
 // drawVariant draws what is exchanged in each policy: θ, ρ, clocks and parking.
 func drawVariant(t *rapid.T) string {
-	return oneOf(&drawer{T: t}, "variant", "", ",theta=0.8", "", ",theta=0.8", ",clocks=default", ",theta=0.5,rho=0", ",park=never", ",rho=7.5")
+	return oneOf(&drawer{T: t}, "variant", "", ",theta=0.8", "", ",theta=0.8", ",clocks=default",
+		",theta=0.5,rho=0", ",park=never", ",rho=7.5")
 }
 
 // taken is a policy string without the options that the policy doesn't take.
@@ -188,7 +189,8 @@ func TestOnlinePlansUseNothingOfJobsThatHaveNotArrived(t *testing.T) {
 			for i, task := range kept {
 				a, b := decision(full, task, until), decision(prefix, i, until)
 				if a != b {
-					t.Fatalf("%s: job %q of %d, jobs up to %v s\n all known: %s\nnot later: %s", name+variant, p.Tasks[task].ID, len(p.Tasks), until, a, b)
+					t.Fatalf("%s: job %q of %d, jobs up to %v s\n all known: %s\nnot later: %s", name+variant,
+						p.Tasks[task].ID, len(p.Tasks), until, a, b)
 				}
 				if a != "" {
 					compared++
@@ -225,12 +227,15 @@ func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
 			return
 		}
 		row := &l.Nodes[a.Node]
-		what := oneOf(d, "number", "start", "end", "time", "power", "energy", "volt", "run", "idle", "host", "turn-on", "sleep", "total", "last")
+		what := oneOf(d, "number", "start", "end", "time", "power", "energy", "volt", "run", "idle", "host",
+			"turn-on", "sleep", "total", "last")
 		for name, number := range map[string]*float64{
 			"start": &a.Start, "end": &a.End, "time": &a.Point.Time,
-			"power": (*float64)(&a.Point.Power), "energy": (*float64)(&a.Point.Energy), "volt": (*float64)(&a.Point.Scaling.V),
-			"run": (*float64)(&row.Run), "idle": (*float64)(&row.Idle), "host": (*float64)(&row.Host),
-			"turn-on": (*float64)(&row.TurnOn), "sleep": (*float64)(&row.Sleep), "total": (*float64)(&l.Run), "last": &l.End,
+			"power": (*float64)(&a.Point.Power), "energy": (*float64)(&a.Point.Energy),
+			"volt": (*float64)(&a.Point.Scaling.V),
+			"run":  (*float64)(&row.Run), "idle": (*float64)(&row.Idle), "host": (*float64)(&row.Host),
+			"turn-on": (*float64)(&row.TurnOn), "sleep": (*float64)(&row.Sleep), "total": (*float64)(&l.Run),
+			"last": &l.End,
 		} {
 			if name != what || *number < 1e-3 {
 				continue

@@ -25,7 +25,9 @@ func DefaultQueueParams() QueueParams {
 		Greedy: pick.Greedy{Alpha: 1, Gamma: 1e4},
 		Value:  pick.Value{Kappa: 1e-6},
 		Posted: pick.PostedPrice{Base: 3, PerDay: 1, Price: 0.3, Steepness: 4},
-		Look:   pick.Lookahead{Weight: 0.47, Futures: 150, Seed: planner.DefaultSeed, Fairness: pick.Fairness{Spread: 0.35}},
+		Look: pick.Lookahead{
+			Weight: 0.47, Futures: 150, Seed: planner.DefaultSeed, Fairness: pick.Fairness{Spread: 0.35},
+		},
 	}
 	q.copyToRules("spread")
 	return q
@@ -53,7 +55,10 @@ func (q Params) withQueue() Params {
 // numberKeys are the keys of the numbers of queues, in the order in which help
 // shows them.
 func numberKeys() []string {
-	return []string{"alpha", "gamma", "kappa", "base", "perday", "price", "steepness", "scale", "weight", "perkwh", "spread", "futures", "ageing", "patience", "seed"}
+	return []string{
+		"alpha", "gamma", "kappa", "base", "perday", "price", "steepness", "scale", "weight", "perkwh",
+		"spread", "futures", "ageing", "patience", "seed",
+	}
 }
 
 // numberFor is where a number of queues is kept, and the most that it may be.
@@ -120,7 +125,9 @@ func (q *QueueParams) set(key, value string) (ok bool, err error) {
 // copyToRules gives a number that was read into Look to the other rules that have it: how
 // they bound waits, and how far run times stray, is one choice for all of them.
 func (q *QueueParams) copyToRules(key string) {
-	limits := []*pick.Fairness{&q.Backfill.Fairness, &q.Greedy.Fairness, &q.Value.Fairness, &q.Posted.Fairness}
+	limits := []*pick.Fairness{
+		&q.Backfill.Fairness, &q.Greedy.Fairness, &q.Value.Fairness, &q.Posted.Fairness,
+	}
 	switch key {
 	case "patience":
 		for _, limit := range limits {

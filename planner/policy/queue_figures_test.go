@@ -88,6 +88,7 @@ func queueLine(rows, base []drawnRow) string {
 	}
 	e, eHalf := jackknife(n, func(without int) float64 { energy, _ := rest(rows, without); return energy })
 	w, wHalf := jackknife(n, func(without int) float64 { _, wait := rest(rows, without); return wait })
-	return fmt.Sprintf("energy %+.2f±%.2f %% waiting %+.2f±%.2f %%, %d of %d queues beyond 3 times; to the first: energy %s waiting %s, twice energy and waiting %s",
+	return fmt.Sprintf("energy %+.2f±%.2f %% waiting %+.2f±%.2f %%, %d of %d queues beyond 3 times; to the "+
+		"first: energy %s waiting %s, twice energy and waiting %s",
 		e, eHalf, w, wHalf, beyond, n, more(1, 0), more(0, 1), more(2, 1))
 }

@@ -62,22 +62,26 @@ func drawProblem(t *rapid.T, arrivals ...int) *planner.Problem {
 	d.tables, d.ranges = map[string]*dvfsmodel.Table{}, map[string]*dvfsmodel.Range{}
 	d.arrive = oneOf(d, "arrivals", arrivals...)
 	p := &planner.Problem{
-		Start:     oneOf(d, "start", planner.StartContinuous, planner.StartSlot),
-		Objective: oneOf(d, "objective", dvfsmodel.Objective{}, dvfsmodel.Objective{}, dvfsmodel.PricedTime(40), dvfsmodel.Objective{EnergyWeight: 1, DelayPower: 1}),
+		Start: oneOf(d, "start", planner.StartContinuous, planner.StartSlot),
+		Objective: oneOf(d, "objective", dvfsmodel.Objective{}, dvfsmodel.Objective{},
+			dvfsmodel.PricedTime(40), dvfsmodel.Objective{EnergyWeight: 1, DelayPower: 1}),
 	}
 	p.Cluster = d.cluster(p.Start)
 	for i := range 1 + d.bits(6, "tasks")%12 {
 		p.Tasks = append(p.Tasks, d.task(i))
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
-	if other := oneOf(d, "mode", planner.Offline, planner.Clairvoyant, planner.Offline, planner.Online); other != planner.Offline {
+	if other := oneOf(d, "mode", planner.Offline, planner.Clairvoyant, planner.Offline,
+		planner.Online); other != planner.Offline {
 		p.Mode = other
 	}
 	return p
 }
 
 func (d *drawer) cluster(start planner.StartRule) planner.Cluster {
-	c := planner.Cluster{Slot: oneOf(d, "slot", 1, 2.5, 0), OfflineTurnOn: rapid.Bool().Draw(d.T, "offline turn-on")}
+	c := planner.Cluster{
+		Slot: oneOf(d, "slot", 1, 2.5, 0), OfflineTurnOn: rapid.Bool().Draw(d.T, "offline turn-on"),
+	}
 	if start == planner.StartSlot && c.Slot == 0 {
 		c.Slot = 1
 	}
@@ -86,7 +90,8 @@ func (d *drawer) cluster(start planner.StartRule) planner.Cluster {
 			Name: fmt.Sprint("class", i), Model: gpuModels[d.bits(2, "model")%(i+1)],
 			Count: oneOf(d, "count", 0, 0, 0, 1, 2, 4), GPUs: 1 + d.bits(3, "GPUs"),
 			IdleW: oneOf[dvfsmodel.Watt](d, "idle", 37, 0), HostW: oneOf[dvfsmodel.Watt](d, "host", 0, 25.5),
-			SleepW: oneOf[dvfsmodel.Watt](d, "sleep", 0, 4), TurnOn: oneOf[dvfsmodel.Joule](d, "turn-on", 90, 0, 1000),
+			SleepW:      oneOf[dvfsmodel.Watt](d, "sleep", 0, 4),
+			TurnOn:      oneOf[dvfsmodel.Joule](d, "turn-on", 90, 0, 1000),
 			TurnOnDelay: oneOf(d, "delay", 0, 0, 3.7, 20),
 		}
 		if !d.simple && rapid.Bool().Draw(d.T, "limited node") {
@@ -110,10 +115,12 @@ func (d *drawer) task(i int) planner.Task {
 		t.Share = oneOf(d, "share", 0.5, 0.1, 1./3, 0.7)
 	}
 	if !d.simple && rapid.Bool().Draw(d.T, "needs") {
-		t.CPUs, t.MemGiB = oneOf(d, "needed cores", 0., 1, 3.3, 2, 8, 1.1, 9, 0.7), oneOf(d, "needed memory", 0., 2.2, 8, 5.1, 16, 4, 1, 20)
+		t.CPUs, t.MemGiB = oneOf(d, "needed cores", 0., 1, 3.3, 2, 8, 1.1, 9, 0.7), oneOf(d, "needed memory",
+			0., 2.2, 8, 5.1, 16, 4, 1, 20)
 	}
 	if !d.simple {
-		t.Partitions = oneOf(d, "partitions of the job", nil, nil, []string{"q"}, []string{"p"}, []string{"q", "p"})
+		t.Partitions = oneOf(d, "partitions of the job", nil, nil, []string{"q"}, []string{"p"},
+			[]string{"q", "p"})
 	}
 	d.longest = 0
 	for m, model := range gpuModels {
@@ -163,7 +170,9 @@ func (d *drawer) params() dvfsmodel.Params {
 func (d *drawer) response(model string) dvfsmodel.Response {
 	switch d.bits(3, "response") {
 	case 0:
-		return &dvfsmodel.Discrete{Params: d.params(), Table: d.table(model), At: d.table(model).Nearest(1400, 5000)}
+		return &dvfsmodel.Discrete{
+			Params: d.params(), Table: d.table(model), At: d.table(model).Nearest(1400, 5000),
+		}
 	case 1:
 		return dvfsmodel.NewFrontier(d.params(), d.table(model), d.table(model).Nearest(1400, 5000))
 	case 2:

@@ -21,21 +21,29 @@ func paperProblem(tb testing.TB, set, interval string, l int, start planner.Star
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &planner.Problem{Start: start, Cluster: planner.Cluster{Name: "paper", Slot: 1, Classes: []planner.NodeClass{
-		{Name: "pair", Model: "paper", GPUs: l, IdleW: 37, TurnOn: 90},
-	}}}
+	p := &planner.Problem{
+		Start: start, Cluster: planner.Cluster{Name: "paper", Slot: 1, Classes: []planner.NodeClass{
+			{Name: "pair", Model: "paper", GPUs: l, IdleW: 37, TurnOn: 90},
+		}},
+	}
 	file := "edl/tasksets/" + set + ".csv"
 	if set == "table3" {
 		file = "edl/table3.csv"
 	}
 	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, file)) {
 		p.Tasks = append(p.Tasks, planner.Task{
-			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb, row["deadline"]), Due: shareddata.Number(tb, row["deadline"]),
+			ID: row["id"], Arrival: shareddata.Number(tb, row["arrival"]), Deadline: shareddata.Number(tb,
+				row["deadline"]), Due: shareddata.Number(tb, row["deadline"]),
 			Limit: math.Inf(1), Share: 1,
-			Options: []planner.Option{{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
-				P0: dvfsmodel.Watt(shareddata.Number(tb, row["P0"])), Gamma: dvfsmodel.Watt(shareddata.Number(tb, row["gamma"])), C: dvfsmodel.Watt(shareddata.Number(tb, row["c"])),
-				D: shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]), T0: shareddata.Number(tb, row["t0"]),
-			}}}},
+			Options: []planner.Option{
+				{Model: "paper", GPUs: 1, Response: &dvfsmodel.Continuous{Range: &r, Params: dvfsmodel.Params{
+					P0:    dvfsmodel.Watt(shareddata.Number(tb, row["P0"])),
+					Gamma: dvfsmodel.Watt(shareddata.Number(tb, row["gamma"])),
+					C:     dvfsmodel.Watt(shareddata.Number(tb, row["c"])),
+					D:     shareddata.Number(tb, row["D"]), Delta: shareddata.Number(tb, row["delta"]),
+					T0: shareddata.Number(tb, row["t0"]),
+				}}},
+			},
 		})
 	}
 	p.Mode = planner.ModeOf(p.Tasks)
@@ -85,15 +93,19 @@ func checkRows(t *testing.T, rows []map[string]string) {
 		}
 		key := row["l"] + row["start_rule"]
 		if problems[key] == nil {
-			problems[key] = paperProblem(t, row["set"], row["interval"], int(shareddata.Number(t, row["l"])), start)
+			problems[key] = paperProblem(t, row["set"], row["interval"],
+				int(shareddata.Number(t, row["l"])), start)
 		}
 		plan := planPaper(t, problems[key], policyOf(row))
 		off := math.Abs(float64(plan.Ledger.Total())/shareddata.Number(t, row["e_total"]) - 1)
 		worst = max(worst, off)
 		if off > 1e-8 || plan.Status != planner.Complete {
-			t.Errorf("%s l=%s %s: %.10g J, reference %s (off by %.3g), status %v; run %.10g/%s idle %.8g/%s on %.6g/%s",
-				policyOf(row), row["l"], row["start_rule"], float64(plan.Ledger.Total()), row["e_total"], off, plan.Status,
-				float64(plan.Ledger.Run), row["e_run"], float64(plan.Ledger.Idle), row["e_idle"], float64(plan.Ledger.TurnOn), row["e_turnon"])
+			t.Errorf("%s l=%s %s: %.10g J, reference %s (off by %.3g), status %v; run %.10g/%s idle "+
+				"%.8g/%s on %.6g/%s",
+				policyOf(row), row["l"], row["start_rule"], float64(plan.Ledger.Total()), row["e_total"],
+				off, plan.Status,
+				float64(plan.Ledger.Run), row["e_run"], float64(plan.Ledger.Idle), row["e_idle"],
+				float64(plan.Ledger.TurnOn), row["e_turnon"])
 		}
 	}
 	t.Logf("%d rows, the worst is off by %.3g", len(rows), worst)
@@ -113,7 +125,9 @@ func planPaper(tb testing.TB, p *planner.Problem, text string) *planner.Plan {
 }
 
 // scheduleName is the parts of a file's name in schedules/.
-var scheduleName = regexp.MustCompile(`^(table3|off_tiny|on_tiny)_(edl|edf-bf|edf-wf|lpt-ff|bin)([0-9.]*)_l(\d)(?:_(slot|continuous))?\.csv$`)
+var scheduleName = regexp.MustCompile(
+	`^(table3|off_tiny|on_tiny)_(edl|edf-bf|edf-wf|lpt-ff|bin)([0-9.]*)_l(\d)(?:_(slot|continuous))?\.csv$`,
+)
 
 func TestPaperPoliciesReproduceTheReferenceSchedules(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(shareddata.Path(t, "edl/schedules"), "*.csv"))
@@ -163,7 +177,8 @@ func checkSchedule(t *testing.T, file string, parts []string) {
 		}
 		pair, ours := row["server"]+"/"+row["pair"], fmt.Sprintf("%d/%d", a.Node, a.GPUs.First())
 		if known, ok := partner[pair]; ok && known != ours {
-			t.Errorf("task %s is on GPU %s, others of the reference's pair %s on %s", row["task"], ours, pair, known)
+			t.Errorf("task %s is on GPU %s, others of the reference's pair %s on %s", row["task"],
+				ours, pair, known)
 		}
 		partner[pair] = ours
 	}

@@ -10,8 +10,10 @@ import (
 func TestOnlyStagesThatShareLetTasksShareGPUs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"cats": true, "cats-safe": true, "hotcloud": true, "first": true, "edl": false,
-		"cats,place=lightest": false, "cats,place=pwr": false, "hotcloud,place=share-fgd,clocks=adapted,park=never": true,
-		"edl,place=share-safe,clocks=cheapest,pick=fcfs,park=break-even": true, "cats,clocks=lowest,park=periodic": true,
+		"cats,place=lightest": false, "cats,place=pwr": false,
+		"hotcloud,place=share-fgd,clocks=adapted,park=never":             true,
+		"edl,place=share-safe,clocks=cheapest,pick=fcfs,park=break-even": true,
+		"cats,clocks=lowest,park=periodic":                               true,
 	} {
 		p, err := policy.Parse(text, policy.DefaultParams())
 		if err != nil {

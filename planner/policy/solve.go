@@ -10,7 +10,9 @@ import (
 
 // SolveChecked plans a problem by a policy, and has the plan checked. Its errors name
 // the policy.
-func SolveChecked(ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options) (*planner.Plan, error) {
+func SolveChecked(
+	ctx context.Context, p *planner.Problem, policy *planner.Policy, options *planner.Options,
+) (*planner.Plan, error) {
 	plan, err := Solve(ctx, p, policy, options)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", policy.Name, err)
@@ -42,7 +44,11 @@ func NewReferences(ctx context.Context, p *planner.Problem, params Params) (r Re
 		plan **planner.Plan
 		name string
 		most int
-	}{{&r.FCFS, "baseline", math.MaxInt}, {&r.Easy, EasyDefault, MaxQueued}, {&r.Constant, Constant, maxConstant}} {
+	}{
+		{&r.FCFS, "baseline", math.MaxInt},
+		{&r.Easy, EasyDefault, MaxQueued},
+		{&r.Constant, Constant, maxConstant},
+	} {
 		if len(p.Tasks) <= one.most {
 			if *one.plan, err = solveText(ctx, p, one.name, params); err != nil {
 				return r, err

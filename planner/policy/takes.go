@@ -117,21 +117,28 @@ func uselessOption(name, key, value string, given map[string]string) string {
 	case name == searching && key == "clocks" && (value == "default" || value == "optimum"):
 		return ""
 	case name == searching && (isStage || key == "stretch" || key == "theta" && !isOne(value)):
-		return name + " doesn't take " + key + ", for it starts from plans of several policies: want another policy, such as edl, or clocks=default or optimum"
-	case name == Constant && (key == "stretch" || key == "clocks" && value != "default" || key == "theta" && !isOne(value)):
-		return name + " doesn't take " + key + ", for its clocks are the same for all jobs of a GPU model: want clocks=default, or another policy, such as edl"
-	case key == "clocks" && slices.Contains([]string{"adapted", "lowest", "cheapest"}, value) && !all.canShare():
-		return "clocks=" + value + " is for GPUs that jobs share, and " + name + " shares none: want default or optimum, or place=" + sharePrefix + "… too"
+		return name + " doesn't take " + key + ", for it starts from plans of several policies: want " +
+			"another policy, such as edl, or clocks=default or optimum"
+	case name == Constant &&
+		(key == "stretch" || key == "clocks" && value != "default" || key == "theta" && !isOne(value)):
+		return name + " doesn't take " + key + ", for its clocks are the same for all jobs of a GPU model: " +
+			"want clocks=default, or another policy, such as edl"
+	case key == "clocks" && slices.Contains([]string{"adapted", "lowest", "cheapest"}, value) &&
+		!all.canShare():
+		return "clocks=" + value + " is for GPUs that jobs share, and " + name +
+			" shares none: want default or optimum, or place=" + sharePrefix + "… too"
 	case isStage || all.acceptsNumber(key, given):
 		return ""
 	case key == "theta" && isOne(value): // no readjustment, which holds
 		return ""
 	case key == "theta":
-		return "theta does nothing for " + described(name, given) + ", want clocks=optimum and place=lightest, as edl has"
+		return "theta does nothing for " + described(name, given) +
+			", want clocks=optimum and place=lightest, as edl has"
 	case key == "spread" && all.acceptsNumber("patience", nil):
 		return "spread does nothing for " + name + " without patience, want both"
 	}
-	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given), strings.Join(acceptingStages(key), ", "))
+	return fmt.Sprintf("%s does nothing for %s, want it with %s", key, described(name, given),
+		strings.Join(acceptingStages(key), ", "))
 }
 
 // isOne reports whether a text is the number 1.

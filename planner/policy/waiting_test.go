@@ -59,7 +59,8 @@ func (w *waits) check(t *testing.T, most float64) {
 		}
 		for k, sum := range w.worse[i] {
 			if sum/w.batches < -most {
-				t.Errorf("at %v the plan for %v is %.2f %% better, want %.2f %% at most", weight, waitWeights[k], -100*sum/w.batches, 100*most)
+				t.Errorf("at %v the plan for %v is %.2f %% better, want %.2f %% at most", weight,
+					waitWeights[k], -100*sum/w.batches, 100*most)
 			}
 		}
 	}
@@ -79,7 +80,8 @@ func TestAHigherPriceOfWaitingLeavesJobsWaitingLess(t *testing.T) {
 		w.add(p, plans)
 		for i := range plans {
 			if late, free := len(plans[i].PastDue(p)), len(plans[0].PastDue(p)); late > free {
-				t.Errorf("seed %d: at %v %d jobs are past due, where waiting is free %d", seed, waitWeights[i], late, free)
+				t.Errorf("seed %d: at %v %d jobs are past due, where waiting is free %d", seed,
+					waitWeights[i], late, free)
 			}
 			p.WaitWeight = waitWeights[i]
 			for _, other := range plans {
@@ -112,7 +114,8 @@ func TestAHigherPriceOfWaitingLeavesJobsWaitingLessOnline(t *testing.T) {
 		t.Logf("%v: %v", waitWeights[i], f)
 		late, _ := meanOf(f.late)
 		if f.misses > 0 || late > 0.01 || f.slow > 0 || f.lost > 0 {
-			t.Errorf("at %v %d deadlines more are missed than by EASY, %.4f of the jobs more past due, %d runs are too slow, %d jobs left out",
+			t.Errorf("at %v %d deadlines more are missed than by EASY, %.4f of the jobs more past due, %d "+
+				"runs are too slow, %d jobs left out",
 				waitWeights[i], f.misses, late, f.slow, f.lost)
 		}
 	}
@@ -123,7 +126,9 @@ func TestOnlyRatiosOfWeightsCount(t *testing.T) {
 	const small = 1.0 / (1 << 22)
 	params := policy.DefaultParams()
 	params.Queue.Look.Futures, params.Effort = 2, 0.1
-	problems := []*planner.Problem{drawBatch(t, 204), drawOnline(t, 204, 20, 100), drawGangsOnline(t, 205, 20, 100)}
+	problems := []*planner.Problem{
+		drawBatch(t, 204), drawOnline(t, 204, 20, 100), drawGangsOnline(t, 205, 20, 100),
+	}
 	for _, name := range policy.Names() {
 		pol, err := policy.Parse(name, params)
 		if err != nil {
@@ -132,13 +137,16 @@ func TestOnlyRatiosOfWeightsCount(t *testing.T) {
 		for _, p := range problems {
 			plans := make([]*planner.Plan, 2)
 			for i, unit := range []float64{1, small} {
-				p.Objective, p.WaitWeight = dvfsmodel.Objective{EnergyWeight: unit, TimeWeight: 50 * unit}, 20*unit
+				p.Objective, p.WaitWeight = dvfsmodel.Objective{
+					EnergyWeight: unit, TimeWeight: 50 * unit,
+				}, 20*unit
 				if plans[i], err = policy.SolveChecked(t.Context(), p, pol, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if !reflect.DeepEqual(plans[0].Assignments, plans[1].Assignments) {
-				t.Errorf("%s, %s: another plan where all weights are %v times as much: %.0f J instead of %.0f J",
+				t.Errorf("%s, %s: another plan where all weights are %v times as much: %.0f J "+
+					"instead of %.0f J",
 					name, p.Mode, small, plans[1].Ledger.Total(), plans[0].Ledger.Total())
 			}
 		}
@@ -148,11 +156,18 @@ func TestOnlyRatiosOfWeightsCount(t *testing.T) {
 // TestWhereNodesAreManyNobodyWaitsThatPaysForIt: of the EDL paper's problem.
 func TestWhereNodesAreManyNobodyWaitsThatPaysForIt(t *testing.T) {
 	wide := dvfsmodel.WideRange()
-	p := &planner.Problem{Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "n", Model: "A", GPUs: 2, IdleW: 30, TurnOn: 3e5}}, OfflineTurnOn: true}}
+	p := &planner.Problem{Cluster: planner.Cluster{
+		Classes:       []planner.NodeClass{{Name: "n", Model: "A", GPUs: 2, IdleW: 30, TurnOn: 3e5}},
+		OfflineTurnOn: true,
+	}}
 	for i := range 12 {
-		task := planner.NewTask(string(rune('a'+i)), planner.Option{Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{
-			Range: &wide, Params: dvfsmodel.Params{P0: 40, Gamma: 20, C: 100, D: 1000, Delta: 0.5, T0: 100},
-		}})
+		task := planner.NewTask(string(rune('a'+i)), planner.Option{
+			Model: "A", GPUs: 1, Response: &dvfsmodel.Continuous{
+				Range: &wide, Params: dvfsmodel.Params{
+					P0: 40, Gamma: 20, C: 100, D: 1000, Delta: 0.5, T0: 100,
+				},
+			},
+		})
 		task.Deadline, task.Due = 20_000, 20_000
 		p.Tasks = append(p.Tasks, task)
 	}

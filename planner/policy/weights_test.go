@@ -60,14 +60,17 @@ func TestThePlanForAnObjectiveIsTheBestByIt(t *testing.T) {
 		for i, lost := range lostBy(t, p) {
 			if all = append(all, lost); lost > most {
 				p.Objective = goals[i]
-				t.Errorf("seed %d, %d jobs, %s: %.2f %% above the plan for another objective", seed, len(p.Tasks), p.CostUnit(), 100*lost)
+				t.Errorf("seed %d, %d jobs, %s: %.2f %% above the plan for another objective", seed,
+					len(p.Tasks), p.CostUnit(), 100*lost)
 			}
 		}
 	}
 	mean, _ := meanOf(all)
-	t.Logf("%d plans: %.3f %% above the best by their objectives in the mean, %.2f %% at most", len(all), 100*mean, 100*slices.Max(all))
+	t.Logf("%d plans: %.3f %% above the best by their objectives in the mean, %.2f %% at most", len(all),
+		100*mean, 100*slices.Max(all))
 	if mean > meanMost {
-		t.Errorf("%.2f %% above the best plan by their objectives in the mean, want at most %.1f %%", 100*mean, 100*meanMost)
+		t.Errorf("%.2f %% above the best plan by their objectives in the mean, want at most %.1f %%",
+			100*mean, 100*meanMost)
 	}
 }
 
@@ -89,7 +92,8 @@ func BenchmarkWeightFigures(b *testing.B) {
 			}
 		}
 		p := planner.Problem{Objective: goals[i]}
-		b.Logf("%s: %.3f ± %.3f %% above the best in the mean, %.2f %% at most, %d above .3 %%", p.CostUnit(), mean, half, slices.Max(lost), beyond)
+		b.Logf("%s: %.3f ± %.3f %% above the best in the mean, %.2f %% at most, %d above .3 %%", p.CostUnit(),
+			mean, half, slices.Max(lost), beyond)
 	}
 }
 

@@ -66,7 +66,8 @@ func (p *Sampler) Observe(e *Event) {
 		p.marked[e.Node] = true
 		p.stale = append(p.stale, int32(e.Node))
 	}
-	for len(p.points) < maxPoints && sampleSteps*e.Tally.Demanded >= int64(len(p.points))*max(1, p.state.Capacity()) {
+	for len(p.points) < maxPoints &&
+		sampleSteps*e.Tally.Demanded >= int64(len(p.points))*max(1, p.state.Capacity()) {
 		p.sample()
 	}
 }

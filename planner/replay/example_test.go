@@ -29,13 +29,17 @@ func ExampleInflate() {
 		return
 	}
 	target := fleet.NewWorkload(list, fleet.PaperCover)
-	mix := score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 0.2}, {Scorer: score.NewFGD(target), Weight: 0.8}}}
-	tally, err := replay.Inflate(context.Background(), score.NewIndex(mix, state), replay.NewStream(list, rows))
+	mix := score.Rule{Parts: []score.WeightedScorer{
+		{Scorer: score.PWR{}, Weight: 0.2}, {Scorer: score.NewFGD(target), Weight: 0.8},
+	}}
+	tally, err := replay.Inflate(context.Background(), score.NewIndex(mix, state),
+		replay.NewStream(list, rows))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%d tasks, %d placed, %.0f %% of the GPUs that they asked for\n", tally.Arrived, tally.Placed(), 100*tally.AllocationRatio())
+	fmt.Printf("%d tasks, %d placed, %.0f %% of the GPUs that they asked for\n", tally.Arrived,
+		tally.Placed(), 100*tally.AllocationRatio())
 	// Output:
 	// 4 tasks, 3 placed, 58 % of the GPUs that they asked for
 }

@@ -36,7 +36,9 @@ func NewLoadGauge(s *fleet.State, loads []float64) *LoadGauge {
 	g := &LoadGauge{loads: make([]float64, len(loads)), readings: make([]Reading, len(loads))}
 	for i, load := range loads {
 		g.loads[i] = load * float64(s.Capacity())
-		g.readings[i] = Reading{Load: load, Power: dvfsmodel.Watt(math.NaN()), Cost: math.NaN(), Ratio: math.NaN()}
+		g.readings[i] = Reading{
+			Load: load, Power: dvfsmodel.Watt(math.NaN()), Cost: math.NaN(), Ratio: math.NaN(),
+		}
 	}
 	cpu, gpu := s.Power()
 	g.before.power, g.before.cost = cpu+gpu, s.Cost()

@@ -72,9 +72,10 @@ func open[T any](t *testing.T, name string, read func(io.Reader, string) (T, err
 func readFamily(t *testing.T, name string) *family {
 	t.Helper()
 	f := &family{name: name, pods: open(t, "openb_pod_list_"+name+".csv", trace.ReadPods)}
-	f.arrivals = open(t, "arrivals_"+name+"_42.csv.gz", func(r io.Reader, name string) ([]trace.Arrival, error) {
-		return trace.ReadArrivals(r, name, f.pods)
-	})
+	f.arrivals = open(t, "arrivals_"+name+"_42.csv.gz",
+		func(r io.Reader, name string) ([]trace.Arrival, error) {
+			return trace.ReadArrivals(r, name, f.pods)
+		})
 	f.nodes = open(t, "nodes_"+name+"_42.csv", trace.ReadNodes)
 	f.demands = make([]fleet.Demand, len(f.pods))
 	for i := range f.pods {
@@ -106,7 +107,9 @@ type outcome struct {
 }
 
 // inflate runs a stream.
-func (f *family) inflate(t *testing.T, placement string, kinds []*fleet.Kind, s *replay.Stream, loads []float64, seed uint64) *outcome {
+func (f *family) inflate(
+	t *testing.T, placement string, kinds []*fleet.Kind, s *replay.Stream, loads []float64, seed uint64,
+) *outcome {
 	t.Helper()
 	p, err := policy.ParsePlacement(placement)
 	if err != nil {
@@ -115,7 +118,8 @@ func (f *family) inflate(t *testing.T, placement string, kinds []*fleet.Kind, s 
 	state := fleet.NewState(kinds)
 	sampler, gauge := replay.NewSampler(f.workload, state), replay.NewLoadGauge(state, loads)
 	out := &outcome{}
-	out.tally, err = replay.Inflate(t.Context(), p.Chooser(f.workload, state, seed), s, sampler, gauge, &out.log)
+	out.tally, err = replay.Inflate(t.Context(), p.Chooser(f.workload, state, seed), s, sampler,
+		gauge, &out.log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +246,8 @@ func TestTheSimulatorsSeedLeadsToItsStreamAndItsOrderOfNodes(t *testing.T) {
 		list := open(t, "openb_node_list_gpu_node.csv", trace.ReadNodes)
 		for rank, node := range order {
 			if list[node].Name != f.nodes[rank].Name {
-				t.Fatalf("%s: node of rank %d is %s, want %s", name, rank, list[node].Name, f.nodes[rank].Name)
+				t.Fatalf("%s: node of rank %d is %s, want %s", name, rank, list[node].Name,
+					f.nodes[rank].Name)
 			}
 		}
 	}
@@ -251,7 +256,8 @@ func TestTheSimulatorsSeedLeadsToItsStreamAndItsOrderOfNodes(t *testing.T) {
 // draw draws a stream and an order of the nodes.
 func (f *family) draw(t *testing.T, seed uint64) (tasks []int32, order []int) {
 	t.Helper()
-	tasks, order, err := replay.DrawPaper(seed, f.demands, len(f.kinds), fleet.NewState(f.kinds).Capacity(), replay.PaperLoad)
+	tasks, order, err := replay.DrawPaper(seed, f.demands, len(f.kinds), fleet.NewState(f.kinds).Capacity(),
+		replay.PaperLoad)
 	if err != nil {
 		t.Fatal(err)
 	}

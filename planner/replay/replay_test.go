@@ -58,7 +58,8 @@ func TestEveryDropIsCountedWithItsReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := replay.Tally{Arrived: 7, Demanded: 6500, Allocated: 3000}
-	want.By[replay.Placed], want.By[replay.NoModel], want.By[replay.TooLarge], want.By[replay.Full] = 3, 1, 2, 1
+	want.By[replay.Placed], want.By[replay.NoModel], want.By[replay.TooLarge], want.By[replay.Full] = 3, 1,
+		2, 1
 	if tally != want || tally.Placed() != 3 || tally.Dropped() != 4 {
 		t.Errorf("%+v, want %+v", tally, want)
 	}
@@ -88,7 +89,8 @@ func TestACurveHasARowForEachHundredthThatAnArrivalPasses(t *testing.T) {
 	state := fleet.NewState(twoKinds())
 	m := fleet.NewWorkload(list, fleet.PaperCover)
 	sampler := replay.NewSampler(m, state)
-	if _, err := replay.Inflate(t.Context(), chooser(t, "pwr", m, state), stream(list...), sampler); err != nil {
+	if _, err := replay.Inflate(t.Context(), chooser(t, "pwr", m, state), stream(list...),
+		sampler); err != nil {
 		t.Fatal(err)
 	}
 	points := sampler.Points()
@@ -100,7 +102,8 @@ func TestACurveHasARowForEachHundredthThatAnArrivalPasses(t *testing.T) {
 		t.Fatalf("rows after arrivals %v, want %v", arrived, want)
 	}
 	last := points[2]
-	if last.Placed != 5 || last.Ratio != 1 || last.GPU != 120 || last.CPU != 0 || last.Power() != 120 || last.Load != 0.015 {
+	if last.Placed != 5 || last.Ratio != 1 || last.GPU != 120 || last.CPU != 0 || last.Power() != 120 ||
+		last.Load != 0.015 {
 		t.Errorf("%+v", last)
 	}
 	if want := state.Fragmented(fleet.NewFragmentation(m)); last.Fragmented != want {
@@ -122,7 +125,8 @@ func TestAReadingIsHalfwayBetweenTheStatesAroundALoad(t *testing.T) {
 	state := fleet.NewState(twoKinds())
 	gauge := replay.NewLoadGauge(state, []float64{0.5, 1.2, 3})
 	list := []fleet.Demand{whole, {CPU: 1}, whole, whole, whole} // loads 1/3, 1/3, 2/3, 1, 4/3
-	if _, err := replay.Inflate(t.Context(), chooser(t, "fgd", nil, state), stream(list...), gauge); err != nil {
+	if _, err := replay.Inflate(t.Context(), chooser(t, "fgd", nil, state), stream(list...),
+		gauge); err != nil {
 		t.Fatal(err)
 	}
 	got := gauge.Readings()
@@ -140,7 +144,10 @@ func TestAReadingIsHalfwayBetweenTheStatesAroundALoad(t *testing.T) {
 // demands draws a list of tasks.
 func demands(t *rapid.T) []fleet.Demand {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) fleet.Demand {
-		d := fleet.Demand{CPU: 1000 * int64(rapid.IntRange(0, 5).Draw(t, "cpu")), GPUs: rapid.IntRange(0, 3).Draw(t, "gpus")}
+		d := fleet.Demand{
+			CPU:  1000 * int64(rapid.IntRange(0, 5).Draw(t, "cpu")),
+			GPUs: rapid.IntRange(0, 3).Draw(t, "gpus"),
+		}
 		switch {
 		case d.GPUs == 1:
 			d.Milli = rapid.IntRange(1, fleet.WholeGPU).Draw(t, "milli")
@@ -197,7 +204,8 @@ func wantPart(t *rapid.T, list []fleet.Demand, rows []int32, capacity int64) {
 		drawn += int64(list[row].GPUMilli())
 	}
 	if drawn > capacity || len(rows) > len(list) {
-		t.Fatalf("%d tasks with %d milli-GPU, want a part of the %d with at most %d", len(rows), drawn, len(list), capacity)
+		t.Fatalf("%d tasks with %d milli-GPU, want a part of the %d with at most %d", len(rows), drawn,
+			len(list), capacity)
 	}
 }
 
@@ -235,7 +243,8 @@ func TestInflationTakesNoMemoryForAnArrival(t *testing.T) {
 		return testing.AllocsPerRun(3, func() {
 			state := fleet.NewState(kinds)
 			sampler, gauge := replay.NewSampler(m, state), replay.NewLoadGauge(state, []float64{0.1, 0.2})
-			if _, err := replay.Inflate(context.Background(), chooser(t, "pwr+fgd:0.1", m, state), s, sampler, gauge); err != nil {
+			if _, err := replay.Inflate(context.Background(), chooser(t, "pwr+fgd:0.1", m, state), s, sampler,
+				gauge); err != nil {
 				t.Error(err)
 			}
 		})

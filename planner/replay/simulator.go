@@ -16,7 +16,9 @@ type RandomSource interface {
 // the first of equally good ones is taken, a random one: rows of the list of
 // tasks, and of the list of nodes. Numbers are drawn as the paper's simulator
 // draws them, so that its seeds lead to its streams and its orders.
-func DrawPaper(seed uint64, list []fleet.Demand, nodes int, capacity int64, load float64) (tasks []int32, order []int, err error) {
+func DrawPaper(
+	seed uint64, list []fleet.Demand, nodes int, capacity int64, load float64,
+) (tasks []int32, order []int, err error) {
 	dice := simulatorSource{rand.New(rand.NewSource(int64(seed)))}
 	dice.skip(drawnBefore)
 	if tasks, err = Draw(dice, list, capacity, load); err != nil {

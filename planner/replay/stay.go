@@ -43,7 +43,9 @@ const maxTasks = 4e6
 // for each node. Tasks arrive from 0 to twice the horizon. Stays of no length
 // and of tasks that no empty node could take are left out; unfit is how many.
 // It is an error if what is left asks for no GPUs.
-func (t Traffic) Arrivals(stays []RecordedTask, kinds []*fleet.Kind, rng *rand.Rand) (tasks []planner.Task, unfit int, err error) {
+func (t Traffic) Arrivals(
+	stays []RecordedTask, kinds []*fleet.Kind, rng *rand.Rand,
+) (tasks []planner.Task, unfit int, err error) {
 	if !(t.Load > 0) || !(t.Horizon > 0) || math.IsInf(t.Load+t.Horizon, 0) {
 		return nil, 0, fmt.Errorf("load %v and horizon %v s, want finite numbers above 0", t.Load, t.Horizon)
 	}
@@ -59,7 +61,8 @@ func (t Traffic) Arrivals(stays []RecordedTask, kinds []*fleet.Kind, rng *rand.R
 	mean /= float64(len(templates))
 	rate := t.Load * float64(fleet.NewState(kinds).Capacity()) / mean
 	if rate*2*t.Horizon > maxTasks {
-		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load, t.Horizon, rate*2*t.Horizon, float64(maxTasks))
+		return nil, unfit, fmt.Errorf("load %v for %v s takes %.3g tasks, want at most %.3g", t.Load,
+			t.Horizon, rate*2*t.Horizon, float64(maxTasks))
 	}
 	const more = 1.02 // room for a few more tasks than are expected
 	tasks = make([]planner.Task, 0, int(rate*2*t.Horizon*more))
@@ -76,7 +79,9 @@ var errNoTask = errors.New("no task that fits on a node stays and asks for GPUs"
 // AsRecorded is the stream of tasks as they came, from time 0, whole stays; unfit
 // is how many were left out, as in [Traffic.Arrivals]. The tasks arrived within
 // span seconds.
-func AsRecorded(stays []RecordedTask, kinds []*fleet.Kind) (tasks []planner.Task, unfit int, span float64, err error) {
+func AsRecorded(
+	stays []RecordedTask, kinds []*fleet.Kind,
+) (tasks []planner.Task, unfit int, span float64, err error) {
 	templates := templates(stays, kinds, math.Inf(1))
 	if len(templates) == 0 {
 		return nil, len(stays), 0, errNoTask
@@ -191,7 +196,9 @@ type StreamResult struct {
 
 // Run plays the tasks with the planner's engine.
 func (s *StreamRun) Run(ctx context.Context, tasks []planner.Task) (*StreamResult, error) {
-	p := &planner.Problem{Cluster: s.cluster(), Tasks: append(slices.Clip(tasks), s.endMarker()), Mode: planner.Online}
+	p := &planner.Problem{
+		Cluster: s.cluster(), Tasks: append(slices.Clip(tasks), s.endMarker()), Mode: planner.Online,
+	}
 	meter := &stateMean{from: s.From, to: s.To}
 	policy := &planner.Policy{
 		Tune: tune.None, Pick: s.Pick, Park: s.Park,

@@ -63,7 +63,10 @@ func run(tb testing.TB, s *replay.StreamRun, stays ...replay.RecordedTask) *repl
 }
 
 func TestMeanDemandOfADrawnStreamIsThePartOfTheCapacityAskedFor(t *testing.T) {
-	stays := []replay.RecordedTask{stay(0, 10, whole(1)), stay(0, 300, fleet.Demand{CPU: 1, GPUs: 1, Milli: 250}), stay(0, 40, whole(2)), stay(0, 90, fleet.Demand{CPU: 500})}
+	stays := []replay.RecordedTask{
+		stay(0, 10, whole(1)), stay(0, 300, fleet.Demand{CPU: 1, GPUs: 1, Milli: 250}), stay(0, 40, whole(2)),
+		stay(0, 90, fleet.Demand{CPU: 500}),
+	}
 	kinds := twoKinds()
 	for _, load := range []float64{0.3, 0.95} {
 		const horizon = 20_000
@@ -97,7 +100,8 @@ func TestMeanDemandOfADrawnStreamIsThePartOfTheCapacityAskedFor(t *testing.T) {
 func TestLongStaysAreCutToTheHorizonAndHopelessOnesLeftOutAndCounted(t *testing.T) {
 	stays := []replay.RecordedTask{
 		stay(0, 1e9, whole(1)), stay(0, 5, whole(3)), stay(0, 5, fleet.Demand{CPU: 9000}),
-		stay(0, 5, fleet.Demand{CPU: 1, GPUs: 1, Milli: 500, Spec: "C"}), stay(0, 0, whole(1)), stay(0, math.NaN(), whole(1)),
+		stay(0, 5, fleet.Demand{CPU: 1, GPUs: 1, Milli: 500, Spec: "C"}), stay(0, 0, whole(1)),
+		stay(0, math.NaN(), whole(1)),
 	}
 	tasks, unfit, err := replay.Traffic{Load: 1, Horizon: 50}.Arrivals(stays, twoKinds(), dice(1))
 	if err != nil {
@@ -120,14 +124,18 @@ func TestAStreamThatCantBeDrawnIsAnError(t *testing.T) {
 		traffic replay.Traffic
 		stays   []replay.RecordedTask
 	}{
-		"no load":       {replay.Traffic{Horizon: 1}, one},
-		"no horizon":    {replay.Traffic{Load: 1}, one},
-		"endless":       {replay.Traffic{Load: 1, Horizon: math.Inf(1)}, one},
-		"not a number":  {replay.Traffic{Load: math.NaN(), Horizon: 1}, one},
-		"no stays":      {replay.Traffic{Load: 1, Horizon: 1}, nil},
-		"no GPUs asked": {replay.Traffic{Load: 1, Horizon: 1}, []replay.RecordedTask{stay(0, 1, fleet.Demand{CPU: 1})}},
-		"too many":      {replay.Traffic{Load: 1, Horizon: 1e9}, []replay.RecordedTask{stay(0, 1e-3, whole(1))}},
-		"too large":     {replay.Traffic{Load: 1, Horizon: 1e6}, []replay.RecordedTask{stay(0, 1, whole(1))}},
+		"no load":      {replay.Traffic{Horizon: 1}, one},
+		"no horizon":   {replay.Traffic{Load: 1}, one},
+		"endless":      {replay.Traffic{Load: 1, Horizon: math.Inf(1)}, one},
+		"not a number": {replay.Traffic{Load: math.NaN(), Horizon: 1}, one},
+		"no stays":     {replay.Traffic{Load: 1, Horizon: 1}, nil},
+		"no GPUs asked": {
+			replay.Traffic{Load: 1, Horizon: 1}, []replay.RecordedTask{stay(0, 1, fleet.Demand{CPU: 1})},
+		},
+		"too many": {
+			replay.Traffic{Load: 1, Horizon: 1e9}, []replay.RecordedTask{stay(0, 1e-3, whole(1))},
+		},
+		"too large": {replay.Traffic{Load: 1, Horizon: 1e6}, []replay.RecordedTask{stay(0, 1, whole(1))}},
 	} {
 		if tasks, _, err := c.traffic.Arrivals(c.stays, twoKinds(), rng); err == nil {
 			t.Errorf("%s: %d tasks and no error", name, len(tasks))
@@ -163,7 +171,9 @@ func TestPassageCountsSleepAndTheTimeThatWakingTakes(t *testing.T) {
 	got := run(t, s, stay(0, 20, whole(1)), stay(50, 30, whole(1)))
 	const asleep = 15 + 5
 	busy := 2*10.0 + 20 + 30 // a task that starts later holds its place from when it was put there
-	want := replay.StreamResult{Arrived: 2, Waited: 2, MeanWait: 10, Wait95: 10, Asleep: asleep / 100.0, Allocated: busy / 100 / 2}
+	want := replay.StreamResult{
+		Arrived: 2, Waited: 2, MeanWait: 10, Wait95: 10, Asleep: asleep / 100.0, Allocated: busy / 100 / 2,
+	}
 	want.Power = dvfsmodel.Watt((busy*(110+80) + (100-busy-asleep)*(20+20) + asleep*3) / 100)
 	want.Cost = float64(want.Power)
 	if *got != want {
@@ -174,7 +184,8 @@ func TestPassageCountsSleepAndTheTimeThatWakingTakes(t *testing.T) {
 func TestOnlyTheTimeObservedCounts(t *testing.T) {
 	s := sojourn(t, "pwr", steppedKinds()[:1])
 	s.From, s.To = 50, 60
-	got := run(t, s, stay(0, 55, whole(2)), stay(1, 1000, whole(1)), stay(52, 1, whole(1)), stay(61, 1, whole(1)))
+	got := run(t, s, stay(0, 55, whole(2)), stay(1, 1000, whole(1)), stay(52, 1, whole(1)),
+		stay(61, 1, whole(1)))
 	if got.Arrived != 1 || got.Waited != 1 || got.Allocated != (5*2+1*2+4)/20.0 {
 		t.Errorf("%+v", *got)
 	}
@@ -240,7 +251,8 @@ func TestAfterEverythingLeftTheClusterIsAsNew(t *testing.T) {
 		list := demands(t)
 		stays := make([]replay.RecordedTask, len(list))
 		for i, d := range list {
-			stays[i] = stay(rapid.Float64Range(0, 50).Draw(t, "arrival"), rapid.Float64Range(1, 50).Draw(t, "seconds"), d)
+			stays[i] = stay(rapid.Float64Range(0, 50).Draw(t, "arrival"),
+				rapid.Float64Range(1, 50).Draw(t, "seconds"), d)
 		}
 		s := &replay.StreamRun{Kinds: kinds, Park: park.Never{}, To: 100}
 		if rapid.Bool().Draw(t, "sleep") {
@@ -301,7 +313,9 @@ func wantFresh(t *rapid.T, state *fleet.State, kinds []*fleet.Kind) {
 }
 
 func TestABatchIsOrderedLargestFirstAndKeepsItsTasks(t *testing.T) {
-	list := []fleet.Demand{{CPU: 9000}, {CPU: 1, GPUs: 1, Milli: 500}, whole(2), {CPU: 2, GPUs: 1, Milli: 500}, {CPU: 1}}
+	list := []fleet.Demand{
+		{CPU: 9000}, {CPU: 1, GPUs: 1, Milli: 500}, whole(2), {CPU: 2, GPUs: 1, Milli: 500}, {CPU: 1},
+	}
 	for size, want := range map[int][]int32{
 		1: {0, 1, 2, 3, 4, 1}, 2: {1, 0, 2, 3, 1, 4}, 4: {2, 3, 1, 0, 1, 4}, 100: {2, 3, 1, 1, 0, 4},
 	} {

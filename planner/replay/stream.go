@@ -55,7 +55,8 @@ var ErrNoLoad = errors.New("too few tasks ask for GPUs")
 // can't make the load is an error with the cause [ErrNoLoad].
 func Draw(dice RandomSource, list []fleet.Demand, capacity int64, load float64) ([]int32, error) {
 	if !(load >= 0) || capacity < 0 {
-		return nil, fmt.Errorf("drawing tasks up to load %v of %d milli-GPU, want both 0 or more", load, capacity)
+		return nil, fmt.Errorf("drawing tasks up to load %v of %d milli-GPU, want both 0 or more",
+			load, capacity)
 	}
 	for i := range list {
 		if err := list[i].Validate(); err != nil {

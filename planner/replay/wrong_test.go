@@ -36,7 +36,9 @@ func TestAStreamThatCannotBeDrawnIsAnError(t *testing.T) {
 
 func TestAStayThatArrivedAtNoTimeIsAnError(t *testing.T) {
 	kind := &fleet.Kind{GPUs: 1}
-	stay := replay.RecordedTask{Demand: fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}, Arrived: math.NaN(), Seconds: 5}
+	stay := replay.RecordedTask{
+		Demand: fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}, Arrived: math.NaN(), Seconds: 5,
+	}
 	if _, _, _, err := replay.AsRecorded([]replay.RecordedTask{stay}, []*fleet.Kind{kind}); err == nil {
 		t.Error("no error, want one that names the stay")
 	}

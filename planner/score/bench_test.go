@@ -16,20 +16,30 @@ import (
 func ourRules(m fleet.Workload) map[string]func() score.Rule {
 	return map[string]func() score.Rule{
 		"Priced": func() score.Rule {
-			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPriced(m, score.DefaultPrices()), Weight: 1}}}
+			return score.Rule{
+				Parts: []score.WeightedScorer{{Scorer: score.NewPriced(m, score.DefaultPrices()), Weight: 1}},
+			}
 		},
 		"Potential": func() score.Rule {
-			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewPotential(m, score.DefaultPotentialPrices()), Weight: 1}}}
+			return score.Rule{
+				Parts: []score.WeightedScorer{{
+					Scorer: score.NewPotential(m, score.DefaultPotentialPrices()), Weight: 1,
+				}},
+			}
 		},
 		"ExpectedPWR+FGD": func() score.Rule {
-			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewExpectedPWR(m), Weight: 100}, {Scorer: score.NewFGD(m), Weight: 900}}}
+			return score.Rule{Parts: []score.WeightedScorer{
+				{Scorer: score.NewExpectedPWR(m), Weight: 100}, {Scorer: score.NewFGD(m), Weight: 900},
+			}}
 		},
 		"ExpectedPWR": func() score.Rule {
 			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.NewExpectedPWR(m), Weight: 1}}}
 		},
 		"Auto": func() score.Rule {
 			return score.Rule{
-				Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500}},
+				Parts: []score.WeightedScorer{
+					{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500},
+				},
 				Weigh: score.NewAutoAlpha(m),
 			}
 		},
@@ -43,7 +53,10 @@ func BenchmarkDefaultRun(b *testing.B) {
 	m := o.workload()
 	rules := paperRules(m)
 	maps.Copy(rules, ourRules(m))
-	for _, name := range []string{"PWR100_FGD900", "PWR", "FGD", "BestFit", "GpuClustering", "Auto", "Priced", "ExpectedPWR", "Potential"} {
+	for _, name := range []string{
+		"PWR100_FGD900", "PWR", "FGD", "BestFit", "GpuClustering", "Auto", "Priced",
+		"ExpectedPWR", "Potential",
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			start := cpuSeconds(b)
@@ -141,7 +154,9 @@ func townDemands(rng *rand.Rand) []fleet.Demand {
 }
 
 // newTown fills a cluster of so many nodes to a part of its GPU capacity.
-func newTown(tb testing.TB, nodes int, full float64, choose func(fleet.Workload, *fleet.State) score.Chooser) *town {
+func newTown(
+	tb testing.TB, nodes int, full float64, choose func(fleet.Workload, *fleet.State) score.Chooser,
+) *town {
 	tb.Helper()
 	w := &town{rng: rand.New(rand.NewPCG(1, uint64(nodes)))}
 	kinds, parts := townKinds()

@@ -112,5 +112,6 @@ func (o *powerState) addedPower(d *fleet.Demand) (watts float64, ok bool) {
 		return 0, false
 	}
 	k := o.n.Kind
-	return k.Power.Cost(k.Power.CPU(k.CPU, o.n.CPU-d.CPU)+k.Power.GPU(k.GPUs, k.GPUs-o.idle+waking)) - o.watts, true
+	return k.Power.Cost(k.Power.CPU(k.CPU, o.n.CPU-d.CPU)+k.Power.GPU(k.GPUs, k.GPUs-o.idle+waking)) -
+		o.watts, true
 }

@@ -45,7 +45,10 @@ func NewIndex(r Rule, s *fleet.State) Chooser {
 		return NewFullScan(r, s)
 	}
 	nodes := s.Len()
-	return newIndex(r, s, limits{ranked: 64 + 1<<24/max(nodes, 1), classes: 2*nodes + 1<<14, memo: 1 << min(8+bits.Len(uint(nodes)), 15)})
+	return newIndex(r, s, limits{
+		ranked: 64 + 1<<24/max(nodes, 1), classes: 2*nodes + 1<<14,
+		memo: 1 << min(8+bits.Len(uint(nodes)), 15),
+	})
 }
 
 // limits are how much an Index remembers before it starts afresh.
@@ -55,7 +58,8 @@ func newIndex(r Rule, s *fleet.State, l limits) *Index {
 	return &Index{
 		changeTracker: newChangeTracker(s), mix: newActiveRule(r), limits: l,
 		ranked: make(map[fleet.Demand]rankedNodes), shapes: make(map[fleet.Demand]uint32),
-		memo: newScoreCache(len(r.Parts), l.memo), classes: newNodeClasses(l.classes), class: make([]uint32, s.Len()),
+		memo: newScoreCache(len(r.Parts), l.memo), classes: newNodeClasses(l.classes),
+		class: make([]uint32, s.Len()),
 	}
 }
 
@@ -151,7 +155,10 @@ type changeTracker struct {
 }
 
 func newChangeTracker(s *fleet.State) changeTracker {
-	t := changeTracker{stateOwner: stateOwner{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()), kinds: make([]int32, s.Len())}
+	t := changeTracker{
+		stateOwner: stateOwner{s}, journal: newJournal(s.Len()), nodes: make([]fleet.Node, s.Len()),
+		kinds: make([]int32, s.Len()),
+	}
 	numbers := make(map[*fleet.Kind]int32)
 	for i := range t.nodes {
 		t.nodes[i] = s.Node(i).WithSortedGPUs()

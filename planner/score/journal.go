@@ -11,7 +11,9 @@ type journal struct {
 }
 
 func newJournal(nodes int) journal {
-	j := journal{stamps: make([]uint64, nodes), next: make([]int32, nodes), prev: make([]int32, nodes), head: -1}
+	j := journal{
+		stamps: make([]uint64, nodes), next: make([]int32, nodes), prev: make([]int32, nodes), head: -1,
+	}
 	for i := range nodes {
 		j.next[i], j.prev[i] = int32(i)+1, int32(i)-1
 	}

@@ -46,7 +46,8 @@ func loadOpenb(tb testing.TB, trace string) *openb {
 	for _, row := range shareddata.Rows(tb, shareddata.Path(tb, "openb/nodes_"+trace+"_42.csv")) {
 		key := row["model"] + "/" + row["cpu_milli"] + "/" + row["memory_mib"] + "/" + row["gpu"]
 		if kinds[key] == nil {
-			kinds[key] = kindOf(row["model"], whole(tb, row["cpu_milli"]), whole(tb, row["memory_mib"]), int(whole(tb, row["gpu"])))
+			kinds[key] = kindOf(row["model"], whole(tb, row["cpu_milli"]), whole(tb, row["memory_mib"]),
+				int(whole(tb, row["gpu"])))
 		}
 		o.kinds = append(o.kinds, kinds[key])
 		o.names = append(o.names, row["sn"])

@@ -16,7 +16,9 @@ type FullScan struct {
 
 // NewFullScan is a chooser for a cluster, which it owns from now on.
 func NewFullScan(r Rule, s *fleet.State) *FullScan {
-	return &FullScan{stateOwner: stateOwner{s}, mix: newActiveRule(r), bounds: make([]scoreRange, len(r.Parts))}
+	return &FullScan{
+		stateOwner: stateOwner{s}, mix: newActiveRule(r), bounds: make([]scoreRange, len(r.Parts)),
+	}
 }
 
 // Choose scores every node.

@@ -38,9 +38,11 @@ type Potential struct {
 
 // PotentialPrices turn what is left of a node into watts.
 type PotentialPrices struct {
-	Next       float64 // part of the watts of the next task that counts now
-	Block      float64 // W that a next task counts for which there is no room
-	Spare      float64 // W for each free vCPU beyond SpareCPUs for each free GPU: only tasks without GPU can use it
+	Next  float64 // part of the watts of the next task that counts now
+	Block float64 // W that a next task counts for which there is no room
+	// W for each free vCPU beyond SpareCPUs for each free GPU: only tasks without GPU can
+	// use it.
+	Spare      float64
 	SpareCPUs  float64 // vCPU for a GPU
 	Fragment   float64 // W for each GPU of expected fragmentation
 	Hole       float64 // W for each GPU that busy GPUs have left and no shared task can fill
@@ -64,7 +66,8 @@ func DefaultPotentialPrices() PotentialPrices {
 // NewPotential prepares the potential for a target workload.
 func NewPotential(m fleet.Workload, prices PotentialPrices) *Potential {
 	return &Potential{
-		prices: prices, workload: m, views: make(map[*fleet.Kind]*kindTarget), holes: holesOf(m), known: newPotentialCache(), factor: 1,
+		prices: prices, workload: m, views: make(map[*fleet.Kind]*kindTarget), holes: holesOf(m),
+		known: newPotentialCache(), factor: 1,
 	}
 }
 
@@ -73,7 +76,9 @@ func NewPotential(m fleet.Workload, prices PotentialPrices) *Potential {
 // growths that were added up in different orders are equal.
 func (p *Potential) Score(d *fleet.Demand, n *fleet.Node) (float64, planner.GPUSet) {
 	before := p.nodePotential(n)
-	return bestGPU(d, n, func(after fleet.Node) float64 { return math.Round((before-p.nodePotential(&after))*1e6) / 1e6 })
+	return bestGPU(d, n, func(after fleet.Node) float64 {
+		return math.Round((before-p.nodePotential(&after))*1e6) / 1e6
+	})
 }
 
 // nodePotential is the potential of a node.
@@ -94,8 +99,10 @@ func (p *Potential) value(k *fleet.Kind, v *cachedPotential) (steady, scarce flo
 		unfilled += int(p.holes[left])
 	}
 	gpus, cpus := float64(r.left)/fleet.WholeGPU, float64(r.cpu)/1000
-	steady = r.watts + float64(p.prices.Next*next) + float64(p.prices.Spare*max(0, cpus-float64(p.prices.SpareCPUs*gpus)))
-	scarce = float64(p.prices.Fragment*fragment/fleet.WholeGPU) + float64(p.prices.Hole*float64(unfilled)/fleet.WholeGPU) +
+	steady = r.watts + float64(p.prices.Next*next) +
+		float64(p.prices.Spare*max(0, cpus-float64(p.prices.SpareCPUs*gpus)))
+	scarce = float64(p.prices.Fragment*fragment/fleet.WholeGPU) +
+		float64(p.prices.Hole*float64(unfilled)/fleet.WholeGPU) +
 		float64(p.prices.Starve*max(0, gpus-cpus/p.prices.StarveCPUs)) +
 		float64(p.prices.Strand*max(0, gpus-cpus/p.prices.StrandCPUs))
 	return steady, scarce

@@ -25,15 +25,53 @@ func TestEachTermOfThePotentialByHand(t *testing.T) {
 		gpus   planner.GPUSet
 	}{
 		{"power: an idle GPU", score.PotentialPrices{}, share(700), full, -120, 1 << 4},
-		{"power: waking a node of 285 W idle and 7 W asleep", score.PotentialPrices{}, fleet.Demand{CPU: 1}, &asleep, -(285 - 7 + 105), 0},
-		{"next: the half that fits on GPU 1 would need an idle one", score.PotentialPrices{Next: 1}, share(300), full, 0, 1 << 2},
-		{"next: a busy GPU is left", score.PotentialPrices{Next: 1}, share(500), &empty, -(120 + 105) + (120 + 105), 1 << 0},
-		{"block: no vCPU is left, and a package is busy", score.PotentialPrices{Next: 0.1, Block: 450}, fleet.Demand{CPU: 56_000}, full, -105 - 45, 0},
-		{"spare: 56 vCPU for 5.4 GPUs become 55", score.PotentialPrices{Spare: 3, SpareCPUs: 10}, fleet.Demand{CPU: 1000}, full, 3, 0},
+		{
+			"power: waking a node of 285 W idle and 7 W asleep",
+			score.PotentialPrices{},
+			fleet.Demand{CPU: 1},
+			&asleep, -(285 - 7 + 105), 0,
+		},
+		{
+			"next: the half that fits on GPU 1 would need an idle one",
+			score.PotentialPrices{Next: 1},
+			share(300), full, 0, 1 << 2,
+		},
+		{
+			"next: a busy GPU is left",
+			score.PotentialPrices{Next: 1},
+			share(500), &empty,
+			-(120 + 105) + (120 + 105), 1 << 0,
+		},
+		{
+			"block: no vCPU is left, and a package is busy",
+			score.PotentialPrices{Next: 0.1, Block: 450},
+			fleet.Demand{CPU: 56_000},
+			full, -105 - 45, 0,
+		},
+		{
+			"spare: 56 vCPU for 5.4 GPUs become 55",
+			score.PotentialPrices{Spare: 3, SpareCPUs: 10},
+			fleet.Demand{CPU: 1000},
+			full, 3, 0,
+		},
 		{"fragment: 300 more", score.PotentialPrices{Fragment: 200}, share(700), full, -(120 + 60), 1 << 4},
-		{"hole: 400 becomes 100; 600, a hole of 100, would become 300", score.PotentialPrices{Hole: 100}, share(300), full, 30, 1 << 2},
-		{"starve: 1.4 GPUs become none", score.PotentialPrices{Starve: 100, StarveCPUs: 14}, fleet.Demand{CPU: 4000, GPUs: 2, Milli: 1000}, full, -240 + 140, 0},
-		{"strand", score.PotentialPrices{Strand: 100, StrandCPUs: 13}, share(700), full, -(120 + 100*((4.7-4)-(5.4-56./13))), 1 << 4},
+		{
+			"hole: 400 becomes 100; 600, a hole of 100, would become 300",
+			score.PotentialPrices{Hole: 100},
+			share(300), full, 30, 1 << 2,
+		},
+		{
+			"starve: 1.4 GPUs become none",
+			score.PotentialPrices{Starve: 100, StarveCPUs: 14},
+			fleet.Demand{CPU: 4000, GPUs: 2, Milli: 1000},
+			full, -240 + 140, 0,
+		},
+		{
+			"strand",
+			score.PotentialPrices{Strand: 100, StrandCPUs: 13},
+			share(700), full,
+			-(120 + 100*((4.7-4)-(5.4-56./13))), 1 << 4,
+		},
 	} {
 		c.prices.StarveCPUs, c.prices.StrandCPUs = max(1, c.prices.StarveCPUs), max(1, c.prices.StrandCPUs)
 		got, gpus := score.NewPotential(m, c.prices).Score(&c.d, c.n)
@@ -75,7 +113,20 @@ func TestPricesRiseByStepsAndDoNotFlutterWhenTheLoadDoes(t *testing.T) {
 		gpus int
 		want float64
 	}{
-		{0, 1}, {70, 1}, {74, 1}, {75, 2.25}, {74, 2.25}, {75, 2.25}, {73, 1}, {80, 3.5}, {85, 4.75}, {90, 6}, {89, 6}, {88, 4.75}, {100, 6}, {10, 1},
+		{0, 1},
+		{70, 1},
+		{74, 1},
+		{75, 2.25},
+		{74, 2.25},
+		{75, 2.25},
+		{73, 1},
+		{80, 3.5},
+		{85, 4.75},
+		{90, 6},
+		{89, 6},
+		{88, 4.75},
+		{100, 6},
+		{10, 1},
 	} {
 		cluster.to(t, c.gpus)
 		changed := p.Update(cluster.s)

@@ -94,7 +94,8 @@ func residualOf(k *fleet.Kind, v *cachedPotential) residual {
 // addedPower is the watts of a task more that makes some idle GPUs busy.
 func (r *residual) addedPower(cpu int64, waking int) float64 {
 	p := &r.kind.Power
-	return p.Cost(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts + float64(p.Cost(p.GPUBusy-p.GPUIdle)*float64(waking)) - r.watts
+	return p.Cost(p.CPU(r.kind.CPU, r.cpu-cpu)) + r.gpuWatts +
+		float64(p.Cost(p.GPUBusy-p.GPUIdle)*float64(waking)) - r.watts
 }
 
 // kindTarget is the target workload as a kind of node sees it.

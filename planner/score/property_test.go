@@ -103,7 +103,8 @@ func TestIndexChoosesWhatThePlainScanChooses(t *testing.T) {
 		demands := drawDemands(t, 10)
 		rules := drawRule(t, fleet.NewWorkload(demands, fleet.PaperCover))
 		live(t, demands, score.NewFullScan(rules[0], fleet.NewState(kinds)),
-			score.NewIndex(rules[1], fleet.NewState(kinds)), score.NewForgetfulIndex(rules[2], fleet.NewState(kinds)))
+			score.NewIndex(rules[1], fleet.NewState(kinds)), score.NewForgetfulIndex(rules[2],
+				fleet.NewState(kinds)))
 	})
 }
 
@@ -111,7 +112,8 @@ func TestRandomDrawsWhatThePlainScanDraws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := drawKinds(t)
 		seed := rapid.Uint64().Draw(t, "seed")
-		live(t, drawDemands(t, 10), score.NewFullScanRandom(fleet.NewState(kinds), seed), score.NewRandom(fleet.NewState(kinds), seed))
+		live(t, drawDemands(t, 10), score.NewFullScanRandom(fleet.NewState(kinds), seed),
+			score.NewRandom(fleet.NewState(kinds), seed))
 	})
 }
 

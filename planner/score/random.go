@@ -84,7 +84,10 @@ const maxFittingNodes = 1 << 12
 
 // NewRandom is a chooser for a cluster, which it owns from now on.
 func NewRandom(s *fleet.State, seed uint64) *Random {
-	return &Random{changeTracker: newChangeTracker(s), draw: SplitMix(seed), fitting: make(map[fleet.Demand]*fittingNodes)}
+	return &Random{
+		changeTracker: newChangeTracker(s), draw: SplitMix(seed),
+		fitting: make(map[fleet.Demand]*fittingNodes),
+	}
 }
 
 // Choose draws a node.

@@ -15,11 +15,15 @@ func watt(w float64) dvfsmodel.Watt { return dvfsmodel.Watt(w) }
 // paperRules are the rules of the reference curves by their names there.
 func paperRules(m fleet.Workload) map[string]func() score.Rule {
 	one := func(s func() score.Scorer) func() score.Rule {
-		return func() score.Rule { return score.Rule{Parts: []score.WeightedScorer{{Scorer: s(), Weight: 1000}}} }
+		return func() score.Rule {
+			return score.Rule{Parts: []score.WeightedScorer{{Scorer: s(), Weight: 1000}}}
+		}
 	}
 	blend := func(pwr float64) func() score.Rule {
 		return func() score.Rule {
-			return score.Rule{Parts: []score.WeightedScorer{{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: 1000 - pwr}}}
+			return score.Rule{Parts: []score.WeightedScorer{
+				{Scorer: score.PWR{}, Weight: pwr}, {Scorer: score.NewFGD(m), Weight: 1000 - pwr},
+			}}
 		}
 	}
 	return map[string]func() score.Rule{
@@ -47,7 +51,8 @@ func TestDecisionsAreTheReferencesArrivalByArrival(t *testing.T) {
 			for i, want := range rows {
 				node, gpus := o.step(t, c, i)
 				if node != want["node"] || gpus != want["gpus"] {
-					t.Fatal(trouble(i, "%+v to %q on %q, want %q on %q", o.arrivals[i], node, gpus, want["node"], want["gpus"]))
+					t.Fatal(trouble(i, "%+v to %q on %q, want %q on %q", o.arrivals[i], node, gpus,
+						want["node"], want["gpus"]))
 				}
 			}
 		})
@@ -72,11 +77,13 @@ func TestCurvesAreTheReferencesAtEveryPoint(t *testing.T) {
 		o := loadOpenb(t, trace)
 		for name, rule := range paperRules(o.workload()) {
 			t.Run(trace+"/"+name, func(t *testing.T) {
-				checkCurve(t, o, score.NewIndex(rule(), fleet.NewState(o.kinds)), "openb/curves/"+trace+"_"+name+"_42.csv")
+				checkCurve(t, o, score.NewIndex(rule(), fleet.NewState(o.kinds)),
+					"openb/curves/"+trace+"_"+name+"_42.csv")
 			})
 		}
 		t.Run(trace+"/Random", func(t *testing.T) {
-			checkCurve(t, o, score.NewRandom(fleet.NewState(o.kinds), 42), "openb/curves/"+trace+"_Random_42.csv")
+			checkCurve(t, o, score.NewRandom(fleet.NewState(o.kinds), 42),
+				"openb/curves/"+trace+"_Random_42.csv")
 		})
 	}
 }

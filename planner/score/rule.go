@@ -54,7 +54,9 @@ type activeRule struct {
 }
 
 func newActiveRule(r Rule) activeRule {
-	m := activeRule{parts: r.Parts, weigh: r.Weigh, weights: make([]float64, len(r.Parts)), ranked: r.Weigh == nil}
+	m := activeRule{
+		parts: r.Parts, weigh: r.Weigh, weights: make([]float64, len(r.Parts)), ranked: r.Weigh == nil,
+	}
 	for i, p := range r.Parts {
 		m.weights[i] = p.Weight
 		if a, ok := p.Scorer.(Adaptive); ok {

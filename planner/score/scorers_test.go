@@ -42,18 +42,36 @@ func TestScoresByHand(t *testing.T) {
 		gpus   planner.GPUSet
 	}{
 		// 40 of 96 vCPU make two of three packages busy; 24 more make the third.
-		{"PWR: a busy GPU with room costs nothing, the first one, not the tightest", score.PWR{}, share(300), full, 0, 1 << 1},
+		{
+			"PWR: a busy GPU with room costs nothing, the first one, not the tightest",
+			score.PWR{},
+			share(300), full, 0, 1 << 1,
+		},
 		{"PWR: an idle GPU where no busy one has room", score.PWR{}, share(700), full, -(150 - 30), 1 << 4},
 		{"PWR: two idle GPUs", score.PWR{}, whole(2), full, -2 * (150 - 30), 0},
 		{"PWR: another package", score.PWR{}, fleet.Demand{CPU: 24_001}, full, -(120 - 15), 0},
-		{"PWR: waking a node of 285 W idle and 7 W asleep", score.PWR{}, fleet.Demand{CPU: 1}, &asleep, -(285 - 7 + 105), 0},
+		{
+			"PWR: waking a node of 285 W idle and 7 W asleep",
+			score.PWR{},
+			fleet.Demand{CPU: 1},
+			&asleep,
+			-(285 - 7 + 105), 0,
+		},
 		// Half a GPU is the only class: shares below 500 are fragments.
-		{"FGD: 600 becomes 300, a fragment; 400 becomes 100, 300 less", score.NewFGD(m), share(300), full, sigmoid(0.3), 1 << 2},
+		{
+			"FGD: 600 becomes 300, a fragment; 400 becomes 100, 300 less", score.NewFGD(m), share(300), full,
+			sigmoid(0.3), 1 << 2,
+		},
 		{"FGD: no GPU, no change", score.NewFGD(m), fleet.Demand{CPU: 1}, full, 50, 0},
 		{"FGD: an idle GPU becomes a fragment", score.NewFGD(m), share(700), full, sigmoid(-0.3), 1 << 4},
 		// 52,000/128,000 and (5,400-300)/8,000 are left.
 		{"BestFit", score.BestFit{}, share(300), full, math.Trunc(100 * (1 - 0.203125 - 0.31875)), 0},
-		{"DotProd", score.DotProd{}, share(300), full, math.Trunc(100 * (1 - (0.4375*0.03125+0.675*0.0375)/2)), 0},
+		{
+			"DotProd",
+			score.DotProd{},
+			share(300), full,
+			math.Trunc(100 * (1 - (0.4375*0.03125+0.675*0.0375)/2)), 0,
+		},
 		{"GpuPacking: the tightest fit has 400 left", score.GpuPacking{}, share(300), full, 96, 0},
 		{"GpuPacking: an idle GPU of a busy node", score.GpuPacking{}, share(700), full, 49, 0},
 		{"GpuPacking: three of them", score.GpuPacking{}, whole(3), full, 47, 0},
@@ -66,11 +84,23 @@ func TestScoresByHand(t *testing.T) {
 		{"GpuClustering: no GPU", score.GpuClustering{}, fleet.Demand{CPU: 1}, full, 0, 0},
 		// An idle GPU: 120 W; a fragment of 300: 60 W. 56 vCPU serve 4.3 GPUs at 13
 		// each, 5.4 are left; 52 serve 4 of 4.7: 0.39 stranded less.
-		{"Priced", score.NewPriced(m, score.DefaultPrices()), share(700), full, -(120 + 60 + 100*((4.7-4)-(5.4-56./13))), 1 << 4},
+		{
+			"Priced", score.NewPriced(m, score.DefaultPrices()), share(700), full,
+			-(120 + 60 + 100*((4.7-4)-(5.4-56./13))), 1 << 4,
+		},
 		// The next half GPU fits on a busy GPU before and after, or just before.
-		{"ExpectedPWR: keeps the busy GPU that a half fits on", score.NewExpectedPWR(m), share(300), full, 0, 1 << 2},
-		{"ExpectedPWR: a half is left on a new busy GPU", score.NewExpectedPWR(m), share(500), &empty, -(120 + 105) + (120 + 105), 1 << 0},
-		{"ExpectedPWR: none is left there, but the CPU is busy", score.NewExpectedPWR(m), share(501), &empty, -(120 + 105) + 105, 1 << 0},
+		{
+			"ExpectedPWR: keeps the busy GPU that a half fits on", score.NewExpectedPWR(m), share(300),
+			full, 0, 1 << 2,
+		},
+		{
+			"ExpectedPWR: a half is left on a new busy GPU", score.NewExpectedPWR(m), share(500), &empty,
+			-(120 + 105) + (120 + 105), 1 << 0,
+		},
+		{
+			"ExpectedPWR: none is left there, but the CPU is busy", score.NewExpectedPWR(m), share(501),
+			&empty, -(120 + 105) + 105, 1 << 0,
+		},
 	} {
 		got, gpus := c.scorer.Score(&c.d, c.n)
 		if math.Abs(got-c.want) > 1e-9 || gpus != c.gpus {
@@ -126,14 +156,35 @@ func TestTheWeightiestPartThatCaresChoosesTheGPU(t *testing.T) {
 		parts []score.WeightedScorer
 		want  int
 	}{
-		{"PWR weighs more", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 600}, {Scorer: score.NewFGD(m), Weight: 400}}, 0},
-		{"FGD weighs more", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 400}, {Scorer: score.NewFGD(m), Weight: 600}}, 1},
-		{"FGD goes first at equal weights", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500}}, 1},
-		{"others in order", []score.WeightedScorer{{Scorer: give{gpu: 5}, Weight: 500}, {Scorer: give{gpu: 6}, Weight: 500}}, 5},
-		{"who doesn't care has no say", []score.WeightedScorer{{Scorer: score.PWR{}, Weight: 1}, {Scorer: score.BestFit{}, Weight: 999}}, 0},
+		{
+			"PWR weighs more", []score.WeightedScorer{
+				{Scorer: score.PWR{}, Weight: 600}, {Scorer: score.NewFGD(m), Weight: 400},
+			}, 0,
+		},
+		{
+			"FGD weighs more", []score.WeightedScorer{
+				{Scorer: score.PWR{}, Weight: 400}, {Scorer: score.NewFGD(m), Weight: 600},
+			}, 1,
+		},
+		{
+			"FGD goes first at equal weights", []score.WeightedScorer{
+				{Scorer: score.PWR{}, Weight: 500}, {Scorer: score.NewFGD(m), Weight: 500},
+			}, 1,
+		},
+		{
+			"others in order", []score.WeightedScorer{
+				{Scorer: give{gpu: 5}, Weight: 500}, {Scorer: give{gpu: 6}, Weight: 500},
+			}, 5,
+		},
+		{
+			"who doesn't care has no say", []score.WeightedScorer{
+				{Scorer: score.PWR{}, Weight: 1}, {Scorer: score.BestFit{}, Weight: 999},
+			}, 0,
+		},
 		{"the tightest fit if nobody cares", []score.WeightedScorer{{Scorer: score.BestFit{}, Weight: 1}}, 2},
 	} {
-		if _, gpus, ok := score.NewFullScan(score.Rule{Parts: c.parts}, s).Choose(&d); !ok || gpus != 1<<c.want {
+		if _, gpus, ok := score.NewFullScan(score.Rule{Parts: c.parts}, s).Choose(&d); !ok ||
+			gpus != 1<<c.want {
 			t.Errorf("%s: GPUs %v (%v), want %d", c.name, gpus.Indexes(), ok, c.want)
 		}
 	}

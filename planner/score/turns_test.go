@@ -8,7 +8,10 @@ import (
 )
 
 func TestIndexAndPlainScanAgreeOverThousandsOfTurns(t *testing.T) {
-	for _, name := range []string{"PWR100_FGD900", "BestFit", "GpuClustering", "Priced", "ExpectedPWR+FGD", "Potential"} {
+	for _, name := range []string{
+		"PWR100_FGD900", "BestFit", "GpuClustering", "Priced", "ExpectedPWR+FGD",
+		"Potential",
+	} {
 		rule := func(m fleet.Workload) score.Rule {
 			rules := paperRules(m)
 			if rules[name] == nil {
@@ -16,14 +19,20 @@ func TestIndexAndPlainScanAgreeOverThousandsOfTurns(t *testing.T) {
 			}
 			return rules[name]()
 		}
-		fast := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser { return score.NewIndex(rule(m), s) })
-		plain := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser { return score.NewFullScan(rule(m), s) })
+		fast := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser {
+			return score.NewIndex(rule(m), s)
+		})
+		plain := newTown(t, 25, 0.7, func(m fleet.Workload, s *fleet.State) score.Chooser {
+			return score.NewFullScan(rule(m), s)
+		})
 		for turn := range 4000 {
 			fast.turn(t, 1)
 			plain.turn(t, 1)
 			a, b := fast.running, plain.running
-			if len(a) != len(b) || a[len(a)-1].node != b[len(b)-1].node || a[len(a)-1].gpus != b[len(b)-1].gpus {
-				t.Fatalf("%s: turn %d: %d tasks, the last %+v; plainly %d, %+v", name, turn, len(a), a[len(a)-1], len(b), b[len(b)-1])
+			if len(a) != len(b) || a[len(a)-1].node != b[len(b)-1].node ||
+				a[len(a)-1].gpus != b[len(b)-1].gpus {
+				t.Fatalf("%s: turn %d: %d tasks, the last %+v; plainly %d, %+v", name, turn, len(a),
+					a[len(a)-1], len(b), b[len(b)-1])
 			}
 		}
 	}
@@ -33,7 +42,8 @@ func TestNodesThatDifferOnlyInTheirTasksKindsAreToldApart(t *testing.T) {
 	pair := fleet.Demand{GPUs: 2, Milli: fleet.WholeGPU}
 	single := fleet.Demand{GPUs: 1, Milli: fleet.WholeGPU}
 	k := kindOf("G2", 96_000, 400_000, 8)
-	c := score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: score.GpuClustering{}, Weight: 1}}}, fleet.NewState([]*fleet.Kind{k, k, k}))
+	c := score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: score.GpuClustering{}, Weight: 1}}},
+		fleet.NewState([]*fleet.Kind{k, k, k}))
 	place := func(node int, d fleet.Demand, gpu int) {
 		t.Helper()
 		if err := c.Place(node, &d, (1<<d.GPUs-1)<<gpu); err != nil {

@@ -19,14 +19,17 @@ func TestScorersByPowerCompareWeightedWatts(t *testing.T) {
 		"epwr":   func() score.Scorer { return score.NewExpectedPWR(m) },
 		"priced": func() score.Scorer { return score.NewPriced(m, score.Prices{CPUsPerGPU: 1}) },
 		"potential": func() score.Scorer {
-			return score.NewPotential(m, score.PotentialPrices{Next: 1, SpareCPUs: 1, StarveCPUs: 1, StrandCPUs: 1, To: 1})
+			return score.NewPotential(m, score.PotentialPrices{
+				Next: 1, SpareCPUs: 1, StarveCPUs: 1, StrandCPUs: 1, To: 1,
+			})
 		},
 	} {
 		for _, weights := range [][2]float64{{0, 0}, {1, 1}, {3, 3}, {1.4, 1}, {1.6, 1}, {0, 0.5}, {1, 0.8}} {
 			kinds := make([]*fleet.Kind, 2)
 			for i := range kinds {
 				kinds[i] = &fleet.Kind{Model: "m", CPU: 32_000, Mem: 1000, GPUs: 2, Power: fleet.Power{
-					GPUIdle: 10, GPUBusy: 110, CPUIdle: 10, CPUBusy: 60, Cores: 16, Threads: 2, Weight: weights[i],
+					GPUIdle: 10, GPUBusy: 110, CPUIdle: 10, CPUBusy: 60, Cores: 16, Threads: 2,
+					Weight: weights[i],
 				}}
 			}
 			kinds[1].Power.GPUBusy, kinds[1].Power.CPUBusy = 160, 85 // half as much again
@@ -35,9 +38,11 @@ func TestScorersByPowerCompareWeightedWatts(t *testing.T) {
 				want = 1
 			}
 			for _, task := range []fleet.Demand{d, shared} {
-				c := score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: scorer(), Weight: 1}}}, fleet.NewState(kinds))
+				c := score.NewIndex(score.Rule{Parts: []score.WeightedScorer{{Scorer: scorer(), Weight: 1}}},
+					fleet.NewState(kinds))
 				if node, _, ok := c.Choose(&task); !ok || node != want {
-					t.Errorf("%s, weights %v, %d milli-GPU: node %d, want %d", name, weights, task.Milli, node, want)
+					t.Errorf("%s, weights %v, %d milli-GPU: node %d, want %d", name, weights,
+						task.Milli, node, want)
 				}
 			}
 		}

@@ -16,9 +16,11 @@ type Sample struct {
 // Fit is a curve with what it was fitted to.
 type Fit struct {
 	Curve
-	Samples  int     // how many there were
-	Outliers int     // how many of them are so far off the curve that they hardly count
-	Residual float64 // the typical difference from the curve, relative to the slowdown (1.4826 times the median)
+	Samples  int // how many there were
+	Outliers int // how many of them are so far off the curve that they hardly count
+	// The typical difference from the curve, relative to the slowdown (1.4826 times the
+	// median).
+	Residual float64
 }
 
 // ErrBadSample says that a sample can't have been observed.
@@ -57,7 +59,8 @@ func FitCurve(samples []Sample) (Fit, error) {
 		before := f.curve
 		f.search()
 		f.downweightOutliers()
-		moved = max(math.Abs(f.curve.Exponent-before.Exponent), math.Abs(f.curve.ByTask-before.ByTask), math.Abs(f.curve.ByMemory-before.ByMemory))
+		moved = max(math.Abs(f.curve.Exponent-before.Exponent), math.Abs(f.curve.ByTask-before.ByTask),
+			math.Abs(f.curve.ByMemory-before.ByMemory))
 	}
 	fit := Fit{Curve: f.curve, Samples: len(samples)}
 	for _, w := range f.weight {

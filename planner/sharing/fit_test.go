@@ -46,7 +46,8 @@ func TestFitCurveRecoversTheCurveThatSamplesCameFrom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Abs(fit.Exponent-c.curve.Exponent) > 3*c.within || math.Abs(fit.ByTask-c.curve.ByTask) > c.within ||
+		if math.Abs(fit.Exponent-c.curve.Exponent) > 3*c.within ||
+			math.Abs(fit.ByTask-c.curve.ByTask) > c.within ||
 			math.Abs(fit.ByMemory-c.curve.ByMemory) > c.within {
 			t.Errorf("%s: %+v, want %+v", name, fit, c.curve)
 		}
@@ -80,13 +81,17 @@ func TestASingleSampleMovesTheFitPartOfTheWay(t *testing.T) {
 func TestASampleThatCannotBeIsAnErrorThatNamesIt(t *testing.T) {
 	good := sharing.Occupancy{LoadPct: []float64{80}, Tasks: 2, Memory: .5}
 	for name, bad := range map[string]sharing.Sample{
-		"no slowdown":      {Occupancy: good},
-		"NaN":              {Occupancy: good, Slowdown: math.NaN()},
-		"nobody there":     {Occupancy: sharing.Occupancy{LoadPct: []float64{80}}, Slowdown: 1},
-		"too much memory":  {Occupancy: sharing.Occupancy{LoadPct: []float64{80}, Tasks: 1, Memory: 1.1}, Slowdown: 1},
-		"no load":          {Occupancy: sharing.Occupancy{Tasks: 1}, Slowdown: 1},
-		"a negative load":  {Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{-1}}, Slowdown: 1},
-		"an infinite load": {Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{math.Inf(1)}}, Slowdown: 1},
+		"no slowdown":  {Occupancy: good},
+		"NaN":          {Occupancy: good, Slowdown: math.NaN()},
+		"nobody there": {Occupancy: sharing.Occupancy{LoadPct: []float64{80}}, Slowdown: 1},
+		"too much memory": {
+			Occupancy: sharing.Occupancy{LoadPct: []float64{80}, Tasks: 1, Memory: 1.1}, Slowdown: 1,
+		},
+		"no load":         {Occupancy: sharing.Occupancy{Tasks: 1}, Slowdown: 1},
+		"a negative load": {Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{-1}}, Slowdown: 1},
+		"an infinite load": {
+			Occupancy: sharing.Occupancy{Tasks: 1, LoadPct: []float64{math.Inf(1)}}, Slowdown: 1,
+		},
 	} {
 		_, err := sharing.FitCurve([]sharing.Sample{{Occupancy: good, Slowdown: 1}, bad})
 		if !errors.Is(err, sharing.ErrBadSample) {
@@ -103,7 +108,8 @@ func TestTheLinearCurveIsLinearContention(t *testing.T) {
 		if got := sharing.LinearCurve().ContentionOf(n, m).Overload(load); got != linear {
 			t.Fatalf("%g, want %g", got, linear)
 		}
-		if worse := (sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}).ContentionOf(n, m).Overload(load); worse < linear {
+		if worse := (sharing.Curve{Exponent: 1.5, ByTask: .1, ByMemory: .1}).ContentionOf(n,
+			m).Overload(load); worse < linear {
 			t.Fatalf("%g, less than %g of Linear", worse, linear)
 		}
 	})

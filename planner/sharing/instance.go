@@ -134,7 +134,8 @@ func (s *Server) validate() error {
 // many slots.
 func (t *Task) validate(gpus, slots int) error {
 	if !isNotNegative(t.MemGB) || !isNotNegative(t.Arrival) {
-		return fmt.Errorf("takes %v GB and arrives at %v s, want finite numbers of 0 or more", t.MemGB, t.Arrival)
+		return fmt.Errorf("takes %v GB and arrives at %v s, want finite numbers of 0 or more",
+			t.MemGB, t.Arrival)
 	}
 	if t.GPUs < 1 || t.GPUs > gpus {
 		return fmt.Errorf("needs %d GPUs, want 1 to %d", t.GPUs, gpus)
@@ -143,7 +144,8 @@ func (t *Task) validate(gpus, slots int) error {
 		return fmt.Errorf("kappa %v, want a finite number of 1 or more", t.Kappa)
 	}
 	if len(t.UtilPct) != slots || slots == 0 {
-		return fmt.Errorf("%d slots, want at least one and as many as the first task has, %d", len(t.UtilPct), slots)
+		return fmt.Errorf("%d slots, want at least one and as many as the first task has, %d",
+			len(t.UtilPct), slots)
 	}
 	for slot, u := range t.UtilPct {
 		if !(u >= 0 && u <= 100) {

@@ -23,9 +23,11 @@ func byHand() *sharing.Instance {
 
 func TestAnInstanceThatMakesNoSenseIsNamed(t *testing.T) {
 	for said, spoil := range map[string]func(*sharing.Instance){
-		"":                       func(*sharing.Instance) {},
-		"frequencies []":         func(in *sharing.Instance) { in.Physics = sharing.Physics{} },
-		"frequencies [900 100]":  func(in *sharing.Instance) { in.Physics.LevelsMHz = []dvfsmodel.MHz{900, 100} },
+		"":               func(*sharing.Instance) {},
+		"frequencies []": func(in *sharing.Instance) { in.Physics = sharing.Physics{} },
+		"frequencies [900 100]": func(in *sharing.Instance) {
+			in.Physics.LevelsMHz = []dvfsmodel.MHz{900, 100}
+		},
 		"power NaN W":            func(in *sharing.Instance) { in.Physics.BaseW = math.NaN() },
 		"step of 0 MHz":          func(in *sharing.Instance) { in.Physics.StepMHz = 0 },
 		"slots of 0 s":           func(in *sharing.Instance) { in.SlotS = 0 },
@@ -47,7 +49,8 @@ func TestAnInstanceThatMakesNoSenseIsNamed(t *testing.T) {
 	} {
 		in := byHand()
 		spoil(in)
-		if err := in.Validate(); (err == nil) != (said == "") || (err != nil && !strings.Contains(err.Error(), said)) {
+		if err := in.Validate(); (err == nil) != (said == "") ||
+			(err != nil && !strings.Contains(err.Error(), said)) {
 			t.Errorf("error is %v, want one with %q", err, said)
 		}
 	}

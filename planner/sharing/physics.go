@@ -49,12 +49,14 @@ func (p *Physics) LowestLevel(overload, kappa float64) (mhz dvfsmodel.MHz, ok bo
 // Validate reports the first thing that makes no sense of frequencies, power or
 // run time.
 func (p *Physics) Validate() error {
-	if len(p.LevelsMHz) == 0 || !(p.LevelsMHz[0] > 0) || !slices.IsSorted(p.LevelsMHz) || math.IsInf(float64(p.Max()), 0) {
+	if len(p.LevelsMHz) == 0 || !(p.LevelsMHz[0] > 0) || !slices.IsSorted(p.LevelsMHz) ||
+		math.IsInf(float64(p.Max()), 0) {
 		return fmt.Errorf("frequencies %v MHz, want at least one, ascending and above 0", p.LevelsMHz)
 	}
 	for _, x := range [...]float64{p.BaseW, p.WPerMHz, p.Beta} {
 		if !isNotNegative(x) {
-			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more", p.BaseW, p.WPerMHz, p.Beta)
+			return fmt.Errorf("power %v W + %v W/MHz and exponent %v, want finite numbers of 0 or more",
+				p.BaseW, p.WPerMHz, p.Beta)
 		}
 	}
 	return nil

@@ -9,7 +9,8 @@ import (
 // count as not fitting: sums of decimal figures aren't exact.
 const SlackGB = 1e-9
 
-// State is who is on which GPU: which tasks each has, and what is left of it. Tasks of several GPUs are added piece by piece.
+// State is who is on which GPU: which tasks each has, and what is left of it. Tasks of
+// several GPUs are added piece by piece.
 //
 // A state is made for an instance whose servers stay as they are; tasks may be
 // appended to it later, with series as long as those of the first.

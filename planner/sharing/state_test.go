@@ -13,7 +13,9 @@ func TestAStateForgetsWhatWasRemoved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := byHand()
 		in.Servers = append(in.Servers, sharing.Server{StaticW: 50, OtherW: 5, GPUMemGB: []float64{16, 32}})
-		in.Tasks = append(in.Tasks, sharing.Task{ID: "c", MemGB: 10, GPUs: 2, Kappa: 1.05, UtilPct: []float64{100, 10}})
+		in.Tasks = append(in.Tasks, sharing.Task{
+			ID: "c", MemGB: 10, GPUs: 2, Kappa: 1.05, UtilPct: []float64{100, 10},
+		})
 		s := sharing.NewState(in)
 		type at struct{ task, gpu int }
 		var there []at
@@ -33,13 +35,16 @@ func TestAStateForgetsWhatWasRemoved(t *testing.T) {
 			fresh.Add(p.task, p.gpu)
 		}
 		for gpu := range s.GPUs() {
-			if s.IsBusy(gpu) != fresh.IsBusy(gpu) || s.Kappa(gpu) != fresh.Kappa(gpu) || len(s.Tasks(gpu)) != len(fresh.Tasks(gpu)) ||
-				math.Abs(s.FreeGB(gpu)-fresh.FreeGB(gpu)) > 1e-9 || math.Abs(s.MeanPct(gpu)-fresh.MeanPct(gpu)) > 1e-9 {
+			if s.IsBusy(gpu) != fresh.IsBusy(gpu) || s.Kappa(gpu) != fresh.Kappa(gpu) ||
+				len(s.Tasks(gpu)) != len(fresh.Tasks(gpu)) ||
+				math.Abs(s.FreeGB(gpu)-fresh.FreeGB(gpu)) > 1e-9 ||
+				math.Abs(s.MeanPct(gpu)-fresh.MeanPct(gpu)) > 1e-9 {
 				t.Fatalf("GPU %d differs from one that never had more", gpu)
 			}
 		}
 		for server := range in.Servers {
-			if s.IsServerOn(server) != fresh.IsServerOn(server) || s.BusyGPUs(server) != fresh.BusyGPUs(server) {
+			if s.IsServerOn(server) != fresh.IsServerOn(server) ||
+				s.BusyGPUs(server) != fresh.BusyGPUs(server) {
 				t.Fatalf("server %d is on: %v", server, s.IsServerOn(server))
 			}
 		}

@@ -12,7 +12,9 @@ import (
 // WithSharedClocks tunes as another does and sets the clocks of GPUs that tasks share by
 // a rule: [consolidate.AdaptedClock] for the frequency adaptation of the CATS paper
 // (algorithm 4), which is where its steps of a few milliseconds come to rest.
-func WithSharedClocks(tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks) func(*planner.Problem) planner.Tuner {
+func WithSharedClocks(
+	tuner func(*planner.Problem) planner.Tuner, rule consolidate.Clocks,
+) func(*planner.Problem) planner.Tuner {
 	return func(p *planner.Problem) planner.Tuner { return &sharedClocks{Tuner: tuner(p), rule: rule} }
 }
 

@@ -49,7 +49,9 @@ func (o *optimum) Want(task, option, class int, room float64) (q planner.Quote, 
 }
 
 // shortenTo shortens a task to a room below the run time that it wants.
-func (o *optimum) shortenTo(response dvfsmodel.Response, class int, want, room float64, why planner.ClockReason) (planner.Quote, bool) {
+func (o *optimum) shortenTo(
+	response dvfsmodel.Response, class int, want, room float64, why planner.ClockReason,
+) (planner.Quote, bool) {
 	pt, ok := o.optima.Within(response, class, room)
 	if !ok {
 		return planner.Quote{}, false
@@ -64,7 +66,8 @@ func (o *optimum) Fit(task, option, class int, want planner.Quote, room float64)
 	if o.theta >= 1 || o.p.Tasks[task].Share < 1 || room < o.theta*want.Point.Time {
 		return planner.Quote{}, false
 	}
-	return o.shortenTo(o.p.Tasks[task].Options[option].Response, class, want.Want, room, planner.ClocksReadjust)
+	return o.shortenTo(o.p.Tasks[task].Options[option].Response, class, want.Want, room,
+		planner.ClocksReadjust)
 }
 
 func (o *optimum) Fastest(task, option, _ int) planner.Quote {
@@ -72,7 +75,8 @@ func (o *optimum) Fastest(task, option, _ int) planner.Quote {
 	if o.p.Tasks[task].Share < 1 {
 		return q
 	}
-	pt, err := o.p.Tasks[task].Options[option].Response.Optimum(dvfsmodel.Objective{TimeWeight: 1}, math.Inf(1))
+	pt, err := o.p.Tasks[task].Options[option].Response.Optimum(dvfsmodel.Objective{TimeWeight: 1},
+		math.Inf(1))
 	if err != nil {
 		return q
 	}

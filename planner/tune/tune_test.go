@@ -18,7 +18,9 @@ const task, option, class = 0, 0, 0
 // problem is one task on one class of nodes whose host draws so many watts by GPU.
 func problem(r dvfsmodel.Response, host dvfsmodel.Watt) *planner.Problem {
 	return &planner.Problem{
-		Cluster: planner.Cluster{Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 1, HostW: host}}},
+		Cluster: planner.Cluster{
+			Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: 1, HostW: host}},
+		},
 		Tasks: []planner.Task{{
 			ID: "a", Deadline: math.Inf(1), Due: math.Inf(1), Limit: math.Inf(1), Share: 1,
 			Options: []planner.Option{{Model: "A", GPUs: 1, Response: r}},
@@ -30,8 +32,10 @@ func problem(r dvfsmodel.Response, host dvfsmodel.Watt) *planner.Problem {
 func drawn(t *rapid.T) *dvfsmodel.Continuous {
 	wide := dvfsmodel.WideRange()
 	return &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{
-		P0: dvfsmodel.Watt(rapid.Float64Range(1, 100).Draw(t, "P0")), Gamma: dvfsmodel.Watt(rapid.Float64Range(1, 50).Draw(t, "gamma")),
-		C: dvfsmodel.Watt(rapid.Float64Range(1, 200).Draw(t, "c")), D: rapid.Float64Range(1, 1000).Draw(t, "D"),
+		P0:    dvfsmodel.Watt(rapid.Float64Range(1, 100).Draw(t, "P0")),
+		Gamma: dvfsmodel.Watt(rapid.Float64Range(1, 50).Draw(t, "gamma")),
+		C:     dvfsmodel.Watt(rapid.Float64Range(1, 200).Draw(t, "c")),
+		D:     rapid.Float64Range(1, 1000).Draw(t, "D"),
 		Delta: rapid.Float64Range(0, 1).Draw(t, "delta"), T0: rapid.Float64Range(0, 100).Draw(t, "t0"),
 	}}
 }
@@ -52,7 +56,8 @@ func TestATaskWantsItsOptimumWithinTheRoom(t *testing.T) {
 				t.Fatalf("%v s of room: ok is %v, the optimum says %v", room, ok, err)
 			}
 			if ok && (!near(price.Cost(got.Point), price.Cost(want)) || got.Point.Time > room*(1+1e-9)) {
-				t.Fatalf("%v s of room: takes %v s at cost %v, want %v s at %v", room, got.Point.Time, price.Cost(got.Point), want.Time, price.Cost(want))
+				t.Fatalf("%v s of room: takes %v s at cost %v, want %v s at %v", room, got.Point.Time,
+					price.Cost(got.Point), want.Time, price.Cost(want))
 			}
 		}
 	})
@@ -60,7 +65,9 @@ func TestATaskWantsItsOptimumWithinTheRoom(t *testing.T) {
 
 func TestTheReasonTellsABoundFromAFreeOptimum(t *testing.T) {
 	wide := dvfsmodel.WideRange()
-	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
+	r := &dvfsmodel.Continuous{
+		Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5},
+	}
 	tuner := tune.Optimum(1)(problem(r, 0))
 	free, ok := tuner.Want(task, option, class, math.Inf(1))
 	if !ok || free.Clocks != planner.ClocksFree {
@@ -75,13 +82,16 @@ func TestTheReasonTellsABoundFromAFreeOptimum(t *testing.T) {
 func TestATaskIsShortenedToThetaTimesWhatItWantsAndNoFurther(t *testing.T) {
 	const theta = 0.8
 	wide := dvfsmodel.WideRange()
-	p := problem(&dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}, 0)
+	p := problem(&dvfsmodel.Continuous{
+		Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5},
+	}, 0)
 	readjusting, never := tune.Optimum(theta)(p), tune.Optimum(1)(p)
 	want, _ := readjusting.Want(task, option, class, math.Inf(1))
 	for _, part := range []float64{1, 0.9, theta} {
 		got, ok := readjusting.Fit(task, option, class, want, part*want.Point.Time)
 		if !ok || !near(got.Point.Time, part*want.Point.Time) {
-			t.Errorf("%v of what it wants: takes %v s, %v, want %v s", part, got.Point.Time, ok, part*want.Point.Time)
+			t.Errorf("%v of what it wants: takes %v s, %v, want %v s", part, got.Point.Time, ok,
+				part*want.Point.Time)
 		}
 		if part < 1 && got.Clocks != planner.ClocksReadjust {
 			t.Errorf("%v of what it wants: reason %v, want that it was readjusted", part, got.Clocks)
@@ -100,7 +110,8 @@ func TestALateTaskRunsAsFastAsItCan(t *testing.T) {
 		r := drawn(t)
 		got := tune.Optimum(1)(problem(r, 0)).Fastest(task, option, class)
 		if !near(got.Point.Time, r.MinTime()) || got.Clocks != planner.ClocksLate {
-			t.Fatalf("takes %v s for reason %v, want %v s and that it is late", got.Point.Time, got.Clocks, r.MinTime())
+			t.Fatalf("takes %v s for reason %v, want %v s and that it is late", got.Point.Time,
+				got.Clocks, r.MinTime())
 		}
 	})
 }
@@ -121,7 +132,9 @@ func TestNoRunIsStretchedBeyondTheMultipleOfItsDefaultTime(t *testing.T) {
 
 func TestClocksAreLeftAloneWhereNobodyMaySetThem(t *testing.T) {
 	wide := dvfsmodel.WideRange()
-	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
+	r := &dvfsmodel.Continuous{
+		Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5},
+	}
 	share := problem(r, 0)
 	share.Tasks[task].Share = 0.5
 	for _, c := range []struct {
@@ -170,7 +183,8 @@ func TestTasksDoNotGetEachOthersOptima(t *testing.T) {
 				}
 				got, ok := tuner.Want(i, option, class, math.Inf(1))
 				if !ok || !near(float64(got.Point.Energy), float64(want.Energy)) {
-					t.Fatalf("task %d takes %v J, %v, want its own least, %v J", i, got.Point.Energy, ok, want.Energy)
+					t.Fatalf("task %d takes %v J, %v, want its own least, %v J", i, got.Point.Energy,
+						ok, want.Energy)
 				}
 			}
 		}
@@ -179,13 +193,16 @@ func TestTasksDoNotGetEachOthersOptima(t *testing.T) {
 
 func TestConstantClocksAreTheSameHoweverLateATaskIs(t *testing.T) {
 	wide := dvfsmodel.WideRange()
-	r := &dvfsmodel.Continuous{Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5}}
+	r := &dvfsmodel.Continuous{
+		Range: &wide, Params: dvfsmodel.Params{P0: 50, Gamma: 20, C: 80, D: 100, Delta: 0.5, T0: 5},
+	}
 	slow := dvfsmodel.Scaling{V: wide.Voltage(0.7), Fc: 0.7, Fm: 0.9}
 	p := problem(r, 0)
 	tuner := tune.Constant(map[string]dvfsmodel.Point{"A": {Scaling: slow}})(p)
 	want := r.Params.At(slow)
 	for _, room := range []float64{math.Inf(1), want.Time, 0.5 * want.Time} {
-		if q, ok := tuner.Want(task, option, class, room); ok != (room >= want.Time) || q.Point != want || q.Clocks != planner.ClocksConstant {
+		if q, ok := tuner.Want(task, option, class, room); ok != (room >= want.Time) || q.Point != want ||
+			q.Clocks != planner.ClocksConstant {
 			t.Errorf("%v s of room: %+v, %v, want %+v", room, q, ok, want)
 		}
 	}

@@ -13,7 +13,9 @@ const flagName = "dry-run"
 
 // Flag is that of every command that touches Slurm, a GPU, or what epd knows.
 func Flag() cli.Flag {
-	return &cli.BoolFlag{Name: flagName, Usage: "say what would be done, and do nothing", DisableDefaultText: true}
+	return &cli.BoolFlag{
+		Name: flagName, Usage: "say what would be done, and do nothing", DisableDefaultText: true,
+	}
 }
 
 // IsSet reports whether the flag is given.

@@ -102,8 +102,9 @@ func (b *Book) add(pages map[string]string, c *commandPage) {
 			synopsis = name + " COMMAND"
 		}
 		b.add(pages, &commandPage{
-			name: name, usage: sub.Usage, synopsis: synopsis, description: sub.Description, flags: sub.Flags, commands: sub.Subcommands,
-			parent: pageName(c.name), siblings: slices.Delete(slices.Clone(names), i, i+1),
+			name: name, usage: sub.Usage, synopsis: synopsis, description: sub.Description, flags: sub.Flags,
+			commands: sub.Subcommands,
+			parent:   pageName(c.name), siblings: slices.Delete(slices.Clone(names), i, i+1),
 		})
 	}
 }
@@ -188,7 +189,9 @@ func environment(flags []cli.Flag) []Entry {
 			continue
 		}
 		for _, name := range doc.GetEnvVars() {
-			found = append(found, Entry{Term: name, Text: "In place of --" + f.Names()[0] + ", where that isn't given."})
+			found = append(found, Entry{
+				Term: name, Text: "In place of --" + f.Names()[0] + ", where that isn't given.",
+			})
 		}
 	}
 	return found

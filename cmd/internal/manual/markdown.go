@@ -27,19 +27,23 @@ func (b *Book) Markdown(title, introduction string) string {
 		if shared {
 			shown.Flags = nil
 		}
-		fmt.Fprintf(&p, "\n## %[1]s\n\n<!-- usage of %[1]s -->\n%[2]s<!-- end of usage -->\n", name, Usage(&shown))
+		fmt.Fprintf(&p, "\n## %[1]s\n\n<!-- usage of %[1]s -->\n%[2]s<!-- end of usage -->\n", name,
+			Usage(&shown))
 		if shared {
-			fmt.Fprintf(&p, "\nIt has the flags of [%[1]s](#%[1]s) but %[2]s.\n", b.App.Name, strings.Join(flagsNotIn(b.App.Flags, c.Flags), ", "))
+			fmt.Fprintf(&p, "\nIt has the flags of [%[1]s](#%[1]s) but %[2]s.\n", b.App.Name,
+				strings.Join(flagsNotIn(b.App.Flags, c.Flags), ", "))
 		}
 		if _, examples := splitDescription(c.Description); len(examples) > 0 {
 			fmt.Fprintf(&p, "\nFor example `%s`.\n", strings.Join(examples, "`, `"))
 		}
-		for _, sub := range slices.DeleteFunc(slices.Clone(c.Subcommands), func(sub *cli.Command) bool { return sub.Hidden }) {
+		for _, sub := range slices.DeleteFunc(slices.Clone(c.Subcommands),
+			func(sub *cli.Command) bool { return sub.Hidden }) {
 			add(sub, name+" "+sub.Name)
 		}
 	}
 	add(&cli.Command{
-		Usage: b.App.Usage, UsageText: b.App.UsageText, Description: b.App.Description, Flags: b.App.Flags, Subcommands: b.App.Commands,
+		Usage: b.App.Usage, UsageText: b.App.UsageText, Description: b.App.Description, Flags: b.App.Flags,
+		Subcommands: b.App.Commands,
 	}, b.App.Name)
 	return p.String()
 }
@@ -76,14 +80,16 @@ func Usage(c *cli.Command) string {
 		usage := doc.GetUsage()
 		if before, rest, found := strings.Cut(usage, "`"); found {
 			placeholder, after, _ := strings.Cut(rest, "`")
-			names, usage = "--"+f.Names()[0]+" "+placeholder+strings.TrimPrefix(names, "--"+f.Names()[0]), before+placeholder+after
+			names, usage = "--"+f.Names()[0]+" "+placeholder+strings.TrimPrefix(names, "--"+f.Names()[0]),
+				before+placeholder+after
 		}
 		byDefault := strings.Trim(doc.GetDefaultText(), `"`)
 		if _, isBool := f.(*cli.BoolFlag); isBool {
 			byDefault = ""
 		}
 		if variables := doc.GetEnvVars(); len(variables) > 0 {
-			byDefault = strings.TrimSuffix("$"+strings.Join(variables, ", else $")+", else "+byDefault, ", else ")
+			byDefault = strings.TrimSuffix("$"+strings.Join(variables, ", else $")+", else "+byDefault,
+				", else ")
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", names, tableCell(usage), byDefault)
 	}

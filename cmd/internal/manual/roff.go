@@ -14,7 +14,8 @@ type roffPage struct{ strings.Builder }
 // newRoffPage begins a page.
 func newRoffPage(name string, section int, date time.Time, version string) *roffPage {
 	p := &roffPage{}
-	p.line(`.TH %s %d %s "epplan %s" "epplan manual"`, escapeRoff(strings.ToUpper(name)), section, date.Format(time.DateOnly), escapeRoff(version))
+	p.line(`.TH %s %d %s "epplan %s" "epplan manual"`, escapeRoff(strings.ToUpper(name)), section,
+		date.Format(time.DateOnly), escapeRoff(version))
 	p.line(".nh") // no hyphenation: flags and paths stay whole
 	p.line(".ad l")
 	return p
@@ -52,7 +53,8 @@ func quoteArgument(text string) string {
 
 // roffEscapes are the characters that roff understands otherwise, or shows as
 // others than are meant.
-var roffEscapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
+var roffEscapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`,
+	`\(ti`, `"`, `\(dq`)
 
 // escapeRoff is a text as roff shows it literally; a line that begins with a dot is
 // no macro.

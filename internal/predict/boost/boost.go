@@ -33,13 +33,15 @@ func Defaults() Settings {
 func (s *Settings) check() error {
 	switch {
 	case s.Trees < 1 || s.Leaves < 2 || s.MinLeaf < 1:
-		return fmt.Errorf("%d trees of %d leaves with %d rows, want 1, 2 and 1 at least", s.Trees, s.Leaves, s.MinLeaf)
+		return fmt.Errorf("%d trees of %d leaves with %d rows, want 1, 2 and 1 at least", s.Trees,
+			s.Leaves, s.MinLeaf)
 	case !(s.Rate > 0 && s.Rate <= 1):
 		return fmt.Errorf("rate %g, want more than 0 and at most 1", s.Rate)
 	case !(s.Quantile > 0 && s.Quantile < 1):
 		return fmt.Errorf("quantile %g, want it between 0 and 1", s.Quantile)
 	case !(s.Rows > 0 && s.Rows <= 1 && s.Features > 0 && s.Features <= 1):
-		return fmt.Errorf("parts %g and %g of rows and features, want more than 0 and at most 1", s.Rows, s.Features)
+		return fmt.Errorf("parts %g and %g of rows and features, want more than 0 and at most 1",
+			s.Rows, s.Features)
 	case s.Bins < 2 || s.Bins >= maxBins:
 		return fmt.Errorf("%d bins, want 2 to %d", s.Bins, maxBins-1)
 	}
@@ -72,7 +74,8 @@ func Fit(x [][]float64, y, weights []float64, s Settings, done func() error) (*M
 		return nil, err
 	}
 	if len(x) == 0 || len(y) != len(x) || (weights != nil && len(weights) != len(x)) {
-		return nil, fmt.Errorf("%d rows, %d targets and %d weights, want as many, and one at least", len(x), len(y), len(weights))
+		return nil, fmt.Errorf("%d rows, %d targets and %d weights, want as many, and one at least", len(x),
+			len(y), len(weights))
 	}
 	for i := range x {
 		switch {

@@ -22,7 +22,9 @@ func BenchmarkEstimate(b *testing.B) {
 	for _, c := range benched {
 		b.Run(c.name, func(b *testing.B) {
 			x, values := drawn(rand.New(rand.NewPCG(1, 1)), c.rows+50)
-			p, err := probe.Fit(b.Context(), c.kind, &probe.Set{Style: source.Style, Embeddings: x[:c.rows], Values: values[0][:c.rows]})
+			p, err := probe.Fit(b.Context(), c.kind, &probe.Set{
+				Style: source.Style, Embeddings: x[:c.rows], Values: values[0][:c.rows],
+			})
 			if err != nil {
 				b.Fatal(err)
 			}

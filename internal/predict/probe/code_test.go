@@ -126,7 +126,11 @@ func TestProbesBeatTheMeanOfTheFamilyByAThird(t *testing.T) {
 		kind  probe.ProbeKind
 		folds int
 		most  float64 // error, by that of the mean
-	}{{probe.Linear, 6, 0.7}, {probe.Linear, len(all), 0.7}, {probe.MLP, 6, 0.9}} { // the network needs more jobs
+	}{
+		{probe.Linear, 6, 0.7},
+		{probe.Linear, len(all), 0.7},
+		{probe.MLP, 6, 0.9},
+	} { // the network needs more jobs
 		t.Run(fmt.Sprintf("%s in %d folds", c.kind, c.folds), func(t *testing.T) {
 			inside, columns := 0.0, drawnColumns[:]
 			if c.kind == probe.MLP && !*allTargets {
@@ -134,7 +138,8 @@ func TestProbesBeatTheMeanOfTheFamilyByAThird(t *testing.T) {
 			}
 			for _, column := range columns {
 				s := scoreFolds(t, c.kind, all, column, inTurn(len(all), c.folds))
-				t.Logf("%s: MAE %.4g, mean of the family %.4g (%.0f %% less), %.0f %% inside, width %.2f of the estimate (median)",
+				t.Logf("%s: MAE %.4g, mean of the family %.4g (%.0f %% less), %.0f %% inside, width %.2f "+
+					"of the estimate (median)",
 					column, s.probed, s.mean, 100*(1-s.probed/s.mean), 100*s.inside, s.width())
 				inside += s.inside / float64(len(columns))
 				if s.probed > c.most*s.mean {
@@ -164,7 +169,8 @@ func TestIntervalsHoldNineOfTenProgramsHoweverTheyAreDealt(t *testing.T) {
 			inside += s.inside / deals
 			width += s.width() / deals
 		}
-		t.Logf("linear, %s, %d deals to 6 folds: %.1f %% inside, width %.2f", column, deals, 100*inside, width)
+		t.Logf("linear, %s, %d deals to 6 folds: %.1f %% inside, width %.2f", column, deals,
+			100*inside, width)
 		pooled += inside / float64(len(drawnColumns))
 	}
 	t.Logf("linear, all targets: %.1f %% inside", 100*pooled)
@@ -203,6 +209,7 @@ func TestStrangeSourcesAreFlaggedAndUsualOnesAreNot(t *testing.T) {
 	strange := float64(len(all) - len(known))
 	t.Logf("recall %.3f, false alarms %.3f", caught/strange, alarms/float64(len(known)))
 	if caught/strange < 0.9 || alarms/float64(len(known)) > 0.1 {
-		t.Errorf("recall %.3f and false alarms %.3f, want 0.9 at least and 0.1 at most", caught/strange, alarms/float64(len(known)))
+		t.Errorf("recall %.3f and false alarms %.3f, want 0.9 at least and 0.1 at most", caught/strange,
+			alarms/float64(len(known)))
 	}
 }

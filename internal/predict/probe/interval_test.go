@@ -40,7 +40,9 @@ func inside(t *testing.T, kind probe.ProbeKind, draws, rows int, draw world) (me
 	squares := 0.0
 	for seed := range uint64(draws) {
 		s := draw(rand.New(rand.NewPCG(seed, 12)), rows+asked)
-		p, err := probe.Fit(t.Context(), kind, &probe.Set{Style: s.Style, Embeddings: s.Embeddings[:rows], Values: s.Values[:rows]})
+		p, err := probe.Fit(t.Context(), kind, &probe.Set{
+			Style: s.Style, Embeddings: s.Embeddings[:rows], Values: s.Values[:rows],
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,8 +64,12 @@ func TestNineOfTenTruthsLieInTheirIntervals(t *testing.T) {
 		"noise of some jobs ten times that of others": worldOf(func(r *rand.Rand, e []float64) float64 {
 			return 0.2 * math.Exp(1.15*min(1, max(-1, e[6]))) * r.NormFloat64()
 		}),
-		"noise with wide tails":       worldOf(func(r *rand.Rand, _ []float64) float64 { return 0.2 * math.Tan(1.5*(2*r.Float64()-1)) }),
-		"most take longer, none less": worldOf(func(r *rand.Rand, _ []float64) float64 { return 0.5 * r.ExpFloat64() }),
+		"noise with wide tails": worldOf(func(r *rand.Rand, _ []float64) float64 {
+			return 0.2 * math.Tan(1.5*(2*r.Float64()-1))
+		}),
+		"most take longer, none less": worldOf(func(r *rand.Rand, _ []float64) float64 {
+			return 0.5 * r.ExpFloat64()
+		}),
 		"three families": worldOf(func(r *rand.Rand, e []float64) float64 {
 			family := r.IntN(3)
 			for k := range 4 {
@@ -71,7 +77,9 @@ func TestNineOfTenTruthsLieInTheirIntervals(t *testing.T) {
 			}
 			return 2*float64(family*family) + 0.2*r.NormFloat64()
 		}),
-		"nothing that a line tells": worldOf(func(_ *rand.Rand, e []float64) float64 { return 3*math.Sin(3*e[4]) - 2*e[5] }),
+		"nothing that a line tells": worldOf(func(_ *rand.Rand, e []float64) float64 {
+			return 3*math.Sin(3*e[4]) - 2*e[5]
+		}),
 	}
 	for name, draw := range worlds {
 		for _, rows := range []int{5, 12, 40} {
@@ -79,7 +87,8 @@ func TestNineOfTenTruthsLieInTheirIntervals(t *testing.T) {
 			t.Logf("linear, %d jobs, %s: %.3f ± %.3f", rows, name, mean, off)
 			// Of split conformal prediction: 0.9, and 1/(n+1) more at most. Penalties are
 			// chosen by the same errors, which takes about a point.
-			if least, most := 0.885-3*off, 0.9+1/float64(rows+1)+3*off; mean < least || mean > most && rows >= 9 {
+			if least, most := 0.885-3*off, 0.9+1/float64(rows+1)+3*off; mean < least ||
+				mean > most && rows >= 9 {
 				t.Errorf("linear, %d jobs, %s: %.3f inside, want %.3f to %.3f", rows, name, mean, least, most)
 			}
 		}

@@ -26,7 +26,8 @@ func (s *Set) without(i int) *Set {
 	out := &Set{Style: s.Style}
 	for k := range s.Values {
 		if k != i {
-			out.Embeddings, out.Values = append(out.Embeddings, s.Embeddings[k]), append(out.Values, s.Values[k])
+			out.Embeddings, out.Values = append(out.Embeddings, s.Embeddings[k]),
+				append(out.Values, s.Values[k])
 		}
 	}
 	return out

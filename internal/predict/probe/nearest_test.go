@@ -8,7 +8,9 @@ import (
 )
 
 func TestTheNearestAreThoseOfLikeStyleWhateverTheirNumbers(t *testing.T) {
-	set := &probe.Set{Style: 1, Embeddings: [][]float64{{0, 0}, {5, 9}, {6, 0}, {9, 5}}, Values: []float64{1, 2, 3, 4}}
+	set := &probe.Set{
+		Style: 1, Embeddings: [][]float64{{0, 0}, {5, 9}, {6, 0}, {9, 5}}, Values: []float64{1, 2, 3, 4},
+	}
 	d, err := probe.NewDistances(set)
 	if err != nil {
 		t.Fatal(err)

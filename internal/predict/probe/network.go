@@ -161,7 +161,8 @@ func newNetwork(x [][]float64, y []float64, style int, random *rand.Rand) *netwo
 	n.offset, n.spread = moments(len(y), func(i int) float64 { return y[i] })
 	n.spread = max(n.spread, epsilon)
 	n.w1, n.b1 = newParam(hiddenUnits*len(n.active)), newParam(hiddenUnits)
-	n.gain, n.shift, n.w2, n.b2 = newParam(hiddenUnits), newParam(hiddenUnits), newParam(hiddenUnits), newParam(1)
+	n.gain, n.shift, n.w2, n.b2 = newParam(hiddenUnits), newParam(hiddenUnits),
+		newParam(hiddenUnits), newParam(1)
 	size := math.Sqrt(2 / math.Max(1, float64(len(n.active))))
 	for i := range n.w1.v {
 		n.w1.v[i] = size * random.NormFloat64()

@@ -43,7 +43,8 @@ func TestProbesFindAProduct(t *testing.T) {
 			}
 		}
 		if off > most || inside < 14 {
-			t.Errorf("%s: logarithms off by %.3f, %d of 20 inside, want %g at most and 14", kind, off, inside, most)
+			t.Errorf("%s: logarithms off by %.3f, %d of 20 inside, want %g at most and 14", kind, off,
+				inside, most)
 		}
 	}
 }
@@ -109,7 +110,9 @@ func TestTrainingCanBeStopped(t *testing.T) {
 }
 
 func TestNumbersDoNotMakeASourceStrange(t *testing.T) {
-	set := &probe.Set{Style: 2, Values: []float64{1, 1, 1}, Embeddings: [][]float64{{0, 0, 5}, {0, 1, 5}, {1, 0, 5}}}
+	set := &probe.Set{
+		Style: 2, Values: []float64{1, 1, 1}, Embeddings: [][]float64{{0, 0, 5}, {0, 1, 5}, {1, 0, 5}},
+	}
 	d, err := probe.NewDistances(set)
 	if err != nil {
 		t.Fatal(err)

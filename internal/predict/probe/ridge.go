@@ -85,7 +85,10 @@ type dualRidge struct {
 
 func newDual(s *Set) *dualRidge {
 	n, width := len(s.Embeddings), len(s.Embeddings[0])
-	d := &dualRidge{mean: make([]float64, width), y: s.logs(), style: mat.NewSymDense(n, nil), number: mat.NewSymDense(n, nil)}
+	d := &dualRidge{
+		mean: make([]float64, width), y: s.logs(), style: mat.NewSymDense(n, nil),
+		number: mat.NewSymDense(n, nil),
+	}
 	for i, e := range s.Embeddings {
 		for k, v := range e {
 			d.mean[k] += v / float64(n)
@@ -199,7 +202,9 @@ func (d *dualRidge) ridge(s *dualSolution) *ridge {
 // uncertaintyOf is that of a solution.
 func (d *dualRidge) uncertaintyOf(s *dualSolution) *uncertainty {
 	n, width := len(d.y), len(d.mean)
-	out := &uncertainty{penalties: s.penalties, mean: d.mean, shares: make([][]float64, width), centre: make([]float64, n)}
+	out := &uncertainty{
+		penalties: s.penalties, mean: d.mean, shares: make([][]float64, width), centre: make([]float64, n),
+	}
 	var root mat.TriDense
 	s.root.LTo(&root)
 	lower := root.RawTriangular()

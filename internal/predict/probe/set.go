@@ -31,7 +31,8 @@ func (s *Set) check() error {
 	}
 	for i, e := range s.Embeddings {
 		if len(e) != len(s.Embeddings[0]) {
-			return fmt.Errorf("embedding %d has %d coordinates, the first one %d", i, len(e), len(s.Embeddings[0]))
+			return fmt.Errorf("embedding %d has %d coordinates, the first one %d", i, len(e),
+				len(s.Embeddings[0]))
 		}
 		if slices.ContainsFunc(e, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			return fmt.Errorf("embedding %d has coordinates that are not finite", i)

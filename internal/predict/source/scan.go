@@ -34,7 +34,8 @@ func scan(text string) []token {
 			i++
 		case isLetter(c):
 			from := i
-			for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) || (text[i] == '-' && i+1 < len(text) && isLetter(text[i+1]) && isOption(text, from))) {
+			for i < len(text) && (isLetter(text[i]) || isDigit(text[i]) ||
+				(text[i] == '-' && i+1 < len(text) && isLetter(text[i+1]) && isOption(text, from))) {
 				i++
 			}
 			out = append(out, token{'n', text[from:i], line})
@@ -175,7 +176,8 @@ func directlyFollows(tokens []token, k, i int) bool {
 // isType reports whether a name is a type between a name and its number.
 func isType(name string) bool {
 	switch name {
-	case "int", "float", "double", "i32", "i64", "u32", "u64", "f32", "f64", "usize", "bool", "size_t", "const", "let", "auto":
+	case "int", "float", "double", "i32", "i64", "u32", "u64", "f32", "f64", "usize", "bool", "size_t",
+		"const", "let", "auto":
 		return true
 	}
 	return false
@@ -183,7 +185,8 @@ func isType(name string) bool {
 
 // nameAfter is what a number in a sentence counts.
 func nameAfter(tokens []token, i int) (string, bool) {
-	for k := i + 1; k < len(tokens) && k <= i+2 && tokens[k].line == tokens[i].line && tokens[k].kind == 'n'; k++ {
+	for k := i + 1; k < len(tokens) && k <= i+2 && tokens[k].line == tokens[i].line &&
+		tokens[k].kind == 'n'; k++ {
 		switch name := plainName(tokens[k].text); name {
 		case "million", "m", "billion":
 		default:

@@ -33,7 +33,8 @@ func TestNamesGetTheirNumbersInEveryStyle(t *testing.T) {
 	} {
 		got := source.Read(c.text).Numbers[c.name]
 		if got != c.want {
-			t.Errorf("%q: %s is %g, want %g (all: %v)", c.text, c.name, got, c.want, source.Read(c.text).Numbers)
+			t.Errorf("%q: %s is %g, want %g (all: %v)", c.text, c.name, got, c.want,
+				source.Read(c.text).Numbers)
 		}
 	}
 }
@@ -84,7 +85,10 @@ func TestTwiceTheEpochsMovesOneCoordinateByTheLogarithm(t *testing.T) {
 }
 
 func FuzzEmbed(f *testing.F) {
-	for _, seed := range []string{"", "x = 1", "--a=1e999", "\x00\xff", "\"unclosed", strings.Repeat("(", 50), "a-", "0x1f", "1e"} {
+	for _, seed := range []string{
+		"", "x = 1", "--a=1e999", "\x00\xff", "\"unclosed", strings.Repeat("(", 50),
+		"a-", "0x1f", "1e",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -26,7 +26,9 @@ const form template.HTML = `<form method="get" action="#"><fieldset><legend>Whic
 
 // wideTable has more columns than a telephone has room for.
 func wideTable() *page.Table {
-	t := &page.Table{Caption: "A wide table", Note: "It scrolls in a region of its own.", More: "3 more aren't shown."}
+	t := &page.Table{
+		Caption: "A wide table", Note: "It scrolls in a region of its own.", More: "3 more aren't shown.",
+	}
 	row := page.Cells("a-name-without-any-space-that-is-longer-than-a-telephone-is-wide")
 	t.Columns = append(t.Columns, page.Column{Head: "name"})
 	for range 12 {
@@ -41,9 +43,12 @@ const picture template.HTML = `<svg class="pic" width="900" height="80" viewBox=
 	`<desc id="p-d">It rises.</desc><path class="ln c1" d="M10 70L890 10"/><text x="20" y="20" class="k">rising</text></svg>`
 
 func TestEveryPartIsReadableInABrowser(t *testing.T) {
-	parts := append(every("words of a part"), wideTable(), form, &page.Figure{ID: "line", Caption: "A line that rises.", SVG: picture})
+	parts := append(every("words of a part"), wideTable(), form, &page.Figure{
+		ID: "line", Caption: "A line that rises.", SVG: picture,
+	})
 	for _, kind := range []page.Severity{page.Plain, page.Info, page.Good, page.Warn, page.Bad} {
-		parts = append(parts, &page.Notice{Kind: kind, Text: "A notice of its kind."}, page.Badge{Text: "badge " + string(kind), Kind: kind},
+		parts = append(parts, &page.Notice{Kind: kind, Text: "A notice of its kind."},
+			page.Badge{Text: "badge " + string(kind), Kind: kind},
 			page.Tiles{{Label: "saved", Value: "12.3 kWh", Note: "± 1.2", Kind: kind}})
 	}
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -52,8 +57,9 @@ func TestEveryPartIsReadableInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = page.WriteReport(f, &page.Report{
-		Title: "Every part", Lead: "What pages are made of.", Sections: []page.Section{{ID: "all", Heading: "All of them", Parts: parts}},
-		Foot: page.Facts{{Name: "version", Text: "1"}},
+		Title: "Every part", Lead: "What pages are made of.",
+		Sections: []page.Section{{ID: "all", Heading: "All of them", Parts: parts}},
+		Foot:     page.Facts{{Name: "version", Text: "1"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,9 +67,14 @@ func TestEveryPartIsReadableInABrowser(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := browsertest.Inspect(t, "parts", "file://"+file, "Every part", "What pages are made of", "words of a part", "A line that rises")
+	p := browsertest.Inspect(t, "parts", "file://"+file, "Every part", "What pages are made of",
+		"words of a part", "A line that rises")
 	p.SkipsToMain()
-	for _, view := range []browsertest.View{{Width: browsertest.Phone}, {Width: browsertest.Phone, Dark: true}, {Print: true}} {
+	for _, view := range []browsertest.View{
+		{Width: browsertest.Phone},
+		{Width: browsertest.Phone, Dark: true},
+		{Print: true},
+	} {
 		p.Show(view)
 		hintsAtMore(t, p, view)
 	}
@@ -75,7 +86,9 @@ func TestEveryPartIsReadableInABrowser(t *testing.T) {
 func hintsAtMore(t *testing.T, p *browsertest.Page, view browsertest.View) {
 	t.Helper()
 	var attached []string
-	p.Eval(`[...document.querySelectorAll('.scroll')].map(e => getComputedStyle(e)).map(s => s.backgroundImage === 'none' ? 'none' : s.backgroundAttachment)`, &attached)
+	p.Eval(
+		`[...document.querySelectorAll('.scroll')].map(e => getComputedStyle(e)).map(s => s.backgroundImage === 'none' ? 'none' : s.backgroundAttachment)`, &attached,
+	)
 	want := strings.Repeat("local, ", 2) + strings.TrimSuffix(strings.Repeat("scroll, ", 2), ", ")
 	if view.Print {
 		want = "none"

@@ -50,9 +50,17 @@ var frameTemplates, partTemplates = parseTemplates()
 
 func parseTemplates() (frames, partials *template.Template) {
 	show := template.FuncMap{"show": queue.Printable, "prose": Prose}
-	partials = template.Must(template.New("parts").Funcs(show).Funcs(template.FuncMap{"part": partPlaceholder}).ParseFS(templateFiles, "templates/parts.html"))
+	partials = template.Must(
+		template.New("parts").Funcs(show).Funcs(template.FuncMap{"part": partPlaceholder}).ParseFS(
+			templateFiles, "templates/parts.html",
+		),
+	)
 	partials.Funcs(template.FuncMap{"part": render(partials)})
-	frames = template.Must(template.New("frame").Funcs(show).Funcs(template.FuncMap{"part": render(partials)}).ParseFS(templateFiles, "templates/frame.html"))
+	frames = template.Must(
+		template.New("frame").Funcs(show).Funcs(template.FuncMap{"part": render(partials)}).ParseFS(
+			templateFiles, "templates/frame.html",
+		),
+	)
 	return frames, partials
 }
 

@@ -25,17 +25,36 @@ func every(text string) []any {
 		ID: "jobs", Caption: text, Note: text, More: text,
 		Columns: []page.Column{{Head: text}, {Head: "n", Unit: text, Number: true}, {Head: "state"}},
 		Rows: [][]page.Cell{
-			{{Text: text, Href: "/job/1"}, {Text: text, Kind: page.Bad, Title: text}, {Text: text, Kind: page.Warn, Badge: true}},
+			{
+				{Text: text, Href: "/job/1"},
+				{Text: text, Kind: page.Bad, Title: text},
+				{Text: text, Kind: page.Warn, Badge: true},
+			},
 		},
 	}
 	return []any{
 		page.Text(text),
 		page.Tiles{{Label: text, Value: text, Note: text, Kind: page.Good, ID: "saved"}},
-		page.Facts{{Name: text, Text: text}, {Name: "link", Text: text, Href: "/x"}, {Name: "own", HTML: "<b>own</b>"}},
+		page.Facts{
+			{Name: text, Text: text},
+			{Name: "link", Text: text, Href: "/x"},
+			{Name: "own", HTML: "<b>own</b>"},
+		},
 		&page.Notice{Kind: page.Warn, Text: text, Items: []string{text}},
-		&page.Details{Summary: text, Parts: []any{table, &page.Table{Caption: "empty", Columns: []page.Column{{Head: "a"}}}}},
-		&page.Group{Heading: text, Columns: true, Parts: []any{page.Text(text), page.Badge{Text: text, Kind: page.Info}}},
-		&page.Figure{ID: "fig", Caption: text, SVG: `<svg class="pic"></svg>`, Numbers: &page.Table{Caption: "numbers", Columns: []page.Column{{Head: "a"}}}},
+		&page.Details{
+			Summary: text, Parts: []any{
+				table, &page.Table{Caption: "empty", Columns: []page.Column{{Head: "a"}}},
+			},
+		},
+		&page.Group{
+			Heading: text, Columns: true, Parts: []any{
+				page.Text(text), page.Badge{Text: text, Kind: page.Info},
+			},
+		},
+		&page.Figure{
+			ID: "fig", Caption: text, SVG: `<svg class="pic"></svg>`,
+			Numbers: &page.Table{Caption: "numbers", Columns: []page.Column{{Head: "a"}}},
+		},
 	}
 }
 
@@ -76,7 +95,8 @@ func TestHostileTextIsShownAndDoesNothing(t *testing.T) {
 	if bytes.ContainsAny(text, "\x1b\u202e") {
 		t.Error("control characters reach the page")
 	}
-	if !bytes.Contains(text, []byte("&lt;script&gt;alert(1)&lt;/script&gt;")) || !bytes.Contains(text, []byte(`\x1b[31m\u202e`)) {
+	if !bytes.Contains(text, []byte("&lt;script&gt;alert(1)&lt;/script&gt;")) ||
+		!bytes.Contains(text, []byte(`\x1b[31m\u202e`)) {
 		t.Error("the text isn't shown as it is")
 	}
 	elements(t, text, func(n *html.Node, attributes map[string]string) {
@@ -99,7 +119,8 @@ func TestAnyTextLeavesTheStructureAlone(t *testing.T) {
 	}
 	want := names(written(t, "a"))
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.OneOf(rapid.SampledFrom([]rune(`<>&"'/=; -![]{}`)), rapid.Rune())).Filter(func(s string) bool { return s != "" }).Draw(t, "text")
+		text := rapid.StringOf(rapid.OneOf(rapid.SampledFrom([]rune(`<>&"'/=; -![]{}`)),
+			rapid.Rune())).Filter(func(s string) bool { return s != "" }).Draw(t, "text")
 		if got := names(written(t, text)); got != want {
 			t.Fatalf("elements of a page with %q are\n%s, want\n%s", text, got, want)
 		}
@@ -114,10 +135,19 @@ func TestCellsAreBrokenByWhatIsInThem(t *testing.T) {
 		{page.Cell{Text: "a name"}, "<td>a name</td>"},
 		{page.Cell{Text: strings.Repeat("w", 20)}, "<td class=\"long\">" + strings.Repeat("w", 20) + "</td>"},
 		{page.Cell{Text: "wwwwwwwwww-wwwwwwwwww"}, "<td>wwwwwwwwww-wwwwwwwwww</td>"},
-		{page.Cell{Text: strings.Repeat("word ", 8), Kind: page.Warn}, "<td class=\"warn text\">" + strings.Repeat("word ", 8) + "</td>"},
-		{page.Cell{Text: "core 1 MHz, <memory> 2 MHz", Listed: true}, "<td><span class=\"whole\">core 1 MHz,</span> <span class=\"whole\">&lt;memory&gt; 2 MHz</span></td>"},
+		{
+			page.Cell{Text: strings.Repeat("word ", 8), Kind: page.Warn},
+			"<td class=\"warn text\">" + strings.Repeat("word ", 8) + "</td>",
+		},
+		{
+			page.Cell{Text: "core 1 MHz, <memory> 2 MHz", Listed: true},
+			"<td><span class=\"whole\">core 1 MHz,</span> <span class=\"whole\">&lt;memory&gt; 2 " +
+				"MHz</span></td>",
+		},
 	} {
-		table := &page.Table{Columns: []page.Column{{Head: "a"}, {Head: "b"}}, Rows: [][]page.Cell{{{Text: "1"}, c.cell}}}
+		table := &page.Table{
+			Columns: []page.Column{{Head: "a"}, {Head: "b"}}, Rows: [][]page.Cell{{{Text: "1"}, c.cell}},
+		}
 		html, err := page.Render(table)
 		if err != nil || !strings.Contains(string(html), c.want) {
 			t.Errorf("%+v gives %s (%v), want %s", c.cell, html, err, c.want)
@@ -135,7 +165,8 @@ func TestTablesHaveCaptionsAndHeadersWithAScope(t *testing.T) {
 			if first := n.FirstChild.NextSibling; first.Data != "caption" {
 				t.Errorf("a table begins with %q", first.Data)
 			}
-			if p := n.Parent; attributeOf(p, "tabindex") != "0" || attributeOf(p, "role") != "region" || attributeOf(p, "aria-label") == "" {
+			if p := n.Parent; attributeOf(p, "tabindex") != "0" || attributeOf(p, "role") != "region" ||
+				attributeOf(p, "aria-label") == "" {
 				t.Error("a table's region can't be reached or has no name")
 			}
 		case "th":
@@ -178,12 +209,15 @@ func TestAReportNeedsNothingFromOutside(t *testing.T) {
 func TestLinksThatLeaveTheSiteAreNone(t *testing.T) {
 	for href, want := range map[string]bool{
 		"/jobs/1": true, "?page=2": true, "#top": true, "": false, "javascript:alert(1)": false,
-		"//evil.example/": false, "/\\evil.example": false, "https://evil.example": false, "data:text/html,x": false,
+		"//evil.example/": false, "/\\evil.example": false, "https://evil.example": false,
+		"data:text/html,x": false,
 	} {
 		if page.IsLocal(href) != want {
 			t.Errorf("IsLocal(%q) is %v", href, !want)
 		}
-		text, err := page.Render(&page.Table{Columns: []page.Column{{}}, Rows: [][]page.Cell{{{Text: "x", Href: href}}}})
+		text, err := page.Render(&page.Table{
+			Columns: []page.Column{{}}, Rows: [][]page.Cell{{{Text: "x", Href: href}}},
+		})
 		if err != nil || strings.Contains(string(text), "<a ") != want {
 			t.Errorf("a cell with %q is %s, %v", href, text, err)
 		}
@@ -191,7 +225,11 @@ func TestLinksThatLeaveTheSiteAreNone(t *testing.T) {
 }
 
 func TestAPageHasItsStyleAndScriptByAddress(t *testing.T) {
-	tmpl := template.Must(page.Templates().Parse(`{{define "main"}}<h1>{{show .Name}}</h1>{{part .Part}}{{end}}{{define "foot"}}<p>{{.Title}}</p>{{end}}`))
+	tmpl := template.Must(
+		page.Templates().Parse(
+			`{{define "main"}}<h1>{{show .Name}}</h1>{{part .Part}}{{end}}{{define "foot"}}<p>{{.Title}}</p>{{end}}`,
+		),
+	)
 	var out bytes.Buffer
 	frame := page.Frame{
 		Title: "Queue", Site: "epd", Home: "/", Style: "/style.css", Script: "/live.js",
@@ -202,8 +240,10 @@ func TestAPageHasItsStyleAndScriptByAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`<title>Queue – epd</title>`, `<link rel="stylesheet" href="/style.css">`, `<script src="/live.js" defer></script>`,
-		`<a href="/queue" aria-current="page">Queue</a>`, `<a href="/nodes">Nodes</a>`, `<h1>a\x1bb</h1>`, `<span class="badge good">ok</span>`, `<p>Queue</p>`,
+		`<title>Queue – epd</title>`, `<link rel="stylesheet" href="/style.css">`,
+		`<script src="/live.js" defer></script>`,
+		`<a href="/queue" aria-current="page">Queue</a>`, `<a href="/nodes">Nodes</a>`, `<h1>a\x1bb</h1>`,
+		`<span class="badge good">ok</span>`, `<p>Queue</p>`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the page lacks %s:\n%s", want, &out)
@@ -262,7 +302,8 @@ func TestColoursContrastOnLightAndOnDark(t *testing.T) {
 		t.Helper()
 		for _, back := range backs {
 			f, b := tokens[front], tokens[back]
-			if light, dark := contrast(f.Light, b.Light), contrast(f.Dark, b.Dark); light < least || dark < least {
+			if light, dark := contrast(f.Light, b.Light), contrast(f.Dark, b.Dark); light < least ||
+				dark < least {
 				t.Errorf("%s on %s: %.2f light and %.2f dark, want %v", front, back, light, dark, least)
 			}
 		}
@@ -305,18 +346,23 @@ func TestTheStylesheetUsesNoColourThatHasNoToken(t *testing.T) {
 func TestANumberStaysOnTheLineOfItsUnit(t *testing.T) {
 	const gap = "\u00a0"
 	for text, want := range map[string]string{
-		"this one is 4.18 % above":                "this one is 4.18" + gap + "% above",
-		"it takes 1,234.5 kJ (0.343 kWh), 12 s":   "it takes 1,234.5" + gap + "kJ (0.343" + gap + "kWh), 12" + gap + "s",
-		"at 1087 MHz, 16 GiB and 250 W for 5 min": "at 1087" + gap + "MHz, 16" + gap + "GiB and 250" + gap + "W for 5" + gap + "min",
-		"3 µs of 2 ms":                            "3" + gap + "µs of 2" + gap + "ms",
-		"2 jobs, 3 switches and 4 mines":          "2 jobs, 3 switches and 4 mines",
-		"a %, W 3 and 7":                          "a %, W 3 and 7",
+		"this one is 4.18 % above": "this one is 4.18" + gap + "% above",
+		"it takes 1,234.5 kJ (0.343 kWh), 12 s": "it takes 1,234.5" + gap + "kJ (0.343" + gap +
+			"kWh), 12" + gap + "s",
+		"at 1087 MHz, 16 GiB and 250 W for 5 min": "at 1087" + gap + "MHz, 16" + gap + "GiB and 250" + gap +
+			"W for 5" + gap + "min",
+		"3 µs of 2 ms":                   "3" + gap + "µs of 2" + gap + "ms",
+		"2 jobs, 3 switches and 4 mines": "2 jobs, 3 switches and 4 mines",
+		"a %, W 3 and 7":                 "a %, W 3 and 7",
 	} {
 		if got := page.Prose(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	table := &page.Table{Caption: "c", Note: "below 1 %", More: "2 s more", Columns: []page.Column{{Head: "h"}}, Rows: [][]page.Cell{page.Cells("3 W")}}
+	table := &page.Table{
+		Caption: "c", Note: "below 1 %", More: "2 s more", Columns: []page.Column{{Head: "h"}},
+		Rows: [][]page.Cell{page.Cells("3 W")},
+	}
 	parts := []any{
 		page.Text("5 %"),
 		&page.Notice{Text: "6 %", Items: []string{"7 %"}},
@@ -336,7 +382,10 @@ func TestANumberStaysOnTheLineOfItsUnit(t *testing.T) {
 	if err := page.WriteReport(&all, &page.Report{Title: "t", Lead: "12 %"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"5_%", "6_%", "7_%", "9_%", "10_%", "<figcaption>11_%", "below 1_%", "2_s more", ">3 W<", "12_%"} {
+	for _, want := range []string{
+		"5_%", "6_%", "7_%", "9_%", "10_%", "<figcaption>11_%", "below 1_%",
+		"2_s more", ">3 W<", "12_%",
+	} {
 		if want = strings.ReplaceAll(want, "_", gap); !strings.Contains(all.String(), want) {
 			t.Errorf("no %q in\n%s", want, &all)
 		}

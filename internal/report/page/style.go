@@ -81,7 +81,9 @@ func rootCSS() string {
 
 // pictureStyle is the same with colours in place of variables.
 var pictureStyle = literalPictureCSS(func(t *Token) string { return t.Light }) +
-	"@media screen and (prefers-color-scheme:dark){\n" + literalPictureCSS(func(t *Token) string { return t.Dark }) + "}\n"
+	"@media screen and (prefers-color-scheme:dark){\n" + literalPictureCSS(func(t *Token) string {
+	return t.Dark
+}) + "}\n"
 
 // PictureStyle is the stylesheet of a picture in a file of its own. It has no
 // variables, which not every program that shows pictures understands.

@@ -17,7 +17,8 @@ func escape(text string) string { return html.EscapeString(queue.Printable(text)
 // html is the table in a region of its own, which scrolls where it is too wide.
 func (t *Table) html() template.HTML {
 	var b strings.Builder
-	b.WriteString(`<div class="scroll" role="region" aria-label="` + escape(t.Caption) + `" tabindex="0">` + "\n<table")
+	b.WriteString(`<div class="scroll" role="region" aria-label="` + escape(t.Caption) +
+		`" tabindex="0">` + "\n<table")
 	writeAttribute(&b, "id", t.ID)
 	b.WriteString(">\n<caption>" + escape(t.Caption))
 	if t.Note != "" {
@@ -32,7 +33,8 @@ func (t *Table) html() template.HTML {
 		t.writeRow(&b, row)
 	}
 	if len(t.Rows) == 0 {
-		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + escape(orText(t.Empty, "nothing")) + "</td></tr>\n")
+		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + escape(orText(t.Empty,
+			"nothing")) + "</td></tr>\n")
 	}
 	b.WriteString("</tbody>\n</table>\n</div>\n")
 	if t.More != "" {
@@ -137,7 +139,8 @@ func (c *Cell) writeTo(b *strings.Builder) {
 	case c.Badge:
 		text = `<span class="badge ` + string(c.Kind) + `">` + escape(c.Text) + `</span>`
 	case c.Listed:
-		text = `<span class="whole">` + strings.ReplaceAll(escape(c.Text), ", ", `,</span> <span class="whole">`) + `</span>`
+		text = `<span class="whole">` +
+			strings.ReplaceAll(escape(c.Text), ", ", `,</span> <span class="whole">`) + `</span>`
 	default:
 		text = escape(c.Text)
 	}

@@ -39,7 +39,10 @@ type FS struct {
 
 // New makes an empty file system that never crashes.
 func New() *FS {
-	return &FS{names: map[string]*inode{}, disk: map[string]*inode{}, folders: map[string]bool{}, left: -1, space: -1}
+	return &FS{
+		names: map[string]*inode{}, disk: map[string]*inode{}, folders: map[string]bool{},
+		left: -1, space: -1,
+	}
 }
 
 // CrashAt makes the file system crash at operation n from now, counted from 0,

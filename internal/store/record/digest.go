@@ -75,7 +75,8 @@ func (o *Outcome) Canonical() (Outcome, error) {
 		c.Stays = nil
 	}
 	if len(c.Stays) > MaxResidencies {
-		return c, fmt.Errorf("%w: run %s: at %d clocks, at most %d are allowed", ErrInvalid, c.RunID, len(c.Stays), MaxResidencies)
+		return c, fmt.Errorf("%w: run %s: at %d clocks, at most %d are allowed", ErrInvalid, c.RunID,
+			len(c.Stays), MaxResidencies)
 	}
 	for i := range c.Stays {
 		if err := c.Stays[i].Validate(); err != nil {
@@ -121,10 +122,13 @@ func (o *Outcome) checkBounds() error {
 		}
 	}
 	switch slowdown := o.Slowdown.Or(1); {
-	case o.Arm != live.ArmTreated && o.Arm != live.ArmHeldOut && o.Arm != live.ArmConstant && o.Arm != live.ArmExcluded:
-		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, live.ArmTreated, live.ArmHeldOut, live.ArmConstant, live.ArmExcluded)
+	case o.Arm != live.ArmTreated && o.Arm != live.ArmHeldOut && o.Arm != live.ArmConstant &&
+		o.Arm != live.ArmExcluded:
+		return fmt.Errorf("arm %.40q, want %s, %s, %s or %s", o.Arm, live.ArmTreated, live.ArmHeldOut,
+			live.ArmConstant, live.ArmExcluded)
 	case !isPossible(o.Setting):
-		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core), float64(o.Setting.Mem), maxMHz)
+		return fmt.Errorf("clocks of %g and %g MHz, want 0 to %d", float64(o.Setting.Core),
+			float64(o.Setting.Mem), maxMHz)
 	case !(slowdown >= 0 && slowdown <= maxFactor):
 		return fmt.Errorf("%g times as long as at default clocks", slowdown)
 	case len(o.ThrottledS) > maxReason:
@@ -177,11 +181,13 @@ func longestClocks(clocks []live.Residency) []live.Residency {
 func (o *Outcome) Digest() ([sha256.Size]byte, error) {
 	measured := *o
 	if o.Restarted.IsComplete() { // the controller says so
-		measured.TimeS, measured.GPUEnergyJ, measured.NodeEnergyJ = o.Restarted.TimeS, o.Restarted.GPUEnergyJ, o.Restarted.NodeEnergyJ
+		measured.TimeS, measured.GPUEnergyJ, measured.NodeEnergyJ = o.Restarted.TimeS, o.Restarted.GPUEnergyJ,
+			o.Restarted.NodeEnergyJ
 	}
 	measured = measured.withImplausible()
 	measured.DecisionID, measured.Workload, measured.GPUModel, measured.Arm = 0, "", "", ""
-	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "", live.Number{}
+	measured.Submitted, measured.Restart, measured.ExitState, measured.Slowdown = time.Time{}, 0, "",
+		live.Number{}
 	measured.Readings, measured.Stays, measured.Restarted = Readings{}, nil, Restarted{}
 	if measured.NodeSource == Modelled {
 		measured.NodeEnergyJ, measured.NodeSource = live.Number{}, Unmeasured

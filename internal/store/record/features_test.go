@@ -20,7 +20,8 @@ func TestVectorsSurviveBeingPacked(t *testing.T) {
 		}
 		if len(packed) > 0 {
 			cut := rapid.IntRange(0, len(packed)-1).Draw(t, "cut")
-			if short, err := record.UnpackVector(packed[:cut]); err == nil && cut > 0 && len(short) != len(v) {
+			if short, err := record.UnpackVector(packed[:cut]); err == nil && cut > 0 &&
+				len(short) != len(v) {
 				t.Fatalf("cut off: %d coordinates, want %d", len(short), len(v))
 			}
 		}
@@ -28,7 +29,17 @@ func TestVectorsSurviveBeingPacked(t *testing.T) {
 }
 
 func TestBytesThatAreNoVectorAreRefused(t *testing.T) {
-	for _, packed := range [][]byte{{0}, {0xff}, {0xff, 0xff, 0xff, 0xff, 0x0f}, {4, 0, 0, 0, 0, 0}, {4, 5, 0, 0, 0, 0}, {4, 1, 0, 0}, {4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0}} {
+	for _, packed := range [][]byte{
+		{0},
+		{0xff},
+		{0xff, 0xff, 0xff, 0xff, 0x0f},
+		{4, 0, 0, 0, 0, 0},
+		{4, 5, 0, 0, 0, 0},
+		{4, 1, 0, 0},
+		{
+			4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0,
+		},
+	} {
 		if v, err := record.UnpackVector(packed); !errors.Is(err, record.ErrInvalid) {
 			t.Errorf("%v: %v, %v", packed, v, err)
 		}

@@ -11,8 +11,9 @@ import (
 // accounting log says became of it. Ids come again, and a job that is requeued
 // is submitted anew, so that cluster, id and submit time together name one.
 type HistoryJob struct {
-	Cluster   string    `json:"cluster"` // "" in a request: the controller's own
-	JobID     string    `json:"job_id"`  // as the log has it: 12, 12_4 of an array, 13+1 of a heterogeneous job
+	Cluster string `json:"cluster"` // "" in a request: the controller's own
+	// As the log has it: 12, 12_4 of an array, 13+1 of a heterogeneous job.
+	JobID     string    `json:"job_id"`
 	Submitted time.Time `json:"submitted"`
 	Started   time.Time `json:"started,omitzero"` // zero: it never ran
 	Ended     time.Time `json:"ended,omitzero"`   // zero: not known
@@ -56,7 +57,8 @@ func (p *HistoryJob) Canonical() (HistoryJob, error) {
 	c.Submitted, c.Started, c.Ended = Micro(c.Submitted), Micro(c.Started), Micro(c.Ended)
 	switch {
 	case !c.Started.IsZero() && c.Started.Before(c.Submitted):
-		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid, CleanText(c.JobID))
+		return c, fmt.Errorf("%w: past job %q started before it was submitted", ErrInvalid,
+			CleanText(c.JobID))
 	case !c.Ended.IsZero() && c.Ended.Before(c.Submitted), !c.Ended.IsZero() && c.Ended.Before(c.Started):
 		return c, fmt.Errorf("%w: past job %q ended before it started", ErrInvalid, CleanText(c.JobID))
 	}
@@ -65,7 +67,10 @@ func (p *HistoryJob) Canonical() (HistoryJob, error) {
 			return c, fmt.Errorf("%w: past job %q has a negative size", ErrInvalid, CleanText(c.JobID))
 		}
 	}
-	for _, text := range []*string{&c.Cluster, &c.JobID, &c.User, &c.Account, &c.Partition, &c.QOS, &c.GPUModel, &c.State} {
+	for _, text := range []*string{
+		&c.Cluster, &c.JobID, &c.User, &c.Account, &c.Partition, &c.QOS,
+		&c.GPUModel, &c.State,
+	} {
 		*text = CleanText(*text)
 	}
 	if c.Name = c.Name[:min(len(c.Name), MaxText)]; len(c.Name) == 0 {

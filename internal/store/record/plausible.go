@@ -117,7 +117,11 @@ func (d *implausibleFilter) checkTimes() (lasted float64) {
 	for _, t := range []struct {
 		what     string
 		from, to *time.Time
-	}{{"submitted", &o.Submitted, &d.into.Submitted}, {"started", &o.Started, &d.into.Started}, {"ended", &o.Ended, &d.into.Ended}} {
+	}{
+		{"submitted", &o.Submitted, &d.into.Submitted},
+		{"started", &o.Started, &d.into.Started},
+		{"ended", &o.Ended, &d.into.Ended},
+	} {
 		if !t.from.IsZero() && (t.from.Before(earliestRun) || !t.from.Before(latestRun)) {
 			d.note("%s in %d", t.what, t.from.Year())
 			*t.to, *t.from = *t.from, time.Time{}
@@ -141,7 +145,8 @@ func (d *implausibleFilter) checkEnergies(lasted, power float64) {
 	o, had := d.o, *d.o
 	most := power * (lasted + energySlack)
 	d.checkNumber(&o.GPUEnergyJ, &d.into.GPUEnergyJ, "GPU energy", "J", most)
-	d.checkNumber(&o.NodeEnergyJ, &d.into.NodeEnergyJ, "node energy", "J", most+float64(MaxHostPower)*(lasted+energySlack))
+	d.checkNumber(&o.NodeEnergyJ, &d.into.NodeEnergyJ, "node energy", "J",
+		most+float64(MaxHostPower)*(lasted+energySlack))
 	if _, timeless := d.into.TimeS.Get(); timeless {
 		d.into.GPUEnergyJ, o.GPUEnergyJ = d.into.GPUEnergyJ.Else(o.GPUEnergyJ), live.Number{}
 	}
@@ -171,13 +176,16 @@ func (d *implausibleFilter) checkStays(lasted, power float64) {
 	for i := range d.o.Stays {
 		one := &d.o.Stays[i]
 		s.Seconds, s.Energy = s.Seconds+one.Seconds, s.Energy+one.Energy
-		s.Work, s.Rest, s.RestEnergy = max(s.Work, one.Work), max(s.Rest, one.Rest), max(s.RestEnergy, one.RestEnergy)
+		s.Work, s.Rest, s.RestEnergy = max(s.Work, one.Work), max(s.Rest, one.Rest),
+			max(s.RestEnergy, one.RestEnergy)
 	}
 	seconds, energy := lasted+energySlack, power*(lasted+energySlack)
-	if s.Seconds <= seconds && s.Work <= seconds && s.Rest <= seconds && float64(s.Energy) <= energy && float64(s.RestEnergy) <= energy {
+	if s.Seconds <= seconds && s.Work <= seconds && s.Rest <= seconds && float64(s.Energy) <= energy &&
+		float64(s.RestEnergy) <= energy {
 		return
 	}
-	d.note("stays of %.4g s and %.4g J, want at most %.4g and %.4g", s.Seconds, float64(s.Energy), seconds, energy)
+	d.note("stays of %.4g s and %.4g J, want at most %.4g and %.4g", s.Seconds, float64(s.Energy),
+		seconds, energy)
 	d.into.Stays, d.o.Stays = d.o.Stays, nil
 }
 

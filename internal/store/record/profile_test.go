@@ -22,17 +22,21 @@ func waves(gpus, seconds int) record.Profile {
 		for i := range seconds {
 			s.Add(time.Duration(i)*time.Second, time.Duration(i+1)*time.Second, float64((i+g)%2))
 		}
-		p.GPUs = append(p.GPUs, record.GPUProfile{Utilisation: s.Series(), Memory: s.Series(), PeakMem: int64(g) - 1, MemTotal: 16 << 30})
+		p.GPUs = append(p.GPUs, record.GPUProfile{
+			Utilisation: s.Series(), Memory: s.Series(), PeakMem: int64(g) - 1, MemTotal: 16 << 30,
+		})
 	}
 	return p
 }
 
 func TestAProfileComesBackFromItsBytesAndFromJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := waves(rapid.IntRange(1, record.MaxProfileGPUs).Draw(t, "gpus"), rapid.IntRange(0, 1000).Draw(t, "seconds"))
+		p := waves(rapid.IntRange(1, record.MaxProfileGPUs).Draw(t, "gpus"),
+			rapid.IntRange(0, 1000).Draw(t, "seconds"))
 		p.Alone = rapid.Bool().Draw(t, "alone")
 		back, err := record.DecodeProfile(p.Encode())
-		if err != nil || !reflect.DeepEqual(back.Encode(), p.Encode()) || back.Alone != p.Alone || len(back.GPUs) != len(p.GPUs) {
+		if err != nil || !reflect.DeepEqual(back.Encode(), p.Encode()) || back.Alone != p.Alone ||
+			len(back.GPUs) != len(p.GPUs) {
 			t.Fatalf("%+v, %v", back, err)
 		}
 		text, err := json.Marshal(&p)
@@ -49,7 +53,8 @@ func TestAProfileOfALongRunOnManyGPUsStaysSmall(t *testing.T) {
 		t.Errorf("%d bytes", n)
 	}
 	back, err := record.DecodeProfile(p.Encode())
-	if err != nil || len(back.GPUs) != record.MaxProfileGPUs || back.GPUs[0].Utilisation.Len() > record.MaxProfilePoints {
+	if err != nil || len(back.GPUs) != record.MaxProfileGPUs ||
+		back.GPUs[0].Utilisation.Len() > record.MaxProfilePoints {
 		t.Errorf("%d GPUs, %d points, %v", len(back.GPUs), back.GPUs[0].Utilisation.Len(), err)
 	}
 }
@@ -61,10 +66,13 @@ func TestBytesThatAreNoProfileAreRefused(t *testing.T) {
 	good := waves(1, 10)
 	whole := good.Encode()
 	for name, blob := range map[string][]byte{
-		"version": {2, 0, 1}, "cut": whole[:len(whole)-1], "more": append(slices.Clip(whole), 0), "flags": {1, 9, 1},
-		"version alone": {1}, "no GPU": {1, 0, 0}, "a thousand GPUs": {1, 0, 0xe8, 7, 0, 0, 0, 0}, "points": tooMany.Encode(),
-		"a huge series": {1, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f}, "a huge number": {1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
-		"very long": []byte("\x01" + strings.Repeat("\x00", 1<<20)),
+		"version": {2, 0, 1}, "cut": whole[:len(whole)-1], "more": append(slices.Clip(whole), 0),
+		"flags":         {1, 9, 1},
+		"version alone": {1}, "no GPU": {1, 0, 0}, "a thousand GPUs": {1, 0, 0xe8, 7, 0, 0, 0, 0},
+		"points":        tooMany.Encode(),
+		"a huge series": {1, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f},
+		"a huge number": {1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+		"very long":     []byte("\x01" + strings.Repeat("\x00", 1<<20)),
 	} {
 		if p, err := record.DecodeProfile(blob); !errors.Is(err, record.ErrProfile) || !p.IsZero() {
 			t.Errorf("%s: %+v, %v", name, p, err)

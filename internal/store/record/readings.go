@@ -45,7 +45,8 @@ type ValueRange struct {
 
 // Columns are points as lists of one length: means, the least and the most.
 func Columns(points []ValueRange) (mean, low, high []live.Number) {
-	mean, low, high = make([]live.Number, len(points)), make([]live.Number, len(points)), make([]live.Number, len(points))
+	mean, low, high = make([]live.Number, len(points)), make([]live.Number, len(points)),
+		make([]live.Number, len(points))
 	for i, p := range points {
 		if p.Known {
 			mean[i], low[i], high[i] = live.Known(p.Mean), live.Known(p.Low), live.Known(p.High)
@@ -202,7 +203,9 @@ func (s *rangeSums) valueRange() ValueRange {
 // NewReadingsSampler makes a sampler of so many GPUs that begins with one point
 // per interval, in whole milliseconds.
 func NewReadingsSampler(gpus int, interval time.Duration) *ReadingsSampler {
-	return &ReadingsSampler{gpus: min(gpus, maxReadingGPUs), interval: max(interval.Truncate(time.Millisecond), time.Millisecond)}
+	return &ReadingsSampler{
+		gpus: min(gpus, maxReadingGPUs), interval: max(interval.Truncate(time.Millisecond), time.Millisecond),
+	}
 }
 
 // Add takes power and core clock of one of the GPUs between two times since the
@@ -247,7 +250,10 @@ func (s *ReadingsSampler) Readings() Readings {
 	if len(s.points) == 0 {
 		return Readings{}
 	}
-	r := Readings{GPUs: s.gpus, Interval: s.interval, Power: make([]ValueRange, len(s.points)), Core: make([]ValueRange, len(s.points))}
+	r := Readings{
+		GPUs: s.gpus, Interval: s.interval, Power: make([]ValueRange, len(s.points)),
+		Core: make([]ValueRange, len(s.points)),
+	}
 	for i := range s.points {
 		r.Power[i], r.Core[i] = s.points[i].power.valueRange(), s.points[i].core.valueRange()
 	}

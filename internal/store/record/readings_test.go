@@ -38,7 +38,8 @@ func TestReadingsKeepMeansAndExtremesInBoundedSize(t *testing.T) {
 			return
 		}
 		back, err := record.DecodeReadings(r.Encode())
-		if err != nil || !reflect.DeepEqual(back, r) || len(r.Encode()) > 1600 || len(r.Power) > record.MaxReadingPoints {
+		if err != nil || !reflect.DeepEqual(back, r) || len(r.Encode()) > 1600 ||
+			len(r.Power) > record.MaxReadingPoints {
 			t.Fatalf("%+v comes back as %+v, %v, from %d bytes", r, back, err, len(r.Encode()))
 		}
 		if least, most := extremes(t, &r); math.Abs(least-low) > 0.5 || math.Abs(most-high) > 0.5 {
@@ -51,7 +52,8 @@ func TestReadingsKeepMeansAndExtremesInBoundedSize(t *testing.T) {
 func extremes(t *rapid.T, r *record.Readings) (least, most float64) {
 	least = math.Inf(1)
 	for i, p := range r.Power {
-		if c := r.Core[i]; p.Known != c.Known || p.Known && !(p.Low <= p.Mean && p.Mean <= p.High && c.Mean >= 1000 && c.Mean <= 1001) {
+		if c := r.Core[i]; p.Known != c.Known || p.Known &&
+			!(p.Low <= p.Mean && p.Mean <= p.High && c.Mean >= 1000 && c.Mean <= 1001) {
 			t.Fatalf("point %d is %+v, %+v", i, p, c)
 		}
 		if p.Known {
@@ -75,7 +77,8 @@ func TestReadingsOfAConstantRunAreConstant(t *testing.T) {
 		t.Fatalf("%d points of %s", len(r.Power), r.Interval)
 	}
 	for i := range r.Power {
-		if r.Power[i] != (record.ValueRange{Mean: 250, Low: 250, High: 250, Known: true}) || r.Core[i].Mean != 1200 {
+		if r.Power[i] != (record.ValueRange{Mean: 250, Low: 250, High: 250, Known: true}) ||
+			r.Core[i].Mean != 1200 {
 			t.Fatalf("point %d is %+v, %+v", i, r.Power[i], r.Core[i])
 		}
 	}
@@ -96,7 +99,14 @@ func FuzzDecodeReadings(f *testing.F) {
 	s := record.NewReadingsSampler(2, time.Second)
 	s.Add(2*time.Second, 5*time.Second, 100, 1000)
 	good := s.Readings()
-	for _, seed := range [][]byte{nil, {1}, {1, 1, 1, 1, 0, 0}, {2, 1, 1}, good.Encode(), bytes.Repeat([]byte{1}, 2000)} {
+	for _, seed := range [][]byte{
+		nil,
+		{1},
+		{1, 1, 1, 1, 0, 0},
+		{2, 1, 1},
+		good.Encode(),
+		bytes.Repeat([]byte{1}, 2000),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, blob []byte) {

@@ -82,9 +82,11 @@ type Decision struct {
 	ConfigVersion string            `json:"config_version"`
 	ModelVersion  int64             `json:"model_version"` // 0 without a model
 	Arm           live.Arm          `json:"arm"`
-	HoldOut       live.Number       `json:"hold_out"`              // part of the runs that the lot held out then
-	ConstantArm   live.Number       `json:"constant_arm,omitzero"` // and that it had run at constant clocks; absent without such an arm
-	Created       time.Time         `json:"created"`
+	// Part of the runs that the lot held out then.
+	HoldOut live.Number `json:"hold_out"`
+	// And that it had run at constant clocks; absent without such an arm.
+	ConstantArm live.Number `json:"constant_arm,omitzero"`
+	Created     time.Time   `json:"created"`
 }
 
 // RecordedRun is an outcome as it lies in the records.
@@ -168,8 +170,9 @@ func (d *Decision) Key() RunKey { return RunKey{d.Node, d.RunID} }
 // what ran before its Epilog isn't its work: they are for people, and in no model,
 // saving or sum.
 type Restarted struct {
-	TimeS       live.Number `json:"time_s"`                 // from its start to its end
-	GPUEnergyJ  live.Number `json:"gpu_energy_j"`           // by the counters of its GPUs, which go on without epd
+	TimeS live.Number `json:"time_s"` // from its start to its end
+	// By the counters of its GPUs, which go on without epd.
+	GPUEnergyJ  live.Number `json:"gpu_energy_j"`
 	NodeEnergyJ live.Number `json:"node_energy_j,omitzero"` // of a run that epd saw all of
 	Suspended   bool        `json:"suspended,omitempty"`    // its job was, and epd ran all the time
 	// Late tells that its Epilog came some time after its end, and epd wasn't told then
@@ -248,7 +251,8 @@ type WorkloadKey struct {
 // Compare orders keys by workload, GPU model and cluster.
 func (k WorkloadKey) Compare(o WorkloadKey) int {
 	return cmp.Or(
-		strings.Compare(k.Workload, o.Workload), strings.Compare(k.GPUModel, o.GPUModel), strings.Compare(k.Cluster, o.Cluster),
+		strings.Compare(k.Workload, o.Workload), strings.Compare(k.GPUModel, o.GPUModel),
+		strings.Compare(k.Cluster, o.Cluster),
 	)
 }
 
@@ -300,8 +304,9 @@ type Stratum struct {
 type EnergyMean struct {
 	Runs  int64   `json:"runs"` // those with a known energy
 	MeanJ float64 `json:"mean_j"`
-	// VarianceJ2 is that of single runs around the mean of those with the same
-	// clocks, or, in the constant arm, of all, unbiased; Freedom are its degrees of freedom, 0: nothing is known.
+	// VarianceJ2 is that of single runs around the mean of those with the same clocks,
+	// or, in the constant arm, of all, unbiased; Freedom are its degrees of freedom, 0:
+	// nothing is known.
 	VarianceJ2 float64 `json:"variance_j2"`
 	Freedom    int64   `json:"freedom"`
 }

@@ -38,7 +38,8 @@ func TestASeriesThatOutgrowsItsPointsKeepsItsMean(t *testing.T) {
 // mean over time is that of the samples, to what a point is rounded by.
 func TestTheMeanOfASeriesIsThatOfWhatWasSampled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sampler := record.NewSampler(time.Duration(rapid.SampledFrom([]int{1, 7, 60}).Draw(t, "interval")) * time.Second)
+		sampler := record.NewSampler(time.Duration(rapid.SampledFrom([]int{1, 7, 60}).Draw(t,
+			"interval")) * time.Second)
 		want, at := 0.0, time.Duration(0)
 		for range rapid.IntRange(1, 800).Draw(t, "samples") {
 			d := time.Duration(rapid.Int64Range(1, 300_000).Draw(t, "ms")) * time.Millisecond
@@ -47,7 +48,8 @@ func TestTheMeanOfASeriesIsThatOfWhatWasSampled(t *testing.T) {
 			want, at = want+u*d.Seconds(), at+d
 		}
 		s := sampler.Series()
-		if s.Len() > record.MaxPoints || time.Duration(s.Len())*s.Interval() < at || time.Duration(s.Len()-1)*s.Interval() >= at {
+		if s.Len() > record.MaxPoints || time.Duration(s.Len())*s.Interval() < at ||
+			time.Duration(s.Len()-1)*s.Interval() >= at {
 			t.Fatalf("%d points of %s for %s", s.Len(), s.Interval(), at)
 		}
 		sum := 0.0
@@ -77,7 +79,8 @@ func TestASeriesKnowsItsGaps(t *testing.T) {
 		t.Error(text)
 	}
 	sampler.Add(math.MaxInt64-1, math.MaxInt64, 1) // 292 years
-	if s := sampler.Series(); s.Len() > record.MaxPoints || s.Interval() <= 0 || s.At(s.Len()-1) != live.Known(1) {
+	if s := sampler.Series(); s.Len() > record.MaxPoints || s.Interval() <= 0 ||
+		s.At(s.Len()-1) != live.Known(1) {
 		t.Errorf("%d points of %s", s.Len(), s.Interval())
 	}
 	var none record.Series
@@ -116,7 +119,16 @@ func FuzzDecodeSeries(f *testing.F) {
 	sampler := record.NewSampler(time.Minute)
 	sampler.Add(5*time.Minute, 6*time.Minute, 0.5)
 	good := sampler.Series()
-	for _, seed := range [][]byte{nil, {1}, {1, 0}, {2, 1, 1}, {1, 1, 201}, {1, 1, 255}, good.Encode(), bytes.Repeat([]byte{1}, 300)} {
+	for _, seed := range [][]byte{
+		nil,
+		{1},
+		{1, 0},
+		{2, 1, 1},
+		{1, 1, 201},
+		{1, 1, 255},
+		good.Encode(),
+		bytes.Repeat([]byte{1}, 300),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, blob []byte) {
@@ -148,7 +160,8 @@ func FuzzText(f *testing.F) {
 	f.Add(strings.Repeat("é", record.MaxText))
 	f.Fuzz(func(t *testing.T, s string) {
 		got := record.CleanText(s)
-		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > record.MaxText || record.CleanText(got) != got {
+		if !utf8.ValidString(got) || strings.ContainsRune(got, 0) || len(got) > record.MaxText ||
+			record.CleanText(got) != got {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})
@@ -158,8 +171,10 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 	series := record.NewSampler(time.Minute)
 	series.Add(0, time.Minute, 1)
 	o := record.Outcome{
-		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("east", 3600)),
-		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2}, Course: record.Course{Series: series.Series()}, TimeS: live.Known(0.1),
+		Cluster: "a", RunID: "r", Started: time.Date(2026, 1, 2, 3, 4, 5, 678901234,
+			time.FixedZone("east", 3600)),
+		GPUs: []string{}, ThrottledS: map[string]float64{"b": 1, "a": 2},
+		Course: record.Course{Series: series.Series()}, TimeS: live.Known(0.1),
 	}
 	canonical, err := o.Canonical()
 	if err != nil {
@@ -193,7 +208,9 @@ func TestAnOutcomeComesBackFromJSONWithTheSameDigest(t *testing.T) {
 
 func TestAModelledNodeEnergyMakesNoOtherOutcome(t *testing.T) {
 	digest := func(energy float64, source record.Source) [32]byte {
-		sum, err := (&record.Outcome{Cluster: "a", RunID: "r", NodeEnergyJ: live.Known(energy), NodeSource: source}).Digest()
+		sum, err := (&record.Outcome{
+			Cluster: "a", RunID: "r", NodeEnergyJ: live.Known(energy), NodeSource: source,
+		}).Digest()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +219,8 @@ func TestAModelledNodeEnergyMakesNoOtherOutcome(t *testing.T) {
 	if digest(1, record.Modelled) != digest(2, record.Modelled) {
 		t.Error("two modelled energies, two outcomes")
 	}
-	if digest(1, record.RAPL) == digest(2, record.RAPL) || digest(1, record.RAPL) == digest(1, record.Modelled) {
+	if digest(1, record.RAPL) == digest(2, record.RAPL) ||
+		digest(1, record.RAPL) == digest(1, record.Modelled) {
 		t.Error("a measured energy isn't part of the digest")
 	}
 }

@@ -75,7 +75,8 @@ func DecodeSeries(blob []byte) (Series, error) {
 	}
 	points := blob[1+n:]
 	if len(points) > MaxPoints {
-		return Series{}, fmt.Errorf("%w: %d points, at most %d are allowed", ErrSeries, len(points), MaxPoints)
+		return Series{}, fmt.Errorf("%w: %d points, at most %d are allowed", ErrSeries,
+			len(points), MaxPoints)
 	}
 	for i, p := range points {
 		if p > pointSteps && p != gapByte {

@@ -42,7 +42,8 @@ func ReadSacct(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 		switch {
 		case errors.Is(err, io.EOF):
 			if s.columns == nil {
-				return t, fmt.Errorf("%s: is empty, want what sacct --parsable2 prints, with its header", name)
+				return t, fmt.Errorf("%s: is empty, want what sacct --parsable2 prints, with its header",
+					name)
 			}
 			return t, s.flush()
 		case err != nil:
@@ -115,7 +116,8 @@ func (s *sacctReader) next() ([]byte, bool, error) {
 func (s *sacctReader) line(number int, line []byte, long bool) error {
 	switch {
 	case long && s.columns == nil:
-		return fmt.Errorf("%s:%d: a line of more than %d bytes, want a header with JobID or JobIDRaw", s.tally.name, number, maxLine)
+		return fmt.Errorf("%s:%d: a line of more than %d bytes, want a header with JobID or JobIDRaw",
+			s.tally.name, number, maxLine)
 	case long:
 		return s.tally.skipLine(number, kindTooLong, fmt.Errorf("more than %d bytes", maxLine))
 	}
@@ -130,7 +132,8 @@ func (s *sacctReader) line(number int, line []byte, long bool) error {
 		return s.readHeader(number, line)
 	case len(line) == 0, bytes.Equal(line, s.header):
 		return nil
-	case s.afterWhole && bytes.HasPrefix(line, []byte("JobID")) && s.readHeader(number, line) == nil: // of another export
+	// Of another export.
+	case s.afterWhole && bytes.HasPrefix(line, []byte("JobID")) && s.readHeader(number, line) == nil:
 		return nil
 	}
 	more, want := bytes.Count(line, s.delimiter), len(s.columns)-1
@@ -181,7 +184,8 @@ func columnsOf(line []byte) (delimiter []byte, c sacctColumns, err error) {
 	}
 	width := bytes.IndexFunc(line[word:], unicode.IsLetter)
 	if word == 0 || width <= 0 {
-		return nil, nil, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, got %s", printable(string(line)))
+		return nil, nil, fmt.Errorf("want a header such as JobID|User|State|Submit|Start|End, got %s",
+			printable(string(line)))
 	}
 	delimiter = slices.Clone(line[word : word+width])
 	if len(bytes.TrimSpace(delimiter)) == 0 && !bytes.Equal(delimiter, []byte{'\t'}) {
@@ -228,7 +232,8 @@ func (s *sacctReader) addRow(number int, r *sacctRow) error {
 		s.id = id
 		return s.holdJob(number, r)
 	case id != s.id:
-		return s.tally.skipLine(number, kindOrphanStep, fmt.Errorf("step %s of job %s, which isn't before it", r.ref.Step, id))
+		return s.tally.skipLine(number, kindOrphanStep,
+			fmt.Errorf("step %s of job %s, which isn't before it", r.ref.Step, id))
 	}
 	s.tally.Steps++
 	s.use.Add(r.ref.Step, r.past.EnergyJ.Or(0), r.elapsed.Seconds(), r.usage)

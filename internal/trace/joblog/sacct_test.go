@@ -15,11 +15,14 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-const header = "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqTRES|AllocTRES|ConsumedEnergyRaw|JobName|ExitCode\n"
+const header = "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|" +
+	"ReqTRES|AllocTRES|ConsumedEnergyRaw|JobName|ExitCode\n"
 
 // line is a line of sacct's for one job.
 func line(id, name string, more ...string) string {
-	cells := strings.Split(id+"|"+id+"|ada|lab|gpu|normal|COMPLETED|2026-01-02T03:04:05|2026-01-02T03:05:05|2026-01-02T04:05:05|3600|120|cpu=8|cpu=8,node=1,gres/gpu:h200=2,gres/gpu=2|7200||0:0", "|")
+	cells := strings.Split(id+"|"+id+"|ada|lab|gpu|normal|COMPLETED|2026-01-02T03:04:05|"+
+		"2026-01-02T03:05:05|2026-01-02T04:05:05|3600|120|cpu=8|cpu=8,node=1,gres/gpu:h200=2,"+
+		"gres/gpu=2|7200||0:0", "|")
 	for i := 0; i+1 < len(more); i += 2 {
 		at := slices.Index(strings.Split(strings.TrimSpace(header), "|"), more[i])
 		cells[at] = more[i+1]
@@ -68,14 +71,18 @@ func TestAJobIsReadWithAllThatItsLineSays(t *testing.T) {
 	jobs, tally := all(t, header+line("12_4", "train"))
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := record.HistoryJob{
-		JobID: "12_4", Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(61 * time.Minute), User: "ada", Account: "lab",
-		Partition: "gpu", QOS: "normal", Name: []byte("train"), GPUs: live.Known(2), CPUs: live.Known(8), Nodes: live.Known(1),
-		GPUModel: "h200", Limit: live.LimitOf(2 * time.Hour), State: "COMPLETED", ExitCode: live.Known(0), EnergyJ: live.Known(7200),
+		JobID: "12_4", Submitted: at, Started: at.Add(time.Minute), Ended: at.Add(61 * time.Minute),
+		User: "ada", Account: "lab",
+		Partition: "gpu", QOS: "normal", Name: []byte("train"), GPUs: live.Known(2), CPUs: live.Known(8),
+		Nodes:    live.Known(1),
+		GPUModel: "h200", Limit: live.LimitOf(2 * time.Hour), State: "COMPLETED", ExitCode: live.Known(0),
+		EnergyJ: live.Known(7200),
 	}
 	if len(jobs) != 1 || !reflect.DeepEqual(jobs[0], want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)
 	}
-	if tally.Jobs != 1 || tally.Lines != 2 || tally.SkippedLines() != 0 || !tally.From.Equal(want.Submitted) || !tally.Until.Equal(want.Ended) {
+	if tally.Jobs != 1 || tally.Lines != 2 || tally.SkippedLines() != 0 ||
+		!tally.From.Equal(want.Submitted) || !tally.Until.Equal(want.Ended) {
 		t.Errorf("%+v", tally)
 	}
 }
@@ -90,14 +97,20 @@ func TestStepsAreFoldedIntoTheirJob(t *testing.T) {
 	}{
 		"none": {"", live.Number{}, live.Number{}},
 		"batch spans what runs inside of it": {
-			"7.batch|COMPLETED|||||1000|\n7.0|COMPLETED|||||400|\n7.1|COMPLETED|||||500|\n", live.Known(1000), live.Number{},
+			"7.batch|COMPLETED|||||1000|\n7.0|COMPLETED|||||400|\n7.1|COMPLETED|||||500|\n", live.Known(1000),
+			live.Number{},
 		},
-		"extern spans all nodes": {"7.batch|COMPLETED|||||1000|\n7.extern|COMPLETED|||||2500|\n", live.Known(2500), live.Number{}},
+		"extern spans all nodes": {
+			"7.batch|COMPLETED|||||1000|\n7.extern|COMPLETED|||||2500|\n", live.Known(2500), live.Number{},
+		},
 		"utilisation by time": {
-			"7.0|COMPLETED||||100|10|cpu=00:00:01,gres/gpumem=5M,gres/gpuutil=90\n7.1|COMPLETED||||300|20|gres/gpuutil=10\n", live.Known(30), live.Known(0.3),
+			"7.0|COMPLETED||||100|10|cpu=00:00:01,gres/gpumem=5M,gres/gpuutil=90\n" +
+				"7.1|COMPLETED||||300|20|gres/gpuutil=10\n", live.Known(30), live.Known(0.3),
 		},
 		"utilisation without what sums leave": {
-			"7.0|COMPLETED||||100||gres/gpuutil=77\n7.1|COMPLETED||||77||gres/gpuutil=77\n", live.Number{}, live.Known(0.77),
+			"7.0|COMPLETED||||100||gres/gpuutil=77\n7.1|COMPLETED||||77||gres/gpuutil=77\n",
+			live.Number{},
+			live.Known(0.77),
 		},
 		"not measured": {"7.batch|COMPLETED|||||18446744073709551614|\n", live.Number{}, live.Number{}},
 	} {
@@ -120,10 +133,12 @@ func TestAStepWithoutItsJobIsNamed(t *testing.T) {
 
 func TestADelimiterInANameIsMended(t *testing.T) {
 	jobs, tally := all(t, header+line("1", "a|b")+line("2", "||x||")+line("3", "plain"))
-	if ids(jobs) != "1 2 3" || string(jobs[0].Name) != "a|b" || string(jobs[1].Name) != "||x||" || jobs[1].User != "ada" {
+	if ids(jobs) != "1 2 3" || string(jobs[0].Name) != "a|b" || string(jobs[1].Name) != "||x||" ||
+		jobs[1].User != "ada" {
 		t.Errorf("%+v", jobs)
 	}
-	if tally.SkippedLines() != 0 || len(tally.Noted) != 1 || tally.Noted[0].Count != 2 || tally.Noted[0].First[0] != "log:2: job 1" {
+	if tally.SkippedLines() != 0 || len(tally.Noted) != 1 || tally.Noted[0].Count != 2 ||
+		tally.Noted[0].First[0] != "log:2: job 1" {
 		t.Errorf("%+v", tally)
 	}
 }
@@ -142,7 +157,8 @@ func TestANewlineInANameIsMendedAndNothingInItIsTakenForAJob(t *testing.T) {
 func TestATruncatedLineCostsNoOther(t *testing.T) {
 	whole := line("2", "b")
 	for cut := range len(whole) - 1 {
-		jobs, tally := all(t, header+line("1", "a")+whole[:cut]+"\n"+line("3", "c")+line("4", "d")+whole[:cut])
+		jobs, tally := all(t,
+			header+line("1", "a")+whole[:cut]+"\n"+line("3", "c")+line("4", "d")+whole[:cut])
 		got := strings.ReplaceAll(ids(jobs), " 2", "") // the exit code may be cut
 		if got != "1 3 4" {
 			t.Fatalf("cut at %d: %s, %+v", cut, ids(jobs), tally)
@@ -183,23 +199,30 @@ func TestWhatMakesNoSenseIsCountedByKindAndTheFirstAreNamed(t *testing.T) {
 	}
 	text.WriteString(line("8", "a\x00b"))
 	text.WriteString(line("9", strings.Repeat("x", 2<<20)))
-	text.WriteString(line("10", "a", "TimelimitRaw", "UNLIMITED") + line("11", "a", "TimelimitRaw", "Partition_Limit") + line("12", "a", "TimelimitRaw", "INVALID"))
-	text.WriteString(line("13", "a", "State", "RUNNING", "End", "Unknown") + line("14", "a", "State", "CANCELLED by 7", "Start", "None"))
+	text.WriteString(line("10", "a", "TimelimitRaw", "UNLIMITED") +
+		line("11", "a", "TimelimitRaw", "Partition_Limit") + line("12", "a", "TimelimitRaw", "INVALID"))
+	text.WriteString(line("13", "a", "State", "RUNNING", "End", "Unknown") + line("14", "a", "State",
+		"CANCELLED by 7", "Start", "None"))
 	jobs, tally := all(t, text.String())
 	if ids(jobs) != "10 11 12" || tally.NotEnded != 1 || tally.NeverRan != 1 {
 		t.Errorf("%s, %+v", ids(jobs), tally)
 	}
 	want := map[string]int64{
-		"unknown state": 9, "time": 2, "negative time": 3, "ends before it starts, or starts before it is submitted": 2, "number": 2,
+		"unknown state": 9, "time": 2, "negative time": 3,
+		"ends before it starts, or starts before it is submitted": 2, "number": 2,
 		"job id": 1, "not text": 1, "line too long": 1,
 	}
 	if got := kinds(tally.Skipped); !reflect.DeepEqual(got, want) {
 		t.Errorf("skipped %v\nwant    %v", got, want)
 	}
-	if got, want := kinds(tally.Noted), map[string]int64{"no time limit": 1, "time limit not stated": 2}; !reflect.DeepEqual(got, want) {
+	if got, want := kinds(tally.Noted), map[string]int64{
+		"no time limit":         1,
+		"time limit not stated": 2,
+	}; !reflect.DeepEqual(got, want) {
 		t.Errorf("noted %v, want %v", got, want)
 	}
-	if first := tally.Skipped[0].First; len(first) != 5 || first[4] != `log:6: "EXPLODED", want one of Slurm's` {
+	if first := tally.Skipped[0].First; len(first) != 5 ||
+		first[4] != `log:6: "EXPLODED", want one of Slurm's` {
 		t.Errorf("first %q", first)
 	}
 }
@@ -247,7 +270,8 @@ func TestWhatIsNoSacctOutputIsRefusedWithItsPlace(t *testing.T) {
 		`{"jobs": [ {"job_id": 1, `:             "log:1:",
 		`{"errors": [{"error":"no slurmdbd"}]}`: "sacct failed: no slurmdbd",
 	} {
-		_, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{}, func(*record.HistoryJob) error { return nil })
+		_, err := joblog.ReadSacct(strings.NewReader(text), "log", &joblog.Options{},
+			func(*record.HistoryJob) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %s", text, err, want)
 		}
@@ -264,7 +288,8 @@ func TestARequeuedJobIsOneJobForEachSubmissionAndARepeatedOneIsLeftOut(t *testin
 
 func TestAVisitorsErrorEndsTheReading(t *testing.T) {
 	enough := errors.New("enough")
-	_, err := joblog.ReadSacct(strings.NewReader(header+line("1", "a")), "log", &joblog.Options{}, func(*record.HistoryJob) error { return enough })
+	_, err := joblog.ReadSacct(strings.NewReader(header+line("1", "a")), "log", &joblog.Options{},
+		func(*record.HistoryJob) error { return enough })
 	if !errors.Is(err, enough) {
 		t.Errorf("got %v", err)
 	}
@@ -273,11 +298,16 @@ func TestAVisitorsErrorEndsTheReading(t *testing.T) {
 func FuzzReadSacct(f *testing.F) {
 	f.Add([]byte(header + line("1", "a|b") + line("2", "c\nd") + line("3.batch", "batch") + "4|"))
 	f.Add([]byte("JobID|State|Start|End\n1|COMPLETED|1|2\n"))
-	f.Add([]byte(`{"jobs":[{"job_id":1,"state":{"current":"COMPLETED"},"nodes":"n1","time":{"start":5,"end":7,"submission":4}}]}`))
+	f.Add(
+		[]byte(
+			`{"jobs":[{"job_id":1,"state":{"current":"COMPLETED"},"nodes":"n1","time":{"start":5,"end":7,"submission":4}}]}`,
+		),
+	)
 	f.Add([]byte("JobID|State|Submit|Start|End\n1|COMPLETED||0000-01-01T00:00:00|0000-01-01T00:00:00\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var jobs []record.HistoryJob
-		tally, err := joblog.ReadSacct(bytes.NewReader(data), "fuzz", &joblog.Options{Cluster: "c"}, keep(&jobs))
+		tally, err := joblog.ReadSacct(bytes.NewReader(data), "fuzz",
+			&joblog.Options{Cluster: "c"}, keep(&jobs))
 		if tally == nil || err == nil && int(tally.Jobs) != len(jobs) {
 			t.Fatalf("%+v, %d jobs, %v", tally, len(jobs), err)
 		}

@@ -10,12 +10,15 @@ import (
 )
 
 // asked are the columns that docs/history.md asks sacct for.
-const asked = "JobID|Cluster|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|ElapsedRaw|TimelimitRaw|ReqTRES|AllocTRES|ConsumedEnergyRaw|TRESUsageInAve|NNodes|JobName|JobIDRaw"
+const asked = "JobID|Cluster|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|ElapsedRaw|" +
+	"TimelimitRaw|ReqTRES|AllocTRES|ConsumedEnergyRaw|TRESUsageInAve|NNodes|JobName|JobIDRaw"
 
 // ended is the line of a job that ended, with the delimiter.
 func ended(delimiter, id, raw, user, name string) string {
-	const rest = "lab|gpu|normal|COMPLETED|0:0|2026-10-01T00:00:00|2026-10-01T00:01:00|2026-10-01T01:01:00|3600|120||cpu=8,node=1,gres/gpu=8|100000||1"
-	return strings.Join([]string{id, "c1", user, strings.ReplaceAll(rest, "|", delimiter), name, raw}, delimiter) + "\n"
+	const rest = "lab|gpu|normal|COMPLETED|0:0|2026-10-01T00:00:00|2026-10-01T00:01:00|2026-10-01T01:01:00|" +
+		"3600|120||cpu=8,node=1,gres/gpu=8|100000||1"
+	return strings.Join([]string{id, "c1", user, strings.ReplaceAll(rest, "|", delimiter), name, raw},
+		delimiter) + "\n"
 }
 
 func TestNoNameInATornRecordForgesAJob(t *testing.T) {
@@ -23,18 +26,20 @@ func TestNoNameInATornRecordForgesAJob(t *testing.T) {
 	open := strings.TrimSuffix(whole, "|999")
 	array := strings.Replace(open, "999", "999_1", 1)
 	for name, hostile := range map[string]string{
-		"the tail is the record's own":     "fake\n" + open,
-		"a tail of its own":                "fake\n" + whole,
-		"an array's task":                  "fake\n" + array,
-		"an array's task, whole":           "fake\n" + array + "|413",
-		"two of them":                      "fake\n" + array + "|1\n" + array,
-		"a step":                           "fake\n" + strings.Replace(open, "999", "412.0", 1),
-		"a newline ends it":                "fake\n" + whole + "\n",
-		"a delimiter ends it":              "fake\n" + open + "|",
-		"a header of another log, in it":   "fake\nJobID,State,Start,End,User\n999,COMPLETED,1,2,root",
-		"a header of another log, at last": "fake\nJobID,State,Start,End,User\n999,COMPLETED,1,2,root\n" + open,
+		"the tail is the record's own":   "fake\n" + open,
+		"a tail of its own":              "fake\n" + whole,
+		"an array's task":                "fake\n" + array,
+		"an array's task, whole":         "fake\n" + array + "|413",
+		"two of them":                    "fake\n" + array + "|1\n" + array,
+		"a step":                         "fake\n" + strings.Replace(open, "999", "412.0", 1),
+		"a newline ends it":              "fake\n" + whole + "\n",
+		"a delimiter ends it":            "fake\n" + open + "|",
+		"a header of another log, in it": "fake\nJobID,State,Start,End,User\n999,COMPLETED,1,2,root",
+		"a header of another log, at last": "fake\nJobID,State,Start,End,User\n" +
+			"999,COMPLETED,1,2,root\n" + open,
 	} {
-		text := asked + "\n" + ended("|", "412", "412", "ada", "a") + ended("|", "413", "413", "ada", hostile) + ended("|", "414", "414", "bob", "b")
+		text := asked + "\n" + ended("|", "412", "412", "ada", "a") +
+			ended("|", "413", "413", "ada", hostile) + ended("|", "414", "414", "bob", "b")
 		jobs, tally := all(t, text)
 		var own []string
 		for _, p := range jobs {
@@ -53,7 +58,9 @@ func TestNoNameInATornRecordForgesAJob(t *testing.T) {
 }
 
 func TestAnIDThatTheRawOneContradictsIsLeftOut(t *testing.T) {
-	jobs, tally := all(t, asked+"\n"+ended("|", "999", "413", "root", "evil")+ended("|", "12_4", "17", "ada", "a")+ended("|", "13+1", "14", "ada", "a"))
+	jobs, tally := all(t,
+		asked+"\n"+ended("|", "999", "413", "root", "evil")+ended("|", "12_4", "17", "ada", "a")+
+			ended("|", "13+1", "14", "ada", "a"))
 	if ids(jobs) != "12_4 13+1" || kinds(tally.Skipped)["job id"] != 1 {
 		t.Errorf("%s, %+v", ids(jobs), tally)
 	}
@@ -68,8 +75,10 @@ func drawnName(t *rapid.T, delimiter string) string {
 		d := rapid.SampledFrom(known).Draw(t, "delimiter")
 		id := strconv.Itoa(rapid.IntRange(411, 416).Draw(t, "id"))
 		name.WriteString(rapid.SampledFrom([]string{
-			"\n", "\n\n", d, d + id, d + id + "\n", "\n" + forged(d, id) + "\n", "\n" + forged(d, id), id, id + "_1" + d, "x", "\xff\"", "ä\t",
-			"\n" + strings.ReplaceAll(asked, "|", d) + "\n", "\nJobID,State,Start,End,User\n" + id + ",COMPLETED,1,2,root\n",
+			"\n", "\n\n", d, d + id, d + id + "\n", "\n" + forged(d, id) + "\n", "\n" + forged(d, id), id,
+			id + "_1" + d, "x", "\xff\"", "ä\t",
+			"\n" + strings.ReplaceAll(asked, "|", d) + "\n",
+			"\nJobID,State,Start,End,User\n" + id + ",COMPLETED,1,2,root\n",
 		}).Draw(t, "part"))
 	}
 	text := name.String()
@@ -78,7 +87,9 @@ func drawnName(t *rapid.T, delimiter string) string {
 
 func TestNoNameForgesAJobWhereTheDelimiterWasDrawnAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		delimiter := rapid.SampledFrom([]string{"|9380466351946381723|", "9f3ab0c44d1e27a5", "ab~cd#1_88.7c"}).Draw(rt, "delimiter")
+		delimiter := rapid.SampledFrom([]string{
+			"|9380466351946381723|", "9f3ab0c44d1e27a5", "ab~cd#1_88.7c",
+		}).Draw(rt, "delimiter")
 		jobs := rapid.IntRange(1, 5).Draw(rt, "jobs")
 		var text strings.Builder
 		head := strings.ReplaceAll(asked, "|", delimiter) + "\n"
@@ -92,7 +103,8 @@ func TestNoNameForgesAJobWhereTheDelimiterWasDrawnAtRandom(t *testing.T) {
 			}
 			names = append(names, drawnName(rt, delimiter))
 			whole := ended(delimiter, id, id, "user"+id, names[i])
-			text.WriteString(strings.Replace(whole, delimiter+"lab"+delimiter, delimiter+account+delimiter, 1))
+			text.WriteString(strings.Replace(whole, delimiter+"lab"+delimiter,
+				delimiter+account+delimiter, 1))
 			text.WriteString(ended(delimiter, id+".batch", id+".batch", "", "batch"))
 			if rapid.IntRange(0, 3).Draw(rt, "another export") == 0 {
 				text.WriteString(head)
@@ -102,10 +114,13 @@ func TestNoNameForgesAJobWhereTheDelimiterWasDrawnAtRandom(t *testing.T) {
 		if len(got) != jobs || tally.SkippedLines() != 0 || int(tally.Steps) != jobs {
 			rt.Fatalf("%d jobs of %d: %+v\n%q", len(got), jobs, tally, text.String())
 		}
-		plain, _ := all(t, head+ended(delimiter, "411", "411", "", "")+ended(delimiter, "411.batch", "411.batch", "", "batch"))
+		plain, _ := all(t,
+			head+ended(delimiter, "411", "411", "", "")+ended(delimiter, "411.batch", "411.batch",
+				"", "batch"))
 		for i := range got {
 			p, want := got[i], plain[0]
-			want.JobID, want.User, want.Name, want.Account = strconv.Itoa(411+i), "user"+strconv.Itoa(411+i), p.Name, p.Account
+			want.JobID, want.User, want.Name, want.Account = strconv.Itoa(411+i), "user"+strconv.Itoa(411+i),
+				p.Name, p.Account
 			if !reflect.DeepEqual(p, want) || string(p.Name) != names[i] {
 				rt.Fatalf("got  %+v\nwant %+v\nname %q of %q", p, want, p.Name, names[i])
 			}
@@ -128,7 +143,8 @@ func TestADamagedLogWithARandomDelimiterCostsTheDamagedLineAlone(t *testing.T) {
 	if ids(jobs) != "411 414" {
 		t.Errorf("two lines in one: %s", ids(jobs))
 	}
-	other := "JobIDRaw|5550466351946380000|State|5550466351946380000|Start|5550466351946380000|End\n1|5550466351946380000|COMPLETED|5550466351946380000|1767322800|5550466351946380000|1767322801\n"
+	other := "JobIDRaw|5550466351946380000|State|5550466351946380000|Start|5550466351946380000|End\n" +
+		"1|5550466351946380000|COMPLETED|5550466351946380000|1767322800|5550466351946380000|1767322801\n"
 	if jobs, tally := all(t, head+one("411")+other); ids(jobs) != "411 1" || tally.SkippedLines() != 0 {
 		t.Errorf("another export behind it: %s, %+v", ids(jobs), tally)
 	}

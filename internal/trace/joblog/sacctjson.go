@@ -18,17 +18,18 @@ func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error)
 	t := newTally(name, o)
 	to := newJobSink(t, o, visit)
 	var stopped error // by the visit or because of strictness
-	meta, err := slurm.ReadAccountingJSON(name, r, func(line int, job *slurm.AccountingRecord, err error) error {
-		switch {
-		case err != nil:
-			stopped = t.skipLine(line, kindRecord, err)
-		case !isOver(job.State.Base):
-			stopped = t.countUnfinished(line, job.State.Base)
-		default:
-			stopped = to.add(t.pastOf(line, job), line)
-		}
-		return stopped
-	})
+	meta, err := slurm.ReadAccountingJSON(name, r,
+		func(line int, job *slurm.AccountingRecord, err error) error {
+			switch {
+			case err != nil:
+				stopped = t.skipLine(line, kindRecord, err)
+			case !isOver(job.State.Base):
+				stopped = t.countUnfinished(line, job.State.Base)
+			default:
+				stopped = to.add(t.pastOf(line, job), line)
+			}
+			return stopped
+		})
 	switch {
 	case stopped != nil:
 		return t, stopped
@@ -44,8 +45,10 @@ func readJSON(r io.Reader, name string, o *Options, visit Visit) (*Tally, error)
 func (t *Tally) pastOf(line int, o *slurm.AccountingRecord) *record.HistoryJob {
 	p := &record.HistoryJob{
 		Cluster: o.Cluster, JobID: refText(&o.Ref), Submitted: o.Submit, Started: o.Start, Ended: o.End,
-		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS, Name: []byte(o.Name[:min(len(o.Name), maxName)]),
-		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)), Limit: t.limitOrNote(line, refText(&o.Ref), o.TimeLimit),
+		User: o.User, Account: o.Account, Partition: o.Partition, QOS: o.QOS,
+		Name:  []byte(o.Name[:min(len(o.Name), maxName)]),
+		State: string(o.State.Base), ExitCode: live.Known(float64(o.Exit.Code)),
+		Limit:   t.limitOrNote(line, refText(&o.Ref), o.TimeLimit),
 		EnergyJ: measuredOrUnknown(o.Energy), Utilisation: roundedShare(o.Utilisation),
 	}
 	tres := o.Allocated

@@ -51,16 +51,23 @@ const (
 )
 
 var columnNames = map[string]sacctColumn{
-	"jobid": jobIDColumn, "jobidraw": rawIDColumn, "cluster": clusterColumn, "user": userColumn, "account": accountColumn,
-	"partition": partitionColumn, "qos": qosColumn, "jobname": nameColumn, "state": stateColumn, "exitcode": exitColumn,
-	"submit": submitColumn, "eligible": eligibleColumn, "start": startColumn, "end": endColumn, "elapsed": elapsedColumn,
-	"elapsedraw": rawElapsedColumn, "timelimit": limitColumn, "timelimitraw": rawLimitColumn, "nodelist": nodeListColumn,
-	"nnodes": nodesColumn, "allocnodes": nodesColumn, "alloccpus": cpusColumn, "ncpus": cpusColumn,
+	"jobid": jobIDColumn, "jobidraw": rawIDColumn, "cluster": clusterColumn, "user": userColumn,
+	"account":   accountColumn,
+	"partition": partitionColumn, "qos": qosColumn, "jobname": nameColumn, "state": stateColumn,
+	"exitcode": exitColumn,
+	"submit":   submitColumn, "eligible": eligibleColumn, "start": startColumn, "end": endColumn,
+	"elapsed":    elapsedColumn,
+	"elapsedraw": rawElapsedColumn, "timelimit": limitColumn, "timelimitraw": rawLimitColumn,
+	"nodelist": nodeListColumn,
+	"nnodes":   nodesColumn, "allocnodes": nodesColumn, "alloccpus": cpusColumn, "ncpus": cpusColumn,
 	"alloctres": allocatedColumn, "reqtres": requestedColumn, "allocgres": gresColumn, "reqgres": gresColumn,
 	"consumedenergyraw": energyColumn, "tresusageinave": usageColumn, "tresusageintot": usageColumn,
-	"comment": freeTextColumn, "admincomment": freeTextColumn, "systemcomment": freeTextColumn, "workdir": freeTextColumn, "submitline": freeTextColumn,
-	"extra": freeTextColumn, "wckey": freeTextColumn, "container": freeTextColumn, "reservation": freeTextColumn, "constraints": freeTextColumn,
-	"derivedexitcode": otherColumn, "stdout": freeTextColumn, "stderr": freeTextColumn, "stdin": freeTextColumn,
+	"comment": freeTextColumn, "admincomment": freeTextColumn, "systemcomment": freeTextColumn,
+	"workdir": freeTextColumn, "submitline": freeTextColumn,
+	"extra": freeTextColumn, "wckey": freeTextColumn, "container": freeTextColumn,
+	"reservation": freeTextColumn, "constraints": freeTextColumn,
+	"derivedexitcode": otherColumn, "stdout": freeTextColumn, "stderr": freeTextColumn,
+	"stdin": freeTextColumn,
 }
 
 // isFreeText reports whether a user may have written what stands there.
@@ -75,7 +82,8 @@ type sacctColumns []sacctColumn
 func (c sacctColumns) isFramed() bool {
 	id := func(c sacctColumn) bool { return c == jobIDColumn || c == rawIDColumn }
 	first := slices.IndexFunc(c, sacctColumn.isFreeText)
-	return first >= 0 && slices.ContainsFunc(c[:first], id) && slices.ContainsFunc(c[first:], id) && !c[len(c)-1].isFreeText()
+	return first >= 0 && slices.ContainsFunc(c[:first], id) && slices.ContainsFunc(c[first:], id) &&
+		!c[len(c)-1].isFreeText()
 }
 
 func newColumns(names []string) (sacctColumns, error) {
@@ -230,7 +238,8 @@ func (r *sacctRow) setDuration(c sacctColumn, text string) (kind string, err err
 	case rawElapsedColumn:
 		seconds, err := strconv.ParseInt(text, 10, 64)
 		if text == "" || err != nil || seconds > maxSeconds {
-			return kindTime, errorUnless(text == "", fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text)))
+			return kindTime, errorUnless(text == "",
+				fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text)))
 		}
 		r.elapsed, r.timed = time.Duration(seconds)*time.Second, true
 	case elapsedColumn:
@@ -238,7 +247,8 @@ func (r *sacctRow) setDuration(c sacctColumn, text string) (kind string, err err
 			return "", nil
 		}
 		if !strings.Contains(text, ":") {
-			return kindTime, fmt.Errorf("column Elapsed is %s, want days-hours:minutes:seconds", printable(text))
+			return kindTime, fmt.Errorf("column Elapsed is %s, want days-hours:minutes:seconds",
+				printable(text))
 		}
 		if strings.Count(text, ":") == 1 {
 			text = "00:" + text // hours aren't left out
@@ -322,7 +332,8 @@ func (r *sacctRow) finish() error {
 	if !slices.Contains(r.reader.columns, startColumn) && r.timed && r.elapsed > 0 && !p.Ended.IsZero() {
 		p.Started = p.Ended.Add(-r.elapsed)
 	}
-	if r.nodeless || r.allocated == "" && slices.Contains(r.reader.columns, allocatedColumn) && !p.Started.Before(p.Ended) {
+	if r.nodeless || r.allocated == "" && slices.Contains(r.reader.columns, allocatedColumn) &&
+		!p.Started.Before(p.Ended) {
 		p.Started = time.Time{} // sacct prints the end as the start of a job that never ran
 	}
 	tres, err := slurm.ParseTRES(cmp.Or(orEmpty(r.allocated), r.requested))
@@ -377,7 +388,8 @@ func isOver(s slurm.State) bool { return s.Ended() || s == slurm.Requeued }
 
 // underwayStates are the states of jobs that aren't over.
 var underwayStates = []slurm.State{
-	slurm.Pending, slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring, "RESIZING", "STAGE_OUT", "SIGNALING",
+	slurm.Pending, slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring, "RESIZING",
+	"STAGE_OUT", "SIGNALING",
 	"STOPPED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "REQUEUE_FED", "REQUEUE_HOLD", "POWER_UP_NODE", "UPDATE_DB",
 }
 

@@ -12,7 +12,8 @@ func (s *sacctReader) readExcess(number int, line []byte, more int) error {
 	cells := strings.Split(string(line), string(s.delimiter))
 	found, ways := s.absorbExcess(cells, more)
 	if ways != 1 {
-		return s.skipTornLines(number, cells, kindExcess, fmt.Errorf("%d columns, want %d, and %d ways to read it", len(cells), len(s.columns), ways))
+		return s.skipTornLines(number, cells, kindExcess,
+			fmt.Errorf("%d columns, want %d, and %d ways to read it", len(cells), len(s.columns), ways))
 	}
 	s.afterWhole = true
 	s.tally.noteLine(number, kindMended, fmt.Errorf("job %s", refText(&found.ref)))
@@ -73,7 +74,8 @@ func (s *sacctReader) skipTornLines(number int, cells []string, kind string, err
 	s.number += rest
 	s.tally.Lines += int64(rest)
 	for i := range rest {
-		if err := s.skipLine(number+1+i, "", kindTorn, fmt.Errorf("the text may begin on line %d", number)); err != nil {
+		if err := s.skipLine(number+1+i, "", kindTorn,
+			fmt.Errorf("the text may begin on line %d", number)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +121,8 @@ func (s *sacctReader) readTorn(number int, line []byte, missing int) error {
 		s.afterWhole = true
 		return s.addMended(number, lines, r)
 	}
-	return s.skipTornLines(number, cells, kindTruncated, fmt.Errorf("%d columns, want %d", len(cells), len(s.columns)))
+	return s.skipTornLines(number, cells, kindTruncated,
+		fmt.Errorf("%d columns, want %d", len(cells), len(s.columns)))
 }
 
 // mendTorn looks in the lines from the n-th after the one in hand for the rest of a
@@ -137,7 +140,8 @@ func (s *sacctReader) mendTorn(cells []string, missing, n int, tries *int) (r *s
 		if !ok || name.Len()+len(rest) > maxTorn {
 			return nil, 0
 		}
-		if more := bytes.Count(rest, s.delimiter); more == missing || more > 0 && more < missing && s.columns[at+more].isFreeText() {
+		if more := bytes.Count(rest, s.delimiter); more == missing ||
+			more > 0 && more < missing && s.columns[at+more].isFreeText() {
 			if *tries--; *tries < 0 {
 				return nil, 0
 			}

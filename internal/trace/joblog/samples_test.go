@@ -39,7 +39,8 @@ func TestTextAndJSONOfARealSlurmTellTheSame(t *testing.T) {
 			t.Errorf("job %s is not in the JSON", p.JobID)
 			continue
 		}
-		if string(p.Name) != string(q.Name) || !p.Submitted.Equal(q.Submitted) || p.RunTime() != q.RunTime() || p.GPUs != q.GPUs ||
+		if string(p.Name) != string(q.Name) || !p.Submitted.Equal(q.Submitted) ||
+			p.RunTime() != q.RunTime() || p.GPUs != q.GPUs ||
 			p.State != q.State || p.Limit != q.Limit || p.Partition != q.Partition {
 			t.Errorf("job %s: text %+v, JSON %+v", p.JobID, p, q)
 		}

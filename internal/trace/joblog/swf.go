@@ -102,7 +102,8 @@ func (s *swfReader) line(number int, line []byte, long bool) error {
 	for i, word := range words {
 		v, err := strconv.ParseFloat(word, 64)
 		if err != nil || math.IsNaN(v) || math.Abs(v) > maxUnix {
-			return s.tally.skipLine(number, kindNumber, fmt.Errorf("field %d is %s, want a number", i+1, printable(word)))
+			return s.tally.skipLine(number, kindNumber,
+				fmt.Errorf("field %d is %s, want a number", i+1, printable(word)))
 		}
 		f[i] = v
 	}
@@ -120,7 +121,8 @@ func (s *swfReader) comment(number int, text string) error {
 	}
 	start, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 	if err != nil || start < 0 || start > maxUnix {
-		return s.tally.skipLine(number, kindTime, fmt.Errorf("UnixStartTime is %s, want seconds", printable(value)))
+		return s.tally.skipLine(number, kindTime,
+			fmt.Errorf("UnixStartTime is %s, want seconds", printable(value)))
 	}
 	s.start = start
 	return nil
@@ -138,16 +140,19 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 	case !whole:
 		return s.tally.skipLine(number, kindState, fmt.Errorf("status %v, want -1 to 5", f[swfStatus]))
 	case f[swfSubmit] < 0:
-		return s.tally.skipLine(number, kindNegative, fmt.Errorf("job %s is submitted at %v s", id, f[swfSubmit]))
+		return s.tally.skipLine(number, kindNegative,
+			fmt.Errorf("job %s is submitted at %v s", id, f[swfSubmit]))
 	}
 	for _, field := range []int{swfWait, swfRunTime, swfLimit} {
 		if v := f[field]; v < 0 && v != -1 {
-			return s.tally.skipLine(number, kindNegative, fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
+			return s.tally.skipLine(number, kindNegative,
+				fmt.Errorf("job %s: field %d is %v, want -1, or 0 or more", id, field+1, v))
 		}
 	}
 	p := &record.HistoryJob{
 		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
-		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]), QOS: swfText(f[swfQueue]),
+		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]),
+		QOS:  swfText(f[swfQueue]),
 		Name: []byte(swfText(f[swfProgram])), State: state, CPUs: swfCount(f[swfAllocated], f[swfRequested]),
 		Limit: limitOf(f[swfLimit]),
 	}

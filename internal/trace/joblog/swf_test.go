@@ -31,14 +31,17 @@ func TestTheStandardWorkloadFormatIsRead(t *testing.T) {
 	}
 	first, second := &jobs[0], &jobs[1]
 	begin := time.Unix(1e9, 0).UTC()
-	if !first.Submitted.Equal(begin) || !first.Started.Equal(begin.Add(10*time.Second)) || first.RunTime() != live.Known(100) {
+	if !first.Submitted.Equal(begin) || !first.Started.Equal(begin.Add(10*time.Second)) ||
+		first.RunTime() != live.Known(100) {
 		t.Errorf("times of %+v", first)
 	}
-	if first.User != "3" || first.Account != "1" || string(first.Name) != "7" || first.QOS != "2" || first.Partition != "" ||
+	if first.User != "3" || first.Account != "1" || string(first.Name) != "7" || first.QOS != "2" ||
+		first.Partition != "" ||
 		first.CPUs != live.Known(16) || first.Limit != live.LimitOf(time.Hour) || first.State != "COMPLETED" {
 		t.Errorf("%+v", first)
 	}
-	if second.State != "FAILED" || second.CPUs != live.Known(8) || second.Limit.IsSet() || second.GPUs != (live.Number{}) ||
+	if second.State != "FAILED" || second.CPUs != live.Known(8) || second.Limit.IsSet() ||
+		second.GPUs != (live.Number{}) ||
 		!second.Started.Equal(second.Submitted) || kinds(tally.Noted)["wait not stated"] != 1 {
 		t.Errorf("%+v, %+v", second, tally)
 	}
@@ -59,13 +62,15 @@ func TestWrongLinesOfTheStandardWorkloadFormatAreNamedAndCounted(t *testing.T) {
 		"1\x00 0 10 100 16 -1 -1 16 3600 -1 1 3 1 7 2 -1 -1 -1", // not text
 	}, "\n"))
 	for kind, want := range map[string]int64{
-		"truncated line": 1, "more columns than the header": 1, "number": 1, "negative time": 2, "unknown state": 1, "job id": 1, "time": 1, "not text": 1,
+		"truncated line": 1, "more columns than the header": 1, "number": 1, "negative time": 2,
+		"unknown state": 1, "job id": 1, "time": 1, "not text": 1,
 	} {
 		if got := kinds(tally.Skipped)[kind]; got != want {
 			t.Errorf("%s: %d, want %d", kind, got, want)
 		}
 	}
-	if tally.NeverRan != 1 || kinds(tally.Noted)["part of a job that is there as a whole"] != 1 || tally.Jobs != 2 {
+	if tally.NeverRan != 1 || kinds(tally.Noted)["part of a job that is there as a whole"] != 1 ||
+		tally.Jobs != 2 {
 		t.Errorf("%+v", tally)
 	}
 }
@@ -81,7 +86,8 @@ func FuzzReadSWF(f *testing.F) {
 	f.Add(swf)
 	f.Fuzz(func(t *testing.T, text string) {
 		var jobs []record.HistoryJob
-		if _, err := joblog.ReadSWF(strings.NewReader(text), "fuzz", &joblog.Options{Cluster: "c"}, keep(&jobs)); err != nil {
+		if _, err := joblog.ReadSWF(strings.NewReader(text), "fuzz", &joblog.Options{Cluster: "c"},
+			keep(&jobs)); err != nil {
 			return
 		}
 		for i := range jobs {

@@ -20,8 +20,10 @@ import (
 // tableColumns are those of a job table as it is written. submit_s is in
 // seconds since 1970, or since a log began that doesn't say when.
 var tableColumns = []string{
-	"job_id", "submit_s", "user", "account", "partition", "qos", "job_name", "gpus", "cpus", "nodes", "requested_s", "wait_s",
-	"runtime_s", "state", "energy_kwh", "power_per_gpu_w", "gpu_model", "gpu_utilisation", "exit_code", "cluster",
+	"job_id", "submit_s", "user", "account", "partition", "qos", "job_name", "gpus", "cpus", "nodes",
+	"requested_s", "wait_s",
+	"runtime_s", "state", "energy_kwh", "power_per_gpu_w", "gpu_model", "gpu_utilisation",
+	"exit_code", "cluster",
 }
 
 // TableWriter writes jobs as a job table.
@@ -56,8 +58,10 @@ func (t *TableWriter) Write(p *record.HistoryJob) error {
 	if _, ran := p.RunTime().Get(); ran {
 		runTime = secondsCell(p.Ended.Sub(p.Started))
 	}
-	t.row = append(t.row[:0], safeCell(p.JobID), microsText(p.Submitted.UnixMicro()), user, account, safeCell(p.Partition), safeCell(p.QOS), name,
-		numberCell(p.GPUs), numberCell(p.CPUs), numberCell(p.Nodes), limit, wait, runTime, safeCell(p.State), kWhCell(p.EnergyJ), numberCell(PowerPerGPU(p)),
+	t.row = append(t.row[:0], safeCell(p.JobID), microsText(p.Submitted.UnixMicro()), user, account,
+		safeCell(p.Partition), safeCell(p.QOS), name,
+		numberCell(p.GPUs), numberCell(p.CPUs), numberCell(p.Nodes), limit, wait, runTime, safeCell(p.State),
+		kWhCell(p.EnergyJ), numberCell(PowerPerGPU(p)),
 		safeCell(p.GPUModel), numberCell(p.Utilisation), numberCell(p.ExitCode), safeCell(p.Cluster))
 	return t.out.Write(t.row)
 }
@@ -142,7 +146,9 @@ func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error
 	case err != nil:
 		return t, err
 	}
-	table := &tableReader{tally: t, sink: newJobSink(t, o, visit), width: len(header), at: make(map[string]int, len(header))}
+	table := &tableReader{
+		tally: t, sink: newJobSink(t, o, visit), width: len(header), at: make(map[string]int, len(header)),
+	}
 	for i, column := range header {
 		if _, twice := table.at[column]; twice {
 			return t, fmt.Errorf("%s:1: column %s is there twice", name, printable(column))
@@ -212,9 +218,12 @@ func (t *tableReader) read(line int) error {
 	}
 	t.wrong = nil
 	p := &record.HistoryJob{
-		JobID: t.text("job_id"), User: t.text("user", "vc", "task"), Account: t.text("account"), Partition: t.text("partition"),
-		QOS: t.text("qos"), GPUs: t.number("gpus"), CPUs: t.number("cpus"), Nodes: t.number("nodes"), GPUModel: t.text("gpu_model"),
-		Limit: limitOf(t.number("requested_s", "deadline_s").Or(0)), State: t.text("state"), ExitCode: t.number("exit_code"),
+		JobID: t.text("job_id"), User: t.text("user", "vc", "task"), Account: t.text("account"),
+		Partition: t.text("partition"),
+		QOS:       t.text("qos"), GPUs: t.number("gpus"), CPUs: t.number("cpus"), Nodes: t.number("nodes"),
+		GPUModel: t.text("gpu_model"),
+		Limit:    limitOf(t.number("requested_s", "deadline_s").Or(0)), State: t.text("state"),
+		ExitCode:    t.number("exit_code"),
 		Utilisation: t.number("gpu_utilisation"), Cluster: t.text("cluster"),
 	}
 	if name := t.text("job_name", "model"); name != "" {

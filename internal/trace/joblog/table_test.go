@@ -68,9 +68,13 @@ func drawn(t *rapid.T, i int) record.HistoryJob {
 	p := record.HistoryJob{
 		Cluster: "c", JobID: strconv.Itoa(1 + i), Submitted: submit, Started: start,
 		Ended: start.Add(time.Duration(rapid.IntRange(0, 1e6).Draw(t, "run time")) * time.Second),
-		User:  word.Draw(t, "user"), Account: word.Draw(t, "account"), Partition: word.Draw(t, "partition"), QOS: "normal",
-		GPUs: count("gpus"), CPUs: count("cpus"), Nodes: count("nodes"), GPUModel: rapid.SampledFrom([]string{"", "h200"}).Draw(t, "model"),
-		Limit: rapid.SampledFrom([]live.Limit{{}, live.LimitOf(time.Minute), live.LimitOf(1e5 * time.Minute)}).Draw(t, "limit"), State: "FAILED",
+		User:  word.Draw(t, "user"), Account: word.Draw(t, "account"), Partition: word.Draw(t, "partition"),
+		QOS:  "normal",
+		GPUs: count("gpus"), CPUs: count("cpus"), Nodes: count("nodes"),
+		GPUModel: rapid.SampledFrom([]string{"", "h200"}).Draw(t, "model"),
+		Limit: rapid.SampledFrom([]live.Limit{
+			{}, live.LimitOf(time.Minute), live.LimitOf(1e5 * time.Minute),
+		}).Draw(t, "limit"), State: "FAILED",
 		ExitCode: count("exit"), EnergyJ: count("energy"),
 	}
 	if name := rapid.StringMatching(`[ -~äß∑]*`).Draw(t, "name"); name != "" {
@@ -82,8 +86,10 @@ func drawn(t *rapid.T, i int) record.HistoryJob {
 func TestNoCellOfATableIsAFormula(t *testing.T) {
 	at := time.Unix(1e9, 0).UTC()
 	evil := record.HistoryJob{
-		Cluster: "@c", JobID: "=1", Submitted: at, Started: at, Ended: at.Add(time.Minute), User: "+1+cmd|'/c calc'!A0", Account: "=a",
-		Partition: "-p", QOS: "@q", Name: []byte("=HYPERLINK(\"http://x\")"), GPUModel: "=g", State: "=s", ExitCode: live.Known(0),
+		Cluster: "@c", JobID: "=1", Submitted: at, Started: at, Ended: at.Add(time.Minute),
+		User: "+1+cmd|'/c calc'!A0", Account: "=a",
+		Partition: "-p", QOS: "@q", Name: []byte("=HYPERLINK(\"http://x\")"), GPUModel: "=g", State: "=s",
+		ExitCode: live.Known(0),
 	}
 	text := written(t, []record.HistoryJob{evil})
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -97,7 +103,8 @@ func TestNoCellOfATableIsAFormula(t *testing.T) {
 	}
 	checkTable(t, []record.HistoryJob{evil})
 	table, err := predict.ReadTable(strings.NewReader(text), "table", predict.Columns{}, nil)
-	if err != nil || table.Jobs[0].ID != evil.JobID || table.Jobs[0].Owner != evil.User || table.Jobs[0].Labels[0] != string(evil.Name) {
+	if err != nil || table.Jobs[0].ID != evil.JobID || table.Jobs[0].Owner != evil.User ||
+		table.Jobs[0].Labels[0] != string(evil.Name) {
 		t.Errorf("%+v, %v", table, err)
 	}
 }
@@ -109,7 +116,8 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 			jobs[i] = drawn(t, i)
 		}
 		var again []record.HistoryJob
-		if _, err := joblog.ReadTable(strings.NewReader(written(t, jobs)), "table", &joblog.Options{}, keep(&again)); err != nil {
+		if _, err := joblog.ReadTable(strings.NewReader(written(t, jobs)), "table", &joblog.Options{},
+			keep(&again)); err != nil {
 			t.Fatal(err)
 		}
 		if len(again)+len(jobs) > 0 && !reflect.DeepEqual(again, jobs) {
@@ -121,7 +129,8 @@ func TestATableIsReadAsItWasWritten(t *testing.T) {
 func TestTextsInATableAreOnOneLineAndActOnNoTerminal(t *testing.T) {
 	jobs, _ := all(t, header+line("1", "a\x1b[2J\nb\xff", "User", "x\ay"))
 	text := written(t, jobs)
-	if len(jobs) != 1 || !strings.Contains(text, `,a\x1b[2J\x0ab\xff,`) || !strings.Contains(text, `,x\x07y,`) {
+	if len(jobs) != 1 || !strings.Contains(text, `,a\x1b[2J\x0ab\xff,`) ||
+		!strings.Contains(text, `,x\x07y,`) {
 		t.Errorf("%+v:\n%q", jobs, text)
 	}
 	checkTable(t, jobs)
@@ -149,14 +158,16 @@ func TestANameInATableIsHashedOnDemand(t *testing.T) {
 }
 
 func TestWrongRowsOfATableAreNamedAndCounted(t *testing.T) {
-	const text = "job_id,submit_s,vc,gpus,runtime_s\na,1,x,1,10\n,1,x,1,10\nb,1,x\nc,-1,x,1,10\nd,1,x,many,10\ne,1,x,1,\nf,1,x,1,10,9\na,1,x,1,10\n"
+	const text = "job_id,submit_s,vc,gpus,runtime_s\na,1,x,1,10\n,1,x,1,10\nb,1,x\nc,-1,x,1,10\n" +
+		"d,1,x,many,10\ne,1,x,1,\nf,1,x,1,10,9\na,1,x,1,10\n"
 	var jobs []record.HistoryJob
 	tally, err := joblog.ReadTable(strings.NewReader(text), "t.csv", &joblog.Options{}, keep(&jobs))
 	if err != nil || ids(jobs) != "a" || jobs[0].User != "x" || jobs[0].State != record.Completed {
 		t.Fatalf("%+v, %v", jobs, err)
 	}
 	want := map[string]int64{"job id": 1, "truncated line": 1, "number": 2, "more columns than the header": 1}
-	if got := kinds(tally.Skipped); !reflect.DeepEqual(got, want) || tally.NeverRan != 1 || tally.Repeated != 1 {
+	if got := kinds(tally.Skipped); !reflect.DeepEqual(got, want) || tally.NeverRan != 1 ||
+		tally.Repeated != 1 {
 		t.Errorf("%v, %+v", got, tally)
 	}
 }

@@ -154,7 +154,9 @@ type jobSink struct {
 }
 
 func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
-	return &jobSink{tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{})}}
+	return &jobSink{
+		tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{})},
+	}
 }
 
 // add hands a job over that came from a line.
@@ -162,7 +164,10 @@ func (s *jobSink) add(p *record.HistoryJob, line int) error {
 	if s.cluster != "" {
 		p.Cluster = s.cluster
 	}
-	for _, text := range []*string{&p.Cluster, &p.JobID, &p.User, &p.Account, &p.Partition, &p.QOS, &p.GPUModel, &p.State} {
+	for _, text := range []*string{
+		&p.Cluster, &p.JobID, &p.User, &p.Account, &p.Partition, &p.QOS,
+		&p.GPUModel, &p.State,
+	} {
 		*text = strings.ToValidUTF8((*text)[:min(len(*text), maxText)], "\uFFFD")
 	}
 	switch {
@@ -170,13 +175,17 @@ func (s *jobSink) add(p *record.HistoryJob, line int) error {
 		s.tally.NeverRan++
 		return nil
 	case p.Ended.IsZero():
-		return s.tally.skipLine(line, kindTime, fmt.Errorf("job %s is %s, and has no end", p.JobID, printable(p.State)))
+		return s.tally.skipLine(line, kindTime,
+			fmt.Errorf("job %s is %s, and has no end", p.JobID, printable(p.State)))
 	case p.Submitted.Unix() < 0:
-		return s.tally.skipLine(line, kindTime, fmt.Errorf("job %s is submitted at %s, want 1970 or later", p.JobID, timeText(p.Submitted)))
+		return s.tally.skipLine(line, kindTime,
+			fmt.Errorf("job %s is submitted at %s, want 1970 or later", p.JobID, timeText(p.Submitted)))
 	case p.Ended.Before(p.Started):
-		return s.tally.skipLine(line, kindOrder, fmt.Errorf("job %s ends at %s, and starts at %s", p.JobID, timeText(p.Ended), timeText(p.Started)))
+		return s.tally.skipLine(line, kindOrder, fmt.Errorf("job %s ends at %s, and starts at %s", p.JobID,
+			timeText(p.Ended), timeText(p.Started)))
 	case p.Started.Before(p.Submitted):
-		return s.tally.skipLine(line, kindOrder, fmt.Errorf("job %s starts at %s, and is submitted at %s", p.JobID, timeText(p.Started), timeText(p.Submitted)))
+		return s.tally.skipLine(line, kindOrder, fmt.Errorf("job %s starts at %s, and is submitted at %s",
+			p.JobID, timeText(p.Started), timeText(p.Submitted)))
 	case !s.seen.addIfNew(p):
 		s.tally.Repeated++
 		return nil
