@@ -27,7 +27,7 @@ func (c *Controller) FreeModel(ctx context.Context, key record.WorkloadKey) erro
 
 // choiceOf is a choice that the caller of a context makes now.
 func (c *Controller) choiceOf(ctx context.Context, why string) epdapi.Chosen {
-	by := strings.NewReplacer("[", "(", "]", ")").Replace(slurm.Printable(c.nameOf(ctx), maxModel))
+	by := strings.NewReplacer("[", "(", "]", ")").Replace(slurm.Printable(c.nameOf(ctx), epdapi.MaxModelName))
 	return epdapi.Chosen{By: by, At: c.options.Clock().UTC().Truncate(time.Second), Why: why}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
@@ -42,7 +41,7 @@ func (c *Controller) postEstimate(r *http.Request) (any, error) {
 func (c *Controller) Estimate(s *slurm.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := gpusOf(s)
 	job := jobs.Described(s.UID, "", string(s.Partition), string(s.Comment))
-	job.GPUs, job.Nodes, job.Limit = uint32(gpus), s.MinNodes, c.jobs.Limit(s.Limit()) //nolint:gosec // at most maxGPUs
+	job.GPUs, job.Nodes, job.Limit = uint32(gpus), s.MinNodes, c.jobs.Limit(s.Limit()) //nolint:gosec // at most epdapi.MaxGPUs
 	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(s.UID, scriptHash(s.Script), string(s.Name)),
 		s.Script != "", s.TRESFreq != ""
 	e := c.estimate(job, shared, gpuModel)
@@ -93,7 +92,7 @@ func gpusOf(s *slurm.Submission) (gpus int, shared bool) {
 	if shared && total == 0 {
 		return 1, true
 	}
-	return int(min(total, maxGPUs)), shared
+	return int(min(total, epdapi.MaxGPUs)), shared
 }
 
 // estimate goes through the rules of a decision on each GPU model. Without a
@@ -120,7 +119,7 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 	}
 	where := ""
 	for _, name := range c.gpuModels() {
-		if only != "" && name != s.modelName(only) {
+		if only != "" && name != s.ModelName(only) {
 			continue
 		}
 		view := c.learner.Model(record.WorkloadKey{
@@ -133,7 +132,7 @@ func (c *Controller) estimate(job *jobs.Job, shared bool, only string) *epdapi.E
 		e.Known = e.Known || view.Model != nil
 	}
 	if only != "" {
-		where = " of model " + slurm.Printable(only, maxModel)
+		where = " of model " + slurm.Printable(only, epdapi.MaxModelName)
 	}
 	switch {
 	case e.Known:
@@ -152,25 +151,12 @@ func (c *Controller) estimateOn(
 	s *Settings, job *jobs.Job, shared bool, name string, view learn.View, wishes *slurm.Wishes,
 	now time.Time,
 ) epdapi.EstimateModel {
-	request := &DecideRequest{
-		GPUModel: name, GPUs: int(job.GPUs), Shared: shared, Clocks: c.clocksOf(s, name, view.Model),
-	}
-	d := live.Decision{
-		GPUModel: name, Workload: job.Source.Workload(int(job.GPUs)),
-		Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
-		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
-	}
-	ch := chooser{
-		settings: s, table: c.tables.get(s, request), model: view, request: request, job: job, now: now,
-		decision: &d,
-	}
-	ch.choose(wishes)
+	d, base := c.decider.Preview(&s.Settings, job, shared, name, view, wishes, now)
 	e := epdapi.EstimateModel{GPUModel: name, Reason: d.Reason, Apply: d.Apply}
 	if view.Model == nil {
 		return e
 	}
 	at := predictor{settings: s, model: view.Model, gpuModel: name, gpus: float64(job.GPUs)}
-	base := ch.table.base
 	e.Model, e.Default = view.Model.Summary(), at.point(base.Core, base.Mem)
 	if e.Chosen = e.Default; d.Core > 0 {
 		mem := d.Mem
@@ -182,41 +168,10 @@ func (c *Controller) estimateOn(
 	return e
 }
 
-// clocksOf is the clocks of a GPU model: those that an agent named since the
-// start, else those of its profile, else the default ones alone.
-func (c *Controller) clocksOf(s *Settings, name string, m *learn.Model) []ClockGroup {
-	seen := c.tableOf(name)
-	var pairs []dvfsmodel.Setting
-	if seen != nil {
-		pairs = seen.pairs
-	} else if p, err := s.Profiles.Lookup(name); err == nil {
-		pairs = p.Pairs()
-	}
-	if len(pairs) == 0 && m != nil {
-		pairs = []dvfsmodel.Setting{m.Base}
-	}
-	return groupsOf(pairs)
-}
-
-// groupsOf is pairs of clocks by memory clock.
-func groupsOf(pairs []dvfsmodel.Setting) []ClockGroup {
-	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
-	for _, p := range pairs {
-		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
-	}
-	groups := make([]ClockGroup, 0, len(byMem))
-	for _, mem := range slices.Sorted(maps.Keys(byMem)) {
-		groups = append(groups, ClockGroup{Mem: mem, Core: byMem[mem]})
-	}
-	return groups
-}
-
 // gpuModels are the GPU models of which anything is known, in order.
 func (c *Controller) gpuModels() []string {
 	names := c.learner.GPUModels()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name := range c.clocks {
+	for _, name := range c.decider.GPUModels() {
 		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names))

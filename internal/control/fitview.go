@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -45,14 +46,16 @@ func (c *Controller) Fit(ctx context.Context, key record.WorkloadKey) (*epdapi.M
 // is from.
 func (c *Controller) curve(gpuModel string, m *learn.Model) ([]epdapi.Point, string) {
 	s := c.settings.Load()
-	seen := c.tableOf(gpuModel)
+	seen := c.decider.Clocks(gpuModel)
 	pairs, from := []dvfsmodel.Setting{m.Base}, epdapi.ClocksFromModel
 	if seen != nil {
-		pairs, from = slices.Clone(seen.pairs), epdapi.ClocksFromAgent
+		pairs, from = slices.Clone(seen.Pairs), epdapi.ClocksFromAgent
 	} else if p, err := s.Profiles.Lookup(gpuModel); err == nil && len(p.Pairs()) > 0 {
 		pairs, from = slices.Clone(p.Pairs()), epdapi.ClocksFromProfile
 	}
-	slices.SortFunc(pairs, func(a, b dvfsmodel.Setting) int { return comparePairs(b, a) })
+	slices.SortFunc(pairs, func(a, b dvfsmodel.Setting) int {
+		return cmp.Or(cmp.Compare(b.Mem, a.Mem), cmp.Compare(b.Core, a.Core))
+	})
 	at := predictor{settings: s, model: m, gpuModel: gpuModel, gpus: 1}
 	curve := []epdapi.Point{}
 	for _, pair := range pairs {

@@ -28,7 +28,7 @@ func (c *Controller) submittedJob(s *slurm.Submission, from jobs.Source) *foreca
 // queuedForecast is what a queued job is expected to take; nil where that isn't known.
 func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
 	k := c.jobs.Get(j.ID)
-	if k == nil || k.GPUs == 0 || k.GPUs > maxGPUs || k.Source == (jobs.Source{}) {
+	if k == nil || k.GPUs == 0 || k.GPUs > epdapi.MaxGPUs || k.Source == (jobs.Source{}) {
 		return nil
 	}
 	return c.forecasts.Predict(&forecast.Job{

@@ -260,7 +260,7 @@ type predictor struct {
 func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 	pt := p.model.At(core, mem)
 	margin := p.settings.Live.TimeMargin
-	host := p.settings.hostPower(p.gpuModel).Over(pt.Time)
+	host := p.settings.HostPower(p.gpuModel).Over(pt.Time)
 	return &epdapi.Point{
 		Setting: dvfsmodel.Setting{Core: core, Mem: mem}, TimeS: pt.Time,
 		LowerS: p.model.LowerTime(&pt, margin), UpperS: p.model.UpperTime(&pt, margin),

@@ -85,7 +85,7 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 // them.
 func wanted(k *jobs.Job, j *slurm.Job) (gpus int, shared bool) {
 	if k.GPUs > 0 {
-		return int(min(k.GPUs, maxGPUs)), false
+		return int(min(k.GPUs, epdapi.MaxGPUs)), false
 	}
 	if perNode, err := slurm.ParseGres(j.TRESPerNode); err == nil {
 		for _, g := range perNode {
@@ -303,7 +303,7 @@ const assumedIdleW = 50
 func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
 	var b strings.Builder
 	for _, name := range gpuModels {
-		seen := c.tableOf(name)
+		seen := c.decider.Clocks(name)
 		p, err := s.Profiles.Lookup(name)
 		if seen == nil || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
 			continue
@@ -313,10 +313,10 @@ func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
 			idle, source = float64(p.IdleW), "the device's own clocks"
 		}
 		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
-			float64(s.hostPower(name)), source)
-		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.base.Core),
-			float64(seen.base.Mem))
-		for i, g := range groupsOf(seen.pairs) {
+			float64(s.HostPower(name)), source)
+		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
+			float64(seen.Base.Mem))
+		for i, g := range epdapi.GroupClocks(seen.Pairs) {
 			if i > 0 {
 				b.WriteString(", ")
 			}

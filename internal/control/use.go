@@ -16,8 +16,8 @@ type ModelChoice = epdapi.ModelChoice
 const maxNote = 1000 // bytes
 
 func validChoice(m *ModelChoice) error {
-	if m.Workload == "" || !isName(m.Workload, maxModel) || !isName(m.GPUModel, maxModel) || m.Version < 0 ||
-		!isName(m.Note, maxNote) {
+	if m.Workload == "" || !epdapi.IsPrintable(m.Workload, epdapi.MaxModelName) || !epdapi.IsPrintable(m.GPUModel, epdapi.MaxModelName) || m.Version < 0 ||
+		!epdapi.IsPrintable(m.Note, maxNote) {
 		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes",
 			ErrRequest, maxNote)
 	}
@@ -39,7 +39,7 @@ func (c *Controller) postModelsUse(r *http.Request) (any, error) {
 	}
 	ctx := r.Context()
 	key := record.WorkloadKey{
-		Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().modelName(m.GPUModel),
+		Cluster: c.options.Cluster, Workload: m.Workload, GPUModel: c.settings.Load().ModelName(m.GPUModel),
 	}
 	versions, err := c.learner.Versions(ctx, key)
 	if err != nil {

@@ -1,22 +1,10 @@
-package control
+package decide
 
 import (
 	"errors"
-	"time"
 
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/live"
 )
-
-// Observed is a decision as measurements see it.
-type Observed struct {
-	Took  time.Duration
-	Mode  live.Mode
-	Arm   live.Arm
-	Apply bool
-	Again bool // the run had a decision already
-	Fault Fault
-}
 
 // Fault is what was wrong about a decision, of which the answer was made the
 // best.
@@ -42,11 +30,4 @@ func faultOfDoubt(doubt error) Fault {
 		return FaultRecords
 	}
 	return FaultSlurm
-}
-
-// observed tells whoever measures.
-func (c *Controller) observed(o Observed) {
-	if c.options.OnDecide != nil {
-		c.options.OnDecide(o)
-	}
 }

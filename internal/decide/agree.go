@@ -1,9 +1,10 @@
-package control
+package decide
 
 import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -19,40 +20,40 @@ type leadKey struct {
 	gpuModel string
 }
 
-func (d *decided) leadKey() leadKey { return leadKey{slurm.JobID(d.Job), d.GPUModel} }
+func (d *Decided) leadKey() leadKey { return leadKey{slurm.JobID(d.Job), d.GPUModel} }
 
 // soon is for how long a decision that was made without knowing the job leads.
 const soon = time.Minute
 
 // agree makes a decision follow that of another node of its run, or lead. The
 // lock is held.
-func (c *Controller) agree(d *decided) {
+func (dr *Decider) agree(d *Decided) {
 	if d.gpus == 0 {
 		return
 	}
 	key := d.leadKey()
-	lead := c.leads[key]
+	lead := dr.leads[key]
 	if lead != nil && lead.leads(d) {
 		d.follow(lead)
 		return
 	}
-	c.leads[key] = d
+	dr.leads[key] = d
 }
 
 // leads reports whether another decision is for a node of the same run, and asks
 // the same.
-func (d *decided) leads(other *decided) bool {
+func (d *Decided) leads(other *Decided) bool {
 	if d.Node == other.Node || d.shared != other.shared || d.clocks != other.clocks {
 		return false
 	}
 	if d.submitted == 0 || other.submitted == 0 {
-		return other.at.Sub(d.at) < soon
+		return other.At.Sub(d.At) < soon
 	}
 	return d.submitted == other.submitted
 }
 
 // follow makes a decision what another one is, but for its own node.
-func (d *decided) follow(lead *decided) {
+func (d *Decided) follow(lead *Decided) {
 	own := d.Decision
 	// One lot was drawn for the job.
 	d.Decision, d.parts = lead.Decision, lead.parts
@@ -64,14 +65,14 @@ func (d *decided) follow(lead *decided) {
 }
 
 // leads reports whether a decision from the store may lead the one for a request.
-func leads(d *record.Decision, r *DecideRequest, s *Settings) bool {
+func leads(d *record.Decision, r *epdapi.DecideRequest, s *Settings) bool {
 	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft &&
-		d.Reason != reasonNoGPUs && d.GPUModel == s.modelName(r.GPUModel)
+		d.Reason != reasonNoGPUs && d.GPUModel == s.ModelName(r.GPUModel)
 }
 
 // has reports whether clocks of a decision are among the device's.
-func (t *table) has(setting dvfsmodel.Setting) bool {
-	pair := t.base
+func (t *ClockTable) has(setting dvfsmodel.Setting) bool {
+	pair := t.Base
 	if setting.Core > 0 {
 		pair.Core = setting.Core
 	}
@@ -82,9 +83,9 @@ func (t *table) has(setting dvfsmodel.Setting) bool {
 }
 
 // dropDecided forgets a decision. The lock is held.
-func (c *Controller) dropDecided(key decisionKey, d *decided) {
-	delete(c.decided, key)
-	if c.leads[d.leadKey()] == d {
-		delete(c.leads, d.leadKey())
+func (dr *Decider) dropDecided(key decisionKey, d *Decided) {
+	delete(dr.decided, key)
+	if dr.leads[d.leadKey()] == d {
+		delete(dr.leads, d.leadKey())
 	}
 }

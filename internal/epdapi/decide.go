@@ -1,18 +1,16 @@
-package control
+package epdapi
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/slurm"
 )
-
-// ErrRequest tells that a request can't be answered as it is; trying again
-// doesn't help.
-var ErrRequest = errors.New("bad request")
 
 // DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
 // it from the Prolog. Texts of users are hexadecimal on the wire.
@@ -45,48 +43,48 @@ type ClockGroup struct {
 
 // Bounds of what a request may name.
 const (
-	maxGPUs    = 1024
-	maxClocks  = 20_000 // pairs
-	maxMHz     = 20_000
-	maxModel   = 200 // bytes of a GPU model's name
-	maxRunID   = 100 // as in the names of an agent's files
-	maxUserHex = 1024
+	MaxGPUs      = 1024   // of a job
+	MaxModelName = 200    // bytes of a GPU model's name
+	maxClocks    = 20_000 // pairs
+	MaxMHz       = 20_000
+	maxRunID     = 100 // as in the names of an agent's files
+	maxUserHex   = 1024
 )
 
 // Validate says what is impossible about a request.
 func (r *DecideRequest) Validate() error {
 	switch {
-	case r.Job == 0 || r.Job > math.MaxInt32:
-		return fmt.Errorf("%w: job id %d", ErrRequest, r.Job)
+	case !isJobID(r.Job):
+		return fmt.Errorf("job id %d", r.Job)
 	case slurm.ValidNode(r.Node) != nil:
-		return fmt.Errorf("%w: %w", ErrRequest, slurm.ValidNode(r.Node))
-	case r.GPUs < 0 || r.GPUs > maxGPUs:
-		return fmt.Errorf("%w: %d GPUs, want 0 to %d", ErrRequest, r.GPUs, maxGPUs)
+		return slurm.ValidNode(r.Node)
+	case r.GPUs < 0 || r.GPUs > MaxGPUs:
+		return fmt.Errorf("%d GPUs, want 0 to %d", r.GPUs, MaxGPUs)
 	case !isRunID(r.RunID):
-		return fmt.Errorf("%w: run id %q, %s", ErrRequest, slurm.Printable(r.RunID, 40), wantRunID)
-	case !isName(r.GPUModel, maxModel):
-		return fmt.Errorf("%w: GPU model %s", ErrRequest, slurm.Printable(r.GPUModel, 40))
+		return fmt.Errorf("run id %q, %s", slurm.Printable(r.RunID, 40), wantRunID)
+	case !IsPrintable(r.GPUModel, MaxModelName):
+		return fmt.Errorf("GPU model %s", slurm.Printable(r.GPUModel, 40))
 	case len(r.User) > maxUserHex || len(r.Partition) > maxUserHex || len(r.Comment) > slurm.MaxText:
-		return fmt.Errorf("%w: a text is too long", ErrRequest)
+		return errors.New("a text is too long")
 	case !isClock(r.Default.Core, 0) || !isClock(r.Default.Mem, 0):
-		return fmt.Errorf("%w: default clocks %v, %v MHz", ErrRequest, r.Default.Core, r.Default.Mem)
+		return fmt.Errorf("default clocks %v, %v MHz", r.Default.Core, r.Default.Mem)
 	}
 	pairs := 0
 	for _, g := range r.Clocks {
 		pairs += len(g.Core)
 		if !isClock(g.Mem, 1) || len(g.Core) == 0 || pairs > maxClocks {
-			return fmt.Errorf("%w: %d core clocks at %v MHz of memory", ErrRequest, len(g.Core), g.Mem)
+			return fmt.Errorf("%d core clocks at %v MHz of memory", len(g.Core), g.Mem)
 		}
 		for _, core := range g.Core {
 			if !isClock(core, 1) {
-				return fmt.Errorf("%w: core clock %v MHz", ErrRequest, core)
+				return fmt.Errorf("core clock %v MHz", core)
 			}
 		}
 	}
 	return nil
 }
 
-func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= maxMHz }
+func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= MaxMHz }
 
 // wantRunID says what a run's id is.
 const wantRunID = "want the id that the agent drew for the run: 1 to 100 letters, digits, " +
@@ -102,7 +100,40 @@ func isRunID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '_' })
 }
 
-// isName reports whether a text is printable and at most so long.
-func isName(text string, most int) bool {
+// IsPrintable reports whether a text is printable and at most so long.
+func IsPrintable(text string, most int) bool {
 	return len(text) <= most && slurm.Printable(text, most+1) == text
+}
+
+// isJobID reports whether there can be such a job.
+func isJobID(id slurm.JobID) bool { return id > 0 && id <= math.MaxInt32 }
+
+// OutlookRequest asks what became of a run that was decided about.
+type OutlookRequest struct {
+	Job   slurm.JobID `json:"job_id"`
+	Node  string      `json:"node"`
+	RunID string      `json:"run_id"`
+	// Ending tells that the run's Epilog came: Slurm is asked anew when its job ended.
+	Ending bool `json:"ending,omitempty"`
+}
+
+// Validate says what is impossible about a request.
+func (r *OutlookRequest) Validate() error {
+	if !isJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
+		return errors.New("an outlook is of a run: job id, node, run id; " + wantRunID)
+	}
+	return nil
+}
+
+// GroupClocks is pairs of clocks by memory clock.
+func GroupClocks(pairs []dvfsmodel.Setting) []ClockGroup {
+	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
+	for _, p := range pairs {
+		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
+	}
+	groups := make([]ClockGroup, 0, len(byMem))
+	for _, mem := range slices.Sorted(maps.Keys(byMem)) {
+		groups = append(groups, ClockGroup{Mem: mem, Core: byMem[mem]})
+	}
+	return groups
 }

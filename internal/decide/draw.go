@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ type parts struct {
 // have no constant arm.
 func (s *Settings) partsOn(gpuModel string) parts {
 	p := parts{holdOut: live.Known(s.Live.HoldOut)}
-	if _, stated := s.Live.ConstantClocks[s.modelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
+	if _, stated := s.Live.ConstantClocks[s.ModelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
 		p.constant = live.Known(s.Live.ConstantArm)
 	}
 	return p
@@ -82,14 +82,14 @@ func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
 	t := ch.table
 	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
 	if pair.Mem == 0 {
-		pair.Mem = t.base.Mem
+		pair.Mem = t.Base.Mem
 	}
 	switch {
-	case pair == t.base:
+	case pair == t.Base:
 		return nil, "these are the default ones"
 	case !t.supports(pair):
 		return nil, "the GPU doesn't support them"
-	case !slices.Contains(t.allowed, pair):
+	case !slices.Contains(t.Allowed, pair):
 		return nil, "they are outside what the administrator allows"
 	}
 	at := ch.sure.At(pair.Core, pair.Mem)

@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, 
 	m := ch.model.Model
 	longest := max(best.Time, ch.sure.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
 	for _, c := range ch.model.Candidates {
-		if !slices.Contains(ch.table.allowed, c.At) {
+		if !slices.Contains(ch.table.Allowed, c.At) {
 			continue
 		}
 		pt := ch.sure.At(c.At.Core, c.At.Mem)

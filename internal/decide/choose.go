@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/choose"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/live"
@@ -17,9 +18,9 @@ import (
 // chooser fills in one decision.
 type chooser struct {
 	settings *Settings
-	table    *table
+	table    *ClockTable
 	model    learn.View
-	request  *DecideRequest
+	request  *epdapi.DecideRequest
 	job      *jobs.Job
 	explores bool // drawn by lot
 	doubt    error
@@ -44,7 +45,7 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 		d.Reason = "the user opted out: default clocks"
 	case ch.job.OwnFreq:
 		d.Reason = jobs.ReasonOwnFreq
-	case len(ch.table.pairs) == 0:
+	case len(ch.table.Pairs) == 0:
 		d.Reason = "the GPUs have no clocks to choose from"
 	case wishes.HasFixedClocks():
 		ch.fix(wishes)
@@ -60,13 +61,13 @@ func (ch *chooser) fix(wishes *slurm.Wishes) {
 	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
 	asked := pair.Words()
 	if pair.Mem == 0 {
-		pair.Mem = t.base.Mem
+		pair.Mem = t.Base.Mem
 	}
 	switch {
 	case !t.supports(pair):
 		d.Reason = "the user fixed " + asked + ", which the GPU doesn't support: default clocks"
 		return
-	case !ch.settings.Live.Allows(pair.Core, pair.Mem, t.base):
+	case !ch.settings.Live.Allows(pair.Core, pair.Mem, t.Base):
 		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"
 		return
 	}
@@ -75,7 +76,7 @@ func (ch *chooser) fix(wishes *slurm.Wishes) {
 		d.ModelVersion = m.Version
 		ch.predict(m.At(pair.Core, pair.Mem))
 	}
-	if d.Mem == t.base.Mem {
+	if d.Mem == t.Base.Mem {
 		d.Mem = 0
 	}
 	ch.act("the user fixed " + asked)
@@ -134,7 +135,7 @@ func (ch *chooser) byModel() {
 func (ch *chooser) response() *choose.SafeResponse {
 	m, safety := ch.model.Model, &ch.settings.Safety
 	return &choose.SafeResponse{
-		Fitted: &m.Model, Settings: ch.table.allowed, Standard: m.At(ch.table.base.Core, ch.table.base.Mem),
+		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
 		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
 	}
 }
@@ -169,7 +170,7 @@ func (ch *chooser) standAside(why string) {
 	d.Reason = why
 	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
 	if m := ch.model.Model; m != nil {
-		ch.predict(m.At(ch.table.base.Core, ch.table.base.Mem))
+		ch.predict(m.At(ch.table.Base.Core, ch.table.Base.Mem))
 	}
 }
 
@@ -184,7 +185,7 @@ func (ch *chooser) price() dvfsmodel.Objective {
 }
 
 // host is the watts of the rest of the node for each of its GPUs.
-func (ch *chooser) host() dvfsmodel.Watt { return ch.settings.hostPower(ch.decision.GPUModel) }
+func (ch *chooser) host() dvfsmodel.Watt { return ch.settings.HostPower(ch.decision.GPUModel) }
 
 // whole is a GPU's energy with its share of the node's, as reports state it.
 func (ch *chooser) whole(pt *dvfsmodel.Point) dvfsmodel.Joule {
@@ -210,6 +211,9 @@ func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }
 
+// maxDoubt is how long what is said of a doubt may be, bytes.
+const maxDoubt = 400
+
 func describe(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
@@ -217,7 +221,7 @@ func describe(err error, otherwise string) string {
 	if errors.Is(err, jobs.ErrUnknown) {
 		return "the job isn't known, nor is its time limit"
 	}
-	return otherwise + ": " + slurm.Printable(err.Error(), maxMessage)
+	return otherwise + ": " + slurm.Printable(err.Error(), maxDoubt)
 }
 
 func seconds(s float64) string {

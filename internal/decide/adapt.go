@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"fmt"
@@ -55,7 +55,7 @@ func (ch *chooser) adapt(room float64) bool {
 func (ch *chooser) levels() []live.AdaptLevel {
 	standard := &ch.sure.Standard
 	var all []live.AdaptLevel
-	for _, pt := range slices.Backward(ch.table.allowed) {
+	for _, pt := range slices.Backward(ch.table.Allowed) {
 		if pt.Mem != standard.Mem || pt.Core > standard.Core {
 			continue
 		}

@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"bytes"
@@ -89,7 +89,7 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	}
 	ch.explores = rng.IntN(3) == 0
 	ch.model.Candidates = []learn.Candidate{
-		{At: drawPair(rng, ch.table.pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.pairs), Gain: 0.05},
+		{At: drawPair(rng, ch.table.Pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.Pairs), Gain: 0.05},
 	}
 	lot := rng.Float64()
 	ch.choose(&wishes)
