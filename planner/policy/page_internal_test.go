@@ -80,7 +80,9 @@ const constantDoc = "\n## Constant clocks\n\n`constant` answers what an administ
 	"order of Slurm's queue by `constant` is first come, first served.\n"
 
 // pageText is the page as the registry has it.
-func pageText() string { //nolint:lll // a page as it is
+//
+//nolint:lll // a page as it is
+func pageText() string {
 	var b strings.Builder
 	b.WriteString(`# Policies
 
