@@ -109,7 +109,9 @@ func wideTable() []epdapi.ClockGroup {
 const knownJobs = 100_000
 
 func BenchmarkDecide(b *testing.B) {
-	for name, clocks := range map[string][]epdapi.ClockGroup{"5 clocks": ask(1).Clocks, "140 clocks": wideTable()} {
+	for name, clocks := range map[string][]epdapi.ClockGroup{
+		"5 clocks": ask(1).Clocks, "140 clocks": wideTable(),
+	} {
 		b.Run(name, func(b *testing.B) {
 			r := newRig(b, func(o *Options) { o.Store = &discard{Records: o.Store} })
 			before := inHeap()

@@ -51,7 +51,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	if receipt == store.Stored {
 		c.counters.ran(&o)
-		c.doubt(&o)
+		c.noteImplausible(&o)
 	}
 	if receipt == store.Stored && c.options.OnOutcome != nil {
 		c.options.OnOutcome(&o, c.partitionOf(&o, job))
@@ -82,14 +82,14 @@ func (c *Controller) plausible(sent *record.Outcome) (record.Outcome, error) {
 	return o, nil
 }
 
-// doubt tells of an outcome that came with what can't be.
-func (c *Controller) doubt(o *record.Outcome) {
+// noteImplausible tells of an outcome that came with what can't be.
+func (c *Controller) noteImplausible(o *record.Outcome) {
 	if o.Implausible.IsZero() {
 		return
 	}
 	c.counters.implausible.Add(1)
-	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID, slurm.Printable(o.Node, epdapi.MaxModelName),
-		o.Implausible.Why)
+	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID,
+		slurm.Printable(o.Node, epdapi.MaxModelName), o.Implausible.Why)
 	c.counters.lastImplausible.Store(&what)
 	c.options.Log.Warn("what an outcome says can't be: it is kept, and counts nowhere", "run", o.RunID, "job",
 		o.JobID, "node", o.Node, "what", o.Implausible.Why)

@@ -16,7 +16,8 @@ type ModelChoice = epdapi.ModelChoice
 const maxNote = 1000 // bytes
 
 func validChoice(m *ModelChoice) error {
-	if m.Workload == "" || !epdapi.IsPrintable(m.Workload, epdapi.MaxModelName) || !epdapi.IsPrintable(m.GPUModel, epdapi.MaxModelName) || m.Version < 0 ||
+	if m.Workload == "" || !epdapi.IsPrintable(m.Workload, epdapi.MaxModelName) ||
+		!epdapi.IsPrintable(m.GPUModel, epdapi.MaxModelName) || m.Version < 0 ||
 		!epdapi.IsPrintable(m.Note, maxNote) {
 		return fmt.Errorf("%w: want workload, gpu_model, a version from 0, and a note of at most %d bytes",
 			ErrRequest, maxNote)

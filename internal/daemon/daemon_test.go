@@ -35,8 +35,8 @@ type judge struct {
 	kept    map[string]record.Outcome
 	ends    []int64 // without a start
 	outlook live.Outlook
-	asks    int                   // for it
-	slurm   bool                  // there is one to ask
+	asks    int                  // for it
+	slurm   bool                 // there is one to ask
 	request epdapi.DecideRequest // the last one
 
 	asked chan struct{} // hears of each Decide, unless nil

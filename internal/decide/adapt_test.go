@@ -38,7 +38,7 @@ func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
 			settings: settings(t, adaptAll), model: learn.View{Model: m, Usage: usage},
 			table: &ClockTable{Base: base},
 		}
-		ch.sure = &choose.SafeResponse{
+		ch.safe = &choose.SafeResponse{
 			Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin,
 		}
 		for _, s := range samples {

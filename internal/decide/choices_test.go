@@ -123,7 +123,9 @@ func (a *alike) configuration() string {
 func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	tb.Helper()
 	s := settings(tb, configuration)
-	r := &epdapi.DecideRequest{Job: 1, GPUModel: a.profile.Name, GPUs: 1, Clocks: epdapi.GroupClocks(a.profile.Pairs())}
+	r := &epdapi.DecideRequest{
+		Job: 1, GPUModel: a.profile.Name, GPUs: 1, Clocks: epdapi.GroupClocks(a.profile.Pairs()),
+	}
 	d := live.Decision{GPUModel: a.profile.Name, Workload: "w", Mode: s.Live.Mode, Arm: live.ArmExcluded}
 	if a.deadline > 0 {
 		d.Wish.Deadline = start.Add(a.deadline)

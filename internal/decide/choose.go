@@ -22,13 +22,13 @@ type chooser struct {
 	model    learn.View
 	request  *epdapi.DecideRequest
 	job      *jobs.Job
-	explores bool // drawn by lot
-	doubt    error
+	explores bool  // drawn by lot
+	staleErr error // why what is known of the job isn't fresh; nil: it is
 	now      time.Time
 	decision *live.Decision
-	// sure answers by the model within what the configuration allows; nil where there is
+	// safe answers by the model within what the configuration allows; nil where there is
 	// nothing to choose: no model, no known limit, or somebody chose already.
-	sure *choose.SafeResponse
+	safe *choose.SafeResponse
 }
 
 // choose goes through the rules, the strongest first.
@@ -48,15 +48,15 @@ func (ch *chooser) choose(wishes *slurm.Wishes) {
 	case len(ch.table.Pairs) == 0:
 		d.Reason = "the GPUs have no clocks to choose from"
 	case wishes.HasFixedClocks():
-		ch.fix(wishes)
+		ch.fixClocks(wishes)
 	default:
-		ch.byModel()
+		ch.chooseByModel()
 	}
 }
 
-// fix takes the user's clocks if the device has them and the administrator
+// fixClocks takes the user's clocks if the device has them and the administrator
 // allows them.
-func (ch *chooser) fix(wishes *slurm.Wishes) {
+func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
 	d, t := ch.decision, ch.table
 	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
 	asked := pair.Words()
@@ -74,65 +74,65 @@ func (ch *chooser) fix(wishes *slurm.Wishes) {
 	d.Core, d.Mem = pair.Core, pair.Mem
 	if m := ch.model.Model; m != nil {
 		d.ModelVersion = m.Version
-		ch.predict(m.At(pair.Core, pair.Mem))
+		ch.setPrediction(m.At(pair.Core, pair.Mem))
 	}
 	if d.Mem == t.Base.Mem {
 		d.Mem = 0
 	}
-	ch.act("the user fixed " + asked)
+	ch.applyByMode("the user fixed " + asked)
 }
 
-// byModel takes the cheapest clocks that are sure to keep the limit.
-func (ch *chooser) byModel() {
+// chooseByModel takes the cheapest clocks that are sure to keep the limit.
+func (ch *chooser) chooseByModel() {
 	d, m := ch.decision, ch.model.Model
 	switch {
 	case d.Workload == "":
-		d.Reason = "default clocks: " + describe(ch.doubt, "the workload isn't known")
+		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the workload isn't known")
 		return
 	case m == nil:
 		d.Reason = "default clocks: " + ch.model.Why(d.GPUModel)
 		return
 	}
 	d.ModelVersion = m.Version
-	sure := ch.response()
+	sure := ch.safeResponse()
 	standard := &sure.Standard
-	ch.predict(*standard)
+	ch.setPrediction(*standard)
 	d.DefaultJ = d.EnergyJ
 	if !ch.job.Limit.IsSet() {
-		d.Reason = "default clocks: " + describe(ch.doubt, "the time limit isn't known")
+		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the time limit isn't known")
 		return
 	}
-	ch.sure = sure
-	room, bound := ch.room()
-	best, err := ch.sure.Optimum(ch.price(), room)
+	ch.safe = sure
+	budget, bound := ch.timeBudget()
+	best, err := ch.safe.Optimum(ch.objective(), budget)
 	if err == nil {
-		if pt, learns := ch.probe(&best, room); learns {
+		if pt, learns := ch.probe(&best, budget); learns {
 			ch.takeProbe(&pt)
 			return
 		}
 	}
-	if ch.adapt(room) {
+	if ch.adapt(budget) {
 		return
 	}
 	switch {
 	case err != nil:
 		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
-			seconds(room))
+			durationWords(budget))
 	case best.Core == standard.Core && best.Mem == standard.Mem:
 		d.Reason = "default clocks are the best ones"
 	default:
-		ch.take(&best)
+		ch.setPoint(&best)
 		d.Arm = live.ArmTreated
-		ch.act(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
-			d.Words(), ch.energies(&best), 100*best.Time/standard.Time, m))
+		ch.applyByMode(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
+			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m))
 		if d.Mode != live.Enforce {
 			d.Arm = live.ArmExcluded
 		}
 	}
 }
 
-// response is how the workload answers to the clocks that may be set.
-func (ch *chooser) response() *choose.SafeResponse {
+// safeResponse is how the workload answers to the clocks that may be set.
+func (ch *chooser) safeResponse() *choose.SafeResponse {
 	m, safety := ch.model.Model, &ch.settings.Safety
 	return &choose.SafeResponse{
 		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
@@ -140,17 +140,17 @@ func (ch *chooser) response() *choose.SafeResponse {
 	}
 }
 
-// take has the run be at a point.
-func (ch *chooser) take(pt *dvfsmodel.Point) {
+// setPoint has the run be at a point.
+func (ch *chooser) setPoint(pt *dvfsmodel.Point) {
 	d := ch.decision
-	ch.predict(*pt)
-	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.sure.Standard.Mem {
+	ch.setPrediction(*pt)
+	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.safe.Standard.Mem {
 		d.Mem = pt.Mem
 	}
 }
 
-// act says what is done by the mode.
-func (ch *chooser) act(what string) {
+// applyByMode says what is done by the mode.
+func (ch *chooser) applyByMode(what string) {
 	d := ch.decision
 	switch d.Mode {
 	case live.Enforce:
@@ -164,46 +164,47 @@ func (ch *chooser) act(what string) {
 	}
 }
 
-// standAside leaves the GPUs at default clocks after all.
-func (ch *chooser) standAside(why string) {
+// revertToDefault leaves the GPUs at default clocks after all.
+func (ch *chooser) revertToDefault(why string) {
 	d := ch.decision
 	d.Reason = why
 	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
 	if m := ch.model.Model; m != nil {
-		ch.predict(m.At(ch.table.Base.Core, ch.table.Base.Mem))
+		ch.setPrediction(m.At(ch.table.Base.Core, ch.table.Base.Mem))
 	}
 }
 
-// room is how long the run may take at most, and what says so.
-func (ch *chooser) room() (limit float64, bound string) {
+// timeBudget is how long the run may take at most, and what says so.
+func (ch *chooser) timeBudget() (limit float64, bound string) {
 	return ch.job.RunLimit(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
 }
 
-// price is what clocks are chosen by, the host's power included.
-func (ch *chooser) price() dvfsmodel.Objective {
-	return ch.settings.Goal.Objective.WithHost(ch.host())
+// objective is what clocks are chosen by, the host's power included.
+func (ch *chooser) objective() dvfsmodel.Objective {
+	return ch.settings.Goal.Objective.WithHost(ch.hostPower())
 }
 
-// host is the watts of the rest of the node for each of its GPUs.
-func (ch *chooser) host() dvfsmodel.Watt { return ch.settings.HostPower(ch.decision.GPUModel) }
+// hostPower is the watts of the rest of the node for each of its GPUs.
+func (ch *chooser) hostPower() dvfsmodel.Watt { return ch.settings.HostPower(ch.decision.GPUModel) }
 
-// whole is a GPU's energy with its share of the node's, as reports state it.
-func (ch *chooser) whole(pt *dvfsmodel.Point) dvfsmodel.Joule {
-	return pt.Energy + ch.host().Over(pt.Time)
+// energyWithHost is a GPU's energy with its share of the node's, as reports state it.
+func (ch *chooser) energyWithHost(pt *dvfsmodel.Point) dvfsmodel.Joule {
+	return pt.Energy + ch.hostPower().Over(pt.Time)
 }
 
-// energies says how much of the energy at default clocks a point needs.
-func (ch *chooser) energies(pt *dvfsmodel.Point) string {
-	standard := &ch.sure.Standard
+// energyWords says how much of the energy at default clocks a point needs.
+func (ch *chooser) energyWords(pt *dvfsmodel.Point) string {
+	standard := &ch.safe.Standard
 	text := fmt.Sprintf("%.0f%% of the GPUs' energy", 100*pt.Energy/standard.Energy)
-	if ch.host() > 0 {
-		text += fmt.Sprintf(" (%.0f%% with their share of the node)", 100*ch.whole(pt)/ch.whole(standard))
+	if ch.hostPower() > 0 {
+		text += fmt.Sprintf(" (%.0f%% with their share of the node)",
+			100*ch.energyWithHost(pt)/ch.energyWithHost(standard))
 	}
 	return text
 }
 
-// predict notes what a point would take.
-func (ch *chooser) predict(pt dvfsmodel.Point) {
+// setPrediction notes what a point would take.
+func (ch *chooser) setPrediction(pt dvfsmodel.Point) {
 	d := ch.decision
 	d.Predicted = live.Known(pt.Time)
 	d.Upper = live.Known(ch.model.Model.UpperTime(&pt, ch.settings.Live.TimeMargin))
@@ -211,20 +212,23 @@ func (ch *chooser) predict(pt dvfsmodel.Point) {
 	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
 }
 
-// maxDoubt is how long what is said of a doubt may be, bytes.
-const maxDoubt = 400
+// maxErrText is how much of an error a reason has, bytes.
+const maxErrText = 400
 
-func describe(err error, otherwise string) string {
+// whyUnknown is why what a choice needs isn't known: by the error about what is known of
+// the job, if there is one.
+func whyUnknown(err error, otherwise string) string {
 	if err == nil {
 		return otherwise
 	}
 	if errors.Is(err, jobs.ErrUnknown) {
 		return "the job isn't known, nor is its time limit"
 	}
-	return otherwise + ": " + slurm.Printable(err.Error(), maxDoubt)
+	return otherwise + ": " + slurm.Printable(err.Error(), maxErrText)
 }
 
-func seconds(s float64) string {
+// durationWords is so many seconds in words; "time" for more than a limit can be.
+func durationWords(s float64) string {
 	if s > float64(math.MaxInt32) {
 		return "time"
 	}

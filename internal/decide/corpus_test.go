@@ -94,8 +94,8 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	lot := rng.Float64()
 	ch.choose(&wishes)
 	before := *ch.decision
-	p := ch.settings.partsOn(a.profile.Name)
-	ch.draw(&p, lot)
+	p := ch.settings.armShares(a.profile.Name)
+	ch.drawArm(&p, lot)
 	d := ch.decision
 	return fmt.Sprintf("%v, %s, %s, explores %v, lot %.2f -> %v/%v %v %v, %v W %v J %v s at most %v s, "+
 		"adapted %v, before the lot %v/%v: %s", a, mode, asked, ch.explores, lot,

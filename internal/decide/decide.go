@@ -37,13 +37,13 @@ const (
 func (dr *Decider) Decide(
 	ctx context.Context, r *epdapi.DecideRequest,
 ) (d *Decided, made, again bool) {
-	key := decisionKey{r.Job, r.Node}
+	key := jobOnNode{r.Job, r.Node}
 	earlier := dr.Kept(r.Job, r.Node)
 	if earlier != nil && earlier.IsOf(r.RunID) {
 		return earlier, false, true
 	}
-	job, doubt := dr.find(ctx, r, earlier != nil)
-	if errors.Is(doubt, slurm.ErrNotFound) {
+	job, staleErr := dr.find(ctx, r, earlier != nil)
+	if errors.Is(staleErr, slurm.ErrNotFound) {
 		return dr.noSuchJob(r), false, false
 	}
 	job = job.StartedIn(string(r.Partition))
@@ -52,14 +52,14 @@ func (dr *Decider) Decide(
 		own, other, err := dr.storedDecision(ctx, r, job)
 		switch {
 		case err != nil: // what was answered before isn't known
-			job, doubt = job.WithoutWorkload(), errors.Join(doubt, jobs.ErrRecords, err)
+			job, staleErr = job.WithoutWorkload(), errors.Join(staleErr, jobs.ErrRecords, err)
 		case own != nil:
 			d, made = dr.keep(key, own, nil)
 			return d, made, true
 		}
 		lead = other
 	}
-	fresh := dr.decide(r, job, doubt)
+	fresh := dr.decide(r, job, staleErr)
 	if lead != nil {
 		fresh.follow(lead)
 	}
@@ -70,11 +70,11 @@ func (dr *Decider) Decide(
 // find is what is known of a request's job, or else what the request says of it. The
 // error says why it isn't as fresh as it should be.
 func (dr *Decider) find(ctx context.Context, r *epdapi.DecideRequest, ranBefore bool) (*jobs.Job, error) {
-	job, doubt := dr.options.Jobs.Find(ctx, r.Job, ranBefore)
+	job, staleErr := dr.options.Jobs.Find(ctx, r.Job, ranBefore)
 	if job == nil {
 		job = jobs.Described(r.UID, string(r.User), string(r.Partition), string(r.Comment))
 	}
-	return job, doubt
+	return job, staleErr
 }
 
 // noSuchJob is the answer about a job that Slurm doesn't have: default clocks,
@@ -91,7 +91,7 @@ func (dr *Decider) noSuchJob(r *epdapi.DecideRequest) *Decided {
 }
 
 // decide applies the rules, the ones that leave the GPUs alone first.
-func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, doubt error) *Decided {
+func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error) *Decided {
 	s := dr.options.Settings()
 	now := dr.options.Clock()
 	wishes := job.Wishes(now)
@@ -107,9 +107,9 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, doubt error) *
 				OwnFreq: job.OwnFreq, Deadline: wishes.Deadline, Warnings: wishes.Warnings,
 			},
 		},
-		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clocks: t.hash,
-		submitted: job.Submitted, Restarts: job.Restarts, Fault: faultOfDoubt(doubt),
-		parts: s.partsOn(r.GPUModel),
+		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clockHash: t.hash,
+		submitted: job.Submitted, Restarts: job.Restarts, Fault: faultOf(staleErr),
+		armShares: s.armShares(r.GPUModel),
 	}
 	if r.Partition != "" {
 		made.Partition = job.Partition
@@ -123,18 +123,18 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, doubt error) *
 	dr.noteClocks(d.GPUModel, t)
 	dr.options.SeeNode(r.Node, d.GPUModel)
 	ch := chooser{
-		settings: s, table: t, request: r, job: job, decision: d, doubt: doubt, now: now,
-		explores: lot(&dr.exploring, r.Job) < s.Live.Explore,
+		settings: s, table: t, request: r, job: job, decision: d, staleErr: staleErr, now: now,
+		explores: drawLot(&dr.exploreKey, r.Job) < s.Live.Explore,
 	}
 	ch.model = dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
 	})
 	ch.choose(&wishes)
-	ch.draw(&made.parts, lot(&dr.lot, r.Job))
+	ch.drawArm(&made.armShares, drawLot(&dr.armKey, r.Job))
 	if err := dr.Trouble(); err != nil {
 		made.Fault = cmp.Or(made.Fault, FaultRecords)
 		if d.Apply {
-			ch.standAside("records can't be written (" + err.Error() + "), else " + d.Words())
+			ch.revertToDefault("records can't be written (" + err.Error() + "), else " + d.Words())
 		}
 		if d.Arm != live.ArmExcluded { // as the runs are that it would be compared with
 			d.HoldOut, d.Arm = false, live.ArmExcluded
@@ -143,9 +143,9 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, doubt error) *
 	return made
 }
 
-// lot is what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
+// drawLot is what a job draws, evenly from 0 to 1: it decides whether the job explores, or,
 // by another seed, its arm. It depends on nothing that a user can choose.
-func lot(seed *[sha256.Size]byte, job slurm.JobID) float64 {
+func drawLot(seed *[sha256.Size]byte, job slurm.JobID) float64 {
 	var text [sha256.Size + 8]byte
 	copy(text[:], seed[:])
 	binary.LittleEndian.PutUint64(text[sha256.Size:], uint64(job))
@@ -180,7 +180,8 @@ func (dr *Decider) storedDecision(
 		switch {
 		case d.Created.Unix() < job.Submitted: // it was for another job of the same id, or an earlier run
 		case d.Node != r.Node:
-			if other == nil && job.Submitted > 0 && leads(d, r, s) && dr.tables.get(s, r).has(d.Setting) {
+			if other == nil && job.Submitted > 0 && storedCanLead(d, r, s) &&
+				dr.tables.get(s, r).hasSetting(d.Setting) {
 				other = fromRecord(d)
 			}
 		case d.RunID != r.RunID:

@@ -25,12 +25,12 @@ type Decided struct {
 	// What the decision was asked for, and by what was known of the job then.
 	gpus      int
 	shared    bool
-	clocks    uint64 // hash of the device's table
+	clockHash uint64 // hash of the device's table
 	submitted int64  // Unix seconds; 0: not known
 	Restarts  uint32
 	Partition unique.Handle[string] // where it started; zero: slurmd didn't say
 	Fault     Fault
-	parts     parts // of the jobs, in the arms of the lot then
+	armShares armShares // of the jobs, in the arms of the lot then
 }
 
 // Submitted is when a decision's job was submitted; zero: that isn't known.
@@ -59,7 +59,7 @@ func (d *Decided) StoredID(ctx context.Context) (int64, error) {
 func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
-	return dr.decided[decisionKey{job, node}]
+	return dr.decided[jobOnNode{job, node}]
 }
 
 // Len is how many decisions are in memory.
@@ -71,7 +71,7 @@ func (dr *Decider) Len() int {
 
 // keep makes a decision the one that counts, unless another came first, and
 // has it written. One that is in the store already comes without a job.
-func (dr *Decider) keep(key decisionKey, d *Decided, job *jobs.Job) (kept *Decided, made bool) {
+func (dr *Decider) keep(key jobOnNode, d *Decided, job *jobs.Job) (kept *Decided, made bool) {
 	dr.mu.Lock()
 	if other := dr.decided[key]; other != nil && other.IsOf(d.run) {
 		dr.mu.Unlock()
@@ -79,20 +79,20 @@ func (dr *Decider) keep(key decisionKey, d *Decided, job *jobs.Job) (kept *Decid
 	}
 	if len(dr.decided) >= maxDecided {
 		for old, d := range dr.decided { // any: the store has them
-			dr.dropDecided(old, d)
+			dr.drop(old, d)
 			dr.evicted.Store(true)
 			break
 		}
 	}
 	if job != nil {
-		dr.agree(d)
+		dr.followOrLead(d)
 	}
 	dr.decided[key] = d
 	dr.mu.Unlock()
 	if job == nil {
 		return d, false
 	}
-	if !dr.writer.put(entry{
+	if !dr.writer.put(writeTask{
 		job:      job.Record(dr.options.Cluster, key.job, d.Workload, slurm.Running),
 		decision: dr.decisionRecord(d), decided: d,
 	}) {
@@ -103,11 +103,11 @@ func (dr *Decider) keep(key decisionKey, d *Decided, job *jobs.Job) (kept *Decid
 
 // Release forgets the decision of a run that ended.
 func (dr *Decider) Release(job slurm.JobID, node, run string) {
-	key := decisionKey{job, node}
+	key := jobOnNode{job, node}
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
 	if d := dr.decided[key]; d != nil && d.IsOf(run) {
-		dr.dropDecided(key, d)
+		dr.drop(key, d)
 	}
 }
 
@@ -122,7 +122,7 @@ func (dr *Decider) Tidy() {
 	defer dr.mu.Unlock()
 	for key, d := range dr.decided {
 		if now.Sub(d.At) > forgetAfter && dr.options.Jobs.Get(key.job) == nil {
-			dr.dropDecided(key, d)
+			dr.drop(key, d)
 			dr.forgotten.Store(max(dr.forgotten.Load(), d.At.Unix()))
 		}
 	}
@@ -132,7 +132,7 @@ func (dr *Decider) Tidy() {
 func fromRecord(d *record.Decision) *Decided {
 	old := &Decided{
 		run: d.RunID, At: d.Created, id: d.ID, stored: make(chan struct{}),
-		parts: parts{d.HoldOut, d.ConstantArm},
+		armShares: armShares{d.HoldOut, d.ConstantArm},
 	}
 	close(old.stored)
 	mode := live.Mode(d.Mode)
@@ -157,8 +157,8 @@ func (dr *Decider) decisionRecord(d *Decided) *record.Decision {
 		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
 		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
 		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
-		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.parts.holdOut,
-		ConstantArm: d.parts.constant,
+		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.armShares.holdOut,
+		ConstantArm: d.armShares.constant,
 	}
 	return out
 }

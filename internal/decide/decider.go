@@ -55,22 +55,22 @@ type Options struct {
 
 // Decider decides. Its methods may be called by several goroutines.
 type Decider struct {
-	options   *Options
-	started   time.Time
-	lot       [sha256.Size]byte // key of the lot of those held out
-	exploring [sha256.Size]byte // and of those that explore
-	tables    tables
-	writer    *writer
-	evicted   atomic.Bool  // decisions of open runs may be in the store only
-	forgotten atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
+	options    *Options
+	started    time.Time
+	armKey     [sha256.Size]byte // key of the lot of those held out
+	exploreKey [sha256.Size]byte // and of those that explore
+	tables     tables
+	writer     *writer
+	evicted    atomic.Bool  // decisions of open runs may be in the store only
+	forgotten  atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
 
 	mu      sync.Mutex
-	decided map[decisionKey]*Decided
+	decided map[jobOnNode]*Decided
 	leads   map[leadKey]*Decided   // which the other nodes of a run follow
 	clocks  map[string]*ClockTable // by GPU model, as agents said
 }
 
-type decisionKey struct {
+type jobOnNode struct {
 	job  slurm.JobID
 	node string
 }
@@ -84,11 +84,11 @@ func New(options *Options) *Decider {
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
 	return &Decider{
 		options: options, started: options.Clock(),
-		lot:       sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...)),
-		exploring: sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...)),
-		tables:    tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*ClockTable)},
-		writer:    newWriter(options),
-		decided:   make(map[decisionKey]*Decided), leads: make(map[leadKey]*Decided),
+		armKey:     sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...)),
+		exploreKey: sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...)),
+		tables:     tables{seed: maphash.MakeSeed(), byKey: make(map[tableKey]*ClockTable)},
+		writer:     newWriter(options),
+		decided:    make(map[jobOnNode]*Decided), leads: make(map[leadKey]*Decided),
 		clocks: make(map[string]*ClockTable),
 	}
 }
@@ -97,10 +97,10 @@ func New(options *Options) *Decider {
 func (dr *Decider) Run(ctx context.Context) { dr.writer.run(ctx) }
 
 // WriteJob has a job recorded soon.
-func (dr *Decider) WriteJob(j *record.Job) { dr.writer.put(entry{job: j}) }
+func (dr *Decider) WriteJob(j *record.Job) { dr.writer.put(writeTask{job: j}) }
 
 // WriteSubmission has a submission recorded soon.
-func (dr *Decider) WriteSubmission(d *record.Decision) { dr.writer.put(entry{decision: d}) }
+func (dr *Decider) WriteSubmission(d *record.Decision) { dr.writer.put(writeTask{decision: d}) }
 
 // Unwritten is how many records wait to be written, and how many never were.
 func (dr *Decider) Unwritten() (waiting, lost int64) {

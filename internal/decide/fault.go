@@ -19,14 +19,14 @@ const (
 	FaultRecords Fault = "records"     // they can't be read or written
 )
 
-// faultOfDoubt is the fault behind a doubt about a job.
-func faultOfDoubt(doubt error) Fault {
+// faultOf is the fault behind the error that says why what is known of a job isn't fresh.
+func faultOf(staleErr error) Fault {
 	switch {
-	case doubt == nil:
+	case staleErr == nil:
 		return NoFault
-	case errors.Is(doubt, jobs.ErrUnknown):
+	case errors.Is(staleErr, jobs.ErrUnknown):
 		return FaultUnknown
-	case errors.Is(doubt, jobs.ErrRecords):
+	case errors.Is(staleErr, jobs.ErrRecords):
 		return FaultRecords
 	}
 	return FaultSlurm

@@ -2,13 +2,14 @@ package decide
 
 import (
 	"context"
-	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/store/record"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/store/record"
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"

@@ -16,7 +16,7 @@ import (
 // Outlook says whether a run still lasts, how long it may, and how long it will
 // at most: limits, deadlines and models change while jobs run. The request is valid.
 func (dr *Decider) Outlook(ctx context.Context, r *epdapi.OutlookRequest) live.Outlook {
-	d := dr.decisionOf(ctx, r)
+	d := dr.decisionOfRun(ctx, r)
 	var run jobs.Run
 	if d != nil {
 		run = jobs.Run{Began: d.At, Submitted: d.Submitted()}
@@ -31,19 +31,19 @@ func (dr *Decider) Outlook(ctx context.Context, r *epdapi.OutlookRequest) live.O
 		o.Life = live.LifeGone
 	}
 	if o.Life == live.LifeAlive {
-		o.LimitS = dr.limitNow(job, run.Began)
+		o.LimitS = dr.currentLimit(job, run.Began)
 	}
 	if job != nil {
 		o.Ended = job.End(run)
 	}
 	if o.Life != live.LifeGone && d != nil {
-		o.UpperS = dr.upperNow(d)
+		o.UpperS = dr.currentUpper(d)
 	}
 	return o
 }
 
-// decisionOf is the decision for a run, nil if it isn't known.
-func (dr *Decider) decisionOf(ctx context.Context, r *epdapi.OutlookRequest) *Decided {
+// decisionOfRun is the decision for a run, nil if it isn't known.
+func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) *Decided {
 	if d := dr.Kept(r.Job, r.Node); d != nil {
 		if d.IsOf(r.RunID) {
 			return d
@@ -58,15 +58,15 @@ func (dr *Decider) decisionOf(ctx context.Context, r *epdapi.OutlookRequest) *De
 	}
 	for i := len(all) - 1; i >= 0; i-- {
 		if d := &all[i]; d.Node == r.Node && d.RunID == r.RunID {
-			kept, _ := dr.keep(decisionKey{r.Job, r.Node}, fromRecord(d), nil)
+			kept, _ := dr.keep(jobOnNode{r.Job, r.Node}, fromRecord(d), nil)
 			return kept
 		}
 	}
 	return nil
 }
 
-// limitNow is how long a run may last from its begin.
-func (dr *Decider) limitNow(job *jobs.Job, began time.Time) live.Number {
+// currentLimit is how long a run may last from its begin.
+func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Number {
 	start := job.Start()
 	if began.IsZero() {
 		began = start
@@ -83,9 +83,9 @@ func (dr *Decider) limitNow(job *jobs.Job, began time.Time) live.Number {
 	return live.Known(limit)
 }
 
-// upperNow is how long a run at a decision's clocks takes at most by the model
+// currentUpper is how long a run at a decision's clocks takes at most by the model
 // that is in use now.
-func (dr *Decider) upperNow(d *Decided) live.Number {
+func (dr *Decider) currentUpper(d *Decided) live.Number {
 	m := dr.options.Models.Model(record.WorkloadKey{
 		Cluster: dr.options.Cluster, Workload: d.Workload, GPUModel: d.GPUModel,
 	}).Model

@@ -34,9 +34,9 @@ func comparePairs(a, b dvfsmodel.Setting) int {
 
 // tables keeps tables: a cluster has few kinds of GPUs.
 type tables struct {
-	mu   sync.RWMutex
-	seed maphash.Seed
-	kept map[tableKey]*ClockTable
+	mu    sync.RWMutex
+	seed  maphash.Seed
+	byKey map[tableKey]*ClockTable
 }
 
 type tableKey struct {
@@ -50,7 +50,7 @@ const maxTables = 256
 func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
 	key := tableKey{s, t.hash(r)}
 	t.mu.RLock()
-	found := t.kept[key]
+	found := t.byKey[key]
 	t.mu.RUnlock()
 	if found != nil {
 		return found
@@ -59,10 +59,10 @@ func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
 	fresh.hash = key.clocks
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.kept) >= maxTables {
-		clear(t.kept)
+	if len(t.byKey) >= maxTables {
+		clear(t.byKey)
 	}
-	t.kept[key] = fresh
+	t.byKey[key] = fresh
 	return fresh
 }
 

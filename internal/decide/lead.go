@@ -22,32 +22,32 @@ type leadKey struct {
 
 func (d *Decided) leadKey() leadKey { return leadKey{slurm.JobID(d.Job), d.GPUModel} }
 
-// soon is for how long a decision that was made without knowing the job leads.
-const soon = time.Minute
+// leadWindow is for how long a decision that was made without knowing the job leads.
+const leadWindow = time.Minute
 
-// agree makes a decision follow that of another node of its run, or lead. The
+// followOrLead makes a decision follow that of another node of its run, or lead. The
 // lock is held.
-func (dr *Decider) agree(d *Decided) {
+func (dr *Decider) followOrLead(d *Decided) {
 	if d.gpus == 0 {
 		return
 	}
 	key := d.leadKey()
 	lead := dr.leads[key]
-	if lead != nil && lead.leads(d) {
+	if lead != nil && lead.canLead(d) {
 		d.follow(lead)
 		return
 	}
 	dr.leads[key] = d
 }
 
-// leads reports whether another decision is for a node of the same run, and asks
+// canLead reports whether another decision is for a node of the same run, and asks
 // the same.
-func (d *Decided) leads(other *Decided) bool {
-	if d.Node == other.Node || d.shared != other.shared || d.clocks != other.clocks {
+func (d *Decided) canLead(other *Decided) bool {
+	if d.Node == other.Node || d.shared != other.shared || d.clockHash != other.clockHash {
 		return false
 	}
 	if d.submitted == 0 || other.submitted == 0 {
-		return other.At.Sub(d.At) < soon
+		return other.At.Sub(d.At) < leadWindow
 	}
 	return d.submitted == other.submitted
 }
@@ -56,7 +56,7 @@ func (d *Decided) leads(other *Decided) bool {
 func (d *Decided) follow(lead *Decided) {
 	own := d.Decision
 	// One lot was drawn for the job.
-	d.Decision, d.parts = lead.Decision, lead.parts
+	d.Decision, d.armShares = lead.Decision, lead.armShares
 	// A lead from the store has no wish.
 	d.ID, d.Node, d.Wish, d.Created, d.DefaultJ = own.ID, own.Node, own.Wish, own.Created, own.DefaultJ
 	if power, ok := d.PowerW.Get(); ok {
@@ -64,14 +64,14 @@ func (d *Decided) follow(lead *Decided) {
 	}
 }
 
-// leads reports whether a decision from the store may lead the one for a request.
-func leads(d *record.Decision, r *epdapi.DecideRequest, s *Settings) bool {
+// storedCanLead reports whether a decision from the store may lead the one for a request.
+func storedCanLead(d *record.Decision, r *epdapi.DecideRequest, s *Settings) bool {
 	return r.GPUs > 0 && !r.Shared && d.Reason != reasonShared && d.Reason != reasonLeft &&
 		d.Reason != reasonNoGPUs && d.GPUModel == s.ModelName(r.GPUModel)
 }
 
-// has reports whether clocks of a decision are among the device's.
-func (t *ClockTable) has(setting dvfsmodel.Setting) bool {
+// hasSetting reports whether clocks of a decision are among the device's.
+func (t *ClockTable) hasSetting(setting dvfsmodel.Setting) bool {
 	pair := t.Base
 	if setting.Core > 0 {
 		pair.Core = setting.Core
@@ -82,8 +82,8 @@ func (t *ClockTable) has(setting dvfsmodel.Setting) bool {
 	return setting == dvfsmodel.Setting{} || t.supports(pair)
 }
 
-// dropDecided forgets a decision. The lock is held.
-func (dr *Decider) dropDecided(key decisionKey, d *Decided) {
+// drop forgets a decision. The lock is held.
+func (dr *Decider) drop(key jobOnNode, d *Decided) {
 	delete(dr.decided, key)
 	if dr.leads[d.leadKey()] == d {
 		delete(dr.leads, d.leadKey())
