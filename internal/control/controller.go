@@ -24,7 +24,7 @@ import (
 type Records interface {
 	forecast.Records // of which the controller itself uses VisitHistory
 	jobs.Records     // which it uses itself, too
-	learn.Records    // and of which Trouble
+	learn.Records    // and of which WriteProblem
 	decide.Records   // and of which DecisionsOfJob
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)

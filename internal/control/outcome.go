@@ -116,21 +116,19 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run
 		}
 		return jobs.Run{Began: d.At, Submitted: d.Submitted()}, nil
 	}
-	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
-	if err != nil {
-		return jobs.Run{}, fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
+	d, err := c.decider.Recorded(ctx, jobID(o), o.Node, o.RunID)
+	switch {
+	case err != nil:
+		return jobs.Run{}, err
+	case d == nil:
+		o.DecisionID = 0
+		return jobs.Run{Began: o.Started}, nil
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		if d := &all[i]; d.Node == o.Node && d.RunID == o.RunID {
-			o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
-			if o.Submitted.IsZero() {
-				o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
-			}
-			return jobs.Run{Began: d.Created, Submitted: o.Submitted}, nil
-		}
+	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
+	if o.Submitted.IsZero() {
+		o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
 	}
-	o.DecisionID = 0
-	return jobs.Run{Began: o.Started}, nil
+	return jobs.Run{Began: d.Created, Submitted: o.Submitted}, nil
 }
 
 // submissionAt is when the job was submitted that ran under an id at a time, by the

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 	"unique"
@@ -60,6 +61,22 @@ func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 	dr.mu.Lock()
 	defer dr.mu.Unlock()
 	return dr.decided[jobOnNode{job, node}]
+}
+
+// Recorded is the decision for a run by the records; nil: they have none.
+func (dr *Decider) Recorded(
+	ctx context.Context, job slurm.JobID, node, run string,
+) (*record.Decision, error) {
+	all, err := dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(job))
+	if err != nil {
+		return nil, fmt.Errorf("find the decision of run %s: %w", run, err)
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if d := &all[i]; d.Node == node && d.RunID == run {
+			return d, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none
 }
 
 // Len is how many decisions are in memory.

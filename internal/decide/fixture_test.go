@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
-
-	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/dvfsmodel"
 )
 
 const adaptAll = "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 0\n[live.adapt]\nmode = \"on\"\n"

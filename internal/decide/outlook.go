@@ -50,19 +50,14 @@ func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) 
 		}
 		return nil // a later run of the job has come
 	}
-	all, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) ([]record.Decision, error) {
-		return dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(r.Job))
+	d, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) (*record.Decision, error) {
+		return dr.Recorded(ctx, r.Job, r.Node, r.RunID)
 	})
-	if err != nil {
+	if err != nil || d == nil {
 		return nil // the run keeps what it knew
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		if d := &all[i]; d.Node == r.Node && d.RunID == r.RunID {
-			kept, _ := dr.keep(jobOnNode{r.Job, r.Node}, fromRecord(d), nil)
-			return kept
-		}
-	}
-	return nil
+	kept, _ := dr.keep(jobOnNode{r.Job, r.Node}, fromRecord(d), nil)
+	return kept
 }
 
 // currentLimit is how long a run may last from its begin.
