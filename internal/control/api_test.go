@@ -293,7 +293,7 @@ func FuzzDecideRequests(f *testing.F) {
 		c := unstarted(&options) // another one for each input, so that an input does the same each time
 		d, answered := c.Decide(t.Context(), &request)
 		if err := request.Validate(); err != nil {
-			if !errors.Is(answered, ErrRequest) {
+			if !errors.Is(err, ErrRequest) || !errors.Is(answered, ErrRequest) {
 				t.Fatalf("%v, %v", err, answered)
 			}
 			return

@@ -118,7 +118,7 @@ const (
 
 // ErrRequest tells that a request can't be answered as it is; trying again
 // doesn't help.
-var ErrRequest = errors.New("bad request")
+var ErrRequest = epdapi.ErrRequest
 
 // New makes a controller with the models in use. The context bounds that;
 // [Controller.Close] ends the controller.

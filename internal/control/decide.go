@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -30,7 +29,7 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 		c.counters.decideTook(took)
 		c.counters.badRequests.Add(1)
 		c.observed(Observed{Took: took, Fault: decide.FaultRequest})
-		return live.Decision{}, fmt.Errorf("%w: %w", ErrRequest, err)
+		return live.Decision{}, err
 	}
 	d, made, again := c.decider.Decide(ctx, r)
 	took := time.Since(begin)
@@ -53,7 +52,7 @@ func (c *Controller) observed(o Observed) {
 // see [decide.Decider.Outlook]. The error is [ErrRequest].
 func (c *Controller) Outlook(ctx context.Context, r epdapi.OutlookRequest) (live.Outlook, error) {
 	if err := r.Validate(); err != nil {
-		return live.Outlook{}, fmt.Errorf("%w: %w", ErrRequest, err)
+		return live.Outlook{}, err
 	}
 	return c.decider.Outlook(ctx, &r), nil
 }

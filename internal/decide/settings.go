@@ -29,12 +29,7 @@ func NewSettings(c *config.Config, version string) Settings {
 }
 
 // ModelName is the name of a GPU model's profile, or the name as it is.
-func (s *Settings) ModelName(name string) string {
-	if p, err := s.Profiles.Lookup(name); err == nil {
-		return p.Name
-	}
-	return name
-}
+func (s *Settings) ModelName(name string) string { return s.Profiles.NameOf(name) }
 
 // HostPower is the watts of the rest of a node for each of its GPUs.
 func (s *Settings) HostPower(model string) dvfsmodel.Watt {

@@ -1,7 +1,6 @@
 package epdapi
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -51,33 +50,33 @@ const (
 	maxUserHex   = 1024
 )
 
-// Validate says what is impossible about a request.
+// Validate says what is impossible about a request, as an [ErrRequest].
 func (r *DecideRequest) Validate() error {
 	switch {
 	case !isJobID(r.Job):
-		return fmt.Errorf("job id %d", r.Job)
+		return fmt.Errorf("%w: job id %d", ErrRequest, r.Job)
 	case slurm.ValidNode(r.Node) != nil:
-		return slurm.ValidNode(r.Node)
+		return fmt.Errorf("%w: %w", ErrRequest, slurm.ValidNode(r.Node))
 	case r.GPUs < 0 || r.GPUs > MaxGPUs:
-		return fmt.Errorf("%d GPUs, want 0 to %d", r.GPUs, MaxGPUs)
+		return fmt.Errorf("%w: %d GPUs, want 0 to %d", ErrRequest, r.GPUs, MaxGPUs)
 	case !isRunID(r.RunID):
-		return fmt.Errorf("run id %q, %s", slurm.Printable(r.RunID, 40), wantRunID)
+		return fmt.Errorf("%w: run id %q, %s", ErrRequest, slurm.Printable(r.RunID, 40), wantRunID)
 	case !IsPrintable(r.GPUModel, MaxModelName):
-		return fmt.Errorf("GPU model %s", slurm.Printable(r.GPUModel, 40))
+		return fmt.Errorf("%w: GPU model %s", ErrRequest, slurm.Printable(r.GPUModel, 40))
 	case len(r.User) > maxUserHex || len(r.Partition) > maxUserHex || len(r.Comment) > slurm.MaxText:
-		return errors.New("a text is too long")
+		return fmt.Errorf("%w: a text is too long", ErrRequest)
 	case !isClock(r.Default.Core, 0) || !isClock(r.Default.Mem, 0):
-		return fmt.Errorf("default clocks %v, %v MHz", r.Default.Core, r.Default.Mem)
+		return fmt.Errorf("%w: default clocks %v, %v MHz", ErrRequest, r.Default.Core, r.Default.Mem)
 	}
 	pairs := 0
 	for _, g := range r.Clocks {
 		pairs += len(g.Core)
 		if !isClock(g.Mem, 1) || len(g.Core) == 0 || pairs > maxClocks {
-			return fmt.Errorf("%d core clocks at %v MHz of memory", len(g.Core), g.Mem)
+			return fmt.Errorf("%w: %d core clocks at %v MHz of memory", ErrRequest, len(g.Core), g.Mem)
 		}
 		for _, core := range g.Core {
 			if !isClock(core, 1) {
-				return fmt.Errorf("core clock %v MHz", core)
+				return fmt.Errorf("%w: core clock %v MHz", ErrRequest, core)
 			}
 		}
 	}
@@ -117,10 +116,10 @@ type OutlookRequest struct {
 	Ending bool `json:"ending,omitempty"`
 }
 
-// Validate says what is impossible about a request.
+// Validate says what is impossible about a request, as an [ErrRequest].
 func (r *OutlookRequest) Validate() error {
 	if !isJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
-		return errors.New("an outlook is of a run: job id, node, run id; " + wantRunID)
+		return fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
 	}
 	return nil
 }
