@@ -115,8 +115,8 @@ func (c *managedGPU) record(e *Entry, sure bool) {
 	}
 }
 
-// dropUnset takes a control and those after it out of the card's entry: the driver didn't
-// set them after all. What the entry from before names stays.
+// dropUnset takes the controls from one up to another out of the card's entry: the driver
+// didn't set them after all. What the entry from before names stays.
 func (c *managedGPU) dropUnset(before *Entry, from, to gpu.Control) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

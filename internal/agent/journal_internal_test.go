@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 )
 
@@ -42,6 +43,14 @@ func TestAnEntryKeepsAValueFromBefore(t *testing.T) {
 	again, err := decodeEntry("GPU-1", data)
 	if err != nil || again.Controls[gpu.CoreClock] != e.Controls[gpu.CoreClock] {
 		t.Errorf("%+v, want %+v; %v", again, e, err)
+	}
+}
+
+func TestWhatAReadingShowsIsSaidBesideWhatWasSet(t *testing.T) {
+	r := gpu.Reading{Core: 1800, Mem: 4500.5}
+	runs, set := shownValues(&r, dvfsmodel.Setting{Core: 1600})
+	if runs != "1800,4500.5 MHz" || set != "1600,0 MHz" {
+		t.Errorf("%q, %q", runs, set)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -279,6 +280,7 @@ func isAbove(r *gpu.Reading, want dvfsmodel.Setting) bool {
 // shownValues are what a reading shows of controls and what they are set to, in words such
 // as "945,877 MHz".
 func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
+	var running, wanted strings.Builder
 	unit := ""
 	for control := range gpu.NumControls {
 		v, _, ok := control.Shown(r)
@@ -293,10 +295,10 @@ func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
 			between = " " + unit + ", "
 		}
 		unit = control.Unit()
-		runs += fmt.Sprintf("%s%v", between, float64(v))
-		set += fmt.Sprintf("%s%v", between, float64(control.Of(want)))
+		fmt.Fprintf(&running, "%s%v", between, float64(v))
+		fmt.Fprintf(&wanted, "%s%v", between, float64(control.Of(want)))
 	}
-	return runs + " " + unit, set + " " + unit
+	return running.String() + " " + unit, wanted.String() + " " + unit
 }
 
 // release gives back all controls that the card's entry names, then removes the

@@ -24,7 +24,7 @@ var (
 )
 
 // Control is something of a GPU that has a value from before and can be set to
-// another: a lever. What journals, restoring and the simulator know of a control is its
+// another. What journals, restoring and the simulator know of a control is its
 // line in a table (control.go), so that they are the same for all.
 type Control uint8
 
