@@ -348,7 +348,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		ExternalChange: state.ExternalChange, Refused: state.Refused,
 	}
 	if state.Entry != nil {
-		at := lockedClocks(state.Entry)
+		at := state.Entry.Setting()
 		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
 	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
@@ -360,11 +360,6 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		utilisation = live.Known(r.Utilisation)
 	}
 	return out, true, utilisation
-}
-
-// lockedClocks is what a journal has of a GPU's clocks.
-func lockedClocks(e *agent.Entry) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: e.Domains[gpu.Core.String()].MHz, Mem: e.Domains[gpu.Mem.String()].MHz}
 }
 
 // readClocks are those that were read, 0 where they couldn't be.
