@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/nodes"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -108,7 +109,7 @@ type Controller struct {
 	nodes     nodeModels
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
-	reports   reports
+	reports   *nodes.Reports
 	counted   counted
 	lastJobs  lastJobs
 	garbage   garbage
@@ -167,7 +168,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c := &Controller{
 		options: options, started: options.Clock(), stop: stop,
 		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided),
-		clocks: make(map[string]*table),
+		clocks: make(map[string]*table), reports: nodes.New(),
 	}
 	var seed [8]byte
 	binary.LittleEndian.PutUint64(seed[:], options.Seed)
@@ -192,11 +193,10 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
 		Clock: options.Clock,
 		Speed: options.Speed, Log: options.Log,
-		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.of(node) != nil },
+		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.Of(node) != nil },
 		Write:         func(j *record.Job) { c.writer.put(entry{job: j}) },
 		LittleGarbage: c.garbage.little,
 	})
-	c.reports.init()
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
 	c.writer = newWriter(options.Store, options.Log)
 	if err := c.learner.Load(ctx); err != nil {

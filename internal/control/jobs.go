@@ -89,9 +89,9 @@ func (c *Controller) addReported(rows []epdapi.JobRow) {
 	if len(open) == 0 {
 		return
 	}
-	for _, h := range c.reports.all() {
-		for i := range h.report.Runs {
-			run := &h.report.Runs[i]
+	for _, h := range c.reports.All() {
+		for i := range h.Message.Runs {
+			run := &h.Message.Runs[i]
 			row := open[int64(run.Job)]
 			// Of an earlier job of the id.
 			if row == nil || run.Started.Before(row.Submitted.Add(-jobs.Skew)) {

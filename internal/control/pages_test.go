@@ -237,7 +237,7 @@ func TestAReportThatCannotBeIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(r.reports.byNode) != 0 {
+	if len(r.reports.All()) != 0 {
 		t.Error("one was kept")
 	}
 }

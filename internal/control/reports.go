@@ -9,94 +9,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/nodes"
+	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/slurm"
 )
-
-// Bounds of what agents report and of what is kept of it.
-const (
-	maxReports    = 20_000 // nodes
-	maxNodesShown = 5000
-	reportEvery   = 15 * time.Second // at least
-	// reportRate is how many reports a second all agents together are asked for at
-	// most: those of more nodes are further apart.
-	reportRate  = 100.0
-	freshFor    = 3 // times as old as reports are apart, they still count
-	freshSlack  = 5 * time.Second
-	reportsKept = 24 * time.Hour
-)
-
-// reports are what agents reported last, in memory: after a restart they come
-// again by themselves.
-type reports struct {
-	mu       sync.RWMutex
-	byNode   map[string]*heardOf
-	bySize   bySize               // the same reports
-	lately   map[string][]*lately // by node: the GPUs that jobs share, of which there are
-	followed int                  // so many
-	swept    time.Time            // when old ones were looked for last
-	bytes    int                  // that the reports take together
-	most     int                  // that they may take
-}
-
-func (r *reports) init() {
-	r.most = maxHeard
-	r.byNode, r.lately = make(map[string]*heardOf), make(map[string][]*lately)
-}
-
-// of is a node's last report; nil: there is none.
-func (r *reports) of(node string) *heardOf {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.byNode[node]
-}
-
-// all are all reports, by node.
-func (r *reports) all() map[string]*heardOf {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return maps.Clone(r.byNode)
-}
-
-// put keeps a report, if there is room, with what it adds to what GPUs did that
-// jobs share, and tells of how many nodes there are.
-func (r *reports) put(h *heardOf, on map[string][]slurm.JobID) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if h.at.Sub(r.swept) > reportEvery {
-		r.swept = h.at
-		for node, old := range r.byNode {
-			if h.at.Sub(old.at) > reportsKept {
-				r.set(node, nil)
-			}
-		}
-		r.unfollow()
-	}
-	if _, known := r.byNode[h.report.Node]; known || len(r.byNode) < maxReports {
-		r.set(h.report.Node, h)
-		r.follow(h, on)
-	}
-	return len(r.byNode)
-}
-
-// apart is how far apart the reports of so many nodes are to be.
-func apart(nodes int) time.Duration {
-	return max(reportEvery, time.Duration(float64(nodes)/reportRate*float64(time.Second)))
-}
-
-// run is a run that was reported; nil: it wasn't.
-func (h *heardOf) run(id string) *epdapi.NodeRun {
-	for i := range h.report.Runs {
-		if r := &h.report.Runs[i]; id != "" && r.ID == id {
-			return r
-		}
-	}
-	return nil
-}
 
 func (c *Controller) postReport(r *http.Request) (any, error) {
 	var report epdapi.NodeReport
@@ -112,11 +32,21 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	if err := checkReport(r); err != nil {
 		return epdapi.ReportAnswer{}, err
 	}
-	nodes := c.reports.put(hear(c.options.Clock(), r), jobsOn(r, c.sharesGPU))
+	every := c.reports.Put(c.options.Clock(), r, c.sharesGPU)
 	if len(r.GPUs) > 0 {
 		c.nodes.put(r.Node, c.settings.Load().modelName(r.GPUs[0].Model))
 	}
-	return epdapi.ReportAnswer{EveryS: apart(nodes).Seconds()}, nil
+	return epdapi.ReportAnswer{EveryS: every.Seconds()}, nil
+}
+
+// sharesGPU reports whether a job that is known has a part of a GPU.
+func (c *Controller) sharesGPU(id slurm.JobID) bool {
+	job := c.jobs.Get(id)
+	if job == nil {
+		return false
+	}
+	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
+	return shares
 }
 
 // checkReport reports whether a report can be kept.
@@ -150,12 +80,15 @@ func checkReport(r *epdapi.NodeReport) error {
 // possible reports whether there can be such a clock; 0 is none.
 func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= maxMHz }
 
+// maxNodesShown is how many nodes a list has at most.
+const maxNodesShown = 5000
+
 func (c *Controller) getNodes(r *http.Request) (any, error) { return c.Nodes(r.Context()), nil }
 
 // Nodes is what is known of the nodes with GPUs, as far as the caller of the
 // context may see it: what Slurm said last, and what their agents reported.
 func (c *Controller) Nodes(ctx context.Context) *epdapi.NodeList {
-	now, heard := c.options.Clock(), c.reports.all()
+	now, heard := c.options.Clock(), c.reports.All()
 	out := &epdapi.NodeList{At: now, Nodes: []epdapi.NodeView{}}
 	byName := c.nodesWithGPUs()
 	names := slices.Collect(maps.Keys(byName))
@@ -167,7 +100,7 @@ func (c *Controller) Nodes(ctx context.Context) *epdapi.NodeList {
 	slices.Sort(names)
 	out.Power = powerOf(heard, byName, now)
 	who := CallerOf(ctx)
-	fresh := freshAge(len(heard))
+	fresh := nodes.FreshAge(len(heard))
 	for _, name := range names[:min(len(names), maxNodesShown)] {
 		out.Nodes = append(out.Nodes, c.viewNode(name, byName[name], heard[name], now, fresh, who))
 	}
@@ -185,12 +118,9 @@ func gpusOfNode(n *slurm.Node) (gpus int) {
 	return gpus
 }
 
-// freshAge is how old a report may be that still counts.
-func freshAge(nodes int) time.Duration { return freshFor*apart(nodes) + freshSlack }
-
 // viewNode is a node for whoever asks.
 func (c *Controller) viewNode(
-	name string, node *slurm.Node, h *heardOf, now time.Time, fresh time.Duration, who Caller,
+	name string, node *slurm.Node, h *nodes.Report, now time.Time, fresh time.Duration, who Caller,
 ) epdapi.NodeView {
 	v := epdapi.NodeView{Name: name, Partitions: []string{}}
 	if node != nil {
@@ -200,10 +130,10 @@ func (c *Controller) viewNode(
 	if h == nil {
 		return v
 	}
-	v.GPUs = cmp.Or(v.GPUs, len(h.report.GPUs))
-	v.Heard, v.Fresh = h.at, now.Sub(h.at) <= fresh
-	v.SkewS = math.Round(1e3*h.report.At.Sub(h.at).Seconds()) / 1e3
-	v.Report = c.shownTo(who, h.report)
+	v.GPUs = cmp.Or(v.GPUs, len(h.Message.GPUs))
+	v.Heard, v.Fresh = h.Received, now.Sub(h.Received) <= fresh
+	v.SkewS = math.Round(1e3*h.Message.At.Sub(h.Received).Seconds()) / 1e3
+	v.Report = c.shownTo(who, h.Message)
 	return v
 }
 
@@ -228,32 +158,32 @@ func (c *Controller) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeRepor
 
 // ClusterPower is the power of the GPUs of all nodes that reported lately.
 func (c *Controller) ClusterPower() epdapi.ClusterPower {
-	return powerOf(c.reports.all(), c.nodesWithGPUs(), c.options.Clock())
+	return powerOf(c.reports.All(), c.nodesWithGPUs(), c.options.Clock())
 }
 
 // nodesWithGPUs are those of Slurm's last answer, by name.
 func (c *Controller) nodesWithGPUs() map[string]*slurm.Node {
 	byName := make(map[string]*slurm.Node)
-	nodes := c.jobs.Nodes()
-	for i := range nodes {
-		if gpusOfNode(&nodes[i]) > 0 {
-			byName[nodes[i].Name] = &nodes[i]
+	all := c.jobs.Nodes()
+	for i := range all {
+		if gpusOfNode(&all[i]) > 0 {
+			byName[all[i].Name] = &all[i]
 		}
 	}
 	return byName
 }
 
 // powerOf adds up the fresh reports.
-func powerOf(heard map[string]*heardOf, slurms map[string]*slurm.Node, now time.Time) epdapi.ClusterPower {
+func powerOf(heard map[string]*nodes.Report, slurms map[string]*slurm.Node, now time.Time) epdapi.ClusterPower {
 	var p epdapi.ClusterPower
-	fresh := freshAge(len(heard))
+	fresh := nodes.FreshAge(len(heard))
 	for name := range slurms {
 		if heard[name] == nil {
 			p.Silent++
 		}
 	}
 	for _, h := range heard {
-		age := now.Sub(h.at)
+		age := now.Sub(h.Received)
 		if age > fresh {
 			p.Silent++
 			continue
@@ -261,13 +191,13 @@ func powerOf(heard map[string]*heardOf, slurms map[string]*slurm.Node, now time.
 		p.Nodes++
 		p.Oldest = max(p.Oldest, age.Seconds())
 		busy := make(map[string]bool)
-		for i := range h.report.Runs {
-			for _, uuid := range h.report.Runs[i].GPUs {
-				busy[uuid] = busy[uuid] || !h.report.Runs[i].Ended
+		for i := range h.Message.Runs {
+			for _, uuid := range h.Message.Runs[i].GPUs {
+				busy[uuid] = busy[uuid] || !h.Message.Runs[i].Ended
 			}
 		}
-		for i := range h.report.GPUs {
-			g := &h.report.GPUs[i]
+		for i := range h.Message.GPUs {
+			g := &h.Message.GPUs[i]
 			if !g.Read {
 				p.Unread++
 				continue

@@ -73,19 +73,19 @@ func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
 		Utilisation: seriesOf(&record.Series{}),
 	}
 	s.Power, s.Core = bands(&record.Readings{})
-	heard := c.reports.of(d.Node)
+	heard := c.reports.Of(d.Node)
 	if heard == nil {
 		s.Missing = "its node's agent hasn't reported since epd began"
 		return s
 	}
-	run := heard.run(d.RunID)
+	run := heard.Run(d.RunID)
 	if run == nil || run.Ended {
 		s.Missing = "its node's agent doesn't report it, and its outcome hasn't come yet"
 		return s
 	}
-	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.report.At, len(run.GPUs)
+	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.Message.At, len(run.GPUs)
 	s.Setting = run.CurrentSetting()
-	readings := heard.readingsOf(run)
+	readings := heard.Readings(run)
 	if readings.IsZero() {
 		s.Missing = "it began a moment ago, or its GPUs can't be read"
 		return s

@@ -41,7 +41,7 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.ClusterStat
 		},
 		GPU: s.sharedGPU,
 		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample {
-			return c.reports.seen(node, jobs, now)
+			return c.reports.RecentSamples(node, jobs, now)
 		},
 	})
 	if failed != nil {
