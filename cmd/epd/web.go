@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
-	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/web"
 )
@@ -29,7 +29,8 @@ func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 
 // openSite makes the pages, which sockets and the port serve.
 func (p *program) openSite() {
-	inner := p.controllerServer().InternalHandler()
+	server := p.controllerServer()
+	inner := server.InternalHandler()
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cachedFile[*web.Tokens]{
 		read: web.ReadTokenFile, failed: func(err error) {
@@ -37,9 +38,7 @@ func (p *program) openSite() {
 		},
 	}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source {
-			return &pageSource{web.InProcessClient(api(v)), p.control, callerOf(v)}
-		}, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
@@ -52,36 +51,7 @@ func (p *program) openSite() {
 	})
 	// Where there are very many records, the first overview takes some tenths of a
 	// second: nobody has to wait for it.
-	p.loops = append(p.loops, func(ctx context.Context) { _, _ = p.control.Overview(ctx) })
-}
-
-// pageSource answers what pages ask. Long lists come as they are, the rest by the JSON
-// interface.
-type pageSource struct {
-	*epdapi.Client
-	control *control.Controller
-	caller  control.Caller
-}
-
-// Queue is Slurm's queue.
-func (s *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
-	q, err := s.control.Queue(control.As(ctx, s.caller))
-	switch {
-	case err == nil:
-		return q, nil
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	default:
-		return nil, &epdapi.RefusedError{
-			Path: epdapi.PathQueue, Status: http.StatusServiceUnavailable,
-			Fault: epdapi.Fault{Error: err.Error()},
-		}
-	}
-}
-
-// Nodes is what is known of nodes.
-func (s *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
-	return s.control.Nodes(control.As(ctx, s.caller)), nil
+	p.loops = append(p.loops, func(ctx context.Context) { _, _ = p.control.Queries().Overview(ctx, query.InProcess()) })
 }
 
 // webSettings are the [web] keys in force.
@@ -94,8 +64,8 @@ func (p *program) webSettings() config.Web {
 
 // callerOf is a viewer as the controller knows callers. Nobody in particular has
 // a uid that no job has.
-func callerOf(v web.Viewer) control.Caller {
-	c := control.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
+func callerOf(v web.Viewer) query.Caller {
+	c := query.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
 	if v.UID >= 0 && v.UID < math.MaxUint32 {
 		c.UID = uint32(v.UID)
 	} else if !c.All {
@@ -107,7 +77,7 @@ func callerOf(v web.Viewer) control.Caller {
 // pages serves the pages at a socket, where the kernel says who asks.
 func (p *program) pages() http.Handler {
 	site := p.site.Socket(func(r *http.Request) web.Viewer {
-		c := control.CallerOf(r.Context())
+		c := query.CallerOf(r.Context())
 		v := web.Viewer{UID: int64(c.UID), Name: c.Name, Role: web.User}
 		switch {
 		case c.Control:

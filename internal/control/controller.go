@@ -19,6 +19,7 @@ import (
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/nodes"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -30,30 +31,14 @@ type Records interface {
 	forecast.Records // of which the controller itself uses VisitHistory
 	jobs.Records     // which it uses itself, too
 	learn.Records    // and of which Trouble
+	query.JobRecords // of which the controller itself uses Jobs and OutcomesOfJob
+	query.SumRecords
+	query.RunRecords
 	PutJob(ctx context.Context, j *record.Job) error
 	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
-	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
-	LastDecisions(
-		ctx context.Context, cluster, mode string, before int64, limit int,
-	) (store.DecisionPage, error)
-	LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error)
-	DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error)
-	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
-	Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error)
-	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
-	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
-	AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error)
-	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
-	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
-	RecordedRuns(
-		ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int,
-	) (store.RecordedRunPage, error)
-	Forget(ctx context.Context, outcomes, conflicts []int64) (store.ForgetResult, error)
-	Remember(ctx context.Context, runs []record.RecordedRun) (store.ForgetResult, error)
-	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
 }
 
 var _ Records = (*store.Store)(nil)
@@ -110,8 +95,7 @@ type Controller struct {
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
-	counted   counted
-	lastJobs  lastJobs
+	query     *query.Service
 	garbage   garbage
 	writer    *writer
 	counters  counters
@@ -197,6 +181,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Write:         func(j *record.Job) { c.writer.put(entry{job: j}) },
 		LittleGarbage: c.garbage.little,
 	})
+	c.query = c.newQuery()
 	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
 	c.writer = newWriter(options.Store, options.Log)
 	if err := c.learner.Load(ctx); err != nil {
@@ -267,6 +252,9 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 	c.settings.Store(s)
 	return nil
 }
+
+// Queries is what answers pages and commands.
+func (c *Controller) Queries() *query.Service { return c.query }
 
 // Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
 func (c *Controller) Tracker() *jobs.Tracker { return c.jobs }

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/predict"
 	words "github.com/epplan/epplan/internal/predict/source"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -59,7 +60,7 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	if edited, _ := r.submitAs(other); edited.Tier != string(predict.Similar) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
-	s := r.Status(context.Background()).Forecasts
+	s := r.query.Status(context.Background(), query.InProcess()).Forecasts
 	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool {
 		return s.Target == "time" && s.Tier == ""
 	})
@@ -108,7 +109,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.Status(t.Context()).Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
+	if f := r.query.Status(t.Context(), query.InProcess()).Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
 		t.Errorf("%+v", f)
 	}
 	r.forecasts.SeeUser(7, "bob", "", "gpu")
@@ -127,7 +128,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err := r.learner.Load(t.Context()); err != nil {
 		t.Error(err)
 	}
-	standings := r.Standings()
+	standings := r.standings()
 	if last := standings[len(standings)-1]; last.Workload != forecast.Workload || last.Samples != 4 ||
 		!strings.Contains(last.Note, "3 own and 1 imported") {
 		t.Errorf("%+v", standings)
@@ -216,7 +217,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.Status(t.Context()).Forecasts; f.Codes != 24 || f.Scripts != 24 {
+	if f := r.query.Status(t.Context(), query.InProcess()).Forecasts; f.Codes != 24 || f.Scripts != 24 {
 		t.Errorf("%+v", f)
 	}
 	s := script(ada.UID)

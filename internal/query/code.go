@@ -1,0 +1,45 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Code keeps what is told of the code of a job that is about to be submitted: users tell
+// it of their own jobs, whatever the submission says.
+func (s *Service) Code(
+	_ context.Context, who Caller, job *slurm.Submission, code *epdapi.Code,
+) (epdapi.CodeAnswer, error) {
+	if code == nil {
+		return epdapi.CodeAnswer{}, fmt.Errorf("%w: it says nothing of code", epdapi.ErrRequest)
+	}
+	own := *job
+	if !who.Control {
+		own.UID = who.UID
+	}
+	return epdapi.CodeAnswer{Kept: s.announce(&own, code), WantsText: s.wantsText(&own, code)}, nil
+}
+
+// announce keeps what is told of the code of a job, unless predictions are off or the
+// job doesn't want it.
+func (s *Service) announce(job *slurm.Submission, code *epdapi.Code) bool {
+	if code == nil || slurm.ParseWishes(string(job.Comment), s.options.Clock()).NoCode {
+		return false
+	}
+	script := jobs.ScriptHash(job.Script)
+	sources := []string{jobs.SourceOf(job.UID, script, string(job.Name)).String()}
+	if script != "" && !s.options.Scripted() { // job_submit may send no scripts
+		sources = append(sources, jobs.SourceOf(job.UID, "", string(job.Name)).String())
+	}
+	return s.options.Forecasts.Announce(job.UID, sources, code)
+}
+
+// wantsText reports whether the text of a code is wanted, too.
+func (s *Service) wantsText(job *slurm.Submission, code *epdapi.Code) bool {
+	return code != nil && s.options.Forecasts.WantsText(code) &&
+		!slurm.ParseWishes(string(job.Comment), s.options.Clock()).NoCode
+}
