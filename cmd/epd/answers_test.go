@@ -160,7 +160,8 @@ func TestEveryOperationAnswersEachCallerAsDocumentedAndPagesTellNoMore(t *testin
 		h.checkAll(c, func(a *answer) bool { return a.changes() && a.of(c, false) != done })
 		h.refusedActions(c)
 	}
-	if after := jsonOf(t, h.control.Queries().Status(t.Context(), query.InProcess())); after != before || h.steerer.Status().Paused {
+	after := jsonOf(t, h.control.Queries().Status(t.Context(), query.InProcess()))
+	if after != before || h.steerer.Status().Paused {
 		t.Errorf("what was refused was done:\n%s\n%s", before, after)
 	}
 	h.checkPrivate()

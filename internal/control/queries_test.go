@@ -70,7 +70,8 @@ var whose = map[string]*regexp.Regexp{
 func (r *rig) askFor(who query.Caller, name string, with []any) (answer string, err error) {
 	r.t.Helper()
 	method := reflect.ValueOf(r.query).MethodByName(name)
-	in := []reflect.Value{reflect.ValueOf(context.Background()), reflect.ValueOf(who)}
+	in := make([]reflect.Value, 0, 2+len(with))
+	in = append(in, reflect.ValueOf(context.Background()), reflect.ValueOf(who))
 	for _, v := range with {
 		in = append(in, reflect.ValueOf(v))
 	}
@@ -88,8 +89,7 @@ func TestEachQuestionTellsCallersOnlyWhatTheyMaySee(t *testing.T) {
 	r.listBoth()
 	all := questions(r)
 	service := reflect.TypeFor[*query.Service]()
-	for i := range service.NumMethod() {
-		m := service.Method(i)
+	for m := range service.Methods() {
 		if m.Name == "Power" { // a sum of watts, without a caller
 			continue
 		}

@@ -21,25 +21,25 @@ func (s *Service) Code(
 	if !who.Control {
 		own.UID = who.UID
 	}
-	return epdapi.CodeAnswer{Kept: s.announce(&own, code), WantsText: s.wantsText(&own, code)}, nil
+	return epdapi.CodeAnswer{Kept: s.estimator.announce(&own, code), WantsText: s.estimator.wantsText(&own, code)}, nil
 }
 
 // announce keeps what is told of the code of a job, unless predictions are off or the
 // job doesn't want it.
-func (s *Service) announce(job *slurm.Submission, code *epdapi.Code) bool {
-	if code == nil || slurm.ParseWishes(string(job.Comment), s.options.Clock()).NoCode {
+func (es *estimator) announce(job *slurm.Submission, code *epdapi.Code) bool {
+	if code == nil || slurm.ParseWishes(string(job.Comment), es.options.Clock()).NoCode {
 		return false
 	}
 	script := jobs.ScriptHash(job.Script)
 	sources := []string{jobs.SourceOf(job.UID, script, string(job.Name)).String()}
-	if script != "" && !s.options.Scripted() { // job_submit may send no scripts
+	if script != "" && !es.options.Scripted() { // job_submit may send no scripts
 		sources = append(sources, jobs.SourceOf(job.UID, "", string(job.Name)).String())
 	}
-	return s.options.Forecasts.Announce(job.UID, sources, code)
+	return es.options.Forecasts.Announce(job.UID, sources, code)
 }
 
 // wantsText reports whether the text of a code is wanted, too.
-func (s *Service) wantsText(job *slurm.Submission, code *epdapi.Code) bool {
-	return code != nil && s.options.Forecasts.WantsText(code) &&
-		!slurm.ParseWishes(string(job.Comment), s.options.Clock()).NoCode
+func (es *estimator) wantsText(job *slurm.Submission, code *epdapi.Code) bool {
+	return code != nil && es.options.Forecasts.WantsText(code) &&
+		!slurm.ParseWishes(string(job.Comment), es.options.Clock()).NoCode
 }

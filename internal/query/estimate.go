@@ -24,42 +24,45 @@ func (s *Service) Estimate(
 	}
 	// Operators ask for others, and change nothing for them.
 	if who.Control || job.UID == who.UID {
-		s.announce(&job, code)
+		s.estimator.announce(&job, code)
 	}
-	e := s.estimateOf(&job, gpuModel)
-	e.WantsText = s.wantsText(&job, code)
+	e := s.estimator.submitted(&job, gpuModel)
+	e.WantsText = s.estimator.wantsText(&job, code)
 	return e
 }
 
-// estimateOf is what a submission would take if it ran now.
-func (s *Service) estimateOf(asked *slurm.Submission, gpuModel string) *epdapi.Estimate {
+// estimator says what jobs would take if they ran now.
+type estimator struct{ options *Options }
+
+// submitted is what a submission would take if it ran now.
+func (es *estimator) submitted(asked *slurm.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := jobs.GPUsOf(asked)
 	job := jobs.Described(asked.UID, "", string(asked.Partition), string(asked.Comment))
-	limit := s.options.Tracker.Limit(asked.Limit())
+	limit := es.options.Tracker.Limit(asked.Limit())
 	job.GPUs, job.Nodes, job.Limit = uint32(gpus), asked.MinNodes, limit //nolint:gosec // at most jobs.MaxGPUs
 	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(asked.UID, jobs.ScriptHash(asked.Script),
 		string(asked.Name)), asked.Script != "", asked.TRESFreq != ""
-	e := s.estimate(job, shared, gpuModel)
-	if f := s.options.Forecasts.Predict(forecast.JobOf(asked, gpus, limit, job.Source.String())); f != nil {
-		f.Footprint = s.options.Settings().Footprint(s.options.Clock(), f)
+	e := es.described(job, shared, gpuModel)
+	if f := es.options.Forecasts.Predict(forecast.JobOf(asked, gpus, limit, job.Source.String())); f != nil {
+		f.Footprint = es.options.Settings().Footprint(es.options.Clock(), f)
 		e.Forecast = f
 	}
-	if e.Known || !job.Scripted || s.options.Scripted() {
+	if e.Known || !job.Scripted || es.options.Scripted() {
 		return e
 	}
 	// Where job_submit sends no scripts, jobs go by their names.
 	job.Source, job.Scripted = jobs.SourceOf(asked.UID, "", string(asked.Name)), false
-	if named := s.estimate(job, shared, gpuModel); named.Known {
+	if named := es.described(job, shared, gpuModel); named.Known {
 		named.Forecast = e.Forecast
 		return named
 	}
 	return e
 }
 
-// estimate goes through the rules of a decision on each GPU model. Without a
-// known time limit it goes by none.
-func (s *Service) estimate(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
-	set, now := s.options.Settings(), s.options.Clock()
+// described is what a job would take by what Slurm says of it: it goes through the rules
+// of a decision on each GPU model. Without a known time limit it goes by none.
+func (es *estimator) described(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
+	set, now := es.options.Settings(), es.options.Clock()
 	wishes := slurm.ParseWishes(job.Comment.Value(), now)
 	e := &epdapi.Estimate{
 		GPUs: int(job.GPUs), Shared: shared, Scripted: job.Scripted,
@@ -79,12 +82,12 @@ func (s *Service) estimate(job *jobs.Job, shared bool, only string) *epdapi.Esti
 		job = &unlimited
 	}
 	where := ""
-	for _, name := range s.options.GPUModels() {
+	for _, name := range es.options.GPUModels() {
 		if only != "" && name != set.Profiles.NameOf(only) {
 			continue
 		}
-		view := s.options.Learner.Model(record.WorkloadKey{
-			Cluster: s.options.Cluster, Workload: e.Workload, GPUModel: name,
+		view := es.options.Learner.Model(record.WorkloadKey{
+			Cluster: es.options.Cluster, Workload: e.Workload, GPUModel: name,
 		})
 		if view.Model == nil && view.Note == "" {
 			continue

@@ -27,7 +27,7 @@ func (s *Service) Fit(ctx context.Context, who Caller, workload, gpuModel string
 	if err != nil {
 		return nil, err
 	}
-	out.ModelStatus = s.withLastJobs(ctx, []epdapi.ModelStatus{out.ModelStatus})[0]
+	out.ModelStatus = s.lastJobs.withNames(ctx, []epdapi.ModelStatus{out.ModelStatus})[0]
 	out.Curve, out.Clocks = []epdapi.Point{}, epdapi.ClocksFromModel
 	if m != nil {
 		out.Curve, out.Clocks = s.curve(gpuModel, m)

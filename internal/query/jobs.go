@@ -69,17 +69,23 @@ func (s *Service) Jobs(ctx context.Context, who Caller, q *epdapi.JobQuery) (*ep
 	for i := range page.Jobs {
 		answer.Jobs = append(answer.Jobs, rowOf(&page.Jobs[i]))
 	}
-	s.addReported(answer.Jobs)
+	s.reader.addReported(answer.Jobs)
 	for i := range answer.Jobs {
-		s.addArrayID(&answer.Jobs[i].Job)
+		s.reader.addArrayID(&answer.Jobs[i].Job)
 	}
 	answer.Next = page.Next
 	return answer, nil
 }
 
+// jobReader reads what there is of jobs.
+type jobReader struct {
+	options   *Options
+	estimator estimator
+}
+
 // addReported adds to jobs that aren't over the clocks that agents report of their
 // runs.
-func (s *Service) addReported(rows []epdapi.JobRow) {
+func (r *jobReader) addReported(rows []epdapi.JobRow) {
 	open := make(map[int64]*epdapi.JobRow)
 	for i := range rows {
 		if jobs.Open(rows[i].State) {
@@ -89,7 +95,7 @@ func (s *Service) addReported(rows []epdapi.JobRow) {
 	if len(open) == 0 {
 		return
 	}
-	for _, h := range s.options.Reports.All() {
+	for _, h := range r.options.Reports.All() {
 		for i := range h.Message.Runs {
 			run := &h.Message.Runs[i]
 			row := open[int64(run.Job)]
@@ -120,7 +126,7 @@ func rowOf(j *store.ListedJob) epdapi.JobRow {
 // Job is everything that is known of a job and that a caller may see. The error is
 // [store.ErrNotFound] if there is nothing.
 func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobView, error) {
-	h, live, err := s.visible(ctx, who, id)
+	h, live, err := s.reader.visible(ctx, who, id)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +139,12 @@ func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.
 		},
 	}
 	if len(h.jobs) > 0 {
-		if err := s.viewLatest(ctx, view, h, live); err != nil {
+		if err := s.reader.viewLatest(ctx, view, h, live); err != nil {
 			return nil, err
 		}
 	}
 	for i := range h.decisions {
-		d, err := s.viewDecision(ctx, settings, &h.decisions[i])
+		d, err := s.reader.viewDecision(ctx, settings, &h.decisions[i])
 		if err != nil {
 			return nil, err
 		}
@@ -154,18 +160,18 @@ func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.
 
 // visible is everything under a job id that a caller may see, and the job as Slurm has
 // it now; nil: it doesn't. The error is [store.ErrNotFound] if there is nothing.
-func (s *Service) visible(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
-	h, err := s.history(ctx, int64(id))
+func (r *jobReader) visible(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
+	h, err := r.history(ctx, int64(id))
 	if err != nil {
 		return nil, nil, err
 	}
-	live := s.options.Tracker.Get(id)
+	live := r.options.Tracker.Get(id)
 	if live != nil {
-		if live, err = s.options.Tracker.WithSubmission(ctx, live); err != nil {
+		if live, err = r.options.Tracker.WithSubmission(ctx, live); err != nil {
 			return nil, nil, err
 		}
 		if live.Submitted > 0 {
-			h.add(live.LiveRecord(s.options.Cluster, id))
+			h.add(live.LiveRecord(r.options.Cluster, id))
 		}
 	}
 	h = h.seenBy(who)
@@ -177,14 +183,14 @@ func (s *Service) visible(ctx context.Context, who Caller, id slurm.JobID) (*his
 
 // viewLatest fills in the job that was submitted last. live is what Slurm says
 // of the id now; nil: nothing.
-func (s *Service) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
+func (r *jobReader) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
 	latest := &h.jobs[0]
 	view.Job = jobOf(latest)
 	own := h.submission(latest.Submitted)
 	view.Job.State = own.ended(latest.State)
-	s.addArrayID(view.Job)
+	r.addArrayID(view.Job)
 	if latest.Token != "" {
-		d, err := s.options.Jobs.DecisionByToken(ctx, s.options.Cluster, latest.Token)
+		d, err := r.options.Jobs.DecisionByToken(ctx, r.options.Cluster, latest.Token)
 		switch {
 		case err == nil:
 			view.Submission = &d
@@ -198,7 +204,7 @@ func (s *Service) viewLatest(ctx context.Context, view *epdapi.JobView, h *histo
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
 	view.Wishes = wishesOf(&wishes, live.OwnFreq)
 	if len(own.decisions) == 0 {
-		view.Estimate = s.estimate(live, false, "")
+		view.Estimate = r.estimator.described(live, false, "")
 	}
 	return nil
 }
@@ -215,11 +221,11 @@ func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 }
 
 // viewDecision adds to a decision what the model it was made by predicts.
-func (s *Service) viewDecision(
+func (r *jobReader) viewDecision(
 	ctx context.Context, settings *Settings, d *record.Decision,
 ) (epdapi.Decision, error) {
 	out := epdapi.Decision{Decision: *d}
-	m, err := s.options.Learner.Version(ctx,
+	m, err := r.options.Learner.Version(ctx,
 		record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, d.ModelVersion)
 	if err != nil || m == nil {
 		return out, err
@@ -272,8 +278,8 @@ func seriesOf(s *record.Series) epdapi.Series {
 }
 
 // addArrayID adds which task of an array a job is that Slurm lists.
-func (s *Service) addArrayID(j *epdapi.Job) {
-	live := s.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
+func (r *jobReader) addArrayID(j *epdapi.Job) {
+	live := r.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
 	if live != nil && live.Submitted == j.Submitted.Unix() {
 		j.ArrayID = live.ArrayID()
 	}

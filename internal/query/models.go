@@ -39,7 +39,7 @@ func (s *Service) Models(ctx context.Context, who Caller) (*epdapi.ModelList, er
 	if err != nil {
 		return nil, err
 	}
-	return &epdapi.ModelList{Models: s.withLastJobs(ctx, all)}, nil
+	return &epdapi.ModelList{Models: s.lastJobs.withNames(ctx, all)}, nil
 }
 
 // ModelVersions are all versions of a workload's model on a GPU model, the newest first.
@@ -55,7 +55,7 @@ func (s *Service) ModelVersions(
 		return nil, err
 	}
 	return &epdapi.ModelVersions{
-		Versions: versions, LastJob: s.lastJobsOf(ctx, []string{workload})[workload],
+		Versions: versions, LastJob: s.lastJobs.of(ctx, []string{workload})[workload],
 	}, nil
 }
 
@@ -97,25 +97,25 @@ func (s *Service) UseModel(
 			store.ErrNotFound)
 	}
 	if m.Free {
-		err = s.options.Learner.Free(ctx, key, s.choiceOf(who, ""))
+		err = s.options.Learner.Free(ctx, key, s.options.choiceOf(who, ""))
 	} else {
-		err = s.options.Learner.Use(ctx, key, m.Version, s.choiceOf(who, m.Note))
+		err = s.options.Learner.Use(ctx, key, m.Version, s.options.choiceOf(who, m.Note))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &s.withLastJobs(ctx, []epdapi.ModelStatus{s.options.Learner.Standing(key)})[0], nil
+	return &s.lastJobs.withNames(ctx, []epdapi.ModelStatus{s.options.Learner.Standing(key)})[0], nil
 }
 
 // choiceOf is a choice that a caller makes now.
-func (s *Service) choiceOf(who Caller, why string) epdapi.Chosen {
-	by := strings.NewReplacer("[", "(", "]", ")").Replace(slurm.Printable(s.nameOf(who), maxModel))
-	return epdapi.Chosen{By: by, At: s.options.Clock().UTC().Truncate(time.Second), Why: why}
+func (o *Options) choiceOf(who Caller, why string) epdapi.Chosen {
+	by := strings.NewReplacer("[", "(", "]", ")").Replace(slurm.Printable(o.nameOf(who), maxModel))
+	return epdapi.Chosen{By: by, At: o.Clock().UTC().Truncate(time.Second), Why: why}
 }
 
 // nameOf is who asks, for those who look later: a user's name, or uid; a token of
 // the pages as "alice (token)".
-func (s *Service) nameOf(who Caller) string {
+func (o *Options) nameOf(who Caller) string {
 	switch {
 	case who.inProcess:
 		return "epd"
@@ -124,8 +124,8 @@ func (s *Service) nameOf(who Caller) string {
 	case who.Name != "":
 		return who.Name
 	}
-	if s.options.UserName != nil {
-		if name := s.options.UserName(who.UID); name != "" {
+	if o.UserName != nil {
+		if name := o.UserName(who.UID); name != "" {
 			return name
 		}
 	}

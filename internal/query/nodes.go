@@ -23,7 +23,7 @@ const maxNodesShown = 5000
 func (s *Service) Nodes(_ context.Context, who Caller) *epdapi.NodeList {
 	now, heard := s.options.Clock(), s.options.Reports.All()
 	out := &epdapi.NodeList{At: now, Nodes: []epdapi.NodeView{}}
-	byName := s.nodesWithGPUs()
+	byName := nodesWithGPUs(s.options.Tracker)
 	names := slices.Collect(maps.Keys(byName))
 	for name := range heard {
 		if byName[name] == nil {
@@ -34,14 +34,14 @@ func (s *Service) Nodes(_ context.Context, who Caller) *epdapi.NodeList {
 	out.Power = powerOf(heard, byName, now)
 	fresh := nodes.FreshAge(len(heard))
 	for _, name := range names[:min(len(names), maxNodesShown)] {
-		out.Nodes = append(out.Nodes, s.viewNode(name, byName[name], heard[name], now, fresh, who))
+		out.Nodes = append(out.Nodes, s.reader.node(name, byName[name], heard[name], now, fresh, who))
 	}
 	out.LeftOut = len(names) - len(out.Nodes)
 	return out
 }
 
-// viewNode is a node for whoever asks.
-func (s *Service) viewNode(
+// node is a node for whoever asks.
+func (r *jobReader) node(
 	name string, node *slurm.Node, h *nodes.Report, now time.Time, fresh time.Duration, who Caller,
 ) epdapi.NodeView {
 	v := epdapi.NodeView{Name: name, Partitions: []string{}}
@@ -55,18 +55,18 @@ func (s *Service) viewNode(
 	v.GPUs = cmp.Or(v.GPUs, len(h.Message.GPUs))
 	v.Heard, v.Fresh = h.Received, now.Sub(h.Received) <= fresh
 	v.SkewS = math.Round(1e3*h.Message.At.Sub(h.Received).Seconds()) / 1e3
-	v.Report = s.shownTo(who, h.Message)
+	v.Report = r.shownTo(who, h.Message)
 	return v
 }
 
 // shownTo is what a caller may see of a report.
-func (s *Service) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeReport {
-	out := *r
-	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(r.GPUs)), []epdapi.NodeRun{}, list(r.Troubles)
+func (r *jobReader) shownTo(who Caller, m *epdapi.NodeReport) *epdapi.NodeReport {
+	out := *m
+	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(m.GPUs)), []epdapi.NodeRun{}, list(m.Troubles)
 	all := who.seesAll()
-	for i := range r.Runs {
-		if job := s.options.Tracker.Get(slurm.JobID(r.Runs[i].Job)); all || job != nil && job.UID == who.UID {
-			out.Runs = append(out.Runs, r.Runs[i])
+	for i := range m.Runs {
+		if job := r.options.Tracker.Get(slurm.JobID(m.Runs[i].Job)); all || job != nil && job.UID == who.UID {
+			out.Runs = append(out.Runs, m.Runs[i])
 		}
 	}
 	if !all {
@@ -80,13 +80,13 @@ func (s *Service) shownTo(who Caller, r *epdapi.NodeReport) *epdapi.NodeReport {
 
 // Power is that of the GPUs of all nodes that reported lately. It is nobody's own.
 func (s *Service) Power() epdapi.ClusterPower {
-	return powerOf(s.options.Reports.All(), s.nodesWithGPUs(), s.options.Clock())
+	return powerOf(s.options.Reports.All(), nodesWithGPUs(s.options.Tracker), s.options.Clock())
 }
 
 // nodesWithGPUs are those of Slurm's last answer, by name.
-func (s *Service) nodesWithGPUs() map[string]*slurm.Node {
+func nodesWithGPUs(tracker *jobs.Tracker) map[string]*slurm.Node {
 	byName := make(map[string]*slurm.Node)
-	all := s.options.Tracker.Nodes()
+	all := tracker.Nodes()
 	for i := range all {
 		if jobs.GPUsOfNode(&all[i]) > 0 {
 			byName[all[i].Name] = &all[i]

@@ -29,13 +29,13 @@ func (s *Service) Profiles(ctx context.Context, who Caller, workload string) (*e
 		if err != nil {
 			return nil, fmt.Errorf("profile of workload %s: %w", n.Workload, err)
 		}
-		told := *p
-		told.Mean, told.Low, told.High = rounded(p.Mean), rounded(p.Low), rounded(p.High)
+		shown := *p
+		shown.Mean, shown.Low, shown.High = rounded(p.Mean), rounded(p.Low), rounded(p.High)
 		answer.Profiles = append(answer.Profiles, epdapi.WorkloadProfile{
-			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, UseProfile: told,
+			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, UseProfile: shown,
 		})
 	}
-	known := s.lastJobsOf(ctx,
+	known := s.lastJobs.of(ctx,
 		workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))
 	for i := range answer.Profiles {
 		p := &answer.Profiles[i]

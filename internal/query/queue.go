@@ -41,8 +41,8 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 	}
 	set, now := s.options.Settings(), s.options.Clock()
 	q := &epdapi.Queue{At: listed.At, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
-	gpuModels := s.options.GPUModels()
-	models, profiles := make(map[record.WorkloadKey]*learn.Model), set.Profiles
+	r := &queueReader{s.options, set, s.options.GPUModels(), make(map[record.WorkloadKey]*learn.Model)}
+	gpuModels, profiles := r.gpuModels, set.Profiles
 	nodes := s.options.Tracker.Nodes()
 	kinds, foreseen := kindsOf(profiles, nodes, gpuModels), 0
 	for id, known := range s.options.Tracker.All() {
@@ -65,17 +65,25 @@ func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) 
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
 		}
-		out.Workload = s.queuedWorkload(ctx, known, out, gpuModels, models)
+		out.Workload = r.workload(ctx, known, out)
 		if out.Workload == "" && foreseen < maxForeseen {
 			foreseen++
-			s.foreseeQueued(&j, out)
+			r.foresee(&j, out)
 		}
 		q.Jobs = append(q.Jobs, *out)
 	}
-	q.Nodes, q.Profiles = queueNodes(profiles, nodes, gpuModels), s.profilesText(set, gpuModels)
+	q.Nodes, q.Profiles = queueNodes(profiles, nodes, gpuModels), r.profilesText()
 	var err error
-	q.Models, err = s.modelsText(models)
+	q.Models, err = r.modelsText()
 	return q, err
+}
+
+// queueReader reads what is known of queued jobs.
+type queueReader struct {
+	options   *Options
+	set       *Settings
+	gpuModels []string
+	models    map[record.WorkloadKey]*learn.Model // of their workloads
 }
 
 // wanted is how many GPUs a job has or asks for, and whether only parts of
@@ -131,10 +139,10 @@ func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now 
 	return out
 }
 
-// foreseeQueued adds what a job without a model is expected to take, if that is
+// foresee adds what a job without a model is expected to take, if that is
 // known.
-func (s *Service) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
-	if f := s.queuedForecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
+func (r *queueReader) foresee(j *slurm.Job, out *epdapi.QueuedJob) {
+	if f := r.forecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
 		out.RuntimeS, out.PowerW = live.Known(f.Time.Value), live.Known(f.Power.Value)
 	}
 }
@@ -181,22 +189,19 @@ func typedModel(profiles *config.Profiles, gres string, gpuModels []string) (str
 	return gres, false
 }
 
-// queuedWorkload is the key of a job's workload if there is a model of it,
+// workload is the key of a job's workload if there is a model of it,
 // which is noted.
-func (s *Service) queuedWorkload(
-	ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string,
-	models map[record.WorkloadKey]*learn.Model,
-) string {
-	known, err := s.options.Tracker.WithSubmission(ctx, job)
+func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob) string {
+	known, err := r.options.Tracker.WithSubmission(ctx, job)
 	if err != nil {
 		return ""
 	}
 	out.HandsOff = out.HandsOff || known.OwnFreq || out.Shared
 	workload, found := known.Source.Workload(out.GPUs), ""
-	for _, name := range gpuModels {
-		key := record.WorkloadKey{Cluster: s.options.Cluster, Workload: workload, GPUModel: name}
-		if m := s.options.Learner.Model(key).Model; m != nil {
-			models[key], found = m, workload
+	for _, name := range r.gpuModels {
+		key := record.WorkloadKey{Cluster: r.options.Cluster, Workload: workload, GPUModel: name}
+		if m := r.options.Learner.Model(key).Model; m != nil {
+			r.models[key], found = m, workload
 		}
 	}
 	return found
@@ -267,15 +272,15 @@ func (k nodeKinds) under(j *slurm.Job) string {
 	return k[names[0]]
 }
 
-// modelsText is models as a models file; empty without any. A model that can't
-// be said so is left out.
-func (s *Service) modelsText(models map[record.WorkloadKey]*learn.Model) (string, error) {
+// modelsText is the models of queued jobs as a models file; empty without any. One that
+// can't be said so is left out.
+func (r *queueReader) modelsText() (string, error) {
 	var all []config.Model
-	keys := slices.SortedFunc(maps.Keys(models), record.WorkloadKey.Compare)
+	keys := slices.SortedFunc(maps.Keys(r.models), record.WorkloadKey.Compare)
 	for _, key := range keys {
-		m := config.NewModel(key.Workload, key.GPUModel, models[key].Fitted)
+		m := config.NewModel(key.Workload, key.GPUModel, r.models[key].Fitted)
 		if _, err := config.NewModels(m); err != nil {
-			s.options.Log.Warn("a model can't be listed", "error", err)
+			r.options.Log.Warn("a model can't be listed", "error", err)
 			continue
 		}
 		all = append(all, m)
@@ -298,11 +303,11 @@ const assumedIdleW = 50
 
 // profilesText is GPU models whose clocks agents named and no profile does, as
 // a profiles file; empty without any.
-func (s *Service) profilesText(set *Settings, gpuModels []string) string {
+func (r *queueReader) profilesText() string {
 	var b strings.Builder
-	for _, name := range gpuModels {
-		seen, known := s.options.Clocks(name)
-		p, err := set.Profiles.Lookup(name)
+	for _, name := range r.gpuModels {
+		seen, known := r.options.Clocks(name)
+		p, err := r.set.Profiles.Lookup(name)
 		if !known || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
 			continue
 		}
@@ -311,7 +316,7 @@ func (s *Service) profilesText(set *Settings, gpuModels []string) string {
 			idle, source = float64(p.IdleW), "the device's own clocks"
 		}
 		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
-			float64(set.HostW(name)), source)
+			float64(r.set.HostW(name)), source)
 		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
 			float64(seen.Base.Mem))
 		for i, pair := range seen.Pairs {
@@ -332,13 +337,13 @@ func (s *Service) profilesText(set *Settings, gpuModels []string) string {
 	return b.String()
 }
 
-// queuedForecast is what a queued job is expected to take; nil where that isn't known.
-func (s *Service) queuedForecast(j *slurm.Job) *epdapi.Forecast {
-	k := s.options.Tracker.Get(j.ID)
+// forecast is what a queued job is expected to take; nil where that isn't known.
+func (r *queueReader) forecast(j *slurm.Job) *epdapi.Forecast {
+	k := r.options.Tracker.Get(j.ID)
 	if k == nil || k.GPUs == 0 || k.GPUs > jobs.MaxGPUs || k.Source == (jobs.Source{}) {
 		return nil
 	}
-	return s.options.Forecasts.Predict(&forecast.Job{
+	return r.options.Forecasts.Predict(&forecast.Job{
 		UID: k.UID, Name: k.Name, Partition: k.Partition.Value(), Account: k.Account.Value(),
 		GPUs: int(k.GPUs), Nodes: int(k.Nodes), Limit: k.Limit, Source: k.Source.String(),
 	})

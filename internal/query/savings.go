@@ -50,7 +50,7 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
 	if Operators.Admits(who) == nil {
 		sum.ByWorkload = byWorkload(comparisons)
-		s.nameSavings(ctx, sum.ByWorkload)
+		s.lastJobs.nameSavings(ctx, sum.ByWorkload)
 	}
 	return sum, nil
 }

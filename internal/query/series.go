@@ -13,7 +13,7 @@ import (
 // last what was reported of them last. The error is [store.ErrNotFound] if there
 // is no such job.
 func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobSeries, error) {
-	h, _, err := s.visible(ctx, who, id)
+	h, _, err := s.reader.visible(ctx, who, id)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epda
 	for i := range h.decisions {
 		if d := &h.decisions[i]; !over[d.Key()] {
 			over[d.Key()] = true
-			out.Runs = append(out.Runs, s.openSeries(d))
+			out.Runs = append(out.Runs, s.reader.openSeries(d))
 		}
 	}
 	return out, nil
@@ -57,13 +57,13 @@ func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 }
 
 // openSeries are the series of a run whose end nobody told of yet.
-func (svc *Service) openSeries(d *record.Decision) epdapi.RunSeries {
+func (r *jobReader) openSeries(d *record.Decision) epdapi.RunSeries {
 	s := epdapi.RunSeries{
 		RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created,
 		Utilisation: seriesOf(&record.Series{}),
 	}
 	s.Power, s.Core = bands(&record.Readings{})
-	heard := svc.options.Reports.Of(d.Node)
+	heard := r.options.Reports.Of(d.Node)
 	if heard == nil {
 		s.Missing = "its node's agent hasn't reported since epd began"
 		return s

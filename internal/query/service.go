@@ -144,13 +144,21 @@ type Options struct {
 
 // Service answers questions. Its methods may be called by several goroutines.
 type Service struct {
-	options  Options
-	savings  cachedSavings
-	lastJobs lastJobs
+	options   *Options
+	reader    jobReader
+	estimator estimator
+	lastJobs  lastJobs
+	savings   cachedSavings
 }
 
 // New makes a service.
-func New(options *Options) *Service { return &Service{options: *options} }
+func New(options *Options) *Service {
+	own := *options
+	return &Service{
+		options: &own, estimator: estimator{&own}, reader: jobReader{&own, estimator{&own}},
+		lastJobs: lastJobs{options: &own},
+	}
+}
 
 // Bounds of answers and of what is asked.
 const (
