@@ -66,7 +66,7 @@ var whose = map[string]*regexp.Regexp{
 	"bob": regexp.MustCompile(`"user":"bob"|secret|run-2"|"(id|job|job_id)":"?2\b|bobs`),
 }
 
-// ask asks a question by its name.
+// askFor asks a question by its name.
 func (r *rig) askFor(who query.Caller, name string, with []any) (answer string, err error) {
 	r.t.Helper()
 	method := reflect.ValueOf(r.query).MethodByName(name)
@@ -77,7 +77,7 @@ func (r *rig) askFor(who query.Caller, name string, with []any) (answer string, 
 	}
 	out := method.Call(in)
 	if len(out) == 2 && !out[1].IsNil() {
-		return "", out[1].Interface().(error) //nolint:forcetypeassert // the second is always one
+		return "", out[1].Interface().(error) //nolint:forcetypeassert,errcheck // the second is always one
 	}
 	return string(must(json.Marshal(out[0].Interface()))), nil
 }

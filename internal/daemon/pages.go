@@ -7,7 +7,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 )
 
-// InternalHandler is the JSON interface for pages that are made in this process: what a
+// InternalHandler is the JSON interface for those who ask through the pages' port: what a
 // caller gets is what it would get at a socket.
 func (d *ControllerServer) InternalHandler() func(query.Caller) http.Handler {
 	mux := http.NewServeMux()

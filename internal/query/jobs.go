@@ -77,15 +77,15 @@ func (s *Service) Jobs(ctx context.Context, who Caller, q *epdapi.JobQuery) (*ep
 	return answer, nil
 }
 
-// jobReader reads what there is of jobs.
-type jobReader struct {
+// reader reads what there is of jobs and nodes, for callers who may see it.
+type reader struct {
 	options   *Options
 	estimator estimator
 }
 
 // addReported adds to jobs that aren't over the clocks that agents report of their
 // runs.
-func (r *jobReader) addReported(rows []epdapi.JobRow) {
+func (r *reader) addReported(rows []epdapi.JobRow) {
 	open := make(map[int64]*epdapi.JobRow)
 	for i := range rows {
 		if jobs.Open(rows[i].State) {
@@ -160,7 +160,7 @@ func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.
 
 // visible is everything under a job id that a caller may see, and the job as Slurm has
 // it now; nil: it doesn't. The error is [store.ErrNotFound] if there is nothing.
-func (r *jobReader) visible(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
+func (r *reader) visible(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
 	h, err := r.history(ctx, int64(id))
 	if err != nil {
 		return nil, nil, err
@@ -183,7 +183,7 @@ func (r *jobReader) visible(ctx context.Context, who Caller, id slurm.JobID) (*h
 
 // viewLatest fills in the job that was submitted last. live is what Slurm says
 // of the id now; nil: nothing.
-func (r *jobReader) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
+func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
 	latest := &h.jobs[0]
 	view.Job = jobOf(latest)
 	own := h.submission(latest.Submitted)
@@ -221,7 +221,7 @@ func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 }
 
 // viewDecision adds to a decision what the model it was made by predicts.
-func (r *jobReader) viewDecision(
+func (r *reader) viewDecision(
 	ctx context.Context, settings *Settings, d *record.Decision,
 ) (epdapi.Decision, error) {
 	out := epdapi.Decision{Decision: *d}
@@ -278,7 +278,7 @@ func seriesOf(s *record.Series) epdapi.Series {
 }
 
 // addArrayID adds which task of an array a job is that Slurm lists.
-func (r *jobReader) addArrayID(j *epdapi.Job) {
+func (r *reader) addArrayID(j *epdapi.Job) {
 	live := r.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
 	if live != nil && live.Submitted == j.Submitted.Unix() {
 		j.ArrayID = live.ArrayID()

@@ -41,7 +41,7 @@ func (s *Service) Nodes(_ context.Context, who Caller) *epdapi.NodeList {
 }
 
 // node is a node for whoever asks.
-func (r *jobReader) node(
+func (r *reader) node(
 	name string, node *slurm.Node, h *nodes.Report, now time.Time, fresh time.Duration, who Caller,
 ) epdapi.NodeView {
 	v := epdapi.NodeView{Name: name, Partitions: []string{}}
@@ -60,7 +60,7 @@ func (r *jobReader) node(
 }
 
 // shownTo is what a caller may see of a report.
-func (r *jobReader) shownTo(who Caller, m *epdapi.NodeReport) *epdapi.NodeReport {
+func (r *reader) shownTo(who Caller, m *epdapi.NodeReport) *epdapi.NodeReport {
 	out := *m
 	out.GPUs, out.Runs, out.Troubles = list(slices.Clone(m.GPUs)), []epdapi.NodeRun{}, list(m.Troubles)
 	all := who.seesAll()

@@ -57,7 +57,7 @@ func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 }
 
 // openSeries are the series of a run whose end nobody told of yet.
-func (r *jobReader) openSeries(d *record.Decision) epdapi.RunSeries {
+func (r *reader) openSeries(d *record.Decision) epdapi.RunSeries {
 	s := epdapi.RunSeries{
 		RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created,
 		Utilisation: seriesOf(&record.Series{}),

@@ -145,7 +145,7 @@ type Options struct {
 // Service answers questions. Its methods may be called by several goroutines.
 type Service struct {
 	options   *Options
-	reader    jobReader
+	reader    reader
 	estimator estimator
 	lastJobs  lastJobs
 	savings   cachedSavings
@@ -155,7 +155,7 @@ type Service struct {
 func New(options *Options) *Service {
 	own := *options
 	return &Service{
-		options: &own, estimator: estimator{&own}, reader: jobReader{&own, estimator{&own}},
+		options: &own, estimator: estimator{&own}, reader: reader{&own, estimator{&own}},
 		lastJobs: lastJobs{options: &own},
 	}
 }
