@@ -68,7 +68,7 @@ func TestWithoutAFileNothingIsTouched(t *testing.T) {
 	}
 }
 
-func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) {
+func TestWrongLiveSettingsAreNamedWithTheirPosition(t *testing.T) { //nolint:funlen // most of it is a table
 	for text, want := range map[string]string{
 		"[live]\nmode = \"enforec\"":     `2:8: live.mode is "enforec"`,
 		"[live]\nmodes = 3":              "2:9: live.modes is 3",

@@ -43,7 +43,7 @@ currency = "EUR"
 name = "cost"
 `
 
-func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) {
+func TestEachFaultIsNamedWithItsPositionAndWhatWasMeant(t *testing.T) { //nolint:funlen // most of it is a table
 	nodes := "[[cluster.nodes]]\ngpu_model = \"V100\"\ngpus = 4\n"
 	for _, c := range []struct{ name, text, want string }{
 		{
@@ -375,6 +375,7 @@ func sameConfig(a, b *Config) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+//nolint:lll // a file as it is
 func TestAFileChangesWhatItNames(t *testing.T) {
 	c := load(t, `
 policy.theta = 0.9

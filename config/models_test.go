@@ -30,6 +30,7 @@ delta = 0.5
 t0_s = 0.25
 `
 
+//nolint:lll // a file as it is
 const modelsText = paperModel + `settings = 20
 time_mape = 0.01
 power_mape = 0.02
@@ -121,7 +122,7 @@ func TestModelsAreFoundByWorkloadAndGPUModel(t *testing.T) {
 	}
 }
 
-func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) {
+func TestAFaultyModelIsNamedWithItsPosition(t *testing.T) { //nolint:funlen // most of it is a table
 	with := func(old, text string) string { return strings.Replace(modelsText, old, text, 1) }
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "m.toml:1:1: no model, want [[model]] tables"},
@@ -428,7 +429,8 @@ func TestACatalogWithAPriorHasOneWhereFiveWorkloadsHaveAModel(t *testing.T) {
 		}
 		if i > 1 {
 			fmt.Fprintf(&text, "[[model]]\nworkload = \"w%d\"\ngpu_model = \"RTX2070S\"\nform = \"paper\"\n"+
-				"base_core_mhz = 1880\nbase_mem_mhz = 6800\np0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
+				"base_core_mhz = 1880\nbase_mem_mhz = 6800\n"+
+				"p0_w = 50\ngamma_w = 0\nc_w = 150\nd_s = 1\ndelta = 1\nt0_s = 0\n", i)
 		}
 	}
 	c := NewCatalog(BuiltinProfiles(), readModels(t, text.String()), nil)

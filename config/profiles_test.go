@@ -115,7 +115,7 @@ func TestGPUModelsAreFoundHoweverTheyAreSpelt(t *testing.T) {
 	}
 }
 
-func TestAFaultyGPUModelIsNamedWithItsPosition(t *testing.T) {
+func TestAFaultyGPUModelIsNamedWithItsPosition(t *testing.T) { //nolint:funlen // most of it is a table
 	with := func(old, text string) string { return strings.Replace(gpuTable, old, text, 1) }
 	const clocks = "{ from = 300, to = 1980, step = 15 }"
 	for _, c := range []struct{ name, text, want string }{

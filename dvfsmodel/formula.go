@@ -218,13 +218,13 @@ func (p *Params) gradients(fitted []Coefficient) (rows [NumParams][]float64) {
 		}
 	}
 	for k := range fitted {
-		switch name := fitted[k].Name; {
-		case name == timePrefix+"core_s":
+		switch fitted[k].Name {
+		case timePrefix + "core_s":
 			rows[PlaceOfD][k] = 1
 			if !oneMem && p.D > 0 {
 				rows[placeOfDelta][k] = (1 - p.Delta) / p.D
 			}
-		case name == timePrefix+"mem_s":
+		case timePrefix + "mem_s":
 			rows[PlaceOfD][k] = 1
 			if p.D > 0 {
 				rows[placeOfDelta][k] = -p.Delta / p.D

@@ -100,7 +100,7 @@ func (o *Optima) Within(r Response, i int, limit float64) (Point, bool) {
 // those remembered; nil when there is none.
 func (o *Optima) setting(c *Continuous, objective int) *Scaling {
 	key := Shape{r: c.Range, p: c.Params.perSecond()}
-	home, way := uint(key.hash(uint64(objective))>>(64-shapeBits)), o.evict //nolint:gosec // the first bits
+	home, way := uint(key.hash(uint64(objective))>>(64-shapeBits)), o.evict
 	for i := range uint(shapeWays) {
 		slot := &o.slots[(home+i)%shapeSlots]
 		if slot.shape == key && slot.objective == objective {

@@ -51,7 +51,7 @@ func (s *ClockResidency) boundedWork() float64 { return min(s.Work, s.Seconds) }
 // bounds that it is between.
 type Estimate struct{ Guess, Low, High float64 }
 
-// Uncertainty is how far off the guess may be, as a part of it.
+// RelativeError is how far off the guess may be, as a part of it.
 func (s Estimate) RelativeError() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
 
 // add adds another quantity, whose bounds add up too.
@@ -66,7 +66,7 @@ type EquivalentRun struct {
 	Energy Estimate // joules, of all its GPUs
 }
 
-// Uncertainty is the larger one of those of time and energy.
+// RelativeError is the larger one of those of time and energy.
 func (u *EquivalentRun) RelativeError() float64 {
 	return max(u.Time.RelativeError(), u.Energy.RelativeError())
 }

@@ -70,7 +70,9 @@ func TestHowMuchWorkAPolicyTakesFollowsFromTheProblem(t *testing.T) {
 func TestAMonitorEndsARunWithoutAPlanAndCutsTheSearchForABetterOne(t *testing.T) {
 	pol := parsed(t, "edl")
 	stopped, cancel := context.WithCancel(t.Context())
-	pol.Improve = improver(func(ctx context.Context, _ *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
+	pol.Improve = improver(func(
+		ctx context.Context, _ *planner.Problem, plan *planner.Plan,
+	) (*planner.Plan, error) {
 		if ctx.Err() != nil {
 			t.Error("the search is cut before anybody asked for it")
 		}

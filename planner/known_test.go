@@ -111,7 +111,7 @@ func (c *knownCase) check(t *testing.T, models ...string) {
 	}
 }
 
-func TestARunTimeIsOfTheGPUModelThatTheBatchNames(t *testing.T) {
+func TestARunTimeIsOfTheGPUModelThatTheBatchNames(t *testing.T) { //nolint:funlen // most of it is a table
 	for name, c := range map[string]knownCase{
 		"as many repetitions elsewhere": {
 			"id,workload,runtime_s,runtime_gpu_model\na,fft,80,slow\n",

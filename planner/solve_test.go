@@ -78,7 +78,9 @@ func runsImprove(
 	t.Helper()
 	pol := *parsed(t, name)
 	pol.Hindsight = hindsight
-	pol.Improve = improver(func(_ context.Context, _ *planner.Problem, plan *planner.Plan) (*planner.Plan, error) {
+	pol.Improve = improver(func(
+		_ context.Context, _ *planner.Problem, plan *planner.Plan,
+	) (*planner.Plan, error) {
 		runs = true
 		return plan, nil
 	})

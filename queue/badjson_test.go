@@ -8,9 +8,10 @@ import (
 
 // coefficientNames are those of a job's own model, as batches name them.
 func coefficientNames() []string {
-	var names []string
-	for _, p := range dvfsmodel.ParamList() {
-		names = append(names, p.Name)
+	params := dvfsmodel.ParamList()
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Name
 	}
 	return names
 }

@@ -68,8 +68,9 @@ func inPaper(p dvfsmodel.Param) string { return p.Symbol }
 
 // withModel adds the names of the coefficients.
 func (n columnNames) withModel(name func(dvfsmodel.Param) string) columnNames {
+	model := n[firstModelColumn:]
 	for i, p := range coefficients {
-		n[int(firstModelColumn)+i] = name(p)
+		model[i] = name(p)
 	}
 	return n
 }

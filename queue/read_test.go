@@ -61,7 +61,8 @@ func TestCSVColumnsAreFoundByHeaderInAnyOrder(t *testing.T) {
 	b := read(t, queue.CSV,
 		"\uFEFFx_z,runtime_s , id,name,user,workload,arrival_s,deadline_s,limit_s,power_w,gpus,share,cpus,"+
 			"mem_gib,t0_s,p0_w,gamma_w,c_w,d_s,delta,x_b\r\n"+
-			"last,120, a,\"first, of two\",ann,gemm,1,1000,500,200, V100:1 ; *:1 ,0.5,4,16,1e-7,60,30,110,99.5,.5,2\r\n"+
+			"last,120, a,\"first, of two\",ann,gemm,1,1000,"+
+			"500,200, V100:1 ; *:1 ,0.5,4,16,1e-7,60,30,110,99.5,.5,2\r\n"+
 			"\r\n"+
 			",60,b,,,,,inf,Inf,,,,,,,,,,,,\r\n")
 	checkJobs(t, b.Jobs, []queue.Job{

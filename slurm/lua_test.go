@@ -29,6 +29,7 @@ func luaProgram(t *testing.T, module, text string) string {
 	shareddata.Need(t, err == nil, "lua-socket isn't installed: run scripts/test-packages.sh")
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "epplan.lua"), module)
+	//nolint:lll // a program
 	writeFile(t, filepath.Join(dir, "main.lua"), `
 slurm = { NO_VAL = 4294967294, SUCCESS = 0, log_info = function(f, ...) print("log", string.format(f, ...)) end, log_user = function(f, ...) print("user", string.format(f, ...)) end }
 local s = require "socket"
@@ -73,6 +74,7 @@ func luaModule(t *testing.T, socket, program string) string {
 // that it is asked on a machine that is busy with tests, too.
 func luaRun(t *testing.T, socket, prelude string) string {
 	t.Helper()
+	//nolint:lll // a program
 	return luaProgram(t, waiting(t, luaModule(t, socket, ""), "1"), prelude+`
 for i = 1, 2 do
   local jd = { name = "a\n\"\255\0b", comment = "epplan:off", admin_comment = "site", script = "#!/bin/sh\n", time_limit = 90, tres_per_node = "gres:gpu:1", priority = 4294967294 }

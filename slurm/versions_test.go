@@ -14,6 +14,8 @@ import (
 // These answers are not recorded: they are written after the documented OpenAPI
 // schemas of the data_parser plugins v0.0.39 (23.02), v0.0.40 (23.11), v0.0.41
 // (24.05) and v0.0.42 on (24.11 and later).
+//
+//nolint:lll // answers as they are
 var squeueVariants = map[string]string{
 	"23.02": `{"meta":{"Slurm":{"version":{"major":23,"micro":1,"minor":2},"release":"23.02.1"}},"errors":[],"jobs":[{
 	 "job_id":7,"array_job_id":{"set":true,"infinite":false,"number":5},"array_task_id":{"set":true,"infinite":false,"number":2},"job_state":"RUNNING",
@@ -90,6 +92,7 @@ func TestNumbersThatAreUnsetOrInfinite(t *testing.T) {
 }
 
 func TestAccountingJSONOfLaterVersions(t *testing.T) {
+	//nolint:lll // an answer as it is
 	const answer = `{"jobs":[{"job_id":9,"name":"x","user":"u","state":{"current":["CANCELLED"],"reason":"None"},"array":{"job_id":8,"task_id":{"set":true,"infinite":false,"number":1}},
 	"het":{"job_id":0,"job_offset":{"set":false,"infinite":false,"number":0}},"time":{"elapsed":5,"start":1795251323,"end":1795251328,"submission":1795251320,"limit":{"set":true,"infinite":false,"number":60}},
 	"exit_code":{"status":["SIGNALED"],"return_code":{"set":false,"infinite":false,"number":0},"signal":{"id":{"set":true,"infinite":false,"number":9},"name":"KILL"}},"nodes":"n1","restart_cnt":2,

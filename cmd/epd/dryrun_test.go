@@ -37,7 +37,7 @@ func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
 	}
 }
 
-func TestADryRunSaysWhatEPDWouldDoAndDoesNothing(t *testing.T) {
+func TestADryRunSaysWhatEPDWouldDoAndDoesNothing(t *testing.T) { //nolint:funlen // most of it is a table
 	dir := t.TempDir()
 	state, config, socket := filepath.Join(dir, "state"), filepath.Join(dir, "config.toml"),
 		filepath.Join(dir, "epd.sock")

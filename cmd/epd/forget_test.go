@@ -18,7 +18,7 @@ func db(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), log.String()
 }
 
-func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) {
+func TestRunsAreTakenOutOfARunningEPDsRecordsAndPutBack(t *testing.T) { //nolint:funlen // most of it is a table
 	dir := t.TempDir()
 	d := launch(t, dir, "--node", "n1")
 	socket, state, file := filepath.Join(dir, "epd.sock"), filepath.Join(dir, "state"),

@@ -216,6 +216,7 @@ func (m *paints) add(p *browsertest.Page) {
 		First, Painted float64
 		Path           string
 	}
+	//nolint:lll // a script
 	p.Eval(`new Promise(done => new PerformanceObserver(list => {
 		const paint = list.getEntriesByName('first-contentful-paint')[0], page = performance.getEntriesByType('navigation')[0];
 		if (paint) done({status: page.responseStatus, first: page.responseStart, painted: paint.startTime, path: location.pathname});

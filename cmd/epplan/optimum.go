@@ -39,9 +39,10 @@ func (t *terminal) optimumCommand() *cli.Command {
 
 // symbols are the coefficients of the model in the paper's notation.
 func symbols() []string {
-	var all []string
-	for _, p := range dvfsmodel.ParamList() {
-		all = append(all, p.Symbol)
+	params := dvfsmodel.ParamList()
+	all := make([]string, len(params))
+	for i, p := range params {
+		all[i] = p.Symbol
 	}
 	return all
 }

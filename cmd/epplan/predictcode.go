@@ -89,7 +89,7 @@ func (t *terminal) predictEmbedded(
 			set.Embeddings, set.Values = append(set.Embeddings, e), append(set.Values, train.values[i])
 		}
 	}
-	fitted, err := probe.Fit(c.Context, probe.ProbeKind(c.String("probe")), set)
+	fitted, err := probe.Fit(c.Context, probe.Kind(c.String("probe")), set)
 	if err != nil {
 		return fmt.Errorf("%s: %w", train.name, err)
 	}

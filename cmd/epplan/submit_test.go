@@ -100,6 +100,7 @@ func asLua(t *testing.T, socket, further string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	//nolint:lll // a program
 	main := `
 slurm = { NO_VAL = 4294967294, log_info = function(f, ...) print("log", string.format(f, ...)) end, log_user = function(f, ...) print("user", string.format(f, ...)) end }
 local loader = _G.require

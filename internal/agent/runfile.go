@@ -74,7 +74,7 @@ type fileResidency struct {
 
 // MarshalJSON is the residencies in a run's file.
 func (r residencies) MarshalJSON() ([]byte, error) {
-	var list []fileResidency
+	list := make([]fileResidency, 0, len(r))
 	for _, one := range r {
 		list = append(list, fileResidency(one))
 	}

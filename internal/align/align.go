@@ -122,6 +122,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
+//nolint:lll // a text for a model
 const systemPrompt = `You rewrite source code so that a model that reads code understands it.
 The user sends JSON: "examples" are programs whose language, structure, names and comments to imitate, "source" is the program to rewrite.
 Keep what it computes and every number with the meaning it has; add no numbers. Name what has meaningless names by what it is for.

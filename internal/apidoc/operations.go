@@ -76,7 +76,7 @@ func post(server, path, who, summary string, request, response reflect.Type, que
 }
 
 // Operations are all of them, the agent's first.
-func Operations() []Operation {
+func Operations() []Operation { //nolint:funlen // most of it is a table
 	workload := Param{"workload", "of one workload"}
 	model := Param{"gpu_model", "the GPU model"}
 	models := get(Controller, epdapi.PathModels, Operators,

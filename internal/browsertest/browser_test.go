@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }
 
 // page is a page without faults, around a body.
 func page(body string) string {
+	//nolint:lll // markup
 	return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <style>body{margin:1rem;color:#111;background:#fff} .skip{position:absolute;left:-99rem} .skip:focus{left:0}

@@ -114,7 +114,7 @@ func pendingAt(now time.Time) func(id slurm.JobID, change func(*slurm.Job)) slur
 	}
 }
 
-func TestTheQueueHasJobsModelsAndNodes(t *testing.T) {
+func TestTheQueueHasJobsModelsAndNodes(t *testing.T) { //nolint:funlen // most of it is a table
 	r := newRig(t, nil)
 	if status := r.callAs(nil, http.MethodGet, "/v1/queue", "", nil); status !=
 		http.StatusServiceUnavailable {

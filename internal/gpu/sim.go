@@ -343,7 +343,7 @@ func (g *Sim) Run(w Work) error {
 	})
 }
 
-// FinishedWork are the last pieces of work that were done, in the order of their ends:
+// Ended are the last pieces of work that were done, in the order of their ends:
 // what they truly took and used. No real GPU tells.
 func (g *Sim) Ended() ([]FinishedWork, error) {
 	var list []FinishedWork

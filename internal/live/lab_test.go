@@ -273,6 +273,7 @@ func (l *lab) hook(kind string) string {
 	if kind == "epilog" {
 		fallback = fmt.Sprintf(" --journal %s/$SLURMD_NODENAME/journal", l.dir)
 	}
+	//nolint:lll // a script
 	return fmt.Sprintf(`#!/bin/sh
 export EPD_GPU=%[5]s EPD_STATE=%[1]s/$SLURMD_NODENAME
 echo "$SLURM_JOB_ID on $SLURMD_NODENAME: gpus=$SLURM_JOB_GPUS restarts=$SLURM_JOB_RESTART_COUNT." >>%[1]s/%[3]s.seen

@@ -57,7 +57,7 @@ func TestManyRequestsAtOnceAreKeptApart(t *testing.T) {
 	all.Wait()
 }
 
-func TestWhatIsntBoundToTheRequestIsRefused(t *testing.T) {
+func TestWhatIsntBoundToTheRequestIsRefused(t *testing.T) { //nolint:funlen // most of it is a table
 	s := newSite(t, munge.Options{Allow: func(uid uint32) bool { return uid == 0 || uid == 400 }}, nil)
 	good := says(someNonce, "POST", "/v1/decide?a=1", "body")
 	other := mungetest.NewKey()

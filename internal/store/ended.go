@@ -11,7 +11,8 @@ import (
 
 // Without a known submit time an outcome belongs to no job that can be told.
 const selectEnded = `
-SELECT j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name, j.script_hash, j.workload,
+SELECT j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name, j.script_hash,
+	j.workload,
 	j.limit_s, j.nodes, j.gpus, j.state,
 	MAX(o.ended_us), MAX(o.time_s), CASE WHEN COUNT(o.gpu_energy_j) = COUNT(*) THEN SUM(o.gpu_energy_j) END,
 	MIN(o.exit_state = 'COMPLETED'), COUNT(*),

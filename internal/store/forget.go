@@ -135,9 +135,12 @@ WHERE unmatched = 0 AND workload != '' AND outcome_id IN (SELECT value FROM json
 UPDATE run_days SET runs = run_days.runs - s.runs, time_s = run_days.time_s - s.time_s,
 	gpu_runs = run_days.gpu_runs - s.gpu_runs, gpu_energy_j = run_days.gpu_energy_j - s.gpu_energy_j,
 	node_runs = run_days.node_runs - s.node_runs, node_energy_j = run_days.node_energy_j - s.node_energy_j
-FROM (SELECT cluster, COALESCE(ended_us, received_us) / 86400000000 AS day, exit_state, arm, COUNT(*) AS runs, TOTAL(time_s) AS time_s,
-		COUNT(gpu_energy_j) AS gpu_runs, TOTAL(gpu_energy_j) AS gpu_energy_j, COUNT(node_energy_j) AS node_runs, TOTAL(node_energy_j) AS node_energy_j
-	FROM outcomes WHERE unmatched = 0 AND outcome_id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3, 4) AS s
+FROM (SELECT cluster, COALESCE(ended_us, received_us) / 86400000000 AS day, exit_state, arm,
+		COUNT(*) AS runs, TOTAL(time_s) AS time_s, COUNT(gpu_energy_j) AS gpu_runs,
+		TOTAL(gpu_energy_j) AS gpu_energy_j, COUNT(node_energy_j) AS node_runs,
+		TOTAL(node_energy_j) AS node_energy_j
+	FROM outcomes WHERE unmatched = 0 AND outcome_id IN (SELECT value FROM json_each(?))
+	GROUP BY 1, 2, 3, 4) AS s
 WHERE run_days.cluster = s.cluster AND run_days.day = s.day AND run_days.exit_state = s.exit_state AND run_days.arm = s.arm`
 
 	// keepShownEnd has jobs stay as they are shown: that their runs ended is known no more.
@@ -146,7 +149,8 @@ UPDATE jobs SET state = shown WHERE shown != state AND (cluster, job_id, submitt
 	SELECT cluster, job_id, submitted_us FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?)))`
 
 	insertForgottenRuns = `
-INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes WHERE outcome_id IN (SELECT value FROM json_each(?))
+INSERT INTO pruned_runs SELECT cluster, run_id, node, digest FROM outcomes
+	WHERE outcome_id IN (SELECT value FROM json_each(?))
 ON CONFLICT DO NOTHING`
 )
 

@@ -110,21 +110,27 @@ func (s *Store) JobRows(ctx context.Context, filter *JobFilter, before int64, li
 // Those without a submit time belong to the last job that was submitted before
 // they began.
 const selectRows = `
-SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name, j.script_hash, j.workload,
+SELECT j.seq, j.cluster, j.job_id, j.submitted_us, j.token, j.user, j.account, j.partition, j.name,
+	j.script_hash, j.workload,
 	j.limit_s, j.nodes, j.gpus, j.state, j.shown, COALESCE(d.mode, ''), COALESCE(d.arm, ''), COALESCE(d.core_mhz, 0), COALESCE(d.mem_mhz, 0),
-	COUNT(o.outcome_id), MAX(o.time_s), CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
+	COUNT(o.outcome_id), MAX(o.time_s),
+	CASE WHEN COUNT(o.gpu_energy_j) = COUNT(o.outcome_id) THEN SUM(o.gpu_energy_j) END,
 	CASE WHEN COUNT(x.restarted) > 0 THEN MAX(COALESCE(o.time_s, x.restarted ->> '$.time_s')) END,
 	CASE WHEN COUNT(x.restarted) > 0 AND COUNT(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) = COUNT(o.outcome_id)
 		THEN SUM(COALESCE(o.gpu_energy_j, x.restarted ->> '$.gpu_energy_j')) END,
 	GROUP_CONCAT(DISTINCT CASE WHEN NOT o.unmatched THEN o.core_mhz || ' ' || o.mem_mhz END)
 FROM (SELECT *, (SELECT COALESCE(MIN(n.submitted_us), 1 << 62) FROM jobs AS n
-		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id AND n.submitted_us > jobs.submitted_us) AS until_us
+		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id
+			AND n.submitted_us > jobs.submitted_us) AS until_us
 	FROM jobs %s) AS j
 LEFT JOIN outcomes AS o INDEXED BY outcomes_by_job ON o.cluster = j.cluster AND o.job_id = j.job_id
-	AND COALESCE(o.submitted_us, o.started_us, o.ended_us) >= j.submitted_us AND COALESCE(o.submitted_us, o.started_us, o.ended_us) < j.until_us
+	AND COALESCE(o.submitted_us, o.started_us, o.ended_us) >= j.submitted_us
+		AND COALESCE(o.submitted_us, o.started_us, o.ended_us) < j.until_us
 LEFT JOIN outcome_details AS x ON x.outcome_id = o.outcome_id AND o.time_s IS NULL
-LEFT JOIN decisions AS d ON d.decision_id = (SELECT MAX(l.decision_id) FROM decisions AS l INDEXED BY decisions_by_job
-	WHERE l.cluster = j.cluster AND l.job_id = j.job_id AND l.job_id != 0 AND l.created_us >= j.submitted_us AND l.created_us < j.until_us)
+LEFT JOIN decisions AS d ON d.decision_id = (SELECT MAX(l.decision_id)
+	FROM decisions AS l INDEXED BY decisions_by_job
+	WHERE l.cluster = j.cluster AND l.job_id = j.job_id AND l.job_id != 0 AND l.created_us >= j.submitted_us
+		AND l.created_us < j.until_us)
 GROUP BY j.seq ORDER BY j.submitted_us DESC, j.seq DESC`
 
 // scanListed reads a row of selectRows and returns its key.

@@ -44,7 +44,8 @@ ON CONFLICT (cluster, job_id, submitted_us) DO UPDATE SET
 }
 
 const selectJobs = `
-SELECT seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload, limit_s,
+SELECT seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload,
+	limit_s,
 	nodes, gpus, state
 FROM jobs `
 

@@ -36,7 +36,8 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 			}
 		}
 		_, err = conn.ExecContext(ctx, `
-INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
+INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, covariance, samples,
+	created_us, in_use,
 	note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients,
@@ -118,7 +119,8 @@ UPDATE models SET in_use = 1, note = ? WHERE cluster = ? AND workload = ? AND gp
 }
 
 const selectModels = `
-SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use, note
+SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
+	note
 FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? `
 
 // Model is the model in use for a key, or ErrNotFound.
@@ -142,7 +144,8 @@ func (s *Store) Models(ctx context.Context, key record.WorkloadKey) ([]record.Mo
 // ModelsInUse lists the models in use on a cluster, by workload and GPU model.
 func (s *Store) ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error) {
 	rows, err := s.read.QueryContext(ctx, `
-SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use, note
+SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
+	note
 FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, cluster)
 	all, err := collect(rows, err, scanModel)
 	if err != nil {

@@ -58,9 +58,10 @@ func (s *Store) LastDecisionsOf(
 }
 
 const selectJobDecisions = `
-SELECT d.decision_id, d.cluster, d.job_id, d.node, d.token, d.run_id, d.workload, d.gpu_model, d.core_mhz, d.mem_mhz,
-	d.time_s, d.time_low_s, d.time_high_s, d.power_w, d.power_low_w, d.power_high_w, d.energy_j, d.energy_low_j, d.energy_high_j,
-	d.reason, d.mode, d.config_version, d.model_version, d.arm, d.created_us, d.default_energy_j, d.hold_out, d.constant_arm, d.rung,
+SELECT d.decision_id, d.cluster, d.job_id, d.node, d.token, d.run_id, d.workload, d.gpu_model, d.core_mhz,
+	d.mem_mhz, d.time_s, d.time_low_s, d.time_high_s, d.power_w, d.power_low_w, d.power_high_w,
+	d.energy_j, d.energy_low_j, d.energy_high_j, d.reason, d.mode, d.config_version, d.model_version,
+	d.arm, d.created_us, d.default_energy_j, d.hold_out, d.constant_arm, d.rung,
 	COALESCE(j.name, ''), COALESCE(j.user, ''), COALESCE(j.partition, '')`
 
 const (
@@ -68,14 +69,18 @@ const (
 FROM (SELECT * FROM decisions NOT INDEXED WHERE decision_id < ?1 AND decision_id >= ?2 AND cluster = ?3 AND job_id != 0 AND (?4 = '' OR mode = ?4)
 	ORDER BY decision_id DESC LIMIT ?5) AS d
 LEFT JOIN jobs AS j ON j.seq = (SELECT b.seq FROM jobs AS b
-	WHERE b.cluster = d.cluster AND b.job_id = d.job_id AND b.submitted_us <= d.created_us ORDER BY b.submitted_us DESC LIMIT 1)
+	WHERE b.cluster = d.cluster AND b.job_id = d.job_id AND b.submitted_us <= d.created_us
+		ORDER BY b.submitted_us DESC LIMIT 1)
 ORDER BY d.decision_id DESC`
 
 	lastDecisionsOf = selectJobDecisions + `
 FROM (SELECT *, (SELECT COALESCE(MIN(n.submitted_us), 1 << 62) FROM jobs AS n
-		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id AND n.submitted_us > jobs.submitted_us) AS until_us
-	FROM jobs INDEXED BY jobs_by_user WHERE cluster = ?1 AND user = ?2 ORDER BY submitted_us DESC, seq DESC LIMIT ?4) AS j
-CROSS JOIN decisions AS d INDEXED BY decisions_by_job ON d.cluster = j.cluster AND d.job_id = j.job_id AND d.job_id != 0
+		WHERE n.cluster = jobs.cluster AND n.job_id = jobs.job_id
+			AND n.submitted_us > jobs.submitted_us) AS until_us
+	FROM jobs INDEXED BY jobs_by_user WHERE cluster = ?1 AND user = ?2
+		ORDER BY submitted_us DESC, seq DESC LIMIT ?4) AS j
+CROSS JOIN decisions AS d INDEXED BY decisions_by_job ON d.cluster = j.cluster AND d.job_id = j.job_id
+	AND d.job_id != 0
 	AND d.created_us >= j.submitted_us AND d.created_us < j.until_us AND (?3 = '' OR d.mode = ?3)
 ORDER BY d.decision_id DESC LIMIT ?4`
 

@@ -67,7 +67,7 @@ type question struct {
 }
 
 // questions are those of pages.
-func questions(s *store.Store, jobs int) []question {
+func questions(s *store.Store, jobs int) []question { //nolint:funlen // most of it is a table
 	list := func(name string, filter func(i int) store.JobFilter, before func(i int) int64) question {
 		return question{name, func(ctx context.Context, i int) error {
 			f := filter(i)

@@ -47,18 +47,9 @@ func TestADatabaseOfSchema7HasTheSumsOfItsOutcomes(t *testing.T) {
 	}
 	old := filepath.Join(tempDir(t), "old.db")
 	storetest.Schema7(t, old)
-	columns := map[string]string{
-		"jobs": "seq, cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, " +
-			"workload, limit_s, nodes, gpus, state",
-		"decisions": "decision_id, cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, " +
-			"mem_mhz, time_s, time_low_s, time_high_s, power_w, power_low_w, " +
-			"power_high_w, energy_j, energy_low_j, energy_high_j, reason, mode, config_version, " +
-			"model_version, arm, created_us, default_energy_j, hold_out, rung",
-		"outcomes": "*", "outcome_details": "outcome_id, gpus, clocks, throttled_s, series",
-	}
 	for _, table := range []string{"jobs", "decisions", "outcomes", "outcome_details"} {
 		execute(t, old, fmt.Sprintf("ATTACH '%s' AS new; INSERT INTO %s SELECT %s FROM new.%s",
-			strings.ReplaceAll(path, "'", "''"), table, columns[table], table))
+			strings.ReplaceAll(path, "'", "''"), table, columnNames(t, old, table), table))
 	}
 	migrated := open(t, old, nil)
 	for _, table := range []string{"run_days", "energy_sums"} {

@@ -57,7 +57,8 @@ func (s *Store) ProfileCounts(
 ) ([]record.ProfileCount, error) {
 	rows, err := s.read.QueryContext(ctx, `
 SELECT n.cluster, n.workload, n.gpu_model, n.alone, n.shared, o.received_us FROM (
-	SELECT cluster, workload, gpu_model, SUM(alone) AS alone, SUM(1 - alone) AS shared, MAX(outcome_id) AS outcome_id
+	SELECT cluster, workload, gpu_model, SUM(alone) AS alone, SUM(1 - alone) AS shared,
+		MAX(outcome_id) AS outcome_id
 	FROM outcome_profiles WHERE cluster = ?1 AND workload != '' AND (?2 = '' OR workload = ?2)
 	GROUP BY cluster, workload, gpu_model ORDER BY 6 DESC LIMIT ?3) AS n JOIN outcomes AS o USING (outcome_id)
 ORDER BY outcome_id DESC`, cluster, workload, most)

@@ -118,7 +118,8 @@ UNION SELECT o.outcome_id FROM json_each(?1) AS l CROSS JOIN outcomes AS s ON s.
 // outcomes, all of them by month, and those that savings are computed from.
 const (
 	sumPruned = `
-INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz, mem_mhz,
+INSERT INTO outcome_months (cluster, workload, gpu_model, arm, month, hold_out, constant_arm, core_mhz,
+	mem_mhz,
 	runs, time_s, gpu_energy_j, node_energy_j, done_gpu_runs, done_gpu_j, done_gpu_j2,
 	done_node_runs, done_node_j, done_node_j2, predicted_runs, predicted_j, predicted_gpu_j)
 SELECT cluster, workload, gpu_model, arm, strftime('%Y-%m', ended_us / 1000000, 'unixepoch') AS month,

@@ -20,7 +20,8 @@ const (
 SELECT o.cluster, o.workload, o.gpu_model, o.arm, MAX(COALESCE(o.ended_us, o.received_us)) AS ended_us,
 	MIN(COALESCE(d.hold_out, -1)) AS hold_out, MIN(COALESCE(d.constant_arm, 0)) AS constant_arm,
 	MIN(COALESCE(d.core_mhz, o.core_mhz)) AS core_mhz, MIN(COALESCE(d.mem_mhz, o.mem_mhz)) AS mem_mhz,
-	COUNT(*) AS runs, TOTAL(o.time_s) AS time_s, TOTAL(o.gpu_energy_j) AS gpu_energy_j, TOTAL(o.node_energy_j) AS node_energy_j,
+	COUNT(*) AS runs, TOTAL(o.time_s) AS time_s, TOTAL(o.gpu_energy_j) AS gpu_energy_j,
+	TOTAL(o.node_energy_j) AS node_energy_j,
 	MIN(o.exit_state = 'COMPLETED') AS done,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.gpu_energy_j) = COUNT(*) THEN SUM(o.gpu_energy_j) END AS gpu_j,
 	CASE WHEN MIN(o.exit_state = 'COMPLETED') AND COUNT(o.node_energy_j) = COUNT(*) THEN SUM(o.node_energy_j) END AS node_j,
@@ -71,7 +72,8 @@ ORDER BY ` + stratumKey
 	SELECT ` + stratumKey + `, COUNT(*) AS ended, SUM(done) AS done,
 		COUNT(gpu_j) AS done_gpu_runs, TOTAL(gpu_j) AS done_gpu_j, TOTAL(gpu_j * gpu_j) AS done_gpu_j2,
 		COUNT(node_j) AS done_node_runs, TOTAL(node_j) AS done_node_j, TOTAL(node_j * node_j) AS done_node_j2,
-		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j, TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j
+		COUNT(predicted_j) AS predicted_runs, TOTAL(predicted_j) AS predicted_j,
+		TOTAL(CASE WHEN predicted_j IS NOT NULL THEN gpu_j END) AS predicted_gpu_j
 	FROM (` + jobsBetween + `) GROUP BY ` + stratumKey + `
 	UNION ALL SELECT ` + sumColumns + ` FROM energy_sums WHERE cluster = ?1 AND day >= ?4 AND ended > 0
 	UNION ALL

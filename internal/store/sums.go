@@ -62,7 +62,8 @@ SELECT cluster, CASE every WHEN 1 THEN 0 ELSE day END, ` + stratumKey + `, 1, do
 	node_j IS NOT NULL, COALESCE(node_j, 0.0), COALESCE(node_j * node_j, 0.0),
 	predicted_j IS NOT NULL, COALESCE(predicted_j, 0.0), CASE WHEN predicted_j IS NULL THEN 0.0 ELSE gpu_j END
 FROM (SELECT 0 AS every UNION ALL SELECT 1), (
-	SELECT o.cluster, MAX(1, COALESCE(o.ended_us, o.received_us) / 86400000000) AS day, o.workload, o.gpu_model, o.arm,
+	SELECT o.cluster, MAX(1, COALESCE(o.ended_us, o.received_us) / 86400000000) AS day, o.workload, o.gpu_model,
+		o.arm,
 		COALESCE(d.hold_out, -1) AS hold_out, COALESCE(d.constant_arm, 0) AS constant_arm,
 		COALESCE(d.core_mhz, o.core_mhz) AS core_mhz, COALESCE(d.mem_mhz, o.mem_mhz) AS mem_mhz,
 		o.exit_state = 'COMPLETED' AS done,
@@ -131,7 +132,8 @@ func bookDay(ctx context.Context, conn *sql.Conn, o *record.Outcome, received in
 	gpu, gpuKnown := o.GPUEnergyJ.Get()
 	node, nodeKnown := o.NodeEnergyJ.Get()
 	_, err := conn.ExecContext(ctx, `
-INSERT INTO run_days (cluster, day, exit_state, arm, runs, time_s, gpu_runs, gpu_energy_j, node_runs, node_energy_j)
+INSERT INTO run_days (cluster, day, exit_state, arm, runs, time_s, gpu_runs, gpu_energy_j, node_runs,
+	node_energy_j)
 VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET runs = runs + 1, time_s = time_s + excluded.time_s,
 	gpu_runs = gpu_runs + excluded.gpu_runs, gpu_energy_j = gpu_energy_j + excluded.gpu_energy_j,

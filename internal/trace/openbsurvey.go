@@ -8,8 +8,8 @@ import (
 	"github.com/epplan/epplan/planner/fleet"
 )
 
-// TraceSurvey is what the tasks of a trace ask for, beside what its nodes have.
-type TraceSurvey struct {
+// Survey is what the tasks of a trace ask for, beside what its nodes have.
+type Survey struct {
 	Nodes    ResourceSum
 	Kinds    []KindCount // most GPUs first
 	CPUPower dvfsmodel.Watt
@@ -84,8 +84,8 @@ func (r MisfitReason) String() string {
 const firstExamples = 3
 
 // NewSurvey adds up tasks and nodes.
-func NewSurvey(pods []Pod, kinds []*fleet.Kind) *TraceSurvey {
-	s := &TraceSurvey{}
+func NewSurvey(pods []Pod, kinds []*fleet.Kind) *Survey {
+	s := &Survey{}
 	counts := make(map[*fleet.Kind]int)
 	for _, k := range kinds {
 		s.Nodes.add(k.CPU, k.Mem, int64(k.GPUs)*fleet.WholeGPU)
@@ -112,7 +112,7 @@ func compareKinds(a, b KindCount) int {
 		cmp.Compare(b.Kind.CPU, a.Kind.CPU), cmp.Compare(b.Kind.Mem, a.Kind.Mem))
 }
 
-func (s *TraceSurvey) countShapes(pods []Pod) {
+func (s *Survey) countShapes(pods []Pod) {
 	var byShape [fleet.MaxGPUs + 2]ShapeCount
 	for i := range pods {
 		d := &pods[i].Demand
@@ -135,7 +135,7 @@ func (s *TraceSurvey) countShapes(pods []Pod) {
 	}
 }
 
-func (s *TraceSurvey) findMisfits(pods []Pod) {
+func (s *Survey) findMisfits(pods []Pod) {
 	type answer struct {
 		fits bool
 		why  MisfitReason
@@ -167,7 +167,7 @@ func (s *TraceSurvey) findMisfits(pods []Pod) {
 }
 
 // fitsEmptyNode reports whether an empty node has room for a task, or why none has.
-func (s *TraceSurvey) fitsEmptyNode(d *fleet.Demand) (why MisfitReason, fits bool) {
+func (s *Survey) fitsEmptyNode(d *fleet.Demand) (why MisfitReason, fits bool) {
 	var accepted, gpus, cpu, mem bool
 	for _, k := range s.Kinds {
 		empty := fleet.NewNode(k.Kind)

@@ -23,6 +23,7 @@ type formInput struct {
 	List               []string       // what a text is likely to be
 }
 
+//nolint:lll // markup
 var filterForm = template.Must(
 	template.New("filter").Funcs(template.FuncMap{"show": queue.Printable}).Parse(
 		`<form class="filters" method="get" action="{{.Action}}" role="search">

@@ -79,6 +79,8 @@ func (s *Site) askToLogIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // loginForm is the fields of the login.
+//
+//nolint:lll // markup
 var loginForm = template.Must(template.New("login").Parse(`<form method="post" action="/login">
 {{.Hidden}}<input type="hidden" name="next" value="{{.Next}}">
 <div class="fields"><label for="token">Token<input id="token" name="token" type="password" autocomplete="current-password" required maxlength="256"></label></div>

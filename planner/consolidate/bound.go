@@ -41,8 +41,26 @@ type subproblem struct {
 }
 
 // relaxation is the linear program of a part: each bundle in one group, as many
-// groups by class as a mix of cells has, at least cost. Groups are found as
-// they are needed (column generation).
+// groups by class as a mix has, at least cost. With x_g for each group g, a set of
+// bundles on one GPU that needs class k(g) or a larger one and takes w_g watts, and y_m
+// for each mix m, whose servers take h_m watts and which has above_m(k) groups of class
+// k or a larger one:
+//
+//	minimise    Σ_g w_g x_g + Σ_m h_m y_m
+//	such that   Σ_{g has b} x_g  ≥ 1                                  for each bundle b
+//	            Σ_m above_m(k) y_m − Σ_{k(g) ≥ k} x_g = settled(k)    for each class k
+//	            Σ_m y_m = 1
+//	            Σ_{g has two or three of c} x_g  ≤ 1                  for each cut c
+//	            x, y ≥ 0
+//
+// There are far too many groups to list: they are found as they are needed (column
+// generation). With duals π, σ, μ of bundles, classes and cuts, a group is worth adding
+// where its reduced cost w_g − Σ_{b in g} π_b + Σ_{k ≤ k(g)} σ_k − Σ_c μ_c is negative,
+// and [pricer] looks for such groups. Whatever the duals are, the sum of π and of the
+// cuts' μ, less what the groups of a mix can be worth more than they take, is a bound on
+// all answers with that mix ([relaxation.boundMixes]): it needs no solved program, only
+// a finished search. Right-hand sides are off by some 1e-5, each by another amount,
+// against cycling at degenerate vertices.
 type relaxation struct {
 	p          *packing
 	subproblem *subproblem

@@ -90,7 +90,7 @@ func readIngredient(item string) (mixPart, *argError) {
 			len(name) + 1, fmt.Sprintf("weight %q, want a number from 0 to %d", value, maxPrice),
 		}
 	}
-	if !slices.Contains(mixable, name) {
+	if mixable := singleScorers(); !slices.Contains(mixable, name) {
 		return mixPart{}, &argError{
 			0, fmt.Sprintf("unknown part %q, want one of %s", name, strings.Join(mixable, ", ")),
 		}
@@ -102,9 +102,16 @@ func readIngredient(item string) (mixPart, *argError) {
 	return mixPart{p.rule, weight}, nil
 }
 
-// mixable are the placements of one scorer.
-var mixable = []string{
-	"pwr", "fgd", "bestfit", "dotprod", "gpupacking", "gpuclustering", "epwr", "priced", "potential",
+// singleScorers are the placements that are one scorer each.
+func singleScorers() []string {
+	var names []string
+	for _, known := range placements() {
+		p, fault := known.read("")
+		if fault == nil && p.rule != nil && len(p.rule(fleet.Workload{}).Parts) == 1 {
+			names = append(names, known.name)
+		}
+	}
+	return names
 }
 
 // readPotential reads PRICE=VALUE, separated by commas.

@@ -13,7 +13,7 @@ import (
 // benched are the probes that are measured, and of how many jobs.
 var benched = []struct { //nolint:gochecknoglobals // constant
 	name string
-	kind probe.ProbeKind
+	kind probe.Kind
 	rows int
 }{{"linear of 48", probe.Linear, 48}, {"linear of 400", probe.Linear, 400}, {"mlp of 48", probe.MLP, 48}}
 

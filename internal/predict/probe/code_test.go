@@ -66,7 +66,7 @@ type foldScore struct {
 func (s *foldScore) width() float64 { return s.widths[len(s.widths)/2] }
 
 // scoreFolds scores a probe on folds; foldOf is the fold of each program.
-func scoreFolds(t *testing.T, kind probe.ProbeKind, all []program, column string, foldOf []int) *foldScore {
+func scoreFolds(t *testing.T, kind probe.Kind, all []program, column string, foldOf []int) *foldScore {
 	t.Helper()
 	score, count := &foldScore{}, float64(len(all))
 	for fold := range slices.Max(foldOf) + 1 {
@@ -123,7 +123,7 @@ var allTargets = flag.Bool("all-targets", false, "score the network on all targe
 func TestProbesBeatTheMeanOfTheFamilyByAThird(t *testing.T) {
 	all := usual(programs(t))
 	for _, c := range []struct {
-		kind  probe.ProbeKind
+		kind  probe.Kind
 		folds int
 		most  float64 // error, by that of the mean
 	}{

@@ -34,7 +34,7 @@ func worldOf(more func(r *rand.Rand, e []float64) float64) world {
 
 // inside is the part of ten new jobs in their intervals, in the mean of draws, and its
 // standard error: draws are independent, jobs of one draw share a probe.
-func inside(t *testing.T, kind probe.ProbeKind, draws, rows int, draw world) (mean, off float64) {
+func inside(t *testing.T, kind probe.Kind, draws, rows int, draw world) (mean, off float64) {
 	t.Helper()
 	const asked = 10
 	squares := 0.0
@@ -157,7 +157,7 @@ func TestIntervalsHoldTheirEstimateAndAreAboveZero(t *testing.T) {
 // The less a job is like others, the wider its interval.
 func TestIntervalsWidenAwayFromWhatWasLearntFrom(t *testing.T) {
 	set := powers(40)
-	for _, kind := range []probe.ProbeKind{probe.Linear, probe.MLP} {
+	for _, kind := range []probe.Kind{probe.Linear, probe.MLP} {
 		p, err := probe.Fit(t.Context(), kind, set)
 		if err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ func powers(rows int) *probe.Set {
 func TestProbesFindAProduct(t *testing.T) {
 	all := powers(120)
 	set := &probe.Set{Embeddings: all.Embeddings[:100], Values: all.Values[:100], Style: all.Style}
-	for kind, most := range map[probe.ProbeKind]float64{probe.Linear: 0.1, probe.MLP: 1} {
+	for kind, most := range map[probe.Kind]float64{probe.Linear: 0.1, probe.MLP: 1} {
 		p, err := probe.Fit(t.Context(), kind, set)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestProbesFindAProduct(t *testing.T) {
 func TestProbesWorkWithoutKnowingWhatIsStyle(t *testing.T) {
 	set := powers(60)
 	set.Style = 0
-	for _, kind := range []probe.ProbeKind{probe.Linear, probe.MLP} {
+	for _, kind := range []probe.Kind{probe.Linear, probe.MLP} {
 		p, err := probe.Fit(t.Context(), kind, set)
 		if err != nil {
 			t.Fatal(err)

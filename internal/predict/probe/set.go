@@ -70,17 +70,17 @@ type Probe interface {
 	Estimate(embedding []float64) Estimate
 }
 
-// ProbeKind is a kind of probe.
-type ProbeKind string
+// Kind is a kind of probe.
+type Kind string
 
 // The kinds.
 const (
-	Linear ProbeKind = "linear"
-	MLP    ProbeKind = "mlp"
+	Linear Kind = "linear"
+	MLP    Kind = "mlp"
 )
 
 // Fit fits a probe of a kind.
-func Fit(ctx context.Context, k ProbeKind, s *Set) (Probe, error) {
+func Fit(ctx context.Context, k Kind, s *Set) (Probe, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }
 
 // form is markup of a page's own, by the classes that the stylesheet has for it.
+//
+//nolint:lll // markup
 const form template.HTML = `<form method="get" action="#"><fieldset><legend>Which</legend><div class="fields">
 <label>Name <span class="muted">– or a part</span><input name="n" value="resnet"></label>
 <label>State<select name="s"><option>running</option><option>ended</option></select></label>
