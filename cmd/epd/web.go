@@ -41,7 +41,8 @@ func (p *program) openSite() {
 		},
 	}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api,
+		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
@@ -54,7 +55,9 @@ func (p *program) openSite() {
 	})
 	// Where there are very many records, the first overview takes some tenths of a
 	// second: nobody has to wait for it.
-	p.loops = append(p.loops, func(ctx context.Context) { _, _ = p.control.Queries().Overview(ctx, query.InProcess()) })
+	p.loops = append(p.loops, func(ctx context.Context) {
+		_, _ = p.control.Queries().Overview(ctx, query.InProcess())
+	})
 }
 
 // pageSource answers what pages ask for a viewer, as the JSON interface would.

@@ -212,7 +212,7 @@ func TestALeadIsForgottenWithItsRun(t *testing.T) {
 		d := r.decide(onNode(node))
 		r.record(r.ran(d, onNode(node).RunID, memoryBound()), 0)
 	}
-	if n, leads := r.query.Status(context.Background(), query.InProcess()).Decided, len(r.leads); n != 0 || leads != 0 {
+	if n, leads := r.status().Decided, len(r.leads); n != 0 || leads != 0 {
 		t.Errorf("%d decisions and %d leads are kept", n, leads)
 	}
 	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)

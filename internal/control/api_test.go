@@ -19,7 +19,6 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -232,7 +231,7 @@ func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", path, status, want)
 		}
 	}
-	if s := r.query.Status(context.Background(), query.InProcess()); s.Decisions != 1 || s.Outcomes != 0 {
+	if s := r.status(); s.Decisions != 1 || s.Outcomes != 0 {
 		t.Errorf("something was done: %+v", s)
 	}
 }
@@ -265,7 +264,7 @@ func TestHostileTextsOfUsersHaveNoEffectButAWarning(t *testing.T) {
 		}
 	}
 	r.flush()
-	if s := r.query.Status(context.Background(), query.InProcess()); s.Lost != 0 || s.Trouble != "" {
+	if s := r.status(); s.Lost != 0 || s.Trouble != "" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -109,7 +109,7 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 			}
 		}
 	}
-	if s := r.query.Status(t.Context(), query.InProcess()); s.Decisions != 0 || s.Submissions != 0 {
+	if s := r.status(); s.Decisions != 0 || s.Submissions != 0 {
 		t.Errorf("something was done: %+v", s)
 	}
 }
@@ -400,7 +400,7 @@ func TestAnEstimateIsWhatTheNextDecisionWillBe(t *testing.T) {
 		m.Default.HostJ <= 0 {
 		t.Errorf("default %+v, chosen %+v", m.Default, m.Chosen)
 	}
-	if s := r.query.Status(t.Context(), query.InProcess()); s.Decisions != 5 || s.Submissions != 5 {
+	if s := r.status(); s.Decisions != 5 || s.Submissions != 5 {
 		t.Errorf("estimates were counted as decisions: %+v", s)
 	}
 }

@@ -105,7 +105,7 @@ func TestOnlyARunWithAnIDIsDecided(t *testing.T) {
 			t.Errorf("run id %q: %v", run, err)
 		}
 	}
-	if s := r.query.Status(t.Context(), query.InProcess()); s.Decisions != 0 || s.Decided != 0 || s.BadRequests != 9 {
+	if s := r.status(); s.Decisions != 0 || s.Decided != 0 || s.BadRequests != 9 {
 		t.Errorf("something was decided: %+v", s)
 	}
 	for _, run := range []string{"x", rand.Text(), strings.Repeat("x", 100)} {
@@ -121,7 +121,7 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())
 	}
-	before := r.query.Status(t.Context(), query.InProcess())
+	before := r.status()
 	asked := forged(ask(500).RunID)
 	for _, node := range []string{"n1", "n1", "n2"} {
 		asked.Node = node
@@ -131,7 +131,7 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 		}
 	}
 	r.flush()
-	if s := r.query.Status(t.Context(), query.InProcess()); s.Decisions != before.Decisions || s.Decided != before.Decided {
+	if s := r.status(); s.Decisions != before.Decisions || s.Decided != before.Decided {
 		t.Errorf("something was kept: %+v, before %+v", s, before)
 	}
 	if stored, err := r.store.DecisionsOfJob(t.Context(), "alpha", 500); err != nil || len(stored) != 0 {

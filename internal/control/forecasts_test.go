@@ -18,7 +18,6 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/predict"
 	words "github.com/epplan/epplan/internal/predict/source"
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -60,7 +59,7 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	if edited, _ := r.submitAs(other); edited.Tier != string(predict.Similar) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
-	s := r.query.Status(context.Background(), query.InProcess()).Forecasts
+	s := r.status().Forecasts
 	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool {
 		return s.Target == "time" && s.Tier == ""
 	})
@@ -109,7 +108,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.query.Status(t.Context(), query.InProcess()).Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
+	if f := r.status().Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
 		t.Errorf("%+v", f)
 	}
 	r.forecasts.SeeUser(7, "bob", "", "gpu")
@@ -217,7 +216,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.query.Status(t.Context(), query.InProcess()).Forecasts; f.Codes != 24 || f.Scripts != 24 {
+	if f := r.status().Forecasts; f.Codes != 24 || f.Scripts != 24 {
 		t.Errorf("%+v", f)
 	}
 	s := script(ada.UID)

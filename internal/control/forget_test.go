@@ -107,7 +107,8 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if over, err := r.query.Overview(context.Background(), query.InProcess()); err != nil || over.Savings.TreatedEnded.Ended != 3 {
+		if over, err := r.query.Overview(context.Background(), query.InProcess()); err != nil ||
+			over.Savings.TreatedEnded.Ended != 3 {
 			t.Errorf("the overview's savings: %+v, %v", over.Savings, err)
 		}
 		taken := slices.Concat(r.kept(1), r.kept(2), r.kept(3), r.kept(4))
@@ -119,7 +120,8 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		if m := r.learner.Model(key).Model; (m != nil) != pinned {
 			t.Errorf("pinned %v: it is used: %v", pinned, m)
 		}
-		if over, err := r.query.Overview(context.Background(), query.InProcess()); err != nil || over.Savings.TreatedEnded.Ended != 0 {
+		if over, err := r.query.Overview(context.Background(), query.InProcess()); err != nil ||
+			over.Savings.TreatedEnded.Ended != 0 {
 			t.Errorf("the overview's savings are those of before: %+v, %v", over.Savings, err)
 		}
 		back, err := r.query.Remember(context.Background(), query.InProcess(), taken)

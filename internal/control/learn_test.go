@@ -8,7 +8,6 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -95,7 +94,7 @@ func TestAModelWhosePredictionsMissIsNotUsedUntilRunsAgreeAgain(t *testing.T) {
 	if _, err := r.store.Model(context.Background(), r.key()); err == nil {
 		t.Error("the store still has it in use")
 	}
-	if got := r.query.Status(context.Background(), query.InProcess()).Retired; got != 1 {
+	if got := r.status().Retired; got != 1 {
 		t.Errorf("%d models retired, want 1", got)
 	}
 	back := slurm.JobID(0)
@@ -127,7 +126,7 @@ func TestARepeatedOutcomeTeachesNothing(t *testing.T) {
 	o := r.ran(d, "run-1", memoryBound())
 	r.record(o, store.Stored)
 	r.record(o, store.Repeated)
-	if got := r.query.Status(context.Background(), query.InProcess()).Refits; got != 1 {
+	if got := r.status().Refits; got != 1 {
 		t.Errorf("%d refits, want 1", got)
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/storetest"
@@ -111,7 +110,7 @@ func resident(ctx context.Context, jobs int) error {
 			scripted++
 		}
 	}
-	n := c.query.Status(ctx, query.InProcess())
+	n := c.status()
 	if n.Jobs != jobs || n.Tokens != 0 || scripted != source.tokens() {
 		return fmt.Errorf("%d jobs, %d tokens and %d scripts are known", n.Jobs, n.Tokens, scripted)
 	}

@@ -111,7 +111,8 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 	r.clock.move(time.Hour)
 	r.record(o, store.Stored)
 	state("TIMEOUT")
-	if list, err := r.query.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil || list.Jobs[0].Runs != 1 {
+	if list, err := r.query.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil ||
+		list.Jobs[0].Runs != 1 {
 		t.Errorf("%+v, %v: want the outcome that came after all", list, err)
 	}
 }
@@ -161,7 +162,8 @@ func TestTheRecordsAreAskedOnceForAJobWhoseOutcomeDoesNotCome(t *testing.T) {
 		r.clock.move(2 * patience)
 	}
 	r.flush()
-	if page, err := r.query.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil || len(page.Jobs) != 1 ||
+	if page, err := r.query.Jobs(context.Background(), query.InProcess(), &epdapi.JobQuery{}); err != nil ||
+		len(page.Jobs) != 1 ||
 		page.Jobs[0].State != "TIMEOUT" {
 		t.Errorf("%+v, %v", page, err)
 	}

@@ -169,7 +169,8 @@ func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
 	}
 	r.clock.move(25 * time.Hour)
 	r.hear(report("n3", 50))
-	if list := r.query.Nodes(t.Context(), query.InProcess()); len(list.Nodes) != 1 || list.Nodes[0].Name != "n3" ||
+	if list := r.query.Nodes(t.Context(), query.InProcess()); len(list.Nodes) != 1 ||
+		list.Nodes[0].Name != "n3" ||
 		!list.Nodes[0].Fresh {
 		t.Errorf("reports of yesterday are kept: %+v", list)
 	}
@@ -280,7 +281,8 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 	if err != nil || nobody.Model != nil || len(nobody.Points)+len(nobody.Curve) != 0 {
 		t.Errorf("%+v, %v", nobody, err)
 	}
-	if _, err := r.query.Fit(t.Context(), ada, last.Workload, last.GPUModel); !errors.Is(err, query.ErrForbidden) {
+	_, err = r.query.Fit(t.Context(), ada, last.Workload, last.GPUModel)
+	if !errors.Is(err, query.ErrForbidden) {
 		t.Errorf("to a user: %v", err)
 	}
 }

@@ -81,7 +81,14 @@ func TestUsersReadTheirOwnHistoryAlone(t *testing.T) {
 	for _, c := range []struct {
 		who  query.Caller
 		want int
-	}{{root, 30}, {operator, 30}, {ada, 15}, {bob, 15}, {nameless, 0}, {query.Caller{UID: 9, Name: "carla"}, 0}} {
+	}{
+		{root, 30},
+		{operator, 30},
+		{ada, 15},
+		{bob, 15},
+		{nameless, 0},
+		{query.Caller{UID: 9, Name: "carla"}, 0},
+	} {
 		p := r.page(&c.who, nil)
 		if len(p.Jobs) != c.want || p.More {
 			t.Errorf("%q reads %d jobs, want %d", c.who.Name, len(p.Jobs), c.want)

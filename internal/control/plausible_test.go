@@ -58,7 +58,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	if now := r.learner.Model(r.keyOfRun(4)).Model; now != model {
 		t.Errorf("the model learnt from it: %+v, before %+v", now, model)
 	}
-	s := r.query.Status(context.Background(), query.InProcess())
+	s := r.status()
 	if s.Implausible != 4 || !strings.Contains(s.LastImplausible, "run-13 of job 13 on n1: time -60 s") {
 		t.Errorf("status: %d, %q", s.Implausible, s.LastImplausible)
 	}

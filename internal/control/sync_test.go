@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -175,7 +174,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		pass(25 * time.Hour)
 		decide(3)
 		c.tidy()
-		if n := c.query.Status(t.Context(), query.InProcess()).Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil ||
+		if n := c.status().Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil ||
 			len(c.leads) != 2 {
 			t.Errorf("%d decisions are kept, %d lead", n, len(c.leads))
 		}

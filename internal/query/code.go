@@ -21,7 +21,8 @@ func (s *Service) Code(
 	if !who.Control {
 		own.UID = who.UID
 	}
-	return epdapi.CodeAnswer{Kept: s.estimator.announce(&own, code), WantsText: s.estimator.wantsText(&own, code)}, nil
+	es := s.estimator
+	return epdapi.CodeAnswer{Kept: es.announce(&own, code), WantsText: es.wantsText(&own, code)}, nil
 }
 
 // announce keeps what is told of the code of a job, unless predictions are off or the

@@ -21,7 +21,8 @@ type history struct {
 
 // history reads what records there are under a job id.
 func (r *reader) history(ctx context.Context, id int64) (*history, error) {
-	page, err := r.options.Jobs.Jobs(ctx, &store.JobFilter{Cluster: r.options.Cluster, ID: id}, 0, jobs.MaxSameID)
+	page, err := r.options.Jobs.Jobs(ctx, &store.JobFilter{Cluster: r.options.Cluster, ID: id}, 0,
+		jobs.MaxSameID)
 	if err != nil {
 		return nil, err
 	}

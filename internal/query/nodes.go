@@ -96,7 +96,9 @@ func nodesWithGPUs(tracker *jobs.Tracker) map[string]*slurm.Node {
 }
 
 // powerOf adds up the fresh reports.
-func powerOf(heard map[string]*nodes.Report, slurms map[string]*slurm.Node, now time.Time) epdapi.ClusterPower {
+func powerOf(
+	heard map[string]*nodes.Report, slurms map[string]*slurm.Node, now time.Time,
+) epdapi.ClusterPower {
 	var p epdapi.ClusterPower
 	fresh := nodes.FreshAge(len(heard))
 	for name := range slurms {

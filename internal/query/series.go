@@ -9,9 +9,9 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Series are the time series of the runs under a job id that a caller may see: of those that ended what their agents recorded, of those that
-// last what was reported of them last. The error is [store.ErrNotFound] if there
-// is no such job.
+// Series are the time series of the runs under a job id that a caller may see: of those
+// that ended what their agents recorded, of those that last what was reported of them
+// last. The error is [store.ErrNotFound] if there is no such job.
 func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobSeries, error) {
 	h, _, err := s.reader.visible(ctx, who, id)
 	if err != nil {
