@@ -97,6 +97,14 @@ func (p *Profiles) Lookup(name string) (*Profile, error) {
 	return nil, unknown("GPU model", name, p.Names())
 }
 
+// NameOf is the name of a GPU model's profile, or the name as it is where there is none.
+func (p *Profiles) NameOf(gpuModel string) string {
+	if found, err := p.Lookup(gpuModel); err == nil {
+		return found.Name
+	}
+	return gpuModel
+}
+
 func (p *Profiles) byName(name string) *Profile {
 	wanted := spelling.Fold(name)
 	for i := range p.list {

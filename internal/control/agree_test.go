@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -54,7 +55,7 @@ func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
 				r.t.Error("there was no refit")
 			}
 		},
-		"no model": func(r *rig) { _ = r.UseModel(context.Background(), r.key(), 0, "") },
+		"no model": func(r *rig) { _ = r.useModel(r.key(), 0, "") },
 		"a reload": func(r *rig) {
 			_ = r.Reload(func() (*Settings, error) { return settings(r.t, mode(live.Observe)), nil })
 		},
@@ -197,7 +198,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		}
 	}
 	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "", 204: ""} {
-		view, err := r.Job(context.Background(), id)
+		view, err := r.query.Job(context.Background(), query.InProcess(), id)
 		if err != nil || view.Job.ArrayID != want {
 			t.Errorf("job %d: %+v, %v, want array id %q", id, view, err, want)
 		}
@@ -211,7 +212,7 @@ func TestALeadIsForgottenWithItsRun(t *testing.T) {
 		d := r.decide(onNode(node))
 		r.record(r.ran(d, onNode(node).RunID, memoryBound()), 0)
 	}
-	if n, leads := r.Status(context.Background()).Decided, len(r.leads); n != 0 || leads != 0 {
+	if n, leads := r.status().Decided, len(r.leads); n != 0 || leads != 0 {
 		t.Errorf("%d decisions and %d leads are kept", n, leads)
 	}
 	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)

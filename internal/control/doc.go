@@ -9,5 +9,8 @@
 // an error that a hook would have to deal with, except for a request that isn't
 // one.
 //
+// What pages and commands ask is answered by package query, of which a controller holds
+// one ([Controller.Queries]); [Controller.Handler] says it in JSON.
+//
 // Nothing that a user writes is trusted for more than that user's own job.
 package control

@@ -60,7 +60,7 @@ func (c *Controller) foresee(workload, gpuModel string) (learn.View, dvfsmodel.P
 // doesn't.
 func (c *Controller) workloadOf(id slurm.JobID) string {
 	job := c.jobs.Get(id)
-	if job == nil || job.GPUs == 0 || job.GPUs > maxGPUs || job.Source == (jobs.Source{}) {
+	if job == nil || job.GPUs == 0 || job.GPUs > jobs.MaxGPUs || job.Source == (jobs.Source{}) {
 		return ""
 	}
 	return job.Source.Workload(int(job.GPUs))

@@ -1,18 +1,19 @@
 package control
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/slurm"
 )
 
 // ErrRequest tells that a request can't be answered as it is; trying again
 // doesn't help.
-var ErrRequest = errors.New("bad request")
+var ErrRequest = epdapi.ErrRequest
 
 // DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
 // it from the Prolog. Texts of users are hexadecimal on the wire.
@@ -45,7 +46,7 @@ type ClockGroup struct {
 
 // Bounds of what a request may name.
 const (
-	maxGPUs    = 1024
+	maxGPUs    = jobs.MaxGPUs
 	maxClocks  = 20_000 // pairs
 	maxMHz     = 20_000
 	maxModel   = 200 // bytes of a GPU model's name

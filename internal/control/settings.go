@@ -90,12 +90,7 @@ func readCurve(path string) (*sharing.Curve, error) {
 func DefaultSettings() *Settings { return NewSettings(config.Default(), "default") }
 
 // modelName is the name of a GPU model's profile, or the name as it is.
-func (s *Settings) modelName(name string) string {
-	if p, err := s.Profiles.Lookup(name); err == nil {
-		return p.Name
-	}
-	return name
-}
+func (s *Settings) modelName(name string) string { return s.Profiles.NameOf(name) }
 
 // learning are the settings that learning goes by.
 func (s *Settings) learning() learn.Settings {

@@ -174,7 +174,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		pass(25 * time.Hour)
 		decide(3)
 		c.tidy()
-		if n := c.Status(t.Context()).Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil ||
+		if n := c.status().Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil ||
 			len(c.leads) != 2 {
 			t.Errorf("%d decisions are kept, %d lead", n, len(c.leads))
 		}

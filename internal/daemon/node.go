@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -305,7 +306,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 		}
 	}
 	if c := d.options.Control; c != nil {
-		now := c.Status(ctx)
+		now := c.Queries().Status(ctx, query.CallerOf(ctx))
 		s.Totals, s.Controller = totalsOf(&now), &now
 	}
 	d.mu.Lock()

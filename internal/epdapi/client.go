@@ -20,6 +20,10 @@ import (
 // ErrUnreachable tells that nobody answers at the socket.
 var ErrUnreachable = errors.New("can't reach epd")
 
+// ErrRequest tells that a request can't be answered as it is; trying again doesn't
+// help.
+var ErrRequest = errors.New("bad request")
+
 // RefusedError is the answer of an epd that wouldn't or couldn't do what was
 // asked.
 type RefusedError struct {
