@@ -3,6 +3,7 @@ package apidoc
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/internal/control"
@@ -76,13 +77,9 @@ func post(server, path, who, summary string, request, response reflect.Type, que
 }
 
 // Operations are all of them, the agent's first.
-func Operations() []Operation { //nolint:funlen // most of it is a table
-	workload := Param{"workload", "of one workload"}
-	model := Param{"gpu_model", "the GPU model"}
-	models := get(Controller, epdapi.PathModels, Operators,
-		"Models of workloads in use; with a workload, all versions of its model.", of[epdapi.ModelList](),
-		workload, model)
-	models.Responses = append(models.Responses, of[epdapi.ModelVersions]())
+func Operations() []Operation { return slices.Concat(agentOperations(), controllerOperations()) }
+
+func agentOperations() []Operation {
 	return []Operation{
 		post(Agent, epdapi.PathProlog, Root, "A job begins on the node: clocks are chosen and locked.",
 			of[slurm.HookEvent](), of[slurm.HookAnswer]()),
@@ -91,7 +88,17 @@ func Operations() []Operation { //nolint:funlen // most of it is a table
 		post(Agent, epdapi.PathRestore, Root, "Gives all clocks back, or those of some GPUs.",
 			of[epdapi.RestoreRequest](), of[epdapi.RestoreAnswer]()),
 		get(Agent, epdapi.PathStatus, Root, "What epd is doing.", of[epdapi.Status]()),
+	}
+}
 
+func controllerOperations() []Operation {
+	workload := Param{"workload", "of one workload"}
+	model := Param{"gpu_model", "the GPU model"}
+	models := get(Controller, epdapi.PathModels, Operators,
+		"Models of workloads in use; with a workload, all versions of its model.", of[epdapi.ModelList](),
+		workload, model)
+	models.Responses = append(models.Responses, of[epdapi.ModelVersions]())
+	return []Operation{
 		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what "+
 			"is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
 		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.",
