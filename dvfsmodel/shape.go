@@ -37,9 +37,20 @@ func (s *Shape) hash(n uint64) uint64 {
 	return (h ^ h>>32) * 0x9e3779b97f4a7c15
 }
 
-// hashFactors are by the place of a coefficient. All shapes have the same D.
-var hashFactors = [NumParams]uint64{
-	0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93, 0, 0xa0761d6478bd642f, 0xe7037ed1a0b428db,
+// hashFactors are by the place of a coefficient.
+var hashFactors = oddFactors()
+
+// oddFactors are odd numbers without a pattern, from splitmix64. All shapes have the same
+// D, which counts for nothing.
+func oddFactors() (list [NumParams]uint64) {
+	for i := range list {
+		z := uint64(i+1) * 0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		list[i] = (z ^ z>>31) | 1
+	}
+	list[PlaceOfD] = 0
+	return list
 }
 
 // Optima finds the optima of many responses under a few objectives, and remembers those of

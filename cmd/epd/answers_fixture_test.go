@@ -25,6 +25,7 @@ import (
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
@@ -299,7 +300,7 @@ func (h *house) syncNow(ctx context.Context) error {
 	defer cancel()
 	go h.control.Tracker().Sync(bound, h.slurm, time.Hour)
 	for range 1000 {
-		if _, unknown := h.control.Queue(ctx); unknown == nil {
+		if _, unknown := h.control.Queries().Queue(ctx, query.InProcess()); unknown == nil {
 			return err
 		}
 		<-time.After(5 * time.Millisecond)

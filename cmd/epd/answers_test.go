@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/apidoc"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
 )
@@ -154,12 +155,13 @@ func TestEveryOperationAnswersEachCallerAsDocumentedAndPagesTellNoMore(t *testin
 			h.checkPage(c, &pages[i].answer, pages[i].by)
 		}
 	}
-	before := jsonOf(t, h.control.Status(t.Context()))
+	before := jsonOf(t, h.control.Queries().Status(t.Context(), query.InProcess()))
 	for _, c := range callers {
 		h.checkAll(c, func(a *answer) bool { return a.changes() && a.of(c, false) != done })
 		h.refusedActions(c)
 	}
-	if after := jsonOf(t, h.control.Status(t.Context())); after != before || h.steerer.Status().Paused {
+	after := jsonOf(t, h.control.Queries().Status(t.Context(), query.InProcess()))
+	if after != before || h.steerer.Status().Paused {
 		t.Errorf("what was refused was done:\n%s\n%s", before, after)
 	}
 	h.checkPrivate()

@@ -19,6 +19,7 @@ import (
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
@@ -138,7 +139,9 @@ func (p *program) openLevers(runner slurm.Runner) error {
 		return err
 	}
 	p.orderer = &slurmqueue.Orderer{
-		Queue: p.control.Queue, Log: p.log,
+		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
+			return p.control.Queries().Queue(ctx, query.InProcess())
+		}, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
 			return &s.Live, planTerms(s)

@@ -114,7 +114,7 @@ func (n *slurmd) locked() float64 {
 	if err != nil {
 		n.Fatal(err)
 	}
-	f, err := sims[0].Locked(gpu.Core)
+	f, err := sims[0].Held(gpu.CoreClock)
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func crashed(t *testing.T) (state string, locked *gpu.Sim) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sims[0].Lock(gpu.Core, 945); err != nil {
+	if err := sims[0].Set(gpu.CoreClock, 945); err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(state, "journal", sims[0].Identity().UUID+".json"), `{"schema":1,"uuid":"`)
@@ -134,7 +134,7 @@ func TestARestoreWithoutEPDGivesBackWhatTheJournalNames(t *testing.T) {
 	if code := run(t.Context(), args, &out, &log); code != exitDone {
 		t.Errorf("status %d: %s", code, &log)
 	}
-	if f, err := sim.Locked(gpu.Core); err != nil || f != 0 {
+	if f, err := sim.Held(gpu.CoreClock); err != nil || f != 0 {
 		t.Errorf("locked at %v, error %v: %s", f, err, &log)
 	}
 }
@@ -148,7 +148,7 @@ func TestAnEPDThatCantListenGivesOldClocksBack(t *testing.T) {
 	if code := run(t.Context(), args, &out, &log); code != exitFailed {
 		t.Errorf("status %d: %s", code, &log)
 	}
-	if f, err := sim.Locked(gpu.Core); err != nil || f != 0 {
+	if f, err := sim.Held(gpu.CoreClock); err != nil || f != 0 {
 		t.Errorf("locked at %v, error %v: %s", f, err, &log)
 	}
 }

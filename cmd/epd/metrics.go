@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -18,13 +19,15 @@ import (
 func (p *program) newMetrics() *metrics.Metrics {
 	s := metrics.Sources{Version: version, Role: p.role}
 	if p.role != roleAgent {
-		s.Controller = func(ctx context.Context) epdapi.ControllerStatus { return p.control.Status(ctx) }
+		s.Controller = func(ctx context.Context) epdapi.ControllerStatus {
+			return p.control.Queries().Status(ctx, query.InProcess())
+		}
 		s.Savings = func(ctx context.Context) (epdapi.Savings, error) {
-			return p.control.Savings(ctx, time.Time{})
+			return p.control.Queries().Savings(ctx, query.InProcess(), time.Time{})
 		}
 	}
 	if p.role != roleAgent {
-		s.Power = func() epdapi.ClusterPower { return p.control.ClusterPower() }
+		s.Power = func() epdapi.ClusterPower { return p.control.Queries().Power() }
 		s.Steering = p.steeringMetrics
 	}
 	if p.role != roleController {

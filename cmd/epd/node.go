@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/gpu"
@@ -64,12 +63,11 @@ func (p *program) joinNode() error {
 
 // clockRange is what this node's administrator allows, whoever decides.
 func (p *program) clockRange() (func(gpu.Identity) agent.Range, error) {
-	r := agent.Range{
-		MinCore: dvfsmodel.MHz(p.Float64("min-core")), MinMem: dvfsmodel.MHz(p.Float64("min-mem")),
-	}
-	if !(r.MinCore >= 0) || !(r.MinMem >= 0) {
+	core, mem := gpu.Value(p.Float64("min-core")), gpu.Value(p.Float64("min-mem"))
+	if !(core >= 0) || !(mem >= 0) {
 		return nil, usagef("--min-core and --min-mem are clocks in MHz")
 	}
+	r := agent.Range{gpu.CoreClock: {Min: core}, gpu.MemClock: {Min: mem}}
 	return func(gpu.Identity) agent.Range { return r }, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
@@ -73,12 +74,10 @@ func newOffice(t tester, path string) *office {
 	desk := &node.ControllerServer{
 		Version: "1", Role: roleController, Control: o.control, Access: &node.Access{}, Started: clock(),
 	}
-	caller := control.Caller{All: true, Control: true}
+	caller := query.Caller{All: true, Control: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source {
-			return &pageSource{web.InProcessClient(inner), o.control, caller}
-		}, Now: clock,
+		Source: func(web.Viewer) web.Source { return newPageSource(desk, caller) }, Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),

@@ -160,7 +160,7 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 		t.Run(name, func(t *testing.T) {
 			state, sim := crashed(t)
 			other := otherThan(t, state, sim)
-			must(t, other.Lock(gpu.Core, 945)) // by somebody else: the journal doesn't name it
+			must(t, other.Set(gpu.CoreClock, 945)) // by somebody else: the journal doesn't name it
 			journal := filepath.Join(state, "journal")
 			writeFile(t, filepath.Join(journal, "stray"), "x")
 			lay(t, journal, filepath.Join(journal, sim.Identity().UUID+".json"))
@@ -169,10 +169,10 @@ func TestByAJournalOfSomebodyElseClocksAreGivenBackAndNothingIsChanged(t *testin
 			if !strings.Contains(said, "isn't epd's alone") || !strings.Contains(said, "to mend it:") {
 				t.Error(said)
 			}
-			if f, err := sim.Locked(gpu.Core); err != nil || f != 0 {
+			if f, err := sim.Held(gpu.CoreClock); err != nil || f != 0 {
 				t.Errorf("locked at %v, error %v: %s", f, err, said)
 			}
-			if f, err := other.Locked(gpu.Core); err != nil || f != 945 {
+			if f, err := other.Held(gpu.CoreClock); err != nil || f != 945 {
 				t.Errorf("the other GPU is locked at %v, error %v", f, err)
 			}
 			if after := everywhere(t, state); !slices.Equal(after, before) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"syscall"
@@ -18,8 +19,10 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/slurm"
 )
 
 // planTerms are what settings say of plans.
@@ -29,7 +32,8 @@ func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 
 // openSite makes the pages, which sockets and the port serve.
 func (p *program) openSite() {
-	inner := p.controllerServer().InternalHandler()
+	server := p.controllerServer()
+	inner := server.InternalHandler()
 	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cachedFile[*web.Tokens]{
 		read: web.ReadTokenFile, failed: func(err error) {
@@ -37,9 +41,8 @@ func (p *program) openSite() {
 		},
 	}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source {
-			return &pageSource{web.InProcessClient(api(v)), p.control, callerOf(v)}
-		}, API: api, Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
+		Source: func(v web.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api,
+		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
 		Tokens: func() (*web.Tokens, error) {
@@ -52,36 +55,149 @@ func (p *program) openSite() {
 	})
 	// Where there are very many records, the first overview takes some tenths of a
 	// second: nobody has to wait for it.
-	p.loops = append(p.loops, func(ctx context.Context) { _, _ = p.control.Overview(ctx) })
+	p.loops = append(p.loops, func(ctx context.Context) {
+		_, _ = p.control.Queries().Overview(ctx, query.InProcess())
+	})
 }
 
-// pageSource answers what pages ask. Long lists come as they are, the rest by the JSON
-// interface.
+// pageSource answers what pages ask for a viewer, as the JSON interface would.
 type pageSource struct {
-	*epdapi.Client
-	control *control.Controller
-	caller  control.Caller
+	server  *node.ControllerServer
+	queries *query.Service
+	caller  query.Caller
 }
 
-// Queue is Slurm's queue.
-func (s *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
-	q, err := s.control.Queue(control.As(ctx, s.caller))
+func newPageSource(server *node.ControllerServer, caller query.Caller) web.Source {
+	return &pageSource{server, server.Control.Queries(), caller}
+}
+
+// answerTime is how long an answer may take, as at a socket.
+const answerTime = 5 * time.Second
+
+// askFor is what a question comes to, within its time. Errors are those of the JSON
+// interface.
+func askFor[T any](
+	ctx context.Context, path string, question func(context.Context) (T, error),
+) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, fmt.Errorf("%s: %w", path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	v, err := question(ctx)
+	if err != nil {
+		return none, control.Refused(path, err)
+	}
+	return v, nil
+}
+
+// Overview is the cluster at a glance.
+func (p *pageSource) Overview(ctx context.Context) (*epdapi.Overview, error) {
+	return askFor(ctx, epdapi.PathOverview, func(ctx context.Context) (*epdapi.Overview, error) {
+		return p.queries.Overview(ctx, p.caller)
+	})
+}
+
+// Status is how the controller fares.
+func (p *pageSource) Status(ctx context.Context) (*epdapi.Status, error) {
+	return p.server.StatusFor(ctx, p.caller), nil
+}
+
+// Queue is Slurm's queue. It may be long: what bounds it is the page's time.
+func (p *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
+	q, err := p.queries.Queue(ctx, p.caller)
 	switch {
 	case err == nil:
 		return q, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	default:
-		return nil, &epdapi.RefusedError{
-			Path: epdapi.PathQueue, Status: http.StatusServiceUnavailable,
-			Fault: epdapi.Fault{Error: err.Error()},
-		}
+		return nil, control.Refused(epdapi.PathQueue, err)
 	}
 }
 
+// Jobs lists jobs; the query is that of the path.
+func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPage, error) {
+	return askFor(ctx, epdapi.PathJobs, func(ctx context.Context) (*epdapi.JobPage, error) {
+		asked, err := query.ParseJobs(values.Encode())
+		if err != nil {
+			return nil, err
+		}
+		return p.queries.Jobs(ctx, p.caller, asked)
+	})
+}
+
+// Job is everything that is known of a job.
+func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
+	path := epdapi.PathJobs + "/" + id.String()
+	return askFor(ctx, path, func(ctx context.Context) (*epdapi.JobView, error) {
+		return p.queries.Job(ctx, p.caller, id)
+	})
+}
+
+// Series are the time series of a job's runs.
+func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
+	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
+	return askFor(ctx, path, func(ctx context.Context) (*epdapi.JobSeries, error) {
+		return p.queries.Series(ctx, p.caller, id)
+	})
+}
+
+// Levers are those in force.
+func (p *pageSource) Levers(ctx context.Context) (*epdapi.Levers, error) {
+	return askFor(ctx, epdapi.PathLevers, func(context.Context) (*epdapi.Levers, error) {
+		return p.server.Levers(p.caller)
+	})
+}
+
 // Nodes is what is known of nodes.
-func (s *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
-	return s.control.Nodes(control.As(ctx, s.caller)), nil
+func (p *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
+	return p.queries.Nodes(ctx, p.caller), nil
+}
+
+// Models are how all models fare.
+func (p *pageSource) Models(ctx context.Context) (*epdapi.ModelList, error) {
+	return askFor(ctx, epdapi.PathModels, func(ctx context.Context) (*epdapi.ModelList, error) {
+		return p.queries.Models(ctx, p.caller)
+	})
+}
+
+// ModelVersions are all versions of a workload's model.
+func (p *pageSource) ModelVersions(
+	ctx context.Context, workload, gpuModel string,
+) (*epdapi.ModelVersions, error) {
+	return askFor(ctx, epdapi.PathModels, func(ctx context.Context) (*epdapi.ModelVersions, error) {
+		return p.queries.ModelVersions(ctx, p.caller, workload, gpuModel)
+	})
+}
+
+// Fit is a model with the runs behind it.
+func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error) {
+	return askFor(ctx, epdapi.PathFit, func(ctx context.Context) (*epdapi.ModelFit, error) {
+		return p.queries.Fit(ctx, p.caller, workload, gpuModel)
+	})
+}
+
+// UseModel chooses the version of a model that counts.
+func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
+	return askFor(ctx, epdapi.PathModelsUse, func(ctx context.Context) (*epdapi.ModelStatus, error) {
+		return p.queries.UseModel(ctx, p.caller, m)
+	})
+}
+
+// UndoLevers takes all levers back, which has a time of its own.
+func (p *pageSource) UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
+	return askFor(ctx, epdapi.PathLeversUndo, func(ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
+		return p.server.UndoLevers(ctx, p.caller)
+	})
+}
+
+// Reload has the configuration read again.
+func (p *pageSource) Reload(ctx context.Context) (*epdapi.ReloadAnswer, error) {
+	return askFor(ctx, epdapi.PathReload, func(ctx context.Context) (*epdapi.ReloadAnswer, error) {
+		return p.queries.Reload(ctx, p.caller)
+	})
 }
 
 // webSettings are the [web] keys in force.
@@ -94,8 +210,8 @@ func (p *program) webSettings() config.Web {
 
 // callerOf is a viewer as the controller knows callers. Nobody in particular has
 // a uid that no job has.
-func callerOf(v web.Viewer) control.Caller {
-	c := control.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
+func callerOf(v web.Viewer) query.Caller {
+	c := query.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
 	if v.UID >= 0 && v.UID < math.MaxUint32 {
 		c.UID = uint32(v.UID)
 	} else if !c.All {
@@ -107,7 +223,7 @@ func callerOf(v web.Viewer) control.Caller {
 // pages serves the pages at a socket, where the kernel says who asks.
 func (p *program) pages() http.Handler {
 	site := p.site.Socket(func(r *http.Request) web.Viewer {
-		c := control.CallerOf(r.Context())
+		c := query.CallerOf(r.Context())
 		v := web.Viewer{UID: int64(c.UID), Name: c.Name, Role: web.User}
 		switch {
 		case c.Control:

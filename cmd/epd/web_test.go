@@ -26,8 +26,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/doctest"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
@@ -191,22 +191,22 @@ func writeCertificate(t *testing.T, cert, key string) {
 func TestViewersAreTheCallersThatTheyAreAtASocket(t *testing.T) {
 	for _, c := range []struct {
 		viewer web.Viewer
-		want   control.Caller
+		want   query.Caller
 	}{
-		{web.Viewer{UID: -1}, control.Caller{UID: math.MaxUint32}},
-		{web.Viewer{UID: -1, Name: "root"}, control.Caller{UID: math.MaxUint32}},
-		{web.Viewer{UID: 1000, Name: "ada", Role: web.User}, control.Caller{UID: 1000, Name: "ada"}},
+		{web.Viewer{UID: -1}, query.Caller{UID: math.MaxUint32}},
+		{web.Viewer{UID: -1, Name: "root"}, query.Caller{UID: math.MaxUint32}},
+		{web.Viewer{UID: 1000, Name: "ada", Role: web.User}, query.Caller{UID: 1000, Name: "ada"}},
 		{
 			web.Viewer{UID: -1, Name: "bob", Role: web.Reader},
-			control.Caller{UID: math.MaxUint32, Name: "bob", All: true},
+			query.Caller{UID: math.MaxUint32, Name: "bob", All: true},
 		},
 		{
 			web.Viewer{UID: -1, Name: "alice", Role: web.Admin},
-			control.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true},
+			query.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true},
 		},
 		{
 			web.Viewer{UID: 0, Name: "root", Role: web.Admin},
-			control.Caller{UID: 0, Name: "root", All: true, Control: true},
+			query.Caller{UID: 0, Name: "root", All: true, Control: true},
 		},
 	} {
 		if got := callerOf(c.viewer); got != c.want {

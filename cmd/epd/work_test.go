@@ -77,7 +77,7 @@ func TestWorkOfAStepIsOnTheStepsGPUs(t *testing.T) {
 
 func TestWorkAtALowerClockTakesLonger(t *testing.T) {
 	dir := t.TempDir()
-	if err := simsIn(t, dir)[0].Lock(gpu.Core, 802); err != nil {
+	if err := simsIn(t, dir)[0].Set(gpu.CoreClock, 802); err != nil {
 		t.Fatal(err)
 	}
 	before := time.Now()

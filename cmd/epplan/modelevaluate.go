@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
@@ -117,7 +118,7 @@ func priorTable(r *pooled.Report) *report.Table {
 }
 
 // clockList is clocks as core/memory MHz.
-func clockList(list ...pooled.Clocks) string {
+func clockList(list ...dvfsmodel.Setting) string {
 	texts := make([]string, len(list))
 	for i, c := range list {
 		texts[i] = fmt.Sprintf("%g/%g", float64(c.Core), float64(c.Mem))

@@ -14,9 +14,9 @@ import (
 type LeftOutResult struct {
 	App string `json:"app"`
 	// Probes are the settings that were measured, in order.
-	Probes []Clocks `json:"probes"`
-	Chosen Clocks   `json:"chosen"`
-	Best   Clocks   `json:"best"`
+	Probes []dvfsmodel.Setting `json:"probes"`
+	Chosen dvfsmodel.Setting   `json:"chosen"`
+	Best   dvfsmodel.Setting   `json:"best"`
 	// Regret is the measured energy at the chosen clocks above the least measured.
 	Regret float64 `json:"regret"`
 	// TimeMAPE and PowerMAPE are the mean absolute errors at settings that weren't
@@ -39,12 +39,6 @@ func (p Percent) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(p))
-}
-
-// Clocks are a setting in a report.
-type Clocks struct {
-	Core dvfsmodel.MHz `json:"core_mhz"`
-	Mem  dvfsmodel.MHz `json:"mem_mhz"`
 }
 
 // Report is the evaluation of all workloads of a table. Errors and regrets are
@@ -103,7 +97,7 @@ func Evaluate(apps []dvfsmodel.AppSamples, probes int) ([]Report, error) {
 		}
 		t := leftOutTrial{
 			belief: prior.NewBelief(), truth: truth, probed: make([]bool, len(truth)),
-			probes: make([]Clocks, 0, probes),
+			probes: make([]dvfsmodel.Setting, 0, probes),
 		}
 		for n := range reports {
 			if n > 0 {
@@ -154,14 +148,14 @@ type leftOutTrial struct {
 	belief *Belief
 	truth  []dvfsmodel.Sample
 	probed []bool
-	probes []Clocks
+	probes []dvfsmodel.Setting
 }
 
 // probe measures one setting more.
 func (t *leftOutTrial) probe() error {
 	at := t.belief.NextProbe(func(i int) bool { return !t.probed[i] }, Noise{})
 	t.probed[at] = true
-	t.probes = append(t.probes, Clocks(t.belief.settings[at]))
+	t.probes = append(t.probes, t.belief.settings[at])
 	return t.belief.Observe(at, t.truth[at].Time, t.truth[at].Power, Noise{})
 }
 
@@ -175,8 +169,8 @@ func (t *leftOutTrial) result() LeftOutResult {
 		}
 	}
 	o := LeftOutResult{
-		Probes: slices.Clone(t.probes), Chosen: Clocks(t.belief.settings[chosen]),
-		Best:   Clocks(t.belief.settings[best]),
+		Probes: slices.Clone(t.probes), Chosen: t.belief.settings[chosen],
+		Best:   t.belief.settings[best],
 		Regret: percent * (float64(t.truth[chosen].Energy()/t.truth[best].Energy()) - 1),
 	}
 	rest := Percent(len(t.truth) - len(t.probes))

@@ -54,7 +54,8 @@ func (a *Agent) checkAdaptation(run *live.Run) error {
 			return err
 		}
 		rule.Levels = slices.DeleteFunc(rule.Levels, func(l live.AdaptLevel) bool {
-			at := dvfsmodel.Setting{Core: l.Core, Mem: run.Setting.Mem}
+			at := run.Setting
+			at.Core = l.Core
 			return !supports(table, at) || a.checkRange(c, at) != nil
 		})
 	}

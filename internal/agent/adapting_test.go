@@ -167,8 +167,8 @@ func (h *host) reaches(core dvfsmodel.MHz) {
 
 func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 	for name, fault := range map[string]gpu.Fault{
-		"transient": {GPU: 0, Op: gpu.OpLock, Kind: gpu.FaultTransient},
-		"hung":      {GPU: 0, Op: gpu.OpLock, Kind: gpu.FaultSlow, Delay: 3 * time.Second, Count: 1},
+		"transient": {GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultTransient},
+		"hung":      {GPU: 0, Op: gpu.OpSet, Kind: gpu.FaultSlow, Delay: 3 * time.Second, Count: 1},
 		"lost":      {GPU: 0, Op: gpu.OpRead, Kind: gpu.FaultReload},
 	} {
 		troubled := ""
@@ -179,7 +179,7 @@ func TestADriverThatFailsAtAStepPutsTheRunToDefaultClocks(t *testing.T) {
 				h.faults.Add(fault)
 				sleep(40 * time.Second)
 				s := a.State().Runs[0]
-				if s.HandsOff == "" || s.Adapted != nil || troubled == "" && fault.Op == gpu.OpLock {
+				if s.HandsOff == "" || s.Adapted != nil || troubled == "" && fault.Op == gpu.OpSet {
 					t.Errorf("%s: %+v, trouble: %s", name, s, troubled)
 				}
 				h.faults.Clear()
@@ -288,7 +288,7 @@ func TestAnAdaptationKeepsToTheTableAndTheAdministratorsRange(t *testing.T) {
 	} {
 		h := newHost(t, "sim:1,model=V100-2022")
 		h.options = func(o *agent.Options) {
-			o.Range = func(gpu.Identity) agent.Range { return agent.Range{MinCore: 800} }
+			o.Range = func(gpu.Identity) agent.Range { return agent.Range{gpu.CoreClock: {Min: 800}} }
 		}
 		a := h.started()
 		r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)

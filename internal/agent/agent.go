@@ -44,17 +44,15 @@ type Options struct {
 	Grace time.Duration
 }
 
-// Range is the span of clocks that an administrator allows; 0 is no bound.
-type Range struct{ MinCore, MaxCore, MinMem, MaxMem dvfsmodel.MHz }
+// Range is the spans of values that an administrator allows, by control.
+type Range [gpu.NumControls]Span
 
-// within reports whether a clock is in the span; 0 is the default clock, which
-// always is.
-func (r Range) within(d gpu.Domain, f dvfsmodel.MHz) bool {
-	low, high := r.MinCore, r.MaxCore
-	if d == gpu.Mem {
-		low, high = r.MinMem, r.MaxMem
-	}
-	return f == 0 || f >= low && (high == 0 || f <= high)
+// Span is a span of a control's values; 0 is no bound.
+type Span struct{ Min, Max gpu.Value }
+
+// within reports whether a value is in the span; 0 is the default, which always is.
+func (s Span) within(v gpu.Value) bool {
+	return v == 0 || v >= s.Min && (s.Max == 0 || v <= s.Max)
 }
 
 // Agent locks and frees the clocks of a node's GPUs for runs of jobs. Its
@@ -111,10 +109,17 @@ func (r *openRun) wants() dvfsmodel.Setting {
 	if r.handsOff != "" || r.jobEnded || r.Wish.OptOut {
 		return dvfsmodel.Setting{}
 	}
+	return r.steppedTo((*clockStepper).core)
+}
+
+// steppedTo is the run's setting with the core clock of its stepper, if it has one: of all
+// controls, that clock alone is stepped.
+func (r *openRun) steppedTo(clock func(*clockStepper) dvfsmodel.MHz) dvfsmodel.Setting {
+	at := r.Setting
 	if r.stepper != nil {
-		return dvfsmodel.Setting{Core: r.stepper.core(), Mem: r.Setting.Mem}
+		at.Core = clock(r.stepper)
 	}
-	return r.Setting
+	return at
 }
 
 // New makes an agent that knows nothing yet: [Agent.Start] is called before

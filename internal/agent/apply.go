@@ -214,30 +214,30 @@ func (a *Agent) checkGPU(c *managedGPU, run *live.Run) error {
 	return a.checkRange(c, run.Setting)
 }
 
-// checkLockable says which clock the card can't lock. A memory clock that can't be
-// locked but is the only one needn't be.
+// checkLockable says which control the card can't set. A memory clock that can't be
+// locked but is the only one in the table of clocks needn't be.
 func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
-	if !c.canLock(gpu.Mem) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
+	if !c.can(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
 		run.Setting.Mem = 0
 	}
-	for _, d := range domains {
-		if clockOf(run.Setting, d) != 0 && !c.canLock(d) {
-			return fmt.Errorf("%w: %s clock: %w", ErrSetting, d, gpu.ErrNotSupported)
+	for control := range gpu.NumControls {
+		if control.Of(run.Setting) != 0 && !c.can(control) {
+			return fmt.Errorf("%w: %s: %w", ErrSetting, control, gpu.ErrNotSupported)
 		}
 	}
 	return nil
 }
 
-// checkRange says which clock the administrator doesn't want.
+// checkRange says which value the administrator doesn't want.
 func (a *Agent) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
 	if a.options.Range == nil {
 		return nil
 	}
-	span := a.options.Range(c.identity())
-	for _, d := range domains {
-		if !span.within(d, clockOf(want, d)) {
-			return fmt.Errorf("%w: %s clock %v MHz is outside the administrator's range", ErrSetting, d,
-				float64(clockOf(want, d)))
+	spans := a.options.Range(c.identity())
+	for control := range gpu.NumControls {
+		if v := control.Of(want); !spans[control].within(v) {
+			return fmt.Errorf("%w: %s %v %s is outside the administrator's range", ErrSetting, control,
+				float64(v), control.Unit())
 		}
 	}
 	return nil
@@ -264,7 +264,7 @@ func checkRun(r *live.Run) error {
 		return fmt.Errorf("%w: id %q", ErrRun, r.ID)
 	case r.Job == 0:
 		return fmt.Errorf("%w: no job", ErrRun)
-	case !(r.Setting.Core >= 0) || !(r.Setting.Mem >= 0):
+	case !isSetting(r.Setting):
 		return fmt.Errorf("%w: clocks %v", ErrRun, r.Setting)
 	case r.Limit < 0 || r.Upper < 0:
 		return fmt.Errorf("%w: limit %s, upper bound %s", ErrRun, r.Limit, r.Upper)
@@ -277,6 +277,16 @@ func checkRun(r *live.Run) error {
 		r.Started = time.Now()
 	}
 	return nil
+}
+
+// isSetting reports whether a setting has a value or none of each control.
+func isSetting(s dvfsmodel.Setting) bool {
+	for control := range gpu.NumControls {
+		if !(control.Of(s) >= 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // late reports whether the hook that waits for a run has given up.

@@ -48,7 +48,7 @@ func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, c.spec)
 			h.options = func(o *agent.Options) {
-				o.Range = func(gpu.Identity) agent.Range { return agent.Range{MinCore: 1650} }
+				o.Range = func(gpu.Identity) agent.Range { return agent.Range{gpu.CoreClock: {Min: 1650}} }
 			}
 			a := h.started()
 			r := h.run("r1", 1, quick, 0, 1)
@@ -151,15 +151,15 @@ func TestApplyingARunTwiceChangesNothing(t *testing.T) {
 func TestALockOverALockKeepsWhatWasBeforeTheFirst(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
-	prior := func() agent.HeldClock { return a.State().GPUs[entryOf(a)].Entry.Domains["core"] }
+	prior := func() agent.Held { return a.State().GPUs[entryOf(a)].Entry.Controls[gpu.CoreClock] }
 	apply(h, a, "r1", 1, slow, 0)
 	first := prior()
-	if first.Prior != agent.PriorUnknown || first.Run != "r1" || first.Job != 1 || first.MHz != 1600 {
+	if first.Prior != agent.PriorUnknown || first.Run != "r1" || first.Job != 1 || first.Value != 1600 {
 		t.Errorf("first lock: %+v", first)
 	}
 	apply(h, a, "r2", 2, quick, 0)
 	if second := prior(); second.Prior != agent.PriorUnknown || !second.Since.Equal(first.Since) ||
-		second.Run != "r2" || second.MHz != 1800 {
+		second.Run != "r2" || second.Value != 1800 {
 		t.Errorf("second lock: %+v", second)
 	}
 	end(a, 1)
@@ -184,7 +184,7 @@ func TestEveryErrorOfADeviceDuringApplyLeavesAllGPUsOfTheJobAtDefault(t *testing
 	kinds := []gpu.FaultKind{
 		gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultLost, gpu.FaultReload,
 	}
-	for _, op := range []gpu.Op{gpu.OpClocks, gpu.OpSharing, gpu.OpLock, gpu.OpRead} {
+	for _, op := range []gpu.Op{gpu.OpClocks, gpu.OpSharing, gpu.OpSet, gpu.OpRead} {
 		for _, kind := range kinds {
 			for after := range 2 {
 				fault := gpu.Fault{GPU: 1, Op: op, Kind: kind, After: after}
@@ -227,8 +227,8 @@ func applyWithFault(t *testing.T, fault gpu.Fault) {
 func TestALockThatIsRefusedLeavesNoEntryEvenIfUnlockingIsRefusedToo(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
-	h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpLock, Kind: gpu.FaultPermission},
-		gpu.Fault{GPU: -1, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
+	h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpSet, Kind: gpu.FaultPermission},
+		gpu.Fault{GPU: -1, Op: gpu.OpRelease, Kind: gpu.FaultPermission})
 	if _, err := a.Apply(t.Context(), h.run("r1", 1, slow, 0, 1)); !errors.Is(err, gpu.ErrPermission) {
 		t.Errorf("error %v", err)
 	}
@@ -240,7 +240,7 @@ func TestAnApplyThatCompletesAfterTheHooksDeadlineIsUndone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t, twoGPUs)
 			a := h.started()
-			h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpLock, Kind: gpu.FaultSlow, Delay: delay})
+			h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpSet, Kind: gpu.FaultSlow, Delay: delay})
 			r := h.run("r1", 1, slow, 0, 1)
 			r.Deadline = time.Now().Add(200 * time.Millisecond)
 			got, err := a.Apply(t.Context(), r)
@@ -264,7 +264,7 @@ func TestAnApplyWhoseCallerHasGoneIsUndone(t *testing.T) {
 }
 
 func TestACallThatHangsHoldsNobodyUpAndIsUndoneWhenItComesBack(t *testing.T) {
-	for _, op := range []gpu.Op{gpu.OpLock, gpu.OpRead, gpu.OpSharing, gpu.OpClocks} {
+	for _, op := range []gpu.Op{gpu.OpSet, gpu.OpRead, gpu.OpSharing, gpu.OpClocks} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t, twoGPUs)
 			a := h.started()
@@ -298,7 +298,7 @@ func TestAnUnlockThatHangsKeepsTheEntryUntilItComesBack(t *testing.T) {
 		h := newHost(t, twoGPUs)
 		a := h.started()
 		apply(h, a, "r1", 1, slow, 0)
-		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultSlow, Delay: time.Minute, Count: 1})
+		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpRelease, Kind: gpu.FaultSlow, Delay: time.Minute, Count: 1})
 		if _, err := a.End(t.Context(), 1, "n1"); !errors.Is(err, agent.ErrStuck) {
 			t.Errorf("end: %v", err)
 		}
@@ -372,7 +372,7 @@ func TestASweepSparesAGPUThatWasLockedForARunMeanwhile(t *testing.T) {
 		h := newHost(t, twoGPUs)
 		a := h.started()
 		apply(h, a, "r1", 1, slow, 0)
-		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
+		h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpRelease, Kind: gpu.FaultPermission})
 		end(a, 1) // the entry is kept, for a sweep to try again
 		h.faults.Clear()
 		h.faults.Add(gpu.Fault{GPU: -1, Op: gpu.OpOpen, Kind: gpu.FaultSlow, Delay: time.Second})
@@ -397,7 +397,7 @@ type deafLibrary struct{ gpu.Library }
 
 type deafDevice struct{ gpu.Device }
 
-func (deafDevice) Lock(gpu.Domain, dvfsmodel.MHz) error { return nil }
+func (deafDevice) Set(gpu.Control, gpu.Value) error { return nil }
 
 func (l deafLibrary) Devices() ([]gpu.Device, error) {
 	devices, err := l.Library.Devices()

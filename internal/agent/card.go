@@ -115,14 +115,14 @@ func (c *managedGPU) record(e *Entry, sure bool) {
 	}
 }
 
-// dropUnlocked takes clocks out of the card's entry that the driver didn't lock after all,
-// unless the entry from before names them too.
-func (c *managedGPU) dropUnlocked(before *Entry, free ...gpu.Domain) {
+// dropUnset takes the controls from one up to another out of the card's entry: the driver
+// didn't set them after all. What the entry from before names stays.
+func (c *managedGPU) dropUnset(before *Entry, from, to gpu.Control) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, d := range free {
-		if _, locked := before.held(d); !locked {
-			c.entry = c.entry.without(d)
+	for control := from; control < to; control++ {
+		if _, held := before.held(control); !held {
+			c.entry = c.entry.without(control)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (c *managedGPU) dropUnlocked(before *Entry, free ...gpu.Domain) {
 func (c *managedGPU) isLockedAt(want dvfsmodel.Setting) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.isEntryTrue && c.entry != nil && c.entry.setting() == want
+	return c.isEntryTrue && c.entry != nil && c.entry.Setting() == want
 }
 
 // externalReason is why somebody else is thought to set the card's clocks.
@@ -148,23 +148,30 @@ func (c *managedGPU) clearExternalChange() {
 	c.externalChange, c.strayCount = "", 0
 }
 
-// prior is what is known of a clock that isn't in the journal.
-func (c *managedGPU) prior() Prior {
+// prior is what is known of a control that isn't in the journal: its value where the
+// driver tells it, else whether this agent gave it back.
+func (c *managedGPU) prior(control gpu.Control) (Prior, gpu.Value, error) {
+	if control.TellsPrior() {
+		v, err := call(c, control.Prior)
+		if err != nil {
+			return "", 0, fmt.Errorf("read the %s of %s before it is set: %w", control, c.uuid, err)
+		}
+		return PriorKnown, v, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isUnlocked {
-		return PriorUnlocked
+		return PriorUnlocked, 0, nil
 	}
-	return PriorUnknown
+	return PriorUnknown, 0, nil
 }
 
-// canLock reports whether a clock of the card can be locked.
-func (c *managedGPU) canLock(d gpu.Domain) bool {
+// can reports whether a control of the card can be set.
+func (c *managedGPU) can(control gpu.Control) bool {
 	c.mu.Lock()
 	dev := c.dev
 	c.mu.Unlock()
-	can := dev.Capability()
-	return d == gpu.Core && can.LockCore || d == gpu.Mem && can.LockMem
+	return dev.Capability().Can(control)
 }
 
 // clocks is the card's table, read once.

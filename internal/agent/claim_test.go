@@ -32,7 +32,7 @@ func adaptedRun(t *testing.T, h *host) (a *agent.Agent, step func(n int) error) 
 func TestNoStepLocksAGPUWhoseEntryAnotherProcessRemoved(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100-2022")
 	a, step := adaptedRun(t, h)
-	if err := h.sims[0].Unlock(gpu.Core); err != nil {
+	if err := h.sims[0].Release(gpu.CoreClock); err != nil {
 		t.Fatal(err)
 	}
 	delete(h.journal.names, h.uuids[0]+".json")
@@ -133,7 +133,7 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 func TestARestoreLeavesTheGPUsOfAnotherAgentAlone(t *testing.T) {
 	h := left(t)
 	h.claims = &claims{owners: map[string]*fuse{h.uuids[1]: nil}}
-	if err := h.sims[1].Lock(gpu.Core, 1700); err != nil { // for its job
+	if err := h.sims[1].Set(gpu.CoreClock, 1700); err != nil { // for its job
 		t.Fatal(err)
 	}
 	report := h.restoreBeside()

@@ -51,8 +51,7 @@ func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 		sampler.addCounters(&out, at.Add(-slack))
 	}
 	if r.stepper != nil {
-		out.Lowest, out.Slowdown = dvfsmodel.Setting{Core: r.stepper.lowest(), Mem: r.Setting.Mem},
-			r.stepper.slowdown()
+		out.Lowest, out.Slowdown = r.steppedTo((*clockStepper).lowest), r.stepper.slowdown()
 		if _, believed := sampler.SoFar(); believed && sampler == r.sampler {
 			out.Stays = r.residency.residencies()
 		}

@@ -93,7 +93,7 @@ var scenarios = []scenario{
 		_, _ = a.Stop(context.Background())
 	}},
 	{name: "rollback", play: func(h *host, a *agent.Agent) {
-		h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpLock, Kind: gpu.FaultTransient, After: 1})
+		h.faults.Add(gpu.Fault{GPU: 1, Op: gpu.OpSet, Kind: gpu.FaultTransient, After: 1})
 		apply(h, a, "r1", 1, slow, 0, 1)
 		end(a, 1)
 	}},
@@ -257,7 +257,7 @@ func (h *host) comeBack(a *agent.Agent) {
 	if got := h.locked(3); got != coreLow {
 		h.t.Errorf("the other agent's GPU is locked at %v, it locked it at %v", got, coreLow)
 	}
-	if err := h.sims[3].Unlock(gpu.Core); err != nil { // it is done with it
+	if err := h.sims[3].Release(gpu.CoreClock); err != nil { // it is done with it
 		h.t.Fatal(err)
 	}
 	if got, err := a.Apply(h.t.Context(), h.run("back", 97, slow, 2)); err != nil || !got.Locked ||

@@ -5,12 +5,12 @@
 // can be made to agree after a crash at any moment:
 //
 //   - the open runs, each with what it wants of its GPUs, one file per run;
-//   - the journal, one file per GPU whose clocks this agent may have locked,
-//     written before a clock is touched and removed after it was given back;
+//   - the journal, one file per GPU whose controls ([gpu.Control]) this agent may have
+//     set, written before one is touched and removed after it was given back;
 //   - the GPUs themselves.
 //
 // What a GPU should be at follows from its open runs alone: the fastest of
-// what they want in each domain, and default clocks as soon as one of them
+// what they want of each control, and default clocks as soon as one of them
 // wants those or anything about it went wrong. Every change of a run ends in
 // [Agent] settling its GPUs to that, so that an Epilog, a failed Prolog, the
 // guard and a restore are the same step. Nothing is ever locked that isn't in

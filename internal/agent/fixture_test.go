@@ -228,12 +228,12 @@ type fusedDevice struct {
 	fuse *fuse
 }
 
-func (d fusedDevice) Lock(domain gpu.Domain, f dvfsmodel.MHz) error {
-	return d.fuse.step(func() error { return d.Device.Lock(domain, f) })
+func (d fusedDevice) Set(c gpu.Control, v gpu.Value) error {
+	return d.fuse.step(func() error { return d.Device.Set(c, v) })
 }
 
-func (d fusedDevice) Unlock(domain gpu.Domain) error {
-	return d.fuse.step(func() error { return d.Device.Unlock(domain) })
+func (d fusedDevice) Release(c gpu.Control) error {
+	return d.fuse.step(func() error { return d.Device.Release(c) })
 }
 
 func (d fusedDevice) Read() (r gpu.Reading, err error) {
@@ -363,7 +363,7 @@ func (h *host) hardship() {
 	apply(h, a, "lost", 98, slow, 2)
 	for _, err := range []error{
 		h.sims[2].InjectFault(gpu.FaultLost),
-		h.sims[3].Lock(gpu.Core, coreLow.Core),
+		h.sims[3].Set(gpu.CoreClock, gpu.Value(coreLow.Core)),
 	} {
 		if err != nil {
 			h.t.Fatal(err)
@@ -399,15 +399,15 @@ func (h *host) reboot(folder bool) {
 // locked is what a GPU is really locked at.
 func (h *host) locked(i int) dvfsmodel.Setting {
 	h.t.Helper()
-	core, err := h.sims[i].Locked(gpu.Core)
-	if err != nil {
-		h.t.Fatal(err)
+	var s dvfsmodel.Setting
+	for c := range gpu.NumControls {
+		v, err := h.sims[i].Held(c)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		c.Put(&s, v)
 	}
-	mem, err := h.sims[i].Locked(gpu.Mem)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return dvfsmodel.Setting{Core: core, Mem: mem}
+	return s
 }
 
 func (h *host) wantLocked(want ...dvfsmodel.Setting) {

@@ -107,7 +107,7 @@ func (a *Agent) free(ctx context.Context, c *managedGPU) error {
 			return err
 		}
 	}
-	if err := a.unlockAll(c); err != nil {
+	if err := a.giveBackAll(c); err != nil {
 		return err
 	}
 	c.record(nil, true)

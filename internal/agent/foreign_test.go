@@ -78,7 +78,7 @@ func TestAForeignFileDoesNotTouchGPUsThatRunsHold(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
 	apply(h, a, "r1", 1, slow, 0)
-	if err := h.sims[1].Lock(gpu.Core, 1700); err != nil {
+	if err := h.sims[1].Set(gpu.CoreClock, 1700); err != nil {
 		t.Fatal(err)
 	}
 	h.journal.put("journal.json", strings.Join(h.uuids, " "))

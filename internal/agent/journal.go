@@ -19,127 +19,185 @@ const schema = 1
 // errForeign tells that a file isn't one this version wrote.
 var errForeign = errors.New("not written by this version")
 
-// Prior is what is known of a clock from before it was locked.
+// Prior is what is known of a control from before it was set.
 type Prior string
 
-// NVML doesn't tell what is locked, so that a clock is known to have been free
+// NVML doesn't tell what a clock is locked at, so that it is known to have been free
 // only where this agent freed it.
 const (
 	PriorUnlocked Prior = "unlocked"
 	PriorUnknown  Prior = "unknown"
+	PriorKnown    Prior = "known" // the driver told the value
 )
 
-// HeldClock is one clock that the agent may have locked.
-type HeldClock struct {
-	MHz   dvfsmodel.MHz `json:"locked_mhz"`
-	Prior Prior         `json:"prior"`
-	Since time.Time     `json:"since"` // when it was first locked
-	// When it was locked at MHz; later changes for the same run aren't written down.
+// Held is one control that the agent may have set.
+type Held struct {
+	Value      gpu.Value `json:"-"`
+	Prior      Prior     `json:"prior"`
+	PriorValue gpu.Value `json:"prior_value,omitzero"` // where it is known
+	Since      time.Time `json:"since"`                // when it was first set
+	// When it was set to Value; later changes for the same run aren't written down.
 	At  time.Time `json:"at"`
 	Run string    `json:"run"`
 	Job uint32    `json:"job"`
 }
 
-// Entry is the journal's file of one GPU. While it is there, the clocks named
-// in it may be locked.
+// Entry is the journal's file of one GPU. While it is there, the controls named
+// in it may be set.
 type Entry struct {
-	Schema  int                  `json:"schema"`
-	UUID    string               `json:"uuid"`
-	Bus     string               `json:"bus"`
-	Model   string               `json:"model"`
-	Boot    string               `json:"boot_id"`
-	Driver  string               `json:"driver"`
-	Domains map[string]HeldClock `json:"domains"` // by the domain's name
+	Schema   int                  `json:"schema"`
+	UUID     string               `json:"uuid"`
+	Bus      string               `json:"bus"`
+	Model    string               `json:"model"`
+	Boot     string               `json:"boot_id"`
+	Driver   string               `json:"driver"`
+	Controls map[gpu.Control]Held `json:"-"`
 }
 
-// domains are the clocks in the order in which they are locked.
-var domains = [...]gpu.Domain{gpu.Core, gpu.Mem}
-
-// held is what the entry says of a clock.
-func (e *Entry) held(d gpu.Domain) (HeldClock, bool) {
+// held is what the entry says of a control.
+func (e *Entry) held(control gpu.Control) (Held, bool) {
 	if e == nil {
-		return HeldClock{}, false
+		return Held{}, false
 	}
-	h, ok := e.Domains[d.String()]
+	h, ok := e.Controls[control]
 	return h, ok
 }
 
-// with is the entry after the clocks of a setting were locked, too. What was
-// there before the first lock is kept.
-func (e *Entry) with(want dvfsmodel.Setting, at time.Time, prior Prior, run *live.Run) *Entry {
+// with is the entry after the controls of a setting were set, too. What was
+// there before they were first set is kept, and asked for where it isn't known yet.
+func (e *Entry) with(
+	want dvfsmodel.Setting, at time.Time, prior func(gpu.Control) (Prior, gpu.Value, error), run *live.Run,
+) (*Entry, error) {
 	next := *e
-	next.Domains = maps.Clone(e.Domains)
-	if next.Domains == nil {
-		next.Domains = make(map[string]HeldClock, len(domains))
-	}
-	for _, d := range domains {
-		f := clockOf(want, d)
-		if f == 0 {
+	next.Controls = make(map[gpu.Control]Held, gpu.NumControls)
+	maps.Copy(next.Controls, e.Controls)
+	for control := range gpu.NumControls {
+		v := control.Of(want)
+		if v == 0 {
 			continue
 		}
-		h, locked := e.held(d)
-		if !locked {
-			h.Prior, h.Since = prior, at
+		h, held := e.held(control)
+		if !held {
+			var err error
+			if h.Prior, h.PriorValue, err = prior(control); err != nil {
+				return nil, err
+			}
+			h.Since = at
 		}
-		h.MHz, h.At, h.Run, h.Job = f, at, run.ID, run.Job
-		next.Domains[d.String()] = h
+		h.Value, h.At, h.Run, h.Job = v, at, run.ID, run.Job
+		next.Controls[control] = h
 	}
-	return &next
+	return &next, nil
 }
 
-// hasExactly reports whether the entry has exactly the clocks that a setting locks, for
+// hasExactly reports whether the entry has exactly the controls that a setting sets, for
 // this run. Then it need not be written again when they only change their values:
 // a restart gives them back whatever these are.
 func (e *Entry) hasExactly(want dvfsmodel.Setting, run *live.Run) bool {
-	for _, d := range domains {
-		h, locked := e.held(d)
-		if locked != (clockOf(want, d) != 0) || locked && h.Run != run.ID {
+	for control := range gpu.NumControls {
+		h, held := e.held(control)
+		if held != (control.Of(want) != 0) || held && h.Run != run.ID {
 			return false
 		}
 	}
 	return true
 }
 
-// without is the entry less one clock.
-func (e *Entry) without(d gpu.Domain) *Entry {
+// without is the entry less one control.
+func (e *Entry) without(control gpu.Control) *Entry {
 	next := *e
-	next.Domains = maps.Clone(e.Domains)
-	delete(next.Domains, d.String())
+	next.Controls = maps.Clone(e.Controls)
+	delete(next.Controls, control)
 	return &next
 }
 
-// setting is what the entry's clocks are locked at.
-func (e *Entry) setting() dvfsmodel.Setting {
-	core, _ := e.held(gpu.Core)
-	mem, _ := e.held(gpu.Mem)
-	return dvfsmodel.Setting{Core: core.MHz, Mem: mem.MHz}
+// Setting is what the entry's controls are set to.
+func (e *Entry) Setting() dvfsmodel.Setting {
+	var s dvfsmodel.Setting
+	for control, h := range e.Controls {
+		control.Put(&s, h.Value)
+	}
+	return s
+}
+
+// entryFile is an entry as its file has it: the controls are "domains", by their keys.
+type entryFile struct {
+	Entry
+	Domains map[string]heldFile `json:"domains"`
+}
+
+// heldFile is a control in the file. Clocks, of which alone there were journals at first,
+// have their value under a key of their own.
+type heldFile struct {
+	LockedMHz gpu.Value `json:"locked_mhz,omitzero"`
+	Value     gpu.Value `json:"value,omitzero"` // of other controls, in their units
+	Held
+}
+
+// value is where the file has a control's value.
+func (h *heldFile) value(control gpu.Control) *gpu.Value {
+	if control.Unit() == "MHz" {
+		return &h.LockedMHz
+	}
+	return &h.Value
+}
+
+// encode writes the journal's file of a GPU.
+func (e *Entry) encode() ([]byte, error) {
+	file := entryFile{Entry: *e, Domains: make(map[string]heldFile, len(e.Controls))}
+	for control, h := range e.Controls {
+		one := heldFile{Held: h}
+		*one.value(control) = h.Value
+		file.Domains[control.Key()] = one
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		return nil, fmt.Errorf("journal of %s: %w", e.UUID, err)
+	}
+	return data, nil
 }
 
 // decodeEntry reads the journal's file of a GPU.
 func decodeEntry(uuid string, data []byte) (*Entry, error) {
-	var e Entry
-	if err := decodeStrict(data, &e); err != nil {
+	var file entryFile
+	if err := decodeStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("journal of %s: %w: %w", uuid, errForeign, err)
 	}
+	e := &file.Entry
 	switch {
 	case e.Schema != schema:
 		return nil, fmt.Errorf("journal of %s: %w: schema %d", uuid, errForeign, e.Schema)
 	case e.UUID != uuid:
 		return nil, fmt.Errorf("journal of %s: %w: names another GPU", uuid, errForeign)
 	}
-	known := 0
-	for _, d := range domains {
-		if h, ok := e.held(d); ok {
-			known++
-			if !(h.MHz > 0) || h.Prior != PriorUnlocked && h.Prior != PriorUnknown {
-				return nil, fmt.Errorf("journal of %s: %w: %s clock", uuid, errForeign, d)
-			}
+	e.Controls = make(map[gpu.Control]Held, len(file.Domains))
+	for control := range gpu.NumControls {
+		one, ok := file.Domains[control.Key()]
+		if !ok {
+			continue
 		}
+		h := one.Held
+		h.Value = *one.value(control)
+		if !h.isValid() || h.Value != max(one.LockedMHz, one.Value) {
+			return nil, fmt.Errorf("journal of %s: %w: %s", uuid, errForeign, control)
+		}
+		e.Controls[control] = h
 	}
-	if known == 0 || known != len(e.Domains) {
+	if len(e.Controls) == 0 || len(e.Controls) != len(file.Domains) {
 		return nil, fmt.Errorf("journal of %s: %w: domains", uuid, errForeign)
 	}
-	return &e, nil
+	return e, nil
+}
+
+// isValid reports whether an agent can have written it.
+func (h *Held) isValid() bool {
+	switch h.Prior {
+	case PriorUnlocked, PriorUnknown:
+		return h.Value > 0 && h.PriorValue == 0
+	case PriorKnown:
+		return h.Value > 0 && h.PriorValue > 0
+	}
+	return false
 }
 
 // journal is the folder of entries.
@@ -147,9 +205,9 @@ type journal struct{ folder FS }
 
 // put writes an entry, durably when it returns without an error.
 func (j journal) put(e *Entry) error {
-	data, err := json.Marshal(e)
+	data, err := e.encode()
 	if err != nil {
-		return fmt.Errorf("journal of %s: %w", e.UUID, err)
+		return err
 	}
 	if err := putFile(j.folder, e.UUID, data); err != nil {
 		return fmt.Errorf("journal of %s: %w", e.UUID, err)

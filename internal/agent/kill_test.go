@@ -145,9 +145,9 @@ func wantAllFree(t *testing.T, library *gpu.SimLibrary) {
 		t.Fatal(err)
 	}
 	for i, s := range sims {
-		for _, d := range []gpu.Domain{gpu.Core, gpu.Mem} {
-			if f, err := s.Locked(d); err != nil || f != 0 {
-				t.Fatalf("the %s clock of GPU %d is left at %v, %v", d, i, float64(f), err)
+		for c := range gpu.NumControls {
+			if v, err := s.Held(c); err != nil || v != 0 {
+				t.Fatalf("the %s of GPU %d is left at %v, %v", c, i, float64(v), err)
 			}
 		}
 	}

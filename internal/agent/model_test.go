@@ -158,7 +158,7 @@ func TestFaultsAtRandomLeaveNothingLockedOnceTheyAreGone(t *testing.T) {
 				h.faults.Add(gpu.Fault{
 					GPU: rapid.IntRange(-1, 1).Draw(t, "gpu"),
 					Op: rapid.SampledFrom([]gpu.Op{
-						gpu.OpOpen, gpu.OpClocks, gpu.OpLock, gpu.OpUnlock, gpu.OpRead, gpu.OpSharing,
+						gpu.OpOpen, gpu.OpClocks, gpu.OpSet, gpu.OpRelease, gpu.OpRead, gpu.OpSharing,
 					}).Draw(t, "op"),
 					Kind: rapid.SampledFrom([]gpu.FaultKind{
 						gpu.FaultPermission, gpu.FaultUnsupported, gpu.FaultTransient, gpu.FaultReload,

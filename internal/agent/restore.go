@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/epplan/epplan/internal/gpu"
 )
 
 // EntryResult is what became of a journal entry.
@@ -151,7 +153,7 @@ func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored
 // the agent may be about to lock again, and a lock must not be without one. Word of it
 // is left first, so that the agent, which looks after each lock, finds it.
 func (a *Agent) replayBeside(c *managedGPU) Restored {
-	err := errors.Join(a.journal.noteReturned(c.uuid), a.unlockAll(c))
+	err := errors.Join(a.journal.noteReturned(c.uuid), a.giveBackAll(c))
 	if err != nil {
 		return Restored{UUID: c.uuid, Result: EntryKept, Err: err}
 	}
@@ -200,17 +202,23 @@ func (a *Agent) dropEntry(c *managedGPU, uuid string) Restored {
 // keeps the file: it may be read the next time.
 func (a *Agent) replayUnread(c *managedGPU, uuid string, err error) Restored {
 	if c != nil {
-		err = errors.Join(err, a.unlockAll(c))
+		err = errors.Join(err, a.giveBackAll(c))
 	}
 	return Restored{UUID: uuid, Result: EntryKept, Err: err}
 }
 
-// unlockAll gives back whatever the card can lock.
-func (a *Agent) unlockAll(c *managedGPU) error {
+// giveBackAll gives back whatever the card can set, to what its entry has of before. What
+// the entry doesn't name may be locked nevertheless, unless the driver would have told.
+func (a *Agent) giveBackAll(c *managedGPU) error {
+	entry := c.journalled()
 	var err error
-	for _, d := range domains {
-		_, unlocking := a.unlock(c, d)
-		err = errors.Join(err, unlocking)
+	for control := range gpu.NumControls {
+		held, ok := entry.held(control)
+		if entry != nil && !ok && control.TellsPrior() {
+			continue
+		}
+		_, giving := a.giveBack(c, control, held)
+		err = errors.Join(err, giving)
 	}
 	return err
 }

@@ -84,14 +84,14 @@ func TestAForeignFileInTheJournalIsMovedAsideAndNamed(t *testing.T) {
 func TestARebootDropsEntriesWithoutTouchingTheGPU(t *testing.T) {
 	h := left(t)
 	h.reboot(false)
-	if err := h.sims[0].Lock(gpu.Core, 1700); err == nil {
+	if err := h.sims[0].Set(gpu.CoreClock, 1700); err == nil {
 		t.Fatal("a stale handle locked")
 	}
 	fresh, err := h.library.Sims()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fresh[0].Lock(gpu.Core, 1700); err != nil { // the administrator's own, at boot
+	if err := fresh[0].Set(gpu.CoreClock, 1700); err != nil { // the administrator's own, at boot
 		t.Fatal(err)
 	}
 	report, err := h.agent(nil).Start(t.Context())
@@ -148,7 +148,7 @@ func TestAGPUThatIsNotThereKeepsItsEntry(t *testing.T) {
 
 func TestRefusedUnlocksKeepTheEntryAndSayIt(t *testing.T) {
 	h := left(t)
-	h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpUnlock, Kind: gpu.FaultPermission})
+	h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpRelease, Kind: gpu.FaultPermission})
 	a := h.agent(nil)
 	report, err := a.Start(t.Context())
 	if err != nil || fates(report)[h.uuids[0]] != agent.EntryKept ||

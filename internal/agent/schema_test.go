@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,10 +34,10 @@ func TestAJournalOfSchema1IsGivenBack(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	kept(t, h.journal, "journal1")
 	for _, sim := range h.sims {
-		if err := sim.Lock(gpu.Core, slow.Core); err != nil {
+		if err := sim.Set(gpu.CoreClock, gpu.Value(slow.Core)); err != nil {
 			t.Fatal(err)
 		}
-		if err := sim.Lock(gpu.Mem, slow.Mem); err != nil {
+		if err := sim.Set(gpu.MemClock, gpu.Value(slow.Mem)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,6 +48,46 @@ func TestAJournalOfSchema1IsGivenBack(t *testing.T) {
 		t.Errorf("%v, want %v; %v", got, want, err)
 	}
 	h.wantFree()
+}
+
+// What the driver told of a control before it was set is what it is given back to.
+func TestAKnownValueFromBeforeIsRestored(t *testing.T) {
+	for name, restore := range map[string]func(*host) error{
+		"by the agent": func(h *host) error {
+			_, err := h.agent(nil).Start(t.Context())
+			return err
+		},
+		"beside an agent": func(h *host) error {
+			h.claims = &claims{owners: map[string]*fuse{}}
+			a := h.started()
+			h.journal.put(h.uuids[0]+".json", knownPrior(h))
+			_ = h.restoreBeside()
+			_, err := a.Stop(t.Context())
+			return err
+		},
+	} {
+		h := newHost(t, twoGPUs)
+		h.journal.put(h.uuids[0]+".json", knownPrior(h))
+		if err := h.sims[0].Set(gpu.CoreClock, 1600); err != nil {
+			t.Fatal(err)
+		}
+		if err := restore(h); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if v, err := h.sims[0].Held(gpu.CoreClock); err != nil || v != 1700 {
+			t.Errorf("%s: core clock at %v, %v, want 1700", name, float64(v), err)
+		}
+		if left := h.journal.files(".json"); len(left) > 0 {
+			t.Errorf("%s: left in the journal: %v", name, left)
+		}
+	}
+}
+
+// knownPrior is an entry of the first GPU whose core clock was at 1700 MHz before.
+func knownPrior(h *host) string {
+	return fmt.Sprintf(`{"schema":1,"uuid":%q,"bus":"","model":"","boot_id":%q,"driver":"driver-1",`+
+		`"domains":{"core":{"locked_mhz":1600,"prior":"known","prior_value":1700,`+
+		`"since":"2000-01-01T00:03:00Z","at":"2000-01-01T00:03:00Z","run":"r1","job":1}}}`, h.uuids[0], h.boot)
 }
 
 // An agent that is upgraded while jobs run closes their runs, and hands over those that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,29 +15,21 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// clockOf is a setting's clock of a domain.
-func clockOf(s dvfsmodel.Setting, d gpu.Domain) dvfsmodel.MHz {
-	if d == gpu.Mem {
-		return s.Mem
-	}
-	return s.Core
-}
-
-// faster is the setting of the faster clocks of two; the default is the fastest.
+// faster is the setting of the greater values of two; the default is the fastest.
 func faster(s, t dvfsmodel.Setting) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: fasterClock(s.Core, t.Core), Mem: fasterClock(s.Mem, t.Mem)}
-}
-
-// fasterClock is the faster of two clocks, of which 0 is the default.
-func fasterClock(f, g dvfsmodel.MHz) dvfsmodel.MHz {
-	if f == 0 || g == 0 {
-		return 0
+	for control := range gpu.NumControls {
+		v, w := control.Of(s), control.Of(t)
+		if v == 0 || w == 0 {
+			control.Put(&s, 0)
+			continue
+		}
+		control.Put(&s, max(v, w))
 	}
-	return max(f, g)
+	return s
 }
 
-// supports reports whether a table has a setting. A clock at its default goes with
-// any.
+// supports reports whether a table has a setting's clocks, of which the memory clock
+// restricts the core clock. One at its default goes with any.
 func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
 	for i, mem := range table.Mem {
 		if s.Mem != 0 && s.Mem != mem {
@@ -179,26 +172,29 @@ func (a *Agent) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) err
 			return err
 		}
 	}
-	next := entry.with(want, time.Now(), c.prior(), run)
+	next, err := entry.with(want, time.Now(), c.prior, run)
+	if err != nil {
+		return err
+	}
 	if !entry.hasExactly(want, run) {
 		if err := a.journal.put(next); err != nil {
 			return errors.Join(err, a.removeFailedEntry(c))
 		}
 	}
 	c.record(next, false)
-	for i, d := range domains {
-		if clockOf(want, d) != 0 {
-			if err := a.lock(c, d, clockOf(want, d), entry); err != nil {
-				c.dropUnlocked(entry, domains[i+1:]...)
+	for control := range gpu.NumControls {
+		if v := control.Of(want); v != 0 {
+			if err := a.set(c, control, v, entry); err != nil {
+				c.dropUnset(entry, control+1, gpu.NumControls)
 				return err
 			}
 			continue
 		}
-		if _, locked := next.held(d); locked {
-			if _, err := a.unlock(c, d); err != nil {
+		if held, ok := next.held(control); ok {
+			if _, err := a.giveBack(c, control, held); err != nil {
 				return err
 			}
-			next = next.without(d)
+			next = next.without(control)
 			if err := a.journal.put(next); err != nil {
 				return err
 			}
@@ -220,19 +216,19 @@ func (a *Agent) removeFailedEntry(c *managedGPU) error {
 	return a.journal.retire(c.uuid)
 }
 
-// lock locks one clock. A refusal leaves the clock as it was: where it wasn't
-// locked before, there is nothing to give back.
-func (a *Agent) lock(c *managedGPU, d gpu.Domain, f dvfsmodel.MHz, before *Entry) error {
+// set sets one control. A refusal leaves it as it was: where it wasn't set before,
+// there is nothing to give back.
+func (a *Agent) set(c *managedGPU, control gpu.Control, v gpu.Value, before *Entry) error {
 	c.noteWrite()
-	err := c.callDriver(func(dev gpu.Device) error { return dev.Lock(d, f) })
+	err := c.callDriver(func(dev gpu.Device) error { return dev.Set(control, v) })
 	c.noteAnswer(err)
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
-		c.dropUnlocked(before, d)
+		c.dropUnset(before, control, control+1)
 	}
-	return fmt.Errorf("lock the %s clock of %s at %v MHz: %w", d, c.uuid, float64(f), err)
+	return fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
 }
 
 // noteAnswer notes what the driver said to a lock.
@@ -248,11 +244,10 @@ func (c *managedGPU) noteAnswer(err error) {
 const (
 	settleTime = 40 * time.Millisecond // that a GPU may take to come down to a lock
 	checkEvery = 5 * time.Millisecond  // one look at it and the next
-	tolerance  = dvfsmodel.MHz(20)     // by which a running clock may read above a lock
 )
 
 // verify reads whether a card runs no faster than it was locked at. That is
-// all that can be read of a lock.
+// all that can be read of a lock on a clock.
 func verify(c *managedGPU, want dvfsmodel.Setting) error {
 	last := time.Now().Add(settleTime)
 	for {
@@ -260,21 +255,53 @@ func verify(c *managedGPU, want dvfsmodel.Setting) error {
 		if err != nil {
 			return fmt.Errorf("look at the clocks of %s: %w", c.uuid, err)
 		}
-		if !isAbove(r.Core, want.Core) && !isAbove(r.Mem, want.Mem) {
+		if !isAbove(&r, want) {
 			return nil
 		}
 		if !time.Now().Before(last) {
-			return fmt.Errorf("look at the clocks of %s: run at %v,%v MHz, locked at %v,%v MHz",
-				c.uuid, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
+			runs, locked := shownValues(&r, want)
+			return fmt.Errorf("look at the clocks of %s: run at %s, locked at %s", c.uuid, runs, locked)
 		}
 		<-time.After(checkEvery)
 	}
 }
 
-// isAbove reports whether a running clock is above a locked one.
-func isAbove(running, locked dvfsmodel.MHz) bool { return locked > 0 && running > locked+tolerance }
+// isAbove reports whether a reading shows a control above what it is set to.
+func isAbove(r *gpu.Reading, want dvfsmodel.Setting) bool {
+	for control := range gpu.NumControls {
+		v, tolerance, ok := control.Shown(r)
+		if set := control.Of(want); ok && set > 0 && v > set+tolerance {
+			return true
+		}
+	}
+	return false
+}
 
-// release gives back all clocks that the card's entry names, then removes the
+// shownValues are what a reading shows of controls and what they are set to, in words such
+// as "945,877 MHz".
+func shownValues(r *gpu.Reading, want dvfsmodel.Setting) (runs, set string) {
+	var running, wanted strings.Builder
+	unit := ""
+	for control := range gpu.NumControls {
+		v, _, ok := control.Shown(r)
+		if !ok {
+			continue
+		}
+		between := ""
+		switch {
+		case unit == control.Unit():
+			between = ","
+		case unit != "":
+			between = " " + unit + ", "
+		}
+		unit = control.Unit()
+		fmt.Fprintf(&running, "%s%v", between, float64(v))
+		fmt.Fprintf(&wanted, "%s%v", between, float64(control.Of(want)))
+	}
+	return running.String() + " " + unit, wanted.String() + " " + unit
+}
+
+// release gives back all controls that the card's entry names, then removes the
 // entry. What can't be given back stays in it. The caller has the card's turn.
 func (a *Agent) release(c *managedGPU) (note string, err error) {
 	entry := c.journalled()
@@ -282,12 +309,13 @@ func (a *Agent) release(c *managedGPU) (note string, err error) {
 		return "", nil
 	}
 	c.record(entry, false)
-	for _, d := range domains {
-		if _, locked := entry.held(d); !locked {
+	for control := range gpu.NumControls {
+		held, ok := entry.held(control)
+		if !ok {
 			continue
 		}
-		said, unlocking := a.unlock(c, d)
-		note, err = joinNotes(note, said), errors.Join(err, unlocking)
+		said, giving := a.giveBack(c, control, held)
+		note, err = joinNotes(note, said), errors.Join(err, giving)
 	}
 	if err != nil {
 		return note, err
@@ -302,27 +330,32 @@ func (a *Agent) release(c *managedGPU) (note string, err error) {
 	return note, nil
 }
 
-// unlock gives one clock back. One that the GPU can't lock is free. A stale
-// handle is opened anew, and a fault that may mend is tried once more.
-func (a *Agent) unlock(c *managedGPU, d gpu.Domain) (note string, err error) {
+// giveBack gives one control back: to the value from before where that is known, else to
+// the driver. One that the GPU can't set is free. A stale handle is opened anew, and a
+// fault that may mend is tried once more.
+func (a *Agent) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
+	back := func(dev gpu.Device) error { return dev.Release(control) }
+	if held.Prior == PriorKnown {
+		back = func(dev gpu.Device) error { return dev.Set(control, held.PriorValue) }
+	}
 	for range 2 {
 		c.noteWrite()
-		err = c.callDriver(func(dev gpu.Device) error { return dev.Unlock(d) })
+		err = c.callDriver(back)
 		switch {
 		case err == nil:
 			return note, nil
-		case errors.Is(err, gpu.ErrNotSupported) && !c.canLock(d):
-			return "its " + d.String() + " clock can't be locked", nil
+		case errors.Is(err, gpu.ErrNotSupported) && !c.can(control):
+			return "its " + control.String() + " can't be locked", nil
 		case errors.Is(err, gpu.ErrReloaded):
 			note = "the driver was reloaded since"
 			if opening := a.open(); opening != nil {
 				return note, errors.Join(err, opening)
 			}
 		case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrPermission), errors.Is(err, ErrStuck):
-			return "", fmt.Errorf("unlock the %s clock of %s: %w", d, c.uuid, err)
+			return "", fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
 		}
 	}
-	return note, fmt.Errorf("unlock the %s clock of %s: %w", d, c.uuid, err)
+	return note, fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
 }
 
 // joinNotes are two notes in one, without saying anything twice.

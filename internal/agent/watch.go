@@ -204,8 +204,8 @@ func (c *managedGPU) checkExternalChange(r *gpu.Reading) error {
 	if c.entry == nil || !c.isEntryTrue || c.externalChange != "" {
 		return nil
 	}
-	want := c.entry.setting()
-	if !isExternalClock(r, r.Core, want.Core) && !isExternalClock(r, r.Mem, want.Mem) {
+	want := c.entry.Setting()
+	if !isExternal(r, want) {
 		c.strayCount = 0
 		return nil
 	}
@@ -215,14 +215,20 @@ func (c *managedGPU) checkExternalChange(r *gpu.Reading) error {
 	if c.strayCount < externalSamples || r.At.Sub(c.firstStray) < externalFor {
 		return nil
 	}
-	c.externalChange = fmt.Sprintf("%s runs at %v,%v MHz, was locked at %v,%v MHz",
-		c.uuid, float64(r.Core), float64(r.Mem), float64(want.Core), float64(want.Mem))
+	runs, locked := shownValues(r, want)
+	c.externalChange = fmt.Sprintf("%s runs at %s, was locked at %s", c.uuid, runs, locked)
 	return fmt.Errorf("%w: %s", ErrExternalChange, c.externalChange)
 }
 
-// isExternalClock reports whether a running clock can't come from the lock: above it, or
-// below it under load without a reason to throttle.
-func isExternalClock(r *gpu.Reading, running, locked dvfsmodel.MHz) bool {
+// isExternal reports whether what a reading shows of a control can't come from the lock: it
+// is above it, or below it under load without a reason to throttle.
+func isExternal(r *gpu.Reading, want dvfsmodel.Setting) bool {
 	loaded := r.Utilisation > 0 && r.Throttle&(throttling|gpu.ThrottleIdle) == 0
-	return isAbove(running, locked) || loaded && running > 0 && running < locked-tolerance
+	for control := range gpu.NumControls {
+		v, tolerance, ok := control.Shown(r)
+		if ok && loaded && v > 0 && v < control.Of(want)-tolerance {
+			return true
+		}
+	}
+	return isAbove(r, want)
 }

@@ -165,7 +165,7 @@ func TestAnUnlockBySomebodyElseIsNoticedToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		apply(h, a, "r1", 1, slow, 0)
-		if err := errors.Join(h.sims[0].Unlock(gpu.Core), h.sims[0].Unlock(gpu.Mem)); err != nil {
+		if err := errors.Join(h.sims[0].Release(gpu.CoreClock), h.sims[0].Release(gpu.MemClock)); err != nil {
 			t.Fatal(err)
 		}
 		sleep(10 * time.Second)

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -56,7 +57,7 @@ func TestNodesOfOneRunAreDecidedAlikeWhateverHappensInBetween(t *testing.T) {
 				r.t.Error("there was no refit")
 			}
 		},
-		"no model": func(r *rig) { _ = r.UseModel(context.Background(), r.key(), 0, "") },
+		"no model": func(r *rig) { _ = r.useModel(r.key(), 0, "") },
 		"a reload": func(r *rig) {
 			_ = r.Reload(func() (*Settings, error) { return settings(r.t, mode(live.Observe)), nil })
 		},
@@ -199,7 +200,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		}
 	}
 	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "", 204: ""} {
-		view, err := r.Job(context.Background(), id)
+		view, err := r.query.Job(context.Background(), query.InProcess(), id)
 		if err != nil || view.Job.ArrayID != want {
 			t.Errorf("job %d: %+v, %v, want array id %q", id, view, err, want)
 		}
@@ -213,7 +214,7 @@ func TestADecisionIsForgottenWithItsRun(t *testing.T) {
 		d := r.decide(onNode(node))
 		r.record(r.ran(d, onNode(node).RunID, memoryBound()), 0)
 	}
-	if n := r.Status(context.Background()).Decided; n != 0 {
+	if n := r.status().Decided; n != 0 {
 		t.Errorf("%d decisions are kept", n)
 	}
 	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)

@@ -120,7 +120,7 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 		}
 		r.flush()
 	}
-	var status Status
+	var status epdapi.ControllerStatus
 	if c.call(http.MethodGet, "/v1/status", nil, &status) != http.StatusOK || status.Decisions != 3 ||
 		status.Applied != 2 ||
 		status.Outcomes != 6 || status.Models != 1 || status.Jobs != 3 || status.Decided != 0 {
@@ -136,7 +136,7 @@ func TestAJobGoesFromSubmissionToItsOutcomeOverASocket(t *testing.T) {
 		len(job.Decisions) != 1 || len(job.Outcomes) != 1 {
 		t.Errorf("%+v", job)
 	}
-	var models struct{ Models []ModelStanding }
+	var models struct{ Models []epdapi.ModelStatus }
 	if c.call(http.MethodGet, "/v1/models", nil, &models) != http.StatusOK || len(models.Models) != 1 ||
 		models.Models[0].Version == 0 {
 		t.Errorf("%+v", models)
@@ -165,7 +165,7 @@ func TestSavingsCompareTheArmsOfEachWorkload(t *testing.T) {
 			t.Fatal(status)
 		}
 	}
-	var s Savings
+	var s epdapi.Savings
 	if c.call(http.MethodGet, "/v1/savings", nil, &s) != http.StatusOK || s.Workloads != 1 ||
 		s.GPU.Runs != 4 ||
 		s.GPU.SavedJ != 80 || !(s.GPU.LowJ < 80 && s.GPU.LowJ > 60 && s.GPU.HighJ > 80) ||
@@ -233,7 +233,7 @@ func TestHostileRequestsAreRefusedAndChangeNothing(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", path, status, want)
 		}
 	}
-	if s := r.Status(context.Background()); s.Decisions != 1 || s.Outcomes != 0 {
+	if s := r.status(); s.Decisions != 1 || s.Outcomes != 0 {
 		t.Errorf("something was done: %+v", s)
 	}
 }
@@ -266,7 +266,7 @@ func TestHostileTextsOfUsersHaveNoEffectButAWarning(t *testing.T) {
 		}
 	}
 	r.flush()
-	if s := r.Status(context.Background()); s.Lost != 0 || s.Trouble != "" {
+	if s := r.status(); s.Lost != 0 || s.Trouble != "" {
 		t.Errorf("%+v", s)
 	}
 }

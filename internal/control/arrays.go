@@ -3,7 +3,6 @@ package control
 import (
 	"fmt"
 
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/slurm"
 )
@@ -26,12 +25,4 @@ func (c *Controller) numberOf(text string) (slurm.JobID, error) {
 		return id, nil
 	}
 	return 0, fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
-}
-
-// addArrayID adds which task of an array a job is that Slurm lists.
-func (c *Controller) addArrayID(j *epdapi.Job) {
-	live := c.jobs.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
-	if live != nil && live.Submitted == j.Submitted.Unix() {
-		j.ArrayID = live.ArrayID()
-	}
 }

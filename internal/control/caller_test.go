@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	words "github.com/epplan/epplan/internal/predict/source"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -24,19 +25,19 @@ import (
 
 // The tiers, and callers of each.
 var (
-	root     = Caller{UID: 0, Name: "root", All: true, Control: true}
-	operator = Caller{UID: 500, Name: "olga", All: true}
-	ada      = Caller{UID: 1000, Name: "ada"}
-	bob      = Caller{UID: 1001, Name: "bob"}
-	nameless = Caller{UID: 4242}
+	root     = query.Caller{UID: 0, Name: "root", All: true, Control: true}
+	operator = query.Caller{UID: 500, Name: "olga", All: true}
+	ada      = query.Caller{UID: 1000, Name: "ada"}
+	bob      = query.Caller{UID: 1001, Name: "bob"}
+	nameless = query.Caller{UID: 4242}
 )
 
 // callAs makes a request of a caller and decodes the answer, if it is wanted.
-func (r *rig) callAs(who *Caller, method, path, body string, into any) int {
+func (r *rig) callAs(who *query.Caller, method, path, body string, into any) int {
 	r.t.Helper()
 	ctx := context.Background()
 	if who != nil {
-		ctx = As(ctx, *who)
+		ctx = query.As(ctx, *who)
 	}
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	answer := httptest.NewRecorder()
@@ -91,7 +92,7 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 	if len(routes) != len(want) {
 		t.Errorf("%d routes, want %d: say here who may use a new one", len(routes), len(want))
 	}
-	callers := map[string]*Caller{"control": &root, "operator": &operator, "user": &ada, "in process": nil}
+	callers := map[string]*query.Caller{"control": &root, "operator": &operator, "user": &ada, "in process": nil}
 	for _, to := range routes {
 		tiers, known := want[to.pattern]
 		if !known {
@@ -108,7 +109,7 @@ func TestEveryRouteIsOpenToItsTiersAlone(t *testing.T) {
 			}
 		}
 	}
-	if s := r.Status(t.Context()); s.Decisions != 0 || s.Submissions != 0 {
+	if s := r.status(); s.Decisions != 0 || s.Submissions != 0 {
 		t.Errorf("something was done: %+v", s)
 	}
 }
@@ -130,7 +131,7 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 	r := withJobs(t)
 	for _, tc := range []struct {
 		name string
-		who  *Caller
+		who  *query.Caller
 		path string
 		ids  []int64
 	}{
@@ -139,10 +140,10 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 		{"ada asks for hers", &ada, "/v1/jobs?user=ada", []int64{1}},
 		{"ada by partition", &ada, "/v1/jobs?partition=gpu", []int64{1}},
 		{"bob", &bob, "/v1/jobs", []int64{2}},
-		{"a stranger", &Caller{UID: 77, Name: "eve"}, "/v1/jobs", nil},
+		{"a stranger", &query.Caller{UID: 77, Name: "eve"}, "/v1/jobs", nil},
 		{"a uid without a name", &nameless, "/v1/jobs", nil},
 		{
-			"a name beyond what is kept", &Caller{UID: 78, Name: strings.Repeat("a", jobs.MaxText+1)},
+			"a name beyond what is kept", &query.Caller{UID: 78, Name: strings.Repeat("a", jobs.MaxText+1)},
 			"/v1/jobs", nil,
 		},
 		{"operator", &operator, "/v1/jobs", []int64{2, 1}},
@@ -168,7 +169,7 @@ func TestUsersSeeTheirOwnJobsAndNobodyElses(t *testing.T) {
 	}
 	r.t = t
 	for _, tc := range []struct {
-		who  *Caller
+		who  *query.Caller
 		id   string
 		want int
 	}{
@@ -198,7 +199,7 @@ func must[T any](v T, err error) T {
 func TestSomebodyElsesJobLooksLikeOneThatIsNotThere(t *testing.T) {
 	r := withJobs(t)
 	body := func(id string) string {
-		request := httptest.NewRequestWithContext(As(t.Context(), ada), http.MethodGet,
+		request := httptest.NewRequestWithContext(query.As(t.Context(), ada), http.MethodGet,
 			"/v1/jobs/"+id, http.NoBody)
 		answer := httptest.NewRecorder()
 		r.Handler().ServeHTTP(answer, request)
@@ -296,11 +297,11 @@ func TestUsersAreNotToldOfTrouble(t *testing.T) {
 	}
 	cancel()
 	syncing.Wait()
-	var s Status
+	var s epdapi.ControllerStatus
 	if r.callAs(&operator, http.MethodGet, "/v1/status", "", &s); !strings.Contains(s.Queue.Trouble, "eve") {
 		t.Errorf("operators: %+v", s.Queue)
 	}
-	s = Status{}
+	s = epdapi.ControllerStatus{}
 	if r.callAs(&ada, http.MethodGet, "/v1/status", "", &s); s.Queue.Trouble != "" || s.Cluster != "alpha" ||
 		s.Queue.Failures != 1 {
 		t.Errorf("users: %+v", s)
@@ -341,27 +342,10 @@ func TestAReloadThatFailsNamesEveryFaultAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestCallersAreOfOneTier(t *testing.T) {
-	for who, want := range map[Caller][3]bool{ // anybody, operators, controllers
-		root: {true, true, true}, operator: {true, true, false}, ada: {true, false, false},
-		{}: {true, false, false},
-	} {
-		for i, tier := range []tier{anybody, operators, controllers} {
-			err := tier.admits(who)
-			if (err == nil) != want[i] || err != nil && !errors.Is(err, ErrForbidden) {
-				t.Errorf("%+v, tier %d: %v", who, i, err)
-			}
-		}
-	}
-	if who := CallerOf(context.Background()); !who.Control {
-		t.Error("in its own process the controller refuses")
-	}
-}
-
-func (r *rig) estimateOf(who *Caller, s *slurm.Submission, query string) *epdapi.Estimate {
+func (r *rig) estimateOf(who *query.Caller, s *slurm.Submission, values string) *epdapi.Estimate {
 	r.t.Helper()
 	var e epdapi.Estimate
-	if status := r.callAs(who, http.MethodPost, "/v1/estimate"+query, string(must(json.Marshal(s))),
+	if status := r.callAs(who, http.MethodPost, "/v1/estimate"+values, string(must(json.Marshal(s))),
 		&e); status != http.StatusOK {
 		r.t.Fatalf("status %d", status)
 	}
@@ -416,7 +400,7 @@ func TestAnEstimateIsWhatTheNextDecisionWillBe(t *testing.T) {
 		m.Default.HostJ <= 0 {
 		t.Errorf("default %+v, chosen %+v", m.Default, m.Chosen)
 	}
-	if s := r.Status(t.Context()); s.Decisions != 5 || s.Submissions != 5 {
+	if s := r.status(); s.Decisions != 5 || s.Submissions != 5 {
 		t.Errorf("estimates were counted as decisions: %+v", s)
 	}
 }
@@ -552,7 +536,7 @@ func TestAUsersEstimateIsOfTheirOwnJobs(t *testing.T) {
 // for that user to say.
 func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 	for name, c := range map[string]struct {
-		who  *Caller
+		who  *query.Caller
 		path string
 		kept bool
 	}{
@@ -599,7 +583,7 @@ func TestAWaitingJobIsShownWithItsEstimate(t *testing.T) {
 			slurm.JobState{Base: slurm.Pending}, nil
 		j.TRESPerNode, j.Comment = "gres/gpu:1", "epplan:deadline=+9h"
 	})
-	view, err := r.Job(As(t.Context(), ada), 50)
+	view, err := r.query.Job(t.Context(), ada, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -610,7 +594,7 @@ func TestAWaitingJobIsShownWithItsEstimate(t *testing.T) {
 	if !bytes.Contains(must(json.Marshal(view)), []byte(`"gpu_models":[{"gpu_model":"V100"`)) {
 		t.Errorf("%s", must(json.Marshal(view)))
 	}
-	if _, err := r.Job(As(t.Context(), bob), 50); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.query.Job(t.Context(), bob, 50); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("bob sees it: %v", err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/nodes"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -26,27 +28,12 @@ type Records interface {
 	jobs.Records     // which it uses itself, too
 	learn.Records    // and of which WriteProblem
 	decide.Records   // and of which DecisionsOfJob
+	query.JobRecords // of which the controller itself uses Jobs and OutcomesOfJob
+	query.SumRecords
+	query.RunRecords
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
-	Jobs(ctx context.Context, filter *store.JobFilter, before int64, limit int) (store.JobPage, error)
-	LastDecisions(
-		ctx context.Context, cluster, mode string, before int64, limit int,
-	) (store.DecisionPage, error)
-	LastDecisionsOf(ctx context.Context, cluster, user, mode string, most int) ([]record.JobDecision, error)
-	OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error)
-	Readings(ctx context.Context, cluster string, jobID int64) (map[record.RunKey]record.Readings, error)
-	RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error)
-	Strata(ctx context.Context, cluster string, since time.Time) ([]record.Stratum, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
-	AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error)
-	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
-	LastJobs(ctx context.Context, cluster string, workloads []string) (map[string]record.Job, error)
-	RecordedRuns(
-		ctx context.Context, f *store.RunFilter, conflicts bool, after int64, most int,
-	) (store.RecordedRunPage, error)
-	Forget(ctx context.Context, outcomes, conflicts []int64) (store.ForgetResult, error)
-	Remember(ctx context.Context, runs []record.RecordedRun) (store.ForgetResult, error)
-	ProfileCounts(ctx context.Context, cluster, workload string, most int) ([]record.ProfileCount, error)
 }
 
 var _ Records = (*store.Store)(nil)
@@ -100,9 +87,8 @@ type Controller struct {
 	decider   *decide.Decider
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
-	reports   reports
-	counted   counted
-	lastJobs  lastJobs
+	reports   *nodes.Reports
+	query     *query.Service
 	garbage   garbage
 	counters  counters
 	stop      context.CancelFunc
@@ -128,7 +114,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	}
 	setDefaults(&options)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &Controller{options: options, started: options.Clock(), stop: stop}
+	c := &Controller{options: options, started: options.Clock(), stop: stop, reports: nodes.New()}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
 		Records: options.Store, Cluster: options.Cluster,
@@ -148,7 +134,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
 		Clock: options.Clock,
 		Speed: options.Speed, Log: options.Log,
-		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.of(node) != nil },
+		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.Of(node) != nil },
 		Write:         func(j *record.Job) { c.decider.WriteJob(j) },
 		LittleGarbage: c.garbage.little,
 	})
@@ -158,7 +144,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Jobs:     c.jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
 	})
-	c.reports.init()
+	c.query = c.newQuery()
 	if err := c.learner.Load(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("start the controller: %w", err)
@@ -227,6 +213,9 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 	c.settings.Store(s)
 	return nil
 }
+
+// Queries is what answers pages and commands.
+func (c *Controller) Queries() *query.Service { return c.query }
 
 // Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
 func (c *Controller) Tracker() *jobs.Tracker { return c.jobs }

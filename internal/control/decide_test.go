@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -105,7 +106,7 @@ func TestOnlyARunWithAnIDIsDecided(t *testing.T) {
 			t.Errorf("run id %q: %v", run, err)
 		}
 	}
-	if s := r.Status(t.Context()); s.Decisions != 0 || s.Decided != 0 || s.BadRequests != 9 {
+	if s := r.status(); s.Decisions != 0 || s.Decided != 0 || s.BadRequests != 9 {
 		t.Errorf("something was decided: %+v", s)
 	}
 	for _, run := range []string{"x", rand.Text(), strings.Repeat("x", 100)} {
@@ -121,7 +122,7 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 	for id := range slurm.JobID(6) {
 		r.run(id+1, memoryBound())
 	}
-	before := r.Status(t.Context())
+	before := r.status()
 	asked := forged(ask(500).RunID)
 	for _, node := range []string{"n1", "n1", "n2"} {
 		asked.Node = node
@@ -131,7 +132,7 @@ func TestAJobThatSlurmDoesNotHaveGetsDefaultClocksAndNothingIsKept(t *testing.T)
 		}
 	}
 	r.flush()
-	if s := r.Status(t.Context()); s.Decisions != before.Decisions || s.Decided != before.Decided {
+	if s := r.status(); s.Decisions != before.Decisions || s.Decided != before.Decided {
 		t.Errorf("something was kept: %+v, before %+v", s, before)
 	}
 	if stored, err := r.store.DecisionsOfJob(t.Context(), "alpha", 500); err != nil || len(stored) != 0 {
@@ -341,7 +342,7 @@ func TestClocksCostTheLeastMoneyWhereThatIsTheObjective(t *testing.T) {
 		r.job(id, nil)
 		d := r.decide(ask(id))
 		cores = append(cores, float64(d.Core))
-		view, err := r.Job(t.Context(), id)
+		view, err := r.query.Job(t.Context(), query.InProcess(), id)
 		if err != nil || view.Objective.Currency != "EUR" ||
 			math.Abs(view.Objective.EnergyWeight*3.6e6-0.3) > 1e-12 {
 			t.Errorf("%v, the objective is %+v, want 0.3 EUR a kWh", err, view.Objective)

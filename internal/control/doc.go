@@ -6,5 +6,8 @@
 // Whatever is wrong, the answer to a hook is default clocks and a reason, never an error
 // that it would have to deal with, except for a request that isn't one.
 //
+// What pages and commands ask is answered by package query, of which a controller holds
+// one ([Controller.Queries]); [Controller.Handler] says it in JSON.
+//
 // Nothing that a user writes is trusted for more than that user's own job.
 package control

@@ -67,7 +67,7 @@ func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *tes
 			t.Fatal("clocks are still set after a minute without records")
 		}
 	}
-	if s := r.Status(context.Background()); s.Trouble == "" || s.Unwritten == 0 {
+	if s := r.status(); s.Trouble == "" || s.Unwritten == 0 {
 		t.Errorf("%+v", s)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -198,7 +198,7 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	if d.Arm != live.ArmExcluded {
 		t.Errorf("%+v", d)
 	}
-	if s := r.Status(context.Background()); !strings.Contains(s.Trouble, why.Error()) {
+	if s := r.status(); !strings.Contains(s.Trouble, why.Error()) {
 		t.Errorf("%+v", s)
 	}
 	c := r.serve(t)
@@ -216,7 +216,7 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	r.decide(ask(90))
 	r.flush()
 	r.job(91, nil)
-	if d := r.decide(ask(91)); !d.Apply || r.Status(context.Background()).Trouble != "" {
+	if d := r.decide(ask(91)); !d.Apply || r.status().Trouble != "" {
 		t.Errorf("afterwards: %+v", d)
 	}
 	all, err := r.store.OutcomesOfJob(context.Background(), "alpha", 50)
@@ -224,8 +224,8 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	stored, err := r.store.DecisionsOfJob(context.Background(), "alpha", int64(d.Job))
-	if err != nil || len(stored) == 0 != lost || (r.Status(context.Background()).Lost > 0) != lost {
+	if err != nil || len(stored) == 0 != lost || (r.status().Lost > 0) != lost {
 		t.Errorf("%d decisions of meanwhile stored, %v; %+v", len(stored), err,
-			r.Status(context.Background()))
+			r.status())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
@@ -254,3 +255,29 @@ var (
 	dvfsNaN = dvfsmodel.MHz(math.NaN())
 	dvfsInf = dvfsmodel.MHz(math.Inf(1))
 )
+
+// standings are how all models fare.
+func (r *rig) standings() []epdapi.ModelStatus {
+	r.t.Helper()
+	all, err := r.query.Standings(context.Background(), query.InProcess())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return all
+}
+
+// useModel puts a version of a workload's model in use.
+func (r *rig) useModel(key record.WorkloadKey, version int64, note string) error {
+	_, err := r.query.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
+		Workload: key.Workload, GPUModel: key.GPUModel, Version: version, Note: note,
+	})
+	return err
+}
+
+// freeModel lets fits replace a workload's model again.
+func (r *rig) freeModel(key record.WorkloadKey) error {
+	_, err := r.query.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
+		Workload: key.Workload, GPUModel: key.GPUModel, Free: true,
+	})
+	return err
+}

@@ -6,36 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/forecast"
-	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/slurm"
 )
-
-// submittedJob is a submission as forecasts go by it.
-func (c *Controller) submittedJob(s *slurm.Submission, from jobs.Source) *forecast.Job {
-	gpus, _ := gpusOf(s)
-	nodes := 1
-	if s.MinNodes < slurm.NoVal {
-		nodes = int(s.MinNodes)
-	}
-	return &forecast.Job{
-		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account),
-		GPUs: gpus, Nodes: nodes,
-		Limit: c.jobs.Limit(s.Limit()), Source: from.String(), Script: string(s.Script),
-	}
-}
-
-// queuedForecast is what a queued job is expected to take; nil where that isn't known.
-func (c *Controller) queuedForecast(j *slurm.Job) *epdapi.Forecast {
-	k := c.jobs.Get(j.ID)
-	if k == nil || k.GPUs == 0 || k.GPUs > epdapi.MaxGPUs || k.Source == (jobs.Source{}) {
-		return nil
-	}
-	return c.forecasts.Predict(&forecast.Job{
-		UID: k.UID, Name: k.Name, Partition: k.Partition.Value(), Account: k.Account.Value(),
-		GPUs: int(k.GPUs), Nodes: int(k.Nodes), Limit: k.Limit, Source: k.Source.String(),
-	})
-}
 
 // footprint is what a forecast comes to if its job began now, by factors over time;
 // nil where there are only constant ones.

@@ -59,7 +59,7 @@ func TestASubmissionIsPredictedAndScoredWhenItEnds(t *testing.T) {
 	if edited, _ := r.submitAs(other); edited.Tier != string(predict.Similar) {
 		t.Errorf("another script of the name: %+v", edited)
 	}
-	s := r.Status(context.Background()).Forecasts
+	s := r.status().Forecasts
 	i := slices.IndexFunc(s.Scores, func(s epdapi.ForecastScore) bool {
 		return s.Target == "time" && s.Tier == ""
 	})
@@ -108,7 +108,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.Status(t.Context()).Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
+	if f := r.status().Forecasts; f.Jobs != 4 || f.Imported != 1 || f.Version == 0 {
 		t.Errorf("%+v", f)
 	}
 	r.forecasts.SeeUser(7, "bob", "", "gpu")
@@ -127,7 +127,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if err := r.learner.Load(t.Context()); err != nil {
 		t.Error(err)
 	}
-	standings := r.Standings()
+	standings := r.standings()
 	if last := standings[len(standings)-1]; last.Workload != forecast.Workload || last.Samples != 4 ||
 		!strings.Contains(last.Note, "3 own and 1 imported") {
 		t.Errorf("%+v", standings)
@@ -216,7 +216,7 @@ func TestCodeThatWasAnnouncedPredictsAJobThatNeverRan(t *testing.T) {
 	if err := r.forecasts.Train(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if f := r.Status(t.Context()).Forecasts; f.Codes != 24 || f.Scripts != 24 {
+	if f := r.status().Forecasts; f.Codes != 24 || f.Scripts != 24 {
 		t.Errorf("%+v", f)
 	}
 	s := script(ada.UID)

@@ -119,7 +119,7 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	if got := d.TimeS.Value.Or(0); rungOfTime(d) != string(predict.Code) || math.Abs(got-want) > 0.25*want {
 		t.Errorf("rewritten: %g s by %q, want about %g", got, d.Tier, want)
 	}
-	if s := r.Status(t.Context()).Forecasts; s.Aligned != 1 || s.AskErrors != 0 || s.Codes != 24 {
+	if s := r.status().Forecasts; s.Aligned != 1 || s.AskErrors != 0 || s.Codes != 24 {
 		t.Errorf("%+v", s)
 	}
 	l.mu.Lock()
@@ -145,7 +145,7 @@ func TestServersEmbedCodeAndRewriteWhatIsStrange(t *testing.T) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.sent) != before+1 || r.Status(t.Context()).Forecasts.AskErrors != 1 {
-		t.Errorf("%d requests, %+v", len(l.sent)-before, r.Status(t.Context()).Forecasts)
+	if len(l.sent) != before+1 || r.status().Forecasts.AskErrors != 1 {
+		t.Errorf("%d requests, %+v", len(l.sent)-before, r.status().Forecasts)
 	}
 }

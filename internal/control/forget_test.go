@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -35,7 +36,7 @@ func (r *rig) forget(jobs ...slurm.JobID) *epdapi.RunsChanged {
 			ids.Runs = append(ids.Runs, k.ID)
 		}
 	}
-	done, err := r.Forget(context.Background(), &ids)
+	done, err := r.query.Forget(context.Background(), query.InProcess(), &ids)
 	if err != nil || done.Runs != int64(len(ids.Runs)) {
 		r.t.Fatalf("%+v, %v", done, err)
 	}
@@ -84,8 +85,8 @@ func TestAModelForgetsTheRunsThatAreTakenOut(t *testing.T) {
 			t.Errorf("%v MHz: %+v, want %+v; before %+v", float64(core), a, b, spoilt)
 		}
 	}
-	a, err := r.Savings(context.Background(), time.Time{})
-	b, wrong := clean.Savings(context.Background(), time.Time{})
+	a, err := r.query.Savings(context.Background(), query.InProcess(), time.Time{})
+	b, wrong := clean.query.Savings(context.Background(), query.InProcess(), time.Time{})
 	if err != nil || wrong != nil || a.Treated != b.Treated || a.TreatedEnded != b.TreatedEnded {
 		t.Errorf("savings of %+v, want %+v; %v, %v", a, b, err, wrong)
 	}
@@ -102,11 +103,12 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		key := r.keyOfRun(1)
 		version := r.learner.Model(key).Model.Version
 		if pinned {
-			if err := r.UseModel(context.Background(), key, version, "tested"); err != nil {
+			if err := r.useModel(key, version, "tested"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if over, err := r.Overview(context.Background()); err != nil || over.Savings.TreatedEnded.Ended != 3 {
+		if over, err := r.query.Overview(context.Background(), query.InProcess()); err != nil ||
+			over.Savings.TreatedEnded.Ended != 3 {
 			t.Errorf("the overview's savings: %+v, %v", over.Savings, err)
 		}
 		taken := slices.Concat(r.kept(1), r.kept(2), r.kept(3), r.kept(4))
@@ -118,10 +120,11 @@ func TestAModelOfRunsThatAreAllTakenOutIsNotUsed(t *testing.T) {
 		if m := r.learner.Model(key).Model; (m != nil) != pinned {
 			t.Errorf("pinned %v: it is used: %v", pinned, m)
 		}
-		if over, err := r.Overview(context.Background()); err != nil || over.Savings.TreatedEnded.Ended != 0 {
+		if over, err := r.query.Overview(context.Background(), query.InProcess()); err != nil ||
+			over.Savings.TreatedEnded.Ended != 0 {
 			t.Errorf("the overview's savings are those of before: %+v, %v", over.Savings, err)
 		}
-		back, err := r.Remember(context.Background(), taken)
+		back, err := r.query.Remember(context.Background(), query.InProcess(), taken)
 		if err != nil || back.Runs != 4 || len(back.Models) != 1 || back.Models[0].Version == 0 {
 			t.Errorf("put back: %+v, %v", back, err)
 		}

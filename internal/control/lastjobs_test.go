@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -29,7 +30,8 @@ func TestAWorkloadIsToldWithTheJobThatPeopleKnowItBy(t *testing.T) {
 	if got := told(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if fit, err := r.Fit(t.Context(), r.key()); err != nil || fit.LastJob != want {
+	if fit, err := r.query.Fit(t.Context(), query.InProcess(), r.key().Workload, "V100"); err != nil ||
+		fit.LastJob != want {
 		t.Errorf("beside its curve: %+v, %v", fit.LastJob, err)
 	}
 	var versions epdapi.ModelVersions

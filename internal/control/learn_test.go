@@ -94,7 +94,7 @@ func TestAModelWhosePredictionsMissIsNotUsedUntilRunsAgreeAgain(t *testing.T) {
 	if _, err := r.store.Model(context.Background(), r.key()); err == nil {
 		t.Error("the store still has it in use")
 	}
-	if got := r.Status(context.Background()).Retired; got != 1 {
+	if got := r.status().Retired; got != 1 {
 		t.Errorf("%d models retired, want 1", got)
 	}
 	back := slurm.JobID(0)
@@ -126,7 +126,7 @@ func TestARepeatedOutcomeTeachesNothing(t *testing.T) {
 	o := r.ran(d, "run-1", memoryBound())
 	r.record(o, store.Stored)
 	r.record(o, store.Repeated)
-	if got := r.Status(context.Background()).Refits; got != 1 {
+	if got := r.status().Refits; got != 1 {
 		t.Errorf("%d refits, want 1", got)
 	}
 }
@@ -151,7 +151,7 @@ func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
 	}
 	before := r.learner.Model(r.key()).Model.Version
 	version := before - 1
-	if err := r.UseModel(context.Background(), r.key(), version, "test"); err != nil {
+	if err := r.useModel(r.key(), version, "test"); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.run(50, coreBound().Scale(1.05)); d.ModelVersion != version {
@@ -162,21 +162,21 @@ func TestARollbackHoldsUntilItIsFreed(t *testing.T) {
 		t.Errorf("after another outcome version %d, want %d", d.ModelVersion, version)
 	}
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
-	if all := again.Standings(); len(all) != 1 || !all[0].Pinned || all[0].Version != version {
+	if all := again.standings(); len(all) != 1 || !all[0].Pinned || all[0].Version != version {
 		t.Errorf("after a restart %+v", all)
 	}
-	if err := r.UseModel(context.Background(), r.key(), 0, ""); err != nil {
+	if err := r.useModel(r.key(), 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.job(52, nil)
 	if d := r.decide(ask(52)); d.Apply || !strings.Contains(d.Reason, "administrator") {
 		t.Errorf("out of use: %+v", d)
 	}
-	if err := r.FreeModel(context.Background(), r.key()); err != nil {
+	if err := r.freeModel(r.key()); err != nil {
 		t.Fatal(err)
 	}
 	r.run(53, memoryBound())
-	if all := r.Standings(); all[0].Pinned || all[0].Version == 0 && all[0].Note == "" {
+	if all := r.standings(); all[0].Pinned || all[0].Version == 0 && all[0].Note == "" {
 		t.Errorf("freed: %+v", all)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/savings"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -60,7 +61,7 @@ func (m *machine) learn(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
-	if m.Status(t.Context()).Models == 0 {
+	if m.status().Models == 0 {
 		t.Fatal("there is no model: nothing is tried")
 	}
 }
@@ -123,7 +124,7 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := m.Savings(t.Context(), time.Time{})
+	got, err := m.query.Savings(t.Context(), query.InProcess(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

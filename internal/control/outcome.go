@@ -134,13 +134,13 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run
 // submissionAt is when the job was submitted that ran under an id at a time, by the
 // records; zero: they don't tell.
 func (c *Controller) submissionAt(ctx context.Context, id int64, at time.Time) time.Time {
-	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0, maxSameID)
+	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0,
+		jobs.MaxSameID)
 	if err != nil {
 		return time.Time{}
 	}
-	h := history{jobs: page.Jobs}
-	if i := h.at(at); i >= 0 {
-		return h.jobs[i].Submitted
+	if i := jobs.At(page.Jobs, at); i >= 0 {
+		return page.Jobs[i].Submitted
 	}
 	return time.Time{}
 }

@@ -220,7 +220,7 @@ func TestAnOutlookGoesByTheModelInUseNow(t *testing.T) {
 	if !(after > before*1.001) {
 		t.Errorf("upper time %v s before, %v s after a longer run", before, after)
 	}
-	if err := r.UseModel(context.Background(), r.key(), 0, ""); err != nil {
+	if err := r.useModel(r.key(), 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	if o := r.outlook(); o.UpperS != (live.Number{}) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
@@ -30,7 +31,7 @@ func pastJobs(n int) epdapi.History {
 }
 
 // imported posts jobs of a log as a caller; -1: it was refused.
-func (r *rig) imported(who *Caller, h *epdapi.History) int {
+func (r *rig) imported(who *query.Caller, h *epdapi.History) int {
 	r.t.Helper()
 	body, err := json.Marshal(h)
 	if err != nil {
@@ -45,7 +46,7 @@ func (r *rig) imported(who *Caller, h *epdapi.History) int {
 }
 
 // page reads a page of history as a caller.
-func (r *rig) page(who *Caller, last *record.HistoryJob) *epdapi.HistoryPage {
+func (r *rig) page(who *query.Caller, last *record.HistoryJob) *epdapi.HistoryPage {
 	r.t.Helper()
 	path := epdapi.PathHistory
 	if last != nil {
@@ -78,9 +79,16 @@ func TestUsersReadTheirOwnHistoryAlone(t *testing.T) {
 	h := pastJobs(30)
 	r.imported(nil, &h)
 	for _, c := range []struct {
-		who  Caller
+		who  query.Caller
 		want int
-	}{{root, 30}, {operator, 30}, {ada, 15}, {bob, 15}, {nameless, 0}, {Caller{UID: 9, Name: "carla"}, 0}} {
+	}{
+		{root, 30},
+		{operator, 30},
+		{ada, 15},
+		{bob, 15},
+		{nameless, 0},
+		{query.Caller{UID: 9, Name: "carla"}, 0},
+	} {
 		p := r.page(&c.who, nil)
 		if len(p.Jobs) != c.want || p.More {
 			t.Errorf("%q reads %d jobs, want %d", c.who.Name, len(p.Jobs), c.want)

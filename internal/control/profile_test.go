@@ -13,6 +13,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -170,7 +171,7 @@ func TestProfilesAreReadByOperators(t *testing.T) {
 	if err != nil || len(one.Profiles) != 1 || one.Profiles[0].Workload != high.Workload {
 		t.Errorf("%+v, %v", one, err)
 	}
-	request := httptest.NewRequestWithContext(As(context.Background(), Caller{UID: 1000, Name: "ada"}),
+	request := httptest.NewRequestWithContext(query.As(context.Background(), ada),
 		http.MethodGet, epdapi.PathProfiles, nil)
 	refused := httptest.NewRecorder()
 	r.Handler().ServeHTTP(refused, request)

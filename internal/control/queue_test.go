@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -46,7 +46,7 @@ func (r *rig) sync(f fixedSlurm) {
 	}
 }
 
-func (r *rig) queue(who *Caller) *epdapi.Queue {
+func (r *rig) queue(who *query.Caller) *epdapi.Queue {
 	r.t.Helper()
 	var q epdapi.Queue
 	if status := r.callAs(who, http.MethodGet, "/v1/queue", "", &q); status != http.StatusOK {
@@ -91,7 +91,7 @@ func TestTasksOfArraysThatWaitAreCounted(t *testing.T) {
 			t.Errorf("%q is %d tasks, want %d", lists[(j.ID-10)%10], j.Tasks, want[j.ID])
 		}
 	}
-	o, err := r.Overview(t.Context())
+	o, err := r.query.Overview(t.Context(), query.InProcess())
 	if err != nil || o.Queue.Pending != 100_016 || o.Queue.Running != 1 ||
 		o.Queue.States["PENDING"] != o.Queue.Pending {
 		t.Errorf("%+v, %v", o.Queue, err)
@@ -195,7 +195,7 @@ func TestTheQueueHasJobsModelsAndNodes(t *testing.T) { //nolint:funlen // most o
 	if own := r.queue(&ada); len(own.Jobs) != 7 || strings.Contains(namesOf(own), "bobs") {
 		t.Errorf("ada sees %+v", own.Jobs)
 	}
-	if none := r.queue(&Caller{UID: 5}); len(none.Jobs) != 0 || none.Models != "" || len(none.Nodes) != 4 {
+	if none := r.queue(&query.Caller{UID: 5}); len(none.Jobs) != 0 || none.Models != "" || len(none.Nodes) != 4 {
 		t.Errorf("a stranger sees %+v", none)
 	}
 }
@@ -227,9 +227,9 @@ func (r *rig) sameModel(text, workload string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	job := jobs.Described(1000, "", "gpu", "")
-	job.GPUs, job.Source = 1, jobs.SourceOf(1000, "", "train")
-	e := r.estimate(job, false, "")
+	named := script(1000)
+	named.Script = ""
+	e := r.query.Estimate(r.t.Context(), query.InProcess(), named, nil, "")
 	if got, want := response.Default(), e.Models[0].Default; got.Time != want.TimeS ||
 		float64(got.Energy) != want.EnergyJ {
 		r.t.Errorf("by the file %v s and %v J, by the controller %v s and %v J", got.Time,
@@ -263,7 +263,7 @@ func TestTheQueueDescribesGPUsThatNoProfileDoes(t *testing.T) {
 		t.Fatalf("%v\n%s", err, q.Profiles)
 	}
 	p, err := profiles.Lookup("NVIDIA X9000")
-	if err != nil || len(p.Pairs()) != 5 || p.Default.Core != 1237 || p.IdleW != assumedIdleW {
+	if err != nil || len(p.Pairs()) != 5 || p.Default.Core != 1237 || p.IdleW != 50 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	known := newRig(t, nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
@@ -70,12 +71,12 @@ func BenchmarkReport(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("power of %d nodes", nodes), func(b *testing.B) {
 			for b.Loop() {
-				r.ClusterPower()
+				r.query.Power()
 			}
 		})
 		b.Run(fmt.Sprintf("list of %d nodes", nodes), func(b *testing.B) {
 			for b.Loop() {
-				r.Nodes(b.Context())
+				r.query.Nodes(b.Context(), query.InProcess())
 			}
 		})
 	}

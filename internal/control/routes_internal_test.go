@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/epplan/epplan/internal/query"
 )
 
 // The reference of the API says who may ask for what; the routes decide it.
@@ -21,7 +23,9 @@ func TestTheReferenceSaysWhoMayAskWhat(t *testing.T) {
 	if err := json.Unmarshal(text, &reference); err != nil {
 		t.Fatal(err)
 	}
-	tiers := map[tier]string{anybody: "anybody", operators: "operators", controllers: "control"}
+	tiers := map[query.Tier]string{
+		query.Anybody: "anybody", query.Operators: "operators", query.Controllers: "control",
+	}
 	served := 0
 	for _, r := range (&Controller{}).routes() {
 		method, path, _ := strings.Cut(r.pattern, " ")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/savings"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -177,7 +177,7 @@ func TestSavingsHaveNoTextOfUsers(t *testing.T) {
 }
 
 func (r *rig) savingsText() ([]byte, error) {
-	s, err := r.Savings(r.t.Context(), start.AddDate(-1, 0, 0))
+	s, err := r.query.Savings(r.t.Context(), query.InProcess(), start.AddDate(-1, 0, 0))
 	return fmt.Appendf(nil, "%+v", s), err
 }
 
@@ -266,28 +266,5 @@ func TestUnlikeEndingsInTheConstantArmAreToldFromChance(t *testing.T) {
 	s.TreatedEnded.Completed, s.Constant.Ended.Completed = 30, 40
 	if !s.ConstantCompletesUnlike() {
 		t.Error("fewer treated ones")
-	}
-}
-
-// Arms are compared only with those of the same parts of the lot.
-func TestArmsOfOtherPartsOfTheLotAreApart(t *testing.T) {
-	key := record.WorkloadKey{Cluster: "alpha", Workload: "a", GPUModel: "V100"}
-	one := record.EnergyMean{Runs: 1, MeanJ: 5}
-	strata := []record.Stratum{
-		{WorkloadKey: key, HoldOut: 0.05, Arm: live.ArmHeldOut, GPU: one},
-		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: live.ArmConstant, GPU: one},
-		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: live.ArmTreated, GPU: one},
-		{WorkloadKey: key, HoldOut: 0.05, ConstantArm: 0.1, Arm: "of a newer epd", GPU: one},
-		{WorkloadKey: key, HoldOut: 0.1, ConstantArm: 0.1, Arm: live.ArmHeldOut, GPU: one},
-	}
-	got := comparisonsOf(strata)
-	want := []savings.Arms{{Held: one}, {Treated: one, Constant: one}, {Held: one}}
-	if len(got) != len(want) {
-		t.Fatalf("%+v", got)
-	}
-	for i := range want {
-		if got[i].gpu != want[i] {
-			t.Errorf("%d: %+v, want %+v", i, got[i].gpu, want[i])
-		}
 	}
 }

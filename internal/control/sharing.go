@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"net/http"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -37,11 +34,11 @@ func (c *Controller) SharedNodes(ctx context.Context, cluster *share.ClusterStat
 			return p, rate
 		},
 		Model: func(n *slurm.Node) string {
-			return cmp.Or(c.nodes.get(n.Name), kindOf(s, n, models).GPUModel)
+			return cmp.Or(c.nodes.get(n.Name), query.NodeKind(s.Profiles, n, models).GPUModel)
 		},
 		GPU: s.sharedGPU,
 		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample {
-			return c.reports.seen(node, jobs, now)
+			return c.reports.RecentSamples(node, jobs, now)
 		},
 	})
 	if failed != nil {
@@ -140,47 +137,4 @@ func (s *Settings) sharedGPU(gpuModel string) share.GPU {
 		},
 		IdleW: float64(p.IdleW), Curve: s.curve,
 	}
-}
-
-// maxListed is how many workloads a list of profiles has.
-const maxListed = 200
-
-// getProfiles lists the profiles of workloads, of one or of those that ran last.
-func (c *Controller) getProfiles(r *http.Request) (any, error) {
-	counts, err := c.options.Store.ProfileCounts(r.Context(), c.options.Cluster,
-		r.URL.Query().Get("workload"), maxListed)
-	if err != nil {
-		return nil, err
-	}
-	answer := &epdapi.ProfileList{
-		Rules: c.settings.Load().sharing(), Profiles: make([]epdapi.WorkloadProfile, 0, len(counts)),
-	}
-	for _, n := range counts {
-		p, err := c.profileOf(r.Context(), n.WorkloadKey)
-		if err != nil {
-			return nil, fmt.Errorf("profile of workload %s: %w", n.Workload, err)
-		}
-		told := *p
-		told.Mean, told.Low, told.High = rounded(p.Mean), rounded(p.Low), rounded(p.High)
-		answer.Profiles = append(answer.Profiles, epdapi.WorkloadProfile{
-			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, UseProfile: told,
-		})
-	}
-	known := c.lastJobsOf(r.Context(),
-		workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))
-	for i := range answer.Profiles {
-		p := &answer.Profiles[i]
-		p.LastJob = known[p.Workload]
-	}
-	return answer, nil
-}
-
-// rounded are parts to four digits, which is more than was measured.
-func rounded(values []float64) []float64 {
-	const digits = 1e4
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = math.Round(v*digits) / digits
-	}
-	return out
 }

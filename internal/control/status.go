@@ -1,13 +1,13 @@
 package control
 
 import (
-	"context"
 	"errors"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -64,7 +64,7 @@ func (c *Controller) sleepers() (asleep, waking int) {
 	nodes := c.jobs.Nodes()
 	for i := range nodes {
 		switch n := &nodes[i]; {
-		case gpusOfNode(n) == 0:
+		case jobs.GPUsOfNode(n) == 0:
 		case n.State.Is("POWERING_UP") || n.State.Is("POWER_UP"):
 			waking++
 		case n.State.IsPoweredDown():
@@ -74,16 +74,12 @@ func (c *Controller) sleepers() (asleep, waking int) {
 	return asleep, waking
 }
 
-// Status is how a controller fares. Counts are since its start.
-type Status = epdapi.ControllerStatus
-
-// Status is how the controller fares now, as far as the caller of the context
-// may know. It asks nobody, and so always answers.
-func (c *Controller) Status(ctx context.Context) Status {
+// status is how the controller fares now, with counts since its start. It asks nobody.
+func (c *Controller) status() epdapi.ControllerStatus {
 	s := c.settings.Load()
 	n := &c.counters
 	models, refits, retired := c.learner.Counts()
-	status := Status{
+	status := epdapi.ControllerStatus{
 		Cluster: c.options.Cluster, Started: c.started, ConfigVersion: s.Version,
 		Mode: s.Live.Mode, Modes: s.Live.Modes, HoldOut: s.Live.HoldOut, ConstantArm: s.Live.ConstantArm,
 		Models:      models,
@@ -106,9 +102,6 @@ func (c *Controller) Status(ctx context.Context) Status {
 	}
 	if last := n.lastImplausible.Load(); last != nil {
 		status.LastImplausible = *last
-	}
-	if who := CallerOf(ctx); !who.All && !who.Control { // it may name other people's jobs
-		status.Trouble, status.LastImplausible, status.Queue.Trouble, status.Nodes.Trouble = "", "", "", ""
 	}
 	return status
 }

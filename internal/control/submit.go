@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"github.com/epplan/epplan/internal/forecast"
@@ -36,7 +34,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	if err != nil {
 		return answer, nil //nolint:nilerr // the comment of others isn't to be touched then, and the job goes by its name
 	}
-	from := jobs.SourceOf(s.UID, scriptHash(s.Script), string(s.Name))
+	from := jobs.SourceOf(s.UID, jobs.ScriptHash(s.Script), string(s.Name))
 	own := s.TRESFreq != ""
 	reason := "submitted"
 	if own {
@@ -48,7 +46,8 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		mode = settings.Live.ModeOf(string(s.Partition))
 	}
 	said := wishes.Warnings
-	job := c.submittedJob(s, from)
+	gpus, _ := jobs.GPUsOf(s)
+	job := forecast.JobOf(s, gpus, c.jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
@@ -71,7 +70,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 // last runs have been; "" without one.
 func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode live.Mode) string {
 	settings := c.settings.Load()
-	gpus, shared := gpusOf(s)
+	gpus, shared := jobs.GPUsOf(s)
 	if mode == live.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
@@ -81,13 +80,4 @@ func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode liv
 		return ""
 	}
 	return "epplan: " + advice.Text
-}
-
-// scriptHash is empty without a script.
-func scriptHash(script slurm.Hex) string {
-	if script == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(script))
-	return hex.EncodeToString(sum[:])
 }

@@ -175,7 +175,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		pass(25 * time.Hour)
 		decide(3)
 		c.decider.Tidy()
-		if n := c.Status(t.Context()).Decided; n != 2 || c.decider.Kept(1, "n1") != nil {
+		if n := c.status().Decided; n != 2 || c.decider.Kept(1, "n1") != nil {
 			t.Errorf("%d decisions are kept", n)
 		}
 		if err := c.Close(t.Context()); err != nil {

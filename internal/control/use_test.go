@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,18 +10,19 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/slurm"
 )
 
 func TestAWorkloadThatAnAdministratorLeftWithoutAModelStaysSoOverARestart(t *testing.T) {
 	r := taught(t)
 	key := r.key()
-	if err := r.UseModel(context.Background(), key, 0, "it is too slow"); err != nil {
+	if err := r.useModel(key, 0, "it is too slow"); err != nil {
 		t.Fatal(err)
 	}
 	r.flush()
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
-	all := again.Standings()
+	all := again.standings()
 	if len(all) != 1 || !all[0].Pinned || all[0].Version != 0 ||
 		!strings.Contains(all[0].Note, "administrator") || !strings.Contains(all[0].Note, "it is too slow") {
 		t.Fatalf("%+v", all)
@@ -33,12 +33,12 @@ func TestAWorkloadThatAnAdministratorLeftWithoutAModelStaysSoOverARestart(t *tes
 			t.Errorf("%+v", d)
 		}
 	}
-	if err := again.FreeModel(context.Background(), key); err != nil {
+	if err := again.freeModel(key); err != nil {
 		t.Fatal(err)
 	}
 	again.run(70, memoryBound())
 	third := rigAt(t, r.path, r.clock, enforceAll, nil)
-	if all := third.Standings(); len(all) != 1 || all[0].Pinned || all[0].Version == 0 {
+	if all := third.standings(); len(all) != 1 || all[0].Pinned || all[0].Version == 0 {
 		t.Errorf("after it was freed: %+v", all)
 	}
 }
@@ -52,7 +52,7 @@ func TestWhyAModelWasRetiredIsKnownAfterARestart(t *testing.T) {
 		r.run(slurm.JobID(id+10), memoryBound().Scale(3))
 	}
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
-	if all := again.Standings(); len(all) != 1 || all[0].Version != 0 || all[0].Pinned ||
+	if all := again.standings(); len(all) != 1 || all[0].Version != 0 || all[0].Pinned ||
 		!strings.Contains(all[0].Note, "missed the last 3 runs") {
 		t.Errorf("%+v", all)
 	}
@@ -61,7 +61,7 @@ func TestWhyAModelWasRetiredIsKnownAfterARestart(t *testing.T) {
 func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 	r := taught(t)
 	key := r.key()
-	choose := func(who Caller, body string) {
+	choose := func(who query.Caller, body string) {
 		t.Helper()
 		body = fmt.Sprintf(`{"workload":%q,"gpu_model":"V100",%s}`, key.Workload, body)
 		if status := r.callAs(&who, http.MethodPost, "/v1/models/use", body, nil); status != http.StatusOK {
@@ -71,10 +71,10 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 	check := func(of *rig, by, why string, at time.Time, version int64) {
 		t.Helper()
 		want := epdapi.Chosen{By: by, At: at.UTC().Truncate(time.Second), Why: why}
-		if all := of.Standings(); len(all) != 1 || all[0].Chosen != want {
+		if all := of.standings(); len(all) != 1 || all[0].Chosen != want {
 			t.Errorf("%+v, want %+v", all, want)
 		}
-		versions, err := of.Versions(t.Context(), key)
+		versions, err := of.learner.Versions(t.Context(), key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,16 +85,16 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 			}
 		}
 	}
-	token := Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true}
+	token := query.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true}
 	for _, c := range []struct {
-		who     Caller
+		who     query.Caller
 		by, why string
 		version int64
 	}{
 		{root, "root", "too slow [by eve, 2020-01-01T00:00:00Z]", 1},
 		{token, "alice (token)", "", 2},
-		{Caller{UID: 7, Control: true}, "uid 7", "why not", 1},
-		{Caller{UID: 8, Name: "a]b, [c", Control: true}, "a)b, (c", "w", 2},
+		{query.Caller{UID: 7, Control: true}, "uid 7", "why not", 1},
+		{query.Caller{UID: 8, Name: "a]b, [c", Control: true}, "a)b, (c", "w", 2},
 		{root, "root", "none is better", 0},
 		{token, "alice (token)", "", 0},
 	} {
@@ -105,7 +105,7 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 		r.flush()
 		again := rigAt(t, r.path, r.clock, enforceAll, nil)
 		check(again, c.by, c.why, at, c.version)
-		if all := again.Standings(); !all[0].Pinned {
+		if all := again.standings(); !all[0].Pinned {
 			t.Errorf("%+v isn't pinned", all)
 		}
 	}
@@ -116,7 +116,7 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 	r.flush()
 	freed := rigAt(t, r.path, r.clock, enforceAll, nil)
 	check(freed, "alice (token)", "", at, 0)
-	if all := freed.Standings(); all[0].Pinned || all[0].Note != "" {
+	if all := freed.standings(); all[0].Pinned || all[0].Note != "" {
 		t.Errorf("freed without a model: %+v", all)
 	}
 	choose(root, `"version":1`)
@@ -124,15 +124,14 @@ func TestWhoChoseAVersionIsKeptOverARestart(t *testing.T) {
 	choose(token, `"free":true`)
 	check(r, "alice (token)", "", at, 1)
 	again := rigAt(t, r.path, r.clock, enforceAll, nil)
-	if check(again, "alice (token)", "", at, 1); again.Standings()[0].Pinned {
+	if check(again, "alice (token)", "", at, 1); again.standings()[0].Pinned {
 		t.Error("it is pinned again")
 	}
 }
 
 func TestNobodyChoseAVersionThatAFitPutInUseAfterwards(t *testing.T) {
 	r := taught(t)
-	ctx := context.Background()
-	if err := errors.Join(r.UseModel(ctx, r.key(), 0, "too slow"), r.FreeModel(ctx, r.key())); err != nil {
+	if err := errors.Join(r.useModel(r.key(), 0, "too slow"), r.freeModel(r.key())); err != nil {
 		t.Fatal(err)
 	}
 	r.run(70, memoryBound())
@@ -141,7 +140,7 @@ func TestNobodyChoseAVersionThatAFitPutInUseAfterwards(t *testing.T) {
 		"at once":         r,
 		"after a restart": rigAt(t, r.path, r.clock, enforceAll, nil),
 	} {
-		if all := of.Standings(); len(all) != 1 || all[0].Version == 0 || all[0].Chosen != (epdapi.Chosen{}) {
+		if all := of.standings(); len(all) != 1 || all[0].Version == 0 || all[0].Chosen != (epdapi.Chosen{}) {
 			t.Errorf("%s: %+v", name, all)
 		}
 	}
@@ -151,22 +150,22 @@ func TestModelsAreChosenByHTTP(t *testing.T) {
 	r := taught(t)
 	c := r.serve(t)
 	key := r.key()
-	choice := func(version int64) ModelChoice {
-		return ModelChoice{
+	choice := func(version int64) epdapi.ModelChoice {
+		return epdapi.ModelChoice{
 			Workload: key.Workload, GPUModel: "Tesla V100-SXM2-16GB", Version: version, Note: "a test",
 		}
 	}
-	var s ModelStanding
+	var s epdapi.ModelStatus
 	if status := c.post("/v1/models/use", choice(1), &s); status != http.StatusOK || s.Version != 1 ||
 		!s.Pinned || s.WorkloadKey != key {
 		t.Errorf("%d %+v", status, s)
 	}
-	s = ModelStanding{}
+	s = epdapi.ModelStatus{}
 	if status := c.post("/v1/models/use", choice(0), &s); status != http.StatusOK || s.Version != 0 ||
 		!s.Pinned || !strings.Contains(s.Note, "a test") {
 		t.Errorf("%d %+v", status, s)
 	}
-	s = ModelStanding{}
+	s = epdapi.ModelStatus{}
 	free := choice(0)
 	free.Free = true
 	if status := c.post("/v1/models/use", free, &s); status != http.StatusOK || s.Pinned || s.Note != "" {
@@ -181,12 +180,12 @@ func TestModelsAreChosenByHTTP(t *testing.T) {
 		"a version that isn't there": {choice(99), http.StatusNotFound},
 		"another workload":           {other, http.StatusNotFound},
 		"below 0":                    {choice(-1), http.StatusBadRequest},
-		"no workload":                {ModelChoice{Version: 1}, http.StatusBadRequest},
+		"no workload":                {epdapi.ModelChoice{Version: 1}, http.StatusBadRequest},
 		"no such key": {
 			map[string]any{"workload": key.Workload, "x": 1}, http.StatusBadRequest,
 		},
 		"newlines": {
-			ModelChoice{Workload: key.Workload, GPUModel: "V100", Note: "a\nb"}, http.StatusBadRequest,
+			epdapi.ModelChoice{Workload: key.Workload, GPUModel: "V100", Note: "a\nb"}, http.StatusBadRequest,
 		},
 	} {
 		if status := c.post("/v1/models/use", tc.body, nil); status != tc.want {

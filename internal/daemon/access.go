@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 )
 
 // Access tells what a uid may do. Root, epd's own user and those that were
@@ -59,8 +59,8 @@ func (a *Access) HasFullAccess(uid int64) bool {
 }
 
 // caller is a user with less than full access.
-func (a *Access) caller(uid uint32) control.Caller {
-	c := control.Caller{UID: uid, Name: a.name(uid)}
+func (a *Access) caller(uid uint32) query.Caller {
+	c := query.Caller{UID: uid, Name: a.name(uid)}
 	if a.Operators != nil && c.Name != "" {
 		c.All = slices.Contains(a.Operators(), c.Name)
 	}
@@ -114,11 +114,11 @@ func (a *Access) serveUsers(who func(*http.Request) int64, h http.Handler) http.
 		}
 		user := uint32(uid)
 		if a.HasFullAccess(uid) {
-			h.ServeHTTP(w, r.WithContext(control.As(r.Context(), control.Caller{UID: user, Control: true})))
+			h.ServeHTTP(w, r.WithContext(query.As(r.Context(), query.Caller{UID: user, Control: true})))
 			return
 		}
 		a.limiter.serve(w, r, user, h, func(r *http.Request) *http.Request {
-			return r.WithContext(control.As(r.Context(), a.caller(user)))
+			return r.WithContext(query.As(r.Context(), a.caller(user)))
 		})
 	})
 }

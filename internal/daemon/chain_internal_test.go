@@ -169,11 +169,11 @@ func (m *machine) locked() dvfsmodel.MHz {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	f, err := sims[0].Locked(gpu.Core)
+	f, err := sims[0].Held(gpu.CoreClock)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return f
+	return dvfsmodel.MHz(f)
 }
 
 // crashed plays a life that ends at a step, and the next process. It returns how many

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
@@ -148,12 +147,12 @@ type mortal struct {
 	tape *tape
 }
 
-func (d mortal) Lock(domain gpu.Domain, f dvfsmodel.MHz) error {
-	return d.tape.outside("lock", func() error { return d.Device.Lock(domain, f) })
+func (d mortal) Set(c gpu.Control, v gpu.Value) error {
+	return d.tape.outside("lock", func() error { return d.Device.Set(c, v) })
 }
 
-func (d mortal) Unlock(domain gpu.Domain) error {
-	return d.tape.outside("unlock", func() error { return d.Device.Unlock(domain) })
+func (d mortal) Release(c gpu.Control) error {
+	return d.tape.outside("unlock", func() error { return d.Device.Release(c) })
 }
 
 type mortalGPUs struct {

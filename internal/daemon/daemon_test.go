@@ -225,7 +225,7 @@ func (h *house) say(t *testing.T, e *slurm.HookEvent) slurm.HookAnswer {
 // core is what a GPU's core clock is locked at; 0: it isn't.
 func (h *house) core(t *testing.T, i int) float64 {
 	t.Helper()
-	f, err := h.sims[i].Locked(gpu.Core)
+	f, err := h.sims[i].Held(gpu.CoreClock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestDriversThatFailLeaveTheJobAlone(t *testing.T) {
 			h.hook(t, slurm.Epilog, 1, 0)
 			eventually(t, "the outcome is recorded", func() bool { return j.count() == 1 })
 			eventually(t, "the clock is free", func() bool {
-				f, err := h.sims[0].Locked(gpu.Core)
+				f, err := h.sims[0].Held(gpu.CoreClock)
 				return err != nil || f == 0
 			})
 		})

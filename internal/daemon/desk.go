@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/steer"
 )
 
@@ -36,14 +38,19 @@ func (d *ControllerServer) Status(mux *http.ServeMux, who func(*http.Request) in
 }
 
 func (d *ControllerServer) status(w http.ResponseWriter, r *http.Request) {
-	s := d.Control.Status(r.Context())
+	reply(w, http.StatusOK, d.StatusFor(r.Context(), query.CallerOf(r.Context())))
+}
+
+// StatusFor is how the controller fares, as far as a caller may know.
+func (d *ControllerServer) StatusFor(ctx context.Context, who query.Caller) *epdapi.Status {
+	s := d.Control.Queries().Status(ctx, who)
 	status := &epdapi.Status{
 		Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Totals: totalsOf(&s),
 		Controller: &s,
 	}
-	if control.CallerOf(r.Context()).Control {
+	if who.Control {
 		status.Health, status.Troubles = d.Health, append(status.Troubles, d.Problems...)
 	}
-	reply(w, http.StatusOK, status)
+	return status
 }

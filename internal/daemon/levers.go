@@ -2,13 +2,15 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/store"
 )
 
 // undoBound is how long taking back all levers may take at once; what is left
@@ -22,22 +24,50 @@ func (d *ControllerServer) leverRoutes(mux *http.ServeMux, who func(*http.Reques
 }
 
 func (d *ControllerServer) getLevers(w http.ResponseWriter, r *http.Request) {
-	reply(w, http.StatusOK, d.leversFor(control.CallerOf(r.Context())))
+	reply(w, http.StatusOK, d.leversFor(query.CallerOf(r.Context())))
 }
 
 func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), undoBound)
+	reply(w, http.StatusOK, d.undoAll(r.Context()))
+}
+
+// undoAll takes back all levers, or as many as can be in a time, whoever still waits.
+func (d *ControllerServer) undoAll(ctx context.Context) *epdapi.UndoLeversAnswer {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoBound)
 	defer cancel()
 	report, err := d.Steerer.UndoAll(ctx)
 	answer := epdapi.UndoLeversAnswer{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
 	if err != nil {
 		answer.Error = err.Error()
 	}
-	reply(w, http.StatusOK, answer)
+	return &answer
+}
+
+// Levers are those in force, with the advice that a caller may see. The error is
+// [store.ErrNotFound] where nothing is steered.
+func (d *ControllerServer) Levers(who query.Caller) (*epdapi.Levers, error) {
+	if d.Steerer == nil {
+		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
+	}
+	return d.leversFor(who), nil
+}
+
+// UndoLevers takes all of them back. The error is [store.ErrNotFound] where nothing is
+// steered, and [query.ErrForbidden] for callers that don't control epd.
+func (d *ControllerServer) UndoLevers(
+	ctx context.Context, who query.Caller,
+) (*epdapi.UndoLeversAnswer, error) {
+	if d.Steerer == nil {
+		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
+	}
+	if err := query.Controllers.Admits(who); err != nil {
+		return nil, err
+	}
+	return d.undoAll(ctx), nil
 }
 
 // leversFor are those in force, with the advice that a caller may see.
-func (d *ControllerServer) leversFor(to control.Caller) *epdapi.Levers {
+func (d *ControllerServer) leversFor(to query.Caller) *epdapi.Levers {
 	s := d.Steerer.Status()
 	if !to.Control && !to.All {
 		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool {

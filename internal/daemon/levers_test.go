@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
@@ -48,15 +48,15 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 	}
 	d := ControllerServer{Steerer: s}
 	for _, c := range []struct {
-		who   control.Caller
+		who   query.Caller
 		order []slurm.JobID
 		jobs  []slurm.JobID // with advice
 		notes int
 	}{
-		{control.Caller{UID: 0, Control: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
-		{control.Caller{UID: 99, All: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
-		{control.Caller{UID: 10}, nil, []slurm.JobID{1}, 0},
-		{control.Caller{UID: 99}, nil, nil, 0},
+		{query.Caller{UID: 0, Control: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
+		{query.Caller{UID: 99, All: true}, []slurm.JobID{3, 2, 1}, []slurm.JobID{2, 1}, 1},
+		{query.Caller{UID: 10}, nil, []slurm.JobID{1}, 0},
+		{query.Caller{UID: 99}, nil, nil, 0},
 	} {
 		got := d.leversFor(c.who)
 		jobs := make([]slurm.JobID, 0, len(got.Advice))

@@ -25,6 +25,6 @@ func (l LocalController) Record(ctx context.Context, o *record.Outcome) error {
 }
 
 // totalsOf count what a controller did since its start.
-func totalsOf(s *control.Status) *epdapi.Totals {
+func totalsOf(s *epdapi.ControllerStatus) *epdapi.Totals {
 	return &epdapi.Totals{Decisions: s.Decisions, Outcomes: s.Outcomes, Models: int64(s.Models)}
 }

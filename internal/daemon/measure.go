@@ -50,7 +50,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 		Alien: state.ExternalChange != "", Writes: state.Writes,
 	}
 	if state.Entry != nil {
-		out.Locked = lockedClocks(state.Entry)
+		out.Locked = state.Entry.Setting()
 	}
 	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
 	if err != nil {

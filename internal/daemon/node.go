@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -305,7 +306,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 		}
 	}
 	if c := d.options.Control; c != nil {
-		now := c.Status(ctx)
+		now := c.Queries().Status(ctx, query.CallerOf(ctx))
 		s.Totals, s.Controller = totalsOf(&now), &now
 	}
 	d.mu.Lock()
@@ -348,7 +349,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		ExternalChange: state.ExternalChange, Refused: state.Refused,
 	}
 	if state.Entry != nil {
-		at := lockedClocks(state.Entry)
+		at := state.Entry.Setting()
 		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
 	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
@@ -360,11 +361,6 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		utilisation = live.Known(r.Utilisation)
 	}
 	return out, true, utilisation
-}
-
-// lockedClocks is what a journal has of a GPU's clocks.
-func lockedClocks(e *agent.Entry) dvfsmodel.Setting {
-	return dvfsmodel.Setting{Core: e.Domains[gpu.Core.String()].MHz, Mem: e.Domains[gpu.Mem.String()].MHz}
 }
 
 // readClocks are those that were read, 0 where they couldn't be.

@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
@@ -41,15 +42,15 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 		Health: &epdapi.Health{State: "/state"},
 	}).InternalHandler()
 	for name, c := range map[string]struct {
-		caller                          control.Caller
+		caller                          query.Caller
 		job, models, reload, undo, jobs int
 	}{
-		"nobody": {control.Caller{UID: math.MaxUint32}, 404, 403, 403, 404, 0},
-		"ada":    {control.Caller{UID: 1000, Name: "ada"}, 200, 403, 403, 404, 1},
-		"bob":    {control.Caller{UID: 1001, Name: "bob"}, 404, 403, 403, 404, 0},
-		"reader": {control.Caller{UID: math.MaxUint32, Name: "bob", All: true}, 200, 200, 403, 404, 1},
+		"nobody": {query.Caller{UID: math.MaxUint32}, 404, 403, 403, 404, 0},
+		"ada":    {query.Caller{UID: 1000, Name: "ada"}, 200, 403, 403, 404, 1},
+		"bob":    {query.Caller{UID: 1001, Name: "bob"}, 404, 403, 403, 404, 0},
+		"reader": {query.Caller{UID: math.MaxUint32, Name: "bob", All: true}, 200, 200, 403, 404, 1},
 		// There is no configuration to read.
-		"admin": {control.Caller{UID: 0, All: true, Control: true}, 200, 200, 400, 404, 1},
+		"admin": {query.Caller{UID: 0, All: true, Control: true}, 200, 200, 400, 404, 1},
 	} {
 		ask := func(method, path string) (int, string) {
 			w := httptest.NewRecorder()

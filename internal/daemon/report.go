@@ -124,8 +124,8 @@ func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 		return out
 	}
 	out.Journal = &epdapi.JournalEntry{}
-	for _, held := range []gpu.Domain{gpu.Core, gpu.Mem} {
-		if h, ok := state.Entry.Domains[held.String()]; ok &&
+	for control := range gpu.NumControls {
+		if h, ok := state.Entry.Controls[control]; ok &&
 			(out.Journal.Since.IsZero() || h.Since.Before(out.Journal.Since)) {
 			out.Journal = &epdapi.JournalEntry{Since: h.Since, RunID: h.Run, Job: h.Job}
 		}

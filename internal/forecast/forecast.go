@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/predict"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // predictWait is how long a submission waits for a prediction: what is learnt
@@ -29,6 +30,19 @@ type Job struct {
 	Limit                    live.Limit // in the GPUs' time
 	Source                   string     // the user's script, or name of jobs, as records name it
 	Script                   string     // the script's text; "": not known
+}
+
+// JobOf is a submission of so many GPUs, with its limit in the GPUs' time and what names
+// its workload.
+func JobOf(s *slurm.Submission, gpus int, limit live.Limit, source string) *Job {
+	nodes := 1
+	if s.MinNodes < slurm.NoVal {
+		nodes = int(s.MinNodes)
+	}
+	return &Job{
+		UID: s.UID, Name: string(s.Name), Partition: string(s.Partition), Account: string(s.Account),
+		GPUs: gpus, Nodes: nodes, Limit: limit, Source: source, Script: string(s.Script),
+	}
 }
 
 // predicted is a job for predictions.

@@ -24,7 +24,7 @@ func BenchmarkSim(b *testing.B) {
 		})
 		b.Run("lock/"+name, func(b *testing.B) {
 			for b.Loop() {
-				if err := g.Lock(Core, 802); err != nil {
+				if err := g.Set(CoreClock, 802); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,14 +23,17 @@ func sortFalling(list []dvfsmodel.MHz) []dvfsmodel.MHz {
 	return sorted
 }
 
-// supportsOne reports whether a clock is in the table at all, with whichever
-// other clock.
-func (c *Clocks) supportsOne(d Domain, f dvfsmodel.MHz) bool {
-	if d == Mem {
-		return slices.Contains(c.Mem, f)
-	}
-	return slices.ContainsFunc(c.Core, func(list []dvfsmodel.MHz) bool { return slices.Contains(list, f) })
+// supportsOne reports whether a GPU of such clocks can be set to a value, with whichever
+// of the others: core and memory clocks restrict each other.
+func (c *Clocks) supportsOne(control Control, v Value) bool { return controls[control].supports(c, v) }
+
+func (c *Clocks) hasCore(v Value) bool {
+	return slices.ContainsFunc(c.Core, func(list []dvfsmodel.MHz) bool {
+		return slices.Contains(list, dvfsmodel.MHz(v))
+	})
 }
+
+func (c *Clocks) hasMem(v Value) bool { return slices.Contains(c.Mem, dvfsmodel.MHz(v)) }
 
 // clone is a copy that shares nothing.
 func (c *Clocks) clone() Clocks {

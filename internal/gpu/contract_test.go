@@ -68,33 +68,32 @@ func checkClocks(t *testing.T, d Device) {
 	}
 }
 
-// checkLocks is what any device keeps that may be changed: each clock that it
-// says it locks is locked and given back, and what it doesn't have is refused.
-func checkLocks(t *testing.T, d Device) {
+// checkControls is what any device keeps that may be changed: each control that it
+// says it sets is set and given back, and what it doesn't have is refused.
+func checkControls(t *testing.T, d Device) {
 	t.Helper()
-	c, err := d.Clocks()
+	clocks, err := d.Clocks()
 	must(t, err)
-	can := d.Capability()
-	low := c.Core[0][len(c.Core[0])-1]
-	if can.LockCore {
-		must(t, d.Lock(Core, low))
-		if r := read(t, d); r.Core != low {
-			t.Errorf("core at %v, locked at %v", r.Core, low)
-		}
-		if d.Lock(Core, 1.5) == nil || d.Lock(Core, -1) == nil || d.Lock(Core, 1e9) == nil {
-			t.Error("locked at no clock")
-		}
-		must(t, d.Unlock(Core))
-		must(t, d.Unlock(Core))
+	lowest := map[Control]Value{
+		CoreClock: Value(clocks.Core[0][len(clocks.Core[0])-1]), MemClock: Value(clocks.Mem[len(clocks.Mem)-1]),
 	}
-	if can.LockMem {
-		last := c.Mem[len(c.Mem)-1]
-		must(t, d.Lock(Mem, last))
-		if r := read(t, d); r.Mem != last {
-			t.Errorf("memory at %v, locked at %v", r.Mem, last)
+	for c := range NumControls {
+		if !d.Capability().Can(c) {
+			if d.Set(c, lowest[c]) == nil || d.Release(c) == nil {
+				t.Errorf("%v set or given back, which it can't", c)
+			}
+			continue
 		}
-		must(t, d.Unlock(Mem))
-		must(t, d.Unlock(Mem))
+		must(t, d.Set(c, lowest[c]))
+		r := read(t, d)
+		if v, _, ok := c.Shown(&r); ok && v != lowest[c] {
+			t.Errorf("%v at %v, set to %v", c, float64(v), float64(lowest[c]))
+		}
+		if d.Set(c, 1.5) == nil || d.Set(c, -1) == nil || d.Set(c, 1e9) == nil {
+			t.Errorf("%v set to what it isn't", c)
+		}
+		must(t, d.Release(c))
+		must(t, d.Release(c))
 	}
 }
 
@@ -109,7 +108,7 @@ func TestSimulatedGPUsKeepTheContract(t *testing.T) {
 			must(t, err)
 			for _, d := range devices {
 				checkReadOnly(t, d)
-				checkLocks(t, d)
+				checkControls(t, d)
 				want := Sharing{MIG: strings.HasSuffix(spec, ",mig"), MPS: strings.HasSuffix(spec, ",mps")}
 				if got, err := d.Sharing(); err != nil || got != want {
 					t.Errorf("%s: sharing %+v, %v", spec, got, err)

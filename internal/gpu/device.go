@@ -23,22 +23,36 @@ var (
 	ErrReloaded = errors.New("the driver was reloaded")
 )
 
-// Domain is one of the clocks of a GPU that can be locked.
-type Domain uint8
+// Control is something of a GPU that has a value from before and can be set to
+// another. What journals, restoring and the simulator know of a control is its
+// line in a table (control.go), so that they are the same for all.
+type Control uint8
 
-// The core clock can be locked from Volta on, the memory clock from Ampere on.
+// The controls, in the order in which they are set and given back.
 const (
-	Core Domain = iota
-	Mem
+	// CoreClock can be set from Volta on.
+	CoreClock Control = iota
+	// MemClock can be set from Ampere on. Which core clocks there are depends on it.
+	MemClock
 )
 
-// String is the domain's name in messages and in the journal.
-func (d Domain) String() string {
-	if d == Mem {
-		return "memory"
+// Value is what a control is set to, in its unit; 0: to nothing, it is the driver's.
+type Value float64
+
+// ControlSet is a set of controls.
+type ControlSet uint32
+
+// ControlsOf is the set of some controls.
+func ControlsOf(list ...Control) ControlSet {
+	var s ControlSet
+	for i := range list {
+		s |= 1 << list[i]
 	}
-	return "core"
+	return s
 }
+
+// Has reports whether a control is in the set.
+func (s ControlSet) Has(c Control) bool { return s&(1<<c) != 0 }
 
 // Identity says which GPU a device is. It never changes while the device is open.
 type Identity struct {
@@ -62,9 +76,12 @@ type Clocks struct {
 
 // Capability is what can be done with a device.
 type Capability struct {
-	LockCore, LockMem bool // that clock can be locked
-	Energy            bool // it counts energy
+	Controls ControlSet // what can be set
+	Energy   bool       // it counts energy
 }
+
+// Can reports whether a control can be set.
+func (c Capability) Can(control Control) bool { return c.Controls.Has(control) }
 
 // Reading is what a device measures at a moment. NaN and -1 stand for what it
 // can't measure.
@@ -107,13 +124,13 @@ type Device interface {
 	Capability() Capability
 	// Clocks is the table of supported clocks.
 	Clocks() (Clocks, error)
-	// Lock fixes a clock at a supported value; it holds until Unlock, a reboot
+	// Set sets a control to a supported value; it holds until Release, a reboot
 	// or a reload of the driver, whoever runs on the GPU. NVML doesn't tell
-	// afterwards what is locked.
-	Lock(d Domain, f dvfsmodel.MHz) error
-	// Unlock gives a clock back to the driver. Unlocking what isn't locked is
+	// afterwards which clocks are locked.
+	Set(c Control, v Value) error
+	// Release gives a control back to the driver. Releasing what isn't set is
 	// no error.
-	Unlock(d Domain) error
+	Release(c Control) error
 	// PowerLimit is the limit in force.
 	PowerLimit() (dvfsmodel.Watt, error)
 	Read() (Reading, error)

@@ -17,8 +17,8 @@ type Op string
 const (
 	OpOpen       Op = "open"
 	OpClocks     Op = "clocks"
-	OpLock       Op = "lock"
-	OpUnlock     Op = "unlock"
+	OpSet        Op = "lock" // of a control; so called since there were clocks alone
+	OpRelease    Op = "unlock"
 	OpPowerLimit Op = "limit"
 	OpRead       Op = "read"
 	OpProcesses  Op = "processes"
@@ -26,7 +26,7 @@ const (
 	OpAny        Op = "*"
 )
 
-var ops = []Op{OpOpen, OpClocks, OpLock, OpUnlock, OpPowerLimit, OpRead, OpProcesses, OpSharing, OpAny}
+var ops = []Op{OpOpen, OpClocks, OpSet, OpRelease, OpPowerLimit, OpRead, OpProcesses, OpSharing, OpAny}
 
 // FaultKind is what goes wrong.
 type FaultKind string
@@ -317,11 +317,11 @@ func (s *simState) applyFaults(m *simModel, kinds []FaultKind) error {
 			s.resetDriver(m)
 		case FaultForeign:
 			last := len(m.clocks.Mem) - 1
-			if m.capability.LockMem {
-				s.Mem = m.clocks.Mem[last]
+			if m.capability.Can(MemClock) {
+				s.Set[MemClock] = Value(m.clocks.Mem[last])
 			}
 			low := m.clocks.Core[last]
-			s.Core = low[len(low)-1]
+			s.Set[CoreClock] = Value(low[len(low)-1])
 		default:
 			return fmt.Errorf("%s changes no GPU", k)
 		}

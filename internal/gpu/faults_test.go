@@ -22,10 +22,10 @@ func TestFaultsHitTheCallsTheyName(t *testing.T) {
 	l, _ := openSim(t, "sim:2",
 		SimOptions{Faults: parse(t, "lock:permission; 1/read:unsupported ;unlock:transient@1x2")})
 	list := sims(t, l)
-	if err := list[0].Lock(Core, 802); !errors.Is(err, ErrPermission) {
+	if err := list[0].Set(CoreClock, 802); !errors.Is(err, ErrPermission) {
 		t.Errorf("lock: %v", err)
 	}
-	if f, _ := list[0].Locked(Core); f != 0 {
+	if f, _ := list[0].Held(CoreClock); f != 0 {
 		t.Errorf("locked at %v in spite of the error", f)
 	}
 	read(t, list[0])
@@ -34,7 +34,7 @@ func TestFaultsHitTheCallsTheyName(t *testing.T) {
 	}
 	var failed [4]bool
 	for i := range failed {
-		failed[i] = list[0].Unlock(Core) != nil
+		failed[i] = list[0].Release(CoreClock) != nil
 	}
 	if failed[0] || !failed[1] || !failed[2] || failed[3] {
 		t.Errorf("unlock failed: %v, want only the second and third time", failed)
@@ -59,12 +59,12 @@ func TestALostGPUStaysLostUntilAReboot(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openSim(t, "sim", SimOptions{Dir: dir, Faults: parse(t, "read:lost@1")})
 	g := sims(t, l)[0]
-	must(t, g.Lock(Core, 802))
+	must(t, g.Set(CoreClock, 802))
 	read(t, g)
 	if _, err := g.Read(); !errors.Is(err, ErrLost) {
 		t.Errorf("read: %v", err)
 	}
-	if err := g.Unlock(Core); !errors.Is(err, ErrLost) {
+	if err := g.Release(CoreClock); !errors.Is(err, ErrLost) {
 		t.Errorf("unlock: %v", err)
 	}
 	next, _ := openSim(t, "sim", SimOptions{Dir: dir})
@@ -81,7 +81,7 @@ func TestALostGPUStaysLostUntilAReboot(t *testing.T) {
 
 func TestFaultsThatChangeTheGPULetTheCallGoOn(t *testing.T) {
 	g, clock := oneSim(t, SimOptions{Faults: parse(t, "read:reset@1;read:foreign@2")})
-	must(t, g.Lock(Core, 1380))
+	must(t, g.Set(CoreClock, 1380))
 	clock.advance(time.Minute)
 	if r := read(t, g); r.Energy == 0 {
 		t.Error("no energy before the reset")
@@ -117,14 +117,14 @@ func TestAStuckCounterGoesOnAfterAReload(t *testing.T) {
 func TestAReloadDuringALockLeavesNoLock(t *testing.T) {
 	l, _ := openSim(t, "sim", SimOptions{Faults: parse(t, "lock:reload@1")})
 	g := sims(t, l)[0]
-	must(t, g.Lock(Core, 802))
-	if err := g.Lock(Core, 945); !errors.Is(err, ErrReloaded) {
+	must(t, g.Set(CoreClock, 802))
+	if err := g.Set(CoreClock, 945); !errors.Is(err, ErrReloaded) {
 		t.Errorf("lock: %v", err)
 	}
-	if f, _ := g.Locked(Core); f != 0 {
+	if f, _ := g.Held(CoreClock); f != 0 {
 		t.Errorf("locked at %v", f)
 	}
-	must(t, sims(t, l)[0].Lock(Core, 945))
+	must(t, sims(t, l)[0].Set(CoreClock, 945))
 }
 
 func TestASlowCallHappensAtItsEndAndHoldsUpNoOther(t *testing.T) {
@@ -134,7 +134,7 @@ func TestASlowCallHappensAtItsEndAndHoldsUpNoOther(t *testing.T) {
 		g := sims(t, l)[0]
 		began := time.Now()
 		done := make(chan error)
-		go func() { done <- g.Lock(Core, 802) }()
+		go func() { done <- g.Set(CoreClock, 802) }()
 		synctest.Wait()
 		if r := read(t, g); r.Throttle&ThrottleLocked != 0 || time.Since(began) != 0 {
 			t.Errorf("locked %v after %v", r.Throttle, time.Since(began))
@@ -143,7 +143,7 @@ func TestASlowCallHappensAtItsEndAndHoldsUpNoOther(t *testing.T) {
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if f, _ := g.Locked(Core); f != 802 {
+		if f, _ := g.Held(CoreClock); f != 802 {
 			t.Errorf("locked at %v", f)
 		}
 	})
@@ -261,7 +261,7 @@ func FuzzSimState(f *testing.F) {
 		f.Fatal(err)
 	}
 	m := l.machine
-	m.states[1].Core, m.states[0].Work = 1800, []Work{{PID: 4, Model: someParams(), Done: 0.5, Mem: 1}}
+	m.states[1].Set[CoreClock], m.states[0].Work = 1800, []Work{{PID: 4, Model: someParams(), Done: 0.5, Mem: 1}}
 	good, err := m.encode()
 	if err != nil {
 		f.Fatal(err)
@@ -318,7 +318,7 @@ func TestABootNumbersTheDeviceFilesWithoutTheMissingGPU(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openSim(t, "sim:4,minor=2/0/3/1", SimOptions{Dir: dir})
 	must(t, sims(t, l)[1].InjectFault(FaultMissing))
-	must(t, sims(t, l)[2].Lock(Core, 802))
+	must(t, sims(t, l)[2].Set(CoreClock, 802))
 	minors := func() (list []int) {
 		next, _ := openSim(t, "sim:4,minor=2/0/3/1", SimOptions{Dir: dir})
 		devices, err := next.Devices()
@@ -340,7 +340,7 @@ func TestABootNumbersTheDeviceFilesWithoutTheMissingGPU(t *testing.T) {
 	if got := minors(); !slices.Equal(got, []int{0, 1, 2, 3}) {
 		t.Errorf("minor numbers %v after it was put back", got)
 	}
-	if f, err := sims(t, l)[2].Locked(Core); f != 0 || err != nil {
+	if f, err := sims(t, l)[2].Held(CoreClock); f != 0 || err != nil {
 		t.Errorf("locked at %v after a boot, %v", f, err)
 	}
 }

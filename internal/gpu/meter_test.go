@@ -26,7 +26,7 @@ func drive(t *rapid.T, g *Sim, clock *fakeClock, every time.Duration, look func(
 			}
 		}
 		f := rapid.SampledFrom([]dvfsmodel.MHz{802, 945, 1087, 1237, 1380}).Draw(t, "core")
-		if err := g.Lock(Core, f); err != nil {
+		if err := g.Set(CoreClock, Value(f)); err != nil {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "samples") {

@@ -121,7 +121,8 @@ type nvmlDevice struct {
 	id      Identity
 	now     func() time.Time
 
-	cantLockCore, cantLockMem, cantCount atomic.Bool
+	cantSet   [NumControls]atomic.Bool
+	cantCount atomic.Bool
 
 	mu     sync.Mutex
 	clocks *Clocks // nil: not asked yet
@@ -163,10 +164,6 @@ func cString(field []int8) string {
 // Functions that drivers in use don't all have.
 const (
 	fnArchitecture = "nvmlDeviceGetArchitecture"
-	fnLockCore     = "nvmlDeviceSetGpuLockedClocks"
-	fnUnlockCore   = "nvmlDeviceResetGpuLockedClocks"
-	fnLockMem      = "nvmlDeviceSetMemoryLockedClocks"
-	fnUnlockMem    = "nvmlDeviceResetMemoryLockedClocks"
 	fnEnergy       = "nvmlDeviceGetTotalEnergyConsumption"
 	fnReasons      = "nvmlDeviceGetCurrentClocksEventReasons"
 	fnReasonsOld   = "nvmlDeviceGetCurrentClocksThrottleReasons"
@@ -183,10 +180,11 @@ func (d *nvmlDevice) detectCapability() {
 			arch = a
 		}
 	}
-	d.cantLockCore.Store(arch < nvml.DEVICE_ARCH_VOLTA || !d.library.hasSymbol(fnLockCore) ||
-		!d.library.hasSymbol(fnUnlockCore))
-	d.cantLockMem.Store(arch < nvml.DEVICE_ARCH_AMPERE || !d.library.hasSymbol(fnLockMem) ||
-		!d.library.hasSymbol(fnUnlockMem))
+	for c := range NumControls {
+		by := &nvmlControls[c]
+		d.cantSet[c].Store(arch < by.since || !d.library.hasSymbol(by.setFunction) ||
+			!d.library.hasSymbol(by.releaseFunction))
+	}
 	d.cantCount.Store(true)
 	if d.library.hasSymbol(fnEnergy) {
 		_, ret := d.handle.GetTotalEnergyConsumption()
@@ -199,9 +197,13 @@ func (d *nvmlDevice) Identity() Identity { return d.id }
 
 // Capability is by architecture, less what the GPU refused since.
 func (d *nvmlDevice) Capability() Capability {
-	return Capability{
-		LockCore: !d.cantLockCore.Load(), LockMem: !d.cantLockMem.Load(), Energy: !d.cantCount.Load(),
+	can := Capability{Energy: !d.cantCount.Load()}
+	for c := range NumControls {
+		if !d.cantSet[c].Load() {
+			can.Controls |= ControlsOf(c)
+		}
 	}
+	return can
 }
 
 func (d *nvmlDevice) callError(op Op, ret nvml.Return) error {

@@ -90,7 +90,7 @@ func fakeContract(t *testing.T) {
 	_, devices := fakeDevices(t)
 	for _, d := range devices {
 		checkReadOnly(t, d)
-		checkLocks(t, d)
+		checkControls(t, d)
 	}
 }
 
@@ -140,23 +140,23 @@ func fakeLocks(t *testing.T) {
 	t.Helper()
 	_, devices := fakeDevices(t)
 	ampere, volta := devices[0], devices[1]
-	must(t, ampere.Lock(Core, 500))
-	must(t, ampere.Lock(Mem, 810))
+	must(t, ampere.Set(CoreClock, 500))
+	must(t, ampere.Set(MemClock, 810))
 	if r := read(t, ampere); r.Core != 500 || r.Mem != 810 {
 		t.Errorf("clocks %v/%v", r.Core, r.Mem)
 	}
-	must(t, ampere.Unlock(Mem))
+	must(t, ampere.Release(MemClock))
 	if r := read(t, ampere); r.Core != 500 || r.Mem != 1215 {
 		t.Errorf("clocks %v/%v without the memory lock", r.Core, r.Mem)
 	}
-	must(t, ampere.Unlock(Core))
-	if err := ampere.Lock(Core, 501); err == nil {
+	must(t, ampere.Release(CoreClock))
+	if err := ampere.Set(CoreClock, 501); err == nil {
 		t.Error("a clock that isn't in the table was locked")
 	}
-	if c := volta.Capability(); !c.LockCore || c.LockMem || !c.Energy {
+	if c := volta.Capability(); !c.Can(CoreClock) || c.Can(MemClock) || !c.Energy {
 		t.Errorf("capability of a V100 %+v", c)
 	}
-	if err := volta.Lock(Mem, 877); !errors.Is(err, ErrNotSupported) {
+	if err := volta.Set(MemClock, 877); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("memory lock on a V100: %v", err)
 	}
 }
@@ -170,19 +170,19 @@ func fakeRefusals(t *testing.T) {
 		"1": ErrReloaded,
 	} {
 		t.Setenv("FAKE_NVML", "nvmlDeviceSetGpuLockedClocks="+code)
-		if err := d.Lock(Core, 500); !errors.Is(err, want) {
+		if err := d.Set(CoreClock, 500); !errors.Is(err, want) {
 			t.Errorf("code %s: %v, want %v", code, err, want)
 		}
 	}
 	t.Setenv("FAKE_NVML", "nvmlDeviceSetGpuLockedClocks=999")
-	if err := d.Lock(Core, 500); err == nil || !strings.Contains(err.Error(), "Unknown Error") {
+	if err := d.Set(CoreClock, 500); err == nil || !strings.Contains(err.Error(), "Unknown Error") {
 		t.Errorf("code 999: %v", err)
 	}
-	if !d.Capability().LockCore {
+	if !d.Capability().Can(CoreClock) {
 		t.Error("a capability went with an error that may pass")
 	}
 	t.Setenv("FAKE_NVML", "nvmlDeviceSetGpuLockedClocks=3")
-	if err := d.Lock(Core, 500); !errors.Is(err, ErrNotSupported) || d.Capability().LockCore {
+	if err := d.Set(CoreClock, 500); !errors.Is(err, ErrNotSupported) || d.Capability().Can(CoreClock) {
 		t.Errorf("code 3: %v, capability %+v", err, d.Capability())
 	}
 }

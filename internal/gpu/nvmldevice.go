@@ -32,48 +32,35 @@ func (d *nvmlDevice) Clocks() (Clocks, error) {
 	return known.clone(), nil
 }
 
-// Lock fixes the range of a clock to one value. NVML rounds what a GPU doesn't
+// Set fixes the range of a clock to one value. NVML rounds what a GPU doesn't
 // support to something near, so that it is refused here, as far as the table
 // can be read.
-func (d *nvmlDevice) Lock(domain Domain, f dvfsmodel.MHz) error {
+func (d *nvmlDevice) Set(c Control, v Value) error {
 	clocks, err := d.Clocks()
 	switch {
 	case errors.Is(err, ErrNotSupported):
-		if !(f >= 1 && f <= math.MaxInt16) || f != dvfsmodel.MHz(math.Trunc(float64(f))) {
-			return fmt.Errorf("GPU %s: lock %v clock at %v MHz: not a clock", d.id.Bus, domain, float64(f))
+		if !(v >= 1 && v <= math.MaxInt16) || v != Value(math.Trunc(float64(v))) {
+			return fmt.Errorf("GPU %s: lock %v at %v %s: not a clock", d.id.Bus, c, float64(v), c.Unit())
 		}
 	case err != nil:
 		return err
-	case !clocks.supportsOne(domain, f):
-		return fmt.Errorf("GPU %s: lock %v clock at %v MHz: not in its table of clocks", d.id.Bus,
-			domain, float64(f))
+	case !clocks.supportsOne(c, v):
+		return fmt.Errorf("GPU %s: lock %v at %v %s: not in its table of clocks", d.id.Bus, c, float64(v),
+			c.Unit())
 	}
-	mhz := uint32(f)
-	if domain == Mem {
-		return d.change(OpLock, domain, func() nvml.Return {
-			return d.handle.SetMemoryLockedClocks(mhz, mhz)
-		})
-	}
-	return d.change(OpLock, domain, func() nvml.Return { return d.handle.SetGpuLockedClocks(mhz, mhz) })
+	return d.change(OpSet, c, func() nvml.Return { return nvmlControls[c].set(d.handle, v) })
 }
 
-// Unlock resets the range of a clock.
-func (d *nvmlDevice) Unlock(domain Domain) error {
-	if domain == Mem {
-		return d.change(OpUnlock, domain, d.handle.ResetMemoryLockedClocks)
-	}
-	return d.change(OpUnlock, domain, d.handle.ResetGpuLockedClocks)
+// Release resets the range of a clock.
+func (d *nvmlDevice) Release(c Control) error {
+	return d.change(OpRelease, c, func() nvml.Return { return nvmlControls[c].release(d.handle) })
 }
 
 // change makes a call that needs a capability, and remembers when the GPU
 // hasn't got it.
-func (d *nvmlDevice) change(op Op, domain Domain, call func() nvml.Return) error {
-	can := &d.cantLockCore
-	if domain == Mem {
-		can = &d.cantLockMem
-	}
+func (d *nvmlDevice) change(op Op, c Control, call func() nvml.Return) error {
 	ret := nvml.ERROR_NOT_SUPPORTED
-	if !can.Load() {
+	if !d.cantSet[c].Load() {
 		ret = call()
 	}
 	if ret == nvml.SUCCESS {
@@ -81,9 +68,9 @@ func (d *nvmlDevice) change(op Op, domain Domain, call func() nvml.Return) error
 	}
 	err := d.library.callError(ret)
 	if errors.Is(err, ErrNotSupported) {
-		can.Store(true)
+		d.cantSet[c].Store(true)
 	}
-	return fmt.Errorf("GPU %s: %v %v clock: %w", d.id.Bus, op, domain, err)
+	return fmt.Errorf("GPU %s: %v %v: %w", d.id.Bus, op, c, err)
 }
 
 // PowerLimit is the lowest of the limits that are set.

@@ -92,19 +92,19 @@ func (m *machine) Advance(t *rapid.T) {
 
 func (m *machine) Lock(t *rapid.T) {
 	core := rapid.SampledFrom([]dvfsmodel.MHz{1600, 1700, 1800, 1900, 2000}).Draw(t, "core")
-	m.need(m.g.Lock(Core, core))
+	m.need(m.g.Set(CoreClock, Value(core)))
 	m.want.core = core
 }
 
 func (m *machine) LockMemory(t *rapid.T) {
 	mem := rapid.SampledFrom([]dvfsmodel.MHz{4000, 4500, 5000, 5500}).Draw(t, "mem")
-	m.need(m.g.Lock(Mem, mem))
+	m.need(m.g.Set(MemClock, Value(mem)))
 	m.want.mem = mem
 }
 
 func (m *machine) Unlock(*rapid.T) {
-	m.need(m.g.Unlock(Core))
-	m.need(m.g.Unlock(Mem))
+	m.need(m.g.Release(CoreClock))
+	m.need(m.g.Release(MemClock))
 	m.want.core, m.want.mem = 0, 0
 }
 
@@ -129,14 +129,14 @@ func (m *machine) Restart(*rapid.T) { m.open() }
 func (m *machine) Refused(t *rapid.T) {
 	kind := rapid.SampledFrom([]FaultKind{FaultPermission, FaultUnsupported, FaultTransient}).Draw(t, "kind")
 	m.faults.Add(Fault{GPU: -1, Op: OpAny, Kind: kind, Count: 1})
-	if err := m.g.Lock(Core, 1600); err == nil {
+	if err := m.g.Set(CoreClock, 1600); err == nil {
 		t.Fatal("no error")
 	}
 }
 
 func (m *machine) Reload(t *rapid.T) {
 	m.need(m.g.InjectFault(FaultReload))
-	if err := m.g.Unlock(Core); !errors.Is(err, ErrReloaded) {
+	if err := m.g.Release(CoreClock); !errors.Is(err, ErrReloaded) {
 		t.Fatalf("stale handle: %v", err)
 	}
 	m.open()
@@ -144,11 +144,11 @@ func (m *machine) Reload(t *rapid.T) {
 }
 
 func (m *machine) Check(t *rapid.T) {
-	core, err := m.g.Locked(Core)
+	core, err := m.g.Held(CoreClock)
 	m.need(err)
-	mem, err := m.g.Locked(Mem)
+	mem, err := m.g.Held(MemClock)
 	m.need(err)
-	if core != m.want.core || mem != m.want.mem {
+	if dvfsmodel.MHz(core) != m.want.core || dvfsmodel.MHz(mem) != m.want.mem {
 		t.Fatalf("locks %v/%v, want %v/%v", core, mem, m.want.core, m.want.mem)
 	}
 	r := rapidRead(t, m.g)
@@ -307,7 +307,7 @@ func TestSeveralProcessesShareTheGPUsOfAFolder(t *testing.T) {
 		g := sims(t, l)[i]
 		wg.Go(func() {
 			for range 50 {
-				if err := g.Lock(Core, 802); err != nil {
+				if err := g.Set(CoreClock, 802); err != nil {
 					t.Error(err)
 				}
 				if _, err := g.Read(); err != nil {
@@ -320,7 +320,7 @@ func TestSeveralProcessesShareTheGPUsOfAFolder(t *testing.T) {
 	l, err := OpenSim("sim:4", &SimOptions{Dir: dir})
 	must(t, err)
 	for i, g := range sims(t, l) {
-		if f, err := g.Locked(Core); err != nil || f != 802 {
+		if f, err := g.Held(CoreClock); err != nil || f != 802 {
 			t.Errorf("GPU %d: a lock was overwritten: %v, %v", i, f, err)
 		}
 	}

@@ -215,32 +215,31 @@ func (g *Sim) Clocks() (Clocks, error) {
 	return c, err
 }
 
-// Lock fixes a clock until it is unlocked or the driver goes. The error for a
-// clock that isn't in the table is not one of this package's.
-func (g *Sim) Lock(d Domain, f dvfsmodel.MHz) error {
-	return g.call(OpLock, func(s *simState, _ time.Time) (bool, error) {
+// Set sets a control until it is released or the driver goes. The error for a
+// value that the GPU doesn't have is not one of this package's.
+func (g *Sim) Set(c Control, v Value) error {
+	return g.call(OpSet, func(s *simState, _ time.Time) (bool, error) {
 		m := g.library.machine.model
-		if (d == Core && !m.capability.LockCore) || (d == Mem && !m.capability.LockMem) {
-			return false, fmt.Errorf("%v clock: %w", d, ErrNotSupported)
+		if !m.capability.Can(c) {
+			return false, fmt.Errorf("%v: %w", c, ErrNotSupported)
 		}
-		if !m.clocks.supportsOne(d, f) {
-			return false, fmt.Errorf("%v clock %v MHz: invalid argument", d, float64(f))
+		if !m.clocks.supportsOne(c, v) {
+			return false, fmt.Errorf("%v %v %s: invalid argument", c, float64(v), c.Unit())
 		}
-		*s.lockOf(d) = f
+		s.Set[c] = v
 		s.noteWrite()
 		return true, nil
 	})
 }
 
-// Unlock gives a clock back.
-func (g *Sim) Unlock(d Domain) error {
-	return g.call(OpUnlock, func(s *simState, _ time.Time) (bool, error) {
-		m := g.library.machine.model
-		if (d == Core && !m.capability.LockCore) || (d == Mem && !m.capability.LockMem) {
-			return false, fmt.Errorf("%v clock: %w", d, ErrNotSupported)
+// Release gives a control back.
+func (g *Sim) Release(c Control) error {
+	return g.call(OpRelease, func(s *simState, _ time.Time) (bool, error) {
+		if !g.library.machine.model.capability.Can(c) {
+			return false, fmt.Errorf("%v: %w", c, ErrNotSupported)
 		}
-		changed := *s.lockOf(d) != 0
-		*s.lockOf(d) = 0
+		changed := s.Set[c] != 0
+		s.Set[c] = 0
 		if changed {
 			s.noteWrite()
 		}
@@ -362,7 +361,7 @@ func (g *Sim) Stop(pid int) error {
 	})
 }
 
-// Writes are when clocks of the GPU were last locked or given back, in order. No
+// Writes are when controls of the GPU were last set or given back, in order. No
 // real GPU tells.
 func (g *Sim) Writes() ([]time.Time, error) {
 	var list []time.Time
@@ -384,14 +383,14 @@ func (g *Sim) Work() ([]Work, error) {
 	return list, err
 }
 
-// Locked is where a clock is locked, 0 where it isn't. No real GPU tells.
-func (g *Sim) Locked(d Domain) (dvfsmodel.MHz, error) {
-	var f dvfsmodel.MHz
+// Held is what a control is set to, 0 where it isn't. No real GPU tells of all.
+func (g *Sim) Held(c Control) (Value, error) {
+	var v Value
 	err := g.library.machine.withState(g.index, func(s *simState, _ time.Time) (bool, error) {
-		f = *s.lockOf(d)
+		v = s.Set[c]
 		return false, nil
 	})
-	return f, err
+	return v, err
 }
 
 // LimitPower sets the limit, as nvidia-smi -pl does.

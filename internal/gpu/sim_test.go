@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ func TestWorkAtASpeedTakesLessTimeAndEnergyBothByThatFactor(t *testing.T) {
 	for _, spec := range []string{"sim", "sim,speed=60"} {
 		l, clock := openSim(t, spec, SimOptions{Dir: t.TempDir()})
 		g := sims(t, l)[0]
-		must(t, g.Lock(Core, 945))
+		must(t, g.Set(CoreClock, 945))
 		must(t, g.Run(Work{PID: 1, Model: someParams()}))
 		begin := read(t, g)
 		near(t, "power", float64(begin.Power), float64(someParams().Power(at(t, g, 945))), 0.001)
@@ -122,7 +123,7 @@ func TestABusyGPUDrawsWhatWorkDoesWithoutAny(t *testing.T) {
 	if core := read(t, g).Core; core != 1380 {
 		t.Errorf("core %v MHz, want the default", float64(core))
 	}
-	must(t, g.Lock(Core, 802))
+	must(t, g.Set(CoreClock, 802))
 	if locked := read(t, g).Power; locked >= full || locked <= 0.4*full {
 		t.Errorf("%v W at 802 MHz, %v W at default clocks", locked, full)
 	}
@@ -133,7 +134,7 @@ func TestABusyGPUDrawsWhatWorkDoesWithoutAny(t *testing.T) {
 func TestWorkRunsAtTheSpeedAndPowerOfItsModel(t *testing.T) {
 	for _, core := range []dvfsmodel.MHz{802, 945, 1087, 1237, 1380} {
 		g, clock := oneSim(t, SimOptions{})
-		must(t, g.Lock(Core, core))
+		must(t, g.Set(CoreClock, Value(core)))
 		setting, ok := g.library.machine.model.table.Contains(core, 877)
 		if !ok {
 			t.Fatal(core)
@@ -167,8 +168,8 @@ func TestALockOutlivesTheProcessAndWorkGoesOnWithoutIt(t *testing.T) {
 		return sims(t, l)
 	}
 	first := open()
-	must(t, first[1].Lock(Core, 1600))
-	must(t, first[1].Lock(Mem, 4500))
+	must(t, first[1].Set(CoreClock, 1600))
+	must(t, first[1].Set(MemClock, 4500))
 	must(t, first[1].Run(Work{PID: 3, Model: someParams()}))
 	e := read(t, first[1]).Energy
 	clock.advance(20 * time.Second)
@@ -178,12 +179,35 @@ func TestALockOutlivesTheProcessAndWorkGoesOnWithoutIt(t *testing.T) {
 		t.Errorf("clocks %v/%v after a restart, want 1600/4500", r.Core, r.Mem)
 	}
 	near(t, "energy", float64(r.Energy-e), float64(r.Power)*20, 0.002)
-	must(t, second[1].Unlock(Core))
-	if f, err := first[1].Locked(Core); err != nil || f != 0 {
+	must(t, second[1].Release(CoreClock))
+	if f, err := first[1].Held(CoreClock); err != nil || f != 0 {
 		t.Errorf("the first process sees a lock at %v, %v that the second dropped", f, err)
 	}
-	if f, _ := second[0].Locked(Core); f != 0 {
+	if f, _ := second[0].Held(CoreClock); f != 0 {
 		t.Errorf("the other GPU is locked at %v", f)
+	}
+}
+
+// A simulator's folder from before there were controls other than clocks is still read.
+func TestAStateOfVersion1KeepsItsLocks(t *testing.T) {
+	dir := t.TempDir()
+	openSim(t, "sim:2", SimOptions{Dir: dir})
+	path := filepath.Join(dir, simFile)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	old := strings.Replace(string(text), `"Version": 2`, `"Version": 1`, 1)
+	old = strings.Replace(old, `"Limit"`, `"Core": 945, "Mem": 877, "Limit"`, 1)
+	must(t, os.WriteFile(path, []byte(old), 0o600))
+	l, _ := openSim(t, "sim:2", SimOptions{Dir: dir})
+	for c, want := range map[Control]Value{CoreClock: 945, MemClock: 877} {
+		if v, err := sims(t, l)[0].Held(c); err != nil || v != want {
+			t.Errorf("%v at %v, %v, want %v", c, float64(v), err, float64(want))
+		}
+	}
+	must(t, sims(t, l)[0].Release(CoreClock))
+	again, _ := openSim(t, "sim:2", SimOptions{Dir: dir})
+	if v, err := sims(t, again)[0].Held(CoreClock); err != nil || v != 0 {
+		t.Errorf("core clock at %v, %v after it was given back", float64(v), err)
 	}
 }
 
@@ -196,6 +220,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 	for name, bad := range map[string]string{
 		"empty": "", "cut": string(good[:len(good)/2]), "twice": string(good) + string(good),
 		"other": `{"Version":1,"Model":"V100","GPUs":[]}`, "version": `{"Version":9}`,
+		"control": strings.Replace(string(good), `"UUID"`, `"Set": {"fan": 1}, "UUID"`, 1),
 	} {
 		must(t, os.WriteFile(path, []byte(bad), 0o600))
 		if _, err := OpenSim("sim:2", &SimOptions{Dir: dir}); err == nil {
@@ -214,7 +239,7 @@ func TestAStateThatIsNotOneIsAClearError(t *testing.T) {
 func TestAReloadOfTheDriverDropsLocksAndMakesHandlesStale(t *testing.T) {
 	l, _ := openSim(t, "sim", SimOptions{})
 	g := sims(t, l)[0]
-	must(t, g.Lock(Core, 802))
+	must(t, g.Set(CoreClock, 802))
 	must(t, g.InjectFault(FaultReload))
 	if _, err := g.Read(); !errors.Is(err, ErrReloaded) {
 		t.Errorf("read: %v, want ErrReloaded", err)

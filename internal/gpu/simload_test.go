@@ -25,7 +25,7 @@ func TestPhasesOfWorkTakeLongerAtLowerClocksAndWaitingDoesNot(t *testing.T) {
 	for _, core := range []dvfsmodel.MHz{802, 1087, 1380} {
 		l, clock := openSim(t, "sim,bursty,wait=0.2", SimOptions{})
 		g := sims(t, l)[0]
-		must(t, g.Lock(Core, core))
+		must(t, g.Set(CoreClock, Value(core)))
 		must(t, g.Run(bursty()))
 		before := read(t, g)
 		clock.advance(2 * time.Minute)
@@ -93,11 +93,11 @@ func TestLookingAtBurstsChangesNothing(t *testing.T) {
 			g := sims(t, l)[0]
 			begin := clock.t
 			must(t, g.Run(bursty()))
-			must(t, g.Lock(Core, 945))
+			must(t, g.Set(CoreClock, 945))
 			for _, ms := range looks {
 				clock.t = begin.Add(time.Duration(ms) * time.Millisecond)
 				read(t, g)
-				must(t, g.Lock(Core, 945))
+				must(t, g.Set(CoreClock, 945))
 			}
 			clock.t = begin.Add(90 * time.Second)
 			ended, err := g.Ended()

@@ -17,7 +17,7 @@ const MaxSims = 64
 type simSpec struct {
 	count    int
 	model    string
-	lock     Capability // LockCore and LockMem; by the model when lockSet is false
+	lock     ControlSet // the clocks that can be locked; by the model when lockSet is false
 	lockSet  bool
 	noEnergy bool
 	minors   []int // by GPU
@@ -75,7 +75,9 @@ func (s *simSpec) set(option string) (err error) {
 		s.model = value
 	case option == "lock=none", option == "lock=core", option == "lock=both":
 		s.lockSet = true
-		s.lock = Capability{LockCore: value != "none", LockMem: value == "both"}
+		s.lock = map[string]ControlSet{
+			"core": ControlsOf(CoreClock), "both": ControlsOf(CoreClock, MemClock),
+		}[value]
 	case option == "energy=off":
 		s.noEnergy = true
 	case option == "minor=reverse":
@@ -175,11 +177,14 @@ func newSimModel(s simSpec, profiles *config.Profiles) (*simModel, error) {
 	if s.busy {
 		m.baseLoad = workOf(m.limit)
 	}
-	m.capability = s.lock
-	if !s.lockSet {
-		m.capability = Capability{LockCore: true, LockMem: len(m.clocks.Mem) > 1}
+	m.capability = Capability{Controls: s.lock, Energy: !s.noEnergy}
+	switch {
+	case s.lockSet:
+	case len(m.clocks.Mem) > 1:
+		m.capability.Controls = allControls
+	default:
+		m.capability.Controls = allControls &^ ControlsOf(MemClock)
 	}
-	m.capability.Energy = !s.noEnergy
 	return m, nil
 }
 

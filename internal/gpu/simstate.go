@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
@@ -56,7 +57,8 @@ type Work struct {
 // so that looking more often changes no sum.
 type simState struct {
 	UUID       string
-	Core, Mem  dvfsmodel.MHz // locked at; 0: not locked
+	Set        controlValues `json:",omitzero"`
+	Core, Mem  Value         `json:",omitzero"` // of Set, in files of version 1
 	Limit      dvfsmodel.Watt
 	Sharing    Sharing
 	Lost       bool
@@ -70,7 +72,7 @@ type simState struct {
 	Stuck *uint64        `json:",omitempty"`
 	Work  []Work         // as of Since
 	Ended []FinishedWork `json:",omitempty"` // the last ones
-	// Writes are when clocks were last locked or given back.
+	// Writes are when controls were last set or given back.
 	Writes []time.Time `json:",omitempty"`
 
 	// The utilisation that the driver shows, and how long the GPU was in use in
@@ -79,11 +81,36 @@ type simState struct {
 	Used  time.Duration `json:",omitempty"`
 }
 
-func (s *simState) lockOf(d Domain) *dvfsmodel.MHz {
-	if d == Mem {
-		return &s.Mem
+// controlValues are the values that controls are set to. In files they are by the
+// controls' keys, without those that aren't set.
+type controlValues [NumControls]Value
+
+// MarshalJSON writes them by key.
+func (v controlValues) MarshalJSON() ([]byte, error) {
+	byKey := make(map[string]Value)
+	for c := range NumControls {
+		if v[c] != 0 {
+			byKey[c.Key()] = v[c]
+		}
 	}
-	return &s.Core
+	return json.Marshal(byKey) //nolint:wrapcheck // the encoder's own
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, and refuses other keys.
+func (v *controlValues) UnmarshalJSON(data []byte) error {
+	var byKey map[string]Value
+	if err := json.Unmarshal(data, &byKey); err != nil {
+		return err //nolint:wrapcheck // the decoder's own
+	}
+	*v = controlValues{}
+	for c := range NumControls {
+		v[c] = byKey[c.Key()]
+		delete(byKey, c.Key())
+	}
+	for key := range byKey {
+		return fmt.Errorf("unknown control %q", key)
+	}
+	return nil
 }
 
 // operatingPoint is how a simulated GPU runs at a moment.
@@ -100,15 +127,15 @@ type operatingPoint struct {
 func (s *simState) operation(m *simModel) operatingPoint {
 	core, mem := m.def.Core, m.def.Mem
 	var o operatingPoint
-	if s.Core > 0 {
-		core, o.throttle = s.Core, o.throttle|ThrottleLocked
+	if f := s.Set[CoreClock]; f > 0 {
+		core, o.throttle = dvfsmodel.MHz(f), o.throttle|ThrottleLocked
 	}
-	if s.Mem > 0 {
-		mem, o.throttle = s.Mem, o.throttle|ThrottleLocked
+	if f := s.Set[MemClock]; f > 0 {
+		mem, o.throttle = dvfsmodel.MHz(f), o.throttle|ThrottleLocked
 	}
 	idle := len(s.Work) == 0 && m.baseLoad == nil
 	if idle {
-		if s.Core == 0 {
+		if s.Set[CoreClock] == 0 {
 			core = 0 // the lowest there is
 		}
 		o.throttle |= ThrottleIdle
@@ -292,16 +319,16 @@ const simMemory = 16 << 30
 // resetDriver is what is left of a GPU when its driver goes: no lock, no work, an
 // energy counter at zero. Handles opened before are stale.
 func (s *simState) resetDriver(m *simModel) {
-	s.Core, s.Mem, s.Limit = 0, 0, m.limit
+	s.Set, s.Limit = controlValues{}, m.limit
 	s.Milli, s.Pico, s.Stuck, s.Work, s.Shown, s.Used = 0, 0, nil, nil, 0, 0
 	s.Generation++
 }
 
 // validate reports what can't be the state of a GPU of the model.
 func (s *simState) validate(m *simModel) error {
-	for _, d := range []Domain{Core, Mem} {
-		if f := *s.lockOf(d); f != 0 && !m.clocks.supportsOne(d, f) {
-			return fmt.Errorf("%v clock locked at %v MHz, which %s doesn't have", d, float64(f), m.name)
+	for c := range NumControls {
+		if v := s.Set[c]; v != 0 && !m.clocks.supportsOne(c, v) {
+			return fmt.Errorf("%v locked at %v %s, which %s doesn't have", c, float64(v), c.Unit(), m.name)
 		}
 	}
 	if !(s.Limit > 0) || s.Limit > maxWatt {

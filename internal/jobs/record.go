@@ -39,3 +39,19 @@ func (job *Job) Workload() string {
 	}
 	return job.Source.Workload(int(job.GPUs))
 }
+
+// MaxSameID is how many submissions under one id are told apart. Ids come again, and a
+// job that is requeued is submitted anew.
+const MaxSameID = 100
+
+// At is the index of the job of an id that was submitted last by a time; -1: none was.
+func At(all []record.Job, t time.Time) int {
+	latest := -1
+	for i := range all {
+		s := all[i].Submitted
+		if !s.After(t) && (latest < 0 || s.After(all[latest].Submitted)) {
+			latest = i
+		}
+	}
+	return latest
+}

@@ -111,8 +111,8 @@ func TestGPUsMayComeAfterEPD(t *testing.T) {
 func TestSomebodyElsesClocksAreLeftAloneUntilTheJobEnds(t *testing.T) {
 	l := startLab(t, enforce)
 	for i, disturb := range []func(g *gpu.Sim) error{
-		func(g *gpu.Sim) error { return g.Lock(gpu.Core, 1380) },
-		func(g *gpu.Sim) error { return g.Unlock(gpu.Core) },
+		func(g *gpu.Sim) error { return g.Set(gpu.CoreClock, 1380) },
+		func(g *gpu.Sim) error { return g.Release(gpu.CoreClock) },
 	} {
 		g := l.sims("n1")[0]
 		if err := g.Run(gpu.Work{

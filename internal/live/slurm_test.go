@@ -196,7 +196,7 @@ func (l *lab) hardware(node string) map[int]float64 {
 	l.Helper()
 	found := make(map[int]float64)
 	for i, sim := range l.sims(node) {
-		core, err := sim.Locked(gpu.Core)
+		core, err := sim.Held(gpu.CoreClock)
 		if err != nil {
 			l.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 )
 
@@ -21,15 +20,6 @@ func (a *responseRecorder) WriteHeader(status int) { a.status = status }
 
 // Write keeps a part of the body.
 func (a *responseRecorder) Write(p []byte) (int, error) { return a.body.Write(p) }
-
-// response is the answer to a request.
-func (a *responseRecorder) response(r *http.Request) *http.Response {
-	return &http.Response{
-		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1,
-		ProtoMinor: 1,
-		Header:     a.header, Body: io.NopCloser(&a.body), ContentLength: int64(a.body.Len()), Request: r,
-	}
-}
 
 // serveBuffered has an answer made in a turn, and sends it when the turn is done: one
 // that nobody fetches holds up nobody else.

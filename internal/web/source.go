@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -30,22 +29,3 @@ type Source interface {
 }
 
 var _ Source = (*epdapi.Client)(nil)
-
-// InProcessClient is a client of a handler in this process, which knows who asks.
-func InProcessClient(handler http.Handler) *epdapi.Client {
-	return epdapi.NewRemote("epd", handlerTransport{handler})
-}
-
-// handlerTransport carries requests to a handler.
-type handlerTransport struct{ handler http.Handler }
-
-// RoundTrip has the handler answer. It is bounded by the handler's own time, and
-// by the context.
-func (t handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	a := &responseRecorder{header: make(http.Header), status: http.StatusOK}
-	t.handler.ServeHTTP(a, r)
-	return a.response(r), nil
-}

@@ -1,4 +1,4 @@
-package control
+package nodes
 
 import (
 	"slices"
@@ -71,23 +71,13 @@ func jobsOn(r *epdapi.NodeReport, shares func(slurm.JobID) bool) map[string][]sl
 	return on
 }
 
-// sharesGPU reports whether a job that is known has a part of a GPU.
-func (c *Controller) sharesGPU(id slurm.JobID) bool {
-	job := c.jobs.Get(id)
-	if job == nil {
-		return false
-	}
-	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
-	return shares
-}
-
 // follow adds what a report says of GPUs to what they did before. One on which
 // other jobs run now begins anew. The caller holds r.mu.
-func (r *reports) follow(h *heardOf, on map[string][]slurm.JobID) {
-	before := r.lately[h.report.Node]
+func (r *Reports) follow(h *Report, on map[string][]slurm.JobID) {
+	before := r.lately[h.Message.Node]
 	now := before[:0:0]
-	for i := range h.report.GPUs {
-		g := &h.report.GPUs[i]
+	for i := range h.Message.GPUs {
+		g := &h.Message.GPUs[i]
 		jobs := on[g.UUID]
 		if len(jobs) == 0 {
 			continue
@@ -103,21 +93,21 @@ func (r *reports) follow(h *heardOf, on map[string][]slurm.JobID) {
 			continue
 		}
 		if use, ok := g.Utilisation.Get(); ok && g.Read && use >= 0 && use <= 1 {
-			l.add(h.at, use)
+			l.add(h.Received, use)
 		}
 		now = append(now, l)
 	}
 	r.followed += len(now) - len(before)
 	if len(now) == 0 {
-		delete(r.lately, h.report.Node)
+		delete(r.lately, h.Message.Node)
 		return
 	}
-	r.lately[h.report.Node] = now
+	r.lately[h.Message.Node] = now
 }
 
 // unfollow forgets what the GPUs of nodes did that aren't known any more. The caller
 // holds r.mu.
-func (r *reports) unfollow() {
+func (r *Reports) unfollow() {
 	for node, list := range r.lately {
 		if r.byNode[node] == nil {
 			r.followed -= len(list)
@@ -126,14 +116,14 @@ func (r *reports) unfollow() {
 	}
 }
 
-// seen is what the GPU of a node on which just these jobs run did lately; none
+// RecentSamples are what the GPU of a node on which just these jobs run did lately; none
 // where there is none, or its agent has fallen silent.
-func (r *reports) seen(node string, jobs []slurm.JobID, now time.Time) []share.UseSample {
+func (r *Reports) RecentSamples(node string, jobs []slurm.JobID, now time.Time) []share.UseSample {
 	jobs = slices.Sorted(slices.Values(jobs))
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	h := r.byNode[node]
-	if h == nil || now.Sub(h.at) > freshAge(len(r.byNode)) {
+	if h == nil || now.Sub(h.Received) > FreshAge(len(r.byNode)) {
 		return nil
 	}
 	for _, l := range r.lately[node] {

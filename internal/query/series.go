@@ -1,8 +1,7 @@
-package control
+package query
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -10,24 +9,15 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (c *Controller) getSeries(r *http.Request) (any, error) {
-	id, err := c.numberOf(r.PathValue("id"))
+// Series are the time series of the runs under a job id that a caller may see: of those
+// that ended what their agents recorded, of those that last what was reported of them
+// last. The error is [store.ErrNotFound] if there is no such job.
+func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobSeries, error) {
+	h, _, err := s.reader.visible(ctx, who, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.Series(r.Context(), id)
-}
-
-// Series are the time series of the runs under a job id that the caller of the
-// context may see: of those that ended what their agents recorded, of those that
-// last what was reported of them last. The error is [store.ErrNotFound] if there
-// is no such job.
-func (c *Controller) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
-	h, _, err := c.visible(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	readings, err := c.options.Store.Readings(ctx, c.options.Cluster, int64(id))
+	readings, err := s.options.Jobs.Readings(ctx, s.options.Cluster, int64(id))
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +31,7 @@ func (c *Controller) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSer
 	for i := range h.decisions {
 		if d := &h.decisions[i]; !over[d.Key()] {
 			over[d.Key()] = true
-			out.Runs = append(out.Runs, c.openSeries(d))
+			out.Runs = append(out.Runs, s.reader.openSeries(d))
 		}
 	}
 	return out, nil
@@ -67,25 +57,25 @@ func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 }
 
 // openSeries are the series of a run whose end nobody told of yet.
-func (c *Controller) openSeries(d *record.Decision) epdapi.RunSeries {
+func (r *reader) openSeries(d *record.Decision) epdapi.RunSeries {
 	s := epdapi.RunSeries{
 		RunID: d.RunID, Node: d.Node, GPUModel: d.GPUModel, Started: d.Created,
 		Utilisation: seriesOf(&record.Series{}),
 	}
 	s.Power, s.Core = bands(&record.Readings{})
-	heard := c.reports.of(d.Node)
+	heard := r.options.Reports.Of(d.Node)
 	if heard == nil {
 		s.Missing = "its node's agent hasn't reported since epd began"
 		return s
 	}
-	run := heard.run(d.RunID)
+	run := heard.Run(d.RunID)
 	if run == nil || run.Ended {
 		s.Missing = "its node's agent doesn't report it, and its outcome hasn't come yet"
 		return s
 	}
-	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.report.At, len(run.GPUs)
+	s.Live, s.Started, s.At, s.GPUs = true, run.Started, heard.Message.At, len(run.GPUs)
 	s.Setting = run.CurrentSetting()
-	readings := heard.readingsOf(run)
+	readings := heard.Readings(run)
 	if readings.IsZero() {
 		s.Missing = "it began a moment ago, or its GPUs can't be read"
 		return s

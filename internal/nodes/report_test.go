@@ -1,4 +1,4 @@
-package control
+package nodes
 
 import (
 	"fmt"
@@ -27,8 +27,8 @@ func endless(node string) *epdapi.NodeReport {
 
 func TestReportsTakeBoundedMemory(t *testing.T) {
 	const most, nodes = 4 << 20, 400
-	r := newRig(t, nil)
-	r.reports.most = most
+	r := newReceived()
+	r.most = most
 	for i := range 100 {
 		r.hear(report(fmt.Sprintf("honest%d", i), 100, epdapi.NodeRun{
 			Run: epdapi.Run{ID: "run", Job: 1, GPUs: []string{"GPU-1"}}, Readings: readings(150),
@@ -38,8 +38,8 @@ func TestReportsTakeBoundedMemory(t *testing.T) {
 	for round := range 2 {
 		for i := range nodes {
 			r.hear(endless(fmt.Sprintf("evil%d", i)))
-			if r.reports.bytes > most {
-				t.Fatalf("round %d: after %d reports they take %d bytes", round, i+1, r.reports.bytes)
+			if r.bytes > most {
+				t.Fatalf("round %d: after %d reports they take %d bytes", round, i+1, r.bytes)
 			}
 		}
 	}
@@ -47,28 +47,28 @@ func TestReportsTakeBoundedMemory(t *testing.T) {
 		t.Errorf("%d bytes are held for reports that may take %d", grown, most)
 	}
 	sum := 0
-	for name, h := range r.reports.all() {
+	for name, h := range r.All() {
 		sum += h.bytes
-		if strings.HasPrefix(name, "honest") && (h.bare || len(h.report.Runs) != 1) {
+		if strings.HasPrefix(name, "honest") && (h.bare || len(h.Message.Runs) != 1) {
 			t.Errorf("%s lost what it told", name)
 		}
-		if h.bare && (h.report.LeftOut != epdapi.MaxReportRuns || len(h.report.Runs) != 0 ||
-			len(h.report.GPUs) != 2) {
-			t.Errorf("%s: %+v", name, h.report)
+		if h.bare && (h.Message.LeftOut != epdapi.MaxReportRuns || len(h.Message.Runs) != 0 ||
+			len(h.Message.GPUs) != 2) {
+			t.Errorf("%s: %+v", name, h.Message)
 		}
 	}
-	if sum != r.reports.bytes || len(r.reports.byNode) != 100+nodes {
-		t.Errorf("%d nodes with %d bytes, %d are counted", len(r.reports.byNode), sum, r.reports.bytes)
+	if sum != r.bytes || len(r.byNode) != 100+nodes {
+		t.Errorf("%d nodes with %d bytes, %d are counted", len(r.byNode), sum, r.bytes)
 	}
-	r.reports.most = 100 << 10 // not even room for what is left of each
+	r.most = 100 << 10 // not even room for what is left of each
 	r.hear(endless("last"))
-	if r.reports.bytes > r.reports.most || len(r.reports.byNode) == 0 {
-		t.Errorf("%d bytes of %d nodes", r.reports.bytes, len(r.reports.byNode))
+	if r.bytes > r.most || len(r.byNode) == 0 {
+		t.Errorf("%d bytes of %d nodes", r.bytes, len(r.byNode))
 	}
-	r.clock.move(25 * time.Hour)
+	r.now = r.now.Add(25 * time.Hour)
 	r.hear(report("n1", 1))
-	if want := r.reports.of("n1").bytes; len(r.reports.byNode) != 1 || r.reports.bytes != want {
-		t.Errorf("a day later %d nodes, %d bytes, want %d", len(r.reports.byNode), r.reports.bytes, want)
+	if want := r.Of("n1").bytes; len(r.byNode) != 1 || r.bytes != want {
+		t.Errorf("a day later %d nodes, %d bytes, want %d", len(r.byNode), r.bytes, want)
 	}
 }
 
@@ -78,13 +78,13 @@ func TestTheSizeOfAReportIsWhatItTakes(t *testing.T) {
 	for name, one := range map[string]func(
 		string,
 	) *epdapi.NodeReport{"full": fullReport, "endless": endless} {
-		kept := make([]*heardOf, nodes)
+		kept := make([]*Report, nodes)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		counted := 0
 		for i := range kept {
-			kept[i] = hear(start, one(fmt.Sprintf("n%d", i)))
+			kept[i] = newReport(start, one(fmt.Sprintf("n%d", i)))
 			counted += kept[i].bytes
 		}
 		runtime.GC()

@@ -1,4 +1,4 @@
-package control
+package nodes
 
 import (
 	"container/heap"
@@ -9,25 +9,25 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// maxHeard is how many bytes reports take together at most: some 12 kB for each of
+// maxBytes is how many bytes reports take together at most: some 12 kB for each of
 // 10,000 nodes of eight GPUs with a run on each.
-const maxHeard = 128 << 20
+const maxBytes = 128 << 20
 
-// heardOf is a node's last report. It is never changed, only replaced; but for its
-// place, which belongs to whoever holds the lock of [reports].
-type heardOf struct {
-	at       time.Time          // by the controller's clock
-	report   *epdapi.NodeReport // its runs without their readings
+// Report is what a node reported last. It is never changed, only replaced; but for its
+// place, which belongs to whoever holds the lock of [Reports].
+type Report struct {
+	Received time.Time          // by the controller's clock
+	Message  *epdapi.NodeReport // its runs without their readings
 	readings [][]byte           // those of its runs, encoded: as numbers they take ten times as much
 	bytes    int                // about what it takes in memory
 	bare     bool               // its runs and troubles were dropped for want of room
-	place    int                // in reports.bySize
+	place    int                // in Reports.bySize
 }
 
-// hear takes a report over.
-func hear(at time.Time, r *epdapi.NodeReport) *heardOf {
+// newReport takes a report over.
+func newReport(at time.Time, r *epdapi.NodeReport) *Report {
 	own := *r
-	h := &heardOf{at: at, report: &own}
+	h := &Report{Received: at, Message: &own}
 	own.Runs = append([]epdapi.NodeRun(nil), r.Runs...)
 	for i := range own.Runs {
 		run := &own.Runs[i]
@@ -39,10 +39,10 @@ func hear(at time.Time, r *epdapi.NodeReport) *heardOf {
 }
 
 // size is about what a report takes in memory, bytes.
-func (h *heardOf) size() int {
+func (h *Report) size() int {
 	// Allocations are rounded up.
 	const slice, text, times = int(unsafe.Sizeof([]byte{})), int(unsafe.Sizeof("")), 2
-	r := h.report
+	r := h.Message
 	n := int(unsafe.Sizeof(*h)) + int(unsafe.Sizeof(*r)) + len(r.Node) + len(r.Version)
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
@@ -67,19 +67,19 @@ func (h *heardOf) size() int {
 }
 
 // lean is a report without its runs and troubles.
-func (h *heardOf) lean() *heardOf {
-	own := *h.report
+func (h *Report) lean() *Report {
+	own := *h.Message
 	own.LeftOut += len(own.Runs)
 	own.Runs, own.Troubles = nil, nil
-	l := &heardOf{at: h.at, report: &own, bare: true}
+	l := &Report{Received: h.Received, Message: &own, bare: true}
 	l.bytes = l.size()
 	return l
 }
 
-// readingsOf are those of a run of the report; none where it isn't there.
-func (h *heardOf) readingsOf(run *epdapi.NodeRun) record.Readings {
-	for i := range h.report.Runs {
-		if &h.report.Runs[i] == run {
+// Readings are those of a run of the report; none where it isn't there.
+func (h *Report) Readings(run *epdapi.NodeRun) record.Readings {
+	for i := range h.Message.Runs {
+		if &h.Message.Runs[i] == run {
 			if readings, err := record.DecodeReadings(h.readings[i]); err == nil {
 				return readings
 			}
@@ -92,7 +92,7 @@ func (h *heardOf) readingsOf(run *epdapi.NodeRun) record.Readings {
 // reports take too much together, the largest ones lose their runs and troubles,
 // and then go altogether, until there is room: those of an agent that tells too much
 // cost no other node its own. The caller holds r.mu.
-func (r *reports) set(node string, h *heardOf) {
+func (r *Reports) set(node string, h *Report) {
 	if old := r.byNode[node]; old != nil {
 		r.drop(old)
 	}
@@ -109,30 +109,30 @@ func (r *reports) set(node string, h *heardOf) {
 }
 
 // add keeps a report of a node that has none.
-func (r *reports) add(h *heardOf) {
+func (r *Reports) add(h *Report) {
 	r.bytes += h.bytes
-	r.byNode[h.report.Node] = h
+	r.byNode[h.Message.Node] = h
 	heap.Push(&r.bySize, h)
 }
 
 // drop forgets a report.
-func (r *reports) drop(h *heardOf) {
+func (r *Reports) drop(h *Report) {
 	r.bytes -= h.bytes
-	delete(r.byNode, h.report.Node)
+	delete(r.byNode, h.Message.Node)
 	heap.Remove(&r.bySize, h.place)
 }
 
-// before tells which of two reports has to go first: the larger one, of two of a size
+// before reports which of two reports has to go first: the larger one, of two of a size
 // that of the node whose name comes first.
-func (h *heardOf) before(other *heardOf) bool {
+func (h *Report) before(other *Report) bool {
 	if h.bytes != other.bytes {
 		return h.bytes > other.bytes
 	}
-	return h.report.Node < other.report.Node
+	return h.Message.Node < other.Message.Node
 }
 
 // bySize is a heap of reports, the largest on top.
-type bySize []*heardOf
+type bySize []*Report
 
 func (s bySize) Len() int           { return len(s) }
 func (s bySize) Less(i, j int) bool { return s[i].before(s[j]) }
@@ -144,7 +144,7 @@ func (s bySize) Swap(i, j int) {
 
 // Push adds a report; for container/heap.
 func (s *bySize) Push(x any) {
-	h := x.(*heardOf) //nolint:forcetypeassert,errcheck // nothing else is put in
+	h := x.(*Report) //nolint:forcetypeassert,errcheck // nothing else is put in
 	h.place = len(*s)
 	*s = append(*s, h)
 }

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"context"
@@ -17,6 +17,8 @@ const lastJobsFor = 30 * time.Second
 
 // lastJobs are the last jobs of the workloads that were asked for lately.
 type lastJobs struct {
+	options *Options
+
 	mu         sync.Mutex
 	since      time.Time
 	byWorkload map[string]epdapi.LastJob // the zero one where no job is kept
@@ -50,25 +52,25 @@ func (l *lastJobs) keep(workloads []string, found map[string]epdapi.LastJob) {
 	}
 }
 
-// lastJobsOf are the jobs that people know workloads by. Where the records don't
+// of are the jobs that people know workloads by. Where the records don't
 // answer in time there are none: lists are shown all the same.
-func (c *Controller) lastJobsOf(ctx context.Context, workloads []string) map[string]epdapi.LastJob {
-	found, missing := c.lastJobs.known(workloads, c.options.Clock())
+func (l *lastJobs) of(ctx context.Context, workloads []string) map[string]epdapi.LastJob {
+	found, missing := l.known(workloads, l.options.Clock())
 	if len(missing) == 0 {
 		return found
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	jobs, err := c.options.Store.LastJobs(ctx, c.options.Cluster, missing)
+	jobs, err := l.options.Jobs.LastJobs(ctx, l.options.Cluster, missing)
 	if err != nil {
-		c.options.Log.Warn("workloads are shown without their jobs' names", "error", err)
+		l.options.Log.Warn("workloads are shown without their jobs' names", "error", err)
 		return found
 	}
 	for w := range jobs {
 		job := jobs[w]
 		found[w] = lastJob(&job)
 	}
-	c.lastJobs.keep(missing, found)
+	l.keep(missing, found)
 	return found
 }
 
@@ -89,16 +91,16 @@ func workloadsOf[T any](all []T, of func(*T) string) []string {
 }
 
 // nameSavings puts into savings what people know their workloads by.
-func (c *Controller) nameSavings(ctx context.Context, all []epdapi.WorkloadSaving) {
-	found := c.lastJobsOf(ctx, workloadsOf(all, func(s *epdapi.WorkloadSaving) string { return s.Workload }))
+func (l *lastJobs) nameSavings(ctx context.Context, all []epdapi.WorkloadSaving) {
+	found := l.of(ctx, workloadsOf(all, func(s *epdapi.WorkloadSaving) string { return s.Workload }))
 	for i := range all {
 		all[i].LastJob = found[all[i].Workload]
 	}
 }
 
-// withLastJobs puts into standings what people know their workloads by.
-func (c *Controller) withLastJobs(ctx context.Context, all []ModelStanding) []ModelStanding {
-	found := c.lastJobsOf(ctx, workloadsOf(all, func(s *ModelStanding) string { return s.Workload }))
+// withNames puts into standings what people know their workloads by.
+func (l *lastJobs) withNames(ctx context.Context, all []epdapi.ModelStatus) []epdapi.ModelStatus {
+	found := l.of(ctx, workloadsOf(all, func(s *epdapi.ModelStatus) string { return s.Workload }))
 	for i := range all {
 		all[i].LastJob = found[all[i].Workload]
 	}

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"cmp"
@@ -12,18 +12,16 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// Savings is what treated runs used less than held-out ones.
-type Savings = epdapi.Savings
-
-// Savings compares jobs that ended since a time.
-func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, error) {
-	strata, err := c.options.Store.Strata(ctx, c.options.Cluster, since)
+// Savings is what treated runs used less than held-out ones, of jobs that ended since a
+// time; the zero time: ever.
+func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epdapi.Savings, error) {
+	strata, err := s.options.Sums.Strata(ctx, s.options.Cluster, since)
 	if err != nil {
-		return Savings{}, err
+		return epdapi.Savings{}, err
 	}
-	settings := c.settings.Load()
-	sum := Savings{
-		Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(&settings.Factors),
+	settings := s.options.Settings()
+	sum := epdapi.Savings{
+		Since: since, HoldOut: settings.Live.HoldOut, Factors: epdapi.NewFactors(settings.Factors),
 	}
 	constant := epdapi.ConstantArm{Part: settings.Live.ConstantArm}
 	comparisons := comparisonsOf(strata)
@@ -50,9 +48,9 @@ func (c *Controller) Savings(ctx context.Context, since time.Time) (Savings, err
 		sum.Constant = &constant
 	}
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
-	if operators.admits(CallerOf(ctx)) == nil {
+	if Operators.Admits(who) == nil {
 		sum.ByWorkload = byWorkload(comparisons)
-		c.nameSavings(ctx, sum.ByWorkload)
+		s.lastJobs.nameSavings(ctx, sum.ByWorkload)
 	}
 	return sum, nil
 }

@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/spelling"
@@ -26,30 +26,27 @@ import (
 
 // Bounds of the queue.
 const (
-	queueTime = 10 * time.Second // it may be long
 	maxQueued = 20_000
 	// maxForeseen is how many jobs without a model are predicted, each of which
 	// may take some tenths of a millisecond.
 	maxForeseen = 2000
 )
 
-func (c *Controller) getQueue(r *http.Request) (any, error) { return c.Queue(r.Context()) }
-
-// Queue is Slurm's queue of GPU jobs at the last sync, as far as the caller of
-// the context may see it, with what is known of the jobs' workloads.
-func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
-	listed, seen := c.jobs.Status()
+// Queue is Slurm's queue of GPU jobs at the last sync, as far as a caller may
+// see it, with what is known of the jobs' workloads.
+func (s *Service) Queue(ctx context.Context, who Caller) (*epdapi.Queue, error) {
+	listed, seen := s.options.Tracker.Status()
 	if listed.At.IsZero() || seen.At.IsZero() {
 		return nil, errors.New("Slurm's queue isn't known: epd doesn't ask for it, or has no answer yet") //nolint:staticcheck // a name
 	}
-	who, s, now := CallerOf(ctx), c.settings.Load(), c.options.Clock()
+	set, now := s.options.Settings(), s.options.Clock()
 	q := &epdapi.Queue{At: listed.At, Jobs: []epdapi.QueuedJob{}, Nodes: []epdapi.QueueNode{}}
-	gpuModels := c.gpuModels()
-	models := make(map[record.WorkloadKey]*learn.Model)
-	nodes := c.jobs.Nodes()
-	kinds, foreseen := kindsOf(s, nodes, gpuModels), 0
-	for id, known := range c.jobs.All() {
-		if !who.All && !who.Control && known.UID != who.UID {
+	r := &queueReader{s.options, set, s.options.GPUModels(), make(map[record.WorkloadKey]*learn.Model)}
+	gpuModels, profiles := r.gpuModels, set.Profiles
+	nodes := s.options.Tracker.Nodes()
+	kinds, foreseen := kindsOf(profiles, nodes, gpuModels), 0
+	for id, known := range s.options.Tracker.All() {
+		if !who.seesAll() && known.UID != who.UID {
 			continue
 		}
 		j := known.Slurm(id)
@@ -63,22 +60,30 @@ func (c *Controller) Queue(ctx context.Context) (*epdapi.Queue, error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		out := queuedJob(s, &j, gpuModels, now)
+		out := queuedJob(profiles, &j, gpuModels, now)
 		out.GPUs, out.Shared, out.Tasks = gpus, shared, known.Tasks()
 		if j.State.Base != slurm.Pending {
 			out.GPUModel = cmp.Or(kinds.under(&j), out.GPUModel)
 		}
-		out.Workload = c.queuedWorkload(ctx, known, out, gpuModels, models)
+		out.Workload = r.workload(ctx, known, out)
 		if out.Workload == "" && foreseen < maxForeseen {
 			foreseen++
-			c.foreseeQueued(&j, out)
+			r.foresee(&j, out)
 		}
 		q.Jobs = append(q.Jobs, *out)
 	}
-	q.Nodes, q.Profiles = queueNodes(s, nodes, gpuModels), c.profilesText(s, gpuModels)
+	q.Nodes, q.Profiles = queueNodes(profiles, nodes, gpuModels), r.profilesText()
 	var err error
-	q.Models, err = c.modelsText(models)
+	q.Models, err = r.modelsText()
 	return q, err
+}
+
+// queueReader reads what is known of queued jobs.
+type queueReader struct {
+	options   *Options
+	set       *Settings
+	gpuModels []string
+	models    map[record.WorkloadKey]*learn.Model // of their workloads
 }
 
 // wanted is how many GPUs a job has or asks for, and whether only parts of
@@ -98,7 +103,7 @@ func wanted(k *jobs.Job, j *slurm.Job) (gpus int, shared bool) {
 }
 
 // queuedJob is a job as the queue shows it, but for its size and workload.
-func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *epdapi.QueuedJob {
+func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now time.Time) *epdapi.QueuedJob {
 	asked := now
 	if !j.Submit.IsZero() {
 		asked = j.Submit.In(now.Location())
@@ -108,7 +113,7 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 		ID: int64(j.ID), Name: slurm.ValidUTF8(j.Name), User: slurm.ValidUTF8(j.User),
 		Partition: slurm.ValidUTF8(j.Partition),
 		State:     string(j.State.Base), Held: waits(j), Nodes: j.NodeCount,
-		GPUModel: wantedModel(s, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
+		GPUModel: wantedModel(profiles, j, gpuModels), DeadlineS: deadlineFrom(now, j.Deadline, wishes.Deadline),
 		HandsOff: wishes.Off || wishes.HasFixedClocks() || j.GPUFreq != "",
 	}
 	if j.State.Base == slurm.Pending {
@@ -134,10 +139,10 @@ func queuedJob(s *Settings, j *slurm.Job, gpuModels []string, now time.Time) *ep
 	return out
 }
 
-// foreseeQueued adds what a job without a model is expected to take, if that is
+// foresee adds what a job without a model is expected to take, if that is
 // known.
-func (c *Controller) foreseeQueued(j *slurm.Job, out *epdapi.QueuedJob) {
-	if f := c.queuedForecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
+func (r *queueReader) foresee(j *slurm.Job, out *epdapi.QueuedJob) {
+	if f := r.forecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
 		out.RuntimeS, out.PowerW = live.Known(f.Time.Value), live.Known(f.Power.Value)
 	}
 }
@@ -150,13 +155,13 @@ func waits(j *slurm.Job) bool {
 }
 
 // wantedModel is the GPU model that a job names as the type of its gres.
-func wantedModel(s *Settings, j *slurm.Job, gpuModels []string) string {
+func wantedModel(profiles *config.Profiles, j *slurm.Job, gpuModels []string) string {
 	perNode, err := slurm.ParseGres(j.TRESPerNode)
 	if err != nil {
 		return ""
 	}
 	for _, g := range perNode {
-		if name, known := typedModel(s, g.Type, gpuModels); known && g.Name == "gpu" {
+		if name, known := typedModel(profiles, g.Type, gpuModels); known && g.Name == "gpu" {
 			return name
 		}
 	}
@@ -165,11 +170,11 @@ func wantedModel(s *Settings, j *slurm.Job, gpuModels []string) string {
 
 // typedModel is the GPU model that a type of gres stands for: that of a
 // profile, else the only one that is known whose name holds the type.
-func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
+func typedModel(profiles *config.Profiles, gres string, gpuModels []string) (string, bool) {
 	if gres == "" {
 		return "", false
 	}
-	if p, err := s.Profiles.Lookup(gres); err == nil {
+	if p, err := profiles.Lookup(gres); err == nil {
 		return p.Name, true
 	}
 	var found []string
@@ -184,22 +189,19 @@ func typedModel(s *Settings, gres string, gpuModels []string) (string, bool) {
 	return gres, false
 }
 
-// queuedWorkload is the key of a job's workload if there is a model of it,
+// workload is the key of a job's workload if there is a model of it,
 // which is noted.
-func (c *Controller) queuedWorkload(
-	ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob, gpuModels []string,
-	models map[record.WorkloadKey]*learn.Model,
-) string {
-	known, err := c.jobs.WithSubmission(ctx, job)
+func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.QueuedJob) string {
+	known, err := r.options.Tracker.WithSubmission(ctx, job)
 	if err != nil {
 		return ""
 	}
 	out.HandsOff = out.HandsOff || known.OwnFreq || out.Shared
 	workload, found := known.Source.Workload(out.GPUs), ""
-	for _, name := range gpuModels {
-		key := record.WorkloadKey{Cluster: c.options.Cluster, Workload: workload, GPUModel: name}
-		if m := c.learner.Model(key).Model; m != nil {
-			models[key], found = m, workload
+	for _, name := range r.gpuModels {
+		key := record.WorkloadKey{Cluster: r.options.Cluster, Workload: workload, GPUModel: name}
+		if m := r.options.Learner.Model(key).Model; m != nil {
+			r.models[key], found = m, workload
 		}
 	}
 	return found
@@ -207,10 +209,10 @@ func (c *Controller) queuedWorkload(
 
 // queueNodes are the kinds of nodes that Slurm may start jobs on. GPUs without
 // a type are of the only GPU model that is known, if it is the only one.
-func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.QueueNode {
+func queueNodes(profiles *config.Profiles, nodes []slurm.Node, gpuModels []string) []epdapi.QueueNode {
 	kinds := []epdapi.QueueNode{}
 	for i := range nodes {
-		kind := kindOf(s, &nodes[i], gpuModels)
+		kind := NodeKind(profiles, &nodes[i], gpuModels)
 		if kind.GPUs == 0 || !nodes[i].State.Usable() {
 			continue
 		}
@@ -228,8 +230,9 @@ func queueNodes(s *Settings, nodes []slurm.Node, gpuModels []string) []epdapi.Qu
 	return kinds
 }
 
-// kindOf is what GPUs a node has; without any it has 0.
-func kindOf(s *Settings, n *slurm.Node, gpuModels []string) epdapi.QueueNode {
+// NodeKind is what GPUs a node has; without any it has 0. Types of GPUs stand for models
+// of profiles, or for those that are known.
+func NodeKind(profiles *config.Profiles, n *slurm.Node, gpuModels []string) epdapi.QueueNode {
 	kind := epdapi.QueueNode{}
 	for _, g := range n.Gres {
 		if g.Name != "gpu" || g.Count < 1 || kind.GPUs > 0 {
@@ -238,7 +241,7 @@ func kindOf(s *Settings, n *slurm.Node, gpuModels []string) epdapi.QueueNode {
 		kind.GPUs = int(min(g.Count, math.MaxInt16))
 		switch {
 		case g.Type != "":
-			kind.GPUModel, _ = typedModel(s, g.Type, gpuModels)
+			kind.GPUModel, _ = typedModel(profiles, g.Type, gpuModels)
 		case len(gpuModels) == 1:
 			kind.GPUModel = gpuModels[0]
 		}
@@ -249,10 +252,10 @@ func kindOf(s *Settings, n *slurm.Node, gpuModels []string) epdapi.QueueNode {
 // nodeKinds are the GPU models of nodes by name.
 type nodeKinds map[string]string
 
-func kindsOf(s *Settings, nodes []slurm.Node, gpuModels []string) nodeKinds {
+func kindsOf(profiles *config.Profiles, nodes []slurm.Node, gpuModels []string) nodeKinds {
 	kinds := make(nodeKinds, len(nodes))
 	for i := range nodes {
-		if kind := kindOf(s, &nodes[i], gpuModels); kind.GPUs > 0 {
+		if kind := NodeKind(profiles, &nodes[i], gpuModels); kind.GPUs > 0 {
 			kinds[nodes[i].Name] = kind.GPUModel
 		}
 	}
@@ -269,15 +272,15 @@ func (k nodeKinds) under(j *slurm.Job) string {
 	return k[names[0]]
 }
 
-// modelsText is models as a models file; empty without any. A model that can't
-// be said so is left out.
-func (c *Controller) modelsText(models map[record.WorkloadKey]*learn.Model) (string, error) {
+// modelsText is the models of queued jobs as a models file; empty without any. One that
+// can't be said so is left out.
+func (r *queueReader) modelsText() (string, error) {
 	var all []config.Model
-	keys := slices.SortedFunc(maps.Keys(models), record.WorkloadKey.Compare)
+	keys := slices.SortedFunc(maps.Keys(r.models), record.WorkloadKey.Compare)
 	for _, key := range keys {
-		m := config.NewModel(key.Workload, key.GPUModel, models[key].Fitted)
+		m := config.NewModel(key.Workload, key.GPUModel, r.models[key].Fitted)
 		if _, err := config.NewModels(m); err != nil {
-			c.options.Log.Warn("a model can't be listed", "error", err)
+			r.options.Log.Warn("a model can't be listed", "error", err)
 			continue
 		}
 		all = append(all, m)
@@ -300,12 +303,12 @@ const assumedIdleW = 50
 
 // profilesText is GPU models whose clocks agents named and no profile does, as
 // a profiles file; empty without any.
-func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
+func (r *queueReader) profilesText() string {
 	var b strings.Builder
-	for _, name := range gpuModels {
-		seen := c.decider.Clocks(name)
-		p, err := s.Profiles.Lookup(name)
-		if seen == nil || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
+	for _, name := range r.gpuModels {
+		seen, known := r.options.Clocks(name)
+		p, err := r.set.Profiles.Lookup(name)
+		if !known || err == nil && (len(p.Clocks) > 0 || p.Range != "") {
 			continue
 		}
 		idle, source := float64(assumedIdleW), "the device's own clocks; idle power assumed"
@@ -313,23 +316,46 @@ func (c *Controller) profilesText(s *Settings, gpuModels []string) string {
 			idle, source = float64(p.IdleW), "the device's own clocks"
 		}
 		fmt.Fprintf(&b, "[[gpu]]\nname = %q\nidle_w = %v\nhost_w_per_gpu = %v\nsource = %q\n", name, idle,
-			float64(s.HostPower(name)), source)
+			float64(r.set.HostW(name)), source)
 		fmt.Fprintf(&b, "default_core_mhz = %v\ndefault_mem_mhz = %v\nclocks = [", float64(seen.Base.Core),
 			float64(seen.Base.Mem))
-		for i, g := range epdapi.GroupClocks(seen.Pairs) {
-			if i > 0 {
-				b.WriteString(", ")
+		for i, pair := range seen.Pairs {
+			switch {
+			case i > 0 && seen.Pairs[i-1].Mem == pair.Mem:
+				fmt.Fprintf(&b, ", %v", float64(pair.Core))
+				continue
+			case i > 0:
+				b.WriteString("] }, ")
 			}
-			fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [", float64(g.Mem))
-			for k, core := range g.Core {
-				if k > 0 {
-					b.WriteString(", ")
-				}
-				fmt.Fprint(&b, float64(core))
-			}
+			fmt.Fprintf(&b, "{ mem_mhz = [%v], core_mhz = [%v", float64(pair.Mem), float64(pair.Core))
+		}
+		if len(seen.Pairs) > 0 {
 			b.WriteString("] }")
 		}
 		b.WriteString("]\n")
 	}
 	return b.String()
+}
+
+// forecast is what a queued job is expected to take; nil where that isn't known.
+func (r *queueReader) forecast(j *slurm.Job) *epdapi.Forecast {
+	k := r.options.Tracker.Get(j.ID)
+	if k == nil || k.GPUs == 0 || k.GPUs > epdapi.MaxGPUs || k.Source == (jobs.Source{}) {
+		return nil
+	}
+	return r.options.Forecasts.Predict(&forecast.Job{
+		UID: k.UID, Name: k.Name, Partition: k.Partition.Value(), Account: k.Account.Value(),
+		GPUs: int(k.GPUs), Nodes: int(k.Nodes), Limit: k.Limit, Source: k.Source.String(),
+	})
+}
+
+// deadlineFrom is the seconds that remain to a time; unknown without one.
+func deadlineFrom(now time.Time, all ...time.Time) live.Number {
+	least := math.Inf(1)
+	for _, at := range all {
+		if !at.IsZero() {
+			least = min(least, at.Sub(now).Seconds())
+		}
+	}
+	return live.Known(least)
 }

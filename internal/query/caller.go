@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"context"
@@ -9,59 +9,66 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// Caller is who asks. Without one in the context everything is allowed: the
-// controller is asked in its own process. Otherwise there are three tiers:
-// control may do everything; operators see everything and change nothing;
-// users see what concerns them alone.
+// Caller is who asks. There are three tiers: control may do everything; operators see
+// everything and change nothing; users see what concerns them alone.
 type Caller struct {
 	UID     uint32
 	Name    string // of the user; empty: not known, and so nobody's job is theirs
 	All     bool   // an operator
 	Control bool   // root, Slurm's user, or epd's own
+
+	inProcess bool // nobody but this process
 }
+
+// InProcess is the caller that asks in the controller's own process, for nobody: it may
+// do everything.
+func InProcess() Caller { return Caller{All: true, Control: true, inProcess: true} }
 
 type callerKey struct{}
 
-// As is a context in which requests come from a caller. Whoever serves the
-// handler to others must put one there.
+// As is a context in which requests come from a caller. Whoever serves a handler to
+// others must put one there.
 func As(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who asks; without one in the context, this process, which may do
-// everything.
+// CallerOf is who asks by a context; without one there, [InProcess].
 func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c
 	}
-	return Caller{All: true, Control: true}
+	return InProcess()
 }
 
 // ErrForbidden tells that a caller isn't allowed to ask that.
 var ErrForbidden = errors.New("not allowed")
 
-// tier is who may ask for a route.
-type tier int
+// Tier is who may ask something.
+type Tier int
 
+// The tiers, each with those after it.
 const (
-	anybody tier = iota
-	operators
-	controllers
+	Anybody Tier = iota
+	Operators
+	Controllers
 )
 
-// admits tells by its error that a caller may not ask for a route.
-func (t tier) admits(c Caller) error {
+// Admits tells by its error, [ErrForbidden], that a caller may not ask.
+func (t Tier) Admits(c Caller) error {
 	switch {
-	case c.Control, t == anybody, t == operators && c.All:
+	case c.Control, t == Anybody, t == Operators && c.All:
 		return nil
-	case t == operators:
+	case t == Operators:
 		return fmt.Errorf("%w: only root, Slurm's user and operators may ask that", ErrForbidden)
 	}
 	return fmt.Errorf("%w: only root and Slurm's user may ask that", ErrForbidden)
 }
 
+// seesAll reports whether a caller may see what anybody's jobs did.
+func (c Caller) seesAll() bool { return c.All || c.Control }
+
 // sees reports whether a caller may see what a user's jobs did.
-func (c Caller) sees(user string) bool { return c.All || c.Control || c.own() != "" && user == c.own() }
+func (c Caller) sees(user string) bool { return c.seesAll() || c.own() != "" && user == c.own() }
 
 // own is the caller's name as records have it; empty where records can't tell
 // it from others.

@@ -1,4 +1,4 @@
-package control
+package nodes
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// plainly is reports with the largest one looked for among all: what [reports.set]
+// plainly is reports with the largest one looked for among all: what [Reports.set]
 // is held against.
 type plainly struct {
-	byNode      map[string]*heardOf
+	byNode      map[string]*Report
 	bytes, most int
 }
 
-// set does what [reports.set] does.
-func (p *plainly) set(node string, h *heardOf) {
+// set does what [Reports.set] does.
+func (p *plainly) set(node string, h *Report) {
 	if old := p.byNode[node]; old != nil {
 		p.bytes -= old.bytes
 		delete(p.byNode, node)
@@ -27,25 +27,25 @@ func (p *plainly) set(node string, h *heardOf) {
 		p.byNode[node] = h
 	}
 	for p.bytes > p.most && len(p.byNode) > 0 {
-		var largest *heardOf
+		var largest *Report
 		for _, one := range p.byNode {
 			if largest == nil || one.before(largest) {
 				largest = one
 			}
 		}
 		p.bytes -= largest.bytes
-		delete(p.byNode, largest.report.Node)
+		delete(p.byNode, largest.Message.Node)
 		if !largest.bare {
 			l := largest.lean()
 			p.bytes += l.bytes
-			p.byNode[l.report.Node] = l
+			p.byNode[l.Message.Node] = l
 		}
 	}
 }
 
 // ofSize is a report with a run that takes about so many bytes beside the rest.
-func ofSize(node string, bytes int) *heardOf {
-	return hear(start,
+func ofSize(node string, bytes int) *Report {
+	return newReport(start,
 		report(node, 100,
 			epdapi.NodeRun{Run: epdapi.Run{ID: "r", Job: 1, HandsOff: strings.Repeat("x", bytes)}}))
 }
@@ -53,22 +53,21 @@ func ofSize(node string, bytes int) *heardOf {
 func TestReportsAreDroppedByTheirSizeAsIfAllWereLookedAt(t *testing.T) {
 	const seed, nodes, names = 7, 60, 90
 	random := rand.New(rand.NewPCG(seed, 0))
-	var r reports
-	r.init()
+	r := New()
 	for step := range 4000 {
 		if step%500 == 0 {
 			r.most = []int{100 << 10, 400 << 10, 2 << 10, 50 << 10}[random.IntN(4)]
 		}
-		p := plainly{byNode: r.all(), bytes: r.bytes, most: r.most}
+		p := plainly{byNode: r.All(), bytes: r.bytes, most: r.most}
 		// Of many lengths, so that lean ones are of many sizes.
 		node := fmt.Sprintf("n%0*d", 1+random.IntN(names), random.IntN(nodes))
-		var h *heardOf
+		var h *Report
 		if random.IntN(10) > 0 {
 			h = ofSize(node, random.IntN(2000)) // some of one size
 		}
 		p.set(node, h)
 		r.set(node, h)
-		checkSame(t, &r, &p, step)
+		checkSame(t, r, &p, step)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -76,12 +75,12 @@ func TestReportsAreDroppedByTheirSizeAsIfAllWereLookedAt(t *testing.T) {
 }
 
 // checkSame tells where reports aren't those of the plain way.
-func checkSame(tb testing.TB, r *reports, p *plainly, step int) {
+func checkSame(tb testing.TB, r *Reports, p *plainly, step int) {
 	tb.Helper()
 	sum := 0
 	for node, h := range r.byNode {
 		sum += h.bytes
-		if h.report.Node != node || h.place >= len(r.bySize) || r.bySize[h.place] != h {
+		if h.Message.Node != node || h.place >= len(r.bySize) || r.bySize[h.place] != h {
 			tb.Errorf("step %d: %s isn't in its place", step, node)
 		}
 		if want := p.byNode[node]; want == nil || want.bytes != h.bytes || want.bare != h.bare {
@@ -99,28 +98,27 @@ func checkSame(tb testing.TB, r *reports, p *plainly, step int) {
 // nodes take more than they may, and what it did where all were looked at.
 func BenchmarkReportsOverTheirBound(b *testing.B) {
 	const nodes = 10_000
-	further := make([]*heardOf, nodes)
+	further := make([]*Report, nodes)
 	total := 0
 	for i := range further {
 		further[i] = ofSize(fmt.Sprintf("n%d", i), 1000+i*7919%nodes)
 		total += further[i].bytes
 	}
-	var r reports
-	r.init()
+	r := New()
 	r.most = total / 2
-	p := plainly{byNode: make(map[string]*heardOf), most: r.most}
+	p := plainly{byNode: make(map[string]*Report), most: r.most}
 	for _, way := range []struct {
 		name string
-		set  func(string, *heardOf)
+		set  func(string, *Report)
 	}{{"by size", r.set}, {"all looked at", p.set}} {
 		for _, h := range further {
-			way.set(h.report.Node, h)
+			way.set(h.Message.Node, h)
 		}
 		b.Run(way.name, func(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				h := *further[i%nodes]
-				way.set(h.report.Node, &h)
+				way.set(h.Message.Node, &h)
 				i++
 			}
 		})

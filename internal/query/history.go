@@ -1,10 +1,11 @@
-package control
+package query
 
 import (
 	"context"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -18,20 +19,18 @@ type history struct {
 	outcomes  []record.Outcome
 }
 
-// maxSameID is how many submissions under one id are told apart.
-const maxSameID = 100
-
 // history reads what records there are under a job id.
-func (c *Controller) history(ctx context.Context, id int64) (*history, error) {
-	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0, maxSameID)
+func (r *reader) history(ctx context.Context, id int64) (*history, error) {
+	page, err := r.options.Jobs.Jobs(ctx, &store.JobFilter{Cluster: r.options.Cluster, ID: id}, 0,
+		jobs.MaxSameID)
 	if err != nil {
 		return nil, err
 	}
 	h := &history{jobs: page.Jobs}
-	if h.decisions, err = c.options.Store.DecisionsOfJob(ctx, c.options.Cluster, id); err != nil {
+	if h.decisions, err = r.options.Jobs.DecisionsOfJob(ctx, r.options.Cluster, id); err != nil {
 		return nil, err
 	}
-	h.outcomes, err = c.options.Store.OutcomesOfJob(ctx, c.options.Cluster, id)
+	h.outcomes, err = r.options.Jobs.OutcomesOfJob(ctx, r.options.Cluster, id)
 	return h, err
 }
 
@@ -44,14 +43,7 @@ func (h *history) add(j *record.Job) {
 
 // at is the index of the job that was submitted last before a time, or -1.
 func (h *history) at(t time.Time) int {
-	latest := -1
-	for i := range h.jobs {
-		s := h.jobs[i].Submitted
-		if !s.After(t) && (latest < 0 || s.After(h.jobs[latest].Submitted)) {
-			latest = i
-		}
-	}
-	return latest
+	return jobs.At(h.jobs, t)
 }
 
 // jobOf is the index of the job that an outcome belongs to, or -1. Its decision
@@ -92,7 +84,7 @@ func (h *history) only(chosen func(job int) bool) *history {
 
 // seenBy keeps what a caller may see.
 func (h *history) seenBy(who Caller) *history {
-	if who.All || who.Control {
+	if who.seesAll() {
 		return h
 	}
 	return h.only(func(job int) bool { return job >= 0 && who.sees(h.jobs[job].User) })

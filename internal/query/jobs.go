@@ -1,4 +1,4 @@
-package control
+package query
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -20,40 +20,40 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (c *Controller) getJobs(r *http.Request) (any, error) {
-	if len(r.URL.RawQuery) > maxQueryLength {
-		return nil, fmt.Errorf("%w: the query is too long", ErrRequest)
+// MaxQueryLength is how long a query may be, bytes.
+const MaxQueryLength = 4096
+
+// ParseJobs reads the query of a path that asks for jobs. The error is
+// [epdapi.ErrRequest].
+func ParseJobs(raw string) (*epdapi.JobQuery, error) {
+	if len(raw) > MaxQueryLength {
+		return nil, ErrLongQuery
 	}
-	q := r.URL.Query()
-	asked := epdapi.JobQuery{
+	q, _ := url.ParseQuery(raw) // what can't be read is left out
+	asked := &epdapi.JobQuery{
 		User: q.Get("user"), Account: q.Get("account"), Partition: q.Get("partition"),
 		Workload: q.Get("workload"), State: q.Get("state"),
 	}
 	var err error
-	if asked.Before, err = number(q.Get("before"), 0, 1<<62); err != nil {
+	if asked.Before, err = ParseNumber(q.Get("before"), 0, 1<<62); err != nil {
 		return nil, err
 	}
-	limit, err := number(q.Get("limit"), pageSize, maxPage)
-	if err != nil {
+	if asked.Limit, err = ParseLimit(q.Get("limit")); err != nil {
 		return nil, err
 	}
-	asked.Limit = int(max(1, limit))
-	if asked.Since, err = sinceOf(q); err != nil {
-		return nil, err
-	}
-	return c.Jobs(r.Context(), &asked)
+	asked.Since, err = ParseTime(q, "since")
+	return asked, err
 }
 
-// Jobs lists the jobs that a query asks for and that the caller of the context
-// may see.
-func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobPage, error) {
+// Jobs lists the jobs that a query asks for and that a caller may see.
+func (s *Service) Jobs(ctx context.Context, who Caller, q *epdapi.JobQuery) (*epdapi.JobPage, error) {
 	answer := &epdapi.JobPage{Jobs: []epdapi.JobRow{}}
 	filter := &store.JobFilter{
-		Cluster: c.options.Cluster, User: q.User, Account: q.Account, Partition: q.Partition,
+		Cluster: s.options.Cluster, User: q.User, Account: q.Account, Partition: q.Partition,
 		Workload: q.Workload,
 		State:    q.State, From: q.Since,
 	}
-	if who := CallerOf(ctx); !who.All && !who.Control {
+	if !who.seesAll() {
 		if filter.User == "" {
 			filter.User = who.own()
 		}
@@ -61,7 +61,7 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 			return answer, nil
 		}
 	}
-	page, err := c.options.Store.JobRows(ctx, filter, q.Before,
+	page, err := s.options.Jobs.JobRows(ctx, filter, q.Before,
 		min(cmp.Or(max(q.Limit, 0), pageSize), maxPage))
 	if err != nil {
 		return nil, err
@@ -69,17 +69,23 @@ func (c *Controller) Jobs(ctx context.Context, q *epdapi.JobQuery) (*epdapi.JobP
 	for i := range page.Jobs {
 		answer.Jobs = append(answer.Jobs, rowOf(&page.Jobs[i]))
 	}
-	c.addReported(answer.Jobs)
+	s.reader.addReported(answer.Jobs)
 	for i := range answer.Jobs {
-		c.addArrayID(&answer.Jobs[i].Job)
+		s.reader.addArrayID(&answer.Jobs[i].Job)
 	}
 	answer.Next = page.Next
 	return answer, nil
 }
 
+// reader reads what there is of jobs and nodes, for callers who may see it.
+type reader struct {
+	options   *Options
+	estimator estimator
+}
+
 // addReported adds to jobs that aren't over the clocks that agents report of their
 // runs.
-func (c *Controller) addReported(rows []epdapi.JobRow) {
+func (r *reader) addReported(rows []epdapi.JobRow) {
 	open := make(map[int64]*epdapi.JobRow)
 	for i := range rows {
 		if jobs.Open(rows[i].State) {
@@ -89,9 +95,9 @@ func (c *Controller) addReported(rows []epdapi.JobRow) {
 	if len(open) == 0 {
 		return
 	}
-	for _, h := range c.reports.all() {
-		for i := range h.report.Runs {
-			run := &h.report.Runs[i]
+	for _, h := range r.options.Reports.All() {
+		for i := range h.Message.Runs {
+			run := &h.Message.Runs[i]
 			row := open[int64(run.Job)]
 			// Of an earlier job of the id.
 			if row == nil || run.Started.Before(row.Submitted.Add(-jobs.Skew)) {
@@ -117,36 +123,28 @@ func rowOf(j *store.ListedJob) epdapi.JobRow {
 	return row
 }
 
-func (c *Controller) getJob(r *http.Request) (any, error) {
-	id, err := c.numberOf(r.PathValue("id"))
+// Job is everything that is known of a job and that a caller may see. The error is
+// [store.ErrNotFound] if there is nothing.
+func (s *Service) Job(ctx context.Context, who Caller, id slurm.JobID) (*epdapi.JobView, error) {
+	h, live, err := s.reader.visible(ctx, who, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.Job(r.Context(), id)
-}
-
-// Job is everything that is known of a job and that the caller of the context
-// may see. The error is [store.ErrNotFound] if there is nothing.
-func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	h, live, err := c.visible(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	s := c.settings.Load()
+	settings := s.options.Settings()
 	view := &epdapi.JobView{
-		ConfigVersion: s.Version, Decisions: []epdapi.Decision{}, Outcomes: []epdapi.Outcome{},
+		ConfigVersion: settings.Version, Decisions: []epdapi.Decision{}, Outcomes: []epdapi.Outcome{},
 		Objective: epdapi.Objective{
-			EnergyWeight: s.Goal.Objective.EnergyWeight, TimeWeight: s.Goal.Objective.TimeWeight,
-			DelayPower: float64(s.Goal.Objective.DelayPower), Currency: s.Goal.Currency,
+			EnergyWeight: settings.Goal.Objective.EnergyWeight, TimeWeight: settings.Goal.Objective.TimeWeight,
+			DelayPower: float64(settings.Goal.Objective.DelayPower), Currency: settings.Goal.Currency,
 		},
 	}
 	if len(h.jobs) > 0 {
-		if err := c.viewLatest(ctx, view, h, live); err != nil {
+		if err := s.reader.viewLatest(ctx, view, h, live); err != nil {
 			return nil, err
 		}
 	}
 	for i := range h.decisions {
-		d, err := c.viewDecision(ctx, s, &h.decisions[i])
+		d, err := s.reader.viewDecision(ctx, settings, &h.decisions[i])
 		if err != nil {
 			return nil, err
 		}
@@ -160,24 +158,23 @@ func (c *Controller) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, 
 	return view, nil
 }
 
-// visible is everything under a job id that the caller of the context may see, and
-// the job as Slurm has it now; nil: it doesn't. The error is [store.ErrNotFound] if
-// there is nothing.
-func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *jobs.Job, error) {
-	h, err := c.history(ctx, int64(id))
+// visible is everything under a job id that a caller may see, and the job as Slurm has
+// it now; nil: it doesn't. The error is [store.ErrNotFound] if there is nothing.
+func (r *reader) visible(ctx context.Context, who Caller, id slurm.JobID) (*history, *jobs.Job, error) {
+	h, err := r.history(ctx, int64(id))
 	if err != nil {
 		return nil, nil, err
 	}
-	live := c.jobs.Get(id)
+	live := r.options.Tracker.Get(id)
 	if live != nil {
-		if live, err = c.jobs.WithSubmission(ctx, live); err != nil {
+		if live, err = r.options.Tracker.WithSubmission(ctx, live); err != nil {
 			return nil, nil, err
 		}
 		if live.Submitted > 0 {
-			h.add(live.LiveRecord(c.options.Cluster, id))
+			h.add(live.LiveRecord(r.options.Cluster, id))
 		}
 	}
-	h = h.seenBy(CallerOf(ctx))
+	h = h.seenBy(who)
 	if len(h.jobs)+len(h.decisions)+len(h.outcomes) == 0 {
 		return nil, nil, fmt.Errorf("job %d: %w", id, store.ErrNotFound)
 	}
@@ -186,14 +183,14 @@ func (c *Controller) visible(ctx context.Context, id slurm.JobID) (*history, *jo
 
 // viewLatest fills in the job that was submitted last. live is what Slurm says
 // of the id now; nil: nothing.
-func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
+func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *history, live *jobs.Job) error {
 	latest := &h.jobs[0]
 	view.Job = jobOf(latest)
 	own := h.submission(latest.Submitted)
 	view.Job.State = own.ended(latest.State)
-	c.addArrayID(view.Job)
+	r.addArrayID(view.Job)
 	if latest.Token != "" {
-		d, err := c.options.Store.DecisionByToken(ctx, c.options.Cluster, latest.Token)
+		d, err := r.options.Jobs.DecisionByToken(ctx, r.options.Cluster, latest.Token)
 		switch {
 		case err == nil:
 			view.Submission = &d
@@ -207,7 +204,7 @@ func (c *Controller) viewLatest(ctx context.Context, view *epdapi.JobView, h *hi
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
 	view.Wishes = wishesOf(&wishes, live.OwnFreq)
 	if len(own.decisions) == 0 {
-		view.Estimate = c.estimate(live, false, "")
+		view.Estimate = r.estimator.described(live, false, "")
 	}
 	return nil
 }
@@ -224,11 +221,11 @@ func wishesOf(w *slurm.Wishes, ownFreq bool) *epdapi.Wishes {
 }
 
 // viewDecision adds to a decision what the model it was made by predicts.
-func (c *Controller) viewDecision(
-	ctx context.Context, s *Settings, d *record.Decision,
+func (r *reader) viewDecision(
+	ctx context.Context, settings *Settings, d *record.Decision,
 ) (epdapi.Decision, error) {
 	out := epdapi.Decision{Decision: *d}
-	m, err := c.learner.Version(ctx,
+	m, err := r.options.Learner.Version(ctx,
 		record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, d.ModelVersion)
 	if err != nil || m == nil {
 		return out, err
@@ -237,7 +234,7 @@ func (c *Controller) viewDecision(
 	if one := d.PowerW.Value.Or(0) * d.TimeS.Value.Or(0); one > 0 {
 		gpus = max(1, math.Round(d.EnergyJ.Value.Or(0)/one))
 	}
-	at := predictor{settings: s, model: m, gpuModel: d.GPUModel, gpus: gpus}
+	at := predictor{settings: settings, model: m, gpuModel: d.GPUModel, gpus: gpus}
 	out.Model, out.Default = m.Summary(), at.point(m.Base.Core, m.Base.Mem)
 	if d.Setting.Core > 0 {
 		mem := d.Setting.Mem
@@ -260,7 +257,7 @@ type predictor struct {
 func (p *predictor) point(core, mem dvfsmodel.MHz) *epdapi.Point {
 	pt := p.model.At(core, mem)
 	margin := p.settings.Live.TimeMargin
-	host := p.settings.HostPower(p.gpuModel).Over(pt.Time)
+	host := p.settings.HostW(p.gpuModel).Over(pt.Time)
 	return &epdapi.Point{
 		Setting: dvfsmodel.Setting{Core: core, Mem: mem}, TimeS: pt.Time,
 		LowerS: p.model.LowerTime(&pt, margin), UpperS: p.model.UpperTime(&pt, margin),
@@ -278,4 +275,12 @@ func seriesOf(s *record.Series) epdapi.Series {
 		out.Values[i] = s.At(i)
 	}
 	return out
+}
+
+// addArrayID adds which task of an array a job is that Slurm lists.
+func (r *reader) addArrayID(j *epdapi.Job) {
+	live := r.options.Tracker.Get(slurm.JobID(j.ID)) //nolint:gosec // ids of Slurm's have 26 bits
+	if live != nil && live.Submitted == j.Submitted.Unix() {
+		j.ArrayID = live.ArrayID()
+	}
 }

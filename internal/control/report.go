@@ -1,0 +1,74 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/share"
+	"github.com/epplan/epplan/slurm"
+)
+
+func (c *Controller) postReport(r *http.Request) (any, error) {
+	var report epdapi.NodeReport
+	if err := DecodeJSON(http.MaxBytesReader(nil, r.Body, epdapi.MaxReport), &report); err != nil {
+		return nil, err
+	}
+	return c.Report(r.Context(), &report)
+}
+
+// Report keeps what a node's agent tells, in place of what it told before, and
+// says when it is wanted to tell again. The error is [ErrRequest].
+func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error) {
+	if err := checkReport(r); err != nil {
+		return epdapi.ReportAnswer{}, err
+	}
+	every := c.reports.Put(c.options.Clock(), r, c.sharesGPU)
+	if len(r.GPUs) > 0 {
+		c.nodes.put(r.Node, c.settings.Load().ModelName(r.GPUs[0].Model))
+	}
+	return epdapi.ReportAnswer{EveryS: every.Seconds()}, nil
+}
+
+// sharesGPU reports whether a job that is known has a part of a GPU.
+func (c *Controller) sharesGPU(id slurm.JobID) bool {
+	job := c.jobs.Get(id)
+	if job == nil {
+		return false
+	}
+	_, shares := share.WishOf(&slurm.Job{TRESPerNode: job.TRESPerNode(), NodeCount: int(job.Nodes)})
+	return shares
+}
+
+// checkReport reports whether a report can be kept.
+func checkReport(r *epdapi.NodeReport) error {
+	if err := slurm.ValidNode(r.Node); err != nil {
+		return fmt.Errorf("%w: a report is of a node: %w", ErrRequest, err)
+	}
+	if len(r.GPUs) > epdapi.MaxReportGPUs || len(r.Runs) > epdapi.MaxReportRuns ||
+		len(r.Troubles) > epdapi.MaxReportTroubles {
+		return fmt.Errorf("%w: a report of %d GPUs, %d runs and %d troubles, want at most %d, %d and %d",
+			ErrRequest, len(r.GPUs), len(r.Runs),
+			len(r.Troubles), epdapi.MaxReportGPUs, epdapi.MaxReportRuns, epdapi.MaxReportTroubles)
+	}
+	for i := range r.Runs {
+		if n := len(r.Runs[i].GPUs); n > epdapi.MaxReportGPUs {
+			return fmt.Errorf("%w: a run on %d GPUs, want at most %d", ErrRequest, n, epdapi.MaxReportGPUs)
+		}
+	}
+	const mostWatts = 1e5
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
+			!possible(g.LockedCore) || !possible(g.LockedMem) {
+			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,
+				slurm.Printable(g.UUID, epdapi.MaxModelName))
+		}
+	}
+	return nil
+}
+
+// possible reports whether there can be such a clock; 0 is none.
+func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= epdapi.MaxMHz }

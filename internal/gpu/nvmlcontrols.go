@@ -1,0 +1,29 @@
+//go:build cgo && linux
+
+package gpu
+
+import "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+// nvmlControls are the calls that set controls: which functions of the driver's library
+// they need, and from which architecture on GPUs have them.
+var nvmlControls = [NumControls]struct {
+	since                        nvml.DeviceArchitecture
+	setFunction, releaseFunction string
+	set                          func(nvml.Device, Value) nvml.Return
+	release                      func(nvml.Device) nvml.Return
+}{
+	CoreClock: {
+		since:       nvml.DEVICE_ARCH_VOLTA,
+		setFunction: "nvmlDeviceSetGpuLockedClocks", releaseFunction: "nvmlDeviceResetGpuLockedClocks",
+		set:     func(d nvml.Device, v Value) nvml.Return { return d.SetGpuLockedClocks(uint32(v), uint32(v)) },
+		release: nvml.Device.ResetGpuLockedClocks,
+	},
+	MemClock: {
+		since:       nvml.DEVICE_ARCH_AMPERE,
+		setFunction: "nvmlDeviceSetMemoryLockedClocks", releaseFunction: "nvmlDeviceResetMemoryLockedClocks",
+		set: func(d nvml.Device, v Value) nvml.Return {
+			return d.SetMemoryLockedClocks(uint32(v), uint32(v))
+		},
+		release: nvml.Device.ResetMemoryLockedClocks,
+	},
+}

@@ -1,0 +1,28 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/epplan/epplan/internal/query"
+)
+
+func TestCallersAreOfOneTier(t *testing.T) {
+	for who, want := range map[query.Caller][3]bool{ // anybody, operators, controllers
+		{UID: 0, Name: "root", All: true, Control: true}: {true, true, true},
+		{UID: 500, Name: "olga", All: true}:              {true, true, false},
+		{UID: 1000, Name: "ada"}:                         {true, false, false},
+		{}:                                               {true, false, false},
+	} {
+		for i, tier := range []query.Tier{query.Anybody, query.Operators, query.Controllers} {
+			err := tier.Admits(who)
+			if (err == nil) != want[i] || err != nil && !errors.Is(err, query.ErrForbidden) {
+				t.Errorf("%+v, tier %d: %v", who, i, err)
+			}
+		}
+	}
+	if who := query.CallerOf(context.Background()); !who.Control {
+		t.Error("in its own process the controller refuses")
+	}
+}

@@ -1,0 +1,50 @@
+package query
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Decisions lists decisions on runs in a mode (empty: any), the latest first, from
+// before a page's Next on. Users see those of their own latest jobs, in one page.
+func (s *Service) Decisions(
+	ctx context.Context, who Caller, mode string, before int64, limit int,
+) (*epdapi.DecisionList, error) {
+	out := &epdapi.DecisionList{Decisions: []epdapi.JobDecision{}}
+	limit = min(cmp.Or(max(limit, 0), pageSize), maxPage)
+	var found []record.JobDecision
+	var err error
+	switch {
+	case who.seesAll():
+		page, listing := s.options.Jobs.LastDecisions(ctx, s.options.Cluster, mode, before, limit)
+		found, out.Next, err = page.Decisions, page.Next, listing
+	case who.own() != "" && before == 0:
+		found, err = s.options.Jobs.LastDecisionsOf(ctx, s.options.Cluster, who.own(), mode, limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		out.Decisions = append(out.Decisions, decisionOf(&found[i]))
+	}
+	return out, nil
+}
+
+// decisionOf is a decision for whoever asks.
+func decisionOf(d *record.JobDecision) epdapi.JobDecision {
+	out := epdapi.JobDecision{
+		Decision: d.Decision, Name: slurm.ValidUTF8(string(d.Name)), User: d.User, Partition: d.Partition,
+		Apply: d.Mode == string(live.Enforce) && d.Setting != (dvfsmodel.Setting{}),
+	}
+	energy, known := d.EnergyJ.Value.Get()
+	if standard, predicted := d.DefaultJ.Get(); known && predicted && d.Setting != (dvfsmodel.Setting{}) {
+		out.Would = live.Known(standard - energy)
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
+)
+
+// How much of each an overview shows.
+const (
+	glanceDecisions = 20
+	glanceJobs      = 10
+)
+
+// Overview is the cluster at a glance, as far as a caller may see it. None of it takes
+// longer the more jobs there were.
+func (s *Service) Overview(ctx context.Context, who Caller) (*epdapi.Overview, error) {
+	now := s.options.Clock()
+	o := &epdapi.Overview{
+		At: now, Status: s.Status(ctx, who), Power: s.Power(), Queue: s.options.Tracker.QueueCounts(),
+	}
+	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-epdapi.OverviewDays)
+	sums, err := s.options.Sums.RunDays(ctx, s.options.Cluster, first)
+	if err != nil {
+		return nil, err
+	}
+	o.Days, o.States = daysOf(sums, first), statesOf(sums)
+	if o.Savings, err = s.savings.get(ctx, s); err != nil {
+		return nil, err
+	}
+	// What others are shown, too, isn't the caller's to change.
+	o.Savings.ByWorkload = slices.Clone(o.Savings.ByWorkload)
+	if Operators.Admits(who) != nil {
+		o.Savings.ByWorkload = nil
+	}
+	decisions, err := s.Decisions(ctx, who, "", 0, glanceDecisions)
+	if err != nil {
+		return nil, err
+	}
+	o.Decisions = decisions.Decisions
+	jobs, err := s.Jobs(ctx, who, &epdapi.JobQuery{Limit: glanceJobs})
+	if err != nil {
+		return nil, err
+	}
+	o.Jobs = jobs.Jobs
+	return o, nil
+}
+
+// daysOf are sums by day, for each of the days from the first one on.
+func daysOf(sums []record.RunDay, first time.Time) []epdapi.Day {
+	days := make([]epdapi.Day, epdapi.OverviewDays)
+	for i := range days {
+		days[i].Day = first.AddDate(0, 0, i)
+	}
+	for i := range sums {
+		s := &sums[i]
+		at := int(s.Day.Sub(first) / (24 * time.Hour))
+		if at < 0 || at >= len(days) { // a node's clock is ahead
+			continue
+		}
+		d := &days[at]
+		d.Runs += s.Runs
+		switch s.Arm {
+		case live.ArmTreated:
+			d.Treated += s.Runs
+		case live.ArmHeldOut:
+			d.HeldOut += s.Runs
+		case live.ArmConstant:
+			d.Constant += s.Runs
+		case live.ArmExcluded:
+		}
+		if s.ExitState == record.Completed {
+			d.Completed += s.Runs
+		}
+		d.TimeS += s.TimeS
+		d.Measured, d.GPUEnergyJ = d.Measured+s.GPURuns, d.GPUEnergyJ+s.GPUEnergyJ
+		d.NodeRuns, d.NodeJ = d.NodeRuns+s.NodeRuns, d.NodeJ+s.NodeEnergyJ
+	}
+	return days
+}
+
+// statesOf counts runs by how they ended, the most first.
+func statesOf(sums []record.RunDay) []epdapi.StateCount {
+	byState := make(map[string]int64)
+	for i := range sums {
+		byState[sums[i].ExitState] += sums[i].Runs
+	}
+	states := make([]epdapi.StateCount, 0, len(byState))
+	for _, state := range slices.Sorted(maps.Keys(byState)) {
+		states = append(states, epdapi.StateCount{State: state, Runs: byState[state]})
+	}
+	slices.SortStableFunc(states, func(a, b epdapi.StateCount) int { return cmp.Compare(b.Runs, a.Runs) })
+	return states
+}
