@@ -318,11 +318,11 @@ func (h *house) decide(p *person, n slurm.JobID) live.Decision {
 	return d
 }
 
-func decideRequest(p *person, n slurm.JobID) *control.DecideRequest {
-	return &control.DecideRequest{
+func decideRequest(p *person, n slurm.JobID) *epdapi.DecideRequest {
+	return &epdapi.DecideRequest{
 		Job: p.first + n, Node: p.node, RunID: fmt.Sprintf("%s-%d", p.mark(), n),
 		GPUModel: "Tesla V100-SXM2-16GB", GPUs: 1, UID: p.uid,
-		Clocks: []control.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
+		Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
 	"github.com/epplan/epplan/internal/query"
@@ -60,10 +61,10 @@ func (p *program) steeringMetrics() metrics.Steering {
 // countDecision counts a decision.
 func (p *program) countDecision(o control.Observed) {
 	p.metrics.Took(metrics.Decide, o.Took)
-	if o.Fault != control.NoFault {
+	if o.Fault != decide.NoFault {
 		p.metrics.Failed(string(o.Fault))
 	}
-	if !o.Again && o.Fault != control.FaultRequest {
+	if !o.Again && o.Fault != decide.FaultRequest {
 		p.metrics.Decided(metrics.DecisionLabels{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
 	}
 }

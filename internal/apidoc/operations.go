@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -102,11 +101,11 @@ func controllerOperations() []Operation {
 		post(Controller, epdapi.PathSubmit, Control, "A job is being submitted: job_submit.lua tells what "+
 			"is known of it.", of[slurm.Submission](), of[slurm.SubmitAnswer]()),
 		post(Controller, epdapi.PathDecide, Control, "An agent asks at which clocks a job runs on its node.",
-			of[control.DecideRequest](), of[live.Decision]()),
+			of[epdapi.DecideRequest](), of[live.Decision]()),
 		post(Controller, epdapi.PathOutcome, Control, "An agent tells what a run took. 425: not yet, see "+
 			"Retry-After.", of[record.Outcome](), of[receipt]()),
 		post(Controller, epdapi.PathOutlook, Control, "An agent asks until when a run has to end.",
-			of[control.OutlookRequest](), of[live.Outlook]()),
+			of[epdapi.OutlookRequest](), of[live.Outlook]()),
 		get(Controller, epdapi.PathStatus, Anybody, "What epd is doing.", of[epdapi.Status]()),
 		get(Controller, epdapi.PathJobs, Anybody, "Jobs, newest first.", of[epdapi.JobPage](),
 			Param{"user", "of one user"}, Param{"account", "of one account"},

@@ -9,11 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/dvfsmodel/choose"
-	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -59,7 +56,7 @@ func TestARunIsAdaptedBetweenItsSafeFloorAndItsCeiling(t *testing.T) {
 	if err != nil || json.Unmarshal(data, &back) != nil || !reflect.DeepEqual(back.Adapt, a) {
 		t.Errorf("%s, %v", data, err)
 	}
-	o, err := r.Outlook(t.Context(), OutlookRequest{Job: 2, Node: "n1", RunID: "run-2"})
+	o, err := r.Outlook(t.Context(), epdapi.OutlookRequest{Job: 2, Node: "n1", RunID: "run-2"})
 	if err != nil || math.Abs(o.UpperS.Or(0)-d.Upper.Or(0)) > 1e-6 {
 		t.Errorf("outlook %+v, %v, decided %v", o, err, d.Upper)
 	}
@@ -150,7 +147,7 @@ func TestNothingIsAdaptedWhereThatIsNotWanted(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
 		change func(*slurm.Job)
-		ask    func(*DecideRequest)
+		ask    func(*epdapi.DecideRequest)
 	}{
 		"by default":       {text: enforceAll},
 		"other partitions": {text: enforceAll + "[live.adapt]\nmodes = {debug = \"on\"}\n"},
@@ -161,12 +158,12 @@ func TestNothingIsAdaptedWhereThatIsNotWanted(t *testing.T) {
 		"held out":         {text: "[live]\nmode = \"enforce\"\nhold_out = 1\n" + on},
 		"explored":         {text: "[live]\nmode = \"enforce\"\nhold_out = 0\nexplore = 1\n" + on},
 		"opted out": {
-			text: adaptAll, ask: func(r *DecideRequest) { r.Comment = "epplan:off" },
+			text: adaptAll, ask: func(r *epdapi.DecideRequest) { r.Comment = "epplan:off" },
 			change: func(j *slurm.Job) { j.Comment = "epplan:off" },
 		},
 		"fixed":         {text: adaptAll, change: func(j *slurm.Job) { j.Comment = "epplan:fixed=1087" }},
 		"several nodes": {text: adaptAll, change: func(j *slurm.Job) { j.NodeCount = 2 }},
-		"shared":        {text: adaptAll, ask: func(r *DecideRequest) { r.Shared = true }},
+		"shared":        {text: adaptAll, ask: func(r *epdapi.DecideRequest) { r.Shared = true }},
 	} {
 		r := adaptRig(t, c.text, coreBound())
 		r.job(2, c.change)
@@ -178,45 +175,4 @@ func TestNothingIsAdaptedWhereThatIsNotWanted(t *testing.T) {
 			t.Errorf("%s: %+v, %s", name, d.Adapt, d.Reason)
 		}
 	}
-}
-
-// What work costs at most is no less than it truly costs, for work that follows
-// the core clock by any part and waits for any part of the time, as long as runs
-// repeat and the model is right.
-func TestNoLevelStretchesWorkMoreThanItSays(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		usage := rapid.Float64Range(0.05, 1).Draw(rt, "usage")
-		delta := rapid.Float64Range(0, 1).Draw(rt, "delta")
-		whole := dvfsmodel.Params{
-			P0: 60, Gamma: 20, C: 150, D: 600 * usage, Delta: delta, T0: 600 * (1 - usage),
-		}
-		m := &learn.Model{Model: choose.Model{
-			Low: dvfsmodel.Setting{Core: 802, Mem: 877}, High: dvfsmodel.Setting{Core: 1380, Mem: 877},
-		}}
-		cores := []dvfsmodel.MHz{802, 945, 1087, 1237, 1380}
-		samples := make([]dvfsmodel.Sample, 0, len(cores))
-		for _, core := range cores {
-			fc := float64(core) / 1380
-			pt := whole.At(dvfsmodel.Scaling{V: dvfsmodel.VoltageFor(fc), Fc: fc, Fm: 1})
-			samples = append(samples, dvfsmodel.Sample{Core: core, Mem: 877, Time: pt.Time, Power: pt.Power})
-		}
-		var err error
-		if m.Fitted, err = dvfsmodel.Fit(samples, base, nil); err != nil {
-			rt.Skip(err)
-		}
-		ch := chooser{
-			settings: settings(t, adaptAll), model: learn.View{Model: m, Usage: usage},
-			table: &table{base: base},
-		}
-		ch.sure = &choose.SafeResponse{
-			Fitted: &m.Model, Standard: m.At(base.Core, base.Mem), TimeMargin: ch.settings.Live.TimeMargin,
-		}
-		for _, s := range samples {
-			pt := m.At(s.Core, 877)
-			truth := delta*1380/float64(s.Core) + 1 - delta
-			if got := ch.stretch(&pt); got < truth*(1-1e-6) {
-				rt.Fatalf("%v MHz stretches by %v, truly by %v", float64(s.Core), got, truth)
-			}
-		}
-	})
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/live"
@@ -16,7 +18,7 @@ import (
 )
 
 // onNode is a request of job 100's run on a node.
-func onNode(node string) *DecideRequest {
+func onNode(node string) *epdapi.DecideRequest {
 	request := ask(100)
 	request.Node, request.RunID = node, "run-100-"+node
 	return request
@@ -118,7 +120,7 @@ func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 	same(t, "the second node", first, again.decide(onNode("n2")))
 	other := onNode("n3")
 	// Without the first node's clocks.
-	other.Clocks = []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}}
+	other.Clocks = []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1200}}}
 	if d := again.decide(other); d.Apply || d.Mode != live.Observe {
 		t.Errorf("a device with other clocks: %+v", d)
 	}
@@ -127,16 +129,16 @@ func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job     func(*rig)
-		request func(*DecideRequest)
+		request func(*epdapi.DecideRequest)
 	}{
-		"another model": {func(*rig) {}, func(q *DecideRequest) { q.GPUModel = "H100" }},
-		"other clocks": {func(*rig) {}, func(q *DecideRequest) {
+		"another model": {func(*rig) {}, func(q *epdapi.DecideRequest) { q.GPUModel = "H100" }},
+		"other clocks": {func(*rig) {}, func(q *epdapi.DecideRequest) {
 			q.Clocks[0].Core = q.Clocks[0].Core[:4]
 		}},
-		"shared GPUs":       {func(*rig) {}, func(q *DecideRequest) { q.Shared = true }},
-		"no GPUs":           {func(*rig) {}, func(q *DecideRequest) { q.GPUs = 0 }},
-		"a run after it":    {func(r *rig) { r.spread(100) }, func(*DecideRequest) {}},
-		"another array job": {func(r *rig) { r.spread(101) }, func(q *DecideRequest) { q.Job = 101 }},
+		"shared GPUs":       {func(*rig) {}, func(q *epdapi.DecideRequest) { q.Shared = true }},
+		"no GPUs":           {func(*rig) {}, func(q *epdapi.DecideRequest) { q.GPUs = 0 }},
+		"a run after it":    {func(r *rig) { r.spread(100) }, func(*epdapi.DecideRequest) {}},
+		"another array job": {func(r *rig) { r.spread(101) }, func(q *epdapi.DecideRequest) { q.Job = 101 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := taught(t)
@@ -160,7 +162,7 @@ func TestOtherRunsAndOtherGPUsAreDecidedOnTheirOwn(t *testing.T) {
 
 func TestTasksOfAnArrayAreJobsOfTheirOwn(t *testing.T) {
 	r := taught(t)
-	task := func(id slurm.JobID, n int) *DecideRequest {
+	task := func(id slurm.JobID, n int) *epdapi.DecideRequest {
 		r.job(id, func(j *slurm.Job) { j.ArrayJob, j.ArrayTask = 203, n })
 		return ask(id)
 	}
@@ -205,15 +207,15 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 	}
 }
 
-func TestALeadIsForgottenWithItsRun(t *testing.T) {
+func TestADecisionIsForgottenWithItsRun(t *testing.T) {
 	r := taught(t)
 	r.spread(100)
 	for _, node := range []string{"n1", "n2"} {
 		d := r.decide(onNode(node))
 		r.record(r.ran(d, onNode(node).RunID, memoryBound()), 0)
 	}
-	if n, leads := r.status().Decided, len(r.leads); n != 0 || leads != 0 {
-		t.Errorf("%d decisions and %d leads are kept", n, leads)
+	if n := r.status().Decided; n != 0 {
+		t.Errorf("%d decisions are kept", n)
 	}
 	all, err := r.store.DecisionsOfJob(context.Background(), "alpha", 100)
 	if err != nil || len(all) != 2 || all[0].Setting != all[1].Setting || all[0].Arm != live.ArmTreated ||
@@ -246,7 +248,7 @@ func TestMeasurementsSeeEachDecisionAndWhatWasWrong(t *testing.T) {
 	s.set(r.job(1, nil))
 	r.decide(ask(1))
 	r.decide(ask(1))
-	_, _ = r.Decide(context.Background(), &DecideRequest{})
+	_, _ = r.Decide(context.Background(), &epdapi.DecideRequest{})
 	r.decide(ask(2)) // nobody knows it
 	s.fail(slurm.ErrUnreachable)
 	s.set(r.job(3, nil))
@@ -255,9 +257,9 @@ func TestMeasurementsSeeEachDecisionAndWhatWasWrong(t *testing.T) {
 	want := []Observed{
 		{Mode: live.Enforce, Arm: live.ArmExcluded},
 		{Mode: live.Enforce, Arm: live.ArmExcluded, Again: true},
-		{Fault: FaultRequest},
-		{Mode: live.Enforce, Arm: live.ArmExcluded, Fault: FaultUnknown},
-		{Mode: live.Enforce, Arm: live.ArmExcluded, Fault: FaultSlurm},
+		{Fault: decide.FaultRequest},
+		{Mode: live.Enforce, Arm: live.ArmExcluded, Fault: decide.FaultUnknown},
+		{Mode: live.Enforce, Arm: live.ArmExcluded, Fault: decide.FaultSlurm},
 	}
 	if len(seen) != len(want) {
 		t.Fatalf("%+v", seen)

@@ -2,20 +2,22 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
@@ -281,7 +283,7 @@ func FuzzDecideRequests(f *testing.F) {
 	options := Options{Cluster: "alpha", Settings: settings(f, enforceAll)}
 	setDefaults(&options)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var request DecideRequest
+		var request epdapi.DecideRequest
 		if err := DecodeJSON(bytes.NewReader(body), &request); err != nil {
 			if !errors.Is(err, ErrRequest) {
 				t.Fatal(err)
@@ -289,38 +291,46 @@ func FuzzDecideRequests(f *testing.F) {
 			return
 		}
 		c := unstarted(&options) // another one for each input, so that an input does the same each time
-		err := request.Validate()
-		if err != nil {
-			if _, answered := c.Decide(t.Context(), &request); !errors.Is(err, ErrRequest) ||
-				!errors.Is(answered, ErrRequest) {
+		d, answered := c.Decide(t.Context(), &request)
+		if err := request.Validate(); err != nil {
+			if !errors.Is(err, ErrRequest) || !errors.Is(answered, ErrRequest) {
 				t.Fatalf("%v, %v", err, answered)
 			}
 			return
 		}
-		job, doubt := c.find(t.Context(), &request, false)
-		d := c.decide(&request, job, doubt) // nothing is known of any job here
-		had := c.tables.get(options.Settings, &request).has(dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
-		if d.Reason == "" || d.Job != uint32(request.Job) || d.run != request.RunID ||
-			d.Apply && (!d.Wish.Fixed || !had) {
+		kept := c.decider.Kept(request.Job, request.Node)
+		if answered != nil || kept == nil || !kept.IsOf(request.RunID) {
+			t.Fatalf("%+v, %v, kept %+v", d, answered, kept)
+		}
+		if d.Reason == "" || d.Job != uint32(request.Job) || d.Apply && (!d.Wish.Fixed || !c.has(&d)) {
 			t.Fatalf("%+v", d)
 		}
-		if _, err := json.Marshal(d.Decision); err != nil {
+		if _, err := json.Marshal(d); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// unstarted is a controller that decides and keeps nothing: its store has none, and
-// nothing runs beside.
+// has reports whether a decision's clocks are among those that its agent named.
+func (c *Controller) has(d *live.Decision) bool {
+	table := c.decider.Clocks(d.GPUModel)
+	return table != nil && slices.Contains(table.Pairs, dvfsmodel.Setting{
+		Core: cmp.Or(d.Core, table.Base.Core), Mem: cmp.Or(d.Mem, table.Base.Mem),
+	})
+}
+
+// unstarted is a controller that knows of no job: its store has nothing, and nothing
+// runs beside.
 func unstarted(options *Options) *Controller {
-	c := &Controller{
-		options: *options, started: start, decided: make(map[decisionKey]*decided),
-		leads: make(map[leadKey]*decided), clocks: make(map[string]*table),
-		tables: tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)},
-		writer: newWriter(&memory{}, options.Log),
-		jobs:   jobs.New(&jobs.Options{Clock: options.Clock}),
-	}
+	c := &Controller{options: *options, started: start}
 	c.settings.Store(options.Settings)
-	c.learner = learn.New(learn.Options{Cluster: options.Cluster})
+	c.decider = decide.New(&decide.Options{
+		Records: &memory{}, Cluster: options.Cluster,
+		Settings:  func() *decide.Settings { return &options.Settings.Settings },
+		Jobs:      jobs.New(&jobs.Options{Clock: options.Clock}),
+		Models:    learn.New(learn.Options{Cluster: options.Cluster}),
+		StoreWait: options.StoreWait, Clock: options.Clock, Log: options.Log, SeeNode: c.nodes.put,
+		Unwritten: &c.unwritten,
+	})
 	return c
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -97,18 +98,20 @@ func (r *rig) knowModels(workloads int, key func(int) record.WorkloadKey) {
 }
 
 // wideTable is as long as an H100's: 139 core clocks.
-func wideTable() []ClockGroup {
-	g := ClockGroup{Mem: 877}
+func wideTable() []epdapi.ClockGroup {
+	g := epdapi.ClockGroup{Mem: 877}
 	for core := dvfsmodel.MHz(1380); core > 335; core -= 7.5 {
 		g.Core = append(g.Core, core)
 	}
-	return []ClockGroup{g}
+	return []epdapi.ClockGroup{g}
 }
 
 const knownJobs = 100_000
 
 func BenchmarkDecide(b *testing.B) {
-	for name, clocks := range map[string][]ClockGroup{"5 clocks": ask(1).Clocks, "140 clocks": wideTable()} {
+	for name, clocks := range map[string][]epdapi.ClockGroup{
+		"5 clocks": ask(1).Clocks, "140 clocks": wideTable(),
+	} {
 		b.Run(name, func(b *testing.B) {
 			r := newRig(b, func(o *Options) { o.Store = &discard{Records: o.Store} })
 			before := inHeap()

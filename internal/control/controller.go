@@ -2,18 +2,15 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
@@ -22,7 +19,6 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -30,12 +26,11 @@ import (
 type Records interface {
 	forecast.Records // of which the controller itself uses VisitHistory
 	jobs.Records     // which it uses itself, too
-	learn.Records    // and of which Trouble
+	learn.Records    // and of which WriteProblem
+	decide.Records   // and of which DecisionsOfJob
 	query.JobRecords // of which the controller itself uses Jobs and OutcomesOfJob
 	query.SumRecords
 	query.RunRecords
-	PutJob(ctx context.Context, j *record.Job) error
-	PutDecision(ctx context.Context, d *record.Decision) (int64, error)
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
@@ -87,59 +82,29 @@ type Controller struct {
 	settings  atomic.Pointer[Settings]
 	reloading sync.Mutex
 	started   time.Time
-	lot       [sha256.Size]byte // key of the lot of those held out
-	exploring [sha256.Size]byte // and of those that explore
 	jobs      *jobs.Tracker
-	tables    tables
 	nodes     nodeModels
+	decider   *decide.Decider
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
 	query     *query.Service
 	garbage   garbage
-	writer    *writer
 	counters  counters
-	evicted   atomic.Bool  // decisions of open runs may be in the store only
-	forgotten atomic.Int64 // those of jobs submitted until then, Unix seconds, may be, too
 	stop      context.CancelFunc
 	running   sync.WaitGroup
+	unwritten gauge // jobs and decisions
 	pending   gauge // outcomes that a refit is due for, and what forecasts learn from
-
-	mu      sync.Mutex
-	decided map[decisionKey]*decided
-	leads   map[leadKey]*decided // which the other nodes of a run follow
-	clocks  map[string]*table    // by GPU model, as agents said
-}
-
-type decisionKey struct {
-	job  slurm.JobID
-	node string
-}
-
-// decided is a decision with its place in the store.
-type decided struct {
-	live.Decision
-	run    string
-	at     time.Time
-	stored chan struct{} // closed when id is known, or never will be
-	id     int64         // in the store; read it after stored is closed
-
-	// What the decision was asked for, and by what was known of the job then.
-	gpus      int
-	shared    bool
-	clocks    uint64 // hash of the device's table
-	submitted int64  // Unix seconds; 0: not known
-	restarts  uint32
-	partition unique.Handle[string] // where it started; zero: slurmd didn't say
-	fault     Fault
-	parts     parts // of the jobs, in the arms of the lot then
 }
 
 const (
 	defaultFresh     = time.Minute
 	defaultStoreWait = 250 * time.Millisecond
-	maxDecided       = 200_000
 )
+
+// ErrRequest tells that a request can't be answered as it is; trying again
+// doesn't help.
+var ErrRequest = epdapi.ErrRequest
 
 // New makes a controller with the models in use. The context bounds that;
 // [Controller.Close] ends the controller.
@@ -149,15 +114,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	}
 	setDefaults(&options)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	c := &Controller{
-		options: options, started: options.Clock(), stop: stop,
-		decided: make(map[decisionKey]*decided), leads: make(map[leadKey]*decided),
-		clocks: make(map[string]*table), reports: nodes.New(),
-	}
-	var seed [8]byte
-	binary.LittleEndian.PutUint64(seed[:], options.Seed)
-	c.lot = sha256.Sum256(append([]byte("hold-out "+options.Cluster+"\x00"), seed[:]...))
-	c.exploring = sha256.Sum256(append([]byte("explore "+options.Cluster+"\x00"), seed[:]...))
+	c := &Controller{options: options, started: options.Clock(), stop: stop, reports: nodes.New()}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
 		Records: options.Store, Cluster: options.Cluster,
@@ -178,19 +135,23 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		Clock: options.Clock,
 		Speed: options.Speed, Log: options.Log,
 		SeeUser: c.forecasts.SeeUser, Reports: func(node string) bool { return c.reports.Of(node) != nil },
-		Write:         func(j *record.Job) { c.writer.put(entry{job: j}) },
+		Write:         func(j *record.Job) { c.decider.WriteJob(j) },
 		LittleGarbage: c.garbage.little,
 	})
+	c.decider = decide.New(&decide.Options{
+		Records: options.Store, Cluster: options.Cluster,
+		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
+		Jobs:     c.jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
+		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
+	})
 	c.query = c.newQuery()
-	c.tables = tables{seed: maphash.MakeSeed(), kept: make(map[tableKey]*table)}
-	c.writer = newWriter(options.Store, options.Log)
 	if err := c.learner.Load(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("start the controller: %w", err)
 	}
 	c.running.Go(func() { c.learner.Run(background) })
 	c.running.Go(func() { c.retain(background) })
-	c.writer.start(background, &c.running)
+	c.running.Go(func() { c.decider.Run(background) })
 	c.running.Go(func() { c.forecasts.Run(background) })
 	return c, nil
 }
@@ -228,7 +189,7 @@ func (c *Controller) Close(ctx context.Context) error {
 // Flush waits until all decisions are in the store and models take account of
 // all outcomes recorded so far.
 func (c *Controller) Flush(ctx context.Context) error {
-	if err := c.writer.pending.wait(ctx); err != nil {
+	if err := c.unwritten.wait(ctx); err != nil {
 		return err
 	}
 	return c.pending.wait(ctx)
@@ -258,3 +219,16 @@ func (c *Controller) Queries() *query.Service { return c.query }
 
 // Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
 func (c *Controller) Tracker() *jobs.Tracker { return c.jobs }
+
+// gpu is what is known of a GPU model, for learning.
+func (c *Controller) gpu(gpuModel string) learn.GPU {
+	s := c.settings.Load()
+	gpu := learn.GPU{HostW: s.HostPower(gpuModel)}
+	if seen := c.decider.Clocks(gpuModel); seen != nil {
+		gpu.Base, gpu.Allowed = seen.Base, seen.Allowed
+	}
+	if p, err := s.Profiles.Lookup(gpuModel); err == nil {
+		gpu.Default = p.Default
+	}
+	return gpu
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -89,7 +90,7 @@ func TestTheSameRunGetsTheSameAnswer(t *testing.T) {
 }
 
 // forged is a request about job 500 of which somebody else than its agent thought.
-func forged(run string) *DecideRequest {
+func forged(run string) *epdapi.DecideRequest {
 	request := ask(500)
 	request.RunID, request.Comment = run, "epplan:fixed=1087"
 	return request
@@ -276,35 +277,6 @@ func TestAnotherJobOfTheSameIDIsDecidedAnew(t *testing.T) {
 	}
 }
 
-func TestTheLotIsFairAndNobodyCanInfluenceIt(t *testing.T) {
-	r := newRig(t, nil)
-	n := 0
-	const jobs = 20_000
-	for id := range slurm.JobID(jobs) {
-		if lot(&r.lot, id+1) < 0.05 {
-			n++
-		}
-	}
-	if part := float64(n) / jobs; part < 0.044 || part > 0.056 { // four standard deviations
-		t.Errorf("%.2f %% were held out, want 5 %%", 100*part)
-	}
-	other := newRig(t, func(o *Options) { o.Seed = 8 })
-	same := 0
-	for id := range slurm.JobID(1000) {
-		if (lot(&r.lot, id+1) < 0.5) == (lot(&other.lot, id+1) < 0.5) {
-			same++
-		}
-	}
-	if same < 400 || same > 600 {
-		t.Errorf("with another seed %d of 1000 draws are the same", same)
-	}
-	for id := range slurm.JobID(1000) {
-		if x := lot(&r.lot, id); x < 0 || x > 1 {
-			t.Errorf("job %d draws %v", id, x)
-		}
-	}
-}
-
 func TestAWrongConfigurationChangesNothing(t *testing.T) {
 	r := newRig(t, nil)
 	before := r.Settings()
@@ -440,22 +412,22 @@ func TestASlurmThatHangsOrLiesLeavesDefaultClocks(t *testing.T) {
 
 func TestImpossibleRequestsAreRefused(t *testing.T) {
 	r := newRig(t, nil)
-	for name, change := range map[string]func(*DecideRequest){
-		"no job":         func(q *DecideRequest) { q.Job = 0 },
-		"no node":        func(q *DecideRequest) { q.Node = "" },
-		"node list":      func(q *DecideRequest) { q.Node = "n[1-2]" },
-		"NUL in node":    func(q *DecideRequest) { q.Node = "n\x00" },
-		"negative GPUs":  func(q *DecideRequest) { q.GPUs = -1 },
-		"many GPUs":      func(q *DecideRequest) { q.GPUs = 1 << 30 },
-		"model newline":  func(q *DecideRequest) { q.GPUModel = "V100\nforged" },
-		"model not text": func(q *DecideRequest) { q.GPUModel = "V\xff" },
-		"long model":     func(q *DecideRequest) { q.GPUModel = strings.Repeat("V", 1000) },
-		"NaN clock":      func(q *DecideRequest) { q.Clocks[0].Core[0] = dvfsNaN },
-		"zero clock":     func(q *DecideRequest) { q.Clocks[0].Core[0] = 0 },
-		"negative mem":   func(q *DecideRequest) { q.Clocks[0].Mem = -1 },
-		"infinite base":  func(q *DecideRequest) { q.Default.Core = dvfsInf },
-		"empty group":    func(q *DecideRequest) { q.Clocks[0].Core = nil },
-		"long comment": func(q *DecideRequest) {
+	for name, change := range map[string]func(*epdapi.DecideRequest){
+		"no job":         func(q *epdapi.DecideRequest) { q.Job = 0 },
+		"no node":        func(q *epdapi.DecideRequest) { q.Node = "" },
+		"node list":      func(q *epdapi.DecideRequest) { q.Node = "n[1-2]" },
+		"NUL in node":    func(q *epdapi.DecideRequest) { q.Node = "n\x00" },
+		"negative GPUs":  func(q *epdapi.DecideRequest) { q.GPUs = -1 },
+		"many GPUs":      func(q *epdapi.DecideRequest) { q.GPUs = 1 << 30 },
+		"model newline":  func(q *epdapi.DecideRequest) { q.GPUModel = "V100\nforged" },
+		"model not text": func(q *epdapi.DecideRequest) { q.GPUModel = "V\xff" },
+		"long model":     func(q *epdapi.DecideRequest) { q.GPUModel = strings.Repeat("V", 1000) },
+		"NaN clock":      func(q *epdapi.DecideRequest) { q.Clocks[0].Core[0] = dvfsNaN },
+		"zero clock":     func(q *epdapi.DecideRequest) { q.Clocks[0].Core[0] = 0 },
+		"negative mem":   func(q *epdapi.DecideRequest) { q.Clocks[0].Mem = -1 },
+		"infinite base":  func(q *epdapi.DecideRequest) { q.Default.Core = dvfsInf },
+		"empty group":    func(q *epdapi.DecideRequest) { q.Clocks[0].Core = nil },
+		"long comment": func(q *epdapi.DecideRequest) {
 			q.Comment = slurm.Hex(strings.Repeat("x", slurm.MaxText+1))
 		},
 	} {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -47,7 +48,7 @@ var drawCases = []struct {
 	name    string
 	text    string
 	job     func(*slurm.Job)
-	request func(*DecideRequest)
+	request func(*epdapi.DecideRequest)
 	core    float64 // 0: default
 	arm     live.Arm
 	reason  string
@@ -90,18 +91,18 @@ var drawCases = []struct {
 	{
 		name: "the node hasn't got them", text: constantly("1237"), arm: live.ArmConstant,
 		reason:  "but the GPU doesn't support them: default clocks",
-		request: func(r *DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
+		request: func(r *epdapi.DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
 	},
 	{
 		name: "the node hasn't got them, and its default clocks are the best", text: constantly("1237",
 			bestAtDefault), arm: live.ArmExcluded, reason: "default clocks are the best ones",
-		request: func(r *DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
+		request: func(r *epdapi.DecideRequest) { r.Clocks[0].Core = []dvfsmodel.MHz{1380, 1087, 945, 802} },
 	},
 	{
 		name: "by the node's own default clocks they are too high",
 		text: constantly("1237", "max_core = 1.2"), arm: live.ArmConstant,
 		reason:  "but they are outside what the administrator allows: default clocks",
-		request: func(r *DecideRequest) { r.Default.Core = 945 },
+		request: func(r *epdapi.DecideRequest) { r.Default.Core = 945 },
 	},
 	{
 		name: "the limit forbids them", text: constantly("802"), arm: live.ArmConstant,
@@ -150,7 +151,7 @@ var drawCases = []struct {
 		core: 945, arm: live.ArmExcluded, reason: "the user fixed",
 	},
 	{
-		name: "shared", text: constantly("1237"), request: func(r *DecideRequest) { r.Shared = true },
+		name: "shared", text: constantly("1237"), request: func(r *epdapi.DecideRequest) { r.Shared = true },
 		arm: live.ArmExcluded, reason: "shared",
 	},
 	{
@@ -400,7 +401,7 @@ func TestNoJobOfTheConstantArmBreaksItsPromises(t *testing.T) {
 		request.Shared = shared
 		lacks := rapid.SampledFrom([]dvfsmodel.MHz{0, 0, 802, 945, 1087, 1237}).Draw(t, "lacks")
 		has := slices.DeleteFunc(slices.Clone(clocks), func(f dvfsmodel.MHz) bool { return f == lacks })
-		request.Clocks = []ClockGroup{{Mem: 877, Core: has}}
+		request.Clocks = []epdapi.ClockGroup{{Mem: 877, Core: has}}
 		d, err := r.Decide(r.t.Context(), request)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -234,7 +235,7 @@ func TestAJobThatWaitedWhileTheClockWasSetBackLastsAndEndsAsAnyOther(t *testing.
 	s.set(j)
 	r.jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(7))
-	look, err := r.Outlook(context.Background(), OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
+	look, err := r.Outlook(context.Background(), epdapi.OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
 	if err != nil || look.Life != live.LifeAlive {
 		t.Errorf("while it runs: %+v, %v", look, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
@@ -58,6 +59,9 @@ func (c *campaign) energy(p *dvfsmodel.Params, core dvfsmodel.MHz) (seconds, jou
 	const host = 25
 	return pt.Time, float64(pt.Energy) + host*pt.Time
 }
+
+// probe begins the reason of a decision that explores.
+const probe = "probe: "
 
 // run runs one job of a workload and adds it to the sum. It returns its decision.
 func (c *campaign) run(id slurm.JobID, workload int, s *sum) live.Decision {
@@ -115,7 +119,7 @@ func TestAFewRunsOfEachWorkloadAreEnoughToChooseWell(t *testing.T) {
 			d := c.run(slurm.JobID(i+1), k%20, &one)
 			switch {
 			case d.Arm == live.ArmHeldOut:
-			case strings.HasPrefix(d.Reason, probeReason):
+			case strings.HasPrefix(d.Reason, probe):
 				probes.add(one)
 			default:
 				all.add(one)
@@ -164,7 +168,7 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 		d := c.decide(request)
 		o := c.ran(d, request.RunID, c.truths[workload])
 		c.record(o, store.Stored)
-		if !strings.HasPrefix(d.Reason, probeReason) {
+		if !strings.HasPrefix(d.Reason, probe) {
 			continue
 		}
 		probes++
@@ -174,12 +178,14 @@ func TestAProbeIsBoundedAndSaysSo(t *testing.T) {
 			standard == 0 {
 			t.Errorf("limit %s: %+v", limit, d)
 		}
-		ch := chooser{
-			settings: c.Settings(), table: c.tables.get(c.Settings(), request), model: view, request: request,
-			decision: &d, job: c.jobs.Get(i + 1),
+		rules, clocks := c.Settings(), c.decider.Clocks(d.GPUModel)
+		sure := choose.SafeResponse{
+			Fitted: &view.Model.Model, Settings: clocks.Allowed,
+			Standard:   view.Model.At(clocks.Base.Core, clocks.Base.Mem),
+			TimeMargin: rules.Live.TimeMargin, LimitMargin: rules.Safety.LimitMargin,
+			Stretch: rules.Safety.Stretch,
 		}
-		sure := ch.response()
-		otherwise, _ := sure.Optimum(ch.price(), limit.Seconds())
+		otherwise, _ := sure.Optimum(rules.Goal.Objective.WithHost(rules.HostPower(d.GPUModel)), limit.Seconds())
 		if longest := 1.1 * max(sure.Standard.Time, otherwise.Time); d.Predicted.Or(math.Inf(1)) >
 			longest*(1+1e-9) {
 			t.Errorf("job %d: %v s are expected, want at most %v: %s", i+1, d.Predicted, longest, d.Reason)
@@ -203,7 +209,7 @@ func TestNothingIsProbedWhereNobodyAllowedIt(t *testing.T) {
 		for i := range slurm.JobID(12) {
 			var s sum
 			if d := c.run(i+1, 0, &s); strings.HasPrefix(strings.TrimPrefix(d.Reason, "advice: "),
-				probeReason) {
+				probe) {
 				t.Errorf("%q: %s", config, d.Reason)
 			}
 		}

@@ -121,15 +121,15 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 }
 
 // ask is a request for a job on a V100.
-func ask(id slurm.JobID) *DecideRequest {
-	return &DecideRequest{
+func ask(id slurm.JobID) *epdapi.DecideRequest {
+	return &epdapi.DecideRequest{
 		Job: id, Node: "n1", RunID: fmt.Sprintf("run-%d", id), GPUModel: "Tesla V100-SXM2-16GB",
 		GPUs: 1, UID: 1000,
-		Clocks: []ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
+		Clocks: []epdapi.ClockGroup{{Mem: 877, Core: []dvfsmodel.MHz{1380, 1237, 1087, 945, 802}}},
 	}
 }
 
-func (r *rig) decide(request *DecideRequest) live.Decision {
+func (r *rig) decide(request *epdapi.DecideRequest) live.Decision {
 	r.t.Helper()
 	d, err := r.Decide(context.Background(), request)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/store/record"
@@ -60,7 +61,7 @@ func (c *Controller) foresee(workload, gpuModel string) (learn.View, dvfsmodel.P
 // doesn't.
 func (c *Controller) workloadOf(id slurm.JobID) string {
 	job := c.jobs.Get(id)
-	if job == nil || job.GPUs == 0 || job.GPUs > jobs.MaxGPUs || job.Source == (jobs.Source{}) {
+	if job == nil || job.GPUs == 0 || job.GPUs > epdapi.MaxGPUs || job.Source == (jobs.Source{}) {
 		return ""
 	}
 	return job.Source.Workload(int(job.GPUs))

@@ -14,7 +14,8 @@ type gauge struct {
 	idle chan struct{} // closed when n is 0 again
 }
 
-func (g *gauge) add() {
+// Add has one more be under way.
+func (g *gauge) Add() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.n == 0 {
@@ -23,7 +24,8 @@ func (g *gauge) add() {
 	g.n++
 }
 
-func (g *gauge) done() {
+// Done has one less be under way.
+func (g *gauge) Done() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.n--; g.n == 0 {
@@ -33,8 +35,8 @@ func (g *gauge) done() {
 
 // begin adds one that is under way until what it returns is called.
 func (g *gauge) begin() (done func()) {
-	g.add()
-	return g.done
+	g.Add()
+	return g.Done
 }
 
 // wait returns when nothing is under way, or the context ends.

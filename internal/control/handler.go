@@ -35,9 +35,9 @@ const (
 // context; whoever serves it sees to that.
 //
 //	POST /v1/submit      slurm.Submission → slurm.SubmitAnswer (control)
-//	POST /v1/decide      DecideRequest → Decision (control)
+//	POST /v1/decide      epdapi.DecideRequest → Decision (control)
 //	POST /v1/outcome     record.Outcome → {"receipt": …}; 425: not yet, see Retry-After (control)
-//	POST /v1/outlook     OutlookRequest → Outlook (control)
+//	POST /v1/outlook     epdapi.OutlookRequest → Outlook (control)
 //	GET  /v1/status      Status
 //	GET  /v1/overview    epdapi.Overview
 //	GET  /v1/jobs        epdapi.JobPage, newest first: user, account, partition, state, workload, since, before, limit

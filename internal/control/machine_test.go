@@ -164,7 +164,7 @@ func (m *machine) fresh(t *rapid.T, r *agentRun, j *slurm.Job) {
 		return // the controller has it still
 	}
 	r.settings = m.Settings()
-	r.decision, r.parts = d, r.settings.partsOn(d.GPUModel)
+	r.decision, r.parts = d, lotPartsOn(r.settings, d.GPUModel)
 	r.lost = m.faulty.err() != nil
 	if r.lost && (d.Apply || d.Arm != live.ArmExcluded) {
 		t.Fatalf("without records: %+v", d)
@@ -182,7 +182,7 @@ func (m *machine) fresh(t *rapid.T, r *agentRun, j *slurm.Job) {
 // checkArm wants the arm to be what the lot says.
 func (m *machine) checkArm(t *rapid.T, r *agentRun) {
 	d := &r.decision
-	drawn, constant := lot(&m.lot, slurm.JobID(d.Job)), 1-r.parts.constant.Or(0)
+	drawn, constant := lot(slurm.JobID(d.Job)), 1-r.parts.constant.Or(0)
 	ok := false
 	switch d.Arm {
 	case live.ArmExcluded:
@@ -427,7 +427,7 @@ func (m *machine) retain(t *rapid.T) {
 				r.removed = m.rounds
 			}
 		}
-		m.tidy()
+		m.decider.Tidy()
 	}
 }
 

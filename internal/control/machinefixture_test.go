@@ -2,14 +2,18 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -19,9 +23,9 @@ import (
 // agentRun is a run as its agent knows it: what it asked, what it was told, what it
 // sends.
 type agentRun struct {
-	request  *DecideRequest
+	request  *epdapi.DecideRequest
 	decision live.Decision
-	parts    parts
+	parts    lotParts
 	settings *Settings
 	lost     bool            // the decision may not be in the records
 	joined   bool            // it was there when the outcome came
@@ -29,6 +33,29 @@ type agentRun struct {
 	kept     *record.Outcome // as it was recorded; nil: it isn't
 	removed  int             // in which round its details were removed; 0: they are there
 	second   *agentRun       // of the same job on another node; nil: there is none
+}
+
+// lotParts are the parts of the jobs that the lot has in arms other than the treated one.
+type lotParts struct {
+	holdOut  live.Number
+	constant live.Number // unknown: there is no such arm
+}
+
+// lotPartsOn are the parts on GPUs of a model.
+func lotPartsOn(s *Settings, gpuModel string) lotParts {
+	p := lotParts{holdOut: live.Known(s.Live.HoldOut)}
+	if _, stated := s.Live.ConstantClocks[s.ModelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
+		p.constant = live.Known(s.Live.ConstantArm)
+	}
+	return p
+}
+
+// lot is what a job draws on cluster alpha with seed 7: the rule once more, as drawn jobs
+// stay in their arms over all versions.
+func lot(job slurm.JobID) float64 {
+	key := sha256.Sum256(append([]byte("hold-out alpha\x00"), binary.LittleEndian.AppendUint64(nil, 7)...))
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(key[:], uint64(job)))
+	return float64(binary.LittleEndian.Uint64(sum[:])) / math.Exp2(64)
 }
 
 // machine is a controller, the Slurm and the agents around it, and what should have

@@ -180,7 +180,7 @@ func (q *longQueue) submit(ctx context.Context, c *Controller) error {
 			return err
 		}
 		admin.WriteString(string(answer.AdminComment) + "\n")
-		if i%(writeQueue/2) == 0 { // as fast as the store
+		if i%8192 == 0 { // as fast as the store, for which not too many may wait
 			if err := c.Flush(ctx); err != nil {
 				return err
 			}

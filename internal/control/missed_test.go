@@ -178,7 +178,7 @@ func TestARunThatWasRequeuedWhileTheControllerWasAwayIsOneOfItsSubmission(t *tes
 	})
 	again := rigAt(t, r.path, r.clock, enforceAll, func(o *Options) { o.Resolve = s.resolve })
 	if o, err := again.Outlook(context.Background(),
-		OutlookRequest{Job: 7, Node: "n1", RunID: first.RunID}); err != nil || o.Life != live.LifeGone {
+		epdapi.OutlookRequest{Job: 7, Node: "n1", RunID: first.RunID}); err != nil || o.Life != live.LifeGone {
 		t.Errorf("%+v, %v", o, err)
 	}
 	again.record(first, store.Stored)

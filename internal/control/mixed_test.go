@@ -29,7 +29,7 @@ func TestAgentsOfALaterVersionAreUnderstood(t *testing.T) {
 	}
 	later("/v1/decide", ask(1), http.StatusOK)
 	d := r.decide(ask(1))
-	later("/v1/outlook", OutlookRequest{Job: 1, Node: "n1", RunID: "run-1"}, http.StatusOK)
+	later("/v1/outlook", epdapi.OutlookRequest{Job: 1, Node: "n1", RunID: "run-1"}, http.StatusOK)
 	later("/v1/outcome", r.ran(d, "run-1", memoryBound()), http.StatusOK)
 	// People write that.
 	later("/v1/models/use", epdapi.ModelChoice{Workload: "w", GPUModel: "V100"}, http.StatusBadRequest)

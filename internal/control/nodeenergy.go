@@ -33,6 +33,6 @@ func (s *Settings) nodeEnergy(o *record.Outcome) {
 	if !measured || !ended || len(o.GPUs) == 0 {
 		return
 	}
-	host := dvfsmodel.Watt(len(o.GPUs)) * s.hostPower(o.GPUModel)
+	host := dvfsmodel.Watt(len(o.GPUs)) * s.HostPower(o.GPUModel)
 	o.NodeEnergyJ, o.NodeSource = live.Known(gpus+float64(host.Over(lasted))), record.Modelled
 }

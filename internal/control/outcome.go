@@ -6,6 +6,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -50,7 +51,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	if receipt == store.Stored {
 		c.counters.ran(&o)
-		c.doubt(&o)
+		c.noteImplausible(&o)
 	}
 	if receipt == store.Stored && c.options.OnOutcome != nil {
 		c.options.OnOutcome(&o, c.partitionOf(&o, job))
@@ -62,7 +63,9 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if receipt == store.Stored && !o.Unmatched && hasJob(&o) && !o.Submitted.IsZero() {
 		c.forecasts.JobEnded(o.JobID, o.Submitted)
 	}
-	c.release(&o)
+	if hasJob(&o) {
+		c.decider.Release(jobID(&o), o.Node, o.RunID)
+	}
 	return receipt, nil
 }
 
@@ -79,14 +82,14 @@ func (c *Controller) plausible(sent *record.Outcome) (record.Outcome, error) {
 	return o, nil
 }
 
-// doubt tells of an outcome that came with what can't be.
-func (c *Controller) doubt(o *record.Outcome) {
+// noteImplausible tells of an outcome that came with what can't be.
+func (c *Controller) noteImplausible(o *record.Outcome) {
 	if o.Implausible.IsZero() {
 		return
 	}
 	c.counters.implausible.Add(1)
-	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID, slurm.Printable(o.Node, maxModel),
-		o.Implausible.Why)
+	what := fmt.Sprintf("run %s of job %d on %s: %s", o.RunID, o.JobID,
+		slurm.Printable(o.Node, epdapi.MaxModelName), o.Implausible.Why)
 	c.counters.lastImplausible.Store(&what)
 	c.options.Log.Warn("what an outcome says can't be: it is kept, and counts nowhere", "run", o.RunID, "job",
 		o.JobID, "node", o.Node, "what", o.Implausible.Why)
@@ -98,41 +101,34 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run
 	if !hasJob(o) {
 		return jobs.Run{Began: o.Started}, nil
 	}
-	c.mu.Lock()
-	d := c.decided[keyOf(o)]
-	c.mu.Unlock()
-	if d != nil && d.sameRun(o.RunID) {
-		select {
-		case <-d.stored:
-		case <-ctx.Done():
-			return jobs.Run{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID,
-				context.Cause(ctx))
+	if d := c.decider.Kept(jobID(o), o.Node); d != nil && d.IsOf(o.RunID) {
+		id, err := d.StoredID(ctx)
+		if err != nil {
+			return jobs.Run{}, fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, err)
 		}
-		o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.id, d.Workload, d.GPUModel, d.Arm
-		if o.Submitted.IsZero() && d.submitted > 0 {
-			o.Submitted, o.Restart = d.submission(), int(d.restarts)
+		o.DecisionID, o.Workload, o.GPUModel, o.Arm = id, d.Workload, d.GPUModel, d.Arm
+		if o.Submitted.IsZero() && !d.Submitted().IsZero() {
+			o.Submitted, o.Restart = d.Submitted(), int(d.Restarts)
 		}
 		if o.Submitted.IsZero() { // it was decided before the controller began
-			o.Submitted = c.submissionAt(ctx, o.JobID, d.at)
-			return jobs.Run{Began: d.at, Submitted: o.Submitted}, nil
+			o.Submitted = c.submissionAt(ctx, o.JobID, d.At)
+			return jobs.Run{Began: d.At, Submitted: o.Submitted}, nil
 		}
-		return jobs.Run{Began: d.at, Submitted: d.submission()}, nil
+		return jobs.Run{Began: d.At, Submitted: d.Submitted()}, nil
 	}
-	all, err := c.options.Store.DecisionsOfJob(ctx, o.Cluster, o.JobID)
-	if err != nil {
-		return jobs.Run{}, fmt.Errorf("find the decision of run %s: %w", o.RunID, err)
+	d, err := c.decider.Recorded(ctx, jobID(o), o.Node, o.RunID)
+	switch {
+	case err != nil:
+		return jobs.Run{}, err
+	case d == nil:
+		o.DecisionID = 0
+		return jobs.Run{Began: o.Started}, nil
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		if d := &all[i]; d.Node == o.Node && d.RunID == o.RunID {
-			o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
-			if o.Submitted.IsZero() {
-				o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
-			}
-			return jobs.Run{Began: d.Created, Submitted: o.Submitted}, nil
-		}
+	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
+	if o.Submitted.IsZero() {
+		o.Submitted = c.submissionAt(ctx, o.JobID, d.Created)
 	}
-	o.DecisionID = 0
-	return jobs.Run{Began: o.Started}, nil
+	return jobs.Run{Began: d.Created, Submitted: o.Submitted}, nil
 }
 
 // submissionAt is when the job was submitted that ran under an id at a time, by the
@@ -153,15 +149,13 @@ func (c *Controller) submissionAt(ctx context.Context, id int64, at time.Time) t
 // while it waits, or else where Slurm has it; "" if nobody knows any more.
 func (c *Controller) partitionOf(o *record.Outcome, job *jobs.Job) string {
 	if hasJob(o) {
-		c.mu.Lock()
-		d := c.decided[keyOf(o)]
-		c.mu.Unlock()
-		if d != nil && d.sameRun(o.RunID) && d.partition != (unique.Handle[string]{}) {
-			return d.partition.Value()
+		d := c.decider.Kept(jobID(o), o.Node)
+		if d != nil && d.IsOf(o.RunID) && d.Partition != (unique.Handle[string]{}) {
+			return d.Partition.Value()
 		}
 	}
 	if job == nil && hasJob(o) {
-		job = c.jobs.Get(keyOf(o).job)
+		job = c.jobs.Get(jobID(o))
 	}
 	if job == nil {
 		return ""
@@ -181,7 +175,7 @@ func (c *Controller) attributeLate(
 		return nil // nobody tells
 	}
 	if o.DecisionID == 0 {
-		o.GPUModel, o.Arm = c.settings.Load().modelName(o.GPUModel), live.ArmExcluded
+		o.GPUModel, o.Arm = c.settings.Load().ModelName(o.GPUModel), live.ArmExcluded
 	}
 	workload, err := c.workloadOfEnded(ctx, o, submitted, job)
 	if err != nil {
@@ -199,7 +193,7 @@ func (c *Controller) workloadOfEnded(
 	ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job,
 ) (string, error) {
 	if job == nil {
-		recorded, err := c.jobs.Recorded(ctx, keyOf(o).job, submitted)
+		recorded, err := c.jobs.Recorded(ctx, jobID(o), submitted)
 		if err != nil || recorded == nil {
 			return "", err
 		}
@@ -213,9 +207,9 @@ func (c *Controller) workloadOfEnded(
 	if gpus := max(int(known.GPUs), len(o.GPUs)); gpus > 0 && known.Source != (jobs.Source{}) {
 		workload = known.Source.Workload(gpus)
 	}
-	if about := known.Record(c.options.Cluster, keyOf(o).job, workload,
+	if about := known.Record(c.options.Cluster, jobID(o), workload,
 		slurm.State(o.ExitState)); about != nil {
-		c.writer.put(entry{job: about})
+		c.decider.WriteJob(about)
 	}
 	return workload, nil
 }
@@ -223,22 +217,9 @@ func (c *Controller) workloadOfEnded(
 // hasJob reports whether an outcome names a job that there can be.
 func hasJob(o *record.Outcome) bool { return o.JobID > 0 && o.JobID <= maxJob }
 
-// keyOf is the key of the decision for an outcome that has a job.
-func keyOf(o *record.Outcome) decisionKey {
-	return decisionKey{slurm.JobID(o.JobID), o.Node} //nolint:gosec // hasJob says so
+// jobID is the job of an outcome that has one.
+func jobID(o *record.Outcome) slurm.JobID {
+	return slurm.JobID(o.JobID) //nolint:gosec // hasJob says so
 }
 
 const maxJob = 1<<31 - 1
-
-// release forgets the decision of a run that ended.
-func (c *Controller) release(o *record.Outcome) {
-	if !hasJob(o) {
-		return
-	}
-	key := keyOf(o)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d := c.decided[key]; d != nil && d.sameRun(o.RunID) {
-		c.dropDecided(key, d)
-	}
-}

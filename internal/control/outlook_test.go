@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -15,7 +16,7 @@ import (
 // outlook is that of the job that [running] starts.
 func (r *rig) outlook() live.Outlook {
 	r.t.Helper()
-	o, err := r.Outlook(context.Background(), OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID})
+	o, err := r.Outlook(context.Background(), epdapi.OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -237,11 +238,11 @@ func TestAnOutlookIsTheSameAfterARestart(t *testing.T) {
 	}
 	c := again.serve(t)
 	var o live.Outlook
-	if status := c.post("/v1/outlook", OutlookRequest{Job: 100, Node: "n1", RunID: "run-100"},
+	if status := c.post("/v1/outlook", epdapi.OutlookRequest{Job: 100, Node: "n1", RunID: "run-100"},
 		&o); status != http.StatusOK || o != before {
 		t.Errorf("by HTTP: %d, %+v", status, o)
 	}
-	for name, q := range map[string]OutlookRequest{
+	for name, q := range map[string]epdapi.OutlookRequest{
 		"no job": {Node: "n1", RunID: "x"}, "no node": {Job: 1, RunID: "x"}, "no run": {Job: 1, Node: "n1"},
 		"newline": {Job: 1, Node: "n1", RunID: "x\n"}, "huge": {Job: math.MaxUint32, Node: "n1", RunID: "x"},
 	} {
@@ -287,7 +288,7 @@ func TestWhenARunEndedIsAskedAtItsEpilog(t *testing.T) {
 			if o := r.outlook(); o.Life != live.LifeAlive || !o.Ended.IsZero() || s.asked != before {
 				t.Errorf("as it was: %+v, asked %d times", o, s.asked-before)
 			}
-			question := OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID, Ending: true}
+			question := epdapi.OutlookRequest{Job: 100, Node: "n1", RunID: ask(100).RunID, Ending: true}
 			o, err := r.Outlook(context.Background(), question)
 			if err != nil || s.asked-before != c.asked {
 				t.Fatalf("%v, asked %d times", err, s.asked-before)

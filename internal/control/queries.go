@@ -14,11 +14,11 @@ func (c *Controller) newQuery() *query.Service {
 		Status:   c.status, Tracker: c.jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
 		GPUModels: c.gpuModels,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
-			seen := c.tableOf(gpuModel)
+			seen := c.decider.Clocks(gpuModel)
 			if seen == nil {
 				return query.Clocks{}, false
 			}
-			return query.Clocks{Base: seen.base, Pairs: seen.pairs}, true
+			return query.Clocks{Base: seen.Base, Pairs: seen.Pairs}, true
 		},
 		Scripted: func() bool { return c.counters.scripts.Load() > 0 },
 		Profile:  c.profileOf, Reload: c.reload, UserName: c.options.UserName,
@@ -30,7 +30,7 @@ func (c *Controller) newQuery() *query.Service {
 func (c *Controller) answering(s *Settings) *query.Settings {
 	return &query.Settings{
 		Version: s.Version, Goal: s.Goal, Live: &s.Live, Factors: &s.Factors, Profiles: s.Profiles,
-		Sharing: s.sharing(), HostW: s.hostPower, Footprint: s.footprint,
+		Sharing: s.sharing(), HostW: s.HostPower, Footprint: s.footprint,
 		Choose: func(asked *query.Choice) (live.Decision, dvfsmodel.Setting) {
 			return c.chooseNow(s, asked)
 		},

@@ -27,7 +27,7 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	}
 	every := c.reports.Put(c.options.Clock(), r, c.sharesGPU)
 	if len(r.GPUs) > 0 {
-		c.nodes.put(r.Node, c.settings.Load().modelName(r.GPUs[0].Model))
+		c.nodes.put(r.Node, c.settings.Load().ModelName(r.GPUs[0].Model))
 	}
 	return epdapi.ReportAnswer{EveryS: every.Seconds()}, nil
 }
@@ -64,11 +64,11 @@ func checkReport(r *epdapi.NodeReport) error {
 		if !(g.Power >= 0 && g.Power <= mostWatts) || !possible(g.Core) || !possible(g.Mem) ||
 			!possible(g.LockedCore) || !possible(g.LockedMem) {
 			return fmt.Errorf("%w: GPU %s reports what no GPU can", ErrRequest,
-				slurm.Printable(g.UUID, maxModel))
+				slurm.Printable(g.UUID, epdapi.MaxModelName))
 		}
 	}
 	return nil
 }
 
 // possible reports whether there can be such a clock; 0 is none.
-func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= maxMHz }
+func possible(f dvfsmodel.MHz) bool { return f >= 0 && f <= epdapi.MaxMHz }

@@ -76,7 +76,7 @@ func TestALongQueueOfAnOldSlurmHidesNoJobThatStartsOrEnds(t *testing.T) {
 		t.Helper()
 		for id := slurm.JobID(1); id <= atOnce; id++ {
 			all.Go(func() {
-				o, err := r.Outlook(context.Background(), OutlookRequest{
+				o, err := r.Outlook(context.Background(), epdapi.OutlookRequest{
 					Job: id, Node: "n1", RunID: ask(id).RunID,
 				})
 				if err != nil || o.Life != want || want == live.LifeGone &&

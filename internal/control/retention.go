@@ -28,7 +28,7 @@ func (c *Controller) retain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			c.tidy()
+			c.decider.Tidy()
 			timer.Reset(c.prune(ctx))
 		}
 	}
@@ -65,21 +65,4 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 			"decisions", n.Decisions, "jobs", n.Jobs, "conflicts", n.Conflicts, "history", n.History)
 	}
 	return next
-}
-
-// forgetAfter is how long a decision is kept in memory for an outcome when its
-// job isn't known any more. The store has it after that.
-const forgetAfter = 24 * time.Hour
-
-// tidy forgets decisions whose outcome never came.
-func (c *Controller) tidy() {
-	now := c.options.Clock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, d := range c.decided {
-		if now.Sub(d.at) > forgetAfter && c.jobs.Get(key.job) == nil {
-			c.dropDecided(key, d)
-			c.forgotten.Store(max(c.forgotten.Load(), d.at.Unix()))
-		}
-	}
 }

@@ -68,7 +68,7 @@ func (c *Controller) postSubmit(r *http.Request) (any, error) {
 }
 
 func (c *Controller) postDecide(r *http.Request) (any, error) {
-	var request DecideRequest
+	var request epdapi.DecideRequest
 	if err := DecodeJSON(r.Body, &request); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -18,7 +19,7 @@ var ruleCases = []struct {
 	name    string
 	text    string
 	job     func(*slurm.Job)
-	request func(*DecideRequest)
+	request func(*epdapi.DecideRequest)
 	apply   bool
 	core    float64 // 0: default
 	arm     live.Arm
@@ -39,13 +40,13 @@ var ruleCases = []struct {
 	{
 		name: "started in an observed one of its partitions", text: onlyMain,
 		job:     func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending },
-		request: func(r *DecideRequest) { r.Partition = "gpu" },
+		request: func(r *epdapi.DecideRequest) { r.Partition = "gpu" },
 		core:    -1, arm: live.ArmExcluded, reason: "only observed",
 	},
 	{
 		name: "started in an enforced one of its partitions", text: onlyMain,
 		job:     func(j *slurm.Job) { j.Partition, j.State.Base = "gpu,main", slurm.Pending },
-		request: func(r *DecideRequest) { r.Partition = "main" },
+		request: func(r *epdapi.DecideRequest) { r.Partition = "main" },
 		apply:   true, core: -1, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
@@ -88,15 +89,15 @@ var ruleCases = []struct {
 		apply: true, core: 1237, arm: live.ArmTreated, reason: "of the GPUs' energy",
 	},
 	{
-		name: "shared", request: func(r *DecideRequest) { r.Shared = true },
+		name: "shared", request: func(r *epdapi.DecideRequest) { r.Shared = true },
 		arm: live.ArmExcluded, reason: "shared",
 	},
 	{
-		name: "no GPUs", request: func(r *DecideRequest) { r.GPUs = 0 },
+		name: "no GPUs", request: func(r *epdapi.DecideRequest) { r.GPUs = 0 },
 		arm: live.ArmExcluded, reason: "no GPUs",
 	},
 	{
-		name: "no table", request: func(r *DecideRequest) { r.Clocks = nil },
+		name: "no table", request: func(r *epdapi.DecideRequest) { r.Clocks = nil },
 		arm: live.ArmExcluded, reason: "no clocks",
 	},
 	{
@@ -112,7 +113,7 @@ var ruleCases = []struct {
 		arm: live.ArmExcluded, reason: "no model of this workload",
 	},
 	{
-		name: "another GPU model", request: func(r *DecideRequest) { r.GPUModel = "H100" },
+		name: "another GPU model", request: func(r *epdapi.DecideRequest) { r.GPUModel = "H100" },
 		arm: live.ArmExcluded, reason: "no model of this workload",
 	},
 	{

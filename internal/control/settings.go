@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
@@ -17,32 +17,21 @@ import (
 // Settings are the part of a configuration that decisions depend on. They are
 // never changed once in force: a reload puts others in their place.
 type Settings struct {
-	Version  string // on every decision that was made by them
-	Goal     config.Goal
-	Safety   config.Safety
-	Live     config.Live
+	decide.Settings
 	Factors  config.Factors
 	Predict  config.Predict
 	Web      config.Web
-	KeepDays int // of records; 0: for ever
-	Profiles *config.Profiles
-	hostW    map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
-	series   *config.FactorSeries      // factors over time; nil: they are constant
-	curve    *sharing.Curve            // what it costs to share a GPU; nil: by load alone
+	KeepDays int                  // of records; 0: for ever
+	series   *config.FactorSeries // factors over time; nil: they are constant
+	curve    *sharing.Curve       // what it costs to share a GPU; nil: by load alone
 }
 
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
-	s := &Settings{
-		Version: version, Goal: c.Goal(), Safety: c.Safety, Live: c.Live.Clone(), Factors: c.Factors,
-		KeepDays: c.Records.KeepDays, Predict: c.Predict.Clone(),
-		Web: c.Web.Clone(), Profiles: c.Profiles(),
-		hostW: make(map[string]dvfsmodel.Watt),
+	return &Settings{
+		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict.Clone(),
+		Web: c.Web.Clone(), KeepDays: c.Records.KeepDays,
 	}
-	for _, class := range c.Cluster().Classes {
-		s.hostW[s.modelName(class.Model)] = class.HostW
-	}
-	return s
 }
 
 // maxConfig is more than config reads.
@@ -89,25 +78,7 @@ func readCurve(path string) (*sharing.Curve, error) {
 // DefaultSettings are those without a configuration file: nothing is touched.
 func DefaultSettings() *Settings { return NewSettings(config.Default(), "default") }
 
-// modelName is the name of a GPU model's profile, or the name as it is.
-func (s *Settings) modelName(name string) string { return s.Profiles.NameOf(name) }
-
 // learning are the settings that learning goes by.
 func (s *Settings) learning() learn.Settings {
 	return learn.Settings{TimeMargin: s.Live.TimeMargin, Explore: s.Live.Explore > 0, Sharing: s.sharing()}
 }
-
-// hostPower is the watts of the rest of a node for each of its GPUs.
-func (s *Settings) hostPower(model string) dvfsmodel.Watt {
-	if w, ok := s.hostW[model]; ok {
-		return w
-	}
-	if p, err := s.Profiles.Lookup(model); err == nil {
-		return p.HostW
-	}
-	return defaultHostW
-}
-
-// defaultHostW is the host power of GPU models that no profile names, as in
-// config's documentation of host_w_per_gpu.
-const defaultHostW dvfsmodel.Watt = 25

@@ -87,10 +87,7 @@ func (c *Controller) sharedUse(
 	}
 	rate = 1.0
 	for _, node := range j.Nodes {
-		c.mu.Lock()
-		d := c.decided[decisionKey{j.ID, node}]
-		c.mu.Unlock()
-		if d != nil && d.Apply {
+		if d := c.decider.Kept(j.ID, node); d != nil && d.Apply {
 			rate = 1 / c.learner.Slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 		}
 	}

@@ -89,17 +89,15 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		OutcomeErrors: n.outcomeErrors.Load(), Refits: refits, Retired: retired,
 		Implausible: n.implausible.Load(),
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
-		Unwritten: c.writer.waiting.Load(), Lost: c.writer.lost.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
 	status.Jobs, status.Tokens = c.jobs.Len()
 	status.Asleep, status.Waking = c.sleepers()
 	status.Forecasts = c.forecasts.Status()
-	c.mu.Lock()
-	status.Decided = len(c.decided)
-	c.mu.Unlock()
+	status.Decided = c.decider.Len()
+	status.Unwritten, status.Lost = c.decider.Unwritten()
 	status.Queue, status.Nodes = c.jobs.Status()
-	if err := c.writer.trouble(c.options.StoreWait); err != nil {
+	if err := c.decider.Trouble(); err != nil {
 		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}
 	if last := n.lastImplausible.Load(); last != nil {

@@ -60,7 +60,7 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 		Arm: live.ArmExcluded, Created: now,
 	}
 	forecast.Note(expected, noted)
-	c.writer.put(entry{decision: noted})
+	c.decider.WriteSubmission(noted)
 	c.forecasts.KeepScript(job, !wishes.NoCode)
 	answer.AdminComment = slurm.Hex(comment)
 	return answer, nil

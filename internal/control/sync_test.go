@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
@@ -164,7 +165,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		c, _ := bare(t, nil)
 		decide := func(id slurm.JobID) {
 			if _, err := c.Decide(t.Context(),
-				&DecideRequest{Job: id, Node: "n1", RunID: "r", GPUModel: "V100", GPUs: 1}); err != nil {
+				&epdapi.DecideRequest{Job: id, Node: "n1", RunID: "r", GPUModel: "V100", GPUs: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -173,10 +174,9 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		c.jobs.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
 		pass(25 * time.Hour)
 		decide(3)
-		c.tidy()
-		if n := c.status().Decided; n != 2 || c.decided[decisionKey{1, "n1"}] != nil ||
-			len(c.leads) != 2 {
-			t.Errorf("%d decisions are kept, %d lead", n, len(c.leads))
+		c.decider.Tidy()
+		if n := c.status().Decided; n != 2 || c.decider.Kept(1, "n1") != nil {
+			t.Errorf("%d decisions are kept", n)
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)

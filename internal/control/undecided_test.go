@@ -178,7 +178,7 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 			r.jobs.Observe([]slurm.Job{lasting})
 			about := r.jobs.Get(j.ID).LiveRecord("alpha", j.ID)
 			about.State = string(j.State.Base)
-			r.writer.put(entry{job: about}) // such as after another node's outcome
+			r.decider.WriteJob(about) // such as after another node's outcome
 			r.jobs.Observe([]slurm.Job{j})
 			r.flush()
 			s.rows = accounted(j)

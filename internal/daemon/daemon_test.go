@@ -14,7 +14,6 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
@@ -36,9 +35,9 @@ type judge struct {
 	kept    map[string]record.Outcome
 	ends    []int64 // without a start
 	outlook live.Outlook
-	asks    int                   // for it
-	slurm   bool                  // there is one to ask
-	request control.DecideRequest // the last one
+	asks    int                  // for it
+	slurm   bool                 // there is one to ask
+	request epdapi.DecideRequest // the last one
 
 	asked chan struct{} // hears of each Decide, unless nil
 	stuck chan struct{} // until it is closed Record doesn't answer, unless nil
@@ -49,7 +48,7 @@ type judge struct {
 	deaf     error   // of Report
 }
 
-func (j *judge) Decide(ctx context.Context, r *control.DecideRequest) (live.Decision, error) {
+func (j *judge) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.Decision, error) {
 	if j.asked != nil {
 		j.asked <- struct{}{}
 	}
@@ -94,7 +93,7 @@ func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
 	return nil
 }
 
-func (j *judge) Outlook(context.Context, control.OutlookRequest) (live.Outlook, error) {
+func (j *judge) Outlook(context.Context, epdapi.OutlookRequest) (live.Outlook, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.asks++

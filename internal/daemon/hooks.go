@@ -9,7 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
@@ -93,7 +93,7 @@ func (d *AgentServer) chooseSetting(
 		}
 	}
 	shared, left := d.isShared(run.GPUs)
-	decision, err := d.options.Controller.Decide(ctx, &control.DecideRequest{
+	decision, err := d.options.Controller.Decide(ctx, &epdapi.DecideRequest{
 		Job: e.Job, Node: e.Node, RunID: run.ID, GPUModel: gpus[0].Model, GPUs: len(gpus),
 		Shared: shared, Left: left,
 		Clocks: clockGroups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
@@ -112,10 +112,10 @@ func (d *AgentServer) chooseSetting(
 	return fmt.Sprintf("%s: %s", decision.Mode, decision.Reason)
 }
 
-func clockGroups(table *gpu.Clocks) []control.ClockGroup {
-	list := make([]control.ClockGroup, len(table.Mem))
+func clockGroups(table *gpu.Clocks) []epdapi.ClockGroup {
+	list := make([]epdapi.ClockGroup, len(table.Mem))
 	for i, mem := range table.Mem {
-		list[i] = control.ClockGroup{Mem: mem, Core: table.Core[i]}
+		list[i] = epdapi.ClockGroup{Mem: mem, Core: table.Core[i]}
 	}
 	return list
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/agent"
-	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
@@ -27,7 +26,7 @@ type ledger struct {
 	endings int   // questions at the end of a run
 }
 
-func (*ledger) Decide(context.Context, *control.DecideRequest) (live.Decision, error) {
+func (*ledger) Decide(context.Context, *epdapi.DecideRequest) (live.Decision, error) {
 	return live.Decision{}, nil
 }
 
@@ -36,7 +35,7 @@ func (l *ledger) Record(_ context.Context, o *record.Outcome) error {
 	return nil
 }
 
-func (l *ledger) Outlook(_ context.Context, r control.OutlookRequest) (live.Outlook, error) {
+func (l *ledger) Outlook(_ context.Context, r epdapi.OutlookRequest) (live.Outlook, error) {
 	if r.Ending {
 		l.endings++
 	}

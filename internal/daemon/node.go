@@ -27,13 +27,13 @@ import (
 // Controller decides and records. Its methods keep to their context's time.
 type Controller interface {
 	// Decide chooses clocks for a run that is about to start.
-	Decide(ctx context.Context, r *control.DecideRequest) (live.Decision, error)
+	Decide(ctx context.Context, r *epdapi.DecideRequest) (live.Decision, error)
 	// Record keeps what became of a run, once however often it is told. The
 	// error is [control.ErrNotYet] when more must be known first, or
 	// [ErrRefused].
 	Record(ctx context.Context, o *record.Outcome) error
 	// Outlook is what is known by now of a run that isn't over.
-	Outlook(ctx context.Context, r control.OutlookRequest) (live.Outlook, error)
+	Outlook(ctx context.Context, r epdapi.OutlookRequest) (live.Outlook, error)
 	// Report keeps how this node fares, and says when it is to be told again.
 	Report(ctx context.Context, r *epdapi.NodeReport) (epdapi.ReportAnswer, error)
 }
@@ -264,7 +264,7 @@ func (d *AgentServer) jobPresence(ctx context.Context, r live.Run) (live.Outlook
 	}
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
-	return d.options.Controller.Outlook(ctx, control.OutlookRequest{
+	return d.options.Controller.Outlook(ctx, epdapi.OutlookRequest{
 		Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID,
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -100,7 +101,7 @@ func (d *AgentServer) endedAt(ctx context.Context, r *live.Run, told epilogInfo)
 	if told.end.IsZero() && d.options.Slurm {
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()
-		question := control.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID, Ending: true}
+		question := epdapi.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID, Ending: true}
 		// Else it finds out when it is told the outcome.
 		if now, err := d.options.Controller.Outlook(ctx, question); err == nil {
 			told.end = now.Ended

@@ -35,14 +35,14 @@ func NewRemoteController(hosts []string, transport http.RoundTripper) *RemoteCon
 }
 
 // Decide asks for a run's clocks.
-func (r *RemoteController) Decide(ctx context.Context, q *control.DecideRequest) (live.Decision, error) {
+func (r *RemoteController) Decide(ctx context.Context, q *epdapi.DecideRequest) (live.Decision, error) {
 	var d live.Decision
 	err := r.ask(ctx, epdapi.PathDecide, q, &d)
 	return d, err
 }
 
 // Outlook asks what is known by now of a run.
-func (r *RemoteController) Outlook(ctx context.Context, q control.OutlookRequest) (live.Outlook, error) {
+func (r *RemoteController) Outlook(ctx context.Context, q epdapi.OutlookRequest) (live.Outlook, error) {
 	var o live.Outlook
 	err := r.ask(ctx, epdapi.PathOutlook, q, &o)
 	return o, err

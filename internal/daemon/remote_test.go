@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/daemon"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
@@ -72,7 +73,7 @@ func TestAnotherControllerIsAskedWhenOneDoesntAnswer(t *testing.T) {
 				http.DefaultTransport)
 			for range 2 { // the second time the one that answered is asked first
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				d, err := r.Decide(ctx, &control.DecideRequest{})
+				d, err := r.Decide(ctx, &epdapi.DecideRequest{})
 				cancel()
 				if err != nil || !d.Apply || d.Core != 945 || d.Limit != live.LimitOf(time.Minute) {
 					t.Errorf("decision %+v, error %v", d, err)

@@ -4,11 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
 )
-
-// MaxGPUs is how many GPUs a job has at most: what says more isn't believed.
-const MaxGPUs = 1024
 
 // GPUsOf is how many GPUs a submission asks for in all, and whether it asks for
 // parts of them.
@@ -41,7 +39,7 @@ func GPUsOf(s *slurm.Submission) (gpus int, shared bool) {
 	if shared && total == 0 {
 		return 1, true
 	}
-	return int(min(total, MaxGPUs)), shared
+	return int(min(total, epdapi.MaxGPUs)), shared
 }
 
 // ScriptHash tells batch scripts apart; empty without a script.

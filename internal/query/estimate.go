@@ -39,7 +39,7 @@ func (es *estimator) submitted(asked *slurm.Submission, gpuModel string) *epdapi
 	gpus, shared := jobs.GPUsOf(asked)
 	job := jobs.Described(asked.UID, "", string(asked.Partition), string(asked.Comment))
 	limit := es.options.Tracker.Limit(asked.Limit())
-	job.GPUs, job.Nodes, job.Limit = uint32(gpus), asked.MinNodes, limit //nolint:gosec // at most jobs.MaxGPUs
+	job.GPUs, job.Nodes, job.Limit = uint32(gpus), asked.MinNodes, limit //nolint:gosec // at most epdapi.MaxGPUs
 	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(asked.UID, jobs.ScriptHash(asked.Script),
 		string(asked.Name)), asked.Script != "", asked.TRESFreq != ""
 	e := es.described(job, shared, gpuModel)

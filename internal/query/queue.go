@@ -90,7 +90,7 @@ type queueReader struct {
 // them.
 func wanted(k *jobs.Job, j *slurm.Job) (gpus int, shared bool) {
 	if k.GPUs > 0 {
-		return int(min(k.GPUs, jobs.MaxGPUs)), false
+		return int(min(k.GPUs, epdapi.MaxGPUs)), false
 	}
 	if perNode, err := slurm.ParseGres(j.TRESPerNode); err == nil {
 		for _, g := range perNode {
@@ -340,7 +340,7 @@ func (r *queueReader) profilesText() string {
 // forecast is what a queued job is expected to take; nil where that isn't known.
 func (r *queueReader) forecast(j *slurm.Job) *epdapi.Forecast {
 	k := r.options.Tracker.Get(j.ID)
-	if k == nil || k.GPUs == 0 || k.GPUs > jobs.MaxGPUs || k.Source == (jobs.Source{}) {
+	if k == nil || k.GPUs == 0 || k.GPUs > epdapi.MaxGPUs || k.Source == (jobs.Source{}) {
 		return nil
 	}
 	return r.options.Forecasts.Predict(&forecast.Job{

@@ -1,22 +1,10 @@
-package control
+package decide
 
 import (
 	"errors"
-	"time"
 
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/live"
 )
-
-// Observed is a decision as measurements see it.
-type Observed struct {
-	Took  time.Duration
-	Mode  live.Mode
-	Arm   live.Arm
-	Apply bool
-	Again bool // the run had a decision already
-	Fault Fault
-}
 
 // Fault is what was wrong about a decision, of which the answer was made the
 // best.
@@ -31,22 +19,15 @@ const (
 	FaultRecords Fault = "records"     // they can't be read or written
 )
 
-// faultOfDoubt is the fault behind a doubt about a job.
-func faultOfDoubt(doubt error) Fault {
+// faultOf is the fault behind the error that says why what is known of a job isn't fresh.
+func faultOf(staleErr error) Fault {
 	switch {
-	case doubt == nil:
+	case staleErr == nil:
 		return NoFault
-	case errors.Is(doubt, jobs.ErrUnknown):
+	case errors.Is(staleErr, jobs.ErrUnknown):
 		return FaultUnknown
-	case errors.Is(doubt, jobs.ErrRecords):
+	case errors.Is(staleErr, jobs.ErrRecords):
 		return FaultRecords
 	}
 	return FaultSlurm
-}
-
-// observed tells whoever measures.
-func (c *Controller) observed(o Observed) {
-	if c.options.OnDecide != nil {
-		c.options.OnDecide(o)
-	}
 }

@@ -1,9 +1,8 @@
-package control
+package decide
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,24 +14,22 @@ import (
 // writer writes jobs and decisions behind. Several goroutines hand them to the
 // store, which commits them together.
 type writer struct {
-	store   Records
+	options *Options
 	began   time.Time
-	log     *slog.Logger
-	queue   chan entry
-	pending gauge
+	queue   chan writeTask
 	waiting atomic.Int64 // entries not yet written
 	// When the store last answered, or the queue stopped being empty: since began.
-	oldest atomic.Int64
-	failed atomic.Pointer[error] // why the last write failed; nil: it didn't
-	broken atomic.Bool           // it failed for good: the database is damaged
-	lost   atomic.Int64
+	progressAt    atomic.Int64
+	failed        atomic.Pointer[error] // why the last write failed; nil: it didn't
+	failedForGood atomic.Bool           // it failed for good: the database is damaged
+	lost          atomic.Int64
 }
 
-// entry is a decision to write, and the job that it is for; either may be nil.
-type entry struct {
+// writeTask is a decision to write, and the job that it is for; either may be nil.
+type writeTask struct {
 	job      *record.Job
 	decision *record.Decision
-	decided  *decided
+	decided  *Decided
 }
 
 const (
@@ -41,24 +38,27 @@ const (
 	retryWrite = 200 * time.Millisecond
 )
 
-func newWriter(s Records, log *slog.Logger) *writer {
-	return &writer{store: s, log: log, queue: make(chan entry, writeQueue), began: time.Now()}
+func newWriter(options *Options) *writer {
+	return &writer{options: options, queue: make(chan writeTask, writeQueue), began: time.Now()}
 }
 
-// tick notes that the store is not behind now.
-func (w *writer) tick() { w.oldest.Store(int64(time.Since(w.began))) }
+// progressed notes that the store is not behind now.
+func (w *writer) progressed() { w.progressAt.Store(int64(time.Since(w.began))) }
 
-func (w *writer) start(ctx context.Context, running *sync.WaitGroup) {
+// run writes what is put until the context ends.
+func (w *writer) run(ctx context.Context) {
+	var running sync.WaitGroup
 	for range writers {
-		running.Go(func() { w.run(ctx) })
+		running.Go(func() { w.work(ctx) })
 	}
+	running.Wait()
 }
 
 // put hands an entry over, or says that there is no room.
-func (w *writer) put(e entry) bool {
-	w.pending.add()
+func (w *writer) put(e writeTask) bool {
+	w.options.Unwritten.Add()
 	if w.waiting.Add(1) == 1 {
-		w.tick()
+		w.progressed()
 	}
 	select {
 	case w.queue <- e:
@@ -70,22 +70,22 @@ func (w *writer) put(e entry) bool {
 	}
 }
 
-func (w *writer) done(e *entry) {
+func (w *writer) done(e *writeTask) {
 	if e.decided != nil {
 		close(e.decided.stored)
 	}
 	w.waiting.Add(-1)
-	w.pending.done()
+	w.options.Unwritten.Done()
 }
 
 // trouble says why records aren't being written: the store can't, the last write
 // failed for good, or nothing was written for longer than the bound, though
 // something waits.
 func (w *writer) trouble(bound time.Duration) error {
-	if err := w.store.WriteProblem(); err != nil {
+	if err := w.options.Records.WriteProblem(); err != nil {
 		return err
 	}
-	if w.broken.Load() {
+	if w.failedForGood.Load() {
 		if why := w.failed.Load(); why != nil {
 			return *why
 		}
@@ -93,7 +93,7 @@ func (w *writer) trouble(bound time.Duration) error {
 	if w.waiting.Load() == 0 {
 		return nil
 	}
-	if time.Since(w.began)-time.Duration(w.oldest.Load()) <= bound {
+	if time.Since(w.began)-time.Duration(w.progressAt.Load()) <= bound {
 		return nil
 	}
 	if why := w.failed.Load(); why != nil {
@@ -102,7 +102,7 @@ func (w *writer) trouble(bound time.Duration) error {
 	return errors.New("the store doesn't answer")
 }
 
-func (w *writer) run(ctx context.Context) {
+func (w *writer) work(ctx context.Context) {
 	for {
 		select {
 		case e := <-w.queue:
@@ -129,21 +129,21 @@ func (w *writer) drain() {
 }
 
 // write tries until the store takes the entry, refuses it, or the context ends.
-func (w *writer) write(ctx context.Context, e *entry) {
+func (w *writer) write(ctx context.Context, e *writeTask) {
 	for {
-		err := w.once(ctx, e)
+		err := w.writeOnce(ctx, e)
 		switch {
 		case err == nil:
-			w.tick()
+			w.progressed()
 			w.failed.Store(nil)
-			w.broken.Store(false)
+			w.failedForGood.Store(false)
 			return
-		case !passes(err):
+		case !isTransient(err):
 			w.lost.Add(1)
-			w.log.Error("a decision can't be stored", "error", err)
+			w.options.Log.Error("a decision can't be stored", "error", err)
 			if !errors.Is(err, record.ErrInvalid) { // that is about this one alone
 				w.failed.Store(&err)
-				w.broken.Store(true)
+				w.failedForGood.Store(true)
 			}
 			return
 		}
@@ -159,14 +159,14 @@ func (w *writer) write(ctx context.Context, e *entry) {
 	}
 }
 
-// passes reports whether what keeps a record from being written may pass.
-func passes(err error) bool {
+// isTransient reports whether what keeps a record from being written may pass.
+func isTransient(err error) bool {
 	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrMoved)
 }
 
-func (w *writer) once(ctx context.Context, e *entry) error {
+func (w *writer) writeOnce(ctx context.Context, e *writeTask) error {
 	if e.job != nil {
-		if err := w.store.PutJob(ctx, e.job); err != nil {
+		if err := w.options.Records.PutJob(ctx, e.job); err != nil {
 			return err
 		}
 		e.job = nil
@@ -174,7 +174,7 @@ func (w *writer) once(ctx context.Context, e *entry) error {
 	if e.decision == nil {
 		return nil
 	}
-	id, err := w.store.PutDecision(ctx, e.decision)
+	id, err := w.options.Records.PutDecision(ctx, e.decision)
 	if err == nil && e.decided != nil {
 		e.decided.id = id
 	}

@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"fmt"
@@ -19,18 +19,18 @@ import (
 const probeReason = "probe: "
 
 // probe is the point at which most can be learnt.
-func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, bool) {
+func (ch *chooser) probe(best *dvfsmodel.Point, budget float64) (dvfsmodel.Point, bool) {
 	if !ch.explores || ch.decision.Mode != live.Enforce {
 		return dvfsmodel.Point{}, false
 	}
 	m := ch.model.Model
-	longest := max(best.Time, ch.sure.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
+	longest := max(best.Time, ch.safe.Standard.Time) * (1 + ch.settings.Live.ExploreSlowdown)
 	for _, c := range ch.model.Candidates {
-		if !slices.Contains(ch.table.allowed, c.At) {
+		if !slices.Contains(ch.table.Allowed, c.At) {
 			continue
 		}
-		pt := ch.sure.At(c.At.Core, c.At.Mem)
-		if choose.IsPossible(&pt) && guess(m, &pt) <= longest && ch.sure.Fits(&pt, room) {
+		pt := ch.safe.At(c.At.Core, c.At.Mem)
+		if choose.IsPossible(&pt) && expectedTime(m, &pt) <= longest && ch.safe.Fits(&pt, budget) {
 			return pt, pt.Core != best.Core || pt.Mem != best.Mem
 		}
 	}
@@ -40,16 +40,16 @@ func (ch *chooser) probe(best *dvfsmodel.Point, room float64) (dvfsmodel.Point, 
 // takeProbe has the run explore.
 func (ch *chooser) takeProbe(pt *dvfsmodel.Point) {
 	d := ch.decision
-	ch.take(pt)
+	ch.setPoint(pt)
 	d.Arm = live.ArmTreated
-	ch.act(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at "+
+	ch.applyByMode(fmt.Sprintf("%s%s, to learn how the workload responds: about %.0f%% of the time at "+
 		"default clocks, by %s",
-		probeReason, d.Words(), 100*pt.Time/ch.sure.Standard.Time, ch.model.Model))
+		probeReason, d.Words(), 100*pt.Time/ch.safe.Standard.Time, ch.model.Model))
 }
 
-// guess is how long a run at a point is thought to take. At memory clocks beyond
+// expectedTime is how long a run at a point is thought to take. At memory clocks beyond
 // the measured ones that is the longest it can: a model may know one only.
-func guess(m *learn.Model, pt *dvfsmodel.Point) float64 {
+func expectedTime(m *learn.Model, pt *dvfsmodel.Point) float64 {
 	if m.Covers(pt) {
 		return pt.Time
 	}

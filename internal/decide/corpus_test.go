@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"bytes"
@@ -89,13 +89,13 @@ func drawnDecision(t *testing.T, rng *rand.Rand, a *alike) string {
 	}
 	ch.explores = rng.IntN(3) == 0
 	ch.model.Candidates = []learn.Candidate{
-		{At: drawPair(rng, ch.table.pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.pairs), Gain: 0.05},
+		{At: drawPair(rng, ch.table.Pairs), Gain: 0.1}, {At: drawPair(rng, ch.table.Pairs), Gain: 0.05},
 	}
 	lot := rng.Float64()
 	ch.choose(&wishes)
 	before := *ch.decision
-	p := ch.settings.partsOn(a.profile.Name)
-	ch.draw(&p, lot)
+	p := ch.settings.armShares(a.profile.Name)
+	ch.drawArm(&p, lot)
 	d := ch.decision
 	return fmt.Sprintf("%v, %s, %s, explores %v, lot %.2f -> %v/%v %v %v, %v W %v J %v s at most %v s, "+
 		"adapted %v, before the lot %v/%v: %s", a, mode, asked, ch.explores, lot,

@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/live"
@@ -122,7 +123,9 @@ func (a *alike) configuration() string {
 func (a *alike) chooser(tb testing.TB, configuration string) *chooser {
 	tb.Helper()
 	s := settings(tb, configuration)
-	r := &DecideRequest{Job: 1, GPUModel: a.profile.Name, GPUs: 1, Clocks: groupsOf(a.profile.Pairs())}
+	r := &epdapi.DecideRequest{
+		Job: 1, GPUModel: a.profile.Name, GPUs: 1, Clocks: epdapi.GroupClocks(a.profile.Pairs()),
+	}
 	d := live.Decision{GPUModel: a.profile.Name, Workload: "w", Mode: s.Live.Mode, Arm: live.ArmExcluded}
 	if a.deadline > 0 {
 		d.Wish.Deadline = start.Add(a.deadline)

@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"fmt"
@@ -21,34 +21,34 @@ import (
 // arm, one that could run at its clocks is, too: where default clocks are the best,
 // constant ones may cost energy, and that not to set them is then what choosing adds.
 
-// parts are the parts of the jobs that the lot has in arms other than the treated one.
-type parts struct {
+// armShares are the parts of the jobs that the lot has in arms other than the treated one.
+type armShares struct {
 	holdOut  live.Number
 	constant live.Number // unknown: there is no such arm
 }
 
-// partsOn are the parts on GPUs of a model: without constant clocks of their own these
+// armShares are the parts on GPUs of a model: without constant clocks of their own these
 // have no constant arm.
-func (s *Settings) partsOn(gpuModel string) parts {
-	p := parts{holdOut: live.Known(s.Live.HoldOut)}
-	if _, stated := s.Live.ConstantClocks[s.modelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
+func (s *Settings) armShares(gpuModel string) armShares {
+	p := armShares{holdOut: live.Known(s.Live.HoldOut)}
+	if _, stated := s.Live.ConstantClocks[s.ModelName(gpuModel)]; stated && s.Live.ConstantArm > 0 {
 		p.constant = live.Known(s.Live.ConstantArm)
 	}
 	return p
 }
 
-// draw puts a job into the arm that the lot, from 0 to 1, says: held out are the
+// drawArm puts a job into the arm that the lot, from 0 to 1, says: held out are the
 // lowest, at constant clocks the highest.
-func (ch *chooser) draw(p *parts, lot float64) {
+func (ch *chooser) drawArm(p *armShares, lot float64) {
 	d := ch.decision
-	if d.Mode != live.Enforce || ch.sure == nil {
+	if d.Mode != live.Enforce || ch.safe == nil {
 		return
 	}
 	part, drawsConstant := p.constant.Get()
 	var constant *dvfsmodel.Point
 	var unable string
 	if drawsConstant {
-		constant, unable = ch.constant()
+		constant, unable = ch.constantPoint()
 	}
 	instead := d.Words()
 	if d.Arm != live.ArmTreated {
@@ -59,41 +59,41 @@ func (ch *chooser) draw(p *parts, lot float64) {
 	}
 	switch {
 	case lot < p.holdOut.Or(0):
-		ch.standAside("held out by lot, to compare with " + instead)
+		ch.revertToDefault("held out by lot, to compare with " + instead)
 		d.HoldOut, d.Arm = true, live.ArmHeldOut
 	case !drawsConstant || lot < 1-part:
 	case constant == nil:
-		ch.standAside("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable +
+		ch.revertToDefault("drawn by lot to run at constant clocks, " + ch.constantWords() + ", but " + unable +
 			": default clocks")
 		d.Arm = live.ArmConstant
 	default:
-		ch.take(constant)
+		ch.setPoint(constant)
 		d.Arm, d.Adapt = live.ArmConstant, nil
-		ch.act(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at "+
+		ch.applyByMode(fmt.Sprintf("drawn by lot to run at constant clocks, %s: %s and %.0f%% of the time at "+
 			"default clocks, by %s",
-			ch.constantWords(), ch.energies(constant), 100*constant.Time/ch.sure.Standard.Time,
+			ch.constantWords(), ch.energyWords(constant), 100*constant.Time/ch.safe.Standard.Time,
 			ch.model.Model))
 	}
 }
 
-// constant is the point at the constant clocks of the job's GPU model, if the run may
+// constantPoint is the point at the constant clocks of the job's GPU model, if the run may
 // be there by all that holds for chosen ones, or else nil and why not.
-func (ch *chooser) constant() (pt *dvfsmodel.Point, unable string) {
+func (ch *chooser) constantPoint() (pt *dvfsmodel.Point, unable string) {
 	t := ch.table
 	pair := ch.settings.Live.ConstantClocks[ch.decision.GPUModel]
 	if pair.Mem == 0 {
-		pair.Mem = t.base.Mem
+		pair.Mem = t.Base.Mem
 	}
 	switch {
-	case pair == t.base:
+	case pair == t.Base:
 		return nil, "these are the default ones"
 	case !t.supports(pair):
 		return nil, "the GPU doesn't support them"
-	case !slices.Contains(t.allowed, pair):
+	case !slices.Contains(t.Allowed, pair):
 		return nil, "they are outside what the administrator allows"
 	}
-	at := ch.sure.At(pair.Core, pair.Mem)
-	if room, _ := ch.room(); !choose.IsPossible(&at) || !ch.sure.Fits(&at, room) {
+	at := ch.safe.At(pair.Core, pair.Mem)
+	if budget, _ := ch.timeBudget(); !choose.IsPossible(&at) || !ch.safe.Fits(&at, budget) {
 		return nil, "a run there isn't sure to end in time"
 	}
 	return &at, ""

@@ -1,19 +1,15 @@
-package control
+package epdapi
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/slurm"
 )
-
-// ErrRequest tells that a request can't be answered as it is; trying again
-// doesn't help.
-var ErrRequest = epdapi.ErrRequest
 
 // DecideRequest asks for the clocks of a job's GPUs on a node. The agent sends
 // it from the Prolog. Texts of users are hexadecimal on the wire.
@@ -46,26 +42,26 @@ type ClockGroup struct {
 
 // Bounds of what a request may name.
 const (
-	maxGPUs    = jobs.MaxGPUs
-	maxClocks  = 20_000 // pairs
-	maxMHz     = 20_000
-	maxModel   = 200 // bytes of a GPU model's name
-	maxRunID   = 100 // as in the names of an agent's files
-	maxUserHex = 1024
+	MaxGPUs      = 1024   // of a job
+	MaxModelName = 200    // bytes of a GPU model's name
+	maxClocks    = 20_000 // pairs
+	MaxMHz       = 20_000
+	maxRunID     = 100 // as in the names of an agent's files
+	maxUserHex   = 1024
 )
 
-// Validate says what is impossible about a request.
+// Validate says what is impossible about a request, as an [ErrRequest].
 func (r *DecideRequest) Validate() error {
 	switch {
-	case r.Job == 0 || r.Job > math.MaxInt32:
+	case !isJobID(r.Job):
 		return fmt.Errorf("%w: job id %d", ErrRequest, r.Job)
 	case slurm.ValidNode(r.Node) != nil:
 		return fmt.Errorf("%w: %w", ErrRequest, slurm.ValidNode(r.Node))
-	case r.GPUs < 0 || r.GPUs > maxGPUs:
-		return fmt.Errorf("%w: %d GPUs, want 0 to %d", ErrRequest, r.GPUs, maxGPUs)
+	case r.GPUs < 0 || r.GPUs > MaxGPUs:
+		return fmt.Errorf("%w: %d GPUs, want 0 to %d", ErrRequest, r.GPUs, MaxGPUs)
 	case !isRunID(r.RunID):
 		return fmt.Errorf("%w: run id %q, %s", ErrRequest, slurm.Printable(r.RunID, 40), wantRunID)
-	case !isName(r.GPUModel, maxModel):
+	case !IsPrintable(r.GPUModel, MaxModelName):
 		return fmt.Errorf("%w: GPU model %s", ErrRequest, slurm.Printable(r.GPUModel, 40))
 	case len(r.User) > maxUserHex || len(r.Partition) > maxUserHex || len(r.Comment) > slurm.MaxText:
 		return fmt.Errorf("%w: a text is too long", ErrRequest)
@@ -87,7 +83,7 @@ func (r *DecideRequest) Validate() error {
 	return nil
 }
 
-func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= maxMHz }
+func isClock(f, least dvfsmodel.MHz) bool { return f >= least && f <= MaxMHz }
 
 // wantRunID says what a run's id is.
 const wantRunID = "want the id that the agent drew for the run: 1 to 100 letters, digits, " +
@@ -103,7 +99,40 @@ func isRunID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '_' })
 }
 
-// isName reports whether a text is printable and at most so long.
-func isName(text string, most int) bool {
+// IsPrintable reports whether a text is printable and at most so long.
+func IsPrintable(text string, most int) bool {
 	return len(text) <= most && slurm.Printable(text, most+1) == text
+}
+
+// isJobID reports whether there can be such a job.
+func isJobID(id slurm.JobID) bool { return id > 0 && id <= math.MaxInt32 }
+
+// OutlookRequest asks what became of a run that was decided about.
+type OutlookRequest struct {
+	Job   slurm.JobID `json:"job_id"`
+	Node  string      `json:"node"`
+	RunID string      `json:"run_id"`
+	// Ending tells that the run's Epilog came: Slurm is asked anew when its job ended.
+	Ending bool `json:"ending,omitempty"`
+}
+
+// Validate says what is impossible about a request, as an [ErrRequest].
+func (r *OutlookRequest) Validate() error {
+	if !isJobID(r.Job) || slurm.ValidNode(r.Node) != nil || !isRunID(r.RunID) {
+		return fmt.Errorf("%w: an outlook is of a run: job id, node, run id; %s", ErrRequest, wantRunID)
+	}
+	return nil
+}
+
+// GroupClocks is pairs of clocks by memory clock.
+func GroupClocks(pairs []dvfsmodel.Setting) []ClockGroup {
+	byMem := make(map[dvfsmodel.MHz][]dvfsmodel.MHz)
+	for _, p := range pairs {
+		byMem[p.Mem] = append(byMem[p.Mem], p.Core)
+	}
+	groups := make([]ClockGroup, 0, len(byMem))
+	for _, mem := range slices.Sorted(maps.Keys(byMem)) {
+		groups = append(groups, ClockGroup{Mem: mem, Core: byMem[mem]})
+	}
+	return groups
 }

@@ -1,4 +1,4 @@
-package control
+package decide
 
 import (
 	"fmt"
@@ -12,37 +12,37 @@ import (
 
 // Bounds of an adaptation.
 const (
-	adaptLevels = 24   // clocks among which a run is stepped
-	leastSLA    = 1.02 // where less is left of the limit, clocks stay as they are
-	leastWrites = 3    // down, up, and the end
-	guarded     = 0.95 // of the limit: where more is needed, the agent's guard ends the adaptation
+	maxAdaptLevels = 24   // clocks among which a run is stepped
+	minSLA         = 1.02 // where less is left of the limit, clocks stay as they are
+	minWrites      = 3    // down, up, and the end
+	guardedPart    = 0.95 // of the limit: where more is needed, the agent's guard ends the adaptation
 )
 
 // adapt decides that a run's clock be adapted, if that is wanted and can be: on
 // one node, by a model, within the limit. What the run may take then is the SLA's
 // part of what it takes at default clocks at most.
-func (ch *chooser) adapt(room float64) bool {
-	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.sure.Standard
-	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < leastWrites ||
+func (ch *chooser) adapt(budget float64) bool {
+	rule, m, d, standard := &ch.settings.Live.Adapt, ch.model.Model, ch.decision, &ch.safe.Standard
+	if rule.ModeOf(ch.job.Partition.Value()) != config.AdaptOn || rule.Writes < minWrites ||
 		ch.job.Nodes != 1 || !m.Covers(standard) {
 		return false
 	}
-	sla := min(rule.SLA, ch.sure.Stretch, guarded*room/ch.sure.RequiredTime(standard))
-	if !(sla >= leastSLA) {
+	sla := min(rule.SLA, ch.safe.Stretch, guardedPart*budget/ch.safe.RequiredTime(standard))
+	if !(sla >= minSLA) {
 		return false
 	}
-	levels := ch.levels()
+	levels := ch.adaptLevels()
 	if len(levels) == 0 {
 		return false
 	}
-	first := ch.first(levels, sla)
-	at := ch.sure.At(levels[first].Core, standard.Mem)
-	ch.predict(at)
-	d.Upper = live.Known(m.UpperTime(standard, ch.sure.TimeMargin) * sla)
+	first := ch.firstLevel(levels, sla)
+	at := ch.safe.At(levels[first].Core, standard.Mem)
+	ch.setPrediction(at)
+	d.Upper = live.Known(m.UpperTime(standard, ch.safe.TimeMargin) * sla)
 	d.Core, d.Arm = levels[first].Core, live.ArmTreated
 	d.Adapt = &live.Adaptation{SLA: sla, TauS: rule.Tau, Writes: rule.Writes, Levels: levels}
-	ch.act(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long as at "+
-		"default clocks, by %s",
+	ch.applyByMode(fmt.Sprintf("adapted between core %v and %v MHz while it runs, at most %.2f times as long "+
+		"as at default clocks, by %s",
 		float64(levels[len(levels)-1].Core), float64(levels[0].Core), sla, m))
 	if d.Mode != live.Enforce {
 		d.Arm, d.Adapt = live.ArmExcluded, nil
@@ -50,18 +50,18 @@ func (ch *chooser) adapt(room float64) bool {
 	return true
 }
 
-// levels are the clocks among which a run may be stepped; none where there is
+// adaptLevels are the clocks among which a run may be stepped; none where there is
 // nothing to choose.
-func (ch *chooser) levels() []live.AdaptLevel {
-	standard := &ch.sure.Standard
+func (ch *chooser) adaptLevels() []live.AdaptLevel {
+	standard := &ch.safe.Standard
 	var all []live.AdaptLevel
-	for _, pt := range slices.Backward(ch.table.allowed) {
+	for _, pt := range slices.Backward(ch.table.Allowed) {
 		if pt.Mem != standard.Mem || pt.Core > standard.Core {
 			continue
 		}
-		at := ch.sure.At(pt.Core, pt.Mem)
-		cost := float64(ch.whole(&at) / ch.whole(standard))
-		if !ch.sure.Fitted.Covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
+		at := ch.safe.At(pt.Core, pt.Mem)
+		cost := float64(ch.energyWithHost(&at) / ch.energyWithHost(standard))
+		if !ch.safe.Fitted.Covers(&at) || !(cost > 0) || math.IsInf(cost, 0) {
 			continue
 		}
 		level := live.AdaptLevel{Core: pt.Core, Stretch: ch.stretch(&at), Cost: cost}
@@ -73,12 +73,12 @@ func (ch *chooser) levels() []live.AdaptLevel {
 	if len(all) < 2 || all[0].Core != standard.Core {
 		return nil
 	}
-	return thinned(all, adaptLevels)
+	return thinOut(all, maxAdaptLevels)
 }
 
-// thinned is a list with at most so many of its entries, the first and the last
+// thinOut is a list with at most so many of its entries, the first and the last
 // among them.
-func thinned(all []live.AdaptLevel, most int) []live.AdaptLevel {
+func thinOut(all []live.AdaptLevel, most int) []live.AdaptLevel {
 	if len(all) <= most {
 		return all
 	}
@@ -94,7 +94,7 @@ func thinned(all []live.AdaptLevel, most int) []live.AdaptLevel {
 // makes the whole run as long as its model's upper bound, if the run is at work
 // for the part of the time that it was before.
 func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
-	standard := &ch.sure.Standard
+	standard := &ch.safe.Standard
 	if pt.Core >= standard.Core {
 		return 1
 	}
@@ -102,13 +102,13 @@ func (ch *chooser) stretch(pt *dvfsmodel.Point) float64 {
 	if ch.model.Usage <= 0 {
 		return follows
 	}
-	whole := ch.sure.Fitted.UpperTime(pt, ch.sure.TimeMargin) / standard.Time
+	whole := ch.safe.Fitted.UpperTime(pt, ch.safe.TimeMargin) / standard.Time
 	return min(follows, max(1, 1+(whole-1)/ch.model.Usage))
 }
 
-// first is the level with which a run begins: the cheapest at which it keeps
+// firstLevel is the level with which a run begins: the cheapest at which it keeps
 // its SLA though it never waits.
-func (ch *chooser) first(levels []live.AdaptLevel, sla float64) int {
+func (ch *chooser) firstLevel(levels []live.AdaptLevel, sla float64) int {
 	best := 0
 	for i, l := range levels {
 		if l.Stretch <= sla && l.Cost < levels[best].Cost {

@@ -1,0 +1,236 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/choose"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// chooser fills in one decision.
+type chooser struct {
+	settings *Settings
+	table    *ClockTable
+	model    learn.View
+	request  *epdapi.DecideRequest
+	job      *jobs.Job
+	explores bool  // drawn by lot
+	staleErr error // why what is known of the job isn't fresh; nil: it is
+	now      time.Time
+	decision *live.Decision
+	// safe answers by the model within what the configuration allows; nil where there is
+	// nothing to choose: no model, no known limit, or somebody chose already.
+	safe *choose.SafeResponse
+}
+
+// choose goes through the rules, the strongest first.
+func (ch *chooser) choose(wishes *slurm.Wishes) {
+	d := ch.decision
+	switch {
+	case ch.request.GPUs == 0:
+		d.Reason = reasonNoGPUs
+	case ch.request.Shared && ch.request.Left:
+		d.Reason = reasonLeft
+	case ch.request.Shared:
+		d.Reason = reasonShared
+	case wishes.Off:
+		d.Reason = "the user opted out: default clocks"
+	case ch.job.OwnFreq:
+		d.Reason = jobs.ReasonOwnFreq
+	case len(ch.table.Pairs) == 0:
+		d.Reason = "the GPUs have no clocks to choose from"
+	case wishes.HasFixedClocks():
+		ch.fixClocks(wishes)
+	default:
+		ch.chooseByModel()
+	}
+}
+
+// fixClocks takes the user's clocks if the device has them and the administrator
+// allows them.
+func (ch *chooser) fixClocks(wishes *slurm.Wishes) {
+	d, t := ch.decision, ch.table
+	pair := dvfsmodel.Setting{Core: dvfsmodel.MHz(wishes.CoreMHz), Mem: dvfsmodel.MHz(wishes.MemoryMHz)}
+	asked := pair.Words()
+	if pair.Mem == 0 {
+		pair.Mem = t.Base.Mem
+	}
+	switch {
+	case !t.supports(pair):
+		d.Reason = "the user fixed " + asked + ", which the GPU doesn't support: default clocks"
+		return
+	case !ch.settings.Live.Allows(pair.Core, pair.Mem, t.Base):
+		d.Reason = "the user fixed " + asked + ", outside what the administrator allows: default clocks"
+		return
+	}
+	d.Core, d.Mem = pair.Core, pair.Mem
+	if m := ch.model.Model; m != nil {
+		d.ModelVersion = m.Version
+		ch.setPrediction(m.At(pair.Core, pair.Mem))
+	}
+	if d.Mem == t.Base.Mem {
+		d.Mem = 0
+	}
+	ch.applyByMode("the user fixed " + asked)
+}
+
+// chooseByModel takes the cheapest clocks that are sure to keep the limit.
+func (ch *chooser) chooseByModel() {
+	d, m := ch.decision, ch.model.Model
+	switch {
+	case d.Workload == "":
+		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the workload isn't known")
+		return
+	case m == nil:
+		d.Reason = "default clocks: " + ch.model.Why(d.GPUModel)
+		return
+	}
+	d.ModelVersion = m.Version
+	sure := ch.safeResponse()
+	standard := &sure.Standard
+	ch.setPrediction(*standard)
+	d.DefaultJ = d.EnergyJ
+	if !ch.job.Limit.IsSet() {
+		d.Reason = "default clocks: " + whyUnknown(ch.staleErr, "the time limit isn't known")
+		return
+	}
+	ch.safe = sure
+	budget, bound := ch.timeBudget()
+	best, err := ch.safe.Optimum(ch.objective(), budget)
+	if err == nil {
+		if pt, learns := ch.probe(&best, budget); learns {
+			ch.takeProbe(&pt)
+			return
+		}
+	}
+	if ch.adapt(budget) {
+		return
+	}
+	switch {
+	case err != nil:
+		d.Reason = fmt.Sprintf("default clocks: no others are sure to end within the %s of %s", bound,
+			durationWords(budget))
+	case best.Core == standard.Core && best.Mem == standard.Mem:
+		d.Reason = "default clocks are the best ones"
+	default:
+		ch.setPoint(&best)
+		d.Arm = live.ArmTreated
+		ch.applyByMode(fmt.Sprintf("%s: %s and %.0f%% of the time at default clocks, by %s",
+			d.Words(), ch.energyWords(&best), 100*best.Time/standard.Time, m))
+		if d.Mode != live.Enforce {
+			d.Arm = live.ArmExcluded
+		}
+	}
+}
+
+// safeResponse is how the workload answers to the clocks that may be set.
+func (ch *chooser) safeResponse() *choose.SafeResponse {
+	m, safety := ch.model.Model, &ch.settings.Safety
+	return &choose.SafeResponse{
+		Fitted: &m.Model, Settings: ch.table.Allowed, Standard: m.At(ch.table.Base.Core, ch.table.Base.Mem),
+		TimeMargin: ch.settings.Live.TimeMargin, LimitMargin: safety.LimitMargin, Stretch: safety.Stretch,
+	}
+}
+
+// setPoint has the run be at a point.
+func (ch *chooser) setPoint(pt *dvfsmodel.Point) {
+	d := ch.decision
+	ch.setPrediction(*pt)
+	if d.Core, d.Mem = pt.Core, 0; pt.Mem != ch.safe.Standard.Mem {
+		d.Mem = pt.Mem
+	}
+}
+
+// applyByMode says what is done by the mode.
+func (ch *chooser) applyByMode(what string) {
+	d := ch.decision
+	switch d.Mode {
+	case live.Enforce:
+		d.Apply, d.Reason = true, what
+	case live.Advise:
+		d.Reason = "advice: " + what
+	case live.Observe:
+		d.Reason = "only observed; else: " + what
+	default:
+		d.Reason = fmt.Sprintf("mode %q touches nothing; else: %s", d.Mode, what)
+	}
+}
+
+// revertToDefault leaves the GPUs at default clocks after all.
+func (ch *chooser) revertToDefault(why string) {
+	d := ch.decision
+	d.Reason = why
+	d.Apply, d.Core, d.Mem, d.Adapt = false, 0, 0, nil
+	if m := ch.model.Model; m != nil {
+		ch.setPrediction(m.At(ch.table.Base.Core, ch.table.Base.Mem))
+	}
+}
+
+// timeBudget is how long the run may take at most, and what says so.
+func (ch *chooser) timeBudget() (limit float64, bound string) {
+	return ch.job.RunLimit(ch.now, ch.decision.Wish.Deadline, ch.settings.Safety.DeadlineMargin)
+}
+
+// objective is what clocks are chosen by, the host's power included.
+func (ch *chooser) objective() dvfsmodel.Objective {
+	return ch.settings.Goal.Objective.WithHost(ch.hostPower())
+}
+
+// hostPower is the watts of the rest of the node for each of its GPUs.
+func (ch *chooser) hostPower() dvfsmodel.Watt { return ch.settings.HostPower(ch.decision.GPUModel) }
+
+// energyWithHost is a GPU's energy with its share of the node's, as reports state it.
+func (ch *chooser) energyWithHost(pt *dvfsmodel.Point) dvfsmodel.Joule {
+	return pt.Energy + ch.hostPower().Over(pt.Time)
+}
+
+// energyWords says how much of the energy at default clocks a point needs.
+func (ch *chooser) energyWords(pt *dvfsmodel.Point) string {
+	standard := &ch.safe.Standard
+	text := fmt.Sprintf("%.0f%% of the GPUs' energy", 100*pt.Energy/standard.Energy)
+	if ch.hostPower() > 0 {
+		text += fmt.Sprintf(" (%.0f%% with their share of the node)",
+			100*ch.energyWithHost(pt)/ch.energyWithHost(standard))
+	}
+	return text
+}
+
+// setPrediction notes what a point would take.
+func (ch *chooser) setPrediction(pt dvfsmodel.Point) {
+	d := ch.decision
+	d.Predicted = live.Known(pt.Time)
+	d.Upper = live.Known(ch.model.Model.UpperTime(&pt, ch.settings.Live.TimeMargin))
+	d.PowerW = live.Known(float64(pt.Power))
+	d.EnergyJ = live.Known(float64(pt.Energy) * float64(ch.request.GPUs))
+}
+
+// maxErrText is how much of an error a reason has, bytes.
+const maxErrText = 400
+
+// whyUnknown is why what a choice needs isn't known: by the error about what is known of
+// the job, if there is one.
+func whyUnknown(err error, otherwise string) string {
+	if err == nil {
+		return otherwise
+	}
+	if errors.Is(err, jobs.ErrUnknown) {
+		return "the job isn't known, nor is its time limit"
+	}
+	return otherwise + ": " + slurm.Printable(err.Error(), maxErrText)
+}
+
+// durationWords is so many seconds in words; "time" for more than a limit can be.
+func durationWords(s float64) string {
+	if s > float64(math.MaxInt32) {
+		return "time"
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

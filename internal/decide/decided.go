@@ -1,0 +1,181 @@
+package decide
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+	"unique"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Decided is a decision with its place in the store. It is never changed, only
+// replaced.
+type Decided struct {
+	live.Decision
+	At     time.Time
+	run    string
+	stored chan struct{} // closed when id is known, or never will be
+	id     int64         // in the store; read it after stored is closed
+
+	// What the decision was asked for, and by what was known of the job then.
+	gpus      int
+	shared    bool
+	clockHash uint64 // hash of the device's table
+	submitted int64  // Unix seconds; 0: not known
+	Restarts  uint32
+	Partition unique.Handle[string] // where it started; zero: slurmd didn't say
+	Fault     Fault
+	armShares armShares // of the jobs, in the arms of the lot then
+}
+
+// Submitted is when a decision's job was submitted; zero: that isn't known.
+func (d *Decided) Submitted() time.Time {
+	if d.submitted == 0 {
+		return time.Time{}
+	}
+	return time.Unix(d.submitted, 0).UTC()
+}
+
+// IsOf reports whether a decision is the one for a run.
+func (d *Decided) IsOf(run string) bool { return d.run == run }
+
+// StoredID waits until a decision is in the store, and returns its number there; 0: it
+// never will be. The error is why the context ended before.
+func (d *Decided) StoredID(ctx context.Context) (int64, error) {
+	select {
+	case <-d.stored:
+		return d.id, nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// Kept is the decision that counts for a job on a node; nil: there is none in memory.
+func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	return dr.decided[jobOnNode{job, node}]
+}
+
+// Recorded is the decision for a run by the records; nil: they have none.
+func (dr *Decider) Recorded(
+	ctx context.Context, job slurm.JobID, node, run string,
+) (*record.Decision, error) {
+	all, err := dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(job))
+	if err != nil {
+		return nil, fmt.Errorf("find the decision of run %s: %w", run, err)
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if d := &all[i]; d.Node == node && d.RunID == run {
+			return d, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// Len is how many decisions are in memory.
+func (dr *Decider) Len() int {
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	return len(dr.decided)
+}
+
+// keep makes a decision the one that counts, unless another came first, and
+// has it written. One that is in the store already comes without a job.
+func (dr *Decider) keep(key jobOnNode, d *Decided, job *jobs.Job) (kept *Decided, made bool) {
+	dr.mu.Lock()
+	if other := dr.decided[key]; other != nil && other.IsOf(d.run) {
+		dr.mu.Unlock()
+		return other, false
+	}
+	if len(dr.decided) >= maxDecided {
+		for old, d := range dr.decided { // any: the store has them
+			dr.drop(old, d)
+			dr.evicted.Store(true)
+			break
+		}
+	}
+	if job != nil {
+		dr.followOrLead(d)
+	}
+	dr.decided[key] = d
+	dr.mu.Unlock()
+	if job == nil {
+		return d, false
+	}
+	if !dr.writer.put(writeTask{
+		job:      job.Record(dr.options.Cluster, key.job, d.Workload, slurm.Running),
+		decision: dr.decisionRecord(d), decided: d,
+	}) {
+		dr.options.Log.Error("too many decisions wait to be stored: one isn't", "job", d.Job)
+	}
+	return d, true
+}
+
+// Release forgets the decision of a run that ended.
+func (dr *Decider) Release(job slurm.JobID, node, run string) {
+	key := jobOnNode{job, node}
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	if d := dr.decided[key]; d != nil && d.IsOf(run) {
+		dr.drop(key, d)
+	}
+}
+
+// forgetAfter is how long a decision is kept in memory for an outcome when its
+// job isn't known any more. The store has it after that.
+const forgetAfter = 24 * time.Hour
+
+// Tidy forgets decisions whose outcome never came.
+func (dr *Decider) Tidy() {
+	now := dr.options.Clock()
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	for key, d := range dr.decided {
+		if now.Sub(d.At) > forgetAfter && dr.options.Jobs.Get(key.job) == nil {
+			dr.drop(key, d)
+			dr.forgotten.Store(max(dr.forgotten.Load(), d.At.Unix()))
+		}
+	}
+}
+
+// fromRecord rebuilds a decision.
+func fromRecord(d *record.Decision) *Decided {
+	old := &Decided{
+		run: d.RunID, At: d.Created, id: d.ID, stored: make(chan struct{}),
+		armShares: armShares{d.HoldOut, d.ConstantArm},
+	}
+	close(old.stored)
+	mode := live.Mode(d.Mode)
+	old.Decision = live.Decision{
+		ID: strconv.FormatInt(d.ID, 10), Job: uint32(d.JobID), Node: d.Node, //nolint:gosec // it was one when it was stored
+		Mode: mode, Setting: d.Setting, Predicted: d.TimeS.Value, Upper: d.TimeS.High,
+		PowerW: d.PowerW.Value, EnergyJ: d.EnergyJ.Value, Reason: d.Reason, Workload: d.Workload,
+		GPUModel:     d.GPUModel,
+		ModelVersion: d.ModelVersion, ConfigVersion: d.ConfigVersion,
+		HoldOut: d.Arm == live.ArmHeldOut, Arm: d.Arm,
+		Created: d.Created,
+	}
+	old.Apply = mode == live.Enforce && d.Setting != dvfsmodel.Setting{}
+	return old
+}
+
+// decisionRecord is a decision as it is stored.
+func (dr *Decider) decisionRecord(d *Decided) *record.Decision {
+	out := &record.Decision{
+		Cluster: dr.options.Cluster, JobID: int64(d.Job), Node: d.Node, RunID: d.run, Workload: d.Workload,
+		GPUModel: d.GPUModel, Setting: dvfsmodel.Setting{Core: d.Core, Mem: d.Mem},
+		TimeS:  record.Interval{Value: d.Predicted, High: d.Upper},
+		PowerW: record.Interval{Value: d.PowerW}, EnergyJ: record.Interval{Value: d.EnergyJ},
+		Reason: d.Reason, Mode: string(d.Mode), ConfigVersion: d.ConfigVersion, ModelVersion: d.ModelVersion,
+		Arm: d.Arm, Created: d.Created, DefaultJ: d.DefaultJ, HoldOut: d.armShares.holdOut,
+		ConstantArm: d.armShares.constant,
+	}
+	return out
+}

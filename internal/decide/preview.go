@@ -1,0 +1,51 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Preview is what would be decided, by some settings, for a job on a GPU model if it ran
+// now and no lot were drawn, and the default clocks there. Nothing of it is kept.
+func (dr *Decider) Preview(
+	s *Settings, job *jobs.Job, shared bool, gpuModel string, model learn.View, wishes *slurm.Wishes,
+	now time.Time,
+) (d live.Decision, base dvfsmodel.Setting) {
+	request := &epdapi.DecideRequest{
+		GPUModel: gpuModel, GPUs: int(job.GPUs), Shared: shared,
+		Clocks: dr.clocksOf(s, gpuModel, model.Model),
+	}
+	d = live.Decision{
+		GPUModel: gpuModel, Workload: job.Source.Workload(int(job.GPUs)),
+		Mode: s.Live.ModeOf(job.Partition.Value()), Arm: live.ArmExcluded,
+		Wish: live.Wish{Deadline: wishes.Deadline}, Created: now,
+	}
+	ch := chooser{
+		settings: s, table: dr.tables.get(s, request), model: model, request: request, job: job, now: now,
+		decision: &d,
+	}
+	ch.choose(wishes)
+	return d, ch.table.Base
+}
+
+// clocksOf is the clocks of a GPU model: those that an agent named since the
+// start, else those of its profile, else the default ones alone.
+func (dr *Decider) clocksOf(s *Settings, name string, m *learn.Model) []epdapi.ClockGroup {
+	seen := dr.Clocks(name)
+	var pairs []dvfsmodel.Setting
+	if seen != nil {
+		pairs = seen.Pairs
+	} else if p, err := s.Profiles.Lookup(name); err == nil {
+		pairs = p.Pairs()
+	}
+	if len(pairs) == 0 && m != nil {
+		pairs = []dvfsmodel.Setting{m.Base}
+	}
+	return epdapi.GroupClocks(pairs)
+}

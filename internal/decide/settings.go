@@ -1,0 +1,47 @@
+package decide
+
+import (
+	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
+)
+
+// Settings are the part of a configuration that decisions depend on. They are
+// never changed once in force: others take their place.
+type Settings struct {
+	Version  string // on every decision that was made by them
+	Goal     config.Goal
+	Safety   config.Safety
+	Live     config.Live
+	Profiles *config.Profiles
+	hostW    map[string]dvfsmodel.Watt // by GPU model, of nodes that the configuration names
+}
+
+// NewSettings takes the settings from a configuration.
+func NewSettings(c *config.Config, version string) Settings {
+	s := Settings{
+		Version: version, Goal: c.Goal(), Safety: c.Safety, Live: c.Live.Clone(), Profiles: c.Profiles(),
+		hostW: make(map[string]dvfsmodel.Watt),
+	}
+	for _, class := range c.Cluster().Classes {
+		s.hostW[s.ModelName(class.Model)] = class.HostW
+	}
+	return s
+}
+
+// ModelName is the name of a GPU model's profile, or the name as it is.
+func (s *Settings) ModelName(name string) string { return s.Profiles.NameOf(name) }
+
+// HostPower is the watts of the rest of a node for each of its GPUs.
+func (s *Settings) HostPower(model string) dvfsmodel.Watt {
+	if w, ok := s.hostW[model]; ok {
+		return w
+	}
+	if p, err := s.Profiles.Lookup(model); err == nil {
+		return p.HostW
+	}
+	return defaultHostW
+}
+
+// defaultHostW is the host power of GPU models that no profile names, as in
+// config's documentation of host_w_per_gpu.
+const defaultHostW dvfsmodel.Watt = 25

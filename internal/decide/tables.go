@@ -1,0 +1,155 @@
+package decide
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/maphash"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// ClockTable is the clocks of a GPU that may be set, under some settings. Its lists go
+// up by memory clock and then by core clock, and nobody changes them.
+type ClockTable struct {
+	hash    uint64              // tells GPUs with other clocks apart
+	Base    dvfsmodel.Setting   // the default clocks
+	Pairs   []dvfsmodel.Setting // that the device has
+	Allowed []dvfsmodel.Setting // of them, what the administrator allows
+}
+
+// supports reports whether the device has a pair of clocks.
+func (t *ClockTable) supports(pair dvfsmodel.Setting) bool {
+	_, found := slices.BinarySearchFunc(t.Pairs, pair, comparePairs)
+	return found
+}
+
+func comparePairs(a, b dvfsmodel.Setting) int {
+	return cmp.Or(cmp.Compare(a.Mem, b.Mem), cmp.Compare(a.Core, b.Core))
+}
+
+// tables keeps tables: a cluster has few kinds of GPUs.
+type tables struct {
+	mu    sync.RWMutex
+	seed  maphash.Seed
+	byKey map[tableKey]*ClockTable
+}
+
+type tableKey struct {
+	settings *Settings
+	clocks   uint64
+}
+
+const maxTables = 256
+
+// get is the table of a request's GPUs.
+func (t *tables) get(s *Settings, r *epdapi.DecideRequest) *ClockTable {
+	key := tableKey{s, t.hash(r)}
+	t.mu.RLock()
+	found := t.byKey[key]
+	t.mu.RUnlock()
+	if found != nil {
+		return found
+	}
+	fresh := newTable(s, r)
+	fresh.hash = key.clocks
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byKey) >= maxTables {
+		clear(t.byKey)
+	}
+	t.byKey[key] = fresh
+	return fresh
+}
+
+// hash tells requests with different GPUs apart. Requests come from root, so
+// that nobody tries to make two alike.
+func (t *tables) hash(r *epdapi.DecideRequest) uint64 {
+	var h maphash.Hash
+	h.SetSeed(t.seed)
+	_, _ = h.WriteString(r.GPUModel)
+	var raw [8]byte
+	add := func(f dvfsmodel.MHz) {
+		binary.LittleEndian.PutUint64(raw[:], math.Float64bits(float64(f)))
+		_, _ = h.Write(raw[:])
+	}
+	add(r.Default.Core)
+	add(r.Default.Mem)
+	for _, g := range r.Clocks {
+		add(g.Mem)
+		add(-dvfsmodel.MHz(len(g.Core)))
+		for _, core := range g.Core {
+			add(core)
+		}
+	}
+	return h.Sum64()
+}
+
+// newTable works out the default clocks and what may be set. Without clocks it
+// is empty.
+func newTable(s *Settings, r *epdapi.DecideRequest) *ClockTable {
+	t := &ClockTable{}
+	for _, g := range r.Clocks {
+		for _, core := range g.Core {
+			t.Pairs = append(t.Pairs, dvfsmodel.Setting{Core: core, Mem: g.Mem})
+		}
+	}
+	if len(t.Pairs) == 0 {
+		return t
+	}
+	slices.SortFunc(t.Pairs, comparePairs)
+	t.Pairs = slices.Compact(t.Pairs)
+	t.setBase(s, r)
+	for _, pair := range t.Pairs {
+		if s.Live.Allows(pair.Core, pair.Mem, t.Base) {
+			t.Allowed = append(t.Allowed, pair)
+		}
+	}
+	return t
+}
+
+// setBase finds the default clocks: those of the request, else of the profile,
+// else the highest.
+func (t *ClockTable) setBase(s *Settings, r *epdapi.DecideRequest) {
+	top := t.Pairs[len(t.Pairs)-1]
+	t.Base = top
+	p, err := s.Profiles.Lookup(r.GPUModel)
+	if err == nil && t.supports(dvfsmodel.Setting{Core: p.Default.Core, Mem: p.Default.Mem}) {
+		t.Base = p.Default
+	}
+	asked := dvfsmodel.Setting{
+		Core: cmp.Or(r.Default.Core, t.Base.Core), Mem: cmp.Or(r.Default.Mem, t.Base.Mem),
+	}
+	if t.supports(asked) {
+		t.Base = asked
+	}
+}
+
+// noteClocks remembers the clocks of a GPU model, for fitting and estimates.
+func (dr *Decider) noteClocks(model string, t *ClockTable) {
+	if len(t.Pairs) == 0 {
+		return
+	}
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	dr.clocks[model] = t
+}
+
+// Clocks are those of a GPU model as agents last said; nil: none did since the
+// start.
+func (dr *Decider) Clocks(gpuModel string) *ClockTable {
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	return dr.clocks[gpuModel]
+}
+
+// GPUModels are those whose clocks agents named since the start, in no order.
+func (dr *Decider) GPUModels() []string {
+	dr.mu.Lock()
+	defer dr.mu.Unlock()
+	return slices.Collect(maps.Keys(dr.clocks))
+}
