@@ -80,6 +80,7 @@ type Forecaster struct {
 	work     chan work
 	asks     chan work     // for servers, which may take minutes
 	due      chan struct{} // somebody thinks that a training is due
+	training chan struct{} // one place: trainings follow each other
 	latest   atomic.Pointer[training]
 	counters counters
 }
@@ -118,6 +119,7 @@ func New(options Options) *Forecaster {
 	f := &Forecaster{
 		options: options, live: predict.NewLive(nil),
 		work: make(chan work, workQueue), asks: make(chan work, askQueue), due: make(chan struct{}, 1),
+		training: make(chan struct{}, 1),
 	}
 	f.TrainSoon()
 	return f

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -143,4 +144,63 @@ func TestOfALongScriptWhatPredictionsLookAtIsKept(t *testing.T) {
 	if !slices.Equal(kept[0].Script, want) {
 		t.Error("features of a long script are not those that it is predicted by")
 	}
+}
+
+// growing are records in which one more job has ended each time that they are read, and
+// which keep what a training came to once they may.
+type growing struct {
+	Records
+	reads int
+	keep  chan struct{}
+}
+
+func (g *growing) EndedJobs(context.Context, string, int) ([]record.EndedJob, error) {
+	g.reads++
+	ended := make([]record.EndedJob, g.reads)
+	for i := range ended {
+		ended[i] = record.EndedJob{
+			Job:   record.Job{ID: int64(i + 1), Submitted: start, User: "ada", GPUs: 1, Nodes: 1},
+			Ended: start.Add(time.Hour), TimeS: live.Known(3600.0), Completed: true, Runs: 1,
+		}
+	}
+	return ended, nil
+}
+
+func (*growing) VisitHistory(context.Context, *store.HistoryFilter, func(record.HistoryJob) error) error {
+	return nil
+}
+
+func (*growing) Features(context.Context, string, int) ([]record.Features, error) { return nil, nil }
+
+func (g *growing) PutModel(_ context.Context, m *record.Model) (int64, error) {
+	if m.Samples == 1 {
+		<-g.keep
+	}
+	return int64(m.Samples), nil
+}
+
+func TestATrainingIsNotUndoneByOneThatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := config.Default().Predict
+		records := &growing{keep: make(chan struct{})}
+		f := New(Options{
+			Records: records, Cluster: "alpha", Settings: func() *config.Predict { return &settings },
+			GPUPower: func() (idle, busy dvfsmodel.Watt) { return 0, dvfsmodel.Watt(math.Inf(1)) },
+			Clock:    func() time.Time { return start }, Log: slog.New(slog.DiscardHandler),
+		})
+		var trainings sync.WaitGroup
+		for range 2 {
+			trainings.Go(func() {
+				if err := f.Train(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(records.keep)
+		trainings.Wait()
+		if got := f.Status(); got.Version != 2 || got.Jobs != 2 {
+			t.Errorf("version %d of %d jobs, want the second, of 2 jobs", got.Version, got.Jobs)
+		}
+	})
 }

@@ -75,8 +75,11 @@ func (f *Forecaster) trainLoop(ctx context.Context) {
 }
 
 // Train learns from all that the records have, and predicts by that from then on.
-// What was learnt before predicts meanwhile.
+// What was learnt before predicts meanwhile. It waits for a training that is under way:
+// what it knows is older.
 func (f *Forecaster) Train(ctx context.Context) error {
+	f.training <- struct{}{}
+	defer func() { <-f.training }()
 	return f.guarded(func() error { return f.train(ctx) })
 }
 
