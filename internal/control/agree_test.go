@@ -187,7 +187,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		"203_0": 201, "203_2": 203, "203_9": 203, "204": 204,
 		"201": 201,
 	} {
-		if id, err := r.numberOf(text); err != nil || id != want {
+		if id, err := r.jobs.Number(text); err != nil || id != want {
 			t.Errorf("%s is %d, %v, want %d", text, id, err, want)
 		}
 	}
@@ -195,7 +195,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		"203_1": store.ErrNotFound, "204_0": store.ErrNotFound, "203_[2-9]": ErrRequest,
 		"203_0.batch": ErrRequest, "203+1": ErrRequest, "x": ErrRequest, "203_": ErrRequest,
 	} {
-		if _, err := r.numberOf(text); !errors.Is(err, want) {
+		if _, err := r.jobs.Number(text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/epplan/epplan/internal/decide"
@@ -55,12 +54,4 @@ func (c *Controller) Outlook(ctx context.Context, r epdapi.OutlookRequest) (live
 		return live.Outlook{}, err
 	}
 	return c.decider.Outlook(ctx, &r), nil
-}
-
-func (c *Controller) postOutlook(r *http.Request) (any, error) {
-	var request epdapi.OutlookRequest
-	if err := DecodeJSON(r.Body, &request); err != nil {
-		return nil, err
-	}
-	return c.Outlook(r.Context(), request)
 }

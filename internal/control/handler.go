@@ -66,17 +66,18 @@ const (
 // Errors are {"error": …}: 400 and 413 for a request that will never do, 403,
 // 404, and 503 for one that may be tried again.
 func (c *Controller) Handler() http.Handler {
+	a := &api{controller: c, query: c.query, log: c.options.Log}
 	mux := http.NewServeMux()
-	for _, r := range c.routes() {
+	for _, r := range a.routes() {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, request *http.Request) {
-			c.serve(w, request, &r)
+			a.serve(w, request, &r)
 		})
 	}
 	return mux
 }
 
 // serve answers one request within its time.
-func (c *Controller) serve(w http.ResponseWriter, r *http.Request, to *route) {
+func (a *api) serve(w http.ResponseWriter, r *http.Request, to *route) {
 	// A body that comes slowly ends with the time too. Servers that can't do
 	// this (in tests) do without.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(to.limit))
@@ -100,7 +101,7 @@ func (c *Controller) serve(w http.ResponseWriter, r *http.Request, to *route) {
 	}
 	var out bytes.Buffer
 	if err := json.NewEncoder(&out).Encode(v); err != nil {
-		c.options.Log.Error("an answer can't be written", "path", r.URL.Path, "error", err)
+		a.log.Error("an answer can't be written", "path", r.URL.Path, "error", err)
 		http.Error(w, `{"error":"internal error"}`, http.StatusInternalServerError)
 		return
 	}

@@ -3,21 +3,12 @@ package control
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/slurm"
 )
-
-func (c *Controller) postReport(r *http.Request) (any, error) {
-	var report epdapi.NodeReport
-	if err := DecodeJSON(http.MaxBytesReader(nil, r.Body, epdapi.MaxReport), &report); err != nil {
-		return nil, err
-	}
-	return c.Report(r.Context(), &report)
-}
 
 // Report keeps what a node's agent tells, in place of what it told before, and
 // says when it is wanted to tell again. The error is [ErrRequest].

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -14,6 +17,17 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
+// logNodes bounds how many nodes' troubles one call of Slurm's puts in the log.
+const logNodes = 20
+
+// api answers over HTTP: it reads what a request asks, asks the controller or what
+// answers questions, and writes what they say.
+type api struct {
+	controller *Controller
+	query      *query.Service
+	log        *slog.Logger
+}
+
 // route is how a path is answered.
 type route struct {
 	pattern string
@@ -22,35 +36,36 @@ type route struct {
 	answer  func(*http.Request, query.Caller) (any, error)
 }
 
-func (c *Controller) routes() []route {
+// routes is what the API answers.
+func (a *api) routes() []route {
 	return []route{
-		{"POST " + epdapi.PathSubmit, query.Controllers, submitTime, forAll(c.postSubmit)},
-		{"POST " + epdapi.PathDecide, query.Controllers, decideTime, forAll(c.postDecide)},
-		{"POST " + epdapi.PathOutcome, query.Controllers, requestTime, forAll(c.postOutcome)},
-		{"POST " + epdapi.PathOutlook, query.Controllers, requestTime, forAll(c.postOutlook)},
-		{"GET " + epdapi.PathStatus, query.Anybody, requestTime, c.getStatus},
-		{"GET " + epdapi.PathJobs, query.Anybody, requestTime, c.getJobs},
-		{"GET " + epdapi.PathJobs + "/{id}", query.Anybody, requestTime, c.getJob},
-		{"GET " + epdapi.PathJobs + "/{id}" + epdapi.SuffixSeries, query.Anybody, requestTime, c.getSeries},
-		{"GET " + epdapi.PathOverview, query.Anybody, requestTime, c.getOverview},
-		{"GET " + epdapi.PathDecisions, query.Anybody, requestTime, c.getDecisions},
-		{"GET " + epdapi.PathNodes, query.Anybody, requestTime, c.getNodes},
-		{"POST " + epdapi.PathReport, query.Controllers, requestTime, forAll(c.postReport)},
-		{"GET " + epdapi.PathModels, query.Operators, requestTime, c.getModels},
-		{"GET " + epdapi.PathFit, query.Operators, requestTime, c.getFit},
-		{"POST " + epdapi.PathModelsUse, query.Controllers, requestTime, c.postModelsUse},
-		{"GET " + epdapi.PathProfiles, query.Operators, requestTime, c.getProfiles},
-		{"GET " + epdapi.PathSavings, query.Anybody, requestTime, c.getSavings},
-		{"POST " + epdapi.PathEstimate, query.Anybody, requestTime, c.postEstimate},
-		{"POST " + epdapi.PathCode, query.Anybody, requestTime, c.postCode},
-		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, c.getQueue},
-		{"POST " + epdapi.PathHistory, query.Controllers, requestTime, c.postHistory},
-		{"GET " + epdapi.PathHistory, query.Anybody, requestTime, c.getHistory},
-		{"POST " + epdapi.PathReload, query.Controllers, requestTime, c.postReload},
-		{"POST " + epdapi.PathPower, query.Controllers, requestTime, forAll(c.postPower)},
-		{"GET " + epdapi.PathRuns, query.Controllers, requestTime, c.getRuns},
-		{"POST " + epdapi.PathForget, query.Controllers, requestTime, c.postForget},
-		{"POST " + epdapi.PathRemember, query.Controllers, requestTime, c.postRemember},
+		{"POST " + epdapi.PathSubmit, query.Controllers, submitTime, forAll(a.postSubmit)},
+		{"POST " + epdapi.PathDecide, query.Controllers, decideTime, forAll(a.postDecide)},
+		{"POST " + epdapi.PathOutcome, query.Controllers, requestTime, forAll(a.postOutcome)},
+		{"POST " + epdapi.PathOutlook, query.Controllers, requestTime, forAll(a.postOutlook)},
+		{"GET " + epdapi.PathStatus, query.Anybody, requestTime, a.getStatus},
+		{"GET " + epdapi.PathJobs, query.Anybody, requestTime, a.getJobs},
+		{"GET " + epdapi.PathJobs + "/{id}", query.Anybody, requestTime, a.getJob},
+		{"GET " + epdapi.PathJobs + "/{id}" + epdapi.SuffixSeries, query.Anybody, requestTime, a.getSeries},
+		{"GET " + epdapi.PathOverview, query.Anybody, requestTime, a.getOverview},
+		{"GET " + epdapi.PathDecisions, query.Anybody, requestTime, a.getDecisions},
+		{"GET " + epdapi.PathNodes, query.Anybody, requestTime, a.getNodes},
+		{"POST " + epdapi.PathReport, query.Controllers, requestTime, forAll(a.postReport)},
+		{"GET " + epdapi.PathModels, query.Operators, requestTime, a.getModels},
+		{"GET " + epdapi.PathFit, query.Operators, requestTime, a.getFit},
+		{"POST " + epdapi.PathModelsUse, query.Controllers, requestTime, a.postModelsUse},
+		{"GET " + epdapi.PathProfiles, query.Operators, requestTime, a.getProfiles},
+		{"GET " + epdapi.PathSavings, query.Anybody, requestTime, a.getSavings},
+		{"POST " + epdapi.PathEstimate, query.Anybody, requestTime, a.postEstimate},
+		{"POST " + epdapi.PathCode, query.Anybody, requestTime, a.postCode},
+		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, a.getQueue},
+		{"POST " + epdapi.PathHistory, query.Controllers, requestTime, a.postHistory},
+		{"GET " + epdapi.PathHistory, query.Anybody, requestTime, a.getHistory},
+		{"POST " + epdapi.PathReload, query.Controllers, requestTime, a.postReload},
+		{"POST " + epdapi.PathPower, query.Controllers, requestTime, forAll(a.postPower)},
+		{"GET " + epdapi.PathRuns, query.Controllers, requestTime, a.getRuns},
+		{"POST " + epdapi.PathForget, query.Controllers, requestTime, a.postForget},
+		{"POST " + epdapi.PathRemember, query.Controllers, requestTime, a.postRemember},
 	}
 }
 
@@ -59,28 +74,28 @@ func forAll(answer func(*http.Request) (any, error)) func(*http.Request, query.C
 	return func(r *http.Request, _ query.Caller) (any, error) { return answer(r) }
 }
 
-func (c *Controller) postSubmit(r *http.Request) (any, error) {
+func (a *api) postSubmit(r *http.Request) (any, error) {
 	s, err := slurm.DecodeSubmission(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	return c.Submit(r.Context(), &s)
+	return a.controller.Submit(r.Context(), &s)
 }
 
-func (c *Controller) postDecide(r *http.Request) (any, error) {
+func (a *api) postDecide(r *http.Request) (any, error) {
 	var request epdapi.DecideRequest
 	if err := DecodeJSON(r.Body, &request); err != nil {
 		return nil, err
 	}
-	return c.Decide(r.Context(), &request)
+	return a.controller.Decide(r.Context(), &request)
 }
 
-func (c *Controller) postOutcome(r *http.Request) (any, error) {
+func (a *api) postOutcome(r *http.Request) (any, error) {
 	var o record.Outcome
 	if err := DecodeJSON(r.Body, &o); err != nil {
 		return nil, err
 	}
-	receipt, err := c.Record(r.Context(), &o)
+	receipt, err := a.controller.Record(r.Context(), &o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,47 +104,82 @@ func (c *Controller) postOutcome(r *http.Request) (any, error) {
 	}{receipt.String()}, nil
 }
 
-func (c *Controller) getStatus(r *http.Request, who query.Caller) (any, error) {
-	return c.query.Status(r.Context(), who), nil
+func (a *api) postOutlook(r *http.Request) (any, error) {
+	var request epdapi.OutlookRequest
+	if err := DecodeJSON(r.Body, &request); err != nil {
+		return nil, err
+	}
+	return a.controller.Outlook(r.Context(), request)
 }
 
-func (c *Controller) getOverview(r *http.Request, who query.Caller) (any, error) {
-	return c.query.Overview(r.Context(), who)
+func (a *api) postReport(r *http.Request) (any, error) {
+	var report epdapi.NodeReport
+	if err := DecodeJSON(http.MaxBytesReader(nil, r.Body, epdapi.MaxReport), &report); err != nil {
+		return nil, err
+	}
+	return a.controller.Report(r.Context(), &report)
 }
 
-func (c *Controller) getQueue(r *http.Request, who query.Caller) (any, error) {
-	return c.query.Queue(r.Context(), who)
+// postPower takes what Slurm's SuspendProgram or ResumeProgram did: it is
+// logged. Slurm itself says in which state a node is.
+func (a *api) postPower(r *http.Request) (any, error) {
+	var news epdapi.PowerEvent
+	if err := DecodeJSON(r.Body, &news); err != nil {
+		return nil, err
+	}
+	if err := news.Validate(); err != nil {
+		return nil, err
+	}
+	a.log.Info(news.Action, "nodes", len(news.Nodes), "first", news.Nodes[0], "failed",
+		len(news.Failed))
+	for _, node := range slices.Sorted(maps.Keys(news.Failed))[:min(len(news.Failed), logNodes)] {
+		a.log.Error(news.Action+" failed", "node", node, "error",
+			slurm.Printable(news.Failed[node], maxMessage))
+	}
+	return struct{}{}, nil
 }
 
-func (c *Controller) getNodes(r *http.Request, who query.Caller) (any, error) {
-	return c.query.Nodes(r.Context(), who), nil
+func (a *api) getStatus(r *http.Request, who query.Caller) (any, error) {
+	return a.query.Status(r.Context(), who), nil
 }
 
-func (c *Controller) getJobs(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getOverview(r *http.Request, who query.Caller) (any, error) {
+	return a.query.Overview(r.Context(), who)
+}
+
+func (a *api) getQueue(r *http.Request, who query.Caller) (any, error) {
+	return a.query.Queue(r.Context(), who)
+}
+
+func (a *api) getNodes(r *http.Request, who query.Caller) (any, error) {
+	return a.query.Nodes(r.Context(), who), nil
+}
+
+func (a *api) getJobs(r *http.Request, who query.Caller) (any, error) {
 	asked, err := query.ParseJobs(r.URL.RawQuery)
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Jobs(r.Context(), who, asked)
+	return a.query.Jobs(r.Context(), who, asked)
 }
 
-func (c *Controller) getJob(r *http.Request, who query.Caller) (any, error) {
-	id, err := c.numberOf(r.PathValue("id"))
+func (a *api) getJob(r *http.Request, who query.Caller) (any, error) {
+	id, err := a.controller.jobs.Number(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Job(r.Context(), who, id)
+	return a.query.Job(r.Context(), who, id)
 }
 
-func (c *Controller) getSeries(r *http.Request, who query.Caller) (any, error) {
-	id, err := c.numberOf(r.PathValue("id"))
+func (a *api) getSeries(r *http.Request, who query.Caller) (any, error) {
+	id, err := a.controller.jobs.Number(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Series(r.Context(), who, id)
+	return a.query.Series(r.Context(), who, id)
 }
 
-func (c *Controller) getDecisions(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getDecisions(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
 	before, err := query.ParseNumber(q.Get("before"), 0, 1<<62)
 	if err != nil {
@@ -139,43 +189,43 @@ func (c *Controller) getDecisions(r *http.Request, who query.Caller) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Decisions(r.Context(), who, q.Get("mode"), before, limit)
+	return a.query.Decisions(r.Context(), who, q.Get("mode"), before, limit)
 }
 
-func (c *Controller) getModels(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getModels(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
 	if q.Get("workload") == "" {
-		return c.query.Models(r.Context(), who)
+		return a.query.Models(r.Context(), who)
 	}
-	return c.query.ModelVersions(r.Context(), who, q.Get("workload"), q.Get("gpu_model"))
+	return a.query.ModelVersions(r.Context(), who, q.Get("workload"), q.Get("gpu_model"))
 }
 
-func (c *Controller) getFit(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getFit(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
-	return c.query.Fit(r.Context(), who, q.Get("workload"), q.Get("gpu_model"))
+	return a.query.Fit(r.Context(), who, q.Get("workload"), q.Get("gpu_model"))
 }
 
-func (c *Controller) postModelsUse(r *http.Request, who query.Caller) (any, error) {
+func (a *api) postModelsUse(r *http.Request, who query.Caller) (any, error) {
 	var m epdapi.ModelChoice
 	if err := decodeJSON(r.Body, &m, true); err != nil { // people write it: a slip must not choose version 0
 		return nil, err
 	}
-	return c.query.UseModel(r.Context(), who, &m)
+	return a.query.UseModel(r.Context(), who, &m)
 }
 
-func (c *Controller) getProfiles(r *http.Request, who query.Caller) (any, error) {
-	return c.query.Profiles(r.Context(), who, r.URL.Query().Get("workload"))
+func (a *api) getProfiles(r *http.Request, who query.Caller) (any, error) {
+	return a.query.Profiles(r.Context(), who, r.URL.Query().Get("workload"))
 }
 
-func (c *Controller) getSavings(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getSavings(r *http.Request, who query.Caller) (any, error) {
 	since, err := query.ParseTime(r.URL.Query(), "since")
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Savings(r.Context(), who, since)
+	return a.query.Savings(r.Context(), who, since)
 }
 
-func (c *Controller) postEstimate(r *http.Request, who query.Caller) (any, error) {
+func (a *api) postEstimate(r *http.Request, who query.Caller) (any, error) {
 	if len(r.URL.RawQuery) > query.MaxQueryLength {
 		return nil, query.ErrLongQuery
 	}
@@ -183,26 +233,26 @@ func (c *Controller) postEstimate(r *http.Request, who query.Caller) (any, error
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Estimate(r.Context(), who, &s, code, r.URL.Query().Get("gpu_model")), nil
+	return a.query.Estimate(r.Context(), who, &s, code, r.URL.Query().Get("gpu_model")), nil
 }
 
-func (c *Controller) postCode(r *http.Request, who query.Caller) (any, error) {
+func (a *api) postCode(r *http.Request, who query.Caller) (any, error) {
 	s, code, err := decodeCode(r.Body)
 	if err != nil {
 		return nil, err
 	}
-	return c.query.Code(r.Context(), who, &s, code)
+	return a.query.Code(r.Context(), who, &s, code)
 }
 
-func (c *Controller) postHistory(r *http.Request, who query.Caller) (any, error) {
+func (a *api) postHistory(r *http.Request, who query.Caller) (any, error) {
 	var h epdapi.History
 	if err := DecodeJSON(r.Body, &h); err != nil {
 		return nil, err
 	}
-	return c.query.AddHistory(r.Context(), who, &h)
+	return a.query.AddHistory(r.Context(), who, &h)
 }
 
-func (c *Controller) getHistory(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getHistory(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
 	asked := query.HistoryQuery{AfterID: q.Get("after_id")}
 	var err error
@@ -212,14 +262,14 @@ func (c *Controller) getHistory(r *http.Request, who query.Caller) (any, error) 
 	if asked.After, err = query.ParseTime(q, "after"); err != nil {
 		return nil, err
 	}
-	return c.query.History(r.Context(), who, &asked)
+	return a.query.History(r.Context(), who, &asked)
 }
 
-func (c *Controller) postReload(r *http.Request, who query.Caller) (any, error) {
-	return c.query.Reload(r.Context(), who)
+func (a *api) postReload(r *http.Request, who query.Caller) (any, error) {
+	return a.query.Reload(r.Context(), who)
 }
 
-func (c *Controller) getRuns(r *http.Request, who query.Caller) (any, error) {
+func (a *api) getRuns(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
 	asked := query.RunQuery{
 		Run: q.Get("run"), Node: q.Get("node"), Conflicts: q.Get("conflicts") == "true",
@@ -237,23 +287,23 @@ func (c *Controller) getRuns(r *http.Request, who query.Caller) (any, error) {
 	if asked.After, err = query.ParseNumber(q.Get("after"), 0, 1<<62); err != nil {
 		return nil, err
 	}
-	return c.query.RecordedRuns(r.Context(), who, &asked)
+	return a.query.RecordedRuns(r.Context(), who, &asked)
 }
 
-func (c *Controller) postForget(r *http.Request, who query.Caller) (any, error) {
+func (a *api) postForget(r *http.Request, who query.Caller) (any, error) {
 	var ids epdapi.RunIDs
 	if err := decodeJSON(r.Body, &ids, true); err != nil {
 		return nil, err
 	}
-	return c.query.Forget(r.Context(), who, &ids)
+	return a.query.Forget(r.Context(), who, &ids)
 }
 
-func (c *Controller) postRemember(r *http.Request, who query.Caller) (any, error) {
+func (a *api) postRemember(r *http.Request, who query.Caller) (any, error) {
 	var back epdapi.RunList
 	if err := decodeJSON(r.Body, &back, true); err != nil {
 		return nil, err
 	}
-	return c.query.Remember(r.Context(), who, back.Runs)
+	return a.query.Remember(r.Context(), who, back.Runs)
 }
 
 // decodeCode reads a submission and what comes with it of its code; nil: nothing.

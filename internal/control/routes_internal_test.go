@@ -27,7 +27,7 @@ func TestTheReferenceSaysWhoMayAskWhat(t *testing.T) {
 		query.Anybody: "anybody", query.Operators: "operators", query.Controllers: "control",
 	}
 	served := 0
-	for _, r := range (&Controller{}).routes() {
+	for _, r := range (&api{}).routes() {
 		method, path, _ := strings.Cut(r.pattern, " ")
 		if got := reference.Paths[path][strings.ToLower(method)].Access["controller"]; got != tiers[r.who] {
 			t.Errorf("%s is for %s, the reference says %q (internal/apidoc/operations.go)", r.pattern,

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -103,10 +104,24 @@ func (t *Tracker) Nodes() []slurm.Node {
 // Status is how keeping up with Slurm's jobs and nodes goes.
 func (t *Tracker) Status() (jobs, nodes epdapi.SyncStatus) { return t.jobs.status(), t.nodes.status() }
 
-// ArrayTask is the number of an array's task: its own, or that of the tasks that
-// haven't been split off yet.
-func (t *Tracker) ArrayTask(array slurm.JobID, task int) (id slurm.JobID, ok bool) {
-	return t.table.arrayTask(array, task)
+// Number is the number of a job as commands and pages name it: a number, or a task of
+// an array, such as 4_3, that Slurm lists. The error is [epdapi.ErrRequest], or
+// [store.ErrNotFound] for a task that Slurm doesn't list.
+func (t *Tracker) Number(text string) (slurm.JobID, error) {
+	ref, err := slurm.ParseJobRef(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", epdapi.ErrRequest, err)
+	case ref.Step != "" || ref.Het || ref.Array && ref.Task < 0:
+		return 0, fmt.Errorf("%w: %q is no job, want a number, or a task of an array such as 4_3",
+			epdapi.ErrRequest, text)
+	case !ref.Array:
+		return ref.Job, nil
+	}
+	if id, ok := t.table.arrayTask(ref.Job, ref.Task); ok {
+		return id, nil
+	}
+	return 0, fmt.Errorf("task %s of an array: %w", text, store.ErrNotFound)
 }
 
 // Submitted keeps what a submission said until its job is known: Slurm tells the token
