@@ -3,20 +3,25 @@ package queue
 import (
 	"bytes"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 func TestACoefficientThatMayBeLeftOutIs0ThenAndNotWritten(t *testing.T) {
-	last := numColumns - 1
+	left := firstModelColumn // the first coefficient, which no model does without
 	all := neededColumns
 	t.Cleanup(func() { neededColumns = all })
-	without := func(rows string) string { return strings.ReplaceAll(rows, ","+nativeNames[last], "") }
-	header := "id," + strings.Join(nativeNames[firstModelColumn:], ",")
+	others := nativeNames[left+1:]
+	row := strings.Repeat(",0.5", len(others)) + "\n"
+	var model []string
+	for _, name := range others {
+		model = append(model, strconv.Quote(name)+":0.5")
+	}
 	for name, text := range map[string]string{
-		"no column":  without(header) + "\na,1,1,1,1,0.5\n",
-		"empty cell": header + "\na,1,1,1,1,0.5,\n",
-		"JSON":       `[{"id":"a","model":{"p0_w":1,"gamma_w":1,"c_w":1,"d_s":1,"delta":0.5}}]`,
+		"no column":  "id," + strings.Join(others, ",") + "\na" + row,
+		"empty cell": "id," + strings.Join(nativeNames[left:], ",") + "\na," + row,
+		"JSON":       `[{"id":"a","model":{` + strings.Join(model, ",") + "}}]",
 	} {
 		format := CSV
 		if name == "JSON" {
@@ -26,20 +31,20 @@ func TestACoefficientThatMayBeLeftOutIs0ThenAndNotWritten(t *testing.T) {
 		if _, err := Read(strings.NewReader(text), "batch", format); err == nil {
 			t.Errorf("%s: read though the coefficient is needed", name)
 		}
-		neededColumns = all &^ (1 << last)
+		neededColumns = all &^ (1 << left)
 		b, err := Read(strings.NewReader(text), "batch", format)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := *coefficient(b.Jobs[0].Model, last); got != 0 {
+		if got := *coefficient(b.Jobs[0].Model, left); got != 0 {
 			t.Errorf("%s: %v, want 0", name, got)
 		}
 		for _, write := range []func(io.Writer, *Batch) error{WriteCSV, WriteEDL, WriteJSON} {
 			var out bytes.Buffer
-			if err := write(&out, b); err != nil || strings.Contains(out.String(), nativeNames[last]) ||
-				strings.Contains(out.String(), edlNames[last]) {
-				t.Errorf("%s: written as %q (%v), want no %s", name, out.String(), err, nativeNames[last])
+			if err := write(&out, b); err != nil || strings.Contains(out.String(), nativeNames[left]) ||
+				strings.Contains(out.String(), edlNames[left]) {
+				t.Errorf("%s: written as %q (%v), want no %s", name, out.String(), err, nativeNames[left])
 			}
 		}
 	}
