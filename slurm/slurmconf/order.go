@@ -1,4 +1,4 @@
-package slurm
+package slurmconf
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
 )
 
 // DriverGPU is a GPU as the driver counts it.
@@ -36,7 +38,7 @@ func (m *DeviceMap) DriverIndexes(gpus []DriverGPU) ([]int, error) {
 	if strings.Contains(m.AutoDetect, "nvml") || m.AutoDetect == "full" { // as slurmd reads it
 		return m.byAutoDetect(gpus, driverOrder)
 	}
-	return nil, fmt.Errorf("AutoDetect=%s isn't for NVIDIA GPUs: %w", Printable(m.AutoDetect, 40), ErrOrder)
+	return nil, fmt.Errorf("AutoDetect=%s isn't for NVIDIA GPUs: %w", slurm.Printable(m.AutoDetect, 40), ErrOrder)
 }
 
 // byFile finds the GPU of each device file.
@@ -51,7 +53,7 @@ func (m *DeviceMap) byFile(gpus []DriverGPU) ([]int, error) {
 			place = slices.IndexFunc(gpus, func(g DriverGPU) bool { return g.Minor == d.Minor })
 		}
 		if place >= 0 && slices.Contains(places, place) {
-			return nil, fmt.Errorf("gres.conf names %s more than once: %w", Printable(d.File, 80), ErrOrder)
+			return nil, fmt.Errorf("gres.conf names %s more than once: %w", slurm.Printable(d.File, 80), ErrOrder)
 		}
 		places = append(places, place)
 	}

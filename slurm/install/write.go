@@ -1,4 +1,4 @@
-package slurm
+package install
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ const BackupSuffix = ".before-epplan"
 
 // Files are the plan's steps as files to write; settings of slurm.conf only
 // with conf, as one change of that file.
-func (p *InstallPlan) Files(conf string, withConf bool) []InstallStep {
-	var files []InstallStep
-	var settings *InstallStep
+func (p *Plan) Files(conf string, withConf bool) []Step {
+	var files []Step
+	var settings *Step
 	for i, s := range p.Steps {
 		if s.Text == "" && !s.Remove {
 			settings = &p.Steps[i]
@@ -31,7 +31,7 @@ func (p *InstallPlan) Files(conf string, withConf bool) []InstallStep {
 		files = append(files, s)
 	}
 	if settings != nil && withConf && p.Conf != conf {
-		files = append(files, InstallStep{File: settings.File, Before: conf, Text: p.Conf, Why: "settings"})
+		files = append(files, Step{File: settings.File, Before: conf, Text: p.Conf, Why: "settings"})
 	}
 	return files
 }
@@ -39,7 +39,7 @@ func (p *InstallPlan) Files(conf string, withConf bool) []InstallStep {
 // WriteSteps makes changes to files: all of them, or none when one fails. Each
 // file is put in place as a whole; a link stays a link. A file of the site is
 // kept beside it under its name and BackupSuffix.
-func WriteSteps(steps []InstallStep) (err error) {
+func WriteSteps(steps []Step) (err error) {
 	var undo []func() error
 	defer func() {
 		if err == nil {
@@ -60,7 +60,7 @@ func WriteSteps(steps []InstallStep) (err error) {
 }
 
 // writeStep makes one change and says how to take it back.
-func writeStep(s *InstallStep) (undo []func() error, err error) {
+func writeStep(s *Step) (undo []func() error, err error) {
 	target, err := filepath.EvalSymlinks(s.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -109,7 +109,7 @@ func writeStep(s *InstallStep) (undo []func() error, err error) {
 }
 
 // createFile writes a file of ours, and its folder where it is missing.
-func createFile(s *InstallStep) (undo []func() error, err error) {
+func createFile(s *Step) (undo []func() error, err error) {
 	dir := filepath.Dir(s.File)
 	if err := os.Mkdir(dir, 0o755); err == nil { //nolint:gosec // Slurm's user reads it
 		undo = append(undo, func() error { return os.Remove(dir) })

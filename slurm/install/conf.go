@@ -1,10 +1,13 @@
-package slurm
+package install
 
 import (
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
 // What ends a line of slurm.conf that an installation added or changed.
@@ -13,41 +16,25 @@ const (
 	confChangedMark = " # epplan, was: "
 )
 
-// readSettings gives slurm.conf's settings by lower-case name; the last of two counts.
-func readSettings(conf string) map[string]configLine {
-	out := map[string]configLine{}
-	for _, l := range confLines(conf) {
-		if strings.EqualFold(strings.Fields(l.text)[0], "include") {
-			out["include"] = l
-			continue
-		}
-		key, value, ok := strings.Cut(l.text, "=")
-		if key = strings.TrimSpace(key); ok && !strings.ContainsAny(key, " \t") {
-			out[strings.ToLower(key)] = configLine{number: l.number, text: strings.TrimSpace(value)}
-		}
-	}
-	return out
-}
-
 // planListSetting adds a word to a comma-separated setting that lacks it.
-func (s *Site) planListSetting(p *InstallPlan, settings map[string]configLine, key, word, why string) {
+func (s *Site) planListSetting(p *Plan, settings map[string]slurmconf.Line, key, word, why string) {
 	old, there := settings[strings.ToLower(key)]
-	step := InstallStep{
+	step := Step{
 		File: s.confFile(), Add: key + "=" + word, Why: why,
 		Undo: "delete " + key + "=" + word + ", then scontrol reconfigure",
 	}
-	if there && old.text != "" && !strings.EqualFold(old.text, "(null)") {
-		if hasWord(old.text, word) {
+	if there && old.Text != "" && !strings.EqualFold(old.Text, "(null)") {
+		if hasWord(old.Text, word) {
 			return
 		}
-		if strings.ContainsAny(old.text, " \t=\"") {
+		if strings.ContainsAny(old.Text, " \t=\"") {
 			p.Warnings = append(p.Warnings,
-				fmt.Sprintf("%s=%s: add %s to it by hand", key, Printable(old.text, 200), word))
+				fmt.Sprintf("%s=%s: add %s to it by hand", key, slurm.Printable(old.Text, 200), word))
 			return
 		}
-		step.Add = key + "=" + old.text + "," + word
-		step.Drop = key + "=" + old.text
-		step.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure", step.Drop, old.number)
+		step.Add = key + "=" + old.Text + "," + word
+		step.Drop = key + "=" + old.Text
+		step.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure", step.Drop, old.Number)
 	}
 	p.Steps = append(p.Steps, step)
 }
@@ -60,13 +47,13 @@ func hasWord(list, word string) bool {
 
 // editConf makes the changes to slurm.conf that steps ask for, each in a line
 // of its own that says so and what it was. Its second result says why it can't.
-func editConf(conf string, steps []InstallStep) (edited, blocked string) {
+func editConf(conf string, steps []Step) (edited, blocked string) {
 	lines := strings.Split(conf, "\n")
 	end := ""
 	if strings.Contains(conf, "\r\n") {
 		end = "\r"
 	}
-	settings := readSettings(conf)
+	settings := slurmconf.Settings(conf)
 	for _, s := range steps {
 		if path.Base(s.File) != "slurm.conf" {
 			continue
@@ -84,11 +71,11 @@ func editConf(conf string, steps []InstallStep) (edited, blocked string) {
 			lines = slices.Insert(lines, at, s.Add+confAddedMark+end)
 			continue
 		}
-		i := old.number - 1
+		i := old.Number - 1
 		raw := strings.TrimSuffix(lines[i], "\r")
 		if strings.HasSuffix(strings.TrimRight(raw, " \t"), `\`) ||
 			i > 0 && strings.HasSuffix(strings.TrimRight(lines[i-1], " \t\r"), `\`) {
-			return conf, fmt.Sprintf("line %d is continued on another", old.number)
+			return conf, fmt.Sprintf("line %d is continued on another", old.Number)
 		}
 		lines[i] = s.Add + confChangedMark + raw + strings.TrimPrefix(lines[i], raw)
 	}
@@ -106,7 +93,7 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 			if !s.isOwnEdit(now, was) {
 				was = s.stripOwnWord(now)
 				warnings = append(warnings, fmt.Sprintf("slurm.conf line %d was changed since: it is now %s",
-					i+1, Printable(was, 200)))
+					i+1, slurm.Printable(was, 200)))
 			}
 			kept = append(kept, was+line[len(raw):])
 			continue
@@ -117,7 +104,7 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 			}
 			rest := s.stripOwnWord(now)
 			warnings = append(warnings,
-				fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, Printable(rest, 200)))
+				fmt.Sprintf("slurm.conf line %d was changed since: it is now %s", i+1, slurm.Printable(rest, 200)))
 			line = rest + line[len(raw):]
 		}
 		kept = append(kept, line)
@@ -127,15 +114,15 @@ func (s *Site) restoreConf() (conf string, warnings []string) {
 
 // isOwnEdit reports whether a line is what an installation made of another one.
 func (s *Site) isOwnEdit(now, was string) bool {
-	old := readSettings(was)
-	for _, hook := range []Hook{Prolog, Epilog} {
+	old := slurmconf.Settings(was)
+	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
 		if now == hookKey(hook)+"="+s.hookFolder(hook)+"/*" {
-			return was == "" || old[string(hook)].text != ""
+			return was == "" || old[string(hook)].Text != ""
 		}
 	}
 	for key, word := range map[string]string{"JobSubmitPlugins": "lua", "PrologFlags": "Alloc"} {
 		value := word
-		if before := old[strings.ToLower(key)].text; before != "" && !strings.EqualFold(before, "(null)") {
+		if before := old[strings.ToLower(key)].Text; before != "" && !strings.EqualFold(before, "(null)") {
 			value = before + "," + word
 		}
 		if now == key+"="+value {

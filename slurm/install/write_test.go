@@ -1,4 +1,4 @@
-package slurm_test
+package install_test
 
 import (
 	"errors"
@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // diskSite is a site in a folder.
-func diskSite(t *testing.T, dir string) slurm.Site {
+func diskSite(t *testing.T, dir string) install.Site {
 	t.Helper()
-	s := slurm.Site{
+	s := install.Site{
 		Dir: dir, Socket: "/run/epplan/submit.sock", Binary: "/usr/bin/epplan", CheckLua: luac(t),
 		Read: func(file string) (string, error) {
 			text, err := os.ReadFile(file)
@@ -39,7 +39,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || e.IsDir() && path == dir || strings.HasSuffix(path, slurm.BackupSuffix) {
+		if err != nil || e.IsDir() && path == dir || strings.HasSuffix(path, install.BackupSuffix) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
@@ -65,14 +65,14 @@ func sameTree(t *testing.T, what string, got, want map[string]string) {
 }
 
 // do plans and makes changes.
-func do(t *testing.T, dir string, plan func(slurm.Site) (slurm.InstallPlan, error)) int {
+func do(t *testing.T, dir string, plan func(install.Site) (install.Plan, error)) int {
 	t.Helper()
 	s := diskSite(t, dir)
 	p, err := plan(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := slurm.WriteSteps(p.Files(s.Conf, true)); err != nil {
+	if err := install.WriteSteps(p.Files(s.Conf, true)); err != nil {
 		t.Fatal(err)
 	}
 	return len(p.Steps)
@@ -103,19 +103,19 @@ func TestInstallingTwiceAndUndoingLeavesTheSiteAsItWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := newSite(t, files)
 			before := tree(t, dir)
-			if do(t, dir, slurm.PlanInstall) == 0 {
+			if do(t, dir, install.PlanInstall) == 0 {
 				t.Error("nothing to do")
 			}
-			if n := do(t, dir, slurm.PlanInstall); n != 0 {
+			if n := do(t, dir, install.PlanInstall); n != 0 {
 				t.Errorf("%d steps are left", n)
 			}
 			installed := tree(t, dir)
 			if len(installed) < len(before)+3 {
 				t.Errorf("%q", installed)
 			}
-			do(t, dir, slurm.PlanUndo)
-			do(t, dir, slurm.PlanUndo) // after scontrol reconfigure
-			if n := do(t, dir, slurm.PlanUndo); n != 0 {
+			do(t, dir, install.PlanUndo)
+			do(t, dir, install.PlanUndo) // after scontrol reconfigure
+			if n := do(t, dir, install.PlanUndo); n != 0 {
 				t.Errorf("%d steps are left to undo", n)
 			}
 			sameTree(t, "undone", tree(t, dir), before)
@@ -127,7 +127,7 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	dir := newSite(t, map[string]string{
 		"slurm.conf": "Prolog=/etc/slurm/p.sh\n", "job_submit.lua": siteScript,
 	})
-	do(t, dir, slurm.PlanInstall)
+	do(t, dir, install.PlanInstall)
 	edit := func(name, from, to string) {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -138,7 +138,7 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 	}
 	edit("job_submit.lua", "local limit = 10", "local limit = 20")
 	edit("slurm.conf", "Prolog=", "ReturnToService=2\nProlog=")
-	do(t, dir, slurm.PlanUndo)
+	do(t, dir, install.PlanUndo)
 	// What slurm.conf named when Slurm read it last is there until it reads it again.
 	for _, name := range []string{
 		"epplan-prolog.d/90-site", "epplan-prolog.d/10-epplan",
@@ -148,16 +148,16 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	do(t, dir, slurm.PlanUndo)
+	do(t, dir, install.PlanUndo)
 	sameTree(t, "undone", tree(t, dir), map[string]string{
 		"slurm.conf":     "ReturnToService=2\nProlog=/etc/slurm/p.sh\n",
 		"job_submit.lua": strings.Replace(siteScript, "10", "20", 1),
 	})
 	edit("job_submit.lua", "limit = 20", "limit = 30")
-	do(t, dir, slurm.PlanInstall)
+	do(t, dir, install.PlanInstall)
 	edit("job_submit.lua", "end) -- epplan", "end); mine() -- epplan")
 	s := diskSite(t, dir)
-	p, err := slurm.PlanUndo(s)
+	p, err := install.PlanUndo(s)
 	if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), "a marked line was changed since") {
 		t.Errorf("%q, %v", p.Warnings, err)
 	}
@@ -165,13 +165,13 @@ func TestUndoingKeepsWhatTheSiteChangedSince(t *testing.T) {
 
 func TestAScriptOfOursStaysUntilSlurmDoesNotAskForIt(t *testing.T) {
 	dir := newSite(t, map[string]string{"slurm.conf": "ClusterName=c\n"})
-	do(t, dir, slurm.PlanInstall)
-	do(t, dir, slurm.PlanUndo)
+	do(t, dir, install.PlanInstall)
+	do(t, dir, install.PlanUndo)
 	text, err := os.ReadFile(filepath.Join(dir, "job_submit.lua"))
 	if err != nil || strings.Contains(string(text), "EPPLAN") || luac(t)("", string(text)) != nil {
 		t.Errorf("%s, %v", text, err)
 	}
-	do(t, dir, slurm.PlanUndo)
+	do(t, dir, install.PlanUndo)
 	sameTree(t, "undone", tree(t, dir), map[string]string{"slurm.conf": "ClusterName=c\n"})
 }
 
@@ -195,7 +195,7 @@ func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	if err := os.Symlink("shared/real.lua", filepath.Join(dir, "job_submit.lua")); err != nil {
 		t.Fatal(err)
 	}
-	do(t, dir, slurm.PlanInstall)
+	do(t, dir, install.PlanInstall)
 	if to, err := os.Readlink(filepath.Join(dir, "job_submit.lua")); err != nil || to != "shared/real.lua" {
 		t.Error(to, err)
 	}
@@ -207,7 +207,7 @@ func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 	if err != nil || after.Mode() != before.Mode() || owner(after) != owner(before) {
 		t.Errorf("%v %v, was %v %v", after.Mode(), owner(after), before.Mode(), owner(before))
 	}
-	if kept, err := os.ReadFile(target + slurm.BackupSuffix); err != nil || string(kept) != siteScript {
+	if kept, err := os.ReadFile(target + install.BackupSuffix); err != nil || string(kept) != siteScript {
 		t.Errorf("%s, %v", kept, err)
 	}
 	dangling := newSite(t, map[string]string{"slurm.conf": ""})
@@ -215,12 +215,12 @@ func TestALinkedScriptStaysALinkAndKeepsItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := diskSite(t, dangling)
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before2 := len(entries(t, dangling))
-	if err := slurm.WriteSteps(p.Files(s.Conf, true)); err == nil || len(entries(t, dangling)) != before2 {
+	if err := install.WriteSteps(p.Files(s.Conf, true)); err == nil || len(entries(t, dangling)) != before2 {
 		t.Errorf("%v, left %v", err, entries(t, dangling))
 	}
 }
@@ -239,29 +239,29 @@ func TestAChangeThatFailsTakesTheOthersBack(t *testing.T) {
 	files := map[string]string{"slurm.conf": "Prolog=/p.sh\n", "job_submit.lua": siteScript}
 	all := newSite(t, files)
 	s := diskSite(t, all)
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range p.Files(s.Conf, true) {
 		dir := newSite(t, files)
 		s := diskSite(t, dir)
-		p, err := slurm.PlanInstall(s)
+		p, err := install.PlanInstall(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		steps := p.Files(s.Conf, true)
 		before := tree(t, dir)
 		steps[i].Before += "another text" // as if it was changed meanwhile
-		if err := slurm.WriteSteps(steps); err == nil {
+		if err := install.WriteSteps(steps); err == nil {
 			t.Errorf("step %d was made", i)
 		}
 		sameTree(t, steps[i].File, tree(t, dir), before)
 	}
 	dir := newSite(t, files)
-	do(t, dir, slurm.PlanInstall)
+	do(t, dir, install.PlanInstall)
 	s = diskSite(t, dir)
-	p, err = slurm.PlanUndo(s)
+	p, err = install.PlanUndo(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestAChangeThatFailsTakesTheOthersBack(t *testing.T) {
 	for i := range p.Steps {
 		steps := p.Files(s.Conf, true)
 		steps[i].Before += "another text"
-		if err := slurm.WriteSteps(steps); err == nil {
+		if err := install.WriteSteps(steps); err == nil {
 			t.Errorf("step %d was undone", i)
 		}
 		sameTree(t, steps[i].File, tree(t, dir), before)
@@ -279,7 +279,7 @@ func TestAChangeThatFailsTakesTheOthersBack(t *testing.T) {
 func TestAFolderThatCannotBeWrittenStaysAsItIs(t *testing.T) {
 	dir := newSite(t, map[string]string{"slurm.conf": "ClusterName=c\n", "job_submit.lua": siteScript})
 	s := diskSite(t, dir)
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestAFolderThatCannotBeWrittenStaysAsItIs(t *testing.T) {
 		if os.Geteuid() == 0 {
 			_ = unix.Setfsuid(65534) // of this thread; root could write everywhere
 		}
-		failed <- slurm.WriteSteps(p.Files(s.Conf, true))
+		failed <- install.WriteSteps(p.Files(s.Conf, true))
 	}()
 	if err := <-failed; !errors.Is(err, fs.ErrPermission) {
 		t.Error(err)

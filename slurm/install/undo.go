@@ -1,4 +1,4 @@
-package slurm
+package install
 
 import (
 	"errors"
@@ -6,39 +6,42 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
 // PlanUndo takes an installation back, and nothing else: what a site changed
 // since stays. Files that slurm.conf still names stay, too, until a second
 // undo after it was read again.
-func PlanUndo(s Site) (InstallPlan, error) {
+func PlanUndo(s Site) (Plan, error) {
 	if err := s.validate(); err != nil {
-		return InstallPlan{}, err
+		return Plan{}, err
 	}
-	p := InstallPlan{}
+	p := Plan{}
 	p.Conf, p.Warnings = s.restoreConf()
 	if p.Conf != s.Conf {
-		p.Steps = append(p.Steps, InstallStep{
+		p.Steps = append(p.Steps, Step{
 			File: s.confFile(), Before: s.Conf, Text: p.Conf,
 			Why: "its marked lines become what they were; then scontrol reconfigure",
 		})
 	}
-	settings := readSettings(p.Conf)
+	settings := slurmconf.Settings(p.Conf)
 	if err := s.planScriptUndo(&p, settings); err != nil {
-		return InstallPlan{}, err
+		return Plan{}, err
 	}
-	inForce := readSettings(s.Conf)
-	for _, hook := range []Hook{Prolog, Epilog} {
-		if err := s.planHookUndo(&p, hook, settings[string(hook)].text,
-			inForce[string(hook)].text); err != nil {
-			return InstallPlan{}, err
+	inForce := slurmconf.Settings(s.Conf)
+	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
+		if err := s.planHookUndo(&p, hook, settings[string(hook)].Text,
+			inForce[string(hook)].Text); err != nil {
+			return Plan{}, err
 		}
 	}
 	return p, s.planRemoval(&p, path.Join(s.Dir, "epplan.lua"), "the hook")
 }
 
 // planRemoval plans to remove a file of ours, unless it was changed since.
-func (s *Site) planRemoval(p *InstallPlan, file, why string) error {
+func (s *Site) planRemoval(p *Plan, file, why string) error {
 	text, err := s.readFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -50,21 +53,21 @@ func (s *Site) planRemoval(p *InstallPlan, file, why string) error {
 			file+" was changed since it was installed; it stays, remove it by hand")
 		return nil
 	}
-	p.Steps = append(p.Steps, InstallStep{File: file, Before: text, Remove: true, Why: why})
+	p.Steps = append(p.Steps, Step{File: file, Before: text, Remove: true, Why: why})
 	return nil
 }
 
 // planScriptUndo takes our line out of job_submit.lua. A script of ours goes as a
 // whole once slurm.conf doesn't ask for one: slurmctld doesn't start without a
 // script that it is told to load.
-func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) error {
+func (s *Site) planScriptUndo(p *Plan, settings map[string]slurmconf.Line) error {
 	if !s.HasScript {
 		return nil
 	}
-	wanted := hasWord(settings["jobsubmitplugins"].text, "lua") ||
-		hasWord(readSettings(s.Conf)["jobsubmitplugins"].text, "lua")
+	wanted := hasWord(settings["jobsubmitplugins"].Text, "lua") ||
+		hasWord(slurmconf.Settings(s.Conf)["jobsubmitplugins"].Text, "lua")
 	if isIntact(s.Script) && !wanted {
-		p.Steps = append(p.Steps, InstallStep{
+		p.Steps = append(p.Steps, Step{
 			File: s.scriptFile(), Before: s.Script, Remove: true,
 			Why: "the script is ours, and slurm.conf doesn't name it any more",
 		})
@@ -78,7 +81,7 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 			drop = strings.TrimRight(line, "\r\n")
 		case isMarked(line):
 			p.Warnings = append(p.Warnings, "job_submit.lua: a marked line was changed since; it stays, "+
-				"take our call out by hand: "+Printable(strings.TrimSpace(line), 200))
+				"take our call out by hand: "+slurm.Printable(strings.TrimSpace(line), 200))
 			kept.WriteString(line)
 		default:
 			kept.WriteString(line)
@@ -87,7 +90,7 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 	text := kept.String()
 	switch {
 	case s.isBareScript(text) && !wanted:
-		p.Steps = append(p.Steps, InstallStep{
+		p.Steps = append(p.Steps, Step{
 			File: s.scriptFile(), Before: s.Script, Remove: true,
 			Why: "the script is ours, and slurm.conf doesn't name it any more",
 		})
@@ -102,7 +105,7 @@ func (s *Site) planScriptUndo(p *InstallPlan, settings map[string]configLine) er
 	if err := s.CheckLua("job_submit.lua", text); err != nil {
 		return fmt.Errorf("job_submit.lua without our line does not load; nothing is changed: %w", err)
 	}
-	p.Steps = append(p.Steps, InstallStep{
+	p.Steps = append(p.Steps, Step{
 		File: s.scriptFile(), Before: s.Script, Text: text, Drop: drop, Why: "our line goes, the rest stays",
 	})
 	return nil
@@ -117,7 +120,7 @@ func (s *Site) isBareScript(text string) bool {
 // planHookUndo removes our hook. A folder of ours stays as long as Slurm may still
 // look there: it runs the site's own Prolog, and jobs that run now get their
 // clocks back in its Epilog.
-func (s *Site) planHookUndo(p *InstallPlan, hook Hook, setting, inForce string) error {
+func (s *Site) planHookUndo(p *Plan, hook slurm.Hook, setting, inForce string) error {
 	folder := s.hookFolder(hook)
 	if dir, ok := strings.CutSuffix(setting, "/*"); ok && plainPath.MatchString(dir) && dir != folder {
 		if err := s.planHookRemoval(p, hook, dir); err != nil {
@@ -137,7 +140,7 @@ func (s *Site) planHookUndo(p *InstallPlan, hook Hook, setting, inForce string) 
 }
 
 // planHookRemoval removes our hook from a folder, whatever it is called there.
-func (s *Site) planHookRemoval(p *InstallPlan, hook Hook, dir string) error {
+func (s *Site) planHookRemoval(p *Plan, hook slurm.Hook, dir string) error {
 	for _, name := range hookFileNames(hook) {
 		if err := s.planRemoval(p, path.Join(dir, name),
 			"our "+hookKey(hook)+" (on every node)"); err != nil {

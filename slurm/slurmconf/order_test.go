@@ -1,4 +1,4 @@
-package slurm_test
+package slurmconf_test
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
 // confOf is a folder of Slurm's configuration. Without a Gres, slurm.conf doesn't
@@ -28,10 +29,10 @@ func confOf(gresConf, gres string) fstest.MapFS {
 	}
 }
 
-func a100s(minors ...int) []slurm.DriverGPU {
-	list := make([]slurm.DriverGPU, len(minors))
+func a100s(minors ...int) []slurmconf.DriverGPU {
+	list := make([]slurmconf.DriverGPU, len(minors))
 	for i, n := range minors {
-		list[i] = slurm.DriverGPU{Minor: n}
+		list[i] = slurmconf.DriverGPU{Minor: n}
 		if n >= 0 {
 			list[i].Model = "NVIDIA A100-SXM4-40GB"
 		}
@@ -43,8 +44,8 @@ func TestSlurmsNumbersMeanTheGPUsThatSlurmdGivesOut(t *testing.T) {
 	const off = "Name=gpu File=/dev/nvidia[0-3]"
 	for name, c := range map[string]struct {
 		conf, gres string
-		gpus       []slurm.DriverGPU // by PCI bus id
-		want       []int             // nil: not certain
+		gpus       []slurmconf.DriverGPU // by PCI bus id
+		want       []int                 // nil: not certain
 	}{
 		"by file":              {off, "gpu:4", a100s(3, 2, 1, 0), []int{3, 2, 1, 0}},
 		"one missing, by file": {off, "gpu:4", a100s(0, 2, 3), []int{0, -1, 1, 2}},
@@ -107,14 +108,14 @@ func TestSlurmsNumbersMeanTheGPUsThatSlurmdGivesOut(t *testing.T) {
 			[]int{-1, 1},
 		},
 	} {
-		m, err := slurm.ReadGresConf(confOf(c.conf, c.gres), "etc/slurm", "n1")
+		m, err := slurmconf.ReadGres(confOf(c.conf, c.gres), "etc/slurm", "n1")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		got, err := m.DriverIndexes(c.gpus)
 		switch {
-		case c.want == nil && !errors.Is(err, slurm.ErrOrder):
+		case c.want == nil && !errors.Is(err, slurmconf.ErrOrder):
 			t.Errorf("%s: %v, %v, want it uncertain", name, got, err)
 		case c.want != nil && (err != nil || !slices.Equal(got, c.want)):
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
@@ -307,7 +308,7 @@ func drawConf(t *rapid.T, minors []int) drawnConf {
 }
 
 // drawFates draws what the driver counts now, and where on the bus that is.
-func drawFates(t *rapid.T, minors []int, models []string) (now []slurm.DriverGPU, pci []int) {
+func drawFates(t *rapid.T, minors []int, models []string) (now []slurmconf.DriverGPU, pci []int) {
 	fates := []string{
 		"well", "well", "well", rapid.SampledFrom([]string{"well", "dead", "gone"}).Draw(t, "failure"),
 	}
@@ -315,9 +316,9 @@ func drawFates(t *rapid.T, minors []int, models []string) (now []slurm.DriverGPU
 		fate := rapid.SampledFrom(fates).Draw(t, "fate")
 		switch fate {
 		case "well":
-			now = append(now, slurm.DriverGPU{Minor: minors[i], Model: models[i]})
+			now = append(now, slurmconf.DriverGPU{Minor: minors[i], Model: models[i]})
 		case "dead":
-			now = append(now, slurm.DriverGPU{Minor: -1})
+			now = append(now, slurmconf.DriverGPU{Minor: -1})
 		}
 		if fate != "gone" {
 			pci = append(pci, i)
@@ -339,7 +340,7 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 			"NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3",
 		}), n, n).Draw(t, "models")
 		c := drawConf(t, minors)
-		m, err := slurm.ReadGresConf(confOf(c.text, c.gres), "etc/slurm", "n1")
+		m, err := slurmconf.ReadGres(confOf(c.text, c.gres), "etc/slurm", "n1")
 		if err != nil {
 			t.Fatalf("%q: %v", c.text, err)
 		}
@@ -356,14 +357,14 @@ func TestASlurmNumberMeansTheRightGPUOrNone(t *testing.T) {
 		}
 		means, ok := slurmd(c.auto, c.records, gres, minors, models)
 		now, pci := drawFates(t, minors, models)
-		if slices.ContainsFunc(now, func(g slurm.DriverGPU) bool { return g.Minor < 0 }) &&
+		if slices.ContainsFunc(now, func(g slurmconf.DriverGPU) bool { return g.Minor < 0 }) &&
 			!c.true(minors, models) {
 			t.Skip("nobody can tell that the type of a GPU is wrong that doesn't answer")
 		}
 		places, err := m.DriverIndexes(now)
 		all++
 		if err != nil {
-			if !errors.Is(err, slurm.ErrOrder) {
+			if !errors.Is(err, slurmconf.ErrOrder) {
 				t.Fatal(err)
 			}
 			return

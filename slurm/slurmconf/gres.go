@@ -1,4 +1,4 @@
-package slurm
+package slurmconf
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
 )
 
 // Device is one GPU of a node as its configuration names it.
@@ -27,19 +29,14 @@ type DeviceMap struct {
 	Counted bool
 }
 
-const (
-	maxConfBytes = 1 << 20
-	maxIncludes  = 16
-)
-
-// ReadGresConf reads gres.conf and slurm.conf in a folder for one node, as slurmd does:
+// ReadGres reads gres.conf and slurm.conf in a folder for one node, as slurmd does:
 // NodeName filters, continued lines, comments, Include (relative to the file), records
 // with a NodeName after those without, a node's own AutoDetect before the global one,
 // types and counts as slurm.conf has them. A slurm.conf that can't be read, or that
 // doesn't name the node, leaves Counted false. Files that the configuration names are the
 // site's; fsys is where they are looked up, such as os.DirFS("/").
-func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
-	if err := ValidNode(node); err != nil {
+func ReadGres(fsys fs.FS, dir, node string) (DeviceMap, error) {
+	if err := slurm.ValidNode(node); err != nil {
 		return DeviceMap{}, err
 	}
 	r := gresParser{node: node}
@@ -57,9 +54,9 @@ func ReadGresConf(fsys fs.FS, dir, node string) (DeviceMap, error) {
 	for _, g := range records {
 		m.Devices = append(m.Devices, g.devices()...)
 	}
-	if len(m.Devices) > maxGresIndex {
+	if len(m.Devices) > slurm.MaxGresIndex {
 		return DeviceMap{}, fmt.Errorf("%s: more than %d GPUs: %w", path.Join(dir, "gres.conf"),
-			maxGresIndex, ErrInvalid)
+			slurm.MaxGresIndex, slurm.ErrInvalid)
 	}
 	return m, nil
 }
@@ -89,11 +86,11 @@ func (g *gresRecord) devices() []Device {
 
 // mergeGres puts records in the order of slurm.conf's types and cuts them to its
 // counts. GPUs that no record has are added without a file.
-func mergeGres(records []gresRecord, wanted []Gres) []gresRecord {
+func mergeGres(records []gresRecord, wanted []slurm.Gres) []gresRecord {
 	var out []gresRecord
 	left := slices.Clone(records)
 	for _, w := range wanted {
-		count := int(min(w.Count, maxGresIndex))
+		count := int(min(w.Count, slurm.MaxGresIndex))
 		for count > 0 {
 			i := slices.IndexFunc(left, func(g gresRecord) bool {
 				return w.Type == "" || strings.EqualFold(g.kind, w.Type)
@@ -117,10 +114,10 @@ func mergeGres(records []gresRecord, wanted []Gres) []gresRecord {
 
 // nodeGres is what slurm.conf says of a node's GPUs; false where it doesn't name
 // the node, or can't be read.
-func nodeGres(fsys fs.FS, name, node string) (list []Gres, ok bool) {
+func nodeGres(fsys fs.FS, name, node string) (list []slurm.Gres, ok bool) {
 	common := "" // of NodeName=DEFAULT
-	err := readConf(fsys, name, 0, func(_ string, l configLine) error {
-		words := strings.Fields(l.text)
+	err := readConf(fsys, name, 0, func(_ string, l Line) error {
+		words := strings.Fields(l.Text)
 		key, value, _ := strings.Cut(words[0], "=")
 		if !strings.EqualFold(key, "NodeName") {
 			return nil
@@ -135,18 +132,18 @@ func nodeGres(fsys fs.FS, name, node string) (list []Gres, ok bool) {
 			common = gres
 			return nil
 		}
-		names, err := ExpandHostlist(strings.Trim(value, `"`))
+		names, err := slurm.ExpandHostlist(strings.Trim(value, `"`))
 		if err != nil || !slices.Contains(names, node) {
 			return err
 		}
-		list, err = ParseGres(gres)
+		list, err = slurm.ParseGres(gres)
 		ok = true
 		return err
 	})
 	if err != nil {
 		return nil, false
 	}
-	return slices.DeleteFunc(list, func(g Gres) bool { return g.Name != "gpu" }), ok
+	return slices.DeleteFunc(list, func(g slurm.Gres) bool { return g.Name != "gpu" }), ok
 }
 
 // gresParser collects what gres.conf says for one node.
@@ -156,79 +153,21 @@ type gresParser struct {
 	auto, ownAuto string
 }
 
-// readConf gives the lines of a Slurm configuration, with those of the files that
-// it includes.
-func readConf(fsys fs.FS, name string, depth int, each func(file string, l configLine) error) error {
-	if depth > maxIncludes {
-		return fmt.Errorf("%s: more than %d nested Include lines: %w", name, maxIncludes, ErrInvalid)
-	}
-	data, err := fs.ReadFile(fsys, name)
-	if err != nil {
-		return err
-	}
-	if len(data) > maxConfBytes {
-		return fmt.Errorf("%s: more than %d bytes: %w", name, maxConfBytes, ErrInvalid)
-	}
-	for _, l := range confLines(string(escapeInvalid(data, false))) {
-		words := strings.Fields(l.text)
-		if strings.EqualFold(words[0], "include") && len(words) == 2 {
-			target := words[1]
-			if !strings.HasPrefix(target, "/") {
-				target = path.Join(path.Dir(name), target)
-			}
-			if err := readConf(fsys, strings.TrimPrefix(target, "/"), depth+1, each); err != nil {
-				return &ParseError{Source: name, Line: l.number, Msg: "Include", Err: err}
-			}
-			continue
-		}
-		if err := each(name, l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// configLine is one line of a Slurm configuration, with what continues it.
-type configLine struct {
-	number int
-	text   string
-}
-
-// confLines cuts comments, and joins lines that end with a backslash.
-func confLines(text string) []configLine {
-	var out []configLine
-	var open bool
-	for i, line := range strings.Split(text, "\n") {
-		if at := strings.IndexByte(line, '#'); at >= 0 && (at == 0 || line[at-1] != '\\') {
-			line = line[:at]
-		}
-		line = strings.TrimRight(line, " \t\r")
-		body, more := strings.CutSuffix(line, `\`)
-		if open {
-			out[len(out)-1].text += " " + body
-		} else {
-			out = append(out, configLine{number: i + 1, text: body})
-		}
-		open = more
-	}
-	return slices.DeleteFunc(out, func(l configLine) bool { return strings.TrimSpace(l.text) == "" })
-}
-
 // addLine takes one line of gres.conf.
-func (r *gresParser) addLine(file string, l configLine) error {
+func (r *gresParser) addLine(file string, l Line) error {
 	v := map[string]string{}
-	for w := range strings.FieldsSeq(l.text) {
+	for w := range strings.FieldsSeq(l.Text) {
 		key, value, ok := strings.Cut(w, "=")
 		if !ok {
-			return &ParseError{
-				Source: file, Line: l.number, Column: strings.Index(l.text, w) + 1,
-				Msg: fmt.Sprintf("%q: want key=value", Printable(w, 60)),
+			return &slurm.ParseError{
+				Source: file, Line: l.Number, Column: strings.Index(l.Text, w) + 1,
+				Msg: fmt.Sprintf("%q: want key=value", slurm.Printable(w, 60)),
 			}
 		}
 		v[strings.ToLower(key)] = strings.Trim(value, `"`)
 	}
 	if err := r.addEntry(v); err != nil {
-		return &ParseError{Source: file, Line: l.number, Msg: "gres", Err: err}
+		return &slurm.ParseError{Source: file, Line: l.Number, Msg: "gres", Err: err}
 	}
 	return nil
 }
@@ -237,7 +176,7 @@ func (r *gresParser) addLine(file string, l configLine) error {
 func (r *gresParser) addEntry(v map[string]string) error {
 	list, named := v["nodename"]
 	if named {
-		names, err := ExpandHostlist(list)
+		names, err := slurm.ExpandHostlist(list)
 		if err != nil {
 			return err
 		}
@@ -281,51 +220,22 @@ func recordOf(v map[string]string) (gresRecord, error) {
 	var err error
 	switch {
 	case list != "":
-		if g.files, err = expandFiles(list); err != nil {
+		if g.files, err = slurm.ExpandPaths(list); err != nil {
 			return g, err
 		}
-		if len(g.files) > maxGresIndex {
-			return g, fmt.Errorf("more than %d device files: %w", maxGresIndex, ErrInvalid)
+		if len(g.files) > slurm.MaxGresIndex {
+			return g, fmt.Errorf("more than %d device files: %w", slurm.MaxGresIndex, slurm.ErrInvalid)
 		}
 		if !g.whole {
 			g.count = len(g.files)
 		}
 	case v["count"] != "":
-		if g.count, err = strconv.Atoi(v["count"]); err != nil || g.count < 0 || g.count > maxGresIndex {
-			return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", Printable(v["count"], 40),
-				maxGresIndex, ErrInvalid)
+		if g.count, err = strconv.Atoi(v["count"]); err != nil || g.count < 0 || g.count > slurm.MaxGresIndex {
+			return g, fmt.Errorf("%q GPUs (Count): want a number up to %d: %w", slurm.Printable(v["count"], 40),
+				slurm.MaxGresIndex, slurm.ErrInvalid)
 		}
 	}
 	return g, nil
-}
-
-// expandFiles expands "/dev/nvidia[2-3,5,7]" and lists of such, in order.
-func expandFiles(list string) ([]string, error) {
-	if strings.ContainsRune(list, 0) || !strings.HasPrefix(list, "/") {
-		return nil, fmt.Errorf("file %q: want an absolute path", Printable(list, 80))
-	}
-	var out []string
-	for start := 0; start <= len(list); {
-		part, next, err := hostPart(list, start)
-		if err != nil {
-			return nil, err
-		}
-		start = next
-		head, tail, ranged := strings.Cut(part, "[")
-		if !ranged {
-			out = append(out, part)
-			continue
-		}
-		inside, rest, _ := strings.Cut(tail, "]")
-		numbers, err := expandRanges(inside)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range numbers {
-			out = append(out, head+n+rest)
-		}
-	}
-	return out, nil
 }
 
 // minorOf reads the number that a device file's name ends with.

@@ -1,8 +1,10 @@
-package slurm
+package install
 
 import (
 	"regexp"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
 )
 
 var (
@@ -10,18 +12,6 @@ var (
 	hookJournal  = regexp.MustCompile(`^[^#]*\sepilog\s.*--journal[ =]('[^']*'|"[^"]*"|[^\s'"]+)`)
 	moduleValue  = regexp.MustCompile(`(?m)^local ([A-Z]+) +=[ \t]*"([^"\n]*)"`)
 )
-
-// ConfSettings gives the settings of a slurm.conf by lower-case name. Files
-// that it includes aren't read.
-func ConfSettings(conf string) map[string]string {
-	out := make(map[string]string)
-	for key, line := range readSettings(conf) {
-		if key != "include" {
-			out[key] = strings.Trim(line.text, `"`)
-		}
-	}
-	return out
-}
 
 // SubmitCall finds the line of a job_submit.lua that calls our module, and
 // gives the module's path.
@@ -42,7 +32,7 @@ func Installed(text string) (ours, unchanged bool) {
 
 // CallsHook reports whether a script of hooks seems to call ours: it names both outside of
 // comments.
-func CallsHook(script string, hook Hook) bool {
+func CallsHook(script string, hook slurm.Hook) bool {
 	named, called := false, false
 	for line := range strings.Lines(script) {
 		if !strings.HasPrefix(strings.TrimSpace(line), "#") {

@@ -1,4 +1,4 @@
-package slurm
+package install
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
 )
 
 var (
@@ -63,13 +65,13 @@ func (s *Site) newScript(line string) string {
 }
 
 // scriptStep adds one line to the site's script, or writes a script where there is none.
-func (s *Site) scriptStep() ([]InstallStep, error) {
+func (s *Site) scriptStep() ([]Step, error) {
 	if !s.HasScript {
 		text := s.newScript(s.scriptCall("job_desc", "submit_uid"))
 		if err := s.CheckLua("job_submit.lua", text); err != nil {
 			return nil, fmt.Errorf("job_submit.lua: %w", err)
 		}
-		return []InstallStep{{
+		return []Step{{
 			File: s.scriptFile(), Text: text, Mode: 0o644, New: true,
 			Why:  "the site has no script of its own",
 			Undo: "take lua out of JobSubmitPlugins, scontrol reconfigure, then rm " + s.scriptFile(),
@@ -88,7 +90,7 @@ func (s *Site) scriptStep() ([]InstallStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []InstallStep{{
+	return []Step{{
 		File: s.scriptFile(), Text: text, Before: s.Script, Add: line,
 		Why: "one line in the site's own script", Undo: "delete the line that ends in " + hookSignature +
 			" from " + s.scriptFile(),
@@ -101,7 +103,7 @@ func (s *Site) insertCall() (line, text string, err error) {
 	if len(at) != 1 {
 		return "", "", fmt.Errorf("job_submit.lua: found %d lines \"function slurm_job_submit(…)\", want "+
 			"1: add the line by hand: %s: %w", len(at),
-			strings.TrimSpace(s.scriptCall("job_desc", "submit_uid")), ErrInvalid)
+			strings.TrimSpace(s.scriptCall("job_desc", "submit_uid")), slurm.ErrInvalid)
 	}
 	names := strings.Split(s.Script[at[0][2]:at[0][3]], ",")
 	for i := range names {
@@ -109,7 +111,7 @@ func (s *Site) insertCall() (line, text string, err error) {
 	}
 	if len(names) != 3 || slices.ContainsFunc(names, func(n string) bool { return !luaName.MatchString(n) }) {
 		return "", "", fmt.Errorf("job_submit.lua: slurm_job_submit takes (%s), want three names: %w",
-			strings.Join(names, ", "), ErrInvalid)
+			strings.Join(names, ", "), slurm.ErrInvalid)
 	}
 	line = s.scriptCall(names[0], names[2])
 	end := at[0][1]
@@ -125,7 +127,7 @@ func (s *Site) insertCall() (line, text string, err error) {
 	// In a comment or a text, nonsense would load as well.
 	if !s.Unchecked && s.CheckLua("job_submit.lua", s.Script[:end]+")"+newline+s.Script[end:]) == nil {
 		return "", "", fmt.Errorf("job_submit.lua: its line \"function slurm_job_submit(…)\" is in a "+
-			"comment or a text: add the line by hand: %s: %w", strings.TrimSpace(line), ErrInvalid)
+			"comment or a text: add the line by hand: %s: %w", strings.TrimSpace(line), slurm.ErrInvalid)
 	}
 	return line, text, nil
 }

@@ -1,4 +1,7 @@
-package slurm
+// Package install says what epplan puts into a site's Slurm, file by file, and how all of it is taken back: the
+// hook in Lua, its line in job_submit.lua, a further Prolog and Epilog, and settings of slurm.conf. It recognizes
+// what an earlier installation left, and writes files all or none.
+package install
 
 import (
 	_ "embed" // the hook's source
@@ -8,6 +11,9 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
 //go:embed epplan.lua
@@ -33,8 +39,8 @@ type Site struct {
 	Unchecked bool
 }
 
-// InstallStep is one change to make, whole: nothing is to be guessed.
-type InstallStep struct {
+// Step is one change to make, whole: nothing is to be guessed.
+type Step struct {
 	File   string // what to write
 	Text   string // its new text; "" for a setting in slurm.conf
 	Before string // its old text, where it is not new
@@ -47,11 +53,11 @@ type InstallStep struct {
 	Undo   string // how to take it back
 }
 
-// InstallPlan is what to put where. Nothing of the site is overwritten: its own
+// Plan is what to put where. Nothing of the site is overwritten: its own
 // script gains one line, its own Prolog stays and runs before ours, its own Epilog
 // after ours.
-type InstallPlan struct {
-	Steps    []InstallStep
+type Plan struct {
+	Steps    []Step
 	Warnings []string
 	// Conf is slurm.conf with its settings changed, each marked in a comment;
 	// the same as it was where there is nothing to change.
@@ -82,7 +88,7 @@ func LuaModule(dir, socket, program string) (string, error) {
 // validPath accepts paths that need no quoting in Lua, shell and slurm.conf.
 func validPath(p string) error {
 	if !plainPath.MatchString(p) || path.Clean(p) != p {
-		return fmt.Errorf("path %q: want an absolute one of plain letters: %w", Printable(p, 80), ErrInvalid)
+		return fmt.Errorf("path %q: want an absolute one of plain letters: %w", slurm.Printable(p, 80), slurm.ErrInvalid)
 	}
 	return nil
 }
@@ -90,7 +96,7 @@ func validPath(p string) error {
 // validate checks what goes into files.
 func (s *Site) validate() error {
 	if s.CheckLua == nil {
-		return fmt.Errorf("install: want a Lua check: %w", ErrInvalid)
+		return fmt.Errorf("install: want a Lua check: %w", slurm.ErrInvalid)
 	}
 	for _, p := range []string{s.Hooks, s.Journal} {
 		if p == "" {
@@ -105,9 +111,9 @@ func (s *Site) validate() error {
 
 // PlanInstall says exactly what to add and how to undo it. A second plan on the
 // result has no steps.
-func PlanInstall(s Site) (InstallPlan, error) {
+func PlanInstall(s Site) (Plan, error) {
 	if err := s.validate(); err != nil {
-		return InstallPlan{}, err
+		return Plan{}, err
 	}
 	program := ""
 	if s.Popen {
@@ -115,27 +121,27 @@ func PlanInstall(s Site) (InstallPlan, error) {
 	}
 	module, err := LuaModule(s.Dir, s.Socket, program)
 	if err != nil {
-		return InstallPlan{}, err
+		return Plan{}, err
 	}
 	if err := s.CheckLua("epplan.lua", module); err != nil {
-		return InstallPlan{}, fmt.Errorf("epplan.lua: %w", err)
+		return Plan{}, fmt.Errorf("epplan.lua: %w", err)
 	}
-	p := InstallPlan{}
-	if err := s.planOwnFile(&p, InstallStep{
+	p := Plan{}
+	if err := s.planOwnFile(&p, Step{
 		File: path.Join(s.Dir, "epplan.lua"), Text: module, Mode: 0o644,
 		Why: "the hook",
 	}); err != nil {
-		return InstallPlan{}, err
+		return Plan{}, err
 	}
 	script, err := s.scriptStep()
 	if err != nil {
-		return InstallPlan{}, err
+		return Plan{}, err
 	}
 	p.Steps = append(p.Steps, script...)
-	settings := readSettings(s.Conf)
-	for _, hook := range []Hook{Prolog, Epilog} {
+	settings := slurmconf.Settings(s.Conf)
+	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
 		if err := s.planHook(&p, hook, settings); err != nil {
-			return InstallPlan{}, err
+			return Plan{}, err
 		}
 	}
 	s.planListSetting(&p, settings, "JobSubmitPlugins", "lua", "slurmctld calls job_submit.lua")
@@ -150,7 +156,7 @@ func PlanInstall(s Site) (InstallPlan, error) {
 
 // planOwnFile plans a file of ours, unless it is there as it should be. One that is
 // not ours, or was changed since, is in the way.
-func (s *Site) planOwnFile(p *InstallPlan, step InstallStep) error {
+func (s *Site) planOwnFile(p *Plan, step Step) error {
 	old, err := s.readFile(step.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -160,7 +166,7 @@ func (s *Site) planOwnFile(p *InstallPlan, step InstallStep) error {
 		return nil
 	case !isIntact(old):
 		return fmt.Errorf("%s is in the way: it is not as epplan install wrote it; move it away: %w",
-			step.File, ErrInvalid)
+			step.File, slurm.ErrInvalid)
 	default:
 		step.Before = old
 	}
@@ -180,12 +186,12 @@ func (s *Site) readFile(file string) (string, error) {
 }
 
 // hookScript is the site's further Prolog or Epilog.
-func (s *Site) hookScript(hook Hook) string {
+func (s *Site) hookScript(hook slurm.Hook) string {
 	command := s.Binary + " " + string(hook)
 	if s.Hooks != "" {
 		command += " --socket " + s.Hooks
 	}
-	if s.Journal != "" && hook == Epilog {
+	if s.Journal != "" && hook == slurm.Epilog {
 		command += " --journal " + s.Journal
 	}
 	return withSignature("#",
@@ -194,7 +200,9 @@ func (s *Site) hookScript(hook Hook) string {
 }
 
 // hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
-func (s *Site) hookFolder(hook Hook) string { return path.Join(s.Dir, "epplan-"+string(hook)+".d") }
+func (s *Site) hookFolder(hook slurm.Hook) string {
+	return path.Join(s.Dir, "epplan-"+string(hook)+".d")
+}
 
 // siteHookName is the name of the site's own hook in a folder of ours.
 const siteHookName = "90-site"
@@ -203,49 +211,49 @@ const siteHookName = "90-site"
 // those that it had before. Slurm runs the last name of a folder first. Our Prolog is
 // to come last, when the job is about to begin, and our Epilog first, when it has just
 // ended: what a site does before or after isn't the job's.
-func hookFileNames(hook Hook) []string {
-	if hook == Epilog {
+func hookFileNames(hook slurm.Hook) []string {
+	if hook == slurm.Epilog {
 		return []string{"zzz-epplan", "10-epplan"}
 	}
 	return []string{"10-epplan"}
 }
 
 // planHook adds our hook as one more file. Slurm runs all files of a pattern.
-func (s *Site) planHook(p *InstallPlan, hook Hook, settings map[string]configLine) error {
+func (s *Site) planHook(p *Plan, hook slurm.Hook, settings map[string]slurmconf.Line) error {
 	key := hookKey(hook)
 	old := settings[string(hook)]
 	pattern := s.hookFolder(hook) + "/*"
-	if old.text != "" && !plainPath.MatchString(strings.TrimSuffix(old.text, "/*")) {
+	if old.Text != "" && !plainPath.MatchString(strings.TrimSuffix(old.Text, "/*")) {
 		p.Warnings = append(p.Warnings,
-			fmt.Sprintf("%s=%s: add %s %s to it by hand", hook, Printable(old.text, 200), s.Binary, hook))
+			fmt.Sprintf("%s=%s: add %s %s to it by hand", hook, slurm.Printable(old.Text, 200), s.Binary, hook))
 		return nil
 	}
-	if dir, ok := strings.CutSuffix(old.text, "/*"); ok && old.text != pattern {
+	if dir, ok := strings.CutSuffix(old.Text, "/*"); ok && old.Text != pattern {
 		return s.planOwnHook(p, hook, dir, "the site's "+key+" is a folder already (on every node)")
 	}
 	if err := s.planOwnHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil ||
-		old.text == pattern {
+		old.Text == pattern {
 		return err
 	}
-	setting := InstallStep{
+	setting := Step{
 		File: s.confFile(), Add: key + "=" + pattern,
 		Why:  "every file of the folder runs, the last name first",
 		Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure",
 	}
-	if old.text != "" {
-		own := InstallStep{
+	if old.Text != "" {
+		own := Step{
 			File: path.Join(s.hookFolder(hook), siteHookName),
-			Text: withSignature("#", "#!/bin/sh\nexec "+old.text+"\n"), Mode: 0o755,
-			Why: "the site's own " + key + " keeps running, " + map[Hook]string{
-				Prolog: "first", Epilog: "after ours",
+			Text: withSignature("#", "#!/bin/sh\nexec "+old.Text+"\n"), Mode: 0o755,
+			Why: "the site's own " + key + " keeps running, " + map[slurm.Hook]string{
+				slurm.Prolog: "first", slurm.Epilog: "after ours",
 			}[hook] + " (on every node)",
 		}
 		if err := s.planOwnFile(p, own); err != nil {
 			return err
 		}
-		setting.Drop = key + "=" + old.text
+		setting.Drop = key + "=" + old.Text
 		setting.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure",
-			setting.Drop, old.number)
+			setting.Drop, old.Number)
 	}
 	p.Steps = append(p.Steps, setting)
 	return nil
@@ -254,9 +262,9 @@ func (s *Site) planHook(p *InstallPlan, hook Hook, settings map[string]configLin
 // planOwnHook plans our hook in a folder. One that an earlier version put there under
 // another name does nothing any more, and stays: a slurmd whose other scripts run just
 // now still looks for it, and drains the node if it is gone.
-func (s *Site) planOwnHook(p *InstallPlan, hook Hook, dir, why string) error {
+func (s *Site) planOwnHook(p *Plan, hook slurm.Hook, dir, why string) error {
 	names := hookFileNames(hook)
-	if err := s.planOwnFile(p, InstallStep{
+	if err := s.planOwnFile(p, Step{
 		File: path.Join(dir, names[0]), Text: s.hookScript(hook),
 		Mode: 0o755, Why: why,
 	}); err != nil {
@@ -269,7 +277,7 @@ func (s *Site) planOwnHook(p *InstallPlan, hook Hook, dir, why string) error {
 		}
 		moved := withSignature("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. "+
 			"Remove it when no "+string(hook)+" runs.\nexit 0\n")
-		if err := s.planOwnFile(p, InstallStep{
+		if err := s.planOwnFile(p, Step{
 			File: file, Text: moved, Mode: 0o755,
 			Why: "it is " + names[0] + " now (on every node)",
 		}); err != nil {
@@ -280,6 +288,6 @@ func (s *Site) planOwnHook(p *InstallPlan, hook Hook, dir, why string) error {
 }
 
 // hookKey is the setting of slurm.conf that names a hook.
-func hookKey(hook Hook) string { return strings.ToUpper(string(hook[:1])) + string(hook[1:]) }
+func hookKey(hook slurm.Hook) string { return strings.ToUpper(string(hook[:1])) + string(hook[1:]) }
 
 func (s *Site) confFile() string { return path.Join(s.Dir, "slurm.conf") }

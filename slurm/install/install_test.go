@@ -1,4 +1,4 @@
-package slurm_test
+package install_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // luac checks a text with Lua 5.1's compiler, which the test needs.
@@ -43,14 +44,14 @@ function slurm_job_modify(jd, rec, parts, who) return slurm.SUCCESS end
 return slurm.SUCCESS
 `
 
-func site(check func(name, text string) error) slurm.Site {
-	return slurm.Site{
+func site(check func(name, text string) error) install.Site {
+	return install.Site{
 		Dir: "/etc/slurm", Socket: "/run/epplan/epd.sock", Binary: "/usr/bin/epplan", CheckLua: check,
 		Conf: "ClusterName=c\n",
 	}
 }
 
-func stepFor(t *testing.T, p slurm.InstallPlan, file, add string) slurm.InstallStep {
+func stepFor(t *testing.T, p install.Plan, file, add string) install.Step {
 	t.Helper()
 	for _, s := range p.Steps {
 		if s.File == file && strings.Contains(s.Add, add) {
@@ -58,13 +59,13 @@ func stepFor(t *testing.T, p slurm.InstallPlan, file, add string) slurm.InstallS
 		}
 	}
 	t.Fatalf("no step for %s %s in %+v", file, add, p.Steps)
-	return slurm.InstallStep{}
+	return install.Step{}
 }
 
 func TestTheSitesScriptGainsOneLineAndKeepsTheRest(t *testing.T) {
 	s := site(luac(t))
 	s.Script, s.HasScript = siteScript, true
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestTheSitesScriptGainsOneLineAndKeepsTheRest(t *testing.T) {
 		t.Errorf("%+v", step)
 	}
 	s.Script = step.Text
-	again, err := slurm.PlanInstall(s)
+	again, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,17 +100,17 @@ func TestAScriptThatDoesNotLoadOrCannotBeReadStopsThePlan(t *testing.T) {
 		if name == "two functions" {
 			s.Script = "function slurm_job_submit(a, b, c)\nend\nfunction slurm_job_submit(a, b, c)\nend\n"
 		}
-		if p, err := slurm.PlanInstall(s); err == nil {
+		if p, err := install.PlanInstall(s); err == nil {
 			t.Errorf("%s: %+v", name, p.Steps)
 		}
 	}
 	s := site(func(string, string) error { return errors.New("no") })
-	if _, err := slurm.PlanInstall(s); err == nil {
+	if _, err := install.PlanInstall(s); err == nil {
 		t.Error("planned although nothing loads")
 	}
 	s = site(check)
 	s.Socket = `/run/x"; os.execute("reboot")--`
-	if _, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+	if _, err := install.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -118,7 +119,7 @@ func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 	s := site(func(string, string) error { return nil })
 	s.Conf = "JobSubmitPlugins=defaults # ours\nProlog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/epilog.d/*\n" +
 		"PrologFlags=X11,Alloc\n"
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +150,13 @@ func TestSlurmConfIsExtendedAndNothingIsReplacedUnnamed(t *testing.T) {
 func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 	s := site(func(string, string) error { return nil })
 	s.Hooks, s.Journal = "/run/other.sock", "/srv/epd/journal"
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	epilog := stepFor(t, p, "/etc/slurm/epplan-epilog.d/zzz-epplan", "").Text
 	if !strings.Contains(epilog, "/usr/bin/epplan epilog --socket /run/other.sock --journal "+
-		"/srv/epd/journal </dev/null") || slurm.HookJournal(epilog) != s.Journal {
+		"/srv/epd/journal </dev/null") || install.HookJournal(epilog) != s.Journal {
 		t.Errorf("Epilog:\n%s", epilog)
 	}
 	if prolog := stepFor(t, p, "/etc/slurm/epplan-prolog.d/10-epplan",
@@ -166,12 +167,12 @@ func TestTheEpilogIsToldWhereTheJournalIs(t *testing.T) {
 		"exec epplan epilog": "", "epplan epilog --journal=/a/b": "/a/b",
 		"# --journal /no\nepplan epilog --journal '/a b' </dev/null": "/a b",
 	} {
-		if got := slurm.HookJournal(text); got != want {
+		if got := install.HookJournal(text); got != want {
 			t.Errorf("%q: journal %q, want %q", text, got, want)
 		}
 	}
 	s.Journal = "/srv/x; reboot"
-	if _, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+	if _, err := install.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -187,7 +188,7 @@ func TestOurEpilogRunsFirstAndOurPrologLast(t *testing.T) {
 	for conf, folder := range sites {
 		s := site(func(string, string) error { return nil })
 		s.Conf = conf
-		p, err := slurm.PlanInstall(s)
+		p, err := install.PlanInstall(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +205,7 @@ func TestOurEpilogRunsFirstAndOurPrologLast(t *testing.T) {
 	}
 	s := site(func(string, string) error { return nil })
 	s.Conf = "Prolog=/etc/slurm/prolog.sh\nEpilog=/etc/slurm/epilog.sh\n"
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +233,7 @@ func olderEpilog(t *testing.T, conf, folder string) {
 	t.Helper()
 	s := site(func(string, string) error { return nil })
 	s.Conf = conf
-	first, err := slurm.PlanInstall(s)
+	first, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func olderEpilog(t *testing.T, conf, folder string) {
 		}
 		return "", fs.ErrNotExist
 	}
-	write := func(p *slurm.InstallPlan) {
+	write := func(p *install.Plan) {
 		for _, step := range p.Steps {
 			if files[step.File] = step.Text; step.Remove || !step.New {
 				delete(files, step.File)
@@ -255,7 +256,7 @@ func olderEpilog(t *testing.T, conf, folder string) {
 	files[older], s.Conf = files[ours], first.Conf
 	s.Script, s.HasScript = files["/etc/slurm/job_submit.lua"], true
 	delete(files, ours)
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil || len(p.Steps) != 2 || p.Steps[0].File != ours || p.Steps[1].File != older ||
 		len(p.Warnings) > 0 {
 		t.Fatalf("%+v %q, %v", p.Steps, p.Warnings, err)
@@ -265,11 +266,11 @@ func olderEpilog(t *testing.T, conf, folder string) {
 		!strings.Contains(was, "zzz-epplan now") {
 		t.Errorf("%s does\n%s", older, was)
 	}
-	if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
+	if again, err := install.PlanInstall(s); err != nil || len(again.Steps) != 0 {
 		t.Errorf("again: %+v, %v", again.Steps, err)
 	}
 	for range 2 { // with Slurm's reconfigure in between
-		back, err := slurm.PlanUndo(s)
+		back, err := install.PlanUndo(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +283,7 @@ func olderEpilog(t *testing.T, conf, folder string) {
 		}
 	}
 	files[older] = first.Steps[0].Text + "-- mine\n"
-	if p, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+	if p, err := install.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
 		t.Errorf("one that was changed: %+v, %v", p.Steps, err)
 	}
 }
@@ -291,7 +292,7 @@ func TestACRLFScriptKeepsItsLineEnds(t *testing.T) {
 	s := site(luac(t))
 	s.Script, s.HasScript = strings.ReplaceAll(strings.Replace(siteScript, " -- checks accounts", "", 1),
 		"\n", "\r\n"), true
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestACRLFScriptKeepsItsLineEnds(t *testing.T) {
 	}
 	before := s.Script
 	s.Script = text
-	back, err := slurm.PlanUndo(s)
+	back, err := install.PlanUndo(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +319,7 @@ func TestAFunctionInACommentIsNoPlaceForTheLine(t *testing.T) {
 		"local s = [[\nfunction slurm_job_submit(a, b, c)\n]]\nreturn 0\n",
 	} {
 		s.Script = script
-		if p, err := slurm.PlanInstall(s); err == nil || !strings.Contains(err.Error(), "comment") {
+		if p, err := install.PlanInstall(s); err == nil || !strings.Contains(err.Error(), "comment") {
 			t.Errorf("%+v, %v", p.Steps, err)
 		}
 	}
@@ -333,7 +334,7 @@ func TestAFileOfOursThatWasChangedIsInTheWay(t *testing.T) {
 		}
 		return "", fs.ErrNotExist
 	}
-	first, err := slurm.PlanInstall(s)
+	first, err := install.PlanInstall(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,24 +344,24 @@ func TestAFileOfOursThatWasChangedIsInTheWay(t *testing.T) {
 		}
 	}
 	s.Conf, s.Script, s.HasScript = first.Conf, files["/etc/slurm/job_submit.lua"], true
-	if again, err := slurm.PlanInstall(s); err != nil || len(again.Steps) != 0 {
+	if again, err := install.PlanInstall(s); err != nil || len(again.Steps) != 0 {
 		t.Errorf("the second plan has %+v, %v", again.Steps, err)
 	}
 	s.Socket = "/run/other.sock" // an intact file is replaced
-	other, err := slurm.PlanInstall(s)
+	other, err := install.PlanInstall(s)
 	if err != nil || len(other.Steps) != 1 || other.Steps[0].Before != files["/etc/slurm/epplan.lua"] {
 		t.Errorf("%+v, %v", other.Steps, err)
 	}
 	files["/etc/slurm/epplan-prolog.d/10-epplan"] += "# mine\n"
-	if _, err := slurm.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
+	if _, err := install.PlanInstall(s); !errors.Is(err, slurm.ErrInvalid) {
 		t.Errorf("a file that was changed: %v", err)
 	}
-	back, err := slurm.PlanUndo(s)
+	back, err := install.PlanUndo(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Conf = back.Conf // slurm.conf is read again
-	back, err = slurm.PlanUndo(s)
+	back, err = install.PlanUndo(s)
 	if err != nil ||
 		!strings.Contains(strings.Join(back.Warnings, "\n"), "epplan-prolog.d/10-epplan was changed since") {
 		t.Errorf("%q, %v", back.Warnings, err)
@@ -379,12 +380,12 @@ func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
 		"odd spelling": "  JOBSUBMITPLUGINS=a,b\n# Prolog=/x\n",
 	} {
 		s.Conf = conf
-		p, err := slurm.PlanInstall(s)
+		p, err := install.PlanInstall(s)
 		if err != nil || p.ConfBlocked != "" {
 			t.Fatalf("%s: %v %s", name, err, p.ConfBlocked)
 		}
 		s.Conf = p.Conf
-		again, err := slurm.PlanInstall(s)
+		again, err := install.PlanInstall(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -393,14 +394,14 @@ func TestSlurmConfIsEditedInMarkedLinesAndRestored(t *testing.T) {
 				t.Errorf("%s: a second edit of\n%s%+v", name, p.Conf, step)
 			}
 		}
-		back, err := slurm.PlanUndo(s)
+		back, err := install.PlanUndo(s)
 		if err != nil || back.Conf != conf {
 			t.Errorf("%s: %q came back as %q, %v", name, conf, back.Conf, err)
 		}
 		mine := "NodeName=later\n" + strings.Replace(p.Conf, "PrologFlags=Alloc ",
 			"PrologFlags=Alloc,X11 ", 1)
 		s.Conf = mine
-		if back, err = slurm.PlanUndo(s); err != nil || !strings.HasPrefix(back.Conf, "NodeName=later\n") ||
+		if back, err = install.PlanUndo(s); err != nil || !strings.HasPrefix(back.Conf, "NodeName=later\n") ||
 			strings.Contains(back.Conf, "epplan") || strings.Contains(back.Conf, "Alloc") {
 			t.Errorf("%s: %q became %q, %v", name, mine, back.Conf, err)
 		}
@@ -418,7 +419,7 @@ func TestASettingWithSpacesBeforeItsSignIsTheSitesOwn(t *testing.T) {
 	conf := "Prolog = /etc/slurm/prolog.sh\n  Epilog\t=\t/etc/slurm/e.sh # ours\n" +
 		"JobSubmitPlugins  =defaults\nPrologFlags = X11\n"
 	s.Conf = conf
-	p, err := slurm.PlanInstall(s)
+	p, err := install.PlanInstall(s)
 	if err != nil || p.ConfBlocked != "" || len(p.Warnings) > 0 {
 		t.Fatalf("%v %q %q", err, p.ConfBlocked, p.Warnings)
 	}
@@ -435,11 +436,11 @@ func TestASettingWithSpacesBeforeItsSignIsTheSitesOwn(t *testing.T) {
 		t.Errorf("%q", p.Conf)
 	}
 	s.Conf = p.Conf
-	if back, err := slurm.PlanUndo(s); err != nil || back.Conf != conf {
+	if back, err := install.PlanUndo(s); err != nil || back.Conf != conf {
 		t.Errorf("%q came back as %q, %v", conf, back.Conf, err)
 	}
 	s.Conf = "INCLUDE\tother.conf\n"
-	if p, err = slurm.PlanInstall(s); err != nil || p.ConfBlocked == "" {
+	if p, err = install.PlanInstall(s); err != nil || p.ConfBlocked == "" {
 		t.Errorf("%v, %q", err, p.Conf)
 	}
 }
@@ -451,7 +452,7 @@ func TestWhatCannotBeEditedSafelyIsLeftToPeople(t *testing.T) {
 		"include":   "Include other.conf\n",
 	} {
 		s.Conf = conf
-		if p, err := slurm.PlanInstall(s); err != nil || p.ConfBlocked == "" || p.Conf != conf {
+		if p, err := install.PlanInstall(s); err != nil || p.ConfBlocked == "" || p.Conf != conf {
 			t.Errorf("%s: %q %q %v", name, p.ConfBlocked, p.Conf, err)
 		}
 	}
@@ -460,7 +461,7 @@ func TestWhatCannotBeEditedSafelyIsLeftToPeople(t *testing.T) {
 		"two settings": "PrologFlags=X11 Prolog=/x\n", "a shell's text": "Prolog=/x -v\n",
 	} {
 		s.Conf = conf
-		if p, err := slurm.PlanInstall(s); err != nil || len(p.Warnings) == 0 ||
+		if p, err := install.PlanInstall(s); err != nil || len(p.Warnings) == 0 ||
 			!strings.HasPrefix(p.Conf, conf) {
 			t.Errorf("%s: %q %q %v", name, p.Warnings, p.Conf, err)
 		}

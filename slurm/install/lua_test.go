@@ -1,4 +1,4 @@
-package slurm_test
+package install_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // luaProgram runs a Lua program that finds epplan.lua beside it, after a
@@ -63,7 +64,7 @@ func waiting(t *testing.T, module, deadline string) string {
 
 func luaModule(t *testing.T, socket, program string) string {
 	t.Helper()
-	module, err := slurm.LuaModule("/etc/slurm", socket, program)
+	module, err := install.LuaModule("/etc/slurm", socket, program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,17 @@ func TestWithLuaSocketNoProgramIsStarted(t *testing.T) {
 	if count() != 1 || calls() != nil || out != "end\n" {
 		t.Errorf("%d requests, %q: %s", count(), calls(), out)
 	}
-	if _, err := slurm.LuaModule("/etc/slurm", "/run/s", "/usr/bin/epplan; reboot"); err == nil {
+	if _, err := install.LuaModule("/etc/slurm", "/run/s", "/usr/bin/epplan; reboot"); err == nil {
 		t.Error("a program with a shell's signs was accepted")
+	}
+}
+
+func TestTheHookSendsAsMuchOfAScriptAsCounts(t *testing.T) {
+	text, err := os.ReadFile("epplan.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("local MAXSCRIPT = %d\n", slurm.HookScript); !strings.Contains(string(text), want) {
+		t.Errorf("epplan.lua has no %q", want)
 	}
 }

@@ -1,4 +1,4 @@
-package slurm_test
+package install_test
 
 import (
 	"os"

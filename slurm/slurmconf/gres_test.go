@@ -1,15 +1,18 @@
-package slurm_test
+package slurmconf_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
-func minors(m slurm.DeviceMap) []int {
+func minors(m slurmconf.DeviceMap) []int {
 	out := make([]int, len(m.Devices))
 	for i, d := range m.Devices {
 		out[i] = d.Minor
@@ -76,7 +79,7 @@ func TestPositionsInGresConfAreMappedToMinorNumbers(t *testing.T) {
 			"etc/slurm/gres.conf": {Data: []byte(c.conf)},
 			"etc/slurm/gpus.inc":  {Data: []byte("Name=gpu File=/dev/nvidia6\n")},
 		}
-		m, err := slurm.ReadGresConf(fsys, "etc/slurm", c.node)
+		m, err := slurmconf.ReadGres(fsys, "etc/slurm", c.node)
 		if err != nil || m.AutoDetect != c.auto || len(m.Devices) != len(c.want) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 			continue
@@ -95,7 +98,7 @@ func TestABadGresConfIsAnErrorWithItsLine(t *testing.T) {
 		"range": "\nName=gpu File=/dev/nvidia[2-", "word": "\nName=gpu x", "nodes": "\nNodeName=n[ Name=gpu",
 		"path": "\nName=gpu File=nvidia0", "loop": "\nInclude gres.conf", "missing": "\nInclude nosuch",
 	} {
-		_, err := slurm.ReadGresConf(fstest.MapFS{"gres.conf": {Data: []byte(conf)}}, ".", "n1")
+		_, err := slurmconf.ReadGres(fstest.MapFS{"gres.conf": {Data: []byte(conf)}}, ".", "n1")
 		var at *slurm.ParseError
 		if !errors.As(err, &at) || at.Line != 2 {
 			t.Errorf("%s: %v", name, err)
@@ -104,17 +107,21 @@ func TestABadGresConfIsAnErrorWithItsLine(t *testing.T) {
 }
 
 func TestRecordedGresConf(t *testing.T) {
-	m, err := slurm.ReadGresConf(fstest.MapFS{"gres.conf": {Data: sample(t, "gres.conf")}}, ".", "n2")
+	recorded, err := os.ReadFile(shareddata.Path(t, "../slurm-lab/samples/gres.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := slurmconf.ReadGres(fstest.MapFS{"gres.conf": {Data: recorded}}, ".", "n2")
 	if err != nil || len(m.Devices) != 8 || m.Devices[7].Minor != 7 || m.Devices[7].Type != "h200" ||
 		!strings.HasSuffix(m.Devices[0].File, "/nvidia0") {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
 
-func FuzzReadGresConf(f *testing.F) {
+func FuzzReadGres(f *testing.F) {
 	f.Add("Name=gpu File=/dev/nvidia[2-3,5,7]\nInclude gres.conf\nAutoDetect=nvml \\\n")
 	f.Fuzz(func(t *testing.T, conf string) {
-		m, err := slurm.ReadGresConf(fstest.MapFS{"gres.conf": {Data: []byte(conf)}}, ".", "n1")
+		m, err := slurmconf.ReadGres(fstest.MapFS{"gres.conf": {Data: []byte(conf)}}, ".", "n1")
 		if err == nil && len(m.Devices) > 1024 {
 			t.Error(len(m.Devices))
 		}
