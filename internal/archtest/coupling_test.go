@@ -83,7 +83,6 @@ var largeStill = map[string]int{
 	"planner/place.scored methods":             41,
 	"planner/place.soonestGPU methods":         32,
 	"queue cyclic references":                  50,
-	"slurm files":                              32,
 }
 
 // figure is one number of a package or type.

@@ -1,4 +1,4 @@
-package slurm_test
+package lever_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
@@ -14,32 +15,32 @@ func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
 	f.job(7, "PENDING", map[string]any{"nice": 50})
 	f.job(8, "PENDING", map[string]any{"nice": 0, "priority": 0})
 	f.job(9, "RUNNING", nil)
-	nice := func(job slurm.JobID, before, after string) slurm.Undo {
-		return slurm.Undo{Lever: slurm.LeverNice, Job: job, Before: before, After: after}
+	nice := func(job slurm.JobID, before, after string) lever.Undo {
+		return lever.Undo{Lever: lever.Nice, Job: job, Before: before, After: after}
 	}
-	weight := func(after string) slurm.Undo {
-		return slurm.Undo{Lever: slurm.LeverWeight, Node: "n1", Before: "1", After: after}
+	weight := func(after string) lever.Undo {
+		return lever.Undo{Lever: lever.Weight, Node: "n1", Before: "1", After: after}
 	}
 	for _, c := range []struct {
 		from string
-		u    slurm.Undo
+		u    lever.Undo
 		want error
 	}{
-		{"0", nice(7, "0", "100"), slurm.ErrChanged},
+		{"0", nice(7, "0", "100"), lever.ErrChanged},
 		{"50", nice(7, "50", "40"), slurm.ErrInvalid},
 		{"50", nice(7, "x", "100"), slurm.ErrInvalid},
 		{"50", nice(7, "50", "2000000"), slurm.ErrInvalid},
-		{"0", nice(8, "0", "10"), slurm.ErrHeld},
+		{"0", nice(8, "0", "10"), lever.ErrHeld},
 		{"0", nice(9, "0", "10"), slurm.ErrNotPending},
 		{"0", nice(10, "0", "10"), slurm.ErrNotFound},
-		{"2", weight("5"), slurm.ErrChanged},
+		{"2", weight("5"), lever.ErrChanged},
 		{"1", weight("-5"), slurm.ErrInvalid},
-		{"1", slurm.Undo{Lever: slurm.LeverPower, Node: "n1", After: "reboot"}, slurm.ErrInvalid},
-		{"", slurm.Undo{Lever: slurm.LeverPower, Node: "n1", After: "power_down"}, slurm.ErrNoPowerSaving},
-		{"lab", slurm.Undo{Lever: slurm.LeverPrefer, Job: 7, After: "h200"}, slurm.ErrChanged},
-		{"", slurm.Undo{Lever: slurm.LeverPrefer, Job: 7, After: "nosuch"}, slurm.ErrInvalid},
-		{"", slurm.Undo{Lever: slurm.LeverPrefer, Job: 7, After: ""}, slurm.ErrInvalid},
-		{"", slurm.Undo{Lever: slurm.LeverToken, Job: 7, After: "x"}, slurm.ErrInvalid},
+		{"1", lever.Undo{Lever: lever.Power, Node: "n1", After: "reboot"}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: lever.Power, Node: "n1", After: "power_down"}, slurm.ErrNoPowerSaving},
+		{"lab", lever.Undo{Lever: lever.Prefer, Job: 7, After: "h200"}, lever.ErrChanged},
+		{"", lever.Undo{Lever: lever.Prefer, Job: 7, After: "nosuch"}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: lever.Prefer, Job: 7, After: ""}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: lever.Token, Job: 7, After: "x"}, slurm.ErrInvalid},
 	} {
 		if err := l.Change(t.Context(), c.from, c.u); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.u, err, c.want)
@@ -58,7 +59,7 @@ func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
 	if err := l.Undo(t.Context(), u); err != nil || f.jobs[7]["nice"] != 50 {
 		t.Error(err, f.jobs[7])
 	}
-	prefer := slurm.Undo{Lever: slurm.LeverPrefer, Job: 7, After: "h200&lab"}
+	prefer := lever.Undo{Lever: lever.Prefer, Job: 7, After: "h200&lab"}
 	if err := l.Change(t.Context(), "", prefer); err != nil || f.jobs[7]["prefer"] != "h200&lab" {
 		t.Error(err, f.jobs[7])
 	}

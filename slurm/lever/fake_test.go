@@ -1,4 +1,4 @@
-package slurm_test
+package lever_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // fakeSlurm is a small stateful Slurm behind a Runner: it prints what the real
@@ -21,11 +22,7 @@ type fakeSlurm struct {
 	weights map[string]int
 	power   map[string]string
 	saving  bool
-	resume  string // its ResumeTimeout
-	except  string // further lines of its configuration
 	calls   []string
-	block   chan struct{} // when set, squeue waits for it
-	fail    error
 }
 
 func newFake() *fakeSlurm {
@@ -56,22 +53,9 @@ func (f *fakeSlurm) count(prefix string) int {
 	return n
 }
 
-func (f *fakeSlurm) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
+func (f *fakeSlurm) Run(_ context.Context, name string, args ...string) ([]byte, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, name+" "+strings.Join(args, " "))
-	block, fail := f.block, f.fail
-	f.mu.Unlock()
-	if block != nil && name == "squeue" {
-		select {
-		case <-block:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	if fail != nil {
-		return nil, fail
-	}
-	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case name == "squeue":
@@ -84,8 +68,7 @@ func (f *fakeSlurm) Run(ctx context.Context, name string, args ...string) ([]byt
 		return f.nodes(args[3:])
 	case name == "scontrol" && args[1] == "config":
 		if f.saving {
-			return []byte("SuspendProgram = /s\nResumeProgram = /r\n" +
-				"ResumeTimeout = " + f.resume + "\n" + f.except), nil
+			return []byte("SuspendProgram = /s\nResumeProgram = /r\n"), nil
 		}
 		return []byte("SuspendProgram = (null)\nResumeProgram = (null)\n"), nil
 	}
@@ -153,9 +136,9 @@ func (f *fakeSlurm) update(args []string) error {
 	return nil
 }
 
-func levers(tb testing.TB) (*fakeSlurm, *slurm.Client, *slurm.Levers) {
+func levers(tb testing.TB) (*fakeSlurm, *slurm.Client, *lever.Levers) {
 	tb.Helper()
 	f := newFake()
 	c := slurm.NewClient(f, 0)
-	return f, c, slurm.NewLevers(c)
+	return f, c, lever.New(c)
 }

@@ -1,4 +1,6 @@
-package slurm
+// Package lever moves the few things of Slurm that a planner may move, and takes them back: a job's nice, its word
+// in AdminComment and what it prefers, a node's weight and power. LEVERS.md says how Slurm was measured to answer.
+package lever
 
 import (
 	"context"
@@ -7,59 +9,66 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/epplan/epplan/slurm"
 )
 
-// Lever names what was moved.
-type Lever string
+// Kind names what was moved.
+type Kind string
 
-// The levers.
+// The kinds of levers.
 const (
-	LeverNice   Lever = "nice"
-	LeverToken  Lever = "admin_comment"
-	LeverPrefer Lever = "prefer"
-	LeverWeight Lever = "weight"
-	LeverPower  Lever = "power"
+	Nice   Kind = "nice"
+	Token  Kind = "admin_comment"
+	Prefer Kind = "prefer"
+	Weight Kind = "weight"
+	Power  Kind = "power"
 )
 
 // Undo is what it takes to take a lever back: written down before the change is
 // relied on, handed to Levers.Undo later. It survives as JSON.
 type Undo struct {
-	Lever  Lever  `json:"lever"`
-	Job    JobID  `json:"job,omitempty"`
-	Node   string `json:"node,omitempty"`
-	Before string `json:"before"`
-	After  string `json:"after"`
+	Lever  Kind        `json:"lever"`
+	Job    slurm.JobID `json:"job,omitempty"`
+	Node   string      `json:"node,omitempty"`
+	Before string      `json:"before"`
+	After  string      `json:"after"`
 }
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrHeld means that the job is held; a change of its Nice would release it.
+	ErrHeld = errors.New("job is held")
+	// ErrChanged means that somebody else changed the value since; it is left alone.
+	ErrChanged = errors.New("value was changed by someone else")
+)
 
 // Levers changes jobs and nodes with scontrol. Every argument is checked before
 // it gets there, every change gives an Undo. It needs to run as SlurmUser or root.
 type Levers struct {
-	client *Client
-	awake  awakeCache
+	client *slurm.Client
 }
 
-// NewLevers changes what client reads.
-func NewLevers(client *Client) *Levers { return &Levers{client: client} }
+// New changes what client reads.
+func New(client *slurm.Client) *Levers { return &Levers{client: client} }
 
-// maxNice bounds the offset on top of the user's own nice.
-const maxNice = 1 << 20
+const (
+	maxNice   = 1 << 20 // the offset on top of the user's own nice
+	maxPrefer = 1024    // bytes of a job's Prefer
+)
 
-func (l *Levers) updateJob(ctx context.Context, id JobID, field, value string) error {
-	if err := validJob(id); err != nil {
-		return err
-	}
-	if _, err := l.client.command(ctx, "scontrol", "update", "jobid="+id.String(),
-		field+"="+value); err != nil {
+func (l *Levers) updateJob(ctx context.Context, id slurm.JobID, field, value string) error {
+	if err := l.client.Update(ctx, "jobid="+id.String(), field, value); err != nil {
 		return fmt.Errorf("set %s of job %s: %w", field, id, err)
 	}
 	return nil
 }
 
 func (l *Levers) updateNode(ctx context.Context, node, field, value string) error {
-	if err := ValidNode(node); err != nil {
+	if err := slurm.ValidNode(node); err != nil {
 		return err
 	}
-	if _, err := l.client.command(ctx, "scontrol", "update", "nodename="+node, field+"="+value); err != nil {
+	if err := l.client.Update(ctx, "nodename="+node, field, value); err != nil {
 		return fmt.Errorf("set %s of node %s: %w", field, node, err)
 	}
 	return nil
@@ -67,13 +76,13 @@ func (l *Levers) updateNode(ctx context.Context, node, field, value string) erro
 
 // pendingJob gives a job that waits and is not held: a change of a held job's
 // Nice would release it (measured on 22.05).
-func (l *Levers) pendingJob(ctx context.Context, id JobID) (Job, error) {
+func (l *Levers) pendingJob(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	job, err := l.client.Job(ctx, id)
 	if err != nil {
-		return Job{}, err
+		return slurm.Job{}, err
 	}
-	if job.State.Base != Pending {
-		return Job{}, fmt.Errorf("job %s is %s: %w", id, job.State.Base, ErrNotPending)
+	if job.State.Base != slurm.Pending {
+		return slurm.Job{}, fmt.Errorf("job %s is %s: %w", id, job.State.Base, slurm.ErrNotPending)
 	}
 	return job, nil
 }
@@ -82,12 +91,12 @@ func (l *Levers) pendingJob(ctx context.Context, id JobID) (Job, error) {
 // Undo of the last call for this job, or nil: it tells our part from the
 // user's. A value changed by someone else since is taken as the user's own. A
 // held job is refused with ErrHeld.
-func (l *Levers) SetNice(ctx context.Context, id JobID, offset int, prior *Undo) (Undo, error) {
+func (l *Levers) SetNice(ctx context.Context, id slurm.JobID, offset int, prior *Undo) (Undo, error) {
 	if offset < 0 || offset > maxNice {
-		return Undo{}, fmt.Errorf("nice offset %d: want 0 to %d: %w", offset, maxNice, ErrInvalid)
+		return Undo{}, fmt.Errorf("nice offset %d: want 0 to %d: %w", offset, maxNice, slurm.ErrInvalid)
 	}
-	if prior != nil && (prior.Lever != LeverNice || prior.Job != id) {
-		return Undo{}, fmt.Errorf("prior change is not the nice of job %s: %w", id, ErrInvalid)
+	if prior != nil && (prior.Lever != Nice || prior.Job != id) {
+		return Undo{}, fmt.Errorf("prior change is not the nice of job %s: %w", id, slurm.ErrInvalid)
 	}
 	job, err := l.pendingJob(ctx, id)
 	if err != nil {
@@ -99,11 +108,11 @@ func (l *Levers) SetNice(ctx context.Context, id JobID, offset int, prior *Undo)
 	own := job.Nice
 	if prior != nil && prior.After == strconv.FormatInt(job.Nice, 10) {
 		if own, err = strconv.ParseInt(prior.Before, 10, 32); err != nil {
-			return Undo{}, fmt.Errorf("prior nice %q: %w", prior.Before, ErrInvalid)
+			return Undo{}, fmt.Errorf("prior nice %q: %w", prior.Before, slurm.ErrInvalid)
 		}
 	}
 	u := Undo{
-		Lever: LeverNice, Job: id, Before: strconv.FormatInt(own, 10),
+		Lever: Nice, Job: id, Before: strconv.FormatInt(own, 10),
 		After: strconv.FormatInt(own+int64(offset), 10),
 	}
 	if job.Nice == own+int64(offset) {
@@ -114,17 +123,17 @@ func (l *Levers) SetNice(ctx context.Context, id JobID, offset int, prior *Undo)
 
 // SetToken puts epplan:id into the job's AdminComment and keeps what others
 // wrote there; an empty id takes it away.
-func (l *Levers) SetToken(ctx context.Context, id JobID, token string) (Undo, error) {
+func (l *Levers) SetToken(ctx context.Context, id slurm.JobID, token string) (Undo, error) {
 	job, err := l.client.Job(ctx, id)
 	if err != nil {
 		return Undo{}, err
 	}
-	before, _, _ := ParseToken(job.AdminComment)
-	merged, err := MergeToken(job.AdminComment, token)
+	before, _, _ := slurm.ParseToken(job.AdminComment)
+	merged, err := slurm.MergeToken(job.AdminComment, token)
 	if err != nil {
 		return Undo{}, err
 	}
-	u := Undo{Lever: LeverToken, Job: id, Before: before, After: token}
+	u := Undo{Lever: Token, Job: id, Before: before, After: token}
 	if merged == job.AdminComment {
 		return u, nil
 	}
@@ -133,7 +142,7 @@ func (l *Levers) SetToken(ctx context.Context, id JobID, token string) (Undo, er
 
 // SetPrefer makes a pending job prefer nodes with all the features, each of
 // which must be one that Slurm knows: an unknown one would refuse the change.
-func (l *Levers) SetPrefer(ctx context.Context, id JobID, features []string) (Undo, error) {
+func (l *Levers) SetPrefer(ctx context.Context, id slurm.JobID, features []string) (Undo, error) {
 	if err := l.knownFeatures(ctx, features); err != nil {
 		return Undo{}, err
 	}
@@ -141,25 +150,25 @@ func (l *Levers) SetPrefer(ctx context.Context, id JobID, features []string) (Un
 	if err != nil {
 		return Undo{}, err
 	}
-	u := Undo{Lever: LeverPrefer, Job: id, Before: job.Prefer, After: strings.Join(features, "&")}
+	u := Undo{Lever: Prefer, Job: id, Before: job.Prefer, After: strings.Join(features, "&")}
 	return u, l.updatePending(ctx, &job, "Prefer", u.After)
 }
 
 // knownFeatures accepts 1 to 16 features that nodes have.
 func (l *Levers) knownFeatures(ctx context.Context, features []string) error {
 	if len(features) == 0 || len(features) > 16 {
-		return fmt.Errorf("%d features: want 1 to 16: %w", len(features), ErrInvalid)
+		return fmt.Errorf("%d features: want 1 to 16: %w", len(features), slurm.ErrInvalid)
 	}
 	nodes, err := l.client.Nodes(ctx)
 	if err != nil {
 		return err
 	}
 	for _, f := range features {
-		if err := ValidFeature(f); err != nil {
+		if err := slurm.ValidFeature(f); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(nodes, func(n Node) bool { return slices.Contains(n.Features, f) }) {
-			return fmt.Errorf("feature %q is on no node: %w", f, ErrInvalid)
+		if !slices.ContainsFunc(nodes, func(n slurm.Node) bool { return slices.Contains(n.Features, f) }) {
+			return fmt.Errorf("feature %q is on no node: %w", f, slurm.ErrInvalid)
 		}
 	}
 	return nil
@@ -172,13 +181,13 @@ const maxWeight = 0xfffffff0
 // scontrol reconfigure puts it back to slurm.conf's: see AssertWeights.
 func (l *Levers) SetWeight(ctx context.Context, node string, weight uint32) (Undo, error) {
 	if weight > maxWeight {
-		return Undo{}, fmt.Errorf("weight %d: want at most %d: %w", weight, uint32(maxWeight), ErrInvalid)
+		return Undo{}, fmt.Errorf("weight %d: want at most %d: %w", weight, uint32(maxWeight), slurm.ErrInvalid)
 	}
 	n, err := l.client.Node(ctx, node)
 	if err != nil {
 		return Undo{}, err
 	}
-	u := Undo{Lever: LeverWeight, Node: node, Before: formatWeight(n.Weight), After: formatWeight(weight)}
+	u := Undo{Lever: Weight, Node: node, Before: formatWeight(n.Weight), After: formatWeight(weight)}
 	if n.Weight == weight {
 		return u, nil
 	}
@@ -202,7 +211,7 @@ func (l *Levers) AssertWeights(ctx context.Context, ours []Undo) ([]string, erro
 	var set []string
 	var failed []error
 	for _, u := range ours {
-		if u.Lever != LeverWeight || now[u.Node] == u.After || now[u.Node] != u.Before {
+		if u.Lever != Weight || now[u.Node] == u.After || now[u.Node] != u.Before {
 			continue
 		}
 		if err := l.updateNode(ctx, u.Node, "Weight", u.After); err != nil {
