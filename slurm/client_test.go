@@ -12,7 +12,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// hungUntil is a squeue that says that there are no jobs once block is closed, and counts how often it is asked.
+// hungUntil is a squeue that says that there are no jobs once block is closed, and
+// counts how often it is asked.
 func hungUntil(block chan struct{}, asked *atomic.Int32) slurm.Runner {
 	return slurm.RunnerFunc(func(ctx context.Context, _ string, _ ...string) ([]byte, error) {
 		asked.Add(1)

@@ -90,8 +90,8 @@ func expandPart(part string, column int) ([]string, error) {
 	return names, nil
 }
 
-// ExpandPaths gives the absolute paths of a list such as "/dev/nvidia[2-3,5,7],/dev/nvidia9", in order: of each,
-// the first bracket is expanded.
+// ExpandPaths gives the absolute paths of a list such as
+// "/dev/nvidia[2-3,5,7],/dev/nvidia9", in order: of each, the first bracket is expanded.
 func ExpandPaths(list string) ([]string, error) {
 	if strings.ContainsRune(list, 0) || !strings.HasPrefix(list, "/") {
 		return nil, fmt.Errorf("file %q: want an absolute path", Printable(list, 80))

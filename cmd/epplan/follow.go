@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -68,7 +69,7 @@ func (r *rowsProgress) begin(name string) {
 }
 
 // end notes that a row is done.
-func (r *rowsProgress) end(name string, run *report.Run) {
+func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.tell(name, planner.Progress{
 		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
 	})

@@ -46,14 +46,14 @@ func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
 			t.Errorf("%+v: %v, want %v", c.u, err, c.want)
 		}
 	}
-	if n := f.count("scontrol update"); n != 0 {
+	if n := f.updates(); n != 0 {
 		t.Errorf("%d updates", n)
 	}
 	u := nice(7, "50", "150")
 	if err := l.Change(t.Context(), "50", u); err != nil || f.jobs[7]["nice"] != 150 {
 		t.Error(err, f.jobs[7])
 	}
-	if err := l.Change(t.Context(), "50", u); err != nil || f.count("scontrol update") != 1 {
+	if err := l.Change(t.Context(), "50", u); err != nil || f.updates() != 1 {
 		t.Error("made already:", err, f.calls)
 	}
 	if err := l.Undo(t.Context(), u); err != nil || f.jobs[7]["nice"] != 50 {

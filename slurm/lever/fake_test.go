@@ -41,12 +41,13 @@ func (f *fakeSlurm) job(id slurm.JobID, state string, values map[string]any) {
 	f.jobs[id] = j
 }
 
-func (f *fakeSlurm) count(prefix string) int {
+// updates is how many changes were asked for.
+func (f *fakeSlurm) updates() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
 	for _, c := range f.calls {
-		if strings.HasPrefix(c, prefix) {
+		if strings.HasPrefix(c, "scontrol update") {
 			n++
 		}
 	}

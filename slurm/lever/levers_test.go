@@ -71,7 +71,7 @@ func TestAHeldJobIsNotTouchedSoThatItIsNotReleased(t *testing.T) {
 	if _, err := l.SetNice(t.Context(), 9, 10, nil); !errors.Is(err, slurm.ErrNotFound) {
 		t.Error(err)
 	}
-	if n := f.count("scontrol update"); n != 0 {
+	if n := f.updates(); n != 0 {
 		t.Errorf("%d updates", n)
 	}
 }
@@ -175,7 +175,7 @@ func TestNoHostileArgumentReachesScontrol(t *testing.T) {
 			t.Errorf("%+v was done", u)
 		}
 	}
-	if n := f.count("scontrol update"); n != 0 {
+	if n := f.updates(); n != 0 {
 		t.Errorf("%d updates: %v", n, f.calls)
 	}
 }
