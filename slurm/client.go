@@ -74,8 +74,9 @@ func (c *Client) command(ctx context.Context, name string, args ...string) ([]by
 	return out, classify(err, name)
 }
 
-// Update sets one field of a job or node, such as "jobid=5" or "nodename=n1", by scontrol update. The caller has
-// checked what goes into it; it needs to run as SlurmUser or root.
+// Update sets one field of a job or node, such as "jobid=5" or "nodename=n1", by
+// scontrol update. The caller has checked what goes into it. It needs to run as
+// SlurmUser or root.
 func (c *Client) Update(ctx context.Context, target, field, value string) error {
 	_, err := c.command(ctx, "scontrol", "update", target, field+"="+value)
 	return err

@@ -51,8 +51,7 @@ func checkHTML(c *cli.Context, others ...string) error {
 	}
 	for _, flag := range others {
 		if isSameTarget(name, c.String(flag)) {
-			return usagef("%s is to be written twice, want names of their own for --html and --%s", name,
-				flag)
+			return usagef("%s is to be written twice, want names of their own for --html and --%s", name, flag)
 		}
 	}
 	return nil
@@ -162,7 +161,9 @@ func (t *terminal) planPage(c *cli.Context, s *setup, r *planreport.Result) *pla
 }
 
 // comparePage is what the report of a comparison says.
-func (t *terminal) comparePage(c *cli.Context, variants []variant, runs []planreport.Run) *planreport.ComparePage {
+func (t *terminal) comparePage(
+	c *cli.Context, variants []variant, runs []planreport.Run,
+) *planreport.ComparePage {
 	batches := c.Args().Slice()
 	name := strconv.Itoa(len(batches)) + " batches"
 	if len(batches) == 1 {

@@ -116,8 +116,7 @@ func (t *terminal) install(c *cli.Context, site *install.Site, plan *install.Pla
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
 		if err := install.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.message("warning",
-				"slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
+			t.message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
 		}
 	}
 	for i := range files {

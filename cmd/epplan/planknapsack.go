@@ -209,8 +209,7 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
 		if name := c.String("policy"); strings.Contains(name, "kappa=") {
-			return usagef("--kappa %g and --policy %s both say kappa, want it once",
-				numbers.Value.Kappa, name)
+			return usagef("--kappa %g and --policy %s both say kappa, want it once", numbers.Value.Kappa, name)
 		}
 	}
 	if !(numbers.Value.Kappa >= 0 && numbers.Value.Kappa <= most) {

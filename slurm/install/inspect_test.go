@@ -24,8 +24,8 @@ func TestAnInstallationIsRecognised(t *testing.T) {
 	if path, called := install.SubmitCall(script); !called || path != "/etc/slurm/epplan.lua" {
 		t.Errorf("the call of %q, %v", path, called)
 	}
-	if socket, program := install.ModuleValue(module, "SOCKET"), install.ModuleValue(module, "PROGRAM"); socket !=
-		"/run/epplan/submit.sock" || program != "/usr/bin/epplan" {
+	socket, program := install.ModuleValue(module, "SOCKET"), install.ModuleValue(module, "PROGRAM")
+	if socket != "/run/epplan/submit.sock" || program != "/usr/bin/epplan" {
 		t.Errorf("socket %q, program %q", socket, program)
 	}
 	if ours, unchanged := install.Installed(module); !ours || !unchanged {

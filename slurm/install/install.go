@@ -1,6 +1,7 @@
-// Package install says what epplan puts into a site's Slurm, file by file, and how all of it is taken back: the
-// hook in Lua, its line in job_submit.lua, a further Prolog and Epilog, and settings of slurm.conf. It recognizes
-// what an earlier installation left, and writes files all or none.
+// Package install says what epplan puts into a site's Slurm, file by file, and how
+// all of it is taken back: the hook in Lua, its line in job_submit.lua, a further
+// Prolog and Epilog, and settings of slurm.conf. It recognizes what an earlier
+// installation left, and writes files all or none.
 package install
 
 import (
@@ -88,7 +89,8 @@ func LuaModule(dir, socket, program string) (string, error) {
 // validPath accepts paths that need no quoting in Lua, shell and slurm.conf.
 func validPath(p string) error {
 	if !plainPath.MatchString(p) || path.Clean(p) != p {
-		return fmt.Errorf("path %q: want an absolute one of plain letters: %w", slurm.Printable(p, 80), slurm.ErrInvalid)
+		return fmt.Errorf("path %q: want an absolute one of plain letters: %w", slurm.Printable(p, 80),
+			slurm.ErrInvalid)
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func (l *Levers) changeNice(ctx context.Context, from string, u Undo) error {
 	before, err1 := strconv.ParseInt(u.Before, 10, 32)
 	after, err2 := strconv.ParseInt(u.After, 10, 32)
 	if err1 != nil || err2 != nil || after < before || after-before > maxNice {
-		return fmt.Errorf("nice %q to %q: %w", slurm.Printable(u.Before, 40), slurm.Printable(u.After, 40), slurm.ErrInvalid)
+		return fmt.Errorf("nice %q to %q: %w", slurm.Printable(u.Before, 40),
+			slurm.Printable(u.After, 40), slurm.ErrInvalid)
 	}
 	job, err := l.pendingJob(ctx, u.Job)
 	switch {

@@ -56,7 +56,8 @@ func (s *Summary) againstTable() *report.Table {
 		Len: len(all), Rows: func(yield func([]report.Value) bool) {
 			for i := range all {
 				m := &all[i]
-				row := append(make([]report.Value, 0, 2+2*len(others)), report.Text(m.name), report.Text(m.write(m.of(s))))
+				row := append(make([]report.Value, 0, 2+2*len(others)), report.Text(m.name),
+					report.Text(m.write(m.of(s))))
 				for _, other := range others {
 					row = append(row, m.values(s, other)...)
 				}
@@ -216,7 +217,9 @@ func (r *Result) dueTable() *report.Table {
 				if r.Reference != nil && r.Reference.Assignments[task].Node >= 0 {
 					before = report.Number(r.Reference.Assignments[task].End)
 				}
-				if !yield([]report.Value{report.Text(t.ID), report.Number(t.Due), report.Number(a.End), report.Number(a.End - t.Due), before}) {
+				if !yield([]report.Value{
+					report.Text(t.ID), report.Number(t.Due), report.Number(a.End), report.Number(a.End - t.Due), before,
+				}) {
 					return
 				}
 			}
@@ -257,6 +260,6 @@ func (p *PlanPage) dueParts(s *Summary) []any {
 			Kind: page.Warn,
 			Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + ".",
 		},
-		p.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
+		p.Result.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
 	}
 }

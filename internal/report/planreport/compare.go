@@ -178,10 +178,13 @@ func (r *Run) appendCompared(row []report.Value) []report.Value {
 		report.Text(status), r.stoppedValue(), report.Count(s.JobsTotal), report.Count(s.Misses), matters(s.Misses),
 		report.Count(s.Infeasible), matters(s.Infeasible),
 		report.Count(s.PastDue), matters(s.PastDue),
-		report.Number(s.Objective), report.Text(s.ObjectiveUnit), s.objectiveTimes(), report.NonZero(s.ObjectiveBound),
-		report.Number(s.ObjectiveGap()), report.Number(s.Energy), report.Number(s.Run), report.Number(s.Idle), report.Number(s.TurnOn),
+		report.Number(s.Objective), report.Text(s.ObjectiveUnit), s.objectiveTimes(),
+		report.NonZero(s.ObjectiveBound),
+		report.Number(s.ObjectiveGap()), report.Number(s.Energy), report.Number(s.Run), report.Number(s.Idle),
+		report.Number(s.TurnOn),
 		report.Number(s.Host), report.Number(s.Sleep),
-		report.NonZero(s.Baseline), report.Number(s.Saving()), s.SavingInterval.objectValue(), report.Number(s.Modelled),
+		report.NonZero(s.Baseline), report.Number(s.Saving()), s.SavingInterval.objectValue(),
+		report.Number(s.Modelled),
 		report.Count(s.Assumed), report.NonZero(s.Bound), report.Number(s.Gap()),
 		report.Count(s.NodesUsed), report.Count(s.GPUsUsed), report.Number(s.End), end,
 		report.Number(s.Makespan), s.timesBaseline(func(s *Summary) float64 { return s.Makespan }),
@@ -241,7 +244,8 @@ func savingsBasis(runs []Run) []string {
 func energyShares(runs []Run) *report.Table {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	keys := paramKeys(runs)
-	params, parts := make([]report.Column, 0, len(keys)), make([]report.Column, 0, len(new(Summary).energyParts()))
+	params := make([]report.Column, 0, len(keys))
+	parts := make([]report.Column, 0, len(new(Summary).energyParts()))
 	for _, key := range keys {
 		params = append(params, report.Column{Head: key})
 	}
@@ -249,7 +253,9 @@ func energyShares(runs []Run) *report.Table {
 		parts = append(parts, report.Column{Head: part.name, Unit: report.Fraction, Digits: 2})
 	}
 	columns := slices.Concat([]report.Column{{Head: "policy", Left: true, Max: 40}}, params,
-		[]report.Column{{Head: "energy", Unit: report.Joules, Digits: 5}, {Head: "gap", Unit: report.Fraction, Digits: 2}}, parts,
+		[]report.Column{
+			{Head: "energy", Unit: report.Joules, Digits: 5}, {Head: "gap", Unit: report.Fraction, Digits: 2},
+		}, parts,
 		[]report.Column{{Head: "nodes"}, {Head: "planning", Unit: report.Seconds, Digits: 2}})
 	return &report.Table{Columns: columns, Len: len(runs), Rows: func(yield func([]report.Value) bool) {
 		for i := range runs {

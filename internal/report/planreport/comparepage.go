@@ -268,7 +268,9 @@ func (c *problemRuns) partsTable() *page.Table {
 		parts[i] = report.Column{Head: energies[i].name, Unit: report.Joules, Group: 1}
 	}
 	columns := slices.Concat(
-		[]report.Column{{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: report.Joules, Group: 1}}, parts,
+		[]report.Column{
+			{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: report.Joules, Group: 1},
+		}, parts,
 		[]report.Column{{Head: "last end", Unit: report.Seconds}, {Head: "mean wait", Unit: report.Seconds}, {
 			Head: "mean turnaround", Unit: report.Seconds,
 		}, {Head: "promises", Left: true}})

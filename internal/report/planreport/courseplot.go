@@ -204,7 +204,9 @@ func (e *energyOverTime) table() *page.Table {
 		report.Column{Head: "energy so far", Unit: report.Joules, Group: 2, Digits: 5})
 	var base []float64
 	if e.base != nil {
-		columns = append(columns, report.Column{Head: "at default clocks", Unit: report.Joules, Group: 2, Digits: 5})
+		columns = append(columns, report.Column{
+			Head: "at default clocks", Unit: report.Joules, Group: 2, Digits: 5,
+		})
 		base = e.base.totalEnergyUntil(times)
 	}
 	t := &report.Table{Columns: columns, Len: tableSpans, Rows: func(yield func([]report.Value) bool) {

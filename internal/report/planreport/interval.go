@@ -51,7 +51,9 @@ func (p *PriorSaving) objectValue() report.Value {
 		return report.Value{}
 	}
 	return newObject([]jsonField{
-		{"jobs", report.Count(p.Jobs)}, {"saving", report.Number(p.Saving)}, {"saving_interval", p.Between.objectValue()},
+		{"jobs", report.Count(p.Jobs)},
+		{"saving", report.Number(p.Saving)},
+		{"saving_interval", p.Between.objectValue()},
 	})
 }
 

@@ -126,7 +126,8 @@ func (j *jobCurve) draw(c *report.Canvas, left float64) {
 	times := append(slices.Clone(s.X), j.chosen.Time, j.defaultPoint.Time)
 	energies := append(slices.Clone(s.Y), j.energy(&j.chosen), j.energy(&j.defaultPoint))
 	f := report.Frame{
-		X: report.TightAxis("run time", report.Seconds, times, 4), Y: report.TightAxis("energy of a GPU", report.Joules, energies, 5),
+		X:    report.TightAxis("run time", report.Seconds, times, 4),
+		Y:    report.TightAxis("energy of a GPU", report.Joules, energies, 5),
 		Left: left + 78, Right: left + jobPanel - 18, Upper: 54, Lower: jobPanelHeight - report.FootMargin,
 	}
 	c.Text(f.Left, 18, "h", report.Truncate(queue.Printable(j.id), 36))
@@ -168,7 +169,8 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 				clocks = fmt.Sprintf("%.0f/%.0f MHz", float64(pt.Core), float64(pt.Mem))
 			}
 			rows = append(rows, []report.Value{
-				report.Text(j.id), report.Text(what), report.Text(clocks), report.Number(pt.Time), report.Number(pt.Power), report.Number(j.energy(pt)),
+				report.Text(j.id), report.Text(what), report.Text(clocks), report.Number(pt.Time),
+				report.Number(pt.Power), report.Number(j.energy(pt)),
 			})
 		}
 		add("default", &j.defaultPoint)

@@ -216,7 +216,9 @@ func (r *Result) infeasibleTable() *report.Table {
 		},
 		Rows: func(yield func([]report.Value) bool) {
 			for _, u := range r.Plan.Unplaced {
-				if !yield([]report.Value{report.Text(r.Problem.Tasks[u.Task].ID), report.Text(u.Why), report.Number(u.Earliest)}) {
+				if !yield([]report.Value{
+					report.Text(r.Problem.Tasks[u.Task].ID), report.Text(u.Why), report.Number(u.Earliest),
+				}) {
 					return
 				}
 			}

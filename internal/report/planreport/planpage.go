@@ -16,7 +16,7 @@ import (
 
 // PlanPage is a plan with what a report tells beside it.
 type PlanPage struct {
-	*Result
+	Result *Result
 	Name   string      // of the batch
 	Jobs   []queue.Job // by task, for their users and workloads; nil: not known
 	Models []FittedModel
@@ -117,7 +117,7 @@ func (p *PlanPage) lead(s *Summary) string {
 		text += "; no schedule that keeps all deadlines and due times can " + verb + " less than " +
 			s.objectiveText(s.ObjectiveBound, scale) + ", and this one is " + part + " " + side
 	}
-	slower, same, faster := p.countSpeeds()
+	slower, same, faster := p.Result.countSpeeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
 		"above it for %s.",
 		pluralCount(slower, "job", "jobs"), report.FormatCount(same), report.FormatCount(faster))
@@ -126,7 +126,9 @@ func (p *PlanPage) lead(s *Summary) string {
 // tiles are the figures that the text output has in its head.
 func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	tiles := page.Tiles{{Label: "Energy", Value: scale.With(float64(s.Energy)), Note: report.FormatKWh(s.Energy)}}
+	tiles := page.Tiles{{
+		Label: "Energy", Value: scale.With(float64(s.Energy)), Note: report.FormatKWh(s.Energy),
+	}}
 	planned := s.JobsTotal - s.Infeasible
 	if s.Baseline > 0 && planned > 0 {
 		tile := page.Tile{
@@ -200,17 +202,17 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 				Kind: page.Bad, Text: pluralCount(s.Infeasible, "job", "jobs") +
 					" can't be planned. The rest of this page is about the others.",
 			},
-			p.infeasibleTable().Page("Jobs that can't be planned", "", maxPageRows))
+			p.Result.infeasibleTable().Page("Jobs that can't be planned", "", maxPageRows))
 	}
 	if s.Misses > 0 {
 		parts = append(parts,
 			&page.Notice{
 				Kind: page.Bad, Text: pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline.",
 			},
-			p.lateTable().Page("Jobs that end late", "", maxPageRows))
+			p.Result.lateTable().Page("Jobs that end late", "", maxPageRows))
 	}
 	parts = append(parts, p.dueParts(s)...)
-	if text := p.newlyLate(s); text != "" {
+	if text := p.Result.newlyLate(s); text != "" {
 		parts = append(parts, &page.Notice{Kind: page.Warn, Text: text})
 	}
 	if s.Slowed > 0 {
@@ -219,7 +221,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 				" more than tolerated.",
 		})
 	}
-	if warnings := p.Plan.Warnings; len(warnings) > 0 {
+	if warnings := p.Result.Plan.Warnings; len(warnings) > 0 {
 		notice := &page.Notice{Kind: page.Warn, Text: "The planner warns:"}
 		for _, warning := range warnings {
 			notice.Items = append(notice.Items, warning.Error())
@@ -256,7 +258,7 @@ func (p *PlanPage) schedule(s *Summary) ([]any, error) {
 	}
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs " +
 		"that are on and idle. Point at a bar for its details; the table of jobs has them too."
-	if grid := newGanttChart(io.Discard, p.Result, opts).laneGrid; grid.hidden > 0 {
+	if grid := newGanttChart(io.Discard, p.Result, opts).grid; grid.hidden > 0 {
 		caption += " Only the first " + report.FormatCount(grid.lanes) +
 			" of " + report.FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
 	}
@@ -327,9 +329,9 @@ func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
 			report.FormatCount(planned))
 	}
 	parts := []any{&page.Details{Summary: summary, Parts: []any{
-		p.textJobTable(planned).Page("Jobs, in the order of the batch", "", maxPageRows),
+		p.Result.textJobTable(planned).Page("Jobs, in the order of the batch", "", maxPageRows),
 	}}}
-	if shared := p.sharedTable(); shared != nil {
+	if shared := p.Result.sharedTable(); shared != nil {
 		parts = append(parts, &page.Details{Summary: "Jobs on GPUs that may be shared", Parts: []any{
 			shared.Page("Jobs on GPUs that may be shared", "", maxPageRows),
 		}})
@@ -342,7 +344,7 @@ func (p *PlanPage) clockParts(s *Summary) ([]any, error) {
 	if s.JobsTotal == s.Infeasible {
 		return nil, nil
 	}
-	t := groupTable("GPU model, core/mem", p.clockGroups())
+	t := groupTable("GPU model, core/mem", p.Result.clockGroups())
 	return []any{
 		t.Page("Clocks that were chosen",
 			"Energies are of GPUs while jobs run. The settings with the most energy come first.", maxGroups),
@@ -354,10 +356,11 @@ func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
 	if s.JobsTotal == s.Infeasible {
 		return nil, nil
 	}
-	clocks := p.groupJobs(func(task int) string { return clockWord(p.Plan.Assignments[task].Reason) })
-	places := p.groupJobs(func(task int) string { return placeWords[p.Plan.Assignments[task].Reason.Place] })
+	reason := func(task int) planner.Reason { return p.Result.Plan.Assignments[task].Reason }
+	clocks := p.Result.groupJobs(func(task int) string { return clockWord(reason(task)) })
+	places := p.Result.groupJobs(func(task int) string { return placeWords[reason(task).Place] })
 	example := report.Column{Head: "such as", Left: true, Max: maxName}
-	figure, err := p.jobCurves()
+	figure, err := p.Result.jobCurves()
 	if err != nil {
 		return nil, err
 	}

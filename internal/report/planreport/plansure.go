@@ -23,7 +23,7 @@ func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
 		{"users", "user", func(task int) string { return p.Jobs[task].User }},
 		{"workloads", "workload", p.workloadOf},
 	} {
-		groups := p.groupJobs(func(task int) string {
+		groups := p.Result.groupJobs(func(task int) string {
 			if name := kind.name(task); name != "" {
 				return name
 			}
@@ -109,7 +109,7 @@ func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
 // modelledText says how many jobs have a model.
 func (p *PlanPage) modelledText() string {
 	without, prior, planned := 0, 0, 0
-	for _, a := range p.eachPlanned {
+	for _, a := range p.Result.eachPlanned {
 		planned++
 		switch {
 		case a.Reason.Prior:
@@ -162,8 +162,8 @@ func (p *PlanPage) usedModels() []modelUse {
 		all[i].FittedModel = p.Models[i]
 		index[key{p.Models[i].Workload, p.Models[i].GPUModel}] = i
 	}
-	for task, a := range p.eachPlanned {
-		t := &p.Problem.Tasks[task]
+	for task, a := range p.Result.eachPlanned {
+		t := &p.Result.Problem.Tasks[task]
 		if i, ok := index[key{p.Jobs[task].Workload, t.Options[a.Option].Model}]; ok &&
 			p.Jobs[task].Model == nil {
 			all[i].jobs++
@@ -214,7 +214,8 @@ func modelTable(models []modelUse) *report.Table {
 					settings = report.Count(m.Settings)
 				}
 				if !yield([]report.Value{
-					report.Text(m.Workload), report.Text(m.GPUModel), report.Count(m.jobs), report.Number(m.energy), settings,
+					report.Text(m.Workload), report.Text(m.GPUModel), report.Count(m.jobs), report.Number(m.energy),
+					settings,
 					report.NonZero(m.TimeError), report.NonZero(m.PowerError), report.Text(m.Source),
 				}) {
 					return

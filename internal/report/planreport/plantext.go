@@ -207,7 +207,8 @@ func (r *Result) textJobTable(count int) *report.Table {
 		for task, a := range r.eachPlanned {
 			t := &r.Problem.Tasks[task]
 			if !yield([]report.Value{
-				report.Text(t.ID), report.Text(r.nodeNames(a)), report.Text(gpuNames(a)), report.Number(a.Start), report.Number(a.End),
+				report.Text(t.ID), report.Text(r.nodeNames(a)), report.Text(gpuNames(a)), report.Number(a.Start),
+				report.Number(a.End),
 				report.Text(clockText(&a.Point, inMHz)), report.Number(a.Power(t)), report.Number(a.Energy(t)),
 				report.Number(t.Deadline - a.End), report.Text(shortReason(a.Reason)),
 			}) {

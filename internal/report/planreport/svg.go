@@ -56,7 +56,7 @@ type ganttChart struct {
 	result  *Result
 	summary Summary
 	maxBars int
-	laneGrid
+	grid    laneGrid
 }
 
 const (
@@ -83,7 +83,7 @@ func newGanttChart(w io.Writer, r *Result, opts *SVGOptions) *ganttChart {
 	}
 	return &ganttChart{
 		Canvas: report.NewCanvas(w, opts.ID), result: r, summary: Summarise(r), maxBars: opts.bars(),
-		laneGrid: layOutGrid(r, width, top, height),
+		grid: layOutGrid(r, width, top, height),
 	}
 }
 
@@ -96,7 +96,7 @@ func clampedOrDefault(given, usual, least float64) float64 {
 
 // begin writes the head of the file, and what is drawn with.
 func (p *ganttChart) begin() {
-	p.Open(planPictureClass, p.width, p.height(), p.title(), p.description())
+	p.Open(planPictureClass, p.grid.width, p.grid.height(), p.title(), p.description())
 	p.Printf(
 		`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
 			`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`,
@@ -130,7 +130,7 @@ func (p *ganttChart) heading() {
 	p.Text(20, 30, "t", p.title())
 	p.Text(20, 52, "s", p.totalsText())
 	if trouble := p.warningText(); trouble != "" {
-		p.Text(p.width-report.RightMargin, 30, "s bad e", trouble)
+		p.Text(p.grid.width-report.RightMargin, 30, "s bad e", trouble)
 	}
 	p.legend(20, 78)
 }
@@ -174,8 +174,9 @@ func (p *ganttChart) warningText() string {
 	if n := p.summary.Infeasible; n > 0 {
 		parts = append(parts, pluralCount(n, "job", "jobs")+" can't be planned")
 	}
-	if p.hidden > 0 {
-		parts = append(parts, report.FormatCount(p.lanes)+" of "+report.FormatCount(p.lanes+p.hidden)+" GPUs drawn")
+	if p.grid.hidden > 0 {
+		parts = append(parts, report.FormatCount(p.grid.lanes)+" of "+
+			report.FormatCount(p.grid.lanes+p.grid.hidden)+" GPUs drawn")
 	}
 	return strings.Join(parts, ", ")
 }

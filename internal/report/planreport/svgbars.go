@@ -54,8 +54,8 @@ func (p *ganttChart) collectBars() []bar {
 	for i := range groupOf {
 		groupOf[i] = -1
 	}
-	for i := range p.groups {
-		groupOf[p.groups[i].node] = i
+	for i := range p.grid.groups {
+		groupOf[p.grid.groups[i].node] = i
 	}
 	bars, crowds := make([]bar, 0, len(p.result.Plan.Assignments)), p.result.maxSharers()
 	for task, a := range p.result.eachWithNodes {
@@ -110,9 +110,9 @@ func stackShares(bars []bar) {
 // mergeShortBars joins neighbours on a lane that are too short to be told apart. Late
 // jobs stay alone.
 func (p *ganttChart) mergeShortBars(bars []bar) []bar {
-	short := minBarWidth * p.perPixel()
+	short := minBarWidth * p.grid.perPixel()
 	if len(bars) > p.maxBars {
-		short = max(short, p.end*float64(p.lanes)/float64(p.maxBars))
+		short = max(short, p.grid.end*float64(p.grid.lanes)/float64(p.maxBars))
 	}
 	out := bars[:0]
 	for _, b := range bars {
@@ -145,23 +145,23 @@ func (b *bar) add(next *bar) {
 // drawBar draws one bar with its tooltip, its name where it fits, and its
 // deadline if it is missed.
 func (p *ganttChart) drawBar(b *bar) {
-	x, wide := p.x(b.start), max(minBarWidth, (b.end-b.start)/p.perPixel())
-	above, below := p.inset()
-	y := p.groups[b.group].laneTop(&p.laneGrid, b.gpu) + above
-	high := p.lane*float64(b.gpus) - above - below
+	x, wide := p.grid.x(b.start), max(minBarWidth, (b.end-b.start)/p.grid.perPixel())
+	above, below := p.grid.inset()
+	y := p.grid.groups[b.group].laneTop(&p.grid, b.gpu) + above
+	high := p.grid.lane*float64(b.gpus) - above - below
 	y, high = y+b.offset*high, high*b.share
 	late := b.jobs == 1 && p.result.isLate(b.task)
 	class, round := "b", ""
 	switch {
 	case late:
 		class = "l"
-	case p.lane < 4:
+	case p.grid.lane < 4:
 		class = "u"
 		if wide > 4 {
 			wide-- // keeps neighbours apart
 		}
 	}
-	if p.lane >= 12 && wide >= 6 {
+	if p.grid.lane >= 12 && wide >= 6 {
 		round = ` rx="2"`
 	}
 	color := clockColor(b.clock)
@@ -176,7 +176,7 @@ func (p *ganttChart) drawBar(b *bar) {
 	indent := 5.0 // of the name
 	if late {
 		if due := p.result.Problem.Tasks[b.task].Deadline; due > b.start {
-			p.drawDeadline(p.x(due), y, high)
+			p.drawDeadline(p.grid.x(due), y, high)
 		} else {
 			p.drawOverdue(x, y, high)
 			indent += overdueWidth
@@ -217,7 +217,7 @@ func (p *ganttChart) tooltip(b *bar) []string {
 	if a.Point.Core > 0 {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", float64(a.Point.Core), float64(a.Point.Mem))
 	}
-	times := report.CommonScale(report.Seconds, report.SignificantDigits, p.end)
+	times := report.CommonScale(report.Seconds, report.SignificantDigits, p.grid.end)
 	lines := []string{
 		t.ID + " on " + onNodes(a),
 		clocks,

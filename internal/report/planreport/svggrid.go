@@ -161,24 +161,24 @@ func (g *laneGrid) bottom() float64 {
 
 // laneLabels names nodes, and GPUs where there is room.
 func (p *ganttChart) laneLabels() {
-	nodeX := p.left - 8
-	if p.gpuLabels() {
-		nodeX = p.left - 32
+	nodeX := p.grid.left - 8
+	if p.grid.gpuLabels() {
+		nodeX = p.grid.left - 32
 	}
 	next := math.Inf(-1)
-	for i := range p.groups {
-		group := &p.groups[i]
-		middle := group.y + p.lane*float64(group.gpus)/2
+	for i := range p.grid.groups {
+		group := &p.grid.groups[i]
+		middle := group.y + p.grid.lane*float64(group.gpus)/2
 		if middle >= next {
-			p.Text(nodeX, middle+4, "e", p.nodeLabel(p.result, group.node))
+			p.Text(nodeX, middle+4, "e", p.grid.nodeLabel(p.result, group.node))
 			next = middle + 14
 		}
-		if p.lane < minLabelHeight || group.gpus == 1 {
+		if p.grid.lane < minLabelHeight || group.gpus == 1 {
 			continue
 		}
 		for gpu := range group.gpus {
-			if p.lane >= 11 || gpu%2 == 0 {
-				p.Text(p.left-8, group.laneTop(&p.laneGrid, gpu)+p.lane/2+4, "e f", strconv.Itoa(gpu))
+			if p.grid.lane >= 11 || gpu%2 == 0 {
+				p.Text(p.grid.left-8, group.laneTop(&p.grid, gpu)+p.grid.lane/2+4, "e f", strconv.Itoa(gpu))
 			}
 		}
 	}
@@ -186,17 +186,17 @@ func (p *ganttChart) laneLabels() {
 
 // drawIdle draws the spans in which nodes are on: what no bar covers is idle.
 func (p *ganttChart) drawIdle() {
-	for i := range p.groups {
-		group := &p.groups[i]
+	for i := range p.grid.groups {
+		group := &p.grid.groups[i]
 		for _, on := range p.result.Plan.Nodes[group.node].On {
-			x, wide := report.Px(p.x(on.From)), report.Px(max(minBarWidth, on.Len()/p.perPixel()))
-			if above, below := p.inset(); above+below > 0 {
+			x, wide := report.Px(p.grid.x(on.From)), report.Px(max(minBarWidth, on.Len()/p.grid.perPixel()))
+			if above, below := p.grid.inset(); above+below > 0 {
 				for gpu := range group.gpus {
-					p.idleRect(x, group.laneTop(&p.laneGrid, gpu)+above, wide, p.lane-above-below)
+					p.idleRect(x, group.laneTop(&p.grid, gpu)+above, wide, p.grid.lane-above-below)
 				}
 				continue
 			}
-			p.idleRect(x, group.y, wide, p.lane*float64(group.gpus))
+			p.idleRect(x, group.y, wide, p.grid.lane*float64(group.gpus))
 		}
 	}
 }
@@ -208,16 +208,16 @@ func (p *ganttChart) idleRect(x string, y float64, wide string, high float64) {
 
 // drawTimeAxis draws the ticks below the lanes, and above them too if those are tall.
 func (p *ganttChart) drawTimeAxis() {
-	axis := report.TimeAxis(p.end, p.plotWidth())
-	bottom := p.bottom()
-	for i := 0; float64(i)*axis.Step <= p.end*(1+1e-9); i++ {
+	axis := report.TimeAxis(p.grid.end, p.grid.plotWidth())
+	bottom := p.grid.bottom()
+	for i := 0; float64(i)*axis.Step <= p.grid.end*(1+1e-9); i++ {
 		t := float64(i) * axis.Step
-		x := p.x(t)
-		p.Printf(`<path class="g" d="M%s %sV%s"/>`+"\n", report.Px(x), report.Px(p.top-2), report.Px(bottom+5))
+		x := p.grid.x(t)
+		p.Printf(`<path class="g" d="M%s %sV%s"/>`+"\n", report.Px(x), report.Px(p.grid.top-2), report.Px(bottom+5))
 		p.Text(x, bottom+18, "m", axis.Label(t))
-		if p.hasTopAxis(p.lanes) {
-			p.Text(x, p.top-6, "m f", axis.Label(t))
+		if p.grid.hasTopAxis(p.grid.lanes) {
+			p.Text(x, p.grid.top-6, "m f", axis.Label(t))
 		}
 	}
-	p.Text(p.left+p.plotWidth()/2, bottom+36, "m f", axis.Title)
+	p.Text(p.grid.left+p.grid.plotWidth()/2, bottom+36, "m f", axis.Title)
 }
