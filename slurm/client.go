@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Client reads Slurm through a Runner. Look-ups for the same thing that overlap
+// Client asks and tells Slurm through a Runner. Look-ups for the same thing that overlap
 // share one command. A Client is safe for concurrent use.
 type Client struct {
 	run     Runner
@@ -24,6 +24,7 @@ type Client struct {
 	flights singleflight.Group
 
 	version atomic.Pointer[Version] // of the commands; nil: not asked for yet
+	awake   awakeCache
 }
 
 // NewClient reads through run; timeout bounds a look-up that several callers
@@ -71,6 +72,14 @@ func (c *Client) command(ctx context.Context, name string, args ...string) ([]by
 		return out, nil
 	}
 	return out, classify(err, name)
+}
+
+// Update sets one field of a job or node, such as "jobid=5" or "nodename=n1", by
+// scontrol update. The caller has checked what goes into it. It needs to run as
+// SlurmUser or root.
+func (c *Client) Update(ctx context.Context, target, field, value string) error {
+	_, err := c.command(ctx, "scontrol", "update", target, field+"="+value)
+	return err
 }
 
 func classify(err error, name string) error {

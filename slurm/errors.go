@@ -13,12 +13,8 @@ var (
 	ErrAmbiguous = errors.New("free text makes the record ambiguous")
 	// ErrNoPowerSaving means that Slurm has no power saving configured.
 	ErrNoPowerSaving = errors.New("slurm has no power saving configured")
-	// ErrHeld means that the job is held; a change of its Nice would release it.
-	ErrHeld = errors.New("job is held")
 	// ErrNotPending means that the lever exists for pending jobs only.
 	ErrNotPending = errors.New("job is not pending")
-	// ErrChanged means that somebody else changed the value since; it is left alone.
-	ErrChanged = errors.New("value was changed by someone else")
 	// ErrInvalid means an argument was refused before it reached Slurm.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrUnreachable means slurmctld or slurmdbd did not answer.

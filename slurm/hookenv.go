@@ -157,16 +157,16 @@ func (e *HookEnv) readDevices(v map[string]string) {
 		switch {
 		case err != nil:
 			e.warn("SLURM_JOB_GPUS", err)
-		case gpus[len(gpus)-1] >= maxGresIndex:
+		case gpus[len(gpus)-1] >= MaxGresIndex:
 			e.warn("SLURM_JOB_GPUS",
-				fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], maxGresIndex))
+				fmt.Errorf("position %d, want below %d", gpus[len(gpus)-1], MaxGresIndex))
 		default:
 			e.GPUs, e.GPUsKnown = slices.Compact(gpus), true
 		}
 	}
 	for part := range strings.SplitSeq(v["CUDA_VISIBLE_DEVICES"], ",") {
 		switch {
-		case !isGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= maxGresIndex:
+		case !isGPUWord(part) || len(e.MIG)+len(e.UUIDs) >= MaxGresIndex:
 		case strings.HasPrefix(part, "MIG-"):
 			e.MIG = append(e.MIG, part)
 		case strings.HasPrefix(part, "GPU-"):

@@ -90,6 +90,36 @@ func expandPart(part string, column int) ([]string, error) {
 	return names, nil
 }
 
+// ExpandPaths gives the absolute paths of a list such as
+// "/dev/nvidia[2-3,5,7],/dev/nvidia9", in order: of each, the first bracket is expanded.
+func ExpandPaths(list string) ([]string, error) {
+	if strings.ContainsRune(list, 0) || !strings.HasPrefix(list, "/") {
+		return nil, fmt.Errorf("file %q: want an absolute path", Printable(list, 80))
+	}
+	var out []string
+	for start := 0; start <= len(list); {
+		part, next, err := hostPart(list, start)
+		if err != nil {
+			return nil, err
+		}
+		start = next
+		head, tail, ranged := strings.Cut(part, "[")
+		if !ranged {
+			out = append(out, part)
+			continue
+		}
+		inside, rest, _ := strings.Cut(tail, "]")
+		numbers, err := expandRanges(inside)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range numbers {
+			out = append(out, head+n+rest)
+		}
+	}
+	return out, nil
+}
+
 func isBadHostRune(r rune) bool {
 	switch {
 	case r >= '0' && r <= '9', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '-', r == '_', r == '.':

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // patience is for what a real Slurm does by and by: only a hang takes so long.
@@ -24,7 +25,7 @@ const patience = 3 * time.Minute
 type lab struct {
 	dir, conf string
 	client    *slurm.Client
-	levers    *slurm.Levers
+	levers    *lever.Levers
 }
 
 func startLab(t *testing.T, options ...string) *lab {
@@ -32,7 +33,7 @@ func startLab(t *testing.T, options ...string) *lab {
 	dir := slurmlab.Start(t, options...)
 	conf := filepath.Join(dir, "etc", "slurm.conf")
 	client := slurm.NewClient(slurm.ExecRunner{Conf: conf, Timeout: patience}, patience)
-	return &lab{dir: dir, conf: conf, client: client, levers: slurm.NewLevers(client)}
+	return &lab{dir: dir, conf: conf, client: client, levers: lever.New(client)}
 }
 
 func (l *lab) command(t *testing.T, args ...string) string {
@@ -192,7 +193,7 @@ func liveArray(t *testing.T, l *lab) {
 	if n, ok := slurm.CountArrayTasks(before.ArrayTasks); !ok || n != 2*len(tasks) {
 		t.Errorf("%d tasks are told, want %d: %s", n, 2*len(tasks), before.ArrayTasks)
 	}
-	u := slurm.Undo{Lever: slurm.LeverNice, Job: id, Before: "0", After: "100"}
+	u := lever.Undo{Lever: lever.Nice, Job: id, Before: "0", After: "100"}
 	if err := l.levers.Change(t.Context(), "0", u); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func liveArray(t *testing.T, l *lab) {
 func liveHold(t *testing.T, l *lab, releases bool) {
 	t.Helper()
 	id := l.submit(t, "-H", "--begin=now+1day")
-	if _, err := l.levers.SetNice(t.Context(), id, 10, nil); !errors.Is(err, slurm.ErrHeld) {
+	if _, err := l.levers.SetNice(t.Context(), id, 10, nil); !errors.Is(err, lever.ErrHeld) {
 		t.Error(err)
 	}
 	if j := l.job(t, id); !j.Held() {
@@ -268,7 +269,7 @@ func liveWeight(t *testing.T, l *lab) {
 	l.command(t, "scontrol", "reconfigure")
 	eventually(t, "the weight is lost", func() bool { return weight() == 1 })
 	t.Logf("weight 77, after scontrol reconfigure %d", weight())
-	set, err := l.levers.AssertWeights(ctx, []slurm.Undo{u})
+	set, err := l.levers.AssertWeights(ctx, []lever.Undo{u})
 	if err != nil || len(set) != 1 || weight() != 77 {
 		t.Error(set, weight(), err)
 	}

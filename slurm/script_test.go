@@ -3,7 +3,6 @@ package slurm
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -129,14 +128,4 @@ func FuzzBatchOptions(f *testing.F) {
 			t.Fatalf("limit %+v", l)
 		}
 	})
-}
-
-func TestTheHookSendsAsMuchOfAScriptAsCounts(t *testing.T) {
-	text, err := os.ReadFile("epplan.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("local MAXSCRIPT = %d\n", HookScript); !strings.Contains(string(text), want) {
-		t.Errorf("epplan.lua has no %q", want)
-	}
 }

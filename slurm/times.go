@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -76,6 +77,35 @@ func FormatLimit(d time.Duration) string {
 		m++
 	}
 	return fmt.Sprintf("%d-%02d:%02d:00", m/1440, m/60%24, m%60)
+}
+
+// LimitAdvice is a time limit that would do, for the user to take or leave.
+type LimitAdvice struct {
+	Limit time.Duration // whole minutes
+	Text  string        // one sentence for the user
+}
+
+// AdviseLimit says which shorter limit would hold a job whose run is expected to
+// last at most upper, with margin on top (0.25 is a quarter more). There is none
+// when the job's own limit is unknown or already within twice of that: only
+// the user changes a limit, and only a large difference is worth the word.
+func AdviseLimit(asked live.Limit, upper time.Duration, margin float64) (LimitAdvice, bool) {
+	if !asked.IsSet() || upper <= 0 || !(margin >= 0 && margin <= 10) {
+		return LimitAdvice{}, false
+	}
+	minutes := math.Ceil(upper.Minutes() * (1 + margin))
+	if minutes < 1 || minutes > maxDays*1440 {
+		return LimitAdvice{}, false
+	}
+	limit := time.Duration(minutes) * time.Minute
+	if d, ok := asked.Duration(); ok && d < 2*limit {
+		return LimitAdvice{}, false
+	}
+	return LimitAdvice{
+		Limit: limit,
+		Text: fmt.Sprintf("--time=%s would probably do, and may start sooner: by its last runs it takes "+
+			"hardly more than %s", FormatLimit(limit), FormatLimit(upper)),
+	}, true
 }
 
 // limitFromMinutes reads a limit as JSON and sacct's TimelimitRaw state it.

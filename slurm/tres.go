@@ -74,8 +74,8 @@ type Gres struct {
 	Index []int // positions in the node's gres.conf list, not minor numbers; nil when not stated
 }
 
-// maxGresIndex bounds a device position.
-const maxGresIndex = 1024
+// MaxGresIndex bounds the position of a device on its node.
+const MaxGresIndex = 1024
 
 // ParseGres reads "gpu:h200:2(IDX:0-1),shard:2(IDX:0)", "gres/gpu:4",
 // "gres:gpu:1", "gpu:tesla:2(S:0-1)" and "shard:0(IDX:N/A)".
@@ -146,8 +146,8 @@ func parseOneGres(text string) (Gres, error) {
 	}
 	var err error
 	g.Index, err = parseIndices(index)
-	if err == nil && len(g.Index) > 0 && g.Index[len(g.Index)-1] >= maxGresIndex {
-		err = fmt.Errorf("device position %d: want below %d", g.Index[len(g.Index)-1], maxGresIndex)
+	if err == nil && len(g.Index) > 0 && g.Index[len(g.Index)-1] >= MaxGresIndex {
+		err = fmt.Errorf("device position %d: want below %d", g.Index[len(g.Index)-1], MaxGresIndex)
 	}
 	return g, err
 }

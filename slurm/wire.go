@@ -168,14 +168,14 @@ func (e *HookEvent) Validate() error {
 	if err := errors.Join(validJob(e.Job), ValidNode(e.Node)); err != nil {
 		return fmt.Errorf("hook event: %w", err)
 	}
-	if e.HetJob > maxJobID || len(e.GPUs) > maxGresIndex || len(e.MIG) > maxGresIndex ||
-		len(e.UUIDs) > maxGresIndex ||
+	if e.HetJob > maxJobID || len(e.GPUs) > MaxGresIndex || len(e.MIG) > MaxGresIndex ||
+		len(e.UUIDs) > MaxGresIndex ||
 		len(e.Comment) > MaxText || len(e.Conf) > MaxText {
 		return fmt.Errorf("hook event: a field is too large: %w", ErrInvalid)
 	}
 	for _, g := range e.GPUs {
-		if g < 0 || g >= maxGresIndex {
-			return fmt.Errorf("hook event: GPU %d: want 0 to %d: %w", g, maxGresIndex-1, ErrInvalid)
+		if g < 0 || g >= MaxGresIndex {
+			return fmt.Errorf("hook event: GPU %d: want 0 to %d: %w", g, MaxGresIndex-1, ErrInvalid)
 		}
 	}
 	return nil

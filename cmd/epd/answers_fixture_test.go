@@ -33,6 +33,7 @@ import (
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // person is a user of the system's with jobs. What of a person must not be told
@@ -90,11 +91,10 @@ func (*cluster) Nodes(context.Context) ([]slurm.Node, error) {
 // levers of that Slurm.
 type levers struct{}
 
-func (levers) Change(context.Context, string, slurm.Undo) error { return nil }
-func (levers) Undo(context.Context, slurm.Undo) error           { return nil }
-func (levers) PowerSaving(context.Context) (slurm.PowerSaving, error) {
-	return slurm.PowerSaving{}, nil
-}
+func (levers) Change(context.Context, string, lever.Undo) error { return nil }
+func (levers) Undo(context.Context, lever.Undo) error           { return nil }
+
+func noPowerSaving(context.Context) (slurm.PowerSaving, error) { return slurm.PowerSaving{}, nil }
 
 // house is a controller with jobs of two persons, served at all of its doors.
 type house struct {
@@ -214,7 +214,8 @@ func (h *house) openController(web string) {
 	h.access.Operators = func() []string { return h.control.Settings().Live.Operators }
 	h.steerer, err = steer.Open(&steer.Options{
 		Source: steer.FromSlurm(h.control.Tracker().Tee(h.slurm), time.Now), Levers: levers{},
-		Dir: filepath.Join(h.dir, "levers"),
+		PowerSaving: noPowerSaving,
+		Dir:         filepath.Join(h.dir, "levers"),
 		Settings: func() *steer.Settings {
 			return &steer.Settings{
 				Version: "1", Live: h.control.Settings().Live, Profiles: config.BuiltinProfiles(),

@@ -25,6 +25,7 @@ import (
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // closeBound is how long records may take to be written at the end.
@@ -130,10 +131,11 @@ const steerEvery = 20 * time.Second
 // openLevers steers Slurm's queue and nodes.
 func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
+	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
 		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now),
-		Levers: slurm.NewLevers(slurm.NewClient(runner, epdapi.QueueWait)), Settings: p.steerSettings,
-		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
+		Levers: lever.New(client), PowerSaving: client.PowerSaving,
+		Settings: p.steerSettings, Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func (o *office) steered(t *testing.T) *steer.Steerer {
 	s, err := steer.Open(&steer.Options{
 		Source: steer.FromSlurm(o.control.Tracker().Tee(&cluster{
 			jobs: []slurm.Job{jobOf(&hers, 900, slurm.Pending)},
-		}), clock), Levers: levers{},
+		}), clock), Levers: levers{}, PowerSaving: noPowerSaving,
 		Dir: filepath.Join(t.TempDir(), "levers"),
 		Settings: func() *steer.Settings {
 			return &steer.Settings{

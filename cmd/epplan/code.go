@@ -111,8 +111,7 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 		writeRow(b, "  costs", "%s", text)
 	}
 	if f.Strange {
-		writeRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)",
-			f.Score)
+		writeRow(b, "  strange", "it is unlike all that was learnt from (%.1f times as far as usual)", f.Score)
 	}
 }
 

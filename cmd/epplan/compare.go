@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -82,7 +83,7 @@ const maxBatches = 1000
 type variant struct {
 	setup      *setup
 	policy     *planner.Policy
-	params     []report.Param
+	params     []planreport.Param
 	references policy.References
 }
 
@@ -114,12 +115,12 @@ func (t *terminal) compare(c *cli.Context) error {
 	}
 	t.warnUnfinished(c, runs)
 	return t.withHTML(c, func(w io.Writer) error {
-		return report.WriteComparePage(w, t.comparePage(c, variants, runs))
+		return planreport.WriteComparePage(w, t.comparePage(c, variants, runs))
 	}, func() error {
 		if c.Bool("json") || c.Bool("csv") {
-			return t.printTable(c, report.Comparison(runs))
+			return t.printTable(c, planreport.Comparison(runs))
 		}
-		return t.print(func(w io.Writer) error { return report.WriteComparison(w, runs, t.textOptions(-1)) })
+		return t.print(func(w io.Writer) error { return planreport.WriteComparison(w, runs, t.textOptions(-1)) })
 	})
 }
 
@@ -207,7 +208,7 @@ func acceptedValues(name, key string, values []float64) []float64 {
 // addParam gives the row a column if it tells rows apart.
 func (v *variant) addParam(key string, value report.Value, tells bool) {
 	if tells {
-		v.params = append(v.params, report.Param{Key: key, Value: value})
+		v.params = append(v.params, planreport.Param{Key: key, Value: value})
 	}
 }
 
@@ -256,7 +257,7 @@ const maxEvaluations = 50_000_000
 // those unfinished that aren't done.
 func (t *terminal) compareAll(
 	ctx context.Context, variants []variant, limit time.Duration,
-) ([]report.Run, error) {
+) ([]planreport.Run, error) {
 	if err := t.addReferences(ctx, variants); err != nil {
 		return nil, err
 	}
@@ -264,7 +265,7 @@ func (t *terminal) compareAll(
 		line: report.NewProgress(t.stderr, t.progress, t.now, "compare", len(variants)), rows: len(variants),
 	}
 	defer line.line.Finish()
-	runs := make([]report.Run, len(variants))
+	runs := make([]planreport.Run, len(variants))
 	group, failed := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range variants {
@@ -291,14 +292,14 @@ func (t *terminal) compareAll(
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil && !slices.ContainsFunc(runs, func(r report.Run) bool { return r.Planned() }) {
+	if ctx.Err() != nil && !slices.ContainsFunc(runs, func(r planreport.Run) bool { return r.Planned() }) {
 		return nil, ctx.Err()
 	}
 	return runs, nil
 }
 
 // warnUnfinished says of the rows that aren't done why.
-func (t *terminal) warnUnfinished(c *cli.Context, runs []report.Run) {
+func (t *terminal) warnUnfinished(c *cli.Context, runs []planreport.Run) {
 	var names []string
 	for i := range runs {
 		if name := runs[i].Summary.Policy; runs[i].Unfinished && !slices.Contains(names, name) {
@@ -349,27 +350,27 @@ func (t *terminal) addReferences(ctx context.Context, variants []variant) error 
 }
 
 // run plans the variant.
-func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run, error) {
+func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport.Run, error) {
 	ctx, end := monitor.Begin(ctx)
 	defer end()
 	started := time.Now()
 	plan, err := policy.Solve(ctx, v.setup.problem, v.policy, &planner.Options{Seed: v.setup.seed})
 	took := time.Since(started)
 	if errors.Is(err, planner.ErrUnfinished) {
-		return report.Run{
-			Params: v.params, Summary: report.Summary{Policy: v.policy.Name}, Planning: took,
+		return planreport.Run{
+			Params: v.params, Summary: planreport.Summary{Policy: v.policy.Name}, Planning: took,
 			Unfinished: true,
 		}, nil
 	}
 	if err != nil {
-		return report.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
+		return planreport.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
 	if err := planner.Check(v.setup.problem, plan); err != nil {
-		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w",
+		return planreport.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w",
 			v.policy.Name, err)
 	}
-	return report.Run{
-		Params: v.params, Summary: report.Summarise(v.setup.resultOf(plan, v.references)), Planning: took,
+	return planreport.Run{
+		Params: v.params, Summary: planreport.Summarise(v.setup.resultOf(plan, v.references)), Planning: took,
 		Unfinished: plan.Cut,
 	}, nil
 }

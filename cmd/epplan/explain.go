@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
@@ -145,7 +146,7 @@ func (s *setup) noSuchJob(name, id string) error {
 	return &hintedError{err: fmt.Errorf("%s has no job %q", name, id), hint: hint}
 }
 
-func (s *setup) explanation(task int, r *report.Result) *explanation {
+func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 	t, a := &s.problem.Tasks[task], &r.Plan.Assignments[task]
 	e := &explanation{
 		ID: t.ID, Policy: r.Plan.Policy, Arrival: t.Arrival,

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -44,8 +45,7 @@ func bestSoFarText(what string, p *planner.Progress) string {
 	if !p.Planned {
 		return ""
 	}
-	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy),
-		report.FormatCount(p.PastDue))
+	return fmt.Sprintf("%s %s, %s past due", what, report.FormatJoules(p.Energy), report.FormatCount(p.PastDue))
 }
 
 // rowsProgress is a line on a terminal that says how far the rows of a comparison are.
@@ -68,7 +68,7 @@ func (r *rowsProgress) begin(name string) {
 }
 
 // end notes that a row is done.
-func (r *rowsProgress) end(name string, run *report.Run) {
+func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.tell(name, planner.Progress{
 		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
 	})

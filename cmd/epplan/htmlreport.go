@@ -14,8 +14,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -51,8 +51,7 @@ func checkHTML(c *cli.Context, others ...string) error {
 	}
 	for _, flag := range others {
 		if isSameTarget(name, c.String(flag)) {
-			return usagef("%s is to be written twice, want names of their own for --html and --%s", name,
-				flag)
+			return usagef("%s is to be written twice, want names of their own for --html and --%s", name, flag)
 		}
 	}
 	return nil
@@ -142,8 +141,8 @@ func clusterText(cluster *planner.Cluster) string {
 }
 
 // planPage is what the report of a plan says.
-func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.PlanPage {
-	p := &report.PlanPage{
+func (t *terminal) planPage(c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
+	p := &planreport.PlanPage{
 		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),
 	}
 	if len(p.Jobs) != len(r.Problem.Tasks) {
@@ -153,7 +152,7 @@ func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.
 		return p
 	}
 	for _, m := range s.models.All() {
-		p.Models = append(p.Models, report.FittedModel{
+		p.Models = append(p.Models, planreport.FittedModel{
 			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE,
 			PowerError: m.PowerMAPE, Source: m.Source,
 		})
@@ -162,13 +161,15 @@ func (t *terminal) planPage(c *cli.Context, s *setup, r *report.Result) *report.
 }
 
 // comparePage is what the report of a comparison says.
-func (t *terminal) comparePage(c *cli.Context, variants []variant, runs []report.Run) *report.ComparePage {
+func (t *terminal) comparePage(
+	c *cli.Context, variants []variant, runs []planreport.Run,
+) *planreport.ComparePage {
 	batches := c.Args().Slice()
 	name := strconv.Itoa(len(batches)) + " batches"
 	if len(batches) == 1 {
 		name = batchName(batches[0])
 	}
-	return &report.ComparePage{
+	return &planreport.ComparePage{
 		Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/queue"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // defaultSubmitSocket is where epd answers slurmctld's user.
@@ -78,9 +78,9 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	planned := slurm.PlanInstall
+	planned := install.PlanInstall
 	if c.Bool("undo") {
-		planned = slurm.PlanUndo
+		planned = install.PlanUndo
 	}
 	plan, err := planned(site)
 	if err != nil {
@@ -96,7 +96,7 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 }
 
 // install makes the changes and says what is left to do.
-func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.InstallPlan) error {
+func (t *terminal) install(c *cli.Context, site *install.Site, plan *install.Plan) error {
 	edit := c.Bool("edit-conf") && !c.Bool("undo")
 	if edit && plan.ConfBlocked != "" {
 		return &hintedError{
@@ -105,19 +105,18 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 		}
 	}
 	files := plan.Files(site.Conf, edit)
-	if err := slurm.WriteSteps(files); err != nil {
+	if err := install.WriteSteps(files); err != nil {
 		return fmt.Errorf("%w; nothing is changed", err)
 	}
 	script := filepath.Join(site.Dir, "job_submit.lua")
 	changed := func(name string) bool {
-		return slices.ContainsFunc(files, func(s slurm.InstallStep) bool {
+		return slices.ContainsFunc(files, func(s install.Step) bool {
 			return filepath.Base(s.File) == name
 		})
 	}
 	if changed("epplan.lua") || changed("job_submit.lua") {
-		if err := slurm.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.message("warning",
-				"slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
+		if err := install.TouchScript(script); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.message("warning", "slurmctld loads the new script only after job_submit.lua has changed: "+err.Error())
 		}
 	}
 	for i := range files {
@@ -126,7 +125,7 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 	if c.Bool("undo") {
 		t.warnLockedGPUs(c, site)
 	}
-	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s slurm.InstallStep) bool {
+	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s install.Step) bool {
 		return edit || s.Text != "" || s.Remove
 	})
 	if len(left) > 0 {
@@ -140,7 +139,7 @@ func (t *terminal) install(c *cli.Context, site *slurm.Site, plan *slurm.Install
 
 // warnLockedGPUs says which GPUs of this node are locked as the hooks are taken out:
 // Slurm calls no Epilog of ours for the jobs that run now.
-func (t *terminal) warnLockedGPUs(c *cli.Context, site *slurm.Site) {
+func (t *terminal) warnLockedGPUs(c *cli.Context, site *install.Site) {
 	ctx, cancel := context.WithTimeout(c.Context, lockTimeout)
 	defer cancel()
 	socket := cmp.Or(site.Hooks, os.Getenv("EPPLAN_SOCKET"), epdapi.AgentSocket)
@@ -179,7 +178,7 @@ func (t *terminal) warnLockedGPUs(c *cli.Context, site *slurm.Site) {
 const lockTimeout = 2 * time.Second
 
 // nextStepsText says what is to be done after slurm.conf was changed.
-func nextStepsText(site *slurm.Site, undone bool) string {
+func nextStepsText(site *install.Site, undone bool) string {
 	if undone {
 		return "Done. Now: scontrol reconfigure, then undo once more\n"
 	}
@@ -190,38 +189,38 @@ func nextStepsText(site *slurm.Site, undone bool) string {
 }
 
 // doneText says what was done to a file.
-func doneText(s *slurm.InstallStep) string {
+func doneText(s *install.Step) string {
 	switch {
 	case s.Remove:
 		return "removed " + s.File
 	case s.New:
 		return "wrote " + s.File
 	}
-	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + slurm.BackupSuffix
+	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + install.BackupSuffix
 }
 
 // site reads what is there.
-func (t *terminal) site(c *cli.Context) (slurm.Site, error) {
+func (t *terminal) site(c *cli.Context) (install.Site, error) {
 	dir, err := filepath.Abs(c.String("dir"))
 	if err != nil {
-		return slurm.Site{}, err
+		return install.Site{}, err
 	}
 	check, err := t.luaCheck(c)
 	if err != nil {
-		return slurm.Site{}, err
+		return install.Site{}, err
 	}
 	conf, err := readText(filepath.Join(dir, "slurm.conf"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return slurm.Site{}, &hintedError{err: err, hint: "--dir names the folder of slurm.conf"}
+		return install.Site{}, &hintedError{err: err, hint: "--dir names the folder of slurm.conf"}
 	}
 	if err != nil {
-		return slurm.Site{}, err
+		return install.Site{}, err
 	}
 	script, err := readText(filepath.Join(dir, "job_submit.lua"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return slurm.Site{}, err
+		return install.Site{}, err
 	}
-	site := slurm.Site{
+	site := install.Site{
 		Dir: dir, Socket: c.String("submit-socket"), Binary: c.String("program"), Hooks: c.String("socket"),
 		Journal: c.String("journal"), Popen: c.Bool("popen"),
 		Conf: conf, Script: script, HasScript: err == nil, Read: readText, CheckLua: check,
@@ -291,7 +290,7 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 }
 
 // printSteps prints changes for people.
-func (t *terminal) printSteps(title string, steps []slurm.InstallStep) error {
+func (t *terminal) printSteps(title string, steps []install.Step) error {
 	return t.print(func(w io.Writer) error {
 		if len(steps) == 0 {
 			_, err := io.WriteString(w, "Nothing to do.\n")
@@ -310,7 +309,7 @@ func (t *terminal) printSteps(title string, steps []slurm.InstallStep) error {
 }
 
 // stepText is one change for people.
-func stepText(number int, s *slurm.InstallStep) string {
+func stepText(number int, s *install.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d. %s: %s\n", number, s.File, s.Why)
 	switch {

@@ -259,8 +259,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	}
 	writeRow(b, "  locked", "%s", o.Setting.Words())
 	if s, ok := o.TimeS.Get(); ok {
-		writeRow(b, "  time", "%s%s", report.FormatSeconds(s),
-			againstPredicted(s, time, report.FormatSeconds))
+		writeRow(b, "  time", "%s%s", report.FormatSeconds(s), againstPredicted(s, time, report.FormatSeconds))
 	} else if s, ok := o.Restarted.TimeS.Get(); ok {
 		writeRow(b, "  time", "%s, %s: in no model and no saving", report.FormatSeconds(s), o.Restarted.Why())
 	}

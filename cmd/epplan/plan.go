@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -162,7 +163,7 @@ func (t *terminal) planSetup(c *cli.Context) (*setup, error) {
 
 // solve plans the batch, checks the plan, and computes what it is measured
 // against. An interruption, or --time-limit, cuts the search for a better plan.
-func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
+func (t *terminal) solve(c *cli.Context, s *setup) (*planreport.Result, error) {
 	pol, err := s.policy(c.String("policy"))
 	if err != nil {
 		return nil, err
@@ -210,22 +211,22 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*report.Result, error) {
 
 // printPlan writes files first: one that can't be written fails the command
 // before there is any output.
-func (t *terminal) printPlan(c *cli.Context, s *setup, r *report.Result) error {
+func (t *terminal) printPlan(c *cli.Context, s *setup, r *planreport.Result) error {
 	if name := c.String("svg"); name != "" {
-		if err := t.write(name, func(w io.Writer) error { return report.WriteSVG(w, r, nil) }); err != nil {
+		if err := t.write(name, func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
 			return err
 		}
 	}
-	return t.withHTML(c, func(w io.Writer) error { return report.WritePlanPage(w, t.planPage(c, s, r)) },
+	return t.withHTML(c, func(w io.Writer) error { return planreport.WritePlanPage(w, t.planPage(c, s, r)) },
 		func() error {
 			return t.print(func(w io.Writer) error {
 				switch {
 				case c.Bool("json"):
-					return report.WritePlanJSON(w, r)
+					return planreport.WritePlanJSON(w, r)
 				case c.Bool("csv"):
-					return report.WritePlanCSV(w, r)
+					return planreport.WritePlanCSV(w, r)
 				}
-				return report.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
+				return planreport.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
 			})
 		})
 }

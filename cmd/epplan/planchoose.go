@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -115,7 +116,7 @@ func tryCandidates(
 	if err != nil {
 		return nil, err
 	}
-	waits := func(s *report.QueueSum) bool { return s.TotalWait > 0 }
+	waits := func(s *planreport.QueueSum) bool { return s.TotalWait > 0 }
 	simple := sums[:len(drawn)]
 	all := make([]trialResult, 0, len(policies))
 	for list := range slices.Chunk(sums[len(drawn):], len(drawn)) {
@@ -130,7 +131,7 @@ func tryCandidates(
 }
 
 // sumLongestWaits adds up the longest waits.
-func sumLongestWaits(list []*report.QueueSum) (seconds float64) {
+func sumLongestWaits(list []*planreport.QueueSum) (seconds float64) {
 	for _, s := range list {
 		seconds += s.LongestWait
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -62,11 +62,11 @@ func (t *terminal) planKnapsack(c *cli.Context) error {
 	err = t.print(func(w io.Writer) error {
 		switch {
 		case c.Bool("json"):
-			return report.WriteQueueJSON(w, result)
+			return planreport.WriteQueueJSON(w, result)
 		case c.Bool("csv"):
-			return report.WriteQueueCSV(w, result)
+			return planreport.WriteQueueCSV(w, result)
 		}
-		return report.WriteQueueTable(w, result, t.textOptions(c.Int("rows")))
+		return planreport.WriteQueueTable(w, result, t.textOptions(c.Int("rows")))
 	})
 	if err != nil {
 		return err
@@ -209,8 +209,7 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	if c.IsSet("kappa") {
 		numbers.Value.Kappa = c.Float64("kappa")
 		if name := c.String("policy"); strings.Contains(name, "kappa=") {
-			return usagef("--kappa %g and --policy %s both say kappa, want it once",
-				numbers.Value.Kappa, name)
+			return usagef("--kappa %g and --policy %s both say kappa, want it once", numbers.Value.Kappa, name)
 		}
 	}
 	if !(numbers.Value.Kappa >= 0 && numbers.Value.Kappa <= most) {
@@ -234,7 +233,7 @@ func (q *knapsackQueue) referencePolicy() string {
 }
 
 // solve plans the queue and checks the plan against how it turned out.
-func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueResult, error) {
+func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.QueueResult, error) {
 	pol, err := policy.Parse(text, q.params)
 	if err != nil {
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
@@ -249,7 +248,7 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	if err := planner.Check(q.actual, plan); err != nil {
 		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
 	}
-	r := &report.QueueResult{
+	r := &planreport.QueueResult{
 		Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(),
 		Energy: make([]float64, len(q.jobs)),
 	}

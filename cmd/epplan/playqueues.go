@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 )
@@ -22,8 +22,8 @@ func drawQueue(rng *rand.Rand, model trace.EnergyModel) (*knapsackQueue, error) 
 // processors: all queues by the first policy, then all by the next one.
 func playAll(
 	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
-) ([]*report.QueueSum, error) {
-	sums := make([]*report.QueueSum, len(policies)*len(queues))
+) ([]*planreport.QueueSum, error) {
+	sums := make([]*planreport.QueueSum, len(policies)*len(queues))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range sums {

@@ -239,8 +239,7 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if d.raw && span == 0 {
-		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw",
-			name)
+		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
 	}
 	if never > 0 {
 		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/trace"
 )
 
@@ -187,7 +187,7 @@ func means(
 // predictMeans is what a queue comes to, by policy the mean over queues.
 type predictMeans struct{ wait, delayed, running, kWh float64 }
 
-func (m *predictMeans) add(s *report.QueueSum, of float64) {
+func (m *predictMeans) add(s *planreport.QueueSum, of float64) {
 	m.wait += s.TotalWait / of
 	m.delayed += float64(s.Delayed) / of
 	m.running += s.Running / of

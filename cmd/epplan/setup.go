@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
@@ -137,8 +137,7 @@ func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 			missing = name + " has no [[cluster.nodes]]"
 		}
 		k := s.config.Cluster().Classes[0]
-		t.message("note",
-			fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
+		t.message("note", fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
 	}
 	t.warn(s.batch.Warnings)
 	return s, nil
@@ -434,8 +433,8 @@ func (s *setup) references(ctx context.Context) (r policy.References, err error)
 }
 
 // resultOf is a plan with what it is held against.
-func (s *setup) resultOf(plan *planner.Plan, against policy.References) *report.Result {
-	r := &report.Result{
+func (s *setup) resultOf(plan *planner.Plan, against policy.References) *planreport.Result {
+	r := &planreport.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
 		Constant: against.Constant,
 		Bound:    planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // aSubmission is what job_submit.lua says, as an argument.
@@ -96,7 +97,7 @@ func asLua(t *testing.T, socket, further string) string {
 		0o755); err != nil {
 		t.Fatal(err)
 	}
-	module, err := slurm.LuaModule("/etc/slurm", socket, program)
+	module, err := install.LuaModule("/etc/slurm", socket, program)
 	if err != nil {
 		t.Fatal(err)
 	}

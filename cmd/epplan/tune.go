@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -258,8 +259,8 @@ func tryAll(
 	return all, nil
 }
 
-func againstSimple(name string, ours, simple []*report.QueueSum) trialResult {
-	var a, b report.QueueSum
+func againstSimple(name string, ours, simple []*planreport.QueueSum) trialResult {
+	var a, b planreport.QueueSum
 	x := trialResult{Policy: name}
 	for i := range ours {
 		a.EnergyKWh, a.TotalWait = a.EnergyKWh+ours[i].EnergyKWh, a.TotalWait+ours[i].TotalWait

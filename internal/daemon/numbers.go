@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
 // Confs are where slurm.conf may be, with gres.conf beside it, when no hook has said
@@ -93,7 +94,7 @@ func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []s
 		for i := range min(len(uuids), len(order)) {
 			if uuids[i] != "" && uuids[i] != order[i] {
 				return nil, "", fmt.Errorf("GPU %d is %s by %s, and %s by --gpu-order: %w", i, uuids[i], by,
-					order[i], slurm.ErrOrder)
+					order[i], slurmconf.ErrOrder)
 			}
 		}
 		return uuids, by, nil
@@ -120,7 +121,7 @@ func (d *AgentServer) byGresConf(
 	ctx context.Context, node string, inventory []gpu.Identity,
 ) (uuids []string, by string, err error) {
 	type answer struct {
-		devices slurm.DeviceMap
+		devices slurmconf.DeviceMap
 		file    string
 	}
 	ch := d.reading.DoChan(node, func() (any, error) {
@@ -141,11 +142,11 @@ func (d *AgentServer) byGresConf(
 	case <-ctx.Done():
 		return nil, "", context.Cause(ctx)
 	}
-	gpus := make([]slurm.DriverGPU, len(inventory))
+	gpus := make([]slurmconf.DriverGPU, len(inventory))
 	for i, id := range inventory {
-		gpus[i] = slurm.DriverGPU{Minor: id.Minor, Model: id.Model}
+		gpus[i] = slurmconf.DriverGPU{Minor: id.Minor, Model: id.Model}
 		if id.UUID == "" {
-			gpus[i] = slurm.DriverGPU{Minor: -1}
+			gpus[i] = slurmconf.DriverGPU{Minor: -1}
 		}
 	}
 	places, err := read.devices.DriverIndexes(gpus)
@@ -168,7 +169,7 @@ func (d *AgentServer) byGresConf(
 
 // readGresConf reads the gres.conf that slurmd uses: beside the slurm.conf that a hook
 // named, else the first one where there may be one.
-func (d *AgentServer) readGresConf(node string) (devices slurm.DeviceMap, file string, err error) {
+func (d *AgentServer) readGresConf(node string) (devices slurmconf.DeviceMap, file string, err error) {
 	d.mu.Lock()
 	confs := d.options.SlurmConfs
 	if d.conf != "" {
@@ -178,7 +179,7 @@ func (d *AgentServer) readGresConf(node string) (devices slurm.DeviceMap, file s
 	err = fmt.Errorf("gres.conf: %w", fs.ErrNotExist)
 	for _, conf := range confs {
 		dir := path.Dir(path.Clean(conf))
-		devices, err = slurm.ReadGresConf(d.options.Files, strings.TrimPrefix(dir, "/"), node)
+		devices, err = slurmconf.ReadGres(d.options.Files, strings.TrimPrefix(dir, "/"), node)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return devices, path.Join(dir, "gres.conf"), err
 		}

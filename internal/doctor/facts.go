@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
 )
 
 // Bounds of what checks share. Slurm's commands give up after 10 s by
@@ -160,7 +161,7 @@ func (e *examination) slurmMunge() string {
 	}
 	text, err := e.site.Files.Read(e.slurmConf())
 	if err == nil {
-		for part := range strings.SplitSeq(slurm.ConfSettings(text)["authinfo"], ",") {
+		for part := range strings.SplitSeq(slurmconf.Values(text)["authinfo"], ",") {
 			if path, ok := strings.CutPrefix(strings.TrimSpace(part), "socket="); ok {
 				return path
 			}
@@ -226,7 +227,7 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 		return settings{}, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
 			e.slurmConf())
 	}
-	return settings{values: slurm.ConfSettings(text), path: e.slurmConf(), byFile: failed.Error()}, nil
+	return settings{values: slurmconf.Values(text), path: e.slurmConf(), byFile: failed.Error()}, nil
 }
 
 // askEPD asks the epd at a socket.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // installCommand is the command that installs epplan into Slurm as it is here.
@@ -28,7 +29,7 @@ func (e *examination) installCommand(ctx context.Context, dir string) string {
 		line += " --journal " + shellQuote(path.Join(state, journalFolder))
 	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
-	if err == nil && slurm.ModuleValue(module, "PROGRAM") != "" {
+	if err == nil && install.ModuleValue(module, "PROGRAM") != "" {
 		line += " --popen"
 	}
 	return line
@@ -123,7 +124,7 @@ func lookScript(ctx context.Context, e *examination) []Finding {
 	} else if complaint != "" {
 		return []Finding{scriptBroken.finding(append(words(script), "error", complaint)...)}
 	}
-	module, called := slurm.SubmitCall(text)
+	module, called := install.SubmitCall(text)
 	if !called {
 		return []Finding{scriptForeign.finding(words(script)...)}
 	}
@@ -137,7 +138,7 @@ func lookScript(ctx context.Context, e *examination) []Finding {
 	if complaint, err := e.luaComplaint(ctx, module); err == nil && complaint != "" {
 		return []Finding{scriptBroken.finding(append(words(module), "error", complaint)...)}
 	}
-	if _, unchanged := slurm.Installed(text); !unchanged {
+	if _, unchanged := install.Installed(text); !unchanged {
 		return []Finding{moduleChanged.finding(words(module)...)}
 	}
 	return okFinding("%s calls %s", script, module)
@@ -185,7 +186,7 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 	if err != nil {
 		return unknownFinding("%v", err)
 	}
-	module, called := slurm.SubmitCall(script)
+	module, called := install.SubmitCall(script)
 	if !called {
 		return unknownFinding("job_submit.lua doesn't call epplan.lua")
 	}
@@ -193,7 +194,7 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 	if err != nil {
 		return unknownFinding("%v", err)
 	}
-	asked, answered := slurm.ModuleValue(text, "SOCKET"), e.submitSocket(ctx)
+	asked, answered := install.ModuleValue(text, "SOCKET"), e.submitSocket(ctx)
 	if _, err := e.headStatus(ctx); err != nil && asked != answered && e.PublicSocket == "" {
 		return unknownFinding("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
 	}
@@ -201,7 +202,7 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 		return []Finding{moduleSocket.finding("asked", asked, "answered", answered, "install",
 			e.installCommand(ctx, dir))}
 	}
-	if slurm.ModuleValue(text, "PROGRAM") != "" {
+	if install.ModuleValue(text, "PROGRAM") != "" {
 		return okFinding("epplan.lua asks at %s, also by a program", asked)
 	}
 	_, err = e.site.Run(ctx, "lua5.1", "-e", `require "socket.unix"`)
@@ -293,8 +294,8 @@ func (e *examination) epilogJournal(ctx context.Context) string {
 			if err != nil {
 				continue
 			}
-			journal := slurm.HookJournal(text)
-			if ours, _ := slurm.Installed(text); ours && journal == "" {
+			journal := install.HookJournal(text)
+			if ours, _ := install.Installed(text); ours && journal == "" {
 				journal = path.Join(defaultState, journalFolder)
 			}
 			if path.IsAbs(journal) && !strings.Contains(journal, "$") {
@@ -346,7 +347,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 					hookMode.finding(append([]string{"file", shellQuote(file)}, words...)...))
 			}
 			order = append(order, file)
-			if text, err := e.site.Files.Read(file); err == nil && slurm.CallsHook(text, hook) {
+			if text, err := e.site.Files.Read(file); err == nil && install.CallsHook(text, hook) {
 				ours = append(ours, file)
 			}
 		}

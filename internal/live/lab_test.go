@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/slurmlab"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 // atOnce is how many labs run side by side: two cores bear them. Those that
@@ -323,7 +323,7 @@ func unhurried(text string) string { return strings.ReplaceAll(text, usualDeadli
 func (l *lab) submitHook() {
 	l.Helper()
 	hooks := filepath.Join(l.dir, "hooks")
-	plan, err := slurm.PlanInstall(slurm.Site{
+	plan, err := install.PlanInstall(install.Site{
 		Dir: hooks, Socket: filepath.Join(l.dir, "submit.sock"), Binary: filepath.Join(l.bin, "epplan"),
 		HasScript: true,
 		Script: "function slurm_job_submit(desc, parts, uid)\n" + l.site + "\treturn slurm.SUCCESS\nend\n" +

@@ -14,73 +14,72 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// canvas is a picture being written. The writer keeps its first error until it
+// Canvas is a picture being written. The writer keeps its first error until it
 // is flushed.
-type canvas struct {
+type Canvas struct {
 	out *bufio.Writer
 	// id is what the ids of the picture begin with. A picture that is part of a
 	// page has one, and colours and background of the page.
 	id string
 }
 
-func newCanvas(w io.Writer, id string) canvas {
-	return canvas{out: bufio.NewWriterSize(w, 1<<16), id: id}
+// NewCanvas begins a picture that goes to w; an id makes it a part of a page, on which the id is unique.
+func NewCanvas(w io.Writer, id string) Canvas {
+	return Canvas{out: bufio.NewWriterSize(w, 1<<16), id: id}
 }
 
-func (c *canvas) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
+// Printf writes SVG as it is: text in it has gone through [Escape].
+func (c *Canvas) Printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
 
-// inPage reports whether the picture is part of a page.
-func (c *canvas) inPage() bool { return c.id != "" }
+// InPage reports whether the picture is part of a page.
+func (c *Canvas) InPage() bool { return c.id != "" }
 
-// scopedID is an id of the picture's own.
-func (c *canvas) scopedID(name string) string {
-	if !c.inPage() {
+// ScopedID is an id of the picture's own.
+func (c *Canvas) ScopedID(name string) string {
+	if !c.InPage() {
 		return name
 	}
 	return c.id + "-" + name
 }
 
-// The classes of pictures: in plans text is small.
-const (
-	pictureClass     = "pic"
-	planPictureClass = "pic plan"
-)
+// PictureClass is the class of pictures.
+const PictureClass = "pic"
 
-// open begins a picture, which says in a title and a description what it shows.
+// Open begins a picture, which says in a title and a description what it shows.
 // One in a file of its own brings its style and background along.
-func (c *canvas) open(class string, width, height float64, title, desc string) {
+func (c *Canvas) Open(class string, width, height float64, title, desc string) {
 	attributes := ""
-	if !c.inPage() {
+	if !c.InPage() {
 		attributes = ` xmlns="http://www.w3.org/2000/svg"`
 	}
-	c.printf(
+	c.Printf(
 		`<svg%s class="%s" width="%s" height="%s" viewBox="0 0 %[3]s %[4]s" role="img" aria-labelledby="%[5]s %[6]s">`+"\n",
-		attributes, class, px(width), px(height), c.scopedID("title"), c.scopedID("desc"),
+		attributes, class, Px(width), Px(height), c.ScopedID("title"), c.ScopedID("desc"),
 	)
-	c.printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.scopedID("title"), escape(title),
-		c.scopedID("desc"), escape(desc))
-	if !c.inPage() {
-		c.printf("<style>\n%s</style>\n<rect class=\"bg\" width=\"100%%\" height=\"100%%\"/>\n",
+	c.Printf("<title id=\"%s\">%s</title><desc id=\"%s\">%s</desc>\n", c.ScopedID("title"), Escape(title),
+		c.ScopedID("desc"), Escape(desc))
+	if !c.InPage() {
+		c.Printf("<style>\n%s</style>\n<rect class=\"bg\" width=\"100%%\" height=\"100%%\"/>\n",
 			page.PictureStyle())
 	}
 }
 
-// close ends it.
-func (c *canvas) close() error {
-	c.printf("</svg>\n")
+// Close ends it.
+func (c *Canvas) Close() error {
+	c.Printf("</svg>\n")
 	return c.out.Flush()
 }
 
-// text writes one line of text.
-func (c *canvas) text(x, y float64, class, text string) {
+// Text writes one line of text.
+func (c *Canvas) Text(x, y float64, class, text string) {
 	if class != "" {
 		class = ` class="` + class + `"`
 	}
-	c.printf(`<text x="%s" y="%s"%s>%s</text>`+"\n", px(x), px(y), class, escape(text))
+	c.Printf(`<text x="%s" y="%s"%s>%s</text>`+"\n", Px(x), Px(y), class, Escape(text))
 }
 
-// inlineHTML is a picture as a part of a page.
-func inlineHTML(draw func(w io.Writer) error) (template.HTML, error) {
+// InlineHTML is a picture as a part of a page.
+func InlineHTML(draw func(w io.Writer) error) (template.HTML, error) {
 	var out bytes.Buffer
 	if err := draw(&out); err != nil {
 		return "", err
@@ -88,8 +87,8 @@ func inlineHTML(draw func(w io.Writer) error) (template.HTML, error) {
 	return template.HTML(out.String()), nil //nolint:gosec // pictures escape all text
 }
 
-// px is a length with two decimals at most.
-func px(v float64) string {
+// Px is a length with two decimals at most.
+func Px(v float64) string {
 	text := strconv.FormatFloat(v, 'f', 2, 64)
 	text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	if text == "-0" {
@@ -98,8 +97,8 @@ func px(v float64) string {
 	return text
 }
 
-// escape makes a text safe inside an element or an attribute.
-func escape(text string) string {
+// Escape makes a text safe inside an element or an attribute.
+func Escape(text string) string {
 	var out strings.Builder
 	// A strings.Builder takes everything.
 	_ = xml.EscapeText(&out, []byte(queue.Printable(text)))

@@ -49,7 +49,7 @@ func WriteDecisions(w io.Writer, decisions []replay.Decision, task, node func(i 
 	for i, d := range decisions {
 		row[0], row[1], row[2], row[3] = strconv.Itoa(i), queue.EscapeFormula(task(i)), "", ""
 		if d.Node >= 0 {
-			set = appendSet(set[:0], d.GPUs, "-")
+			set = AppendSet(set[:0], d.GPUs, "-")
 			row[2], row[3] = queue.EscapeFormula(node(int(d.Node))), string(set)
 		}
 		if err := out.Write(row); err != nil {

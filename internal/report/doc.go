@@ -1,6 +1,5 @@
-// Package report turns results into text for people and for machines: plans
-// and comparisons as tables, JSON and CSV, as SVG pictures, as reports in HTML
-// made of the parts of package page, and a progress line.
+// Package report shows numbers to people and to machines: tables as text, JSON, CSV
+// and parts of pages, charts and figures in SVG, and a progress line.
 //
 // What machines read has raw units (joules, seconds, fractions) under keys that
 // end in the unit, in a fixed order, and is written record by record. What

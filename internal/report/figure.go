@@ -11,7 +11,7 @@ import (
 // ChartFigure is a chart as a part of a page, with some of its numbers in a
 // table. The id has to be unique on its page.
 func ChartFigure(id, caption string, c *Chart) (*page.Figure, error) {
-	svg, err := inlineHTML(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
+	svg, err := InlineHTML(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 			values = append(values, all[i].Low, all[i].High)
 		}
 	}
-	axis := tightAxis(what, unit, values, 8)
-	svg, err := inlineHTML(func(w io.Writer) error {
+	axis := TightAxis(what, unit, values, 8)
+	svg, err := InlineHTML(func(w io.Writer) error {
 		return drawEstimates(w, id, what,
 			"A dot for each value, on a line from its lower to its upper bound.", axis, all)
 	})
@@ -140,7 +140,7 @@ func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) 
 		return nil, nil //nolint:nilnil // no picture is no failure
 	}
 	t := newTradeOff("Energy by "+what, what, unit, spots)
-	svg, err := inlineHTML(func(w io.Writer) error { return t.draw(w, id) })
+	svg, err := InlineHTML(func(w io.Writer) error { return t.draw(w, id) })
 	if err != nil {
 		return nil, err
 	}

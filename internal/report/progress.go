@@ -92,7 +92,7 @@ func (p *Progress) drawShown(now time.Time) {
 	if p.note != "" {
 		line += "  " + p.note
 	}
-	_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", truncate(line, maxLineLength))
+	_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", Truncate(line, maxLineLength))
 }
 
 // remainingText says how long the rest will take at the pace so far.

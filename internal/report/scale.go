@@ -78,9 +78,9 @@ func CommonScale(unit Unit, significant int, values ...float64) Scale {
 	return s
 }
 
-// relativeTolerance is the part of the largest value below which another one is taken
+// RelativeTolerance is the part of the largest value below which another one is taken
 // for 0 up to rounding.
-const relativeTolerance = 1e-9
+const RelativeTolerance = 1e-9
 
 // magnitudes is the smallest and the largest magnitude of the values that aren't
 // 0; the largest is 0 when there are none.
@@ -92,7 +92,7 @@ func magnitudes(values []float64) (smallest, largest float64) {
 		}
 	}
 	for _, v := range values {
-		if v = math.Abs(v); v > relativeTolerance*largest && v < smallest {
+		if v = math.Abs(v); v > RelativeTolerance*largest && v < smallest {
 			smallest = v
 		}
 	}
@@ -138,7 +138,7 @@ func (s Scale) Format(v float64) string {
 	if strings.Trim(text, "-0.") == "" {
 		text = strings.TrimPrefix(text, "-")
 	}
-	return groupThousands(text)
+	return GroupThousands(text)
 }
 
 // With writes one value with its unit.
@@ -153,28 +153,28 @@ func (s Scale) With(v float64) string {
 // missingText stands for a value that there isn't.
 const missingText = "–"
 
-// significantDigits of a number that stands alone.
-const significantDigits = 4
+// SignificantDigits of a number that stands alone.
+const SignificantDigits = 4
 
 // FormatJoules writes an energy with the prefix that suits it, as in "1.234 MJ".
 func FormatJoules(e dvfsmodel.Joule) string {
-	return CommonScale(Joules, significantDigits, float64(e)).With(float64(e))
+	return CommonScale(Joules, SignificantDigits, float64(e)).With(float64(e))
 }
 
 // FormatKWh writes an energy in kilowatt-hours, as in "0.343 kWh".
 func FormatKWh(e dvfsmodel.Joule) string {
-	return CommonScale(KilowattHours, significantDigits, float64(e)).With(float64(e))
+	return CommonScale(KilowattHours, SignificantDigits, float64(e)).With(float64(e))
 }
 
 // FormatWatts writes a power with the prefix that suits it.
 func FormatWatts(p dvfsmodel.Watt) string {
-	return CommonScale(Watts, significantDigits, float64(p)).With(float64(p))
+	return CommonScale(Watts, SignificantDigits, float64(p)).With(float64(p))
 }
 
 // FormatSeconds writes a time: milliseconds below a second, seconds below ten
 // minutes, h:mm:ss from there.
 func FormatSeconds(s float64) string {
-	return CommonScale(Seconds, significantDigits, s).With(s)
+	return CommonScale(Seconds, SignificantDigits, s).With(s)
 }
 
 // FormatPercent writes a fraction in per cent, as in "33.5 %".
@@ -183,7 +183,7 @@ func FormatPercent(fraction float64) string {
 }
 
 // FormatCount writes a whole number with its thousands apart: "12,345".
-func FormatCount(n int) string { return groupThousands(strconv.Itoa(n)) }
+func FormatCount(n int) string { return GroupThousands(strconv.Itoa(n)) }
 
 // clockTime is a time as h:mm:ss, rounded to seconds.
 func clockTime(seconds float64) string {
@@ -206,8 +206,8 @@ func twoDigits(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// groupThousands sets the thousands of a decimal number apart.
-func groupThousands(number string) string {
+// GroupThousands sets the thousands of a decimal number apart.
+func GroupThousands(number string) string {
 	whole, fraction, _ := strings.Cut(number, ".")
 	sign := ""
 	if strings.HasPrefix(whole, "-") {

@@ -15,7 +15,7 @@ import (
 // tradeOff is choices and what they cost.
 type tradeOff struct {
 	title  string
-	x, y   plotAxis
+	x, y   Axis
 	points []TradeOffPoint
 }
 
@@ -26,15 +26,15 @@ func newTradeOff(title, what string, unit Unit, spots []TradeOffPoint) *tradeOff
 		xs[i], ys[i] = s.X, s.Y
 	}
 	t := &tradeOff{title: title, points: spots}
-	t.y = tightAxis("energy", Joules, ys, 6)
-	t.x = tightAxis(what, unit, xs, 8)
+	t.y = TightAxis("energy", Joules, ys, 6)
+	t.x = TightAxis(what, unit, xs, 8)
 	return t
 }
 
-// tightAxis is an axis that covers some values and no more.
-func tightAxis(what string, unit Unit, values []float64, ticks int) plotAxis {
+// TightAxis is an axis that covers some values and no more.
+func TightAxis(what string, unit Unit, values []float64, ticks int) Axis {
 	_, largest := magnitudes(values)
-	scale := CommonScale(unit, significantDigits, largest)
+	scale := CommonScale(unit, SignificantDigits, largest)
 	if scale.Symbol() == "h:mm:ss" {
 		scale = Scale{unit: unit, symbol: "h", factor: 3600}
 	}
@@ -43,10 +43,10 @@ func tightAxis(what string, unit Unit, values []float64, ticks int) plotAxis {
 		shown[i] = v / scale.factor
 	}
 	s := newAxisRange(ticks, func(yield func([]float64)) { yield(shown) })
-	return plotAxis{
-		axisRange: axisRange{s.from * scale.factor, s.to * scale.factor, s.step * scale.factor},
-		label:     func(v float64) string { return s.label(v / scale.factor) },
-		title:     what + ", " + scale.Symbol(),
+	return Axis{
+		axisRange: axisRange{s.from * scale.factor, s.to * scale.factor, s.Step * scale.factor},
+		Label:     func(v float64) string { return s.label(v / scale.factor) },
+		Title:     what + ", " + scale.Symbol(),
 	}
 }
 
@@ -65,9 +65,9 @@ func (t *tradeOff) paretoFront() []int {
 	last := TradeOffPoint{X: math.Inf(1), Y: math.Inf(1)} // of the front
 	return slices.DeleteFunc(order, func(i int) bool {
 		s := &t.points[i]
-		same := math.Abs(s.X-last.X) <= relativeTolerance*last.X &&
-			math.Abs(s.Y-last.Y) <= relativeTolerance*last.Y
-		if !same && s.Y >= last.Y*(1-relativeTolerance) {
+		same := math.Abs(s.X-last.X) <= RelativeTolerance*last.X &&
+			math.Abs(s.Y-last.Y) <= RelativeTolerance*last.Y
+		if !same && s.Y >= last.Y*(1-RelativeTolerance) {
 			return true
 		}
 		last = *s
@@ -82,24 +82,24 @@ const (
 
 // draw draws the choices, and a line through those that none beats.
 func (t *tradeOff) draw(w io.Writer, id string) error {
-	c := newCanvas(w, id)
-	f := plotFrame{
-		x: t.x, y: t.y, left: timelineLeft, right: scatterWidth - rightMargin, upper: 20,
-		lower: scatterHeight - timelineFoot,
+	c := NewCanvas(w, id)
+	f := Frame{
+		X: t.x, Y: t.y, Left: LeftMargin, Right: scatterWidth - RightMargin, Upper: 20,
+		Lower: scatterHeight - FootMargin,
 	}
 	front := t.paretoFront()
-	c.open(pictureClass, scatterWidth, scatterHeight, t.title, t.frontText(front))
-	c.axes(&f)
+	c.Open(PictureClass, scatterWidth, scatterHeight, t.title, t.frontText(front))
+	c.Axes(&f)
 	path := ""
 	for n, i := range front {
 		if n == 0 {
-			path = "M" + px(f.px(t.points[i].X)) + " " + px(f.upper) + "V" + px(f.py(t.points[i].Y))
+			path = "M" + Px(f.Px(t.points[i].X)) + " " + Px(f.Upper) + "V" + Px(f.Py(t.points[i].Y))
 			continue
 		}
-		path += "H" + px(f.px(t.points[i].X)) + "V" + px(f.py(t.points[i].Y))
+		path += "H" + Px(f.Px(t.points[i].X)) + "V" + Px(f.Py(t.points[i].Y))
 	}
 	if path != "" {
-		c.printf(`<path class="front" d="%sH%s"/>`+"\n", path, px(f.right))
+		c.Printf(`<path class="front" d="%sH%s"/>`+"\n", path, Px(f.Right))
 	}
 	for i := range t.points {
 		s := &t.points[i]
@@ -110,11 +110,11 @@ func (t *tradeOff) draw(w io.Writer, id string) error {
 		case slices.Contains(front, i):
 			class = "dot a1"
 		}
-		c.printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class,
-			px(f.px(s.X)), px(f.py(s.Y)), escape(s.Name))
+		c.Printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class,
+			Px(f.Px(s.X)), Px(f.Py(s.Y)), Escape(s.Name))
 	}
 	t.label(&c, &f, front)
-	return c.close()
+	return c.Close()
 }
 
 // frontText says which choices nobody beats.
@@ -136,10 +136,10 @@ func (b labelBox) overlaps(o labelBox) bool {
 }
 
 // label names the dots, those of the front first, as far as there is room.
-func (t *tradeOff) label(c *canvas, f *plotFrame, front []int) {
+func (t *tradeOff) label(c *Canvas, f *Frame, front []int) {
 	var taken []labelBox
 	for i := range t.points {
-		x, y := f.px(t.points[i].X), f.py(t.points[i].Y)
+		x, y := f.Px(t.points[i].X), f.Py(t.points[i].Y)
 		taken = append(taken, labelBox{x - 7, y - 7, x + 7, y + 7})
 	}
 	order := slices.Clone(front)
@@ -149,9 +149,9 @@ func (t *tradeOff) label(c *canvas, f *plotFrame, front []int) {
 		}
 	}
 	for _, i := range order {
-		name := truncate(queue.Printable(t.points[i].Name), 30)
+		name := Truncate(queue.Printable(t.points[i].Name), 30)
 		wide := letterWidth * float64(utf8.RuneCountInString(name))
-		x, y := f.px(t.points[i].X), f.py(t.points[i].Y)
+		x, y := f.Px(t.points[i].X), f.Py(t.points[i].Y)
 		for _, at := range [][2]float64{
 			{11, 4},
 			{-11 - wide, 4},
@@ -163,10 +163,10 @@ func (t *tradeOff) label(c *canvas, f *plotFrame, front []int) {
 			{-9 - wide, 17},
 		} {
 			b := labelBox{x + at[0], y + at[1] - 10, x + at[0] + wide, y + at[1] + 3}
-			free := b.left > f.left && b.right < f.right+rightMargin && b.top > 0 && b.bottom < f.lower
+			free := b.left > f.Left && b.right < f.Right+RightMargin && b.top > 0 && b.bottom < f.Lower
 			if free && !slices.ContainsFunc(taken, b.overlaps) {
 				taken = append(taken, b)
-				c.text(b.left, y+at[1], "k halo", name)
+				c.Text(b.left, y+at[1], "k halo", name)
 				break
 			}
 		}

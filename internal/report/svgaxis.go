@@ -61,19 +61,3 @@ func decimalStep(least float64) float64 {
 
 // tickDistance is how far apart ticks are at least, pixels.
 const tickDistance = 80
-
-// drawTimeAxis draws the ticks below the lanes, and above them too if those are tall.
-func (p *ganttChart) drawTimeAxis() {
-	r := newTimeTicks(p.end, p.perPixel()*tickDistance)
-	bottom := p.bottom()
-	for i := 0; float64(i)*r.step <= p.end*(1+1e-9); i++ {
-		t := float64(i) * r.step
-		x := p.x(t)
-		p.printf(`<path class="g" d="M%s %sV%s"/>`+"\n", px(x), px(p.top-2), px(bottom+5))
-		p.text(x, bottom+18, "m", r.label(t))
-		if p.hasTopAxis(p.lanes) {
-			p.text(x, p.top-6, "m f", r.label(t))
-		}
-	}
-	p.text(p.left+p.plotWidth()/2, bottom+36, "m f", "time, "+r.unit)
-}

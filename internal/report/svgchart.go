@@ -41,7 +41,7 @@ func WriteCharts(w io.Writer, title string, charts []Chart) error {
 // drawCharts is WriteCharts, of a picture that is part of a page if it has an
 // id.
 func drawCharts(w io.Writer, id, title string, charts []Chart) error {
-	p := &chartPicture{canvas: newCanvas(w, id), title: title}
+	p := &chartPicture{Canvas: NewCanvas(w, id), title: title}
 	if len(charts) > 0 {
 		p.layOutLegend(charts[0].Lines)
 	}
@@ -49,7 +49,7 @@ func drawCharts(w io.Writer, id, title string, charts []Chart) error {
 	for i := range charts {
 		p.chart(&charts[i], p.top+float64(i)*panelHeight)
 	}
-	return p.close()
+	return p.Close()
 }
 
 // Lengths in pixels.
@@ -70,7 +70,7 @@ const lineColors = 10
 
 // chartPicture is charts being drawn.
 type chartPicture struct {
-	canvas
+	Canvas
 	title  string
 	legend []legendKey
 	top    float64 // of the first panel
@@ -84,11 +84,11 @@ type legendKey struct {
 // layOutLegend puts the keys into rows.
 func (p *chartPicture) layOutLegend(lines []Series) {
 	x, y := 20.0, 56.0
-	if p.inPage() {
+	if p.InPage() {
 		y = 20 // the page has the title
 	}
 	for i := range lines {
-		name := truncate(queue.Printable(lines[i].Name), 40)
+		name := Truncate(queue.Printable(lines[i].Name), 40)
 		wide := keyLength + 8 + letterWidth*float64(utf8.RuneCountInString(name)) + 18
 		if x+wide > chartWidth-20 && x > 20 {
 			x, y = 20, y+legendRow
@@ -100,13 +100,13 @@ func (p *chartPicture) layOutLegend(lines []Series) {
 }
 
 func (p *chartPicture) begin(charts []Chart) {
-	p.open(pictureClass, chartWidth, p.top+float64(len(charts))*panelHeight, p.title, chartsText(charts))
-	if !p.inPage() {
-		p.text(20, 30, "t", p.title)
+	p.Open(PictureClass, chartWidth, p.top+float64(len(charts))*panelHeight, p.title, chartsText(charts))
+	if !p.InPage() {
+		p.Text(20, 30, "t", p.title)
 	}
 	for i, key := range p.legend {
 		p.key(&charts[0].Lines[i], i, key)
-		p.text(key.x+keyLength+8, key.y, "k", key.name)
+		p.Text(key.x+keyLength+8, key.y, "k", key.name)
 	}
 }
 
@@ -135,7 +135,7 @@ func lineStyle(i int) string {
 }
 
 // axisRange is what an axis shows, from one tick to another.
-type axisRange struct{ from, to, step float64 }
+type axisRange struct{ from, to, Step float64 }
 
 // axisOvershoot is the part of the distance between ticks, less than a line's width,
 // by which values may lie outside.
@@ -169,12 +169,12 @@ func newAxisRange(ticks int, values func(yield func([]float64))) axisRange {
 
 // label is a tick's value with as many decimals as the step has.
 func (s axisRange) label(v float64) string {
-	decimals := max(0, -int(math.Floor(math.Log10(s.step)+1e-9)))
+	decimals := max(0, -int(math.Floor(math.Log10(s.Step)+1e-9)))
 	text := strconv.FormatFloat(v, 'f', decimals, 64)
 	if strings.Trim(text, "-0.") == "" {
 		text = strings.TrimPrefix(text, "-")
 	}
-	return groupThousands(text)
+	return GroupThousands(text)
 }
 
 // chart draws one panel from its upper edge on.
@@ -194,13 +194,13 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 			yield([]float64{0})
 		}
 	})
-	f := plotFrame{
-		x: plainAxis(across, c.X), y: plainAxis(up, c.Y), right: chartWidth - rightMargin,
-		upper: top + panelTop, lower: top + panelHeight - panelFoot,
+	f := Frame{
+		X: plainAxis(across, c.X), Y: plainAxis(up, c.Y), Right: chartWidth - RightMargin,
+		Upper: top + panelTop, Lower: top + panelHeight - panelFoot,
 	}
-	f.left = f.y.titleOffset() + panelLeft
-	p.text(f.left, top+20, "h", c.Title)
-	p.axes(&f)
+	f.Left = f.Y.titleOffset() + panelLeft
+	p.Text(f.Left, top+20, "h", c.Title)
+	p.Axes(&f)
 	for i := range c.Lines {
 		p.band(&c.Lines[i], i, &f)
 	}
@@ -209,8 +209,8 @@ func (p *chartPicture) chart(c *Chart, top float64) {
 	}
 }
 
-// linePath is a line, in pieces where there are gaps.
-func linePath(s *Series, x, y func(float64) float64) string {
+// LinePath is a line, in pieces where there are gaps.
+func LinePath(s *Series, x, y func(float64) float64) string {
 	var b strings.Builder
 	command := "M"
 	for i, v := range s.Y {
@@ -218,7 +218,7 @@ func linePath(s *Series, x, y func(float64) float64) string {
 			command = "M"
 			continue
 		}
-		b.WriteString(command + px(x(s.X[i])) + " " + px(y(v)))
+		b.WriteString(command + Px(x(s.X[i])) + " " + Px(y(v)))
 		command = "L"
 	}
 	return b.String()

@@ -23,7 +23,7 @@ const (
 // a page: with the page's colours, and ids that begin with the given one. The
 // title is for those who don't see it; the page shows its own.
 func InlineCharts(id, title string, charts []Chart) (template.HTML, error) {
-	return inlineHTML(func(w io.Writer) error { return drawCharts(w, id, title, charts) })
+	return InlineHTML(func(w io.Writer) error { return drawCharts(w, id, title, charts) })
 }
 
 const dotRadius = 4
@@ -54,14 +54,14 @@ func (p *chartPicture) key(s *Series, place int, key legendKey) {
 		p.dot(s, place, key.x+keyLength/2, key.y-4, s.Name)
 		return
 	}
-	p.printf(`<path %s d="M%s %sh%d"/>`, s.lineStyle(place), px(key.x), px(key.y-4), keyLength)
+	p.Printf(`<path %s d="M%s %sh%d"/>`, s.lineStyle(place), Px(key.x), Px(key.y-4), keyLength)
 }
 
 // series draws a series' line, or its dots.
-func (p *chartPicture) series(s *Series, place int, f *plotFrame) {
+func (p *chartPicture) series(s *Series, place int, f *Frame) {
 	if s.Mark == Line || s.Mark == Dashed {
-		p.printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.lineStyle(place), linePath(s, f.px, f.py),
-			escape(s.Name))
+		p.Printf(`<path %s d="%s"><title>%s</title></path>`+"\n", s.lineStyle(place), LinePath(s, f.Px, f.Py),
+			Escape(s.Name))
 		return
 	}
 	for i, v := range s.Y {
@@ -72,7 +72,7 @@ func (p *chartPicture) series(s *Series, place int, f *plotFrame) {
 		if i < len(s.Notes) {
 			note = s.Notes[i]
 		}
-		p.dot(s, place, f.px(s.X[i]), f.py(v), note)
+		p.dot(s, place, f.Px(s.X[i]), f.Py(v), note)
 	}
 }
 
@@ -81,12 +81,12 @@ func (p *chartPicture) dot(s *Series, place int, x, y float64, note string) {
 	if s.Mark == Hollow {
 		look = s.lineStyle(place)
 	}
-	p.printf(`<circle %s cx="%s" cy="%s" r="%d"><title>%s</title></circle>`+"\n", look, px(x), px(y),
-		dotRadius, escape(note))
+	p.Printf(`<circle %s cx="%s" cy="%s" r="%d"><title>%s</title></circle>`+"\n", look, Px(x), Px(y),
+		dotRadius, Escape(note))
 }
 
 // band fills what is between a series' edges, in pieces where one isn't known.
-func (p *chartPicture) band(s *Series, place int, f *plotFrame) {
+func (p *chartPicture) band(s *Series, place int, f *Frame) {
 	known := func(i int) bool {
 		return i < min(len(s.Low), len(s.High)) && !math.IsNaN(s.Low[i]+s.High[i]) &&
 			!math.IsInf(s.Low[i]+s.High[i], 0)
@@ -102,13 +102,13 @@ func (p *chartPicture) band(s *Series, place int, f *plotFrame) {
 		var path strings.Builder
 		command := "M"
 		for i := from; i < to; i++ {
-			path.WriteString(command + px(f.px(s.X[i])) + " " + px(f.py(s.High[i])))
+			path.WriteString(command + Px(f.Px(s.X[i])) + " " + Px(f.Py(s.High[i])))
 			command = "L"
 		}
 		for i := to - 1; i >= from; i-- {
-			path.WriteString("L" + px(f.px(s.X[i])) + " " + px(f.py(s.Low[i])))
+			path.WriteString("L" + Px(f.Px(s.X[i])) + " " + Px(f.Py(s.Low[i])))
 		}
-		p.printf(`<path class="%s" fill-opacity=".16" d="%sZ"/>`+"\n", s.fill(place), path.String())
+		p.Printf(`<path class="%s" fill-opacity=".16" d="%sZ"/>`+"\n", s.fill(place), path.String())
 		from = to
 	}
 }

@@ -58,7 +58,7 @@ func (t *Table) WriteCSV(w io.Writer) error {
 // WriteJSON writes the table as an array of objects, one a line.
 func (t *Table) WriteJSON(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	if err := t.writeArray(out, ""); err != nil {
+	if err := t.WriteArray(out, ""); err != nil {
 		return err
 	}
 	if err := out.WriteByte('\n'); err != nil {
@@ -67,13 +67,13 @@ func (t *Table) WriteJSON(w io.Writer) error {
 	return out.Flush()
 }
 
-// writeArray writes the rows as a JSON array that stands at the given
+// WriteArray writes the rows as a JSON array that stands at the given
 // indentation. A bufio.Writer keeps its first error, so the last one tells.
-func (t *Table) writeArray(out *bufio.Writer, indent string) error {
+func (t *Table) WriteArray(out *bufio.Writer, indent string) error {
 	keyed := t.keyed()
 	members := make([][]byte, len(keyed))
 	for i, c := range keyed {
-		members[i] = append(appendQuoted(nil, t.Columns[c].Key), ": "...)
+		members[i] = append(AppendQuoted(nil, t.Columns[c].Key), ": "...)
 	}
 	var line []byte
 	_, err := out.WriteString("[")
@@ -105,7 +105,7 @@ func (t *Table) appendObject(dst []byte, keyed []int, members [][]byte, values [
 			dst = append(dst, ", "...)
 		}
 		first = false
-		dst = values[c].appendJSON(append(dst, members[i]...))
+		dst = values[c].AppendJSON(append(dst, members[i]...))
 	}
 	return append(dst, '}')
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -16,40 +15,6 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
-
-func comparison(t *testing.T) []report.Run {
-	t.Helper()
-	names := []string{"edl", "edl:0.8", "lpt-ff,clocks=default"}
-	runs := make([]report.Run, 0, len(names))
-	for _, name := range names {
-		r := rounded(solve(t, smallProblem(t), name))
-		run := report.Run{Summary: report.Summarise(r), Planning: 1234 * time.Microsecond}
-		if theta, ok := strings.CutPrefix(name, "edl:"); ok {
-			run.Params = append(run.Params, report.Param{Key: "theta", Value: report.Text(theta)})
-		}
-		run.Params = append(run.Params, report.Param{Key: "l", Value: report.Count(2)})
-		runs = append(runs, run)
-	}
-	return runs
-}
-
-func TestComparisonsLookLikeTheirGoldenFiles(t *testing.T) {
-	runs := comparison(t)
-	compared := report.Comparison(runs)
-	var text, asJSON, asCSV bytes.Buffer
-	if err := report.WriteComparison(&text, runs, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := compared.WriteJSON(&asJSON); err != nil {
-		t.Fatal(err)
-	}
-	if err := compared.WriteCSV(&asCSV); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "compare.txt", text.Bytes())
-	golden(t, "compare.json", asJSON.Bytes())
-	golden(t, "compare.csv", asCSV.Bytes())
-}
 
 func TestColumnsAreAlignedWithOneUnitEach(t *testing.T) {
 	rows := [][]report.Value{

@@ -27,8 +27,8 @@ const DefaultRows = 25
 
 // The emphasis that a terminal with colours gets.
 const (
-	bold    = "1"
-	boldRed = "1;31"
+	Bold    = "1"
+	BoldRed = "1;31"
 )
 
 func (o *TextOptions) rows() int {
@@ -38,8 +38,8 @@ func (o *TextOptions) rows() int {
 	return o.Rows
 }
 
-// paint emphasises text where colours are wanted.
-func (o *TextOptions) paint(style, text string) string {
+// Paint emphasises text where colours are wanted.
+func (o *TextOptions) Paint(style, text string) string {
 	if o == nil || !o.Color || text == "" {
 		return text
 	}
@@ -65,7 +65,7 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 		writeAligned(out, columns, nil, func(c *textColumn) string { return c.cells[i] })
 	}
 	if more > 0 {
-		writeLines(out, "… "+FormatCount(more)+" more; --json or --csv shows all")
+		WriteLines(out, "… "+FormatCount(more)+" more; --json or --csv shows all")
 	}
 	return out.Flush()
 }
@@ -104,7 +104,7 @@ func (c *Column) layOut(rows [][]Value, index int, scale Scale) textColumn {
 	for i := range rows {
 		v := &rows[i][index]
 		out.filled = out.filled || v.kind != missingKind
-		out.cells[i] = truncate(v.display(scale, c.Unit), c.Max)
+		out.cells[i] = Truncate(v.Display(scale, c.Unit), c.Max)
 		out.width = max(out.width, textWidth(out.cells[i]))
 	}
 	return out
@@ -124,15 +124,15 @@ func (t *Table) scale(rows [][]Value, column int) Scale {
 			}
 		}
 	}
-	return CommonScale(c.Unit, cmp.Or(c.Digits, columnDigits), numbers...)
+	return CommonScale(c.Unit, cmp.Or(c.Digits, ColumnDigits), numbers...)
 }
 
-// columnDigits is how many significant digits the smallest number of a column
+// ColumnDigits is how many significant digits the smallest number of a column
 // has unless the column says otherwise.
-const columnDigits = 3
+const ColumnDigits = 3
 
-// display is the value as people read it.
-func (v *Value) display(scale Scale, unit Unit) string {
+// Display is the value as people read it.
+func (v *Value) Display(scale Scale, unit Unit) string {
 	switch v.kind {
 	case textKind, jsonKind:
 		return queue.Printable(v.text)
@@ -144,7 +144,7 @@ func (v *Value) display(scale Scale, unit Unit) string {
 	case countKind:
 		return FormatCount(int(v.number))
 	case gpuSetKind:
-		return rangesText(v.set)
+		return RangesText(v.set)
 	default:
 		return missingText
 	}
@@ -168,12 +168,12 @@ func writeAligned(out *bufio.Writer, columns []textColumn, opts *TextOptions, ce
 			line.WriteString(pad + text)
 		}
 	}
-	writeLines(out, opts.paint(bold, strings.TrimRight(line.String(), " ")))
+	WriteLines(out, opts.Paint(Bold, strings.TrimRight(line.String(), " ")))
 }
 
-// writeLines writes lines of text. The writer keeps its first error until it
+// WriteLines writes lines of text. The writer keeps its first error until it
 // is flushed.
-func writeLines(out *bufio.Writer, lines ...string) {
+func WriteLines(out *bufio.Writer, lines ...string) {
 	for _, line := range lines {
 		_, _ = out.WriteString(line)
 		_ = out.WriteByte('\n')
@@ -192,8 +192,8 @@ func textWidth(s string) int {
 	return n
 }
 
-// truncate cuts a text to at most n characters; 0 leaves it alone.
-func truncate(s string, n int) string {
+// Truncate cuts a text to at most n characters; 0 leaves it alone.
+func Truncate(s string, n int) string {
 	if n == 0 || utf8.RuneCountInString(s) <= n {
 		return s
 	}

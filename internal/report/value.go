@@ -33,6 +33,9 @@ const (
 // Text is a cell with a string.
 func Text(s string) Value { return Value{kind: textKind, text: s} }
 
+// JSON is a cell with text that is valid JSON.
+func JSON(text string) Value { return Value{kind: jsonKind, text: text} }
+
 // NonEmpty is a cell with text, missing when it is empty.
 func NonEmpty(s string) Value {
 	if s == "" {
@@ -57,19 +60,19 @@ func Count(n int) Value { return Value{kind: countKind, number: float64(n)} }
 // between them in CSV, and ranges for people.
 func GPUs(s planner.GPUSet) Value { return Value{kind: gpuSetKind, set: s} }
 
-// nonZero is a cell with a number, missing when it is 0.
-func nonZero[T ~float64](x T) Value {
+// NonZero is a cell with a number, missing when it is 0.
+func NonZero[T ~float64](x T) Value {
 	if x == 0 {
 		return Value{}
 	}
 	return Number(x)
 }
 
-// appendJSON appends the value as JSON.
-func (v *Value) appendJSON(dst []byte) []byte {
+// AppendJSON appends the value as JSON.
+func (v *Value) AppendJSON(dst []byte) []byte {
 	switch v.kind {
 	case textKind:
-		return appendQuoted(dst, v.text)
+		return AppendQuoted(dst, v.text)
 	case jsonKind:
 		return append(dst, v.text...)
 	case numberKind:
@@ -77,7 +80,7 @@ func (v *Value) appendJSON(dst []byte) []byte {
 	case countKind:
 		return strconv.AppendInt(dst, int64(v.number), 10)
 	case gpuSetKind:
-		return append(appendSet(append(dst, '['), v.set, ", "), ']')
+		return append(AppendSet(append(dst, '['), v.set, ", "), ']')
 	default:
 		return append(dst, "null"...)
 	}
@@ -95,7 +98,7 @@ func (v *Value) csv() string {
 	case countKind:
 		return strconv.FormatInt(int64(v.number), 10)
 	case gpuSetKind:
-		return string(appendSet(nil, v.set, " "))
+		return string(AppendSet(nil, v.set, " "))
 	default:
 		return ""
 	}
@@ -110,7 +113,8 @@ func appendNumber(dst []byte, x float64) []byte {
 	return strconv.AppendFloat(dst, x, 'f', -1, 64)
 }
 
-func appendSet(dst []byte, s planner.GPUSet, between string) []byte {
+// AppendSet writes the numbers of a set of GPUs, in order, with a text between them.
+func AppendSet(dst []byte, s planner.GPUSet, between string) []byte {
 	for first := true; s != 0; s &= s - 1 {
 		if !first {
 			dst = append(dst, between...)
@@ -120,8 +124,8 @@ func appendSet(dst []byte, s planner.GPUSet, between string) []byte {
 	return dst
 }
 
-// rangesText is the set as people write it: "0-3,6".
-func rangesText(s planner.GPUSet) string {
+// RangesText is the set as people write it: "0-3,6".
+func RangesText(s planner.GPUSet) string {
 	var out []byte
 	for s != 0 {
 		from := s.First()
@@ -144,9 +148,9 @@ func rangesText(s planner.GPUSet) string {
 	return string(out)
 }
 
-// appendQuoted writes a JSON string in which everything that could act on a
+// AppendQuoted writes a JSON string in which everything that could act on a
 // terminal is escaped.
-func appendQuoted(dst []byte, s string) []byte {
+func AppendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for _, r := range s {
 		switch {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
@@ -35,7 +35,7 @@ type PlanOptions struct {
 
 // WhatIf is a plan of what waits.
 type WhatIf struct {
-	Result   *report.Result
+	Result   *planreport.Result
 	Batch    *Batch
 	Jobs     []queue.Job // by task
 	Unasked  int         // tasks that weren't asked for, by PlanOptions.Most
@@ -77,7 +77,7 @@ func PlanQueue(
 	if err != nil {
 		return nil, err
 	}
-	w.Result = &report.Result{
+	w.Result = &planreport.Result{
 		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(),
 		Bound:     planner.BoundOf(problem, plan),
 		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,

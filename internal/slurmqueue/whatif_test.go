@@ -10,7 +10,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
@@ -85,7 +85,7 @@ func TestAPlanOfTheQueueLeavesAloneWhatRuns(t *testing.T) {
 		if a[9].End != 500 || a[9].GPUs.Len() != 3 {
 			t.Errorf("%q: what runs %+v", text, a[9])
 		}
-		if s := report.Summarise(w.Result); s.JobsTotal != 9 || s.NodesUsed != 1 {
+		if s := planreport.Summarise(w.Result); s.JobsTotal != 9 || s.NodesUsed != 1 {
 			t.Errorf("%q: %d jobs on %d nodes, want 9 on 1", text, s.JobsTotal, s.NodesUsed)
 		}
 	}
@@ -282,7 +282,7 @@ t0_s = 100
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := report.Summarise(w.Result)
+		s := planreport.Summarise(w.Result)
 		if (s.SavingInterval != nil) != known || s.Modelled != 1 {
 			t.Errorf("with %q: interval %v, %v modelled", errs, s.SavingInterval, s.Modelled)
 		}

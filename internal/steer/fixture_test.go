@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // world is a Slurm in memory with the effects measured on 22.05: a nice lowers
@@ -34,7 +35,7 @@ type world struct {
 	settings steer.Settings
 	disk     *spooltest.FS
 	calls    int
-	fail     func(u slurm.Undo) error // before a change
+	fail     func(u lever.Undo) error // before a change
 	crash    int                      // the call at which the process ends; 0: none
 	after    bool                     // the crash comes after the call's effect
 	meddle   int                      // the call before which somebody takes back what was steered; 0: none
@@ -106,7 +107,7 @@ func (w *world) snapshot(context.Context) (*steer.Snapshot, error) {
 }
 
 // call counts a lever's call, and ends the process at the chosen one.
-func (w *world) call(u slurm.Undo, do func() error) error {
+func (w *world) call(u lever.Undo, do func() error) error {
 	if w.fail != nil {
 		if err := w.fail(u); err != nil {
 			return err
@@ -139,7 +140,7 @@ func (w *world) takeBack() {
 	}
 }
 
-// PowerSaving is part of steer.Levers.
+// PowerSaving is what Slurm says of power saving.
 func (w *world) PowerSaving(context.Context) (slurm.PowerSaving, error) {
 	saving := w.exempt
 	saving.Enabled, saving.Suspend, saving.Resume = w.saving, w.suspend, w.resume
@@ -147,18 +148,18 @@ func (w *world) PowerSaving(context.Context) (slurm.PowerSaving, error) {
 }
 
 // Change is part of steer.Levers.
-func (w *world) Change(_ context.Context, from string, u slurm.Undo) error {
+func (w *world) Change(_ context.Context, from string, u lever.Undo) error {
 	return w.call(u, func() error { return w.set(u, from, u.After) })
 }
 
 // Undo is part of steer.Levers.
-func (w *world) Undo(_ context.Context, u slurm.Undo) error {
+func (w *world) Undo(_ context.Context, u lever.Undo) error {
 	return w.call(u, func() error { return w.set(u, u.After, u.Before) })
 }
 
-func (w *world) set(u slurm.Undo, from, to string) error {
+func (w *world) set(u lever.Undo, from, to string) error {
 	switch u.Lever {
-	case slurm.LeverNice:
+	case lever.Nice:
 		j := w.jobs[u.Job]
 		switch {
 		case j == nil:
@@ -166,9 +167,9 @@ func (w *world) set(u slurm.Undo, from, to string) error {
 		case j.State.Base != slurm.Pending:
 			return slurm.ErrNotPending
 		case j.Held():
-			return slurm.ErrHeld
+			return lever.ErrHeld
 		case strconv.FormatInt(j.Nice, 10) != from:
-			return slurm.ErrChanged
+			return lever.ErrChanged
 		}
 		nice, err := strconv.ParseInt(to, 10, 64)
 		if err != nil {
@@ -176,24 +177,24 @@ func (w *world) set(u slurm.Undo, from, to string) error {
 		}
 		w.setNice(u.Job, nice)
 		return nil
-	case slurm.LeverWeight:
+	case lever.Weight:
 		n := w.nodes[u.Node]
 		if strconv.FormatUint(uint64(n.Weight), 10) != from {
-			return slurm.ErrChanged
+			return lever.ErrChanged
 		}
 		weight, err := strconv.ParseUint(to, 10, 32)
 		n.Weight = uint32(weight)
 		return err
-	case slurm.LeverPower:
+	case lever.Power:
 		w.nodes[u.Node].State.Flags = map[string][]string{"power_down": {"POWERED_DOWN"}, "power_up": nil}[to]
 		return nil
-	case slurm.LeverPrefer:
+	case lever.Prefer:
 		if w.jobs[u.Job].Prefer != from {
-			return slurm.ErrChanged
+			return lever.ErrChanged
 		}
 		w.jobs[u.Job].Prefer = to
 		return nil
-	case slurm.LeverToken:
+	case lever.Token:
 	}
 	return fmt.Errorf("lever %s: %w", u.Lever, slurm.ErrInvalid)
 }
@@ -208,8 +209,9 @@ func (w *world) open(tb rapid.TB) *steer.Steerer {
 func (w *world) steerer(tb rapid.TB, most int) *steer.Steerer {
 	tb.Helper()
 	s, err := steer.Open(&steer.Options{
-		Source: w.snapshot, Levers: w, Settings: func() *steer.Settings { return &w.settings },
-		Dir: "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
+		Source: w.snapshot, Levers: w, PowerSaving: w.PowerSaving,
+		Settings: func() *steer.Settings { return &w.settings },
+		Dir:      "levers", Disk: w.disk, Clock: func() time.Time { return w.now }, MaxChanges: most,
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/internal/statedir"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // phase is how far a change is.
@@ -33,7 +34,7 @@ const (
 
 // ledgerEntry is one value that was changed, or may have been.
 type ledgerEntry struct {
-	slurm.Undo // what it was before us, and what it is to be
+	lever.Undo // what it was before us, and what it is to be
 	// The value from which After is about to be set; in phase intended.
 	Was   string    `json:"was,omitempty"`
 	Past  []string  `json:"past,omitempty"` // our values that were in force before After, oldest first
@@ -48,13 +49,13 @@ const maxPastValues = 8
 // leverKey names a value that can be changed: a lever of a job or of a node. It has at
 // most one entry.
 type leverKey struct {
-	lever slurm.Lever
+	lever lever.Kind
 	job   slurm.JobID
 	node  string
 }
 
 // leverKeyOf is the key of a change.
-func leverKeyOf(u *slurm.Undo) leverKey { return leverKey{u.Lever, u.Job, u.Node} }
+func leverKeyOf(u *lever.Undo) leverKey { return leverKey{u.Lever, u.Job, u.Node} }
 
 func (k leverKey) String() string {
 	if k.job != 0 {
@@ -189,15 +190,15 @@ func (e *ledgerEntry) valid() bool {
 		return err == nil
 	}
 	switch e.Lever {
-	case slurm.LeverNice:
+	case lever.Nice:
 		return e.Job != 0 && e.Node == "" && number(e.Before) && number(e.After)
-	case slurm.LeverWeight:
+	case lever.Weight:
 		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && number(e.Before) && number(e.After)
-	case slurm.LeverPower:
+	case lever.Power:
 		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && e.Undo == powerDown(e.Node)
-	case slurm.LeverPrefer:
+	case lever.Prefer:
 		return e.Job != 0 && e.Node == "" && e.After != ""
-	case slurm.LeverToken:
+	case lever.Token:
 	}
 	return false
 }

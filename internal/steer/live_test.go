@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // lab is a real Slurm on this machine, for the length of a test.
@@ -48,8 +49,8 @@ func startLab(t *testing.T, options ...string) *lab {
 func (l *lab) steerer(state string) *steer.Steerer {
 	l.Helper()
 	s, err := steer.Open(&steer.Options{
-		Source:   steer.FromSlurm(slurm.NewClient(l.run, patience), time.Now),
-		Levers:   slurm.NewLevers(slurm.NewClient(l.run, patience)),
+		Source: steer.FromSlurm(slurm.NewClient(l.run, patience), time.Now),
+		Levers: lever.New(l.client), PowerSaving: l.client.PowerSaving,
 		Settings: func() *steer.Settings { return &l.settings }, Dir: state,
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // leverChange is one change, or one taken back.
@@ -16,7 +17,7 @@ type leverChange struct {
 	undo  bool       // it is taken back
 	array bool       // of a job array: tasks may have started with former values
 	from  string     // the value that is there, of a change
-	want  slurm.Undo // of a change
+	want  lever.Undo // of a change
 }
 
 // changesFor are what must be done to get from the entries to the wants: first what is
@@ -50,7 +51,7 @@ func (s *Steerer) changesFor(x *snapshotIndex, wants []WantedChange) ([]leverCha
 }
 
 // startValue is what a wanted value is set from; not ok: nothing is to be done.
-func (s *Steerer) startValue(k leverKey, u *slurm.Undo) (from string, ok bool) {
+func (s *Steerer) startValue(k leverKey, u *lever.Undo) (from string, ok bool) {
 	e := s.ledger.entries[k]
 	switch {
 	case e == nil, e.Phase == phaseUndone:
@@ -69,15 +70,15 @@ func (s *Steerer) startValue(k leverKey, u *slurm.Undo) (from string, ok bool) {
 // canUndo reports whether a value can be taken back now.
 func (x *snapshotIndex) canUndo(k leverKey) bool {
 	switch k.lever {
-	case slurm.LeverNice, slurm.LeverPrefer:
+	case lever.Nice, lever.Prefer:
 		j := x.jobs[k.job]
 		return j != nil && j.State.Base == slurm.Pending && !j.Held()
-	case slurm.LeverPower:
+	case lever.Power:
 		n := x.nodes[k.node]
 		return n != nil && n.State.IsPoweredDown() && !n.State.Is("POWERING_DOWN")
-	case slurm.LeverWeight:
+	case lever.Weight:
 		return x.nodes[k.node] != nil
-	case slurm.LeverToken:
+	case lever.Token:
 	}
 	return false
 }
@@ -124,7 +125,7 @@ func (s *Steerer) applyChanges(ctx context.Context, moves []leverChange, report 
 		case ctx.Err() != nil || errors.Is(err, slurm.ErrUnreachable):
 			report.More += len(moves) - i
 			return err
-		case errors.Is(err, slurm.ErrChanged), errors.Is(err, slurm.ErrHeld),
+		case errors.Is(err, lever.ErrChanged), errors.Is(err, lever.ErrHeld),
 			errors.Is(err, slurm.ErrNotPending), errors.Is(err, slurm.ErrNotFound):
 			// It changed since the snapshot: the next one tells what to do.
 		default:
@@ -154,7 +155,7 @@ func (s *Steerer) noteApplied(m *leverChange, e *ledgerEntry, report *StepReport
 
 // isNewPowerDown reports whether a want is that a node be powered down which isn't yet.
 func (w *WantedChange) isNewPowerDown(o *OwnChanges) bool {
-	return w.Lever == slurm.LeverPower && !o.Asleep[w.Node]
+	return w.Lever == lever.Power && !o.Asleep[w.Node]
 }
 
 // needsPowerSaving reports whether a plan needs power saving.
@@ -193,13 +194,13 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 			}
 		case e.Phase == phaseTakenOver:
 			st.Notes = append(st.Notes, k.String()+" was moved by someone else and is left alone")
-		case k.lever == slurm.LeverNice:
+		case k.lever == lever.Nice:
 			st.Nice++
-		case k.lever == slurm.LeverPrefer:
+		case k.lever == lever.Prefer:
 			st.Prefer++
-		case k.lever == slurm.LeverWeight:
+		case k.lever == lever.Weight:
 			st.Weights++
-		case k.lever == slurm.LeverPower:
+		case k.lever == lever.Power:
 			st.Asleep++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // modeOf is what may be done to a node, or a job: what may be done in each of
@@ -80,8 +81,8 @@ func (p *Plan) weights(s *Snapshot, set *Settings, ours *OwnChanges) {
 		if w.by == 0 || own > math.MaxInt32 {
 			continue
 		}
-		u := slurm.Undo{
-			Lever: slurm.LeverWeight, Node: n.Name, Before: strconv.FormatInt(int64(own), 10),
+		u := lever.Undo{
+			Lever: lever.Weight, Node: n.Name, Before: strconv.FormatInt(int64(own), 10),
 			After: strconv.FormatInt(int64(own)+w.by, 10),
 		}
 		if modeOf(n.Partitions, &set.Live) == live.Enforce {

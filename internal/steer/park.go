@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // spareNodes is how many idle nodes of a partition stay awake.
@@ -119,8 +120,8 @@ func (p *Plan) canSleep(n *slurm.Node, at time.Time, set *Settings, ours *OwnCha
 }
 
 // powerDown is the change that puts a node to sleep, and how it is undone.
-func powerDown(node string) slurm.Undo {
-	return slurm.Undo{Lever: slurm.LeverPower, Node: node, Before: "power_up", After: "power_down"}
+func powerDown(node string) lever.Undo {
+	return lever.Undo{Lever: lever.Power, Node: node, Before: "power_up", After: "power_down"}
 }
 
 // demandedPartitions names the partitions in which a job waits that could run now.

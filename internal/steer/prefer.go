@@ -9,6 +9,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // minEnergyGain is how much less energy a job must need on one GPU model than on every
@@ -38,7 +39,7 @@ func (p *Plan) preferFeatures(s *Snapshot, set *Settings, ours *OwnChanges) {
 		case feature == "":
 		case mode == live.Enforce:
 			p.Wants = append(p.Wants, WantedChange{
-				slurm.Undo{Lever: slurm.LeverPrefer, Job: j.ID, After: feature}, why,
+				lever.Undo{Lever: lever.Prefer, Job: j.ID, After: feature}, why,
 			})
 		default:
 			p.advise(Advice{

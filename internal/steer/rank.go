@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // groupRank is how far a group is put in order.
@@ -131,8 +132,8 @@ func (r *groupRanker) reason(e *pendingJob) string {
 
 // niceChange is the want that an entrant have an offset.
 func (e *pendingJob) niceChange(offset int64, why string) WantedChange {
-	return WantedChange{slurm.Undo{
-		Lever: slurm.LeverNice, Job: e.job.ID,
+	return WantedChange{lever.Undo{
+		Lever: lever.Nice, Job: e.job.ID,
 		Before: strconv.FormatInt(e.userNice, 10), After: strconv.FormatInt(e.userNice+offset, 10),
 	}, why}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // snapshotIndex finds what a snapshot has.
@@ -57,17 +58,17 @@ func (s *Steerer) settle(x *snapshotIndex) {
 	for _, k := range s.ledger.keys() {
 		e := s.ledger.entries[k]
 		switch k.lever {
-		case slurm.LeverNice, slurm.LeverPrefer:
+		case lever.Nice, lever.Prefer:
 			s.settleJob(k, e, x)
-		case slurm.LeverWeight:
+		case lever.Weight:
 			s.settleWeight(k, e, x)
-		case slurm.LeverPower:
+		case lever.Power:
 			if n, ok := x.nodes[k.node]; len(x.nodes) > 0 && (!ok || !isDown(n)) {
 				s.ledger.drop(k) // Slurm woke it
 			} else if ok {
 				s.confirm(e)
 			}
-		case slurm.LeverToken:
+		case lever.Token:
 		}
 	}
 }
@@ -80,8 +81,8 @@ func (s *Steerer) forgetFailures(x *snapshotIndex) {
 }
 
 // valueOf is what a lever has set, or would set, at a job.
-func valueOf(j *slurm.Job, lever slurm.Lever) string {
-	if lever == slurm.LeverPrefer {
+func valueOf(j *slurm.Job, kind lever.Kind) string {
+	if kind == lever.Prefer {
 		return j.Prefer
 	}
 	return strconv.FormatInt(j.Nice, 10)
@@ -93,15 +94,15 @@ func (s *Steerer) adopt(j *slurm.Job, x *snapshotIndex) {
 	if j.ArrayJob == 0 || j.ArrayJob == j.ID || x.jobs[j.ID] == nil {
 		return
 	}
-	for _, lever := range []slurm.Lever{slurm.LeverNice, slurm.LeverPrefer} {
-		k := leverKey{lever: lever, job: j.ID}
-		whole := s.ledger.entries[leverKey{lever: lever, job: j.ArrayJob}]
-		value := valueOf(j, lever)
+	for _, kind := range []lever.Kind{lever.Nice, lever.Prefer} {
+		k := leverKey{lever: kind, job: j.ID}
+		whole := s.ledger.entries[leverKey{lever: kind, job: j.ArrayJob}]
+		value := valueOf(j, kind)
 		if whole == nil || s.ledger.entries[k] != nil || !whole.isOwnValue(value) {
 			continue
 		}
 		s.ledger.entries[k] = &ledgerEntry{
-			Undo:  slurm.Undo{Lever: lever, Job: j.ID, Before: whole.Before, After: value},
+			Undo:  lever.Undo{Lever: kind, Job: j.ID, Before: whole.Before, After: value},
 			Phase: phaseInForce, At: x.snap.At,
 		}
 		s.ledger.dirty = true
@@ -208,22 +209,22 @@ func (s *Steerer) ownChanges() *OwnChanges {
 			continue
 		}
 		switch k.lever {
-		case slurm.LeverNice:
+		case lever.Nice:
 			own, err := strconv.ParseInt(e.Before, 10, 64)
 			if err != nil || e.Phase == phaseTakenOver || s.failures[k] >= maxFailures {
 				o.Untouchable[k.job] = true
 				continue
 			}
 			o.UserNice[k.job] = own
-		case slurm.LeverWeight:
+		case lever.Weight:
 			if own, err := strconv.ParseUint(e.Before, 10, 32); err == nil {
 				o.Weights[k.node] = uint32(own)
 			}
-		case slurm.LeverPower:
+		case lever.Power:
 			o.Asleep[k.node] = true
-		case slurm.LeverPrefer:
+		case lever.Prefer:
 			o.Prefer[k.job] = e.Phase != phaseTakenOver
-		case slurm.LeverToken:
+		case lever.Token:
 		}
 	}
 	return o

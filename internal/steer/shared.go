@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // weighBySuitability puts nodes with shared GPUs in the order in which they suit the
@@ -117,5 +118,5 @@ func (s *Steerer) onlyWeights(moves []leverChange) []leverChange {
 	if !s.leaving {
 		return moves
 	}
-	return slices.DeleteFunc(moves, func(m leverChange) bool { return m.key.lever != slurm.LeverWeight })
+	return slices.DeleteFunc(moves, func(m leverChange) bool { return m.key.lever != lever.Weight })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // Snapshot is what Slurm shows.
@@ -65,7 +66,7 @@ type OwnChanges struct {
 
 // WantedChange is a value that ought to be in force. Undoing it gives what was before.
 type WantedChange struct {
-	slurm.Undo
+	lever.Undo
 	Why string
 }
 

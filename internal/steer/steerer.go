@@ -12,29 +12,30 @@ import (
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/internal/spool"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
-// Levers changes Slurm: [slurm.Levers].
+// Levers changes Slurm: [lever.Levers].
 type Levers interface {
 	// Change sets what u says if the value still is from.
-	Change(ctx context.Context, from string, u slurm.Undo) error
+	Change(ctx context.Context, from string, u lever.Undo) error
 	// Undo goes back to what was before, unless someone else changed the value.
-	Undo(ctx context.Context, u slurm.Undo) error
-	// PowerSaving reports whether Slurm can power nodes down and wake them.
-	PowerSaving(ctx context.Context) (slurm.PowerSaving, error)
+	Undo(ctx context.Context, u lever.Undo) error
 }
 
 // Options are what a Steerer works with.
 type Options struct {
 	// Source asks Slurm. A snapshot from before the last change is of no use: see
 	// [ErrStale].
-	Source   func(context.Context) (*Snapshot, error)
-	Levers   Levers
-	Settings func() *Settings // those in force
-	Dir      string           // folder of the ledger, for this steerer alone
-	Disk     spool.FS         // nil: the operating system's
-	Clock    func() time.Time // nil: time.Now
-	Log      *slog.Logger     // nil: none
+	Source func(context.Context) (*Snapshot, error)
+	Levers Levers
+	// PowerSaving reports whether Slurm can power nodes down and wake them.
+	PowerSaving func(context.Context) (slurm.PowerSaving, error)
+	Settings    func() *Settings // those in force
+	Dir         string           // folder of the ledger, for this steerer alone
+	Disk        spool.FS         // nil: the operating system's
+	Clock       func() time.Time // nil: time.Now
+	Log         *slog.Logger     // nil: none
 	// MaxChanges is how many changes a step makes at most; 0: 50.
 	MaxChanges int
 }
@@ -251,7 +252,7 @@ func (s *Steerer) checkSaving(ctx context.Context, set *Settings, snap *Snapshot
 	}
 	now := s.options.Clock()
 	if s.saving.asked.IsZero() || now.Sub(s.saving.asked) >= powerSavingTTL {
-		saving, err := s.options.Levers.PowerSaving(ctx)
+		saving, err := s.options.PowerSaving(ctx)
 		if err != nil {
 			return "whether slurm has power saving isn't known: " + err.Error()
 		}

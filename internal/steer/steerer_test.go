@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
 )
 
 // pair is a world with a job that goes behind another.
@@ -131,7 +132,7 @@ func TestWhatFailsForOneJobDoesNotStopOthers(t *testing.T) {
 	w := pair()
 	w.job(3, 10, 1200, "")
 	refused := errors.New("access denied")
-	w.fail = func(u slurm.Undo) error {
+	w.fail = func(u lever.Undo) error {
 		if u.Job == 3 {
 			return refused
 		}
@@ -156,7 +157,7 @@ func TestWhatFailsForOneJobDoesNotStopOthers(t *testing.T) {
 func TestWhenSlurmDoesNotAnswerTheStepEnds(t *testing.T) {
 	w := pair()
 	w.job(3, 10, 1200, "")
-	w.fail = func(slurm.Undo) error { return slurm.ErrUnreachable }
+	w.fail = func(lever.Undo) error { return slurm.ErrUnreachable }
 	s := w.open(t)
 	if r, err := s.Step(t.Context()); !errors.Is(err, slurm.ErrUnreachable) || r.More != 2 {
 		t.Errorf("%+v, %v", r, err)
@@ -220,7 +221,7 @@ func TestAnAnswerFromBeforeTheLastChangeIsNotJudgedBy(t *testing.T) {
 			}
 			return w.snapshot(ctx)
 		},
-		Levers: w, Settings: func() *steer.Settings { return &w.settings },
+		Levers: w, PowerSaving: w.PowerSaving, Settings: func() *steer.Settings { return &w.settings },
 		Dir: "levers", Disk: w.disk, Clock: func() time.Time { return w.now },
 	})
 	if err != nil {
@@ -312,8 +313,9 @@ func TestRunStepsUntilItsEndAndSaysTheSameTroubleOnce(t *testing.T) {
 				}
 				return nil, slurm.ErrUnreachable
 			},
-			Levers: newWorld(), Settings: func() *steer.Settings { return &steer.Settings{} },
-			Dir: "levers", Disk: spooltest.New(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Levers: newWorld(), PowerSaving: newWorld().PowerSaving,
+			Settings: func() *steer.Settings { return &steer.Settings{} },
+			Dir:      "levers", Disk: spooltest.New(), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -332,7 +334,8 @@ func TestTheLedgerIsKeptOnTheRealDiskToo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "levers")
 	open := func() *steer.Steerer {
 		s, err := steer.Open(&steer.Options{
-			Source: w.snapshot, Levers: w, Settings: func() *steer.Settings { return &w.settings }, Dir: dir,
+			Source: w.snapshot, Levers: w, PowerSaving: w.PowerSaving,
+			Settings: func() *steer.Settings { return &w.settings }, Dir: dir,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
 	policies "github.com/epplan/epplan/planner/policy"
@@ -222,7 +222,7 @@ func planProblemNotice(err error) (*page.Notice, error) {
 
 // planSections show a plan as a report does, and say what it leaves out.
 func planSections(w *slurmqueue.WhatIf) ([]Section, error) {
-	content, err := (&report.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
+	content, err := (&planreport.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
 	if err != nil {
 		return nil, err
 	}

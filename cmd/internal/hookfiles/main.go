@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/install"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
@@ -34,7 +34,7 @@ const hookDir = "/etc/slurm"
 
 // write writes what a site without scripts of its own gets.
 func write(dir string) error {
-	plan, err := slurm.PlanInstall(slurm.Site{
+	plan, err := install.PlanInstall(install.Site{
 		Dir: hookDir, Socket: epdapi.PublicSocket, Binary: "/usr/bin/epplan", Conf: "ClusterName=cluster\n",
 		Read:      func(string) (string, error) { return "", fs.ErrNotExist },
 		CheckLua:  func(string, string) error { return nil },

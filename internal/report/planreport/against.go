@@ -1,0 +1,265 @@
+package planreport
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
+)
+
+// comparedFigure is one of the figures in which a plan is held against what sites run.
+type comparedFigure struct {
+	name  string
+	of    func(*Summary) float64
+	write func(float64) string
+}
+
+// comparedFigures are those figures: what the batch takes, whom it keeps waiting, and
+// whether it keeps what was promised.
+func (s *Summary) comparedFigures() []comparedFigure {
+	energy := report.CommonScale(report.Joules, 5, float64(s.Energy))
+	count := func(n float64) string { return report.FormatCount(int(n)) }
+	return []comparedFigure{
+		{"energy", func(s *Summary) float64 { return float64(s.Energy) }, energy.With},
+		{"past due", func(s *Summary) float64 { return float64(s.PastDue) }, count},
+		{"makespan", func(s *Summary) float64 { return s.Makespan }, report.FormatSeconds},
+		{"wait, mean", func(s *Summary) float64 { return s.Wait.Mean }, report.FormatSeconds},
+		{"wait, p95", func(s *Summary) float64 { return s.Wait.P95 }, report.FormatSeconds},
+		{"turnaround, mean", func(s *Summary) float64 { return s.Turnaround.Mean }, report.FormatSeconds},
+		{"turnaround, p95", func(s *Summary) float64 { return s.Turnaround.P95 }, report.FormatSeconds},
+	}
+}
+
+// againstTable holds the plan against first come, first served and EASY, both at
+// default clocks, and against constant clocks; nil where none is known.
+func (s *Summary) againstTable() *report.Table {
+	if s.Reference == nil && s.Easy == nil && s.Constant == nil {
+		return nil
+	}
+	others := []*Summary{s.Reference, s.Easy, s.Constant}
+	all := s.comparedFigures()
+	return &report.Table{
+		Columns: []report.Column{
+			{Head: " ", Left: true},
+			{Head: "plan"},
+			{Head: "FCFS"},
+			{Head: "change"},
+			{Head: "EASY"},
+			{Head: "change"},
+			{Head: "constant"},
+			{Head: "change"},
+		},
+		Len: len(all), Rows: func(yield func([]report.Value) bool) {
+			for i := range all {
+				m := &all[i]
+				row := append(make([]report.Value, 0, 2+2*len(others)), report.Text(m.name),
+					report.Text(m.write(m.of(s))))
+				for _, other := range others {
+					row = append(row, m.values(s, other)...)
+				}
+				if !yield(row) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// values is another plan's figure, and how this one's differs from it: by how
+// many jobs, or by which part.
+func (m *comparedFigure) values(s, other *Summary) []report.Value {
+	if other == nil {
+		return []report.Value{{}, {}}
+	}
+	mine, theirs := m.of(s), m.of(other)
+	row := []report.Value{report.Text(m.write(theirs)), {}}
+	switch {
+	case m.name == "past due":
+		if diff := int(mine - theirs); diff != 0 {
+			row[1] = report.Text(signedCount(diff))
+		}
+	case theirs > 0:
+		row[1] = report.Text(signedPercent(mine/theirs - 1))
+	}
+	return row
+}
+
+// signedCount is a difference with its sign.
+func signedCount(n int) string {
+	if n > 0 {
+		return "+" + strconv.Itoa(n)
+	}
+	return strconv.Itoa(n)
+}
+
+// againstCaption says what the table of [Summary.againstTable] is about, in a line or
+// two.
+func (s *Summary) againstCaption() []string {
+	const caption = "At default clocks, first come, first served (FCFS) and with backfilling (EASY)"
+	if s.Constant == nil {
+		return []string{caption}
+	}
+	text := "the best that are the same for all jobs of a GPU model"
+	if s.Mode == planner.Online {
+		text += ", by hindsight"
+	}
+	pairs, unit := make([]string, 0, len(s.Constant.Clocks)), " MHz"
+	for _, model := range slices.Sorted(maps.Keys(s.Constant.Clocks)) {
+		at := s.Constant.Clocks[model]
+		pairs = append(pairs, model+" "+clockText(&at, at.Core > 0))
+		if at.Core == 0 {
+			unit = ""
+		}
+	}
+	if len(pairs) > 0 {
+		text += ": " + strings.Join(pairs, ", ") + unit
+	}
+	return []string{caption + ", and at constant clocks,", text}
+}
+
+// savingsText are the parts of what others take that the plan saves, in words: the
+// baseline, EASY and constant clocks, if they plan as many jobs.
+func (s *Summary) savingsText(scale report.Scale) string {
+	parts := []string{s.savedText() + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+	for _, other := range []struct {
+		plan *Summary
+		what string
+	}{{s.Easy, "EASY"}, {s.Constant, "constant clocks"}} {
+		if s.isComparable(other.plan) {
+			parts = append(parts,
+				report.FormatPercent(1-energyRatio(s.Energy, other.plan.Energy))+" against "+other.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// againstParts are this table on a page.
+func (s *Summary) againstParts() []any {
+	t := s.againstTable()
+	if t == nil || s.Infeasible == s.JobsTotal {
+		return nil
+	}
+	return []any{
+		t.Page(strings.Join(s.againstCaption(), " "), "", -1),
+		page.Text("Past due are jobs that end after their due times or deadlines. " +
+			"Wait is from arrival to start, turnaround from arrival to end; 95 % of the jobs " +
+			"take no longer " +
+			"than p95. Changes are the plan's."),
+	}
+}
+
+// timesBaseline is a figure as a multiple of the baseline's; missing where that is 0 or
+// not known.
+func (s *Summary) timesBaseline(of func(*Summary) float64) report.Value {
+	if s.Reference == nil || !(of(s.Reference) > 0) || s.Infeasible == s.JobsTotal {
+		return report.Value{}
+	}
+	return report.Text(strconv.FormatFloat(of(s)/of(s.Reference), 'f', 2, 64))
+}
+
+// objectiveTimes is the objective as a multiple of the baseline's; nothing where it is
+// energy, which the saving tells.
+func (s *Summary) objectiveTimes() report.Value {
+	if s.forEnergy() {
+		return report.Value{}
+	}
+	return s.timesBaseline(func(s *Summary) float64 { return s.Objective })
+}
+
+// inTimeText says whether a plan's jobs end in time.
+func (s *Summary) inTimeText() string {
+	switch {
+	case s.PastDue > 0:
+		return s.lateText("", "")
+	case s.Infeasible > 0:
+		return "their deadlines are met"
+	}
+	return "all deadlines are met"
+}
+
+// lateText counts the jobs that end late, with the noun that is to stand before the verb.
+func (s *Summary) lateText(job, jobs string) string {
+	var parts []string
+	if s.Misses > 0 {
+		parts = append(parts, pluralCount(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
+		job, jobs = "", ""
+	}
+	if rest := s.PastDue - s.Misses; rest > 0 {
+		parts = append(parts,
+			pluralCount(rest, job+"ends past its due time", jobs+"end past their due times"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// dueTable lists the jobs that end past their due times, missed deadlines aside.
+func (r *Result) dueTable() *report.Table {
+	tasks := make([]int, 0)
+	for _, task := range r.Plan.PastDue(r.Problem) {
+		if !r.isLate(task) {
+			tasks = append(tasks, task)
+		}
+	}
+	return &report.Table{
+		Columns: []report.Column{
+			{Head: "job", Left: true, Max: maxName},
+			{Head: "due", Unit: report.Seconds, Group: 1},
+			{Head: "end", Unit: report.Seconds, Group: 1},
+			{Head: "late by", Unit: report.Seconds, Group: 1},
+			{Head: "end, FCFS", Unit: report.Seconds, Group: 1},
+		},
+		Rows: func(yield func([]report.Value) bool) {
+			for _, task := range tasks {
+				t, a, before := &r.Problem.Tasks[task], &r.Plan.Assignments[task], report.Value{}
+				if r.Reference != nil && r.Reference.Assignments[task].Node >= 0 {
+					before = report.Number(r.Reference.Assignments[task].End)
+				}
+				if !yield([]report.Value{
+					report.Text(t.ID), report.Number(t.Due), report.Number(a.End), report.Number(a.End - t.Due), before,
+				}) {
+					return
+				}
+			}
+		},
+		Len: len(tasks),
+	}
+}
+
+// maxNamed is how many jobs a sentence names.
+const maxNamed = 20
+
+// newlyLate names the jobs that are late in this plan only; empty where none is.
+func (r *Result) newlyLate(s *Summary) string {
+	if len(s.NewlyLate) == 0 {
+		return ""
+	}
+	named := s.NewlyLate[:min(len(s.NewlyLate), maxNamed)]
+	names := make([]string, len(named))
+	for i, task := range named {
+		names[i] = report.Truncate(r.Problem.Tasks[task].ID, maxName)
+	}
+	more := ""
+	if rest := len(s.NewlyLate) - len(named); rest > 0 {
+		more = " and " + report.FormatCount(rest) + " more"
+	}
+	return pluralCount(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
+		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
+}
+
+// dueParts are the jobs past their due times, on a page.
+func (p *PlanPage) dueParts(s *Summary) []any {
+	if s.PastDue == s.Misses {
+		return nil
+	}
+	n := s.PastDue - s.Misses
+	return []any{
+		&page.Notice{
+			Kind: page.Warn,
+			Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + ".",
+		},
+		p.Result.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
+	}
+}

@@ -1,0 +1,196 @@
+package planreport
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/planner"
+)
+
+// defaultEnergy is what a planned job would take at default clocks where it
+// runs, without its host share, joules.
+func (r *Result) defaultEnergy(task int) float64 {
+	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+	return float64(t.Options[a.Option].Response.Default().Energy) * gpuWorth(t, a)
+}
+
+// gpuWorth is how many GPUs' worth a job occupies.
+func gpuWorth(t *planner.Task, a *planner.Assignment) float64 {
+	if t.Share < 1 {
+		return t.Share
+	}
+	return float64(a.GPUCount())
+}
+
+// groupSum is jobs that have something in common.
+type groupSum struct {
+	name, example     string
+	jobs, late        int
+	gpuSeconds        float64
+	energy, atDefault float64 // J, while they run, without the host's
+}
+
+func (g *groupSum) add(r *Result, task int) {
+	t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+	g.jobs++
+	g.gpuSeconds += gpuWorth(t, a) * (a.End - a.Start)
+	g.energy += float64(a.Energy(t))
+	g.atDefault += r.defaultEnergy(task)
+	if r.isLate(task) {
+		g.late++
+	}
+}
+
+// groupJobs adds planned jobs up by a name, the groups with the most energy first.
+func (r *Result) groupJobs(name func(task int) string) []groupSum {
+	index := make(map[string]int)
+	var groups []groupSum
+	for task := range r.eachPlanned {
+		key := name(task)
+		at, known := index[key]
+		if !known {
+			at = len(groups)
+			index[key] = at
+			groups = append(groups, groupSum{name: key, example: r.Problem.Tasks[task].ID})
+		}
+		groups[at].add(r, task)
+	}
+	slices.SortStableFunc(groups, func(a, b groupSum) int {
+		return cmp.Or(cmp.Compare(b.energy, a.energy), cmp.Compare(a.name, b.name))
+	})
+	return groups
+}
+
+// gpuHours is GPU-hours for people.
+func gpuHours(seconds float64) report.Value {
+	return report.Text(report.GroupThousands(strconv.FormatFloat(seconds/3600, 'f', 2, 64)))
+}
+
+// maxGroups is how many rows a table of groups has.
+const maxGroups = 200
+
+// groupTable is a row for each group. Energies are of GPUs while jobs run.
+func groupTable(head string, groups []groupSum, more ...report.Column) *report.Table {
+	columns := slices.Concat([]report.Column{
+		{Head: head, Left: true, Max: 60},
+		{Head: "jobs"},
+		{Head: "GPU time", Note: "h"},
+		{Head: "energy", Unit: report.Joules, Group: 1},
+		{Head: "at default", Unit: report.Joules, Group: 1},
+		{Head: "saved", Unit: report.Fraction, Digits: 2},
+		{Head: "late"},
+	}, more)
+	return &report.Table{Columns: columns, Len: len(groups), Rows: func(yield func([]report.Value) bool) {
+		for i := range groups {
+			g := &groups[i]
+			late := report.Value{}
+			if g.late > 0 {
+				late = report.Count(g.late)
+			}
+			saved := report.Value{}
+			if g.atDefault > 0 {
+				saved = report.Number(1 - g.energy/g.atDefault)
+			}
+			row := []report.Value{
+				report.Text(g.name), report.Count(g.jobs), gpuHours(g.gpuSeconds), report.Number(g.energy),
+				report.Number(g.atDefault), saved, late,
+			}
+			if len(more) > 0 {
+				row = append(row, report.Text(g.example))
+			}
+			if !yield(row) {
+				return
+			}
+		}
+	}}
+}
+
+// maxGroupBars is how many groups a picture has; the last one may be all
+// others.
+const maxGroupBars = 12
+
+// groupFigure draws the energy of groups.
+func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
+	var rows []report.BarRow
+	others := groupSum{}
+	var values []float64
+	for i := range groups {
+		g := &groups[i]
+		if i >= maxGroupBars-1 && len(groups) > maxGroupBars {
+			others.jobs, others.energy, others.atDefault = others.jobs+1, others.energy+g.energy,
+				others.atDefault+g.atDefault
+			continue
+		}
+		rows, values = append(rows, g.barRow(g.name)), append(values, g.energy)
+	}
+	if others.jobs > 0 {
+		rows, values = append(rows, others.barRow("the other "+report.FormatCount(others.jobs))),
+			append(values, others.energy)
+	}
+	scale := report.CommonScale(report.Joules, report.ColumnDigits, values...)
+	svg, err := report.InlineHTML(func(w io.Writer) error {
+		return report.DrawBarRows(w, id, "Energy by "+what,
+			"A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
+			"energy", "at default clocks", scale, rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &page.Figure{
+		ID: "figure-" + id, SVG: svg,
+		Caption: "Energy of GPUs while jobs run, by " + what + ". The table has the numbers.",
+	}, nil
+}
+
+func (g *groupSum) barRow(name string) report.BarRow {
+	note := ""
+	if g.atDefault > 0 {
+		note = " (" + signedPercent(g.energy/g.atDefault-1) + ")"
+	}
+	return report.BarRow{Name: name, Value: g.energy, Reference: g.atDefault, Note: note}
+}
+
+// signedPercent is a change in per cent.
+func signedPercent(change float64) string {
+	text := fmt.Sprintf("%+.1f %%", 100*change)
+	if text == "-0.0 %" {
+		text = "+0.0 %"
+	}
+	return text
+}
+
+// clockGroups adds jobs up by GPU model and clocks.
+func (r *Result) clockGroups() []groupSum {
+	inMHz := r.hasClocksInMHz()
+	return r.groupJobs(func(task int) string {
+		a := &r.Plan.Assignments[task]
+		unit := " × default"
+		if inMHz {
+			unit = " MHz"
+		}
+		return r.Problem.Tasks[task].Options[a.Option].Model + ", " + clockText(&a.Point, inMHz) + unit
+	})
+}
+
+// countSpeeds counts jobs by whether their core clock is below, at or above the
+// default.
+func (r *Result) countSpeeds() (slower, same, faster int) {
+	const tolerance = 5e-4
+	for task, a := range r.eachPlanned {
+		set := r.Problem.Tasks[task].Options[a.Option].Response.Default().Scaling
+		switch ratio := a.Point.Scaling.Fc / set.Fc; {
+		case ratio < 1-tolerance:
+			slower++
+		case ratio > 1+tolerance:
+			faster++
+		default:
+			same++
+		}
+	}
+	return slower, same, faster
+}

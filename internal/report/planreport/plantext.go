@@ -1,0 +1,342 @@
+package planreport
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+// maxName is how much of a job's id a table shows.
+const maxName = 24
+
+// WritePlanTable writes a plan for people: its totals, what went wrong, and a
+// line for each of the first jobs.
+func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
+	s := Summarise(r)
+	out := bufio.NewWriter(w)
+	for _, line := range s.header(opts) {
+		report.WriteLines(out, line)
+	}
+	for _, warning := range r.Plan.Warnings {
+		report.WriteLines(out, opts.Paint(report.Bold, "Warning")+"  "+queue.Printable(warning.Error()))
+	}
+	if table := s.againstTable(); table != nil && s.JobsTotal > s.Infeasible {
+		report.WriteLines(out, "", strings.Join(s.againstCaption(), "\n")+":")
+		all := report.TextOptions{Rows: -1, Color: opts != nil && opts.Color}
+		if err := table.WriteText(out, &all); err != nil {
+			return err
+		}
+	}
+	if text := r.newlyLate(&s); text != "" {
+		report.WriteLines(out, "", opts.Paint(report.BoldRed, queue.Printable(text)))
+	}
+	for _, section := range []struct {
+		title string
+		table *report.Table
+	}{
+		{pluralCount(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
+		{pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
+		{
+			pluralCount(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"),
+			r.dueTable(),
+		},
+	} {
+		if section.table.Len == 0 {
+			continue
+		}
+		report.WriteLines(out, "", opts.Paint(report.BoldRed, section.title))
+		if err := section.table.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	if s.JobsTotal > s.Infeasible {
+		report.WriteLines(out, "")
+		if err := r.textJobTable(s.JobsTotal-s.Infeasible).WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	if shared := r.sharedTable(); shared != nil {
+		report.WriteLines(out, "", "Jobs on GPUs that may be shared:")
+		if err := shared.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// header is the block of totals.
+func (s *Summary) header(opts *report.TextOptions) []string {
+	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
+	line := func(label, text string) string {
+		return opts.Paint(report.Bold, fmt.Sprintf("%-7s", label)) + "  " + text
+	}
+	seed := ""
+	if s.Cut {
+		seed = ", search cut"
+	}
+	if s.Seed != nil {
+		seed += ", seed " + strconv.FormatUint(*s.Seed, 10)
+	}
+	lines := []string{
+		line("Plan", fmt.Sprintf("%s, %s, %s start: %s", queue.Printable(s.policyText()), s.Mode, s.Start,
+			s.Status)+seed),
+		line("Jobs", s.coverageText()),
+		line("Energy", s.breakdownText(scale)),
+	}
+	if s.Shared > 0 {
+		lines = append(lines,
+			line("Shared",
+				fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the "+
+					"highest clock; %s more than tolerated",
+					pluralCount(s.Shared, "job", "jobs"), pluralCount(s.SharedGPUs, "GPU", "GPUs"),
+					s.WorstSlowdown,
+					pluralCount(s.Slowed, "job is slowed", "jobs are slowed"))))
+	}
+	if s.Infeasible == s.JobsTotal {
+		return lines // nothing is planned: there is nothing to save
+	}
+	if s.Baseline > 0 {
+		lines = append(lines, line("Saving", s.savingsText(scale)+s.unmodelledText()))
+	}
+	if s.ObjectiveBound > 0 {
+		part, side := s.boundDistance()
+		lines = append(lines,
+			line("Gap", part+" "+side+" "+s.objectiveText(s.ObjectiveBound, scale)+", "+s.boundText()))
+	}
+	return lines
+}
+
+// policyText is the policy, and whose plan it improved.
+func (s *Summary) policyText() string {
+	if s.From == "" {
+		return s.Policy
+	}
+	return s.Policy + " from " + s.From
+}
+
+// coverageText says how many jobs are planned, on what, and whether in time.
+func (s *Summary) coverageText() string {
+	planned := report.FormatCount(s.JobsTotal - s.Infeasible)
+	if s.Infeasible == s.JobsTotal {
+		return "none of " + report.FormatCount(s.JobsTotal) + " can be planned"
+	}
+	if s.Infeasible > 0 {
+		planned += " of " + report.FormatCount(s.JobsTotal)
+	}
+	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
+		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"),
+		report.FormatSeconds(s.End), s.inTimeText())
+}
+
+// breakdownText is the total energy and its parts, all in one unit.
+func (s *Summary) breakdownText(scale report.Scale) string {
+	var parts []string
+	for _, p := range s.energyParts() {
+		if p.energy != 0 {
+			parts = append(parts, p.name+" "+scale.Format(float64(p.energy)))
+		}
+	}
+	total := scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"
+	if len(parts) == 0 {
+		return total
+	}
+	return total + " = " + strings.Join(parts, " + ")
+}
+
+// pluralCount is a number with the noun that suits it.
+func pluralCount(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return report.FormatCount(n) + " " + many
+}
+
+// lateTable lists the jobs that miss their deadlines.
+func (r *Result) lateTable() *report.Table {
+	return &report.Table{
+		Columns: []report.Column{
+			{Head: "job", Left: true, Max: maxName},
+			{Head: "deadline", Unit: report.Seconds, Group: 1},
+			{Head: "end", Unit: report.Seconds, Group: 1},
+			{Head: "late by", Unit: report.Seconds, Group: 1},
+		},
+		Rows: func(yield func([]report.Value) bool) {
+			for _, task := range r.Plan.Misses {
+				t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
+				if !yield([]report.Value{
+					report.Text(t.ID), report.Number(t.Deadline), report.Number(a.End),
+					report.Number(a.End - t.Deadline),
+				}) {
+					return
+				}
+			}
+		},
+		Len: len(r.Plan.Misses),
+	}
+}
+
+// textJobTable has a line for each planned job, of which there are count.
+func (r *Result) textJobTable(count int) *report.Table {
+	inMHz := r.hasClocksInMHz()
+	clocks := report.Column{Head: "core/mem", Note: "× default"}
+	if inMHz {
+		clocks.Note = "MHz"
+	}
+	columns := []report.Column{
+		{Head: "job", Left: true, Max: maxName},
+		{Head: "node"},
+		{Head: "GPU"},
+		{Head: "start", Unit: report.Seconds, Group: 1},
+		{Head: "end", Unit: report.Seconds, Group: 1},
+		clocks,
+		{Head: "power", Unit: report.Watts},
+		{Head: "energy", Unit: report.Joules},
+		{Head: "slack", Unit: report.Seconds, Group: 1},
+		{Head: "why", Left: true},
+	}
+	return &report.Table{Columns: columns, Len: count, Rows: func(yield func([]report.Value) bool) {
+		for task, a := range r.eachPlanned {
+			t := &r.Problem.Tasks[task]
+			if !yield([]report.Value{
+				report.Text(t.ID), report.Text(r.nodeNames(a)), report.Text(gpuNames(a)), report.Number(a.Start),
+				report.Number(a.End),
+				report.Text(clockText(&a.Point, inMHz)), report.Number(a.Power(t)), report.Number(a.Energy(t)),
+				report.Number(t.Deadline - a.End), report.Text(shortReason(a.Reason)),
+			}) {
+				return
+			}
+		}
+	}}
+}
+
+// hasClocksInMHz reports whether every planned job has clocks in MHz.
+func (r *Result) hasClocksInMHz() bool {
+	for _, a := range r.eachPlanned {
+		if a.Point.Core == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// clockText is core and memory clock, in MHz or as multiples of the default.
+func clockText(at *dvfsmodel.Point, inMHz bool) string {
+	if inMHz {
+		return fmt.Sprintf("%.0f/%.0f", float64(at.Core), float64(at.Mem))
+	}
+	return fmt.Sprintf("%.3f/%.3f", at.Scaling.Fc, at.Scaling.Fm)
+}
+
+// nodeName is the node's number, with its class where there are several.
+func (r *Result) nodeName(node int) string {
+	number := strconv.Itoa(node)
+	if classes := r.Problem.Cluster.Classes; len(classes) > 1 {
+		return classes[r.Plan.Nodes[node].Class].Name + "/" + number
+	}
+	return number
+}
+
+// nodeNames are the numbers of a job's nodes, with their class where there are several.
+func (r *Result) nodeNames(a *planner.Assignment) string {
+	var name strings.Builder
+	name.WriteString(r.nodeName(int(a.Node)))
+	for k, part := range a.More {
+		last := a.Node // of those in name
+		if k > 0 {
+			last = a.More[k-1].Node
+		}
+		switch follows := k+1 < len(a.More) && a.More[k+1].Node == part.Node+1; {
+		case part.Node != last+1:
+			name.WriteString("," + strconv.Itoa(int(part.Node)))
+		case !follows:
+			name.WriteString("-" + strconv.Itoa(int(part.Node)))
+		}
+	}
+	return name.String()
+}
+
+// gpuNames are a job's GPUs: once where they are the same on all its nodes, else for
+// each of them.
+func gpuNames(a *planner.Assignment) string {
+	if !slices.ContainsFunc(a.More, func(part planner.Part) bool { return part.GPUs != a.GPUs }) {
+		return report.RangesText(a.GPUs)
+	}
+	var all []string
+	for part := range a.Parts {
+		all = append(all, report.RangesText(part.GPUs))
+	}
+	return strings.Join(all, ";")
+}
+
+// clockWords and placeWords are the reasons in a word or two.
+var (
+	clockWords = map[planner.ClockReason]string{
+		planner.ClocksDefault:   "default",
+		planner.ClocksNoModel:   "no model",
+		planner.ClocksShared:    "shares a GPU",
+		planner.ClocksFree:      "optimum",
+		planner.ClocksDeadline:  "deadline",
+		planner.ClocksReadjust:  "readjusted",
+		planner.ClocksStretched: "stretched",
+		planner.ClocksShrunk:    "shortened",
+		planner.ClocksLate:      "too late",
+		planner.ClocksAdapted:   "shared clock",
+		planner.ClocksPaced:     "paced",
+		planner.ClocksConstant:  "constant",
+	}
+	placeWords = map[planner.PlaceReason]string{
+		planner.PlaceOpened:   "new GPU",
+		planner.PlaceLightest: "free first",
+		planner.PlaceFirst:    "first fit",
+		planner.PlaceFullest:  "fullest",
+		planner.PlaceEmptiest: "emptiest",
+		planner.PlaceLatest:   "latest fit",
+		planner.PlaceMarginal: "least added",
+		planner.PlaceMoved:    "moved",
+		planner.PlaceForced:   "still in time",
+		planner.PlaceLate:     "earliest finish",
+		planner.PlaceHeld:     "held back",
+		planner.PlaceSoonest:  "soonest",
+		planner.PlaceScored:   "best score",
+		planner.PlaceBeside:   "beside others",
+		planner.PlacePlanned:  "replanned",
+		planner.PlaceTogether: "free together",
+		planner.PlaceRuns:     "runs already",
+	}
+)
+
+// The bounds other than a deadline, in place of the clocks' own words.
+var (
+	boundWords = map[planner.BoundBy]string{planner.BoundDue: "due time", planner.BoundLimit: "limit"}
+	lateWords  = map[planner.BoundBy]string{planner.BoundDue: "past due", planner.BoundLimit: "past limit"}
+)
+
+// clockWord is the reason for clocks in a word or two.
+func clockWord(r planner.Reason) string {
+	switch r.Clocks {
+	case planner.ClocksDeadline:
+		return cmp.Or(boundWords[r.Bound], clockWords[r.Clocks])
+	case planner.ClocksLate:
+		return cmp.Or(lateWords[r.Bound], clockWords[r.Clocks])
+	default:
+		return clockWords[r.Clocks]
+	}
+}
+
+// shortReason is a reason in a few words; Reason.String is the whole sentence.
+func shortReason(r planner.Reason) string {
+	text := clockWord(r)
+	if r.Prior {
+		text += " by prior"
+	}
+	return text + ", " + placeWords[r.Place]
+}

@@ -1,0 +1,185 @@
+package planreport
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/queue"
+)
+
+// QueueResult is a plan of jobs that arrive over time, seen by how long they
+// wait.
+type QueueResult struct {
+	Plan    *planner.Plan
+	Problem *planner.Problem // as it turned out
+	Policy  string
+	Among   int       // policies of which this one was chosen on drawn outcomes; 0: it was given
+	Model   string    // of the energy
+	Energy  []float64 // by job: kWh
+	Simple  *QueueSum // the same queue by the paper's Simple rule; nil: not compared
+}
+
+// QueueSum is what a plan of a queue comes to.
+type QueueSum struct {
+	EnergyKWh    float64
+	TotalWait    float64 // seconds
+	MeanWait     float64 // seconds
+	LongestWait  float64 // seconds
+	Delayed      int     // jobs that waited
+	Running      float64 // seconds of all jobs
+	Makespan     float64 // seconds from 0 to the last end
+	Jobs, Placed int
+}
+
+// Sum adds the plan up; means are over the jobs that ran.
+func (r *QueueResult) Sum() *QueueSum {
+	s := &QueueSum{Jobs: len(r.Plan.Assignments)}
+	for i := range r.Plan.Assignments {
+		a := &r.Plan.Assignments[i]
+		if a.Node < 0 {
+			continue
+		}
+		wait := a.Start - r.Problem.Tasks[i].Arrival
+		s.Placed++
+		s.EnergyKWh += r.Energy[i]
+		s.TotalWait += wait
+		s.LongestWait = math.Max(s.LongestWait, wait)
+		if wait > 0 {
+			s.Delayed++
+		}
+		s.Running += a.End - a.Start
+		s.Makespan = math.Max(s.Makespan, a.End)
+	}
+	if s.Placed > 0 {
+		s.MeanWait = s.TotalWait / float64(s.Placed)
+	}
+	return s
+}
+
+// neverRanTable lists the jobs that never ran.
+func (r *QueueResult) neverRanTable() *report.Table {
+	return (&Result{Problem: r.Problem, Plan: r.Plan}).infeasibleTable()
+}
+
+// WriteQueueJSON writes the plan as one JSON object: its totals, the jobs that
+// never ran, and then every job that did on a line of its own.
+func WriteQueueJSON(w io.Writer, r *QueueResult) error {
+	out := bufio.NewWriter(w)
+	s := r.Sum()
+	fields := []jsonField{
+		{"policy", report.Text(r.Policy)},
+		{"energy_model", report.Text(r.Model)},
+		{"energy_kwh", report.Number(s.EnergyKWh)},
+		{"total_wait_s", report.Number(s.TotalWait)},
+		{"mean_wait_s", report.Number(s.MeanWait)},
+		{"longest_wait_s", report.Number(s.LongestWait)},
+		{"delayed", report.Count(s.Delayed)},
+		{"running_s", report.Number(s.Running)},
+		{"makespan_s", report.Number(s.Makespan)},
+		{"jobs_total", report.Count(s.Jobs)},
+	}
+	if r.Among > 0 {
+		fields = slices.Insert(fields, 1, jsonField{"chosen_among", report.Count(r.Among)})
+	}
+	if r.Simple != nil {
+		fields = append(fields,
+			jsonField{"simple_energy_kwh", report.Number(r.Simple.EnergyKWh)},
+			jsonField{"simple_total_wait_s", report.Number(r.Simple.TotalWait)},
+			jsonField{"simple_longest_wait_s", report.Number(r.Simple.LongestWait)})
+	}
+	line := []byte("{\n")
+	for _, f := range fields {
+		line = append(report.AppendQuoted(append(line, "  "...), f.key), ": "...)
+		line = append(f.value.AppendJSON(line), ",\n"...)
+	}
+	line = append(line, `  "infeasible": `...)
+	_, _ = out.Write(line)
+	if err := r.neverRanTable().WriteArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString(",\n  \"jobs\": ")
+	if err := r.table(s.Placed).WriteArray(out, "  "); err != nil {
+		return err
+	}
+	_, _ = out.WriteString("\n}\n")
+	return out.Flush()
+}
+
+// WriteQueueCSV writes one row for each job that ran, in the order of the queue.
+func WriteQueueCSV(w io.Writer, r *QueueResult) error {
+	return r.table(len(r.Plan.Assignments)).WriteCSV(w)
+}
+
+// table has a row for each job that ran.
+func (r *QueueResult) table(rows int) *report.Table {
+	return &report.Table{
+		Columns: []report.Column{
+			{Key: "id", Head: "job", Left: true, Max: maxName},
+			{Key: "type", Head: "GPUs", Left: true},
+			{Key: "start_s", Head: "start", Unit: report.Seconds},
+			{Key: "end_s", Head: "end", Unit: report.Seconds},
+			{Head: "wait", Unit: report.Seconds},
+		},
+		Rows: func(yield func([]report.Value) bool) {
+			for i := range r.Plan.Assignments {
+				a, t := &r.Plan.Assignments[i], &r.Problem.Tasks[i]
+				if a.Node >= 0 && !yield([]report.Value{
+					report.Text(t.ID), report.Text(t.Options[a.Option].Model), report.Number(a.Start), report.Number(a.End),
+					report.Number(a.Start - t.Arrival),
+				}) {
+					return
+				}
+			}
+		},
+		Len: rows,
+	}
+}
+
+// WriteQueueTable writes the plan for people.
+func WriteQueueTable(w io.Writer, r *QueueResult, opts *report.TextOptions) error {
+	out := bufio.NewWriter(w)
+	s := r.Sum()
+	line := func(label, text string) {
+		report.WriteLines(out, opts.Paint(report.Bold, fmt.Sprintf("%-7s", label))+"  "+text)
+	}
+	chosen := ""
+	if r.Among > 0 {
+		chosen = fmt.Sprintf(" (chosen among %d on drawn outcomes)", r.Among)
+	}
+	line("Plan", fmt.Sprintf("%s%s, %s energy", queue.Printable(r.Policy), chosen, r.Model))
+	line("Jobs", fmt.Sprintf("%s of %s ran; the last one ends at %s", report.FormatCount(s.Placed),
+		report.FormatCount(s.Jobs), report.FormatSeconds(s.Makespan)))
+	line("Energy", fmt.Sprintf("%.4f kWh%s", s.EnergyKWh,
+		r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
+	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", report.FormatSeconds(s.TotalWait),
+		report.FormatSeconds(s.MeanWait),
+		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), pluralCount(s.Delayed,
+			"job", "jobs")))
+	line("Longest", report.FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 {
+		return q.LongestWait
+	}))
+	if left := r.neverRanTable(); left.Len > 0 {
+		report.WriteLines(out, "", opts.Paint(report.BoldRed, pluralCount(left.Len, "job", "jobs")+" can't be planned:"))
+		if err := left.WriteText(out, opts); err != nil {
+			return err
+		}
+	}
+	report.WriteLines(out, "")
+	if err := r.table(s.Placed).WriteText(out, opts); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// changeText states a figure's change against the Simple rule, if that is known.
+func (r *QueueResult) changeText(x float64, of func(*QueueSum) float64) string {
+	if r.Simple == nil || of(r.Simple) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%+.1f %% against simple)", 100*(x/of(r.Simple)-1))
+}

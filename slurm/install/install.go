@@ -1,0 +1,295 @@
+// Package install says what epplan puts into a site's Slurm, file by file, and how
+// all of it is taken back: the hook in Lua, its line in job_submit.lua, a further
+// Prolog and Epilog, and settings of slurm.conf. It recognizes what an earlier
+// installation left, and writes files all or none.
+package install
+
+import (
+	_ "embed" // the hook's source
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/slurmconf"
+)
+
+//go:embed epplan.lua
+var luaSource string
+
+// Site is what an installation starts from.
+type Site struct {
+	Dir       string // folder of slurm.conf, absolute, such as /etc/slurm
+	Socket    string // the socket at which job_submit is answered, absolute
+	Binary    string // epplan, absolute
+	Hooks     string // the socket at which the node's epd answers hooks; "" is epplan's default
+	Journal   string // the folder of epd's journal; "" is epplan's default
+	Popen     bool   // where lua-socket is missing, Binary asks
+	Conf      string // the text of slurm.conf
+	Script    string // the text of job_submit.lua
+	HasScript bool   // it exists
+	// Read gives a file that an earlier installation may have left; nil: there is none.
+	Read func(file string) (string, error)
+	// CheckLua reads a script as Lua would, such as luac -p; its error
+	// stops the plan. From 23.02 a script that does not load ends slurmctld at reconfigure.
+	CheckLua func(name, text string) error
+	// Unchecked says that CheckLua accepts everything.
+	Unchecked bool
+}
+
+// Step is one change to make, whole: nothing is to be guessed.
+type Step struct {
+	File   string // what to write
+	Text   string // its new text; "" for a setting in slurm.conf
+	Before string // its old text, where it is not new
+	Mode   uint32 // permissions of a new file
+	New    bool   // the file is ours: undo removes it
+	Remove bool   // the file goes
+	Add    string // the line that is added to somebody else's file
+	Drop   string // the line that goes, or that Add takes the place of, or ""
+	Why    string
+	Undo   string // how to take it back
+}
+
+// Plan is what to put where. Nothing of the site is overwritten: its own
+// script gains one line, its own Prolog stays and runs before ours, its own Epilog
+// after ours.
+type Plan struct {
+	Steps    []Step
+	Warnings []string
+	// Conf is slurm.conf with its settings changed, each marked in a comment;
+	// the same as it was where there is nothing to change.
+	Conf string
+	// ConfBlocked says why slurm.conf is to be changed by hand only; "": it need not be.
+	ConfBlocked string
+}
+
+var (
+	luaName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	plainPath = regexp.MustCompile(`^/[A-Za-z0-9._/-]+$`)
+)
+
+// LuaModule gives epplan.lua for a folder, a socket, and a program that asks
+// where lua-socket is missing; "" for none.
+func LuaModule(dir, socket, program string) (string, error) {
+	for _, p := range []string{dir, socket, program} {
+		if p != "" || p != program {
+			if err := validPath(p); err != nil {
+				return "", err
+			}
+		}
+	}
+	return withSignature("--",
+		strings.NewReplacer("@DIR@", dir, "@SOCKET@", socket, "@PROGRAM@", program).Replace(luaSource)), nil
+}
+
+// validPath accepts paths that need no quoting in Lua, shell and slurm.conf.
+func validPath(p string) error {
+	if !plainPath.MatchString(p) || path.Clean(p) != p {
+		return fmt.Errorf("path %q: want an absolute one of plain letters: %w", slurm.Printable(p, 80),
+			slurm.ErrInvalid)
+	}
+	return nil
+}
+
+// validate checks what goes into files.
+func (s *Site) validate() error {
+	if s.CheckLua == nil {
+		return fmt.Errorf("install: want a Lua check: %w", slurm.ErrInvalid)
+	}
+	for _, p := range []string{s.Hooks, s.Journal} {
+		if p == "" {
+			continue
+		}
+		if err := validPath(p); err != nil {
+			return err
+		}
+	}
+	return errors.Join(validPath(s.Dir), validPath(s.Binary))
+}
+
+// PlanInstall says exactly what to add and how to undo it. A second plan on the
+// result has no steps.
+func PlanInstall(s Site) (Plan, error) {
+	if err := s.validate(); err != nil {
+		return Plan{}, err
+	}
+	program := ""
+	if s.Popen {
+		program = s.Binary
+	}
+	module, err := LuaModule(s.Dir, s.Socket, program)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := s.CheckLua("epplan.lua", module); err != nil {
+		return Plan{}, fmt.Errorf("epplan.lua: %w", err)
+	}
+	p := Plan{}
+	if err := s.planOwnFile(&p, Step{
+		File: path.Join(s.Dir, "epplan.lua"), Text: module, Mode: 0o644,
+		Why: "the hook",
+	}); err != nil {
+		return Plan{}, err
+	}
+	script, err := s.scriptStep()
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Steps = append(p.Steps, script...)
+	settings := slurmconf.Settings(s.Conf)
+	for _, hook := range []slurm.Hook{slurm.Prolog, slurm.Epilog} {
+		if err := s.planHook(&p, hook, settings); err != nil {
+			return Plan{}, err
+		}
+	}
+	s.planListSetting(&p, settings, "JobSubmitPlugins", "lua", "slurmctld calls job_submit.lua")
+	s.planListSetting(&p, settings, "PrologFlags", "Alloc",
+		"the Prolog runs at the allocation, before any step")
+	if _, ok := settings["include"]; ok {
+		p.Warnings = append(p.Warnings, "slurm.conf includes other files, which were not read")
+	}
+	p.Conf, p.ConfBlocked = editConf(s.Conf, p.Steps)
+	return p, nil
+}
+
+// planOwnFile plans a file of ours, unless it is there as it should be. One that is
+// not ours, or was changed since, is in the way.
+func (s *Site) planOwnFile(p *Plan, step Step) error {
+	old, err := s.readFile(step.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case old == step.Text:
+		return nil
+	case !isIntact(old):
+		return fmt.Errorf("%s is in the way: it is not as epplan install wrote it; move it away: %w",
+			step.File, slurm.ErrInvalid)
+	default:
+		step.Before = old
+	}
+	step.New = true
+	if step.Undo == "" {
+		step.Undo = "rm " + step.File
+	}
+	p.Steps = append(p.Steps, step)
+	return nil
+}
+
+func (s *Site) readFile(file string) (string, error) {
+	if s.Read == nil {
+		return "", fs.ErrNotExist
+	}
+	return s.Read(file)
+}
+
+// hookScript is the site's further Prolog or Epilog.
+func (s *Site) hookScript(hook slurm.Hook) string {
+	command := s.Binary + " " + string(hook)
+	if s.Hooks != "" {
+		command += " --socket " + s.Hooks
+	}
+	if s.Journal != "" && hook == slurm.Epilog {
+		command += " --journal " + s.Journal
+	}
+	return withSignature("#",
+		"#!/bin/sh\n# epplan: ends with 0 within 2 s whatever happens; a node must not be drained by it.\n"+
+			"/usr/bin/timeout -k 0.2 2 "+command+" </dev/null >/dev/null 2>&1\nexit 0\n")
+}
+
+// hookFolder is where our Prolog or Epilog is when the site has no folder of its own.
+func (s *Site) hookFolder(hook slurm.Hook) string {
+	return path.Join(s.Dir, "epplan-"+string(hook)+".d")
+}
+
+// siteHookName is the name of the site's own hook in a folder of ours.
+const siteHookName = "90-site"
+
+// hookFileNames are the names of our file in a folder of hooks: the one that it gets, and
+// those that it had before. Slurm runs the last name of a folder first. Our Prolog is
+// to come last, when the job is about to begin, and our Epilog first, when it has just
+// ended: what a site does before or after isn't the job's.
+func hookFileNames(hook slurm.Hook) []string {
+	if hook == slurm.Epilog {
+		return []string{"zzz-epplan", "10-epplan"}
+	}
+	return []string{"10-epplan"}
+}
+
+// planHook adds our hook as one more file. Slurm runs all files of a pattern.
+func (s *Site) planHook(p *Plan, hook slurm.Hook, settings map[string]slurmconf.Line) error {
+	key := hookKey(hook)
+	old := settings[string(hook)]
+	pattern := s.hookFolder(hook) + "/*"
+	if old.Text != "" && !plainPath.MatchString(strings.TrimSuffix(old.Text, "/*")) {
+		p.Warnings = append(p.Warnings,
+			fmt.Sprintf("%s=%s: add %s %s to it by hand", hook, slurm.Printable(old.Text, 200), s.Binary, hook))
+		return nil
+	}
+	if dir, ok := strings.CutSuffix(old.Text, "/*"); ok && old.Text != pattern {
+		return s.planOwnHook(p, hook, dir, "the site's "+key+" is a folder already (on every node)")
+	}
+	if err := s.planOwnHook(p, hook, s.hookFolder(hook), "our "+key+" (on every node)"); err != nil ||
+		old.Text == pattern {
+		return err
+	}
+	setting := Step{
+		File: s.confFile(), Add: key + "=" + pattern,
+		Why:  "every file of the folder runs, the last name first",
+		Undo: "delete " + key + "=" + pattern + ", then scontrol reconfigure",
+	}
+	if old.Text != "" {
+		own := Step{
+			File: path.Join(s.hookFolder(hook), siteHookName),
+			Text: withSignature("#", "#!/bin/sh\nexec "+old.Text+"\n"), Mode: 0o755,
+			Why: "the site's own " + key + " keeps running, " + map[slurm.Hook]string{
+				slurm.Prolog: "first", slurm.Epilog: "after ours",
+			}[hook] + " (on every node)",
+		}
+		if err := s.planOwnFile(p, own); err != nil {
+			return err
+		}
+		setting.Drop = key + "=" + old.Text
+		setting.Undo = fmt.Sprintf("put %s back on line %d, then scontrol reconfigure",
+			setting.Drop, old.Number)
+	}
+	p.Steps = append(p.Steps, setting)
+	return nil
+}
+
+// planOwnHook plans our hook in a folder. One that an earlier version put there under
+// another name does nothing any more, and stays: a slurmd whose other scripts run just
+// now still looks for it, and drains the node if it is gone.
+func (s *Site) planOwnHook(p *Plan, hook slurm.Hook, dir, why string) error {
+	names := hookFileNames(hook)
+	if err := s.planOwnFile(p, Step{
+		File: path.Join(dir, names[0]), Text: s.hookScript(hook),
+		Mode: 0o755, Why: why,
+	}); err != nil {
+		return err
+	}
+	for _, before := range names[1:] {
+		file := path.Join(dir, before)
+		if _, err := s.readFile(file); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		moved := withSignature("#", "#!/bin/sh\n# epplan: this is "+names[0]+" now, and does nothing. "+
+			"Remove it when no "+string(hook)+" runs.\nexit 0\n")
+		if err := s.planOwnFile(p, Step{
+			File: file, Text: moved, Mode: 0o755,
+			Why: "it is " + names[0] + " now (on every node)",
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hookKey is the setting of slurm.conf that names a hook.
+func hookKey(hook slurm.Hook) string { return strings.ToUpper(string(hook[:1])) + string(hook[1:]) }
+
+func (s *Site) confFile() string { return path.Join(s.Dir, "slurm.conf") }

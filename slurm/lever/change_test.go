@@ -1,0 +1,96 @@
+package lever_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/slurm"
+	"github.com/epplan/epplan/slurm/lever"
+)
+
+func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
+	f, _, l := levers(t)
+	f.job(7, "PENDING", map[string]any{"nice": 50})
+	f.job(8, "PENDING", map[string]any{"nice": 0, "priority": 0})
+	f.job(9, "RUNNING", nil)
+	nice := func(job slurm.JobID, before, after string) lever.Undo {
+		return lever.Undo{Lever: lever.Nice, Job: job, Before: before, After: after}
+	}
+	weight := func(after string) lever.Undo {
+		return lever.Undo{Lever: lever.Weight, Node: "n1", Before: "1", After: after}
+	}
+	for _, c := range []struct {
+		from string
+		u    lever.Undo
+		want error
+	}{
+		{"0", nice(7, "0", "100"), lever.ErrChanged},
+		{"50", nice(7, "50", "40"), slurm.ErrInvalid},
+		{"50", nice(7, "x", "100"), slurm.ErrInvalid},
+		{"50", nice(7, "50", "2000000"), slurm.ErrInvalid},
+		{"0", nice(8, "0", "10"), lever.ErrHeld},
+		{"0", nice(9, "0", "10"), slurm.ErrNotPending},
+		{"0", nice(10, "0", "10"), slurm.ErrNotFound},
+		{"2", weight("5"), lever.ErrChanged},
+		{"1", weight("-5"), slurm.ErrInvalid},
+		{"1", lever.Undo{Lever: lever.Power, Node: "n1", After: "reboot"}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: lever.Power, Node: "n1", After: "power_down"}, slurm.ErrNoPowerSaving},
+		{"lab", lever.Undo{Lever: lever.Prefer, Job: 7, After: "h200"}, lever.ErrChanged},
+		{"", lever.Undo{Lever: lever.Prefer, Job: 7, After: "nosuch"}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: lever.Prefer, Job: 7, After: ""}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: lever.Token, Job: 7, After: "x"}, slurm.ErrInvalid},
+	} {
+		if err := l.Change(t.Context(), c.from, c.u); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.u, err, c.want)
+		}
+	}
+	if n := f.updates(); n != 0 {
+		t.Errorf("%d updates", n)
+	}
+	u := nice(7, "50", "150")
+	if err := l.Change(t.Context(), "50", u); err != nil || f.jobs[7]["nice"] != 150 {
+		t.Error(err, f.jobs[7])
+	}
+	if err := l.Change(t.Context(), "50", u); err != nil || f.updates() != 1 {
+		t.Error("made already:", err, f.calls)
+	}
+	if err := l.Undo(t.Context(), u); err != nil || f.jobs[7]["nice"] != 50 {
+		t.Error(err, f.jobs[7])
+	}
+	prefer := lever.Undo{Lever: lever.Prefer, Job: 7, After: "h200&lab"}
+	if err := l.Change(t.Context(), "", prefer); err != nil || f.jobs[7]["prefer"] != "h200&lab" {
+		t.Error(err, f.jobs[7])
+	}
+	if err := l.Undo(t.Context(), prefer); err != nil || f.jobs[7]["prefer"] != "" {
+		t.Error(err, f.jobs[7])
+	}
+	if err := l.Change(t.Context(), "1", weight("5")); err != nil || f.weights["n1"] != 5 {
+		t.Error(err, f.weights)
+	}
+}
+
+func TestOnlyThePendingTasksOfAnArrayAreNamed(t *testing.T) {
+	f, _, l := levers(t)
+	f.job(7, "PENDING", map[string]any{"array_job_id": 7, "array_task_string": "2-4,6-9%3"})
+	f.job(8, "PENDING", map[string]any{"array_job_id": 7, "array_task_id": 5})
+	f.job(9, "PENDING", map[string]any{"array_job_id": 9, "array_task_id": 3})
+	f.job(10, "PENDING", map[string]any{"array_job_id": 10, "array_task_string": "1,3,5,..."})
+	for id, want := range map[slurm.JobID]string{
+		7: "jobid=7_[2-4,6-9] ", 8: "jobid=8 ",
+		9: "jobid=9_3 ", 10: "",
+	} {
+		f.calls = nil
+		_, err := l.SetNice(t.Context(), id, 10, nil)
+		at := slices.IndexFunc(f.calls, func(c string) bool {
+			return strings.HasPrefix(c, "scontrol update")
+		})
+		switch {
+		case want == "" && (at >= 0 || !errors.Is(err, slurm.ErrInvalid)):
+			t.Errorf("job %s: %v, %q", id, err, f.calls)
+		case want != "" && (err != nil || at < 0 || !strings.HasPrefix(f.calls[at], "scontrol update "+want)):
+			t.Errorf("job %s: %v, %q, want %q", id, err, f.calls, want)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Package slurmconf reads Slurm's configuration files: the settings of slurm.conf, and from gres.conf and slurm.conf
+// the GPUs of a node, with which of them each number of SLURM_JOB_GPUS means.
+package slurmconf
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/epplan/epplan/slurm"
+)
+
+const (
+	maxConfBytes = 1 << 20
+	maxIncludes  = 16
+)
+
+// readConf gives the lines of a Slurm configuration, with those of the files that
+// it includes.
+func readConf(fsys fs.FS, name string, depth int, each func(file string, l Line) error) error {
+	if depth > maxIncludes {
+		return fmt.Errorf("%s: more than %d nested Include lines: %w", name, maxIncludes, slurm.ErrInvalid)
+	}
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return err
+	}
+	if len(data) > maxConfBytes {
+		return fmt.Errorf("%s: more than %d bytes: %w", name, maxConfBytes, slurm.ErrInvalid)
+	}
+	for _, l := range linesOf(slurm.ValidUTF8(string(data))) {
+		words := strings.Fields(l.Text)
+		if strings.EqualFold(words[0], "include") && len(words) == 2 {
+			target := words[1]
+			if !strings.HasPrefix(target, "/") {
+				target = path.Join(path.Dir(name), target)
+			}
+			if err := readConf(fsys, strings.TrimPrefix(target, "/"), depth+1, each); err != nil {
+				return &slurm.ParseError{Source: name, Line: l.Number, Msg: "Include", Err: err}
+			}
+			continue
+		}
+		if err := each(name, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Line is one line of a Slurm configuration, with what continues it.
+type Line struct {
+	Number int // 1-based, of its first line
+	Text   string
+}
+
+// linesOf cuts comments, and joins lines that end with a backslash.
+func linesOf(text string) []Line {
+	var out []Line
+	var open bool
+	for i, line := range strings.Split(text, "\n") {
+		if at := strings.IndexByte(line, '#'); at >= 0 && (at == 0 || line[at-1] != '\\') {
+			line = line[:at]
+		}
+		line = strings.TrimRight(line, " \t\r")
+		body, more := strings.CutSuffix(line, `\`)
+		if open {
+			out[len(out)-1].Text += " " + body
+		} else {
+			out = append(out, Line{Number: i + 1, Text: body})
+		}
+		open = more
+	}
+	return slices.DeleteFunc(out, func(l Line) bool { return strings.TrimSpace(l.Text) == "" })
+}
+
+// Settings gives slurm.conf's settings by lower-case name, Text being the value; the last of two counts. A line that
+// includes a file, which isn't read, is under "include".
+func Settings(conf string) map[string]Line {
+	out := map[string]Line{}
+	for _, l := range linesOf(conf) {
+		if strings.EqualFold(strings.Fields(l.Text)[0], "include") {
+			out["include"] = l
+			continue
+		}
+		key, value, ok := strings.Cut(l.Text, "=")
+		if key = strings.TrimSpace(key); ok && !strings.ContainsAny(key, " \t") {
+			out[strings.ToLower(key)] = Line{Number: l.Number, Text: strings.TrimSpace(value)}
+		}
+	}
+	return out
+}
+
+// Values gives the values of a slurm.conf's settings by lower-case name, without quotes. Files that it includes
+// aren't read.
+func Values(conf string) map[string]string {
+	out := make(map[string]string)
+	for key, line := range Settings(conf) {
+		if key != "include" {
+			out[key] = strings.Trim(line.Text, `"`)
+		}
+	}
+	return out
+}
