@@ -45,7 +45,7 @@ func (a *Agent) checkAdaptation(run *live.Run) error {
 	rule := *run.Adapt
 	rule.Levels = slices.Clone(rule.Levels)
 	for _, uuid := range run.GPUs {
-		c := a.gpuByUUID(uuid)
+		c := a.gpus.byUUID(uuid)
 		if c == nil {
 			return ErrNoGPU
 		}
@@ -137,7 +137,7 @@ func (a *Agent) adaptedGPUs() []*managedGPU {
 		}
 	}
 	a.mu.Unlock()
-	return a.gpusOf(uuids)
+	return a.gpus.some(uuids)
 }
 
 // step steps each run by what was found, and returns those whose clocks change,
@@ -161,7 +161,7 @@ func (a *Agent) step(found []sampleResult, now time.Time) (stepped []*openRun, c
 				util = math.NaN() // and stays so
 			}
 			util += f.util
-			if c := a.gpus[uuid]; c != nil {
+			if c := a.gpus.byUUID(uuid); c != nil {
 				left = min(left, c.writesLeft(now, r.Adapt.Writes))
 				alone = alone && len(a.runsOn(c)) == 1
 			}
@@ -175,7 +175,7 @@ func (a *Agent) step(found []sampleResult, now time.Time) (stepped []*openRun, c
 		}
 	}
 	a.mu.Unlock()
-	return stepped, a.gpusOf(uuids)
+	return stepped, a.gpus.some(uuids)
 }
 
 // noteWrite notes that a clock of the card was written.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -59,6 +58,7 @@ func (s Span) within(v gpu.Value) bool {
 // methods may be called by several goroutines.
 type Agent struct {
 	options Options
+	gpus    *GPUSet
 	journal journal
 	// maxParallel is how many GPUs are settled at the same time.
 	maxParallel int
@@ -75,18 +75,12 @@ type Agent struct {
 	// fileMu is held while an ended run's file is written or removed.
 	fileMu sync.Mutex
 
-	mu           sync.Mutex             // guards what follows
-	gpus         map[string]*managedGPU // by UUID
-	claims       map[string]func()      // by UUID: gives the GPU up
-	restoreOnly  bool                   // it gives clocks back and does nothing else
-	inventory    []gpu.Identity         // as the driver counted them last; empty where one couldn't be opened
-	partlyOpened bool                   // the last opening failed, of one GPU or all
-	runs         map[string]*openRun    // by id: open ones, and ended ones until they are forgotten
-	hungCalls    int                    // calls that were to find GPUs and haven't come back in time
-	replayed     bool                   // the journal was read since the start
-	steps        int                    // clock changes by adaptation
-	guarded      int                    // runs that the guard put to default clocks
-	unmetered    bool                   // the last sample of the node's energy failed
+	mu        sync.Mutex          // guards what follows
+	runs      map[string]*openRun // by id: open ones, and ended ones until they are forgotten
+	replayed  bool                // the journal was read since the start
+	steps     int                 // clock changes by adaptation
+	guarded   int                 // runs that the guard put to default clocks
+	unmetered bool                // the last sample of the node's energy failed
 }
 
 // openRun is a run with what became of it, from its Prolog until its outcome is safe
@@ -129,19 +123,33 @@ func New(options Options) *Agent {
 	options.UndoTimeout = cmp.Or(options.UndoTimeout, 5*time.Second)
 	options.Margin = cmp.Or(options.Margin, 5*time.Minute)
 	options.Grace = cmp.Or(options.Grace, time.Minute)
-	return &Agent{
+	a := &Agent{
 		options: options, journal: journal{options.Journal}, maxParallel: gpu.MaxSims,
-		gpus: make(map[string]*managedGPU), runs: make(map[string]*openRun), claims: make(map[string]func()),
-		opened: make(chan struct{}, 1), adapts: make(chan struct{}, 1),
+		runs: make(map[string]*openRun), opened: make(chan struct{}, 1), adapts: make(chan struct{}, 1),
 	}
+	a.gpus = &GPUSet{
+		library: options.Library, claims: options.Claims, openTimeout: options.UndoTimeout,
+		known: make(map[string]*managedGPU), claimed: make(map[string]func()),
+		newGPU: func(dev gpu.Device) *managedGPU {
+			return newManagedGPU(dev, options.CallTimeout, a.settleLate)
+		},
+	}
+	return a
 }
+
+// GPUs are those of the node.
+func (a *Agent) GPUs() *GPUSet { return a.gpus }
+
+// Close gives up all GPUs, for other processes to look after. The agent isn't used
+// any more.
+func (a *Agent) Close() { a.gpus.release() }
 
 // Start opens the GPUs, reads the open runs, and gives back every clock that
 // the journal names. Runs stay open at default clocks. The agent can be used
 // whatever the error is: it looks after the GPUs that could be opened, locks nothing
 // until the journal could be read, and sweeping tries again.
 func (a *Agent) Start(ctx context.Context) (Report, error) {
-	opening := a.open()
+	opening := a.gpus.open()
 	notes, reading := a.loadRuns()
 	report, replaying := a.replay(ctx, nil)
 	report.Notes = append(report.Notes, notes...)
@@ -153,156 +161,10 @@ func (a *Agent) Stop(ctx context.Context) (Report, error) {
 	return a.Restore(ctx, "the agent stopped")
 }
 
-// open gets handles of all GPUs, and waits for that no longer than the time to undo
-// something. Cards of GPUs that aren't found keep theirs. While a call hangs, no
-// other is made: sweeps and samples don't leave ever more goroutines to a driver that
-// never answers.
-func (a *Agent) open() error {
-	a.mu.Lock()
-	deaf := a.hungCalls
-	a.mu.Unlock()
-	if deaf > 0 {
-		return fmt.Errorf("open the GPUs: %w", ErrStuck)
-	}
-	answers := make(chan callResult[[]gpu.Device], 1)
-	go func() {
-		found, err := a.options.Library.Devices()
-		answers <- callResult[[]gpu.Device]{found, err}
-	}()
-	timer := time.NewTimer(a.options.UndoTimeout)
-	defer timer.Stop()
-	select {
-	case found := <-answers:
-		err := a.addGPUs(found.value) // whatever became of the others
-		if found.err != nil {
-			err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
-		}
-		a.noteOpening(err)
-		return err
-	case <-timer.C:
-	}
-	a.countHung(1)
-	go func() {
-		<-answers // too late to be of use: the next call finds the GPUs as they are then
-		a.countHung(-1)
-	}()
-	a.noteOpening(ErrStuck)
-	return fmt.Errorf("open the GPUs: %w", ErrStuck)
-}
-
-// noteOpening notes how opening the GPUs went.
-func (a *Agent) noteOpening(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.partlyOpened = err != nil
-}
-
-// isIncomplete reports whether a GPU may have come, or come back, since the GPUs were
-// opened last.
-func (a *Agent) isIncomplete() bool {
-	a.mu.Lock()
-	partly := a.partlyOpened
-	a.mu.Unlock()
-	cards := a.allGPUs()
-	return partly || len(cards) == 0 || slices.ContainsFunc(cards, (*managedGPU).isLost)
-}
-
-// countHung counts calls that hang, or that have come back after all.
-func (a *Agent) countHung(change int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.hungCalls += change
-}
-
-// addGPUs makes GPUs known, those that could be opened and that no other process looks
-// after. One whose name can't be a file's can't be journalled, and is left alone.
-func (a *Agent) addGPUs(found []gpu.Device) error {
-	inventory := make([]gpu.Identity, len(found))
-	var uuids []string
-	var errs []error
-	for i, dev := range found {
-		if dev == nil {
-			continue
-		}
-		inventory[i] = dev.Identity()
-		if uuid := inventory[i].UUID; isFileName(uuid) {
-			uuids = append(uuids, uuid)
-		} else {
-			errs = append(errs, fmt.Errorf("open the GPUs: no name to journal %q by", uuid))
-		}
-	}
-	failed := a.claim(uuids)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(found) > 0 {
-		a.inventory = matchInventory(inventory, a.inventory)
-	}
-	for i, dev := range found {
-		uuid := inventory[i].UUID
-		if !slices.Contains(uuids, uuid) {
-			continue
-		}
-		claiming := failed[uuid]
-		if c, ok := a.gpus[uuid]; ok {
-			c.reopen(dev)
-			continue
-		}
-		if claiming != nil && (!a.restoreOnly || errors.Is(claiming, ErrTaken)) {
-			errs = append(errs, claiming)
-			continue
-		}
-		a.gpus[uuid] = newManagedGPU(dev, a.options.CallTimeout, a.settleLate)
-		a.gpus[uuid].ownedByTwin = errors.Is(claiming, ErrSameJournal)
-	}
-	return errors.Join(errs...)
-}
-
-// matchInventory is an inventory in which GPUs that couldn't be opened are those that were in
-// their places before, if all others are where they were.
-func matchInventory(now, before []gpu.Identity) []gpu.Identity {
-	if len(now) != len(before) {
-		return now
-	}
-	for i := range now {
-		if now[i] != before[i] && now[i] != (gpu.Identity{}) {
-			return now
-		}
-	}
-	return before
-}
-
 // settleLate settles a GPU whose driver has come back: what it was asked for in
 // vain has happened by now.
 func (a *Agent) settleLate(c *managedGPU) {
 	_ = a.settleAll(context.Background(), []*managedGPU{c}) // what fails stays in the journal
-}
-
-// gpuByUUID is a GPU, nil where there is none of that name.
-func (a *Agent) gpuByUUID(uuid string) *managedGPU {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.gpus[uuid]
-}
-
-// gpusOf are the GPUs of a list that are here, in order, each once.
-func (a *Agent) gpusOf(uuids []string) []*managedGPU {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var found []*managedGPU
-	for _, uuid := range slices.Compact(slices.Sorted(slices.Values(uuids))) {
-		if c, ok := a.gpus[uuid]; ok {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
-// allGPUs are all GPUs, in order.
-func (a *Agent) allGPUs() []*managedGPU {
-	a.mu.Lock()
-	uuids := slices.Collect(maps.Keys(a.gpus))
-	a.mu.Unlock()
-	return a.gpusOf(uuids)
 }
 
 // runsOn are the runs that aren't ended on a GPU, in the order of their ids.
@@ -354,7 +216,7 @@ type RunState struct {
 // State is what the agent holds now.
 func (a *Agent) State() State {
 	var s State
-	for _, c := range a.allGPUs() {
+	for _, c := range a.gpus.all() {
 		c.mu.Lock()
 		s.GPUs = append(s.GPUs, GPUState{
 			Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,

@@ -24,8 +24,6 @@ var (
 	ErrShared = errors.New("the GPU is divided (MIG)")
 	// ErrSetting tells that the GPU can't run at the setting, or must not.
 	ErrSetting = errors.New("clocks that this GPU may not be locked at")
-	// ErrNoGPU tells that there is no such GPU here.
-	ErrNoGPU = errors.New("no such GPU here")
 	// ErrExternalChange tells that somebody else sets the GPU's clocks.
 	ErrExternalChange = errors.New("somebody else sets the clocks")
 	// ErrJournal tells that the journal couldn't be read since the start.
@@ -56,7 +54,7 @@ func (a *Agent) Apply(ctx context.Context, run live.Run) (Applied, error) {
 	_, heeding := a.applyReturned(ctx, run.GPUs) // what was given back is no word about this run
 	refusal := a.checkRun(ctx, &run)
 	keeping := a.registerRun(&run, refusal)
-	cards := a.gpusOf(run.GPUs)
+	cards := a.gpus.some(run.GPUs)
 	settling := a.settleAll(ctx, cards)
 	if settling == nil && (ctx.Err() != nil || late(&run, time.Now())) {
 		settling = a.releaseLate(ctx, run.ID, ErrLate)
@@ -87,7 +85,7 @@ func (a *Agent) applied(id string) Applied {
 		return Applied{HandsOff: "default clocks are wanted"}
 	}
 	for _, uuid := range r.GPUs {
-		if c := a.gpus[uuid]; c == nil || c.journalled() == nil {
+		if c := a.gpus.byUUID(uuid); c == nil || c.journalled() == nil {
 			return Applied{HandsOff: "another run on the GPU needs default clocks"}
 		}
 	}
@@ -112,7 +110,7 @@ func (a *Agent) handsOff(ctx context.Context, id, reason string) error {
 	}
 	uuids := r.GPUs
 	a.mu.Unlock()
-	return a.settleAll(ctx, a.gpusOf(uuids))
+	return a.settleAll(ctx, a.gpus.some(uuids))
 }
 
 // registerRun registers a run and writes it down. One that is refused, or that can't be
@@ -142,7 +140,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	}
 	a.runs[run.ID] = r
 	for _, uuid := range run.GPUs {
-		if c := a.gpus[uuid]; c != nil {
+		if c := a.gpus.byUUID(uuid); c != nil {
 			c.sampled = time.Time{} // due at once, however lately it was read for another run
 		}
 	}
@@ -175,7 +173,7 @@ func (a *Agent) checkRun(ctx context.Context, run *live.Run) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("check %s: %w", uuid, context.Cause(ctx))
 		}
-		c := a.gpuByUUID(uuid)
+		c := a.gpus.byUUID(uuid)
 		if c == nil {
 			return fmt.Errorf("%s: %w", uuid, ErrNoGPU)
 		}
@@ -192,12 +190,12 @@ func (a *Agent) checkGPU(c *managedGPU, run *live.Run) error {
 	if reason := c.externalReason(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrExternalChange, reason)
 	}
-	table, err := callRenewed(a, c.clocks)
+	table, err := callRenewed(a.gpus, c.clocks)
 	if err != nil {
 		return err
 	}
 	// The table may have been read before a reload.
-	shared, err := callRenewed(a, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
+	shared, err := callRenewed(a.gpus, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
 	switch {
 	case err != nil:
 		return err

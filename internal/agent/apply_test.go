@@ -456,8 +456,8 @@ func TestGPUsAreNotLookedForAgainWhileADriverDoesNotAnswer(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // in a bubble
 		synctest.Wait()
-		if _, err := a.Sweep(t.Context(), nil, nil); err != nil || len(a.GPUs()) != 2 {
-			t.Errorf("once it answers: %v, %d GPUs, want both", err, len(a.GPUs()))
+		if _, err := a.Sweep(t.Context(), nil, nil); err != nil || len(a.GPUs().Identities()) != 2 {
+			t.Errorf("once it answers: %v, %d GPUs, want both", err, len(a.GPUs().Identities()))
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -241,63 +240,6 @@ func call[T any](c *managedGPU, what func(gpu.Device) (T, error)) (T, error) {
 		}
 	}()
 	return none, fmt.Errorf("%s: %w within %s", c.uuid, ErrStuck, c.timeout)
-}
-
-// callRenewed asks a second time, with new handles of all GPUs, when the driver was
-// reloaded.
-func callRenewed[T any](a *Agent, ask func() (T, error)) (T, error) {
-	value, err := ask()
-	if !errors.Is(err, gpu.ErrReloaded) {
-		return value, err
-	}
-	if err := a.open(); err != nil {
-		return value, err
-	}
-	return ask()
-}
-
-// CallGPU calls the driver of a GPU in the way of the agent itself: it waits no
-// longer than the call timeout, makes no call while one hangs, and opens the
-// GPU anew when the driver was reloaded.
-func CallGPU[T any](a *Agent, uuid string, what func(gpu.Device) (T, error)) (T, error) {
-	c := a.gpuByUUID(uuid)
-	if c == nil {
-		var none T
-		return none, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
-	}
-	return callRenewed(a, func() (T, error) { return call(c, what) })
-}
-
-// Clocks is the table of a GPU's clocks, read once.
-func (a *Agent) Clocks(uuid string) (gpu.Clocks, error) {
-	c := a.gpuByUUID(uuid)
-	if c == nil {
-		return gpu.Clocks{}, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
-	}
-	table, err := callRenewed(a, c.clocks)
-	if err != nil {
-		return gpu.Clocks{}, err
-	}
-	return *table, nil
-}
-
-// GPUs are those that the agent looks after, in the order of their UUIDs.
-func (a *Agent) GPUs() []gpu.Identity {
-	cards := a.allGPUs()
-	ids := make([]gpu.Identity, len(cards))
-	for i, c := range cards {
-		ids[i] = c.identity()
-	}
-	return ids
-}
-
-// Inventory is the GPUs as the driver counted them when they were opened last, in its
-// order. One that couldn't be opened is empty in its place. Those that others look
-// after are among them.
-func (a *Agent) Inventory() []gpu.Identity {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.inventory)
 }
 
 // callDriver is call for what returns an error alone.

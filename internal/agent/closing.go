@@ -93,7 +93,7 @@ type counters struct {
 // readCounters reads the counters of a run's GPUs, side by side; nil where none is
 // known.
 func (a *Agent) readCounters(run *live.Run) *counters {
-	cards := a.gpusOf(run.GPUs)
+	cards := a.gpus.some(run.GPUs)
 	readings := make([]dvfsmodel.Joule, len(cards))
 	var group errgroup.Group
 	group.SetLimit(a.maxParallel)

@@ -24,7 +24,7 @@ func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
 
 // Sample reads every GPU that has a run, once, and acts on what it finds, as [Agent.Watch] does all the time.
 func (a *Agent) Sample(ctx context.Context) error {
-	busy := slices.DeleteFunc(a.allGPUs(), func(c *managedGPU) bool { return !a.hasOpenRun(c) })
+	busy := slices.DeleteFunc(a.gpus.all(), func(c *managedGPU) bool { return !a.hasOpenRun(c) })
 	return errors.Join(a.react(ctx, a.sample(busy)), a.meterHostReporting())
 }
 

@@ -18,7 +18,7 @@ import (
 // that GPU and of those that it lists, and moves it aside. With spare, it leaves a GPU
 // alone that is locked for a run, and says nothing.
 func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why error) Restored {
-	c := a.gpuByUUID(uuid)
+	c := a.gpus.byUUID(uuid)
 	if c == nil && isGPU(uuid) {
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
 		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
@@ -75,7 +75,7 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 			return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 		})))
 	var errs []error
-	for _, c := range a.allGPUs() {
+	for _, c := range a.gpus.all() {
 		uuid := strings.ToLower(c.uuid)
 		if !slices.Contains(words, uuid) {
 			continue

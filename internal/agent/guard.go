@@ -54,7 +54,7 @@ func (a *Agent) releaseEnded(ctx context.Context, id string) error {
 	r.jobEnded = true
 	uuids := r.GPUs
 	a.mu.Unlock()
-	return a.settleAll(ctx, a.gpusOf(uuids))
+	return a.settleAll(ctx, a.gpus.some(uuids))
 }
 
 // loweredRuns are the runs at lowered clocks.

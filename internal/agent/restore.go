@@ -55,9 +55,9 @@ func (r *Report) Err() error {
 // prevented the journal from being read; what couldn't be given back is in the
 // report.
 func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
-	cards := a.allGPUs()
+	cards := a.gpus.all()
 	if len(uuids) > 0 {
-		cards = a.gpusOf(uuids)
+		cards = a.gpus.some(uuids)
 	}
 	affected := a.giveUp(cards, reason)
 	for _, c := range cards {
@@ -75,10 +75,10 @@ func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Re
 func RestoreJournal(ctx context.Context, options Options) (Report, error) {
 	a := New(options)
 	defer a.Close()
-	a.restoreOnly = true
-	opening := a.open()
+	a.gpus.restoreOnly = true
+	opening := a.gpus.open()
 	report, err := a.replay(ctx, nil)
-	if opening != nil && len(a.allGPUs()) > 0 && report.Clean() {
+	if opening != nil && len(a.gpus.all()) > 0 && report.Clean() {
 		report.Notes = append(report.Notes, opening.Error())
 		opening = nil
 	}
@@ -116,7 +116,7 @@ func (a *Agent) replayOne(ctx context.Context, uuid string, spare bool) Restored
 	if _, err := a.journal.read(uuid); errors.Is(err, errForeign) {
 		return a.replayForeign(ctx, uuid, spare, err)
 	}
-	c := a.gpuByUUID(uuid)
+	c := a.gpus.byUUID(uuid)
 	if c != nil {
 		if err := c.acquire(ctx); err != nil {
 			return Restored{UUID: uuid, Result: EntryKept, Err: err}
@@ -172,7 +172,7 @@ func (a *Agent) applyReturned(ctx context.Context, uuids []string) (heeded []str
 		if uuids != nil && !slices.Contains(uuids, uuid) {
 			continue
 		}
-		cards := a.gpusOf([]string{uuid})
+		cards := a.gpus.some([]string{uuid})
 		affected := a.giveUp(cards, errReturned.Error())
 		for _, c := range cards {
 			c.clearExternalChange() // nobody else set them

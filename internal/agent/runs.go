@@ -163,7 +163,7 @@ func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, erro
 	}
 	uuids := r.GPUs
 	a.mu.Unlock()
-	cards := a.gpusOf(uuids)
+	cards := a.gpus.some(uuids)
 	if how.at.IsZero() {
 		_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
 		_ = a.meterHost()

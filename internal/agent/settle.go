@@ -114,7 +114,7 @@ func (a *Agent) giveUp(cards []*managedGPU, reason string) []*managedGPU {
 		}
 	}
 	a.mu.Unlock()
-	return a.gpusOf(uuids)
+	return a.gpus.some(uuids)
 }
 
 // settle brings one card to what its runs want.
@@ -348,7 +348,7 @@ func (a *Agent) giveBack(c *managedGPU, control gpu.Control, held Held) (note st
 			return "its " + control.String() + " can't be locked", nil
 		case errors.Is(err, gpu.ErrReloaded):
 			note = "the driver was reloaded since"
-			if opening := a.open(); opening != nil {
+			if opening := a.gpus.open(); opening != nil {
 				return note, errors.Join(err, opening)
 			}
 		case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrPermission), errors.Is(err, ErrStuck):

@@ -27,8 +27,8 @@ type SweepResult struct {
 func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResult, error) {
 	var swept SweepResult
 	var errs []error
-	if a.isIncomplete() { // the driver may come after the agent, and a GPU come back
-		errs = append(errs, a.open())
+	if a.gpus.isIncomplete() { // the driver may come after the agent, and a GPU come back
+		errs = append(errs, a.gpus.open())
 	}
 	closed, err := a.closeGoneRuns(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
@@ -131,7 +131,7 @@ func (a *Agent) sweepJournal(ctx context.Context) (Report, error) {
 	replayed := a.replayed
 	a.mu.Unlock()
 	if !replayed {
-		opening := a.open()
+		opening := a.gpus.open()
 		report, err := a.replay(ctx, nil)
 		return report, errors.Join(opening, err)
 	}
@@ -142,11 +142,11 @@ func (a *Agent) sweepJournal(ctx context.Context) (Report, error) {
 	var report Report
 	opened := false
 	for _, uuid := range names {
-		if c := a.gpuByUUID(uuid); c != nil && a.isUntouchable(c) {
+		if c := a.gpus.byUUID(uuid); c != nil && a.isUntouchable(c) {
 			continue
 		}
 		if !opened {
-			opened, err = true, a.open()
+			opened, err = true, a.gpus.open()
 		}
 		if item := a.replayOne(ctx, uuid, true); item.Result != "" {
 			report.GPUs = append(report.GPUs, item)

@@ -107,7 +107,7 @@ func (a *Agent) sampleDue(ctx context.Context, trouble func(error)) {
 	now := time.Now()
 	var due []*managedGPU
 	a.mu.Lock()
-	for _, c := range a.gpus {
+	for _, c := range a.gpus.all() {
 		runs := a.runsOn(c)
 		every := sampleEvery
 		if slices.ContainsFunc(runs, func(r *openRun) bool { return r.Learning }) {
@@ -179,7 +179,7 @@ func (a *Agent) react(ctx context.Context, found []sampleResult) error {
 		case f.err == nil:
 			continue
 		case errors.Is(f.err, gpu.ErrReloaded):
-			errs = append(errs, a.open())
+			errs = append(errs, a.gpus.open())
 		case errors.Is(f.err, ErrExternalChange):
 			// It was epd restore.
 			if heeded, err := a.applyReturned(ctx, []string{f.gpu.uuid}); len(heeded) > 0 {

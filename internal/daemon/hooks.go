@@ -82,7 +82,7 @@ func (d *AgentServer) chooseSetting(
 ) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
-	table, err := d.options.Agent.Clocks(gpus[0].UUID)
+	table, err := d.options.Agent.GPUs().Clocks(gpus[0].UUID)
 	if err != nil {
 		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
 		return "the GPU doesn't tell its clocks"
@@ -150,7 +150,7 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 				shared, left = true, left && r.Reread
 			}
 		}
-		if s, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Sharing); err == nil &&
+		if s, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Sharing); err == nil &&
 			(s.MIG || s.MPS) {
 			return true, false
 		}

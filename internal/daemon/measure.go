@@ -52,7 +52,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 	if state.Entry != nil {
 		out.Locked = state.Entry.Setting()
 	}
-	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
+	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out
 	}

@@ -276,7 +276,7 @@ const askBound = 2 * time.Second
 // proof while GPUs can't be asked.
 func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {
-		pids, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Processes)
+		pids, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Processes)
 		if err != nil {
 			return live.Outlook{}, err
 		}
@@ -352,7 +352,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		at := state.Entry.Setting()
 		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
-	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
+	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out, false, utilisation
 	}

@@ -35,7 +35,7 @@ func (d *AgentServer) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Id
 	if err != nil {
 		return nil, err
 	}
-	ours := d.options.Agent.GPUs()
+	ours := d.options.Agent.GPUs().Identities()
 	found := make([]gpu.Identity, 0, len(uuids))
 	for i, uuid := range uuids {
 		at := slices.IndexFunc(ours, func(id gpu.Identity) bool { return uuid != "" && id.UUID == uuid })
@@ -85,7 +85,7 @@ func (d *AgentServer) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]str
 // there, and by what that is known. gres.conf comes first. Where it and --gpu-order
 // contradict each other, one of them is wrong.
 func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []string, by string, err error) {
-	inventory := d.options.Agent.Inventory()
+	inventory := d.options.Agent.GPUs().Inventory()
 	uuids, by, err = d.byGresConf(ctx, node, inventory)
 	order := d.options.Order
 	switch {

@@ -128,7 +128,7 @@ func (d *AgentServer) hasEnded(key runOf) bool {
 
 // modelOf is the model of the first of some GPUs; "" if it isn't known any more.
 func (d *AgentServer) modelOf(uuids []string) string {
-	for _, id := range d.options.Agent.GPUs() {
+	for _, id := range d.options.Agent.GPUs().Identities() {
 		if len(uuids) > 0 && id.UUID == uuids[0] {
 			return id.Model
 		}

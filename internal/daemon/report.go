@@ -110,7 +110,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	out := epdapi.NodeGPU{Writes: state.Writes}
 	out.GPU, out.Read, out.Utilisation = d.readGPU(state)
-	if table, err := d.options.Agent.Clocks(state.Identity.UUID); err == nil {
+	if table, err := d.options.Agent.GPUs().Clocks(state.Identity.UUID); err == nil {
 		for _, cores := range table.Core {
 			for _, f := range cores {
 				out.MaxCore = max(out.MaxCore, f)
