@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,9 +26,6 @@ type managedGPU struct {
 	// turn is held while the GPU's clocks and its journal are changed. It is
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
-
-	// sampled is when it was last read; the agent's mu guards it.
-	sampled time.Time
 
 	mu    sync.Mutex   // guards what follows
 	dev   gpu.Device   // the handle
@@ -199,8 +197,8 @@ type callResult[T any] struct {
 
 // call calls the card's driver and waits for it no longer than the card's
 // timeout. While a call hangs, no other is made: so no more goroutines than one
-// call's are ever left to a driver that doesn't answer. When it does, c.late is
-// called.
+// call's are ever left to a driver that doesn't answer. When it does,
+// onLateReturn is called.
 func call[T any](c *managedGPU, what func(gpu.Device) (T, error)) (T, error) {
 	var none T
 	c.mu.Lock()
@@ -246,4 +244,64 @@ func call[T any](c *managedGPU, what func(gpu.Device) (T, error)) (T, error) {
 func (c *managedGPU) callDriver(what func(gpu.Device) error) error {
 	_, err := call(c, func(dev gpu.Device) (struct{}, error) { return struct{}{}, what(dev) })
 	return err
+}
+
+// noteAnswer notes what the driver said to a lock.
+func (c *managedGPU) noteAnswer(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = ""
+	if errors.Is(err, gpu.ErrPermission) {
+		c.refused = err.Error()
+	}
+}
+
+// noteWrite notes that a clock of the card was written.
+func (c *managedGPU) noteWrite() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recentWrites.add(time.Now())
+	c.writes++
+}
+
+// writesLeft is how many writes there may still be in this minute.
+func (c *managedGPU) writesLeft(now time.Time, most int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recentWrites.remaining(now, most)
+}
+
+// supports reports whether a table has a setting's clocks, of which the memory clock
+// restricts the core clock. One at its default goes with any.
+func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
+	for i, mem := range table.Mem {
+		if s.Mem != 0 && s.Mem != mem {
+			continue
+		}
+		if s.Core == 0 || slices.Contains(table.Core[i], s.Core) {
+			return true
+		}
+	}
+	return false
+}
+
+// GPUState is a GPU with its journal's entry.
+type GPUState struct {
+	Identity       gpu.Identity
+	Entry          *Entry // nil: at default clocks as far as this agent is concerned
+	Writes         int    // of its clocks since the agent began
+	Stuck          bool
+	Lost           bool   // it fell off the bus
+	ExternalChange string // why somebody else is thought to set its clocks
+	Refused        string // why its last lock was refused
+}
+
+// state is what is known of the card now.
+func (c *managedGPU) state() GPUState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return GPUState{
+		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
+		ExternalChange: c.externalChange, Refused: c.refused,
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/gpu"
+	"golang.org/x/sync/errgroup"
 )
 
 // ErrNoGPU tells that there is no such GPU here.
@@ -22,6 +23,7 @@ type GPUSet struct {
 	claims      Claims                           // nil: there are no other processes
 	openTimeout time.Duration                    // of finding all GPUs
 	newGPU      func(dev gpu.Device) *managedGPU // makes one known that wasn't
+	maxParallel int                              // GPUs that are called at the same time
 
 	mu           sync.Mutex             // guards what follows; a GPU's own mu is taken after it
 	known        map[string]*managedGPU // by UUID; none is ever taken out
@@ -176,6 +178,20 @@ func (s *GPUSet) all() []*managedGPU {
 	uuids := slices.Collect(maps.Keys(s.known))
 	s.mu.Unlock()
 	return s.some(uuids)
+}
+
+// sideBySide does something with several GPUs at the same time, each with its place in the
+// list.
+func (s *GPUSet) sideBySide(cards []*managedGPU, do func(i int, c *managedGPU)) {
+	var group errgroup.Group
+	group.SetLimit(s.maxParallel)
+	for i, c := range cards {
+		group.Go(func() error {
+			do(i, c)
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing fails
 }
 
 // claim makes those of some GPUs this process's own that aren't yet. By UUID: how it

@@ -243,7 +243,7 @@ func (m *machine) recover(powerCut bool, lot *rand.Rand) {
 	for range 3 {
 		p.deliver(ctx)
 	}
-	if left := p.options.Spool.Len() + len(p.options.Agent.Ended()); left > 0 {
+	if left := p.options.Spool.Len() + len(p.options.Agent.Runs().Ended()); left > 0 {
 		m.t.Errorf("%d outcomes are left on the node: %+v", left, p.Status(ctx).Troubles)
 	}
 	for _, name := range m.disk.Names() {

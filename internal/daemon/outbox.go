@@ -39,7 +39,7 @@ func (d *AgentServer) triggerDelivery() {
 // spool, an entry of the spool when the controller has it. Only [AgentServer.Run]
 // calls it, once at a time.
 func (d *AgentServer) deliver(ctx context.Context) {
-	for _, closed := range d.options.Agent.Ended() {
+	for _, closed := range d.options.Agent.Runs().Ended() {
 		if err := d.spoolOutcome(ctx, &closed); err != nil {
 			d.noteProblem(err)
 			if errors.Is(err, spool.ErrFull) {
@@ -64,7 +64,7 @@ func (d *AgentServer) spoolOutcome(ctx context.Context, c *agent.ClosedRun) erro
 	told, came := d.epilogs[key]
 	d.mu.Unlock()
 	if came {
-		corrected, err := d.options.Agent.EndedAt(c.Run.ID, d.endedAt(ctx, &c.Run, told))
+		corrected, err := d.options.Agent.Runs().EndedAt(c.Run.ID, d.endedAt(ctx, &c.Run, told))
 		if errors.Is(err, agent.ErrNoRun) {
 			return err
 		}
@@ -77,7 +77,7 @@ func (d *AgentServer) spoolOutcome(ctx context.Context, c *agent.ClosedRun) erro
 	if err := d.put(o); err != nil {
 		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
 	}
-	if err := d.options.Agent.Forget(c.Run.ID); err != nil {
+	if err := d.options.Agent.Runs().Forget(c.Run.ID); err != nil {
 		return err
 	}
 	d.mu.Lock()
@@ -121,7 +121,7 @@ func (d *AgentServer) hasEnded(key runOf) bool {
 	d.mu.Lock()
 	_, over := d.endedRuns[key]
 	d.mu.Unlock()
-	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.ClosedRun) bool {
+	return over || slices.ContainsFunc(d.options.Agent.Runs().Ended(), func(c agent.ClosedRun) bool {
 		return c.Run.Job == key.job && c.Run.Node == key.node
 	})
 }
