@@ -43,7 +43,6 @@ var largeStill = map[string]int{
 	"dvfsmodel cyclic references":              73,
 	"internal/control.Controller methods":      71,
 	"internal/control.Records methods":         34,
-	"internal/daemon.AgentServer methods":      40,
 	"internal/daemon.LocalController methods":  71,
 	"internal/doctor.examination methods":      39,
 	"internal/epdapi.Client methods":           32,
