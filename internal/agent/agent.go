@@ -44,7 +44,7 @@ type Options struct {
 //
 // Each part has its own locks. What is taken in the course of another is taken in this
 // order: a GPU's turn, the meter's of [poller], the files' of [RunSet], the set's of
-// [RunSet], that of [GPUSet], a GPU's own.
+// [RunSet], that of [GPUSet], a GPU's own. No other is taken while [poller] holds its mu.
 type Agent struct {
 	options   Options
 	gpus      *GPUSet

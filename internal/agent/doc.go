@@ -17,7 +17,7 @@
 // the journal, and a restart replays the journal before anything else.
 //
 // A run may want other clocks from moment to moment: an [live.Adaptation] says between
-// which ones an adapter, which sees nothing but times and utilisations, steps it.
+// which ones a clockStepper, which sees nothing but times and utilisations, steps it.
 //
 // Each part has a type of its own, with its state and its lock. A [GPUSet] finds the GPUs and
 // calls their drivers. A [RunSet] has the runs with their files, and says what they want. The

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/epplan/epplan/internal/gpu"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/epplan/epplan/internal/gpu"
 )
 
 // ErrNoGPU tells that there is no such GPU here.

@@ -11,11 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/slurm"
-	"golang.org/x/sync/singleflight"
 )
 
 // Confs are where slurm.conf may be, with gres.conf beside it, when no hook has said
