@@ -361,7 +361,7 @@ func (s *RunSet) hostParts() map[*openRun]float64 {
 func (s *RunSet) states() []RunState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []RunState
+	list := make([]RunState, 0, len(s.byID))
 	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
 		r := s.byID[id]
 		run := RunState{

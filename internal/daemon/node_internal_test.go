@@ -19,8 +19,9 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 			d.problems.note(errors.New("the guard can't ask"))
 			<-time.After(5 * time.Second)
 		}
-		if d.problems.count != 2*240 || len(d.problems.latest) != 2 || time.Since(d.problems.latest[0].At) > 10*time.Second {
-			t.Errorf("%d troubles, shown: %+v", d.problems.count, d.problems.latest)
+		shown, count := d.problems.shown()
+		if count != 2*240 || len(shown) != 2 || time.Since(shown[0].At) > 10*time.Second {
+			t.Errorf("%d troubles, shown: %+v", count, shown)
 		}
 		if n := strings.Count(log.String(), "away"); n != 2 {
 			t.Errorf("logged %d times in 20 min, want 2", n)
@@ -28,8 +29,9 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 		for i := range 2 * maxProblems {
 			d.problems.note(errors.New(strings.Repeat("x", i+1)))
 		}
-		if len(d.problems.latest) != maxProblems || len(d.problems.latest[maxProblems-1].Message) != 2*maxProblems {
-			t.Errorf("%d are shown", len(d.problems.latest))
+		shown, _ = d.problems.shown()
+		if len(shown) != maxProblems || len(shown[maxProblems-1].Message) != 2*maxProblems {
+			t.Errorf("%d are shown", len(shown))
 		}
 	})
 }
