@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -10,33 +8,6 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 )
-
-// Bounds of what an adaptation may ask for.
-const (
-	minTau, maxTau = 20 * time.Millisecond, time.Second
-	maxLevels      = 64
-	maxStretch     = 100
-	maxWrites      = 6000
-)
-
-// checkAdaptation says what is impossible about an adaptation.
-func checkAdaptation(a *live.Adaptation) error {
-	tau := a.Tau()
-	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
-		a.Writes > maxWrites ||
-		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
-		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau,
-			len(a.Levels))
-	}
-	for i, l := range a.Levels {
-		if !(l.Core > 0) || !(l.Stretch >= 1 && l.Stretch <= maxStretch) || !(l.Cost > 0) ||
-			math.IsInf(l.Cost, 0) ||
-			i > 0 && (l.Core >= a.Levels[i-1].Core || l.Stretch < a.Levels[i-1].Stretch) {
-			return fmt.Errorf("%w: adaptation to %v MHz", ErrSetting, float64(l.Core))
-		}
-	}
-	return nil
-}
 
 // What a driver says of utilisation is the mean over its latest finished sample
 // period, which is as long as this (NVML's documentation of
@@ -164,7 +135,7 @@ func (d *clockStepper) stepShared(now time.Time, util float64, left int, alone b
 }
 
 // setLevel asks for a level. A slower one counts as in force at once, a faster one
-// from [adapter.noteInForce] on.
+// from [clockStepper.noteInForce] on.
 func (d *clockStepper) setLevel(now time.Time, level int) bool {
 	if level == d.level {
 		return false

@@ -4,24 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/nodepower"
-	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/live"
 )
 
 // Options are what an agent works with. Journal and Library are needed, Runs
 // too unless the agent only restores.
 type Options struct {
 	Journal FS // entries of GPUs
-	Runs    FS // open runs, and ended ones until [Agent.Forget]
+	Runs    FS // open runs, and ended ones until [RunSet.Forget]
 	Library gpu.Library
 	// Claims keeps other processes from the GPUs; nil: there are none.
 	Claims Claims
@@ -44,82 +38,23 @@ type Options struct {
 	Grace time.Duration
 }
 
-// Range is the spans of values that an administrator allows, by control.
-type Range [gpu.NumControls]Span
-
-// Span is a span of a control's values; 0 is no bound.
-type Span struct{ Min, Max gpu.Value }
-
-// within reports whether a value is in the span; 0 is the default, which always is.
-func (s Span) within(v gpu.Value) bool {
-	return v == 0 || v >= s.Min && (s.Max == 0 || v <= s.Max)
-}
-
-// Agent locks and frees the clocks of a node's GPUs for runs of jobs. Its
-// methods may be called by several goroutines.
+// Agent locks and frees the clocks of a node's GPUs for runs of jobs: it opens runs and
+// closes them, and has its parts do the rest. Its methods may be called by several
+// goroutines.
+//
+// Each part has its own locks. What is taken in the course of another is taken in this
+// order: a GPU's turn, the meter's of [poller], the files' of [RunSet], the set's of
+// [RunSet], that of [GPUSet], a GPU's own. No other is taken while [poller] holds its mu.
 type Agent struct {
-	options Options
-	journal journal
-	// maxParallel is how many GPUs are settled at the same time.
-	maxParallel int
-
-	// meterMu is held while the node's energy is read and shared; it is taken
-	// before mu.
-	meterMu sync.Mutex
-
-	// Both wake a loop of [Agent.Watch] when a run begins: opened the one that
-	// samples, as the run's energy counts from its start, adapts the one that
-	// adapts clocks.
-	opened, adapts chan struct{}
-
-	// fileMu is held while an ended run's file is written or removed.
-	fileMu sync.Mutex
-
-	mu           sync.Mutex             // guards what follows
-	gpus         map[string]*managedGPU // by UUID
-	claims       map[string]func()      // by UUID: gives the GPU up
-	restoreOnly  bool                   // it gives clocks back and does nothing else
-	inventory    []gpu.Identity         // as the driver counted them last; empty where one couldn't be opened
-	partlyOpened bool                   // the last opening failed, of one GPU or all
-	runs         map[string]*openRun    // by id: open ones, and ended ones until they are forgotten
-	hungCalls    int                    // calls that were to find GPUs and haven't come back in time
-	replayed     bool                   // the journal was read since the start
-	steps        int                    // clock changes by adaptation
-	guarded      int                    // runs that the guard put to default clocks
-	unmetered    bool                   // the last sample of the node's energy failed
-}
-
-// openRun is a run with what became of it, from its Prolog until its outcome is safe
-// elsewhere. The agent's mu guards it.
-type openRun struct {
-	live.Run
-	file      runFile           // as it was written last, or is to be
-	handsOff  string            // why its GPUs are at default clocks; "" while they aren't
-	sampler   *Sampler          // nil once its outcome is settled
-	stepper   *clockStepper     // nil: its clock isn't stepped
-	residency *residencyTracker // where it has an adapter
-	reread    bool              // it was open when the agent started
-	jobEnded  bool              // its job ended, and its Epilog hasn't come
-	ended     bool
-	kept      bool // its end is in a file
-}
-
-// wants is what the run wants of its GPUs.
-func (r *openRun) wants() dvfsmodel.Setting {
-	if r.handsOff != "" || r.jobEnded || r.Wish.OptOut {
-		return dvfsmodel.Setting{}
-	}
-	return r.steppedTo((*clockStepper).core)
-}
-
-// steppedTo is the run's setting with the core clock of its stepper, if it has one: of all
-// controls, that clock alone is stepped.
-func (r *openRun) steppedTo(clock func(*clockStepper) dvfsmodel.MHz) dvfsmodel.Setting {
-	at := r.Setting
-	if r.stepper != nil {
-		at.Core = clock(r.stepper)
-	}
-	return at
+	options   Options
+	gpus      *GPUSet
+	runs      *RunSet
+	holder    *holder
+	settler   *settler
+	admission *admission
+	poller    *poller
+	adapter   *adapter
+	guarded   atomic.Int64 // runs that the guard put to default clocks
 }
 
 // New makes an agent that knows nothing yet: [Agent.Start] is called before
@@ -129,21 +64,53 @@ func New(options Options) *Agent {
 	options.UndoTimeout = cmp.Or(options.UndoTimeout, 5*time.Second)
 	options.Margin = cmp.Or(options.Margin, 5*time.Minute)
 	options.Grace = cmp.Or(options.Grace, time.Minute)
-	return &Agent{
-		options: options, journal: journal{options.Journal}, maxParallel: gpu.MaxSims,
-		gpus: make(map[string]*managedGPU), runs: make(map[string]*openRun), claims: make(map[string]func()),
-		opened: make(chan struct{}, 1), adapts: make(chan struct{}, 1),
+	a := &Agent{options: options}
+	a.runs = &RunSet{
+		folder: options.Runs, boot: options.Boot, driver: options.Driver, byID: make(map[string]*openRun),
 	}
+	a.gpus = &GPUSet{
+		library: options.Library, claims: options.Claims, openTimeout: options.UndoTimeout,
+		maxParallel: gpu.MaxSims,
+		known:       make(map[string]*managedGPU), claimed: make(map[string]func()),
+		newGPU: func(dev gpu.Device) *managedGPU {
+			return newManagedGPU(dev, options.CallTimeout, a.settler.settleLate)
+		},
+	}
+	a.holder = &holder{
+		gpus: a.gpus, journal: journal{options.Journal}, boot: options.Boot, driver: options.Driver,
+		inUse: func(c *managedGPU) bool { return a.settler.isUntouchable(c) },
+	}
+	a.settler = &settler{gpus: a.gpus, runs: a.runs, holder: a.holder, undoTimeout: options.UndoTimeout}
+	a.admission = &admission{gpus: a.gpus, holder: a.holder, allowed: options.Range}
+	a.poller = &poller{
+		gpus: a.gpus, runs: a.runs, settler: a.settler, host: options.Host, opened: make(chan struct{}, 1),
+		last: make(map[string]time.Time),
+	}
+	a.adapter = &adapter{
+		gpus: a.gpus, runs: a.runs, settler: a.settler, poller: a.poller, undoTimeout: options.UndoTimeout,
+		opened: make(chan struct{}, 1),
+	}
+	return a
 }
+
+// GPUs are those of the node.
+func (a *Agent) GPUs() *GPUSet { return a.gpus }
+
+// Runs are those that are open, and those that ended until they are forgotten.
+func (a *Agent) Runs() *RunSet { return a.runs }
+
+// Close gives up all GPUs, for other processes to look after. The agent isn't used
+// any more.
+func (a *Agent) Close() { a.gpus.release() }
 
 // Start opens the GPUs, reads the open runs, and gives back every clock that
 // the journal names. Runs stay open at default clocks. The agent can be used
 // whatever the error is: it looks after the GPUs that could be opened, locks nothing
 // until the journal could be read, and sweeping tries again.
 func (a *Agent) Start(ctx context.Context) (Report, error) {
-	opening := a.open()
-	notes, reading := a.loadRuns()
-	report, replaying := a.replay(ctx, nil)
+	opening := a.gpus.open()
+	notes, reading := a.runs.load()
+	report, replaying := a.holder.replay(ctx, nil)
 	report.Notes = append(report.Notes, notes...)
 	return report, errors.Join(opening, reading, replaying)
 }
@@ -153,168 +120,40 @@ func (a *Agent) Stop(ctx context.Context) (Report, error) {
 	return a.Restore(ctx, "the agent stopped")
 }
 
-// open gets handles of all GPUs, and waits for that no longer than the time to undo
-// something. Cards of GPUs that aren't found keep theirs. While a call hangs, no
-// other is made: sweeps and samples don't leave ever more goroutines to a driver that
-// never answers.
-func (a *Agent) open() error {
-	a.mu.Lock()
-	deaf := a.hungCalls
-	a.mu.Unlock()
-	if deaf > 0 {
-		return fmt.Errorf("open the GPUs: %w", ErrStuck)
+// Restore gives back the clocks of the named GPUs, of all where none is named,
+// by what the journal's files say. Open runs on them stay at default clocks
+// for the rest of their time, for the given reason. The error says what
+// prevented the journal from being read; what couldn't be given back is in the
+// report.
+func (a *Agent) Restore(ctx context.Context, reason string, uuids ...string) (Report, error) {
+	cards := a.gpus.all()
+	if len(uuids) > 0 {
+		cards = a.gpus.some(uuids)
 	}
-	answers := make(chan callResult[[]gpu.Device], 1)
-	go func() {
-		found, err := a.options.Library.Devices()
-		answers <- callResult[[]gpu.Device]{found, err}
-	}()
-	timer := time.NewTimer(a.options.UndoTimeout)
-	defer timer.Stop()
-	select {
-	case found := <-answers:
-		err := a.addGPUs(found.value) // whatever became of the others
-		if found.err != nil {
-			err = errors.Join(fmt.Errorf("open the GPUs: %w", found.err), err)
-		}
-		a.noteOpening(err)
-		return err
-	case <-timer.C:
+	affected := a.settler.giveUp(cards, reason)
+	for _, c := range cards {
+		c.clearExternalChange()
 	}
-	a.countHung(1)
-	go func() {
-		<-answers // too late to be of use: the next call finds the GPUs as they are then
-		a.countHung(-1)
-	}()
-	a.noteOpening(ErrStuck)
-	return fmt.Errorf("open the GPUs: %w", ErrStuck)
+	report, err := a.holder.replay(ctx, uuids)
+	return report, errors.Join(err, a.settler.settle(ctx, affected))
 }
 
-// noteOpening notes how opening the GPUs went.
-func (a *Agent) noteOpening(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.partlyOpened = err != nil
-}
-
-// isIncomplete reports whether a GPU may have come, or come back, since the GPUs were
-// opened last.
-func (a *Agent) isIncomplete() bool {
-	a.mu.Lock()
-	partly := a.partlyOpened
-	a.mu.Unlock()
-	cards := a.allGPUs()
-	return partly || len(cards) == 0 || slices.ContainsFunc(cards, (*managedGPU).isLost)
-}
-
-// countHung counts calls that hang, or that have come back after all.
-func (a *Agent) countHung(change int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.hungCalls += change
-}
-
-// addGPUs makes GPUs known, those that could be opened and that no other process looks
-// after. One whose name can't be a file's can't be journalled, and is left alone.
-func (a *Agent) addGPUs(found []gpu.Device) error {
-	inventory := make([]gpu.Identity, len(found))
-	var uuids []string
-	var errs []error
-	for i, dev := range found {
-		if dev == nil {
-			continue
-		}
-		inventory[i] = dev.Identity()
-		if uuid := inventory[i].UUID; isFileName(uuid) {
-			uuids = append(uuids, uuid)
-		} else {
-			errs = append(errs, fmt.Errorf("open the GPUs: no name to journal %q by", uuid))
-		}
+// RestoreJournal gives back all clocks that a journal names, without an agent and its
+// runs. Beside an agent that lives, or hangs, it leaves the entries to it, with word that
+// the clocks are given back: the agent puts its runs to default clocks. A GPU that
+// another agent looks after isn't touched. A GPU that can't be opened keeps no other from
+// being given back, and is a note where the journal doesn't name it.
+func RestoreJournal(ctx context.Context, options Options) (Report, error) {
+	a := New(options)
+	defer a.Close()
+	a.gpus.restoreOnly = true
+	opening := a.gpus.open()
+	report, err := a.holder.replay(ctx, nil)
+	if opening != nil && len(a.gpus.all()) > 0 && report.Clean() {
+		report.Notes = append(report.Notes, opening.Error())
+		opening = nil
 	}
-	failed := a.claim(uuids)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(found) > 0 {
-		a.inventory = matchInventory(inventory, a.inventory)
-	}
-	for i, dev := range found {
-		uuid := inventory[i].UUID
-		if !slices.Contains(uuids, uuid) {
-			continue
-		}
-		claiming := failed[uuid]
-		if c, ok := a.gpus[uuid]; ok {
-			c.reopen(dev)
-			continue
-		}
-		if claiming != nil && (!a.restoreOnly || errors.Is(claiming, ErrTaken)) {
-			errs = append(errs, claiming)
-			continue
-		}
-		a.gpus[uuid] = newManagedGPU(dev, a.options.CallTimeout, a.settleLate)
-		a.gpus[uuid].ownedByTwin = errors.Is(claiming, ErrSameJournal)
-	}
-	return errors.Join(errs...)
-}
-
-// matchInventory is an inventory in which GPUs that couldn't be opened are those that were in
-// their places before, if all others are where they were.
-func matchInventory(now, before []gpu.Identity) []gpu.Identity {
-	if len(now) != len(before) {
-		return now
-	}
-	for i := range now {
-		if now[i] != before[i] && now[i] != (gpu.Identity{}) {
-			return now
-		}
-	}
-	return before
-}
-
-// settleLate settles a GPU whose driver has come back: what it was asked for in
-// vain has happened by now.
-func (a *Agent) settleLate(c *managedGPU) {
-	_ = a.settleAll(context.Background(), []*managedGPU{c}) // what fails stays in the journal
-}
-
-// gpuByUUID is a GPU, nil where there is none of that name.
-func (a *Agent) gpuByUUID(uuid string) *managedGPU {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.gpus[uuid]
-}
-
-// gpusOf are the GPUs of a list that are here, in order, each once.
-func (a *Agent) gpusOf(uuids []string) []*managedGPU {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var found []*managedGPU
-	for _, uuid := range slices.Compact(slices.Sorted(slices.Values(uuids))) {
-		if c, ok := a.gpus[uuid]; ok {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
-// allGPUs are all GPUs, in order.
-func (a *Agent) allGPUs() []*managedGPU {
-	a.mu.Lock()
-	uuids := slices.Collect(maps.Keys(a.gpus))
-	a.mu.Unlock()
-	return a.gpusOf(uuids)
-}
-
-// runsOn are the runs that aren't ended on a GPU, in the order of their ids.
-// The caller holds mu.
-func (a *Agent) runsOn(c *managedGPU) []*openRun {
-	var found []*openRun
-	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
-		if r := a.runs[id]; !r.ended && slices.Contains(r.GPUs, c.uuid) {
-			found = append(found, r)
-		}
-	}
-	return found
+	return report, errors.Join(opening, err)
 }
 
 // State is what an agent holds, for showing.
@@ -327,54 +166,13 @@ type State struct {
 	Guarded int
 }
 
-// GPUState is a GPU with its journal's entry.
-type GPUState struct {
-	Identity       gpu.Identity
-	Entry          *Entry // nil: at default clocks as far as this agent is concerned
-	Writes         int    // of its clocks since the agent began
-	Stuck          bool
-	Lost           bool   // it fell off the bus
-	ExternalChange string // why somebody else is thought to set its clocks
-	Refused        string // why its last lock was refused
-}
-
-// RunState is a run with what it got.
-type RunState struct {
-	live.Run
-	Wants    dvfsmodel.Setting // now
-	Adapted  *AdaptationState  // nil: its clocks stay as they are
-	HandsOff string            // why its GPUs are at default clocks
-	Ended    bool              // but not yet forgotten
-	Reread   bool              // it was open when the agent started
-	// Readings are its GPUs' power and core clock until now; none of a run that
-	// ended.
-	Readings record.Readings
-}
-
 // State is what the agent holds now.
 func (a *Agent) State() State {
 	var s State
-	for _, c := range a.allGPUs() {
-		c.mu.Lock()
-		s.GPUs = append(s.GPUs, GPUState{
-			Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
-			ExternalChange: c.externalChange, Refused: c.refused,
-		})
-		c.mu.Unlock()
+	for _, c := range a.gpus.all() {
+		s.GPUs = append(s.GPUs, c.state())
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
-		r := a.runs[id]
-		run := RunState{
-			Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
-			Reread: r.reread,
-		}
-		if !r.ended {
-			run.Readings = r.sampler.readings.Readings()
-		}
-		s.Runs = append(s.Runs, run)
-	}
-	s.Steps, s.Guarded = a.steps, a.guarded
+	s.Runs = a.runs.states()
+	s.Steps, s.Guarded = int(a.adapter.steps.Load()), int(a.guarded.Load())
 	return s
 }

@@ -124,7 +124,7 @@ func TestARunOfTheSameJobReplacesOneWhoseEpilogNeverCame(t *testing.T) {
 	apply(h, a, "first", 1, slow, 0)
 	apply(h, a, "second", 1, quick, 1)
 	h.wantLocked(free, quick)
-	ended := a.Ended()
+	ended := a.Runs().Ended()
 	if len(ended) != 1 || ended[0].Run.ID != "first" {
 		t.Errorf("ended: %+v", ended)
 	}
@@ -334,7 +334,7 @@ func BenchmarkApplyAndEndOnADisk(b *testing.B) {
 				r := live.Run{ID: agent.NewRunID(), Job: 1, GPUs: uuids, Setting: slow}
 				_, err := a.Apply(b.Context(), r)
 				_, ending := a.End(b.Context(), 1, "")
-				if err := errors.Join(err, ending, a.Forget(r.ID)); err != nil {
+				if err := errors.Join(err, ending, a.Runs().Forget(r.ID)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -456,8 +456,8 @@ func TestGPUsAreNotLookedForAgainWhileADriverDoesNotAnswer(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour) //nolint:forbidigo // in a bubble
 		synctest.Wait()
-		if _, err := a.Sweep(t.Context(), nil, nil); err != nil || len(a.GPUs()) != 2 {
-			t.Errorf("once it answers: %v, %d GPUs, want both", err, len(a.GPUs()))
+		if _, err := a.Sweep(t.Context(), nil, nil); err != nil || len(a.GPUs().Identities()) != 2 {
+			t.Errorf("once it answers: %v, %d GPUs, want both", err, len(a.GPUs().Identities()))
 		}
 	})
 }

@@ -27,9 +27,6 @@ type managedGPU struct {
 	// never held longer than bounded calls and the journal's file take.
 	turn chan struct{}
 
-	// sampled is when it was last read; the agent's mu guards it.
-	sampled time.Time
-
 	mu    sync.Mutex   // guards what follows
 	dev   gpu.Device   // the handle
 	id    gpu.Identity // as of the handle
@@ -200,8 +197,8 @@ type callResult[T any] struct {
 
 // call calls the card's driver and waits for it no longer than the card's
 // timeout. While a call hangs, no other is made: so no more goroutines than one
-// call's are ever left to a driver that doesn't answer. When it does, c.late is
-// called.
+// call's are ever left to a driver that doesn't answer. When it does,
+// onLateReturn is called.
 func call[T any](c *managedGPU, what func(gpu.Device) (T, error)) (T, error) {
 	var none T
 	c.mu.Lock()
@@ -243,65 +240,68 @@ func call[T any](c *managedGPU, what func(gpu.Device) (T, error)) (T, error) {
 	return none, fmt.Errorf("%s: %w within %s", c.uuid, ErrStuck, c.timeout)
 }
 
-// callRenewed asks a second time, with new handles of all GPUs, when the driver was
-// reloaded.
-func callRenewed[T any](a *Agent, ask func() (T, error)) (T, error) {
-	value, err := ask()
-	if !errors.Is(err, gpu.ErrReloaded) {
-		return value, err
-	}
-	if err := a.open(); err != nil {
-		return value, err
-	}
-	return ask()
-}
-
-// CallGPU calls the driver of a GPU in the way of the agent itself: it waits no
-// longer than the call timeout, makes no call while one hangs, and opens the
-// GPU anew when the driver was reloaded.
-func CallGPU[T any](a *Agent, uuid string, what func(gpu.Device) (T, error)) (T, error) {
-	c := a.gpuByUUID(uuid)
-	if c == nil {
-		var none T
-		return none, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
-	}
-	return callRenewed(a, func() (T, error) { return call(c, what) })
-}
-
-// Clocks is the table of a GPU's clocks, read once.
-func (a *Agent) Clocks(uuid string) (gpu.Clocks, error) {
-	c := a.gpuByUUID(uuid)
-	if c == nil {
-		return gpu.Clocks{}, fmt.Errorf("%s: %w", uuid, ErrNoGPU)
-	}
-	table, err := callRenewed(a, c.clocks)
-	if err != nil {
-		return gpu.Clocks{}, err
-	}
-	return *table, nil
-}
-
-// GPUs are those that the agent looks after, in the order of their UUIDs.
-func (a *Agent) GPUs() []gpu.Identity {
-	cards := a.allGPUs()
-	ids := make([]gpu.Identity, len(cards))
-	for i, c := range cards {
-		ids[i] = c.identity()
-	}
-	return ids
-}
-
-// Inventory is the GPUs as the driver counted them when they were opened last, in its
-// order. One that couldn't be opened is empty in its place. Those that others look
-// after are among them.
-func (a *Agent) Inventory() []gpu.Identity {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.inventory)
-}
-
 // callDriver is call for what returns an error alone.
 func (c *managedGPU) callDriver(what func(gpu.Device) error) error {
 	_, err := call(c, func(dev gpu.Device) (struct{}, error) { return struct{}{}, what(dev) })
 	return err
+}
+
+// noteAnswer notes what the driver said to a lock.
+func (c *managedGPU) noteAnswer(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = ""
+	if errors.Is(err, gpu.ErrPermission) {
+		c.refused = err.Error()
+	}
+}
+
+// noteWrite notes that a clock of the card was written.
+func (c *managedGPU) noteWrite() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.recentWrites.add(time.Now())
+	c.writes++
+}
+
+// writesLeft is how many writes there may still be in this minute.
+func (c *managedGPU) writesLeft(now time.Time, most int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recentWrites.remaining(now, most)
+}
+
+// supports reports whether a table has a setting's clocks, of which the memory clock
+// restricts the core clock. One at its default goes with any.
+func supports(table *gpu.Clocks, s dvfsmodel.Setting) bool {
+	for i, mem := range table.Mem {
+		if s.Mem != 0 && s.Mem != mem {
+			continue
+		}
+		if s.Core == 0 || slices.Contains(table.Core[i], s.Core) {
+			return true
+		}
+	}
+	return false
+}
+
+// GPUState is a GPU with its journal's entry.
+type GPUState struct {
+	Identity       gpu.Identity
+	Entry          *Entry // nil: at default clocks as far as this agent is concerned
+	Writes         int    // of its clocks since the agent began
+	Stuck          bool
+	Lost           bool   // it fell off the bus
+	ExternalChange string // why somebody else is thought to set its clocks
+	Refused        string // why its last lock was refused
+}
+
+// state is what is known of the card now.
+func (c *managedGPU) state() GPUState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return GPUState{
+		Identity: c.id, Lost: c.lost, Entry: c.entry, Writes: c.writes, Stuck: c.hung > 0,
+		ExternalChange: c.externalChange, Refused: c.refused,
+	}
 }

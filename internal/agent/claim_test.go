@@ -170,12 +170,12 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 	if _, err := a.Start(t.Context()); !errors.Is(err, gpu.ErrLost) {
 		t.Errorf("start: %v", err)
 	}
-	for _, id := range a.GPUs() {
+	for _, id := range a.GPUs().Identities() {
 		if id.UUID == h.uuids[1] {
 			t.Error("the lost GPU is looked after")
 		}
 	}
-	if in := a.Inventory(); len(in) != 4 || in[1] != (gpu.Identity{}) || in[2].UUID != h.uuids[2] {
+	if in := a.GPUs().Inventory(); len(in) != 4 || in[1] != (gpu.Identity{}) || in[2].UUID != h.uuids[2] {
 		t.Errorf("inventory %v", in)
 	}
 	if _, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing); !errors.Is(err, gpu.ErrLost) {
@@ -191,8 +191,8 @@ func TestALostGPULeavesTheOthersServedAndIsAdoptedWhenItIsBack(t *testing.T) {
 	if _, err := a.Sweep(t.Context(), alive, alive); err != nil {
 		t.Errorf("sweep when it is back: %v", err)
 	}
-	if len(a.GPUs()) != 4 || len(h.journal.files(h.uuids[1]+".json")) > 0 {
-		t.Errorf("%v, journal %v", a.GPUs(), h.journal.files(".json"))
+	if len(a.GPUs().Identities()) != 4 || len(h.journal.files(h.uuids[1]+".json")) > 0 {
+		t.Errorf("%v, journal %v", a.GPUs().Identities(), h.journal.files(".json"))
 	}
 	if got, err := a.Apply(t.Context(), h.run("back", 8, quick, 1)); err != nil || !got.Locked ||
 		h.locked(1) != quick {
@@ -218,7 +218,7 @@ func TestAGPUThatWasLostWhileTheAgentRanIsOpenedAnewWhenItIsBack(t *testing.T) {
 	if got, err := a.Apply(t.Context(), h.run("r2", 1, slow, 1)); err != nil || !got.Locked {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, id := range slices.Concat(a.GPUs(), a.Inventory()) {
+	for _, id := range slices.Concat(a.GPUs().Identities(), a.GPUs().Inventory()) {
 		if want := slices.Index(h.uuids, id.UUID); id.Minor != want {
 			t.Errorf("%s has the minor number %d, want %d", id.UUID, id.Minor, want)
 		}

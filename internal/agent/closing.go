@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/gpu"
@@ -28,7 +30,7 @@ const (
 // outcome is what was measured of a run that ends now, or ended before. Readings of
 // after its end don't count: they may be of others. Where that is too long ago to
 // tell them apart, and they reach far beyond it, nothing that was measured counts.
-// The caller holds the agent's mu.
+// The caller holds the set's mu.
 func (r *openRun) outcome(how runEnd, now time.Time) Outcome {
 	at := how.at
 	if at.IsZero() || at.After(now) {
@@ -82,52 +84,6 @@ func (s *Sampler) seenAfter(at time.Time) bool {
 	return false
 }
 
-// counters are the GPUs' energy counters at a run's start, by UUID. They go on while
-// there is no agent, but not over a boot or a reload of the driver.
-type counters struct {
-	Boot   string                     `json:"boot_id"`
-	Driver string                     `json:"driver"`
-	Energy map[string]dvfsmodel.Joule `json:"energy_j"`
-}
-
-// readCounters reads the counters of a run's GPUs, side by side; nil where none is
-// known.
-func (a *Agent) readCounters(run *live.Run) *counters {
-	cards := a.gpusOf(run.GPUs)
-	readings := make([]dvfsmodel.Joule, len(cards))
-	var group errgroup.Group
-	group.SetLimit(a.maxParallel)
-	for i, c := range cards {
-		readings[i] = -1
-		group.Go(func() error {
-			if r, err := call(c, gpu.Device.Read); err == nil && gpu.Measured(r.Energy) {
-				readings[i] = r.Energy
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // what fails isn't known
-	out := &counters{Boot: a.options.Boot, Driver: a.options.Driver, Energy: make(map[string]dvfsmodel.Joule)}
-	for i, c := range cards {
-		if readings[i] >= 0 {
-			out.Energy[c.uuid] = readings[i]
-		}
-	}
-	if len(out.Energy) == 0 {
-		return nil
-	}
-	return out
-}
-
-// countersOf are the counters at the start of a run that was open when the agent
-// started; nil where they began anew since.
-func (a *Agent) countersOf(r *runFile) map[string]dvfsmodel.Joule {
-	if c := r.Counters; c != nil && c.Boot == a.options.Boot && c.Driver == a.options.Driver {
-		return c.Energy
-	}
-	return nil
-}
-
 // setStartCounters tells the sampler the GPUs' counters at the run's start.
 func (s *Sampler) setStartCounters(energy map[string]dvfsmodel.Joule) {
 	if s.recent != nil {
@@ -152,4 +108,127 @@ func (s *Sampler) addCounters(out *Outcome, end time.Time) {
 			g.Spanned = t.count - t.first
 		}
 	}
+}
+
+// ClosedRun is a run that ended.
+type ClosedRun struct {
+	Run      live.Run
+	HandsOff string // why its GPUs were at default clocks at the end
+	Outcome  Outcome
+}
+
+// close notes that an open run ended, with what it came to.
+func (s *RunSet) close(id string, how runEnd) (runFile, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.byID[id]
+	if !ok || r.ended {
+		return runFile{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	r.ended = true
+	outcome := r.outcome(how, time.Now())
+	r.file.Outcome, r.file.HandsOff = &outcome, r.handsOff
+	return r.file, nil
+}
+
+// EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
+// some time before, as Slurm's clock has it, to the second. Only what was measured up
+// to then counts. Within two seconds what was measured here is finer and stands, as it
+// does where at is zero, or can't be. It returns the run as it is now; the error says
+// that it couldn't be written down.
+func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
+	s.mu.Lock()
+	r, ok := s.byID[id]
+	if !ok || r.file.Outcome == nil {
+		s.mu.Unlock()
+		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	was := r.file.Outcome
+	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= maxBeyond
+	if !stands {
+		outcome := r.outcome(runEnd{reason: was.Reason, at: at}, was.Ended)
+		r.file.Outcome, r.kept = &outcome, false
+	}
+	r.sampler = nil // nothing is asked of it any more
+	rec := r.file
+	s.mu.Unlock()
+	if stands {
+		return closedOf(&rec), nil
+	}
+	return closedOf(&rec), s.keepEnd(id, &rec)
+}
+
+// keepEnd writes an ended run's file, unless it was forgotten meanwhile.
+func (s *RunSet) keepEnd(id string, rec *runFile) error {
+	s.fileMu.Lock()
+	defer s.fileMu.Unlock()
+	s.mu.Lock()
+	r, ok := s.byID[id]
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	if err := s.write(rec); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.kept = true
+	return nil
+}
+
+// closedOf is an ended run as its file has it.
+func closedOf(r *runFile) ClosedRun {
+	return ClosedRun{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+}
+
+// Ended are the runs that ended and aren't forgotten, in the order of their
+// ids.
+func (s *RunSet) Ended() []ClosedRun {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []ClosedRun
+	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
+		if r := s.byID[id]; r.ended {
+			list = append(list, closedOf(&r.file))
+		}
+	}
+	return list
+}
+
+// Forget removes an ended run's file, once its outcome is safe elsewhere.
+func (s *RunSet) Forget(id string) error {
+	s.fileMu.Lock()
+	defer s.fileMu.Unlock()
+	s.mu.Lock()
+	r, ok := s.byID[id]
+	ended := ok && r.ended
+	s.mu.Unlock()
+	if !ended {
+		return fmt.Errorf("forget run %s: %w", id, ErrNoRun)
+	}
+	if err := retireFile(s.folder, id); err != nil {
+		return fmt.Errorf("forget run %s: %w", id, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+	return nil
+}
+
+// retryKeepEnds writes down ends that couldn't be before.
+func (s *RunSet) retryKeepEnds() error {
+	s.mu.Lock()
+	var left []runFile
+	for _, r := range s.byID {
+		if r.ended && !r.kept {
+			left = append(left, r.file)
+		}
+	}
+	s.mu.Unlock()
+	errs := make([]error, 0, len(left))
+	for i := range left {
+		errs = append(errs, s.keepEnd(left[i].Run.ID, &left[i]))
+	}
+	return errors.Join(errs...)
 }

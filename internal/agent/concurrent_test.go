@@ -56,7 +56,7 @@ func (h *host) comeAndGo(a *agent.Agent, job uint32, last dvfsmodel.Setting) err
 			return fmt.Errorf("%s: %+v: %w", id, got, err)
 		}
 		_, err = a.End(context.Background(), job, "n1")
-		if err := errors.Join(err, a.Forget(id)); err != nil {
+		if err := errors.Join(err, a.Runs().Forget(id)); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
 		}
 	}

@@ -30,7 +30,7 @@ var scenarios = []scenario{
 	{name: "one GPU", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0)
 		end(a, 1)
-		_ = a.Forget("r1")
+		_ = a.Runs().Forget("r1")
 	}},
 	{name: "two GPUs", play: func(h *host, a *agent.Agent) {
 		apply(h, a, "r1", 1, slow, 0, 1)
@@ -163,7 +163,7 @@ func (s *scenario) playUntil(t *testing.T, f *fuse, how crash, hard bool) int {
 	if !f.dead {
 		t.Fatalf("step %d of %d was never reached", f.at, steps)
 	}
-	before := a.Ended()
+	before := a.Runs().Ended()
 	h.faults.Clear()
 	if how != killed {
 		h.reboot(how == powerLostFolderKept)
@@ -186,7 +186,7 @@ func (h *host) recover(endedBefore []agent.ClosedRun, how crash) {
 	if err != nil && !errors.Is(err, agent.ErrTaken) {
 		h.t.Errorf("sweep after the crash: %v", err)
 	}
-	ended := a.Ended()
+	ended := a.Runs().Ended()
 	ids := make([]string, 0, len(ended))
 	for _, c := range ended {
 		ids = append(ids, c.Run.ID)
@@ -202,7 +202,7 @@ func (h *host) recover(endedBefore []agent.ClosedRun, how crash) {
 		}
 	}
 	for _, id := range ids {
-		if err := a.Forget(id); err != nil {
+		if err := a.Runs().Forget(id); err != nil {
 			h.t.Errorf("forget: %v", err)
 		}
 	}
@@ -382,8 +382,8 @@ func (s *scenario) playFull(t *testing.T, from, to int) {
 		t.Errorf("sweep with an empty disk: %v %+v", err, swept)
 	}
 	h.wantFree()
-	for _, c := range a.Ended() {
-		if err := a.Forget(c.Run.ID); err != nil {
+	for _, c := range a.Runs().Ended() {
+		if err := a.Runs().Forget(c.Run.ID); err != nil {
 			t.Errorf("forget: %v", err)
 		}
 	}

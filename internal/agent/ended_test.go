@@ -43,7 +43,7 @@ func TestOfARunWhoseEpilogIsLateOnlyTheJobsOwnTimeCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.wantFree()
-		closed, err := a.EndedAt("r1", ended)
+		closed, err := a.Runs().EndedAt("r1", ended)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,11 +52,11 @@ func TestOfARunWhoseEpilogIsLateOnlyTheJobsOwnTimeCounts(t *testing.T) {
 		if host, known := got.Host(); !known || math.Abs(float64(host)-200*20.4) > 1 {
 			t.Errorf("host %v J (%v), want %v", host, known, 200*20.4)
 		}
-		if again, err := a.EndedAt("r1", ended.Add(-10*time.Second)); err != nil ||
+		if again, err := a.Runs().EndedAt("r1", ended.Add(-10*time.Second)); err != nil ||
 			!reflect.DeepEqual(again.Outcome, got) {
 			t.Errorf("corrected twice: %+v, %v", again.Outcome, err)
 		}
-		if kept := h.started().Ended(); len(kept) != 1 || !kept[0].Outcome.Ended.Equal(ended) {
+		if kept := h.started().Runs().Ended(); len(kept) != 1 || !kept[0].Outcome.Ended.Equal(ended) {
 			t.Errorf("on file: %+v", kept)
 		}
 	})
@@ -104,7 +104,7 @@ func TestAnEndThatIsNotTheRunsOrNotMuchEarlierLeavesItAsItWasMeasured(t *testing
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := a.EndedAt("r1", at(was.Run.Started, was.Outcome.Ended))
+				got, err := a.Runs().EndedAt("r1", at(was.Run.Started, was.Outcome.Ended))
 				if err != nil || !reflect.DeepEqual(got, was) {
 					t.Errorf("%+v, %v; want %+v", got, err, was)
 				}
@@ -119,7 +119,7 @@ func TestOnlyTheEndOfARunThatEndedIsCorrected(t *testing.T) {
 		apply(h, a, "r1", 1, slow, 0)
 		sleep(30 * time.Second)
 		for _, id := range []string{"r1", "r2"} {
-			if _, err := a.EndedAt(id, time.Now().Add(-10*time.Second)); !errors.Is(err, agent.ErrNoRun) {
+			if _, err := a.Runs().EndedAt(id, time.Now().Add(-10*time.Second)); !errors.Is(err, agent.ErrNoRun) {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
@@ -129,7 +129,7 @@ func TestOnlyTheEndOfARunThatEndedIsCorrected(t *testing.T) {
 		}
 		// After a restart nobody remembers what was measured when.
 		again := h.started()
-		got, err := again.EndedAt("r1", time.Now().Add(-10*time.Second))
+		got, err := again.Runs().EndedAt("r1", time.Now().Add(-10*time.Second))
 		if err != nil || !got.Outcome.Ended.Equal(was.Outcome.Ended) {
 			t.Errorf("%+v, %v", got, err)
 		}

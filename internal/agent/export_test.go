@@ -10,7 +10,7 @@ import (
 )
 
 // SettleOneByOne makes the order of an agent's steps certain.
-func (a *Agent) SettleOneByOne() { a.maxParallel = 1 }
+func (a *Agent) SettleOneByOne() { a.gpus.maxParallel = 1 }
 
 // AtRisk is the guard's rule.
 func AtRisk(run *live.Run, elapsed, margin time.Duration) string {
@@ -19,21 +19,21 @@ func AtRisk(run *live.Run, elapsed, margin time.Duration) string {
 
 // AdaptAt looks at the runs whose clocks are adapted as if it were a certain time.
 func (a *Agent) AdaptAt(ctx context.Context, now time.Time) error {
-	return a.adapt(ctx, func() time.Time { return now })
+	return a.adapter.adapt(ctx, func() time.Time { return now })
 }
 
 // Sample reads every GPU that has a run, once, and acts on what it finds, as [Agent.Watch] does all the time.
 func (a *Agent) Sample(ctx context.Context) error {
-	busy := slices.DeleteFunc(a.allGPUs(), func(c *managedGPU) bool { return !a.hasOpenRun(c) })
-	return errors.Join(a.react(ctx, a.sample(busy)), a.meterHostReporting())
+	busy := slices.DeleteFunc(a.gpus.all(), func(c *managedGPU) bool { return !a.runs.isOpenOn(c) })
+	return errors.Join(a.poller.react(ctx, a.poller.sample(busy)), a.poller.meterHostReporting())
 }
 
 // HostParts are the parts of the node that open runs have, by run.
 func (a *Agent) HostParts() map[string]float64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.runs.mu.Lock()
+	defer a.runs.mu.Unlock()
 	parts := make(map[string]float64)
-	for r, part := range a.hostParts() {
+	for r, part := range a.runs.hostParts() {
 		parts[r.ID] = part
 	}
 	return parts

@@ -17,26 +17,26 @@ import (
 // replayForeign treats a GPU's file that can't be understood as one of all clocks of
 // that GPU and of those that it lists, and moves it aside. With spare, it leaves a GPU
 // alone that is locked for a run, and says nothing.
-func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why error) Restored {
-	c := a.gpuByUUID(uuid)
+func (h *holder) replayForeign(ctx context.Context, uuid string, spare bool, why error) Restored {
+	c := h.gpus.byUUID(uuid)
 	if c == nil && isGPU(uuid) {
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
-		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, a.freeListed(ctx, uuid+current))}
+		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, h.freeListed(ctx, uuid+current))}
 	}
 	if c != nil {
-		if spare && a.isUntouchable(c) {
+		if spare && h.inUse(c) {
 			return Restored{}
 		}
-		if err := a.free(ctx, c); err != nil {
+		if err := h.free(ctx, c); err != nil {
 			return Restored{
 				UUID: uuid, Result: EntryKept, Note: why.Error(),
-				Err: errors.Join(err, a.freeListed(ctx, uuid+current)),
+				Err: errors.Join(err, h.freeListed(ctx, uuid+current)),
 			}
 		}
 	}
-	err := a.freeListed(ctx, uuid+current)
+	err := h.freeListed(ctx, uuid+current)
 	if err == nil {
-		err = setAside(a.journal.folder, uuid+current)
+		err = setAside(h.journal.folder, uuid+current)
 	}
 	if err != nil {
 		return Restored{UUID: uuid, Result: EntryKept, Note: why.Error(), Err: err}
@@ -46,14 +46,14 @@ func (a *Agent) replayForeign(ctx context.Context, uuid string, spare bool, why 
 
 // replayForeignFiles gives back what files list that have no ending of ours, and moves
 // them aside.
-func (a *Agent) replayForeignFiles(ctx context.Context, files []string, report *Report) {
+func (h *holder) replayForeignFiles(ctx context.Context, files []string, report *Report) {
 	for _, name := range files {
-		if err := a.freeListed(ctx, name); err != nil {
+		if err := h.freeListed(ctx, name); err != nil {
 			report.GPUs = append(report.GPUs, Restored{UUID: name, Result: EntryKept, Err: err})
 			continue
 		}
 		note := fmt.Sprintf("the journal's file %q is foreign: moved aside", name)
-		if err := setAside(a.journal.folder, name); err != nil {
+		if err := setAside(h.journal.folder, name); err != nil {
 			note = fmt.Sprintf("the journal's file %q is foreign and can't be moved aside: %v", name, err)
 		}
 		report.Notes = append(report.Notes, note)
@@ -62,8 +62,8 @@ func (a *Agent) replayForeignFiles(ctx context.Context, files []string, report *
 
 // freeListed gives back the clocks of the GPUs whose UUIDs stand in a file of the
 // journal, whatever its form. It is an error where one of them isn't there.
-func (a *Agent) freeListed(ctx context.Context, file string) error {
-	data, err := a.journal.folder.ReadFile(file)
+func (h *holder) freeListed(ctx context.Context, file string) error {
+	data, err := h.journal.folder.ReadFile(file)
 	switch {
 	case errors.Is(err, errForeign), err != nil && ignoreMissing(err) == nil:
 		return nil // no epd wrote it, or it was given back meanwhile
@@ -75,14 +75,14 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 			return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 		})))
 	var errs []error
-	for _, c := range a.allGPUs() {
+	for _, c := range h.gpus.all() {
 		uuid := strings.ToLower(c.uuid)
 		if !slices.Contains(words, uuid) {
 			continue
 		}
 		words = slices.DeleteFunc(words, func(word string) bool { return word == uuid })
-		if c.journalled() == nil && !a.isUntouchable(c) {
-			errs = append(errs, a.free(ctx, c))
+		if c.journalled() == nil && !h.inUse(c) {
+			errs = append(errs, h.free(ctx, c))
 		}
 	}
 	for _, word := range words {
@@ -97,17 +97,17 @@ func (a *Agent) freeListed(ctx context.Context, file string) error {
 
 // free gives back whatever the card can lock. Where another agent of this journal
 // lives, it is told.
-func (a *Agent) free(ctx context.Context, c *managedGPU) error {
+func (h *holder) free(ctx context.Context, c *managedGPU) error {
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
 	defer c.releaseTurn()
 	if c.ownedByTwin {
-		if err := a.journal.noteReturned(c.uuid); err != nil {
+		if err := h.journal.noteReturned(c.uuid); err != nil {
 			return err
 		}
 	}
-	if err := a.giveBackAll(c); err != nil {
+	if err := h.giveBackAll(c); err != nil {
 		return err
 	}
 	c.record(nil, true)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,9 @@ import (
 
 	"github.com/epplan/epplan/internal/statedir"
 )
+
+// errForeign tells that a file isn't one this version wrote.
+var errForeign = errors.New("not written by this version")
 
 // FS is one folder of files, without folders below it.
 type FS interface {
@@ -259,4 +264,17 @@ func isFileName(id string) bool {
 			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') &&
 				r != '-' && r != '_'
 		})
+}
+
+// decodeStrict reads one JSON value that has no fields but those of into.
+func decodeStrict(data []byte, into any) error {
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	if err := in.Decode(into); err != nil {
+		return err
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more follows")
+	}
+	return nil
 }

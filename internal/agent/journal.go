@@ -16,9 +16,6 @@ import (
 // schema is the version of the journal's files.
 const schema = 1
 
-// errForeign tells that a file isn't one this version wrote.
-var errForeign = errors.New("not written by this version")
-
 // Prior is what is known of a control from before it was set.
 type Prior string
 

@@ -92,8 +92,8 @@ func TestAProcessKilledAtAnyMomentLeavesNoGPULocked(t *testing.T) {
 		if _, err := a.Sweep(t.Context(), ignoreMissing, ignoreMissing); err != nil {
 			t.Fatalf("kill %d: sweep: %v", i, err)
 		}
-		for _, c := range a.Ended() {
-			if err := a.Forget(c.Run.ID); err != nil {
+		for _, c := range a.Runs().Ended() {
+			if err := a.Runs().Forget(c.Run.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

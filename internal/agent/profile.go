@@ -67,14 +67,3 @@ func (p *profiler) profile(uuids []string) record.Profile {
 	}
 	return out
 }
-
-// markSharedRuns notes of runs on one GPU that they aren't alone there. The caller holds
-// the agent's mu.
-func markSharedRuns(runs []*openRun) {
-	if len(runs) < 2 {
-		return
-	}
-	for _, r := range runs {
-		r.sampler.markShared()
-	}
-}

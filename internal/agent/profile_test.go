@@ -55,7 +55,7 @@ func TestAProfileOutlivesTheAgentUntilItsRunIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := h.started().Ended()
+	ended := h.started().Runs().Ended()
 	if len(ended) != 1 || !reflect.DeepEqual(ended[0].Outcome.Profile, closed.Outcome.Profile) ||
 		!ended[0].Outcome.Profile.Alone {
 		t.Errorf("%+v, want the profile %+v", ended, closed.Outcome.Profile)

@@ -1,16 +1,20 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
+
+// ErrRun tells that the run itself is impossible: nothing was opened.
+var ErrRun = errors.New("not a run")
 
 // runSchema is the version of the runs' files. Those of version 1 are read, too.
 const runSchema = 2
@@ -23,6 +27,14 @@ type runFile struct {
 	// Counters are nil where the GPUs have none.
 	Counters *counters `json:"counters,omitempty"`
 	Outcome  *Outcome  `json:"outcome,omitempty"` // once it ended
+}
+
+// counters are the GPUs' energy counters at a run's start, by UUID. They go on while
+// there is no agent, but not over a boot or a reload of the driver.
+type counters struct {
+	Boot   string                     `json:"boot_id"`
+	Driver string                     `json:"driver"`
+	Energy map[string]dvfsmodel.Joule `json:"energy_j"`
 }
 
 // fileRun is a run as its file has it: times are in nanoseconds.
@@ -59,37 +71,6 @@ func (r *fileRun) UnmarshalJSON(text []byte) error {
 	}
 	if a := fields.Adapt; a != nil {
 		r.Adapt = &live.Adaptation{SLA: a.SLA, TauS: a.Tau.Seconds(), Writes: a.Writes, Levels: a.Levels}
-	}
-	return nil
-}
-
-// residencies are how long clocks were seen, which a run's file has under another key.
-type residencies []live.Residency
-
-// fileResidency is one of them in the file.
-type fileResidency struct {
-	dvfsmodel.Setting
-	Seconds float64 `json:"time_s"`
-}
-
-// MarshalJSON is the residencies in a run's file.
-func (r residencies) MarshalJSON() ([]byte, error) {
-	list := make([]fileResidency, 0, len(r))
-	for _, one := range r {
-		list = append(list, fileResidency(one))
-	}
-	return json.Marshal(list)
-}
-
-// UnmarshalJSON reads the residencies in a run's file.
-func (r *residencies) UnmarshalJSON(text []byte) error {
-	var list []fileResidency
-	if err := decodeStrict(text, &list); err != nil {
-		return err
-	}
-	*r = nil
-	for _, one := range list {
-		*r = append(*r, live.Residency(one))
 	}
 	return nil
 }
@@ -131,15 +112,89 @@ func readRun(data []byte) (*runFile, error) {
 	return nil, fmt.Errorf("schema %d, want 1 or %d", version.Schema, runSchema)
 }
 
-// decodeStrict reads one JSON value that has no fields but those of into.
-func decodeStrict(data []byte, into any) error {
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
-	if err := in.Decode(into); err != nil {
-		return err
+// checkRun says what is impossible about a run.
+func checkRun(r *live.Run) error {
+	switch {
+	case !isFileName(r.ID):
+		return fmt.Errorf("%w: id %q", ErrRun, r.ID)
+	case r.Job == 0:
+		return fmt.Errorf("%w: no job", ErrRun)
+	case !isSetting(r.Setting):
+		return fmt.Errorf("%w: clocks %v", ErrRun, r.Setting)
+	case r.Limit < 0 || r.Upper < 0:
+		return fmt.Errorf("%w: limit %s, upper bound %s", ErrRun, r.Limit, r.Upper)
+	case len(r.GPUs) > maxGPUs || slices.ContainsFunc(r.GPUs, func(uuid string) bool {
+		return len(uuid) > maxUUID
+	}):
+		return fmt.Errorf("%w: GPUs", ErrRun)
 	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more follows")
+	if r.Started.IsZero() {
+		r.Started = time.Now()
 	}
 	return nil
+}
+
+// isSetting reports whether a setting has a value or none of each control.
+func isSetting(s dvfsmodel.Setting) bool {
+	for control := range gpu.NumControls {
+		if !(control.Of(s) >= 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// Bounds of what a run may name.
+const (
+	maxGPUs = 128
+	maxUUID = 200
+)
+
+// runFile1 is a run's file of version 1, in which each GPU has a series of its own.
+type runFile1 struct {
+	runFile
+	Outcome *outcome1 `json:"outcome"`
+}
+
+// outcome1 is an outcome of version 1.
+type outcome1 struct {
+	Outcome
+	GPUs []gpuOutcome1 `json:"gpus"`
+}
+
+// gpuOutcome1 is what version 1 said of a GPU.
+type gpuOutcome1 struct {
+	GPUOutcome
+	Series struct {
+		Step   float64   `json:"step_s"`
+		Values []float64 `json:"values"` // -1 where nothing was measured
+	} `json:"series"`
+}
+
+// renewed is the file in the present version: the series of its GPUs are laid over
+// each other. It is an error where they are longer than a run's can be.
+func (r *runFile1) renewed() (*runFile, error) {
+	const longestStep = 365 * 24 * 3600 // seconds
+	now := r.runFile
+	now.Schema = runSchema
+	if r.Outcome == nil {
+		return &now, nil
+	}
+	outcome := r.Outcome.Outcome
+	series := record.NewSampler(initialInterval)
+	for i := range r.Outcome.GPUs {
+		g := &r.Outcome.GPUs[i]
+		outcome.GPUs = append(outcome.GPUs, g.GPUOutcome)
+		if !(g.Series.Step >= 0 && g.Series.Step <= longestStep) || len(g.Series.Values) > record.MaxPoints {
+			return nil, fmt.Errorf("a series of %d steps of %g s", len(g.Series.Values), g.Series.Step)
+		}
+		step := time.Duration(g.Series.Step * float64(time.Second))
+		for k, value := range g.Series.Values {
+			if value >= 0 {
+				series.Add(time.Duration(k)*step, time.Duration(k+1)*step, value)
+			}
+		}
+	}
+	outcome.Series, now.Outcome = series.Series(), &outcome
+	return &now, nil
 }

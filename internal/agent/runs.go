@@ -2,16 +2,18 @@ package agent
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/nodepower"
 	"github.com/epplan/epplan/live"
 )
 
@@ -22,18 +24,24 @@ var ErrNoRun = errors.New("no such run is open")
 // NewRunID makes an id that no other run has.
 func NewRunID() string { return rand.Text() }
 
-// ClosedRun is a run that ended.
-type ClosedRun struct {
-	Run      live.Run
-	HandsOff string // why its GPUs were at default clocks at the end
-	Outcome  Outcome
+// RunSet is the runs that are open, and those that ended until they are forgotten, each
+// with its file. Its methods may be called by several goroutines.
+type RunSet struct {
+	folder FS
+	// boot and driver tell this boot of the machine and this load of the driver.
+	boot, driver string
+
+	fileMu sync.Mutex // held while an ended run's file is written or removed; taken before mu
+
+	mu   sync.Mutex // guards what follows and the runs in it; GPUs' locks are taken after it
+	byID map[string]*openRun
 }
 
-// writeRunFile keeps a run's file up to date.
-func (a *Agent) writeRunFile(r *runFile) error {
+// write keeps a run's file up to date.
+func (s *RunSet) write(r *runFile) error {
 	data, err := json.Marshal(r)
 	if err == nil {
-		err = putFile(a.options.Runs, r.Run.ID, data)
+		err = putFile(s.folder, r.Run.ID, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write down run %s: %w", r.Run.ID, err)
@@ -41,201 +49,329 @@ func (a *Agent) writeRunFile(r *runFile) error {
 	return nil
 }
 
-// loadRuns reads the runs of before the start. Files that can't be read are moved
+// load reads the runs of before the start. Files that can't be read are moved
 // aside and named: their clocks are the journal's business.
-func (a *Agent) loadRuns() (notes []string, err error) {
-	names, foreign, err := liveFiles(a.options.Runs, true)
+func (s *RunSet) load() (notes []string, err error) {
+	names, foreign, err := liveFiles(s.folder, true)
 	if err != nil {
 		err = fmt.Errorf("read the open runs: %w", err)
 	}
 	for _, name := range foreign {
-		notes = append(notes, a.runAside(name, errForeign))
+		notes = append(notes, s.moveAside(name, errForeign))
 	}
 	for _, id := range names {
-		data, reading := a.options.Runs.ReadFile(id + current)
+		data, reading := s.folder.ReadFile(id + current)
 		if reading != nil && !errors.Is(reading, errForeign) {
 			err = errors.Join(err, fmt.Errorf("read run %s: %w", id, reading))
 			continue
 		}
 		r, decoding := decodeRun(id, data)
 		if problem := errors.Join(reading, decoding); problem != nil {
-			notes = append(notes, a.runAside(id+current, problem))
+			notes = append(notes, s.moveAside(id+current, problem))
 			continue
 		}
-		a.addLoaded(r)
+		s.addLoaded(r)
 	}
 	return notes, err
 }
 
 // addLoaded makes a run of before the start known.
-func (a *Agent) addLoaded(r *runFile) {
+func (s *RunSet) addLoaded(r *runFile) {
 	open := &openRun{
 		Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true,
 	}
 	open.sampler.outcome.Partial = true
-	open.sampler.setStartCounters(a.countersOf(r))
+	open.sampler.setStartCounters(s.countersOf(r))
 	if r.Outcome != nil {
 		open.ended, open.kept, open.sampler = true, true, nil
 	} else if open.wants() != (dvfsmodel.Setting{}) {
 		open.handsOff = "the agent was restarted"
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.runs[r.Run.ID] = open
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byID[r.Run.ID] = open
 }
 
-// runAside moves a run's file aside and says why.
-func (a *Agent) runAside(name string, why error) string {
-	if err := setAside(a.options.Runs, name); err != nil {
+// moveAside moves a run's file aside and says why.
+func (s *RunSet) moveAside(name string, why error) string {
+	if err := setAside(s.folder, name); err != nil {
 		return fmt.Sprintf("the run's file %q can't be read (%v) nor moved aside: %v", name, why, err)
 	}
 	return fmt.Sprintf("the run's file %q can't be read and was moved aside: %v", name, why)
 }
 
-// openRuns are the ids of runs that aren't ended and that a rule takes, the
+// open are the ids of runs that aren't ended and that a rule takes, the
 // oldest first.
-func (a *Agent) openRuns(rule func(*openRun) bool) []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	ids := slices.DeleteFunc(slices.Collect(maps.Keys(a.runs)), func(id string) bool {
-		r := a.runs[id]
+func (s *RunSet) open(rule func(*openRun) bool) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := slices.DeleteFunc(slices.Collect(maps.Keys(s.byID)), func(id string) bool {
+		r := s.byID[id]
 		return r.ended || !rule(r)
 	})
 	slices.SortFunc(ids, func(x, y string) int {
-		return cmp.Or(a.runs[x].Started.Compare(a.runs[y].Started), cmp.Compare(x, y))
+		return cmp.Or(s.byID[x].Started.Compare(s.byID[y].Started), cmp.Compare(x, y))
 	})
 	return ids
 }
 
-// End closes the run of a job on a node and gives its GPUs back, unless others
-// run on them. What it returns stays on file until [Agent.Forget]. The error
-// is ErrNoRun, or says what couldn't be given back or written down; the run is
-// closed all the same.
-func (a *Agent) End(ctx context.Context, job uint32, node string) (ClosedRun, error) {
-	ids := a.openRuns(func(r *openRun) bool { return r.Job == job && r.Node == node })
-	if len(ids) == 0 {
-		return ClosedRun{}, fmt.Errorf("job %d on %s: %w", job, node, ErrNoRun)
+// countersOf are the counters at the start of a run that was open when the agent
+// started; nil where they began anew since.
+func (s *RunSet) countersOf(r *runFile) map[string]dvfsmodel.Joule {
+	if c := r.Counters; c != nil && c.Boot == s.boot && c.Driver == s.driver {
+		return c.Energy
 	}
-	var last ClosedRun
-	var errs []error
-	for _, id := range ids {
-		closed, err := a.end(ctx, id, runEnd{reason: "its job ended"})
-		last, errs = closed, append(errs, err)
-	}
-	return last, errors.Join(errs...)
-}
-
-// EndedAt corrects the end of a run that [Agent.End] closed, once: its job had ended
-// some time before, as Slurm's clock has it, to the second. Only what was measured up
-// to then counts. Within two seconds what was measured here is finer and stands, as it
-// does where at is zero, or can't be. It returns the run as it is now; the error says
-// that it couldn't be written down.
-func (a *Agent) EndedAt(id string, at time.Time) (ClosedRun, error) {
-	a.mu.Lock()
-	r, ok := a.runs[id]
-	if !ok || r.file.Outcome == nil {
-		a.mu.Unlock()
-		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
-	}
-	was := r.file.Outcome
-	stands := r.sampler == nil || !at.After(r.Started) || was.Ended.Sub(at) <= maxBeyond
-	if !stands {
-		outcome := r.outcome(runEnd{reason: was.Reason, at: at}, was.Ended)
-		r.file.Outcome, r.kept = &outcome, false
-	}
-	r.sampler = nil // nothing is asked of it any more
-	rec := r.file
-	a.mu.Unlock()
-	if stands {
-		return closedOf(&rec), nil
-	}
-	return closedOf(&rec), a.keepEnd(id, &rec)
-}
-
-// end closes a run: first its clocks, then its file, so that a crash between
-// leaves an open run without clocks, which a sweep closes.
-func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, error) {
-	a.mu.Lock()
-	r, ok := a.runs[id]
-	if !ok || r.ended {
-		a.mu.Unlock()
-		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
-	}
-	uuids := r.GPUs
-	a.mu.Unlock()
-	cards := a.gpusOf(uuids)
-	if how.at.IsZero() {
-		_ = a.react(ctx, a.sample(cards)) // the last sample; what fails here fails below
-		_ = a.meterHost()
-	}
-	a.mu.Lock()
-	if r.ended {
-		a.mu.Unlock()
-		return ClosedRun{}, fmt.Errorf("run %s: %w", id, ErrNoRun)
-	}
-	r.ended = true
-	outcome := r.outcome(how, time.Now())
-	r.file.Outcome, r.file.HandsOff = &outcome, r.handsOff
-	rec := r.file
-	a.mu.Unlock()
-	settling := a.settleAll(ctx, cards)
-	return closedOf(&rec), errors.Join(settling, a.keepEnd(id, &rec))
-}
-
-// keepEnd writes an ended run's file, unless it was forgotten meanwhile.
-func (a *Agent) keepEnd(id string, rec *runFile) error {
-	a.fileMu.Lock()
-	defer a.fileMu.Unlock()
-	a.mu.Lock()
-	r, ok := a.runs[id]
-	a.mu.Unlock()
-	if !ok {
-		return nil
-	}
-	if err := a.writeRunFile(rec); err != nil {
-		return err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	r.kept = true
 	return nil
 }
 
-// closedOf is an ended run as its file has it.
-func closedOf(r *runFile) ClosedRun {
-	return ClosedRun{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
-}
-
-// Ended are the runs that ended and aren't forgotten, in the order of their
-// ids.
-func (a *Agent) Ended() []ClosedRun {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var list []ClosedRun
-	for _, id := range slices.Sorted(maps.Keys(a.runs)) {
-		if r := a.runs[id]; r.ended {
-			list = append(list, closedOf(&r.file))
+// eachOpen does something with each run that isn't ended, while nothing else is done with
+// the set.
+func (s *RunSet) eachOpen(do func(*openRun)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.byID {
+		if !r.ended {
+			do(r)
 		}
 	}
-	return list
 }
 
-// Forget removes an ended run's file, once its outcome is safe elsewhere.
-func (a *Agent) Forget(id string) error {
-	a.fileMu.Lock()
-	defer a.fileMu.Unlock()
-	a.mu.Lock()
-	r, ok := a.runs[id]
-	ended := ok && r.ended
-	a.mu.Unlock()
-	if !ended {
-		return fmt.Errorf("forget run %s: %w", id, ErrNoRun)
+// on are the runs that aren't ended on a GPU, in the order of their ids.
+// The caller holds mu.
+func (s *RunSet) on(c *managedGPU) []*openRun {
+	var found []*openRun
+	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
+		if r := s.byID[id]; !r.ended && slices.Contains(r.GPUs, c.uuid) {
+			found = append(found, r)
+		}
 	}
-	if err := retireFile(a.options.Runs, id); err != nil {
-		return fmt.Errorf("forget run %s: %w", id, err)
+	return found
+}
+
+// isOpenOn reports whether a run is open on the card.
+func (s *RunSet) isOpenOn(c *managedGPU) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.on(c)) > 0
+}
+
+// find is an open run as it is now.
+func (s *RunSet) find(id string) (run live.Run, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.byID[id]
+	if !ok || r.ended {
+		return live.Run{}, false
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.runs, id)
-	return nil
+	return r.Run, true
+}
+
+// refuse reports whether a run is known already. A refusal puts it to default clocks then.
+func (s *RunSet) refuse(id string, refusal error) (known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, known := s.byID[id]
+	if known && refusal != nil && r.handsOff == "" {
+		r.handsOff = refusal.Error()
+	}
+	return known
+}
+
+// begin makes a run known, and begins its adaptation. One that couldn't be written down is
+// put to default clocks.
+func (s *RunSet) begin(r *openRun, writing error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if writing != nil && r.handsOff == "" {
+		r.handsOff = writing.Error()
+	}
+	s.byID[r.ID] = r
+	r.beginAdaptation(time.Now())
+}
+
+// whyNotLocked is why a run isn't at lowered clocks; "" when it is: its GPUs are locked.
+func (s *RunSet) whyNotLocked(id string, isLocked func(uuid string) bool) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.byID[id]
+	switch {
+	case !ok || r.ended:
+		return "it ended meanwhile"
+	case r.handsOff != "":
+		return r.handsOff
+	case len(r.GPUs) == 0:
+		return "it has no GPU"
+	case r.wants() == (dvfsmodel.Setting{}):
+		return "default clocks are wanted"
+	case !slices.ContainsFunc(r.GPUs, func(uuid string) bool { return !isLocked(uuid) }):
+		return ""
+	}
+	return "another run on the GPU needs default clocks"
+}
+
+// wanted is what a card's open runs come to, and the youngest of them.
+func (s *RunSet) wanted(c *managedGPU) (want dvfsmodel.Setting, run live.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	runs := s.on(c)
+	markSharedRuns(runs)
+	for i, r := range runs {
+		if i == 0 {
+			want, run = r.wants(), r.Run
+			continue
+		}
+		want = faster(want, r.wants())
+		if r.Started.After(run.Started) {
+			run = r.Run
+		}
+	}
+	return want, run
+}
+
+// handsOff puts a run to default clocks for the rest of its time and returns its GPUs. The
+// first reason stays.
+func (s *RunSet) handsOff(id, reason string) (uuids []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.byID[id]
+	if !ok {
+		return nil, fmt.Errorf("run %s: %w", id, ErrNoRun)
+	}
+	if r.handsOff == "" {
+		r.handsOff = reason
+	}
+	return r.GPUs, nil
+}
+
+// giveUp puts the runs on cards to default clocks and returns all their GPUs
+// with the given ones.
+func (s *RunSet) giveUp(cards []*managedGPU, reason string) (uuids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cards {
+		uuids = append(uuids, c.uuid)
+		for _, r := range s.on(c) {
+			if r.wants() != (dvfsmodel.Setting{}) {
+				r.handsOff = reason
+				uuids = append(uuids, r.GPUs...)
+			}
+		}
+	}
+	return uuids
+}
+
+// releaseEnded puts an open run to default clocks whose job is over, and returns its GPUs. It
+// stays open until its Epilog, and is recorded as one that had its clocks to its end. A run
+// that isn't open has no GPUs.
+func (s *RunSet) releaseEnded(id string) (uuids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.byID[id]
+	if !ok || r.ended {
+		return nil
+	}
+	r.jobEnded = true
+	return r.GPUs
+}
+
+// lowered are the runs at lowered clocks.
+func (s *RunSet) lowered() []live.Run {
+	ids := s.open(func(r *openRun) bool { return r.Setting != (dvfsmodel.Setting{}) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var low []live.Run
+	for _, id := range ids {
+		if r, ok := s.byID[id]; ok && r.wants() != (dvfsmodel.Setting{}) {
+			low = append(low, r.Run)
+		}
+	}
+	return low
+}
+
+// updateForecast notes what is known by now and returns the run with it.
+func (s *RunSet) updateForecast(run live.Run, now live.Outlook) live.Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limit := now.LimitS.Duration(); limit > 0 {
+		run.Limit = limit
+	}
+	if upper := now.UpperS.Duration(); upper > 0 {
+		run.Upper = upper
+	}
+	if r, ok := s.byID[run.ID]; ok {
+		if r.Adapt != nil { // what is known now may be of one clock alone
+			run.Upper = max(run.Upper, r.Upper)
+		}
+		r.Limit, r.Upper = run.Limit, run.Upper
+	}
+	return run
+}
+
+// addReading tells the runs on a card what was read of it, or that nothing could be.
+func (s *RunSet) addReading(c *managedGPU, reading gpu.Reading, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	runs := s.on(c)
+	markSharedRuns(runs)
+	for _, r := range runs {
+		if err != nil {
+			r.sampler.Miss(c.uuid)
+		} else {
+			r.sampler.Add(c.uuid, reading)
+		}
+	}
+}
+
+// addHost shares what the node used beside its GPUs among the runs that are open.
+func (s *RunSet) addHost(now time.Time, step nodepower.EnergyStep) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for run, part := range s.hostParts() {
+		run.sampler.AddHost(now, step, part)
+	}
+}
+
+// hostParts are the parts of the node that open runs have: its GPUs among those
+// that are in use. A GPU that several runs share is shared by them alike. The
+// caller holds mu.
+func (s *RunSet) hostParts() map[*openRun]float64 {
+	on := make(map[string]int)
+	for _, r := range s.byID {
+		for _, uuid := range r.GPUs {
+			if !r.ended {
+				on[uuid]++
+			}
+		}
+	}
+	parts := make(map[*openRun]float64)
+	for _, r := range s.byID {
+		if r.ended {
+			continue
+		}
+		part := 0.0
+		for _, uuid := range r.GPUs {
+			part += 1 / float64(on[uuid]*len(on))
+		}
+		parts[r] = part
+	}
+	return parts
+}
+
+// states are the runs as they are now, in the order of their ids.
+func (s *RunSet) states() []RunState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]RunState, 0, len(s.byID))
+	for _, id := range slices.Sorted(maps.Keys(s.byID)) {
+		r := s.byID[id]
+		run := RunState{
+			Run: r.Run, Wants: r.wants(), Adapted: r.adaptationState(), HandsOff: r.handsOff, Ended: r.ended,
+			Reread: r.reread,
+		}
+		if !r.ended {
+			run.Readings = r.sampler.readings.Readings()
+		}
+		list = append(list, run)
+	}
+	return list
 }

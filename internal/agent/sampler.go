@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -81,6 +82,9 @@ type GPUOutcome struct {
 	// its start to its end; 0: nothing.
 	Spanned dvfsmodel.Joule `json:"spanned_j,omitzero"`
 }
+
+// sampleEvery is how often the GPUs of runs are read, unless a run is to be learnt from.
+const sampleEvery = time.Second
 
 // Bounds of what a sampler keeps of one GPU.
 const (
@@ -262,4 +266,49 @@ func orMissing[T ~float64](v T) T {
 		return -1
 	}
 	return v
+}
+
+// residencies are how long clocks were seen, which a run's file has under another key.
+type residencies []live.Residency
+
+// fileResidency is one of them in the file.
+type fileResidency struct {
+	dvfsmodel.Setting
+	Seconds float64 `json:"time_s"`
+}
+
+// MarshalJSON is the residencies in a run's file.
+func (r residencies) MarshalJSON() ([]byte, error) {
+	list := make([]fileResidency, 0, len(r))
+	for _, one := range r {
+		list = append(list, fileResidency(one))
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads the residencies in a run's file.
+func (r *residencies) UnmarshalJSON(text []byte) error {
+	var list []fileResidency
+	if err := decodeStrict(text, &list); err != nil {
+		return err
+	}
+	*r = nil
+	for _, one := range list {
+		*r = append(*r, live.Residency(one))
+	}
+	return nil
+}
+
+// SoFar is what the run's GPUs used since their first readings. It grows reading by
+// reading; believed is false where that isn't what they are thought to have used in
+// the end: one of them told nothing, or its counter turned out to be wrong.
+func (s *Sampler) SoFar() (sum dvfsmodel.Joule, believed bool) {
+	believed = true
+	for _, t := range s.gpus {
+		joules := t.energy.SoFar()
+		sum += joules
+		e := t.energy.Sum()
+		believed = believed && e.Source != gpu.FromNoMeasures && e.Joules == joules
+	}
+	return sum, believed
 }

@@ -116,7 +116,7 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 		r.Adapt.Tau() != 100*time.Millisecond || len(r.Adapt.Levels) != 2 {
 		t.Errorf("%+v", r)
 	}
-	ended := a.Ended()
+	ended := a.Runs().Ended()
 	if len(ended) != 1 || ended[0].Run.ID != "ended" {
 		t.Fatalf("%+v", ended)
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
 )
 
@@ -87,18 +86,4 @@ func (s *residencyTracker) residencies() []dvfsmodel.ClockResidency {
 	return slices.DeleteFunc(slices.Clone(s.list), func(x dvfsmodel.ClockResidency) bool {
 		return x.Begun == 0
 	})
-}
-
-// SoFar is what the run's GPUs used since their first readings. It grows reading by
-// reading; believed is false where that isn't what they are thought to have used in
-// the end: one of them told nothing, or its counter turned out to be wrong.
-func (s *Sampler) SoFar() (sum dvfsmodel.Joule, believed bool) {
-	believed = true
-	for _, t := range s.gpus {
-		joules := t.energy.SoFar()
-		sum += joules
-		e := t.energy.Sum()
-		believed = believed && e.Source != gpu.FromNoMeasures && e.Joules == joules
-	}
-	return sum, believed
 }

@@ -27,15 +27,15 @@ type SweepResult struct {
 func (a *Agent) Sweep(ctx context.Context, slurm, processes JobProbe) (SweepResult, error) {
 	var swept SweepResult
 	var errs []error
-	if a.isIncomplete() { // the driver may come after the agent, and a GPU come back
-		errs = append(errs, a.open())
+	if a.gpus.isIncomplete() { // the driver may come after the agent, and a GPU come back
+		errs = append(errs, a.gpus.open())
 	}
 	closed, err := a.closeGoneRuns(ctx, func(*openRun) bool { return true }, slurm, processes)
 	swept.Closed = closed
-	errs = append(errs, err, a.retryKeepEnds())
-	_, err = a.applyReturned(ctx, nil)
+	errs = append(errs, err, a.runs.retryKeepEnds())
+	_, err = a.settler.applyReturned(ctx, nil)
 	errs = append(errs, err)
-	report, err := a.sweepJournal(ctx)
+	report, err := a.holder.sweep(ctx)
 	swept.Report = report
 	return swept, errors.Join(append(errs, err, report.Err())...)
 }
@@ -58,7 +58,7 @@ func (a *Agent) closeGoneRuns(
 ) (all []ClosedRun, err error) {
 	young := time.Now().Add(-a.options.Grace)
 	var errs []error
-	for _, id := range a.openRuns(func(
+	for _, id := range a.runs.open(func(
 		r *openRun,
 	) bool {
 		return rule(r) && (r.reread || !r.Started.After(young))
@@ -85,14 +85,10 @@ func (a *Agent) closeGoneRuns(
 func (a *Agent) isGone(
 	ctx context.Context, id string, slurm, processes JobProbe,
 ) (gone bool, ended time.Time, err error) {
-	a.mu.Lock()
-	r, ok := a.runs[id]
+	run, ok := a.runs.find(id)
 	if !ok {
-		a.mu.Unlock()
 		return false, time.Time{}, nil
 	}
-	run := r.Run
-	a.mu.Unlock()
 	for _, probe := range []JobProbe{slurm, processes} {
 		now, err := probe(ctx, run)
 		switch {
@@ -105,53 +101,4 @@ func (a *Agent) isGone(
 		}
 	}
 	return true, time.Time{}, nil
-}
-
-// retryKeepEnds writes down ends that couldn't be before.
-func (a *Agent) retryKeepEnds() error {
-	a.mu.Lock()
-	var left []runFile
-	for _, r := range a.runs {
-		if r.ended && !r.kept {
-			left = append(left, r.file)
-		}
-	}
-	a.mu.Unlock()
-	errs := make([]error, 0, len(left))
-	for i := range left {
-		errs = append(errs, a.keepEnd(left[i].Run.ID, &left[i]))
-	}
-	return errors.Join(errs...)
-}
-
-// sweepJournal replays the entries of GPUs that no run wants locked, with fresh
-// handles: a GPU may have come back.
-func (a *Agent) sweepJournal(ctx context.Context) (Report, error) {
-	a.mu.Lock()
-	replayed := a.replayed
-	a.mu.Unlock()
-	if !replayed {
-		opening := a.open()
-		report, err := a.replay(ctx, nil)
-		return report, errors.Join(opening, err)
-	}
-	names, foreign, err := liveFiles(a.journal.folder, false)
-	if err != nil {
-		return Report{}, fmt.Errorf("read the journal: %w", err)
-	}
-	var report Report
-	opened := false
-	for _, uuid := range names {
-		if c := a.gpuByUUID(uuid); c != nil && a.isUntouchable(c) {
-			continue
-		}
-		if !opened {
-			opened, err = true, a.open()
-		}
-		if item := a.replayOne(ctx, uuid, true); item.Result != "" {
-			report.GPUs = append(report.GPUs, item)
-		}
-	}
-	a.replayForeignFiles(ctx, foreign, &report)
-	return report, err
 }

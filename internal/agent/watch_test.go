@@ -276,7 +276,7 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 			if _, err := a.End(t.Context(), 1, "n1"); err != nil {
 				t.Fatal(err)
 			}
-			closed, err := a.EndedAt("r1", ended)
+			closed, err := a.Runs().EndedAt("r1", ended)
 			if err != nil || closed.HandsOff != "" || !closed.Outcome.Ended.Equal(ended) ||
 				a.State().Guarded != 0 {
 				t.Errorf("%q, %+v, %v: want a run that had its clocks to its end", closed.HandsOff,
@@ -357,7 +357,7 @@ func TestAnEpilogWithoutAnOpenRunSaysSo(t *testing.T) {
 	if _, err := a.End(t.Context(), 4711, "n1"); !errors.Is(err, agent.ErrNoRun) {
 		t.Errorf("%v", err)
 	}
-	if err := a.Forget("r1"); !errors.Is(err, agent.ErrNoRun) {
+	if err := a.Runs().Forget("r1"); !errors.Is(err, agent.ErrNoRun) {
 		t.Errorf("%v", err)
 	}
 }
@@ -368,15 +368,15 @@ func TestAnOutcomeOutlivesTheProcessUntilItIsForgotten(t *testing.T) {
 	apply(h, a, "r1", 1, quick, 0)
 	end(a, 1)
 	a = h.started()
-	ended := a.Ended()
+	ended := a.Runs().Ended()
 	if len(ended) != 1 || ended[0].Run.ID != "r1" || ended[0].Outcome.Reason != "its job ended" ||
 		len(ended[0].Outcome.GPUs) != 1 {
 		t.Fatalf("%+v", ended)
 	}
-	if err := a.Forget("r1"); err != nil {
+	if err := a.Runs().Forget("r1"); err != nil {
 		t.Fatal(err)
 	}
-	if left := h.started().Ended(); len(left) != 0 {
+	if left := h.started().Runs().Ended(); len(left) != 0 {
 		t.Errorf("%+v", left)
 	}
 }
@@ -425,7 +425,7 @@ func TestARunsFileOfVersionOneIsRead(t *testing.T) {
 	if err != nil || len(report.Notes) != 3 {
 		t.Errorf("%q, %v", report.Notes, err)
 	}
-	ended := a.Ended()
+	ended := a.Runs().Ended()
 	if len(ended) != 1 || len(a.State().Runs) != 2 {
 		t.Fatalf("%+v of %+v", ended, a.State().Runs)
 	}

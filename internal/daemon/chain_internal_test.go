@@ -159,7 +159,7 @@ func (m *machine) play(p *process, restores bool) {
 		return
 	}
 	p.tape.doing = "outcome"
-	p.deliver(ctx)
+	p.outbox.deliver(ctx)
 }
 
 // locked is what the GPU is really locked at.
@@ -241,9 +241,9 @@ func (m *machine) recover(powerCut bool, lot *rand.Rand) {
 		m.t.Error(err)
 	}
 	for range 3 {
-		p.deliver(ctx)
+		p.outbox.deliver(ctx)
 	}
-	if left := p.options.Spool.Len() + len(p.options.Agent.Ended()); left > 0 {
+	if left := p.options.Spool.Len() + len(p.options.Agent.Runs().Ended()); left > 0 {
 		m.t.Errorf("%d outcomes are left on the node: %+v", left, p.Status(ctx).Troubles)
 	}
 	for _, name := range m.disk.Names() {

@@ -27,9 +27,9 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	case len(e.MIG) > 0:
 		return hookAnswer(false, "", "parts of a GPU (MIG) have no clocks of their own")
 	}
-	gpus, err := d.jobGPUs(ctx, e)
+	gpus, err := d.numbers.jobGPUs(ctx, e)
 	if err != nil {
-		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
+		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
 		return hookAnswer(false, "", err.Error())
 	}
 	run := live.Run{ID: agent.NewRunID(), Job: uint32(e.Job), Node: e.Node}
@@ -39,24 +39,22 @@ func (d *AgentServer) prolog(ctx context.Context, e *slurm.HookEvent) slurm.Hook
 	if e.Deadline > 0 {
 		run.Deadline = hookDeadline(time.Now(), time.UnixMilli(e.Deadline))
 	}
-	d.mu.Lock()
-	d.partitions[run.ID] = string(e.Partition)
-	d.mu.Unlock()
+	d.outbox.notePartition(run.ID, string(e.Partition))
 	d.closeGoneRuns(ctx, run.GPUs)
 	reason := d.chooseSetting(ctx, e, gpus, &run)
-	switch again, err := d.uuidsOfJob(ctx, e); {
+	switch again, err := d.numbers.uuidsOfJob(ctx, e); {
 	case err != nil: // a GPU was lost: the run is recorded, at default clocks
-		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
+		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
 		run.Setting, reason = dvfsmodel.Setting{}, err.Error()
 	case !slices.Equal(again, run.GPUs) && !slices.Contains(again, ""): // the driver was reloaded
-		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
+		d.problems.note(fmt.Errorf("job %d: %w", e.Job, errRenumbered))
 		return hookAnswer(false, "", errRenumbered.Error())
 	}
 	run.Started = time.Now() // the job waited for the choice
 	applied, err := d.options.Agent.Apply(ctx, run)
-	d.noteProblem(err)
+	d.problems.note(err)
 	if d.isStopping() { // without waiting for this any longer
-		d.noteProblem(d.options.Agent.HandsOff(ctx, run.ID, stopping))
+		d.problems.note(d.options.Agent.HandsOff(ctx, run.ID, stopping))
 		return hookAnswer(false, run.ID, stopping)
 	}
 	if applied.HandsOff != "" && run.Setting != (dvfsmodel.Setting{}) {
@@ -82,9 +80,9 @@ func (d *AgentServer) chooseSetting(
 ) (reason string) {
 	ctx, cancel := context.WithTimeout(ctx, decideBound)
 	defer cancel()
-	table, err := d.options.Agent.Clocks(gpus[0].UUID)
+	table, err := d.options.Agent.GPUs().Clocks(gpus[0].UUID)
 	if err != nil {
-		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
+		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
 		return "the GPU doesn't tell its clocks"
 	}
 	for _, id := range gpus[1:] {
@@ -99,7 +97,7 @@ func (d *AgentServer) chooseSetting(
 		Clocks: clockGroups(&table), UID: e.UID, User: e.User, Partition: e.Partition, Comment: e.Comment,
 	})
 	if err != nil {
-		d.noteProblem(fmt.Errorf("job %d: decide: %w", e.Job, err))
+		d.problems.note(fmt.Errorf("job %d: decide: %w", e.Job, err))
 		return "no decision: default clocks"
 	}
 	run.Wish = decision.Wish.RunWish
@@ -131,9 +129,9 @@ func (d *AgentServer) closeGoneRuns(ctx context.Context, uuids []string) {
 	ctx, cancel := context.WithTimeout(ctx, closeGoneBound)
 	defer cancel()
 	closed, err := d.options.Agent.CloseGoneOn(ctx, uuids, d.jobPresence, d.processPresence)
-	d.noteProblem(err)
+	d.problems.note(err)
 	if len(closed) > 0 {
-		d.triggerDelivery()
+		d.outbox.trigger()
 	}
 }
 
@@ -150,7 +148,7 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 				shared, left = true, left && r.Reread
 			}
 		}
-		if s, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Sharing); err == nil &&
+		if s, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Sharing); err == nil &&
 			(s.MIG || s.MPS) {
 			return true, false
 		}
@@ -162,29 +160,25 @@ func (d *AgentServer) isShared(uuids []string) (shared, left bool) {
 // GPUs are those that the Prolog noted: Slurm doesn't always say them again.
 func (d *AgentServer) epilog(ctx context.Context, e *slurm.HookEvent) slurm.HookAnswer {
 	key := runOf{uint32(e.Job), e.Node}
-	d.mu.Lock()
-	d.epilogs[key] = epilogInfoOf(e) // first: the run may be delivered as soon as it ended
-	d.mu.Unlock()
+	d.outbox.noteEpilog(key, epilogInfoOf(e)) // first: the run may be delivered as soon as it ended
 	closed, err := d.options.Agent.End(ctx, uint32(e.Job), e.Node)
 	switch {
 	case errors.Is(err, agent.ErrNoRun):
-		d.mu.Lock()
-		delete(d.epilogs, key)
-		d.mu.Unlock()
+		d.outbox.dropEpilog(key)
 		switch {
 		case len(e.GPUs) == 0:
 			return hookAnswer(false, "", "no run of the job is open")
-		case d.hasEnded(key):
+		case d.outbox.hasEnded(key):
 			return hookAnswer(false, "", "the job's run had ended before")
 		}
-		d.noteProblem(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
+		d.problems.note(fmt.Errorf("job %d: an Epilog on GPUs whose Prolog never came here", e.Job))
 		run := agent.NewRunID()
-		d.recordUnmatched(e, run)
+		d.outbox.recordUnmatched(e, run)
 		return hookAnswer(false, run, "no run of the job is open")
 	case err != nil:
-		d.noteProblem(fmt.Errorf("job %d: %w", e.Job, err))
+		d.problems.note(fmt.Errorf("job %d: %w", e.Job, err))
 	}
-	d.triggerDelivery()
+	d.outbox.trigger()
 	return hookAnswer(false, closed.Run.ID, closed.HandsOff)
 }
 
@@ -192,22 +186,4 @@ func hookAnswer(applied bool, run, reason string) slurm.HookAnswer {
 	return slurm.HookAnswer{
 		Version: slurm.ProtocolVersion, Applied: applied, Run: slurm.Hex(run), Reason: slurm.Hex(reason),
 	}
-}
-
-// epilogInfo is what an Epilog knows of its job.
-type epilogInfo struct {
-	exit slurm.State // how it ended
-	end  time.Time   // and when; zero: it wasn't told
-}
-
-// epilogInfoOf is what an Epilog was told. Status 0 says nothing: a job that was
-// cancelled or out of time has it too.
-func epilogInfoOf(e *slurm.HookEvent) (told epilogInfo) {
-	if e.Code != 0 || e.Signal != 0 {
-		told.exit = slurm.Failed
-	}
-	if e.End > 0 {
-		told.end = time.Unix(e.End, 0)
-	}
-	return told
 }

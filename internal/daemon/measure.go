@@ -11,13 +11,13 @@ import (
 // Measure is what the agent holds now, for metrics.
 func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 	state := d.options.Agent.State()
-	m := metrics.Agent{Waiting: d.options.Spool.Len(), Unnumbered: d.numbering(ctx).Trouble != ""}
+	m := metrics.Agent{Waiting: d.options.Spool.Len(), Unnumbered: d.numbers.status(ctx).Trouble != ""}
 	if aside, err := d.options.Spool.Aside(); err == nil {
 		m.Aside = len(aside)
 	}
 	users := make(map[string]string) // partitions by GPU
-	d.mu.Lock()
-	m.Trouble, m.Steps, m.Guarded = d.problemCount, state.Steps, state.Guarded
+	_, m.Trouble = d.problems.shown()
+	m.Steps, m.Guarded = state.Steps, state.Guarded
 	for i := range state.Runs {
 		r := &state.Runs[i]
 		if r.Ended {
@@ -29,10 +29,9 @@ func (d *AgentServer) Measure(ctx context.Context) metrics.Agent {
 			m.Adapted++
 		}
 		for _, uuid := range r.GPUs {
-			users[uuid] = d.partitions[r.ID]
+			users[uuid] = d.outbox.partition(r.ID)
 		}
 	}
-	d.mu.Unlock()
 	for i := range state.GPUs {
 		m.GPUs = append(m.GPUs, d.measure(&state.GPUs[i], users))
 		if state.GPUs[i].Entry != nil {
@@ -52,7 +51,7 @@ func (d *AgentServer) measure(state *agent.GPUState, partitions map[string]strin
 	if state.Entry != nil {
 		out.Locked = state.Entry.Setting()
 	}
-	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
+	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out
 	}

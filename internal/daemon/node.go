@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/control"
@@ -78,24 +76,15 @@ type Options struct {
 
 // AgentServer is epd on a machine with GPUs.
 type AgentServer struct {
-	options       Options
-	started       time.Time
-	outcomesReady chan struct{}      // there are outcomes to deliver
-	hooks         sync.WaitGroup     // that are under way
-	reading       singleflight.Group // of Slurm's configuration
+	options  Options
+	started  time.Time
+	problems *problemLog
+	numbers  *gpuNumbers
+	outbox   *outbox
+	hooks    sync.WaitGroup // that are under way
 
-	mu           sync.Mutex
-	stopping     bool                 // no Prolog is begun any more
-	problems     []loggedProblem      // the latest ones, each once
-	problemCount int                  // how many there were
-	conf         string               // slurmd's slurm.conf, as a hook said
-	hookHadUUIDs bool                 // the last hook had the GPUs' UUIDs
-	epilogs      map[runOf]epilogInfo // until the outcomes are in the spool
-	// partitions of runs whose Prologs came since the start.
-	partitions map[string]string
-	// endedRuns are runs that ended since the start: a late Epilog of theirs, from a
-	// node that comes back, is no end of another.
-	endedRuns map[runOf]struct{}
+	mu       sync.Mutex
+	stopping bool // no Prolog is begun any more
 }
 
 // NewAgentServer makes an agent's daemon; [AgentServer.Start] comes next.
@@ -106,62 +95,26 @@ func NewAgentServer(o Options) *AgentServer {
 	if o.Files == nil {
 		o.Files = os.DirFS("/")
 	}
-	d := &AgentServer{
-		options: o, started: time.Now(), epilogs: make(map[runOf]epilogInfo),
-		partitions: make(map[string]string),
-		endedRuns:  make(map[runOf]struct{}), outcomesReady: make(chan struct{}, 1),
-		problemCount: len(o.Problems),
+	d := &AgentServer{options: o, started: time.Now(), problems: newProblemLog(o.Log, o.Problems)}
+	d.numbers = &gpuNumbers{
+		agent: o.Agent, node: o.Node, order: o.Order, confs: o.SlurmConfs, files: o.Files,
+		simulated: o.Simulated,
 	}
-	for _, t := range o.Problems {
-		d.problems = append(d.problems, loggedProblem{t, t.At})
+	d.outbox = &outbox{
+		agent: o.Agent, controller: o.Controller, spool: o.Spool, slurm: o.Slurm, problems: d.problems,
+		ready: make(chan struct{}, 1), epilogs: make(map[runOf]epilogInfo),
+		partitions: make(map[string]string), ended: make(map[runOf]struct{}),
 	}
 	return d
-}
-
-// Of troubles the latest ones are shown. One that goes on is logged again so
-// often.
-const (
-	maxProblems = 20
-	loggedEvery = 10 * time.Minute
-)
-
-// loggedProblem is what went wrong, with when that was logged.
-type loggedProblem struct {
-	epdapi.Problem
-	logged time.Time
-}
-
-// noteProblem notes what went wrong, for the log and for people who ask.
-func (d *AgentServer) noteProblem(err error) {
-	if err == nil {
-		return
-	}
-	now, silent := time.Now(), false
-	t := loggedProblem{epdapi.Problem{At: now, Message: slurm.Printable(err.Error(), 1000)}, now}
-	d.mu.Lock()
-	d.problemCount++
-	if i := slices.IndexFunc(d.problems,
-		func(old loggedProblem) bool { return old.Message == t.Message }); i >= 0 {
-		if known := d.problems[i].logged; now.Sub(known) < loggedEvery {
-			t.logged, silent = known, true
-		}
-		d.problems = slices.Delete(d.problems, i, i+1)
-	}
-	d.problems = append(d.problems, t)
-	d.problems = slices.Delete(d.problems, 0, max(0, len(d.problems)-maxProblems))
-	d.mu.Unlock()
-	if !silent {
-		d.options.Log.Warn(t.Message)
-	}
 }
 
 // Start finds the GPUs and gives back every clock that is still held from
 // before. The daemon works whatever goes wrong here, with what there is.
 func (d *AgentServer) Start(ctx context.Context) {
 	report, err := d.options.Agent.Start(ctx)
-	d.noteProblem(errors.Join(err, report.Err()))
+	d.problems.note(errors.Join(err, report.Err()))
 	for _, note := range report.Notes {
-		d.noteProblem(errors.New(note))
+		d.problems.note(errors.New(note))
 	}
 	for _, g := range report.GPUs {
 		d.options.Log.Info("journal entry replayed", "gpu", g.UUID, "fate", string(g.Result), "note", g.Note)
@@ -180,19 +133,19 @@ func (d *AgentServer) Run(ctx context.Context) {
 		d.options.Agent.Watch(ctx, agent.WatchHooks{
 			Slurm:     d.jobPresence,
 			Processes: d.processPresence,
-			OnClosed:  func(agent.ClosedRun) { d.triggerDelivery() },
-			OnProblem: d.noteProblem,
+			OnClosed:  func(agent.ClosedRun) { d.outbox.trigger() },
+			OnProblem: d.problems.note,
 		})
 	})
 	group.Go(func() {
 		ticker := time.NewTicker(deliverEvery)
 		defer ticker.Stop()
 		for {
-			d.deliver(ctx)
+			d.outbox.deliver(ctx)
 			select {
 			case <-ctx.Done():
 				return
-			case <-d.outcomesReady:
+			case <-d.outbox.ready:
 			case <-ticker.C:
 			}
 		}
@@ -203,8 +156,8 @@ func (d *AgentServer) Run(ctx context.Context) {
 	defer cancel()
 	d.stopHooks(ctx)
 	report, err := d.options.Agent.Stop(ctx)
-	d.noteProblem(errors.Join(err, report.Err()))
-	d.deliver(ctx)
+	d.problems.note(errors.Join(err, report.Err()))
+	d.outbox.deliver(ctx)
 }
 
 // stopBound is how long giving everything back at the end may take.
@@ -276,7 +229,7 @@ const askBound = 2 * time.Second
 // proof while GPUs can't be asked.
 func (d *AgentServer) processPresence(_ context.Context, r live.Run) (live.Outlook, error) {
 	for _, uuid := range r.GPUs {
-		pids, err := agent.CallGPU(d.options.Agent, uuid, gpu.Device.Processes)
+		pids, err := agent.CallGPU(d.options.Agent.GPUs(), uuid, gpu.Device.Processes)
 		if err != nil {
 			return live.Outlook{}, err
 		}
@@ -296,7 +249,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 	state := d.options.Agent.State()
 	s.GPUs = append(s.GPUs, d.gpus(state.GPUs)...)
 	slices.SortFunc(s.GPUs, func(a, b epdapi.GPU) int { return a.Minor - b.Minor })
-	s.Numbering = d.numbering(ctx)
+	s.Numbering = d.numbers.status(ctx)
 	s.Unrecorded = d.options.Spool.Len()
 	for i := range state.Runs {
 		r := &state.Runs[i]
@@ -309,11 +262,8 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 		now := c.Queries().Status(ctx, query.CallerOf(ctx))
 		s.Totals, s.Controller = totalsOf(&now), &now
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range d.problems {
-		s.Troubles = append(s.Troubles, d.problems[i].Problem)
-	}
+	latest, _ := d.problems.shown()
+	s.Troubles = append(s.Troubles, latest...)
 	return s
 }
 
@@ -352,7 +302,7 @@ func (d *AgentServer) readGPU(state *agent.GPUState) (out epdapi.GPU, read bool,
 		at := state.Entry.Setting()
 		out.LockedCore, out.LockedMem = at.Core, at.Mem
 	}
-	r, err := agent.CallGPU(d.options.Agent, id.UUID, gpu.Device.Read)
+	r, err := agent.CallGPU(d.options.Agent.GPUs(), id.UUID, gpu.Device.Read)
 	if err != nil {
 		return out, false, utilisation
 	}

@@ -15,21 +15,23 @@ func TestTroubleThatGoesOnIsShownOnceAndLoggedNowAndThen(t *testing.T) {
 		var log bytes.Buffer
 		d := NewAgentServer(Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 20 * 60 / 5 { // 20 min
-			d.noteProblem(errors.New("the controller is away"))
-			d.noteProblem(errors.New("the guard can't ask"))
+			d.problems.note(errors.New("the controller is away"))
+			d.problems.note(errors.New("the guard can't ask"))
 			<-time.After(5 * time.Second)
 		}
-		if d.problemCount != 2*240 || len(d.problems) != 2 || time.Since(d.problems[0].At) > 10*time.Second {
-			t.Errorf("%d troubles, shown: %+v", d.problemCount, d.problems)
+		shown, count := d.problems.shown()
+		if count != 2*240 || len(shown) != 2 || time.Since(shown[0].At) > 10*time.Second {
+			t.Errorf("%d troubles, shown: %+v", count, shown)
 		}
 		if n := strings.Count(log.String(), "away"); n != 2 {
 			t.Errorf("logged %d times in 20 min, want 2", n)
 		}
 		for i := range 2 * maxProblems {
-			d.noteProblem(errors.New(strings.Repeat("x", i+1)))
+			d.problems.note(errors.New(strings.Repeat("x", i+1)))
 		}
-		if len(d.problems) != maxProblems || len(d.problems[maxProblems-1].Message) != 2*maxProblems {
-			t.Errorf("%d are shown", len(d.problems))
+		shown, _ = d.problems.shown()
+		if len(shown) != maxProblems || len(shown[maxProblems-1].Message) != 2*maxProblems {
+			t.Errorf("%d are shown", len(shown))
 		}
 	})
 }

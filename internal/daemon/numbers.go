@@ -8,7 +8,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/epdapi"
@@ -28,15 +31,32 @@ var Confs = []string{
 var errNumbers = errors.New("nothing tells which GPU Slurm's numbers mean: neither UUIDs in the job's " +
 	"environment, nor gres.conf, nor --gpu-order")
 
+// gpuNumbers tells which GPUs of the node Slurm's numbers mean.
+type gpuNumbers struct {
+	agent *agent.Agent
+	node  string
+	order []string // the GPUs' UUIDs by their numbers, as the administrator says; nil: nobody does
+	confs []string // where slurm.conf may be, unless a hook says
+	files fs.FS    // where they are looked up
+	// simulated tells that the GPUs are nobody's.
+	simulated bool
+
+	reading singleflight.Group // of Slurm's configuration
+
+	mu           sync.Mutex // guards what follows
+	conf         string     // slurmd's slurm.conf, as a hook said
+	hookHadUUIDs bool       // the last hook had the GPUs' UUIDs
+}
+
 // jobGPUs is the GPUs that Slurm gave a job: by their UUIDs where the job's environment
 // has them, else by the numbers of gres.conf's list. All of them are there, or none is
 // returned.
-func (d *AgentServer) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
-	uuids, err := d.uuidsOfJob(ctx, e)
+func (n *gpuNumbers) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Identity, error) {
+	uuids, err := n.uuidsOfJob(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	ours := d.options.Agent.GPUs()
+	ours := n.agent.GPUs().Identities()
 	found := make([]gpu.Identity, 0, len(uuids))
 	for i, uuid := range uuids {
 		at := slices.IndexFunc(ours, func(id gpu.Identity) bool { return uuid != "" && id.UUID == uuid })
@@ -50,13 +70,13 @@ func (d *AgentServer) jobGPUs(ctx context.Context, e *slurm.HookEvent) ([]gpu.Id
 
 // uuidsOfJob is the UUIDs of a job's GPUs, in the order of their numbers; empty where one
 // isn't there.
-func (d *AgentServer) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]string, error) {
-	d.mu.Lock()
-	d.hookHadUUIDs = len(e.UUIDs) > 0
+func (n *gpuNumbers) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]string, error) {
+	n.mu.Lock()
+	n.hookHadUUIDs = len(e.UUIDs) > 0
 	if e.Conf != "" {
-		d.conf = string(e.Conf)
+		n.conf = string(e.Conf)
 	}
-	d.mu.Unlock()
+	n.mu.Unlock()
 	if len(e.UUIDs) > 0 {
 		if len(e.UUIDs) != len(e.GPUs) {
 			return nil, fmt.Errorf("the job's environment has %d UUIDs for %d GPUs",
@@ -68,16 +88,16 @@ func (d *AgentServer) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]str
 		}
 		return uuids, nil
 	}
-	all, _, err := d.uuidsByNumber(ctx, e.Node)
+	all, _, err := n.uuidsByNumber(ctx, e.Node)
 	if err != nil {
 		return nil, err
 	}
 	uuids := make([]string, len(e.GPUs))
-	for i, n := range e.GPUs {
-		if n < 0 || n >= len(all) {
-			return nil, fmt.Errorf("GPU %d of Slurm's list, which has %d: %w", n, len(all), agent.ErrNoGPU)
+	for i, number := range e.GPUs {
+		if number < 0 || number >= len(all) {
+			return nil, fmt.Errorf("GPU %d of Slurm's list, which has %d: %w", number, len(all), agent.ErrNoGPU)
 		}
-		uuids[i] = all[n]
+		uuids[i] = all[number]
 	}
 	return uuids, nil
 }
@@ -85,10 +105,10 @@ func (d *AgentServer) uuidsOfJob(ctx context.Context, e *slurm.HookEvent) ([]str
 // uuidsByNumber is the GPUs that Slurm's numbers mean on a node, by UUID, empty where one isn't
 // there, and by what that is known. gres.conf comes first. Where it and --gpu-order
 // contradict each other, one of them is wrong.
-func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []string, by string, err error) {
-	inventory := d.options.Agent.Inventory()
-	uuids, by, err = d.byGresConf(ctx, node, inventory)
-	order := d.options.Order
+func (n *gpuNumbers) uuidsByNumber(ctx context.Context, node string) (uuids []string, by string, err error) {
+	inventory := n.agent.GPUs().Inventory()
+	uuids, by, err = n.byGresConf(ctx, node, inventory)
+	order := n.order
 	switch {
 	case err == nil && order != nil:
 		for i := range min(len(uuids), len(order)) {
@@ -102,7 +122,7 @@ func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []s
 		return uuids, by, nil
 	case order != nil:
 		return order, "--gpu-order", nil
-	case d.options.Simulated && errors.Is(err, fs.ErrNotExist): // nobody's GPUs
+	case n.simulated && errors.Is(err, fs.ErrNotExist): // nobody's GPUs
 		slices.SortStableFunc(inventory, func(a, b gpu.Identity) int { return a.Minor - b.Minor })
 		for _, id := range inventory {
 			uuids = append(uuids, id.UUID)
@@ -117,15 +137,15 @@ func (d *AgentServer) uuidsByNumber(ctx context.Context, node string) (uuids []s
 const confBound = 300 * time.Millisecond
 
 // byGresConf is what gres.conf says, for the GPUs as the driver counted them last.
-func (d *AgentServer) byGresConf(
+func (n *gpuNumbers) byGresConf(
 	ctx context.Context, node string, inventory []gpu.Identity,
 ) (uuids []string, by string, err error) {
 	type answer struct {
 		devices slurmconf.DeviceMap
 		file    string
 	}
-	ch := d.reading.DoChan(node, func() (any, error) {
-		devices, file, err := d.readGresConf(node)
+	ch := n.reading.DoChan(node, func() (any, error) {
+		devices, file, err := n.readGresConf(node)
 		return answer{devices, file}, err
 	})
 	var read answer
@@ -169,17 +189,17 @@ func (d *AgentServer) byGresConf(
 
 // readGresConf reads the gres.conf that slurmd uses: beside the slurm.conf that a hook
 // named, else the first one where there may be one.
-func (d *AgentServer) readGresConf(node string) (devices slurmconf.DeviceMap, file string, err error) {
-	d.mu.Lock()
-	confs := d.options.SlurmConfs
-	if d.conf != "" {
-		confs = []string{d.conf}
+func (n *gpuNumbers) readGresConf(node string) (devices slurmconf.DeviceMap, file string, err error) {
+	n.mu.Lock()
+	confs := n.confs
+	if n.conf != "" {
+		confs = []string{n.conf}
 	}
-	d.mu.Unlock()
+	n.mu.Unlock()
 	err = fmt.Errorf("gres.conf: %w", fs.ErrNotExist)
 	for _, conf := range confs {
 		dir := path.Dir(path.Clean(conf))
-		devices, err = slurmconf.ReadGres(d.options.Files, strings.TrimPrefix(dir, "/"), node)
+		devices, err = slurmconf.ReadGres(n.files, strings.TrimPrefix(dir, "/"), node)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return devices, path.Join(dir, "gres.conf"), err
 		}
@@ -187,15 +207,15 @@ func (d *AgentServer) readGresConf(node string) (devices slurmconf.DeviceMap, fi
 	return devices, "", err
 }
 
-// numbering is how Slurm's numbers are understood now, for people.
-func (d *AgentServer) numbering(ctx context.Context) *epdapi.Numbering {
-	d.mu.Lock()
-	named := d.hookHadUUIDs
-	d.mu.Unlock()
+// status is how Slurm's numbers are understood now, for people.
+func (n *gpuNumbers) status(ctx context.Context) *epdapi.Numbering {
+	n.mu.Lock()
+	named := n.hookHadUUIDs
+	n.mu.Unlock()
 	if named {
 		return &epdapi.Numbering{By: "UUIDs in the jobs' environment", GPUs: []string{}}
 	}
-	uuids, by, err := d.uuidsByNumber(ctx, d.options.Node)
+	uuids, by, err := n.uuidsByNumber(ctx, n.node)
 	if err != nil {
 		return &epdapi.Numbering{GPUs: []string{}, Trouble: slurm.Printable(err.Error(), 1000)}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/epplan/epplan/internal/agent"
@@ -26,10 +27,74 @@ type runOf struct {
 	node string
 }
 
-// triggerDelivery has outcomes delivered soon. It never waits: the controller may hang.
-func (d *AgentServer) triggerDelivery() {
+// epilogInfo is what an Epilog knows of its job.
+type epilogInfo struct {
+	exit slurm.State // how it ended
+	end  time.Time   // and when; zero: it wasn't told
+}
+
+// epilogInfoOf is what an Epilog was told. Status 0 says nothing: a job that was
+// cancelled or out of time has it too.
+func epilogInfoOf(e *slurm.HookEvent) (told epilogInfo) {
+	if e.Code != 0 || e.Signal != 0 {
+		told.exit = slurm.Failed
+	}
+	if e.End > 0 {
+		told.end = time.Unix(e.End, 0)
+	}
+	return told
+}
+
+// outbox moves the outcomes of runs into the spool and from there to the controller, with
+// what hooks said of the runs.
+type outbox struct {
+	agent      *agent.Agent
+	controller Controller
+	spool      *spool.Spool
+	slurm      bool // Slurm can be asked about jobs, through the controller
+	problems   *problemLog
+	ready      chan struct{} // there are outcomes to deliver
+
+	mu         sync.Mutex           // guards what follows
+	epilogs    map[runOf]epilogInfo // until the outcomes are in the spool
+	partitions map[string]string    // by id, of runs whose Prologs came since the start; until then, too
+	// ended are runs that ended since the start: a late Epilog of theirs, from a
+	// node that comes back, is no end of another.
+	ended map[runOf]struct{}
+}
+
+// notePartition notes the partition of a run, as its Prolog said.
+func (o *outbox) notePartition(run, partition string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.partitions[run] = partition
+}
+
+// partition is a run's; "" if its Prolog came before the start.
+func (o *outbox) partition(run string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.partitions[run]
+}
+
+// noteEpilog notes what an Epilog said of a job.
+func (o *outbox) noteEpilog(of runOf, told epilogInfo) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.epilogs[of] = told
+}
+
+// dropEpilog forgets what an Epilog said of a job that has no run.
+func (o *outbox) dropEpilog(of runOf) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.epilogs, of)
+}
+
+// trigger has outcomes delivered soon. It never waits: the controller may hang.
+func (o *outbox) trigger() {
 	select {
-	case d.outcomesReady <- struct{}{}:
+	case o.ready <- struct{}{}:
 	default: // it is told already
 	}
 }
@@ -38,72 +103,72 @@ func (d *AgentServer) triggerDelivery() {
 // is there to the controller. A run's file goes when its outcome is in the
 // spool, an entry of the spool when the controller has it. Only [AgentServer.Run]
 // calls it, once at a time.
-func (d *AgentServer) deliver(ctx context.Context) {
-	for _, closed := range d.options.Agent.Ended() {
-		if err := d.spoolOutcome(ctx, &closed); err != nil {
-			d.noteProblem(err)
+func (o *outbox) deliver(ctx context.Context) {
+	for _, closed := range o.agent.Runs().Ended() {
+		if err := o.spoolOutcome(ctx, &closed); err != nil {
+			o.problems.note(err)
 			if errors.Is(err, spool.ErrFull) {
 				break // the others don't fit either; they stay on file
 			}
 		}
 	}
-	report, err := d.options.Spool.Deliver(ctx, d.send)
+	report, err := o.spool.Deliver(ctx, o.send)
 	for _, aside := range report.Aside {
-		d.noteProblem(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's "+
+		o.problems.note(fmt.Errorf("the outcome of run %s is not recorded, it lies in the spool's "+
 			"folder aside: %w", aside.ID, aside.Reason))
 	}
 	if err != nil && ctx.Err() == nil {
-		d.noteProblem(fmt.Errorf("%w, will try again", err))
+		o.problems.note(fmt.Errorf("%w, will try again", err))
 	}
 }
 
 // spoolOutcome moves a run's outcome into the spool.
-func (d *AgentServer) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
+func (o *outbox) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 	key := runOf{c.Run.Job, c.Run.Node}
-	d.mu.Lock()
-	told, came := d.epilogs[key]
-	d.mu.Unlock()
+	o.mu.Lock()
+	told, came := o.epilogs[key]
+	o.mu.Unlock()
 	if came {
-		corrected, err := d.options.Agent.EndedAt(c.Run.ID, d.endedAt(ctx, &c.Run, told))
+		corrected, err := o.agent.Runs().EndedAt(c.Run.ID, o.endedAt(ctx, &c.Run, told))
 		if errors.Is(err, agent.ErrNoRun) {
 			return err
 		}
-		d.noteProblem(err)
+		o.problems.note(err)
 		c = &corrected
 	}
-	o := c.Record()
-	o.GPUModel = d.modelOf(c.Run.GPUs) // a controller that decided knows better
-	o.ExitState = string(told.exit)
-	if err := d.put(o); err != nil {
+	outcome := c.Record()
+	outcome.GPUModel = o.modelOf(c.Run.GPUs) // a controller that decided knows better
+	outcome.ExitState = string(told.exit)
+	if err := o.put(outcome); err != nil {
 		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
 	}
-	if err := d.options.Agent.Forget(c.Run.ID); err != nil {
+	if err := o.agent.Runs().Forget(c.Run.ID); err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.epilogs, key)
-	delete(d.partitions, c.Run.ID)
-	if len(d.endedRuns) >= maxEndedRuns {
-		for old := range d.endedRuns { // any
-			delete(d.endedRuns, old)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.epilogs, key)
+	delete(o.partitions, c.Run.ID)
+	if len(o.ended) >= maxEndedRuns {
+		for old := range o.ended { // any
+			delete(o.ended, old)
 			break
 		}
 	}
-	d.endedRuns[key] = struct{}{}
+	o.ended[key] = struct{}{}
 	return nil
 }
 
 // endedAt is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
 // Epilog may have run before. Where the Epilog wasn't told, the controller asks Slurm.
 // Zero: nobody knows.
-func (d *AgentServer) endedAt(ctx context.Context, r *live.Run, told epilogInfo) time.Time {
-	if told.end.IsZero() && d.options.Slurm {
+func (o *outbox) endedAt(ctx context.Context, r *live.Run, told epilogInfo) time.Time {
+	if told.end.IsZero() && o.slurm {
 		ctx, cancel := context.WithTimeout(ctx, askBound)
 		defer cancel()
 		question := epdapi.OutlookRequest{Job: slurm.JobID(r.Job), Node: r.Node, RunID: r.ID, Ending: true}
 		// Else it finds out when it is told the outcome.
-		if now, err := d.options.Controller.Outlook(ctx, question); err == nil {
+		if now, err := o.controller.Outlook(ctx, question); err == nil {
 			told.end = now.Ended
 		}
 	}
@@ -117,18 +182,18 @@ func (d *AgentServer) endedAt(ctx context.Context, r *live.Run, told epilogInfo)
 const maxEndedRuns = 4096
 
 // hasEnded reports whether a run ended here already.
-func (d *AgentServer) hasEnded(key runOf) bool {
-	d.mu.Lock()
-	_, over := d.endedRuns[key]
-	d.mu.Unlock()
-	return over || slices.ContainsFunc(d.options.Agent.Ended(), func(c agent.ClosedRun) bool {
+func (o *outbox) hasEnded(key runOf) bool {
+	o.mu.Lock()
+	_, over := o.ended[key]
+	o.mu.Unlock()
+	return over || slices.ContainsFunc(o.agent.Runs().Ended(), func(c agent.ClosedRun) bool {
 		return c.Run.Job == key.job && c.Run.Node == key.node
 	})
 }
 
 // modelOf is the model of the first of some GPUs; "" if it isn't known any more.
-func (d *AgentServer) modelOf(uuids []string) string {
-	for _, id := range d.options.Agent.GPUs() {
+func (o *outbox) modelOf(uuids []string) string {
+	for _, id := range o.agent.GPUs().Identities() {
 		if len(uuids) > 0 && id.UUID == uuids[0] {
 			return id.Model
 		}
@@ -137,23 +202,23 @@ func (d *AgentServer) modelOf(uuids []string) string {
 }
 
 // put adds an outcome to the spool.
-func (d *AgentServer) put(o *record.Outcome) error {
-	body, err := json.Marshal(o)
+func (o *outbox) put(outcome *record.Outcome) error {
+	body, err := json.Marshal(outcome)
 	if err != nil {
 		return err
 	}
-	return d.options.Spool.Add(o.RunID, body)
+	return o.spool.Add(outcome.RunID, body)
 }
 
 // send offers an entry of the spool to the controller.
-func (d *AgentServer) send(ctx context.Context, _ string, body []byte) error {
-	var o record.Outcome
-	if err := json.Unmarshal(body, &o); err != nil {
+func (o *outbox) send(ctx context.Context, _ string, body []byte) error {
+	var outcome record.Outcome
+	if err := json.Unmarshal(body, &outcome); err != nil {
 		return fmt.Errorf("%w: %w", spool.ErrRejected, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordBound)
 	defer cancel()
-	err := d.options.Controller.Record(ctx, &o)
+	err := o.controller.Record(ctx, &outcome)
 	switch {
 	case errors.Is(err, control.ErrNotYet):
 		return fmt.Errorf("%w: %w", spool.ErrLater, err)
@@ -165,10 +230,10 @@ func (d *AgentServer) send(ctx context.Context, _ string, body []byte) error {
 
 // recordUnmatched keeps that a job ended here whose start wasn't seen. It is in no
 // statistics.
-func (d *AgentServer) recordUnmatched(e *slurm.HookEvent, run string) {
-	d.noteProblem(d.put(&record.Outcome{
+func (o *outbox) recordUnmatched(e *slurm.HookEvent, run string) {
+	o.problems.note(o.put(&record.Outcome{
 		RunID: run, JobID: int64(e.Job), Node: e.Node, Ended: time.Now(), Arm: live.ArmExcluded,
 		Unmatched: true,
 	}))
-	d.triggerDelivery()
+	o.trigger()
 }

@@ -83,19 +83,18 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 	}
 	group.Wait()
 	slices.SortFunc(r.GPUs, func(a, b epdapi.NodeGPU) int { return cmp.Compare(a.Minor, b.Minor) })
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for i := range state.Runs {
 		run := &state.Runs[i]
 		if run.Ended {
 			r.Unrecorded++
 		}
 		r.Runs = append(r.Runs, epdapi.NodeRun{
-			Run: runOfStatus(run), Partition: d.partitions[run.ID], Readings: run.Readings,
+			Run: runOfStatus(run), Partition: d.outbox.partition(run.ID), Readings: run.Readings,
 		})
 	}
-	r.Troubled = d.problemCount
-	for _, t := range d.problems[max(0, len(d.problems)-epdapi.MaxReportTroubles):] {
+	latest, troubled := d.problems.shown()
+	r.Troubled = troubled
+	for _, t := range latest[max(0, len(latest)-epdapi.MaxReportTroubles):] {
 		r.Troubles = append(r.Troubles, epdapi.Problem{
 			At: t.At, Message: slurm.Printable(t.Message, reportedTexts),
 		})
@@ -110,7 +109,7 @@ func (d *AgentServer) nodeReport() *epdapi.NodeReport {
 func (d *AgentServer) reportGPU(state *agent.GPUState) epdapi.NodeGPU {
 	out := epdapi.NodeGPU{Writes: state.Writes}
 	out.GPU, out.Read, out.Utilisation = d.readGPU(state)
-	if table, err := d.options.Agent.Clocks(state.Identity.UUID); err == nil {
+	if table, err := d.options.Agent.GPUs().Clocks(state.Identity.UUID); err == nil {
 		for _, cores := range table.Core {
 			for _, f := range cores {
 				out.MaxCore = max(out.MaxCore, f)

@@ -67,7 +67,7 @@ func (d *AgentServer) restore(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), restoreBound)
 	defer cancel()
 	report, err := d.options.Agent.Restore(ctx, "an administrator gave the clocks back", q.GPUs...)
-	d.noteProblem(err)
+	d.problems.note(err)
 	a := epdapi.RestoreAnswer{
 		GPUs: []epdapi.RestoredGPU{}, Notes: report.Notes, Clean: err == nil && report.Clean(),
 	}

@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
+)
+
+// Errors of [Agent.Apply], wrapped with what was found, beside [ErrRun], [ErrNoGPU],
+// [ErrExternalChange] and those of the GPUs' driver. After any of them but ErrRun the run is open
+// and its GPUs are at default clocks, or going there.
+var (
+	// ErrLate tells that the hook had gone when the clocks were locked.
+	ErrLate = errors.New("the hook's deadline passed")
+	// ErrShared tells that the GPU is divided in a way that has no clocks of
+	// its own.
+	ErrShared = errors.New("the GPU is divided (MIG)")
+	// ErrSetting tells that the GPU can't run at the setting, or must not.
+	ErrSetting = errors.New("clocks that this GPU may not be locked at")
+	// ErrJournal tells that the journal couldn't be read since the start.
+	ErrJournal = errors.New("the journal couldn't be read")
+)
+
+// Range is the spans of values that an administrator allows, by control.
+type Range [gpu.NumControls]Span
+
+// Span is a span of a control's values; 0 is no bound.
+type Span struct{ Min, Max gpu.Value }
+
+// within reports whether a value is in the span; 0 is the default, which always is.
+func (s Span) within(v gpu.Value) bool {
+	return v == 0 || v >= s.Min && (s.Max == 0 || v <= s.Max)
+}
+
+// admission says at which settings the GPUs of runs may be locked. It has no state of its own.
+type admission struct {
+	gpus    *GPUSet
+	holder  *holder
+	allowed func(gpu.Identity) Range // by the administrator; nil: all that a GPU's table has
+}
+
+// check says why the run's GPUs must not be locked at its setting, and takes out
+// of it what they can't lock but run at anyway.
+func (a *admission) check(ctx context.Context, run *live.Run) error {
+	if run.Wish.OptOut || run.Setting == (dvfsmodel.Setting{}) {
+		return nil
+	}
+	if !a.holder.replayed.Load() {
+		return ErrJournal
+	}
+	if run.Limit > 0 && run.Upper == 0 && !run.Wish.Fixed {
+		return fmt.Errorf("%w: a limit, and no bound of the run time", ErrSetting)
+	}
+	for _, uuid := range run.GPUs {
+		if ctx.Err() != nil {
+			return fmt.Errorf("check %s: %w", uuid, context.Cause(ctx))
+		}
+		c := a.gpus.byUUID(uuid)
+		if c == nil {
+			return fmt.Errorf("%s: %w", uuid, ErrNoGPU)
+		}
+		if err := a.checkGPU(c, run); err != nil {
+			return fmt.Errorf("%s: %w", uuid, err)
+		}
+	}
+	return a.checkLevels(run)
+}
+
+// checkGPU says why a GPU must not be locked at the run's setting, and takes out of the setting what
+// the GPU can't lock but runs at anyway.
+func (a *admission) checkGPU(c *managedGPU, run *live.Run) error {
+	if reason := c.externalReason(); reason != "" {
+		return fmt.Errorf("%w: %s", ErrExternalChange, reason)
+	}
+	table, err := callRenewed(a.gpus, c.clocks)
+	if err != nil {
+		return err
+	}
+	// The table may have been read before a reload.
+	shared, err := callRenewed(a.gpus, func() (gpu.Sharing, error) { return call(c, gpu.Device.Sharing) })
+	switch {
+	case err != nil:
+		return err
+	case shared.MIG:
+		return ErrShared
+	}
+	if err := c.checkLockable(run, table); err != nil {
+		return err
+	}
+	if !supports(table, run.Setting) {
+		return fmt.Errorf("%w: %v,%v MHz is not in its table", ErrSetting, float64(run.Setting.Core),
+			float64(run.Setting.Mem))
+	}
+	return a.checkRange(c, run.Setting)
+}
+
+// checkLockable says which control the card can't set. A memory clock that can't be
+// locked but is the only one in the table of clocks needn't be.
+func (c *managedGPU) checkLockable(run *live.Run, table *gpu.Clocks) error {
+	if !c.can(gpu.MemClock) && len(table.Mem) == 1 && run.Setting.Mem == table.Mem[0] {
+		run.Setting.Mem = 0
+	}
+	for control := range gpu.NumControls {
+		if control.Of(run.Setting) != 0 && !c.can(control) {
+			return fmt.Errorf("%w: %s: %w", ErrSetting, control, gpu.ErrNotSupported)
+		}
+	}
+	return nil
+}
+
+// checkRange says which value the administrator doesn't want.
+func (a *admission) checkRange(c *managedGPU, want dvfsmodel.Setting) error {
+	if a.allowed == nil {
+		return nil
+	}
+	spans := a.allowed(c.identity())
+	for control := range gpu.NumControls {
+		if v := control.Of(want); !spans[control].within(v) {
+			return fmt.Errorf("%w: %s %v %s is outside the administrator's range", ErrSetting, control,
+				float64(v), control.Unit())
+		}
+	}
+	return nil
+}
+
+// checkLevels takes the levels out of a run's adaptation that a GPU doesn't
+// have or mustn't be at; without the ceiling or the clock it begins with, there
+// is none.
+func (a *admission) checkLevels(run *live.Run) error {
+	if run.Adapt == nil {
+		return nil
+	}
+	if err := checkAdaptation(run.Adapt); err != nil {
+		return err
+	}
+	rule := *run.Adapt
+	rule.Levels = slices.Clone(rule.Levels)
+	for _, uuid := range run.GPUs {
+		c := a.gpus.byUUID(uuid)
+		if c == nil {
+			return ErrNoGPU
+		}
+		table, err := c.clocks()
+		if err != nil {
+			return err
+		}
+		rule.Levels = slices.DeleteFunc(rule.Levels, func(l live.AdaptLevel) bool {
+			at := run.Setting
+			at.Core = l.Core
+			return !supports(table, at) || a.checkRange(c, at) != nil
+		})
+	}
+	run.Adapt = &rule
+	if levelOf(&rule, run.Setting) < 0 || rule.Levels[0].Stretch != 1 {
+		run.Adapt = nil
+	}
+	return nil
+}
+
+// Bounds of what an adaptation may ask for.
+const (
+	minTau, maxTau = 20 * time.Millisecond, time.Second
+	maxLevels      = 64
+	maxStretch     = 100
+	maxWrites      = 6000
+)
+
+// checkAdaptation says what is impossible about an adaptation.
+func checkAdaptation(a *live.Adaptation) error {
+	tau := a.Tau()
+	if !(a.SLA >= 1 && a.SLA <= maxStretch) || tau < minTau || tau > maxTau || a.Writes < 0 ||
+		a.Writes > maxWrites ||
+		len(a.Levels) == 0 || len(a.Levels) > maxLevels || a.Levels[0].Stretch != 1 {
+		return fmt.Errorf("%w: adaptation by %v every %s over %d clocks", ErrSetting, a.SLA, tau,
+			len(a.Levels))
+	}
+	for i, l := range a.Levels {
+		if !(l.Core > 0) || !(l.Stretch >= 1 && l.Stretch <= maxStretch) || !(l.Cost > 0) ||
+			math.IsInf(l.Cost, 0) ||
+			i > 0 && (l.Core >= a.Levels[i-1].Core || l.Stretch < a.Levels[i-1].Stretch) {
+			return fmt.Errorf("%w: adaptation to %v MHz", ErrSetting, float64(l.Core))
+		}
+	}
+	return nil
+}

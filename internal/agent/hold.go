@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
+)
+
+// holder sets controls of GPUs and gives them back, each by the journal: nothing is ever
+// set that isn't in it. It knows nothing of runs. What it knows of one GPU is in its
+// [managedGPU], which it changes in the GPU's turn alone.
+type holder struct {
+	gpus    *GPUSet
+	journal journal
+	// boot and driver tell this boot of the machine and this load of the driver.
+	boot, driver string
+	// inUse reports whether a GPU's clocks are to stay as they are. It may be called in the
+	// GPU's turn, and locks the runs' set.
+	inUse func(*managedGPU) bool
+
+	replayed atomic.Bool // the journal was read since the start
+}
+
+// lockAt journals a setting, locks the card at it and looks whether it runs so. The
+// journal always names at least what is locked: it is written before a clock is
+// locked, and again after one was given back. Whether it is still there is looked at
+// before a lock and after it: another process may have given the clocks back. The
+// caller has the card's turn, and releases the card after an error.
+func (h *holder) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) error {
+	entry := c.journalled()
+	if entry == nil {
+		id := c.identity()
+		entry = &Entry{
+			Schema: schema, UUID: c.uuid, Bus: id.Bus, Model: id.Model,
+			Boot: h.boot, Driver: h.driver,
+		}
+	}
+	if c.journalled() != nil {
+		if err := h.journal.checkPresent(c.uuid); err != nil {
+			return err
+		}
+	}
+	next, err := entry.with(want, time.Now(), c.prior, run)
+	if err != nil {
+		return err
+	}
+	if !entry.hasExactly(want, run) {
+		if err := h.journal.put(next); err != nil {
+			return errors.Join(err, h.removeFailedEntry(c))
+		}
+	}
+	c.record(next, false)
+	for control := range gpu.NumControls {
+		if v := control.Of(want); v != 0 {
+			if err := h.set(c, control, v, entry); err != nil {
+				c.dropUnset(entry, control+1, gpu.NumControls)
+				return err
+			}
+			continue
+		}
+		if held, ok := next.held(control); ok {
+			if _, err := h.giveBack(c, control, held); err != nil {
+				return err
+			}
+			next = next.without(control)
+			if err := h.journal.put(next); err != nil {
+				return err
+			}
+			c.record(next, false)
+		}
+	}
+	if err := errors.Join(h.journal.checkPresent(c.uuid), verify(c, want)); err != nil {
+		return err
+	}
+	c.record(next, true)
+	return nil
+}
+
+// removeFailedEntry removes what a failed write may have left where nothing is locked.
+func (h *holder) removeFailedEntry(c *managedGPU) error {
+	if c.journalled() != nil {
+		return nil
+	}
+	return h.journal.retire(c.uuid)
+}
+
+// set sets one control. A refusal leaves it as it was: where it wasn't set before,
+// there is nothing to give back.
+func (h *holder) set(c *managedGPU, control gpu.Control, v gpu.Value, before *Entry) error {
+	c.noteWrite()
+	err := c.callDriver(func(dev gpu.Device) error { return dev.Set(control, v) })
+	c.noteAnswer(err)
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, gpu.ErrPermission) || errors.Is(err, gpu.ErrNotSupported) {
+		c.dropUnset(before, control, control+1)
+	}
+	return fmt.Errorf("lock the %s of %s at %v %s: %w", control, c.uuid, float64(v), control.Unit(), err)
+}
+
+// release gives back all controls that the card's entry names, then removes the
+// entry. What can't be given back stays in it. The caller has the card's turn.
+func (h *holder) release(c *managedGPU) (note string, err error) {
+	entry := c.journalled()
+	if entry == nil {
+		return "", nil
+	}
+	c.record(entry, false)
+	for control := range gpu.NumControls {
+		held, ok := entry.held(control)
+		if !ok {
+			continue
+		}
+		said, giving := h.giveBack(c, control, held)
+		note, err = joinNotes(note, said), errors.Join(err, giving)
+	}
+	if err != nil {
+		return note, err
+	}
+	if entry.Driver != "" && entry.Driver != h.driver {
+		note = joinNotes(note, "the driver was reloaded since")
+	}
+	if err := errors.Join(h.journal.retire(c.uuid), h.journal.removeReturned(c.uuid)); err != nil {
+		return note, err
+	}
+	c.record(nil, true)
+	return note, nil
+}
+
+// giveBack gives one control back: to the value from before where that is known, else to
+// the driver. One that the GPU can't set is free. A stale handle is opened anew, and a
+// fault that may mend is tried once more.
+func (h *holder) giveBack(c *managedGPU, control gpu.Control, held Held) (note string, err error) {
+	back := func(dev gpu.Device) error { return dev.Release(control) }
+	if held.Prior == PriorKnown {
+		back = func(dev gpu.Device) error { return dev.Set(control, held.PriorValue) }
+	}
+	for range 2 {
+		c.noteWrite()
+		err = c.callDriver(back)
+		switch {
+		case err == nil:
+			return note, nil
+		case errors.Is(err, gpu.ErrNotSupported) && !c.can(control):
+			return "its " + control.String() + " can't be locked", nil
+		case errors.Is(err, gpu.ErrReloaded):
+			note = "the driver was reloaded since"
+			if opening := h.gpus.open(); opening != nil {
+				return note, errors.Join(err, opening)
+			}
+		case errors.Is(err, gpu.ErrLost), errors.Is(err, gpu.ErrPermission), errors.Is(err, ErrStuck):
+			return "", fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
+		}
+	}
+	return note, fmt.Errorf("unlock the %s of %s: %w", control, c.uuid, err)
+}
+
+// joinNotes are two notes in one, without saying anything twice.
+func joinNotes(first, second string) string {
+	switch {
+	case first == "" || first == second:
+		return second
+	case second == "":
+		return first
+	}
+	return first + "; " + second
+}
+
+// giveBackAll gives back whatever the card can set, to what its entry has of before. What
+// the entry doesn't name may be locked nevertheless, unless the driver would have told.
+func (h *holder) giveBackAll(c *managedGPU) error {
+	entry := c.journalled()
+	var err error
+	for control := range gpu.NumControls {
+		held, ok := entry.held(control)
+		if entry != nil && !ok && control.TellsPrior() {
+			continue
+		}
+		_, giving := h.giveBack(c, control, held)
+		err = errors.Join(err, giving)
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// EntryResult is what became of a journal entry.
+type EntryResult string
+
+// An entry whose clocks couldn't be given back is kept, and tried again.
+const (
+	EntryRestored EntryResult = "restored" // clocks given back, entry removed
+	EntryReturned EntryResult = "returned" // clocks given back, entry left to the agent that lives
+	EntryKept     EntryResult = "kept"     // not given back
+	EntryDropped  EntryResult = "dropped"  // the machine was booted since: nothing is locked
+	EntrySetAside EntryResult = "aside"    // unreadable: clocks given back, file moved aside
+)
+
+// Restored is what became of one GPU's entry.
+type Restored struct {
+	UUID   string
+	Result EntryResult
+	Note   string
+	Err    error // why it was kept
+}
+
+// Report is what a restore did.
+type Report struct {
+	GPUs  []Restored
+	Notes []string // beside GPUs: files that can't be read
+}
+
+// Clean reports whether no entry is left.
+func (r *Report) Clean() bool {
+	return !slices.ContainsFunc(r.GPUs, func(g Restored) bool { return g.Result == EntryKept })
+}
+
+// Err is why entries were kept; nil when none was.
+func (r *Report) Err() error {
+	errs := make([]error, 0, len(r.GPUs))
+	for _, g := range r.GPUs {
+		errs = append(errs, g.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// replay gives back what the journal's files name, of all GPUs or some.
+func (h *holder) replay(ctx context.Context, uuids []string) (Report, error) {
+	names, foreign, err := liveFiles(h.journal.folder, !h.replayed.Load())
+	if err != nil && names == nil {
+		return Report{}, fmt.Errorf("read the journal: %w", err)
+	}
+	var report Report
+	h.replayForeignFiles(ctx, foreign, &report)
+	if err != nil {
+		report.Notes = append(report.Notes, err.Error())
+	}
+	for _, uuid := range names {
+		if len(uuids) == 0 || slices.Contains(uuids, uuid) {
+			report.GPUs = append(report.GPUs, h.replayOne(ctx, uuid, false))
+		}
+	}
+	h.replayed.Store(true)
+	return report, nil
+}
+
+// replayOne gives back what one entry names. With spare, it leaves a GPU alone
+// that is locked for a run, and says nothing.
+func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restored {
+	if _, err := h.journal.read(uuid); errors.Is(err, errForeign) {
+		return h.replayForeign(ctx, uuid, spare, err)
+	}
+	c := h.gpus.byUUID(uuid)
+	if c != nil {
+		if err := c.acquire(ctx); err != nil {
+			return Restored{UUID: uuid, Result: EntryKept, Err: err}
+		}
+		defer c.releaseTurn()
+		if spare && h.inUse(c) {
+			return Restored{}
+		}
+	}
+	entry, err := h.journal.read(uuid)
+	switch {
+	case err != nil && ignoreMissing(err) == nil:
+		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
+	case err != nil:
+		return h.replayUnread(c, uuid, err)
+	case entry.Boot != "" && h.boot != "" && entry.Boot != h.boot:
+		return h.dropEntry(c, uuid)
+	case c == nil:
+		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is", uuid, ErrNoGPU)
+		return Restored{UUID: uuid, Result: EntryKept, Err: err}
+	}
+	c.record(entry, false)
+	if c.ownedByTwin {
+		return h.replayBeside(c)
+	}
+	note, err := h.release(c)
+	if err != nil {
+		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
+	}
+	return Restored{UUID: uuid, Result: EntryRestored, Note: note}
+}
+
+// replayBeside gives back what an agent locked that lives or hangs. The entry stays:
+// the agent may be about to lock again, and a lock must not be without one. Word of it
+// is left first, so that the agent, which looks after each lock, finds it.
+func (h *holder) replayBeside(c *managedGPU) Restored {
+	err := errors.Join(h.journal.noteReturned(c.uuid), h.giveBackAll(c))
+	if err != nil {
+		return Restored{UUID: c.uuid, Result: EntryKept, Err: err}
+	}
+	return Restored{UUID: c.uuid, Result: EntryReturned, Note: "its agent is told"}
+}
+
+// dropEntry removes an entry of before the machine was booted.
+func (h *holder) dropEntry(c *managedGPU, uuid string) Restored {
+	const note = "the machine was booted since: nothing is locked"
+	if err := h.journal.retire(uuid); err != nil {
+		return Restored{UUID: uuid, Result: EntryKept, Note: note, Err: err}
+	}
+	if c != nil {
+		c.record(nil, false)
+	}
+	return Restored{UUID: uuid, Result: EntryDropped, Note: note}
+}
+
+// replayUnread treats an entry that the disk doesn't yield as one of all clocks, and
+// keeps the file: it may be read the next time.
+func (h *holder) replayUnread(c *managedGPU, uuid string, err error) Restored {
+	if c != nil {
+		err = errors.Join(err, h.giveBackAll(c))
+	}
+	return Restored{UUID: uuid, Result: EntryKept, Err: err}
+}
+
+// sweep replays the entries of GPUs that no run wants locked, with fresh
+// handles: a GPU may have come back.
+func (h *holder) sweep(ctx context.Context) (Report, error) {
+	if !h.replayed.Load() {
+		opening := h.gpus.open()
+		report, err := h.replay(ctx, nil)
+		return report, errors.Join(opening, err)
+	}
+	names, foreign, err := liveFiles(h.journal.folder, false)
+	if err != nil {
+		return Report{}, fmt.Errorf("read the journal: %w", err)
+	}
+	var report Report
+	opened := false
+	for _, uuid := range names {
+		if c := h.gpus.byUUID(uuid); c != nil && h.inUse(c) {
+			continue
+		}
+		if !opened {
+			opened, err = true, h.gpus.open()
+		}
+		if item := h.replayOne(ctx, uuid, true); item.Result != "" {
+			report.GPUs = append(report.GPUs, item)
+		}
+	}
+	h.replayForeignFiles(ctx, foreign, &report)
+	return report, err
+}

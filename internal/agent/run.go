@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/live"
+)
+
+// openRun is a run with what became of it, from its Prolog until its outcome is safe
+// elsewhere. The mu of its [RunSet] guards it.
+type openRun struct {
+	live.Run
+	file      runFile           // as it was written last, or is to be
+	handsOff  string            // why its GPUs are at default clocks; "" while they aren't
+	sampler   *Sampler          // nil once its outcome is settled
+	stepper   *clockStepper     // nil: its clock isn't stepped
+	residency *residencyTracker // where it has an adapter
+	reread    bool              // it was open when the agent started
+	jobEnded  bool              // its job ended, and its Epilog hasn't come
+	ended     bool
+	kept      bool // its end is in a file
+}
+
+// wants is what the run wants of its GPUs.
+func (r *openRun) wants() dvfsmodel.Setting {
+	if r.handsOff != "" || r.jobEnded || r.Wish.OptOut {
+		return dvfsmodel.Setting{}
+	}
+	return r.steppedTo((*clockStepper).core)
+}
+
+// steppedTo is the run's setting with the core clock of its stepper, if it has one: of all
+// controls, that clock alone is stepped.
+func (r *openRun) steppedTo(clock func(*clockStepper) dvfsmodel.MHz) dvfsmodel.Setting {
+	at := r.Setting
+	if r.stepper != nil {
+		at.Core = clock(r.stepper)
+	}
+	return at
+}
+
+// levelOf is the level that a setting is; -1 where it is none.
+func levelOf(a *live.Adaptation, s dvfsmodel.Setting) int {
+	return slices.IndexFunc(a.Levels, func(l live.AdaptLevel) bool { return l.Core == s.Core })
+}
+
+// beginAdaptation begins a run's adaptation, if it has one.
+func (r *openRun) beginAdaptation(now time.Time) {
+	if r.Adapt == nil || r.handsOff != "" || r.Wish.OptOut || len(r.GPUs) == 0 {
+		return
+	}
+	if level := levelOf(r.Adapt, r.Setting); level >= 0 {
+		r.stepper, r.residency = newClockStepper(r.Adapt, level, now), newResidencyTracker(r.Adapt.Levels)
+	}
+}
+
+// AdaptationState is how a run fares whose clock is adapted.
+type AdaptationState struct {
+	SLA      float64
+	Slowdown float64 // times as long as at default clocks, at most, so far
+}
+
+// isAdapted reports whether the run's clock is stepped. The caller holds the set's mu.
+func (r *openRun) isAdapted() bool {
+	return r.stepper != nil && !r.ended && !r.jobEnded && r.handsOff == "" && !r.Wish.OptOut
+}
+
+// adaptationState is how the run fares; nil where its clock isn't adapted. The caller
+// holds the set's mu.
+func (r *openRun) adaptationState() *AdaptationState {
+	if !r.isAdapted() {
+		return nil
+	}
+	return &AdaptationState{SLA: r.Adapt.SLA, Slowdown: r.stepper.slowdown()}
+}
+
+// RunState is a run with what it got.
+type RunState struct {
+	live.Run
+	Wants    dvfsmodel.Setting // now
+	Adapted  *AdaptationState  // nil: its clocks stay as they are
+	HandsOff string            // why its GPUs are at default clocks
+	Ended    bool              // but not yet forgotten
+	Reread   bool              // it was open when the agent started
+	// Readings are its GPUs' power and core clock until now; none of a run that
+	// ended.
+	Readings record.Readings
+}
+
+// markSharedRuns notes of runs on one GPU that they aren't alone there. The caller holds
+// the set's mu.
+func markSharedRuns(runs []*openRun) {
+	if len(runs) < 2 {
+		return
+	}
+	for _, r := range runs {
+		r.sampler.markShared()
+	}
+}
+
+// faster is the setting of the greater values of two; the default is the fastest.
+func faster(s, t dvfsmodel.Setting) dvfsmodel.Setting {
+	for control := range gpu.NumControls {
+		v, w := control.Of(s), control.Of(t)
+		if v == 0 || w == 0 {
+			control.Put(&s, 0)
+			continue
+		}
+		control.Put(&s, max(v, w))
+	}
+	return s
+}
