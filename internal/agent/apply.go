@@ -127,7 +127,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 		return nil
 	}
 	a.mu.Unlock()
-	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: fileRun{*run}}, sampler: NewSampler(*run)}
+	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}
@@ -168,7 +168,7 @@ func (a *Agent) checkRun(ctx context.Context, run *live.Run) error {
 	if !replayed {
 		return ErrJournal
 	}
-	if run.Limit > 0 && run.Upper == 0 && !run.Wish.Fixed {
+	if _, limited := run.Limit.Duration(); limited && run.Upper == 0 && !run.Wish.Fixed {
 		return fmt.Errorf("%w: a limit, and no bound of the run time", ErrSetting)
 	}
 	for _, uuid := range run.GPUs {
@@ -266,8 +266,8 @@ func checkRun(r *live.Run) error {
 		return fmt.Errorf("%w: no job", ErrRun)
 	case !isSetting(r.Setting):
 		return fmt.Errorf("%w: clocks %v", ErrRun, r.Setting)
-	case r.Limit < 0 || r.Upper < 0:
-		return fmt.Errorf("%w: limit %s, upper bound %s", ErrRun, r.Limit, r.Upper)
+	case r.Upper < 0:
+		return fmt.Errorf("%w: upper bound %s", ErrRun, r.Upper)
 	case len(r.GPUs) > maxGPUs || slices.ContainsFunc(r.GPUs, func(uuid string) bool {
 		return len(uuid) > maxUUID
 	}):

@@ -9,7 +9,7 @@ import (
 
 // runFile1 is a run's file of version 1, in which each GPU has a series of its own.
 type runFile1 struct {
-	runFile
+	runFile2
 	Outcome *outcome1 `json:"outcome"`
 }
 
@@ -21,7 +21,7 @@ type outcome1 struct {
 
 // gpuOutcome1 is what version 1 said of a GPU.
 type gpuOutcome1 struct {
-	GPUOutcome
+	gpuOutcome2
 	Series struct {
 		Step   float64   `json:"step_s"`
 		Values []float64 `json:"values"` // -1 where nothing was measured
@@ -32,16 +32,15 @@ type gpuOutcome1 struct {
 // each other. It is an error where they are longer than a run's can be.
 func (r *runFile1) renewed() (*runFile, error) {
 	const longestStep = 365 * 24 * 3600 // seconds
-	now := r.runFile
-	now.Schema = runSchema
-	if r.Outcome == nil {
-		return &now, nil
+	now, err := r.runFile2.renewed()
+	if err != nil || r.Outcome == nil {
+		return now, err
 	}
 	outcome := r.Outcome.Outcome
 	series := record.NewSampler(initialInterval)
 	for i := range r.Outcome.GPUs {
 		g := &r.Outcome.GPUs[i]
-		outcome.GPUs = append(outcome.GPUs, g.GPUOutcome)
+		outcome.GPUs = append(outcome.GPUs, g.renewed())
 		if !(g.Series.Step >= 0 && g.Series.Step <= longestStep) || len(g.Series.Values) > record.MaxPoints {
 			return nil, fmt.Errorf("a series of %d steps of %g s", len(g.Series.Values), g.Series.Step)
 		}
@@ -53,5 +52,5 @@ func (r *runFile1) renewed() (*runFile, error) {
 		}
 	}
 	outcome.Series, now.Outcome = series.Series(), &outcome
-	return &now, nil
+	return now, nil
 }

@@ -70,7 +70,7 @@ func (a *Agent) loadRuns() (notes []string, err error) {
 // addLoaded makes a run of before the start known.
 func (a *Agent) addLoaded(r *runFile) {
 	open := &openRun{
-		Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true,
+		Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run), reread: true,
 	}
 	open.sampler.outcome.Partial = true
 	open.sampler.setStartCounters(a.countersOf(r))
@@ -203,7 +203,7 @@ func (a *Agent) keepEnd(id string, rec *runFile) error {
 
 // closedOf is an ended run as its file has it.
 func closedOf(r *runFile) ClosedRun {
-	return ClosedRun{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }
 
 // Ended are the runs that ended and aren't forgotten, in the order of their

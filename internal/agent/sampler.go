@@ -71,7 +71,7 @@ type GPUOutcome struct {
 	Resets      int              `json:"counter_resets"`
 	Utilisation float64          `json:"utilisation"`
 	PeakMem     int64            `json:"peak_mem_bytes"`
-	Clocks      residencies      `json:"clocks"` // by falling time
+	Clocks      []live.Residency `json:"clocks"` // by falling time
 	OtherClocks float64          `json:"other_clocks_s"`
 	Throttled   float64          `json:"throttled_s"` // for any reason below
 	PowerCapped float64          `json:"power_capped_s"`
