@@ -136,7 +136,7 @@ func TestAJobThatWasSubmittedBeforeEPDRanIsDecidedAtItsStart(t *testing.T) {
 		l.slurm("scontrol", "release", name(job))
 		return job
 	})
-	if got := l.runFile("n1", job); got.Limit != 9*time.Minute {
+	if got := l.runFile("n1", job); got.Limit != live.LimitOf(9*time.Minute) {
 		t.Errorf("limit %s, want 9 min", got.Limit)
 	}
 	l.completes(job)
