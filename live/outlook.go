@@ -6,8 +6,8 @@ import "time"
 // known leaves what was known before.
 type Outlook struct {
 	Life Life `json:"life"`
-	// From the run's begin: time limit and deadlines; unknown: none, or none known.
-	LimitS Number `json:"limit_s"`
+	// How long it may last from its begin, by time limit and deadlines: null where none is known.
+	Limit  Limit  `json:"limit_s"`
 	UpperS Number `json:"upper_s"` // the run takes at most so long at its clocks, by the model in use now
 	// Ended is when a run ended, by Slurm's clock, to the second: it is alive until its
 	// job's Epilogs are done. Not where Slurm has forgotten its job.

@@ -17,7 +17,7 @@ type Run struct {
 	Setting dvfsmodel.Setting `json:"setting"`
 	Wish    RunWish           `json:"wish"`
 	Started time.Time         `json:"started"`
-	Limit   time.Duration     `json:"limit_ns"` // wall time; 0: none
+	Limit   Limit             `json:"limit_s"` // wall time
 	// Upper is what the run takes at most at the setting, by prediction; 0:
 	// not known.
 	Upper    time.Duration `json:"upper_ns"`

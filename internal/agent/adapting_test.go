@@ -247,7 +247,7 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 	h := newHost(t, "sim:1,model=V100-2022")
 	a := h.started()
 	r := h.run("r1", 1, dvfsmodel.Setting{Core: 1237}, 0)
-	r.Adapt, r.Limit, r.Upper = stepped(1.2, 1380, 1237, 945), time.Hour, 40*time.Minute
+	r.Adapt, r.Limit, r.Upper = stepped(1.2, 1380, 1237, 945), live.LimitOf(time.Hour), 40*time.Minute
 	if _, err := a.Apply(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestTheGuardsBoundOfAnAdaptedRunDoesNotFall(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	err := a.Guard(t.Context(), func(context.Context, live.Run) (live.Outlook, error) {
-		return live.Outlook{LimitS: live.Known((45 * time.Minute).Seconds())}, nil
+		return live.Outlook{Limit: live.LimitOf(45 * time.Minute)}, nil
 	})
 	if got := a.State().Runs[0]; err != nil || got.HandsOff == "" || got.Adapted != nil {
 		t.Errorf("%+v, %v", got, err)

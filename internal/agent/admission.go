@@ -55,7 +55,7 @@ func (a *admission) check(ctx context.Context, run *live.Run) error {
 	if !a.holder.replayed.Load() {
 		return ErrJournal
 	}
-	if run.Limit > 0 && run.Upper == 0 && !run.Wish.Fixed {
+	if _, limited := run.Limit.Duration(); limited && run.Upper == 0 && !run.Wish.Fixed {
 		return fmt.Errorf("%w: a limit, and no bound of the run time", ErrSetting)
 	}
 	for _, uuid := range run.GPUs {

@@ -73,7 +73,7 @@ func (a *Agent) registerRun(run *live.Run, refusal error) error {
 	if a.runs.refuse(run.ID, refusal) {
 		return nil
 	}
-	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: fileRun{*run}}, sampler: NewSampler(*run)}
+	r := &openRun{Run: *run, file: runFile{Schema: runSchema, Run: *run}, sampler: NewSampler(*run)}
 	if refusal != nil {
 		r.handsOff = refusal.Error()
 	}

@@ -40,7 +40,7 @@ func TestASettingThatMustNotBeIsRefusedAndNothingIsTouched(t *testing.T) {
 			r.GPUs = append(r.GPUs, "MIG-1")
 		}, agent.ErrNoGPU},
 		"a limit without a bound": {twoGPUs, func(_ *host, r *live.Run) {
-			r.Limit = time.Hour
+			r.Limit = live.LimitOf(time.Hour)
 		}, agent.ErrSetting},
 		"no job":             {twoGPUs, func(_ *host, r *live.Run) { r.Job = 0 }, agent.ErrRun},
 		"an id with a slash": {twoGPUs, func(_ *host, r *live.Run) { r.ID = "../r1" }, agent.ErrRun},

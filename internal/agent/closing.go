@@ -179,7 +179,7 @@ func (s *RunSet) keepEnd(id string, rec *runFile) error {
 
 // closedOf is an ended run as its file has it.
 func closedOf(r *runFile) ClosedRun {
-	return ClosedRun{Run: r.Run.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
+	return ClosedRun{Run: r.Run, HandsOff: r.HandsOff, Outcome: *r.Outcome}
 }
 
 // Ended are the runs that ended and aren't forgotten, in the order of their

@@ -41,17 +41,18 @@ func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 
 // riskReason says why a run's limit is at risk at its setting; "" when it isn't.
 func riskReason(run *live.Run, elapsed, margin time.Duration) string {
-	if run.Limit <= 0 {
+	limit, limited := run.Limit.Duration()
+	if !limited {
 		return ""
 	}
-	end := run.Limit - min(margin, run.Limit/limitPart)
+	end := limit - min(margin, limit/limitPart)
 	switch {
 	case run.Upper <= 0:
 		return "nobody knows how long it takes at most"
 	case elapsed > run.Upper:
 		return fmt.Sprintf("runs longer than %s, its bound", run.Upper)
 	case run.Upper > end:
-		return fmt.Sprintf("may run for %s, too near to its limit of %s", run.Upper, run.Limit)
+		return fmt.Sprintf("may run for %s, too near to its limit of %s", run.Upper, limit)
 	}
 	return ""
 }

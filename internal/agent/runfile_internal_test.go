@@ -7,26 +7,19 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
 
-// A file that an agent of before wrote is written again as it was, to the byte: an agent
-// of before that comes back reads it. (The order of the outermost fields is free.)
+// What a file says is kept to the byte. (The order of the outermost fields is free.)
 func TestARunsFileIsWrittenAsItWasRead(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "runs2", "*.json"))
-	if err != nil || len(files) < 3 {
+	files, err := filepath.Glob(filepath.Join("testdata", "runs3", "*.json"))
+	if err != nil || len(files) < 4 {
 		t.Fatal(files, err)
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(filepath.Clean(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := decodeRun(strings.TrimSuffix(filepath.Base(name), ".json"), text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text, r := fixtureRun(t, name)
 		again, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
@@ -42,16 +35,42 @@ func TestARunsFileIsWrittenAsItWasRead(t *testing.T) {
 	}
 }
 
-// What isn't in the format is told, however deep it lies.
-func TestARunsFileHasNoOtherFields(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "runs2", "adapted.json"))
+// fixtureRun is the file of a run, and what it says.
+func fixtureRun(t *testing.T, name string) ([]byte, *runFile) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{`"run":{`, `"wish":{`, `"adapt":{`} {
-		spoilt := bytes.Replace(text, []byte(field), []byte(field+`"other":1,`), 1)
-		if _, err := decodeRun("adapted", spoilt); err == nil || bytes.Equal(spoilt, text) {
-			t.Errorf("another field in %s is read", field)
+	r, err := decodeRun(strings.TrimSuffix(filepath.Base(name), ".json"), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, r
+}
+
+func TestARunsFileOfVersion2SaysWhatItsSuccessorSays(t *testing.T) {
+	for _, name := range []string{"open.json", "ended.json", "adapted.json"} {
+		_, old := fixtureRun(t, filepath.Join("testdata", "runs2", name))
+		_, now := fixtureRun(t, filepath.Join("testdata", "runs3", name))
+		if !reflect.DeepEqual(old, now) {
+			t.Errorf("%s says\n%+v, want\n%+v", name, old, now)
+		}
+	}
+}
+
+// What isn't in the format is told, however deep it lies.
+func TestARunsFileHasNoOtherFields(t *testing.T) {
+	for _, version := range []string{"runs2", "runs3"} {
+		text, err := os.ReadFile(filepath.Join("testdata", version, "adapted.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{`"run":{`, `"wish":{`, `"adapt":{`} {
+			spoilt := bytes.Replace(text, []byte(field), []byte(field+`"other":1,`), 1)
+			if _, err := decodeRun("adapted", spoilt); err == nil || bytes.Equal(spoilt, text) {
+				t.Errorf("%s: another field in %s is read", version, field)
+			}
 		}
 	}
 }

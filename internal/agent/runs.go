@@ -78,7 +78,7 @@ func (s *RunSet) load() (notes []string, err error) {
 // addLoaded makes a run of before the start known.
 func (s *RunSet) addLoaded(r *runFile) {
 	open := &openRun{
-		Run: r.Run.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run.Run), reread: true,
+		Run: r.Run, file: *r, handsOff: r.HandsOff, sampler: NewSampler(r.Run), reread: true,
 	}
 	open.sampler.outcome.Partial = true
 	open.sampler.setStartCounters(s.countersOf(r))
@@ -292,8 +292,8 @@ func (s *RunSet) lowered() []live.Run {
 func (s *RunSet) updateForecast(run live.Run, now live.Outlook) live.Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limit := now.LimitS.Duration(); limit > 0 {
-		run.Limit = limit
+	if now.Limit.IsSet() {
+		run.Limit = now.Limit
 	}
 	if upper := now.UpperS.Duration(); upper > 0 {
 		run.Upper = upper

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -72,7 +71,7 @@ type GPUOutcome struct {
 	Resets      int              `json:"counter_resets"`
 	Utilisation float64          `json:"utilisation"`
 	PeakMem     int64            `json:"peak_mem_bytes"`
-	Clocks      residencies      `json:"clocks"` // by falling time
+	Clocks      []live.Residency `json:"clocks"` // by falling time
 	OtherClocks float64          `json:"other_clocks_s"`
 	Throttled   float64          `json:"throttled_s"` // for any reason below
 	PowerCapped float64          `json:"power_capped_s"`
@@ -266,37 +265,6 @@ func orMissing[T ~float64](v T) T {
 		return -1
 	}
 	return v
-}
-
-// residencies are how long clocks were seen, which a run's file has under another key.
-type residencies []live.Residency
-
-// fileResidency is one of them in the file.
-type fileResidency struct {
-	dvfsmodel.Setting
-	Seconds float64 `json:"time_s"`
-}
-
-// MarshalJSON is the residencies in a run's file.
-func (r residencies) MarshalJSON() ([]byte, error) {
-	list := make([]fileResidency, 0, len(r))
-	for _, one := range r {
-		list = append(list, fileResidency(one))
-	}
-	return json.Marshal(list)
-}
-
-// UnmarshalJSON reads the residencies in a run's file.
-func (r *residencies) UnmarshalJSON(text []byte) error {
-	var list []fileResidency
-	if err := decodeStrict(text, &list); err != nil {
-		return err
-	}
-	*r = nil
-	for _, one := range list {
-		*r = append(*r, live.Residency(one))
-	}
-	return nil
 }
 
 // SoFar is what the run's GPUs used since their first readings. It grows reading by

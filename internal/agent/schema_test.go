@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // kept puts the files of a folder of testdata on a disk.
@@ -108,7 +109,7 @@ func TestRunsOfSchema2AreKnownAgain(t *testing.T) {
 		t.Fatalf("%+v", runs)
 	}
 	if r := runs["open"]; r.Job != 2 || !slices.Equal(r.GPUs, h.uuids) || r.Setting != slow ||
-		r.Limit != time.Hour || r.Upper != 50*time.Minute || !r.Learning {
+		r.Limit != live.LimitOf(time.Hour) || r.Upper != 50*time.Minute || !r.Learning {
 		t.Errorf("%+v", r.Run)
 	}
 	r := runs["adapted"]

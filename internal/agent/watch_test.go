@@ -219,30 +219,35 @@ func TestAReloadOrALossWhileARunLastsPutsItToDefaultClocks(t *testing.T) {
 
 func TestTheGuardRestoresDefaultClocksWhenTheLimitIsAtRisk(t *testing.T) {
 	var mu sync.Mutex
-	limit, down := 2*time.Hour, error(nil)
-	say := func(d time.Duration, err error) {
+	limit, down := live.LimitOf(2*time.Hour), error(nil)
+	say := func(l live.Limit, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		limit, down = d, err
+		limit, down = l, err
 	}
 	w := agent.WatchHooks{Slurm: func(context.Context, live.Run) (live.Outlook, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return live.Outlook{LimitS: live.Known(limit.Seconds())}, down
+		return live.Outlook{Limit: limit}, down
 	}}
 	watched(t, w, func(h *host, a *agent.Agent) {
 		t := h.t
 		for i, id := range []string{"r1", "r2"} {
 			r := h.run(id, uint32(i+1), quick, i)
-			r.Limit, r.Upper, r.Wish.Fixed = 2*time.Hour, time.Hour, i == 1
+			r.Limit, r.Upper, r.Wish.Fixed = live.LimitOf(2*time.Hour), time.Hour, i == 1
 			if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
 				t.Fatalf("%+v, %v", got, err)
 			}
 		}
-		say(0, errors.New("slurmctld is away"))
+		say(live.Limit{}, errors.New("slurmctld is away"))
 		sleep(10 * time.Minute)
 		h.wantLocked(quick, quick)
-		say(61*time.Minute, nil) // the user lowered it
+		say(live.Unlimited(), nil) // an administrator lifted it
+		sleep(time.Minute)
+		say(live.Limit{}, nil) // nothing new is known
+		sleep(60 * time.Minute)
+		h.wantLocked(quick, quick)
+		say(live.LimitOf(61*time.Minute), nil) // the user lowered it
 		sleep(time.Minute)
 		h.wantLocked(free, quick) // the other's clocks are its user's own
 	})
@@ -262,7 +267,7 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 		watched(t, w, func(h *host, a *agent.Agent) {
 			t := h.t
 			r := h.run("r1", 1, quick, 0)
-			r.Upper, r.Limit, r.Wish.Fixed = time.Minute, time.Hour, fixed
+			r.Upper, r.Limit, r.Wish.Fixed = time.Minute, live.LimitOf(time.Hour), fixed
 			if got, err := a.Apply(t.Context(), r); err != nil || !got.Locked {
 				t.Fatalf("%+v, %v", got, err)
 			}
@@ -292,16 +297,18 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 func TestTheGuardsRule(t *testing.T) {
 	const h = time.Hour
 	for name, c := range map[string]struct {
-		limit, upper, elapsed time.Duration
-		want                  bool
+		limit          live.Limit
+		upper, elapsed time.Duration
+		want           bool
 	}{
-		"no limit":              {0, 0, 100 * h, false},
-		"far from it":           {10 * h, 5 * h, h, false},
-		"within the margin":     {10 * h, 10*h - 4*time.Minute, h, true},
-		"beyond it":             {10 * h, 11 * h, h, true},
-		"longer than its bound": {10 * h, 5 * h, 5*h + 1, true},
-		"no bound":              {10 * h, 0, 0, true},
-		"a short limit":         {10 * time.Minute, 9 * time.Minute, 0, false},
+		"no limit":              {live.Limit{}, 0, 100 * h, false},
+		"without end":           {live.Unlimited(), 0, 100 * h, false},
+		"far from it":           {live.LimitOf(10 * h), 5 * h, h, false},
+		"within the margin":     {live.LimitOf(10 * h), 10*h - 4*time.Minute, h, true},
+		"beyond it":             {live.LimitOf(10 * h), 11 * h, h, true},
+		"longer than its bound": {live.LimitOf(10 * h), 5 * h, 5*h + 1, true},
+		"no bound":              {live.LimitOf(10 * h), 0, 0, true},
+		"a short limit":         {live.LimitOf(10 * time.Minute), 9 * time.Minute, 0, false},
 	} {
 		reason := agent.AtRisk(&live.Run{Limit: c.limit, Upper: c.upper}, c.elapsed, 5*time.Minute)
 		if (reason != "") != c.want {

@@ -49,26 +49,34 @@ func near(t *testing.T, what string, got live.Number, want float64) {
 	}
 }
 
+// nearLimit is [near] of a limit.
+func nearLimit(t *testing.T, what string, got live.Limit, want float64) {
+	t.Helper()
+	if !got.IsSet() || got.IsUnlimited() || math.Abs(got.Seconds()-want) > max(1e-6*want, 1e-9) {
+		t.Errorf("%s is %s, want %v s", what, got, want)
+	}
+}
+
 func TestALimitThatAnAdministratorShortenedIsSeen(t *testing.T) {
 	r, s, d := running(t)
 	first := r.outlook()
 	if first.Life != live.LifeAlive {
 		t.Errorf("%+v", first)
 	}
-	near(t, "the limit", first.LimitS, 3600)
+	nearLimit(t, "the limit", first.Limit, 3600)
 	near(t, "the upper time", first.UpperS, d.Upper.Or(0))
 	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(10 * time.Minute) })
-	near(t, "what was asked less than a minute ago", r.outlook().LimitS, 3600)
+	nearLimit(t, "what was asked less than a minute ago", r.outlook().Limit, 3600)
 	if err := takeList(context.Background(), r.Controller, s); err != nil {
 		t.Fatal(err)
 	}
-	near(t, "the shortened limit", r.outlook().LimitS, 600)
+	nearLimit(t, "the shortened limit", r.outlook().Limit, 600)
 	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.LimitOf(20 * time.Minute) })
 	r.clock.move(2 * time.Minute) // no sync: Slurm is asked
-	near(t, "the limit that is asked for", r.outlook().LimitS, 1200)
+	nearLimit(t, "the limit that is asked for", r.outlook().Limit, 1200)
 	s.change(100, func(j *slurm.Job) { j.TimeLimit = live.Unlimited() })
 	r.clock.move(2 * time.Minute)
-	if o := r.outlook(); o.Life != live.LifeAlive || o.LimitS != (live.Number{}) {
+	if o := r.outlook(); o.Life != live.LifeAlive || !o.Limit.IsUnlimited() {
 		t.Errorf("without a limit: %+v", o)
 	}
 }
@@ -97,7 +105,7 @@ func TestADeadlineShortensTheLimitFromTheRunsBegin(t *testing.T) {
 			if want < 3000 && want > 0 {
 				want -= margin
 			}
-			near(t, "the limit", r.outlook().LimitS, want)
+			nearLimit(t, "the limit", r.outlook().Limit, want)
 		})
 	}
 }
@@ -150,7 +158,7 @@ func TestARunIsGoneWhenItsJobEndedOrWasQueuedAnew(t *testing.T) {
 			if tc.want == live.LifeUnknown {
 				near(t, "the upper time", o.UpperS, d.Upper.Or(0))
 			}
-			if _, known := o.LimitS.Get(); known != (tc.want == live.LifeAlive) {
+			if known := o.Limit.IsSet(); known != (tc.want == live.LifeAlive) {
 				t.Errorf("%+v", o)
 			}
 		})

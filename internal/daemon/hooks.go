@@ -101,8 +101,7 @@ func (d *AgentServer) chooseSetting(
 		return "no decision: default clocks"
 	}
 	run.Wish = decision.Wish.RunWish
-	run.Limit, _ = decision.Limit.Duration()
-	run.Upper = decision.Upper.Duration()
+	run.Limit, run.Upper = decision.Limit, decision.Upper.Duration()
 	if decision.Apply {
 		run.Setting = dvfsmodel.Setting{Core: decision.Core, Mem: decision.Mem}
 		run.Adapt = decision.Adapt

@@ -31,7 +31,7 @@ func (dr *Decider) Outlook(ctx context.Context, r *epdapi.OutlookRequest) live.O
 		o.Life = live.LifeGone
 	}
 	if o.Life == live.LifeAlive {
-		o.LimitS = dr.currentLimit(job, run.Began)
+		o.Limit = dr.currentLimit(job, run.Began)
 	}
 	if job != nil {
 		o.Ended = job.End(run)
@@ -61,7 +61,7 @@ func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) 
 }
 
 // currentLimit is how long a run may last from its begin.
-func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Number {
+func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Limit {
 	start := job.Start()
 	if began.IsZero() {
 		began = start
@@ -72,10 +72,10 @@ func (dr *Decider) currentLimit(job *jobs.Job, began time.Time) live.Number {
 		limited.Limit = job.Limit.Map(func(d time.Duration) time.Duration { return d - passed })
 	}
 	limit, _ := limited.RunLimit(began, wishes.Deadline, dr.options.Settings().Safety.DeadlineMargin)
-	if math.IsInf(limit, 0) {
-		return live.Number{}
+	if math.IsInf(limit, 1) {
+		return limited.Limit // unset, or unlimited
 	}
-	return live.Known(limit)
+	return live.LimitOfSeconds(max(limit, 0))
 }
 
 // currentUpper is how long a run at a decision's clocks takes at most by the model

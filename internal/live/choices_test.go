@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
+	"github.com/epplan/epplan/live"
 )
 
 // reload puts a configuration in the place of the one in force and waits until
@@ -106,7 +107,7 @@ func TestALimitAndAPartitionThatWereChangedCountAsTheyAreAtTheStart(t *testing.T
 	l.slurm("scontrol", "release", name(job))
 	l.decided(job)
 	l.eventually("both run", func() bool { return len(l.runs("n1")) == 2 })
-	if got := l.runFile("n1", job); got.Limit != 7*time.Minute {
+	if got := l.runFile("n1", job); got.Limit != live.LimitOf(7*time.Minute) {
 		t.Errorf("limit %s, want 7 min", got.Limit)
 	}
 	if got := l.runFile("n1", other); got.Setting.Core != 1087 {
@@ -135,7 +136,7 @@ func TestAJobThatWasSubmittedBeforeEPDRanIsDecidedAtItsStart(t *testing.T) {
 		l.slurm("scontrol", "release", name(job))
 		return job
 	})
-	if got := l.runFile("n1", job); got.Limit != 9*time.Minute {
+	if got := l.runFile("n1", job); got.Limit != live.LimitOf(9*time.Minute) {
 		t.Errorf("limit %s, want 9 min", got.Limit)
 	}
 	l.completes(job)
