@@ -43,20 +43,22 @@ func LateBinding(v *planner.View) planner.Placer {
 	}
 	k := &p.Cluster.Classes[0]
 	return &lateBinding{
-		marginal: marginal{stageBase: stageBase{v}},
-		gpus:     float64(k.GPUs),
-		idle:     float64(k.IdleW+k.HostW) * price.EnergyWeight,
-		turnOn:   float64(k.TurnOn) * price.EnergyWeight,
-		delay:    k.TurnOnDelay,
-		price:    price,
-		task:     -1,
-		asked:    math.Inf(-1),
+		v:      v,
+		others: Marginal(v),
+		gpus:   float64(k.GPUs),
+		idle:   float64(k.IdleW+k.HostW) * price.EnergyWeight,
+		turnOn: float64(k.TurnOn) * price.EnergyWeight,
+		delay:  k.TurnOnDelay,
+		price:  price,
+		task:   -1,
+		asked:  math.Inf(-1),
 	}
 }
 
 type lateBinding struct {
-	marginal // answers offers that another picker makes
-	arrivalStream
+	v        *planner.View
+	others   planner.Placer // answers offers that another picker makes
+	arrivals arrivalStream
 
 	gpus         float64 // GPUs of a node
 	idle, turnOn float64 // cost of an idle second, and of switching on, by GPU, joules, joules
@@ -92,19 +94,22 @@ type openNode struct {
 }
 
 func (h *lateBinding) Opened(node int) {
-	h.marginal.Opened(node)
+	h.others.Opened(node)
 	h.openNodes = append(h.openNodes, openNode{node: node})
 }
 
 func (h *lateBinding) Closed(node int) {
-	h.marginal.Closed(node)
+	h.others.Closed(node)
 	h.openNodes = slices.DeleteFunc(h.openNodes, func(r openNode) bool { return r.node == node })
 }
+
+// Committed tells those who answer other offers, too.
+func (h *lateBinding) Committed(task int, a *planner.Assignment) { h.others.Committed(task, a) }
 
 // Place answers with the start that Next decided on.
 func (h *lateBinding) Place(task int) (planner.Placement, planner.Verdict) {
 	if task != h.task {
-		return h.marginal.Place(task)
+		return h.others.Place(task)
 	}
 	h.task = -1
 	return h.ready, h.verdict
@@ -126,7 +131,7 @@ func (h *lateBinding) Arrive(tasks []int) {
 		})
 		h.pool = slices.Insert(h.pool, i, j)
 		h.work += j.want
-		h.noteArrival(h.v.Now, h.v.Problem.Tasks[task].Due-h.v.Now, j.want)
+		h.arrivals.noteArrival(h.v.Now, h.v.Problem.Tasks[task].Due-h.v.Now, j.want)
 	}
 	h.asked = math.Inf(-1)
 }

@@ -23,10 +23,10 @@ const (
 func (h *lateBinding) isTailing() bool {
 	on := h.gpus * float64(len(h.openNodes)) // GPUs
 	now := h.v.Now
-	if h.gpus == 1 || h.last == h.begun || float64(len(h.pool)) >= min(maxFew, fewPerGPU*on) {
+	if h.gpus == 1 || h.arrivals.last == h.arrivals.begun || float64(len(h.pool)) >= min(maxFew, fewPerGPU*on) {
 		return false
 	}
-	return h.expectedRate(now)*min(1, h.expectedDuration(now)/h.mean()) < minFlow*on
+	return h.arrivals.expectedRate(now)*min(1, h.arrivals.expectedDuration(now)/h.arrivals.mean()) < minFlow*on
 }
 
 // gpuLane is a GPU in a plan for what waits.

@@ -76,7 +76,9 @@ func (h *lateBinding) isCrowded() bool {
 
 // startAnyway starts a task wherever it still ends in time, or else where it ends first,
 // or gives it up if no node can run it.
-func (h *lateBinding) startAnyway(j *heldTask) { h.ready, h.verdict = h.placeAsLastResort(j.task) }
+func (h *lateBinding) startAnyway(j *heldTask) {
+	h.ready, h.verdict = placeAsLastResort(h.v, j.task)
+}
 
 // busyUntil lists when the GPUs that are busy come free.
 func (h *lateBinding) busyUntil() []float64 {
