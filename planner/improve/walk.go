@@ -241,11 +241,11 @@ func (w *listAnnealing) isTakenWithLinks() bool {
 	}
 	w.nodes = nodes
 	same := w.unchangedPrefix()
-	if !w.l.playFrom(nodes, w.limit, same) || w.l.gain() < -w.limit {
+	if !w.l.playing.timeLists(nodes, w.limit, same) || w.l.playing.gain() < -w.limit {
 		return false
 	}
-	w.l.acceptPlay()
-	w.l.record(same)
+	w.l.playing.accept()
+	w.l.playing.record(same)
 	return true
 }
 
