@@ -70,8 +70,6 @@ var largeStill = map[string]int{
 	"planner/consolidate cyclic references":    43,
 	"planner/consolidate files":                35,
 	"planner/consolidate.rearranger methods":   34,
-	"planner/improve.listAnnealing methods":    36,
-	"planner/improve.listSchedule methods":     40,
 	"planner/pick cyclic references":           37,
 	"planner/place.lateBinding methods":        43,
 	"queue cyclic references":                  50,

@@ -92,7 +92,7 @@ func (k *play) prepare() {
 	l := k.l
 	n, jobs := len(l.nodes), len(l.jobs)
 	*k = play{
-		l: l,
+		l:      l,
 		clocks: make([]nodeClock, n), checkpoint: checkpoint{
 			at: make([]int, n), cost: make([]float64, n), late: make([]int, n),
 		},

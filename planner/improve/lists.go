@@ -21,8 +21,8 @@ type listSchedule struct {
 	jobs    []job
 	nodes   []nodeList
 	needs   []need // by job and class; nil: GPUs are all that runs out
-	playing *play // of nodes with gangs
-	steps   int // work done: jobs timed
+	playing *play  // of nodes with gangs
+	steps   int    // work done: jobs timed
 }
 
 // weights are those in the objective of a joule, of a second of a GPU with a job, and of
