@@ -58,7 +58,7 @@ type reproducedPaper struct {
 
 // reproducer computes the figures of papers.
 type reproducer struct {
-	*terminal
+	t *terminal
 	reproduceScale
 	pwrDir, predictDir string // with data; empty: drawn
 }
@@ -90,7 +90,7 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 		return err
 	}
 	r := &reproducer{
-		terminal: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"),
+		t: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"),
 		predictDir: c.String("predict-data"),
 	}
 	for _, flag := range []string{"pwr-data", "predict-data"} {
@@ -148,7 +148,7 @@ func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reprodu
 		return nil
 	}
 	var err error
-	if found.findings, err = p.reproduce(ctx, r.terminal, count, pwrSections); err != nil {
+	if found.findings, err = p.reproduce(ctx, r.t, count, pwrSections); err != nil {
 		return nil, err
 	}
 	found.table = findingsTable(found.findings)
@@ -160,7 +160,7 @@ func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reprodu
 
 func computePredict(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
 	q := predictQueues{dir: r.predictDir, seed: planner.DefaultSeed, instances: r.instances, tuning: r.tuning}
-	findings, notes, err := q.reproduce(ctx, r.terminal, count, predictSections)
+	findings, notes, err := q.reproduce(ctx, r.t, count, predictSections)
 	if err != nil {
 		return nil, err
 	}
