@@ -16,8 +16,8 @@ func modelsFlag(usage, without string) *cli.StringSliceFlag {
 	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
 }
 
-// models are those of all files of --models; nil where there is none.
-func (t *terminal) models(c *cli.Context) (all *config.Models, err error) {
+// readModels are those of all files of --models; nil where there is none.
+func readModels(t *terminal, c *cli.Context) (all *config.Models, err error) {
 	for _, name := range c.StringSlice("models") {
 		some, err := parseFile(t, name, config.ReadModels)
 		if err == nil && all != nil {
@@ -76,4 +76,20 @@ func withColumnHint(err error) error {
 		}
 	}
 	return err
+}
+
+// readProfiles are the known GPU models, with those of a file if it is named.
+func readProfiles(t *terminal, name string) (*config.Profiles, error) {
+	if name == "" {
+		return config.BuiltinProfiles(), nil
+	}
+	extra, err := parseFile(t, name, config.ReadProfiles)
+	if err != nil {
+		return nil, fmt.Errorf("read profiles: %w", err)
+	}
+	return config.BuiltinProfiles().With(extra), nil
+}
+
+func profilesFlag() cli.Flag {
+	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
 }

@@ -74,7 +74,7 @@ func (r *consolidation) json() *consolidationJSON {
 	return out
 }
 
-func (t *terminal) printConsolidation(c *cli.Context, r *consolidation) error {
+func printConsolidation(t *terminal, c *cli.Context, r *consolidation) error {
 	return t.print(func(w io.Writer) error {
 		if c.Bool("json") {
 			return json.NewEncoder(w).Encode(r.json())

@@ -32,14 +32,14 @@ func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 }
 
 // dryRunRestore says which clocks would be given back, as epd has them.
-func (t *terminal) dryRunRestore(ctx context.Context, c *cli.Context) (stop bool, err error) {
+func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
 	s, err := epdapi.New(c.String("socket")).Status(ctx)
 	if errors.Is(err, epdapi.ErrUnreachable) {
 		t.message("warning", err.Error())
-		return true, t.restoreByJournal(c)
+		return true, restoreByJournal(t, c)
 	}
 	if err != nil {
 		return true, err

@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (t *terminal) explainCommand() *cli.Command {
+func explainCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "why a job of a batch, or of Slurm, gets its clocks",
@@ -33,7 +33,7 @@ func (t *terminal) explainCommand() *cli.Command {
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
-		Action: t.explain,
+		Action: t.runs(runExplain),
 	}
 }
 
@@ -96,7 +96,7 @@ func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
 	}
 }
 
-func (t *terminal) explain(c *cli.Context) error {
+func runExplain(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 2, "a job's id and a batch file"); err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (t *terminal) explain(c *cli.Context) error {
 				hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3",
 			}
 		}
-		return t.explainLive(c)
+		return explainLive(t, c)
 	}
-	s, err := t.setupProblem(c, c.Args().Get(1))
+	s, err := setupProblem(t, c, c.Args().Get(1))
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (t *terminal) explain(c *cli.Context) error {
 	if task < 0 {
 		return s.noSuchJob(c.Args().Get(1), id)
 	}
-	result, err := t.solve(c, s)
+	result, err := solvePlan(t, c, s)
 	if err != nil {
 		return err
 	}

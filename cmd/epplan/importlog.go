@@ -23,7 +23,7 @@ import (
 )
 
 // importSacctCommand reads sacct's output.
-func (t *terminal) importSacctCommand() *cli.Command {
+func importSacctCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "sacct",
 		Usage:     "import the history that sacct prints, into a job table or into epd",
@@ -44,13 +44,13 @@ func (t *terminal) importSacctCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return t.importLog(c, "sacct", &joblog.Options{Zone: zone}, joblog.ReadSacct)
+			return runImportLog(t, c, "sacct", &joblog.Options{Zone: zone}, joblog.ReadSacct)
 		},
 	}
 }
 
 // importSWFCommand reads the Standard Workload Format.
-func (t *terminal) importSWFCommand() *cli.Command {
+func importSWFCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "swf",
 		Usage:     "import a log in the Standard Workload Format, into a job table or into epd",
@@ -62,7 +62,7 @@ func (t *terminal) importSWFCommand() *cli.Command {
 			"Example: epplan import swf log.swf --out parallel.csv",
 		Flags: logFlags(),
 		Action: func(c *cli.Context) error {
-			return t.importLog(c, "swf", &joblog.Options{}, joblog.ReadSWF)
+			return runImportLog(t, c, "swf", &joblog.Options{}, joblog.ReadSWF)
 		},
 	}
 }
@@ -120,7 +120,7 @@ type importReport struct {
 	Foreign int64  `json:"other_clusters"`    // of them, those of other clusters than epd's
 }
 
-func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, read logReader) error {
+func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options, read logReader) error {
 	if err := checkArgs(c, 1, 1, "a file, or - for standard input"); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-func (t *terminal) replayCommand() *cli.Command {
+func replayCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
 		Usage:     "fill a cluster with a trace's tasks by placement policies and compare their power",
@@ -80,7 +80,7 @@ func (t *terminal) replayCommand() *cli.Command {
 			},
 			jsonFlag(), csvFlag(), htmlFlag(),
 		}, departureFlags(), historyFlags()),
-		Action: t.replay,
+		Action: t.runs(runReplay),
 	}
 }
 
@@ -104,11 +104,11 @@ func placementList() string {
 	return b.String()
 }
 
-func (t *terminal) replay(c *cli.Context) error {
+func runReplay(t *terminal, c *cli.Context) error {
 	switch format := c.String("format"); format {
 	case formatOpenb:
 	case formatSacct, formatJobs:
-		return t.replayHistory(c)
+		return replayHistory(t, c)
 	default:
 		return usagef("--format %q, want openb, sacct or jobs", format)
 	}
@@ -130,9 +130,9 @@ func (t *terminal) replay(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("departures") {
-		return t.replayDepartures(c)
+		return replayDepartures(t, c)
 	}
-	in, err := t.parseInflation(c)
+	in, err := parseInflation(t, c)
 	if err != nil {
 		return err
 	}
@@ -150,13 +150,13 @@ func (t *terminal) replay(c *cli.Context) error {
 	if err := out.write(c.Context, t, in, runs); err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeInflationPage(w, in, runs) }, func() error {
+	return t.withHTML(c, func(w io.Writer) error { return writeInflationPage(t, w, in, runs) }, func() error {
 		return t.printTable(c, in.table(runs))
 	})
 }
 
 // parseInflation reads what the flags ask for.
-func (t *terminal) parseInflation(c *cli.Context) (*inflation, error) {
+func parseInflation(t *terminal, c *cli.Context) (*inflation, error) {
 	names := append(paperPlacements(), policy.DefaultPlacement)
 	if c.IsSet("policy") {
 		names = splitPlacements(c.StringSlice("policy"))

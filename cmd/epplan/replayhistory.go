@@ -109,7 +109,7 @@ type jobKind struct {
 }
 
 // replayHistory tells what a past month would have cost.
-func (t *terminal) replayHistory(c *cli.Context) error {
+func replayHistory(t *terminal, c *cli.Context) error {
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		if c.IsSet(name) && !slices.Contains(historyReplayFlags, name) {
@@ -164,7 +164,7 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if err := h.configure(h.terminal, c); err != nil {
 		return err
 	}
-	if h.models, err = h.terminal.models(c); err != nil {
+	if h.models, err = readModels(h.terminal, c); err != nil {
 		return err
 	}
 	for _, text := range c.StringSlice("workload") {

@@ -15,7 +15,7 @@ import (
 )
 
 // writeInflationPage writes the report of a replay of tasks that never leave.
-func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]inflationRun) error {
+func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflationRun) error {
 	r := &page.Report{
 		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.provenance(in.inputs()...),
 		Parts: []any{in.table(runs).Page("A row for each policy", in.columnsInWords(), -1)},
@@ -111,7 +111,7 @@ func policySection(in *inflation) page.Section {
 }
 
 // writeDeparturesPage writes the report of a replay of tasks that come and go.
-func (t *terminal) writeDeparturesPage(w io.Writer, d *departures) error {
+func writeDeparturesPage(t *terminal, w io.Writer, d *departures) error {
 	r := &page.Report{
 		Title: "Replay of " + d.label + " with departures", Foot: t.provenance(d.inputs()...),
 		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without "+

@@ -110,8 +110,8 @@ func departurePlacements() []string {
 	return []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
 }
 
-func (t *terminal) replayDepartures(c *cli.Context) error {
-	d, err := t.parseDepartures(c)
+func replayDepartures(t *terminal, c *cli.Context) error {
+	d, err := parseDepartures(t, c)
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (t *terminal) replayDepartures(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeDeparturesPage(w, d) },
+	return t.withHTML(c, func(w io.Writer) error { return writeDeparturesPage(t, w, d) },
 		func() error { return t.printTable(c, d.table()) })
 }
 
 // parseDepartures reads what the flags ask for.
-func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
+func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 	d := &departures{
 		horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(),
 		raw: c.Bool("raw"),

@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-func (t *terminal) reproduceCommand() *cli.Command {
+func reproduceCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "reproduce",
 		Usage: "compute the papers' tables anew, ours beside theirs",
@@ -24,8 +24,8 @@ func (t *terminal) reproduceCommand() *cli.Command {
 			"CSV, and the report of --html, have the figures that the papers don't state, too. That a figure isn't the\n" +
 			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
 			"Example: epplan reproduce --quick --html papers.html",
-		Flags:  t.reproduceFlags(),
-		Action: t.reproduceAll,
+		Flags:  reproduceFlags(),
+		Action: t.runs(runReproduceAll),
 		Subcommands: []*cli.Command{{
 			Name:  "edl",
 			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
@@ -37,8 +37,8 @@ func (t *terminal) reproduceCommand() *cli.Command {
 				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
-			Action: t.reproduceEDL,
-		}, t.reproducePWRCommand(), t.reproducePredictCommand(), t.reproduceCATSCommand()},
+			Action: t.runs(runReproduceEDL),
+		}, reproducePWRCommand(t), reproducePredictCommand(t), reproduceCATSCommand(t)},
 	}
 }
 
@@ -65,7 +65,7 @@ func (t *terminal) progressCounter(label string) newProgress {
 
 var edlSections = []string{"single", "table3", "offline", "online"}
 
-func (t *terminal) reproduceEDL(c *cli.Context) error {
+func runReproduceEDL(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-func (t *terminal) reproduceFlags() []cli.Flag {
+func reproduceFlags() []cli.Flag {
 	return []cli.Flag{
 		boolFlag("quick", "draw less: a task set, a stream, ten queues, a tenth of the simulations' tasks"),
 		&cli.StringFlag{
@@ -82,7 +82,7 @@ var papers = []paper{ //nolint:gochecknoglobals // constant
 	{"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md", computeCATS},
 }
 
-func (t *terminal) reproduceAll(c *cli.Context) error {
+func runReproduceAll(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (t *terminal) reproduceAll(c *cli.Context) error {
 		found.paper = p
 		all[i] = found
 	}
-	return t.printReproduced(c, all)
+	return printReproduced(t, c, all)
 }
 
 // printReproduced writes the report, and prints the summary.
-func (t *terminal) printReproduced(c *cli.Context, all []*reproducedPaper) error {
+func printReproduced(t *terminal, c *cli.Context, all []*reproducedPaper) error {
 	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, figureTable(figuresOf(all)))

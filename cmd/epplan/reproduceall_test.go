@@ -79,7 +79,7 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 }
 
 func TestThePapersAreThoseThatHaveACommand(t *testing.T) {
-	commands := (&terminal{}).reproduceCommand().Subcommands
+	commands := reproduceCommand(&terminal{}).Subcommands
 	names, want := make([]string, 0, len(papers)), make([]string, 0, len(commands))
 	for _, c := range commands {
 		want = append(want, c.Name)
