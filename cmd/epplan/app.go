@@ -29,6 +29,7 @@ func prepareCommand(parent string, c *cli.Command) {
 	}
 }
 
+// newApp is the command line of the program, at a terminal.
 func newApp(t *terminal) *cli.App {
 	app := &cli.App{
 		Name:      "epplan",

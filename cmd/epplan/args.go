@@ -256,3 +256,28 @@ func outputFlag() *cli.StringFlag {
 		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
 	}
 }
+
+// parseNumbers reads a list of numbers separated by commas.
+func parseNumbers(flag, text string) ([]float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, ",")
+	all := make([]float64, len(parts))
+	for i, part := range parts {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || math.IsNaN(x) {
+			return nil, usagef("--%s: %q, want numbers separated by commas", flag, part)
+		}
+		all[i] = x
+	}
+	return all, nil
+}
+
+// contentionFlag is the file with a fitted curve, and what counts without it.
+func contentionFlag(otherwise string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "contention", DefaultText: otherwise,
+		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
+	}
+}

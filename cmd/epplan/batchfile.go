@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -92,4 +93,31 @@ func readProfiles(t *terminal, name string) (*config.Profiles, error) {
 
 func profilesFlag() cli.Flag {
 	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
+}
+
+// noNodes says that a file which was named for its nodes has none.
+func noNodes(name string) error {
+	return &hintedError{
+		err:  fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
+		hint: "epplan config init writes a file with all keys",
+	}
+}
+
+// catalog is a catalog that says what to do where it can't answer.
+type catalog struct{ *config.Catalog }
+
+func newCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) catalog {
+	return catalog{config.NewCatalog(profiles, models, scaling)}
+}
+
+// CheckWorkload says which workloads there are when the given one is not among them.
+func (c catalog) CheckWorkload(workload string) error {
+	err := c.Catalog.CheckWorkload(workload)
+	if errors.Is(err, config.ErrNoModels) {
+		return &hintedError{
+			err: err, hint: "name one with --models, or have the job state a runtime_s and no workload: it " +
+				"runs at default clocks then",
+		}
+	}
+	return err
 }

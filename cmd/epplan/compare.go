@@ -229,23 +229,6 @@ func orDefault(values []float64, fallback float64) []float64 {
 	return values
 }
 
-// parseNumbers reads a list of numbers separated by commas.
-func parseNumbers(flag, text string) ([]float64, error) {
-	if text == "" {
-		return nil, nil
-	}
-	parts := strings.Split(text, ",")
-	all := make([]float64, len(parts))
-	for i, part := range parts {
-		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil || math.IsNaN(x) {
-			return nil, usagef("--%s: %q, want numbers separated by commas", flag, part)
-		}
-		all[i] = x
-	}
-	return all, nil
-}
-
 // maxEvaluations is the work that each row may take ([planner.Monitor]) unless a time
 // limit says how long: every policy but lookahead is done with less for some thousand
 // jobs, and it takes some seconds.

@@ -215,26 +215,3 @@ func readInstance(t *terminal, c *cli.Context, name string) (*sharing.Instance, 
 		return consolidate.Read(text, name)
 	})
 }
-
-// byteOrderMark is what some programs begin a text with; it says nothing.
-const byteOrderMark = "\ufeff"
-
-// firstNonSpace is the first character that isn't space; 0 where there is none. It
-// passes over a byte order mark.
-func firstNonSpace(r *bufio.Reader) byte {
-	if mark, err := r.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
-		_, _ = r.Discard(len(byteOrderMark))
-	}
-	for n := 1; n <= r.Size(); n++ {
-		text, err := r.Peek(n)
-		if err != nil {
-			return 0
-		}
-		switch text[n-1] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return text[n-1]
-		}
-	}
-	return 0
-}

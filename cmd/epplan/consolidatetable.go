@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -304,6 +303,3 @@ func (r *consolidation) slowdownCause(s *gpuRow) string {
 func (r *consolidation) slowdown(s *gpuRow) float64 {
 	return s.overload * r.instance.Physics.Stretch(r.placement.MHz[s.gpu])
 }
-
-// trimZeros is a number without zeros at its end.
-func trimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -29,14 +29,6 @@ func fitContentionCommand(t *terminal) *cli.Command {
 	}
 }
 
-// contentionFlag is the file with a fitted curve, and what counts without it.
-func contentionFlag(otherwise string) cli.Flag {
-	return &cli.StringFlag{
-		Name: "contention", DefaultText: otherwise,
-		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
-	}
-}
-
 // fittedCurve is a curve of contention in its file, as consolidate.ReadCurve
 // reads it.
 type fittedCurve struct {

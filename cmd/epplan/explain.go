@@ -208,13 +208,6 @@ func gpuWeight(t *planner.Task, gpus int) float64 {
 	return float64(gpus)
 }
 
-func finiteOrNil(x float64) *float64 {
-	if math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
-}
-
 // write is the explanation for people.
 func (e *explanation) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\n"+

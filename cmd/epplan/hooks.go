@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,4 +222,44 @@ func restoreByJournal(t *terminal, c *cli.Context) error {
 		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: hint}
 	}
 	return nil
+}
+
+// dryRunRestore says which clocks would be given back, as epd has them.
+func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool, err error) {
+	if !dryrun.IsSet(c) {
+		return false, nil
+	}
+	s, err := epdapi.New(c.String("socket")).Status(ctx)
+	if errors.Is(err, epdapi.ErrUnreachable) {
+		t.message("warning", err.Error())
+		return true, restoreByJournal(t, c)
+	}
+	if err != nil {
+		return true, err
+	}
+	var steps []string
+	for i := range s.GPUs {
+		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
+			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID,
+				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
+		}
+	}
+	return dryrun.Announce(c, steps...)
+}
+
+// dryRunHook says what a Prolog or an Epilog would do.
+func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
+	gpus := "no GPU that is known"
+	if event.GPUsKnown {
+		numbers := make([]string, len(event.GPUs))
+		for i, n := range event.GPUs {
+			numbers[i] = strconv.Itoa(n)
+		}
+		gpus = plural(len(event.GPUs), "GPU")
+		if len(numbers) > 0 {
+			gpus += " (" + strings.Join(numbers, ", ") + ")"
+		}
+	}
+	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",
+		c.String("socket"), event.Kind, event.Job, event.Node, gpus))
 }

@@ -191,7 +191,8 @@ func countMeasured(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool)
 }
 
 func evaluateFits(
-	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions,
+	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
+	opts *dvfsmodel.FitOptions,
 ) error {
 	result, err := dvfsmodel.EvaluateAll(apps, profile.Default, opts)
 	if err != nil {
@@ -240,7 +241,8 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 // writeFits fits every application and writes a models file. Applications that
 // can't be fitted are named; the others are written all the same.
 func writeFits(
-	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions,
+	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
+	opts *dvfsmodel.FitOptions,
 ) error {
 	list := make([]config.Model, 0, len(apps))
 	for _, app := range apps {

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -265,4 +269,32 @@ func (q *knapsackQueue) jobKWh(job int, a *planner.Assignment) float64 {
 		return q.jobs[job].Actual[a.Option].KWh
 	}
 	return (a.Point.Energy * dvfsmodel.Joule(q.jobs[job].GPUs[a.Option])).KWh()
+}
+
+// drawQueue draws a queue for two GPU types like the PREDICT paper's.
+func drawQueue(rng *rand.Rand, model trace.EnergyModel) (*knapsackQueue, error) {
+	jobs, pool := taskset.Queue(rng, model)
+	return newKnapsackQueue(model, jobs, &pool)
+}
+
+// playAll plays every queue by every policy, as many at a time as there are
+// processors: all queues by the first policy, then all by the next one.
+func playAll(
+	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
+) ([]*report.QueueSum, error) {
+	sums := make([]*report.QueueSum, len(policies)*len(queues))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range sums {
+		group.Go(func() error {
+			defer done()
+			result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
+			if err != nil {
+				return err
+			}
+			sums[i] = result.Sum()
+			return nil
+		})
+	}
+	return sums, group.Wait()
 }

@@ -116,8 +116,6 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 // listedPoints is how many characters of a list a series takes.
 const listedPoints = 16
 
-const bytesPerGiB = 1 << 30
-
 // writeProfile is all that is known of a profile.
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))

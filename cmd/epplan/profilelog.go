@@ -95,3 +95,5 @@ func writeProfileLog(t *terminal, name string, list []epdapi.WorkloadProfile) er
 	}
 	return nil
 }
+
+const bytesPerGiB = 1 << 30

@@ -253,12 +253,3 @@ func amountText(x float64) string {
 	}
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
-
-// energyText is an energy in kilowatt-hours, or in joules if it is small.
-func energyText(joules float64) string {
-	const small = 0.01 * dvfsmodel.JoulesPerKWh
-	if math.Abs(joules) < small {
-		return report.FormatJoules(dvfsmodel.Joule(joules))
-	}
-	return report.FormatKWh(dvfsmodel.Joule(joules))
-}

@@ -234,14 +234,6 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// noNodes says that a file which was named for its nodes has none.
-func noNodes(name string) error {
-	return &hintedError{
-		err:  fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
-		hint: "epplan config init writes a file with all keys",
-	}
-}
-
 // join makes the problem of batch, cluster and models.
 func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	cluster, margins := s.config.Cluster(), planner.Margins{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -272,3 +273,31 @@ func orDash(text string) string {
 
 // outputFile is a file that a command was told to write.
 type outputFile struct{ flag, name string }
+
+// energyText is an energy in kilowatt-hours, or in joules if it is small.
+func energyText(joules float64) string {
+	const small = 0.01 * dvfsmodel.JoulesPerKWh
+	if math.Abs(joules) < small {
+		return report.FormatJoules(dvfsmodel.Joule(joules))
+	}
+	return report.FormatKWh(dvfsmodel.Joule(joules))
+}
+
+// trimZeros is a number without zeros at its end.
+func trimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// fixed is a number with so many decimals and never a minus before zeros.
+func fixed(x float64, decimals int) string {
+	half := 0.5 * math.Pow(10, -float64(decimals))
+	if math.Abs(x) < half {
+		x = 0
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
+}
+
+func finiteOrNil(x float64) *float64 {
+	if math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}

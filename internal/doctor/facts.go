@@ -89,8 +89,8 @@ func (e *examination) findRole() Role {
 	if e.options.Role != "" && e.options.Role != Auto {
 		return e.options.Role
 	}
-	head, node := e.site.exists(e.options.publicSocket()) || e.site.exists(e.options.controllerSocket()), e.site.exists(e.options.agentSocket()) ||
-		e.site.exists("/dev/nvidia0")
+	head := e.site.exists(e.options.publicSocket()) || e.site.exists(e.options.controllerSocket())
+	node := e.site.exists(e.options.agentSocket()) || e.site.exists("/dev/nvidia0")
 	for _, path := range e.site.Files.Glob("/proc/[0-9]*/comm") {
 		name, _ := e.site.Files.Read(path)
 		switch strings.TrimSpace(name) {
@@ -111,7 +111,8 @@ func (e *examination) findRole() Role {
 
 // submitSocket is where job_submit is answered.
 func (e *examination) submitSocket(ctx context.Context) string {
-	return textOr(textOr(e.options.PublicSocket, e.epdHealth(ctx, e.headStatus).SubmitSocket), e.options.publicSocket())
+	given := e.options.PublicSocket
+	return textOr(textOr(given, e.epdHealth(ctx, e.headStatus).SubmitSocket), e.options.publicSocket())
 }
 
 func textOr(text, otherwise string) string {

@@ -108,7 +108,8 @@ var journalOrphaned = &Fault{
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{
-		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()), "journal", shellQuote(journal),
+		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()),
+		"journal", shellQuote(journal),
 	}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agentStatus(ctx)
