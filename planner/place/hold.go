@@ -70,7 +70,7 @@ type lateBinding struct {
 	mustStartNow []int      // tasks that no clocks of the tuner do in time: they don't wait
 	// Nodes that are on; once look has brought them up to date, those that end last come
 	// first.
-	openNodes []openNode
+	openNodes openNodes
 
 	// What demand answered last, and for which time and number of rows. It is
 	// asked again when one of these changes, or tasks arrive.
@@ -91,6 +91,32 @@ type openNode struct {
 	end       float64 // when its last task ends, or now
 	freeCount int     // GPUs that run nothing
 	keepsOpen bool    // goes on taking tasks beyond end
+}
+
+// openNodes are the nodes that are on.
+type openNodes []openNode
+
+// eachGPU visits the GPUs of the nodes that are on with the earliest start
+// behind what they run.
+func (all openNodes) eachGPU(v *planner.View, visit func(r, gpu int, free float64)) {
+	for r := range all {
+		first, count := v.GPUs(all[r].node)
+		for g := range count {
+			visit(r, g, v.StartAfter(v.FreeFrom(first+g)))
+		}
+	}
+}
+
+// busyUntil lists when the GPUs that are busy come free.
+func (all openNodes) busyUntil(v *planner.View) []float64 {
+	soon := []float64{}
+	all.eachGPU(v, func(_, _ int, free float64) {
+		if free > v.Now {
+			soon = append(soon, free)
+		}
+	})
+	slices.Sort(soon)
+	return soon
 }
 
 func (h *lateBinding) Opened(node int) {
@@ -151,23 +177,12 @@ func (h *lateBinding) Wake() float64 {
 	if i < len(h.pool) {
 		next = h.pool[i].latest
 	}
-	h.eachGPU(func(_, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(_, _ int, free float64) {
 		if free > h.v.Now {
 			next = min(next, free)
 		}
 	})
 	return next
-}
-
-// eachGPU visits the GPUs of the nodes that are on with the earliest start
-// behind what they run.
-func (h *lateBinding) eachGPU(visit func(r, gpu int, free float64)) {
-	for r := range h.openNodes {
-		first, count := h.v.GPUs(h.openNodes[r].node)
-		for g := range count {
-			visit(r, g, h.v.StartAfter(h.v.FreeFrom(first+g)))
-		}
-	}
 }
 
 // Next decides what starts now and where; Place repeats it.
@@ -213,7 +228,7 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 		r := &h.openNodes[i]
 		r.end, r.freeCount = max(now, h.v.LastEnd(r.node)), 0
 	}
-	h.eachGPU(func(i, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(i, _ int, free float64) {
 		r := &h.openNodes[i]
 		gaps += max(0, r.end-free)
 		if free <= now {

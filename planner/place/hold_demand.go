@@ -87,7 +87,7 @@ func (h *lateBinding) dueWork(width float64) (due [bins]float64) {
 // of each bin, GPU-seconds.
 func (h *lateBinding) gapCapacity(width float64) (able [bins]float64) {
 	now := h.v.Now
-	h.eachGPU(func(r, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(r, _ int, free float64) {
 		for b := int((free - now) / width); b < bins; b++ {
 			low, high := now+width*float64(b), now+width*float64(b+1)
 			gap := min(high, h.openNodes[r].end) - max(low, free)
