@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -31,12 +29,8 @@ func prepareCommand(parent string, c *cli.Command) {
 	}
 }
 
-// boolFlag is a flag without a value.
-func boolFlag(name, usage string) *cli.BoolFlag {
-	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
-}
-
-func (t *terminal) app() *cli.App {
+// newApp is the command line of the program, at a terminal.
+func newApp(t *terminal) *cli.App {
 	app := &cli.App{
 		Name:      "epplan",
 		Usage:     "plan batches of GPU jobs that use little energy and miss no deadline",
@@ -57,45 +51,45 @@ func (t *terminal) app() *cli.App {
 		},
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
-				return t.printVersion(false)
+				return printVersion(t, false)
 			}
 			return cli.ShowAppHelp(c)
 		},
 		Flags: []cli.Flag{boolFlag("version", "print the version")},
 		Commands: []*cli.Command{
-			t.planCommand(),
-			t.compareCommand(),
-			t.consolidateCommand(),
-			t.correlateCommand(),
-			t.tuneCommand(),
-			t.explainCommand(),
-			t.modelCommand(),
-			t.generateCommand(),
-			t.importCommand(),
-			t.replayCommand(),
-			t.reproduceCommand(),
-			t.installCommand(),
-			t.doctorCommand(),
-			t.statusCommand(),
-			t.jobsCommand(),
-			t.jobCommand(),
-			t.savingsCommand(),
-			t.historyCommand(),
-			t.estimateCommand(),
-			t.predictCommand(),
-			t.reloadCommand(),
-			t.leversCommand(),
-			t.profileCommand(),
-			t.restoreCommand(),
-			t.prologCommand(),
-			t.epilogCommand(),
-			t.submitCommand(),
-			t.suspendCommand(),
-			t.resumeCommand(),
-			t.configCommand(),
-			t.completionCommand(),
-			t.manCommand(),
-			t.versionCommand(),
+			planCommand(t),
+			compareCommand(t),
+			consolidateCommand(t),
+			correlateCommand(t),
+			tuneCommand(t),
+			explainCommand(t),
+			modelCommand(t),
+			generateCommand(t),
+			importCommand(t),
+			replayCommand(t),
+			reproduceCommand(t),
+			installCommand(t),
+			doctorCommand(t),
+			statusCommand(t),
+			jobsCommand(t),
+			jobCommand(t),
+			savingsCommand(t),
+			historyCommand(t),
+			estimateCommand(t),
+			predictCommand(t),
+			reloadCommand(t),
+			leversCommand(t),
+			profileCommand(t),
+			restoreCommand(t),
+			prologCommand(t),
+			epilogCommand(t),
+			submitCommand(t),
+			suspendCommand(t),
+			resumeCommand(t),
+			configCommand(t),
+			completionCommand(t),
+			manCommand(t, newApp),
+			versionCommand(t),
 		},
 	}
 	for _, c := range app.Commands {
@@ -106,8 +100,8 @@ func (t *terminal) app() *cli.App {
 }
 
 // execute runs the command line.
-func (t *terminal) execute(ctx context.Context, args []string) error {
-	app := t.app() //nolint:contextcheck // commands get it by RunContext
+func execute(ctx context.Context, t *terminal, args []string) error {
+	app := newApp(t) //nolint:contextcheck // commands get it by RunContext
 	t.args = args
 	if completion.IsRequest(args) {
 		return completion.WriteCandidates(t.stdout, app, args, completionValues())
@@ -121,32 +115,4 @@ func (t *terminal) execute(ctx context.Context, args []string) error {
 		usage.hint = arranged.commandName() + " --help lists the flags and shows an example"
 	}
 	return err
-}
-
-// checkArgs checks how many positional arguments there are, that at most one output
-// format is asked for, and that standard input is read once.
-func checkArgs(c *cli.Context, least, most int, want string) error {
-	if c.Bool("json") && c.Bool("csv") {
-		return usagef("--json and --csv are both given, want one")
-	}
-	inputs := c.Args().Slice()
-	for _, flag := range []string{
-		"config", "cluster", "contention", "profiles", "pods", "nodes", "power",
-		"arrivals", "node-order",
-	} {
-		inputs = append(inputs, c.String(flag))
-	}
-	inputs = append(inputs, c.StringSlice("models")...)
-	if first := slices.Index(inputs, "-"); first >= 0 && slices.Contains(inputs[first+1:], "-") {
-		return usagef("standard input is read twice, want one - only")
-	}
-	switch n := c.NArg(); {
-	case n == 0 && least > 0:
-		return usagef("no arguments, want %s", want)
-	case n == 1 && most == 0:
-		return usagef("an argument %q, want none", c.Args().First())
-	case n < least || n > most:
-		return &usageError{msg: fmt.Sprintf("%d arguments, want %s", n, want)}
-	}
-	return nil
 }

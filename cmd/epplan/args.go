@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/spelling"
+	"github.com/epplan/epplan/planner"
 )
 
 // The library stops looking for flags at the first positional argument, answers
@@ -205,4 +206,78 @@ func (a *parsedArgs) unknownFlag(arg string) error {
 		hint = fmt.Sprintf("flags come after the command; %s --help lists the commands", a.commandName())
 	}
 	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.commandName(), given), hint: hint}
+}
+
+// boolFlag is a flag without a value.
+func boolFlag(name, usage string) *cli.BoolFlag {
+	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
+}
+
+// checkArgs checks how many positional arguments there are, that at most one output
+// format is asked for, and that standard input is read once.
+func checkArgs(c *cli.Context, least, most int, want string) error {
+	if c.Bool("json") && c.Bool("csv") {
+		return usagef("--json and --csv are both given, want one")
+	}
+	inputs := c.Args().Slice()
+	for _, flag := range []string{
+		"config", "cluster", "contention", "profiles", "pods", "nodes", "power",
+		"arrivals", "node-order",
+	} {
+		inputs = append(inputs, c.String(flag))
+	}
+	inputs = append(inputs, c.StringSlice("models")...)
+	if first := slices.Index(inputs, "-"); first >= 0 && slices.Contains(inputs[first+1:], "-") {
+		return usagef("standard input is read twice, want one - only")
+	}
+	switch n := c.NArg(); {
+	case n == 0 && least > 0:
+		return usagef("no arguments, want %s", want)
+	case n == 1 && most == 0:
+		return usagef("an argument %q, want none", c.Args().First())
+	case n < least || n > most:
+		return &usageError{msg: fmt.Sprintf("%d arguments, want %s", n, want)}
+	}
+	return nil
+}
+
+func jsonFlag() *cli.BoolFlag { return boolFlag("json", "print JSON") }
+
+func csvFlag() *cli.BoolFlag { return boolFlag("csv", "print CSV") }
+
+func seedFlag() *cli.Uint64Flag {
+	return &cli.Uint64Flag{
+		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
+	}
+}
+
+func outputFlag() *cli.StringFlag {
+	return &cli.StringFlag{
+		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
+	}
+}
+
+// parseNumbers reads a list of numbers separated by commas.
+func parseNumbers(flag, text string) ([]float64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, ",")
+	all := make([]float64, len(parts))
+	for i, part := range parts {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || math.IsNaN(x) {
+			return nil, usagef("--%s: %q, want numbers separated by commas", flag, part)
+		}
+		all[i] = x
+	}
+	return all, nil
+}
+
+// contentionFlag is the file with a fitted curve, and what counts without it.
+func contentionFlag(otherwise string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "contention", DefaultText: otherwise,
+		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -16,8 +17,8 @@ func modelsFlag(usage, without string) *cli.StringSliceFlag {
 	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
 }
 
-// models are those of all files of --models; nil where there is none.
-func (t *terminal) models(c *cli.Context) (all *config.Models, err error) {
+// readModels are those of all files of --models; nil where there is none.
+func readModels(t *terminal, c *cli.Context) (all *config.Models, err error) {
 	for _, name := range c.StringSlice("models") {
 		some, err := parseFile(t, name, config.ReadModels)
 		if err == nil && all != nil {
@@ -73,6 +74,49 @@ func withColumnHint(err error) error {
 		strings.HasPrefix(fault.Msg, "unknown column") {
 		return &hintedError{
 			err: err, hint: "--map COLUMN=NAME says which column a name of the file stands for",
+		}
+	}
+	return err
+}
+
+// readProfiles are the known GPU models, with those of a file if it is named.
+func readProfiles(t *terminal, name string) (*config.Profiles, error) {
+	if name == "" {
+		return config.BuiltinProfiles(), nil
+	}
+	extra, err := parseFile(t, name, config.ReadProfiles)
+	if err != nil {
+		return nil, fmt.Errorf("read profiles: %w", err)
+	}
+	return config.BuiltinProfiles().With(extra), nil
+}
+
+func profilesFlag() cli.Flag {
+	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
+}
+
+// noNodes says that a file which was named for its nodes has none.
+func noNodes(name string) error {
+	return &hintedError{
+		err:  fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
+		hint: "epplan config init writes a file with all keys",
+	}
+}
+
+// catalog is a catalog that says what to do where it can't answer.
+type catalog struct{ *config.Catalog }
+
+func newCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsmodel.Range) catalog {
+	return catalog{config.NewCatalog(profiles, models, scaling)}
+}
+
+// CheckWorkload says which workloads there are when the given one is not among them.
+func (c catalog) CheckWorkload(workload string) error {
+	err := c.Catalog.CheckWorkload(workload)
+	if errors.Is(err, config.ErrNoModels) {
+		return &hintedError{
+			err: err, hint: "name one with --models, or have the job state a runtime_s and no workload: it " +
+				"runs at default clocks then",
 		}
 	}
 	return err

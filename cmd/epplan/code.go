@@ -31,7 +31,7 @@ const maxCodeText = 64 << 10
 
 // followCode reads the source files that a script runs, below the working folder; nil
 // where the user doesn't want that, or there is no folder.
-func (t *terminal) followCode(c *cli.Context, s *slurm.Submission, chdir string) *follow.Sources {
+func followCode(t *terminal, c *cli.Context, s *slurm.Submission, chdir string) *follow.Sources {
 	wishes := slurm.ParseWishes(string(s.Comment), time.Now())
 	if c.Bool("no-code") || wishes.NoCode {
 		return nil

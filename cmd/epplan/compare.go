@@ -23,7 +23,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-func (t *terminal) compareCommand() *cli.Command {
+func compareCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "plan batches by several policies and show a row for each",
@@ -51,7 +51,7 @@ func (t *terminal) compareCommand() *cli.Command {
 				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		),
-		Action: t.compare,
+		Action: t.runs(runCompare),
 	}
 }
 
@@ -87,7 +87,7 @@ type variant struct {
 	references policy.References
 }
 
-func (t *terminal) compare(c *cli.Context) error {
+func runCompare(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, maxBatches, "one batch file or several"); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (t *terminal) compare(c *cli.Context) error {
 	}
 	var variants []variant
 	for _, name := range c.Args().Slice() {
-		s, err := t.setup(c, name)
+		s, err := newSetup(t, c, name)
 		if err != nil {
 			return err
 		}
@@ -109,13 +109,13 @@ func (t *terminal) compare(c *cli.Context) error {
 		}
 		variants = append(variants, some...)
 	}
-	runs, err := t.compareAll(c.Context, variants, c.Duration("time-limit"))
+	runs, err := compareAll(c.Context, t, variants, c.Duration("time-limit"))
 	if err != nil {
 		return err
 	}
-	t.warnUnfinished(c, runs)
+	warnUnfinished(t, c, runs)
 	return t.withHTML(c, func(w io.Writer) error {
-		return planreport.WriteComparePage(w, t.comparePage(c, variants, runs))
+		return planreport.WriteComparePage(w, newComparePage(t, c, variants, runs))
 	}, func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, planreport.Comparison(runs))
@@ -230,23 +230,6 @@ func orDefault(values []float64, fallback float64) []float64 {
 	return values
 }
 
-// parseNumbers reads a list of numbers separated by commas.
-func parseNumbers(flag, text string) ([]float64, error) {
-	if text == "" {
-		return nil, nil
-	}
-	parts := strings.Split(text, ",")
-	all := make([]float64, len(parts))
-	for i, part := range parts {
-		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil || math.IsNaN(x) {
-			return nil, usagef("--%s: %q, want numbers separated by commas", flag, part)
-		}
-		all[i] = x
-	}
-	return all, nil
-}
-
 // maxEvaluations is the work that each row may take ([planner.Monitor]) unless a time
 // limit says how long: every policy but lookahead is done with less for some thousand
 // jobs, and it takes some seconds.
@@ -255,10 +238,10 @@ const maxEvaluations = 50_000_000
 // compareAll plans every variant, as many at a time as there are processors, each for as
 // long as it may take. Rows come in the order of the variants. An interruption leaves
 // those unfinished that aren't done.
-func (t *terminal) compareAll(
-	ctx context.Context, variants []variant, limit time.Duration,
+func compareAll(
+	ctx context.Context, t *terminal, variants []variant, limit time.Duration,
 ) ([]planreport.Run, error) {
-	if err := t.addReferences(ctx, variants); err != nil {
+	if err := addReferences(ctx, t, variants); err != nil {
 		return nil, err
 	}
 	line := &rowsProgress{
@@ -299,7 +282,7 @@ func (t *terminal) compareAll(
 }
 
 // warnUnfinished says of the rows that aren't done why.
-func (t *terminal) warnUnfinished(c *cli.Context, runs []planreport.Run) {
+func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	var names []string
 	for i := range runs {
 		if name := runs[i].Summary.Policy; runs[i].Unfinished && !slices.Contains(names, name) {
@@ -322,7 +305,7 @@ func (t *terminal) warnUnfinished(c *cli.Context, runs []planreport.Run) {
 
 // addReferences plans what variants are held against, once for those of the same
 // problem and numbers.
-func (t *terminal) addReferences(ctx context.Context, variants []variant) error {
+func addReferences(ctx context.Context, t *terminal, variants []variant) error {
 	monitor, done := t.planningMonitor()
 	defer done()
 	ctx, end := monitor.Begin(ctx)
@@ -375,15 +358,14 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 	}, nil
 }
 
-// printTable writes a table as the flags ask.
-func (t *terminal) printTable(c *cli.Context, table *report.Table) error {
-	return t.print(func(w io.Writer) error {
-		switch {
-		case c.Bool("json"):
-			return table.WriteJSON(w)
-		case c.Bool("csv"):
-			return table.WriteCSV(w)
-		}
-		return table.WriteText(w, t.textOptions(-1))
-	})
+// newComparePage is what the report of a comparison says.
+func newComparePage(t *terminal, c *cli.Context, variants []variant, runs []planreport.Run) *planreport.ComparePage {
+	batches := c.Args().Slice()
+	name := strconv.Itoa(len(batches)) + " batches"
+	if len(batches) == 1 {
+		name = batchName(batches[0])
+	}
+	return &planreport.ComparePage{
+		Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
+	}
 }

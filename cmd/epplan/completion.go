@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-func (t *terminal) completionCommand() *cli.Command {
+func completionCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
 		Usage:     "print a shell completion script",

@@ -11,7 +11,7 @@ import (
 	"github.com/epplan/epplan/planner/consolidate"
 )
 
-func (t *terminal) configCommand() *cli.Command {
+func configCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "config",
 		Usage:       "write, check and show configurations",
@@ -22,7 +22,7 @@ func (t *terminal) configCommand() *cli.Command {
 				Usage:       "write a commented configuration with the defaults",
 				ArgsUsage:   "[FILE]",
 				Description: "An existing file is left alone.\nExample: epplan config init epplan.toml",
-				Action:      t.configInit,
+				Action:      t.runs(runConfigInit),
 			},
 			{
 				Name:        "check",
@@ -31,7 +31,7 @@ func (t *terminal) configCommand() *cli.Command {
 				Description: "Example: epplan config check epplan.toml",
 				Flags:       []cli.Flag{profilesFlag()},
 				Action: func(c *cli.Context) error {
-					loaded, err := t.loadConfig(c, 1)
+					loaded, err := loadConfig(t, c, 1)
 					if err != nil {
 						return err
 					}
@@ -54,7 +54,7 @@ func (t *terminal) configCommand() *cli.Command {
 				Description: "Example: epplan config show epplan.toml",
 				Flags:       []cli.Flag{profilesFlag()},
 				Action: func(c *cli.Context) error {
-					loaded, err := t.loadConfig(c, 0)
+					loaded, err := loadConfig(t, c, 0)
 					if err != nil {
 						return err
 					}
@@ -65,7 +65,7 @@ func (t *terminal) configCommand() *cli.Command {
 	}
 }
 
-func (t *terminal) configInit(c *cli.Context) error {
+func runConfigInit(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 1, "at most one file"); err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func (t *terminal) configInit(c *cli.Context) error {
 
 // loadConfig reads the named file; without one it is the default
 // configuration, if that is allowed.
-func (t *terminal) loadConfig(c *cli.Context, least int) (*config.Config, error) {
+func loadConfig(t *terminal, c *cli.Context, least int) (*config.Config, error) {
 	if err := checkArgs(c, least, 1, "one configuration file"); err != nil {
 		return nil, err
 	}
 	if c.NArg() == 0 {
 		return config.Default(), nil
 	}
-	profiles, err := t.profiles(c.String("profiles"))
+	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-func (t *terminal) consolidateCommand() *cli.Command {
+func consolidateCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "consolidate",
 		Usage:     "plan which tasks share which GPUs, at which clocks, and what sleeps",
@@ -81,7 +81,7 @@ func (t *terminal) consolidateCommand() *cli.Command {
 			},
 			profilesFlag(),
 		},
-		Action: t.consolidate,
+		Action: t.runs(runConsolidate),
 	}
 }
 
@@ -100,7 +100,7 @@ type consolidation struct {
 	window    int            // of tasks that are placed at a time, where it was given; 0: one by one
 }
 
-func (t *terminal) consolidate(c *cli.Context) error {
+func runConsolidate(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
@@ -124,17 +124,17 @@ func (t *terminal) consolidate(c *cli.Context) error {
 	if err := checkMoves(c, r); err != nil {
 		return err
 	}
-	if r.instance, err = t.readInstance(c, c.Args().First()); err != nil {
+	if r.instance, err = readInstance(t, c, c.Args().First()); err != nil {
 		return err
 	}
 	if err := r.setCurrent(c.Args().First()); err != nil {
 		return err
 	}
-	if err := t.contention(c, r); err != nil {
+	if err := fittedContention(t, c, r); err != nil {
 		return err
 	}
 	r.solve(c.Context, t, c.Duration("time-limit"), c.Uint64("seed"))
-	if err := t.printConsolidation(c, r); err != nil {
+	if err := printConsolidation(t, c, r); err != nil {
 		return err
 	}
 	if err := c.Err(); err != nil { // what was printed is the best so far
@@ -145,11 +145,6 @@ func (t *terminal) consolidate(c *cli.Context) error {
 	}
 	return nil
 }
-
-// violationError says that a plan was printed that breaks limits.
-type violationError struct{ what string }
-
-func (e *violationError) Error() string { return "the plan isn't feasible: " + e.what }
 
 // problemByName is a problem of the command line.
 func problemByName(name string) (consolidate.Problem, error) {
@@ -203,14 +198,14 @@ var utilisationFlags = []string{"slot", "sla", "servers", "gpus-per-server", "gp
 
 // readInstance is what a file says, an instance or a log: the first character
 // tells which.
-func (t *terminal) readInstance(c *cli.Context, name string) (*sharing.Instance, error) {
+func readInstance(t *terminal, c *cli.Context, name string) (*sharing.Instance, error) {
 	return parseFile(t, name, func(r io.Reader, name string) (*sharing.Instance, error) {
 		text := bufio.NewReaderSize(r, 1<<16)
 		if _, err := text.Peek(1); errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("%s: is empty, want an instance as JSON or a log as CSV", name)
 		}
 		if first := firstNonSpace(text); first != '{' && first != '[' {
-			return t.logInstance(c, text, name)
+			return readLogInstance(t, c, text, name)
 		}
 		for _, flag := range utilisationFlags {
 			if c.IsSet(flag) {
@@ -219,27 +214,4 @@ func (t *terminal) readInstance(c *cli.Context, name string) (*sharing.Instance,
 		}
 		return consolidate.Read(text, name)
 	})
-}
-
-// byteOrderMark is what some programs begin a text with; it says nothing.
-const byteOrderMark = "\ufeff"
-
-// firstNonSpace is the first character that isn't space; 0 where there is none. It
-// passes over a byte order mark.
-func firstNonSpace(r *bufio.Reader) byte {
-	if mark, err := r.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
-		_, _ = r.Discard(len(byteOrderMark))
-	}
-	for n := 1; n <= r.Size(); n++ {
-		text, err := r.Peek(n)
-		if err != nil {
-			return 0
-		}
-		switch text[n-1] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return text[n-1]
-		}
-	}
-	return 0
 }

@@ -30,8 +30,8 @@ const (
 	idleMemGB         = 0.5 // of memory that a GPU has in use without anybody on it
 )
 
-// logInstance is the problem of what a log's GPUs or jobs used.
-func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*sharing.Instance, error) {
+// readLogInstance is the problem of what a log's GPUs or jobs used.
+func readLogInstance(t *terminal, c *cli.Context, r io.Reader, name string) (*sharing.Instance, error) {
 	if err := checkLogFlags(c); err != nil {
 		return nil, err
 	}
@@ -67,11 +67,11 @@ func (t *terminal) logInstance(c *cli.Context, r io.Reader, name string) (*shari
 		t.message("note", plural(over, "series has", "series have")+" no sample in the last slot, so "+
 			"nothing that could move: left out")
 	}
-	t.noteLogRepairs(log)
+	noteLogRepairs(t, log)
 	if c.IsSet("moves") {
-		return in, t.hostServers(c, in, log, name)
+		return in, hostServers(t, c, in, log, name)
 	}
-	return in, t.setLogServers(c, in, pieces)
+	return in, setLogServers(t, c, in, pieces)
 }
 
 // checkLogFlags checks what the flags for logs say before a log is read.
@@ -107,7 +107,7 @@ func checkLogFlags(c *cli.Context) error {
 }
 
 // noteLogRepairs says what of a log was filled in or left out.
-func (t *terminal) noteLogRepairs(log *trace.UtilisationLog) {
+func noteLogRepairs(t *terminal, log *trace.UtilisationLog) {
 	held, absent, slots := 0, 0, 0
 	for i := range log.Series {
 		s := &log.Series[i]
@@ -136,10 +136,10 @@ func (t *terminal) noteLogRepairs(log *trace.UtilisationLog) {
 }
 
 // setLogServers gives a log's problem its servers.
-func (t *terminal) setLogServers(c *cli.Context, in *sharing.Instance, pieces int) error {
+func setLogServers(t *terminal, c *cli.Context, in *sharing.Instance, pieces int) error {
 	memGB, watts, gpus := c.Float64("gpu-mem-gb"), c.Float64("server-w"), c.Int("gpus-per-server")
 	if name := c.String("servers"); name != "" {
-		return t.setFileServers(c, in, name, pieces)
+		return setFileServers(t, c, in, name, pieces)
 	}
 	for range (pieces + gpus - 1) / gpus {
 		in.Servers = append(in.Servers, uniformServer(gpus, memGB, watts))
@@ -160,8 +160,8 @@ func uniformServer(gpus int, memGB, watts float64) sharing.Server {
 
 // setFileServers takes the servers from an instance, with how its GPUs respond
 // to clocks, or from a cluster.
-func (t *terminal) setFileServers(c *cli.Context, in *sharing.Instance, name string, pieces int) error {
-	profiles, err := t.profiles(c.String("profiles"))
+func setFileServers(t *terminal, c *cli.Context, in *sharing.Instance, name string, pieces int) error {
+	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (t *terminal) setFileServers(c *cli.Context, in *sharing.Instance, name str
 			return false, noNodes(name)
 		}
 		nodes := cluster.Cluster()
-		t.noteServerGPUs(name, &nodes, c.Float64("gpu-mem-gb"))
+		noteServerGPUs(t, name, &nodes, c.Float64("gpu-mem-gb"))
 		return true, setClusterServers(in, nodes, c.Float64("gpu-mem-gb"), pieces)
 	})
 	return err
@@ -195,7 +195,7 @@ func (t *terminal) setFileServers(c *cli.Context, in *sharing.Instance, name str
 
 // noteServerGPUs says what GPUs are taken for that a cluster doesn't let jobs share:
 // it says nothing of their memory, nor of their power by clock.
-func (t *terminal) noteServerGPUs(name string, cluster *planner.Cluster, memGB float64) {
+func noteServerGPUs(t *terminal, name string, cluster *planner.Cluster, memGB float64) {
 	var assumed []string
 	if cluster.Sharing == nil {
 		assumed = append(assumed, "the CATS paper's V100")
@@ -234,3 +234,26 @@ func setClusterServers(in *sharing.Instance, cluster planner.Cluster, memGB floa
 	}
 	return nil
 }
+
+// firstNonSpace is the first character that isn't space; 0 where there is none. It
+// passes over a byte order mark.
+func firstNonSpace(r *bufio.Reader) byte {
+	if mark, err := r.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = r.Discard(len(byteOrderMark))
+	}
+	for n := 1; n <= r.Size(); n++ {
+		text, err := r.Peek(n)
+		if err != nil {
+			return 0
+		}
+		switch text[n-1] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return text[n-1]
+		}
+	}
+	return 0
+}
+
+// byteOrderMark is what some programs begin a text with; it says nothing.
+const byteOrderMark = "\ufeff"

@@ -86,8 +86,8 @@ func (r *consolidation) listMoves() {
 }
 
 // hostServers are a log's hosts as servers, with its tasks on their GPUs.
-func (t *terminal) hostServers(
-	c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string,
+func hostServers(
+	t *terminal, c *cli.Context, in *sharing.Instance, log *trace.UtilisationLog, name string,
 ) error {
 	if len(log.GPUs) == 0 {
 		return fmt.Errorf("%s: --moves, but the log doesn't say on which GPUs jobs run, want a column gpu",

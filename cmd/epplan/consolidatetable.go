@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -74,7 +73,7 @@ func (r *consolidation) json() *consolidationJSON {
 	return out
 }
 
-func (t *terminal) printConsolidation(c *cli.Context, r *consolidation) error {
+func printConsolidation(t *terminal, c *cli.Context, r *consolidation) error {
 	return t.print(func(w io.Writer) error {
 		if c.Bool("json") {
 			return json.NewEncoder(w).Encode(r.json())
@@ -304,6 +303,3 @@ func (r *consolidation) slowdownCause(s *gpuRow) string {
 func (r *consolidation) slowdown(s *gpuRow) float64 {
 	return s.overload * r.instance.Physics.Stretch(r.placement.MHz[s.gpu])
 }
-
-// trimZeros is a number without zeros at its end.
-func trimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-func (t *terminal) fitContentionCommand() *cli.Command {
+func fitContentionCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "contention",
 		Usage:     "fit what sharing a GPU costs in time to measured slowdowns",
@@ -25,15 +25,7 @@ func (t *terminal) fitContentionCommand() *cli.Command {
 			"what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
 			"Example: epplan model contention coruns.csv -o contention.json",
 		Flags:  []cli.Flag{outputFlag()},
-		Action: t.fitContention,
-	}
-}
-
-// contentionFlag is the file with a fitted curve, and what counts without it.
-func contentionFlag(otherwise string) cli.Flag {
-	return &cli.StringFlag{
-		Name: "contention", DefaultText: otherwise,
-		Usage: "`FILE` with what sharing costs, as epplan model contention writes it",
+		Action: t.runs(runFitContention),
 	}
 }
 
@@ -48,7 +40,7 @@ type fittedCurve struct {
 	Residual float64 `json:"residual"`
 }
 
-func (t *terminal) fitContention(c *cli.Context) error {
+func runFitContention(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
@@ -76,8 +68,8 @@ func (t *terminal) fitContention(c *cli.Context) error {
 	return nil
 }
 
-// contention has a consolidation count what sharing costs by a fitted curve.
-func (t *terminal) contention(c *cli.Context, r *consolidation) error {
+// fittedContention has a consolidation count what sharing costs by a fitted curve.
+func fittedContention(t *terminal, c *cli.Context, r *consolidation) error {
 	name := c.String("contention")
 	if name == "" {
 		return nil

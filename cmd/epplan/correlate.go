@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/planner/correlate"
 )
 
-func (t *terminal) correlateCommand() *cli.Command {
+func correlateCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name: "correlate",
 		Usage: "find the GPUs or jobs of a utilisation log that are busy at the same times, and " +
@@ -49,7 +49,7 @@ func (t *terminal) correlateCommand() *cli.Command {
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.correlate,
+		Action: t.runs(runCorrelate),
 	}
 }
 
@@ -73,7 +73,7 @@ type correlateOptions struct {
 	a, b   string
 }
 
-func (t *terminal) correlate(c *cli.Context) error {
+func runCorrelate(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one log"); err != nil {
 		return err
 	}
@@ -82,13 +82,13 @@ func (t *terminal) correlate(c *cli.Context) error {
 		return err
 	}
 	if q.a != "" {
-		return t.correlatePair(c, q)
+		return correlatePair(t, c, q)
 	}
 	var found pairCorrelator = &fullCorrelator{correlateOptions: q}
 	if q.window > 0 {
 		found = &windowCorrelator{correlateOptions: q}
 	}
-	if err := t.stream(c, q, found.add); err != nil {
+	if err := streamCorrelation(t, c, q, found.add); err != nil {
 		return err
 	}
 	ends := newExtremes(q.top)
@@ -139,9 +139,9 @@ func (q *correlateOptions) names(c *cli.Context) error {
 	return nil
 }
 
-// stream reads the log slot by slot.
-func (t *terminal) stream(
-	c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error,
+// streamCorrelation reads the log slot by slot.
+func streamCorrelation(
+	t *terminal, c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error,
 ) error {
 	most := maxSeries
 	if q.window > 0 && q.a == "" {
@@ -159,7 +159,7 @@ func (t *terminal) stream(
 	if err != nil {
 		return err
 	}
-	t.noteLogRepairs(&trace.UtilisationLog{
+	noteLogRepairs(t, &trace.UtilisationLog{
 		Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, LastLineCut: rest.Cut,
 	})
 	return nil

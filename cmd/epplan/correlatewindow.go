@@ -121,7 +121,7 @@ type windowCorrelation struct {
 
 // correlatePair prints how two series go together: over the whole log, or in
 // the course of time.
-func (t *terminal) correlatePair(c *cli.Context, q *correlateOptions) error {
+func correlatePair(t *terminal, c *cli.Context, q *correlateOptions) error {
 	var x, y []float64 // of the whole log
 	var course []windowCorrelation
 	window, err := correlate.NewWindow(max(2, q.window))
@@ -129,7 +129,7 @@ func (t *terminal) correlatePair(c *cli.Context, q *correlateOptions) error {
 		return err
 	}
 	seen := make([]string, 0, 2)
-	err = t.stream(c, q, func(s *trace.UtilisationSlot) error {
+	err = streamCorrelation(t, c, q, func(s *trace.UtilisationSlot) error {
 		a, b := slices.Index(s.IDs, q.a), slices.Index(s.IDs, q.b)
 		seen = s.IDs
 		left, right := valueAt(s, a), valueAt(s, b)

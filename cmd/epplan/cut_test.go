@@ -197,7 +197,7 @@ func onFakeTerminal(t *testing.T, isOne bool, args ...string) (stdout, stderr st
 		return now
 	}
 	if code := term.finish(t.Context(),
-		term.execute(t.Context(), append([]string{"epplan"}, args...))); code != exitDone {
+		execute(t.Context(), term, append([]string{"epplan"}, args...))); code != exitDone {
 		t.Fatalf("exit status %d: %s", code, &errs)
 	}
 	return out.String(), errs.String()

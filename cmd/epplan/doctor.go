@@ -19,7 +19,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (t *terminal) doctorCommand() *cli.Command {
+func doctorCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "look for what keeps epplan from working on this machine, and say how to mend it",
@@ -77,14 +77,14 @@ func (t *terminal) doctorCommand() *cli.Command {
 			},
 			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
-		Action: t.doctor,
+		Action: t.runs(runDoctor),
 	}
 }
 
 // doctorTimeout is how long one check may take.
 const doctorTimeout = 15 * time.Second
 
-func (t *terminal) doctor(c *cli.Context) error {
+func runDoctor(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (t *terminal) doctor(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("list") {
-		return t.printChecks(c, checks)
+		return printChecks(t, c, checks)
 	}
 	options, err := doctorOptions(c)
 	if err != nil {
@@ -216,7 +216,7 @@ func doctorText(r *doctor.Report) string {
 }
 
 // printChecks lists checks.
-func (t *terminal) printChecks(c *cli.Context, checks []doctor.Check) error {
+func printChecks(t *terminal, c *cli.Context, checks []doctor.Check) error {
 	rows := make([][]report.Value, len(checks))
 	for i := range checks {
 		rows[i] = []report.Value{

@@ -2,57 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/slurm"
 )
-
-// dryRunHook says what a Prolog or an Epilog would do.
-func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
-	gpus := "no GPU that is known"
-	if event.GPUsKnown {
-		numbers := make([]string, len(event.GPUs))
-		for i, n := range event.GPUs {
-			numbers[i] = strconv.Itoa(n)
-		}
-		gpus = plural(len(event.GPUs), "GPU")
-		if len(numbers) > 0 {
-			gpus += " (" + strings.Join(numbers, ", ") + ")"
-		}
-	}
-	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",
-		c.String("socket"), event.Kind, event.Job, event.Node, gpus))
-}
-
-// dryRunRestore says which clocks would be given back, as epd has them.
-func (t *terminal) dryRunRestore(ctx context.Context, c *cli.Context) (stop bool, err error) {
-	if !dryrun.IsSet(c) {
-		return false, nil
-	}
-	s, err := epdapi.New(c.String("socket")).Status(ctx)
-	if errors.Is(err, epdapi.ErrUnreachable) {
-		t.message("warning", err.Error())
-		return true, t.restoreByJournal(c)
-	}
-	if err != nil {
-		return true, err
-	}
-	var steps []string
-	for i := range s.GPUs {
-		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
-			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID,
-				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
-		}
-	}
-	return dryrun.Announce(c, steps...)
-}
 
 // dryRunUndo says what of Slurm would be taken back.
 func dryRunUndo(c *cli.Context) (stop bool, err error) {

@@ -63,7 +63,7 @@ var touching = map[string]struct{ args, says []string }{
 func hasDryRun(f cli.Flag) bool { return slices.Contains(f.Names(), "dry-run") }
 
 func TestEveryCommandThatTouchesSomethingHasADryRun(t *testing.T) {
-	commands := leaves((&terminal{}).app().Commands, "epplan")
+	commands := leaves(newApp(&terminal{}).Commands, "epplan")
 	for name := range touching {
 		if c, ok := commands[name]; !ok || !slices.ContainsFunc(c.Flags, hasDryRun) {
 			t.Errorf("%s has no --dry-run", name)

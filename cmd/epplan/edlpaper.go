@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 
 	"github.com/epplan/epplan/config"
@@ -11,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
+	"golang.org/x/sync/errgroup"
 )
 
 // edlPaper computes the figures of the EDL paper (arXiv:2104.00486).
@@ -229,4 +231,47 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 		p.Start = planner.StartSlot
 	}
 	return p, nil
+}
+
+var edlSections = []string{"single", "table3", "offline", "online"}
+
+// experiment computes one figure of a section.
+type experiment struct {
+	finding
+	run func(ctx context.Context) (float64, error)
+}
+
+// reproduce runs the experiments of the sections, in parallel.
+func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []string) ([]finding, error) {
+	var all []experiment
+	for _, section := range sections {
+		some, err := e.experiments(section)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	progress := count("", len(all))
+	defer progress.Finish()
+	findings := make([]finding, len(all))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range all {
+		group.Go(func() error {
+			defer progress.Add(1)
+			value, err := all[i].run(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", all[i].what, err)
+			}
+			findings[i] = all[i].finding
+			findings[i].ours = value
+			return nil
+		})
+	}
+	return findings, group.Wait()
+}
+
+// note says what was drawn.
+func (e *edlPaper) note() string {
+	return fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed)
 }

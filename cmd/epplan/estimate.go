@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (t *terminal) estimateCommand() *cli.Command {
+func estimateCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "estimate",
 		Usage:     "what a submission would take and cost",
@@ -48,11 +48,11 @@ func (t *terminal) estimateCommand() *cli.Command {
 			},
 			noCodeFlag(), anySocketFlag(publicFirst), jsonFlag(),
 		},
-		Action: t.estimate,
+		Action: t.runs(runEstimate),
 	}
 }
 
-func (t *terminal) estimate(c *cli.Context) error {
+func runEstimate(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one batch script"); err != nil {
 		return err
 	}
@@ -62,11 +62,11 @@ func (t *terminal) estimate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := t.submission(c, script)
+	s, err := readSubmission(t, c, script)
 	if err != nil {
 		return err
 	}
-	read := t.followCode(c, s, chdirOf(script))
+	read := followCode(t, c, s, chdirOf(script))
 	request := &epdapi.CodeRequest{Submission: *s, Code: epdCode(read)}
 	e, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Estimate, error) {
 		e, err := epd.Estimate(ctx, request, c.String("gpu-model"))
@@ -104,8 +104,8 @@ func chdirOf(script []byte) string {
 	return ""
 }
 
-// submission is what sbatch would submit, as far as it matters.
-func (t *terminal) submission(c *cli.Context, script []byte) (*slurm.Submission, error) {
+// readSubmission is what sbatch would submit, as far as it matters.
+func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submission, error) {
 	name := c.Args().First()
 	s := &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),

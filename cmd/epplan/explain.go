@@ -19,7 +19,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (t *terminal) explainCommand() *cli.Command {
+func explainCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "why a job of a batch, or of Slurm, gets its clocks",
@@ -34,7 +34,7 @@ func (t *terminal) explainCommand() *cli.Command {
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
-		Action: t.explain,
+		Action: t.runs(runExplain),
 	}
 }
 
@@ -97,7 +97,7 @@ func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
 	}
 }
 
-func (t *terminal) explain(c *cli.Context) error {
+func runExplain(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 2, "a job's id and a batch file"); err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func (t *terminal) explain(c *cli.Context) error {
 				hint: "a job of Slurm's is a number alone, or a task of an array such as 4_3",
 			}
 		}
-		return t.explainLive(c)
+		return explainLive(t, c)
 	}
-	s, err := t.setupProblem(c, c.Args().Get(1))
+	s, err := setupProblem(t, c, c.Args().Get(1))
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (t *terminal) explain(c *cli.Context) error {
 	if task < 0 {
 		return s.noSuchJob(c.Args().Get(1), id)
 	}
-	result, err := t.solve(c, s)
+	result, err := solvePlan(t, c, s)
 	if err != nil {
 		return err
 	}
@@ -207,13 +207,6 @@ func gpuWeight(t *planner.Task, gpus int) float64 {
 		return t.Share
 	}
 	return float64(gpus)
-}
-
-func finiteOrNil(x float64) *float64 {
-	if math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }
 
 // write is the explanation for people.

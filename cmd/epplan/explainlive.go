@@ -17,7 +17,7 @@ import (
 )
 
 // explainLive tells why a job of Slurm's has its clocks.
-func (t *terminal) explainLive(c *cli.Context) error {
+func explainLive(t *terminal, c *cli.Context) error {
 	for _, flag := range planningFlags() {
 		if name := flag.Names()[0]; c.IsSet(name) {
 			return usagef("--%s is about a batch, and none is named", name)

@@ -153,3 +153,9 @@ func withoutPath(err error) error {
 	}
 	return err
 }
+
+// isSameTarget reports whether two names are of one file or folder, devices but.
+func isSameTarget(a, b string) bool {
+	return a != "" && b != "" && fileMode(a)&fs.ModeDevice == 0 &&
+		(filepath.Clean(a) == filepath.Clean(b) || isSameFile(a, b))
+}

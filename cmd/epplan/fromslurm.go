@@ -17,8 +17,8 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// fromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
-func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
+// setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
+func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	for _, flag := range []string{"models", "map", "format", "clairvoyant"} {
 		if c.IsSet(flag) {
 			return nil, usagef("--%s is about a batch file, want none with --from-slurm", flag)
@@ -67,7 +67,7 @@ func (t *terminal) fromSlurm(c *cli.Context) (*setup, error) {
 	}
 	s.queueAt, s.slurmQueue = q.At, waiting
 	s.batch = &queue.Batch{Name: "Slurm's queue of " + dateTime(q.At), Jobs: waiting.Jobs}
-	return t.withProblem(c, s)
+	return withProblem(t, c, s)
 }
 
 // useSlurmNodes takes the nodes that Slurm reports.

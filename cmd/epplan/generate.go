@@ -11,11 +11,10 @@ import (
 
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
-	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
 
-func (t *terminal) generateCommand() *cli.Command {
+func generateCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "generate",
 		Usage: "generate a random task set like the EDL paper's",
@@ -36,12 +35,12 @@ func (t *terminal) generateCommand() *cli.Command {
 			},
 			outputFlag(),
 		},
-		Action:      t.generate,
-		Subcommands: []*cli.Command{t.generateOpenbCommand()},
+		Action:      t.runs(runGenerate),
+		Subcommands: []*cli.Command{generateOpenbCommand(t)},
 	}
 }
 
-func (t *terminal) generateOpenbCommand() *cli.Command {
+func generateOpenbCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "openb",
 		Usage:     "generate a cluster and a list of tasks like those of Alibaba's openb trace",
@@ -58,11 +57,11 @@ func (t *terminal) generateOpenbCommand() *cli.Command {
 			},
 			seedFlag(),
 		},
-		Action: t.generateOpenb,
+		Action: t.runs(runGenerateOpenb),
 	}
 }
 
-func (t *terminal) generateOpenb(c *cli.Context) error {
+func runGenerateOpenb(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one folder to write to"); err != nil {
 		return err
 	}
@@ -91,19 +90,7 @@ func (t *terminal) generateOpenb(c *cli.Context) error {
 	return nil
 }
 
-func seedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{
-		Name: "seed", Usage: "`NUMBER` from which the random ones follow", Value: planner.DefaultSeed,
-	}
-}
-
-func outputFlag() *cli.StringFlag {
-	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write; -: standard output", Value: "-",
-	}
-}
-
-func (t *terminal) generate(c *cli.Context) error {
+func runGenerate(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}

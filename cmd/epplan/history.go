@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-func (t *terminal) historyCommand() *cli.Command {
+func historyCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "history",
 		Usage: "show or export the jobs of imported logs",
@@ -32,7 +32,7 @@ func (t *terminal) historyCommand() *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
 			anySocketFlag(publicFirst), jsonFlag(),
 		},
-		Action: t.history,
+		Action: t.runs(runHistory),
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *historySummary) add(p *record.HistoryJob) {
 	}
 }
 
-func (t *terminal) history(c *cli.Context) error {
+func runHistory(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (t *terminal) history(c *cli.Context) error {
 	}
 	s := &historySummary{Out: c.String("out")}
 	if s.Out == "" {
-		err = t.eachPast(c, since, func(p *record.HistoryJob) error {
+		err = eachPast(c, since, func(p *record.HistoryJob) error {
 			s.add(p)
 			return nil
 		})
 	} else {
-		err = t.write(s.Out, func(w io.Writer) error { return t.exportHistory(c, w, since, s) })
+		err = t.write(s.Out, func(w io.Writer) error { return exportHistory(c, w, since, s) })
 	}
 	switch {
 	case err != nil || s.Out == "-":
@@ -93,12 +93,12 @@ func (t *terminal) history(c *cli.Context) error {
 }
 
 // exportHistory writes a history as a table.
-func (t *terminal) exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySummary) error {
+func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySummary) error {
 	table, err := joblog.NewTableWriter(w)
 	if err != nil {
 		return err
 	}
-	err = t.eachPast(c, since, func(p *record.HistoryJob) error {
+	err = eachPast(c, since, func(p *record.HistoryJob) error {
 		s.add(p)
 		return table.Write(p)
 	})
@@ -109,7 +109,7 @@ func (t *terminal) exportHistory(c *cli.Context, w io.Writer, since time.Time, s
 }
 
 // eachPast reads a history page by page.
-func (t *terminal) eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
+func eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
 	var last *record.HistoryJob
 	for {
 		page, err := ask(c, publicFirst,

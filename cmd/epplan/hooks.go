@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,10 +31,10 @@ func isHook(args []string) bool {
 	return len(args) > 1 && (args[1] == string(slurm.Prolog) || args[1] == string(slurm.Epilog))
 }
 
-// hook runs a Prolog or an Epilog within its bound. What goes wrong is a line
+// runHook runs a Prolog or an Epilog, which is the work, within its bound. What goes wrong is a line
 // on standard error, which slurmd logs, and reads until nobody has it open: so
 // what was started is ended first.
-func (t *terminal) hook(ctx context.Context, args []string) int {
+func runHook(ctx context.Context, t *terminal, work func(context.Context) error) int {
 	ctx, cancel := context.WithTimeout(ctx, hookWorkTimeout)
 	defer cancel()
 	bound := time.NewTimer(hookTimeout)
@@ -45,7 +46,7 @@ func (t *terminal) hook(ctx context.Context, args []string) int {
 				done <- fmt.Errorf("panic: %v", r)
 			}
 		}()
-		done <- t.execute(ctx, args)
+		done <- work(ctx)
 	}()
 	select {
 	case err := <-done:
@@ -65,7 +66,7 @@ func socketFlag() cli.Flag {
 	}
 }
 
-func (t *terminal) prologCommand() *cli.Command {
+func prologCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  string(slurm.Prolog),
 		Usage: "Slurm's Prolog: have the job's clocks chosen and locked",
@@ -74,11 +75,11 @@ func (t *terminal) prologCommand() *cli.Command {
 			"that runs last: what comes after it is booked to the job.\n" +
 			"Example: epplan prolog --socket /run/epplan/agent.sock",
 		Flags:  []cli.Flag{socketFlag(), dryrun.Flag()},
-		Action: func(c *cli.Context) error { return t.callHook(c, slurm.Prolog) },
+		Action: func(c *cli.Context) error { return callHook(t, c, slurm.Prolog) },
 	}
 }
 
-func (t *terminal) epilogCommand() *cli.Command {
+func epilogCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  string(slurm.Epilog),
 		Usage: "Slurm's Epilog: give the job's clocks back",
@@ -89,10 +90,10 @@ func (t *terminal) epilogCommand() *cli.Command {
 			"Example: epplan epilog --socket /run/epplan/agent.sock --journal /var/lib/epplan/journal",
 		Flags: append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
 		Action: func(c *cli.Context) error {
-			err := t.callHook(c, slurm.Epilog)
+			err := callHook(t, c, slurm.Epilog)
 			if errors.Is(err, errEpdIdle) {
 				t.message("warning", err.Error())
-				return t.restoreByJournal(c)
+				return restoreByJournal(t, c)
 			}
 			return err
 		},
@@ -104,7 +105,7 @@ func (t *terminal) epilogCommand() *cli.Command {
 var errEpdIdle = errors.New("epd did nothing")
 
 // callHook tells epd of a hook.
-func (t *terminal) callHook(c *cli.Context, kind slurm.Hook) error {
+func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func restoreFlags() []cli.Flag {
 	}
 }
 
-func (t *terminal) restoreCommand() *cli.Command {
+func restoreCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "restore",
 		Usage: "give the clocks of this node's GPUs back to the driver",
@@ -152,26 +153,26 @@ func (t *terminal) restoreCommand() *cli.Command {
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
 		Flags:  append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
-		Action: t.restore,
+		Action: t.runs(runRestore),
 	}
 }
 
 // restoreTimeout is how long people wait for a restore.
 const restoreTimeout = 20 * time.Second
 
-func (t *terminal) restore(c *cli.Context) error {
+func runRestore(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Context, restoreTimeout)
 	defer cancel()
-	if stop, err := t.dryRunRestore(ctx, c); stop {
+	if stop, err := dryRunRestore(ctx, t, c); stop {
 		return err
 	}
 	answer, err := epdapi.New(c.String("socket")).Restore(ctx, &epdapi.RestoreRequest{})
 	if errors.Is(err, epdapi.ErrUnreachable) {
 		t.message("warning", err.Error())
-		return t.restoreByJournal(c)
+		return restoreByJournal(t, c)
 	}
 	if err != nil {
 		return err
@@ -190,7 +191,7 @@ func (t *terminal) restore(c *cli.Context) error {
 }
 
 // restoreByJournal runs epd restore.
-func (t *terminal) restoreByJournal(c *cli.Context) error {
+func restoreByJournal(t *terminal, c *cli.Context) error {
 	path := c.String("epd")
 	if path == "" {
 		self, err := os.Executable()
@@ -221,4 +222,44 @@ func (t *terminal) restoreByJournal(c *cli.Context) error {
 		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: hint}
 	}
 	return nil
+}
+
+// dryRunRestore says which clocks would be given back, as epd has them.
+func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool, err error) {
+	if !dryrun.IsSet(c) {
+		return false, nil
+	}
+	s, err := epdapi.New(c.String("socket")).Status(ctx)
+	if errors.Is(err, epdapi.ErrUnreachable) {
+		t.message("warning", err.Error())
+		return true, restoreByJournal(t, c)
+	}
+	if err != nil {
+		return true, err
+	}
+	var steps []string
+	for i := range s.GPUs {
+		if g := &s.GPUs[i]; g.LockedCore > 0 || g.LockedMem > 0 {
+			steps = append(steps, fmt.Sprintf("give the clocks of %s back, now core %s, memory %s", g.UUID,
+				clockText(g.Core, g.LockedCore), clockText(g.Mem, g.LockedMem)))
+		}
+	}
+	return dryrun.Announce(c, steps...)
+}
+
+// dryRunHook says what a Prolog or an Epilog would do.
+func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
+	gpus := "no GPU that is known"
+	if event.GPUsKnown {
+		numbers := make([]string, len(event.GPUs))
+		for i, n := range event.GPUs {
+			numbers[i] = strconv.Itoa(n)
+		}
+		gpus = plural(len(event.GPUs), "GPU")
+		if len(numbers) > 0 {
+			gpus += " (" + strings.Join(numbers, ", ") + ")"
+		}
+	}
+	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",
+		c.String("socket"), event.Kind, event.Job, event.Node, gpus))
 }

@@ -9,13 +9,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -138,38 +136,4 @@ func clusterText(cluster *planner.Cluster) string {
 		parts[i] = fmt.Sprintf("%s of %s with %d × %s", count, orDash(k.Name), k.GPUs, orDash(k.Model))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// planPage is what the report of a plan says.
-func (t *terminal) planPage(c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
-	p := &planreport.PlanPage{
-		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),
-	}
-	if len(p.Jobs) != len(r.Problem.Tasks) {
-		p.Jobs = nil
-	}
-	if s.models == nil {
-		return p
-	}
-	for _, m := range s.models.All() {
-		p.Models = append(p.Models, planreport.FittedModel{
-			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE,
-			PowerError: m.PowerMAPE, Source: m.Source,
-		})
-	}
-	return p
-}
-
-// comparePage is what the report of a comparison says.
-func (t *terminal) comparePage(
-	c *cli.Context, variants []variant, runs []planreport.Run,
-) *planreport.ComparePage {
-	batches := c.Args().Slice()
-	name := strconv.Itoa(len(batches)) + " batches"
-	if len(batches) == 1 {
-		name = batchName(batches[0])
-	}
-	return &planreport.ComparePage{
-		Runs: runs, Name: name, Origin: t.provenance(variants[0].setup.inputs(c, batches...)...),
-	}
 }

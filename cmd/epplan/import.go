@@ -17,12 +17,12 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-func (t *terminal) importCommand() *cli.Command {
+func importCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "import",
 		Usage:       "import logs of jobs, and check traces of clusters",
 		Description: "Example: epplan import sacct sacct.txt --out imported.csv",
-		Subcommands: []*cli.Command{t.importSacctCommand(), t.importSWFCommand(), {
+		Subcommands: []*cli.Command{importSacctCommand(t), importSWFCommand(t), {
 			Name:  "openb",
 			Usage: "check a trace in the format of Alibaba's openb and tell what is in it",
 			Description: "Files may be compressed by gzip. Tasks have the columns cpu_milli, memory_mib, " +
@@ -37,7 +37,7 @@ func (t *terminal) importCommand() *cli.Command {
 					"how likely which task is"},
 				jsonFlag(),
 			),
-			Action: t.importOpenb,
+			Action: t.runs(runImportOpenb),
 		}},
 	}
 }
@@ -58,20 +58,20 @@ type clusterTrace struct {
 	kinds []*fleet.Kind // of each node
 }
 
-// clusterTrace reads the trace that the flags name.
-func (t *terminal) clusterTrace(c *cli.Context) (*clusterTrace, error) {
+// readClusterTrace reads the trace that the flags name.
+func readClusterTrace(t *terminal, c *cli.Context) (*clusterTrace, error) {
 	for _, flag := range []string{"pods", "nodes"} {
 		if c.String(flag) == "" {
 			return nil, usagef("no --%s, want a file with the trace's %s", flag,
 				map[string]string{"pods": "tasks", "nodes": "nodes"}[flag])
 		}
 	}
-	return t.readTrace(c.String("pods"), c.String("nodes"), c.String("power"))
+	return readTrace(t, c.String("pods"), c.String("nodes"), c.String("power"))
 }
 
 // readTrace reads the files of a trace; power is optional.
-func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
-	profiles, err := t.profiles(power)
+func readTrace(t *terminal, pods, nodes, power string) (*clusterTrace, error) {
+	profiles, err := readProfiles(t, power)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +91,11 @@ func (t *terminal) readTrace(pods, nodes, power string) (*clusterTrace, error) {
 	return loaded, nil
 }
 
-func (t *terminal) importOpenb(c *cli.Context) error {
+func runImportOpenb(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	loaded, err := t.clusterTrace(c)
+	loaded, err := readClusterTrace(t, c)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // importSacctCommand reads sacct's output.
-func (t *terminal) importSacctCommand() *cli.Command {
+func importSacctCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "sacct",
 		Usage:     "import the history that sacct prints, into a job table or into epd",
@@ -44,13 +44,13 @@ func (t *terminal) importSacctCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return t.importLog(c, "sacct", &joblog.Options{Zone: zone}, joblog.ReadSacct)
+			return runImportLog(t, c, "sacct", &joblog.Options{Zone: zone}, joblog.ReadSacct)
 		},
 	}
 }
 
 // importSWFCommand reads the Standard Workload Format.
-func (t *terminal) importSWFCommand() *cli.Command {
+func importSWFCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "swf",
 		Usage:     "import a log in the Standard Workload Format, into a job table or into epd",
@@ -62,7 +62,7 @@ func (t *terminal) importSWFCommand() *cli.Command {
 			"Example: epplan import swf log.swf --out parallel.csv",
 		Flags: logFlags(),
 		Action: func(c *cli.Context) error {
-			return t.importLog(c, "swf", &joblog.Options{}, joblog.ReadSWF)
+			return runImportLog(t, c, "swf", &joblog.Options{}, joblog.ReadSWF)
 		},
 	}
 }
@@ -120,12 +120,12 @@ type importReport struct {
 	Foreign int64  `json:"other_clusters"`    // of them, those of other clusters than epd's
 }
 
-func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, read logReader) error {
+func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options, read logReader) error {
 	if err := checkArgs(c, 1, 1, "a file, or - for standard input"); err != nil {
 		return err
 	}
 	o.Strict, o.Cluster = c.Bool("strict"), c.String("cluster")
-	in := &logImport{terminal: t, Context: c, name: c.Args().First(), options: o, read: read}
+	in := &logImport{t: t, c: c, name: c.Args().First(), options: o, read: read}
 	in.report = importReport{Format: format, Out: c.String("out"), Socket: c.String("socket")}
 	switch r := &in.report; {
 	case r.Out != "" && r.Socket != "":
@@ -154,8 +154,8 @@ func (t *terminal) importLog(c *cli.Context, format string, o *joblog.Options, r
 
 // logImport is an import on its way.
 type logImport struct {
-	*terminal
-	*cli.Context
+	t       *terminal
+	c       *cli.Context
 	name    string
 	options *joblog.Options
 	read    logReader
@@ -165,7 +165,7 @@ type logImport struct {
 // run reads the log to where it goes.
 func (in *logImport) run() error {
 	switch {
-	case dryrun.IsSet(in.Context): // it is read, no more
+	case dryrun.IsSet(in.c): // it is read, no more
 	case in.report.Out != "":
 		return in.writeTable()
 	case in.report.Socket != "":
@@ -188,11 +188,11 @@ func (in *logImport) steps() []string {
 
 // readLog reads the log.
 func (in *logImport) readLog(visit joblog.Visit) error {
-	return in.readRaw(in.name, func(r io.Reader, name string) (err error) {
+	return in.t.readRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
 		defer ended()
 		plain, err := trace.Decompress(&progressReader{
-			Reader: r, ctx: in.Context.Context, progress: progress,
+			Reader: r, ctx: in.c.Context, progress: progress,
 		}, name)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (in *logImport) progress(name string) (p *report.Progress, ended func()) {
 	if err != nil || in.name == "-" || !info.Mode().IsRegular() {
 		return nil, func() {}
 	}
-	p = report.NewProgress(in.stderr, in.terminal.progress, time.Now, "import "+name, int(info.Size()))
+	p = report.NewProgress(in.t.stderr, in.t.progress, time.Now, "import "+name, int(info.Size()))
 	return p, p.Finish
 }
 
@@ -245,7 +245,7 @@ func (in *logImport) writeTable() error {
 		return err
 	}
 	var unwritten, unread error
-	err = in.write(in.report.Out, func(w io.Writer) error {
+	err = in.t.write(in.report.Out, func(w io.Writer) error {
 		table, err := joblog.NewTableWriter(w)
 		if err != nil {
 			return err
@@ -268,14 +268,14 @@ func (in *logImport) writeTable() error {
 
 // hash replaces names; nil leaves them in clear.
 func (in *logImport) hash() (func(string) string, error) {
-	if !in.Bool("hash-names") {
+	if !in.c.Bool("hash-names") {
 		return nil, nil
 	}
 	const bytes, digits = 32, 10
 	key := make([]byte, bytes)
 	_, _ = rand.Read(key) // it never fails
-	if name := in.String("hash-key"); name != "" {
-		err := in.terminal.read(name, func(r io.Reader, _ string) (err error) {
+	if name := in.c.String("hash-key"); name != "" {
+		err := in.t.read(name, func(r io.Reader, _ string) (err error) {
 			key, err = io.ReadAll(r)
 			return err
 		})
@@ -308,7 +308,7 @@ func (in *logImport) storeInEpd() error {
 			return err
 		}
 	}
-	batch := &epdBatch{ctx: in.Context.Context, epd: clientAt(in.report.Socket, nil), report: &in.report}
+	batch := &epdBatch{ctx: in.c.Context, epd: clientAt(in.report.Socket, nil), report: &in.report}
 	err := in.readLog(batch.add)
 	if err == nil {
 		err = batch.post()

@@ -26,7 +26,7 @@ import (
 // defaultSubmitSocket is where epd answers slurmctld's user.
 const defaultSubmitSocket = epdapi.PublicSocket
 
-func (t *terminal) installCommand() *cli.Command {
+func installCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "install",
 		Usage:       "add epplan to a site's Slurm, and take it out again",
@@ -65,16 +65,16 @@ func (t *terminal) installCommand() *cli.Command {
 					Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan",
 				},
 			},
-			Action: t.installSlurm,
+			Action: t.runs(runInstallSlurm),
 		}},
 	}
 }
 
-func (t *terminal) installSlurm(c *cli.Context) error {
+func runInstallSlurm(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
-	site, err := t.site(c)
+	site, err := readSite(t, c)
 	if err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (t *terminal) installSlurm(c *cli.Context) error {
 		t.message("warning", warning)
 	}
 	if dryrun.IsSet(c) || len(plan.Steps) == 0 {
-		return t.printSteps("", plan.Steps)
+		return printSteps(t, "", plan.Steps)
 	}
-	return t.install(c, &site, &plan)
+	return installHooks(t, c, &site, &plan)
 }
 
-// install makes the changes and says what is left to do.
-func (t *terminal) install(c *cli.Context, site *install.Site, plan *install.Plan) error {
+// installHooks makes the changes and says what is left to do.
+func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install.Plan) error {
 	edit := c.Bool("edit-conf") && !c.Bool("undo")
 	if edit && plan.ConfBlocked != "" {
 		return &hintedError{
@@ -123,13 +123,13 @@ func (t *terminal) install(c *cli.Context, site *install.Site, plan *install.Pla
 		t.message("note", doneText(&files[i]))
 	}
 	if c.Bool("undo") {
-		t.warnLockedGPUs(c, site)
+		warnLockedGPUs(t, c, site)
 	}
 	left := slices.DeleteFunc(slices.Clone(plan.Steps), func(s install.Step) bool {
 		return edit || s.Text != "" || s.Remove
 	})
 	if len(left) > 0 {
-		return t.printSteps("To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
+		return printSteps(t, "To do by hand, or with --edit-conf; then scontrol reconfigure:\n", left)
 	}
 	if changed("slurm.conf") {
 		return t.printText(nextStepsText(site, c.Bool("undo")))
@@ -139,7 +139,7 @@ func (t *terminal) install(c *cli.Context, site *install.Site, plan *install.Pla
 
 // warnLockedGPUs says which GPUs of this node are locked as the hooks are taken out:
 // Slurm calls no Epilog of ours for the jobs that run now.
-func (t *terminal) warnLockedGPUs(c *cli.Context, site *install.Site) {
+func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 	ctx, cancel := context.WithTimeout(c.Context, lockTimeout)
 	defer cancel()
 	socket := cmp.Or(site.Hooks, os.Getenv("EPPLAN_SOCKET"), epdapi.AgentSocket)
@@ -199,13 +199,13 @@ func doneText(s *install.Step) string {
 	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + install.BackupSuffix
 }
 
-// site reads what is there.
-func (t *terminal) site(c *cli.Context) (install.Site, error) {
+// readSite reads what is there.
+func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	dir, err := filepath.Abs(c.String("dir"))
 	if err != nil {
 		return install.Site{}, err
 	}
-	check, err := t.luaCheck(c)
+	check, err := luaCheck(t, c)
 	if err != nil {
 		return install.Site{}, err
 	}
@@ -249,7 +249,7 @@ const luaTimeout = 10 * time.Second
 
 // luaCheck reads a script as Slurm's Lua does, without running it; nil: there
 // is no Lua, and none is asked for.
-func (t *terminal) luaCheck(c *cli.Context) (func(name, text string) error, error) {
+func luaCheck(t *terminal, c *cli.Context) (func(name, text string) error, error) {
 	if c.Bool("no-lua-check") {
 		return nil, nil //nolint:nilnil // as documented
 	}
@@ -290,7 +290,7 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 }
 
 // printSteps prints changes for people.
-func (t *terminal) printSteps(title string, steps []install.Step) error {
+func printSteps(t *terminal, title string, steps []install.Step) error {
 	return t.print(func(w io.Writer) error {
 		if len(steps) == 0 {
 			_, err := io.WriteString(w, "Nothing to do.\n")

@@ -21,7 +21,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (t *terminal) jobCommand() *cli.Command {
+func jobCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "job",
 		Usage:     "everything that is known of a job",
@@ -31,11 +31,11 @@ func (t *terminal) jobCommand() *cli.Command {
 			"squeue shows it, 4_3; any by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
 		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
-		Action: t.job,
+		Action: t.runs(runJob),
 	}
 }
 
-func (t *terminal) job(c *cli.Context) error {
+func runJob(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "a job's number"); err != nil {
 		return err
 	}
@@ -96,11 +96,6 @@ func jobText(v *epdapi.JobView) string {
 		writeRun(&b, o, decisionOf(v, o))
 	}
 	return b.String()
-}
-
-// writeRow writes a line with a name before it.
-func writeRow(b *strings.Builder, name, format string, args ...any) {
-	fmt.Fprintf(b, "%-12s"+format+"\n", append([]any{name}, args...)...)
 }
 
 func writeJob(b *strings.Builder, v *epdapi.JobView) {
@@ -376,12 +371,4 @@ func joulesText(n live.Number) string {
 		return "–"
 	}
 	return report.FormatJoules(dvfsmodel.Joule(e))
-}
-
-// orDash is somebody's text, or a dash where there is none.
-func orDash(text string) string {
-	if text == "" {
-		return "–"
-	}
-	return printable(text)
 }

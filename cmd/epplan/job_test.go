@@ -64,7 +64,7 @@ func TestAListShowsWhatRunsCameToThatCountNowhereAndSaysSo(t *testing.T) {
 	row.TimeS, row.EnergyJ = live.Known(60), live.Known(9000) // of the runs that count
 	var said bytes.Buffer
 	term := &terminal{stderr: &said}
-	term.warnRestarted([]epdapi.JobRow{row, {}})
+	warnRestarted(term, []epdapi.JobRow{row, {}})
 	if got := said.String(); !strings.HasSuffix(got, "no model and no saving: 4711\n") {
 		t.Errorf("%q", got)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-func (t *terminal) jobsCommand() *cli.Command {
+func jobsCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "jobs",
 		Usage: "jobs with GPUs: clocks, time and energy",
@@ -38,11 +38,11 @@ func (t *terminal) jobsCommand() *cli.Command {
 			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
-		Action: t.jobs,
+		Action: t.runs(runJobs),
 	}
 }
 
-func (t *terminal) jobs(c *cli.Context) error {
+func runJobs(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -76,13 +76,13 @@ func (t *terminal) jobs(c *cli.Context) error {
 		return nil
 	}
 	if !c.Bool("csv") {
-		t.warnRestarted(page.Jobs)
+		warnRestarted(t, page.Jobs)
 	}
 	return t.printTable(c, jobTable(page.Jobs))
 }
 
 // warnRestarted says of which jobs time and energy are shown that count nowhere.
-func (t *terminal) warnRestarted(jobs []epdapi.JobRow) {
+func warnRestarted(t *terminal, jobs []epdapi.JobRow) {
 	var ids []string
 	for i := range jobs {
 		if !jobs[i].Restarted.IsZero() {

@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-func (t *terminal) leversCommand() *cli.Command {
+func leversCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "levers",
 		Usage: "what epd changed in Slurm beside clocks, and its advice; or take it back",
@@ -33,16 +33,16 @@ func (t *terminal) leversCommand() *cli.Command {
 			anySocketFlag(publicFirst), jsonFlag(),
 			boolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
 		},
-		Action: t.levers,
+		Action: t.runs(runLevers),
 	}
 }
 
-func (t *terminal) levers(c *cli.Context) error {
+func runLevers(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
 	if c.Bool("undo") {
-		return t.undoLevers(c)
+		return undoLevers(t, c)
 	}
 	now, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) {
 		return epd.Levers(ctx)
@@ -60,7 +60,7 @@ func (t *terminal) levers(c *cli.Context) error {
 }
 
 // undoLevers takes everything back.
-func (t *terminal) undoLevers(c *cli.Context) error {
+func undoLevers(t *terminal, c *cli.Context) error {
 	if stop, err := dryRunUndo(c); stop {
 		return err
 	}

@@ -26,14 +26,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		stdin: stdin, stdout: stdout, stderr: stderr,
 		progress: isTerminal(stderr), now: time.Now, color: isTerminal(stdout) && os.Getenv("NO_COLOR") == "",
 	}
+	work := func(ctx context.Context) error { return execute(ctx, t, args) }
 	switch {
 	case isHook(args):
-		return t.hook(ctx, args)
+		return runHook(ctx, t, work)
 	case isSubmit(args):
-		return t.submit(ctx, args)
+		return runSubmit(ctx, t, submitWithin(args), work)
 	}
 	done := make(chan error, 1)
-	go func() { done <- t.execute(ctx, args) }()
+	go func() { done <- work(ctx) }()
 	return t.finish(ctx, t.await(ctx, done))
 }
 

@@ -10,7 +10,9 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-func (t *terminal) manCommand() *cli.Command {
+// manCommand writes the pages of a program, made anew so that it has the flags of its
+// definition alone.
+func manCommand(t *terminal, program func(*terminal) *cli.App) *cli.Command {
 	return &cli.Command{
 		Name:      "man",
 		Usage:     "write the manual pages of all commands",
@@ -22,7 +24,7 @@ func (t *terminal) manCommand() *cli.Command {
 			if err := checkArgs(c, 1, 1, "a folder"); err != nil {
 				return err
 			}
-			book, err := t.manualBook()
+			book, err := newManualBook(program(t))
 			if err != nil {
 				return err
 			}
@@ -35,14 +37,14 @@ func (t *terminal) manCommand() *cli.Command {
 	}
 }
 
-// manualBook is what all pages have in common.
-func (t *terminal) manualBook() (*manual.Book, error) {
+// newManualBook is what all pages have in common.
+func newManualBook(app *cli.App) (*manual.Book, error) {
 	date, err := manual.Date(os.Getenv("SOURCE_DATE_EPOCH"), time.Now())
 	if err != nil {
 		return nil, err
 	}
 	return &manual.Book{
-		App: t.app(), Section: 1, Date: date, Version: version,
+		App: app, Section: 1, Date: date, Version: version,
 		ExitStatus: []manual.Entry{
 			{Term: "0", Text: "Done"},
 			{Term: "1", Text: "Failed: an input is wrong, a file can't be read or written"},

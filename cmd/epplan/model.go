@@ -17,19 +17,19 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 )
 
-func (t *terminal) modelCommand() *cli.Command {
+func modelCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "model",
 		Usage:       "fit, show and use models of how workloads respond to clocks",
 		Description: "Example: epplan model show models.toml",
 		Subcommands: []*cli.Command{
-			t.fitCommand(), t.fitContentionCommand(), t.evaluateCommand(), t.showCommand(),
-			t.optimumCommand(),
+			fitCommand(t), fitContentionCommand(t), evaluateCommand(t), showCommand(t),
+			optimumCommand(t),
 		},
 	}
 }
 
-func (t *terminal) fitCommand() *cli.Command {
+func fitCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "fit",
 		Usage:     "fit models to measured settings",
@@ -59,11 +59,11 @@ func (t *terminal) fitCommand() *cli.Command {
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
 		},
-		Action: t.fit,
+		Action: t.runs(runFit),
 	}
 }
 
-func (t *terminal) fit(c *cli.Context) error {
+func runFit(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (t *terminal) fit(c *cli.Context) error {
 	if !(opts.Focus > 0) {
 		return usagef("--focus %v, want a number above 0 or inf", opts.Focus)
 	}
-	profiles, err := t.profiles(c.String("profiles"))
+	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (t *terminal) fit(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("read measurements: %w", err)
 	}
-	profile, err := t.measuredOn(apps, profiles, c.String("gpu-model"))
+	profile, err := measuredOn(t, apps, profiles, c.String("gpu-model"))
 	if err != nil {
 		return err
 	}
@@ -100,27 +100,15 @@ func (t *terminal) fit(c *cli.Context) error {
 		return fmt.Errorf("%s: %w", c.Args().First(), err)
 	}
 	if c.Bool("evaluate") {
-		return t.evaluate(c, apps, profile, opts)
+		return evaluateFits(t, c, apps, profile, opts)
 	}
-	return t.writeFits(c, apps, profile, opts)
-}
-
-// profiles are the known GPU models, with those of a file if it is named.
-func (t *terminal) profiles(name string) (*config.Profiles, error) {
-	if name == "" {
-		return config.BuiltinProfiles(), nil
-	}
-	extra, err := parseFile(t, name, config.ReadProfiles)
-	if err != nil {
-		return nil, fmt.Errorf("read profiles: %w", err)
-	}
-	return config.BuiltinProfiles().With(extra), nil
+	return writeFits(t, c, apps, profile, opts)
 }
 
 // measuredOn is the GPU model of the measurements: the one named, or the known
 // one with the fewest clocks that has all of theirs.
-func (t *terminal) measuredOn(
-	apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,
+func measuredOn(
+	t *terminal, apps []dvfsmodel.AppSamples, profiles *config.Profiles, name string,
 ) (*config.Profile, error) {
 	if name != "" {
 		return profiles.Lookup(name)
@@ -202,8 +190,9 @@ func countMeasured(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool)
 	return n
 }
 
-func (t *terminal) evaluate(
-	c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions,
+func evaluateFits(
+	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
+	opts *dvfsmodel.FitOptions,
 ) error {
 	result, err := dvfsmodel.EvaluateAll(apps, profile.Default, opts)
 	if err != nil {
@@ -251,8 +240,9 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 
 // writeFits fits every application and writes a models file. Applications that
 // can't be fitted are named; the others are written all the same.
-func (t *terminal) writeFits(
-	c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile, opts *dvfsmodel.FitOptions,
+func writeFits(
+	t *terminal, c *cli.Context, apps []dvfsmodel.AppSamples, profile *config.Profile,
+	opts *dvfsmodel.FitOptions,
 ) error {
 	list := make([]config.Model, 0, len(apps))
 	for _, app := range apps {
@@ -284,7 +274,7 @@ func (t *terminal) writeFits(
 	return nil
 }
 
-func (t *terminal) showCommand() *cli.Command {
+func showCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "what a models file says, and the clocks that it leads to",
@@ -297,11 +287,11 @@ func (t *terminal) showCommand() *cli.Command {
 			profilesFlag(),
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.show,
+		Action: t.runs(runShow),
 	}
 }
 
-func (t *terminal) show(c *cli.Context) error {
+func runShow(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one models file"); err != nil {
 		return err
 	}
@@ -309,7 +299,7 @@ func (t *terminal) show(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	profiles, err := t.profiles(c.String("profiles"))
+	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const (
 	defaultProbes = 3
 )
 
-func (t *terminal) evaluateCommand() *cli.Command {
+func evaluateCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "evaluate",
 		Usage:     "what clocks chosen from a few measured settings and other workloads would cost",
@@ -39,11 +39,11 @@ func (t *terminal) evaluateCommand() *cli.Command {
 			},
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.evaluatePrior,
+		Action: t.runs(runEvaluatePrior),
 	}
 }
 
-func (t *terminal) evaluatePrior(c *cli.Context) error {
+func runEvaluatePrior(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-func (t *terminal) optimumCommand() *cli.Command {
+func optimumCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "optimum",
 		Usage:     "the best setting of single workloads",
@@ -33,7 +33,7 @@ func (t *terminal) optimumCommand() *cli.Command {
 			},
 			csvFlag(), jsonFlag(),
 		},
-		Action: t.optimum,
+		Action: t.runs(runOptimum),
 	}
 }
 
@@ -55,7 +55,7 @@ type optimumRow struct {
 	minTime  float64
 }
 
-func (t *terminal) optimum(c *cli.Context) error {
+func runOptimum(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 1, 1, "one file"); err != nil {
 		return err
 	}

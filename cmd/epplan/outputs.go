@@ -13,9 +13,6 @@ import (
 // says FILE.
 var outputFlags = []string{"curve", "decisions", "html", "log", "out", "output", "svg", "workload"}
 
-// outputFile is a file that a command was told to write.
-type outputFile struct{ flag, name string }
-
 // guardOutputs has a command, and those below it, tell what they are going to write
 // before they begin.
 func (t *terminal) guardOutputs(c *cli.Command) {

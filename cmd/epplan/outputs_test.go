@@ -33,7 +33,7 @@ func TestEveryFlagThatNamesAFileToWriteIsKnownAsOne(t *testing.T) {
 		}
 	}
 	look("epplan",
-		(&terminal{stdin: &bytes.Buffer{}, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).app().Commands)
+		newApp(&terminal{stdin: &bytes.Buffer{}, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands)
 	if found < 10 {
 		t.Errorf("%d flags name a file to write, want ten or more: the help's words have changed", found)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-func (t *terminal) planCommand() *cli.Command {
+func planCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "plan",
 		Usage:     "plan a batch of jobs: who runs where, when, at which clocks, and why",
@@ -54,29 +54,29 @@ func (t *terminal) planCommand() *cli.Command {
 				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
 					"far, such as 2s"),
 			}),
-		Action: t.plan,
+		Action: t.runs(runPlan),
 	}
 }
 
-// plan plans a batch and prints it. Jobs that can't be planned, or not in time, end
+// runPlan plans a batch and prints it. Jobs that can't be planned, or not in time, end
 // it with an incompleteError after the plan was printed.
-func (t *terminal) plan(c *cli.Context) error {
+func runPlan(t *terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
 	}
 	if c.String("format") == knapsackFormat {
-		return t.planKnapsack(c)
+		return planKnapsack(t, c)
 	}
-	s, err := t.planSetup(c)
+	s, err := planSetup(t, c)
 	if err != nil || s == nil {
 		return err
 	}
 	s.searchTime = c.Duration("time-limit")
-	result, err := t.solve(c, s)
+	result, err := solvePlan(t, c, s)
 	if err != nil {
 		return err
 	}
-	if err := t.printPlan(c, s, result); err != nil {
+	if err := printPlan(t, c, s, result); err != nil {
 		return err
 	}
 	if !c.IsSet("policy") && result.Plan.Shared == nil && canShareGPUs(result.Problem) {
@@ -122,16 +122,6 @@ func checkPlanFlags(c *cli.Context) error {
 	return nil
 }
 
-// incomplete is the error of a plan that doesn't do all that it was asked for; nil
-// for one that does.
-func incomplete(p *planner.Plan) error {
-	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: countSlowed(p)}
-	if e == (incompleteError{}) {
-		return nil
-	}
-	return &e
-}
-
 // countSlowed is how many jobs a plan slows down more than they tolerate.
 func countSlowed(p *planner.Plan) int {
 	if p.Shared == nil {
@@ -152,18 +142,28 @@ func canShareGPUs(p *planner.Problem) bool {
 	return false
 }
 
-// planSetup is what is to be planned: a file, or Slurm's queue, where it may be
-// nothing.
-func (t *terminal) planSetup(c *cli.Context) (*setup, error) {
-	if c.Bool("from-slurm") {
-		return t.fromSlurm(c)
+// incomplete is the error of a plan that doesn't do all that it was asked for; nil
+// for one that does.
+func incomplete(p *planner.Plan) error {
+	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: countSlowed(p)}
+	if e == (incompleteError{}) {
+		return nil
 	}
-	return t.setupProblem(c, c.Args().First())
+	return &e
 }
 
-// solve plans the batch, checks the plan, and computes what it is measured
+// planSetup is what is to be planned: a file, or Slurm's queue, where it may be
+// nothing.
+func planSetup(t *terminal, c *cli.Context) (*setup, error) {
+	if c.Bool("from-slurm") {
+		return setupFromSlurm(t, c)
+	}
+	return setupProblem(t, c, c.Args().First())
+}
+
+// solvePlan plans the batch, checks the plan, and computes what it is measured
 // against. An interruption, or --time-limit, cuts the search for a better plan.
-func (t *terminal) solve(c *cli.Context, s *setup) (*planreport.Result, error) {
+func solvePlan(t *terminal, c *cli.Context, s *setup) (*planreport.Result, error) {
 	pol, err := s.policy(c.String("policy"))
 	if err != nil {
 		return nil, err
@@ -211,13 +211,13 @@ func (t *terminal) solve(c *cli.Context, s *setup) (*planreport.Result, error) {
 
 // printPlan writes files first: one that can't be written fails the command
 // before there is any output.
-func (t *terminal) printPlan(c *cli.Context, s *setup, r *planreport.Result) error {
+func printPlan(t *terminal, c *cli.Context, s *setup, r *planreport.Result) error {
 	if name := c.String("svg"); name != "" {
 		if err := t.write(name, func(w io.Writer) error { return planreport.WriteSVG(w, r, nil) }); err != nil {
 			return err
 		}
 	}
-	return t.withHTML(c, func(w io.Writer) error { return planreport.WritePlanPage(w, t.planPage(c, s, r)) },
+	return t.withHTML(c, func(w io.Writer) error { return planreport.WritePlanPage(w, newPlanPage(t, c, s, r)) },
 		func() error {
 			return t.print(func(w io.Writer) error {
 				switch {
@@ -229,4 +229,24 @@ func (t *terminal) printPlan(c *cli.Context, s *setup, r *planreport.Result) err
 				return planreport.WritePlanTable(w, r, t.textOptions(c.Int("rows")))
 			})
 		})
+}
+
+// newPlanPage is what the report of a plan says.
+func newPlanPage(t *terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
+	p := &planreport.PlanPage{
+		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),
+	}
+	if len(p.Jobs) != len(r.Problem.Tasks) {
+		p.Jobs = nil
+	}
+	if s.models == nil {
+		return p
+	}
+	for _, m := range s.models.All() {
+		p.Models = append(p.Models, planreport.FittedModel{
+			Workload: m.Workload, GPUModel: m.GPUModel, Settings: m.Settings, TimeError: m.TimeMAPE,
+			PowerError: m.PowerMAPE, Source: m.Source,
+		})
+	}
+	return p
 }

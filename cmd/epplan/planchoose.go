@@ -44,10 +44,10 @@ func (q *knapsackQueue) candidates() []string {
 	return all
 }
 
-// choose is the policy for a queue that none is named for, and the number of
+// choosePolicy is the policy for a queue that none is named for, and the number of
 // those that it is chosen from. They are played on the queue with outcomes that
 // are drawn around the predictions: how jobs really turn out isn't looked at.
-func (t *terminal) choose(c *cli.Context, q *knapsackQueue) (text string, among int, err error) {
+func choosePolicy(t *terminal, c *cli.Context, q *knapsackQueue) (text string, among int, err error) {
 	drawn, err := q.drawOutcomes()
 	if err != nil {
 		return "", 0, err

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"runtime"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report/planreport"
+	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -36,14 +40,14 @@ func knapsackFlags() []cli.Flag {
 
 // planKnapsack plans a queue for two GPU types: decisions by the predictions,
 // starts and ends by how the jobs turn out.
-func (t *terminal) planKnapsack(c *cli.Context) error {
-	q, err := t.knapsackQueue(c)
+func planKnapsack(t *terminal, c *cli.Context) error {
+	q, err := readKnapsackQueue(t, c)
 	if err != nil {
 		return err
 	}
 	text, among := c.String("policy"), 0
 	if text == "" {
-		if text, among, err = t.choose(c, q); err != nil {
+		if text, among, err = choosePolicy(t, c, q); err != nil {
 			return err
 		}
 	}
@@ -90,7 +94,7 @@ type knapsackQueue struct {
 // clockResponse is how a job type responds to the clocks of a GPU model.
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
-func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
+func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
 	for _, flag := range []string{
 		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html",
 		"from-slurm", "theta", "rho", "map",
@@ -107,7 +111,7 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := t.knapsackPool(c.String("cluster"))
+	pool, err := readKnapsackPool(t, c.String("cluster"))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.enableClocks(c, q); err != nil {
+	if err := enableClocks(t, c, q); err != nil {
 		return nil, err
 	}
 	if c.Bool("clairvoyant") {
@@ -132,15 +136,15 @@ func (t *terminal) knapsackQueue(c *cli.Context) (*knapsackQueue, error) {
 
 // enableClocks lets clocks be chosen where --models says how the job types respond to
 // them.
-func (t *terminal) enableClocks(c *cli.Context, q *knapsackQueue) error {
-	models, err := t.models(c)
+func enableClocks(t *terminal, c *cli.Context, q *knapsackQueue) error {
+	models, err := readModels(t, c)
 	if err == nil && models == nil && c.IsSet("profiles") {
 		return usagef("--profiles says which clocks GPU models have, want --models too")
 	}
 	if err != nil || models == nil {
 		return err
 	}
-	profiles, err := t.profiles(c.String("profiles"))
+	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -181,8 +185,8 @@ func newKnapsackQueue(
 	return q, err
 }
 
-// knapsackPool reads FILE:NAME.
-func (t *terminal) knapsackPool(text string) (*trace.KnapsackPool, error) {
+// readKnapsackPool reads FILE:NAME.
+func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 || at == len(text)-1 {
 		return nil, usagef("--cluster is %q, want FILE:NAME with --format %s: a table of clusters and "+
@@ -264,4 +268,32 @@ func (q *knapsackQueue) jobKWh(job int, a *planner.Assignment) float64 {
 		return q.jobs[job].Actual[a.Option].KWh
 	}
 	return (a.Point.Energy * dvfsmodel.Joule(q.jobs[job].GPUs[a.Option])).KWh()
+}
+
+// drawQueue draws a queue for two GPU types like the PREDICT paper's.
+func drawQueue(rng *rand.Rand, model trace.EnergyModel) (*knapsackQueue, error) {
+	jobs, pool := taskset.Queue(rng, model)
+	return newKnapsackQueue(model, jobs, &pool)
+}
+
+// playAll plays every queue by every policy, as many at a time as there are
+// processors: all queues by the first policy, then all by the next one.
+func playAll(
+	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
+) ([]*planreport.QueueSum, error) {
+	sums := make([]*planreport.QueueSum, len(policies)*len(queues))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range sums {
+		group.Go(func() error {
+			defer done()
+			result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
+			if err != nil {
+				return err
+			}
+			sums[i] = result.Sum()
+			return nil
+		})
+	}
+	return sums, group.Wait()
 }

@@ -31,15 +31,15 @@ const (
 	maxErrorOutput     = 4 << 10                // bytes of what a site's program prints
 )
 
-func (t *terminal) suspendCommand() *cli.Command {
-	return t.powerCommand("suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command")
+func suspendCommand(t *terminal) *cli.Command {
+	return powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command")
 }
 
-func (t *terminal) resumeCommand() *cli.Command {
-	return t.powerCommand("resume", "Slurm's ResumeProgram: switch nodes on by the site's own command")
+func resumeCommand(t *terminal) *cli.Command {
+	return powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command")
 }
 
-func (t *terminal) powerCommand(name, usage string) *cli.Command {
+func powerCommand(t *terminal, name, usage string) *cli.Command {
 	return &cli.Command{
 		Name:      name,
 		Usage:     usage,
@@ -62,11 +62,11 @@ func (t *terminal) powerCommand(name, usage string) *cli.Command {
 			},
 			dryrun.Flag(),
 		},
-		Action: func(c *cli.Context) error { return t.power(c, name) },
+		Action: func(c *cli.Context) error { return runPower(t, c, name) },
 	}
 }
 
-func (t *terminal) power(c *cli.Context, what string) error {
+func runPower(t *terminal, c *cli.Context, what string) error {
 	if err := checkArgs(c, 1, 1, "a hostlist such as gpu[01-03]"); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (t *terminal) power(c *cli.Context, what string) error {
 	if program != "" {
 		news.Failed = runOnNodes(c.Context, program, nodes, c.Duration("each"))
 	}
-	t.reportPower(c, &news)
+	reportPower(t, c, &news)
 	for _, node := range nodes {
 		if why, failed := news.Failed[node]; failed {
 			t.message("warning", node+": "+why)
@@ -126,7 +126,7 @@ func powerSteps(what, program string, nodes []string) []string {
 }
 
 // reportPower tells epd; one that isn't there is no reason to leave nodes on.
-func (t *terminal) reportPower(c *cli.Context, news *epdapi.PowerEvent) {
+func reportPower(t *terminal, c *cli.Context, news *epdapi.PowerEvent) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), powerNotifyTimeout)
 	defer cancel()
 	if err := epdapi.New(c.String("socket")).Power(ctx, news); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-func (t *terminal) predictCommand() *cli.Command {
+func predictCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "predict",
 		Usage: "predict what jobs take from what earlier ones took",
@@ -83,11 +83,11 @@ func (t *terminal) predictCommand() *cli.Command {
 			},
 			csvFlag(), jsonFlag(),
 		},
-		Action: t.predict,
+		Action: t.runs(runPredict),
 	}
 }
 
-func (t *terminal) predict(c *cli.Context) error {
+func runPredict(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -104,18 +104,18 @@ func (t *terminal) predict(c *cli.Context) error {
 		return usagef("--target %q, want time, energy or power", c.String("target"))
 	}
 	if c.IsSet("code") {
-		return t.predictCode(c, target)
+		return predictCode(t, c, target)
 	}
 	for _, flag := range []string{"code-test", "gpu-type", "probe", "embeddings", "align"} {
 		if c.IsSet(flag) {
 			return usagef("--%s goes with --code", flag)
 		}
 	}
-	return t.predictHistory(c, target)
+	return predictHistory(t, c, target)
 }
 
 // predictHistory predicts jobs from those that ended before.
-func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
+func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
 	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
 	train, err := parseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
 		return predict.ReadTable(r, name, columns, nil)
@@ -141,7 +141,7 @@ func (t *terminal) predictHistory(c *cli.Context, target predict.Target) error {
 		p.ids = append(p.ids, test.Jobs[i].ID)
 		p.truths[i] = test.Outcomes[i].ValueOf(target)
 	}
-	return t.printPredicted(c, p)
+	return printPredicted(t, c, p)
 }
 
 // predictionSet are predictions of jobs, to be printed.
@@ -167,7 +167,7 @@ type predictedJob struct {
 	Aligned bool `json:"aligned,omitempty"`
 }
 
-func (t *terminal) printPredicted(c *cli.Context, p *predictionSet) error {
+func printPredicted(t *terminal, c *cli.Context, p *predictionSet) error {
 	switch {
 	case c.Bool("csv"):
 		return t.print(p.writeCSV)

@@ -21,8 +21,8 @@ type aligner struct {
 	unreachable bool // the server gives no answers
 }
 
-// aligner is the one that is asked for; nil: none is.
-func (t *terminal) aligner(c *cli.Context) (*aligner, error) {
+// newAligner is the one that is asked for; nil: none is.
+func newAligner(t *terminal, c *cli.Context) (*aligner, error) {
 	if !c.IsSet("align") {
 		return nil, nil //nolint:nilnil // none is an answer
 	}

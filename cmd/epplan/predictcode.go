@@ -36,7 +36,7 @@ type codeTable struct {
 }
 
 // predictCode predicts jobs from their source code.
-func (t *terminal) predictCode(c *cli.Context, target predict.Target) error {
+func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 	if target == predict.Power {
 		return usagef("--target power follows from histories only, want time or energy with --code")
 	}
@@ -44,27 +44,27 @@ func (t *terminal) predictCode(c *cli.Context, target predict.Target) error {
 	if other == "" {
 		other = c.String("code")
 	}
-	train, err := t.readCode(c, c.String("train"), c.String("code"), target, true)
+	train, err := readCode(t, c, c.String("train"), c.String("code"), target, true)
 	if err != nil {
 		return err
 	}
-	test, err := t.readCode(c, c.String("test"), other, target, false)
+	test, err := readCode(t, c, c.String("test"), other, target, false)
 	if err != nil {
 		return err
 	}
-	aligner, err := t.aligner(c)
+	aligner, err := newAligner(t, c)
 	if err != nil {
 		return err
 	}
 	set := &probe.Set{}
-	embedding, err := t.embed(c, train, test, set)
+	embedding, err := newEmbedding(t, c, train, test, set)
 	if err != nil {
 		return err
 	}
 	if aligner != nil {
 		aligner.embed = embedding
 	}
-	return t.predictEmbedded(c, target, set, train, test, aligner)
+	return predictEmbedded(t, c, target, set, train, test, aligner)
 }
 
 // embedFunc is the embedding of a text.
@@ -76,8 +76,8 @@ func builtInEmbedding(_ context.Context, text string) ([]float64, error) {
 
 // predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
 // learn from first.
-func (t *terminal) predictEmbedded(
-	c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable, aligner *aligner,
+func predictEmbedded(
+	t *terminal, c *cli.Context, target predict.Target, set *probe.Set, train, test *codeTable, aligner *aligner,
 ) error {
 	tested := set.Embeddings[len(train.ids):]
 	all := set.Embeddings[:len(train.ids)]
@@ -123,12 +123,12 @@ func (t *terminal) predictEmbedded(
 		}
 		p.strangeness = append(p.strangeness, strange)
 	}
-	return t.printPredicted(c, p)
+	return printPredicted(t, c, p)
 }
 
-// embed puts the embeddings of two tables into a set: from a server where one is
+// newEmbedding puts the embeddings of two tables into a set: from a server where one is
 // asked, else the built-in ones.
-func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set) (embedFunc, error) {
+func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *probe.Set) (embedFunc, error) {
 	texts := slices.Concat(train.texts, test.texts)
 	if !c.IsSet("embeddings") {
 		set.Style = source.Style
@@ -166,8 +166,8 @@ func (t *terminal) embed(c *cli.Context, train, test *codeTable, set *probe.Set)
 }
 
 // readCode reads a table with the columns job_id and file, and the source files.
-func (t *terminal) readCode(
-	c *cli.Context, name, folder string, target predict.Target, values bool,
+func readCode(
+	t *terminal, c *cli.Context, name, folder string, target predict.Target, values bool,
 ) (*codeTable, error) {
 	columns := []string{target.Column()}
 	gpu := c.String("gpu-type")
@@ -188,12 +188,12 @@ func (t *terminal) readCode(
 		return nil, fmt.Errorf("%s: %w", folder, withoutPath(err))
 	}
 	defer func() { _ = root.Close() }() // only read
-	return table, t.readSources(c.Context, table, root)
+	return table, readSources(c.Context, t, table, root)
 }
 
 // readSources replaces files' names by what is in them. Nothing outside the folder is
 // read.
-func (t *terminal) readSources(ctx context.Context, table *codeTable, root *os.Root) error {
+func readSources(ctx context.Context, t *terminal, table *codeTable, root *os.Root) error {
 	cut := 0
 	for i, file := range table.texts {
 		if err := ctx.Err(); err != nil {

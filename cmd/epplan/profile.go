@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-func (t *terminal) profileCommand() *cli.Command {
+func profileCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "profile",
 		Usage:     "what workloads were seen to do on a GPU over time, by themselves",
@@ -33,11 +33,11 @@ func (t *terminal) profileCommand() *cli.Command {
 			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
-		Action: t.profile,
+		Action: t.runs(runProfile),
 	}
 }
 
-func (t *terminal) profile(c *cli.Context) error {
+func runProfile(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 1, "a workload at most"); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (t *terminal) profile(c *cli.Context) error {
 	case err != nil:
 		return err
 	case c.String("log") != "":
-		return t.writeProfileLog(c.String("log"), list.Profiles)
+		return writeProfileLog(t, c.String("log"), list.Profiles)
 	case c.Bool("json"):
 		return t.printJSON(list)
 	case len(list.Profiles) == 0 && workload != "":
@@ -115,8 +115,6 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 
 // listedPoints is how many characters of a list a series takes.
 const listedPoints = 16
-
-const bytesPerGiB = 1 << 30
 
 // writeProfile is all that is known of a profile.
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {

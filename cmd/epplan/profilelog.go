@@ -58,7 +58,7 @@ func gpusOfWorkload(key string) int {
 // writeProfileLog writes profiles as a log of utilisation that epplan
 // consolidate and correlate read: a job for each workload that is known, with
 // the memory that its next run takes at most.
-func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) error {
+func writeProfileLog(t *terminal, name string, list []epdapi.WorkloadProfile) error {
 	samples := profileSamples(list)
 	known := 0
 	for i := range list {
@@ -95,3 +95,5 @@ func (t *terminal) writeProfileLog(name string, list []epdapi.WorkloadProfile) e
 	}
 	return nil
 }
+
+const bytesPerGiB = 1 << 30

@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-func (t *terminal) reloadCommand() *cli.Command {
+func reloadCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "reload",
 		Usage: "have epd read its configuration again",
@@ -20,11 +20,11 @@ func (t *terminal) reloadCommand() *cli.Command {
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
 		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag(), dryrun.Flag()},
-		Action: t.reload,
+		Action: t.runs(runReload),
 	}
 }
 
-func (t *terminal) reload(c *cli.Context) error {
+func runReload(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +14,7 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-func (t *terminal) replayCommand() *cli.Command {
+func replayCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "replay",
 		Usage:     "fill a cluster with a trace's tasks by placement policies and compare their power",
@@ -80,20 +78,9 @@ func (t *terminal) replayCommand() *cli.Command {
 			},
 			jsonFlag(), csvFlag(), htmlFlag(),
 		}, departureFlags(), historyFlags()),
-		Action: t.replay,
+		Action: t.runs(runReplay),
 	}
 }
-
-// streamSeedFlag is a flag for the seed of streams.
-func streamSeedFlag() *cli.Uint64Flag {
-	return &cli.Uint64Flag{
-		Name: "seed", Usage: "`NUMBER` of the first stream; the paper averages 42 to 51",
-		Value: paperFirstSeed,
-	}
-}
-
-// paperFirstSeed is the first seed of the paper's averages.
-const paperFirstSeed = 42
 
 func placementList() string {
 	var b strings.Builder
@@ -104,11 +91,11 @@ func placementList() string {
 	return b.String()
 }
 
-func (t *terminal) replay(c *cli.Context) error {
+func runReplay(t *terminal, c *cli.Context) error {
 	switch format := c.String("format"); format {
 	case formatOpenb:
 	case formatSacct, formatJobs:
-		return t.replayHistory(c)
+		return replayHistory(t, c)
 	default:
 		return usagef("--format %q, want openb, sacct or jobs", format)
 	}
@@ -130,9 +117,9 @@ func (t *terminal) replay(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("departures") {
-		return t.replayDepartures(c)
+		return replayDepartures(t, c)
 	}
-	in, err := t.parseInflation(c)
+	in, err := parseInflation(t, c)
 	if err != nil {
 		return err
 	}
@@ -150,13 +137,13 @@ func (t *terminal) replay(c *cli.Context) error {
 	if err := out.write(c.Context, t, in, runs); err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeInflationPage(w, in, runs) }, func() error {
+	return t.withHTML(c, func(w io.Writer) error { return writeInflationPage(t, w, in, runs) }, func() error {
 		return t.printTable(c, in.table(runs))
 	})
 }
 
 // parseInflation reads what the flags ask for.
-func (t *terminal) parseInflation(c *cli.Context) (*inflation, error) {
+func parseInflation(t *terminal, c *cli.Context) (*inflation, error) {
 	names := append(paperPlacements(), policy.DefaultPlacement)
 	if c.IsSet("policy") {
 		names = splitPlacements(c.StringSlice("policy"))
@@ -184,108 +171,4 @@ func (t *terminal) parseInflation(c *cli.Context) (*inflation, error) {
 		return nil, err
 	}
 	return in, in.read(t, files)
-}
-
-// Bounds that keep a typing error from filling the memory.
-const (
-	maxLoad      = 100
-	maxSeeds     = 10_000
-	maxCurveRows = 10_000_000 // of all curves together, one for each hundredth of load
-)
-
-// paperPlacements are the policies that the paper compares.
-func paperPlacements() []string {
-	return []string{
-		"fgd", "pwr", "pwr+fgd:0.05", "pwr+fgd:0.1", "pwr+fgd:0.2",
-		"bestfit", "dotprod", "gpupacking", "gpuclustering", "random",
-	}
-}
-
-// readRuns reads seeds, and policies from their names.
-func readRuns(c *cli.Context, names []string) (in inflation, err error) {
-	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
-		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
-	}
-	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last {
-		return in, usagef("--seed %d, want up to %d", c.Uint64("seed"), last)
-	}
-	if c.IsSet("jobs") && c.Int("jobs") < 1 {
-		return in, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
-	}
-	for i := range c.Int("seeds") {
-		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
-	}
-	base := strings.ToLower(c.String("base"))
-	if base == "" && len(names) > 1 {
-		base = "fgd"
-	}
-	return in, in.usePolicies(names, base)
-}
-
-// usePolicies reads policies and finds, or puts in front, the base; none is none.
-func (in *inflation) usePolicies(names []string, base string) error {
-	in.base = -1
-	if base != "" && base != "none" {
-		if in.base = slices.IndexFunc(names,
-			func(name string) bool { return strings.EqualFold(name, base) }); in.base < 0 {
-			names, in.base = slices.Insert(slices.Clone(names), 0, base), 0
-		}
-	}
-	for _, name := range names {
-		p, err := policy.ParsePlacement(name)
-		if err != nil {
-			return &usageError{msg: err.Error(), hint: "epplan replay --help lists the policies"}
-		}
-		if slices.ContainsFunc(in.policies,
-			func(q *policy.Placement) bool { return strings.EqualFold(q.Name, p.Name) }) {
-			return usagef("policy %s is given twice", name)
-		}
-		in.policies = append(in.policies, p)
-	}
-	return nil
-}
-
-// splitPlacements separates policies at commas that don't belong to the
-// arguments of one: what follows a colon and isn't a policy's name does.
-func splitPlacements(texts []string) []string {
-	var names []string
-	for _, text := range texts {
-		for i, piece := range strings.Split(text, ",") {
-			name, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(piece)), ":")
-			last := len(names) - 1
-			if i > 0 && strings.Contains(names[last], ":") &&
-				!slices.Contains(policy.PlacementNames(), name) {
-				names[last] += "," + piece
-				continue
-			}
-			names = append(names, strings.TrimSpace(piece))
-		}
-	}
-	return names
-}
-
-// readLoads reads the loads at which savings are stated, ascending.
-func readLoads(text string) ([]float64, error) {
-	loads, err := parseNumbers("loads", text)
-	if err != nil {
-		return nil, err
-	}
-	if len(loads) == 0 {
-		return nil, usagef("--loads is empty, want numbers separated by commas")
-	}
-	for _, load := range loads {
-		if !(load > 0 && load <= maxLoad) {
-			return nil, usagef("--loads %v, want each above 0 and up to %d", load, maxLoad)
-		}
-	}
-	slices.Sort(loads)
-	return slices.Compact(loads), nil
-}
-
-// workers is how many runs go on at a time.
-func workers(asked int) int {
-	if asked > 0 {
-		return asked
-	}
-	return runtime.GOMAXPROCS(0)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"strings"
@@ -42,12 +41,6 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 		}
 	}
 	return f, nil
-}
-
-// isSameTarget reports whether two names are of one file or folder, devices but.
-func isSameTarget(a, b string) bool {
-	return a != "" && b != "" && fileMode(a)&fs.ModeDevice == 0 &&
-		(filepath.Clean(a) == filepath.Clean(b) || isSameFile(a, b))
 }
 
 // write writes them.

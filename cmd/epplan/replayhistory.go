@@ -57,7 +57,7 @@ func historyFlags() []cli.Flag {
 
 // historyReplay is a replay of past jobs on its way.
 type historyReplay struct {
-	*setup
+	setup       *setup
 	terminal    *terminal
 	name        string
 	tally       *joblog.Tally
@@ -109,7 +109,7 @@ type jobKind struct {
 }
 
 // replayHistory tells what a past month would have cost.
-func (t *terminal) replayHistory(c *cli.Context) error {
+func replayHistory(t *terminal, c *cli.Context) error {
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
 		if c.IsSet(name) && !slices.Contains(historyReplayFlags, name) {
@@ -161,10 +161,10 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
 	}
 	h.setup = &setup{seed: c.Uint64("seed")}
-	if err := h.configure(h.terminal, c); err != nil {
+	if err := h.setup.configure(h.terminal, c); err != nil {
 		return err
 	}
-	if h.models, err = h.terminal.models(c); err != nil {
+	if h.setup.models, err = readModels(h.terminal, c); err != nil {
 		return err
 	}
 	for _, text := range c.StringSlice("workload") {
@@ -172,10 +172,10 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 		if _, err := path.Match(names, ""); !ok || err != nil || names == "" {
 			return usagef("--workload %q, want names=workload, such as train-*=resnet50", text)
 		}
-		if h.models == nil {
+		if h.setup.models == nil {
 			return usagef("--workload %q is of no use without --models", text)
 		}
-		if err := h.models.Check(workload); err != nil {
+		if err := h.setup.models.Check(workload); err != nil {
 			return usagef("--workload %q: %v", text, err)
 		}
 		h.names = append(h.names, [2]string{names, workload})
@@ -219,7 +219,7 @@ func (h *historyReplay) read(c *cli.Context) error {
 
 // join makes tasks of the jobs.
 func (h *historyReplay) join(c *cli.Context) error {
-	cluster := h.config.Cluster()
+	cluster := h.setup.config.Cluster()
 	batch := &queue.Batch{Name: h.name}
 	for i := range h.past {
 		h.add(batch, &cluster, i)
@@ -238,13 +238,13 @@ func (h *historyReplay) join(c *cli.Context) error {
 			h.excluded.PriorKinds++
 		}
 	}
-	h.batch = batch
+	h.setup.batch = batch
 	var err error
-	if h.problem, err = h.problemFor(nil); err != nil {
+	if h.setup.problem, err = h.problemFor(nil); err != nil {
 		return err
 	}
-	h.params = h.config.Policy.Params()
-	if err := policy.ImplyDue(c.Context, h.problem, h.config.Safety.Stretch); err != nil {
+	h.setup.params = h.setup.config.Policy.Params()
+	if err := policy.ImplyDue(c.Context, h.setup.problem, h.setup.config.Safety.Stretch); err != nil {
 		return err
 	}
 	return h.choose(c)
@@ -259,7 +259,7 @@ func (h *historyReplay) choose(c *cli.Context) error {
 	}
 	taken := map[string]bool{baselinePolicy: true, policy.Constant: true}
 	for _, name := range names {
-		p, err := h.policy(name)
+		p, err := h.setup.policy(name)
 		if err != nil {
 			return err
 		}
@@ -294,23 +294,24 @@ func splitPolicies(texts []string) []string {
 // problemFor is the problem with responses as they are expected, or as one draw
 // has them.
 func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error) {
-	cluster := h.config.Cluster()
+	cluster := h.setup.config.Cluster()
 	catalog := &historyCatalog{
-		Catalog: config.NewCatalog(h.config.Profiles(), h.models, &h.scaling), history: h, drawn: drawn,
+		Catalog: config.NewCatalog(h.setup.config.Profiles(), h.setup.models, &h.setup.scaling),
+		history: h, drawn: drawn,
 	}
 	catalog.shapes = make(map[[2]string]responseShape)
-	margins := planner.Margins{Limit: h.config.Safety.LimitMargin}
-	tasks, _, err := planner.Join(h.batch, &cluster, catalog, margins)
+	margins := planner.Margins{Limit: h.setup.config.Safety.LimitMargin}
+	tasks, _, err := planner.Join(h.setup.batch, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}
 	p := &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
-	goal := h.config.Goal()
+	goal := h.setup.config.Goal()
 	goal.Set(p)
-	p.Start = h.config.Start(p.Mode)
+	p.Start = h.setup.config.Start(p.Mode)
 	if drawn != nil {
 		for i := range tasks {
-			tasks[i].Due, tasks[i].Limit = h.problem.Tasks[i].Due, h.problem.Tasks[i].Limit
+			tasks[i].Due, tasks[i].Limit = h.setup.problem.Tasks[i].Due, h.setup.problem.Tasks[i].Limit
 		}
 	}
 	return p, nil

@@ -119,7 +119,7 @@ func TestAPastJobOnSeveralNodesStartsOnThemTogether(t *testing.T) {
 			JobID: "7", Submitted: begin, Started: begin, Ended: begin.Add(100), State: record.Completed,
 			GPUs: live.Known(c.gpus), Nodes: live.Known(c.nodes),
 		}}
-		cluster := h.config.Cluster()
+		cluster := h.setup.config.Cluster()
 		h.add(batch, &cluster, 0)
 		got := make([]int, 0, len(batch.Jobs))
 		for i := range batch.Jobs {
@@ -183,10 +183,10 @@ func TestEnergyOfAWorkloadIsThatOfItsJobs(t *testing.T) {
 			GPUs: live.Known(2), Nodes: live.Known(1), EnergyJ: live.Known(float64(i+1) * 1e6),
 		})
 	}
-	h.batch = &queue.Batch{}
-	cluster := h.config.Cluster()
+	h.setup.batch = &queue.Batch{}
+	cluster := h.setup.config.Cluster()
 	for i := range h.past {
-		h.add(h.batch, &cluster, i)
+		h.add(h.setup.batch, &cluster, i)
 	}
 	p, err := h.problemFor(nil)
 	if err != nil {

@@ -49,7 +49,7 @@ func (h *historyReplay) add(batch *queue.Batch, cluster *planner.Cluster, at int
 	limit := p.Limit.Seconds()
 	if !math.IsInf(limit, 1) {
 		// What ran longer may do so again, and a margin must not forbid default clocks.
-		job.Limit = max(limit, span*(1+h.config.Safety.LimitMargin))
+		job.Limit = max(limit, span*(1+h.setup.config.Safety.LimitMargin))
 		limit = max(limit, span)
 	}
 	h.workload(&job, p, float64(gpus))
@@ -93,7 +93,7 @@ func nodesOf(p *record.HistoryJob, gpus, widest int) int {
 // modelName is the name of a profile for a job's GPU model, "" for any. One that has no
 // profile keeps its own.
 func (h *historyReplay) modelName(gpuModel string) string {
-	if profile, err := h.config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
+	if profile, err := h.setup.config.Profiles().Lookup(gpuModel); gpuModel != "" && err == nil {
 		return profile.Name
 	}
 	return gpuModel
@@ -151,7 +151,7 @@ func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus floa
 
 // modelOf is the workload in the models file of jobs of a name, or "".
 func (h *historyReplay) modelOf(name string) string {
-	if h.models == nil {
+	if h.setup.models == nil {
 		return ""
 	}
 	for _, n := range h.names {
@@ -159,7 +159,7 @@ func (h *historyReplay) modelOf(name string) string {
 			return n[1]
 		}
 	}
-	if h.models.Check(name) == nil {
+	if h.setup.models.Check(name) == nil {
 		return name
 	}
 	return ""

@@ -56,12 +56,12 @@ const constantSchedule = policy.Constant + ",pick=fcfs,place=soonest"
 func (h *historyReplay) constantClocks(
 	ctx context.Context,
 ) (p *planner.Policy, clocks map[string]dvfsmodel.Point, err error) {
-	if p, err = policy.Parse(constantSchedule, h.params); err != nil {
+	if p, err = policy.Parse(constantSchedule, h.setup.params); err != nil {
 		return nil, nil, err
 	}
-	plan, err := policy.SolveChecked(ctx, h.problem, p, &planner.Options{Seed: h.seed})
+	plan, err := policy.SolveChecked(ctx, h.setup.problem, p, &planner.Options{Seed: h.setup.seed})
 	if err != nil {
-		return nil, nil, withFileLocation(h.config, err)
+		return nil, nil, withFileLocation(h.setup.config, err)
 	}
 	p.Name, p.Tune, p.Improve, p.Hindsight = policy.Constant, tune.Constant(plan.Clocks), nil, false
 	return p, plan.Clocks, nil
@@ -73,11 +73,11 @@ func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 	progress := report.NewProgress(h.terminal.stderr, h.terminal.progress, time.Now, "replay",
 		2+(1+len(h.policies))*h.draws)
 	defer progress.Finish()
-	baseline, err := policy.Parse(baselinePolicy, h.params)
+	baseline, err := policy.Parse(baselinePolicy, h.setup.params)
 	if err != nil {
 		return nil, err
 	}
-	cost, err := h.planCost(ctx, h.problem, baseline)
+	cost, err := h.planCost(ctx, h.setup.problem, baseline)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 	}
 	runs[1].clocks = clocks
 	for i := range h.draws {
-		p, err := h.problemFor(&responseDraw{seed: h.seed + uint64(i)})
+		p, err := h.problemFor(&responseDraw{seed: h.setup.seed + uint64(i)})
 		if err != nil {
 			return nil, err
 		}
@@ -114,9 +114,9 @@ func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 func (h *historyReplay) planCost(
 	ctx context.Context, problem *planner.Problem, p *planner.Policy,
 ) (*historyCost, error) {
-	plan, err := policy.SolveChecked(ctx, problem, p, &planner.Options{Seed: h.seed, NoImprove: true})
+	plan, err := policy.SolveChecked(ctx, problem, p, &planner.Options{Seed: h.setup.seed, NoImprove: true})
 	if err != nil {
-		return nil, withFileLocation(h.config, err)
+		return nil, withFileLocation(h.setup.config, err)
 	}
 	return h.costOf(problem, plan), nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // writeInflationPage writes the report of a replay of tasks that never leave.
-func (t *terminal) writeInflationPage(w io.Writer, in *inflation, runs [][]inflationRun) error {
+func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflationRun) error {
 	r := &page.Report{
 		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.provenance(in.inputs()...),
 		Parts: []any{in.table(runs).Page("A row for each policy", in.columnsInWords(), -1)},
@@ -111,18 +111,18 @@ func policySection(in *inflation) page.Section {
 }
 
 // writeDeparturesPage writes the report of a replay of tasks that come and go.
-func (t *terminal) writeDeparturesPage(w io.Writer, d *departures) error {
+func writeDeparturesPage(t *terminal, w io.Writer, d *departures) error {
 	r := &page.Report{
-		Title: "Replay of " + d.label + " with departures", Foot: t.provenance(d.inputs()...),
+		Title: "Replay of " + d.in.label + " with departures", Foot: t.provenance(d.in.inputs()...),
 		Lead: fmt.Sprintf("%s that stay as long as they did in the trace, placed by %s; nodes without "+
 			"tasks sleep by %s.",
-			plural(len(d.durations), "task"), plural(len(d.policies), "policy", "policies"),
+			plural(len(d.durations), "task"), plural(len(d.in.policies), "policy", "policies"),
 			plural(len(d.parks), "rule")),
 		Parts: []any{d.table().Page("A row for each policy, load and rule for sleep",
 			"EOPC is the mean power of the cluster while it is observed; by sleep is what sleep saves of "+
 				"the same placement on nodes that never sleep.", -1)},
 	}
-	if len(d.loads) > 1 && !d.raw {
+	if len(d.in.loads) > 1 && !d.raw {
 		s := page.Section{ID: "power", Heading: "Power by load"}
 		for i := range d.parks {
 			chart := d.powerChart(i)
@@ -135,7 +135,7 @@ func (t *terminal) writeDeparturesPage(w io.Writer, d *departures) error {
 		}
 		r.Sections = append(r.Sections, s)
 	}
-	r.Sections = append(r.Sections, policySection(&d.inflation))
+	r.Sections = append(r.Sections, policySection(&d.in))
 	return page.WriteReport(w, r)
 }
 
@@ -148,14 +148,14 @@ func (d *departures) powerChart(parked int) report.Chart {
 	if d.parks[parked].isNever() {
 		c.Title = "Nodes never sleep"
 	}
-	for p := range d.policies {
-		line := report.Series{Name: d.policies[p].Name}
+	for p := range d.in.policies {
+		line := report.Series{Name: d.in.policies[p].Name}
 		for i := range d.runsOf {
 			if r := &d.runsOf[i]; r.policy == p && r.park == parked {
 				power := meanSDOf(len(r.passages), func(s int) float64 {
 					return meanPower(&r.passages[s]) / 1000
 				})
-				line.X, line.Y = append(line.X, d.loads[r.load]), append(line.Y, power.mean)
+				line.X, line.Y = append(line.X, d.in.loads[r.load]), append(line.Y, power.mean)
 			}
 		}
 		c.Lines = append(c.Lines, line)
@@ -168,7 +168,7 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 	last := r.lastPolicy()
 	out := &page.Report{
 		Title: "What " + batchName(h.name) + " would have cost", Lead: r.verdict(last),
-		Foot: h.terminal.provenance(h.inputs(c, h.name)...),
+		Foot: h.terminal.provenance(h.setup.inputs(c, h.name)...),
 		Parts: []any{
 			r.facts(), r.policyTable().Page("A row for each policy",
 				fmt.Sprintf("Medians of %d draws of how workloads respond to clocks; between the bounds "+

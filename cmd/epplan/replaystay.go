@@ -74,7 +74,7 @@ func checkMode(c *cli.Context) error {
 // departures is a comparison of placements and sleep on streams of tasks that
 // come and go.
 type departures struct {
-	inflation
+	in        inflation // the trace, placements and seeds
 	durations []replay.RecordedTask
 	horizon   float64
 	delay     float64
@@ -110,23 +110,23 @@ func departurePlacements() []string {
 	return []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
 }
 
-func (t *terminal) replayDepartures(c *cli.Context) error {
-	d, err := t.parseDepartures(c)
+func replayDepartures(t *terminal, c *cli.Context) error {
+	d, err := parseDepartures(t, c)
 	if err != nil {
 		return err
 	}
-	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", len(d.runsOf)*len(d.seeds))
+	progress := report.NewProgress(t.stderr, t.progress, time.Now, "replay", len(d.runsOf)*len(d.in.seeds))
 	err = d.runAll(c.Context, c.Int("jobs"), progress)
 	progress.Finish()
 	if err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeDeparturesPage(w, d) },
+	return t.withHTML(c, func(w io.Writer) error { return writeDeparturesPage(t, w, d) },
 		func() error { return t.printTable(c, d.table()) })
 }
 
 // parseDepartures reads what the flags ask for.
-func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
+func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 	d := &departures{
 		horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(),
 		raw: c.Bool("raw"),
@@ -140,7 +140,7 @@ func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
 		names = splitPlacements(c.StringSlice("policy"))
 	}
 	var err error
-	if d.inflation, err = readRuns(c, names); err != nil {
+	if d.in, err = readRuns(c, names); err != nil {
 		return nil, err
 	}
 	if err := d.readRules(c); err != nil {
@@ -150,13 +150,13 @@ func (t *terminal) parseDepartures(c *cli.Context) (*departures, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.read(t, files); err != nil {
+	if err := d.in.read(t, files); err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(d.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
+	if i := slices.IndexFunc(d.in.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
 		return nil, &hintedError{
 			err: fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures",
-				files.nodes, d.trace.rows[i].Name),
+				files.nodes, d.in.trace.rows[i].Name),
 			hint: "without --departures nodes may have CPUs alone",
 		}
 	}
@@ -170,11 +170,11 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 	if c.IsSet("loads") {
 		loads = c.String("loads")
 	}
-	if d.loads, err = readLoads(loads); err != nil {
+	if d.in.loads, err = readLoads(loads); err != nil {
 		return err
 	}
 	if d.raw {
-		d.loads = []float64{math.NaN()}
+		d.in.loads = []float64{math.NaN()}
 	}
 	switch c.String("pick") {
 	case "fcfs":
@@ -203,11 +203,11 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 
 // listRuns lists the runs in the order of the table.
 func (d *departures) listRuns() {
-	for load := range d.loads {
+	for load := range d.in.loads {
 		for parked := range d.parks {
-			for p := range d.policies {
+			for p := range d.in.policies {
 				d.runsOf = append(d.runsOf, departureRun{
-					p, load, parked, make([]replay.StreamResult, len(d.seeds)),
+					p, load, parked, make([]replay.StreamResult, len(d.in.seeds)),
 				})
 			}
 		}
@@ -217,8 +217,8 @@ func (d *departures) listRuns() {
 // readDurations takes the stays of the tasks that were scheduled.
 func (d *departures) readDurations(t *terminal, name string) error {
 	never := 0
-	for i := range d.trace.pods {
-		p := &d.trace.pods[i]
+	for i := range d.in.trace.pods {
+		p := &d.in.trace.pods[i]
 		if math.IsNaN(p.Deleted - p.Scheduled + p.Created) {
 			never++
 			continue
@@ -234,7 +234,7 @@ func (d *departures) readDurations(t *terminal, name string) error {
 			hint: "without --departures times aren't needed",
 		}
 	}
-	_, unfit, span, err := replay.AsRecorded(d.durations, d.trace.kinds)
+	_, unfit, span, err := replay.AsRecorded(d.durations, d.in.trace.kinds)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -242,12 +242,12 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
 	}
 	if never > 0 {
-		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.label,
-			report.FormatCount(never), report.FormatCount(len(d.trace.pods))))
+		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.in.label,
+			report.FormatCount(never), report.FormatCount(len(d.in.trace.pods))))
 	}
 	if unfit > 0 {
 		t.message("note",
-			fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.label,
+			fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
 				report.FormatCount(unfit), report.FormatCount(len(d.durations))))
 	}
 	return nil
@@ -258,13 +258,13 @@ func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Prog
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers(jobs))
 	for i := range d.runsOf {
-		for s := range d.seeds {
+		for s := range d.in.seeds {
 			group.Go(func() error {
 				defer progress.Add(1)
 				r := &d.runsOf[i]
-				passage, err := d.play(ctx, r, d.seeds[s])
+				passage, err := d.play(ctx, r, d.in.seeds[s])
 				if err != nil {
-					return fmt.Errorf("policy %s, seed %d: %w", d.policies[r.policy].Name, d.seeds[s], err)
+					return fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, d.in.seeds[s], err)
 				}
 				r.passages[s] = *passage
 				return nil
@@ -280,9 +280,9 @@ func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*r
 		return nil, err
 	}
 	s := replay.StreamRun{
-		Kinds: d.trace.kinds, Workload: d.workload, Park: d.parks[r.park].rule, Pick: d.pick, Delay: d.delay,
+		Kinds: d.in.trace.kinds, Workload: d.in.workload, Park: d.parks[r.park].rule, Pick: d.pick, Delay: d.delay,
 		Chooser: func(m fleet.Workload, state *fleet.State) score.Chooser {
-			return d.policies[r.policy].Chooser(m, state, seed)
+			return d.in.policies[r.policy].Chooser(m, state, seed)
 		},
 		From: d.horizon, To: 2 * d.horizon,
 	}
@@ -290,10 +290,10 @@ func (d *departures) play(ctx context.Context, r *departureRun, seed uint64) (*r
 	var err error
 	if d.raw {
 		s.From = 0
-		tasks, _, s.To, err = replay.AsRecorded(d.durations, d.trace.kinds)
+		tasks, _, s.To, err = replay.AsRecorded(d.durations, d.in.trace.kinds)
 	} else {
-		traffic := replay.Traffic{Load: d.loads[r.load], Horizon: d.horizon}
-		tasks, _, err = traffic.Arrivals(d.durations, d.trace.kinds, rand.New(rand.NewPCG(seed, seed)))
+		traffic := replay.Traffic{Load: d.in.loads[r.load], Horizon: d.horizon}
+		tasks, _, err = traffic.Arrivals(d.durations, d.in.trace.kinds, rand.New(rand.NewPCG(seed, seed)))
 	}
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ func (d *departures) table() *report.Table {
 	table := &report.Table{Len: len(d.runsOf)}
 	rows := make([][]report.Value, len(d.runsOf))
 	for i := range d.runsOf {
-		row := &departureRow{departures: d, run: &d.runsOf[i]}
+		row := &departureRow{all: d, run: &d.runsOf[i]}
 		row.fill()
 		table.Columns, rows[i] = row.columns, row.cells
 	}
@@ -24,7 +24,7 @@ func (d *departures) table() *report.Table {
 
 // departureRow is the row that is being made, and its columns.
 type departureRow struct {
-	*departures
+	all     *departures
 	run     *departureRun
 	columns []report.Column
 	cells   []report.Value
@@ -37,16 +37,16 @@ func (w *departureRow) add(c report.Column, v report.Value) {
 // addNumber adds a column for people, in a factor of the unit, and one for
 // machines, with a deviation where there are several seeds.
 func (w *departureRow) addNumber(key string, head report.Column, decimals int, factor float64, s meanSD) {
-	w.add(head, s.text(len(w.seeds), decimals, factor))
+	w.add(head, s.text(len(w.all.in.seeds), decimals, factor))
 	w.add(report.Column{Key: key}, report.Number(s.mean))
-	if len(w.seeds) > 1 {
+	if len(w.all.in.seeds) > 1 {
 		w.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
 	}
 }
 
 // spreadOf is the spread of a quantity of the runs.
 func (w *departureRow) spreadOf(quantity func(*replay.StreamResult) float64) meanSD {
-	return meanSDOf(len(w.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
+	return meanSDOf(len(w.all.in.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
 }
 
 // savingAgainst is by how much less the runs take than others on the same streams,
@@ -54,7 +54,7 @@ func (w *departureRow) spreadOf(quantity func(*replay.StreamResult) float64) mea
 func (w *departureRow) savingAgainst(
 	other *departureRun, quantity func(*replay.StreamResult) float64,
 ) meanSD {
-	return meanSDOf(len(w.seeds), func(s int) float64 {
+	return meanSDOf(len(w.all.in.seeds), func(s int) float64 {
 		if other == nil {
 			return math.NaN()
 		}
@@ -64,37 +64,37 @@ func (w *departureRow) savingAgainst(
 
 // findRun is the runs of a placement at the row's load; nil if there are none.
 func (w *departureRow) findRun(policy int, parked func(*sleepRule) bool) *departureRun {
-	i := slices.IndexFunc(w.runsOf, func(r departureRun) bool {
-		return r.policy == policy && r.load == w.run.load && parked(&w.parks[r.park])
+	i := slices.IndexFunc(w.all.runsOf, func(r departureRun) bool {
+		return r.policy == policy && r.load == w.run.load && parked(&w.all.parks[r.park])
 	})
 	if i < 0 {
 		return nil
 	}
-	return &w.runsOf[i]
+	return &w.all.runsOf[i]
 }
 
 func meanPower(p *replay.StreamResult) float64 { return float64(p.Power) }
 
 // gpus is the mean number of GPUs that are allocated.
 func (w *departureRow) gpus(p *replay.StreamResult) float64 {
-	return p.Allocated * float64(w.capacity()) / fleet.WholeGPU
+	return p.Allocated * float64(w.all.in.capacity()) / fleet.WholeGPU
 }
 
 func (w *departureRow) fill() {
-	load := w.loads[w.run.load]
-	if w.raw {
+	load := w.all.in.loads[w.run.load]
+	if w.all.raw {
 		w.add(report.Column{Key: "load", Head: "load", Left: true}, report.Text("as it is"))
 	} else {
 		w.add(report.Column{Key: "load"}, report.Number(load))
 		w.add(report.Column{Head: "load", Left: true}, report.Text(loadText(load)))
 	}
 	w.add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true},
-		report.Text(w.parks[w.run.park].name))
+		report.Text(w.all.parks[w.run.park].name))
 	w.add(report.Column{Key: "policy", Head: "policy", Left: true},
-		report.Text(w.policies[w.run.policy].Name))
-	w.add(report.Column{Key: "trace"}, report.Text(w.label))
-	w.add(report.Column{Key: "seed"}, report.Count(int(w.seeds[0])))
-	w.add(report.Column{Key: "seeds"}, report.Count(len(w.seeds)))
+		report.Text(w.all.in.policies[w.run.policy].Name))
+	w.add(report.Column{Key: "trace"}, report.Text(w.all.in.label))
+	w.add(report.Column{Key: "seed"}, report.Count(int(w.all.in.seeds[0])))
+	w.add(report.Column{Key: "seeds"}, report.Count(len(w.all.in.seeds)))
 	w.power()
 	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100,
 		w.spreadOf(func(p *replay.StreamResult) float64 { return p.Allocated }))
@@ -114,21 +114,22 @@ func (w *departureRow) power() {
 			return meanPower(p) / w.gpus(p)
 		}))
 	var base *departureRun
-	if w.base >= 0 {
-		base = w.findRun(w.base, func(s *sleepRule) bool { return *s == w.parks[w.run.park] })
-		w.addNumber("saving", report.Column{Head: "saved", Note: "% of " + w.policies[w.base].Name}, 1, 100,
+	if w.all.in.base >= 0 {
+		base = w.findRun(w.all.in.base, func(s *sleepRule) bool { return *s == w.all.parks[w.run.park] })
+		name := w.all.in.policies[w.all.in.base].Name
+		w.addNumber("saving", report.Column{Head: "saved", Note: "% of " + name}, 1, 100,
 			w.savingAgainst(base, meanPower))
 	}
-	if len(w.parks) > 1 && slices.ContainsFunc(w.parks, func(s sleepRule) bool { return s.isNever() }) {
+	if len(w.all.parks) > 1 && slices.ContainsFunc(w.all.parks, func(s sleepRule) bool { return s.isNever() }) {
 		w.addNumber("saving_by_sleep", report.Column{Head: "by sleep", Note: "% of never"}, 1, 100,
 			w.savingAgainst(w.findRun(w.run.policy, (*sleepRule).isNever), meanPower))
 	}
-	if !w.weighted() {
+	if !w.all.in.weighted() {
 		return
 	}
 	cost := func(p *replay.StreamResult) float64 { return p.Cost }
 	w.addNumber("weighted_w", report.Column{Head: "weighted", Note: "kW"}, 1, 1e-3, w.spreadOf(cost))
-	if w.base >= 0 {
+	if w.all.in.base >= 0 {
 		w.addNumber("weighted_saving", report.Column{Head: "saved", Note: "% weighted"}, 1, 100,
 			w.savingAgainst(base, cost))
 	}

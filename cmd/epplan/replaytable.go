@@ -43,15 +43,6 @@ func (s meanSD) text(runs, decimals int, factor float64) report.Value {
 	return report.Text(text)
 }
 
-// fixed is a number with so many decimals and never a minus before zeros.
-func fixed(x float64, decimals int) string {
-	half := 0.5 * math.Pow(10, -float64(decimals))
-	if math.Abs(x) < half {
-		x = 0
-	}
-	return strconv.FormatFloat(x, 'f', decimals, 64)
-}
-
 // saving is the part of the base's power that a policy saves at a load, by its
 // index in all loads; NaN without base.
 func (in *inflation) saving(runs [][]inflationRun, policy, load int) meanSD {
@@ -103,7 +94,7 @@ func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
 // table is a row for each policy. People see savings, ratios, and power and
 // fragmentation at the highest load; machines see everything at all loads.
 func (in *inflation) table(runs [][]inflationRun) *report.Table {
-	t := &inflationTable{inflation: in, all: in.allLoads()}
+	t := &inflationTable{in: in, all: in.allLoads()}
 	table := &report.Table{Len: len(in.policies)}
 	rows := make([][]report.Value, len(runs))
 	for policy := range runs {
@@ -118,7 +109,7 @@ func (in *inflation) table(runs [][]inflationRun) *report.Table {
 
 // inflationTable is the row that is being made, and its columns.
 type inflationTable struct {
-	*inflation
+	in      *inflation
 	all     []float64
 	columns []report.Column
 	cells   []report.Value
@@ -139,33 +130,33 @@ func loadText(load float64) string {
 
 // addPeopleColumns adds the columns for people.
 func (t *inflationTable) addPeopleColumns(runs [][]inflationRun, policy int) {
-	n := len(t.seeds)
-	t.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.policies[policy].Name))
-	for _, load := range t.loads {
-		if t.base >= 0 {
+	n := len(t.in.seeds)
+	t.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.in.policies[policy].Name))
+	for _, load := range t.in.loads {
+		if t.in.base >= 0 {
 			t.add(report.Column{Head: "saved", Note: "% at " + loadText(load)},
-				t.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+				t.in.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
 		}
 	}
 	for _, load := range []float64{nearFullLoad, fullLoad} {
 		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)},
-			t.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
+			t.in.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
 	}
-	highest := t.loads[len(t.loads)-1]
-	if t.weighted() && t.base >= 0 {
-		for _, load := range t.loads {
+	highest := t.in.loads[len(t.in.loads)-1]
+	if t.in.weighted() && t.in.base >= 0 {
+		for _, load := range t.in.loads {
 			t.add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)},
-				t.costSaving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+				t.in.costSaving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
 		}
 	}
-	if t.weighted() {
+	if t.in.weighted() {
 		t.add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)},
-			t.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+			t.in.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
 	}
 	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)},
-		t.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+		t.in.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
 	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)},
-		t.fragmentation(runs[policy], highest).text(n, 0, 1))
+		t.in.fragmentation(runs[policy], highest).text(n, 0, 1))
 	t.add(report.Column{Head: "placed"},
 		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
 	t.add(report.Column{Head: "dropped"},
@@ -176,7 +167,7 @@ func (t *inflationTable) addPeopleColumns(runs [][]inflationRun, policy int) {
 // several runs.
 func (t *inflationTable) addNumber(key string, s meanSD) {
 	t.add(report.Column{Key: key}, report.Number(s.mean))
-	if len(t.seeds) > 1 {
+	if len(t.in.seeds) > 1 {
 		t.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
 	}
 }
@@ -184,23 +175,23 @@ func (t *inflationTable) addNumber(key string, s meanSD) {
 // addMachineColumns adds the columns for machines.
 func (t *inflationTable) addMachineColumns(runs [][]inflationRun, policy int) {
 	own := runs[policy]
-	t.add(report.Column{Key: "trace"}, report.Text(t.label))
-	t.add(report.Column{Key: "seed"}, report.Count(int(t.seeds[0])))
-	t.add(report.Column{Key: "seeds"}, report.Count(len(t.seeds)))
+	t.add(report.Column{Key: "trace"}, report.Text(t.in.label))
+	t.add(report.Column{Key: "seed"}, report.Count(int(t.in.seeds[0])))
+	t.add(report.Column{Key: "seeds"}, report.Count(len(t.in.seeds)))
 	for i, load := range t.all {
 		at := "_at_" + loadText(load)
-		if t.base >= 0 {
-			t.addNumber("saving"+at, t.saving(runs, policy, i))
+		if t.in.base >= 0 {
+			t.addNumber("saving"+at, t.in.saving(runs, policy, i))
 		}
-		t.addNumber("eopc_w"+at, t.power(own, i))
-		if t.weighted() && t.base >= 0 {
-			t.addNumber("weighted_saving"+at, t.costSaving(runs, policy, i))
+		t.addNumber("eopc_w"+at, t.in.power(own, i))
+		if t.in.weighted() && t.in.base >= 0 {
+			t.addNumber("weighted_saving"+at, t.in.costSaving(runs, policy, i))
 		}
-		if t.weighted() {
-			t.addNumber("weighted_w"+at, t.cost(own, i))
+		if t.in.weighted() {
+			t.addNumber("weighted_w"+at, t.in.cost(own, i))
 		}
-		t.addNumber("grar"+at, t.ratio(own, i))
-		t.addNumber("fragmented_gpu"+at, t.fragmentation(own, load))
+		t.addNumber("grar"+at, t.in.ratio(own, i))
+		t.addNumber("fragmented_gpu"+at, t.in.fragmentation(own, load))
 	}
 	count := func(key string, of func(*replay.Tally) int) {
 		t.addNumber(key, meanSDOf(len(own), func(i int) float64 { return float64(of(&own[i].tally)) }))

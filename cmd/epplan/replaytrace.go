@@ -80,7 +80,7 @@ var errNoSuchFile = errors.New("no such file in this folder")
 
 // read reads the files.
 func (in *inflation) read(t *terminal, n *traceFiles) error {
-	loaded, err := t.readTrace(n.pods, n.nodes, n.power)
+	loaded, err := readTrace(t, n.pods, n.nodes, n.power)
 	if err != nil {
 		return err
 	}

@@ -2,45 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 )
-
-func (t *terminal) reproduceCommand() *cli.Command {
-	return &cli.Command{
-		Name:  "reproduce",
-		Usage: "compute the papers' tables anew, ours beside theirs",
-		Description: "Without the name of a paper it computes the figures of all four, and sums them up " +
-			"beside the papers': which\n" +
-			"deviate, by how much, and why. It takes about a minute on two cores, with --quick some ten seconds. JSON and\n" +
-			"CSV, and the report of --html, have the figures that the papers don't state, too. That a figure isn't the\n" +
-			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
-			"Example: epplan reproduce --quick --html papers.html",
-		Flags:  t.reproduceFlags(),
-		Action: t.reproduceAll,
-		Subcommands: []*cli.Command{{
-			Name:  "edl",
-			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
-			Description: "Task sets are generated like the paper's; it publishes none, so its averages over 100 sets and ours\n" +
-				"over --sets sets differ by tenths of a per cent. docs/papers.md says where readings differ.\n" +
-				"Example: epplan reproduce edl --only single,table3",
-			Flags: []cli.Flag{
-				sectionsFlag(edlSections),
-				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
-				seedFlag(), jsonFlag(), csvFlag(),
-			},
-			Action: t.reproduceEDL,
-		}, t.reproducePWRCommand(), t.reproducePredictCommand(), t.reproduceCATSCommand()},
-	}
-}
 
 // finding is one figure of a paper, computed anew.
 type finding struct {
@@ -61,30 +30,6 @@ func (t *terminal) progressCounter(label string) newProgress {
 		}
 		return report.NewProgress(t.stderr, t.progress, time.Now, label+what, steps)
 	}
-}
-
-var edlSections = []string{"single", "table3", "offline", "online"}
-
-func (t *terminal) reproduceEDL(c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
-	sections, err := chosenSections(c, edlSections)
-	if err != nil {
-		return err
-	}
-	if c.Int("sets") < 1 {
-		return usagef("--sets %d, want 1 or more", c.Int("sets"))
-	}
-	e := edlPaper{sets: c.Int("sets"), seed: c.Uint64("seed")}
-	findings, err := e.reproduce(c.Context, t.progressCounter("reproduce"), sections)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(sections, "offline") || slices.Contains(sections, "online") {
-		t.message("note", e.note())
-	}
-	return t.printTable(c, findingsTable(findings))
 }
 
 func findingsTable(findings []finding) *report.Table {
@@ -114,47 +59,6 @@ func findingsTable(findings []finding) *report.Table {
 	}
 }
 
-// experiment computes one figure of a section.
-type experiment struct {
-	finding
-	run func(ctx context.Context) (float64, error)
-}
-
-// reproduce runs the experiments of the sections, in parallel.
-func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []string) ([]finding, error) {
-	var all []experiment
-	for _, section := range sections {
-		some, err := e.experiments(section)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	progress := count("", len(all))
-	defer progress.Finish()
-	findings := make([]finding, len(all))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range all {
-		group.Go(func() error {
-			defer progress.Add(1)
-			value, err := all[i].run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", all[i].what, err)
-			}
-			findings[i] = all[i].finding
-			findings[i].ours = value
-			return nil
-		})
-	}
-	return findings, group.Wait()
-}
-
-// note says what was drawn.
-func (e *edlPaper) note() string {
-	return fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed)
-}
-
 // sectionsFlag is the flag for some of a paper's sections.
 func sectionsFlag(all []string) cli.Flag {
 	return &cli.StringFlag{
@@ -176,4 +80,36 @@ func chosenSections(c *cli.Context, all []string) ([]string, error) {
 		}
 	}
 	return sections, nil
+}
+
+// reproducedPaper is a paper with its figures, computed anew.
+type reproducedPaper struct {
+	paper    *paper
+	findings []finding
+	table    *report.Table // as the paper's own command prints it
+	charts   []report.Chart
+	notes    []string
+}
+
+// paper is one whose figures can be computed anew.
+type paper struct {
+	name, title string // name is of its command
+	page        string // of the documentation
+	compute     func(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error)
+}
+
+// reproducer computes the figures of papers.
+type reproducer struct {
+	t *terminal
+	reproduceScale
+	pwrDir, predictDir string // with data; empty: drawn
+}
+
+// reproduceScale is how much is drawn for the figures.
+type reproduceScale struct {
+	sets              int // of the EDL paper's tasks, by figure
+	streams           int // of the PWR+FGD paper's tasks
+	instances, tuning int // queues of the PREDICT paper
+	scale             float64
+	proof             time.Duration // that each proof of the CATS paper may take
 }

@@ -52,13 +52,13 @@ func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
 // What is far off without a reason leaves the reader alone with it.
 func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 	r := &reproducer{
-		terminal: &terminal{stderr: new(strings.Builder)}, reproduceScale: reproduceScale{
+		t: &terminal{stderr: new(strings.Builder)}, reproduceScale: reproduceScale{
 			sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond,
 		},
 	}
 	why := make(map[string]bool)
 	for i := range papers {
-		found, err := papers[i].compute(t.Context(), r, r.progressCounter("test"))
+		found, err := papers[i].compute(t.Context(), r, r.t.progressCounter("test"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 }
 
 func TestThePapersAreThoseThatHaveACommand(t *testing.T) {
-	commands := (&terminal{}).reproduceCommand().Subcommands
+	commands := reproduceCommand(&terminal{}).Subcommands
 	names, want := make([]string, 0, len(papers)), make([]string, 0, len(commands))
 	for _, c := range commands {
 		want = append(want, c.Name)
@@ -99,14 +99,14 @@ func TestAnInterruptedReproductionPrintsNothing(t *testing.T) {
 }
 
 func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
-	r := &reproducer{terminal: &terminal{stderr: new(strings.Builder)}, reproduceScale: fullScale}
+	r := &reproducer{t: &terminal{stderr: new(strings.Builder)}, reproduceScale: fullScale}
 	for i := range papers {
 		const before = 200 * time.Millisecond
 		t.Log(papers[i].name)
 		inTime(t, before+soon, func() {
 			ctx, cancel := context.WithTimeout(t.Context(), before)
 			defer cancel()
-			if _, err := papers[i].compute(ctx, r, r.progressCounter("test")); err == nil {
+			if _, err := papers[i].compute(ctx, r, r.t.progressCounter("test")); err == nil {
 				t.Errorf("%s: ended without an error", papers[i].name)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/epplan/epplan/planner/correlate"
 )
 
-func (t *terminal) reproduceCATSCommand() *cli.Command {
+func reproduceCATSCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name: "cats",
 		Usage: "the CATS paper: its testbed, solve times of table 1, correlations of table 2, its " +
@@ -34,13 +34,13 @@ func (t *terminal) reproduceCATSCommand() *cli.Command {
 			},
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
-		Action: t.reproduceCATS,
+		Action: t.runs(runReproduceCATS),
 	}
 }
 
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
 
-func (t *terminal) reproduceCATS(c *cli.Context) error {
+func runReproduceCATS(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}

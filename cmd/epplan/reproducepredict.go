@@ -15,7 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 )
 
-func (t *terminal) reproducePredictCommand() *cli.Command {
+func reproducePredictCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name: "predict",
 		Usage: "the PREDICT paper: waiting, running time and energy of tables 1 and 2, under its energy " +
@@ -38,7 +38,7 @@ func (t *terminal) reproducePredictCommand() *cli.Command {
 			},
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
-		Action: t.reproducePredict,
+		Action: t.runs(runReproducePredict),
 	}
 }
 
@@ -51,7 +51,7 @@ const (
 
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
-func (t *terminal) reproducePredict(c *cli.Context) error {
+func runReproducePredict(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 
 var pwrSections = []string{"power", "savings", "grar"}
 
-func (t *terminal) reproducePWRCommand() *cli.Command {
+func reproducePWRCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "pwr",
 		Usage: "the PWR+FGD paper: power, savings against FGD and allocation ratios of figures 1 to 10",
@@ -45,14 +45,14 @@ func (t *terminal) reproducePWRCommand() *cli.Command {
 			},
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.reproducePWR,
+		Action: t.runs(runReproducePWR),
 	}
 }
 
 // paperSeeds is how many streams the paper averages over.
 const paperSeeds = 10
 
-func (t *terminal) reproducePWR(c *cli.Context) error {
+func runReproducePWR(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ var leadClaims = []leadClaim{
 // paperFindings are the figures of some sections on one family; what the paper
 // states in words comes first, with its number.
 func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []finding {
-	f := &familyFigures{inflation: in, runs: runs, as: in.label}
+	f := &familyFigures{in: in, runs: runs, as: in.label}
 	if in.label == "synthetic" {
 		f.as = "default"
 	}
@@ -104,14 +104,14 @@ func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []f
 
 // familyFigures collects the figures of a family.
 type familyFigures struct {
-	*inflation
+	in    *inflation
 	runs  [][]inflationRun
 	as    string // the family whose statements apply
 	found []finding
 }
 
 func (f *familyFigures) add(section, unit string, ours, paper float64, format string, args ...any) {
-	what := f.label + ", " + fmt.Sprintf(format, args...)
+	what := f.in.label + ", " + fmt.Sprintf(format, args...)
 	f.found = append(f.found, finding{
 		section: section, what: what, unit: unit, ours: rounded(ours), paper: paper,
 	})
@@ -122,7 +122,7 @@ func rounded(x float64) float64 { return math.Round(1e4*x) / 1e4 }
 
 // power is figure 1.
 func (f *familyFigures) power() {
-	fgd := slices.IndexFunc(f.policies, f.named("fgd"))
+	fgd := slices.IndexFunc(f.in.policies, f.in.named("fgd"))
 	watts := func(_, row int) float64 {
 		return f.mean(fgd, row, func(p int, s int) float64 {
 			return float64(f.runs[p][s].curve[row].Power())
@@ -133,8 +133,8 @@ func (f *familyFigures) power() {
 			return float64(f.runs[p][s].curve[row].GPU / f.runs[p][s].curve[row].Power())
 		})
 	}
-	low, high := f.extremes(0, 1, onlyFGD, watts)
-	least, most := f.extremes(0, 1, onlyFGD, share)
+	low, high := f.in.extremes(0, 1, onlyFGD, watts)
+	least, most := f.in.extremes(0, 1, onlyFGD, share)
 	stated := [4]float64{}
 	if f.as == "default" {
 		stated = [4]float64{200, 1400, 72, 76}
@@ -149,14 +149,14 @@ func (f *familyFigures) power() {
 func (f *familyFigures) savings() {
 	saving := func(p, row int) float64 {
 		return f.mean(p, row, func(p, s int) float64 {
-			return 100 * (1 - float64(f.runs[p][s].curve[row].Power()/f.runs[f.base][s].curve[row].Power()))
+			return 100 * (1 - float64(f.runs[p][s].curve[row].Power()/f.runs[f.in.base][s].curve[row].Power()))
 		})
 	}
 	for _, c := range savingClaims {
 		if c.family != f.as {
 			continue
 		}
-		low, high := f.extremes(c.from, c.to, c.policies, saving)
+		low, high := f.in.extremes(c.from, c.to, c.policies, saving)
 		if c.greatest {
 			f.add("savings", "% saved", high, c.paper, "%s at most, load %s to %s", c.whose, loadText(c.from),
 				loadText(c.to))
@@ -165,10 +165,10 @@ func (f *familyFigures) savings() {
 				loadText(c.to))
 		}
 	}
-	for p, name := range f.policies {
+	for p, name := range f.in.policies {
 		for _, load := range []float64{0.2, 0.4, 0.6, 0.8, 0.9, 1} {
-			if p != f.base {
-				f.add("savings", "% saved", 100*f.saving(f.runs, p, slices.Index(f.allLoads(), load)).mean, 0,
+			if p != f.in.base {
+				f.add("savings", "% saved", 100*f.in.saving(f.runs, p, slices.Index(f.in.allLoads(), load)).mean, 0,
 					"%s, load %s", name.Name, loadText(load))
 			}
 		}
@@ -188,8 +188,8 @@ func (f *familyFigures) ratios() {
 	}
 	for _, c := range leadClaims {
 		if c.family == f.as {
-			_, lead := f.extremes(c.from, c.to, c.policies, func(p, row int) float64 {
-				return ratio(f.base, row) - ratio(p, row)
+			_, lead := f.in.extremes(c.from, c.to, c.policies, func(p, row int) float64 {
+				return ratio(f.in.base, row) - ratio(p, row)
 			})
 			f.add("grar", "GRAR", lead, c.paper, "fgd ahead of %s at most, load %s to %s", c.whose,
 				loadText(c.from), loadText(c.to))
@@ -199,9 +199,9 @@ func (f *familyFigures) ratios() {
 		f.add("grar", "load", f.perfectUntil(ratio), 0.88,
 			"pwr and the mixes place nearly all (GRAR .999) up to")
 	}
-	for p, name := range f.policies {
+	for p, name := range f.in.policies {
 		for _, load := range []float64{nearFullLoad, fullLoad} {
-			f.add("grar", "GRAR", f.ratio(f.runs[p], slices.Index(f.allLoads(), load)).mean, 0, "%s, load %s",
+			f.add("grar", "GRAR", f.in.ratio(f.runs[p], slices.Index(f.in.allLoads(), load)).mean, 0, "%s, load %s",
 				name.Name, loadText(load))
 		}
 	}
@@ -211,8 +211,8 @@ func (f *familyFigures) ratios() {
 func (f *familyFigures) groupRatio(policies []string) float64 {
 	sum := 0.0
 	for _, name := range policies {
-		p := slices.IndexFunc(f.policies, f.named(name))
-		sum += f.ratio(f.runs[p], slices.Index(f.allLoads(), fullLoad)).mean
+		p := slices.IndexFunc(f.in.policies, f.in.named(name))
+		sum += f.in.ratio(f.runs[p], slices.Index(f.in.allLoads(), fullLoad)).mean
 	}
 	return sum / float64(len(policies))
 }
@@ -223,13 +223,13 @@ const nearlyAllPlaced = 0.999
 // perfectUntil is the load up to which PWR and its mixes place nearly all.
 func (f *familyFigures) perfectUntil(ratio func(p, row int) float64) float64 {
 	for row := range 131 {
-		low, _ := f.extremes(float64(row)/100, float64(row)/100,
+		low, _ := f.in.extremes(float64(row)/100, float64(row)/100,
 			append([]string{"pwr"}, paperMixes...), ratio)
 		if low < nearlyAllPlaced {
 			return float64(row-1) / 100
 		}
 	}
-	return f.until
+	return f.in.until
 }
 
 // mean is that of a quantity over the streams at a row; NaN past the end.
@@ -239,7 +239,7 @@ func (f *familyFigures) mean(p, row int, of func(p, s int) float64) float64 {
 			return math.NaN()
 		}
 	}
-	return meanSDOf(len(f.seeds), func(s int) float64 { return of(p, s) }).mean
+	return meanSDOf(len(f.in.seeds), func(s int) float64 { return of(p, s) }).mean
 }
 
 // named reports whether a policy has a name.

@@ -17,7 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-func (t *terminal) savingsCommand() *cli.Command {
+func savingsCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "savings",
 		Usage: "what was saved, measured against held-out runs",
@@ -36,7 +36,7 @@ func (t *terminal) savingsCommand() *cli.Command {
 			},
 			anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
 		},
-		Action: t.savings,
+		Action: t.runs(runSavings),
 	}
 }
 
@@ -72,7 +72,7 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 	}
 }
 
-func (t *terminal) savings(c *cli.Context) error {
+func runSavings(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (t *terminal) savings(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	return t.withHTML(c, func(w io.Writer) error { return t.writeSavingsPage(w, s) }, func() error {
+	return t.withHTML(c, func(w io.Writer) error { return writeSavingsPage(t, w, s) }, func() error {
 		if c.Bool("json") {
 			return t.printJSON(savingsReport{
 				Savings: *s, GPUCost: footprintOf(&s.Factors, s.GPU.SavedJ),
@@ -252,13 +252,4 @@ func amountText(x float64) string {
 		return strconv.FormatFloat(x, 'g', 2, 64)
 	}
 	return strconv.FormatFloat(x, 'f', 2, 64)
-}
-
-// energyText is an energy in kilowatt-hours, or in joules if it is small.
-func energyText(joules float64) string {
-	const small = 0.01 * dvfsmodel.JoulesPerKWh
-	if math.Abs(joules) < small {
-		return report.FormatJoules(dvfsmodel.Joule(joules))
-	}
-	return report.FormatKWh(dvfsmodel.Joule(joules))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // writeSavingsPage writes the report of what was saved.
-func (t *terminal) writeSavingsPage(w io.Writer, s *epdapi.Savings) error {
+func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
 	period := "since the first record"
 	if !s.Since.IsZero() {
 		period = "since " + dateTime(s.Since)

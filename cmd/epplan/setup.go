@@ -82,10 +82,6 @@ const priorFlag = "prior"
 // runtimeModelFlag says on which GPU model run times were measured.
 const runtimeModelFlag = "runtime-gpu-model"
 
-func profilesFlag() cli.Flag {
-	return &cli.StringFlag{Name: "profiles", Usage: "TOML `FILE` with further GPU models"}
-}
-
 // setup is what a planning command works on.
 type setup struct {
 	config         *config.Config
@@ -105,8 +101,8 @@ type setup struct {
 	queueAt        time.Time     // when Slurm's queue was what is planned; zero: it is a file
 }
 
-// setup reads the batch and everything that it is planned with.
-func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
+// newSetup reads the batch and everything that it is planned with.
+func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 	s := &setup{paper: c.String("cluster") == "paper", seed: c.Uint64("seed")}
 	if err := s.checkPaperFlags(c); err != nil {
 		return nil, err
@@ -118,7 +114,7 @@ func (t *terminal) setup(c *cli.Context, name string) (*setup, error) {
 	if err := s.configure(t, c); err != nil {
 		return nil, err
 	}
-	if s.models, err = t.models(c); err != nil {
+	if s.models, err = readModels(t, c); err != nil {
 		return nil, err
 	}
 	columns, err := mappedColumns(c, format)
@@ -162,16 +158,16 @@ func (s *setup) checkPaperFlags(c *cli.Context) (err error) {
 }
 
 // setupProblem is setup with the problem joined, for commands with one cluster.
-func (t *terminal) setupProblem(c *cli.Context, name string) (*setup, error) {
-	s, err := t.setup(c, name)
+func setupProblem(t *terminal, c *cli.Context, name string) (*setup, error) {
+	s, err := newSetup(t, c, name)
 	if err != nil {
 		return nil, err
 	}
-	return t.withProblem(c, s)
+	return withProblem(t, c, s)
 }
 
 // withProblem adds the problem to a setup.
-func (t *terminal) withProblem(c *cli.Context, s *setup) (*setup, error) {
+func withProblem(t *terminal, c *cli.Context, s *setup) (*setup, error) {
 	for flag, to := range map[string]*float64{
 		"theta": &s.params.Theta, "rho": &s.params.Rho,
 		"effort": &s.params.Effort,
@@ -204,7 +200,7 @@ func checkParams(p policy.Params) error {
 
 // configure reads configuration and cluster, and takes the policy's numbers.
 func (s *setup) configure(t *terminal, c *cli.Context) error {
-	profiles, err := t.profiles(c.String("profiles"))
+	profiles, err := readProfiles(t, c.String("profiles"))
 	if err != nil {
 		return err
 	}
@@ -235,14 +231,6 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 	}
 	s.params = s.config.Policy.Params()
 	return nil
-}
-
-// noNodes says that a file which was named for its nodes has none.
-func noNodes(name string) error {
-	return &hintedError{
-		err:  fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
-		hint: "epplan config init writes a file with all keys",
-	}
 }
 
 // join makes the problem of batch, cluster and models.

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -13,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/urfave/cli/v2"
 
@@ -82,33 +78,4 @@ func clientAt(where string, sockets []string) *epdapi.Client {
 	}
 	return epdapi.NewRemote(where,
 		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), trusted...))
-}
-
-// printJSON prints a value as JSON in which no text can act on a terminal.
-func (t *terminal) printJSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	for _, r := range string(text) { // only strings have such characters
-		switch {
-		case r == '\n' || strconv.IsPrint(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return t.printText(b.String() + "\n")
-}
-
-// printText prints lines for people.
-func (t *terminal) printText(text string) error {
-	return t.print(func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	})
 }

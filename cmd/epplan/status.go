@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,10 +16,7 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// exitUnreachable is the status when epd doesn't answer.
-const exitUnreachable = 4
-
-func (t *terminal) statusCommand() *cli.Command {
+func statusCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "what epd is doing: GPUs, locked clocks, runs, decisions",
@@ -29,11 +25,11 @@ func (t *terminal) statusCommand() *cli.Command {
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
 		Flags:  []cli.Flag{anySocketFlag(agentFirst), jsonFlag()},
-		Action: t.status,
+		Action: t.runs(runStatus),
 	}
 }
 
-func (t *terminal) status(c *cli.Context) error {
+func runStatus(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
 	}
@@ -181,29 +177,6 @@ func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	}
 	fmt.Fprintf(b, "Slurm didn't tell of its %s %s in a row, last %s: %s\n", what, plural(s.Failures, "time"),
 		dateTime(s.At), slurm.Printable(s.Trouble, 400))
-}
-
-// plural is a number with what it counts, which gets an s unless its plural is
-// given.
-func plural(n int, one string, many ...string) string {
-	if n != 1 {
-		one += "s"
-		if len(many) > 0 {
-			one = many[0]
-		}
-	}
-	return report.FormatCount(n) + " " + one
-}
-
-// printable is somebody's text on a part of a line.
-func printable(text string) string { return slurm.Printable(text, 200) }
-
-// dateTime is a time on the clock of whoever reads it; a dash for none.
-func dateTime(at time.Time) string {
-	if at.IsZero() {
-		return "–"
-	}
-	return at.Local().Format(time.DateTime)
 }
 
 // clockText is a clock that runs, and what it is locked at.

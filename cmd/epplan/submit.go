@@ -50,12 +50,14 @@ func submitWithin(args []string) time.Duration {
 	return submitTimeout
 }
 
-// submit runs epplan submit within its bound.
-func (t *terminal) submit(ctx context.Context, args []string) int {
-	ctx, cancel := context.WithTimeout(ctx, submitWithin(args))
+// runSubmit runs epplan submit, which is given the work, within a time.
+func runSubmit(
+	ctx context.Context, t *terminal, within time.Duration, work func(context.Context) error,
+) int {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- t.execute(ctx, args) }()
+	go func() { done <- work(ctx) }()
 	select {
 	case err := <-done:
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -68,7 +70,7 @@ func (t *terminal) submit(ctx context.Context, args []string) int {
 	}
 }
 
-func (t *terminal) submitCommand() *cli.Command {
+func submitCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      submitName,
 		Usage:     "submit a batch script by sbatch, after telling epd what its code looks like",
@@ -92,13 +94,13 @@ func (t *terminal) submitCommand() *cli.Command {
 				Name: "within", Usage: "`TIME` after which it ends, for tests", Value: submitTimeout,
 			},
 		},
-		Action: t.askSubmit,
+		Action: t.runs(askSubmit),
 	}
 }
 
-func (t *terminal) askSubmit(c *cli.Context) error {
+func askSubmit(t *terminal, c *cli.Context) error {
 	if !c.IsSet("hex") {
-		return t.submitScript(c)
+		return submitScript(t, c)
 	}
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err

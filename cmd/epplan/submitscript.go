@@ -23,13 +23,8 @@ import (
 // announceTimeout is how long a job waits for epd before it is submitted.
 const announceTimeout = 5 * time.Second
 
-// statusError ends the program as another one that it started did.
-type statusError struct{ code int }
-
-func (e *statusError) Error() string { return "exit status " + strconv.Itoa(e.code) }
-
 // submitScript tells epd of a script's code and has sbatch submit it.
-func (t *terminal) submitScript(c *cli.Context) error {
+func submitScript(t *terminal, c *cli.Context) error {
 	const most = 1000 // options
 	if err := checkArgs(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
 		return err
@@ -50,7 +45,7 @@ func (t *terminal) submitScript(c *cli.Context) error {
 			err: errors.New("sbatch isn't there"), hint: "epplan submit runs where jobs are submitted",
 		}
 	}
-	if err := t.announce(c, name, script, options); err != nil {
+	if err := announce(t, c, name, script, options); err != nil {
 		t.message("warning", "epd isn't told of the job's code: "+err.Error())
 	}
 	if stop, err := dryrun.Announce(c,
@@ -70,7 +65,7 @@ func (t *terminal) submitScript(c *cli.Context) error {
 }
 
 // announce tells epd what the code of a job looks like.
-func (t *terminal) announce(c *cli.Context, name string, script []byte, options []string) error {
+func announce(t *terminal, c *cli.Context, name string, script []byte, options []string) error {
 	s := &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
 		Name:   slurm.Hex(filepath.Base(name)),
@@ -94,11 +89,11 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 			chdir = o.Value
 		}
 	}
-	read := t.followCode(c, s, chdir)
+	read := followCode(t, c, s, chdir)
 	if read == nil {
 		return nil
 	}
-	t.warnUnread(read)
+	warnUnread(t, read)
 	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
 		c.String("socket"), plural(len(read.Files), "file"))); stop {
 		return err
@@ -116,7 +111,7 @@ func (t *terminal) announce(c *cli.Context, name string, script []byte, options 
 }
 
 // warnUnread warns of source files that weren't read.
-func (t *terminal) warnUnread(read *follow.Sources) {
+func warnUnread(t *terminal, read *follow.Sources) {
 	for _, s := range read.Skipped {
 		t.message("warning", "not read: "+s.Name+" "+s.Why)
 	}

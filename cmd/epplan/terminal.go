@@ -3,20 +3,26 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode/utf16"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/queue"
+	"github.com/epplan/epplan/slurm"
+	"github.com/urfave/cli/v2"
 )
 
 // Results go to stdout, everything else to stderr: errors as "error: …"
@@ -43,6 +49,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitInfeasible  = 3
+	exitUnreachable = 4 // epd doesn't answer
 	exitInterrupted = 130
 )
 
@@ -84,14 +91,24 @@ func (e *incompleteError) Error() string {
 	return "not every job is done in time: " + strings.Join(parts, ", ")
 }
 
+// violationError says that a plan was printed that breaks limits.
+type violationError struct{ what string }
+
+func (e *violationError) Error() string { return "the plan isn't feasible: " + e.what }
+
+// statusError ends the program as another one that it started did.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string { return "exit status " + strconv.Itoa(e.code) }
+
 // finish prints the error, if there is one, and tells the exit status.
 func (t *terminal) finish(ctx context.Context, err error) int {
 	var usage *usageError
-	var incomplete *incompleteError
+	var undone *incompleteError
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &incomplete):
+	case errors.As(err, &undone):
 		t.message("warning", err.Error())
 		return exitInfeasible
 	case ctx.Err() != nil:
@@ -122,6 +139,11 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		return exitUnreachable
 	}
 	return exitFailed
+}
+
+// runs is the action of a command that works at this terminal.
+func (t *terminal) runs(command func(*terminal, *cli.Context) error) cli.ActionFunc {
+	return func(c *cli.Context) error { return command(t, c) }
 }
 
 // message prints lines on stderr that no input can use to control the
@@ -169,4 +191,113 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// printJSON prints a value as JSON in which no text can act on a terminal.
+func (t *terminal) printJSON(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range string(text) { // only strings have such characters
+		switch {
+		case r == '\n' || strconv.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return t.printText(b.String() + "\n")
+}
+
+// printText prints lines for people.
+func (t *terminal) printText(text string) error {
+	return t.print(func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+// printTable writes a table as the flags ask.
+func (t *terminal) printTable(c *cli.Context, table *report.Table) error {
+	return t.print(func(w io.Writer) error {
+		switch {
+		case c.Bool("json"):
+			return table.WriteJSON(w)
+		case c.Bool("csv"):
+			return table.WriteCSV(w)
+		}
+		return table.WriteText(w, t.textOptions(-1))
+	})
+}
+
+// plural is a number with what it counts, which gets an s unless its plural is
+// given.
+func plural(n int, one string, many ...string) string {
+	if n != 1 {
+		one += "s"
+		if len(many) > 0 {
+			one = many[0]
+		}
+	}
+	return report.FormatCount(n) + " " + one
+}
+
+// printable is somebody's text on a part of a line.
+func printable(text string) string { return slurm.Printable(text, 200) }
+
+// dateTime is a time on the clock of whoever reads it; a dash for none.
+func dateTime(at time.Time) string {
+	if at.IsZero() {
+		return "–"
+	}
+	return at.Local().Format(time.DateTime)
+}
+
+// writeRow writes a line with a name before it.
+func writeRow(b *strings.Builder, name, format string, args ...any) {
+	fmt.Fprintf(b, "%-12s"+format+"\n", append([]any{name}, args...)...)
+}
+
+// orDash is somebody's text, or a dash where there is none.
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return printable(text)
+}
+
+// outputFile is a file that a command was told to write.
+type outputFile struct{ flag, name string }
+
+// energyText is an energy in kilowatt-hours, or in joules if it is small.
+func energyText(joules float64) string {
+	const small = 0.01 * dvfsmodel.JoulesPerKWh
+	if math.Abs(joules) < small {
+		return report.FormatJoules(dvfsmodel.Joule(joules))
+	}
+	return report.FormatKWh(dvfsmodel.Joule(joules))
+}
+
+// trimZeros is a number without zeros at its end.
+func trimZeros(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+
+// fixed is a number with so many decimals and never a minus before zeros.
+func fixed(x float64, decimals int) string {
+	half := 0.5 * math.Pow(10, -float64(decimals))
+	if math.Abs(x) < half {
+		x = 0
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
+}
+
+func finiteOrNil(x float64) *float64 {
+	if math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
 }

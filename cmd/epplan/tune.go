@@ -20,7 +20,7 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-func (t *terminal) tuneCommand() *cli.Command {
+func tuneCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "tune",
 		Usage:     "choose the numbers of a policy for queues: kappa, gamma, perkwh and so on",
@@ -61,7 +61,7 @@ func (t *terminal) tuneCommand() *cli.Command {
 			profilesFlag(),
 			seedFlag(), jsonFlag(),
 		},
-		Action: t.tune,
+		Action: t.runs(runTune),
 	}
 }
 
@@ -72,7 +72,7 @@ const (
 	maxTrials   = 10_000
 )
 
-func (t *terminal) tune(c *cli.Context) error {
+func runTune(t *terminal, c *cli.Context) error {
 	if err := checkArgs(c, 0, 1, "one queue or none"); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (t *terminal) tune(c *cli.Context) error {
 	if longest := c.Float64("longest"); c.IsSet("longest") && !(longest > 0) {
 		return usagef("--longest %v, want a number above 0", longest)
 	}
-	queues, err := t.queuesToTune(c)
+	queues, err := queuesToTune(t, c)
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (t *terminal) tune(c *cli.Context) error {
 }
 
 // queuesToTune are the queue that is given, or drawn ones.
-func (t *terminal) queuesToTune(c *cli.Context) ([]*knapsackQueue, error) {
+func queuesToTune(t *terminal, c *cli.Context) ([]*knapsackQueue, error) {
 	if c.NArg() == 1 {
 		if c.IsSet("draws") {
 			return nil, usagef("--draws counts drawn queues, want it left out with a queue of your own")
 		}
-		q, err := t.knapsackQueue(c)
+		q, err := readKnapsackQueue(t, c)
 		return []*knapsackQueue{q}, err
 	}
 	if c.IsSet("cluster") {
@@ -140,7 +140,7 @@ func (t *terminal) queuesToTune(c *cli.Context) ([]*knapsackQueue, error) {
 		if queues[i], err = drawQueue(rng, model); err != nil {
 			return nil, err
 		}
-		if err := t.enableClocks(c, queues[i]); err != nil {
+		if err := enableClocks(t, c, queues[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // version is set by the linker in make build.
 var version = "devel"
 
-func (t *terminal) versionCommand() *cli.Command {
+func versionCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:        "version",
 		Usage:       "print the version",
@@ -22,12 +22,12 @@ func (t *terminal) versionCommand() *cli.Command {
 			if err := checkArgs(c, 0, 0, "none"); err != nil {
 				return err
 			}
-			return t.printVersion(c.Bool("json"))
+			return printVersion(t, c.Bool("json"))
 		},
 	}
 }
 
-func (t *terminal) printVersion(asJSON bool) error {
+func printVersion(t *terminal, asJSON bool) error {
 	return t.print(func(w io.Writer) error {
 		if asJSON {
 			return json.NewEncoder(w).Encode(struct {
@@ -39,7 +39,3 @@ func (t *terminal) printVersion(asJSON bool) error {
 		return err
 	})
 }
-
-func jsonFlag() *cli.BoolFlag { return boolFlag("json", "print JSON") }
-
-func csvFlag() *cli.BoolFlag { return boolFlag("csv", "print CSV") }

@@ -74,7 +74,7 @@ func (e *examination) runCheck(ctx context.Context, c *Check) []Finding {
 	case c.On == Node && e.role == Head:
 		return skipFinding("this machine is the head: it is for nodes")
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
 	done := make(chan []Finding, 1)
 	go func() { done <- c.Look(ctx, e) }()
@@ -82,7 +82,7 @@ func (e *examination) runCheck(ctx context.Context, c *Check) []Finding {
 	case found := <-done:
 		return found
 	case <-ctx.Done():
-		return unknownFinding("no answer within %v", e.Timeout)
+		return unknownFinding("no answer within %v", e.options.Timeout)
 	}
 }
 

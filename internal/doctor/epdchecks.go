@@ -32,18 +32,18 @@ var socketGone = &Fault{
 type epdRole struct {
 	name, unit, without string
 	ask                 func(*examination, context.Context) (*epdapi.Status, error)
-	socket              func(*examination) string
+	socket              func(*Options) string
 	state               func(*examination, context.Context) string
 }
 
 var agentRole = &epdRole{
 	"agent", "epd-agent", "jobs of this node run at default clocks, and are not recorded",
-	(*examination).agentStatus, (*examination).agentSocket, (*examination).agentState,
+	(*examination).agentStatus, (*Options).agentSocket, (*examination).agentState,
 }
 
 var controllerRole = &epdRole{
 	"controller", "epd-controller", "all jobs run at default clocks, and nothing is learnt",
-	(*examination).headStatus, (*examination).adminSocket, (*examination).controllerState,
+	(*examination).headStatus, (*Options).adminSocket, (*examination).controllerState,
 }
 
 // check asks one part of epd.
@@ -52,12 +52,12 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 	if err == nil {
 		return okFinding("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
 	}
-	state, socket := p.state(e, ctx), p.socket(e)
+	state, socket := p.state(e, ctx), p.socket(&e.options)
 	words := []string{
 		"part", p.name, "unit", e.unitName(p.unit), "without", p.without, "state", state, "socket", socket,
 		"bound", epdTimeout.String(),
 	}
-	pid, unheld := e.lockHolder(state, p.name)
+	pid, unheld := e.site.lockHolder(state, p.name)
 	switch {
 	case errors.Is(err, fs.ErrPermission) || isRefused(err):
 		return unknownFinding("only root and Slurm's user may ask epd at %s", socket)
@@ -67,7 +67,7 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("%v; whether an epd runs can't be seen: %v", err, unheld)
 	case pid == 0:
 		return []Finding{epdDown.finding(words...)}
-	case !e.exists(socket):
+	case !e.site.exists(socket):
 		return []Finding{socketGone.finding(append(words, "pid", strconv.Itoa(pid))...)}
 	}
 	return unknownFinding("%v", err)
@@ -81,7 +81,7 @@ func isTimeout(err error) bool {
 // unitName is the unit of a part: that of one epd for both where it is installed.
 func (e *examination) unitName(name string) string {
 	for _, dir := range []string{"/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"} {
-		if e.exists(dir + name + ".service") {
+		if e.site.exists(dir + name + ".service") {
 			return name
 		}
 	}
@@ -121,10 +121,10 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 	var found []Finding
 	var seen, closed []string
 	if e.role != Head {
-		closed = append(closed, e.agentSocket())
+		closed = append(closed, e.options.agentSocket())
 	}
-	if e.role != Node && (e.AgentSocket == "" || e.ControllerSocket != "") {
-		closed = append(closed, e.controllerSocket())
+	if e.role != Node && (e.options.AgentSocket == "" || e.options.ControllerSocket != "") {
+		closed = append(closed, e.options.controllerSocket())
 	}
 	for _, socket := range closed {
 		info, err := e.site.Files.Stat(socket)
@@ -169,7 +169,7 @@ var versionsDiffer = &Fault{
 }
 
 func lookVersions(ctx context.Context, e *examination) []Finding {
-	versions := []string{"epplan " + textOr(e.Version, "unknown")}
+	versions := []string{"epplan " + textOr(e.options.Version, "unknown")}
 	add := func(name string, s *epdapi.Status, err error) {
 		if err == nil {
 			versions = append(versions, name+" "+s.Version)
@@ -186,7 +186,7 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 	if e.role != Head && noAgent == nil && agent.Health != nil {
 		for _, address := range agent.Health.Controllers {
 			ctx, cancel := context.WithTimeout(ctx, epdTimeout)
-			s, _, err := e.site.Remote(ctx, address, textOr(e.MungeSocket, agent.Health.MungeSocket))
+			s, _, err := e.site.Remote(ctx, address, textOr(e.options.MungeSocket, agent.Health.MungeSocket))
 			cancel()
 			add("controller at "+address, s, err)
 		}
@@ -232,7 +232,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	if path == "" {
 		return okFinding("epd runs without a configuration: every partition is observed")
 	}
-	words := []string{"file", shellQuote(path), "program", e.program()}
+	words := []string{"file", shellQuote(path), "program", e.options.program()}
 	c, err := e.epdConfig(ctx)
 	if _, wrong := errors.AsType[*config.FileError](err); wrong {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -240,7 +240,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	status, controller, asked := e.controllerStatus(ctx)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && e.Config == "" && asked != nil:
+	case errors.Is(err, fs.ErrNotExist) && e.options.Config == "" && asked != nil:
 		return unknownFinding("%s isn't there, and no epd says which file it reads", path)
 	case errors.Is(err, fs.ErrNotExist):
 		return []Finding{configMissing.finding(words...)}
@@ -258,7 +258,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
-		return []Finding{configStale.finding(append(words, "socket", shellQuote(e.adminSocket()))...)}
+		return []Finding{configStale.finding(append(words, "socket", shellQuote(e.options.adminSocket()))...)}
 	}
 	return okFinding("%s; %s", path, modesText(&c.Live))
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,9 +42,9 @@ var errNoEPD = errors.New("no epd answers here")
 
 // examination is one visit: the options, and what was found out so far.
 type examination struct {
-	Options
-	site *Site
-	role Role
+	options Options
+	site    *Site
+	role    Role
 
 	mungeFact *lazyValue[string] // of Slurm: nothing; the error says what is wrong
 	conf      *lazyValue[settings]
@@ -66,35 +65,33 @@ type settings struct {
 func (s *settings) get(name string) string { return s.values[strings.ToLower(name)] }
 
 func newExamination(ctx context.Context, site *Site, o Options) *examination {
-	e := &examination{Options: o, site: site}
+	e := &examination{options: o, site: site}
 	e.mungeFact = newLazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) {
-		return e.tryMunge(ctx, e.slurmMunge())
+		return e.site.tryMunge(ctx, e.slurmMunge())
 	})
 	e.conf = newLazy(ctx, slurmTimeout+mungeTimeout, e.readSettings)
 	e.agentFact = newLazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) {
-		return e.askEPD(ctx, e.agentSocket())
+		return e.site.askEPD(ctx, e.options.agentSocket())
 	})
 	e.headFact = newLazy(ctx, 2*epdTimeout, e.findController)
 	e.fileFact = newLazy(ctx, 3*epdTimeout, e.readConfig)
 	e.nodesFact = newLazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) {
-		return e.client().Nodes(ctx)
+		return e.site.client().Nodes(ctx)
 	})
 	e.ping = newLazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, e.client().Ping(ctx)
+		return struct{}{}, e.site.client().Ping(ctx)
 	})
 	e.role = e.findRole()
 	return e
 }
 
-func (e *examination) client() *slurm.Client { return slurm.NewClient(e.site.Slurm, slurmTimeout) }
-
 // findRole looks at what runs here, and at epd's sockets.
 func (e *examination) findRole() Role {
-	if e.Role != "" && e.Role != Auto {
-		return e.Role
+	if e.options.Role != "" && e.options.Role != Auto {
+		return e.options.Role
 	}
-	head, node := e.exists(e.publicSocket()) || e.exists(e.controllerSocket()), e.exists(e.agentSocket()) ||
-		e.exists("/dev/nvidia0")
+	head := e.site.exists(e.options.publicSocket()) || e.site.exists(e.options.controllerSocket())
+	node := e.site.exists(e.options.agentSocket()) || e.site.exists("/dev/nvidia0")
 	for _, path := range e.site.Files.Glob("/proc/[0-9]*/comm") {
 		name, _ := e.site.Files.Read(path)
 		switch strings.TrimSpace(name) {
@@ -113,35 +110,11 @@ func (e *examination) findRole() Role {
 	return Node
 }
 
-func (e *examination) exists(path string) bool {
-	_, err := e.site.Files.Stat(path)
-	return err == nil
-}
-
-// Where epd is asked.
-func (e *examination) agentSocket() string { return textOr(e.AgentSocket, epdapi.AgentSocket) }
-
-func (e *examination) controllerSocket() string {
-	return textOr(e.ControllerSocket, epdapi.ControllerSocket)
-}
-func (e *examination) publicSocket() string { return textOr(e.PublicSocket, epdapi.PublicSocket) }
-
-// adminSocket is where the controller here answers: its own socket, or that of
-// an epd that is both.
-func (e *examination) adminSocket() string {
-	if e.ControllerSocket == "" && e.AgentSocket != "" {
-		return e.agentSocket()
-	}
-	return e.controllerSocket()
-}
-
 // submitSocket is where job_submit is answered.
 func (e *examination) submitSocket(ctx context.Context) string {
-	return textOr(textOr(e.PublicSocket, e.epdHealth(ctx, e.headStatus).SubmitSocket), e.publicSocket())
+	given := e.options.PublicSocket
+	return textOr(textOr(given, e.epdHealth(ctx, e.headStatus).SubmitSocket), e.options.publicSocket())
 }
-
-// program is epplan, as it is typed.
-func (e *examination) program() string { return shellQuote(textOr(e.Program, "epplan")) }
 
 func textOr(text, otherwise string) string {
 	if text != "" {
@@ -150,16 +123,13 @@ func textOr(text, otherwise string) string {
 	return otherwise
 }
 
-// slurmConf is the path of slurm.conf.
-func (e *examination) slurmConf() string { return textOr(e.SlurmConf, defaultSlurmConf) }
-
 // slurmMunge is the socket of the munged that Slurm asks, by slurm.conf: without
 // munge slurmctld can't be asked for it.
 func (e *examination) slurmMunge() string {
-	if e.MungeSocket != "" {
-		return e.MungeSocket
+	if e.options.MungeSocket != "" {
+		return e.options.MungeSocket
 	}
-	text, err := e.site.Files.Read(e.slurmConf())
+	text, err := e.site.Files.Read(e.options.slurmConf())
 	if err == nil {
 		for part := range strings.SplitSeq(slurmconf.Values(text)["authinfo"], ",") {
 			if path, ok := strings.CutPrefix(strings.TrimSpace(part), "socket="); ok {
@@ -168,23 +138,6 @@ func (e *examination) slurmMunge() string {
 		}
 	}
 	return munge.DefaultSocket
-}
-
-// tryMunge makes a credential and reads it. The result is the socket.
-func (e *examination) tryMunge(ctx context.Context, socket string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, mungeTimeout)
-	defer cancel()
-	m := e.site.Munge(socket)
-	const text = "epplan doctor"
-	credential, err := m.Encode(ctx, []byte(text), munge.CredentialTerms{})
-	if err != nil {
-		return socket, err
-	}
-	c, err := m.Decode(ctx, credential)
-	if err == nil && string(c.Payload) != text {
-		err = fmt.Errorf("%s decodes to something else than was encoded", socket)
-	}
-	return socket, err
 }
 
 func (e *examination) munge(ctx context.Context) (string, error) {
@@ -207,8 +160,8 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 		asked, cancel := context.WithTimeout(ctx, slurmTimeout)
 		defer cancel()
 		var all map[string]string
-		if all, failed = e.client().Settings(asked); failed == nil {
-			s := settings{values: make(map[string]string), path: textOr(all["SLURM_CONF"], e.slurmConf())}
+		if all, failed = e.site.client().Settings(asked); failed == nil {
+			s := settings{values: make(map[string]string), path: textOr(all["SLURM_CONF"], e.options.slurmConf())}
 			// [9] is before [10].
 			shorter := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 			for _, key := range slices.SortedFunc(maps.Keys(all), shorter) {
@@ -222,17 +175,12 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 			return s, nil
 		}
 	}
-	text, err := e.site.Files.Read(e.slurmConf())
+	text, err := e.site.Files.Read(e.options.slurmConf())
 	if err != nil {
 		return settings{}, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
-			e.slurmConf())
+			e.options.slurmConf())
 	}
-	return settings{values: slurmconf.Values(text), path: e.slurmConf(), byFile: failed.Error()}, nil
-}
-
-// askEPD asks the epd at a socket.
-func (e *examination) askEPD(ctx context.Context, socket string) (*epdapi.Status, error) {
-	return e.site.EPD(socket).Status(ctx)
+	return settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}, nil
 }
 
 // agentStatus is the status of this node's epd.
@@ -248,14 +196,14 @@ func (e *examination) headStatus(ctx context.Context) (*epdapi.Status, error) {
 // findController asks the controller's own socket where there is one, and else
 // the agent's: one process may be both.
 func (e *examination) findController(ctx context.Context) (*epdapi.Status, error) {
-	if e.ControllerSocket == "" && !e.exists(e.controllerSocket()) {
-		if s, err := e.agentStatus(ctx); err == nil && s.Controller != nil || e.AgentSocket != "" {
+	if e.options.ControllerSocket == "" && !e.site.exists(e.options.controllerSocket()) {
+		if s, err := e.agentStatus(ctx); err == nil && s.Controller != nil || e.options.AgentSocket != "" {
 			return s, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, epdTimeout)
 	defer cancel()
-	return e.askEPD(ctx, e.controllerSocket())
+	return e.site.askEPD(ctx, e.options.controllerSocket())
 }
 
 // controllerStatus is how this machine's controller fares.
@@ -285,7 +233,7 @@ func (e *examination) epdHealth(
 // agentState is the folder of the agent's files: where epd doesn't tell, that in
 // which the Epilog looks for the journal.
 func (e *examination) agentState(ctx context.Context) string {
-	if state := textOr(e.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
+	if state := textOr(e.options.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
 		return state
 	}
 	if journal := e.epilogJournal(ctx); filepath.Base(journal) == journalFolder {
@@ -296,8 +244,8 @@ func (e *examination) agentState(ctx context.Context) string {
 
 // controllerState is the folder of the controller's records.
 func (e *examination) controllerState(ctx context.Context) string {
-	known := textOr(textOr(e.ControllerState, e.State), e.epdHealth(ctx, e.headStatus).State)
-	if known == "" && e.exists(defaultControllerState) {
+	known := textOr(textOr(e.options.ControllerState, e.options.State), e.epdHealth(ctx, e.headStatus).State)
+	if known == "" && e.site.exists(defaultControllerState) {
 		known = defaultControllerState
 	}
 	return textOr(known, defaultState)
@@ -305,7 +253,7 @@ func (e *examination) controllerState(ctx context.Context) string {
 
 // configPath is the file of epd's configuration; empty: there is none.
 func (e *examination) configPath(ctx context.Context) string {
-	if path := textOr(e.Config, e.epdHealth(ctx, e.headStatus).Config); path != "" {
+	if path := textOr(e.options.Config, e.epdHealth(ctx, e.headStatus).Config); path != "" {
 		return path
 	}
 	if s, err := e.headStatus(ctx); err == nil && s.Health != nil {
@@ -329,27 +277,4 @@ func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
 		return nil, err
 	}
 	return config.Load(strings.NewReader(text), path, nil)
-}
-
-// lockHolder is the process that has a state folder in a role, by the lock that an
-// epd holds on it; 0: nobody. The lock is looked at, not tried.
-func (e *examination) lockHolder(state, role string) (pid int, err error) {
-	info, err := e.site.Files.Stat(filepath.Join(state, role+".lock"))
-	if err != nil {
-		return 0, err
-	}
-	text, err := e.site.Files.Read("/proc/locks")
-	if err != nil {
-		return 0, err
-	}
-	suffix := ":" + strconv.FormatUint(info.Inode, 10)
-	for line := range strings.Lines(text) {
-		const pidField, inodeField = 4, 5
-		words := slices.DeleteFunc(strings.Fields(line), func(w string) bool { return w == "->" })
-		if len(words) > inodeField && words[1] == "FLOCK" && strings.HasSuffix(words[inodeField], suffix) {
-			pid, err := strconv.Atoi(words[pidField])
-			return max(pid, 1), err
-		}
-	}
-	return 0, nil
 }

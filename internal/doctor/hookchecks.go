@@ -16,14 +16,14 @@ import (
 
 // installCommand is the command that installs epplan into Slurm as it is here.
 func (e *examination) installCommand(ctx context.Context, dir string) string {
-	line := e.program() + " install slurm --dir " + shellQuote(dir) +
+	line := e.options.program() + " install slurm --dir " + shellQuote(dir) +
 		" --submit-socket " + shellQuote(e.submitSocket(ctx))
-	if e.AgentSocket != "" && e.AgentSocket != epdapi.AgentSocket {
-		line += " --socket " + shellQuote(e.AgentSocket)
+	if e.options.AgentSocket != "" && e.options.AgentSocket != epdapi.AgentSocket {
+		line += " --socket " + shellQuote(e.options.AgentSocket)
 	}
 	const usual = "/usr/bin/epplan"
-	if e.Path != "" && e.Path != usual {
-		line += " --program " + shellQuote(e.Path)
+	if e.options.Path != "" && e.options.Path != usual {
+		line += " --program " + shellQuote(e.options.Path)
 	}
 	if state := e.agentState(ctx); state != defaultState && e.role != Head {
 		line += " --journal " + shellQuote(path.Join(state, journalFolder))
@@ -64,7 +64,7 @@ func lookPlugin(ctx context.Context, e *examination) []Finding {
 			textOr(s.byFile, "PluginDir isn't told"))
 	}
 	for part := range strings.SplitSeq(dir, ":") {
-		if e.exists(path.Join(part, "job_submit_lua.so")) {
+		if e.site.exists(path.Join(part, "job_submit_lua.so")) {
 			return okFinding("JobSubmitPlugins=%s", value)
 		}
 	}
@@ -195,7 +195,7 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("%v", err)
 	}
 	asked, answered := install.ModuleValue(text, "SOCKET"), e.submitSocket(ctx)
-	if _, err := e.headStatus(ctx); err != nil && asked != answered && e.PublicSocket == "" {
+	if _, err := e.headStatus(ctx); err != nil && asked != answered && e.options.PublicSocket == "" {
 		return unknownFinding("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
 	}
 	if asked != "" && asked != answered {
@@ -264,7 +264,7 @@ var epilogJournal = &Fault{
 func lookEpilog(ctx context.Context, e *examination) []Finding {
 	found := newHookCheck(slurm.Epilog, "Epilog",
 		"clocks are given back late, and no job's end is recorded in time")(ctx, e)
-	state := textOr(e.State, e.epdHealth(ctx, e.agentStatus).State)
+	state := textOr(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
 	asked := e.epilogJournal(ctx)
 	if asked == "" || state == "" || e.role == Head || asked == path.Join(state, journalFolder) {
 		return found

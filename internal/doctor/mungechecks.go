@@ -41,7 +41,7 @@ func lookMunge(ctx context.Context, e *examination) []Finding {
 			continue // it asks no munged
 		}
 		if other := textOr(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
-			_, err := e.tryMunge(ctx, other)
+			_, err := e.site.tryMunge(ctx, other)
 			found = append(found, e.mungeFinding(other, err)...)
 			sockets = append(sockets, other)
 			break
@@ -112,7 +112,7 @@ var clockSkewedFar = &Fault{
 
 // lookLink asks the controllers of this node's agent.
 func lookLink(ctx context.Context, e *examination) []Finding {
-	addresses, socket := e.Controllers, e.MungeSocket
+	addresses, socket := e.options.Controllers, e.options.MungeSocket
 	if s, err := e.agentStatus(ctx); err == nil && s.Health != nil {
 		if s.Role == "both" && len(addresses) == 0 {
 			return skipFinding("the controller is in the same process")

@@ -108,7 +108,8 @@ var journalOrphaned = &Fault{
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{
-		"program", e.program(), "socket", shellQuote(e.agentSocket()), "journal", shellQuote(journal),
+		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()),
+		"journal", shellQuote(journal),
 	}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agentStatus(ctx)
@@ -116,7 +117,7 @@ func lookJournal(ctx context.Context, e *examination) []Finding {
 		if _, readable := e.site.Files.Stat(journal); readable != nil {
 			return unknownFinding("epd doesn't answer, and its journal can't be seen: %v", readable)
 		}
-		if pid, err := e.lockHolder(e.agentState(ctx), "agent"); err != nil || pid != 0 {
+		if pid, err := e.site.lockHolder(e.agentState(ctx), "agent"); err != nil || pid != 0 {
 			return unknownFinding("epd doesn't answer: %v", err)
 		}
 		if len(entries) > 0 {
@@ -207,7 +208,7 @@ func lookSpool(ctx context.Context, e *examination) []Finding {
 	}
 	aside := e.site.Files.Glob(filepath.Join(dir, "aside", "*"))
 	words := []string{
-		"dir", shellQuote(dir), "program", e.program(), "size", strconv.FormatInt(size>>20, 10),
+		"dir", shellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
 		"age", now.Sub(oldest).Round(time.Minute).String(),
 	}
 	var found []Finding

@@ -68,7 +68,7 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 	if gone != nil {
 		return append(found, unknownFinding("%v", gone)...)
 	}
-	said, err := e.site.Run(ctx, textOr(e.EPDProgram, "epd"), "db", "check", "--state", dir)
+	said, err := e.site.Run(ctx, textOr(e.options.EPDProgram, "epd"), "db", "check", "--state", dir)
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case failed:
@@ -127,7 +127,7 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 	}
 	t := s.Troubles[len(s.Troubles)-1]
 	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
-		"program", e.program(), "socket", shellQuote(e.agentSocket()))}
+		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()))}
 }
 
 var unitFailed = &Fault{
@@ -150,7 +150,7 @@ var unitNone = &Fault{
 
 // lookUnits asks systemd for our units.
 func lookUnits(ctx context.Context, e *examination) []Finding {
-	if !e.exists("/run/systemd/system") {
+	if !e.site.exists("/run/systemd/system") {
 		return skipFinding("systemd doesn't run here")
 	}
 	var found []Finding

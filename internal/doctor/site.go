@@ -2,7 +2,12 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
@@ -30,6 +35,60 @@ type Site struct {
 	Remote func(ctx context.Context, address, socket string) (*epdapi.Status, time.Time, error)
 	// Now is this machine's time.
 	Now func() time.Time
+}
+
+// exists reports whether there is a file, as far as that can be seen.
+func (s *Site) exists(path string) bool {
+	_, err := s.Files.Stat(path)
+	return err == nil
+}
+
+// client asks Slurm, in a bounded time.
+func (s *Site) client() *slurm.Client { return slurm.NewClient(s.Slurm, slurmTimeout) }
+
+// tryMunge makes a credential and reads it. The result is the socket.
+func (s *Site) tryMunge(ctx context.Context, socket string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, mungeTimeout)
+	defer cancel()
+	m := s.Munge(socket)
+	const text = "epplan doctor"
+	credential, err := m.Encode(ctx, []byte(text), munge.CredentialTerms{})
+	if err != nil {
+		return socket, err
+	}
+	c, err := m.Decode(ctx, credential)
+	if err == nil && string(c.Payload) != text {
+		err = fmt.Errorf("%s decodes to something else than was encoded", socket)
+	}
+	return socket, err
+}
+
+// askEPD asks the epd at a socket.
+func (s *Site) askEPD(ctx context.Context, socket string) (*epdapi.Status, error) {
+	return s.EPD(socket).Status(ctx)
+}
+
+// lockHolder is the process that has a state folder in a role, by the lock that an
+// epd holds on it; 0: nobody. The lock is looked at, not tried.
+func (s *Site) lockHolder(state, role string) (pid int, err error) {
+	info, err := s.Files.Stat(filepath.Join(state, role+".lock"))
+	if err != nil {
+		return 0, err
+	}
+	text, err := s.Files.Read("/proc/locks")
+	if err != nil {
+		return 0, err
+	}
+	suffix := ":" + strconv.FormatUint(info.Inode, 10)
+	for line := range strings.Lines(text) {
+		const pidField, inodeField = 4, 5
+		words := slices.DeleteFunc(strings.Fields(line), func(w string) bool { return w == "->" })
+		if len(words) > inodeField && words[1] == "FLOCK" && strings.HasSuffix(words[inodeField], suffix) {
+			pid, err := strconv.Atoi(words[pidField])
+			return max(pid, 1), err
+		}
+	}
+	return 0, nil
 }
 
 // EPD is an epd that can be asked.
@@ -84,6 +143,30 @@ type Options struct {
 	Path             string   // where epplan is, for hooks
 	Timeout          time.Duration
 }
+
+// agentSocket, controllerSocket and publicSocket are where epd is asked.
+func (o *Options) agentSocket() string { return textOr(o.AgentSocket, epdapi.AgentSocket) }
+
+func (o *Options) controllerSocket() string {
+	return textOr(o.ControllerSocket, epdapi.ControllerSocket)
+}
+
+func (o *Options) publicSocket() string { return textOr(o.PublicSocket, epdapi.PublicSocket) }
+
+// adminSocket is where the controller here answers: its own socket, or that of
+// an epd that is both.
+func (o *Options) adminSocket() string {
+	if o.ControllerSocket == "" && o.AgentSocket != "" {
+		return o.agentSocket()
+	}
+	return o.controllerSocket()
+}
+
+// program is epplan, as it is typed.
+func (o *Options) program() string { return shellQuote(textOr(o.Program, "epplan")) }
+
+// slurmConf is the path of slurm.conf.
+func (o *Options) slurmConf() string { return textOr(o.SlurmConf, defaultSlurmConf) }
 
 // Role is what a machine is for.
 type Role string

@@ -37,7 +37,7 @@ func lookVersion(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
 		return []Finding{slurmMissing.finding()}
 	}
-	v, err := e.client().Version(ctx)
+	v, err := e.site.client().Version(ctx)
 	name := func(v slurm.Version) string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
 	switch {
 	case err != nil:
@@ -280,7 +280,7 @@ func (e *examination) lowPriorityText(ctx context.Context) string {
 	if _, _, err := e.controllerStatus(ctx); err != nil {
 		return ""
 	}
-	now, err := e.site.EPD(e.adminSocket()).Levers(ctx)
+	now, err := e.site.EPD(e.options.adminSocket()).Levers(ctx)
 	if err != nil {
 		return ""
 	}

@@ -47,7 +47,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	}
 	jobs, job := 0, slurm.JobID(1) // that there is none is an answer, too
 	all, err := timeOf(func() error {
-		return e.client().EachJob(ctx, func(j *slurm.Job) error {
+		return e.site.client().EachJob(ctx, func(j *slurm.Job) error {
 			jobs, job = jobs+1, j.ID
 			return nil
 		})

@@ -79,13 +79,13 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 		return nil, err
 	}
 	l := &utilisationReader{
-		csvTable: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int),
+		table: t, slotS: slotS, index: make(map[string]int), gpuIndex: make(map[GPUName]int),
 	}
 	if err := l.locate(); err != nil {
 		return nil, err
 	}
 	if l.memGB < 0 && l.memMiB < 0 {
-		return nil, l.errorAt(-1, "no column of memory, want %s",
+		return nil, l.table.errorAt(-1, "no column of memory, want %s",
 			strings.Join(slices.Concat(logNames.memGB, logNames.memMiB), " or "))
 	}
 	err = l.eachRecord(func() error {
@@ -105,7 +105,7 @@ func ReadUtilisation(r io.Reader, name string, slotS float64) (*UtilisationLog, 
 // line without its end is no error.
 func (l *utilisationReader) eachRecord(record func() error) error {
 	for {
-		ok, err := l.next()
+		ok, err := l.table.next()
 		if err == nil && !ok {
 			return nil
 		}
@@ -116,7 +116,7 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 		default:
 			err = record()
 		}
-		if _, wrong := errors.AsType[*PositionError](err); wrong && l.open && len(l.fields) > 0 {
+		if _, wrong := errors.AsType[*PositionError](err); wrong && l.table.open && len(l.table.fields) > 0 {
 			l.cut = true
 			return nil
 		}
@@ -128,8 +128,8 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 
 // isRepeatedHeader reports whether the current record is the header again.
 func (l *utilisationReader) isRepeatedHeader() bool {
-	for i, column := range l.columns {
-		if string(l.field(i)) != column {
+	for i, column := range l.table.columns {
+		if string(l.table.field(i)) != column {
 			return false
 		}
 	}
@@ -138,7 +138,7 @@ func (l *utilisationReader) isRepeatedHeader() bool {
 
 // utilisationReader reads a log of utilisation.
 type utilisationReader struct {
-	*csvTable
+	table *csvTable
 
 	slotS                                     float64
 	time, job, gpu, host, util, memGB, memMiB int // columns; -1: none
@@ -182,17 +182,17 @@ func (l *utilisationReader) locate() error {
 		*c.at = -1
 		for _, name := range c.names {
 			if *c.at < 0 {
-				*c.at = l.columnOf(name)
+				*c.at = l.table.columnOf(name)
 			}
 		}
 	}
 	switch {
 	case l.time < 0:
-		return l.errorAt(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
+		return l.table.errorAt(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
 	case l.util < 0:
-		return l.errorAt(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
+		return l.table.errorAt(-1, "no column of utilisation, want %s", strings.Join(logNames.util, " or "))
 	case l.job < 0 && l.gpu < 0:
-		return l.errorAt(-1, "no column of jobs or GPUs, want job or gpu")
+		return l.table.errorAt(-1, "no column of jobs or GPUs, want job or gpu")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (l *utilisationReader) addSample(s *logSample) error {
 		p.cells[last].sum += s.util
 		p.cells[last].n++
 	default:
-		return l.errorAt(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
+		return l.table.errorAt(l.time, "time of %.40q goes back, want the samples of each GPU sorted by time", p.id)
 	}
 	return nil
 }
@@ -242,17 +242,17 @@ func (l *utilisationReader) addSample(s *logSample) error {
 // currentSeries is the series of the current record on its GPU; nil: it belongs to no
 // job.
 func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
-	gpu := strings.Trim(l.text(l.host)+"/"+l.text(l.gpu), "/")
+	gpu := strings.Trim(l.table.text(l.host)+"/"+l.table.text(l.gpu), "/")
 	id := gpu
 	if l.job >= 0 {
-		if id = l.text(l.job); id == "" {
+		if id = l.table.text(l.job); id == "" {
 			l.gpuIndexOf()
 			l.idle++
 			return nil, nil //nolint:nilnil // documented
 		}
 	}
 	if id == "" {
-		return nil, l.errorAt(l.gpu, "no GPU, want its number or its name")
+		return nil, l.table.errorAt(l.gpu, "no GPU, want its number or its name")
 	}
 	key := id + "\x00" + gpu
 	i, known := l.index[key]
@@ -267,7 +267,7 @@ func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 // gpuIndexOf is the place of the current record's GPU among those of the log; -1:
 // it names none.
 func (l *utilisationReader) gpuIndexOf() int {
-	name := GPUName{Host: l.text(l.host), GPU: l.text(l.gpu)}
+	name := GPUName{Host: l.table.text(l.host), GPU: l.table.text(l.gpu)}
 	if name.GPU == "" || l.gpuIndex == nil {
 		return -1
 	}
@@ -286,7 +286,7 @@ var timeLayouts = []string{"2006/01/02 15:04:05", time.RFC3339, time.DateTime} /
 // sampleTime is the time of the current record, seconds.
 func (l *utilisationReader) sampleTime() (float64, error) {
 	const most = 1e12
-	field := l.text(l.time)
+	field := l.table.text(l.time)
 	if x, err := strconv.ParseFloat(field, 64); err == nil && math.Abs(x) <= most {
 		return x, nil
 	}
@@ -295,7 +295,7 @@ func (l *utilisationReader) sampleTime() (float64, error) {
 			return float64(at.Unix()) + float64(at.Nanosecond())/1e9, nil
 		}
 	}
-	return 0, l.errorAt(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
+	return 0, l.table.errorAt(l.time, "time is %.40q, want seconds, or such as 2026-11-22T01:20:00Z", field)
 }
 
 // addMemory takes over how much memory is used.
@@ -320,14 +320,14 @@ func (l *utilisationReader) addMemory(p *gpuSeries) error {
 func (l *utilisationReader) unitNumber(
 	column int, unit string, most float64,
 ) (x float64, ok bool, err error) {
-	field := strings.TrimSpace(strings.TrimSuffix(l.text(column), unit))
+	field := strings.TrimSpace(strings.TrimSuffix(l.table.text(column), unit))
 	if field == "" || strings.EqualFold(field, "nan") || strings.HasPrefix(field, "[") || field == "ERR!" {
 		return 0, false, nil
 	}
 	x, err = strconv.ParseFloat(field, 64)
 	if err != nil || !(x >= 0 && x <= most) {
-		return 0, false, l.errorAt(column, "%s is %.40q, want 0 to %g, or nothing",
-			l.columns[column], field, most)
+		return 0, false, l.table.errorAt(column, "%s is %.40q, want 0 to %g, or nothing",
+			l.table.columns[column], field, most)
 	}
 	return x, true, nil
 }
@@ -341,10 +341,10 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		}
 	}
 	if first > last {
-		return nil, l.errorAt(-1, "no samples, want lines with a utilisation")
+		return nil, l.table.errorAt(-1, "no samples, want lines with a utilisation")
 	}
 	if slots := last - first + 1; slots > maxLogSlots || slots*int64(len(l.pieces)) > maxLogCells {
-		return nil, l.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots,
+		return nil, l.table.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots,
 			len(l.pieces))
 	}
 	log := &UtilisationLog{
@@ -358,7 +358,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 			continue
 		}
 		if math.IsNaN(p.memGB) {
-			return nil, fmt.Errorf("%s: no sample of %.40q says how much memory it takes", l.name, p.id)
+			return nil, fmt.Errorf("%s: no sample of %.40q says how much memory it takes", l.table.name, p.id)
 		}
 		k, known := at[p.id]
 		if !known {

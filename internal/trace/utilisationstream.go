@@ -33,7 +33,7 @@ func StreamUtilisation(
 		return nil, err
 	}
 	s := &utilisationStream{
-		utilisationReader: &utilisationReader{csvTable: t, slotS: slotS, index: make(map[string]int)},
+		utilisationReader: &utilisationReader{table: t, slotS: slotS, index: make(map[string]int)},
 		call:              slot, maxSeries: most, at: make(map[string]int),
 	}
 	if err := s.locate(); err != nil {
@@ -43,7 +43,7 @@ func StreamUtilisation(
 		return nil, err
 	}
 	if !s.begun {
-		return nil, s.errorAt(-1, "no samples, want lines with a utilisation")
+		return nil, s.table.errorAt(-1, "no samples, want lines with a utilisation")
 	}
 	return &UtilisationSkips{
 		Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut,
@@ -73,10 +73,10 @@ func (s *utilisationStream) addRecord() error {
 		s.begun, s.slot = true, next.slot
 	}
 	if next.slot < s.slot {
-		return s.errorAt(s.time, "time goes back, want all lines sorted by time")
+		return s.table.errorAt(s.time, "time goes back, want all lines sorted by time")
 	}
 	if missing := next.slot - s.slot; missing > maxLogSlots {
-		return s.errorAt(s.time, "%d slots without a sample, want fewer: longer slots", missing)
+		return s.table.errorAt(s.time, "%d slots without a sample, want fewer: longer slots", missing)
 	}
 	for s.slot < next.slot {
 		if err := s.flush(); err != nil {
@@ -100,7 +100,7 @@ func (s *utilisationStream) flush() error {
 		k, known := s.at[p.id]
 		if !known {
 			if k = len(s.now.IDs); k == s.maxSeries {
-				return s.errorAt(-1, "more than %d GPUs or jobs, want fewer", s.maxSeries)
+				return s.table.errorAt(-1, "more than %d GPUs or jobs, want fewer", s.maxSeries)
 			}
 			s.at[p.id] = k
 			s.now.IDs, s.now.UtilPct, s.gpus = append(s.now.IDs, p.id), append(s.now.UtilPct, 0),

@@ -35,10 +35,10 @@ type confirmForm struct {
 type formValue struct{ Name, Value string }
 
 // confirmation is a page that says what will happen and how to undo it, and asks.
-func (s *Site) confirmation(
+func confirmation(
 	r *Request, title string, back page.Link, what, undo []any, q *confirmForm,
 ) *View {
-	q.Hidden, q.Cancel = s.forms.hidden(r.Viewer), back.Href
+	q.Hidden, q.Cancel = r.site.forms.hidden(r.Viewer), back.Href
 	return &View{Title: title, Back: back, Still: true, Sections: []Section{
 		{ID: "what", Heading: "What will happen", Parts: what},
 		{ID: "undo", Heading: "How to undo it", Parts: undo},
@@ -49,8 +49,8 @@ func (s *Site) confirmation(
 	}}
 }
 
-// admin is the page with what an administrator may do.
-func (s *Site) admin(ctx context.Context, r *Request) (*View, error) {
+// adminPage is the page with what an administrator may do.
+func adminPage(ctx context.Context, r *Request) (*View, error) {
 	status, err := r.Source.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ var doneNotices = map[string]string{
 }
 
 // leversPage asks whether all levers shall be taken back.
-func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
+func leversPage(ctx context.Context, r *Request) (*View, error) {
 	levers, err := r.Source.Levers(ctx)
 	if isRefused(err) {
 		return nil, notFound("Nothing is steered from here.",
@@ -115,7 +115,7 @@ func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
 		page.Text("Change the configuration, if only a comment in it, and read it again: then epd steers " +
 			"as the configuration says. At a terminal: epplan reload."),
 	}
-	return s.confirmation(r, "Take every lever back", administration, what, undo, &confirmForm{
+	return confirmation(r, "Take every lever back", administration, what, undo, &confirmForm{
 		Action: "/admin/levers", Button: "Take every lever back", Danger: true,
 	}), nil
 }
@@ -123,7 +123,7 @@ func (s *Site) leversPage(ctx context.Context, r *Request) (*View, error) {
 var administration = page.Link{Text: "Administration", Href: "/admin"}
 
 // undoLevers takes the levers back.
-func (s *Site) undoLevers(ctx context.Context, r *Request) (string, error) {
+func undoLevers(ctx context.Context, r *Request) (string, error) {
 	done, err := r.Source.UndoLevers(ctx)
 	if err != nil {
 		return "", err
@@ -140,7 +140,7 @@ func (s *Site) undoLevers(ctx context.Context, r *Request) (string, error) {
 }
 
 // reloadPage asks whether the configuration shall be read again.
-func (s *Site) reloadPage(ctx context.Context, r *Request) (*View, error) {
+func reloadPage(ctx context.Context, r *Request) (*View, error) {
 	status, err := r.Source.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -154,13 +154,13 @@ func (s *Site) reloadPage(ctx context.Context, r *Request) (*View, error) {
 		what = append(what, page.Facts{{Name: "Configuration in force", Text: c.ConfigVersion}})
 	}
 	undo := []any{page.Text("Put the earlier file back and read it again.")}
-	return s.confirmation(r, "Read the configuration again", administration, what, undo, &confirmForm{
+	return confirmation(r, "Read the configuration again", administration, what, undo, &confirmForm{
 		Action: "/admin/reload", Button: "Read it again",
 	}), nil
 }
 
 // reload has the configuration read again.
-func (s *Site) reload(ctx context.Context, r *Request) (string, error) {
+func reload(ctx context.Context, r *Request) (string, error) {
 	if _, err := r.Source.Reload(ctx); err != nil {
 		return "", err
 	}
@@ -196,7 +196,7 @@ func readModelChoice(workload string, values url.Values) (*epdapi.ModelChoice, e
 }
 
 // useModelPage asks whether a version of a model shall be used.
-func (s *Site) useModelPage(ctx context.Context, r *Request) (*View, error) {
+func useModelPage(ctx context.Context, r *Request) (*View, error) {
 	c, err := readModelChoice(r.PathValue("name"), r.Query)
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (s *Site) useModelPage(ctx context.Context, r *Request) (*View, error) {
 	what += " Who did it, when and why is kept with the model, and shown."
 	undo := page.Text("Choose another version on the workload's page in the same way, or let fits replace " +
 		"the model again there. Now in use: " + inUse + ".")
-	return s.confirmation(r, title, back, []any{page.Text(what)}, []any{undo}, &confirmForm{
+	return confirmation(r, title, back, []any{page.Text(what)}, []any{undo}, &confirmForm{
 		Action: "/workloads/" + url.PathEscape(c.Workload) + "/use", Reason: !c.Free, Button: button,
 		Danger: c.Version == 0 && !c.Free,
 		Values: []formValue{{"gpu", c.GPUModel}, {"version", r.Query.Get("version")}},
@@ -247,7 +247,7 @@ func (s *Site) useModelPage(ctx context.Context, r *Request) (*View, error) {
 }
 
 // useModel chooses a version.
-func (s *Site) useModel(ctx context.Context, r *Request) (string, error) {
+func useModel(ctx context.Context, r *Request) (string, error) {
 	c, err := readModelChoice(r.PathValue("name"), r.PostForm)
 	if err != nil {
 		return "", err

@@ -60,7 +60,7 @@ func decidedClocks(d *epdapi.JobDecision) page.Cell {
 
 // adviceSection is what epd would do where it may not, and what it suggests to
 // users; nil where there is nothing of it.
-func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview) (*Section, error) {
+func adviceSection(ctx context.Context, r *Request, o *epdapi.Overview) (*Section, error) {
 	var parts []any
 	if advised := advisedDecisions(o); len(advised) > 0 {
 		t := &page.Table{
@@ -86,7 +86,7 @@ func (s *Site) adviceSection(ctx context.Context, r *Request, o *epdapi.Overview
 		}
 		parts = append(parts, t)
 	}
-	levers, err := s.levers(ctx, r)
+	levers, err := leversFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func advisedDecisions(o *epdapi.Overview) []*epdapi.JobDecision {
 	return all
 }
 
-// levers are what is steered in Slurm; nil where nothing is.
-func (*Site) levers(ctx context.Context, r *Request) (*epdapi.Levers, error) {
+// leversFor are what is steered in Slurm; nil where nothing is.
+func leversFor(ctx context.Context, r *Request) (*epdapi.Levers, error) {
 	l, err := r.Source.Levers(ctx)
 	if isRefused(err) {
 		return nil, nil //nolint:nilnil // Slurm isn't steered from here

@@ -34,7 +34,7 @@ func badQuery(text, hint string) error { return &pageError{http.StatusBadRequest
 func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v Viewer, least Role) {
 	switch {
 	case v.Role == Anonymous && isPortRequest(r.Context()) && r.Header.Get(liveHeader) == "":
-		s.askToLogIn(w, r)
+		askToLogIn(w, r)
 	case least >= Admin:
 		s.fail(w, r, &pageError{
 			http.StatusForbidden, "Only administrators may do this.",

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -76,42 +73,6 @@ func anyOptions(values []string) []selectOption {
 		options = append(options, selectOption{v, v})
 	}
 	return options
-}
-
-// form is the fields above the queue.
-func (f *queueFilter) form(all []epdapi.QueuedJob) template.HTML {
-	users, partitions, states := map[string]bool{}, map[string]bool{}, map[string]bool{f.state: true}
-	for i := range all {
-		users[all[i].User], states[all[i].State] = true, true
-		for p := range strings.SplitSeq(all[i].Partition, ",") {
-			partitions[p] = true
-		}
-	}
-	return filterFormHTML("/queue",
-		formInput{Name: "user", Label: "User", Value: f.user, List: commonValues(users)},
-		formInput{Name: "partition", Label: "Partition", Value: f.partition, List: commonValues(partitions)},
-		formInput{Name: "state", Label: "State", Value: f.state, Options: anyOptions(commonValues(states))},
-		formInput{Name: "sort", Label: "Order", Value: f.sort, Options: queueSorts})
-}
-
-// pager leads to the other pages of a list; nil where there are none.
-func (f *queueFilter) pager(rows int) any {
-	pages := (rows + rowsPerPage - 1) / rowsPerPage
-	if pages < 2 && f.page == 0 {
-		return nil
-	}
-	to := func(at int) string { return "/queue?" + f.queryOf(at).Encode() }
-	links := []page.Link{
-		{Text: "Page " + report.FormatCount(f.page+1) + " of " + report.FormatCount(max(1, pages))},
-	}
-	if f.page > 0 {
-		links = append(links, page.Link{Text: "First", Href: trimQuery(to(0))},
-			page.Link{Text: "Previous", Href: trimQuery(to(f.page - 1))})
-	}
-	if f.page+1 < pages {
-		links = append(links, page.Link{Text: "Next", Href: to(f.page + 1)})
-	}
-	return renderTemplate(pagerLinks, links)
 }
 
 // trimQuery is an address without an empty query.

@@ -16,8 +16,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// job is everything that is known of a job.
-func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
+// jobPage is everything that is known of a job.
+func jobPage(ctx context.Context, r *Request) (*View, error) {
 	text := r.PathValue("id")
 	id, err := slurm.ParseJobID(text)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Site) job(ctx context.Context, r *Request) (*View, error) {
 	if parts := seriesParts(v, series, r.Now); len(parts) > 0 {
 		view.Sections = append(view.Sections, Section{ID: "series", Heading: "Over time", Parts: parts})
 	}
-	if levers, err := s.levers(ctx, r); err == nil && levers != nil {
+	if levers, err := leversFor(ctx, r); err == nil && levers != nil {
 		if parts := jobLevers(levers, id); len(parts) > 0 {
 			view.Sections = append(view.Sections, Section{
 				ID: "levers", Heading: "In Slurm's queue", Parts: parts,
@@ -443,13 +443,4 @@ func rawLinks(id slurm.JobID) any {
 	return renderTemplate(jsonLinks, []page.Link{
 		{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries},
 	})
-}
-
-// shortReason is a reason that fits into a table.
-func shortReason(text string) string {
-	const most = 160
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

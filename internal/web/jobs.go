@@ -17,8 +17,8 @@ var jobStates = []string{
 	"PREEMPTED", "ENDED",
 }
 
-// jobs is the jobs that epd decided about, newest first.
-func (s *Site) jobs(ctx context.Context, r *Request) (*View, error) {
+// jobsPage is the jobs that epd decided about, newest first.
+func jobsPage(ctx context.Context, r *Request) (*View, error) {
 	q := epdapi.JobQuery{
 		User: r.Query.Get("user"), Account: r.Query.Get("account"), Partition: r.Query.Get("partition"),
 		Workload: r.Query.Get("workload"),

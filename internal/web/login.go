@@ -66,7 +66,7 @@ func (s *Site) loginPage(w http.ResponseWriter, r *http.Request) {
 }
 
 // askToLogIn sends a viewer to the login, and back to the page afterwards.
-func (s *Site) askToLogIn(w http.ResponseWriter, r *http.Request) {
+func askToLogIn(w http.ResponseWriter, r *http.Request) {
 	next := "/"
 	if r.Method == http.MethodGet {
 		next = r.URL.RequestURI()

@@ -13,8 +13,8 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// node is one node with its GPUs.
-func (s *Site) node(ctx context.Context, r *Request) (*View, error) {
+// nodePage is one node with its GPUs.
+func nodePage(ctx context.Context, r *Request) (*View, error) {
 	list, err := r.Source.Nodes(ctx)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,16 +15,8 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// nodeHref is the address of a node's page.
-func nodeHref(name string) string {
-	if name == "" {
-		return ""
-	}
-	return "/nodes/" + url.PathEscape(name)
-}
-
-// nodes is all nodes with GPUs.
-func (s *Site) nodes(ctx context.Context, r *Request) (*View, error) {
+// nodesPage is all nodes with GPUs.
+func nodesPage(ctx context.Context, r *Request) (*View, error) {
 	list, err := r.Source.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -257,6 +248,22 @@ func clocksTable(list *epdapi.NodeList) *page.Table {
 	}
 	if len(keys) > most {
 		t.More = fmt.Sprintf("and %d further pairs of clocks", len(keys)-most)
+	}
+	return t
+}
+
+// powerTile is what the GPUs draw, as far as agents told lately.
+func powerTile(p *epdapi.ClusterPower) page.Tile {
+	t := page.Tile{Label: "GPU power now", Value: dash, ID: "power"}
+	if p.Nodes == 0 {
+		t.Note = "no agent told lately"
+		return t
+	}
+	t.Value = wattsText(p.GPUW)
+	t.Note = countText(p.GPUs, "GPU") + " of " + countText(p.Nodes, "node")
+	if p.Silent > 0 {
+		t.Note += ", " + countText(p.Silent, "node") + " silent"
+		t.Kind = page.Warn
 	}
 	return t
 }

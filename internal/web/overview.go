@@ -15,8 +15,8 @@ import (
 	"github.com/epplan/epplan/live"
 )
 
-// overview is the cluster at a glance.
-func (s *Site) overview(ctx context.Context, r *Request) (*View, error) {
+// overviewPage is the cluster at a glance.
+func overviewPage(ctx context.Context, r *Request) (*View, error) {
 	o, err := r.Source.Overview(ctx)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Site) overview(ctx context.Context, r *Request) (*View, error) {
 		Section{ID: "savings", Heading: "What was saved", Parts: savingsParts(&o.Savings)},
 	)
 	if r.Viewer.Role > Anonymous {
-		advice, err := s.adviceSection(ctx, r, o)
+		advice, err := adviceSection(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
@@ -89,31 +89,6 @@ func summaryTiles(o *epdapi.Overview, r *Request) page.Tiles {
 		Note: fmt.Sprintf("%s set, %s held out; epd started %s", report.FormatCount(int(o.Status.Applied)),
 			report.FormatCount(int(o.Status.HeldOut)), ago(o.Status.Started, r.Now)),
 	})
-}
-
-// shareText is a share of something in words, with a comma behind it; empty where it
-// can't be told.
-func shareText(of, whole float64) string {
-	if whole <= 0 {
-		return ""
-	}
-	return report.FormatPercent(of/whole) + ", "
-}
-
-// powerTile is what the GPUs draw, as far as agents told lately.
-func powerTile(p *epdapi.ClusterPower) page.Tile {
-	t := page.Tile{Label: "GPU power now", Value: dash, ID: "power"}
-	if p.Nodes == 0 {
-		t.Note = "no agent told lately"
-		return t
-	}
-	t.Value = wattsText(p.GPUW)
-	t.Note = countText(p.GPUs, "GPU") + " of " + countText(p.Nodes, "node")
-	if p.Silent > 0 {
-		t.Note += ", " + countText(p.Silent, "node") + " silent"
-		t.Kind = page.Warn
-	}
-	return t
 }
 
 // daysParts is what ended on the last days. Days on which nothing did are left out.

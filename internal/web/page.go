@@ -62,34 +62,6 @@ type actionRoute struct {
 	perform func(ctx context.Context, r *Request) (next string, err error)
 }
 
-// pages are all of them, in the order of the navigation.
-func (s *Site) pages() []pageRoute {
-	return []pageRoute{
-		{"/{$}", "Overview", Anonymous, s.overview},
-		{"/queue", "Queue", User, s.queue},
-		{"/jobs", "Jobs", User, s.jobs},
-		{"/jobs/{id}", "", User, s.job},
-		{"/nodes", "Nodes", User, s.nodes},
-		{"/nodes/{name}", "", User, s.node},
-		{"/workloads", "Workloads", Reader, s.workloads},
-		{"/workloads/{name}", "", Reader, s.workload},
-		{"/workloads/{name}/use", "", Admin, s.useModelPage},
-		{whatIfPath, "What if", User, s.whatIf},
-		{"/admin", "Administration", Admin, s.admin},
-		{"/admin/levers", "", Admin, s.leversPage},
-		{"/admin/reload", "", Admin, s.reloadPage},
-	}
-}
-
-// actions are all of them.
-func (s *Site) actions() []actionRoute {
-	return []actionRoute{
-		{"/workloads/{name}/use", Admin, s.useModel},
-		{"/admin/levers", Admin, s.undoLevers},
-		{"/admin/reload", Admin, s.reload},
-	}
-}
-
 //go:embed templates/*.html
 var templateFiles embed.FS
 
@@ -109,6 +81,9 @@ type pageData struct {
 	Made      string // when, for people
 	StyleHref string
 }
+
+// whatIfPath is a page that waits for its turn to plan before it has one as a page.
+const whatIfPath = "/whatif"
 
 // servePage answers with a page.
 func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
@@ -237,7 +212,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *V
 // navigation leads to the pages that a viewer may see.
 func (s *Site) navigation(r *http.Request, v Viewer) []page.Link {
 	var links []page.Link
-	for _, e := range s.pages() {
+	for _, e := range s.pages {
 		if e.name == "" || !s.canSee(v, e.minRole) {
 			continue
 		}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"html/template"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,8 +18,8 @@ import (
 // rowsPerPage is how many rows lists have.
 const rowsPerPage = 50
 
-// queue is Slurm's queue as epd sees it.
-func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
+// queuePage is Slurm's queue as epd sees it.
+func queuePage(ctx context.Context, r *Request) (*View, error) {
 	view := &View{
 		Title: "Queue",
 		Lead:  "GPU jobs that wait or run, as Slurm lists them, with what epd expects of them.",
@@ -34,7 +35,7 @@ func (s *Site) queue(ctx context.Context, r *Request) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	levers, err := s.levers(ctx, r)
+	levers, err := leversFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -327,4 +328,40 @@ func idsText(ids []slurm.JobID) string {
 		words = append(words, "…")
 	}
 	return strings.Join(words, ", ")
+}
+
+// form is the fields above the queue.
+func (f *queueFilter) form(all []epdapi.QueuedJob) template.HTML {
+	users, partitions, states := map[string]bool{}, map[string]bool{}, map[string]bool{f.state: true}
+	for i := range all {
+		users[all[i].User], states[all[i].State] = true, true
+		for p := range strings.SplitSeq(all[i].Partition, ",") {
+			partitions[p] = true
+		}
+	}
+	return filterFormHTML("/queue",
+		formInput{Name: "user", Label: "User", Value: f.user, List: commonValues(users)},
+		formInput{Name: "partition", Label: "Partition", Value: f.partition, List: commonValues(partitions)},
+		formInput{Name: "state", Label: "State", Value: f.state, Options: anyOptions(commonValues(states))},
+		formInput{Name: "sort", Label: "Order", Value: f.sort, Options: queueSorts})
+}
+
+// pager leads to the other pages of a list; nil where there are none.
+func (f *queueFilter) pager(rows int) any {
+	pages := (rows + rowsPerPage - 1) / rowsPerPage
+	if pages < 2 && f.page == 0 {
+		return nil
+	}
+	to := func(at int) string { return "/queue?" + f.queryOf(at).Encode() }
+	links := []page.Link{
+		{Text: "Page " + report.FormatCount(f.page+1) + " of " + report.FormatCount(max(1, pages))},
+	}
+	if f.page > 0 {
+		links = append(links, page.Link{Text: "First", Href: trimQuery(to(0))},
+			page.Link{Text: "Previous", Href: trimQuery(to(f.page - 1))})
+	}
+	if f.page+1 < pages {
+		links = append(links, page.Link{Text: "Next", Href: to(f.page + 1)})
+	}
+	return renderTemplate(pagerLinks, links)
 }

@@ -1,57 +1,12 @@
 package web
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"runtime"
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/slurmqueue"
-)
-
-// Options are what a site is made of.
-type Options struct {
-	// Source answers for a viewer.
-	Source func(Viewer) Source
-	// API is the JSON interface for a viewer, of which a port gets what is read;
-	// nil: none. At sockets it is served beside the pages.
-	API func(Viewer) http.Handler
-	// Settings are the [web] keys in force.
-	Settings func() config.Web
-	// Terms are what plans of the queue go by; nil: those of the default
-	// configuration.
-	Terms func() *slurmqueue.PlanTerms
-	// Tokens are who may log in at a port, read anew where the file changed; nil:
-	// nobody may.
-	Tokens func() (*Tokens, error)
-	// TLS reports whether the port is reached by TLS, so that cookies are sent by it
-	// alone.
-	TLS     bool
-	Version string
-	Now     func() time.Time // nil: time.Now
-	Log     *slog.Logger     // nil: nothing is logged
-}
-
-// Site is the pages. Its methods may be used by several goroutines.
-type Site struct {
-	options      Options
-	forms        *formKeys
-	sessions     sessions
-	failures     loginFailures
-	pageSlots    chan struct{} // of pages that are made
-	planWaitlist *planWaitlist
-	mux          *http.ServeMux
-}
-
-// Bounds of requests.
-const (
-	maxForm       = 64 << 10
-	maxURL        = 4096
-	turnTimeout   = 3 * time.Second // for a page's turn
-	pageTimeout   = 8 * time.Second // for a page
-	actionTimeout = 15 * time.Second
 )
 
 // New makes a site.
@@ -70,7 +25,7 @@ func New(o Options) *Site {
 	}
 	s := &Site{
 		options: o, forms: newFormKeys(), pageSlots: make(chan struct{}, max(2, runtime.GOMAXPROCS(0)/2)),
-		planWaitlist: newPlanWaitlist(), mux: http.NewServeMux(),
+		planWaitlist: newPlanWaitlist(), mux: http.NewServeMux(), pages: allPages(),
 	}
 	s.register()
 	return s
@@ -83,12 +38,12 @@ func (s *Site) register() {
 	s.mux.HandleFunc("GET /login", s.loginPage)
 	s.mux.HandleFunc("POST /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
-	for _, p := range s.pages() {
+	for _, p := range s.pages {
 		s.mux.HandleFunc("GET "+p.path, func(w http.ResponseWriter, r *http.Request) {
 			s.servePage(w, r, &p)
 		})
 	}
-	for _, a := range s.actions() {
+	for _, a := range allActions() {
 		s.mux.HandleFunc("POST "+a.path, func(w http.ResponseWriter, r *http.Request) {
 			s.serveAction(w, r, &a)
 		})
@@ -98,92 +53,30 @@ func (s *Site) register() {
 	})
 }
 
-// Socket serves the pages where the kernel says who asks: who tells who that is.
-func (s *Site) Socket(who func(*http.Request) Viewer) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.serve(w, r.WithContext(withViewer(r.Context(), who(r))))
-	})
-}
-
-// Network serves the pages at a port, to those who log in.
-func (s *Site) Network() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := Viewer{UID: -1}
-		if c, err := r.Cookie(s.cookieName(r)); err == nil {
-			if known, ok := s.sessions.viewerOf(c.Value, s.tokens(), s.options.Now(),
-				r.Header.Get(liveHeader) != ""); ok {
-				v = known
-			}
-		}
-		r = r.WithContext(markPortRequest(withViewer(r.Context(), v)))
-		if isAPI(r) && s.options.API != nil && isKnownHost(r.Host, s.options.Settings().Hosts) {
-			s.serveAPI(w, r, v)
-			return
-		}
-		s.serve(w, r)
-	})
-}
-
-// serve answers a request whose viewer is known.
-func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
-	setSecurityHeaders(w.Header())
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	switch {
-	case len(r.RequestURI) > maxURL:
-		s.fail(w, r, &pageError{status: http.StatusRequestURITooLong, text: "The address is too long."})
-	case !isKnownHost(r.Host, s.options.Settings().Hosts):
-		s.fail(w, r, &pageError{
-			status: http.StatusMisdirectedRequest, text: "This machine isn't known by that name.",
-			hint: "The administrator can add it to hosts in [web].",
-		})
-	case http.NewCrossOriginProtection().Check(r) != nil:
-		s.fail(w, r, &pageError{
-			status: http.StatusForbidden, text: "A page of another site sent this.",
-			hint: "Open this site's own page and try again.",
-		})
-	default:
-		s.mux.ServeHTTP(w, r)
+// allPages are all of them, in the order of the navigation.
+func allPages() []pageRoute {
+	return []pageRoute{
+		{"/{$}", "Overview", Anonymous, overviewPage},
+		{"/queue", "Queue", User, queuePage},
+		{"/jobs", "Jobs", User, jobsPage},
+		{"/jobs/{id}", "", User, jobPage},
+		{"/nodes", "Nodes", User, nodesPage},
+		{"/nodes/{name}", "", User, nodePage},
+		{"/workloads", "Workloads", Reader, workloadsPage},
+		{"/workloads/{name}", "", Reader, workloadPage},
+		{"/workloads/{name}/use", "", Admin, useModelPage},
+		{whatIfPath, "What if", User, whatIfPage},
+		{"/admin", "Administration", Admin, adminPage},
+		{"/admin/levers", "", Admin, leversPage},
+		{"/admin/reload", "", Admin, reloadPage},
 	}
 }
 
-// tokens are who may log in now. Why the file can't be used is logged by whoever
-// reads it.
-func (s *Site) tokens() *Tokens {
-	if s.options.Tokens == nil {
-		return nil
+// allActions are all of them.
+func allActions() []actionRoute {
+	return []actionRoute{
+		{"/workloads/{name}/use", Admin, useModel},
+		{"/admin/levers", Admin, undoLevers},
+		{"/admin/reload", Admin, reload},
 	}
-	t, err := s.options.Tokens()
-	if err != nil {
-		return nil
-	}
-	return t
 }
-
-// acquireTurn waits until a page may be made; it is false when others take too long.
-func (s *Site) acquireTurn(ctx context.Context) (done func(), ok bool) {
-	timer := time.NewTimer(turnTimeout)
-	defer timer.Stop()
-	select {
-	case s.pageSlots <- struct{}{}:
-		return func() { <-s.pageSlots }, true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return nil, false
-}
-
-// health says that pages are served. It is for programs, and tells nothing else.
-func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("ok\n"))
-}
-
-type portKey struct{}
-
-// markPortRequest marks requests of a port, where people log in.
-func markPortRequest(ctx context.Context) context.Context {
-	return context.WithValue(ctx, portKey{}, true)
-}
-
-// isPortRequest reports whether a request came by a port.
-func isPortRequest(ctx context.Context) bool { return ctx.Value(portKey{}) != nil }

@@ -18,8 +18,6 @@ import (
 	policies "github.com/epplan/epplan/planner/policy"
 )
 
-const whatIfPath = "/whatif"
-
 // Bounds of a plan that a page asks for: they are made one at a time, for as long
 // as somebody waits for the page.
 const (
@@ -149,8 +147,8 @@ func (f *whatIfForm) view(r *Request) *View {
 	}
 }
 
-// whatIf is the page that plans what waits in the queue. It changes nothing.
-func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
+// whatIfPage is the page that plans what waits in the queue. It changes nothing.
+func whatIfPage(ctx context.Context, r *Request) (*View, error) {
 	form, err := readWhatIf(r)
 	if err != nil {
 		return nil, err
@@ -159,7 +157,7 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 	if !form.asked {
 		return v, nil
 	}
-	plan, err := s.planQueue(ctx, r, form.question())
+	plan, err := planQueue(ctx, r, form.question())
 	if err != nil {
 		notice, err := planProblemNotice(err)
 		if err != nil {
@@ -177,7 +175,7 @@ func (s *Site) whatIf(ctx context.Context, r *Request) (*View, error) {
 }
 
 // planQueue makes a plan of the queue that the viewer may see.
-func (s *Site) planQueue(
+func planQueue(
 	ctx context.Context, r *Request, question slurmqueue.PlanOptions,
 ) (*slurmqueue.WhatIf, error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeLimit)
@@ -186,7 +184,7 @@ func (s *Site) planQueue(
 	if err != nil {
 		return nil, err
 	}
-	return slurmqueue.PlanQueue(ctx, q, s.options.Terms(), question)
+	return slurmqueue.PlanQueue(ctx, q, r.site.options.Terms(), question)
 }
 
 // planProblemNotice is what is said in place of a plan; errors that aren't about the

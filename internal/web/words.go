@@ -3,7 +3,9 @@ package web
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -188,4 +190,39 @@ func jobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
 // jobCell leads to a job.
 func jobCell(id int64) page.Cell {
 	return page.Cell{Text: strconv.FormatInt(id, 10), Href: jobHref(id)}
+}
+
+// shortReason is a reason that fits into a table.
+func shortReason(text string) string {
+	const most = 160
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// shareText is a share of something in words, with a comma behind it; empty where it
+// can't be told.
+func shareText(of, whole float64) string {
+	if whole <= 0 {
+		return ""
+	}
+	return report.FormatPercent(of/whole) + ", "
+}
+
+// nodeHref is the address of a node's page.
+func nodeHref(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "/nodes/" + url.PathEscape(name)
+}
+
+// workloadHref is where a workload's model is shown; empty for a model that isn't
+// of clocks.
+func workloadHref(workload, gpuModel string) string {
+	if gpuModel == "" {
+		return ""
+	}
+	return "/workloads/" + url.PathEscape(workload) + "?" + url.Values{"gpu": {gpuModel}}.Encode()
 }

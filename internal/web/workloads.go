@@ -23,8 +23,8 @@ const (
 	maxShownRuns      = 64
 )
 
-// workloads is the page of all workloads with models.
-func (s *Site) workloads(ctx context.Context, r *Request) (*View, error) {
+// workloadsPage is the page of all workloads with models.
+func workloadsPage(ctx context.Context, r *Request) (*View, error) {
 	all, err := r.Source.Models(ctx)
 	if err != nil {
 		return nil, err
@@ -139,20 +139,11 @@ func modelStateCell(m *epdapi.ModelStatus) page.Cell {
 	return page.Cell{Text: "follows its runs"}
 }
 
-// workloadHref is where a workload's model is shown; empty for a model that isn't
-// of clocks.
-func workloadHref(workload, gpuModel string) string {
-	if gpuModel == "" {
-		return ""
-	}
-	return "/workloads/" + url.PathEscape(workload) + "?" + url.Values{"gpu": {gpuModel}}.Encode()
-}
-
-// workload is the page of a workload on a GPU model.
-func (s *Site) workload(ctx context.Context, r *Request) (*View, error) {
+// workloadPage is the page of a workload on a GPU model.
+func workloadPage(ctx context.Context, r *Request) (*View, error) {
 	name, gpu := r.PathValue("name"), r.Query.Get("gpu")
 	if gpu == "" {
-		return s.workloadAnywhere(ctx, r, name)
+		return workloadAnywhere(ctx, r, name)
 	}
 	fit, err := r.Source.Fit(ctx, name, gpu)
 	if err != nil {
@@ -191,7 +182,7 @@ func (s *Site) workload(ctx context.Context, r *Request) (*View, error) {
 }
 
 // workloadAnywhere leads to a workload's GPU models.
-func (s *Site) workloadAnywhere(ctx context.Context, r *Request, name string) (*View, error) {
+func workloadAnywhere(ctx context.Context, r *Request, name string) (*View, error) {
 	all, err := r.Source.Models(ctx)
 	if err != nil {
 		return nil, err

@@ -41,9 +41,9 @@ func (w *listAnnealing) joinStart(i int32) {
 			places[p]-- // it leaves its turn before
 		}
 	}
-	w.begin(j.nodes()...)
+	w.trial.begin(j.nodes()...)
 	for _, n := range nodes {
-		w.touch(n)
+		w.trial.touch(n)
 	}
 	for _, n := range j.nodes() {
 		l.nodes[n].jobs = slices.DeleteFunc(l.nodes[n].jobs, func(other int32) bool { return other == i })
@@ -56,9 +56,9 @@ func (w *listAnnealing) joinStart(i int32) {
 
 // moveGang gives a gang its new nodes and perhaps another level, and ends the move.
 func (w *listAnnealing) moveGang(i int32, nodes []int32) {
-	w.set(i, nodes[0], slices.Clone(nodes[1:]), w.l.jobs[i].level)
+	w.trial.set(i, nodes[0], slices.Clone(nodes[1:]), w.l.jobs[i].level)
 	if w.rng.IntN(2) == 0 {
-		w.setLevel(i, w.nearbyLevel(i))
+		w.trial.setLevel(i, w.nearbyLevel(i))
 	}
 	w.end()
 }
@@ -122,12 +122,12 @@ func (w *listAnnealing) swapGangs(i int32) {
 	if l.menu(i, classB).nodes != len(b.more)+1 || l.menu(k, classA).nodes != len(a.more)+1 {
 		return
 	}
-	w.begin(a.nodes()...)
+	w.trial.begin(a.nodes()...)
 	for _, n := range b.nodes() {
-		w.touch(n)
+		w.trial.touch(n)
 	}
-	for c := range w.count {
-		jobs := l.nodes[w.changed[c].node].jobs
+	for c := range w.trial.count {
+		jobs := l.nodes[w.trial.changed[c].node].jobs
 		for turn, job := range jobs {
 			switch job {
 			case i:
@@ -140,8 +140,8 @@ func (w *listAnnealing) swapGangs(i int32) {
 	if classA != classB && w.rng.IntN(2) == 0 {
 		a.level, b.level = b.level, a.level
 	}
-	w.set(i, b.node, b.more, a.level)
-	w.set(k, a.node, a.more, b.level)
+	w.trial.set(i, b.node, b.more, a.level)
+	w.trial.set(k, a.node, a.more, b.level)
 	w.end()
 }
 
@@ -160,11 +160,11 @@ func (w *listAnnealing) swapGangWithJobs(i int32) {
 		return
 	}
 	places := w.turnsAt(there, at)
-	w.begin(here...)
+	w.trial.begin(here...)
 	for p, n := range there {
-		w.touch(n)
+		w.trial.touch(n)
 		if !w.replaceJobs(i, here[p], n, places[p]) {
-			w.undo()
+			w.trial.undo()
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func (w *listAnnealing) replaceJobs(i, from, to int32, place int) (ok bool) {
 		return false
 	}
 	turn := slices.Index(a.jobs, i)
-	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.before(to)[place:until]...)
+	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.before(to)[place:until]...)
 	b.jobs = slices.Replace(b.jobs, place, until, i)
-	return w.put(a.jobs[turn:turn+until-place], to, from)
+	return w.trial.put(a.jobs[turn:turn+until-place], to, from)
 }

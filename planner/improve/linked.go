@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// playState is the state of a play of all nodes whose lists have gangs, and of some
+// play is a play of all nodes whose lists have gangs, and of some
 // others. Of the lists as they are, cuts are kept, from which a play can go on: most
 // moves change something late.
-type playState struct {
+type play struct {
+	l          *listSchedule
 	clocks     []nodeClock // by node
 	checkpoint             // where the play is
 	nodes      []int32     // that are played
@@ -36,22 +37,23 @@ type checkpoint struct {
 }
 
 // nextCheckpoint is how many jobs start before the next cut.
-func (l *listSchedule) nextCheckpoint() int {
+func (k *play) nextCheckpoint() int {
+	l := k.l
 	between := max(8, len(l.jobs)/32)
-	if n := len(l.playing.checkpoints); n > 0 {
-		return l.playing.checkpoints[n-1].count + between
+	if n := len(k.checkpoints); n > 0 {
+		return k.checkpoints[n-1].count + between
 	}
 	return between
 }
 
-// playFrom times the lists that have gangs, and those of some more nodes; what it starts
+// timeLists times the lists that have gangs, and those of some more nodes; what it starts
 // first, so many jobs, is as it was recorded. ok is false where gangs wait for each
-// other, or where all nodes cost more than limit above what they did. [lists.acceptPlay]
+// other, or where all nodes cost more than limit above what they did. [play.accept]
 // makes what it found count.
-func (l *listSchedule) playFrom(more []int32, limit float64, same int) (ok bool) {
-	k := &l.playing
+func (k *play) timeLists(more []int32, limit float64, same int) (ok bool) {
+	l := k.l
 	if k.clocks == nil {
-		l.prepare()
+		k.prepare()
 	}
 	k.nodes = k.nodes[:0]
 	for n := range l.nodes {
@@ -64,7 +66,7 @@ func (l *listSchedule) playFrom(more []int32, limit float64, same int) (ok bool)
 			k.nodes = append(k.nodes, n)
 		}
 	}
-	l.restore(same)
+	k.restore(same)
 	k.least, k.most = k.extra, limit
 	for _, n := range k.nodes {
 		v := &l.nodes[n]
@@ -75,20 +77,22 @@ func (l *listSchedule) playFrom(more []int32, limit float64, same int) (ok bool)
 		}
 	}
 	for k.ready = append(k.ready[:0], k.nodes...); len(k.ready) > 0 && k.least <= k.most; {
-		if k.recording && k.count >= l.nextCheckpoint() {
-			l.addCheckpoint()
+		if k.recording && k.count >= k.nextCheckpoint() {
+			k.addCheckpoint()
 		}
 		n := k.ready[len(k.ready)-1]
 		k.ready = k.ready[:len(k.ready)-1]
-		l.playNode(n)
+		k.playNode(n)
 	}
-	return l.sumCosts()
+	return k.sumCosts()
 }
 
 // prepare makes the buffers.
-func (l *listSchedule) prepare() {
+func (k *play) prepare() {
+	l := k.l
 	n, jobs := len(l.nodes), len(l.jobs)
-	l.playing = playState{
+	*k = play{
+		l:      l,
 		clocks: make([]nodeClock, n), checkpoint: checkpoint{
 			at: make([]int, n), cost: make([]float64, n), late: make([]int, n),
 		},
@@ -96,13 +100,13 @@ func (l *listSchedule) prepare() {
 		start: make([]float64, jobs),
 	}
 	for n := range l.nodes {
-		l.playing.clocks[n].free = make([]float64, len(l.classes[l.nodes[n].class].clock.free))
+		k.clocks[n].free = make([]float64, len(l.classes[l.nodes[n].class].clock.free))
 	}
 }
 
 // restore begins a play at the last cut before which no more than so many jobs start.
-func (l *listSchedule) restore(same int) {
-	k := &l.playing
+func (k *play) restore(same int) {
+	l := k.l
 	last := len(k.checkpoints) - 1
 	for last >= 0 && k.checkpoints[last].count > same {
 		last--
@@ -125,8 +129,8 @@ func (l *listSchedule) restore(same int) {
 }
 
 // addCheckpoint adds a cut.
-func (l *listSchedule) addCheckpoint() {
-	k := &l.playing
+func (k *play) addCheckpoint() {
+	l := k.l
 	if len(k.checkpoints) == cap(k.checkpoints) {
 		k.checkpoints = append(k.checkpoints, checkpoint{})
 	} else {
@@ -156,15 +160,16 @@ func (t *nodeClock) copyFrom(o *nodeClock) {
 }
 
 // playNode plays a node's list until a gang's turn comes that still waits for other nodes.
-func (l *listSchedule) playNode(node int32) {
-	k, n := &l.playing, &l.nodes[node]
+func (k *play) playNode(node int32) {
+	l := k.l
+	n := &l.nodes[node]
 	for ; k.at[node] < len(n.jobs); k.at[node]++ {
 		i := n.jobs[k.at[node]]
 		j := &l.jobs[i]
-		from := l.couldStart(node, i, j)
+		from := k.couldStart(node, i, j)
 		if j.more == nil {
-			l.noteStart(i, from)
-			l.run(node, i, j, from)
+			k.noteStart(i, from)
+			k.run(node, i, j, from)
 			continue
 		}
 		k.from[i] = max(k.from[i], from)
@@ -173,19 +178,19 @@ func (l *listSchedule) playNode(node int32) {
 		}
 		from = k.from[i]
 		k.arrived[i], k.from[i] = 0, 0
-		l.noteStart(i, from)
-		l.run(j.node, i, j, from)
+		k.noteStart(i, from)
+		k.run(j.node, i, j, from)
 		for _, other := range j.more {
-			l.run(other, i, j, from)
-			l.goOnBehind(other, node)
+			k.run(other, i, j, from)
+			k.goOnBehind(other, node)
 		}
-		l.goOnBehind(j.node, node)
+		k.goOnBehind(j.node, node)
 	}
 }
 
 // noteStart notes the start of a job.
-func (l *listSchedule) noteStart(i int32, at float64) {
-	k := &l.playing
+func (k *play) noteStart(i int32, at float64) {
+	l := k.l
 	if k.recording {
 		k.turn[i], k.start[i] = k.count, at
 	}
@@ -195,16 +200,17 @@ func (l *listSchedule) noteStart(i int32, at float64) {
 
 // goOnBehind lets a node go on behind a gang that has started, unless it is the one that
 // goes on anyway.
-func (l *listSchedule) goOnBehind(node, besides int32) {
+func (k *play) goOnBehind(node, besides int32) {
 	if node != besides {
-		l.playing.at[node]++
-		l.playing.ready = append(l.playing.ready, node)
+		k.at[node]++
+		k.ready = append(k.ready, node)
 	}
 }
 
 // couldStart is when a node could start a job whose turn has come.
-func (l *listSchedule) couldStart(node, i int32, j *job) float64 {
-	t := &l.playing.clocks[node]
+func (k *play) couldStart(node, i int32, j *job) float64 {
+	l := k.l
+	t := &k.clocks[node]
 	from := t.free[j.gpus-1]
 	if l.needs != nil {
 		class := l.nodes[node].class
@@ -214,8 +220,8 @@ func (l *listSchedule) couldStart(node, i int32, j *job) float64 {
 }
 
 // run starts a job on a node. A gang is late on its first node.
-func (l *listSchedule) run(node, i int32, j *job, from float64) {
-	k := &l.playing
+func (k *play) run(node, i int32, j *job, from float64) {
+	l := k.l
 	t, end := &k.clocks[node], from+j.time
 	if from > t.free[0] {
 		idle := 0.0
@@ -240,15 +246,15 @@ func (l *listSchedule) run(node, i int32, j *job, from float64) {
 }
 
 // charge adds to what a node costs that the play began without.
-func (k *playState) charge(node int32, cost float64) {
+func (k *play) charge(node int32, cost float64) {
 	k.cost[node] += cost
 	k.extra += cost
 	k.least += cost
 }
 
 // sumCosts adds up what the nodes cost. ok is false where one didn't come to its end.
-func (l *listSchedule) sumCosts() (ok bool) {
-	k := &l.playing
+func (k *play) sumCosts() (ok bool) {
+	l := k.l
 	ok = true
 	for _, n := range k.nodes {
 		v := &l.nodes[n]
@@ -266,9 +272,9 @@ func (l *listSchedule) sumCosts() (ok bool) {
 	return ok
 }
 
-// acceptPlay makes the costs count that [lists.playFrom] found.
-func (l *listSchedule) acceptPlay() {
-	k := &l.playing
+// accept makes the costs count that [play.timeLists] found.
+func (k *play) accept() {
+	l := k.l
 	for _, n := range k.nodes {
 		l.nodes[n].cost, l.nodes[n].late = k.cost[n], k.late[n]
 	}
@@ -276,8 +282,8 @@ func (l *listSchedule) acceptPlay() {
 
 // record keeps cuts, turns and starts of the lists as they are; what starts first, so
 // many jobs, is as it was.
-func (l *listSchedule) record(same int) {
-	k := &l.playing
+func (k *play) record(same int) {
+	l := k.l
 	if !k.recorded {
 		same = 0
 	}
@@ -292,15 +298,16 @@ func (l *listSchedule) record(same int) {
 		}
 	}
 	k.recording = true
-	l.playFrom(nil, math.Inf(1), same)
+	k.timeLists(nil, math.Inf(1), same)
 	k.recording, k.recorded = false, true
 }
 
 // gain is how much less the nodes of the last play cost by it.
-func (l *listSchedule) gain() float64 {
+func (k *play) gain() float64 {
+	l := k.l
 	sum := 0.0
-	for _, n := range l.playing.nodes {
-		sum += l.nodes[n].cost - l.playing.cost[n]
+	for _, n := range k.nodes {
+		sum += l.nodes[n].cost - k.cost[n]
 	}
 	return sum
 }
@@ -312,7 +319,7 @@ func (l *listSchedule) startsOf(node int32) []float64 {
 	begins := make([]float64, 0, len(v.jobs))
 	if v.gangs > 0 {
 		if !l.playing.recorded {
-			l.record(0)
+			l.playing.record(0)
 		}
 		for _, i := range v.jobs {
 			begins = append(begins, l.playing.start[i])

@@ -74,11 +74,11 @@ func TestWhatAWalkKnowsOfItsListsIsWhatAFreshPlayFinds(t *testing.T) {
 		if !l.retimeAll() {
 			t.Fatalf("seed %d: gangs in one order on all nodes wait for each other", seed)
 		}
-		w := &listAnnealing{l: l, rng: rand.New(rand.NewPCG(seed, 2))}
+		w := &listAnnealing{l: l, trial: trial{l: l}, rng: rand.New(rand.NewPCG(seed, 2))}
 		w.l.late.fixed = 1e5
 		taken := 0
 		for move := range 400 {
-			w.limit = 3e5 * w.rng.ExpFloat64()
+			w.trial.limit = 3e5 * w.rng.ExpFloat64()
 			before, _ := l.total()
 			w.tryMove()
 			cost, late := l.total()
@@ -94,9 +94,9 @@ func TestWhatAWalkKnowsOfItsListsIsWhatAFreshPlayFinds(t *testing.T) {
 				t.Fatalf("seed %d, move %d: costs %v with %d late, a fresh play %v with %d", seed, move, cost,
 					late, want, wantLate)
 			}
-			if cost-before > w.limit*(1+1e-6) {
+			if cost-before > w.trial.limit*(1+1e-6) {
 				t.Fatalf("seed %d, move %d: costs %v more, at most %v may be", seed, move,
-					cost-before, w.limit)
+					cost-before, w.trial.limit)
 			}
 		}
 		if taken == 0 && len(l.jobs) > 5 {

@@ -21,8 +21,8 @@ type listSchedule struct {
 	jobs    []job
 	nodes   []nodeList
 	needs   []need // by job and class; nil: GPUs are all that runs out
-	playing playState
-	steps   int // work done: jobs timed
+	playing *play  // of nodes with gangs
+	steps   int    // work done: jobs timed
 }
 
 // weights are those in the objective of a joule, of a second of a GPU with a job, and of
@@ -83,6 +83,7 @@ func newListSchedule(p *planner.Problem, w weights, open []int) *listSchedule {
 		p: p, weights: w, jobs: make([]job, len(p.Tasks)),
 		menus: make([]clockMenu, len(p.Tasks)*len(p.Cluster.Classes)),
 	}
+	l.playing = &play{l: l}
 	for class := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[class]
 		c := listClass{
@@ -253,8 +254,8 @@ func (l *listSchedule) retimeAll() (ok bool) {
 		}
 	}
 	l.playing.checkpoints, l.playing.recorded = l.playing.checkpoints[:0], false
-	if ok = l.playFrom(nil, math.Inf(1), 0); ok {
-		l.acceptPlay()
+	if ok = l.playing.timeLists(nil, math.Inf(1), 0); ok {
+		l.playing.accept()
 	}
 	return ok
 }
@@ -278,7 +279,7 @@ func (l *listSchedule) isBetter(o *listSchedule) bool {
 // clone is a copy that can be changed apart.
 func (l *listSchedule) clone() *listSchedule {
 	o := *l
-	o.playing = playState{}
+	o.playing = &play{l: &o}
 	o.jobs, o.nodes = slices.Clone(l.jobs), slices.Clone(l.nodes)
 	for n := range o.nodes {
 		o.nodes[n].jobs = slices.Clone(o.nodes[n].jobs)

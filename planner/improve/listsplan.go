@@ -93,7 +93,7 @@ func (w *nodeWriter) write(v *nodeList, begins []float64) {
 		if m.nodes > 1 {
 			a.Reason.Place = planner.PlaceTogether
 		}
-		w.l.explain(&a.Reason, &a, was, m, t)
+		explainClocks(&a.Reason, &a, was, m, t)
 		w.part(int(i), &a, gpus)
 	}
 }
@@ -110,8 +110,8 @@ func (w *nodeWriter) part(task int, a *planner.Assignment, gpus planner.GPUSet) 
 	to.Node, to.GPUs, to.More = w.node, gpus, nil
 }
 
-// explain says why a job has its clocks.
-func (l *listSchedule) explain(
+// explainClocks says why a job has its clocks.
+func explainClocks(
 	why *planner.Reason, a, was *planner.Assignment, m *clockMenu, t *planner.Task,
 ) {
 	own, time := m.time[freeOptimum], a.Point.Time

@@ -96,7 +96,7 @@ func rearrange(
 	if !l.copyPlan(plan) {
 		return plan
 	}
-	search := &listAnnealing{l: l, rng: rng, from: plan, moves: moves}
+	search := &listAnnealing{l: l, trial: trial{l: l}, rng: rng, from: plan, moves: moves}
 	given := l.clone()
 	dual := planner.NewDueDual(p, w.joule, w.second)
 	l.placeByDual(plan, dual)

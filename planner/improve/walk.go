@@ -12,35 +12,16 @@ import (
 // listAnnealing is simulated annealing over lists. Each move changes the lists of one or two
 // nodes, or all those of a gang, and is undone unless it is taken.
 type listAnnealing struct {
-	l          *listSchedule
-	rng        *rand.Rand
-	limit      float64       // most that the move under test may add
-	changed    []changedNode // by the move
-	count      int           // how many of these there are
-	formerJobs []changedJob  // jobs that the move changed, in that order
-	nodes      []int32       // buffer of takenTogether
-	pool       []int32       // buffer of draw
+	l     *listSchedule
+	rng   *rand.Rand
+	trial trial
+	pool  []int32 // buffer of drawNodes
 
 	// What is told of the search.
 	from  *planner.Plan // that it began with
 	moves int           // of the whole search
 	begun float64       // part of the search that is over
 	share float64       // part of it that comes next
-}
-
-// changedNode is a node before a change.
-type changedNode struct {
-	node  int32
-	jobs  []int32
-	gangs int
-	net   float64
-	busy  float64
-}
-
-// changedJob is a job before a change.
-type changedJob struct {
-	index int32
-	job   job
 }
 
 // anneal tries so many moves, or as many as the work allows, while the temperature
@@ -70,7 +51,7 @@ func (w *listAnnealing) anneal(ctx context.Context, moves, most int, hot, cold f
 			monitor.SetPhase(planner.Searching, int((w.begun+w.share*done)*float64(w.moves)), w.moves)
 			temperature = hot * math.Pow(cold/hot, done)
 		}
-		w.limit = temperature * w.rng.ExpFloat64()
+		w.trial.limit = temperature * w.rng.ExpFloat64()
 		w.tryMove()
 	}
 	w.begun += w.share
@@ -107,80 +88,6 @@ func (w *listAnnealing) tryMove() {
 	}
 }
 
-// begin remembers the nodes that a move is about to change.
-func (w *listAnnealing) begin(nodes ...int32) {
-	w.count, w.formerJobs = 0, w.formerJobs[:0]
-	for _, n := range nodes {
-		w.touch(n)
-	}
-}
-
-// touch remembers one more node.
-func (w *listAnnealing) touch(node int32) {
-	for k := range w.count {
-		if w.changed[k].node == node {
-			return
-		}
-	}
-	if w.count == len(w.changed) {
-		w.changed = append(w.changed, changedNode{})
-	}
-	c, n := &w.changed[w.count], &w.l.nodes[node]
-	c.node, c.jobs, c.gangs, c.net, c.busy = node, append(c.jobs[:0], n.jobs...), n.gangs, n.net, n.busy
-	w.count++
-}
-
-// before is the list of a node before the move.
-func (w *listAnnealing) before(node int32) []int32 {
-	for k := range w.count {
-		if w.changed[k].node == node {
-			return w.changed[k].jobs
-		}
-	}
-	return nil
-}
-
-// set gives a job nodes and a level, and remembers what it had.
-func (w *listAnnealing) set(i, node int32, more []int32, level int32) {
-	if j := &w.l.jobs[i]; j.more != nil {
-		w.touch(j.node)
-		for _, n := range j.more {
-			w.touch(n)
-		}
-	}
-	w.formerJobs = append(w.formerJobs, changedJob{i, w.l.jobs[i]})
-	w.l.set(i, node, more, min(max(level, 0), priceCount-1))
-}
-
-// setLevel gives a job another level.
-func (w *listAnnealing) setLevel(i, level int32) {
-	j := &w.l.jobs[i]
-	w.set(i, j.node, j.more, level)
-}
-
-// put makes some jobs that were on a node be on another one, at the levels that they
-// have. ok is false where a gang is there already.
-func (w *listAnnealing) put(jobs []int32, from, to int32) (ok bool) {
-	for _, i := range jobs {
-		j := &w.l.jobs[i]
-		if j.more == nil {
-			w.set(i, to, nil, j.level)
-			continue
-		}
-		node, more := j.node, slices.Clone(j.more)
-		if k := slices.Index(more, from); k >= 0 {
-			more[k] = to
-		} else {
-			node = to
-		}
-		if j.node == to || slices.Contains(j.more, to) {
-			return false
-		}
-		w.set(i, node, more, j.level)
-	}
-	return true
-}
-
 // canMove reports whether jobs of a node may come to another one: gangs stay on their class.
 func (w *listAnnealing) canMove(jobs []int32, from, to *nodeList) bool {
 	if from.class == to.class {
@@ -196,101 +103,15 @@ func (w *listAnnealing) canMove(jobs []int32, from, to *nodeList) bool {
 
 // end times the nodes, and undoes the move unless it is taken.
 func (w *listAnnealing) end() {
-	if !w.isTaken() {
-		w.undo()
-	}
-}
-
-// isTaken times the nodes, and reports whether the move is taken.
-func (w *listAnnealing) isTaken() bool {
-	l := w.l
-	for k := range w.count {
-		if l.nodes[w.changed[k].node].gangs > 0 {
-			return w.isTakenWithLinks()
-		}
-	}
-	a := &l.nodes[w.changed[0].node]
-	most := a.cost + w.limit
-	if w.count == 1 {
-		cost, late := l.timeNode(a, most)
-		if cost > most {
-			return false
-		}
-		a.cost, a.late = cost, late
-		return true
-	}
-	b := &l.nodes[w.changed[1].node]
-	most += b.cost
-	cost, late := l.timeNode(a, most)
-	if cost > most {
-		return false
-	}
-	other, late2 := l.timeNode(b, most-cost)
-	if cost+other > most {
-		return false
-	}
-	a.cost, a.late, b.cost, b.late = cost, late, other, late2
-	return true
-}
-
-// isTakenWithLinks is taken where gangs link nodes.
-func (w *listAnnealing) isTakenWithLinks() bool {
-	nodes := w.nodes[:0]
-	for k := range w.count {
-		nodes = append(nodes, w.changed[k].node)
-	}
-	w.nodes = nodes
-	same := w.unchangedPrefix()
-	if !w.l.playFrom(nodes, w.limit, same) || w.l.gain() < -w.limit {
-		return false
-	}
-	w.l.acceptPlay()
-	w.l.record(same)
-	return true
-}
-
-// unchangedPrefix is how many jobs start, in the play that was recorded, before the first one
-// whose start the move may change.
-func (w *listAnnealing) unchangedPrefix() int {
-	l, same := w.l, len(w.l.jobs)
-	if !l.playing.recorded {
-		return 0
-	}
-	for k := range w.count {
-		c := &w.changed[k]
-		if c.gangs == 0 {
-			continue // it wasn't played
-		}
-		now := l.nodes[c.node].jobs
-		for turn, i := range c.jobs {
-			if turn == len(now) || now[turn] != i ||
-				slices.ContainsFunc(w.formerJobs, func(was changedJob) bool { return was.index == i }) {
-				same = min(same, l.playing.turn[i])
-				break
-			}
-		}
-	}
-	return same
-}
-
-// undo takes the move back.
-func (w *listAnnealing) undo() {
-	l := w.l
-	for k := range w.count {
-		c := &w.changed[k]
-		n := &l.nodes[c.node]
-		n.jobs = append(n.jobs[:0], c.jobs...)
-		n.gangs, n.net, n.busy = c.gangs, c.net, c.busy
-	}
-	for _, was := range slices.Backward(w.formerJobs) {
-		l.jobs[was.index] = was.job
+	if !w.trial.isTaken() {
+		w.trial.undo()
 	}
 }
 
 // retime gives a job another level.
 func (w *listAnnealing) retime(i int32) {
-	w.begin(w.l.jobs[i].node)
-	w.setLevel(i, w.nearbyLevel(i))
+	w.trial.begin(w.l.jobs[i].node)
+	w.trial.setLevel(i, w.nearbyLevel(i))
 	w.end()
 }
 
@@ -332,7 +153,7 @@ func (w *listAnnealing) randomStep(most int32) int32 {
 // shiftLevelsAround changes the levels of some jobs of a node that follow each other.
 func (w *listAnnealing) shiftLevelsAround(i int32) {
 	node := w.nodeOf(i)
-	w.begin(node)
+	w.trial.begin(node)
 	w.shiftLevels(node, w.randomStep(2))
 	w.end()
 }
@@ -348,7 +169,7 @@ func (w *listAnnealing) shiftLevels(node, step int32) {
 		from = w.rng.IntN(to)
 	}
 	for _, i := range n.jobs[from:to] {
-		w.setLevel(i, w.l.jobs[i].level+step)
+		w.trial.setLevel(i, w.l.jobs[i].level+step)
 	}
 }
 
@@ -357,7 +178,7 @@ func (w *listAnnealing) shiftLevels(node, step int32) {
 func (w *listAnnealing) endWithLevels() {
 	if w.rng.IntN(4) == 0 {
 		step := w.randomStep(2)
-		a, b := w.changed[0].node, w.changed[1].node
+		a, b := w.trial.changed[0].node, w.trial.changed[1].node
 		w.shiftLevels(a, step)
 		w.shiftLevels(b, -step)
 	}
@@ -376,7 +197,7 @@ func (w *listAnnealing) shift(i int32) {
 	if from == to {
 		return
 	}
-	w.begin(node)
+	w.trial.begin(node)
 	n.jobs = slices.Insert(slices.Delete(n.jobs, from, from+1), to, i)
 	w.end()
 }
@@ -400,15 +221,15 @@ func (w *listAnnealing) move(i int32) {
 	if from == to || !w.canMove(a.jobs[turn:turn+1], a, b) {
 		return
 	}
-	w.begin(from, to)
+	w.trial.begin(from, to)
 	a.jobs = slices.Delete(a.jobs, turn, turn+1)
 	b.jobs = slices.Insert(b.jobs, place, i)
-	if !w.put(b.jobs[place:place+1], from, to) {
-		w.undo()
+	if !w.trial.put(b.jobs[place:place+1], from, to) {
+		w.trial.undo()
 		return
 	}
 	if w.rng.IntN(2) == 0 {
-		w.setLevel(i, w.nearbyLevel(i))
+		w.trial.setLevel(i, w.nearbyLevel(i))
 	}
 	w.endWithLevels()
 }
@@ -425,17 +246,17 @@ func (w *listAnnealing) swap(i int32) {
 	if from == to || i == k || !w.canMove([]int32{i}, a, b) || !w.canMove([]int32{k}, b, a) {
 		return
 	}
-	w.begin(from, to)
+	w.trial.begin(from, to)
 	x, y := slices.Index(a.jobs, i), slices.Index(b.jobs, k)
 	a.jobs[x], b.jobs[y] = k, i
 	levelI, levelK := l.jobs[i].level, l.jobs[k].level
-	if !w.put(a.jobs[x:x+1], to, from) || !w.put(b.jobs[y:y+1], from, to) {
-		w.undo()
+	if !w.trial.put(a.jobs[x:x+1], to, from) || !w.trial.put(b.jobs[y:y+1], from, to) {
+		w.trial.undo()
 		return
 	}
 	if a.class != b.class && w.rng.IntN(2) == 0 {
-		w.setLevel(i, levelK)
-		w.setLevel(k, levelI)
+		w.trial.setLevel(i, levelK)
+		w.trial.setLevel(k, levelI)
 	}
 	w.endWithLevels()
 }
@@ -447,11 +268,11 @@ func (w *listAnnealing) crossover(i int32) {
 	if from == to || !w.canMove(a.jobs[turn:], a, b) || !w.canMove(b.jobs[place:], b, a) {
 		return
 	}
-	w.begin(from, to)
-	a.jobs = append(a.jobs[:turn], w.before(to)[place:]...)
-	b.jobs = append(b.jobs[:place], w.before(from)[turn:]...)
-	if !w.put(a.jobs[turn:], to, from) || !w.put(b.jobs[place:], from, to) {
-		w.undo()
+	w.trial.begin(from, to)
+	a.jobs = append(a.jobs[:turn], w.trial.before(to)[place:]...)
+	b.jobs = append(b.jobs[:place], w.trial.before(from)[turn:]...)
+	if !w.trial.put(a.jobs[turn:], to, from) || !w.trial.put(b.jobs[place:], from, to) {
+		w.trial.undo()
 		return
 	}
 	w.endWithLevels()
@@ -476,11 +297,11 @@ func (w *listAnnealing) exchange(i int32) {
 	if !w.canMove(b.jobs[place:until], b, a) {
 		return
 	}
-	w.begin(from, to)
-	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.before(to)[place:until]...)
+	w.trial.begin(from, to)
+	a.jobs = slices.Replace(a.jobs, turn, turn+1, w.trial.before(to)[place:until]...)
 	b.jobs = slices.Replace(b.jobs, place, until, i)
-	if !w.put(a.jobs[turn:turn+until-place], to, from) || !w.put(b.jobs[place:place+1], from, to) {
-		w.undo()
+	if !w.trial.put(a.jobs[turn:turn+until-place], to, from) || !w.trial.put(b.jobs[place:place+1], from, to) {
+		w.trial.undo()
 		return
 	}
 	w.endWithLevels()

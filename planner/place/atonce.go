@@ -10,10 +10,10 @@ import (
 // fewest GPUs left then, or leaves it waiting until a task ends. It books no
 // future, so that run times needn't be certain. Nodes that are on come before
 // sleeping ones.
-func AtOnce(v *planner.View) planner.Placer { return &atOnce{stageBase: stageBase{v}} }
+func AtOnce(v *planner.View) planner.Placer { return &atOnce{v: v} }
 
 type atOnce struct {
-	stageBase
+	v        *planner.View
 	capacity []freeCapacity // by node
 	unshared bool           // leave out classes whose GPUs may be shared
 }
@@ -113,17 +113,25 @@ func (r *freeCapacity) gpusFor(t *planner.Task, option int) (set planner.GPUSet,
 	return set, set.Len() == count
 }
 
+// lowestGPUs are the count lowest GPUs of a set, or all where it has fewer.
+func lowestGPUs(of planner.GPUSet, count int) (set planner.GPUSet) {
+	for ; of != 0 && set.Len() < count; of &= of - 1 {
+		set |= of & -of
+	}
+	return set
+}
+
 // shareSlack is the rounding that a sum of shares may carry.
 const shareSlack = 1e-9
 
 func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
-	if p.isGang(task) {
-		return p.gangNow(task, p)
+	if p.v.Problem.Tasks[task].IsGang() {
+		return gangNow(p.v, task, p)
 	}
 	var best planner.Placement
 	least, suits := math.Inf(1), false
 	for class := range p.v.Problem.Cluster.Classes {
-		option := p.usableOption(task, class)
+		option := usableOption(p.v, task, class)
 		if option < 0 || (p.unshared && p.v.Problem.CanShareGPUs(class)) {
 			continue
 		}
@@ -136,18 +144,18 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 		if node >= 0 {
 			start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 		}
-		q, room, why := p.quoteOrFastest(task, option, class, start)
+		q, room, why := quoteOrFastest(p.v, task, option, class, start)
 		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {
 			least, best = cost, placement(node, class, option, gpus, start, &q, room, why)
 		}
 	}
-	return best, p.startNow(task, !math.IsInf(least, 1), suits)
+	return best, startNow(p.v, task, !math.IsInf(least, 1), suits)
 }
 
-// canUseClass is [rooms.canUseClass].
+// canUseClass is [capacityNow.canUseClass].
 func (p *atOnce) canUseClass(_, _ int) bool { return true }
 
-// freeGPUsFor is [rooms.freeGPUsFor].
+// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *atOnce) freeGPUsFor(task, node, option int) (set planner.GPUSet, free int, ok bool) {
 	set, ok = p.capacity[node].gpusFor(&p.v.Problem.Tasks[task], option)
 	return set, p.capacity[node].free.Len(), ok

@@ -31,7 +31,7 @@ func (b Colocate) New(v *planner.View) planner.Placer {
 		b.Rule = b.NewRule(v)
 	}
 	return &colocate{
-		atOnce: atOnce{stageBase: stageBase{v}, unshared: true}, opts: b, state: state,
+		atOnce: atOnce{v: v, unshared: true}, opts: b, state: state,
 		used: make([]hostUse, len(state.Instance().Servers)),
 	}
 }
@@ -82,7 +82,7 @@ func (p *colocate) take(task int, a *planner.Assignment, sign float64) {
 	}
 }
 
-// freeGPUsFor is [rooms.freeGPUsFor].
+// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free int, ok bool) {
 	if !p.isShared(node) {
 		return p.atOnce.freeGPUsFor(task, node, option)
@@ -94,8 +94,8 @@ func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free
 }
 
 func (p *colocate) Place(task int) (planner.Placement, planner.Verdict) {
-	if p.isGang(task) {
-		return p.gangNow(task, p)
+	if p.v.Problem.Tasks[task].IsGang() {
+		return gangNow(p.v, task, p)
 	}
 	alone, find := p.v.Problem.Tasks[task].Profile == nil, p.choose
 	if alone {
@@ -237,7 +237,7 @@ func (p *colocate) idleNodeInstead(task, node int) int {
 func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok bool) {
 	fewest := math.MaxInt
 	for n := range p.used {
-		option := p.usableOption(task, p.v.ClassOf(n))
+		option := usableOption(p.v, task, p.v.ClassOf(n))
 		if option < 0 || !p.hasRoom(task, n, p.used[n]) {
 			continue
 		}
@@ -267,14 +267,6 @@ func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
 	return free
 }
 
-// lowestGPUs are the count lowest GPUs of a set, or all where it has fewer.
-func lowestGPUs(of planner.GPUSet, count int) (set planner.GPUSet) {
-	for ; of != 0 && set.Len() < count; of &= of - 1 {
-		set |= of & -of
-	}
-	return set
-}
-
 // placement starts a task as soon as the node is ready.
 func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) planner.Placement {
 	class := p.v.ClassOf(node)
@@ -283,7 +275,7 @@ func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) p
 	if p.v.IsOn(node) {
 		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 	}
-	q, room, why := p.quoteOrFastest(task, option, class, start)
+	q, room, why := quoteOrFastest(p.v, task, option, class, start)
 	if !shared {
 		return placement(node, class, option, gpus, start, &q, room, why)
 	}

@@ -11,10 +11,7 @@ import (
 // A task on several nodes, a gang, starts on all of them at once and at the same
 // clocks. Every Place stage of this package puts it where enough nodes of one class
 // are free together, whatever its rule for tasks of one node: those that book GPUs
-// ahead by [opening.placeGang], those that start tasks at once by [opening.gangNow].
-
-// isGang reports whether a task is a gang.
-func (o stageBase) isGang(task int) bool { return o.v.Problem.Tasks[task].IsGang() }
+// ahead by [placeGang], those that start tasks at once by [gangNow].
 
 // gangNode is what a node has for a gang, or for a task of one node among them.
 type gangNode struct {
@@ -42,19 +39,19 @@ func gangCheapest(_, end, cost float64, inTime bool) [2]float64 {
 
 // placeGang books nodes for a gang: the best by the rule of those that are on and of
 // fresh ones.
-func (o stageBase) placeGang(task int, rule gangRule) (planner.Placement, planner.Verdict) {
+func placeGang(v *planner.View, task int, rule gangRule) (planner.Placement, planner.Verdict) {
 	var best planner.Placement
 	least := [2]float64{math.Inf(1), math.Inf(1)}
-	for class, option := range o.appendOptions(nil, task) {
-		if option < 0 || !o.v.CanRunOn(task, class) {
+	for class, option := range appendOptions(v, nil, task) {
+		if option < 0 || !v.CanRunOn(task, class) {
 			continue
 		}
-		on := o.gangNodes(task, option, class)
-		nodes := o.v.Problem.Tasks[task].Options[option].NodeCount()
-		for fresh := max(0, nodes-len(on)); fresh <= min(nodes, o.v.SleepingCount(class)); fresh++ {
-			spots := o.assemble(task, option, class, on, nodes, fresh)
-			pl, inTime := o.placeTogether(task, option, class, spots)
-			cost := o.gangCost(task, &pl, spots)
+		on := gangNodes(v, task, option, class)
+		nodes := v.Problem.Tasks[task].Options[option].NodeCount()
+		for fresh := max(0, nodes-len(on)); fresh <= min(nodes, v.SleepingCount(class)); fresh++ {
+			spots := assembleGang(v, task, option, class, on, nodes, fresh)
+			pl, inTime := placeTogether(v, task, option, class, spots)
+			cost := gangCost(v, task, &pl, spots)
 			if rank := rule(pl.Start, pl.Start+pl.Point.Time, cost,
 				inTime); slices.Compare(rank[:], least[:]) < 0 {
 				least, best = rank, pl
@@ -68,13 +65,13 @@ func (o stageBase) placeGang(task int, rule gangRule) (planner.Placement, planne
 }
 
 // gangNodes are the nodes of a class that are on, those first that are free first.
-func (o stageBase) gangNodes(task, option, class int) []gangNode {
+func gangNodes(v *planner.View, task, option, class int) []gangNode {
 	var on []gangNode
-	for node := range o.v.NodeCount() {
-		if o.v.ClassOf(node) != class || !o.v.IsOn(node) {
+	for node := range v.NodeCount() {
+		if v.ClassOf(node) != class || !v.IsOn(node) {
 			continue
 		}
-		if start, gpus, ok := o.v.Earliest(task, option, node); ok {
+		if start, gpus, ok := v.Earliest(task, option, node); ok {
 			on = append(on, gangNode{node: node, gpus: gpus, start: start})
 		}
 	}
@@ -82,19 +79,19 @@ func (o stageBase) gangNodes(task, option, class int) []gangNode {
 	return on
 }
 
-// assemble is so many nodes of which some are fresh: they are free together as soon
+// assembleGang is so many nodes of which some are fresh: they are free together as soon
 // as they can be, and of those that are by then the ones that wait least.
-func (o stageBase) assemble(task, option, class int, on []gangNode, nodes, fresh int) []gangNode {
+func assembleGang(v *planner.View, task, option, class int, on []gangNode, nodes, fresh int) []gangNode {
 	spots := make([]gangNode, 0, nodes)
 	from := nodes - fresh // nodes that are on
 	if fresh > 0 {
-		start := o.v.StartOnNew(task, class)
+		start := v.StartOnNew(task, class)
 		for from < len(on) && on[from].start <= start {
 			from++
 		}
 		for range fresh {
 			spots = append(spots, gangNode{
-				node: -1, gpus: planner.FirstGPUs(o.v.Problem.Tasks[task].Options[option].PerNode()),
+				node: -1, gpus: planner.FirstGPUs(v.Problem.Tasks[task].Options[option].PerNode()),
 				start: start,
 			})
 		}
@@ -108,17 +105,17 @@ func (o stageBase) assemble(task, option, class int, on []gangNode, nodes, fresh
 
 // placeTogether places a gang on nodes, from when on all of them are free. inTime tells
 // whether it meets its due time there.
-func (o stageBase) placeTogether(
-	task, option, class int, spots []gangNode,
+func placeTogether(
+	v *planner.View, task, option, class int, spots []gangNode,
 ) (pl planner.Placement, inTime bool) {
 	start := 0.0
 	for i := range spots {
 		start = max(start, spots[i].start)
 	}
-	q, room, inTime := o.quote(task, option, class, start)
+	q, room, inTime := quote(v, task, option, class, start)
 	why := planner.PlaceTogether
 	if !inTime {
-		q, why = o.v.Tuner.Fastest(task, option, class), planner.PlaceLate
+		q, why = v.Tuner.Fastest(task, option, class), planner.PlaceLate
 	}
 	pl = placement(spots[0].node, class, option, spots[0].gpus, start, &q, room, why)
 	for _, s := range spots[1:] {
@@ -130,12 +127,12 @@ func (o stageBase) placeTogether(
 // gangCost is what a gang's run and its wait cost by the objective, with the idle time
 // of the GPUs that wait for the last node, and, as in [Marginal], what it takes to switch
 // nodes on.
-func (o stageBase) gangCost(task int, pl *planner.Placement, spots []gangNode) float64 {
-	p := o.v.Problem
+func gangCost(v *planner.View, task int, pl *planner.Placement, spots []gangNode) float64 {
+	p := v.Problem
 	k := &p.Cluster.Classes[pl.Class]
-	idle := o.idleCost(pl.Class)
+	idle := idleCost(v, pl.Class)
 	q := planner.Quote{Point: pl.Point}
-	cost := taskCost(p, task, pl.Option, pl.Class, &q) + o.waitCost(task, pl.Option, pl.Start)
+	cost := taskCost(p, task, pl.Option, pl.Class, &q) + waitCost(v, task, pl.Option, pl.Start)
 	for i := range spots {
 		s := &spots[i]
 		waits := float64(s.gpus.Len())
@@ -143,7 +140,7 @@ func (o stageBase) gangCost(task int, pl *planner.Placement, spots []gangNode) f
 			waits = float64(k.GPUs)
 			cost += freshIdleWeight * idle * float64(k.GPUs-s.gpus.Len()) * pl.Point.Time
 			if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
-				cost += 2*o.turnOnCost(pl.Class)*waits + idle*waits*k.TurnOnDelay
+				cost += 2*turnOnCost(v, pl.Class)*waits + idle*waits*k.TurnOnDelay
 			}
 		}
 		cost += idle * waits * (pl.Start - s.start)
@@ -163,63 +160,63 @@ type capacityNow interface {
 // gangNow starts a gang at once on the nodes of the class where it costs least, or
 // leaves it waiting. It takes nodes that are on first, those with the fewest GPUs
 // left.
-func (o stageBase) gangNow(task int, r capacityNow) (planner.Placement, planner.Verdict) {
+func gangNow(v *planner.View, task int, r capacityNow) (planner.Placement, planner.Verdict) {
 	var best planner.Placement
 	least, suits := math.Inf(1), false
-	for class, option := range o.appendOptions(nil, task) {
-		if option < 0 || !o.v.CanRunOn(task, class) || !r.canUseClass(task, class) {
+	for class, option := range appendOptions(v, nil, task) {
+		if option < 0 || !v.CanRunOn(task, class) || !r.canUseClass(task, class) {
 			continue
 		}
 		suits = true
-		spots := o.freeNow(task, option, class, r)
+		spots := gangNodesNow(v, task, option, class, r)
 		if spots == nil {
 			continue
 		}
-		pl, _ := o.placeTogether(task, option, class, spots)
+		pl, _ := placeTogether(v, task, option, class, spots)
 		q := planner.Quote{Point: pl.Point}
-		if cost := taskCost(o.v.Problem, task, option, class, &q); cost < least {
+		if cost := taskCost(v.Problem, task, option, class, &q); cost < least {
 			least, best = cost, pl
 		}
 	}
-	return best, o.startNow(task, !math.IsInf(least, 1), suits)
+	return best, startNow(v, task, !math.IsInf(least, 1), suits)
 }
 
 // startNow is the answer to an offer of a stage that starts tasks at once: where it
 // found a place, the task starts; where a class suits, or the task belongs to one, it
 // may wait for a place.
-func (o stageBase) startNow(task int, found, suits bool) planner.Verdict {
+func startNow(v *planner.View, task int, found, suits bool) planner.Verdict {
 	switch {
 	case found:
 		return planner.Start
-	case suits || o.v.RestrictedClass(task) != planner.AnyClass:
+	case suits || v.RestrictedClass(task) != planner.AnyClass:
 		return planner.Wait
 	}
 	return planner.Reject
 }
 
-// freeNow are nodes of a class for a gang that starts now; nil: there are too few.
-func (o stageBase) freeNow(task, option, class int, r capacityNow) []gangNode {
-	k, need := &o.v.Problem.Cluster.Classes[class], &o.v.Problem.Tasks[task].Options[option]
+// gangNodesNow are nodes of a class for a gang that starts now; nil: there are too few.
+func gangNodesNow(v *planner.View, task, option, class int, r capacityNow) []gangNode {
+	k, need := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task].Options[option]
 	var spots []gangNode
-	for node := range o.v.NodeCount() {
-		if o.v.ClassOf(node) != class || !o.v.IsOn(node) {
+	for node := range v.NodeCount() {
+		if v.ClassOf(node) != class || !v.IsOn(node) {
 			continue
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
 			spots = append(spots, gangNode{
-				node: node, gpus: gpus, start: o.v.StartFor(task, o.v.OnSince(node)+k.TurnOnDelay),
+				node: node, gpus: gpus, start: v.StartFor(task, v.OnSince(node)+k.TurnOnDelay),
 				left: left,
 			})
 		}
 	}
 	slices.SortStableFunc(spots, func(a, b gangNode) int { return cmp.Compare(a.left, b.left) })
 	spots = spots[:min(len(spots), need.NodeCount())]
-	for sleeping := o.v.SleepingCount(class); len(spots) < need.NodeCount(); sleeping-- {
+	for sleeping := v.SleepingCount(class); len(spots) < need.NodeCount(); sleeping-- {
 		if sleeping == 0 {
 			return nil
 		}
 		spots = append(spots, gangNode{
-			node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: o.v.StartOnNew(task, class),
+			node: -1, gpus: planner.FirstGPUs(need.PerNode()), start: v.StartOnNew(task, class),
 		})
 	}
 	return spots

@@ -43,20 +43,22 @@ func LateBinding(v *planner.View) planner.Placer {
 	}
 	k := &p.Cluster.Classes[0]
 	return &lateBinding{
-		marginal: marginal{stageBase: stageBase{v}},
-		gpus:     float64(k.GPUs),
-		idle:     float64(k.IdleW+k.HostW) * price.EnergyWeight,
-		turnOn:   float64(k.TurnOn) * price.EnergyWeight,
-		delay:    k.TurnOnDelay,
-		price:    price,
-		task:     -1,
-		asked:    math.Inf(-1),
+		v:      v,
+		others: Marginal(v),
+		gpus:   float64(k.GPUs),
+		idle:   float64(k.IdleW+k.HostW) * price.EnergyWeight,
+		turnOn: float64(k.TurnOn) * price.EnergyWeight,
+		delay:  k.TurnOnDelay,
+		price:  price,
+		task:   -1,
+		asked:  math.Inf(-1),
 	}
 }
 
 type lateBinding struct {
-	marginal // answers offers that another picker makes
-	arrivalStream
+	v        *planner.View
+	others   planner.Placer // answers offers that another picker makes
+	arrivals arrivalStream
 
 	gpus         float64 // GPUs of a node
 	idle, turnOn float64 // cost of an idle second, and of switching on, by GPU, joules, joules
@@ -68,7 +70,7 @@ type lateBinding struct {
 	mustStartNow []int      // tasks that no clocks of the tuner do in time: they don't wait
 	// Nodes that are on; once look has brought them up to date, those that end last come
 	// first.
-	openNodes []openNode
+	openNodes openNodes
 
 	// What demand answered last, and for which time and number of rows. It is
 	// asked again when one of these changes, or tasks arrive.
@@ -91,20 +93,49 @@ type openNode struct {
 	keepsOpen bool    // goes on taking tasks beyond end
 }
 
+// openNodes are the nodes that are on.
+type openNodes []openNode
+
+// eachGPU visits the GPUs of the nodes that are on with the earliest start
+// behind what they run.
+func (all openNodes) eachGPU(v *planner.View, visit func(r, gpu int, free float64)) {
+	for r := range all {
+		first, count := v.GPUs(all[r].node)
+		for g := range count {
+			visit(r, g, v.StartAfter(v.FreeFrom(first+g)))
+		}
+	}
+}
+
+// busyUntil lists when the GPUs that are busy come free.
+func (all openNodes) busyUntil(v *planner.View) []float64 {
+	soon := []float64{}
+	all.eachGPU(v, func(_, _ int, free float64) {
+		if free > v.Now {
+			soon = append(soon, free)
+		}
+	})
+	slices.Sort(soon)
+	return soon
+}
+
 func (h *lateBinding) Opened(node int) {
-	h.marginal.Opened(node)
+	h.others.Opened(node)
 	h.openNodes = append(h.openNodes, openNode{node: node})
 }
 
 func (h *lateBinding) Closed(node int) {
-	h.marginal.Closed(node)
+	h.others.Closed(node)
 	h.openNodes = slices.DeleteFunc(h.openNodes, func(r openNode) bool { return r.node == node })
 }
+
+// Committed tells those who answer other offers, too.
+func (h *lateBinding) Committed(task int, a *planner.Assignment) { h.others.Committed(task, a) }
 
 // Place answers with the start that Next decided on.
 func (h *lateBinding) Place(task int) (planner.Placement, planner.Verdict) {
 	if task != h.task {
-		return h.marginal.Place(task)
+		return h.others.Place(task)
 	}
 	h.task = -1
 	return h.ready, h.verdict
@@ -126,7 +157,7 @@ func (h *lateBinding) Arrive(tasks []int) {
 		})
 		h.pool = slices.Insert(h.pool, i, j)
 		h.work += j.want
-		h.noteArrival(h.v.Now, h.v.Problem.Tasks[task].Due-h.v.Now, j.want)
+		h.arrivals.noteArrival(h.v.Now, h.v.Problem.Tasks[task].Due-h.v.Now, j.want)
 	}
 	h.asked = math.Inf(-1)
 }
@@ -146,23 +177,12 @@ func (h *lateBinding) Wake() float64 {
 	if i < len(h.pool) {
 		next = h.pool[i].latest
 	}
-	h.eachGPU(func(_, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(_, _ int, free float64) {
 		if free > h.v.Now {
 			next = min(next, free)
 		}
 	})
 	return next
-}
-
-// eachGPU visits the GPUs of the nodes that are on with the earliest start
-// behind what they run.
-func (h *lateBinding) eachGPU(visit func(r, gpu int, free float64)) {
-	for r := range h.openNodes {
-		first, count := h.v.GPUs(h.openNodes[r].node)
-		for g := range count {
-			visit(r, g, h.v.StartAfter(h.v.FreeFrom(first+g)))
-		}
-	}
 }
 
 // Next decides what starts now and where; Place repeats it.
@@ -208,7 +228,7 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 		r := &h.openNodes[i]
 		r.end, r.freeCount = max(now, h.v.LastEnd(r.node)), 0
 	}
-	h.eachGPU(func(i, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(i, _ int, free float64) {
 		r := &h.openNodes[i]
 		gaps += max(0, r.end-free)
 		if free <= now {

@@ -20,7 +20,7 @@ const (
 // bins; at the end of each it compares the work due by then with what the GPUs can
 // do until then, both in GPU-seconds.
 func (h *lateBinding) demand() (keep int, lack float64) {
-	width := h.mean() * horizon / bins
+	width := h.arrivals.mean() * horizon / bins
 	if width == 0 {
 		return len(h.openNodes), 0
 	}
@@ -66,12 +66,12 @@ func (h *lateBinding) dueWork(width float64) (due [bins]float64) {
 			due[int(max(0, b))] += j.want
 		}
 	}
-	arriving := h.expectedRate(h.v.Now) * width
+	arriving := h.arrivals.expectedRate(h.v.Now) * width
 	var share [bins]float64
 	for b := range bins {
-		share[b] = h.within(width * float64(b+1))
+		share[b] = h.arrivals.within(width * float64(b+1))
 	}
-	stop := min(bins, int(math.Ceil(min(bins, h.expectedDuration(h.v.Now)/width))))
+	stop := min(bins, int(math.Ceil(min(bins, h.arrivals.expectedDuration(h.v.Now)/width))))
 	waiting := 0.0
 	for b := range bins {
 		waiting += due[b]
@@ -87,7 +87,7 @@ func (h *lateBinding) dueWork(width float64) (due [bins]float64) {
 // of each bin, GPU-seconds.
 func (h *lateBinding) gapCapacity(width float64) (able [bins]float64) {
 	now := h.v.Now
-	h.eachGPU(func(r, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(r, _ int, free float64) {
 		for b := int((free - now) / width); b < bins; b++ {
 			low, high := now+width*float64(b), now+width*float64(b+1)
 			gap := min(high, h.openNodes[r].end) - max(low, free)

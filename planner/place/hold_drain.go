@@ -23,10 +23,17 @@ const (
 func (h *lateBinding) isTailing() bool {
 	on := h.gpus * float64(len(h.openNodes)) // GPUs
 	now := h.v.Now
-	if h.gpus == 1 || h.last == h.begun || float64(len(h.pool)) >= min(maxFew, fewPerGPU*on) {
+	if h.gpus == 1 || h.arrivals.last == h.arrivals.begun || float64(len(h.pool)) >= min(maxFew, fewPerGPU*on) {
 		return false
 	}
-	return h.expectedRate(now)*min(1, h.expectedDuration(now)/h.mean()) < minFlow*on
+	return h.arrivals.expectedRate(now)*min(1, h.arrivals.expectedDuration(now)/h.arrivals.mean()) < minFlow*on
+}
+
+// tailPlan is a plan for what waits, as if nothing more came.
+type tailPlan struct {
+	h     *lateBinding
+	lanes []gpuLane // the GPUs that are on, and those of nodes to be opened
+	ends  []float64 // of their nodes, by row
 }
 
 // gpuLane is a GPU in a plan for what waits.
@@ -43,58 +50,60 @@ type gpuLane struct {
 // later by least; the first of a node that isn't on yet waits for its latest
 // start.
 func (h *lateBinding) planTail() (i int, ok bool) {
-	lanes, ends := h.lanes()
-	for _, i := range h.longestFirst() {
+	p := newTailPlan(h)
+	for _, i := range longestFirst(h.pool) {
 		j := &h.pool[i]
-		at, run, cost := h.bestLane(j, lanes, ends)
+		at, run, cost := p.bestLane(j)
 		if h.gpus*(2*h.turnOn+h.idle*j.want) < cost && h.v.CanOpen(j.task, j.option, 0) {
-			lanes, ends = h.addNode(j, lanes, ends)
+			p.addNode(j)
 			continue
 		}
 		if at < 0 {
 			continue
 		}
-		u := &lanes[at]
+		u := &p.lanes[at]
 		if u.tasks == 0 && u.free <= h.v.Now && u.row < len(h.openNodes) {
 			u.first, u.run = i, run
 		}
 		u.tasks++
 		u.free += run
-		ends[u.row] = max(ends[u.row], u.free)
+		p.ends[u.row] = max(p.ends[u.row], u.free)
 	}
-	for k := range lanes {
-		if u := &lanes[k]; u.first >= 0 {
-			h.start(&h.pool[u.first], h.openNodes[u.row].node, u.gpu, h.aligned(k, lanes))
+	for k := range p.lanes {
+		if u := &p.lanes[k]; u.first >= 0 {
+			h.start(&h.pool[u.first], h.openNodes[u.row].node, u.gpu, p.aligned(k))
 			return u.first, true
 		}
 	}
 	return 0, false
 }
 
-// lanes are the GPUs that are on, and the ends of their nodes by row.
-func (h *lateBinding) lanes() (lanes []gpuLane, ends []float64) {
-	ends = make([]float64, len(h.openNodes))
-	for r := range h.openNodes {
-		ends[r] = h.openNodes[r].end
+// newTailPlan has nothing planned yet on the nodes that are on.
+func newTailPlan(h *lateBinding) *tailPlan {
+	p := &tailPlan{
+		h: h, lanes: make([]gpuLane, 0, len(h.openNodes)*int(h.gpus)),
+		ends: make([]float64, len(h.openNodes)),
 	}
-	lanes = make([]gpuLane, 0, len(h.openNodes)*int(h.gpus))
-	h.eachGPU(func(r, gpu int, free float64) {
-		lanes = append(lanes, gpuLane{row: r, gpu: gpu, free: free, first: -1})
+	for r := range h.openNodes {
+		p.ends[r] = h.openNodes[r].end
+	}
+	h.openNodes.eachGPU(h.v, func(r, gpu int, free float64) {
+		p.lanes = append(p.lanes, gpuLane{row: r, gpu: gpu, free: free, first: -1})
 	})
-	return lanes, ends
+	return p
 }
 
 // longestFirst is the pool by falling run time.
-func (h *lateBinding) longestFirst() []int {
-	order := make([]int, len(h.pool))
+func longestFirst(pool []heldTask) []int {
+	order := make([]int, len(pool))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
-		case h.pool[a].want > h.pool[b].want:
+		case pool[a].want > pool[b].want:
 			return -1
-		case h.pool[a].want < h.pool[b].want:
+		case pool[a].want < pool[b].want:
 			return 1
 		}
 		return 0
@@ -106,20 +115,21 @@ func (h *lateBinding) longestFirst() []int {
 // it costs, joules: by what it is shortened, and by what its node ends later. A
 // task that would end after its node is shortened towards that end as far as it
 // pays. It is -1 where the task would be late everywhere.
-func (h *lateBinding) bestLane(j *heldTask, lanes []gpuLane, ends []float64) (best int, run, least float64) {
+func (p *tailPlan) bestLane(j *heldTask) (best int, run, least float64) {
+	h := p.h
 	best, least = -1, math.Inf(1)
 	shortest := h.wholeSlots(j.pacedRunTime(h.idle * h.gpus))
-	for k := range lanes {
-		u := &lanes[k]
+	for k := range p.lanes {
+		u := &p.lanes[k]
 		t := min(j.want, j.timeBudget(u.free))
 		if t < j.min {
 			continue
 		}
-		if over := u.free + t - ends[u.row]; over > 0 {
+		if over := u.free + t - p.ends[u.row]; over > 0 {
 			t = max(j.min, min(t, max(t-over, shortest)))
 		}
 		cost := j.stretchCost(t)
-		if over := u.free + t - ends[u.row]; over > 0 {
+		if over := u.free + t - p.ends[u.row]; over > 0 {
 			cost += h.idle * h.gpus * over
 		} else {
 			cost -= h.idle * leftGapWeight * over
@@ -132,30 +142,31 @@ func (h *lateBinding) bestLane(j *heldTask, lanes []gpuLane, ends []float64) (be
 }
 
 // addNode plans a node that is opened for a task when that must start.
-func (h *lateBinding) addNode(j *heldTask, lanes []gpuLane, ends []float64) ([]gpuLane, []float64) {
+func (p *tailPlan) addNode(j *heldTask) {
+	h := p.h
 	start := max(h.v.Now, j.latest) + h.delay
 	for g := range int(h.gpus) {
-		u := gpuLane{row: len(ends), gpu: g, free: start, first: -1}
+		u := gpuLane{row: len(p.ends), gpu: g, free: start, first: -1}
 		if g == 0 {
 			u.free, u.tasks = start+j.want, 1
 		}
-		lanes = append(lanes, u)
+		p.lanes = append(p.lanes, u)
 	}
-	return lanes, append(ends, start+j.want)
+	p.ends = append(p.ends, start+j.want)
 }
 
 // aligned is the run time of the first task of lane k. If it is the only one there
 // it is stretched or shortened towards the end of the other GPUs of its node.
-func (h *lateBinding) aligned(k int, lanes []gpuLane) float64 {
-	u := &lanes[k]
+func (p *tailPlan) aligned(k int) float64 {
+	h, u := p.h, &p.lanes[k]
 	if u.tasks > 1 {
 		return u.run
 	}
 	j, now := &h.pool[u.first], h.v.Now
 	end := h.openNodes[u.row].end
-	for m := range lanes {
-		if m != k && lanes[m].row == u.row {
-			end = max(end, lanes[m].free)
+	for m := range p.lanes {
+		if m != k && p.lanes[m].row == u.row {
+			end = max(end, p.lanes[m].free)
 		}
 	}
 	cost := func(t float64) float64 {

@@ -25,7 +25,7 @@ const (
 // it is near its latest start, on an open node; or else the best one for the
 // node that ends first.
 func (h *lateBinding) fillGap() (i int, ok bool) {
-	if j := &h.pool[0]; j.latest < h.v.Now+urgentWithin*h.mean() {
+	if j := &h.pool[0]; j.latest < h.v.Now+urgentWithin*h.arrivals.mean() {
 		if r, t := h.bestNode(j); r != nil {
 			h.startOn(j, r, t)
 			return 0, true
@@ -107,8 +107,8 @@ func (h *lateBinding) waste(j *heldTask, r *openNode) (run, least float64) {
 	if gap > 0 {
 		try(min(gap, j.max))
 	}
-	if left := (j.latest - h.v.Now) / (favourWithin * h.mean()); left < 1 {
-		least -= h.idle * h.gpus * maxFavour * h.mean() * (1 - left)
+	if left := (j.latest - h.v.Now) / (favourWithin * h.arrivals.mean()); left < 1 {
+		least -= h.idle * h.gpus * maxFavour * h.arrivals.mean() * (1 - left)
 	}
 	return run, least
 }
@@ -116,5 +116,5 @@ func (h *lateBinding) waste(j *heldTask, r *openNode) (run, least float64) {
 // idleRest is the idle cost to be expected of a gap of so many seconds that a task
 // leaves.
 func (h *lateBinding) idleRest(gap float64) float64 {
-	return h.idle * min(gap, minRest*h.mean()+restPart*gap)
+	return h.idle * min(gap, minRest*h.arrivals.mean()+restPart*gap)
 }

@@ -2,7 +2,6 @@ package place
 
 import (
 	"math"
-	"slices"
 )
 
 const (
@@ -34,7 +33,7 @@ func (h *lateBinding) startUrgent(gaps float64) (i int, ok bool) {
 			return i, true
 		}
 		if soon == nil {
-			soon = h.busyUntil()
+			soon = h.openNodes.busyUntil(h.v)
 		}
 		later := math.Inf(1)
 		if waiting < len(soon) {
@@ -66,7 +65,7 @@ func (h *lateBinding) isCrowded() bool {
 		return false
 	}
 	busy := len(h.pool)
-	h.eachGPU(func(_, _ int, free float64) {
+	h.openNodes.eachGPU(h.v, func(_, _ int, free float64) {
 		if free > h.v.Now {
 			busy++
 		}
@@ -76,18 +75,8 @@ func (h *lateBinding) isCrowded() bool {
 
 // startAnyway starts a task wherever it still ends in time, or else where it ends first,
 // or gives it up if no node can run it.
-func (h *lateBinding) startAnyway(j *heldTask) { h.ready, h.verdict = h.placeAsLastResort(j.task) }
-
-// busyUntil lists when the GPUs that are busy come free.
-func (h *lateBinding) busyUntil() []float64 {
-	soon := []float64{}
-	h.eachGPU(func(_, _ int, free float64) {
-		if free > h.v.Now {
-			soon = append(soon, free)
-		}
-	})
-	slices.Sort(soon)
-	return soon
+func (h *lateBinding) startAnyway(j *heldTask) {
+	h.ready, h.verdict = placeAsLastResort(h.v, j.task)
 }
 
 // laterCost is what it costs more to start a task then, on a GPU that comes free,

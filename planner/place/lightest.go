@@ -16,7 +16,7 @@ func Lightest(v *planner.View) planner.Placer {
 		return Scan(v, LightestRule{})
 	}
 	return &lightest{
-		stageBase: stageBase{v}, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
+		v: v, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
 	}
 }
 
@@ -24,7 +24,7 @@ func Lightest(v *planner.View) planner.Placer {
 // that was opened just now wait behind it: the task that it was opened for is
 // about to change when one of them is free.
 type lightest struct {
-	stageBase
+	v    *planner.View
 	heap []freeGPU
 	size int // of the heap; what follows isn't in it yet
 }
@@ -85,7 +85,7 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
 	want, option, ok := l.v.Wanted(task, class)
 	if !ok {
-		return l.placeAsLastResort(task)
+		return placeAsLastResort(l.v, task)
 	}
 	if l.v.Now == 0 && want.Clocks == planner.ClocksDeadline {
 		return l.openFresh(task)
@@ -109,20 +109,20 @@ func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 
 // openFresh takes a fresh GPU, or, when there is none, the lightest one by force.
 func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
-	if pl, ok := l.freshOf(task, 0); ok {
+	if pl, ok := onFreshNodeOf(l.v, task, 0); ok {
 		return pl, planner.Start
 	}
 	gpu, found := l.top()
 	if !found {
-		return l.placeAsLastResort(task)
+		return placeAsLastResort(l.v, task)
 	}
 	option := l.v.Option(task, 0)
 	start := l.v.StartFor(task, l.v.FreeFrom(gpu))
-	if q, room, ok := l.quote(task, option, 0, start); ok {
+	if q, room, ok := quote(l.v, task, option, 0, start); ok {
 		node, set := l.nodeOf(gpu)
 		return placement(node, 0, option, set, start, &q, room, planner.PlaceForced), planner.Start
 	}
-	return l.placeAsLastResort(task)
+	return placeAsLastResort(l.v, task)
 }
 
 // nodeOf is a GPU as its node, and the set of it alone on that node.

@@ -7,14 +7,6 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// The expected idle energy that Marginal counts before it is spent: of the
-// GPUs beside the task on a node that is switched on, and of a whole node that
-// is made to end later. Most of that time other tasks will use.
-const (
-	freshIdleWeight = 0.05
-	laterIdleWeight = 0.01
-)
-
 // Marginal places a task at once where it adds the least energy: what the run
 // takes at the clocks for that place, and the idle time to be expected because
 // the node stays on longer. A node that is switched on adds its turn-on energy
@@ -24,10 +16,10 @@ const (
 //
 // It works for every problem: several classes, tasks of many GPUs, shares. It
 // takes time linear in the number of GPUs for each task.
-func Marginal(v *planner.View) planner.Placer { return &marginal{stageBase: stageBase{v}} }
+func Marginal(v *planner.View) planner.Placer { return &marginal{v: v} }
 
 type marginal struct {
-	stageBase
+	v     *planner.View
 	nodes []int // that are on
 
 	// Of the task that is being placed.
@@ -45,10 +37,10 @@ func (m *marginal) Closed(node int) {
 func (m *marginal) Committed(int, *planner.Assignment) {}
 
 func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
-	if m.isGang(task) {
-		return m.placeGang(task, gangCheapest)
+	if m.v.Problem.Tasks[task].IsGang() {
+		return placeGang(m.v, task, gangCheapest)
 	}
-	m.least, m.suits = math.Inf(1), m.appendOptions(m.suits[:0], task)
+	m.least, m.suits = math.Inf(1), appendOptions(m.v, m.suits[:0], task)
 	for class := range m.v.Problem.Cluster.Classes {
 		m.tryFresh(task, class)
 	}
@@ -56,7 +48,7 @@ func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
 		m.tryNode(task, node)
 	}
 	if math.IsInf(m.least, 1) {
-		return m.placeAsLastResort(task)
+		return placeAsLastResort(m.v, task)
 	}
 	return m.cheap, planner.Start
 }
@@ -70,16 +62,16 @@ func (m *marginal) tryFresh(task, class int) {
 	p := m.v.Problem
 	k := &p.Cluster.Classes[class]
 	start := m.v.StartOnNew(task, class)
-	q, room, ok := m.quote(task, option, class, start)
+	q, room, ok := quote(m.v, task, option, class, start)
 	if !ok {
 		return
 	}
 	gpus := p.Tasks[task].Options[option].GPUs
-	cost := taskCost(p, task, option, class, &q) + m.waitCost(task, option, start)
-	cost += freshIdleWeight * m.idleCost(class) * float64(k.GPUs-gpus) * q.Point.Time
+	cost := taskCost(p, task, option, class, &q) + waitCost(m.v, task, option, start)
+	cost += freshIdleWeight * idleCost(m.v, class) * float64(k.GPUs-gpus) * q.Point.Time
 	if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 		// The wait until it goes off again is worth about the turn-on energy.
-		cost += 2*m.turnOnCost(class)*float64(k.GPUs) + m.idleCost(class)*float64(k.GPUs)*k.TurnOnDelay
+		cost += 2*turnOnCost(m.v, class)*float64(k.GPUs) + idleCost(m.v, class)*float64(k.GPUs)*k.TurnOnDelay
 	}
 	if cost < m.least {
 		m.least = cost
@@ -115,14 +107,14 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 		return
 	}
 	end := m.v.LastEnd(node)
-	wait := m.waitCost(task, option, start)
+	wait := waitCost(m.v, task, option, start)
 	least := taskCost(p, task, option, class, want) + wait + m.idleCostAdded(class, gpus, start,
 		want.Point.Time, end)
 	if want.Point.Time > p.Tasks[task].TimeBudgetFrom(start) &&
-		least-m.idleCost(class)*want.Point.Time >= m.least {
+		least-idleCost(m.v, class)*want.Point.Time >= m.least {
 		return // clocks for less room cost more still
 	}
-	q, room, ok := m.quote(task, option, class, start)
+	q, room, ok := quote(m.v, task, option, class, start)
 	if !ok {
 		return
 	}
@@ -140,5 +132,5 @@ func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start
 func (m *marginal) idleCostAdded(class int, gpus planner.GPUSet, start, time, end float64) float64 {
 	later := max(0, start+time-end) * float64(m.v.Problem.Cluster.Classes[class].GPUs)
 	used := max(0, min(start+time, end)-start) * float64(gpus.Len())
-	return m.idleCost(class) * (laterIdleWeight*later - used)
+	return idleCost(m.v, class) * (laterIdleWeight*later - used)
 }

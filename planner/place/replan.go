@@ -39,7 +39,7 @@ type Replan struct {
 func (r Replan) New(v *planner.View) planner.Placer {
 	n := len(v.Problem.Tasks)
 	return &replan{
-		atOnce: atOnce{stageBase: stageBase{v}}, opts: r, reference: pick.NewConservative(v),
+		atOnce: atOnce{v: v}, opts: r, reference: pick.NewConservative(v),
 		jobs: make([]*pendingTask, n), runs: make([]bool, n), task: -1,
 	}
 }

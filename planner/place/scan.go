@@ -38,11 +38,11 @@ type Candidate struct {
 // Scan looks at each place of every node that is on and takes the best by the
 // rule. It takes time linear in the number of GPUs for each task.
 func Scan(v *planner.View, rule Rule) planner.Placer {
-	return &scan{stageBase: stageBase{v}, rule: rule}
+	return &scan{v: v, rule: rule}
 }
 
 type scan struct {
-	stageBase
+	v     *planner.View
 	rule  Rule
 	nodes []int     // that are on, in opening order
 	load  []float64 // by GPU: as Candidate.Load
@@ -84,19 +84,19 @@ func utilisation(t *planner.Task, want *planner.Quote) float64 {
 }
 
 func (s *scan) Place(task int) (planner.Placement, planner.Verdict) {
-	if s.isGang(task) {
-		return s.placeGang(task, gangCheapest)
+	if s.v.Problem.Tasks[task].IsGang() {
+		return placeGang(s.v, task, gangCheapest)
 	}
 	if s.v.Now == 0 && s.v.IsDeadlinePrior(task) {
-		return s.placeAsLastResort(task)
+		return placeAsLastResort(s.v, task)
 	}
 	if !s.search(task) {
-		return s.placeAsLastResort(task)
+		return placeAsLastResort(s.v, task)
 	}
 	c := &s.best
 	q, ok := s.v.Tuner.Fit(task, c.Option, c.Class, *c.Want, c.Room)
 	if !ok {
-		return s.placeAsLastResort(task)
+		return placeAsLastResort(s.v, task)
 	}
 	return placement(c.Node, c.Class, c.Option, c.GPUs, c.Start, &q, c.Room, s.rule.Reason()), planner.Start
 }

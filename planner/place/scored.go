@@ -33,7 +33,7 @@ type StateObserver interface {
 // New is the Place stage of one run.
 func (s Scoring) New(v *planner.View) planner.Placer {
 	p := &scored{
-		stageBase: stageBase{v}, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)),
+		v: v, opts: s, demands: make([]*fleet.Demand, len(v.Problem.Tasks)),
 		offered: make([]int, len(v.Problem.Tasks)),
 	}
 	if p.CheckCluster() == nil {
@@ -61,7 +61,7 @@ func (p *scored) CheckCluster() error {
 // fleet also has nodes that the chooser may wake: all that there are of a limited
 // class, some of an unlimited one.
 type scored struct {
-	stageBase
+	v       *planner.View
 	opts    Scoring
 	chooser score.Chooser
 
@@ -195,7 +195,7 @@ func (p *scored) demandOf(task int) (d fleet.Demand, ok bool) {
 	nodes := 1
 	var models []string
 	for class := range p.kinds {
-		option := p.usableOption(task, class)
+		option := usableOption(p.v, task, class)
 		if option < 0 ||
 			(ok && (t.Options[option].PerNode() != d.GPUs || t.Options[option].NodeCount() != nodes)) {
 			continue
@@ -310,12 +310,12 @@ func (p *scored) Finished(task int, a *planner.Assignment) {
 	}
 }
 
-// canUseClass is [rooms.canUseClass].
+// canUseClass is [capacityNow.canUseClass].
 func (p *scored) canUseClass(task, class int) bool {
 	return p.demand(task).Accepts(p.kinds[class].Model)
 }
 
-// freeGPUsFor is [rooms.freeGPUsFor].
+// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *scored) freeGPUsFor(task, node, _ int) (set planner.GPUSet, free int, ok bool) {
 	n, d := p.chooser.State().Node(p.fleet[node]), p.demand(task)
 	return n.WholeGPUs(d.GPUs), n.GPUsWithRoom(fleet.WholeGPU).Len(), n.Fits(d)
@@ -329,8 +329,8 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	if d == nil {
 		return planner.Placement{}, planner.Reject
 	}
-	if p.isGang(task) {
-		return p.gangNow(task, p)
+	if p.v.Problem.Tasks[task].IsGang() {
+		return gangNow(p.v, task, p)
 	}
 	f, gpus, ok := p.chooser.Choose(d)
 	if !ok {
@@ -343,7 +343,7 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
 	}
 	p.next = f
-	q, room, ok := p.quote(task, option, class, start)
+	q, room, ok := quote(p.v, task, option, class, start)
 	if ok {
 		return placement(node, class, option, gpus, start, &q, room, planner.PlaceScored), planner.Start
 	}
