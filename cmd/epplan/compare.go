@@ -359,7 +359,9 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 }
 
 // newComparePage is what the report of a comparison says.
-func newComparePage(t *terminal, c *cli.Context, variants []variant, runs []planreport.Run) *planreport.ComparePage {
+func newComparePage(
+	t *terminal, c *cli.Context, variants []variant, runs []planreport.Run,
+) *planreport.ComparePage {
 	batches := c.Args().Slice()
 	name := strconv.Itoa(len(batches)) + " batches"
 	if len(batches) == 1 {
