@@ -62,6 +62,7 @@ func TestRunBoundEqualsTheReference(t *testing.T) {
 }
 
 func TestBoundOfOneTaskIsItsOptimumWithIdleNeighbours(t *testing.T) {
+	wide := dvfsmodel.WideRange()
 	for _, l := range []int{1, 2, 8} {
 		p := &planner.Problem{
 			Cluster: planner.Cluster{

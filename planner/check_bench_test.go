@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -20,7 +19,7 @@ func BenchmarkCheck(b *testing.B) {
 			for range n {
 				seconds := 10 + 40*rng.Float64()
 				p.Tasks = append(p.Tasks,
-					at(job("x", &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}), 0,
+					at(job("x", continuous(seconds)), 0,
 						seconds*(1+20*rng.Float64())))
 			}
 			plan := solve(b, p, "edl")

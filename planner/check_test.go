@@ -45,6 +45,18 @@ func (s *spoiler) set(id string, setting dvfsmodel.Scaling) {
 	s.move(id, a.Start)
 }
 
+// index is the number of a task.
+func index(tb testing.TB, p *planner.Problem, id string) int {
+	tb.Helper()
+	for i := range p.Tasks {
+		if p.Tasks[i].ID == id {
+			return i
+		}
+	}
+	tb.Fatalf("no job %q", id)
+	return -1
+}
+
 // corruption spoils an edl plan of the problem that mixed makes.
 type corruption struct {
 	name  string

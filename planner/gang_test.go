@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -83,23 +82,6 @@ func TestAJobIsSpreadOnlyOverNodesThatThereAre(t *testing.T) {
 		if got := tasks[0].Options[0].Nodes; got != c.want {
 			t.Errorf("%+v: on %d nodes, want %d", c, got, c.want)
 		}
-	}
-}
-
-// twoByFour is a problem of a job on two nodes with four GPUs each, of three nodes, and one that is
-// beside it.
-func twoByFour() *planner.Problem {
-	response := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultScaling())}
-	gang := planner.NewTask("gang", planner.Option{Model: "A", GPUs: 8, Nodes: 2, Response: response})
-	gang.CPUs, gang.MemGiB = 16, 64
-	return &planner.Problem{
-		Cluster: planner.Cluster{Classes: []planner.NodeClass{
-			{Name: "a", Model: "A", Count: 3, GPUs: 4, CPUs: 12, MemGiB: 40, IdleW: 10, HostW: 5},
-			{Name: "b", Model: "B", Count: 3, GPUs: 4},
-		}},
-		Tasks: []planner.Task{
-			gang, planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: response}),
-		},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAProblemThatMakesNoSenseIsRefused(t *testing.T) {
-	zero := dvfsmodel.Range{}
+	wide, zero := dvfsmodel.WideRange(), dvfsmodel.Range{}
 	nan := scalable(50)
 	nan.D = math.NaN()
 	for _, c := range []struct {

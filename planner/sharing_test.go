@@ -10,33 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/sharing"
 )
-
-// sharedCluster is nodes whose GPUs may be shared, of the CATS paper's physics.
-func sharedCluster(count int, gb ...float64) planner.Cluster {
-	return planner.Cluster{
-		Sharing: &planner.Sharing{Physics: sharing.PaperPhysics()},
-		Classes: []planner.NodeClass{{
-			Name: "v100", Model: "A", Count: count, GPUs: len(gb), HostW: 20, TurnOn: 90, SharedGB: gb,
-		}},
-	}
-}
-
-// atMax is a response at the highest frequency of those physics.
-func atMax(seconds float64) dvfsmodel.Response {
-	physics := sharing.PaperPhysics()
-	return &dvfsmodel.Fixed{At: dvfsmodel.Params{
-		P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds,
-	}.At(dvfsmodel.DefaultScaling())}
-}
-
-// profiled is a job with a profile that takes so many seconds by itself.
-func profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) planner.Task {
-	t := at(job(id, atMax(seconds)), arrival, math.Inf(1))
-	t.Profile = &planner.UsageProfile{UtilPct: util, SlotS: 60, MemGB: gb, Kappa: kappa}
-	return t
-}
 
 func TestAJobWithoutProfileKeepsItsLimitWhereOthersShare(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 16, 32)}

@@ -108,8 +108,8 @@ var bans = []ban{
 // testRooms are the packages that tests share.
 var testRooms = []string{
 	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest",
-	"internal/shareddata",
-	"internal/slurmlab", "internal/spool/spooltest", "internal/store/storetest",
+	"internal/plannertest", "internal/shareddata", "internal/slurmlab",
+	"internal/spool/spooltest", "internal/store/storetest",
 }
 
 // wrongImports names each import that goes up a storey, lies in no known room,
