@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 )
 
 // choice is one thing that a task can do: by an option on nodes of a class, at a
@@ -480,7 +481,7 @@ func (b *boundsOfSmall) compare(tb testing.TB, seed uint64, table *dvfsmodel.Tab
 			return
 		}
 		plan := e.plan(tb)
-		if err := planner.Check(p, plan); err != nil {
+		if err := check.Plan(p, plan); err != nil {
 			tb.Fatalf("seed %d, case %d: what is to be the best plan isn't one: %v", seed, n, err)
 		}
 		if cost := p.Cost(plan); math.Abs(cost-e.best) > 1e-9*max(1, cost) {

@@ -9,7 +9,7 @@
 // problem with one discrete-event engine, offline and online alike, and
 // returns a [Plan] whose [Ledger] adds up every joule.
 //
-// A plan can be verified by [Check], which shares no code with the policies,
+// A plan can be verified by package check, which shares no code with the policies,
 // and compared with [LowerBound], which no schedule can beat.
 //
 // Times are seconds as float64. The package is pure: no clock but the plan's,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/policy"
@@ -48,7 +49,7 @@ func ExampleSolve() {
 		fmt.Println(err)
 		return
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -136,7 +137,7 @@ func ExamplePolicy() {
 	for i := range plan.Assignments {
 		fmt.Println(p.Tasks[i].ID, "starts at", plan.Assignments[i].Start)
 	}
-	fmt.Println("the node is on", plan.Nodes[0].On, planner.Check(p, plan))
+	fmt.Println("the node is on", plan.Nodes[0].On, check.Plan(p, plan))
 
 	mine.Pick = pick.FCFS
 	plan, err = planner.Solve(context.Background(), p, mine, nil)
@@ -178,7 +179,7 @@ func ExampleOptions() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(plan.Assignments[1].Start, planner.Check(truth, plan))
+	fmt.Println(plan.Assignments[1].Start, check.Plan(truth, plan))
 	// Output:
 	// 130 <nil>
 }

@@ -10,5 +10,5 @@ var (
 	fixed, scalable, continuous = plannertest.Fixed, plannertest.Scalable, plannertest.Continuous
 
 	paperLike, mixed, twoByFour = plannertest.PaperLike, plannertest.Mixed, plannertest.TwoByFour
-	sharedCluster               = plannertest.SharedCluster
+	sharedCluster, curved       = plannertest.SharedCluster, plannertest.Curved
 )

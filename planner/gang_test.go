@@ -2,12 +2,12 @@ package planner_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -100,7 +100,7 @@ func soonestPlan(t *testing.T, p *planner.Problem) *planner.Plan {
 func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 	p := twoByFour()
 	plan := soonestPlan(t, p)
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	a := &plan.Assignments[0]
@@ -121,68 +121,12 @@ func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 	}
 }
 
-func TestCheckRefusesAJobThatIsNotOnItsNodesTogether(t *testing.T) {
-	for name, spoil := range map[string]func(p *planner.Problem, plan *planner.Plan, a *planner.Assignment){
-		"gang: a node short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More = nil
-		},
-		"gang: a node too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More = append(a.More, planner.Part{Node: 2, GPUs: 15})
-		},
-		"gang: a node twice": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].Node = a.Node
-		},
-		"gang: another class": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
-			plan.Nodes[a.More[0].Node].Class = 1
-		},
-		"place: a GPU short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].GPUs = 7
-		},
-		"place: a GPU too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].GPUs = 31
-		},
-		"shape: no such node": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].Node = 9
-		},
-		"overlap: GPUs in use": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
-			a.More[0].Node = plan.Assignments[1].Node
-		},
-		"power: a node that is off": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
-			plan.Nodes[a.More[0].Node].On[0].To = 9
-		},
-		"cpus: of each node": func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) {
-			p.Tasks[0].CPUs = 25
-		},
-		"memory: of each node": func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) {
-			p.Tasks[0].MemGiB = 81
-		},
-		"ledger: energy elsewhere": func(_ *planner.Problem, plan *planner.Plan, _ *planner.Assignment) {
-			plan.Ledger.Nodes[1].Run++
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := twoByFour()
-			plan := soonestPlan(t, p)
-			spoil(p, plan, &plan.Assignments[0])
-			err, ok := errors.AsType[*planner.CheckError](planner.Check(p, plan))
-			kind, _, _ := strings.Cut(name, ":")
-			found := false
-			for i := 0; ok && i < len(err.Violations); i++ {
-				found = found || string(err.Violations[i].Kind) == kind
-			}
-			if !found {
-				t.Errorf("found %v", err)
-			}
-		})
-	}
-}
-
 func TestAJobWaitsUntilItsNodesAreFreeTogether(t *testing.T) {
 	p := twoByFour()
 	p.Cluster.Classes[0].Count = 2
 	p.Tasks[0], p.Tasks[1] = p.Tasks[1], p.Tasks[0]
 	plan := soonestPlan(t, p)
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	if a := &plan.Assignments[1]; a.Start != 10 || len(a.More) != 1 {
@@ -194,7 +138,7 @@ func TestAJobThatTooFewNodesHoldIsNamed(t *testing.T) {
 	p := twoByFour()
 	p.Cluster.Classes[0].Count = 1
 	plan := soonestPlan(t, p)
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	if len(plan.Unplaced) != 1 ||

@@ -70,15 +70,6 @@ func TestATaskThatIsNewNeedsOnlyItsOptions(t *testing.T) {
 	}
 }
 
-func TestCheckNamesATaskWithoutAModel(t *testing.T) {
-	p := pair(planner.Offline)
-	plan := solveWith(t, p, plain())
-	p.Tasks[0].Options[0].Response = nil
-	if err := planner.Check(p, plan); err == nil || !strings.Contains(err.Error(), "no model") {
-		t.Errorf("error is %v, want one that names what is missing", err)
-	}
-}
-
 func TestMarginsThatCannotBeAreErrors(t *testing.T) {
 	for _, margins := range []planner.Margins{
 		{Limit: math.NaN()},

@@ -12,17 +12,6 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// curved is a pair of jobs of which one comes while the other runs, on a GPU of
-// 32 GB under a curve.
-func curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Problem {
-	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
-	p.Cluster.Sharing.Contention = curve
-	p.Tasks = []planner.Task{
-		profiled("a", 0, 100, 4, kappa, util...), profiled("b", 10, 30, 4, kappa, util...),
-	}
-	return p
-}
-
 func TestACurveSlowsTasksDownByLoadNumberAndMemory(t *testing.T) {
 	p := curved(&sharing.Curve{Exponent: 2, ByTask: .1, ByMemory: .2}, 4, 80, 80)
 	plan := solve(t, p, "hotcloud,place=share-cats")
@@ -48,40 +37,6 @@ func TestTheLowestClockKeepsSLAsByTheCurve(t *testing.T) {
 	// 1.05 · (1350 / f)^0.91 is 1.2 at 1165.8 MHz.
 	if want := []dvfsmodel.MHz{1125, 1170, 1125}; !slices.Equal(clocks, want) {
 		t.Errorf("clocks %v MHz, want %v", clocks, want)
-	}
-}
-
-func TestCheckCountsContentionByTheCurve(t *testing.T) {
-	curve := &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .2}
-	for _, c := range []struct {
-		name  string
-		plan  *sharing.Curve // by which it is made
-		spoil func(*planner.Plan)
-		want  planner.ViolationKind
-	}{
-		{"made by load alone", nil, func(*planner.Plan) {}, planner.ViolatesRate},
-		{"one slowed that isn't listed", curve, func(plan *planner.Plan) {
-			plan.Shared.Slowed = nil
-		}, planner.ViolatesSlowed},
-		{
-			"by another number of tasks", &sharing.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2},
-			func(*planner.Plan) {}, planner.ViolatesRate,
-		},
-		{
-			"by another part of the memory", &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1},
-			func(*planner.Plan) {}, planner.ViolatesRate,
-		},
-	} {
-		p := curved(c.plan, 1.2, 60, 50)
-		plan := solve(t, p, "hotcloud,place=share-cats")
-		if c.plan == curve && len(plan.Shared.Slowed) == 0 {
-			t.Fatalf("%s: nobody is slowed down too much", c.name)
-		}
-		c.spoil(plan)
-		p.Cluster.Sharing.Contention = curve
-		if got := found(t, p, plan); !slices.Contains(got, c.want) {
-			t.Errorf("%s: found %v, want %v among them", c.name, got, c.want)
-		}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // StageError says what a stage of a policy answered that no plan can hold: a
 // fault of the stage, whatever the problem. Answers that a plan can hold but that
-// break its rules, such as a GPU that is taken, are found by [Check].
+// break its rules, such as a GPU that is taken, are found by package check.
 type StageError struct {
 	Policy string // the policy's name
 	Stage  string // tune, place, pick, park or improve

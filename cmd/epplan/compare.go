@@ -14,12 +14,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 func (t *terminal) compareCommand() *cli.Command {
@@ -364,7 +364,7 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run
 	if err != nil {
 		return report.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
-	if err := planner.Check(v.setup.problem, plan); err != nil {
+	if err := check.Plan(v.setup.problem, plan); err != nil {
 		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w",
 			v.policy.Name, err)
 	}

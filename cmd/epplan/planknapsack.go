@@ -7,13 +7,13 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/urfave/cli/v2"
 )
 
 // knapsackFormat is the format of a queue for two GPU types, whose jobs have
@@ -246,7 +246,7 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	if err := planner.Check(q.actual, plan); err != nil {
+	if err := check.Plan(q.actual, plan); err != nil {
 		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
 	}
 	r := &report.QueueResult{

@@ -43,6 +43,12 @@ func apart(room string) bool {
 	return inRoom(room, "planner/consolidate") || inRoom(room, "planner/correlate")
 }
 
+// stage reports whether a room has stages of policies, or what they stand on.
+func stage(room string) bool {
+	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy") &&
+		!inRoom(room, "planner/replay")
+}
+
 // bans are the rules of direction between rooms and about libraries.
 var bans = []ban{
 	{
@@ -76,6 +82,16 @@ var bans = []ban{
 		"consolidation and correlation don't know the planner",
 		apart,
 		func(_, room string) bool { return inRoom(room, "planner") && !apart(room) && !physics(room) },
+	},
+	{
+		"the check of plans knows what a plan is, and nothing of what makes one",
+		func(room string) bool { return inRoom(room, "planner/check") },
+		func(_, room string) bool { return room != "" && room != "planner" && room != "dvfsmodel" },
+	},
+	{
+		"who makes plans, or a part of them, doesn't ask the check",
+		stage,
+		func(_, room string) bool { return inRoom(room, "planner/check") },
 	},
 	{
 		"the registry knows the stages, not they it",
@@ -190,6 +206,9 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/consolidate", "planner", "don't know the planner"},
 		{"planner/correlate", "planner/tune", "don't know the planner"},
 		{"planner/tune", "planner/policy", "not they it"},
+		{"planner/check", "planner/sharing", "nothing of what makes one"},
+		{"planner/check", "planner/improve", "nothing of what makes one"},
+		{"planner/improve", "planner/check", "doesn't ask the check"},
 		{"cmd/epplan", "internal/shareddata", "tests only"},
 		{"internal/web", "internal/browsertest", "tests only"},
 		{"internal/store", "internal/store/storetest", "tests only"},
@@ -231,9 +250,10 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/internal/report", Imports: own("planner", "slurm")},
 		{
 			ImportPath: fixturePath + "/planner/policy",
-			Imports:    own("planner", "planner/pick", "planner/tune"),
+			Imports:    own("planner", "planner/check", "planner/pick", "planner/tune"),
 		},
 		{ImportPath: fixturePath + "/planner/pick", Imports: own("planner", "queue", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner/check", Imports: own("planner", "dvfsmodel")},
 		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel", "planner/sharing")},
 		{
 			ImportPath: fixturePath + "/planner/consolidate",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -29,7 +30,7 @@ func SolveWith(tb testing.TB, p *planner.Problem, pol *planner.Policy) *planner.
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		tb.Fatal(err)
 	}
 	return plan
@@ -169,6 +170,17 @@ func Profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) p
 	t := At(Job(id, atMax(seconds)), arrival, math.Inf(1))
 	t.Profile = &planner.UsageProfile{UtilPct: util, SlotS: 60, MemGB: gb, Kappa: kappa}
 	return t
+}
+
+// Curved is a pair of jobs of which one comes while the other runs, on a GPU of
+// 32 GB under a curve.
+func Curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Problem {
+	p := &planner.Problem{Mode: planner.Online, Cluster: SharedCluster(1, 32)}
+	p.Cluster.Sharing.Contention = curve
+	p.Tasks = []planner.Task{
+		Profiled("a", 0, 100, 4, kappa, util...), Profiled("b", 10, 30, 4, kappa, util...),
+	}
+	return p
 }
 
 // TwoByFour is a problem of a job on two nodes with four GPUs each, of three nodes, and one that is

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -73,7 +74,7 @@ func improved(
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := planner.Check(p, better); err != nil {
+	if err := check.Plan(p, better); err != nil {
 		tb.Fatal(err)
 	}
 	return better

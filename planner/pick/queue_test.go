@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/tune"
+	"pgregory.net/rapid"
 )
 
 // TestMain lends tests from inside what only those from outside can name.
@@ -80,7 +80,7 @@ func schedule(t fails, p, truth *planner.Problem, s stage) *planner.Plan {
 	if truth == nil {
 		truth = p
 	}
-	if err := planner.Check(truth, made); err != nil {
+	if err := check.Plan(truth, made); err != nil {
 		t.Fatal(err)
 	}
 	return made

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/tune"
+	"pgregory.net/rapid"
 )
 
 // witness notes what the plan of last resort promises to each task when it
@@ -100,7 +100,7 @@ func play(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, made); err != nil {
+	if err := check.Plan(p, made); err != nil {
 		t.Fatal(err)
 	}
 	return made

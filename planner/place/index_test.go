@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/tune"
+	"pgregory.net/rapid"
 )
 
 // drawSimple draws a problem of tasks that take one GPU each.
@@ -58,7 +58,7 @@ func planWith(t *rapid.T, p *planner.Problem, placer func(*planner.View) planner
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	return plan

@@ -5,10 +5,10 @@ import (
 	"reflect"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
+	"pgregory.net/rapid"
 )
 
 // drawGangs draws problems of whole GPUs in which every third task or so runs on
@@ -107,7 +107,7 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 		}
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name)
-			if err := planner.Check(p, plan); err != nil {
+			if err := check.Plan(p, plan); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			joules, ok := reckoned(p, plan)

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/policy"
+	"pgregory.net/rapid"
 )
 
 // TestImproveNeverMakesAPlanWorse also says how often it finds something.
@@ -42,7 +42,7 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 // notWorse checks an improved plan, and reports whether it is better than the one it
 // was made of.
 func notWorse(t *rapid.T, p *planner.Problem, plan, improved *planner.Plan) (better bool) {
-	if err := planner.Check(p, improved); err != nil {
+	if err := check.Plan(p, improved); err != nil {
 		t.Fatal(err)
 	}
 	now, before := p.Cost(improved), p.Cost(plan)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 )
 
 // SolveChecked plans a problem by a policy, and has the plan checked. Its errors name
@@ -17,7 +18,7 @@ func SolveChecked(
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", policy.Name, err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", policy.Name, err)
 	}
 	return plan, nil

@@ -1,4 +1,4 @@
-package planner
+package check
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 )
 
 // checkShared checks what the plan says of GPUs that tasks share: who may be
@@ -21,14 +22,14 @@ func (c *checker) checkShared() {
 	last := -1
 	for _, i := range c.plan.Shared.Tasks {
 		if i <= last || i >= len(c.placed) || !c.placed[i] {
-			c.report(ViolatesSharing, -1, -1, "job %d shares a GPU: not placed, out of order or twice", i)
+			c.report(Sharing, -1, -1, "job %d shares a GPU: not placed, out of order or twice", i)
 			continue
 		}
 		last = i
 		node := int(c.plan.Assignments[i].Node)
 		if k := &c.p.Cluster.Classes[c.plan.Nodes[node].Class]; c.p.Cluster.Sharing == nil ||
 			len(k.SharedGB) != k.GPUs || c.p.Tasks[i].Profile == nil {
-			c.report(ViolatesSharing, i, node, "has no profile, or the node's GPUs may not be shared")
+			c.report(Sharing, i, node, "has no profile, or the node's GPUs may not be shared")
 			continue
 		}
 		c.apart[i] = true
@@ -43,28 +44,28 @@ func (c *checker) checkShared() {
 }
 
 // clockIntervalsByNode sorts out spells that make no sense.
-func (c *checker) clockIntervalsByNode() [][]ClockInterval {
-	byNode := make([][]ClockInterval, len(c.plan.Nodes))
-	last := ClockInterval{Node: -1}
+func (c *checker) clockIntervalsByNode() [][]planner.ClockInterval {
+	byNode := make([][]planner.ClockInterval, len(c.plan.Nodes))
+	last := planner.ClockInterval{Node: -1}
 	for _, s := range c.plan.Shared.ClockIntervals {
 		if s.Node < 0 || s.Node >= len(c.validNode) || !c.validNode[s.Node] || c.p.Cluster.Sharing == nil {
-			c.report(ViolatesShape, -1, -1, "a clock of node %d, which doesn't exist or isn't shared", s.Node)
+			c.report(Shape, -1, -1, "a clock of node %d, which doesn't exist or isn't shared", s.Node)
 			continue
 		}
 		switch k := &c.p.Cluster.Classes[c.plan.Nodes[s.Node].Class]; {
 		case s.GPU < 0 || s.GPU >= len(k.SharedGB):
-			c.report(ViolatesSharing, -1, s.Node, "a clock of GPU %d of %d", s.GPU, len(k.SharedGB))
+			c.report(Sharing, -1, s.Node, "a clock of GPU %d of %d", s.GPU, len(k.SharedGB))
 			continue
 		case !(s.To > s.From) || math.IsInf(s.To, 0):
-			c.report(ViolatesSharing, -1, s.Node, "GPU %d has a clock from %v s to %v s", s.GPU, s.From, s.To)
+			c.report(Sharing, -1, s.Node, "GPU %d has a clock from %v s to %v s", s.GPU, s.From, s.To)
 			continue
 		case !slices.Contains(c.p.Cluster.Sharing.Physics.LevelsMHz, s.MHz):
-			c.report(ViolatesClocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
+			c.report(Clocks, -1, s.Node, "GPU %d runs at %v MHz, which can't be set", s.GPU, s.MHz)
 			continue
 		}
 		if order := cmp.Or(cmp.Compare(last.Node, s.Node), cmp.Compare(last.GPU, s.GPU)); order > 0 ||
 			(order == 0 && s.From < last.To) {
-			c.report(ViolatesSharing, -1, s.Node, "clocks of GPU %d out of order or overlapping at %v s",
+			c.report(Sharing, -1, s.Node, "clocks of GPU %d out of order or overlapping at %v s",
 				s.GPU, s.From)
 		}
 		last = s
@@ -105,7 +106,7 @@ type event struct {
 }
 
 // checkShares plays one node.
-func (c *checker) checkShares(n int, spells []ClockInterval, done []float64) {
+func (c *checker) checkShares(n int, spells []planner.ClockInterval, done []float64) {
 	var events []event
 	h := sharedGPUReplay{checker: c, node: n, done: done}
 	for _, s := range spells {
@@ -134,14 +135,14 @@ func (c *checker) checkShares(n int, spells []ClockInterval, done []float64) {
 		t, a := &c.p.Tasks[i], &c.plan.Assignments[i]
 		if alone := t.Options[a.Option].Response.Default().Time; math.Abs(h.done[i]-alone) > 1e-8*
 			max(1, alone, math.Abs(a.End)/1000) {
-			c.report(ViolatesRate, i, n, "has done %v s of work when it ends, of %v s", h.done[i], alone)
+			c.report(Rate, i, n, "has done %v s of work when it ends, of %v s", h.done[i], alone)
 		}
 	}
 	if differs(h.parts, h.total, max(1, h.total)) {
-		c.report(ViolatesModel, -1, n, "jobs that share take %v J, their GPUs %v J", h.parts, h.total)
+		c.report(Model, -1, n, "jobs that share take %v J, their GPUs %v J", h.parts, h.total)
 	}
 	if differs(h.used, h.clock, max(1, h.used, events[len(events)-1].at)) {
-		c.report(ViolatesSharing, -1, n, "GPUs have clocks for %v s and jobs for %v s", h.clock, h.used)
+		c.report(Sharing, -1, n, "GPUs have clocks for %v s and jobs for %v s", h.clock, h.used)
 	}
 }
 
@@ -170,7 +171,7 @@ func (h *sharedGPUReplay) play(events []event) {
 }
 
 // addOrRemove adds a task to its GPUs or takes it off.
-func (h *sharedGPUReplay) addOrRemove(task int, sign float64, k *NodeClass) {
+func (h *sharedGPUReplay) addOrRemove(task int, sign float64, k *planner.NodeClass) {
 	f := h.p.Tasks[task].Profile
 	for s := uint64(h.plan.Assignments[task].GPUs); s != 0; s &= s - 1 {
 		gpu := bits.TrailingZeros64(s)
@@ -187,7 +188,7 @@ func (h *sharedGPUReplay) addOrRemove(task int, sign float64, k *NodeClass) {
 			g.load[slot] += sign * f.UtilPct[slot]
 		}
 		if sign > 0 && exceeds(g.gb, k.SharedGB[gpu]) {
-			h.report(ViolatesMemory, task, h.node, "%v GB are in use on GPU %d, which has %v", g.gb, gpu,
+			h.report(Memory, task, h.node, "%v GB are in use on GPU %d, which has %v", g.gb, gpu,
 				k.SharedGB[gpu])
 		}
 	}
@@ -243,7 +244,7 @@ func (c *checker) checkSlowed() {
 	last := -1
 	for _, i := range c.plan.Shared.Slowed {
 		if i <= last || i >= len(c.apart) || !c.apart[i] {
-			c.report(ViolatesSlowed, -1, -1, "slowed job %d: doesn't share, out of order or twice", i)
+			c.report(Slowed, -1, -1, "slowed job %d: doesn't share, out of order or twice", i)
 			continue
 		}
 		last, listed[i] = i, true
@@ -258,9 +259,9 @@ func (c *checker) checkSlowed() {
 		const slack = 2e-7 // what rules of consolidation allow for
 		switch {
 		case listed[i] && takes < most:
-			c.report(ViolatesSlowed, i, int(a.Node), "listed as slowed, but takes %v s of %v s", takes, most)
-		case !listed[i] && takes > most*(1+slack)*(1+checkTol):
-			c.report(ViolatesSlowed, i, int(a.Node), "takes %v s, tolerates %v s, and isn't listed as slowed",
+			c.report(Slowed, i, int(a.Node), "listed as slowed, but takes %v s of %v s", takes, most)
+		case !listed[i] && takes > most*(1+slack)*(1+tolerance):
+			c.report(Slowed, i, int(a.Node), "takes %v s, tolerates %v s, and isn't listed as slowed",
 				takes, most)
 		}
 	}

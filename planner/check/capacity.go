@@ -1,4 +1,4 @@
-package planner
+package check
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 )
 
 // checkNodes checks the intervals of each node and the number of nodes of each
@@ -21,14 +22,14 @@ func (c *checker) checkNodes() {
 		last := 0.0
 		for _, on := range c.plan.Nodes[n].On {
 			if !(on.From >= last) || !(on.To >= on.From) || math.IsInf(on.To, 1) {
-				c.report(ViolatesIntervals, -1, n, "on from %v s to %v s after %v s", on.From, on.To, last)
+				c.report(Intervals, -1, n, "on from %v s to %v s after %v s", on.From, on.To, last)
 			}
 			last = on.To
 		}
 	}
 	for class := range used {
 		if k := &c.p.Cluster.Classes[class]; k.Count > 0 && used[class] > k.Count {
-			c.report(ViolatesCount, -1, -1, "class %q: %d nodes used, %d exist", k.Name, used[class], k.Count)
+			c.report(Count, -1, -1, "class %q: %d nodes used, %d exist", k.Name, used[class], k.Count)
 		}
 	}
 }
@@ -123,11 +124,11 @@ func (u *usage) checkEvents(stays []nodeUse) {
 type usage struct {
 	*checker
 	node      int
-	class     *NodeClass
+	class     *planner.NodeClass
 	moments   []startOrEnd // buffer
 	running   int
 	cpus, mem float64
-	gpus      [MaxGPUs]gpuUsage
+	gpus      [planner.MaxGPUs]gpuUsage
 }
 
 // gpuUsage is what the running tasks of a GPU hold.
@@ -150,32 +151,32 @@ func (u *usage) allocate(s *nodeUse) {
 	u.cpus += s.cpus
 	u.mem += s.mem
 	if u.class.CPUs > 0 && exceeds(u.cpus, u.class.CPUs) {
-		u.report(ViolatesCPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start,
+		u.report(CPUs, task, u.node, "from %v s on %v cores are in use, the node has %v", a.Start,
 			u.cpus, u.class.CPUs)
 	}
 	if u.class.MemGiB > 0 && exceeds(u.mem, u.class.MemGiB) {
-		u.report(ViolatesMemory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start,
+		u.report(Memory, task, u.node, "from %v s on %v GiB are in use, the node has %v", a.Start,
 			u.mem, u.class.MemGiB)
 	}
 }
 
 // takeGPU has a task take its part of a GPU, and blames it where that is taken.
-func (u *usage) takeGPU(gpu, task int, t *Task, a *Assignment) {
+func (u *usage) takeGPU(gpu, task int, t *planner.Task, a *planner.Assignment) {
 	g := &u.gpus[gpu]
 	whole := t.Share == 1
 	switch {
 	case g.running == 0:
 	case u.apart[task] && g.apart == g.running:
 	case whole || g.whole:
-		u.report(ViolatesOverlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
+		u.report(Overlap, task, u.node, "starts at %v s on GPU %d, which is in use", a.Start, gpu)
 	case exceeds(g.shares+t.Share, 1):
-		u.report(ViolatesShares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu,
+		u.report(Shares, task, u.node, "from %v s on GPU %d is shared out to %v", a.Start, gpu,
 			g.shares+t.Share)
 	}
 	if u.apart[task] {
 		g.apart++
 	} else if g.running > 0 && settingsDiffer(a.Point.Scaling, g.setting) {
-		u.report(ViolatesSettings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling,
+		u.report(Settings, task, u.node, "runs at %+v on GPU %d, another at %+v", a.Point.Scaling,
 			gpu, g.setting)
 	}
 	g.running++

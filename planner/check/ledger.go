@@ -1,13 +1,17 @@
-package planner
+package check
 
-import "math"
+import (
+	"math"
+
+	"github.com/epplan/epplan/planner"
+)
 
 // checkLedger adds up the energy once more and compares it with the plan's
 // ledger: each row up to rounding, the totals as the exact sums of the rows.
 func (c *checker) checkLedger() {
 	l := &c.plan.Ledger
 	if len(l.Nodes) != len(c.plan.Nodes) {
-		c.report(ViolatesLedger, -1, -1, "%d rows for %d nodes", len(l.Nodes), len(c.plan.Nodes))
+		c.report(Ledger, -1, -1, "%d rows for %d nodes", len(l.Nodes), len(c.plan.Nodes))
 		return
 	}
 	end := 0.0
@@ -17,7 +21,7 @@ func (c *checker) checkLedger() {
 		}
 	}
 	if differs(l.End, end, end) {
-		c.report(ViolatesLedger, -1, -1, "ends at %v s, the last node goes off at %v s", l.End, end)
+		c.report(Ledger, -1, -1, "ends at %v s, the last node goes off at %v s", l.End, end)
 	}
 	run, busy := c.nodeWork()
 	for n, known := range c.validNode {
@@ -68,7 +72,7 @@ func (c *checker) checkRow(n int, run, busy, end float64) {
 	}
 	gpus := float64(k.GPUs)
 	turnOns := gpus * float64(len(c.plan.Nodes[n].On))
-	if c.p.Mode == Offline && !c.p.Cluster.OfflineTurnOn {
+	if c.p.Mode == planner.Offline && !c.p.Cluster.OfflineTurnOn {
 		turnOns = 0
 	}
 	row := &c.plan.Ledger.Nodes[n]
@@ -85,7 +89,7 @@ func (c *checker) checkRow(n int, run, busy, end float64) {
 		{"sleep", float64(row.Sleep), sleepW * (end - on), sleepW * end},
 	} {
 		if differs(e.got, e.want, e.scale) {
-			c.report(ViolatesLedger, -1, n, "%s energy %v J, want %v J", e.what, e.got, e.want)
+			c.report(Ledger, -1, n, "%s energy %v J, want %v J", e.what, e.got, e.want)
 		}
 	}
 }
@@ -93,7 +97,7 @@ func (c *checker) checkRow(n int, run, busy, end float64) {
 // checkTotals checks that the totals are the sums of the rows to the last bit.
 func (c *checker) checkTotals() {
 	l := &c.plan.Ledger
-	var sum NodeEnergy
+	var sum planner.NodeEnergy
 	for n := range l.Nodes {
 		sum.Run += l.Nodes[n].Run
 		sum.Idle += l.Nodes[n].Idle
@@ -101,7 +105,8 @@ func (c *checker) checkTotals() {
 		sum.TurnOn += l.Nodes[n].TurnOn
 		sum.Sleep += l.Nodes[n].Sleep
 	}
-	if total := (NodeEnergy{l.Run, l.Idle, l.Host, l.TurnOn, l.Sleep}); sum != total {
-		c.report(ViolatesLedger, -1, -1, "totals are %v, the rows add up to %v", total, sum)
+	total := planner.NodeEnergy{Run: l.Run, Idle: l.Idle, Host: l.Host, TurnOn: l.TurnOn, Sleep: l.Sleep}
+	if sum != total {
+		c.report(Ledger, -1, -1, "totals are %v, the rows add up to %v", total, sum)
 	}
 }

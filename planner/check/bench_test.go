@@ -1,11 +1,13 @@
-package planner_test
+package check_test
 
 import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
 
+	"github.com/epplan/epplan/internal/plannertest"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 )
 
 // BenchmarkCheck checks EDL's offline plans for nodes of four GPUs.
@@ -19,12 +21,12 @@ func BenchmarkCheck(b *testing.B) {
 			for range n {
 				seconds := 10 + 40*rng.Float64()
 				p.Tasks = append(p.Tasks,
-					at(job("x", continuous(seconds)), 0,
+					plannertest.At(plannertest.Job("x", plannertest.Continuous(seconds)), 0,
 						seconds*(1+20*rng.Float64())))
 			}
-			plan := solve(b, p, "edl")
+			plan := plannertest.Solve(b, p, "edl")
 			for b.Loop() {
-				if err := planner.Check(p, plan); err != nil {
+				if err := check.Plan(p, plan); err != nil {
 					b.Fatal(err)
 				}
 			}
