@@ -10,7 +10,7 @@
 // returns a [Plan] whose [Ledger] adds up every joule.
 //
 // A plan can be verified by package check, which shares no code with the policies,
-// and compared with [LowerBound], which no schedule can beat.
+// and compared with what package bound proves that no schedule can beat.
 //
 // Times are seconds as float64. The package is pure: no clock but the plan's,
 // no files, no global random numbers.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -63,9 +64,9 @@ func ExampleSolve() {
 	for _, u := range plan.Unplaced {
 		fmt.Printf("%s: %s; it ends at %.0f s at the earliest\n", p.Tasks[u.Task].ID, u.Why, u.Earliest)
 	}
-	bound := planner.LowerBound(p)
+	lower := bound.Lower(p)
 	fmt.Printf("run %.0f J, idle %.0f J, %.1f %% above the bound\n", plan.Ledger.Run, plan.Ledger.Idle,
-		100*bound.Gap(plan.Ledger.Total()))
+		100*lower.Gap(plan.Ledger.Total()))
 	// Output:
 	// partial
 	// train: node 1, GPUs [0 1], 0 to 753 s: free optimum; on a GPU of its own: no used one fits

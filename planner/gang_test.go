@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -116,8 +117,8 @@ func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 	if got := plan.GPUSeconds(p); got != 90 {
 		t.Errorf("%v GPU-seconds, want 90", got)
 	}
-	if bound := planner.LowerBound(p); math.Abs(float64(bound.Run)-9450) > 1e-6 {
-		t.Errorf("bound %+v, want 9,450 J of runs and hosts", bound)
+	if lower := bound.Lower(p); math.Abs(float64(lower.Run)-9450) > 1e-6 {
+		t.Errorf("bound %+v, want 9,450 J of runs and hosts", lower)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -64,9 +65,9 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 			case len(plan.Shared.Slowed) > 0:
 				t.Errorf("seed %d: %s slows %d jobs down too much", seed, text, len(plan.Shared.Slowed))
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
-				(bound.Value == 0 || plan.Ledger.Total() < bound.Value*(1-1e-9)) {
-				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
+			if lower := bound.Lower(p); plan.Status == planner.Complete &&
+				(lower.Value == 0 || plan.Ledger.Total() < lower.Value*(1-1e-9)) {
+				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), lower.Value)
 			}
 		}
 	}
@@ -82,10 +83,10 @@ func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
 		p := sharedCrowd(rand.New(rand.NewPCG(seed, 4)))
 		for _, text := range append([]string{"cats-safe,place=share-cats-safe"}, sharingPolicies...) {
 			p.Cluster.Sharing.Contention = nil
-			want, bound := solve(t, p, text), planner.LowerBound(p)
+			want, lower := solve(t, p, text), bound.Lower(p)
 			p.Cluster.Sharing.Contention = &linear
 			if got := solve(t, p, text); !reflect.DeepEqual(got, want) ||
-				!reflect.DeepEqual(planner.LowerBound(p), bound) {
+				!reflect.DeepEqual(bound.Lower(p), lower) {
 				t.Errorf("seed %d, %s: another plan or bound than without a curve", seed, text)
 			}
 		}

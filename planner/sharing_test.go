@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -107,9 +108,9 @@ func TestPlansOfSharedGPUsPassCheck(t *testing.T) {
 					found["beside others"]++
 				}
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
-				plan.Ledger.Total() < bound.Value*(1-1e-9) {
-				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
+			if lower := bound.Lower(p); plan.Status == planner.Complete &&
+				plan.Ledger.Total() < lower.Value*(1-1e-9) {
+				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), lower.Value)
 			}
 		}
 	}

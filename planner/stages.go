@@ -171,7 +171,7 @@ func (e *engine) offAt(node int, lastEnd float64) float64 {
 	} else {
 		at = e.policy.Park.OffAt(&e.problem.Cluster, lastEnd)
 	}
-	if !(at >= lastEnd-deadlineSlack*max(1, lastEnd)) { // so is NaN
+	if !(at >= lastEnd-DeadlineSlack*max(1, lastEnd)) { // so is NaN
 		if e.refused == nil {
 			e.refused = e.stageError("park", -1, "node %d goes off at %v s, and its last task ends at %v s",
 				node, at, lastEnd)

@@ -8,17 +8,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
+	"github.com/urfave/cli/v2"
 )
 
 // planningFlags are the flags of every command that plans a batch.
@@ -438,7 +438,7 @@ func (s *setup) resultOf(plan *planner.Plan, against policy.References) *report.
 	r := &report.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
 		Constant: against.Constant,
-		Bound:    planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,
+		Bound:    bound.Of(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

@@ -89,6 +89,13 @@ var bans = []ban{
 		func(_, room string) bool { return room != "" && room != "planner" && room != "dvfsmodel" },
 	},
 	{
+		"what is proved of all plans knows nothing of what makes one",
+		func(room string) bool { return inRoom(room, "planner/bound") },
+		func(_, room string) bool {
+			return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/bound") && !physics(room)
+		},
+	},
+	{
 		"who makes plans, or a part of them, doesn't ask the check",
 		stage,
 		func(_, room string) bool { return inRoom(room, "planner/check") },
@@ -209,6 +216,7 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/check", "planner/sharing", "nothing of what makes one"},
 		{"planner/check", "planner/improve", "nothing of what makes one"},
 		{"planner/improve", "planner/check", "doesn't ask the check"},
+		{"planner/bound", "planner/place", "nothing of what makes one"},
 		{"cmd/epplan", "internal/shareddata", "tests only"},
 		{"internal/web", "internal/browsertest", "tests only"},
 		{"internal/store", "internal/store/storetest", "tests only"},
@@ -254,6 +262,8 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		},
 		{ImportPath: fixturePath + "/planner/pick", Imports: own("planner", "queue", "dvfsmodel")},
 		{ImportPath: fixturePath + "/planner/check", Imports: own("planner", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner/bound", Imports: own("planner", "planner/sharing", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner/improve", Imports: own("planner", "planner/bound")},
 		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel", "planner/sharing")},
 		{
 			ImportPath: fixturePath + "/planner/consolidate",

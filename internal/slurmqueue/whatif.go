@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -79,7 +80,7 @@ func PlanQueue(
 	}
 	w.Result = &report.Result{
 		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(),
-		Bound:     planner.BoundOf(problem, plan),
+		Bound:     bound.Of(problem, plan),
 		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
 	}
 	if chosen.Improve != nil {

@@ -1,10 +1,11 @@
-package planner
+package bound
 
 import (
 	"container/heap"
 	"math"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 )
 
 // idleBound is how far the idle time of the node that runs the longest task
@@ -22,7 +23,7 @@ import (
 // The right side is concave in β and 0 above Run at β = 0, where its slope is
 // l·M − Σw_i·t_i at the tasks' own optima: where that isn't positive, nothing is
 // to be gained. Any β proves a bound; the best one is searched for.
-func idleBound(p *Problem, tasks []boundTask) float64 {
+func idleBound(p *planner.Problem, tasks []boundTask) float64 {
 	d := newIdleDual(p, tasks)
 	if d == nil {
 		return 0
@@ -53,7 +54,7 @@ func idleBound(p *Problem, tasks []boundTask) float64 {
 
 // idleDual is the dual function of idleBound.
 type idleDual struct {
-	p     *Problem
+	p     *planner.Problem
 	tasks []boundTask
 	gpus  float64 // fewest GPUs of a node that can run the tasks
 	idle  float64 // least price of an idle GPU, watts
@@ -61,7 +62,7 @@ type idleDual struct {
 }
 
 // newIdleDual is nil where the bound cannot be lifted.
-func newIdleDual(p *Problem, tasks []boundTask) *idleDual {
+func newIdleDual(p *planner.Problem, tasks []boundTask) *idleDual {
 	d := &idleDual{p: p, tasks: tasks, gpus: math.Inf(1), idle: math.Inf(1)}
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
@@ -173,7 +174,7 @@ func (d *idleDual) minimum(b *boundTask, beta, m float64) freeMinimum {
 
 // maxTimePrice is the highest price of time, subtracted from a task's power, at
 // which its response is known to find the true minimum; host power may go in any case.
-func maxTimePrice(t *Task, option int, k *NodeClass) float64 {
+func maxTimePrice(t *planner.Task, option int, k *planner.NodeClass) float64 {
 	if t.Share < 1 {
 		return math.Inf(1)
 	}

@@ -1,4 +1,7 @@
-package planner
+// Package bound proves what no plan of a problem goes below: in energy, and in what the
+// problem's objective makes of energy, time and waiting. It looks at no plan but to see
+// what that promises.
+package bound
 
 import (
 	"cmp"
@@ -6,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -16,12 +20,12 @@ type Bound struct {
 	Value dvfsmodel.Joule // Run + Extra
 	Run   dvfsmodel.Joule // the sum of the tasks' own minima, host power included
 	Extra dvfsmodel.Joule // what is proved beyond it, the sum of Terms
-	Terms []BoundTerm
-	Cost  float64 // what [Problem.Cost] of such a plan can't go below; 0: nothing is proved of it
+	Terms []Term
+	Cost  float64 // what [planner.Problem.Cost] of such a plan can't go below; 0: nothing is proved of it
 }
 
-// BoundTerm is one part of [Bound.Extra].
-type BoundTerm struct {
+// Term is one part of [Bound.Extra].
+type Term struct {
 	Name  string
 	Value dvfsmodel.Joule
 }
@@ -42,7 +46,7 @@ func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 	return float64(energy/b.Value) - 1
 }
 
-// LowerBound proves a lower bound for a problem that [Problem.Validate] has nothing
+// Lower proves a lower bound for a problem that [planner.Problem.Validate] has nothing
 // against.
 //
 // Run: a plan's run and host energy is at least the sum over tasks of the least
@@ -66,13 +70,13 @@ func (b *Bound) Gap(energy dvfsmodel.Joule) float64 {
 //
 // Where GPUs may be shared by profile, Run alone is proved: see sharedCost. Of a plan
 // from the present nothing is proved by turning on: who knows which nodes are on.
-func LowerBound(p *Problem) Bound {
+func Lower(p *planner.Problem) Bound {
 	tasks := boundTasks(p, 1, 0)
 	var b Bound
 	for i := range tasks {
 		b.Run += dvfsmodel.Joule(tasks[i].least)
 	}
-	if !p.hasSharing() {
+	if !p.HasSharing() {
 		b.add(TermIdle, idleBound(p, tasks))
 		if p.Snapshot == nil {
 			b.add(TermTurnOn, turnOnBound(p, tasks))
@@ -82,15 +86,14 @@ func LowerBound(p *Problem) Bound {
 	return b
 }
 
-// BoundOf is an energy that no plan goes below that promises what the given one keeps:
-// where it ends every task by its due time, [NewDueDual] may prove more than
-// [LowerBound].
-func BoundOf(p *Problem, plan *Plan) Bound {
-	b := LowerBound(p)
-	dues := !p.hasSharing() && p.Snapshot == nil && len(plan.PastDue(p)) == 0
+// Of is an energy that no plan goes below that promises what the given one keeps:
+// where it ends every task by its due time, [NewDueDual] may prove more than [Lower].
+func Of(p *planner.Problem, plan *planner.Plan) Bound {
+	b := Lower(p)
+	dues := !p.HasSharing() && p.Snapshot == nil && len(plan.PastDue(p)) == 0
 	if dues {
 		if value := dvfsmodel.Joule(NewDueDual(p, 1, 0).Value); value > b.Value {
-			b.Terms = append(b.Terms, BoundTerm{Name: TermDue, Value: value - b.Value})
+			b.Terms = append(b.Terms, Term{Name: TermDue, Value: value - b.Value})
 			b.Extra += value - b.Value
 			b.Value = value
 		}
@@ -102,7 +105,7 @@ func BoundOf(p *Problem, plan *Plan) Bound {
 // add adds a term, joules, unless nothing was proved.
 func (b *Bound) add(name string, value float64) {
 	if value > 0 {
-		b.Terms = append(b.Terms, BoundTerm{Name: name, Value: dvfsmodel.Joule(value)})
+		b.Terms = append(b.Terms, Term{Name: name, Value: dvfsmodel.Joule(value)})
 		b.Extra += dvfsmodel.Joule(value)
 	}
 }
@@ -121,12 +124,12 @@ type boundTask struct {
 
 // boundTasks finds each task's own optimum, for weights of a joule and of a second of a
 // GPU, and leaves out the tasks that nothing can do in time.
-func boundTasks(p *Problem, energy, time float64) []boundTask {
+func boundTasks(p *planner.Problem, energy, time float64) []boundTask {
 	tasks := make([]boundTask, 0, len(p.Tasks))
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
 		b := boundTask{
-			task: i, timeBudget: min(t.Deadline-p.earliestStart(t), t.Limit) * (1 + deadlineSlack),
+			task: i, timeBudget: min(t.Deadline-earliestStart(p, t), t.Limit) * (1 + planner.DeadlineSlack),
 			least: math.Inf(1), shortest: math.Inf(1), gpus: math.Inf(1),
 		}
 		for class := range p.Cluster.Classes {
@@ -142,15 +145,15 @@ func boundTasks(p *Problem, energy, time float64) []boundTask {
 // earliestStart is the first moment at which the start rule lets a task start. An
 // arrival that is beyond a whole slot by rounding only counts as being at it: the
 // bound must not be too high.
-func (p *Problem) earliestStart(t *Task) float64 {
-	if p.Start != StartSlot {
+func earliestStart(p *planner.Problem, t *planner.Task) float64 {
+	if p.Start != planner.StartSlot {
 		return t.Arrival
 	}
-	return math.Ceil(t.Arrival/p.Cluster.Slot-deadlineSlack) * p.Cluster.Slot
+	return math.Ceil(t.Arrival/p.Cluster.Slot-planner.DeadlineSlack) * p.Cluster.Slot
 }
 
 // consider takes into account what the task could do on nodes of a class.
-func (b *boundTask) consider(p *Problem, class int, energy, time float64) {
+func (b *boundTask) consider(p *planner.Problem, class int, energy, time float64) {
 	t, k := &p.Tasks[b.task], &p.Cluster.Classes[class]
 	o := t.Option(k.Model)
 	if !k.CanRun(t, o) {
@@ -164,7 +167,7 @@ func (b *boundTask) consider(p *Problem, class int, energy, time float64) {
 	}
 	cost := weight * goal.Cost(pt)
 	if t.Profile != nil && p.CanShareGPUs(class) {
-		cost = min(cost, weight*p.sharedCost(t, o, class))
+		cost = min(cost, weight*sharedCost(p, t, o, class))
 	}
 	if cost < b.least {
 		b.least, b.time, b.weight = cost, pt.Time, weight
@@ -178,7 +181,7 @@ func (b *boundTask) consider(p *Problem, class int, energy, time float64) {
 }
 
 // gpuWeight is how many GPUs' worth a task occupies by an option.
-func gpuWeight(t *Task, option int) float64 {
+func gpuWeight(t *planner.Task, option int) float64 {
 	if t.Share < 1 {
 		return t.Share
 	}
@@ -187,7 +190,7 @@ func gpuWeight(t *Task, option int) float64 {
 
 // cheapest is the best point of a task within a room: of those that clocks can
 // be set to, and of the default, which needs no setting.
-func cheapest(t *Task, option int, o dvfsmodel.Objective, room float64) (best dvfsmodel.Point, ok bool) {
+func cheapest(t *planner.Task, option int, o dvfsmodel.Objective, room float64) (best dvfsmodel.Point, ok bool) {
 	response := t.Options[option].Response
 	if t.Share == 1 {
 		pt, err := response.Optimum(o, room)
@@ -203,7 +206,7 @@ func cheapest(t *Task, option int, o dvfsmodel.Objective, room float64) (best dv
 // they do. A task that arrives at a, is due at d and takes at least s runs during
 // all of [d−s, a+s] if that isn't empty, whatever the plan. At any moment the
 // nodes that are on have GPUs for all tasks that run.
-func turnOnBound(p *Problem, tasks []boundTask) float64 {
+func turnOnBound(p *planner.Problem, tasks []boundTask) float64 {
 	if len(tasks) == 0 {
 		return 0
 	}
@@ -211,7 +214,7 @@ func turnOnBound(p *Problem, tasks []boundTask) float64 {
 	for i := range p.Cluster.Classes {
 		k := &p.Cluster.Classes[i]
 		cost := float64(k.IdleW+k.HostW) * k.TurnOnDelay
-		if p.Mode != Offline || p.Cluster.OfflineTurnOn {
+		if p.Mode != planner.Offline || p.Cluster.OfflineTurnOn {
 			cost += float64(k.TurnOn)
 		}
 		perGPU, perNode = min(perGPU, cost), min(perNode, cost*float64(k.GPUs))
@@ -222,21 +225,21 @@ func turnOnBound(p *Problem, tasks []boundTask) float64 {
 	atOnce := maxGPUsAtOnce(p, tasks)
 	if len(p.Cluster.Classes) == 1 {
 		l := float64(p.Cluster.Classes[0].GPUs)
-		atOnce = l * math.Ceil(atOnce/l-deadlineSlack)
+		atOnce = l * math.Ceil(atOnce/l-planner.DeadlineSlack)
 	}
 	return max(perNode, perGPU*atOnce)
 }
 
 // maxGPUsAtOnce is the most GPUs that are in use at one moment in every plan.
-func maxGPUsAtOnce(p *Problem, tasks []boundTask) float64 {
+func maxGPUsAtOnce(p *planner.Problem, tasks []boundTask) float64 {
 	type change struct{ at, gpus float64 }
 	changes := make([]change, 0, 2*len(tasks))
 	for i := range tasks {
 		b := &tasks[i]
 		t := &p.Tasks[b.task]
 		// Rounding must not make intervals longer.
-		from := t.Deadline + deadlineSlack*max(1, math.Abs(t.Deadline)) - b.shortest
-		to := p.earliestStart(t) + b.shortest*(1-deadlineSlack)
+		from := t.Deadline + planner.DeadlineSlack*max(1, math.Abs(t.Deadline)) - b.shortest
+		to := earliestStart(p, t) + b.shortest*(1-planner.DeadlineSlack)
 		if from < to {
 			changes = append(changes, change{from, b.gpus}, change{to, -b.gpus})
 		}
@@ -257,7 +260,7 @@ func maxGPUsAtOnce(p *Problem, tasks []boundTask) float64 {
 // one second's work at full utilisation, divided by the stretch of f, for its
 // power and its part of the host's. A curve of contention takes no less time
 // than [sharing.Linear], for which that holds.
-func (p *Problem) sharedCost(t *Task, option, class int) float64 {
+func sharedCost(p *planner.Problem, t *planner.Task, option, class int) float64 {
 	ph, least := &p.Cluster.Sharing.Physics, math.Inf(1)
 	for _, mhz := range ph.LevelsMHz {
 		least = min(least, (ph.PowerAt(mhz)+float64(p.Cluster.Classes[class].HostW))*ph.Stretch(mhz))

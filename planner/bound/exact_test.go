@@ -1,4 +1,4 @@
-package planner_test
+package bound_test
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 )
 
@@ -487,21 +488,21 @@ func (b *boundsOfSmall) compare(tb testing.TB, seed uint64, table *dvfsmodel.Tab
 		if cost := p.Cost(plan); math.Abs(cost-e.best) > 1e-9*max(1, cost) {
 			tb.Fatalf("seed %d, case %d: the plan costs %v, by the search %v", seed, n, cost, e.best)
 		}
-		energy, bound := float64(plan.Ledger.Total()), planner.BoundOf(p, plan)
+		energy, lower := float64(plan.Ledger.Total()), bound.Of(p, plan)
 		name := fmt.Sprintf("seed %d, case %d", seed, n)
-		if float64(bound.Value) > energy*(1+1e-9) {
-			tb.Errorf("%s: bound %v J (%+v), the best plan takes %v J", name, bound.Value,
-				bound.Terms, energy)
+		if float64(lower.Value) > energy*(1+1e-9) {
+			tb.Errorf("%s: bound %v J (%+v), the best plan takes %v J", name, lower.Value,
+				lower.Terms, energy)
 		}
-		if bound.Cost > e.best*(1+1e-9) {
-			tb.Errorf("%s: %v %s by the bound, the best plan costs %v", name, bound.Cost,
+		if lower.Cost > e.best*(1+1e-9) {
+			tb.Errorf("%s: %v %s by the bound, the best plan costs %v", name, lower.Cost,
 				p.CostUnit(), e.best)
 		}
-		b.costGap[n] += e.best/bound.Cost - 1
+		b.costGap[n] += e.best/lower.Cost - 1
 		if n == 1 {
 			b.solved++
 			b.tasks[len(p.Tasks)]++
-			b.gap += bound.Gap(plan.Ledger.Total())
+			b.gap += lower.Gap(plan.Ledger.Total())
 		}
 	}
 }

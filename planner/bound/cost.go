@@ -1,4 +1,4 @@
-package planner
+package bound
 
 import (
 	"cmp"
@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 )
 
 // boundOfCost is [Bound.Cost], given the bound of the energy: of plans that keep all due
 // times where dues says so. What waiting costs at least is proved by itself.
-func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
+func boundOfCost(p *planner.Problem, energy dvfsmodel.Joule, dues bool) float64 {
 	cost := boundOfRuns(p, energy, dues)
 	if p.WaitWeight > 0 {
 		cost += p.WaitWeight * waitTimeBound(p)
@@ -24,9 +25,9 @@ func boundOfCost(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 // GPUs one machine that many tasks may use at once at any rates, the least
 // Σ g·(s + t/2) came of one after the other, those with the shortest t first; with
 // times and GPUs as small as they can be, no plan has less.
-func waitTimeBound(p *Problem) float64 {
-	if p.hasSharing() || p.Snapshot != nil ||
-		slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Arrival != 0 }) {
+func waitTimeBound(p *planner.Problem) float64 {
+	if p.HasSharing() || p.Snapshot != nil ||
+		slices.ContainsFunc(p.Tasks, func(t planner.Task) bool { return t.Arrival != 0 }) {
 		return 0
 	}
 	delay, gpus := math.Inf(1), 0.0
@@ -56,7 +57,7 @@ func waitTimeBound(p *Problem) float64 {
 // cost above such lines lies at a corner of theirs, as a product of the two is least at
 // an end of any line that falls. A line by the slope of the cost at that corner lifts
 // it, and so on.
-func boundOfRuns(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
+func boundOfRuns(p *planner.Problem, energy dvfsmodel.Joule, dues bool) float64 {
 	o := p.Objective
 	if o.EnergyWeight == 0 && o.TimeWeight == 0 {
 		o.EnergyWeight = 1
@@ -88,8 +89,8 @@ func boundOfRuns(p *Problem, energy dvfsmodel.Joule, dues bool) float64 {
 
 // sumBound is a bound of energy·E + time·T: of plans that keep all due times where dues
 // says so.
-func sumBound(p *Problem, energy, time float64, dues bool) float64 {
-	if p.hasSharing() { // a task may take any part of a GPU, at any clocks
+func sumBound(p *planner.Problem, energy, time float64, dues bool) float64 {
+	if p.HasSharing() { // a task may take any part of a GPU, at any clocks
 		return 0
 	}
 	sum := 0.0
@@ -118,7 +119,7 @@ func (h costHull) least(o dvfsmodel.Objective) (cost float64, at dvfsmodel.Point
 			switch {
 			case l.energy > 0:
 				pt.Energy = max(pt.Energy, dvfsmodel.Joule((l.least-l.time*time)/l.energy))
-			case l.time*time < l.least*(1-deadlineSlack):
+			case l.time*time < l.least*(1-planner.DeadlineSlack):
 				return // too short
 			}
 		}

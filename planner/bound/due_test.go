@@ -1,4 +1,4 @@
-package planner_test
+package bound_test
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 // Tasks without due times and limits have all the time that they want: each costs its
@@ -28,8 +29,8 @@ func TestWithoutDueTimesTheBoundIsWhatTasksCostByThemselves(t *testing.T) {
 	for i := range p.Tasks {
 		p.Tasks[i].ID += string(rune('0' + i))
 	}
-	run := float64(planner.LowerBound(p).Run)
-	if got := planner.NewDueDual(p, 1, 0).Value; !(math.Abs(got/run-1) < 1e-6) {
+	run := float64(bound.Lower(p).Run)
+	if got := bound.NewDueDual(p, 1, 0).Value; !(math.Abs(got/run-1) < 1e-6) {
 		t.Errorf("%v J, want what the tasks cost by themselves, %v J", got, run)
 	}
 }

@@ -1,10 +1,11 @@
-package planner
+package bound
 
 import (
 	"math"
 	"slices"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 )
 
 // DueDual is a lower bound of the objective of plans that end every task by its due
@@ -70,7 +71,7 @@ const (
 // for weights of a joule and of a GPU-second. It holds for offline, online and
 // clairvoyant plans that leave no task out that has a chance, and end none after its
 // due time.
-func NewDueDual(p *Problem, energyWeight, timeWeight float64) *DueDual {
+func NewDueDual(p *planner.Problem, energyWeight, timeWeight float64) *DueDual {
 	d := &dueSearch{p: p, energy: energyWeight, time: timeWeight}
 	d.prices()
 	d.tabulate()
@@ -90,7 +91,7 @@ func (d *DueDual) Price(class int, from, to float64) float64 {
 
 // dueSearch looks for prices.
 type dueSearch struct {
-	p            *Problem
+	p            *planner.Problem
 	energy, time float64 // weights
 	price        [duePriceCount]float64
 	tasks        []dueTask
@@ -119,7 +120,7 @@ func (d *dueSearch) tabulate() {
 	var all []dueOption // of a task
 	for i := range d.p.Tasks {
 		t := &d.p.Tasks[i]
-		task := dueTask{due: t.Due + deadlineSlack*max(1, math.Abs(t.Due))}
+		task := dueTask{due: t.Due + planner.DeadlineSlack*max(1, math.Abs(t.Due))}
 		free, priced := math.Inf(1), false
 		all = all[:0]
 		for class := range d.p.Cluster.Classes {
@@ -140,7 +141,7 @@ func (d *dueSearch) tabulate() {
 }
 
 // option is what a task can do on a class; ok is false where it can't run there in time.
-func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok bool) {
+func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption, ok bool) {
 	k := &d.p.Cluster.Classes[class]
 	option := t.Option(k.Model)
 	if !k.CanRun(t, option) {
@@ -151,7 +152,7 @@ func (d *dueSearch) option(t *Task, class int, due float64) (o dueOption, ok boo
 	if t.Share == 1 {
 		o.shortest = min(o.shortest, r.MinTime())
 	}
-	o.room = min(due-max(d.p.earliestStart(t), k.TurnOnDelay), t.Limit*(1+deadlineSlack))
+	o.room = min(due-max(earliestStart(d.p, t), k.TurnOnDelay), t.Limit*(1+planner.DeadlineSlack))
 	for n, price := range d.price {
 		goal := dvfsmodel.Objective{
 			EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price,

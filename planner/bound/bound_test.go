@@ -1,12 +1,14 @@
-package planner_test
+package bound_test
 
 import (
 	"math"
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/plannertest"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 // boundProblem joins a task set of the reference with the paper's cluster.
@@ -44,7 +46,7 @@ func TestRunBoundEqualsTheReference(t *testing.T) {
 	for _, row := range shareddata.Rows(t, shareddata.Path(t, "edl/bounds.csv")) {
 		want := shareddata.Number(t, row["lower_bound"])
 		for _, l := range []int{1, 16} {
-			b := planner.LowerBound(boundProblem(t, row["set"], row["interval"], l))
+			b := bound.Lower(boundProblem(t, row["set"], row["interval"], l))
 			if off := math.Abs(float64(b.Run)/want - 1); off > 1e-9 {
 				t.Errorf("%s %s l=%d: %.12g J, want %.12g J (off by %.2g)", row["set"], row["interval"], l,
 					float64(b.Run), want, off)
@@ -69,8 +71,8 @@ func TestBoundOfOneTaskIsItsOptimumWithIdleNeighbours(t *testing.T) {
 				Classes: []planner.NodeClass{{Name: "node", Model: "A", GPUs: l, IdleW: 37, HostW: 5}},
 			},
 		}
-		params := scalable(100)
-		p.Tasks = []planner.Task{at(job("one", &dvfsmodel.Continuous{Params: params, Range: &wide}), 0, 300)}
+		params := plannertest.Scalable(100)
+		p.Tasks = []planner.Task{plannertest.At(plannertest.Job("one", &dvfsmodel.Continuous{Params: params, Range: &wide}), 0, 300)}
 		// Its own host power, and idle and host power of l−1 other GPUs.
 		price := dvfsmodel.Watt(5 + 42*(l-1))
 		pt, err := wide.Optimum(params, dvfsmodel.PricedTime(price), 300)
@@ -78,7 +80,7 @@ func TestBoundOfOneTaskIsItsOptimumWithIdleNeighbours(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := float64(pt.Energy + price.Over(pt.Time))
-		b := planner.LowerBound(p)
+		b := bound.Lower(p)
 		if got := float64(b.Value); got > want || got < want*(1-1e-4) {
 			t.Errorf("l=%d: %.9g J (%v), want %.9g J", l, got, b.Terms, want)
 		}
@@ -87,8 +89,8 @@ func TestBoundOfOneTaskIsItsOptimumWithIdleNeighbours(t *testing.T) {
 
 func TestIdleBoundEqualsExhaustiveSearchOverRunTimes(t *testing.T) {
 	p := boundProblem(t, "off_tiny", "wide", 16)
-	b := planner.LowerBound(p)
-	if len(b.Terms) != 1 || b.Terms[0].Name != planner.TermIdle {
+	b := bound.Lower(p)
+	if len(b.Terms) != 1 || b.Terms[0].Name != bound.TermIdle {
 		t.Fatalf("terms %v, want idle alone", b.Terms)
 	}
 	// The same dual on a grid of prices and of longest run times.
@@ -122,24 +124,24 @@ func TestTasksThatMustOverlapNeedNodesThatAreSwitchedOn(t *testing.T) {
 	}}}
 	// Each must run in the middle of its 15 s, and so must three of them at 9 s.
 	for i, arrival := range []float64{0, 1, 2, 40} {
-		p.Tasks = append(p.Tasks, at(job(string(rune('a'+i)), fixed(10)), arrival, arrival+15))
+		p.Tasks = append(p.Tasks, plannertest.At(plannertest.Job(string(rune('a'+i)), plannertest.Fixed(10)), arrival, arrival+15))
 	}
-	b := planner.LowerBound(p)
+	b := bound.Lower(p)
 	const want = 2 * 2 * (90 + (30+10)*3) // two nodes of two GPUs: Δ, and idle until they are ready
-	if len(b.Terms) != 1 || b.Terms[0].Name != planner.TermTurnOn || b.Terms[0].Value != want {
+	if len(b.Terms) != 1 || b.Terms[0].Name != bound.TermTurnOn || b.Terms[0].Value != want {
 		t.Errorf("terms %v, want %v J for turning on", b.Terms, want)
 	}
 	p.Tasks = p.Tasks[3:]
-	if b := planner.LowerBound(p); len(b.Terms) != 2 || b.Terms[1].Value != want/2 {
+	if b := bound.Lower(p); len(b.Terms) != 2 || b.Terms[1].Value != want/2 {
 		t.Errorf("terms %v, want %v J for turning one node on", b.Terms, want/2)
 	}
 }
 
 func TestTasksThatCannotBeDoneInTimeAddNothingToTheBound(t *testing.T) {
-	p := paperLike()
-	want := planner.LowerBound(p).Run
-	p.Tasks = append(p.Tasks, at(job("late", fixed(10)), 0, 5))
-	if got := planner.LowerBound(p).Run; got != want {
+	p := plannertest.PaperLike()
+	want := bound.Lower(p).Run
+	p.Tasks = append(p.Tasks, plannertest.At(plannertest.Job("late", plannertest.Fixed(10)), 0, 5))
+	if got := bound.Lower(p).Run; got != want {
 		t.Errorf("%v J with a job that is too late, %v J without", got, want)
 	}
 }
@@ -147,6 +149,6 @@ func TestTasksThatCannotBeDoneInTimeAddNothingToTheBound(t *testing.T) {
 func BenchmarkLowerBound(b *testing.B) {
 	p := boundProblem(b, "off_u1.0", "wide", 16)
 	for b.Loop() {
-		_ = planner.LowerBound(p)
+		_ = bound.Lower(p)
 	}
 }
