@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
-	"pgregory.net/rapid"
 )
 
 // queueProblem is a drawn queue of so many jobs.

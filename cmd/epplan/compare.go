@@ -14,12 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 )
 
 func (t *terminal) compareCommand() *cli.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 func (t *terminal) fitContentionCommand() *cli.Command {
@@ -37,7 +38,7 @@ func contentionFlag(otherwise string) cli.Flag {
 	}
 }
 
-// fittedCurve is a curve of contention in its file, as consolidate.ReadCurve
+// fittedCurve is a curve of contention in its file, as jsonfile.ReadCurve
 // reads it.
 type fittedCurve struct {
 	Exponent float64 `json:"exponent"`
@@ -86,7 +87,7 @@ func (t *terminal) contention(c *cli.Context, r *consolidation) error {
 		return usagef("--contention and --problem as-printed are both given: the printed problem knows no " +
 			"contention, want one")
 	}
-	curve, err := parseFile(t, name, consolidate.ReadCurve)
+	curve, err := parseFile(t, name, jsonfile.ReadCurve)
 	if err != nil {
 		return err
 	}

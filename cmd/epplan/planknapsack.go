@@ -7,13 +7,14 @@ import (
 	"io"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/urfave/cli/v2"
 )
 
 // knapsackFormat is the format of a queue for two GPU types, whose jobs have

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
@@ -15,10 +17,9 @@ import (
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 	"github.com/epplan/epplan/queue"
-	"github.com/urfave/cli/v2"
 )
 
 // planningFlags are the flags of every command that plans a batch.
@@ -345,7 +346,7 @@ func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster
 	if name == "" {
 		return nil
 	}
-	curve, err := parseFile(t, name, consolidate.ReadCurve)
+	curve, err := parseFile(t, name, jsonfile.ReadCurve)
 	if err != nil {
 		return fmt.Errorf("read contention: %w", err)
 	}

@@ -190,7 +190,9 @@ func gpuWeight(t *planner.Task, option int) float64 {
 
 // cheapest is the best point of a task within a room: of those that clocks can
 // be set to, and of the default, which needs no setting.
-func cheapest(t *planner.Task, option int, o dvfsmodel.Objective, room float64) (best dvfsmodel.Point, ok bool) {
+func cheapest(
+	t *planner.Task, option int, o dvfsmodel.Objective, room float64,
+) (best dvfsmodel.Point, ok bool) {
 	response := t.Options[option].Response
 	if t.Share == 1 {
 		pt, err := response.Optimum(o, room)

@@ -72,7 +72,8 @@ func TestBoundOfOneTaskIsItsOptimumWithIdleNeighbours(t *testing.T) {
 			},
 		}
 		params := plannertest.Scalable(100)
-		p.Tasks = []planner.Task{plannertest.At(plannertest.Job("one", &dvfsmodel.Continuous{Params: params, Range: &wide}), 0, 300)}
+		one := plannertest.Job("one", &dvfsmodel.Continuous{Params: params, Range: &wide})
+		p.Tasks = []planner.Task{plannertest.At(one, 0, 300)}
 		// Its own host power, and idle and host power of l−1 other GPUs.
 		price := dvfsmodel.Watt(5 + 42*(l-1))
 		pt, err := wide.Optimum(params, dvfsmodel.PricedTime(price), 300)
@@ -124,7 +125,8 @@ func TestTasksThatMustOverlapNeedNodesThatAreSwitchedOn(t *testing.T) {
 	}}}
 	// Each must run in the middle of its 15 s, and so must three of them at 9 s.
 	for i, arrival := range []float64{0, 1, 2, 40} {
-		p.Tasks = append(p.Tasks, plannertest.At(plannertest.Job(string(rune('a'+i)), plannertest.Fixed(10)), arrival, arrival+15))
+		task := plannertest.Job(string(rune('a'+i)), plannertest.Fixed(10))
+		p.Tasks = append(p.Tasks, plannertest.At(task, arrival, arrival+15))
 	}
 	b := bound.Lower(p)
 	const want = 2 * 2 * (90 + (30+10)*3) // two nodes of two GPUs: Δ, and idle until they are ready

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
@@ -15,7 +17,6 @@ import (
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/tune"
-	"pgregory.net/rapid"
 )
 
 // TestMain lends tests from inside what only those from outside can name.

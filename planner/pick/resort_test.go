@@ -7,12 +7,13 @@ import (
 	"strconv"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/tune"
-	"pgregory.net/rapid"
 )
 
 // witness notes what the plan of last resort promises to each task when it

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
@@ -13,7 +15,6 @@ import (
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/tune"
-	"pgregory.net/rapid"
 )
 
 // drawSimple draws a problem of tasks that take one GPU each.

@@ -5,11 +5,12 @@ import (
 	"reflect"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
-	"pgregory.net/rapid"
 )
 
 // drawGangs draws problems of whole GPUs in which every third task or so runs on

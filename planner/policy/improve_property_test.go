@@ -6,12 +6,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/policy"
-	"pgregory.net/rapid"
 )
 
 // TestImproveNeverMakesAPlanWorse also says how often it finds something.

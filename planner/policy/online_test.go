@@ -6,11 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
-	"pgregory.net/rapid"
 )
 
 // onlineGoal is the gap to the bound, per cent, that late-binding must reach on

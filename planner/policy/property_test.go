@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
-	"pgregory.net/rapid"
 )
 
 // checkMany is rapid.Check with so many random cases; with -short a fifth of them,

@@ -1,6 +1,7 @@
-package consolidate_test
+package jsonfile_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +9,7 @@ import (
 
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner/consolidate"
-	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 // small is an instance with everything that its file must have.
@@ -24,7 +25,7 @@ const small = `{
 }`
 
 func TestInstanceTakesDefaultsForWhatIsLeftOut(t *testing.T) {
-	in, err := consolidate.Read(strings.NewReader(small), "small.json")
+	in, err := jsonfile.ReadInstance(strings.NewReader(small), "small.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestBadInstancesSayWhereAndWhatWasExpected(t *testing.T) {
 		{small, `[]`, `bad.json:1: the instance is a list, want an object`},
 	} {
 		t.Run(c.new, func(t *testing.T) {
-			in, err := consolidate.Read(strings.NewReader(strings.Replace(small, c.old, c.new, 1)),
+			in, err := jsonfile.ReadInstance(strings.NewReader(strings.Replace(small, c.old, c.new, 1)),
 				"bad.json")
 			if err == nil {
 				t.Fatalf("read %+v, want an error", in)
@@ -116,34 +117,20 @@ func TestBadInstancesSayWhereAndWhatWasExpected(t *testing.T) {
 	}
 }
 
-// instances are those of data/cats.
-func instances(tb testing.TB) []string {
-	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(shareddata.Path(tb, "cats/instances"), "*.json"))
-	if err != nil || len(files) != 25 {
-		tb.Fatalf("%d instances, want 25 (%v)", len(files), err)
-	}
-	return files
-}
-
-// read reads an instance.
-func read(tb testing.TB, file string) *sharing.Instance {
-	tb.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	in, err := consolidate.Read(f, filepath.Base(file))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return in
-}
-
 func TestInstancesOfTheDataAreRead(t *testing.T) {
-	for _, file := range instances(t) {
-		in := read(t, file)
+	files, err := filepath.Glob(filepath.Join(shareddata.Path(t, "cats/instances"), "*.json"))
+	if err != nil || len(files) != 25 {
+		t.Fatalf("%d instances, want 25 (%v)", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := jsonfile.ReadInstance(bytes.NewReader(text), filepath.Base(file))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if in.Slots() != 24 || len(in.Tasks) == 0 || len(in.GPUs()) == 0 || in.Name == "" {
 			t.Errorf("%s: %d slots, %d tasks, %d GPUs", file, in.Slots(), len(in.Tasks), len(in.GPUs()))
 		}
@@ -154,7 +141,7 @@ func FuzzInstancesThatAreReadCanBePlacedAndJudged(f *testing.F) {
 	f.Add(small)
 	f.Add(strings.Replace(small, `"v_gpus": 2`, `"v_gpus": 2, "kappa": 1`, 1))
 	f.Fuzz(func(t *testing.T, text string) {
-		in, err := consolidate.Read(strings.NewReader(text), "fuzz.json")
+		in, err := jsonfile.ReadInstance(strings.NewReader(text), "fuzz.json")
 		if err != nil {
 			return
 		}

@@ -1,4 +1,6 @@
-package consolidate
+// Package jsonfile reads instances of sharing, and curves of contention, from JSON: with
+// what a file may leave out, and where it is wrong.
+package jsonfile
 
 import (
 	"bytes"
@@ -119,14 +121,14 @@ func describeKind(kind jsontext.Kind) string {
 	}
 }
 
-// Read reads an instance in the JSON of data/cats/instances; file is its name
+// ReadInstance reads an instance in the JSON of data/cats/instances; file is its name
 // for messages. Servers and tasks are numbered in the order of the file. What
 // the file may leave out: names, arrivals (0), p_other_w (0), v_gpus (1), sla
 // (1.2), kappa (the sla), on (nowhere yet) and delta_f_mhz (the least distance of two levels).
 // What else it says of itself, such as n_slots and mean_util_pct, must be so;
 // reference isn't looked at. An error says where: the line, the path of the
 // field, and what was expected.
-func Read(r io.Reader, file string) (*sharing.Instance, error) {
+func ReadInstance(r io.Reader, file string) (*sharing.Instance, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
