@@ -19,7 +19,6 @@ import (
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -365,9 +364,8 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (report.Run
 	if err != nil {
 		return report.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
-	if err := check.Plan(v.setup.problem, plan); err != nil {
-		return report.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w",
-			v.policy.Name, err)
+	if err := policy.CheckPlan(v.setup.problem, plan, v.policy); err != nil {
+		return report.Run{}, err
 	}
 	return report.Run{
 		Params: v.params, Summary: report.Summarise(v.setup.resultOf(plan, v.references)), Planning: took,

@@ -87,10 +87,7 @@ func (t *terminal) contention(c *cli.Context, r *consolidation) error {
 		return usagef("--contention and --problem as-printed are both given: the printed problem knows no " +
 			"contention, want one")
 	}
-	curve, err := parseFile(t, name, jsonfile.ReadCurve)
-	if err != nil {
-		return err
-	}
-	r.instance.Contention = curve
-	return nil
+	var err error
+	r.instance.Contention, err = parseFile(t, name, jsonfile.ReadCurve)
+	return err
 }

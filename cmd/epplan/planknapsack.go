@@ -13,7 +13,6 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -247,8 +246,8 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*report.QueueRe
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	if err := check.Plan(q.actual, plan); err != nil {
-		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
+	if err := policy.CheckPlan(q.actual, plan, pol); err != nil {
+		return nil, err
 	}
 	r := &report.QueueResult{
 		Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(),
