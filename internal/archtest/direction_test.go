@@ -131,7 +131,7 @@ var bans = []ban{
 // testRooms are the packages that tests share.
 var testRooms = []string{
 	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest",
-	"internal/plannertest", "internal/shareddata", "internal/slurmlab",
+	"internal/plannertest", "internal/shareddata", "internal/sharingtest", "internal/slurmlab",
 	"internal/spool/spooltest", "internal/store/storetest",
 }
 

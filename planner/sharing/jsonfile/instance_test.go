@@ -1,13 +1,10 @@
 package jsonfile_test
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
@@ -118,19 +115,8 @@ func TestBadInstancesSayWhereAndWhatWasExpected(t *testing.T) {
 }
 
 func TestInstancesOfTheDataAreRead(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(shareddata.Path(t, "cats/instances"), "*.json"))
-	if err != nil || len(files) != 25 {
-		t.Fatalf("%d instances, want 25 (%v)", len(files), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in, err := jsonfile.ReadInstance(bytes.NewReader(text), filepath.Base(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, file := range sharingtest.Files(t) {
+		in := sharingtest.Read(t, file)
 		if in.Slots() != 24 || len(in.Tasks) == 0 || len(in.GPUs()) == 0 || in.Name == "" {
 			t.Errorf("%s: %d slots, %d tasks, %d GPUs", file, in.Slots(), len(in.Tasks), len(in.GPUs()))
 		}

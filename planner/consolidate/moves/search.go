@@ -1,4 +1,4 @@
-package consolidate
+package moves
 
 import (
 	"cmp"
@@ -7,13 +7,19 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
+)
+
+const (
+	fullPct         = 100.0 // utilisation of a GPU that is always at work, percent
+	usualSkipChance = 0.03  // the chance that a GPU isn't looked at
 )
 
 // rearranger is the search of [Rearrange]: tasks at their places on real GPUs.
 type rearranger struct {
 	in        *sharing.Instance
-	problem   Problem
+	problem   consolidate.Problem
 	s         *sharing.State
 	rng       *rand.Rand
 	home      [][]int // by task: where it is at the start; nil: nowhere
@@ -41,7 +47,7 @@ type rearranger struct {
 	formerPlaces [][]int
 }
 
-func newRearranger(in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions) *rearranger {
+func newRearranger(in *sharing.Instance, problem consolidate.Problem, from [][]int, opt Options) *rearranger {
 	m := &rearranger{
 		in: in, problem: problem, s: sharing.NewState(in),
 		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
@@ -100,7 +106,7 @@ func (m *rearranger) bySize(tasks []int) []int {
 // descend searches from where the tasks are, ever colder.
 func (m *rearranger) descend(ctx context.Context, rounds int, by descentLimits) {
 	const hottest, cooling = 1. / 12, 1. / 30
-	m.moveCostW, m.limit, m.skipChance = by.price, by.most, skipChance
+	m.moveCostW, m.limit, m.skipChance = by.price, by.most, usualSkipChance
 	hot := m.gpuW(hottest)
 	for round := range rounds {
 		if ctx.Err() != nil {
@@ -309,10 +315,17 @@ func (m *rearranger) cheapestGPU(task int, taken []int) int {
 
 // isOverfull reports whether a GPU is full whatever the slots are.
 func (m *rearranger) isOverfull(task, gpu int) bool {
-	if m.problem != Safe || m.in.Contention != nil {
+	if m.problem != consolidate.Safe || m.in.Contention != nil {
 		return false
 	}
 	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
+}
+
+// sleepingKind is a kind of GPUs that sleep.
+type sleepingKind struct {
+	on           bool // whether the server is
+	hostW, memGB float64
+	gpus         int
 }
 
 // isNewSleepingKind reports whether a GPU that sleeps is the first of its kind since the
@@ -336,7 +349,7 @@ func (m *rearranger) insertionCost(task, gpu int) float64 {
 	const tie = 1e-3
 	t := &m.in.Tasks[task]
 	overload := 1.0
-	if m.problem == Safe {
+	if m.problem == consolidate.Safe {
 		overload, m.load = m.s.OverloadWith(task, gpu, m.load)
 	}
 	watts := m.watts(gpu, overload, min(m.s.Kappa(gpu), t.Kappa), m.s.FreeGB(gpu)-t.MemGB)
@@ -361,7 +374,7 @@ func (m *rearranger) watts(gpu int, overload, kappa, freeGB float64) float64 {
 }
 
 func (m *rearranger) overload(gpu int) float64 {
-	if m.problem == Safe {
+	if m.problem == consolidate.Safe {
 		return m.s.Overload(gpu)
 	}
 	return 1

@@ -1,4 +1,6 @@
-package consolidate
+// Package sharingtest has instances of tasks that share GPUs, drawn and from the data, for
+// tests.
+package sharingtest
 
 import (
 	"math"
@@ -18,8 +20,8 @@ var mixes = map[string][4]float64{
 	"mixedkappa": {10, 90, .5, 16},
 }
 
-// draw is an instance of a mix with so many tasks.
-func draw(r *rand.Rand, mix string, tasks int) *sharing.Instance {
+// Draw is an instance of a mix with so many tasks.
+func Draw(r *rand.Rand, mix string, tasks int) *sharing.Instance {
 	in := &sharing.Instance{
 		Name: mix + "-" + strconv.Itoa(tasks), Physics: sharing.PaperPhysics(),
 		SLA: sharing.PaperSLA, SlotS: 60,

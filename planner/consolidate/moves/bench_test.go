@@ -1,4 +1,4 @@
-package consolidate_test
+package moves_test
 
 import (
 	"context"
@@ -6,7 +6,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/consolidate/moves"
 )
 
 // BenchmarkRearrange says how far above the best that is known the plan of an
@@ -21,17 +23,17 @@ func BenchmarkRearrange(b *testing.B) {
 		b.Run(policy.Name, func(b *testing.B) {
 			for range b.N {
 				var gap [most + 1]float64
-				files := instances(b)
+				files := sharingtest.Files(b)
 				for _, file := range files {
-					in := read(b, file)
+					in := sharingtest.Read(b, file)
 					start := policy.Place(in)
-					_, bestW := consolidate.Improve(context.Background(), in, consolidate.Safe, start,
+					_, best := consolidate.Improve(context.Background(), in, consolidate.Safe, start,
 						consolidate.ImproveOptions{})
-					bestW = math.Min(bestW, readReference(b, file).Reference.B.BestW)
-					found := consolidate.Rearrange(context.Background(), in, consolidate.Safe, start.GPUs,
-						consolidate.MoveOptions{Most: most})
+					best = math.Min(best, sharingtest.BestW(b, file))
+					found := moves.Rearrange(context.Background(), in, consolidate.Safe, start.GPUs,
+						moves.Options{Most: most})
 					for k := range gap {
-						gap[k] += 100 * (found.ByMoves[min(k, len(found.ByMoves)-1)]/bestW - 1) /
+						gap[k] += 100 * (found.ByMoves[min(k, len(found.ByMoves)-1)]/best - 1) /
 							float64(len(files))
 					}
 				}

@@ -1,4 +1,4 @@
-package consolidate
+package moves
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
 // bruteMoves is the least power with at most so many moves, for 0 to most: all
 // places of all tasks are tried.
-func bruteMoves(in *sharing.Instance, problem Problem, from [][]int, most int) []float64 {
+func bruteMoves(in *sharing.Instance, problem consolidate.Problem, from [][]int, most int) []float64 {
 	best := make([]float64, most+1)
 	for k := range best {
 		best[k] = math.Inf(1)
@@ -48,8 +50,8 @@ func bruteMoves(in *sharing.Instance, problem Problem, from [][]int, most int) [
 }
 
 // judgeAt is what places are worth at the lowest clocks.
-func judgeAt(in *sharing.Instance, problem Problem, at [][]int) Evaluation {
-	return Evaluate(in, PlacementOf(sharing.StateAt(in, at), LowestClockFor(problem)))
+func judgeAt(in *sharing.Instance, problem consolidate.Problem, at [][]int) consolidate.Evaluation {
+	return consolidate.Evaluate(in, placementOf(sharing.StateAt(in, at), problem))
 }
 
 // subsets are all sets of so many of the numbers below n.
@@ -80,24 +82,39 @@ func somewhere(r *rand.Rand, in *sharing.Instance) [][]int {
 	return at
 }
 
+// feasible are instances of every mix that a simple policy can place.
+func feasible(tasks int) []*sharing.Instance {
+	var all []*sharing.Instance
+	for _, mix := range []string{
+		"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa",
+	} {
+		in := sharingtest.Draw(rand.New(rand.NewPCG(3, uint64(tasks))), mix, tasks)
+		at := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
+		if v := consolidate.Evaluate(in, at); v.Feasible() {
+			all = append(all, in)
+		}
+	}
+	return all
+}
+
 func TestRearrangeFindsTheLeastPowerForEachNumberOfMoves(t *testing.T) {
 	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		mix := []string{"medium", "mixed", "gang", "mixedkappa", "membound"}[r.IntN(5)]
-		in := draw(r, mix, 2+r.IntN(3))
+		in := sharingtest.Draw(r, mix, 2+r.IntN(3))
 		in.Servers = []sharing.Server{
 			{StaticW: 40, OtherW: 20, GPUMemGB: []float64{16, 32}},
 			{StaticW: 60, GPUMemGB: []float64{32, 32, 16}},
 		}
-		problem := []Problem{Safe, AsPrinted}[r.IntN(2)]
-		if problem == Safe && r.IntN(3) == 0 {
+		problem := []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted}[r.IntN(2)]
+		if problem == consolidate.Safe && r.IntN(3) == 0 {
 			in.Contention = &sharing.Curve{Exponent: 1.1, ByTask: .02, ByMemory: .05}
 		}
 		from := somewhere(r, in)
 		want := bruteMoves(in, problem, from, len(in.Tasks))
 		for most := range want {
-			got := Rearrange(t.Context(), in, problem, from, MoveOptions{Most: most, Rounds: 2000})
-			v, found := Evaluate(in, got.Placement), math.Inf(1)
+			got := Rearrange(t.Context(), in, problem, from, Options{Most: most, Rounds: 2000})
+			v, found := consolidate.Evaluate(in, got.Placement), math.Inf(1)
 			if v.FeasibleFor(problem) {
 				found = v.PowerW
 			}
@@ -122,13 +139,13 @@ func sameWatts(a, b float64) bool {
 func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
-		in := draw(r, rapid.SampledFrom([]string{"light", "mixed", "gang"}).Draw(t, "mix"), 12)
-		before := Place(in, OnlineSLA{}, LowestClock)
+		in := sharingtest.Draw(r, rapid.SampledFrom([]string{"light", "mixed", "gang"}).Draw(t, "mix"), 12)
+		before := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
 		most := rapid.IntRange(0, 6).Draw(t, "most")
-		opt := MoveOptions{Most: most, Seed: rapid.Uint64().Draw(t, "of the search"), Rounds: 400}
-		got := Rearrange(t.Context(), in, Safe, before.GPUs, opt)
-		moves := Moves(in, before.GPUs, got.GPUs)
-		was, is := Evaluate(in, before), Evaluate(in, got.Placement)
+		opt := Options{Most: most, Seed: rapid.Uint64().Draw(t, "of the search"), Rounds: 400}
+		got := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, opt)
+		moves := Between(in, before.GPUs, got.GPUs)
+		was, is := consolidate.Evaluate(in, before), consolidate.Evaluate(in, got.Placement)
 		if len(moves) > most || len(moves) != len(got.ByMoves)-1 {
 			t.Fatalf("%d moves, %d allowed; by moves %v", len(moves), most, got.ByMoves)
 		}
@@ -140,7 +157,7 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 		if is.Feasible() && math.Abs(is.PowerW-got.ByMoves[len(moves)]) > 1e-6 {
 			t.Fatalf("%g W, by moves %v", is.PowerW, got.ByMoves)
 		}
-		again := Rearrange(t.Context(), in, Safe, before.GPUs, opt)
+		again := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, opt)
 		for task := range again.GPUs {
 			if !slices.Equal(again.GPUs[task], got.GPUs[task]) {
 				t.Fatalf("task %d on %v, the second time on %v", task, got.GPUs[task], again.GPUs[task])
@@ -150,11 +167,11 @@ func TestRearrangeMovesNoMoreThanItMayAndIsNeverWorse(t *testing.T) {
 }
 
 func TestManyMovesAreAsGoodAsAPlanFromScratch(t *testing.T) {
-	for _, in := range drawn(10, 3)[:5] {
-		before := Place(in, HotCloud{}, MaxClock)
-		_, want := Improve(t.Context(), in, Safe, before, ImproveOptions{})
-		got := Rearrange(t.Context(), in, Safe, before.GPUs, MoveOptions{Most: len(in.Tasks), Rounds: 6000})
-		if v := Evaluate(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
+	for _, in := range feasible(10)[:5] {
+		before := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
+		_, want := consolidate.Improve(t.Context(), in, consolidate.Safe, before, consolidate.ImproveOptions{})
+		got := Rearrange(t.Context(), in, consolidate.Safe, before.GPUs, Options{Most: len(in.Tasks), Rounds: 6000})
+		if v := consolidate.Evaluate(in, got.Placement); !v.Feasible() || v.PowerW > want*1.001 {
 			t.Errorf("%s: %g W, from scratch %g", in.Name, v.PowerW, want)
 		}
 	}
@@ -169,7 +186,7 @@ func TestMovesFindTheMemoryThatTheyNeedWhenTheirTurnComes(t *testing.T) {
 		in.Tasks = append(in.Tasks, sharing.Task{GPUs: 1, Kappa: 1.2, MemGB: mem, UtilPct: []float64{10}})
 	}
 	// Task 0 needs what task 1 leaves, task 1 what task 2 leaves.
-	got := Moves(in, [][]int{{0}, {1}, {2}, nil, {3}}, [][]int{{1}, {2}, {3}, {0}, {3}})
+	got := Between(in, [][]int{{0}, {1}, {2}, nil, {3}}, [][]int{{1}, {2}, {3}, {0}, {3}})
 	want := []Move{
 		{Task: 2, From: []int{2}, To: []int{3}},
 		{Task: 1, From: []int{1}, To: []int{2}},
@@ -179,7 +196,7 @@ func TestMovesFindTheMemoryThatTheyNeedWhenTheirTurnComes(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// Two that change places.
-	got = Moves(in, [][]int{{0}, {1}, nil, nil, nil}, [][]int{{1}, {0}, nil, nil, nil})
+	got = Between(in, [][]int{{0}, {1}, nil, nil, nil}, [][]int{{1}, {0}, nil, nil, nil})
 	want = []Move{
 		{Task: 0, From: []int{0}, To: []int{1}, Together: true}, {Task: 1, From: []int{1}, To: []int{0}},
 	}
@@ -197,7 +214,7 @@ func TestTheMoveThatIsMadeTogetherWithAnotherIsTheNextOne(t *testing.T) {
 		in.Tasks = append(in.Tasks, sharing.Task{GPUs: 1, Kappa: 1.2, MemGB: 10, UtilPct: []float64{10}})
 	}
 	// Three go round.
-	got := Moves(in, [][]int{{0}, nil, {1}, {2}}, [][]int{{1}, nil, {2}, {0}})
+	got := Between(in, [][]int{{0}, nil, {1}, {2}}, [][]int{{1}, nil, {2}, {0}})
 	var order []int
 	for _, m := range got {
 		order = append(order, m.Task)
@@ -206,7 +223,7 @@ func TestTheMoveThatIsMadeTogetherWithAnotherIsTheNextOne(t *testing.T) {
 		t.Errorf("%+v, want 0, 2 and 3, each together with the next", got)
 	}
 	// Two pairs change places.
-	got = Moves(in, [][]int{{0}, {2}, {1}, {3}}, [][]int{{1}, {3}, {0}, {2}})
+	got = Between(in, [][]int{{0}, {2}, {1}, {3}}, [][]int{{1}, {3}, {0}, {2}})
 	order = order[:0]
 	for _, m := range got {
 		order = append(order, m.Task)
@@ -225,10 +242,10 @@ func sameMove(a, b Move) bool {
 func TestASearchForMovesThatIsStoppedAtOnceAnswersTheStart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	in := drawn(16, 3)[0]
-	before := Place(in, HotCloud{}, MaxClock)
-	got := Rearrange(ctx, in, Safe, before.GPUs, MoveOptions{Most: 3})
-	if moves := Moves(in, before.GPUs, got.GPUs); len(moves) > 0 {
+	in := feasible(16)[0]
+	before := consolidate.Place(in, consolidate.HotCloud{}, consolidate.MaxClock)
+	got := Rearrange(ctx, in, consolidate.Safe, before.GPUs, Options{Most: 3})
+	if moves := Between(in, before.GPUs, got.GPUs); len(moves) > 0 {
 		t.Errorf("%v, want no moves", moves)
 	}
 }

@@ -1,23 +1,26 @@
-package consolidate
+// Package moves looks for places that take less power and that only few running tasks have
+// to move for, and for an order of the moves in which each finds the memory that it needs.
+package moves
 
 import (
 	"context"
 	"math"
 	"slices"
 
+	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// MoveOptions are how many tasks [Rearrange] may move, and how long it searches.
-type MoveOptions struct {
+// Options are how many tasks [Rearrange] may move, and how long it searches.
+type Options struct {
 	Most   int    // tasks that may leave their places; those without a place don't count
 	Seed   uint64 // of the search
 	Rounds int    // of ruin and recreate, over all restarts; 0: 24000
 }
 
-// RearrangeResult is what [Rearrange] found.
-type RearrangeResult struct {
-	Placement
+// Result is what [Rearrange] found.
+type Result struct {
+	consolidate.Placement
 	// ByMoves is the least power, watts, of what was found with at most so many
 	// moves, from none to the most that were of use. It is +Inf where nothing
 	// that was found keeps what the problem asks for.
@@ -37,11 +40,11 @@ type RearrangeResult struct {
 // The answer is never worse than the start, and depends on the arguments
 // alone unless the context ends the search.
 func Rearrange(
-	ctx context.Context, in *sharing.Instance, problem Problem, from [][]int, opt MoveOptions,
-) RearrangeResult {
+	ctx context.Context, in *sharing.Instance, problem consolidate.Problem, from [][]int, opt Options,
+) Result {
 	const usualRounds = 24_000
 	if len(in.Tasks) == 0 {
-		return RearrangeResult{Placement: allAsleep(in), ByMoves: []float64{0}}
+		return Result{Placement: placementOf(sharing.NewState(in), problem), ByMoves: []float64{0}}
 	}
 	if opt.Rounds <= 0 {
 		opt.Rounds = usualRounds
@@ -59,6 +62,12 @@ func Rearrange(
 		m.descend(ctx, opt.Rounds/len(legs), descentLimits{m.most, m.gpuW(fewMovesCost)})
 	}
 	return m.bestResult()
+}
+
+// placementOf is the state as an answer, at the lowest frequencies that keep what the
+// problem asks for.
+func placementOf(s *sharing.State, problem consolidate.Problem) consolidate.Placement {
+	return consolidate.PlacementOf(s, consolidate.LowestClockFor(problem))
 }
 
 // descentLimits is one descent of the search.
@@ -85,17 +94,17 @@ func (m *rearranger) descents() []descentLimits {
 	return all
 }
 
-// improveFreely goes where [Improve] would have everything, which is worth it where many
+// improveFreely goes where [consolidate.Improve] would have everything, which is worth it where many
 // tasks may move: with its groups on those GPUs where most of their tasks are
 // now. It is false where that takes too many moves.
 func (m *rearranger) improveFreely(ctx context.Context) bool {
 	if ctx.Err() != nil || m.most == 0 {
 		return false
 	}
-	start := PlacementOf(m.s, LowestClockFor(m.problem))
+	start := placementOf(m.s, m.problem)
 	const setsByRound = 800
 	rounds := max(1, m.rounds/3)
-	found, watts := Improve(ctx, m.in, m.problem, start, ImproveOptions{
+	found, watts := consolidate.Improve(ctx, m.in, m.problem, start, consolidate.ImproveOptions{
 		Seed: m.seed, Rounds: rounds, Sets: setsByRound * m.rounds,
 	})
 	if math.IsInf(watts, 1) {
@@ -119,11 +128,11 @@ type Move struct {
 	Together bool
 }
 
-// Moves lists the tasks that have other GPUs after than before, in an order in
+// Between lists the tasks that have other GPUs after than before, in an order in
 // which each finds the memory that it needs when its turn comes, wherever
 // there is one. Tasks without a place before aren't among them; they start
 // when all moves are made.
-func Moves(in *sharing.Instance, before, after [][]int) []Move {
+func Between(in *sharing.Instance, before, after [][]int) []Move {
 	s := sharing.StateAt(in, before)
 	var left, all []Move
 	for task, gpus := range before {
@@ -202,7 +211,7 @@ type solution struct {
 }
 
 // bestResult is the best of what was found.
-func (m *rearranger) bestResult() RearrangeResult {
+func (m *rearranger) bestResult() Result {
 	byMoves, least := make([]float64, 0, m.best.away+1), math.Inf(1)
 	for _, cost := range m.least[:m.best.away+1] {
 		if least = min(least, cost); least >= m.faultW {
@@ -211,7 +220,7 @@ func (m *rearranger) bestResult() RearrangeResult {
 			byMoves = append(byMoves, least)
 		}
 	}
-	return RearrangeResult{
-		Placement: PlacementOf(sharing.StateAt(m.in, m.best.at), LowestClockFor(m.problem)), ByMoves: byMoves,
+	return Result{
+		Placement: placementOf(sharing.StateAt(m.in, m.best.at), m.problem), ByMoves: byMoves,
 	}
 }
