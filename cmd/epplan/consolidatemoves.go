@@ -310,8 +310,7 @@ func (r *consolidation) moveTable() *report.Table {
 			{Head: "then", Note: "W"},
 		},
 	}
-	swaps := slices.ContainsFunc(all, func(m moves.Move) bool { return m.Together })
-	if swaps {
+	if slices.ContainsFunc(all, func(m moves.Move) bool { return m.Together }) {
 		table.Columns = append(table.Columns, report.Column{Head: "together with", Left: true})
 	}
 	table.Rows = func(yield func([]report.Value) bool) {

@@ -28,7 +28,7 @@ type emptyEstimate struct {
 
 // emptyUnits takes all tasks off servers and GPUs, those first that save most power
 // by move, as long as there are moves left for all of them.
-func (m *rearranger) emptyUnits(ctx context.Context) {
+func (m *search) emptyUnits(ctx context.Context) {
 	const little = 1e-6
 	m.moveCostW, m.limit, m.skipChance = 0, m.most, 0
 	for m.away < m.most {
@@ -61,7 +61,7 @@ func (m *rearranger) emptyUnits(ctx context.Context) {
 
 // units are what could be emptied with the moves that are left, what may save
 // most by move first.
-func (m *rearranger) units() []emptyEstimate {
+func (m *search) units() []emptyEstimate {
 	byServer := make([]emptyEstimate, len(m.in.Servers))
 	var all []emptyEstimate
 	for gpu := range m.gpuCost {
@@ -103,7 +103,7 @@ func (m *rearranger) units() []emptyEstimate {
 
 // tryToEmpty is what emptying a unit saves, watts, and where its tasks go;
 // false where there is no place for one. Everything is as before afterwards.
-func (m *rearranger) tryToEmpty(u *emptyEstimate) (savedW float64, at [][]int, ok bool) {
+func (m *search) tryToEmpty(u *emptyEstimate) (savedW float64, at [][]int, ok bool) {
 	before := m.cost
 	m.touched, m.formerPlaces, m.excluded = m.touched[:0], m.formerPlaces[:0], u.emptyTarget
 	for _, task := range u.tasks {

@@ -49,7 +49,7 @@ func Rearrange(
 	if opt.Rounds <= 0 {
 		opt.Rounds = usualRounds
 	}
-	m := newRearranger(in, problem, from, opt)
+	m := newSearch(in, problem, from, opt)
 	legs := m.descents()
 	m.emptyUnits(ctx)
 	for i, l := range legs {
@@ -80,13 +80,13 @@ type descentLimits struct {
 const fewMovesCost, someMovesCost, manyMovesCost = 1. / 4, 1. / 20, 1. / 200
 
 // gpuW is a part of the power of a GPU at its highest clock, watts.
-func (m *rearranger) gpuW(part float64) float64 {
+func (m *search) gpuW(part float64) float64 {
 	return part * m.in.Physics.PowerAt(m.in.Physics.Max())
 }
 
 // descents are the descents: answers with few moves are sought as well as those
 // with as many as there may be.
-func (m *rearranger) descents() []descentLimits {
+func (m *search) descents() []descentLimits {
 	all := []descentLimits{{m.most, m.gpuW(fewMovesCost)}, {m.most, m.gpuW(manyMovesCost)}}
 	for most := 1; most < m.most; most *= 2 {
 		all = append(all, descentLimits{most, m.gpuW(someMovesCost)})
@@ -97,7 +97,7 @@ func (m *rearranger) descents() []descentLimits {
 // improveFreely goes where [consolidate.Improve] would have everything, which is worth it where many
 // tasks may move: with its groups on those GPUs where most of their tasks are
 // now. It is false where that takes too many moves.
-func (m *rearranger) improveFreely(ctx context.Context) bool {
+func (m *search) improveFreely(ctx context.Context) bool {
 	if ctx.Err() != nil || m.most == 0 {
 		return false
 	}
@@ -211,7 +211,7 @@ type solution struct {
 }
 
 // bestResult is the best of what was found.
-func (m *rearranger) bestResult() Result {
+func (m *search) bestResult() Result {
 	byMoves, least := make([]float64, 0, m.best.away+1), math.Inf(1)
 	for _, cost := range m.least[:m.best.away+1] {
 		if least = min(least, cost); least >= m.faultW {

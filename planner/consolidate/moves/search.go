@@ -16,8 +16,8 @@ const (
 	usualSkipChance = 0.03  // the chance that a GPU isn't looked at
 )
 
-// rearranger is the search of [Rearrange]: tasks at their places on real GPUs.
-type rearranger struct {
+// search is the search of [Rearrange]: tasks at their places on real GPUs.
+type search struct {
 	in        *sharing.Instance
 	problem   consolidate.Problem
 	s         *sharing.State
@@ -47,8 +47,8 @@ type rearranger struct {
 	formerPlaces [][]int
 }
 
-func newRearranger(in *sharing.Instance, problem consolidate.Problem, from [][]int, opt Options) *rearranger {
-	m := &rearranger{
+func newSearch(in *sharing.Instance, problem consolidate.Problem, from [][]int, opt Options) *search {
+	m := &search{
 		in: in, problem: problem, s: sharing.NewState(in),
 		rng:  rand.New(rand.NewPCG(opt.Seed, 0x6d6f7665)),
 		home: from, at: make([][]int, len(in.Tasks)), most: max(0, opt.Most), seed: opt.Seed,
@@ -83,7 +83,7 @@ func newRearranger(in *sharing.Instance, problem consolidate.Problem, from [][]i
 }
 
 // homeless are the tasks that have no place at the start.
-func (m *rearranger) homeless() []int {
+func (m *search) homeless() []int {
 	var all []int
 	for task, gpus := range m.home {
 		if len(gpus) == 0 {
@@ -94,7 +94,7 @@ func (m *rearranger) homeless() []int {
 }
 
 // bySize sorts tasks, those with the most work or memory first.
-func (m *rearranger) bySize(tasks []int) []int {
+func (m *search) bySize(tasks []int) []int {
 	size := func(task int) float64 {
 		t := &m.in.Tasks[task]
 		return float64(t.GPUs) * max(m.means[task]/fullPct, t.MemGB/m.s.GPU(0).MemGB)
@@ -104,7 +104,7 @@ func (m *rearranger) bySize(tasks []int) []int {
 }
 
 // descend searches from where the tasks are, ever colder.
-func (m *rearranger) descend(ctx context.Context, rounds int, by descentLimits) {
+func (m *search) descend(ctx context.Context, rounds int, by descentLimits) {
 	const hottest, cooling = 1. / 12, 1. / 30
 	m.moveCostW, m.limit, m.skipChance = by.price, by.most, usualSkipChance
 	hot := m.gpuW(hottest)
@@ -117,7 +117,7 @@ func (m *rearranger) descend(ctx context.Context, rounds int, by descentLimits) 
 }
 
 // jumpTo puts all tasks somewhere; those for which there is nothing stay.
-func (m *rearranger) jumpTo(to [][]int) {
+func (m *search) jumpTo(to [][]int) {
 	for task := range m.at {
 		if len(to[task]) > 0 {
 			m.lift(task)
@@ -132,7 +132,7 @@ func (m *rearranger) jumpTo(to [][]int) {
 
 // round takes some tasks away, puts each somewhere, and keeps the outcome or
 // goes back.
-func (m *rearranger) round(heat float64) {
+func (m *search) round(heat float64) {
 	before := m.score()
 	m.touched, m.formerPlaces = m.touched[:0], m.formerPlaces[:0]
 	m.ruin()
@@ -152,10 +152,10 @@ func (m *rearranger) round(heat float64) {
 }
 
 // score is what the search makes small.
-func (m *rearranger) score() float64 { return m.cost + m.moveCostW*float64(m.away) }
+func (m *search) score() float64 { return m.cost + m.moveCostW*float64(m.away) }
 
 // undo goes back to where the round began.
-func (m *rearranger) undo() {
+func (m *search) undo() {
 	for _, task := range m.touched {
 		m.lift(task)
 	}
@@ -166,7 +166,7 @@ func (m *rearranger) undo() {
 
 // noteBest keeps the best answer, of those that take the same the one with the fewest
 // tasks away, and what others take by how many are.
-func (m *rearranger) noteBest() {
+func (m *search) noteBest() {
 	const better = 1e-6 // watts; sums that were kept over many rounds are no more exact
 	if m.cost >= m.least[m.away]-better {
 		return
@@ -179,7 +179,7 @@ func (m *rearranger) noteBest() {
 }
 
 // recount adds up anew what GPUs and servers take.
-func (m *rearranger) recount() {
+func (m *search) recount() {
 	m.cost = 0
 	for _, watts := range m.gpuCost {
 		m.cost += watts
@@ -197,7 +197,7 @@ func (m *rearranger) recount() {
 }
 
 // saveAndLift notes a task's place and takes it off its GPUs.
-func (m *rearranger) saveAndLift(task int) {
+func (m *search) saveAndLift(task int) {
 	if !slices.Contains(m.touched, task) {
 		m.touched, m.formerPlaces = append(m.touched, task), append(m.formerPlaces, m.at[task])
 		m.lift(task)
@@ -206,7 +206,7 @@ func (m *rearranger) saveAndLift(task int) {
 
 // ruin takes tasks off their GPUs: all of a GPU or of a server, those away, or
 // a few of any.
-func (m *rearranger) ruin() {
+func (m *search) ruin() {
 	switch m.rng.IntN(8) {
 	case 0, 1, 2:
 		m.clear(m.rng.IntN(len(m.gpuCost)))
@@ -229,14 +229,14 @@ func (m *rearranger) ruin() {
 }
 
 // clear takes all tasks off a GPU.
-func (m *rearranger) clear(gpu int) {
+func (m *search) clear(gpu int) {
 	for _, task := range slices.Clone(m.s.Tasks(gpu)) {
 		m.saveAndLift(task)
 	}
 }
 
 // liftMoved takes up some tasks that are away.
-func (m *rearranger) liftMoved() {
+func (m *search) liftMoved() {
 	for task := range m.at {
 		if m.isAway(task) && m.rng.IntN(2) == 0 {
 			m.saveAndLift(task)
@@ -244,13 +244,13 @@ func (m *rearranger) liftMoved() {
 	}
 }
 
-func (m *rearranger) isAway(task int) bool {
+func (m *search) isAway(task int) bool {
 	return len(m.home[task]) > 0 && !samePlaces(m.home[task], m.at[task])
 }
 
 // placeCheapest puts a task where it costs least: home, or elsewhere where a move is
 // left.
-func (m *rearranger) placeCheapest(task int) {
+func (m *search) placeCheapest(task int) {
 	home := m.home[task]
 	if len(home) == 0 {
 		m.put(task, m.cheapest(task))
@@ -273,7 +273,7 @@ func (m *rearranger) placeCheapest(task int) {
 
 // cheapest are the GPUs where a task's pieces cost least, one after the other;
 // nil where there aren't enough.
-func (m *rearranger) cheapest(task int) []int {
+func (m *search) cheapest(task int) []int {
 	want := m.in.Tasks[task].GPUs
 	gpus := make([]int, 0, want)
 	for len(gpus) < want {
@@ -295,7 +295,7 @@ func (m *rearranger) cheapest(task int) []int {
 
 // cheapestGPU is where a piece costs least beside those that are taken; -1:
 // there is none.
-func (m *rearranger) cheapestGPU(task int, taken []int) int {
+func (m *search) cheapestGPU(task int, taken []int) int {
 	best, least := -1, math.Inf(1)
 	m.kind = m.kind[:0]
 	for gpu := range m.gpuCost {
@@ -314,7 +314,7 @@ func (m *rearranger) cheapestGPU(task int, taken []int) int {
 }
 
 // isOverfull reports whether a GPU is full whatever the slots are.
-func (m *rearranger) isOverfull(task, gpu int) bool {
+func (m *search) isOverfull(task, gpu int) bool {
 	if m.problem != consolidate.Safe || m.in.Contention != nil {
 		return false
 	}
@@ -330,7 +330,7 @@ type sleepingKind struct {
 
 // isNewSleepingKind reports whether a GPU that sleeps is the first of its kind since the
 // kinds were cleared: on a server that is on or takes as much, with as much memory.
-func (m *rearranger) isNewSleepingKind(gpu int) bool {
+func (m *search) isNewSleepingKind(gpu int) bool {
 	server := m.s.GPU(gpu).Server
 	kind := sleepingKind{on: m.s.IsServerOn(server), memGB: m.s.GPU(gpu).MemGB}
 	if !kind.on {
@@ -345,7 +345,7 @@ func (m *rearranger) isNewSleepingKind(gpu int) bool {
 
 // insertionCost is what a piece costs on a GPU, watts; of places that cost the same
 // the fuller one counts less.
-func (m *rearranger) insertionCost(task, gpu int) float64 {
+func (m *search) insertionCost(task, gpu int) float64 {
 	const tie = 1e-3
 	t := &m.in.Tasks[task]
 	overload := 1.0
@@ -361,7 +361,7 @@ func (m *rearranger) insertionCost(task, gpu int) float64 {
 }
 
 // watts is what a GPU with tasks takes, and what is broken there.
-func (m *rearranger) watts(gpu int, overload, kappa, freeGB float64) float64 {
+func (m *search) watts(gpu int, overload, kappa, freeGB float64) float64 {
 	mhz, ok := m.in.Physics.LowestLevel(overload, kappa)
 	watts := m.in.Physics.PowerAt(mhz)
 	if !ok {
@@ -373,7 +373,7 @@ func (m *rearranger) watts(gpu int, overload, kappa, freeGB float64) float64 {
 	return watts
 }
 
-func (m *rearranger) overload(gpu int) float64 {
+func (m *search) overload(gpu int) float64 {
 	if m.problem == consolidate.Safe {
 		return m.s.Overload(gpu)
 	}
@@ -381,7 +381,7 @@ func (m *rearranger) overload(gpu int) float64 {
 }
 
 // put places a task that has no place; nowhere, where there are no GPUs.
-func (m *rearranger) put(task int, gpus []int) {
+func (m *search) put(task int, gpus []int) {
 	for _, gpu := range gpus {
 		m.add(task, gpu)
 	}
@@ -394,7 +394,7 @@ func (m *rearranger) put(task int, gpus []int) {
 }
 
 // lift takes a task off its place.
-func (m *rearranger) lift(task int) {
+func (m *search) lift(task int) {
 	if m.isAway(task) {
 		m.away--
 	}
@@ -406,7 +406,7 @@ func (m *rearranger) lift(task int) {
 	}
 }
 
-func (m *rearranger) add(task, gpu int) {
+func (m *search) add(task, gpu int) {
 	server := m.s.GPU(gpu).Server
 	if !m.s.IsServerOn(server) {
 		m.cost += m.in.Servers[server].HostW()
@@ -415,7 +415,7 @@ func (m *rearranger) add(task, gpu int) {
 	m.reprice(gpu)
 }
 
-func (m *rearranger) remove(task, gpu int) {
+func (m *search) remove(task, gpu int) {
 	m.s.Remove(task, gpu)
 	if server := m.s.GPU(gpu).Server; !m.s.IsServerOn(server) {
 		m.cost -= m.in.Servers[server].HostW()
@@ -424,7 +424,7 @@ func (m *rearranger) remove(task, gpu int) {
 }
 
 // reprice works out anew what a GPU takes.
-func (m *rearranger) reprice(gpu int) {
+func (m *search) reprice(gpu int) {
 	watts := 0.0
 	m.mean[gpu] = m.s.MeanPct(gpu)
 	if m.s.IsBusy(gpu) {
