@@ -8,7 +8,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/queue"
 )
 
 func TestAProblemThatMakesNoSenseIsRefused(t *testing.T) {
@@ -67,20 +66,6 @@ func TestATaskThatIsNewNeedsOnlyItsOptions(t *testing.T) {
 	plan := solveWith(t, p, plain())
 	if plan.Status != planner.Complete || plan.Assignments[0].End != 50 {
 		t.Errorf("status %v, end %v, want the task placed at once", plan.Status, plan.Assignments[0].End)
-	}
-}
-
-func TestMarginsThatCannotBeAreErrors(t *testing.T) {
-	for _, margins := range []planner.Margins{
-		{Limit: math.NaN()},
-		{Limit: -0.1},
-		{Deadline: -1},
-		{Deadline: math.Inf(1)},
-	} {
-		if _, _, err := planner.Join(&queue.Batch{}, &planner.Cluster{}, nil, margins); err == nil ||
-			!strings.Contains(err.Error(), "margin") {
-			t.Errorf("%+v: error is %v, want one that names the margins", margins, err)
-		}
 	}
 }
 

@@ -38,8 +38,7 @@ func contentionFlag(otherwise string) cli.Flag {
 	}
 }
 
-// fittedCurve is a curve of contention in its file, as jsonfile.ReadCurve
-// reads it.
+// fittedCurve is a curve of contention in its file, as jsonfile.ReadCurve reads it.
 type fittedCurve struct {
 	Exponent float64 `json:"exponent"`
 	ByTask   float64 `json:"by_task"`

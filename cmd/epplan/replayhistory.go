@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -299,8 +300,7 @@ func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error
 		Catalog: config.NewCatalog(h.config.Profiles(), h.models, &h.scaling), history: h, drawn: drawn,
 	}
 	catalog.shapes = make(map[[2]string]responseShape)
-	margins := planner.Margins{Limit: h.config.Safety.LimitMargin}
-	tasks, _, err := planner.Join(h.batch, &cluster, catalog, margins)
+	tasks, _, err := join.Tasks(h.batch, &cluster, catalog, join.Margins{Limit: h.config.Safety.LimitMargin})
 	if err != nil {
 		return nil, err
 	}

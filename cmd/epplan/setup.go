@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 	"github.com/epplan/epplan/queue"
@@ -249,14 +250,14 @@ func noNodes(name string) error {
 
 // join makes the problem of batch, cluster and models.
 func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
-	cluster, margins := s.config.Cluster(), planner.Margins{
+	cluster, margins := s.config.Cluster(), join.Margins{
 		Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin,
 	}
 	if s.paper {
 		if gpusPerNode < 1 || gpusPerNode > planner.MaxGPUs {
 			return usagef("--gpus-per-node %d, want 1 to %d", gpusPerNode, planner.MaxGPUs)
 		}
-		cluster, margins = config.PaperCluster(gpusPerNode), planner.Margins{}
+		cluster, margins = config.PaperCluster(gpusPerNode), join.Margins{}
 	}
 	stretch := s.config.Safety.Stretch
 	if c.IsSet("stretch") {
@@ -275,8 +276,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
-	tasks, warnings, err := planner.Join(s.batch, &cluster, known, margins)
-	if _, ok := errors.AsType[*planner.RuntimeModelError](err); ok {
+	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
+	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
 		return &hintedError{
 			err: err,
 			hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in " +

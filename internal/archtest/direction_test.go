@@ -74,6 +74,11 @@ var bans = []ban{
 		func(_, room string) bool { return strings.HasPrefix(room, "planner/") && !physics(room) },
 	},
 	{
+		"the planner knows no batches: planner/join makes tasks of jobs",
+		func(room string) bool { return room == "planner" },
+		func(_, room string) bool { return inRoom(room, "queue") },
+	},
+	{
 		"the physics of shared GPUs are below the planner and all its algorithms",
 		physics,
 		func(_, room string) bool { return inRoom(room, "planner") && !physics(room) },
@@ -207,6 +212,7 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"internal/report", "cmd/epplan", "which is above it"},
 		{"dvfsmodel", "queue", "dvfsmodel no jobs"},
 		{"planner", "planner/pick", "names no algorithm"},
+		{"planner", "queue", "knows no batches"},
 		{"planner", "planner/consolidate", "names no algorithm"},
 		{"planner/sharing", "planner", "below the planner"},
 		{"planner/sharing", "planner/consolidate", "below the planner"},
@@ -264,7 +270,7 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/planner/check", Imports: own("planner", "dvfsmodel")},
 		{ImportPath: fixturePath + "/planner/bound", Imports: own("planner", "planner/sharing", "dvfsmodel")},
 		{ImportPath: fixturePath + "/planner/improve", Imports: own("planner", "planner/bound")},
-		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel", "planner/sharing")},
+		{ImportPath: fixturePath + "/planner", Imports: own("dvfsmodel", "planner/sharing")},
 		{
 			ImportPath: fixturePath + "/planner/consolidate",
 			Imports:    own("planner/sharing", "planner/correlate"),

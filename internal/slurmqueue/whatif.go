@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -118,10 +119,10 @@ func (w *WhatIf) problem(
 	if len(jobs) == 0 {
 		return nil, ErrNothingWaits
 	}
-	margins := planner.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
+	margins := join.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
 	w.Jobs = jobs
 	// Nobody states power there.
-	tasks, _, err := planner.Join(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
+	tasks, _, err := join.Tasks(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,7 @@
-package planner
+// Package join makes tasks to plan of the jobs of a batch: what is known of how each responds
+// on the GPU models of a cluster, by its own coefficients, by what it states, by models of
+// workloads, or by those of others.
+package join
 
 import (
 	"cmp"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/queue"
 )
@@ -45,12 +49,12 @@ type Margins struct {
 	Deadline float64 // seconds before a deadline that a job is to end
 }
 
-// Join makes tasks of jobs: each job with the GPU models of the cluster that it
+// Tasks makes tasks of jobs: each job with the GPU models of the cluster that it
 // may run on, and its response there. Warnings are about assumptions made. A
 // job that names an unknown workload is an error, with its position.
-func Join(
-	batch *queue.Batch, cluster *Cluster, catalog Catalog, margins Margins,
-) (tasks []Task, warnings []error, err error) {
+func Tasks(
+	batch *queue.Batch, cluster *planner.Cluster, catalog Catalog, margins Margins,
+) (tasks []planner.Task, warnings []error, err error) {
 	for _, m := range [...]float64{margins.Limit, margins.Deadline} {
 		if !(m >= 0) || math.IsInf(m, 0) {
 			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers "+
@@ -67,7 +71,7 @@ func Join(
 		}
 	}
 	slices.SortFunc(j.hardware, func(a, b Hardware) int { return cmp.Compare(a.Name, b.Name) })
-	tasks = make([]Task, len(batch.Jobs))
+	tasks = make([]planner.Task, len(batch.Jobs))
 	for i := range batch.Jobs {
 		if tasks[i], err = j.task(&batch.Jobs[i]); err != nil {
 			return nil, nil, err
@@ -79,7 +83,7 @@ func Join(
 type joiner struct {
 	catalog  Catalog
 	margins  Margins
-	cluster  *Cluster
+	cluster  *planner.Cluster
 	hardware []Hardware        // GPU models of the cluster, by name, each once
 	widest   map[string]int    // by GPU model: GPUs of its widest node
 	names    map[string]string // of GPU models, by alias
@@ -92,7 +96,7 @@ type joiner struct {
 }
 
 // addClass adds the GPU model of a class, if it is new.
-func (j *joiner) addClass(k *NodeClass) error {
+func (j *joiner) addClass(k *planner.NodeClass) error {
 	j.widest[k.Model] = max(j.widest[k.Model], k.GPUs)
 	if slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Name == k.Model }) {
 		return nil
@@ -107,19 +111,19 @@ func (j *joiner) addClass(k *NodeClass) error {
 }
 
 // task joins a job with its models, and keeps the margins where they leave it possible.
-func (j *joiner) task(job *queue.Job) (Task, error) {
-	t := Task{
+func (j *joiner) task(job *queue.Job) (planner.Task, error) {
+	t := planner.Task{
 		ID: job.ID, Arrival: job.Arrival, Deadline: job.Deadline, Due: job.Deadline - j.margins.Deadline,
 		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share,
 		CPUs: job.CPUs, MemGiB: job.MemGiB,
 	}
 	if f := job.Profile; f != nil {
-		t.Profile = &UsageProfile{
+		t.Profile = &planner.UsageProfile{
 			UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA),
 		}
 	}
 	if err := j.options(&t, job); err != nil {
-		return Task{}, err
+		return planner.Task{}, err
 	}
 	if t.Profile != nil && t.IsGang() {
 		t.Profile = nil
@@ -143,7 +147,7 @@ func (j *joiner) task(job *queue.Job) (Task, error) {
 
 // options joins the job with each GPU model of the cluster on which it is known how
 // it runs.
-func (j *joiner) options(t *Task, job *queue.Job) error {
+func (j *joiner) options(t *planner.Task, job *queue.Job) error {
 	if job.Model == nil && job.Workload != "" {
 		if err := j.checkWorkload(job); err != nil {
 			return err
@@ -153,7 +157,7 @@ func (j *joiner) options(t *Task, job *queue.Job) error {
 	if err != nil {
 		return err
 	}
-	t.Options = make([]Option, len(runs))
+	t.Options = make([]planner.Option, len(runs))
 	for i := range runs {
 		if t.Options[i], err = j.option(job, &runs[i]); err != nil {
 			return err
@@ -180,7 +184,7 @@ func (j *joiner) checkWorkload(job *queue.Job) error {
 
 // canShare reports whether GPUs of a model may be shared by profile.
 func (j *joiner) canShare(model string) bool {
-	return slices.ContainsFunc(j.cluster.Classes, func(k NodeClass) bool {
+	return slices.ContainsFunc(j.cluster.Classes, func(k planner.NodeClass) bool {
 		return k.Model == model && k.SharedGB != nil
 	})
 }

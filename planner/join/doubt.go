@@ -1,31 +1,22 @@
-package planner
+package join
 
 import (
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
-
-// UncertainModel is a model that a response rests on.
-type UncertainModel struct {
-	*dvfsmodel.Uncertainty
-	// Time and Power are how often its levels count: 1 where they are the job's own, less
-	// than 0 where what was measured on its GPU model is divided by them, 0 where the job
-	// itself was measured.
-	Time, Power float64
-	Clocks      bool // it says how the job responds to clocks, too
-}
 
 // uncertainModels are the models that a job's response on a GPU model rests on: its workload's
 // there, and those on the GPU models that it was measured on. None, if it isn't known
 // of one of them how far off it may be.
-func (j *joiner) uncertainModels(job *queue.Job, k *knownRun) ([]UncertainModel, error) {
-	own := UncertainModel{
+func (j *joiner) uncertainModels(job *queue.Job, k *knownRun) ([]planner.UncertainModel, error) {
+	own := planner.UncertainModel{
 		Uncertainty: j.catalog.Uncertainty(job.Workload, k.hardware.Name), Time: 1, Power: 1, Clocks: true,
 	}
 	if own.Uncertainty == nil {
 		return nil, nil
 	}
-	all := []UncertainModel{own}
+	all := []planner.UncertainModel{own}
 	time, power := j.statedOn(job, k.hardware.Name)
 	if time > 0 && power > 0 {
 		all[0].Time, all[0].Power = 0, 0
@@ -51,7 +42,7 @@ func (j *joiner) uncertainModels(job *queue.Job, k *knownRun) ([]UncertainModel,
 		all[0].Power, powers = 0, 0
 	}
 	for i := range anchors {
-		other := UncertainModel{Uncertainty: j.catalog.Uncertainty(job.Workload, anchors[i].model)}
+		other := planner.UncertainModel{Uncertainty: j.catalog.Uncertainty(job.Workload, anchors[i].model)}
 		if times > 0 && anchors[i].time > 0 {
 			other.Time = -1 / times
 		}
@@ -92,11 +83,11 @@ func (j *joiner) prior(h *Hardware) *prior {
 
 // uncertainModels are how far off the energy of a job may be: with those of all jobs without a
 // model, and with those of its workload. Jobs that name none may all be of one.
-func (p *prior) uncertainModels(job *queue.Job) []UncertainModel {
+func (p *prior) uncertainModels(job *queue.Job) []planner.UncertainModel {
 	own := p.own[job.Workload]
 	if own == nil {
 		own = p.of.Unseen.OwnUncertainty()
 		p.own[job.Workload] = own
 	}
-	return []UncertainModel{{Uncertainty: p.common, Clocks: true}, {Uncertainty: own, Clocks: true}}
+	return []planner.UncertainModel{{Uncertainty: p.common, Clocks: true}, {Uncertainty: own, Clocks: true}}
 }

@@ -1,4 +1,4 @@
-package planner_test
+package join_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -15,17 +16,17 @@ import (
 // models of workloads: fft on both, mesh on fast only.
 type twoModels struct{}
 
-func (twoModels) Hardware(gpuModel string) (planner.Hardware, error) {
+func (twoModels) Hardware(gpuModel string) (join.Hardware, error) {
 	typical := map[string]dvfsmodel.Watt{"slow": 50, "fast": 150}
 	name := gpuModel
 	if name == "quick" {
 		name = "fast"
 	}
 	if typical[name] == 0 {
-		return planner.Hardware{}, errors.New("unknown GPU model " + gpuModel)
+		return join.Hardware{}, errors.New("unknown GPU model " + gpuModel)
 	}
 	wide := dvfsmodel.WideRange()
-	return planner.Hardware{
+	return join.Hardware{
 		Name: name, Range: &wide, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
 		Typical: typical[name],
 	}, nil
@@ -60,7 +61,7 @@ func joined(t *testing.T, text string, models ...string) (planner.Task, []error,
 
 // joinedBy joins the jobs of a CSV file by a catalog.
 func joinedBy(
-	t *testing.T, catalog planner.Catalog, text string, models ...string,
+	t *testing.T, catalog join.Catalog, text string, models ...string,
 ) ([]planner.Task, []error, error) {
 	t.Helper()
 	batch, err := queue.Read(strings.NewReader(text), "jobs.csv", queue.Auto)
@@ -75,7 +76,7 @@ func joinedBy(
 		}
 		cluster.Classes = append(cluster.Classes, planner.NodeClass{Name: model, Model: model, GPUs: gpus})
 	}
-	return planner.Join(batch, &cluster, catalog, planner.Margins{})
+	return join.Tasks(batch, &cluster, catalog, join.Margins{})
 }
 
 // knownCase is a job of a CSV file, its run time (s) and power (W) at default clocks by

@@ -1,4 +1,4 @@
-package planner
+package join
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -107,12 +108,12 @@ func (j *joiner) setNodeCounts(job *queue.Job, all []knownRun) {
 // fewestNodes is the least number of nodes of a class that hold a job in equal parts; 0
 // where none do.
 func (j *joiner) fewestNodes(job *queue.Job, k *knownRun) int {
-	t := Task{CPUs: job.CPUs, MemGiB: job.MemGiB, Options: []Option{{GPUs: k.gpus}}}
+	t := planner.Task{CPUs: job.CPUs, MemGiB: job.MemGiB, Options: []planner.Option{{GPUs: k.gpus}}}
 	o := &t.Options[0]
 	for o.Nodes = 2; o.Nodes <= k.gpus; o.Nodes++ {
 		for i := range j.cluster.Classes {
 			if class := &j.cluster.Classes[i]; k.gpus%o.Nodes == 0 && class.Model == k.hardware.Name &&
-				class.hasRoom(&t, 0) {
+				class.HasRoom(&t, 0) {
 				return o.Nodes
 			}
 		}
@@ -344,8 +345,8 @@ func (j *joiner) assumePowers(job *queue.Job, all []knownRun) {
 }
 
 // option is the job's response on the GPU model.
-func (j *joiner) option(job *queue.Job, k *knownRun) (Option, error) {
-	o := Option{Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed}
+func (j *joiner) option(job *queue.Job, k *knownRun) (planner.Option, error) {
+	o := planner.Option{Model: k.hardware.Name, GPUs: k.gpus, Nodes: k.nodes, Assumed: k.assumed}
 	switch m := job.Model; {
 	case m != nil:
 		o.Response = k.hardware.respond(*m)

@@ -1,4 +1,4 @@
-package planner_test
+package join_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 )
 
 // doubtedModels are twoModels whose models of fft may be off, by a tenth on slow and by a
@@ -54,7 +55,7 @@ func newDoubtedModels(t *testing.T) *doubtedModels {
 
 func noDeviation(dvfsmodel.Scaling) dvfsmodel.Deviation { return dvfsmodel.Deviation{} }
 
-func (d *doubtedModels) Hardware(gpuModel string) (planner.Hardware, error) {
+func (d *doubtedModels) Hardware(gpuModel string) (join.Hardware, error) {
 	h, err := d.twoModels.Hardware(gpuModel)
 	if h.Name == "slow" {
 		h.Range, h.Table, h.Unseen = nil, d.table, d.unseen
