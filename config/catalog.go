@@ -6,10 +6,10 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 )
 
-// Catalog answers [planner.Join] from GPU profiles and models of workloads.
+// Catalog answers [join.Tasks] from GPU profiles and models of workloads.
 type Catalog struct {
 	profiles  *Profiles
 	models    *Models
@@ -41,24 +41,24 @@ const typicalPowerOverIdle = 5
 
 // Hardware describes a GPU model by its profile; the paper's GPU model has the
 // range that the catalog was made with.
-func (c *Catalog) Hardware(gpuModel string) (planner.Hardware, error) {
+func (c *Catalog) Hardware(gpuModel string) (join.Hardware, error) {
 	if gpuModel == PaperModel && c.scaling != nil {
-		return planner.Hardware{
+		return join.Hardware{
 			Name: PaperModel, Range: c.scaling, Default: dvfsmodel.Point{Scaling: dvfsmodel.DefaultScaling()},
 			Typical: paperTypicalW,
 		}, nil
 	}
 	profile, err := c.profiles.Lookup(gpuModel)
 	if err != nil {
-		return planner.Hardware{}, err
+		return join.Hardware{}, err
 	}
-	h := planner.Hardware{
+	h := join.Hardware{
 		Name: profile.Name, Default: profile.DefaultPoint(), Typical: typicalPowerOverIdle * profile.IdleW,
 	}
 	if profile.Range != "" {
 		r, err := dvfsmodel.RangeByName(profile.Range)
 		if err != nil {
-			return planner.Hardware{}, fmt.Errorf("GPU model %s: %w", gpuModel, err)
+			return join.Hardware{}, fmt.Errorf("GPU model %s: %w", gpuModel, err)
 		}
 		h.Range = &r
 		return h, nil

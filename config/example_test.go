@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -48,8 +49,8 @@ gpus = 2
 		return
 	}
 	cluster := c.Cluster()
-	tasks, warnings, err := planner.Join(batch, &cluster, config.NewCatalog(c.Profiles(), nil, nil),
-		planner.Margins{Limit: c.Safety.LimitMargin, Deadline: c.Safety.DeadlineMargin})
+	tasks, warnings, err := join.Tasks(batch, &cluster, config.NewCatalog(c.Profiles(), nil, nil),
+		join.Margins{Limit: c.Safety.LimitMargin, Deadline: c.Safety.DeadlineMargin})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -89,7 +88,7 @@ func crowd(rng *rand.Rand) *planner.Problem {
 	})
 	for i := range 40 {
 		seconds := 5 + 30*rng.Float64()
-		t := at(job(fmt.Sprint("job", i), &dvfsmodel.Continuous{Params: scalable(seconds), Range: &wide}),
+		t := at(job(fmt.Sprint("job", i), continuous(seconds)),
 			100*rng.Float64(), math.Inf(1))
 		t.CPUs, t.MemGiB = float64(rng.IntN(5)), float64(rng.IntN(16))
 		switch rng.IntN(3) {

@@ -9,8 +9,8 @@
 // problem with one discrete-event engine, offline and online alike, and
 // returns a [Plan] whose [Ledger] adds up every joule.
 //
-// A plan can be verified by [Check], which shares no code with the policies,
-// and compared with [LowerBound], which no schedule can beat.
+// A plan can be verified by package check, which shares no code with the policies,
+// and compared with what package bound proves that no schedule can beat.
 //
 // Times are seconds as float64. The package is pure: no clock but the plan's,
 // no files, no global random numbers.

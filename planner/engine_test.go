@@ -196,7 +196,7 @@ func TestImpossibleJobsAreNamedAndTheRestIsPlanned(t *testing.T) {
 }
 
 func TestDefaultClocksThatExceedALimitLeaveTheJobUnplaced(t *testing.T) {
-	j := job("limited", &dvfsmodel.Continuous{Params: scalable(100), Range: &wide})
+	j := job("limited", continuous(100))
 	j.Limit = 97
 	p := online(paperClass(1), j)
 	if plan := solve(t, p, "edl"); plan.Status != planner.Complete {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/policy"
@@ -48,7 +50,7 @@ func ExampleSolve() {
 		fmt.Println(err)
 		return
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -62,9 +64,9 @@ func ExampleSolve() {
 	for _, u := range plan.Unplaced {
 		fmt.Printf("%s: %s; it ends at %.0f s at the earliest\n", p.Tasks[u.Task].ID, u.Why, u.Earliest)
 	}
-	bound := planner.LowerBound(p)
+	lower := bound.Lower(p)
 	fmt.Printf("run %.0f J, idle %.0f J, %.1f %% above the bound\n", plan.Ledger.Run, plan.Ledger.Idle,
-		100*bound.Gap(plan.Ledger.Total()))
+		100*lower.Gap(plan.Ledger.Total()))
 	// Output:
 	// partial
 	// train: node 1, GPUs [0 1], 0 to 753 s: free optimum; on a GPU of its own: no used one fits
@@ -136,7 +138,7 @@ func ExamplePolicy() {
 	for i := range plan.Assignments {
 		fmt.Println(p.Tasks[i].ID, "starts at", plan.Assignments[i].Start)
 	}
-	fmt.Println("the node is on", plan.Nodes[0].On, planner.Check(p, plan))
+	fmt.Println("the node is on", plan.Nodes[0].On, check.Plan(p, plan))
 
 	mine.Pick = pick.FCFS
 	plan, err = planner.Solve(context.Background(), p, mine, nil)
@@ -178,7 +180,7 @@ func ExampleOptions() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(plan.Assignments[1].Start, planner.Check(truth, plan))
+	fmt.Println(plan.Assignments[1].Start, check.Plan(truth, plan))
 	// Output:
 	// 130 <nil>
 }

@@ -2,106 +2,17 @@ package planner_test
 
 import (
 	"context"
-	"errors"
 	"math"
-	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
 	"github.com/epplan/epplan/planner/tune"
-	"github.com/epplan/epplan/queue"
 )
-
-// spreadCase is a job of a CSV file and on how many nodes it runs by GPU model.
-type spreadCase struct {
-	name, csv string
-	want      map[string]int
-}
-
-func TestAJobRunsOnAsManyNodesAsItSaysOrAsFewAsHoldIt(t *testing.T) {
-	// Nodes of model slow have 8 GPUs, those of model fast 4.
-	const header = "id,runtime_s,runtime_gpu_model,gpus,nodes\n"
-	for _, c := range []spreadCase{
-		{"as it says", header + "a,1,*,8,4\n", map[string]int{"slow": 4, "fast": 4}},
-		{"one node", header + "a,1,*,8,1\n", map[string]int{"slow": 0, "fast": 0}},
-		{"on one node where one holds it", header + "a,1,*,8,\n", map[string]int{"slow": 0, "fast": 0}},
-		{"more than any node has", header + "a,1,*,16,\n", map[string]int{"slow": 2, "fast": 4}},
-		{"as few as it divides by", header + "a,1,*,18,\n", map[string]int{"slow": 3, "fast": 6}},
-		{"no way to divide it", header + "a,1,*,13,\n", map[string]int{"slow": 13, "fast": 13}},
-		{"of one model", header + "a,1,fast,fast:8,\n", map[string]int{"fast": 2}},
-		{"one node and more than it has", header + "a,1,fast,fast:8,1\n", map[string]int{"fast": 0}},
-		{
-			"one GPU on each", "id,runtime_s,runtime_gpu_model,nodes\na,1,*,3\n",
-			map[string]int{"slow": 3, "fast": 3},
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			task, _, err := joined(t, c.csv, "slow", "fast")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(task.Options) != len(c.want) {
-				t.Errorf("options %+v, want %v", task.Options, c.want)
-			}
-			for _, o := range task.Options {
-				if o.Nodes != c.want[o.Model] {
-					t.Errorf("on %d nodes of %s, want %d", o.Nodes, o.Model, c.want[o.Model])
-				}
-			}
-		})
-	}
-}
-
-func TestAJobIsSpreadOnlyOverNodesThatThereAre(t *testing.T) {
-	batch, err := queue.Read(strings.NewReader("id,runtime_s,gpus,cpus\na,1,8,16\n"), "jobs.csv", queue.Auto)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		counts [2]int // nodes of 4 GPUs, and of 2
-		cores  float64
-		want   int
-	}{
-		{[2]int{2, 4}, 0, 2},
-		{[2]int{1, 4}, 0, 4},
-		{[2]int{1, 3}, 0, 0},
-		{[2]int{2, 4}, 4, 4},
-		{[2]int{2, 4}, 3, 0},
-	} {
-		cluster := planner.Cluster{Classes: []planner.NodeClass{
-			{Name: "four", Model: "fast", Count: c.counts[0], GPUs: 4, CPUs: c.cores},
-			{Name: "two", Model: "fast", Count: c.counts[1], GPUs: 2, CPUs: c.cores},
-		}}
-		tasks, _, err := planner.Join(batch, &cluster, twoModels{}, planner.Margins{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := tasks[0].Options[0].Nodes; got != c.want {
-			t.Errorf("%+v: on %d nodes, want %d", c, got, c.want)
-		}
-	}
-}
-
-// twoByFour is a problem of a job on two nodes with four GPUs each, of three nodes, and one that is
-// beside it.
-func twoByFour() *planner.Problem {
-	response := &dvfsmodel.Fixed{At: dvfsmodel.Params{P0: 100, T0: 10}.At(dvfsmodel.DefaultScaling())}
-	gang := planner.NewTask("gang", planner.Option{Model: "A", GPUs: 8, Nodes: 2, Response: response})
-	gang.CPUs, gang.MemGiB = 16, 64
-	return &planner.Problem{
-		Cluster: planner.Cluster{Classes: []planner.NodeClass{
-			{Name: "a", Model: "A", Count: 3, GPUs: 4, CPUs: 12, MemGiB: 40, IdleW: 10, HostW: 5},
-			{Name: "b", Model: "B", Count: 3, GPUs: 4},
-		}},
-		Tasks: []planner.Task{
-			gang, planner.NewTask("one", planner.Option{Model: "A", GPUs: 1, Response: response}),
-		},
-	}
-}
 
 func soonestPlan(t *testing.T, p *planner.Problem) *planner.Plan {
 	t.Helper()
@@ -118,7 +29,7 @@ func soonestPlan(t *testing.T, p *planner.Problem) *planner.Plan {
 func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 	p := twoByFour()
 	plan := soonestPlan(t, p)
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	a := &plan.Assignments[0]
@@ -134,64 +45,8 @@ func TestAJobOnSeveralNodesPaysForAllOfThem(t *testing.T) {
 	if got := plan.GPUSeconds(p); got != 90 {
 		t.Errorf("%v GPU-seconds, want 90", got)
 	}
-	if bound := planner.LowerBound(p); math.Abs(float64(bound.Run)-9450) > 1e-6 {
-		t.Errorf("bound %+v, want 9,450 J of runs and hosts", bound)
-	}
-}
-
-func TestCheckRefusesAJobThatIsNotOnItsNodesTogether(t *testing.T) {
-	for name, spoil := range map[string]func(p *planner.Problem, plan *planner.Plan, a *planner.Assignment){
-		"gang: a node short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More = nil
-		},
-		"gang: a node too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More = append(a.More, planner.Part{Node: 2, GPUs: 15})
-		},
-		"gang: a node twice": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].Node = a.Node
-		},
-		"gang: another class": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
-			plan.Nodes[a.More[0].Node].Class = 1
-		},
-		"place: a GPU short": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].GPUs = 7
-		},
-		"place: a GPU too many": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].GPUs = 31
-		},
-		"shape: no such node": func(_ *planner.Problem, _ *planner.Plan, a *planner.Assignment) {
-			a.More[0].Node = 9
-		},
-		"overlap: GPUs in use": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
-			a.More[0].Node = plan.Assignments[1].Node
-		},
-		"power: a node that is off": func(_ *planner.Problem, plan *planner.Plan, a *planner.Assignment) {
-			plan.Nodes[a.More[0].Node].On[0].To = 9
-		},
-		"cpus: of each node": func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) {
-			p.Tasks[0].CPUs = 25
-		},
-		"memory: of each node": func(p *planner.Problem, _ *planner.Plan, _ *planner.Assignment) {
-			p.Tasks[0].MemGiB = 81
-		},
-		"ledger: energy elsewhere": func(_ *planner.Problem, plan *planner.Plan, _ *planner.Assignment) {
-			plan.Ledger.Nodes[1].Run++
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := twoByFour()
-			plan := soonestPlan(t, p)
-			spoil(p, plan, &plan.Assignments[0])
-			err, ok := errors.AsType[*planner.CheckError](planner.Check(p, plan))
-			kind, _, _ := strings.Cut(name, ":")
-			found := false
-			for i := 0; ok && i < len(err.Violations); i++ {
-				found = found || string(err.Violations[i].Kind) == kind
-			}
-			if !found {
-				t.Errorf("found %v", err)
-			}
-		})
+	if lower := bound.Lower(p); math.Abs(float64(lower.Run)-9450) > 1e-6 {
+		t.Errorf("bound %+v, want 9,450 J of runs and hosts", lower)
 	}
 }
 
@@ -200,7 +55,7 @@ func TestAJobWaitsUntilItsNodesAreFreeTogether(t *testing.T) {
 	p.Cluster.Classes[0].Count = 2
 	p.Tasks[0], p.Tasks[1] = p.Tasks[1], p.Tasks[0]
 	plan := soonestPlan(t, p)
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	if a := &plan.Assignments[1]; a.Start != 10 || len(a.More) != 1 {
@@ -212,7 +67,7 @@ func TestAJobThatTooFewNodesHoldIsNamed(t *testing.T) {
 	p := twoByFour()
 	p.Cluster.Classes[0].Count = 1
 	plan := soonestPlan(t, p)
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	if len(plan.Unplaced) != 1 ||

@@ -36,7 +36,7 @@ func (v *View) RestrictedClass(task int) int {
 // task would keep its limit there.
 func (v *View) CanRunOn(task, class int) bool {
 	option, t := v.Option(task, class), &v.Problem.Tasks[task]
-	if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
+	if !v.Problem.Cluster.Classes[class].HasRoom(t, option) {
 		return false
 	}
 	return math.IsInf(t.Limit, 1) ||

@@ -179,7 +179,7 @@ type NodeParker interface {
 	Busy(node int)
 }
 
-// Improver reworks a complete plan into one that costs less and that [Check]
+// Improver reworks a complete plan into one that costs less and that package check
 // accepts. It returns the plan it was given when it finds nothing better.
 type Improver interface {
 	Improve(ctx context.Context, p *Problem, plan *Plan, rng *rand.Rand) (*Plan, error)

@@ -18,7 +18,7 @@ func (v *View) canEverRun(task int) (why string, earliest float64, ok bool) {
 	for class := range v.Problem.Cluster.Classes {
 		i := v.wantIndex(task, class)
 		option := v.wants[i].option
-		if !v.Problem.Cluster.Classes[class].hasRoom(t, option) {
+		if !v.Problem.Cluster.Classes[class].HasRoom(t, option) {
 			continue
 		}
 		if v.asked[i] == wantKnown {

@@ -145,7 +145,7 @@ func (e *engine) firstFit(n *Snapshot, order []int) (at [][]int, left int) {
 		r := &n.Running[i]
 		t, k := &e.problem.Tasks[r.Task], &e.problem.Cluster.Classes[r.Class]
 		option := e.view.Option(r.Task, r.Class)
-		if !k.hasRoom(t, option) {
+		if !k.HasRoom(t, option) {
 			left++
 			continue
 		}

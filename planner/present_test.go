@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -94,7 +95,7 @@ func TestAPlanFromThePresentGoesOnAsTheWholePlan(t *testing.T) {
 		}) {
 			t.Fatal("starts were not told in their order")
 		}
-		if err := planner.Check(left, plan); err != nil {
+		if err := check.Plan(left, plan); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -228,7 +229,7 @@ func TestWhatRunsHoldsItsGPUsInEveryPlanFromThePresent(t *testing.T) {
 		spoiled := *plan
 		spoiled.Assignments = slices.Clone(a)
 		spoiled.Assignments[0].Start, spoiled.Assignments[0].End = 30, 130
-		if err := planner.Check(p, &spoiled); err == nil || !strings.Contains(err.Error(), "present: job") {
+		if err := check.Plan(p, &spoiled); err == nil || !strings.Contains(err.Error(), "present: job") {
 			t.Errorf("%s: what runs starts later: %v", text, err)
 		}
 	}

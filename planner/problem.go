@@ -110,6 +110,16 @@ type Option struct {
 	Uncertainties []UncertainModel
 }
 
+// UncertainModel is a model that a response rests on.
+type UncertainModel struct {
+	*dvfsmodel.Uncertainty
+	// Time and Power are how often its levels count: 1 where they are the job's own, less
+	// than 0 where what was measured on its GPU model is divided by them, 0 where the job
+	// itself was measured.
+	Time, Power float64
+	Clocks      bool // it says how the job responds to clocks, too
+}
+
 // StartRule says when a queued task may start on a GPU that became free.
 type StartRule int
 

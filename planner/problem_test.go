@@ -8,11 +8,10 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/queue"
 )
 
 func TestAProblemThatMakesNoSenseIsRefused(t *testing.T) {
-	zero := dvfsmodel.Range{}
+	wide, zero := dvfsmodel.WideRange(), dvfsmodel.Range{}
 	nan := scalable(50)
 	nan.D = math.NaN()
 	for _, c := range []struct {
@@ -67,29 +66,6 @@ func TestATaskThatIsNewNeedsOnlyItsOptions(t *testing.T) {
 	plan := solveWith(t, p, plain())
 	if plan.Status != planner.Complete || plan.Assignments[0].End != 50 {
 		t.Errorf("status %v, end %v, want the task placed at once", plan.Status, plan.Assignments[0].End)
-	}
-}
-
-func TestCheckNamesATaskWithoutAModel(t *testing.T) {
-	p := pair(planner.Offline)
-	plan := solveWith(t, p, plain())
-	p.Tasks[0].Options[0].Response = nil
-	if err := planner.Check(p, plan); err == nil || !strings.Contains(err.Error(), "no model") {
-		t.Errorf("error is %v, want one that names what is missing", err)
-	}
-}
-
-func TestMarginsThatCannotBeAreErrors(t *testing.T) {
-	for _, margins := range []planner.Margins{
-		{Limit: math.NaN()},
-		{Limit: -0.1},
-		{Deadline: -1},
-		{Deadline: math.Inf(1)},
-	} {
-		if _, _, err := planner.Join(&queue.Batch{}, &planner.Cluster{}, nil, margins); err == nil ||
-			!strings.Contains(err.Error(), "margin") {
-			t.Errorf("%+v: error is %v, want one that names the margins", margins, err)
-		}
 	}
 }
 

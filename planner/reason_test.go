@@ -4,8 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/epplan/epplan/dvfsmodel"
 )
 
 // A reason names what binds a job: only a job that has a deadline is bound by one.
@@ -48,7 +46,7 @@ func TestAReasonNamesTheBoundThatBinds(t *testing.T) {
 		if c.busy {
 			p.Tasks = append(p.Tasks, at(job("first", fixed(30)), 0, inf))
 		}
-		j := at(job("second", &dvfsmodel.Continuous{Params: scalable(100), Range: &wide}), 0, c.deadline)
+		j := at(job("second", continuous(100)), 0, c.deadline)
 		j.Due, j.Limit, j.LimitMargin = c.due, c.limit, c.margin
 		if c.busy {
 			j.Arrival = 1

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// deadlineSlack is the relative rounding that a finish at the deadline may
+// DeadlineSlack is the relative rounding that a finish at the deadline may
 // carry.
-const deadlineSlack = 1e-9
+const DeadlineSlack = 1e-9
 
 // isLate reports whether an end time misses a deadline by more than rounding.
 func isLate(end, deadline float64) bool {
-	return end > deadline && end > deadline+deadlineSlack*max(1, math.Abs(deadline))
+	return end > deadline && end > deadline+DeadlineSlack*max(1, math.Abs(deadline))
 }
 
 // complete completes a plan whose assignments and nodes are final: idle gaps are

@@ -67,9 +67,9 @@ func (p *Problem) SharedNodes() []int {
 	return classes
 }
 
-// hasSharing reports whether some class has GPUs that may be shared, and
+// HasSharing reports whether some class has GPUs that may be shared, and
 // some task a profile.
-func (p *Problem) hasSharing() bool {
+func (p *Problem) HasSharing() bool {
 	for class := range p.Cluster.Classes {
 		if p.CanShareGPUs(class) {
 			return slices.ContainsFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })

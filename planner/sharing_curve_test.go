@@ -9,19 +9,9 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/sharing"
 )
-
-// curved is a pair of jobs of which one comes while the other runs, on a GPU of
-// 32 GB under a curve.
-func curved(curve *sharing.Curve, kappa float64, util ...float64) *planner.Problem {
-	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
-	p.Cluster.Sharing.Contention = curve
-	p.Tasks = []planner.Task{
-		profiled("a", 0, 100, 4, kappa, util...), profiled("b", 10, 30, 4, kappa, util...),
-	}
-	return p
-}
 
 func TestACurveSlowsTasksDownByLoadNumberAndMemory(t *testing.T) {
 	p := curved(&sharing.Curve{Exponent: 2, ByTask: .1, ByMemory: .2}, 4, 80, 80)
@@ -51,40 +41,6 @@ func TestTheLowestClockKeepsSLAsByTheCurve(t *testing.T) {
 	}
 }
 
-func TestCheckCountsContentionByTheCurve(t *testing.T) {
-	curve := &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .2}
-	for _, c := range []struct {
-		name  string
-		plan  *sharing.Curve // by which it is made
-		spoil func(*planner.Plan)
-		want  planner.ViolationKind
-	}{
-		{"made by load alone", nil, func(*planner.Plan) {}, planner.ViolatesRate},
-		{"one slowed that isn't listed", curve, func(plan *planner.Plan) {
-			plan.Shared.Slowed = nil
-		}, planner.ViolatesSlowed},
-		{
-			"by another number of tasks", &sharing.Curve{Exponent: 1.5, ByTask: .2, ByMemory: .2},
-			func(*planner.Plan) {}, planner.ViolatesRate,
-		},
-		{
-			"by another part of the memory", &sharing.Curve{Exponent: 1.5, ByTask: .3, ByMemory: .1},
-			func(*planner.Plan) {}, planner.ViolatesRate,
-		},
-	} {
-		p := curved(c.plan, 1.2, 60, 50)
-		plan := solve(t, p, "hotcloud,place=share-cats")
-		if c.plan == curve && len(plan.Shared.Slowed) == 0 {
-			t.Fatalf("%s: nobody is slowed down too much", c.name)
-		}
-		c.spoil(plan)
-		p.Cluster.Sharing.Contention = curve
-		if got := found(t, p, plan); !slices.Contains(got, c.want) {
-			t.Errorf("%s: found %v, want %v among them", c.name, got, c.want)
-		}
-	}
-}
-
 func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 	beside, blind := 0, 0
 	for seed := range uint64(60) {
@@ -109,9 +65,9 @@ func TestSafePoliciesKeepSLAsByTheCurve(t *testing.T) {
 			case len(plan.Shared.Slowed) > 0:
 				t.Errorf("seed %d: %s slows %d jobs down too much", seed, text, len(plan.Shared.Slowed))
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
-				(bound.Value == 0 || plan.Ledger.Total() < bound.Value*(1-1e-9)) {
-				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
+			if lower := bound.Lower(p); plan.Status == planner.Complete &&
+				(lower.Value == 0 || plan.Ledger.Total() < lower.Value*(1-1e-9)) {
+				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), lower.Value)
 			}
 		}
 	}
@@ -127,10 +83,10 @@ func TestACurveThatIsLinearChangesNoPlan(t *testing.T) {
 		p := sharedCrowd(rand.New(rand.NewPCG(seed, 4)))
 		for _, text := range append([]string{"cats-safe,place=share-cats-safe"}, sharingPolicies...) {
 			p.Cluster.Sharing.Contention = nil
-			want, bound := solve(t, p, text), planner.LowerBound(p)
+			want, lower := solve(t, p, text), bound.Lower(p)
 			p.Cluster.Sharing.Contention = &linear
 			if got := solve(t, p, text); !reflect.DeepEqual(got, want) ||
-				!reflect.DeepEqual(planner.LowerBound(p), bound) {
+				!reflect.DeepEqual(bound.Lower(p), lower) {
 				t.Errorf("seed %d, %s: another plan or bound than without a curve", seed, text)
 			}
 		}

@@ -9,34 +9,9 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/policy"
-	"github.com/epplan/epplan/planner/sharing"
 )
-
-// sharedCluster is nodes whose GPUs may be shared, of the CATS paper's physics.
-func sharedCluster(count int, gb ...float64) planner.Cluster {
-	return planner.Cluster{
-		Sharing: &planner.Sharing{Physics: sharing.PaperPhysics()},
-		Classes: []planner.NodeClass{{
-			Name: "v100", Model: "A", Count: count, GPUs: len(gb), HostW: 20, TurnOn: 90, SharedGB: gb,
-		}},
-	}
-}
-
-// atMax is a response at the highest frequency of those physics.
-func atMax(seconds float64) dvfsmodel.Response {
-	physics := sharing.PaperPhysics()
-	return &dvfsmodel.Fixed{At: dvfsmodel.Params{
-		P0: dvfsmodel.Watt(physics.PowerAt(physics.Max())), T0: seconds,
-	}.At(dvfsmodel.DefaultScaling())}
-}
-
-// profiled is a job with a profile that takes so many seconds by itself.
-func profiled(id string, arrival, seconds, gb, kappa float64, util ...float64) planner.Task {
-	t := at(job(id, atMax(seconds)), arrival, math.Inf(1))
-	t.Profile = &planner.UsageProfile{UtilPct: util, SlotS: 60, MemGB: gb, Kappa: kappa}
-	return t
-}
 
 func TestAJobWithoutProfileKeepsItsLimitWhereOthersShare(t *testing.T) {
 	p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 16, 32)}
@@ -133,9 +108,9 @@ func TestPlansOfSharedGPUsPassCheck(t *testing.T) {
 					found["beside others"]++
 				}
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
-				plan.Ledger.Total() < bound.Value*(1-1e-9) {
-				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), bound.Value)
+			if lower := bound.Lower(p); plan.Status == planner.Complete &&
+				plan.Ledger.Total() < lower.Value*(1-1e-9) {
+				t.Errorf("seed %d, %s: %v J, the bound is %v J", seed, text, plan.Ledger.Total(), lower.Value)
 			}
 		}
 	}
@@ -222,74 +197,6 @@ func TestAnUnknownTaskIsNeverPutBesideAnother(t *testing.T) {
 					p.Tasks[i].ID, a.Start, a.End, u.Start, u.End)
 			}
 		}
-	}
-}
-
-// sharedCorruptions spoil what a plan says of shared GPUs.
-var sharedCorruptions = []struct {
-	name  string
-	spoil func(p *planner.Problem, plan *planner.Plan)
-	want  planner.ViolationKind
-}{
-	{"a clock that can't be set", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.ClockIntervals[0].MHz = 1126
-	}, planner.ViolatesClocks},
-	{"another clock", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.ClockIntervals[0].MHz -= 45
-	}, planner.ViolatesRate},
-	{"a clock too short", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.ClockIntervals[0].To -= 1e-3
-	}, planner.ViolatesSharing},
-	{"a clock gone", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.ClockIntervals = plan.Shared.ClockIntervals[1:]
-	}, planner.ViolatesLedger},
-	{"an end too early", func(_ *planner.Problem, plan *planner.Plan) {
-		a := &plan.Assignments[1]
-		a.End -= 0.01
-		a.Point.Time -= 0.01
-	}, planner.ViolatesRate},
-	{"one slowed that isn't listed", func(p *planner.Problem, _ *planner.Plan) {
-		p.Tasks[1].Profile.Kappa = 1
-	}, planner.ViolatesSlowed},
-	{"one listed that isn't slowed", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.Slowed = []int{1}
-	}, planner.ViolatesSlowed},
-	{"too much memory", func(p *planner.Problem, _ *planner.Plan) {
-		p.Tasks[1].Profile.MemGB = 30
-	}, planner.ViolatesMemory},
-	{"no profile", func(p *planner.Problem, _ *planner.Plan) {
-		p.Tasks[1].Profile = nil
-	}, planner.ViolatesSharing},
-	{"not listed as sharing", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.Tasks = plan.Shared.Tasks[:1]
-	}, planner.ViolatesOverlap},
-	{"energy of nobody", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Assignments[0].Point.Energy *= 0.99
-	}, planner.ViolatesModel},
-	{"a GPU that isn't there", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.ClockIntervals[0].GPU = 7
-	}, planner.ViolatesSharing},
-	{"a node that isn't there", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.ClockIntervals[0].Node = 7
-	}, planner.ViolatesShape},
-	{"a job that isn't there", func(_ *planner.Problem, plan *planner.Plan) {
-		plan.Shared.Tasks[1] = 9
-	}, planner.ViolatesSharing},
-}
-
-func TestCheckFindsWhatIsWrongWithSharedGPUs(t *testing.T) {
-	for _, c := range sharedCorruptions {
-		t.Run(c.name, func(t *testing.T) {
-			p := &planner.Problem{Mode: planner.Online, Cluster: sharedCluster(1, 32)}
-			p.Tasks = []planner.Task{
-				profiled("a", 0, 100, 4, 1.2, 50, 40), profiled("b", 10, 30, 4, 1.2, 40, 50),
-			}
-			plan := solve(t, p, "cats-safe,clocks=lowest")
-			c.spoil(p, plan)
-			if got := found(t, p, plan); !slices.Contains(got, c.want) {
-				t.Errorf("found %v, want %v among them", got, c.want)
-			}
-		})
 	}
 }
 

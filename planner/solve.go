@@ -106,7 +106,7 @@ type request struct {
 
 // requested is what is asked of a call of [Solve].
 func requested(p *Problem, policy *Policy, opts *Options) request {
-	r := request{truth: opts.Truth != nil, present: p.Snapshot != nil, shares: policy.Share && p.hasSharing()}
+	r := request{truth: opts.Truth != nil, present: p.Snapshot != nil, shares: policy.Share && p.HasSharing()}
 	foreseen := p.Mode != Online || (policy.Hindsight && !r.present)
 	r.improve = policy.Improve != nil && !opts.NoImprove && !r.truth && foreseen
 	return r

@@ -9,7 +9,7 @@ import (
 
 // StageError says what a stage of a policy answered that no plan can hold: a
 // fault of the stage, whatever the problem. Answers that a plan can hold but that
-// break its rules, such as a GPU that is taken, are found by [Check].
+// break its rules, such as a GPU that is taken, are found by package check.
 type StageError struct {
 	Policy string // the policy's name
 	Stage  string // tune, place, pick, park or improve
@@ -171,7 +171,7 @@ func (e *engine) offAt(node int, lastEnd float64) float64 {
 	} else {
 		at = e.policy.Park.OffAt(&e.problem.Cluster, lastEnd)
 	}
-	if !(at >= lastEnd-deadlineSlack*max(1, lastEnd)) { // so is NaN
+	if !(at >= lastEnd-DeadlineSlack*max(1, lastEnd)) { // so is NaN
 		if e.refused == nil {
 			e.refused = e.stageError("park", -1, "node %d goes off at %v s, and its last task ends at %v s",
 				node, at, lastEnd)

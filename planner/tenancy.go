@@ -71,7 +71,7 @@ const (
 // newSharedGPUState is the nodes that the policy may put tasks on together; nil where
 // there are none.
 func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
-	if !p.hasSharing() {
+	if !p.HasSharing() {
 		return nil
 	}
 	y := &sharedGPUState{

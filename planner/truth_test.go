@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -61,7 +62,7 @@ func TestANodeStaysOnWhileATaskOverruns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := planner.Check(truth, plan); err != nil {
+		if err := check.Plan(truth, plan); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if on := plan.Nodes[0].On; len(on) != 1 || on[0].To < 30 {

@@ -284,7 +284,7 @@ func (v *View) CanOpen(task, option, class int) bool {
 		return v.SleepingCount(class) > 0 // one GPU is all that it needs, and every node has one
 	}
 	k, t := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task]
-	return t.Options[option].Model == k.Model && k.hasRoom(t, option) && v.SleepingCount(class) > 0
+	return t.Options[option].Model == k.Model && k.HasRoom(t, option) && v.SleepingCount(class) > 0
 }
 
 // SleepingCount is how many more nodes of a class can be switched on.
@@ -300,9 +300,9 @@ func (v *View) SleepingCount(class int) int {
 	return count - v.onByClass[class]
 }
 
-// hasRoom reports whether the class has enough nodes, with the GPUs, the CPUs and the
+// HasRoom reports whether the class has enough nodes, with the GPUs, the CPUs and the
 // memory that a task needs of each by an option; none has for option -1.
-func (k *NodeClass) hasRoom(t *Task, option int) bool {
+func (k *NodeClass) HasRoom(t *Task, option int) bool {
 	return option >= 0 && t.Options[option].PerNode() <= k.GPUs &&
 		(k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
 }
@@ -310,7 +310,7 @@ func (k *NodeClass) hasRoom(t *Task, option int) bool {
 // CanRun reports whether nodes of the class can run a task by an option, -1 for none: there
 // are enough of them, each has what the task needs of it, and they are in one of its
 // partitions.
-func (k *NodeClass) CanRun(t *Task, option int) bool { return k.hasRoom(t, option) && k.admits(t) }
+func (k *NodeClass) CanRun(t *Task, option int) bool { return k.HasRoom(t, option) && k.admits(t) }
 
 // hasCPUsAndMemory reports whether an empty node has the CPUs and the memory for the task, or for
 // its part on one node.

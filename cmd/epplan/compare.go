@@ -348,9 +348,8 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 	if err != nil {
 		return planreport.Run{}, withFileLocation(v.setup.config, fmt.Errorf("policy %s: %w", v.policy.Name, err))
 	}
-	if err := planner.Check(v.setup.problem, plan); err != nil {
-		return planreport.Run{}, fmt.Errorf("the plan of policy %s is wrong, please report this: %w",
-			v.policy.Name, err)
+	if err := policy.CheckPlan(v.setup.problem, plan, v.policy); err != nil {
+		return planreport.Run{}, err
 	}
 	return planreport.Run{
 		Params: v.params, Summary: planreport.Summarise(v.setup.resultOf(plan, v.references)), Planning: took,

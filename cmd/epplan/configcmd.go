@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 func configCommand(t *terminal) *cli.Command {
@@ -39,7 +39,7 @@ func configCommand(t *terminal) *cli.Command {
 						if name == "" {
 							continue
 						}
-						if _, err := parseFile(t, name, consolidate.ReadCurve); err != nil {
+						if _, err := parseFile(t, name, jsonfile.ReadCurve); err != nil {
 							return err
 						}
 					}

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 func consolidateCommand(t *terminal) *cli.Command {
@@ -212,6 +213,6 @@ func readInstance(t *terminal, c *cli.Context, name string) (*sharing.Instance, 
 				return nil, usagef("--%s is for logs, but %s is an instance, want it left out", flag, name)
 			}
 		}
-		return consolidate.Read(text, name)
+		return jsonfile.ReadInstance(text, name)
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a
@@ -172,7 +172,7 @@ func setFileServers(t *terminal, c *cli.Context, in *sharing.Instance, name stri
 				return false, usagef("--gpu-mem-gb is for servers without it, but instance %s has it, want "+
 					"it left out", name)
 			}
-			other, err := consolidate.Read(text, name)
+			other, err := jsonfile.ReadInstance(text, name)
 			if err != nil {
 				return false, err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/consolidate/moves"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -24,7 +25,7 @@ type migrationPlan struct {
 	from         [][]int
 	before       consolidate.Placement  // at the lowest clocks that keep the problem's limits
 	verdict      consolidate.Evaluation // of before
-	moves        []consolidate.Move
+	moves        []moves.Move
 	powerByMoves []float64
 }
 
@@ -70,7 +71,7 @@ func (r *consolidation) setCurrent(name string) error {
 
 // searchWithMoves is the best plan found with few moves.
 func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placementResult {
-	found := consolidate.Rearrange(ctx, r.instance, r.problem, r.migration.from, consolidate.MoveOptions{
+	found := moves.Rearrange(ctx, r.instance, r.problem, r.migration.from, moves.Options{
 		Most: r.migration.maxMoves, Seed: seed,
 	})
 	r.migration.powerByMoves = found.ByMoves
@@ -80,7 +81,7 @@ func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placeme
 // listMoves says what has to be done for the plan, and what was before.
 func (r *consolidation) listMoves() {
 	if m := r.migration; m != nil {
-		m.moves = consolidate.Moves(r.instance, m.from, r.placement.GPUs)
+		m.moves = moves.Between(r.instance, m.from, r.placement.GPUs)
 		m.verdict = consolidate.Evaluate(r.instance, m.before)
 	}
 }
@@ -298,9 +299,9 @@ func (r *consolidation) writeMoves(w io.Writer, opts *report.TextOptions) error 
 
 // moveTable has a row for each move.
 func (r *consolidation) moveTable() *report.Table {
-	watts, moves := r.powerAfterMoves(), r.migration.moves
+	watts, all := r.powerAfterMoves(), r.migration.moves
 	table := &report.Table{
-		Len: len(moves),
+		Len: len(all),
 		Columns: []report.Column{
 			{Head: "move"},
 			{Head: "task", Left: true, Max: maxTasksText},
@@ -309,12 +310,11 @@ func (r *consolidation) moveTable() *report.Table {
 			{Head: "then", Note: "W"},
 		},
 	}
-	swaps := slices.ContainsFunc(moves, func(m consolidate.Move) bool { return m.Together })
-	if swaps {
+	if slices.ContainsFunc(all, func(m moves.Move) bool { return m.Together }) {
 		table.Columns = append(table.Columns, report.Column{Head: "together with", Left: true})
 	}
 	table.Rows = func(yield func([]report.Value) bool) {
-		for i, m := range moves {
+		for i, m := range all {
 			then, with := report.Value{}, report.Value{}
 			if !math.IsInf(watts[i], 1) {
 				then = report.Text(fixed(watts[i], 1))

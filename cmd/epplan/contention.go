@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 func fitContentionCommand(t *terminal) *cli.Command {
@@ -29,8 +30,7 @@ func fitContentionCommand(t *terminal) *cli.Command {
 	}
 }
 
-// fittedCurve is a curve of contention in its file, as consolidate.ReadCurve
-// reads it.
+// fittedCurve is a curve of contention in its file, as jsonfile.ReadCurve reads it.
 type fittedCurve struct {
 	Exponent float64 `json:"exponent"`
 	ByTask   float64 `json:"by_task"`
@@ -78,10 +78,7 @@ func fittedContention(t *terminal, c *cli.Context, r *consolidation) error {
 		return usagef("--contention and --problem as-printed are both given: the printed problem knows no " +
 			"contention, want one")
 	}
-	curve, err := parseFile(t, name, consolidate.ReadCurve)
-	if err != nil {
-		return err
-	}
-	r.instance.Contention = curve
-	return nil
+	var err error
+	r.instance.Contention, err = parseFile(t, name, jsonfile.ReadCurve)
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"golang.org/x/sync/errgroup"
 )
@@ -220,9 +221,8 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 		return nil, err
 	}
 	wide := dvfsmodel.WideRange()
-	cluster := config.PaperCluster(l)
-	tasks, _, err := planner.Join(batch, &cluster, newCatalog(config.BuiltinProfiles(), nil, &wide),
-		planner.Margins{})
+	cluster, known := config.PaperCluster(l), newCatalog(config.BuiltinProfiles(), nil, &wide)
+	tasks, _, err := join.Tasks(batch, &cluster, known, join.Margins{})
 	if err != nil {
 		return nil, err
 	}

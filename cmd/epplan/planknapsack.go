@@ -249,8 +249,8 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.Que
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	if err := planner.Check(q.actual, plan); err != nil {
-		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", pol.Name, err)
+	if err := policy.CheckPlan(q.actual, plan, pol); err != nil {
+		return nil, err
 	}
 	r := &planreport.QueueResult{
 		Plan: plan, Problem: q.actual, Policy: text, Model: q.model.String(),

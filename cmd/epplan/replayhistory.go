@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/trace/joblog"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -300,8 +301,8 @@ func (h *historyReplay) problemFor(drawn *responseDraw) (*planner.Problem, error
 		history: h, drawn: drawn,
 	}
 	catalog.shapes = make(map[[2]string]responseShape)
-	margins := planner.Margins{Limit: h.setup.config.Safety.LimitMargin}
-	tasks, _, err := planner.Join(h.setup.batch, &cluster, catalog, margins)
+	margins := join.Margins{Limit: h.setup.config.Safety.LimitMargin}
+	tasks, _, err := join.Tasks(h.setup.batch, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}

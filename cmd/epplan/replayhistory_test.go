@@ -13,12 +13,12 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
 )
 
 // v100 is the clocks of a GPU model.
-func v100(t *testing.T) planner.Hardware {
+func v100(t *testing.T) join.Hardware {
 	t.Helper()
 	h, err := config.NewCatalog(config.BuiltinProfiles(), nil, nil).Hardware("V100")
 	if err != nil {

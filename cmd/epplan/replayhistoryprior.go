@@ -12,7 +12,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/dvfsmodel/pooled"
-	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 )
 
 // historyCatalog knows how workloads of a history respond to clocks: by their
@@ -27,7 +27,7 @@ type historyCatalog struct {
 // responseShape is a response, or nil where the workload has none.
 type responseShape struct{ response dvfsmodel.Response }
 
-var _ planner.Catalog = (*historyCatalog)(nil)
+var _ join.Catalog = (*historyCatalog)(nil)
 
 // CheckWorkload is never an error: what has no model responds as others do.
 func (*historyCatalog) CheckWorkload(string) error { return nil }

@@ -16,8 +16,10 @@ import (
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/planner"
-	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 	"github.com/epplan/epplan/queue"
 )
 
@@ -235,14 +237,14 @@ func (s *setup) configure(t *terminal, c *cli.Context) error {
 
 // join makes the problem of batch, cluster and models.
 func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
-	cluster, margins := s.config.Cluster(), planner.Margins{
+	cluster, margins := s.config.Cluster(), join.Margins{
 		Limit: s.config.Safety.LimitMargin, Deadline: s.config.Safety.DeadlineMargin,
 	}
 	if s.paper {
 		if gpusPerNode < 1 || gpusPerNode > planner.MaxGPUs {
 			return usagef("--gpus-per-node %d, want 1 to %d", gpusPerNode, planner.MaxGPUs)
 		}
-		cluster, margins = config.PaperCluster(gpusPerNode), planner.Margins{}
+		cluster, margins = config.PaperCluster(gpusPerNode), join.Margins{}
 	}
 	stretch := s.config.Safety.Stretch
 	if c.IsSet("stretch") {
@@ -261,8 +263,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) {
 		known.UsePrior()
 	}
-	tasks, warnings, err := planner.Join(s.batch, &cluster, known, margins)
-	if _, ok := errors.AsType[*planner.RuntimeModelError](err); ok {
+	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
+	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
 		return &hintedError{
 			err: err,
 			hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in " +
@@ -332,7 +334,7 @@ func (s *setup) contention(t *terminal, c *cli.Context, cluster *planner.Cluster
 	if name == "" {
 		return nil
 	}
-	curve, err := parseFile(t, name, consolidate.ReadCurve)
+	curve, err := parseFile(t, name, jsonfile.ReadCurve)
 	if err != nil {
 		return fmt.Errorf("read contention: %w", err)
 	}
@@ -425,7 +427,7 @@ func (s *setup) resultOf(plan *planner.Plan, against policy.References) *planrep
 	r := &planreport.Result{
 		Problem: s.problem, Plan: plan, Reference: against.FCFS, Easy: against.Easy,
 		Constant: against.Constant,
-		Bound:    planner.BoundOf(s.problem, plan), QueueAt: s.queueAt,
+		Bound:    bound.Of(s.problem, plan), QueueAt: s.queueAt,
 	}
 	if r.Baseline = planner.DefaultEnergy(s.problem, plan); against.FCFS != nil {
 		r.Baseline = against.FCFS.Ledger.Total()

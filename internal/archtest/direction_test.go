@@ -43,6 +43,12 @@ func apart(room string) bool {
 	return inRoom(room, "planner/consolidate") || inRoom(room, "planner/correlate")
 }
 
+// stage reports whether a room has stages of policies, or what they stand on.
+func stage(room string) bool {
+	return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/policy") &&
+		!inRoom(room, "planner/replay")
+}
+
 // bans are the rules of direction between rooms and about libraries.
 var bans = []ban{
 	{
@@ -68,6 +74,11 @@ var bans = []ban{
 		func(_, room string) bool { return strings.HasPrefix(room, "planner/") && !physics(room) },
 	},
 	{
+		"the planner knows no batches: planner/join makes tasks of jobs",
+		func(room string) bool { return room == "planner" },
+		func(_, room string) bool { return inRoom(room, "queue") },
+	},
+	{
 		"the physics of shared GPUs are below the planner and all its algorithms",
 		physics,
 		func(_, room string) bool { return inRoom(room, "planner") && !physics(room) },
@@ -76,6 +87,23 @@ var bans = []ban{
 		"consolidation and correlation don't know the planner",
 		apart,
 		func(_, room string) bool { return inRoom(room, "planner") && !apart(room) && !physics(room) },
+	},
+	{
+		"the check of plans knows what a plan is, and nothing of what makes one",
+		func(room string) bool { return inRoom(room, "planner/check") },
+		func(_, room string) bool { return room != "" && room != "planner" && room != "dvfsmodel" },
+	},
+	{
+		"what is proved of all plans knows nothing of what makes one",
+		func(room string) bool { return inRoom(room, "planner/bound") },
+		func(_, room string) bool {
+			return strings.HasPrefix(room, "planner/") && !inRoom(room, "planner/bound") && !physics(room)
+		},
+	},
+	{
+		"who makes plans, or a part of them, doesn't ask the check",
+		stage,
+		func(_, room string) bool { return inRoom(room, "planner/check") },
 	},
 	{
 		"the registry knows the stages, not they it",
@@ -108,8 +136,8 @@ var bans = []ban{
 // testRooms are the packages that tests share.
 var testRooms = []string{
 	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest",
-	"internal/shareddata",
-	"internal/slurmlab", "internal/spool/spooltest", "internal/store/storetest",
+	"internal/plannertest", "internal/shareddata", "internal/sharingtest", "internal/slurmlab",
+	"internal/spool/spooltest", "internal/store/storetest",
 }
 
 // wrongImports names each import that goes up a storey, lies in no known room,
@@ -184,12 +212,17 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"internal/report", "cmd/epplan", "which is above it"},
 		{"dvfsmodel", "queue", "dvfsmodel no jobs"},
 		{"planner", "planner/pick", "names no algorithm"},
+		{"planner", "queue", "knows no batches"},
 		{"planner", "planner/consolidate", "names no algorithm"},
 		{"planner/sharing", "planner", "below the planner"},
 		{"planner/sharing", "planner/consolidate", "below the planner"},
 		{"planner/consolidate", "planner", "don't know the planner"},
 		{"planner/correlate", "planner/tune", "don't know the planner"},
 		{"planner/tune", "planner/policy", "not they it"},
+		{"planner/check", "planner/sharing", "nothing of what makes one"},
+		{"planner/check", "planner/improve", "nothing of what makes one"},
+		{"planner/improve", "planner/check", "doesn't ask the check"},
+		{"planner/bound", "planner/place", "nothing of what makes one"},
 		{"cmd/epplan", "internal/shareddata", "tests only"},
 		{"internal/web", "internal/browsertest", "tests only"},
 		{"internal/store", "internal/store/storetest", "tests only"},
@@ -231,10 +264,13 @@ func TestImportsInTheRightDirectionPass(t *testing.T) {
 		{ImportPath: fixturePath + "/internal/report", Imports: own("planner", "slurm")},
 		{
 			ImportPath: fixturePath + "/planner/policy",
-			Imports:    own("planner", "planner/pick", "planner/tune"),
+			Imports:    own("planner", "planner/check", "planner/pick", "planner/tune"),
 		},
 		{ImportPath: fixturePath + "/planner/pick", Imports: own("planner", "queue", "dvfsmodel")},
-		{ImportPath: fixturePath + "/planner", Imports: own("queue", "dvfsmodel", "planner/sharing")},
+		{ImportPath: fixturePath + "/planner/check", Imports: own("planner", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner/bound", Imports: own("planner", "planner/sharing", "dvfsmodel")},
+		{ImportPath: fixturePath + "/planner/improve", Imports: own("planner", "planner/bound")},
+		{ImportPath: fixturePath + "/planner", Imports: own("dvfsmodel", "planner/sharing")},
 		{
 			ImportPath: fixturePath + "/planner/consolidate",
 			Imports:    own("planner/sharing", "planner/correlate"),

@@ -91,8 +91,8 @@ func impureDeps(m module) []string {
 	return found
 }
 
-// loadTyped type-checks the module's packages at root, without their tests.
-func loadTyped(t *testing.T, root string) []*packages.Package {
+// loadTyped type-checks packages of the module at root, without their tests.
+func loadTyped(t *testing.T, root, pattern string) []*packages.Package {
 	t.Helper()
 	loaded, err := packages.Load(&packages.Config{
 		Context: t.Context(),
@@ -100,7 +100,7 @@ func loadTyped(t *testing.T, root string) []*packages.Package {
 		Env:     append(os.Environ(), "GOWORK=off"),
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports |
 			packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
-	}, "./...")
+	}, pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestNothingBelowPurePackagesReachesTheNetworkADatabaseAProcessOrCgo(t *test
 
 func TestPurePackagesUseNeitherTheWallClockNorAGlobalRandomSource(t *testing.T) {
 	requireRooms(t, thisModule(t), pureRooms...)
-	report(t, impureMentions(modulePath, loadTyped(t, rootDir(t))))
+	report(t, impureMentions(modulePath, loadTyped(t, rootDir(t), "./...")))
 }
 
 func TestAnImpureImportIsFound(t *testing.T) {
@@ -248,7 +248,7 @@ import "time"
 
 var now = time.Now
 `)
-	wantViolations(t, impureMentions(fixturePath, loadTyped(t, root)),
+	wantViolations(t, impureMentions(fixturePath, loadTyped(t, root, "./...")),
 		"queue.go:9:17: pure package uses time.Now",
 		"time.Since",
 		"the global source of math/rand/v2, by v2.Float64",

@@ -10,8 +10,8 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/learn"
-	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )
 
 // Settings are the part of a configuration that decisions depend on. They are
@@ -72,7 +72,7 @@ func readCurve(path string) (*sharing.Curve, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	return consolidate.ReadCurve(f, path)
+	return jsonfile.ReadCurve(f, path)
 }
 
 // DefaultSettings are those without a configuration file: nothing is touched.

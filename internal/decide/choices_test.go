@@ -17,6 +17,7 @@ import (
 	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/tune"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
@@ -157,9 +158,9 @@ type catalog struct {
 	response dvfsmodel.Response
 }
 
-func (c catalog) Hardware(string) (planner.Hardware, error) {
+func (c catalog) Hardware(string) (join.Hardware, error) {
 	table, err := c.profile.Table()
-	return planner.Hardware{Name: c.profile.Name, Table: table, Default: c.profile.DefaultPoint()}, err
+	return join.Hardware{Name: c.profile.Name, Table: table, Default: c.profile.DefaultPoint()}, err
 }
 func (c catalog) Workload(_, _ string) (dvfsmodel.Response, error) { return c.response, nil }
 func (c catalog) CheckWorkload(string) error                       { return nil }
@@ -192,8 +193,8 @@ func (a *alike) offline(tb testing.TB) (dvfsmodel.Setting, bool) {
 			}},
 		},
 	}
-	margins := planner.Margins{Limit: a.limitMargin, Deadline: a.deadlineMargin}
-	if p.Tasks, _, err = planner.Join(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster, catalog{a, response},
+	margins := join.Margins{Limit: a.limitMargin, Deadline: a.deadlineMargin}
+	if p.Tasks, _, err = join.Tasks(&queue.Batch{Jobs: []queue.Job{job}}, &p.Cluster, catalog{a, response},
 		margins); err != nil {
 		tb.Fatal(err)
 	}

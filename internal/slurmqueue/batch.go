@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
@@ -28,7 +29,7 @@ type Batch struct {
 	Running Running
 
 	cluster     *planner.Cluster
-	catalog     planner.Catalog
+	catalog     join.Catalog
 	plannable   []queuedRecord
 	runningJobs []runningJob // what runs, as far as the cluster has room for it
 }
@@ -66,7 +67,7 @@ const maxArrayTasks = 10_000
 
 // NewBatch takes the jobs of a queue that wait, in its order. Of each array it
 // takes 10,000 tasks at most; the others are among those left out.
-func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog) *Batch {
+func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog join.Catalog) *Batch {
 	within := *q
 	within.Jobs = slices.Clone(q.Jobs)
 	for i := range within.Jobs {
@@ -79,7 +80,7 @@ func NewBatch(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog
 
 // batchOf is [NewBatch] with so many tasks at most, those that wait longest; 0: all.
 // The tasks of an array that aren't among them take no memory.
-func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog planner.Catalog, most int) *Batch {
+func batchOf(q *epdapi.Queue, cluster *planner.Cluster, catalog join.Catalog, most int) *Batch {
 	b := &Batch{cluster: cluster, catalog: catalog}
 	for i := range q.Jobs {
 		b.add(&q.Jobs[i])

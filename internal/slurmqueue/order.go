@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
 )
@@ -156,7 +157,7 @@ func (l *Unplannable) total() int { return l.Held + l.Several + l.Endless + l.Ma
 type queueProblem struct {
 	cluster     *planner.Cluster
 	waiting     *Batch
-	catalog     planner.Catalog
+	catalog     join.Catalog
 	problem     planner.Problem
 	records     []slurm.JobID // by task; those that run come last and have none
 	unplannable int
@@ -176,7 +177,7 @@ func (s *queueProblem) setProblem() error {
 		s.records = append(s.records, s.waiting.RecordOf[i].ID)
 		present.Now = max(present.Now, s.waiting.RecordOf[i].Waited)
 	}
-	tasks, _, err := planner.Join(&queue.Batch{Jobs: jobs}, s.cluster, s.catalog, planner.Margins{})
+	tasks, _, err := join.Tasks(&queue.Batch{Jobs: jobs}, s.cluster, s.catalog, join.Margins{})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -79,7 +81,7 @@ func PlanQueue(
 	}
 	w.Result = &planreport.Result{
 		Problem: problem, Plan: plan, Baseline: against.FCFS.Ledger.Total(),
-		Bound:     planner.BoundOf(problem, plan),
+		Bound:     bound.Of(problem, plan),
 		Reference: against.FCFS, Easy: against.Easy, Constant: against.Constant,
 	}
 	if chosen.Improve != nil {
@@ -117,10 +119,10 @@ func (w *WhatIf) problem(
 	if len(jobs) == 0 {
 		return nil, ErrNothingWaits
 	}
-	margins := planner.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
+	margins := join.Margins{Limit: terms.Safety.LimitMargin, Deadline: terms.Safety.DeadlineMargin}
 	w.Jobs = jobs
 	// Nobody states power there.
-	tasks, _, err := planner.Join(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
+	tasks, _, err := join.Tasks(&queue.Batch{Name: "Slurm's queue", Jobs: jobs}, &cluster, catalog, margins)
 	if err != nil {
 		return nil, err
 	}

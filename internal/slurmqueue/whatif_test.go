@@ -13,7 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/live"
-	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -44,7 +44,7 @@ func TestAPlanOfTheQueueIsOfWhatWaits(t *testing.T) {
 			t.Fatal(text, err)
 		}
 		r := w.Result
-		if err := planner.Check(r.Problem, r.Plan); err != nil {
+		if err := check.Plan(r.Problem, r.Plan); err != nil {
 			t.Error(text, err)
 		}
 		if len(w.Jobs) != 9 || w.Batch.Running != (slurmqueue.Running{Jobs: 1, GPUs: 2}) || w.Unasked != 0 {
@@ -121,7 +121,7 @@ func TestJobsOnSeveralNodesArePlannedAndThoseThatWaitForOthersAreNamed(t *testin
 		t.Errorf("planned %s, want %s", got, want)
 	}
 	a := w.Result.Plan.Assignments
-	if err := planner.Check(w.Result.Problem, w.Result.Plan); err != nil || len(a[0].More) != 1 ||
+	if err := check.Plan(w.Result.Problem, w.Result.Plan); err != nil || len(a[0].More) != 1 ||
 		len(a[1].More) != 2 {
 		t.Errorf("on %d and %d nodes, want 2 and 3; %v", 1+len(a[0].More), 1+len(a[1].More), err)
 	}

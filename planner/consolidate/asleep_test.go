@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/planner/consolidate"
+	"github.com/epplan/epplan/planner/consolidate/moves"
 )
 
 func TestWithoutTasksEverythingSleeps(t *testing.T) {
@@ -12,7 +13,7 @@ func TestWithoutTasksEverythingSleeps(t *testing.T) {
 	placement, watts := consolidate.Improve(t.Context(), in, consolidate.Safe, consolidate.Placement{},
 		consolidate.ImproveOptions{})
 	exact := consolidate.Exact(t.Context(), in, consolidate.Safe, consolidate.ExactOptions{})
-	moved := consolidate.Rearrange(t.Context(), in, consolidate.Safe, nil, consolidate.MoveOptions{Most: 1})
+	moved := moves.Rearrange(t.Context(), in, consolidate.Safe, nil, moves.Options{Most: 1})
 	if watts != 0 || exact.PowerW != 0 || !exact.Proven || len(moved.ByMoves) != 1 || moved.ByMoves[0] != 0 {
 		t.Errorf("%v W, exactly %+v, rearranged %+v, want 0 W, proven, without a move", watts, exact, moved)
 	}

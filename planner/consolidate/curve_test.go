@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -121,32 +120,6 @@ func TestALinearCurveChangesNothing(t *testing.T) {
 		if before.PowerW != after.PowerW || before.WorstSlowdown != after.WorstSlowdown {
 			t.Errorf("seed %d: %v W and %v, want %v W and %v", seed, after.PowerW, after.WorstSlowdown,
 				before.PowerW, before.WorstSlowdown)
-		}
-	}
-}
-
-func TestCurvesAreReadAndBadOnesRefused(t *testing.T) {
-	c, err := consolidate.ReadCurve(
-		strings.NewReader(
-			`{"exponent": 1.4, "by_task": 0.05, "by_memory": 0, "samples": 12, "outliers": 1, "residual": 0.02}`,
-		), "c.json",
-	)
-	if err != nil || *c != (sharing.Curve{Exponent: 1.4, ByTask: 0.05}) {
-		t.Errorf("%+v, %v", c, err)
-	}
-	for text, want := range map[string]string{
-		``:                                "c.json",
-		`{`:                               "c.json:1",
-		`[]`:                              "c.json:1: the instance is a list, want an object",
-		`{"exponent": 1.4, "by_task": 0}`: "c.json: no by_memory, want the curve's three parameters",
-		`{"exponent": 0.9, "by_task": 0}`: "c.json: exponent is 0.9, want a number from 1 to 10",
-		`{"exponent": 1, "by_task": -1}`:  "c.json: by_task is -1, want a number from 0 to 1000",
-		`{"exponent": "1"}`:               `c.json:1: exponent is "1", want a number`,
-		`{"exponent": 1, "by_job": 1}`:    "c.json: a field that no curve of contention has",
-	} {
-		if _, err := consolidate.ReadCurve(strings.NewReader(text), "c.json"); err == nil ||
-			!strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
 	}
 }

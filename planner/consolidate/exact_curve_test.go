@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -329,7 +330,7 @@ func curvedGroups(p *packing) []column {
 
 func TestImproveIsNeverAboveItsStartWhereSizesAreCounted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
-	in := draw(r, "light", 24)
+	in := sharingtest.Draw(r, "light", 24)
 	in.Contention = &sharing.Curve{Exponent: 1.2, ByTask: .02, ByMemory: .1}
 	in.Servers = nil
 	for i := range 40 {

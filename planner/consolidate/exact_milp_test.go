@@ -15,6 +15,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -163,7 +164,7 @@ func TestExactMeetsAMixedIntegerSolver(t *testing.T) {
 		mixes := []string{
 			"paperlike", "light", "medium", "antiphase", "membound", "mixed", "gang", "mixedkappa",
 		}
-		in := draw(r, mixes[seed%8], 2+r.IntN(3)+4*int(seed/16))
+		in := sharingtest.Draw(r, mixes[seed%8], 2+r.IntN(3)+4*int(seed/16))
 		in.Servers = in.Servers[:max(1, min(len(in.Servers), 3))]
 		for i := range in.Tasks { // fewer slots
 			in.Tasks[i].UtilPct = in.Tasks[i].UtilPct[:6]

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 )
@@ -33,8 +34,8 @@ func readBests(tb testing.TB, file string) map[consolidate.Problem]best {
 }
 
 func TestExactProvesWhatTheReferenceProves(t *testing.T) {
-	for _, file := range instances(t) {
-		in := read(t, file)
+	for _, file := range sharingtest.Files(t) {
+		in := sharingtest.Read(t, file)
 		for problem, want := range readBests(t, file) {
 			t.Run(filepath.Base(file)+" "+problem.String(), func(t *testing.T) {
 				quick := consolidate.QuickBound(in, problem)
@@ -71,8 +72,8 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 		{"c21-heavy-64", consolidate.AsPrinted, 2735.35},
 		{"c23-membound-128", consolidate.AsPrinted, 9304.45},
 	} {
-		file := filepath.Join(filepath.Dir(instances(t)[0]), c.file+".json")
-		in, known := read(t, file), readBests(t, file)[c.problem]
+		file := filepath.Join(filepath.Dir(sharingtest.Files(t)[0]), c.file+".json")
+		in, known := sharingtest.Read(t, file), readBests(t, file)[c.problem]
 		got := consolidate.Exact(context.Background(), in, c.problem, consolidate.ExactOptions{})
 		if !got.Proven || math.Abs(got.PowerW-c.watts) > 1e-6 {
 			t.Errorf("%s, %s: %.4f W, proven %t; want %.4f", c.file, c.problem, got.PowerW,
@@ -91,8 +92,8 @@ func TestExactProvesMoreThanTheReference(t *testing.T) {
 
 func TestImproveComesCloseToTheReference(t *testing.T) {
 	sum, n := 0.0, 0
-	for _, file := range instances(t) {
-		in, want := read(t, file), readBests(t, file)[consolidate.Safe]
+	for _, file := range sharingtest.Files(t) {
+		in, want := sharingtest.Read(t, file), readBests(t, file)[consolidate.Safe]
 		if len(in.Tasks) > 32 {
 			continue // see the benchmark and docs/performance.md
 		}
@@ -137,8 +138,8 @@ func benchmark(
 	b *testing.B, solve func(context.Context, *sharing.Instance, consolidate.Problem) consolidate.Result,
 ) {
 	b.Helper()
-	for _, file := range instances(b) {
-		in := read(b, file)
+	for _, file := range sharingtest.Files(b) {
+		in := sharingtest.Read(b, file)
 		for _, problem := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
 			want := readBests(b, file)[problem]
 			b.Run(problem.String()+"/"+in.Name, func(b *testing.B) {

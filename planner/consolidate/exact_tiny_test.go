@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -97,7 +98,7 @@ func drawTiny(seed uint64, most int) *sharing.Instance {
 	all := []string{
 		"paperlike", "light", "medium", "heavy", "antiphase", "membound", "mixed", "gang", "mixedkappa",
 	}
-	in := draw(r, all[r.IntN(len(all))], 2+r.IntN(most-1))
+	in := sharingtest.Draw(r, all[r.IntN(len(all))], 2+r.IntN(most-1))
 	if r.IntN(3) == 0 { // servers of three sizes of GPU
 		for s := range in.Servers {
 			for g := range in.Servers[s].GPUMemGB {
@@ -236,7 +237,7 @@ func TestWhatNoGPUHoldsHasNoAnswer(t *testing.T) {
 
 func TestGPUsOfManySizesAreBoundedFromBelow(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	in := draw(r, "mixed", 24)
+	in := sharingtest.Draw(r, "mixed", 24)
 	in.Servers = nil
 	for i := range 40 {
 		size := 12 + float64(i)

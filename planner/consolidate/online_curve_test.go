@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -29,7 +30,7 @@ func drawCurve(t *rapid.T) *sharing.Curve {
 func drawScarce(t *rapid.T) *sharing.Instance {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	mix := rapid.SampledFrom([]string{"paperlike", "light", "gang", "mixedkappa"}).Draw(t, "mix")
-	in := draw(r, mix, rapid.IntRange(4, 12).Draw(t, "tasks"))
+	in := sharingtest.Draw(r, mix, rapid.IntRange(4, 12).Draw(t, "tasks"))
 	in.Contention = drawCurve(t)
 	in.Servers = in.Servers[:rapid.IntRange(1, len(in.Servers)).Draw(t, "servers")]
 	return in

@@ -5,22 +5,23 @@ import (
 	"math"
 	"testing"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 )
 
 func TestCATSSafeIsFeasibleOnEveryInstanceAndBelowOnlineSLA(t *testing.T) {
 	sum, worst, other := 0.0, 0.0, 0.0
-	files := instances(t)
+	files := sharingtest.Files(t)
 	for _, file := range files {
-		in, bestW := read(t, file), readReference(t, file).Reference.B.BestW
+		in, best := sharingtest.Read(t, file), sharingtest.BestW(t, file)
 		v := consolidate.Evaluate(in, consolidate.Place(in, consolidate.CATSSafe{}, consolidate.LowestClock))
 		if !v.Feasible() {
 			t.Errorf("%s: %+v", file, v)
 		}
-		gap := 100 * (v.PowerW/bestW - 1)
+		gap := 100 * (v.PowerW/best - 1)
 		sum, worst = sum+gap, max(worst, gap)
 		p := consolidate.Place(in, consolidate.OnlineSLA{}, consolidate.LowestClock)
-		other += 100 * (consolidate.Evaluate(in, p).PowerW/bestW - 1)
+		other += 100 * (consolidate.Evaluate(in, p).PowerW/best - 1)
 		t.Logf("%s: %.2f %%, %d GPUs of %d servers", in.Name, gap, v.GPUsOn, v.ServersOn)
 	}
 	n := float64(len(files))
@@ -40,15 +41,15 @@ func TestCATSSafeComesCloserToTheReferenceWithAWindow(t *testing.T) {
 // percent.
 func windowGap(tb testing.TB, window int, seed uint64) float64 {
 	tb.Helper()
-	sum, files := 0.0, instances(tb)
+	sum, files := 0.0, sharingtest.Files(tb)
 	for _, file := range files {
-		in, bestW := read(tb, file), readReference(tb, file).Reference.B.BestW
+		in, best := sharingtest.Read(tb, file), sharingtest.BestW(tb, file)
 		p := consolidate.PlaceWindows(in, consolidate.CATSSafe{Seed: seed}, consolidate.LowestClock, window)
 		v := consolidate.Evaluate(in, p)
 		if !v.Feasible() {
 			tb.Errorf("%s, window %d: %+v", file, window, v)
 		}
-		sum += 100 * (v.PowerW/bestW - 1)
+		sum += 100 * (v.PowerW/best - 1)
 	}
 	return sum / float64(len(files))
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 
@@ -26,7 +27,7 @@ func drawnUnder(curve *sharing.Curve, tasks int, seeds ...uint64) []*sharing.Ins
 		"gang", "mixedkappa",
 	} {
 		for _, seed := range seeds {
-			in := draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks)
+			in := sharingtest.Draw(rand.New(rand.NewPCG(seed, uint64(tasks))), mix, tasks)
 			in.Contention = curve
 			if v := Evaluate(in, Place(in, OnlineSLA{}, LowestClock)); v.Feasible() {
 				all = append(all, in)
@@ -60,7 +61,7 @@ func TestCATSSafeTakesLessThanOnlineSLAAndKeepsEverySLA(t *testing.T) {
 func TestCATSSafeKnowsNothingOfTasksBeyondItsWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		in, other := draw(r, "gang", 8), draw(r, "heavy", 8)
+		in, other := sharingtest.Draw(r, "gang", 8), sharingtest.Draw(r, "heavy", 8)
 		in.Contention = drawCurve(t)
 		window := rapid.IntRange(1, 5).Draw(t, "window")
 		known := min(len(in.Tasks), window*rapid.IntRange(0, len(in.Tasks)).Draw(t, "windows known"))
@@ -171,7 +172,7 @@ func sketchedW(k *scratchState) float64 { return k.watts(&taskScenario{}) }
 
 func BenchmarkCATSSafe(b *testing.B) {
 	for _, tasks := range []int{16, 64} {
-		in := draw(rand.New(rand.NewPCG(1, 1)), "mixed", tasks)
+		in := sharingtest.Draw(rand.New(rand.NewPCG(1, 1)), "mixed", tasks)
 		b.Run(in.Name, func(b *testing.B) {
 			for b.Loop() {
 				Place(in, CATSSafe{}, LowestClock)

@@ -7,15 +7,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/epplan/epplan/internal/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 )
 
 // reference is what a file of the data says of the results.
 type reference struct {
 	Reference struct {
-		B struct {
-			BestW float64 `json:"best_w"`
-		} `json:"problem_b_with_utilisation_limit"`
 		Policies map[string]referenceRow `json:"policies"`
 	} `json:"reference"`
 }
@@ -57,8 +55,8 @@ func decoded[T any](tb testing.TB, file string) T {
 }
 
 func TestPoliciesReproduceTheReferenceOfEveryInstance(t *testing.T) {
-	for _, file := range instances(t) {
-		in, want := read(t, file), readReference(t, file)
+	for _, file := range sharingtest.Files(t) {
+		in, want := sharingtest.Read(t, file), readReference(t, file)
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			seen := 0
 			for _, policy := range consolidate.Policies() {

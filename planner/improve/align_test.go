@@ -11,6 +11,8 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -73,7 +75,7 @@ func improved(
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := planner.Check(p, better); err != nil {
+	if err := check.Plan(p, better); err != nil {
 		tb.Fatal(err)
 	}
 	return better
@@ -103,9 +105,9 @@ func TestAlignedPlansAreWithinATenthOfAPerCentOfTheBound(t *testing.T) {
 			for _, l := range sizes {
 				p := paperProblem(t, goal.set, interval, l)
 				plan := edl(t, p)
-				bound := planner.LowerBound(p)
-				before := 100 * bound.Gap(plan.Ledger.Total())
-				after := 100 * bound.Gap(improved(t, improve.Align{}, p, plan).Ledger.Total())
+				lower := bound.Lower(p)
+				before := 100 * lower.Gap(plan.Ledger.Total())
+				after := 100 * lower.Gap(improved(t, improve.Align{}, p, plan).Ledger.Total())
 				t.Logf("%s %s l=%d: %.4f %% above the bound, EDL %.4f %%", goal.set, interval, l,
 					after, before)
 				if !(after <= goal.most) {
@@ -122,13 +124,13 @@ func TestThePapersExampleIsSolvedOnOneNode(t *testing.T) {
 	p.Cluster.Classes[0].IdleW = 30
 	plan := edl(t, p)
 	better := improved(t, improve.Align{}, p, plan)
-	bound := planner.LowerBound(p)
+	lower := bound.Lower(p)
 	const paper = 23865.50 + 472.89 // its best mapping, θ = 0.9
 	if total := float64(better.Ledger.Total()); total > paper {
-		t.Errorf("%.2f J, the paper has %.2f J; the bound is %.2f J", total, paper, float64(bound.Value))
+		t.Errorf("%.2f J, the paper has %.2f J; the bound is %.2f J", total, paper, float64(lower.Value))
 	} else {
 		t.Logf("%.2f J on %d nodes, the paper has %.2f J; the bound is %.2f J", total, len(better.Nodes),
-			paper, float64(bound.Value))
+			paper, float64(lower.Value))
 	}
 }
 
@@ -173,13 +175,13 @@ func BenchmarkImprove(b *testing.B) {
 		for _, interval := range []string{"wide", "narrow"} {
 			p := paperProblem(b, goal.set, interval, 16)
 			plan := edl(b, p)
-			bound := planner.LowerBound(p)
+			lower := bound.Lower(p)
 			b.Run(goal.set+"/"+interval, func(b *testing.B) {
 				var better *planner.Plan
 				for b.Loop() {
 					better, _ = improve.Align{}.Improve(context.Background(), p, plan, seeded(1))
 				}
-				b.ReportMetric(100*bound.Gap(better.Ledger.Total()), "%gap")
+				b.ReportMetric(100*lower.Gap(better.Ledger.Total()), "%gap")
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 // running is what runs on a node at the present.
@@ -127,7 +128,7 @@ type dualChoice struct {
 // placeByDual places the jobs of a plan anew: on the class and at the clocks that cost
 // least by the prices of the dual, those that must start first before others, each on
 // the node of its class where it can start first, or on as many as it needs.
-func (l *listSchedule) placeByDual(plan *planner.Plan, d *planner.DueDual) {
+func (l *listSchedule) placeByDual(plan *planner.Plan, d *bound.DueDual) {
 	l.removeAll()
 	runs := l.p.RunningTasks()
 	var all []dualChoice
@@ -170,7 +171,7 @@ func (l *listSchedule) placeByDual(plan *planner.Plan, d *planner.DueDual) {
 }
 
 // cheapestByDual is where a job costs least by the prices of the dual.
-func (l *listSchedule) cheapestByDual(i int32, d *planner.DueDual) dualChoice {
+func (l *listSchedule) cheapestByDual(i int32, d *bound.DueDual) dualChoice {
 	due := l.jobs[i].due
 	best, w := math.Inf(1), dualChoice{job: i}
 	for class := range l.classes {

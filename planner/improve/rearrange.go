@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 // isSearchable reports whether plans of a problem may be lists: all tasks are there at 0, of
@@ -98,7 +99,7 @@ func rearrange(
 	}
 	search := &listAnnealing{l: l, trial: trial{l: l}, rng: rng, from: plan, moves: moves}
 	given := l.clone()
-	dual := planner.NewDueDual(p, w.joule, w.second)
+	dual := bound.NewDueDual(p, w.joule, w.second)
 	l.placeByDual(plan, dual)
 	start := l.clone()
 	rounds, hot := searchRounds, hottestStart

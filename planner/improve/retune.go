@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 // Retune improves a finished offline plan of any problem. Where tasks take whole GPUs
 // and nothing else that runs out, a search over lists of jobs, one a node, changes
 // places, turns and clocks of all of them together: simulated annealing from the plan,
-// and from where the prices of [planner.DueDual] would have each job. Then every task
+// and from where the prices of [bound.DueDual] would have each job. Then every task
 // is stretched into the idle time that follows it, where that lowers the objective;
 // starts, places and the time that nodes are on stay as they are then.
 //
@@ -48,8 +49,8 @@ func isAtBound(p *planner.Problem, plan *planner.Plan) bool {
 	if o := p.Objective; o.DelayPower != 0 || o.TimeWeight != 0 || p.WaitWeight != 0 {
 		return false
 	}
-	bound := planner.LowerBound(p)
-	return bound.Gap(plan.Ledger.Total()) <= narrow
+	lower := bound.Lower(p)
+	return lower.Gap(plan.Ledger.Total()) <= narrow
 }
 
 // stretch gives each task the clocks that suit the time until something else

@@ -8,6 +8,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/improve"
 )
 
@@ -110,12 +111,12 @@ func TestEveryKindOfPlanGetsBetter(t *testing.T) {
 	for name, p := range problems(t) {
 		t.Run(name, func(t *testing.T) {
 			plan := edl(t, p)
-			bound := planner.LowerBound(p)
+			lower := bound.Lower(p)
 			retune := improve.Retune{Moves: 50_000}
 			aligned := improved(t, improve.Align{}, p, plan)
 			for from, start := range map[string]*planner.Plan{"EDL": plan, "aligned nodes": aligned} {
 				better := improved(t, retune, p, start)
-				now, before := bound.Gap(better.Ledger.Total()), bound.Gap(plan.Ledger.Total())
+				now, before := lower.Gap(better.Ledger.Total()), lower.Gap(plan.Ledger.Total())
 				t.Logf("from %s: %.3f %% above the bound, before %.3f %%", from, 100*now, 100*before)
 				if !(now < before) || now < 0 {
 					t.Errorf("from %s: %v above the bound, before %v", from, now, before)

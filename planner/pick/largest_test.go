@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/policy"
@@ -52,7 +53,7 @@ func starts(t *testing.T, bound float64, jobs ...job) []float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	at := make([]float64, len(jobs))

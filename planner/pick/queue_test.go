@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -80,7 +81,7 @@ func schedule(t fails, p, truth *planner.Problem, s stage) *planner.Plan {
 	if truth == nil {
 		truth = p
 	}
-	if err := planner.Check(truth, made); err != nil {
+	if err := check.Plan(truth, made); err != nil {
 		t.Fatal(err)
 	}
 	return made

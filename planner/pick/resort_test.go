@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/tune"
 )
@@ -100,7 +101,7 @@ func play(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, made); err != nil {
+	if err := check.Plan(p, made); err != nil {
 		t.Fatal(err)
 	}
 	return made

@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -30,7 +31,7 @@ func atOnce(t *testing.T, tasks ...planner.Task) *planner.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	return plan

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -58,7 +59,7 @@ func planWith(t *rapid.T, p *planner.Problem, placer func(*planner.View) planner
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	return plan

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/park"
 	"github.com/epplan/epplan/planner/pick"
@@ -69,7 +70,7 @@ func scoredPlan(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Fatal(err)
 	}
 	return plan

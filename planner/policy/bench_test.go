@@ -57,7 +57,7 @@ func randomProblem(n, shapes int) *planner.Problem {
 }
 
 // BenchmarkEDLOffline times planning alone: the problem is in memory, and
-// neither Check nor the bound is computed.
+// neither check nor the bound is computed.
 func BenchmarkEDLOffline(b *testing.B) {
 	run := func(b *testing.B, p *planner.Problem, theta float64) {
 		b.Helper()

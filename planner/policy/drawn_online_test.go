@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -61,7 +62,7 @@ func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planne
 	scaling := dvfsmodel.WideRange()
 	catalog := config.NewCatalog(config.BuiltinProfiles(), models, &scaling)
 	join := func() {
-		if p.Tasks, _, err = planner.Join(batch, &cluster, catalog, planner.Margins{Limit: 0.1}); err != nil {
+		if p.Tasks, _, err = join.Tasks(batch, &cluster, catalog, join.Margins{Limit: 0.1}); err != nil {
 			tb.Fatal(err)
 		}
 	}

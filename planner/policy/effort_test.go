@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -79,8 +80,8 @@ func TestNobodyWaitsForAPlanThatIsAsGoodAsAtItsBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound := planner.BoundOf(p, plan)
-		if gap := bound.Gap(plan.Ledger.Total()); plan.Cut != cut || !cut && gap > 1.5e-3 {
+		lower := bound.Of(p, plan)
+		if gap := lower.Gap(plan.Ledger.Total()); plan.Cut != cut || !cut && gap > 1.5e-3 {
 			t.Errorf("effort %v: cut %t, %.4f %% above the bound, want %t and at most .15 %%", effort,
 				plan.Cut, 100*gap, cut)
 		}

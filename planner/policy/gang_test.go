@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -107,7 +109,7 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 		}
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name)
-			if err := planner.Check(p, plan); err != nil {
+			if err := check.Plan(p, plan); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			joules, ok := reckoned(p, plan)
@@ -115,9 +117,9 @@ func TestJobsOnSeveralNodesTakeTheEnergyOfAllTheirGPUs(t *testing.T) {
 				math.Abs(joules-total) > 1e-6*math.Max(1, total) {
 				t.Fatalf("%s: %v J, GPU by GPU %v J (each alone on its GPU: %v)", name, total, joules, ok)
 			}
-			if bound := planner.LowerBound(p); plan.Status == planner.Complete &&
-				float64(plan.Ledger.Total()) < float64(bound.Value)*(1-1e-9) {
-				t.Fatalf("%s: %v J, below the bound of %v J", name, plan.Ledger.Total(), bound.Value)
+			if lower := bound.Lower(p); plan.Status == planner.Complete &&
+				float64(plan.Ledger.Total()) < float64(lower.Value)*(1-1e-9) {
+				t.Fatalf("%s: %v J, below the bound of %v J", name, plan.Ledger.Total(), lower.Value)
 			}
 			for i := range plan.Assignments {
 				if len(plan.Assignments[i].More) > 0 {

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -42,7 +44,7 @@ func TestImproveNeverMakesAPlanWorse(t *testing.T) {
 // notWorse checks an improved plan, and reports whether it is better than the one it
 // was made of.
 func notWorse(t *rapid.T, p *planner.Problem, plan, improved *planner.Plan) (better bool) {
-	if err := planner.Check(p, improved); err != nil {
+	if err := check.Plan(p, improved); err != nil {
 		t.Fatal(err)
 	}
 	now, before := p.Cost(improved), p.Cost(plan)
@@ -74,7 +76,7 @@ func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 	complete, tight, extra, inTime := 0, 0, 0, 0
 	problems := checkMany(t, 1_000, func(t *rapid.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
-		bound := planner.LowerBound(p)
+		lower := bound.Lower(p)
 		for _, name := range policy.Names() {
 			plan := solve(t, p, name+variant)
 			if plan.Status != planner.Complete {
@@ -84,18 +86,18 @@ func TestNoPlanCostsLessThanTheBound(t *testing.T) {
 				plan = improvedBy(t, p, plan, improve.Align{Moves: 300}, improve.Retune{Moves: 1000})
 			}
 			complete++
-			if of := planner.BoundOf(p, plan); of.Gap(plan.Ledger.Total()) < -1e-7 {
+			if of := bound.Of(p, plan); of.Gap(plan.Ledger.Total()) < -1e-7 {
 				t.Fatalf("%s: %v J, in time, the bound says %+v", name+variant, plan.Ledger.Total(), of)
-			} else if of.Value > bound.Value*(1+1e-6) {
+			} else if of.Value > lower.Value*(1+1e-6) {
 				inTime++
 			}
-			gap := bound.Gap(plan.Ledger.Total())
+			gap := lower.Gap(plan.Ledger.Total())
 			if gap < -1e-7 {
-				t.Fatalf("%s: %v J, the bound says %+v", name+variant, plan.Ledger.Total(), bound)
+				t.Fatalf("%s: %v J, the bound says %+v", name+variant, plan.Ledger.Total(), lower)
 			}
 			if gap < 1e-3 {
 				tight++
-				if bound.Extra > 0 {
+				if lower.Extra > 0 {
 					extra++
 				}
 			}

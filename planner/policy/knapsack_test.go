@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/taskset"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -97,7 +98,7 @@ func (q *queueCase) run(tb testing.TB, text string, clairvoyant bool) outcome {
 	if err != nil {
 		tb.Fatalf("%s: %s: %v", q.name, text, err)
 	}
-	if err := planner.Check(q.truth, plan); err != nil {
+	if err := check.Plan(q.truth, plan); err != nil {
 		tb.Errorf("%s: %s: %v", q.name, text, err)
 	}
 	var o outcome

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -59,8 +60,8 @@ func offlineLine(b *testing.B, problems []*planner.Problem, text string) string 
 		o, base := serviceOf(p, plan), serviceOf(p, easy)
 		energy, turnaround = append(energy, o.energy/base.energy), append(turnaround, o.mean/base.mean)
 		if m == 0 { // others are held against a weaker bound
-			bound := planner.BoundOf(p, plan)
-			gap = append(gap, 100*bound.Gap(plan.Ledger.Total()))
+			lower := bound.Of(p, plan)
+			gap = append(gap, 100*lower.Gap(plan.Ledger.Total()))
 		}
 	}
 	slices.Sort(took)

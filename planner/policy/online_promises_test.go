@@ -9,6 +9,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -165,7 +166,7 @@ func TestTheOnlineDefaultPlansWhereRunTimesAreUncertain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := planner.Check(&truth, plan); err != nil || len(plan.Unplaced) > 0 {
+		if err := check.Plan(&truth, plan); err != nil || len(plan.Unplaced) > 0 {
 			t.Errorf("seed %d: %d of %d jobs left out, %v", seed, len(plan.Unplaced), len(p.Tasks), err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 )
 
 // onlineGoal is the gap to the bound, per cent, that late-binding must reach on
@@ -70,7 +71,7 @@ func TestLateBindingMissesNoDeadlineOnUnlimitedNodes(t *testing.T) {
 			p.Cluster.Classes[i].Count = 0
 		}
 		plan := solve(t, p, "late-binding")
-		if err := planner.Check(p, plan); err != nil {
+		if err := check.Plan(p, plan); err != nil {
 			t.Fatal(err)
 		}
 		unplaced := map[int]bool{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -39,7 +40,7 @@ func TestJobsThatArriveTogetherGoByIDWithNumbersBySize(t *testing.T) {
 	if want := []string{"", "a2", "a10", "b", "job", "job-009", "job-9", "job-10"}; !slices.Equal(got, want) {
 		t.Errorf("started %q, want %q", got, want)
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		t.Error(err)
 	}
 }

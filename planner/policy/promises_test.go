@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/improve"
 	"github.com/epplan/epplan/planner/policy"
 )
@@ -257,9 +258,9 @@ func TestPlansOfJobsOverNodesKeepWhatOthersKeep(t *testing.T) {
 			if name == policy.EasyDefault {
 				less := 1 - float64(plan.Ledger.Total()/other.Ledger.Total())
 				saved += less / float64(batches)
-				bound := planner.BoundOf(p, plan)
+				lower := bound.Of(p, plan)
 				t.Logf("seed %d, %d jobs: %.1f %% less than EASY, gap %.1f %%", seed, len(p.Tasks), 100*less,
-					100*bound.Gap(plan.Ledger.Total()))
+					100*lower.Gap(plan.Ledger.Total()))
 			}
 		}
 	}

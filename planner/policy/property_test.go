@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -120,7 +121,7 @@ func TestEveryPolicysPlansPassCheckOnRandomProblems(t *testing.T) {
 		p, variant := drawProblem(t, atZero, atZero, atWholeSeconds, atAnyTime), drawVariant(t)
 		for _, name := range drawPolicies(t) {
 			plan := solve(t, p, name+variant)
-			if err := planner.Check(p, plan); err != nil {
+			if err := check.Plan(p, plan); err != nil {
 				t.Fatalf("%s: %v", name+variant, err)
 			}
 			plans[name]++
@@ -242,7 +243,7 @@ func TestCheckRefusesPlansWithOneNumberChanged(t *testing.T) {
 			}
 			*number *= 1 + oneOf(d, "sign", 1e-6, -1e-6)
 			spoiled[what]++
-			if planner.Check(p, plan) == nil {
+			if check.Plan(p, plan) == nil {
 				t.Fatalf("%s of job %q changed to %v: Check finds nothing", what, p.Tasks[i].ID, *number)
 			}
 		}

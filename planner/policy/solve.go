@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 )
 
 // SolveChecked plans a problem by a policy, and has the plan checked. Its errors name
@@ -17,10 +18,19 @@ func SolveChecked(
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", policy.Name, err)
 	}
-	if err := planner.Check(p, plan); err != nil {
-		return nil, fmt.Errorf("the plan of policy %s is wrong, please report this: %w", policy.Name, err)
+	if err := CheckPlan(p, plan, policy); err != nil {
+		return nil, err
 	}
 	return plan, nil
+}
+
+// CheckPlan has a plan checked that a policy made. Its error names the policy: it is the
+// policy's fault, or the engine's, whatever the problem.
+func CheckPlan(p *planner.Problem, plan *planner.Plan, policy *planner.Policy) error {
+	if err := check.Plan(p, plan); err != nil {
+		return fmt.Errorf("the plan of policy %s is wrong, please report this: %w", policy.Name, err)
+	}
+	return nil
 }
 
 // References are the plans that others are held against. Each is nil where it isn't

@@ -10,6 +10,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/fleet"
 	"github.com/epplan/epplan/planner/pick"
 	"github.com/epplan/epplan/planner/place"
@@ -211,7 +212,7 @@ func (s *StreamRun) Run(ctx context.Context, tasks []planner.Task) (*StreamResul
 	if err != nil {
 		return nil, err
 	}
-	if err := planner.Check(p, plan); err != nil {
+	if err := check.Plan(p, plan); err != nil {
 		return nil, fmt.Errorf("the replayed plan breaks a rule: %w", err)
 	}
 	result := &StreamResult{}

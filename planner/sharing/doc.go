@@ -5,6 +5,6 @@
 //
 // It decides nothing. The planner's engine plays tasks on shared GPUs by it;
 // rules that choose GPUs and clocks, such as those of planner/consolidate, see
-// the GPUs as a [State]. planner.Check and consolidate.Evaluate compute the same
+// the GPUs as a [State]. check.Plan and consolidate.Evaluate compute the same
 // from the fields of [Physics] and [Curve] by code of their own.
 package sharing

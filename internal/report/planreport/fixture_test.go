@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 	"github.com/epplan/epplan/planner/policy"
 )
 
@@ -164,6 +165,6 @@ func solve(tb testing.TB, p *planner.Problem, name string) *planreport.Result {
 	total := plan.Ledger.Total()
 	return &planreport.Result{
 		Problem: p, Plan: plan, Baseline: total * 1.25,
-		Bound: planner.Bound{Value: total / 1.01, Cost: float64(total) / 1.01},
+		Bound: bound.Bound{Value: total / 1.01, Cost: float64(total) / 1.01},
 	}
 }

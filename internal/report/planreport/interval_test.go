@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/queue"
 )
@@ -213,7 +214,7 @@ func (l *lab) plan(
 			Name: gpu, Model: gpu, Count: 3, GPUs: 4, IdleW: 20, HostW: 25, TurnOn: 2000, TurnOnDelay: 60,
 		})
 	}
-	tasks, _, err := planner.Join(b, &cluster, catalog, planner.Margins{})
+	tasks, _, err := join.Tasks(b, &cluster, catalog, join.Margins{})
 	if err != nil {
 		tb.Fatal(err)
 	}

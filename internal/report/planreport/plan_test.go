@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 type planWriter func(io.Writer, *planreport.Result) error
@@ -120,7 +121,7 @@ func TestPlanJSONHasNullWhereNothingFiniteIsKnown(t *testing.T) {
 	p.Tasks[0].Options[0].GPUs = 8
 	p.Tasks[1].Deadline, p.Tasks[1].Due = math.Inf(1), math.Inf(1)
 	r := solve(t, p, "edl")
-	r.Baseline, r.Bound = 0, planner.Bound{}
+	r.Baseline, r.Bound = 0, bound.Bound{}
 	text := written(t, planreport.WritePlanJSON, r)
 	d := decode(t, text)
 	if d.Saving != nil || d.Gap != nil || len(d.Jobs) != 1 || d.Jobs[0].Deadline != nil {
@@ -239,7 +240,7 @@ func TestSummariseCountsDistinctNodesAndGPUs(t *testing.T) {
 			Unplaced: []planner.Unplaced{{Task: 3}},
 			Ledger:   planner.Ledger{Run: 80, Idle: 20},
 		},
-		Baseline: 200, Bound: planner.Bound{Value: 80, Cost: 80},
+		Baseline: 200, Bound: bound.Bound{Value: 80, Cost: 80},
 	}
 	s := planreport.Summarise(r)
 	if s.NodesUsed != 2 || s.GPUsUsed != 4 || s.End != 9 || s.Infeasible != 1 || s.Saving() != .5 ||

@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/bound"
 )
 
 // Result is a plan with what it is measured against.
@@ -17,13 +18,12 @@ type Result struct {
 	Problem  *planner.Problem
 	Plan     *planner.Plan
 	Baseline dvfsmodel.Joule // the batch at default clocks; 0: not known
-	Bound    planner.Bound   // no schedule takes less; zero: not known
+	Bound    bound.Bound     // no schedule takes less; zero: not known
 	Seed     *uint64         // of randomised passes; nil: there were none
 	// Reference is the plan that the baseline is the energy of; nil: not known.
 	Reference *planner.Plan
 	Easy      *planner.Plan // the batch by EASY backfilling at default clocks; nil: not known
-	// The batch at the best clocks that are the same for all jobs of a GPU model; nil:
-	// not known.
+	// The batch at the best clocks that are the same for all jobs of a GPU model; nil: not known.
 	Constant *planner.Plan
 	QueueAt  time.Time // when Slurm's queue was what is planned; zero: it is no queue of Slurm's
 }

@@ -1,0 +1,394 @@
+package bound
+
+import (
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/planner"
+)
+
+// DueDual is a lower bound of the objective of plans that end every task by its due
+// time, and the prices of time that prove it.
+//
+// A task that ends by d and runs for t seconds runs for at least t − max(0, d − D) of
+// them before any moment D. A class of nodes with so many GPUs, which can be used
+// after a delay, has GPUs·(D − delay) seconds of a GPU before D. Let a second before D
+// on class c have the price μ(c, D) ≥ 0. Whatever these prices are, no plan costs less
+// than
+//
+//	Σ over tasks of min over classes and clocks of (cost + w·∫ λ(c, τ) dτ from d−t to d) − Σ μ(c, D)·GPUs·(D − delay)
+//
+// with λ(c, τ) the sum of μ(c, D) over D ≥ τ, and w the GPUs of the task (weak
+// duality). The prices are looked for by subgradient steps.
+type DueDual struct {
+	Value  float64 // of the objective; what is proved
+	prices []duePrices
+}
+
+// duePrices are the prices on one class.
+type duePrices struct {
+	ends  []float64 // D, ascending, seconds
+	room  []float64 // seconds of GPUs before it
+	mu    []float64 // price of one of them
+	level []float64 // λ up to and including D: the sum of mu from there on
+	paid  []float64 // ∫ λ from 0 to D
+	until [duePriceCount]float64
+}
+
+// duePriceCount is the number of prices of time at which a task's costs are known.
+const duePriceCount = 32
+
+// dueTask is a task as the dual sees it.
+type dueTask struct {
+	due     float64
+	options []dueOption
+	choice  int     // index in options
+	time    float64 // of the run, as the present prices choose it, seconds
+}
+
+// dueOption is what a task can do on a class: one of its GPUs costs at least
+// most over k of (least[k] − price[k]·t) when it runs for t seconds.
+type dueOption struct {
+	class          int
+	weight         float64 // GPUs
+	shortest, room float64 // of the run, seconds
+	least          [duePriceCount]float64
+	bend           [duePriceCount - 1]float64 // run time from which on k is the largest, seconds, falling
+}
+
+// maxDues is how many due times of a class have a price.
+const maxDues = 48
+
+// Steps of the search for prices: larger batches than manyTasks take fewer.
+const (
+	maxSteps  = 1000
+	minSteps  = 50
+	manyTasks = 1000
+)
+
+// NewDueDual proves a bound for a problem whose objective is a sum of energy and time:
+// for weights of a joule and of a GPU-second. It holds for offline, online and
+// clairvoyant plans that leave no task out that has a chance, and end none after its
+// due time.
+func NewDueDual(p *planner.Problem, energyWeight, timeWeight float64) *DueDual {
+	d := &dueSearch{p: p, energy: energyWeight, time: timeWeight}
+	d.prices()
+	d.tabulate()
+	d.choosePricedTimes()
+	steps := maxSteps
+	if n := len(p.Tasks); n > manyTasks {
+		steps = max(minSteps, maxSteps*manyTasks/2/n)
+	}
+	return d.ascend(steps)
+}
+
+// Price is what a GPU of a class costs by the dual's prices from one moment to
+// another; nothing where both are +Inf.
+func (d *DueDual) Price(class int, from, to float64) float64 {
+	return d.prices[class].integral(from, to)
+}
+
+// dueSearch looks for prices.
+type dueSearch struct {
+	p            *planner.Problem
+	energy, time float64 // weights
+	price        [duePriceCount]float64
+	tasks        []dueTask
+	unpriced     float64 // what the other tasks cost, whose GPUs have no price
+	dual         DueDual
+}
+
+// prices are those at which costs are tabulated: 0 and a geometric row that covers
+// what a second of a GPU may be worth.
+func (d *dueSearch) prices() {
+	const lowest, highest = 4, 4000 // watts
+	unit := d.energy
+	if unit == 0 {
+		unit = d.time / highest
+	}
+	ratio := math.Pow(highest/lowest, 1/float64(duePriceCount-2))
+	at := lowest * unit
+	for k := 1; k < duePriceCount; k++ {
+		d.price[k] = at
+		at *= ratio
+	}
+}
+
+// tabulate finds what each task costs on each class at each price.
+func (d *dueSearch) tabulate() {
+	var all []dueOption // of a task
+	for i := range d.p.Tasks {
+		t := &d.p.Tasks[i]
+		task := dueTask{due: t.Due + planner.DeadlineSlack*max(1, math.Abs(t.Due))}
+		free, priced := math.Inf(1), false
+		all = all[:0]
+		for class := range d.p.Cluster.Classes {
+			if o, ok := d.option(t, class, task.due); ok {
+				all = append(all, o)
+				free = min(free, o.weight*o.least[0])
+				priced = priced || d.p.Cluster.Classes[class].Count > 0
+			}
+		}
+		switch {
+		case priced:
+			task.options = slices.Clone(all)
+			d.tasks = append(d.tasks, task)
+		case len(all) > 0:
+			d.unpriced += free
+		}
+	}
+}
+
+// option is what a task can do on a class; ok is false where it can't run there in time.
+func (d *dueSearch) option(t *planner.Task, class int, due float64) (o dueOption, ok bool) {
+	k := &d.p.Cluster.Classes[class]
+	option := t.Option(k.Model)
+	if !k.CanRun(t, option) {
+		return o, false
+	}
+	r := t.Options[option].Response
+	o = dueOption{class: class, weight: gpuWeight(t, option), shortest: r.Default().Time}
+	if t.Share == 1 {
+		o.shortest = min(o.shortest, r.MinTime())
+	}
+	o.room = min(due-max(earliestStart(d.p, t), k.TurnOnDelay), t.Limit*(1+planner.DeadlineSlack))
+	for n, price := range d.price {
+		goal := dvfsmodel.Objective{
+			EnergyWeight: d.energy, TimeWeight: d.time + d.energy*float64(k.HostW) + price,
+		}
+		pt, ok := cheapest(t, option, goal, o.room)
+		if !ok {
+			return o, false
+		}
+		o.least[n] = goal.Cost(pt)
+		if n == 0 && k.Count == 0 { // its GPUs never have a price: nobody asks for other run times
+			for n := range o.bend {
+				o.least[n+1], o.bend[n] = o.least[0]+d.price[n+1]*pt.Time, pt.Time
+			}
+			return o, true
+		}
+	}
+	for n := range o.bend {
+		o.bend[n] = (o.least[n+1] - o.least[n]) / (d.price[n+1] - d.price[n])
+	}
+	return o, true
+}
+
+// choosePricedTimes chooses the due times that have a price.
+func (d *dueSearch) choosePricedTimes() {
+	d.dual.prices = make([]duePrices, len(d.p.Cluster.Classes))
+	for class := range d.dual.prices {
+		k := &d.p.Cluster.Classes[class]
+		if k.Count == 0 {
+			continue // there are always free GPUs
+		}
+		var dues []float64
+		for i := range d.tasks {
+			t := &d.tasks[i]
+			if !math.IsInf(t.due, 1) &&
+				slices.ContainsFunc(t.options, func(o dueOption) bool { return o.class == class }) {
+				dues = append(dues, t.due)
+			}
+		}
+		slices.Sort(dues)
+		c := &d.dual.prices[class]
+		for n := range min(maxDues, len(dues)) {
+			due := dues[(n+1)*len(dues)/min(maxDues, len(dues))-1]
+			room := float64(k.Count*k.GPUs) * (due - k.TurnOnDelay)
+			if room > 0 && (len(c.ends) == 0 || due > c.ends[len(c.ends)-1]) {
+				c.ends, c.room = append(c.ends, due), append(c.room, room)
+			}
+		}
+		c.mu = make([]float64, len(c.ends))
+		c.level, c.paid = make([]float64, len(c.ends)), make([]float64, len(c.ends))
+		c.precompute(&d.price)
+	}
+}
+
+// precompute computes what follows from the prices.
+func (c *duePrices) precompute(price *[duePriceCount]float64) {
+	sum := 0.0
+	for j := len(c.ends) - 1; j >= 0; j-- {
+		sum += c.mu[j]
+		c.level[j] = sum
+	}
+	last, paid := 0.0, 0.0
+	for j, end := range c.ends {
+		paid += c.level[j] * (end - last)
+		c.paid[j], last = paid, end
+	}
+	j := len(c.ends) - 1
+	for k, p := range price { // they rise, and the level falls
+		for j >= 0 && c.level[j] < p {
+			j--
+		}
+		c.until[k] = 0
+		if j >= 0 {
+			c.until[k] = c.ends[j]
+		}
+	}
+}
+
+// integralTo is the integral of the price from 0 to a moment.
+func (c *duePrices) integralTo(at float64) float64 {
+	n := len(c.ends)
+	if n == 0 || at <= 0 {
+		return 0
+	}
+	if at >= c.ends[n-1] {
+		return c.paid[n-1]
+	}
+	j, _ := slices.BinarySearch(c.ends, at)
+	return c.paid[j] - c.level[j]*(c.ends[j]-at)
+}
+
+// best is the run time that costs least by the prices, and what it costs.
+func (o *dueOption) best(c *duePrices, due float64, price *[duePriceCount]float64) (time, cost float64) {
+	// The cost by itself falls by price[k] a second for run times from bend[k] to
+	// bend[k-1], and not at all from bend[0] on; time before until[k] is worth at least
+	// price[k].
+	high := min(o.room, max(o.bend[0], o.shortest))
+	k := 1
+	for ; k < duePriceCount-1; k++ {
+		low := max(o.bend[k], o.shortest)
+		if low >= high {
+			continue
+		}
+		if due-c.until[k] > low {
+			break
+		}
+		high = low
+	}
+	time = max(o.shortest, min(high, due-c.until[k]))
+	return time, o.least[k] - price[k]*time + c.integral(due-time, due)
+}
+
+// integral is the integral of the price from one moment to another.
+func (c *duePrices) integral(from, to float64) float64 { return c.integralTo(to) - c.integralTo(from) }
+
+// value is the dual function at the present prices. The tasks' choices are noted.
+func (d *dueSearch) value() float64 {
+	sum := d.unpriced
+	for i := range d.tasks {
+		t := &d.tasks[i]
+		least := math.Inf(1)
+		for n := range t.options {
+			o := &t.options[n]
+			time, cost := o.best(&d.dual.prices[o.class], t.due, &d.price)
+			if cost *= o.weight; cost < least {
+				least, t.choice, t.time = cost, n, time
+			}
+		}
+		sum += least
+	}
+	for class := range d.dual.prices {
+		c := &d.dual.prices[class]
+		for j := range c.mu {
+			sum -= c.mu[j] * c.room[j]
+		}
+	}
+	return sum
+}
+
+// excess is by how much what the tasks chose exceeds the room before each due time,
+// as a part of it.
+func (d *dueSearch) excess() [][]float64 {
+	slope, base := make([][]float64, len(d.dual.prices)), make([][]float64, len(d.dual.prices))
+	for class := range slope {
+		n := len(d.dual.prices[class].ends) + 1
+		slope[class], base[class] = make([]float64, n), make([]float64, n)
+	}
+	for i := range d.tasks {
+		t := &d.tasks[i]
+		o := &t.options[t.choice]
+		c := &d.dual.prices[o.class]
+		if len(c.ends) == 0 || math.IsInf(t.due, 1) {
+			continue
+		}
+		from, _ := slices.BinarySearch(c.ends, t.due-t.time)
+		to, _ := slices.BinarySearch(c.ends, t.due)
+		slope[o.class][from] += o.weight
+		base[o.class][from] -= o.weight * (t.due - t.time)
+		slope[o.class][to] -= o.weight
+		base[o.class][to] += o.weight * t.due
+	}
+	for class := range slope {
+		c := &d.dual.prices[class]
+		s, b := 0.0, 0.0
+		for j := range c.ends {
+			s, b = s+slope[class][j], b+base[class][j]
+			base[class][j] = (s*c.ends[j]+b)/c.room[j] - 1
+		}
+		base[class] = base[class][:len(c.ends)]
+	}
+	return base
+}
+
+// ascend takes steps towards the best prices.
+func (d *dueSearch) ascend(steps int) *DueDual {
+	var best [][]float64
+	d.dual.Value = math.Inf(-1)
+	const first, patience = 0.1, 40
+	aim, stale := first, 0
+	for range steps {
+		value := d.value()
+		if value > d.dual.Value {
+			if value > d.dual.Value+1e-4*math.Abs(value) {
+				stale = 0
+			}
+			d.dual.Value = value
+			best = best[:0]
+			for class := range d.dual.prices {
+				best = append(best, slices.Clone(d.dual.prices[class].mu))
+			}
+		}
+		if stale++; stale > patience {
+			aim, stale = aim/2, 0
+			if aim < 1e-5 {
+				break
+			}
+			for class := range d.dual.prices {
+				copy(d.dual.prices[class].mu, best[class])
+				d.dual.prices[class].precompute(&d.price)
+			}
+			d.value()
+		}
+		if !d.step(d.dual.Value + aim*math.Abs(d.dual.Value) - value) {
+			break
+		}
+	}
+	for class := range d.dual.prices {
+		c := &d.dual.prices[class]
+		copy(c.mu, best[class])
+		c.precompute(&d.price)
+	}
+	d.dual.Value -= roundedDown * math.Abs(d.dual.Value)
+	return &d.dual
+}
+
+// step moves the prices so that the value would rise by so much if it were linear.
+func (d *dueSearch) step(rise float64) bool {
+	excess := d.excess()
+	norm := 0.0
+	for class := range excess {
+		for j, g := range excess[class] {
+			if g < 0 && d.dual.prices[class].mu[j] == 0 {
+				excess[class][j] = 0
+				continue
+			}
+			norm += g * g
+		}
+	}
+	if norm == 0 {
+		return false
+	}
+	for class := range excess {
+		c := &d.dual.prices[class]
+		for j, g := range excess[class] {
+			c.mu[j] = max(0, c.mu[j]+rise*g/norm/c.room[j])
+		}
+		c.precompute(&d.price)
+	}
+	return true
+}

@@ -1,0 +1,198 @@
+// Package join makes tasks to plan of the jobs of a batch: what is known of how each responds
+// on the GPU models of a cluster, by its own coefficients, by what it states, by models of
+// workloads, or by those of others.
+package join
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/dvfsmodel/pooled"
+	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/sharing"
+	"github.com/epplan/epplan/queue"
+)
+
+// Hardware is what the GPUs of one model can be set to: a table of supported
+// clocks, or a continuous range as in the EDL paper.
+type Hardware struct {
+	Name    string // of the GPU model; "": as it was asked for
+	Table   *dvfsmodel.Table
+	Range   *dvfsmodel.Range // used when there is no table
+	Default dvfsmodel.Point  // the setting at default clocks
+	Typical dvfsmodel.Watt   // assumed for a job that doesn't say its power
+	// Unseen is how jobs without a model respond; nil: they run at default clocks.
+	Unseen *pooled.UnseenWorkload
+}
+
+// Catalog knows GPU models, and how workloads respond on them.
+type Catalog interface {
+	// Hardware describes a GPU model.
+	Hardware(gpuModel string) (Hardware, error)
+	// Workload is how a workload responds on a GPU model; nil when there is no
+	// model of it there.
+	Workload(workload, gpuModel string) (dvfsmodel.Response, error)
+	// CheckWorkload returns an error that names what is known if the workload has no
+	// model on any GPU model.
+	CheckWorkload(workload string) error
+	// Uncertainty is how far off the model of a workload on a GPU model may be, the same
+	// one at each call; nil: not known.
+	Uncertainty(workload, gpuModel string) *dvfsmodel.Uncertainty
+}
+
+// Margins keep predictions that are a little wrong from breaking promises.
+type Margins struct {
+	Limit    float64 // the predicted run time × (1 + Limit) must fit the job's limit
+	Deadline float64 // seconds before a deadline that a job is to end
+}
+
+// Tasks makes tasks of jobs: each job with the GPU models of the cluster that it
+// may run on, and its response there. Warnings are about assumptions made. A
+// job that names an unknown workload is an error, with its position.
+func Tasks(
+	batch *queue.Batch, cluster *planner.Cluster, catalog Catalog, margins Margins,
+) (tasks []planner.Task, warnings []error, err error) {
+	for _, m := range [...]float64{margins.Limit, margins.Deadline} {
+		if !(m >= 0) || math.IsInf(m, 0) {
+			return nil, nil, fmt.Errorf("margins %v of limits and %v s of deadlines, want finite numbers "+
+				"of 0 or more", margins.Limit, margins.Deadline)
+		}
+	}
+	j := joiner{
+		catalog: catalog, margins: margins, cluster: cluster, widest: make(map[string]int),
+		names: make(map[string]string), priors: make(map[string]*prior),
+	}
+	for i := range cluster.Classes {
+		if err := j.addClass(&cluster.Classes[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.SortFunc(j.hardware, func(a, b Hardware) int { return cmp.Compare(a.Name, b.Name) })
+	tasks = make([]planner.Task, len(batch.Jobs))
+	for i := range batch.Jobs {
+		if tasks[i], err = j.task(&batch.Jobs[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return tasks, j.warnings, nil
+}
+
+type joiner struct {
+	catalog  Catalog
+	margins  Margins
+	cluster  *planner.Cluster
+	hardware []Hardware        // GPU models of the cluster, by name, each once
+	widest   map[string]int    // by GPU model: GPUs of its widest node
+	names    map[string]string // of GPU models, by alias
+	priors   map[string]*prior // by GPU model
+	warnings []error
+
+	// Of the current job, with GPU models by their own names.
+	measured   []queue.Measured
+	measuredOn string // GPU model of its run time and power, as [queue.Job.RuntimeModel]
+}
+
+// addClass adds the GPU model of a class, if it is new.
+func (j *joiner) addClass(k *planner.NodeClass) error {
+	j.widest[k.Model] = max(j.widest[k.Model], k.GPUs)
+	if slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Name == k.Model }) {
+		return nil
+	}
+	h, err := j.catalog.Hardware(k.Model)
+	if err != nil {
+		return fmt.Errorf("node class %q: %w", k.Name, err)
+	}
+	h.Name = k.Model
+	j.hardware = append(j.hardware, h)
+	return nil
+}
+
+// task joins a job with its models, and keeps the margins where they leave it possible.
+func (j *joiner) task(job *queue.Job) (planner.Task, error) {
+	t := planner.Task{
+		ID: job.ID, Arrival: job.Arrival, Deadline: job.Deadline, Due: job.Deadline - j.margins.Deadline,
+		Limit: job.Limit / (1 + j.margins.Limit), LimitMargin: j.margins.Limit, Share: job.Share,
+		CPUs: job.CPUs, MemGiB: job.MemGiB,
+	}
+	if f := job.Profile; f != nil {
+		t.Profile = &planner.UsageProfile{
+			UtilPct: f.UtilPct, SlotS: f.Slot, MemGB: f.MemGB, Kappa: cmp.Or(f.Kappa, sharing.PaperSLA),
+		}
+	}
+	if err := j.options(&t, job); err != nil {
+		return planner.Task{}, err
+	}
+	if t.Profile != nil && t.IsGang() {
+		t.Profile = nil
+		j.warnings = append(j.warnings,
+			fmt.Errorf("%s: job %q runs on several nodes: GPUs for itself, its profile isn't used",
+				job.Pos, job.ID))
+	}
+	shortest := math.Inf(1)
+	for i := range t.Options {
+		shortest = min(shortest, t.Options[i].Response.MinTime())
+	}
+	// A margin must not make a possible job impossible.
+	if t.Arrival+shortest > t.Due {
+		t.Due = t.Deadline
+	}
+	if shortest > t.Limit {
+		t.Limit, t.LimitMargin = job.Limit, 0
+	}
+	return t, nil
+}
+
+// options joins the job with each GPU model of the cluster on which it is known how
+// it runs.
+func (j *joiner) options(t *planner.Task, job *queue.Job) error {
+	if job.Model == nil && job.Workload != "" {
+		if err := j.checkWorkload(job); err != nil {
+			return err
+		}
+	}
+	runs, err := j.knownRuns(job)
+	if err != nil {
+		return err
+	}
+	t.Options = make([]planner.Option, len(runs))
+	for i := range runs {
+		if t.Options[i], err = j.option(job, &runs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkWorkload is an error if the job's workload has no model anywhere: it may be misspelt.
+// Where others stand for it, that is a warning.
+func (j *joiner) checkWorkload(job *queue.Job) error {
+	err := j.catalog.CheckWorkload(job.Workload)
+	if err == nil {
+		return nil
+	}
+	if job.HasRunTime() && slices.ContainsFunc(j.hardware, func(h Hardware) bool { return h.Unseen != nil }) {
+		j.warnings = append(j.warnings,
+			fmt.Errorf("%s: job %q: workload %q has no model: planned as others respond",
+				job.Pos, job.ID, queue.Printable(job.Workload)))
+		return nil
+	}
+	return fmt.Errorf("%s: job %q: %w", job.Pos, job.ID, err)
+}
+
+// canShare reports whether GPUs of a model may be shared by profile.
+func (j *joiner) canShare(model string) bool {
+	return slices.ContainsFunc(j.cluster.Classes, func(k planner.NodeClass) bool {
+		return k.Model == model && k.SharedGB != nil
+	})
+}
+
+// respond is the response to a job's own coefficients.
+func (h *Hardware) respond(p dvfsmodel.Params) dvfsmodel.Response {
+	if h.Table != nil {
+		return &dvfsmodel.Discrete{Params: p, Table: h.Table, At: h.Default}
+	}
+	return &dvfsmodel.Continuous{Params: p, Range: h.Range}
+}
