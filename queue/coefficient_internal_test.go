@@ -14,7 +14,7 @@ func TestACoefficientThatMayBeLeftOutIs0ThenAndNotWritten(t *testing.T) {
 	t.Cleanup(func() { neededColumns = all })
 	others := nativeNames[left+1:]
 	row := strings.Repeat(",0.5", len(others)) + "\n"
-	var model []string
+	model := make([]string, 0, len(others))
 	for _, name := range others {
 		model = append(model, strconv.Quote(name)+":0.5")
 	}
