@@ -56,7 +56,7 @@ func (a *answer) of(c *caller, page bool) cell {
 	case c.door == "port" && c.tier == nobody && !page:
 		return no403
 	case c.door == "port" && c.tier == nobody:
-		return login
+		return toLogin
 	case c.door == "private" && c.tier != controls:
 		return no403
 	case c.self == nil && c.tier == another && want == own:
@@ -137,7 +137,7 @@ func (g got) is(want cell, c *caller) bool {
 		return g.status == http.StatusUnauthorized && quiet
 	case no405:
 		return g.status == http.StatusMethodNotAllowed && quiet
-	case login:
+	case toLogin:
 		return g.status == http.StatusSeeOther && quiet
 	}
 	return false
@@ -306,7 +306,7 @@ func TestTheOverviewForEverybodyNamesNobody(t *testing.T) {
 	c := &caller{door: "port", tier: nobody}
 	h.connect(c)
 	for path, want := range map[string]cell{
-		"/": none, "/queue": login, "/jobs": login, "/nodes": login, "/whatif": login,
+		"/": none, "/queue": toLogin, "/jobs": toLogin, "/nodes": toLogin, "/whatif": toLogin,
 		"/v1/overview": no403, "/v1/jobs": no403,
 	} {
 		status, text := h.ask(c, http.MethodGet, path, "", nil)
@@ -381,7 +381,7 @@ func TestTheTableOfAnswersHasEveryOperationAndEveryPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := regexp.MustCompile(
-		`(?m)^\t+\{"?(/[^"]*|whatIfPath)"?, ("[^"]*", )?(Anonymous|User|Reader|Admin), s\.`)
+		`(?m)^\t+\{"?(/[^"]*|whatIfPath)"?, ("[^"]*", )?login\.(Anonymous|User|Reader|Admin), \w+\}`)
 	found := 0
 	for _, path := range sources {
 		text, err := os.ReadFile(path)

@@ -9,17 +9,17 @@ import (
 type cell string
 
 const (
-	both   cell = "both"   // an answer with what is of either person with jobs
-	herOwn cell = "hers"   // one with what is of her alone: she is the owner
-	own    cell = "own"    // one with what is the caller's own, and of nobody else
-	none   cell = "none"   // one that names nobody
-	any200 cell = "any"    // one that may name anybody
-	done   cell = "done"   // it is carried out, or refused for what it says
-	no403  cell = "403"    // who may not ask
-	no404  cell = "404"    // what isn't there, or isn't theirs
-	no401  cell = "401"    // whom nobody vouches for
-	no405  cell = "405"    // what isn't possible at that door
-	login  cell = "log in" // led to the login
+	both    cell = "both"   // an answer with what is of either person with jobs
+	herOwn  cell = "hers"   // one with what is of her alone: she is the owner
+	own     cell = "own"    // one with what is the caller's own, and of nobody else
+	none    cell = "none"   // one that names nobody
+	any200  cell = "any"    // one that may name anybody
+	done    cell = "done"   // it is carried out, or refused for what it says
+	no403   cell = "403"    // who may not ask
+	no404   cell = "404"    // what isn't there, or isn't theirs
+	no401   cell = "401"    // whom nobody vouches for
+	no405   cell = "405"    // what isn't possible at that door
+	toLogin cell = "log in" // led to the toLogin
 )
 
 // answer is a row: one question, and what each tier gets.

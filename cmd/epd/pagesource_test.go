@@ -22,6 +22,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -161,12 +162,12 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 		"/workloads/" + one + "/use?gpu=V100&version=1", "/decisions", "/savings", "/admin", "/admin/levers",
 		"/admin/reload", "/whatif?policy=edl",
 	}
-	viewers := []web.Viewer{
-		{UID: 0, Name: "root", Role: web.Admin},
-		{UID: -1, Name: "rita", Role: web.Reader},
-		{UID: int64(hers.uid), Name: hers.name, Role: web.User},
-		{UID: int64(his.uid), Name: his.name, Role: web.User},
-		{UID: strangerUID, Role: web.User},
+	viewers := []login.Viewer{
+		{UID: 0, Name: "root", Role: login.Admin},
+		{UID: -1, Name: "rita", Role: login.Reader},
+		{UID: int64(hers.uid), Name: hers.name, Role: login.User},
+		{UID: int64(his.uid), Name: his.name, Role: login.User},
+		{UID: strangerUID, Role: login.User},
 	}
 	for name, steerer := range map[string]*steer.Steerer{"steered": o.steered(t), "not steered": nil} {
 		server := &node.ControllerServer{
@@ -196,12 +197,12 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 }
 
 // show is how a viewer gets pages made from what a source answers, with their statuses.
-func (o *office) show(v web.Viewer, source web.Source) func(*testing.T, string) string {
+func (o *office) show(v login.Viewer, source web.Source) func(*testing.T, string) string {
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return source },
+		Source: func(login.Viewer) web.Source { return source },
 		Now:    func() time.Time { return *o.now.Load() },
 		Terms:  func() *slurmqueue.PlanTerms { return planTerms(o.control.Settings()) },
-	}).Socket(func(*http.Request) web.Viewer { return v })
+	}).Socket(func(*http.Request) login.Viewer { return v })
 	return func(t *testing.T, path string) string {
 		t.Helper()
 		w := httptest.NewRecorder()

@@ -29,6 +29,7 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/store/storetest"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/live"
 )
 
@@ -77,12 +78,12 @@ func newOffice(t tester, path string) *office {
 	caller := query.Caller{All: true, Control: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return newPageSource(desk, caller) }, Now: clock,
+		Source: func(login.Viewer) web.Source { return newPageSource(desk, caller) }, Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),
-		"/": site.Socket(func(*http.Request) web.Viewer {
-			return web.Viewer{UID: 0, Name: "root", Role: web.Admin}
+		"/": site.Socket(func(*http.Request) login.Viewer {
+			return login.Viewer{UID: 0, Name: "root", Role: login.Admin}
 		}),
 	}
 	return o

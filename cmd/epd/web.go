@@ -22,6 +22,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -34,18 +35,18 @@ func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 func (p *program) openSite() {
 	server := p.controllerServer()
 	inner := server.InternalHandler()
-	api := func(v web.Viewer) http.Handler { return inner(callerOf(v)) }
-	tokens := &cachedFile[*web.Tokens]{
-		read: web.ReadTokenFile, failed: func(err error) {
+	api := func(v login.Viewer) http.Handler { return inner(callerOf(v)) }
+	tokens := &cachedFile[*login.Tokens]{
+		read: login.ReadTokenFile, failed: func(err error) {
 			p.log.Error("nobody can log in to the pages", "error", err)
 		},
 	}
 	p.site = web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api,
+		Source: func(v login.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api,
 		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
-		Tokens: func() (*web.Tokens, error) {
+		Tokens: func() (*login.Tokens, error) {
 			path := p.webSettings().TokenFile
 			if path == "" {
 				return nil, nil //nolint:nilnil // nobody may log in
@@ -210,7 +211,7 @@ func (p *program) webSettings() config.Web {
 
 // callerOf is a viewer as the controller knows callers. Nobody in particular has
 // a uid that no job has.
-func callerOf(v web.Viewer) query.Caller {
+func callerOf(v login.Viewer) query.Caller {
 	c := query.Caller{UID: math.MaxUint32, Name: v.Name, All: v.SeesAll(), Control: v.Acts()}
 	if v.UID >= 0 && v.UID < math.MaxUint32 {
 		c.UID = uint32(v.UID)
@@ -222,15 +223,15 @@ func callerOf(v web.Viewer) query.Caller {
 
 // pages serves the pages at a socket, where the kernel says who asks.
 func (p *program) pages() http.Handler {
-	site := p.site.Socket(func(r *http.Request) web.Viewer {
+	site := p.site.Socket(func(r *http.Request) login.Viewer {
 		c := query.CallerOf(r.Context())
-		v := web.Viewer{UID: int64(c.UID), Name: c.Name, Role: web.User}
+		v := login.Viewer{UID: int64(c.UID), Name: c.Name, Role: login.User}
 		switch {
 		case c.Control:
-			v.Role = web.Admin
+			v.Role = login.Admin
 			v.Name = p.access.Name(c.UID)
 		case c.All:
-			v.Role = web.Reader
+			v.Role = login.Reader
 		}
 		return v
 	})
@@ -250,7 +251,7 @@ func (p *program) openWeb() error {
 	}
 	s := p.webSettings()
 	if s.TokenFile != "" {
-		if _, err := web.ReadTokenFile(s.TokenFile); err != nil {
+		if _, err := login.ReadTokenFile(s.TokenFile); err != nil {
 			return fmt.Errorf("[web] token_file: %w", err)
 		}
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store/storetest"
-	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 const webTokens = "admin alice 0123456789abcdef0123\nreader bob fedcba98765432100000\n"
@@ -190,22 +190,22 @@ func writeCertificate(t *testing.T, cert, key string) {
 
 func TestViewersAreTheCallersThatTheyAreAtASocket(t *testing.T) {
 	for _, c := range []struct {
-		viewer web.Viewer
+		viewer login.Viewer
 		want   query.Caller
 	}{
-		{web.Viewer{UID: -1}, query.Caller{UID: math.MaxUint32}},
-		{web.Viewer{UID: -1, Name: "root"}, query.Caller{UID: math.MaxUint32}},
-		{web.Viewer{UID: 1000, Name: "ada", Role: web.User}, query.Caller{UID: 1000, Name: "ada"}},
+		{login.Viewer{UID: -1}, query.Caller{UID: math.MaxUint32}},
+		{login.Viewer{UID: -1, Name: "root"}, query.Caller{UID: math.MaxUint32}},
+		{login.Viewer{UID: 1000, Name: "ada", Role: login.User}, query.Caller{UID: 1000, Name: "ada"}},
 		{
-			web.Viewer{UID: -1, Name: "bob", Role: web.Reader},
+			login.Viewer{UID: -1, Name: "bob", Role: login.Reader},
 			query.Caller{UID: math.MaxUint32, Name: "bob", All: true},
 		},
 		{
-			web.Viewer{UID: -1, Name: "alice", Role: web.Admin},
+			login.Viewer{UID: -1, Name: "alice", Role: login.Admin},
 			query.Caller{UID: math.MaxUint32, Name: "alice", All: true, Control: true},
 		},
 		{
-			web.Viewer{UID: 0, Name: "root", Role: web.Admin},
+			login.Viewer{UID: 0, Name: "root", Role: login.Admin},
 			query.Caller{UID: 0, Name: "root", All: true, Control: true},
 		},
 	} {
@@ -291,14 +291,14 @@ func TestATokenFileThatGoesToAnotherOwnerIsLookedAtAgain(t *testing.T) {
 	shareddata.Need(t, os.Geteuid() == 0, "only root gives files away")
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeFile(t, path, "admin alice 0123456789abcdef0123456789abcdef\n")
-	c := &cachedFile[*web.Tokens]{read: web.ReadTokenFile, failed: func(error) {}}
+	c := &cachedFile[*login.Tokens]{read: login.ReadTokenFile, failed: func(error) {}}
 	if _, err := c.get(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chown(path, 4711, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.get(path); !errors.Is(err, web.ErrTokens) {
+	if _, err := c.get(path); !errors.Is(err, login.ErrTokens) {
 		t.Errorf("a user's own token file counts: %v", err)
 	}
 }

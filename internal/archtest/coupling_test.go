@@ -38,7 +38,6 @@ var largeStill = map[string]int{
 	"internal/epdapi.Client methods":             32,
 	"internal/report/planreport.Summary methods": 36,
 	"internal/store.Store methods":               50,
-	"internal/web files":                         34,
 	"internal/web.Source methods":                14,
 	"planner cyclic references":                  77,
 	"planner.View methods":                       46,

@@ -17,13 +17,21 @@ import (
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/slurm"
+)
+
+// Who may log in.
+const (
+	adminToken  = "0123456789abcdef0123"
+	readerToken = "fedcba98765432100000"
+	tokenLines  = "# who may log in\n\nadmin alice " + adminToken + "\n\treader  bob\t" + readerToken + "\r\n"
 )
 
 // owned is a cluster as one viewer gets to see it: all jobs are ada's.
 type owned struct {
 	*cluster
-	viewer web.Viewer
+	viewer login.Viewer
 }
 
 func (o owned) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
@@ -40,20 +48,20 @@ type port struct {
 	now      time.Time
 	settings config.Web
 	tokens   string
-	asked    []web.Viewer // whom the JSON interface was asked for
+	asked    []login.Viewer // whom the JSON interface was asked for
 }
 
 func openPort(t *testing.T) *port {
 	t.Helper()
 	p := &port{cluster: newCluster(), now: shownAt, settings: config.Default().Web, tokens: tokenLines}
 	site := web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return owned{p.cluster, v} }, Version: "1.0",
+		Source: func(v login.Viewer) web.Source { return owned{p.cluster, v} }, Version: "1.0",
 		Now:      func() time.Time { return p.now },
 		Settings: func() config.Web { return p.settings },
-		Tokens: func() (*web.Tokens, error) {
-			return web.ReadTokens(strings.NewReader(p.tokens), "tokens")
+		Tokens: func() (*login.Tokens, error) {
+			return login.ReadTokens(strings.NewReader(p.tokens), "tokens")
 		},
-		API: func(v web.Viewer) http.Handler {
+		API: func(v login.Viewer) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				p.asked = append(p.asked, v)
 				_, _ = io.WriteString(w, "{}")
@@ -145,10 +153,10 @@ func (b *browser) login(token string) answered {
 func (p *port) browser(t *testing.T) *browser { t.Helper(); return &browser{t: t, address: p.URL} }
 
 func TestWhoSeesWhat(t *testing.T) {
-	viewers := map[string]web.Viewer{
-		"nobody": {UID: -1}, "ada": {UID: 1000, Name: "ada", Role: web.User},
-		"bob":    {UID: 1001, Name: "bob", Role: web.User},
-		"reader": {UID: 1002, Name: "oper", Role: web.Reader}, "admin": admin,
+	viewers := map[string]login.Viewer{
+		"nobody": {UID: -1}, "ada": {UID: 1000, Name: "ada", Role: login.User},
+		"bob":    {UID: 1001, Name: "bob", Role: login.User},
+		"reader": {UID: 1002, Name: "oper", Role: login.Reader}, "admin": admin,
 	}
 	for path, want := range map[string]map[string]int{
 		"/":             {"nobody": 403, "ada": 200, "bob": 200, "reader": 200, "admin": 200},
@@ -167,13 +175,13 @@ func TestWhoSeesWhat(t *testing.T) {
 	} {
 		for name, v := range viewers {
 			site := web.New(web.Options{
-				Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} },
+				Source: func(v login.Viewer) web.Source { return owned{newCluster(), v} },
 				Now:    func() time.Time { return shownAt },
 			})
 			w := httptest.NewRecorder()
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Host = "localhost:8080"
-			site.Socket(func(*http.Request) web.Viewer { return v }).ServeHTTP(w, r)
+			site.Socket(func(*http.Request) login.Viewer { return v }).ServeHTTP(w, r)
 			if w.Code != want[name] {
 				t.Errorf("%s gets %d for %s, want %d", name, w.Code, path, want[name])
 			}
@@ -229,7 +237,7 @@ func TestATokenBeginsASessionThatLogoutEnds(t *testing.T) {
 		t.Errorf("%d", a.status)
 	}
 	if a := b.get("/v1/jobs"); a.status != http.StatusOK || len(p.asked) != 1 ||
-		p.asked[0].Role != web.Reader {
+		p.asked[0].Role != login.Reader {
 		t.Errorf("the JSON interface: %d, %+v", a.status, p.asked)
 	}
 	if a := b.ask(http.MethodPost, "/v1/reload", url.Values{}); a.status != http.StatusMethodNotAllowed ||
@@ -446,14 +454,14 @@ func (w *slowReader) Write(p []byte) (int, error) {
 }
 
 func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
-	reader := web.Viewer{UID: 1002, Name: "oper", Role: web.Reader}
+	reader := login.Viewer{UID: 1002, Name: "oper", Role: login.Reader}
 	site := web.New(web.Options{
-		Source: func(v web.Viewer) web.Source { return owned{newCluster(), v} },
+		Source: func(v login.Viewer) web.Source { return owned{newCluster(), v} },
 		Now:    func() time.Time { return shownAt },
-		Tokens: func() (*web.Tokens, error) {
-			return web.ReadTokens(strings.NewReader(tokenLines), "tokens")
+		Tokens: func() (*login.Tokens, error) {
+			return login.ReadTokens(strings.NewReader(tokenLines), "tokens")
 		},
-		API: func(web.Viewer) http.Handler {
+		API: func(login.Viewer) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, "{}")
 			})
@@ -463,7 +471,7 @@ func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 	defer server.Close()
 	b := &browser{t: t, address: server.URL}
 	b.login(readerToken)
-	pages := site.Socket(func(*http.Request) web.Viewer { return reader })
+	pages := site.Socket(func(*http.Request) login.Viewer { return reader })
 	ask := func(path string) *http.Request {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.Host = "localhost"
@@ -521,12 +529,12 @@ func TestWhatEPDAnswersBecomesAPageThatSaysWhatToDo(t *testing.T) {
 		{context.DeadlineExceeded, http.StatusServiceUnavailable, "took too long"},
 	} {
 		site := web.New(web.Options{
-			Source: func(web.Viewer) web.Source { return failing{newCluster(), c.err} },
+			Source: func(login.Viewer) web.Source { return failing{newCluster(), c.err} },
 			Now:    func() time.Time { return shownAt },
 		})
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/nodes", nil)
-		site.Socket(func(*http.Request) web.Viewer { return admin }).ServeHTTP(w, r)
+		site.Socket(func(*http.Request) login.Viewer { return admin }).ServeHTTP(w, r)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) ||
 			strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%v: %d, want %d and %q in\n%s", c.err, w.Code, c.status, c.says, w.Body)

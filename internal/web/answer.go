@@ -9,15 +9,16 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // Options are what a site is made of.
 type Options struct {
 	// Source answers for a viewer.
-	Source func(Viewer) Source
+	Source func(login.Viewer) Source
 	// API is the JSON interface for a viewer, of which a port gets what is read;
 	// nil: none. At sockets it is served beside the pages.
-	API func(Viewer) http.Handler
+	API func(login.Viewer) http.Handler
 	// Settings are the [web] keys in force.
 	Settings func() config.Web
 	// Terms are what plans of the queue go by; nil: those of the default
@@ -25,7 +26,7 @@ type Options struct {
 	Terms func() *slurmqueue.PlanTerms
 	// Tokens are who may log in at a port, read anew where the file changed; nil:
 	// nobody may.
-	Tokens func() (*Tokens, error)
+	Tokens func() (*login.Tokens, error)
 	// TLS reports whether the port is reached by TLS, so that cookies are sent by it
 	// alone.
 	TLS     bool
@@ -38,8 +39,8 @@ type Options struct {
 type Site struct {
 	options      Options
 	forms        *formKeys
-	sessions     sessions
-	failures     loginFailures
+	sessions     login.Sessions
+	failures     login.Failures
 	pageSlots    chan struct{} // of pages that are made
 	planWaitlist *planWaitlist
 	mux          *http.ServeMux
@@ -56,23 +57,23 @@ const (
 )
 
 // Socket serves the pages where the kernel says who asks: who tells who that is.
-func (s *Site) Socket(who func(*http.Request) Viewer) http.Handler {
+func (s *Site) Socket(who func(*http.Request) login.Viewer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.serve(w, r.WithContext(withViewer(r.Context(), who(r))))
+		s.serve(w, r.WithContext(login.WithViewer(r.Context(), who(r))))
 	})
 }
 
 // Network serves the pages at a port, to those who log in.
 func (s *Site) Network() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := Viewer{UID: -1}
+		v := login.Viewer{UID: -1}
 		if c, err := r.Cookie(s.cookieName(r)); err == nil {
-			if known, ok := s.sessions.viewerOf(c.Value, s.tokens(), s.options.Now(),
+			if known, ok := s.sessions.Viewer(c.Value, s.tokens(), s.options.Now(),
 				r.Header.Get(liveHeader) != ""); ok {
 				v = known
 			}
 		}
-		r = r.WithContext(markPortRequest(withViewer(r.Context(), v)))
+		r = r.WithContext(markPortRequest(login.WithViewer(r.Context(), v)))
 		if isAPI(r) && s.options.API != nil && isKnownHost(r.Host, s.options.Settings().Hosts) {
 			s.serveAPI(w, r, v)
 			return
@@ -105,7 +106,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
 
 // tokens are who may log in now. Why the file can't be used is logged by whoever
 // reads it.
-func (s *Site) tokens() *Tokens {
+func (s *Site) tokens() *login.Tokens {
 	if s.options.Tokens == nil {
 		return nil
 	}

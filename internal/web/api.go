@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"strings"
+
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // isAPI reports whether a request is for the JSON interface.
@@ -10,13 +12,13 @@ func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") 
 
 // serveAPI answers what is read of the JSON interface at a port, to those who are
 // logged in.
-func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request, v Viewer) {
+func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request, v login.Viewer) {
 	setSecurityHeaders(w.Header())
 	switch {
 	case r.Method != http.MethodGet:
 		http.Error(w, `{"error":"only reading is possible here: use epd's socket"}`,
 			http.StatusMethodNotAllowed)
-	case v.Role < User:
+	case v.Role < login.User:
 		http.Error(w, `{"error":"nobody is logged in"}`, http.StatusForbidden)
 	default:
 		done, ok := s.acquireTurn(r.Context())

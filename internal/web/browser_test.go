@@ -12,20 +12,21 @@ import (
 
 	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }
 
-var admin = web.Viewer{UID: 0, Name: "root", Role: web.Admin}
+var admin = login.Viewer{UID: 0, Name: "root", Role: login.Admin}
 
 // siteOf serves a cluster's pages to a viewer, and returns their address.
-func siteOf(t *testing.T, c *cluster, v web.Viewer) string {
+func siteOf(t *testing.T, c *cluster, v login.Viewer) string {
 	t.Helper()
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return c }, Version: "1.0",
+		Source: func(login.Viewer) web.Source { return c }, Version: "1.0",
 		Now: func() time.Time { return shownAt },
 	})
-	server := httptest.NewServer(site.Socket(func(*http.Request) web.Viewer { return v }))
+	server := httptest.NewServer(site.Socket(func(*http.Request) login.Viewer { return v }))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -252,10 +253,10 @@ func TestLeversAreTakenBackAndTheConfigurationReadOnceConfirmed(t *testing.T) {
 
 func TestFormsOfOthersDoNothing(t *testing.T) {
 	c := newCluster()
-	for _, v := range []web.Viewer{
+	for _, v := range []login.Viewer{
 		admin,
-		{UID: 7, Name: "ada", Role: web.User},
-		{UID: 8, Name: "op", Role: web.Reader},
+		{UID: 7, Name: "ada", Role: login.User},
+		{UID: 8, Name: "op", Role: login.Reader},
 	} {
 		address := siteOf(t, c, v)
 		for _, path := range []string{"/admin/levers", "/admin/reload", "/workloads/ada%2Ftrain.sh/use"} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // pageError is what is shown in place of a page.
@@ -31,16 +32,16 @@ func notFound(text, hint string) error { return &pageError{http.StatusNotFound, 
 func badQuery(text, hint string) error { return &pageError{http.StatusBadRequest, text, hint} }
 
 // denyAccess answers somebody who may not see a page.
-func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v Viewer, least Role) {
+func (s *Site) denyAccess(w http.ResponseWriter, r *http.Request, v login.Viewer, least login.Role) {
 	switch {
-	case v.Role == Anonymous && isPortRequest(r.Context()) && r.Header.Get(liveHeader) == "":
+	case v.Role == login.Anonymous && isPortRequest(r.Context()) && r.Header.Get(liveHeader) == "":
 		askToLogIn(w, r)
-	case least >= Admin:
+	case least >= login.Admin:
 		s.fail(w, r, &pageError{
 			http.StatusForbidden, "Only administrators may do this.",
 			"Root and Slurm's user may at epd's socket, admins of the token file at its port.",
 		})
-	case v.Role == Anonymous:
+	case v.Role == login.Anonymous:
 		s.fail(w, r, &pageError{
 			http.StatusForbidden, "Nobody is logged in any more.", "Load the page again and log in.",
 		})

@@ -8,6 +8,8 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // tokenField is the name of the hidden field that binds a form to its viewer.
@@ -24,12 +26,12 @@ func newFormKeys() *formKeys {
 }
 
 // token is what forms of a viewer carry.
-func (k *formKeys) token(v Viewer) string {
+func (k *formKeys) token(v login.Viewer) string {
 	mac := hmac.New(sha256.New, k.key[:])
 	who := "nobody"
 	switch {
-	case v.session != "":
-		who = "session " + v.session
+	case v.Session != "":
+		who = "session " + v.Session
 	case v.UID >= 0:
 		who = "uid " + strconv.FormatInt(v.UID, 10)
 	}
@@ -38,11 +40,11 @@ func (k *formKeys) token(v Viewer) string {
 }
 
 // check reports whether a form that was sent is one of the viewer's.
-func (k *formKeys) check(r *http.Request, v Viewer) bool {
+func (k *formKeys) check(r *http.Request, v login.Viewer) bool {
 	return hmac.Equal([]byte(r.PostFormValue(tokenField)), []byte(k.token(v)))
 }
 
 // hidden is the field itself.
-func (k *formKeys) hidden(v Viewer) template.HTML {
+func (k *formKeys) hidden(v login.Viewer) template.HTML {
 	return template.HTML(`<input type="hidden" name="` + tokenField + `" value="` + k.token(v) + `">`) //nolint:gosec // hexadecimal
 }

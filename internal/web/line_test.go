@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // planners are people who ask one site for plans of a queue, which takes as long to
@@ -23,10 +24,10 @@ type planners struct {
 func newPlanners() *planners {
 	p := &planners{cluster: newCluster()}
 	p.slow, p.asked = make(chan struct{}), make(chan struct{}, 99)
-	site := web.New(web.Options{Source: func(web.Viewer) web.Source { return p.cluster }})
-	p.handler = site.Socket(func(r *http.Request) web.Viewer {
+	site := web.New(web.Options{Source: func(login.Viewer) web.Source { return p.cluster }})
+	p.handler = site.Socket(func(r *http.Request) login.Viewer {
 		uid, _ := strconv.ParseInt(r.Header.Get("Uid"), 10, 64)
-		return web.Viewer{UID: uid, Role: web.User}
+		return login.Viewer{UID: uid, Role: login.User}
 	})
 	return p
 }

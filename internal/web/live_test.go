@@ -9,15 +9,16 @@ import (
 
 	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 func TestAPageSaysThatItIsntUpToDateAnyMore(t *testing.T) {
 	c := newCluster()
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return c }, Version: "1.0",
+		Source: func(login.Viewer) web.Source { return c }, Version: "1.0",
 		Now: func() time.Time { return shownAt },
 	})
-	pages := site.Socket(func(*http.Request) web.Viewer { return admin })
+	pages := site.Socket(func(*http.Request) login.Viewer { return admin })
 	var away atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if away.Load() && r.Header.Get("X-Epd-Live") != "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // cookieName is that of the session. With TLS no other host and no plain page
@@ -51,14 +52,14 @@ func (s *Site) cookie(r *http.Request, value string) *http.Cookie {
 	if value == "" {
 		c.MaxAge = -1
 	} else {
-		c.MaxAge = int(sessionLifetime / time.Second)
+		c.MaxAge = int(login.SessionLifetime / time.Second)
 	}
 	return c
 }
 
 // loginPage asks for a token, where people log in.
 func (s *Site) loginPage(w http.ResponseWriter, r *http.Request) {
-	if v := viewerOf(r.Context()); v.Role > Anonymous || !isPortRequest(r.Context()) {
+	if v := login.ViewerOf(r.Context()); v.Role > login.Anonymous || !isPortRequest(r.Context()) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
@@ -103,7 +104,7 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 		}
 		var form strings.Builder
 		data := map[string]any{
-			"Hidden": s.forms.hidden(viewerOf(r.Context())), "Next": localPath(r.FormValue("next")),
+			"Hidden": s.forms.hidden(login.ViewerOf(r.Context())), "Next": localPath(r.FormValue("next")),
 		}
 		if err := loginForm.Execute(&form, data); err != nil {
 			s.fail(w, r, err)
@@ -121,7 +122,7 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 
 // login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
-	v := viewerOf(r.Context())
+	v := login.ViewerOf(r.Context())
 	if !isPortRequest(r.Context()) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -129,8 +130,8 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	if !s.checkFormToken(w, r, v) {
 		return
 	}
-	now, from := s.options.Now(), loginOriginsOf(r)
-	if wait := s.failures.waitTime(from, now); wait > 0 {
+	now, from := s.options.Now(), login.OriginsOf(r)
+	if wait := s.failures.Wait(from, now); wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		s.showLogin(w, r, http.StatusTooManyRequests, &page.Notice{
@@ -138,10 +139,10 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	t := s.tokens().find(r.PostFormValue("token"))
+	t := s.tokens().Find(r.PostFormValue("token"))
 	if t == nil {
-		s.failures.record(from, now)
-		s.options.Log.Warn("a login failed", "from", from[0].name)
+		s.failures.Record(from, now)
+		s.options.Log.Warn("a login failed", "from", from[0].Name)
 		s.showLogin(w, r, http.StatusForbidden, &page.Notice{
 			Kind: page.Bad,
 			Text: "That token isn't one of this epd's. Check that nothing is missing at its ends.",
@@ -149,20 +150,20 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
-		s.sessions.end(c.Value)
+		s.sessions.End(c.Value)
 	}
-	http.SetCookie(w, s.cookie(r, s.sessions.begin(t, now)))
-	s.options.Log.Info("logged in", "name", t.name, "role", t.role.String(), "from", from[0].name)
+	http.SetCookie(w, s.cookie(r, s.sessions.Begin(t, now)))
+	s.options.Log.Info("logged in", "name", t.Name, "role", t.Role.String(), "from", from[0].Name)
 	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // of this site alone
 }
 
 // logout ends the session.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
-	if !s.checkFormToken(w, r, viewerOf(r.Context())) {
+	if !s.checkFormToken(w, r, login.ViewerOf(r.Context())) {
 		return
 	}
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
-		s.sessions.end(c.Value)
+		s.sessions.End(c.Value)
 	}
 	http.SetCookie(w, s.cookie(r, ""))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)

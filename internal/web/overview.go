@@ -12,6 +12,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/live"
 )
 
@@ -32,7 +33,7 @@ func overviewPage(ctx context.Context, r *Request) (*View, error) {
 		Section{ID: "health", Heading: "Health", Parts: health.parts, State: health.state},
 		Section{ID: "savings", Heading: "What was saved", Parts: savingsParts(&o.Savings)},
 	)
-	if r.Viewer.Role > Anonymous {
+	if r.Viewer.Role > login.Anonymous {
 		advice, err := adviceSection(ctx, r, o)
 		if err != nil {
 			return nil, err

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // Request is what a page is made from.
 type Request struct {
 	*http.Request
-	Viewer Viewer
+	Viewer login.Viewer
 	Source Source
 	Query  url.Values // the parameters of the address
 	Now    time.Time
@@ -48,16 +49,16 @@ type Section struct {
 
 // pageRoute is a page of the site.
 type pageRoute struct {
-	path    string // of package http: "/queue", "/jobs/{id}"
-	name    string // in the navigation; empty: it isn't there
-	minRole Role   // who may see it at least
+	path    string     // of package http: "/queue", "/jobs/{id}"
+	name    string     // in the navigation; empty: it isn't there
+	minRole login.Role // who may see it at least
 	render  func(ctx context.Context, r *Request) (*View, error)
 }
 
 // actionRoute is something that can be done by a form.
 type actionRoute struct {
 	path    string
-	minRole Role // who may do it at least
+	minRole login.Role // who may do it at least
 	// perform does it, and names the page to show next.
 	perform func(ctx context.Context, r *Request) (next string, err error)
 }
@@ -74,7 +75,7 @@ var templates = template.Must(
 // pageData is what the templates are given.
 type pageData struct {
 	*View
-	Viewer    Viewer
+	Viewer    login.Viewer
 	Hidden    template.HTML // the token of forms
 	AtPort    bool
 	Version   string
@@ -87,7 +88,7 @@ const whatIfPath = "/whatif"
 
 // servePage answers with a page.
 func (s *Site) servePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
-	v := viewerOf(r.Context())
+	v := login.ViewerOf(r.Context())
 	if !s.canSee(v, e.minRole) {
 		s.denyAccess(w, r, v, e.minRole)
 		return
@@ -117,7 +118,7 @@ func (s *Site) serveLimited(w http.ResponseWriter, r *http.Request, e *pageRoute
 func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
 	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
-	view, err := e.render(ctx, s.newRequest(r, viewerOf(r.Context())))
+	view, err := e.render(ctx, s.newRequest(r, login.ViewerOf(r.Context())))
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -126,14 +127,14 @@ func (s *Site) makePage(w http.ResponseWriter, r *http.Request, e *pageRoute) {
 }
 
 // canSee reports whether a viewer may see a page.
-func (s *Site) canSee(v Viewer, least Role) bool {
-	if least == Anonymous && v.Role == Anonymous {
+func (s *Site) canSee(v login.Viewer, least login.Role) bool {
+	if least == login.Anonymous && v.Role == login.Anonymous {
 		return s.options.Settings().Anonymous == "aggregates"
 	}
 	return v.Role >= least
 }
 
-func (s *Site) newRequest(r *http.Request, v Viewer) *Request {
+func (s *Site) newRequest(r *http.Request, v login.Viewer) *Request {
 	return &Request{
 		Request: r, Viewer: v, Source: s.options.Source(v), Query: r.URL.Query(),
 		Now: s.options.Now(), site: s,
@@ -143,9 +144,9 @@ func (s *Site) newRequest(r *http.Request, v Viewer) *Request {
 // serveAction does something, if the viewer may, and a form of the viewer's asks
 // for it.
 func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRoute) {
-	v := viewerOf(r.Context())
+	v := login.ViewerOf(r.Context())
 	switch {
-	case !s.canSee(v, max(a.minRole, User)):
+	case !s.canSee(v, max(a.minRole, login.User)):
 		s.denyAccess(w, r, v, a.minRole)
 		return
 	case !s.checkFormToken(w, r, v):
@@ -163,7 +164,7 @@ func (s *Site) serveAction(w http.ResponseWriter, r *http.Request, a *actionRout
 }
 
 // checkFormToken reports whether a form is one of the viewer's, and answers if it isn't.
-func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v Viewer) bool {
+func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v login.Viewer) bool {
 	if err := r.ParseForm(); err != nil {
 		s.fail(w, r, &pageError{
 			status: http.StatusBadRequest, text: "The form can't be read.",
@@ -184,7 +185,7 @@ func (s *Site) checkFormToken(w http.ResponseWriter, r *http.Request, v Viewer) 
 
 // write sends a page.
 func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *View) {
-	v := viewerOf(r.Context())
+	v := login.ViewerOf(r.Context())
 	f := &page.Frame{
 		Title: view.Title, Site: "epd", Home: "/", Nav: s.navigation(r, v), Style: staticHref("page.css"),
 		Script: staticHref("epd.js"),
@@ -210,7 +211,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, view *V
 }
 
 // navigation leads to the pages that a viewer may see.
-func (s *Site) navigation(r *http.Request, v Viewer) []page.Link {
+func (s *Site) navigation(r *http.Request, v login.Viewer) []page.Link {
 	var links []page.Link
 	for _, e := range s.pages {
 		if e.name == "" || !s.canSee(v, e.minRole) {

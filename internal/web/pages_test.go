@@ -16,6 +16,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -28,16 +29,16 @@ type shownPage struct {
 }
 
 // look asks a cluster's site for a page.
-func look(t *testing.T, source web.Source, v web.Viewer, path string) shownPage {
+func look(t *testing.T, source web.Source, v login.Viewer, path string) shownPage {
 	t.Helper()
 	site := web.New(web.Options{
-		Source: func(web.Viewer) web.Source { return source }, Version: "1.0",
+		Source: func(login.Viewer) web.Source { return source }, Version: "1.0",
 		Now: func() time.Time { return shownAt },
 	})
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 	r.Host = "localhost"
-	site.Socket(func(*http.Request) web.Viewer { return v }).ServeHTTP(w, r)
+	site.Socket(func(*http.Request) login.Viewer { return v }).ServeHTTP(w, r)
 	p := shownPage{status: w.Code, kind: w.Header().Get("Content-Type"), text: w.Body.String()}
 	root, err := html.Parse(strings.NewReader(p.text))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // New makes a site.
@@ -56,27 +57,27 @@ func (s *Site) register() {
 // allPages are all of them, in the order of the navigation.
 func allPages() []pageRoute {
 	return []pageRoute{
-		{"/{$}", "Overview", Anonymous, overviewPage},
-		{"/queue", "Queue", User, queuePage},
-		{"/jobs", "Jobs", User, jobsPage},
-		{"/jobs/{id}", "", User, jobPage},
-		{"/nodes", "Nodes", User, nodesPage},
-		{"/nodes/{name}", "", User, nodePage},
-		{"/workloads", "Workloads", Reader, workloadsPage},
-		{"/workloads/{name}", "", Reader, workloadPage},
-		{"/workloads/{name}/use", "", Admin, useModelPage},
-		{whatIfPath, "What if", User, whatIfPage},
-		{"/admin", "Administration", Admin, adminPage},
-		{"/admin/levers", "", Admin, leversPage},
-		{"/admin/reload", "", Admin, reloadPage},
+		{"/{$}", "Overview", login.Anonymous, overviewPage},
+		{"/queue", "Queue", login.User, queuePage},
+		{"/jobs", "Jobs", login.User, jobsPage},
+		{"/jobs/{id}", "", login.User, jobPage},
+		{"/nodes", "Nodes", login.User, nodesPage},
+		{"/nodes/{name}", "", login.User, nodePage},
+		{"/workloads", "Workloads", login.Reader, workloadsPage},
+		{"/workloads/{name}", "", login.Reader, workloadPage},
+		{"/workloads/{name}/use", "", login.Admin, useModelPage},
+		{whatIfPath, "What if", login.User, whatIfPage},
+		{"/admin", "Administration", login.Admin, adminPage},
+		{"/admin/levers", "", login.Admin, leversPage},
+		{"/admin/reload", "", login.Admin, reloadPage},
 	}
 }
 
 // allActions are all of them.
 func allActions() []actionRoute {
 	return []actionRoute{
-		{"/workloads/{name}/use", Admin, useModel},
-		{"/admin/levers", Admin, undoLevers},
-		{"/admin/reload", Admin, reload},
+		{"/workloads/{name}/use", login.Admin, useModel},
+		{"/admin/levers", login.Admin, undoLevers},
+		{"/admin/reload", login.Admin, reload},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
+	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/planner"
 	policies "github.com/epplan/epplan/planner/policy"
 )
@@ -94,7 +95,7 @@ func (f *whatIfForm) question() slurmqueue.PlanOptions {
 // page has its turn: nobody's turn is taken by waiting. Whoever waited in vain is
 // answered, and ok is false; else made is called when the plan is made.
 func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made func(), ok bool) {
-	asked := s.newRequest(r, viewerOf(r.Context()))
+	asked := s.newRequest(r, login.ViewerOf(r.Context()))
 	form, err := readWhatIf(asked)
 	if err != nil {
 		s.fail(w, r, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 // got is the page of a path, for an operator.
@@ -30,7 +31,7 @@ func got(tb testing.TB, address, path string) (status int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-var operator = web.Viewer{UID: 8, Name: "op", Role: web.Reader}
+var operator = login.Viewer{UID: 8, Name: "op", Role: login.Reader}
 
 func TestWhatIfSaysWhatItCannotPlan(t *testing.T) {
 	for _, c := range []struct {
@@ -84,8 +85,8 @@ func TestAPlanEndsWithThePageThatAskedForIt(t *testing.T) {
 	c := newCluster()
 	c.slow = make(chan struct{})
 	c.asked = make(chan struct{}, 9)
-	site := web.New(web.Options{Source: func(web.Viewer) web.Source { return c }})
-	handler := site.Socket(func(*http.Request) web.Viewer { return operator })
+	site := web.New(web.Options{Source: func(login.Viewer) web.Source { return c }})
+	handler := site.Socket(func(*http.Request) login.Viewer { return operator })
 	ask := func(ctx context.Context) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/whatif?policy=edl", http.NoBody)
@@ -108,7 +109,7 @@ func TestAPlanEndsWithThePageThatAskedForIt(t *testing.T) {
 // A fit reads 64 runs, and fits a model to them.
 func TestThePageThatConfirmsAVersionNamesTheWorkloadWithoutAFit(t *testing.T) {
 	c := newCluster()
-	status, text := got(t, siteOf(t, c, web.Viewer{UID: 9, Name: "x", Role: web.Admin}),
+	status, text := got(t, siteOf(t, c, login.Viewer{UID: 9, Name: "x", Role: login.Admin}),
 		"/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2")
 	if status != http.StatusOK || !strings.Contains(text, "clocks of train-0 (ada, gpu) on V100") {
 		t.Errorf("status %d:\n%.2000s", status, text)
@@ -120,17 +121,17 @@ func TestThePageThatConfirmsAVersionNamesTheWorkloadWithoutAFit(t *testing.T) {
 
 func TestOnlyOperatorsSeeModelsAndOnlyAdministratorsAct(t *testing.T) {
 	c := newCluster()
-	for path, least := range map[string]web.Role{
-		"/whatif": web.User, "/workloads": web.Reader, workloadPath: web.Reader,
-		"/admin": web.Admin, "/admin/levers": web.Admin, "/admin/reload": web.Admin,
-		"/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2": web.Admin,
+	for path, least := range map[string]login.Role{
+		"/whatif": login.User, "/workloads": login.Reader, workloadPath: login.Reader,
+		"/admin": login.Admin, "/admin/levers": login.Admin, "/admin/reload": login.Admin,
+		"/workloads/ada%2Ftrain.sh/use?gpu=V100&version=2": login.Admin,
 	} {
-		for role := web.User; role <= web.Admin; role++ {
-			status, text := got(t, siteOf(t, c, web.Viewer{UID: 9, Name: "x", Role: role}), path)
+		for role := login.User; role <= login.Admin; role++ {
+			status, text := got(t, siteOf(t, c, login.Viewer{UID: 9, Name: "x", Role: role}), path)
 			if allowed := status == http.StatusOK; allowed != (role >= least) {
 				t.Errorf("%s for a %s: status %d", path, role, status)
 			}
-			if strings.Contains(text, "use version") && path == workloadPath && role < web.Admin {
+			if strings.Contains(text, "use version") && path == workloadPath && role < login.Admin {
 				t.Errorf("%s offers a %s to choose a version", path, role)
 			}
 		}

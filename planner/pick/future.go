@@ -166,7 +166,7 @@ func (f *rollout) best(
 		}
 		if n%futuresPerRound == 0 || n == f.opts.Futures {
 			var decided bool
-			if lead, decided = rankTrials(trials); decided {
+			if lead, decided = dropWorseTrials(trials); decided {
 				break
 			}
 		}
@@ -185,9 +185,9 @@ func (f *rollout) isStopped() bool {
 	return f.view.IsStopped()
 }
 
-// rankTrials finds the trial that leads and takes those out that are surely worse.
+// dropWorseTrials takes out the trials that are surely worse than the one that leads.
 // It reports whether none is left.
-func rankTrials(trials []trial) (lead int, decided bool) {
+func dropWorseTrials(trials []trial) (lead int, decided bool) {
 	for i := range trials {
 		if trials[lead].out || (!trials[i].out && trials[i].sum < trials[lead].sum) {
 			lead = i

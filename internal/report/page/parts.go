@@ -126,7 +126,7 @@ type Notice struct {
 type Details struct {
 	Summary string
 	Parts   []any
-	Open    bool
+	Open    bool // unfolded from the start
 }
 
 // Badge is a state in a word or two.

@@ -1,4 +1,4 @@
-package web
+package login
 
 import (
 	"crypto/rand"
@@ -10,7 +10,7 @@ import (
 
 // Sessions are kept in memory: they end with epd.
 const (
-	sessionLifetime    = 12 * time.Hour   // from the login on
+	SessionLifetime    = 12 * time.Hour   // from the login on
 	sessionIdleTimeout = 90 * time.Minute // without a request
 	maxSessions        = 10_000
 )
@@ -25,14 +25,14 @@ type session struct {
 	formID string // what forms are bound to
 }
 
-// sessions are the logins of a site.
-type sessions struct {
+// Sessions are the logins of a site. The zero value is ready.
+type Sessions struct {
 	mu       sync.Mutex
 	byCookie map[[sha256.Size]byte]*session
 }
 
-// begin makes a session and returns its cookie.
-func (s *sessions) begin(t *token, now time.Time) string {
+// Begin makes a session and returns its cookie.
+func (s *Sessions) Begin(t *Token, now time.Time) string {
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // never fails
 	cookie := hex.EncodeToString(raw[:])
@@ -46,14 +46,14 @@ func (s *sessions) begin(t *token, now time.Time) string {
 	}
 	key := sha256.Sum256([]byte(cookie))
 	s.byCookie[key] = &session{
-		name: t.name, token: t.digest, began: now, seen: now, formID: hex.EncodeToString(key[:]),
+		name: t.Name, token: t.digest, began: now, seen: now, formID: hex.EncodeToString(key[:]),
 	}
 	return cookie
 }
 
 // dropExpired forgets sessions that are over; if there are none, the one that was idle
 // for longest.
-func (s *sessions) dropExpired(now time.Time) {
+func (s *Sessions) dropExpired(now time.Time) {
 	var oldest [sha256.Size]byte
 	var seen time.Time
 	before := len(s.byCookie)
@@ -70,12 +70,12 @@ func (s *sessions) dropExpired(now time.Time) {
 }
 
 func (s *session) isExpired(now time.Time) bool {
-	return now.Sub(s.began) > sessionLifetime || now.Sub(s.seen) > sessionIdleTimeout
+	return now.Sub(s.began) > SessionLifetime || now.Sub(s.seen) > sessionIdleTimeout
 }
 
-// viewerOf is the viewer of a cookie, as long as the token is still in the file. A page
+// Viewer is that of a cookie, as long as the token is still in the file. A page
 // that asks again by itself doesn't keep a session alive.
-func (s *sessions) viewerOf(cookie string, tokens *Tokens, now time.Time, byItself bool) (Viewer, bool) {
+func (s *Sessions) Viewer(cookie string, tokens *Tokens, now time.Time, byItself bool) (Viewer, bool) {
 	key := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,11 +91,11 @@ func (s *sessions) viewerOf(cookie string, tokens *Tokens, now time.Time, byItse
 	if !byItself {
 		one.seen = now
 	}
-	return Viewer{UID: -1, Name: one.name, Role: role, session: one.formID}, true
+	return Viewer{UID: -1, Name: one.name, Role: role, Session: one.formID}, true
 }
 
-// end forgets a session.
-func (s *sessions) end(cookie string) {
+// End forgets a session.
+func (s *Sessions) End(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byCookie, sha256.Sum256([]byte(cookie)))

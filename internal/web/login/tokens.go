@@ -1,4 +1,4 @@
-package web
+package login
 
 import (
 	"bufio"
@@ -29,11 +29,12 @@ const (
 var ErrTokens = errors.New("token file")
 
 // Tokens are who may log in.
-type Tokens struct{ all []token }
+type Tokens struct{ all []Token }
 
-type token struct {
-	role   Role
-	name   string
+// Token is one of them.
+type Token struct {
+	Role   Role
+	Name   string
 	digest [sha256.Size]byte
 }
 
@@ -45,9 +46,9 @@ func (t *Tokens) Len() int {
 	return len(t.all)
 }
 
-// find is who a secret stands for. It takes as long whichever token it is, and
+// Find is who a secret stands for. It takes as long whichever token it is, and
 // if it is none.
-func (t *Tokens) find(secret string) (found *token) {
+func (t *Tokens) Find(secret string) (found *Token) {
 	if t == nil {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (t *Tokens) find(secret string) (found *token) {
 func (t *Tokens) roleOf(digest [sha256.Size]byte) (role Role, ok bool) {
 	for i := range t.Len() {
 		if t.all[i].digest == digest {
-			return t.all[i].role, true
+			return t.all[i].Role, true
 		}
 	}
 	return Anonymous, false
@@ -128,35 +129,35 @@ func (t *Tokens) add(line string) error {
 	if len(words) != 3 {
 		return fmt.Errorf("%d words, %s", len(words), want)
 	}
-	one := token{name: words[1], digest: sha256.Sum256([]byte(words[2]))}
+	one := Token{Name: words[1], digest: sha256.Sum256([]byte(words[2]))}
 	switch words[0] {
 	case "reader":
-		one.role = Reader
+		one.Role = Reader
 	case "admin":
-		one.role = Admin
+		one.Role = Admin
 	default:
 		return fmt.Errorf("role %q, want reader or admin", shortText(words[0]))
 	}
 	switch {
-	case len(one.name) > maxTokenName || queue.Printable(one.name) != one.name:
-		return fmt.Errorf("name %q, want at most %d printable bytes", shortText(one.name), maxTokenName)
+	case len(one.Name) > maxTokenName || queue.Printable(one.Name) != one.Name:
+		return fmt.Errorf("name %q, want at most %d printable bytes", shortText(one.Name), maxTokenName)
 	case len(words[2]) < minToken || len(words[2]) > maxToken || !isPrintableASCII(words[2]):
 		return fmt.Errorf("the token of %s has %d bytes, want %d to %d printable ones of ASCII: openssl "+
 			"rand -hex 24 makes one",
-			one.name, len(words[2]), minToken, maxToken)
+			one.Name, len(words[2]), minToken, maxToken)
 	case slices.Contains(publishedTokens(), words[2]):
 		const said = "the token of %s is one that epplan showed as an example, and so no secret: openssl " +
 			"rand -hex 24 makes one"
-		return fmt.Errorf(said, one.name)
+		return fmt.Errorf(said, one.Name)
 	case len(t.all) == maxTokens:
 		return fmt.Errorf("more than %d tokens", maxTokens)
 	}
 	for i := range t.all {
 		switch {
-		case t.all[i].name == one.name:
-			return fmt.Errorf("a second token of %s", one.name)
+		case t.all[i].Name == one.Name:
+			return fmt.Errorf("a second token of %s", one.Name)
 		case t.all[i].digest == one.digest:
-			return fmt.Errorf("%s has the token of %s", one.name, t.all[i].name)
+			return fmt.Errorf("%s has the token of %s", one.Name, t.all[i].Name)
 		}
 	}
 	t.all = append(t.all, one)

@@ -1,4 +1,4 @@
-package web
+package login
 
 import (
 	"net"
@@ -19,25 +19,25 @@ const (
 	networkBits6    = 64     // of IPv6: what one customer has at least
 )
 
-// loginOrigin is where a login comes from, and how many may fail from there.
-type loginOrigin struct {
-	name     string
+// Origin is where a login comes from, and how many may fail from there.
+type Origin struct {
+	Name     string // the address, or network, by which it is counted
 	maxFails int
 }
 
-// loginOriginsOf are the origins that a login counts for. Over a network that is its
+// OriginsOf are the origins that a login counts for. Over a network that is its
 // address. From this machine itself it is the client that a proxy names, and the
 // proxy: whoever reaches a loopback address may name any client.
-func loginOriginsOf(r *http.Request) []loginOrigin {
+func OriginsOf(r *http.Request) []Origin {
 	peer, ok := addressOf(r.RemoteAddr)
 	if ok && !peer.IsLoopback() {
-		return []loginOrigin{{networkOf(peer), maxNetworkFails}}
+		return []Origin{{networkOf(peer), maxNetworkFails}}
 	}
-	many := loginOrigin{"this machine", maxSharedFails}
+	many := Origin{"this machine", maxSharedFails}
 	if client, ok := forwardedFor(r.Header); ok {
-		return []loginOrigin{{networkOf(client) + " by a proxy", maxNetworkFails}, many}
+		return []Origin{{networkOf(client) + " by a proxy", maxNetworkFails}, many}
 	}
-	return []loginOrigin{many}
+	return []Origin{many}
 }
 
 // forwardedFor is the client that the nearest proxy names. What stands before it in
@@ -69,22 +69,22 @@ func networkOf(a netip.Addr) string {
 	return a.String()
 }
 
-// loginFailures are the logins that failed lately.
-type loginFailures struct {
+// Failures are the logins that failed lately. The zero value is ready.
+type Failures struct {
 	mu   sync.Mutex
 	from map[string][]time.Time // by origin
 	all  []time.Time            // of all origins
 }
 
-// waitTime is how long somebody has to wait before they may try to log in; 0: not at
+// Wait is how long somebody has to wait before they may try to log in; 0: not at
 // all.
-func (f *loginFailures) waitTime(origins []loginOrigin, now time.Time) time.Duration {
+func (f *Failures) Wait(origins []Origin, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = withoutExpired(f.all, now)
 	wait := untilFewer(f.all, maxTotalFails, now)
 	for _, o := range origins {
-		wait = max(wait, untilFewer(withoutExpired(f.from[o.name], now), o.maxFails, now))
+		wait = max(wait, untilFewer(withoutExpired(f.from[o.Name], now), o.maxFails, now))
 	}
 	return wait
 }
@@ -97,15 +97,15 @@ func untilFewer(times []time.Time, most int, now time.Time) time.Duration {
 	return times[len(times)-most].Add(failWindow).Sub(now)
 }
 
-// record notes a login that failed.
-func (f *loginFailures) record(origins []loginOrigin, now time.Time) {
+// Record notes a login that failed.
+func (f *Failures) Record(origins []Origin, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.from == nil || len(f.from) >= maxFailOrigins { // those of all still count
 		f.from = make(map[string][]time.Time)
 	}
 	for _, o := range origins {
-		f.from[o.name] = append(withoutExpired(f.from[o.name], now), now)
+		f.from[o.Name] = append(withoutExpired(f.from[o.Name], now), now)
 	}
 	f.all = append(withoutExpired(f.all, now), now)
 }

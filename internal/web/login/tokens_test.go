@@ -1,4 +1,4 @@
-package web_test
+package login_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/epplan/epplan/internal/web"
+	"github.com/epplan/epplan/internal/web/login"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 func TestATokenFileNamesRolesAndNames(t *testing.T) {
-	tokens, err := web.ReadTokens(strings.NewReader(tokenLines), "tokens")
+	tokens, err := login.ReadTokens(strings.NewReader(tokenLines), "tokens")
 	if err != nil || tokens.Len() != 2 {
 		t.Errorf("%d tokens, %v", tokens.Len(), err)
 	}
@@ -48,8 +48,8 @@ func TestATokenFileThatIsWrongIsRefusedWithItsLine(t *testing.T) {
 		"admin alice 9f86d081884c7d659a2feaa0c55ad015": "tokens:1: the token of alice is " +
 			"one that epplan showed as an example",
 	} {
-		tokens, err := web.ReadTokens(strings.NewReader(text), "tokens")
-		if !errors.Is(err, web.ErrTokens) || tokens != nil || !strings.Contains(err.Error(), want) {
+		tokens, err := login.ReadTokens(strings.NewReader(text), "tokens")
+		if !errors.Is(err, login.ErrTokens) || tokens != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), adminToken) {
@@ -66,7 +66,7 @@ func TestNoBytesMakeReadingTokensPanic(t *testing.T) {
 			})), func(words []string) string {
 				return strings.Join(words, "")
 			})).Draw(t, "text")
-		if tokens, err := web.ReadTokens(strings.NewReader(text), "tokens"); (err == nil) == (tokens == nil) {
+		if tokens, err := login.ReadTokens(strings.NewReader(text), "tokens"); (err == nil) == (tokens == nil) {
 			t.Fatalf("%v tokens, %v", tokens, err)
 		}
 	})
@@ -84,7 +84,7 @@ func TestATokenFileThatOthersMayReadIsRefused(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := web.ReadTokenFile(path)
+		_, err := login.ReadTokenFile(path)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("mode %o: %v, want %q", mode, err, want)
 		}
@@ -92,10 +92,10 @@ func TestATokenFileThatOthersMayReadIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := web.ReadTokenFile(path); !errors.Is(err, web.ErrTokens) || !errors.Is(err, os.ErrNotExist) {
+	if _, err := login.ReadTokenFile(path); !errors.Is(err, login.ErrTokens) || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := web.ReadTokenFile(t.TempDir()); err == nil {
+	if _, err := login.ReadTokenFile(t.TempDir()); err == nil {
 		t.Error("a folder was taken for a token file")
 	}
 }
@@ -111,13 +111,13 @@ var shownTokens = []*regexp.Regexp{
 var notTokens = []string{"7b2276223a312c226b696e64223a226261746368222c22756964223a317d"}
 
 func TestNoTokenThatIsShownAsAnExampleLogsAnybodyIn(t *testing.T) {
-	_, failed := web.ReadTokens(strings.NewReader("admin alice"), "tokens")
+	_, failed := login.ReadTokens(strings.NewReader("admin alice"), "tokens")
 	texts := map[string]string{"the error of a wrong line": failed.Error()}
 	for _, from := range []string{
 		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs", "examples",
 		"packaging", "config", "scripts",
 	} {
-		err := filepath.WalkDir(filepath.Join("../..", from),
+		err := filepath.WalkDir(filepath.Join("../../..", from),
 			func(path string, entry fs.DirEntry, err error) error {
 				if err != nil || entry.IsDir() || filepath.Ext(path) == ".png" ||
 					filepath.Ext(path) == ".svg" ||
@@ -141,7 +141,7 @@ func TestNoTokenThatIsShownAsAnExampleLogsAnybodyIn(t *testing.T) {
 				if slices.Contains(notTokens, found[1]) {
 					continue
 				}
-				if _, err := web.ReadTokens(strings.NewReader("admin alice "+found[1]+"\n"),
+				if _, err := login.ReadTokens(strings.NewReader("admin alice "+found[1]+"\n"),
 					"tokens"); err == nil {
 					t.Errorf("%s shows %s, which would be taken for a token: add it to those that are "+
 						"published, or show its beginning alone", path, found[1])

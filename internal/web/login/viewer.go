@@ -1,4 +1,4 @@
-package web
+package login
 
 import "context"
 
@@ -33,8 +33,8 @@ type Viewer struct {
 	UID  int64  // by the kernel; negative: somebody at a port
 	Name string // of the user, or of the token; empty: none is known
 	Role Role
-	// session is what forms are bound to.
-	session string
+	// Session is what forms are bound to; empty: somebody without a login.
+	Session string
 }
 
 // SeesAll reports whether everybody's jobs are shown.
@@ -45,13 +45,13 @@ func (v Viewer) Acts() bool { return v.Role >= Admin }
 
 type viewerKey struct{}
 
-// withViewer is a context of a request of a viewer.
-func withViewer(ctx context.Context, v Viewer) context.Context {
+// WithViewer is a context of a request of a viewer.
+func WithViewer(ctx context.Context, v Viewer) context.Context {
 	return context.WithValue(ctx, viewerKey{}, v)
 }
 
-// viewerOf is who asks; nobody in particular without one in the context.
-func viewerOf(ctx context.Context) Viewer {
+// ViewerOf is who asks; nobody in particular without one in the context.
+func ViewerOf(ctx context.Context) Viewer {
 	if v, ok := ctx.Value(viewerKey{}).(Viewer); ok {
 		return v
 	}
