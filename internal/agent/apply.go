@@ -141,5 +141,5 @@ func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, erro
 		return ClosedRun{}, err
 	}
 	settling := a.settler.settle(ctx, cards)
-	return closedOf(&rec), errors.Join(settling, a.runs.keepEnd(id, &rec))
+	return closedOf(&rec), errors.Join(settling, a.runs.keepEnd(id))
 }
