@@ -118,7 +118,7 @@ func (a *Agent) End(ctx context.Context, job uint32, node string) (ClosedRun, er
 	var last ClosedRun
 	var errs []error
 	for _, id := range ids {
-		closed, err := a.end(ctx, id, runEnd{reason: "its job ended"})
+		closed, err := a.end(ctx, id, runEnd{reason: JobEnded})
 		last, errs = closed, append(errs, err)
 	}
 	return last, errors.Join(errs...)

@@ -19,6 +19,9 @@ type runEnd struct {
 	late   bool      // it ended some time before, nobody knows when
 }
 
+// JobEnded is the reason of an [Outcome] whose run an Epilog closed, by [Agent.End].
+const JobEnded = "its job ended"
+
 // By how much readings may reach beyond a run's end and still count as the run's:
 // Slurm's times are whole seconds of another clock. Where nobody can tell the later
 // ones apart any more, it is the larger of the two.

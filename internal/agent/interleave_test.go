@@ -171,8 +171,8 @@ func inTurns(t *testing.T, s start, first, second act, n int) (steps int) {
 			synctest.Wait()
 		}
 		first.do(t.Context(), h, a)
-		steps = f.steps - before
 		if n == 0 {
+			steps = f.steps - before
 			return
 		}
 		<-done
