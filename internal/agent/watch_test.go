@@ -298,8 +298,10 @@ func TestTheGuardLeavesARunAloneThatEndsWhileSlurmIsAsked(t *testing.T) {
 	h := newHost(t, twoGPUs)
 	a := h.started()
 	apply(h, a, "r1", 1, quick, 0)
-	err := a.Guard(t.Context(), func(context.Context, live.Run) (live.Outlook, error) {
-		end(a, 1)
+	err := a.Guard(t.Context(), func(ctx context.Context, _ live.Run) (live.Outlook, error) {
+		if _, err := a.End(ctx, 1, "n1"); err != nil {
+			t.Error(err)
+		}
 		return live.Outlook{Limit: live.LimitOf(time.Minute)}, nil // at risk, were it open
 	})
 	state := a.State()
