@@ -118,7 +118,7 @@ func (a *Agent) End(ctx context.Context, job uint32, node string) (ClosedRun, er
 	var last ClosedRun
 	var errs []error
 	for _, id := range ids {
-		closed, err := a.end(ctx, id, runEnd{reason: "its job ended"})
+		closed, err := a.end(ctx, id, runEnd{reason: JobEnded})
 		last, errs = closed, append(errs, err)
 	}
 	return last, errors.Join(errs...)
@@ -141,5 +141,5 @@ func (a *Agent) end(ctx context.Context, id string, how runEnd) (ClosedRun, erro
 		return ClosedRun{}, err
 	}
 	settling := a.settler.settle(ctx, cards)
-	return closedOf(&rec), errors.Join(settling, a.runs.keepEnd(id, &rec))
+	return closedOf(&rec), errors.Join(settling, a.runs.keepEnd(id))
 }

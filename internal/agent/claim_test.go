@@ -130,6 +130,35 @@ func TestARestoreBesideALivingAgentPutsItsRunsToDefaultClocks(t *testing.T) {
 	}
 }
 
+// A call of a restore comes back after the restore has given up on the GPU, while it waits
+// for another one: the entry stays the agent's.
+func TestALateAnswerToARestoreLeavesTheEntryToTheAgentThatLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, twoGPUs)
+		h.claims = &claims{owners: map[string]*fuse{}}
+		a := h.started()
+		apply(h, a, "r1", 1, slow, 0, 1)
+		for i, delay := range []time.Duration{600 * time.Millisecond, time.Second} {
+			h.faults.Add(gpu.Fault{GPU: i, Op: gpu.OpRelease, Kind: gpu.FaultSlow, Delay: delay, Count: 1})
+		}
+		if report := h.restoreBeside(); report.Clean() {
+			t.Errorf("%+v", report)
+		}
+		sleep(time.Minute)
+		for i, uuid := range h.uuids {
+			for _, ending := range []string{".json", ".returned"} {
+				if len(h.journal.files(uuid+ending)) == 0 {
+					t.Errorf("GPU %d: %s is gone", i, ending)
+				}
+			}
+		}
+		if _, err := a.Sweep(t.Context(), alive, alive); err != nil {
+			t.Error(err)
+		}
+		h.wantFree()
+	})
+}
+
 func TestARestoreLeavesTheGPUsOfAnotherAgentAlone(t *testing.T) {
 	h := left(t)
 	h.claims = &claims{owners: map[string]*fuse{h.uuids[1]: nil}}

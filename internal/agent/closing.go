@@ -19,6 +19,9 @@ type runEnd struct {
 	late   bool      // it ended some time before, nobody knows when
 }
 
+// JobEnded is the reason of an [Outcome] whose run an Epilog closed, by [Agent.End].
+const JobEnded = "its job ended"
+
 // By how much readings may reach beyond a run's end and still count as the run's:
 // Slurm's times are whole seconds of another clock. Where nobody can tell the later
 // ones apart any more, it is the larger of the two.
@@ -155,26 +158,29 @@ func (s *RunSet) EndedAt(id string, at time.Time) (ClosedRun, error) {
 	if stands {
 		return closedOf(&rec), nil
 	}
-	return closedOf(&rec), s.keepEnd(id, &rec)
+	return closedOf(&rec), s.keepEnd(id)
 }
 
-// keepEnd writes an ended run's file, unless it was forgotten meanwhile.
-func (s *RunSet) keepEnd(id string, rec *runFile) error {
+// keepEnd writes an ended run's file as the run is now, unless it was forgotten meanwhile.
+func (s *RunSet) keepEnd(id string) error {
 	s.fileMu.Lock()
 	defer s.fileMu.Unlock()
 	s.mu.Lock()
 	r, ok := s.byID[id]
-	s.mu.Unlock()
 	if !ok {
+		s.mu.Unlock()
 		return nil
 	}
-	if err := s.write(rec); err != nil {
-		return err
+	rec := r.file
+	r.kept = true // unless it is corrected while it is written
+	s.mu.Unlock()
+	err := s.write(&rec)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.kept = false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.kept = true
-	return nil
+	return err
 }
 
 // closedOf is an ended run as its file has it.
@@ -219,16 +225,16 @@ func (s *RunSet) Forget(id string) error {
 // retryKeepEnds writes down ends that couldn't be before.
 func (s *RunSet) retryKeepEnds() error {
 	s.mu.Lock()
-	var left []runFile
-	for _, r := range s.byID {
+	var left []string
+	for id, r := range s.byID {
 		if r.ended && !r.kept {
-			left = append(left, r.file)
+			left = append(left, id)
 		}
 	}
 	s.mu.Unlock()
 	errs := make([]error, 0, len(left))
-	for i := range left {
-		errs = append(errs, s.keepEnd(left[i].Run.ID, &left[i]))
+	for _, id := range left {
+		errs = append(errs, s.keepEnd(id))
 	}
 	return errors.Join(errs...)
 }

@@ -15,26 +15,17 @@ import (
 // as far as this epd can lock them; those that a run holds have an entry of their own.
 
 // replayForeign treats a GPU's file that can't be understood as one of all clocks of
-// that GPU and of those that it lists, and moves it aside. With spare, it leaves a GPU
-// alone that is locked for a run, and says nothing.
-func (h *holder) replayForeign(ctx context.Context, uuid string, spare bool, why error) Restored {
-	c := h.gpus.byUUID(uuid)
+// that GPU, and moves it aside unless one that it lists couldn't be freed. The caller has
+// the GPU's turn, so that no run's entry takes the file's place and is moved in its stead.
+func (h *holder) replayForeign(c *managedGPU, uuid string, why, listed error) Restored {
 	if c == nil && isGPU(uuid) {
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is: %w", uuid, ErrNoGPU, why)
-		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, h.freeListed(ctx, uuid+current))}
+		return Restored{UUID: uuid, Result: EntryKept, Err: errors.Join(err, listed)}
 	}
+	err := listed
 	if c != nil {
-		if spare && h.inUse(c) {
-			return Restored{}
-		}
-		if err := h.free(ctx, c); err != nil {
-			return Restored{
-				UUID: uuid, Result: EntryKept, Note: why.Error(),
-				Err: errors.Join(err, h.freeListed(ctx, uuid+current)),
-			}
-		}
+		err = errors.Join(h.free(c), err)
 	}
-	err := h.freeListed(ctx, uuid+current)
 	if err == nil {
 		err = setAside(h.journal.folder, uuid+current)
 	}
@@ -81,9 +72,7 @@ func (h *holder) freeListed(ctx context.Context, file string) error {
 			continue
 		}
 		words = slices.DeleteFunc(words, func(word string) bool { return word == uuid })
-		if c.journalled() == nil && !h.inUse(c) {
-			errs = append(errs, h.free(ctx, c))
-		}
+		errs = append(errs, h.freeUnheld(ctx, c))
 	}
 	for _, word := range words {
 		if nvmlUUID.MatchString(word) && !strings.EqualFold(strings.TrimSuffix(file, current), word) {
@@ -95,13 +84,21 @@ func (h *holder) freeListed(ctx context.Context, file string) error {
 	return errors.Join(errs...)
 }
 
-// free gives back whatever the card can lock. Where another agent of this journal
-// lives, it is told.
-func (h *holder) free(ctx context.Context, c *managedGPU) error {
+// freeUnheld gives back whatever the card can lock, unless a run holds it.
+func (h *holder) freeUnheld(ctx context.Context, c *managedGPU) error {
 	if err := c.acquire(ctx); err != nil {
 		return err
 	}
 	defer c.releaseTurn()
+	if c.journalled() != nil || h.inUse(c) {
+		return nil
+	}
+	return h.free(c)
+}
+
+// free gives back whatever the card can lock. Where another agent of this journal
+// lives, it is told. The caller has the card's turn.
+func (h *holder) free(c *managedGPU) error {
 	if c.ownedByTwin {
 		if err := h.journal.noteReturned(c.uuid); err != nil {
 			return err

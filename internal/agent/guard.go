@@ -29,8 +29,8 @@ func (a *Agent) Guard(ctx context.Context, ask JobProbe) error {
 			errs = append(errs, a.settler.settle(ctx, a.gpus.some(a.runs.releaseEnded(run.ID))))
 			continue
 		}
-		run = a.runs.updateForecast(run, now)
-		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); reason != "" &&
+		run, open := a.runs.updateForecast(run, now)
+		if reason := riskReason(&run, time.Since(run.Started), a.options.Margin); open && reason != "" &&
 			!run.Wish.Fixed {
 			errs = append(errs, a.HandsOff(ctx, run.ID, reason))
 			a.guarded.Add(1)

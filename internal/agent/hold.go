@@ -32,6 +32,9 @@ type holder struct {
 // before a lock and after it: another process may have given the clocks back. The
 // caller has the card's turn, and releases the card after an error.
 func (h *holder) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) error {
+	if err := h.adopt(c); err != nil {
+		return err
+	}
 	entry := c.journalled()
 	if entry == nil {
 		id := c.identity()
@@ -39,8 +42,7 @@ func (h *holder) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) er
 			Schema: schema, UUID: c.uuid, Bus: id.Bus, Model: id.Model,
 			Boot: h.boot, Driver: h.driver,
 		}
-	}
-	if c.journalled() != nil {
+	} else {
 		if err := h.journal.checkPresent(c.uuid); err != nil {
 			return err
 		}
@@ -79,6 +81,28 @@ func (h *holder) lockAt(c *managedGPU, want dvfsmodel.Setting, run *live.Run) er
 	}
 	c.record(next, true)
 	return nil
+}
+
+// adopt makes an entry from before the agent had the GPU the card's: its clocks may still
+// be set, and what was there before them stands nowhere else. One that can't be
+// understood may list other GPUs, and keeps this one from being locked.
+func (h *holder) adopt(c *managedGPU) error {
+	if c.journalled() != nil {
+		return nil
+	}
+	entry, err := h.journal.read(c.uuid)
+	switch {
+	case err != nil:
+		return ignoreMissing(err)
+	case !h.isOfOtherBoot(entry): // else nothing is set
+		c.record(entry, false)
+	}
+	return nil
+}
+
+// isOfOtherBoot reports whether the machine was booted since an entry was written.
+func (h *holder) isOfOtherBoot(e *Entry) bool {
+	return e.Boot != "" && h.boot != "" && e.Boot != h.boot
 }
 
 // removeFailedEntry removes what a failed write may have left where nothing is locked.

@@ -70,8 +70,11 @@ func (h *holder) replay(ctx context.Context, uuids []string) (Report, error) {
 // replayOne gives back what one entry names. With spare, it leaves a GPU alone
 // that is locked for a run, and says nothing.
 func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restored {
-	if _, err := h.journal.read(uuid); errors.Is(err, errForeign) {
-		return h.replayForeign(ctx, uuid, spare, err)
+	_, reading := h.journal.read(uuid)
+	foreign := errors.Is(reading, errForeign)
+	var listed error
+	if foreign { // before the GPU's turn, as the others have turns, too
+		listed = h.freeListed(ctx, uuid+current)
 	}
 	c := h.gpus.byUUID(uuid)
 	if c != nil {
@@ -87,9 +90,11 @@ func (h *holder) replayOne(ctx context.Context, uuid string, spare bool) Restore
 	switch {
 	case err != nil && ignoreMissing(err) == nil:
 		return Restored{UUID: uuid, Result: EntryRestored, Note: "meanwhile"}
+	case foreign && errors.Is(err, errForeign): // still: no run was locked meanwhile
+		return h.replayForeign(c, uuid, err, listed)
 	case err != nil:
 		return h.replayUnread(c, uuid, err)
-	case entry.Boot != "" && h.boot != "" && entry.Boot != h.boot:
+	case h.isOfOtherBoot(entry):
 		return h.dropEntry(c, uuid)
 	case c == nil:
 		err := fmt.Errorf("%s: %w: its clocks can't be given back before it is", uuid, ErrNoGPU)

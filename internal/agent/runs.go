@@ -288,23 +288,26 @@ func (s *RunSet) lowered() []live.Run {
 	return low
 }
 
-// updateForecast notes what is known by now and returns the run with it.
-func (s *RunSet) updateForecast(run live.Run, now live.Outlook) live.Run {
+// updateForecast notes what is known by now and returns the run with it; false if it
+// isn't open any more.
+func (s *RunSet) updateForecast(run live.Run, now live.Outlook) (live.Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	r, ok := s.byID[run.ID]
+	if !ok || r.ended {
+		return run, false
+	}
 	if now.Limit.IsSet() {
 		run.Limit = now.Limit
 	}
 	if upper := now.UpperS.Duration(); upper > 0 {
 		run.Upper = upper
 	}
-	if r, ok := s.byID[run.ID]; ok {
-		if r.Adapt != nil { // what is known now may be of one clock alone
-			run.Upper = max(run.Upper, r.Upper)
-		}
-		r.Limit, r.Upper = run.Limit, run.Upper
+	if r.Adapt != nil { // what is known now may be of one clock alone
+		run.Upper = max(run.Upper, r.Upper)
 	}
-	return run
+	r.Limit, r.Upper = run.Limit, run.Upper
+	return run, true
 }
 
 // addReading tells the runs on a card what was read of it, or that nothing could be.

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/agent"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/live"
@@ -81,6 +83,53 @@ func TestAKnownValueFromBeforeIsRestored(t *testing.T) {
 		if left := h.journal.files(".json"); len(left) > 0 {
 			t.Errorf("%s: left in the journal: %v", name, left)
 		}
+	}
+}
+
+// A GPU that couldn't be opened at the start comes back with the clocks that were set, and
+// a job starts on it before the agent has swept.
+func TestARunOnAGPUThatCameBackKeepsWhatWasBeforeItsEntry(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry func(*host) string
+		want  dvfsmodel.Setting // after the run
+		kept  bool
+	}{
+		"an entry of ours":        {knownPrior, dvfsmodel.Setting{Core: 1700}, false},
+		"an entry of another epd": {func(*host) string { return `{"schema":99}` }, free, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, twoGPUs)
+			h.options = func(o *agent.Options) { o.Grace = 1 }
+			h.journal.put(h.uuids[0]+".json", c.entry(h))
+			if err := h.sims[0].Set(gpu.CoreClock, 1600); err != nil {
+				t.Fatal(err)
+			}
+			h.faults.Add(gpu.Fault{GPU: 0, Op: gpu.OpOpen, Kind: gpu.FaultTransient, Count: 1})
+			a := h.agent(nil)
+			if _, err := a.Start(t.Context()); err == nil {
+				t.Fatal("the GPU could be opened")
+			}
+			apply(h, a, "other", 1, slow, 1)
+			hook := func(ctx context.Context, _ live.Run) (live.Outlook, error) { // its GPUs are open by now
+				got, err := a.Apply(ctx, h.run("r1", 2, dvfsmodel.Setting{Mem: 4500}, 0))
+				if got.Locked == c.kept || (err != nil) != c.kept {
+					t.Errorf("%+v, %v", got, err)
+				}
+				if text := string(h.journal.names[h.uuids[0]+".json"].data); c.kept && text != c.entry(h) {
+					t.Errorf("the other epd's file is overwritten by %s", text)
+				}
+				return live.Outlook{Life: live.LifeAlive}, nil
+			}
+			if _, err := a.Sweep(t.Context(), hook, alive); err != nil {
+				t.Error(err)
+			}
+			end(a, 1)
+			end(a, 2)
+			h.wantLocked(c.want, free)
+			if left := h.journal.files(".json"); len(left) > 0 {
+				t.Errorf("left in the journal: %v", left)
+			}
+		})
 	}
 }
 

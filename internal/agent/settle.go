@@ -92,8 +92,11 @@ func (s *settler) isUntouchable(c *managedGPU) bool {
 }
 
 // settleLate settles a GPU whose driver has come back: what it was asked for in
-// vain has happened by now.
+// vain has happened by now. Beside the agent of this journal that is the agent's to do.
 func (s *settler) settleLate(c *managedGPU) {
+	if c.ownedByTwin {
+		return
+	}
 	_ = s.settle(context.Background(), []*managedGPU{c}) // what fails stays in the journal
 }
 

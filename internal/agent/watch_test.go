@@ -294,6 +294,22 @@ func TestClocksAreGivenBackWhenTheJobIsKnownToBeOver(t *testing.T) {
 	}
 }
 
+func TestTheGuardLeavesARunAloneThatEndsWhileSlurmIsAsked(t *testing.T) {
+	h := newHost(t, twoGPUs)
+	a := h.started()
+	apply(h, a, "r1", 1, quick, 0)
+	err := a.Guard(t.Context(), func(ctx context.Context, _ live.Run) (live.Outlook, error) {
+		if _, err := a.End(ctx, 1, "n1"); err != nil {
+			t.Error(err)
+		}
+		return live.Outlook{Limit: live.LimitOf(time.Minute)}, nil // at risk, were it open
+	})
+	state := a.State()
+	if err != nil || state.Guarded != 0 || !state.Runs[0].Ended || state.Runs[0].HandsOff != "" {
+		t.Errorf("%v, %d guarded, %+v", err, state.Guarded, state.Runs[0])
+	}
+}
+
 func TestTheGuardsRule(t *testing.T) {
 	const h = time.Hour
 	for name, c := range map[string]struct {

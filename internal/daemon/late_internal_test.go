@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,5 +163,84 @@ func TestTheEndOfARunWhoseEpilogIsInTimeIsTheNodes(t *testing.T) {
 				t.Errorf("told %v: %v s", told, o.TimeS)
 			}
 		})
+	}
+}
+
+// A job that starts anew without an Epilog leaves two runs that ended, of which the
+// Epilog is the last one's.
+func TestAnEpilogSaysNothingOfTheRunThatItsRunReplaced(t *testing.T) {
+	l := &ledger{}
+	noded(t, l, func(t *testing.T, d *AgentServer) {
+		t.Helper()
+		const jobs = 12 // outcomes are delivered in any order
+		for job := range jobs {
+			event := slurm.HookEvent{
+				Version: slurm.ProtocolVersion, Kind: slurm.Prolog, Job: slurm.JobID(job + 1), Node: "n1",
+				GPUs: []int{0}, GPUsKnown: true,
+			}
+			d.prolog(t.Context(), &event)
+			sleep(time.Second)
+			d.prolog(t.Context(), &event)
+			sleep(time.Second)
+			event.Kind, event.Code, event.End = slurm.Epilog, 1, time.Now().Unix()
+			d.epilog(t.Context(), &event)
+			synctest.Wait()
+		}
+		slices.SortStableFunc(l.kept, func(x, y record.Outcome) int { return x.Started.Compare(y.Started) })
+		if len(l.kept) != 2*jobs {
+			t.Fatalf("%d outcomes", len(l.kept))
+		}
+		for i, o := range l.kept {
+			if want := []string{"", string(slurm.Failed)}[i%2]; o.ExitState != want {
+				t.Errorf("run %d of job %d ended as %q, want %q", i%2+1, o.JobID, o.ExitState, want)
+			}
+		}
+	})
+}
+
+// From its end on it is known of a run that it ended, whatever becomes of its outcome.
+func TestARunThatEndedIsNeverUnknown(t *testing.T) {
+	dir := t.TempDir()
+	disk := func(name string) agent.FS {
+		folder, err := agent.OpenFolder(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	library, err := gpu.OpenSim("sim", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := spool.Open(filepath.Join(dir, "spool"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agent.New(agent.Options{Journal: disk("journal"), Runs: disk("runs"), Library: library})
+	d := NewAgentServer(Options{Node: "n1", Controller: &ledger{}, Spool: outcomes, Agent: a})
+	d.Start(t.Context())
+	const runs = 40
+	for job := range uint32(runs) {
+		if _, err := a.Apply(t.Context(), live.Run{ID: agent.NewRunID(), Job: job + 1, Node: "n1"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.End(t.Context(), job+1, "n1"); err != nil {
+			t.Fatal(err)
+		}
+		delivered := make(chan struct{})
+		go func() {
+			d.outbox.deliver(t.Context())
+			close(delivered)
+		}()
+		for done := false; !done; {
+			select {
+			case <-delivered:
+				done = true
+			default:
+			}
+			if !d.outbox.hasEnded(runOf{job + 1, "n1"}) {
+				t.Fatalf("run %d isn't known to have ended", job+1)
+			}
+		}
 	}
 }

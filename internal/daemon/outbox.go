@@ -125,9 +125,7 @@ func (o *outbox) deliver(ctx context.Context) {
 // spoolOutcome moves a run's outcome into the spool.
 func (o *outbox) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 	key := runOf{c.Run.Job, c.Run.Node}
-	o.mu.Lock()
-	told, came := o.epilogs[key]
-	o.mu.Unlock()
+	told, came := o.epilogOf(c)
 	if came {
 		corrected, err := o.agent.Runs().EndedAt(c.Run.ID, o.endedAt(ctx, &c.Run, told))
 		if errors.Is(err, agent.ErrNoRun) {
@@ -142,13 +140,35 @@ func (o *outbox) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 	if err := o.put(outcome); err != nil {
 		return fmt.Errorf("run %s of job %d: %w", c.Run.ID, c.Run.Job, err)
 	}
+	o.noteEnded(key) // first: it is always known of a run that it ended
 	if err := o.agent.Runs().Forget(c.Run.ID); err != nil {
 		return err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.epilogs, key)
+	if came {
+		delete(o.epilogs, key)
+	}
 	delete(o.partitions, c.Run.ID)
+	return nil
+}
+
+// epilogOf is what an Epilog said of a run; false if none ended it: what came may be that
+// of another run of its job.
+func (o *outbox) epilogOf(c *agent.ClosedRun) (told epilogInfo, came bool) {
+	if c.Outcome.Reason != agent.JobEnded {
+		return epilogInfo{}, false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	told, came = o.epilogs[runOf{c.Run.Job, c.Run.Node}]
+	return told, came
+}
+
+// noteEnded notes that a run ended here.
+func (o *outbox) noteEnded(key runOf) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if len(o.ended) >= maxEndedRuns {
 		for old := range o.ended { // any
 			delete(o.ended, old)
@@ -156,7 +176,6 @@ func (o *outbox) spoolOutcome(ctx context.Context, c *agent.ClosedRun) error {
 		}
 	}
 	o.ended[key] = struct{}{}
-	return nil
 }
 
 // endedAt is when the job of a run ended whose Epilog came, by Slurm's clock: a site's own
@@ -183,12 +202,15 @@ const maxEndedRuns = 4096
 
 // hasEnded reports whether a run ended here already.
 func (o *outbox) hasEnded(key runOf) bool {
-	o.mu.Lock()
-	_, over := o.ended[key]
-	o.mu.Unlock()
-	return over || slices.ContainsFunc(o.agent.Runs().Ended(), func(c agent.ClosedRun) bool {
+	if slices.ContainsFunc(o.agent.Runs().Ended(), func(c agent.ClosedRun) bool {
 		return c.Run.Job == key.job && c.Run.Node == key.node
-	})
+	}) {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, over := o.ended[key] // after it was forgotten, if it was
+	return over
 }
 
 // modelOf is the model of the first of some GPUs; "" if it isn't known any more.
