@@ -51,8 +51,8 @@ func (s *ClockResidency) boundedWork() float64 { return min(s.Work, s.Seconds) }
 // bounds that it is between.
 type Estimate struct{ Guess, Low, High float64 }
 
-// RelativeError is how far off the guess may be, as a part of it.
-func (s Estimate) RelativeError() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
+// RelativeBound is how far off the guess may be, as a part of it.
+func (s Estimate) RelativeBound() float64 { return max(s.High-s.Guess, s.Guess-s.Low) / s.Guess }
 
 // add adds another quantity, whose bounds add up too.
 func (s *Estimate) add(guess, low, high float64) {
@@ -66,9 +66,9 @@ type EquivalentRun struct {
 	Energy Estimate // joules, of all its GPUs
 }
 
-// RelativeError is the larger one of those of time and energy.
-func (u *EquivalentRun) RelativeError() float64 {
-	return max(u.Time.RelativeError(), u.Energy.RelativeError())
+// RelativeBound is the larger one of those of time and energy.
+func (u *EquivalentRun) RelativeBound() float64 {
+	return max(u.Time.RelativeBound(), u.Energy.RelativeBound())
 }
 
 // NewEquivalentRun is what a run that took so many seconds would have taken, had its clock
@@ -91,7 +91,7 @@ func NewEquivalentRun(stays []ClockResidency, seconds float64) (*EquivalentRun, 
 	}
 	for i := range stays {
 		u := equivalentRunAt(stays, i, seconds)
-		if u.isPossible() && (best == nil || u.RelativeError() < best.RelativeError()) {
+		if u.isPossible() && (best == nil || u.RelativeBound() < best.RelativeBound()) {
 			best = u
 		}
 	}

@@ -19,7 +19,7 @@ func TestARunThatWaitsAtAnotherClockTellsExactlyWhatItTakesAtOne(t *testing.T) {
 	}
 	if want := 20_500 + 90*50.0; u.Core != 1380 ||
 		u.Time != (dvfsmodel.Estimate{Guess: 200, Low: 200, High: 200}) ||
-		math.Abs(u.Energy.Guess-want) > 1e-9 || u.Energy.RelativeError() > 1e-9 {
+		math.Abs(u.Energy.Guess-want) > 1e-9 || u.Energy.RelativeBound() > 1e-9 {
 		t.Errorf("%+v, want 200 s and %v J", u, want)
 	}
 }

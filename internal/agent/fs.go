@@ -60,10 +60,10 @@ func OpenFolder(path string) (*Folder, error) {
 	return openRoot(path, nil)
 }
 
-// OpenForeign opens a folder that isn't epd's alone, to give clocks back: nothing in
+// OpenToGiveBack opens a folder that isn't epd's alone, to give clocks back: nothing in
 // it is changed, and each try fails. Of files that somebody else may have written
 // the names alone count.
-func OpenForeign(path string) (*Folder, error) {
+func OpenToGiveBack(path string) (*Folder, error) {
 	return openRoot(path, errors.New("nothing is changed in a folder that isn't epd's alone"))
 }
 

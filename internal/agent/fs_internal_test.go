@@ -100,7 +100,7 @@ func TestAFolderOfSomebodyElseIsReadAndNeverChanged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "GPU-1.json"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder, err := OpenForeign(dir)
+	folder, err := OpenToGiveBack(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

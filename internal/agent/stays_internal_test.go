@@ -133,14 +133,14 @@ func TestARunThatIsSteppedTellsWhatItWouldHaveTakenAtOneClock(t *testing.T) {
 			t.Logf("%3g s of work, %3g of waiting, shown each %.2f s: at %v MHz time off by %+.1f %% "+
 				"(doubt %.1f %%), energy %+.1f %% (%.1f %%); the power seen at that clock %+.0f %%",
 				c.busy, c.wait, period.Seconds(), float64(u.Core), 100*(u.Time.Guess/p.time[level]-1),
-				100*u.Time.RelativeError(),
-				100*(u.Energy.Guess/p.joules[level]-1), 100*u.Energy.RelativeError(),
+				100*u.Time.RelativeBound(),
+				100*(u.Energy.Guess/p.joules[level]-1), 100*u.Energy.RelativeBound(),
 				100*(float64(seen.Energy)/seen.Seconds/truth-1))
 			off := max(u.Time.Guess/p.time[level]-1, 1-u.Time.Guess/p.time[level],
 				u.Energy.Guess/p.joules[level]-1, 1-u.Energy.Guess/p.joules[level])
-			if off > c.off || (u.RelativeError() > 0.1) != (c.off == 1) {
+			if off > c.off || (u.RelativeBound() > 0.1) != (c.off == 1) {
 				t.Errorf("%v s of work, %v of waiting: off by %v with a doubt of %v", c.busy, c.wait, off,
-					u.RelativeError())
+					u.RelativeBound())
 			}
 		}
 	}

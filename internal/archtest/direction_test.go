@@ -113,6 +113,11 @@ var bans = []ban{
 		func(_, room string) bool { return inRoom(room, "planner/policy") },
 	},
 	{
+		"slurm and config are below internal/, of which they know how names are spelt",
+		func(room string) bool { return inRoom(room, "slurm") || inRoom(room, "config") },
+		func(_, room string) bool { return inRoom(room, "internal") && !inRoom(room, "internal/spelling") },
+	},
+	{
 		"TOML is parsed in config only",
 		func(room string) bool { return !inRoom(room, "config") },
 		func(importPath, room string) bool {

@@ -58,7 +58,7 @@ func unstepped(o *record.Outcome, seconds float64) (dvfsmodel.MHz, float64, dvfs
 	if err != nil {
 		return 0, 0, 0, "its clocks were adapted: " + err.Error()
 	}
-	if off, unsure := u.Time.RelativeError(), u.Energy.RelativeError(); off > mostTimeDoubt ||
+	if off, unsure := u.Time.RelativeBound(), u.Energy.RelativeBound(); off > mostTimeDoubt ||
 		unsure > mostEnergyDoubt {
 		return 0, 0, 0, fmt.Sprintf("its clocks were adapted, and it was at work at several: "+
 			"at %.0f MHz it may have taken %.0f%% more or less time, and %.0f%% energy", float64(u.Core),

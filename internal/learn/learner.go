@@ -81,7 +81,7 @@ type Learner struct {
 	options  Options
 	models   models
 	priors   priors
-	profiles profiles
+	profiles profileCache
 	refits   chan refit
 	fitted   atomic.Int64 // versions made
 	retired  atomic.Int64 // models taken out of use
@@ -108,7 +108,7 @@ func New(options Options) *Learner {
 	return &Learner{
 		options: options, refits: make(chan refit, refitQueue), queued: make(map[record.WorkloadKey]bool),
 		models:   models{byKey: make(map[record.WorkloadKey]*standing)},
-		profiles: profiles{byKey: make(map[record.WorkloadKey]*share.UseProfile)},
+		profiles: profileCache{byKey: make(map[record.WorkloadKey]*share.UseProfile)},
 	}
 }
 

@@ -13,23 +13,23 @@ import (
 // maxProfiles is of how many workloads profiles are kept.
 const maxProfiles = 20_000
 
-// profiles are those of workloads, each learnt when it is asked for and again
+// profileCache are those of workloads, each learnt when it is asked for and again
 // after a run of it.
-type profiles struct {
+type profileCache struct {
 	mu    sync.Mutex
 	rules share.Rules
 	byKey map[record.WorkloadKey]*share.UseProfile
 }
 
 // forget has a workload's profile learnt again.
-func (p *profiles) forget(key record.WorkloadKey) {
+func (p *profileCache) forget(key record.WorkloadKey) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byKey, key)
 }
 
 // get is a profile by rules, nil if it must be learnt.
-func (p *profiles) get(key record.WorkloadKey, rules *share.Rules) *share.UseProfile {
+func (p *profileCache) get(key record.WorkloadKey, rules *share.Rules) *share.UseProfile {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rules != *rules {
@@ -41,7 +41,7 @@ func (p *profiles) get(key record.WorkloadKey, rules *share.Rules) *share.UsePro
 
 // put keeps what was learnt by rules, unless they are others by now. Profiles
 // beyond the bound are learnt each time.
-func (p *profiles) put(key record.WorkloadKey, rules *share.Rules, fresh *share.UseProfile) {
+func (p *profileCache) put(key record.WorkloadKey, rules *share.Rules, fresh *share.UseProfile) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, known := p.byKey[key]; p.rules == *rules && (known || len(p.byKey) < maxProfiles) {

@@ -9,8 +9,8 @@ var ratioKeys = [...]int{byLabels, byOwnerSize, byOwner}
 // memory is what is remembered of all ended jobs, for one target.
 type memory struct {
 	target  Target
-	tracks  *trackStore
-	ratios  *trackStore
+	tracks  *pastByKey
+	ratios  *pastByKey
 	latest  map[hash]jobShape // by owner: what ended last
 	drifts  map[hash]*keyDrift
 	scatter float64 // mean deviation of repeats from what is usual, in logarithms
@@ -26,7 +26,7 @@ type jobShape struct {
 
 func newMemory(t Target, s *Settings) *memory {
 	return &memory{
-		target: t, tracks: newTrackStore(s), ratios: newTrackStore(s),
+		target: t, tracks: newPastByKey(s), ratios: newPastByKey(s),
 		latest: map[hash]jobShape{}, drifts: map[hash]*keyDrift{},
 	}
 }

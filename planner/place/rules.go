@@ -42,7 +42,7 @@ type BestRule struct{}
 func (BestRule) Better(a, b *Candidate) bool { return a.Load > b.Load }
 
 // Fits wants utilisations to add up to 1 at most, and the due time met.
-func (BestRule) Fits(c *Candidate) bool { return fitsLoad(c) }
+func (BestRule) Fits(c *Candidate) bool { return meetsUtilisation(c) }
 
 // TryBestOnly is false: a fuller place may have too little left.
 func (BestRule) TryBestOnly() bool { return false }
@@ -57,7 +57,7 @@ type WorstRule struct{}
 func (WorstRule) Better(a, b *Candidate) bool { return a.Load < b.Load }
 
 // Fits wants utilisations to add up to 1 at most, and the due time met.
-func (WorstRule) Fits(c *Candidate) bool { return fitsLoad(c) }
+func (WorstRule) Fits(c *Candidate) bool { return meetsUtilisation(c) }
 
 // TryBestOnly is false.
 func (WorstRule) TryBestOnly() bool { return false }
@@ -65,9 +65,9 @@ func (WorstRule) TryBestOnly() bool { return false }
 // Reason is that it is the emptiest.
 func (WorstRule) Reason() planner.PlaceReason { return planner.PlaceEmptiest }
 
-// fitsLoad is the utilisation test. In EDF order it implies that the due time
+// meetsUtilisation is the utilisation test. In EDF order it implies that the due time
 // is met; the second test guards other orders.
-func fitsLoad(c *Candidate) bool {
+func meetsUtilisation(c *Candidate) bool {
 	return c.Load+c.Need <= 1+loadSlack && c.Want.Point.Time <= c.Room
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// sacctColumn is what stands in a column of sacct's.
-type sacctColumn int
+// sacctColumnID is what stands in a column of sacct's.
+type sacctColumnID int
 
 // The columns that are read; freeTextColumn can hold anything and isn't needed.
 const (
-	otherColumn sacctColumn = iota
+	otherColumn sacctColumnID = iota
 	freeTextColumn
 	jobIDColumn
 	rawIDColumn
@@ -50,7 +50,7 @@ const (
 	usageColumn
 )
 
-var columnNames = map[string]sacctColumn{
+var columnNames = map[string]sacctColumnID{
 	"jobid": jobIDColumn, "jobidraw": rawIDColumn, "cluster": clusterColumn, "user": userColumn,
 	"account":   accountColumn,
 	"partition": partitionColumn, "qos": qosColumn, "jobname": nameColumn, "state": stateColumn,
@@ -71,17 +71,17 @@ var columnNames = map[string]sacctColumn{
 }
 
 // isFreeText reports whether a user may have written what stands there.
-func (c sacctColumn) isFreeText() bool {
+func (c sacctColumnID) isFreeText() bool {
 	return c == freeTextColumn || c == nameColumn || c == accountColumn
 }
 
 // sacctColumns are those of a log, in order.
-type sacctColumns []sacctColumn
+type sacctColumns []sacctColumnID
 
 // isFramed reports whether the job is named before and behind all that users write.
 func (c sacctColumns) isFramed() bool {
-	id := func(c sacctColumn) bool { return c == jobIDColumn || c == rawIDColumn }
-	first := slices.IndexFunc(c, sacctColumn.isFreeText)
+	id := func(c sacctColumnID) bool { return c == jobIDColumn || c == rawIDColumn }
+	first := slices.IndexFunc(c, sacctColumnID.isFreeText)
 	return first >= 0 && slices.ContainsFunc(c[:first], id) && slices.ContainsFunc(c[first:], id) &&
 		!c[len(c)-1].isFreeText()
 }
@@ -91,8 +91,8 @@ func newColumns(names []string) (sacctColumns, error) {
 	for i, name := range names {
 		all[i] = columnNames[strings.ToLower(name)]
 	}
-	has := func(one ...sacctColumn) bool {
-		return slices.ContainsFunc(one, func(c sacctColumn) bool { return slices.Contains(all, c) })
+	has := func(one ...sacctColumnID) bool {
+		return slices.ContainsFunc(one, func(c sacctColumnID) bool { return slices.Contains(all, c) })
 	}
 	switch {
 	case !has(jobIDColumn, rawIDColumn):
@@ -141,7 +141,7 @@ func (s *sacctReader) parseRow(cells []string) *sacctRow {
 }
 
 // readCell reads one cell.
-func (r *sacctRow) readCell(c sacctColumn, text string) (kind string, err error) {
+func (r *sacctRow) readCell(c sacctColumnID, text string) (kind string, err error) {
 	p := &r.past
 	switch c {
 	case jobIDColumn, rawIDColumn:
@@ -172,7 +172,7 @@ func (r *sacctRow) readCell(c sacctColumn, text string) (kind string, err error)
 }
 
 // setText takes a text as it is.
-func (r *sacctRow) setText(c sacctColumn, text string) {
+func (r *sacctRow) setText(c sacctColumnID, text string) {
 	p := &r.past
 	switch c {
 	case clusterColumn:
@@ -207,7 +207,7 @@ func orEmpty(text string) string {
 
 // setID takes a job's id, which JobID and JobIDRaw both say; only of an array's task
 // and of a part of a heterogeneous job it differs.
-func (r *sacctRow) setID(c sacctColumn, text string) error {
+func (r *sacctRow) setID(c sacctColumnID, text string) error {
 	ref, err := slurm.ParseJobRef(text)
 	if err != nil {
 		return err
@@ -230,7 +230,7 @@ func (r *sacctRow) setID(c sacctColumn, text string) error {
 func (r *sacctRow) time(text string) (time.Time, error) { return slurm.ParseTime(text, r.reader.zone) }
 
 // setDuration reads times that passed or may pass.
-func (r *sacctRow) setDuration(c sacctColumn, text string) (kind string, err error) {
+func (r *sacctRow) setDuration(c sacctColumnID, text string) (kind string, err error) {
 	if strings.HasPrefix(text, "-") {
 		return kindNegative, fmt.Errorf("%s, want 0 or more", printable(text))
 	}
@@ -271,7 +271,7 @@ func errorUnless(fine bool, err error) error {
 	return err
 }
 
-func (r *sacctRow) setNumber(c sacctColumn, text string) error {
+func (r *sacctRow) setNumber(c sacctColumnID, text string) error {
 	if text = orEmpty(text); text == "" {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (r *sacctRow) setNumber(c sacctColumn, text string) error {
 }
 
 // setResources takes what a job was given.
-func (r *sacctRow) setResources(c sacctColumn, text string) (err error) {
+func (r *sacctRow) setResources(c sacctColumnID, text string) (err error) {
 	switch {
 	case c == allocatedColumn:
 		r.allocated = text

@@ -105,7 +105,7 @@ func (f *instanceFile) physics(in *sharing.Instance) (err error) {
 	if err := f.levels(p); err != nil {
 		return err
 	}
-	step, err := f.StepMHz.float("", "delta_f_mhz", 0, float64(p.Max()), float64(leastGap(p.LevelsMHz)))
+	step, err := f.StepMHz.float("", "delta_f_mhz", 0, float64(p.Max()), float64(smallestStep(p.LevelsMHz)))
 	if err != nil {
 		return err
 	}
@@ -140,9 +140,9 @@ func (f *instanceFile) levels(p *sharing.Physics) error {
 	return nil
 }
 
-// leastGap is the least distance of two levels; the level itself where there
+// smallestStep is the least distance of two levels; the level itself where there
 // is one.
-func leastGap(levels []dvfsmodel.MHz) dvfsmodel.MHz {
+func smallestStep(levels []dvfsmodel.MHz) dvfsmodel.MHz {
 	gap := levels[len(levels)-1]
 	for i := 1; i < len(levels); i++ {
 		gap = min(gap, levels[i]-levels[i-1])

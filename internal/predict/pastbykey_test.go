@@ -9,7 +9,7 @@ import (
 // Short tracks keep no order, and what is met once is no track at all.
 func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	s := newTrackStore(&Settings{ValuesPerKey: 40})
+	s := newPastByKey(&Settings{ValuesPerKey: 40})
 	const values = 100
 	all, good := make([]float64, 0, values), make([]float64, 0, values)
 	for i := range values {
@@ -38,7 +38,7 @@ func TestTracksSayTheSameHoweverTheyAreKept(t *testing.T) {
 }
 
 func TestKeysMetOnceAreForgottenWhenTheyAreMany(t *testing.T) {
-	s := newTrackStore(&Settings{ValuesPerKey: 40, MaxSingleKeys: 100})
+	s := newPastByKey(&Settings{ValuesPerKey: 40, MaxSingleKeys: 100})
 	for i := range 1000 {
 		s.add(hash(i+1), 1, float64(i+1), i%2 == 0)
 		s.add(hash(5000), 2, float64(i+1), true)

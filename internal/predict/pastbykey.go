@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// trackStore has tracks by their keys. Most keys are met once, by jobs that are never run
+// pastByKey is what past jobs took, as a track of values by key. Most keys are met once, by jobs that are never run
 // again: of those only the value and the end are kept.
-type trackStore struct {
+type pastByKey struct {
 	many    map[hash]*track
 	singles map[hash]singleValue
 	kept    int // values of a track
@@ -17,8 +17,8 @@ type trackStore struct {
 // singleValue is a track of one value. The end is negative where the job didn't complete.
 type singleValue struct{ v, end float64 }
 
-func newTrackStore(s *Settings) *trackStore {
-	return &trackStore{
+func newPastByKey(s *Settings) *pastByKey {
+	return &pastByKey{
 		many: map[hash]*track{}, singles: map[hash]singleValue{}, kept: max(maxUnordered, s.ValuesPerKey),
 		most: s.MaxSingleKeys,
 	}
@@ -32,7 +32,7 @@ type scratchTrack struct {
 
 // track is what is remembered under a key; nil: nothing. It is good until the spare
 // one is used again.
-func (s *trackStore) track(k hash, into *scratchTrack) *track {
+func (s *pastByKey) track(k hash, into *scratchTrack) *track {
 	if t := s.many[k]; t != nil {
 		return t
 	}
@@ -49,7 +49,7 @@ func (s *trackStore) track(k hash, into *scratchTrack) *track {
 }
 
 // add remembers a value under a key.
-func (s *trackStore) add(k hash, v, end float64, completed bool) {
+func (s *pastByKey) add(k hash, v, end float64, completed bool) {
 	if t := s.many[k]; t != nil {
 		t.add(v, end, completed, s.kept)
 		return
@@ -73,7 +73,7 @@ func (s *trackStore) add(k hash, v, end float64, completed bool) {
 }
 
 // dropOldSingles drops the older half of the keys that were met once.
-func (s *trackStore) dropOldSingles() {
+func (s *pastByKey) dropOldSingles() {
 	ends := make([]float64, 0, len(s.singles))
 	for _, one := range s.singles {
 		ends = append(ends, math.Abs(one.end))
