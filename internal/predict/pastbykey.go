@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// pastByKey is what past jobs took, as a track of values by key. Most keys are met once, by jobs that are never run
-// again: of those only the value and the end are kept.
+// pastByKey is what past jobs took, as a track of values by key. Most keys are met once,
+// by jobs that are never run again: of those only the value and the end are kept.
 type pastByKey struct {
 	many    map[hash]*track
 	singles map[hash]singleValue
