@@ -73,7 +73,7 @@ test: ## go vet and every test
 
 .PHONY: test-live
 test-live: ## only the tests against a real Slurm (needs root and scripts/test-packages.sh)
-	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 15m -v ./internal/live
+	EPPLAN_REQUIRE_SHARED=1 $(GO) test -count 1 -timeout 15m -v ./internal/livetest
 
 .PHONY: race
 race: ## the short tests under the race detector (needs a C compiler)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 func readProfiles(t *testing.T, text string) *Profiles {

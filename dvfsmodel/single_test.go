@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 func TestSingleTaskOptimaMatchTheReferenceRows(t *testing.T) {

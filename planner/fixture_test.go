@@ -1,6 +1,6 @@
 package planner_test
 
-import "github.com/epplan/epplan/internal/plannertest"
+import "github.com/epplan/epplan/internal/testkit/plannertest"
 
 // The words of these tests.
 var (

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/queue"
 )
 

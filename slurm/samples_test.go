@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )

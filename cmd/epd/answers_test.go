@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/apidoc"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/apidoc"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/slurm"
 )
 

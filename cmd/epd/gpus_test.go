@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )

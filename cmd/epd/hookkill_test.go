@@ -13,7 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
 // slurmd is a machine whose epd is killed again and again.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
 	"github.com/epplan/epplan/slurm"
 )
 

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 )
 

@@ -27,7 +27,7 @@ import (
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/internal/web/login"
 	"github.com/epplan/epplan/live"

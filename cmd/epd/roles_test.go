@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/munge/mungetest"
-	"github.com/epplan/epplan/internal/slurmlab"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
 )
 

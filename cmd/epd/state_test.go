@@ -15,7 +15,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/gpu"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
 // stranger is a user whom nobody knows.

@@ -26,10 +26,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/doctest"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/shareddata"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/doctest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/internal/web/login"
 )
 

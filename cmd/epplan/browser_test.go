@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/browsertest"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
 )
 
 // TestReportsOfCommandsAreReadableInABrowser looks at the reports that are put

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // consolidationKeys are what programs rely on in the JSON of a consolidation.

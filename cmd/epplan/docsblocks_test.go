@@ -12,7 +12,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/doctest"
+	"github.com/epplan/epplan/internal/testkit/doctest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // elision is a line of a console block that stands for any others; a block that
@@ -63,7 +64,7 @@ func TestConsoleBlocksShowWhatCommandsPrint(t *testing.T) {
 			next = b.Line + strings.Count(b.Text, "\n")
 			want = append(want, runBlock(t, c, dir, b)...)
 		}
-		wantPage(t, filepath.Join(doctest.Root(t), filepath.FromSlash(page)), got,
+		wantPage(t, filepath.Join(shareddata.Root(t), filepath.FromSlash(page)), got,
 			strings.Join(append(want, lines[next:]...), "\n"))
 	}
 }
@@ -112,7 +113,7 @@ func exampleFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	const demo = "testdata/demo"
-	if err := os.CopyFS(filepath.Join(dir, demo), os.DirFS(filepath.Join(doctest.Root(t), demo))); err !=
+	if err := os.CopyFS(filepath.Join(dir, demo), os.DirFS(filepath.Join(shareddata.Root(t), demo))); err !=
 		nil {
 		t.Fatal(err)
 	}

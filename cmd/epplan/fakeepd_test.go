@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )

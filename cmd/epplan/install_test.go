@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // Scripts are read by whichever Lua there is; each one that this machine has must

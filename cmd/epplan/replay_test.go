@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/trace"
 )
 

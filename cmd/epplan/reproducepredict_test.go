@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // ours are the figures of reproduce predict by rule and what they are, by

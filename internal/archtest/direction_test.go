@@ -133,17 +133,13 @@ var bans = []ban{
 	},
 	{
 		"what helps tests is for tests only",
-		func(room string) bool { return !slices.Contains(testRooms, room) },
-		func(_, room string) bool { return slices.Contains(testRooms, room) },
+		func(room string) bool { return !inRoom(room, testkit) },
+		func(_, room string) bool { return inRoom(room, testkit) },
 	},
 }
 
-// testRooms are the packages that tests share.
-var testRooms = []string{
-	"internal/apidoc", "internal/browsertest", "internal/doctest", "internal/munge/mungetest",
-	"internal/plannertest", "internal/shareddata", "internal/sharingtest", "internal/slurmlab",
-	"internal/spool/spooltest", "internal/store/storetest",
-}
+// testkit has the packages that tests share. They are no part of the product.
+const testkit = "internal/testkit"
 
 // wrongImports names each import that goes up a storey, lies in no known room,
 // or is banned.
@@ -228,9 +224,9 @@ func TestAnImportInTheWrongDirectionIsFound(t *testing.T) {
 		{"planner/check", "planner/improve", "nothing of what makes one"},
 		{"planner/improve", "planner/check", "doesn't ask the check"},
 		{"planner/bound", "planner/place", "nothing of what makes one"},
-		{"cmd/epplan", "internal/shareddata", "tests only"},
-		{"internal/web", "internal/browsertest", "tests only"},
-		{"internal/store", "internal/store/storetest", "tests only"},
+		{"cmd/epplan", "internal/testkit/shareddata", "tests only"},
+		{"internal/web", "internal/testkit/browsertest", "tests only"},
+		{"internal/store", "internal/testkit/storetest", "tests only"},
 		{"attic", "queue", "no known room"},
 		{"internal/spelling", "queue", "which is above it"},
 		{"queue", "internal/report", "which is above it"},

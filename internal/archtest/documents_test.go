@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // unnamedRooms are the packages that a document doesn't name by their folder.

@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/slurm"
 )
 

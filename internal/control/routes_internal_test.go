@@ -30,7 +30,7 @@ func TestTheReferenceSaysWhoMayAskWhat(t *testing.T) {
 	for _, r := range (&api{}).routes() {
 		method, path, _ := strings.Cut(r.pattern, " ")
 		if got := reference.Paths[path][strings.ToLower(method)].Access["controller"]; got != tiers[r.who] {
-			t.Errorf("%s is for %s, the reference says %q (internal/apidoc/operations.go)", r.pattern,
+			t.Errorf("%s is for %s, the reference says %q (internal/testkit/apidoc/operations.go)", r.pattern,
 				tiers[r.who], got)
 		}
 		served++

@@ -16,9 +16,9 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/store"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )

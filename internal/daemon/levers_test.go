@@ -8,8 +8,8 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/query"
-	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )

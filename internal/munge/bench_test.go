@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
 )
 
 // measure runs f for each iteration and reports the median and the 99th

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
 )
 
 func TestACredentialSaysWhoMadeItAndWhat(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/munge/mungetest"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // site is a controller behind munge and an agent's side of it, each with a

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
 )
 
 // impostor answers a site's transport with whatever it likes. It knows what was

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/munge/mungetest"
+	"github.com/epplan/epplan/internal/testkit/mungetest"
 )
 
 func TestARequestComesThroughAndItsAnswerBack(t *testing.T) {

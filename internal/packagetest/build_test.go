@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
 // The versions that are built: an upgrade goes from the first to the second.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // dpkg runs dpkg on the machine; scripts of packages run with DPKG_ROOT, not in

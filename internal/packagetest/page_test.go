@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/doctest"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/doctest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // apt does by dpkg what the page does by apt.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // rpm runs rpm on the machine, in a root of its own.

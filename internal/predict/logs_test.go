@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/predict"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // readLog is one of the measured logs.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/spool/spooltest"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 )
 
 // life is what an agent does with its spool until it crashes: it adds entries

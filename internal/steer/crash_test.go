@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/slurm"
 )
 

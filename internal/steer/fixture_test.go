@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"

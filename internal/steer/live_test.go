@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/shareddata"
-	"github.com/epplan/epplan/internal/slurmlab"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"

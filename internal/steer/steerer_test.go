@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/steer"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
 )

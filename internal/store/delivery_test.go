@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/spool/spooltest"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/testkit/spooltest"
 )
 
 // line is the way from a spool to a store: it breaks at random, before the

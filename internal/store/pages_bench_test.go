@@ -12,7 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
 // BenchmarkPages measures what pages ask of very many jobs: the median and what 99

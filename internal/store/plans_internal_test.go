@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/store/storetest"
+	"github.com/epplan/epplan/internal/testkit/storetest"
 )
 
 // plan is how SQLite goes about a query: one line for each loop.

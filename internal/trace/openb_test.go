@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/config"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/trace"
 	"github.com/epplan/epplan/planner/fleet"
 )

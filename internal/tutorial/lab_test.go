@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // labFolder is a folder as that of a lab; one that is up has a hostile file.

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/epplan/epplan/internal/browsertest"
-	"github.com/epplan/epplan/internal/doctest"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
+	"github.com/epplan/epplan/internal/testkit/doctest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // picture is one of the page, which shows what a reader sees in a browser.
@@ -88,7 +89,7 @@ func (s *shell) look(p picture) {
 	if err != nil || len(taken) != 1 {
 		s.Fatalf("%d pictures of %s: %v", len(taken), p.file, err)
 	}
-	to := filepath.Join(doctest.Root(s), p.file)
+	to := filepath.Join(shareddata.Root(s), p.file)
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		s.Fatal(err)
 	}

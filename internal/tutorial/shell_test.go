@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/slurmlab"
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // shell is one that stays: what a command exports, the next one has.

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/browsertest"
-	"github.com/epplan/epplan/internal/doctest"
-	"github.com/epplan/epplan/internal/slurmlab"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
+	"github.com/epplan/epplan/internal/testkit/doctest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 )
 
 // page is the tutorial.
@@ -90,7 +91,7 @@ func copyProject(t *testing.T) string {
 	const script = `git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for f; do [ ! -e "$f" ] || printf "%s\0" "$f"; done' sh |
 		tar -c --null -T - | { mkdir "$1" && tar -x -C "$1"; }`
 	cp := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", script, "bash", dir)
-	cp.Dir = doctest.Root(t)
+	cp.Dir = shareddata.Root(t)
 	if out, err := cp.CombinedOutput(); err != nil {
 		t.Fatalf("copy the project: %v\n%s", err, out)
 	}
@@ -101,7 +102,7 @@ func copyProject(t *testing.T) string {
 func version(t *testing.T) string {
 	t.Helper()
 	git := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--always")
-	git.Dir = doctest.Root(t)
+	git.Dir = shareddata.Root(t)
 	out, err := git.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +189,7 @@ func write(t *testing.T, text *doctest.Page, blocks []*doctest.Block, shown map[
 			out.WriteString(tokens.ReplaceAllString(strings.TrimRight(printed, "\n"), "$1…") + "\n")
 		}
 	}
-	if err := os.WriteFile(filepath.Join(doctest.Root(t), page), []byte(out.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(shareddata.Root(t), page), []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/browsertest"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
 	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/internal/web/login"
 )

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/plannertest"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/plannertest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/bound"
 )

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/epplan/epplan/internal/plannertest"
+	"github.com/epplan/epplan/internal/testkit/plannertest"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/plannertest"
+	"github.com/epplan/epplan/internal/testkit/plannertest"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 )

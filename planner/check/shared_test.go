@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/epplan/epplan/internal/plannertest"
+	"github.com/epplan/epplan/internal/testkit/plannertest"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/check"
 	"github.com/epplan/epplan/planner/sharing"

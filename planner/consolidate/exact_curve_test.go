@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 

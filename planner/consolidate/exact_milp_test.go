@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/shareddata"
-	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 

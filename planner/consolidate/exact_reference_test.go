@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 )

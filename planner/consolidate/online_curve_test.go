@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/sharing"
 )
 

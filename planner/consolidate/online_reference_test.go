@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/planner/fleet"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/install"
 )

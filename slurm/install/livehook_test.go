@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/slurmlab"
+	"github.com/epplan/epplan/internal/testkit/slurmlab"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/install"
 )

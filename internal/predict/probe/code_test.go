@@ -13,7 +13,7 @@ import (
 
 	"github.com/epplan/epplan/internal/predict/probe"
 	"github.com/epplan/epplan/internal/predict/source"
-	"github.com/epplan/epplan/internal/shareddata"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 )
 
 // program is a row of the source-code fixture.

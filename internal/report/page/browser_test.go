@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/report/page"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
 )
 
 func TestMain(m *testing.M) { os.Exit(browsertest.Run(m)) }

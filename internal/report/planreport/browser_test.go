@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/epplan/epplan/internal/browsertest"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/report/planreport"
+	"github.com/epplan/epplan/internal/testkit/browsertest"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/queue"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/epplan/epplan/internal/shareddata"
 	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
 	"github.com/epplan/epplan/internal/trace/joblog"
 )
 

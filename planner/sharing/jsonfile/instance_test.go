@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/epplan/epplan/internal/sharingtest"
+	"github.com/epplan/epplan/internal/testkit/sharingtest"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
 )

@@ -1,0 +1,74 @@
+package livetest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/epdapi"
+)
+
+// TestWhereClocksChangeNothingNothingIsSaved is an A/A trial: what the jobs of both arms
+// take doesn't depend on the core clock that epd chooses, only scatters, so that whatever
+// their comparison calls saved is an error of the comparison: of the lot, of what counts,
+// or of measuring.
+func TestWhereClocksChangeNothingNothingIsSaved(t *testing.T) {
+	const workloads, jobs, shorter = 30, 120, 0.4
+	random := rand.New(rand.NewPCG(19, 4))
+	spec := fmt.Sprintf("sim:8,model=%s,speed=%d", compressedGPU, compression)
+	l := newLab(t, setup{
+		config: "[live]\nmode = \"enforce\"\nhold_out = 0.4\n", roles: true, nodes: 2, gpus: 8,
+		gpu: spec, alone: true,
+		flags: map[string][]string{controller: {"--gpu", spec}},
+		lua: func(text string) string { // as in compressed time
+			return strings.ReplaceAll(unhurried(text), "BREAKER   = 5", "BREAKER   = 0.1")
+		},
+	})
+	acts := drawActs(random, workloads)
+	for i := range acts {
+		// The core clock costs nothing and gives nothing; the memory clock of this model is fixed.
+		acts[i].truth.C, acts[i].truth.Delta = 1e-6, 0
+		acts[i].truth.D *= shorter
+	}
+	s := newStage(l, acts, workScatter, random)
+	defer s.close()
+	submitted := 0
+	for i := range jobs {
+		s.submit(&s.acts[i%workloads])
+		submitted++
+		l.within(patience, "jobs end", func() bool { return submitted-s.play() < ahead })
+	}
+	l.within(patience, "all jobs end", func() bool { return s.play() == submitted })
+	l.within(patience, "all is recorded", func() bool {
+		st := l.status(controller)
+		return st != nil && st.Totals != nil && st.Totals.Outcomes >= int64(submitted)
+	})
+	out, err := exec.CommandContext(t.Context(), filepath.Join(l.bin, "epplan"), "savings", "--json",
+		"--socket", l.socket(controller)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said epdapi.Savings
+	if err := json.Unmarshal(out, &said); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct {
+		what string
+		epdapi.Saving
+	}{{"GPUs", said.GPU}, {"nodes", said.Node}} {
+		t.Logf("%s: saved %+.2f %% of %d runs against %d, the interval is %+.2f %% to %+.2f %%", of.what,
+			100*of.SavedJ/of.BaselineJ, of.Runs, of.Against, 100*of.LowJ/of.BaselineJ,
+			100*of.HighJ/of.BaselineJ)
+		if of.Runs < jobs/8 || of.Against < jobs/8 {
+			t.Errorf("%s: %d runs against %d are no trial", of.what, of.Runs, of.Against)
+		}
+		// One interval in twenty doesn't cover the truth: twice as wide, one in ten thousand.
+		if width := of.HighJ - of.LowJ; of.SavedJ < -width || of.SavedJ > width {
+			t.Errorf("%s: %+v J saved, where nothing can be", of.what, of.SavedJ)
+		}
+	}
+}

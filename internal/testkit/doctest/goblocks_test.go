@@ -1,0 +1,45 @@
+package doctest_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/epplan/epplan/internal/testkit/doctest"
+	"github.com/epplan/epplan/internal/testkit/shareddata"
+)
+
+// TestBlocksOfGoAreFromExamplesThatRun: what a page shows stands in a file of
+// examples line by line, but for how far it is indented.
+func TestBlocksOfGoAreFromExamplesThatRun(t *testing.T) {
+	var examples []string
+	err := filepath.WalkDir(shareddata.Root(t), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Base(path) != "example_test.go" || strings.Contains(path, "/.cache/") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		examples = append(examples, unindented(string(text)))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range doctest.BlocksOf(t, "go") {
+		block := unindented(b.Text)
+		if !slices.ContainsFunc(examples, func(text string) bool { return strings.Contains(text, block) }) {
+			t.Errorf("%s: no example_test.go has this block", b.At())
+		}
+	}
+}
+
+// unindented is a text without what its lines begin with, each behind a line end.
+func unindented(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		b.WriteString("\n" + strings.TrimSpace(line))
+	}
+	return b.String() + "\n"
+}
