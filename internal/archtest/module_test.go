@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,6 +127,20 @@ func newModule(path, root string, listed []pkg) module {
 func thisModule(t *testing.T) module {
 	t.Helper()
 	return listModule(t, modulePath, rootDir(t))
+}
+
+// product are the rooms that the programs are made of: not those that only tests use.
+func (m module) product() []string {
+	rooms := make(map[string]bool)
+	for _, p := range m.own {
+		if p.Name == "main" {
+			for _, dep := range append(p.Deps, p.ImportPath) {
+				rooms[m.room(dep)] = true
+			}
+		}
+	}
+	delete(rooms, "")
+	return slices.Sorted(maps.Keys(rooms))
 }
 
 // report fails the test with each violation.
