@@ -241,6 +241,23 @@ func checkArgs(c *cli.Context, least, most int, want string) error {
 	return nil
 }
 
+// takes is a command that has so many positional arguments.
+func takes(
+	least, most int, want string, command func(*terminal, *cli.Context) error,
+) func(*terminal, *cli.Context) error {
+	return func(t *terminal, c *cli.Context) error {
+		if err := checkArgs(c, least, most, want); err != nil {
+			return err
+		}
+		return command(t, c)
+	}
+}
+
+// takesNone is a command without positional arguments.
+func takesNone(command func(*terminal, *cli.Context) error) func(*terminal, *cli.Context) error {
+	return takes(0, 0, "none", command)
+}
+
 func jsonFlag() *cli.BoolFlag { return boolFlag("json", "print JSON") }
 
 func csvFlag() *cli.BoolFlag { return boolFlag("csv", "print CSV") }

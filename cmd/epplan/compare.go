@@ -51,7 +51,7 @@ func compareCommand(t *terminal) *cli.Command {
 				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		),
-		Action: t.runs(runCompare),
+		Action: t.runs(takes(1, maxBatches, "one batch file or several", runCompare)),
 	}
 }
 
@@ -88,9 +88,6 @@ type variant struct {
 }
 
 func runCompare(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, maxBatches, "one batch file or several"); err != nil {
-		return err
-	}
 	if err := cmp.Or(checkHTML(c), checkTimeLimit(c)); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func configCommand(t *terminal) *cli.Command {
 				Usage:       "write a commented configuration with the defaults",
 				ArgsUsage:   "[FILE]",
 				Description: "An existing file is left alone.\nExample: epplan config init epplan.toml",
-				Action:      t.runs(runConfigInit),
+				Action:      t.runs(takes(0, 1, "at most one file", runConfigInit)),
 			},
 			{
 				Name:        "check",
@@ -66,9 +66,6 @@ func configCommand(t *terminal) *cli.Command {
 }
 
 func runConfigInit(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 1, "at most one file"); err != nil {
-		return err
-	}
 	name := c.Args().First()
 	if name == "" {
 		name = "-"

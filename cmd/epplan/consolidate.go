@@ -82,7 +82,7 @@ func consolidateCommand(t *terminal) *cli.Command {
 			},
 			profilesFlag(),
 		},
-		Action: t.runs(runConsolidate),
+		Action: t.runs(takes(1, 1, "one file", runConsolidate)),
 	}
 }
 
@@ -102,9 +102,6 @@ type consolidation struct {
 }
 
 func runConsolidate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one file"); err != nil {
-		return err
-	}
 	if rows := c.Int("rows"); rows < 1 && rows != -1 {
 		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -25,8 +24,17 @@ type migrationPlan struct {
 	from         [][]int
 	before       consolidate.Placement  // at the lowest clocks that keep the problem's limits
 	verdict      consolidate.Evaluation // of before
-	moves        []moves.Move
+	moves        []plannedMove
 	powerByMoves []float64
+}
+
+// plannedMove is a move, its place in the order in which they can be made, and the power
+// after it, at the lowest clocks: +Inf while a task is slowed down too much or has too little
+// memory. Tasks that start anew are there after the last one.
+type plannedMove struct {
+	moves.Move
+	number int
+	powerW float64
 }
 
 // migrationMethod is the policy of plans that start from where tasks run now.
@@ -80,9 +88,26 @@ func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placeme
 
 // listMoves says what has to be done for the plan, and what was before.
 func (r *consolidation) listMoves() {
-	if m := r.migration; m != nil {
-		m.moves = moves.Between(r.instance, m.from, r.placement.GPUs)
-		m.verdict = consolidate.Evaluate(r.instance, m.before)
+	m := r.migration
+	if m == nil {
+		return
+	}
+	m.verdict = consolidate.Evaluate(r.instance, m.before)
+	s := sharing.StateAt(r.instance, m.from)
+	for i, move := range moves.Between(r.instance, m.from, r.placement.GPUs) {
+		for _, gpu := range move.From {
+			s.Remove(move.Task, gpu)
+		}
+		for _, gpu := range move.To {
+			s.Add(move.Task, gpu)
+		}
+		v := consolidate.Evaluate(r.instance,
+			consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
+		watts := v.PowerW
+		if v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
+			watts = math.Inf(1)
+		}
+		m.moves = append(m.moves, plannedMove{move, i + 1, watts})
 	}
 }
 
@@ -263,75 +288,27 @@ func (r *consolidation) placeName(gpus []int) string {
 	return strings.Join(all, " ")
 }
 
-// powerAfterMoves is the power after each of the moves, at the lowest clocks; +Inf
-// while a task is slowed down too much or has too little memory. Tasks that
-// start anew are there after the last one.
-func (r *consolidation) powerAfterMoves() []float64 {
-	s := sharing.StateAt(r.instance, r.migration.from)
-	all := make([]float64, len(r.migration.moves))
-	for i, m := range r.migration.moves {
-		for _, gpu := range m.From {
-			s.Remove(m.Task, gpu)
-		}
-		for _, gpu := range m.To {
-			s.Add(m.Task, gpu)
-		}
-		v := consolidate.Evaluate(r.instance,
-			consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
-		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
-			all[i] = math.Inf(1)
-		}
-	}
-	return all
-}
-
-// writeMoves writes a row for each move, in the order in which they can be
-// made.
-func (r *consolidation) writeMoves(w io.Writer, opts *report.TextOptions) error {
-	if r.migration == nil || len(r.migration.moves) == 0 {
-		return nil
-	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
-	}
-	return r.moveTable().WriteText(w, opts)
-}
-
-// moveTable has a row for each move.
 func (r *consolidation) moveTable() *report.Table {
-	watts, all := r.powerAfterMoves(), r.migration.moves
-	table := &report.Table{
-		Len: len(all),
-		Columns: []report.Column{
-			{Head: "move"},
-			{Head: "task", Left: true, Max: maxTasksText},
-			{Head: "from", Left: true, Note: "server/GPU"},
-			{Head: "to", Left: true, Note: "server/GPU"},
-			{Head: "then", Note: "W"},
-		},
-	}
-	if slices.ContainsFunc(all, func(m moves.Move) bool { return m.Together }) {
-		table.Columns = append(table.Columns, report.Column{Head: "together with", Left: true})
-	}
-	table.Rows = func(yield func([]report.Value) bool) {
-		for i, m := range all {
-			then, with := report.Value{}, report.Value{}
-			if !math.IsInf(watts[i], 1) {
-				then = report.Text(fixed(watts[i], 1))
-			}
-			if m.Together {
-				with = report.Text("the next one")
-			}
-			row := []report.Value{
-				report.Count(i + 1), report.Text(r.instance.Tasks[m.Task].ID),
-				report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with,
-			}
-			if !yield(row[:len(table.Columns)]) {
-				return
-			}
+	all := r.migration.moves
+	together := slices.ContainsFunc(all, func(m plannedMove) bool { return m.Together })
+	return report.TableOf(all, func(row *report.Row, m *plannedMove) {
+		var then, with report.Value
+		if !math.IsInf(m.powerW, 1) {
+			then = report.Text(fixed(m.powerW, 1))
 		}
-	}
-	return table
+		if m.Together {
+			with = report.Text("the next one")
+		}
+		row.Add(report.Column{Head: "move"}, report.Count(m.number))
+		row.Add(report.Column{Head: "task", Left: true, Max: maxTasksText},
+			report.Text(r.instance.Tasks[m.Task].ID))
+		row.Add(report.Column{Head: "from", Left: true, Note: "server/GPU"}, report.Text(r.placeName(m.From)))
+		row.Add(report.Column{Head: "to", Left: true, Note: "server/GPU"}, report.Text(r.placeName(m.To)))
+		row.Add(report.Column{Head: "then", Note: "W"}, then)
+		if together {
+			row.Add(report.Column{Head: "together with", Left: true}, with)
+		}
+	})
 }
 
 // beforeJSON is what is before the moves.
@@ -359,10 +336,10 @@ func (r *consolidation) addMovesJSON(out *consolidationJSON) {
 	}
 	v := &m.verdict
 	out.Before = &beforeJSON{v.PowerW, v.FeasibleFor(r.problem), v.GPUsOn, v.ServersOn}
-	watts, moves := r.powerAfterMoves(), make([]moveJSON, 0, len(m.moves))
-	for i, one := range m.moves {
+	moves := make([]moveJSON, 0, len(m.moves))
+	for _, one := range m.moves {
 		moves = append(moves, moveJSON{
-			r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(watts[i]),
+			r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(one.powerW),
 		})
 	}
 	out.Moves = &moves

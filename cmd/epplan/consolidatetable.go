@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -74,34 +73,25 @@ func (r *consolidation) json() *consolidationJSON {
 }
 
 func printConsolidation(t *terminal, c *cli.Context, r *consolidation) error {
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			return json.NewEncoder(w).Encode(r.json())
-		}
-		return r.writeText(w, t.textOptions(c.Int("rows")))
-	})
+	if c.Bool("json") {
+		return t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(r.json()) })
+	}
+	return t.printText(r.text(t.textOptions(c.Int("rows"))))
 }
 
-// writeText writes the totals, a row for each GPU that is on, and what is
-// broken.
-func (r *consolidation) writeText(w io.Writer, opts *report.TextOptions) error {
-	out := bufio.NewWriter(w)
-	for _, line := range r.header() {
-		_, _ = out.WriteString(line + "\n")
-	}
+// text is the totals, a row for each GPU that is on and for each move, and what is broken.
+func (r *consolidation) text(opts *report.TextOptions) string {
+	text := strings.Join(r.header(), "\n") + "\n"
 	if table := r.gpuTable(); table.Len > 0 {
-		_, _ = out.WriteString("\n")
-		if err := table.WriteText(out, opts); err != nil {
-			return err
-		}
+		text += "\n" + table.Text(opts)
 	}
-	if err := r.writeMoves(out, opts); err != nil {
-		return err
+	if r.migration != nil && len(r.migration.moves) > 0 {
+		text += "\n" + r.moveTable().Text(opts)
 	}
 	for _, line := range r.violationTexts() {
-		_, _ = out.WriteString(line + "\n")
+		text += line + "\n"
 	}
-	return out.Flush()
+	return text
 }
 
 // header is the block of totals.
@@ -166,6 +156,7 @@ type gpuRow struct {
 	usedGB   float64
 	meanPct  float64
 	overload float64
+	first    bool // of its server
 }
 
 // gpuRows are the GPUs that are on, in order.
@@ -175,8 +166,9 @@ func (r *consolidation) gpuRows() []gpuRow {
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
 			where := s.GPU(gpu)
+			first := len(all) == 0 || all[len(all)-1].where.Server != where.Server
 			all = append(all, gpuRow{
-				gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu),
+				gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu), first,
 			})
 		}
 	}
@@ -185,48 +177,28 @@ func (r *consolidation) gpuRows() []gpuRow {
 
 // gpuTable has a row for each GPU that is on.
 func (r *consolidation) gpuTable() *report.Table {
-	rows := r.gpuRows()
+	rows, physics := r.gpuRows(), &r.instance.Physics
 	gpuW := make([]float64, len(r.instance.Servers))
 	for i := range rows {
-		gpuW[rows[i].where.Server] += r.instance.Physics.PowerAt(r.placement.MHz[rows[i].gpu])
+		gpuW[rows[i].where.Server] += physics.PowerAt(r.placement.MHz[rows[i].gpu])
 	}
-	return &report.Table{
-		Len: len(rows),
-		Columns: []report.Column{
-			{Head: "server"},
-			{Head: "server", Note: "W"},
-			{Head: "GPU"},
-			{Head: "clock", Note: "MHz"},
-			{Head: "GPU", Note: "W"},
-			{Head: "load", Note: "%"},
-			{Head: "memory", Note: "GB"},
-			{Head: "slowdown"},
-			{Head: "tasks", Left: true, Max: maxTasksText},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			last := -1
-			for i := range rows {
-				s := &rows[i]
-				watts := report.Value{}
-				if s.where.Server != last {
-					last = s.where.Server
-					watts = report.Text(fixed(gpuW[last]+r.instance.Servers[last].HostW(), 1))
-				}
-				mhz := r.placement.MHz[s.gpu]
-				if !yield([]report.Value{
-					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)),
-					report.Text(trimZeros(float64(mhz))),
-					report.Text(fixed(r.instance.Physics.PowerAt(mhz), 1)),
-					report.Text(fixed(s.meanPct, 0)),
-					report.Text(fixed(s.usedGB, 1) + " of " + trimZeros(s.where.MemGB)),
-					report.Text(fixed(s.overload*r.instance.Physics.Stretch(mhz), 3)),
-					report.Text(r.taskNames(s.tasks)),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(rows, func(row *report.Row, s *gpuRow) {
+		mhz, server := r.placement.MHz[s.gpu], s.where.Server
+		watts := report.Value{}
+		if s.first {
+			watts = report.Text(fixed(gpuW[server]+r.instance.Servers[server].HostW(), 1))
+		}
+		row.Add(report.Column{Head: "server"}, report.Text(r.serverName(server)))
+		row.Add(report.Column{Head: "server", Note: "W"}, watts)
+		row.Add(report.Column{Head: "GPU"}, report.Text(r.gpuName(s.gpu)))
+		row.Add(report.Column{Head: "clock", Note: "MHz"}, report.Text(trimZeros(float64(mhz))))
+		row.Add(report.Column{Head: "GPU", Note: "W"}, report.Text(fixed(physics.PowerAt(mhz), 1)))
+		row.Add(report.Column{Head: "load", Note: "%"}, report.Text(fixed(s.meanPct, 0)))
+		row.Add(report.Column{Head: "memory", Note: "GB"},
+			report.Text(fixed(s.usedGB, 1)+" of "+trimZeros(s.where.MemGB)))
+		row.Add(report.Column{Head: "slowdown"}, report.Text(fixed(r.slowdown(s), 3)))
+		row.Add(report.Column{Head: "tasks", Left: true, Max: maxTasksText}, report.Text(r.taskNames(s.tasks)))
+	})
 }
 
 // maxTasksText is how much of the names of a GPU's tasks a table shows.

@@ -49,7 +49,7 @@ func correlateCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runCorrelate),
+		Action: t.runs(takes(1, 1, "one log", runCorrelate)),
 	}
 }
 
@@ -74,9 +74,6 @@ type correlateOptions struct {
 }
 
 func runCorrelate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one log"); err != nil {
-		return err
-	}
 	q, err := parseCorrelateFlags(c)
 	if err != nil {
 		return err
@@ -99,7 +96,7 @@ func runCorrelate(t *terminal, c *cli.Context) error {
 		t.message("note", plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't "+
 			"vary, or too few slots have samples of both")
 	}
-	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0))
+	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0, true))
 }
 
 // parseCorrelateFlags reads the flags.
@@ -284,40 +281,28 @@ func byCorrelation(a, b seriesPair) int {
 	return cmp.Or(cmp.Compare(a.r, b.r), strings.Compare(a.a, b.a), strings.Compare(a.b, b.b))
 }
 
-// correlationTable is a row for each pair.
-func correlationTable(list []seriesPair, windows bool) *report.Table {
+// correlationTable is a row for each pair; of a pair that was asked for nobody wants to know
+// which end it is of.
+func correlationTable(list []seriesPair, windows, ends bool) *report.Table {
 	const digits = 3
-	t := &report.Table{Columns: []report.Column{
-		{Key: "end", Head: "of the", Left: true},
-		{Key: "a", Head: "GPU or job", Left: true, Max: 40},
-		{Key: "b", Head: "and", Left: true, Max: 40},
-		{Key: "correlation", Head: "correlation", Digits: digits},
-	}, Len: len(list)}
-	if windows {
-		t.Columns = append(t.Columns, report.Column{Key: "lowest", Head: "lowest", Digits: digits},
-			report.Column{Key: "highest", Head: "highest", Digits: digits},
-			report.Column{Key: "windows", Head: "windows"})
-	} else {
-		t.Columns = append(t.Columns, report.Column{Key: "samples", Head: "slots"},
-			report.Column{Key: "gaps", Head: "gaps"})
-	}
-	t.Rows = func(yield func([]report.Value) bool) {
-		for i := range list {
-			p := &list[i]
-			end := "most"
-			if p.least {
-				end = "least"
-			}
-			row := []report.Value{report.Text(end), report.Text(p.a), report.Text(p.b), report.Number(p.r)}
-			if windows {
-				row = append(row, report.Number(p.low), report.Number(p.high), report.Count(p.windows))
-			} else {
-				row = append(row, report.Count(p.samples), report.Count(p.gaps))
-			}
-			if !yield(row) {
-				return
-			}
+	return report.TableOf(list, func(row *report.Row, p *seriesPair) {
+		end := "most"
+		if p.least {
+			end = "least"
 		}
-	}
-	return t
+		if ends {
+			row.Add(report.Column{Key: "end", Head: "of the", Left: true}, report.Text(end))
+		}
+		row.Add(report.Column{Key: "a", Head: "GPU or job", Left: true, Max: 40}, report.Text(p.a))
+		row.Add(report.Column{Key: "b", Head: "and", Left: true, Max: 40}, report.Text(p.b))
+		row.Add(report.Column{Key: "correlation", Head: "correlation", Digits: digits}, report.Number(p.r))
+		if windows {
+			row.Add(report.Column{Key: "lowest", Head: "lowest", Digits: digits}, report.Number(p.low))
+			row.Add(report.Column{Key: "highest", Head: "highest", Digits: digits}, report.Number(p.high))
+			row.Add(report.Column{Key: "windows", Head: "windows"}, report.Count(p.windows))
+		} else {
+			row.Add(report.Column{Key: "samples", Head: "slots"}, report.Count(p.samples))
+			row.Add(report.Column{Key: "gaps", Head: "gaps"}, report.Count(p.gaps))
+		}
+	})
 }

@@ -77,7 +77,7 @@ func doctorCommand(t *terminal) *cli.Command {
 			},
 			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
-		Action: t.runs(runDoctor),
+		Action: t.runs(takesNone(runDoctor)),
 	}
 }
 
@@ -85,15 +85,12 @@ func doctorCommand(t *terminal) *cli.Command {
 const doctorTimeout = 15 * time.Second
 
 func runDoctor(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	checks, err := doctorChecks(c.String("only"))
 	if err != nil {
 		return err
 	}
 	if c.Bool("list") {
-		return printChecks(t, c, checks)
+		return t.printTable(c, checkTable(checks))
 	}
 	options, err := doctorOptions(c)
 	if err != nil {
@@ -215,20 +212,11 @@ func doctorText(r *doctor.Report) string {
 	return b.String()
 }
 
-// printChecks lists checks.
-func printChecks(t *terminal, c *cli.Context, checks []doctor.Check) error {
-	rows := make([][]report.Value, len(checks))
-	for i := range checks {
-		rows[i] = []report.Value{
-			report.Text(checks[i].Name), report.Text(string(checks[i].On)), report.Text(checks[i].What),
-		}
-	}
-	return t.printTable(c, &report.Table{
-		Columns: []report.Column{
-			{Key: "check", Head: "check", Left: true},
-			{Key: "on", Head: "on", Left: true},
-			{Key: "what", Head: "looks at", Left: true},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
+// checkTable lists checks.
+func checkTable(checks []doctor.Check) *report.Table {
+	return report.TableOf(checks, func(row *report.Row, c *doctor.Check) {
+		row.Add(report.Column{Key: "check", Head: "check", Left: true}, report.Text(c.Name))
+		row.Add(report.Column{Key: "on", Head: "on", Left: true}, report.Text(string(c.On)))
+		row.Add(report.Column{Key: "what", Head: "looks at", Left: true}, report.Text(c.What))
 	})
 }

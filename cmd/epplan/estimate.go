@@ -48,14 +48,11 @@ func estimateCommand(t *terminal) *cli.Command {
 			},
 			noCodeFlag(), anySocketFlag(publicFirst), jsonFlag(),
 		},
-		Action: t.runs(runEstimate),
+		Action: t.runs(takes(1, 1, "one batch script", runEstimate)),
 	}
 }
 
 func runEstimate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one batch script"); err != nil {
-		return err
-	}
 	script, err := parseFile(t, c.Args().First(), func(r io.Reader, _ string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
 	})

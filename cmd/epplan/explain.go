@@ -34,7 +34,7 @@ func explainCommand(t *terminal) *cli.Command {
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
-		Action: t.runs(runExplain),
+		Action: t.runs(takes(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }
 
@@ -98,9 +98,6 @@ func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
 }
 
 func runExplain(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 2, "a job's id and a batch file"); err != nil {
-		return err
-	}
 	if c.NArg() == 1 {
 		if _, err := slurm.ParseJobRef(c.Args().First()); err != nil {
 			return &usageError{

@@ -32,7 +32,7 @@ func historyCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
 			anySocketFlag(publicFirst), jsonFlag(),
 		},
-		Action: t.runs(runHistory),
+		Action: t.runs(takesNone(runHistory)),
 	}
 }
 
@@ -58,9 +58,6 @@ func (s *historySummary) add(p *record.HistoryJob) {
 }
 
 func runHistory(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	since, err := parseSince(c.String("since"), time.Now())
 	if err != nil {
 		return err

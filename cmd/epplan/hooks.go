@@ -153,7 +153,7 @@ func restoreCommand(t *terminal) *cli.Command {
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
 		Flags:  append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
-		Action: t.runs(runRestore),
+		Action: t.runs(takesNone(runRestore)),
 	}
 }
 
@@ -161,9 +161,6 @@ func restoreCommand(t *terminal) *cli.Command {
 const restoreTimeout = 20 * time.Second
 
 func runRestore(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(c.Context, restoreTimeout)
 	defer cancel()
 	if stop, err := dryRunRestore(ctx, t, c); stop {

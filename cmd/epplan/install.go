@@ -65,15 +65,12 @@ func installCommand(t *terminal) *cli.Command {
 					Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan",
 				},
 			},
-			Action: t.runs(runInstallSlurm),
+			Action: t.runs(takesNone(runInstallSlurm)),
 		}},
 	}
 }
 
 func runInstallSlurm(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	site, err := readSite(t, c)
 	if err != nil {
 		return err

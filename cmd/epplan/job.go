@@ -31,14 +31,11 @@ func jobCommand(t *terminal) *cli.Command {
 			"squeue shows it, 4_3; any by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
 		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
-		Action: t.runs(runJob),
+		Action: t.runs(takes(1, 1, "a job's number", runJob)),
 	}
 }
 
 func runJob(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "a job's number"); err != nil {
-		return err
-	}
 	view, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,14 +32,11 @@ func leversCommand(t *terminal) *cli.Command {
 			anySocketFlag(publicFirst), jsonFlag(),
 			boolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
 		},
-		Action: t.runs(runLevers),
+		Action: t.runs(takesNone(runLevers)),
 	}
 }
 
 func runLevers(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if c.Bool("undo") {
 		return undoLevers(t, c)
 	}
@@ -167,26 +163,15 @@ func orderText(order []slurm.JobID) string {
 
 // adviceTable is what would be done, or what users might do.
 func adviceTable(list []steer.Advice) *report.Table {
-	rows := make([][]report.Value, len(list))
-	for i := range list {
-		a := &list[i]
+	return report.TableOf(list, func(row *report.Row, a *steer.Advice) {
 		about := a.Node
 		if a.Job > 0 {
 			about = "job " + a.Job.String()
 		}
-		rows[i] = []report.Value{
-			report.Text(string(a.Kind)), report.Text(about), report.Text(a.User), report.Text(a.Partition),
-			report.Text(a.Text),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "kind", Head: "advice", Left: true},
-			{Key: "about", Head: "about", Left: true},
-			{Key: "user", Head: "user", Left: true, Max: 16},
-			{Key: "partition", Head: "partition", Left: true, Max: 16},
-			{Key: "text", Head: "what", Left: true, Max: 100},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+		row.Add(report.Column{Key: "kind", Head: "advice", Left: true}, report.Text(string(a.Kind)))
+		row.Add(report.Column{Key: "about", Head: "about", Left: true}, report.Text(about))
+		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.Text(a.User))
+		row.Add(report.Column{Key: "partition", Head: "partition", Left: true, Max: 16}, report.Text(a.Partition))
+		row.Add(report.Column{Key: "text", Head: "what", Left: true, Max: 100}, report.Text(a.Text))
+	})
 }

@@ -83,14 +83,11 @@ func predictCommand(t *terminal) *cli.Command {
 			},
 			csvFlag(), jsonFlag(),
 		},
-		Action: t.runs(runPredict),
+		Action: t.runs(takesNone(runPredict)),
 	}
 }
 
 func runPredict(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	for _, flag := range []string{"train", "test"} {
 		if c.String(flag) == "" {
 			return usagef("no --%s, want a file with jobs", flag)
@@ -168,89 +165,75 @@ type predictedJob struct {
 }
 
 func printPredicted(t *terminal, c *cli.Context, p *predictionSet) error {
+	jobs := p.jobs()
 	switch {
 	case c.Bool("csv"):
-		return t.print(p.writeCSV)
+		return t.print(func(w io.Writer) error { return writePredictedCSV(w, jobs, p.strangeness != nil) })
 	case c.Bool("json"):
-		jobs := make([]predictedJob, len(p.ids))
-		for i := range jobs {
-			q := &p.predictions[i]
-			jobs[i] = predictedJob{
-				ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
-			}
-			if p.strangeness != nil {
-				jobs[i].Out, jobs[i].Score = &p.strangeness[i].IsOutside, &p.strangeness[i].Score
-				jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
-			}
-		}
 		return t.printJSON(struct {
 			Target string         `json:"target"`
 			Unit   string         `json:"unit"`
 			Jobs   []predictedJob `json:"jobs"`
 		}{p.target.String(), p.target.Unit(), jobs})
 	}
-	return t.print(func(w io.Writer) error {
-		if _, err := io.WriteString(w, p.summary()+"\n"); err != nil {
-			return err
-		}
-		return p.table().WriteText(w, t.textOptions(c.Int("rows")))
-	})
+	return t.printText(p.summary() + "\n" + predictedTable(p.target, jobs).Text(t.textOptions(c.Int("rows"))))
 }
 
-// table is a row for each prediction, for people.
-func (p *predictionSet) table() *report.Table {
-	unit := p.target.Unit()
-	columns := []report.Column{
-		{Head: "job", Left: true, Max: longestID},
-		{Head: p.target.String(), Note: unit},
-		{Head: "from", Note: unit},
-		{Head: "to", Note: unit},
-		{Head: "by", Left: true},
-	}
-	return &report.Table{Columns: columns, Len: len(p.ids), Rows: func(yield func([]report.Value) bool) {
-		for i, id := range p.ids {
-			q := &p.predictions[i]
-			if !yield([]report.Value{
-				report.Text(id), report.Number(q.Value), report.Number(q.Low),
-				report.Number(q.High), report.Text(string(q.Rung)),
-			}) {
-				return
-			}
+func (p *predictionSet) jobs() []predictedJob {
+	jobs := make([]predictedJob, len(p.ids))
+	for i := range jobs {
+		q := &p.predictions[i]
+		jobs[i] = predictedJob{
+			ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
 		}
-	}}
+		if p.strangeness != nil {
+			jobs[i].Out, jobs[i].Score = &p.strangeness[i].IsOutside, &p.strangeness[i].Score
+			jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
+		}
+	}
+	return jobs
+}
+
+// predictedTable is a row for each prediction, for people.
+func predictedTable(target predict.Target, jobs []predictedJob) *report.Table {
+	return report.TableOf(jobs, func(row *report.Row, j *predictedJob) {
+		row.Add(report.Column{Head: "job", Left: true, Max: longestID}, report.Text(j.ID))
+		row.Add(report.Column{Head: target.String(), Note: target.Unit()}, report.Number(j.Value))
+		row.Add(report.Column{Head: "from", Note: target.Unit()}, report.Number(j.Low))
+		row.Add(report.Column{Head: "to", Note: target.Unit()}, report.Number(j.High))
+		row.Add(report.Column{Head: "by", Left: true}, report.Text(j.Rung))
+	})
 }
 
 // longestID is how much of a job's id the table shows, characters.
 const longestID = 32
 
-func (p *predictionSet) writeCSV(w io.Writer) error {
+func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
+	// significant is a number to more places than anybody can measure.
+	significant := func(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 	rows := csv.NewWriter(w)
 	header := []string{"job_id", "value", "lo", "hi", "rung"}
-	if p.strangeness != nil {
+	if strange {
 		header = append(header, "ood", "ood_score")
 	}
 	_ = rows.Write(header) // Error reports it below
-	for i, id := range p.ids {
-		q := &p.predictions[i]
+	for i := range jobs {
+		j := &jobs[i]
 		row := []string{
-			queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High),
-			string(q.Rung),
+			queue.EscapeFormula(j.ID), significant(j.Value), significant(j.Low), significant(j.High), j.Rung,
 		}
-		if p.strangeness != nil {
+		if strange {
 			out := "0"
-			if p.strangeness[i].IsOutside {
+			if *j.Out {
 				out = "1"
 			}
-			row = append(row, out, significant(p.strangeness[i].Score))
+			row = append(row, out, significant(*j.Score))
 		}
 		_ = rows.Write(row)
 	}
 	rows.Flush()
 	return rows.Error()
 }
-
-// significant is a number to more places than anybody can measure.
-func significant(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 
 // summary is what the predictions amount to, for people.
 func (p *predictionSet) summary() string {

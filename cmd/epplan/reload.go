@@ -20,14 +20,11 @@ func reloadCommand(t *terminal) *cli.Command {
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
 		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag(), dryrun.Flag()},
-		Action: t.runs(runReload),
+		Action: t.runs(takesNone(runReload)),
 	}
 }
 
 func runReload(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if stop, err := dryRunReload(c); stop {
 		return err
 	}

@@ -283,70 +283,42 @@ func (r *historyReport) waitingText() string {
 	if r.LoggedWaitS == 0 {
 		return "none, or the log doesn't say"
 	}
-	return spanText(r.LoggedWaitS) + " on average by the log"
+	return report.FormatSeconds(r.LoggedWaitS) + " on average by the log"
 }
-
-// spanText is a time for people.
-func spanText(seconds float64) string { return report.FormatSeconds(seconds) }
 
 // policyTable is a row for each policy.
 func (r *historyReport) policyTable() *report.Table {
-	rows := make([][]report.Value, len(r.Policies))
-	for i := range r.Policies {
-		p := &r.Policies[i]
-		rows[i] = []report.Value{
-			report.Text(p.Policy), kilowattHours(p.Energy), report.Text(withBounds(p.Saved, 100, 1)),
-			report.Text(withBounds(p.JobSaved, 100, 1)),
-			report.Text(withBounds(p.MeanWait, 1, 0)), report.Text(withBounds(p.Stretch, 1, 3)),
-			report.Text(withBounds(p.OverLimit, 1, 0)), report.Count(p.NotPlaced),
-			report.Number(p.Energy.Value), report.Number(p.Energy.Low), report.Number(p.Energy.High),
-			report.Number(p.Saved.Value), report.Number(p.Saved.Low), report.Number(p.Saved.High),
-			report.Number(p.MeanWait.Value), report.Number(p.OverLimit.Value),
-		}
+	bounds := func(i drawInterval, factor float64, digits int) report.Value {
+		return report.Text(withBounds(i, factor, digits))
 	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "policy", Head: "policy", Left: true},
-			{Head: "energy", Note: "kWh"},
-			{Head: "saved", Note: "%"},
-			{Head: "by jobs", Note: "%"},
-			{Head: "mean wait", Note: "s"},
-			{Head: "run times", Note: "× default"},
-			{Head: "over limit", Note: "jobs"},
-			{Key: "not_placed", Head: "not placed", Note: "jobs"},
-			{Key: "energy_j"},
-			{Key: "energy_low_j"},
-			{Key: "energy_high_j"},
-			{Key: "saved"},
-			{Key: "saved_low"},
-			{Key: "saved_high"},
-			{Key: "mean_wait_s"},
-			{Key: "over_limit"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(r.Policies, func(row *report.Row, p *historyPolicy) {
+		row.Add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(p.Policy))
+		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(p.Energy))
+		row.Add(report.Column{Head: "saved", Note: "%"}, bounds(p.Saved, 100, 1))
+		row.Add(report.Column{Head: "by jobs", Note: "%"}, bounds(p.JobSaved, 100, 1))
+		row.Add(report.Column{Head: "mean wait", Note: "s"}, bounds(p.MeanWait, 1, 0))
+		row.Add(report.Column{Head: "run times", Note: "× default"}, bounds(p.Stretch, 1, 3))
+		row.Add(report.Column{Head: "over limit", Note: "jobs"}, bounds(p.OverLimit, 1, 0))
+		row.Add(report.Column{Key: "not_placed", Head: "not placed", Note: "jobs"}, report.Count(p.NotPlaced))
+		row.Add(report.Column{Key: "energy_j"}, report.Number(p.Energy.Value))
+		row.Add(report.Column{Key: "energy_low_j"}, report.Number(p.Energy.Low))
+		row.Add(report.Column{Key: "energy_high_j"}, report.Number(p.Energy.High))
+		row.Add(report.Column{Key: "saved"}, report.Number(p.Saved.Value))
+		row.Add(report.Column{Key: "saved_low"}, report.Number(p.Saved.Low))
+		row.Add(report.Column{Key: "saved_high"}, report.Number(p.Saved.High))
+		row.Add(report.Column{Key: "mean_wait_s"}, report.Number(p.MeanWait.Value))
+		row.Add(report.Column{Key: "over_limit"}, report.Number(p.OverLimit.Value))
+	})
 }
 
 // groupTable is a row for each user or partition.
 func groupTable(name string, list []historyGroup) *report.Table {
 	const most = 20
-	rows := make([][]report.Value, min(len(list), most))
-	for i := range rows {
-		g := &list[i]
-		rows[i] = []report.Value{
-			report.Text(orDash(g.Name)), report.Count(g.Jobs), kilowattHours(g.Energy),
-			report.Text(withBounds(g.Saved, 100, 1)),
-			report.Text(withBounds(g.MeanWait, 1, 0)),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: name, Left: true, Max: 30},
-			{Head: "jobs"},
-			{Head: "energy", Note: "kWh"},
-			{Head: "saved", Note: "%"},
-			{Head: "mean wait", Note: "s"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(list[:min(len(list), most)], func(row *report.Row, g *historyGroup) {
+		row.Add(report.Column{Head: name, Left: true, Max: 30}, report.Text(orDash(g.Name)))
+		row.Add(report.Column{Head: "jobs"}, report.Count(g.Jobs))
+		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(g.Energy))
+		row.Add(report.Column{Head: "saved", Note: "%"}, report.Text(withBounds(g.Saved, 100, 1)))
+		row.Add(report.Column{Head: "mean wait", Note: "s"}, report.Text(withBounds(g.MeanWait, 1, 0)))
+	})
 }

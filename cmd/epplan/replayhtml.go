@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -65,25 +64,24 @@ func (in *inflation) columnsInWords() string {
 // verdict says which policy saves most at the highest load, or takes the least
 // power.
 func (in *inflation) verdict(runs [][]inflationRun) string {
-	at := slices.Index(in.allLoads(), in.loads[len(in.loads)-1])
-	load := loadText(in.loads[len(in.loads)-1])
+	highest := in.loads[len(in.loads)-1]
 	best := 0
 	for p := range runs {
-		if in.power(runs[p], at).mean < in.power(runs[best], at).mean {
+		if in.power(runs[p], highest).mean < in.power(runs[best], highest).mean {
 			best = p
 		}
 	}
 	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the "+
 		"least power: %.1f kW",
 		plural(len(in.policies), "placement policy", "placement policies"), plural(len(in.demands), "task"),
-		in.streamsText(), load,
-		in.policies[best].Name, in.power(runs[best], at).mean/1000)
+		in.streamsText(), loadText(highest),
+		in.policies[best].Name, in.power(runs[best], highest).mean/1000)
 	if in.base >= 0 && best != in.base {
-		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, at).mean,
+		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, highest).mean,
 			in.policies[in.base].Name)
 	}
 	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.",
-		100*in.ratio(runs[best], at).mean)
+		100*in.ratio(runs[best], highest).mean)
 }
 
 // inputs are the trace and the streams.
@@ -231,7 +229,7 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 		"would have waited %s on average, and run %.3f times as long.",
 		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		spanText(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same "+
+		report.FormatSeconds(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same "+
 		"for all jobs of a GPU model it would have been %s less.",
 		report.FormatPercent(r.Policies[1].Saved.Value))
 }

@@ -33,30 +33,14 @@ func (t *terminal) progressCounter(label string) newProgress {
 }
 
 func findingsTable(findings []finding) *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "section", Head: "section", Left: true},
-			{Key: "what", Head: "what", Left: true},
-			{Key: "ours", Head: "ours", Digits: 5},
-			{Key: "paper", Head: "paper", Digits: 5},
-			{Key: "unit", Head: "unit", Left: true},
-		},
-		Len: len(findings),
-		Rows: func(yield func([]report.Value) bool) {
-			for _, f := range findings {
-				paper := report.Value{}
-				if f.paper != 0 {
-					paper = report.Number(f.paper)
-				}
-				if !yield([]report.Value{
-					report.Text(f.section), report.Text(f.what), report.Number(f.ours),
-					paper, report.Text(f.unit),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	const digits = 5
+	return report.TableOf(findings, func(row *report.Row, f *finding) {
+		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
+		row.Add(report.Column{Key: "ours", Head: "ours", Digits: digits}, report.Number(f.ours))
+		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, report.NonZero(f.paper))
+		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
+	})
 }
 
 // sectionsFlag is the flag for some of a paper's sections.

@@ -51,9 +51,6 @@ var papers = []paper{ //nolint:gochecknoglobals // constant
 }
 
 func runReproduceAll(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if err := checkHTML(c); err != nil {
 		return err
 	}
@@ -90,7 +87,7 @@ func printReproduced(t *terminal, c *cli.Context, all []*reproducedPaper) error 
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, figureTable(figuresOf(all)))
 		}
-		return t.print(summaryText(all, t.textOptions(-1)))
+		return t.printText(summaryText(all, t.textOptions(-1)))
 	})
 }
 
@@ -156,7 +153,7 @@ func reproduceCommand(t *terminal) *cli.Command {
 			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
 			"Example: epplan reproduce --quick --html papers.html",
 		Flags:  reproduceFlags(),
-		Action: t.runs(runReproduceAll),
+		Action: t.runs(takesNone(runReproduceAll)),
 		Subcommands: []*cli.Command{{
 			Name:  "edl",
 			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
@@ -168,15 +165,12 @@ func reproduceCommand(t *terminal) *cli.Command {
 				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
-			Action: t.runs(runReproduceEDL),
+			Action: t.runs(takesNone(runReproduceEDL)),
 		}, reproducePWRCommand(t), reproducePredictCommand(t), reproduceCATSCommand(t)},
 	}
 }
 
 func runReproduceEDL(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	sections, err := chosenSections(c, edlSections)
 	if err != nil {
 		return err

@@ -34,16 +34,13 @@ func reproduceCATSCommand(t *terminal) *cli.Command {
 			},
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runReproduceCATS),
+		Action: t.runs(takesNone(runReproduceCATS)),
 	}
 }
 
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
 
 func runReproduceCATS(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	sections, err := chosenSections(c, catsSections)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func reproducePredictCommand(t *terminal) *cli.Command {
 			},
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runReproducePredict),
+		Action: t.runs(takesNone(runReproducePredict)),
 	}
 }
 
@@ -52,9 +52,6 @@ const (
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
 func runReproducePredict(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	sections, err := chosenSections(c, predictSections)
 	if err != nil {
 		return err

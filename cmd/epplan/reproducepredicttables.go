@@ -149,35 +149,17 @@ func saved(section, rule string, m ruleFigure, paper float64) predictFinding {
 
 func predictTable(findings []predictFinding) *report.Table {
 	const digits = 4
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "section", Head: "section", Left: true},
-			{Key: "rule", Head: "rule", Left: true},
-			{Key: "what", Head: "what", Left: true},
-			{Key: "ours_independent", Head: "independent", Digits: digits},
-			{Key: "ours_coupled", Head: "coupled", Digits: digits},
-			{Key: "paper", Head: "paper", Digits: digits},
-			{Key: "unit", Head: "unit", Left: true},
-		},
-		Len: len(findings),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range findings {
-				f := &findings[i]
-				paper := report.Value{}
-				if f.paper != 0 {
-					paper = report.Number(f.paper)
-				}
-				row := []report.Value{
-					report.Text(f.section), report.Text(f.rule), report.Text(f.what),
-					report.Number(f.ours[trace.Independent]), report.Number(f.ours[trace.Coupled]), paper,
-					report.Text(f.unit),
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(findings, func(row *report.Row, f *predictFinding) {
+		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(report.Column{Key: "rule", Head: "rule", Left: true}, report.Text(f.rule))
+		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
+		row.Add(report.Column{Key: "ours_independent", Head: "independent", Digits: digits},
+			report.Number(f.ours[trace.Independent]))
+		row.Add(report.Column{Key: "ours_coupled", Head: "coupled", Digits: digits},
+			report.Number(f.ours[trace.Coupled]))
+		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, report.NonZero(f.paper))
+		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
+	})
 }
 
 // notes say which weights were tuned.

@@ -45,7 +45,7 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 			},
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runReproducePWR),
+		Action: t.runs(takesNone(runReproducePWR)),
 	}
 }
 
@@ -53,9 +53,6 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 const paperSeeds = 10
 
 func runReproducePWR(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	sections, err := chosenSections(c, pwrSections)
 	if err != nil {
 		return err

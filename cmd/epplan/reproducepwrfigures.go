@@ -168,7 +168,7 @@ func (f *familyFigures) savings() {
 	for p, name := range f.in.policies {
 		for _, load := range []float64{0.2, 0.4, 0.6, 0.8, 0.9, 1} {
 			if p != f.in.base {
-				f.add("savings", "% saved", 100*f.in.saving(f.runs, p, slices.Index(f.in.allLoads(), load)).mean, 0,
+				f.add("savings", "% saved", 100*f.in.saving(f.runs, p, load).mean, 0,
 					"%s, load %s", name.Name, loadText(load))
 			}
 		}
@@ -201,7 +201,7 @@ func (f *familyFigures) ratios() {
 	}
 	for p, name := range f.in.policies {
 		for _, load := range []float64{nearFullLoad, fullLoad} {
-			f.add("grar", "GRAR", f.in.ratio(f.runs[p], slices.Index(f.in.allLoads(), load)).mean, 0, "%s, load %s",
+			f.add("grar", "GRAR", f.in.ratio(f.runs[p], load).mean, 0, "%s, load %s",
 				name.Name, loadText(load))
 		}
 	}
@@ -212,7 +212,7 @@ func (f *familyFigures) groupRatio(policies []string) float64 {
 	sum := 0.0
 	for _, name := range policies {
 		p := slices.IndexFunc(f.in.policies, f.in.named(name))
-		sum += f.in.ratio(f.runs[p], slices.Index(f.in.allLoads(), fullLoad)).mean
+		sum += f.in.ratio(f.runs[p], fullLoad).mean
 	}
 	return sum / float64(len(policies))
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -116,70 +114,42 @@ func countAgreement(r *reproducedPaper) agreementCount {
 
 // tallyTable is a row for each paper.
 func tallyTable(all []*reproducedPaper) *report.Table {
-	rows := make([][]report.Value, len(all))
-	for i, r := range all {
-		n := countAgreement(r)
-		rows[i] = []report.Value{
-			report.Text(r.paper.name), report.Count(n.same), report.Count(n.near), report.Count(n.far),
-			report.Count(n.incomparable), report.Text(r.paper.page),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "of", Left: true},
-			{Head: "within 1 %"},
-			{Head: "within 10 %"},
-			{Head: "farther off"},
-			{Head: "not comparable"},
-			{Head: "more in", Left: true},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(all, func(row *report.Row, r **reproducedPaper) {
+		n := countAgreement(*r)
+		row.Add(report.Column{Head: "of", Left: true}, report.Text((*r).paper.name))
+		row.Add(report.Column{Head: "within 1 %"}, report.Count(n.same))
+		row.Add(report.Column{Head: "within 10 %"}, report.Count(n.near))
+		row.Add(report.Column{Head: "farther off"}, report.Count(n.far))
+		row.Add(report.Column{Head: "not comparable"}, report.Count(n.incomparable))
+		row.Add(report.Column{Head: "more in", Left: true}, report.Text((*r).paper.page))
+	})
 }
-
-// figureDigits is how many digits of figures people see.
-const figureDigits = 4
 
 // figureTable is a row for each figure. People get numbers in place of reasons,
 // which are those of reasons.
 func figureTable(list []paperFigure) *report.Table {
+	const digits = 4
 	why := reasons(list)
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "of", Head: "of", Left: true},
-			{Key: "section", Head: "section", Left: true},
-			{Key: "what", Head: "what", Left: true},
-			{Key: "ours", Head: "ours", Digits: figureDigits},
-			{Key: "paper", Head: "paper", Digits: figureDigits},
-			{Key: "unit", Head: "unit", Left: true},
-			{Head: "deviation"},
-			{Key: "deviation_pct"},
-			{Head: "why"},
-			{Key: "why"},
-		},
-		Len: len(list),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range list {
-				f := &list[i]
-				none := report.Value{}
-				row := []report.Value{
-					report.Text(f.of.name), report.Text(f.section), report.Text(f.what),
-					report.Number(f.ours),
-					none, report.Text(f.unit), none, none, none, report.Text(f.why),
-				}
-				if f.paper != 0 {
-					row[4], row[6], row[7] = report.Number(f.paper), report.Text(f.differenceText()),
-						report.Number(f.difference())
-				}
-				if f.why != "" {
-					row[8] = report.Count(1 + slices.Index(why, f.why))
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(list, func(row *report.Row, f *paperFigure) {
+		var theirs, text, deviation, reason report.Value
+		if f.paper != 0 {
+			theirs, text = report.Number(f.paper), report.Text(f.differenceText())
+			deviation = report.Number(f.difference())
+		}
+		if f.why != "" {
+			reason = report.Count(1 + slices.Index(why, f.why))
+		}
+		row.Add(report.Column{Key: "of", Head: "of", Left: true}, report.Text(f.of.name))
+		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
+		row.Add(report.Column{Key: "ours", Head: "ours", Digits: digits}, report.Number(f.ours))
+		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, theirs)
+		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
+		row.Add(report.Column{Head: "deviation"}, text)
+		row.Add(report.Column{Key: "deviation_pct"}, deviation)
+		row.Add(report.Column{Head: "why"}, reason)
+		row.Add(report.Column{Key: "why"}, report.Text(f.why))
+	})
 }
 
 // reasons are why figures differ, each once.
@@ -195,27 +165,19 @@ func reasons(list []paperFigure) []string {
 
 // summaryText is the summary for people: figures that the papers state, why
 // they differ, and how many do.
-func summaryText(all []*reproducedPaper, opts *report.TextOptions) func(io.Writer) error {
-	return func(w io.Writer) error {
-		out := bufio.NewWriter(w)
-		list := withPaperValue(figuresOf(all))
-		if err := figureTable(list).WriteText(out, opts); err != nil {
-			return err
-		}
-		_, _ = out.WriteString("\nWhy\n")
-		for i, why := range reasons(list) {
-			_, _ = fmt.Fprintf(out, "%3d  %s\n", i+1, why)
-		}
-		_, _ = out.WriteString("\nNotes\n")
-		for _, r := range all {
-			for _, note := range r.notes {
-				_, _ = fmt.Fprintf(out, "  %-7s  %s\n", r.paper.name, note)
-			}
-		}
-		_, _ = out.WriteString("\n")
-		if err := tallyTable(all).WriteText(out, opts); err != nil {
-			return err
-		}
-		return out.Flush()
+func summaryText(all []*reproducedPaper, opts *report.TextOptions) string {
+	var b strings.Builder
+	list := withPaperValue(figuresOf(all))
+	b.WriteString(figureTable(list).Text(opts) + "\nWhy\n")
+	for i, why := range reasons(list) {
+		fmt.Fprintf(&b, "%3d  %s\n", i+1, why)
 	}
+	b.WriteString("\nNotes\n")
+	for _, r := range all {
+		for _, note := range r.notes {
+			fmt.Fprintf(&b, "  %-7s  %s\n", r.paper.name, note)
+		}
+	}
+	b.WriteString("\n" + tallyTable(all).Text(opts))
+	return b.String()
 }

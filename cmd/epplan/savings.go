@@ -36,7 +36,7 @@ func savingsCommand(t *terminal) *cli.Command {
 			},
 			anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
 		},
-		Action: t.runs(runSavings),
+		Action: t.runs(takesNone(runSavings)),
 	}
 }
 
@@ -73,9 +73,6 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 }
 
 func runSavings(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if err := checkHTML(c); err != nil {
 		return err
 	}

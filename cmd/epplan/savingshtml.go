@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"slices"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
@@ -191,39 +190,32 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([][]report.Value, len(s.ByWorkload))
-	for i := range rows {
-		w := &s.ByWorkload[i]
+	t := report.TableOf(s.ByWorkload, func(row *report.Row, w *epdapi.WorkloadSaving) {
 		certain := "may be chance"
 		if w.IsCertain() {
 			certain = "sure"
 		} else if w.Needed > 0 {
 			certain = "may be chance: about " + plural(int(w.Needed), "more held-out run")
 		}
-		rows[i] = []report.Value{
-			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)),
-			report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)),
-			report.Number(w.BaselineJ), report.Number(w.SavedJ),
-			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ),
-			report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
-		}
-	}
-	t := &report.Table{Len: len(rows), Rows: slices.Values(rows), Columns: []report.Column{
-		{Head: "workload", Left: true, Max: 80},
-		{Head: "key", Left: true},
-		{Head: "GPU model", Left: true},
-		{Head: "runs"},
-		{Head: "held out"},
-		{Head: "at default", Unit: report.KilowattHours, Group: 1},
-		{Head: "saved", Unit: report.KilowattHours, Group: 1},
-		{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2},
-		{Head: "low", Unit: report.Fraction, Digits: 2, Group: 2},
-		{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
-		{Head: "how sure", Left: true},
-	}}
+		row.Add(report.Column{Head: "workload", Left: true, Max: 80},
+			report.Text(w.LastJob.WordsOf(w.Workload)))
+		row.Add(report.Column{Head: "key", Left: true}, report.Text(epdapi.ShortWorkload(w.Workload)))
+		row.Add(report.Column{Head: "GPU model", Left: true}, report.Text(w.GPUModel))
+		row.Add(report.Column{Head: "runs"}, report.Count(int(w.Runs)))
+		row.Add(report.Column{Head: "held out"}, report.Count(int(w.Against)))
+		row.Add(report.Column{Head: "at default", Unit: report.KilowattHours, Group: 1}, report.Number(w.BaselineJ))
+		row.Add(report.Column{Head: "saved", Unit: report.KilowattHours, Group: 1}, report.Number(w.SavedJ))
+		row.Add(report.Column{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2},
+			report.Number(w.SavedJ/w.BaselineJ))
+		row.Add(report.Column{Head: "low", Unit: report.Fraction, Digits: 2, Group: 2},
+			report.Number(w.LowJ/w.BaselineJ))
+		row.Add(report.Column{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
+			report.Number(w.HighJ/w.BaselineJ))
+		row.Add(report.Column{Head: "how sure", Left: true}, report.Text(certain))
+	})
 	note := "Only workloads with runs in both arms."
-	if len(rows) == epdapi.MaxWorkloads {
-		note += " Those with less energy than these " + report.FormatCount(len(rows)) + " aren't listed."
+	if t.Len == epdapi.MaxWorkloads {
+		note += " Those with less energy than these " + report.FormatCount(t.Len) + " aren't listed."
 	}
 	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}, nil
 }

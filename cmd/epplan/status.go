@@ -25,14 +25,11 @@ func statusCommand(t *terminal) *cli.Command {
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
 		Flags:  []cli.Flag{anySocketFlag(agentFirst), jsonFlag()},
-		Action: t.runs(runStatus),
+		Action: t.runs(takesNone(runStatus)),
 	}
 }
 
 func runStatus(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
 		return epd.Status(ctx)
 	})
