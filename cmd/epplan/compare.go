@@ -297,7 +297,7 @@ func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	case c.IsSet("time-limit"):
 		why = fmt.Sprintf("--time-limit gives each row %v", c.Duration("time-limit"))
 	}
-	t.message("note", fmt.Sprintf("unfinished: %s (%s)", strings.Join(names, ", "), why))
+	t.notef("unfinished: %s (%s)", strings.Join(names, ", "), why)
 }
 
 // addReferences plans what variants are held against, once for those of the same

@@ -71,9 +71,7 @@ func runConfigInit(t *terminal, c *cli.Context) error {
 		name = "-"
 	}
 	if _, err := os.Lstat(name); err == nil && name != "-" {
-		return &hintedError{
-			err: fmt.Errorf("%s is there already", name), hint: "choose another name, or remove it first",
-		}
+		return withHint(fmt.Errorf("%s is there already", name), "choose another name, or remove it first")
 	}
 	return t.write(name, func(w io.Writer) error {
 		_, err := io.WriteString(w, config.DefaultText())

@@ -114,12 +114,12 @@ func noteLogRepairs(t *terminal, log *trace.UtilisationLog) {
 		held, absent, slots = held+s.Held, absent+s.Absent, slots+s.GPUs*len(s.UtilPct)
 	}
 	if held > 0 {
-		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before",
-			report.FormatCount(held), plural(slots, "slot")))
+		t.notef("%s of %s have no sample: taken as the slot before", report.FormatCount(held),
+			plural(slots, "slot"))
 	}
 	if absent > 0 {
-		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle",
-			report.FormatCount(absent), plural(slots, "slot")))
+		t.notef("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent),
+			plural(slots, "slot"))
 	}
 	if log.Headers > 0 {
 		t.message("note", plural(log.Headers, "more header")+" among the samples left out")
@@ -144,9 +144,8 @@ func setLogServers(t *terminal, c *cli.Context, in *sharing.Instance, pieces int
 	for range (pieces + gpus - 1) / gpus {
 		in.Servers = append(in.Servers, uniformServer(gpus, memGB, watts))
 	}
-	t.message("note",
-		fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS "+
-			"paper's V100", trimZeros(watts), gpus, trimZeros(memGB)))
+	t.notef("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS paper's V100",
+		trimZeros(watts), gpus, trimZeros(memGB))
 	return nil
 }
 

@@ -138,11 +138,8 @@ func hostServers(
 		}
 		in.Tasks[i].CurrentGPUs = on
 	}
-	t.message("note",
-		fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the "+
-			"CATS paper's V100",
-			plural(len(h.names), "host"), trimZeros(c.Float64("server-w")),
-			trimZeros(c.Float64("gpu-mem-gb"))))
+	t.notef("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
+		plural(len(h.names), "host"), trimZeros(c.Float64("server-w")), trimZeros(c.Float64("gpu-mem-gb")))
 	return nil
 }
 

@@ -59,9 +59,8 @@ func runFitContention(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.message("note",
-		fmt.Sprintf("%s, %d of them far off; the others are typically within %.1f %% of the curve",
-			plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
+	t.notef("%s, %d of them far off; the others are typically within %.1f %% of the curve",
+		plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual)
 	return nil
 }
 

@@ -150,10 +150,8 @@ func correlatePair(t *terminal, c *cli.Context, q *correlateOptions) error {
 	}
 	for _, name := range []string{q.a, q.b} {
 		if !slices.Contains(seen, name) {
-			return &hintedError{
-				err:  fmt.Errorf("%s has no %s", c.Args().First(), printable(name)),
-				hint: "epplan correlate without --pair prints the names that it has",
-			}
+			return withHint(fmt.Errorf("%s has no %s", c.Args().First(), printable(name)),
+				"epplan correlate without --pair prints the names that it has")
 		}
 	}
 	if q.window > 0 {

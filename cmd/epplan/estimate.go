@@ -122,9 +122,7 @@ func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submissi
 			perNode = tasksPerNode(o.Value)
 		}
 		if err := s.SetOption(o.Name, o.Value); err != nil {
-			return nil, &hintedError{
-				err: fmt.Errorf("%s:%d: %w", name, o.Line, err), hint: "sbatch would refuse it, too",
-			}
+			return nil, withHint(fmt.Errorf("%s:%d: %w", name, o.Line, err), "sbatch would refuse it, too")
 		}
 	}
 	for _, flag := range []string{

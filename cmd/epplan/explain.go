@@ -140,7 +140,7 @@ func (s *setup) noSuchJob(name, id string) error {
 	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return &hintedError{err: fmt.Errorf("%s has no job %q", name, id), hint: hint}
+	return withHint(fmt.Errorf("%s has no job %q", name, id), hint)
 }
 
 func (s *setup) explanation(task int, r *planreport.Result) *explanation {

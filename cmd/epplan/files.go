@@ -82,9 +82,7 @@ func (t *terminal) write(name string, f func(io.Writer) error) error {
 		err = writeInPlace(name, f)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return &hintedError{
-			err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first",
-		}
+		return withHint(fmt.Errorf("write %s: %w", name, withoutPath(err)), "make its folder first")
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, withoutPath(err))

@@ -75,9 +75,7 @@ func (s *setup) useSlurmNodes(t *terminal, nodes []epdapi.QueueNode) error {
 	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
 	t.warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
-		return &hintedError{
-			err: err, hint: "describe the cluster with --cluster, or its GPU model with --profiles",
-		}
+		return withHint(err, "describe the cluster with --cluster, or its GPU model with --profiles")
 	}
 	s.config, s.nodePartitions = cluster, partitions
 	return err
@@ -92,9 +90,8 @@ func sinceText(at, now time.Time) string {
 // noteQueueAssumptions says what a plan of what waits leaves out and assumes.
 func noteQueueAssumptions(t *terminal, w *slurmqueue.Batch) {
 	if w.Unknown > 0 {
-		t.message("note",
-			fmt.Sprintf("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
-				plural(len(w.Jobs), "job")))
+		t.notef("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
+			plural(len(w.Jobs), "job"))
 	}
 	var parts []string
 	for _, part := range []struct {

@@ -82,8 +82,7 @@ func runGenerateOpenb(t *terminal, c *cli.Context) error {
 		func(w io.Writer) error { return trace.WritePods(w, o.Pods) }); err != nil {
 		return err
 	}
-	t.message("note",
-		fmt.Sprintf("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed))
+	t.notef("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed)
 	return nil
 }
 
@@ -110,6 +109,6 @@ func runGenerate(t *terminal, c *cli.Context) error {
 	if err := t.write(c.String("output"), func(w io.Writer) error { return write(w, batch) }); err != nil {
 		return err
 	}
-	t.message("note", fmt.Sprintf("%d tasks, seed %d", len(batch.Jobs), seed))
+	t.notef("%d tasks, seed %d", len(batch.Jobs), seed)
 	return nil
 }

@@ -125,7 +125,7 @@ func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 		return fmt.Errorf("%w: %w", errEpdIdle, err)
 	}
 	if answer.Reason != "" {
-		t.message("note", fmt.Sprintf("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400)))
+		t.notef("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400))
 	}
 	return nil
 }
@@ -178,8 +178,7 @@ func runRestore(t *terminal, c *cli.Context) error {
 		t.message("warning", slurm.Printable(note, 400))
 	}
 	for _, g := range answer.GPUs {
-		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200),
-			slurm.Printable(g.Error, 200)))
+		t.notef("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200))
 	}
 	if !answer.Clean {
 		return errors.New("some clocks could not be given back; epd tries again, and a reboot clears them")
@@ -216,7 +215,7 @@ func restoreByJournal(t *terminal, c *cli.Context) error {
 	if err := run.Run(); err != nil {
 		const hint = "clocks stay locked until epd runs again or the node boots, but those that epd " +
 			"restore gave back"
-		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: hint}
+		return withHint(fmt.Errorf("epd restore: %w", err), hint)
 	}
 	return nil
 }

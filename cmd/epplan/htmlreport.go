@@ -43,9 +43,7 @@ func checkHTML(c *cli.Context, others ...string) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
-		return &hintedError{
-			err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first",
-		}
+		return withHint(fmt.Errorf("write %s: %w", name, withoutPath(err)), "make its folder first")
 	}
 	for _, flag := range others {
 		if isSameTarget(name, c.String(flag)) {

@@ -81,10 +81,8 @@ func readTrace(t *terminal, pods, nodes, power string) (*clusterTrace, error) {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
-		return nil, &hintedError{
-			err:  fmt.Errorf("read nodes: %w", err),
-			hint: "describe GPU models in [[gpu]] tables of a file for --power: name, idle_w and busy_w",
-		}
+		return nil, withHint(fmt.Errorf("read nodes: %w", err), "describe GPU models in [[gpu]] tables of a "+
+			"file for --power: name, idle_w and busy_w")
 	}
 	return loaded, nil
 }

@@ -320,10 +320,8 @@ func (in *logImport) storeInEpd() error {
 		return withSocketHint(err)
 	}
 	hint := "import it again: what is stored isn't stored twice"
-	return &hintedError{
-		err:  fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err),
-		hint: hint,
-	}
+	return withHint(
+		fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
 }
 
 // epdBatch gathers jobs for a message.

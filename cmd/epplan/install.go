@@ -96,10 +96,8 @@ func runInstallSlurm(t *terminal, c *cli.Context) error {
 func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install.Plan) error {
 	edit := c.Bool("edit-conf") && !c.Bool("undo")
 	if edit && plan.ConfBlocked != "" {
-		return &hintedError{
-			err:  fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
-			hint: "without --edit-conf the rest is installed, and the lines for slurm.conf are printed",
-		}
+		return withHint(fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
+			"without --edit-conf the rest is installed, and the lines for slurm.conf are printed")
 	}
 	files := plan.Files(site.Conf, edit)
 	if err := install.WriteSteps(files); err != nil {
@@ -150,10 +148,8 @@ func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 		// Of a pattern without wildcards but one.
 		entries, _ := filepath.Glob(filepath.Join(journal, "*.json"))
 		if len(entries) > 0 {
-			t.message("warning",
-				fmt.Sprintf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; "+
-					"to give clocks back at once: %s --journal %s",
-					plural(len(entries), "GPU"), restore, journal))
+			t.warningf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; "+
+				"to give clocks back at once: %s --journal %s", plural(len(entries), "GPU"), restore, journal)
 		}
 		return
 	}
@@ -164,10 +160,9 @@ func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 		}
 	}
 	if locked > 0 {
-		t.message("warning",
-			fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
-				"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked,
-				"GPU"), restore))
+		t.warningf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
+			"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked, "GPU"),
+			restore)
 	}
 }
 
@@ -208,7 +203,7 @@ func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	}
 	conf, err := readText(filepath.Join(dir, "slurm.conf"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return install.Site{}, &hintedError{err: err, hint: "--dir names the folder of slurm.conf"}
+		return install.Site{}, withHint(err, "--dir names the folder of slurm.conf")
 	}
 	if err != nil {
 		return install.Site{}, err
@@ -259,12 +254,9 @@ func luaCheck(t *terminal, c *cli.Context) (func(name, text string) error, error
 		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:
-		return nil, &hintedError{
-			err: errors.New("scripts can't be checked: neither luac nor lua is installed; " +
-				"nothing is changed"),
-			hint: "install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't " +
-				"load ends slurmctld",
-		}
+		return nil, withHint(
+			errors.New("scripts can't be checked: neither luac nor lua is installed; nothing is changed"),
+			"install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld")
 	}
 	program, args := luaPrograms[i], []string{"-p", "-"}
 	if !strings.HasPrefix(program, "luac") {

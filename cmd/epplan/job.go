@@ -62,18 +62,12 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 		return epd.Job(ctx, ref.Job)
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
-		return nil, &hintedError{
-			err: fmt.Errorf("job %s isn't among those that Slurm lists now", text),
-			hint: fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw",
-				text),
-		}
+		return nil, withHint(fmt.Errorf("job %s isn't among those that Slurm lists now", text),
+			fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw", text))
 	}
 	if hasStatus(err, http.StatusNotFound) {
-		return nil, &hintedError{
-			err: fmt.Errorf("job %d isn't known", ref.Job),
-			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users " +
-				"see only their own",
-		}
+		return nil, withHint(fmt.Errorf("job %d isn't known", ref.Job),
+			"jobs without GPUs, and those that ended before epd was there, aren't; users see only their own")
 	}
 	return view, err
 }

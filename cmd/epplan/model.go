@@ -127,14 +127,11 @@ func measuredOn(
 		if best != nil {
 			said += fmt.Sprintf(": %s has most, %d of %d", best.Name, most, len(measured))
 		}
-		return nil, &hintedError{
-			err: errors.New(said),
-			hint: "name one with --gpu-model (known: " + strings.Join(profiles.Names(), ", ") +
-				"), and describe it with --profiles if it is new",
-		}
+		return nil, withHint(errors.New(said), "name one with --gpu-model (known: "+
+			strings.Join(profiles.Names(), ", ")+"), and describe it with --profiles if it is new")
 	}
-	t.message("note", fmt.Sprintf("clocks of a %s: %.0f/%.0f MHz count as default", best.Name,
-		float64(best.Default.Core), float64(best.Default.Mem)))
+	t.notef("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core),
+		float64(best.Default.Mem))
 	return best, nil
 }
 
@@ -233,7 +230,7 @@ func writeFits(
 			continue
 		}
 		for _, w := range fitted.Warnings {
-			t.message("warning", fmt.Sprintf("application %q: %v", app.App, w))
+			t.warningf("application %q: %v", app.App, w)
 		}
 		m := config.NewModel(app.App, profile.Name, fitted)
 		m.Source = c.Args().First()

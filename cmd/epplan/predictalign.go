@@ -32,7 +32,7 @@ func newAligner(t *terminal, c *cli.Context) (*aligner, error) {
 		Rounds:  c.Int("align-rounds"), Timeout: c.Duration("align-timeout"),
 	})
 	if err != nil {
-		return nil, &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
+		return nil, withHint(err, "--allow-host names hosts that source code may be sent to")
 	}
 	return &aligner{terminal: t, client: client}, nil
 }

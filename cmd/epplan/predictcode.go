@@ -143,7 +143,7 @@ func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *prob
 		Timeout: c.Duration("embedding-timeout"),
 	})
 	if err != nil {
-		return nil, &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
+		return nil, withHint(err, "--allow-host names hosts that source code may be sent to")
 	}
 	ctx := c.Context
 	set.Embeddings, err = client.Embed(ctx, texts)
@@ -208,15 +208,13 @@ func readSources(ctx context.Context, t *terminal, table *codeTable, root *os.Ro
 			cut++
 		}
 		if table.binary[i] = bytes.IndexByte(data, 0) >= 0; table.binary[i] {
-			t.message("warning", fmt.Sprintf("%s:%d: %s is binary, nothing is read from it", table.name,
-				table.lines[i], file))
+			t.warningf("%s:%d: %s is binary, nothing is read from it", table.name, table.lines[i], file)
 			data = nil
 		}
 		table.texts[i] = string(data)
 	}
 	if cut > 0 {
-		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name,
-			plural(cut, "file"), maxSourceBytes))
+		t.warningf("%s: of %s only the first %d bytes are read", table.name, plural(cut, "file"), maxSourceBytes)
 	}
 	return nil
 }

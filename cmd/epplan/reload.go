@@ -37,10 +37,8 @@ func runReload(t *terminal, c *cli.Context) error {
 		for i, fault := range wrong.Fault.Faults {
 			faults[i] = printable(fault)
 		}
-		return &hintedError{
-			err:  errors.New(strings.Join(faults, "\n")),
-			hint: "nothing has changed: the configuration that was in force stays",
-		}
+		return withHint(errors.New(strings.Join(faults, "\n")), "nothing has changed: the configuration that "+
+			"was in force stays")
 	}
 	switch {
 	case err != nil:

@@ -226,11 +226,9 @@ func (h *historyReplay) join(c *cli.Context) error {
 		h.add(batch, &cluster, i)
 	}
 	if len(batch.Jobs) == 0 {
-		return &hintedError{
-			err: fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
-			hint: "GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster " +
-				"names the GPU models",
-		}
+		return withHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
+			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the "+
+				"GPU models")
 	}
 	for _, k := range h.kinds {
 		if k.model != "" {

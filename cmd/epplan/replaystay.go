@@ -154,11 +154,9 @@ func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 		return nil, err
 	}
 	if i := slices.IndexFunc(d.in.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
-		return nil, &hintedError{
-			err: fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures",
-				files.nodes, d.in.trace.rows[i].Name),
-			hint: "without --departures nodes may have CPUs alone",
-		}
+		return nil, withHint(
+			fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures", files.nodes, d.in.trace.rows[i].Name),
+			"without --departures nodes may have CPUs alone")
 	}
 	d.listRuns()
 	return d, d.readDurations(t, files.pods)
@@ -228,11 +226,9 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		})
 	}
 	if len(d.durations) == 0 {
-		return &hintedError{
-			err: fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which "+
-				"--departures needs", name),
-			hint: "without --departures times aren't needed",
-		}
+		return withHint(
+			fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which "+"--departures needs", name),
+			"without --departures times aren't needed")
 	}
 	_, unfit, span, err := replay.AsRecorded(d.durations, d.in.trace.kinds)
 	if err != nil {
@@ -242,13 +238,12 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
 	}
 	if never > 0 {
-		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.in.label,
-			report.FormatCount(never), report.FormatCount(len(d.in.trace.pods))))
+		t.notef("%s: %s of %s tasks were never scheduled, and are left out", d.in.label, report.FormatCount(never),
+			report.FormatCount(len(d.in.trace.pods)))
 	}
 	if unfit > 0 {
-		t.message("note",
-			fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
-				report.FormatCount(unfit), report.FormatCount(len(d.durations))))
+		t.notef("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
+			report.FormatCount(unfit), report.FormatCount(len(d.durations)))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func traceNamesOf(c *cli.Context) (*traceFiles, error) {
 	if c.NArg() > 0 {
 		folder := c.Args().First()
 		if err := n.find(folder, c.String("family")); err != nil {
-			return nil, &hintedError{err: err, hint: "--pods and --nodes name files anywhere"}
+			return nil, withHint(err, "--pods and --nodes name files anywhere")
 		}
 	}
 	if n.nodes == "" {

@@ -135,7 +135,7 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 			missing = name + " has no [[cluster.nodes]]"
 		}
 		k := s.config.Cluster().Classes[0]
-		t.message("note", fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
+		t.notef("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model)
 	}
 	t.warn(s.batch.Warnings)
 	return s, nil
@@ -265,11 +265,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
 	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
-		return &hintedError{
-			err: err,
-			hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in " +
-				"[cluster] for every batch of a site",
-		}
+		return withHint(err,
+			"--"+runtimeModelFlag+" MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every batch of a site")
 	}
 	if err != nil {
 		return err
@@ -280,9 +277,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
 		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
 	}) {
-		t.message("note",
-			fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models "+
-				"of %d workloads or more", priorFlag, pooled.MinKnown))
+		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
+			"of %d workloads or more", priorFlag, pooled.MinKnown)
 	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()

@@ -58,7 +58,7 @@ func withSocketHint(err error) error {
 		hint = "that socket is for root; " + epdapi.PublicSocket +
 			" is for everybody, where epd has --submit-socket"
 	}
-	return &hintedError{err: err, hint: hint}
+	return withHint(err, hint)
 }
 
 // clientAt is a client of the epd at a socket; of a controller, by munge, at

@@ -41,9 +41,7 @@ func submitScript(t *terminal, c *cli.Context) error {
 	}
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		return &hintedError{
-			err: errors.New("sbatch isn't there"), hint: "epplan submit runs where jobs are submitted",
-		}
+		return withHint(errors.New("sbatch isn't there"), "epplan submit runs where jobs are submitted")
 	}
 	if err := announce(t, c, name, script, options); err != nil {
 		t.message("warning", "epd isn't told of the job's code: "+err.Error())

@@ -73,6 +73,8 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
+func withHint(err error, hint string) error { return &hintedError{err, hint} }
+
 // incompleteError says that a plan was printed but doesn't cover every job in
 // time; what is wrong is part of the output.
 type incompleteError struct{ unplanned, late, slowed int }
@@ -158,12 +160,20 @@ func (t *terminal) message(kind, text string) {
 	}
 }
 
+func (t *terminal) notef(format string, args ...any) {
+	t.message("note", fmt.Sprintf(format, args...))
+}
+
+func (t *terminal) warningf(format string, args ...any) {
+	t.message("warning", fmt.Sprintf(format, args...))
+}
+
 // warn prints at most a handful of warnings and how many there are.
 func (t *terminal) warn(warnings []error) {
 	const most = 5
 	for i, w := range warnings {
 		if i == most {
-			t.message("warning", fmt.Sprintf("… and %d more", len(warnings)-most))
+			t.warningf("… and %d more", len(warnings)-most)
 			return
 		}
 		t.message("warning", w.Error())

@@ -97,9 +97,8 @@ func runTune(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if r.choose(score, c.Float64("longest")); r.Chosen == "" {
-		t.message("warning",
-			fmt.Sprintf("with none of these does every job wait for less than %v times the longest wait "+
-				"under simple", c.Float64("longest")))
+		t.warningf("with none of these does every job wait for less than %v times the longest wait "+
+			"under simple", c.Float64("longest"))
 	}
 	if c.Bool("json") {
 		return t.printJSON(r)
