@@ -29,7 +29,6 @@ func prepareCommand(parent string, c *cli.Command) {
 	}
 }
 
-// newApp is the command line of the program, at a terminal.
 func newApp(t *terminal) *cli.App {
 	app := &cli.App{
 		Name:      "epplan",
@@ -99,7 +98,6 @@ func newApp(t *terminal) *cli.App {
 	return app
 }
 
-// execute runs the command line.
 func execute(ctx context.Context, t *terminal, args []string) error {
 	app := newApp(t) //nolint:contextcheck // commands get it by RunContext
 	t.args = args

@@ -29,7 +29,6 @@ type parsedArgs struct {
 	positional     []string
 }
 
-// parseArgs takes the arguments of the program apart.
 func parseArgs(app *cli.App, args []string) (*parsedArgs, error) {
 	a := &parsedArgs{path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
 	if len(args) == 0 {
@@ -51,7 +50,6 @@ func (a *parsedArgs) libraryArgs() []string {
 	return line
 }
 
-// commandName is the command as it is typed.
 func (a *parsedArgs) commandName() string { return strings.Join(a.path, " ") }
 
 // takeCommands takes the commands at the beginning. "help" among them asks for
@@ -102,7 +100,6 @@ func (a *parsedArgs) takeFlags(args []string) error {
 	return nil
 }
 
-// takeFlag takes a flag and the value that it needs.
 func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	flag := a.findFlag(name)
@@ -147,7 +144,6 @@ func (a *parsedArgs) findFlag(name string) cli.Flag {
 	return a.flags[i]
 }
 
-// isFlag reports whether an argument is one of the command's flags.
 func (a *parsedArgs) isFlag(arg string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	return strings.HasPrefix(arg, "-") && name != "" && a.findFlag(name) != nil
@@ -208,7 +204,6 @@ func (a *parsedArgs) unknownFlag(arg string) error {
 	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.commandName(), given), hint: hint}
 }
 
-// boolFlag is a flag without a value.
 func boolFlag(name, usage string) *cli.BoolFlag {
 	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
 }
@@ -274,7 +269,6 @@ func outputFlag() *cli.StringFlag {
 	}
 }
 
-// parseNumbers reads a list of numbers separated by commas.
 func parseNumbers(flag, text string) ([]float64, error) {
 	if text == "" {
 		return nil, nil

@@ -12,7 +12,6 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// modelsFlag is the flag for files with models.
 func modelsFlag(usage, without string) *cli.StringSliceFlag {
 	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
 }

@@ -55,7 +55,6 @@ func compareCommand(t *terminal) *cli.Command {
 	}
 }
 
-// sharingPlacements are the Place stages of policies that let jobs share GPUs.
 func sharingPlacements() string {
 	names := slices.DeleteFunc(policy.PlaceNames(), func(name string) bool {
 		return !strings.HasPrefix(name, "share-")
@@ -76,7 +75,6 @@ func policyList() string {
 	return b.String()
 }
 
-// maxBatches is how many batches one call compares.
 const maxBatches = 1000
 
 // variant is one row of a comparison before it is computed.
@@ -149,7 +147,6 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 	return all, nil
 }
 
-// policyVariants are the variants on one cluster.
 func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
@@ -209,7 +206,6 @@ func (v *variant) addParam(key string, value report.Value, tells bool) {
 	}
 }
 
-// newVariant is a policy with its numbers.
 func (s *setup) newVariant(name string, params policy.Params) (variant, error) {
 	if err := checkParams(params); err != nil {
 		return variant{}, err
@@ -278,7 +274,6 @@ func compareAll(
 	return runs, nil
 }
 
-// warnUnfinished says of the rows that aren't done why.
 func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	var names []string
 	for i := range runs {
@@ -329,7 +324,6 @@ func addReferences(ctx context.Context, t *terminal, variants []variant) error {
 	return nil
 }
 
-// run plans the variant.
 func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport.Run, error) {
 	ctx, end := monitor.Begin(ctx)
 	defer end()
@@ -354,7 +348,6 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 	}, nil
 }
 
-// newComparePage is what the report of a comparison says.
 func newComparePage(
 	t *terminal, c *cli.Context, variants []variant, runs []planreport.Run,
 ) *planreport.ComparePage {

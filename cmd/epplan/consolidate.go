@@ -144,7 +144,6 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// problemByName is a problem of the command line.
 func problemByName(name string) (consolidate.Problem, error) {
 	for _, p := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
 		if p.String() == name {
@@ -182,7 +181,6 @@ func methodByName(name string) (*method, error) {
 	return &all[i], nil
 }
 
-// methodList is the policies with what they do, for the help.
 func methodList() string {
 	var b strings.Builder
 	for _, m := range methods() {

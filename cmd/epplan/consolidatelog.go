@@ -74,7 +74,6 @@ func readLogInstance(t *terminal, c *cli.Context, r io.Reader, name string) (*sh
 	return in, setLogServers(t, c, in, pieces)
 }
 
-// checkLogFlags checks what the flags for logs say before a log is read.
 func checkLogFlags(c *cli.Context) error {
 	if slot := c.Duration("slot"); slot < time.Millisecond {
 		return usagef("--slot %v, want 1ms or more", slot)

@@ -37,7 +37,6 @@ type plannedMove struct {
 	powerW float64
 }
 
-// migrationMethod is the policy of plans that start from where tasks run now.
 const migrationMethod = "improve"
 
 // checkMoves takes over how many tasks may move.
@@ -197,7 +196,6 @@ func (h *logHosts) growTo(gpus int) error {
 	return nil
 }
 
-// gpuNumbers are those of the log's GPUs over all hosts.
 func (h *logHosts) gpuNumbers(gpus []trace.GPUName) []int {
 	first, next := make(map[string]int), 0
 	for _, host := range h.names {
@@ -211,7 +209,6 @@ func (h *logHosts) gpuNumbers(gpus []trace.GPUName) []int {
 	return at
 }
 
-// moveHeader are lines of the header.
 func (r *consolidation) moveHeader() []string {
 	m := r.migration
 	if m == nil {
@@ -236,7 +233,6 @@ func (r *consolidation) moveHeader() []string {
 // maxCurvePoints is how many numbers of moves the header has figures for.
 const maxCurvePoints = 8
 
-// curve is the least power by the number of moves.
 func (m *migrationPlan) curve() []string {
 	var all []string
 	for k, watts := range m.powerByMoves {
@@ -268,7 +264,6 @@ func (r *consolidation) gpuName(gpu int) string {
 	return strconv.Itoa(i)
 }
 
-// serverName is what a server is called.
 func (r *consolidation) serverName(server int) string {
 	if s := &r.instance.Servers[server]; s.GPUIDs != nil && s.ID != "" {
 		return s.ID
@@ -308,7 +303,6 @@ func (r *consolidation) moveTable() *report.Table {
 	})
 }
 
-// beforeJSON is what is before the moves.
 type beforeJSON struct {
 	PowerW    float64 `json:"power_w"`
 	Feasible  bool    `json:"feasible"`
@@ -316,7 +310,6 @@ type beforeJSON struct {
 	ServersOn int     `json:"servers_on"`
 }
 
-// moveJSON is a move, in the order in which they can be made.
 type moveJSON struct {
 	Task     string   `json:"task"`
 	From     []int    `json:"from"`

@@ -79,7 +79,6 @@ func printConsolidation(t *terminal, c *cli.Context, r *consolidation) error {
 	return t.printText(r.text(t.textOptions(c.Int("rows"))))
 }
 
-// text is the totals, a row for each GPU that is on and for each move, and what is broken.
 func (r *consolidation) text(opts *report.TextOptions) string {
 	text := strings.Join(r.header(), "\n") + "\n"
 	if table := r.gpuTable(); table.Len > 0 {
@@ -94,7 +93,6 @@ func (r *consolidation) text(opts *report.TextOptions) string {
 	return text
 }
 
-// header is the block of totals.
 func (r *consolidation) header() []string {
 	v := &r.verdict
 	gpus, servers, hosts := 0, len(r.instance.Servers), 0.0
@@ -148,7 +146,6 @@ func (r *consolidation) serversOn() []bool {
 	return on
 }
 
-// gpuRow is a GPU that is on.
 type gpuRow struct {
 	gpu      int
 	where    sharing.GPU
@@ -175,7 +172,6 @@ func (r *consolidation) gpuRows() []gpuRow {
 	return all
 }
 
-// gpuTable has a row for each GPU that is on.
 func (r *consolidation) gpuTable() *report.Table {
 	rows, physics := r.gpuRows(), &r.instance.Physics
 	gpuW := make([]float64, len(r.instance.Servers))

@@ -64,7 +64,6 @@ const (
 	maxSeries, maxWindowedSeries = 8192, 1024
 )
 
-// correlateOptions is what the command was asked for.
 type correlateOptions struct {
 	slotS  float64
 	window int // slots; 0: the whole log
@@ -99,7 +98,6 @@ func runCorrelate(t *terminal, c *cli.Context) error {
 	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0, true))
 }
 
-// parseCorrelateFlags reads the flags.
 func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 	slot, window := c.Duration("slot"), c.Duration("window")
 	if slot < time.Millisecond {
@@ -124,7 +122,6 @@ func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 	return q, q.names(c)
 }
 
-// names takes a pair's names.
 func (q *correlateOptions) names(c *cli.Context) error {
 	if !c.IsSet("pair") {
 		return nil
@@ -136,7 +133,6 @@ func (q *correlateOptions) names(c *cli.Context) error {
 	return nil
 }
 
-// streamCorrelation reads the log slot by slot.
 func streamCorrelation(
 	t *terminal, c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error,
 ) error {
@@ -178,7 +174,6 @@ type pairCorrelator interface {
 	collect(ctx context.Context, ends *extremePairs) error
 }
 
-// fullCorrelator keeps all slots.
 type fullCorrelator struct {
 	*correlateOptions
 
@@ -259,7 +254,6 @@ func (e *extremePairs) add(p seriesPair) {
 	}
 }
 
-// keepExtremes drops what is of neither end.
 func (e *extremePairs) keepExtremes() {
 	slices.SortFunc(e.kept, byCorrelation)
 	if len(e.kept) > 2*e.top {

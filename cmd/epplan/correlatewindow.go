@@ -27,7 +27,6 @@ type windowCorrelator struct {
 	sums   []windowStats // by pair: those of series i begin at i(i-1)/2
 }
 
-// windowStats is what a pair's windows came to.
 type windowStats struct {
 	sum, low, high float64
 	windows        int

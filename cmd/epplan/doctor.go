@@ -81,7 +81,6 @@ func doctorCommand(t *terminal) *cli.Command {
 	}
 }
 
-// doctorTimeout is how long one check may take.
 const doctorTimeout = 15 * time.Second
 
 func runDoctor(t *terminal, c *cli.Context) error {
@@ -133,7 +132,6 @@ func doctorChecks(only string) ([]doctor.Check, error) {
 	return slices.DeleteFunc(all, func(c doctor.Check) bool { return !slices.Contains(wanted, c.Name) }), nil
 }
 
-// doctorOptions are what the flags say.
 func doctorOptions(c *cli.Context) (doctor.Options, error) {
 	role := doctor.Role(c.String("role"))
 	if !slices.Contains([]doctor.Role{doctor.Auto, doctor.Head, doctor.Node, doctor.Both}, role) {
@@ -182,7 +180,6 @@ func slurmUsers() []uint32 {
 	return []uint32{uint32(uid)}
 }
 
-// gradeTexts are grades as people read them.
 var gradeTexts = map[doctor.Grade]string{
 	doctor.OK: "ok", doctor.Warn: "warn", doctor.Bad: "bad", doctor.Skipped: "n/a",
 	doctor.Unknown: "can't tell",
@@ -212,7 +209,6 @@ func doctorText(r *doctor.Report) string {
 	return b.String()
 }
 
-// checkTable lists checks.
 func checkTable(checks []doctor.Check) *report.Table {
 	return report.TableOf(checks, func(row *report.Row, c *doctor.Check) {
 		row.Add(report.Column{Key: "check", Head: "check", Left: true}, report.Text(c.Name))

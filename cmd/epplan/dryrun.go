@@ -11,7 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// dryRunUndo says what of Slurm would be taken back.
 func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
@@ -42,7 +41,6 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	return dryrun.Announce(c, steps...)
 }
 
-// dryRunReload says which configuration epd would read again.
 func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil

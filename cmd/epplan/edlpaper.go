@@ -235,13 +235,11 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 
 var edlSections = []string{"single", "table3", "offline", "online"}
 
-// experiment computes one figure of a section.
 type experiment struct {
 	finding
 	run func(ctx context.Context) (float64, error)
 }
 
-// reproduce runs the experiments of the sections, in parallel.
 func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []string) ([]finding, error) {
 	var all []experiment
 	for _, section := range sections {
@@ -271,7 +269,6 @@ func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []
 	return findings, group.Wait()
 }
 
-// note says what was drawn.
 func (e *edlPaper) note() string {
 	return fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed)
 }

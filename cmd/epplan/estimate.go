@@ -154,7 +154,6 @@ func tasksPerNode(text string) uint32 {
 	return min(s.NumTasks, math.MaxUint16)
 }
 
-// writeEstimate is an estimate for people.
 func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources) {
 	size := plural(e.GPUs, "GPU")
 	if e.Shared {
@@ -202,7 +201,6 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 	writeCost(b, e, m)
 }
 
-// writeCost is what a run comes to at default clocks and at chosen ones.
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
 		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)

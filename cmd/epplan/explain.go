@@ -60,13 +60,11 @@ type explanation struct {
 	class string // of the node, for people
 }
 
-// nodeGPUs is what a job has of one of several nodes.
 type nodeGPUs struct {
 	Node int32 `json:"node"`
 	GPUs []int `json:"gpus"`
 }
 
-// modelChoice is a GPU model that the job could run on.
 type modelChoice struct {
 	GPUModel string      `json:"gpu_model"`
 	GPUs     int         `json:"gpus"`
@@ -198,7 +196,6 @@ func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
 	return c
 }
 
-// gpuWeight is how many GPUs' worth the job takes.
 func gpuWeight(t *planner.Task, gpus int) float64 {
 	if t.Share < 1 {
 		return t.Share
@@ -206,7 +203,6 @@ func gpuWeight(t *planner.Task, gpus int) float64 {
 	return float64(gpus)
 }
 
-// write is the explanation for people.
 func (e *explanation) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\n"+
 		"Due       %s\nLimit     %s\n",

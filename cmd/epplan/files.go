@@ -90,7 +90,6 @@ func (t *terminal) write(name string, f func(io.Writer) error) error {
 	return nil
 }
 
-// replaceFile writes a new file beside the old one and renames it.
 func replaceFile(name string, f func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target // a link stays one
@@ -107,7 +106,6 @@ func replaceFile(name string, f func(io.Writer) error) (err error) {
 	return file.CloseAtomicallyReplace()
 }
 
-// writeInPlace writes to what can't be replaced.
 func writeInPlace(name string, f func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -128,7 +126,6 @@ func fileMode(name string) fs.FileMode {
 
 func isDir(name string) bool { return fileMode(name).IsDir() }
 
-// isSameFile says whether two names lead to one regular file.
 func isSameFile(a, b string) bool {
 	left, err := os.Stat(a)
 	if err != nil || !left.Mode().IsRegular() {

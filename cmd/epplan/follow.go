@@ -13,12 +13,10 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// timeLimitFlag bounds planning by the clock.
 func timeLimitFlag(usage string) cli.Flag {
 	return &cli.DurationFlag{Name: "time-limit", DefaultText: "none", Usage: usage}
 }
 
-// checkTimeLimit reports one that leaves no time.
 func checkTimeLimit(c *cli.Context) error {
 	if limit := c.Duration("time-limit"); c.IsSet("time-limit") && limit <= 0 {
 		return usagef("--time-limit %v, want more than 0, such as 2s", limit)
@@ -59,7 +57,6 @@ type rowsProgress struct {
 	whose string // the best plan
 }
 
-// begin notes that a row is under way.
 func (r *rowsProgress) begin(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +64,6 @@ func (r *rowsProgress) begin(name string) {
 	r.show()
 }
 
-// end notes that a row is done.
 func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.tell(name, planner.Progress{
 		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
@@ -80,7 +76,6 @@ func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.show()
 }
 
-// tell notes how far a row is.
 func (r *rowsProgress) tell(name string, p planner.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

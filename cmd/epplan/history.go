@@ -36,7 +36,6 @@ func historyCommand(t *terminal) *cli.Command {
 	}
 }
 
-// historySummary is what is in a history.
 type historySummary struct {
 	Jobs    int64       `json:"jobs"`
 	From    time.Time   `json:"from,omitzero"`  // the first submission
@@ -89,7 +88,6 @@ func runHistory(t *terminal, c *cli.Context) error {
 	return t.printText(b.String())
 }
 
-// exportHistory writes a history as a table.
 func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySummary) error {
 	table, err := joblog.NewTableWriter(w)
 	if err != nil {
@@ -105,7 +103,6 @@ func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySumma
 	return table.Flush()
 }
 
-// eachPast reads a history page by page.
 func eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
 	var last *record.HistoryJob
 	for {

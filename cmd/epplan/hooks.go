@@ -104,7 +104,6 @@ func epilogCommand(t *terminal) *cli.Command {
 // answer is none.
 var errEpdIdle = errors.New("epd did nothing")
 
-// callHook tells epd of a hook.
 func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
@@ -157,7 +156,6 @@ func restoreCommand(t *terminal) *cli.Command {
 	}
 }
 
-// restoreTimeout is how long people wait for a restore.
 const restoreTimeout = 20 * time.Second
 
 func runRestore(t *terminal, c *cli.Context) error {
@@ -186,7 +184,6 @@ func runRestore(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// restoreByJournal runs epd restore.
 func restoreByJournal(t *terminal, c *cli.Context) error {
 	path := c.String("epd")
 	if path == "" {
@@ -243,7 +240,6 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 	return dryrun.Announce(c, steps...)
 }
 
-// dryRunHook says what a Prolog or an Epilog would do.
 func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {

@@ -17,7 +17,6 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// htmlFlag asks for a report.
 func htmlFlag() *cli.StringFlag {
 	return &cli.StringFlag{
 		Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, " +
@@ -72,10 +71,8 @@ func (t *terminal) provenance(facts ...page.Fact) page.Facts {
 		page.Fact{Name: "Program", Text: "epplan " + version})
 }
 
-// unquotedWord is an argument that a shell takes as it is.
 var unquotedWord = regexp.MustCompile(`^[\w./:=,+@%*-]+$`)
 
-// commandLine is the command as one types it.
 func (t *terminal) commandLine() string {
 	words := slices.Clone(t.args)
 	for i, word := range words {
@@ -89,7 +86,6 @@ func (t *terminal) commandLine() string {
 	return strings.Join(words, " ")
 }
 
-// batchName is what a report calls a batch.
 func batchName(name string) string {
 	if name == "-" {
 		return "standard input"
@@ -122,7 +118,6 @@ func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
 	return facts
 }
 
-// clusterText says which nodes there are.
 func clusterText(cluster *planner.Cluster) string {
 	parts := make([]string, len(cluster.Classes))
 	for i := range parts {

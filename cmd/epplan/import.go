@@ -40,7 +40,6 @@ func importCommand(t *terminal) *cli.Command {
 	}
 }
 
-// traceFlags are the flags that name a trace in the openb format.
 func traceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "pods", Usage: "CSV `FILE` with the tasks"},
@@ -56,7 +55,6 @@ type clusterTrace struct {
 	kinds []*fleet.Kind // of each node
 }
 
-// readClusterTrace reads the trace that the flags name.
 func readClusterTrace(t *terminal, c *cli.Context) (*clusterTrace, error) {
 	for _, flag := range []string{"pods", "nodes"} {
 		if c.String(flag) == "" {
@@ -108,7 +106,6 @@ func runImportOpenb(t *terminal, c *cli.Context) error {
 	return t.printText(s.text(t.textOptions(-1)))
 }
 
-// traceSummary is what is in a trace.
 type traceSummary struct {
 	Nodes    int            `json:"nodes"`
 	GPUs     float64        `json:"gpus"`
@@ -226,7 +223,6 @@ func fraction(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// text is the summary for people.
 func (s *traceSummary) text(opts *report.TextOptions) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s nodes with %s GPUs and %s vCPUs; empty, they draw %s\n\n%s",
@@ -243,7 +239,6 @@ func (s *traceSummary) text(opts *report.TextOptions) string {
 	return b.String()
 }
 
-// line names the tasks for people.
 func (m *unplaceableTasks) line() string {
 	names := strings.Join(m.First, ", ")
 	if more := m.Tasks - len(m.First); more > 0 {

@@ -166,10 +166,8 @@ func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 	}
 }
 
-// lockTimeout is how long epd may take to say what is locked.
 const lockTimeout = 2 * time.Second
 
-// nextStepsText says what is to be done after slurm.conf was changed.
 func nextStepsText(site *install.Site, undone bool) string {
 	if undone {
 		return "Done. Now: scontrol reconfigure, then undo once more\n"
@@ -180,7 +178,6 @@ func nextStepsText(site *install.Site, undone bool) string {
 	)
 }
 
-// doneText says what was done to a file.
 func doneText(s *install.Step) string {
 	switch {
 	case s.Remove:
@@ -191,7 +188,6 @@ func doneText(s *install.Step) string {
 	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + install.BackupSuffix
 }
 
-// readSite reads what is there.
 func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	dir, err := filepath.Abs(c.String("dir"))
 	if err != nil {
@@ -224,7 +220,6 @@ func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	return site, nil
 }
 
-// readText reads a file of the site's.
 func readText(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	return string(text), err
@@ -236,7 +231,6 @@ var luaPrograms = []string{"luac5.1", "luac", "lua5.1", "lua", "luac5.4", "luac5
 // luaSyntaxCheck is a Lua program that reads another one, and says what is wrong with it.
 const luaSyntaxCheck = `local ok, err = (loadstring or load)(io.read("*a"), "=script"); if not ok then io.stderr:write(err) os.exit(1) end`
 
-// luaTimeout is how long Lua may take.
 const luaTimeout = 10 * time.Second
 
 // luaCheck reads a script as Slurm's Lua does, without running it; nil: there
@@ -278,7 +272,6 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 	return nil
 }
 
-// printSteps prints changes for people.
 func printSteps(t *terminal, title string, steps []install.Step) error {
 	return t.print(func(w io.Writer) error {
 		if len(steps) == 0 {
@@ -297,7 +290,6 @@ func printSteps(t *terminal, title string, steps []install.Step) error {
 	})
 }
 
-// stepText is one change for people.
 func stepText(number int, s *install.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d. %s: %s\n", number, s.File, s.Why)

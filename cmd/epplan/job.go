@@ -46,7 +46,6 @@ func runJob(t *terminal, c *cli.Context) error {
 	return t.printText(jobText(view))
 }
 
-// jobView asks for a job.
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	ref, err := slurm.ParseJobRef(text)
 	if err == nil && (ref.Step != "" || ref.Het || ref.Array && ref.Task < 0) {
@@ -72,7 +71,6 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	return view, err
 }
 
-// jobText is a job for people.
 func jobText(v *epdapi.JobView) string {
 	var b strings.Builder
 	writeJob(&b, v)
@@ -276,7 +274,6 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 // shown.
 const minShownShare = 0.01
 
-// writeUse is how a run used its GPUs.
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	for _, share := range longestClocks(o.Clocks) {
 		writeRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
@@ -304,7 +301,6 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	}
 }
 
-// longestClocks are the clocks that ran for longest, at most a handful of them.
 func longestClocks(all []live.Residency) []live.Residency {
 	const most = 3
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b live.Residency) int {
@@ -347,7 +343,6 @@ func sparkline(s *epdapi.Series) (line string, step float64) {
 	return b.String(), float64(each) * s.IntervalS
 }
 
-// againstPredicted is a prediction beside what was measured.
 func againstPredicted(measured float64, predicted live.Number, format func(float64) string) string {
 	p, ok := predicted.Get()
 	if !ok || p <= 0 {

@@ -55,7 +55,6 @@ func runLevers(t *terminal, c *cli.Context) error {
 	return t.printTable(c, adviceTable(now.Advice))
 }
 
-// undoLevers takes everything back.
 func undoLevers(t *terminal, c *cli.Context) error {
 	if stop, err := dryRunUndo(c); stop {
 		return err
@@ -80,7 +79,6 @@ func undoLevers(t *terminal, c *cli.Context) error {
 	return err
 }
 
-// leverText says what is in force.
 func leverText(s *steer.Status) string {
 	var b strings.Builder
 	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
@@ -161,7 +159,6 @@ func orderText(order []slurm.JobID) string {
 	return b.String()
 }
 
-// adviceTable is what would be done, or what users might do.
 func adviceTable(list []steer.Advice) *report.Table {
 	return report.TableOf(list, func(row *report.Row, a *steer.Advice) {
 		about := a.Node

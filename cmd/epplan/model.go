@@ -161,7 +161,6 @@ func checkUnits(apps []dvfsmodel.AppSamples, p *config.Profile) error {
 	return nil
 }
 
-// settingsOf are the clocks that were measured.
 func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {
 	all := make(map[dvfsmodel.Setting]bool)
 	for _, app := range apps {
@@ -172,7 +171,6 @@ func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {
 	return all
 }
 
-// countMeasured counts which of some clocks a GPU model has.
 func countMeasured(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool) int {
 	n := 0
 	for _, pair := range pairs {

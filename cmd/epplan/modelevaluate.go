@@ -96,7 +96,6 @@ func priorTable(r *pooled.Report) *report.Table {
 	})
 }
 
-// clockList is clocks as core/memory MHz.
 func clockList(list ...dvfsmodel.Setting) string {
 	texts := make([]string, len(list))
 	for i, c := range list {

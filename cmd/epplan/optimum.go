@@ -47,7 +47,6 @@ func symbols() []string {
 	return all
 }
 
-// optimumRow is one workload's answer.
 type optimumRow struct {
 	id      string
 	point   *dvfsmodel.Point // nil: none is fast enough

@@ -122,7 +122,6 @@ func checkPlanFlags(c *cli.Context) error {
 	return nil
 }
 
-// countSlowed is how many jobs a plan slows down more than they tolerate.
 func countSlowed(p *planner.Plan) int {
 	if p.Shared == nil {
 		return 0
@@ -231,7 +230,6 @@ func printPlan(t *terminal, c *cli.Context, s *setup, r *planreport.Result) erro
 		})
 }
 
-// newPlanPage is what the report of a plan says.
 func newPlanPage(t *terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
 	p := &planreport.PlanPage{
 		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),

@@ -185,7 +185,6 @@ func newKnapsackQueue(
 	return q, err
 }
 
-// readKnapsackPool reads FILE:NAME.
 func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 || at == len(text)-1 {
@@ -206,7 +205,6 @@ func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	return nil, fmt.Errorf("%s: no cluster %q, want one of %s", file, name, strings.Join(names, ", "))
 }
 
-// setParams sets what the flags say.
 func (q *knapsackQueue) setParams(c *cli.Context) error {
 	const most = 1e12 // as a policy's kappa
 	numbers := &q.params.Queue
@@ -225,7 +223,6 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	return nil
 }
 
-// hasClocks is whether clocks may be chosen.
 func (q *knapsackQueue) hasClocks() bool { return q.response != nil }
 
 // referencePolicy is the policy that others are compared with: at default clocks.
@@ -262,7 +259,6 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.Que
 	return r, nil
 }
 
-// jobKWh is what a job took: with clocks as they are, what is known of the job itself.
 func (q *knapsackQueue) jobKWh(job int, a *planner.Assignment) float64 {
 	if !q.hasClocks() {
 		return q.jobs[job].Actual[a.Option].KWh

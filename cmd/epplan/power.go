@@ -114,7 +114,6 @@ func runPower(t *terminal, c *cli.Context, what string) error {
 	return nil
 }
 
-// powerSteps are what is done for nodes.
 func powerSteps(what, program string, nodes []string) []string {
 	var steps []string
 	for _, node := range nodes {
@@ -184,7 +183,6 @@ func runOnNode(ctx context.Context, program, node string, bound time.Duration) e
 	return err
 }
 
-// tailBuffer keeps the end of what a program prints.
 type tailBuffer struct {
 	mu   sync.Mutex
 	text []byte

@@ -111,7 +111,6 @@ func runPredict(t *terminal, c *cli.Context) error {
 	return predictHistory(t, c, target)
 }
 
-// predictHistory predicts jobs from those that ended before.
 func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
 	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
 	train, err := parseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
@@ -141,7 +140,6 @@ func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
 	return printPredicted(t, c, p)
 }
 
-// predictionSet are predictions of jobs, to be printed.
 type predictionSet struct {
 	target      predict.Target
 	ids         []string
@@ -151,7 +149,6 @@ type predictionSet struct {
 	aligned     []string // jobs that were predicted from a rewrite
 }
 
-// predictedJob is one as JSON.
 type predictedJob struct {
 	ID    string   `json:"job_id"`
 	Value float64  `json:"value"`
@@ -194,7 +191,6 @@ func (p *predictionSet) jobs() []predictedJob {
 	return jobs
 }
 
-// predictedTable is a row for each prediction, for people.
 func predictedTable(target predict.Target, jobs []predictedJob) *report.Table {
 	return report.TableOf(jobs, func(row *report.Row, j *predictedJob) {
 		row.Add(report.Column{Head: "job", Left: true, Max: longestID}, report.Text(j.ID))
@@ -205,7 +201,6 @@ func predictedTable(target predict.Target, jobs []predictedJob) *report.Table {
 	})
 }
 
-// longestID is how much of a job's id the table shows, characters.
 const longestID = 32
 
 func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
@@ -235,7 +230,6 @@ func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
 	return rows.Error()
 }
 
-// summary is what the predictions amount to, for people.
 func (p *predictionSet) summary() string {
 	var b strings.Builder
 	writeRow(&b, "Predicted", "%s of %s", p.target, plural(len(p.ids), "job"))

@@ -10,7 +10,6 @@ import (
 	"github.com/epplan/epplan/internal/predict/probe"
 )
 
-// styleExamples is how many sources a rewrite is to be like.
 const styleExamples = 3
 
 // aligner has sources rewritten that are unlike all that was learnt from.

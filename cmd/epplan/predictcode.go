@@ -21,10 +21,8 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// maxSourceBytes is how much of a source file is read.
 const maxSourceBytes = 1 << 20
 
-// codeTable are jobs by their source files.
 type codeTable struct {
 	name              string
 	ids               []string
@@ -35,7 +33,6 @@ type codeTable struct {
 	lines             []int
 }
 
-// predictCode predicts jobs from their source code.
 func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 	if target == predict.Power {
 		return usagef("--target power follows from histories only, want time or energy with --code")
@@ -67,7 +64,6 @@ func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 	return predictEmbedded(t, c, target, set, train, test, aligner)
 }
 
-// embedFunc is the embedding of a text.
 type embedFunc func(ctx context.Context, text string) ([]float64, error)
 
 func builtInEmbedding(_ context.Context, text string) ([]float64, error) {

@@ -74,7 +74,6 @@ func runProfile(t *terminal, c *cli.Context) error {
 	return t.printText(b.String())
 }
 
-// profileTable lists profiles, each with its line.
 func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 	return report.TableOf(list, func(row *report.Row, p *epdapi.WorkloadProfile) {
 		known := func(x float64) report.Value {
@@ -104,7 +103,6 @@ func profileTable(list []epdapi.WorkloadProfile) *report.Table {
 // listedPoints is how many characters of a list a series takes.
 const listedPoints = 16
 
-// writeProfile is all that is known of a profile.
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))
 	if p.LastJob.ID != 0 {
@@ -148,7 +146,6 @@ func intervalText(v *share.Interval, format func(float64) string) string {
 	return fmt.Sprintf(", the next run %s to %s", format(low), format(v.High.Or(low)))
 }
 
-// profileLine draws a series in so many characters.
 func profileLine(values []float64, points int) string {
 	var s epdapi.Series
 	for part := range slices.Chunk(values, max(1, (len(values)+points-1)/points)) {
@@ -158,7 +155,6 @@ func profileLine(values []float64, points int) string {
 	return line
 }
 
-// average is the mean of values; 0 of none.
 func average(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

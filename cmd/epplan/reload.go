@@ -52,7 +52,6 @@ func runReload(t *terminal, c *cli.Context) error {
 		"before it was " + printable(answer.Before) + "\n")
 }
 
-// hasStatus reports whether epd answered with a status.
 func hasStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == status && status != http.StatusOK

@@ -142,7 +142,6 @@ func runReplay(t *terminal, c *cli.Context) error {
 	})
 }
 
-// parseInflation reads what the flags ask for.
 func parseInflation(t *terminal, c *cli.Context) (*inflation, error) {
 	names := append(paperPlacements(), policy.DefaultPlacement)
 	if c.IsSet("policy") {

@@ -43,7 +43,6 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 	return f, nil
 }
 
-// write writes them.
 func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, runs [][]inflationRun) error {
 	for p := range runs {
 		for s := range runs[p] {
@@ -90,7 +89,6 @@ func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p,
 	})
 }
 
-// fileName is a policy's name as a part of a file's name.
 func fileName(policy string) string {
 	return strings.NewReplacer(":", "-", "/", "-", "\\", "-", ",", "_").Replace(policy)
 }
@@ -114,7 +112,6 @@ func (t *terminal) writeCompressed(name string, f func(io.Writer) error) error {
 	})
 }
 
-// draw draws the charts into one picture, or a folder.
 func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflationRun) error {
 	charts := in.charts(runs)
 	title := in.label + ": " + in.streamsText()
@@ -137,7 +134,6 @@ func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflationRun) er
 	return nil
 }
 
-// streamsText says what was run.
 func (in *inflation) streamsText() string {
 	switch {
 	case in.stream != nil:
@@ -149,7 +145,6 @@ func (in *inflation) streamsText() string {
 		in.seeds[len(in.seeds)-1])
 }
 
-// namedChart is a chart and the file that it has in a folder.
 type namedChart struct {
 	report.Chart
 	file string

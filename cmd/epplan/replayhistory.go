@@ -26,7 +26,6 @@ const (
 	formatJobs  = "jobs"
 )
 
-// historyFlags are the flags of replays of histories.
 func historyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -56,7 +55,6 @@ func historyFlags() []cli.Flag {
 	}
 }
 
-// historyReplay is a replay of past jobs on its way.
 type historyReplay struct {
 	setup       *setup
 	terminal    *terminal
@@ -94,7 +92,6 @@ type historyExclusions struct {
 	PriorKinds int `json:"workloads_by_prior"`  //
 }
 
-// historyJob is what a task was.
 type historyJob struct {
 	past  int     // index
 	limit float64 // s, as it was asked for, +Inf: none
@@ -150,13 +147,11 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	return h.print(c, runs)
 }
 
-// historyReplayFlags are those that go with a history.
 var historyReplayFlags = []string{
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
 	"json", "csv", "html",
 }
 
-// prepare reads what isn't the history.
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
 		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
@@ -184,7 +179,6 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	return nil
 }
 
-// read reads the history.
 func (h *historyReplay) read(c *cli.Context) error {
 	zone, err := zoneOf(c.String("timezone"))
 	if err != nil {
@@ -218,7 +212,6 @@ func (h *historyReplay) read(c *cli.Context) error {
 	return nil
 }
 
-// join makes tasks of the jobs.
 func (h *historyReplay) join(c *cli.Context) error {
 	cluster := h.setup.config.Cluster()
 	batch := &queue.Batch{Name: h.name}

@@ -110,7 +110,6 @@ func widestNode(cluster *planner.Cluster, model string) (widest int) {
 	return widest
 }
 
-// workload says what is known of how the job responds to clocks.
 func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus float64) {
 	energy, metered := p.EnergyJ.Get()
 	if metered {
@@ -165,7 +164,6 @@ func (h *historyReplay) modelOf(name string) string {
 	return ""
 }
 
-// text says what was left out.
 func (l *historyExclusions) text() string {
 	var parts []string
 	for _, part := range []struct {

@@ -30,7 +30,6 @@ type historyReport struct {
 	Policies    []historyPolicy   `json:"policies"`
 }
 
-// historyPolicy is what a policy would have made of the history.
 type historyPolicy struct {
 	Policy    string       `json:"policy"`
 	JobEnergy drawInterval `json:"job_energy_j"` // of GPUs that run jobs
@@ -48,13 +47,11 @@ type historyPolicy struct {
 	Partitions []historyGroup       `json:"partitions"`
 }
 
-// clockPair is a GPU model's clocks, MHz.
 type clockPair struct {
 	Core float64 `json:"core_mhz"`
 	Mem  float64 `json:"mem_mhz"`
 }
 
-// historyGroup is the jobs of a user or on a partition.
 type historyGroup struct {
 	Name     string       `json:"name"`
 	Jobs     int          `json:"jobs"`
@@ -64,7 +61,6 @@ type historyGroup struct {
 	MeanWait drawInterval `json:"mean_wait_s"`
 }
 
-// historyGroups are the jobs by user or by partition.
 type historyGroups struct {
 	name string
 	list []historyGroup
@@ -121,7 +117,6 @@ func (h *historyReplay) report(runs []historyRun) *historyReport {
 	return r
 }
 
-// policyReport is one policy's, against the baseline's.
 func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 	of := func(quantity func(c *historyCost) float64) drawInterval {
 		return intervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
@@ -159,7 +154,6 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 	return p
 }
 
-// group is what jobs of a user or on a partition come to.
 func (h *historyReplay) group(run, base *historyRun, g int, name string) historyGroup {
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].groups[g][name] }
 	return historyGroup{
@@ -173,7 +167,6 @@ func (h *historyReplay) group(run, base *historyRun, g int, name string) history
 	}
 }
 
-// print prints the report.
 func (h *historyReplay) print(c *cli.Context, runs []historyRun) error {
 	r := h.report(runs)
 	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) },
@@ -216,7 +209,6 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 	return &r.Policies[len(r.Policies)-1]
 }
 
-// headText says what was replayed.
 func (r *historyReport) headText() string {
 	var b strings.Builder
 	writeRow(&b, "History", "%s of %s; left out: %s", plural(r.Jobs, "job"), printable(r.File), r.Left.text())
@@ -245,7 +237,6 @@ func (r *historyReport) headText() string {
 	return b.String()
 }
 
-// constantClocksText says what constant clocks are.
 func (r *historyReport) constantClocksText() string {
 	pairs := make([]string, 0, len(r.Policies[1].Clocks))
 	for _, model := range slices.Sorted(maps.Keys(r.Policies[1].Clocks)) {
@@ -259,7 +250,6 @@ func (r *historyReport) constantClocksText() string {
 		" MHz for all jobs, the best by what is expected of them, first come, first served"
 }
 
-// kilowattHours is an energy with its interval, for people.
 func kilowattHours(i drawInterval) report.Value {
 	digits := 1
 	if i.High < 100*dvfsmodel.JoulesPerKWh {
@@ -286,7 +276,6 @@ func (r *historyReport) waitingText() string {
 	return report.FormatSeconds(r.LoggedWaitS) + " on average by the log"
 }
 
-// policyTable is a row for each policy.
 func (r *historyReport) policyTable() *report.Table {
 	bounds := func(i drawInterval, factor float64, digits int) report.Value {
 		return report.Text(withBounds(i, factor, digits))
@@ -311,7 +300,6 @@ func (r *historyReport) policyTable() *report.Table {
 	})
 }
 
-// groupTable is a row for each user or partition.
 func groupTable(name string, list []historyGroup) *report.Table {
 	const most = 20
 	return report.TableOf(list[:min(len(list), most)], func(row *report.Row, g *historyGroup) {

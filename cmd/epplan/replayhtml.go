@@ -13,7 +13,6 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// writeInflationPage writes the report of a replay of tasks that never leave.
 func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflationRun) error {
 	r := &page.Report{
 		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.provenance(in.inputs()...),
@@ -38,7 +37,6 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	return page.WriteReport(w, r)
 }
 
-// chartWords say what the charts of a replay show, by their files.
 var chartWords = map[string]string{
 	"power.svg": "Power of the whole cluster as tasks arrive.",
 	"saving.svg": "By how much less power a policy's placement takes than the base's, as tasks " +
@@ -49,7 +47,6 @@ var chartWords = map[string]string{
 		"Less is better.",
 }
 
-// columnsInWords explains the headings of the table.
 func (in *inflation) columnsInWords() string {
 	text := "GRAR is the part of the GPUs asked for that was allocated, EOPC the power of the cluster."
 	if in.base >= 0 {
@@ -84,7 +81,6 @@ func (in *inflation) verdict(runs [][]inflationRun) string {
 		100*in.ratio(runs[best], highest).mean)
 }
 
-// inputs are the trace and the streams.
 func (in *inflation) inputs() []page.Fact {
 	return []page.Fact{
 		{
@@ -95,7 +91,6 @@ func (in *inflation) inputs() []page.Fact {
 	}
 }
 
-// policySection says what the policies do.
 func policySection(in *inflation) page.Section {
 	facts := make(page.Facts, len(in.policies))
 	for i, p := range in.policies {
@@ -108,7 +103,6 @@ func policySection(in *inflation) page.Section {
 	return page.Section{ID: "policies", Heading: "What the policies do", Parts: []any{facts}}
 }
 
-// writeDeparturesPage writes the report of a replay of tasks that come and go.
 func writeDeparturesPage(t *terminal, w io.Writer, d *departures) error {
 	r := &page.Report{
 		Title: "Replay of " + d.in.label + " with departures", Foot: t.provenance(d.in.inputs()...),
@@ -161,7 +155,6 @@ func (d *departures) powerChart(parked int) report.Chart {
 	return c
 }
 
-// writePage writes the report of a replay of past jobs.
 func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
 	last := r.lastPolicy()
 	out := &page.Report{
@@ -213,7 +206,6 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 	return page.WriteReport(w, out)
 }
 
-// groupPage is users or partitions.
 func groupPage(name, policy string, list []historyGroup) *page.Table {
 	t := groupTable(name, list).Page("By "+name+", under "+policy, "Energy of GPUs that run jobs.", -1)
 	if n := len(list) - len(t.Rows); n > 0 {
@@ -254,7 +246,6 @@ func (r *historyReport) facts() page.Facts {
 		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
-// historyCaveats are what the intervals don't cover.
 func historyCaveats(r *historyReport) *page.Notice {
 	n := &page.Notice{
 		Kind: page.Info, Text: "The intervals cover how workloads respond to clocks, and nothing else.",

@@ -54,7 +54,6 @@ func (in *inflation) allLoads() []float64 {
 	return slices.Compact(loads)
 }
 
-// weighted reports whether watts count differently by node.
 func (in *inflation) weighted() bool {
 	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool {
 		return k.Power.Weight != 0 && k.Power.Weight != 1
@@ -63,7 +62,6 @@ func (in *inflation) weighted() bool {
 
 func (in *inflation) runCount() int { return len(in.policies) * len(in.seeds) }
 
-// inflationRun is a run.
 type inflationRun struct {
 	curve    []replay.LoadPoint
 	readings []replay.Reading // at all loads
@@ -96,7 +94,6 @@ func (in *inflation) runAll(
 	return runs, group.Wait()
 }
 
-// run is one policy on the stream of one seed.
 func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflationRun, error) {
 	if err := ctx.Err(); err != nil {
 		return inflationRun{}, err
@@ -139,7 +136,6 @@ func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 	return warnings
 }
 
-// workers is how many runs go on at a time.
 func workers(asked int) int {
 	if asked > 0 {
 		return asked
@@ -147,7 +143,6 @@ func workers(asked int) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// readRuns reads seeds, and policies from their names.
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {
 	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
 		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
@@ -228,7 +223,6 @@ func readLoads(text string) ([]float64, error) {
 	return slices.Compact(loads), nil
 }
 
-// paperPlacements are the policies that the paper compares.
 func paperPlacements() []string {
 	return []string{
 		"fgd", "pwr", "pwr+fgd:0.05", "pwr+fgd:0.1", "pwr+fgd:0.2",
@@ -236,10 +230,8 @@ func paperPlacements() []string {
 	}
 }
 
-// paperFirstSeed is the first seed of the paper's averages.
 const paperFirstSeed = 42
 
-// streamSeedFlag is a flag for the seed of streams.
 func streamSeedFlag() *cli.Uint64Flag {
 	return &cli.Uint64Flag{
 		Name: "seed", Usage: "`NUMBER` of the first stream; the paper averages 42 to 51",

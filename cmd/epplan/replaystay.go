@@ -90,7 +90,6 @@ type sleepRule struct {
 	rule planner.Parker
 }
 
-// isNever reports whether nodes never sleep.
 func (s *sleepRule) isNever() bool { return s.name == parkNever }
 
 const parkNever = "never"
@@ -101,7 +100,6 @@ type departureRun struct {
 	passages           []replay.StreamResult
 }
 
-// defaultDepartureLoads are the loads of resampled streams unless others are asked for.
 const defaultDepartureLoads = "0.5,0.8,0.95"
 
 // departurePlacements are the placements that are compared unless others are asked
@@ -125,7 +123,6 @@ func replayDepartures(t *terminal, c *cli.Context) error {
 		func() error { return t.printTable(c, d.table()) })
 }
 
-// parseDepartures reads what the flags ask for.
 func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 	d := &departures{
 		horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(),
@@ -199,7 +196,6 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 	return nil
 }
 
-// listRuns lists the runs in the order of the table.
 func (d *departures) listRuns() {
 	for load := range d.in.loads {
 		for parked := range d.parks {
@@ -248,7 +244,6 @@ func (d *departures) readDurations(t *terminal, name string) error {
 	return nil
 }
 
-// runAll plays every run, some at a time.
 func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Progress) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers(jobs))

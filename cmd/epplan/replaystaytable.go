@@ -9,14 +9,12 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-// table is a row for each placement at each load with each rule for sleep.
 func (d *departures) table() *report.Table {
 	return report.TableOf(d.runsOf, func(row *report.Row, run *departureRun) {
 		(&departureRow{row, d, run}).fill()
 	})
 }
 
-// departureRow is the row that is being made.
 type departureRow struct {
 	*report.Row
 	all *departures
@@ -33,7 +31,6 @@ func (w *departureRow) addNumber(key string, head report.Column, decimals int, f
 	}
 }
 
-// spreadOf is the spread of a quantity of the runs.
 func (w *departureRow) spreadOf(quantity func(*replay.StreamResult) float64) meanSD {
 	return meanSDOf(len(w.all.in.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
 }

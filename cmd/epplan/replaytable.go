@@ -10,7 +10,6 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-// meanSD is a mean and the standard deviation around it.
 type meanSD struct{ mean, sd float64 }
 
 // meanSDOf is that of a quantity over runs, NaN where there is none.
@@ -71,17 +70,14 @@ func (in *inflation) reading(run *inflationRun, load float64) *replay.Reading {
 	return &run.readings[slices.Index(in.allLoads(), load)]
 }
 
-// cost is EOPC in weighted watts at a load.
 func (in *inflation) cost(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 { return in.reading(&runs[seed], load).Cost })
 }
 
-// ratio is GRAR at a load.
 func (in *inflation) ratio(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 { return in.reading(&runs[seed], load).Ratio })
 }
 
-// power is EOPC at a load.
 func (in *inflation) power(runs []inflationRun, load float64) meanSD {
 	return meanSDOf(len(runs), func(seed int) float64 { return float64(in.reading(&runs[seed], load).Power) })
 }
@@ -106,7 +102,6 @@ func (in *inflation) table(runs [][]inflationRun) *report.Table {
 	})
 }
 
-// inflationRow is the row that is being made.
 type inflationRow struct {
 	*report.Row
 	in *inflation
@@ -121,7 +116,6 @@ func loadText(load float64) string {
 	return text
 }
 
-// addPeopleColumns adds the columns for people.
 func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	n := len(t.in.seeds)
 	t.Add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.in.policies[policy].Name))
@@ -165,7 +159,6 @@ func (t *inflationRow) addNumber(key string, s meanSD) {
 	}
 }
 
-// addMachineColumns adds the columns for machines.
 func (t *inflationRow) addMachineColumns(runs [][]inflationRun, policy int) {
 	own := runs[policy]
 	t.Add(report.Column{Key: "trace"}, report.Text(t.in.label))

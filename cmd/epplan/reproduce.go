@@ -11,7 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-// finding is one figure of a paper, computed anew.
 type finding struct {
 	section, what string
 	unit          string
@@ -19,10 +18,8 @@ type finding struct {
 	paper         float64 // 0: the paper gives none
 }
 
-// newProgress starts the line of progress for some work of so many steps.
 type newProgress func(what string, steps int) *report.Progress
 
-// counting shows progress on a terminal.
 func (t *terminal) progressCounter(label string) newProgress {
 	return func(what string, steps int) *report.Progress {
 		if what != "" {
@@ -43,7 +40,6 @@ func findingsTable(findings []finding) *report.Table {
 	})
 }
 
-// sectionsFlag is the flag for some of a paper's sections.
 func sectionsFlag(all []string) cli.Flag {
 	return &cli.StringFlag{
 		Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " +
@@ -51,7 +47,6 @@ func sectionsFlag(all []string) cli.Flag {
 	}
 }
 
-// chosenSections are those that the flag names, or all of them.
 func chosenSections(c *cli.Context, all []string) ([]string, error) {
 	only := c.String("only")
 	if only == "" {
@@ -82,7 +77,6 @@ type paper struct {
 	compute     func(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error)
 }
 
-// reproducer computes the figures of papers.
 type reproducer struct {
 	t *terminal
 	reproduceScale

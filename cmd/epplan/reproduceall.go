@@ -81,7 +81,6 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 	return printReproduced(t, c, all)
 }
 
-// printReproduced writes the report, and prints the summary.
 func printReproduced(t *terminal, c *cli.Context, all []*reproducedPaper) error {
 	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
 		if c.Bool("json") || c.Bool("csv") {

@@ -64,7 +64,6 @@ func runReproduceCATS(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// catsPaper computes the paper's figures anew.
 type catsPaper struct {
 	seed     uint64
 	scale    float64
@@ -74,7 +73,6 @@ type catsPaper struct {
 	progress *report.Progress
 }
 
-// reproduce computes the figures of some sections.
 func (p *catsPaper) reproduce(ctx context.Context, count newProgress, sections []string) error {
 	p.progress = count("", p.steps(sections))
 	defer p.progress.Finish()
@@ -86,7 +84,6 @@ func (p *catsPaper) reproduce(ctx context.Context, count newProgress, sections [
 	return nil
 }
 
-// steps is how many steps of progress some sections make.
 func (p *catsPaper) steps(sections []string) int {
 	by := map[string]int{
 		"testbed": 1, "table1": len(paperTable1), "table2": len(paperTable2), "pai": len(simulatedPolicies),
@@ -119,7 +116,6 @@ func (p *catsPaper) add(section, what, unit string, ours, paper float64) {
 	})
 }
 
-// rng is a source of the section's own.
 func (p *catsPaper) rng(stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(p.seed, stream))
 }
@@ -167,7 +163,6 @@ var paperTable2 = []struct { //nolint:gochecknoglobals // constant
 	millis  float64
 }{{1_000, 0.295}, {10_000, 0.325}, {100_000, 1.325}, {500_000, 6.469}, {1_000_000, 12.999}}
 
-// table2 is how long a correlation of two series takes.
 func (p *catsPaper) table2(ctx context.Context) error {
 	const rounds = 20
 	rng := p.rng(0)

@@ -90,7 +90,6 @@ type predictQueues struct {
 	instances, tuning int
 }
 
-// reproduce computes the figures of some sections under both energy models.
 func (q *predictQueues) reproduce(
 	ctx context.Context, t *terminal, count newProgress, sections []string,
 ) ([]predictFinding, []string, error) {
@@ -109,7 +108,6 @@ func (q *predictQueues) reproduce(
 	return findings, append(notes, paperDisagreements(sections)...), nil
 }
 
-// predictPaper plays queues under one energy model.
 type predictPaper struct {
 	model  trace.EnergyModel
 	seed   uint64
@@ -118,7 +116,6 @@ type predictPaper struct {
 	kappas map[string]float64 // tuned, by what for
 }
 
-// queues draws the queues, or reads them.
 func (p *predictPaper) queues(t *terminal, q *predictQueues) (err error) {
 	dir := q.dir
 	if dir == "" {
@@ -237,7 +234,6 @@ func kappaGrid() []float64 {
 
 func valueWith(kappa float64) string { return fmt.Sprintf("value,kappa=%.4g", kappa) }
 
-// fillFindings computes our figures of the findings.
 func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, findings []predictFinding) error {
 	rules := make([]string, 0, len(findings))
 	tunes := false

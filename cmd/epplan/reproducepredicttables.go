@@ -41,7 +41,6 @@ func aimOf(rule string) string {
 	return aim
 }
 
-// The figures of a rule.
 type ruleFigure struct {
 	what, unit string
 	of         func(m *predictMeans) float64
@@ -57,7 +56,6 @@ func ruleFigures() []ruleFigure {
 	}
 }
 
-// predictFindings are the figures of sections, to be filled.
 func predictFindings(sections []string) []predictFinding {
 	var all []predictFinding
 	for _, section := range predictSections {
@@ -162,7 +160,6 @@ func predictTable(findings []predictFinding) *report.Table {
 	})
 }
 
-// notes say which weights were tuned.
 func (p *predictPaper) notes() []string {
 	notes := []string{fmt.Sprintf("%s energy: %s", p.model, plural(len(p.tests), "queue"))}
 	if p.kappas != nil {

@@ -49,7 +49,6 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 	}
 }
 
-// paperSeeds is how many streams the paper averages over.
 const paperSeeds = 10
 
 func runReproducePWR(t *terminal, c *cli.Context) error {
@@ -83,10 +82,8 @@ func runReproducePWR(t *terminal, c *cli.Context) error {
 	return t.printTable(c, findingsTable(findings))
 }
 
-// noTrace says what stands for the paper's trace without its lists.
 const noTrace = "no --data: a synthetic trace in place of Alibaba's"
 
-// pwrPaper computes the figures of the PWR+FGD paper.
 type pwrPaper struct {
 	dir   string // with the trace's lists; empty: a synthetic trace
 	first uint64 // seed of the first stream
@@ -95,12 +92,10 @@ type pwrPaper struct {
 	draw  func(in *inflation, runs [][]inflationRun) error
 }
 
-// note says what was drawn.
 func (p *pwrPaper) note() string {
 	return fmt.Sprintf("streams per figure: %d, seeds from %d", p.seeds, p.first)
 }
 
-// reproduce computes the figures of some sections.
 func (p *pwrPaper) reproduce(
 	ctx context.Context, t *terminal, count newProgress, sections []string,
 ) ([]finding, error) {
@@ -201,7 +196,6 @@ var paperFamilyNames = []string{
 	"gpuspec10", "gpuspec20", "gpuspec25", "gpuspec33",
 }
 
-// syntheticFamily is a trace like the default one.
 func syntheticFamily(seed uint64) (*inflation, error) {
 	made, err := taskset.GenerateOpenb(taskset.OpenbSpec{}, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
@@ -216,7 +210,6 @@ func syntheticFamily(seed uint64) (*inflation, error) {
 	return in, nil
 }
 
-// usePaperSettings makes it the paper's comparison.
 func (in *inflation) usePaperSettings(p *pwrPaper) error {
 	in.until = replay.PaperLoad
 	for i := range p.seeds {

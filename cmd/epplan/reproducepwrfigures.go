@@ -102,7 +102,6 @@ func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []f
 	return f.found
 }
 
-// familyFigures collects the figures of a family.
 type familyFigures struct {
 	in    *inflation
 	runs  [][]inflationRun
@@ -207,7 +206,6 @@ func (f *familyFigures) ratios() {
 	}
 }
 
-// groupRatio is the mean allocation ratio of some policies at load 1.
 func (f *familyFigures) groupRatio(policies []string) float64 {
 	sum := 0.0
 	for _, name := range policies {
@@ -242,7 +240,6 @@ func (f *familyFigures) mean(p, row int, of func(p, s int) float64) float64 {
 	return meanSDOf(len(f.in.seeds), func(s int) float64 { return of(p, s) }).mean
 }
 
-// named reports whether a policy has a name.
 func (*inflation) named(name string) func(*policy.Placement) bool {
 	return func(p *policy.Placement) bool { return strings.EqualFold(p.Name, name) }
 }

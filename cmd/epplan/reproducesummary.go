@@ -17,7 +17,6 @@ type paperFigure struct {
 	why string // what sets the two apart; empty: nothing worth saying
 }
 
-// figuresOf are all figures that were computed.
 func figuresOf(all []*reproducedPaper) []paperFigure {
 	var list []paperFigure
 	for _, r := range all {
@@ -28,7 +27,6 @@ func figuresOf(all []*reproducedPaper) []paperFigure {
 	return list
 }
 
-// withPaperValue are those that the paper gives a number for.
 func withPaperValue(list []paperFigure) []paperFigure {
 	return slices.DeleteFunc(slices.Clone(list), func(f paperFigure) bool { return f.paper == 0 })
 }
@@ -70,7 +68,6 @@ func (f *finding) difference() float64 {
 	return 100 * (f.ours/f.paper - 1)
 }
 
-// differenceText is apart for people.
 func (f *finding) differenceText() string {
 	unit := "%"
 	if f.isFraction() {
@@ -103,7 +100,6 @@ func (n *agreementCount) add(f *paperFigure) {
 	}
 }
 
-// countAgreement counts a paper's figures.
 func countAgreement(r *reproducedPaper) agreementCount {
 	var n agreementCount
 	for _, f := range withPaperValue(figuresOf([]*reproducedPaper{r})) {
@@ -112,7 +108,6 @@ func countAgreement(r *reproducedPaper) agreementCount {
 	return n
 }
 
-// tallyTable is a row for each paper.
 func tallyTable(all []*reproducedPaper) *report.Table {
 	return report.TableOf(all, func(row *report.Row, r **reproducedPaper) {
 		n := countAgreement(*r)
@@ -152,7 +147,6 @@ func figureTable(list []paperFigure) *report.Table {
 	})
 }
 
-// reasons are why figures differ, each once.
 func reasons(list []paperFigure) []string {
 	var why []string
 	for i := range list {

@@ -40,7 +40,6 @@ func savingsCommand(t *terminal) *cli.Command {
 	}
 }
 
-// savingsReport is what savings prints as JSON.
 type savingsReport struct {
 	epdapi.Savings
 	GPUCost  footprint `json:"gpu_footprint"`
@@ -97,7 +96,6 @@ func runSavings(t *terminal, c *cli.Context) error {
 	})
 }
 
-// parseSince reads a duration before now, or a date.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -119,7 +117,6 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--since %q, want a time such as 30d, 12h or 2026-01-31", text)
 }
 
-// savingsText is savings for people.
 func savingsText(s *epdapi.Savings) string {
 	var b strings.Builder
 	period := "since the first record"
@@ -159,7 +156,6 @@ func savingsText(s *epdapi.Savings) string {
 	return b.String()
 }
 
-// comparedText says which workloads the figures are about.
 func comparedText(s *epdapi.Savings) string {
 	text := report.FormatCount(s.Workloads) + " of " + plural(s.Workloads+s.Alone, "workload")
 	if s.Workloads > 0 && s.Alone > 0 {
@@ -168,12 +164,10 @@ func comparedText(s *epdapi.Savings) string {
 	return text
 }
 
-// endedText is how many of the jobs completed.
 func endedText(e epdapi.EndingCounts) string {
 	return fmt.Sprintf("%s of %s", report.FormatCount(int(e.Completed)), report.FormatCount(int(e.Ended)))
 }
 
-// writeModelled is what the models believe.
 func writeModelled(b *strings.Builder, m *epdapi.ModelledUse) {
 	if m.Runs == 0 {
 		return
@@ -182,7 +176,6 @@ func writeModelled(b *strings.Builder, m *epdapi.ModelledUse) {
 		report.FormatPercent(m.SavedJ()/m.DefaultJ), plural(int(m.Runs), "run"))
 }
 
-// savingText is a saving with its interval.
 func savingText(s *epdapi.Saving) string {
 	share := func(x float64) string { return report.FormatPercent(x / s.BaselineJ) }
 	return fmt.Sprintf("%s (%s) saved by %s; between %s and %s, %s to %s", energyText(s.SavedJ),
@@ -203,7 +196,6 @@ func uncertaintyTextBy(s *epdapi.Saving, one, several string) string {
 	return "too few runs to be sure"
 }
 
-// tooFewRunsText says why nothing was compared.
 func tooFewRunsText(s *epdapi.Savings) string {
 	switch {
 	case s.Treated == 0:

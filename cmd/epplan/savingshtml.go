@@ -8,7 +8,6 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// writeSavingsPage writes the report of what was saved.
 func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
 	period := "since the first record"
 	if !s.Since.IsZero() {
@@ -47,7 +46,6 @@ func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
 	return page.WriteReport(w, r)
 }
 
-// savingsLead is the saving in words.
 func savingsLead(s *epdapi.Savings) string {
 	if s.GPU.Runs == 0 {
 		return tooFewRunsText(s)
@@ -144,7 +142,6 @@ func savingsNotices(s *epdapi.Savings) []any {
 	return parts
 }
 
-// savingsEstimates are what the picture shows.
 func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	var all []report.Estimate
 	estimates := func(what string, some []armComparison) {
@@ -170,10 +167,8 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	return all
 }
 
-// maxEstimates is how many workloads a picture has.
 const maxEstimates = 12
 
-// workloadSavings are what operators are told of workloads.
 func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	all := make([]report.Estimate, min(len(s.ByWorkload), maxEstimates))
 	for i := range all {
@@ -220,7 +215,6 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}, nil
 }
 
-// comparedFacts say which runs the figures are about.
 func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
@@ -257,7 +251,6 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	return append(facts, page.Fact{Name: "Still to hold out", Text: needed})
 }
 
-// savingsMethod says how it is measured and what that leaves out.
 func savingsMethod() []any {
 	return []any{
 		page.Text("A lot leaves some jobs of each workload at default clocks. Runs at chosen clocks are " +

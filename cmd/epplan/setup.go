@@ -23,7 +23,6 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// planningFlags are the flags of every command that plans a batch.
 func planningFlags() []cli.Flag {
 	return append(problemFlags(),
 		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
@@ -40,7 +39,6 @@ func planningFlags() []cli.Flag {
 	)
 }
 
-// problemFlags are the flags that say what is to be planned.
 func problemFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -84,7 +82,6 @@ const priorFlag = "prior"
 // runtimeModelFlag says on which GPU model run times were measured.
 const runtimeModelFlag = "runtime-gpu-model"
 
-// setup is what a planning command works on.
 type setup struct {
 	config         *config.Config
 	models         *config.Models   // nil: none
@@ -168,7 +165,6 @@ func setupProblem(t *terminal, c *cli.Context, name string) (*setup, error) {
 	return withProblem(t, c, s)
 }
 
-// withProblem adds the problem to a setup.
 func withProblem(t *terminal, c *cli.Context, s *setup) (*setup, error) {
 	for flag, to := range map[string]*float64{
 		"theta": &s.params.Theta, "rho": &s.params.Rho,

@@ -42,7 +42,6 @@ func runStatus(t *terminal, c *cli.Context) error {
 	return t.printText(statusText(s))
 }
 
-// statusText is a status for people.
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", printable(s.Version), printable(s.Role),
@@ -97,7 +96,6 @@ func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	b.WriteByte('\n')
 }
 
-// writeController is how the controller fares.
 func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	fmt.Fprintf(b, "cluster %s: mode %s", printable(s.Cluster), printable(string(s.Mode)))
 	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
@@ -139,7 +137,6 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 }
 
-// writeForecasts is how predictions at submission fare.
 func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	if s == nil || !s.Enabled {
 		return
@@ -167,7 +164,6 @@ func targetPlural(target string) string {
 	return printable(target) + "s"
 }
 
-// writeSync tells when Slurm doesn't answer.
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures == 0 {
 		return

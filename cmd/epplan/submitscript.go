@@ -23,7 +23,6 @@ import (
 // announceTimeout is how long a job waits for epd before it is submitted.
 const announceTimeout = 5 * time.Second
 
-// submitScript tells epd of a script's code and has sbatch submit it.
 func submitScript(t *terminal, c *cli.Context) error {
 	const most = 1000 // options
 	if err := checkArgs(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
@@ -62,7 +61,6 @@ func submitScript(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// announce tells epd what the code of a job looks like.
 func announce(t *terminal, c *cli.Context, name string, script []byte, options []string) error {
 	s := &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
@@ -108,7 +106,6 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 	return err
 }
 
-// warnUnread warns of source files that weren't read.
 func warnUnread(t *terminal, read *follow.Sources) {
 	for _, s := range read.Skipped {
 		t.message("warning", "not read: "+s.Name+" "+s.Why)

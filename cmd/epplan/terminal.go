@@ -168,7 +168,6 @@ func (t *terminal) warningf(format string, args ...any) {
 	t.message("warning", fmt.Sprintf(format, args...))
 }
 
-// warn prints at most a handful of warnings and how many there are.
 func (t *terminal) warn(warnings []error) {
 	const most = 5
 	for i, w := range warnings {
@@ -224,7 +223,6 @@ func (t *terminal) printJSON(v any) error {
 	return t.printText(b.String() + "\n")
 }
 
-// printText prints lines for people.
 func (t *terminal) printText(text string) error {
 	return t.print(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)

@@ -106,7 +106,6 @@ func runTune(t *terminal, c *cli.Context) error {
 	return t.printText(r.text(t.textOptions(-1)))
 }
 
-// queuesToTune are the queue that is given, or drawn ones.
 func queuesToTune(t *terminal, c *cli.Context) ([]*knapsackQueue, error) {
 	if c.NArg() == 1 {
 		if c.IsSet("draws") {
