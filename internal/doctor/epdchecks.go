@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -31,24 +32,25 @@ var socketGone = &Fault{
 // epdRole is one of epd's two roles on a machine.
 type epdRole struct {
 	name, unit, without string
-	ask                 func(*examination, context.Context) (*epdapi.Status, error)
+	ask                 func(*examination) func(context.Context) (*epdapi.Status, error)
 	socket              func(*Options) string
 	state               func(*examination, context.Context) string
 }
 
 var agentRole = &epdRole{
 	"agent", "epd-agent", "jobs of this node run at default clocks, and are not recorded",
-	(*examination).agentStatus, (*Options).agentSocket, (*examination).agentState,
+	func(e *examination) func(context.Context) (*epdapi.Status, error) { return e.agentStatus },
+	(*Options).agentSocket, (*examination).agentState,
 }
 
 var controllerRole = &epdRole{
 	"controller", "epd-controller", "all jobs run at default clocks, and nothing is learnt",
-	(*examination).headStatus, (*Options).adminSocket, (*examination).controllerState,
+	func(e *examination) func(context.Context) (*epdapi.Status, error) { return e.headStatus },
+	(*Options).adminSocket, (*examination).controllerState,
 }
 
-// check asks one part of epd.
 func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
-	s, err := p.ask(e, ctx)
+	s, err := p.ask(e)(ctx)
 	if err == nil {
 		return okFinding("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
 	}
@@ -75,7 +77,8 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 
 // isTimeout reports whether an error is that of a time that went by.
 func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || isNetworkTimeout(err)
+	var late interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
 }
 
 // unitName is the unit of a part: that of one epd for both where it is installed.
@@ -115,7 +118,6 @@ var publicGone = &Fault{
 	},
 }
 
-// lookSockets looks at the files at which epd listens.
 func lookSockets(ctx context.Context, e *examination) []Finding {
 	const private, public = 0o077, 0o666
 	var found []Finding
@@ -137,7 +139,7 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 		}
 	}
 	if e.role == Node {
-		return orOK(found, "%s", textOr(strings.Join(seen, ", "), "there is none"))
+		return orOK(found, "%s", cmp.Or(strings.Join(seen, ", "), "there is none"))
 	}
 	socket := e.submitSocket(ctx)
 	info, err := e.site.Files.Stat(socket)
@@ -169,7 +171,7 @@ var versionsDiffer = &Fault{
 }
 
 func lookVersions(ctx context.Context, e *examination) []Finding {
-	versions := []string{"epplan " + textOr(e.options.Version, "unknown")}
+	versions := []string{"epplan " + cmp.Or(e.options.Version, "unknown")}
 	add := func(name string, s *epdapi.Status, err error) {
 		if err == nil {
 			versions = append(versions, name+" "+s.Version)
@@ -186,7 +188,7 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 	if e.role != Head && noAgent == nil && agent.Health != nil {
 		for _, address := range agent.Health.Controllers {
 			ctx, cancel := context.WithTimeout(ctx, epdTimeout)
-			s, _, err := e.site.Remote(ctx, address, textOr(e.options.MungeSocket, agent.Health.MungeSocket))
+			s, _, err := e.site.Remote(ctx, address, cmp.Or(e.options.MungeSocket, agent.Health.MungeSocket))
 			cancel()
 			add("controller at "+address, s, err)
 		}
@@ -226,7 +228,6 @@ var configStale = &Fault{
 	Fix{Run: "{program} reload --socket {socket}"},
 }
 
-// lookConfig looks at the controller's configuration.
 func lookConfig(ctx context.Context, e *examination) []Finding {
 	path := e.configPath(ctx)
 	if path == "" {
@@ -263,7 +264,6 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	return okFinding("%s; %s", path, modesText(&c.Live))
 }
 
-// modesText are the modes of partitions.
 func modesText(l *config.Live) string {
 	var b strings.Builder
 	b.WriteString("mode " + string(l.Mode))

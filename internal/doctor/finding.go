@@ -69,17 +69,14 @@ func (f *Fault) finding(words ...string) Finding {
 	}
 }
 
-// okFinding says what is in order.
 func okFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: OK, What: fmt.Sprintf(format, args...)}}
 }
 
-// skipFinding says why a check doesn't apply.
 func skipFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Skipped, What: fmt.Sprintf(format, args...)}}
 }
 
-// unknownFinding says why it can't be told.
 func unknownFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Unknown, What: fmt.Sprintf(format, args...)}}
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -47,21 +48,17 @@ var pluginMissing = &Fault{
 	Fix{Run: "apt-get install slurm-wlm-plugins    # or what your Slurm's Lua plugin is in"},
 }
 
-func lookPlugin(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
 	value := s.get("JobSubmitPlugins")
 	if !slices.ContainsFunc(strings.Split(value, ","),
 		func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
-		return []Finding{pluginOff.finding("value", textOr(value, "not set"), "wanted",
+		return []Finding{pluginOff.finding("value", cmp.Or(value, "not set"), "wanted",
 			strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
 	}
 	dir := s.get("PluginDir")
 	if dir == "" {
 		return unknownFinding("JobSubmitPlugins=%s; where plugins are isn't known: %s", value,
-			textOr(s.byFile, "PluginDir isn't told"))
+			cmp.Or(s.byFile, "PluginDir isn't told"))
 	}
 	for part := range strings.SplitSeq(dir, ":") {
 		if e.site.exists(path.Join(part, "job_submit_lua.so")) {
@@ -102,11 +99,7 @@ var moduleChanged = &Fault{
 }
 
 // lookScript looks at job_submit.lua and at our module that it calls.
-func lookScript(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	words := func(file string) []string {
 		return []string{"file", shellQuote(file), "install", e.installCommand(ctx, dir)}
@@ -144,7 +137,6 @@ func lookScript(ctx context.Context, e *examination) []Finding {
 	return okFinding("%s calls %s", script, module)
 }
 
-// luaCompilers read a script without running it.
 var luaCompilers = []string{"luac5.1", "luac", "luac5.4", "luac5.3"}
 
 // luaComplaint says what keeps a script from loading; "": nothing. The error says
@@ -175,12 +167,7 @@ var moduleSocket = &Fault{
 	Fix{Run: "{install}"},
 }
 
-// lookModule looks at how our module asks epd.
-func lookModule(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookModule(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	script, err := e.site.Files.Read(path.Join(dir, "job_submit.lua"))
 	if err != nil {
@@ -264,7 +251,7 @@ var epilogJournal = &Fault{
 func lookEpilog(ctx context.Context, e *examination) []Finding {
 	found := newHookCheck(slurm.Epilog, "Epilog",
 		"clocks are given back late, and no job's end is recorded in time")(ctx, e)
-	state := textOr(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
+	state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
 	asked := e.epilogJournal(ctx)
 	if asked == "" || state == "" || e.role == Head || asked == path.Join(state, journalFolder) {
 		return found
@@ -306,13 +293,8 @@ func (e *examination) epilogJournal(ctx context.Context) string {
 	return ""
 }
 
-// newHookCheck looks at the Prolog or the Epilog.
 func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *examination) []Finding {
-	return func(ctx context.Context, e *examination) []Finding {
-		s, err := e.settings(ctx)
-		if err != nil {
-			return unknownFinding("%v", err)
-		}
+	return bySettings(func(ctx context.Context, e *examination, s *settings) []Finding {
 		value := s.get(key)
 		words := []string{
 			"key", key, "pattern", value, "without", without, "install",
@@ -325,10 +307,9 @@ func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *e
 			return okFinding("%s=%s; its files are looked at on nodes", key, value)
 		}
 		return e.checkHookFiles(hook, key, value, words)
-	}
+	})
 }
 
-// checkHookFiles looks at the files of a Prolog or an Epilog.
 func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
 	var found []Finding
 	var order, ours []string // as slurmd runs them

@@ -104,7 +104,6 @@ var journalOrphaned = &Fault{
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
-// lookJournal looks for locks that nobody needs.
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{
@@ -241,7 +240,6 @@ var diskFull = &Fault{
 	Fix{Run: "df -h {dir}    # make room"},
 }
 
-// stateFolders are the state folders of this machine's epds.
 func (e *examination) stateFolders(ctx context.Context) []string {
 	var all []string
 	if e.role != Head {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,12 +69,12 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 	if gone != nil {
 		return append(found, unknownFinding("%v", gone)...)
 	}
-	said, err := e.site.Run(ctx, textOr(e.options.EPDProgram, "epd"), "db", "check", "--state", dir)
+	said, err := e.site.Run(ctx, cmp.Or(e.options.EPDProgram, "epd"), "db", "check", "--state", dir)
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case failed:
 		first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-		found = append(found, storeDamaged.finding(append(words, "error", textOr(first, err.Error()))...))
+		found = append(found, storeDamaged.finding(append(words, "error", cmp.Or(first, err.Error()))...))
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return append(found, unknownFinding("epd db check isn't done in time: run it by hand")...)
 	case err != nil:
@@ -88,7 +89,6 @@ var syncFails = &Fault{
 	Fix{Run: "scontrol ping    # as epd's user; then what the findings about Slurm and munge say"},
 }
 
-// lookSync asks epd whether Slurm answers it.
 func lookSync(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
@@ -116,7 +116,6 @@ var recentTrouble = &Fault{
 	Fix{Run: "{program} status --socket {socket}"},
 }
 
-// lookTrouble repeats the last thing that went wrong.
 func lookTrouble(ctx context.Context, e *examination) []Finding {
 	s, err := e.agentStatus(ctx)
 	switch {
@@ -148,7 +147,6 @@ var unitNone = &Fault{
 	Fix{Run: "systemctl enable --now epd    # after the package is installed"},
 }
 
-// lookUnits asks systemd for our units.
 func lookUnits(ctx context.Context, e *examination) []Finding {
 	if !e.site.exists("/run/systemd/system") {
 		return skipFinding("systemd doesn't run here")
@@ -175,7 +173,7 @@ func lookUnits(ctx context.Context, e *examination) []Finding {
 			found = append(found, unitDisabled.finding("unit", unit))
 		}
 		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"],
-			textOr(state["UnitFileState"], "static")))
+			cmp.Or(state["UnitFileState"], "static")))
 	}
 	if len(said) == 0 {
 		found = append(found, unitNone.finding())

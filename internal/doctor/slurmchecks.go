@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func lookCtld(ctx context.Context, e *examination) []Finding {
 	if _, err := e.munge(ctx); err != nil {
 		return unknownFinding("munge doesn't work, and without it nobody can ask")
 	}
-	_, err := e.ping.get(ctx)
+	_, err := e.ping(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return []Finding{ctldHung.finding("bound", slurmTimeout.String())}
@@ -122,7 +123,7 @@ func (e *examination) checkedNodes(ctx context.Context) ([]slurm.Node, error) {
 	if _, err := e.munge(ctx); err != nil {
 		return nil, errors.New("munge doesn't work, and without it slurmctld can't be asked")
 	}
-	all, err := e.nodesFact.get(ctx)
+	all, err := e.slurmNodes(ctx)
 	if err != nil || e.role != Node {
 		return all, err
 	}
@@ -134,7 +135,6 @@ func (e *examination) checkedNodes(ctx context.Context) ([]slurm.Node, error) {
 	return own, nil
 }
 
-// shortList is the beginning of a list of names.
 func shortList(names []string) string {
 	const most = 8
 	if len(names) > most {
@@ -152,11 +152,7 @@ var flagsMissing = &Fault{
 // flagsWithAlloc are the flags that mean Alloc, too; slurmctld says both.
 var flagsWithAlloc = []string{"alloc", "contain", "nohold", "runinjob", "serial", "x11"}
 
-func lookFlags(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookFlags(_ context.Context, _ *examination, s *settings) []Finding {
 	value, wanted := s.get("PrologFlags"), "Alloc"
 	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","),
 		func(f string) bool { return slices.Contains(flagsWithAlloc, strings.TrimSpace(f)) }) {
@@ -165,7 +161,7 @@ func lookFlags(ctx context.Context, e *examination) []Finding {
 	if value != "" {
 		wanted = value + ",Alloc"
 	}
-	return []Finding{flagsMissing.finding("value", textOr(value, "not set"), "wanted", wanted,
+	return []Finding{flagsMissing.finding("value", cmp.Or(value, "not set"), "wanted", wanted,
 		"conf", s.path)}
 }
 
@@ -179,11 +175,7 @@ var timeoutShort = &Fault{
 	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
 }
 
-func lookTimeouts(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookTimeouts(_ context.Context, _ *examination, s *settings) []Finding {
 	var found []Finding
 	for _, key := range []string{"PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout"} {
 		number, _, _ := strings.Cut(s.get(key), " ")
@@ -305,7 +297,6 @@ func orderingText(c *config.Config) string {
 	return "jobs are put in the order of " + c.Live.Pick.Policy
 }
 
-// enforcesAnywhere reports whether anything is enforced anywhere.
 func enforcesAnywhere(l *config.Live) bool {
 	for _, mode := range l.Modes {
 		if mode == live.Enforce {
@@ -322,11 +313,7 @@ var privateJobs = &Fault{
 	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
 
-func lookPrivate(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookPrivate(ctx context.Context, e *examination, s *settings) []Finding {
 	value := s.get("PrivateData")
 	hides := strings.Contains(value, "jobs") || strings.Contains(value, "nodes")
 	if !hides {
@@ -341,7 +328,7 @@ func lookPrivate(ctx context.Context, e *examination) []Finding {
 	if uid == "0" || uid == strings.TrimSuffix(rest, ")") {
 		return okFinding("PrivateData=%s, and epd runs as user %s, who sees all", value, uid)
 	}
-	return []Finding{privateJobs.finding("value", value, "uid", uid, "user", textOr(name, "slurm"))}
+	return []Finding{privateJobs.finding("value", value, "uid", uid, "user", cmp.Or(name, "slurm"))}
 }
 
 var sleepProgram = &Fault{
@@ -399,15 +386,11 @@ var gresCount = &Fault{
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 
-func lookGres(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookGres(ctx context.Context, e *examination, s *settings) []Finding {
 	types := s.get("GresTypes")
 	if !slices.ContainsFunc(strings.Split(types, ","),
 		func(t string) bool { return strings.EqualFold(t, "gpu") }) {
-		return []Finding{gresOff.finding("value", textOr(types, "not set"), "wanted",
+		return []Finding{gresOff.finding("value", cmp.Or(types, "not set"), "wanted",
 			strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
 	}
 	if e.role == Head {
@@ -452,18 +435,13 @@ var accountingOff = &Fault{
 	},
 }
 
-func lookAccounting(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookAccounting(_ context.Context, _ *examination, s *settings) []Finding {
 	if s.hasNoAccounting() {
 		return []Finding{accountingOff.finding("conf", s.path)}
 	}
 	return okFinding("%s", s.get("AccountingStorageType"))
 }
 
-// hasNoAccounting reports whether Slurm keeps no accounting.
 func (s *settings) hasNoAccounting() bool {
 	kind := s.get("AccountingStorageType")
 	return kind == "" || strings.HasSuffix(kind, "/none")

@@ -42,7 +42,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	if _, err := e.munge(ctx); err != nil {
 		return unknownFinding("munge doesn't work, and without it nobody can ask")
 	}
-	if _, err := e.ping.get(ctx); err != nil {
+	if _, err := e.ping(ctx); err != nil {
 		return unknownFinding("slurmctld doesn't answer")
 	}
 	jobs, job := 0, slurm.JobID(1) // that there is none is an answer, too
@@ -79,7 +79,6 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 		all.Round(time.Millisecond))
 }
 
-// timeOf is how long something took.
 func timeOf(do func() error) (time.Duration, error) {
 	began := time.Now()
 	err := do()
