@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/slurm"
 )
 
 func htmlFlag() *cli.StringFlag {
@@ -71,18 +71,12 @@ func (t *terminal) provenance(facts ...page.Fact) page.Facts {
 		page.Fact{Name: "Program", Text: "epplan " + version})
 }
 
-var unquotedWord = regexp.MustCompile(`^[\w./:=,+@%*-]+$`)
-
 func (t *terminal) commandLine() string {
 	words := slices.Clone(t.args)
 	for i, word := range words {
-		switch {
-		case i == 0:
-			words[i] = "epplan"
-		case !unquotedWord.MatchString(word) || strings.Contains(word, "*"):
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+		words[i] = slurm.ShellQuote(word)
 	}
+	words[0] = "epplan"
 	return strings.Join(words, " ")
 }
 

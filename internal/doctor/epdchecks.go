@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
 )
 
 var epdDown = &Fault{
@@ -135,7 +136,7 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 		}
 		seen = append(seen, socket+" is for root and Slurm's user")
 		if info.Mode.Perm()&private != 0 {
-			found = append(found, socketOpen.finding("socket", shellQuote(socket), "mode", octal(info.Mode)))
+			found = append(found, socketOpen.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode)))
 		}
 	}
 	if e.role == Node {
@@ -153,11 +154,11 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 	case err != nil:
 		return append(found, unknownFinding("%v", err)...)
 	case info.Mode.Perm()&public != public:
-		found = append(found, socketClosed.finding("socket", shellQuote(socket), "mode", octal(info.Mode)))
+		found = append(found, socketClosed.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode)))
 	}
 	dir := socket[:max(1, strings.LastIndex(socket, "/"))]
 	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
-		found = append(found, socketFolder.finding("dir", shellQuote(dir), "mode", octal(info.Mode)))
+		found = append(found, socketFolder.finding("dir", slurm.ShellQuote(dir), "mode", octal(info.Mode)))
 	}
 	return orOK(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
 }
@@ -233,7 +234,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	if path == "" {
 		return okFinding("epd runs without a configuration: every partition is observed")
 	}
-	words := []string{"file", shellQuote(path), "program", e.options.program()}
+	words := []string{"file", slurm.ShellQuote(path), "program", e.options.program()}
 	c, err := e.epdConfig(ctx)
 	if _, wrong := errors.AsType[*config.FileError](err); wrong {
 		first, _, _ := strings.Cut(err.Error(), "\n")
@@ -259,7 +260,7 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
-		return []Finding{configStale.finding(append(words, "socket", shellQuote(e.options.adminSocket()))...)}
+		return []Finding{configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)}
 	}
 	return okFinding("%s; %s", path, modesText(&c.Live))
 }

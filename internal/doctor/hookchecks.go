@@ -17,17 +17,17 @@ import (
 
 // installCommand is the command that installs epplan into Slurm as it is here.
 func (e *examination) installCommand(ctx context.Context, dir string) string {
-	line := e.options.program() + " install slurm --dir " + shellQuote(dir) +
-		" --submit-socket " + shellQuote(e.submitSocket(ctx))
+	line := e.options.program() + " install slurm --dir " + slurm.ShellQuote(dir) +
+		" --submit-socket " + slurm.ShellQuote(e.submitSocket(ctx))
 	if e.options.AgentSocket != "" && e.options.AgentSocket != epdapi.AgentSocket {
-		line += " --socket " + shellQuote(e.options.AgentSocket)
+		line += " --socket " + slurm.ShellQuote(e.options.AgentSocket)
 	}
 	const usual = "/usr/bin/epplan"
 	if e.options.Path != "" && e.options.Path != usual {
-		line += " --program " + shellQuote(e.options.Path)
+		line += " --program " + slurm.ShellQuote(e.options.Path)
 	}
 	if state := e.agentState(ctx); state != defaultState && e.role != Head {
-		line += " --journal " + shellQuote(path.Join(state, journalFolder))
+		line += " --journal " + slurm.ShellQuote(path.Join(state, journalFolder))
 	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
 	if err == nil && install.ModuleValue(module, "PROGRAM") != "" {
@@ -102,7 +102,7 @@ var moduleChanged = &Fault{
 func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	words := func(file string) []string {
-		return []string{"file", shellQuote(file), "install", e.installCommand(ctx, dir)}
+		return []string{"file", slurm.ShellQuote(file), "install", e.installCommand(ctx, dir)}
 	}
 	script := path.Join(dir, "job_submit.lua")
 	text, err := e.site.Files.Read(script)
@@ -325,7 +325,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 				found = append(found, unknownFinding("%v", err)...)
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
 				found = append(found,
-					hookMode.finding(append([]string{"file", shellQuote(file)}, words...)...))
+					hookMode.finding(append([]string{"file", slurm.ShellQuote(file)}, words...)...))
 			}
 			order = append(order, file)
 			if text, err := e.site.Files.Read(file); err == nil && install.CallsHook(text, hook) {
@@ -356,7 +356,7 @@ func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 		return nil
 	}
 	return []Finding{fault.finding(append([]string{
-		"files", shortList(between), "file", shellQuote(between[0]), "dir", shellQuote(path.Dir(between[0])),
+		"files", shortList(between), "file", slurm.ShellQuote(between[0]), "dir", slurm.ShellQuote(path.Dir(between[0])),
 		"ours", path.Base(own),
 	}, words...)...)}
 }

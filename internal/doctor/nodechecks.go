@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/slurm"
 )
 
 var gpusNone = &Fault{
@@ -107,8 +108,8 @@ var journalOrphaned = &Fault{
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{
-		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()),
-		"journal", shellQuote(journal),
+		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()),
+		"journal", slurm.ShellQuote(journal),
 	}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agentStatus(ctx)
@@ -207,7 +208,7 @@ func lookSpool(ctx context.Context, e *examination) []Finding {
 	}
 	aside := e.site.Files.Glob(filepath.Join(dir, "aside", "*"))
 	words := []string{
-		"dir", shellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
+		"dir", slurm.ShellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
 		"age", now.Sub(oldest).Round(time.Minute).String(),
 	}
 	var found []Finding
@@ -261,9 +262,9 @@ func lookDisk(ctx context.Context, e *examination) []Finding {
 		case err != nil:
 			found = append(found, unknownFinding("%s: %v", dir, err)...)
 		case free < minRoomBad:
-			found = append(found, diskFull.finding("dir", shellQuote(dir), "free", mib))
+			found = append(found, diskFull.finding("dir", slurm.ShellQuote(dir), "free", mib))
 		case free < minRoomWarn:
-			found = append(found, diskLow.finding("dir", shellQuote(dir), "free", mib))
+			found = append(found, diskLow.finding("dir", slurm.ShellQuote(dir), "free", mib))
 		default:
 			said = append(said, fmt.Sprintf("%s MiB for %s", mib, dir))
 		}
@@ -328,7 +329,7 @@ func lookState(ctx context.Context, e *examination) []Finding {
 // checkFolder is what is wrong about a state folder, or one in it, of an epd of a
 // user.
 func (e *examination) checkFolder(path string, state bool, info *Info, uid uint32) []Finding {
-	dir := shellQuote(path)
+	dir := slurm.ShellQuote(path)
 	switch perm := info.Mode.Perm(); {
 	case perm&0o077 != 0 && state || perm&0o022 != 0:
 		return []Finding{stateOpen.finding("dir", dir, "mode", octal(info.Mode))}
@@ -340,6 +341,6 @@ func (e *examination) checkFolder(path string, state bool, info *Info, uid uint3
 	if !ok {
 		return nil
 	}
-	return []Finding{stateRefused.finding("dir", dir, "path", shellQuote(bad.Path), "what", bad.What,
+	return []Finding{stateRefused.finding("dir", dir, "path", slurm.ShellQuote(bad.Path), "what", bad.What,
 		"mend", bad.Mend)}
 }

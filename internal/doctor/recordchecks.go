@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
 )
 
 var storeDamaged = &Fault{
@@ -49,7 +50,7 @@ var storeLost = &Fault{
 func lookStore(ctx context.Context, e *examination) []Finding {
 	dir := e.controllerState(ctx)
 	file := filepath.Join(dir, "records.db")
-	words := []string{"unit", e.unitName("epd-controller"), "dir", shellQuote(dir), "file", shellQuote(file)}
+	words := []string{"unit", e.unitName("epd-controller"), "dir", slurm.ShellQuote(dir), "file", slurm.ShellQuote(file)}
 	var found []Finding
 	_, gone := e.site.Files.Stat(file)
 	if _, c, err := e.controllerStatus(ctx); err == nil {
@@ -126,7 +127,7 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 	}
 	t := s.Troubles[len(s.Troubles)-1]
 	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
-		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()))}
+		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()))}
 }
 
 var unitFailed = &Fault{

@@ -161,7 +161,7 @@ func (o *Options) adminSocket() string {
 	return o.controllerSocket()
 }
 
-func (o *Options) program() string { return shellQuote(cmp.Or(o.Program, "epplan")) }
+func (o *Options) program() string { return slurm.ShellQuote(cmp.Or(o.Program, "epplan")) }
 
 func (o *Options) slurmConf() string { return cmp.Or(o.SlurmConf, defaultSlurmConf) }
 

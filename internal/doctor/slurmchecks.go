@@ -104,7 +104,7 @@ func lookNodes(ctx context.Context, e *examination) []Finding {
 		n := &nodes[i]
 		switch why := strings.ToLower(n.Reason); {
 		case n.State.Is("DRAIN") && (strings.Contains(why, "prolog") || strings.Contains(why, "epilog")):
-			found = append(found, nodeDrained.finding("nodes", shellQuote(n.Name), "reason", n.Reason))
+			found = append(found, nodeDrained.finding("nodes", slurm.ShellQuote(n.Name), "reason", n.Reason))
 		case n.State.Base == "DOWN" && !n.State.IsPoweredDown():
 			silent = append(silent, n.Name)
 		}
