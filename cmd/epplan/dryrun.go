@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -15,8 +14,7 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	now, err := ask(c, controllerFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
+	now, err := ask(c, controllerFirst, (*epdapi.Client).Levers)
 	if err != nil {
 		return true, err
 	}
@@ -45,9 +43,7 @@ func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	s, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
-		return epd.Status(ctx)
-	})
+	s, err := ask(c, controllerFirst, (*epdapi.Client).Status)
 	if err != nil {
 		return true, err
 	}

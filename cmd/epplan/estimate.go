@@ -65,7 +65,7 @@ func runEstimate(t *terminal, c *cli.Context) error {
 	}
 	read := followCode(t, c, s, chdirOf(script))
 	request := &epdapi.CodeRequest{Submission: *s, Code: epdCode(read)}
-	e, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Estimate, error) {
+	e, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Estimate, error) {
 		e, err := epd.Estimate(ctx, request, c.String("gpu-model"))
 		if err == nil && e.WantsText && request.Code != nil {
 			request.Code = withCodeText(request.Code, read)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -119,14 +117,7 @@ func runExplain(t *terminal, c *cli.Context) error {
 		return err
 	}
 	e := s.explanation(task, result)
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(e)
-		}
-		return e.write(w)
-	})
+	return printAnswer(t, c, e, (*explanation).text)
 }
 
 func (s *setup) noSuchJob(name, id string) error {
@@ -203,25 +194,21 @@ func gpuWeight(t *planner.Task, gpus int) float64 {
 	return float64(gpus)
 }
 
-func (e *explanation) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\n"+
-		"Due       %s\nLimit     %s\n",
+func (e *explanation) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nDue       %s\nLimit     %s\n",
 		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival),
 		secondsText(e.Deadline), secondsText(e.Due), secondsText(e.Limit))
-	for i := 0; i < len(e.Options) && err == nil; i++ {
-		err = e.Options[i].write(w)
-	}
-	if err != nil {
-		return err
+	for i := range e.Options {
+		e.Options[i].write(&b)
 	}
 	if e.Node == nil {
-		_, err = fmt.Fprintf(w, "\nNot planned: %s\n", e.Reason)
-		return err
+		fmt.Fprintf(&b, "\nNot planned: %s\n", e.Reason)
+		return b.String()
 	}
-	_, err = fmt.Fprintf(w, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n",
-		e.placeText(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen",
-		e.Chosen, e.Reason)
-	return err
+	fmt.Fprintf(&b, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n", e.placeText(),
+		report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+	return b.String()
 }
 
 // placeText is the job's node, or nodes, and its GPUs there.
@@ -237,27 +224,23 @@ func (e *explanation) placeText() string {
 	return strings.Join(all, "; ")
 }
 
-func (c *modelChoice) write(w io.Writer) error {
+func (c *modelChoice) write(b *strings.Builder) {
 	nodes := ""
 	if c.Nodes > 1 {
 		nodes = fmt.Sprintf(" on %d nodes", c.Nodes)
 	}
-	_, err := fmt.Fprintf(w, "\nOn %d × %s%s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel),
-		nodes, report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
+	fmt.Fprintf(b, "\nOn %d × %s%s, at least %s:\n", c.GPUs, queue.Printable(c.GPUModel), nodes,
+		report.FormatSeconds(c.MinTime))
 	for _, row := range []struct {
 		name string
 		at   *jobSetting
-	}{{"least energy", c.Free}, {"in time", c.Limited}} {
-		if err != nil {
-			return err
-		}
+	}{{"default clocks", &c.Default}, {"least energy", c.Free}, {"in time", c.Limited}} {
 		text := "impossible"
 		if row.at != nil {
 			text = row.at.String()
 		}
-		_, err = fmt.Fprintf(w, "  %-17s%s\n", row.name, text)
+		fmt.Fprintf(b, "  %-17s%s\n", row.name, text)
 	}
-	return err
 }
 
 // String is the setting on a line.

@@ -27,10 +27,7 @@ func explainLive(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(view)
-	}
-	return t.printText(explainText(view))
+	return printAnswer(t, c, view, explainText)
 }
 
 func explainText(v *epdapi.JobView) string {

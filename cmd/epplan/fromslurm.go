@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -32,9 +31,7 @@ func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	if err := s.checkPaperFlags(c); err != nil {
 		return nil, err
 	}
-	q, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Queue, error) {
-		return epd.Queue(ctx)
-	})
+	q, err := ask(c, publicFirst, (*epdapi.Client).Queue)
 	if err != nil {
 		return nil, err
 	}

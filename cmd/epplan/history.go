@@ -107,7 +107,7 @@ func eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
 	var last *record.HistoryJob
 	for {
 		page, err := ask(c, publicFirst,
-			func(ctx context.Context, epd *epdapi.Client) (*epdapi.HistoryPage, error) {
+			func(epd *epdapi.Client, ctx context.Context) (*epdapi.HistoryPage, error) {
 				return epd.HistoryAfter(ctx, since, last)
 			})
 		if err != nil {

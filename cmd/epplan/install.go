@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -273,21 +272,14 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 }
 
 func printSteps(t *terminal, title string, steps []install.Step) error {
-	return t.print(func(w io.Writer) error {
-		if len(steps) == 0 {
-			_, err := io.WriteString(w, "Nothing to do.\n")
-			return err
-		}
-		if _, err := io.WriteString(w, title); err != nil {
-			return err
-		}
-		for i := range steps {
-			if _, err := io.WriteString(w, stepText(i+1, &steps[i])); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if len(steps) == 0 {
+		return t.printText("Nothing to do.\n")
+	}
+	text := title
+	for i := range steps {
+		text += stepText(i+1, &steps[i])
+	}
+	return t.printText(text)
 }
 
 func stepText(number int, s *install.Step) string {

@@ -40,10 +40,7 @@ func runJob(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(view)
-	}
-	return t.printText(jobText(view))
+	return printAnswer(t, c, view, jobText)
 }
 
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
@@ -54,7 +51,7 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	if err != nil {
 		return nil, &usageError{msg: err.Error()}
 	}
-	view, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobView, error) {
+	view, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobView, error) {
 		if ref.Array {
 			return epd.ArrayTask(ctx, ref.Job, ref.Task)
 		}

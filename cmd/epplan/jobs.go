@@ -56,7 +56,7 @@ func runJobs(t *terminal, c *cli.Context) error {
 	if before := c.Uint64("before"); before > 0 {
 		query.Set("before", strconv.FormatUint(before, 10))
 	}
-	page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobPage, error) {
+	page, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobPage, error) {
 		return epd.Jobs(ctx, query)
 	})
 	if err != nil {

@@ -40,9 +40,7 @@ func runLevers(t *terminal, c *cli.Context) error {
 	if c.Bool("undo") {
 		return undoLevers(t, c)
 	}
-	now, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) {
-		return epd.Levers(ctx)
-	})
+	now, err := ask(c, publicFirst, (*epdapi.Client).Levers)
 	if err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func undoLevers(t *terminal, c *cli.Context) error {
 		return err
 	}
 	done, err := ask(c, controllerFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.UndoLeversAnswer, error) {
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
 			return epd.UndoLevers(ctx)
 		})
 	switch {

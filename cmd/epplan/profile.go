@@ -46,7 +46,7 @@ func runProfile(t *terminal, c *cli.Context) error {
 		return usagef("--log writes a log, want it without --json and --csv")
 	}
 	list, err := ask(c, publicFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.ProfileList, error) {
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.ProfileList, error) {
 			return epd.Profiles(ctx, workload)
 		})
 	switch {

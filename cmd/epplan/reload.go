@@ -29,7 +29,7 @@ func runReload(t *terminal, c *cli.Context) error {
 		return err
 	}
 	answer, err := ask(c, controllerFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.ReloadAnswer, error) {
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.ReloadAnswer, error) {
 			return epd.Reload(ctx)
 		})
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {

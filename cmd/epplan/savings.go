@@ -79,7 +79,7 @@ func runSavings(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Savings, error) {
+	s, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Savings, error) {
 		return epd.Savings(ctx, since)
 	})
 	if err != nil {

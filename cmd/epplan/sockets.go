@@ -40,11 +40,11 @@ const askTimeout = 15 * time.Second
 
 // ask asks the epd of --socket, or the first of several.
 func ask[T any](
-	c *cli.Context, sockets []string, question func(context.Context, *epdapi.Client) (T, error),
+	c *cli.Context, sockets []string, question func(*epdapi.Client, context.Context) (T, error),
 ) (T, error) {
 	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
 	defer cancel()
-	answer, err := question(ctx, clientAt(c.String("socket"), sockets))
+	answer, err := question(clientAt(c.String("socket"), sockets), ctx)
 	return answer, withSocketHint(err)
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,16 +29,11 @@ func statusCommand(t *terminal) *cli.Command {
 }
 
 func runStatus(t *terminal, c *cli.Context) error {
-	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
-		return epd.Status(ctx)
-	})
+	s, err := ask(c, agentFirst, (*epdapi.Client).Status)
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(s)
-	}
-	return t.printText(statusText(s))
+	return printAnswer(t, c, s, statusText)
 }
 
 func statusText(s *epdapi.Status) string {

@@ -223,6 +223,14 @@ func (t *terminal) printJSON(v any) error {
 	return t.printText(b.String() + "\n")
 }
 
+// printAnswer prints a value as JSON where --json asks for that, else in words.
+func printAnswer[T any](t *terminal, c *cli.Context, value T, text func(T) string) error {
+	if c.Bool("json") {
+		return t.printJSON(value)
+	}
+	return t.printText(text(value))
+}
+
 func (t *terminal) printText(text string) error {
 	return t.print(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)

@@ -100,10 +100,7 @@ func runTune(t *terminal, c *cli.Context) error {
 		t.warningf("with none of these does every job wait for less than %v times the longest wait "+
 			"under simple", c.Float64("longest"))
 	}
-	if c.Bool("json") {
-		return t.printJSON(r)
-	}
-	return t.printText(r.text(t.textOptions(-1)))
+	return printAnswer(t, c, &r, func(r *tuningReport) string { return r.text(t.textOptions(-1)) })
 }
 
 func queuesToTune(t *terminal, c *cli.Context) ([]*knapsackQueue, error) {
