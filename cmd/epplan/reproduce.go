@@ -47,18 +47,35 @@ func sectionsFlag(all []string) cli.Flag {
 	}
 }
 
-func chosenSections(c *cli.Context, all []string) ([]string, error) {
-	only := c.String("only")
-	if only == "" {
-		return all, nil
+// checkFolder refuses a file where a flag wants a folder.
+func checkFolder(c *cli.Context, flag string) error {
+	if dir := c.String(flag); dir != "" && !isDir(dir) {
+		return usagef("--%s %s, want a folder", flag, dir)
 	}
-	sections := strings.Split(only, ",")
-	for _, s := range sections {
-		if !slices.Contains(all, s) {
-			return nil, usagef("--only %q, want some of %s", s, strings.Join(all, ", "))
+	return nil
+}
+
+// reproduceOne is the command of one paper: the sections that --only names, or all of them.
+func reproduceOne(t *terminal, c *cli.Context, r *reproducer) error {
+	p := &papers[slices.IndexFunc(papers, func(p paper) bool { return p.name == c.Command.Name })]
+	r.t, r.count, r.sections = t, t.progressCounter("reproduce"), p.sections
+	r.seed, r.firstStream = c.Uint64("seed"), c.Uint64("seed")
+	if only := c.String("only"); only != "" {
+		r.sections = strings.Split(only, ",")
+	}
+	for _, s := range r.sections {
+		if !slices.Contains(p.sections, s) {
+			return usagef("--only %q, want some of %s", s, strings.Join(p.sections, ", "))
 		}
 	}
-	return sections, nil
+	found, err := p.compute(c.Context, r)
+	if err != nil {
+		return err
+	}
+	for _, note := range found.notes {
+		t.message("note", note)
+	}
+	return t.printTable(c, found.table)
 }
 
 // reproducedPaper is a paper with its figures, computed anew.
@@ -74,13 +91,19 @@ type reproducedPaper struct {
 type paper struct {
 	name, title string // name is of its command
 	page        string // of the documentation
-	compute     func(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error)
+	sections    []string
+	compute     func(ctx context.Context, r *reproducer) (*reproducedPaper, error)
 }
 
 type reproducer struct {
-	t *terminal
+	t        *terminal
+	count    newProgress
+	sections []string // of the paper
 	reproduceScale
+	seed, firstStream  uint64 // of what is drawn; of the PWR+FGD paper's first stream
+	jobs               int    // runs at a time; 0: as many as processors
 	pwrDir, predictDir string // with data; empty: drawn
+	svgDir             string // for the pictures of each family of the PWR+FGD paper
 }
 
 // reproduceScale is how much is drawn for the figures.

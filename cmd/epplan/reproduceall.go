@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,13 +42,22 @@ var (
 // papers are all of them, in the order in which they decide: clocks, nodes,
 // queues, sharing.
 var papers = []paper{ //nolint:gochecknoglobals // constant
-	{"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md", computeEDL},
-	{"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md", computePWR},
+	{
+		"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md",
+		edlSections, computeEDL,
+	},
+	{
+		"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md",
+		pwrSections, computePWR,
+	},
 	{
 		"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
-		computePredict,
+		predictSections, computePredict,
 	},
-	{"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md", computeCATS},
+	{
+		"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md",
+		catsSections, computeCATS,
+	},
 }
 
 func runReproduceAll(t *terminal, c *cli.Context) error {
@@ -55,13 +65,12 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 		return err
 	}
 	r := &reproducer{
-		t: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"),
+		t: t, reproduceScale: fullScale, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		pwrDir:     c.String("pwr-data"),
 		predictDir: c.String("predict-data"),
 	}
-	for _, flag := range []string{"pwr-data", "predict-data"} {
-		if dir := c.String(flag); dir != "" && !isDir(dir) {
-			return usagef("--%s %s, want a folder", flag, dir)
-		}
+	if err := cmp.Or(checkFolder(c, "pwr-data"), checkFolder(c, "predict-data")); err != nil {
+		return err
 	}
 	if c.Bool("quick") {
 		r.reproduceScale = quickScale
@@ -70,10 +79,13 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		found, err := p.compute(c.Context, r,
-			t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)))
+		r.count, r.sections = t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
+		found, err := p.compute(c.Context, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if p.name == "pwr" && r.pwrDir == "" {
+			found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
 		}
 		found.paper = p
 		all[i] = found
@@ -90,21 +102,26 @@ func printReproduced(t *terminal, c *cli.Context, all []*reproducedPaper) error 
 	})
 }
 
-func computeEDL(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	e := edlPaper{sets: r.sets, seed: planner.DefaultSeed}
-	findings, err := e.reproduce(ctx, count, edlSections)
+func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	e := edlPaper{sets: r.sets, seed: r.seed}
+	findings, err := e.reproduce(ctx, r.count, r.sections)
 	if err != nil {
 		return nil, err
 	}
-	return &reproducedPaper{
-		findings: findings, table: findingsTable(findings), notes: []string{e.note()},
-	}, nil
+	found := &reproducedPaper{findings: findings, table: findingsTable(findings)}
+	if slices.Contains(r.sections, "offline") || slices.Contains(r.sections, "online") {
+		found.notes = []string{e.note()}
+	}
+	return found, nil
 }
 
-func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
+func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	found := &reproducedPaper{}
-	p := &pwrPaper{dir: r.pwrDir, first: paperFirstSeed, seeds: r.streams}
+	p := &pwrPaper{dir: r.pwrDir, first: r.firstStream, seeds: r.streams, jobs: r.jobs}
 	p.draw = func(in *inflation, runs [][]inflationRun) error {
+		if r.svgDir != "" {
+			return drawFamily(ctx, r.t, r.svgDir, in, runs)
+		}
 		for _, chart := range in.charts(runs) {
 			chart.Title = in.label + ": " + chart.Title
 			found.charts = append(found.charts, chart.Chart)
@@ -112,19 +129,16 @@ func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reprodu
 		return nil
 	}
 	var err error
-	if found.findings, err = p.reproduce(ctx, r.t, count, pwrSections); err != nil {
+	if found.findings, err = p.reproduce(ctx, r.t, r.count, r.sections); err != nil {
 		return nil, err
 	}
-	found.table = findingsTable(found.findings)
-	if found.notes = []string{p.note()}; r.pwrDir == "" {
-		found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
-	}
+	found.table, found.notes = findingsTable(found.findings), []string{p.note()}
 	return found, nil
 }
 
-func computePredict(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	q := predictQueues{dir: r.predictDir, seed: planner.DefaultSeed, instances: r.instances, tuning: r.tuning}
-	findings, notes, err := q.reproduce(ctx, r.t, count, predictSections)
+func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	q := predictQueues{dir: r.predictDir, seed: r.seed, instances: r.instances, tuning: r.tuning}
+	findings, notes, err := q.reproduce(ctx, r.t, r.count, r.sections)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +147,9 @@ func computePredict(ctx context.Context, r *reproducer, count newProgress) (*rep
 	}, nil
 }
 
-func computeCATS(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	p := &catsPaper{seed: planner.DefaultSeed, scale: r.scale, limit: r.proof}
-	if err := p.reproduce(ctx, count, catsSections); err != nil {
+func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	p := &catsPaper{seed: r.seed, scale: r.scale, limit: r.proof}
+	if err := p.reproduce(ctx, r.count, r.sections); err != nil {
 		return nil, err
 	}
 	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
@@ -170,20 +184,8 @@ func reproduceCommand(t *terminal) *cli.Command {
 }
 
 func runReproduceEDL(t *terminal, c *cli.Context) error {
-	sections, err := chosenSections(c, edlSections)
-	if err != nil {
-		return err
-	}
 	if c.Int("sets") < 1 {
 		return usagef("--sets %d, want 1 or more", c.Int("sets"))
 	}
-	e := edlPaper{sets: c.Int("sets"), seed: c.Uint64("seed")}
-	findings, err := e.reproduce(c.Context, t.progressCounter("reproduce"), sections)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(sections, "offline") || slices.Contains(sections, "online") {
-		t.message("note", e.note())
-	}
-	return t.printTable(c, findingsTable(findings))
+	return reproduceOne(t, c, &reproducer{reproduceScale: reproduceScale{sets: c.Int("sets")}})
 }

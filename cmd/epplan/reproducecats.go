@@ -41,27 +41,14 @@ func reproduceCATSCommand(t *terminal) *cli.Command {
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
 
 func runReproduceCATS(t *terminal, c *cli.Context) error {
-	sections, err := chosenSections(c, catsSections)
-	if err != nil {
-		return err
-	}
-	if scale := c.Float64("scale"); !(scale > 0 && scale <= 1) {
+	scale, limit := c.Float64("scale"), c.Duration("time-limit")
+	if !(scale > 0 && scale <= 1) {
 		return usagef("--scale %v, want a part above 0 and up to 1", scale)
 	}
-	if limit := c.Duration("time-limit"); limit <= 0 {
+	if limit <= 0 {
 		return usagef("--time-limit %v, want more than 0", limit)
 	}
-	p := &catsPaper{seed: c.Uint64("seed"), scale: c.Float64("scale"), limit: c.Duration("time-limit")}
-	if err := p.reproduce(c.Context, t.progressCounter("reproduce"), sections); err != nil {
-		return err
-	}
-	if err := t.printTable(c, findingsTable(p.findings)); err != nil {
-		return err
-	}
-	for _, note := range p.notes {
-		t.message("note", note)
-	}
-	return nil
+	return reproduceOne(t, c, &reproducer{reproduceScale: reproduceScale{scale: scale, proof: limit}})
 }
 
 type catsPaper struct {

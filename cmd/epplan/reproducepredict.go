@@ -52,35 +52,21 @@ const (
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
 func runReproducePredict(t *terminal, c *cli.Context) error {
-	sections, err := chosenSections(c, predictSections)
-	if err != nil {
-		return err
-	}
 	for _, flag := range []string{"instances", "tuning"} {
 		if n := c.Int(flag); n < 1 || n > maxInstances {
 			return usagef("--%s %d, want 1 to %d", flag, n, maxInstances)
 		}
 	}
-	if dir := c.String("data"); dir != "" && !isDir(dir) {
-		return usagef("--data %s, want a folder", dir)
+	if err := checkFolder(c, "data"); err != nil {
+		return err
 	}
 	if c.String("data") != "" && c.IsSet("instances") {
 		return usagef("--instances counts drawn queues, want it left out with --data")
 	}
-	q := predictQueues{
-		dir: c.String("data"), seed: c.Uint64("seed"), instances: c.Int("instances"), tuning: c.Int("tuning"),
-	}
-	findings, notes, err := q.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
-	if err != nil {
-		return err
-	}
-	if err := t.printTable(c, predictTable(findings)); err != nil {
-		return err
-	}
-	for _, note := range notes {
-		t.message("note", note)
-	}
-	return nil
+	return reproduceOne(t, c, &reproducer{
+		predictDir:     c.String("data"),
+		reproduceScale: reproduceScale{instances: c.Int("instances"), tuning: c.Int("tuning")},
+	})
 }
 
 // predictQueues are the queues that the paper's rules are to play.

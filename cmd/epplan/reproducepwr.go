@@ -52,37 +52,23 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 const paperSeeds = 10
 
 func runReproducePWR(t *terminal, c *cli.Context) error {
-	sections, err := chosenSections(c, pwrSections)
-	if err != nil {
-		return err
-	}
 	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
 		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
 	}
 	if dir := c.String("svg"); dir != "" && !isDir(dir) {
 		return usagef("--svg %s, want a folder that is there", dir)
 	}
-	if dir := c.String("data"); dir != "" && !isDir(dir) {
-		return usagef("--data %s, want a folder", dir)
-	}
-	p := &pwrPaper{dir: c.String("data"), first: c.Uint64("seed"), seeds: c.Int("seeds"), jobs: c.Int("jobs")}
-	if p.dir == "" {
-		t.message("note", noTrace)
-	}
-	if dir := c.String("svg"); dir != "" {
-		p.draw = func(in *inflation, runs [][]inflationRun) error {
-			return drawFamily(c.Context, t, dir, in, runs)
-		}
-	}
-	findings, err := p.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
-	if err != nil {
+	if err := checkFolder(c, "data"); err != nil {
 		return err
 	}
-	t.message("note", p.note())
-	return t.printTable(c, findingsTable(findings))
+	if c.String("data") == "" {
+		t.message("note", "no --data: a synthetic trace in place of Alibaba's")
+	}
+	return reproduceOne(t, c, &reproducer{
+		pwrDir: c.String("data"), svgDir: c.String("svg"), jobs: c.Int("jobs"),
+		reproduceScale: reproduceScale{streams: c.Int("seeds")},
+	})
 }
-
-const noTrace = "no --data: a synthetic trace in place of Alibaba's"
 
 type pwrPaper struct {
 	dir   string // with the trace's lists; empty: a synthetic trace
