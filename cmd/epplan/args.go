@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
 )
@@ -206,6 +207,61 @@ func (a *parsedArgs) unknownFlag(arg string) error {
 
 func boolFlag(name, usage string) *cli.BoolFlag {
 	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
+}
+
+// between has a flag refuse numbers below the least and above the most.
+func between(f *cli.IntFlag, least, most int) *cli.IntFlag {
+	f.Action = func(_ *cli.Context, n int) error {
+		switch {
+		case n >= least && n <= most:
+			return nil
+		case most == math.MaxInt:
+			return usagef("--%s %d, want %d or more", f.Name, n, least)
+		}
+		return usagef("--%s %d, want %d to %d", f.Name, n, least, most)
+	}
+	return f
+}
+
+func atLeast(f *cli.IntFlag, least int) *cli.IntFlag { return between(f, least, math.MaxInt) }
+
+// rowsFlag is how much of a table people see.
+func rowsFlag(of string) *cli.IntFlag {
+	return &cli.IntFlag{
+		Name: "rows", Usage: "`COUNT` of " + of + " in the table; -1: all", Value: report.DefaultRows,
+		Action: func(_ *cli.Context, rows int) error {
+			if rows < 1 && rows != -1 {
+				return usagef("--rows %d, want 1 or more, or -1 for all", rows)
+			}
+			return nil
+		},
+	}
+}
+
+// searchTimeFlag is how long a search may take that is always bounded.
+func searchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
+	return &cli.DurationFlag{
+		Name: "time-limit", Usage: usage, Value: usual,
+		Action: func(_ *cli.Context, limit time.Duration) error {
+			if limit <= 0 {
+				return usagef("--time-limit %v, want more than 0", limit)
+			}
+			return nil
+		},
+	}
+}
+
+// slotFlag is how a log of utilisation is cut into slots.
+func slotFlag(usage string) *cli.DurationFlag {
+	return &cli.DurationFlag{
+		Name: "slot", Usage: usage, Value: defaultSlot,
+		Action: func(_ *cli.Context, slot time.Duration) error {
+			if slot < time.Millisecond {
+				return usagef("--slot %v, want 1ms or more", slot)
+			}
+			return nil
+		},
+	}
 }
 
 // checkArgs checks how many positional arguments there are, that at most one output

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +85,7 @@ type variant struct {
 }
 
 func runCompare(t *terminal, c *cli.Context) error {
-	if err := cmp.Or(checkHTML(c), checkTimeLimit(c)); err != nil {
+	if err := checkHTML(c); err != nil {
 		return err
 	}
 	var variants []variant

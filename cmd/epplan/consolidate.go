@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
@@ -43,25 +43,19 @@ func consolidateCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String(),
 			},
-			&cli.DurationFlag{
-				Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take",
-				Value: defaultSearchTime,
-			},
+			searchTimeFlag("the `TIME` that improve, exact and cats-safe may take", defaultSearchTime),
 			contentionFlag("time is shared without loss"),
 			seedFlag(),
-			&cli.IntFlag{
+			atLeast(&cli.IntFlag{
 				Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them " +
 					"all when it places the first of them", Value: 1,
-			},
-			&cli.IntFlag{
+			}, 1),
+			atLeast(&cli.IntFlag{
 				Name: "moves", DefaultText: "a plan from scratch",
 				Usage: "at most `COUNT` tasks leave the GPUs that they run on now",
-			},
+			}, 0),
 			jsonFlag(),
-			&cli.IntFlag{
-				Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows,
-			},
-			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: defaultSlot},
+			rowsFlag("GPUs"), slotFlag("`TIME` that a slot of a log lasts"),
 			&cli.Float64Flag{
 				Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take",
 				Value: sharing.PaperSLA,
@@ -71,10 +65,10 @@ func consolidateCommand(t *terminal) *cli.Command {
 				Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose " +
 					"clocks and watts count too",
 			},
-			&cli.IntFlag{
+			between(&cli.IntFlag{
 				Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike",
 				Value: defaultServerGPUs,
-			},
+			}, 1, planner.MaxGPUs),
 			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: defaultGPUMemGB},
 			&cli.Float64Flag{
 				Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs",
@@ -102,12 +96,6 @@ type consolidation struct {
 }
 
 func runConsolidate(t *terminal, c *cli.Context) error {
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
-	}
-	if limit := c.Duration("time-limit"); limit <= 0 {
-		return usagef("--time-limit %v, want more than 0", limit)
-	}
 	r := &consolidation{}
 	var err error
 	if r.method, err = methodByName(c.String("policy")); err != nil {
@@ -158,10 +146,7 @@ func checkWindow(c *cli.Context, r *consolidation) error {
 	if !c.IsSet("window") {
 		return nil
 	}
-	if r.window = c.Int("window"); r.window < 1 {
-		return usagef("--window %d, want 1 or more", r.window)
-	}
-	if r.method.name != windowMethod {
+	if r.window = c.Int("window"); r.method.name != windowMethod {
 		return usagef("--window is for --policy %s, %s makes nothing of tasks that wait: want it left out",
 			windowMethod, r.method.name)
 	}

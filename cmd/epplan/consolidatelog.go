@@ -75,9 +75,6 @@ func readLogInstance(t *terminal, c *cli.Context, r io.Reader, name string) (*sh
 }
 
 func checkLogFlags(c *cli.Context) error {
-	if slot := c.Duration("slot"); slot < time.Millisecond {
-		return usagef("--slot %v, want 1ms or more", slot)
-	}
 	if sla := c.Float64("sla"); !(sla >= 1 && sla <= 1000) {
 		return usagef("--sla %v, want 1 to 1000", sla)
 	}
@@ -86,9 +83,6 @@ func checkLogFlags(c *cli.Context) error {
 	}
 	if watts := c.Float64("server-w"); !(watts >= 0) || math.IsInf(watts, 0) {
 		return usagef("--server-w %v, want 0 or more", watts)
-	}
-	if gpus := c.Int("gpus-per-server"); gpus < 1 || gpus > planner.MaxGPUs {
-		return usagef("--gpus-per-server %d, want 1 to %d", gpus, planner.MaxGPUs)
 	}
 	if c.String("servers") == "" {
 		return nil

@@ -48,11 +48,7 @@ func checkMoves(c *cli.Context, r *consolidation) error {
 		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name,
 			migrationMethod)
 	}
-	most := c.Int("moves")
-	if most < 0 {
-		return usagef("--moves %d, want 0 or more", most)
-	}
-	r.migration = &migrationPlan{maxMoves: most}
+	r.migration = &migrationPlan{maxMoves: c.Int("moves")}
 	r.method = &method{migrationMethod, "", searchWithMoves}
 	return nil
 }

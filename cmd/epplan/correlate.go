@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,13 +34,13 @@ func correlateCommand(t *terminal) *cli.Command {
 			"Example: epplan correlate utilisation.csv --top 3\n" +
 			"Example: epplan correlate utilisation.csv --window 10m --pair n1/0,n1/1",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{
-				Name: "slot", Usage: "`TIME` over which samples are averaged", Value: defaultSlot,
-			},
+			slotFlag("`TIME` over which samples are averaged"),
 			&cli.DurationFlag{
 				Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate",
 			},
-			&cli.IntFlag{Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop},
+			between(&cli.IntFlag{
+				Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop,
+			}, 1, maxTop),
 			&cli.IntFlag{
 				Name: "min-samples", DefaultText: "10, at most half a window",
 				Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples,
@@ -100,18 +99,12 @@ func runCorrelate(t *terminal, c *cli.Context) error {
 
 func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 	slot, window := c.Duration("slot"), c.Duration("window")
-	if slot < time.Millisecond {
-		return nil, usagef("--slot %v, want 1ms or more", slot)
-	}
 	q := &correlateOptions{slotS: slot.Seconds(), top: c.Int("top"), least: c.Int("min-samples")}
 	if c.IsSet("window") {
 		if window < 2*slot || window/slot > maxWindowSlots {
 			return nil, usagef("--window %v, want 2 to %d slots of %v", window, maxWindowSlots, slot)
 		}
 		q.window = int(window / slot)
-	}
-	if q.top < 1 || q.top > maxTop {
-		return nil, usagef("--top %d, want 1 to %d", q.top, maxTop)
 	}
 	if q.window > 0 && !c.IsSet("min-samples") {
 		q.least = max(2, min(q.least, q.window/2))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,15 +14,17 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
+// timeLimitFlag bounds planning by the clock.
 func timeLimitFlag(usage string) cli.Flag {
-	return &cli.DurationFlag{Name: "time-limit", DefaultText: "none", Usage: usage}
-}
-
-func checkTimeLimit(c *cli.Context) error {
-	if limit := c.Duration("time-limit"); c.IsSet("time-limit") && limit <= 0 {
-		return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+	return &cli.DurationFlag{
+		Name: "time-limit", DefaultText: "none", Usage: usage,
+		Action: func(_ *cli.Context, limit time.Duration) error {
+			if limit <= 0 {
+				return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+			}
+			return nil
+		},
 	}
-	return nil
 }
 
 // planningMonitor is a monitor for planning that shows on a terminal how far it is. From now on

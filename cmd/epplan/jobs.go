@@ -31,7 +31,9 @@ func jobsCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "partition", Usage: "`NAME` of the partition"},
 			&cli.StringFlag{Name: "state", Usage: "`STATE` in Slurm's words, such as RUNNING or TIMEOUT"},
 			&cli.StringFlag{Name: "workload", Usage: "`KEY` of a workload, as epplan job shows it"},
-			&cli.IntFlag{Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows},
+			between(&cli.IntFlag{
+				Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows,
+			}, 1, 1000),
 			&cli.Uint64Flag{
 				Name: "before", Usage: "`PLACE` to go on from, as the end of a list says",
 				DefaultText: "the newest",
@@ -43,10 +45,6 @@ func jobsCommand(t *terminal) *cli.Command {
 }
 
 func runJobs(t *terminal, c *cli.Context) error {
-	const most = 1000
-	if n := c.Int("limit"); n < 1 || n > most {
-		return usagef("--limit %d, want 1 to %d", n, most)
-	}
 	query := url.Values{"limit": {strconv.Itoa(c.Int("limit"))}}
 	for _, key := range []string{"user", "account", "partition", "state", "workload"} {
 		if text := c.String(key); text != "" {

@@ -32,10 +32,10 @@ func evaluateCommand(t *terminal) *cli.Command {
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
 		Flags: []cli.Flag{
 			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
-			&cli.IntFlag{
+			atLeast(&cli.IntFlag{
 				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
 				Value: defaultProbes,
-			},
+			}, 0),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takes(1, 1, "one file", runEvaluatePrior)),
@@ -47,9 +47,6 @@ func runEvaluatePrior(t *terminal, c *cli.Context) error {
 		return usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
 	}
 	probes := c.Int("probes")
-	if probes < 0 {
-		return usagef("--probes %d, want 0 or more", probes)
-	}
 	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
 	if err != nil {
 		return fmt.Errorf("read measurements: %w", err)

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -48,9 +47,7 @@ func planCommand(t *terminal) *cli.Command {
 				jsonFlag(), csvFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				htmlFlag(),
-				&cli.IntFlag{
-					Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows,
-				},
+				rowsFlag("jobs"),
 				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
 					"far, such as 2s"),
 			}),
@@ -100,12 +97,6 @@ func checkPlanFlags(c *cli.Context) error {
 			"want it left out", runtimeModelFlag)
 	}
 	if err := checkHTML(c, "svg"); err != nil {
-		return err
-	}
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
-	}
-	if err := checkTimeLimit(c); err != nil {
 		return err
 	}
 	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {

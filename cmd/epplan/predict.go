@@ -78,9 +78,7 @@ func predictCommand(t *terminal) *cli.Command {
 			&cli.DurationFlag{
 				Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second,
 			},
-			&cli.IntFlag{
-				Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows,
-			},
+			rowsFlag("jobs"),
 			csvFlag(), jsonFlag(),
 		},
 		Action: t.runs(takesNone(runPredict)),
@@ -92,9 +90,6 @@ func runPredict(t *terminal, c *cli.Context) error {
 		if c.String(flag) == "" {
 			return usagef("no --%s, want a file with jobs", flag)
 		}
-	}
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1", rows)
 	}
 	target, err := predict.ParseTarget(c.String("target"))
 	if err != nil {

@@ -40,7 +40,9 @@ func replayCommand(t *terminal) *cli.Command {
 				Usage: "CSV `FILE` with the nodes' ranks: of equally good ones the first is taken",
 			},
 			streamSeedFlag(),
-			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1},
+			between(&cli.IntFlag{
+				Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1,
+			}, 1, maxSeeds),
 			&cli.Float64Flag{
 				Name: "load", Usage: "`LOAD` at which streams end, in parts of the cluster's GPUs",
 				Value: replay.PaperLoad,
@@ -68,14 +70,11 @@ func replayCommand(t *terminal) *cli.Command {
 				Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: " +
 					"a file for each",
 			},
-			&cli.IntFlag{
+			atLeast(&cli.IntFlag{
 				Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first",
 				Value: 1,
-			},
-			&cli.IntFlag{
-				Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
-				Usage: "`COUNT` of runs at a time",
-			},
+			}, 1),
+			workersFlag(),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		}, departureFlags(), historyFlags()),
 		Action: t.runs(runReplay),
@@ -153,9 +152,6 @@ func parseInflation(t *terminal, c *cli.Context) (*inflation, error) {
 	}
 	in := &runs
 	in.until, in.batch, in.log = c.Float64("load"), c.Int("batch"), c.String("decisions") != ""
-	if in.batch < 1 {
-		return nil, usagef("--batch %d, want 1 or more", in.batch)
-	}
 	if !(in.until > 0 && in.until <= maxLoad) {
 		return nil, usagef("--load %v, want above 0 and up to %d", in.until, maxLoad)
 	}

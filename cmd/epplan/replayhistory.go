@@ -40,14 +40,14 @@ func historyFlags() []cli.Flag {
 				"text, are of a workload of --models",
 		},
 		&cli.StringFlag{Name: "profiles", Usage: "of a history: TOML `FILE` with further GPU models"},
-		&cli.IntFlag{
+		between(&cli.IntFlag{
 			Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks",
 			Value: 20,
-		},
-		&cli.IntFlag{
+		}, 3, maxSeeds),
+		atLeast(&cli.IntFlag{
 			Name: "learning", Usage: "of a history: `COUNT` of jobs of each workload that run at default " +
 				"clocks until its response is known", Value: 3,
-		},
+		}, 0),
 		&cli.StringFlag{
 			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
 			DefaultText: "this machine's",
@@ -124,12 +124,6 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	h := &historyReplay{
 		terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"),
 		learning: c.Int("learning"),
-	}
-	if h.draws < 3 || h.draws > maxSeeds {
-		return usagef("--draws %d, want 3 to %d", h.draws, maxSeeds)
-	}
-	if h.learning < 0 {
-		return usagef("--learning %d, want 0 or more", h.learning)
 	}
 	if err := h.prepare(c); err != nil {
 		return err

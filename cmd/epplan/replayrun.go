@@ -136,6 +136,13 @@ func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 	return warnings
 }
 
+func workersFlag() *cli.IntFlag {
+	return atLeast(&cli.IntFlag{
+		Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
+		Usage: "`COUNT` of runs at a time",
+	}, 1)
+}
+
 func workers(asked int) int {
 	if asked > 0 {
 		return asked
@@ -144,14 +151,8 @@ func workers(asked int) int {
 }
 
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {
-	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
-		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
-	}
 	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last {
 		return in, usagef("--seed %d, want up to %d", c.Uint64("seed"), last)
-	}
-	if c.IsSet("jobs") && c.Int("jobs") < 1 {
-		return in, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
 	}
 	for i := range c.Int("seeds") {
 		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))

@@ -175,7 +175,9 @@ func reproduceCommand(t *terminal) *cli.Command {
 				"Example: epplan reproduce edl --only single,table3",
 			Flags: []cli.Flag{
 				sectionsFlag(edlSections),
-				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
+				atLeast(&cli.IntFlag{
+					Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
+				}, 1),
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
 			Action: t.runs(takesNone(runReproduceEDL)),
@@ -184,8 +186,5 @@ func reproduceCommand(t *terminal) *cli.Command {
 }
 
 func runReproduceEDL(t *terminal, c *cli.Context) error {
-	if c.Int("sets") < 1 {
-		return usagef("--sets %d, want 1 or more", c.Int("sets"))
-	}
 	return reproduceOne(t, c, &reproducer{reproduceScale: reproduceScale{sets: c.Int("sets")}})
 }

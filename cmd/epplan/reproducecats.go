@@ -28,10 +28,7 @@ func reproduceCATSCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			sectionsFlag(catsSections),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
-			&cli.DurationFlag{
-				Name: "time-limit", Usage: "the `TIME` that each proof of table 1 may take",
-				Value: 10 * time.Second,
-			},
+			searchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takesNone(runReproduceCATS)),
@@ -44,9 +41,6 @@ func runReproduceCATS(t *terminal, c *cli.Context) error {
 	scale, limit := c.Float64("scale"), c.Duration("time-limit")
 	if !(scale > 0 && scale <= 1) {
 		return usagef("--scale %v, want a part above 0 and up to 1", scale)
-	}
-	if limit <= 0 {
-		return usagef("--time-limit %v, want more than 0", limit)
 	}
 	return reproduceOne(t, c, &reproducer{reproduceScale: reproduceScale{scale: scale, proof: limit}})
 }

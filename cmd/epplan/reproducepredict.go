@@ -32,10 +32,12 @@ func reproducePredictCommand(t *terminal) *cli.Command {
 				Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues",
 			},
 			sectionsFlag(predictSections),
-			&cli.IntFlag{Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances},
-			&cli.IntFlag{
+			between(&cli.IntFlag{
+				Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances,
+			}, 1, maxInstances),
+			between(&cli.IntFlag{
 				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
-			},
+			}, 1, maxInstances),
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takesNone(runReproducePredict)),
@@ -52,11 +54,6 @@ const (
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
 func runReproducePredict(t *terminal, c *cli.Context) error {
-	for _, flag := range []string{"instances", "tuning"} {
-		if n := c.Int(flag); n < 1 || n > maxInstances {
-			return usagef("--%s %d, want 1 to %d", flag, n, maxInstances)
-		}
-	}
 	if err := checkFolder(c, "data"); err != nil {
 		return err
 	}

@@ -36,13 +36,12 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 				Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists",
 			},
 			sectionsFlag(pwrSections),
-			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds},
+			between(&cli.IntFlag{
+				Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds,
+			}, 1, maxSeeds),
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
-			&cli.IntFlag{
-				Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
-				Usage: "`COUNT` of runs at a time",
-			},
+			workersFlag(),
 			jsonFlag(), csvFlag(),
 		},
 		Action: t.runs(takesNone(runReproducePWR)),
@@ -52,9 +51,6 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 const paperSeeds = 10
 
 func runReproducePWR(t *terminal, c *cli.Context) error {
-	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
-		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
-	}
 	if dir := c.String("svg"); dir != "" && !isDir(dir) {
 		return usagef("--svg %s, want a folder that is there", dir)
 	}

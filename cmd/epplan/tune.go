@@ -50,7 +50,9 @@ func tuneCommand(t *terminal) *cli.Command {
 					"simple, in any queue",
 			},
 			knapsackFlags()[0],
-			&cli.IntFlag{Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune},
+			between(&cli.IntFlag{
+				Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune,
+			}, 1, maxDraws),
 			&cli.StringFlag{
 				Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is",
 			},
@@ -114,15 +116,11 @@ func queuesToTune(t *terminal, c *cli.Context) ([]*knapsackQueue, error) {
 	if c.IsSet("cluster") {
 		return nil, usagef("--cluster is for a queue of your own, want a QUEUE too")
 	}
-	count := c.Int("draws")
-	if count < 1 || count > maxDraws {
-		return nil, usagef("--draws %d, want 1 to %d", count, maxDraws)
-	}
 	model, err := energyModel(c)
 	if err != nil {
 		return nil, err
 	}
-	queues := make([]*knapsackQueue, count)
+	queues := make([]*knapsackQueue, c.Int("draws"))
 	for i := range queues {
 		rng := rand.New(rand.NewPCG(c.Uint64("seed"), uint64(i)))
 		if queues[i], err = drawQueue(rng, model); err != nil {
