@@ -53,9 +53,7 @@ func estimateCommand(t *terminal) *cli.Command {
 }
 
 func runEstimate(t *terminal, c *cli.Context) error {
-	script, err := parseFile(t, c.Args().First(), func(r io.Reader, _ string) ([]byte, error) {
-		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
-	})
+	script, err := readScript(t, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -88,6 +86,13 @@ func runEstimate(t *terminal, c *cli.Context) error {
 	}
 	writeEstimate(&b, e, read)
 	return t.printText(b.String())
+}
+
+// readScript reads as much of a batch script as Slurm's hooks are given.
+func readScript(t *terminal, name string) ([]byte, error) {
+	return parseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
+		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
+	})
 }
 
 // chdirOf is the folder that a script asks to be run in; "" is the one where it is

@@ -24,11 +24,7 @@ func historyCommand(t *terminal) *cli.Command {
 			"replay --format jobs read it.\n" +
 			"Example: epplan history --since 90d --out history.csv",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name:        "since",
-				Usage:       "`TIME` from which submissions count: 30d, 12h, or a date such as 2026-01-31",
-				DefaultText: "all that is known",
-			},
+			sinceFlag("submissions"),
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
 			anySocketFlag(publicFirst), jsonFlag(),
 		},

@@ -301,13 +301,7 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 func longestClocks(all []live.Residency) []live.Residency {
 	const most = 3
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b live.Residency) int {
-		switch {
-		case a.Seconds > b.Seconds:
-			return -1
-		case a.Seconds < b.Seconds:
-			return 1
-		}
-		return 0
+		return cmp.Compare(b.Seconds, a.Seconds)
 	})
 	return sorted[:min(len(sorted), most)]
 }

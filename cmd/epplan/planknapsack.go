@@ -115,11 +115,9 @@ func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
-		return trace.ReadKnapsack(r, name, model)
-	})
+	jobs, err := readKnapsackJobs(t, c.Args().First(), model)
 	if err != nil {
-		return nil, fmt.Errorf("read queue: %w", err)
+		return nil, err
 	}
 	q, err := newKnapsackQueue(model, jobs, pool)
 	if err != nil {
@@ -132,6 +130,16 @@ func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
 		q.predicted = q.actual
 	}
 	return q, q.setParams(c)
+}
+
+func readKnapsackJobs(t *terminal, name string, model trace.EnergyModel) ([]trace.KnapsackJob, error) {
+	jobs, err := parseFile(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+		return trace.ReadKnapsack(r, name, model)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read queue: %w", err)
+	}
+	return jobs, nil
 }
 
 // enableClocks lets clocks be chosen where --models says how the job types respond to

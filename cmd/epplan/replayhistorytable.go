@@ -225,16 +225,20 @@ func (r *historyReport) headText() string {
 		writeRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
 			plural(r.Left.Uneven, "job"))
 	}
-	measured := "not in the log"
-	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
-	}
-	writeRow(&b, "Energy", "%s; %s by the model, at default clocks", measured,
-		energyText(r.Policies[0].JobEnergy.Value))
+	writeRow(&b, "Energy", "%s", r.energyText())
 	writeRow(&b, "Constant", "%s", r.constantClocksText())
 	writeRow(&b, "Waiting", "%s", r.waitingText())
 	b.WriteString("\n")
 	return b.String()
+}
+
+// energyText is what jobs used by the log and by the model.
+func (r *historyReport) energyText() string {
+	measured := "not in the log"
+	if r.Measured != nil {
+		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
+	}
+	return measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"
 }
 
 func (r *historyReport) constantClocksText() string {

@@ -20,7 +20,7 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	}
 	curves := page.Section{ID: "curves", Heading: "Curves over the arrived load"}
 	for i, c := range in.charts(runs) {
-		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), chartWords[c.file], &c.Chart)
+		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), replayCharts[c.Title].words, &c)
 		if err != nil {
 			return err
 		}
@@ -37,14 +37,15 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	return page.WriteReport(w, r)
 }
 
-var chartWords = map[string]string{
-	"power.svg": "Power of the whole cluster as tasks arrive.",
-	"saving.svg": "By how much less power a policy's placement takes than the base's, as tasks " +
-		"arrive. Above 0 is better.",
-	"grar.svg": "The part of the GPUs asked for that was allocated. Where it falls below 1, " +
-		"tasks are dropped.",
-	"fragmentation.svg": "GPUs that are free and that a task of the trace can't be expected to use. " +
-		"Less is better.",
+// replayCharts are the files of a replay's charts, and what they show, by their titles.
+var replayCharts = map[string]struct{ file, words string }{
+	"Power": {"power.svg", "Power of the whole cluster as tasks arrive."},
+	"Power saved": {"saving.svg", "By how much less power a policy's placement takes than the base's, as " +
+		"tasks arrive. Above 0 is better."},
+	"GPU allocation ratio": {"grar.svg", "The part of the GPUs asked for that was allocated. Where it falls " +
+		"below 1, tasks are dropped."},
+	"Expected fragmentation": {"fragmentation.svg", "GPUs that are free and that a task of the trace can't be " +
+		"expected to use. Less is better."},
 }
 
 func (in *inflation) columnsInWords() string {
@@ -228,22 +229,18 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 
 // facts say what was replayed, as the text output does.
 func (r *historyReport) facts() page.Facts {
-	f := page.Facts{{Name: "Jobs", Text: plural(r.Jobs, "job") + "; left out: " + r.Left.text()}}
-	f = append(f, page.Fact{
-		Name: "Responses",
-		Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
-			plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs,
-				"job"), plural(r.Left.PriorKinds, "workload")),
-	})
-	measured := "not in the log"
-	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
+	return page.Facts{
+		{Name: "Jobs", Text: plural(r.Jobs, "job") + "; left out: " + r.Left.text()},
+		{
+			Name: "Responses",
+			Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
+				plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"),
+				plural(r.Left.PriorJobs, "job"), plural(r.Left.PriorKinds, "workload")),
+		},
+		{Name: "Energy", Text: r.energyText()},
+		{Name: "Constant", Text: r.constantClocksText()},
+		{Name: "Waiting", Text: r.waitingText()},
 	}
-	return append(f,
-		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) +
-			" by the model, at default clocks"},
-		page.Fact{Name: "Constant", Text: r.constantClocksText()},
-		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
 func historyCaveats(r *historyReport) *page.Notice {

@@ -115,38 +115,6 @@ func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	return found, nil
 }
 
-func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
-	found := &reproducedPaper{}
-	p := &pwrPaper{dir: r.pwrDir, first: r.firstStream, seeds: r.streams, jobs: r.jobs}
-	p.draw = func(in *inflation, runs [][]inflationRun) error {
-		if r.svgDir != "" {
-			return drawFamily(ctx, r.t, r.svgDir, in, runs)
-		}
-		for _, chart := range in.charts(runs) {
-			chart.Title = in.label + ": " + chart.Title
-			found.charts = append(found.charts, chart.Chart)
-		}
-		return nil
-	}
-	var err error
-	if found.findings, err = p.reproduce(ctx, r.t, r.count, r.sections); err != nil {
-		return nil, err
-	}
-	found.table, found.notes = findingsTable(found.findings), []string{p.note()}
-	return found, nil
-}
-
-func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
-	q := predictQueues{dir: r.predictDir, seed: r.seed, instances: r.instances, tuning: r.tuning}
-	findings, notes, err := q.reproduce(ctx, r.t, r.count, r.sections)
-	if err != nil {
-		return nil, err
-	}
-	return &reproducedPaper{
-		findings: predictFigures(findings), table: predictTable(findings), notes: notes,
-	}, nil
-}
-
 func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
 	p := &catsPaper{seed: r.seed, scale: r.scale, limit: r.proof}
 	if err := p.reproduce(ctx, r.count, r.sections); err != nil {

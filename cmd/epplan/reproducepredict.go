@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -66,29 +65,23 @@ func runReproducePredict(t *terminal, c *cli.Context) error {
 	})
 }
 
-// predictQueues are the queues that the paper's rules are to play.
-type predictQueues struct {
-	dir               string // to read them from; empty: draw them
-	seed              uint64
-	instances, tuning int
-}
-
-func (q *predictQueues) reproduce(
-	ctx context.Context, t *terminal, count newProgress, sections []string,
-) ([]predictFinding, []string, error) {
-	findings := predictFindings(sections)
-	var notes []string
+// computePredict plays the queues under both energy models.
+func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	findings := predictFindings(r.sections)
+	found := &reproducedPaper{}
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
-		p := predictPaper{model: model, seed: q.seed, tuning: q.tuning}
-		if err := p.queues(t, q); err != nil {
-			return nil, nil, err
+		p := predictPaper{model: model, seed: r.seed, tuning: r.tuning}
+		if err := p.queues(r); err != nil {
+			return nil, err
 		}
-		if err := p.fillFindings(ctx, count, findings); err != nil {
-			return nil, nil, fmt.Errorf("%s energy: %w", model, err)
+		if err := p.fillFindings(ctx, r.count, findings); err != nil {
+			return nil, fmt.Errorf("%s energy: %w", model, err)
 		}
-		notes = append(notes, p.notes()...)
+		found.notes = append(found.notes, p.notes()...)
 	}
-	return findings, append(notes, paperDisagreements(sections)...), nil
+	found.findings, found.table = predictFigures(findings), predictTable(findings)
+	found.notes = append(found.notes, paperDisagreements(r.sections)...)
+	return found, nil
 }
 
 type predictPaper struct {
@@ -99,23 +92,22 @@ type predictPaper struct {
 	kappas map[string]float64 // tuned, by what for
 }
 
-func (p *predictPaper) queues(t *terminal, q *predictQueues) (err error) {
-	dir := q.dir
+// queues draws the queues, or reads them.
+func (p *predictPaper) queues(r *reproducer) (err error) {
+	dir := r.predictDir
 	if dir == "" {
-		p.tests, err = p.draw(q.instances, testStream)
+		p.tests, err = p.draw(r.instances, testStream)
 		return err
 	}
-	pools, err := parseFile(t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
+	pools, err := parseFile(r.t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
 	if err != nil {
 		return fmt.Errorf("read clusters: %w", err)
 	}
 	for i := range pools {
 		name := filepath.Join(dir, filepath.Base(pools[i].Name)+".csv")
-		jobs, err := parseFile(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
-			return trace.ReadKnapsack(r, name, p.model)
-		})
+		jobs, err := readKnapsackJobs(r.t, name, p.model)
 		if err != nil {
-			return fmt.Errorf("read queue: %w", err)
+			return err
 		}
 		q, err := newKnapsackQueue(p.model, jobs, &pools[i])
 		if err != nil {

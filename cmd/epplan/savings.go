@@ -30,11 +30,7 @@ func savingsCommand(t *terminal) *cli.Command {
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31",
-				DefaultText: "all that is known",
-			},
-			anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
+			sinceFlag("runs"), anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
 		},
 		Action: t.runs(takesNone(runSavings)),
 	}
@@ -96,6 +92,13 @@ func runSavings(t *terminal, c *cli.Context) error {
 	})
 }
 
+func sinceFlag(what string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "since", DefaultText: "all that is known",
+		Usage: "`TIME` from which " + what + " count: 30d, 12h, or a date such as 2026-01-31",
+	}
+}
+
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -119,12 +122,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 
 func savingsText(s *epdapi.Savings) string {
 	var b strings.Builder
-	period := "since the first record"
-	if !s.Since.IsZero() {
-		period = "since " + dateTime(s.Since)
-	}
-	writeRow(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)),
-		report.FormatCount(int(s.HeldOut)), period)
+	writeRow(&b, "Runs", "%s", savingsRunsText(s))
 	writeRow(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
 		b.WriteString(tooFewRunsText(s) + "\n")
@@ -148,12 +146,30 @@ func savingsText(s *epdapi.Savings) string {
 	}
 	writeConstant(&b, s)
 	writeModelled(&b, &s.Modelled)
-	best, of := &s.GPU, "GPUs"
-	if s.Node.Runs > 0 {
-		best, of = &s.Node, "nodes"
-	}
+	best, of := widestSaving(s)
 	writeFootprint(&b, s, best.SavedJ, of)
 	return b.String()
+}
+
+// periodText says from when on runs count.
+func periodText(s *epdapi.Savings) string {
+	if s.Since.IsZero() {
+		return "since the first record"
+	}
+	return "since " + dateTime(s.Since)
+}
+
+func savingsRunsText(s *epdapi.Savings) string {
+	return fmt.Sprintf("%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)),
+		report.FormatCount(int(s.HeldOut)), periodText(s))
+}
+
+// widestSaving is that of the nodes where they are measured, else that of the GPUs.
+func widestSaving(s *epdapi.Savings) (saving *epdapi.Saving, of string) {
+	if s.Node.Runs > 0 {
+		return &s.Node, "nodes"
+	}
+	return &s.GPU, "GPUs"
 }
 
 func comparedText(s *epdapi.Savings) string {

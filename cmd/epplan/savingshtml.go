@@ -9,16 +9,9 @@ import (
 )
 
 func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
-	period := "since the first record"
-	if !s.Since.IsZero() {
-		period = "since " + dateTime(s.Since)
-	}
 	r := &page.Report{
-		Title: "What was saved " + period, Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
-		Foot: t.provenance(page.Fact{
-			Name: "Runs", Text: report.FormatCount(int(s.Treated)) +
-				" at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period,
-		}),
+		Title: "What was saved " + periodText(s), Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
+		Foot: t.provenance(page.Fact{Name: "Runs", Text: savingsRunsText(s)}),
 	}
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
@@ -88,10 +81,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	tiles = append(tiles, page.Tile{
 		Label: "Held out", Value: report.FormatPercent(s.HoldOut), Note: "of jobs, by lot, now",
 	})
-	best, of := &s.GPU, "GPUs"
-	if s.Node.Runs > 0 {
-		best, of = &s.Node, "nodes"
-	}
+	best, of := widestSaving(s)
 	if f := &s.Factors; best.Runs > 0 && (f.CostPerKWh > 0 || f.CarbonPerKWh > 0 || f.WaterPerKWh > 0) {
 		all := f.FootprintOf(best.SavedJ)
 		tiles = append(tiles, page.Tile{Label: "Worth", Value: footprintText(f, &all), Note: "of the " + of})

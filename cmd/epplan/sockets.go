@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/user"
-	"strconv"
 	"strings"
 	"time"
 
@@ -70,12 +68,6 @@ func clientAt(where string, sockets []string) *epdapi.Client {
 	if _, _, err := net.SplitHostPort(where); err != nil || strings.Contains(where, "/") {
 		return epdapi.New(where)
 	}
-	var trusted []uint32 // beside root
-	if u, err := user.Lookup("slurm"); err == nil {
-		if uid, err := strconv.ParseUint(u.Uid, 10, 32); err == nil {
-			trusted = append(trusted, uint32(uid))
-		}
-	}
 	return epdapi.NewRemote(where,
-		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), trusted...))
+		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), slurmUsers()...))
 }

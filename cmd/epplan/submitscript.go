@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,9 +31,7 @@ func submitScript(t *terminal, c *cli.Context) error {
 	if name == "-" || strings.HasPrefix(name, "-") {
 		return usagef("%q, want a batch script in a file before --", name)
 	}
-	script, err := parseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
-		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
-	})
+	script, err := readScript(t, name)
 	if err != nil {
 		return err
 	}
