@@ -225,6 +225,16 @@ func between(f *cli.IntFlag, least, most int) *cli.IntFlag {
 
 func atLeast(f *cli.IntFlag, least int) *cli.IntFlag { return between(f, least, math.MaxInt) }
 
+// refuse reports the first of the flags that is given, and why it may not be.
+func refuse(c *cli.Context, why string, flags ...string) error {
+	for _, flag := range flags {
+		if c.IsSet(flag) {
+			return usagef("--%s %s", flag, why)
+		}
+	}
+	return nil
+}
+
 // rowsFlag is how much of a table people see.
 func rowsFlag(of string) *cli.IntFlag {
 	return &cli.IntFlag{

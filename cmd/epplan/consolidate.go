@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -104,10 +105,7 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 	if r.problem, err = problemByName(c.String("problem")); err != nil {
 		return err
 	}
-	if err := checkWindow(c, r); err != nil {
-		return err
-	}
-	if err := checkMoves(c, r); err != nil {
+	if err := cmp.Or(checkWindow(c, r), checkMoves(c, r)); err != nil {
 		return err
 	}
 	if r.instance, err = readInstance(t, c, c.Args().First()); err != nil {
@@ -188,10 +186,9 @@ func readInstance(t *terminal, c *cli.Context, name string) (*sharing.Instance, 
 		if first := firstNonSpace(text); first != '{' && first != '[' {
 			return readLogInstance(t, c, text, name)
 		}
-		for _, flag := range utilisationFlags {
-			if c.IsSet(flag) {
-				return nil, usagef("--%s is for logs, but %s is an instance, want it left out", flag, name)
-			}
+		why := "is for logs, but " + name + " is an instance, want it left out"
+		if err := refuse(c, why, utilisationFlags...); err != nil {
+			return nil, err
 		}
 		return jsonfile.ReadInstance(text, name)
 	})

@@ -91,12 +91,7 @@ func checkLogFlags(c *cli.Context) error {
 		return usagef("--servers and --moves are both given, want one: of a log's tasks it is known on " +
 			"which of its own hosts they run")
 	}
-	for _, flag := range []string{"gpus-per-server", "server-w"} {
-		if c.IsSet(flag) {
-			return usagef("--%s and --servers are both given, want one", flag)
-		}
-	}
-	return nil
+	return refuse(c, "and --servers are both given, want one", "gpus-per-server", "server-w")
 }
 
 // noteLogRepairs says what of a log was filled in or left out.

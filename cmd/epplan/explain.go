@@ -85,8 +85,8 @@ type jobSetting struct {
 	Energy float64 `json:"energy_j"`
 }
 
-func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
-	return jobSetting{
+func newSetting(pt dvfsmodel.Point, weight float64) *jobSetting {
+	return &jobSetting{
 		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core),
 		Mem:  float64(pt.Mem),
 		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
@@ -150,8 +150,8 @@ func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 		}
 		return e
 	}
-	chosen := newSetting(a.Point, gpuWeight(t, a.GPUCount()))
-	e.Node, e.GPUs, e.Start, e.End, e.Chosen = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End, &chosen
+	e.Node, e.GPUs, e.Start, e.End = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End
+	e.Chosen = newSetting(a.Point, gpuWeight(t, a.GPUCount()))
 	if len(a.More) > 0 {
 		for part := range a.Parts {
 			e.Nodes = append(e.Nodes, nodeGPUs{part.Node, part.GPUs.Indexes()})
@@ -171,18 +171,16 @@ func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
 	objective := s.problem.ClassObjective(class)
 	c := modelChoice{
 		GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(),
-		Default: newSetting(o.Response.Default(), w),
+		Default: *newSetting(o.Response.Default(), w),
 	}
 	if o.NodeCount() > 1 {
 		c.Nodes = o.Nodes
 	}
 	if pt, err := o.Response.Optimum(objective, math.Inf(1)); err == nil {
-		free := newSetting(pt, w)
-		c.Free = &free
+		c.Free = newSetting(pt, w)
 	}
 	if pt, err := o.Response.Optimum(objective, t.TimeBudget()); err == nil {
-		limited := newSetting(pt, w)
-		c.Limited = &limited
+		c.Limited = newSetting(pt, w)
 	}
 	return c
 }
@@ -250,7 +248,7 @@ func (s *jobSetting) String() string {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", s.Core, s.Mem)
 	}
 	return fmt.Sprintf("%s: %s at %s = %s", clocks, report.FormatSeconds(s.Time),
-		report.FormatWatts(dvfsmodel.Watt(s.Power)), report.FormatJoules(dvfsmodel.Joule(s.Energy)))
+		report.FormatWatts(s.Power), report.FormatJoules(s.Energy))
 }
 
 func secondsText(x *float64) string {

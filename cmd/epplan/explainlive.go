@@ -167,7 +167,7 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 func pointText(p *epdapi.Point) string {
 	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", p.Words(), report.FormatSeconds(p.TimeS),
 		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS),
-		report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
+		report.FormatWatts(p.PowerW), report.FormatJoules(p.EnergyJ))
 }
 
 // writeTimeLimit sets the prediction beside the time limit.

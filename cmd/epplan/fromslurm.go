@@ -18,10 +18,9 @@ import (
 
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
 func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
-	for _, flag := range []string{"models", "map", "format", "clairvoyant"} {
-		if c.IsSet(flag) {
-			return nil, usagef("--%s is about a batch file, want none with --from-slurm", flag)
-		}
+	const why = "is about a batch file, want none with --from-slurm"
+	if err := refuse(c, why, "models", "map", "format", "clairvoyant"); err != nil {
+		return nil, err
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
 	if s.paper {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
@@ -139,12 +138,8 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 		writeRow(b, name, "%s", text)
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
-	expected("  energy", d.EnergyJ, used, func(j float64) string {
-		return report.FormatJoules(dvfsmodel.Joule(j))
-	})
-	expected("  power", d.PowerW, live.Number{}, func(w float64) string {
-		return report.FormatWatts(dvfsmodel.Watt(w))
-	})
+	expected("  energy", d.EnergyJ, used, report.FormatJoules[float64])
+	expected("  power", d.PowerW, live.Number{}, report.FormatWatts[float64])
 	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Tier), "; "))
 }
 
@@ -246,9 +241,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
 		writeRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ),
-			againstPredicted(e, energy, func(j float64) string {
-				return report.FormatJoules(dvfsmodel.Joule(j))
-			}), cmp.Or(o.GPUSource.Words(), "unknown means"))
+			againstPredicted(e, energy, report.FormatJoules[float64]), cmp.Or(o.GPUSource.Words(), "unknown means"))
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
 		writeRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
@@ -257,8 +250,8 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 			cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)),
-			report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
+		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(w),
+			report.FormatWatts(o.PeakPowerW.Or(w)))
 	}
 	if !o.Implausible.IsZero() {
 		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere",
@@ -347,5 +340,5 @@ func joulesText(n live.Number) string {
 	if !ok {
 		return "–"
 	}
-	return report.FormatJoules(dvfsmodel.Joule(e))
+	return report.FormatJoules(e)
 }

@@ -105,12 +105,7 @@ func checkPlanFlags(c *cli.Context) error {
 	if c.String("format") == knapsackFormat {
 		return nil
 	}
-	for _, flag := range []string{"energy-model", "kappa"} {
-		if c.IsSet(flag) {
-			return usagef("--%s is for queues, want --format %s too", flag, knapsackFormat)
-		}
-	}
-	return nil
+	return refuse(c, "is for queues, want --format "+knapsackFormat+" too", "energy-model", "kappa")
 }
 
 func countSlowed(p *planner.Plan) int {

@@ -95,14 +95,10 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{
+	if err := refuse(c, "means nothing with --format "+knapsackFormat+", want it left out",
 		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html",
-		"from-slurm", "theta", "rho", "map",
-		"time-limit", runtimeModelFlag,
-	} {
-		if c.IsSet(flag) {
-			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
-		}
+		"from-slurm", "theta", "rho", "map", "time-limit", runtimeModelFlag); err != nil {
+		return nil, err
 	}
 	if strings.HasPrefix(c.String("cluster"), "-:") && c.Args().First() == "-" {
 		return nil, usagef("standard input is read twice, want one - only")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,14 +61,12 @@ func powerCommand(t *terminal, name, usage string) *cli.Command {
 			},
 			dryrun.Flag(),
 		},
-		Action: func(c *cli.Context) error { return runPower(t, c, name) },
+		Action: t.runs(takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
 	}
 }
 
-func runPower(t *terminal, c *cli.Context, what string) error {
-	if err := checkArgs(c, 1, 1, "a hostlist such as gpu[01-03]"); err != nil {
-		return err
-	}
+func runPower(t *terminal, c *cli.Context) error {
+	what := c.Command.Name
 	nodes, err := slurm.ExpandHostlist(c.Args().First())
 	if err != nil {
 		return err
@@ -92,10 +89,7 @@ func runPower(t *terminal, c *cli.Context, what string) error {
 	if stop, err := dryrun.Announce(c, powerSteps(what, program, nodes)...); stop {
 		return err
 	}
-	if err := t.print(func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(nodes, "\n")+"\n")
-		return err
-	}); err != nil {
+	if err := t.printText(strings.Join(nodes, "\n") + "\n"); err != nil {
 		return err
 	}
 	news := epdapi.PowerEvent{Action: what, Nodes: nodes}

@@ -98,10 +98,9 @@ func runPredict(t *terminal, c *cli.Context) error {
 	if c.IsSet("code") {
 		return predictCode(t, c, target)
 	}
-	for _, flag := range []string{"code-test", "gpu-type", "probe", "embeddings", "align"} {
-		if c.IsSet(flag) {
-			return usagef("--%s goes with --code", flag)
-		}
+	err = refuse(c, "goes with --code", "code-test", "gpu-type", "probe", "embeddings", "align")
+	if err != nil {
+		return err
 	}
 	return predictHistory(t, c, target)
 }

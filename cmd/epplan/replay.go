@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -98,21 +99,12 @@ func runReplay(t *terminal, c *cli.Context) error {
 	default:
 		return usagef("--format %q, want openb, sacct or jobs", format)
 	}
-	for _, flag := range []string{
-		"cluster", "models", "workload", "profiles", "draws", "learning",
-		"timezone",
-	} {
-		if c.IsSet(flag) {
-			return usagef("--%s is of past jobs, want --format sacct or jobs too", flag)
-		}
-	}
-	if err := checkArgs(c, 0, 1, "a folder with a trace, or none"); err != nil {
-		return err
-	}
-	if err := checkHTML(c, "curve", "decisions", "svg"); err != nil {
-		return err
-	}
-	if err := checkMode(c); err != nil {
+	if err := cmp.Or(
+		refuse(c, "is of past jobs, want --format sacct or jobs too",
+			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone"),
+		checkArgs(c, 0, 1, "a folder with a trace, or none"),
+		checkHTML(c, "curve", "decisions", "svg"), checkMode(c),
+	); err != nil {
 		return err
 	}
 	if c.Bool("departures") {

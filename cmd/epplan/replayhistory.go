@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -115,10 +116,8 @@ func replayHistory(t *terminal, c *cli.Context) error {
 				c.String("format"))
 		}
 	}
-	if err := checkHTML(c); err != nil {
-		return err
-	}
-	if err := checkArgs(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
+	if err := cmp.Or(checkHTML(c),
+		checkArgs(c, 1, 1, "a file with past jobs, or - for standard input")); err != nil {
 		return err
 	}
 	h := &historyReplay{

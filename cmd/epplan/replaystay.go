@@ -56,14 +56,12 @@ var departureOnlyFlags, inflationOnlyFlags = []string{"horizon", "park", "wake-d
 
 // checkMode refuses flags that mean nothing with or without --departures.
 func checkMode(c *cli.Context) error {
-	wrong, why := departureOnlyFlags, "a property of --departures, want that too"
+	wrong, why := departureOnlyFlags, "is a property of --departures, want that too"
 	if c.Bool("departures") {
-		wrong, why = inflationOnlyFlags, "for tasks that never leave, want no --departures"
+		wrong, why = inflationOnlyFlags, "is for tasks that never leave, want no --departures"
 	}
-	for _, flag := range wrong {
-		if c.IsSet(flag) {
-			return usagef("--%s is %s", flag, why)
-		}
+	if err := refuse(c, why, wrong...); err != nil {
+		return err
 	}
 	if c.Bool("raw") && (c.IsSet("loads") || c.IsSet("seeds") || c.IsSet("horizon")) {
 		return usagef("--raw is the trace as it is, want no --loads, --seeds and --horizon")

@@ -294,9 +294,9 @@ type outputFile struct{ flag, name string }
 func energyText(joules float64) string {
 	const small = 0.01 * dvfsmodel.JoulesPerKWh
 	if math.Abs(joules) < small {
-		return report.FormatJoules(dvfsmodel.Joule(joules))
+		return report.FormatJoules(joules)
 	}
-	return report.FormatKWh(dvfsmodel.Joule(joules))
+	return report.FormatKWh(joules)
 }
 
 // trimZeros is a number without zeros at its end.
