@@ -125,7 +125,7 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if !r.verdict.FeasibleFor(r.problem) {
-		return &violationError{r.violations()}
+		return &infeasibleError{"the plan isn't feasible: " + r.violations()}
 	}
 	return nil
 }

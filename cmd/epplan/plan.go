@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -56,7 +58,7 @@ func planCommand(t *terminal) *cli.Command {
 }
 
 // runPlan plans a batch and prints it. Jobs that can't be planned, or not in time, end
-// it with an incompleteError after the plan was printed.
+// it with an infeasibleError after the plan was printed.
 func runPlan(t *terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
@@ -80,7 +82,7 @@ func runPlan(t *terminal, c *cli.Context) error {
 		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy "+
 			"cats-safe lets them share")
 	}
-	return incomplete(result.Plan)
+	return notInTime(len(result.Plan.Unplaced), len(result.Plan.Misses), countSlowed(result.Plan))
 }
 
 // checkPlanFlags reports flags that don't go together.
@@ -127,14 +129,22 @@ func canShareGPUs(p *planner.Problem) bool {
 	return false
 }
 
-// incomplete is the error of a plan that doesn't do all that it was asked for; nil
-// for one that does.
-func incomplete(p *planner.Plan) error {
-	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: countSlowed(p)}
-	if e == (incompleteError{}) {
+// notInTime is the error of a plan that can't plan jobs, ends some late, or slows some down
+// too much; nil for one that does what it was asked for.
+func notInTime(unplanned, late, slowed int) error {
+	var parts []string
+	for _, part := range []struct {
+		jobs int
+		what string
+	}{{unplanned, "can't be planned"}, {late, "end late"}, {slowed, "slowed down more than tolerated"}} {
+		if part.jobs > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.jobs, part.what))
+		}
+	}
+	if parts == nil {
 		return nil
 	}
-	return &e
+	return &infeasibleError{"not every job is done in time: " + strings.Join(parts, ", ")}
 }
 
 // planSetup is what is to be planned: a file, or Slurm's queue, where it may be

@@ -75,10 +75,7 @@ func planKnapsack(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := len(result.Plan.Unplaced); n > 0 {
-		return &incompleteError{unplanned: n}
-	}
-	return nil
+	return notInTime(len(result.Plan.Unplaced), 0, 0)
 }
 
 // knapsackQueue is a queue with its GPUs and the numbers of the policies.

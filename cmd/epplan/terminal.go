@@ -75,28 +75,11 @@ func (e *hintedError) Unwrap() error { return e.err }
 
 func withHint(err error, hint string) error { return &hintedError{err, hint} }
 
-// incompleteError says that a plan was printed but doesn't cover every job in
-// time; what is wrong is part of the output.
-type incompleteError struct{ unplanned, late, slowed int }
+// infeasibleError says that a plan was printed that doesn't do all that it was asked for; what
+// is wrong is part of the output.
+type infeasibleError struct{ msg string }
 
-func (e *incompleteError) Error() string {
-	var parts []string
-	if e.unplanned > 0 {
-		parts = append(parts, fmt.Sprintf("%d can't be planned", e.unplanned))
-	}
-	if e.late > 0 {
-		parts = append(parts, fmt.Sprintf("%d end late", e.late))
-	}
-	if e.slowed > 0 {
-		parts = append(parts, fmt.Sprintf("%d slowed down more than tolerated", e.slowed))
-	}
-	return "not every job is done in time: " + strings.Join(parts, ", ")
-}
-
-// violationError says that a plan was printed that breaks limits.
-type violationError struct{ what string }
-
-func (e *violationError) Error() string { return "the plan isn't feasible: " + e.what }
+func (e *infeasibleError) Error() string { return e.msg }
 
 // statusError ends the program as another one that it started did.
 type statusError struct{ code int }
@@ -106,7 +89,7 @@ func (e *statusError) Error() string { return "exit status " + strconv.Itoa(e.co
 // finish prints the error, if there is one, and tells the exit status.
 func (t *terminal) finish(ctx context.Context, err error) int {
 	var usage *usageError
-	var undone *incompleteError
+	var undone *infeasibleError
 	switch {
 	case err == nil:
 		return exitDone
@@ -122,10 +105,6 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		t.message("error", usage.msg)
 		t.message("hint", usage.hint)
 		return exitUsage
-	}
-	if broken, ok := errors.AsType[*violationError](err); ok {
-		t.message("warning", broken.Error())
-		return exitInfeasible
 	}
 	if passed, ok := errors.AsType[*statusError](err); ok {
 		return passed.code
