@@ -178,10 +178,7 @@ func checkValue(flag cli.Flag, value string) error {
 }
 
 func (a *parsedArgs) unknownCommand(name string) error {
-	names := make([]string, 0, len(a.commands))
-	for _, c := range a.commands {
-		names = append(names, c.Name)
-	}
+	names := textsOf(a.commands, func(c *cli.Command) string { return c.Name })
 	hint := fmt.Sprintf("the commands of %s are %s", a.commandName(), strings.Join(names, ", "))
 	if near := spelling.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %s %s?", a.commandName(), near)
@@ -191,10 +188,7 @@ func (a *parsedArgs) unknownCommand(name string) error {
 
 func (a *parsedArgs) unknownFlag(arg string) error {
 	given, _, _ := strings.Cut(arg, "=")
-	names := make([]string, 0, len(a.flags))
-	for _, f := range a.flags {
-		names = append(names, f.Names()[0])
-	}
+	names := textsOf(a.flags, func(f cli.Flag) string { return f.Names()[0] })
 	hint := ""
 	switch near := spelling.Nearest(strings.TrimLeft(given, "-"), names); {
 	case near != "":

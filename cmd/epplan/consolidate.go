@@ -155,10 +155,7 @@ func methodByName(name string) (*method, error) {
 	all := methods()
 	i := slices.IndexFunc(all, func(m method) bool { return m.name == name })
 	if i < 0 {
-		names := make([]string, len(all))
-		for i := range all {
-			names[i] = all[i].name
-		}
+		names := textsOf(all, func(m method) string { return m.name })
 		return nil, usagef("--policy %q, want one of %s", name, strings.Join(names, ", "))
 	}
 	return &all[i], nil

@@ -269,11 +269,9 @@ func (r *consolidation) serverName(server int) string {
 
 // placeName is a task's place as a table has it.
 func (r *consolidation) placeName(gpus []int) string {
-	all := make([]string, 0, len(gpus))
-	for _, gpu := range gpus {
-		all = append(all, r.serverName(r.instance.GPUs()[gpu].Server)+"/"+r.gpuName(gpu))
-	}
-	return strings.Join(all, " ")
+	return strings.Join(textsOf(gpus, func(gpu int) string {
+		return r.serverName(r.instance.GPUs()[gpu].Server) + "/" + r.gpuName(gpu)
+	}), " ")
 }
 
 func (r *consolidation) moveTable() *report.Table {

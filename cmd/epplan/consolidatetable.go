@@ -201,11 +201,7 @@ func (r *consolidation) gpuTable() *report.Table {
 const maxTasksText = 60
 
 func (r *consolidation) taskNames(tasks []int) string {
-	names := make([]string, len(tasks))
-	for i, task := range tasks {
-		names[i] = r.instance.Tasks[task].ID
-	}
-	return strings.Join(names, " ")
+	return strings.Join(textsOf(tasks, func(task int) string { return r.instance.Tasks[task].ID }), " ")
 }
 
 // maxViolations is how many tasks are named that a plan slows down too much.

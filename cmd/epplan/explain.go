@@ -121,10 +121,7 @@ func runExplain(t *terminal, c *cli.Context) error {
 }
 
 func (s *setup) noSuchJob(name, id string) error {
-	ids := make([]string, len(s.problem.Tasks))
-	for i := range s.problem.Tasks {
-		ids[i] = s.problem.Tasks[i].ID
-	}
+	ids := textsOf(s.problem.Tasks, func(t planner.Task) string { return t.ID })
 	hint := fmt.Sprintf("its first job is %q", ids[0])
 	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -215,11 +212,9 @@ func (e *explanation) placeText() string {
 	if len(nodes) == 0 {
 		nodes = []nodeGPUs{{*e.Node, e.GPUs}}
 	}
-	all := make([]string, len(nodes))
-	for i, n := range nodes {
-		all[i] = fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
-	}
-	return strings.Join(all, "; ")
+	return strings.Join(textsOf(nodes, func(n nodeGPUs) string {
+		return fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
+	}), "; ")
 }
 
 func (c *modelChoice) write(b *strings.Builder) {

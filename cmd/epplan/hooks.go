@@ -243,13 +243,9 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {
-		numbers := make([]string, len(event.GPUs))
-		for i, n := range event.GPUs {
-			numbers[i] = strconv.Itoa(n)
-		}
 		gpus = plural(len(event.GPUs), "GPU")
-		if len(numbers) > 0 {
-			gpus += " (" + strings.Join(numbers, ", ") + ")"
+		if len(event.GPUs) > 0 {
+			gpus += " (" + strings.Join(textsOf(event.GPUs, strconv.Itoa), ", ") + ")"
 		}
 	}
 	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",

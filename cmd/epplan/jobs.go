@@ -144,11 +144,10 @@ func ranClockValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) r
 	case len(clocks) == 1:
 		return report.Number(clocks[0])
 	}
-	words := make([]string, len(clocks))
-	for i, f := range clocks {
-		if words[i] = "default"; f > 0 {
-			words[i] = strconv.FormatFloat(float64(f), 'f', -1, 64)
+	return report.Text(strings.Join(textsOf(clocks, func(f dvfsmodel.MHz) string {
+		if f == 0 {
+			return "default"
 		}
-	}
-	return report.Text(strings.Join(words, "/"))
+		return trimZeros(float64(f))
+	}), "/"))
 }

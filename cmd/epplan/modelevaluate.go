@@ -94,9 +94,7 @@ func priorTable(r *pooled.Report) *report.Table {
 }
 
 func clockList(list ...dvfsmodel.Setting) string {
-	texts := make([]string, len(list))
-	for i, c := range list {
-		texts[i] = fmt.Sprintf("%g/%g", float64(c.Core), float64(c.Mem))
-	}
-	return strings.Join(texts, " ")
+	return strings.Join(textsOf(list, func(c dvfsmodel.Setting) string {
+		return fmt.Sprintf("%g/%g", float64(c.Core), float64(c.Mem))
+	}), " ")
 }

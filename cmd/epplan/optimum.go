@@ -39,12 +39,7 @@ func optimumCommand(t *terminal) *cli.Command {
 
 // symbols are the coefficients of the model in the paper's notation.
 func symbols() []string {
-	params := dvfsmodel.ParamList()
-	all := make([]string, len(params))
-	for i, p := range params {
-		all[i] = p.Symbol
-	}
-	return all
+	return textsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
 }
 
 type optimumRow struct {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -197,11 +198,9 @@ func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
 	}
-	names := make([]string, len(pools))
-	for i := range pools {
-		if names[i] = pools[i].Name; names[i] == name {
-			return &pools[i], nil
-		}
+	names := textsOf(pools, func(p trace.KnapsackPool) string { return p.Name })
+	if i := slices.Index(names, name); i >= 0 {
+		return &pools[i], nil
 	}
 	return nil, fmt.Errorf("%s: no cluster %q, want one of %s", file, name, strings.Join(names, ", "))
 }

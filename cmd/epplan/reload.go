@@ -33,12 +33,8 @@ func runReload(t *terminal, c *cli.Context) error {
 			return epd.Reload(ctx)
 		})
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
-		faults := make([]string, len(wrong.Fault.Faults))
-		for i, fault := range wrong.Fault.Faults {
-			faults[i] = printable(fault)
-		}
-		return withHint(errors.New(strings.Join(faults, "\n")), "nothing has changed: the configuration that "+
-			"was in force stays")
+		faults := strings.Join(textsOf(wrong.Fault.Faults, printable), "\n")
+		return withHint(errors.New(faults), "nothing has changed: the configuration that was in force stays")
 	}
 	switch {
 	case err != nil:

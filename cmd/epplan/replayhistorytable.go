@@ -242,11 +242,10 @@ func (r *historyReport) energyText() string {
 }
 
 func (r *historyReport) constantClocksText() string {
-	pairs := make([]string, 0, len(r.Policies[1].Clocks))
-	for _, model := range slices.Sorted(maps.Keys(r.Policies[1].Clocks)) {
-		at := r.Policies[1].Clocks[model]
-		pairs = append(pairs, fmt.Sprintf("%s %.0f/%.0f", model, at.Core, at.Mem))
-	}
+	clocks := r.Policies[1].Clocks
+	pairs := textsOf(slices.Sorted(maps.Keys(clocks)), func(model string) string {
+		return fmt.Sprintf("%s %.0f/%.0f", model, clocks[model].Core, clocks[model].Mem)
+	})
 	if len(pairs) == 0 {
 		return "default clocks"
 	}

@@ -171,11 +171,7 @@ func (p *predictPaper) tune(ctx context.Context, done func()) error {
 		return err
 	}
 	grid := kappaGrid()
-	policies := make([]string, len(grid))
-	for i, kappa := range grid {
-		policies[i] = valueWith(kappa)
-	}
-	found, err := means(ctx, queues, policies, done)
+	found, err := means(ctx, queues, textsOf(grid, valueWith), done)
 	if err != nil {
 		return err
 	}
@@ -231,12 +227,12 @@ func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, find
 			return err
 		}
 	}
-	policies := make([]string, len(rules))
-	for i, rule := range rules {
-		if policies[i] = rule; aimOf(rule) != "" {
-			policies[i] = valueWith(p.kappas[aimOf(rule)])
+	policies := textsOf(rules, func(rule string) string {
+		if aim := aimOf(rule); aim != "" {
+			return valueWith(p.kappas[aim])
 		}
-	}
+		return rule
+	})
 	found, err := means(ctx, p.tests, policies, done)
 	if err != nil {
 		return err

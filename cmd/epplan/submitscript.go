@@ -64,10 +64,7 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 		Name:   slurm.Hex(filepath.Base(name)),
 		Script: slurm.Hex(script),
 	}
-	quoted := make([]string, len(options))
-	for i, o := range options {
-		quoted[i] = strconv.Quote(o)
-	}
+	quoted := textsOf(options, strconv.Quote)
 	chdir := ""
 	all := slurm.SbatchOptions(string(script) + "\n")
 	// These go before the script's.

@@ -242,6 +242,15 @@ func plural(n int, one string, many ...string) string {
 	return report.FormatCount(n) + " " + one
 }
 
+// textsOf is a text for each of a list.
+func textsOf[T any](list []T, text func(T) string) []string {
+	all := make([]string, len(list))
+	for i, one := range list {
+		all[i] = text(one)
+	}
+	return all
+}
+
 // printable is somebody's text on a part of a line.
 func printable(text string) string { return slurm.Printable(text, 200) }
 
