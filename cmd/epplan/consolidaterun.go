@@ -165,19 +165,11 @@ func (r *consolidation) violations() string {
 	if r.problem == consolidate.AsPrinted {
 		slow = v.TooSlow
 	}
-	var parts []string
-	for _, p := range []struct {
-		n         int
-		one, many string
-	}{
-		{v.Unplaced, "task has no place", "tasks have no place"},
-		{slow, "task is slowed down too much", "tasks are slowed down too much"},
-		{v.OverMemory, "GPU has too little memory", "GPUs have too little memory"},
-	} {
-		if p.n > 0 {
-			parts = append(parts, plural(p.n, p.one, p.many))
-		}
-	}
+	parts := textsOf(present(
+		counted{v.Unplaced, plural(v.Unplaced, "task has no place", "tasks have no place")},
+		counted{slow, plural(slow, "task is slowed down too much", "tasks are slowed down too much")},
+		counted{v.OverMemory, plural(v.OverMemory, "GPU has too little memory", "GPUs have too little memory")},
+	), func(part counted) string { return part.what })
 	for _, fault := range v.Faults {
 		parts = append(parts, fault+", please report this")
 	}

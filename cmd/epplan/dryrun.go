@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -18,24 +17,13 @@ func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	var steps []string
-	for _, part := range []struct {
-		count int
-		what  string
-	}{
-		{now.Nice, "the nice of %s"},
-		{now.Prefer, "the preference of %s"},
-		{now.Weights, "the weight of %s"},
-		{now.Asleep, "the sleep of %s"},
-	} {
-		if part.count > 0 {
-			noun := "job"
-			if strings.Contains(part.what, "weight") || strings.Contains(part.what, "sleep") {
-				noun = "node"
-			}
-			steps = append(steps, "take back "+fmt.Sprintf(part.what, plural(part.count, noun)))
-		}
-	}
+	all := present(
+		counted{now.Nice, "nice of " + plural(now.Nice, "job")},
+		counted{now.Prefer, "preference of " + plural(now.Prefer, "job")},
+		counted{now.Weights, "weight of " + plural(now.Weights, "node")},
+		counted{now.Asleep, "sleep of " + plural(now.Asleep, "node")},
+	)
+	steps := textsOf(all, func(part counted) string { return "take back the " + part.what })
 	return dryrun.Announce(c, steps...)
 }
 

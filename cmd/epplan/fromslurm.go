@@ -89,20 +89,12 @@ func noteQueueAssumptions(t *terminal, w *slurmqueue.Batch) {
 		t.notef("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
 			plural(len(w.Jobs), "job"))
 	}
-	var parts []string
-	for _, part := range []struct {
-		n   int
-		why string
-	}{
-		{w.Left.Held, printable(w.Left.Text())},
-		{w.Left.Several, "with unequal parts on several nodes"},
-		{w.Left.Endless, "without model and time limit"},
-		{w.Left.Many, "beyond what epd lists"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.why))
-		}
-	}
+	parts := textsOf(present(
+		counted{w.Left.Held, printable(w.Left.Text())},
+		counted{w.Left.Several, "with unequal parts on several nodes"},
+		counted{w.Left.Endless, "without model and time limit"},
+		counted{w.Left.Many, "beyond what epd lists"},
+	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
 	if len(parts) > 0 {
 		t.message("note", "left out: "+strings.Join(parts, ", "))
 	}

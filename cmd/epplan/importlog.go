@@ -401,18 +401,13 @@ func (r *importReport) text() string {
 	if r.Steps > 0 {
 		writeRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
 	}
-	for _, left := range []struct {
-		n   int64
-		why string
-	}{
-		{r.NotEnded, "wait or run"},
-		{r.NeverRan, "never ran"},
-		{r.Repeated, "came twice"},
-		{r.SkippedLines(), "make no sense"},
-	} {
-		if left.n > 0 {
-			writeRow(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
-		}
+	for _, left := range present(
+		counted{int(r.NotEnded), "wait or run"},
+		counted{int(r.NeverRan), "never ran"},
+		counted{int(r.Repeated), "came twice"},
+		counted{int(r.SkippedLines()), "make no sense"},
+	) {
+		writeRow(&b, "Left out", "%s that %s", report.FormatCount(left.n), left.what)
 	}
 	for _, k := range r.Noted {
 		writeRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,

@@ -82,19 +82,14 @@ func leverText(s *steer.Status) string {
 	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
 		b.WriteString("nothing in Slurm is changed\n")
 	}
-	for _, part := range []struct {
-		count int
-		what  string
-	}{
-		{s.Nice, "jobs behind others by their nice"},
-		{s.Prefer, "jobs that prefer nodes with a feature"},
-		{s.Weights, "nodes with another weight"},
-		{s.Asleep, "nodes powered down"},
-		{len(s.Left), "jobs left alone, for somebody else changed them"},
-	} {
-		if part.count > 0 {
-			fmt.Fprintf(&b, "%s: %d\n", part.what, part.count)
-		}
+	for _, part := range present(
+		counted{s.Nice, "jobs behind others by their nice"},
+		counted{s.Prefer, "jobs that prefer nodes with a feature"},
+		counted{s.Weights, "nodes with another weight"},
+		counted{s.Asleep, "nodes powered down"},
+		counted{len(s.Left), "jobs left alone, for somebody else changed them"},
+	) {
+		fmt.Fprintf(&b, "%s: %d\n", part.what, part.n)
 	}
 	if s.Paused {
 		b.WriteString("paused: everything was taken back, until the configuration is another one\n")

@@ -132,16 +132,11 @@ func canShareGPUs(p *planner.Problem) bool {
 // notInTime is the error of a plan that can't plan jobs, ends some late, or slows some down
 // too much; nil for one that does what it was asked for.
 func notInTime(unplanned, late, slowed int) error {
-	var parts []string
-	for _, part := range []struct {
-		jobs int
-		what string
-	}{{unplanned, "can't be planned"}, {late, "end late"}, {slowed, "slowed down more than tolerated"}} {
-		if part.jobs > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.jobs, part.what))
-		}
-	}
-	if parts == nil {
+	parts := textsOf(present(
+		counted{unplanned, "can't be planned"}, counted{late, "end late"},
+		counted{slowed, "slowed down more than tolerated"},
+	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
+	if len(parts) == 0 {
 		return nil
 	}
 	return &infeasibleError{"not every job is done in time: " + strings.Join(parts, ", ")}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -165,23 +166,12 @@ func (h *historyReplay) modelOf(name string) string {
 }
 
 func (l *historyExclusions) text() string {
-	var parts []string
-	for _, part := range []struct {
-		n   int
-		why string
-	}{
-		{l.NoGPUs, "without GPUs"},
-		{l.Elsewhere, "on GPU models that the cluster hasn't"},
-		{l.NoTime, "without run time"},
-		{l.TooWide, "with more GPUs by node than any node has"},
-		{l.TooMany, "on more nodes than there are"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, report.FormatCount(part.n)+" "+part.why)
-		}
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
+	parts := textsOf(present(
+		counted{l.NoGPUs, "without GPUs"},
+		counted{l.Elsewhere, "on GPU models that the cluster hasn't"},
+		counted{l.NoTime, "without run time"},
+		counted{l.TooWide, "with more GPUs by node than any node has"},
+		counted{l.TooMany, "on more nodes than there are"},
+	), func(part counted) string { return report.FormatCount(part.n) + " " + part.what })
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }

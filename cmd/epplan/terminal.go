@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -240,6 +241,17 @@ func plural(n int, one string, many ...string) string {
 		}
 	}
 	return report.FormatCount(n) + " " + one
+}
+
+// counted is how many there are of something.
+type counted struct {
+	n    int
+	what string
+}
+
+// present are those of which there are any.
+func present(all ...counted) []counted {
+	return slices.DeleteFunc(all, func(c counted) bool { return c.n <= 0 })
 }
 
 // textsOf is a text for each of a list.
