@@ -7,14 +7,12 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -241,30 +239,24 @@ func compareAll(
 	}
 	defer line.line.Finish()
 	runs := make([]planreport.Run, len(variants))
-	group, failed := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range variants {
-		group.Go(func() error {
-			v := &variants[i]
-			line.begin(v.policy.Name)
-			defer line.end(v.policy.Name, &runs[i])
-			monitor := &planner.Monitor{MaxWork: maxEvaluations}
-			if t.progress {
-				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
-			}
-			row := failed
-			if limit > 0 {
-				monitor.MaxWork = 0
-				var end context.CancelFunc
-				row, end = context.WithTimeout(failed, limit)
-				defer end()
-			}
-			var err error
-			runs[i], err = v.run(row, monitor)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := sideBySide(ctx, 0, len(variants), func(ctx context.Context, i int) (err error) {
+		v := &variants[i]
+		line.begin(v.policy.Name)
+		defer line.end(v.policy.Name, &runs[i])
+		monitor := &planner.Monitor{MaxWork: maxEvaluations}
+		if t.progress {
+			monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+		}
+		if limit > 0 {
+			monitor.MaxWork = 0
+			var end context.CancelFunc
+			ctx, end = context.WithTimeout(ctx, limit)
+			defer end()
+		}
+		runs[i], err = v.run(ctx, monitor)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil && !slices.ContainsFunc(runs, func(r planreport.Run) bool { return r.Planned() }) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 
 	"github.com/epplan/epplan/config"
@@ -13,7 +12,6 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
-	"golang.org/x/sync/errgroup"
 )
 
 // edlPaper computes the figures of the EDL paper (arXiv:2104.00486).
@@ -252,21 +250,16 @@ func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []
 	progress := count("", len(all))
 	defer progress.Finish()
 	findings := make([]finding, len(all))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range all {
-		group.Go(func() error {
-			defer progress.Add(1)
-			value, err := all[i].run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", all[i].what, err)
-			}
-			findings[i] = all[i].finding
-			findings[i].ours = value
-			return nil
-		})
-	}
-	return findings, group.Wait()
+	return findings, sideBySide(ctx, 0, len(all), func(ctx context.Context, i int) error {
+		defer progress.Add(1)
+		value, err := all[i].run(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", all[i].what, err)
+		}
+		findings[i] = all[i].finding
+		findings[i].ours = value
+		return nil
+	})
 }
 
 func (e *edlPaper) note() string {

@@ -81,13 +81,19 @@ func (t *terminal) write(name string, f func(io.Writer) error) error {
 	default:
 		err = writeInPlace(name, f)
 	}
+	return unwritten(name, err)
+}
+
+// unwritten is the error of a file that can't be written; nil of none.
+func unwritten(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	failed := fmt.Errorf("write %s: %w", name, withoutPath(err))
 	if errors.Is(err, fs.ErrNotExist) {
-		return withHint(fmt.Errorf("write %s: %w", name, withoutPath(err)), "make its folder first")
+		return withHint(failed, "make its folder first")
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, withoutPath(err))
-	}
-	return nil
+	return failed
 }
 
 func replaceFile(name string, f func(io.Writer) error) (err error) {

@@ -42,7 +42,7 @@ func checkHTML(c *cli.Context, others ...string) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
-		return withHint(fmt.Errorf("write %s: %w", name, withoutPath(err)), "make its folder first")
+		return unwritten(name, err)
 	}
 	for _, flag := range others {
 		if isSameTarget(name, c.String(flag)) {

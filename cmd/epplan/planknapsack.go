@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -235,9 +233,9 @@ func (q *knapsackQueue) referencePolicy() string {
 
 // solve plans the queue and checks the plan against how it turned out.
 func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.QueueResult, error) {
-	pol, err := policy.Parse(text, q.params)
+	pol, err := parsePolicy(text, q.params)
 	if err != nil {
-		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+		return nil, err
 	}
 	plan, err := planner.Solve(ctx, q.predicted, pol, &planner.Options{Truth: q.actual})
 	if _, ok := errors.AsType[*planner.ClassError](err); ok && q.pool.Pos.Line > 0 {
@@ -278,18 +276,13 @@ func playAll(
 	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
 ) ([]*planreport.QueueSum, error) {
 	sums := make([]*planreport.QueueSum, len(policies)*len(queues))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range sums {
-		group.Go(func() error {
-			defer done()
-			result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
-			if err != nil {
-				return err
-			}
-			sums[i] = result.Sum()
-			return nil
-		})
-	}
-	return sums, group.Wait()
+	return sums, sideBySide(ctx, 0, len(sums), func(ctx context.Context, i int) error {
+		defer done()
+		result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
+		if err != nil {
+			return err
+		}
+		sums[i] = result.Sum()
+		return nil
+	})
 }

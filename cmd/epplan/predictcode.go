@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,11 @@ func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 	if target == predict.Power {
 		return usagef("--target power follows from histories only, want time or energy with --code")
 	}
-	other := c.String("code-test")
-	if other == "" {
-		other = c.String("code")
-	}
 	train, err := readCode(t, c, c.String("train"), c.String("code"), target, true)
 	if err != nil {
 		return err
 	}
-	test, err := readCode(t, c, c.String("test"), other, target, false)
+	test, err := readCode(t, c, c.String("test"), cmp.Or(c.String("code-test"), c.String("code")), target, false)
 	if err != nil {
 		return err
 	}
@@ -126,12 +123,15 @@ func predictEmbedded(
 // asked, else the built-in ones.
 func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *probe.Set) (embedFunc, error) {
 	texts := slices.Concat(train.texts, test.texts)
-	if !c.IsSet("embeddings") {
-		set.Style = source.Style
+	builtIn := func() embedFunc {
+		set.Style, set.Embeddings = source.Style, nil
 		for _, text := range texts {
 			set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 		}
-		return builtInEmbedding, nil
+		return builtInEmbedding
+	}
+	if !c.IsSet("embeddings") {
+		return builtIn(), nil
 	}
 	client, err := embed.New(&embed.Options{
 		URL: c.String("embeddings"), Hosts: c.StringSlice("allow-host"), Model: c.String("embedding-model"),
@@ -154,24 +154,16 @@ func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *prob
 	}
 	// The next best thing, rather than nothing.
 	t.message("warning", err.Error()+"; the built-in embedding is used")
-	set.Embeddings, set.Style = nil, source.Style
-	for _, text := range texts {
-		set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
-	}
-	return builtInEmbedding, nil
+	return builtIn(), nil
 }
 
 // readCode reads a table with the columns job_id and file, and the source files.
 func readCode(
 	t *terminal, c *cli.Context, name, folder string, target predict.Target, values bool,
 ) (*codeTable, error) {
-	columns := []string{target.Column()}
-	gpu := c.String("gpu-type")
-	switch target {
-	case predict.Energy:
-		columns = []string{"energy_" + gpu + "_kwh", target.Column()}
-	default:
-		columns = []string{"time_" + gpu + "_s", target.Column()}
+	columns := []string{"time_" + c.String("gpu-type") + "_s", target.Column()}
+	if target == predict.Energy {
+		columns[0] = "energy_" + c.String("gpu-type") + "_kwh"
 	}
 	table, err := parseFile(t, name, func(r io.Reader, name string) (*codeTable, error) {
 		return readCodeTable(r, name, columns, values)

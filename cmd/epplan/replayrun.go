@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -78,20 +79,14 @@ func (in *inflation) runAll(
 	for i := range runs {
 		runs[i] = make([]inflationRun, len(in.seeds))
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers(jobs))
-	for s, seed := range in.seeds {
-		for p := range in.policies {
-			group.Go(func() (err error) {
-				defer progress.Add(1)
-				if runs[p][s], err = in.run(ctx, in.policies[p], seed); err != nil {
-					return fmt.Errorf("policy %s, seed %d: %w", in.policies[p].Name, seed, err)
-				}
-				return nil
-			})
+	return runs, sideBySide(ctx, jobs, in.runCount(), func(ctx context.Context, i int) (err error) {
+		defer progress.Add(1)
+		s, p := i/len(in.policies), i%len(in.policies)
+		if runs[p][s], err = in.run(ctx, in.policies[p], in.seeds[s]); err != nil {
+			return fmt.Errorf("policy %s, seed %d: %w", in.policies[p].Name, in.seeds[s], err)
 		}
-	}
-	return runs, group.Wait()
+		return nil
+	})
 }
 
 func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflationRun, error) {
@@ -143,11 +138,15 @@ func workersFlag() *cli.IntFlag {
 	}, 1)
 }
 
-func workers(asked int) int {
-	if asked > 0 {
-		return asked
+// sideBySide does so many pieces of work, some at a time, 0: as many as there are processors.
+// The first error ends the context of the others.
+func sideBySide(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(cmp.Or(atOnce, runtime.GOMAXPROCS(0)))
+	for i := range count {
+		group.Go(func() error { return do(ctx, i) })
 	}
-	return runtime.GOMAXPROCS(0)
+	return group.Wait()
 }
 
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {

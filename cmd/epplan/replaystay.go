@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
@@ -243,23 +242,17 @@ func (d *departures) readDurations(t *terminal, name string) error {
 }
 
 func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Progress) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers(jobs))
-	for i := range d.runsOf {
-		for s := range d.in.seeds {
-			group.Go(func() error {
-				defer progress.Add(1)
-				r := &d.runsOf[i]
-				passage, err := d.play(ctx, r, d.in.seeds[s])
-				if err != nil {
-					return fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, d.in.seeds[s], err)
-				}
-				r.passages[s] = *passage
-				return nil
-			})
+	seeds := len(d.in.seeds)
+	return sideBySide(ctx, jobs, len(d.runsOf)*seeds, func(ctx context.Context, i int) error {
+		defer progress.Add(1)
+		r, s := &d.runsOf[i/seeds], i%seeds
+		passage, err := d.play(ctx, r, d.in.seeds[s])
+		if err != nil {
+			return fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, d.in.seeds[s], err)
 		}
-	}
-	return group.Wait()
+		r.passages[s] = *passage
+		return nil
+	})
 }
 
 // play is one run. Runs of the same load and seed get the same stream.

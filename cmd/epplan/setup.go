@@ -374,11 +374,19 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	if text == "" || text == config.Best {
 		text = policy.DefaultName(s.problem.Mode)
 	}
-	p, err := policy.Parse(text, s.params)
+	p, err := parsePolicy(text, s.params)
+	if err != nil {
+		return nil, err
+	}
+	return p, s.checkFlagUsed(text)
+}
+
+func parsePolicy(text string, params policy.Params) (*planner.Policy, error) {
+	p, err := policy.Parse(text, params)
 	if err != nil {
 		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
 	}
-	return p, s.checkFlagUsed(text)
+	return p, nil
 }
 
 // checkFlagUsed reports a number that a flag says and the policy has no use for, or says

@@ -170,8 +170,8 @@ func trialPolicies(c *cli.Context) ([]string, error) {
 		}
 	}
 	for _, text := range all {
-		if _, err := policy.Parse(text, policy.DefaultParams()); err != nil {
-			return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+		if _, err := parsePolicy(text, policy.DefaultParams()); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
