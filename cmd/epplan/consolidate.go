@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,7 +119,12 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 		return err
 	}
 	r.solve(c.Context, t, c.Duration("time-limit"), c.Uint64("seed"))
-	if err := printConsolidation(t, c, r); err != nil {
+	if c.Bool("json") {
+		err = t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(r.json()) })
+	} else {
+		err = t.printText(r.text(t.textOptions(c.Int("rows"))))
+	}
+	if err != nil {
 		return err
 	}
 	if err := c.Err(); err != nil { // what was printed is the best so far

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
@@ -70,13 +66,6 @@ func (r *consolidation) json() *consolidationJSON {
 	}
 	r.addMovesJSON(out)
 	return out
-}
-
-func printConsolidation(t *terminal, c *cli.Context, r *consolidation) error {
-	if c.Bool("json") {
-		return t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(r.json()) })
-	}
-	return t.printText(r.text(t.textOptions(c.Int("rows"))))
 }
 
 func (r *consolidation) text(opts *report.TextOptions) string {

@@ -151,7 +151,8 @@ func doctorOptions(c *cli.Context) (doctor.Options, error) {
 	}
 	self, err := os.Executable()
 	if o.EPDProgram == "" && err == nil {
-		if beside := filepath.Join(filepath.Dir(self), "epd"); isFile(beside) {
+		beside := filepath.Join(filepath.Dir(self), "epd")
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
 			o.EPDProgram = beside
 		}
 	}
@@ -160,11 +161,6 @@ func doctorOptions(c *cli.Context) (doctor.Options, error) {
 		o.Program = self // what is printed can be typed
 	}
 	return o, nil
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // slurmUsers are those beside root whose answers are taken: Slurm's user.

@@ -15,10 +15,7 @@ import (
 )
 
 // edlPaper computes the figures of the EDL paper (arXiv:2104.00486).
-type edlPaper struct {
-	sets int
-	seed uint64
-}
+type edlPaper struct{ *reproducer }
 
 func (e *edlPaper) experiments(section string) ([]experiment, error) {
 	switch section {
@@ -238,30 +235,35 @@ type experiment struct {
 	run func(ctx context.Context) (float64, error)
 }
 
-func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []string) ([]finding, error) {
-	var all []experiment
-	for _, section := range sections {
+// computeEDL runs the experiments of the sections, in parallel.
+func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	e, all := &edlPaper{r}, []experiment(nil)
+	for _, section := range r.sections {
 		some, err := e.experiments(section)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	progress := count("", len(all))
+	progress := r.count("", len(all))
 	defer progress.Finish()
-	findings := make([]finding, len(all))
-	return findings, sideBySide(ctx, 0, len(all), func(ctx context.Context, i int) error {
+	found := &reproducedPaper{findings: make([]finding, len(all))}
+	err := sideBySide(ctx, 0, len(all), func(ctx context.Context, i int) error {
 		defer progress.Add(1)
 		value, err := all[i].run(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", all[i].what, err)
 		}
-		findings[i] = all[i].finding
-		findings[i].ours = value
+		found.findings[i] = all[i].finding
+		found.findings[i].ours = value
 		return nil
 	})
-}
-
-func (e *edlPaper) note() string {
-	return fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed)
+	if err != nil {
+		return nil, err
+	}
+	found.table = findingsTable(found.findings)
+	if slices.Contains(r.sections, "offline") || slices.Contains(r.sections, "online") {
+		found.notes = []string{fmt.Sprintf("random task sets per figure: %d, seed %d", r.sets, r.seed)}
+	}
+	return found, nil
 }

@@ -14,11 +14,12 @@ import (
 )
 
 func optimumCommand(t *terminal) *cli.Command {
+	symbols := textsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
 	return &cli.Command{
 		Name:      "optimum",
 		Usage:     "the best setting of single workloads",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE has the columns id, " + strings.Join(symbols(), ", ") +
+		Description: "FILE has the columns id, " + strings.Join(symbols, ", ") +
 			" (normalised, watts and seconds) and optionally\n" +
 			"limit, the longest run time (inf: none); other columns are ignored. - is standard input.\n" +
 			"Example: epplan model optimum --range wide params.csv --csv",
@@ -35,11 +36,6 @@ func optimumCommand(t *terminal) *cli.Command {
 		},
 		Action: t.runs(takes(1, 1, "one file", runOptimum)),
 	}
-}
-
-// symbols are the coefficients of the model in the paper's notation.
-func symbols() []string {
-	return textsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
 }
 
 type optimumRow struct {

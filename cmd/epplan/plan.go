@@ -66,8 +66,14 @@ func runPlan(t *terminal, c *cli.Context) error {
 	if c.String("format") == knapsackFormat {
 		return planKnapsack(t, c)
 	}
-	s, err := planSetup(t, c)
-	if err != nil || s == nil {
+	var s *setup
+	var err error
+	if c.Bool("from-slurm") {
+		s, err = setupFromSlurm(t, c)
+	} else {
+		s, err = setupProblem(t, c, c.Args().First())
+	}
+	if err != nil || s == nil { // nothing waits
 		return err
 	}
 	s.searchTime = c.Duration("time-limit")
@@ -140,15 +146,6 @@ func notInTime(unplanned, late, slowed int) error {
 		return nil
 	}
 	return &infeasibleError{"not every job is done in time: " + strings.Join(parts, ", ")}
-}
-
-// planSetup is what is to be planned: a file, or Slurm's queue, where it may be
-// nothing.
-func planSetup(t *terminal, c *cli.Context) (*setup, error) {
-	if c.Bool("from-slurm") {
-		return setupFromSlurm(t, c)
-	}
-	return setupProblem(t, c, c.Args().First())
 }
 
 // solvePlan plans the batch, checks the plan, and computes what it is measured

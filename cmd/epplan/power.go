@@ -30,14 +30,6 @@ const (
 	maxErrorOutput     = 4 << 10                // bytes of what a site's program prints
 )
 
-func suspendCommand(t *terminal) *cli.Command {
-	return powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command")
-}
-
-func resumeCommand(t *terminal) *cli.Command {
-	return powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command")
-}
-
 func powerCommand(t *terminal, name, usage string) *cli.Command {
 	return &cli.Command{
 		Name:      name,

@@ -63,10 +63,6 @@ func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 
 type embedFunc func(ctx context.Context, text string) ([]float64, error)
 
-func builtInEmbedding(_ context.Context, text string) ([]float64, error) {
-	return source.Embed(source.Read(text)), nil
-}
-
 // predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
 // learn from first.
 func predictEmbedded(
@@ -128,7 +124,9 @@ func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *prob
 		for _, text := range texts {
 			set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 		}
-		return builtInEmbedding
+		return func(_ context.Context, text string) ([]float64, error) {
+			return source.Embed(source.Read(text)), nil
+		}
 	}
 	if !c.IsSet("embeddings") {
 		return builtIn(), nil

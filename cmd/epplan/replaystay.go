@@ -99,12 +99,6 @@ type departureRun struct {
 
 const defaultDepartureLoads = "0.5,0.8,0.95"
 
-// departurePlacements are the placements that are compared unless others are asked
-// for.
-func departurePlacements() []string {
-	return []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
-}
-
 func replayDepartures(t *terminal, c *cli.Context) error {
 	d, err := parseDepartures(t, c)
 	if err != nil {
@@ -129,7 +123,7 @@ func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 		return nil, usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below",
 			c.Duration("horizon"), c.Duration("wake-delay"))
 	}
-	names := departurePlacements()
+	names := []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
 	if c.IsSet("policy") {
 		names = splitPlacements(c.StringSlice("policy"))
 	}

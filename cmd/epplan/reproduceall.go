@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -90,37 +88,12 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 		found.paper = p
 		all[i] = found
 	}
-	return printReproduced(t, c, all)
-}
-
-func printReproduced(t *terminal, c *cli.Context, all []*reproducedPaper) error {
 	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, figureTable(figuresOf(all)))
 		}
 		return t.printText(summaryText(all, t.textOptions(-1)))
 	})
-}
-
-func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
-	e := edlPaper{sets: r.sets, seed: r.seed}
-	findings, err := e.reproduce(ctx, r.count, r.sections)
-	if err != nil {
-		return nil, err
-	}
-	found := &reproducedPaper{findings: findings, table: findingsTable(findings)}
-	if slices.Contains(r.sections, "offline") || slices.Contains(r.sections, "online") {
-		found.notes = []string{e.note()}
-	}
-	return found, nil
-}
-
-func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
-	p := &catsPaper{seed: r.seed, scale: r.scale, limit: r.proof}
-	if err := p.reproduce(ctx, r.count, r.sections); err != nil {
-		return nil, err
-	}
-	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
 }
 
 func reproduceCommand(t *terminal) *cli.Command {

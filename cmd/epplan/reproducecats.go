@@ -46,35 +46,29 @@ func runReproduceCATS(t *terminal, c *cli.Context) error {
 }
 
 type catsPaper struct {
-	seed     uint64
-	scale    float64
-	limit    time.Duration
+	*reproducer
 	findings []finding
 	notes    []string
 	progress *report.Progress
 }
 
-func (p *catsPaper) reproduce(ctx context.Context, count newProgress, sections []string) error {
-	p.progress = count("", p.steps(sections))
-	defer p.progress.Finish()
-	for _, section := range sections {
-		if err := p.section(ctx, section); err != nil {
-			return fmt.Errorf("%s: %w", section, err)
-		}
-	}
-	return nil
-}
-
-func (p *catsPaper) steps(sections []string) int {
-	by := map[string]int{
+func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	steps := map[string]int{
 		"testbed": 1, "table1": len(paperTable1), "table2": len(paperTable2), "pai": len(simulatedPolicies),
 		"philly": len(simulatedPolicies),
 	}
 	sum := 0
-	for _, section := range sections {
-		sum += by[section]
+	for _, section := range r.sections {
+		sum += steps[section]
 	}
-	return sum
+	p := &catsPaper{reproducer: r, progress: r.count("", sum)}
+	defer p.progress.Finish()
+	for _, section := range r.sections {
+		if err := p.section(ctx, section); err != nil {
+			return nil, fmt.Errorf("%s: %w", section, err)
+		}
+	}
+	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
 }
 
 func (p *catsPaper) section(ctx context.Context, name string) error {
@@ -113,7 +107,7 @@ func (p *catsPaper) table1(ctx context.Context) error {
 	for _, row := range paperTable1 {
 		in := taskset.Consolidation(p.rng(uint64(row.tasks)), row.tasks)
 		for _, problem := range []consolidate.Problem{consolidate.AsPrinted, consolidate.Safe} {
-			limited, cancel := context.WithTimeout(ctx, p.limit)
+			limited, cancel := context.WithTimeout(ctx, p.proof)
 			began := time.Now()
 			r := consolidate.Exact(limited, in, problem, consolidate.ExactOptions{Seed: p.seed})
 			took := time.Since(began).Seconds()

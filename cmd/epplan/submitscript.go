@@ -15,7 +15,6 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -83,7 +82,9 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 	if read == nil {
 		return nil
 	}
-	warnUnread(t, read)
+	for _, s := range read.Skipped {
+		t.message("warning", "not read: "+s.Name+" "+s.Why)
+	}
 	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
 		c.String("socket"), plural(len(read.Files), "file"))); stop {
 		return err
@@ -98,10 +99,4 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 		_, err = epd.Announce(ctx, request)
 	}
 	return err
-}
-
-func warnUnread(t *terminal, read *follow.Sources) {
-	for _, s := range read.Skipped {
-		t.message("warning", "not read: "+s.Name+" "+s.Why)
-	}
 }
