@@ -13,6 +13,7 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 // The library stops looking for flags at the first positional argument, answers
@@ -255,6 +256,16 @@ func searchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
 	}
 }
 
+// defaultSlot is how long a slot of a log lasts.
+const defaultSlot = time.Minute
+
+func workersFlag() *cli.IntFlag {
+	return atLeast(&cli.IntFlag{
+		Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
+		Usage: "`COUNT` of runs at a time",
+	}, 1)
+}
+
 // slotFlag is how a log of utilisation is cut into slots.
 func slotFlag(usage string) *cli.DurationFlag {
 	return &cli.DurationFlag{
@@ -343,6 +354,14 @@ func parseNumbers(flag, text string) ([]float64, error) {
 		all[i] = x
 	}
 	return all, nil
+}
+
+func parsePolicy(text string, params policy.Params) (*planner.Policy, error) {
+	p, err := policy.Parse(text, params)
+	if err != nil {
+		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+	}
+	return p, nil
 }
 
 // contentionFlag is the file with a fitted curve, and what counts without it.

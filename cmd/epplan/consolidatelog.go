@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,7 +21,6 @@ import (
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a
 // server as in its simulation.
 const (
-	defaultSlot       = time.Minute
 	defaultServerGPUs = 8
 	defaultGPUMemGB   = 32.0
 	defaultServerW    = 200.0

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -161,19 +159,6 @@ func doctorOptions(c *cli.Context) (doctor.Options, error) {
 		o.Program = self // what is printed can be typed
 	}
 	return o, nil
-}
-
-// slurmUsers are those beside root whose answers are taken: Slurm's user.
-func slurmUsers() []uint32 {
-	u, err := user.Lookup("slurm")
-	if err != nil {
-		return nil
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil
-	}
-	return []uint32{uint32(uid)}
 }
 
 var gradeTexts = map[doctor.Grade]string{

@@ -228,6 +228,11 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 	return p, nil
 }
 
+var paperEDL = paper{ //nolint:gochecknoglobals // constant
+	"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md",
+	edlSections, computeEDL,
+}
+
 var edlSections = []string{"single", "table3", "offline", "online"}
 
 type experiment struct {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -91,4 +95,15 @@ func (r *rowsProgress) tell(name string, p planner.Progress) {
 
 func (r *rowsProgress) show() {
 	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, bestSoFarText("best "+r.whose, &r.best))
+}
+
+// sideBySide does so many pieces of work, some at a time, 0: as many as there are processors.
+// The first error ends the context of the others.
+func sideBySide(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(cmp.Or(atOnce, runtime.GOMAXPROCS(0)))
+	for i := range count {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
 }

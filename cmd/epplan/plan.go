@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -133,19 +131,6 @@ func canShareGPUs(p *planner.Problem) bool {
 		}
 	}
 	return false
-}
-
-// notInTime is the error of a plan that can't plan jobs, ends some late, or slows some down
-// too much; nil for one that does what it was asked for.
-func notInTime(unplanned, late, slowed int) error {
-	parts := textsOf(present(
-		counted{unplanned, "can't be planned"}, counted{late, "end late"},
-		counted{slowed, "slowed down more than tolerated"},
-	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
-	if len(parts) == 0 {
-		return nil
-	}
-	return &infeasibleError{"not every job is done in time: " + strings.Join(parts, ", ")}
 }
 
 // solvePlan plans the batch, checks the plan, and computes what it is measured

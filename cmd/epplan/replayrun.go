@@ -1,15 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/fleet"
@@ -129,24 +125,6 @@ func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 		}
 	}
 	return warnings
-}
-
-func workersFlag() *cli.IntFlag {
-	return atLeast(&cli.IntFlag{
-		Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
-		Usage: "`COUNT` of runs at a time",
-	}, 1)
-}
-
-// sideBySide does so many pieces of work, some at a time, 0: as many as there are processors.
-// The first error ends the context of the others.
-func sideBySide(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(cmp.Or(atOnce, runtime.GOMAXPROCS(0)))
-	for i := range count {
-		group.Go(func() error { return do(ctx, i) })
-	}
-	return group.Wait()
 }
 
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {

@@ -56,8 +56,7 @@ func checkFolder(c *cli.Context, flag string) error {
 }
 
 // reproduceOne is the command of one paper: the sections that --only names, or all of them.
-func reproduceOne(t *terminal, c *cli.Context, r *reproducer) error {
-	p := &papers[slices.IndexFunc(papers, func(p paper) bool { return p.name == c.Command.Name })]
+func reproduceOne(t *terminal, c *cli.Context, p *paper, r *reproducer) error {
 	r.t, r.count, r.sections = t, t.progressCounter("reproduce"), p.sections
 	r.seed, r.firstStream = c.Uint64("seed"), c.Uint64("seed")
 	if only := c.String("only"); only != "" {

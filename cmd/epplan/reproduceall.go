@@ -39,24 +39,7 @@ var (
 
 // papers are all of them, in the order in which they decide: clocks, nodes,
 // queues, sharing.
-var papers = []paper{ //nolint:gochecknoglobals // constant
-	{
-		"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md",
-		edlSections, computeEDL,
-	},
-	{
-		"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md",
-		pwrSections, computePWR,
-	},
-	{
-		"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
-		predictSections, computePredict,
-	},
-	{
-		"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md",
-		catsSections, computeCATS,
-	},
-}
+var papers = []paper{paperEDL, paperPWR, paperPredict, paperCATS} //nolint:gochecknoglobals // constant
 
 func runReproduceAll(t *terminal, c *cli.Context) error {
 	if err := checkHTML(c); err != nil {
@@ -127,5 +110,5 @@ func reproduceCommand(t *terminal) *cli.Command {
 }
 
 func runReproduceEDL(t *terminal, c *cli.Context) error {
-	return reproduceOne(t, c, &reproducer{reproduceScale: reproduceScale{sets: c.Int("sets")}})
+	return reproduceOne(t, c, &paperEDL, &reproducer{reproduceScale: reproduceScale{sets: c.Int("sets")}})
 }

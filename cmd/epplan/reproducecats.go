@@ -35,6 +35,11 @@ func reproduceCATSCommand(t *terminal) *cli.Command {
 	}
 }
 
+var paperCATS = paper{ //nolint:gochecknoglobals // constant
+	"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md",
+	catsSections, computeCATS,
+}
+
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
 
 func runReproduceCATS(t *terminal, c *cli.Context) error {
@@ -42,7 +47,7 @@ func runReproduceCATS(t *terminal, c *cli.Context) error {
 	if !(scale > 0 && scale <= 1) {
 		return usagef("--scale %v, want a part above 0 and up to 1", scale)
 	}
-	return reproduceOne(t, c, &reproducer{reproduceScale: reproduceScale{scale: scale, proof: limit}})
+	return reproduceOne(t, c, &paperCATS, &reproducer{reproduceScale: reproduceScale{scale: scale, proof: limit}})
 }
 
 type catsPaper struct {

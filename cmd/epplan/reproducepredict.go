@@ -50,6 +50,11 @@ const (
 	maxInstances   = 10_000
 )
 
+var paperPredict = paper{ //nolint:gochecknoglobals // constant
+	"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
+	predictSections, computePredict,
+}
+
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
 func runReproducePredict(t *terminal, c *cli.Context) error {
@@ -59,7 +64,7 @@ func runReproducePredict(t *terminal, c *cli.Context) error {
 	if c.String("data") != "" && c.IsSet("instances") {
 		return usagef("--instances counts drawn queues, want it left out with --data")
 	}
-	return reproduceOne(t, c, &reproducer{
+	return reproduceOne(t, c, &paperPredict, &reproducer{
 		predictDir:     c.String("data"),
 		reproduceScale: reproduceScale{instances: c.Int("instances"), tuning: c.Int("tuning")},
 	})

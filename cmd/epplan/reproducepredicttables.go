@@ -170,6 +170,25 @@ func (p *predictPaper) notes() []string {
 	return notes
 }
 
+// predictFigures are the figures of the PREDICT paper: those of its own
+// energy model beside the paper's, and those of the physical one.
+func predictFigures(findings []predictFinding) []finding {
+	all := make([]finding, 0, 2*len(findings))
+	for i := range findings {
+		f := &findings[i]
+		what := f.rule + ": " + f.what
+		all = append(all,
+			finding{
+				section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper,
+			},
+			finding{
+				section: f.section, what: what + ", coupled energy", unit: f.unit,
+				ours: f.ours[trace.Coupled],
+			})
+	}
+	return all
+}
+
 // paperDisagreements are where the paper's text and numbers don't go together,
 // as far as the sections show it.
 func paperDisagreements(sections []string) []string {

@@ -20,6 +20,11 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
+var paperPWR = paper{ //nolint:gochecknoglobals // constant
+	"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md",
+	pwrSections, computePWR,
+}
+
 var pwrSections = []string{"power", "savings", "grar"}
 
 func reproducePWRCommand(t *terminal) *cli.Command {
@@ -60,7 +65,7 @@ func runReproducePWR(t *terminal, c *cli.Context) error {
 	if c.String("data") == "" {
 		t.message("note", "no --data: a synthetic trace in place of Alibaba's")
 	}
-	return reproduceOne(t, c, &reproducer{
+	return reproduceOne(t, c, &paperPWR, &reproducer{
 		pwrDir: c.String("data"), svgDir: c.String("svg"), jobs: c.Int("jobs"),
 		reproduceScale: reproduceScale{streams: c.Int("seeds")},
 	})

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 )
 
 // paperFigure is a figure of a paper, computed anew, beside the paper's.
@@ -29,25 +28,6 @@ func figuresOf(all []*reproducedPaper) []paperFigure {
 
 func withPaperValue(list []paperFigure) []paperFigure {
 	return slices.DeleteFunc(slices.Clone(list), func(f paperFigure) bool { return f.paper == 0 })
-}
-
-// predictFigures are the figures of the PREDICT paper: those of its own
-// energy model beside the paper's, and those of the physical one.
-func predictFigures(findings []predictFinding) []finding {
-	all := make([]finding, 0, 2*len(findings))
-	for i := range findings {
-		f := &findings[i]
-		what := f.rule + ": " + f.what
-		all = append(all,
-			finding{
-				section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper,
-			},
-			finding{
-				section: f.section, what: what + ", coupled energy", unit: f.unit,
-				ours: f.ours[trace.Coupled],
-			})
-	}
-	return all
 }
 
 // isFraction reports whether the figure is a part of something, so that a

@@ -381,14 +381,6 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	return p, s.checkFlagUsed(text)
 }
 
-func parsePolicy(text string, params policy.Params) (*planner.Policy, error) {
-	p, err := policy.Parse(text, params)
-	if err != nil {
-		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
-	}
-	return p, nil
-}
-
 // checkFlagUsed reports a number that a flag says and the policy has no use for, or says
 // itself.
 func (s *setup) checkFlagUsed(text string) error {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,4 +72,17 @@ func clientAt(where string, sockets []string) *epdapi.Client {
 	}
 	return epdapi.NewRemote(where,
 		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), slurmUsers()...))
+}
+
+// slurmUsers are those beside root whose answers are taken: Slurm's user.
+func slurmUsers() []uint32 {
+	u, err := user.Lookup("slurm")
+	if err != nil {
+		return nil
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil
+	}
+	return []uint32{uint32(uid)}
 }

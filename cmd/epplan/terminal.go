@@ -82,6 +82,19 @@ type infeasibleError struct{ msg string }
 
 func (e *infeasibleError) Error() string { return e.msg }
 
+// notInTime is the error of a plan that can't plan jobs, ends some late, or slows some down
+// too much; nil for one that does what it was asked for.
+func notInTime(unplanned, late, slowed int) error {
+	parts := textsOf(present(
+		counted{unplanned, "can't be planned"}, counted{late, "end late"},
+		counted{slowed, "slowed down more than tolerated"},
+	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
+	if len(parts) == 0 {
+		return nil
+	}
+	return &infeasibleError{"not every job is done in time: " + strings.Join(parts, ", ")}
+}
+
 // statusError ends the program as another one that it started did.
 type statusError struct{ code int }
 

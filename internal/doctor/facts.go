@@ -246,3 +246,16 @@ func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
 	}
 	return config.Load(strings.NewReader(text), path, nil)
 }
+
+// bySettings is a check that goes by Slurm's settings.
+func bySettings(
+	look func(context.Context, *examination, *settings) []Finding,
+) func(context.Context, *examination) []Finding {
+	return func(ctx context.Context, e *examination) []Finding {
+		s, err := e.settings(ctx)
+		if err != nil {
+			return unknownFinding("%v", err)
+		}
+		return look(ctx, e, s)
+	}
+}

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"context"
-
 	"github.com/epplan/epplan/slurm"
 )
 
@@ -130,18 +128,5 @@ func epdChecks() []Check {
 		},
 		{"troubles", Node, "what went wrong last", []*Fault{recentTrouble}, lookTrouble},
 		{"units", Both, "systemd's units of epd", []*Fault{unitFailed, unitDisabled, unitNone}, lookUnits},
-	}
-}
-
-// bySettings is a check that goes by Slurm's settings.
-func bySettings(
-	look func(context.Context, *examination, *settings) []Finding,
-) func(context.Context, *examination) []Finding {
-	return func(ctx context.Context, e *examination) []Finding {
-		s, err := e.settings(ctx)
-		if err != nil {
-			return unknownFinding("%v", err)
-		}
-		return look(ctx, e, s)
 	}
 }
