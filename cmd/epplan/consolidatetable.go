@@ -76,10 +76,7 @@ func (r *consolidation) text(opts *report.TextOptions) string {
 	if r.migration != nil && len(r.migration.moves) > 0 {
 		text += "\n" + r.moveTable().Text(opts)
 	}
-	for _, line := range r.violationTexts() {
-		text += line + "\n"
-	}
-	return text
+	return text + strings.Join(append(r.violationTexts(), ""), "\n")
 }
 
 func (r *consolidation) header() []string {

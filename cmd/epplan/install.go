@@ -275,11 +275,12 @@ func printSteps(t *terminal, title string, steps []install.Step) error {
 	if len(steps) == 0 {
 		return t.printText("Nothing to do.\n")
 	}
-	text := title
+	var b strings.Builder
+	b.WriteString(title)
 	for i := range steps {
-		text += stepText(i+1, &steps[i])
+		b.WriteString(stepText(i+1, &steps[i]))
 	}
-	return t.printText(text)
+	return t.printText(b.String())
 }
 
 func stepText(number int, s *install.Step) string {

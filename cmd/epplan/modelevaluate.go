@@ -79,7 +79,8 @@ func priorTable(r *pooled.Report) *report.Table {
 		}
 		return report.Text(clockList(list...))
 	}
-	return report.TableOf(append(slices.Clone(r.Workloads), all), func(row *report.Row, o *pooled.LeftOutResult) {
+	rows := append(slices.Clone(r.Workloads), all)
+	return report.TableOf(rows, func(row *report.Row, o *pooled.LeftOutResult) {
 		row.Add(report.Column{Key: "app", Head: "application", Left: true, Max: 32}, report.Text(o.App))
 		row.Add(report.Column{Key: "probes", Head: "probes", Left: true, Note: "core/memory MHz"},
 			clocks(o, o.Probes...))

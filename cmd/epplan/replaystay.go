@@ -143,7 +143,8 @@ func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 	}
 	if i := slices.IndexFunc(d.in.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
 		return nil, withHint(
-			fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures", files.nodes, d.in.trace.rows[i].Name),
+			fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures", files.nodes,
+				d.in.trace.rows[i].Name),
 			"without --departures nodes may have CPUs alone")
 	}
 	d.listRuns()
@@ -214,7 +215,8 @@ func (d *departures) readDurations(t *terminal, name string) error {
 	}
 	if len(d.durations) == 0 {
 		return withHint(
-			fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which "+"--departures needs", name),
+			fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which --departures "+
+				"needs", name),
 			"without --departures times aren't needed")
 	}
 	_, unfit, span, err := replay.AsRecorded(d.durations, d.in.trace.kinds)

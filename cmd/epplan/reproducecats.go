@@ -47,7 +47,9 @@ func runReproduceCATS(t *terminal, c *cli.Context) error {
 	if !(scale > 0 && scale <= 1) {
 		return usagef("--scale %v, want a part above 0 and up to 1", scale)
 	}
-	return reproduceOne(t, c, &paperCATS, &reproducer{reproduceScale: reproduceScale{scale: scale, proof: limit}})
+	return reproduceOne(t, c, &paperCATS, &reproducer{
+		reproduceScale: reproduceScale{scale: scale, proof: limit},
+	})
 }
 
 type catsPaper struct {

@@ -261,8 +261,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
 	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
-		return withHint(err,
-			"--"+runtimeModelFlag+" MODEL says it for the whole batch, runtime_gpu_model in [cluster] for every batch of a site")
+		return withHint(err, "--"+runtimeModelFlag+" MODEL says it for the whole batch, runtime_gpu_model "+
+			"in [cluster] for every batch of a site")
 	}
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ type examination struct {
 
 	// Found out when it is first asked for.
 	munge       func(context.Context) (string, error)         // the socket; the error says what is wrong
-	settings    func(context.Context) (*settings, error)      // slurmctld's; those of slurm.conf where it doesn't tell
+	settings    func(context.Context) (*settings, error)      // slurmctld's, else those of slurm.conf
 	agentStatus func(context.Context) (*epdapi.Status, error) // of this node's epd
 	headStatus  func(context.Context) (*epdapi.Status, error) // of the controller on this machine
 	epdConfig   func(context.Context) (*config.Config, error) // in the file; nil: there is none

@@ -356,7 +356,7 @@ func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 		return nil
 	}
 	return []Finding{fault.finding(append([]string{
-		"files", shortList(between), "file", slurm.ShellQuote(between[0]), "dir", slurm.ShellQuote(path.Dir(between[0])),
-		"ours", path.Base(own),
+		"files", shortList(between), "file", slurm.ShellQuote(between[0]),
+		"dir", slurm.ShellQuote(path.Dir(between[0])), "ours", path.Base(own),
 	}, words...)...)}
 }

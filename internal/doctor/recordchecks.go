@@ -50,7 +50,9 @@ var storeLost = &Fault{
 func lookStore(ctx context.Context, e *examination) []Finding {
 	dir := e.controllerState(ctx)
 	file := filepath.Join(dir, "records.db")
-	words := []string{"unit", e.unitName("epd-controller"), "dir", slurm.ShellQuote(dir), "file", slurm.ShellQuote(file)}
+	words := []string{
+		"unit", e.unitName("epd-controller"), "dir", slurm.ShellQuote(dir), "file", slurm.ShellQuote(file),
+	}
 	var found []Finding
 	_, gone := e.site.Files.Stat(file)
 	if _, c, err := e.controllerStatus(ctx); err == nil {

@@ -66,7 +66,11 @@ func slurmChecks() []Check {
 			[]*Fault{sleepProgram, sleepTimeout},
 			lookPower,
 		},
-		{"gres", Both, "GPUs as Slurm counts them and as epd does", []*Fault{gresOff, gresCount}, bySettings(lookGres)},
+		{
+			"gres", Both, "GPUs as Slurm counts them and as epd does",
+			[]*Fault{gresOff, gresCount},
+			bySettings(lookGres),
+		},
 		{"accounting", Head, "Slurm's accounting", []*Fault{accountingOff}, bySettings(lookAccounting)},
 	}
 }

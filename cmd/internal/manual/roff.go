@@ -132,7 +132,7 @@ func (p *roffPage) options(flags []cli.Flag) {
 		if placeholder == "" && doc.TakesValue() {
 			placeholder = "VALUE"
 		}
-		var names []string
+		names := make([]string, 0, len(f.Names()))
 		for _, name := range f.Names() {
 			dashes := `\-\-`
 			if len(name) == 1 {
