@@ -70,8 +70,8 @@ func (r *consolidation) json() *consolidationJSON {
 
 func (r *consolidation) text(opts *report.TextOptions) string {
 	text := strings.Join(r.header(), "\n") + "\n"
-	if table := r.gpuTable(); table.Len > 0 {
-		text += "\n" + table.Text(opts)
+	if rows := r.gpuRows(); len(rows) > 0 {
+		text += "\n" + r.gpuTable(rows).Text(opts)
 	}
 	if r.migration != nil && len(r.migration.moves) > 0 {
 		text += "\n" + r.moveTable().Text(opts)
@@ -158,8 +158,8 @@ func (r *consolidation) gpuRows() []gpuRow {
 	return all
 }
 
-func (r *consolidation) gpuTable() *report.Table {
-	rows, physics := r.gpuRows(), &r.instance.Physics
+func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
+	physics := &r.instance.Physics
 	gpuW := make([]float64, len(r.instance.Servers))
 	for i := range rows {
 		gpuW[rows[i].where.Server] += physics.PowerAt(r.placement.MHz[rows[i].gpu])

@@ -65,13 +65,13 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 	case errors.Is(err, fs.ErrPermission) || isRefused(err):
 		return unknownFinding("only root and Slurm's user may ask epd at %s", socket)
 	case isTimeout(err):
-		return []Finding{epdHung.finding(words...)}
+		return epdHung.finding(words...)
 	case unheld != nil && !errors.Is(unheld, fs.ErrNotExist):
 		return unknownFinding("%v; whether an epd runs can't be seen: %v", err, unheld)
 	case pid == 0:
-		return []Finding{epdDown.finding(words...)}
+		return epdDown.finding(words...)
 	case !e.site.exists(socket):
-		return []Finding{socketGone.finding(append(words, "pid", strconv.Itoa(pid))...)}
+		return socketGone.finding(append(words, "pid", strconv.Itoa(pid))...)
 	}
 	return unknownFinding("%v", err)
 }
@@ -136,7 +136,7 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 		}
 		seen = append(seen, socket+" is for root and Slurm's user")
 		if info.Mode.Perm()&private != 0 {
-			found = append(found, socketOpen.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode)))
+			found = append(found, socketOpen.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
 		}
 	}
 	if e.role == Node {
@@ -150,15 +150,15 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 			return append(found,
 				unknownFinding("%s isn't there, and no epd answers that would listen there", socket)...)
 		}
-		return append(found, publicGone.finding("socket", socket, "unit", e.unitName("epd-controller")))
+		return append(found, publicGone.finding("socket", socket, "unit", e.unitName("epd-controller"))...)
 	case err != nil:
 		return append(found, unknownFinding("%v", err)...)
 	case info.Mode.Perm()&public != public:
-		found = append(found, socketClosed.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode)))
+		found = append(found, socketClosed.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
 	}
 	dir := socket[:max(1, strings.LastIndex(socket, "/"))]
 	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
-		found = append(found, socketFolder.finding("dir", slurm.ShellQuote(dir), "mode", octal(info.Mode)))
+		found = append(found, socketFolder.finding("dir", slurm.ShellQuote(dir), "mode", octal(info.Mode))...)
 	}
 	return orOK(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
 }
@@ -200,7 +200,7 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 	text := strings.Join(versions, ", ")
 	word := func(v string) string { return v[strings.LastIndex(v, " ")+1:] }
 	if slices.ContainsFunc(versions, func(v string) bool { return word(v) != word(versions[0]) }) {
-		return []Finding{versionsDiffer.finding("versions", text, "unit", e.unitName("epd-agent"))}
+		return versionsDiffer.finding("versions", text, "unit", e.unitName("epd-agent"))
 	}
 	return okFinding("%s", text)
 }
@@ -238,14 +238,14 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	c, err := e.epdConfig(ctx)
 	if _, wrong := errors.AsType[*config.FileError](err); wrong {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		return []Finding{configWrong.finding(append(words, "error", first)...)}
+		return configWrong.finding(append(words, "error", first)...)
 	}
 	status, controller, asked := e.controllerStatus(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && e.options.Config == "" && asked != nil:
 		return unknownFinding("%s isn't there, and no epd says which file it reads", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{configMissing.finding(words...)}
+		return configMissing.finding(words...)
 	case err != nil:
 		return unknownFinding("%v", err)
 	case asked != nil:
@@ -253,14 +253,12 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	if info, err := e.site.Files.Stat(path); err == nil && status.Health != nil && status.Health.UID != 0 &&
 		info.Mode.Perm()&0o004 == 0 && (info.UID != status.Health.UID || info.Mode.Perm()&0o400 == 0) {
-		return []Finding{
-			configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)),
-				"uid", strconv.Itoa(int(status.Health.UID)))...),
-		}
+		return configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)),
+			"uid", strconv.Itoa(int(status.Health.UID)))...)
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
-		return []Finding{configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)}
+		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
 	}
 	return okFinding("%s; %s", path, modesText(&c.Live))
 }

@@ -57,16 +57,16 @@ type Finding struct {
 }
 
 // finding is the fault with its words filled in: name, value, name, value.
-func (f *Fault) finding(words ...string) Finding {
+func (f *Fault) finding(words ...string) []Finding {
 	pairs := make([]string, 0, len(words))
 	for i := 0; i+1 < len(words); i += 2 {
 		pairs = append(pairs, "{"+words[i]+"}", words[i+1])
 	}
 	fill := strings.NewReplacer(pairs...).Replace
-	return Finding{
+	return []Finding{{
 		Grade: f.Grade, ID: f.ID, What: fill(f.What), Why: fill(f.Why),
 		Fix: &Fix{File: fill(f.Fix.File), Line: fill(f.Fix.Line), Run: fill(f.Fix.Run)},
-	}
+	}}
 }
 
 func okFinding(format string, args ...any) []Finding {

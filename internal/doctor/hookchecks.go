@@ -52,8 +52,8 @@ func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
 	value := s.get("JobSubmitPlugins")
 	if !slices.ContainsFunc(strings.Split(value, ","),
 		func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
-		return []Finding{pluginOff.finding("value", cmp.Or(value, "not set"), "wanted",
-			strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
+		return pluginOff.finding("value", cmp.Or(value, "not set"), "wanted",
+			strings.TrimPrefix(value+",lua", ","), "conf", s.path)
 	}
 	dir := s.get("PluginDir")
 	if dir == "" {
@@ -65,7 +65,7 @@ func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
 			return okFinding("JobSubmitPlugins=%s", value)
 		}
 	}
-	return []Finding{pluginMissing.finding("file", path.Join(dir, "job_submit_lua.so"))}
+	return pluginMissing.finding("file", path.Join(dir, "job_submit_lua.so"))
 }
 
 var scriptMissing = &Fault{
@@ -108,31 +108,31 @@ func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	text, err := e.site.Files.Read(script)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{scriptMissing.finding(words(script)...)}
+		return scriptMissing.finding(words(script)...)
 	case err != nil:
 		return unknownFinding("%v", err)
 	}
 	if complaint, err := e.luaComplaint(ctx, script); err != nil {
 		return unknownFinding("whether %s loads isn't known: %v", script, err)
 	} else if complaint != "" {
-		return []Finding{scriptBroken.finding(append(words(script), "error", complaint)...)}
+		return scriptBroken.finding(append(words(script), "error", complaint)...)
 	}
 	module, called := install.SubmitCall(text)
 	if !called {
-		return []Finding{scriptForeign.finding(words(script)...)}
+		return scriptForeign.finding(words(script)...)
 	}
 	text, err = e.site.Files.Read(module)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{moduleMissing.finding(words(module)...)}
+		return moduleMissing.finding(words(module)...)
 	case err != nil:
 		return unknownFinding("%v", err)
 	}
 	if complaint, err := e.luaComplaint(ctx, module); err == nil && complaint != "" {
-		return []Finding{scriptBroken.finding(append(words(module), "error", complaint)...)}
+		return scriptBroken.finding(append(words(module), "error", complaint)...)
 	}
 	if _, unchanged := install.Installed(text); !unchanged {
-		return []Finding{moduleChanged.finding(words(module)...)}
+		return moduleChanged.finding(words(module)...)
 	}
 	return okFinding("%s calls %s", script, module)
 }
@@ -186,8 +186,8 @@ func lookModule(ctx context.Context, e *examination, s *settings) []Finding {
 		return unknownFinding("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
 	}
 	if asked != "" && asked != answered {
-		return []Finding{moduleSocket.finding("asked", asked, "answered", answered, "install",
-			e.installCommand(ctx, dir))}
+		return moduleSocket.finding("asked", asked, "answered", answered, "install",
+			e.installCommand(ctx, dir))
 	}
 	if install.ModuleValue(text, "PROGRAM") != "" {
 		return okFinding("epplan.lua asks at %s, also by a program", asked)
@@ -196,7 +196,7 @@ func lookModule(ctx context.Context, e *examination, s *settings) []Finding {
 	_, refused := errors.AsType[*exec.ExitError](err)
 	switch {
 	case refused:
-		return []Finding{socketLibrary.finding("install", e.installCommand(ctx, dir))}
+		return socketLibrary.finding("install", e.installCommand(ctx, dir))
 	case err != nil:
 		return unknownFinding("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked,
 			err)
@@ -262,7 +262,7 @@ func lookEpilog(ctx context.Context, e *examination) []Finding {
 	}
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Grade == OK })
 	return append(found, epilogJournal.finding("asked", asked, "journal", path.Join(state, journalFolder),
-		"install", e.installCommand(ctx, path.Dir(s.path))))
+		"install", e.installCommand(ctx, path.Dir(s.path)))...)
 }
 
 // journalFolder is the journal's in epd's folder.
@@ -301,7 +301,7 @@ func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *e
 			e.installCommand(ctx, path.Dir(s.path)),
 		}
 		if value == "" {
-			return []Finding{hookUnset.finding(words...)}
+			return hookUnset.finding(words...)
 		}
 		if e.role == Head {
 			return okFinding("%s=%s; its files are looked at on nodes", key, value)
@@ -316,7 +316,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 	for pattern := range strings.SplitSeq(value, ",") {
 		files := e.site.Files.Glob(pattern)
 		if len(files) == 0 {
-			found = append(found, hookNoMatch.finding(append([]string{"pattern", pattern}, words...)...))
+			found = append(found, hookNoMatch.finding(append([]string{"pattern", pattern}, words...)...)...)
 		}
 		for _, file := range slices.Backward(files) {
 			info, err := e.site.Files.Stat(file)
@@ -325,7 +325,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 				found = append(found, unknownFinding("%v", err)...)
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
 				found = append(found,
-					hookMode.finding(append([]string{"file", slurm.ShellQuote(file)}, words...)...))
+					hookMode.finding(append([]string{"file", slurm.ShellQuote(file)}, words...)...)...)
 			}
 			order = append(order, file)
 			if text, err := e.site.Files.Read(file); err == nil && install.CallsHook(text, hook) {
@@ -336,7 +336,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 	switch {
 	case len(found) > 0:
 	case len(ours) == 0:
-		found = append(found, hookForeign.finding(words...))
+		found = append(found, hookForeign.finding(words...)...)
 	default:
 		found = checkHookOrder(hook, order, ours, words)
 	}
@@ -355,8 +355,8 @@ func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 	if len(between) == 0 {
 		return nil
 	}
-	return []Finding{fault.finding(append([]string{
+	return fault.finding(append([]string{
 		"files", shortList(between), "file", slurm.ShellQuote(between[0]),
 		"dir", slurm.ShellQuote(path.Dir(between[0])), "ours", path.Base(own),
-	}, words...)...)}
+	}, words...)...)
 }

@@ -57,11 +57,11 @@ func (e *examination) mungeFinding(socket string, err error) []Finding {
 	case err == nil:
 		return nil
 	case isTimeout(err):
-		return []Finding{mungeHung.finding(words...)}
+		return mungeHung.finding(words...)
 	case errors.Is(err, munge.ErrUnavailable):
-		return []Finding{mungeDown.finding(append(words, "error", innermostText(err))...)}
+		return mungeDown.finding(append(words, "error", innermostText(err))...)
 	}
-	return []Finding{mungeWrong.finding(append(words, "error", err.Error())...)}
+	return mungeWrong.finding(append(words, "error", err.Error())...)
 }
 
 func innermostText(err error) string {
@@ -149,9 +149,9 @@ func (e *examination) checkLink(
 		map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 	switch {
 	case skew.Abs() >= maxSkewBad:
-		return []Finding{clockSkewedFar.finding(words...)}, err == nil
+		return clockSkewedFar.finding(words...), err == nil
 	case skew.Abs() >= maxSkewWarn:
-		found = append(found, clockSkewed.finding(words...))
+		found = append(found, clockSkewed.finding(words...)...)
 	}
 	switch {
 	case err == nil:
@@ -159,9 +159,9 @@ func (e *examination) checkLink(
 	case errors.Is(err, munge.ErrUnavailable):
 		return append(found, unknownFinding("%s: munge doesn't work here", address)...), false
 	case errors.Is(err, munge.ErrUnauthentic), isRefused(err):
-		return append(found, linkRefused.finding(append(words, "error", err.Error())...)), false
+		return append(found, linkRefused.finding(append(words, "error", err.Error())...)...), false
 	}
-	return append(found, linkDown.finding(append(words, "error", innermostText(err))...)), false
+	return append(found, linkDown.finding(append(words, "error", innermostText(err))...)...), false
 }
 
 // hostAndPort takes an address apart, also one of IPv6 in brackets; without a port

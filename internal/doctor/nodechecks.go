@@ -65,7 +65,7 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 	}
 	unit := e.unitName("epd-agent")
 	if len(s.GPUs) == 0 {
-		return []Finding{gpusNone.finding("unit", unit)}
+		return gpusNone.finding("unit", unit)
 	}
 	var found []Finding
 	for i := range s.GPUs {
@@ -73,20 +73,20 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 		words := []string{"gpu", g.UUID, "unit", unit}
 		switch {
 		case g.Lost:
-			found = append(found, gpuLost.finding(words...))
+			found = append(found, gpuLost.finding(words...)...)
 		case g.Stuck:
-			found = append(found, gpuStuck.finding(words...))
+			found = append(found, gpuStuck.finding(words...)...)
 		case g.Refused != "":
-			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...))
+			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...)...)
 		case g.ExternalChange != "":
-			found = append(found, gpuForeignClocks.finding(append(words, "error", g.ExternalChange)...))
+			found = append(found, gpuForeignClocks.finding(append(words, "error", g.ExternalChange)...)...)
 		}
 	}
 	numbered := ""
 	switch n := s.Numbering; {
 	case n == nil:
 	case n.Trouble != "":
-		found = append(found, gpuNumbers.finding("error", n.Trouble))
+		found = append(found, gpuNumbers.finding("error", n.Trouble)...)
 	default:
 		numbered = "; Slurm's numbers by " + n.By
 	}
@@ -121,13 +121,13 @@ func lookJournal(ctx context.Context, e *examination) []Finding {
 			return unknownFinding("epd doesn't answer: %v", err)
 		}
 		if len(entries) > 0 {
-			return []Finding{journalOrphaned.finding(append(words, "count", strconv.Itoa(len(entries)))...)}
+			return journalOrphaned.finding(append(words, "count", strconv.Itoa(len(entries)))...)
 		}
 		return okFinding("the journal is empty: no clock is locked")
 	}
 	locked, orphans := unneededLocks(s, entries)
 	if len(orphans) > 0 {
-		return []Finding{lockOrphaned.finding(append(words, "gpus", shortList(orphans))...)}
+		return lockOrphaned.finding(append(words, "gpus", shortList(orphans))...)
 	}
 	return okFinding("%d GPUs locked, each for a run", locked)
 }
@@ -213,13 +213,13 @@ func lookSpool(ctx context.Context, e *examination) []Finding {
 	}
 	var found []Finding
 	if now.Sub(oldest) >= maxSpoolAge {
-		found = append(found, spoolOld.finding(append(words, "count", strconv.Itoa(len(entries)))...))
+		found = append(found, spoolOld.finding(append(words, "count", strconv.Itoa(len(entries)))...)...)
 	}
 	if size >= maxSpoolBytes {
-		found = append(found, spoolFull.finding(words...))
+		found = append(found, spoolFull.finding(words...)...)
 	}
 	if len(aside) > 0 {
-		found = append(found, spoolAside.finding(append(words, "count", strconv.Itoa(len(aside)))...))
+		found = append(found, spoolAside.finding(append(words, "count", strconv.Itoa(len(aside)))...)...)
 	}
 	return orOK(found, "%d outcomes wait in %s", len(entries), dir)
 }
@@ -262,9 +262,9 @@ func lookDisk(ctx context.Context, e *examination) []Finding {
 		case err != nil:
 			found = append(found, unknownFinding("%s: %v", dir, err)...)
 		case free < minRoomBad:
-			found = append(found, diskFull.finding("dir", slurm.ShellQuote(dir), "free", mib))
+			found = append(found, diskFull.finding("dir", slurm.ShellQuote(dir), "free", mib)...)
 		case free < minRoomWarn:
-			found = append(found, diskLow.finding("dir", slurm.ShellQuote(dir), "free", mib))
+			found = append(found, diskLow.finding("dir", slurm.ShellQuote(dir), "free", mib)...)
 		default:
 			said = append(said, fmt.Sprintf("%s MiB for %s", mib, dir))
 		}
@@ -332,15 +332,15 @@ func (e *examination) checkFolder(path string, state bool, info *Info, uid uint3
 	dir := slurm.ShellQuote(path)
 	switch perm := info.Mode.Perm(); {
 	case perm&0o077 != 0 && state || perm&0o022 != 0:
-		return []Finding{stateOpen.finding("dir", dir, "mode", octal(info.Mode))}
+		return stateOpen.finding("dir", dir, "mode", octal(info.Mode))
 	case uid != 0 && info.UID != uid:
-		return []Finding{stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid",
-			strconv.Itoa(int(uid)))}
+		return stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid",
+			strconv.Itoa(int(uid)))
 	}
 	bad, ok := errors.AsType[*statedir.InsecureError](e.site.Files.CheckTrust(path, uid))
 	if !ok {
 		return nil
 	}
-	return []Finding{stateRefused.finding("dir", dir, "path", slurm.ShellQuote(bad.Path), "what", bad.What,
-		"mend", bad.Mend)}
+	return stateRefused.finding("dir", dir, "path", slurm.ShellQuote(bad.Path), "what", bad.What,
+		"mend", bad.Mend)
 }

@@ -58,15 +58,15 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 	if _, c, err := e.controllerStatus(ctx); err == nil {
 		switch {
 		case c.Moved:
-			found = append(found, storeMoved.finding(append(words, "error", c.Trouble)...))
+			found = append(found, storeMoved.finding(append(words, "error", c.Trouble)...)...)
 		// Epd looks less often.
 		case errors.Is(gone, fs.ErrNotExist) && e.epdHealth(ctx, e.headStatus).State == dir:
-			found = append(found, storeMoved.finding(append(words, "error", gone.Error())...))
+			found = append(found, storeMoved.finding(append(words, "error", gone.Error())...)...)
 		case c.Trouble != "":
-			found = append(found, storeTrouble.finding(append(words, "error", c.Trouble)...))
+			found = append(found, storeTrouble.finding(append(words, "error", c.Trouble)...)...)
 		}
 		if c.Lost > 0 {
-			found = append(found, storeLost.finding(append(words, "count", strconv.FormatInt(c.Lost, 10))...))
+			found = append(found, storeLost.finding(append(words, "count", strconv.FormatInt(c.Lost, 10))...)...)
 		}
 	}
 	if gone != nil {
@@ -77,7 +77,7 @@ func lookStore(ctx context.Context, e *examination) []Finding {
 	switch {
 	case failed:
 		first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-		found = append(found, storeDamaged.finding(append(words, "error", cmp.Or(first, err.Error()))...))
+		found = append(found, storeDamaged.finding(append(words, "error", cmp.Or(first, err.Error()))...)...)
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return append(found, unknownFinding("epd db check isn't done in time: run it by hand")...)
 	case err != nil:
@@ -105,7 +105,7 @@ func lookSync(ctx context.Context, e *examination) []Finding {
 	}{{"jobs", &c.Queue}, {"nodes", &c.Nodes}} {
 		if s.sync.Failures >= often {
 			found = append(found, syncFails.finding("count", strconv.Itoa(s.sync.Failures), "what", s.what,
-				"error", s.sync.Trouble))
+				"error", s.sync.Trouble)...)
 		}
 	}
 	if len(found) == 0 && c.Queue.At.IsZero() {
@@ -128,8 +128,8 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 		return okFinding("nothing went wrong since epd began")
 	}
 	t := s.Troubles[len(s.Troubles)-1]
-	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
-		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()))}
+	return recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
+		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()))
 }
 
 var unitFailed = &Fault{
@@ -171,15 +171,15 @@ func lookUnits(ctx context.Context, e *examination) []Finding {
 		case state["LoadState"] != "loaded":
 			continue
 		case state["ActiveState"] == "failed":
-			found = append(found, unitFailed.finding("unit", unit))
+			found = append(found, unitFailed.finding("unit", unit)...)
 		case state["UnitFileState"] == "disabled" && state["ActiveState"] == "active":
-			found = append(found, unitDisabled.finding("unit", unit))
+			found = append(found, unitDisabled.finding("unit", unit)...)
 		}
 		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"],
 			cmp.Or(state["UnitFileState"], "static")))
 	}
 	if len(said) == 0 {
-		found = append(found, unitNone.finding())
+		found = append(found, unitNone.finding()...)
 	}
 	return orOK(found, "%s", strings.Join(said, ", "))
 }

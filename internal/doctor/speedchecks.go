@@ -56,7 +56,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	switch {
 	case isTimeout(err):
 		found = append(found,
-			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String()))
+			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String())...)
 	case err != nil:
 		return unknownFinding("squeue: %v", err)
 	}
@@ -71,7 +71,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	switch {
 	case isTimeout(err):
 		found = append(found, jobSlow.finding("bound", epdapi.JobWait.String(), "tries",
-			strconv.Itoa(maxJobTries), "job", job.String()))
+			strconv.Itoa(maxJobTries), "job", job.String())...)
 	case err != nil && !errors.Is(err, slurm.ErrNotFound):
 		return append(found, unknownFinding("%v", err)...)
 	}
