@@ -72,6 +72,18 @@ func pairOptions(words []string, line int) []SbatchOption {
 	return all
 }
 
+// ShellQuote makes text one word of a shell's command.
+func ShellQuote(text string) string {
+	special := func(r rune) bool { return !strings.ContainsRune(shellSafe, r) }
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// shellSafe are the characters that mean nothing to a shell.
+const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:,=@%+"
+
 // ShellWords parts a line at spaces. Quotes and backslashes keep them; a word
 // that begins with # ends the line.
 func ShellWords(line string) []string {

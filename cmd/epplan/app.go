@@ -29,7 +29,6 @@ func prepareCommand(parent string, c *cli.Command) {
 	}
 }
 
-// newApp is the command line of the program, at a terminal.
 func newApp(t *terminal) *cli.App {
 	app := &cli.App{
 		Name:      "epplan",
@@ -84,8 +83,8 @@ func newApp(t *terminal) *cli.App {
 			prologCommand(t),
 			epilogCommand(t),
 			submitCommand(t),
-			suspendCommand(t),
-			resumeCommand(t),
+			powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command"),
+			powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command"),
 			configCommand(t),
 			completionCommand(t),
 			manCommand(t, newApp),
@@ -99,7 +98,6 @@ func newApp(t *terminal) *cli.App {
 	return app
 }
 
-// execute runs the command line.
 func execute(ctx context.Context, t *terminal, args []string) error {
 	app := newApp(t) //nolint:contextcheck // commands get it by RunContext
 	t.args = args

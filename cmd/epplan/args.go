@@ -10,8 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/spelling"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/planner/policy"
 )
 
 // The library stops looking for flags at the first positional argument, answers
@@ -29,7 +31,6 @@ type parsedArgs struct {
 	positional     []string
 }
 
-// parseArgs takes the arguments of the program apart.
 func parseArgs(app *cli.App, args []string) (*parsedArgs, error) {
 	a := &parsedArgs{path: []string{app.Name}, commands: app.Commands, flags: app.Flags}
 	if len(args) == 0 {
@@ -51,7 +52,6 @@ func (a *parsedArgs) libraryArgs() []string {
 	return line
 }
 
-// commandName is the command as it is typed.
 func (a *parsedArgs) commandName() string { return strings.Join(a.path, " ") }
 
 // takeCommands takes the commands at the beginning. "help" among them asks for
@@ -102,7 +102,6 @@ func (a *parsedArgs) takeFlags(args []string) error {
 	return nil
 }
 
-// takeFlag takes a flag and the value that it needs.
 func (a *parsedArgs) takeFlag(arg string, rest []string) ([]string, error) {
 	name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	flag := a.findFlag(name)
@@ -147,7 +146,6 @@ func (a *parsedArgs) findFlag(name string) cli.Flag {
 	return a.flags[i]
 }
 
-// isFlag reports whether an argument is one of the command's flags.
 func (a *parsedArgs) isFlag(arg string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	return strings.HasPrefix(arg, "-") && name != "" && a.findFlag(name) != nil
@@ -181,10 +179,7 @@ func checkValue(flag cli.Flag, value string) error {
 }
 
 func (a *parsedArgs) unknownCommand(name string) error {
-	names := make([]string, 0, len(a.commands))
-	for _, c := range a.commands {
-		names = append(names, c.Name)
-	}
+	names := textsOf(a.commands, func(c *cli.Command) string { return c.Name })
 	hint := fmt.Sprintf("the commands of %s are %s", a.commandName(), strings.Join(names, ", "))
 	if near := spelling.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf("did you mean %s %s?", a.commandName(), near)
@@ -194,10 +189,7 @@ func (a *parsedArgs) unknownCommand(name string) error {
 
 func (a *parsedArgs) unknownFlag(arg string) error {
 	given, _, _ := strings.Cut(arg, "=")
-	names := make([]string, 0, len(a.flags))
-	for _, f := range a.flags {
-		names = append(names, f.Names()[0])
-	}
+	names := textsOf(a.flags, func(f cli.Flag) string { return f.Names()[0] })
 	hint := ""
 	switch near := spelling.Nearest(strings.TrimLeft(given, "-"), names); {
 	case near != "":
@@ -208,9 +200,83 @@ func (a *parsedArgs) unknownFlag(arg string) error {
 	return &usageError{msg: fmt.Sprintf("%s has no flag %s", a.commandName(), given), hint: hint}
 }
 
-// boolFlag is a flag without a value.
 func boolFlag(name, usage string) *cli.BoolFlag {
 	return &cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true}
+}
+
+// between has a flag refuse numbers below the least and above the most.
+func between(f *cli.IntFlag, least, most int) *cli.IntFlag {
+	f.Action = func(_ *cli.Context, n int) error {
+		switch {
+		case n >= least && n <= most:
+			return nil
+		case most == math.MaxInt:
+			return usagef("--%s %d, want %d or more", f.Name, n, least)
+		}
+		return usagef("--%s %d, want %d to %d", f.Name, n, least, most)
+	}
+	return f
+}
+
+func atLeast(f *cli.IntFlag, least int) *cli.IntFlag { return between(f, least, math.MaxInt) }
+
+// refuse reports the first of the flags that is given, and why it may not be.
+func refuse(c *cli.Context, why string, flags ...string) error {
+	for _, flag := range flags {
+		if c.IsSet(flag) {
+			return usagef("--%s %s", flag, why)
+		}
+	}
+	return nil
+}
+
+// rowsFlag is how much of a table people see.
+func rowsFlag(of string) *cli.IntFlag {
+	return &cli.IntFlag{
+		Name: "rows", Usage: "`COUNT` of " + of + " in the table; -1: all", Value: report.DefaultRows,
+		Action: func(_ *cli.Context, rows int) error {
+			if rows < 1 && rows != -1 {
+				return usagef("--rows %d, want 1 or more, or -1 for all", rows)
+			}
+			return nil
+		},
+	}
+}
+
+// searchTimeFlag is how long a search may take that is always bounded.
+func searchTimeFlag(usage string, usual time.Duration) *cli.DurationFlag {
+	return &cli.DurationFlag{
+		Name: "time-limit", Usage: usage, Value: usual,
+		Action: func(_ *cli.Context, limit time.Duration) error {
+			if limit <= 0 {
+				return usagef("--time-limit %v, want more than 0", limit)
+			}
+			return nil
+		},
+	}
+}
+
+// defaultSlot is how long a slot of a log lasts.
+const defaultSlot = time.Minute
+
+func workersFlag() *cli.IntFlag {
+	return atLeast(&cli.IntFlag{
+		Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
+		Usage: "`COUNT` of runs at a time",
+	}, 1)
+}
+
+// slotFlag is how a log of utilisation is cut into slots.
+func slotFlag(usage string) *cli.DurationFlag {
+	return &cli.DurationFlag{
+		Name: "slot", Usage: usage, Value: defaultSlot,
+		Action: func(_ *cli.Context, slot time.Duration) error {
+			if slot < time.Millisecond {
+				return usagef("--slot %v, want 1ms or more", slot)
+			}
+			return nil
+		},
+	}
 }
 
 // checkArgs checks how many positional arguments there are, that at most one output
@@ -241,6 +307,23 @@ func checkArgs(c *cli.Context, least, most int, want string) error {
 	return nil
 }
 
+// takes is a command that has so many positional arguments.
+func takes(
+	least, most int, want string, command func(*terminal, *cli.Context) error,
+) func(*terminal, *cli.Context) error {
+	return func(t *terminal, c *cli.Context) error {
+		if err := checkArgs(c, least, most, want); err != nil {
+			return err
+		}
+		return command(t, c)
+	}
+}
+
+// takesNone is a command without positional arguments.
+func takesNone(command func(*terminal, *cli.Context) error) func(*terminal, *cli.Context) error {
+	return takes(0, 0, "none", command)
+}
+
 func jsonFlag() *cli.BoolFlag { return boolFlag("json", "print JSON") }
 
 func csvFlag() *cli.BoolFlag { return boolFlag("csv", "print CSV") }
@@ -257,7 +340,6 @@ func outputFlag() *cli.StringFlag {
 	}
 }
 
-// parseNumbers reads a list of numbers separated by commas.
 func parseNumbers(flag, text string) ([]float64, error) {
 	if text == "" {
 		return nil, nil
@@ -272,6 +354,14 @@ func parseNumbers(flag, text string) ([]float64, error) {
 		all[i] = x
 	}
 	return all, nil
+}
+
+func parsePolicy(text string, params policy.Params) (*planner.Policy, error) {
+	p, err := policy.Parse(text, params)
+	if err != nil {
+		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+	}
+	return p, nil
 }
 
 // contentionFlag is the file with a fitted curve, and what counts without it.

@@ -12,7 +12,6 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// modelsFlag is the flag for files with models.
 func modelsFlag(usage, without string) *cli.StringSliceFlag {
 	return &cli.StringSliceFlag{Name: "models", Usage: usage, DefaultText: without}
 }
@@ -72,9 +71,7 @@ func withColumnHint(err error) error {
 	err = fmt.Errorf("read batch: %w", err)
 	if fault, ok := errors.AsType[*queue.SyntaxError](err); ok &&
 		strings.HasPrefix(fault.Msg, "unknown column") {
-		return &hintedError{
-			err: err, hint: "--map COLUMN=NAME says which column a name of the file stands for",
-		}
+		return withHint(err, "--map COLUMN=NAME says which column a name of the file stands for")
 	}
 	return err
 }
@@ -97,10 +94,8 @@ func profilesFlag() cli.Flag {
 
 // noNodes says that a file which was named for its nodes has none.
 func noNodes(name string) error {
-	return &hintedError{
-		err:  fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
-		hint: "epplan config init writes a file with all keys",
-	}
+	return withHint(fmt.Errorf("%s: no nodes, want at least one [[cluster.nodes]] table", name),
+		"epplan config init writes a file with all keys")
 }
 
 // catalog is a catalog that says what to do where it can't answer.
@@ -114,10 +109,8 @@ func newCatalog(profiles *config.Profiles, models *config.Models, scaling *dvfsm
 func (c catalog) CheckWorkload(workload string) error {
 	err := c.Catalog.CheckWorkload(workload)
 	if errors.Is(err, config.ErrNoModels) {
-		return &hintedError{
-			err: err, hint: "name one with --models, or have the job state a runtime_s and no workload: it " +
-				"runs at default clocks then",
-		}
+		return withHint(err, "name one with --models, or have the job state a runtime_s and no workload: it "+
+			"runs at default clocks then")
 	}
 	return err
 }

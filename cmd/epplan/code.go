@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/internal/predict"
@@ -101,10 +100,10 @@ func writeForecast(b *strings.Builder, f *epdapi.Forecast, factors *epdapi.Facto
 	}
 	writeRow(b, "Expected", "%s (%s to %s), by %s", report.FormatSeconds(f.Time.Value),
 		report.FormatSeconds(f.Time.Low), report.FormatSeconds(f.Time.High), rungText(f.Time.Tier))
-	energy := func(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
+	energy := report.FormatJoules[float64]
 	writeRow(b, "  energy", "%s (%s to %s) of its GPUs, by %s", energy(f.Energy.Value), energy(f.Energy.Low),
 		energy(f.Energy.High), rungText(f.Energy.Tier))
-	watts := func(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
+	watts := report.FormatWatts[float64]
 	writeRow(b, "  power", "%s (%s to %s) of a GPU, by %s", watts(f.Power.Value), watts(f.Power.Low),
 		watts(f.Power.High), rungText(f.Power.Tier))
 	if text := forecastFootprint(f, factors); text != "" {

@@ -1,21 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -51,11 +48,10 @@ func compareCommand(t *terminal) *cli.Command {
 				"of evaluations"),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		),
-		Action: t.runs(runCompare),
+		Action: t.runs(takes(1, maxBatches, "one batch file or several", runCompare)),
 	}
 }
 
-// sharingPlacements are the Place stages of policies that let jobs share GPUs.
 func sharingPlacements() string {
 	names := slices.DeleteFunc(policy.PlaceNames(), func(name string) bool {
 		return !strings.HasPrefix(name, "share-")
@@ -76,7 +72,6 @@ func policyList() string {
 	return b.String()
 }
 
-// maxBatches is how many batches one call compares.
 const maxBatches = 1000
 
 // variant is one row of a comparison before it is computed.
@@ -88,10 +83,7 @@ type variant struct {
 }
 
 func runCompare(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, maxBatches, "one batch file or several"); err != nil {
-		return err
-	}
-	if err := cmp.Or(checkHTML(c), checkTimeLimit(c)); err != nil {
+	if err := checkHTML(c); err != nil {
 		return err
 	}
 	var variants []variant
@@ -152,7 +144,6 @@ func (s *setup) variants(t *terminal, c *cli.Context) ([]variant, error) {
 	return all, nil
 }
 
-// policyVariants are the variants on one cluster.
 func (s *setup) policyVariants(c *cli.Context, l float64) ([]variant, error) {
 	names := c.StringSlice("policy")
 	if len(names) == 0 {
@@ -212,7 +203,6 @@ func (v *variant) addParam(key string, value report.Value, tells bool) {
 	}
 }
 
-// newVariant is a policy with its numbers.
 func (s *setup) newVariant(name string, params policy.Params) (variant, error) {
 	if err := checkParams(params); err != nil {
 		return variant{}, err
@@ -249,30 +239,24 @@ func compareAll(
 	}
 	defer line.line.Finish()
 	runs := make([]planreport.Run, len(variants))
-	group, failed := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range variants {
-		group.Go(func() error {
-			v := &variants[i]
-			line.begin(v.policy.Name)
-			defer line.end(v.policy.Name, &runs[i])
-			monitor := &planner.Monitor{MaxWork: maxEvaluations}
-			if t.progress {
-				monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
-			}
-			row := failed
-			if limit > 0 {
-				monitor.MaxWork = 0
-				var end context.CancelFunc
-				row, end = context.WithTimeout(failed, limit)
-				defer end()
-			}
-			var err error
-			runs[i], err = v.run(row, monitor)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := sideBySide(ctx, 0, len(variants), func(ctx context.Context, i int) (err error) {
+		v := &variants[i]
+		line.begin(v.policy.Name)
+		defer line.end(v.policy.Name, &runs[i])
+		monitor := &planner.Monitor{MaxWork: maxEvaluations}
+		if t.progress {
+			monitor.OnProgress = func(p planner.Progress) { line.tell(v.policy.Name, p) }
+		}
+		if limit > 0 {
+			monitor.MaxWork = 0
+			var end context.CancelFunc
+			ctx, end = context.WithTimeout(ctx, limit)
+			defer end()
+		}
+		runs[i], err = v.run(ctx, monitor)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil && !slices.ContainsFunc(runs, func(r planreport.Run) bool { return r.Planned() }) {
@@ -281,7 +265,6 @@ func compareAll(
 	return runs, nil
 }
 
-// warnUnfinished says of the rows that aren't done why.
 func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	var names []string
 	for i := range runs {
@@ -300,7 +283,7 @@ func warnUnfinished(t *terminal, c *cli.Context, runs []planreport.Run) {
 	case c.IsSet("time-limit"):
 		why = fmt.Sprintf("--time-limit gives each row %v", c.Duration("time-limit"))
 	}
-	t.message("note", fmt.Sprintf("unfinished: %s (%s)", strings.Join(names, ", "), why))
+	t.notef("unfinished: %s (%s)", strings.Join(names, ", "), why)
 }
 
 // addReferences plans what variants are held against, once for those of the same
@@ -332,7 +315,6 @@ func addReferences(ctx context.Context, t *terminal, variants []variant) error {
 	return nil
 }
 
-// run plans the variant.
 func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport.Run, error) {
 	ctx, end := monitor.Begin(ctx)
 	defer end()
@@ -357,7 +339,6 @@ func (v *variant) run(ctx context.Context, monitor *planner.Monitor) (planreport
 	}, nil
 }
 
-// newComparePage is what the report of a comparison says.
 func newComparePage(
 	t *terminal, c *cli.Context, variants []variant, runs []planreport.Run,
 ) *planreport.ComparePage {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -18,20 +17,16 @@ func completionCommand(t *terminal) *cli.Command {
 		ArgsUsage: "bash|zsh|fish",
 		Description: "Source what is printed from the shell's start-up file: . epplan.bash\n" +
 			"Example: epplan completion bash > epplan.bash",
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1, "a shell: bash, zsh or fish"); err != nil {
-				return err
-			}
-			script := completion.Script(c.Args().First(), "epplan")
-			if script == "" {
-				return usagef("unknown shell %q, want bash, zsh or fish", c.Args().First())
-			}
-			return t.print(func(w io.Writer) error {
-				_, err := io.WriteString(w, script)
-				return err
-			})
-		},
+		Action: t.runs(takes(1, 1, "a shell: bash, zsh or fish", runCompletion)),
 	}
+}
+
+func runCompletion(t *terminal, c *cli.Context) error {
+	script := completion.Script(c.Args().First(), "epplan")
+	if script == "" {
+		return usagef("unknown shell %q, want bash, zsh or fish", c.Args().First())
+	}
+	return t.printText(script)
 }
 
 // completionValues are the values of flags and arguments that have a few.

@@ -22,7 +22,7 @@ func configCommand(t *terminal) *cli.Command {
 				Usage:       "write a commented configuration with the defaults",
 				ArgsUsage:   "[FILE]",
 				Description: "An existing file is left alone.\nExample: epplan config init epplan.toml",
-				Action:      t.runs(runConfigInit),
+				Action:      t.runs(takes(0, 1, "at most one file", runConfigInit)),
 			},
 			{
 				Name:        "check",
@@ -66,17 +66,12 @@ func configCommand(t *terminal) *cli.Command {
 }
 
 func runConfigInit(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 1, "at most one file"); err != nil {
-		return err
-	}
 	name := c.Args().First()
 	if name == "" {
 		name = "-"
 	}
 	if _, err := os.Lstat(name); err == nil && name != "-" {
-		return &hintedError{
-			err: fmt.Errorf("%s is there already", name), hint: "choose another name, or remove it first",
-		}
+		return withHint(fmt.Errorf("%s is there already", name), "choose another name, or remove it first")
 	}
 	return t.write(name, func(w io.Writer) error {
 		_, err := io.WriteString(w, config.DefaultText())

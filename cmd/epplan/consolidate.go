@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/consolidate"
 	"github.com/epplan/epplan/planner/sharing"
 	"github.com/epplan/epplan/planner/sharing/jsonfile"
@@ -43,25 +45,19 @@ func consolidateCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{
 				Name: "problem", Usage: "`PROBLEM`: safe or as-printed", Value: consolidate.Safe.String(),
 			},
-			&cli.DurationFlag{
-				Name: "time-limit", Usage: "the `TIME` that improve, exact and cats-safe may take",
-				Value: defaultSearchTime,
-			},
+			searchTimeFlag("the `TIME` that improve, exact and cats-safe may take", defaultSearchTime),
 			contentionFlag("time is shared without loss"),
 			seedFlag(),
-			&cli.IntFlag{
+			atLeast(&cli.IntFlag{
 				Name: "window", Usage: "`COUNT` of tasks that wait for each other; cats-safe knows them " +
 					"all when it places the first of them", Value: 1,
-			},
-			&cli.IntFlag{
+			}, 1),
+			atLeast(&cli.IntFlag{
 				Name: "moves", DefaultText: "a plan from scratch",
 				Usage: "at most `COUNT` tasks leave the GPUs that they run on now",
-			},
+			}, 0),
 			jsonFlag(),
-			&cli.IntFlag{
-				Name: "rows", Usage: "`COUNT` of GPUs in the table; -1: all", Value: report.DefaultRows,
-			},
-			&cli.DurationFlag{Name: "slot", Usage: "`TIME` that a slot of a log lasts", Value: defaultSlot},
+			rowsFlag("GPUs"), slotFlag("`TIME` that a slot of a log lasts"),
 			&cli.Float64Flag{
 				Name: "sla", Usage: "`FACTOR`: how many times its time alone a task of a log may take",
 				Value: sharing.PaperSLA,
@@ -71,10 +67,10 @@ func consolidateCommand(t *terminal) *cli.Command {
 				Usage: "`FILE` with a log's servers: a cluster as TOML, or an instance as JSON, whose " +
 					"clocks and watts count too",
 			},
-			&cli.IntFlag{
+			between(&cli.IntFlag{
 				Name: "gpus-per-server", Usage: "`COUNT` of GPUs of servers that are alike",
 				Value: defaultServerGPUs,
-			},
+			}, 1, planner.MaxGPUs),
 			&cli.Float64Flag{Name: "gpu-mem-gb", Usage: "`GB` of a GPU's memory", Value: defaultGPUMemGB},
 			&cli.Float64Flag{
 				Name: "server-w", Usage: "`WATTS` of a server that is on, beside its GPUs",
@@ -82,7 +78,7 @@ func consolidateCommand(t *terminal) *cli.Command {
 			},
 			profilesFlag(),
 		},
-		Action: t.runs(runConsolidate),
+		Action: t.runs(takes(1, 1, "one file", runConsolidate)),
 	}
 }
 
@@ -102,15 +98,6 @@ type consolidation struct {
 }
 
 func runConsolidate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one file"); err != nil {
-		return err
-	}
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
-	}
-	if limit := c.Duration("time-limit"); limit <= 0 {
-		return usagef("--time-limit %v, want more than 0", limit)
-	}
 	r := &consolidation{}
 	var err error
 	if r.method, err = methodByName(c.String("policy")); err != nil {
@@ -119,10 +106,7 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 	if r.problem, err = problemByName(c.String("problem")); err != nil {
 		return err
 	}
-	if err := checkWindow(c, r); err != nil {
-		return err
-	}
-	if err := checkMoves(c, r); err != nil {
+	if err := cmp.Or(checkWindow(c, r), checkMoves(c, r)); err != nil {
 		return err
 	}
 	if r.instance, err = readInstance(t, c, c.Args().First()); err != nil {
@@ -135,19 +119,23 @@ func runConsolidate(t *terminal, c *cli.Context) error {
 		return err
 	}
 	r.solve(c.Context, t, c.Duration("time-limit"), c.Uint64("seed"))
-	if err := printConsolidation(t, c, r); err != nil {
+	if c.Bool("json") {
+		err = t.print(func(w io.Writer) error { return json.NewEncoder(w).Encode(r.json()) })
+	} else {
+		err = t.printText(r.text(t.textOptions(c.Int("rows"))))
+	}
+	if err != nil {
 		return err
 	}
 	if err := c.Err(); err != nil { // what was printed is the best so far
 		return err
 	}
 	if !r.verdict.FeasibleFor(r.problem) {
-		return &violationError{r.violations()}
+		return &infeasibleError{"the plan isn't feasible: " + r.violations()}
 	}
 	return nil
 }
 
-// problemByName is a problem of the command line.
 func problemByName(name string) (consolidate.Problem, error) {
 	for _, p := range []consolidate.Problem{consolidate.Safe, consolidate.AsPrinted} {
 		if p.String() == name {
@@ -162,10 +150,7 @@ func checkWindow(c *cli.Context, r *consolidation) error {
 	if !c.IsSet("window") {
 		return nil
 	}
-	if r.window = c.Int("window"); r.window < 1 {
-		return usagef("--window %d, want 1 or more", r.window)
-	}
-	if r.method.name != windowMethod {
+	if r.window = c.Int("window"); r.method.name != windowMethod {
 		return usagef("--window is for --policy %s, %s makes nothing of tasks that wait: want it left out",
 			windowMethod, r.method.name)
 	}
@@ -176,16 +161,12 @@ func methodByName(name string) (*method, error) {
 	all := methods()
 	i := slices.IndexFunc(all, func(m method) bool { return m.name == name })
 	if i < 0 {
-		names := make([]string, len(all))
-		for i := range all {
-			names[i] = all[i].name
-		}
+		names := textsOf(all, func(m method) string { return m.name })
 		return nil, usagef("--policy %q, want one of %s", name, strings.Join(names, ", "))
 	}
 	return &all[i], nil
 }
 
-// methodList is the policies with what they do, for the help.
 func methodList() string {
 	var b strings.Builder
 	for _, m := range methods() {
@@ -208,10 +189,9 @@ func readInstance(t *terminal, c *cli.Context, name string) (*sharing.Instance, 
 		if first := firstNonSpace(text); first != '{' && first != '[' {
 			return readLogInstance(t, c, text, name)
 		}
-		for _, flag := range utilisationFlags {
-			if c.IsSet(flag) {
-				return nil, usagef("--%s is for logs, but %s is an instance, want it left out", flag, name)
-			}
+		why := "is for logs, but " + name + " is an instance, want it left out"
+		if err := refuse(c, why, utilisationFlags...); err != nil {
+			return nil, err
 		}
 		return jsonfile.ReadInstance(text, name)
 	})

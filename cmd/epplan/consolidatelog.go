@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,7 +21,6 @@ import (
 // What a log's servers are unless told otherwise: the paper's GPUs, eight on a
 // server as in its simulation.
 const (
-	defaultSlot       = time.Minute
 	defaultServerGPUs = 8
 	defaultGPUMemGB   = 32.0
 	defaultServerW    = 200.0
@@ -74,11 +72,7 @@ func readLogInstance(t *terminal, c *cli.Context, r io.Reader, name string) (*sh
 	return in, setLogServers(t, c, in, pieces)
 }
 
-// checkLogFlags checks what the flags for logs say before a log is read.
 func checkLogFlags(c *cli.Context) error {
-	if slot := c.Duration("slot"); slot < time.Millisecond {
-		return usagef("--slot %v, want 1ms or more", slot)
-	}
 	if sla := c.Float64("sla"); !(sla >= 1 && sla <= 1000) {
 		return usagef("--sla %v, want 1 to 1000", sla)
 	}
@@ -88,9 +82,6 @@ func checkLogFlags(c *cli.Context) error {
 	if watts := c.Float64("server-w"); !(watts >= 0) || math.IsInf(watts, 0) {
 		return usagef("--server-w %v, want 0 or more", watts)
 	}
-	if gpus := c.Int("gpus-per-server"); gpus < 1 || gpus > planner.MaxGPUs {
-		return usagef("--gpus-per-server %d, want 1 to %d", gpus, planner.MaxGPUs)
-	}
 	if c.String("servers") == "" {
 		return nil
 	}
@@ -98,12 +89,7 @@ func checkLogFlags(c *cli.Context) error {
 		return usagef("--servers and --moves are both given, want one: of a log's tasks it is known on " +
 			"which of its own hosts they run")
 	}
-	for _, flag := range []string{"gpus-per-server", "server-w"} {
-		if c.IsSet(flag) {
-			return usagef("--%s and --servers are both given, want one", flag)
-		}
-	}
-	return nil
+	return refuse(c, "and --servers are both given, want one", "gpus-per-server", "server-w")
 }
 
 // noteLogRepairs says what of a log was filled in or left out.
@@ -114,12 +100,12 @@ func noteLogRepairs(t *terminal, log *trace.UtilisationLog) {
 		held, absent, slots = held+s.Held, absent+s.Absent, slots+s.GPUs*len(s.UtilPct)
 	}
 	if held > 0 {
-		t.message("note", fmt.Sprintf("%s of %s have no sample: taken as the slot before",
-			report.FormatCount(held), plural(slots, "slot")))
+		t.notef("%s of %s have no sample: taken as the slot before", report.FormatCount(held),
+			plural(slots, "slot"))
 	}
 	if absent > 0 {
-		t.message("note", fmt.Sprintf("%s of %s lie before the first or after the last sample: taken as idle",
-			report.FormatCount(absent), plural(slots, "slot")))
+		t.notef("%s of %s lie before the first or after the last sample: taken as idle", report.FormatCount(absent),
+			plural(slots, "slot"))
 	}
 	if log.Headers > 0 {
 		t.message("note", plural(log.Headers, "more header")+" among the samples left out")
@@ -144,9 +130,8 @@ func setLogServers(t *terminal, c *cli.Context, in *sharing.Instance, pieces int
 	for range (pieces + gpus - 1) / gpus {
 		in.Servers = append(in.Servers, uniformServer(gpus, memGB, watts))
 	}
-	t.message("note",
-		fmt.Sprintf("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS "+
-			"paper's V100", trimZeros(watts), gpus, trimZeros(memGB)))
+	t.notef("no --servers: as many as it takes, each of %s W with %d GPUs of %s GB, the CATS paper's V100",
+		trimZeros(watts), gpus, trimZeros(memGB))
 	return nil
 }
 

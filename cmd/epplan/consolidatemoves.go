@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -25,11 +24,19 @@ type migrationPlan struct {
 	from         [][]int
 	before       consolidate.Placement  // at the lowest clocks that keep the problem's limits
 	verdict      consolidate.Evaluation // of before
-	moves        []moves.Move
+	moves        []plannedMove
 	powerByMoves []float64
 }
 
-// migrationMethod is the policy of plans that start from where tasks run now.
+// plannedMove is a move, its place in the order in which they can be made, and the power
+// after it, at the lowest clocks: +Inf while a task is slowed down too much or has too little
+// memory. Tasks that start anew are there after the last one.
+type plannedMove struct {
+	moves.Move
+	number int
+	powerW float64
+}
+
 const migrationMethod = "improve"
 
 // checkMoves takes over how many tasks may move.
@@ -41,11 +48,7 @@ func checkMoves(c *cli.Context, r *consolidation) error {
 		return usagef("--moves and --policy %s are both given, want --policy %s, or none", r.method.name,
 			migrationMethod)
 	}
-	most := c.Int("moves")
-	if most < 0 {
-		return usagef("--moves %d, want 0 or more", most)
-	}
-	r.migration = &migrationPlan{maxMoves: most}
+	r.migration = &migrationPlan{maxMoves: c.Int("moves")}
 	r.method = &method{migrationMethod, "", searchWithMoves}
 	return nil
 }
@@ -80,9 +83,26 @@ func searchWithMoves(ctx context.Context, r *consolidation, seed uint64) placeme
 
 // listMoves says what has to be done for the plan, and what was before.
 func (r *consolidation) listMoves() {
-	if m := r.migration; m != nil {
-		m.moves = moves.Between(r.instance, m.from, r.placement.GPUs)
-		m.verdict = consolidate.Evaluate(r.instance, m.before)
+	m := r.migration
+	if m == nil {
+		return
+	}
+	m.verdict = consolidate.Evaluate(r.instance, m.before)
+	s := sharing.StateAt(r.instance, m.from)
+	for i, move := range moves.Between(r.instance, m.from, r.placement.GPUs) {
+		for _, gpu := range move.From {
+			s.Remove(move.Task, gpu)
+		}
+		for _, gpu := range move.To {
+			s.Add(move.Task, gpu)
+		}
+		v := consolidate.Evaluate(r.instance,
+			consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
+		watts := v.PowerW
+		if v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
+			watts = math.Inf(1)
+		}
+		m.moves = append(m.moves, plannedMove{move, i + 1, watts})
 	}
 }
 
@@ -113,11 +133,8 @@ func hostServers(
 		}
 		in.Tasks[i].CurrentGPUs = on
 	}
-	t.message("note",
-		fmt.Sprintf("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the "+
-			"CATS paper's V100",
-			plural(len(h.names), "host"), trimZeros(c.Float64("server-w")),
-			trimZeros(c.Float64("gpu-mem-gb"))))
+	t.notef("%s of the log, each of %s W beside GPUs of %s GB, which are taken for the CATS paper's V100",
+		plural(len(h.names), "host"), trimZeros(c.Float64("server-w")), trimZeros(c.Float64("gpu-mem-gb")))
 	return nil
 }
 
@@ -175,7 +192,6 @@ func (h *logHosts) growTo(gpus int) error {
 	return nil
 }
 
-// gpuNumbers are those of the log's GPUs over all hosts.
 func (h *logHosts) gpuNumbers(gpus []trace.GPUName) []int {
 	first, next := make(map[string]int), 0
 	for _, host := range h.names {
@@ -189,7 +205,6 @@ func (h *logHosts) gpuNumbers(gpus []trace.GPUName) []int {
 	return at
 }
 
-// moveHeader are lines of the header.
 func (r *consolidation) moveHeader() []string {
 	m := r.migration
 	if m == nil {
@@ -214,7 +229,6 @@ func (r *consolidation) moveHeader() []string {
 // maxCurvePoints is how many numbers of moves the header has figures for.
 const maxCurvePoints = 8
 
-// curve is the least power by the number of moves.
 func (m *migrationPlan) curve() []string {
 	var all []string
 	for k, watts := range m.powerByMoves {
@@ -246,7 +260,6 @@ func (r *consolidation) gpuName(gpu int) string {
 	return strconv.Itoa(i)
 }
 
-// serverName is what a server is called.
 func (r *consolidation) serverName(server int) string {
 	if s := &r.instance.Servers[server]; s.GPUIDs != nil && s.ID != "" {
 		return s.ID
@@ -256,85 +269,34 @@ func (r *consolidation) serverName(server int) string {
 
 // placeName is a task's place as a table has it.
 func (r *consolidation) placeName(gpus []int) string {
-	all := make([]string, 0, len(gpus))
-	for _, gpu := range gpus {
-		all = append(all, r.serverName(r.instance.GPUs()[gpu].Server)+"/"+r.gpuName(gpu))
-	}
-	return strings.Join(all, " ")
+	return strings.Join(textsOf(gpus, func(gpu int) string {
+		return r.serverName(r.instance.GPUs()[gpu].Server) + "/" + r.gpuName(gpu)
+	}), " ")
 }
 
-// powerAfterMoves is the power after each of the moves, at the lowest clocks; +Inf
-// while a task is slowed down too much or has too little memory. Tasks that
-// start anew are there after the last one.
-func (r *consolidation) powerAfterMoves() []float64 {
-	s := sharing.StateAt(r.instance, r.migration.from)
-	all := make([]float64, len(r.migration.moves))
-	for i, m := range r.migration.moves {
-		for _, gpu := range m.From {
-			s.Remove(m.Task, gpu)
-		}
-		for _, gpu := range m.To {
-			s.Add(m.Task, gpu)
-		}
-		v := consolidate.Evaluate(r.instance,
-			consolidate.PlacementOf(s, consolidate.LowestClockFor(r.problem)))
-		if all[i] = v.PowerW; v.OverMemory > 0 || r.problem == consolidate.Safe && v.Violations > 0 {
-			all[i] = math.Inf(1)
-		}
-	}
-	return all
-}
-
-// writeMoves writes a row for each move, in the order in which they can be
-// made.
-func (r *consolidation) writeMoves(w io.Writer, opts *report.TextOptions) error {
-	if r.migration == nil || len(r.migration.moves) == 0 {
-		return nil
-	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
-	}
-	return r.moveTable().WriteText(w, opts)
-}
-
-// moveTable has a row for each move.
 func (r *consolidation) moveTable() *report.Table {
-	watts, all := r.powerAfterMoves(), r.migration.moves
-	table := &report.Table{
-		Len: len(all),
-		Columns: []report.Column{
-			{Head: "move"},
-			{Head: "task", Left: true, Max: maxTasksText},
-			{Head: "from", Left: true, Note: "server/GPU"},
-			{Head: "to", Left: true, Note: "server/GPU"},
-			{Head: "then", Note: "W"},
-		},
-	}
-	if slices.ContainsFunc(all, func(m moves.Move) bool { return m.Together }) {
-		table.Columns = append(table.Columns, report.Column{Head: "together with", Left: true})
-	}
-	table.Rows = func(yield func([]report.Value) bool) {
-		for i, m := range all {
-			then, with := report.Value{}, report.Value{}
-			if !math.IsInf(watts[i], 1) {
-				then = report.Text(fixed(watts[i], 1))
-			}
-			if m.Together {
-				with = report.Text("the next one")
-			}
-			row := []report.Value{
-				report.Count(i + 1), report.Text(r.instance.Tasks[m.Task].ID),
-				report.Text(r.placeName(m.From)), report.Text(r.placeName(m.To)), then, with,
-			}
-			if !yield(row[:len(table.Columns)]) {
-				return
-			}
+	all := r.migration.moves
+	together := slices.ContainsFunc(all, func(m plannedMove) bool { return m.Together })
+	return report.TableOf(all, func(row *report.Row, m *plannedMove) {
+		var then, with report.Value
+		if !math.IsInf(m.powerW, 1) {
+			then = report.Text(fixed(m.powerW, 1))
 		}
-	}
-	return table
+		if m.Together {
+			with = report.Text("the next one")
+		}
+		row.Add(report.Column{Head: "move"}, report.Count(m.number))
+		row.Add(report.Column{Head: "task", Left: true, Max: maxTasksText},
+			report.Text(r.instance.Tasks[m.Task].ID))
+		row.Add(report.Column{Head: "from", Left: true, Note: "server/GPU"}, report.Text(r.placeName(m.From)))
+		row.Add(report.Column{Head: "to", Left: true, Note: "server/GPU"}, report.Text(r.placeName(m.To)))
+		row.Add(report.Column{Head: "then", Note: "W"}, then)
+		if together {
+			row.Add(report.Column{Head: "together with", Left: true}, with)
+		}
+	})
 }
 
-// beforeJSON is what is before the moves.
 type beforeJSON struct {
 	PowerW    float64 `json:"power_w"`
 	Feasible  bool    `json:"feasible"`
@@ -342,7 +304,6 @@ type beforeJSON struct {
 	ServersOn int     `json:"servers_on"`
 }
 
-// moveJSON is a move, in the order in which they can be made.
 type moveJSON struct {
 	Task     string   `json:"task"`
 	From     []int    `json:"from"`
@@ -359,10 +320,10 @@ func (r *consolidation) addMovesJSON(out *consolidationJSON) {
 	}
 	v := &m.verdict
 	out.Before = &beforeJSON{v.PowerW, v.FeasibleFor(r.problem), v.GPUsOn, v.ServersOn}
-	watts, moves := r.powerAfterMoves(), make([]moveJSON, 0, len(m.moves))
-	for i, one := range m.moves {
+	moves := make([]moveJSON, 0, len(m.moves))
+	for _, one := range m.moves {
 		moves = append(moves, moveJSON{
-			r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(watts[i]),
+			r.instance.Tasks[one.Task].ID, one.From, one.To, one.Together, finiteOrNil(one.powerW),
 		})
 	}
 	out.Moves = &moves

@@ -12,7 +12,6 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
-// exactMethod is the policy unless one is named.
 const exactMethod = "exact"
 
 // windowMethod is the policy that looks at tasks that wait.
@@ -25,7 +24,6 @@ type method struct {
 	place       func(ctx context.Context, r *consolidation, seed uint64) placementResult
 }
 
-// placementResult is what a policy found.
 type placementResult struct {
 	placement consolidate.Placement
 	boundW    float64 // no plan that keeps the problem's limits draws less
@@ -85,7 +83,6 @@ func searchLocally(ctx context.Context, r *consolidation, seed uint64) placement
 	return placementResult{placement: placement}
 }
 
-// searchExactly is the plan that draws least.
 func searchExactly(ctx context.Context, r *consolidation, seed uint64) placementResult {
 	found := consolidate.Exact(ctx, r.instance, r.problem, consolidate.ExactOptions{
 		Start: initialPlacement(r.instance), Seed: seed,
@@ -162,26 +159,17 @@ func (r *consolidation) gap() float64 {
 	return r.verdict.PowerW/r.boundW - 1
 }
 
-// violations says which limits the plan breaks.
 func (r *consolidation) violations() string {
 	v := &r.verdict
 	slow := v.Violations
 	if r.problem == consolidate.AsPrinted {
 		slow = v.TooSlow
 	}
-	var parts []string
-	for _, p := range []struct {
-		n         int
-		one, many string
-	}{
-		{v.Unplaced, "task has no place", "tasks have no place"},
-		{slow, "task is slowed down too much", "tasks are slowed down too much"},
-		{v.OverMemory, "GPU has too little memory", "GPUs have too little memory"},
-	} {
-		if p.n > 0 {
-			parts = append(parts, plural(p.n, p.one, p.many))
-		}
-	}
+	parts := textsOf(present(
+		counted{v.Unplaced, plural(v.Unplaced, "task has no place", "tasks have no place")},
+		counted{slow, plural(slow, "task is slowed down too much", "tasks are slowed down too much")},
+		counted{v.OverMemory, plural(v.OverMemory, "GPU has too little memory", "GPUs have too little memory")},
+	), func(part counted) string { return part.what })
 	for _, fault := range v.Faults {
 		parts = append(parts, fault+", please report this")
 	}

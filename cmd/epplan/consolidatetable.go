@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
@@ -73,38 +68,17 @@ func (r *consolidation) json() *consolidationJSON {
 	return out
 }
 
-func printConsolidation(t *terminal, c *cli.Context, r *consolidation) error {
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			return json.NewEncoder(w).Encode(r.json())
-		}
-		return r.writeText(w, t.textOptions(c.Int("rows")))
-	})
+func (r *consolidation) text(opts *report.TextOptions) string {
+	text := strings.Join(r.header(), "\n") + "\n"
+	if rows := r.gpuRows(); len(rows) > 0 {
+		text += "\n" + r.gpuTable(rows).Text(opts)
+	}
+	if r.migration != nil && len(r.migration.moves) > 0 {
+		text += "\n" + r.moveTable().Text(opts)
+	}
+	return text + strings.Join(append(r.violationTexts(), ""), "\n")
 }
 
-// writeText writes the totals, a row for each GPU that is on, and what is
-// broken.
-func (r *consolidation) writeText(w io.Writer, opts *report.TextOptions) error {
-	out := bufio.NewWriter(w)
-	for _, line := range r.header() {
-		_, _ = out.WriteString(line + "\n")
-	}
-	if table := r.gpuTable(); table.Len > 0 {
-		_, _ = out.WriteString("\n")
-		if err := table.WriteText(out, opts); err != nil {
-			return err
-		}
-	}
-	if err := r.writeMoves(out, opts); err != nil {
-		return err
-	}
-	for _, line := range r.violationTexts() {
-		_, _ = out.WriteString(line + "\n")
-	}
-	return out.Flush()
-}
-
-// header is the block of totals.
 func (r *consolidation) header() []string {
 	v := &r.verdict
 	gpus, servers, hosts := 0, len(r.instance.Servers), 0.0
@@ -158,7 +132,6 @@ func (r *consolidation) serversOn() []bool {
 	return on
 }
 
-// gpuRow is a GPU that is on.
 type gpuRow struct {
 	gpu      int
 	where    sharing.GPU
@@ -166,6 +139,7 @@ type gpuRow struct {
 	usedGB   float64
 	meanPct  float64
 	overload float64
+	first    bool // of its server
 }
 
 // gpuRows are the GPUs that are on, in order.
@@ -175,69 +149,45 @@ func (r *consolidation) gpuRows() []gpuRow {
 	for gpu := range s.GPUs() {
 		if r.placement.MHz[gpu] > 0 {
 			where := s.GPU(gpu)
+			first := len(all) == 0 || all[len(all)-1].where.Server != where.Server
 			all = append(all, gpuRow{
-				gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu),
+				gpu, where, s.Tasks(gpu), where.MemGB - s.FreeGB(gpu), s.MeanPct(gpu), s.Overload(gpu), first,
 			})
 		}
 	}
 	return all
 }
 
-// gpuTable has a row for each GPU that is on.
-func (r *consolidation) gpuTable() *report.Table {
-	rows := r.gpuRows()
+func (r *consolidation) gpuTable(rows []gpuRow) *report.Table {
+	physics := &r.instance.Physics
 	gpuW := make([]float64, len(r.instance.Servers))
 	for i := range rows {
-		gpuW[rows[i].where.Server] += r.instance.Physics.PowerAt(r.placement.MHz[rows[i].gpu])
+		gpuW[rows[i].where.Server] += physics.PowerAt(r.placement.MHz[rows[i].gpu])
 	}
-	return &report.Table{
-		Len: len(rows),
-		Columns: []report.Column{
-			{Head: "server"},
-			{Head: "server", Note: "W"},
-			{Head: "GPU"},
-			{Head: "clock", Note: "MHz"},
-			{Head: "GPU", Note: "W"},
-			{Head: "load", Note: "%"},
-			{Head: "memory", Note: "GB"},
-			{Head: "slowdown"},
-			{Head: "tasks", Left: true, Max: maxTasksText},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			last := -1
-			for i := range rows {
-				s := &rows[i]
-				watts := report.Value{}
-				if s.where.Server != last {
-					last = s.where.Server
-					watts = report.Text(fixed(gpuW[last]+r.instance.Servers[last].HostW(), 1))
-				}
-				mhz := r.placement.MHz[s.gpu]
-				if !yield([]report.Value{
-					report.Text(r.serverName(last)), watts, report.Text(r.gpuName(s.gpu)),
-					report.Text(trimZeros(float64(mhz))),
-					report.Text(fixed(r.instance.Physics.PowerAt(mhz), 1)),
-					report.Text(fixed(s.meanPct, 0)),
-					report.Text(fixed(s.usedGB, 1) + " of " + trimZeros(s.where.MemGB)),
-					report.Text(fixed(s.overload*r.instance.Physics.Stretch(mhz), 3)),
-					report.Text(r.taskNames(s.tasks)),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(rows, func(row *report.Row, s *gpuRow) {
+		mhz, server := r.placement.MHz[s.gpu], s.where.Server
+		watts := report.Value{}
+		if s.first {
+			watts = report.Text(fixed(gpuW[server]+r.instance.Servers[server].HostW(), 1))
+		}
+		row.Add(report.Column{Head: "server"}, report.Text(r.serverName(server)))
+		row.Add(report.Column{Head: "server", Note: "W"}, watts)
+		row.Add(report.Column{Head: "GPU"}, report.Text(r.gpuName(s.gpu)))
+		row.Add(report.Column{Head: "clock", Note: "MHz"}, report.Text(trimZeros(float64(mhz))))
+		row.Add(report.Column{Head: "GPU", Note: "W"}, report.Text(fixed(physics.PowerAt(mhz), 1)))
+		row.Add(report.Column{Head: "load", Note: "%"}, report.Text(fixed(s.meanPct, 0)))
+		row.Add(report.Column{Head: "memory", Note: "GB"},
+			report.Text(fixed(s.usedGB, 1)+" of "+trimZeros(s.where.MemGB)))
+		row.Add(report.Column{Head: "slowdown"}, report.Text(fixed(r.slowdown(s), 3)))
+		row.Add(report.Column{Head: "tasks", Left: true, Max: maxTasksText}, report.Text(r.taskNames(s.tasks)))
+	})
 }
 
 // maxTasksText is how much of the names of a GPU's tasks a table shows.
 const maxTasksText = 60
 
 func (r *consolidation) taskNames(tasks []int) string {
-	names := make([]string, len(tasks))
-	for i, task := range tasks {
-		names[i] = r.instance.Tasks[task].ID
-	}
-	return strings.Join(names, " ")
+	return strings.Join(textsOf(tasks, func(task int) string { return r.instance.Tasks[task].ID }), " ")
 }
 
 // maxViolations is how many tasks are named that a plan slows down too much.

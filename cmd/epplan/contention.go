@@ -26,7 +26,7 @@ func fitContentionCommand(t *terminal) *cli.Command {
 			"what is taken otherwise: a slot with 140 % of work takes 1.4 slots.\n" +
 			"Example: epplan model contention coruns.csv -o contention.json",
 		Flags:  []cli.Flag{outputFlag()},
-		Action: t.runs(runFitContention),
+		Action: t.runs(takes(1, 1, "one file", runFitContention)),
 	}
 }
 
@@ -41,9 +41,6 @@ type fittedCurve struct {
 }
 
 func runFitContention(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one file"); err != nil {
-		return err
-	}
 	samples, err := parseFile(t, c.Args().First(), trace.ReadCoRuns)
 	if err != nil {
 		return err
@@ -62,9 +59,8 @@ func runFitContention(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t.message("note",
-		fmt.Sprintf("%s, %d of them far off; the others are typically within %.1f %% of the curve",
-			plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual))
+	t.notef("%s, %d of them far off; the others are typically within %.1f %% of the curve",
+		plural(fit.Samples, "sample"), fit.Outliers, 100*fit.Residual)
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,13 +34,13 @@ func correlateCommand(t *terminal) *cli.Command {
 			"Example: epplan correlate utilisation.csv --top 3\n" +
 			"Example: epplan correlate utilisation.csv --window 10m --pair n1/0,n1/1",
 		Flags: []cli.Flag{
-			&cli.DurationFlag{
-				Name: "slot", Usage: "`TIME` over which samples are averaged", Value: defaultSlot,
-			},
+			slotFlag("`TIME` over which samples are averaged"),
 			&cli.DurationFlag{
 				Name: "window", DefaultText: "the whole log", Usage: "`TIME` over which to correlate",
 			},
-			&cli.IntFlag{Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop},
+			between(&cli.IntFlag{
+				Name: "top", Usage: "`COUNT` of pairs from either end", Value: defaultTop,
+			}, 1, maxTop),
 			&cli.IntFlag{
 				Name: "min-samples", DefaultText: "10, at most half a window",
 				Usage: "`COUNT` of slots that both have to have samples in", Value: defaultMinSamples,
@@ -49,7 +48,7 @@ func correlateCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "pair", DefaultText: "all", Usage: "`A,B`: the names of two GPUs or jobs"},
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runCorrelate),
+		Action: t.runs(takes(1, 1, "one log", runCorrelate)),
 	}
 }
 
@@ -64,7 +63,6 @@ const (
 	maxSeries, maxWindowedSeries = 8192, 1024
 )
 
-// correlateOptions is what the command was asked for.
 type correlateOptions struct {
 	slotS  float64
 	window int // slots; 0: the whole log
@@ -74,9 +72,6 @@ type correlateOptions struct {
 }
 
 func runCorrelate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one log"); err != nil {
-		return err
-	}
 	q, err := parseCorrelateFlags(c)
 	if err != nil {
 		return err
@@ -99,24 +94,17 @@ func runCorrelate(t *terminal, c *cli.Context) error {
 		t.message("note", plural(ends.without, "pair has", "pairs have")+" no correlation: a side doesn't "+
 			"vary, or too few slots have samples of both")
 	}
-	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0))
+	return t.printTable(c, correlationTable(ends.sortedPairs(), q.window > 0, true))
 }
 
-// parseCorrelateFlags reads the flags.
 func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 	slot, window := c.Duration("slot"), c.Duration("window")
-	if slot < time.Millisecond {
-		return nil, usagef("--slot %v, want 1ms or more", slot)
-	}
 	q := &correlateOptions{slotS: slot.Seconds(), top: c.Int("top"), least: c.Int("min-samples")}
 	if c.IsSet("window") {
 		if window < 2*slot || window/slot > maxWindowSlots {
 			return nil, usagef("--window %v, want 2 to %d slots of %v", window, maxWindowSlots, slot)
 		}
 		q.window = int(window / slot)
-	}
-	if q.top < 1 || q.top > maxTop {
-		return nil, usagef("--top %d, want 1 to %d", q.top, maxTop)
 	}
 	if q.window > 0 && !c.IsSet("min-samples") {
 		q.least = max(2, min(q.least, q.window/2))
@@ -127,7 +115,6 @@ func parseCorrelateFlags(c *cli.Context) (*correlateOptions, error) {
 	return q, q.names(c)
 }
 
-// names takes a pair's names.
 func (q *correlateOptions) names(c *cli.Context) error {
 	if !c.IsSet("pair") {
 		return nil
@@ -139,7 +126,6 @@ func (q *correlateOptions) names(c *cli.Context) error {
 	return nil
 }
 
-// streamCorrelation reads the log slot by slot.
 func streamCorrelation(
 	t *terminal, c *cli.Context, q *correlateOptions, slot func(*trace.UtilisationSlot) error,
 ) error {
@@ -181,7 +167,6 @@ type pairCorrelator interface {
 	collect(ctx context.Context, ends *extremePairs) error
 }
 
-// fullCorrelator keeps all slots.
 type fullCorrelator struct {
 	*correlateOptions
 
@@ -262,7 +247,6 @@ func (e *extremePairs) add(p seriesPair) {
 	}
 }
 
-// keepExtremes drops what is of neither end.
 func (e *extremePairs) keepExtremes() {
 	slices.SortFunc(e.kept, byCorrelation)
 	if len(e.kept) > 2*e.top {
@@ -284,40 +268,28 @@ func byCorrelation(a, b seriesPair) int {
 	return cmp.Or(cmp.Compare(a.r, b.r), strings.Compare(a.a, b.a), strings.Compare(a.b, b.b))
 }
 
-// correlationTable is a row for each pair.
-func correlationTable(list []seriesPair, windows bool) *report.Table {
+// correlationTable is a row for each pair; of a pair that was asked for nobody wants to know
+// which end it is of.
+func correlationTable(list []seriesPair, windows, ends bool) *report.Table {
 	const digits = 3
-	t := &report.Table{Columns: []report.Column{
-		{Key: "end", Head: "of the", Left: true},
-		{Key: "a", Head: "GPU or job", Left: true, Max: 40},
-		{Key: "b", Head: "and", Left: true, Max: 40},
-		{Key: "correlation", Head: "correlation", Digits: digits},
-	}, Len: len(list)}
-	if windows {
-		t.Columns = append(t.Columns, report.Column{Key: "lowest", Head: "lowest", Digits: digits},
-			report.Column{Key: "highest", Head: "highest", Digits: digits},
-			report.Column{Key: "windows", Head: "windows"})
-	} else {
-		t.Columns = append(t.Columns, report.Column{Key: "samples", Head: "slots"},
-			report.Column{Key: "gaps", Head: "gaps"})
-	}
-	t.Rows = func(yield func([]report.Value) bool) {
-		for i := range list {
-			p := &list[i]
-			end := "most"
-			if p.least {
-				end = "least"
-			}
-			row := []report.Value{report.Text(end), report.Text(p.a), report.Text(p.b), report.Number(p.r)}
-			if windows {
-				row = append(row, report.Number(p.low), report.Number(p.high), report.Count(p.windows))
-			} else {
-				row = append(row, report.Count(p.samples), report.Count(p.gaps))
-			}
-			if !yield(row) {
-				return
-			}
+	return report.TableOf(list, func(row *report.Row, p *seriesPair) {
+		end := "most"
+		if p.least {
+			end = "least"
 		}
-	}
-	return t
+		if ends {
+			row.Add(report.Column{Key: "end", Head: "of the", Left: true}, report.Text(end))
+		}
+		row.Add(report.Column{Key: "a", Head: "GPU or job", Left: true, Max: 40}, report.Text(p.a))
+		row.Add(report.Column{Key: "b", Head: "and", Left: true, Max: 40}, report.Text(p.b))
+		row.Add(report.Column{Key: "correlation", Head: "correlation", Digits: digits}, report.Number(p.r))
+		if windows {
+			row.Add(report.Column{Key: "lowest", Head: "lowest", Digits: digits}, report.Number(p.low))
+			row.Add(report.Column{Key: "highest", Head: "highest", Digits: digits}, report.Number(p.high))
+			row.Add(report.Column{Key: "windows", Head: "windows"}, report.Count(p.windows))
+		} else {
+			row.Add(report.Column{Key: "samples", Head: "slots"}, report.Count(p.samples))
+			row.Add(report.Column{Key: "gaps", Head: "gaps"}, report.Count(p.gaps))
+		}
+	})
 }

@@ -27,7 +27,6 @@ type windowCorrelator struct {
 	sums   []windowStats // by pair: those of series i begin at i(i-1)/2
 }
 
-// windowStats is what a pair's windows came to.
 type windowStats struct {
 	sum, low, high float64
 	windows        int
@@ -150,10 +149,8 @@ func correlatePair(t *terminal, c *cli.Context, q *correlateOptions) error {
 	}
 	for _, name := range []string{q.a, q.b} {
 		if !slices.Contains(seen, name) {
-			return &hintedError{
-				err:  fmt.Errorf("%s has no %s", c.Args().First(), printable(name)),
-				hint: "epplan correlate without --pair prints the names that it has",
-			}
+			return withHint(fmt.Errorf("%s has no %s", c.Args().First(), printable(name)),
+				"epplan correlate without --pair prints the names that it has")
 		}
 	}
 	if q.window > 0 {
@@ -164,13 +161,7 @@ func correlatePair(t *terminal, c *cli.Context, q *correlateOptions) error {
 	if r.OK && r.Samples >= q.least {
 		p.r = r.R
 	}
-	table := correlationTable([]seriesPair{p}, false)
-	rows := table.Rows
-	table.Columns = table.Columns[1:] // which end it is of
-	table.Rows = func(yield func([]report.Value) bool) {
-		rows(func(row []report.Value) bool { return yield(row[1:]) })
-	}
-	return t.printTable(c, table)
+	return t.printTable(c, correlationTable([]seriesPair{p}, false, false))
 }
 
 func valueAt(s *trace.UtilisationSlot, series int) float64 {
@@ -187,31 +178,17 @@ func windowTable(course []windowCorrelation) *report.Table {
 	if slices.ContainsFunc(course, func(m windowCorrelation) bool { return m.time >= minUnixTime }) {
 		until.Note = ""
 	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "time_s"},
-			until,
-			{Key: "correlation", Head: "correlation", Digits: digits},
-			{Key: "samples", Head: "slots"},
-			{Key: "gaps", Head: "gaps"},
-		},
-		Len: len(course),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range course {
-				m := &course[i]
-				r := report.Value{}
-				if m.OK {
-					r = report.Number(m.R)
-				}
-				if !yield([]report.Value{
-					report.Number(m.time), report.Text(timeText(m.time)), r,
-					report.Count(m.Samples), report.Count(m.Gaps),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(course, func(row *report.Row, m *windowCorrelation) {
+		r := report.Value{}
+		if m.OK {
+			r = report.Number(m.R)
+		}
+		row.Add(report.Column{Key: "time_s"}, report.Number(m.time))
+		row.Add(until, report.Text(timeText(m.time)))
+		row.Add(report.Column{Key: "correlation", Head: "correlation", Digits: digits}, r)
+		row.Add(report.Column{Key: "samples", Head: "slots"}, report.Count(m.Samples))
+		row.Add(report.Column{Key: "gaps", Head: "gaps"}, report.Count(m.Gaps))
+	})
 }
 
 // minUnixTime is the time from which on seconds count from 1970.

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,23 +75,19 @@ func doctorCommand(t *terminal) *cli.Command {
 			},
 			&cli.DurationFlag{Name: "timeout", Usage: "`TIME` that one check may take", Value: doctorTimeout},
 		},
-		Action: t.runs(runDoctor),
+		Action: t.runs(takesNone(runDoctor)),
 	}
 }
 
-// doctorTimeout is how long one check may take.
 const doctorTimeout = 15 * time.Second
 
 func runDoctor(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	checks, err := doctorChecks(c.String("only"))
 	if err != nil {
 		return err
 	}
 	if c.Bool("list") {
-		return printChecks(t, c, checks)
+		return t.printTable(c, checkTable(checks))
 	}
 	options, err := doctorOptions(c)
 	if err != nil {
@@ -136,7 +130,6 @@ func doctorChecks(only string) ([]doctor.Check, error) {
 	return slices.DeleteFunc(all, func(c doctor.Check) bool { return !slices.Contains(wanted, c.Name) }), nil
 }
 
-// doctorOptions are what the flags say.
 func doctorOptions(c *cli.Context) (doctor.Options, error) {
 	role := doctor.Role(c.String("role"))
 	if !slices.Contains([]doctor.Role{doctor.Auto, doctor.Head, doctor.Node, doctor.Both}, role) {
@@ -156,7 +149,8 @@ func doctorOptions(c *cli.Context) (doctor.Options, error) {
 	}
 	self, err := os.Executable()
 	if o.EPDProgram == "" && err == nil {
-		if beside := filepath.Join(filepath.Dir(self), "epd"); isFile(beside) {
+		beside := filepath.Join(filepath.Dir(self), "epd")
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
 			o.EPDProgram = beside
 		}
 	}
@@ -167,25 +161,6 @@ func doctorOptions(c *cli.Context) (doctor.Options, error) {
 	return o, nil
 }
 
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// slurmUsers are those beside root whose answers are taken: Slurm's user.
-func slurmUsers() []uint32 {
-	u, err := user.Lookup("slurm")
-	if err != nil {
-		return nil
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil
-	}
-	return []uint32{uint32(uid)}
-}
-
-// gradeTexts are grades as people read them.
 var gradeTexts = map[doctor.Grade]string{
 	doctor.OK: "ok", doctor.Warn: "warn", doctor.Bad: "bad", doctor.Skipped: "n/a",
 	doctor.Unknown: "can't tell",
@@ -215,20 +190,10 @@ func doctorText(r *doctor.Report) string {
 	return b.String()
 }
 
-// printChecks lists checks.
-func printChecks(t *terminal, c *cli.Context, checks []doctor.Check) error {
-	rows := make([][]report.Value, len(checks))
-	for i := range checks {
-		rows[i] = []report.Value{
-			report.Text(checks[i].Name), report.Text(string(checks[i].On)), report.Text(checks[i].What),
-		}
-	}
-	return t.printTable(c, &report.Table{
-		Columns: []report.Column{
-			{Key: "check", Head: "check", Left: true},
-			{Key: "on", Head: "on", Left: true},
-			{Key: "what", Head: "looks at", Left: true},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
+func checkTable(checks []doctor.Check) *report.Table {
+	return report.TableOf(checks, func(row *report.Row, c *doctor.Check) {
+		row.Add(report.Column{Key: "check", Head: "check", Left: true}, report.Text(c.Name))
+		row.Add(report.Column{Key: "on", Head: "on", Left: true}, report.Text(string(c.On)))
+		row.Add(report.Column{Key: "what", Head: "looks at", Left: true}, report.Text(c.What))
 	})
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -11,45 +9,29 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// dryRunUndo says what of Slurm would be taken back.
 func dryRunUndo(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	now, err := ask(c, controllerFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) { return epd.Levers(ctx) })
+	now, err := ask(c, controllerFirst, (*epdapi.Client).Levers)
 	if err != nil {
 		return true, err
 	}
-	var steps []string
-	for _, part := range []struct {
-		count int
-		what  string
-	}{
-		{now.Nice, "the nice of %s"},
-		{now.Prefer, "the preference of %s"},
-		{now.Weights, "the weight of %s"},
-		{now.Asleep, "the sleep of %s"},
-	} {
-		if part.count > 0 {
-			noun := "job"
-			if strings.Contains(part.what, "weight") || strings.Contains(part.what, "sleep") {
-				noun = "node"
-			}
-			steps = append(steps, "take back "+fmt.Sprintf(part.what, plural(part.count, noun)))
-		}
-	}
+	all := present(
+		counted{now.Nice, "nice of " + plural(now.Nice, "job")},
+		counted{now.Prefer, "preference of " + plural(now.Prefer, "job")},
+		counted{now.Weights, "weight of " + plural(now.Weights, "node")},
+		counted{now.Asleep, "sleep of " + plural(now.Asleep, "node")},
+	)
+	steps := textsOf(all, func(part counted) string { return "take back the " + part.what })
 	return dryrun.Announce(c, steps...)
 }
 
-// dryRunReload says which configuration epd would read again.
 func dryRunReload(c *cli.Context) (stop bool, err error) {
 	if !dryrun.IsSet(c) {
 		return false, nil
 	}
-	s, err := ask(c, controllerFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
-		return epd.Status(ctx)
-	})
+	s, err := ask(c, controllerFirst, (*epdapi.Client).Status)
 	if err != nil {
 		return true, err
 	}

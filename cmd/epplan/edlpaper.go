@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 
 	"github.com/epplan/epplan/config"
@@ -13,14 +12,10 @@ import (
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/join"
 	"github.com/epplan/epplan/planner/policy"
-	"golang.org/x/sync/errgroup"
 )
 
 // edlPaper computes the figures of the EDL paper (arXiv:2104.00486).
-type edlPaper struct {
-	sets int
-	seed uint64
-}
+type edlPaper struct{ *reproducer }
 
 func (e *edlPaper) experiments(section string) ([]experiment, error) {
 	switch section {
@@ -233,45 +228,47 @@ func (e *edlPaper) problem(spec taskset.Spec, l int, seed uint64) (*planner.Prob
 	return p, nil
 }
 
+var paperEDL = paper{ //nolint:gochecknoglobals // constant
+	"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md",
+	edlSections, computeEDL,
+}
+
 var edlSections = []string{"single", "table3", "offline", "online"}
 
-// experiment computes one figure of a section.
 type experiment struct {
 	finding
 	run func(ctx context.Context) (float64, error)
 }
 
-// reproduce runs the experiments of the sections, in parallel.
-func (e *edlPaper) reproduce(ctx context.Context, count newProgress, sections []string) ([]finding, error) {
-	var all []experiment
-	for _, section := range sections {
+// computeEDL runs the experiments of the sections, in parallel.
+func computeEDL(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	e, all := &edlPaper{r}, []experiment(nil)
+	for _, section := range r.sections {
 		some, err := e.experiments(section)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
-	progress := count("", len(all))
+	progress := r.count("", len(all))
 	defer progress.Finish()
-	findings := make([]finding, len(all))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range all {
-		group.Go(func() error {
-			defer progress.Add(1)
-			value, err := all[i].run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", all[i].what, err)
-			}
-			findings[i] = all[i].finding
-			findings[i].ours = value
-			return nil
-		})
+	found := &reproducedPaper{findings: make([]finding, len(all))}
+	err := sideBySide(ctx, 0, len(all), func(ctx context.Context, i int) error {
+		defer progress.Add(1)
+		value, err := all[i].run(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", all[i].what, err)
+		}
+		found.findings[i] = all[i].finding
+		found.findings[i].ours = value
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return findings, group.Wait()
-}
-
-// note says what was drawn.
-func (e *edlPaper) note() string {
-	return fmt.Sprintf("random task sets per figure: %d, seed %d", e.sets, e.seed)
+	found.table = findingsTable(found.findings)
+	if slices.Contains(r.sections, "offline") || slices.Contains(r.sections, "online") {
+		found.notes = []string{fmt.Sprintf("random task sets per figure: %d, seed %d", r.sets, r.seed)}
+	}
+	return found, nil
 }

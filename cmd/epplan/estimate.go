@@ -48,17 +48,12 @@ func estimateCommand(t *terminal) *cli.Command {
 			},
 			noCodeFlag(), anySocketFlag(publicFirst), jsonFlag(),
 		},
-		Action: t.runs(runEstimate),
+		Action: t.runs(takes(1, 1, "one batch script", runEstimate)),
 	}
 }
 
 func runEstimate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one batch script"); err != nil {
-		return err
-	}
-	script, err := parseFile(t, c.Args().First(), func(r io.Reader, _ string) ([]byte, error) {
-		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
-	})
+	script, err := readScript(t, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -68,7 +63,7 @@ func runEstimate(t *terminal, c *cli.Context) error {
 	}
 	read := followCode(t, c, s, chdirOf(script))
 	request := &epdapi.CodeRequest{Submission: *s, Code: epdCode(read)}
-	e, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Estimate, error) {
+	e, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Estimate, error) {
 		e, err := epd.Estimate(ctx, request, c.String("gpu-model"))
 		if err == nil && e.WantsText && request.Code != nil {
 			request.Code = withCodeText(request.Code, read)
@@ -91,6 +86,13 @@ func runEstimate(t *terminal, c *cli.Context) error {
 	}
 	writeEstimate(&b, e, read)
 	return t.printText(b.String())
+}
+
+// readScript reads as much of a batch script as Slurm's hooks are given.
+func readScript(t *terminal, name string) ([]byte, error) {
+	return parseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
+		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
+	})
 }
 
 // chdirOf is the folder that a script asks to be run in; "" is the one where it is
@@ -125,9 +127,7 @@ func readSubmission(t *terminal, c *cli.Context, script []byte) (*slurm.Submissi
 			perNode = tasksPerNode(o.Value)
 		}
 		if err := s.SetOption(o.Name, o.Value); err != nil {
-			return nil, &hintedError{
-				err: fmt.Errorf("%s:%d: %w", name, o.Line, err), hint: "sbatch would refuse it, too",
-			}
+			return nil, withHint(fmt.Errorf("%s:%d: %w", name, o.Line, err), "sbatch would refuse it, too")
 		}
 	}
 	for _, flag := range []string{
@@ -159,7 +159,6 @@ func tasksPerNode(text string) uint32 {
 	return min(s.NumTasks, math.MaxUint16)
 }
 
-// writeEstimate is an estimate for people.
 func writeEstimate(b *strings.Builder, e *epdapi.Estimate, read *follow.Sources) {
 	size := plural(e.GPUs, "GPU")
 	if e.Shared {
@@ -207,7 +206,6 @@ func writeEstimateModel(b *strings.Builder, e *epdapi.Estimate, m *epdapi.Estima
 	writeCost(b, e, m)
 }
 
-// writeCost is what a run comes to at default clocks and at chosen ones.
 func writeCost(b *strings.Builder, e *epdapi.Estimate, m *epdapi.EstimateModel) {
 	cost := func(p *epdapi.Point) string {
 		all := e.Factors.FootprintOf(p.EnergyJ + p.HostJ)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -34,7 +32,7 @@ func explainCommand(t *terminal) *cli.Command {
 			"Example: epplan explain 4711\n" +
 			"Example: epplan explain 18-cfd batch.csv --cluster cluster.toml --models models.toml",
 		Flags:  append(planningFlags(), anySocketFlag(publicFirst), jsonFlag()),
-		Action: t.runs(runExplain),
+		Action: t.runs(takes(1, 2, "a job's id and a batch file", runExplain)),
 	}
 }
 
@@ -60,13 +58,11 @@ type explanation struct {
 	class string // of the node, for people
 }
 
-// nodeGPUs is what a job has of one of several nodes.
 type nodeGPUs struct {
 	Node int32 `json:"node"`
 	GPUs []int `json:"gpus"`
 }
 
-// modelChoice is a GPU model that the job could run on.
 type modelChoice struct {
 	GPUModel string      `json:"gpu_model"`
 	GPUs     int         `json:"gpus"`
@@ -89,8 +85,8 @@ type jobSetting struct {
 	Energy float64 `json:"energy_j"`
 }
 
-func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
-	return jobSetting{
+func newSetting(pt dvfsmodel.Point, weight float64) *jobSetting {
+	return &jobSetting{
 		V: float64(pt.Scaling.V), Fc: pt.Scaling.Fc, Fm: pt.Scaling.Fm, Core: float64(pt.Core),
 		Mem:  float64(pt.Mem),
 		Time: pt.Time, Power: float64(pt.Power) * weight, Energy: float64(pt.Energy) * weight,
@@ -98,9 +94,6 @@ func newSetting(pt dvfsmodel.Point, weight float64) jobSetting {
 }
 
 func runExplain(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 2, "a job's id and a batch file"); err != nil {
-		return err
-	}
 	if c.NArg() == 1 {
 		if _, err := slurm.ParseJobRef(c.Args().First()); err != nil {
 			return &usageError{
@@ -124,26 +117,16 @@ func runExplain(t *terminal, c *cli.Context) error {
 		return err
 	}
 	e := s.explanation(task, result)
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(e)
-		}
-		return e.write(w)
-	})
+	return printAnswer(t, c, e, (*explanation).text)
 }
 
 func (s *setup) noSuchJob(name, id string) error {
-	ids := make([]string, len(s.problem.Tasks))
-	for i := range s.problem.Tasks {
-		ids[i] = s.problem.Tasks[i].ID
-	}
+	ids := textsOf(s.problem.Tasks, func(t planner.Task) string { return t.ID })
 	hint := fmt.Sprintf("its first job is %q", ids[0])
 	if near := spelling.Nearest(id, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return &hintedError{err: fmt.Errorf("%s has no job %q", name, id), hint: hint}
+	return withHint(fmt.Errorf("%s has no job %q", name, id), hint)
 }
 
 func (s *setup) explanation(task int, r *planreport.Result) *explanation {
@@ -164,8 +147,8 @@ func (s *setup) explanation(task int, r *planreport.Result) *explanation {
 		}
 		return e
 	}
-	chosen := newSetting(a.Point, gpuWeight(t, a.GPUCount()))
-	e.Node, e.GPUs, e.Start, e.End, e.Chosen = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End, &chosen
+	e.Node, e.GPUs, e.Start, e.End = &a.Node, a.GPUs.Indexes(), &a.Start, &a.End
+	e.Chosen = newSetting(a.Point, gpuWeight(t, a.GPUCount()))
 	if len(a.More) > 0 {
 		for part := range a.Parts {
 			e.Nodes = append(e.Nodes, nodeGPUs{part.Node, part.GPUs.Indexes()})
@@ -185,23 +168,20 @@ func (s *setup) choice(t *planner.Task, o *planner.Option) modelChoice {
 	objective := s.problem.ClassObjective(class)
 	c := modelChoice{
 		GPUModel: o.Model, GPUs: o.GPUs, MinTime: o.Response.MinTime(),
-		Default: newSetting(o.Response.Default(), w),
+		Default: *newSetting(o.Response.Default(), w),
 	}
 	if o.NodeCount() > 1 {
 		c.Nodes = o.Nodes
 	}
 	if pt, err := o.Response.Optimum(objective, math.Inf(1)); err == nil {
-		free := newSetting(pt, w)
-		c.Free = &free
+		c.Free = newSetting(pt, w)
 	}
 	if pt, err := o.Response.Optimum(objective, t.TimeBudget()); err == nil {
-		limited := newSetting(pt, w)
-		c.Limited = &limited
+		c.Limited = newSetting(pt, w)
 	}
 	return c
 }
 
-// gpuWeight is how many GPUs' worth the job takes.
 func gpuWeight(t *planner.Task, gpus int) float64 {
 	if t.Share < 1 {
 		return t.Share
@@ -209,26 +189,21 @@ func gpuWeight(t *planner.Task, gpus int) float64 {
 	return float64(gpus)
 }
 
-// write is the explanation for people.
-func (e *explanation) write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\n"+
-		"Due       %s\nLimit     %s\n",
+func (e *explanation) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Job       %s\nPolicy    %s\nArrives   %s\nDeadline  %s\nDue       %s\nLimit     %s\n",
 		queue.Printable(e.ID), queue.Printable(e.Policy), report.FormatSeconds(e.Arrival),
 		secondsText(e.Deadline), secondsText(e.Due), secondsText(e.Limit))
-	for i := 0; i < len(e.Options) && err == nil; i++ {
-		err = e.Options[i].write(w)
-	}
-	if err != nil {
-		return err
+	for i := range e.Options {
+		e.Options[i].write(&b)
 	}
 	if e.Node == nil {
-		_, err = fmt.Fprintf(w, "\nNot planned: %s\n", e.Reason)
-		return err
+		fmt.Fprintf(&b, "\nNot planned: %s\n", e.Reason)
+		return b.String()
 	}
-	_, err = fmt.Fprintf(w, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n",
-		e.placeText(), report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen",
-		e.Chosen, e.Reason)
-	return err
+	fmt.Fprintf(&b, "\nRuns on %s, from %s to %s\n  %-17s%s\nWhy: %s\n", e.placeText(),
+		report.FormatSeconds(*e.Start), report.FormatSeconds(*e.End), "chosen", e.Chosen, e.Reason)
+	return b.String()
 }
 
 // placeText is the job's node, or nodes, and its GPUs there.
@@ -237,34 +212,28 @@ func (e *explanation) placeText() string {
 	if len(nodes) == 0 {
 		nodes = []nodeGPUs{{*e.Node, e.GPUs}}
 	}
-	all := make([]string, len(nodes))
-	for i, n := range nodes {
-		all[i] = fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
-	}
-	return strings.Join(all, "; ")
+	return strings.Join(textsOf(nodes, func(n nodeGPUs) string {
+		return fmt.Sprintf("node %s/%d, GPUs %v", queue.Printable(e.class), n.Node, n.GPUs)
+	}), "; ")
 }
 
-func (c *modelChoice) write(w io.Writer) error {
+func (c *modelChoice) write(b *strings.Builder) {
 	nodes := ""
 	if c.Nodes > 1 {
 		nodes = fmt.Sprintf(" on %d nodes", c.Nodes)
 	}
-	_, err := fmt.Fprintf(w, "\nOn %d × %s%s, at least %s:\n  %-17s%s\n", c.GPUs, queue.Printable(c.GPUModel),
-		nodes, report.FormatSeconds(c.MinTime), "default clocks", &c.Default)
+	fmt.Fprintf(b, "\nOn %d × %s%s, at least %s:\n", c.GPUs, queue.Printable(c.GPUModel), nodes,
+		report.FormatSeconds(c.MinTime))
 	for _, row := range []struct {
 		name string
 		at   *jobSetting
-	}{{"least energy", c.Free}, {"in time", c.Limited}} {
-		if err != nil {
-			return err
-		}
+	}{{"default clocks", &c.Default}, {"least energy", c.Free}, {"in time", c.Limited}} {
 		text := "impossible"
 		if row.at != nil {
 			text = row.at.String()
 		}
-		_, err = fmt.Fprintf(w, "  %-17s%s\n", row.name, text)
+		fmt.Fprintf(b, "  %-17s%s\n", row.name, text)
 	}
-	return err
 }
 
 // String is the setting on a line.
@@ -274,7 +243,7 @@ func (s *jobSetting) String() string {
 		clocks = fmt.Sprintf("core %.0f MHz, memory %.0f MHz", s.Core, s.Mem)
 	}
 	return fmt.Sprintf("%s: %s at %s = %s", clocks, report.FormatSeconds(s.Time),
-		report.FormatWatts(dvfsmodel.Watt(s.Power)), report.FormatJoules(dvfsmodel.Joule(s.Energy)))
+		report.FormatWatts(s.Power), report.FormatJoules(s.Energy))
 }
 
 func secondsText(x *float64) string {

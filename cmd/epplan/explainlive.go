@@ -27,13 +27,9 @@ func explainLive(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(view)
-	}
-	return t.printText(explainText(view))
+	return printAnswer(t, c, view, explainText)
 }
 
-// explainText is why a job has its clocks, for people.
 func explainText(v *epdapi.JobView) string {
 	var b strings.Builder
 	writeJob(&b, v)
@@ -72,7 +68,6 @@ func explainDecision(b *strings.Builder, v *epdapi.JobView, d *epdapi.Decision) 
 	writeTimeLimit(b, v, d)
 }
 
-// maxResidencies is how many clocks of an adapted run are named.
 const maxResidencies = 3
 
 // writeResidency says at which clocks a run stayed whose clocks were adapted, the
@@ -105,7 +100,6 @@ func writeResidency(b *strings.Builder, o *epdapi.Outcome) {
 	writeRow(b, "  adapted", "%s", text)
 }
 
-// modeText says what the mode and the lot did to a decision.
 func modeText(d *epdapi.Decision) string {
 	mode := orDash(d.Mode)
 	switch d.Arm {
@@ -121,7 +115,6 @@ func modeText(d *epdapi.Decision) string {
 	return mode + "; it is in no comparison"
 }
 
-// objectiveText says what clocks are chosen for.
 func objectiveText(o *epdapi.Objective) string {
 	text := "least energy"
 	switch {
@@ -142,7 +135,6 @@ func objectiveText(o *epdapi.Objective) string {
 	return text + " that keeps the limits"
 }
 
-// modelText says what a prediction goes by.
 func modelText(m *epdapi.Model, gpuModel string) string {
 	kind := "fitted to"
 	if m.Prior {
@@ -172,11 +164,10 @@ func writePoints(b *strings.Builder, standard, chosen *epdapi.Point) {
 		report.FormatPercent((chosen.EnergyJ+chosen.HostJ)/(standard.EnergyJ+standard.HostJ)))
 }
 
-// pointText is a prediction on a line.
 func pointText(p *epdapi.Point) string {
 	return fmt.Sprintf("%s: %s (%s to %s) at %s = %s", p.Words(), report.FormatSeconds(p.TimeS),
 		report.FormatSeconds(p.LowerS), report.FormatSeconds(p.UpperS),
-		report.FormatWatts(dvfsmodel.Watt(p.PowerW)), report.FormatJoules(dvfsmodel.Joule(p.EnergyJ)))
+		report.FormatWatts(p.PowerW), report.FormatJoules(p.EnergyJ))
 }
 
 // writeTimeLimit sets the prediction beside the time limit.

@@ -81,18 +81,21 @@ func (t *terminal) write(name string, f func(io.Writer) error) error {
 	default:
 		err = writeInPlace(name, f)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return &hintedError{
-			err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first",
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, withoutPath(err))
-	}
-	return nil
+	return unwritten(name, err)
 }
 
-// replaceFile writes a new file beside the old one and renames it.
+// unwritten is the error of a file that can't be written; nil of none.
+func unwritten(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	failed := fmt.Errorf("write %s: %w", name, withoutPath(err))
+	if errors.Is(err, fs.ErrNotExist) {
+		return withHint(failed, "make its folder first")
+	}
+	return failed
+}
+
 func replaceFile(name string, f func(io.Writer) error) (err error) {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target // a link stays one
@@ -109,7 +112,6 @@ func replaceFile(name string, f func(io.Writer) error) (err error) {
 	return file.CloseAtomicallyReplace()
 }
 
-// writeInPlace writes to what can't be replaced.
 func writeInPlace(name string, f func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -130,7 +132,6 @@ func fileMode(name string) fs.FileMode {
 
 func isDir(name string) bool { return fileMode(name).IsDir() }
 
-// isSameFile says whether two names lead to one regular file.
 func isSameFile(a, b string) bool {
 	left, err := os.Stat(a)
 	if err != nil || !left.Mode().IsRegular() {

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -15,15 +20,15 @@ import (
 
 // timeLimitFlag bounds planning by the clock.
 func timeLimitFlag(usage string) cli.Flag {
-	return &cli.DurationFlag{Name: "time-limit", DefaultText: "none", Usage: usage}
-}
-
-// checkTimeLimit reports one that leaves no time.
-func checkTimeLimit(c *cli.Context) error {
-	if limit := c.Duration("time-limit"); c.IsSet("time-limit") && limit <= 0 {
-		return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+	return &cli.DurationFlag{
+		Name: "time-limit", DefaultText: "none", Usage: usage,
+		Action: func(_ *cli.Context, limit time.Duration) error {
+			if limit <= 0 {
+				return usagef("--time-limit %v, want more than 0, such as 2s", limit)
+			}
+			return nil
+		},
 	}
-	return nil
 }
 
 // planningMonitor is a monitor for planning that shows on a terminal how far it is. From now on
@@ -59,7 +64,6 @@ type rowsProgress struct {
 	whose string // the best plan
 }
 
-// begin notes that a row is under way.
 func (r *rowsProgress) begin(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +71,6 @@ func (r *rowsProgress) begin(name string) {
 	r.show()
 }
 
-// end notes that a row is done.
 func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.tell(name, planner.Progress{
 		Planned: run.Planned(), PastDue: run.Summary.PastDue, Energy: run.Summary.Energy,
@@ -80,7 +83,6 @@ func (r *rowsProgress) end(name string, run *planreport.Run) {
 	r.show()
 }
 
-// tell notes how far a row is.
 func (r *rowsProgress) tell(name string, p planner.Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,4 +95,15 @@ func (r *rowsProgress) tell(name string, p planner.Progress) {
 
 func (r *rowsProgress) show() {
 	r.line.Show(strings.Join(r.doing, ", "), r.done, r.rows, bestSoFarText("best "+r.whose, &r.best))
+}
+
+// sideBySide does so many pieces of work, some at a time, 0: as many as there are processors.
+// The first error ends the context of the others.
+func sideBySide(ctx context.Context, atOnce, count int, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(cmp.Or(atOnce, runtime.GOMAXPROCS(0)))
+	for i := range count {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -19,10 +18,9 @@ import (
 
 // setupFromSlurm is a setup with Slurm's queue as the batch; nil when nothing waits.
 func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
-	for _, flag := range []string{"models", "map", "format", "clairvoyant"} {
-		if c.IsSet(flag) {
-			return nil, usagef("--%s is about a batch file, want none with --from-slurm", flag)
-		}
+	const why = "is about a batch file, want none with --from-slurm"
+	if err := refuse(c, why, "models", "map", "format", "clairvoyant"); err != nil {
+		return nil, err
 	}
 	s := &setup{paper: c.String("cluster") == config.PaperModel, seed: c.Uint64("seed")}
 	if s.paper {
@@ -32,9 +30,7 @@ func setupFromSlurm(t *terminal, c *cli.Context) (*setup, error) {
 	if err := s.checkPaperFlags(c); err != nil {
 		return nil, err
 	}
-	q, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Queue, error) {
-		return epd.Queue(ctx)
-	})
+	q, err := ask(c, publicFirst, (*epdapi.Client).Queue)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +71,7 @@ func (s *setup) useSlurmNodes(t *terminal, nodes []epdapi.QueueNode) error {
 	cluster, partitions, warnings, err := slurmqueue.Cluster(nodes, s.profiles)
 	t.warn(warnings)
 	if errors.Is(err, slurmqueue.ErrNoNodes) {
-		return &hintedError{
-			err: err, hint: "describe the cluster with --cluster, or its GPU model with --profiles",
-		}
+		return withHint(err, "describe the cluster with --cluster, or its GPU model with --profiles")
 	}
 	s.config, s.nodePartitions = cluster, partitions
 	return err
@@ -92,24 +86,15 @@ func sinceText(at, now time.Time) string {
 // noteQueueAssumptions says what a plan of what waits leaves out and assumes.
 func noteQueueAssumptions(t *terminal, w *slurmqueue.Batch) {
 	if w.Unknown > 0 {
-		t.message("note",
-			fmt.Sprintf("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
-				plural(len(w.Jobs), "job")))
+		t.notef("%d of %s without a model: default clocks for as long as the time limit", w.Unknown,
+			plural(len(w.Jobs), "job"))
 	}
-	var parts []string
-	for _, part := range []struct {
-		n   int
-		why string
-	}{
-		{w.Left.Held, printable(w.Left.Text())},
-		{w.Left.Several, "with unequal parts on several nodes"},
-		{w.Left.Endless, "without model and time limit"},
-		{w.Left.Many, "beyond what epd lists"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.why))
-		}
-	}
+	parts := textsOf(present(
+		counted{w.Left.Held, printable(w.Left.Text())},
+		counted{w.Left.Several, "with unequal parts on several nodes"},
+		counted{w.Left.Endless, "without model and time limit"},
+		counted{w.Left.Many, "beyond what epd lists"},
+	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
 	if len(parts) > 0 {
 		t.message("note", "left out: "+strings.Join(parts, ", "))
 	}

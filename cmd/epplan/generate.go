@@ -35,7 +35,7 @@ func generateCommand(t *terminal) *cli.Command {
 			},
 			outputFlag(),
 		},
-		Action:      t.runs(runGenerate),
+		Action:      t.runs(takesNone(runGenerate)),
 		Subcommands: []*cli.Command{generateOpenbCommand(t)},
 	}
 }
@@ -57,14 +57,11 @@ func generateOpenbCommand(t *terminal) *cli.Command {
 			},
 			seedFlag(),
 		},
-		Action: t.runs(runGenerateOpenb),
+		Action: t.runs(takes(1, 1, "one folder to write to", runGenerateOpenb)),
 	}
 }
 
 func runGenerateOpenb(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one folder to write to"); err != nil {
-		return err
-	}
 	spec, seed := taskset.OpenbSpec{Nodes: c.Int("nodes"), Tasks: c.Int("tasks")}, c.Uint64("seed")
 	if spec.Nodes < 1 || (c.IsSet("tasks") && spec.Tasks < 1) {
 		return usagef("--nodes %d and --tasks %d, want 1 or more of each", spec.Nodes, spec.Tasks)
@@ -85,15 +82,11 @@ func runGenerateOpenb(t *terminal, c *cli.Context) error {
 		func(w io.Writer) error { return trace.WritePods(w, o.Pods) }); err != nil {
 		return err
 	}
-	t.message("note",
-		fmt.Sprintf("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed))
+	t.notef("%d nodes and %d tasks in %s, seed %d", len(o.Nodes), len(o.Pods), dir, seed)
 	return nil
 }
 
 func runGenerate(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	writers := map[string]func(io.Writer, *queue.Batch) error{
 		"edl": queue.WriteEDL, "csv": queue.WriteCSV, "json": queue.WriteJSON,
 	}
@@ -116,6 +109,6 @@ func runGenerate(t *terminal, c *cli.Context) error {
 	if err := t.write(c.String("output"), func(w io.Writer) error { return write(w, batch) }); err != nil {
 		return err
 	}
-	t.message("note", fmt.Sprintf("%d tasks, seed %d", len(batch.Jobs), seed))
+	t.notef("%d tasks, seed %d", len(batch.Jobs), seed)
 	return nil
 }

@@ -24,19 +24,14 @@ func historyCommand(t *terminal) *cli.Command {
 			"replay --format jobs read it.\n" +
 			"Example: epplan history --since 90d --out history.csv",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name:        "since",
-				Usage:       "`TIME` from which submissions count: 30d, 12h, or a date such as 2026-01-31",
-				DefaultText: "all that is known",
-			},
+			sinceFlag("submissions"),
 			&cli.StringFlag{Name: "out", Usage: "CSV `FILE` to write, - is standard output"},
 			anySocketFlag(publicFirst), jsonFlag(),
 		},
-		Action: t.runs(runHistory),
+		Action: t.runs(takesNone(runHistory)),
 	}
 }
 
-// historySummary is what is in a history.
 type historySummary struct {
 	Jobs    int64       `json:"jobs"`
 	From    time.Time   `json:"from,omitzero"`  // the first submission
@@ -58,9 +53,6 @@ func (s *historySummary) add(p *record.HistoryJob) {
 }
 
 func runHistory(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	since, err := parseSince(c.String("since"), time.Now())
 	if err != nil {
 		return err
@@ -92,7 +84,6 @@ func runHistory(t *terminal, c *cli.Context) error {
 	return t.printText(b.String())
 }
 
-// exportHistory writes a history as a table.
 func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySummary) error {
 	table, err := joblog.NewTableWriter(w)
 	if err != nil {
@@ -108,12 +99,11 @@ func exportHistory(c *cli.Context, w io.Writer, since time.Time, s *historySumma
 	return table.Flush()
 }
 
-// eachPast reads a history page by page.
 func eachPast(c *cli.Context, since time.Time, visit joblog.Visit) error {
 	var last *record.HistoryJob
 	for {
 		page, err := ask(c, publicFirst,
-			func(ctx context.Context, epd *epdapi.Client) (*epdapi.HistoryPage, error) {
+			func(epd *epdapi.Client, ctx context.Context) (*epdapi.HistoryPage, error) {
 				return epd.HistoryAfter(ctx, since, last)
 			})
 		if err != nil {

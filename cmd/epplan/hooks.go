@@ -104,7 +104,6 @@ func epilogCommand(t *terminal) *cli.Command {
 // answer is none.
 var errEpdIdle = errors.New("epd did nothing")
 
-// callHook tells epd of a hook.
 func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 	if err := checkArgs(c, 0, 0, "none"); err != nil {
 		return err
@@ -125,7 +124,7 @@ func callHook(t *terminal, c *cli.Context, kind slurm.Hook) error {
 		return fmt.Errorf("%w: %w", errEpdIdle, err)
 	}
 	if answer.Reason != "" {
-		t.message("note", fmt.Sprintf("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400)))
+		t.notef("job %d: %s", env.Job, slurm.Printable(string(answer.Reason), 400))
 	}
 	return nil
 }
@@ -153,17 +152,13 @@ func restoreCommand(t *terminal) *cli.Command {
 			"Jobs go on at default clocks.\n" +
 			"Example: epplan restore",
 		Flags:  append([]cli.Flag{socketFlag(), dryrun.Flag()}, restoreFlags()...),
-		Action: t.runs(runRestore),
+		Action: t.runs(takesNone(runRestore)),
 	}
 }
 
-// restoreTimeout is how long people wait for a restore.
 const restoreTimeout = 20 * time.Second
 
 func runRestore(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(c.Context, restoreTimeout)
 	defer cancel()
 	if stop, err := dryRunRestore(ctx, t, c); stop {
@@ -181,8 +176,7 @@ func runRestore(t *terminal, c *cli.Context) error {
 		t.message("warning", slurm.Printable(note, 400))
 	}
 	for _, g := range answer.GPUs {
-		t.message("note", fmt.Sprintf("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200),
-			slurm.Printable(g.Error, 200)))
+		t.notef("%s: %s %s%s", g.UUID, g.Result, slurm.Printable(g.Note, 200), slurm.Printable(g.Error, 200))
 	}
 	if !answer.Clean {
 		return errors.New("some clocks could not be given back; epd tries again, and a reboot clears them")
@@ -190,7 +184,6 @@ func runRestore(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// restoreByJournal runs epd restore.
 func restoreByJournal(t *terminal, c *cli.Context) error {
 	path := c.String("epd")
 	if path == "" {
@@ -219,7 +212,7 @@ func restoreByJournal(t *terminal, c *cli.Context) error {
 	if err := run.Run(); err != nil {
 		const hint = "clocks stay locked until epd runs again or the node boots, but those that epd " +
 			"restore gave back"
-		return &hintedError{err: fmt.Errorf("epd restore: %w", err), hint: hint}
+		return withHint(fmt.Errorf("epd restore: %w", err), hint)
 	}
 	return nil
 }
@@ -247,17 +240,12 @@ func dryRunRestore(ctx context.Context, t *terminal, c *cli.Context) (stop bool,
 	return dryrun.Announce(c, steps...)
 }
 
-// dryRunHook says what a Prolog or an Epilog would do.
 func dryRunHook(c *cli.Context, event *slurm.HookEvent) (stop bool, err error) {
 	gpus := "no GPU that is known"
 	if event.GPUsKnown {
-		numbers := make([]string, len(event.GPUs))
-		for i, n := range event.GPUs {
-			numbers[i] = strconv.Itoa(n)
-		}
 		gpus = plural(len(event.GPUs), "GPU")
-		if len(numbers) > 0 {
-			gpus += " (" + strings.Join(numbers, ", ") + ")"
+		if len(event.GPUs) > 0 {
+			gpus += " (" + strings.Join(textsOf(event.GPUs, strconv.Itoa), ", ") + ")"
 		}
 	}
 	return dryrun.Announce(c, fmt.Sprintf("tell epd at %s of the %s of job %d on %s with %s",

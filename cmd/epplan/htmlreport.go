@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,9 +14,9 @@ import (
 
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
+	"github.com/epplan/epplan/slurm"
 )
 
-// htmlFlag asks for a report.
 func htmlFlag() *cli.StringFlag {
 	return &cli.StringFlag{
 		Name: "html", Usage: "write a report to `FILE`, to be opened in a browser; - is standard output, " +
@@ -43,9 +42,7 @@ func checkHTML(c *cli.Context, others ...string) error {
 		}
 	}
 	if _, err := os.Stat(filepath.Dir(name)); errors.Is(err, fs.ErrNotExist) { // before what may take minutes
-		return &hintedError{
-			err: fmt.Errorf("write %s: %w", name, withoutPath(err)), hint: "make its folder first",
-		}
+		return unwritten(name, err)
 	}
 	for _, flag := range others {
 		if isSameTarget(name, c.String(flag)) {
@@ -74,24 +71,15 @@ func (t *terminal) provenance(facts ...page.Fact) page.Facts {
 		page.Fact{Name: "Program", Text: "epplan " + version})
 }
 
-// unquotedWord is an argument that a shell takes as it is.
-var unquotedWord = regexp.MustCompile(`^[\w./:=,+@%*-]+$`)
-
-// commandLine is the command as one types it.
 func (t *terminal) commandLine() string {
 	words := slices.Clone(t.args)
 	for i, word := range words {
-		switch {
-		case i == 0:
-			words[i] = "epplan"
-		case !unquotedWord.MatchString(word) || strings.Contains(word, "*"):
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+		words[i] = slurm.ShellQuote(word)
 	}
+	words[0] = "epplan"
 	return strings.Join(words, " ")
 }
 
-// batchName is what a report calls a batch.
 func batchName(name string) string {
 	if name == "-" {
 		return "standard input"
@@ -124,7 +112,6 @@ func (s *setup) inputs(c *cli.Context, batches ...string) []page.Fact {
 	return facts
 }
 
-// clusterText says which nodes there are.
 func clusterText(cluster *planner.Cluster) string {
 	parts := make([]string, len(cluster.Classes))
 	for i := range parts {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -37,12 +35,11 @@ func importCommand(t *terminal) *cli.Command {
 					"how likely which task is"},
 				jsonFlag(),
 			),
-			Action: t.runs(runImportOpenb),
+			Action: t.runs(takesNone(runImportOpenb)),
 		}},
 	}
 }
 
-// traceFlags are the flags that name a trace in the openb format.
 func traceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "pods", Usage: "CSV `FILE` with the tasks"},
@@ -58,7 +55,6 @@ type clusterTrace struct {
 	kinds []*fleet.Kind // of each node
 }
 
-// readClusterTrace reads the trace that the flags name.
 func readClusterTrace(t *terminal, c *cli.Context) (*clusterTrace, error) {
 	for _, flag := range []string{"pods", "nodes"} {
 		if c.String(flag) == "" {
@@ -83,18 +79,13 @@ func readTrace(t *terminal, pods, nodes, power string) (*clusterTrace, error) {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	if loaded.kinds, err = trace.Kinds(loaded.rows, nodes, profiles); err != nil {
-		return nil, &hintedError{
-			err:  fmt.Errorf("read nodes: %w", err),
-			hint: "describe GPU models in [[gpu]] tables of a file for --power: name, idle_w and busy_w",
-		}
+		return nil, withHint(fmt.Errorf("read nodes: %w", err), "describe GPU models in [[gpu]] tables of a "+
+			"file for --power: name, idle_w and busy_w")
 	}
 	return loaded, nil
 }
 
 func runImportOpenb(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	loaded, err := readClusterTrace(t, c)
 	if err != nil {
 		return err
@@ -109,17 +100,12 @@ func runImportOpenb(t *terminal, c *cli.Context) error {
 		}
 	}
 	s := newTraceSummary(loaded, workload)
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(s)
-		}
-		return s.write(w, t.textOptions(-1))
-	})
+	if c.Bool("json") {
+		return t.printJSON(s)
+	}
+	return t.printText(s.text(t.textOptions(-1)))
 }
 
-// traceSummary is what is in a trace.
 type traceSummary struct {
 	Nodes    int            `json:"nodes"`
 	GPUs     float64        `json:"gpus"`
@@ -237,36 +223,22 @@ func fraction(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// write is the summary for people.
-func (s *traceSummary) write(w io.Writer, opts *report.TextOptions) error {
-	_, err := fmt.Fprintf(w, "%s nodes with %s GPUs and %s vCPUs; empty, they draw %s\n\n",
+func (s *traceSummary) text(opts *report.TextOptions) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s nodes with %s GPUs and %s vCPUs; empty, they draw %s\n\n%s",
 		report.FormatCount(s.Nodes), report.FormatCount(int(s.GPUs)), report.FormatCount(int(s.VCPUs)),
-		report.FormatWatts(s.CPUPower+s.GPUPower))
-	if err != nil {
-		return err
-	}
-	if err := s.kindTable().WriteText(w, opts); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "\n%s tasks: they ask for %s of all GPUs, %s of all vCPUs and %s of "+
-		"all memory\n\n", report.FormatCount(s.Tasks),
-		report.FormatPercent(s.GPUDemand), report.FormatPercent(s.CPUDemand),
-		report.FormatPercent(s.MemoryDemand))
-	if err != nil {
-		return err
-	}
-	if err := s.shapeTable().WriteText(w, opts); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "\nTarget workload: %d of %d kinds of tasks make up %.0f %% of them\n",
+		report.FormatWatts(s.CPUPower+s.GPUPower), s.kindTable().Text(opts))
+	fmt.Fprintf(&b, "\n%s tasks: they ask for %s of all GPUs, %s of all vCPUs and %s of all memory\n\n%s",
+		report.FormatCount(s.Tasks), report.FormatPercent(s.GPUDemand), report.FormatPercent(s.CPUDemand),
+		report.FormatPercent(s.MemoryDemand), s.shapeTable().Text(opts))
+	fmt.Fprintf(&b, "\nTarget workload: %d of %d kinds of tasks make up %.0f %% of them\n",
 		s.Workload, s.AllKinds, 100*fleet.PaperCover)
-	for i := 0; i < len(s.Impossible) && err == nil; i++ {
-		_, err = fmt.Fprintln(w, s.Impossible[i].line())
+	for i := range s.Impossible {
+		b.WriteString(s.Impossible[i].line() + "\n")
 	}
-	return err
+	return b.String()
 }
 
-// line names the tasks for people.
 func (m *unplaceableTasks) line() string {
 	names := strings.Join(m.First, ", ")
 	if more := m.Tasks - len(m.First); more > 0 {
@@ -277,51 +249,26 @@ func (m *unplaceableTasks) line() string {
 }
 
 func (s *traceSummary) kindTable() *report.Table {
-	rows := make([][]report.Value, len(s.Kinds))
-	for i := range s.Kinds {
-		k := &s.Kinds[i]
-		rows[i] = []report.Value{
-			report.Text(k.Model), report.Count(k.GPUs), report.Number(k.VCPUs), report.Number(k.Memory),
-			report.Number(k.Empty), report.Count(k.Nodes), report.Count(k.Nodes * k.GPUs),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "GPU model", Left: true, Max: 30},
-			{Head: "GPUs"},
-			{Head: "vCPUs"},
-			{Head: "GiB"},
-			{Head: "empty", Unit: report.Watts},
-			{Head: "nodes"},
-			{Head: "all GPUs"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(s.Kinds, func(row *report.Row, k *kindSummary) {
+		row.Add(report.Column{Head: "GPU model", Left: true, Max: 30}, report.Text(k.Model))
+		row.Add(report.Column{Head: "GPUs"}, report.Count(k.GPUs))
+		row.Add(report.Column{Head: "vCPUs"}, report.Number(k.VCPUs))
+		row.Add(report.Column{Head: "GiB"}, report.Number(k.Memory))
+		row.Add(report.Column{Head: "empty", Unit: report.Watts}, report.Number(k.Empty))
+		row.Add(report.Column{Head: "nodes"}, report.Count(k.Nodes))
+		row.Add(report.Column{Head: "all GPUs"}, report.Count(k.Nodes*k.GPUs))
+	})
 }
 
-// oneDecimal is a number that people need no more digits of.
-func oneDecimal(x float64) report.Value { return report.Number(math.Round(10*x) / 10) }
-
 func (s *traceSummary) shapeTable() *report.Table {
-	rows := make([][]report.Value, len(s.Shapes))
-	for i := range s.Shapes {
-		shape := &s.Shapes[i]
-		rows[i] = []report.Value{
-			report.Text(shape.Shape), report.Count(shape.Tasks), report.Number(shape.Share),
-			oneDecimal(shape.Demand),
-			report.Number(shape.Part), oneDecimal(shape.VCPUs), oneDecimal(shape.Memory),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "tasks with", Left: true},
-			{Head: "tasks"},
-			{Head: "of all", Unit: report.Fraction},
-			{Head: "GPUs asked for"},
-			{Head: "of all", Unit: report.Fraction},
-			{Head: "vCPUs each"},
-			{Head: "GiB each"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	oneDecimal := func(x float64) report.Value { return report.Number(math.Round(10*x) / 10) }
+	return report.TableOf(s.Shapes, func(row *report.Row, shape *shapeSummary) {
+		row.Add(report.Column{Head: "tasks with", Left: true}, report.Text(shape.Shape))
+		row.Add(report.Column{Head: "tasks"}, report.Count(shape.Tasks))
+		row.Add(report.Column{Head: "of all", Unit: report.Fraction}, report.Number(shape.Share))
+		row.Add(report.Column{Head: "GPUs asked for"}, oneDecimal(shape.Demand))
+		row.Add(report.Column{Head: "of all", Unit: report.Fraction}, report.Number(shape.Part))
+		row.Add(report.Column{Head: "vCPUs each"}, oneDecimal(shape.VCPUs))
+		row.Add(report.Column{Head: "GiB each"}, oneDecimal(shape.Memory))
+	})
 }

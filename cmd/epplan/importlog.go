@@ -22,7 +22,6 @@ import (
 	"github.com/epplan/epplan/internal/trace/joblog"
 )
 
-// importSacctCommand reads sacct's output.
 func importSacctCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "sacct",
@@ -49,7 +48,6 @@ func importSacctCommand(t *terminal) *cli.Command {
 	}
 }
 
-// importSWFCommand reads the Standard Workload Format.
 func importSWFCommand(t *terminal) *cli.Command {
 	return &cli.Command{
 		Name:      "swf",
@@ -67,7 +65,6 @@ func importSWFCommand(t *terminal) *cli.Command {
 	}
 }
 
-// logFlags are the flags of both.
 func logFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -92,7 +89,6 @@ func logFlags() []cli.Flag {
 	}
 }
 
-// zoneOf is a time zone by its name.
 func zoneOf(name string) (*time.Location, error) {
 	if name == "" {
 		return time.Local, nil
@@ -104,10 +100,8 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// logReader is one of joblog's readers.
 type logReader func(io.Reader, string, *joblog.Options, joblog.Visit) (*joblog.Tally, error)
 
-// importReport is what import prints as JSON.
 type importReport struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
@@ -152,7 +146,6 @@ func runImportLog(t *terminal, c *cli.Context, format string, o *joblog.Options,
 	return t.printText(in.report.text())
 }
 
-// logImport is an import on its way.
 type logImport struct {
 	t       *terminal
 	c       *cli.Context
@@ -174,7 +167,6 @@ func (in *logImport) run() error {
 	return in.readLog(func(*record.HistoryJob) error { return nil })
 }
 
-// steps are what becomes of the log's jobs.
 func (in *logImport) steps() []string {
 	jobs := plural(int(in.report.Jobs), "job")
 	switch {
@@ -186,7 +178,6 @@ func (in *logImport) steps() []string {
 	return nil
 }
 
-// readLog reads the log.
 func (in *logImport) readLog(visit joblog.Visit) error {
 	return in.t.readRaw(in.name, func(r io.Reader, name string) (err error) {
 		progress, ended := in.progress(name)
@@ -320,13 +311,10 @@ func (in *logImport) storeInEpd() error {
 		return withSocketHint(err)
 	}
 	hint := "import it again: what is stored isn't stored twice"
-	return &hintedError{
-		err:  fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err),
-		hint: hint,
-	}
+	return withHint(
+		fmt.Errorf("%s stored, then: %w", plural(int(in.report.Stored), "job was", "jobs were"), err), hint)
 }
 
-// epdBatch gathers jobs for a message.
 type epdBatch struct {
 	ctx    context.Context //nolint:containedctx // a visit has no other way to be stopped
 	epd    *epdapi.Client
@@ -368,7 +356,6 @@ func maxJSONSize(p *record.HistoryJob) int {
 	return size
 }
 
-// post stores what was gathered.
 func (b *epdBatch) post() error {
 	if len(b.jobs) == 0 {
 		return nil
@@ -404,7 +391,6 @@ func kindText(k *joblog.LineProblem, what string) string {
 	return b.String()
 }
 
-// text is the report for people.
 func (r *importReport) text() string {
 	var b strings.Builder
 	jobs := plural(int(r.Jobs), "job")
@@ -415,18 +401,13 @@ func (r *importReport) text() string {
 	if r.Steps > 0 {
 		writeRow(&b, "Steps", "%s, folded into their jobs", report.FormatCount(int(r.Steps)))
 	}
-	for _, left := range []struct {
-		n   int64
-		why string
-	}{
-		{r.NotEnded, "wait or run"},
-		{r.NeverRan, "never ran"},
-		{r.Repeated, "came twice"},
-		{r.SkippedLines(), "make no sense"},
-	} {
-		if left.n > 0 {
-			writeRow(&b, "Left out", "%s that %s", report.FormatCount(int(left.n)), left.why)
-		}
+	for _, left := range present(
+		counted{int(r.NotEnded), "wait or run"},
+		counted{int(r.NeverRan), "never ran"},
+		counted{int(r.Repeated), "came twice"},
+		counted{int(r.SkippedLines()), "make no sense"},
+	) {
+		writeRow(&b, "Left out", "%s that %s", report.FormatCount(left.n), left.what)
 	}
 	for _, k := range r.Noted {
 		writeRow(&b, "Noted", "%s: %s, the first at %s", report.FormatCount(int(k.Count)), k.Kind,

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -65,15 +64,12 @@ func installCommand(t *terminal) *cli.Command {
 					Name: "program", Usage: "`PATH` of epplan on the nodes", Value: "/usr/bin/epplan",
 				},
 			},
-			Action: t.runs(runInstallSlurm),
+			Action: t.runs(takesNone(runInstallSlurm)),
 		}},
 	}
 }
 
 func runInstallSlurm(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	site, err := readSite(t, c)
 	if err != nil {
 		return err
@@ -99,10 +95,8 @@ func runInstallSlurm(t *terminal, c *cli.Context) error {
 func installHooks(t *terminal, c *cli.Context, site *install.Site, plan *install.Plan) error {
 	edit := c.Bool("edit-conf") && !c.Bool("undo")
 	if edit && plan.ConfBlocked != "" {
-		return &hintedError{
-			err:  fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
-			hint: "without --edit-conf the rest is installed, and the lines for slurm.conf are printed",
-		}
+		return withHint(fmt.Errorf("slurm.conf can't be edited: %s; nothing is changed", plan.ConfBlocked),
+			"without --edit-conf the rest is installed, and the lines for slurm.conf are printed")
 	}
 	files := plan.Files(site.Conf, edit)
 	if err := install.WriteSteps(files); err != nil {
@@ -153,10 +147,8 @@ func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 		// Of a pattern without wildcards but one.
 		entries, _ := filepath.Glob(filepath.Join(journal, "*.json"))
 		if len(entries) > 0 {
-			t.message("warning",
-				fmt.Sprintf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; "+
-					"to give clocks back at once: %s --journal %s",
-					plural(len(entries), "GPU"), restore, journal))
+			t.warningf("epd doesn't answer, and its journal names %s: locked, maybe, until it does; "+
+				"to give clocks back at once: %s --journal %s", plural(len(entries), "GPU"), restore, journal)
 		}
 		return
 	}
@@ -167,17 +159,14 @@ func warnLockedGPUs(t *terminal, c *cli.Context, site *install.Site) {
 		}
 	}
 	if locked > 0 {
-		t.message("warning",
-			fmt.Sprintf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
-				"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked,
-				"GPU"), restore))
+		t.warningf("locked for jobs that run: %s of this node; they end without an Epilog of ours, "+
+			"and epd gives their clocks back within two minutes of that; at once: %s", plural(locked, "GPU"),
+			restore)
 	}
 }
 
-// lockTimeout is how long epd may take to say what is locked.
 const lockTimeout = 2 * time.Second
 
-// nextStepsText says what is to be done after slurm.conf was changed.
 func nextStepsText(site *install.Site, undone bool) string {
 	if undone {
 		return "Done. Now: scontrol reconfigure, then undo once more\n"
@@ -188,7 +177,6 @@ func nextStepsText(site *install.Site, undone bool) string {
 	)
 }
 
-// doneText says what was done to a file.
 func doneText(s *install.Step) string {
 	switch {
 	case s.Remove:
@@ -199,7 +187,6 @@ func doneText(s *install.Step) string {
 	return "changed " + s.File + "; what it was is in " + filepath.Base(s.File) + install.BackupSuffix
 }
 
-// readSite reads what is there.
 func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	dir, err := filepath.Abs(c.String("dir"))
 	if err != nil {
@@ -211,7 +198,7 @@ func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	}
 	conf, err := readText(filepath.Join(dir, "slurm.conf"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return install.Site{}, &hintedError{err: err, hint: "--dir names the folder of slurm.conf"}
+		return install.Site{}, withHint(err, "--dir names the folder of slurm.conf")
 	}
 	if err != nil {
 		return install.Site{}, err
@@ -232,7 +219,6 @@ func readSite(t *terminal, c *cli.Context) (install.Site, error) {
 	return site, nil
 }
 
-// readText reads a file of the site's.
 func readText(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	return string(text), err
@@ -244,7 +230,6 @@ var luaPrograms = []string{"luac5.1", "luac", "lua5.1", "lua", "luac5.4", "luac5
 // luaSyntaxCheck is a Lua program that reads another one, and says what is wrong with it.
 const luaSyntaxCheck = `local ok, err = (loadstring or load)(io.read("*a"), "=script"); if not ok then io.stderr:write(err) os.exit(1) end`
 
-// luaTimeout is how long Lua may take.
 const luaTimeout = 10 * time.Second
 
 // luaCheck reads a script as Slurm's Lua does, without running it; nil: there
@@ -262,12 +247,9 @@ func luaCheck(t *terminal, c *cli.Context) (func(name, text string) error, error
 		t.message("warning", "scripts are not checked: neither luac nor lua is installed")
 		return nil, nil //nolint:nilnil // as documented
 	case i < 0:
-		return nil, &hintedError{
-			err: errors.New("scripts can't be checked: neither luac nor lua is installed; " +
-				"nothing is changed"),
-			hint: "install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't " +
-				"load ends slurmctld",
-		}
+		return nil, withHint(
+			errors.New("scripts can't be checked: neither luac nor lua is installed; nothing is changed"),
+			"install lua5.1, or give --no-lua-check: from Slurm 23.02 a script that doesn't load ends slurmctld")
 	}
 	program, args := luaPrograms[i], []string{"-p", "-"}
 	if !strings.HasPrefix(program, "luac") {
@@ -289,26 +271,18 @@ func readByLua(ctx context.Context, program string, args []string, name, text st
 	return nil
 }
 
-// printSteps prints changes for people.
 func printSteps(t *terminal, title string, steps []install.Step) error {
-	return t.print(func(w io.Writer) error {
-		if len(steps) == 0 {
-			_, err := io.WriteString(w, "Nothing to do.\n")
-			return err
-		}
-		if _, err := io.WriteString(w, title); err != nil {
-			return err
-		}
-		for i := range steps {
-			if _, err := io.WriteString(w, stepText(i+1, &steps[i])); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if len(steps) == 0 {
+		return t.printText("Nothing to do.\n")
+	}
+	var b strings.Builder
+	b.WriteString(title)
+	for i := range steps {
+		b.WriteString(stepText(i+1, &steps[i]))
+	}
+	return t.printText(b.String())
 }
 
-// stepText is one change for people.
 func stepText(number int, s *install.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d. %s: %s\n", number, s.File, s.Why)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/store/record"
@@ -31,25 +30,18 @@ func jobCommand(t *terminal) *cli.Command {
 			"squeue shows it, 4_3; any by its own number, as sacct -o JobIDRaw shows it.\n" +
 			"Example: epplan job 4711",
 		Flags:  []cli.Flag{anySocketFlag(publicFirst), jsonFlag()},
-		Action: t.runs(runJob),
+		Action: t.runs(takes(1, 1, "a job's number", runJob)),
 	}
 }
 
 func runJob(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "a job's number"); err != nil {
-		return err
-	}
 	view, err := jobView(c, c.Args().First())
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(view)
-	}
-	return t.printText(jobText(view))
+	return printAnswer(t, c, view, jobText)
 }
 
-// jobView asks for a job.
 func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	ref, err := slurm.ParseJobRef(text)
 	if err == nil && (ref.Step != "" || ref.Het || ref.Array && ref.Task < 0) {
@@ -58,30 +50,23 @@ func jobView(c *cli.Context, text string) (*epdapi.JobView, error) {
 	if err != nil {
 		return nil, &usageError{msg: err.Error()}
 	}
-	view, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobView, error) {
+	view, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobView, error) {
 		if ref.Array {
 			return epd.ArrayTask(ctx, ref.Job, ref.Task)
 		}
 		return epd.Job(ctx, ref.Job)
 	})
 	if hasStatus(err, http.StatusNotFound) && ref.Array {
-		return nil, &hintedError{
-			err: fmt.Errorf("job %s isn't among those that Slurm lists now", text),
-			hint: fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw",
-				text),
-		}
+		return nil, withHint(fmt.Errorf("job %s isn't among those that Slurm lists now", text),
+			fmt.Sprintf("once it is over it is known by its own number: sacct -X -n -j %s -o JobIDRaw", text))
 	}
 	if hasStatus(err, http.StatusNotFound) {
-		return nil, &hintedError{
-			err: fmt.Errorf("job %d isn't known", ref.Job),
-			hint: "jobs without GPUs, and those that ended before epd was there, aren't; users " +
-				"see only their own",
-		}
+		return nil, withHint(fmt.Errorf("job %d isn't known", ref.Job),
+			"jobs without GPUs, and those that ended before epd was there, aren't; users see only their own")
 	}
 	return view, err
 }
 
-// jobText is a job for people.
 func jobText(v *epdapi.JobView) string {
 	var b strings.Builder
 	writeJob(&b, v)
@@ -153,12 +138,8 @@ func writeExpected(b *strings.Builder, v *epdapi.JobView) {
 		writeRow(b, name, "%s", text)
 	}
 	expected("Expected", d.TimeS, took, report.FormatSeconds)
-	expected("  energy", d.EnergyJ, used, func(j float64) string {
-		return report.FormatJoules(dvfsmodel.Joule(j))
-	})
-	expected("  power", d.PowerW, live.Number{}, func(w float64) string {
-		return report.FormatWatts(dvfsmodel.Watt(w))
-	})
+	expected("  energy", d.EnergyJ, used, report.FormatJoules[float64])
+	expected("  power", d.PowerW, live.Number{}, report.FormatWatts[float64])
 	writeRow(b, "  by", "%s", strings.Join(rungTexts(d.Tier), "; "))
 }
 
@@ -260,9 +241,7 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 	}
 	if e, ok := o.GPUEnergyJ.Get(); ok {
 		writeRow(b, "  energy", "%s%s by %s", joulesText(o.GPUEnergyJ),
-			againstPredicted(e, energy, func(j float64) string {
-				return report.FormatJoules(dvfsmodel.Joule(j))
-			}), cmp.Or(o.GPUSource.Words(), "unknown means"))
+			againstPredicted(e, energy, report.FormatJoules[float64]), cmp.Or(o.GPUSource.Words(), "unknown means"))
 	} else if _, ok := o.Restarted.GPUEnergyJ.Get(); ok {
 		writeRow(b, "  energy", "%s by %s", joulesText(o.Restarted.GPUEnergyJ), o.EnergySource().Words())
 	}
@@ -271,8 +250,8 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 			cmp.Or(o.NodeSource.Words(), "unknown means"))
 	}
 	if w, ok := o.MeanPowerW.Get(); ok {
-		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(dvfsmodel.Watt(w)),
-			report.FormatWatts(dvfsmodel.Watt(o.PeakPowerW.Or(w))))
+		writeRow(b, "  power", "%s, at most %s", report.FormatWatts(w),
+			report.FormatWatts(o.PeakPowerW.Or(w)))
 	}
 	if !o.Implausible.IsZero() {
 		writeRow(b, "  set aside", "%s: it can't be, and counts nowhere",
@@ -285,7 +264,6 @@ func writeRun(b *strings.Builder, o *epdapi.Outcome, d *epdapi.Decision) {
 // shown.
 const minShownShare = 0.01
 
-// writeUse is how a run used its GPUs.
 func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	for _, share := range longestClocks(o.Clocks) {
 		writeRow(b, "  ran at", "%s for %s", share.Words(), report.FormatSeconds(share.Seconds))
@@ -313,17 +291,10 @@ func writeUse(b *strings.Builder, o *epdapi.Outcome) {
 	}
 }
 
-// longestClocks are the clocks that ran for longest, at most a handful of them.
 func longestClocks(all []live.Residency) []live.Residency {
 	const most = 3
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b live.Residency) int {
-		switch {
-		case a.Seconds > b.Seconds:
-			return -1
-		case a.Seconds < b.Seconds:
-			return 1
-		}
-		return 0
+		return cmp.Compare(b.Seconds, a.Seconds)
 	})
 	return sorted[:min(len(sorted), most)]
 }
@@ -356,7 +327,6 @@ func sparkline(s *epdapi.Series) (line string, step float64) {
 	return b.String(), float64(each) * s.IntervalS
 }
 
-// againstPredicted is a prediction beside what was measured.
 func againstPredicted(measured float64, predicted live.Number, format func(float64) string) string {
 	p, ok := predicted.Get()
 	if !ok || p <= 0 {
@@ -370,5 +340,5 @@ func joulesText(n live.Number) string {
 	if !ok {
 		return "–"
 	}
-	return report.FormatJoules(dvfsmodel.Joule(e))
+	return report.FormatJoules(e)
 }

@@ -31,25 +31,20 @@ func jobsCommand(t *terminal) *cli.Command {
 			&cli.StringFlag{Name: "partition", Usage: "`NAME` of the partition"},
 			&cli.StringFlag{Name: "state", Usage: "`STATE` in Slurm's words, such as RUNNING or TIMEOUT"},
 			&cli.StringFlag{Name: "workload", Usage: "`KEY` of a workload, as epplan job shows it"},
-			&cli.IntFlag{Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows},
+			between(&cli.IntFlag{
+				Name: "limit", Usage: "`COUNT` of jobs, at most 1000", Value: report.DefaultRows,
+			}, 1, 1000),
 			&cli.Uint64Flag{
 				Name: "before", Usage: "`PLACE` to go on from, as the end of a list says",
 				DefaultText: "the newest",
 			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runJobs),
+		Action: t.runs(takesNone(runJobs)),
 	}
 }
 
 func runJobs(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
-	const most = 1000
-	if n := c.Int("limit"); n < 1 || n > most {
-		return usagef("--limit %d, want 1 to %d", n, most)
-	}
 	query := url.Values{"limit": {strconv.Itoa(c.Int("limit"))}}
 	for _, key := range []string{"user", "account", "partition", "state", "workload"} {
 		if text := c.String(key); text != "" {
@@ -59,7 +54,7 @@ func runJobs(t *terminal, c *cli.Context) error {
 	if before := c.Uint64("before"); before > 0 {
 		query.Set("before", strconv.FormatUint(before, 10))
 	}
-	page, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.JobPage, error) {
+	page, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.JobPage, error) {
 		return epd.Jobs(ctx, query)
 	})
 	if err != nil {
@@ -95,36 +90,43 @@ func warnRestarted(t *terminal, jobs []epdapi.JobRow) {
 	}
 }
 
-// jobTable is a list of jobs.
 func jobTable(jobs []epdapi.JobRow) *report.Table {
-	rows := make([][]report.Value, len(jobs))
-	for i := range jobs {
-		rows[i] = jobValues(&jobs[i])
+	number := func(x float64, known bool) report.Value {
+		if !known {
+			return report.Value{}
+		}
+		return report.Number(x)
 	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "job_id", Head: "job"},
-			{Key: "array_id", Head: "task"},
-			{Key: "user", Head: "user", Left: true, Max: 16},
-			{Key: "partition", Head: "partition", Left: true, Max: 16},
-			{Key: "name", Head: "name", Left: true, Max: 20},
-			{Key: "state", Head: "state", Left: true, Max: 16},
-			{Key: "workload", Head: "workload", Left: true, Max: 12},
-			{Key: "gpus", Head: "GPUs"},
-			{Key: "mode", Head: "mode", Left: true},
-			{Key: "arm", Head: "arm", Left: true},
-			{Key: "core_mhz", Head: "core", Note: "MHz"},
-			{Key: "mem_mhz", Head: "memory", Note: "MHz"},
-			{Key: "time_s"},
-			{Key: "energy_j"},
-			{Head: "time", Unit: report.Seconds},
-			{Head: "energy", Unit: report.Joules},
-			{Key: "submitted", Head: "submitted", Left: true},
-			{Key: "restarted_time_s"},
-			{Key: "restarted_energy_j"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(jobs, func(row *report.Row, j *epdapi.JobRow) {
+		timeS, energyJ := j.TimeAndEnergy()
+		submitted := ""
+		if !j.Submitted.IsZero() {
+			submitted = j.Submitted.Local().Format(time.DateTime)
+		}
+		row.Add(report.Column{Key: "job_id", Head: "job"}, report.Text(strconv.FormatInt(j.ID, 10)))
+		row.Add(report.Column{Key: "array_id", Head: "task"}, report.NonEmpty(j.ArrayID))
+		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.NonEmpty(j.User))
+		row.Add(report.Column{Key: "partition", Head: "partition", Left: true, Max: 16},
+			report.NonEmpty(j.Partition))
+		row.Add(report.Column{Key: "name", Head: "name", Left: true, Max: 20}, report.NonEmpty(j.Name))
+		row.Add(report.Column{Key: "state", Head: "state", Left: true, Max: 16}, report.NonEmpty(j.State))
+		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 12},
+			report.NonEmpty(j.Workload))
+		row.Add(report.Column{Key: "gpus", Head: "GPUs"}, report.Count(j.GPUs))
+		row.Add(report.Column{Key: "mode", Head: "mode", Left: true}, report.NonEmpty(j.Mode))
+		row.Add(report.Column{Key: "arm", Head: "arm", Left: true}, report.NonEmpty(string(j.Arm)))
+		row.Add(report.Column{Key: "core_mhz", Head: "core", Note: "MHz"},
+			ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }))
+		row.Add(report.Column{Key: "mem_mhz", Head: "memory", Note: "MHz"},
+			ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }))
+		row.Add(report.Column{Key: "time_s"}, number(j.TimeS.Get()))
+		row.Add(report.Column{Key: "energy_j"}, number(j.EnergyJ.Get()))
+		row.Add(report.Column{Head: "time", Unit: report.Seconds}, number(timeS.Get()))
+		row.Add(report.Column{Head: "energy", Unit: report.Joules}, number(energyJ.Get()))
+		row.Add(report.Column{Key: "submitted", Head: "submitted", Left: true}, report.NonEmpty(submitted))
+		row.Add(report.Column{Key: "restarted_time_s"}, number(j.Restarted.TimeS.Get()))
+		row.Add(report.Column{Key: "restarted_energy_j"}, number(j.Restarted.GPUEnergyJ.Get()))
+	})
 }
 
 // ranClockValue is a clock that a job's runs had, in MHz; missing: the default one. Where
@@ -142,36 +144,10 @@ func ranClockValue(j *epdapi.JobRow, of func(dvfsmodel.Setting) dvfsmodel.MHz) r
 	case len(clocks) == 1:
 		return report.Number(clocks[0])
 	}
-	words := make([]string, len(clocks))
-	for i, f := range clocks {
-		if words[i] = "default"; f > 0 {
-			words[i] = strconv.FormatFloat(float64(f), 'f', -1, 64)
+	return report.Text(strings.Join(textsOf(clocks, func(f dvfsmodel.MHz) string {
+		if f == 0 {
+			return "default"
 		}
-	}
-	return report.Text(strings.Join(words, "/"))
-}
-
-func jobValues(j *epdapi.JobRow) []report.Value {
-	number := func(x float64, known bool) report.Value {
-		if !known {
-			return report.Value{}
-		}
-		return report.Number(x)
-	}
-	timeS, energyJ := j.TimeAndEnergy()
-	submitted := ""
-	if !j.Submitted.IsZero() {
-		submitted = j.Submitted.Local().Format(time.DateTime)
-	}
-	return []report.Value{
-		report.Text(strconv.FormatInt(j.ID, 10)), report.NonEmpty(j.ArrayID), report.NonEmpty(j.User),
-		report.NonEmpty(j.Partition), report.NonEmpty(j.Name), report.NonEmpty(j.State),
-		report.NonEmpty(j.Workload),
-		report.Count(j.GPUs), report.NonEmpty(j.Mode), report.NonEmpty(string(j.Arm)),
-		ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Core }),
-		ranClockValue(j, func(s dvfsmodel.Setting) dvfsmodel.MHz { return s.Mem }),
-		number(j.TimeS.Get()), number(j.EnergyJ.Get()),
-		number(timeS.Get()), number(energyJ.Get()), report.NonEmpty(submitted),
-		number(j.Restarted.TimeS.Get()), number(j.Restarted.GPUEnergyJ.Get()),
-	}
+		return trimZeros(float64(f))
+	}), "/"))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,20 +32,15 @@ func leversCommand(t *terminal) *cli.Command {
 			anySocketFlag(publicFirst), jsonFlag(),
 			boolFlag("undo", "take everything back (for root and Slurm's user)"), dryrun.Flag(),
 		},
-		Action: t.runs(runLevers),
+		Action: t.runs(takesNone(runLevers)),
 	}
 }
 
 func runLevers(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if c.Bool("undo") {
 		return undoLevers(t, c)
 	}
-	now, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Levers, error) {
-		return epd.Levers(ctx)
-	})
+	now, err := ask(c, publicFirst, (*epdapi.Client).Levers)
 	if err != nil {
 		return err
 	}
@@ -59,13 +53,12 @@ func runLevers(t *terminal, c *cli.Context) error {
 	return t.printTable(c, adviceTable(now.Advice))
 }
 
-// undoLevers takes everything back.
 func undoLevers(t *terminal, c *cli.Context) error {
 	if stop, err := dryRunUndo(c); stop {
 		return err
 	}
 	done, err := ask(c, controllerFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.UndoLeversAnswer, error) {
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
 			return epd.UndoLevers(ctx)
 		})
 	switch {
@@ -84,25 +77,19 @@ func undoLevers(t *terminal, c *cli.Context) error {
 	return err
 }
 
-// leverText says what is in force.
 func leverText(s *steer.Status) string {
 	var b strings.Builder
 	if s.Nice+s.Prefer+s.Weights+s.Asleep == 0 {
 		b.WriteString("nothing in Slurm is changed\n")
 	}
-	for _, part := range []struct {
-		count int
-		what  string
-	}{
-		{s.Nice, "jobs behind others by their nice"},
-		{s.Prefer, "jobs that prefer nodes with a feature"},
-		{s.Weights, "nodes with another weight"},
-		{s.Asleep, "nodes powered down"},
-		{len(s.Left), "jobs left alone, for somebody else changed them"},
-	} {
-		if part.count > 0 {
-			fmt.Fprintf(&b, "%s: %d\n", part.what, part.count)
-		}
+	for _, part := range present(
+		counted{s.Nice, "jobs behind others by their nice"},
+		counted{s.Prefer, "jobs that prefer nodes with a feature"},
+		counted{s.Weights, "nodes with another weight"},
+		counted{s.Asleep, "nodes powered down"},
+		counted{len(s.Left), "jobs left alone, for somebody else changed them"},
+	) {
+		fmt.Fprintf(&b, "%s: %d\n", part.what, part.n)
 	}
 	if s.Paused {
 		b.WriteString("paused: everything was taken back, until the configuration is another one\n")
@@ -165,28 +152,16 @@ func orderText(order []slurm.JobID) string {
 	return b.String()
 }
 
-// adviceTable is what would be done, or what users might do.
 func adviceTable(list []steer.Advice) *report.Table {
-	rows := make([][]report.Value, len(list))
-	for i := range list {
-		a := &list[i]
+	return report.TableOf(list, func(row *report.Row, a *steer.Advice) {
 		about := a.Node
 		if a.Job > 0 {
 			about = "job " + a.Job.String()
 		}
-		rows[i] = []report.Value{
-			report.Text(string(a.Kind)), report.Text(about), report.Text(a.User), report.Text(a.Partition),
-			report.Text(a.Text),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "kind", Head: "advice", Left: true},
-			{Key: "about", Head: "about", Left: true},
-			{Key: "user", Head: "user", Left: true, Max: 16},
-			{Key: "partition", Head: "partition", Left: true, Max: 16},
-			{Key: "text", Head: "what", Left: true, Max: 100},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+		row.Add(report.Column{Key: "kind", Head: "advice", Left: true}, report.Text(string(a.Kind)))
+		row.Add(report.Column{Key: "about", Head: "about", Left: true}, report.Text(about))
+		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.Text(a.User))
+		row.Add(report.Column{Key: "partition", Head: "partition", Left: true, Max: 16}, report.Text(a.Partition))
+		row.Add(report.Column{Key: "text", Head: "what", Left: true, Max: 100}, report.Text(a.Text))
+	})
 }

@@ -20,10 +20,7 @@ func manCommand(t *terminal, program func(*terminal) *cli.App) *cli.Command {
 		Description: "Pages go to FOLDER/man1; man finds them where FOLDER is in MANPATH. Packages bring them along.\n" +
 			"Their date is today's, or what SOURCE_DATE_EPOCH says.\n" +
 			"Example: epplan man manual",
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 1, 1, "a folder"); err != nil {
-				return err
-			}
+		Action: t.runs(takes(1, 1, "a folder", func(t *terminal, c *cli.Context) error {
 			book, err := newManualBook(program(t))
 			if err != nil {
 				return err
@@ -33,7 +30,7 @@ func manCommand(t *terminal, program func(*terminal) *cli.App) *cli.Command {
 			}
 			t.message("note", "wrote the pages; man -M "+c.Args().First()+" epplan-plan shows one")
 			return nil
-		},
+		})),
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,14 +58,11 @@ func fitCommand(t *terminal) *cli.Command {
 			boolFlag("json", "print JSON, with --evaluate"),
 			boolFlag("csv", "print CSV, with --evaluate"),
 		},
-		Action: t.runs(runFit),
+		Action: t.runs(takes(1, 1, "one file", runFit)),
 	}
 }
 
 func runFit(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one file"); err != nil {
-		return err
-	}
 	switch evaluate := c.Bool("evaluate"); {
 	case evaluate && c.IsSet("output"):
 		return usagef("--evaluate prints a table, want no --output with it")
@@ -131,14 +127,11 @@ func measuredOn(
 		if best != nil {
 			said += fmt.Sprintf(": %s has most, %d of %d", best.Name, most, len(measured))
 		}
-		return nil, &hintedError{
-			err: errors.New(said),
-			hint: "name one with --gpu-model (known: " + strings.Join(profiles.Names(), ", ") +
-				"), and describe it with --profiles if it is new",
-		}
+		return nil, withHint(errors.New(said), "name one with --gpu-model (known: "+
+			strings.Join(profiles.Names(), ", ")+"), and describe it with --profiles if it is new")
 	}
-	t.message("note", fmt.Sprintf("clocks of a %s: %.0f/%.0f MHz count as default", best.Name,
-		float64(best.Default.Core), float64(best.Default.Mem)))
+	t.notef("clocks of a %s: %.0f/%.0f MHz count as default", best.Name, float64(best.Default.Core),
+		float64(best.Default.Mem))
 	return best, nil
 }
 
@@ -168,7 +161,6 @@ func checkUnits(apps []dvfsmodel.AppSamples, p *config.Profile) error {
 	return nil
 }
 
-// settingsOf are the clocks that were measured.
 func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {
 	all := make(map[dvfsmodel.Setting]bool)
 	for _, app := range apps {
@@ -179,7 +171,6 @@ func settingsOf(apps []dvfsmodel.AppSamples) map[dvfsmodel.Setting]bool {
 	return all
 }
 
-// countMeasured counts which of some clocks a GPU model has.
 func countMeasured(pairs []dvfsmodel.Setting, wanted map[dvfsmodel.Setting]bool) int {
 	n := 0
 	for _, pair := range pairs {
@@ -199,11 +190,7 @@ func evaluateFits(
 		return err
 	}
 	if c.Bool("json") {
-		return t.print(func(w io.Writer) error {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(result)
-		})
+		return t.printJSON(result)
 	}
 	return t.printTable(c, evaluationTable(result))
 }
@@ -212,30 +199,19 @@ func evaluationTable(result *dvfsmodel.EvaluationReport) *report.Table {
 	overall := result.Overall
 	overall.App = "(all)"
 	rows := append(slices.Clone(result.Apps), overall)
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "app", Head: "application", Left: true, Max: 32},
-			{Key: "settings", Head: "settings"},
-			{Key: "form", Head: "form", Left: true},
-			{Key: "time_mape", Head: "time error", Unit: report.Fraction},
-			{Key: "power_mape", Head: "power error", Unit: report.Fraction},
-			{Key: "full_fit_regret", Head: "regret, full fit", Unit: report.Fraction},
-			{Key: "loso_regret", Head: "regret, left out", Unit: report.Fraction},
-		},
-		Len: len(rows),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range rows {
-				e := &rows[i]
-				if !yield([]report.Value{
-					report.Text(e.App), report.Count(e.Settings), report.Text(e.Form),
-					report.Number(e.TimeMAPE), report.Number(e.PowerMAPE),
-					report.Number(e.FullFit.Mean), report.Number(e.LOSO.Mean),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(rows, func(row *report.Row, e *dvfsmodel.Evaluation) {
+		row.Add(report.Column{Key: "app", Head: "application", Left: true, Max: 32}, report.Text(e.App))
+		row.Add(report.Column{Key: "settings", Head: "settings"}, report.Count(e.Settings))
+		row.Add(report.Column{Key: "form", Head: "form", Left: true}, report.Text(e.Form))
+		row.Add(report.Column{Key: "time_mape", Head: "time error", Unit: report.Fraction},
+			report.Number(e.TimeMAPE))
+		row.Add(report.Column{Key: "power_mape", Head: "power error", Unit: report.Fraction},
+			report.Number(e.PowerMAPE))
+		row.Add(report.Column{Key: "full_fit_regret", Head: "regret, full fit", Unit: report.Fraction},
+			report.Number(e.FullFit.Mean))
+		row.Add(report.Column{Key: "loso_regret", Head: "regret, left out", Unit: report.Fraction},
+			report.Number(e.LOSO.Mean))
+	})
 }
 
 // writeFits fits every application and writes a models file. Applications that
@@ -252,7 +228,7 @@ func writeFits(
 			continue
 		}
 		for _, w := range fitted.Warnings {
-			t.message("warning", fmt.Sprintf("application %q: %v", app.App, w))
+			t.warningf("application %q: %v", app.App, w)
 		}
 		m := config.NewModel(app.App, profile.Name, fitted)
 		m.Source = c.Args().First()
@@ -287,14 +263,11 @@ func showCommand(t *terminal) *cli.Command {
 			profilesFlag(),
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runShow),
+		Action: t.runs(takes(1, 1, "one models file", runShow)),
 	}
 }
 
 func runShow(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one models file"); err != nil {
-		return err
-	}
 	models, err := parseFile(t, c.Args().First(), config.ReadModels)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
@@ -303,51 +276,53 @@ func runShow(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := make([][]report.Value, 0, len(models.All()))
+	rows := make([]shownModel, 0, len(models.All()))
 	for _, m := range models.All() {
-		row, err := modelRow(&m, profiles)
+		row, err := showModel(&m, profiles)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", m.Pos, err)
 		}
 		rows = append(rows, row)
 	}
-	return t.printTable(c, &report.Table{
-		Columns: []report.Column{
-			{Key: "workload", Head: "workload", Left: true, Max: 32},
-			{Key: "gpu_model", Head: "GPU", Left: true},
-			{Key: "form", Head: "form", Left: true},
-			{Key: "default_time_s", Head: "default time", Unit: report.Seconds},
-			{Key: "default_power_w", Head: "power", Unit: report.Watts},
-			{Key: "default_energy_j", Head: "energy", Unit: report.Joules},
-			{Key: "core_mhz", Head: "best core", Note: "MHz"},
-			{Key: "mem_mhz", Head: "memory", Note: "MHz"},
-			{Key: "time_s", Head: "time", Unit: report.Seconds},
-			{Key: "energy_j", Head: "energy", Unit: report.Joules},
-			{Key: "saving", Head: "saving", Unit: report.Fraction},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	})
+	return t.printTable(c, shownModelTable(rows))
 }
 
-func modelRow(m *config.Model, profiles *config.Profiles) ([]report.Value, error) {
+// shownModel is a model with its clocks: the default ones, and those with the least energy.
+type shownModel struct {
+	workload, gpuModel, form string
+	standard, best           dvfsmodel.Point
+}
+
+func showModel(m *config.Model, profiles *config.Profiles) (shownModel, error) {
 	profile, err := profiles.Lookup(m.GPUModel)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Pos, err)
+		return shownModel{}, err
 	}
 	response, err := m.Response(profile)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Pos, err)
+		return shownModel{}, err
 	}
 	best, err := response.Optimum(dvfsmodel.MinEnergy(), math.Inf(1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.Pos, err)
-	}
-	def := response.Default()
-	return []report.Value{
-		report.Text(m.Workload), report.Text(profile.Name), report.Text(m.Form.String()),
-		report.Number(def.Time), report.Number(def.Power), report.Number(def.Energy),
-		report.Number(best.Core), report.Number(best.Mem), report.Number(best.Time),
-		report.Number(best.Energy),
-		report.Number(1 - float64(best.Energy/def.Energy)),
-	}, nil
+	return shownModel{m.Workload, profile.Name, m.Form.String(), response.Default(), best}, err
+}
+
+func shownModelTable(list []shownModel) *report.Table {
+	return report.TableOf(list, func(row *report.Row, m *shownModel) {
+		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 32}, report.Text(m.workload))
+		row.Add(report.Column{Key: "gpu_model", Head: "GPU", Left: true}, report.Text(m.gpuModel))
+		row.Add(report.Column{Key: "form", Head: "form", Left: true}, report.Text(m.form))
+		row.Add(report.Column{Key: "default_time_s", Head: "default time", Unit: report.Seconds},
+			report.Number(m.standard.Time))
+		row.Add(report.Column{Key: "default_power_w", Head: "power", Unit: report.Watts},
+			report.Number(m.standard.Power))
+		row.Add(report.Column{Key: "default_energy_j", Head: "energy", Unit: report.Joules},
+			report.Number(m.standard.Energy))
+		row.Add(report.Column{Key: "core_mhz", Head: "best core", Note: "MHz"}, report.Number(m.best.Core))
+		row.Add(report.Column{Key: "mem_mhz", Head: "memory", Note: "MHz"}, report.Number(m.best.Mem))
+		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, report.Number(m.best.Time))
+		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules},
+			report.Number(m.best.Energy))
+		row.Add(report.Column{Key: "saving", Head: "saving", Unit: report.Fraction},
+			report.Number(1-float64(m.best.Energy/m.standard.Energy)))
+	})
 }

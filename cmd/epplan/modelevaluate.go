@@ -1,10 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,27 +32,21 @@ func evaluateCommand(t *terminal) *cli.Command {
 			"Example: epplan model evaluate measured.csv --leave-one-workload-out --probes 3",
 		Flags: []cli.Flag{
 			boolFlag(leaveOneOut, "leave each workload out in turn; there is no other way yet"),
-			&cli.IntFlag{
+			atLeast(&cli.IntFlag{
 				Name: "probes", Usage: "`COUNT` of settings that are measured of a left-out workload",
 				Value: defaultProbes,
-			},
+			}, 0),
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runEvaluatePrior),
+		Action: t.runs(takes(1, 1, "one file", runEvaluatePrior)),
 	}
 }
 
 func runEvaluatePrior(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one file"); err != nil {
-		return err
-	}
 	if !c.Bool(leaveOneOut) {
 		return usagef("want --%s: a prior is judged by workloads that it didn't see", leaveOneOut)
 	}
 	probes := c.Int("probes")
-	if probes < 0 {
-		return usagef("--probes %d, want 0 or more", probes)
-	}
 	apps, err := parseFile(t, c.Args().First(), trace.ReadDVFS)
 	if err != nil {
 		return fmt.Errorf("read measurements: %w", err)
@@ -65,11 +58,7 @@ func runEvaluatePrior(t *terminal, c *cli.Context) error {
 	result := reports[probes]
 	if c.Bool("json") {
 		result.RegretMean, result.RegretMax = thousandths(result.RegretMean), thousandths(result.RegretMax)
-		return t.print(func(w io.Writer) error {
-			encoder := json.NewEncoder(w)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(result)
-		})
+		return t.printJSON(result)
 	}
 	return t.printTable(c, priorTable(&result))
 }
@@ -83,45 +72,30 @@ func thousandths(x float64) float64 {
 func priorTable(r *pooled.Report) *report.Table {
 	const percent = 100
 	part := func(x float64) report.Value { return report.Number(x / percent) }
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "app", Head: "application", Left: true, Max: 32},
-			{Key: "probes", Head: "probes", Left: true, Note: "core/memory MHz"},
-			{Key: "chosen", Head: "chosen", Left: true},
-			{Key: "best", Head: "best", Left: true},
-			{Key: "regret", Head: "regret", Unit: report.Fraction},
-			{Key: "time_mape", Head: "time error", Unit: report.Fraction},
-			{Key: "power_mape", Head: "power error", Unit: report.Fraction},
-		},
-		Len: len(r.Workloads) + 1,
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range r.Workloads {
-				o := &r.Workloads[i]
-				if !yield([]report.Value{
-					report.Text(o.App), report.Text(clockList(o.Probes...)), report.Text(clockList(o.Chosen)),
-					report.Text(clockList(o.Best)),
-					part(o.Regret), part(float64(o.TimeMAPE)), part(float64(o.PowerMAPE)),
-				}) {
-					return
-				}
-			}
-			yield([]report.Value{
-				report.Text("(all)"),
-				{},
-				{},
-				{},
-				part(r.RegretMean), part(float64(r.TimeMAPE)),
-				part(float64(r.PowerMAPE)),
-			})
-		},
+	all := pooled.LeftOutResult{App: "(all)", Regret: r.RegretMean, TimeMAPE: r.TimeMAPE, PowerMAPE: r.PowerMAPE}
+	clocks := func(o *pooled.LeftOutResult, list ...dvfsmodel.Setting) report.Value {
+		if o.Chosen == (dvfsmodel.Setting{}) { // of all workloads there are none
+			return report.Value{}
+		}
+		return report.Text(clockList(list...))
 	}
+	rows := append(slices.Clone(r.Workloads), all)
+	return report.TableOf(rows, func(row *report.Row, o *pooled.LeftOutResult) {
+		row.Add(report.Column{Key: "app", Head: "application", Left: true, Max: 32}, report.Text(o.App))
+		row.Add(report.Column{Key: "probes", Head: "probes", Left: true, Note: "core/memory MHz"},
+			clocks(o, o.Probes...))
+		row.Add(report.Column{Key: "chosen", Head: "chosen", Left: true}, clocks(o, o.Chosen))
+		row.Add(report.Column{Key: "best", Head: "best", Left: true}, clocks(o, o.Best))
+		row.Add(report.Column{Key: "regret", Head: "regret", Unit: report.Fraction}, part(o.Regret))
+		row.Add(report.Column{Key: "time_mape", Head: "time error", Unit: report.Fraction},
+			part(float64(o.TimeMAPE)))
+		row.Add(report.Column{Key: "power_mape", Head: "power error", Unit: report.Fraction},
+			part(float64(o.PowerMAPE)))
+	})
 }
 
-// clockList is clocks as core/memory MHz.
 func clockList(list ...dvfsmodel.Setting) string {
-	texts := make([]string, len(list))
-	for i, c := range list {
-		texts[i] = fmt.Sprintf("%g/%g", float64(c.Core), float64(c.Mem))
-	}
-	return strings.Join(texts, " ")
+	return strings.Join(textsOf(list, func(c dvfsmodel.Setting) string {
+		return fmt.Sprintf("%g/%g", float64(c.Core), float64(c.Mem))
+	}), " ")
 }

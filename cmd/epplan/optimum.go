@@ -14,11 +14,12 @@ import (
 )
 
 func optimumCommand(t *terminal) *cli.Command {
+	symbols := textsOf(dvfsmodel.ParamList(), func(p dvfsmodel.Param) string { return p.Symbol })
 	return &cli.Command{
 		Name:      "optimum",
 		Usage:     "the best setting of single workloads",
 		ArgsUsage: "FILE.csv",
-		Description: "FILE has the columns id, " + strings.Join(symbols(), ", ") +
+		Description: "FILE has the columns id, " + strings.Join(symbols, ", ") +
 			" (normalised, watts and seconds) and optionally\n" +
 			"limit, the longest run time (inf: none); other columns are ignored. - is standard input.\n" +
 			"Example: epplan model optimum --range wide params.csv --csv",
@@ -33,32 +34,17 @@ func optimumCommand(t *terminal) *cli.Command {
 			},
 			csvFlag(), jsonFlag(),
 		},
-		Action: t.runs(runOptimum),
+		Action: t.runs(takes(1, 1, "one file", runOptimum)),
 	}
 }
 
-// symbols are the coefficients of the model in the paper's notation.
-func symbols() []string {
-	params := dvfsmodel.ParamList()
-	all := make([]string, len(params))
-	for i, p := range params {
-		all[i] = p.Symbol
-	}
-	return all
-}
-
-// optimumRow is one workload's answer.
 type optimumRow struct {
-	id       string
-	feasible bool
-	point    dvfsmodel.Point
-	minTime  float64
+	id      string
+	point   *dvfsmodel.Point // nil: none is fast enough
+	minTime float64
 }
 
 func runOptimum(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 1, 1, "one file"); err != nil {
-		return err
-	}
 	r, err := dvfsmodel.RangeByName(c.String("range"))
 	if err != nil {
 		return usagef("--range: %v", err)
@@ -91,53 +77,34 @@ func optima(batch *queue.Batch, r *dvfsmodel.Range, o dvfsmodel.Objective) ([]op
 	rows := make([]optimumRow, len(batch.Jobs))
 	for i := range batch.Jobs {
 		job := &batch.Jobs[i]
-		p := *job.Model
-		rows[i] = optimumRow{id: job.ID, minTime: r.MinTime(p)}
-		pt, err := r.Optimum(p, o, job.Limit)
-		if err != nil && !errors.Is(err, dvfsmodel.ErrInfeasible) {
+		rows[i] = optimumRow{id: job.ID, minTime: r.MinTime(*job.Model)}
+		switch pt, err := r.Optimum(*job.Model, o, job.Limit); {
+		case err == nil:
+			rows[i].point = &pt
+		case !errors.Is(err, dvfsmodel.ErrInfeasible):
 			return nil, fmt.Errorf("%s: %w", job.Pos, err)
 		}
-		rows[i].feasible, rows[i].point = err == nil, pt
 	}
 	return rows, nil
 }
 
-// optimumTable is the rows as a table.
 func optimumTable(rows []optimumRow) *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "id", Head: "id", Left: true, Max: 32},
-			{Key: "feasible", Head: "feasible"},
-			{Key: "v", Head: "V"},
-			{Key: "fc", Head: "fc"},
-			{Key: "fm", Head: "fm"},
-			{Key: "time_s", Head: "time", Unit: report.Seconds},
-			{Key: "power_w", Head: "power", Unit: report.Watts},
-			{Key: "energy_j", Head: "energy", Unit: report.Joules},
-			{Key: "min_time_s", Head: "shortest", Unit: report.Seconds},
-		},
-		Len: len(rows),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range rows {
-				if !yield(rows[i].values()) {
-					return
-				}
-			}
-		},
-	}
-}
-
-// values are the cells of a row; an infeasible one has no setting.
-func (r *optimumRow) values() []report.Value {
-	if !r.feasible {
-		return []report.Value{
-			report.Text(r.id), report.Count(0), {}, {}, {}, {}, {}, {}, report.Number(r.minTime),
+	return report.TableOf(rows, func(row *report.Row, r *optimumRow) {
+		feasible, pt := 1, r.point
+		number := report.Number[float64]
+		if pt == nil {
+			feasible, pt = 0, &dvfsmodel.Point{}
+			number = func(float64) report.Value { return report.Value{} }
 		}
-	}
-	pt := &r.point
-	return []report.Value{
-		report.Text(r.id), report.Count(1),
-		report.Number(pt.Scaling.V), report.Number(pt.Scaling.Fc), report.Number(pt.Scaling.Fm),
-		report.Number(pt.Time), report.Number(pt.Power), report.Number(pt.Energy), report.Number(r.minTime),
-	}
+		row.Add(report.Column{Key: "id", Head: "id", Left: true, Max: 32}, report.Text(r.id))
+		row.Add(report.Column{Key: "feasible", Head: "feasible"}, report.Count(feasible))
+		row.Add(report.Column{Key: "v", Head: "V"}, number(float64(pt.Scaling.V)))
+		row.Add(report.Column{Key: "fc", Head: "fc"}, number(pt.Scaling.Fc))
+		row.Add(report.Column{Key: "fm", Head: "fm"}, number(pt.Scaling.Fm))
+		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, number(pt.Time))
+		row.Add(report.Column{Key: "power_w", Head: "power", Unit: report.Watts}, number(float64(pt.Power)))
+		row.Add(report.Column{Key: "energy_j", Head: "energy", Unit: report.Joules}, number(float64(pt.Energy)))
+		row.Add(report.Column{Key: "min_time_s", Head: "shortest", Unit: report.Seconds},
+			report.Number(r.minTime))
+	})
 }

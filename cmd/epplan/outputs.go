@@ -25,7 +25,6 @@ func (t *terminal) guardOutputs(c *cli.Command) {
 	}
 }
 
-// namedOutputs are the files that flags say are to be written.
 func namedOutputs(c *cli.Context, flags []cli.Flag) []outputFile {
 	var named []outputFile
 	for _, f := range flags {
@@ -36,7 +35,6 @@ func namedOutputs(c *cli.Context, flags []cli.Flag) []outputFile {
 	return named
 }
 
-// isOutput reports whether a flag names a file to write.
 func isOutput(f cli.Flag) bool {
 	text, ok := f.(*cli.StringFlag)
 	return ok && slices.Contains(outputFlags, text.Name) && strings.Contains(text.Usage, "`FILE`")

@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/planner"
 	"github.com/epplan/epplan/planner/policy"
@@ -48,9 +47,7 @@ func planCommand(t *terminal) *cli.Command {
 				jsonFlag(), csvFlag(),
 				&cli.StringFlag{Name: "svg", Usage: "draw the plan to `FILE`"},
 				htmlFlag(),
-				&cli.IntFlag{
-					Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows,
-				},
+				rowsFlag("jobs"),
 				timeLimitFlag("`TIME` after which the search for a better plan stops with the best so " +
 					"far, such as 2s"),
 			}),
@@ -59,7 +56,7 @@ func planCommand(t *terminal) *cli.Command {
 }
 
 // runPlan plans a batch and prints it. Jobs that can't be planned, or not in time, end
-// it with an incompleteError after the plan was printed.
+// it with an infeasibleError after the plan was printed.
 func runPlan(t *terminal, c *cli.Context) error {
 	if err := checkPlanFlags(c); err != nil {
 		return err
@@ -67,8 +64,14 @@ func runPlan(t *terminal, c *cli.Context) error {
 	if c.String("format") == knapsackFormat {
 		return planKnapsack(t, c)
 	}
-	s, err := planSetup(t, c)
-	if err != nil || s == nil {
+	var s *setup
+	var err error
+	if c.Bool("from-slurm") {
+		s, err = setupFromSlurm(t, c)
+	} else {
+		s, err = setupProblem(t, c, c.Args().First())
+	}
+	if err != nil || s == nil { // nothing waits
 		return err
 	}
 	s.searchTime = c.Duration("time-limit")
@@ -83,7 +86,7 @@ func runPlan(t *terminal, c *cli.Context) error {
 		t.message("note", "jobs with a profile may share GPUs, this policy has each on its own: --policy "+
 			"cats-safe lets them share")
 	}
-	return incomplete(result.Plan)
+	return notInTime(len(result.Plan.Unplaced), len(result.Plan.Misses), countSlowed(result.Plan))
 }
 
 // checkPlanFlags reports flags that don't go together.
@@ -102,27 +105,15 @@ func checkPlanFlags(c *cli.Context) error {
 	if err := checkHTML(c, "svg"); err != nil {
 		return err
 	}
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1 for all", rows)
-	}
-	if err := checkTimeLimit(c); err != nil {
-		return err
-	}
 	if c.IsSet("rows") && (c.Bool("json") || c.Bool("csv")) {
 		return usagef("--rows is of the table, want it left out with --json or --csv")
 	}
 	if c.String("format") == knapsackFormat {
 		return nil
 	}
-	for _, flag := range []string{"energy-model", "kappa"} {
-		if c.IsSet(flag) {
-			return usagef("--%s is for queues, want --format %s too", flag, knapsackFormat)
-		}
-	}
-	return nil
+	return refuse(c, "is for queues, want --format "+knapsackFormat+" too", "energy-model", "kappa")
 }
 
-// countSlowed is how many jobs a plan slows down more than they tolerate.
 func countSlowed(p *planner.Plan) int {
 	if p.Shared == nil {
 		return 0
@@ -140,25 +131,6 @@ func canShareGPUs(p *planner.Problem) bool {
 		}
 	}
 	return false
-}
-
-// incomplete is the error of a plan that doesn't do all that it was asked for; nil
-// for one that does.
-func incomplete(p *planner.Plan) error {
-	e := incompleteError{unplanned: len(p.Unplaced), late: len(p.Misses), slowed: countSlowed(p)}
-	if e == (incompleteError{}) {
-		return nil
-	}
-	return &e
-}
-
-// planSetup is what is to be planned: a file, or Slurm's queue, where it may be
-// nothing.
-func planSetup(t *terminal, c *cli.Context) (*setup, error) {
-	if c.Bool("from-slurm") {
-		return setupFromSlurm(t, c)
-	}
-	return setupProblem(t, c, c.Args().First())
 }
 
 // solvePlan plans the batch, checks the plan, and computes what it is measured
@@ -231,7 +203,6 @@ func printPlan(t *terminal, c *cli.Context, s *setup, r *planreport.Result) erro
 		})
 }
 
-// newPlanPage is what the report of a plan says.
 func newPlanPage(t *terminal, c *cli.Context, s *setup, r *planreport.Result) *planreport.PlanPage {
 	p := &planreport.PlanPage{
 		Result: r, Name: batchName(s.batch.Name), Jobs: s.batch.Jobs, Origin: t.provenance(s.inputs(c)...),

@@ -130,7 +130,6 @@ func tryCandidates(
 	return all, nil
 }
 
-// sumLongestWaits adds up the longest waits.
 func sumLongestWaits(list []*planreport.QueueSum) (seconds float64) {
 	for _, s := range list {
 		seconds += s.LongestWait

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report/planreport"
@@ -75,10 +74,7 @@ func planKnapsack(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := len(result.Plan.Unplaced); n > 0 {
-		return &incompleteError{unplanned: n}
-	}
-	return nil
+	return notInTime(len(result.Plan.Unplaced), 0, 0)
 }
 
 // knapsackQueue is a queue with its GPUs and the numbers of the policies.
@@ -95,14 +91,10 @@ type knapsackQueue struct {
 type clockResponse = func(kind, gpuModel string) (dvfsmodel.Response, error)
 
 func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
-	for _, flag := range []string{
+	if err := refuse(c, "means nothing with --format "+knapsackFormat+", want it left out",
 		"config", "range", "start", "stretch", "gpus-per-node", "contention", priorFlag, "svg", "html",
-		"from-slurm", "theta", "rho", "map",
-		"time-limit", runtimeModelFlag,
-	} {
-		if c.IsSet(flag) {
-			return nil, usagef("--%s means nothing with --format %s, want it left out", flag, knapsackFormat)
-		}
+		"from-slurm", "theta", "rho", "map", "time-limit", runtimeModelFlag); err != nil {
+		return nil, err
 	}
 	if strings.HasPrefix(c.String("cluster"), "-:") && c.Args().First() == "-" {
 		return nil, usagef("standard input is read twice, want one - only")
@@ -115,11 +107,9 @@ func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := parseFile(t, c.Args().First(), func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
-		return trace.ReadKnapsack(r, name, model)
-	})
+	jobs, err := readKnapsackJobs(t, c.Args().First(), model)
 	if err != nil {
-		return nil, fmt.Errorf("read queue: %w", err)
+		return nil, err
 	}
 	q, err := newKnapsackQueue(model, jobs, pool)
 	if err != nil {
@@ -132,6 +122,16 @@ func readKnapsackQueue(t *terminal, c *cli.Context) (*knapsackQueue, error) {
 		q.predicted = q.actual
 	}
 	return q, q.setParams(c)
+}
+
+func readKnapsackJobs(t *terminal, name string, model trace.EnergyModel) ([]trace.KnapsackJob, error) {
+	jobs, err := parseFile(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
+		return trace.ReadKnapsack(r, name, model)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read queue: %w", err)
+	}
+	return jobs, nil
 }
 
 // enableClocks lets clocks be chosen where --models says how the job types respond to
@@ -185,7 +185,6 @@ func newKnapsackQueue(
 	return q, err
 }
 
-// readKnapsackPool reads FILE:NAME.
 func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at <= 0 || at == len(text)-1 {
@@ -197,16 +196,13 @@ func readKnapsackPool(t *terminal, text string) (*trace.KnapsackPool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read clusters: %w", err)
 	}
-	names := make([]string, len(pools))
-	for i := range pools {
-		if names[i] = pools[i].Name; names[i] == name {
-			return &pools[i], nil
-		}
+	names := textsOf(pools, func(p trace.KnapsackPool) string { return p.Name })
+	if i := slices.Index(names, name); i >= 0 {
+		return &pools[i], nil
 	}
 	return nil, fmt.Errorf("%s: no cluster %q, want one of %s", file, name, strings.Join(names, ", "))
 }
 
-// setParams sets what the flags say.
 func (q *knapsackQueue) setParams(c *cli.Context) error {
 	const most = 1e12 // as a policy's kappa
 	numbers := &q.params.Queue
@@ -225,7 +221,6 @@ func (q *knapsackQueue) setParams(c *cli.Context) error {
 	return nil
 }
 
-// hasClocks is whether clocks may be chosen.
 func (q *knapsackQueue) hasClocks() bool { return q.response != nil }
 
 // referencePolicy is the policy that others are compared with: at default clocks.
@@ -238,9 +233,9 @@ func (q *knapsackQueue) referencePolicy() string {
 
 // solve plans the queue and checks the plan against how it turned out.
 func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.QueueResult, error) {
-	pol, err := policy.Parse(text, q.params)
+	pol, err := parsePolicy(text, q.params)
 	if err != nil {
-		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+		return nil, err
 	}
 	plan, err := planner.Solve(ctx, q.predicted, pol, &planner.Options{Truth: q.actual})
 	if _, ok := errors.AsType[*planner.ClassError](err); ok && q.pool.Pos.Line > 0 {
@@ -262,7 +257,6 @@ func (q *knapsackQueue) solve(ctx context.Context, text string) (*planreport.Que
 	return r, nil
 }
 
-// jobKWh is what a job took: with clocks as they are, what is known of the job itself.
 func (q *knapsackQueue) jobKWh(job int, a *planner.Assignment) float64 {
 	if !q.hasClocks() {
 		return q.jobs[job].Actual[a.Option].KWh
@@ -282,18 +276,13 @@ func playAll(
 	ctx context.Context, queues []*knapsackQueue, policies []string, done func(),
 ) ([]*planreport.QueueSum, error) {
 	sums := make([]*planreport.QueueSum, len(policies)*len(queues))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range sums {
-		group.Go(func() error {
-			defer done()
-			result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
-			if err != nil {
-				return err
-			}
-			sums[i] = result.Sum()
-			return nil
-		})
-	}
-	return sums, group.Wait()
+	return sums, sideBySide(ctx, 0, len(sums), func(ctx context.Context, i int) error {
+		defer done()
+		result, err := queues[i%len(queues)].solve(ctx, policies[i/len(queues)])
+		if err != nil {
+			return err
+		}
+		sums[i] = result.Sum()
+		return nil
+	})
 }

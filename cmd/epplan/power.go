@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,14 +30,6 @@ const (
 	maxErrorOutput     = 4 << 10                // bytes of what a site's program prints
 )
 
-func suspendCommand(t *terminal) *cli.Command {
-	return powerCommand(t, "suspend", "Slurm's SuspendProgram: switch nodes off by the site's own command")
-}
-
-func resumeCommand(t *terminal) *cli.Command {
-	return powerCommand(t, "resume", "Slurm's ResumeProgram: switch nodes on by the site's own command")
-}
-
 func powerCommand(t *terminal, name, usage string) *cli.Command {
 	return &cli.Command{
 		Name:      name,
@@ -62,14 +53,12 @@ func powerCommand(t *terminal, name, usage string) *cli.Command {
 			},
 			dryrun.Flag(),
 		},
-		Action: func(c *cli.Context) error { return runPower(t, c, name) },
+		Action: t.runs(takes(1, 1, "a hostlist such as gpu[01-03]", runPower)),
 	}
 }
 
-func runPower(t *terminal, c *cli.Context, what string) error {
-	if err := checkArgs(c, 1, 1, "a hostlist such as gpu[01-03]"); err != nil {
-		return err
-	}
+func runPower(t *terminal, c *cli.Context) error {
+	what := c.Command.Name
 	nodes, err := slurm.ExpandHostlist(c.Args().First())
 	if err != nil {
 		return err
@@ -92,10 +81,7 @@ func runPower(t *terminal, c *cli.Context, what string) error {
 	if stop, err := dryrun.Announce(c, powerSteps(what, program, nodes)...); stop {
 		return err
 	}
-	if err := t.print(func(w io.Writer) error {
-		_, err := io.WriteString(w, strings.Join(nodes, "\n")+"\n")
-		return err
-	}); err != nil {
+	if err := t.printText(strings.Join(nodes, "\n") + "\n"); err != nil {
 		return err
 	}
 	news := epdapi.PowerEvent{Action: what, Nodes: nodes}
@@ -114,7 +100,6 @@ func runPower(t *terminal, c *cli.Context, what string) error {
 	return nil
 }
 
-// powerSteps are what is done for nodes.
 func powerSteps(what, program string, nodes []string) []string {
 	var steps []string
 	for _, node := range nodes {
@@ -184,7 +169,6 @@ func runOnNode(ctx context.Context, program, node string, bound time.Duration) e
 	return err
 }
 
-// tailBuffer keeps the end of what a program prints.
 type tailBuffer struct {
 	mu   sync.Mutex
 	text []byte

@@ -78,26 +78,18 @@ func predictCommand(t *terminal) *cli.Command {
 			&cli.DurationFlag{
 				Name: "align-timeout", Usage: "`TIME` that a rewrite may take", Value: 40 * time.Second,
 			},
-			&cli.IntFlag{
-				Name: "rows", Usage: "`COUNT` of jobs in the table; -1: all", Value: report.DefaultRows,
-			},
+			rowsFlag("jobs"),
 			csvFlag(), jsonFlag(),
 		},
-		Action: t.runs(runPredict),
+		Action: t.runs(takesNone(runPredict)),
 	}
 }
 
 func runPredict(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	for _, flag := range []string{"train", "test"} {
 		if c.String(flag) == "" {
 			return usagef("no --%s, want a file with jobs", flag)
 		}
-	}
-	if rows := c.Int("rows"); rows < 1 && rows != -1 {
-		return usagef("--rows %d, want 1 or more, or -1", rows)
 	}
 	target, err := predict.ParseTarget(c.String("target"))
 	if err != nil {
@@ -106,15 +98,13 @@ func runPredict(t *terminal, c *cli.Context) error {
 	if c.IsSet("code") {
 		return predictCode(t, c, target)
 	}
-	for _, flag := range []string{"code-test", "gpu-type", "probe", "embeddings", "align"} {
-		if c.IsSet(flag) {
-			return usagef("--%s goes with --code", flag)
-		}
+	err = refuse(c, "goes with --code", "code-test", "gpu-type", "probe", "embeddings", "align")
+	if err != nil {
+		return err
 	}
 	return predictHistory(t, c, target)
 }
 
-// predictHistory predicts jobs from those that ended before.
 func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
 	columns := predict.Columns{Owner: c.String("owner"), Name: c.String("name")}
 	train, err := parseFile(t, c.String("train"), func(r io.Reader, name string) (*predict.Table, error) {
@@ -144,7 +134,6 @@ func predictHistory(t *terminal, c *cli.Context, target predict.Target) error {
 	return printPredicted(t, c, p)
 }
 
-// predictionSet are predictions of jobs, to be printed.
 type predictionSet struct {
 	target      predict.Target
 	ids         []string
@@ -154,7 +143,6 @@ type predictionSet struct {
 	aligned     []string // jobs that were predicted from a rewrite
 }
 
-// predictedJob is one as JSON.
 type predictedJob struct {
 	ID    string   `json:"job_id"`
 	Value float64  `json:"value"`
@@ -168,80 +156,67 @@ type predictedJob struct {
 }
 
 func printPredicted(t *terminal, c *cli.Context, p *predictionSet) error {
+	jobs := p.jobs()
 	switch {
 	case c.Bool("csv"):
-		return t.print(p.writeCSV)
+		return t.print(func(w io.Writer) error { return writePredictedCSV(w, jobs, p.strangeness != nil) })
 	case c.Bool("json"):
-		jobs := make([]predictedJob, len(p.ids))
-		for i := range jobs {
-			q := &p.predictions[i]
-			jobs[i] = predictedJob{
-				ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
-			}
-			if p.strangeness != nil {
-				jobs[i].Out, jobs[i].Score = &p.strangeness[i].IsOutside, &p.strangeness[i].Score
-				jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
-			}
-		}
 		return t.printJSON(struct {
 			Target string         `json:"target"`
 			Unit   string         `json:"unit"`
 			Jobs   []predictedJob `json:"jobs"`
 		}{p.target.String(), p.target.Unit(), jobs})
 	}
-	return t.print(func(w io.Writer) error {
-		if _, err := io.WriteString(w, p.summary()+"\n"); err != nil {
-			return err
+	return t.printText(p.summary() + "\n" + predictedTable(p.target, jobs).Text(t.textOptions(c.Int("rows"))))
+}
+
+func (p *predictionSet) jobs() []predictedJob {
+	jobs := make([]predictedJob, len(p.ids))
+	for i := range jobs {
+		q := &p.predictions[i]
+		jobs[i] = predictedJob{
+			ID: p.ids[i], Value: q.Value, Low: q.Low, High: q.High, Rung: string(q.Rung),
 		}
-		return p.table().WriteText(w, t.textOptions(c.Int("rows")))
+		if p.strangeness != nil {
+			jobs[i].Out, jobs[i].Score = &p.strangeness[i].IsOutside, &p.strangeness[i].Score
+			jobs[i].Aligned = slices.Contains(p.aligned, p.ids[i])
+		}
+	}
+	return jobs
+}
+
+func predictedTable(target predict.Target, jobs []predictedJob) *report.Table {
+	return report.TableOf(jobs, func(row *report.Row, j *predictedJob) {
+		row.Add(report.Column{Head: "job", Left: true, Max: longestID}, report.Text(j.ID))
+		row.Add(report.Column{Head: target.String(), Note: target.Unit()}, report.Number(j.Value))
+		row.Add(report.Column{Head: "from", Note: target.Unit()}, report.Number(j.Low))
+		row.Add(report.Column{Head: "to", Note: target.Unit()}, report.Number(j.High))
+		row.Add(report.Column{Head: "by", Left: true}, report.Text(j.Rung))
 	})
 }
 
-// table is a row for each prediction, for people.
-func (p *predictionSet) table() *report.Table {
-	unit := p.target.Unit()
-	columns := []report.Column{
-		{Head: "job", Left: true, Max: longestID},
-		{Head: p.target.String(), Note: unit},
-		{Head: "from", Note: unit},
-		{Head: "to", Note: unit},
-		{Head: "by", Left: true},
-	}
-	return &report.Table{Columns: columns, Len: len(p.ids), Rows: func(yield func([]report.Value) bool) {
-		for i, id := range p.ids {
-			q := &p.predictions[i]
-			if !yield([]report.Value{
-				report.Text(id), report.Number(q.Value), report.Number(q.Low),
-				report.Number(q.High), report.Text(string(q.Rung)),
-			}) {
-				return
-			}
-		}
-	}}
-}
-
-// longestID is how much of a job's id the table shows, characters.
 const longestID = 32
 
-func (p *predictionSet) writeCSV(w io.Writer) error {
+func writePredictedCSV(w io.Writer, jobs []predictedJob, strange bool) error {
+	// significant is a number to more places than anybody can measure.
+	significant := func(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
 	rows := csv.NewWriter(w)
 	header := []string{"job_id", "value", "lo", "hi", "rung"}
-	if p.strangeness != nil {
+	if strange {
 		header = append(header, "ood", "ood_score")
 	}
 	_ = rows.Write(header) // Error reports it below
-	for i, id := range p.ids {
-		q := &p.predictions[i]
+	for i := range jobs {
+		j := &jobs[i]
 		row := []string{
-			queue.EscapeFormula(id), significant(q.Value), significant(q.Low), significant(q.High),
-			string(q.Rung),
+			queue.EscapeFormula(j.ID), significant(j.Value), significant(j.Low), significant(j.High), j.Rung,
 		}
-		if p.strangeness != nil {
+		if strange {
 			out := "0"
-			if p.strangeness[i].IsOutside {
+			if *j.Out {
 				out = "1"
 			}
-			row = append(row, out, significant(p.strangeness[i].Score))
+			row = append(row, out, significant(*j.Score))
 		}
 		_ = rows.Write(row)
 	}
@@ -249,10 +224,6 @@ func (p *predictionSet) writeCSV(w io.Writer) error {
 	return rows.Error()
 }
 
-// significant is a number to more places than anybody can measure.
-func significant(v float64) string { return strconv.FormatFloat(v, 'g', 9, 64) }
-
-// summary is what the predictions amount to, for people.
 func (p *predictionSet) summary() string {
 	var b strings.Builder
 	writeRow(&b, "Predicted", "%s of %s", p.target, plural(len(p.ids), "job"))

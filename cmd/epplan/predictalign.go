@@ -10,7 +10,6 @@ import (
 	"github.com/epplan/epplan/internal/predict/probe"
 )
 
-// styleExamples is how many sources a rewrite is to be like.
 const styleExamples = 3
 
 // aligner has sources rewritten that are unlike all that was learnt from.
@@ -32,7 +31,7 @@ func newAligner(t *terminal, c *cli.Context) (*aligner, error) {
 		Rounds:  c.Int("align-rounds"), Timeout: c.Duration("align-timeout"),
 	})
 	if err != nil {
-		return nil, &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
+		return nil, withHint(err, "--allow-host names hosts that source code may be sent to")
 	}
 	return &aligner{terminal: t, client: client}, nil
 }

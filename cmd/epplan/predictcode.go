@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +22,8 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// maxSourceBytes is how much of a source file is read.
 const maxSourceBytes = 1 << 20
 
-// codeTable are jobs by their source files.
 type codeTable struct {
 	name              string
 	ids               []string
@@ -35,20 +34,15 @@ type codeTable struct {
 	lines             []int
 }
 
-// predictCode predicts jobs from their source code.
 func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 	if target == predict.Power {
 		return usagef("--target power follows from histories only, want time or energy with --code")
-	}
-	other := c.String("code-test")
-	if other == "" {
-		other = c.String("code")
 	}
 	train, err := readCode(t, c, c.String("train"), c.String("code"), target, true)
 	if err != nil {
 		return err
 	}
-	test, err := readCode(t, c, c.String("test"), other, target, false)
+	test, err := readCode(t, c, c.String("test"), cmp.Or(c.String("code-test"), c.String("code")), target, false)
 	if err != nil {
 		return err
 	}
@@ -67,12 +61,7 @@ func predictCode(t *terminal, c *cli.Context, target predict.Target) error {
 	return predictEmbedded(t, c, target, set, train, test, aligner)
 }
 
-// embedFunc is the embedding of a text.
 type embedFunc func(ctx context.Context, text string) ([]float64, error)
-
-func builtInEmbedding(_ context.Context, text string) ([]float64, error) {
-	return source.Embed(source.Read(text)), nil
-}
 
 // predictEmbedded fits and predicts; a set has the embeddings of both tables, those to
 // learn from first.
@@ -130,12 +119,17 @@ func predictEmbedded(
 // asked, else the built-in ones.
 func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *probe.Set) (embedFunc, error) {
 	texts := slices.Concat(train.texts, test.texts)
-	if !c.IsSet("embeddings") {
-		set.Style = source.Style
+	builtIn := func() embedFunc {
+		set.Style, set.Embeddings = source.Style, nil
 		for _, text := range texts {
 			set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
 		}
-		return builtInEmbedding, nil
+		return func(_ context.Context, text string) ([]float64, error) {
+			return source.Embed(source.Read(text)), nil
+		}
+	}
+	if !c.IsSet("embeddings") {
+		return builtIn(), nil
 	}
 	client, err := embed.New(&embed.Options{
 		URL: c.String("embeddings"), Hosts: c.StringSlice("allow-host"), Model: c.String("embedding-model"),
@@ -143,7 +137,7 @@ func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *prob
 		Timeout: c.Duration("embedding-timeout"),
 	})
 	if err != nil {
-		return nil, &hintedError{err: err, hint: "--allow-host names hosts that source code may be sent to"}
+		return nil, withHint(err, "--allow-host names hosts that source code may be sent to")
 	}
 	ctx := c.Context
 	set.Embeddings, err = client.Embed(ctx, texts)
@@ -158,24 +152,16 @@ func newEmbedding(t *terminal, c *cli.Context, train, test *codeTable, set *prob
 	}
 	// The next best thing, rather than nothing.
 	t.message("warning", err.Error()+"; the built-in embedding is used")
-	set.Embeddings, set.Style = nil, source.Style
-	for _, text := range texts {
-		set.Embeddings = append(set.Embeddings, source.Embed(source.Read(text)))
-	}
-	return builtInEmbedding, nil
+	return builtIn(), nil
 }
 
 // readCode reads a table with the columns job_id and file, and the source files.
 func readCode(
 	t *terminal, c *cli.Context, name, folder string, target predict.Target, values bool,
 ) (*codeTable, error) {
-	columns := []string{target.Column()}
-	gpu := c.String("gpu-type")
-	switch target {
-	case predict.Energy:
-		columns = []string{"energy_" + gpu + "_kwh", target.Column()}
-	default:
-		columns = []string{"time_" + gpu + "_s", target.Column()}
+	columns := []string{"time_" + c.String("gpu-type") + "_s", target.Column()}
+	if target == predict.Energy {
+		columns[0] = "energy_" + c.String("gpu-type") + "_kwh"
 	}
 	table, err := parseFile(t, name, func(r io.Reader, name string) (*codeTable, error) {
 		return readCodeTable(r, name, columns, values)
@@ -208,15 +194,13 @@ func readSources(ctx context.Context, t *terminal, table *codeTable, root *os.Ro
 			cut++
 		}
 		if table.binary[i] = bytes.IndexByte(data, 0) >= 0; table.binary[i] {
-			t.message("warning", fmt.Sprintf("%s:%d: %s is binary, nothing is read from it", table.name,
-				table.lines[i], file))
+			t.warningf("%s:%d: %s is binary, nothing is read from it", table.name, table.lines[i], file)
 			data = nil
 		}
 		table.texts[i] = string(data)
 	}
 	if cut > 0 {
-		t.message("warning", fmt.Sprintf("%s: of %s only the first %d bytes are read", table.name,
-			plural(cut, "file"), maxSourceBytes))
+		t.warningf("%s: of %s only the first %d bytes are read", table.name, plural(cut, "file"), maxSourceBytes)
 	}
 	return nil
 }

@@ -33,14 +33,11 @@ func profileCommand(t *terminal) *cli.Command {
 			},
 			anySocketFlag(publicFirst), jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runProfile),
+		Action: t.runs(takes(0, 1, "a workload at most", runProfile)),
 	}
 }
 
 func runProfile(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 1, "a workload at most"); err != nil {
-		return err
-	}
 	workload := c.Args().First()
 	if workload != "" && c.Bool("csv") {
 		return usagef("--csv is for the list, want --json with a workload")
@@ -49,7 +46,7 @@ func runProfile(t *terminal, c *cli.Context) error {
 		return usagef("--log writes a log, want it without --json and --csv")
 	}
 	list, err := ask(c, publicFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.ProfileList, error) {
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.ProfileList, error) {
 			return epd.Profiles(ctx, workload)
 		})
 	switch {
@@ -77,46 +74,35 @@ func runProfile(t *terminal, c *cli.Context) error {
 	return t.printText(b.String())
 }
 
-// profileTable lists profiles, each with its line.
 func profileTable(list []epdapi.WorkloadProfile) *report.Table {
-	rows := make([][]report.Value, len(list))
-	for i := range list {
-		p := &list[i]
-		line := profileLine(p.Mean, listedPoints)
+	return report.TableOf(list, func(row *report.Row, p *epdapi.WorkloadProfile) {
 		known := func(x float64) report.Value {
 			if p.Runs == 0 {
 				return report.Value{}
 			}
 			return report.Number(x)
 		}
-		rows[i] = []report.Value{
-			report.Text(p.Workload), report.NonEmpty(p.LastJob.Name), report.NonEmpty(p.LastJob.User),
-			report.Text(p.GPUModel), report.Count(p.Runs), known(p.TimeS.Mean),
-			known(average(p.Mean)), known(p.PeakMem.Mean / bytesPerGiB), report.Text(line),
-			report.Text(p.Unknown),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "workload", Head: "workload", Left: true, Max: 28},
-			{Key: "job_name", Head: "last job", Left: true, Max: 20},
-			{Key: "user", Head: "user", Left: true, Max: 16},
-			{Key: "gpu_model", Head: "GPU model", Left: true, Max: 16},
-			{Key: "runs", Head: "runs"},
-			{Key: "time_s", Head: "time", Unit: report.Seconds},
-			{Key: "utilisation", Head: "used", Unit: report.Fraction},
-			{Key: "peak_memory_gib", Head: "memory", Note: "GiB"},
-			{Head: "use over its run", Left: true},
-			{Key: "unknown", Head: "not known, for", Left: true, Max: 60},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+		row.Add(report.Column{Key: "workload", Head: "workload", Left: true, Max: 28}, report.Text(p.Workload))
+		row.Add(report.Column{Key: "job_name", Head: "last job", Left: true, Max: 20},
+			report.NonEmpty(p.LastJob.Name))
+		row.Add(report.Column{Key: "user", Head: "user", Left: true, Max: 16}, report.NonEmpty(p.LastJob.User))
+		row.Add(report.Column{Key: "gpu_model", Head: "GPU model", Left: true, Max: 16},
+			report.Text(p.GPUModel))
+		row.Add(report.Column{Key: "runs", Head: "runs"}, report.Count(p.Runs))
+		row.Add(report.Column{Key: "time_s", Head: "time", Unit: report.Seconds}, known(p.TimeS.Mean))
+		row.Add(report.Column{Key: "utilisation", Head: "used", Unit: report.Fraction}, known(average(p.Mean)))
+		row.Add(report.Column{Key: "peak_memory_gib", Head: "memory", Note: "GiB"},
+			known(p.PeakMem.Mean/bytesPerGiB))
+		row.Add(report.Column{Head: "use over its run", Left: true},
+			report.Text(profileLine(p.Mean, listedPoints)))
+		row.Add(report.Column{Key: "unknown", Head: "not known, for", Left: true, Max: 60},
+			report.Text(p.Unknown))
+	})
 }
 
 // listedPoints is how many characters of a list a series takes.
 const listedPoints = 16
 
-// writeProfile is all that is known of a profile.
 func writeProfile(b *strings.Builder, p *epdapi.WorkloadProfile) {
 	fmt.Fprintf(b, "Workload %s on %s\n", printable(p.Workload), orDash(p.GPUModel))
 	if p.LastJob.ID != 0 {
@@ -160,7 +146,6 @@ func intervalText(v *share.Interval, format func(float64) string) string {
 	return fmt.Sprintf(", the next run %s to %s", format(low), format(v.High.Or(low)))
 }
 
-// profileLine draws a series in so many characters.
 func profileLine(values []float64, points int) string {
 	var s epdapi.Series
 	for part := range slices.Chunk(values, max(1, (len(values)+points-1)/points)) {
@@ -170,7 +155,6 @@ func profileLine(values []float64, points int) string {
 	return line
 }
 
-// average is the mean of values; 0 of none.
 func average(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

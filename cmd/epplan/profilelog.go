@@ -67,10 +67,8 @@ func writeProfileLog(t *terminal, name string, list []epdapi.WorkloadProfile) er
 		}
 	}
 	if known == 0 {
-		return &hintedError{
-			err:  fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")),
-			hint: "epplan profile says what is missing",
-		}
+		return withHint(fmt.Errorf("none of %s is known, want one that is", plural(len(list), "workload")),
+			"epplan profile says what is missing")
 	}
 	err := t.write(name, func(w io.Writer) error {
 		out := csv.NewWriter(w)

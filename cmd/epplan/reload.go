@@ -20,30 +20,21 @@ func reloadCommand(t *terminal) *cli.Command {
 			"with file and line, and the exit status is 1. Decisions already made stay.\n" +
 			"Example: epplan reload",
 		Flags:  []cli.Flag{anySocketFlag(controllerFirst), jsonFlag(), dryrun.Flag()},
-		Action: t.runs(runReload),
+		Action: t.runs(takesNone(runReload)),
 	}
 }
 
 func runReload(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if stop, err := dryRunReload(c); stop {
 		return err
 	}
 	answer, err := ask(c, controllerFirst,
-		func(ctx context.Context, epd *epdapi.Client) (*epdapi.ReloadAnswer, error) {
+		func(epd *epdapi.Client, ctx context.Context) (*epdapi.ReloadAnswer, error) {
 			return epd.Reload(ctx)
 		})
 	if wrong, ok := errors.AsType[*epdapi.RefusedError](err); ok && len(wrong.Fault.Faults) > 0 {
-		faults := make([]string, len(wrong.Fault.Faults))
-		for i, fault := range wrong.Fault.Faults {
-			faults[i] = printable(fault)
-		}
-		return &hintedError{
-			err:  errors.New(strings.Join(faults, "\n")),
-			hint: "nothing has changed: the configuration that was in force stays",
-		}
+		faults := strings.Join(textsOf(wrong.Fault.Faults, printable), "\n")
+		return withHint(errors.New(faults), "nothing has changed: the configuration that was in force stays")
 	}
 	switch {
 	case err != nil:
@@ -57,7 +48,6 @@ func runReload(t *terminal, c *cli.Context) error {
 		"before it was " + printable(answer.Before) + "\n")
 }
 
-// hasStatus reports whether epd answered with a status.
 func hasStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*epdapi.RefusedError](err)
 	return ok && refused.Status == status && status != http.StatusOK

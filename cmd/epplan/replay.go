@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -40,7 +41,9 @@ func replayCommand(t *terminal) *cli.Command {
 				Usage: "CSV `FILE` with the nodes' ranks: of equally good ones the first is taken",
 			},
 			streamSeedFlag(),
-			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1},
+			between(&cli.IntFlag{
+				Name: "seeds", Usage: "`COUNT` of streams, by consecutive seeds", Value: 1,
+			}, 1, maxSeeds),
 			&cli.Float64Flag{
 				Name: "load", Usage: "`LOAD` at which streams end, in parts of the cluster's GPUs",
 				Value: replay.PaperLoad,
@@ -68,14 +71,11 @@ func replayCommand(t *terminal) *cli.Command {
 				Name: "svg", Usage: "`FILE` to draw saving, allocation and fragmentation to; a folder: " +
 					"a file for each",
 			},
-			&cli.IntFlag{
+			atLeast(&cli.IntFlag{
 				Name: "batch", Usage: "`COUNT` of arrivals that are placed together, the largest first",
 				Value: 1,
-			},
-			&cli.IntFlag{
-				Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
-				Usage: "`COUNT` of runs at a time",
-			},
+			}, 1),
+			workersFlag(),
 			jsonFlag(), csvFlag(), htmlFlag(),
 		}, departureFlags(), historyFlags()),
 		Action: t.runs(runReplay),
@@ -99,21 +99,12 @@ func runReplay(t *terminal, c *cli.Context) error {
 	default:
 		return usagef("--format %q, want openb, sacct or jobs", format)
 	}
-	for _, flag := range []string{
-		"cluster", "models", "workload", "profiles", "draws", "learning",
-		"timezone",
-	} {
-		if c.IsSet(flag) {
-			return usagef("--%s is of past jobs, want --format sacct or jobs too", flag)
-		}
-	}
-	if err := checkArgs(c, 0, 1, "a folder with a trace, or none"); err != nil {
-		return err
-	}
-	if err := checkHTML(c, "curve", "decisions", "svg"); err != nil {
-		return err
-	}
-	if err := checkMode(c); err != nil {
+	if err := cmp.Or(
+		refuse(c, "is of past jobs, want --format sacct or jobs too",
+			"cluster", "models", "workload", "profiles", "draws", "learning", "timezone"),
+		checkArgs(c, 0, 1, "a folder with a trace, or none"),
+		checkHTML(c, "curve", "decisions", "svg"), checkMode(c),
+	); err != nil {
 		return err
 	}
 	if c.Bool("departures") {
@@ -142,7 +133,6 @@ func runReplay(t *terminal, c *cli.Context) error {
 	})
 }
 
-// parseInflation reads what the flags ask for.
 func parseInflation(t *terminal, c *cli.Context) (*inflation, error) {
 	names := append(paperPlacements(), policy.DefaultPlacement)
 	if c.IsSet("policy") {
@@ -154,9 +144,6 @@ func parseInflation(t *terminal, c *cli.Context) (*inflation, error) {
 	}
 	in := &runs
 	in.until, in.batch, in.log = c.Float64("load"), c.Int("batch"), c.String("decisions") != ""
-	if in.batch < 1 {
-		return nil, usagef("--batch %d, want 1 or more", in.batch)
-	}
 	if !(in.until > 0 && in.until <= maxLoad) {
 		return nil, usagef("--load %v, want above 0 and up to %d", in.until, maxLoad)
 	}

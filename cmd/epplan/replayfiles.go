@@ -43,7 +43,6 @@ func newReplayFiles(c *cli.Context, in *inflation) (*replayFiles, error) {
 	return f, nil
 }
 
-// write writes them.
 func (f *replayFiles) write(ctx context.Context, t *terminal, in *inflation, runs [][]inflationRun) error {
 	for p := range runs {
 		for s := range runs[p] {
@@ -90,7 +89,6 @@ func (f *replayFiles) writeRun(t *terminal, in *inflation, run *inflationRun, p,
 	})
 }
 
-// fileName is a policy's name as a part of a file's name.
 func fileName(policy string) string {
 	return strings.NewReplacer(":", "-", "/", "-", "\\", "-", ",", "_").Replace(policy)
 }
@@ -119,16 +117,12 @@ func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflationRun) er
 	charts := in.charts(runs)
 	title := in.label + ": " + in.streamsText()
 	if !isDir(f.svg) {
-		all := make([]report.Chart, len(charts))
-		for i := range charts {
-			all[i] = charts[i].Chart
-		}
-		return t.write(f.svg, func(w io.Writer) error { return report.WriteCharts(w, title, all) })
+		return t.write(f.svg, func(w io.Writer) error { return report.WriteCharts(w, title, charts) })
 	}
-	for i := range charts {
-		name := filepath.Join(f.svg, charts[i].file)
+	for _, chart := range charts {
+		name := filepath.Join(f.svg, replayCharts[chart.Title].file)
 		err := t.write(name, func(w io.Writer) error {
-			return report.WriteCharts(w, title, []report.Chart{charts[i].Chart})
+			return report.WriteCharts(w, title, []report.Chart{chart})
 		})
 		if err != nil {
 			return err
@@ -137,7 +131,6 @@ func (f *replayFiles) draw(t *terminal, in *inflation, runs [][]inflationRun) er
 	return nil
 }
 
-// streamsText says what was run.
 func (in *inflation) streamsText() string {
 	switch {
 	case in.stream != nil:
@@ -149,26 +142,17 @@ func (in *inflation) streamsText() string {
 		in.seeds[len(in.seeds)-1])
 }
 
-// namedChart is a chart and the file that it has in a folder.
-type namedChart struct {
-	report.Chart
-	file string
-}
-
 // charts are the paper's plots: saving, or power where there is no base,
 // allocation ratio and fragmentation over the arrived load.
-func (in *inflation) charts(runs [][]inflationRun) []namedChart {
-	first := namedChart{report.Chart{Title: "Power", Y: "EOPC, kW"}, "power.svg"}
+func (in *inflation) charts(runs [][]inflationRun) []report.Chart {
+	first := report.Chart{Title: "Power", Y: "EOPC, kW"}
 	if in.base >= 0 {
-		first = namedChart{
-			report.Chart{Title: "Power saved", Y: "EOPC saved, % of " + in.policies[in.base].Name},
-			"saving.svg",
-		}
+		first = report.Chart{Title: "Power saved", Y: "EOPC saved, % of " + in.policies[in.base].Name}
 	}
-	ratio := namedChart{report.Chart{Title: "GPU allocation ratio", Y: "GRAR"}, "grar.svg"}
-	fragmented := namedChart{report.Chart{Title: "Expected fragmentation", Y: "F, GPUs"}, "fragmentation.svg"}
+	ratio := report.Chart{Title: "GPU allocation ratio", Y: "GRAR"}
+	fragmented := report.Chart{Title: "Expected fragmentation", Y: "F, GPUs"}
 	for p := range runs {
-		line := func(c *namedChart, at func(seed, row int) float64) {
+		line := func(c *report.Chart, at func(seed, row int) float64) {
 			c.X = "arrived load, GPUs asked for / GPUs"
 			c.Lines = append(c.Lines, in.meanSeries(runs, p, at))
 		}
@@ -182,7 +166,7 @@ func (in *inflation) charts(runs [][]inflationRun) []namedChart {
 		line(&ratio, func(s, row int) float64 { return runs[p][s].curve[row].Ratio })
 		line(&fragmented, func(s, row int) float64 { return runs[p][s].curve[row].Fragmented })
 	}
-	return []namedChart{first, ratio, fragmented}
+	return []report.Chart{first, ratio, fragmented}
 }
 
 // meanSeries is the mean over the streams of a quantity at each point that all curves

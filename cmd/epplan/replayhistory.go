@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -26,7 +27,6 @@ const (
 	formatJobs  = "jobs"
 )
 
-// historyFlags are the flags of replays of histories.
 func historyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -41,14 +41,14 @@ func historyFlags() []cli.Flag {
 				"text, are of a workload of --models",
 		},
 		&cli.StringFlag{Name: "profiles", Usage: "of a history: TOML `FILE` with further GPU models"},
-		&cli.IntFlag{
+		between(&cli.IntFlag{
 			Name: "draws", Usage: "of a history: `COUNT` of draws of how workloads respond to clocks",
 			Value: 20,
-		},
-		&cli.IntFlag{
+		}, 3, maxSeeds),
+		atLeast(&cli.IntFlag{
 			Name: "learning", Usage: "of a history: `COUNT` of jobs of each workload that run at default " +
 				"clocks until its response is known", Value: 3,
-		},
+		}, 0),
 		&cli.StringFlag{
 			Name: "timezone", Usage: "of sacct's times: `ZONE`, such as Europe/Berlin",
 			DefaultText: "this machine's",
@@ -56,7 +56,6 @@ func historyFlags() []cli.Flag {
 	}
 }
 
-// historyReplay is a replay of past jobs on its way.
 type historyReplay struct {
 	setup       *setup
 	terminal    *terminal
@@ -94,7 +93,6 @@ type historyExclusions struct {
 	PriorKinds int `json:"workloads_by_prior"`  //
 }
 
-// historyJob is what a task was.
 type historyJob struct {
 	past  int     // index
 	limit float64 // s, as it was asked for, +Inf: none
@@ -118,21 +116,13 @@ func replayHistory(t *terminal, c *cli.Context) error {
 				c.String("format"))
 		}
 	}
-	if err := checkHTML(c); err != nil {
-		return err
-	}
-	if err := checkArgs(c, 1, 1, "a file with past jobs, or - for standard input"); err != nil {
+	if err := cmp.Or(checkHTML(c),
+		checkArgs(c, 1, 1, "a file with past jobs, or - for standard input")); err != nil {
 		return err
 	}
 	h := &historyReplay{
 		terminal: t, name: c.Args().First(), kinds: make(map[string]*jobKind), draws: c.Int("draws"),
 		learning: c.Int("learning"),
-	}
-	if h.draws < 3 || h.draws > maxSeeds {
-		return usagef("--draws %d, want 3 to %d", h.draws, maxSeeds)
-	}
-	if h.learning < 0 {
-		return usagef("--learning %d, want 0 or more", h.learning)
 	}
 	if err := h.prepare(c); err != nil {
 		return err
@@ -150,13 +140,11 @@ func replayHistory(t *terminal, c *cli.Context) error {
 	return h.print(c, runs)
 }
 
-// historyReplayFlags are those that go with a history.
 var historyReplayFlags = []string{
 	"format", "cluster", "models", "workload", "profiles", "draws", "learning", "timezone", "policy", "seed",
 	"json", "csv", "html",
 }
 
-// prepare reads what isn't the history.
 func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	if c.String("cluster") == "" {
 		return usagef("no --cluster, want a file with the cluster that the jobs ran on")
@@ -184,7 +172,6 @@ func (h *historyReplay) prepare(c *cli.Context) (err error) {
 	return nil
 }
 
-// read reads the history.
 func (h *historyReplay) read(c *cli.Context) error {
 	zone, err := zoneOf(c.String("timezone"))
 	if err != nil {
@@ -218,7 +205,6 @@ func (h *historyReplay) read(c *cli.Context) error {
 	return nil
 }
 
-// join makes tasks of the jobs.
 func (h *historyReplay) join(c *cli.Context) error {
 	cluster := h.setup.config.Cluster()
 	batch := &queue.Batch{Name: h.name}
@@ -226,11 +212,9 @@ func (h *historyReplay) join(c *cli.Context) error {
 		h.add(batch, &cluster, i)
 	}
 	if len(batch.Jobs) == 0 {
-		return &hintedError{
-			err: fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
-			hint: "GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster " +
-				"names the GPU models",
-		}
+		return withHint(fmt.Errorf("%s: no job can be planned: %s", h.name, h.excluded.text()),
+			"GPUs come from sacct's columns AllocTRES or ReqTRES, or from gpus in a table; --cluster names the "+
+				"GPU models")
 	}
 	for _, k := range h.kinds {
 		if k.model != "" {

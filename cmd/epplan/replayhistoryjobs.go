@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -110,7 +111,6 @@ func widestNode(cluster *planner.Cluster, model string) (widest int) {
 	return widest
 }
 
-// workload says what is known of how the job responds to clocks.
 func (h *historyReplay) workload(job *queue.Job, p *record.HistoryJob, gpus float64) {
 	energy, metered := p.EnergyJ.Get()
 	if metered {
@@ -165,25 +165,13 @@ func (h *historyReplay) modelOf(name string) string {
 	return ""
 }
 
-// text says what was left out.
 func (l *historyExclusions) text() string {
-	var parts []string
-	for _, part := range []struct {
-		n   int
-		why string
-	}{
-		{l.NoGPUs, "without GPUs"},
-		{l.Elsewhere, "on GPU models that the cluster hasn't"},
-		{l.NoTime, "without run time"},
-		{l.TooWide, "with more GPUs by node than any node has"},
-		{l.TooMany, "on more nodes than there are"},
-	} {
-		if part.n > 0 {
-			parts = append(parts, report.FormatCount(part.n)+" "+part.why)
-		}
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
+	parts := textsOf(present(
+		counted{l.NoGPUs, "without GPUs"},
+		counted{l.Elsewhere, "on GPU models that the cluster hasn't"},
+		counted{l.NoTime, "without run time"},
+		counted{l.TooWide, "with more GPUs by node than any node has"},
+		counted{l.TooMany, "on more nodes than there are"},
+	), func(part counted) string { return report.FormatCount(part.n) + " " + part.what })
+	return cmp.Or(strings.Join(parts, ", "), "none")
 }

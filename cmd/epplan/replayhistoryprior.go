@@ -167,10 +167,8 @@ func (m *boundedResponse) Power(s dvfsmodel.Scaling) dvfsmodel.Watt {
 // in common: what is known of responses comes from other GPU models.
 const sharedSpread = 0.5
 
-// priorTerms is the number of coefficients.
 const priorTerms = 12
 
-// responseDraw is one draw of how all workloads respond.
 type responseDraw struct{ seed uint64 }
 
 // weights are those of the spread's directions for a kind on a GPU model; nil of

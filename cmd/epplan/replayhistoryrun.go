@@ -14,10 +14,8 @@ import (
 	"github.com/epplan/epplan/planner/tune"
 )
 
-// baselinePolicy is what others are stated against.
 const baselinePolicy = "baseline"
 
-// historyRun is what a policy would have made of the history, by draw.
 type historyRun struct {
 	name   string
 	draws  []historyCost
@@ -34,7 +32,6 @@ type historyCost struct {
 	groups        [2]map[string]groupCost
 }
 
-// groupCost is what the jobs of a user or on a partition come to.
 type groupCost struct {
 	jobs   int // one that is split counts once
 	tasks  int // one for each of its nodes
@@ -110,7 +107,6 @@ func (h *historyReplay) run(ctx context.Context) ([]historyRun, error) {
 	return runs, nil
 }
 
-// planCost is what a policy's plan costs.
 func (h *historyReplay) planCost(
 	ctx context.Context, problem *planner.Problem, p *planner.Policy,
 ) (*historyCost, error) {
@@ -121,7 +117,6 @@ func (h *historyReplay) planCost(
 	return h.costOf(problem, plan), nil
 }
 
-// costOf adds a plan up.
 func (h *historyReplay) costOf(p *planner.Problem, plan *planner.Plan) *historyCost {
 	c := &historyCost{total: float64(plan.Ledger.Total()), unplaced: len(plan.Unplaced)}
 	for g := range c.groups {

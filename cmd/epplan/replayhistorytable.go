@@ -30,7 +30,6 @@ type historyReport struct {
 	Policies    []historyPolicy   `json:"policies"`
 }
 
-// historyPolicy is what a policy would have made of the history.
 type historyPolicy struct {
 	Policy    string       `json:"policy"`
 	JobEnergy drawInterval `json:"job_energy_j"` // of GPUs that run jobs
@@ -48,13 +47,11 @@ type historyPolicy struct {
 	Partitions []historyGroup       `json:"partitions"`
 }
 
-// clockPair is a GPU model's clocks, MHz.
 type clockPair struct {
 	Core float64 `json:"core_mhz"`
 	Mem  float64 `json:"mem_mhz"`
 }
 
-// historyGroup is the jobs of a user or on a partition.
 type historyGroup struct {
 	Name     string       `json:"name"`
 	Jobs     int          `json:"jobs"`
@@ -64,7 +61,6 @@ type historyGroup struct {
 	MeanWait drawInterval `json:"mean_wait_s"`
 }
 
-// historyGroups are the jobs by user or by partition.
 type historyGroups struct {
 	name string
 	list []historyGroup
@@ -121,7 +117,6 @@ func (h *historyReplay) report(runs []historyRun) *historyReport {
 	return r
 }
 
-// policyReport is one policy's, against the baseline's.
 func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 	of := func(quantity func(c *historyCost) float64) drawInterval {
 		return intervalOf(h.draws, func(i int) float64 { return quantity(&run.draws[i]) })
@@ -159,7 +154,6 @@ func (h *historyReplay) policyReport(run, base *historyRun) historyPolicy {
 	return p
 }
 
-// group is what jobs of a user or on a partition come to.
 func (h *historyReplay) group(run, base *historyRun, g int, name string) historyGroup {
 	at := func(r *historyRun, draw int) groupCost { return r.draws[draw].groups[g][name] }
 	return historyGroup{
@@ -173,7 +167,6 @@ func (h *historyReplay) group(run, base *historyRun, g int, name string) history
 	}
 }
 
-// print prints the report.
 func (h *historyReplay) print(c *cli.Context, runs []historyRun) error {
 	r := h.report(runs)
 	return h.terminal.withHTML(c, func(w io.Writer) error { return h.writePage(w, c, r) },
@@ -216,7 +209,6 @@ func (r *historyReport) lastPolicy() *historyPolicy {
 	return &r.Policies[len(r.Policies)-1]
 }
 
-// headText says what was replayed.
 func (r *historyReport) headText() string {
 	var b strings.Builder
 	writeRow(&b, "History", "%s of %s; left out: %s", plural(r.Jobs, "job"), printable(r.File), r.Left.text())
@@ -233,25 +225,27 @@ func (r *historyReport) headText() string {
 		writeRow(&b, "Split", "%s with other GPUs on each of several nodes, one for each node",
 			plural(r.Left.Uneven, "job"))
 	}
-	measured := "not in the log"
-	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
-	}
-	writeRow(&b, "Energy", "%s; %s by the model, at default clocks", measured,
-		energyText(r.Policies[0].JobEnergy.Value))
+	writeRow(&b, "Energy", "%s", r.energyText())
 	writeRow(&b, "Constant", "%s", r.constantClocksText())
 	writeRow(&b, "Waiting", "%s", r.waitingText())
 	b.WriteString("\n")
 	return b.String()
 }
 
-// constantClocksText says what constant clocks are.
-func (r *historyReport) constantClocksText() string {
-	pairs := make([]string, 0, len(r.Policies[1].Clocks))
-	for _, model := range slices.Sorted(maps.Keys(r.Policies[1].Clocks)) {
-		at := r.Policies[1].Clocks[model]
-		pairs = append(pairs, fmt.Sprintf("%s %.0f/%.0f", model, at.Core, at.Mem))
+// energyText is what jobs used by the log and by the model.
+func (r *historyReport) energyText() string {
+	measured := "not in the log"
+	if r.Measured != nil {
+		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
 	}
+	return measured + "; " + energyText(r.Policies[0].JobEnergy.Value) + " by the model, at default clocks"
+}
+
+func (r *historyReport) constantClocksText() string {
+	clocks := r.Policies[1].Clocks
+	pairs := textsOf(slices.Sorted(maps.Keys(clocks)), func(model string) string {
+		return fmt.Sprintf("%s %.0f/%.0f", model, clocks[model].Core, clocks[model].Mem)
+	})
 	if len(pairs) == 0 {
 		return "default clocks"
 	}
@@ -259,7 +253,6 @@ func (r *historyReport) constantClocksText() string {
 		" MHz for all jobs, the best by what is expected of them, first come, first served"
 }
 
-// kilowattHours is an energy with its interval, for people.
 func kilowattHours(i drawInterval) report.Value {
 	digits := 1
 	if i.High < 100*dvfsmodel.JoulesPerKWh {
@@ -283,70 +276,40 @@ func (r *historyReport) waitingText() string {
 	if r.LoggedWaitS == 0 {
 		return "none, or the log doesn't say"
 	}
-	return spanText(r.LoggedWaitS) + " on average by the log"
+	return report.FormatSeconds(r.LoggedWaitS) + " on average by the log"
 }
 
-// spanText is a time for people.
-func spanText(seconds float64) string { return report.FormatSeconds(seconds) }
-
-// policyTable is a row for each policy.
 func (r *historyReport) policyTable() *report.Table {
-	rows := make([][]report.Value, len(r.Policies))
-	for i := range r.Policies {
-		p := &r.Policies[i]
-		rows[i] = []report.Value{
-			report.Text(p.Policy), kilowattHours(p.Energy), report.Text(withBounds(p.Saved, 100, 1)),
-			report.Text(withBounds(p.JobSaved, 100, 1)),
-			report.Text(withBounds(p.MeanWait, 1, 0)), report.Text(withBounds(p.Stretch, 1, 3)),
-			report.Text(withBounds(p.OverLimit, 1, 0)), report.Count(p.NotPlaced),
-			report.Number(p.Energy.Value), report.Number(p.Energy.Low), report.Number(p.Energy.High),
-			report.Number(p.Saved.Value), report.Number(p.Saved.Low), report.Number(p.Saved.High),
-			report.Number(p.MeanWait.Value), report.Number(p.OverLimit.Value),
-		}
+	bounds := func(i drawInterval, factor float64, digits int) report.Value {
+		return report.Text(withBounds(i, factor, digits))
 	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "policy", Head: "policy", Left: true},
-			{Head: "energy", Note: "kWh"},
-			{Head: "saved", Note: "%"},
-			{Head: "by jobs", Note: "%"},
-			{Head: "mean wait", Note: "s"},
-			{Head: "run times", Note: "× default"},
-			{Head: "over limit", Note: "jobs"},
-			{Key: "not_placed", Head: "not placed", Note: "jobs"},
-			{Key: "energy_j"},
-			{Key: "energy_low_j"},
-			{Key: "energy_high_j"},
-			{Key: "saved"},
-			{Key: "saved_low"},
-			{Key: "saved_high"},
-			{Key: "mean_wait_s"},
-			{Key: "over_limit"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(r.Policies, func(row *report.Row, p *historyPolicy) {
+		row.Add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(p.Policy))
+		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(p.Energy))
+		row.Add(report.Column{Head: "saved", Note: "%"}, bounds(p.Saved, 100, 1))
+		row.Add(report.Column{Head: "by jobs", Note: "%"}, bounds(p.JobSaved, 100, 1))
+		row.Add(report.Column{Head: "mean wait", Note: "s"}, bounds(p.MeanWait, 1, 0))
+		row.Add(report.Column{Head: "run times", Note: "× default"}, bounds(p.Stretch, 1, 3))
+		row.Add(report.Column{Head: "over limit", Note: "jobs"}, bounds(p.OverLimit, 1, 0))
+		row.Add(report.Column{Key: "not_placed", Head: "not placed", Note: "jobs"}, report.Count(p.NotPlaced))
+		row.Add(report.Column{Key: "energy_j"}, report.Number(p.Energy.Value))
+		row.Add(report.Column{Key: "energy_low_j"}, report.Number(p.Energy.Low))
+		row.Add(report.Column{Key: "energy_high_j"}, report.Number(p.Energy.High))
+		row.Add(report.Column{Key: "saved"}, report.Number(p.Saved.Value))
+		row.Add(report.Column{Key: "saved_low"}, report.Number(p.Saved.Low))
+		row.Add(report.Column{Key: "saved_high"}, report.Number(p.Saved.High))
+		row.Add(report.Column{Key: "mean_wait_s"}, report.Number(p.MeanWait.Value))
+		row.Add(report.Column{Key: "over_limit"}, report.Number(p.OverLimit.Value))
+	})
 }
 
-// groupTable is a row for each user or partition.
 func groupTable(name string, list []historyGroup) *report.Table {
 	const most = 20
-	rows := make([][]report.Value, min(len(list), most))
-	for i := range rows {
-		g := &list[i]
-		rows[i] = []report.Value{
-			report.Text(orDash(g.Name)), report.Count(g.Jobs), kilowattHours(g.Energy),
-			report.Text(withBounds(g.Saved, 100, 1)),
-			report.Text(withBounds(g.MeanWait, 1, 0)),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: name, Left: true, Max: 30},
-			{Head: "jobs"},
-			{Head: "energy", Note: "kWh"},
-			{Head: "saved", Note: "%"},
-			{Head: "mean wait", Note: "s"},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(list[:min(len(list), most)], func(row *report.Row, g *historyGroup) {
+		row.Add(report.Column{Head: name, Left: true, Max: 30}, report.Text(orDash(g.Name)))
+		row.Add(report.Column{Head: "jobs"}, report.Count(g.Jobs))
+		row.Add(report.Column{Head: "energy", Note: "kWh"}, kilowattHours(g.Energy))
+		row.Add(report.Column{Head: "saved", Note: "%"}, report.Text(withBounds(g.Saved, 100, 1)))
+		row.Add(report.Column{Head: "mean wait", Note: "s"}, report.Text(withBounds(g.MeanWait, 1, 0)))
+	})
 }

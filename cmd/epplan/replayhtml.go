@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/epplan/epplan/planner/policy"
 )
 
-// writeInflationPage writes the report of a replay of tasks that never leave.
 func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflationRun) error {
 	r := &page.Report{
 		Title: "Replay of " + in.label, Lead: in.verdict(runs), Foot: t.provenance(in.inputs()...),
@@ -22,7 +20,7 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	}
 	curves := page.Section{ID: "curves", Heading: "Curves over the arrived load"}
 	for i, c := range in.charts(runs) {
-		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), chartWords[c.file], &c.Chart)
+		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), replayCharts[c.Title].words, &c)
 		if err != nil {
 			return err
 		}
@@ -39,18 +37,17 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	return page.WriteReport(w, r)
 }
 
-// chartWords say what the charts of a replay show, by their files.
-var chartWords = map[string]string{
-	"power.svg": "Power of the whole cluster as tasks arrive.",
-	"saving.svg": "By how much less power a policy's placement takes than the base's, as tasks " +
-		"arrive. Above 0 is better.",
-	"grar.svg": "The part of the GPUs asked for that was allocated. Where it falls below 1, " +
-		"tasks are dropped.",
-	"fragmentation.svg": "GPUs that are free and that a task of the trace can't be expected to use. " +
-		"Less is better.",
+// replayCharts are the files of a replay's charts, and what they show, by their titles.
+var replayCharts = map[string]struct{ file, words string }{
+	"Power": {"power.svg", "Power of the whole cluster as tasks arrive."},
+	"Power saved": {"saving.svg", "By how much less power a policy's placement takes than the base's, as " +
+		"tasks arrive. Above 0 is better."},
+	"GPU allocation ratio": {"grar.svg", "The part of the GPUs asked for that was allocated. Where it falls " +
+		"below 1, tasks are dropped."},
+	"Expected fragmentation": {"fragmentation.svg", "GPUs that are free and that a task of the trace can't be " +
+		"expected to use. Less is better."},
 }
 
-// columnsInWords explains the headings of the table.
 func (in *inflation) columnsInWords() string {
 	text := "GRAR is the part of the GPUs asked for that was allocated, EOPC the power of the cluster."
 	if in.base >= 0 {
@@ -65,28 +62,26 @@ func (in *inflation) columnsInWords() string {
 // verdict says which policy saves most at the highest load, or takes the least
 // power.
 func (in *inflation) verdict(runs [][]inflationRun) string {
-	at := slices.Index(in.allLoads(), in.loads[len(in.loads)-1])
-	load := loadText(in.loads[len(in.loads)-1])
+	highest := in.loads[len(in.loads)-1]
 	best := 0
 	for p := range runs {
-		if in.power(runs[p], at).mean < in.power(runs[best], at).mean {
+		if in.power(runs[p], highest).mean < in.power(runs[best], highest).mean {
 			best = p
 		}
 	}
 	text := fmt.Sprintf("%s for a trace of %s: %s. At an arrived load of %s, %s takes the "+
 		"least power: %.1f kW",
 		plural(len(in.policies), "placement policy", "placement policies"), plural(len(in.demands), "task"),
-		in.streamsText(), load,
-		in.policies[best].Name, in.power(runs[best], at).mean/1000)
+		in.streamsText(), loadText(highest),
+		in.policies[best].Name, in.power(runs[best], highest).mean/1000)
 	if in.base >= 0 && best != in.base {
-		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, at).mean,
+		text += fmt.Sprintf(", %.1f %% less than %s", 100*in.saving(runs, best, highest).mean,
 			in.policies[in.base].Name)
 	}
 	return text + fmt.Sprintf(". It allocates %.1f %% of the GPUs asked for by then.",
-		100*in.ratio(runs[best], at).mean)
+		100*in.ratio(runs[best], highest).mean)
 }
 
-// inputs are the trace and the streams.
 func (in *inflation) inputs() []page.Fact {
 	return []page.Fact{
 		{
@@ -97,7 +92,6 @@ func (in *inflation) inputs() []page.Fact {
 	}
 }
 
-// policySection says what the policies do.
 func policySection(in *inflation) page.Section {
 	facts := make(page.Facts, len(in.policies))
 	for i, p := range in.policies {
@@ -110,7 +104,6 @@ func policySection(in *inflation) page.Section {
 	return page.Section{ID: "policies", Heading: "What the policies do", Parts: []any{facts}}
 }
 
-// writeDeparturesPage writes the report of a replay of tasks that come and go.
 func writeDeparturesPage(t *terminal, w io.Writer, d *departures) error {
 	r := &page.Report{
 		Title: "Replay of " + d.in.label + " with departures", Foot: t.provenance(d.in.inputs()...),
@@ -163,7 +156,6 @@ func (d *departures) powerChart(parked int) report.Chart {
 	return c
 }
 
-// writePage writes the report of a replay of past jobs.
 func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport) error {
 	last := r.lastPolicy()
 	out := &page.Report{
@@ -215,7 +207,6 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 	return page.WriteReport(w, out)
 }
 
-// groupPage is users or partitions.
 func groupPage(name, policy string, list []historyGroup) *page.Table {
 	t := groupTable(name, list).Page("By "+name+", under "+policy, "Energy of GPUs that run jobs.", -1)
 	if n := len(list) - len(t.Rows); n > 0 {
@@ -231,32 +222,27 @@ func (r *historyReport) verdict(p *historyPolicy) string {
 		"would have waited %s on average, and run %.3f times as long.",
 		plural(r.Jobs, "job"), p.Policy, report.FormatPercent(p.Saved.Value), "90 %",
 		report.FormatPercent(p.Saved.Low), report.FormatPercent(p.Saved.High),
-		spanText(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are the same "+
-		"for all jobs of a GPU model it would have been %s less.",
+		report.FormatSeconds(p.MeanWait.Value), p.Stretch.Value) + fmt.Sprintf(" At the best clocks that are "+
+		"the same for all jobs of a GPU model it would have been %s less.",
 		report.FormatPercent(r.Policies[1].Saved.Value))
 }
 
 // facts say what was replayed, as the text output does.
 func (r *historyReport) facts() page.Facts {
-	f := page.Facts{{Name: "Jobs", Text: plural(r.Jobs, "job") + "; left out: " + r.Left.text()}}
-	f = append(f, page.Fact{
-		Name: "Responses",
-		Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
-			plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"), plural(r.Left.PriorJobs,
-				"job"), plural(r.Left.PriorKinds, "workload")),
-	})
-	measured := "not in the log"
-	if r.Measured != nil {
-		measured = energyText(*r.Measured) + " by the log, of " + plural(r.MeasuredOf, "job")
+	return page.Facts{
+		{Name: "Jobs", Text: plural(r.Jobs, "job") + "; left out: " + r.Left.text()},
+		{
+			Name: "Responses",
+			Text: fmt.Sprintf("%s of %s by their models, %s of %s by what workloads have in common",
+				plural(r.Left.KnownJobs, "job"), plural(r.Left.KnownKinds, "workload"),
+				plural(r.Left.PriorJobs, "job"), plural(r.Left.PriorKinds, "workload")),
+		},
+		{Name: "Energy", Text: r.energyText()},
+		{Name: "Constant", Text: r.constantClocksText()},
+		{Name: "Waiting", Text: r.waitingText()},
 	}
-	return append(f,
-		page.Fact{Name: "Energy", Text: measured + "; " + energyText(r.Policies[0].JobEnergy.Value) +
-			" by the model, at default clocks"},
-		page.Fact{Name: "Constant", Text: r.constantClocksText()},
-		page.Fact{Name: "Waiting", Text: r.waitingText()})
 }
 
-// historyCaveats are what the intervals don't cover.
 func historyCaveats(r *historyReport) *page.Notice {
 	n := &page.Notice{
 		Kind: page.Info, Text: "The intervals cover how workloads respond to clocks, and nothing else.",

@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner/fleet"
@@ -54,7 +51,6 @@ func (in *inflation) allLoads() []float64 {
 	return slices.Compact(loads)
 }
 
-// weighted reports whether watts count differently by node.
 func (in *inflation) weighted() bool {
 	return slices.ContainsFunc(in.trace.kinds, func(k *fleet.Kind) bool {
 		return k.Power.Weight != 0 && k.Power.Weight != 1
@@ -63,7 +59,6 @@ func (in *inflation) weighted() bool {
 
 func (in *inflation) runCount() int { return len(in.policies) * len(in.seeds) }
 
-// inflationRun is a run.
 type inflationRun struct {
 	curve    []replay.LoadPoint
 	readings []replay.Reading // at all loads
@@ -80,23 +75,16 @@ func (in *inflation) runAll(
 	for i := range runs {
 		runs[i] = make([]inflationRun, len(in.seeds))
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers(jobs))
-	for s, seed := range in.seeds {
-		for p := range in.policies {
-			group.Go(func() (err error) {
-				defer progress.Add(1)
-				if runs[p][s], err = in.run(ctx, in.policies[p], seed); err != nil {
-					return fmt.Errorf("policy %s, seed %d: %w", in.policies[p].Name, seed, err)
-				}
-				return nil
-			})
+	return runs, sideBySide(ctx, jobs, in.runCount(), func(ctx context.Context, i int) (err error) {
+		defer progress.Add(1)
+		s, p := i/len(in.policies), i%len(in.policies)
+		if runs[p][s], err = in.run(ctx, in.policies[p], in.seeds[s]); err != nil {
+			return fmt.Errorf("policy %s, seed %d: %w", in.policies[p].Name, in.seeds[s], err)
 		}
-	}
-	return runs, group.Wait()
+		return nil
+	})
 }
 
-// run is one policy on the stream of one seed.
 func (in *inflation) run(ctx context.Context, p *policy.Placement, seed uint64) (inflationRun, error) {
 	if err := ctx.Err(); err != nil {
 		return inflationRun{}, err
@@ -139,24 +127,9 @@ func (in *inflation) unplaceableArrivals(runs [][]inflationRun) []error {
 	return warnings
 }
 
-// workers is how many runs go on at a time.
-func workers(asked int) int {
-	if asked > 0 {
-		return asked
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
-// readRuns reads seeds, and policies from their names.
 func readRuns(c *cli.Context, names []string) (in inflation, err error) {
-	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
-		return in, usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
-	}
 	if last := uint64(math.MaxInt64 - c.Int("seeds") + 1); c.Uint64("seed") > last {
 		return in, usagef("--seed %d, want up to %d", c.Uint64("seed"), last)
-	}
-	if c.IsSet("jobs") && c.Int("jobs") < 1 {
-		return in, usagef("--jobs %d, want 1 or more", c.Int("jobs"))
 	}
 	for i := range c.Int("seeds") {
 		in.seeds = append(in.seeds, c.Uint64("seed")+uint64(i))
@@ -228,7 +201,6 @@ func readLoads(text string) ([]float64, error) {
 	return slices.Compact(loads), nil
 }
 
-// paperPlacements are the policies that the paper compares.
 func paperPlacements() []string {
 	return []string{
 		"fgd", "pwr", "pwr+fgd:0.05", "pwr+fgd:0.1", "pwr+fgd:0.2",
@@ -236,10 +208,8 @@ func paperPlacements() []string {
 	}
 }
 
-// paperFirstSeed is the first seed of the paper's averages.
 const paperFirstSeed = 42
 
-// streamSeedFlag is a flag for the seed of streams.
 func streamSeedFlag() *cli.Uint64Flag {
 	return &cli.Uint64Flag{
 		Name: "seed", Usage: "`NUMBER` of the first stream; the paper averages 42 to 51",

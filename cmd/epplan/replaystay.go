@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/planner"
@@ -56,14 +55,12 @@ var departureOnlyFlags, inflationOnlyFlags = []string{"horizon", "park", "wake-d
 
 // checkMode refuses flags that mean nothing with or without --departures.
 func checkMode(c *cli.Context) error {
-	wrong, why := departureOnlyFlags, "a property of --departures, want that too"
+	wrong, why := departureOnlyFlags, "is a property of --departures, want that too"
 	if c.Bool("departures") {
-		wrong, why = inflationOnlyFlags, "for tasks that never leave, want no --departures"
+		wrong, why = inflationOnlyFlags, "is for tasks that never leave, want no --departures"
 	}
-	for _, flag := range wrong {
-		if c.IsSet(flag) {
-			return usagef("--%s is %s", flag, why)
-		}
+	if err := refuse(c, why, wrong...); err != nil {
+		return err
 	}
 	if c.Bool("raw") && (c.IsSet("loads") || c.IsSet("seeds") || c.IsSet("horizon")) {
 		return usagef("--raw is the trace as it is, want no --loads, --seeds and --horizon")
@@ -90,7 +87,6 @@ type sleepRule struct {
 	rule planner.Parker
 }
 
-// isNever reports whether nodes never sleep.
 func (s *sleepRule) isNever() bool { return s.name == parkNever }
 
 const parkNever = "never"
@@ -101,14 +97,7 @@ type departureRun struct {
 	passages           []replay.StreamResult
 }
 
-// defaultDepartureLoads are the loads of resampled streams unless others are asked for.
 const defaultDepartureLoads = "0.5,0.8,0.95"
-
-// departurePlacements are the placements that are compared unless others are asked
-// for.
-func departurePlacements() []string {
-	return []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
-}
 
 func replayDepartures(t *terminal, c *cli.Context) error {
 	d, err := parseDepartures(t, c)
@@ -125,7 +114,6 @@ func replayDepartures(t *terminal, c *cli.Context) error {
 		func() error { return t.printTable(c, d.table()) })
 }
 
-// parseDepartures reads what the flags ask for.
 func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 	d := &departures{
 		horizon: c.Duration("horizon").Seconds(), delay: c.Duration("wake-delay").Seconds(),
@@ -135,7 +123,7 @@ func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 		return nil, usagef("--horizon %v and --wake-delay %v, want a horizon above 0 and no delay below",
 			c.Duration("horizon"), c.Duration("wake-delay"))
 	}
-	names := departurePlacements()
+	names := []string{"fgd", "pwr", "pwr+fgd:0.1", policy.DefaultPlacement}
 	if c.IsSet("policy") {
 		names = splitPlacements(c.StringSlice("policy"))
 	}
@@ -154,11 +142,10 @@ func parseDepartures(t *terminal, c *cli.Context) (*departures, error) {
 		return nil, err
 	}
 	if i := slices.IndexFunc(d.in.trace.kinds, func(k *fleet.Kind) bool { return k.GPUs == 0 }); i >= 0 {
-		return nil, &hintedError{
-			err: fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures",
-				files.nodes, d.in.trace.rows[i].Name),
-			hint: "without --departures nodes may have CPUs alone",
-		}
+		return nil, withHint(
+			fmt.Errorf("%s: node %.40q has no GPU, want GPUs in all nodes for --departures", files.nodes,
+				d.in.trace.rows[i].Name),
+			"without --departures nodes may have CPUs alone")
 	}
 	d.listRuns()
 	return d, d.readDurations(t, files.pods)
@@ -201,7 +188,6 @@ func (d *departures) readRules(c *cli.Context) (err error) {
 	return nil
 }
 
-// listRuns lists the runs in the order of the table.
 func (d *departures) listRuns() {
 	for load := range d.in.loads {
 		for parked := range d.parks {
@@ -228,11 +214,10 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		})
 	}
 	if len(d.durations) == 0 {
-		return &hintedError{
-			err: fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which "+
-				"--departures needs", name),
-			hint: "without --departures times aren't needed",
-		}
+		return withHint(
+			fmt.Errorf("%s: no task has creation_time, deletion_time and scheduled_time, which --departures "+
+				"needs", name),
+			"without --departures times aren't needed")
 	}
 	_, unfit, span, err := replay.AsRecorded(d.durations, d.in.trace.kinds)
 	if err != nil {
@@ -242,36 +227,28 @@ func (d *departures) readDurations(t *terminal, name string) error {
 		return fmt.Errorf("%s: all tasks arrive at the same time, want some time between them for --raw", name)
 	}
 	if never > 0 {
-		t.message("note", fmt.Sprintf("%s: %s of %s tasks were never scheduled, and are left out", d.in.label,
-			report.FormatCount(never), report.FormatCount(len(d.in.trace.pods))))
+		t.notef("%s: %s of %s tasks were never scheduled, and are left out", d.in.label, report.FormatCount(never),
+			report.FormatCount(len(d.in.trace.pods)))
 	}
 	if unfit > 0 {
-		t.message("note",
-			fmt.Sprintf("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
-				report.FormatCount(unfit), report.FormatCount(len(d.durations))))
+		t.notef("%s: %s of %s tasks fit on no empty node or took no time, and are left out", d.in.label,
+			report.FormatCount(unfit), report.FormatCount(len(d.durations)))
 	}
 	return nil
 }
 
-// runAll plays every run, some at a time.
 func (d *departures) runAll(ctx context.Context, jobs int, progress *report.Progress) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(workers(jobs))
-	for i := range d.runsOf {
-		for s := range d.in.seeds {
-			group.Go(func() error {
-				defer progress.Add(1)
-				r := &d.runsOf[i]
-				passage, err := d.play(ctx, r, d.in.seeds[s])
-				if err != nil {
-					return fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, d.in.seeds[s], err)
-				}
-				r.passages[s] = *passage
-				return nil
-			})
+	seeds := len(d.in.seeds)
+	return sideBySide(ctx, jobs, len(d.runsOf)*seeds, func(ctx context.Context, i int) error {
+		defer progress.Add(1)
+		r, s := &d.runsOf[i/seeds], i%seeds
+		passage, err := d.play(ctx, r, d.in.seeds[s])
+		if err != nil {
+			return fmt.Errorf("policy %s, seed %d: %w", d.in.policies[r.policy].Name, d.in.seeds[s], err)
 		}
-	}
-	return group.Wait()
+		r.passages[s] = *passage
+		return nil
+	})
 }
 
 // play is one run. Runs of the same load and seed get the same stream.

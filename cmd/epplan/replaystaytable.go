@@ -9,42 +9,28 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
-// table is a row for each placement at each load with each rule for sleep.
 func (d *departures) table() *report.Table {
-	table := &report.Table{Len: len(d.runsOf)}
-	rows := make([][]report.Value, len(d.runsOf))
-	for i := range d.runsOf {
-		row := &departureRow{all: d, run: &d.runsOf[i]}
-		row.fill()
-		table.Columns, rows[i] = row.columns, row.cells
-	}
-	table.Rows = slices.Values(rows)
-	return table
+	return report.TableOf(d.runsOf, func(row *report.Row, run *departureRun) {
+		(&departureRow{row, d, run}).fill()
+	})
 }
 
-// departureRow is the row that is being made, and its columns.
 type departureRow struct {
-	all     *departures
-	run     *departureRun
-	columns []report.Column
-	cells   []report.Value
-}
-
-func (w *departureRow) add(c report.Column, v report.Value) {
-	w.columns, w.cells = append(w.columns, c), append(w.cells, v)
+	*report.Row
+	all *departures
+	run *departureRun
 }
 
 // addNumber adds a column for people, in a factor of the unit, and one for
 // machines, with a deviation where there are several seeds.
 func (w *departureRow) addNumber(key string, head report.Column, decimals int, factor float64, s meanSD) {
-	w.add(head, s.text(len(w.all.in.seeds), decimals, factor))
-	w.add(report.Column{Key: key}, report.Number(s.mean))
+	w.Add(head, s.text(len(w.all.in.seeds), decimals, factor))
+	w.Add(report.Column{Key: key}, report.Number(s.mean))
 	if len(w.all.in.seeds) > 1 {
-		w.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
+		w.Add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
 	}
 }
 
-// spreadOf is the spread of a quantity of the runs.
 func (w *departureRow) spreadOf(quantity func(*replay.StreamResult) float64) meanSD {
 	return meanSDOf(len(w.all.in.seeds), func(s int) float64 { return quantity(&w.run.passages[s]) })
 }
@@ -83,18 +69,18 @@ func (w *departureRow) gpus(p *replay.StreamResult) float64 {
 func (w *departureRow) fill() {
 	load := w.all.in.loads[w.run.load]
 	if w.all.raw {
-		w.add(report.Column{Key: "load", Head: "load", Left: true}, report.Text("as it is"))
+		w.Add(report.Column{Key: "load", Head: "load", Left: true}, report.Text("as it is"))
 	} else {
-		w.add(report.Column{Key: "load"}, report.Number(load))
-		w.add(report.Column{Head: "load", Left: true}, report.Text(loadText(load)))
+		w.Add(report.Column{Key: "load"}, report.Number(load))
+		w.Add(report.Column{Head: "load", Left: true}, report.Text(loadText(load)))
 	}
-	w.add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true},
+	w.Add(report.Column{Key: "sleep_after_s", Head: "sleep", Note: "after s", Left: true},
 		report.Text(w.all.parks[w.run.park].name))
-	w.add(report.Column{Key: "policy", Head: "policy", Left: true},
+	w.Add(report.Column{Key: "policy", Head: "policy", Left: true},
 		report.Text(w.all.in.policies[w.run.policy].Name))
-	w.add(report.Column{Key: "trace"}, report.Text(w.all.in.label))
-	w.add(report.Column{Key: "seed"}, report.Count(int(w.all.in.seeds[0])))
-	w.add(report.Column{Key: "seeds"}, report.Count(len(w.all.in.seeds)))
+	w.Add(report.Column{Key: "trace"}, report.Text(w.all.in.label))
+	w.Add(report.Column{Key: "seed"}, report.Count(int(w.all.in.seeds[0])))
+	w.Add(report.Column{Key: "seeds"}, report.Count(len(w.all.in.seeds)))
 	w.power()
 	w.addNumber("allocated_share", report.Column{Head: "allocated", Note: "% of GPUs"}, 1, 100,
 		w.spreadOf(func(p *replay.StreamResult) float64 { return p.Allocated }))

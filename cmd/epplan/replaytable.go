@@ -6,10 +6,10 @@ import (
 	"strconv"
 
 	"github.com/epplan/epplan/internal/report"
+	"github.com/epplan/epplan/planner/policy"
 	"github.com/epplan/epplan/planner/replay"
 )
 
-// meanSD is a mean and the standard deviation around it.
 type meanSD struct{ mean, sd float64 }
 
 // meanSDOf is that of a quantity over runs, NaN where there is none.
@@ -43,42 +43,43 @@ func (s meanSD) text(runs, decimals int, factor float64) report.Value {
 	return report.Text(text)
 }
 
-// saving is the part of the base's power that a policy saves at a load, by its
-// index in all loads; NaN without base.
-func (in *inflation) saving(runs [][]inflationRun, policy, load int) meanSD {
+// saving is the part of the base's power that a policy saves at a load; NaN without base.
+func (in *inflation) saving(runs [][]inflationRun, policy int, load float64) meanSD {
 	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return float64(r.Power) })
 }
 
 // costSaving is the same in weighted watts.
-func (in *inflation) costSaving(runs [][]inflationRun, policy, load int) meanSD {
+func (in *inflation) costSaving(runs [][]inflationRun, policy int, load float64) meanSD {
 	return in.reduction(runs, policy, load, func(r *replay.Reading) float64 { return r.Cost })
 }
 
 // reduction is by how much less of something a policy takes than the base.
 func (in *inflation) reduction(
-	runs [][]inflationRun, policy, load int, of func(*replay.Reading) float64,
+	runs [][]inflationRun, policy int, load float64, of func(*replay.Reading) float64,
 ) meanSD {
 	return meanSDOf(len(in.seeds), func(seed int) float64 {
 		if in.base < 0 {
 			return math.NaN()
 		}
-		return 1 - of(&runs[policy][seed].readings[load])/of(&runs[in.base][seed].readings[load])
+		return 1 - of(in.reading(&runs[policy][seed], load))/of(in.reading(&runs[in.base][seed], load))
 	})
 }
 
-// cost is EOPC in weighted watts at a load.
-func (in *inflation) cost(runs []inflationRun, load int) meanSD {
-	return meanSDOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Cost })
+// reading is what a run had come to at one of all loads.
+func (in *inflation) reading(run *inflationRun, load float64) *replay.Reading {
+	return &run.readings[slices.Index(in.allLoads(), load)]
 }
 
-// ratio is GRAR at a load.
-func (in *inflation) ratio(runs []inflationRun, load int) meanSD {
-	return meanSDOf(len(runs), func(seed int) float64 { return runs[seed].readings[load].Ratio })
+func (in *inflation) cost(runs []inflationRun, load float64) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 { return in.reading(&runs[seed], load).Cost })
 }
 
-// power is EOPC at a load.
-func (in *inflation) power(runs []inflationRun, load int) meanSD {
-	return meanSDOf(len(runs), func(seed int) float64 { return float64(runs[seed].readings[load].Power) })
+func (in *inflation) ratio(runs []inflationRun, load float64) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 { return in.reading(&runs[seed], load).Ratio })
+}
+
+func (in *inflation) power(runs []inflationRun, load float64) meanSD {
+	return meanSDOf(len(runs), func(seed int) float64 { return float64(in.reading(&runs[seed], load).Power) })
 }
 
 // fragmentation is the fragmentation at the first point of the curves at a load.
@@ -94,29 +95,16 @@ func (in *inflation) fragmentation(runs []inflationRun, load float64) meanSD {
 // table is a row for each policy. People see savings, ratios, and power and
 // fragmentation at the highest load; machines see everything at all loads.
 func (in *inflation) table(runs [][]inflationRun) *report.Table {
-	t := &inflationTable{in: in, all: in.allLoads()}
-	table := &report.Table{Len: len(in.policies)}
-	rows := make([][]report.Value, len(runs))
-	for policy := range runs {
-		t.columns, t.cells = nil, nil
-		t.addPeopleColumns(runs, policy)
-		t.addMachineColumns(runs, policy)
-		rows[policy] = t.cells
-	}
-	table.Columns, table.Rows = t.columns, slices.Values(rows)
-	return table
+	return report.TableOf(in.policies, func(row *report.Row, p **policy.Placement) {
+		t := &inflationRow{row, in}
+		t.addPeopleColumns(runs, slices.Index(in.policies, *p))
+		t.addMachineColumns(runs, slices.Index(in.policies, *p))
+	})
 }
 
-// inflationTable is the row that is being made, and its columns.
-type inflationTable struct {
-	in      *inflation
-	all     []float64
-	columns []report.Column
-	cells   []report.Value
-}
-
-func (t *inflationTable) add(c report.Column, v report.Value) {
-	t.columns, t.cells = append(t.columns, c), append(t.cells, v)
+type inflationRow struct {
+	*report.Row
+	in *inflation
 }
 
 // loadText is a load as it stands in headings: with one decimal at least.
@@ -128,69 +116,67 @@ func loadText(load float64) string {
 	return text
 }
 
-// addPeopleColumns adds the columns for people.
-func (t *inflationTable) addPeopleColumns(runs [][]inflationRun, policy int) {
+func (t *inflationRow) addPeopleColumns(runs [][]inflationRun, policy int) {
 	n := len(t.in.seeds)
-	t.add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.in.policies[policy].Name))
+	t.Add(report.Column{Key: "policy", Head: "policy", Left: true}, report.Text(t.in.policies[policy].Name))
 	for _, load := range t.in.loads {
 		if t.in.base >= 0 {
-			t.add(report.Column{Head: "saved", Note: "% at " + loadText(load)},
-				t.in.saving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+			t.Add(report.Column{Head: "saved", Note: "% at " + loadText(load)},
+				t.in.saving(runs, policy, load).text(n, 1, 100))
 		}
 	}
 	for _, load := range []float64{nearFullLoad, fullLoad} {
-		t.add(report.Column{Head: "GRAR", Note: "at " + loadText(load)},
-			t.in.ratio(runs[policy], slices.Index(t.all, load)).text(n, 4, 1))
+		t.Add(report.Column{Head: "GRAR", Note: "at " + loadText(load)},
+			t.in.ratio(runs[policy], load).text(n, 4, 1))
 	}
 	highest := t.in.loads[len(t.in.loads)-1]
 	if t.in.weighted() && t.in.base >= 0 {
 		for _, load := range t.in.loads {
-			t.add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)},
-				t.in.costSaving(runs, policy, slices.Index(t.all, load)).text(n, 1, 100))
+			t.Add(report.Column{Head: "weighted", Note: "saved % at " + loadText(load)},
+				t.in.costSaving(runs, policy, load).text(n, 1, 100))
 		}
 	}
 	if t.in.weighted() {
-		t.add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)},
-			t.in.cost(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
+		t.Add(report.Column{Head: "weighted", Note: "kW at " + loadText(highest)},
+			t.in.cost(runs[policy], highest).text(n, 1, 1e-3))
 	}
-	t.add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)},
-		t.in.power(runs[policy], slices.Index(t.all, highest)).text(n, 1, 1e-3))
-	t.add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)},
+	t.Add(report.Column{Head: "EOPC", Note: "kW at " + loadText(highest)},
+		t.in.power(runs[policy], highest).text(n, 1, 1e-3))
+	t.Add(report.Column{Head: "fragmented", Note: "GPUs at " + loadText(highest)},
 		t.in.fragmentation(runs[policy], highest).text(n, 0, 1))
-	t.add(report.Column{Head: "placed"},
+	t.Add(report.Column{Head: "placed"},
 		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Placed()) }).text(n, 0, 1))
-	t.add(report.Column{Head: "dropped"},
+	t.Add(report.Column{Head: "dropped"},
 		meanSDOf(n, func(i int) float64 { return float64(runs[policy][i].tally.Dropped()) }).text(n, 0, 1))
 }
 
 // addNumber adds a column for machines, and one for the deviation where there are
 // several runs.
-func (t *inflationTable) addNumber(key string, s meanSD) {
-	t.add(report.Column{Key: key}, report.Number(s.mean))
+func (t *inflationRow) addNumber(key string, s meanSD) {
+	t.Add(report.Column{Key: key}, report.Number(s.mean))
 	if len(t.in.seeds) > 1 {
-		t.add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
+		t.Add(report.Column{Key: key + "_sd"}, report.Number(s.sd))
 	}
 }
 
-// addMachineColumns adds the columns for machines.
-func (t *inflationTable) addMachineColumns(runs [][]inflationRun, policy int) {
+func (t *inflationRow) addMachineColumns(runs [][]inflationRun, policy int) {
 	own := runs[policy]
-	t.add(report.Column{Key: "trace"}, report.Text(t.in.label))
-	t.add(report.Column{Key: "seed"}, report.Count(int(t.in.seeds[0])))
-	t.add(report.Column{Key: "seeds"}, report.Count(len(t.in.seeds)))
-	for i, load := range t.all {
+	t.Add(report.Column{Key: "trace"}, report.Text(t.in.label))
+	t.Add(report.Column{Key: "seed"}, report.Count(int(t.in.seeds[0])))
+	t.Add(report.Column{Key: "seeds"}, report.Count(len(t.in.seeds)))
+	for _, load := range t.in.allLoads() {
 		at := "_at_" + loadText(load)
 		if t.in.base >= 0 {
-			t.addNumber("saving"+at, t.in.saving(runs, policy, i))
+			t.addNumber("saving"+at, t.in.saving(runs, policy, load))
 		}
-		t.addNumber("eopc_w"+at, t.in.power(own, i))
+		t.addNumber("eopc_w"+at, t.in.power(own, load))
 		if t.in.weighted() && t.in.base >= 0 {
-			t.addNumber("weighted_saving"+at, t.in.costSaving(runs, policy, i))
+			t.addNumber("weighted_saving"+at, t.in.costSaving(runs, policy, load))
 		}
 		if t.in.weighted() {
-			t.addNumber("weighted_w"+at, t.in.cost(own, i))
+			t.addNumber("weighted_w"+at, t.in.cost(own, load))
 		}
-		t.addNumber("grar"+at, t.in.ratio(own, i))
+		t.addNumber("grar"+at, t.in.ratio(own, load))
 		t.addNumber("fragmented_gpu"+at, t.in.fragmentation(own, load))
 	}
 	count := func(key string, of func(*replay.Tally) int) {

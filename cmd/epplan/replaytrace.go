@@ -28,7 +28,7 @@ func traceNamesOf(c *cli.Context) (*traceFiles, error) {
 	if c.NArg() > 0 {
 		folder := c.Args().First()
 		if err := n.find(folder, c.String("family")); err != nil {
-			return nil, &hintedError{err: err, hint: "--pods and --nodes name files anywhere"}
+			return nil, withHint(err, "--pods and --nodes name files anywhere")
 		}
 	}
 	if n.nodes == "" {
@@ -46,7 +46,6 @@ func traceNamesOf(c *cli.Context) (*traceFiles, error) {
 	return n, nil
 }
 
-// find looks in a folder for what isn't named yet.
 func (n *traceFiles) find(folder, family string) (err error) {
 	if n.pods == "" {
 		if n.pods, err = firstFile(folder, "pods.csv", "openb_pod_list_"+family+".csv"); err != nil {
@@ -78,7 +77,6 @@ func firstFile(folder string, names ...string) (string, error) {
 // errNoSuchFile is the cause of an error for a folder without the lists.
 var errNoSuchFile = errors.New("no such file in this folder")
 
-// read reads the files.
 func (in *inflation) read(t *terminal, n *traceFiles) error {
 	loaded, err := readTrace(t, n.pods, n.nodes, n.power)
 	if err != nil {
@@ -116,7 +114,6 @@ func (in *inflation) read(t *terminal, n *traceFiles) error {
 	return nil
 }
 
-// traceLabel names a trace after its list of tasks.
 func traceLabel(pods string) string {
 	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(pods), ".gz"), ".csv")
 	if family, ok := strings.CutPrefix(name, "openb_pod_list_"); ok {
@@ -162,7 +159,6 @@ type drawnStream struct {
 	order []int
 }
 
-// draw takes the given stream and order, or draws them.
 func (in *inflation) draw(seed uint64) (d drawnStream, err error) {
 	if in.stream != nil {
 		d.rows = slices.Clone(in.stream)
@@ -185,7 +181,6 @@ func (in *inflation) capacity() int64 {
 	return sum
 }
 
-// kinds is the nodes in their order.
 func (d *drawnStream) kinds(list []*fleet.Kind) []*fleet.Kind {
 	if d.order == nil {
 		return list

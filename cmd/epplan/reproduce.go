@@ -11,7 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/report"
 )
 
-// finding is one figure of a paper, computed anew.
 type finding struct {
 	section, what string
 	unit          string
@@ -19,10 +18,8 @@ type finding struct {
 	paper         float64 // 0: the paper gives none
 }
 
-// newProgress starts the line of progress for some work of so many steps.
 type newProgress func(what string, steps int) *report.Progress
 
-// counting shows progress on a terminal.
 func (t *terminal) progressCounter(label string) newProgress {
 	return func(what string, steps int) *report.Progress {
 		if what != "" {
@@ -33,33 +30,16 @@ func (t *terminal) progressCounter(label string) newProgress {
 }
 
 func findingsTable(findings []finding) *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "section", Head: "section", Left: true},
-			{Key: "what", Head: "what", Left: true},
-			{Key: "ours", Head: "ours", Digits: 5},
-			{Key: "paper", Head: "paper", Digits: 5},
-			{Key: "unit", Head: "unit", Left: true},
-		},
-		Len: len(findings),
-		Rows: func(yield func([]report.Value) bool) {
-			for _, f := range findings {
-				paper := report.Value{}
-				if f.paper != 0 {
-					paper = report.Number(f.paper)
-				}
-				if !yield([]report.Value{
-					report.Text(f.section), report.Text(f.what), report.Number(f.ours),
-					paper, report.Text(f.unit),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	const digits = 5
+	return report.TableOf(findings, func(row *report.Row, f *finding) {
+		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
+		row.Add(report.Column{Key: "ours", Head: "ours", Digits: digits}, report.Number(f.ours))
+		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, report.NonZero(f.paper))
+		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
+	})
 }
 
-// sectionsFlag is the flag for some of a paper's sections.
 func sectionsFlag(all []string) cli.Flag {
 	return &cli.StringFlag{
 		Name: "only", DefaultText: "all", Usage: "`SECTIONS`, separated by commas: " +
@@ -67,19 +47,34 @@ func sectionsFlag(all []string) cli.Flag {
 	}
 }
 
-// chosenSections are those that the flag names, or all of them.
-func chosenSections(c *cli.Context, all []string) ([]string, error) {
-	only := c.String("only")
-	if only == "" {
-		return all, nil
+// checkFolder refuses a file where a flag wants a folder.
+func checkFolder(c *cli.Context, flag string) error {
+	if dir := c.String(flag); dir != "" && !isDir(dir) {
+		return usagef("--%s %s, want a folder", flag, dir)
 	}
-	sections := strings.Split(only, ",")
-	for _, s := range sections {
-		if !slices.Contains(all, s) {
-			return nil, usagef("--only %q, want some of %s", s, strings.Join(all, ", "))
+	return nil
+}
+
+// reproduceOne is the command of one paper: the sections that --only names, or all of them.
+func reproduceOne(t *terminal, c *cli.Context, p *paper, r *reproducer) error {
+	r.t, r.count, r.sections = t, t.progressCounter("reproduce"), p.sections
+	r.seed, r.firstStream = c.Uint64("seed"), c.Uint64("seed")
+	if only := c.String("only"); only != "" {
+		r.sections = strings.Split(only, ",")
+	}
+	for _, s := range r.sections {
+		if !slices.Contains(p.sections, s) {
+			return usagef("--only %q, want some of %s", s, strings.Join(p.sections, ", "))
 		}
 	}
-	return sections, nil
+	found, err := p.compute(c.Context, r)
+	if err != nil {
+		return err
+	}
+	for _, note := range found.notes {
+		t.message("note", note)
+	}
+	return t.printTable(c, found.table)
 }
 
 // reproducedPaper is a paper with its figures, computed anew.
@@ -95,14 +90,19 @@ type reproducedPaper struct {
 type paper struct {
 	name, title string // name is of its command
 	page        string // of the documentation
-	compute     func(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error)
+	sections    []string
+	compute     func(ctx context.Context, r *reproducer) (*reproducedPaper, error)
 }
 
-// reproducer computes the figures of papers.
 type reproducer struct {
-	t *terminal
+	t        *terminal
+	count    newProgress
+	sections []string // of the paper
 	reproduceScale
+	seed, firstStream  uint64 // of what is drawn; of the PWR+FGD paper's first stream
+	jobs               int    // runs at a time; 0: as many as processors
 	pwrDir, predictDir string // with data; empty: drawn
+	svgDir             string // for the pictures of each family of the PWR+FGD paper
 }
 
 // reproduceScale is how much is drawn for the figures.

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"context"
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -40,31 +39,19 @@ var (
 
 // papers are all of them, in the order in which they decide: clocks, nodes,
 // queues, sharing.
-var papers = []paper{ //nolint:gochecknoglobals // constant
-	{"edl", "EDL: energy-aware non-preemptive scheduling with deadlines", "docs/papers/edl.md", computeEDL},
-	{"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md", computePWR},
-	{
-		"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
-		computePredict,
-	},
-	{"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md", computeCATS},
-}
+var papers = []paper{paperEDL, paperPWR, paperPredict, paperCATS} //nolint:gochecknoglobals // constant
 
 func runReproduceAll(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if err := checkHTML(c); err != nil {
 		return err
 	}
 	r := &reproducer{
-		t: t, reproduceScale: fullScale, pwrDir: c.String("pwr-data"),
+		t: t, reproduceScale: fullScale, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		pwrDir:     c.String("pwr-data"),
 		predictDir: c.String("predict-data"),
 	}
-	for _, flag := range []string{"pwr-data", "predict-data"} {
-		if dir := c.String(flag); dir != "" && !isDir(dir) {
-			return usagef("--%s %s, want a folder", flag, dir)
-		}
+	if err := cmp.Or(checkFolder(c, "pwr-data"), checkFolder(c, "predict-data")); err != nil {
+		return err
 	}
 	if c.Bool("quick") {
 		r.reproduceScale = quickScale
@@ -73,76 +60,23 @@ func runReproduceAll(t *terminal, c *cli.Context) error {
 	all := make([]*reproducedPaper, len(papers))
 	for i := range papers {
 		p := &papers[i]
-		found, err := p.compute(c.Context, r,
-			t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)))
+		r.count, r.sections = t.progressCounter(fmt.Sprintf("%d of %d, %s", i+1, len(papers), p.name)), p.sections
+		found, err := p.compute(c.Context, r)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if p.name == "pwr" && r.pwrDir == "" {
+			found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
 		}
 		found.paper = p
 		all[i] = found
 	}
-	return printReproduced(t, c, all)
-}
-
-// printReproduced writes the report, and prints the summary.
-func printReproduced(t *terminal, c *cli.Context, all []*reproducedPaper) error {
 	return t.withHTML(c, reproducedPage(all, c.Bool("quick")), func() error {
 		if c.Bool("json") || c.Bool("csv") {
 			return t.printTable(c, figureTable(figuresOf(all)))
 		}
-		return t.print(summaryText(all, t.textOptions(-1)))
+		return t.printText(summaryText(all, t.textOptions(-1)))
 	})
-}
-
-func computeEDL(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	e := edlPaper{sets: r.sets, seed: planner.DefaultSeed}
-	findings, err := e.reproduce(ctx, count, edlSections)
-	if err != nil {
-		return nil, err
-	}
-	return &reproducedPaper{
-		findings: findings, table: findingsTable(findings), notes: []string{e.note()},
-	}, nil
-}
-
-func computePWR(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	found := &reproducedPaper{}
-	p := &pwrPaper{dir: r.pwrDir, first: paperFirstSeed, seeds: r.streams}
-	p.draw = func(in *inflation, runs [][]inflationRun) error {
-		for _, chart := range in.charts(runs) {
-			chart.Title = in.label + ": " + chart.Title
-			found.charts = append(found.charts, chart.Chart)
-		}
-		return nil
-	}
-	var err error
-	if found.findings, err = p.reproduce(ctx, r.t, count, pwrSections); err != nil {
-		return nil, err
-	}
-	found.table = findingsTable(found.findings)
-	if found.notes = []string{p.note()}; r.pwrDir == "" {
-		found.notes = append(found.notes, "a synthetic trace in place of Alibaba's (--pwr-data)")
-	}
-	return found, nil
-}
-
-func computePredict(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	q := predictQueues{dir: r.predictDir, seed: planner.DefaultSeed, instances: r.instances, tuning: r.tuning}
-	findings, notes, err := q.reproduce(ctx, r.t, count, predictSections)
-	if err != nil {
-		return nil, err
-	}
-	return &reproducedPaper{
-		findings: predictFigures(findings), table: predictTable(findings), notes: notes,
-	}, nil
-}
-
-func computeCATS(ctx context.Context, r *reproducer, count newProgress) (*reproducedPaper, error) {
-	p := &catsPaper{seed: planner.DefaultSeed, scale: r.scale, limit: r.proof}
-	if err := p.reproduce(ctx, count, catsSections); err != nil {
-		return nil, err
-	}
-	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
 }
 
 func reproduceCommand(t *terminal) *cli.Command {
@@ -156,7 +90,7 @@ func reproduceCommand(t *terminal) *cli.Command {
 			"paper's is no failure: the exit status is 0 when all of them were computed.\n" +
 			"Example: epplan reproduce --quick --html papers.html",
 		Flags:  reproduceFlags(),
-		Action: t.runs(runReproduceAll),
+		Action: t.runs(takesNone(runReproduceAll)),
 		Subcommands: []*cli.Command{{
 			Name:  "edl",
 			Usage: "the EDL paper: single tasks, Table 3, offline and online savings",
@@ -165,32 +99,16 @@ func reproduceCommand(t *terminal) *cli.Command {
 				"Example: epplan reproduce edl --only single,table3",
 			Flags: []cli.Flag{
 				sectionsFlag(edlSections),
-				&cli.IntFlag{Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1},
+				atLeast(&cli.IntFlag{
+					Name: "sets", Usage: "`COUNT` of random task sets to average over", Value: 1,
+				}, 1),
 				seedFlag(), jsonFlag(), csvFlag(),
 			},
-			Action: t.runs(runReproduceEDL),
+			Action: t.runs(takesNone(runReproduceEDL)),
 		}, reproducePWRCommand(t), reproducePredictCommand(t), reproduceCATSCommand(t)},
 	}
 }
 
 func runReproduceEDL(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
-	sections, err := chosenSections(c, edlSections)
-	if err != nil {
-		return err
-	}
-	if c.Int("sets") < 1 {
-		return usagef("--sets %d, want 1 or more", c.Int("sets"))
-	}
-	e := edlPaper{sets: c.Int("sets"), seed: c.Uint64("seed")}
-	findings, err := e.reproduce(c.Context, t.progressCounter("reproduce"), sections)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(sections, "offline") || slices.Contains(sections, "online") {
-		t.message("note", e.note())
-	}
-	return t.printTable(c, findingsTable(findings))
+	return reproduceOne(t, c, &paperEDL, &reproducer{reproduceScale: reproduceScale{sets: c.Int("sets")}})
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/epplan/epplan/planner"
 )
 
 func TestAFigureIsApartInPointsWhereItIsAPartOfSomething(t *testing.T) {
@@ -52,13 +54,15 @@ func TestFiguresThatSayNothingOfThePaperAreCountedApart(t *testing.T) {
 // What is far off without a reason leaves the reader alone with it.
 func TestEveryFigureThatIsOffHasItsReason(t *testing.T) {
 	r := &reproducer{
-		t: &terminal{stderr: new(strings.Builder)}, reproduceScale: reproduceScale{
+		t: &terminal{stderr: new(strings.Builder)}, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		reproduceScale: reproduceScale{
 			sets: 1, streams: 1, instances: 2, tuning: 2, scale: 0.01, proof: time.Millisecond,
 		},
 	}
 	why := make(map[string]bool)
 	for i := range papers {
-		found, err := papers[i].compute(t.Context(), r, r.t.progressCounter("test"))
+		r.count, r.sections = r.t.progressCounter("test"), papers[i].sections
+		found, err := papers[i].compute(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,14 +103,18 @@ func TestAnInterruptedReproductionPrintsNothing(t *testing.T) {
 }
 
 func TestEachPaperStopsWithinASecondAtWhateverItIs(t *testing.T) {
-	r := &reproducer{t: &terminal{stderr: new(strings.Builder)}, reproduceScale: fullScale}
+	r := &reproducer{
+		t: &terminal{stderr: new(strings.Builder)}, seed: planner.DefaultSeed, firstStream: paperFirstSeed,
+		reproduceScale: fullScale,
+	}
 	for i := range papers {
 		const before = 200 * time.Millisecond
 		t.Log(papers[i].name)
 		inTime(t, before+soon, func() {
 			ctx, cancel := context.WithTimeout(t.Context(), before)
 			defer cancel()
-			if _, err := papers[i].compute(ctx, r, r.t.progressCounter("test")); err == nil {
+			r.count, r.sections = r.t.progressCounter("test"), papers[i].sections
+			if _, err := papers[i].compute(ctx, r); err == nil {
 				t.Errorf("%s: ended without an error", papers[i].name)
 			}
 		})

@@ -28,78 +28,54 @@ func reproduceCATSCommand(t *terminal) *cli.Command {
 		Flags: []cli.Flag{
 			sectionsFlag(catsSections),
 			&cli.Float64Flag{Name: "scale", Usage: "`PART` of the simulations' tasks to draw", Value: 1},
-			&cli.DurationFlag{
-				Name: "time-limit", Usage: "the `TIME` that each proof of table 1 may take",
-				Value: 10 * time.Second,
-			},
+			searchTimeFlag("the `TIME` that each proof of table 1 may take", 10*time.Second),
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runReproduceCATS),
+		Action: t.runs(takesNone(runReproduceCATS)),
 	}
+}
+
+var paperCATS = paper{ //nolint:gochecknoglobals // constant
+	"cats", "CATS: correlation-aware task scheduling on shared GPUs", "docs/papers/cats.md",
+	catsSections, computeCATS,
 }
 
 var catsSections = []string{"testbed", "table1", "table2", "pai", "philly"}
 
 func runReproduceCATS(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
-	sections, err := chosenSections(c, catsSections)
-	if err != nil {
-		return err
-	}
-	if scale := c.Float64("scale"); !(scale > 0 && scale <= 1) {
+	scale, limit := c.Float64("scale"), c.Duration("time-limit")
+	if !(scale > 0 && scale <= 1) {
 		return usagef("--scale %v, want a part above 0 and up to 1", scale)
 	}
-	if limit := c.Duration("time-limit"); limit <= 0 {
-		return usagef("--time-limit %v, want more than 0", limit)
-	}
-	p := &catsPaper{seed: c.Uint64("seed"), scale: c.Float64("scale"), limit: c.Duration("time-limit")}
-	if err := p.reproduce(c.Context, t.progressCounter("reproduce"), sections); err != nil {
-		return err
-	}
-	if err := t.printTable(c, findingsTable(p.findings)); err != nil {
-		return err
-	}
-	for _, note := range p.notes {
-		t.message("note", note)
-	}
-	return nil
+	return reproduceOne(t, c, &paperCATS, &reproducer{
+		reproduceScale: reproduceScale{scale: scale, proof: limit},
+	})
 }
 
-// catsPaper computes the paper's figures anew.
 type catsPaper struct {
-	seed     uint64
-	scale    float64
-	limit    time.Duration
+	*reproducer
 	findings []finding
 	notes    []string
 	progress *report.Progress
 }
 
-// reproduce computes the figures of some sections.
-func (p *catsPaper) reproduce(ctx context.Context, count newProgress, sections []string) error {
-	p.progress = count("", p.steps(sections))
-	defer p.progress.Finish()
-	for _, section := range sections {
-		if err := p.section(ctx, section); err != nil {
-			return fmt.Errorf("%s: %w", section, err)
-		}
-	}
-	return nil
-}
-
-// steps is how many steps of progress some sections make.
-func (p *catsPaper) steps(sections []string) int {
-	by := map[string]int{
+func computeCATS(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	steps := map[string]int{
 		"testbed": 1, "table1": len(paperTable1), "table2": len(paperTable2), "pai": len(simulatedPolicies),
 		"philly": len(simulatedPolicies),
 	}
 	sum := 0
-	for _, section := range sections {
-		sum += by[section]
+	for _, section := range r.sections {
+		sum += steps[section]
 	}
-	return sum
+	p := &catsPaper{reproducer: r, progress: r.count("", sum)}
+	defer p.progress.Finish()
+	for _, section := range r.sections {
+		if err := p.section(ctx, section); err != nil {
+			return nil, fmt.Errorf("%s: %w", section, err)
+		}
+	}
+	return &reproducedPaper{findings: p.findings, table: findingsTable(p.findings), notes: p.notes}, nil
 }
 
 func (p *catsPaper) section(ctx context.Context, name string) error {
@@ -122,7 +98,6 @@ func (p *catsPaper) add(section, what, unit string, ours, paper float64) {
 	})
 }
 
-// rng is a source of the section's own.
 func (p *catsPaper) rng(stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(p.seed, stream))
 }
@@ -139,7 +114,7 @@ func (p *catsPaper) table1(ctx context.Context) error {
 	for _, row := range paperTable1 {
 		in := taskset.Consolidation(p.rng(uint64(row.tasks)), row.tasks)
 		for _, problem := range []consolidate.Problem{consolidate.AsPrinted, consolidate.Safe} {
-			limited, cancel := context.WithTimeout(ctx, p.limit)
+			limited, cancel := context.WithTimeout(ctx, p.proof)
 			began := time.Now()
 			r := consolidate.Exact(limited, in, problem, consolidate.ExactOptions{Seed: p.seed})
 			took := time.Since(began).Seconds()
@@ -170,7 +145,6 @@ var paperTable2 = []struct { //nolint:gochecknoglobals // constant
 	millis  float64
 }{{1_000, 0.295}, {10_000, 0.325}, {100_000, 1.325}, {500_000, 6.469}, {1_000_000, 12.999}}
 
-// table2 is how long a correlation of two series takes.
 func (p *catsPaper) table2(ctx context.Context) error {
 	const rounds = 20
 	rng := p.rng(0)

@@ -24,7 +24,6 @@ var simulatedPolicies = []struct{ name, text string }{ //nolint:gochecknoglobals
 	{"cats-safe,clocks=lowest", "cats-safe,clocks=lowest"},
 }
 
-// simulationResult is what a policy comes to on a stream.
 type simulationResult struct {
 	gpus, powerW, jct float64 // means: GPUs that are on, watts, seconds from arrival to end
 	energyKWh         float64 // of the stream, servers included
@@ -45,7 +44,6 @@ var (
 	}
 )
 
-// simulate plays a drawn stream by all policies.
 func (p *catsPaper) simulate(
 	ctx context.Context, section string, spec taskset.SharedSpec, paper map[string]simulationResult,
 ) error {
@@ -74,7 +72,6 @@ func (p *catsPaper) simulate(
 	return nil
 }
 
-// solvePolicy plays a stream by a policy.
 func solvePolicy(ctx context.Context, stream *planner.Problem, text string) (*planner.Plan, error) {
 	chosen, err := policy.Parse(text, policy.DefaultParams())
 	if err != nil {
@@ -83,7 +80,6 @@ func solvePolicy(ctx context.Context, stream *planner.Problem, text string) (*pl
 	return planner.Solve(ctx, stream, chosen, nil)
 }
 
-// sumUp is what a plan comes to.
 func sumUp(stream *planner.Problem, plan *planner.Plan) simulationResult {
 	var s simulationResult
 	first, last := plan.Ledger.End, 0.0

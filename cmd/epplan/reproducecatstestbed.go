@@ -80,7 +80,6 @@ func testbedStream(rng *rand.Rand, seconds float64) *planner.Problem {
 	return p
 }
 
-// testbedInstance is some tasks of a stream as the problem of one moment.
 func testbedInstance(p *planner.Problem, tasks []int) *sharing.Instance {
 	in := &sharing.Instance{
 		Name: "testbed", Physics: p.Cluster.Sharing.Physics, SLA: sharing.PaperSLA,
@@ -213,7 +212,6 @@ func (p *catsPaper) testbedRunTime(ctx context.Context) (float64, error) {
 // seconds anything runs.
 type streamPlayer func(ctx context.Context, stream *planner.Problem) (joules, seconds float64, err error)
 
-// policyPlayer is a policy at play.
 func policyPlayer(text string) streamPlayer {
 	return func(ctx context.Context, stream *planner.Problem) (float64, float64, error) {
 		plan, err := solvePolicy(ctx, stream, text)
@@ -228,7 +226,6 @@ func policyPlayer(text string) streamPlayer {
 	}
 }
 
-// busySeconds is for how long anything runs.
 func busySeconds(plan *planner.Plan) float64 {
 	spells := slices.Clone(plan.Shared.ClockIntervals)
 	slices.SortFunc(spells, func(a, b planner.ClockInterval) int { return cmp.Compare(a.From, b.From) })

@@ -49,7 +49,6 @@ func reproducedPage(all []*reproducedPaper, quick bool) func(io.Writer) error {
 	}
 }
 
-// section is a paper's part of the report.
 func (r *reproducedPaper) section() (page.Section, error) {
 	s := page.Section{ID: r.paper.name, Heading: r.paper.title}
 	if len(r.notes) > 0 {
@@ -74,7 +73,6 @@ func (r *reproducedPaper) section() (page.Section, error) {
 	return s, nil
 }
 
-// figurePage is a table of figures.
 func figurePage(list []paperFigure, caption string) *page.Table {
 	t := &page.Table{
 		Caption: caption,
@@ -100,7 +98,6 @@ func figurePage(list []paperFigure, caption string) *page.Table {
 	return t
 }
 
-// kind is how well a figure was met.
 func (f *finding) kind() page.Severity {
 	switch off := math.Abs(f.difference()); {
 	case off <= samePct:
@@ -111,7 +108,6 @@ func (f *finding) kind() page.Severity {
 	return page.Warn
 }
 
-// pageNumber is a number with six digits at most.
 func pageNumber(x float64) string {
 	const digits = 6
 	return strconv.FormatFloat(x, 'g', digits, 64)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -32,13 +31,15 @@ func reproducePredictCommand(t *terminal) *cli.Command {
 				Name: "data", DefaultText: "drawn queues", Usage: "`FOLDER` with clusters.csv and the queues",
 			},
 			sectionsFlag(predictSections),
-			&cli.IntFlag{Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances},
-			&cli.IntFlag{
+			between(&cli.IntFlag{
+				Name: "instances", Usage: "`COUNT` of queues to draw", Value: paperInstances,
+			}, 1, maxInstances),
+			between(&cli.IntFlag{
 				Name: "tuning", Usage: "`COUNT` of queues to tune table 2's weights on", Value: paperTuning,
-			},
+			}, 1, maxInstances),
 			seedFlag(), jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runReproducePredict),
+		Action: t.runs(takesNone(runReproducePredict)),
 	}
 }
 
@@ -49,70 +50,45 @@ const (
 	maxInstances   = 10_000
 )
 
+var paperPredict = paper{ //nolint:gochecknoglobals // constant
+	"predict", "PREDICT: predictive decisions for queues on two GPU types", "docs/papers/predict.md",
+	predictSections, computePredict,
+}
+
 var predictSections = []string{"table1", "table2", "figure4", "power"}
 
 func runReproducePredict(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
+	if err := checkFolder(c, "data"); err != nil {
 		return err
-	}
-	sections, err := chosenSections(c, predictSections)
-	if err != nil {
-		return err
-	}
-	for _, flag := range []string{"instances", "tuning"} {
-		if n := c.Int(flag); n < 1 || n > maxInstances {
-			return usagef("--%s %d, want 1 to %d", flag, n, maxInstances)
-		}
-	}
-	if dir := c.String("data"); dir != "" && !isDir(dir) {
-		return usagef("--data %s, want a folder", dir)
 	}
 	if c.String("data") != "" && c.IsSet("instances") {
 		return usagef("--instances counts drawn queues, want it left out with --data")
 	}
-	q := predictQueues{
-		dir: c.String("data"), seed: c.Uint64("seed"), instances: c.Int("instances"), tuning: c.Int("tuning"),
-	}
-	findings, notes, err := q.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
-	if err != nil {
-		return err
-	}
-	if err := t.printTable(c, predictTable(findings)); err != nil {
-		return err
-	}
-	for _, note := range notes {
-		t.message("note", note)
-	}
-	return nil
+	return reproduceOne(t, c, &paperPredict, &reproducer{
+		predictDir:     c.String("data"),
+		reproduceScale: reproduceScale{instances: c.Int("instances"), tuning: c.Int("tuning")},
+	})
 }
 
-// predictQueues are the queues that the paper's rules are to play.
-type predictQueues struct {
-	dir               string // to read them from; empty: draw them
-	seed              uint64
-	instances, tuning int
-}
-
-// reproduce computes the figures of some sections under both energy models.
-func (q *predictQueues) reproduce(
-	ctx context.Context, t *terminal, count newProgress, sections []string,
-) ([]predictFinding, []string, error) {
-	findings := predictFindings(sections)
-	var notes []string
+// computePredict plays the queues under both energy models.
+func computePredict(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	findings := predictFindings(r.sections)
+	found := &reproducedPaper{}
 	for _, model := range []trace.EnergyModel{trace.Independent, trace.Coupled} {
-		p := predictPaper{model: model, seed: q.seed, tuning: q.tuning}
-		if err := p.queues(t, q); err != nil {
-			return nil, nil, err
+		p := predictPaper{model: model, seed: r.seed, tuning: r.tuning}
+		if err := p.queues(r); err != nil {
+			return nil, err
 		}
-		if err := p.fillFindings(ctx, count, findings); err != nil {
-			return nil, nil, fmt.Errorf("%s energy: %w", model, err)
+		if err := p.fillFindings(ctx, r.count, findings); err != nil {
+			return nil, fmt.Errorf("%s energy: %w", model, err)
 		}
-		notes = append(notes, p.notes()...)
+		found.notes = append(found.notes, p.notes()...)
 	}
-	return findings, append(notes, paperDisagreements(sections)...), nil
+	found.findings, found.table = predictFigures(findings), predictTable(findings)
+	found.notes = append(found.notes, paperDisagreements(r.sections)...)
+	return found, nil
 }
 
-// predictPaper plays queues under one energy model.
 type predictPaper struct {
 	model  trace.EnergyModel
 	seed   uint64
@@ -122,23 +98,21 @@ type predictPaper struct {
 }
 
 // queues draws the queues, or reads them.
-func (p *predictPaper) queues(t *terminal, q *predictQueues) (err error) {
-	dir := q.dir
+func (p *predictPaper) queues(r *reproducer) (err error) {
+	dir := r.predictDir
 	if dir == "" {
-		p.tests, err = p.draw(q.instances, testStream)
+		p.tests, err = p.draw(r.instances, testStream)
 		return err
 	}
-	pools, err := parseFile(t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
+	pools, err := parseFile(r.t, filepath.Join(dir, "clusters.csv"), trace.ReadKnapsackPools)
 	if err != nil {
 		return fmt.Errorf("read clusters: %w", err)
 	}
 	for i := range pools {
 		name := filepath.Join(dir, filepath.Base(pools[i].Name)+".csv")
-		jobs, err := parseFile(t, name, func(r io.Reader, name string) ([]trace.KnapsackJob, error) {
-			return trace.ReadKnapsack(r, name, p.model)
-		})
+		jobs, err := readKnapsackJobs(r.t, name, p.model)
 		if err != nil {
-			return fmt.Errorf("read queue: %w", err)
+			return err
 		}
 		q, err := newKnapsackQueue(p.model, jobs, &pools[i])
 		if err != nil {
@@ -202,11 +176,7 @@ func (p *predictPaper) tune(ctx context.Context, done func()) error {
 		return err
 	}
 	grid := kappaGrid()
-	policies := make([]string, len(grid))
-	for i, kappa := range grid {
-		policies[i] = valueWith(kappa)
-	}
-	found, err := means(ctx, queues, policies, done)
+	found, err := means(ctx, queues, textsOf(grid, valueWith), done)
 	if err != nil {
 		return err
 	}
@@ -240,7 +210,6 @@ func kappaGrid() []float64 {
 
 func valueWith(kappa float64) string { return fmt.Sprintf("value,kappa=%.4g", kappa) }
 
-// fillFindings computes our figures of the findings.
 func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, findings []predictFinding) error {
 	rules := make([]string, 0, len(findings))
 	tunes := false
@@ -263,12 +232,12 @@ func (p *predictPaper) fillFindings(ctx context.Context, count newProgress, find
 			return err
 		}
 	}
-	policies := make([]string, len(rules))
-	for i, rule := range rules {
-		if policies[i] = rule; aimOf(rule) != "" {
-			policies[i] = valueWith(p.kappas[aimOf(rule)])
+	policies := textsOf(rules, func(rule string) string {
+		if aim := aimOf(rule); aim != "" {
+			return valueWith(p.kappas[aim])
 		}
-	}
+		return rule
+	})
 	found, err := means(ctx, p.tests, policies, done)
 	if err != nil {
 		return err

@@ -41,7 +41,6 @@ func aimOf(rule string) string {
 	return aim
 }
 
-// The figures of a rule.
 type ruleFigure struct {
 	what, unit string
 	of         func(m *predictMeans) float64
@@ -57,7 +56,6 @@ func ruleFigures() []ruleFigure {
 	}
 }
 
-// predictFindings are the figures of sections, to be filled.
 func predictFindings(sections []string) []predictFinding {
 	var all []predictFinding
 	for _, section := range predictSections {
@@ -149,38 +147,19 @@ func saved(section, rule string, m ruleFigure, paper float64) predictFinding {
 
 func predictTable(findings []predictFinding) *report.Table {
 	const digits = 4
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "section", Head: "section", Left: true},
-			{Key: "rule", Head: "rule", Left: true},
-			{Key: "what", Head: "what", Left: true},
-			{Key: "ours_independent", Head: "independent", Digits: digits},
-			{Key: "ours_coupled", Head: "coupled", Digits: digits},
-			{Key: "paper", Head: "paper", Digits: digits},
-			{Key: "unit", Head: "unit", Left: true},
-		},
-		Len: len(findings),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range findings {
-				f := &findings[i]
-				paper := report.Value{}
-				if f.paper != 0 {
-					paper = report.Number(f.paper)
-				}
-				row := []report.Value{
-					report.Text(f.section), report.Text(f.rule), report.Text(f.what),
-					report.Number(f.ours[trace.Independent]), report.Number(f.ours[trace.Coupled]), paper,
-					report.Text(f.unit),
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(findings, func(row *report.Row, f *predictFinding) {
+		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(report.Column{Key: "rule", Head: "rule", Left: true}, report.Text(f.rule))
+		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
+		row.Add(report.Column{Key: "ours_independent", Head: "independent", Digits: digits},
+			report.Number(f.ours[trace.Independent]))
+		row.Add(report.Column{Key: "ours_coupled", Head: "coupled", Digits: digits},
+			report.Number(f.ours[trace.Coupled]))
+		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, report.NonZero(f.paper))
+		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
+	})
 }
 
-// notes say which weights were tuned.
 func (p *predictPaper) notes() []string {
 	notes := []string{fmt.Sprintf("%s energy: %s", p.model, plural(len(p.tests), "queue"))}
 	if p.kappas != nil {
@@ -189,6 +168,25 @@ func (p *predictPaper) notes() []string {
 			plural(p.tuning, "other queue"), p.kappas[aimWait], p.kappas[aimRunning], p.kappas[aimEnergy])
 	}
 	return notes
+}
+
+// predictFigures are the figures of the PREDICT paper: those of its own
+// energy model beside the paper's, and those of the physical one.
+func predictFigures(findings []predictFinding) []finding {
+	all := make([]finding, 0, 2*len(findings))
+	for i := range findings {
+		f := &findings[i]
+		what := f.rule + ": " + f.what
+		all = append(all,
+			finding{
+				section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper,
+			},
+			finding{
+				section: f.section, what: what + ", coupled energy", unit: f.unit,
+				ours: f.ours[trace.Coupled],
+			})
+	}
+	return all
 }
 
 // paperDisagreements are where the paper's text and numbers don't go together,

@@ -20,6 +20,11 @@ import (
 	"github.com/epplan/epplan/planner/replay"
 )
 
+var paperPWR = paper{ //nolint:gochecknoglobals // constant
+	"pwr", "PWR+FGD: power- and fragmentation-aware placement", "docs/papers/pwr-fgd.md",
+	pwrSections, computePWR,
+}
+
 var pwrSections = []string{"power", "savings", "grar"}
 
 func reproducePWRCommand(t *terminal) *cli.Command {
@@ -36,161 +41,118 @@ func reproducePWRCommand(t *terminal) *cli.Command {
 				Name: "data", DefaultText: "a synthetic trace", Usage: "`FOLDER` with the trace's lists",
 			},
 			sectionsFlag(pwrSections),
-			&cli.IntFlag{Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds},
+			between(&cli.IntFlag{
+				Name: "seeds", Usage: "`COUNT` of streams to average over", Value: paperSeeds,
+			}, 1, maxSeeds),
 			streamSeedFlag(),
 			&cli.StringFlag{Name: "svg", Usage: "`FOLDER` to draw each family's figures to"},
-			&cli.IntFlag{
-				Name: "jobs", Aliases: []string{"j"}, DefaultText: "as many as processors",
-				Usage: "`COUNT` of runs at a time",
-			},
+			workersFlag(),
 			jsonFlag(), csvFlag(),
 		},
-		Action: t.runs(runReproducePWR),
+		Action: t.runs(takesNone(runReproducePWR)),
 	}
 }
 
-// paperSeeds is how many streams the paper averages over.
 const paperSeeds = 10
 
 func runReproducePWR(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
-	sections, err := chosenSections(c, pwrSections)
-	if err != nil {
-		return err
-	}
-	if c.Int("seeds") < 1 || c.Int("seeds") > maxSeeds {
-		return usagef("--seeds %d, want 1 to %d", c.Int("seeds"), maxSeeds)
-	}
 	if dir := c.String("svg"); dir != "" && !isDir(dir) {
 		return usagef("--svg %s, want a folder that is there", dir)
 	}
-	if dir := c.String("data"); dir != "" && !isDir(dir) {
-		return usagef("--data %s, want a folder", dir)
-	}
-	p := &pwrPaper{dir: c.String("data"), first: c.Uint64("seed"), seeds: c.Int("seeds"), jobs: c.Int("jobs")}
-	if p.dir == "" {
-		t.message("note", noTrace)
-	}
-	if dir := c.String("svg"); dir != "" {
-		p.draw = func(in *inflation, runs [][]inflationRun) error {
-			return drawFamily(c.Context, t, dir, in, runs)
-		}
-	}
-	findings, err := p.reproduce(c.Context, t, t.progressCounter("reproduce"), sections)
-	if err != nil {
+	if err := checkFolder(c, "data"); err != nil {
 		return err
 	}
-	t.message("note", p.note())
-	return t.printTable(c, findingsTable(findings))
+	if c.String("data") == "" {
+		t.message("note", "no --data: a synthetic trace in place of Alibaba's")
+	}
+	return reproduceOne(t, c, &paperPWR, &reproducer{
+		pwrDir: c.String("data"), svgDir: c.String("svg"), jobs: c.Int("jobs"),
+		reproduceScale: reproduceScale{streams: c.Int("seeds")},
+	})
 }
 
-// noTrace says what stands for the paper's trace without its lists.
-const noTrace = "no --data: a synthetic trace in place of Alibaba's"
-
-// pwrPaper computes the figures of the PWR+FGD paper.
-type pwrPaper struct {
-	dir   string // with the trace's lists; empty: a synthetic trace
-	first uint64 // seed of the first stream
-	seeds int    // of streams
-	jobs  int    // runs at a time
-	draw  func(in *inflation, runs [][]inflationRun) error
-}
-
-// note says what was drawn.
-func (p *pwrPaper) note() string {
-	return fmt.Sprintf("streams per figure: %d, seeds from %d", p.seeds, p.first)
-}
-
-// reproduce computes the figures of some sections.
-func (p *pwrPaper) reproduce(
-	ctx context.Context, t *terminal, count newProgress, sections []string,
-) ([]finding, error) {
-	families, err := p.families(t)
+// computePWR replays the families one after another: each takes all processors.
+func computePWR(ctx context.Context, r *reproducer) (*reproducedPaper, error) {
+	families, err := r.families()
 	if err != nil {
 		return nil, err
 	}
-	return p.replay(ctx, t, count, families, sections)
-}
-
-// replay runs the families one after another: each takes all processors.
-func (p *pwrPaper) replay(
-	ctx context.Context, t *terminal, count newProgress, families []*inflation, sections []string,
-) ([]finding, error) {
 	total := 0
 	for _, in := range families {
 		total += in.runCount()
 	}
-	progress := count("", total)
+	progress := r.count("", total)
 	defer progress.Finish()
-	all := make([]finding, 0, 64*len(families))
+	found := &reproducedPaper{
+		notes: []string{fmt.Sprintf("streams per figure: %d, seeds from %d", r.streams, r.firstStream)},
+	}
 	var warnings []error
 	for _, in := range families {
-		runs, err := in.runAll(ctx, p.jobs, progress)
+		runs, err := in.runAll(ctx, r.jobs, progress)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.label, err)
 		}
-		all = append(all, in.paperFindings(runs, sections)...)
+		found.findings = append(found.findings, in.paperFindings(runs, r.sections)...)
 		warnings = append(warnings, in.unplaceableArrivals(runs)...)
-		if p.draw != nil {
-			if err := p.draw(in, runs); err != nil {
+		charts := in.charts(runs)
+		if r.svgDir != "" {
+			if err := drawFamily(ctx, r, in, charts); err != nil {
 				return nil, err
 			}
 		}
+		for _, chart := range charts {
+			chart.Title = in.label + ": " + chart.Title
+			found.charts = append(found.charts, chart)
+		}
 	}
 	progress.Finish()
-	t.warn(warnings)
-	slices.SortStableFunc(all, func(a, b finding) int {
+	r.t.warn(warnings)
+	slices.SortStableFunc(found.findings, func(a, b finding) int {
 		return slices.Index(pwrSections, a.section) - slices.Index(pwrSections, b.section)
 	})
-	return all, nil
+	found.table = findingsTable(found.findings)
+	return found, nil
 }
 
-func drawFamily(ctx context.Context, t *terminal, dir string, in *inflation, runs [][]inflationRun) error {
+func drawFamily(ctx context.Context, r *reproducer, in *inflation, charts []report.Chart) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	charts := in.charts(runs)
-	all := make([]report.Chart, len(charts))
-	for i := range charts {
-		all[i] = charts[i].Chart
-	}
-	return t.write(filepath.Join(dir, fileName(in.label)+".svg"), func(w io.Writer) error {
-		return report.WriteCharts(w, in.label+": "+in.streamsText(), all)
+	return r.t.write(filepath.Join(r.svgDir, fileName(in.label)+".svg"), func(w io.Writer) error {
+		return report.WriteCharts(w, in.label+": "+in.streamsText(), charts)
 	})
 }
 
 // families are the inflations of all trace families that are there, or of
 // a synthetic trace.
-func (p *pwrPaper) families(t *terminal) ([]*inflation, error) {
-	if p.dir == "" {
-		in, err := syntheticFamily(p.first)
+func (r *reproducer) families() ([]*inflation, error) {
+	if r.pwrDir == "" {
+		in, err := syntheticFamily(r.firstStream)
 		if err != nil {
 			return nil, err
 		}
-		return []*inflation{in}, in.usePaperSettings(p)
+		return []*inflation{in}, in.usePaperSettings(r)
 	}
 	var families []*inflation
 	for _, name := range paperFamilyNames {
 		names := &traceFiles{}
-		if err := names.find(p.dir, name); errors.Is(err, errNoSuchFile) {
+		if err := names.find(r.pwrDir, name); errors.Is(err, errNoSuchFile) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
 		in := &inflation{}
-		if err := in.read(t, names); err != nil {
+		if err := in.read(r.t, names); err != nil {
 			return nil, err
 		}
-		if err := in.usePaperSettings(p); err != nil {
+		if err := in.usePaperSettings(r); err != nil {
 			return nil, err
 		}
 		families = append(families, in)
 	}
 	if len(families) == 0 {
 		return nil, fmt.Errorf("%s: no lists of any family, want openb_pod_list_default.csv or others and "+
-			"openb_node_list_gpu_node.csv", p.dir)
+			"openb_node_list_gpu_node.csv", r.pwrDir)
 	}
 	return families, nil
 }
@@ -204,7 +166,6 @@ var paperFamilyNames = []string{
 	"gpuspec10", "gpuspec20", "gpuspec25", "gpuspec33",
 }
 
-// syntheticFamily is a trace like the default one.
 func syntheticFamily(seed uint64) (*inflation, error) {
 	made, err := taskset.GenerateOpenb(taskset.OpenbSpec{}, rand.New(rand.NewPCG(seed, seed)))
 	if err != nil {
@@ -219,11 +180,10 @@ func syntheticFamily(seed uint64) (*inflation, error) {
 	return in, nil
 }
 
-// usePaperSettings makes it the paper's comparison.
-func (in *inflation) usePaperSettings(p *pwrPaper) error {
+func (in *inflation) usePaperSettings(r *reproducer) error {
 	in.until = replay.PaperLoad
-	for i := range p.seeds {
-		in.seeds = append(in.seeds, p.first+uint64(i))
+	for i := range r.streams {
+		in.seeds = append(in.seeds, r.firstStream+uint64(i))
 	}
 	in.loads = []float64{0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1}
 	return in.usePolicies(paperPlacements(), "fgd")

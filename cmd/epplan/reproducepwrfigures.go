@@ -102,7 +102,6 @@ func (in *inflation) paperFindings(runs [][]inflationRun, sections []string) []f
 	return f.found
 }
 
-// familyFigures collects the figures of a family.
 type familyFigures struct {
 	in    *inflation
 	runs  [][]inflationRun
@@ -168,7 +167,7 @@ func (f *familyFigures) savings() {
 	for p, name := range f.in.policies {
 		for _, load := range []float64{0.2, 0.4, 0.6, 0.8, 0.9, 1} {
 			if p != f.in.base {
-				f.add("savings", "% saved", 100*f.in.saving(f.runs, p, slices.Index(f.in.allLoads(), load)).mean, 0,
+				f.add("savings", "% saved", 100*f.in.saving(f.runs, p, load).mean, 0,
 					"%s, load %s", name.Name, loadText(load))
 			}
 		}
@@ -201,18 +200,17 @@ func (f *familyFigures) ratios() {
 	}
 	for p, name := range f.in.policies {
 		for _, load := range []float64{nearFullLoad, fullLoad} {
-			f.add("grar", "GRAR", f.in.ratio(f.runs[p], slices.Index(f.in.allLoads(), load)).mean, 0, "%s, load %s",
+			f.add("grar", "GRAR", f.in.ratio(f.runs[p], load).mean, 0, "%s, load %s",
 				name.Name, loadText(load))
 		}
 	}
 }
 
-// groupRatio is the mean allocation ratio of some policies at load 1.
 func (f *familyFigures) groupRatio(policies []string) float64 {
 	sum := 0.0
 	for _, name := range policies {
 		p := slices.IndexFunc(f.in.policies, f.in.named(name))
-		sum += f.in.ratio(f.runs[p], slices.Index(f.in.allLoads(), fullLoad)).mean
+		sum += f.in.ratio(f.runs[p], fullLoad).mean
 	}
 	return sum / float64(len(policies))
 }
@@ -242,7 +240,6 @@ func (f *familyFigures) mean(p, row int, of func(p, s int) float64) float64 {
 	return meanSDOf(len(f.in.seeds), func(s int) float64 { return of(p, s) }).mean
 }
 
-// named reports whether a policy has a name.
 func (*inflation) named(name string) func(*policy.Placement) bool {
 	return func(p *policy.Placement) bool { return strings.EqualFold(p.Name, name) }
 }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/epplan/epplan/internal/report"
-	"github.com/epplan/epplan/internal/trace"
 )
 
 // paperFigure is a figure of a paper, computed anew, beside the paper's.
@@ -19,7 +16,6 @@ type paperFigure struct {
 	why string // what sets the two apart; empty: nothing worth saying
 }
 
-// figuresOf are all figures that were computed.
 func figuresOf(all []*reproducedPaper) []paperFigure {
 	var list []paperFigure
 	for _, r := range all {
@@ -30,28 +26,8 @@ func figuresOf(all []*reproducedPaper) []paperFigure {
 	return list
 }
 
-// withPaperValue are those that the paper gives a number for.
 func withPaperValue(list []paperFigure) []paperFigure {
 	return slices.DeleteFunc(slices.Clone(list), func(f paperFigure) bool { return f.paper == 0 })
-}
-
-// predictFigures are the figures of the PREDICT paper: those of its own
-// energy model beside the paper's, and those of the physical one.
-func predictFigures(findings []predictFinding) []finding {
-	all := make([]finding, 0, 2*len(findings))
-	for i := range findings {
-		f := &findings[i]
-		what := f.rule + ": " + f.what
-		all = append(all,
-			finding{
-				section: f.section, what: what, unit: f.unit, ours: f.ours[trace.Independent], paper: f.paper,
-			},
-			finding{
-				section: f.section, what: what + ", coupled energy", unit: f.unit,
-				ours: f.ours[trace.Coupled],
-			})
-	}
-	return all
 }
 
 // isFraction reports whether the figure is a part of something, so that a
@@ -72,7 +48,6 @@ func (f *finding) difference() float64 {
 	return 100 * (f.ours/f.paper - 1)
 }
 
-// differenceText is apart for people.
 func (f *finding) differenceText() string {
 	unit := "%"
 	if f.isFraction() {
@@ -105,7 +80,6 @@ func (n *agreementCount) add(f *paperFigure) {
 	}
 }
 
-// countAgreement counts a paper's figures.
 func countAgreement(r *reproducedPaper) agreementCount {
 	var n agreementCount
 	for _, f := range withPaperValue(figuresOf([]*reproducedPaper{r})) {
@@ -114,75 +88,45 @@ func countAgreement(r *reproducedPaper) agreementCount {
 	return n
 }
 
-// tallyTable is a row for each paper.
 func tallyTable(all []*reproducedPaper) *report.Table {
-	rows := make([][]report.Value, len(all))
-	for i, r := range all {
-		n := countAgreement(r)
-		rows[i] = []report.Value{
-			report.Text(r.paper.name), report.Count(n.same), report.Count(n.near), report.Count(n.far),
-			report.Count(n.incomparable), report.Text(r.paper.page),
-		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "of", Left: true},
-			{Head: "within 1 %"},
-			{Head: "within 10 %"},
-			{Head: "farther off"},
-			{Head: "not comparable"},
-			{Head: "more in", Left: true},
-		},
-		Len: len(rows), Rows: slices.Values(rows),
-	}
+	return report.TableOf(all, func(row *report.Row, r **reproducedPaper) {
+		n := countAgreement(*r)
+		row.Add(report.Column{Head: "of", Left: true}, report.Text((*r).paper.name))
+		row.Add(report.Column{Head: "within 1 %"}, report.Count(n.same))
+		row.Add(report.Column{Head: "within 10 %"}, report.Count(n.near))
+		row.Add(report.Column{Head: "farther off"}, report.Count(n.far))
+		row.Add(report.Column{Head: "not comparable"}, report.Count(n.incomparable))
+		row.Add(report.Column{Head: "more in", Left: true}, report.Text((*r).paper.page))
+	})
 }
-
-// figureDigits is how many digits of figures people see.
-const figureDigits = 4
 
 // figureTable is a row for each figure. People get numbers in place of reasons,
 // which are those of reasons.
 func figureTable(list []paperFigure) *report.Table {
+	const digits = 4
 	why := reasons(list)
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "of", Head: "of", Left: true},
-			{Key: "section", Head: "section", Left: true},
-			{Key: "what", Head: "what", Left: true},
-			{Key: "ours", Head: "ours", Digits: figureDigits},
-			{Key: "paper", Head: "paper", Digits: figureDigits},
-			{Key: "unit", Head: "unit", Left: true},
-			{Head: "deviation"},
-			{Key: "deviation_pct"},
-			{Head: "why"},
-			{Key: "why"},
-		},
-		Len: len(list),
-		Rows: func(yield func([]report.Value) bool) {
-			for i := range list {
-				f := &list[i]
-				none := report.Value{}
-				row := []report.Value{
-					report.Text(f.of.name), report.Text(f.section), report.Text(f.what),
-					report.Number(f.ours),
-					none, report.Text(f.unit), none, none, none, report.Text(f.why),
-				}
-				if f.paper != 0 {
-					row[4], row[6], row[7] = report.Number(f.paper), report.Text(f.differenceText()),
-						report.Number(f.difference())
-				}
-				if f.why != "" {
-					row[8] = report.Count(1 + slices.Index(why, f.why))
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
+	return report.TableOf(list, func(row *report.Row, f *paperFigure) {
+		var theirs, text, deviation, reason report.Value
+		if f.paper != 0 {
+			theirs, text = report.Number(f.paper), report.Text(f.differenceText())
+			deviation = report.Number(f.difference())
+		}
+		if f.why != "" {
+			reason = report.Count(1 + slices.Index(why, f.why))
+		}
+		row.Add(report.Column{Key: "of", Head: "of", Left: true}, report.Text(f.of.name))
+		row.Add(report.Column{Key: "section", Head: "section", Left: true}, report.Text(f.section))
+		row.Add(report.Column{Key: "what", Head: "what", Left: true}, report.Text(f.what))
+		row.Add(report.Column{Key: "ours", Head: "ours", Digits: digits}, report.Number(f.ours))
+		row.Add(report.Column{Key: "paper", Head: "paper", Digits: digits}, theirs)
+		row.Add(report.Column{Key: "unit", Head: "unit", Left: true}, report.Text(f.unit))
+		row.Add(report.Column{Head: "deviation"}, text)
+		row.Add(report.Column{Key: "deviation_pct"}, deviation)
+		row.Add(report.Column{Head: "why"}, reason)
+		row.Add(report.Column{Key: "why"}, report.Text(f.why))
+	})
 }
 
-// reasons are why figures differ, each once.
 func reasons(list []paperFigure) []string {
 	var why []string
 	for i := range list {
@@ -195,27 +139,19 @@ func reasons(list []paperFigure) []string {
 
 // summaryText is the summary for people: figures that the papers state, why
 // they differ, and how many do.
-func summaryText(all []*reproducedPaper, opts *report.TextOptions) func(io.Writer) error {
-	return func(w io.Writer) error {
-		out := bufio.NewWriter(w)
-		list := withPaperValue(figuresOf(all))
-		if err := figureTable(list).WriteText(out, opts); err != nil {
-			return err
-		}
-		_, _ = out.WriteString("\nWhy\n")
-		for i, why := range reasons(list) {
-			_, _ = fmt.Fprintf(out, "%3d  %s\n", i+1, why)
-		}
-		_, _ = out.WriteString("\nNotes\n")
-		for _, r := range all {
-			for _, note := range r.notes {
-				_, _ = fmt.Fprintf(out, "  %-7s  %s\n", r.paper.name, note)
-			}
-		}
-		_, _ = out.WriteString("\n")
-		if err := tallyTable(all).WriteText(out, opts); err != nil {
-			return err
-		}
-		return out.Flush()
+func summaryText(all []*reproducedPaper, opts *report.TextOptions) string {
+	var b strings.Builder
+	list := withPaperValue(figuresOf(all))
+	b.WriteString(figureTable(list).Text(opts) + "\nWhy\n")
+	for i, why := range reasons(list) {
+		fmt.Fprintf(&b, "%3d  %s\n", i+1, why)
 	}
+	b.WriteString("\nNotes\n")
+	for _, r := range all {
+		for _, note := range r.notes {
+			fmt.Fprintf(&b, "  %-7s  %s\n", r.paper.name, note)
+		}
+	}
+	b.WriteString("\n" + tallyTable(all).Text(opts))
+	return b.String()
 }

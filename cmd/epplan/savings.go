@@ -30,17 +30,12 @@ func savingsCommand(t *terminal) *cli.Command {
 			"Example: epplan savings --since 30d\n" +
 			"Example: epplan savings --html savings.html",
 		Flags: []cli.Flag{
-			&cli.StringFlag{
-				Name: "since", Usage: "`TIME` from which runs count: 30d, 12h, or a date such as 2026-01-31",
-				DefaultText: "all that is known",
-			},
-			anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
+			sinceFlag("runs"), anySocketFlag(publicFirst), jsonFlag(), htmlFlag(),
 		},
-		Action: t.runs(runSavings),
+		Action: t.runs(takesNone(runSavings)),
 	}
 }
 
-// savingsReport is what savings prints as JSON.
 type savingsReport struct {
 	epdapi.Savings
 	GPUCost  footprint `json:"gpu_footprint"`
@@ -73,9 +68,6 @@ func footprintOf(f *epdapi.Factors, joules float64) footprint {
 }
 
 func runSavings(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
 	if err := checkHTML(c); err != nil {
 		return err
 	}
@@ -83,7 +75,7 @@ func runSavings(t *terminal, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := ask(c, publicFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Savings, error) {
+	s, err := ask(c, publicFirst, func(epd *epdapi.Client, ctx context.Context) (*epdapi.Savings, error) {
 		return epd.Savings(ctx, since)
 	})
 	if err != nil {
@@ -100,7 +92,13 @@ func runSavings(t *terminal, c *cli.Context) error {
 	})
 }
 
-// parseSince reads a duration before now, or a date.
+func sinceFlag(what string) cli.Flag {
+	return &cli.StringFlag{
+		Name: "since", DefaultText: "all that is known",
+		Usage: "`TIME` from which " + what + " count: 30d, 12h, or a date such as 2026-01-31",
+	}
+}
+
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -122,15 +120,9 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--since %q, want a time such as 30d, 12h or 2026-01-31", text)
 }
 
-// savingsText is savings for people.
 func savingsText(s *epdapi.Savings) string {
 	var b strings.Builder
-	period := "since the first record"
-	if !s.Since.IsZero() {
-		period = "since " + dateTime(s.Since)
-	}
-	writeRow(&b, "Runs", "%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)),
-		report.FormatCount(int(s.HeldOut)), period)
+	writeRow(&b, "Runs", "%s", savingsRunsText(s))
 	writeRow(&b, "Compared", "%s", comparedText(s))
 	if s.GPU.Runs == 0 {
 		b.WriteString(tooFewRunsText(s) + "\n")
@@ -154,15 +146,32 @@ func savingsText(s *epdapi.Savings) string {
 	}
 	writeConstant(&b, s)
 	writeModelled(&b, &s.Modelled)
-	best, of := &s.GPU, "GPUs"
-	if s.Node.Runs > 0 {
-		best, of = &s.Node, "nodes"
-	}
+	best, of := widestSaving(s)
 	writeFootprint(&b, s, best.SavedJ, of)
 	return b.String()
 }
 
-// comparedText says which workloads the figures are about.
+// periodText says from when on runs count.
+func periodText(s *epdapi.Savings) string {
+	if s.Since.IsZero() {
+		return "since the first record"
+	}
+	return "since " + dateTime(s.Since)
+}
+
+func savingsRunsText(s *epdapi.Savings) string {
+	return fmt.Sprintf("%s at chosen clocks, %s held out, %s", report.FormatCount(int(s.Treated)),
+		report.FormatCount(int(s.HeldOut)), periodText(s))
+}
+
+// widestSaving is that of the nodes where they are measured, else that of the GPUs.
+func widestSaving(s *epdapi.Savings) (saving *epdapi.Saving, of string) {
+	if s.Node.Runs > 0 {
+		return &s.Node, "nodes"
+	}
+	return &s.GPU, "GPUs"
+}
+
 func comparedText(s *epdapi.Savings) string {
 	text := report.FormatCount(s.Workloads) + " of " + plural(s.Workloads+s.Alone, "workload")
 	if s.Workloads > 0 && s.Alone > 0 {
@@ -171,12 +180,10 @@ func comparedText(s *epdapi.Savings) string {
 	return text
 }
 
-// endedText is how many of the jobs completed.
 func endedText(e epdapi.EndingCounts) string {
 	return fmt.Sprintf("%s of %s", report.FormatCount(int(e.Completed)), report.FormatCount(int(e.Ended)))
 }
 
-// writeModelled is what the models believe.
 func writeModelled(b *strings.Builder, m *epdapi.ModelledUse) {
 	if m.Runs == 0 {
 		return
@@ -185,7 +192,6 @@ func writeModelled(b *strings.Builder, m *epdapi.ModelledUse) {
 		report.FormatPercent(m.SavedJ()/m.DefaultJ), plural(int(m.Runs), "run"))
 }
 
-// savingText is a saving with its interval.
 func savingText(s *epdapi.Saving) string {
 	share := func(x float64) string { return report.FormatPercent(x / s.BaselineJ) }
 	return fmt.Sprintf("%s (%s) saved by %s; between %s and %s, %s to %s", energyText(s.SavedJ),
@@ -206,7 +212,6 @@ func uncertaintyTextBy(s *epdapi.Saving, one, several string) string {
 	return "too few runs to be sure"
 }
 
-// tooFewRunsText says why nothing was compared.
 func tooFewRunsText(s *epdapi.Savings) string {
 	switch {
 	case s.Treated == 0:

@@ -2,25 +2,16 @@ package main
 
 import (
 	"io"
-	"slices"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// writeSavingsPage writes the report of what was saved.
 func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
-	period := "since the first record"
-	if !s.Since.IsZero() {
-		period = "since " + dateTime(s.Since)
-	}
 	r := &page.Report{
-		Title: "What was saved " + period, Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
-		Foot: t.provenance(page.Fact{
-			Name: "Runs", Text: report.FormatCount(int(s.Treated)) +
-				" at chosen clocks, " + report.FormatCount(int(s.HeldOut)) + " held out, " + period,
-		}),
+		Title: "What was saved " + periodText(s), Lead: savingsLead(s), Parts: []any{savingsTiles(s)},
+		Foot: t.provenance(page.Fact{Name: "Runs", Text: savingsRunsText(s)}),
 	}
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
@@ -48,7 +39,6 @@ func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
 	return page.WriteReport(w, r)
 }
 
-// savingsLead is the saving in words.
 func savingsLead(s *epdapi.Savings) string {
 	if s.GPU.Runs == 0 {
 		return tooFewRunsText(s)
@@ -91,10 +81,7 @@ func savingsTiles(s *epdapi.Savings) page.Tiles {
 	tiles = append(tiles, page.Tile{
 		Label: "Held out", Value: report.FormatPercent(s.HoldOut), Note: "of jobs, by lot, now",
 	})
-	best, of := &s.GPU, "GPUs"
-	if s.Node.Runs > 0 {
-		best, of = &s.Node, "nodes"
-	}
+	best, of := widestSaving(s)
 	if f := &s.Factors; best.Runs > 0 && (f.CostPerKWh > 0 || f.CarbonPerKWh > 0 || f.WaterPerKWh > 0) {
 		all := f.FootprintOf(best.SavedJ)
 		tiles = append(tiles, page.Tile{Label: "Worth", Value: footprintText(f, &all), Note: "of the " + of})
@@ -145,7 +132,6 @@ func savingsNotices(s *epdapi.Savings) []any {
 	return parts
 }
 
-// savingsEstimates are what the picture shows.
 func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	var all []report.Estimate
 	estimates := func(what string, some []armComparison) {
@@ -171,10 +157,8 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 	return all
 }
 
-// maxEstimates is how many workloads a picture has.
 const maxEstimates = 12
 
-// workloadSavings are what operators are told of workloads.
 func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	all := make([]report.Estimate, min(len(s.ByWorkload), maxEstimates))
 	for i := range all {
@@ -191,44 +175,36 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([][]report.Value, len(s.ByWorkload))
-	for i := range rows {
-		w := &s.ByWorkload[i]
+	t := report.TableOf(s.ByWorkload, func(row *report.Row, w *epdapi.WorkloadSaving) {
 		certain := "may be chance"
 		if w.IsCertain() {
 			certain = "sure"
 		} else if w.Needed > 0 {
 			certain = "may be chance: about " + plural(int(w.Needed), "more held-out run")
 		}
-		rows[i] = []report.Value{
-			report.Text(w.LastJob.WordsOf(w.Workload)), report.Text(epdapi.ShortWorkload(w.Workload)),
-			report.Text(w.GPUModel), report.Count(int(w.Runs)), report.Count(int(w.Against)),
-			report.Number(w.BaselineJ), report.Number(w.SavedJ),
-			report.Number(w.SavedJ / w.BaselineJ), report.Number(w.LowJ / w.BaselineJ),
-			report.Number(w.HighJ / w.BaselineJ), report.Text(certain),
-		}
-	}
-	t := &report.Table{Len: len(rows), Rows: slices.Values(rows), Columns: []report.Column{
-		{Head: "workload", Left: true, Max: 80},
-		{Head: "key", Left: true},
-		{Head: "GPU model", Left: true},
-		{Head: "runs"},
-		{Head: "held out"},
-		{Head: "at default", Unit: report.KilowattHours, Group: 1},
-		{Head: "saved", Unit: report.KilowattHours, Group: 1},
-		{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2},
-		{Head: "low", Unit: report.Fraction, Digits: 2, Group: 2},
-		{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
-		{Head: "how sure", Left: true},
-	}}
+		row.Add(report.Column{Head: "workload", Left: true, Max: 80},
+			report.Text(w.LastJob.WordsOf(w.Workload)))
+		row.Add(report.Column{Head: "key", Left: true}, report.Text(epdapi.ShortWorkload(w.Workload)))
+		row.Add(report.Column{Head: "GPU model", Left: true}, report.Text(w.GPUModel))
+		row.Add(report.Column{Head: "runs"}, report.Count(int(w.Runs)))
+		row.Add(report.Column{Head: "held out"}, report.Count(int(w.Against)))
+		row.Add(report.Column{Head: "at default", Unit: report.KilowattHours, Group: 1}, report.Number(w.BaselineJ))
+		row.Add(report.Column{Head: "saved", Unit: report.KilowattHours, Group: 1}, report.Number(w.SavedJ))
+		row.Add(report.Column{Head: "saved", Unit: report.Fraction, Digits: 2, Group: 2},
+			report.Number(w.SavedJ/w.BaselineJ))
+		row.Add(report.Column{Head: "low", Unit: report.Fraction, Digits: 2, Group: 2},
+			report.Number(w.LowJ/w.BaselineJ))
+		row.Add(report.Column{Head: "high", Unit: report.Fraction, Digits: 2, Group: 2},
+			report.Number(w.HighJ/w.BaselineJ))
+		row.Add(report.Column{Head: "how sure", Left: true}, report.Text(certain))
+	})
 	note := "Only workloads with runs in both arms."
-	if len(rows) == epdapi.MaxWorkloads {
-		note += " Those with less energy than these " + report.FormatCount(len(rows)) + " aren't listed."
+	if t.Len == epdapi.MaxWorkloads {
+		note += " Those with less energy than these " + report.FormatCount(t.Len) + " aren't listed."
 	}
 	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}, nil
 }
 
-// comparedFacts say which runs the figures are about.
 func comparedFacts(s *epdapi.Savings) page.Facts {
 	facts := page.Facts{
 		{Name: "Workloads", Text: comparedText(s)},
@@ -265,7 +241,6 @@ func comparedFacts(s *epdapi.Savings) page.Facts {
 	return append(facts, page.Fact{Name: "Still to hold out", Text: needed})
 }
 
-// savingsMethod says how it is measured and what that leaves out.
 func savingsMethod() []any {
 	return []any{
 		page.Text("A lot leaves some jobs of each workload at default clocks. Runs at chosen clocks are " +

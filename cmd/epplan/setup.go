@@ -23,7 +23,6 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// planningFlags are the flags of every command that plans a batch.
 func planningFlags() []cli.Flag {
 	return append(problemFlags(),
 		&cli.IntFlag{Name: "gpus-per-node", Usage: "`COUNT` of pairs on a node of --cluster paper", Value: 1},
@@ -40,7 +39,6 @@ func planningFlags() []cli.Flag {
 	)
 }
 
-// problemFlags are the flags that say what is to be planned.
 func problemFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{
@@ -84,7 +82,6 @@ const priorFlag = "prior"
 // runtimeModelFlag says on which GPU model run times were measured.
 const runtimeModelFlag = "runtime-gpu-model"
 
-// setup is what a planning command works on.
 type setup struct {
 	config         *config.Config
 	models         *config.Models   // nil: none
@@ -135,7 +132,7 @@ func newSetup(t *terminal, c *cli.Context, name string) (*setup, error) {
 			missing = name + " has no [[cluster.nodes]]"
 		}
 		k := s.config.Cluster().Classes[0]
-		t.message("note", fmt.Sprintf("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model))
+		t.notef("%s: as many nodes as it takes, each with %d %s", missing, k.GPUs, k.Model)
 	}
 	t.warn(s.batch.Warnings)
 	return s, nil
@@ -168,7 +165,6 @@ func setupProblem(t *terminal, c *cli.Context, name string) (*setup, error) {
 	return withProblem(t, c, s)
 }
 
-// withProblem adds the problem to a setup.
 func withProblem(t *terminal, c *cli.Context, s *setup) (*setup, error) {
 	for flag, to := range map[string]*float64{
 		"theta": &s.params.Theta, "rho": &s.params.Rho,
@@ -265,11 +261,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	}
 	tasks, warnings, err := join.Tasks(s.batch, &cluster, known, margins)
 	if _, ok := errors.AsType[*join.RuntimeModelError](err); ok {
-		return &hintedError{
-			err: err,
-			hint: "--" + runtimeModelFlag + " MODEL says it for the whole batch, runtime_gpu_model in " +
-				"[cluster] for every batch of a site",
-		}
+		return withHint(err, "--"+runtimeModelFlag+" MODEL says it for the whole batch, runtime_gpu_model "+
+			"in [cluster] for every batch of a site")
 	}
 	if err != nil {
 		return err
@@ -280,9 +273,8 @@ func (s *setup) join(t *terminal, c *cli.Context, gpusPerNode int) error {
 	if c.Bool(priorFlag) && !slices.ContainsFunc(tasks, func(t planner.Task) bool {
 		return slices.ContainsFunc(t.Options, func(o planner.Option) bool { return o.Prior })
 	}) {
-		t.message("note",
-			fmt.Sprintf("--%s changes nothing: no job without a model may run on a GPU model with models "+
-				"of %d workloads or more", priorFlag, pooled.MinKnown))
+		t.notef("--%s changes nothing: no job without a model may run on a GPU model with models "+
+			"of %d workloads or more", priorFlag, pooled.MinKnown)
 	}
 	s.problem = &planner.Problem{Cluster: cluster, Tasks: tasks, Mode: planner.ModeOf(tasks)}
 	goal := s.config.Goal()
@@ -382,9 +374,9 @@ func (s *setup) policy(text string) (*planner.Policy, error) {
 	if text == "" || text == config.Best {
 		text = policy.DefaultName(s.problem.Mode)
 	}
-	p, err := policy.Parse(text, s.params)
+	p, err := parsePolicy(text, s.params)
 	if err != nil {
-		return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+		return nil, err
 	}
 	return p, s.checkFlagUsed(text)
 }

@@ -40,11 +40,11 @@ const askTimeout = 15 * time.Second
 
 // ask asks the epd of --socket, or the first of several.
 func ask[T any](
-	c *cli.Context, sockets []string, question func(context.Context, *epdapi.Client) (T, error),
+	c *cli.Context, sockets []string, question func(*epdapi.Client, context.Context) (T, error),
 ) (T, error) {
 	ctx, cancel := context.WithTimeout(c.Context, askTimeout)
 	defer cancel()
-	answer, err := question(ctx, clientAt(c.String("socket"), sockets))
+	answer, err := question(clientAt(c.String("socket"), sockets), ctx)
 	return answer, withSocketHint(err)
 }
 
@@ -58,7 +58,7 @@ func withSocketHint(err error) error {
 		hint = "that socket is for root; " + epdapi.PublicSocket +
 			" is for everybody, where epd has --submit-socket"
 	}
-	return &hintedError{err: err, hint: hint}
+	return withHint(err, hint)
 }
 
 // clientAt is a client of the epd at a socket; of a controller, by munge, at
@@ -70,12 +70,19 @@ func clientAt(where string, sockets []string) *epdapi.Client {
 	if _, _, err := net.SplitHostPort(where); err != nil || strings.Contains(where, "/") {
 		return epdapi.New(where)
 	}
-	var trusted []uint32 // beside root
-	if u, err := user.Lookup("slurm"); err == nil {
-		if uid, err := strconv.ParseUint(u.Uid, 10, 32); err == nil {
-			trusted = append(trusted, uint32(uid))
-		}
-	}
 	return epdapi.NewRemote(where,
-		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), trusted...))
+		munge.NewTransport(munge.New(os.Getenv("EPPLAN_MUNGE_SOCKET")), slurmUsers()...))
+}
+
+// slurmUsers are those beside root whose answers are taken: Slurm's user.
+func slurmUsers() []uint32 {
+	u, err := user.Lookup("slurm")
+	if err != nil {
+		return nil
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil
+	}
+	return []uint32{uint32(uid)}
 }

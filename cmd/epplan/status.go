@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,27 +24,18 @@ func statusCommand(t *terminal) *cli.Command {
 			"configuration and counts are shown where they are known. Exit status 4: epd can't be reached.\n" +
 			"Example: epplan status --json",
 		Flags:  []cli.Flag{anySocketFlag(agentFirst), jsonFlag()},
-		Action: t.runs(runStatus),
+		Action: t.runs(takesNone(runStatus)),
 	}
 }
 
 func runStatus(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 0, "none"); err != nil {
-		return err
-	}
-	s, err := ask(c, agentFirst, func(ctx context.Context, epd *epdapi.Client) (*epdapi.Status, error) {
-		return epd.Status(ctx)
-	})
+	s, err := ask(c, agentFirst, (*epdapi.Client).Status)
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return t.printJSON(s)
-	}
-	return t.printText(statusText(s))
+	return printAnswer(t, c, s, statusText)
 }
 
-// statusText is a status for people.
 func statusText(s *epdapi.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "epd %s, role %s, on %s since %s\n", printable(s.Version), printable(s.Role),
@@ -100,7 +90,6 @@ func writeGPU(b *strings.Builder, g *epdapi.GPU) {
 	b.WriteByte('\n')
 }
 
-// writeController is how the controller fares.
 func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	fmt.Fprintf(b, "cluster %s: mode %s", printable(s.Cluster), printable(string(s.Mode)))
 	for _, name := range slices.Sorted(maps.Keys(s.Modes)) {
@@ -142,7 +131,6 @@ func writeController(b *strings.Builder, s *epdapi.ControllerStatus) {
 	}
 }
 
-// writeForecasts is how predictions at submission fare.
 func writeForecasts(b *strings.Builder, s *epdapi.ForecastStatus) {
 	if s == nil || !s.Enabled {
 		return
@@ -170,7 +158,6 @@ func targetPlural(target string) string {
 	return printable(target) + "s"
 }
 
-// writeSync tells when Slurm doesn't answer.
 func writeSync(b *strings.Builder, what string, s *epdapi.SyncStatus) {
 	if s.Failures == 0 {
 		return

@@ -28,7 +28,6 @@ const (
 
 const submitName = "submit"
 
-// isSubmit reports whether the arguments call epplan submit for job_submit.lua.
 func isSubmit(args []string) bool {
 	return len(args) > 1 && args[1] == submitName && slices.ContainsFunc(args[2:], func(arg string) bool {
 		return strings.HasPrefix(strings.TrimLeft(arg, "-"), "hex") && strings.HasPrefix(arg, "-")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,14 +15,12 @@ import (
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/follow"
 	"github.com/epplan/epplan/slurm"
 )
 
 // announceTimeout is how long a job waits for epd before it is submitted.
 const announceTimeout = 5 * time.Second
 
-// submitScript tells epd of a script's code and has sbatch submit it.
 func submitScript(t *terminal, c *cli.Context) error {
 	const most = 1000 // options
 	if err := checkArgs(c, 1, most, "one batch script, and options of sbatch after --"); err != nil {
@@ -33,17 +30,13 @@ func submitScript(t *terminal, c *cli.Context) error {
 	if name == "-" || strings.HasPrefix(name, "-") {
 		return usagef("%q, want a batch script in a file before --", name)
 	}
-	script, err := parseFile(t, name, func(r io.Reader, _ string) ([]byte, error) {
-		return io.ReadAll(io.LimitReader(r, slurm.HookScript))
-	})
+	script, err := readScript(t, name)
 	if err != nil {
 		return err
 	}
 	sbatch, err := exec.LookPath("sbatch")
 	if err != nil {
-		return &hintedError{
-			err: errors.New("sbatch isn't there"), hint: "epplan submit runs where jobs are submitted",
-		}
+		return withHint(errors.New("sbatch isn't there"), "epplan submit runs where jobs are submitted")
 	}
 	if err := announce(t, c, name, script, options); err != nil {
 		t.message("warning", "epd isn't told of the job's code: "+err.Error())
@@ -64,17 +57,13 @@ func submitScript(t *terminal, c *cli.Context) error {
 	return nil
 }
 
-// announce tells epd what the code of a job looks like.
 func announce(t *terminal, c *cli.Context, name string, script []byte, options []string) error {
 	s := &slurm.Submission{
 		Version: slurm.ProtocolVersion, Kind: "batch", UID: uint32(max(0, os.Getuid())),
 		Name:   slurm.Hex(filepath.Base(name)),
 		Script: slurm.Hex(script),
 	}
-	quoted := make([]string, len(options))
-	for i, o := range options {
-		quoted[i] = strconv.Quote(o)
-	}
+	quoted := textsOf(options, strconv.Quote)
 	chdir := ""
 	all := slurm.SbatchOptions(string(script) + "\n")
 	// These go before the script's.
@@ -93,7 +82,9 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 	if read == nil {
 		return nil
 	}
-	warnUnread(t, read)
+	for _, s := range read.Skipped {
+		t.message("warning", "not read: "+s.Name+" "+s.Why)
+	}
 	if stop, err := dryrun.Announce(c, fmt.Sprintf("tell epd at %s what the code in %s looks like",
 		c.String("socket"), plural(len(read.Files), "file"))); stop {
 		return err
@@ -108,11 +99,4 @@ func announce(t *terminal, c *cli.Context, name string, script []byte, options [
 		_, err = epd.Announce(ctx, request)
 	}
 	return err
-}
-
-// warnUnread warns of source files that weren't read.
-func warnUnread(t *terminal, read *follow.Sources) {
-	for _, s := range read.Skipped {
-		t.message("warning", "not read: "+s.Name+" "+s.Why)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -73,28 +74,26 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
-// incompleteError says that a plan was printed but doesn't cover every job in
-// time; what is wrong is part of the output.
-type incompleteError struct{ unplanned, late, slowed int }
+func withHint(err error, hint string) error { return &hintedError{err, hint} }
 
-func (e *incompleteError) Error() string {
-	var parts []string
-	if e.unplanned > 0 {
-		parts = append(parts, fmt.Sprintf("%d can't be planned", e.unplanned))
+// infeasibleError says that a plan was printed that doesn't do all that it was asked for; what
+// is wrong is part of the output.
+type infeasibleError struct{ msg string }
+
+func (e *infeasibleError) Error() string { return e.msg }
+
+// notInTime is the error of a plan that can't plan jobs, ends some late, or slows some down
+// too much; nil for one that does what it was asked for.
+func notInTime(unplanned, late, slowed int) error {
+	parts := textsOf(present(
+		counted{unplanned, "can't be planned"}, counted{late, "end late"},
+		counted{slowed, "slowed down more than tolerated"},
+	), func(part counted) string { return fmt.Sprintf("%d %s", part.n, part.what) })
+	if len(parts) == 0 {
+		return nil
 	}
-	if e.late > 0 {
-		parts = append(parts, fmt.Sprintf("%d end late", e.late))
-	}
-	if e.slowed > 0 {
-		parts = append(parts, fmt.Sprintf("%d slowed down more than tolerated", e.slowed))
-	}
-	return "not every job is done in time: " + strings.Join(parts, ", ")
+	return &infeasibleError{"not every job is done in time: " + strings.Join(parts, ", ")}
 }
-
-// violationError says that a plan was printed that breaks limits.
-type violationError struct{ what string }
-
-func (e *violationError) Error() string { return "the plan isn't feasible: " + e.what }
 
 // statusError ends the program as another one that it started did.
 type statusError struct{ code int }
@@ -104,7 +103,7 @@ func (e *statusError) Error() string { return "exit status " + strconv.Itoa(e.co
 // finish prints the error, if there is one, and tells the exit status.
 func (t *terminal) finish(ctx context.Context, err error) int {
 	var usage *usageError
-	var undone *incompleteError
+	var undone *infeasibleError
 	switch {
 	case err == nil:
 		return exitDone
@@ -120,10 +119,6 @@ func (t *terminal) finish(ctx context.Context, err error) int {
 		t.message("error", usage.msg)
 		t.message("hint", usage.hint)
 		return exitUsage
-	}
-	if broken, ok := errors.AsType[*violationError](err); ok {
-		t.message("warning", broken.Error())
-		return exitInfeasible
 	}
 	if passed, ok := errors.AsType[*statusError](err); ok {
 		return passed.code
@@ -158,12 +153,19 @@ func (t *terminal) message(kind, text string) {
 	}
 }
 
-// warn prints at most a handful of warnings and how many there are.
+func (t *terminal) notef(format string, args ...any) {
+	t.message("note", fmt.Sprintf(format, args...))
+}
+
+func (t *terminal) warningf(format string, args ...any) {
+	t.message("warning", fmt.Sprintf(format, args...))
+}
+
 func (t *terminal) warn(warnings []error) {
 	const most = 5
 	for i, w := range warnings {
 		if i == most {
-			t.message("warning", fmt.Sprintf("… and %d more", len(warnings)-most))
+			t.warningf("… and %d more", len(warnings)-most)
 			return
 		}
 		t.message("warning", w.Error())
@@ -214,7 +216,14 @@ func (t *terminal) printJSON(v any) error {
 	return t.printText(b.String() + "\n")
 }
 
-// printText prints lines for people.
+// printAnswer prints a value as JSON where --json asks for that, else in words.
+func printAnswer[T any](t *terminal, c *cli.Context, value T, text func(T) string) error {
+	if c.Bool("json") {
+		return t.printJSON(value)
+	}
+	return t.printText(text(value))
+}
+
 func (t *terminal) printText(text string) error {
 	return t.print(func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
@@ -245,6 +254,26 @@ func plural(n int, one string, many ...string) string {
 		}
 	}
 	return report.FormatCount(n) + " " + one
+}
+
+// counted is how many there are of something.
+type counted struct {
+	n    int
+	what string
+}
+
+// present are those of which there are any.
+func present(all ...counted) []counted {
+	return slices.DeleteFunc(all, func(c counted) bool { return c.n <= 0 })
+}
+
+// textsOf is a text for each of a list.
+func textsOf[T any](list []T, text func(T) string) []string {
+	all := make([]string, len(list))
+	for i, one := range list {
+		all[i] = text(one)
+	}
+	return all
 }
 
 // printable is somebody's text on a part of a line.
@@ -278,9 +307,9 @@ type outputFile struct{ flag, name string }
 func energyText(joules float64) string {
 	const small = 0.01 * dvfsmodel.JoulesPerKWh
 	if math.Abs(joules) < small {
-		return report.FormatJoules(dvfsmodel.Joule(joules))
+		return report.FormatJoules(joules)
 	}
-	return report.FormatKWh(dvfsmodel.Joule(joules))
+	return report.FormatKWh(joules)
 }
 
 // trimZeros is a number without zeros at its end.

@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -52,7 +50,9 @@ func tuneCommand(t *terminal) *cli.Command {
 					"simple, in any queue",
 			},
 			knapsackFlags()[0],
-			&cli.IntFlag{Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune},
+			between(&cli.IntFlag{
+				Name: "draws", Usage: "`COUNT` of queues to draw", Value: drawsToTune,
+			}, 1, maxDraws),
 			&cli.StringFlag{
 				Name: "cluster", Usage: "GPUs of QUEUE: `FILE:NAME`, a table of clusters and which one it is",
 			},
@@ -61,7 +61,7 @@ func tuneCommand(t *terminal) *cli.Command {
 			profilesFlag(),
 			seedFlag(), jsonFlag(),
 		},
-		Action: t.runs(runTune),
+		Action: t.runs(takes(0, 1, "one queue or none", runTune)),
 	}
 }
 
@@ -73,9 +73,6 @@ const (
 )
 
 func runTune(t *terminal, c *cli.Context) error {
-	if err := checkArgs(c, 0, 1, "one queue or none"); err != nil {
-		return err
-	}
 	score, ok := objectives[c.String("objective")]
 	if !ok {
 		return usagef("--objective %q, want energy, wait or both", c.String("objective"))
@@ -102,19 +99,12 @@ func runTune(t *terminal, c *cli.Context) error {
 		return err
 	}
 	if r.choose(score, c.Float64("longest")); r.Chosen == "" {
-		t.message("warning",
-			fmt.Sprintf("with none of these does every job wait for less than %v times the longest wait "+
-				"under simple", c.Float64("longest")))
+		t.warningf("with none of these does every job wait for less than %v times the longest wait "+
+			"under simple", c.Float64("longest"))
 	}
-	return t.print(func(w io.Writer) error {
-		if c.Bool("json") {
-			return r.writeJSON(w)
-		}
-		return r.writeText(w, t.textOptions(-1))
-	})
+	return printAnswer(t, c, &r, func(r *tuningReport) string { return r.text(t.textOptions(-1)) })
 }
 
-// queuesToTune are the queue that is given, or drawn ones.
 func queuesToTune(t *terminal, c *cli.Context) ([]*knapsackQueue, error) {
 	if c.NArg() == 1 {
 		if c.IsSet("draws") {
@@ -126,15 +116,11 @@ func queuesToTune(t *terminal, c *cli.Context) ([]*knapsackQueue, error) {
 	if c.IsSet("cluster") {
 		return nil, usagef("--cluster is for a queue of your own, want a QUEUE too")
 	}
-	count := c.Int("draws")
-	if count < 1 || count > maxDraws {
-		return nil, usagef("--draws %d, want 1 to %d", count, maxDraws)
-	}
 	model, err := energyModel(c)
 	if err != nil {
 		return nil, err
 	}
-	queues := make([]*knapsackQueue, count)
+	queues := make([]*knapsackQueue, c.Int("draws"))
 	for i := range queues {
 		rng := rand.New(rand.NewPCG(c.Uint64("seed"), uint64(i)))
 		if queues[i], err = drawQueue(rng, model); err != nil {
@@ -184,8 +170,8 @@ func trialPolicies(c *cli.Context) ([]string, error) {
 		}
 	}
 	for _, text := range all {
-		if _, err := policy.Parse(text, policy.DefaultParams()); err != nil {
-			return nil, &usageError{msg: err.Error(), hint: "epplan compare --help lists the policies"}
+		if _, err := parsePolicy(text, policy.DefaultParams()); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
@@ -279,49 +265,24 @@ func ratioOrOne(ours, simple float64) float64 {
 	return ours / simple
 }
 
-func (r *tuningReport) writeJSON(w io.Writer) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(text, '\n'))
-	return err
-}
-
-// writeText writes a row for each policy, the best first, and the chosen one.
-func (r *tuningReport) writeText(w io.Writer, opts *report.TextOptions) error {
+// text is a row for each policy, the best first, and the chosen one.
+func (r *tuningReport) text(opts *report.TextOptions) string {
 	rows := slices.Clone(r.Tried)
 	score := objectives[r.Objective]
 	slices.SortStableFunc(rows, func(a, b trialResult) int { return cmp.Compare(score(&a), score(&b)) })
 	percent := func(x float64) report.Value { return report.Text(fmt.Sprintf("%+.1f %%", 100*(x-1))) }
-	table := &report.Table{
-		Columns: []report.Column{
-			{Head: "policy", Left: true},
-			{Head: "energy", Note: "against simple"},
-			{Head: "waiting", Note: "against simple"},
-			{Head: "longest wait", Note: "× simple's"},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			for _, x := range rows {
-				if !yield([]report.Value{
-					report.Text(x.Policy), percent(x.Energy), percent(x.Wait),
-					report.Text(strconv.FormatFloat(x.Longest, 'f', 2, 64)),
-				}) {
-					return
-				}
-			}
-		},
-		Len: len(rows),
+	text := report.TableOf(rows, func(row *report.Row, x *trialResult) {
+		row.Add(report.Column{Head: "policy", Left: true}, report.Text(x.Policy))
+		row.Add(report.Column{Head: "energy", Note: "against simple"}, percent(x.Energy))
+		row.Add(report.Column{Head: "waiting", Note: "against simple"}, percent(x.Wait))
+		row.Add(report.Column{Head: "longest wait", Note: "× simple's"},
+			report.Text(strconv.FormatFloat(x.Longest, 'f', 2, 64)))
+	}).Text(opts)
+	if r.Chosen != "" {
+		text += fmt.Sprintf("\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen,
+			objectiveNames[r.Objective], plural(r.Queues, "queue"), r.EnergyModel)
 	}
-	if err := table.WriteText(w, opts); err != nil {
-		return err
-	}
-	if r.Chosen == "" {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "\nChosen   %s (least %s over %s, %s energy)\n", r.Chosen,
-		objectiveNames[r.Objective], plural(r.Queues, "queue"), r.EnergyModel)
-	return err
+	return text
 }
 
 // objectiveNames are the objectives in words.

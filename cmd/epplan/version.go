@@ -18,12 +18,9 @@ func versionCommand(t *terminal) *cli.Command {
 		Usage:       "print the version",
 		Description: "Example: epplan version --json",
 		Flags:       []cli.Flag{jsonFlag()},
-		Action: func(c *cli.Context) error {
-			if err := checkArgs(c, 0, 0, "none"); err != nil {
-				return err
-			}
+		Action: t.runs(takesNone(func(t *terminal, c *cli.Context) error {
 			return printVersion(t, c.Bool("json"))
-		},
+		})),
 	}
 }
 

@@ -63,10 +63,8 @@ func Examine(ctx context.Context, site *Site, o Options, checks []Check) *Report
 	return r
 }
 
-// maxText is how long a text of a finding may be.
 const maxText = 600
 
-// runCheck runs one check, and gives it up when its time is over.
 func (e *examination) runCheck(ctx context.Context, c *Check) []Finding {
 	switch {
 	case c.On == Head && e.role == Node:
@@ -86,41 +84,30 @@ func (e *examination) runCheck(ctx context.Context, c *Check) []Finding {
 	}
 }
 
-// lazyValue is something that several checks want to know, found out once.
-type lazyValue[T any] struct {
-	begin func()
-	done  chan struct{}
-	value T
-	err   error
-}
-
-// newLazy finds something out when it is first asked for, within a bound.
-func newLazy[T any](
-	ctx context.Context, bound time.Duration, get func(context.Context) (T, error),
-) *lazyValue[T] {
-	l := &lazyValue[T]{done: make(chan struct{})}
-	var once sync.Once
-	l.begin = func() {
-		once.Do(func() {
-			go func() {
-				defer close(l.done)
-				ctx, cancel := context.WithTimeout(ctx, bound)
-				defer cancel()
-				l.value, l.err = get(ctx)
-			}()
-		})
-	}
-	return l
-}
-
-// get waits for the answer, but not for longer than the context lasts.
-func (l *lazyValue[T]) get(ctx context.Context) (T, error) {
-	l.begin()
-	select {
-	case <-l.done:
-		return l.value, l.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
+// lazy finds something out that several checks want to know when it is first asked for,
+// within a bound. Nobody waits for it for longer than his own context lasts.
+func lazy[T any](
+	ctx context.Context, bound time.Duration, find func(context.Context) (T, error),
+) func(context.Context) (T, error) {
+	var value T
+	var err error
+	done := make(chan struct{})
+	begin := sync.OnceFunc(func() {
+		go func() {
+			defer close(done)
+			ctx, cancel := context.WithTimeout(ctx, bound)
+			defer cancel()
+			value, err = find(ctx)
+		}()
+	})
+	return func(ctx context.Context) (T, error) {
+		begin()
+		select {
+		case <-done:
+			return value, err
+		case <-ctx.Done():
+			var none T
+			return none, context.Cause(ctx)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
 )
 
 var epdDown = &Fault{
@@ -31,24 +33,25 @@ var socketGone = &Fault{
 // epdRole is one of epd's two roles on a machine.
 type epdRole struct {
 	name, unit, without string
-	ask                 func(*examination, context.Context) (*epdapi.Status, error)
+	ask                 func(*examination) func(context.Context) (*epdapi.Status, error)
 	socket              func(*Options) string
 	state               func(*examination, context.Context) string
 }
 
 var agentRole = &epdRole{
 	"agent", "epd-agent", "jobs of this node run at default clocks, and are not recorded",
-	(*examination).agentStatus, (*Options).agentSocket, (*examination).agentState,
+	func(e *examination) func(context.Context) (*epdapi.Status, error) { return e.agentStatus },
+	(*Options).agentSocket, (*examination).agentState,
 }
 
 var controllerRole = &epdRole{
 	"controller", "epd-controller", "all jobs run at default clocks, and nothing is learnt",
-	(*examination).headStatus, (*Options).adminSocket, (*examination).controllerState,
+	func(e *examination) func(context.Context) (*epdapi.Status, error) { return e.headStatus },
+	(*Options).adminSocket, (*examination).controllerState,
 }
 
-// check asks one part of epd.
 func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
-	s, err := p.ask(e, ctx)
+	s, err := p.ask(e)(ctx)
 	if err == nil {
 		return okFinding("epd %s, role %s, on %s", s.Version, s.Role, s.Node)
 	}
@@ -62,20 +65,21 @@ func (p *epdRole) check(ctx context.Context, e *examination) []Finding {
 	case errors.Is(err, fs.ErrPermission) || isRefused(err):
 		return unknownFinding("only root and Slurm's user may ask epd at %s", socket)
 	case isTimeout(err):
-		return []Finding{epdHung.finding(words...)}
+		return epdHung.finding(words...)
 	case unheld != nil && !errors.Is(unheld, fs.ErrNotExist):
 		return unknownFinding("%v; whether an epd runs can't be seen: %v", err, unheld)
 	case pid == 0:
-		return []Finding{epdDown.finding(words...)}
+		return epdDown.finding(words...)
 	case !e.site.exists(socket):
-		return []Finding{socketGone.finding(append(words, "pid", strconv.Itoa(pid))...)}
+		return socketGone.finding(append(words, "pid", strconv.Itoa(pid))...)
 	}
 	return unknownFinding("%v", err)
 }
 
 // isTimeout reports whether an error is that of a time that went by.
 func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || isNetworkTimeout(err)
+	var late interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout()
 }
 
 // unitName is the unit of a part: that of one epd for both where it is installed.
@@ -115,7 +119,6 @@ var publicGone = &Fault{
 	},
 }
 
-// lookSockets looks at the files at which epd listens.
 func lookSockets(ctx context.Context, e *examination) []Finding {
 	const private, public = 0o077, 0o666
 	var found []Finding
@@ -133,11 +136,11 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 		}
 		seen = append(seen, socket+" is for root and Slurm's user")
 		if info.Mode.Perm()&private != 0 {
-			found = append(found, socketOpen.finding("socket", shellQuote(socket), "mode", octal(info.Mode)))
+			found = append(found, socketOpen.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
 		}
 	}
 	if e.role == Node {
-		return orOK(found, "%s", textOr(strings.Join(seen, ", "), "there is none"))
+		return orOK(found, "%s", cmp.Or(strings.Join(seen, ", "), "there is none"))
 	}
 	socket := e.submitSocket(ctx)
 	info, err := e.site.Files.Stat(socket)
@@ -147,15 +150,15 @@ func lookSockets(ctx context.Context, e *examination) []Finding {
 			return append(found,
 				unknownFinding("%s isn't there, and no epd answers that would listen there", socket)...)
 		}
-		return append(found, publicGone.finding("socket", socket, "unit", e.unitName("epd-controller")))
+		return append(found, publicGone.finding("socket", socket, "unit", e.unitName("epd-controller"))...)
 	case err != nil:
 		return append(found, unknownFinding("%v", err)...)
 	case info.Mode.Perm()&public != public:
-		found = append(found, socketClosed.finding("socket", shellQuote(socket), "mode", octal(info.Mode)))
+		found = append(found, socketClosed.finding("socket", slurm.ShellQuote(socket), "mode", octal(info.Mode))...)
 	}
 	dir := socket[:max(1, strings.LastIndex(socket, "/"))]
 	if info, err := e.site.Files.Stat(dir); err == nil && info.Mode.Perm()&0o001 == 0 {
-		found = append(found, socketFolder.finding("dir", shellQuote(dir), "mode", octal(info.Mode)))
+		found = append(found, socketFolder.finding("dir", slurm.ShellQuote(dir), "mode", octal(info.Mode))...)
 	}
 	return orOK(found, "%s", strings.Join(append(seen, socket+" is for everybody"), ", "))
 }
@@ -169,7 +172,7 @@ var versionsDiffer = &Fault{
 }
 
 func lookVersions(ctx context.Context, e *examination) []Finding {
-	versions := []string{"epplan " + textOr(e.options.Version, "unknown")}
+	versions := []string{"epplan " + cmp.Or(e.options.Version, "unknown")}
 	add := func(name string, s *epdapi.Status, err error) {
 		if err == nil {
 			versions = append(versions, name+" "+s.Version)
@@ -186,7 +189,7 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 	if e.role != Head && noAgent == nil && agent.Health != nil {
 		for _, address := range agent.Health.Controllers {
 			ctx, cancel := context.WithTimeout(ctx, epdTimeout)
-			s, _, err := e.site.Remote(ctx, address, textOr(e.options.MungeSocket, agent.Health.MungeSocket))
+			s, _, err := e.site.Remote(ctx, address, cmp.Or(e.options.MungeSocket, agent.Health.MungeSocket))
 			cancel()
 			add("controller at "+address, s, err)
 		}
@@ -197,7 +200,7 @@ func lookVersions(ctx context.Context, e *examination) []Finding {
 	text := strings.Join(versions, ", ")
 	word := func(v string) string { return v[strings.LastIndex(v, " ")+1:] }
 	if slices.ContainsFunc(versions, func(v string) bool { return word(v) != word(versions[0]) }) {
-		return []Finding{versionsDiffer.finding("versions", text, "unit", e.unitName("epd-agent"))}
+		return versionsDiffer.finding("versions", text, "unit", e.unitName("epd-agent"))
 	}
 	return okFinding("%s", text)
 }
@@ -226,24 +229,23 @@ var configStale = &Fault{
 	Fix{Run: "{program} reload --socket {socket}"},
 }
 
-// lookConfig looks at the controller's configuration.
 func lookConfig(ctx context.Context, e *examination) []Finding {
 	path := e.configPath(ctx)
 	if path == "" {
 		return okFinding("epd runs without a configuration: every partition is observed")
 	}
-	words := []string{"file", shellQuote(path), "program", e.options.program()}
+	words := []string{"file", slurm.ShellQuote(path), "program", e.options.program()}
 	c, err := e.epdConfig(ctx)
 	if _, wrong := errors.AsType[*config.FileError](err); wrong {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		return []Finding{configWrong.finding(append(words, "error", first)...)}
+		return configWrong.finding(append(words, "error", first)...)
 	}
 	status, controller, asked := e.controllerStatus(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && e.options.Config == "" && asked != nil:
 		return unknownFinding("%s isn't there, and no epd says which file it reads", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{configMissing.finding(words...)}
+		return configMissing.finding(words...)
 	case err != nil:
 		return unknownFinding("%v", err)
 	case asked != nil:
@@ -251,19 +253,16 @@ func lookConfig(ctx context.Context, e *examination) []Finding {
 	}
 	if info, err := e.site.Files.Stat(path); err == nil && status.Health != nil && status.Health.UID != 0 &&
 		info.Mode.Perm()&0o004 == 0 && (info.UID != status.Health.UID || info.Mode.Perm()&0o400 == 0) {
-		return []Finding{
-			configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)),
-				"uid", strconv.Itoa(int(status.Health.UID)))...),
-		}
+		return configClosed.finding(append(words, "mode", octal(info.Mode), "owner", strconv.Itoa(int(info.UID)),
+			"uid", strconv.Itoa(int(status.Health.UID)))...)
 	}
 	text, err := e.site.Files.Read(path)
 	if err == nil && config.Digest([]byte(text)) != controller.ConfigVersion {
-		return []Finding{configStale.finding(append(words, "socket", shellQuote(e.options.adminSocket()))...)}
+		return configStale.finding(append(words, "socket", slurm.ShellQuote(e.options.adminSocket()))...)
 	}
 	return okFinding("%s; %s", path, modesText(&c.Live))
 }
 
-// modesText are the modes of partitions.
 func modesText(l *config.Live) string {
 	var b strings.Builder
 	b.WriteString("mode " + string(l.Mode))

@@ -46,13 +46,14 @@ type examination struct {
 	site    *Site
 	role    Role
 
-	mungeFact *lazyValue[string] // of Slurm: nothing; the error says what is wrong
-	conf      *lazyValue[settings]
-	agentFact *lazyValue[*epdapi.Status]
-	headFact  *lazyValue[*epdapi.Status]
-	fileFact  *lazyValue[*config.Config]
-	nodesFact *lazyValue[[]slurm.Node]
-	ping      *lazyValue[struct{}]
+	// Found out when it is first asked for.
+	munge       func(context.Context) (string, error)         // the socket; the error says what is wrong
+	settings    func(context.Context) (*settings, error)      // slurmctld's, else those of slurm.conf
+	agentStatus func(context.Context) (*epdapi.Status, error) // of this node's epd
+	headStatus  func(context.Context) (*epdapi.Status, error) // of the controller on this machine
+	epdConfig   func(context.Context) (*config.Config, error) // in the file; nil: there is none
+	slurmNodes  func(context.Context) ([]slurm.Node, error)
+	ping        func(context.Context) (struct{}, error)
 }
 
 // settings are slurm.conf's, by lower-case name.
@@ -66,26 +67,25 @@ func (s *settings) get(name string) string { return s.values[strings.ToLower(nam
 
 func newExamination(ctx context.Context, site *Site, o Options) *examination {
 	e := &examination{options: o, site: site}
-	e.mungeFact = newLazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) {
+	e.munge = lazy(ctx, mungeTimeout, func(ctx context.Context) (string, error) {
 		return e.site.tryMunge(ctx, e.slurmMunge())
 	})
-	e.conf = newLazy(ctx, slurmTimeout+mungeTimeout, e.readSettings)
-	e.agentFact = newLazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) {
+	e.settings = lazy(ctx, slurmTimeout+mungeTimeout, e.readSettings)
+	e.agentStatus = lazy(ctx, epdTimeout, func(ctx context.Context) (*epdapi.Status, error) {
 		return e.site.askEPD(ctx, e.options.agentSocket())
 	})
-	e.headFact = newLazy(ctx, 2*epdTimeout, e.findController)
-	e.fileFact = newLazy(ctx, 3*epdTimeout, e.readConfig)
-	e.nodesFact = newLazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) {
+	e.headStatus = lazy(ctx, 2*epdTimeout, e.findController)
+	e.epdConfig = lazy(ctx, 3*epdTimeout, e.readConfig)
+	e.slurmNodes = lazy(ctx, slurmTimeout, func(ctx context.Context) ([]slurm.Node, error) {
 		return e.site.client().Nodes(ctx)
 	})
-	e.ping = newLazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) {
+	e.ping = lazy(ctx, slurmTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, e.site.client().Ping(ctx)
 	})
 	e.role = e.findRole()
 	return e
 }
 
-// findRole looks at what runs here, and at epd's sockets.
 func (e *examination) findRole() Role {
 	if e.options.Role != "" && e.options.Role != Auto {
 		return e.options.Role
@@ -113,14 +113,7 @@ func (e *examination) findRole() Role {
 // submitSocket is where job_submit is answered.
 func (e *examination) submitSocket(ctx context.Context) string {
 	given := e.options.PublicSocket
-	return textOr(textOr(given, e.epdHealth(ctx, e.headStatus).SubmitSocket), e.options.publicSocket())
-}
-
-func textOr(text, otherwise string) string {
-	if text != "" {
-		return text
-	}
-	return otherwise
+	return cmp.Or(given, e.epdHealth(ctx, e.headStatus).SubmitSocket, e.options.publicSocket())
 }
 
 // slurmMunge is the socket of the munged that Slurm asks, by slurm.conf: without
@@ -140,17 +133,7 @@ func (e *examination) slurmMunge() string {
 	return munge.DefaultSocket
 }
 
-func (e *examination) munge(ctx context.Context) (string, error) {
-	return e.mungeFact.get(ctx)
-}
-
-// settings are slurmctld's; those of slurm.conf where it doesn't tell.
-func (e *examination) settings(ctx context.Context) (*settings, error) {
-	s, err := e.conf.get(ctx)
-	return &s, err
-}
-
-func (e *examination) readSettings(ctx context.Context) (settings, error) {
+func (e *examination) readSettings(ctx context.Context) (*settings, error) {
 	var failed error
 	if e.site.Slurm == nil {
 		failed = errNoSlurm
@@ -161,7 +144,7 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 		defer cancel()
 		var all map[string]string
 		if all, failed = e.site.client().Settings(asked); failed == nil {
-			s := settings{values: make(map[string]string), path: textOr(all["SLURM_CONF"], e.options.slurmConf())}
+			s := &settings{values: make(map[string]string), path: cmp.Or(all["SLURM_CONF"], e.options.slurmConf())}
 			// [9] is before [10].
 			shorter := func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 			for _, key := range slices.SortedFunc(maps.Keys(all), shorter) {
@@ -170,27 +153,17 @@ func (e *examination) readSettings(ctx context.Context) (settings, error) {
 				if s.values[name] != "" && value != "" {
 					value = s.values[name] + "," + value
 				}
-				s.values[name] = textOr(value, s.values[name])
+				s.values[name] = cmp.Or(value, s.values[name])
 			}
 			return s, nil
 		}
 	}
 	text, err := e.site.Files.Read(e.options.slurmConf())
 	if err != nil {
-		return settings{}, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
+		return nil, fmt.Errorf("neither slurmctld (%w) nor %s tells Slurm's settings", failed,
 			e.options.slurmConf())
 	}
-	return settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}, nil
-}
-
-// agentStatus is the status of this node's epd.
-func (e *examination) agentStatus(ctx context.Context) (*epdapi.Status, error) {
-	return e.agentFact.get(ctx)
-}
-
-// headStatus is the status of the controller on this machine.
-func (e *examination) headStatus(ctx context.Context) (*epdapi.Status, error) {
-	return e.headFact.get(ctx)
+	return &settings{values: slurmconf.Values(text), path: e.options.slurmConf(), byFile: failed.Error()}, nil
 }
 
 // findController asks the controller's own socket where there is one, and else
@@ -233,7 +206,7 @@ func (e *examination) epdHealth(
 // agentState is the folder of the agent's files: where epd doesn't tell, that in
 // which the Epilog looks for the journal.
 func (e *examination) agentState(ctx context.Context) string {
-	if state := textOr(e.options.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
+	if state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State); state != "" {
 		return state
 	}
 	if journal := e.epilogJournal(ctx); filepath.Base(journal) == journalFolder {
@@ -244,27 +217,22 @@ func (e *examination) agentState(ctx context.Context) string {
 
 // controllerState is the folder of the controller's records.
 func (e *examination) controllerState(ctx context.Context) string {
-	known := textOr(textOr(e.options.ControllerState, e.options.State), e.epdHealth(ctx, e.headStatus).State)
+	known := cmp.Or(e.options.ControllerState, e.options.State, e.epdHealth(ctx, e.headStatus).State)
 	if known == "" && e.site.exists(defaultControllerState) {
 		known = defaultControllerState
 	}
-	return textOr(known, defaultState)
+	return cmp.Or(known, defaultState)
 }
 
 // configPath is the file of epd's configuration; empty: there is none.
 func (e *examination) configPath(ctx context.Context) string {
-	if path := textOr(e.options.Config, e.epdHealth(ctx, e.headStatus).Config); path != "" {
+	if path := cmp.Or(e.options.Config, e.epdHealth(ctx, e.headStatus).Config); path != "" {
 		return path
 	}
 	if s, err := e.headStatus(ctx); err == nil && s.Health != nil {
 		return "" // epd runs without one
 	}
 	return defaultConfig
-}
-
-// epdConfig is the configuration in the file; nil: there is none.
-func (e *examination) epdConfig(ctx context.Context) (*config.Config, error) {
-	return e.fileFact.get(ctx)
 }
 
 func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
@@ -277,4 +245,17 @@ func (e *examination) readConfig(ctx context.Context) (*config.Config, error) {
 		return nil, err
 	}
 	return config.Load(strings.NewReader(text), path, nil)
+}
+
+// bySettings is a check that goes by Slurm's settings.
+func bySettings(
+	look func(context.Context, *examination, *settings) []Finding,
+) func(context.Context, *examination) []Finding {
+	return func(ctx context.Context, e *examination) []Finding {
+		s, err := e.settings(ctx)
+		if err != nil {
+			return unknownFinding("%v", err)
+		}
+		return look(ctx, e, s)
+	}
 }

@@ -57,29 +57,26 @@ type Finding struct {
 }
 
 // finding is the fault with its words filled in: name, value, name, value.
-func (f *Fault) finding(words ...string) Finding {
+func (f *Fault) finding(words ...string) []Finding {
 	pairs := make([]string, 0, len(words))
 	for i := 0; i+1 < len(words); i += 2 {
 		pairs = append(pairs, "{"+words[i]+"}", words[i+1])
 	}
 	fill := strings.NewReplacer(pairs...).Replace
-	return Finding{
+	return []Finding{{
 		Grade: f.Grade, ID: f.ID, What: fill(f.What), Why: fill(f.Why),
 		Fix: &Fix{File: fill(f.Fix.File), Line: fill(f.Fix.Line), Run: fill(f.Fix.Run)},
-	}
+	}}
 }
 
-// okFinding says what is in order.
 func okFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: OK, What: fmt.Sprintf(format, args...)}}
 }
 
-// skipFinding says why a check doesn't apply.
 func skipFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Skipped, What: fmt.Sprintf(format, args...)}}
 }
 
-// unknownFinding says why it can't be told.
 func unknownFinding(format string, args ...any) []Finding {
 	return []Finding{{Grade: Unknown, What: fmt.Sprintf(format, args...)}}
 }
@@ -90,16 +87,4 @@ func orOK(found []Finding, format string, args ...any) []Finding {
 		return found
 	}
 	return okFinding(format, args...)
-}
-
-// shellQuote makes a word safe in a command of a shell.
-func shellQuote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("/._-:,=@%+", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

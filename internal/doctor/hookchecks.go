@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,17 +17,17 @@ import (
 
 // installCommand is the command that installs epplan into Slurm as it is here.
 func (e *examination) installCommand(ctx context.Context, dir string) string {
-	line := e.options.program() + " install slurm --dir " + shellQuote(dir) +
-		" --submit-socket " + shellQuote(e.submitSocket(ctx))
+	line := e.options.program() + " install slurm --dir " + slurm.ShellQuote(dir) +
+		" --submit-socket " + slurm.ShellQuote(e.submitSocket(ctx))
 	if e.options.AgentSocket != "" && e.options.AgentSocket != epdapi.AgentSocket {
-		line += " --socket " + shellQuote(e.options.AgentSocket)
+		line += " --socket " + slurm.ShellQuote(e.options.AgentSocket)
 	}
 	const usual = "/usr/bin/epplan"
 	if e.options.Path != "" && e.options.Path != usual {
-		line += " --program " + shellQuote(e.options.Path)
+		line += " --program " + slurm.ShellQuote(e.options.Path)
 	}
 	if state := e.agentState(ctx); state != defaultState && e.role != Head {
-		line += " --journal " + shellQuote(path.Join(state, journalFolder))
+		line += " --journal " + slurm.ShellQuote(path.Join(state, journalFolder))
 	}
 	module, err := e.site.Files.Read(path.Join(dir, "epplan.lua"))
 	if err == nil && install.ModuleValue(module, "PROGRAM") != "" {
@@ -47,28 +48,24 @@ var pluginMissing = &Fault{
 	Fix{Run: "apt-get install slurm-wlm-plugins    # or what your Slurm's Lua plugin is in"},
 }
 
-func lookPlugin(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookPlugin(_ context.Context, e *examination, s *settings) []Finding {
 	value := s.get("JobSubmitPlugins")
 	if !slices.ContainsFunc(strings.Split(value, ","),
 		func(p string) bool { p = strings.TrimSpace(p); return p == "lua" || p == "job_submit/lua" }) {
-		return []Finding{pluginOff.finding("value", textOr(value, "not set"), "wanted",
-			strings.TrimPrefix(value+",lua", ","), "conf", s.path)}
+		return pluginOff.finding("value", cmp.Or(value, "not set"), "wanted",
+			strings.TrimPrefix(value+",lua", ","), "conf", s.path)
 	}
 	dir := s.get("PluginDir")
 	if dir == "" {
 		return unknownFinding("JobSubmitPlugins=%s; where plugins are isn't known: %s", value,
-			textOr(s.byFile, "PluginDir isn't told"))
+			cmp.Or(s.byFile, "PluginDir isn't told"))
 	}
 	for part := range strings.SplitSeq(dir, ":") {
 		if e.site.exists(path.Join(part, "job_submit_lua.so")) {
 			return okFinding("JobSubmitPlugins=%s", value)
 		}
 	}
-	return []Finding{pluginMissing.finding("file", path.Join(dir, "job_submit_lua.so"))}
+	return pluginMissing.finding("file", path.Join(dir, "job_submit_lua.so"))
 }
 
 var scriptMissing = &Fault{
@@ -102,49 +99,44 @@ var moduleChanged = &Fault{
 }
 
 // lookScript looks at job_submit.lua and at our module that it calls.
-func lookScript(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookScript(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	words := func(file string) []string {
-		return []string{"file", shellQuote(file), "install", e.installCommand(ctx, dir)}
+		return []string{"file", slurm.ShellQuote(file), "install", e.installCommand(ctx, dir)}
 	}
 	script := path.Join(dir, "job_submit.lua")
 	text, err := e.site.Files.Read(script)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{scriptMissing.finding(words(script)...)}
+		return scriptMissing.finding(words(script)...)
 	case err != nil:
 		return unknownFinding("%v", err)
 	}
 	if complaint, err := e.luaComplaint(ctx, script); err != nil {
 		return unknownFinding("whether %s loads isn't known: %v", script, err)
 	} else if complaint != "" {
-		return []Finding{scriptBroken.finding(append(words(script), "error", complaint)...)}
+		return scriptBroken.finding(append(words(script), "error", complaint)...)
 	}
 	module, called := install.SubmitCall(text)
 	if !called {
-		return []Finding{scriptForeign.finding(words(script)...)}
+		return scriptForeign.finding(words(script)...)
 	}
 	text, err = e.site.Files.Read(module)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{moduleMissing.finding(words(module)...)}
+		return moduleMissing.finding(words(module)...)
 	case err != nil:
 		return unknownFinding("%v", err)
 	}
 	if complaint, err := e.luaComplaint(ctx, module); err == nil && complaint != "" {
-		return []Finding{scriptBroken.finding(append(words(module), "error", complaint)...)}
+		return scriptBroken.finding(append(words(module), "error", complaint)...)
 	}
 	if _, unchanged := install.Installed(text); !unchanged {
-		return []Finding{moduleChanged.finding(words(module)...)}
+		return moduleChanged.finding(words(module)...)
 	}
 	return okFinding("%s calls %s", script, module)
 }
 
-// luaCompilers read a script without running it.
 var luaCompilers = []string{"luac5.1", "luac", "luac5.4", "luac5.3"}
 
 // luaComplaint says what keeps a script from loading; "": nothing. The error says
@@ -175,12 +167,7 @@ var moduleSocket = &Fault{
 	Fix{Run: "{install}"},
 }
 
-// lookModule looks at how our module asks epd.
-func lookModule(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookModule(ctx context.Context, e *examination, s *settings) []Finding {
 	dir := path.Dir(s.path)
 	script, err := e.site.Files.Read(path.Join(dir, "job_submit.lua"))
 	if err != nil {
@@ -199,8 +186,8 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 		return unknownFinding("epplan.lua asks at %s; where epd answers isn't known: %v", asked, err)
 	}
 	if asked != "" && asked != answered {
-		return []Finding{moduleSocket.finding("asked", asked, "answered", answered, "install",
-			e.installCommand(ctx, dir))}
+		return moduleSocket.finding("asked", asked, "answered", answered, "install",
+			e.installCommand(ctx, dir))
 	}
 	if install.ModuleValue(text, "PROGRAM") != "" {
 		return okFinding("epplan.lua asks at %s, also by a program", asked)
@@ -209,7 +196,7 @@ func lookModule(ctx context.Context, e *examination) []Finding {
 	_, refused := errors.AsType[*exec.ExitError](err)
 	switch {
 	case refused:
-		return []Finding{socketLibrary.finding("install", e.installCommand(ctx, dir))}
+		return socketLibrary.finding("install", e.installCommand(ctx, dir))
 	case err != nil:
 		return unknownFinding("epplan.lua asks at %s; whether Lua has socket.unix isn't known: %v", asked,
 			err)
@@ -264,7 +251,7 @@ var epilogJournal = &Fault{
 func lookEpilog(ctx context.Context, e *examination) []Finding {
 	found := newHookCheck(slurm.Epilog, "Epilog",
 		"clocks are given back late, and no job's end is recorded in time")(ctx, e)
-	state := textOr(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
+	state := cmp.Or(e.options.State, e.epdHealth(ctx, e.agentStatus).State)
 	asked := e.epilogJournal(ctx)
 	if asked == "" || state == "" || e.role == Head || asked == path.Join(state, journalFolder) {
 		return found
@@ -275,7 +262,7 @@ func lookEpilog(ctx context.Context, e *examination) []Finding {
 	}
 	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Grade == OK })
 	return append(found, epilogJournal.finding("asked", asked, "journal", path.Join(state, journalFolder),
-		"install", e.installCommand(ctx, path.Dir(s.path))))
+		"install", e.installCommand(ctx, path.Dir(s.path)))...)
 }
 
 // journalFolder is the journal's in epd's folder.
@@ -306,36 +293,30 @@ func (e *examination) epilogJournal(ctx context.Context) string {
 	return ""
 }
 
-// newHookCheck looks at the Prolog or the Epilog.
 func newHookCheck(hook slurm.Hook, key, without string) func(context.Context, *examination) []Finding {
-	return func(ctx context.Context, e *examination) []Finding {
-		s, err := e.settings(ctx)
-		if err != nil {
-			return unknownFinding("%v", err)
-		}
+	return bySettings(func(ctx context.Context, e *examination, s *settings) []Finding {
 		value := s.get(key)
 		words := []string{
 			"key", key, "pattern", value, "without", without, "install",
 			e.installCommand(ctx, path.Dir(s.path)),
 		}
 		if value == "" {
-			return []Finding{hookUnset.finding(words...)}
+			return hookUnset.finding(words...)
 		}
 		if e.role == Head {
 			return okFinding("%s=%s; its files are looked at on nodes", key, value)
 		}
 		return e.checkHookFiles(hook, key, value, words)
-	}
+	})
 }
 
-// checkHookFiles looks at the files of a Prolog or an Epilog.
 func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words []string) []Finding {
 	var found []Finding
 	var order, ours []string // as slurmd runs them
 	for pattern := range strings.SplitSeq(value, ",") {
 		files := e.site.Files.Glob(pattern)
 		if len(files) == 0 {
-			found = append(found, hookNoMatch.finding(append([]string{"pattern", pattern}, words...)...))
+			found = append(found, hookNoMatch.finding(append([]string{"pattern", pattern}, words...)...)...)
 		}
 		for _, file := range slices.Backward(files) {
 			info, err := e.site.Files.Stat(file)
@@ -344,7 +325,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 				found = append(found, unknownFinding("%v", err)...)
 			case info.Mode.IsRegular() && info.Mode.Perm()&0o100 == 0:
 				found = append(found,
-					hookMode.finding(append([]string{"file", shellQuote(file)}, words...)...))
+					hookMode.finding(append([]string{"file", slurm.ShellQuote(file)}, words...)...)...)
 			}
 			order = append(order, file)
 			if text, err := e.site.Files.Read(file); err == nil && install.CallsHook(text, hook) {
@@ -355,7 +336,7 @@ func (e *examination) checkHookFiles(hook slurm.Hook, key, value string, words [
 	switch {
 	case len(found) > 0:
 	case len(ours) == 0:
-		found = append(found, hookForeign.finding(words...))
+		found = append(found, hookForeign.finding(words...)...)
 	default:
 		found = checkHookOrder(hook, order, ours, words)
 	}
@@ -374,8 +355,8 @@ func checkHookOrder(hook slurm.Hook, order, ours, words []string) []Finding {
 	if len(between) == 0 {
 		return nil
 	}
-	return []Finding{fault.finding(append([]string{
-		"files", shortList(between), "file", shellQuote(between[0]), "dir", shellQuote(path.Dir(between[0])),
-		"ours", path.Base(own),
-	}, words...)...)}
+	return fault.finding(append([]string{
+		"files", shortList(between), "file", slurm.ShellQuote(between[0]),
+		"dir", slurm.ShellQuote(path.Dir(between[0])), "ours", path.Base(own),
+	}, words...)...)
 }

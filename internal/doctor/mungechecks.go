@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -33,14 +34,14 @@ var mungeWrong = &Fault{
 // that is another one.
 func lookMunge(ctx context.Context, e *examination) []Finding {
 	socket, err := e.munge(ctx)
-	sockets := []string{textOr(socket, e.slurmMunge())}
+	sockets := []string{cmp.Or(socket, e.slurmMunge())}
 	found := e.mungeFinding(sockets[0], err)
 	for _, ask := range []func(context.Context) (*epdapi.Status, error){e.agentStatus, e.headStatus} {
 		s, err := ask(ctx)
 		if err != nil || s.Health == nil || len(s.Health.Controllers) == 0 && s.Role != "controller" {
 			continue // it asks no munged
 		}
-		if other := textOr(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
+		if other := cmp.Or(s.Health.MungeSocket, munge.DefaultSocket); other != sockets[0] {
 			_, err := e.site.tryMunge(ctx, other)
 			found = append(found, e.mungeFinding(other, err)...)
 			sockets = append(sockets, other)
@@ -55,21 +56,14 @@ func (e *examination) mungeFinding(socket string, err error) []Finding {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.DeadlineExceeded), isNetworkTimeout(err):
-		return []Finding{mungeHung.finding(words...)}
+	case isTimeout(err):
+		return mungeHung.finding(words...)
 	case errors.Is(err, munge.ErrUnavailable):
-		return []Finding{mungeDown.finding(append(words, "error", innermostText(err))...)}
+		return mungeDown.finding(append(words, "error", innermostText(err))...)
 	}
-	return []Finding{mungeWrong.finding(append(words, "error", err.Error())...)}
+	return mungeWrong.finding(append(words, "error", err.Error())...)
 }
 
-// isNetworkTimeout tells of an error of the network that it is one of time.
-func isNetworkTimeout(err error) bool {
-	var late interface{ Timeout() bool }
-	return errors.As(err, &late) && late.Timeout()
-}
-
-// innermostText is the innermost part of an error's text.
 func innermostText(err error) string {
 	text := err.Error()
 	return text[strings.LastIndex(text, ": ")+1+min(1, max(0, strings.LastIndex(text, ": ")+1)):]
@@ -120,7 +114,7 @@ func lookLink(ctx context.Context, e *examination) []Finding {
 		if len(addresses) == 0 {
 			addresses = s.Health.Controllers
 		}
-		socket = textOr(socket, s.Health.MungeSocket)
+		socket = cmp.Or(socket, s.Health.MungeSocket)
 	}
 	if len(addresses) == 0 {
 		return unknownFinding("which controller this node's agent asks isn't known: %v", errNoEPD)
@@ -155,9 +149,9 @@ func (e *examination) checkLink(
 		map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 	switch {
 	case skew.Abs() >= maxSkewBad:
-		return []Finding{clockSkewedFar.finding(words...)}, err == nil
+		return clockSkewedFar.finding(words...), err == nil
 	case skew.Abs() >= maxSkewWarn:
-		found = append(found, clockSkewed.finding(words...))
+		found = append(found, clockSkewed.finding(words...)...)
 	}
 	switch {
 	case err == nil:
@@ -165,9 +159,9 @@ func (e *examination) checkLink(
 	case errors.Is(err, munge.ErrUnavailable):
 		return append(found, unknownFinding("%s: munge doesn't work here", address)...), false
 	case errors.Is(err, munge.ErrUnauthentic), isRefused(err):
-		return append(found, linkRefused.finding(append(words, "error", err.Error())...)), false
+		return append(found, linkRefused.finding(append(words, "error", err.Error())...)...), false
 	}
-	return append(found, linkDown.finding(append(words, "error", innermostText(err))...)), false
+	return append(found, linkDown.finding(append(words, "error", innermostText(err))...)...), false
 }
 
 // hostAndPort takes an address apart, also one of IPv6 in brackets; without a port
@@ -180,7 +174,6 @@ func hostAndPort(address string) (host, port string) {
 	return host, port
 }
 
-// isRefused reports whether an epd answered that it wouldn't.
 func isRefused(err error) bool {
 	_, refused := errors.AsType[*epdapi.RefusedError](err)
 	return refused

@@ -12,6 +12,7 @@ import (
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/statedir"
+	"github.com/epplan/epplan/slurm"
 )
 
 var gpusNone = &Fault{
@@ -64,7 +65,7 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 	}
 	unit := e.unitName("epd-agent")
 	if len(s.GPUs) == 0 {
-		return []Finding{gpusNone.finding("unit", unit)}
+		return gpusNone.finding("unit", unit)
 	}
 	var found []Finding
 	for i := range s.GPUs {
@@ -72,20 +73,20 @@ func lookGPUs(ctx context.Context, e *examination) []Finding {
 		words := []string{"gpu", g.UUID, "unit", unit}
 		switch {
 		case g.Lost:
-			found = append(found, gpuLost.finding(words...))
+			found = append(found, gpuLost.finding(words...)...)
 		case g.Stuck:
-			found = append(found, gpuStuck.finding(words...))
+			found = append(found, gpuStuck.finding(words...)...)
 		case g.Refused != "":
-			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...))
+			found = append(found, gpuRefused.finding(append(words, "error", g.Refused)...)...)
 		case g.ExternalChange != "":
-			found = append(found, gpuForeignClocks.finding(append(words, "error", g.ExternalChange)...))
+			found = append(found, gpuForeignClocks.finding(append(words, "error", g.ExternalChange)...)...)
 		}
 	}
 	numbered := ""
 	switch n := s.Numbering; {
 	case n == nil:
 	case n.Trouble != "":
-		found = append(found, gpuNumbers.finding("error", n.Trouble))
+		found = append(found, gpuNumbers.finding("error", n.Trouble)...)
 	default:
 		numbered = "; Slurm's numbers by " + n.By
 	}
@@ -104,12 +105,11 @@ var journalOrphaned = &Fault{
 	Fix{Run: "{program} restore --socket {socket} --journal {journal}"},
 }
 
-// lookJournal looks for locks that nobody needs.
 func lookJournal(ctx context.Context, e *examination) []Finding {
 	journal := filepath.Join(e.agentState(ctx), journalFolder)
 	words := []string{
-		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()),
-		"journal", shellQuote(journal),
+		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()),
+		"journal", slurm.ShellQuote(journal),
 	}
 	entries := e.site.Files.Glob(filepath.Join(journal, "*.json"))
 	s, err := e.agentStatus(ctx)
@@ -121,13 +121,13 @@ func lookJournal(ctx context.Context, e *examination) []Finding {
 			return unknownFinding("epd doesn't answer: %v", err)
 		}
 		if len(entries) > 0 {
-			return []Finding{journalOrphaned.finding(append(words, "count", strconv.Itoa(len(entries)))...)}
+			return journalOrphaned.finding(append(words, "count", strconv.Itoa(len(entries)))...)
 		}
 		return okFinding("the journal is empty: no clock is locked")
 	}
 	locked, orphans := unneededLocks(s, entries)
 	if len(orphans) > 0 {
-		return []Finding{lockOrphaned.finding(append(words, "gpus", shortList(orphans))...)}
+		return lockOrphaned.finding(append(words, "gpus", shortList(orphans))...)
 	}
 	return okFinding("%d GPUs locked, each for a run", locked)
 }
@@ -208,18 +208,18 @@ func lookSpool(ctx context.Context, e *examination) []Finding {
 	}
 	aside := e.site.Files.Glob(filepath.Join(dir, "aside", "*"))
 	words := []string{
-		"dir", shellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
+		"dir", slurm.ShellQuote(dir), "program", e.options.program(), "size", strconv.FormatInt(size>>20, 10),
 		"age", now.Sub(oldest).Round(time.Minute).String(),
 	}
 	var found []Finding
 	if now.Sub(oldest) >= maxSpoolAge {
-		found = append(found, spoolOld.finding(append(words, "count", strconv.Itoa(len(entries)))...))
+		found = append(found, spoolOld.finding(append(words, "count", strconv.Itoa(len(entries)))...)...)
 	}
 	if size >= maxSpoolBytes {
-		found = append(found, spoolFull.finding(words...))
+		found = append(found, spoolFull.finding(words...)...)
 	}
 	if len(aside) > 0 {
-		found = append(found, spoolAside.finding(append(words, "count", strconv.Itoa(len(aside)))...))
+		found = append(found, spoolAside.finding(append(words, "count", strconv.Itoa(len(aside)))...)...)
 	}
 	return orOK(found, "%d outcomes wait in %s", len(entries), dir)
 }
@@ -241,7 +241,6 @@ var diskFull = &Fault{
 	Fix{Run: "df -h {dir}    # make room"},
 }
 
-// stateFolders are the state folders of this machine's epds.
 func (e *examination) stateFolders(ctx context.Context) []string {
 	var all []string
 	if e.role != Head {
@@ -263,9 +262,9 @@ func lookDisk(ctx context.Context, e *examination) []Finding {
 		case err != nil:
 			found = append(found, unknownFinding("%s: %v", dir, err)...)
 		case free < minRoomBad:
-			found = append(found, diskFull.finding("dir", shellQuote(dir), "free", mib))
+			found = append(found, diskFull.finding("dir", slurm.ShellQuote(dir), "free", mib)...)
 		case free < minRoomWarn:
-			found = append(found, diskLow.finding("dir", shellQuote(dir), "free", mib))
+			found = append(found, diskLow.finding("dir", slurm.ShellQuote(dir), "free", mib)...)
 		default:
 			said = append(said, fmt.Sprintf("%s MiB for %s", mib, dir))
 		}
@@ -330,18 +329,18 @@ func lookState(ctx context.Context, e *examination) []Finding {
 // checkFolder is what is wrong about a state folder, or one in it, of an epd of a
 // user.
 func (e *examination) checkFolder(path string, state bool, info *Info, uid uint32) []Finding {
-	dir := shellQuote(path)
+	dir := slurm.ShellQuote(path)
 	switch perm := info.Mode.Perm(); {
 	case perm&0o077 != 0 && state || perm&0o022 != 0:
-		return []Finding{stateOpen.finding("dir", dir, "mode", octal(info.Mode))}
+		return stateOpen.finding("dir", dir, "mode", octal(info.Mode))
 	case uid != 0 && info.UID != uid:
-		return []Finding{stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid",
-			strconv.Itoa(int(uid)))}
+		return stateOwner.finding("dir", dir, "owner", strconv.Itoa(int(info.UID)), "uid",
+			strconv.Itoa(int(uid)))
 	}
 	bad, ok := errors.AsType[*statedir.InsecureError](e.site.Files.CheckTrust(path, uid))
 	if !ok {
 		return nil
 	}
-	return []Finding{stateRefused.finding("dir", dir, "path", shellQuote(bad.Path), "what", bad.What,
-		"mend", bad.Mend)}
+	return stateRefused.finding("dir", dir, "path", slurm.ShellQuote(bad.Path), "what", bad.What,
+		"mend", bad.Mend)
 }

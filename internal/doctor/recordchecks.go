@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/slurm"
 )
 
 var storeDamaged = &Fault{
@@ -48,32 +50,34 @@ var storeLost = &Fault{
 func lookStore(ctx context.Context, e *examination) []Finding {
 	dir := e.controllerState(ctx)
 	file := filepath.Join(dir, "records.db")
-	words := []string{"unit", e.unitName("epd-controller"), "dir", shellQuote(dir), "file", shellQuote(file)}
+	words := []string{
+		"unit", e.unitName("epd-controller"), "dir", slurm.ShellQuote(dir), "file", slurm.ShellQuote(file),
+	}
 	var found []Finding
 	_, gone := e.site.Files.Stat(file)
 	if _, c, err := e.controllerStatus(ctx); err == nil {
 		switch {
 		case c.Moved:
-			found = append(found, storeMoved.finding(append(words, "error", c.Trouble)...))
+			found = append(found, storeMoved.finding(append(words, "error", c.Trouble)...)...)
 		// Epd looks less often.
 		case errors.Is(gone, fs.ErrNotExist) && e.epdHealth(ctx, e.headStatus).State == dir:
-			found = append(found, storeMoved.finding(append(words, "error", gone.Error())...))
+			found = append(found, storeMoved.finding(append(words, "error", gone.Error())...)...)
 		case c.Trouble != "":
-			found = append(found, storeTrouble.finding(append(words, "error", c.Trouble)...))
+			found = append(found, storeTrouble.finding(append(words, "error", c.Trouble)...)...)
 		}
 		if c.Lost > 0 {
-			found = append(found, storeLost.finding(append(words, "count", strconv.FormatInt(c.Lost, 10))...))
+			found = append(found, storeLost.finding(append(words, "count", strconv.FormatInt(c.Lost, 10))...)...)
 		}
 	}
 	if gone != nil {
 		return append(found, unknownFinding("%v", gone)...)
 	}
-	said, err := e.site.Run(ctx, textOr(e.options.EPDProgram, "epd"), "db", "check", "--state", dir)
+	said, err := e.site.Run(ctx, cmp.Or(e.options.EPDProgram, "epd"), "db", "check", "--state", dir)
 	_, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case failed:
 		first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
-		found = append(found, storeDamaged.finding(append(words, "error", textOr(first, err.Error()))...))
+		found = append(found, storeDamaged.finding(append(words, "error", cmp.Or(first, err.Error()))...)...)
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return append(found, unknownFinding("epd db check isn't done in time: run it by hand")...)
 	case err != nil:
@@ -88,7 +92,6 @@ var syncFails = &Fault{
 	Fix{Run: "scontrol ping    # as epd's user; then what the findings about Slurm and munge say"},
 }
 
-// lookSync asks epd whether Slurm answers it.
 func lookSync(ctx context.Context, e *examination) []Finding {
 	_, c, err := e.controllerStatus(ctx)
 	if err != nil {
@@ -102,7 +105,7 @@ func lookSync(ctx context.Context, e *examination) []Finding {
 	}{{"jobs", &c.Queue}, {"nodes", &c.Nodes}} {
 		if s.sync.Failures >= often {
 			found = append(found, syncFails.finding("count", strconv.Itoa(s.sync.Failures), "what", s.what,
-				"error", s.sync.Trouble))
+				"error", s.sync.Trouble)...)
 		}
 	}
 	if len(found) == 0 && c.Queue.At.IsZero() {
@@ -116,7 +119,6 @@ var recentTrouble = &Fault{
 	Fix{Run: "{program} status --socket {socket}"},
 }
 
-// lookTrouble repeats the last thing that went wrong.
 func lookTrouble(ctx context.Context, e *examination) []Finding {
 	s, err := e.agentStatus(ctx)
 	switch {
@@ -126,8 +128,8 @@ func lookTrouble(ctx context.Context, e *examination) []Finding {
 		return okFinding("nothing went wrong since epd began")
 	}
 	t := s.Troubles[len(s.Troubles)-1]
-	return []Finding{recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
-		"program", e.options.program(), "socket", shellQuote(e.options.agentSocket()))}
+	return recentTrouble.finding("at", t.At.Local().Format("2006-01-02 15:04"), "error", t.Message,
+		"program", e.options.program(), "socket", slurm.ShellQuote(e.options.agentSocket()))
 }
 
 var unitFailed = &Fault{
@@ -148,7 +150,6 @@ var unitNone = &Fault{
 	Fix{Run: "systemctl enable --now epd    # after the package is installed"},
 }
 
-// lookUnits asks systemd for our units.
 func lookUnits(ctx context.Context, e *examination) []Finding {
 	if !e.site.exists("/run/systemd/system") {
 		return skipFinding("systemd doesn't run here")
@@ -170,15 +171,15 @@ func lookUnits(ctx context.Context, e *examination) []Finding {
 		case state["LoadState"] != "loaded":
 			continue
 		case state["ActiveState"] == "failed":
-			found = append(found, unitFailed.finding("unit", unit))
+			found = append(found, unitFailed.finding("unit", unit)...)
 		case state["UnitFileState"] == "disabled" && state["ActiveState"] == "active":
-			found = append(found, unitDisabled.finding("unit", unit))
+			found = append(found, unitDisabled.finding("unit", unit)...)
 		}
 		said = append(said, fmt.Sprintf("%s is %s and %s", unit, state["ActiveState"],
-			textOr(state["UnitFileState"], "static")))
+			cmp.Or(state["UnitFileState"], "static")))
 	}
 	if len(said) == 0 {
-		found = append(found, unitNone.finding())
+		found = append(found, unitNone.finding()...)
 	}
 	return orOK(found, "%s", strings.Join(said, ", "))
 }

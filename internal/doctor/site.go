@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -37,7 +38,6 @@ type Site struct {
 	Now func() time.Time
 }
 
-// exists reports whether there is a file, as far as that can be seen.
 func (s *Site) exists(path string) bool {
 	_, err := s.Files.Stat(path)
 	return err == nil
@@ -63,7 +63,6 @@ func (s *Site) tryMunge(ctx context.Context, socket string) (string, error) {
 	return socket, err
 }
 
-// askEPD asks the epd at a socket.
 func (s *Site) askEPD(ctx context.Context, socket string) (*epdapi.Status, error) {
 	return s.EPD(socket).Status(ctx)
 }
@@ -145,13 +144,13 @@ type Options struct {
 }
 
 // agentSocket, controllerSocket and publicSocket are where epd is asked.
-func (o *Options) agentSocket() string { return textOr(o.AgentSocket, epdapi.AgentSocket) }
+func (o *Options) agentSocket() string { return cmp.Or(o.AgentSocket, epdapi.AgentSocket) }
 
 func (o *Options) controllerSocket() string {
-	return textOr(o.ControllerSocket, epdapi.ControllerSocket)
+	return cmp.Or(o.ControllerSocket, epdapi.ControllerSocket)
 }
 
-func (o *Options) publicSocket() string { return textOr(o.PublicSocket, epdapi.PublicSocket) }
+func (o *Options) publicSocket() string { return cmp.Or(o.PublicSocket, epdapi.PublicSocket) }
 
 // adminSocket is where the controller here answers: its own socket, or that of
 // an epd that is both.
@@ -162,11 +161,9 @@ func (o *Options) adminSocket() string {
 	return o.controllerSocket()
 }
 
-// program is epplan, as it is typed.
-func (o *Options) program() string { return shellQuote(textOr(o.Program, "epplan")) }
+func (o *Options) program() string { return slurm.ShellQuote(cmp.Or(o.Program, "epplan")) }
 
-// slurmConf is the path of slurm.conf.
-func (o *Options) slurmConf() string { return textOr(o.SlurmConf, defaultSlurmConf) }
+func (o *Options) slurmConf() string { return cmp.Or(o.SlurmConf, defaultSlurmConf) }
 
 // Role is what a machine is for.
 type Role string

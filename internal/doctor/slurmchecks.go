@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ var slurmNew = &Fault{
 
 func lookVersion(ctx context.Context, e *examination) []Finding {
 	if e.site.Slurm == nil {
-		return []Finding{slurmMissing.finding()}
+		return slurmMissing.finding()
 	}
 	v, err := e.site.client().Version(ctx)
 	name := func(v slurm.Version) string { return fmt.Sprintf("%d.%02d", v.Major, v.Minor) }
@@ -43,9 +44,9 @@ func lookVersion(ctx context.Context, e *examination) []Finding {
 	case err != nil:
 		return unknownFinding("scontrol --version: %v", err)
 	case !v.AtLeast(oldestSlurm.Major, oldestSlurm.Minor):
-		return []Finding{slurmOld.finding("version", v.String(), "least", name(oldestSlurm))}
+		return slurmOld.finding("version", v.String(), "least", name(oldestSlurm))
 	case v.AtLeast(newestSlurm.Major, newestSlurm.Minor+1):
-		return []Finding{slurmNew.finding("version", v.String(), "most", name(newestSlurm))}
+		return slurmNew.finding("version", v.String(), "most", name(newestSlurm))
 	}
 	return okFinding("Slurm %s", v)
 }
@@ -69,12 +70,12 @@ func lookCtld(ctx context.Context, e *examination) []Finding {
 	if _, err := e.munge(ctx); err != nil {
 		return unknownFinding("munge doesn't work, and without it nobody can ask")
 	}
-	_, err := e.ping.get(ctx)
+	_, err := e.ping(ctx)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return []Finding{ctldHung.finding("bound", slurmTimeout.String())}
+		return ctldHung.finding("bound", slurmTimeout.String())
 	case err != nil:
-		return []Finding{ctldDown.finding("error", err.Error())}
+		return ctldDown.finding("error", err.Error())
 	}
 	return okFinding("slurmctld answers")
 }
@@ -103,13 +104,13 @@ func lookNodes(ctx context.Context, e *examination) []Finding {
 		n := &nodes[i]
 		switch why := strings.ToLower(n.Reason); {
 		case n.State.Is("DRAIN") && (strings.Contains(why, "prolog") || strings.Contains(why, "epilog")):
-			found = append(found, nodeDrained.finding("nodes", shellQuote(n.Name), "reason", n.Reason))
+			found = append(found, nodeDrained.finding("nodes", slurm.ShellQuote(n.Name), "reason", n.Reason)...)
 		case n.State.Base == "DOWN" && !n.State.IsPoweredDown():
 			silent = append(silent, n.Name)
 		}
 	}
 	if len(silent) > 0 {
-		found = append(found, nodeSilent.finding("nodes", shortList(silent), "first", silent[0]))
+		found = append(found, nodeSilent.finding("nodes", shortList(silent), "first", silent[0])...)
 	}
 	return orOK(found, "%d of slurmctld's nodes looked at: none is down, or drained by a hook", len(nodes))
 }
@@ -122,7 +123,7 @@ func (e *examination) checkedNodes(ctx context.Context) ([]slurm.Node, error) {
 	if _, err := e.munge(ctx); err != nil {
 		return nil, errors.New("munge doesn't work, and without it slurmctld can't be asked")
 	}
-	all, err := e.nodesFact.get(ctx)
+	all, err := e.slurmNodes(ctx)
 	if err != nil || e.role != Node {
 		return all, err
 	}
@@ -134,7 +135,6 @@ func (e *examination) checkedNodes(ctx context.Context) ([]slurm.Node, error) {
 	return own, nil
 }
 
-// shortList is the beginning of a list of names.
 func shortList(names []string) string {
 	const most = 8
 	if len(names) > most {
@@ -152,11 +152,7 @@ var flagsMissing = &Fault{
 // flagsWithAlloc are the flags that mean Alloc, too; slurmctld says both.
 var flagsWithAlloc = []string{"alloc", "contain", "nohold", "runinjob", "serial", "x11"}
 
-func lookFlags(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookFlags(_ context.Context, _ *examination, s *settings) []Finding {
 	value, wanted := s.get("PrologFlags"), "Alloc"
 	if slices.ContainsFunc(strings.Split(strings.ToLower(value), ","),
 		func(f string) bool { return slices.Contains(flagsWithAlloc, strings.TrimSpace(f)) }) {
@@ -165,8 +161,8 @@ func lookFlags(ctx context.Context, e *examination) []Finding {
 	if value != "" {
 		wanted = value + ",Alloc"
 	}
-	return []Finding{flagsMissing.finding("value", textOr(value, "not set"), "wanted", wanted,
-		"conf", s.path)}
+	return flagsMissing.finding("value", cmp.Or(value, "not set"), "wanted", wanted,
+		"conf", s.path)
 }
 
 // minHookTime is how many seconds a Prolog or Epilog of ours may take, and the
@@ -179,16 +175,12 @@ var timeoutShort = &Fault{
 	Fix{File: "{conf}", Line: "{key}=30", Run: "scontrol reconfigure"},
 }
 
-func lookTimeouts(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookTimeouts(_ context.Context, _ *examination, s *settings) []Finding {
 	var found []Finding
 	for _, key := range []string{"PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout"} {
 		number, _, _ := strings.Cut(s.get(key), " ")
 		if seconds, err := strconv.ParseUint(number, 10, 32); err == nil && seconds < minHookTime {
-			found = append(found, timeoutShort.finding("key", key, "value", number, "conf", s.path))
+			found = append(found, timeoutShort.finding("key", key, "value", number, "conf", s.path)...)
 		}
 	}
 	return orOK(found, "Prologs and Epilogs have time enough")
@@ -233,11 +225,11 @@ func lookPriority(ctx context.Context, e *examination) []Finding {
 	case err != nil:
 		return unknownFinding("%v", err)
 	case s.get("PriorityType") == "" || strings.EqualFold(s.get("PriorityType"), "priority/basic"):
-		return []Finding{priorityBasic.finding("wants", wants, "conf", s.path)}
+		return priorityBasic.finding("wants", wants, "conf", s.path)
 	}
 	weights := s.priorityWeights()
 	if len(weights) == 0 && s.get("PrioritySiteFactorPlugin") == "" {
-		return []Finding{priorityFlat.finding("wants", wants, "conf", s.path)}
+		return priorityFlat.finding("wants", wants, "conf", s.path)
 	}
 	seen := e.lowPriorityText(ctx)
 	if seen == "" && !s.raisesPriority(weights) {
@@ -245,7 +237,7 @@ func lookPriority(ctx context.Context, e *examination) []Finding {
 			" counts, which gives them nothing yet"
 	}
 	if seen != "" {
-		return []Finding{priorityLow.finding("wants", wants, "seen", seen, "conf", s.path)}
+		return priorityLow.finding("wants", wants, "seen", seen, "conf", s.path)
 	}
 	return okFinding("%s, by %s", wants, s.get("PriorityType"))
 }
@@ -305,7 +297,6 @@ func orderingText(c *config.Config) string {
 	return "jobs are put in the order of " + c.Live.Pick.Policy
 }
 
-// enforcesAnywhere reports whether anything is enforced anywhere.
 func enforcesAnywhere(l *config.Live) bool {
 	for _, mode := range l.Modes {
 		if mode == live.Enforce {
@@ -322,11 +313,7 @@ var privateJobs = &Fault{
 	Fix{Run: "systemctl edit epd-controller    # [Service] User={user}"},
 }
 
-func lookPrivate(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookPrivate(ctx context.Context, e *examination, s *settings) []Finding {
 	value := s.get("PrivateData")
 	hides := strings.Contains(value, "jobs") || strings.Contains(value, "nodes")
 	if !hides {
@@ -341,7 +328,7 @@ func lookPrivate(ctx context.Context, e *examination) []Finding {
 	if uid == "0" || uid == strings.TrimSuffix(rest, ")") {
 		return okFinding("PrivateData=%s, and epd runs as user %s, who sees all", value, uid)
 	}
-	return []Finding{privateJobs.finding("value", value, "uid", uid, "user", textOr(name, "slurm"))}
+	return privateJobs.finding("value", value, "uid", uid, "user", cmp.Or(name, "slurm"))
 }
 
 var sleepProgram = &Fault{
@@ -376,13 +363,13 @@ func lookPower(ctx context.Context, e *examination) []Finding {
 	for _, p := range [][2]string{{"SuspendProgram", "suspend"}, {"ResumeProgram", "resume"}} {
 		if s.get(p[0]) == "" {
 			found = append(found, sleepProgram.finding("key", p[0], "hook", p[1], "conf", s.path, "program",
-				"/usr/local/sbin/epplan-"+p[1]))
+				"/usr/local/sbin/epplan-"+p[1])...)
 		}
 	}
 	number, _, _ := strings.Cut(s.get("ResumeTimeout"), " ")
 	const boots = 60
 	if seconds, err := strconv.Atoi(number); err == nil && seconds < boots {
-		found = append(found, sleepTimeout.finding("value", s.get("ResumeTimeout"), "conf", s.path))
+		found = append(found, sleepTimeout.finding("value", s.get("ResumeTimeout"), "conf", s.path)...)
 	}
 	return orOK(found, "Slurm can switch nodes off and on")
 }
@@ -399,16 +386,12 @@ var gresCount = &Fault{
 	Fix{Run: "nvidia-smi -L; cat {gres}    # make both lists the same, or give epd --gpu-order"},
 }
 
-func lookGres(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookGres(ctx context.Context, e *examination, s *settings) []Finding {
 	types := s.get("GresTypes")
 	if !slices.ContainsFunc(strings.Split(types, ","),
 		func(t string) bool { return strings.EqualFold(t, "gpu") }) {
-		return []Finding{gresOff.finding("value", textOr(types, "not set"), "wanted",
-			strings.TrimPrefix(types+",gpu", ","), "conf", s.path)}
+		return gresOff.finding("value", cmp.Or(types, "not set"), "wanted",
+			strings.TrimPrefix(types+",gpu", ","), "conf", s.path)
 	}
 	if e.role == Head {
 		return okFinding("GresTypes=%s", types)
@@ -432,11 +415,9 @@ func lookGres(ctx context.Context, e *examination) []Finding {
 			}
 		}
 		if count != len(status.GPUs) {
-			return []Finding{
-				gresCount.finding("slurm", strconv.Itoa(count), "node", status.Node, "epd",
-					strconv.Itoa(len(status.GPUs)),
-					"gres", strings.TrimSuffix(s.path, "slurm.conf")+"gres.conf"),
-			}
+			return gresCount.finding("slurm", strconv.Itoa(count), "node", status.Node, "epd",
+				strconv.Itoa(len(status.GPUs)),
+				"gres", strings.TrimSuffix(s.path, "slurm.conf")+"gres.conf")
 		}
 		return okFinding("%d GPUs on %s, for Slurm as for epd", count, status.Node)
 	}
@@ -452,18 +433,13 @@ var accountingOff = &Fault{
 	},
 }
 
-func lookAccounting(ctx context.Context, e *examination) []Finding {
-	s, err := e.settings(ctx)
-	if err != nil {
-		return unknownFinding("%v", err)
-	}
+func lookAccounting(_ context.Context, _ *examination, s *settings) []Finding {
 	if s.hasNoAccounting() {
-		return []Finding{accountingOff.finding("conf", s.path)}
+		return accountingOff.finding("conf", s.path)
 	}
 	return okFinding("%s", s.get("AccountingStorageType"))
 }
 
-// hasNoAccounting reports whether Slurm keeps no accounting.
 func (s *settings) hasNoAccounting() bool {
 	kind := s.get("AccountingStorageType")
 	return kind == "" || strings.HasSuffix(kind, "/none")

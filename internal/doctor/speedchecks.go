@@ -42,7 +42,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	if _, err := e.munge(ctx); err != nil {
 		return unknownFinding("munge doesn't work, and without it nobody can ask")
 	}
-	if _, err := e.ping.get(ctx); err != nil {
+	if _, err := e.ping(ctx); err != nil {
 		return unknownFinding("slurmctld doesn't answer")
 	}
 	jobs, job := 0, slurm.JobID(1) // that there is none is an answer, too
@@ -56,7 +56,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	switch {
 	case isTimeout(err):
 		found = append(found,
-			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String()))
+			queueSlow.finding("bound", slurmTimeout.String(), "wait", epdapi.QueueWait.String())...)
 	case err != nil:
 		return unknownFinding("squeue: %v", err)
 	}
@@ -71,7 +71,7 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 	switch {
 	case isTimeout(err):
 		found = append(found, jobSlow.finding("bound", epdapi.JobWait.String(), "tries",
-			strconv.Itoa(maxJobTries), "job", job.String()))
+			strconv.Itoa(maxJobTries), "job", job.String())...)
 	case err != nil && !errors.Is(err, slurm.ErrNotFound):
 		return append(found, unknownFinding("%v", err)...)
 	}
@@ -79,7 +79,6 @@ func lookSpeed(ctx context.Context, e *examination) []Finding {
 		all.Round(time.Millisecond))
 }
 
-// timeOf is how long something took.
 func timeOf(do func() error) (time.Duration, error) {
 	began := time.Now()
 	err := do()

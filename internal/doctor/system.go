@@ -90,10 +90,8 @@ func run(ctx context.Context, name string, args ...string) (string, error) {
 	return text, nil
 }
 
-// disk is the machine's files.
 type disk struct{}
 
-// maxFile is how much of a file is read.
 const maxFile = 4 << 20
 
 // Read implements Files.

@@ -1,13 +1,14 @@
 package doctor
 
-import "github.com/epplan/epplan/slurm"
+import (
+	"github.com/epplan/epplan/slurm"
+)
 
 // Checks are all of them, in the order in which they are told.
 func Checks() []Check {
 	return append(slurmChecks(), epdChecks()...)
 }
 
-// slurmChecks is what is looked at of Slurm and munge.
 func slurmChecks() []Check {
 	return []Check{
 		{
@@ -27,16 +28,16 @@ func slurmChecks() []Check {
 			[]*Fault{nodeSilent, nodeDrained},
 			lookNodes,
 		},
-		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, lookPlugin},
+		{"job-submit", Head, "Slurm's Lua plugin", []*Fault{pluginOff, pluginMissing}, bySettings(lookPlugin)},
 		{
 			"submit-script", Head, "job_submit.lua and epplan.lua: there, read by Lua, called",
 			[]*Fault{scriptMissing, scriptForeign, scriptBroken, moduleMissing, moduleChanged},
-			lookScript,
+			bySettings(lookScript),
 		},
 		{
 			"submit-socket", Head, "where and how epplan.lua asks epd",
 			[]*Fault{moduleSocket, socketLibrary},
-			lookModule,
+			bySettings(lookModule),
 		},
 		{
 			"prolog", Both, "Prolog: set, its files there, executable and ours, which runs last",
@@ -48,29 +49,32 @@ func slurmChecks() []Check {
 			[]*Fault{hookUnset, hookNoMatch, hookMode, hookForeign, epilogNotFirst, epilogJournal},
 			lookEpilog,
 		},
-		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, lookFlags},
+		{"prolog-flags", Both, "PrologFlags", []*Fault{flagsMissing}, bySettings(lookFlags)},
 		{
 			"hook-timeouts", Both, "Slurm's timeouts of Prolog and Epilog",
 			[]*Fault{timeoutShort},
-			lookTimeouts,
+			bySettings(lookTimeouts),
 		},
 		{
 			"priority", Head, "how priorities are made, where epd orders the queue",
 			[]*Fault{priorityBasic, priorityFlat, priorityLow},
 			lookPriority,
 		},
-		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, lookPrivate},
+		{"private-data", Head, "what Slurm hides from epd", []*Fault{privateJobs}, bySettings(lookPrivate)},
 		{
 			"power-saving", Head, "Slurm's power saving, where nodes are to sleep",
 			[]*Fault{sleepProgram, sleepTimeout},
 			lookPower,
 		},
-		{"gres", Both, "GPUs as Slurm counts them and as epd does", []*Fault{gresOff, gresCount}, lookGres},
-		{"accounting", Head, "Slurm's accounting", []*Fault{accountingOff}, lookAccounting},
+		{
+			"gres", Both, "GPUs as Slurm counts them and as epd does",
+			[]*Fault{gresOff, gresCount},
+			bySettings(lookGres),
+		},
+		{"accounting", Head, "Slurm's accounting", []*Fault{accountingOff}, bySettings(lookAccounting)},
 	}
 }
 
-// epdChecks is what is looked at of epd.
 func epdChecks() []Check {
 	return []Check{
 		{

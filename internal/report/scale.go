@@ -157,17 +157,17 @@ const missingText = "–"
 const SignificantDigits = 4
 
 // FormatJoules writes an energy with the prefix that suits it, as in "1.234 MJ".
-func FormatJoules(e dvfsmodel.Joule) string {
+func FormatJoules[T ~float64](e T) string {
 	return CommonScale(Joules, SignificantDigits, float64(e)).With(float64(e))
 }
 
 // FormatKWh writes an energy in kilowatt-hours, as in "0.343 kWh".
-func FormatKWh(e dvfsmodel.Joule) string {
+func FormatKWh[T ~float64](e T) string {
 	return CommonScale(KilowattHours, SignificantDigits, float64(e)).With(float64(e))
 }
 
 // FormatWatts writes a power with the prefix that suits it.
-func FormatWatts(p dvfsmodel.Watt) string {
+func FormatWatts[T ~float64](p T) string {
 	return CommonScale(Watts, SignificantDigits, float64(p)).With(float64(p))
 }
 

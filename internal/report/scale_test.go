@@ -73,8 +73,8 @@ func TestAColumnHasOnePrefixAndOneNumberOfDecimals(t *testing.T) {
 
 func TestSingleFiguresCarryTheirUnit(t *testing.T) {
 	for _, c := range [...]struct{ got, want string }{
-		{report.FormatJoules(0), "0 J"},
-		{report.FormatJoules(950), "950.0 J"},
+		{report.FormatJoules(0.0), "0 J"},
+		{report.FormatJoules(950.0), "950.0 J"},
 		{report.FormatJoules(1.5e6), "1.500 MJ"},
 		{report.FormatJoules(-2e9), "-2.000 GJ"},
 		{report.FormatKWh(3.6e6), "1.000 kWh"},

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"io"
 	"iter"
+	"slices"
 )
 
 // Table is a result of equal rows, written as text, CSV or JSON.
@@ -30,6 +31,42 @@ type Column struct {
 	JSONOnly bool // an object, which a CSV file has no place for
 	Optional bool // left out of a JSON object when the value is missing
 	Max      int  // longest text for people, in characters; 0: any
+}
+
+// Row is a row of a [TableOf] on its way: a value for each column, both said in one place.
+type Row struct {
+	columns []Column
+	values  []Value
+}
+
+// Add adds a column with the row's value.
+func (r *Row) Add(c Column, v Value) {
+	r.columns, r.values = append(r.columns, c), append(r.values, v)
+}
+
+// TableOf is a table with a row for each of a list. All rows add the same columns; without any
+// row the columns are those of an empty one.
+func TableOf[T any](list []T, fill func(row *Row, of *T)) *Table {
+	var row Row
+	rowOf := func(of *T) []Value {
+		row.columns, row.values = row.columns[:0], row.values[:0]
+		fill(&row, of)
+		return row.values
+	}
+	t := &Table{Len: len(list), Rows: func(yield func([]Value) bool) {
+		for i := range list {
+			if !yield(rowOf(&list[i])) {
+				return
+			}
+		}
+	}}
+	first := new(T)
+	if len(list) > 0 {
+		first = &list[0]
+	}
+	rowOf(first)
+	t.Columns = slices.Clone(row.columns)
+	return t
 }
 
 // WriteCSV writes the table with its keys as header.

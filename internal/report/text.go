@@ -70,6 +70,13 @@ func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	return out.Flush()
 }
 
+// Text is what WriteText writes.
+func (t *Table) Text(opts *TextOptions) string {
+	var b strings.Builder
+	_ = t.WriteText(&b, opts) // a Builder takes everything
+	return b.String()
+}
+
 // firstRows is the first rows of the table, at most limit of them unless that is
 // negative, and how many more there are.
 func (t *Table) firstRows(limit int) (rows [][]Value, more int) {

@@ -19,65 +19,17 @@ type queueType struct {
 	perGPU  [2]float64 // mean kWh of one GPU there
 }
 
-// queueTypes are the eight of them.
 func queueTypes() []queueType {
+	type pair = [2]float64
 	return []queueType{
-		{
-			"bert",
-			[2]float64{68369, 73773},
-			[2]float64{2.89352, 1.06495},
-			98819, 1.939,
-			[2]float64{4.234, 4.219},
-		},
-		{
-			"diffusion",
-			[2]float64{115459, 109912},
-			[2]float64{2.79977, 1.52866},
-			153313, 1.786,
-			[2]float64{5.954, 5.795},
-		},
-		{
-			"gan",
-			[2]float64{163311, 179888},
-			[2]float64{3.95757, 1.61092},
-			237215, 1.969,
-			[2]float64{14.389, 14.919},
-		},
-		{
-			"gpt-finetune",
-			[2]float64{119791, 127728},
-			[2]float64{2.20361, 0.97255},
-			166789, 1.651,
-			[2]float64{11.386, 11.112},
-		},
-		{
-			"lstm",
-			[2]float64{86081, 87491},
-			[2]float64{3.85366, 1.95361},
-			123982, 1.861,
-			[2]float64{6.627, 6.733},
-		},
-		{
-			"resnet",
-			[2]float64{116220, 123120},
-			[2]float64{4.20965, 2.06918},
-			164824, 1.523,
-			[2]float64{6.532, 6.735},
-		},
-		{
-			"vgg",
-			[2]float64{51936, 54269},
-			[2]float64{3.00103, 1.68302},
-			70964, 1.846,
-			[2]float64{2.783, 2.904},
-		},
-		{
-			"vit",
-			[2]float64{70237, 69689},
-			[2]float64{4.78299, 2.15887},
-			96166, 1.634,
-			[2]float64{5.335, 5.674},
-		},
+		{"bert", pair{68369, 73773}, pair{2.89352, 1.06495}, 98819, 1.939, pair{4.234, 4.219}},
+		{"diffusion", pair{115459, 109912}, pair{2.79977, 1.52866}, 153313, 1.786, pair{5.954, 5.795}},
+		{"gan", pair{163311, 179888}, pair{3.95757, 1.61092}, 237215, 1.969, pair{14.389, 14.919}},
+		{"gpt-finetune", pair{119791, 127728}, pair{2.20361, 0.97255}, 166789, 1.651, pair{11.386, 11.112}},
+		{"lstm", pair{86081, 87491}, pair{3.85366, 1.95361}, 123982, 1.861, pair{6.627, 6.733}},
+		{"resnet", pair{116220, 123120}, pair{4.20965, 2.06918}, 164824, 1.523, pair{6.532, 6.735}},
+		{"vgg", pair{51936, 54269}, pair{3.00103, 1.68302}, 70964, 1.846, pair{2.783, 2.904}},
+		{"vit", pair{70237, 69689}, pair{4.78299, 2.15887}, 96166, 1.634, pair{5.335, 5.674}},
 	}
 }
 
@@ -108,11 +60,7 @@ func Queue(rng *rand.Rand, model trace.EnergyModel) ([]trace.KnapsackJob, trace.
 		job := trace.KnapsackJob{
 			ID: strconv.Itoa(len(jobs)), Type: kind.name, Arrival: at, GPUs: queueGPUs(rng),
 		}
-		if model == trace.Coupled {
-			kind.predictCoupled(rng, &job)
-		} else {
-			kind.predictIndependent(rng, &job)
-		}
+		kind.predict(rng, model, &job)
 		jobs = append(jobs, job)
 	}
 	return jobs, pool
@@ -167,25 +115,16 @@ func queueGPUs(rng *rand.Rand) [2]int {
 	return [2]int{a, b}
 }
 
-// predictIndependent predicts by the means of the type, and draws how the job turns out.
-func (k *queueType) predictIndependent(rng *rand.Rand, job *trace.KnapsackJob) {
-	for i := range job.Forecast {
-		job.Forecast[i] = trace.KnapsackRun{Seconds: k.seconds[i], KWh: k.kWh[i]}
-	}
-	drawActual(rng, trace.Independent, job)
-}
-
-// predictCoupled does the same by the work of a usual job of the type.
-func (k *queueType) predictCoupled(rng *rand.Rand, job *trace.KnapsackJob) {
+// predict predicts by the means of the type, or by the work of a usual job of it, and draws
+// how the job turns out, in whole seconds.
+func (k *queueType) predict(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob) {
 	onB := k.work * float64(job.GPUs[0]) / float64(job.GPUs[1])
 	for i, seconds := range [2]float64{k.work / k.speed, onB} {
 		job.Forecast[i] = trace.KnapsackRun{Seconds: seconds, KWh: k.perGPU[i] * float64(job.GPUs[0])}
+		if model == trace.Independent {
+			job.Forecast[i] = trace.KnapsackRun{Seconds: k.seconds[i], KWh: k.kWh[i]}
+		}
 	}
-	drawActual(rng, trace.Coupled, job)
-}
-
-// drawActual draws how a job turns out, in whole seconds.
-func drawActual(rng *rand.Rand, model trace.EnergyModel, job *trace.KnapsackJob) {
 	job.Actual = DrawOutcome(rng, model, &job.Forecast)
 	for i := range job.Actual {
 		job.Actual[i].Seconds = max(1, math.Round(job.Actual[i].Seconds))

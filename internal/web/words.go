@@ -73,9 +73,9 @@ func countText[T int | int64](n T, thing string) string {
 	return text
 }
 
-func joulesText(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
+func joulesText(j float64) string { return report.FormatJoules(j) }
 
-func wattsText(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
+func wattsText(w float64) string { return report.FormatWatts(w) }
 
 // joulesOrDash, wattsOrDash and secondsOrDash are numbers that may be unknown.
 func joulesOrDash(n live.Number) string { return numberOrDash(n, joulesText) }

@@ -32,7 +32,6 @@ func WriteCandidates(w io.Writer, app *cli.App, args []string, values Values) er
 	return err
 }
 
-// candidates are the words that may stand in place of the last one.
 func candidates(app *cli.App, words []string, values Values) []string {
 	words = rejoinWords(words)
 	if len(words) == 0 {
@@ -70,19 +69,15 @@ func rejoinWords(words []string) []string {
 	var whole []string
 	for i, word := range words {
 		last := len(whole) - 1
-		switch {
-		case word == "=" && last >= 0 && strings.HasPrefix(whole[last], "--"):
-			if i == len(words)-1 {
-				whole = append(whole, "")
-			}
-		default:
+		if word != "=" || last < 0 || !strings.HasPrefix(whole[last], "--") {
 			whole = append(whole, word)
+		} else if i == len(words)-1 {
+			whole = append(whole, "")
 		}
 	}
 	return whole
 }
 
-// commandContext is how far a command line has come.
 type commandContext struct {
 	path     string // of commands, without the program
 	commands []*cli.Command
@@ -138,7 +133,6 @@ func (p *commandContext) flagValues(word string, values Values) []string {
 	return nil
 }
 
-// flagNames are the flags that the command has.
 func (p *commandContext) flagNames() []string {
 	names := make([]string, 0, len(p.flags)+1)
 	for _, f := range p.flags {

@@ -76,7 +76,6 @@ func (b *Book) Write(dir string) error {
 	return nil
 }
 
-// commandPage is what a page is about.
 type commandPage struct {
 	name, usage, synopsis, description string
 	flags                              []cli.Flag
@@ -109,10 +108,8 @@ func (b *Book) add(pages map[string]string, c *commandPage) {
 	}
 }
 
-// pageName is the name of a command's page.
 func pageName(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
-// pageText is the text of a page.
 func (b *Book) pageText(c *commandPage) string {
 	p := newRoffPage(pageName(c.name), b.Section, b.Date, b.Version)
 	p.section("NAME")
@@ -152,7 +149,6 @@ func (b *Book) commands(p *roffPage, c *commandPage) {
 	}
 }
 
-// files are those that a command uses.
 func (b *Book) files(c *commandPage) []Entry {
 	var found []Entry
 	for _, f := range b.Files {
@@ -164,14 +160,12 @@ func (b *Book) files(c *commandPage) []Entry {
 	return found
 }
 
-// related are the pages to read on with.
 func (b *Book) related(c *commandPage) []string {
 	section := fmt.Sprintf("(%d)", b.Section)
-	var found []string
 	if c.top {
 		return b.SeeAlso // its commands are listed above
 	}
-	found = append(found, c.parent+section)
+	found := []string{c.parent + section}
 	if c.parent != b.App.Name {
 		for _, name := range c.siblings {
 			found = append(found, name+section)
@@ -180,7 +174,6 @@ func (b *Book) related(c *commandPage) []string {
 	return append(found, b.SeeAlso...)
 }
 
-// environment are the variables that stand for flags.
 func environment(flags []cli.Flag) []Entry {
 	var found []Entry
 	for _, f := range flags {

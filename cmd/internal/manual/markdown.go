@@ -77,11 +77,9 @@ func Usage(c *cli.Command) string {
 			continue
 		}
 		names := "--" + strings.Join(f.Names(), ", -")
-		usage := doc.GetUsage()
-		if before, rest, found := strings.Cut(usage, "`"); found {
-			placeholder, after, _ := strings.Cut(rest, "`")
-			names, usage = "--"+f.Names()[0]+" "+placeholder+strings.TrimPrefix(names, "--"+f.Names()[0]),
-				before+placeholder+after
+		placeholder, usage := splitUsage(doc)
+		if placeholder != "" {
+			names = "--" + f.Names()[0] + " " + placeholder + strings.TrimPrefix(names, "--"+f.Names()[0])
 		}
 		byDefault := strings.Trim(doc.GetDefaultText(), `"`)
 		if _, isBool := f.(*cli.BoolFlag); isBool {
@@ -96,7 +94,6 @@ func Usage(c *cli.Command) string {
 	return b.String() + "\n"
 }
 
-// tableCell is a text in a table.
 func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // description is a command's description without its examples; its indented lines

@@ -11,7 +11,6 @@ import (
 // roffPage is a page being written, in the macros of man(7).
 type roffPage struct{ strings.Builder }
 
-// newRoffPage begins a page.
 func newRoffPage(name string, section int, date time.Time, version string) *roffPage {
 	p := &roffPage{}
 	p.line(`.TH %s %d %s "epplan %s" "epplan manual"`, escapeRoff(strings.ToUpper(name)), section,
@@ -25,10 +24,8 @@ func (p *roffPage) line(format string, args ...any) {
 	_, _ = fmt.Fprintf(p, format+"\n", args...) // into memory
 }
 
-// maxLineWidth is how long a line of text is at most.
 const maxLineWidth = 79
 
-// text is a text on lines of a bearable length.
 func (p *roffPage) text(text string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -43,7 +40,6 @@ func (p *roffPage) text(text string) {
 
 func (p *roffPage) section(name string) { p.line(".SH %s", quoteArgument(name)) }
 
-// quoteArgument is a macro's argument.
 func quoteArgument(text string) string {
 	if strings.Contains(text, " ") {
 		return `"` + text + `"`
@@ -125,7 +121,6 @@ func (p *roffPage) entries(name string, entries []Entry) {
 	}
 }
 
-// options are the flags.
 func (p *roffPage) options(flags []cli.Flag) {
 	p.section("OPTIONS")
 	for _, f := range flags {
@@ -133,25 +128,20 @@ func (p *roffPage) options(flags []cli.Flag) {
 		if v, visible := f.(cli.VisibleFlag); !ok || visible && !v.IsVisible() {
 			continue
 		}
-		usage, value := doc.GetUsage(), ""
-		if before, rest, found := strings.Cut(usage, "`"); found {
-			placeholder, after, _ := strings.Cut(rest, "`")
-			usage, value = before+placeholder+after, ` \fI`+roffEscapes.Replace(placeholder)+`\fR`
+		placeholder, usage := splitUsage(doc)
+		if placeholder == "" && doc.TakesValue() {
+			placeholder = "VALUE"
 		}
-		if value == "" && doc.TakesValue() {
-			value = ` \fIVALUE\fR`
-		}
-		var names []string
-		for i, name := range f.Names() {
+		names := make([]string, 0, len(f.Names()))
+		for _, name := range f.Names() {
 			dashes := `\-\-`
 			if len(name) == 1 {
 				dashes = `\-`
 			}
-			if i > 0 {
-				names = append(names, `\fB`+dashes+roffEscapes.Replace(name)+`\fR`)
-				continue
-			}
-			names = append(names, `\fB`+dashes+roffEscapes.Replace(name)+`\fR`+value)
+			names = append(names, `\fB`+dashes+roffEscapes.Replace(name)+`\fR`)
+		}
+		if placeholder != "" {
+			names[0] += ` \fI` + roffEscapes.Replace(placeholder) + `\fR`
 		}
 		p.line(".TP\n%s", strings.Join(names, ", "))
 		usage = asSentence(usage)
@@ -163,7 +153,13 @@ func (p *roffPage) options(flags []cli.Flag) {
 	p.line(".TP\n\\fB\\-\\-help\\fR, \\fB\\-h\\fR\nShow help.")
 }
 
-// examples are command lines.
+// splitUsage is what a flag's usage calls its value, "" where it has none, and the usage in words.
+func splitUsage(flag cli.DocGenerationFlag) (placeholder, usage string) {
+	before, rest, _ := strings.Cut(flag.GetUsage(), "`")
+	placeholder, after, _ := strings.Cut(rest, "`")
+	return placeholder, before + placeholder + after
+}
+
 func (p *roffPage) examples(lines []string) {
 	if len(lines) == 0 {
 		return
@@ -177,7 +173,6 @@ func (p *roffPage) examples(lines []string) {
 	}
 }
 
-// seeAlso names further pages.
 func (p *roffPage) seeAlso(pages []string) {
 	if len(pages) == 0 {
 		return
