@@ -22,11 +22,8 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	}
 	curves := page.Section{ID: "curves", Heading: "Curves over the arrived load"}
 	for i, c := range in.charts(runs) {
-		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), chartWords[c.file], &c.Chart)
-		if err != nil {
-			return err
-		}
-		curves.Parts = append(curves.Parts, figure)
+		curves.Parts = append(curves.Parts,
+			report.ChartFigure("curve-"+strconv.Itoa(i+1), chartWords[c.file], &c.Chart))
 	}
 	r.Sections = append(r.Sections, curves, policySection(in))
 	if warnings := in.unplaceableArrivals(runs); len(warnings) > 0 {
@@ -126,12 +123,8 @@ func writeDeparturesPage(t *terminal, w io.Writer, d *departures) error {
 		s := page.Section{ID: "power", Heading: "Power by load"}
 		for i := range d.parks {
 			chart := d.powerChart(i)
-			figure, err := report.ChartFigure("park-"+strconv.Itoa(i+1),
-				"Mean power of the cluster by its load. "+chart.Title+".", &chart)
-			if err != nil {
-				return err
-			}
-			s.Parts = append(s.Parts, figure)
+			s.Parts = append(s.Parts, report.ChartFigure("park-"+strconv.Itoa(i+1),
+				"Mean power of the cluster by its load. "+chart.Title+".", &chart))
 		}
 		r.Sections = append(r.Sections, s)
 	}
@@ -188,13 +181,10 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 				High: p.JobSaved.High,
 			})
 	}
-	figure, err := report.EstimateFigure("saved",
+	figure := report.EstimateFigure("saved",
 		"What each policy would have saved of the energy at default clocks, with the bounds between which "+
 			"90 % of the draws lie. What isn't to the right of 0 may be no saving.",
 		"saved", report.Fraction, savings)
-	if err != nil {
-		return err
-	}
 	out.Sections = append(out.Sections,
 		page.Section{
 			ID: "saved-by-policy", Heading: "What is saved, and how sure that is",

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"math"
 	"slices"
 
@@ -10,12 +9,10 @@ import (
 
 // ChartFigure is a chart as a part of a page, with some of its numbers in a
 // table. The id has to be unique on its page.
-func ChartFigure(id, caption string, c *Chart) (*page.Figure, error) {
-	svg, err := InlineHTML(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
-	if err != nil {
-		return nil, err
+func ChartFigure(id, caption string, c *Chart) *page.Figure {
+	return &page.Figure{
+		ID: "figure-" + id, Caption: caption, SVG: InlineCharts(id, c.Title, []Chart{*c}), Numbers: c.table(),
 	}
-	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: c.table()}, nil
 }
 
 // maxChartRows is how many points of a chart its table has about.
@@ -83,7 +80,7 @@ type Estimate struct {
 // EstimateFigure is a dot for each value on a line from its lower to its upper
 // bound, as a part of a page. The values are in the unit; the id has to be unique
 // on the page.
-func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.Figure, error) {
+func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) *page.Figure {
 	values := []float64{0}
 	for i := range all {
 		values = append(values, all[i].Value)
@@ -92,13 +89,7 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 		}
 	}
 	axis := TightAxis(what, unit, values, 8)
-	svg, err := InlineHTML(func(w io.Writer) error {
-		return drawEstimates(w, id, what,
-			"A dot for each value, on a line from its lower to its upper bound.", axis, all)
-	})
-	if err != nil {
-		return nil, err
-	}
+	svg := drawEstimates(id, what, "A dot for each value, on a line from its lower to its upper bound.", axis, all)
 	t := &Table{
 		Columns: []Column{
 			{Head: "of", Left: true},
@@ -120,7 +111,7 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 			}
 		},
 	}
-	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}, nil
+	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}
 }
 
 // TradeOffPoint is one of several choices with two costs: less of both is better.
@@ -131,19 +122,15 @@ type TradeOffPoint struct {
 }
 
 // TradeOffFigure is choices by two costs, with a line through those that no
-// other one beats in both, as a part of a page. Y is energy, joules.
-func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) (*page.Figure, error) {
+// other one beats in both, as a part of a page; nil where there are none. Y is energy, joules.
+func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) *page.Figure {
 	spots = slices.DeleteFunc(slices.Clone(spots), func(s TradeOffPoint) bool {
 		return math.IsNaN(s.X + s.Y)
 	})
 	if len(spots) == 0 {
-		return nil, nil //nolint:nilnil // no picture is no failure
+		return nil
 	}
 	t := newTradeOff("Energy by "+what, what, unit, spots)
-	svg, err := InlineHTML(func(w io.Writer) error { return t.draw(w, id) })
-	if err != nil {
-		return nil, err
-	}
 	front := t.paretoFront()
 	numbers := &Table{
 		Columns: []Column{
@@ -171,6 +158,6 @@ func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) 
 		},
 	}
 	return &page.Figure{
-		ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: numbers.Page("Energy by "+what, "", -1),
-	}, nil
+		ID: "figure-" + id, Caption: caption, SVG: t.draw(id), Numbers: numbers.Page("Energy by "+what, "", -1),
+	}
 }

@@ -65,10 +65,10 @@ func unitChooser(units []displayUnit) func(most float64) (factor float64, name s
 }
 
 // fitParts are the picture of a fit with its numbers, or why there is none.
-func fitParts(fit *epdapi.ModelFit) ([]any, error) {
+func fitParts(fit *epdapi.ModelFit) []any {
 	mems := memsOf(fit)
 	if len(mems) == 0 {
-		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}, nil
+		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}
 	}
 	all := fitQuantities()
 	charts := make([]report.Chart, len(all))
@@ -76,10 +76,6 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 		charts[i] = all[i].chart(fit, mems)
 	}
 	title := "Time, power and energy of " + fit.Workload + " on " + fit.GPUModel + " over the core clock"
-	picture, err := report.InlineCharts("fitted", title, charts)
-	if err != nil {
-		return nil, err
-	}
 	caption := "Dots are runs, one GPU each; hollow ones aren't part of a fit."
 	if fit.Model != nil {
 		caption += " Lines are the model in use. The band is where it expects run times to lie."
@@ -91,8 +87,9 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 		caption += " Only the default clocks are known: no GPU of this model has told its clocks."
 	}
 	return []any{&page.Figure{
-		ID: "fit-picture", Caption: caption, SVG: picture, Numbers: curveTable(fit, mems),
-	}}, nil
+		ID: "fit-picture", Caption: caption, SVG: report.InlineCharts("fitted", title, charts),
+		Numbers: curveTable(fit, mems),
+	}}
 }
 
 // memsOf are the memory clocks of a picture: the default one, and those that most

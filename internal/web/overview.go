@@ -155,16 +155,13 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
 		line.Y = append(line.Y, d.GPUEnergyJ/dvfsmodel.JoulesPerKWh/factor)
 	}
-	svg, err := report.InlineCharts("days-chart", "GPU energy by day",
-		[]report.Chart{
-			{Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line}},
-		})
-	if err != nil {
-		return t
+	chart := report.Chart{
+		Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line},
 	}
 	return &page.Figure{
 		ID: "days-figure", Caption: "What ended in the last " + report.FormatCount(len(o.Days)) +
-			" days. Today isn't over.", SVG: svg, Numbers: t,
+			" days. Today isn't over.", Numbers: t,
+		SVG: report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{chart}),
 	}
 }
 

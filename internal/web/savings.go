@@ -167,13 +167,9 @@ func savingsPicture(s *epdapi.Savings) any {
 			Believed: true,
 		})
 	}
-	figure, err := report.EstimateFigure("savings", "What was saved: the line is where the truth lies in "+
+	return report.EstimateFigure("savings", "What was saved: the line is where the truth lies in "+
 		"95 of 100 cases. Left of 0 more was used than at default clocks.", "energy saved",
 		report.Joules, all)
-	if err != nil {
-		return nil // a picture that can't be drawn is no reason to show nothing
-	}
-	return figure
 }
 
 // footprintFacts is what the measured saving comes to beside energy.

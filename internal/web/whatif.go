@@ -167,11 +167,7 @@ func whatIfPage(ctx context.Context, r *Request) (*View, error) {
 		v.Sections = append(v.Sections, Section{ID: "plan", Heading: "The plan", Parts: []any{notice}})
 		return v, nil
 	}
-	sections, err := planSections(plan)
-	if err != nil {
-		return nil, err
-	}
-	v.Sections = append(v.Sections, sections...)
+	v.Sections = append(v.Sections, planSections(plan)...)
 	return v, nil
 }
 
@@ -220,17 +216,14 @@ func planProblemNotice(err error) (*page.Notice, error) {
 }
 
 // planSections show a plan as a report does, and say what it leaves out.
-func planSections(w *slurmqueue.WhatIf) ([]Section, error) {
-	content, err := (&planreport.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
-	if err != nil {
-		return nil, err
-	}
+func planSections(w *slurmqueue.WhatIf) []Section {
+	content := (&planreport.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
 	parts := append([]any{page.Text(content.Lead)}, content.Parts...)
 	sections := []Section{{ID: "plan", Heading: "The plan", Parts: append(parts, assumptions(w))}}
 	for _, s := range content.Sections {
 		sections = append(sections, Section{ID: s.ID, Heading: s.Heading, Parts: s.Parts})
 	}
-	return sections, nil
+	return sections
 }
 
 // assumptions are what a plan of the queue takes for granted.

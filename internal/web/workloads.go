@@ -157,10 +157,6 @@ func workloadPage(ctx context.Context, r *Request) (*View, error) {
 		return nil, notFound("There is neither a model nor a run of this workload on "+gpu+".",
 			"The list of workloads has those that there are.")
 	}
-	picture, err := fitParts(fit)
-	if err != nil {
-		return nil, err
-	}
 	return &View{
 		Title: fit.LastJob.WordsOf(name) + " on " + gpu,
 		Lead: "How this workload responds to clocks, as far as its runs told, and what its " +
@@ -168,7 +164,7 @@ func workloadPage(ctx context.Context, r *Request) (*View, error) {
 		Back: page.Link{Text: "Workloads", Href: "/workloads"},
 		Sections: []Section{
 			{ID: "standing", Parts: []any{standingFacts(fit)}},
-			{ID: "fit", Heading: "Runs and the model's curve", Parts: picture},
+			{ID: "fit", Heading: "Runs and the model's curve", Parts: fitParts(fit)},
 			{ID: "parameters", Heading: "Parameters", Parts: []any{parameterTable(fit, versions.Versions)}},
 			{ID: "versions", Heading: "Versions", Parts: versionParts(r, fit, versions.Versions)},
 			{ID: "runs", Heading: "The runs behind it", Parts: []any{runTable(fit), page.Facts{

@@ -106,11 +106,7 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 			})
 			break
 		}
-		section, err := all[i].section(i)
-		if err != nil {
-			return err
-		}
-		out.Sections = append(out.Sections, *section)
+		out.Sections = append(out.Sections, all[i].section(i))
 	}
 	if len(all) == 1 {
 		out.Lead = all[0].verdictText()
@@ -123,8 +119,8 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 }
 
 // section is one problem's.
-func (c *problemRuns) section(number int) (*page.Section, error) {
-	s := &page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
+func (c *problemRuns) section(number int) page.Section {
+	s := page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
 	if c.name == "" {
 		s.Heading = "What is traded"
 	} else {
@@ -147,18 +143,15 @@ func (c *problemRuns) section(number int) (*page.Section, error) {
 				})
 			}
 		}
-		figure, err := report.TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
+		figure := report.TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
 			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines, "+
 			"due times or jobs.", axis.what, report.Seconds, spots)
-		if err != nil {
-			return nil, err
-		}
 		if figure != nil {
 			s.Parts = append(s.Parts, figure)
 		}
 	}
 	s.Parts = append(s.Parts, c.partsTable())
-	return s, nil
+	return s
 }
 
 // verdictText says which plan is best, and why, and what has no plan.

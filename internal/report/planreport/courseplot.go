@@ -1,7 +1,7 @@
 package planreport
 
 import (
-	"io"
+	"html/template"
 	"strings"
 
 	"github.com/epplan/epplan/internal/report"
@@ -71,8 +71,8 @@ func timelineFrame(end float64, y report.Axis) report.Frame {
 }
 
 // drawPower draws what power goes into, piled up.
-func (e *energyOverTime) drawPower(w io.Writer, id string) error {
-	c := report.NewCanvas(w, id)
+func (e *energyOverTime) drawPower(id string) template.HTML {
+	c := report.NewCanvas(id)
 	plan, causes := e.plan.downsample(maxTimelineSteps), e.presentCauses()
 	highest := plan.peak()
 	var base *powerTimeline
@@ -152,8 +152,8 @@ func stepPath(f *report.Frame, c *powerTimeline, some []powerCause, forward bool
 }
 
 // drawEnergy draws the energy taken so far.
-func (e *energyOverTime) drawEnergy(w io.Writer, id string) error {
-	c := report.NewCanvas(w, id)
+func (e *energyOverTime) drawEnergy(id string) template.HTML {
+	c := report.NewCanvas(id)
 	times := evenTimes(e.end, maxTimelineSteps/2)
 	plan := e.plan.totalEnergyUntil(times)
 	highest := plan[len(plan)-1]
@@ -235,22 +235,14 @@ func (e *energyOverTime) table() *page.Table {
 }
 
 // figures are the two pictures.
-func (e *energyOverTime) figures() ([]any, error) {
-	power, err := report.InlineHTML(func(w io.Writer) error { return e.drawPower(w, "power") })
-	if err != nil {
-		return nil, err
-	}
-	energy, err := report.InlineHTML(func(w io.Writer) error { return e.drawEnergy(w, "energy") })
-	if err != nil {
-		return nil, err
-	}
+func (e *energyOverTime) figures() []any {
 	caption := "Power over time, piled up by what it goes into."
 	if e.base != nil {
 		caption += " The dashed line is the power of the same jobs at default clocks, first " +
 			"come, first served."
 	}
 	return []any{
-		&page.Figure{ID: "figure-power", Caption: caption, SVG: power, Numbers: e.table()},
-		&page.Figure{ID: "figure-energy", Caption: "Energy taken so far, over time.", SVG: energy},
-	}, nil
+		&page.Figure{ID: "figure-power", Caption: caption, SVG: e.drawPower("power"), Numbers: e.table()},
+		&page.Figure{ID: "figure-energy", Caption: "Energy taken so far, over time.", SVG: e.drawEnergy("energy")},
+	}
 }

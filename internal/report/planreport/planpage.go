@@ -41,23 +41,22 @@ const (
 // WritePlanPage writes the report of a plan: what was decided and why, and how
 // sure that is.
 func WritePlanPage(w io.Writer, p *PlanPage) error {
-	out, err := p.Content()
-	if err != nil {
-		return err
-	}
-	return page.WriteReport(w, out)
+	return page.WriteReport(w, p.Content())
 }
 
 // Content is what a report of a plan says, for pages that say it too.
-func (p *PlanPage) Content() (*page.Report, error) {
+func (p *PlanPage) Content() *page.Report {
 	s := Summarise(p.Result)
 	out := &page.Report{
 		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.origin(&s),
 		Parts: slices.Concat([]any{p.tiles(&s)}, p.problemNotices(&s), s.againstParts()),
 	}
+	if s.JobsTotal == s.Infeasible {
+		return out
+	}
 	for _, section := range []struct {
 		id, heading string
-		parts       func(*Summary) ([]any, error)
+		parts       func(*Summary) []any
 	}{
 		{"schedule", "Who runs where and when", p.schedule},
 		{"energy", "Energy over time", p.energyParts},
@@ -67,17 +66,13 @@ func (p *PlanPage) Content() (*page.Report, error) {
 		{"sure", "How sure this is", p.certaintyParts},
 		{"jobs", "Jobs", p.jobParts},
 	} {
-		parts, err := section.parts(&s)
-		if err != nil {
-			return nil, err
-		}
-		if len(parts) > 0 {
+		if parts := section.parts(&s); len(parts) > 0 {
 			out.Sections = append(out.Sections, page.Section{
 				ID: section.id, Heading: section.heading, Parts: parts,
 			})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // lead is the plan in words.
@@ -247,37 +242,23 @@ func (p *PlanPage) origin(s *Summary) page.Facts {
 }
 
 // schedule is the picture of the plan.
-func (p *PlanPage) schedule(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
-	opts := &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"}
-	svg, err := report.InlineHTML(func(w io.Writer) error { return WriteSVG(w, p.Result, opts) })
-	if err != nil {
-		return nil, err
-	}
+func (p *PlanPage) schedule(s *Summary) []any {
+	chart := newGanttChart(p.Result, &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"})
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs " +
 		"that are on and idle. Point at a bar for its details; the table of jobs has them too."
-	if grid := newGanttChart(io.Discard, p.Result, opts).grid; grid.hidden > 0 {
+	if grid := chart.grid; grid.hidden > 0 {
 		caption += " Only the first " + report.FormatCount(grid.lanes) +
 			" of " + report.FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
 	}
 	if s.JobsTotal > maxPageBars {
 		caption += " Neighbours that are too short to be seen are one bar."
 	}
-	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: svg}}, nil
+	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: chart.draw()}}
 }
 
 // energyParts are where energy goes, and when.
-func (p *PlanPage) energyParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
-	figures, err := newEnergyOverTime(p.Result).figures()
-	if err != nil {
-		return nil, err
-	}
-	return append([]any{p.partsTable(s)}, figures...), nil
+func (p *PlanPage) energyParts(s *Summary) []any {
+	return append([]any{p.partsTable(s)}, newEnergyOverTime(p.Result).figures()...)
 }
 
 // partsTable is the parts of the energy. Shares are of the total.
@@ -315,11 +296,8 @@ var partWords = map[string]string{
 }
 
 // jobParts is the table of all jobs, folded.
-func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
+func (p *PlanPage) jobParts(s *Summary) []any {
 	planned := s.JobsTotal - s.Infeasible
-	if planned == 0 {
-		return nil, nil
-	}
 	summary := "All " + pluralCount(planned, "planned job", "planned jobs")
 	if planned == 1 {
 		summary = "The planned job"
@@ -336,44 +314,34 @@ func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
 			shared.Page("Jobs on GPUs that may be shared", "", maxPageRows),
 		}})
 	}
-	return parts, nil
+	return parts
 }
 
 // clockParts are the clocks that were chosen, and how often.
-func (p *PlanPage) clockParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
+func (p *PlanPage) clockParts(*Summary) []any {
 	t := groupTable("GPU model, core/mem", p.Result.clockGroups())
 	return []any{
 		t.Page("Clocks that were chosen",
 			"Energies are of GPUs while jobs run. The settings with the most energy come first.", maxGroups),
-	}, nil
+	}
 }
 
 // whyParts are the reasons, and what clocks trade.
-func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
+func (p *PlanPage) whyParts(*Summary) []any {
 	reason := func(task int) planner.Reason { return p.Result.Plan.Assignments[task].Reason }
 	clocks := p.Result.groupJobs(func(task int) string { return clockWord(reason(task)) })
 	places := p.Result.groupJobs(func(task int) string { return placeWords[reason(task).Place] })
 	example := report.Column{Head: "such as", Left: true, Max: maxName}
-	figure, err := p.Result.jobCurves()
-	if err != nil {
-		return nil, err
-	}
 	parts := append(make([]any, 0, 4),
 		page.Text("Each job has a reason for its clocks and one for its place, in words of a policy's "+
 			"stages. epplan explain tells of one job why, and what else it could have run at."),
 		groupTable("clocks", clocks, example).Page("Why clocks are as they are",
 			explainWords(clockSentences, clocks), -1),
 		groupTable("place", places, example).Page("Why jobs run where they do", "", -1))
-	if figure != nil {
+	if figure := p.Result.jobCurves(); figure != nil {
 		parts = append(parts, figure)
 	}
-	return parts, nil
+	return parts
 }
 
 // clockSentences say what the words for clocks mean.

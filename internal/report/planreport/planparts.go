@@ -3,7 +3,6 @@ package planreport
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -115,7 +114,7 @@ func groupTable(head string, groups []groupSum, more ...report.Column) *report.T
 const maxGroupBars = 12
 
 // groupFigure draws the energy of groups.
-func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
+func groupFigure(id, what string, groups []groupSum) *page.Figure {
 	var rows []report.BarRow
 	others := groupSum{}
 	var values []float64
@@ -133,18 +132,12 @@ func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
 			append(values, others.energy)
 	}
 	scale := report.CommonScale(report.Joules, report.ColumnDigits, values...)
-	svg, err := report.InlineHTML(func(w io.Writer) error {
-		return report.DrawBarRows(w, id, "Energy by "+what,
-			"A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
-			"energy", "at default clocks", scale, rows)
-	})
-	if err != nil {
-		return nil, err
-	}
 	return &page.Figure{
-		ID: "figure-" + id, SVG: svg,
-		Caption: "Energy of GPUs while jobs run, by " + what + ". The table has the numbers.",
-	}, nil
+		ID: "figure-" + id, Caption: "Energy of GPUs while jobs run, by " + what + ". The table has the numbers.",
+		SVG: report.DrawBarRows(id, "Energy by "+what,
+			"A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
+			"energy", "at default clocks", scale, rows),
+	}
 }
 
 func (g *groupSum) barRow(name string) report.BarRow {

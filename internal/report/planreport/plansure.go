@@ -11,9 +11,9 @@ import (
 )
 
 // whoParts are users and workloads, where the batch names them.
-func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
-	if p.Jobs == nil || s.JobsTotal == s.Infeasible {
-		return nil, nil
+func (p *PlanPage) whoParts(*Summary) []any {
+	if p.Jobs == nil {
+		return nil
 	}
 	var parts []any
 	for _, kind := range []struct {
@@ -32,18 +32,14 @@ func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
 		if len(groups) == 1 && groups[0].name == "(none)" {
 			continue
 		}
-		figure, err := groupFigure(kind.id, kind.what, groups)
-		if err != nil {
-			return nil, err
-		}
 		table := groupTable(kind.what, groups).Page("By "+kind.what,
 			"Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.",
 			maxGroups)
 		parts = append(parts, &page.Group{
-			Heading: "By " + kind.what, Columns: true, Parts: []any{figure, table},
+			Heading: "By " + kind.what, Columns: true, Parts: []any{groupFigure(kind.id, kind.what, groups), table},
 		})
 	}
-	return parts, nil
+	return parts
 }
 
 // workloadOf is the workload of a job, or whose model it has.
@@ -58,10 +54,7 @@ func (p *PlanPage) workloadOf(task int) string {
 }
 
 // certaintyParts say what the figures rest on.
-func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
+func (p *PlanPage) certaintyParts(s *Summary) []any {
 	facts := page.Facts{}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
@@ -103,7 +96,7 @@ func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
 				"Errors are means of |predicted / measured − 1| at settings that were left out of the fit; "+
 					"– is not known.", maxGroups))
 	}
-	return parts, nil
+	return parts
 }
 
 // modelledText says how many jobs have a model.

@@ -2,6 +2,7 @@ package planreport
 
 import (
 	"fmt"
+	"html/template"
 	"io"
 	"strconv"
 	"strings"
@@ -40,7 +41,20 @@ func (o *SVGOptions) bars() int {
 // Where there are more GPUs than pixels the first ones are drawn; neighbours
 // too short to be seen become one bar.
 func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
-	p := newGanttChart(w, r, opts)
+	_, err := io.WriteString(w, string(newGanttChart(r, opts).draw()))
+	return err
+}
+
+// ganttChart is a plan being drawn.
+type ganttChart struct {
+	*report.Canvas
+	result  *Result
+	summary Summary
+	maxBars int
+	grid    laneGrid
+}
+
+func (p *ganttChart) draw() template.HTML {
 	p.begin()
 	p.heading()
 	p.drawIdle()
@@ -48,15 +62,6 @@ func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
 	p.drawBars()
 	p.laneLabels()
 	return p.Close()
-}
-
-// ganttChart is a plan being drawn.
-type ganttChart struct {
-	report.Canvas
-	result  *Result
-	summary Summary
-	maxBars int
-	grid    laneGrid
 }
 
 const (
@@ -71,7 +76,7 @@ const (
 // planPictureClass is the class of pictures of plans: text is small.
 const planPictureClass = report.PictureClass + " plan"
 
-func newGanttChart(w io.Writer, r *Result, opts *SVGOptions) *ganttChart {
+func newGanttChart(r *Result, opts *SVGOptions) *ganttChart {
 	if opts == nil {
 		opts = &SVGOptions{}
 	}
@@ -82,7 +87,7 @@ func newGanttChart(w io.Writer, r *Result, opts *SVGOptions) *ganttChart {
 		top = legendHeight // the page says the rest
 	}
 	return &ganttChart{
-		Canvas: report.NewCanvas(w, opts.ID), result: r, summary: Summarise(r), maxBars: opts.bars(),
+		Canvas: report.NewCanvas(opts.ID), result: r, summary: Summarise(r), maxBars: opts.bars(),
 		grid: layOutGrid(r, width, top, height),
 	}
 }
