@@ -25,23 +25,19 @@ func (c *Chart) table() *page.Table {
 	for i := range c.Lines {
 		columns[1+i].Head = c.Lines[i].Name
 	}
-	if len(c.Lines) == 0 {
-		return (&Table{Columns: columns, Rows: func(func([]Value) bool) {}}).Page(c.Title+": "+c.Y, "", -1)
+	var xs []float64
+	if len(c.Lines) > 0 {
+		xs = c.Lines[0].X
 	}
-	xs := c.Lines[0].X
 	every := max(1, len(xs)/maxChartRows)
-	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
-		for i := every - 1; i < len(xs); i += every {
-			row := make([]Value, len(columns))
-			row[0] = roundSignificant(xs[i])
-			for k := range c.Lines {
-				row[1+k] = c.Lines[k].valueNear(xs[i])
-			}
-			if !yield(row) {
-				return
-			}
+	t := NewTable(columns, len(xs)/every, func(i int) []Value {
+		x := xs[(i+1)*every-1]
+		row := []Value{roundSignificant(x)}
+		for k := range c.Lines {
+			row = append(row, c.Lines[k].valueNear(x))
 		}
-	}}
+		return row
+	})
 	return t.Page(c.Title+": "+c.Y, "", -1)
 }
 
@@ -89,28 +85,22 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) *page.F
 		}
 	}
 	axis := TightAxis(what, unit, values, 8)
-	svg := drawEstimates(id, what, "A dot for each value, on a line from its lower to its upper bound.", axis, all)
-	t := &Table{
-		Columns: []Column{
-			{Head: "of", Left: true},
-			{Head: what, Unit: unit, Group: 1},
-			{Head: "lower bound", Unit: unit, Group: 1},
-			{Head: "upper bound", Unit: unit, Group: 1},
-			{Head: "from", Left: true},
-		},
-		Rows: func(yield func([]Value) bool) {
-			for i := range all {
-				e := &all[i]
-				row := []Value{Text(e.Name), Number(e.Value), Number(e.Low), Number(e.High), Text(e.Note)}
-				if e.Believed {
-					row[2], row[3] = Value{}, Value{}
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
+	svg := drawEstimates(id, what,
+		"A dot for each value, on a line from its lower to its upper bound.", axis, all)
+	t := NewTable([]Column{
+		{Head: "of", Left: true},
+		{Head: what, Unit: unit, Group: 1},
+		{Head: "lower bound", Unit: unit, Group: 1},
+		{Head: "upper bound", Unit: unit, Group: 1},
+		{Head: "from", Left: true},
+	}, len(all), func(i int) []Value {
+		e := &all[i]
+		row := []Value{Text(e.Name), Number(e.Value), Number(e.Low), Number(e.High), Text(e.Note)}
+		if e.Believed {
+			row[2], row[3] = Value{}, Value{}
+		}
+		return row
+	})
 	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}
 }
 
@@ -132,31 +122,21 @@ func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) 
 	}
 	t := newTradeOff("Energy by "+what, what, unit, spots)
 	front := t.paretoFront()
-	numbers := &Table{
-		Columns: []Column{
-			{Head: "choice", Left: true},
-			{Head: what, Unit: unit},
-			{Head: "energy", Unit: Joules, Digits: 5},
-			{Head: "beaten", Left: true},
-		},
-		Rows: func(yield func([]Value) bool) {
-			for i := range spots {
-				beaten := "in both"
-				switch {
-				case spots[i].Late:
-					beaten = "misses deadlines or jobs"
-				case slices.Contains(front, i):
-					beaten = "by none in both"
-				}
-				if !yield([]Value{
-					Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y),
-					Text(beaten),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	numbers := NewTable([]Column{
+		{Head: "choice", Left: true},
+		{Head: what, Unit: unit},
+		{Head: "energy", Unit: Joules, Digits: 5},
+		{Head: "beaten", Left: true},
+	}, len(spots), func(i int) []Value {
+		beaten := "in both"
+		switch {
+		case spots[i].Late:
+			beaten = "misses deadlines or jobs"
+		case slices.Contains(front, i):
+			beaten = "by none in both"
+		}
+		return []Value{Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y), Text(beaten)}
+	})
 	return &page.Figure{
 		ID: "figure-" + id, Caption: caption, SVG: t.draw(id), Numbers: numbers.Page("Energy by "+what, "", -1),
 	}

@@ -18,6 +18,17 @@ type Table struct {
 	Len int
 }
 
+// NewTable is a table of so many rows, each made when it is asked for.
+func NewTable(columns []Column, rows int, row func(i int) []Value) *Table {
+	return &Table{Columns: columns, Len: rows, Rows: func(yield func([]Value) bool) {
+		for i := range rows {
+			if !yield(row(i)) {
+				return
+			}
+		}
+	}}
+}
+
 // Column describes a column of a [Table].
 type Column struct {
 	Key      string // name in JSON and CSV, ending in the unit; empty: for people only

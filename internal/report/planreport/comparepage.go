@@ -171,8 +171,7 @@ func (c *problemRuns) bestText() string {
 		return "No plan covers all jobs in time, so that none is best."
 	}
 	best := &c.runs[c.best].Summary
-	scale := report.CommonScale(report.Joules, 5, float64(best.Energy))
-	energy, gap := fmt.Sprintf("%s (%s)", scale.With(float64(best.Energy)), report.FormatKWh(best.Energy)), ""
+	energy, gap := energyText(best.Energy), ""
 	if best.Baseline > 0 {
 		energy += ", " + best.savingText()
 	}
@@ -183,7 +182,7 @@ func (c *problemRuns) bestText() string {
 		joinNonEmpty(" and ", energy, gap) + "."
 	if !best.forEnergy() {
 		text = c.names[c.best] + " has the least objective of " + c.keepingText() + ": " +
-			joinNonEmpty(", ", best.objectiveText(best.Objective, scale), gap) +
+			joinNonEmpty(", ", best.objectiveText(best.Objective, energyScale(best.Energy)), gap) +
 			". It takes " + energy + "."
 	}
 	if second := c.runnerUp(); second >= 0 {
@@ -255,40 +254,33 @@ func (c *problemRuns) differenceText(other int) string {
 
 // partsTable is the energy of each plan by cause.
 func (c *problemRuns) partsTable() *page.Table {
-	energies := new(Summary).energyParts()
-	parts := make([]report.Column, len(energies))
-	for i := range parts {
-		parts[i] = report.Column{Head: energies[i].name, Unit: report.Joules, Group: 1}
+	columns := []report.Column{
+		{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: report.Joules, Group: 1},
 	}
-	columns := slices.Concat(
-		[]report.Column{
-			{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: report.Joules, Group: 1},
-		}, parts,
-		[]report.Column{{Head: "last end", Unit: report.Seconds}, {Head: "mean wait", Unit: report.Seconds}, {
-			Head: "mean turnaround", Unit: report.Seconds,
-		}, {Head: "promises", Left: true}})
-	t := &report.Table{Columns: columns, Rows: func(yield func([]report.Value) bool) {
-		for i := range c.runs {
-			s := &c.runs[i].Summary
-			row := []report.Value{report.Text(c.names[i]), report.Number(s.Energy)}
-			for _, part := range s.energyParts() {
-				row = append(row, report.NonZero(part.energy))
-			}
-			promises := "kept"
-			switch {
-			case i == c.best:
-				promises = "kept: the best plan"
-			case !isComplete(s):
-				promises = fmt.Sprintf("%s late, %d not planned", report.FormatCount(s.PastDue), s.Infeasible)
-			}
-			if c.runs[i].Unfinished {
-				promises += "; unfinished, the best plan so far"
-			}
-			if !yield(append(row, report.Number(s.End), report.Number(s.Wait.Mean), report.Number(s.Turnaround.Mean),
-				report.Text(promises))) {
-				return
-			}
+	for _, part := range new(Summary).energyParts() {
+		columns = append(columns, report.Column{Head: part.name, Unit: report.Joules, Group: 1})
+	}
+	columns = append(columns, report.Column{Head: "last end", Unit: report.Seconds},
+		report.Column{Head: "mean wait", Unit: report.Seconds},
+		report.Column{Head: "mean turnaround", Unit: report.Seconds}, report.Column{Head: "promises", Left: true})
+	t := report.NewTable(columns, len(c.runs), func(i int) []report.Value {
+		s := &c.runs[i].Summary
+		row := []report.Value{report.Text(c.names[i]), report.Number(s.Energy)}
+		for _, part := range s.energyParts() {
+			row = append(row, report.NonZero(part.energy))
 		}
-	}}
+		promises := "kept"
+		switch {
+		case i == c.best:
+			promises = "kept: the best plan"
+		case !isComplete(s):
+			promises = fmt.Sprintf("%s late, %d not planned", report.FormatCount(s.PastDue), s.Infeasible)
+		}
+		if c.runs[i].Unfinished {
+			promises += "; unfinished, the best plan so far"
+		}
+		return append(row, report.Number(s.End), report.Number(s.Wait.Mean), report.Number(s.Turnaround.Mean),
+			report.Text(promises))
+	})
 	return t.Page("Energy by what it goes into", "", -1)
 }

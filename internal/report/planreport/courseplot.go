@@ -209,24 +209,20 @@ func (e *energyOverTime) table() *page.Table {
 		})
 		base = e.base.totalEnergyUntil(times)
 	}
-	t := &report.Table{Columns: columns, Len: tableSpans, Rows: func(yield func([]report.Value) bool) {
-		for i := 1; i < len(times); i++ {
-			row := []report.Value{report.Number(times[i])}
-			took, total := times[i]-times[i-1], 0.0
-			for _, k := range causes {
-				power := (byCause[i][k] - byCause[i-1][k]) / took
-				total += power
-				row = append(row, report.Number(power))
-			}
-			row = append(row, report.Number(total), report.Number(byCause[i].total()+on[i]))
-			if base != nil {
-				row = append(row, report.Number(base[i]))
-			}
-			if !yield(row) {
-				return
-			}
+	t := report.NewTable(columns, tableSpans, func(i int) []report.Value {
+		row := []report.Value{report.Number(times[i+1])}
+		took, total := times[i+1]-times[i], 0.0
+		for _, k := range causes {
+			power := (byCause[i+1][k] - byCause[i][k]) / took
+			total += power
+			row = append(row, report.Number(power))
 		}
-	}}
+		row = append(row, report.Number(total), report.Number(byCause[i+1].total()+on[i+1]))
+		if base != nil {
+			row = append(row, report.Number(base[i+1]))
+		}
+		return row
+	})
 	note := "Powers are means over the time since the row before."
 	if e.turnOn > 0 {
 		note += " Energy includes switching nodes on, which is in no power."

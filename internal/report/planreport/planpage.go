@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
@@ -97,8 +96,8 @@ func (p *PlanPage) lead(s *Summary) string {
 	} else {
 		text += ", and " + s.lateText("job ", "jobs ") + ". "
 	}
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	text += "That takes " + scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"
+	scale := energyScale(s.Energy)
+	text += "That takes " + energyText(s.Energy)
 	if s.Baseline > 0 {
 		text += ", " + s.savingText() + s.unmodelledText()
 	}
@@ -120,7 +119,7 @@ func (p *PlanPage) lead(s *Summary) string {
 
 // tiles are the figures that the text output has in its head.
 func (p *PlanPage) tiles(s *Summary) page.Tiles {
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
+	scale := energyScale(s.Energy)
 	tiles := page.Tiles{{
 		Label: "Energy", Value: scale.With(float64(s.Energy)), Note: report.FormatKWh(s.Energy),
 	}}
@@ -263,29 +262,22 @@ func (p *PlanPage) energyParts(s *Summary) []any {
 
 // partsTable is the parts of the energy. Shares are of the total.
 func (p *PlanPage) partsTable(s *Summary) *page.Table {
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	t := &report.Table{
-		Columns: []report.Column{
-			{Head: "part", Left: true},
-			{Head: "energy", Note: scale.Symbol()},
-			{Head: "share", Note: "%"},
-			{Head: "what it is", Left: true},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			row := func(name string, energy dvfsmodel.Joule, what string) bool {
-				share := strconv.FormatFloat(100*energyRatio(energy, s.Energy), 'f', 1, 64)
-				return yield([]report.Value{
-					report.Text(name), report.Text(scale.Format(float64(energy))), report.Text(share), report.Text(what),
-				})
-			}
-			for _, part := range s.energyParts() {
-				if part.energy != 0 && !row(part.name, part.energy, partWords[part.name]) {
-					return
-				}
-			}
-			row("total", s.Energy, "")
-		},
-	}
+	scale := energyScale(s.Energy)
+	parts := slices.DeleteFunc(s.energyParts(), func(part energyPart) bool { return part.energy == 0 })
+	parts = append(parts, energyPart{"total", s.Energy})
+	t := report.NewTable([]report.Column{
+		{Head: "part", Left: true},
+		{Head: "energy", Note: scale.Symbol()},
+		{Head: "share", Note: "%"},
+		{Head: "what it is", Left: true},
+	}, len(parts), func(i int) []report.Value {
+		part := parts[i]
+		share := strconv.FormatFloat(100*energyRatio(part.energy, s.Energy), 'f', 1, 64)
+		return []report.Value{
+			report.Text(part.name), report.Text(scale.Format(float64(part.energy))), report.Text(share),
+			report.Text(partWords[part.name]),
+		}
+	})
 	return t.Page("Where the energy goes", "", -1)
 }
 

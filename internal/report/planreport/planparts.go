@@ -65,11 +65,6 @@ func (r *Result) groupJobs(name func(task int) string) []groupSum {
 	return groups
 }
 
-// gpuHours is GPU-hours for people.
-func gpuHours(seconds float64) report.Value {
-	return report.Text(report.GroupThousands(strconv.FormatFloat(seconds/3600, 'f', 2, 64)))
-}
-
 // maxGroups is how many rows a table of groups has.
 const maxGroups = 200
 
@@ -84,29 +79,21 @@ func groupTable(head string, groups []groupSum, more ...report.Column) *report.T
 		{Head: "saved", Unit: report.Fraction, Digits: 2},
 		{Head: "late"},
 	}, more)
-	return &report.Table{Columns: columns, Len: len(groups), Rows: func(yield func([]report.Value) bool) {
-		for i := range groups {
-			g := &groups[i]
-			late := report.Value{}
-			if g.late > 0 {
-				late = report.Count(g.late)
-			}
-			saved := report.Value{}
-			if g.atDefault > 0 {
-				saved = report.Number(1 - g.energy/g.atDefault)
-			}
-			row := []report.Value{
-				report.Text(g.name), report.Count(g.jobs), gpuHours(g.gpuSeconds), report.Number(g.energy),
-				report.Number(g.atDefault), saved, late,
-			}
-			if len(more) > 0 {
-				row = append(row, report.Text(g.example))
-			}
-			if !yield(row) {
-				return
-			}
+	return report.NewTable(columns, len(groups), func(i int) []report.Value {
+		g, saved := &groups[i], report.Value{}
+		if g.atDefault > 0 {
+			saved = report.Number(1 - g.energy/g.atDefault)
 		}
-	}}
+		hours := report.GroupThousands(strconv.FormatFloat(g.gpuSeconds/3600, 'f', 2, 64))
+		row := []report.Value{
+			report.Text(g.name), report.Count(g.jobs), report.Text(hours), report.Number(g.energy),
+			report.Number(g.atDefault), saved, countIfAny(g.late),
+		}
+		if len(more) > 0 {
+			row = append(row, report.Text(g.example))
+		}
+		return row
+	})
 }
 
 // maxGroupBars is how many groups a picture has; the last one may be all

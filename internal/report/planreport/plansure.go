@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
@@ -58,7 +59,7 @@ func (p *PlanPage) certaintyParts(s *Summary) []any {
 	facts := page.Facts{}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
-		least := s.objectiveText(s.ObjectiveBound, report.CommonScale(report.Joules, 5, s.ObjectiveBound))
+		least := s.objectiveText(s.ObjectiveBound, energyScale(dvfsmodel.Joule(s.ObjectiveBound)))
 		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part,
 			least)
 		if side == "below" {
@@ -188,32 +189,20 @@ func (p *PlanPage) typicalError() string {
 }
 
 func modelTable(models []modelUse) *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "workload", Left: true, Max: 60},
-			{Head: "GPU model", Left: true},
-			{Head: "jobs"},
-			{Head: "energy", Unit: report.Joules},
-			{Head: "settings"},
-			{Head: "error in time", Unit: report.Fraction, Digits: 2, Group: 1},
-			{Head: "in power", Unit: report.Fraction, Digits: 2, Group: 1},
-			{Head: "source", Left: true, Max: 60},
-		},
-		Len: len(models), Rows: func(yield func([]report.Value) bool) {
-			for i := range models {
-				m := &models[i]
-				settings := report.Value{}
-				if m.Settings > 0 {
-					settings = report.Count(m.Settings)
-				}
-				if !yield([]report.Value{
-					report.Text(m.Workload), report.Text(m.GPUModel), report.Count(m.jobs), report.Number(m.energy),
-					settings,
-					report.NonZero(m.TimeError), report.NonZero(m.PowerError), report.Text(m.Source),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.NewTable([]report.Column{
+		{Head: "workload", Left: true, Max: 60},
+		{Head: "GPU model", Left: true},
+		{Head: "jobs"},
+		{Head: "energy", Unit: report.Joules},
+		{Head: "settings"},
+		{Head: "error in time", Unit: report.Fraction, Digits: 2, Group: 1},
+		{Head: "in power", Unit: report.Fraction, Digits: 2, Group: 1},
+		{Head: "source", Left: true, Max: 60},
+	}, len(models), func(i int) []report.Value {
+		m := &models[i]
+		return []report.Value{
+			report.Text(m.Workload), report.Text(m.GPUModel), report.Count(m.jobs), report.Number(m.energy),
+			countIfAny(m.Settings), report.NonZero(m.TimeError), report.NonZero(m.PowerError), report.Text(m.Source),
+		}
+	})
 }

@@ -75,7 +75,7 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 
 // header is the block of totals.
 func (s *Summary) header(opts *report.TextOptions) []string {
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
+	scale := energyScale(s.Energy)
 	line := func(label, text string) string {
 		return opts.Paint(report.Bold, fmt.Sprintf("%-7s", label)) + "  " + text
 	}
@@ -132,9 +132,16 @@ func (s *Summary) coverageText() string {
 	if s.Infeasible > 0 {
 		planned += " of " + report.FormatCount(s.JobsTotal)
 	}
+	inTime := "all deadlines are met"
+	switch {
+	case s.PastDue > 0:
+		inTime = s.lateText("", "")
+	case s.Infeasible > 0:
+		inTime = "their deadlines are met"
+	}
 	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
 		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"),
-		report.FormatSeconds(s.End), s.inTimeText())
+		report.FormatSeconds(s.End), inTime)
 }
 
 // breakdownText is the total energy and its parts, all in one unit.
@@ -145,11 +152,10 @@ func (s *Summary) breakdownText(scale report.Scale) string {
 			parts = append(parts, p.name+" "+scale.Format(float64(p.energy)))
 		}
 	}
-	total := scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"
 	if len(parts) == 0 {
-		return total
+		return energyText(s.Energy)
 	}
-	return total + " = " + strings.Join(parts, " + ")
+	return energyText(s.Energy) + " = " + strings.Join(parts, " + ")
 }
 
 // pluralCount is a number with the noun that suits it.
@@ -158,30 +164,6 @@ func pluralCount(n int, one, many string) string {
 		return "1 " + one
 	}
 	return report.FormatCount(n) + " " + many
-}
-
-// lateTable lists the jobs that miss their deadlines.
-func (r *Result) lateTable() *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "job", Left: true, Max: maxName},
-			{Head: "deadline", Unit: report.Seconds, Group: 1},
-			{Head: "end", Unit: report.Seconds, Group: 1},
-			{Head: "late by", Unit: report.Seconds, Group: 1},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			for _, task := range r.Plan.Misses {
-				t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-				if !yield([]report.Value{
-					report.Text(t.ID), report.Number(t.Deadline), report.Number(a.End),
-					report.Number(a.End - t.Deadline),
-				}) {
-					return
-				}
-			}
-		},
-		Len: len(r.Plan.Misses),
-	}
 }
 
 // textJobTable has a line for each planned job, of which there are count.

@@ -150,11 +150,10 @@ func (p *ganttChart) title() string {
 // totalsText is energy, saving, gap and end in one line.
 func (p *ganttChart) totalsText() string {
 	s := &p.summary
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	parts := []string{scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"}
+	parts := []string{energyText(s.Energy)}
 	if s.Baseline > 0 {
-		parts = append(parts,
-			report.FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
+		parts = append(parts, report.FormatPercent(s.Saving())+" saved of "+
+			energyScale(s.Energy).With(float64(s.Baseline))+" at default clocks")
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
