@@ -28,28 +28,21 @@ func overviewPage(ctx context.Context, r *Request) (*View, error) {
 	}
 	health := healthOf(o, nodes, r)
 	view := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
-	view.Sections = append(view.Sections,
-		Section{ID: "summary", Parts: []any{summaryTiles(o, r)}},
-		Section{ID: "health", Heading: "Health", Parts: health.parts, State: health.state},
-		Section{ID: "savings", Heading: "What was saved", Parts: savingsParts(&o.Savings)},
-	)
+	view.add("summary", "", summaryTiles(o, r))
+	view.add("health", "Health", health.parts...).State = health.state
+	view.add("savings", "What was saved", savingsParts(&o.Savings)...)
 	if r.Viewer.Role > login.Anonymous {
-		advice, err := adviceSection(ctx, r, o)
+		advice, err := adviceParts(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
-		if advice != nil {
-			view.Sections = append(view.Sections, *advice)
-		}
-		view.Sections = append(view.Sections, Section{
-			ID: "decisions", Heading: "The last decisions", Parts: decisionParts(o.Decisions, r),
-		})
+		view.add("advice", "What epd would do, and what it moves", advice...)
+		view.add("decisions", "The last decisions", decisionsTable(o.Decisions, r))
 	}
-	view.Sections = append(view.Sections,
-		Section{ID: "modes", Heading: "Modes and clocks", Parts: []any{&page.Group{
-			Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
-		}}},
-		Section{ID: "days", Heading: "The last days", Parts: daysParts(o)})
+	view.add("modes", "Modes and clocks", &page.Group{
+		Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
+	})
+	view.add("days", "The last days", daysParts(o)...)
 	return view, nil
 }
 
@@ -74,7 +67,7 @@ func summaryTiles(o *epdapi.Overview, r *Request) page.Tiles {
 		tiles = append(tiles, page.Tile{
 			Label: "Saved by the models", Value: joulesText(m.SavedJ()),
 			Note: shareText(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " +
-				countText(m.Runs, "run"), ID: "modelled",
+				report.Plural(m.Runs, "run"), ID: "modelled",
 		})
 	}
 	tiles = append(tiles, powerTile(&o.Power))

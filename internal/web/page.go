@@ -47,6 +47,15 @@ type Section struct {
 	State string
 }
 
+// add adds a section to a page, unless it has no parts.
+func (v *View) add(id, heading string, parts ...any) *Section {
+	if len(parts) == 0 {
+		return &Section{}
+	}
+	v.Sections = append(v.Sections, Section{ID: id, Heading: heading, Parts: parts})
+	return &v.Sections[len(v.Sections)-1]
+}
+
 // pageRoute is a page of the site.
 type pageRoute struct {
 	path    string     // of package http: "/queue", "/jobs/{id}"

@@ -64,25 +64,11 @@ func ago(t, now time.Time) string {
 	}
 }
 
-// countText is a number of things.
-func countText[T int | int64](n T, thing string) string {
-	text := report.FormatCount(int(n)) + " " + thing
-	if n != 1 {
-		text += "s"
-	}
-	return text
-}
-
 func joulesText(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
 
 func wattsText(w float64) string { return report.FormatWatts(dvfsmodel.Watt(w)) }
 
-// joulesOrDash, wattsOrDash and secondsOrDash are numbers that may be unknown.
 func joulesOrDash(n live.Number) string { return numberOrDash(n, joulesText) }
-
-func wattsOrDash(n live.Number) string { return numberOrDash(n, wattsText) }
-
-func secondsOrDash(n live.Number) string { return numberOrDash(n, report.FormatSeconds) }
 
 // timeDigits is how exact times of a column are, the shortest one at least.
 const timeDigits = 3

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -222,7 +223,7 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	if m.Version > 0 {
 		add("Version in use", strconv.FormatInt(m.Version, 10))
 		add("Form", fit.Form)
-		add("Fitted", dateTime(fit.Created)+", to "+countText(m.Samples, "run"))
+		add("Fitted", dateTime(fit.Created)+", to "+report.Plural(m.Samples, "run"))
 		add("Runs that it missed", strconv.Itoa(m.Missed)+" in a row")
 	}
 	if fit.Model != nil {
@@ -271,7 +272,7 @@ func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.
 	for _, c := range shape.Coefficients {
 		part := dash
 		if c.Value != 0 {
-			part = report.FormatPercent(abs(c.StdErr / c.Value))
+			part = report.FormatPercent(math.Abs(c.StdErr / c.Value))
 		}
 		t.Rows = append(t.Rows, page.Cells(c.Name, parameterText(c.Value), parameterText(c.StdErr), part))
 	}
@@ -365,8 +366,8 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 			{Text: dateTime(p.Ended)},
 			{Text: parameterText(float64(p.Core))},
 			{Text: parameterText(float64(p.Mem))},
-			{Text: secondsOrDash(p.TimeS)},
-			{Text: wattsOrDash(p.PowerW)},
+			{Text: numberOrDash(p.TimeS, report.FormatSeconds)},
+			{Text: numberOrDash(p.PowerW, wattsText)},
 			{Text: joulesOrDash(p.EnergyJ)},
 			off,
 			{Text: armWords(p.Arm)},
@@ -377,5 +378,3 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 }
 
 func parameterText(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
-func abs(v float64) float64 { return max(v, -v) }

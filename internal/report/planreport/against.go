@@ -153,12 +153,12 @@ func (s *Summary) timesBaseline(of func(*Summary) float64) report.Value {
 func (s *Summary) lateText(job, jobs string) string {
 	var parts []string
 	if s.Misses > 0 {
-		parts = append(parts, pluralCount(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
+		parts = append(parts, report.Plural(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
 		job, jobs = "", ""
 	}
 	if rest := s.PastDue - s.Misses; rest > 0 {
 		parts = append(parts,
-			pluralCount(rest, job+"ends past its due time", jobs+"end past their due times"))
+			report.Plural(rest, job+"ends past its due time", jobs+"end past their due times"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -213,7 +213,7 @@ func (r *Result) newlyLate(s *Summary) string {
 	if rest := len(s.NewlyLate) - len(named); rest > 0 {
 		more = " and " + report.FormatCount(rest) + " more"
 	}
-	return pluralCount(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
+	return report.Plural(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
 		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
 }
 
@@ -226,7 +226,7 @@ func (p *PlanPage) dueParts(s *Summary) []any {
 	return []any{
 		&page.Notice{
 			Kind: page.Warn,
-			Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + ".",
+			Text: report.Plural(n, "job ends past its due time", "jobs end past their due times") + ".",
 		},
 		p.Result.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
 	}

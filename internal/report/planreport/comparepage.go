@@ -112,8 +112,8 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 		out.Lead = all[0].verdictText()
 	} else {
 		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the "+
-			"cluster are the same.", pluralCount(len(p.Runs), "plan", "plans"), pluralCount(len(all),
-			"problem", "problems"))
+			"cluster are the same.", report.Plural(len(p.Runs), "plan"), report.Plural(len(all),
+			"problem"))
 	}
 	return page.WriteReport(w, out)
 }
@@ -205,10 +205,10 @@ func (c *problemRuns) keepingText() string {
 		}
 	}
 	if n == len(c.runs) {
-		return "all " + pluralCount(n, "plan", "plans") + ", each of which keeps all deadlines and due times"
+		return "all " + report.Plural(n, "plan") + ", each of which keeps all deadlines and due times"
 	}
 	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times",
-		pluralCount(n, "plan", "plans"), len(c.runs))
+		report.Plural(n, "plan"), len(c.runs))
 }
 
 // runnerUp is the plan with the least objective of those that have more than the
@@ -246,7 +246,7 @@ func (c *problemRuns) differenceText(other int) string {
 		text += fmt.Sprintf(": most of all %s energy, by %s", mine[most].name, report.FormatJoules(diff))
 	}
 	if a.NodesUsed != b.NodesUsed {
-		text += fmt.Sprintf("; it uses %s, the best one %s", pluralCount(b.NodesUsed, "node", "nodes"),
+		text += fmt.Sprintf("; it uses %s, the best one %s", report.Plural(b.NodesUsed, "node"),
 			report.FormatCount(a.NodesUsed))
 	}
 	return text + "."

@@ -79,18 +79,18 @@ func (p *PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
 	if planned == 0 {
 		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy,
-			pluralCount(s.JobsTotal, "job", "jobs"))
+			report.Plural(s.JobsTotal, "job"))
 	}
 	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, report.FormatCount(planned),
-		pluralCount(s.JobsTotal, "job", "jobs"))
+		report.Plural(s.JobsTotal, "job"))
 	if s.Infeasible == 0 {
-		text = fmt.Sprintf("Policy %s plans %s", s.Policy, pluralCount(planned, "job", "jobs"))
+		text = fmt.Sprintf("Policy %s plans %s", s.Policy, report.Plural(planned, "job"))
 		if planned > 1 {
-			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, pluralCount(planned, "job", "jobs"))
+			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, report.Plural(planned, "job"))
 		}
 	}
-	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", pluralCount(s.NodesUsed, "node", "nodes"),
-		pluralCount(s.GPUsUsed, "GPU", "GPUs"), report.FormatSeconds(s.End))
+	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", report.Plural(s.NodesUsed, "node"),
+		report.Plural(s.GPUsUsed, "GPU"), report.FormatSeconds(s.End))
 	if s.PastDue == 0 {
 		text += ", every planned job by its deadline. "
 	} else {
@@ -114,7 +114,7 @@ func (p *PlanPage) lead(s *Summary) string {
 	slower, same, faster := p.Result.countSpeeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
 		"above it for %s.",
-		pluralCount(slower, "job", "jobs"), report.FormatCount(same), report.FormatCount(faster))
+		report.Plural(slower, "job"), report.FormatCount(same), report.FormatCount(faster))
 }
 
 // tiles are the figures that the text output has in its head.
@@ -157,7 +157,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	jobs := page.Tile{Label: "Jobs", Value: report.FormatCount(planned), Note: "all of the batch"}
 	if s.Infeasible > 0 {
-		jobs.Note, jobs.Kind = pluralCount(s.Infeasible, "job", "jobs")+" of "+report.FormatCount(s.JobsTotal)+
+		jobs.Note, jobs.Kind = report.Plural(s.Infeasible, "job")+" of "+report.FormatCount(s.JobsTotal)+
 			" can't be planned", page.Bad
 	}
 	late := page.Tile{
@@ -175,13 +175,15 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	tiles = append(tiles,
 		page.Tile{Label: "Last end", Value: report.FormatSeconds(s.End)},
-		page.Tile{Label: "Nodes", Value: report.FormatCount(s.NodesUsed), Note: pluralCount(s.GPUsUsed, "GPU",
-			"GPUs") + " run jobs"})
+		page.Tile{
+			Label: "Nodes", Value: report.FormatCount(s.NodesUsed),
+			Note: report.Plural(s.GPUsUsed, "GPU") + " run jobs",
+		})
 	if s.Shared > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Sharing GPUs", Value: pluralCount(s.Shared, "job", "jobs"),
+			Label: "Sharing GPUs", Value: report.Plural(s.Shared, "job"),
 			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone",
-				pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown),
+				report.Plural(s.SharedGPUs, "GPU"), s.WorstSlowdown),
 		})
 	}
 	return tiles
@@ -193,7 +195,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	if s.Infeasible > 0 {
 		parts = append(parts,
 			&page.Notice{
-				Kind: page.Bad, Text: pluralCount(s.Infeasible, "job", "jobs") +
+				Kind: page.Bad, Text: report.Plural(s.Infeasible, "job") +
 					" can't be planned. The rest of this page is about the others.",
 			},
 			p.Result.infeasibleTable().Page("Jobs that can't be planned", "", maxPageRows))
@@ -201,7 +203,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	if s.Misses > 0 {
 		parts = append(parts,
 			&page.Notice{
-				Kind: page.Bad, Text: pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline.",
+				Kind: page.Bad, Text: report.Plural(s.Misses, "job ends", "jobs end") + " after the deadline.",
 			},
 			p.Result.lateTable().Page("Jobs that end late", "", maxPageRows))
 	}
@@ -211,7 +213,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	}
 	if s.Slowed > 0 {
 		parts = append(parts, &page.Notice{
-			Kind: page.Warn, Text: pluralCount(s.Slowed, "job is slowed", "jobs are slowed") +
+			Kind: page.Warn, Text: report.Plural(s.Slowed, "job is slowed", "jobs are slowed") +
 				" more than tolerated.",
 		})
 	}
@@ -290,7 +292,7 @@ var partWords = map[string]string{
 // jobParts is the table of all jobs, folded.
 func (p *PlanPage) jobParts(s *Summary) []any {
 	planned := s.JobsTotal - s.Infeasible
-	summary := "All " + pluralCount(planned, "planned job", "planned jobs")
+	summary := "All " + report.Plural(planned, "planned job")
 	if planned == 1 {
 		summary = "The planned job"
 	}

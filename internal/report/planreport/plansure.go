@@ -114,7 +114,7 @@ func (p *PlanPage) modelledText() string {
 	}
 	text := ""
 	if prior > 0 {
-		text = " " + pluralCount(prior, "job has none and is", "jobs have none and are") +
+		text = " " + report.Plural(prior, "job has none and is", "jobs have none and are") +
 			" planned as others on the GPU model respond, to end in time if it takes as long as " +
 			"19 of 20 of these."
 		if without == 0 {
@@ -134,7 +134,7 @@ func (p *PlanPage) withoutModelText(without, prior, planned int) string {
 	}
 	planned -= prior
 	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.",
-		report.FormatCount(planned-without), pluralCount(planned, "planned job", "planned jobs"))
+		report.FormatCount(planned-without), report.Plural(planned, "planned job"))
 }
 
 // used is a model with what runs by it.

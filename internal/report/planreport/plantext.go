@@ -43,10 +43,10 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 		title string
 		table *report.Table
 	}{
-		{pluralCount(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
-		{pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
+		{report.Plural(s.Infeasible, "job") + " can't be planned:", r.infeasibleTable()},
+		{report.Plural(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
 		{
-			pluralCount(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"),
+			report.Plural(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"),
 			r.dueTable(),
 		},
 	} {
@@ -97,9 +97,9 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 			line("Shared",
 				fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the "+
 					"highest clock; %s more than tolerated",
-					pluralCount(s.Shared, "job", "jobs"), pluralCount(s.SharedGPUs, "GPU", "GPUs"),
+					report.Plural(s.Shared, "job"), report.Plural(s.SharedGPUs, "GPU"),
 					s.WorstSlowdown,
-					pluralCount(s.Slowed, "job is slowed", "jobs are slowed"))))
+					report.Plural(s.Slowed, "job is slowed", "jobs are slowed"))))
 	}
 	if s.Infeasible == s.JobsTotal {
 		return lines // nothing is planned: there is nothing to save
@@ -140,7 +140,7 @@ func (s *Summary) coverageText() string {
 		inTime = "their deadlines are met"
 	}
 	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
-		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"),
+		report.Plural(s.NodesUsed, "node"), report.Plural(s.GPUsUsed, "GPU"),
 		report.FormatSeconds(s.End), inTime)
 }
 
@@ -156,14 +156,6 @@ func (s *Summary) breakdownText(scale report.Scale) string {
 		return energyText(s.Energy)
 	}
 	return energyText(s.Energy) + " = " + strings.Join(parts, " + ")
-}
-
-// pluralCount is a number with the noun that suits it.
-func pluralCount(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return report.FormatCount(n) + " " + many
 }
 
 // textJobTable has a line for each planned job, of which there are count.

@@ -143,13 +143,13 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *report.TextOptions) erro
 		r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
 	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", report.FormatSeconds(s.TotalWait),
 		report.FormatSeconds(s.MeanWait),
-		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), pluralCount(s.Delayed,
-			"job", "jobs")))
+		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), report.Plural(s.Delayed,
+			"job")))
 	line("Longest", report.FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 {
 		return q.LongestWait
 	}))
 	if left := r.neverRanTable(); left.Len > 0 {
-		report.WriteLines(out, "", opts.Paint(report.BoldRed, pluralCount(left.Len, "job", "jobs")+" can't be planned:"))
+		report.WriteLines(out, "", opts.Paint(report.BoldRed, report.Plural(left.Len, "job")+" can't be planned:"))
 		if err := left.WriteText(out, opts); err != nil {
 			return err
 		}

@@ -143,8 +143,8 @@ func (p *ganttChart) heading() {
 func (p *ganttChart) title() string {
 	s := &p.summary
 	return fmt.Sprintf("%s: %s on %s, %s", report.Truncate(queue.Printable(s.Policy), 50),
-		pluralCount(s.JobsTotal-s.Infeasible, "job", "jobs"),
-		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"))
+		report.Plural(s.JobsTotal-s.Infeasible, "job"),
+		report.Plural(s.NodesUsed, "node"), report.Plural(s.GPUsUsed, "GPU"))
 }
 
 // totalsText is energy, saving, gap and end in one line.
@@ -170,13 +170,13 @@ func (p *ganttChart) totalsText() string {
 func (p *ganttChart) warningText() string {
 	var parts []string
 	if n := p.summary.Misses; n > 0 {
-		parts = append(parts, pluralCount(n, "job late", "jobs late"))
+		parts = append(parts, report.Plural(n, "job late", "jobs late"))
 	}
 	if n := p.summary.PastDue - p.summary.Misses; n > 0 {
-		parts = append(parts, pluralCount(n, "job past due", "jobs past due"))
+		parts = append(parts, report.Plural(n, "job past due", "jobs past due"))
 	}
 	if n := p.summary.Infeasible; n > 0 {
-		parts = append(parts, pluralCount(n, "job", "jobs")+" can't be planned")
+		parts = append(parts, report.Plural(n, "job")+" can't be planned")
 	}
 	if p.grid.hidden > 0 {
 		parts = append(parts, report.FormatCount(p.grid.lanes)+" of "+
