@@ -19,7 +19,6 @@ type Frame struct {
 	NavFor string // what the links are, for screen readers; empty: "Pages"
 	Style  string // address of the stylesheet; empty: it is in the page
 	Script string // address of a script that is run after the page; empty: none
-	Class  string // of the body; empty: none
 	Main   any    // what the template main is given
 }
 
@@ -105,8 +104,6 @@ func render(t *template.Template) func(part any) (template.HTML, error) {
 			name = "details"
 		case *Group:
 			name = "group"
-		case Badge:
-			name = "badge"
 		case Text:
 			name = "text"
 		default:
