@@ -34,7 +34,6 @@ func gauge[S any](name, help string, value func(*S) float64) metric[S] {
 	return labelled(prometheus.GaugeValue, name, help, nil, func(of *S, yield sample) { yield(value(of)) })
 }
 
-// labelled is a metric with labels.
 func labelled[S any](
 	kind prometheus.ValueType, name, help string, labels []string, each func(of *S, yield sample),
 ) metric[S] {
@@ -146,7 +145,6 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// errorMetric is what went wrong, by kind.
 var errorMetric = labelled(prometheus.CounterValue, "epplan_errors_total", "Things that went wrong, by kind.",
 	[]string{"kind"}, func(counts *map[string]float64, yield sample) {
 		for kind, n := range *counts {

@@ -15,7 +15,6 @@ type Steering struct {
 	Ranked                        int     // jobs that a policy puts in order
 }
 
-// steeringMetrics are the figures of what is steered.
 var steeringMetrics = []metric[Steering]{
 	counter("epplan_node_wakes_total", "Nodes that came back from sleep, whoever had put them there.",
 		func(s *Steering) float64 { return float64(s.Wakes) }),

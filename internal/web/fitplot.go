@@ -16,7 +16,6 @@ import (
 // maxPlottedMems is how many memory clocks a picture of a fit has lines for.
 const maxPlottedMems = 3
 
-// fitQuantity is something that a fit is of.
 type fitQuantity struct {
 	name  string
 	curve func(p *epdapi.Point) (value, low, high float64)
@@ -158,7 +157,6 @@ func (q *fitQuantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.C
 	return c
 }
 
-// largest is the largest value that is shown.
 func (q *fitQuantity) largest(fit *epdapi.ModelFit) float64 {
 	most := 0.0
 	for i := range fit.Curve {

@@ -194,7 +194,6 @@ func forecastText(f *epdapi.PredictedRange, format func(float64) string) string 
 	return fmt.Sprintf("%s (%s to %s in 9 of 10 cases)", format(f.Value), format(f.Low), format(f.High))
 }
 
-// decidedFacts are one decision.
 func decidedFacts(d *epdapi.Decision) page.Facts {
 	return page.Facts{
 		{Name: "Clocks", Text: d.Setting.Words()},
@@ -207,7 +206,6 @@ func decidedFacts(d *epdapi.Decision) page.Facts {
 	}
 }
 
-// expectedText is a predicted time and energy.
 func expectedText(time, energy record.Interval) string {
 	t, e := intervalText(time, report.FormatSeconds), intervalText(energy, joulesText)
 	if t == dash && e == dash {

@@ -104,7 +104,6 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 	s.write(w, r, status, view)
 }
 
-// login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	v := login.ViewerOf(r.Context())
 	if !isPortRequest(r.Context()) {
@@ -141,7 +140,6 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // of this site alone
 }
 
-// logout ends the session.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	if !s.checkFormToken(w, r, login.ViewerOf(r.Context())) {
 		return

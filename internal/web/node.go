@@ -13,7 +13,6 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// nodePage is one node with its GPUs.
 func nodePage(ctx context.Context, r *Request) (*View, error) {
 	list, err := r.Source.Nodes(ctx)
 	if err != nil {

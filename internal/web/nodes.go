@@ -15,7 +15,6 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// nodesPage is all nodes with GPUs.
 func nodesPage(ctx context.Context, r *Request) (*View, error) {
 	list, err := r.Source.Nodes(ctx)
 	if err != nil {
@@ -68,7 +67,6 @@ func busyTile(p *epdapi.ClusterPower) page.Tile {
 	return t
 }
 
-// nodesTable is the nodes by name.
 func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *page.Table {
 	t := &page.Table{
 		ID: "nodes-table", Caption: "Nodes: " + report.FormatCount(len(nodes)),

@@ -56,7 +56,6 @@ func (v *View) add(id, heading string, parts ...any) *Section {
 	return &v.Sections[len(v.Sections)-1]
 }
 
-// pageRoute is a page of the site.
 type pageRoute struct {
 	path    string     // of package http: "/queue", "/jobs/{id}"
 	name    string     // in the navigation; empty: it isn't there

@@ -310,7 +310,6 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	return parts
 }
 
-// idsText is a few ids of jobs.
 func idsText(ids []slurm.JobID) string {
 	const most = 20
 	var words []string

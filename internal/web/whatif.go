@@ -46,7 +46,6 @@ type whatIfForm struct {
 
 type policyOption struct{ Name, Doc string }
 
-// readWhatIf reads the form from the address.
 func readWhatIf(r *Request) (*whatIfForm, error) {
 	q := r.Query
 	f := &whatIfForm{
@@ -77,7 +76,6 @@ func readWhatIf(r *Request) (*whatIfForm, error) {
 	return f, nil
 }
 
-// question is what the form asks for.
 func (f *whatIfForm) question() slurmqueue.PlanOptions {
 	text := f.Text
 	if text == "" {

@@ -24,7 +24,6 @@ const (
 	maxShownRuns      = 64
 )
 
-// workloadsPage is the page of all workloads with models.
 func workloadsPage(ctx context.Context, r *Request) (*View, error) {
 	all, err := r.Source.Models(ctx)
 	if err != nil {
@@ -82,7 +81,6 @@ func workloadsPage(ctx context.Context, r *Request) (*View, error) {
 	}, nil
 }
 
-// workloadRow is a workload in the list.
 func workloadRow(m *epdapi.ModelStatus, now time.Time) []page.Cell {
 	version, fitted, off := dash, page.Cell{Text: dash}, dash
 	if m.Version > 0 {
@@ -327,7 +325,6 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersi
 	return parts
 }
 
-// runTable is the runs that fits look at.
 func runTable(fit *epdapi.ModelFit) *page.Table {
 	t := &page.Table{
 		Caption: "The last runs, the newest first, of one GPU",

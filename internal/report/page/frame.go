@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -27,18 +28,12 @@ func (*Frame) CSS() template.CSS { return template.CSS(stylesheet) } //nolint:go
 
 // SiteName is the name in the header.
 func (f *Frame) SiteName() string {
-	if f.Site == "" {
-		return "epplan"
-	}
-	return f.Site
+	return cmp.Or(f.Site, "epplan")
 }
 
 // NavName is what the links are.
 func (f *Frame) NavName() string {
-	if f.NavFor == "" {
-		return "Pages"
-	}
-	return f.NavFor
+	return cmp.Or(f.NavFor, "Pages")
 }
 
 //go:embed templates/*.html

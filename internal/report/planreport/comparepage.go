@@ -26,7 +26,6 @@ var problemKeys = []string{"batch", "gpus_per_node"}
 // maxProblems is how many problems have a section of their own.
 const maxProblems = 12
 
-// problemRuns is the plans of one problem.
 type problemRuns struct {
 	name      string
 	runs      []Run
@@ -118,7 +117,6 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 	return page.WriteReport(w, out)
 }
 
-// section is one problem's.
 func (c *problemRuns) section(number int) page.Section {
 	s := page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
 	if c.name == "" {

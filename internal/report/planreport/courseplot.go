@@ -230,7 +230,6 @@ func (e *energyOverTime) table() *page.Table {
 	return t.Page("Power and energy over time", note, -1)
 }
 
-// figures are the two pictures.
 func (e *energyOverTime) figures() []any {
 	caption := "Power over time, piled up by what it goes into."
 	if e.base != nil {

@@ -145,7 +145,6 @@ func (s *Summary) constantValue() report.Value {
 		jsonField{key: "clocks", value: newObject(clocks)})
 }
 
-// newObject is a cell with a JSON object.
 func newObject(fields []jsonField) report.Value {
 	text := []byte{'{'}
 	for i, f := range fields {
@@ -169,7 +168,6 @@ func textList(all []string) report.Value {
 	return report.JSON(string(append(line, ']')))
 }
 
-// ids are those of jobs.
 func (r *Result) ids(tasks []int) []string {
 	all := make([]string, len(tasks))
 	for i, task := range tasks {

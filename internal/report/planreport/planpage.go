@@ -242,7 +242,6 @@ func (p *PlanPage) origin(s *Summary) page.Facts {
 	return append(facts, p.Origin...)
 }
 
-// schedule is the picture of the plan.
 func (p *PlanPage) schedule(s *Summary) []any {
 	chart := newGanttChart(p.Result, &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"})
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs " +
@@ -366,7 +365,6 @@ var clockSentences = map[string]string{
 	clockWords[planner.ClocksConstant]: "the clocks of all jobs of the GPU model",
 }
 
-// explainWords explains the words that occur.
 func explainWords(sentences map[string]string, groups []groupSum) string {
 	parts := make([]string, 0, len(groups))
 	for i := range groups {

@@ -137,7 +137,6 @@ func (p *PlanPage) withoutModelText(without, prior, planned int) string {
 		report.FormatCount(planned-without), report.Plural(planned, "planned job"))
 }
 
-// used is a model with what runs by it.
 type modelUse struct {
 	FittedModel
 	jobs   int

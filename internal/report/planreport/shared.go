@@ -87,7 +87,6 @@ func factorValue(factor float64) report.Value {
 	return report.Text(strconv.FormatFloat(factor, 'f', 3, 64))
 }
 
-// addSharing counts what is shared.
 func (s *Summary) addSharing(r *Result) {
 	if r.Plan.Shared == nil {
 		return

@@ -1,6 +1,7 @@
 package planreport
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"io"
@@ -14,9 +15,7 @@ import (
 // SVGOptions change the picture of a plan; nil means the defaults. Lengths are
 // pixels.
 type SVGOptions struct {
-	// Width of the picture. 0 means 1200; less than 1000 counts as 1000.
-	Width float64
-	// MaxHeight bounds the lanes. 0 means 1600; less than 100 counts as 100.
+	// MaxHeight bounds the lanes. 0 means 1600.
 	MaxHeight float64
 	// MaxBars is how many bars there are about at most: with more, neighbours
 	// that are short are joined. 0 means 20,000.
@@ -24,13 +23,6 @@ type SVGOptions struct {
 	// ID makes the picture a part of a page: what its ids begin with. It is
 	// without title and background then, and has the page's colours.
 	ID string
-}
-
-func (o *SVGOptions) bars() int {
-	if o.MaxBars <= 0 {
-		return defaultMaxBars
-	}
-	return o.MaxBars
 }
 
 // WriteSVG draws a plan: time to the right, a lane for each GPU of the nodes
@@ -65,12 +57,12 @@ func (p *ganttChart) draw() template.HTML {
 }
 
 const (
-	defaultWidth, minWidth   = 1200, 1000
-	defaultHeight, minHeight = 1600, 100
-	headingHeight            = 112 // title, totals and legend
-	legendHeight             = 46  // legend alone
-	topAxisHeight            = 18  // above tall lanes
-	axisHeight               = 44
+	ganttWidth       = 1200
+	defaultMaxHeight = 1600
+	headingHeight    = 112 // title, totals and legend
+	legendHeight     = 46  // legend alone
+	topAxisHeight    = 18  // above tall lanes
+	axisHeight       = 44
 )
 
 // planPictureClass is the class of pictures of plans: text is small.
@@ -80,28 +72,20 @@ func newGanttChart(r *Result, opts *SVGOptions) *ganttChart {
 	if opts == nil {
 		opts = &SVGOptions{}
 	}
-	width, height := clampedOrDefault(opts.Width, defaultWidth, minWidth), clampedOrDefault(opts.MaxHeight,
-		defaultHeight, minHeight)
 	top := float64(headingHeight)
 	if opts.ID != "" {
 		top = legendHeight // the page says the rest
 	}
 	return &ganttChart{
-		Canvas: report.NewCanvas(opts.ID), result: r, summary: Summarise(r), maxBars: opts.bars(),
-		grid: layOutGrid(r, width, top, height),
+		Canvas: report.NewCanvas(opts.ID), result: r, summary: Summarise(r),
+		maxBars: cmp.Or(opts.MaxBars, defaultMaxBars),
+		grid:    layOutGrid(r, top, cmp.Or(opts.MaxHeight, defaultMaxHeight)),
 	}
-}
-
-func clampedOrDefault(given, usual, least float64) float64 {
-	if !(given > 0) {
-		return usual
-	}
-	return max(given, least)
 }
 
 // begin writes the head of the file, and what is drawn with.
 func (p *ganttChart) begin() {
-	p.Open(planPictureClass, p.grid.width, p.grid.height(), p.title(), p.description())
+	p.Open(planPictureClass, ganttWidth, p.grid.height(), p.title(), p.description())
 	p.Printf(
 		`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
 			`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`,
@@ -115,7 +99,6 @@ func (p *ganttChart) begin() {
 	p.Printf("</linearGradient></defs>\n")
 }
 
-// description says what is to be seen.
 func (p *ganttChart) description() string {
 	text := "Time goes to the right. Each GPU has a lane, each job a bar in the colour of its core clock: " +
 		"blue is slower than the default, sand the default, red faster. " +
@@ -135,7 +118,7 @@ func (p *ganttChart) heading() {
 	p.Text(20, 30, "t", p.title())
 	p.Text(20, 52, "s", p.totalsText())
 	if trouble := p.warningText(); trouble != "" {
-		p.Text(p.grid.width-report.RightMargin, 30, "s bad e", trouble)
+		p.Text(ganttWidth-report.RightMargin, 30, "s bad e", trouble)
 	}
 	p.legend(20, 78)
 }
