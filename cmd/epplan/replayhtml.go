@@ -190,9 +190,9 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 			ID: "saved-by-policy", Heading: "What is saved, and how sure that is",
 			Parts: []any{figure, historyCaveats(r)},
 		})
-	var who []string
-	var tables []any
-	for _, group := range last.groups() {
+	groups := last.groups()
+	who, tables := make([]string, 0, len(groups)), make([]any, 0, len(groups))
+	for _, group := range groups {
 		who, tables = append(who, group.name+"s"), append(tables,
 			groupPage(group.name, last.Policy, group.list))
 	}

@@ -32,7 +32,7 @@ func (c *Chart) table() *page.Table {
 	every := max(1, len(xs)/maxChartRows)
 	t := NewTable(columns, len(xs)/every, func(i int) []Value {
 		x := xs[(i+1)*every-1]
-		row := []Value{roundSignificant(x)}
+		row := append(make([]Value, 0, len(columns)), roundSignificant(x))
 		for k := range c.Lines {
 			row = append(row, c.Lines[k].valueNear(x))
 		}

@@ -53,7 +53,8 @@ func (s *Summary) againstTable() *report.Table {
 		{Head: "change"},
 	}, len(all), func(i int) []report.Value {
 		m := &all[i]
-		row := []report.Value{report.Text(m.name), report.Text(m.write(m.of(s)))}
+		row := append(make([]report.Value, 0, 2+2*len(others)), report.Text(m.name),
+			report.Text(m.write(m.of(s))))
 		for _, other := range others {
 			row = append(row, m.values(s, other)...)
 		}

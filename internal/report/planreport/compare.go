@@ -49,7 +49,7 @@ func Comparison(runs []Run) *report.Table {
 	}
 	return report.NewTable(columns, len(runs), func(i int) []report.Value {
 		r := &runs[i]
-		row := []report.Value{report.Text(r.Summary.Policy)}
+		row := append(make([]report.Value, 0, len(columns)), report.Text(r.Summary.Policy))
 		for _, key := range keys {
 			row = append(row, r.param(key))
 		}
@@ -215,7 +215,7 @@ func savingsBasis(runs []Run) []string {
 func energyShares(runs []Run) *report.Table {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	keys := paramKeys(runs)
-	columns := []report.Column{{Head: "policy", Left: true, Max: 40}}
+	columns := append(make([]report.Column, 0, 10+len(keys)), report.Column{Head: "policy", Left: true, Max: 40})
 	for _, key := range keys {
 		columns = append(columns, report.Column{Head: key})
 	}

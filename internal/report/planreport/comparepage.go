@@ -252,9 +252,8 @@ func (c *problemRuns) differenceText(other int) string {
 
 // partsTable is the energy of each plan by cause.
 func (c *problemRuns) partsTable() *page.Table {
-	columns := []report.Column{
-		{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: report.Joules, Group: 1},
-	}
+	columns := append(make([]report.Column, 0, 11), report.Column{Head: "policy", Left: true, Max: 60},
+		report.Column{Head: "energy", Unit: report.Joules, Group: 1})
 	for _, part := range new(Summary).energyParts() {
 		columns = append(columns, report.Column{Head: part.name, Unit: report.Joules, Group: 1})
 	}

@@ -67,7 +67,11 @@ func (r *Result) fields() []jsonField {
 
 // figures are what a plan comes to, as machines get it of a plan and in comparisons.
 func (s *Summary) figures() []jsonField {
-	out := []jsonField{
+	baseline := s.Reference.objectValue()
+	if s.Reference == nil && s.Baseline > 0 {
+		baseline = newObject([]jsonField{{key: "energy_j", value: report.Number(s.Baseline)}})
+	}
+	return slices.Concat([]jsonField{
 		{key: "objective", value: report.Number(s.Objective)},
 		{key: "objective_unit", value: report.Text(s.ObjectiveUnit)},
 		{key: "objective_bound", value: report.NonZero(s.ObjectiveBound)},
@@ -88,15 +92,11 @@ func (s *Summary) figures() []jsonField {
 		{key: "nodes_used", value: report.Count(s.NodesUsed)},
 		{key: "gpus_used", value: report.Count(s.GPUsUsed)},
 		{key: "end_s", value: report.Number(s.End)},
-	}
-	baseline := s.Reference.objectValue()
-	if s.Reference == nil && s.Baseline > 0 {
-		baseline = newObject([]jsonField{{key: "energy_j", value: report.Number(s.Baseline)}})
-	}
-	return append(append(out, s.times()...),
-		jsonField{key: "baseline", value: baseline, object: true},
-		jsonField{key: "easy", value: s.Easy.objectValue(), object: true},
-		jsonField{key: "constant", value: s.Constant.constantValue(), object: true})
+	}, s.times(), []jsonField{
+		{key: "baseline", value: baseline, object: true},
+		{key: "easy", value: s.Easy.objectValue(), object: true},
+		{key: "constant", value: s.Constant.constantValue(), object: true},
+	})
 }
 
 // times are how long a plan takes, and keeps jobs waiting.
