@@ -27,7 +27,7 @@ func (p *program) newMetrics() *metrics.Metrics {
 		}
 	}
 	if p.role != roleAgent {
-		s.Power = func() epdapi.ClusterPower { return p.control.Queries().Power() }
+		s.Power = func(context.Context) epdapi.ClusterPower { return p.control.Queries().Power() }
 		s.Steering = p.steeringMetrics
 	}
 	if p.role != roleController {
@@ -37,7 +37,7 @@ func (p *program) newMetrics() *metrics.Metrics {
 }
 
 // steeringMetrics is what is steered in Slurm; nothing where nothing is.
-func (p *program) steeringMetrics() metrics.Steering {
+func (p *program) steeringMetrics(context.Context) metrics.Steering {
 	if p.steerer == nil {
 		return metrics.Steering{}
 	}

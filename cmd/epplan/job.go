@@ -78,7 +78,7 @@ func jobText(v *epdapi.JobView) string {
 	}
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
-		writeRun(&b, o, decisionOf(v, o))
+		writeRun(&b, o, v.DecisionOf(o))
 	}
 	return b.String()
 }
@@ -208,16 +208,6 @@ func atMostText(n live.Number) string {
 		return ""
 	}
 	return ", at most " + report.FormatSeconds(s)
-}
-
-// decisionOf is the decision that a run was under, nil without one.
-func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
-	for i := range v.Decisions {
-		if o.DecisionID != 0 && v.Decisions[i].ID == o.DecisionID {
-			return &v.Decisions[i]
-		}
-	}
-	return nil
 }
 
 // writeRun is what a run came to, beside what was predicted.

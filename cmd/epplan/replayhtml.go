@@ -20,11 +20,8 @@ func writeInflationPage(t *terminal, w io.Writer, in *inflation, runs [][]inflat
 	}
 	curves := page.Section{ID: "curves", Heading: "Curves over the arrived load"}
 	for i, c := range in.charts(runs) {
-		figure, err := report.ChartFigure("curve-"+strconv.Itoa(i+1), replayCharts[c.Title].words, &c)
-		if err != nil {
-			return err
-		}
-		curves.Parts = append(curves.Parts, figure)
+		curves.Parts = append(curves.Parts,
+			report.ChartFigure("curve-"+strconv.Itoa(i+1), replayCharts[c.Title].words, &c))
 	}
 	r.Sections = append(r.Sections, curves, policySection(in))
 	if warnings := in.unplaceableArrivals(runs); len(warnings) > 0 {
@@ -119,12 +116,8 @@ func writeDeparturesPage(t *terminal, w io.Writer, d *departures) error {
 		s := page.Section{ID: "power", Heading: "Power by load"}
 		for i := range d.parks {
 			chart := d.powerChart(i)
-			figure, err := report.ChartFigure("park-"+strconv.Itoa(i+1),
-				"Mean power of the cluster by its load. "+chart.Title+".", &chart)
-			if err != nil {
-				return err
-			}
-			s.Parts = append(s.Parts, figure)
+			s.Parts = append(s.Parts, report.ChartFigure("park-"+strconv.Itoa(i+1),
+				"Mean power of the cluster by its load. "+chart.Title+".", &chart))
 		}
 		r.Sections = append(r.Sections, s)
 	}
@@ -180,21 +173,18 @@ func (h *historyReplay) writePage(w io.Writer, c *cli.Context, r *historyReport)
 				High: p.JobSaved.High,
 			})
 	}
-	figure, err := report.EstimateFigure("saved",
+	figure := report.EstimateFigure("saved",
 		"What each policy would have saved of the energy at default clocks, with the bounds between which "+
 			"90 % of the draws lie. What isn't to the right of 0 may be no saving.",
 		"saved", report.Fraction, savings)
-	if err != nil {
-		return err
-	}
 	out.Sections = append(out.Sections,
 		page.Section{
 			ID: "saved-by-policy", Heading: "What is saved, and how sure that is",
 			Parts: []any{figure, historyCaveats(r)},
 		})
-	var who []string
-	var tables []any
-	for _, group := range last.groups() {
+	groups := last.groups()
+	who, tables := make([]string, 0, len(groups)), make([]any, 0, len(groups))
+	for _, group := range groups {
 		who, tables = append(who, group.name+"s"), append(tables,
 			groupPage(group.name, last.Policy, group.list))
 	}

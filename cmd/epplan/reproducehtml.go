@@ -38,18 +38,14 @@ func reproducedPage(all []*reproducedPaper, quick bool) func(io.Writer) error {
 					n.same+n.near+n.far),
 				Note: fmt.Sprintf("%d within 1 %%; %d more can't be compared", n.same, n.incomparable),
 			}
-			section, err := one.section()
-			if err != nil {
-				return err
-			}
-			r.Sections = append(r.Sections, section)
+			r.Sections = append(r.Sections, one.section())
 		}
 		r.Parts = append(r.Parts, tiles)
 		return page.WriteReport(w, r)
 	}
 }
 
-func (r *reproducedPaper) section() (page.Section, error) {
+func (r *reproducedPaper) section() page.Section {
 	s := page.Section{ID: r.paper.name, Heading: r.paper.title}
 	if len(r.notes) > 0 {
 		s.Parts = append(s.Parts, &page.Notice{Kind: page.Info, Text: "How it was computed", Items: r.notes})
@@ -58,11 +54,8 @@ func (r *reproducedPaper) section() (page.Section, error) {
 		figurePage(withPaperValue(figuresOf([]*reproducedPaper{r})), "What the paper states"))
 	for i := range r.charts {
 		chart := &r.charts[i]
-		figure, err := report.ChartFigure(fmt.Sprintf("%s-%d", r.paper.name, i+1), chart.Title, chart)
-		if err != nil {
-			return s, err
-		}
-		s.Parts = append(s.Parts, figure)
+		s.Parts = append(s.Parts,
+			report.ChartFigure(fmt.Sprintf("%s-%d", r.paper.name, i+1), chart.Title, chart))
 	}
 	s.Parts = append(s.Parts,
 		&page.Details{
@@ -70,7 +63,7 @@ func (r *reproducedPaper) section() (page.Section, error) {
 			Parts:   []any{r.table.Page("All figures", "", -1)},
 		},
 		page.Text("Readings of the paper, and what in it doesn't go together: "+r.paper.page+"."))
-	return s, nil
+	return s
 }
 
 func figurePage(list []paperFigure, caption string) *page.Table {

@@ -15,23 +15,17 @@ func writeSavingsPage(t *terminal, w io.Writer, s *epdapi.Savings) error {
 	}
 	r.Parts = append(r.Parts, savingsNotices(s)...)
 	if all := savingsEstimates(s); len(all) > 0 {
-		figure, err := report.EstimateFigure("saved", "What was saved. Measured savings have a line from "+
+		figure := report.EstimateFigure("saved", "What was saved. Measured savings have a line from "+
 			"the lower to the upper bound of their 95 % interval; what models believe is "+
 			"hollow and has none.",
 			"saved", report.KilowattHours, all)
-		if err != nil {
-			return err
-		}
 		r.Sections = append(r.Sections, page.Section{
 			ID: "measured", Heading: "Measured, and believed", Parts: []any{figure},
 		})
 	}
 	if len(s.ByWorkload) > 0 {
-		parts, err := workloadSavings(s)
-		if err != nil {
-			return err
-		}
-		r.Sections = append(r.Sections, page.Section{ID: "workloads", Heading: "By workload", Parts: parts})
+		r.Sections = append(r.Sections,
+			page.Section{ID: "workloads", Heading: "By workload", Parts: workloadSavings(s)})
 	}
 	r.Sections = append(r.Sections,
 		page.Section{ID: "compared", Heading: "What is compared", Parts: []any{comparedFacts(s)}},
@@ -159,7 +153,7 @@ func savingsEstimates(s *epdapi.Savings) []report.Estimate {
 
 const maxEstimates = 12
 
-func workloadSavings(s *epdapi.Savings) ([]any, error) {
+func workloadSavings(s *epdapi.Savings) []any {
 	all := make([]report.Estimate, min(len(s.ByWorkload), maxEstimates))
 	for i := range all {
 		w := &s.ByWorkload[i]
@@ -168,13 +162,10 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 			Value: w.SavedJ / w.BaselineJ, Low: w.LowJ / w.BaselineJ, High: w.HighJ / w.BaselineJ,
 		}
 	}
-	figure, err := report.EstimateFigure("by-workload",
+	figure := report.EstimateFigure("by-workload",
 		"What each workload saved of its energy at default clocks, measured at the GPUs, with its 95 "+
 			"% interval. Those with the most energy come first.",
 		"saved", report.Fraction, all)
-	if err != nil {
-		return nil, err
-	}
 	t := report.TableOf(s.ByWorkload, func(row *report.Row, w *epdapi.WorkloadSaving) {
 		certain := "may be chance"
 		if w.IsCertain() {
@@ -202,7 +193,7 @@ func workloadSavings(s *epdapi.Savings) ([]any, error) {
 	if t.Len == epdapi.MaxWorkloads {
 		note += " Those with less energy than these " + report.FormatCount(t.Len) + " aren't listed."
 	}
-	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}, nil
+	return []any{figure, t.Page("Measured at the GPUs, by workload", note, -1)}
 }
 
 func comparedFacts(s *epdapi.Savings) page.Facts {

@@ -18,12 +18,13 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/queue"
 	"github.com/epplan/epplan/slurm"
-	"github.com/urfave/cli/v2"
 )
 
 // Results go to stdout, everything else to stderr: errors as "error: …"
@@ -244,17 +245,8 @@ func (t *terminal) printTable(c *cli.Context, table *report.Table) error {
 	})
 }
 
-// plural is a number with what it counts, which gets an s unless its plural is
-// given.
-func plural(n int, one string, many ...string) string {
-	if n != 1 {
-		one += "s"
-		if len(many) > 0 {
-			one = many[0]
-		}
-	}
-	return report.FormatCount(n) + " " + one
-}
+// plural is a number with what it counts.
+var plural = report.Plural[int]
 
 // counted is how many there are of something.
 type counted struct {

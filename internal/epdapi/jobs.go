@@ -120,6 +120,16 @@ type JobView struct {
 	Objective     Objective `json:"objective"`
 }
 
+// DecisionOf is the decision that a run was under; nil without one.
+func (v *JobView) DecisionOf(o *Outcome) *Decision {
+	for i := range v.Decisions {
+		if o.DecisionID != 0 && v.Decisions[i].ID == o.DecisionID {
+			return &v.Decisions[i]
+		}
+	}
+	return nil
+}
+
 // Wishes are what a user asked for.
 type Wishes struct {
 	OptOut   bool      `json:"opt_out"`

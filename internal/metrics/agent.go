@@ -1,10 +1,9 @@
 package metrics
 
 import (
-	"context"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/epplan/epplan/dvfsmodel"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Agent is what a node's agent holds now. Counts are since its start.
@@ -66,151 +65,86 @@ var agentMetrics = []metric[Agent]{
 	gauge("epplan_gpus", "GPUs of the node.", func(a *Agent) float64 { return float64(len(a.GPUs)) }),
 }
 
-// gpuMetric is a metric of each GPU: one value, or one for each domain.
-type gpuMetric struct {
-	desc    *prometheus.Desc
-	kind    prometheus.ValueType
-	reading bool // it is left out without one
-	domains []string
-	values  func(*GPU) []float64
+// gpuMetrics are the figures of each GPU.
+var gpuMetrics = []metric[Agent]{
+	gpuMetric(prometheus.GaugeValue, "epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID.",
+		func(g *GPU) (float64, bool) { return g.Power, g.Read }),
+	gpuMetric(prometheus.CounterValue, "epplan_gpu_energy_joules_total",
+		"Energy by the GPU's own counter, since its driver was loaded.",
+		func(g *GPU) (float64, bool) { return g.Energy, g.Read && g.Energy > 0 }),
+	gpuMetric(prometheus.GaugeValue, "epplan_gpu_utilisation_ratio", "Part of the time in which a kernel runs.",
+		func(g *GPU) (float64, bool) { return g.Utilisation, g.Read }),
+	clockMetric("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.",
+		func(g *GPU) (dvfsmodel.Setting, bool) { return g.Clocks, g.Read }),
+	clockMetric("epplan_gpu_locked_clock_hertz", "Clock that the GPU is locked at; 0 at default clocks.",
+		func(g *GPU) (dvfsmodel.Setting, bool) { return g.Locked, true }),
+	gpuMetric(prometheus.CounterValue, "epplan_gpu_clock_writes_total",
+		"Times that a clock of the GPU was locked or given back, or that was tried.",
+		func(g *GPU) (float64, bool) { return float64(g.Writes), true }),
+	gpuMetric(prometheus.GaugeValue, "epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0.",
+		func(g *GPU) (float64, bool) { return boolValue(g.Stuck), true }),
+	gpuMetric(prometheus.GaugeValue, "epplan_gpu_alien",
+		"1 while somebody else seems to set the GPU's clocks, else 0.",
+		func(g *GPU) (float64, bool) { return boolValue(g.Alien), true }),
 }
 
-var domains = []string{"core", "memory"}
-
-// gpuMetrics are the figures of a GPU.
-var gpuMetrics = []gpuMetric{
-	{
-		desc: gpuDesc("epplan_gpu_power_watts", "Power of the GPU; gpu is its UUID."),
-		kind: prometheus.GaugeValue, reading: true,
-		values: func(g *GPU) []float64 { return []float64{g.Power} },
-	},
-	{
-		desc: gpuDesc("epplan_gpu_energy_joules_total",
-			"Energy by the GPU's own counter, since its driver was loaded."),
-		kind: prometheus.CounterValue, reading: true,
-		values: func(g *GPU) []float64 {
-			if g.Energy > 0 {
-				return []float64{g.Energy}
+// gpuMetric is a metric of each GPU that has a value.
+func gpuMetric(
+	kind prometheus.ValueType, name, help string, value func(*GPU) (float64, bool),
+) metric[Agent] {
+	return labelled(kind, name, help, []string{"gpu", "gpu_model"}, func(a *Agent, yield sample) {
+		a.eachShown(func(g *GPU, uuid, model string) {
+			if v, ok := value(g); ok {
+				yield(v, uuid, model)
 			}
-			return nil
-		},
-	},
-	{
-		desc: gpuDesc("epplan_gpu_utilisation_ratio", "Part of the time in which a kernel runs."),
-		kind: prometheus.GaugeValue, reading: true,
-		values: func(g *GPU) []float64 { return []float64{g.Utilisation} },
-	},
-	{
-		desc: gpuDesc("epplan_gpu_clock_hertz", "Clock that the GPU runs at; domain is core or memory.",
-			"domain"),
-		kind: prometheus.GaugeValue, reading: true, domains: domains,
-		values: func(g *GPU) []float64 { return hertz(g.Clocks) },
-	},
-	{
-		desc: gpuDesc("epplan_gpu_locked_clock_hertz",
-			"Clock that the GPU is locked at; 0 at default clocks.", "domain"),
-		kind: prometheus.GaugeValue, domains: domains,
-		values: func(g *GPU) []float64 { return hertz(g.Locked) },
-	},
-	{
-		desc: gpuDesc("epplan_gpu_clock_writes_total",
-			"Times that a clock of the GPU was locked or given back, or that was tried."),
-		kind: prometheus.CounterValue, values: func(g *GPU) []float64 { return []float64{float64(g.Writes)} },
-	},
-	{
-		desc:   gpuDesc("epplan_gpu_stuck", "1 while the GPU's driver doesn't answer, else 0."),
-		kind:   prometheus.GaugeValue,
-		values: func(g *GPU) []float64 { return []float64{boolValue(g.Stuck)} },
-	},
-	{
-		desc:   gpuDesc("epplan_gpu_alien", "1 while somebody else seems to set the GPU's clocks, else 0."),
-		kind:   prometheus.GaugeValue,
-		values: func(g *GPU) []float64 { return []float64{boolValue(g.Alien)} },
-	},
+		})
+	})
 }
 
-var powerDesc = prometheus.NewDesc("epplan_partition_power_watts",
-	"Power of the node's GPUs by the partition of the run on them; (none) without a run.",
-	[]string{"partition", "gpu_model"}, nil)
-
-func gpuDesc(name, help string, further ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, append([]string{"gpu", "gpu_model"}, further...), nil)
+// clockMetric is a metric of the clocks of each GPU that has them.
+func clockMetric(name, help string, clocks func(*GPU) (dvfsmodel.Setting, bool)) metric[Agent] {
+	labels := []string{"gpu", "gpu_model", "domain"}
+	return labelled(prometheus.GaugeValue, name, help, labels, func(a *Agent, yield sample) {
+		a.eachShown(func(g *GPU, uuid, model string) {
+			if at, ok := clocks(g); ok {
+				yield(hertzPerMHz*float64(at.Core), uuid, model, "core")
+				yield(hertzPerMHz*float64(at.Mem), uuid, model, "memory")
+			}
+		})
+	})
 }
 
-// hertz makes clocks of MHz.
-func hertz(s dvfsmodel.Setting) []float64 {
-	return []float64{hertzPerMHz * float64(s.Core), hertzPerMHz * float64(s.Mem)}
-}
-
-// agentCollector shows what an agent holds.
-type agentCollector struct {
-	ask    func(context.Context) Agent
-	groups *boundedLabels[powerGroup]
-}
-
-func newAgentCollector(ask func(context.Context) Agent) *agentCollector {
-	return &agentCollector{
-		ask: ask, groups: newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel}),
-	}
-}
-
-// Describe lists the metrics.
-func (c *agentCollector) Describe(to chan<- *prometheus.Desc) {
-	for i := range agentMetrics {
-		to <- agentMetrics[i].desc
-	}
-	for i := range gpuMetrics {
-		to <- gpuMetrics[i].desc
-	}
-	to <- powerDesc
-}
-
-// Collect takes a snapshot. Of GPUs beyond the bound only the power counts.
-func (c *agentCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
-	a := c.ask(ctx)
-	for i := range agentMetrics {
-		agentMetrics[i].send(to, &a)
-	}
-	power := make(map[powerGroup]float64)
+// eachShown yields the GPUs that have series of their own, by their labels: of those beyond
+// the bound only the power counts.
+func (a *Agent) eachShown(yield func(g *GPU, uuid, model string)) {
 	shown := make(map[string]bool)
 	for i := range a.GPUs {
-		g := &a.GPUs[i]
-		if g.Read {
-			power[c.groups.valueOrOther(powerGroupOf(g))] += g.Power
-		}
-		if uuid := cleanLabel(g.UUID); !shown[uuid] && len(shown) < maxGPUs {
+		if uuid := cleanLabel(a.GPUs[i].UUID); !shown[uuid] && len(shown) < maxGPUs {
 			shown[uuid] = true
-			sendGPU(to, g, uuid)
+			yield(&a.GPUs[i], uuid, cleanLabel(a.GPUs[i].Model))
 		}
-	}
-	for of, watts := range power {
-		to <- prometheus.MustNewConstMetric(powerDesc, prometheus.GaugeValue, watts, of.partition, of.model)
 	}
 }
 
-// powerGroupOf is whose power a GPU's is.
-func powerGroupOf(g *GPU) powerGroup {
-	if g.Partition == "" {
-		return powerGroup{unusedLabel, cleanLabel(g.Model)}
-	}
-	return powerGroup{cleanLabel(g.Partition), cleanLabel(g.Model)}
-}
-
-func sendGPU(to chan<- prometheus.Metric, g *GPU, uuid string) {
-	model := cleanLabel(g.Model)
-	for i := range gpuMetrics {
-		f := &gpuMetrics[i]
-		if f.reading && !g.Read {
-			continue
-		}
-		for n, value := range f.values(g) {
-			labels := []string{uuid, model}
-			if f.domains != nil {
-				labels = append(labels, f.domains[n])
+// partitionPower is the power of the GPUs by whose it is.
+func partitionPower() metric[Agent] {
+	groups := newBoundedLabels(maxGroups, powerGroup{overflowLabel, overflowLabel})
+	return labelled(prometheus.GaugeValue, "epplan_partition_power_watts",
+		"Power of the node's GPUs by the partition of the run on them; (none) without a run.",
+		[]string{"partition", "gpu_model"}, func(a *Agent, yield sample) {
+			power := make(map[powerGroup]float64)
+			for i := range a.GPUs {
+				g := &a.GPUs[i]
+				of := powerGroup{unusedLabel, cleanLabel(g.Model)}
+				if g.Partition != "" {
+					of.partition = cleanLabel(g.Partition)
+				}
+				if g.Read {
+					power[groups.valueOrOther(of)] += g.Power
+				}
 			}
-			to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
-		}
-	}
+			for of, watts := range power {
+				yield(watts, of.partition, of.model)
+			}
+		})
 }

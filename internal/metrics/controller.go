@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,29 +16,56 @@ const (
 	savingsTimeout = 4 * time.Second
 )
 
-// metric is a metric of a status, without labels.
+// sample takes a value of a metric, with those of its labels.
+type sample func(value float64, labels ...string)
+
+// metric is a metric of what is asked for at each scrape.
 type metric[S any] struct {
-	desc   *prometheus.Desc
-	kind   prometheus.ValueType
-	value  func(*S) float64
-	labels []string // their values
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	each func(of *S, yield sample)
 }
 
 func counter[S any](name, help string, value func(*S) float64) metric[S] {
-	return metric[S]{
-		desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.CounterValue, value: value,
-	}
+	return labelled(prometheus.CounterValue, name, help, nil, func(of *S, yield sample) { yield(value(of)) })
 }
 
 func gauge[S any](name, help string, value func(*S) float64) metric[S] {
-	return metric[S]{
-		desc: prometheus.NewDesc(name, help, nil, nil), kind: prometheus.GaugeValue, value: value,
+	return labelled(prometheus.GaugeValue, name, help, nil, func(of *S, yield sample) { yield(value(of)) })
+}
+
+func labelled[S any](
+	kind prometheus.ValueType, name, help string, labels []string, each func(of *S, yield sample),
+) metric[S] {
+	return metric[S]{prometheus.NewDesc(name, help, labels, nil), kind, each}
+}
+
+// collector shows metrics of what it asks for at each scrape.
+type collector[S any] struct {
+	metrics []metric[S]
+	ask     func(context.Context) (of S, known bool)
+}
+
+// Describe lists the metrics.
+func (c *collector[S]) Describe(to chan<- *prometheus.Desc) {
+	for i := range c.metrics {
+		to <- c.metrics[i].desc
 	}
 }
 
-// send gives a figure's value to a scrape.
-func (f *metric[S]) send(to chan<- prometheus.Metric, of *S) {
-	to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(of), f.labels...)
+// Collect takes a snapshot.
+func (c *collector[S]) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	of, known := c.ask(ctx)
+	if !known {
+		return
+	}
+	for _, m := range c.metrics {
+		m.each(&of, func(value float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
+		})
+	}
 }
 
 type status = epdapi.ControllerStatus
@@ -86,19 +114,29 @@ var statusMetrics = []metric[status]{
 		func(s *status) float64 { return s.ConstantArm }),
 	gauge("epplan_holdout_ratio", "Part of the jobs that runs at default clocks, to compare with.",
 		func(s *status) float64 { return s.HoldOut }),
+	labelled(prometheus.GaugeValue, "epplan_config_info", "The configuration in force; always 1.",
+		[]string{"version"}, func(s *status, yield sample) { yield(1, cleanLabel(s.ConfigVersion)) }),
+	labelled(prometheus.GaugeValue, "epplan_slurm_sync_timestamp_seconds",
+		"When Slurm last answered about jobs and nodes, in Unix time; missing until it did.",
+		[]string{"what"}, func(s *status, yield sample) {
+			for what, sync := range syncs(s) {
+				if !sync.At.IsZero() {
+					yield(float64(sync.At.UnixMilli())/1e3, what)
+				}
+			}
+		}),
+	labelled(prometheus.GaugeValue, "epplan_slurm_sync_failures",
+		"Questions to Slurm that failed since it last answered.", []string{"what"},
+		func(s *status, yield sample) {
+			for what, sync := range syncs(s) {
+				yield(float64(sync.Failures), what)
+			}
+		}),
 }
 
-var (
-	configDesc = prometheus.NewDesc("epplan_config_info", "The configuration in force; always 1.",
-		[]string{"version"}, nil)
-	syncDesc = prometheus.NewDesc("epplan_slurm_sync_timestamp_seconds",
-		"When Slurm last answered about jobs and nodes, in Unix time; missing until it did.",
-		[]string{"what"}, nil)
-	syncFailuresDesc = prometheus.NewDesc("epplan_slurm_sync_failures",
-		"Questions to Slurm that failed since it last answered.", []string{"what"}, nil)
-	errorsDesc = prometheus.NewDesc("epplan_errors_total", "Things that went wrong, by kind.",
-		[]string{"kind"}, nil)
-)
+func syncs(s *status) map[string]*epdapi.SyncStatus {
+	return map[string]*epdapi.SyncStatus{"jobs": &s.Queue, "nodes": &s.Nodes}
+}
 
 func boolValue(b bool) float64 {
 	if b {
@@ -107,163 +145,96 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// controllerCollector shows a controller's status.
-type controllerCollector struct {
-	ask func(context.Context) status
-}
-
-// Describe lists the metrics.
-func (controllerCollector) Describe(to chan<- *prometheus.Desc) {
-	for i := range statusMetrics {
-		to <- statusMetrics[i].desc
-	}
-	to <- configDesc
-	to <- syncDesc
-	to <- syncFailuresDesc
-	describeForecasts(to)
-}
-
-// Collect takes a snapshot.
-func (c controllerCollector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
-	s := c.ask(ctx)
-	for i := range statusMetrics {
-		statusMetrics[i].send(to, &s)
-	}
-	to <- prometheus.MustNewConstMetric(configDesc, prometheus.GaugeValue, 1, cleanLabel(s.ConfigVersion))
-	sendForecasts(to, s.Forecasts)
-	for what, sync := range map[string]*epdapi.SyncStatus{"jobs": &s.Queue, "nodes": &s.Nodes} {
-		if !sync.At.IsZero() {
-			to <- prometheus.MustNewConstMetric(syncDesc, prometheus.GaugeValue,
-				float64(sync.At.UnixMilli())/1e3, what)
+var errorMetric = labelled(prometheus.CounterValue, "epplan_errors_total", "Things that went wrong, by kind.",
+	[]string{"kind"}, func(counts *map[string]float64, yield sample) {
+		for kind, n := range *counts {
+			yield(n, kind)
 		}
-		to <- prometheus.MustNewConstMetric(syncFailuresDesc, prometheus.GaugeValue,
-			float64(sync.Failures), what)
+	})
+
+// addErrors adds what a controller counts by itself.
+func addErrors(all map[string]float64, s *status) {
+	all["bad-request"] += float64(s.BadRequests)
+	all["outcome-refused"] += float64(s.OutcomeErrors)
+	all["record-lost"] += float64(s.Lost)
+	if s.Forecasts != nil {
+		all["code-server"] += float64(s.Forecasts.AskErrors)
 	}
 }
 
-// errorsCollector shows what went wrong, as told and as the controller counts.
-type errorsCollector struct {
-	counters   *errorCounts
-	controller func(context.Context) status // nil: none
-}
-
-// Describe lists the metrics.
-func (e *errorsCollector) Describe(to chan<- *prometheus.Desc) { to <- errorsDesc }
-
-// Collect adds both up.
-func (e *errorsCollector) Collect(to chan<- prometheus.Metric) {
-	all := e.counters.snapshot()
-	if e.controller != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-		defer cancel()
-		s := e.controller(ctx)
-		all["bad-request"] += float64(s.BadRequests)
-		all["outcome-refused"] += float64(s.OutcomeErrors)
-		all["record-lost"] += float64(s.Lost)
-		if s.Forecasts != nil {
-			all["code-server"] += float64(s.Forecasts.AskErrors)
-		}
-	}
-	for kind, n := range all {
-		to <- prometheus.MustNewConstMetric(errorsDesc, prometheus.CounterValue, n, kind)
-	}
-}
-
-// savingMetric is a figure of a saving, by part of the machine.
-type savingMetric struct {
-	desc  *prometheus.Desc
-	value func(*epdapi.Saving) float64
-}
-
-// The figures of what was saved, and of the constant arm: missing where there is none.
-var (
-	savingMetrics = comparisonMetrics("epplan_saved_energy",
+// savingMetrics are the figures of what was saved, and of the constant arm: missing where there
+// is none.
+var savingMetrics = slices.Concat(
+	comparisonMetrics("epplan_saved_energy",
 		"Estimate of what treated runs used less than they would have, from held-out runs of the "+
 			"same workloads; "+
 			"at most a minute old, missing while it isn't known.",
-		"What these runs would have used at default clocks.", "Treated runs that the estimate is made of.")
-	addedMetrics = comparisonMetrics("epplan_added_energy",
+		"What these runs would have used at default clocks.", "Treated runs that the estimate is made of.",
+		func(s *epdapi.Savings) (gpu, node *epdapi.Saving) { return &s.GPU, &s.Node }),
+	comparisonMetrics("epplan_added_energy",
 		"Estimate of what treated runs used less than they would have at constant clocks, from runs of "+
 			"the constant arm; "+
 			"missing without such an arm.", "What these runs would have used at constant clocks.",
-		"Treated runs that the estimate is made of.")
-	constantMetrics = comparisonMetrics("epplan_constant_saved_energy",
+		"Treated runs that the estimate is made of.",
+		func(s *epdapi.Savings) (gpu, node *epdapi.Saving) {
+			if s.Constant == nil {
+				return nil, nil
+			}
+			return s.Constant.AddedGPU.Saving(), s.Constant.AddedNode.Saving()
+		}),
+	comparisonMetrics("epplan_constant_saved_energy",
 		"Estimate of what runs of the constant arm used less than they would have, from held-out runs; "+
 			"missing without such an arm.", "What these runs would have used at default clocks.",
-		"Runs of the constant arm that the estimate is made of.")
+		"Runs of the constant arm that the estimate is made of.",
+		func(s *epdapi.Savings) (gpu, node *epdapi.Saving) {
+			if s.Constant == nil {
+				return nil, nil
+			}
+			return &s.Constant.GPU, &s.Constant.Node
+		}),
 )
 
-// comparisonMetrics are the figures of a comparison of two arms.
-func comparisonMetrics(name, saved, baseline, runs string) []savingMetric {
-	return []savingMetric{
-		{savingDesc(name+"_joules", saved), func(s *epdapi.Saving) float64 { return s.SavedJ }},
-		{savingDesc(name+"_low_joules", "Lower bound of its 95 % interval."), func(s *epdapi.Saving) float64 {
-			return s.LowJ
-		}},
-		{savingDesc(name+"_high_joules",
-			"Upper bound of its 95 % interval."), func(s *epdapi.Saving) float64 { return s.HighJ }},
-		{savingDesc(name+"_baseline_joules", baseline), func(s *epdapi.Saving) float64 {
-			return s.BaselineJ
-		}},
-		{savingDesc(name+"_runs", runs), func(s *epdapi.Saving) float64 { return float64(s.Runs) }},
+// comparisonMetrics are the figures of a comparison of two arms, by part of the machine; nil: there is
+// none.
+func comparisonMetrics(
+	name, saved, baseline, runs string, parts func(*epdapi.Savings) (gpu, node *epdapi.Saving),
+) []metric[epdapi.Savings] {
+	figure := func(suffix, help string, value func(*epdapi.Saving) float64) metric[epdapi.Savings] {
+		return labelled(prometheus.GaugeValue, name+suffix, help, []string{"part"},
+			func(s *epdapi.Savings, yield sample) {
+				if gpu, node := parts(s); gpu != nil {
+					yield(value(gpu), "gpu")
+					yield(value(node), "node")
+				}
+			})
+	}
+	return []metric[epdapi.Savings]{
+		figure("_joules", saved, func(s *epdapi.Saving) float64 { return s.SavedJ }),
+		figure("_low_joules", "Lower bound of its 95 % interval.",
+			func(s *epdapi.Saving) float64 { return s.LowJ }),
+		figure("_high_joules", "Upper bound of its 95 % interval.",
+			func(s *epdapi.Saving) float64 { return s.HighJ }),
+		figure("_baseline_joules", baseline, func(s *epdapi.Saving) float64 { return s.BaselineJ }),
+		figure("_runs", runs, func(s *epdapi.Saving) float64 { return float64(s.Runs) }),
 	}
 }
 
-func savingDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, []string{"part"}, nil)
-}
-
-// savingsCollector shows what was saved, as it was within a minute: it takes
-// reading all records.
-type savingsCollector struct {
+// cachedSavings is what was saved, as it was within a minute: it takes reading all records.
+type cachedSavings struct {
 	ask   func(context.Context) (epdapi.Savings, error)
-	clock func() time.Time
-
 	mu    sync.Mutex
 	asked time.Time
 	last  epdapi.Savings
 	known bool
 }
 
-// Describe lists the metrics.
-func (c *savingsCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, figures := range [][]savingMetric{savingMetrics, addedMetrics, constantMetrics} {
-		for i := range figures {
-			to <- figures[i].desc
-		}
-	}
-}
-
-// Collect shows nothing while savings aren't known.
-func (c *savingsCollector) Collect(to chan<- prometheus.Metric) {
-	s, ok := c.savings()
-	if !ok {
-		return
-	}
-	send := func(figures []savingMetric, gpu, node *epdapi.Saving) {
-		for part, saving := range map[string]*epdapi.Saving{"gpu": gpu, "node": node} {
-			for i := range figures {
-				to <- prometheus.MustNewConstMetric(figures[i].desc, prometheus.GaugeValue,
-					figures[i].value(saving), part)
-			}
-		}
-	}
-	send(savingMetrics, &s.GPU, &s.Node)
-	if arm := s.Constant; arm != nil {
-		send(addedMetrics, arm.AddedGPU.Saving(), arm.AddedNode.Saving())
-		send(constantMetrics, &arm.GPU, &arm.Node)
-	}
-}
-
-// savings asks, unless it did a short while ago.
-func (c *savingsCollector) savings() (epdapi.Savings, bool) {
+// get asks, unless it did a short while ago.
+func (c *cachedSavings) get(ctx context.Context) (epdapi.Savings, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.clock(); c.asked.IsZero() || now.Sub(c.asked) >= savingsTTL {
+	if now := time.Now(); c.asked.IsZero() || now.Sub(c.asked) >= savingsTTL {
 		c.asked = now
-		ctx, cancel := context.WithTimeout(context.Background(), savingsTimeout)
+		ctx, cancel := context.WithTimeout(ctx, savingsTimeout)
 		defer cancel()
 		s, err := c.ask(ctx)
 		c.last, c.known = s, err == nil

@@ -120,7 +120,6 @@ func (c *eventCounters) Recorded(r RunEnergy) {
 // Failed counts an error by its kind: a short word that no user can choose.
 func (c *eventCounters) Failed(kind string) { c.errors.add(kind) }
 
-// errorCounts counts errors.
 type errorCounts struct {
 	mu     sync.Mutex
 	names  *boundedLabels[string]
@@ -134,7 +133,6 @@ func (k *errorCounts) add(kind string) {
 	k.counts[kind]++
 }
 
-// snapshot are the counts by kind.
 func (k *errorCounts) snapshot() map[string]float64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

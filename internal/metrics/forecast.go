@@ -1,73 +1,54 @@
 package metrics
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/epplan/epplan/internal/epdapi"
 )
 
-// forecastMetrics are the figures of predictions at submission.
-var forecastMetrics = []metric[epdapi.ForecastStatus]{
-	gauge("epplan_prediction_learnt_jobs", "Ended jobs that the last training learnt from.",
+// forecastMetrics are the figures of predictions at submission: nothing where there are none.
+var forecastMetrics = []metric[status]{
+	forecastMetric(prometheus.GaugeValue, "epplan_prediction_learnt_jobs",
+		"Ended jobs that the last training learnt from.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Jobs) }),
-	counter("epplan_prediction_trainings_total", "Trainings of predictions.",
+	forecastMetric(prometheus.CounterValue, "epplan_prediction_trainings_total", "Trainings of predictions.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Trainings) }),
-	counter("epplan_prediction_missed_total", "Submissions for which there was no time to predict.",
+	forecastMetric(prometheus.CounterValue, "epplan_prediction_missed_total",
+		"Submissions for which there was no time to predict.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Missed) }),
-	counter("epplan_prediction_aligned_total", "Codes that were rewritten into a known style.",
+	forecastMetric(prometheus.CounterValue, "epplan_prediction_aligned_total",
+		"Codes that were rewritten into a known style.",
 		func(s *epdapi.ForecastStatus) float64 { return float64(s.Aligned) }),
+	scoreMetric("epplan_prediction_jobs", "Ended jobs whose predictions at submission are compared with "+
+		"what they took.", func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) }),
+	scoreMetric("epplan_prediction_coverage_ratio", "Part of the truths within their interval, which "+
+		"is to be 0.9.", func(s *epdapi.ForecastScore) float64 { return s.Coverage }),
+	scoreMetric("epplan_prediction_error_ratio", "Relative error in the median, of the last 500.",
+		func(s *epdapi.ForecastScore) float64 { return s.MedianError }),
 }
 
-// scoreMetrics are the figures of how predictions turned out, by target and rung.
-var scoreMetrics = []struct {
-	desc  *prometheus.Desc
-	value func(*epdapi.ForecastScore) float64
-}{
-	{
-		scoreDesc("epplan_prediction_jobs", "Ended jobs whose predictions at submission are compared with "+
-			"what they took."), func(s *epdapi.ForecastScore) float64 { return float64(s.Jobs) },
-	},
-	{
-		scoreDesc("epplan_prediction_coverage_ratio", "Part of the truths within their interval, which "+
-			"is to be 0.9."), func(s *epdapi.ForecastScore) float64 { return s.Coverage },
-	},
-	{
-		scoreDesc("epplan_prediction_error_ratio", "Relative error in the median, of the last 500."),
-		func(s *epdapi.ForecastScore) float64 { return s.MedianError },
-	},
-}
-
-func scoreDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, []string{"target", "rung"}, nil)
-}
-
-// describeForecasts lists the metrics of predictions.
-func describeForecasts(to chan<- *prometheus.Desc) {
-	for i := range forecastMetrics {
-		to <- forecastMetrics[i].desc
-	}
-	for i := range scoreMetrics {
-		to <- scoreMetrics[i].desc
-	}
-}
-
-// sendForecasts shows how predictions fare; nothing where there are none.
-func sendForecasts(to chan<- prometheus.Metric, s *epdapi.ForecastStatus) {
-	if s == nil || !s.Enabled {
-		return
-	}
-	for i := range forecastMetrics {
-		forecastMetrics[i].send(to, s)
-	}
-	for i := range s.Scores {
-		one := &s.Scores[i]
-		rung := one.Tier
-		if rung == "" {
-			rung = "any"
+func forecastMetric(
+	kind prometheus.ValueType, name, help string, value func(*epdapi.ForecastStatus) float64,
+) metric[status] {
+	return labelled(kind, name, help, nil, func(s *status, yield sample) {
+		if f := s.Forecasts; f != nil && f.Enabled {
+			yield(value(f))
 		}
-		for k := range scoreMetrics {
-			to <- prometheus.MustNewConstMetric(scoreMetrics[k].desc, prometheus.GaugeValue,
-				scoreMetrics[k].value(one), one.Target, rung)
+	})
+}
+
+// scoreMetric is a figure of how predictions turned out, by target and rung.
+func scoreMetric(name, help string, value func(*epdapi.ForecastScore) float64) metric[status] {
+	labels := []string{"target", "rung"}
+	return labelled(prometheus.GaugeValue, name, help, labels, func(s *status, yield sample) {
+		if s.Forecasts == nil || !s.Forecasts.Enabled {
+			return
 		}
-	}
+		for i := range s.Forecasts.Scores {
+			one := &s.Forecasts.Scores[i]
+			yield(value(one), one.Target, cmp.Or(one.Tier, "any"))
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,8 +29,8 @@ type Sources struct {
 	Savings func(context.Context) (epdapi.Savings, error)
 	Agent   func(context.Context) Agent
 	// Steering and Power are a controller's.
-	Steering func() Steering
-	Power    func() epdapi.ClusterPower
+	Steering func(context.Context) Steering
+	Power    func(context.Context) epdapi.ClusterPower
 }
 
 // Metrics are the metrics of an epd.
@@ -50,24 +51,36 @@ func New(s Sources) *Metrics {
 	build.Set(1)
 	m.registry.MustRegister(
 		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.durations, &errorsCollector{m.errors, s.Controller},
+		m.durations,
 	)
 	if s.Controller != nil {
-		m.registry.MustRegister(m.decisions, m.applied, m.energy, controllerCollector{s.Controller})
+		m.registry.MustRegister(m.decisions, m.applied, m.energy)
 	}
 	if s.Savings != nil {
-		m.registry.MustRegister(&savingsCollector{ask: s.Savings, clock: time.Now})
+		cached := &cachedSavings{ask: s.Savings}
+		m.registry.MustRegister(&collector[epdapi.Savings]{savingMetrics, cached.get})
 	}
-	if s.Steering != nil {
-		m.registry.MustRegister(&snapshotCollector[Steering]{steeringMetrics, s.Steering})
-	}
-	if s.Power != nil {
-		m.registry.MustRegister(&snapshotCollector[epdapi.ClusterPower]{powerMetrics, s.Power})
-	}
-	if s.Agent != nil {
-		m.registry.MustRegister(newAgentCollector(s.Agent))
-	}
+	register(m, []metric[map[string]float64]{errorMetric}, func(ctx context.Context) map[string]float64 {
+		all := m.errors.snapshot()
+		if s.Controller != nil {
+			status := s.Controller(ctx)
+			addErrors(all, &status)
+		}
+		return all
+	})
+	register(m, slices.Concat(statusMetrics, forecastMetrics), s.Controller)
+	register(m, steeringMetrics, s.Steering)
+	register(m, powerMetrics, s.Power)
+	register(m, slices.Concat(agentMetrics, gpuMetrics, []metric[Agent]{partitionPower()}), s.Agent)
 	return m
+}
+
+// register has metrics of a source shown; nil: there is none.
+func register[S any](m *Metrics, metrics []metric[S], ask func(context.Context) S) {
+	if ask != nil {
+		known := func(ctx context.Context) (S, bool) { return ask(ctx), true }
+		m.registry.MustRegister(&collector[S]{metrics, known})
+	}
 }
 
 // Handler answers scrapes.

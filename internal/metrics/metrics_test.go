@@ -57,14 +57,14 @@ func savings(context.Context) (epdapi.Savings, error) {
 	}, nil
 }
 
-func steering() metrics.Steering {
+func steering(context.Context) metrics.Steering {
 	return metrics.Steering{
 		Asleep: 3, Wakes: 4, LongestWake: 90.5, Suited: 5, Unsuited: 6, Ranked: 7, Nice: 8,
 		Prefer: 9, Weights: 10,
 	}
 }
 
-func power() epdapi.ClusterPower {
+func power(context.Context) epdapi.ClusterPower {
 	return epdapi.ClusterPower{GPUW: 1234.5, GPUs: 8, Nodes: 2, Silent: 1, Oldest: 12}
 }
 

@@ -15,11 +15,6 @@ type Steering struct {
 	Ranked                        int     // jobs that a policy puts in order
 }
 
-// leverDesc is the only figure of steering with a label.
-var leverDesc = prometheus.NewDesc("epplan_levers", "Jobs and nodes of which epd holds a lever in Slurm: "+
-	"nice, prefer, weight or sleep.", []string{"lever"}, nil)
-
-// steeringMetrics are the figures of what is steered.
 var steeringMetrics = []metric[Steering]{
 	counter("epplan_node_wakes_total", "Nodes that came back from sleep, whoever had put them there.",
 		func(s *Steering) float64 { return float64(s.Wakes) }),
@@ -31,16 +26,13 @@ var steeringMetrics = []metric[Steering]{
 		func(s *Steering) float64 { return float64(s.Unsuited) }),
 	gauge("epplan_queue_ranked_jobs", "Pending jobs that a policy puts in order, of the listed ones.",
 		func(s *Steering) float64 { return float64(s.Ranked) }),
-	leverMetric("nice", func(s *Steering) float64 { return float64(s.Nice) }),
-	leverMetric("prefer", func(s *Steering) float64 { return float64(s.Prefer) }),
-	leverMetric("weight", func(s *Steering) float64 { return float64(s.Weights) }),
-	leverMetric("sleep", func(s *Steering) float64 { return float64(s.Asleep) }),
-}
-
-func leverMetric(name string, value func(*Steering) float64) metric[Steering] {
-	return metric[Steering]{
-		desc: leverDesc, kind: prometheus.GaugeValue, value: value, labels: []string{name},
-	}
+	labelled(prometheus.GaugeValue, "epplan_levers", "Jobs and nodes of which epd holds a lever in Slurm: "+
+		"nice, prefer, weight or sleep.", []string{"lever"}, func(s *Steering, yield sample) {
+		yield(float64(s.Nice), "nice")
+		yield(float64(s.Prefer), "prefer")
+		yield(float64(s.Weights), "weight")
+		yield(float64(s.Asleep), "sleep")
+	}),
 }
 
 // powerMetrics are the figures of what agents reported.
@@ -51,25 +43,4 @@ var powerMetrics = []metric[epdapi.ClusterPower]{
 		func(p *epdapi.ClusterPower) float64 { return float64(p.Nodes) }),
 	gauge("epplan_silent_nodes", "Nodes with GPUs whose agents didn't.",
 		func(p *epdapi.ClusterPower) float64 { return float64(p.Silent) }),
-}
-
-// snapshotCollector shows figures of what is asked for at each scrape.
-type snapshotCollector[S any] struct {
-	figures []metric[S]
-	ask     func() S
-}
-
-// Describe lists the metrics.
-func (c *snapshotCollector[S]) Describe(to chan<- *prometheus.Desc) {
-	for i := range c.figures {
-		to <- c.figures[i].desc
-	}
-}
-
-// Collect takes a snapshot.
-func (c *snapshotCollector[S]) Collect(to chan<- prometheus.Metric) {
-	s := c.ask()
-	for i := range c.figures {
-		c.figures[i].send(to, &s)
-	}
 }

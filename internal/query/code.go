@@ -21,26 +21,27 @@ func (s *Service) Code(
 	if !who.Control {
 		own.UID = who.UID
 	}
-	es := s.estimator
-	return epdapi.CodeAnswer{Kept: es.announce(&own, code), WantsText: es.wantsText(&own, code)}, nil
+	return epdapi.CodeAnswer{
+		Kept: s.reader.announce(&own, code), WantsText: s.reader.wantsText(&own, code),
+	}, nil
 }
 
 // announce keeps what is told of the code of a job, unless predictions are off or the
 // job doesn't want it.
-func (es *estimator) announce(job *slurm.Submission, code *epdapi.Code) bool {
-	if code == nil || slurm.ParseWishes(string(job.Comment), es.options.Clock()).NoCode {
+func (r *reader) announce(job *slurm.Submission, code *epdapi.Code) bool {
+	if code == nil || slurm.ParseWishes(string(job.Comment), r.options.Clock()).NoCode {
 		return false
 	}
 	script := jobs.ScriptHash(job.Script)
 	sources := []string{jobs.SourceOf(job.UID, script, string(job.Name)).String()}
-	if script != "" && !es.options.Scripted() { // job_submit may send no scripts
+	if script != "" && !r.options.Scripted() { // job_submit may send no scripts
 		sources = append(sources, jobs.SourceOf(job.UID, "", string(job.Name)).String())
 	}
-	return es.options.Forecasts.Announce(job.UID, sources, code)
+	return r.options.Forecasts.Announce(job.UID, sources, code)
 }
 
 // wantsText reports whether the text of a code is wanted, too.
-func (es *estimator) wantsText(job *slurm.Submission, code *epdapi.Code) bool {
-	return code != nil && es.options.Forecasts.WantsText(code) &&
-		!slurm.ParseWishes(string(job.Comment), es.options.Clock()).NoCode
+func (r *reader) wantsText(job *slurm.Submission, code *epdapi.Code) bool {
+	return code != nil && r.options.Forecasts.WantsText(code) &&
+		!slurm.ParseWishes(string(job.Comment), r.options.Clock()).NoCode
 }

@@ -1,12 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -24,35 +24,32 @@ func (s *Service) Estimate(
 	}
 	// Operators ask for others, and change nothing for them.
 	if who.Control || job.UID == who.UID {
-		s.estimator.announce(&job, code)
+		s.reader.announce(&job, code)
 	}
-	e := s.estimator.submitted(&job, gpuModel)
-	e.WantsText = s.estimator.wantsText(&job, code)
+	e := s.reader.submitted(&job, gpuModel)
+	e.WantsText = s.reader.wantsText(&job, code)
 	return e
 }
 
-// estimator says what jobs would take if they ran now.
-type estimator struct{ options *Options }
-
 // submitted is what a submission would take if it ran now.
-func (es *estimator) submitted(asked *slurm.Submission, gpuModel string) *epdapi.Estimate {
+func (r *reader) submitted(asked *slurm.Submission, gpuModel string) *epdapi.Estimate {
 	gpus, shared := jobs.GPUsOf(asked)
 	job := jobs.Described(asked.UID, "", string(asked.Partition), string(asked.Comment))
-	limit := es.options.Tracker.Limit(asked.Limit())
+	limit := r.options.Tracker.Limit(asked.Limit())
 	job.GPUs, job.Nodes, job.Limit = uint32(gpus), asked.MinNodes, limit //nolint:gosec // at most epdapi.MaxGPUs
 	job.Source, job.Scripted, job.OwnFreq = jobs.SourceOf(asked.UID, jobs.ScriptHash(asked.Script),
 		string(asked.Name)), asked.Script != "", asked.TRESFreq != ""
-	e := es.described(job, shared, gpuModel)
-	if f := es.options.Forecasts.Predict(forecast.JobOf(asked, gpus, limit, job.Source.String())); f != nil {
-		f.Footprint = es.options.Settings().Footprint(es.options.Clock(), f)
+	e := r.described(job, shared, gpuModel)
+	if f := r.options.Forecasts.Predict(forecast.JobOf(asked, gpus, limit, job.Source.String())); f != nil {
+		f.Footprint = r.options.Settings().Footprint(r.options.Clock(), f)
 		e.Forecast = f
 	}
-	if e.Known || !job.Scripted || es.options.Scripted() {
+	if e.Known || !job.Scripted || r.options.Scripted() {
 		return e
 	}
 	// Where job_submit sends no scripts, jobs go by their names.
 	job.Source, job.Scripted = jobs.SourceOf(asked.UID, "", string(asked.Name)), false
-	if named := es.described(job, shared, gpuModel); named.Known {
+	if named := r.described(job, shared, gpuModel); named.Known {
 		named.Forecast = e.Forecast
 		return named
 	}
@@ -61,8 +58,8 @@ func (es *estimator) submitted(asked *slurm.Submission, gpuModel string) *epdapi
 
 // described is what a job would take by what Slurm says of it: it goes through the rules
 // of a decision on each GPU model. Without a known time limit it goes by none.
-func (es *estimator) described(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
-	set, now := es.options.Settings(), es.options.Clock()
+func (r *reader) described(job *jobs.Job, shared bool, only string) *epdapi.Estimate {
+	set, now := r.options.Settings(), r.options.Clock()
 	wishes := slurm.ParseWishes(job.Comment.Value(), now)
 	e := &epdapi.Estimate{
 		GPUs: int(job.GPUs), Shared: shared, Scripted: job.Scripted,
@@ -82,13 +79,11 @@ func (es *estimator) described(job *jobs.Job, shared bool, only string) *epdapi.
 		job = &unlimited
 	}
 	where := ""
-	for _, name := range es.options.GPUModels() {
+	for _, name := range r.options.GPUModels() {
 		if only != "" && name != set.Profiles.NameOf(only) {
 			continue
 		}
-		view := es.options.Learner.Model(record.WorkloadKey{
-			Cluster: es.options.Cluster, Workload: e.Workload, GPUModel: name,
-		})
+		view := r.options.Learner.Model(r.options.key(e.Workload, name))
 		if view.Model == nil && view.Note == "" {
 			continue
 		}
@@ -112,7 +107,6 @@ func (es *estimator) described(job *jobs.Job, shared bool, only string) *epdapi.
 	return e
 }
 
-// estimateOn is an estimate on one GPU model.
 func estimateOn(set *Settings, c *Choice) epdapi.EstimateModel {
 	d, base := set.Choose(c)
 	e := epdapi.EstimateModel{GPUModel: c.GPUModel, Reason: d.Reason, Apply: d.Apply}
@@ -122,11 +116,7 @@ func estimateOn(set *Settings, c *Choice) epdapi.EstimateModel {
 	at := predictor{settings: set, model: c.Model.Model, gpuModel: c.GPUModel, gpus: float64(c.Job.GPUs)}
 	e.Model, e.Default = c.Model.Model.Summary(), at.point(base.Core, base.Mem)
 	if e.Chosen = e.Default; d.Core > 0 {
-		mem := d.Mem
-		if mem == 0 {
-			mem = base.Mem
-		}
-		e.Chosen = at.point(d.Core, mem)
+		e.Chosen = at.point(d.Core, cmp.Or(d.Mem, base.Mem))
 	}
 	return e
 }

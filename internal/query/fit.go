@@ -23,7 +23,7 @@ func (s *Service) Fit(ctx context.Context, who Caller, workload, gpuModel string
 	if workload == "" || gpuModel == "" {
 		return nil, fmt.Errorf("%w: a fit is of a workload on a gpu_model", epdapi.ErrRequest)
 	}
-	out, m, err := s.options.Learner.Fit(ctx, s.key(workload, gpuModel))
+	out, m, err := s.options.Learner.Fit(ctx, s.options.key(workload, gpuModel))
 	if err != nil {
 		return nil, err
 	}

@@ -77,11 +77,9 @@ func (s *Service) Jobs(ctx context.Context, who Caller, q *epdapi.JobQuery) (*ep
 	return answer, nil
 }
 
-// reader reads what there is of jobs and nodes, for callers who may see it.
-type reader struct {
-	options   *Options
-	estimator estimator
-}
+// reader reads what there is of jobs and nodes, for callers who may see it, and says what
+// jobs would take if they ran now.
+type reader struct{ options *Options }
 
 // addReported adds to jobs that aren't over the clocks that agents report of their
 // runs.
@@ -204,7 +202,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	wishes := slurm.ParseWishes(live.Comment.Value(), latest.Submitted)
 	view.Wishes = wishesOf(&wishes, live.OwnFreq)
 	if len(own.decisions) == 0 {
-		view.Estimate = r.estimator.described(live, false, "")
+		view.Estimate = r.described(live, false, "")
 	}
 	return nil
 }
@@ -237,11 +235,7 @@ func (r *reader) viewDecision(
 	at := predictor{settings: settings, model: m, gpuModel: d.GPUModel, gpus: gpus}
 	out.Model, out.Default = m.Summary(), at.point(m.Base.Core, m.Base.Mem)
 	if d.Setting.Core > 0 {
-		mem := d.Setting.Mem
-		if mem == 0 {
-			mem = m.Base.Mem
-		}
-		out.Chosen = at.point(d.Setting.Core, mem)
+		out.Chosen = at.point(d.Setting.Core, cmp.Or(d.Setting.Mem, m.Base.Mem))
 	}
 	return out, nil
 }

@@ -81,28 +81,25 @@ func lastJob(j *record.Job) epdapi.LastJob {
 	}
 }
 
-// workloadsOf are the workloads that a list names.
-func workloadsOf[T any](all []T, of func(*T) string) []string {
+// nameWorkloads puts into a list what people know its workloads by.
+func nameWorkloads[T any](
+	ctx context.Context, l *lastJobs, all []T, of func(*T) (workload string, last *epdapi.LastJob),
+) {
 	workloads := make([]string, len(all))
 	for i := range all {
-		workloads[i] = of(&all[i])
+		workloads[i], _ = of(&all[i])
 	}
-	return workloads
-}
-
-// nameSavings puts into savings what people know their workloads by.
-func (l *lastJobs) nameSavings(ctx context.Context, all []epdapi.WorkloadSaving) {
-	found := l.of(ctx, workloadsOf(all, func(s *epdapi.WorkloadSaving) string { return s.Workload }))
+	found := l.of(ctx, workloads)
 	for i := range all {
-		all[i].LastJob = found[all[i].Workload]
+		w, last := of(&all[i])
+		*last = found[w]
 	}
 }
 
 // withNames puts into standings what people know their workloads by.
 func (l *lastJobs) withNames(ctx context.Context, all []epdapi.ModelStatus) []epdapi.ModelStatus {
-	found := l.of(ctx, workloadsOf(all, func(s *epdapi.ModelStatus) string { return s.Workload }))
-	for i := range all {
-		all[i].LastJob = found[all[i].Workload]
-	}
+	nameWorkloads(ctx, l, all, func(m *epdapi.ModelStatus) (string, *epdapi.LastJob) {
+		return m.Workload, &m.LastJob
+	})
 	return all
 }

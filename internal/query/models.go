@@ -15,9 +15,8 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// key names a workload on a GPU model of the cluster.
-func (s *Service) key(workload, gpuModel string) record.WorkloadKey {
-	return record.WorkloadKey{Cluster: s.options.Cluster, Workload: workload, GPUModel: gpuModel}
+func (o *Options) key(workload, gpuModel string) record.WorkloadKey {
+	return record.WorkloadKey{Cluster: o.Cluster, Workload: workload, GPUModel: gpuModel}
 }
 
 // Standings are how all workloads' models fare. They are for operators.
@@ -50,7 +49,7 @@ func (s *Service) ModelVersions(
 	if err := Operators.Admits(who); err != nil {
 		return nil, err
 	}
-	versions, err := s.options.Learner.Versions(ctx, s.key(workload, gpuModel))
+	versions, err := s.options.Learner.Versions(ctx, s.options.key(workload, gpuModel))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (s *Service) UseModel(
 		return nil, fmt.Errorf("%w: predictions are made anew from the records: [predict] enabled = false "+
 			"switches them off", epdapi.ErrRequest)
 	}
-	key := s.key(m.Workload, s.options.Settings().Profiles.NameOf(m.GPUModel))
+	key := s.options.key(m.Workload, s.options.Settings().Profiles.NameOf(m.GPUModel))
 	versions, err := s.options.Learner.Versions(ctx, key)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,6 @@ func (s *Service) Nodes(_ context.Context, who Caller) *epdapi.NodeList {
 	return out
 }
 
-// node is a node for whoever asks.
 func (r *reader) node(
 	name string, node *slurm.Node, h *nodes.Report, now time.Time, fresh time.Duration, who Caller,
 ) epdapi.NodeView {

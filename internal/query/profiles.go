@@ -35,12 +35,9 @@ func (s *Service) Profiles(ctx context.Context, who Caller, workload string) (*e
 			WorkloadKey: n.WorkloadKey, Alone: n.Alone, Shared: n.Shared, Last: n.Last, UseProfile: shown,
 		})
 	}
-	known := s.lastJobs.of(ctx,
-		workloadsOf(answer.Profiles, func(p *epdapi.WorkloadProfile) string { return p.Workload }))
-	for i := range answer.Profiles {
-		p := &answer.Profiles[i]
-		p.LastJob = known[p.Workload]
-	}
+	nameWorkloads(ctx, &s.lastJobs, answer.Profiles, func(p *epdapi.WorkloadProfile) (string, *epdapi.LastJob) {
+		return p.Workload, &p.LastJob
+	})
 	return answer, nil
 }
 

@@ -142,7 +142,15 @@ func queuedJob(profiles *config.Profiles, j *slurm.Job, gpuModels []string, now 
 // foresee adds what a job without a model is expected to take, if that is
 // known.
 func (r *queueReader) foresee(j *slurm.Job, out *epdapi.QueuedJob) {
-	if f := r.forecast(j); f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
+	k := r.options.Tracker.Get(j.ID)
+	if k == nil || k.GPUs == 0 || k.GPUs > epdapi.MaxGPUs || k.Source == (jobs.Source{}) {
+		return
+	}
+	f := r.options.Forecasts.Predict(&forecast.Job{
+		UID: k.UID, Name: k.Name, Partition: k.Partition.Value(), Account: k.Account.Value(),
+		GPUs: int(k.GPUs), Nodes: int(k.Nodes), Limit: k.Limit, Source: k.Source.String(),
+	})
+	if f != nil && f.Time.Value > 0 && f.Power.Value > 0 {
 		out.RuntimeS, out.PowerW = live.Known(f.Time.Value), live.Known(f.Power.Value)
 	}
 }
@@ -199,7 +207,7 @@ func (r *queueReader) workload(ctx context.Context, job *jobs.Job, out *epdapi.Q
 	out.HandsOff = out.HandsOff || known.OwnFreq || out.Shared
 	workload, found := known.Source.Workload(out.GPUs), ""
 	for _, name := range r.gpuModels {
-		key := record.WorkloadKey{Cluster: r.options.Cluster, Workload: workload, GPUModel: name}
+		key := r.options.key(workload, name)
 		if m := r.options.Learner.Model(key).Model; m != nil {
 			r.models[key], found = m, workload
 		}
@@ -335,18 +343,6 @@ func (r *queueReader) profilesText() string {
 		b.WriteString("]\n")
 	}
 	return b.String()
-}
-
-// forecast is what a queued job is expected to take; nil where that isn't known.
-func (r *queueReader) forecast(j *slurm.Job) *epdapi.Forecast {
-	k := r.options.Tracker.Get(j.ID)
-	if k == nil || k.GPUs == 0 || k.GPUs > epdapi.MaxGPUs || k.Source == (jobs.Source{}) {
-		return nil
-	}
-	return r.options.Forecasts.Predict(&forecast.Job{
-		UID: k.UID, Name: k.Name, Partition: k.Partition.Value(), Account: k.Account.Value(),
-		GPUs: int(k.GPUs), Nodes: int(k.Nodes), Limit: k.Limit, Source: k.Source.String(),
-	})
 }
 
 // deadlineFrom is the seconds that remain to a time; unknown without one.

@@ -50,12 +50,13 @@ func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epd
 	sum.Workloads, sum.Alone = workloads(comparisons, sum.GPU.Runs > 0)
 	if Operators.Admits(who) == nil {
 		sum.ByWorkload = byWorkload(comparisons)
-		s.lastJobs.nameSavings(ctx, sum.ByWorkload)
+		nameWorkloads(ctx, &s.lastJobs, sum.ByWorkload, func(w *epdapi.WorkloadSaving) (string, *epdapi.LastJob) {
+			return w.Workload, &w.LastJob
+		})
 	}
 	return sum, nil
 }
 
-// add counts more jobs that ended.
 func add(to *epdapi.EndingCounts, more record.EndingCounts) {
 	to.Ended += more.Ended
 	to.Completed += more.Completed

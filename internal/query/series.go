@@ -37,7 +37,6 @@ func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epda
 	return out, nil
 }
 
-// endedSeries are the series of a run that ended.
 func endedSeries(o *record.Outcome, r record.Readings) epdapi.RunSeries {
 	s := epdapi.RunSeries{
 		RunID: o.RunID, Node: o.Node, GPUModel: o.GPUModel, GPUs: len(o.GPUs), Started: o.Started,

@@ -144,19 +144,17 @@ type Options struct {
 
 // Service answers questions. Its methods may be called by several goroutines.
 type Service struct {
-	options   *Options
-	reader    reader
-	estimator estimator
-	lastJobs  lastJobs
-	savings   cachedSavings
+	options  *Options
+	reader   reader
+	lastJobs lastJobs
+	savings  cachedSavings
 }
 
 // New makes a service.
 func New(options *Options) *Service {
 	own := *options
 	return &Service{
-		options: &own, estimator: estimator{&own}, reader: reader{&own, estimator{&own}},
-		lastJobs: lastJobs{options: &own},
+		options: &own, reader: reader{&own}, lastJobs: lastJobs{options: &own},
 	}
 }
 

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"io"
+	"html/template"
 
 	"github.com/epplan/epplan/queue"
 )
@@ -25,8 +25,8 @@ const (
 )
 
 // DrawBarRows draws a bar for each group, with an outline for its reference.
-func DrawBarRows(w io.Writer, id, title, desc, what, against string, scale Scale, rows []BarRow) error {
-	c := NewCanvas(w, id)
+func DrawBarRows(id, title, desc, what, against string, scale Scale, rows []BarRow) template.HTML {
+	c := NewCanvas(id)
 	const top = 34
 	longest := 0.0
 	for _, r := range rows {
@@ -59,8 +59,8 @@ func DrawBarRows(w io.Writer, id, title, desc, what, against string, scale Scale
 
 // drawEstimates draws a dot for each value, on a line from its lower to its
 // upper bound.
-func drawEstimates(w io.Writer, id, title, desc string, axis Axis, rows []Estimate) error {
-	c := NewCanvas(w, id)
+func drawEstimates(id, title, desc string, axis Axis, rows []Estimate) template.HTML {
+	c := NewCanvas(id)
 	const row, foot = 42, 52
 	f := Frame{
 		X: axis, Left: 250, Right: barplotWidth - RightMargin, Upper: 12, Lower: 12 + row*float64(len(rows)),

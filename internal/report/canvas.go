@@ -1,12 +1,9 @@
 package report
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/xml"
 	"fmt"
 	"html/template"
-	"io"
 	"strconv"
 	"strings"
 
@@ -14,22 +11,19 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// Canvas is a picture being written. The writer keeps its first error until it
-// is flushed.
+// Canvas is a picture being drawn.
 type Canvas struct {
-	out *bufio.Writer
+	svg strings.Builder
 	// id is what the ids of the picture begin with. A picture that is part of a
 	// page has one, and colours and background of the page.
 	id string
 }
 
-// NewCanvas begins a picture that goes to w; an id makes it a part of a page, on which the id is unique.
-func NewCanvas(w io.Writer, id string) Canvas {
-	return Canvas{out: bufio.NewWriterSize(w, 1<<16), id: id}
-}
+// NewCanvas begins a picture; an id makes it a part of a page, on which the id is unique.
+func NewCanvas(id string) *Canvas { return &Canvas{id: id} }
 
 // Printf writes SVG as it is: text in it has gone through [Escape].
-func (c *Canvas) Printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
+func (c *Canvas) Printf(format string, args ...any) { _, _ = fmt.Fprintf(&c.svg, format, args...) }
 
 // InPage reports whether the picture is part of a page.
 func (c *Canvas) InPage() bool { return c.id != "" }
@@ -64,10 +58,10 @@ func (c *Canvas) Open(class string, width, height float64, title, desc string) {
 	}
 }
 
-// Close ends it.
-func (c *Canvas) Close() error {
+// Close ends it, and returns it as a part of a page or what a file of its own holds.
+func (c *Canvas) Close() template.HTML {
 	c.Printf("</svg>\n")
-	return c.out.Flush()
+	return template.HTML(c.svg.String()) //nolint:gosec // pictures escape all text
 }
 
 // Text writes one line of text.
@@ -76,15 +70,6 @@ func (c *Canvas) Text(x, y float64, class, text string) {
 		class = ` class="` + class + `"`
 	}
 	c.Printf(`<text x="%s" y="%s"%s>%s</text>`+"\n", Px(x), Px(y), class, Escape(text))
-}
-
-// InlineHTML is a picture as a part of a page.
-func InlineHTML(draw func(w io.Writer) error) (template.HTML, error) {
-	var out bytes.Buffer
-	if err := draw(&out); err != nil {
-		return "", err
-	}
-	return template.HTML(out.String()), nil //nolint:gosec // pictures escape all text
 }
 
 // Px is a length with two decimals at most.

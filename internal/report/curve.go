@@ -10,7 +10,6 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// curveHeader is the columns of a curve.
 const curveHeader = "arrived_load,eopc_w,gpu_alloc_ratio,fragmented_gpu,arrived_pods," +
 	"placed_pods,cpu_w,gpu_w\n"
 

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"io"
 	"math"
 	"slices"
 
@@ -10,12 +9,10 @@ import (
 
 // ChartFigure is a chart as a part of a page, with some of its numbers in a
 // table. The id has to be unique on its page.
-func ChartFigure(id, caption string, c *Chart) (*page.Figure, error) {
-	svg, err := InlineHTML(func(w io.Writer) error { return drawCharts(w, id, c.Title, []Chart{*c}) })
-	if err != nil {
-		return nil, err
+func ChartFigure(id, caption string, c *Chart) *page.Figure {
+	return &page.Figure{
+		ID: "figure-" + id, Caption: caption, SVG: InlineCharts(id, c.Title, []Chart{*c}), Numbers: c.table(),
 	}
-	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: c.table()}, nil
 }
 
 // maxChartRows is how many points of a chart its table has about.
@@ -28,23 +25,19 @@ func (c *Chart) table() *page.Table {
 	for i := range c.Lines {
 		columns[1+i].Head = c.Lines[i].Name
 	}
-	if len(c.Lines) == 0 {
-		return (&Table{Columns: columns, Rows: func(func([]Value) bool) {}}).Page(c.Title+": "+c.Y, "", -1)
+	var xs []float64
+	if len(c.Lines) > 0 {
+		xs = c.Lines[0].X
 	}
-	xs := c.Lines[0].X
 	every := max(1, len(xs)/maxChartRows)
-	t := &Table{Columns: columns, Rows: func(yield func([]Value) bool) {
-		for i := every - 1; i < len(xs); i += every {
-			row := make([]Value, len(columns))
-			row[0] = roundSignificant(xs[i])
-			for k := range c.Lines {
-				row[1+k] = c.Lines[k].valueNear(xs[i])
-			}
-			if !yield(row) {
-				return
-			}
+	t := NewTable(columns, len(xs)/every, func(i int) []Value {
+		x := xs[(i+1)*every-1]
+		row := append(make([]Value, 0, len(columns)), roundSignificant(x))
+		for k := range c.Lines {
+			row = append(row, c.Lines[k].valueNear(x))
 		}
-	}}
+		return row
+	})
 	return t.Page(c.Title+": "+c.Y, "", -1)
 }
 
@@ -83,7 +76,7 @@ type Estimate struct {
 // EstimateFigure is a dot for each value on a line from its lower to its upper
 // bound, as a part of a page. The values are in the unit; the id has to be unique
 // on the page.
-func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.Figure, error) {
+func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) *page.Figure {
 	values := []float64{0}
 	for i := range all {
 		values = append(values, all[i].Value)
@@ -92,35 +85,23 @@ func EstimateFigure(id, caption, what string, unit Unit, all []Estimate) (*page.
 		}
 	}
 	axis := TightAxis(what, unit, values, 8)
-	svg, err := InlineHTML(func(w io.Writer) error {
-		return drawEstimates(w, id, what,
-			"A dot for each value, on a line from its lower to its upper bound.", axis, all)
+	svg := drawEstimates(id, what,
+		"A dot for each value, on a line from its lower to its upper bound.", axis, all)
+	t := NewTable([]Column{
+		{Head: "of", Left: true},
+		{Head: what, Unit: unit, Group: 1},
+		{Head: "lower bound", Unit: unit, Group: 1},
+		{Head: "upper bound", Unit: unit, Group: 1},
+		{Head: "from", Left: true},
+	}, len(all), func(i int) []Value {
+		e := &all[i]
+		row := []Value{Text(e.Name), Number(e.Value), Number(e.Low), Number(e.High), Text(e.Note)}
+		if e.Believed {
+			row[2], row[3] = Value{}, Value{}
+		}
+		return row
 	})
-	if err != nil {
-		return nil, err
-	}
-	t := &Table{
-		Columns: []Column{
-			{Head: "of", Left: true},
-			{Head: what, Unit: unit, Group: 1},
-			{Head: "lower bound", Unit: unit, Group: 1},
-			{Head: "upper bound", Unit: unit, Group: 1},
-			{Head: "from", Left: true},
-		},
-		Rows: func(yield func([]Value) bool) {
-			for i := range all {
-				e := &all[i]
-				row := []Value{Text(e.Name), Number(e.Value), Number(e.Low), Number(e.High), Text(e.Note)}
-				if e.Believed {
-					row[2], row[3] = Value{}, Value{}
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
-	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}, nil
+	return &page.Figure{ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: t.Page(what, "", -1)}
 }
 
 // TradeOffPoint is one of several choices with two costs: less of both is better.
@@ -131,46 +112,32 @@ type TradeOffPoint struct {
 }
 
 // TradeOffFigure is choices by two costs, with a line through those that no
-// other one beats in both, as a part of a page. Y is energy, joules.
-func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) (*page.Figure, error) {
+// other one beats in both, as a part of a page; nil where there are none. Y is energy, joules.
+func TradeOffFigure(id, caption, what string, unit Unit, spots []TradeOffPoint) *page.Figure {
 	spots = slices.DeleteFunc(slices.Clone(spots), func(s TradeOffPoint) bool {
 		return math.IsNaN(s.X + s.Y)
 	})
 	if len(spots) == 0 {
-		return nil, nil //nolint:nilnil // no picture is no failure
+		return nil
 	}
 	t := newTradeOff("Energy by "+what, what, unit, spots)
-	svg, err := InlineHTML(func(w io.Writer) error { return t.draw(w, id) })
-	if err != nil {
-		return nil, err
-	}
 	front := t.paretoFront()
-	numbers := &Table{
-		Columns: []Column{
-			{Head: "choice", Left: true},
-			{Head: what, Unit: unit},
-			{Head: "energy", Unit: Joules, Digits: 5},
-			{Head: "beaten", Left: true},
-		},
-		Rows: func(yield func([]Value) bool) {
-			for i := range spots {
-				beaten := "in both"
-				switch {
-				case spots[i].Late:
-					beaten = "misses deadlines or jobs"
-				case slices.Contains(front, i):
-					beaten = "by none in both"
-				}
-				if !yield([]Value{
-					Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y),
-					Text(beaten),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	numbers := NewTable([]Column{
+		{Head: "choice", Left: true},
+		{Head: what, Unit: unit},
+		{Head: "energy", Unit: Joules, Digits: 5},
+		{Head: "beaten", Left: true},
+	}, len(spots), func(i int) []Value {
+		beaten := "in both"
+		switch {
+		case spots[i].Late:
+			beaten = "misses deadlines or jobs"
+		case slices.Contains(front, i):
+			beaten = "by none in both"
+		}
+		return []Value{Text(spots[i].Name), Number(spots[i].X), Number(spots[i].Y), Text(beaten)}
+	})
 	return &page.Figure{
-		ID: "figure-" + id, Caption: caption, SVG: svg, Numbers: numbers.Page("Energy by "+what, "", -1),
-	}, nil
+		ID: "figure-" + id, Caption: caption, SVG: t.draw(id), Numbers: numbers.Page("Energy by "+what, "", -1),
+	}
 }

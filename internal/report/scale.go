@@ -185,6 +185,18 @@ func FormatPercent(fraction float64) string {
 // FormatCount writes a whole number with its thousands apart: "12,345".
 func FormatCount(n int) string { return GroupThousands(strconv.Itoa(n)) }
 
+// Plural is a number with what it counts, which gets an s unless its plural is given: "1 job",
+// "2,000 jobs".
+func Plural[T int | int64](n T, one string, many ...string) string {
+	if n != 1 {
+		one += "s"
+		if len(many) > 0 {
+			one = many[0]
+		}
+	}
+	return FormatCount(int(n)) + " " + one
+}
+
 // clockTime is a time as h:mm:ss, rounded to seconds.
 func clockTime(seconds float64) string {
 	s := math.Round(math.Abs(seconds))

@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"io"
+	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -81,8 +81,8 @@ const (
 )
 
 // draw draws the choices, and a line through those that none beats.
-func (t *tradeOff) draw(w io.Writer, id string) error {
-	c := NewCanvas(w, id)
+func (t *tradeOff) draw(id string) template.HTML {
+	c := NewCanvas(id)
 	f := Frame{
 		X: t.x, Y: t.y, Left: LeftMargin, Right: scatterWidth - RightMargin, Upper: 20,
 		Lower: scatterHeight - FootMargin,
@@ -113,7 +113,7 @@ func (t *tradeOff) draw(w io.Writer, id string) error {
 		c.Printf(`<circle class="%s" cx="%s" cy="%s" r="6"><title>%s</title></circle>`+"\n", class,
 			Px(f.Px(s.X)), Px(f.Py(s.Y)), Escape(s.Name))
 	}
-	t.label(&c, &f, front)
+	t.label(c, &f, front)
 	return c.Close()
 }
 

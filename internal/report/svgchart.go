@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"io"
 	"math"
 	"strconv"
@@ -35,13 +36,15 @@ type Chart struct {
 // the names of the first chart's lines. The picture follows the viewer's choice
 // of light or dark.
 func WriteCharts(w io.Writer, title string, charts []Chart) error {
-	return drawCharts(w, "", title, charts)
+	_, err := io.WriteString(w, string(InlineCharts("", title, charts)))
+	return err
 }
 
-// drawCharts is WriteCharts, of a picture that is part of a page if it has an
-// id.
-func drawCharts(w io.Writer, id, title string, charts []Chart) error {
-	p := &chartPicture{Canvas: NewCanvas(w, id), title: title}
+// InlineCharts draws charts as [WriteCharts] does, as a picture that is part of
+// a page: with the page's colours, and ids that begin with the given one. The
+// title is for those who don't see it; the page shows its own.
+func InlineCharts(id, title string, charts []Chart) template.HTML {
+	p := &chartPicture{Canvas: NewCanvas(id), title: title}
 	if len(charts) > 0 {
 		p.layOutLegend(charts[0].Lines)
 	}
@@ -70,7 +73,7 @@ const lineColors = 10
 
 // chartPicture is charts being drawn.
 type chartPicture struct {
-	Canvas
+	*Canvas
 	title  string
 	legend []legendKey
 	top    float64 // of the first panel

@@ -36,7 +36,6 @@ func (f *Frame) Py(v float64) float64 {
 	return f.Lower - (v-f.Y.from)/(f.Y.to-f.Y.from)*(f.Lower-f.Upper)
 }
 
-// plainAxis is an axis with plain numbers.
 func plainAxis(s axisRange, title string) Axis {
 	return Axis{axisRange: s, Label: s.label, Title: title}
 }

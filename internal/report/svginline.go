@@ -1,8 +1,6 @@
 package report
 
 import (
-	"html/template"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -18,13 +16,6 @@ const (
 	Dots
 	Hollow // dots without a filling
 )
-
-// InlineCharts draws charts as [WriteCharts] does, as a picture that is part of
-// a page: with the page's colours, and ids that begin with the given one. The
-// title is for those who don't see it; the page shows its own.
-func InlineCharts(id, title string, charts []Chart) (template.HTML, error) {
-	return InlineHTML(func(w io.Writer) error { return drawCharts(w, id, title, charts) })
-}
 
 const dotRadius = 4
 

@@ -19,6 +19,17 @@ type Table struct {
 	Len int
 }
 
+// NewTable is a table of so many rows, each made when it is asked for.
+func NewTable(columns []Column, rows int, row func(i int) []Value) *Table {
+	return &Table{Columns: columns, Len: rows, Rows: func(yield func([]Value) bool) {
+		for i := range rows {
+			if !yield(row(i)) {
+				return
+			}
+		}
+	}}
+}
+
 // Column describes a column of a [Table].
 type Column struct {
 	Key      string // name in JSON and CSV, ending in the unit; empty: for people only
@@ -107,7 +118,7 @@ func (t *Table) WriteJSON(w io.Writer) error {
 // WriteArray writes the rows as a JSON array that stands at the given
 // indentation. A bufio.Writer keeps its first error, so the last one tells.
 func (t *Table) WriteArray(out *bufio.Writer, indent string) error {
-	keyed := t.keyed()
+	keyed := t.columns(func(c *Column) bool { return c.Key != "" })
 	members := make([][]byte, len(keyed))
 	for i, c := range keyed {
 		members[i] = append(AppendQuoted(nil, t.Columns[c].Key), ": "...)
@@ -145,11 +156,6 @@ func (t *Table) appendObject(dst []byte, keyed []int, members [][]byte, values [
 		dst = values[c].AppendJSON(append(dst, members[i]...))
 	}
 	return append(dst, '}')
-}
-
-// keyed lists the columns that machines get.
-func (t *Table) keyed() []int {
-	return t.columns(func(c *Column) bool { return c.Key != "" })
 }
 
 func (t *Table) columns(keep func(*Column) bool) []int {

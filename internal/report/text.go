@@ -31,13 +31,6 @@ const (
 	BoldRed = "1;31"
 )
 
-func (o *TextOptions) rows() int {
-	if o == nil || o.Rows == 0 {
-		return DefaultRows
-	}
-	return o.Rows
-}
-
 // Paint emphasises text where colours are wanted.
 func (o *TextOptions) Paint(style, text string) string {
 	if o == nil || !o.Color || text == "" {
@@ -50,7 +43,11 @@ func (o *TextOptions) Paint(style, text string) string {
 // left out, and long tables are cut with a line that counts the rest.
 func (t *Table) WriteText(w io.Writer, opts *TextOptions) error {
 	out := bufio.NewWriter(w)
-	rows, more := t.firstRows(opts.rows())
+	limit := DefaultRows
+	if opts != nil && opts.Rows != 0 {
+		limit = opts.Rows
+	}
+	rows, more := t.firstRows(limit)
 	var columns []textColumn
 	for _, c := range t.columns(func(c *Column) bool { return c.Head != "" }) {
 		if col := t.Columns[c].layOut(rows, c, t.scale(rows, c)); col.filled {

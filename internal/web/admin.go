@@ -44,7 +44,7 @@ func confirmation(
 		{ID: "undo", Heading: "How to undo it", Parts: undo},
 		{
 			ID: "confirm", Heading: "Do it?", Still: true,
-			Parts: []any{renderTemplate(templates.Lookup("question"), q)},
+			Parts: []any{renderTemplate("question", q)},
 		},
 	}}
 }

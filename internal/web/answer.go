@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/epplan/epplan/config"
@@ -74,7 +75,8 @@ func (s *Site) Network() http.Handler {
 			}
 		}
 		r = r.WithContext(markPortRequest(login.WithViewer(r.Context(), v)))
-		if isAPI(r) && s.options.API != nil && isKnownHost(r.Host, s.options.Settings().Hosts) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") && s.options.API != nil &&
+			isKnownHost(r.Host, s.options.Settings().Hosts) {
 			s.serveAPI(w, r, v)
 			return
 		}

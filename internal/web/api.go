@@ -2,13 +2,9 @@ package web
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/epplan/epplan/internal/web/login"
 )
-
-// isAPI reports whether a request is for the JSON interface.
-func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") }
 
 // serveAPI answers what is read of the JSON interface at a port, to those who are
 // logged in.

@@ -8,15 +8,14 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
-	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/live"
 )
 
 // maxDecisions is how many decisions the overview shows.
 const maxDecisions = 10
 
-// decisionParts are the latest decisions on runs.
-func decisionParts(all []epdapi.JobDecision, r *Request) []any {
+// decisionsTable is the latest decisions on runs.
+func decisionsTable(all []epdapi.JobDecision, r *Request) *page.Table {
 	whose := "of your jobs"
 	if r.Viewer.SeesAll() {
 		whose = "of all jobs"
@@ -46,7 +45,7 @@ func decisionParts(all []epdapi.JobDecision, r *Request) []any {
 			{Text: shortReason(d.Reason)},
 		})
 	}
-	return []any{t}
+	return t
 }
 
 // decidedClocks is what clocks were decided, and whether they were set.
@@ -58,9 +57,8 @@ func decidedClocks(d *epdapi.JobDecision) page.Cell {
 	return page.Cell{Text: text, Listed: true}
 }
 
-// adviceSection is what epd would do where it may not, and what it suggests to
-// users; nil where there is nothing of it.
-func adviceSection(ctx context.Context, r *Request, o *epdapi.Overview) (*Section, error) {
+// adviceParts are what epd would do where it may not, and what it suggests to users.
+func adviceParts(ctx context.Context, r *Request, o *epdapi.Overview) ([]any, error) {
 	var parts []any
 	if advised := advisedDecisions(o); len(advised) > 0 {
 		t := &page.Table{
@@ -90,23 +88,16 @@ func adviceSection(ctx context.Context, r *Request, o *epdapi.Overview) (*Sectio
 	if err != nil {
 		return nil, err
 	}
-	if levers != nil && len(levers.Advice) > 0 {
+	if levers == nil {
+		return parts, nil
+	}
+	if len(levers.Advice) > 0 {
 		parts = append(parts, leverAdvice(levers))
 	}
-	if levers != nil {
-		if line := leversLine(levers, r.Now); line != "" {
-			parts = append(parts, page.Text(line))
-		}
-		if len(levers.Notes) > 0 {
-			parts = append(parts, &page.Notice{
-				Kind: page.Info, Text: "What the levers can't do now:", Items: levers.Notes,
-			})
-		}
+	if line := leversLine(levers, r.Now); line != "" {
+		parts = append(parts, page.Text(line))
 	}
-	if len(parts) == 0 {
-		return nil, nil //nolint:nilnil // there is nothing to show
-	}
-	return &Section{ID: "advice", Heading: "What epd would do, and what it moves", Parts: parts}, nil
+	return append(parts, noticeOf(page.Info, "What the levers can't do now:", levers.Notes)...), nil
 }
 
 // advisedDecisions are those of partitions in mode advise that would have changed
@@ -167,12 +158,6 @@ func leversLine(l *epdapi.Levers, now time.Time) string {
 	}
 	return fmt.Sprintf("Moved in Slurm %s: the Nice of %s, preferences of %s, weights of %s; %s by "+
 		"epd's doing.", ago(s.At, now),
-		countText(s.Nice, "job"), countText(s.Prefer, "job"), countText(s.Weights, "node"), asleepText(s))
-}
-
-func asleepText(s *steer.Status) string {
-	if s.Asleep == 1 {
-		return "1 node sleeps"
-	}
-	return countText(s.Asleep, "node") + " sleep"
+		report.Plural(s.Nice, "job"), report.Plural(s.Prefer, "job"), report.Plural(s.Weights, "node"),
+		report.Plural(s.Asleep, "node sleeps", "nodes sleep"))
 }

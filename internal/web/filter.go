@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/epplan/epplan/queue"
 )
 
 // selectOption is a choice of a form.
@@ -20,33 +18,11 @@ type formInput struct {
 	List               []string       // what a text is likely to be
 }
 
-//nolint:lll // markup
-var filterForm = template.Must(
-	template.New("filter").Funcs(template.FuncMap{"show": queue.Printable}).Parse(
-		`<form class="filters" method="get" action="{{.Action}}" role="search">
-<div class="fields">{{range .Inputs}}{{$in := .}}<div><label for="f-{{.Name}}">{{.Label}}</label>
-{{if .Options}}<select id="f-{{.Name}}" name="{{.Name}}">{{range .Options}}<option value="{{.Value}}"{{if eq .Value $in.Value}} selected{{end}}>{{show .Text}}</option>{{end}}</select>
-{{else}}<input id="f-{{.Name}}" name="{{.Name}}" value="{{.Value}}" maxlength="200"{{if .List}} list="l-{{.Name}}"{{end}} autocomplete="off">{{if .List}}<datalist id="l-{{.Name}}">{{range .List}}<option value="{{.}}"></option>{{end}}</datalist>{{end}}
-{{end}}</div>{{end}}</div>
-<div class="actions"><button>Show</button> <a href="{{.Action}}">Show all</a></div>
-</form>
-`,
-	),
-)
-
-var pagerLinks = template.Must(
-	template.New("pager").Parse(
-		`<nav class="pager" aria-label="Pages of the list">{{range .}}{{if .Href}}<a href="{{.Href}}">{{.Text}}</a>{{else}}<span class="muted">{{.Text}}</span>{{end}}
-{{end}}</nav>
-`,
-	),
-)
-
-// renderTemplate is what a template makes of data. The templates are this package's own, and
-// can only fail by a mistake in one.
-func renderTemplate(t *template.Template, data any) template.HTML {
+// renderTemplate is what one of the templates makes of data: it can only fail by a mistake in
+// one.
+func renderTemplate(name string, data any) template.HTML {
 	var b strings.Builder
-	if err := t.Execute(&b, data); err != nil {
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
 		panic(err)
 	}
 	return template.HTML(b.String()) //nolint:gosec // of a template
@@ -54,7 +30,7 @@ func renderTemplate(t *template.Template, data any) template.HTML {
 
 // filterFormHTML is the form of fields that filter a page.
 func filterFormHTML(action string, inputs ...formInput) template.HTML {
-	return renderTemplate(filterForm, map[string]any{"Action": action, "Inputs": inputs})
+	return renderTemplate("filter", map[string]any{"Action": action, "Inputs": inputs})
 }
 
 // commonValues are the values that there are, in order, at most a handful.

@@ -16,7 +16,6 @@ import (
 // maxPlottedMems is how many memory clocks a picture of a fit has lines for.
 const maxPlottedMems = 3
 
-// fitQuantity is something that a fit is of.
 type fitQuantity struct {
 	name  string
 	curve func(p *epdapi.Point) (value, low, high float64)
@@ -65,10 +64,10 @@ func unitChooser(units []displayUnit) func(most float64) (factor float64, name s
 }
 
 // fitParts are the picture of a fit with its numbers, or why there is none.
-func fitParts(fit *epdapi.ModelFit) ([]any, error) {
+func fitParts(fit *epdapi.ModelFit) []any {
 	mems := memsOf(fit)
 	if len(mems) == 0 {
-		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}, nil
+		return []any{page.Text("There is no picture yet: no run has ended and no model is in use.")}
 	}
 	all := fitQuantities()
 	charts := make([]report.Chart, len(all))
@@ -76,10 +75,6 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 		charts[i] = all[i].chart(fit, mems)
 	}
 	title := "Time, power and energy of " + fit.Workload + " on " + fit.GPUModel + " over the core clock"
-	picture, err := report.InlineCharts("fitted", title, charts)
-	if err != nil {
-		return nil, err
-	}
 	caption := "Dots are runs, one GPU each; hollow ones aren't part of a fit."
 	if fit.Model != nil {
 		caption += " Lines are the model in use. The band is where it expects run times to lie."
@@ -91,8 +86,9 @@ func fitParts(fit *epdapi.ModelFit) ([]any, error) {
 		caption += " Only the default clocks are known: no GPU of this model has told its clocks."
 	}
 	return []any{&page.Figure{
-		ID: "fit-picture", Caption: caption, SVG: picture, Numbers: curveTable(fit, mems),
-	}}, nil
+		ID: "fit-picture", Caption: caption, SVG: report.InlineCharts("fitted", title, charts),
+		Numbers: curveTable(fit, mems),
+	}}
 }
 
 // memsOf are the memory clocks of a picture: the default one, and those that most
@@ -161,7 +157,6 @@ func (q *fitQuantity) chart(fit *epdapi.ModelFit, mems []dvfsmodel.MHz) report.C
 	return c
 }
 
-// largest is the largest value that is shown.
 func (q *fitQuantity) largest(fit *epdapi.ModelFit) float64 {
 	most := 0.0
 	for i := range fit.Curve {

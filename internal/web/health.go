@@ -23,19 +23,13 @@ func healthOf(o *epdapi.Overview, nodes *epdapi.NodeList, r *Request) healthRepo
 	warn = append(warn, silent...)
 	bad = append(bad, stuck...)
 	var h healthReport
-	if len(bad) > 0 {
-		h.parts = append(h.parts, &page.Notice{
-			Kind: page.Bad, Text: "Somebody should look at this:", Items: bad,
-		})
-	}
-	if len(warn) > 0 {
-		h.parts = append(h.parts, &page.Notice{Kind: page.Warn, Text: "This may need a look:", Items: warn})
-	}
+	h.parts = append(noticeOf(page.Bad, "Somebody should look at this:", bad),
+		noticeOf(page.Warn, "This may need a look:", warn)...)
 	switch {
 	case len(bad) > 0:
-		h.state = "Health: " + countText(len(bad), "problem")
+		h.state = "Health: " + report.Plural(len(bad), "problem")
 	case len(warn) > 0:
-		h.state = "Health: " + countText(len(warn), "warning")
+		h.state = "Health: " + report.Plural(len(warn), "warning")
 	default:
 		h.state = "Health: nothing is wrong"
 		h.parts = append(h.parts, &page.Notice{Kind: page.Good, Text: "Nothing is wrong that epd knows of."})
@@ -84,7 +78,7 @@ func slurmProblems(s *epdapi.ControllerStatus, now time.Time) []string {
 		if sync.of.Failures == 0 {
 			continue
 		}
-		text := "Slurm doesn't say what " + sync.what + " there are, " + countText(sync.of.Failures, "time") +
+		text := "Slurm doesn't say what " + sync.what + " there are, " + report.Plural(sync.of.Failures, "time") +
 			" in a row; the last answer is from " + ago(sync.of.At, now)
 		if sync.of.Trouble != "" {
 			text += ": " + sync.of.Trouble
@@ -130,12 +124,12 @@ func nodeProblems(nodes *epdapi.NodeList, r *Request) (silent, stuck []string, h
 		}
 	}
 	if quiet > 0 && (!r.Viewer.SeesAll() || quiet > len(silent)) {
-		silent = append(silent, countText(quiet, "node")+" whose agents aren't heard now")
+		silent = append(silent, report.Plural(quiet, "node")+" whose agents aren't heard now")
 	}
 	if stuckGPUs > 0 && !r.Viewer.SeesAll() {
-		stuck = append(stuck, countText(stuckGPUs, "GPU")+" whose clocks can't be given back")
+		stuck = append(stuck, report.Plural(stuckGPUs, "GPU")+" whose clocks can't be given back")
 	}
-	return silent, stuck, "on " + countText(locked, "GPU")
+	return silent, stuck, "on " + report.Plural(locked, "GPU")
 }
 
 // problemsOfNode is what is wrong with one node, by its name.

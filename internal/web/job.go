@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,41 +49,21 @@ func jobPage(ctx context.Context, r *Request) (*View, error) {
 		title += ": " + jobNameCell(v.Job.Name, "").Text
 	}
 	view := &View{Title: title, Back: page.Link{Text: "Jobs", Href: "/jobs"}}
-	view.Sections = append(view.Sections, Section{ID: "about", Parts: aboutJob(v, r), State: jobState(v)},
-		Section{ID: "why", Heading: "Why these clocks", Parts: whyParts(v)})
+	about := view.add("about", "", aboutJob(v, r)...)
+	if v.Job != nil {
+		about.State = fmt.Sprintf("Job %d: %s", v.Job.ID, orDash(v.Job.State))
+	}
+	view.add("why", "Why these clocks", whyParts(v)...)
 	if len(v.Outcomes) > 0 {
-		view.Sections = append(view.Sections, Section{
-			ID: "measured", Heading: "Predicted and measured",
-			Parts: measuredParts(v, nodesWithPages(ctx, r)),
-		})
+		view.add("measured", "Predicted and measured", measuredParts(v, nodesWithPages(ctx, r))...)
 	}
-	if parts := residencyParts(v); len(parts) > 0 {
-		view.Sections = append(view.Sections, Section{
-			ID: "stays", Heading: "Where its clock stayed", Parts: parts,
-		})
-	}
-	if parts := seriesParts(v, series, r.Now); len(parts) > 0 {
-		view.Sections = append(view.Sections, Section{ID: "series", Heading: "Over time", Parts: parts})
-	}
+	view.add("stays", "Where its clock stayed", residencyParts(v)...)
+	view.add("series", "Over time", seriesParts(v, series, r.Now)...)
 	if levers, err := leversFor(ctx, r); err == nil && levers != nil {
-		if parts := jobLevers(levers, id); len(parts) > 0 {
-			view.Sections = append(view.Sections, Section{
-				ID: "levers", Heading: "In Slurm's queue", Parts: parts,
-			})
-		}
+		view.add("levers", "In Slurm's queue", jobLevers(levers, id)...)
 	}
-	view.Sections = append(view.Sections, Section{
-		ID: "history", Heading: "What happened", Parts: []any{historyTable(v), rawLinks(id)},
-	})
+	view.add("history", "What happened", historyTable(v), rawLinks(id))
 	return view, nil
-}
-
-// jobState is what is said when it changes.
-func jobState(v *epdapi.JobView) string {
-	if v.Job == nil {
-		return ""
-	}
-	return fmt.Sprintf("Job %d: %s", v.Job.ID, orDash(v.Job.State))
 }
 
 // aboutJob is what Slurm knows of a job, and what its user wished.
@@ -105,7 +86,7 @@ func aboutJob(v *epdapi.JobView, r *Request) []any {
 		{Name: "User", Text: orDash(j.User) + ", account " + orDash(j.Account)},
 		{Name: "Partition", Text: orDash(j.Partition)},
 		{Name: "Submitted", Text: dateTime(j.Submitted)},
-		{Name: "Size", Text: countText(j.GPUs, "GPU") + " on " + countText(j.Nodes, "node")},
+		{Name: "Size", Text: report.Plural(j.GPUs, "GPU") + " on " + report.Plural(j.Nodes, "node")},
 		{Name: "Time limit", Text: limit},
 	}...)
 	if j.Workload != "" {
@@ -213,7 +194,6 @@ func forecastText(f *epdapi.PredictedRange, format func(float64) string) string 
 	return fmt.Sprintf("%s (%s to %s in 9 of 10 cases)", format(f.Value), format(f.Low), format(f.High))
 }
 
-// decidedFacts are one decision.
 func decidedFacts(d *epdapi.Decision) page.Facts {
 	return page.Facts{
 		{Name: "Clocks", Text: d.Setting.Words()},
@@ -226,7 +206,6 @@ func decidedFacts(d *epdapi.Decision) page.Facts {
 	}
 }
 
-// expectedText is a predicted time and energy.
 func expectedText(time, energy record.Interval) string {
 	t, e := intervalText(time, report.FormatSeconds), intervalText(energy, joulesText)
 	if t == dash && e == dash {
@@ -265,7 +244,7 @@ func alternativesTable(caption string, base, chosen *epdapi.Point, m *epdapi.Mod
 	add("default", base)
 	add("chosen", chosen)
 	if m != nil {
-		from := countText(m.Samples, "run")
+		from := report.Plural(m.Samples, "run")
 		if m.Prior {
 			from += ", and what workloads have in common"
 		}
@@ -309,7 +288,7 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
 		var time, energy live.Number
-		if d := decisionOf(v, o); d != nil {
+		if d := v.DecisionOf(o); d != nil {
 			time, energy = d.TimeS.Value, d.EnergyJ.Value
 		}
 		took := o.TimeS.Else(o.Restarted.TimeS)
@@ -333,55 +312,48 @@ func measuredParts(v *epdapi.JobView, nodes map[string]string) []any {
 
 // implausibleParts say what of the runs' outcomes can't be.
 func implausibleParts(v *epdapi.JobView) []any {
+	const most = 10
 	var items []string
 	for i := range v.Outcomes {
-		if o := &v.Outcomes[i]; !o.Implausible.IsZero() {
+		if o := &v.Outcomes[i]; !o.Implausible.IsZero() && len(items) < most {
 			items = append(items, orDash(o.Node)+": "+o.Implausible.Why)
 		}
 	}
+	return noticeOf(page.Warn, "This came with its outcomes, can't be, and counts nowhere:", items)
+}
+
+// noticeOf is a notice with some items; nothing without any.
+func noticeOf(kind page.Severity, text string, items []string) []any {
 	if len(items) == 0 {
 		return nil
 	}
-	const most = 10
-	items = items[:min(len(items), most)]
-	return []any{&page.Notice{
-		Kind: page.Warn, Text: "This came with its outcomes, can't be, and counts nowhere:", Items: items,
-	}}
+	return []any{&page.Notice{Kind: kind, Text: text, Items: items}}
 }
 
 // restartParts say which runs epd was restarted under, Slurm suspended, or ended late,
 // and what that means.
 func restartParts(v *epdapi.JobView) []any {
-	var restarted, suspended, late []string
+	var nodes [3][]string
 	for i := range v.Outcomes {
 		switch o := &v.Outcomes[i]; {
 		case o.Restarted.Suspended:
-			suspended = append(suspended, orDash(o.Node))
+			nodes[1] = append(nodes[1], orDash(o.Node))
 		case o.Restarted.Late:
-			late = append(late, orDash(o.Node))
+			nodes[2] = append(nodes[2], orDash(o.Node))
 		case !o.Restarted.IsZero():
-			restarted = append(restarted, orDash(o.Node))
+			nodes[0] = append(nodes[0], orDash(o.Node))
 		}
 	}
-	const shown = "Its time and energy are shown, and count in no model and no saving."
 	var parts []any
-	if len(restarted) > 0 {
-		parts = append(parts, &page.Notice{
-			Kind: page.Info, Text: "epd was restarted while it ran on " + strings.Join(restarted, ", ") +
-				", which gave its clocks back. " + shown,
-		})
-	}
-	if len(suspended) > 0 {
-		parts = append(parts, &page.Notice{
-			Kind: page.Info, Text: "It was suspended for a while on " +
-				strings.Join(suspended, ", ") + ". " + shown,
-		})
-	}
-	if len(late) > 0 {
-		parts = append(parts, &page.Notice{
-			Kind: page.Info, Text: "Something ran before its Epilog on " +
-				strings.Join(late, ", ") + ". " + shown,
-		})
+	for i, text := range [len(nodes)]string{
+		"epd was restarted while it ran on %s, which gave its clocks back.",
+		"It was suspended for a while on %s.",
+		"Something ran before its Epilog on %s.",
+	} {
+		if len(nodes[i]) > 0 {
+			parts = append(parts, &page.Notice{Kind: page.Info, Text: fmt.Sprintf(text+
+				" Its time and energy are shown, and count in no model and no saving.", strings.Join(nodes[i], ", "))})
+		}
 	}
 	return parts
 }
@@ -391,29 +363,16 @@ func throttleParts(v *epdapi.JobView) []any {
 	var items []string
 	for i := range v.Outcomes {
 		o := &v.Outcomes[i]
-		for _, reason := range sortedKeys(o.ThrottledS) {
+		for _, reason := range slices.Sorted(maps.Keys(o.ThrottledS)) {
 			items = append(items, fmt.Sprintf("%s: %s for %s", orDash(o.Node), reason,
 				report.FormatSeconds(o.ThrottledS[reason])))
 		}
-	}
-	if len(items) == 0 {
-		return nil
 	}
 	const most = 10
 	if more := len(items) - most; more > 0 {
 		items = append(items[:most], report.FormatCount(more)+" more, see all of it as JSON")
 	}
-	return []any{&page.Notice{Kind: page.Warn, Text: "GPUs were throttled:", Items: items}}
-}
-
-// decisionOf is the decision that a run was under, nil without one.
-func decisionOf(v *epdapi.JobView, o *epdapi.Outcome) *epdapi.Decision {
-	for i := range v.Decisions {
-		if o.DecisionID != 0 && v.Decisions[i].ID == o.DecisionID {
-			return &v.Decisions[i]
-		}
-	}
-	return nil
+	return noticeOf(page.Warn, "GPUs were throttled:", items)
 }
 
 // jobLevers is what levers do, or would, about a job.
@@ -431,16 +390,13 @@ func jobLevers(l *epdapi.Levers, id slurm.JobID) []any {
 	if slices.Contains(l.Left, id) {
 		items = append(items, "it is left alone: somebody else changed its Nice or what it prefers")
 	}
-	if len(items) == 0 {
-		return nil
-	}
-	return []any{&page.Notice{Kind: page.Info, Text: "Levers and advice:", Items: items}}
+	return noticeOf(page.Info, "Levers and advice:", items)
 }
 
 // rawLinks lead to the same as JSON.
 func rawLinks(id slurm.JobID) any {
 	path := epdapi.PathJobs + "/" + id.String()
-	return renderTemplate(jsonLinks, []page.Link{
+	return renderTemplate("json", []page.Link{
 		{Text: "All of it", Href: path}, {Text: "the time series", Href: path + epdapi.SuffixSeries},
 	})
 }

@@ -3,8 +3,6 @@ package web
 import (
 	"cmp"
 	"fmt"
-	"html/template"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,13 +11,6 @@ import (
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/live"
-)
-
-var jsonLinks = template.Must(
-	template.New("json").Parse(
-		`<p>As JSON: {{range $i, $l := .}}{{if $i}}, {{end}}<a href="{{$l.Href}}">{{$l.Text}}</a>{{end}}.</p>
-`,
-	),
 )
 
 // jobEvent is something that happened to a job.
@@ -67,7 +58,7 @@ func historyOf(v *epdapi.JobView) []jobEvent {
 		}
 		end := jobEvent{
 			at: o.Ended, node: o.Node, what: "ended: " + cmp.Or(o.ExitState, "nobody said how"),
-			more: countText(len(o.GPUs), "GPU") + clocksSeen(o),
+			more: report.Plural(len(o.GPUs), "GPU") + clocksSeen(o),
 		}
 		if o.Unmatched {
 			end.more = "its start wasn't seen, so that nothing was measured"
@@ -93,5 +84,3 @@ func clocksSeen(o *epdapi.Outcome) string {
 	}
 	return text.String()
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -41,7 +41,7 @@ func jobsPage(ctx context.Context, r *Request) (*View, error) {
 	}
 	section := Section{ID: "jobs", Still: q.Before > 0, Parts: []any{jobsTable(list.Jobs)}}
 	if links := jobsPager(&q, list); len(links) > 0 {
-		section.Parts = append(section.Parts, renderTemplate(pagerLinks, links))
+		section.Parts = append(section.Parts, renderTemplate("pager", links))
 	}
 	return &View{
 		Title: "Jobs", Lead: lead, Sections: []Section{

@@ -23,14 +23,14 @@ func seriesParts(v *epdapi.JobView, s *epdapi.JobSeries, now time.Time) []any {
 	}
 	if more := len(s.Runs) - maxSeriesRuns; more > 0 {
 		parts = append(parts,
-			page.Text("and "+countText(more, "further run")+", see the time series as JSON."))
+			page.Text("and "+report.Plural(more, "further run")+", see the time series as JSON."))
 	}
 	return parts
 }
 
 // runParts are the pictures of one run.
 func runParts(v *epdapi.JobView, run *epdapi.RunSeries, n int, now time.Time) *page.Group {
-	g := &page.Group{Heading: "On " + orDash(run.Node) + ", " + countText(run.GPUs, "GPU")}
+	g := &page.Group{Heading: "On " + orDash(run.Node) + ", " + report.Plural(run.GPUs, "GPU")}
 	if run.GPUModel != "" {
 		g.Heading += " (" + run.GPUModel + ")"
 	}
@@ -60,14 +60,9 @@ func runParts(v *epdapi.JobView, run *epdapi.RunSeries, n int, now time.Time) *p
 			useChart(run, axis),
 		},
 	} {
-		if c.chart == nil {
-			continue
+		if c.chart != nil {
+			g.Parts = append(g.Parts, report.ChartFigure("run"+strconv.Itoa(n)+"-"+c.id, c.caption, c.chart))
 		}
-		figure, err := report.ChartFigure("run"+strconv.Itoa(n)+"-"+c.id, c.caption, c.chart)
-		if err != nil {
-			continue // a picture that can't be drawn is no reason to show nothing
-		}
-		g.Parts = append(g.Parts, figure)
 	}
 	return g
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"net"
 	"net/http"
@@ -79,15 +78,6 @@ func askToLogIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// loginForm is the fields of the login.
-//
-//nolint:lll // markup
-var loginForm = template.Must(template.New("login").Parse(`<form method="post" action="/login">
-{{.Hidden}}<input type="hidden" name="next" value="{{.Next}}">
-<div class="fields"><label for="token">Token<input id="token" name="token" type="password" autocomplete="current-password" required maxlength="256"></label></div>
-<div class="actions"><button class="primary">Log in</button></div>
-</form>`))
-
 // showLogin is the login, with what was wrong with the last one.
 func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wrong *page.Notice) {
 	view := &View{Title: "Log in", Still: true}
@@ -102,16 +92,10 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 		if wrong != nil {
 			section.Parts = append(section.Parts, wrong)
 		}
-		var form strings.Builder
-		data := map[string]any{
-			"Hidden": s.forms.hidden(login.ViewerOf(r.Context())), "Next": localPath(r.FormValue("next")),
-		}
-		if err := loginForm.Execute(&form, data); err != nil {
-			s.fail(w, r, err)
-			return
-		}
 		view.Lead = "With a token from the administrator, who has them in epd's token file."
-		section.Parts = append(section.Parts, template.HTML(form.String())) //nolint:gosec // of the template
+		section.Parts = append(section.Parts, renderTemplate("login", map[string]any{
+			"Hidden": s.forms.hidden(login.ViewerOf(r.Context())), "Next": localPath(r.FormValue("next")),
+		}))
 	}
 	section.Parts = append(section.Parts,
 		page.Text("Without one: on the head node, epd's socket shows you your own jobs. ssh -L "+
@@ -120,7 +104,6 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request, status int, wro
 	s.write(w, r, status, view)
 }
 
-// login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	v := login.ViewerOf(r.Context())
 	if !isPortRequest(r.Context()) {
@@ -157,7 +140,6 @@ func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, localPath(r.PostFormValue("next")), http.StatusSeeOther) //nolint:gosec // of this site alone
 }
 
-// logout ends the session.
 func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	if !s.checkFormToken(w, r, login.ViewerOf(r.Context())) {
 		return

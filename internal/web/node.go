@@ -13,7 +13,6 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// nodePage is one node with its GPUs.
 func nodePage(ctx context.Context, r *Request) (*View, error) {
 	list, err := r.Source.Nodes(ctx)
 	if err != nil {
@@ -26,19 +25,14 @@ func nodePage(ctx context.Context, r *Request) (*View, error) {
 	}
 	n := &list.Nodes[at]
 	view := &View{Title: "Node " + n.Name, Back: page.Link{Text: "Nodes", Href: "/nodes"}}
-	view.Sections = append(view.Sections, Section{
-		ID: "about", Parts: aboutNode(n, r), State: "Node " + n.Name + ": " + orDash(n.State),
-	})
+	view.add("about", "", aboutNode(n, r)...).State = "Node " + n.Name + ": " + orDash(n.State)
 	if n.Report == nil {
 		return view, nil
 	}
-	view.Sections = append(view.Sections,
-		Section{ID: "gpus", Heading: "GPUs", Parts: []any{gpusTable(n.Report), journalTable(n.Report, r)}},
-		Section{ID: "runs", Heading: "Runs", Parts: []any{nodeRunsTable(n.Report, r)}})
+	view.add("gpus", "GPUs", gpusTable(n.Report), journalTable(n.Report, r))
+	view.add("runs", "Runs", nodeRunsTable(n.Report, r))
 	if r.Viewer.SeesAll() {
-		view.Sections = append(view.Sections, Section{
-			ID: "troubles", Heading: "Troubles", Parts: []any{problemsTable(n.Report)},
-		})
+		view.add("troubles", "Troubles", problemsTable(n.Report))
 	}
 	return view, nil
 }

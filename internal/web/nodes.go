@@ -15,7 +15,6 @@ import (
 	"github.com/epplan/epplan/internal/report/page"
 )
 
-// nodesPage is all nodes with GPUs.
 func nodesPage(ctx context.Context, r *Request) (*View, error) {
 	list, err := r.Source.Nodes(ctx)
 	if err != nil {
@@ -47,14 +46,12 @@ func nodesPage(ctx context.Context, r *Request) (*View, error) {
 			},
 		})
 	}
-	view.Sections = append(view.Sections,
-		Section{
-			ID: "use", Parts: []any{page.Tiles{
-				powerTile(&list.Power), busyTile(&list.Power), heldTile(&list.Power),
-			}},
-		},
-		Section{ID: "nodes", Parts: []any{nodesTable(shown, list, r)}},
-		Section{ID: "clocks", Heading: "GPUs by clocks", Parts: []any{clocksTable(list)}})
+	view.add("use", "", page.Tiles{powerTile(&list.Power), busyTile(&list.Power), {
+		Label: "GPUs with locked clocks", Value: report.FormatCount(list.Power.Held),
+		Note: "by the agents' journals",
+	}})
+	view.add("nodes", "", nodesTable(shown, list, r))
+	view.add("clocks", "GPUs by clocks", clocksTable(list))
 	return view, nil
 }
 
@@ -70,13 +67,6 @@ func busyTile(p *epdapi.ClusterPower) page.Tile {
 	return t
 }
 
-func heldTile(p *epdapi.ClusterPower) page.Tile {
-	return page.Tile{
-		Label: "GPUs with locked clocks", Value: report.FormatCount(p.Held), Note: "by the agents' journals",
-	}
-}
-
-// nodesTable is the nodes by name.
 func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *page.Table {
 	t := &page.Table{
 		ID: "nodes-table", Caption: "Nodes: " + report.FormatCount(len(nodes)),
@@ -101,16 +91,18 @@ func nodesTable(nodes []*epdapi.NodeView, list *epdapi.NodeList, r *Request) *pa
 			{Text: orDash(strings.Join(n.Partitions, ", "))},
 			{Text: gpusOf(n)},
 		}
+		agent := dash
 		if n.Report == nil {
 			row = append(row, page.Cells(dash, dash, dash, dash)...)
 		} else {
+			agent = orDash(n.Report.Version)
 			row = append(row, page.Cells(coresOf(n.Report), report.FormatCount(lockedOf(n.Report)),
 				powerOfNode(n.Report), report.FormatCount(len(n.Report.Runs)))...)
 		}
-		t.Rows = append(t.Rows, append(row, lastReportCell(n, r), page.Cell{Text: agentText(n)}))
+		t.Rows = append(t.Rows, append(row, lastReportCell(n, r), page.Cell{Text: agent}))
 	}
 	if list.LeftOut > 0 {
-		t.More = "and " + countText(list.LeftOut, "further node")
+		t.More = "and " + report.Plural(list.LeftOut, "further node")
 	}
 	return t
 }
@@ -139,13 +131,6 @@ func lastReportCell(n *epdapi.NodeView, r *Request) page.Cell {
 		return page.Cell{Text: ago(n.Heard, r.Now), Kind: page.Warn}
 	}
 	return page.Cell{Text: ago(n.Heard, r.Now)}
-}
-
-func agentText(n *epdapi.NodeView) string {
-	if n.Report == nil {
-		return dash
-	}
-	return orDash(n.Report.Version)
 }
 
 // gpusOf is how many GPUs of which models a node has.
@@ -260,9 +245,9 @@ func powerTile(p *epdapi.ClusterPower) page.Tile {
 		return t
 	}
 	t.Value = wattsText(p.GPUW)
-	t.Note = countText(p.GPUs, "GPU") + " of " + countText(p.Nodes, "node")
+	t.Note = report.Plural(p.GPUs, "GPU") + " of " + report.Plural(p.Nodes, "node")
 	if p.Silent > 0 {
-		t.Note += ", " + countText(p.Silent, "node") + " silent"
+		t.Note += ", " + report.Plural(p.Silent, "node") + " silent"
 		t.Kind = page.Warn
 	}
 	return t

@@ -28,28 +28,21 @@ func overviewPage(ctx context.Context, r *Request) (*View, error) {
 	}
 	health := healthOf(o, nodes, r)
 	view := &View{Title: "Overview of " + orDash(o.Status.Cluster), Lead: modeLead(&o.Status)}
-	view.Sections = append(view.Sections,
-		Section{ID: "summary", Parts: []any{summaryTiles(o, r)}},
-		Section{ID: "health", Heading: "Health", Parts: health.parts, State: health.state},
-		Section{ID: "savings", Heading: "What was saved", Parts: savingsParts(&o.Savings)},
-	)
+	view.add("summary", "", summaryTiles(o, r))
+	view.add("health", "Health", health.parts...).State = health.state
+	view.add("savings", "What was saved", savingsParts(&o.Savings)...)
 	if r.Viewer.Role > login.Anonymous {
-		advice, err := adviceSection(ctx, r, o)
+		advice, err := adviceParts(ctx, r, o)
 		if err != nil {
 			return nil, err
 		}
-		if advice != nil {
-			view.Sections = append(view.Sections, *advice)
-		}
-		view.Sections = append(view.Sections, Section{
-			ID: "decisions", Heading: "The last decisions", Parts: decisionParts(o.Decisions, r),
-		})
+		view.add("advice", "What epd would do, and what it moves", advice...)
+		view.add("decisions", "The last decisions", decisionsTable(o.Decisions, r))
 	}
-	view.Sections = append(view.Sections,
-		Section{ID: "modes", Heading: "Modes and clocks", Parts: []any{&page.Group{
-			Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
-		}}},
-		Section{ID: "days", Heading: "The last days", Parts: daysParts(o)})
+	view.add("modes", "Modes and clocks", &page.Group{
+		Columns: true, Parts: []any{modesTable(&o.Status), clocksTable(nodes)},
+	})
+	view.add("days", "The last days", daysParts(o)...)
 	return view, nil
 }
 
@@ -74,7 +67,7 @@ func summaryTiles(o *epdapi.Overview, r *Request) page.Tiles {
 		tiles = append(tiles, page.Tile{
 			Label: "Saved by the models", Value: joulesText(m.SavedJ()),
 			Note: shareText(m.SavedJ(), m.DefaultJ) + "modelled, not measured, over " +
-				countText(m.Runs, "run"), ID: "modelled",
+				report.Plural(m.Runs, "run"), ID: "modelled",
 		})
 	}
 	tiles = append(tiles, powerTile(&o.Power))
@@ -155,16 +148,13 @@ func daysPicture(o *epdapi.Overview, t *page.Table) any {
 		line.X = append(line.X, float64(i+1-len(o.Days)))
 		line.Y = append(line.Y, d.GPUEnergyJ/dvfsmodel.JoulesPerKWh/factor)
 	}
-	svg, err := report.InlineCharts("days-chart", "GPU energy by day",
-		[]report.Chart{
-			{Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line}},
-		})
-	if err != nil {
-		return t
+	chart := report.Chart{
+		Title: "Energy by day", X: "days from today", Y: unit, Zero: true, Lines: []report.Series{line},
 	}
 	return &page.Figure{
 		ID: "days-figure", Caption: "What ended in the last " + report.FormatCount(len(o.Days)) +
-			" days. Today isn't over.", SVG: svg, Numbers: t,
+			" days. Today isn't over.", Numbers: t,
+		SVG: report.InlineCharts("days-chart", "GPU energy by day", []report.Chart{chart}),
 	}
 }
 

@@ -47,7 +47,15 @@ type Section struct {
 	State string
 }
 
-// pageRoute is a page of the site.
+// add adds a section to a page, unless it has no parts.
+func (v *View) add(id, heading string, parts ...any) *Section {
+	if len(parts) == 0 {
+		return &Section{}
+	}
+	v.Sections = append(v.Sections, Section{ID: id, Heading: heading, Parts: parts})
+	return &v.Sections[len(v.Sections)-1]
+}
+
 type pageRoute struct {
 	path    string     // of package http: "/queue", "/jobs/{id}"
 	name    string     // in the navigation; empty: it isn't there

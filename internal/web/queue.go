@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/url"
@@ -124,7 +125,7 @@ func (f *queueFilter) matchingJobs(all []epdapi.QueuedJob, places map[int64]int)
 			jobs = append(jobs, j)
 		}
 	}
-	less := map[string]func(a, b *epdapi.QueuedJob) float64{
+	apart := map[string]func(a, b *epdapi.QueuedJob) float64{
 		"age":  func(a, b *epdapi.QueuedJob) float64 { return b.AgeS.Or(0) - a.AgeS.Or(0) },
 		"gpus": func(a, b *epdapi.QueuedJob) float64 { return float64(b.GPUs - a.GPUs) },
 		"time": func(a, b *epdapi.QueuedJob) float64 { return b.RuntimeS.Or(0) - a.RuntimeS.Or(0) },
@@ -132,16 +133,8 @@ func (f *queueFilter) matchingJobs(all []epdapi.QueuedJob, places map[int64]int)
 			return float64(positionOrLast(places, a.ID) - positionOrLast(places, b.ID))
 		},
 	}[f.sort]
-	if less != nil {
-		slices.SortStableFunc(jobs, func(a, b *epdapi.QueuedJob) int {
-			switch d := less(a, b); {
-			case d < 0:
-				return -1
-			case d > 0:
-				return 1
-			}
-			return 0
-		})
+	if apart != nil {
+		slices.SortStableFunc(jobs, func(a, b *epdapi.QueuedJob) int { return cmp.Compare(apart(a, b), 0) })
 	}
 	return jobs
 }
@@ -175,7 +168,7 @@ func queueCaption(all []*epdapi.QueuedJob) string {
 	}
 	text := "GPU jobs: " + report.FormatCount(tasks)
 	if tasks > len(all) {
-		text += ", in " + countText(len(all), "row") + ": tasks of an array that wait share one"
+		text += ", in " + report.Plural(len(all), "row") + ": tasks of an array that wait share one"
 	}
 	return text
 }
@@ -298,7 +291,7 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 		{Name: "Order", Text: "deadlines alone count"}, {Name: "Last step", Text: ago(l.At, r.Now)},
 	}
 	if l.Policy != "" {
-		facts[0].Text = "by policy " + l.Policy + ", " + countText(len(l.Order), "job")
+		facts[0].Text = "by policy " + l.Policy + ", " + report.Plural(len(l.Order), "job")
 	}
 	line := leversLine(l, r.Now)
 	if line == "" {
@@ -317,7 +310,6 @@ func orderParts(l *epdapi.Levers, r *Request) []any {
 	return parts
 }
 
-// idsText is a few ids of jobs.
 func idsText(ids []slurm.JobID) string {
 	const most = 20
 	var words []string
@@ -363,5 +355,5 @@ func (f *queueFilter) pager(rows int) any {
 	if f.page+1 < pages {
 		links = append(links, page.Link{Text: "Next", Href: to(f.page + 1)})
 	}
-	return renderTemplate(pagerLinks, links)
+	return renderTemplate("pager", links)
 }

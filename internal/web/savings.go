@@ -47,12 +47,12 @@ func savingsParts(s *epdapi.Savings) []any {
 			Text: fmt.Sprintf("%s of %s over %s; nothing measured stands behind what default clocks "+
 				"would have taken",
 				joulesText(s.Modelled.SavedJ()), joulesText(s.Modelled.DefaultJ),
-				countText(s.Modelled.Runs, "run")),
+				report.Plural(s.Modelled.Runs, "run")),
 		})
 	}
 	facts = append(facts,
 		page.Fact{
-			Name: "Compared", Text: countText(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) +
+			Name: "Compared", Text: report.Plural(s.Workloads, "workload") + "; " + report.FormatCount(s.Alone) +
 				" without runs in both arms",
 		},
 		page.Fact{Name: "Runs", Text: fmt.Sprintf("%s treated, %s held out; %s of the jobs are held out now",
@@ -132,7 +132,7 @@ func savingSentence(s *epdapi.Saving, against string) string {
 	}
 	energy := energyFormatter(s)
 	text := fmt.Sprintf("%s%s, from %s to %s in 95 of 100 cases, by %s against %s %s",
-		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), countText(s.Runs, "run"),
+		energy(s.SavedJ), share, energy(s.LowJ), energy(s.HighJ), report.Plural(s.Runs, "run"),
 		report.FormatCount(int(s.Against)), against)
 	if !s.IsCertain() && s.Needed > 0 {
 		text += fmt.Sprintf("; about %s more runs %s tell it from chance",
@@ -167,13 +167,9 @@ func savingsPicture(s *epdapi.Savings) any {
 			Believed: true,
 		})
 	}
-	figure, err := report.EstimateFigure("savings", "What was saved: the line is where the truth lies in "+
+	return report.EstimateFigure("savings", "What was saved: the line is where the truth lies in "+
 		"95 of 100 cases. Left of 0 more was used than at default clocks.", "energy saved",
 		report.Joules, all)
-	if err != nil {
-		return nil // a picture that can't be drawn is no reason to show nothing
-	}
-	return figure
 }
 
 // footprintFacts is what the measured saving comes to beside energy.

@@ -73,7 +73,6 @@ func allPages() []pageRoute {
 	}
 }
 
-// allActions are all of them.
 func allActions() []actionRoute {
 	return []actionRoute{
 		{"/workloads/{name}/use", login.Admin, useModel},

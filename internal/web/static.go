@@ -48,7 +48,6 @@ func staticHref(name string) string {
 	return ""
 }
 
-// static serves the assets.
 func (s *Site) static(w http.ResponseWriter, r *http.Request) {
 	for i := range assets {
 		a := &assets[i]

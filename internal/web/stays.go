@@ -31,7 +31,7 @@ func residencyParts(v *epdapi.JobView) []any {
 		}
 	}
 	if more > 0 {
-		parts = append(parts, page.Text("and "+countText(more, "further run")+", see all of it as JSON."))
+		parts = append(parts, page.Text("and "+report.Plural(more, "further run")+", see all of it as JSON."))
 	}
 	return parts
 }

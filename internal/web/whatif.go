@@ -11,6 +11,7 @@ import (
 
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/internal/report/planreport"
 	"github.com/epplan/epplan/internal/slurmqueue"
@@ -45,7 +46,6 @@ type whatIfForm struct {
 
 type policyOption struct{ Name, Doc string }
 
-// readWhatIf reads the form from the address.
 func readWhatIf(r *Request) (*whatIfForm, error) {
 	q := r.Query
 	f := &whatIfForm{
@@ -76,7 +76,6 @@ func readWhatIf(r *Request) (*whatIfForm, error) {
 	return f, nil
 }
 
-// question is what the form asks for.
 func (f *whatIfForm) question() slurmqueue.PlanOptions {
 	text := f.Text
 	if text == "" {
@@ -125,9 +124,7 @@ func (s *Site) waitForPlanTurn(w http.ResponseWriter, r *http.Request) (made fun
 // viewWithError is the page with the form as it was filled in, and why there is no plan.
 func (f *whatIfForm) viewWithError(r *Request, why string) *View {
 	v := f.view(r)
-	v.Sections = append(v.Sections, Section{
-		ID: "plan", Heading: "The plan", Parts: []any{&page.Notice{Kind: page.Info, Text: why}},
-	})
+	v.add("plan", "The plan", &page.Notice{Kind: page.Info, Text: why})
 	return v
 }
 
@@ -143,7 +140,7 @@ func (f *whatIfForm) view(r *Request) *View {
 			", by a policy of your choice. It is only computed: neither Slurm nor a GPU is told of it.",
 		Still: true,
 		Sections: []Section{{
-			ID: "ask", Still: true, Parts: []any{renderTemplate(templates.Lookup("whatif"), f)},
+			ID: "ask", Still: true, Parts: []any{renderTemplate("whatif", f)},
 		}},
 	}
 }
@@ -164,14 +161,10 @@ func whatIfPage(ctx context.Context, r *Request) (*View, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.Sections = append(v.Sections, Section{ID: "plan", Heading: "The plan", Parts: []any{notice}})
+		v.add("plan", "The plan", notice)
 		return v, nil
 	}
-	sections, err := planSections(plan)
-	if err != nil {
-		return nil, err
-	}
-	v.Sections = append(v.Sections, sections...)
+	v.addPlan(plan)
 	return v, nil
 }
 
@@ -219,40 +212,36 @@ func planProblemNotice(err error) (*page.Notice, error) {
 	return nil, err
 }
 
-// planSections show a plan as a report does, and say what it leaves out.
-func planSections(w *slurmqueue.WhatIf) ([]Section, error) {
-	content, err := (&planreport.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
-	if err != nil {
-		return nil, err
-	}
+// addPlan shows a plan as a report does, and says what it leaves out.
+func (v *View) addPlan(w *slurmqueue.WhatIf) {
+	content := (&planreport.PlanPage{Result: w.Result, Name: "what waits", Jobs: w.Jobs}).Content()
 	parts := append([]any{page.Text(content.Lead)}, content.Parts...)
-	sections := []Section{{ID: "plan", Heading: "The plan", Parts: append(parts, assumptions(w))}}
+	v.add("plan", "The plan", append(parts, assumptions(w))...)
 	for _, s := range content.Sections {
-		sections = append(sections, Section{ID: s.ID, Heading: s.Heading, Parts: s.Parts})
+		v.add(s.ID, s.Heading, s.Parts...)
 	}
-	return sections, nil
 }
 
 // assumptions are what a plan of the queue takes for granted.
 func assumptions(w *slurmqueue.WhatIf) *page.Notice {
 	b := w.Batch
-	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + countText(len(w.Jobs), "job") + "."}
+	n := &page.Notice{Kind: page.Info, Text: "The plan is of " + report.Plural(len(w.Jobs), "job") + "."}
 	add := func(count int, text string) {
 		if count > 0 {
 			n.Items = append(n.Items, text)
 		}
 	}
-	add(w.Unasked, countText(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
-	add(b.Running.Jobs, countText(b.Running.Jobs, "job")+" that run hold "+countText(b.Running.GPUs, "GPU")+
-		" until they are expected to end.")
+	add(w.Unasked, report.Plural(w.Unasked, "job")+" more waited for a shorter time and weren't asked for.")
+	add(b.Running.Jobs, report.Plural(b.Running.Jobs, "job")+" that run hold "+
+		report.Plural(b.Running.GPUs, "GPU")+" until they are expected to end.")
 	add(b.Running.Without,
-		"The nodes that Slurm reports have no room for "+countText(b.Running.Without, "GPU")+" of these.")
+		"The nodes that Slurm reports have no room for "+report.Plural(b.Running.Without, "GPU")+" of these.")
 	add(b.Unknown,
-		countText(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
-	add(b.Left.Held, countText(b.Left.Held, "job")+" left out, "+b.Left.Text()+".")
-	add(b.Left.Several, countText(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
-	add(b.Left.Endless, countText(b.Left.Endless, "job")+" without model and time limit left out.")
-	add(b.Left.Many, countText(b.Left.Many, "job")+" beyond what epd lists left out.")
+		report.Plural(b.Unknown, "job")+" without a model run at default clocks for as long as the time limit.")
+	add(b.Left.Held, report.Plural(b.Left.Held, "job")+" left out, "+b.Left.Text()+".")
+	add(b.Left.Several, report.Plural(b.Left.Several, "job")+" with unequal parts on several nodes left out.")
+	add(b.Left.Endless, report.Plural(b.Left.Endless, "job")+" without model and time limit left out.")
+	add(b.Left.Many, report.Plural(b.Left.Many, "job")+" beyond what epd lists left out.")
 	for _, warning := range w.Warnings {
 		n.Items = append(n.Items, warning.Error())
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/url"
@@ -18,13 +19,7 @@ import (
 // dash stands for what isn't known.
 const dash = "–"
 
-// orDash is a text, or a dash where there is none.
-func orDash(text string) string {
-	if text == "" {
-		return dash
-	}
-	return text
-}
+func orDash(text string) string { return cmp.Or(text, dash) }
 
 // jobNameCell is a job's name in a list: so much of it as leaves room for the rest. All
 // of it is on the job's page. What follows the name stays.
@@ -73,16 +68,11 @@ func countText[T int | int64](n T, thing string) string {
 	return text
 }
 
-func joulesText(j float64) string { return report.FormatJoules(j) }
+func joulesText(j float64) string { return report.FormatJoules(dvfsmodel.Joule(j)) }
 
 func wattsText(w float64) string { return report.FormatWatts(w) }
 
-// joulesOrDash, wattsOrDash and secondsOrDash are numbers that may be unknown.
 func joulesOrDash(n live.Number) string { return numberOrDash(n, joulesText) }
-
-func wattsOrDash(n live.Number) string { return numberOrDash(n, wattsText) }
-
-func secondsOrDash(n live.Number) string { return numberOrDash(n, report.FormatSeconds) }
 
 // timeDigits is how exact times of a column are, the shortest one at least.
 const timeDigits = 3
@@ -128,7 +118,6 @@ func intervalText(p record.Interval, format func(float64) string) string {
 	return format(v)
 }
 
-// mhzText is a clock.
 func mhzText(f dvfsmodel.MHz) string {
 	return strconv.FormatFloat(math.Round(float64(f)), 'f', 0, 64) + " MHz"
 }
@@ -187,7 +176,6 @@ func armWords(a live.Arm) string {
 // jobHref is the address of a job's page.
 func jobHref(id int64) string { return "/jobs/" + strconv.FormatInt(id, 10) }
 
-// jobCell leads to a job.
 func jobCell(id int64) page.Cell {
 	return page.Cell{Text: strconv.FormatInt(id, 10), Href: jobHref(id)}
 }

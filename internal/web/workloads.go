@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,7 +24,6 @@ const (
 	maxShownRuns      = 64
 )
 
-// workloadsPage is the page of all workloads with models.
 func workloadsPage(ctx context.Context, r *Request) (*View, error) {
 	all, err := r.Source.Models(ctx)
 	if err != nil {
@@ -81,7 +81,6 @@ func workloadsPage(ctx context.Context, r *Request) (*View, error) {
 	}, nil
 }
 
-// workloadRow is a workload in the list.
 func workloadRow(m *epdapi.ModelStatus, now time.Time) []page.Cell {
 	version, fitted, off := dash, page.Cell{Text: dash}, dash
 	if m.Version > 0 {
@@ -157,10 +156,6 @@ func workloadPage(ctx context.Context, r *Request) (*View, error) {
 		return nil, notFound("There is neither a model nor a run of this workload on "+gpu+".",
 			"The list of workloads has those that there are.")
 	}
-	picture, err := fitParts(fit)
-	if err != nil {
-		return nil, err
-	}
 	return &View{
 		Title: fit.LastJob.WordsOf(name) + " on " + gpu,
 		Lead: "How this workload responds to clocks, as far as its runs told, and what its " +
@@ -168,7 +163,7 @@ func workloadPage(ctx context.Context, r *Request) (*View, error) {
 		Back: page.Link{Text: "Workloads", Href: "/workloads"},
 		Sections: []Section{
 			{ID: "standing", Parts: []any{standingFacts(fit)}},
-			{ID: "fit", Heading: "Runs and the model's curve", Parts: picture},
+			{ID: "fit", Heading: "Runs and the model's curve", Parts: fitParts(fit)},
 			{ID: "parameters", Heading: "Parameters", Parts: []any{parameterTable(fit, versions.Versions)}},
 			{ID: "versions", Heading: "Versions", Parts: versionParts(r, fit, versions.Versions)},
 			{ID: "runs", Heading: "The runs behind it", Parts: []any{runTable(fit), page.Facts{
@@ -226,7 +221,7 @@ func standingFacts(fit *epdapi.ModelFit) page.Facts {
 	if m.Version > 0 {
 		add("Version in use", strconv.FormatInt(m.Version, 10))
 		add("Form", fit.Form)
-		add("Fitted", dateTime(fit.Created)+", to "+countText(m.Samples, "run"))
+		add("Fitted", dateTime(fit.Created)+", to "+report.Plural(m.Samples, "run"))
 		add("Runs that it missed", strconv.Itoa(m.Missed)+" in a row")
 	}
 	if fit.Model != nil {
@@ -275,7 +270,7 @@ func parameterTable(fit *epdapi.ModelFit, versions []epdapi.ModelVersion) *page.
 	for _, c := range shape.Coefficients {
 		part := dash
 		if c.Value != 0 {
-			part = report.FormatPercent(abs(c.StdErr / c.Value))
+			part = report.FormatPercent(math.Abs(c.StdErr / c.Value))
 		}
 		t.Rows = append(t.Rows, page.Cells(c.Name, parameterText(c.Value), parameterText(c.StdErr), part))
 	}
@@ -330,7 +325,6 @@ func versionParts(r *Request, fit *epdapi.ModelFit, versions []epdapi.ModelVersi
 	return parts
 }
 
-// runTable is the runs that fits look at.
 func runTable(fit *epdapi.ModelFit) *page.Table {
 	t := &page.Table{
 		Caption: "The last runs, the newest first, of one GPU",
@@ -369,8 +363,8 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 			{Text: dateTime(p.Ended)},
 			{Text: parameterText(float64(p.Core))},
 			{Text: parameterText(float64(p.Mem))},
-			{Text: secondsOrDash(p.TimeS)},
-			{Text: wattsOrDash(p.PowerW)},
+			{Text: numberOrDash(p.TimeS, report.FormatSeconds)},
+			{Text: numberOrDash(p.PowerW, wattsText)},
 			{Text: joulesOrDash(p.EnergyJ)},
 			off,
 			{Text: armWords(p.Arm)},
@@ -381,5 +375,3 @@ func runTable(fit *epdapi.ModelFit) *page.Table {
 }
 
 func parameterText(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
-func abs(v float64) float64 { return max(v, -v) }

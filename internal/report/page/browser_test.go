@@ -50,7 +50,10 @@ func TestEveryPartIsReadableInABrowser(t *testing.T) {
 	})
 	for _, kind := range []page.Severity{page.Plain, page.Info, page.Good, page.Warn, page.Bad} {
 		parts = append(parts, &page.Notice{Kind: kind, Text: "A notice of its kind."},
-			page.Badge{Text: "badge " + string(kind), Kind: kind},
+			&page.Table{
+				Caption: "A badge", Columns: []page.Column{{Head: "state"}},
+				Rows: [][]page.Cell{{{Text: "badge " + string(kind), Kind: kind, Badge: true}}},
+			},
 			page.Tiles{{Label: "saved", Value: "12.3 kWh", Note: "± 1.2", Kind: kind}})
 	}
 	file := filepath.Join(t.TempDir(), "report.html")

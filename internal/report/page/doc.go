@@ -5,8 +5,8 @@
 // # Parts
 //
 // A part is a value that is shown in one way: [*Table], [*Figure], [Tiles],
-// [Facts], [*Notice], [*Details], [Text], [Group], [Badge]. [Render] makes HTML of one, and so
-// does the function part in templates:
+// [Facts], [*Notice], [*Details], [Text], [*Group]. The function part of templates makes HTML of
+// one:
 //
 //	{{part .Jobs}}
 //

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -19,7 +20,6 @@ type Frame struct {
 	NavFor string // what the links are, for screen readers; empty: "Pages"
 	Style  string // address of the stylesheet; empty: it is in the page
 	Script string // address of a script that is run after the page; empty: none
-	Class  string // of the body; empty: none
 	Main   any    // what the template main is given
 }
 
@@ -28,18 +28,12 @@ func (*Frame) CSS() template.CSS { return template.CSS(stylesheet) } //nolint:go
 
 // SiteName is the name in the header.
 func (f *Frame) SiteName() string {
-	if f.Site == "" {
-		return "epplan"
-	}
-	return f.Site
+	return cmp.Or(f.Site, "epplan")
 }
 
 // NavName is what the links are.
 func (f *Frame) NavName() string {
-	if f.NavFor == "" {
-		return "Pages"
-	}
-	return f.NavFor
+	return cmp.Or(f.NavFor, "Pages")
 }
 
 //go:embed templates/*.html
@@ -105,8 +99,6 @@ func render(t *template.Template) func(part any) (template.HTML, error) {
 			name = "details"
 		case *Group:
 			name = "group"
-		case Badge:
-			name = "badge"
 		case Text:
 			name = "text"
 		default:

@@ -38,7 +38,6 @@ func every(text string) []any {
 		page.Facts{
 			{Name: text, Text: text},
 			{Name: "link", Text: text, Href: "/x"},
-			{Name: "own", HTML: "<b>own</b>"},
 		},
 		&page.Notice{Kind: page.Warn, Text: text, Items: []string{text}},
 		&page.Details{
@@ -48,7 +47,7 @@ func every(text string) []any {
 		},
 		&page.Group{
 			Heading: text, Columns: true, Parts: []any{
-				page.Text(text), page.Badge{Text: text, Kind: page.Info},
+				page.Text(text), page.Text(text),
 			},
 		},
 		&page.Figure{
@@ -234,7 +233,7 @@ func TestAPageHasItsStyleAndScriptByAddress(t *testing.T) {
 	frame := page.Frame{
 		Title: "Queue", Site: "epd", Home: "/", Style: "/style.css", Script: "/live.js",
 		Nav:  []page.Link{{Text: "Queue", Href: "/queue", Here: true}, {Text: "Nodes", Href: "/nodes"}},
-		Main: map[string]any{"Name": "a\x1bb", "Part": page.Badge{Text: "ok", Kind: page.Good}},
+		Main: map[string]any{"Name": "a\x1bb", "Part": page.Text("ok")},
 	}
 	if err := page.Execute(&out, tmpl, &frame); err != nil {
 		t.Fatal(err)
@@ -243,7 +242,7 @@ func TestAPageHasItsStyleAndScriptByAddress(t *testing.T) {
 		`<title>Queue – epd</title>`, `<link rel="stylesheet" href="/style.css">`,
 		`<script src="/live.js" defer></script>`,
 		`<a href="/queue" aria-current="page">Queue</a>`, `<a href="/nodes">Nodes</a>`, `<h1>a\x1bb</h1>`,
-		`<span class="badge good">ok</span>`, `<p>Queue</p>`,
+		`<p>ok</p>`, `<p>Queue</p>`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the page lacks %s:\n%s", want, &out)

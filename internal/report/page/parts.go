@@ -109,9 +109,7 @@ type Facts []Fact
 // Fact is a name with its value.
 type Fact struct {
 	Name, Text string
-	Href       string        // of a link around the text; empty: none
-	HTML       template.HTML // in place of the text; the caller escapes
-	ID         string        // of the value, for a script to find; empty: none
+	Href       string // of a link around the text; empty: none
 }
 
 // Notice is what the reader must not overlook. It begins with the word for its
@@ -126,13 +124,6 @@ type Notice struct {
 type Details struct {
 	Summary string
 	Parts   []any
-	Open    bool // unfolded from the start
-}
-
-// Badge is a state in a word or two.
-type Badge struct {
-	Text string
-	Kind Severity
 }
 
 // Link leads to another page, or to a section of this one.

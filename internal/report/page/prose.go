@@ -7,7 +7,6 @@ import (
 	"github.com/epplan/epplan/queue"
 )
 
-// numberWithUnit is a number with its unit.
 var numberWithUnit = regexp.MustCompile(`([0-9]) (%|(?:[mkMGTµ]?(?:J|W|Wh|Hz|s)|[kMGT]?B|[KMGT]iB|min|h)\b)`)
 
 // Prose is text that runs over lines, made safe to show: a number and its unit stay

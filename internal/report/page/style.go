@@ -56,7 +56,6 @@ var pageCSS string
 //go:embed css/picture.css
 var pictureCSS string
 
-// stylesheet is the whole look.
 var stylesheet = rootCSS() + pageCSS + pictureCSS
 
 // Stylesheet is the stylesheet of all pages, and of pictures that are inline. It

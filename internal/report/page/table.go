@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"html"
 	"html/template"
 	"strconv"
@@ -33,7 +34,7 @@ func (t *Table) html() template.HTML {
 		t.writeRow(&b, row)
 	}
 	if len(t.Rows) == 0 {
-		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + escape(orText(t.Empty,
+		b.WriteString(`<tr><td colspan="` + strconv.Itoa(len(t.Columns)) + `">` + escape(cmp.Or(t.Empty,
 			"nothing")) + "</td></tr>\n")
 	}
 	b.WriteString("</tbody>\n</table>\n</div>\n")
@@ -41,13 +42,6 @@ func (t *Table) html() template.HTML {
 		b.WriteString(`<p class="more">` + safeProse(t.More) + "</p>\n")
 	}
 	return template.HTML(b.String()) //nolint:gosec // all of it is escaped
-}
-
-func orText(text, fallback string) string {
-	if text == "" {
-		return fallback
-	}
-	return text
 }
 
 func writeAttribute(b *strings.Builder, name, value string) {
@@ -96,7 +90,6 @@ const minLongWord = 18
 // minLongText is from how many bytes on a cell has more room where a table scrolls.
 const minLongText = 32
 
-// class is the classes of a cell.
 func (c *Cell) class(number bool) string {
 	var classes []string
 	if number {
@@ -131,7 +124,6 @@ func hasLongWord(text string) bool {
 	return false
 }
 
-// writeTo writes what is in a cell.
 func (c *Cell) writeTo(b *strings.Builder) {
 	text := string(c.HTML)
 	switch {

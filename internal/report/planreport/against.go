@@ -1,6 +1,7 @@
 package planreport
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,8 +21,7 @@ type comparedFigure struct {
 
 // comparedFigures are those figures: what the batch takes, whom it keeps waiting, and
 // whether it keeps what was promised.
-func (s *Summary) comparedFigures() []comparedFigure {
-	energy := report.CommonScale(report.Joules, 5, float64(s.Energy))
+func comparedFigures(energy report.Scale) []comparedFigure {
 	count := func(n float64) string { return report.FormatCount(int(n)) }
 	return []comparedFigure{
 		{"energy", func(s *Summary) float64 { return float64(s.Energy) }, energy.With},
@@ -41,32 +41,25 @@ func (s *Summary) againstTable() *report.Table {
 		return nil
 	}
 	others := []*Summary{s.Reference, s.Easy, s.Constant}
-	all := s.comparedFigures()
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: " ", Left: true},
-			{Head: "plan"},
-			{Head: "FCFS"},
-			{Head: "change"},
-			{Head: "EASY"},
-			{Head: "change"},
-			{Head: "constant"},
-			{Head: "change"},
-		},
-		Len: len(all), Rows: func(yield func([]report.Value) bool) {
-			for i := range all {
-				m := &all[i]
-				row := append(make([]report.Value, 0, 2+2*len(others)), report.Text(m.name),
-					report.Text(m.write(m.of(s))))
-				for _, other := range others {
-					row = append(row, m.values(s, other)...)
-				}
-				if !yield(row) {
-					return
-				}
-			}
-		},
-	}
+	all := comparedFigures(energyScale(s.Energy))
+	return report.NewTable([]report.Column{
+		{Head: " ", Left: true},
+		{Head: "plan"},
+		{Head: "FCFS"},
+		{Head: "change"},
+		{Head: "EASY"},
+		{Head: "change"},
+		{Head: "constant"},
+		{Head: "change"},
+	}, len(all), func(i int) []report.Value {
+		m := &all[i]
+		row := append(make([]report.Value, 0, 2+2*len(others)), report.Text(m.name),
+			report.Text(m.write(m.of(s))))
+		for _, other := range others {
+			row = append(row, m.values(s, other)...)
+		}
+		return row
+	})
 }
 
 // values is another plan's figure, and how this one's differs from it: by how
@@ -80,20 +73,12 @@ func (m *comparedFigure) values(s, other *Summary) []report.Value {
 	switch {
 	case m.name == "past due":
 		if diff := int(mine - theirs); diff != 0 {
-			row[1] = report.Text(signedCount(diff))
+			row[1] = report.Text(fmt.Sprintf("%+d", diff))
 		}
 	case theirs > 0:
 		row[1] = report.Text(signedPercent(mine/theirs - 1))
 	}
 	return row
-}
-
-// signedCount is a difference with its sign.
-func signedCount(n int) string {
-	if n > 0 {
-		return "+" + strconv.Itoa(n)
-	}
-	return strconv.Itoa(n)
 }
 
 // againstCaption says what the table of [Summary.againstTable] is about, in a line or
@@ -124,7 +109,11 @@ func (s *Summary) againstCaption() []string {
 // savingsText are the parts of what others take that the plan saves, in words: the
 // baseline, EASY and constant clocks, if they plan as many jobs.
 func (s *Summary) savingsText(scale report.Scale) string {
-	parts := []string{s.savedText() + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
+	saved := report.FormatPercent(s.Saving())
+	if s.hasSavingInterval() {
+		saved += " (" + s.SavingInterval.String() + " in 9 of 10 cases)"
+	}
+	parts := []string{saved + " of " + scale.With(float64(s.Baseline)) + " at default clocks"}
 	for _, other := range []struct {
 		plan *Summary
 		what string
@@ -161,71 +150,51 @@ func (s *Summary) timesBaseline(of func(*Summary) float64) report.Value {
 	return report.Text(strconv.FormatFloat(of(s)/of(s.Reference), 'f', 2, 64))
 }
 
-// objectiveTimes is the objective as a multiple of the baseline's; nothing where it is
-// energy, which the saving tells.
-func (s *Summary) objectiveTimes() report.Value {
-	if s.forEnergy() {
-		return report.Value{}
-	}
-	return s.timesBaseline(func(s *Summary) float64 { return s.Objective })
-}
-
-// inTimeText says whether a plan's jobs end in time.
-func (s *Summary) inTimeText() string {
-	switch {
-	case s.PastDue > 0:
-		return s.lateText("", "")
-	case s.Infeasible > 0:
-		return "their deadlines are met"
-	}
-	return "all deadlines are met"
-}
-
 // lateText counts the jobs that end late, with the noun that is to stand before the verb.
 func (s *Summary) lateText(job, jobs string) string {
 	var parts []string
 	if s.Misses > 0 {
-		parts = append(parts, pluralCount(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
+		parts = append(parts, report.Plural(s.Misses, job+"misses its deadline", jobs+"miss their deadlines"))
 		job, jobs = "", ""
 	}
 	if rest := s.PastDue - s.Misses; rest > 0 {
 		parts = append(parts,
-			pluralCount(rest, job+"ends past its due time", jobs+"end past their due times"))
+			report.Plural(rest, job+"ends past its due time", jobs+"end past their due times"))
 	}
 	return strings.Join(parts, ", ")
 }
 
+// lateTable lists the jobs that miss their deadlines.
+func (r *Result) lateTable() *report.Table {
+	return r.overdueTable("deadline", r.Plan.Misses, func(t *planner.Task) float64 { return t.Deadline }, nil)
+}
+
 // dueTable lists the jobs that end past their due times, missed deadlines aside.
 func (r *Result) dueTable() *report.Table {
-	tasks := make([]int, 0)
-	for _, task := range r.Plan.PastDue(r.Problem) {
-		if !r.isLate(task) {
-			tasks = append(tasks, task)
+	tasks := slices.DeleteFunc(r.Plan.PastDue(r.Problem), r.isLate)
+	return r.overdueTable("due", tasks, func(t *planner.Task) float64 { return t.Due }, r.Reference)
+}
+
+// overdueTable lists jobs that end after a time, which is called so, and when they end in
+// another plan; nil: there is none.
+func (r *Result) overdueTable(
+	head string, tasks []int, limit func(*planner.Task) float64, other *planner.Plan,
+) *report.Table {
+	return report.NewTable([]report.Column{
+		{Head: "job", Left: true, Max: maxName},
+		{Head: head, Unit: report.Seconds, Group: 1},
+		{Head: "end", Unit: report.Seconds, Group: 1},
+		{Head: "late by", Unit: report.Seconds, Group: 1},
+		{Head: "end, FCFS", Unit: report.Seconds, Group: 1},
+	}, len(tasks), func(i int) []report.Value {
+		t, end, before := &r.Problem.Tasks[tasks[i]], r.Plan.Assignments[tasks[i]].End, report.Value{}
+		if other != nil && other.Assignments[tasks[i]].Node >= 0 {
+			before = report.Number(other.Assignments[tasks[i]].End)
 		}
-	}
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "job", Left: true, Max: maxName},
-			{Head: "due", Unit: report.Seconds, Group: 1},
-			{Head: "end", Unit: report.Seconds, Group: 1},
-			{Head: "late by", Unit: report.Seconds, Group: 1},
-			{Head: "end, FCFS", Unit: report.Seconds, Group: 1},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			for _, task := range tasks {
-				t, a, before := &r.Problem.Tasks[task], &r.Plan.Assignments[task], report.Value{}
-				if r.Reference != nil && r.Reference.Assignments[task].Node >= 0 {
-					before = report.Number(r.Reference.Assignments[task].End)
-				}
-				if !yield([]report.Value{
-					report.Text(t.ID), report.Number(t.Due), report.Number(a.End), report.Number(a.End - t.Due), before,
-				}) {
-					return
-				}
-			}
-		},
-		Len: len(tasks),
-	}
+		return []report.Value{
+			report.Text(t.ID), report.Number(limit(t)), report.Number(end), report.Number(end - limit(t)), before,
+		}
+	})
 }
 
 // maxNamed is how many jobs a sentence names.
@@ -237,15 +206,15 @@ func (r *Result) newlyLate(s *Summary) string {
 		return ""
 	}
 	named := s.NewlyLate[:min(len(s.NewlyLate), maxNamed)]
-	names := make([]string, len(named))
-	for i, task := range named {
-		names[i] = report.Truncate(r.Problem.Tasks[task].ID, maxName)
+	names := r.ids(named)
+	for i, name := range names {
+		names[i] = report.Truncate(name, maxName)
 	}
 	more := ""
 	if rest := len(s.NewlyLate) - len(named); rest > 0 {
 		more = " and " + report.FormatCount(rest) + " more"
 	}
-	return pluralCount(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
+	return report.Plural(len(s.NewlyLate), "job is late here that isn't", "jobs are late here that aren't") +
 		" at default clocks, first come, first served: " + strings.Join(names, ", ") + more + "."
 }
 
@@ -258,7 +227,7 @@ func (p *PlanPage) dueParts(s *Summary) []any {
 	return []any{
 		&page.Notice{
 			Kind: page.Warn,
-			Text: pluralCount(n, "job ends past its due time", "jobs end past their due times") + ".",
+			Text: report.Plural(n, "job ends past its due time", "jobs end past their due times") + ".",
 		},
 		p.Result.dueTable().Page("Jobs that end past their due times", "", maxPageRows),
 	}

@@ -26,19 +26,6 @@ func (r *Run) Planned() bool { return !r.Unfinished || r.Summary.JobsTotal > 0 }
 // unfinishedText is the status of a run that was stopped.
 const unfinishedText = "unfinished"
 
-// stoppedValue is a cell that says so for people; missing where it wasn't.
-func (r *Run) stoppedValue() report.Value {
-	if r.Unfinished {
-		return report.Text(unfinishedText)
-	}
-	return report.Value{}
-}
-
-// appendMissing fills a row of so many columns up.
-func appendMissing(row []report.Value, columns int) []report.Value {
-	return append(row, make([]report.Value, columns-len(row))...)
-}
-
 // Param is a parameter that distinguishes runs, such as θ or l. Its key is its
 // column.
 type Param struct {
@@ -47,37 +34,31 @@ type Param struct {
 }
 
 // Comparison is a table of several runs, a row each, in the given order. Each
-// parameter has a column of its own, in the order of its first use.
+// parameter has a column of its own, in the order of its first use. After these people
+// and machines have columns of their own.
 func Comparison(runs []Run) *report.Table {
+	columns := []report.Column{{Key: "policy", Head: "policy", Left: true, Max: 40}}
 	keys := paramKeys(runs)
-	figures := comparedColumns()
-	sharing := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Shared > 0 })
-	if sharing {
-		figures = append(figures, report.Column{Key: "slowed", Head: "slowed"},
-			report.Column{Key: "worst_slowdown"}, report.Column{Head: "worst slowdown", Note: "× alone"})
-	}
-	columns := make([]report.Column, 0, 1+len(keys)+len(figures))
-	columns = append(columns, report.Column{Key: "policy", Head: "policy", Left: true, Max: 40})
 	for _, key := range keys {
 		columns = append(columns, report.Column{Key: key, Head: key})
 	}
-	columns = append(columns, figures...)
-	return &report.Table{Columns: columns, Len: len(runs), Rows: func(yield func([]report.Value) bool) {
-		for i := range runs {
-			row := append(make([]report.Value, 0, len(columns)), report.Text(runs[i].Summary.Policy))
-			for _, key := range keys {
-				row = append(row, runs[i].param(key))
-			}
-			row = runs[i].appendCompared(row)
-			if sharing && runs[i].Planned() {
-				row = append(row, report.Count(runs[i].Summary.Slowed))
-				row = append(row, runs[i].Summary.slowdownValues()...)
-			}
-			if !yield(appendMissing(row, len(columns))) {
-				return
-			}
+	columns = append(columns, shownColumns...)
+	sharing := slices.ContainsFunc(runs, func(r Run) bool { return r.Summary.Shared > 0 })
+	for _, f := range new(Run).fields(sharing) {
+		columns = append(columns, report.Column{Key: f.key, JSONOnly: f.object})
+	}
+	return report.NewTable(columns, len(runs), func(i int) []report.Value {
+		r := &runs[i]
+		row := append(make([]report.Value, 0, len(columns)), report.Text(r.Summary.Policy))
+		for _, key := range keys {
+			row = append(row, r.param(key))
 		}
-	}}
+		row = append(row, r.shownValues(sharing)...)
+		for _, f := range r.fields(sharing) {
+			row = append(row, f.value)
+		}
+		return row
+	})
 }
 
 func paramKeys(runs []Run) []string {
@@ -101,99 +82,89 @@ func (r *Run) param(key string) report.Value {
 	return report.Value{}
 }
 
-// comparedColumns are those after the parameters: people get the times as multiples
-// of the baseline's, machines the seconds.
-func comparedColumns() []report.Column {
-	return []report.Column{
-		{Key: "status"},
-		{Head: "search", Left: true},
-		{Key: "jobs_total"},
-		{Key: "misses"},
-		{Head: "misses"},
-		{Key: "infeasible"},
-		{Head: "infeasible"},
-		{Key: "past_due"},
-		{Head: "past", Note: "due"},
-		{Key: "objective"},
-		{Key: "objective_unit"},
-		{Head: "objective"},
-		{Key: "objective_bound"},
-		{Key: "objective_gap"},
-		{Key: "energy_j"},
-		{Key: "run_j"},
-		{Key: "idle_j"},
-		{Key: "turn_on_j"},
-		{Key: "host_j"},
-		{Key: "sleep_j"},
-		{Key: "baseline_energy_j"},
-		{Key: "saving", Head: "saving", Unit: report.Fraction},
-		{Key: "saving_interval", JSONOnly: true},
-		{Key: "modelled"},
-		{Key: "power_assumed_jobs"},
-		{Key: "bound_j"},
-		{Key: "gap"},
-		{Key: "nodes_used"},
-		{Key: "gpus_used"},
-		{Key: "end_s"},
-		{Head: "end", Unit: report.Seconds},
-		{Key: "makespan_s"},
-		{Head: "makespan"},
-		{Key: "wait_mean_s"},
-		{Head: "wait", Note: "mean"},
-		{Key: "wait_p95_s"},
-		{Head: "wait", Note: "p95"},
-		{Key: "turnaround_mean_s"},
-		{Head: "turnaround", Note: "mean"},
-		{Key: "turnaround_p95_s"},
-		{Head: "turnaround", Note: "p95"},
-		{Key: "baseline", JSONOnly: true},
-		{Key: "easy", JSONOnly: true},
-		{Key: "constant", JSONOnly: true},
-		{Key: "planning_s"},
+// shownColumns are those that people get; times are multiples of the baseline's.
+var shownColumns = []report.Column{
+	{Head: "search", Left: true},
+	{Head: "misses"},
+	{Head: "infeasible"},
+	{Head: "past", Note: "due"},
+	{Head: "objective"},
+	{Head: "saving", Unit: report.Fraction},
+	{Head: "end", Unit: report.Seconds},
+	{Head: "makespan"},
+	{Head: "wait", Note: "mean"},
+	{Head: "wait", Note: "p95"},
+	{Head: "turnaround", Note: "mean"},
+	{Head: "turnaround", Note: "p95"},
+	{Head: "slowed"},
+	{Head: "worst slowdown", Note: "× alone"},
+}
+
+// shownValues are the values of shownColumns: missing where they don't matter.
+func (r *Run) shownValues(sharing bool) []report.Value {
+	s := &r.Summary
+	var search, objective, end, slowed, slowdown report.Value
+	if r.Unfinished {
+		search = report.Text(unfinishedText)
+	}
+	if !s.forEnergy() { // else the saving tells
+		objective = s.timesBaseline(func(s *Summary) float64 { return s.Objective })
+	}
+	if s.Reference == nil && r.Planned() {
+		end = report.Number(s.End)
+	}
+	if sharing && r.Planned() {
+		slowed = report.Count(s.Slowed)
+	}
+	if s.WorstSlowdown > 0 {
+		slowdown = factorValue(s.WorstSlowdown)
+	}
+	return []report.Value{
+		search, countIfAny(s.Misses), countIfAny(s.Infeasible), countIfAny(s.PastDue), objective,
+		report.Number(s.Saving()), end,
+		s.timesBaseline(func(s *Summary) float64 { return s.Makespan }),
+		s.timesBaseline(func(s *Summary) float64 { return s.Wait.Mean }),
+		s.timesBaseline(func(s *Summary) float64 { return s.Wait.P95 }),
+		s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.Mean }),
+		s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.P95 }),
+		slowed, slowdown,
 	}
 }
 
-func (r *Run) appendCompared(row []report.Value) []report.Value {
+// countIfAny is a cell with a number, missing when it is 0.
+func countIfAny(n int) report.Value {
+	if n == 0 {
+		return report.Value{}
+	}
+	return report.Count(n)
+}
+
+// fields are what machines get of a run: of one without a plan its status alone, and how
+// long planning took.
+func (r *Run) fields(sharing bool) []jsonField {
 	s := &r.Summary
 	status := s.Status.String()
 	if r.Unfinished {
 		status = unfinishedText
 	}
-	if !r.Planned() {
-		row = appendMissing(append(row, report.Text(status), r.stoppedValue()), len(row)+len(comparedColumns()))
-		row[len(row)-1] = report.Number(r.Planning.Seconds())
-		return row
+	out := append([]jsonField{
+		{key: "status", value: report.Text(status)},
+		{key: "jobs_total", value: report.Count(s.JobsTotal)},
+		{key: "misses", value: report.Count(s.Misses)},
+		{key: "infeasible", value: report.Count(s.Infeasible)},
+		{key: "past_due", value: report.Count(s.PastDue)},
+	}, s.figures()...)
+	out = append(out, jsonField{key: "planning_s", value: report.Number(r.Planning.Seconds())})
+	if sharing {
+		out = append(out, jsonField{key: "slowed", value: report.Count(s.Slowed)},
+			jsonField{key: "worst_slowdown", value: report.NonZero(s.WorstSlowdown)})
 	}
-	matters := func(n int) report.Value { // people see the columns only where they matter
-		if n > 0 {
-			return report.Count(n)
+	for i := range out {
+		if key := out[i].key; !r.Planned() && key != "status" && key != "planning_s" {
+			out[i].value = report.Value{}
 		}
-		return report.Value{}
 	}
-	end := report.Value{}
-	if s.Reference == nil {
-		end = report.Number(s.End)
-	}
-	return append(row,
-		report.Text(status), r.stoppedValue(), report.Count(s.JobsTotal), report.Count(s.Misses), matters(s.Misses),
-		report.Count(s.Infeasible), matters(s.Infeasible),
-		report.Count(s.PastDue), matters(s.PastDue),
-		report.Number(s.Objective), report.Text(s.ObjectiveUnit), s.objectiveTimes(),
-		report.NonZero(s.ObjectiveBound),
-		report.Number(s.ObjectiveGap()), report.Number(s.Energy), report.Number(s.Run), report.Number(s.Idle),
-		report.Number(s.TurnOn),
-		report.Number(s.Host), report.Number(s.Sleep),
-		report.NonZero(s.Baseline), report.Number(s.Saving()), s.SavingInterval.objectValue(),
-		report.Number(s.Modelled),
-		report.Count(s.Assumed), report.NonZero(s.Bound), report.Number(s.Gap()),
-		report.Count(s.NodesUsed), report.Count(s.GPUsUsed), report.Number(s.End), end,
-		report.Number(s.Makespan), s.timesBaseline(func(s *Summary) float64 { return s.Makespan }),
-		report.Number(s.Wait.Mean), s.timesBaseline(func(s *Summary) float64 { return s.Wait.Mean }),
-		report.Number(s.Wait.P95), s.timesBaseline(func(s *Summary) float64 { return s.Wait.P95 }),
-		report.Number(s.Turnaround.Mean), s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.Mean }),
-		report.Number(s.Turnaround.P95), s.timesBaseline(func(s *Summary) float64 { return s.Turnaround.P95 }),
-		s.baselineValue(), s.Easy.objectValue(), s.Constant.constantValue(), report.Number(r.Planning.Seconds()),
-	)
+	return out
 }
 
 // WriteComparison writes runs for people: what they save and what that costs in
@@ -244,33 +215,27 @@ func savingsBasis(runs []Run) []string {
 func energyShares(runs []Run) *report.Table {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.Planned() })
 	keys := paramKeys(runs)
-	params := make([]report.Column, 0, len(keys))
-	parts := make([]report.Column, 0, len(new(Summary).energyParts()))
+	columns := append(make([]report.Column, 0, 10+len(keys)), report.Column{Head: "policy", Left: true, Max: 40})
 	for _, key := range keys {
-		params = append(params, report.Column{Head: key})
+		columns = append(columns, report.Column{Head: key})
 	}
+	columns = append(columns, report.Column{Head: "energy", Unit: report.Joules, Digits: 5},
+		report.Column{Head: "gap", Unit: report.Fraction, Digits: 2})
 	for _, part := range new(Summary).energyParts() {
-		parts = append(parts, report.Column{Head: part.name, Unit: report.Fraction, Digits: 2})
+		columns = append(columns, report.Column{Head: part.name, Unit: report.Fraction, Digits: 2})
 	}
-	columns := slices.Concat([]report.Column{{Head: "policy", Left: true, Max: 40}}, params,
-		[]report.Column{
-			{Head: "energy", Unit: report.Joules, Digits: 5}, {Head: "gap", Unit: report.Fraction, Digits: 2},
-		}, parts,
-		[]report.Column{{Head: "nodes"}, {Head: "planning", Unit: report.Seconds, Digits: 2}})
-	return &report.Table{Columns: columns, Len: len(runs), Rows: func(yield func([]report.Value) bool) {
-		for i := range runs {
-			s := &runs[i].Summary
-			row := append(make([]report.Value, 0, len(columns)), report.Text(s.Policy))
-			for _, key := range keys {
-				row = append(row, runs[i].param(key))
-			}
-			row = append(row, report.Number(s.Energy), report.Number(s.ObjectiveGap()))
-			for _, part := range s.energyParts() {
-				row = append(row, report.NonZero(energyRatio(part.energy, s.Energy)))
-			}
-			if !yield(append(row, report.Count(s.NodesUsed), report.Number(runs[i].Planning.Seconds()))) {
-				return
-			}
+	columns = append(columns, report.Column{Head: "nodes"},
+		report.Column{Head: "planning", Unit: report.Seconds, Digits: 2})
+	return report.NewTable(columns, len(runs), func(i int) []report.Value {
+		s := &runs[i].Summary
+		row := []report.Value{report.Text(s.Policy)}
+		for _, key := range keys {
+			row = append(row, runs[i].param(key))
 		}
-	}}
+		row = append(row, report.Number(s.Energy), report.Number(s.ObjectiveGap()))
+		for _, part := range s.energyParts() {
+			row = append(row, report.NonZero(energyRatio(part.energy, s.Energy)))
+		}
+		return append(row, report.Count(s.NodesUsed), report.Number(runs[i].Planning.Seconds()))
+	})
 }

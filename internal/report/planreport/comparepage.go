@@ -26,7 +26,6 @@ var problemKeys = []string{"batch", "gpus_per_node"}
 // maxProblems is how many problems have a section of their own.
 const maxProblems = 12
 
-// problemRuns is the plans of one problem.
 type problemRuns struct {
 	name      string
 	runs      []Run
@@ -106,25 +105,20 @@ func WriteComparePage(w io.Writer, p *ComparePage) error {
 			})
 			break
 		}
-		section, err := all[i].section(i)
-		if err != nil {
-			return err
-		}
-		out.Sections = append(out.Sections, *section)
+		out.Sections = append(out.Sections, all[i].section(i))
 	}
 	if len(all) == 1 {
 		out.Lead = all[0].verdictText()
 	} else {
 		out.Lead = fmt.Sprintf("%s of %s. Plans are weighed against each other where the batch and the "+
-			"cluster are the same.", pluralCount(len(p.Runs), "plan", "plans"), pluralCount(len(all),
-			"problem", "problems"))
+			"cluster are the same.", report.Plural(len(p.Runs), "plan"), report.Plural(len(all),
+			"problem"))
 	}
 	return page.WriteReport(w, out)
 }
 
-// section is one problem's.
-func (c *problemRuns) section(number int) (*page.Section, error) {
-	s := &page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
+func (c *problemRuns) section(number int) page.Section {
+	s := page.Section{ID: "problem-" + strconv.Itoa(number+1), Heading: c.name}
 	if c.name == "" {
 		s.Heading = "What is traded"
 	} else {
@@ -147,18 +141,15 @@ func (c *problemRuns) section(number int) (*page.Section, error) {
 				})
 			}
 		}
-		figure, err := report.TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
+		figure := report.TradeOffFigure(axis.id+"-"+strconv.Itoa(number+1), axis.caption+
 			" The dotted line is the front: no other plan is better in both. Hollow dots miss deadlines, "+
 			"due times or jobs.", axis.what, report.Seconds, spots)
-		if err != nil {
-			return nil, err
-		}
 		if figure != nil {
 			s.Parts = append(s.Parts, figure)
 		}
 	}
 	s.Parts = append(s.Parts, c.partsTable())
-	return s, nil
+	return s
 }
 
 // verdictText says which plan is best, and why, and what has no plan.
@@ -178,8 +169,7 @@ func (c *problemRuns) bestText() string {
 		return "No plan covers all jobs in time, so that none is best."
 	}
 	best := &c.runs[c.best].Summary
-	scale := report.CommonScale(report.Joules, 5, float64(best.Energy))
-	energy, gap := fmt.Sprintf("%s (%s)", scale.With(float64(best.Energy)), report.FormatKWh(best.Energy)), ""
+	energy, gap := energyText(best.Energy), ""
 	if best.Baseline > 0 {
 		energy += ", " + best.savingText()
 	}
@@ -190,7 +180,7 @@ func (c *problemRuns) bestText() string {
 		joinNonEmpty(" and ", energy, gap) + "."
 	if !best.forEnergy() {
 		text = c.names[c.best] + " has the least objective of " + c.keepingText() + ": " +
-			joinNonEmpty(", ", best.objectiveText(best.Objective, scale), gap) +
+			joinNonEmpty(", ", best.objectiveText(best.Objective, energyScale(best.Energy)), gap) +
 			". It takes " + energy + "."
 	}
 	if second := c.runnerUp(); second >= 0 {
@@ -213,10 +203,10 @@ func (c *problemRuns) keepingText() string {
 		}
 	}
 	if n == len(c.runs) {
-		return "all " + pluralCount(n, "plan", "plans") + ", each of which keeps all deadlines and due times"
+		return "all " + report.Plural(n, "plan") + ", each of which keeps all deadlines and due times"
 	}
 	return fmt.Sprintf("the %s, of %d, that keep all deadlines and due times",
-		pluralCount(n, "plan", "plans"), len(c.runs))
+		report.Plural(n, "plan"), len(c.runs))
 }
 
 // runnerUp is the plan with the least objective of those that have more than the
@@ -254,7 +244,7 @@ func (c *problemRuns) differenceText(other int) string {
 		text += fmt.Sprintf(": most of all %s energy, by %s", mine[most].name, report.FormatJoules(diff))
 	}
 	if a.NodesUsed != b.NodesUsed {
-		text += fmt.Sprintf("; it uses %s, the best one %s", pluralCount(b.NodesUsed, "node", "nodes"),
+		text += fmt.Sprintf("; it uses %s, the best one %s", report.Plural(b.NodesUsed, "node"),
 			report.FormatCount(a.NodesUsed))
 	}
 	return text + "."
@@ -262,40 +252,32 @@ func (c *problemRuns) differenceText(other int) string {
 
 // partsTable is the energy of each plan by cause.
 func (c *problemRuns) partsTable() *page.Table {
-	energies := new(Summary).energyParts()
-	parts := make([]report.Column, len(energies))
-	for i := range parts {
-		parts[i] = report.Column{Head: energies[i].name, Unit: report.Joules, Group: 1}
+	columns := append(make([]report.Column, 0, 11), report.Column{Head: "policy", Left: true, Max: 60},
+		report.Column{Head: "energy", Unit: report.Joules, Group: 1})
+	for _, part := range new(Summary).energyParts() {
+		columns = append(columns, report.Column{Head: part.name, Unit: report.Joules, Group: 1})
 	}
-	columns := slices.Concat(
-		[]report.Column{
-			{Head: "policy", Left: true, Max: 60}, {Head: "energy", Unit: report.Joules, Group: 1},
-		}, parts,
-		[]report.Column{{Head: "last end", Unit: report.Seconds}, {Head: "mean wait", Unit: report.Seconds}, {
-			Head: "mean turnaround", Unit: report.Seconds,
-		}, {Head: "promises", Left: true}})
-	t := &report.Table{Columns: columns, Rows: func(yield func([]report.Value) bool) {
-		for i := range c.runs {
-			s := &c.runs[i].Summary
-			row := []report.Value{report.Text(c.names[i]), report.Number(s.Energy)}
-			for _, part := range s.energyParts() {
-				row = append(row, report.NonZero(part.energy))
-			}
-			promises := "kept"
-			switch {
-			case i == c.best:
-				promises = "kept: the best plan"
-			case !isComplete(s):
-				promises = fmt.Sprintf("%s late, %d not planned", report.FormatCount(s.PastDue), s.Infeasible)
-			}
-			if c.runs[i].Unfinished {
-				promises += "; unfinished, the best plan so far"
-			}
-			if !yield(append(row, report.Number(s.End), report.Number(s.Wait.Mean), report.Number(s.Turnaround.Mean),
-				report.Text(promises))) {
-				return
-			}
+	columns = append(columns, report.Column{Head: "last end", Unit: report.Seconds},
+		report.Column{Head: "mean wait", Unit: report.Seconds},
+		report.Column{Head: "mean turnaround", Unit: report.Seconds}, report.Column{Head: "promises", Left: true})
+	t := report.NewTable(columns, len(c.runs), func(i int) []report.Value {
+		s := &c.runs[i].Summary
+		row := []report.Value{report.Text(c.names[i]), report.Number(s.Energy)}
+		for _, part := range s.energyParts() {
+			row = append(row, report.NonZero(part.energy))
 		}
-	}}
+		promises := "kept"
+		switch {
+		case i == c.best:
+			promises = "kept: the best plan"
+		case !isComplete(s):
+			promises = fmt.Sprintf("%s late, %d not planned", report.FormatCount(s.PastDue), s.Infeasible)
+		}
+		if c.runs[i].Unfinished {
+			promises += "; unfinished, the best plan so far"
+		}
+		return append(row, report.Number(s.End), report.Number(s.Wait.Mean), report.Number(s.Turnaround.Mean),
+			report.Text(promises))
+	})
 	return t.Page("Energy by what it goes into", "", -1)
 }

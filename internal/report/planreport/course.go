@@ -27,7 +27,6 @@ var causeStyles = [causeCount]struct{ name, class string }{
 	causeSleep: {"sleep", "psleep"},
 }
 
-// causeWatts are powers by cause.
 type causeWatts [causeCount]float64
 
 func (w *causeWatts) total() float64 {
@@ -145,7 +144,6 @@ func (c *powerTimeline) end() float64 {
 	return c.at[len(c.at)-1]
 }
 
-// peak is the highest power.
 func (c *powerTimeline) peak() float64 {
 	highest := 0.0
 	for i := range c.power {

@@ -1,7 +1,7 @@
 package planreport
 
 import (
-	"io"
+	"html/template"
 	"strings"
 
 	"github.com/epplan/epplan/internal/report"
@@ -71,8 +71,8 @@ func timelineFrame(end float64, y report.Axis) report.Frame {
 }
 
 // drawPower draws what power goes into, piled up.
-func (e *energyOverTime) drawPower(w io.Writer, id string) error {
-	c := report.NewCanvas(w, id)
+func (e *energyOverTime) drawPower(id string) template.HTML {
+	c := report.NewCanvas(id)
 	plan, causes := e.plan.downsample(maxTimelineSteps), e.presentCauses()
 	highest := plan.peak()
 	var base *powerTimeline
@@ -152,8 +152,8 @@ func stepPath(f *report.Frame, c *powerTimeline, some []powerCause, forward bool
 }
 
 // drawEnergy draws the energy taken so far.
-func (e *energyOverTime) drawEnergy(w io.Writer, id string) error {
-	c := report.NewCanvas(w, id)
+func (e *energyOverTime) drawEnergy(id string) template.HTML {
+	c := report.NewCanvas(id)
 	times := evenTimes(e.end, maxTimelineSteps/2)
 	plan := e.plan.totalEnergyUntil(times)
 	highest := plan[len(plan)-1]
@@ -209,24 +209,20 @@ func (e *energyOverTime) table() *page.Table {
 		})
 		base = e.base.totalEnergyUntil(times)
 	}
-	t := &report.Table{Columns: columns, Len: tableSpans, Rows: func(yield func([]report.Value) bool) {
-		for i := 1; i < len(times); i++ {
-			row := []report.Value{report.Number(times[i])}
-			took, total := times[i]-times[i-1], 0.0
-			for _, k := range causes {
-				power := (byCause[i][k] - byCause[i-1][k]) / took
-				total += power
-				row = append(row, report.Number(power))
-			}
-			row = append(row, report.Number(total), report.Number(byCause[i].total()+on[i]))
-			if base != nil {
-				row = append(row, report.Number(base[i]))
-			}
-			if !yield(row) {
-				return
-			}
+	t := report.NewTable(columns, tableSpans, func(i int) []report.Value {
+		row := []report.Value{report.Number(times[i+1])}
+		took, total := times[i+1]-times[i], 0.0
+		for _, k := range causes {
+			power := (byCause[i+1][k] - byCause[i][k]) / took
+			total += power
+			row = append(row, report.Number(power))
 		}
-	}}
+		row = append(row, report.Number(total), report.Number(byCause[i+1].total()+on[i+1]))
+		if base != nil {
+			row = append(row, report.Number(base[i+1]))
+		}
+		return row
+	})
 	note := "Powers are means over the time since the row before."
 	if e.turnOn > 0 {
 		note += " Energy includes switching nodes on, which is in no power."
@@ -234,23 +230,14 @@ func (e *energyOverTime) table() *page.Table {
 	return t.Page("Power and energy over time", note, -1)
 }
 
-// figures are the two pictures.
-func (e *energyOverTime) figures() ([]any, error) {
-	power, err := report.InlineHTML(func(w io.Writer) error { return e.drawPower(w, "power") })
-	if err != nil {
-		return nil, err
-	}
-	energy, err := report.InlineHTML(func(w io.Writer) error { return e.drawEnergy(w, "energy") })
-	if err != nil {
-		return nil, err
-	}
+func (e *energyOverTime) figures() []any {
 	caption := "Power over time, piled up by what it goes into."
 	if e.base != nil {
 		caption += " The dashed line is the power of the same jobs at default clocks, first " +
 			"come, first served."
 	}
 	return []any{
-		&page.Figure{ID: "figure-power", Caption: caption, SVG: power, Numbers: e.table()},
-		&page.Figure{ID: "figure-energy", Caption: "Energy taken so far, over time.", SVG: energy},
-	}, nil
+		&page.Figure{ID: "figure-power", Caption: caption, SVG: e.drawPower("power"), Numbers: e.table()},
+		&page.Figure{ID: "figure-energy", Caption: "Energy taken so far, over time.", SVG: e.drawEnergy("energy")},
+	}
 }

@@ -3,7 +3,6 @@ package planreport
 import (
 	"math"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -80,8 +79,7 @@ func TestPowerOfSharedGPUsAddsUpToTheLedger(t *testing.T) {
 func TestJobsThatShareAGPUByProfileHideNoOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, plan := sharedPlan(t)
-		var out strings.Builder
-		picture := newGanttChart(&out, &Result{Problem: p, Plan: plan}, nil)
+		picture := newGanttChart(&Result{Problem: p, Plan: plan}, nil)
 		bars := picture.collectBars()
 		if len(bars) != len(plan.Assignments) {
 			t.Fatalf("%d bars of %d jobs", len(bars), len(plan.Assignments))

@@ -335,23 +335,14 @@ func TestFiguresHaveTheirNumbersInATable(t *testing.T) {
 		{Name: "a", X: []float64{0, 1, 2}, Y: []float64{5, 6.25, 7}},
 		{Name: evil, X: []float64{0, 1, 2}, Y: []float64{1, 2, 3}},
 	}}
-	curve, err := report.ChartFigure("curve", evil, &chart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	estimates, err := report.EstimateFigure("saved", "what", "saved", report.Fraction, []report.Estimate{
+	curve := report.ChartFigure("curve", evil, &chart)
+	estimates := report.EstimateFigure("saved", "what", "saved", report.Fraction, []report.Estimate{
 		{Name: evil, Note: evil, Value: .12, Low: -.03, High: .27},
 		{Name: "models", Value: .2, Believed: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spots, err := report.TradeOffFigure("trade", "what", "wait", report.Seconds, []report.TradeOffPoint{
+	spots := report.TradeOffFigure("trade", "what", "wait", report.Seconds, []report.TradeOffPoint{
 		{Name: evil, X: 10, Y: 1e6}, {Name: "b", X: 20, Y: 5e5}, {Name: "c", X: 30, Y: 7e5, Late: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := asHTML(t, func(w io.Writer) error {
 		return page.WriteReport(w, &page.Report{Title: "figures", Parts: []any{curve, estimates, spots}})
 	})

@@ -29,7 +29,9 @@ func (i *Interval) objectValue() report.Value {
 	if i == nil {
 		return report.Value{}
 	}
-	return newObject([]jsonField{{"low", report.Number(i.Low)}, {"high", report.Number(i.High)}})
+	return newObject([]jsonField{
+		{key: "low", value: report.Number(i.Low)}, {key: "high", value: report.Number(i.High)},
+	})
 }
 
 // PriorSaving is what jobs without a model are said to save that run as others respond.
@@ -51,19 +53,10 @@ func (p *PriorSaving) objectValue() report.Value {
 		return report.Value{}
 	}
 	return newObject([]jsonField{
-		{"jobs", report.Count(p.Jobs)},
-		{"saving", report.Number(p.Saving)},
-		{"saving_interval", p.Between.objectValue()},
+		{key: "jobs", value: report.Count(p.Jobs)},
+		{key: "saving", value: report.Number(p.Saving)},
+		{key: "saving_interval", value: p.Between.objectValue()},
 	})
-}
-
-// savedText is the saving, and where it is in 9 of 10 cases.
-func (s *Summary) savedText() string {
-	text := report.FormatPercent(s.Saving())
-	if s.hasSavingInterval() {
-		text += " (" + s.SavingInterval.String() + " in 9 of 10 cases)"
-	}
-	return text
 }
 
 // hasSavingInterval reports whether the saving has an interval that is worth telling: not where models

@@ -3,7 +3,7 @@ package planreport
 import (
 	"cmp"
 	"fmt"
-	"io"
+	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -102,8 +102,8 @@ const (
 )
 
 // drawJobCurves draws jobs beside each other.
-func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
-	c := report.NewCanvas(w, id)
+func drawJobCurves(id string, jobs []*jobCurve) template.HTML {
+	c := report.NewCanvas(id)
 	names := make([]string, len(jobs))
 	for i, j := range jobs {
 		names[i] = j.id
@@ -113,7 +113,7 @@ func drawJobCurves(w io.Writer, id string, jobs []*jobCurve) error {
 		"For each job the least energy that each run time takes, the point at which it runs, and the one "+
 			"at default clocks.")
 	for i, j := range jobs {
-		j.draw(&c, jobPanel*float64(i))
+		j.draw(c, jobPanel*float64(i))
 	}
 	return c.Close()
 }
@@ -196,19 +196,15 @@ func jobCurveTable(jobs []*jobCurve) *page.Table {
 
 // jobCurves is the figure of the telling jobs; nil where no job's clocks make a
 // difference.
-func (r *Result) jobCurves() (*page.Figure, error) {
+func (r *Result) jobCurves() *page.Figure {
 	jobs := r.representativeCurves()
 	if len(jobs) == 0 {
-		return nil, nil //nolint:nilnil // no picture is no failure
+		return nil
 	}
 	slices.SortStableFunc(jobs, func(a, b *jobCurve) int { return cmp.Compare(a.task, b.task) })
-	svg, err := report.InlineHTML(func(w io.Writer) error { return drawJobCurves(w, "curves", jobs) })
-	if err != nil {
-		return nil, err
-	}
 	return &page.Figure{
-		ID: "figure-curves", SVG: svg, Numbers: jobCurveTable(jobs),
+		ID: "figure-curves", SVG: drawJobCurves("curves", jobs), Numbers: jobCurveTable(jobs),
 		Caption: "What clocks trade: the least energy of a GPU, its share of the host's included, by how " +
 			"long the job may take; and where the plan has it run.",
-	}, nil
+	}
 }

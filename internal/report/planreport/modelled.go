@@ -65,11 +65,11 @@ func (s *Summary) unmodelledText() string {
 	}
 	if s.Prior != nil {
 		parts = append(parts,
-			pluralCount(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+
+			report.Plural(s.Prior.Jobs, "job without a model saves ", "jobs without a model save ")+
 				s.Prior.String())
 	}
 	if s.Assumed > 0 {
-		parts = append(parts, "the power of "+pluralCount(s.Assumed, "job", "jobs")+" is assumed")
+		parts = append(parts, "the power of "+report.Plural(s.Assumed, "job")+" is assumed")
 	}
 	if len(parts) == 0 {
 		return ""

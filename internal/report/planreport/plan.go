@@ -13,99 +13,114 @@ import (
 	"github.com/epplan/epplan/planner"
 )
 
-// jsonField is a member of a JSON object.
+// jsonField is a member of a JSON object: a value, or a list of objects.
 type jsonField struct {
-	key   string
-	value report.Value
-}
-
-// searchText says whether the search for a better plan was done.
-func (s *Summary) searchText() string {
-	if s.Cut {
-		return "cut"
-	}
-	return "done"
+	key    string
+	value  report.Value
+	object bool // the value is an object, if it isn't missing
+	list   *report.Table
 }
 
 // fields are the totals of a plan in the order of its JSON.
 func (r *Result) fields() []jsonField {
 	s := Summarise(r)
 	out := []jsonField{
-		{"policy", report.Text(s.Policy)},
-		{"status", report.Text(s.Status.String())},
-		{"mode", report.Text(s.Mode.String())},
-		{"start", report.Text(s.Start.String())},
+		{key: "policy", value: report.Text(s.Policy)},
+		{key: "status", value: report.Text(s.Status.String())},
+		{key: "mode", value: report.Text(s.Mode.String())},
+		{key: "start", value: report.Text(s.Start.String())},
 	}
 	if s.From != "" {
-		out = append(out, jsonField{"improved_from", report.Text(s.From)})
+		out = append(out, jsonField{key: "improved_from", value: report.Text(s.From)})
 	}
-	out = append(out, jsonField{"search", report.Text(s.searchText())})
+	search := "done" // for a better plan
+	if s.Cut {
+		search = "cut"
+	}
+	out = append(out, jsonField{key: "search", value: report.Text(search)})
 	if r.Seed != nil {
-		out = append(out, jsonField{"seed", report.JSON(strconv.FormatUint(*r.Seed, 10))})
+		out = append(out, jsonField{key: "seed", value: report.JSON(strconv.FormatUint(*r.Seed, 10))})
 	}
 	if !r.QueueAt.IsZero() {
-		out = append(out, jsonField{"queue_at", report.Text(r.QueueAt.UTC().Format(time.RFC3339))})
+		out = append(out, jsonField{key: "queue_at", value: report.Text(r.QueueAt.UTC().Format(time.RFC3339))})
 	}
 	if s.Shared > 0 {
 		out = append(out,
-			jsonField{"shared_jobs", report.Count(s.Shared)}, jsonField{"shared_gpus", report.Count(s.SharedGPUs)},
-			jsonField{"slowed", report.Count(s.Slowed)}, jsonField{"worst_slowdown", report.Number(s.WorstSlowdown)},
-		)
+			jsonField{key: "shared_jobs", value: report.Count(s.Shared)},
+			jsonField{key: "shared_gpus", value: report.Count(s.SharedGPUs)},
+			jsonField{key: "slowed", value: report.Count(s.Slowed)},
+			jsonField{key: "worst_slowdown", value: report.Number(s.WorstSlowdown)})
 	}
-	return append(out,
-		jsonField{"jobs_total", report.Count(s.JobsTotal)},
-		jsonField{"misses", report.Count(s.Misses)},
-		jsonField{"past_due", report.Count(s.PastDue)},
-		jsonField{"objective", report.Number(s.Objective)},
-		jsonField{"objective_unit", report.Text(s.ObjectiveUnit)},
-		jsonField{"objective_bound", report.NonZero(s.ObjectiveBound)},
-		jsonField{"objective_gap", report.Number(s.ObjectiveGap())},
-		jsonField{"energy_j", report.Number(s.Energy)},
-		jsonField{"run_j", report.Number(s.Run)},
-		jsonField{"idle_j", report.Number(s.Idle)},
-		jsonField{"turn_on_j", report.Number(s.TurnOn)},
-		jsonField{"host_j", report.Number(s.Host)},
-		jsonField{"sleep_j", report.Number(s.Sleep)},
-		jsonField{"baseline_energy_j", report.NonZero(s.Baseline)},
-		jsonField{"saving", report.Number(s.Saving())},
-		jsonField{"saving_interval", s.SavingInterval.objectValue()},
-		jsonField{"modelled", report.Number(s.Modelled)},
-		jsonField{"error_unknown", report.Number(s.UnknownErrorShare)},
-		jsonField{"prior", s.Prior.objectValue()},
-		jsonField{"power_assumed_jobs", report.Count(s.Assumed)},
-		jsonField{"bound_j", report.NonZero(s.Bound)},
-		jsonField{"gap", report.Number(s.Gap())},
-		jsonField{"nodes_used", report.Count(s.NodesUsed)},
-		jsonField{"gpus_used", report.Count(s.GPUsUsed)},
-		jsonField{"end_s", report.Number(s.End)},
-		jsonField{"makespan_s", report.Number(s.Makespan)},
-		jsonField{"wait_mean_s", report.Number(s.Wait.Mean)},
-		jsonField{"wait_p95_s", report.Number(s.Wait.P95)},
-		jsonField{"turnaround_mean_s", report.Number(s.Turnaround.Mean)},
-		jsonField{"turnaround_p95_s", report.Number(s.Turnaround.P95)},
-		jsonField{"baseline", s.baselineValue()},
-		jsonField{"easy", s.Easy.objectValue()},
-		jsonField{"constant", s.Constant.constantValue()},
-		jsonField{"newly_late", r.idsValue(s.NewlyLate)},
-	)
+	out = append(out,
+		jsonField{key: "jobs_total", value: report.Count(s.JobsTotal)},
+		jsonField{key: "misses", value: report.Count(s.Misses)},
+		jsonField{key: "past_due", value: report.Count(s.PastDue)})
+	for _, f := range s.figures() {
+		out = append(out, f)
+		if f.key == "modelled" {
+			out = append(out, jsonField{key: "error_unknown", value: report.Number(s.UnknownErrorShare)},
+				jsonField{key: "prior", value: s.Prior.objectValue()})
+		}
+	}
+	return append(out, jsonField{key: "newly_late", value: textList(r.ids(s.NewlyLate))})
 }
 
-// baselineValue is what the saving is against, as an object: where only its energy is
-// known, that alone.
-func (s *Summary) baselineValue() report.Value {
+// figures are what a plan comes to, as machines get it of a plan and in comparisons.
+func (s *Summary) figures() []jsonField {
+	baseline := s.Reference.objectValue()
 	if s.Reference == nil && s.Baseline > 0 {
-		return newObject([]jsonField{{"energy_j", report.Number(s.Baseline)}})
+		baseline = newObject([]jsonField{{key: "energy_j", value: report.Number(s.Baseline)}})
 	}
-	return s.Reference.objectValue()
+	return slices.Concat([]jsonField{
+		{key: "objective", value: report.Number(s.Objective)},
+		{key: "objective_unit", value: report.Text(s.ObjectiveUnit)},
+		{key: "objective_bound", value: report.NonZero(s.ObjectiveBound)},
+		{key: "objective_gap", value: report.Number(s.ObjectiveGap())},
+		{key: "energy_j", value: report.Number(s.Energy)},
+		{key: "run_j", value: report.Number(s.Run)},
+		{key: "idle_j", value: report.Number(s.Idle)},
+		{key: "turn_on_j", value: report.Number(s.TurnOn)},
+		{key: "host_j", value: report.Number(s.Host)},
+		{key: "sleep_j", value: report.Number(s.Sleep)},
+		{key: "baseline_energy_j", value: report.NonZero(s.Baseline)},
+		{key: "saving", value: report.Number(s.Saving())},
+		{key: "saving_interval", value: s.SavingInterval.objectValue(), object: true},
+		{key: "modelled", value: report.Number(s.Modelled)},
+		{key: "power_assumed_jobs", value: report.Count(s.Assumed)},
+		{key: "bound_j", value: report.NonZero(s.Bound)},
+		{key: "gap", value: report.Number(s.Gap())},
+		{key: "nodes_used", value: report.Count(s.NodesUsed)},
+		{key: "gpus_used", value: report.Count(s.GPUsUsed)},
+		{key: "end_s", value: report.Number(s.End)},
+	}, s.times(), []jsonField{
+		{key: "baseline", value: baseline, object: true},
+		{key: "easy", value: s.Easy.objectValue(), object: true},
+		{key: "constant", value: s.Constant.constantValue(), object: true},
+	})
 }
 
-// objectValue is a plan that others are measured against, as an object; missing where
-// it isn't known.
-func (s *Summary) objectValue() report.Value {
+// times are how long a plan takes, and keeps jobs waiting.
+func (s *Summary) times() []jsonField {
+	return []jsonField{
+		{key: "makespan_s", value: report.Number(s.Makespan)},
+		{key: "wait_mean_s", value: report.Number(s.Wait.Mean)},
+		{key: "wait_p95_s", value: report.Number(s.Wait.P95)},
+		{key: "turnaround_mean_s", value: report.Number(s.Turnaround.Mean)},
+		{key: "turnaround_p95_s", value: report.Number(s.Turnaround.P95)},
+	}
+}
+
+// objectValue is a plan that others are measured against, as an object with some more
+// members; missing where it isn't known.
+func (s *Summary) objectValue(more ...jsonField) report.Value {
 	if s == nil {
 		return report.Value{}
 	}
-	return newObject(s.fields())
+	return newObject(slices.Concat([]jsonField{
+		{key: "energy_j", value: report.Number(s.Energy)},
+		{key: "past_due", value: report.Count(s.PastDue)},
+		{key: "misses", value: report.Count(s.Misses)},
+	}, s.times(), more))
 }
 
 // constantValue is a plan at constant clocks as an object, with its saving and its clocks.
@@ -116,31 +131,20 @@ func (s *Summary) constantValue() report.Value {
 	clocks := make([]jsonField, 0, len(s.Clocks))
 	for _, model := range slices.Sorted(maps.Keys(s.Clocks)) {
 		at := s.Clocks[model]
-		pair := []jsonField{{"core_mhz", report.Number(at.Core)}, {"mem_mhz", report.Number(at.Mem)}}
-		if at.Core == 0 { // the GPU model has no table
-			pair = []jsonField{{"fc", report.Number(at.Scaling.Fc)}, {"fm", report.Number(at.Scaling.Fm)}}
+		pair := []jsonField{
+			{key: "core_mhz", value: report.Number(at.Core)}, {key: "mem_mhz", value: report.Number(at.Mem)},
 		}
-		clocks = append(clocks, jsonField{model, newObject(pair)})
+		if at.Core == 0 { // the GPU model has no table
+			pair = []jsonField{
+				{key: "fc", value: report.Number(at.Scaling.Fc)}, {key: "fm", value: report.Number(at.Scaling.Fm)},
+			}
+		}
+		clocks = append(clocks, jsonField{key: model, value: newObject(pair)})
 	}
-	return newObject(append(s.fields(), jsonField{"saving", report.Number(s.Saving())},
-		jsonField{"clocks", newObject(clocks)}))
+	return s.objectValue(jsonField{key: "saving", value: report.Number(s.Saving())},
+		jsonField{key: "clocks", value: newObject(clocks)})
 }
 
-// fields are the members of [Summary.objectValue].
-func (s *Summary) fields() []jsonField {
-	return []jsonField{
-		{"energy_j", report.Number(s.Energy)},
-		{"past_due", report.Count(s.PastDue)},
-		{"misses", report.Count(s.Misses)},
-		{"makespan_s", report.Number(s.Makespan)},
-		{"wait_mean_s", report.Number(s.Wait.Mean)},
-		{"wait_p95_s", report.Number(s.Wait.P95)},
-		{"turnaround_mean_s", report.Number(s.Turnaround.Mean)},
-		{"turnaround_p95_s", report.Number(s.Turnaround.P95)},
-	}
-}
-
-// newObject is a cell with a JSON object.
 func newObject(fields []jsonField) report.Value {
 	text := []byte{'{'}
 	for i, f := range fields {
@@ -152,52 +156,59 @@ func newObject(fields []jsonField) report.Value {
 	return report.JSON(string(append(text, '}')))
 }
 
-// idsValue is a cell with a list of jobs.
-func (r *Result) idsValue(tasks []int) report.Value {
-	text := []byte{'['}
-	for i, task := range tasks {
-		if i > 0 {
-			text = append(text, ", "...)
-		}
-		text = report.AppendQuoted(text, r.Problem.Tasks[task].ID)
-	}
-	return report.JSON(string(append(text, ']')))
-}
-
-// WritePlanJSON writes a plan as one JSON object: its totals, the jobs that
-// can't be planned, warnings, and then every planned job on a line of its own.
-func WritePlanJSON(w io.Writer, r *Result) error {
-	out := bufio.NewWriterSize(w, 1<<16)
-	line := []byte("{\n")
-	for _, f := range r.fields() {
-		line = append(report.AppendQuoted(append(line, "  "...), f.key), ": "...)
-		line = append(f.value.AppendJSON(line), ",\n"...)
-	}
-	line = append(line, `  "infeasible": `...)
-	_, _ = out.Write(line)
-	if err := r.infeasibleTable().WriteArray(out, "  "); err != nil {
-		return err
-	}
-	line = append(line[:0], ",\n  \"warnings\": ["...)
-	for i, warning := range r.Plan.Warnings {
+// textList is a cell with a JSON array of strings.
+func textList(all []string) report.Value {
+	line := []byte{'['}
+	for i, s := range all {
 		if i > 0 {
 			line = append(line, ", "...)
 		}
-		line = report.AppendQuoted(line, warning.Error())
+		line = report.AppendQuoted(line, s)
 	}
-	line = append(line, "],\n  \"jobs\": "...)
-	_, _ = out.Write(line)
-	if err := r.jobTable(false).WriteArray(out, "  "); err != nil {
-		return err
+	return report.JSON(string(append(line, ']')))
+}
+
+func (r *Result) ids(tasks []int) []string {
+	all := make([]string, len(tasks))
+	for i, task := range tasks {
+		all[i] = r.Problem.Tasks[task].ID
 	}
-	if shared := r.sharedTable(); shared != nil {
-		_, _ = out.WriteString(",\n  \"shared\": ")
-		if err := shared.WriteArray(out, "  "); err != nil {
+	return all
+}
+
+// writeObject writes a JSON object with a member, or one object of a list, a line.
+func writeObject(w io.Writer, fields []jsonField) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	before := "{\n  "
+	for _, f := range fields {
+		line := append(report.AppendQuoted([]byte(before), f.key), ": "...)
+		before = ",\n  "
+		if f.list == nil {
+			_, _ = out.Write(f.value.AppendJSON(line))
+			continue
+		}
+		_, _ = out.Write(line)
+		if err := f.list.WriteArray(out, "  "); err != nil {
 			return err
 		}
 	}
 	_, _ = out.WriteString("\n}\n")
 	return out.Flush()
+}
+
+// WritePlanJSON writes a plan as one JSON object: its totals, the jobs that
+// can't be planned, warnings, and then every planned job on a line of its own.
+func WritePlanJSON(w io.Writer, r *Result) error {
+	warnings := make([]string, len(r.Plan.Warnings))
+	for i, warning := range r.Plan.Warnings {
+		warnings[i] = warning.Error()
+	}
+	fields := append(r.fields(), jsonField{key: "infeasible", list: r.infeasibleTable()},
+		jsonField{key: "warnings", value: textList(warnings)}, jsonField{key: "jobs", list: r.jobTable(false)})
+	if shared := r.sharedTable(); shared != nil {
+		fields = append(fields, jsonField{key: "shared", list: shared})
+	}
+	return writeObject(w, fields)
 }
 
 // WritePlanCSV writes one row for each job of the batch, in its order. A job
@@ -208,23 +219,16 @@ func WritePlanCSV(w io.Writer, r *Result) error {
 
 // infeasibleTable lists the jobs that can't be planned.
 func (r *Result) infeasibleTable() *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "id", Head: "job", Left: true, Max: maxName},
-			{Key: "why", Head: "why", Left: true},
-			{Key: "finish_if_free_s", Head: "finish if free", Unit: report.Seconds},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			for _, u := range r.Plan.Unplaced {
-				if !yield([]report.Value{
-					report.Text(r.Problem.Tasks[u.Task].ID), report.Text(u.Why), report.Number(u.Earliest),
-				}) {
-					return
-				}
-			}
-		},
-		Len: len(r.Plan.Unplaced),
-	}
+	return report.NewTable([]report.Column{
+		{Key: "id", Head: "job", Left: true, Max: maxName},
+		{Key: "why", Head: "why", Left: true},
+		{Key: "finish_if_free_s", Head: "finish if free", Unit: report.Seconds},
+	}, len(r.Plan.Unplaced), func(i int) []report.Value {
+		u := &r.Plan.Unplaced[i]
+		return []report.Value{
+			report.Text(r.Problem.Tasks[u.Task].ID), report.Text(u.Why), report.Number(u.Earliest),
+		}
+	})
 }
 
 // jobColumns are those of a job in JSON and CSV.
@@ -329,7 +333,9 @@ func partTexts(a *planner.Assignment, text func(planner.Part) string) report.Val
 func partObjects(a *planner.Assignment) report.Value {
 	var all []string
 	for part := range a.Parts {
-		one := newObject([]jsonField{{"node", report.Count(int(part.Node))}, {"gpus", report.GPUs(part.GPUs)}})
+		one := newObject([]jsonField{
+			{key: "node", value: report.Count(int(part.Node))}, {key: "gpus", value: report.GPUs(part.GPUs)},
+		})
 		all = append(all, string(one.AppendJSON(nil)))
 	}
 	return report.JSON("[" + strings.Join(all, ", ") + "]")

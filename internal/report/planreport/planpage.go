@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
@@ -41,23 +40,22 @@ const (
 // WritePlanPage writes the report of a plan: what was decided and why, and how
 // sure that is.
 func WritePlanPage(w io.Writer, p *PlanPage) error {
-	out, err := p.Content()
-	if err != nil {
-		return err
-	}
-	return page.WriteReport(w, out)
+	return page.WriteReport(w, p.Content())
 }
 
 // Content is what a report of a plan says, for pages that say it too.
-func (p *PlanPage) Content() (*page.Report, error) {
+func (p *PlanPage) Content() *page.Report {
 	s := Summarise(p.Result)
 	out := &page.Report{
 		Title: "Plan of " + p.Name, Lead: p.lead(&s), Foot: p.origin(&s),
 		Parts: slices.Concat([]any{p.tiles(&s)}, p.problemNotices(&s), s.againstParts()),
 	}
+	if s.JobsTotal == s.Infeasible {
+		return out
+	}
 	for _, section := range []struct {
 		id, heading string
-		parts       func(*Summary) ([]any, error)
+		parts       func(*Summary) []any
 	}{
 		{"schedule", "Who runs where and when", p.schedule},
 		{"energy", "Energy over time", p.energyParts},
@@ -67,17 +65,13 @@ func (p *PlanPage) Content() (*page.Report, error) {
 		{"sure", "How sure this is", p.certaintyParts},
 		{"jobs", "Jobs", p.jobParts},
 	} {
-		parts, err := section.parts(&s)
-		if err != nil {
-			return nil, err
-		}
-		if len(parts) > 0 {
+		if parts := section.parts(&s); len(parts) > 0 {
 			out.Sections = append(out.Sections, page.Section{
 				ID: section.id, Heading: section.heading, Parts: parts,
 			})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // lead is the plan in words.
@@ -85,25 +79,25 @@ func (p *PlanPage) lead(s *Summary) string {
 	planned := s.JobsTotal - s.Infeasible
 	if planned == 0 {
 		return fmt.Sprintf("Policy %s can plan none of %s: nothing was decided.", s.Policy,
-			pluralCount(s.JobsTotal, "job", "jobs"))
+			report.Plural(s.JobsTotal, "job"))
 	}
 	text := fmt.Sprintf("Policy %s plans %s of %s", s.Policy, report.FormatCount(planned),
-		pluralCount(s.JobsTotal, "job", "jobs"))
+		report.Plural(s.JobsTotal, "job"))
 	if s.Infeasible == 0 {
-		text = fmt.Sprintf("Policy %s plans %s", s.Policy, pluralCount(planned, "job", "jobs"))
+		text = fmt.Sprintf("Policy %s plans %s", s.Policy, report.Plural(planned, "job"))
 		if planned > 1 {
-			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, pluralCount(planned, "job", "jobs"))
+			text = fmt.Sprintf("Policy %s plans all %s", s.Policy, report.Plural(planned, "job"))
 		}
 	}
-	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", pluralCount(s.NodesUsed, "node", "nodes"),
-		pluralCount(s.GPUsUsed, "GPU", "GPUs"), report.FormatSeconds(s.End))
+	text += fmt.Sprintf(" on %s with %s. The last one ends at %s", report.Plural(s.NodesUsed, "node"),
+		report.Plural(s.GPUsUsed, "GPU"), report.FormatSeconds(s.End))
 	if s.PastDue == 0 {
 		text += ", every planned job by its deadline. "
 	} else {
 		text += ", and " + s.lateText("job ", "jobs ") + ". "
 	}
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	text += "That takes " + scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"
+	scale := energyScale(s.Energy)
+	text += "That takes " + energyText(s.Energy)
 	if s.Baseline > 0 {
 		text += ", " + s.savingText() + s.unmodelledText()
 	}
@@ -120,12 +114,12 @@ func (p *PlanPage) lead(s *Summary) string {
 	slower, same, faster := p.Result.countSpeeds()
 	return text + ". " + fmt.Sprintf("Core clocks are below the default for %s, at it for %s and "+
 		"above it for %s.",
-		pluralCount(slower, "job", "jobs"), report.FormatCount(same), report.FormatCount(faster))
+		report.Plural(slower, "job"), report.FormatCount(same), report.FormatCount(faster))
 }
 
 // tiles are the figures that the text output has in its head.
 func (p *PlanPage) tiles(s *Summary) page.Tiles {
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
+	scale := energyScale(s.Energy)
 	tiles := page.Tiles{{
 		Label: "Energy", Value: scale.With(float64(s.Energy)), Note: report.FormatKWh(s.Energy),
 	}}
@@ -163,7 +157,7 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	jobs := page.Tile{Label: "Jobs", Value: report.FormatCount(planned), Note: "all of the batch"}
 	if s.Infeasible > 0 {
-		jobs.Note, jobs.Kind = pluralCount(s.Infeasible, "job", "jobs")+" of "+report.FormatCount(s.JobsTotal)+
+		jobs.Note, jobs.Kind = report.Plural(s.Infeasible, "job")+" of "+report.FormatCount(s.JobsTotal)+
 			" can't be planned", page.Bad
 	}
 	late := page.Tile{
@@ -181,13 +175,15 @@ func (p *PlanPage) tiles(s *Summary) page.Tiles {
 	}
 	tiles = append(tiles,
 		page.Tile{Label: "Last end", Value: report.FormatSeconds(s.End)},
-		page.Tile{Label: "Nodes", Value: report.FormatCount(s.NodesUsed), Note: pluralCount(s.GPUsUsed, "GPU",
-			"GPUs") + " run jobs"})
+		page.Tile{
+			Label: "Nodes", Value: report.FormatCount(s.NodesUsed),
+			Note: report.Plural(s.GPUsUsed, "GPU") + " run jobs",
+		})
 	if s.Shared > 0 {
 		tiles = append(tiles, page.Tile{
-			Label: "Sharing GPUs", Value: pluralCount(s.Shared, "job", "jobs"),
+			Label: "Sharing GPUs", Value: report.Plural(s.Shared, "job"),
 			Note: fmt.Sprintf("on %s; at worst %.3f times as long as alone",
-				pluralCount(s.SharedGPUs, "GPU", "GPUs"), s.WorstSlowdown),
+				report.Plural(s.SharedGPUs, "GPU"), s.WorstSlowdown),
 		})
 	}
 	return tiles
@@ -199,7 +195,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	if s.Infeasible > 0 {
 		parts = append(parts,
 			&page.Notice{
-				Kind: page.Bad, Text: pluralCount(s.Infeasible, "job", "jobs") +
+				Kind: page.Bad, Text: report.Plural(s.Infeasible, "job") +
 					" can't be planned. The rest of this page is about the others.",
 			},
 			p.Result.infeasibleTable().Page("Jobs that can't be planned", "", maxPageRows))
@@ -207,7 +203,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	if s.Misses > 0 {
 		parts = append(parts,
 			&page.Notice{
-				Kind: page.Bad, Text: pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline.",
+				Kind: page.Bad, Text: report.Plural(s.Misses, "job ends", "jobs end") + " after the deadline.",
 			},
 			p.Result.lateTable().Page("Jobs that end late", "", maxPageRows))
 	}
@@ -217,7 +213,7 @@ func (p *PlanPage) problemNotices(s *Summary) []any {
 	}
 	if s.Slowed > 0 {
 		parts = append(parts, &page.Notice{
-			Kind: page.Warn, Text: pluralCount(s.Slowed, "job is slowed", "jobs are slowed") +
+			Kind: page.Warn, Text: report.Plural(s.Slowed, "job is slowed", "jobs are slowed") +
 				" more than tolerated.",
 		})
 	}
@@ -246,65 +242,43 @@ func (p *PlanPage) origin(s *Summary) page.Facts {
 	return append(facts, p.Origin...)
 }
 
-// schedule is the picture of the plan.
-func (p *PlanPage) schedule(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
-	opts := &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"}
-	svg, err := report.InlineHTML(func(w io.Writer) error { return WriteSVG(w, p.Result, opts) })
-	if err != nil {
-		return nil, err
-	}
+func (p *PlanPage) schedule(s *Summary) []any {
+	chart := newGanttChart(p.Result, &SVGOptions{MaxBars: maxPageBars, MaxHeight: 1000, ID: "plan"})
 	caption := "A lane for each GPU, a bar for each job in the colour of its core clock; stripes are GPUs " +
 		"that are on and idle. Point at a bar for its details; the table of jobs has them too."
-	if grid := newGanttChart(io.Discard, p.Result, opts).grid; grid.hidden > 0 {
+	if grid := chart.grid; grid.hidden > 0 {
 		caption += " Only the first " + report.FormatCount(grid.lanes) +
 			" of " + report.FormatCount(grid.lanes+grid.hidden) + " GPUs are drawn."
 	}
 	if s.JobsTotal > maxPageBars {
 		caption += " Neighbours that are too short to be seen are one bar."
 	}
-	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: svg}}, nil
+	return []any{&page.Figure{ID: "figure-plan", Caption: caption, SVG: chart.draw()}}
 }
 
 // energyParts are where energy goes, and when.
-func (p *PlanPage) energyParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
-	figures, err := newEnergyOverTime(p.Result).figures()
-	if err != nil {
-		return nil, err
-	}
-	return append([]any{p.partsTable(s)}, figures...), nil
+func (p *PlanPage) energyParts(s *Summary) []any {
+	return append([]any{p.partsTable(s)}, newEnergyOverTime(p.Result).figures()...)
 }
 
 // partsTable is the parts of the energy. Shares are of the total.
 func (p *PlanPage) partsTable(s *Summary) *page.Table {
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	t := &report.Table{
-		Columns: []report.Column{
-			{Head: "part", Left: true},
-			{Head: "energy", Note: scale.Symbol()},
-			{Head: "share", Note: "%"},
-			{Head: "what it is", Left: true},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			row := func(name string, energy dvfsmodel.Joule, what string) bool {
-				share := strconv.FormatFloat(100*energyRatio(energy, s.Energy), 'f', 1, 64)
-				return yield([]report.Value{
-					report.Text(name), report.Text(scale.Format(float64(energy))), report.Text(share), report.Text(what),
-				})
-			}
-			for _, part := range s.energyParts() {
-				if part.energy != 0 && !row(part.name, part.energy, partWords[part.name]) {
-					return
-				}
-			}
-			row("total", s.Energy, "")
-		},
-	}
+	scale := energyScale(s.Energy)
+	parts := slices.DeleteFunc(s.energyParts(), func(part energyPart) bool { return part.energy == 0 })
+	parts = append(parts, energyPart{"total", s.Energy})
+	t := report.NewTable([]report.Column{
+		{Head: "part", Left: true},
+		{Head: "energy", Note: scale.Symbol()},
+		{Head: "share", Note: "%"},
+		{Head: "what it is", Left: true},
+	}, len(parts), func(i int) []report.Value {
+		part := parts[i]
+		share := strconv.FormatFloat(100*energyRatio(part.energy, s.Energy), 'f', 1, 64)
+		return []report.Value{
+			report.Text(part.name), report.Text(scale.Format(float64(part.energy))), report.Text(share),
+			report.Text(partWords[part.name]),
+		}
+	})
 	return t.Page("Where the energy goes", "", -1)
 }
 
@@ -315,12 +289,9 @@ var partWords = map[string]string{
 }
 
 // jobParts is the table of all jobs, folded.
-func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
+func (p *PlanPage) jobParts(s *Summary) []any {
 	planned := s.JobsTotal - s.Infeasible
-	if planned == 0 {
-		return nil, nil
-	}
-	summary := "All " + pluralCount(planned, "planned job", "planned jobs")
+	summary := "All " + report.Plural(planned, "planned job")
 	if planned == 1 {
 		summary = "The planned job"
 	}
@@ -336,44 +307,34 @@ func (p *PlanPage) jobParts(s *Summary) ([]any, error) {
 			shared.Page("Jobs on GPUs that may be shared", "", maxPageRows),
 		}})
 	}
-	return parts, nil
+	return parts
 }
 
 // clockParts are the clocks that were chosen, and how often.
-func (p *PlanPage) clockParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
+func (p *PlanPage) clockParts(*Summary) []any {
 	t := groupTable("GPU model, core/mem", p.Result.clockGroups())
 	return []any{
 		t.Page("Clocks that were chosen",
 			"Energies are of GPUs while jobs run. The settings with the most energy come first.", maxGroups),
-	}, nil
+	}
 }
 
 // whyParts are the reasons, and what clocks trade.
-func (p *PlanPage) whyParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
+func (p *PlanPage) whyParts(*Summary) []any {
 	reason := func(task int) planner.Reason { return p.Result.Plan.Assignments[task].Reason }
 	clocks := p.Result.groupJobs(func(task int) string { return clockWord(reason(task)) })
 	places := p.Result.groupJobs(func(task int) string { return placeWords[reason(task).Place] })
 	example := report.Column{Head: "such as", Left: true, Max: maxName}
-	figure, err := p.Result.jobCurves()
-	if err != nil {
-		return nil, err
-	}
 	parts := append(make([]any, 0, 4),
 		page.Text("Each job has a reason for its clocks and one for its place, in words of a policy's "+
 			"stages. epplan explain tells of one job why, and what else it could have run at."),
 		groupTable("clocks", clocks, example).Page("Why clocks are as they are",
 			explainWords(clockSentences, clocks), -1),
 		groupTable("place", places, example).Page("Why jobs run where they do", "", -1))
-	if figure != nil {
+	if figure := p.Result.jobCurves(); figure != nil {
 		parts = append(parts, figure)
 	}
-	return parts, nil
+	return parts
 }
 
 // clockSentences say what the words for clocks mean.
@@ -404,7 +365,6 @@ var clockSentences = map[string]string{
 	clockWords[planner.ClocksConstant]: "the clocks of all jobs of the GPU model",
 }
 
-// explainWords explains the words that occur.
 func explainWords(sentences map[string]string, groups []groupSum) string {
 	parts := make([]string, 0, len(groups))
 	for i := range groups {

@@ -3,7 +3,6 @@ package planreport
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -66,11 +65,6 @@ func (r *Result) groupJobs(name func(task int) string) []groupSum {
 	return groups
 }
 
-// gpuHours is GPU-hours for people.
-func gpuHours(seconds float64) report.Value {
-	return report.Text(report.GroupThousands(strconv.FormatFloat(seconds/3600, 'f', 2, 64)))
-}
-
 // maxGroups is how many rows a table of groups has.
 const maxGroups = 200
 
@@ -85,29 +79,21 @@ func groupTable(head string, groups []groupSum, more ...report.Column) *report.T
 		{Head: "saved", Unit: report.Fraction, Digits: 2},
 		{Head: "late"},
 	}, more)
-	return &report.Table{Columns: columns, Len: len(groups), Rows: func(yield func([]report.Value) bool) {
-		for i := range groups {
-			g := &groups[i]
-			late := report.Value{}
-			if g.late > 0 {
-				late = report.Count(g.late)
-			}
-			saved := report.Value{}
-			if g.atDefault > 0 {
-				saved = report.Number(1 - g.energy/g.atDefault)
-			}
-			row := []report.Value{
-				report.Text(g.name), report.Count(g.jobs), gpuHours(g.gpuSeconds), report.Number(g.energy),
-				report.Number(g.atDefault), saved, late,
-			}
-			if len(more) > 0 {
-				row = append(row, report.Text(g.example))
-			}
-			if !yield(row) {
-				return
-			}
+	return report.NewTable(columns, len(groups), func(i int) []report.Value {
+		g, saved := &groups[i], report.Value{}
+		if g.atDefault > 0 {
+			saved = report.Number(1 - g.energy/g.atDefault)
 		}
-	}}
+		hours := report.GroupThousands(strconv.FormatFloat(g.gpuSeconds/3600, 'f', 2, 64))
+		row := []report.Value{
+			report.Text(g.name), report.Count(g.jobs), report.Text(hours), report.Number(g.energy),
+			report.Number(g.atDefault), saved, countIfAny(g.late),
+		}
+		if len(more) > 0 {
+			row = append(row, report.Text(g.example))
+		}
+		return row
+	})
 }
 
 // maxGroupBars is how many groups a picture has; the last one may be all
@@ -115,7 +101,7 @@ func groupTable(head string, groups []groupSum, more ...report.Column) *report.T
 const maxGroupBars = 12
 
 // groupFigure draws the energy of groups.
-func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
+func groupFigure(id, what string, groups []groupSum) *page.Figure {
 	var rows []report.BarRow
 	others := groupSum{}
 	var values []float64
@@ -133,18 +119,12 @@ func groupFigure(id, what string, groups []groupSum) (*page.Figure, error) {
 			append(values, others.energy)
 	}
 	scale := report.CommonScale(report.Joules, report.ColumnDigits, values...)
-	svg, err := report.InlineHTML(func(w io.Writer) error {
-		return report.DrawBarRows(w, id, "Energy by "+what,
-			"A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
-			"energy", "at default clocks", scale, rows)
-	})
-	if err != nil {
-		return nil, err
-	}
 	return &page.Figure{
-		ID: "figure-" + id, SVG: svg,
-		Caption: "Energy of GPUs while jobs run, by " + what + ". The table has the numbers.",
-	}, nil
+		ID: "figure-" + id, Caption: "Energy of GPUs while jobs run, by " + what + ". The table has the numbers.",
+		SVG: report.DrawBarRows(id, "Energy by "+what,
+			"A bar for the energy of each "+what+", with an outline for the same jobs at default clocks.",
+			"energy", "at default clocks", scale, rows),
+	}
 }
 
 func (g *groupSum) barRow(name string) report.BarRow {

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/report"
 	"github.com/epplan/epplan/internal/report/page"
 	"github.com/epplan/epplan/planner"
 )
 
 // whoParts are users and workloads, where the batch names them.
-func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
-	if p.Jobs == nil || s.JobsTotal == s.Infeasible {
-		return nil, nil
+func (p *PlanPage) whoParts(*Summary) []any {
+	if p.Jobs == nil {
+		return nil
 	}
 	var parts []any
 	for _, kind := range []struct {
@@ -32,18 +33,14 @@ func (p *PlanPage) whoParts(s *Summary) ([]any, error) {
 		if len(groups) == 1 && groups[0].name == "(none)" {
 			continue
 		}
-		figure, err := groupFigure(kind.id, kind.what, groups)
-		if err != nil {
-			return nil, err
-		}
 		table := groupTable(kind.what, groups).Page("By "+kind.what,
 			"Energies are of GPUs while jobs run: the plan's, and those of the same jobs at default clocks.",
 			maxGroups)
 		parts = append(parts, &page.Group{
-			Heading: "By " + kind.what, Columns: true, Parts: []any{figure, table},
+			Heading: "By " + kind.what, Columns: true, Parts: []any{groupFigure(kind.id, kind.what, groups), table},
 		})
 	}
-	return parts, nil
+	return parts
 }
 
 // workloadOf is the workload of a job, or whose model it has.
@@ -58,14 +55,11 @@ func (p *PlanPage) workloadOf(task int) string {
 }
 
 // certaintyParts say what the figures rest on.
-func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
-	if s.JobsTotal == s.Infeasible {
-		return nil, nil
-	}
+func (p *PlanPage) certaintyParts(s *Summary) []any {
 	facts := page.Facts{}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
-		least := s.objectiveText(s.ObjectiveBound, report.CommonScale(report.Joules, 5, s.ObjectiveBound))
+		least := s.objectiveText(s.ObjectiveBound, energyScale(dvfsmodel.Joule(s.ObjectiveBound)))
 		text := fmt.Sprintf("at most %s above the best schedule there is: that one takes %s or more.", part,
 			least)
 		if side == "below" {
@@ -103,7 +97,7 @@ func (p *PlanPage) certaintyParts(s *Summary) ([]any, error) {
 				"Errors are means of |predicted / measured − 1| at settings that were left out of the fit; "+
 					"– is not known.", maxGroups))
 	}
-	return parts, nil
+	return parts
 }
 
 // modelledText says how many jobs have a model.
@@ -120,7 +114,7 @@ func (p *PlanPage) modelledText() string {
 	}
 	text := ""
 	if prior > 0 {
-		text = " " + pluralCount(prior, "job has none and is", "jobs have none and are") +
+		text = " " + report.Plural(prior, "job has none and is", "jobs have none and are") +
 			" planned as others on the GPU model respond, to end in time if it takes as long as " +
 			"19 of 20 of these."
 		if without == 0 {
@@ -140,10 +134,9 @@ func (p *PlanPage) withoutModelText(without, prior, planned int) string {
 	}
 	planned -= prior
 	return fmt.Sprintf("%s of %s have one; the others run at default clocks, for as long as the batch says.",
-		report.FormatCount(planned-without), pluralCount(planned, "planned job", "planned jobs"))
+		report.FormatCount(planned-without), report.Plural(planned, "planned job"))
 }
 
-// used is a model with what runs by it.
 type modelUse struct {
 	FittedModel
 	jobs   int
@@ -195,32 +188,20 @@ func (p *PlanPage) typicalError() string {
 }
 
 func modelTable(models []modelUse) *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "workload", Left: true, Max: 60},
-			{Head: "GPU model", Left: true},
-			{Head: "jobs"},
-			{Head: "energy", Unit: report.Joules},
-			{Head: "settings"},
-			{Head: "error in time", Unit: report.Fraction, Digits: 2, Group: 1},
-			{Head: "in power", Unit: report.Fraction, Digits: 2, Group: 1},
-			{Head: "source", Left: true, Max: 60},
-		},
-		Len: len(models), Rows: func(yield func([]report.Value) bool) {
-			for i := range models {
-				m := &models[i]
-				settings := report.Value{}
-				if m.Settings > 0 {
-					settings = report.Count(m.Settings)
-				}
-				if !yield([]report.Value{
-					report.Text(m.Workload), report.Text(m.GPUModel), report.Count(m.jobs), report.Number(m.energy),
-					settings,
-					report.NonZero(m.TimeError), report.NonZero(m.PowerError), report.Text(m.Source),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.NewTable([]report.Column{
+		{Head: "workload", Left: true, Max: 60},
+		{Head: "GPU model", Left: true},
+		{Head: "jobs"},
+		{Head: "energy", Unit: report.Joules},
+		{Head: "settings"},
+		{Head: "error in time", Unit: report.Fraction, Digits: 2, Group: 1},
+		{Head: "in power", Unit: report.Fraction, Digits: 2, Group: 1},
+		{Head: "source", Left: true, Max: 60},
+	}, len(models), func(i int) []report.Value {
+		m := &models[i]
+		return []report.Value{
+			report.Text(m.Workload), report.Text(m.GPUModel), report.Count(m.jobs), report.Number(m.energy),
+			countIfAny(m.Settings), report.NonZero(m.TimeError), report.NonZero(m.PowerError), report.Text(m.Source),
+		}
+	})
 }

@@ -43,10 +43,10 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 		title string
 		table *report.Table
 	}{
-		{pluralCount(s.Infeasible, "job", "jobs") + " can't be planned:", r.infeasibleTable()},
-		{pluralCount(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
+		{report.Plural(s.Infeasible, "job") + " can't be planned:", r.infeasibleTable()},
+		{report.Plural(s.Misses, "job ends", "jobs end") + " after the deadline:", r.lateTable()},
 		{
-			pluralCount(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"),
+			report.Plural(s.PastDue-s.Misses, "job ends past its due time:", "jobs end past their due times:"),
 			r.dueTable(),
 		},
 	} {
@@ -75,7 +75,7 @@ func WritePlanTable(w io.Writer, r *Result, opts *report.TextOptions) error {
 
 // header is the block of totals.
 func (s *Summary) header(opts *report.TextOptions) []string {
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
+	scale := energyScale(s.Energy)
 	line := func(label, text string) string {
 		return opts.Paint(report.Bold, fmt.Sprintf("%-7s", label)) + "  " + text
 	}
@@ -97,9 +97,9 @@ func (s *Summary) header(opts *report.TextOptions) []string {
 			line("Shared",
 				fmt.Sprintf("%s on %s that may be shared; at worst %.3f times as long as alone at the "+
 					"highest clock; %s more than tolerated",
-					pluralCount(s.Shared, "job", "jobs"), pluralCount(s.SharedGPUs, "GPU", "GPUs"),
+					report.Plural(s.Shared, "job"), report.Plural(s.SharedGPUs, "GPU"),
 					s.WorstSlowdown,
-					pluralCount(s.Slowed, "job is slowed", "jobs are slowed"))))
+					report.Plural(s.Slowed, "job is slowed", "jobs are slowed"))))
 	}
 	if s.Infeasible == s.JobsTotal {
 		return lines // nothing is planned: there is nothing to save
@@ -132,9 +132,16 @@ func (s *Summary) coverageText() string {
 	if s.Infeasible > 0 {
 		planned += " of " + report.FormatCount(s.JobsTotal)
 	}
+	inTime := "all deadlines are met"
+	switch {
+	case s.PastDue > 0:
+		inTime = s.lateText("", "")
+	case s.Infeasible > 0:
+		inTime = "their deadlines are met"
+	}
 	return fmt.Sprintf("%s on %s with %s; the last one ends at %s; %s", planned,
-		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"),
-		report.FormatSeconds(s.End), s.inTimeText())
+		report.Plural(s.NodesUsed, "node"), report.Plural(s.GPUsUsed, "GPU"),
+		report.FormatSeconds(s.End), inTime)
 }
 
 // breakdownText is the total energy and its parts, all in one unit.
@@ -145,43 +152,10 @@ func (s *Summary) breakdownText(scale report.Scale) string {
 			parts = append(parts, p.name+" "+scale.Format(float64(p.energy)))
 		}
 	}
-	total := scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"
 	if len(parts) == 0 {
-		return total
+		return energyText(s.Energy)
 	}
-	return total + " = " + strings.Join(parts, " + ")
-}
-
-// pluralCount is a number with the noun that suits it.
-func pluralCount(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return report.FormatCount(n) + " " + many
-}
-
-// lateTable lists the jobs that miss their deadlines.
-func (r *Result) lateTable() *report.Table {
-	return &report.Table{
-		Columns: []report.Column{
-			{Head: "job", Left: true, Max: maxName},
-			{Head: "deadline", Unit: report.Seconds, Group: 1},
-			{Head: "end", Unit: report.Seconds, Group: 1},
-			{Head: "late by", Unit: report.Seconds, Group: 1},
-		},
-		Rows: func(yield func([]report.Value) bool) {
-			for _, task := range r.Plan.Misses {
-				t, a := &r.Problem.Tasks[task], &r.Plan.Assignments[task]
-				if !yield([]report.Value{
-					report.Text(t.ID), report.Number(t.Deadline), report.Number(a.End),
-					report.Number(a.End - t.Deadline),
-				}) {
-					return
-				}
-			}
-		},
-		Len: len(r.Plan.Misses),
-	}
+	return energyText(s.Energy) + " = " + strings.Join(parts, " + ")
 }
 
 // textJobTable has a line for each planned job, of which there are count.

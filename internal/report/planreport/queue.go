@@ -69,45 +69,30 @@ func (r *QueueResult) neverRanTable() *report.Table {
 // WriteQueueJSON writes the plan as one JSON object: its totals, the jobs that
 // never ran, and then every job that did on a line of its own.
 func WriteQueueJSON(w io.Writer, r *QueueResult) error {
-	out := bufio.NewWriter(w)
 	s := r.Sum()
 	fields := []jsonField{
-		{"policy", report.Text(r.Policy)},
-		{"energy_model", report.Text(r.Model)},
-		{"energy_kwh", report.Number(s.EnergyKWh)},
-		{"total_wait_s", report.Number(s.TotalWait)},
-		{"mean_wait_s", report.Number(s.MeanWait)},
-		{"longest_wait_s", report.Number(s.LongestWait)},
-		{"delayed", report.Count(s.Delayed)},
-		{"running_s", report.Number(s.Running)},
-		{"makespan_s", report.Number(s.Makespan)},
-		{"jobs_total", report.Count(s.Jobs)},
+		{key: "policy", value: report.Text(r.Policy)},
+		{key: "energy_model", value: report.Text(r.Model)},
+		{key: "energy_kwh", value: report.Number(s.EnergyKWh)},
+		{key: "total_wait_s", value: report.Number(s.TotalWait)},
+		{key: "mean_wait_s", value: report.Number(s.MeanWait)},
+		{key: "longest_wait_s", value: report.Number(s.LongestWait)},
+		{key: "delayed", value: report.Count(s.Delayed)},
+		{key: "running_s", value: report.Number(s.Running)},
+		{key: "makespan_s", value: report.Number(s.Makespan)},
+		{key: "jobs_total", value: report.Count(s.Jobs)},
 	}
 	if r.Among > 0 {
-		fields = slices.Insert(fields, 1, jsonField{"chosen_among", report.Count(r.Among)})
+		fields = slices.Insert(fields, 1, jsonField{key: "chosen_among", value: report.Count(r.Among)})
 	}
 	if r.Simple != nil {
 		fields = append(fields,
-			jsonField{"simple_energy_kwh", report.Number(r.Simple.EnergyKWh)},
-			jsonField{"simple_total_wait_s", report.Number(r.Simple.TotalWait)},
-			jsonField{"simple_longest_wait_s", report.Number(r.Simple.LongestWait)})
+			jsonField{key: "simple_energy_kwh", value: report.Number(r.Simple.EnergyKWh)},
+			jsonField{key: "simple_total_wait_s", value: report.Number(r.Simple.TotalWait)},
+			jsonField{key: "simple_longest_wait_s", value: report.Number(r.Simple.LongestWait)})
 	}
-	line := []byte("{\n")
-	for _, f := range fields {
-		line = append(report.AppendQuoted(append(line, "  "...), f.key), ": "...)
-		line = append(f.value.AppendJSON(line), ",\n"...)
-	}
-	line = append(line, `  "infeasible": `...)
-	_, _ = out.Write(line)
-	if err := r.neverRanTable().WriteArray(out, "  "); err != nil {
-		return err
-	}
-	_, _ = out.WriteString(",\n  \"jobs\": ")
-	if err := r.table(s.Placed).WriteArray(out, "  "); err != nil {
-		return err
-	}
-	_, _ = out.WriteString("\n}\n")
-	return out.Flush()
+	return writeObject(w, append(fields, jsonField{key: "infeasible", list: r.neverRanTable()},
+		jsonField{key: "jobs", list: r.table(s.Placed)}))
 }
 
 // WriteQueueCSV writes one row for each job that ran, in the order of the queue.
@@ -158,13 +143,13 @@ func WriteQueueTable(w io.Writer, r *QueueResult, opts *report.TextOptions) erro
 		r.changeText(s.EnergyKWh, func(q *QueueSum) float64 { return q.EnergyKWh })))
 	line("Wait", fmt.Sprintf("%s in all, %s on average%s; %s had to", report.FormatSeconds(s.TotalWait),
 		report.FormatSeconds(s.MeanWait),
-		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), pluralCount(s.Delayed,
-			"job", "jobs")))
+		r.changeText(s.TotalWait, func(q *QueueSum) float64 { return q.TotalWait }), report.Plural(s.Delayed,
+			"job")))
 	line("Longest", report.FormatSeconds(s.LongestWait)+r.changeText(s.LongestWait, func(q *QueueSum) float64 {
 		return q.LongestWait
 	}))
 	if left := r.neverRanTable(); left.Len > 0 {
-		report.WriteLines(out, "", opts.Paint(report.BoldRed, pluralCount(left.Len, "job", "jobs")+" can't be planned:"))
+		report.WriteLines(out, "", opts.Paint(report.BoldRed, report.Plural(left.Len, "job")+" can't be planned:"))
 		if err := left.WriteText(out, opts); err != nil {
 			return err
 		}

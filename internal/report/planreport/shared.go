@@ -58,39 +58,28 @@ func (r *Result) sharedTable() *report.Table {
 		return nil
 	}
 	beside := r.sharingPartners()
-	return &report.Table{
-		Columns: []report.Column{
-			{Key: "id", Head: "job", Left: true, Max: maxName},
-			{Head: "node"},
-			{Head: "GPU"},
-			{Key: "slowdown"},
-			{Head: "slowdown", Note: "× alone"},
-			{Key: "kappa"},
-			{Head: "tolerates", Note: "× alone"},
-			{Key: "slowed"},
-			{Head: "", Key: "beside"},
-			{Head: "beside", Left: true},
-		},
-		Len: len(r.Plan.Shared.Tasks),
-		Rows: func(yield func([]report.Value) bool) {
-			for _, task := range r.Plan.Shared.Tasks {
-				a := &r.Plan.Assignments[task]
-				takes, tolerates := r.slowdown(task)
-				names := make([]string, len(beside[task]))
-				for i, other := range beside[task] {
-					names[i] = r.Problem.Tasks[other].ID
-				}
-				_, slowed := slices.BinarySearch(r.Plan.Shared.Slowed, task)
-				if !yield([]report.Value{
-					report.Text(r.Problem.Tasks[task].ID), report.Text(r.nodeName(int(a.Node))), report.GPUs(a.GPUs),
-					report.Number(takes), factorValue(takes), report.Number(tolerates), factorValue(tolerates),
-					boolValue(slowed), textList(names), report.Text(strings.Join(names, ", ")),
-				}) {
-					return
-				}
-			}
-		},
-	}
+	return report.NewTable([]report.Column{
+		{Key: "id", Head: "job", Left: true, Max: maxName},
+		{Head: "node"},
+		{Head: "GPU"},
+		{Key: "slowdown"},
+		{Head: "slowdown", Note: "× alone"},
+		{Key: "kappa"},
+		{Head: "tolerates", Note: "× alone"},
+		{Key: "slowed"},
+		{Key: "beside"},
+		{Head: "beside", Left: true},
+	}, len(r.Plan.Shared.Tasks), func(i int) []report.Value {
+		task := r.Plan.Shared.Tasks[i]
+		a, names := &r.Plan.Assignments[task], r.ids(beside[task])
+		takes, tolerates := r.slowdown(task)
+		_, slowed := slices.BinarySearch(r.Plan.Shared.Slowed, task)
+		return []report.Value{
+			report.Text(r.Problem.Tasks[task].ID), report.Text(r.nodeName(int(a.Node))), report.GPUs(a.GPUs),
+			report.Number(takes), factorValue(takes), report.Number(tolerates), factorValue(tolerates),
+			report.JSON(strconv.FormatBool(slowed)), textList(names), report.Text(strings.Join(names, ", ")),
+		}
+	})
 }
 
 // factorValue is how many times its time alone a job takes, for people.
@@ -98,27 +87,6 @@ func factorValue(factor float64) report.Value {
 	return report.Text(strconv.FormatFloat(factor, 'f', 3, 64))
 }
 
-// boolValue is a cell with true or false.
-func boolValue(b bool) report.Value {
-	if b {
-		return report.JSON("true")
-	}
-	return report.JSON("false")
-}
-
-// textList is a cell with a JSON array of strings.
-func textList(all []string) report.Value {
-	line := []byte{'['}
-	for i, s := range all {
-		if i > 0 {
-			line = append(line, ", "...)
-		}
-		line = report.AppendQuoted(line, s)
-	}
-	return report.JSON(string(append(line, ']')))
-}
-
-// addSharing counts what is shared.
 func (s *Summary) addSharing(r *Result) {
 	if r.Plan.Shared == nil {
 		return
@@ -133,13 +101,4 @@ func (s *Summary) addSharing(r *Result) {
 		gpus[planner.ClockInterval{Node: spell.Node, GPU: spell.GPU}] = true
 	}
 	s.SharedGPUs = len(gpus)
-}
-
-// slowdownValues is the worst slowdown for machines and for people, missing where no
-// job may share a GPU.
-func (s *Summary) slowdownValues() []report.Value {
-	if s.WorstSlowdown == 0 {
-		return make([]report.Value, 2)
-	}
-	return []report.Value{report.Number(s.WorstSlowdown), factorValue(s.WorstSlowdown)}
 }

@@ -169,6 +169,16 @@ func (s *Summary) isComparable(other *Summary) bool {
 	return other != nil && other.Infeasible == s.Infeasible && s.Clocks == nil
 }
 
+// energyScale is in what energies of a plan are told that takes so much.
+func energyScale(e dvfsmodel.Joule) report.Scale {
+	return report.CommonScale(report.Joules, 5, float64(e))
+}
+
+// energyText is an energy as in "12.076 MJ (3.355 kWh)".
+func energyText(e dvfsmodel.Joule) string {
+	return energyScale(e).With(float64(e)) + " (" + report.FormatKWh(e) + ")"
+}
+
 func energyRatio(a, b dvfsmodel.Joule) float64 {
 	if !(b > 0) {
 		return math.NaN()

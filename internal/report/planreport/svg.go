@@ -1,7 +1,9 @@
 package planreport
 
 import (
+	"cmp"
 	"fmt"
+	"html/template"
 	"io"
 	"strconv"
 	"strings"
@@ -13,9 +15,7 @@ import (
 // SVGOptions change the picture of a plan; nil means the defaults. Lengths are
 // pixels.
 type SVGOptions struct {
-	// Width of the picture. 0 means 1200; less than 1000 counts as 1000.
-	Width float64
-	// MaxHeight bounds the lanes. 0 means 1600; less than 100 counts as 100.
+	// MaxHeight bounds the lanes. 0 means 1600.
 	MaxHeight float64
 	// MaxBars is how many bars there are about at most: with more, neighbours
 	// that are short are joined. 0 means 20,000.
@@ -23,13 +23,6 @@ type SVGOptions struct {
 	// ID makes the picture a part of a page: what its ids begin with. It is
 	// without title and background then, and has the page's colours.
 	ID string
-}
-
-func (o *SVGOptions) bars() int {
-	if o.MaxBars <= 0 {
-		return defaultMaxBars
-	}
-	return o.MaxBars
 }
 
 // WriteSVG draws a plan: time to the right, a lane for each GPU of the nodes
@@ -40,7 +33,20 @@ func (o *SVGOptions) bars() int {
 // Where there are more GPUs than pixels the first ones are drawn; neighbours
 // too short to be seen become one bar.
 func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
-	p := newGanttChart(w, r, opts)
+	_, err := io.WriteString(w, string(newGanttChart(r, opts).draw()))
+	return err
+}
+
+// ganttChart is a plan being drawn.
+type ganttChart struct {
+	*report.Canvas
+	result  *Result
+	summary Summary
+	maxBars int
+	grid    laneGrid
+}
+
+func (p *ganttChart) draw() template.HTML {
 	p.begin()
 	p.heading()
 	p.drawIdle()
@@ -50,53 +56,36 @@ func WriteSVG(w io.Writer, r *Result, opts *SVGOptions) error {
 	return p.Close()
 }
 
-// ganttChart is a plan being drawn.
-type ganttChart struct {
-	report.Canvas
-	result  *Result
-	summary Summary
-	maxBars int
-	grid    laneGrid
-}
-
 const (
-	defaultWidth, minWidth   = 1200, 1000
-	defaultHeight, minHeight = 1600, 100
-	headingHeight            = 112 // title, totals and legend
-	legendHeight             = 46  // legend alone
-	topAxisHeight            = 18  // above tall lanes
-	axisHeight               = 44
+	ganttWidth       = 1200
+	defaultMaxHeight = 1600
+	headingHeight    = 112 // title, totals and legend
+	legendHeight     = 46  // legend alone
+	topAxisHeight    = 18  // above tall lanes
+	axisHeight       = 44
 )
 
 // planPictureClass is the class of pictures of plans: text is small.
 const planPictureClass = report.PictureClass + " plan"
 
-func newGanttChart(w io.Writer, r *Result, opts *SVGOptions) *ganttChart {
+func newGanttChart(r *Result, opts *SVGOptions) *ganttChart {
 	if opts == nil {
 		opts = &SVGOptions{}
 	}
-	width, height := clampedOrDefault(opts.Width, defaultWidth, minWidth), clampedOrDefault(opts.MaxHeight,
-		defaultHeight, minHeight)
 	top := float64(headingHeight)
 	if opts.ID != "" {
 		top = legendHeight // the page says the rest
 	}
 	return &ganttChart{
-		Canvas: report.NewCanvas(w, opts.ID), result: r, summary: Summarise(r), maxBars: opts.bars(),
-		grid: layOutGrid(r, width, top, height),
+		Canvas: report.NewCanvas(opts.ID), result: r, summary: Summarise(r),
+		maxBars: cmp.Or(opts.MaxBars, defaultMaxBars),
+		grid:    layOutGrid(r, top, cmp.Or(opts.MaxHeight, defaultMaxHeight)),
 	}
-}
-
-func clampedOrDefault(given, usual, least float64) float64 {
-	if !(given > 0) {
-		return usual
-	}
-	return max(given, least)
 }
 
 // begin writes the head of the file, and what is drawn with.
 func (p *ganttChart) begin() {
-	p.Open(planPictureClass, p.grid.width, p.grid.height(), p.title(), p.description())
+	p.Open(planPictureClass, ganttWidth, p.grid.height(), p.title(), p.description())
 	p.Printf(
 		`<defs><pattern id="%s" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
 			`<rect class="ib" width="6" height="6"/><rect class="il" width="1.6" height="6"/></pattern>`,
@@ -110,7 +99,6 @@ func (p *ganttChart) begin() {
 	p.Printf("</linearGradient></defs>\n")
 }
 
-// description says what is to be seen.
 func (p *ganttChart) description() string {
 	text := "Time goes to the right. Each GPU has a lane, each job a bar in the colour of its core clock: " +
 		"blue is slower than the default, sand the default, red faster. " +
@@ -130,7 +118,7 @@ func (p *ganttChart) heading() {
 	p.Text(20, 30, "t", p.title())
 	p.Text(20, 52, "s", p.totalsText())
 	if trouble := p.warningText(); trouble != "" {
-		p.Text(p.grid.width-report.RightMargin, 30, "s bad e", trouble)
+		p.Text(ganttWidth-report.RightMargin, 30, "s bad e", trouble)
 	}
 	p.legend(20, 78)
 }
@@ -138,18 +126,17 @@ func (p *ganttChart) heading() {
 func (p *ganttChart) title() string {
 	s := &p.summary
 	return fmt.Sprintf("%s: %s on %s, %s", report.Truncate(queue.Printable(s.Policy), 50),
-		pluralCount(s.JobsTotal-s.Infeasible, "job", "jobs"),
-		pluralCount(s.NodesUsed, "node", "nodes"), pluralCount(s.GPUsUsed, "GPU", "GPUs"))
+		report.Plural(s.JobsTotal-s.Infeasible, "job"),
+		report.Plural(s.NodesUsed, "node"), report.Plural(s.GPUsUsed, "GPU"))
 }
 
 // totalsText is energy, saving, gap and end in one line.
 func (p *ganttChart) totalsText() string {
 	s := &p.summary
-	scale := report.CommonScale(report.Joules, 5, float64(s.Energy))
-	parts := []string{scale.With(float64(s.Energy)) + " (" + report.FormatKWh(s.Energy) + ")"}
+	parts := []string{energyText(s.Energy)}
 	if s.Baseline > 0 {
-		parts = append(parts,
-			report.FormatPercent(s.Saving())+" saved of "+scale.With(float64(s.Baseline))+" at default clocks")
+		parts = append(parts, report.FormatPercent(s.Saving())+" saved of "+
+			energyScale(s.Energy).With(float64(s.Baseline))+" at default clocks")
 	}
 	if s.ObjectiveBound > 0 {
 		part, side := s.boundDistance()
@@ -166,13 +153,13 @@ func (p *ganttChart) totalsText() string {
 func (p *ganttChart) warningText() string {
 	var parts []string
 	if n := p.summary.Misses; n > 0 {
-		parts = append(parts, pluralCount(n, "job late", "jobs late"))
+		parts = append(parts, report.Plural(n, "job late", "jobs late"))
 	}
 	if n := p.summary.PastDue - p.summary.Misses; n > 0 {
-		parts = append(parts, pluralCount(n, "job past due", "jobs past due"))
+		parts = append(parts, report.Plural(n, "job past due", "jobs past due"))
 	}
 	if n := p.summary.Infeasible; n > 0 {
-		parts = append(parts, pluralCount(n, "job", "jobs")+" can't be planned")
+		parts = append(parts, report.Plural(n, "job")+" can't be planned")
 	}
 	if p.grid.hidden > 0 {
 		parts = append(parts, report.FormatCount(p.grid.lanes)+" of "+

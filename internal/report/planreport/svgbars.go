@@ -29,7 +29,6 @@ const (
 	defaultMaxBars = 20000 // with more of them, short means longer than what can't be seen
 )
 
-// drawBars draws what runs.
 func (p *ganttChart) drawBars() {
 	all := p.collectBars()
 	sortBars(all)

@@ -5,7 +5,6 @@ import (
 	"math"
 )
 
-// rgb is a colour.
 type rgb struct{ r, g, b float64 }
 
 // slowest and fastest are the core clocks, relative to the default, from which

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// gpuLane is a GPU of a node.
 type gpuLane struct {
 	node int32
 	gpu  int

@@ -10,7 +10,6 @@ import (
 
 // laneGrid says where lanes and times lie in a picture.
 type laneGrid struct {
-	width  float64
 	left   float64 // of the lanes
 	top    float64
 	lane   float64 // height of a lane
@@ -32,8 +31,8 @@ const maxLaneHeight = 22
 
 // layOutGrid gives a lane to each GPU of each node that is ever on, as far as
 // the height reaches.
-func layOutGrid(r *Result, width, top, height float64) laneGrid {
-	g := laneGrid{width: width, top: top, end: lastSecond(r)}
+func layOutGrid(r *Result, top, height float64) laneGrid {
+	g := laneGrid{top: top, end: lastSecond(r)}
 	all := 0
 	for node := range r.Plan.Nodes {
 		if n := &r.Plan.Nodes[node]; len(n.On) > 0 {
@@ -144,13 +143,12 @@ func (g *laneGrid) gpuLabels() bool {
 	return false
 }
 
-func (g *laneGrid) plotWidth() float64                    { return g.width - g.left - report.RightMargin }
+func (g *laneGrid) plotWidth() float64                    { return ganttWidth - g.left - report.RightMargin }
 func (g *laneGrid) x(t float64) float64                   { return g.left + t/g.end*g.plotWidth() }
 func (g *laneGrid) height() float64                       { return g.bottom() + axisHeight }
 func (g *laneGrid) perPixel() float64                     { return g.end / g.plotWidth() }
 func (l *laneGroup) laneTop(g *laneGrid, gpu int) float64 { return l.y + g.lane*float64(gpu) }
 
-// bottom is where the lanes end.
 func (g *laneGrid) bottom() float64 {
 	if len(g.groups) == 0 {
 		return g.top + maxLaneHeight

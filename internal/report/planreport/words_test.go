@@ -99,12 +99,8 @@ func TestDotsInTheSamePlaceShareTheirName(t *testing.T) {
 			id: "a", optimalPoints: []dvfsmodel.Point{point(100), point(200)}, chosen: point(100),
 			defaultPoint: point(other),
 		}
-		var b strings.Builder
-		if err := drawJobCurves(&b, "id", []*jobCurve{j}); err != nil {
-			t.Fatal(err)
-		}
 		var names []string
-		for _, text := range strings.Split(b.String(), "<text")[1:] {
+		for _, text := range strings.Split(string(drawJobCurves("id", []*jobCurve{j})), "<text")[1:] {
 			for _, name := range []string{">runs here, default<", ">runs here<", ">default<"} {
 				if strings.Contains(text[:strings.Index(text, "/text")+1], name) {
 					names = append(names, name)
