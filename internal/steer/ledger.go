@@ -198,7 +198,6 @@ func (e *ledgerEntry) valid() bool {
 		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && e.Undo == powerDown(e.Node)
 	case lever.Prefer:
 		return e.Job != 0 && e.Node == "" && e.After != ""
-	case lever.Token:
 	}
 	return false
 }

@@ -78,7 +78,6 @@ func (x *snapshotIndex) canUndo(k leverKey) bool {
 		return n != nil && n.State.IsPoweredDown() && !n.State.Is("POWERING_DOWN")
 	case lever.Weight:
 		return x.nodes[k.node] != nil
-	case lever.Token:
 	}
 	return false
 }

@@ -68,7 +68,6 @@ func (s *Steerer) settle(x *snapshotIndex) {
 			} else if ok {
 				s.confirm(e)
 			}
-		case lever.Token:
 		}
 	}
 }
@@ -224,7 +223,6 @@ func (s *Steerer) ownChanges() *OwnChanges {
 			o.Asleep[k.node] = true
 		case lever.Prefer:
 			o.Prefer[k.job] = e.Phase != phaseTakenOver
-		case lever.Token:
 		}
 	}
 	return o
