@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/align"
+	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/predict/probe"
 )
 
@@ -63,7 +64,7 @@ func (a *aligner) align(
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		a.unreachable = errors.Is(err, align.ErrUnavailable)
+		a.unreachable = errors.Is(err, openai.ErrUnavailable)
 		a.terminal.message("warning", "job "+id+" is predicted from its source as it is: "+err.Error())
 		return nil, nil //nolint:nilnil // as above
 	case result.Text == "":
