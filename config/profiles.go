@@ -51,9 +51,6 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	return p, nil
 }
 
-// ReadProfilesFile is [ReadProfiles] of a file.
-func ReadProfilesFile(path string) (*Profiles, error) { return parseFile(path, ReadProfiles) }
-
 // With is the set with others added; one of the same name replaces the old one.
 func (p *Profiles) With(more *Profiles) *Profiles {
 	sum := &Profiles{list: slices.Clone(more.list), cpus: slices.Clone(more.cpus)}
