@@ -171,11 +171,5 @@ func onModel(name string) (of column, model string, ok bool) {
 	return 0, "", false
 }
 
-// unknownWant is what a message about an unknown name suggests: the nearest
-// known one, or all of them.
-func unknownWant(name string, known []string) string {
-	if best := nearestColumn(name, known); best != "" {
-		return quoted(best) + " (or a name that begins with x_)"
-	}
-	return "one of " + strings.Join(known, ", ") + ", or a name that begins with x_"
-}
+// coefficient is where a model column lives.
+func coefficient(m *dvfsmodel.Params, c column) *float64 { return m.Value(int(c - firstModelColumn)) }

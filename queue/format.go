@@ -51,8 +51,6 @@ func ParseFormat(name string) (Format, error) {
 	return Auto, fmt.Errorf("unknown format %s, want auto, csv, json or edl", quoted(name))
 }
 
-const byteOrderMark = "\uFEFF"
-
 // Read reads a batch. The name is that of the file in messages. An error is a
 // [SyntaxError], [ErrEmpty], or what r returned; no batch comes with it. Every
 // job of the batch is valid.

@@ -156,3 +156,5 @@ func incompleteTail(chunk []byte) int {
 	}
 	return 0
 }
+
+const byteOrderMark = "\uFEFF"

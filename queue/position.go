@@ -64,3 +64,7 @@ func appendWant(msg, want string) string {
 	}
 	return msg + ", want " + want
 }
+
+func newFieldError(c column, msg, want string) *FieldError {
+	return &FieldError{col: c, Msg: msg, Want: want}
+}

@@ -52,8 +52,7 @@ func (a *aligner) align(
 	}
 	var rewritten []float64
 	result, err := a.client.Align(ctx, text, examples,
-		func(ctx context.Context, text string) (probe.Novelty, error) {
-			var err error
+		func(ctx context.Context, text string) (_ probe.Novelty, err error) {
 			rewritten, err = a.embed(ctx, text)
 			if err != nil {
 				return probe.Novelty{}, err
