@@ -81,7 +81,7 @@ func ReadMapped(r io.Reader, name string, format Format, columns map[string]stri
 	default:
 		err = readCSV(buffered, in, b, nil)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return b.batch()
@@ -120,6 +120,3 @@ func sniff(in *bufio.Reader) Format {
 	}
 	return Auto
 }
-
-// isEOF tells the end of the input from a fault.
-func isEOF(err error) bool { return err != nil && errors.Is(err, io.EOF) }

@@ -53,7 +53,7 @@ func (r *CSVRows) next() ([]string, error) {
 	start := r.InputOffset()
 	cells, err := r.Reader.Read()
 	if err != nil {
-		if g := r.guard; !errors.Is(err, csv.ErrFieldCount) && g.err != nil && !isEOF(g.err) {
+		if g := r.guard; !errors.Is(err, csv.ErrFieldCount) && g.err != nil && !errors.Is(g.err, io.EOF) {
 			return nil, g.err
 		}
 		return cells, err
