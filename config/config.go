@@ -75,7 +75,6 @@ func Default() *Config {
 	return c
 }
 
-// withoutNodes is Default without nodes.
 func withoutNodes(profiles *Profiles) *Config {
 	if profiles == nil {
 		profiles = BuiltinProfiles()

@@ -94,7 +94,6 @@ func numberText(x float64) string {
 	return s
 }
 
-// intField is a field with a whole number.
 func intField(key, doc string, to *int, least, most int) field {
 	f := field{
 		key: key, doc: doc, expected: fmt.Sprintf("a whole number from %d to %d", least, most),
@@ -166,7 +165,6 @@ func isLine(s string) bool {
 	return s != "" && len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// choiceField is a field with one of several words.
 func choiceField(key, doc string, to *string, words ...string) field {
 	f := field{
 		key: key, doc: doc, expected: "one of " + strings.Join(words, ", "),
@@ -249,7 +247,6 @@ func checkedListField(key, doc string, to *[]string, fault func(all []string, i 
 	return f
 }
 
-// tableField is a field with a table of fields.
 func tableField(key string, fields []field) field {
 	f := field{key: key, expected: "a table that begins with [" + key + "]"}
 	f.read = func(d *document, path string, v any) {

@@ -75,7 +75,6 @@ func ReadSeriesFile(path string) (*FactorSeries, error) {
 	return ReadSeries(f, path)
 }
 
-// add adds a row.
 func (s *FactorSeries) add(row *queue.CSVTable) error {
 	text := row.Text("time")
 	when, err := time.Parse(time.RFC3339, text)

@@ -181,7 +181,6 @@ func (b *batchBuilder) oneGPU() []GPUCount {
 	return place
 }
 
-// batch is what was collected.
 func (b *batchBuilder) batch() (*Batch, error) {
 	if len(b.out.Jobs) == 0 {
 		return nil, fmt.Errorf("%s: %w, want at least one", Printable(b.out.Name), ErrEmpty)

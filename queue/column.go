@@ -125,7 +125,6 @@ func (n *columnNames) model() string {
 	return strings.Join(names, ", ")
 }
 
-// columnSet is a set of columns.
 type columnSet uint64
 
 const modelColumns columnSet = (1<<numColumns - 1) &^ (1<<firstModelColumn - 1)

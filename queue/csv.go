@@ -280,7 +280,6 @@ func separatorOf(in *bufio.Reader) rune {
 	return rune(all[best])
 }
 
-// job reads one row.
 func (c *csvReader) job(cells []string) error {
 	if len(cells) != len(c.cols) {
 		at := c.cellAt(min(len(cells)-1, len(c.cols)))

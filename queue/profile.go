@@ -38,7 +38,6 @@ func parseSeries(c column, text string) ([]float64, *FieldError) {
 	return series, nil
 }
 
-// seriesText is what parseSeries reads.
 func seriesText(series []float64) string {
 	var text []byte
 	for i, value := range series {

@@ -66,7 +66,6 @@ func (r *CSVRows) next() ([]string, error) {
 	return cells, nil
 }
 
-// lineAfter is the line after the row that was just read.
 func (r *CSVRows) lineAfter(cells []string) int {
 	last := len(cells) - 1
 	line, _ := r.FieldPos(last)

@@ -154,7 +154,6 @@ func (c *Client) parse(data []byte, texts []string) ([][]float64, error) {
 	return out, nil
 }
 
-// check reports whether an embedding is one.
 func (c *Client) check(e []float64) error {
 	switch {
 	case len(e) == 0:

@@ -29,7 +29,6 @@ func Replay(ctx context.Context, target Target, train, test *Table, s *Settings)
 	return r.predictions, nil
 }
 
-// replayStep is a job of a replay.
 type replayStep struct {
 	job     *Job
 	outcome *Outcome
@@ -37,7 +36,6 @@ type replayStep struct {
 	ticket  *PendingJob
 }
 
-// replay is one on its way.
 type replay struct {
 	forecaster  *Forecaster
 	running     runningHeap

@@ -68,7 +68,6 @@ func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, 
 	return t.table, nil
 }
 
-// tableReader is a table on its way in.
 type tableReader struct {
 	*queue.CSVTable
 	table *Table
@@ -111,7 +110,6 @@ func (t *tableReader) arrange(want Columns, layout *Layout) error {
 	return nil
 }
 
-// present are those of some columns that the table has.
 func (t *tableReader) present(columns []string) []string {
 	return slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return !t.Has(c) })
 }
@@ -137,7 +135,6 @@ func (t *tableReader) number(column string) (float64, error) {
 	return v, nil
 }
 
-// numbers are those of some columns.
 func (t *tableReader) numbers(columns []string) ([]float64, error) {
 	values := make([]float64, len(columns))
 	for i, c := range columns {
@@ -149,7 +146,6 @@ func (t *tableReader) numbers(columns []string) ([]float64, error) {
 	return values, nil
 }
 
-// read reads a row.
 func (t *tableReader) read() error {
 	l := &t.table.Layout
 	numbers, err := t.numbers([]string{"submit_s", l.request, "wait_s"})

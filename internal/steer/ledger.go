@@ -54,7 +54,6 @@ type leverKey struct {
 	node  string
 }
 
-// leverKeyOf is the key of a change.
 func leverKeyOf(u *lever.Undo) leverKey { return leverKey{u.Lever, u.Job, u.Node} }
 
 func (k leverKey) String() string {

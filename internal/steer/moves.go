@@ -157,7 +157,6 @@ func (w *WantedChange) isNewPowerDown(o *OwnChanges) bool {
 	return w.Lever == lever.Power && !o.Asleep[w.Node]
 }
 
-// needsPowerSaving reports whether a plan needs power saving.
 func (p *Plan) needsPowerSaving(o *OwnChanges) bool {
 	return slices.ContainsFunc(p.Wants, func(w WantedChange) bool { return w.isNewPowerDown(o) }) ||
 		slices.ContainsFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })
@@ -178,7 +177,6 @@ const (
 	maxTroubleText = 400
 )
 
-// publish publishes how it went.
 func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	st := Status{
 		At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{},

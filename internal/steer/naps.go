@@ -43,7 +43,6 @@ const (
 	wakeTimeFactor = 1.25 // of the longest wake that was seen
 )
 
-// durationOf is a number of seconds as a duration.
 func durationOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // forgetOngoing forgets what is going on, as it wasn't watched.

@@ -28,7 +28,6 @@ type csvTable struct {
 	open     bool              // the current line has no end: it may be cut
 }
 
-// fieldSpan is where a field is in its record.
 type fieldSpan struct{ from, to int }
 
 // field is a field of the current record.

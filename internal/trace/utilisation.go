@@ -136,7 +136,6 @@ func (l *utilisationReader) isRepeatedHeader() bool {
 	return true
 }
 
-// utilisationReader reads a log of utilisation.
 type utilisationReader struct {
 	table *csvTable
 
@@ -150,7 +149,6 @@ type utilisationReader struct {
 	cut                                       bool
 }
 
-// gpuSeries is a series on one GPU.
 type gpuSeries struct {
 	id    string // of the series
 	gpu   int    // place in the log's GPUs; -1: it doesn't say
@@ -158,7 +156,6 @@ type gpuSeries struct {
 	cells []slotSum // by slot, ascending
 }
 
-// slotSum is the samples of a slot.
 type slotSum struct {
 	slot int64
 	sum  float64
@@ -197,7 +194,6 @@ func (l *utilisationReader) locate() error {
 	return nil
 }
 
-// logSample is what a record says.
 type logSample struct {
 	piece *gpuSeries
 	slot  int64
@@ -223,7 +219,6 @@ func (l *utilisationReader) sample() (s logSample, ok bool, err error) {
 	return s, ok, err
 }
 
-// addSample adds a sample to its series.
 func (l *utilisationReader) addSample(s *logSample) error {
 	p := s.piece
 	last := len(p.cells) - 1

@@ -140,7 +140,6 @@ func (s *sacctReader) parseRow(cells []string) *sacctRow {
 	return r
 }
 
-// readCell reads one cell.
 func (r *sacctRow) readCell(c sacctColumnID, text string) (kind string, err error) {
 	p := &r.past
 	switch c {
@@ -325,7 +324,6 @@ func utilisation(text string) (slurm.TRES, error) {
 	return slurm.ParseTRES(count)
 }
 
-// finish makes a job of what was read.
 func (r *sacctRow) finish() error {
 	p := &r.past
 	p.JobID = refText(&r.ref)

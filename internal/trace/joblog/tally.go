@@ -203,7 +203,6 @@ func (s *jobSink) add(p *record.HistoryJob, line int) error {
 
 func timeText(t time.Time) string { return t.Format("2006-01-02T15:04:05") }
 
-// jobKey names a job.
 type jobKey struct {
 	hash   uint64
 	submit int64
@@ -220,7 +219,6 @@ type recentJobs struct {
 	next int
 }
 
-// addIfNew reports whether a job is new.
 func (r *recentJobs) addIfNew(p *record.HistoryJob) bool {
 	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
 	if _, again := r.at[key]; again {
