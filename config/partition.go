@@ -55,7 +55,9 @@ func partitionTableField[T ~string](key, doc, each string, to *map[string]T, wor
 			*to = nil
 		}
 	}
-	f.format = func() string { return inlineTable(*to, func(word T) string { return strconv.Quote(string(word)) }) }
+	f.format = func() string {
+		return inlineTable(*to, func(word T) string { return strconv.Quote(string(word)) })
+	}
 	return f
 }
 

@@ -23,16 +23,6 @@ const (
 	Params
 )
 
-var formatNames = [...]string{Auto: "auto", CSV: "csv", JSON: "json", EDL: "edl", Params: "params"}
-
-// String is the name that [ParseFormat] takes.
-func (f Format) String() string {
-	if f < 0 || int(f) >= len(formatNames) {
-		return fmt.Sprintf("format(%d)", int(f))
-	}
-	return formatNames[f]
-}
-
 // ParseFormat returns the format called auto, csv, json or edl. The name jsonl
 // is another one for json, which covers both.
 func ParseFormat(name string) (Format, error) {

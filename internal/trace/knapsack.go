@@ -123,7 +123,7 @@ func (k *knapsackTable) job() (job KnapsackJob, err error) {
 		return job, k.errorAt(k.id, "job %.40q is on line %d already, want each once", job.ID, first)
 	}
 	k.ids[job.ID] = k.line
-	if job.Arrival, err = k.number(k.arrival, 0, maxQuantity); err != nil {
+	if job.Arrival, err = k.number(k.arrival, 0); err != nil {
 		return job, err
 	}
 	for i := range KnapsackTypes {
@@ -142,10 +142,10 @@ func (k *knapsackTable) job() (job KnapsackJob, err error) {
 
 func (k *knapsackTable) run(time, kWh int) (run KnapsackRun, err error) {
 	const shortest = 1e-3
-	if run.Seconds, err = k.number(time, shortest, maxQuantity); err != nil {
+	if run.Seconds, err = k.number(time, shortest); err != nil {
 		return run, err
 	}
-	run.KWh, err = k.number(kWh, 0, maxQuantity)
+	run.KWh, err = k.number(kWh, 0)
 	return run, err
 }
 

@@ -207,13 +207,13 @@ func (t *csvTable) integer(column int, most int64) (int64, error) {
 	return x, nil
 }
 
-// number is a field with a number between two others.
-func (t *csvTable) number(column int, least, most float64) (float64, error) {
+// number is a field with a number, of many of which sums and squares stay finite.
+func (t *csvTable) number(column int, least float64) (float64, error) {
 	field := t.field(column)
 	x, err := strconv.ParseFloat(string(field), 64)
-	if err != nil || !(x >= least && x <= most) {
+	if err != nil || !(x >= least && x <= maxQuantity) {
 		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.columns[column],
-			field, least, most)
+			field, least, maxQuantity)
 	}
 	return x, nil
 }

@@ -2,6 +2,7 @@ package joblog
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"time"
 
@@ -155,7 +156,7 @@ type jobSink struct {
 
 func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
 	return &jobSink{
-		tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{})},
+		tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{}), seed: maphash.MakeSeed()},
 	}
 }
 
@@ -214,13 +215,14 @@ const recentWindow = 1 << 18
 
 // recentJobs are the latest jobs of a log.
 type recentJobs struct {
+	seed maphash.Seed
 	at   map[jobKey]struct{}
 	ring []jobKey
 	next int
 }
 
 func (r *recentJobs) addIfNew(p *record.HistoryJob) bool {
-	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
+	key := jobKey{maphash.Comparable(r.seed, [2]string{p.Cluster, p.JobID}), p.Submitted.UnixMicro()}
 	if _, again := r.at[key]; again {
 		return false
 	}
