@@ -129,7 +129,10 @@ func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant 
 	} {
 		sum, stated := 0.0, 0.0
 		for i := first; i < len(s.factors) && s.times[i].Before(until); i++ {
-			begin, end := later(from, s.times[i]), s.times[i+1]
+			begin, end := s.times[i], s.times[i+1]
+			if begin.Before(from) {
+				begin = from
+			}
 			if end.After(until) {
 				end = until
 			}
@@ -152,11 +155,4 @@ func (s *FactorSeries) index(at time.Time) int {
 		return i
 	}
 	return i - 1
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

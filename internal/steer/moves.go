@@ -181,7 +181,7 @@ func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	st := Status{
 		At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{},
 	}
-	st.Wakes, st.WakeS = s.naps.wakeStats()
+	st.Wakes, st.WakeS = s.naps.wakeCount, s.naps.longestWake
 	for _, k := range s.ledger.keys() {
 		switch e := s.ledger.entries[k]; {
 		case e.Phase == phaseUndone:

@@ -235,10 +235,12 @@ func (r *sacctRow) setDuration(c sacctColumnID, text string) (kind string, err e
 	}
 	switch c {
 	case rawElapsedColumn:
+		if text == "" {
+			return "", nil
+		}
 		seconds, err := strconv.ParseInt(text, 10, 64)
-		if text == "" || err != nil || seconds > maxSeconds {
-			return kindTime, errorUnless(text == "",
-				fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text)))
+		if err != nil || seconds > maxSeconds {
+			return kindTime, fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text))
 		}
 		r.elapsed, r.timed = time.Duration(seconds)*time.Second, true
 	case elapsedColumn:
@@ -261,13 +263,6 @@ func (r *sacctRow) setDuration(c sacctColumnID, text string) (kind string, err e
 		}
 	}
 	return kindTime, err
-}
-
-func errorUnless(fine bool, err error) error {
-	if fine {
-		return nil
-	}
-	return err
 }
 
 func (r *sacctRow) setNumber(c sacctColumnID, text string) error {
