@@ -154,7 +154,8 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
 		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]),
 		QOS:  swfText(f[swfQueue]),
-		Name: []byte(swfText(f[swfProgram])), State: state, CPUs: measuredOrUnknown(cmp.Or(max(0, f[swfAllocated]), f[swfRequested])),
+		Name: []byte(swfText(f[swfProgram])), State: state,
+		CPUs:  measuredOrUnknown(cmp.Or(max(0, f[swfAllocated]), f[swfRequested])),
 		Limit: limitOf(f[swfLimit]),
 	}
 	if f[swfRunTime] >= 0 {

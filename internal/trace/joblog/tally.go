@@ -156,7 +156,8 @@ type jobSink struct {
 
 func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
 	return &jobSink{
-		tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{}), seed: maphash.MakeSeed()},
+		tally: t, visit: visit, cluster: o.Cluster,
+		seen: recentJobs{at: make(map[jobKey]struct{}), seed: maphash.MakeSeed()},
 	}
 }
 
