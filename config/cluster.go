@@ -59,11 +59,11 @@ func (c *Config) clusterFields() []field {
 			"When a queued job starts: continuous (right after the one before), slot (at the next\n"+
 				"whole slot), or auto: slot for online plans if there are slots.", &c.start, startAuto,
 			startContinuous, startSlot),
-		allowEmpty(lineField("runtime_gpu_model",
+		textField("runtime_gpu_model",
 			"The GPU model that runtime_s and power_w of a batch are of where the batch doesn't say\n"+
 				"and a job may run on several; * when they are the same on all. Empty: such a "+
 				"batch is refused.",
-			&c.runtimeOn), &c.runtimeOn),
+			&c.runtimeOn),
 		boolField("offline_turn_on", "Whether offline plans count the energy of switching nodes on.",
 			&k.OfflineTurnOn),
 	}

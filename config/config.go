@@ -75,7 +75,6 @@ func Default() *Config {
 	return c
 }
 
-// withoutNodes is Default without nodes.
 func withoutNodes(profiles *Profiles) *Config {
 	if profiles == nil {
 		profiles = BuiltinProfiles()
@@ -131,11 +130,6 @@ func (c *Config) NodesAt(class int) queue.Position {
 // HasNodes reports whether the file describes a cluster; without, the nodes are
 // those of [Default].
 func (c *Config) HasNodes() bool { return c.NodesAt(0).Line > 0 }
-
-// LoadFile is [Load] of a file.
-func LoadFile(path string, profiles *Profiles) (*Config, error) {
-	return parseFile(path, func(r io.Reader, name string) (*Config, error) { return Load(r, name, profiles) })
-}
 
 // checkTogether notes values that are fine alone but not with each other.
 func (c *Config) checkTogether(d *document) {

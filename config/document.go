@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -63,20 +62,6 @@ func parse(r io.Reader, name string) (*document, error) {
 		return nil, fmt.Errorf("%s: %w", queue.Printable(name), err)
 	}
 	return d, nil
-}
-
-// parseFile opens a file for a reader.
-func parseFile[T any](path string, read func(io.Reader, string) (T, error)) (T, error) {
-	var none T
-	file, err := os.Open(path)
-	if err != nil {
-		return none, err
-	}
-	defer func() { _ = file.Close() }() // only read
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return none, fmt.Errorf("%s is a directory, want a TOML file", queue.Printable(path))
-	}
-	return read(file, path)
 }
 
 // invalidByte is the offset of the first byte that isn't UTF-8; -1 if none.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -93,7 +94,6 @@ func numberText(x float64) string {
 	return s
 }
 
-// intField is a field with a whole number.
 func intField(key, doc string, to *int, least, most int) field {
 	f := field{
 		key: key, doc: doc, expected: fmt.Sprintf("a whole number from %d to %d", least, most),
@@ -146,8 +146,9 @@ func lineField(key, doc string, to *string) field {
 	return f
 }
 
-// allowEmpty lets a line of text be empty.
-func allowEmpty(f field, to *string) field {
+// textField is a field with one line of text, which may be empty.
+func textField(key, doc string, to *string) field {
+	f := lineField(key, doc, to)
 	take := f.read
 	f.read = func(d *document, path string, v any) {
 		if v == "" {
@@ -164,7 +165,6 @@ func isLine(s string) bool {
 	return s != "" && len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// choiceField is a field with one of several words.
 func choiceField(key, doc string, to *string, words ...string) field {
 	f := field{
 		key: key, doc: doc, expected: "one of " + strings.Join(words, ", "),
@@ -227,7 +227,26 @@ func lineListField(key, doc string, to *[]string) field {
 	return f
 }
 
-// tableField is a field with a table of fields.
+// checkedListField is a field with an array of texts; fault says what is wrong with the
+// i-th of them, behind its name; "": nothing.
+func checkedListField(key, doc string, to *[]string, fault func(all []string, i int) string) field {
+	f := lineListField(key, doc, to)
+	take := f.read
+	f.read = func(d *document, path string, v any) {
+		before := len(d.faults)
+		take(d, path, v)
+		if len(d.faults) > before {
+			return
+		}
+		for i, text := range *to {
+			if wrong := fault(*to, i); wrong != "" {
+				d.faultAt(fmt.Sprintf("%s[%d]", path, i), "%s has %s%s", withoutIndexes(path), quoteName(text), wrong)
+			}
+		}
+	}
+	return f
+}
+
 func tableField(key string, fields []field) field {
 	f := field{key: key, expected: "a table that begins with [" + key + "]"}
 	f.read = func(d *document, path string, v any) {
@@ -239,6 +258,15 @@ func tableField(key string, fields []field) field {
 		d.readFields("["+path+"]", path, values, fields)
 	}
 	return f
+}
+
+// inlineTable is a table on one line, its keys in order.
+func inlineTable[V any](table map[string]V, format func(V) string) string {
+	parts := make([]string, 0, len(table))
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		parts = append(parts, strconv.Quote(key)+" = "+format(table[key]))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 // requiredField makes a field one that its table must have.

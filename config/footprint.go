@@ -54,13 +54,12 @@ func (f *Factors) fields() []field {
 			&f.WaterPerKWh, factor),
 		numberField("cost_per_kwh", "Price of a kilowatt-hour, in currency; 0: not stated.",
 			&f.CostPerKWh, factor),
-		allowEmpty(lineField("currency", "Currency of the price, such as \"EUR\".", &f.Currency),
-			&f.Currency),
+		textField("currency", "Currency of the price, such as \"EUR\".", &f.Currency),
 		numberField("pue", "Energy of the whole site over that of its computers (PUE); 1: not stated.",
 			&f.PUE, numberRange{min: 1, max: 10}),
-		allowEmpty(lineField("series",
+		textField("series",
 			"File (CSV) with factors over time: the columns time (RFC 3339) and some of carbon_g_per_kwh,\n"+
-				"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series), &f.Series),
+				"water_l_per_kwh and cost_per_kwh; empty: there is none.", &f.Series),
 	}
 }
 

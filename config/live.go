@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -62,15 +61,6 @@ func defaultLive() Live {
 		Reorder: ReorderOwn, LimitHints: true, Pick: defaultPick(), Sharing: defaultSharing(),
 		Adapt: defaultAdapt(), SleepLearn: true, WakeWait: 300,
 	}
-}
-
-// Clone is a copy that shares nothing.
-func (l *Live) Clone() Live {
-	c := *l
-	c.Adapt = l.Adapt.Clone()
-	c.Modes, c.Reorders, c.Operators = maps.Clone(l.Modes), maps.Clone(l.Reorders), slices.Clone(l.Operators)
-	c.ConstantClocks = maps.Clone(l.ConstantClocks)
-	return c
 }
 
 // ModeOf is the mode of a partition. A job may name several, with commas between,

@@ -182,7 +182,7 @@ func TestARangeOfClocksIsRelativeToTheDefaultOnes(t *testing.T) {
 	}
 }
 
-func TestSteeringSettingsAreReadAndClonedApart(t *testing.T) {
+func TestSteeringSettingsAreRead(t *testing.T) {
 	c := load(t, "[live]\nreorder = \"off\"\nreorders = {gpu = \"all\"}\nweights = true\nprefer = true\n"+
 		"sleep_after_s = 600\noperators = [\"ann\", \"Bob.2\"]")
 	l := &c.Live
@@ -192,11 +192,6 @@ func TestSteeringSettingsAreReadAndClonedApart(t *testing.T) {
 	}
 	if !slices.Equal(l.Operators, []string{"ann", "Bob.2"}) {
 		t.Errorf("operators %q", l.Operators)
-	}
-	copied := l.Clone()
-	copied.Reorders["gpu"], copied.Operators[0] = ReorderOff, "eve"
-	if l.ReorderOf("gpu") != ReorderAll || l.Operators[0] == "eve" {
-		t.Error("a change of the copy is seen in the original")
 	}
 	if d := Default().Live; d.ReorderOf("gpu") != ReorderOwn || d.Weights || d.Prefer || d.SleepAfter != 0 ||
 		len(d.Operators) > 0 {
@@ -291,11 +286,6 @@ func TestClocksOfTheConstantArmAreReadByGPUModel(t *testing.T) {
 		if again := load(t, shown.String()); again.Live.ConstantArm != 0.1 ||
 			!maps.Equal(again.Live.ConstantClocks, want) {
 			t.Errorf("shown and read again: %+v", again.Live)
-		}
-		copied := c.Live.Clone()
-		copied.ConstantClocks["V100"] = dvfsmodel.Setting{}
-		if !maps.Equal(c.Live.ConstantClocks, want) {
-			t.Error("a change of the copy is seen in the original")
 		}
 	}
 	if l := Default().Live; l.ConstantArm != 0 || l.ConstantClocks != nil {

@@ -1,9 +1,6 @@
 package config
 
-import (
-	"maps"
-	"strings"
-)
+import "strings"
 
 // Adapt reports whether clocks are adapted while jobs run.
 type Adapt string
@@ -43,13 +40,6 @@ func (a *LiveAdapt) ModeOf(partitions string) Adapt {
 		}
 	}
 	return AdaptOn
-}
-
-// Clone is a copy that shares nothing.
-func (a *LiveAdapt) Clone() LiveAdapt {
-	c := *a
-	c.Modes = maps.Clone(a.Modes)
-	return c
 }
 
 func (a *LiveAdapt) fields() []field {

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/epplan/epplan/dvfsmodel"
 )
@@ -49,16 +47,12 @@ func (l *Live) clocksField() field {
 		}
 	}
 	f.format = func() string {
-		parts := make([]string, 0, len(l.ConstantClocks))
-		for _, model := range slices.Sorted(maps.Keys(l.ConstantClocks)) {
-			pair := l.ConstantClocks[model]
-			text := numberText(float64(pair.Core))
-			if pair.Mem > 0 {
-				text = "[" + text + ", " + numberText(float64(pair.Mem)) + "]"
+		return inlineTable(l.ConstantClocks, func(pair dvfsmodel.Setting) string {
+			if pair.Mem == 0 {
+				return numberText(float64(pair.Core))
 			}
-			parts = append(parts, strconv.Quote(model)+" = "+text)
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
+			return numbersText([]dvfsmodel.MHz{pair.Core, pair.Mem})
+		})
 	}
 	return f
 }

@@ -63,7 +63,6 @@ func (m *Model) setForm(text string) error {
 	return err
 }
 
-// formText is what setForm reads.
 func formText(f dvfsmodel.Form) string {
 	if f == dvfsmodel.PaperForm() {
 		return f.Time

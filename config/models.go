@@ -91,9 +91,6 @@ func ReadModels(r io.Reader, name string) (*Models, error) {
 	return set, nil
 }
 
-// ReadModelsFile is [ReadModels] of a file.
-func ReadModelsFile(path string) (*Models, error) { return parseFile(path, ReadModels) }
-
 // All lists the models in the order of the file.
 func (s *Models) All() []Model { return slices.Clone(s.list) }
 

@@ -56,11 +56,7 @@ func partitionTableField[T ~string](key, doc, each string, to *map[string]T, wor
 		}
 	}
 	f.format = func() string {
-		parts := make([]string, 0, len(*to))
-		for _, name := range slices.Sorted(maps.Keys(*to)) {
-			parts = append(parts, strconv.Quote(name)+" = "+strconv.Quote(string((*to)[name])))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		return inlineTable(*to, func(word T) string { return strconv.Quote(string(word)) })
 	}
 	return f
 }
@@ -69,28 +65,16 @@ func partitionTableField[T ~string](key, doc, each string, to *map[string]T, wor
 const maxUserName = 256
 
 func (l *Live) operatorsField() field {
-	f := lineListField("operators", "Users who may see everybody's jobs, but change nothing.", &l.Operators)
-	take := f.read
-	f.read = func(d *document, path string, v any) {
-		before := len(d.faults)
-		take(d, path, v)
-		if len(l.Operators) == 0 {
-			l.Operators = nil
-		}
-		if len(d.faults) > before {
-			return
-		}
-		for i, name := range l.Operators {
-			at := path + "[" + strconv.Itoa(i) + "]"
+	return checkedListField("operators", "Users who may see everybody's jobs, but change nothing.", &l.Operators,
+		func(names []string, i int) string {
 			switch {
-			case len(name) > maxUserName || strings.ContainsFunc(name, isNotUserNameRune):
-				d.faultAt(at, "%s has %s, want the name of a user", withoutIndexes(path), quoteName(name))
-			case slices.Index(l.Operators, name) < i:
-				d.faultAt(at, "%s has %s twice", withoutIndexes(path), quoteName(name))
+			case len(names[i]) > maxUserName || strings.ContainsFunc(names[i], isNotUserNameRune):
+				return ", want the name of a user"
+			case slices.Index(names, names[i]) < i:
+				return " twice"
 			}
-		}
-	}
-	return f
+			return ""
+		})
 }
 
 func isNotUserNameRune(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",:/", r) }

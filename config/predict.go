@@ -33,13 +33,6 @@ func defaultPredict() Predict {
 	}
 }
 
-// Clone is a copy that shares nothing.
-func (p *Predict) Clone() Predict {
-	c := *p
-	c.AllowHosts = slices.Clone(p.AllowHosts)
-	return c
-}
-
 func (p *Predict) fields() []field {
 	const mostJobs, mostRounds = 200_000, 10
 	return slices.Concat([]field{
@@ -52,8 +45,8 @@ func (p *Predict) fields() []field {
 		lineListField("allow_hosts", "Hosts that source code may be sent to, such as "+
 			"[\"llm.example.org\"]. Without one, no server is asked.",
 			&p.AllowHosts),
-		allowEmpty(lineField("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: "+
-			"none are kept.", &p.Cache), &p.Cache),
+		textField("cache", "Folder that keeps embeddings, by the hash of what was sent; empty: "+
+			"none are kept.", &p.Cache),
 	}, p.Embedding.fields("embedding", "an embedding server (OpenAI's /v1/embeddings)"),
 		p.Align.fields("align", "a chat-completion server (OpenAI's /v1/chat/completions), asked to\n"+
 			"rewrite code that is unlike all that was learnt from"),
@@ -63,10 +56,10 @@ func (p *Predict) fields() []field {
 // fields are those of an endpoint, whose keys begin with a word.
 func (e *Endpoint) fields(word, what string) []field {
 	return []field{
-		allowEmpty(lineField(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL), &e.URL),
-		allowEmpty(lineField(word+"_model", "Model that it is asked for.", &e.Model), &e.Model),
-		allowEmpty(lineField(word+"_key_file",
-			"File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile), &e.KeyFile),
+		textField(word+"_url", "Address of "+what+";\nempty: none is asked.", &e.URL),
+		textField(word+"_model", "Model that it is asked for.", &e.Model),
+		textField(word+"_key_file",
+			"File with its key, readable by epd alone; empty: none is sent.", &e.KeyFile),
 		numberField(word+"_timeout_s", "Seconds that an answer may take.", &e.TimeoutS,
 			numberRange{max: 3600, above: true}),
 	}

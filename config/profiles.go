@@ -51,9 +51,6 @@ func ReadProfiles(r io.Reader, name string) (*Profiles, error) {
 	return p, nil
 }
 
-// ReadProfilesFile is [ReadProfiles] of a file.
-func ReadProfilesFile(path string) (*Profiles, error) { return parseFile(path, ReadProfiles) }
-
 // With is the set with others added; one of the same name replaces the old one.
 func (p *Profiles) With(more *Profiles) *Profiles {
 	sum := &Profiles{list: slices.Clone(more.list), cpus: slices.Clone(more.cpus)}
@@ -130,7 +127,11 @@ func takeProfiles(d *document, path string, v any) []Profile {
 			d.faultAt(joinKey(at, key), "%v", err)
 			return
 		}
-		for _, name := range sortedUnique(append(foldNames(p.Aliases), spelling.Fold(p.Name))) {
+		names := []string{spelling.Fold(p.Name)}
+		for _, alias := range p.Aliases {
+			names = append(names, spelling.Fold(alias))
+		}
+		for _, name := range sortedUnique(names) {
 			if other, twice := first[name]; twice {
 				d.faultAt(joinKey(at, "name"), "GPU model %s, or an alias of it, is already on line %d",
 					quoteName(p.Name), d.keyPosition(other).Line)
@@ -141,14 +142,6 @@ func takeProfiles(d *document, path string, v any) []Profile {
 		list = append(list, p)
 	})
 	return list
-}
-
-func foldNames(names []string) []string {
-	folded := make([]string, len(names))
-	for i, name := range names {
-		folded[i] = spelling.Fold(name)
-	}
-	return folded
 }
 
 // defaultHostW is the host power of a GPU model that doesn't say: that of a

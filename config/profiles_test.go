@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,12 +221,8 @@ func TestAFaultyGPUModelIsNamedWithItsPosition(t *testing.T) { //nolint:funlen /
 }
 
 func TestAUsersGPUModelReplacesTheBuiltinOne(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "gpus.toml")
 	text := strings.Replace(gpuTable, `"H100"`, `"v-100"`, 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	more, err := ReadProfilesFile(path)
+	more, err := ReadProfiles(strings.NewReader(text), "gpus.toml")
 	if err != nil {
 		t.Fatal(err)
 	}

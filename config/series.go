@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -33,40 +32,29 @@ var seriesColumns = []string{"carbon_g_per_kwh", "water_l_per_kwh", "cost_per_kw
 // or more of carbon_g_per_kwh, water_l_per_kwh and cost_per_kwh. An empty cell is not
 // stated. The first bad row is an error with its line.
 func ReadSeries(r io.Reader, name string) (*FactorSeries, error) {
-	rows := queue.NewCSVRows(r, name)
-	header, err := rows.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: want a header with time and factors, the file is empty",
-			queue.Printable(name))
-	case err != nil:
+	rows, err := queue.NewCSVTable(r, name, "time and factors")
+	if err != nil {
 		return nil, err
 	}
-	at := slices.Index(header, "time")
-	columns := make([]int, len(seriesColumns))
 	known := 0
-	for i, c := range seriesColumns {
-		if columns[i] = slices.Index(header, c); columns[i] >= 0 {
+	for _, c := range seriesColumns {
+		if rows.Has(c) {
 			known++
 		}
 	}
-	if at < 0 || known != len(header)-1 || known == 0 {
-		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), header,
+	if !rows.Has("time") || known != len(rows.Header)-1 || known == 0 {
+		return nil, fmt.Errorf("%s:1: columns %q, want time and some of %q", queue.Printable(name), rows.Header,
 			seriesColumns)
 	}
 	s := &FactorSeries{}
-	for {
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	err = rows.Each(func() error {
+		if err := s.add(rows); err != nil {
+			return fmt.Errorf("%s:%d: %w", queue.Printable(name), rows.Line, err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		line, _ := rows.FieldPos(0)
-		if err := s.add(row, at, columns); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", queue.Printable(name), line, err)
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	const fewest = 2
 	if n := len(s.times); n < fewest {
@@ -87,28 +75,28 @@ func ReadSeriesFile(path string) (*FactorSeries, error) {
 	return ReadSeries(f, path)
 }
 
-// add adds a row.
-func (s *FactorSeries) add(row []string, at int, columns []int) error {
-	when, err := time.Parse(time.RFC3339, row[at])
+func (s *FactorSeries) add(row *queue.CSVTable) error {
+	text := row.Text("time")
+	when, err := time.Parse(time.RFC3339, text)
 	switch n := len(s.times); {
 	case err != nil:
-		return fmt.Errorf("time is %s, want one such as 2026-01-31T13:00:00Z", quoteName(row[at]))
+		return fmt.Errorf("time is %s, want one such as 2026-01-31T13:00:00Z", quoteName(text))
 	case n > 0 && !when.After(s.times[n-1]):
-		return fmt.Errorf("time %s isn't after the row before", quoteName(row[at]))
+		return fmt.Errorf("time %s isn't after the row before", quoteName(text))
 	case n == maxSeries:
 		return fmt.Errorf("more than %d rows", maxSeries)
 	}
 	var values [3]float64
-	for i, c := range columns {
+	for i, c := range seriesColumns {
 		values[i] = math.NaN()
-		if c < 0 || row[c] == "" {
+		text := row.Text(c)
+		if text == "" {
 			continue
 		}
-		v, err := strconv.ParseFloat(row[c], 64)
+		v, err := strconv.ParseFloat(text, 64)
 		// Prices are below 0 at times.
-		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && seriesColumns[i] != "cost_per_kwh" {
-			return fmt.Errorf("%s is %s, want a number from 0 to %g", seriesColumns[i],
-				quoteName(row[c]), maxFactor)
+		if err != nil || !(v >= -maxFactor && v <= maxFactor) || v < 0 && c != "cost_per_kwh" {
+			return fmt.Errorf("%s is %s, want a number from 0 to %g", c, quoteName(text), maxFactor)
 		}
 		values[i] = v
 	}
@@ -141,7 +129,10 @@ func (s *FactorSeries) MeanFactors(from time.Time, long time.Duration, constant 
 	} {
 		sum, stated := 0.0, 0.0
 		for i := first; i < len(s.factors) && s.times[i].Before(until); i++ {
-			begin, end := later(from, s.times[i]), s.times[i+1]
+			begin, end := s.times[i], s.times[i+1]
+			if begin.Before(from) {
+				begin = from
+			}
 			if end.After(until) {
 				end = until
 			}
@@ -164,11 +155,4 @@ func (s *FactorSeries) index(at time.Time) int {
 		return i
 	}
 	return i - 1
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -65,7 +65,7 @@ func TestMeansOfFactorsLieBetweenThem(t *testing.T) {
 
 func TestABadSeriesIsAnErrorWithItsLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                   "f.csv: want a header",
+		"":                   "f.csv: is empty, want a header",
 		"time\n":             `f.csv:1: columns ["time"]`,
 		"time,price\n":       `f.csv:1: columns ["time" "price"]`,
 		"carbon_g_per_kwh\n": "f.csv:1: columns",

@@ -71,15 +71,10 @@ func syntaxFault(text string, wrong *toml.ParseError) (at int, msg string) {
 // duplicateKey is the key that a message says is there already.
 func duplicateKey(message string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(message, "Key '")
-	if !ok {
-		return "", false
+	if i := strings.LastIndex(rest, "' "); ok && i >= 0 {
+		return rest[:i], true
 	}
-	return cutAtLast(rest, "' ")
-}
-
-func cutAtLast(s, at string) (before string, ok bool) {
-	i := strings.LastIndex(s, at)
-	return s[:max(0, i)], i >= 0
+	return "", false
 }
 
 // duplicateText says where a key or a table stands in the text before it.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -30,51 +29,28 @@ const (
 
 func defaultWeb() Web { return Web{Anonymous: AnonymousNone} }
 
-// Clone is a copy that shares nothing.
-func (w *Web) Clone() Web {
-	c := *w
-	c.Hosts = slices.Clone(w.Hosts)
-	return c
-}
-
 func (w *Web) fields() []field {
 	return []field{
-		allowEmpty(lineField("token_file", "File with the tokens of those who may log in to epd's pages at "+
+		textField("token_file", "File with the tokens of those who may log in to epd's pages at "+
 			"a port, lines of role, name and token,\n"+
-			"readable by epd alone; empty: nobody may.", &w.TokenFile), &w.TokenFile),
+			"readable by epd alone; empty: nobody may.", &w.TokenFile),
 		choiceField("anonymous", "What those see there who aren't logged in: none, or aggregates (the "+
 			"overview without any job, user\n"+
 			"or workload).", &w.Anonymous, AnonymousNone, AnonymousAggregates),
-		allowEmpty(lineField("cert", "File (PEM) with the certificate for TLS; empty: there is none.",
-			&w.Cert), &w.Cert),
-		allowEmpty(lineField("key", "File (PEM) with its key.", &w.Key), &w.Key),
+		textField("cert", "File (PEM) with the certificate for TLS; empty: there is none.",
+			&w.Cert),
+		textField("key", "File (PEM) with its key.", &w.Key),
 		boolField("insecure", "Whether pages may be served to a network without TLS: tokens and pages can "+
 			"be read on the way.", &w.Insecure),
-		w.hostsField(),
+		checkedListField("hosts",
+			"Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
+				"localhost needn't be named.", &w.Hosts, func(hosts []string, i int) string {
+				if isHost(hosts[i]) {
+					return ""
+				}
+				return ", want a host's name or address, with or without a port"
+			}),
 	}
-}
-
-// hostsField are names with or without a port.
-func (w *Web) hostsField() field {
-	f := lineListField("hosts",
-		"Names by which browsers reach the pages, such as [\"epd.example.org\"], with or without a port;\n"+
-			"localhost needn't be named.", &w.Hosts)
-	take := f.read
-	f.read = func(d *document, path string, v any) {
-		before := len(d.faults)
-		take(d, path, v)
-		if len(d.faults) > before {
-			return
-		}
-		for i, name := range w.Hosts {
-			if !isHost(name) {
-				d.faultAt(path+"["+strconv.Itoa(i)+"]",
-					"%s has %s, want a host's name or address, with or without a port", withoutIndexes(path),
-					quoteName(name))
-			}
-		}
-	}
-	return f
 }
 
 // isHost reports whether a text is a host, with or without a port.

@@ -60,14 +60,6 @@ type columnHeading struct {
 	kept  bool    // kept, and not used
 }
 
-// units are what a name of a time may end in, in seconds.
-var units = map[string]float64{
-	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
-	"m": minute, "min": minute, "mins": minute, "minute": minute, "minutes": minute,
-	"h": hour, "hr": hour, "hrs": hour, "hour": hour, "hours": hour,
-	"d": day, "day": day, "days": day,
-}
-
 // columnHeadingOf finds what a name in a native file stands for: a column's own name, one
 // that the caller gave it, or one of those above, whatever its letters and marks.
 func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok bool) {
@@ -114,30 +106,6 @@ func columnHeadingOf(name string, given map[string]string) (h columnHeading, ok 
 	return columnHeading{col: col, unit: unit}, true
 }
 
-// heading is columnHeadingOf for a name of the file that is read.
-func (b *batchBuilder) heading(name string) (columnHeading, bool) {
-	if b.given[name] != "" {
-		if b.mapped == nil {
-			b.mapped = map[string]bool{}
-		}
-		b.mapped[name] = true
-	}
-	return columnHeadingOf(name, b.given)
-}
-
-// checkMapped reports a name that the caller gave a column and the file hasn't.
-func (b *batchBuilder) checkMapped(at Position) error {
-	for _, name := range slices.Sorted(maps.Keys(b.given)) {
-		if !b.mapped[name] {
-			return &SyntaxError{
-				Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name],
-				Want: "a name that the file has",
-			}
-		}
-	}
-	return nil
-}
-
 // nearestColumn is the known name that one in a file is probably a slip of; empty:
 // none is near.
 func nearestColumn(name string, known []string) string {
@@ -148,4 +116,13 @@ func nearestColumn(name string, known []string) string {
 		return nativeNames[aliases[best]]
 	}
 	return ""
+}
+
+// unknownWant is what a message about an unknown name suggests: the nearest
+// known one, or all of them.
+func unknownWant(name string, known []string) string {
+	if best := nearestColumn(name, known); best != "" {
+		return quoted(best) + " (or a name that begins with x_)"
+	}
+	return "one of " + strings.Join(known, ", ") + ", or a name that begins with x_"
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,7 +181,6 @@ func (b *batchBuilder) oneGPU() []GPUCount {
 	return place
 }
 
-// batch is what was collected.
 func (b *batchBuilder) batch() (*Batch, error) {
 	if len(b.out.Jobs) == 0 {
 		return nil, fmt.Errorf("%s: %w, want at least one", Printable(b.out.Name), ErrEmpty)
@@ -196,4 +196,28 @@ func (b *batchBuilder) batch() (*Batch, error) {
 		})
 	}
 	return &b.out, nil
+}
+
+// heading is columnHeadingOf for a name of the file that is read.
+func (b *batchBuilder) heading(name string) (columnHeading, bool) {
+	if b.given[name] != "" {
+		if b.mapped == nil {
+			b.mapped = map[string]bool{}
+		}
+		b.mapped[name] = true
+	}
+	return columnHeadingOf(name, b.given)
+}
+
+// checkMapped reports a name that the caller gave a column and the file hasn't.
+func (b *batchBuilder) checkMapped(at Position) error {
+	for _, name := range slices.Sorted(maps.Keys(b.given)) {
+		if !b.mapped[name] {
+			return &SyntaxError{
+				Pos: at, Msg: "nothing is called " + quoted(name) + ", which is to be " + b.given[name],
+				Want: "a name that the file has",
+			}
+		}
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -136,99 +135,13 @@ func (j *Job) field(c column) *float64 {
 	}
 }
 
-// coefficient is where a model column lives.
-func coefficient(m *dvfsmodel.Params, c column) *float64 { return m.Value(int(c - firstModelColumn)) }
-
 // isText reports whether a column holds words and not a number.
 func isText(c column) bool { return c <= colWorkload || c == colRuntimeModel }
 
-// parseNumber reads a decimal number, inf or nan; whether the value makes sense
-// is for [Job.Validate] to say.
-func parseNumber(c column, text string) (float64, *FieldError) {
-	value, err := strconv.ParseFloat(text, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, newFieldError(c, quoted(text)+" is too large", "a number up to 1e15")
-	case err != nil || isHexadecimal(text):
-		return 0, newFieldError(c, quoted(text)+" is not a number", "one such as 12.5")
+// profile is the draft's profile, made when it is first asked for.
+func (d *jobDraft) profile() *GPUProfile {
+	if d.job.Profile == nil {
+		d.job.Profile = &GPUProfile{}
 	}
-	return value + 0, nil // −0 becomes 0
-}
-
-// isHexadecimal finds the numbers that only programmers write.
-func isHexadecimal(number string) bool {
-	return strings.IndexByte(number, 'x') >= 0 || strings.IndexByte(number, 'X') >= 0
-}
-
-// parseGPUs reads "2", what Slurm prints, or counts by GPU model as in "V100:2;GTX1080Ti:4;*:4".
-func parseGPUs(text string) ([]GPUCount, *FieldError) {
-	if slurmGPUs.MatchString(text) {
-		return parseGres(text)
-	}
-	if !strings.Contains(text, ":") {
-		count, problem := parseCount(colGPUs, text, maxGPUs)
-		return []GPUCount{{Count: count}}, problem
-	}
-	var gpus []GPUCount
-	for part := range strings.SplitSeq(text, ";") {
-		model, count, ok := strings.Cut(part, ":")
-		if !ok {
-			return nil, newFieldError(colGPUs, quoted(text)+" is not a list of GPU counts",
-				`one such as V100:2;*:4`)
-		}
-		g, problem := parseGPUCount(model, strings.TrimSpace(count))
-		if problem != nil {
-			return nil, problem
-		}
-		if gpus = append(gpus, g); len(gpus) > maxGPUModels {
-			break // for Validate to refuse
-		}
-	}
-	return gpus, nil
-}
-
-func parseGPUCount(model, count string) (GPUCount, *FieldError) {
-	model = strings.TrimSpace(model)
-	if model == "" {
-		return GPUCount{}, newFieldError(colGPUs, "has a count without a GPU model",
-			`a model, or * for any other`)
-	}
-	if model == AnyModel {
-		model = ""
-	} else if msg, want := gpuModelFault(model); msg != "" {
-		return GPUCount{}, newFieldError(colGPUs, "model "+msg, want)
-	}
-	n, problem := parseCount(colGPUs, count, maxGPUs)
-	return GPUCount{Model: model, Count: n}, problem
-}
-
-// parseCount reads a whole number, which may be written 2.0.
-func parseCount(c column, text string, most int) (int, *FieldError) {
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || value != math.Trunc(value) || isHexadecimal(text) || math.Abs(value) > maxNumber {
-		return 0, newFieldError(c, quoted(text)+" is not a whole number", "1 to "+strconv.Itoa(most))
-	}
-	return int(value), nil
-}
-
-func gpuModelText(model string) string {
-	if model == "" {
-		return AnyModel
-	}
-	return model
-}
-
-// formatNumber is the shortest text that reads back as the same number.
-func formatNumber(v float64) string { return string(appendNumber(nil, v)) }
-
-func appendNumber(dst []byte, v float64) []byte {
-	switch a := math.Abs(v); {
-	case math.IsInf(v, 1):
-		return append(dst, "inf"...)
-	case math.IsInf(v, -1):
-		return append(dst, "-inf"...)
-	case a != 0 && (a < 1e-6 || a >= 1e16):
-		return strconv.AppendFloat(dst, v, 'e', -1, 64)
-	}
-	return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	return d.job.Profile
 }

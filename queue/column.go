@@ -125,7 +125,6 @@ func (n *columnNames) model() string {
 	return strings.Join(names, ", ")
 }
 
-// columnSet is a set of columns.
 type columnSet uint64
 
 const modelColumns columnSet = (1<<numColumns - 1) &^ (1<<firstModelColumn - 1)
@@ -171,11 +170,5 @@ func onModel(name string) (of column, model string, ok bool) {
 	return 0, "", false
 }
 
-// unknownWant is what a message about an unknown name suggests: the nearest
-// known one, or all of them.
-func unknownWant(name string, known []string) string {
-	if best := nearestColumn(name, known); best != "" {
-		return quoted(best) + " (or a name that begins with x_)"
-	}
-	return "one of " + strings.Join(known, ", ") + ", or a name that begins with x_"
-}
+// coefficient is where a model column lives.
+func coefficient(m *dvfsmodel.Params, c column) *float64 { return m.Value(int(c - firstModelColumn)) }

@@ -19,7 +19,7 @@ type csvReader struct {
 	d     jobDraft
 }
 
-// readCSV reads a CSV file with the given names of columns; nil lets the
+// readCSV reads a CSV file with the given names of columns until io.EOF; nil lets the
 // header choose them.
 func readCSV(in *bufio.Reader, g *textGuard, b *batchBuilder, names *columnNames) error {
 	c := &csvReader{rows: newCSVRows(in, g), b: b}
@@ -30,7 +30,7 @@ func readCSV(in *bufio.Reader, g *textGuard, b *batchBuilder, names *columnNames
 	b.where = c.position
 	header, err := c.next()
 	if err != nil {
-		return ignoreEOF(err)
+		return err
 	}
 	if names == nil {
 		names = columnNamesOf(header)
@@ -42,19 +42,12 @@ func readCSV(in *bufio.Reader, g *textGuard, b *batchBuilder, names *columnNames
 	for {
 		cells, err := c.next()
 		if err != nil {
-			return ignoreEOF(err)
+			return err
 		}
 		if err := c.job(cells); err != nil {
 			return err
 		}
 	}
-}
-
-func ignoreEOF(err error) error {
-	if isEOF(err) {
-		return nil
-	}
-	return err
 }
 
 // columnNamesOf tells the EDL columns from the others by one that only they have.
@@ -287,7 +280,6 @@ func separatorOf(in *bufio.Reader) rune {
 	return rune(all[best])
 }
 
-// job reads one row.
 func (c *csvReader) job(cells []string) error {
 	if len(cells) != len(c.cols) {
 		at := c.cellAt(min(len(cells)-1, len(c.cols)))

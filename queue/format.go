@@ -23,16 +23,6 @@ const (
 	Params
 )
 
-var formatNames = [...]string{Auto: "auto", CSV: "csv", JSON: "json", EDL: "edl", Params: "params"}
-
-// String is the name that [ParseFormat] takes.
-func (f Format) String() string {
-	if f < 0 || int(f) >= len(formatNames) {
-		return fmt.Sprintf("format(%d)", int(f))
-	}
-	return formatNames[f]
-}
-
 // ParseFormat returns the format called auto, csv, json or edl. The name jsonl
 // is another one for json, which covers both.
 func ParseFormat(name string) (Format, error) {
@@ -50,8 +40,6 @@ func ParseFormat(name string) (Format, error) {
 	}
 	return Auto, fmt.Errorf("unknown format %s, want auto, csv, json or edl", quoted(name))
 }
-
-const byteOrderMark = "\uFEFF"
 
 // Read reads a batch. The name is that of the file in messages. An error is a
 // [SyntaxError], [ErrEmpty], or what r returned; no batch comes with it. Every
@@ -83,7 +71,7 @@ func ReadMapped(r io.Reader, name string, format Format, columns map[string]stri
 	default:
 		err = readCSV(buffered, in, b, nil)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return b.batch()
@@ -122,6 +110,3 @@ func sniff(in *bufio.Reader) Format {
 	}
 	return Auto
 }
-
-// isEOF tells the end of the input from a fault.
-func isEOF(err error) bool { return err != nil && errors.Is(err, io.EOF) }

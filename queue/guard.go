@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -51,7 +52,7 @@ func (g *textGuard) Read(p []byte) (int, error) {
 	n, err := g.in.Read(p[kept:])
 	n += kept
 	g.rest = g.rest[:0]
-	if !isEOF(err) {
+	if !errors.Is(err, io.EOF) {
 		tail := incompleteTail(p[:n])
 		g.rest = append(g.rest, p[n-tail:n]...)
 		n -= tail
@@ -66,7 +67,7 @@ func (g *textGuard) Read(p []byte) (int, error) {
 	switch {
 	case fault != nil:
 		g.err = fault
-	case isEOF(err):
+	case errors.Is(err, io.EOF):
 		g.err = io.EOF
 	case err != nil:
 		g.err = fmt.Errorf("%s: %w", Printable(g.pos.File), err)
@@ -156,3 +157,5 @@ func incompleteTail(chunk []byte) int {
 	}
 	return 0
 }
+
+const byteOrderMark = "\uFEFF"

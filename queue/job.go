@@ -107,3 +107,11 @@ func (j *Job) GPUsOn(model string) (int, bool) {
 	}
 	return count, ok
 }
+
+// GPUProfile is what a job uses of each of its GPUs while it runs alone there.
+type GPUProfile struct {
+	UtilPct []float64 // utilisation by slot, percent; it repeats
+	Slot    float64   // length of a slot, s
+	MemGB   float64   // memory on each GPU, GB
+	Kappa   float64   // how many times its run time alone it may take; 0 = not said
+}

@@ -283,7 +283,6 @@ func isSpelled(col column, text string) bool {
 // isInf is the one number that JSON has to write as a string.
 func isInf(text string) bool { return strings.EqualFold(text, "inf") }
 
-// expectedInJSON is what a column holds in JSON.
 func expectedInJSON(col column) string {
 	if isText(col) {
 		return "a string"

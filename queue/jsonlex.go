@@ -3,6 +3,8 @@ package queue
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
 )
 
@@ -33,7 +35,7 @@ const (
 // next reads a token into the lexer.
 func (l *lexer) next() error {
 	c, err := l.skipSpace()
-	if isEOF(err) {
+	if errors.Is(err, io.EOF) {
 		l.kind, l.at, l.text = endToken, l.pos, ""
 		return nil
 	}
@@ -82,7 +84,7 @@ func (l *lexer) str() error {
 	escaped := false
 	for {
 		c, err := l.in.ReadByte()
-		if isEOF(err) {
+		if errors.Is(err, io.EOF) {
 			return l.fault("string without an end", `a closing "`)
 		}
 		if err != nil {
@@ -128,7 +130,7 @@ func (l *lexer) decode(escaped bool) error {
 func (l *lexer) word() error {
 	for {
 		c, err := l.in.ReadByte()
-		if isEOF(err) {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -47,15 +47,11 @@ type FieldError struct {
 
 // Error is "job "id": field message, want …".
 func (e *FieldError) Error() string {
-	return "job " + quoted(e.ID) + ": " + e.detail(e.Field)
-}
-
-// detail is the message about the field under the name it has in the file.
-func (e *FieldError) detail(field string) string {
-	if field == "" {
-		return appendWant(e.Msg, e.Want)
+	msg := e.Msg
+	if e.Field != "" {
+		msg = e.Field + " " + msg
 	}
-	return appendWant(field+" "+e.Msg, e.Want)
+	return "job " + quoted(e.ID) + ": " + appendWant(msg, e.Want)
 }
 
 func appendWant(msg, want string) string {
@@ -63,4 +59,8 @@ func appendWant(msg, want string) string {
 		return msg
 	}
 	return msg + ", want " + want
+}
+
+func newFieldError(c column, msg, want string) *FieldError {
+	return &FieldError{col: c, Msg: msg, Want: want}
 }

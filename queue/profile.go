@@ -6,26 +6,10 @@ import (
 	"strings"
 )
 
-// GPUProfile is what a job uses of each of its GPUs while it runs alone there.
-type GPUProfile struct {
-	UtilPct []float64 // utilisation by slot, percent; it repeats
-	Slot    float64   // length of a slot, s
-	MemGB   float64   // memory on each GPU, GB
-	Kappa   float64   // how many times its run time alone it may take; 0 = not said
-}
-
 // maxSlots is how many slots a profile may have.
 const maxSlots = 10_000
 
 const profileColumns columnSet = 1<<colUtil | 1<<colSlot | 1<<colGPUMem | 1<<colKappa
-
-// profile is the draft's profile, made when it is first asked for.
-func (d *jobDraft) profile() *GPUProfile {
-	if d.job.Profile == nil {
-		d.job.Profile = &GPUProfile{}
-	}
-	return d.job.Profile
-}
 
 // field is where a numeric column of the profile lives.
 func (f *GPUProfile) field(c column) *float64 {
@@ -54,7 +38,6 @@ func parseSeries(c column, text string) ([]float64, *FieldError) {
 	return series, nil
 }
 
-// seriesText is what parseSeries reads.
 func seriesText(series []float64) string {
 	var text []byte
 	for i, value := range series {

@@ -148,10 +148,11 @@ func TestTheNameDecidesTheFormatBeforeTheContent(t *testing.T) {
 }
 
 func TestFormatsAreCalledByName(t *testing.T) {
-	for _, f := range []queue.Format{queue.Auto, queue.CSV, queue.JSON, queue.EDL} {
-		got, err := queue.ParseFormat(f.String())
-		if err != nil || got != f {
-			t.Errorf("ParseFormat(%q) = %v, %v", f.String(), got, err)
+	for name, want := range map[string]queue.Format{
+		"auto": queue.Auto, "csv": queue.CSV, "json": queue.JSON, "edl": queue.EDL,
+	} {
+		if got, err := queue.ParseFormat(name); err != nil || got != want {
+			t.Errorf("ParseFormat(%q) = %v, %v", name, got, err)
 		}
 	}
 	if _, err := queue.ParseFormat("xml"); err == nil {

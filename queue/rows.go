@@ -53,7 +53,7 @@ func (r *CSVRows) next() ([]string, error) {
 	start := r.InputOffset()
 	cells, err := r.Reader.Read()
 	if err != nil {
-		if g := r.guard; !errors.Is(err, csv.ErrFieldCount) && g.err != nil && !isEOF(g.err) {
+		if g := r.guard; !errors.Is(err, csv.ErrFieldCount) && g.err != nil && !errors.Is(g.err, io.EOF) {
 			return nil, g.err
 		}
 		return cells, err
@@ -66,9 +66,70 @@ func (r *CSVRows) next() ([]string, error) {
 	return cells, nil
 }
 
-// lineAfter is the line after the row that was just read.
 func (r *CSVRows) lineAfter(cells []string) int {
 	last := len(cells) - 1
 	line, _ := r.FieldPos(last)
 	return line + strings.Count(cells[last], "\n") + 1
+}
+
+// CSVTable is the rows of a CSV file below a header that names its columns.
+type CSVTable struct {
+	*CSVRows
+	Header []string
+	Row    []string // the current one
+	Line   int      // on which it begins
+	column map[string]int
+}
+
+// NewCSVTable reads the header, in which no name may come twice; want says what it is
+// to have in the error of a file that has none.
+func NewCSVTable(r io.Reader, name, want string) (*CSVTable, error) {
+	t := &CSVTable{CSVRows: NewCSVRows(r, name), column: make(map[string]int)}
+	header, err := t.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%s: is empty, want a header with %s", Printable(name), want)
+	case err != nil:
+		return nil, err
+	}
+	for i, column := range header {
+		if t.Has(column) {
+			return nil, fmt.Errorf("%s:1: column %s is there twice", Printable(name), quoted(column))
+		}
+		t.column[column] = i
+	}
+	t.Header, t.ReuseRecord = header, true
+	return t, nil
+}
+
+// Has reports whether the table has a column.
+func (t *CSVTable) Has(column string) bool {
+	_, ok := t.column[column]
+	return ok
+}
+
+// Text is a cell of the current row, as it was before [EscapeFormula]; "" where there is
+// no such column.
+func (t *CSVTable) Text(column string) string {
+	i, ok := t.column[column]
+	if !ok {
+		return ""
+	}
+	return strings.Clone(UnescapeFormula(t.Row[i]))
+}
+
+// Each goes through the rows.
+func (t *CSVTable) Each(row func() error) error {
+	for {
+		var err error
+		if t.Row, err = t.Read(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		t.Line, _ = t.FieldPos(0)
+		if err := row(); err != nil {
+			return err
+		}
+	}
 }

@@ -173,59 +173,10 @@ func parseMemory(text string, loose bool) (float64, *FieldError) {
 		"GiB such as 16, or 16G or 512M")
 }
 
-// slurmGPUs finds GPUs as Slurm writes them.
-var slurmGPUs = regexp.MustCompile(`^[^;*]*(?:^|[,/:])gpu(?:[:=(,][^;*]*)?$`)
-
-// nodesOf is the number of nodes in a list of trackable resources such as
-// gres/gpu=8,node=2; 0 where it has none, or one: Slurm writes that of every job.
-func nodesOf(text string) int {
-	for part := range strings.SplitSeq(text, ",") {
-		if count, ok := strings.CutPrefix(strings.TrimSpace(part), "node="); ok {
-			if nodes, err := strconv.Atoi(count); err == nil && nodes > 1 {
-				return min(nodes, maxNodes)
-			}
-		}
-	}
-	return 0
-}
-
-// parseGres reads GPUs as Slurm writes them: gpu:2, gpu:v100:2(S:0),
-// gres/gpu:v100=2, or a list of trackable resources with these among others.
-func parseGres(text string) ([]GPUCount, *FieldError) {
-	var anyOf, typed []GPUCount
-	for part := range strings.SplitSeq(text, ",") {
-		part, _, _ = strings.Cut(strings.TrimSpace(part), "(")
-		part = strings.TrimPrefix(strings.TrimPrefix(part, "gres/"), "gres:")
-		kind, rest, more := strings.Cut(strings.ReplaceAll(part, "=", ":"), ":")
-		if kind != "gpu" {
-			continue // other resources
-		}
-		if !more {
-			rest = "1"
-		}
-		model, count, hasModel := strings.Cut(rest, ":")
-		switch _, err := strconv.Atoi(model); {
-		case hasModel:
-		case err == nil:
-			model, count = AnyModel, rest
-		default: // a model alone
-			count = "1"
-		}
-		g, problem := parseGPUCount(model, count)
-		if problem != nil {
-			return nil, problem
-		}
-		if g.Model == "" {
-			anyOf = append(anyOf, g)
-		} else {
-			typed = append(typed, g)
-		}
-	}
-	if len(typed) > 0 { // the others are their sum
-		return typed, nil
-	}
-	if len(anyOf) == 0 {
-		return nil, newFieldError(colGPUs, quoted(text)+" has no GPU", "one such as gpu:2 or gres/gpu=2")
-	}
-	return anyOf, nil
+// units are what a name of a time may end in, in seconds.
+var units = map[string]float64{
+	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
+	"m": minute, "min": minute, "mins": minute, "minute": minute, "minutes": minute,
+	"h": hour, "hr": hour, "hrs": hour, "hour": hour, "hours": hour,
+	"d": day, "day": day, "days": day,
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,10 +67,6 @@ func (b *Batch) Validate() error {
 		}
 	}
 	return nil
-}
-
-func newFieldError(c column, msg, want string) *FieldError {
-	return &FieldError{col: c, Msg: msg, Want: want}
 }
 
 // check is Validate without names for job and field.
@@ -150,9 +147,6 @@ func (j *Job) checkNumbers() *FieldError {
 	}
 	return nil
 }
-
-// inRange is false for NaN and infinities too.
-func inRange(v float64) bool { return v >= 0 && v <= maxNumber }
 
 func (j *Job) checkGPUs() *FieldError {
 	if n := len(j.GPUs); n == 0 || n > maxGPUModels {
@@ -328,4 +322,14 @@ func (j *Job) checkTogether() *FieldError {
 		}
 	}
 	return nil
+}
+
+// slurmGPUs finds GPUs as Slurm writes them.
+var slurmGPUs = regexp.MustCompile(`^[^;*]*(?:^|[,/:])gpu(?:[:=(,][^;*]*)?$`)
+
+func gpuModelText(model string) string {
+	if model == "" {
+		return AnyModel
+	}
+	return model
 }

@@ -23,7 +23,7 @@ type answerDecoder struct {
 }
 
 func newAnswerDecoder(source string, r io.Reader) *answerDecoder {
-	in := newLineReader(r)
+	in := &lineReader{from: r}
 	// Bytes that are not UTF-8 are made visible value by value.
 	return &answerDecoder{source: source, in: in, dec: jsonReader{
 		jsontext.NewDecoder(in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)),

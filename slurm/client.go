@@ -36,12 +36,6 @@ func NewClient(run Runner, timeout time.Duration) *Client {
 	return &Client{run: run, timeout: timeout}
 }
 
-// Jobs is the answer to Client.Jobs.
-type Jobs struct {
-	List []Job
-	Meta Meta
-}
-
 // coalesce runs work once for all callers that overlap under key. The work does
 // not end when the first of its callers gives up.
 func coalesce[T any](
@@ -119,45 +113,24 @@ var squeueAllJobs = []string{"--json", "--all", "--states=all"}
 func (c *Client) EachJob(ctx context.Context, each func(*Job) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	_, err := c.scanJobs(ctx, each, squeueAllJobs...)
-	return err
-}
-
-// Jobs gives every job that slurmctld remembers, ended ones too while MinJobAge
-// lasts. Where there may be very many, EachJob is to be used.
-func (c *Client) Jobs(ctx context.Context) (Jobs, error) {
-	return coalesce(ctx, c, "squeue", func(ctx context.Context) (Jobs, error) {
-		var list []Job
-		meta, err := c.scanJobs(ctx, func(j *Job) error {
-			list = append(list, *j)
-			return nil
-		}, squeueAllJobs...)
-		if err != nil {
-			return Jobs{}, err
-		}
-		return Jobs{List: list, Meta: meta}, nil
-	})
+	return c.scanJobs(ctx, each, squeueAllJobs...)
 }
 
 // scanJobs reads the jobs that squeue prints.
-func (c *Client) scanJobs(ctx context.Context, each func(*Job) error, args ...string) (Meta, error) {
+func (c *Client) scanJobs(ctx context.Context, each func(*Job) error, args ...string) error {
 	var meta Meta
 	jobs := 0
-	err := c.stream(ctx, func(r io.Reader) error {
-		var err error
+	err := c.stream(ctx, func(r io.Reader) (err error) {
 		meta, err = ScanJobs("squeue --json", r, func(j *Job) error {
 			jobs++
 			return each(j)
 		})
 		return err
 	}, "squeue", args...)
-	if err != nil {
-		return Meta{}, err
+	if err == nil && jobs == 0 && len(meta.Errors) > 0 {
+		err = fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
 	}
-	if jobs == 0 && len(meta.Errors) > 0 {
-		return Meta{}, fmt.Errorf("squeue --json: %s", strings.Join(meta.Errors, "; "))
-	}
-	return meta, nil
+	return err
 }
 
 // stream runs one of Slurm's commands, reads what it prints as it comes where
@@ -215,7 +188,7 @@ func (c *Client) canFilterJobs(ctx context.Context) bool {
 // jobByFilter reads a job where squeue --json answers for that job.
 func (c *Client) jobByFilter(ctx context.Context, id JobID) (Job, error) {
 	var job Job
-	_, err := c.scanJobs(ctx, func(j *Job) error {
+	err := c.scanJobs(ctx, func(j *Job) error {
 		if j.ID == id { // of an array there may be others
 			job = *j
 		}
@@ -305,17 +278,6 @@ func (c *Client) Node(ctx context.Context, name string) (Node, error) {
 			return Node{}, fmt.Errorf("node %s: %w", name, ErrNotFound)
 		}
 		return nodes[0], nil
-	})
-}
-
-// Partitions gives every partition.
-func (c *Client) Partitions(ctx context.Context) ([]Partition, error) {
-	return coalesce(ctx, c, "scontrol show partition", func(ctx context.Context) ([]Partition, error) {
-		out, err := c.command(ctx, "scontrol", "show", "partition")
-		if err != nil {
-			return nil, err
-		}
-		return ParsePartitionText("scontrol show partition", out)
 	})
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// hungUntil is a squeue that says that there are no jobs once block is closed, and
+// hungUntil is an scontrol that says that there are no nodes once block is closed, and
 // counts how often it is asked.
 func hungUntil(block chan struct{}, asked *atomic.Int32) slurm.Runner {
 	return slurm.RunnerFunc(func(ctx context.Context, _ string, _ ...string) ([]byte, error) {
 		asked.Add(1)
 		select {
 		case <-block:
-			return []byte(`{"jobs": []}`), nil
+			return []byte("No nodes in the system\n"), nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -39,7 +39,7 @@ func TestLookUpsThatOverlapShareOneCommand(t *testing.T) {
 			if i == 0 {
 				ctx = gone
 			}
-			wg.Go(func() { _, errs[i] = c.Jobs(ctx) })
+			wg.Go(func() { _, errs[i] = c.Nodes(ctx) })
 		}
 		synctest.Wait()
 		cancel() // one of them gives up; the others still get their answer
@@ -64,7 +64,7 @@ func TestAHungCommandEndsWithTheLookUpsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := slurm.NewClient(hungUntil(make(chan struct{}), new(atomic.Int32)), 3*time.Second)
 		start := time.Now()
-		if _, err := c.Jobs(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
+		if _, err := c.Nodes(t.Context()); !errors.Is(err, context.DeadlineExceeded) ||
 			time.Since(start) != 3*time.Second {
 			t.Error(err, time.Since(start))
 		}

@@ -35,7 +35,7 @@ func FuzzParseJobs(f *testing.F) {
 	f.Add([]byte(`{"jobs":[{"job_id":1,"name":"` + "\xff" +
 		`\u0000","time_limit":{"set":true,"number":{}}}],"errors":[{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		jobs, _, err := slurm.ParseJobs("fuzz", data)
+		jobs, _, err := parseJobs("fuzz", data)
 		if err != nil && jobs != nil {
 			t.Error("jobs with an error")
 		}
@@ -82,7 +82,6 @@ func FuzzParseNodeText(f *testing.F) {
 				t.Errorf("%+v", n)
 			}
 		}
-		_, _ = slurm.ParsePartitionText("fuzz", data)
 		_ = slurm.ParseConfigText(data)
 	})
 }
@@ -96,7 +95,7 @@ func FuzzParseAccounting(f *testing.F) {
 				t.Errorf("%d rows and %d rejected of %d lines", len(rows), len(rejected), lines)
 			}
 		}
-		_, _, _ = slurm.ParseAccountingJSON("fuzz", data)
+		_, _, _ = parseAccountingJSON("fuzz", data)
 	})
 }
 
@@ -214,7 +213,7 @@ func BenchmarkParse10000Jobs(b *testing.B) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		list, _, err := slurm.ParseJobs("squeue --json", data)
+		list, _, err := parseJobs("squeue --json", data)
 		if err != nil || len(list) != len(jobs) {
 			b.Fatal(len(list), err)
 		}

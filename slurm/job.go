@@ -118,17 +118,6 @@ type Node struct {
 	Boot       time.Time
 }
 
-// Partition is one partition.
-type Partition struct {
-	Name     string
-	Default  bool
-	Up       bool
-	Nodes    []string
-	MaxTime  live.Limit
-	Standard live.Limit // DefaultTime
-	Tier     int        // PriorityTier
-}
-
 // Meta is what a JSON answer says about itself.
 type Meta struct {
 	Version Version

@@ -28,8 +28,6 @@ type lineReader struct {
 	passed      int
 }
 
-func newLineReader(r io.Reader) *lineReader { return &lineReader{from: r} }
-
 // Read implements io.Reader.
 func (l *lineReader) Read(p []byte) (int, error) {
 	if l.read-l.recordStart > maxRecord {

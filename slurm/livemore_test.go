@@ -40,8 +40,8 @@ func TestPowerDownAndUpOnARealSlurmWithPowerSaving(t *testing.T) {
 		}
 		return n.State
 	}
-	u, err := l.levers.PowerDown(t.Context(), "n2")
-	if err != nil {
+	u := powerDown("n2")
+	if err := l.levers.Change(t.Context(), "", u); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()

@@ -65,24 +65,18 @@ func TestOneJobOfARealSlurmIsAsItsQueueHasIt(t *testing.T) {
 	jobs["leader"], jobs["component"] = het, het+1
 	l.command(t, "scontrol", "hold", jobs["part held"].String()+"_4")
 	eventually(t, "all jobs are where they stay", func() bool {
-		all, err := l.client.Jobs(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return settled(all.List, jobs) && jobs["a task"] != 0 && jobs["the held one"] != 0
+		return settled(l.queue(t), jobs) && jobs["a task"] != 0 && jobs["the held one"] != 0
 	})
 	l.command(t, "scontrol", "suspend", jobs["suspended"].String())
 	l.command(t, "scancel", jobs["cancelled"].String())
 	for name, id := range jobs {
 		var queued, alone slurm.Job
 		eventually(t, name+" is the same both ways", func() bool {
-			all, err := l.client.Jobs(t.Context())
-			if err != nil {
-				t.Fatal(err)
+			all := l.queue(t)
+			if i := slices.IndexFunc(all, func(j slurm.Job) bool { return j.ID == id }); i >= 0 {
+				queued = all[i]
 			}
-			if i := slices.IndexFunc(all.List, func(j slurm.Job) bool { return j.ID == id }); i >= 0 {
-				queued = all.List[i]
-			}
+			var err error
 			if alone, err = one.Job(t.Context(), id); err != nil {
 				t.Fatal(name, err)
 			}
@@ -120,4 +114,18 @@ func settled(list []slurm.Job, jobs map[string]slurm.JobID) bool {
 		return j.State.Base == slurm.Pending && !j.Held() && j.ArrayTasks == "" ||
 			j.State.Is(slurm.Completing)
 	})
+}
+
+// queue is every job that slurmctld remembers.
+func (l *lab) queue(t *testing.T) []slurm.Job {
+	t.Helper()
+	var all []slurm.Job
+	err := l.client.EachJob(t.Context(), func(j *slurm.Job) error {
+		all = append(all, *j)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }

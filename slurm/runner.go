@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -76,32 +74,19 @@ type ExecRunner struct {
 var _ Streamer = ExecRunner{}
 
 // Run starts Dir/name with args. Only squeue, sinfo, scontrol and sacct run.
-func (r ExecRunner) Run(ctx context.Context, name string, args ...string) ([]byte, error) {
-	ctx, cancel := r.withTimeout(ctx)
-	defer cancel()
-	cmd, complaint, err := r.command(ctx, name, args)
-	if err != nil {
-		return nil, err
-	}
-	limit := r.MaxOutput
-	if limit <= 0 {
-		limit = 256 << 20
-	}
-	out := &boundedBuffer{limit: limit, stop: cancel}
-	cmd.Stdout = out
-	err = cmd.Run()
-	return out.buf.Bytes(), commandError(ctx, name, err, out.overLimit.Load(), complaint)
-}
-
-// withTimeout is the time that a command has.
-func (r ExecRunner) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, cmp.Or(max(0, r.Timeout), 10*time.Second))
+func (r ExecRunner) Run(ctx context.Context, name string, args ...string) (out []byte, err error) {
+	r.MaxStream = int64(cmp.Or(max(0, r.MaxOutput), 256<<20))
+	err = r.Stream(ctx, func(in io.Reader) (err error) {
+		out, err = io.ReadAll(in)
+		return err //nolint:wrapcheck // a reader's error
+	}, name, args...)
+	return out, err
 }
 
 // command is Dir/name with args, not started.
 func (r ExecRunner) command(
 	ctx context.Context, name string, args []string,
-) (*exec.Cmd, *boundedBuffer, error) {
+) (*exec.Cmd, *complaintBuffer, error) {
 	dir := cmp.Or(r.Dir, "/usr/bin")
 	if !slices.Contains(allowedCommands, name) || !filepath.IsAbs(dir) {
 		return nil, nil, fmt.Errorf("run %q in %q: %w", name, dir, ErrInvalid)
@@ -115,7 +100,7 @@ func (r ExecRunner) command(
 	cmd.Env = r.environment()
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
-	complaint := &boundedBuffer{limit: 4096, drop: true}
+	complaint := &complaintBuffer{}
 	cmd.Stderr = complaint
 	return cmd, complaint, nil
 }
@@ -124,7 +109,7 @@ func (r ExecRunner) command(
 func (r ExecRunner) Stream(
 	ctx context.Context, read func(io.Reader) error, name string, args ...string,
 ) error {
-	ctx, cancel := r.withTimeout(ctx)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(max(0, r.Timeout), 10*time.Second))
 	defer cancel()
 	cmd, complaint, err := r.command(ctx, name, args)
 	if err != nil {
@@ -207,7 +192,7 @@ func (r ExecRunner) environment() []string {
 	return env
 }
 
-func commandError(ctx context.Context, name string, err error, full bool, complaint *boundedBuffer) error {
+func commandError(ctx context.Context, name string, err error, full bool, complaint *complaintBuffer) error {
 	if full {
 		return &CommandError{Name: name, Status: -1, Err: ErrOutputTooLong}
 	}
@@ -221,30 +206,16 @@ func commandError(ctx context.Context, name string, err error, full bool, compla
 	if !errors.As(err, &exit) {
 		return &CommandError{Name: name, Status: -1, Err: err}
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(complaint.buf.String()), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(string(*complaint)), "\n")
 	return &CommandError{Name: name, Status: exit.ExitCode(), Stderr: Printable(first, 300)}
 }
 
-// boundedBuffer keeps at most limit bytes; over it, it stops the command or drops the rest.
-type boundedBuffer struct {
-	buf       bytes.Buffer // not embedded: its ReadFrom would pass the limit by
-	limit     int
-	drop      bool
-	overLimit atomic.Bool
-	stop      func()
-}
+// complaintBuffer keeps the beginning of what a command complains of.
+type complaintBuffer []byte
 
 // Write implements io.Writer.
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	room := b.limit - b.buf.Len()
-	if len(p) <= room {
-		return b.buf.Write(p) //nolint:wrapcheck // never fails
-	}
-	b.buf.Write(p[:max(room, 0)])
-	if b.drop {
-		return len(p), nil
-	}
-	b.overLimit.Store(true)
-	b.stop()
-	return 0, ErrOutputTooLong
+func (b *complaintBuffer) Write(p []byte) (int, error) {
+	const most = 4096
+	*b = append(*b, p[:min(len(p), most-len(*b))]...)
+	return len(p), nil
 }

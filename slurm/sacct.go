@@ -145,7 +145,7 @@ func (a *accountingReader) record(cells []string) (AccountingRecord, error) {
 		Exit: t.exit("exitcode"), Submit: t.time("submit"), Eligible: t.time("eligible"),
 		Start: t.time("start"), End: t.time("end"),
 		Elapsed: t.seconds("elapsedraw"), Suspended: t.duration("suspended"),
-		TimeLimit: t.minutes("timelimitraw"), NodeList: t.known("nodelist"),
+		TimeLimit: t.limit("timelimitraw"), NodeList: t.known("nodelist"),
 		Allocated: t.tres("alloctres", ""), Requested: t.tres("reqtres", ""),
 		Energy:   t.float("consumedenergyraw"),
 		Restarts: t.integer("restarts"), Comment: v["comment"], AdminComment: v["admincomment"],
@@ -190,12 +190,6 @@ func (t *textFields) count(key string) int64 {
 		return 0
 	}
 	return n
-}
-
-func (t *textFields) minutes(key string) live.Limit {
-	l, err := ParseLimit(t.values[key])
-	t.fail(err)
-	return l
 }
 
 func (t *textFields) float(key string) float64 {

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,23 +79,6 @@ type tresJSON struct {
 	Type  jsonText   `json:"type"`
 	Name  jsonText   `json:"name"`
 	Count jsonNumber `json:"count"`
-}
-
-// ParseAccountingJSON is [ReadAccountingJSON] of a whole answer, in which every
-// job must make sense.
-func ParseAccountingJSON(source string, data []byte) ([]AccountingRecord, Meta, error) {
-	var out []AccountingRecord
-	meta, err := ReadAccountingJSON(source, bytes.NewReader(data),
-		func(_ int, o *AccountingRecord, err error) error {
-			if err == nil {
-				out = append(out, *o)
-			}
-			return err
-		})
-	if err != nil {
-		return nil, Meta{}, err
-	}
-	return out, meta, nil
 }
 
 // ReadAccountingJSON reads sacct --json job by job: the jobs, without their

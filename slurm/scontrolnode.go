@@ -39,35 +39,6 @@ func ParseNodeText(source string, data []byte, zone *time.Location) ([]Node, err
 	return out, nil
 }
 
-// ParsePartitionText reads scontrol show partition.
-func ParsePartitionText(source string, data []byte) ([]Partition, error) {
-	records, err := splitRecords(source, data, "PartitionName")
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Partition, 0, len(records))
-	for _, r := range records {
-		v, err := r.collect(source)
-		if err != nil {
-			return nil, err
-		}
-		t := textFields{values: v}
-		p := Partition{
-			Name: v["PartitionName"], Default: v["Default"] == "YES", Up: v["State"] == "UP",
-			MaxTime: t.limit("MaxTime"), Standard: t.limit("DefaultTime"), Tier: t.integer("PriorityTier"),
-		}
-		p.Nodes, err = ExpandHostlist(v["Nodes"])
-		t.fail(err)
-		if t.err != nil {
-			return nil, &ParseError{
-				Source: source, Line: r.line, Msg: "partition " + Printable(p.Name, 60), Err: t.err,
-			}
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
 // ParseConfigText reads scontrol show config into its names and values.
 func ParseConfigText(data []byte) map[string]string {
 	out := map[string]string{}

@@ -1,7 +1,6 @@
 package slurm
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -115,23 +114,10 @@ type hostsJSON struct{ *resourcesJSON }
 // readJSON implements streamUnmarshaler.
 func (h hostsJSON) readJSON(from jsonReader) error { return h.readMember(from, "list") }
 
-// ParseJobs reads the answer of squeue --json. Bytes that are not UTF-8 are
-// kept as \xNN. A record that cannot be read ends it with a *ParseError.
-func ParseJobs(source string, data []byte) ([]Job, Meta, error) {
-	var jobs []Job
-	meta, err := ScanJobs(source, bytes.NewReader(data), func(j *Job) error {
-		jobs = append(jobs, *j)
-		return nil
-	})
-	if err != nil {
-		return nil, Meta{}, err
-	}
-	return jobs, meta, nil
-}
-
-// ScanJobs is ParseJobs for answers that don't fit in memory: each job is given
-// as soon as it is read, and is the callee's for the call only; its texts, lists
-// and maps may be kept. An answer that breaks off or turns into something else is
+// ScanJobs reads the answer of squeue --json, which need not fit in memory: each job
+// is given as soon as it is read, and is the callee's for the call only; its texts,
+// lists and maps may be kept. Bytes that are not UTF-8 are kept as \xNN. A record that
+// cannot be read ends it with a *ParseError. An answer that breaks off or turns into something else is
 // an error after the jobs before that, so what they change must wait for the end.
 // An error of each ends it and comes back as it is.
 func ScanJobs(source string, r io.Reader, each func(*Job) error) (Meta, error) {

@@ -36,7 +36,7 @@ func TestAnAnswerInSmallPiecesReadsAsTheWhole(t *testing.T) {
 		answers[release] = []byte(answer)
 	}
 	for name, data := range answers {
-		want, wantMeta, err := slurm.ParseJobs("squeue", data)
+		want, wantMeta, err := parseJobs("squeue", data)
 		if err != nil || len(want) == 0 {
 			t.Fatal(name, err)
 		}
@@ -102,7 +102,7 @@ func TestAJobWithAMegabyteOfCommentIsReadWhole(t *testing.T) {
 	comment := strings.Repeat(`line\n\"quoted\" ü \/ \u00e9 \ud83d\ude00 \ud800 `+"\xff", 1<<20/45)
 	want := strings.Repeat("line\n\"quoted\" ü / é 😀 \ufffd "+`\xff`, 1<<20/45)
 	answer := `{"jobs":[{"job_id":1},{"job_id":2,"comment":"` + comment + `","name":"after"},{"job_id":3}]}`
-	jobs, _, err := slurm.ParseJobs("squeue", []byte(answer))
+	jobs, _, err := parseJobs("squeue", []byte(answer))
 	if err != nil || len(jobs) != 3 || jobs[1].Comment != want || jobs[1].Name != "after" {
 		t.Error(len(jobs), err)
 	}

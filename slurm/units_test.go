@@ -294,7 +294,7 @@ func TestAJobOfTheWrongKindSaysWhichFieldAndWhatIsWanted(t *testing.T) {
 		`7`:                          "got number for a job, want an object",
 		`{"job_id": 5, "tres": {"allocated": {}}}`: "tres.allocated: got object, want a list",
 	} {
-		_, _, err := slurm.ParseAccountingJSON("s.json", []byte(`{"jobs": [`+text+`]}`))
+		_, _, err := parseAccountingJSON("s.json", []byte(`{"jobs": [`+text+`]}`))
 		if err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "outcomeJSON") {
 			t.Errorf("%s: %v, want %s", text, err, want)

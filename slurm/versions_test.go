@@ -40,7 +40,7 @@ var squeueVariants = map[string]string{
 
 func TestJobsOfLaterVersionsReadTheSame(t *testing.T) {
 	for release, answer := range squeueVariants {
-		jobs, meta, err := slurm.ParseJobs("squeue --json", []byte(answer))
+		jobs, meta, err := parseJobs("squeue --json", []byte(answer))
 		if err != nil || len(jobs) != 1 {
 			t.Errorf("%s: %v", release, err)
 			continue
@@ -84,7 +84,7 @@ func TestNumbersThatAreUnsetOrInfinite(t *testing.T) {
 		`"60"`: live.LimitOf(time.Hour), `{"new":"shape"}`: {}, `[1]`: {}, `true`: {},
 		`6e1`: live.LimitOf(time.Hour),
 	} {
-		jobs, _, err := slurm.ParseJobs("squeue", []byte(strings.Replace(job, "%", value, 1)))
+		jobs, _, err := parseJobs("squeue", []byte(strings.Replace(job, "%", value, 1)))
 		if err != nil || jobs[0].TimeLimit != want || jobs[0].ArrayJob != 0 || jobs[0].ArrayTask != -1 {
 			t.Errorf("%s: %+v, %v", value, jobs, err)
 		}
@@ -97,7 +97,7 @@ func TestAccountingJSONOfLaterVersions(t *testing.T) {
 	"het":{"job_id":0,"job_offset":{"set":false,"infinite":false,"number":0}},"time":{"elapsed":5,"start":1795251323,"end":1795251328,"submission":1795251320,"limit":{"set":true,"infinite":false,"number":60}},
 	"exit_code":{"status":["SIGNALED"],"return_code":{"set":false,"infinite":false,"number":0},"signal":{"id":{"set":true,"infinite":false,"number":9},"name":"KILL"}},"nodes":"n1","restart_cnt":2,
 	"tres":{"allocated":[{"type":"gres","name":"gpu","id":1001,"count":2},{"type":"mem","name":"","id":2,"count":100}]},"steps":[{"statistics":{"energy":{"consumed":{"set":true,"infinite":false,"number":1200}}}},{"statistics":{"energy":{"consumed":300}}}]}]}`
-	list, _, err := slurm.ParseAccountingJSON("sacct --json", []byte(answer))
+	list, _, err := parseAccountingJSON("sacct --json", []byte(answer))
 	if err != nil || len(list) != 1 {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestAccountingSaysForHowLongAJobWasSuspended(t *testing.T) {
 		"0": 0, "90": 90 * time.Second,
 		`{"set":true,"infinite":false,"number":90}`: 90 * time.Second, "-1": 0,
 	} {
-		rows, _, err := slurm.ParseAccountingJSON("sacct --json",
+		rows, _, err := parseAccountingJSON("sacct --json",
 			[]byte(`{"jobs":[{"job_id":7,"state":{"current":"COMPLETED"},"time":{"suspended":`+cell+`}}]}`))
 		if err != nil || len(rows) != 1 || rows[0].Suspended != want {
 			t.Errorf("%s: %+v, %v", cell, rows, err)
@@ -147,13 +147,13 @@ func TestATornOrForeignAnswerIsAnErrorWithItsPlace(t *testing.T) {
 		"bad escape":  {`{"jobs":[{"job_id":1,"name":"\q"}]}`, ":1:"},
 		"list inside": {`[1]`, ":1:"},
 	} {
-		_, _, err := slurm.ParseJobs("squeue --json", []byte(c.answer))
+		_, _, err := parseJobs("squeue --json", []byte(c.answer))
 		var at *slurm.ParseError
 		if !errors.As(err, &at) || !strings.Contains(err.Error(), c.at) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	jobs, meta, err := slurm.ParseJobs("squeue",
+	jobs, meta, err := parseJobs("squeue",
 		[]byte(`{"errors":[{"error":"Invalid time\nspecification","error_number":7}]}`))
 	if err != nil || len(jobs) != 0 || len(meta.Errors) != 1 || strings.Contains(meta.Errors[0], "\n") {
 		t.Errorf("%v %+v %v", jobs, meta, err)

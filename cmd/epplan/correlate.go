@@ -146,7 +146,7 @@ func streamCorrelation(
 		return err
 	}
 	noteLogRepairs(t, &trace.UtilisationLog{
-		Unusable: rest.Unusable, Idle: rest.Idle, Headers: rest.Headers, LastLineCut: rest.Cut,
+		UtilisationSkips: *rest,
 	})
 	return nil
 }

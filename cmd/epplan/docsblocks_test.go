@@ -221,7 +221,7 @@ func readTOML(t *testing.T, text string) error {
 		[]byte("time,carbon_g_per_kwh\n2026-11-21T18:00:00Z,310\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.ReadProfilesFile(name); err == nil {
+	if _, err := config.ReadProfiles(strings.NewReader(text), name); err == nil {
 		return nil
 	}
 	var faults []string

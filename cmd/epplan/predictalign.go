@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/internal/align"
+	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/predict/probe"
 )
 
@@ -50,8 +51,7 @@ func (a *aligner) align(
 	}
 	var rewritten []float64
 	result, err := a.client.Align(ctx, text, examples,
-		func(ctx context.Context, text string) (probe.Novelty, error) {
-			var err error
+		func(ctx context.Context, text string) (_ probe.Novelty, err error) {
 			rewritten, err = a.embed(ctx, text)
 			if err != nil {
 				return probe.Novelty{}, err
@@ -62,7 +62,7 @@ func (a *aligner) align(
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		a.unreachable = errors.Is(err, align.ErrUnavailable)
+		a.unreachable = errors.Is(err, openai.ErrUnavailable)
 		a.terminal.message("warning", "job "+id+" is predicted from its source as it is: "+err.Error())
 		return nil, nil //nolint:nilnil // as above
 	case result.Text == "":

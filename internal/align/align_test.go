@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/align"
+	"github.com/epplan/epplan/internal/openai"
 	"github.com/epplan/epplan/internal/predict/probe"
 )
 
@@ -154,16 +155,16 @@ func TestAServerThatFailsIsNamedAndNotWaitedForLong(t *testing.T) {
 		answer http.HandlerFunc
 		want   error
 	}{
-		"429":       {status(http.StatusTooManyRequests), align.ErrUnavailable},
-		"500":       {status(http.StatusInternalServerError), align.ErrUnavailable},
-		"401":       {status(http.StatusUnauthorized), align.ErrAnswer},
-		"slow":      {slow, align.ErrUnavailable},
-		"garbage":   {raw("<html>"), align.ErrAnswer},
-		"no choice": {raw(`{"choices":[]}`), align.ErrAnswer},
-		"empty":     {says("```\n```"), align.ErrAnswer},
-		"binary":    {says("a\x00b"), align.ErrAnswer},
-		"too long":  {says(strings.Repeat("x", 1<<17)), align.ErrAnswer},
-		"endless":   {raw(strings.Repeat("x", 1<<21)), align.ErrAnswer},
+		"429":       {status(http.StatusTooManyRequests), openai.ErrUnavailable},
+		"500":       {status(http.StatusInternalServerError), openai.ErrUnavailable},
+		"401":       {status(http.StatusUnauthorized), openai.ErrAnswer},
+		"slow":      {slow, openai.ErrUnavailable},
+		"garbage":   {raw("<html>"), openai.ErrAnswer},
+		"no choice": {raw(`{"choices":[]}`), openai.ErrAnswer},
+		"empty":     {says("```\n```"), openai.ErrAnswer},
+		"binary":    {says("a\x00b"), openai.ErrAnswer},
+		"too long":  {says(strings.Repeat("x", 1<<17)), openai.ErrAnswer},
+		"endless":   {raw(strings.Repeat("x", 1<<21)), openai.ErrAnswer},
 	} {
 		s := newServer(t, c.answer)
 		r, err := client(t, s, func(o *align.Options) {
@@ -178,7 +179,7 @@ func TestAServerThatFailsIsNamedAndNotWaitedForLong(t *testing.T) {
 	s := newServer(t, says(good))
 	refused := client(t, s, nil)
 	s.Close()
-	if _, err := refused.Align(t.Context(), strange, nil, judge); !errors.Is(err, align.ErrUnavailable) {
+	if _, err := refused.Align(t.Context(), strange, nil, judge); !errors.Is(err, openai.ErrUnavailable) {
 		t.Errorf("refused: %v", err)
 	}
 	broken := errors.New("no embedding")

@@ -29,8 +29,8 @@ type Settings struct {
 // NewSettings takes the settings from a configuration.
 func NewSettings(c *config.Config, version string) *Settings {
 	return &Settings{
-		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict.Clone(),
-		Web: c.Web.Clone(), KeepDays: c.Records.KeepDays,
+		Settings: decide.NewSettings(c, version), Factors: c.Factors, Predict: c.Predict,
+		Web: c.Web, KeepDays: c.Records.KeepDays,
 	}
 }
 

@@ -1,9 +1,9 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,10 +21,7 @@ type Options struct {
 	KeyFile string // holds the key; "": none is sent
 	Cache   string // folder; "": answers aren't kept
 
-	Dimensions int           // that an embedding must have; 0: as many as the first one
-	Batch      int           // texts of a request; 0: 16
-	Attempts   int           // of a request; 0: 4
-	Timeout    time.Duration // of an attempt; 0: 20 s
+	Timeout time.Duration // of an attempt; 0: 20 s
 
 	// Wait waits between attempts; nil waits by the clock.
 	Wait func(ctx context.Context, d time.Duration) error
@@ -34,6 +31,8 @@ type Options struct {
 const (
 	maxText   = 64 << 10
 	maxAnswer = 64 << 20
+	maxBatch  = 16 // texts of a request
+	attempts  = 4
 )
 
 // Client asks one server. Its methods may be called from many goroutines.
@@ -42,38 +41,15 @@ type Client struct {
 	server *openai.Server
 }
 
-// The ways in which a server fails.
-var (
-	// ErrUnavailable says that the server gave no answer: refused, slow, or overloaded.
-	ErrUnavailable = errors.New("no answer from the embedding server")
-	// ErrAnswer says that an answer makes no sense.
-	ErrAnswer = errors.New("the embedding server's answer makes no sense")
-)
-
 // New is a client; nothing is sent yet.
 func New(o *Options) (*Client, error) {
 	c := &Client{o: *o}
-	c.defaults()
 	var err error
 	c.server, err = openai.New(&openai.Options{
 		What: "embedding server", URL: o.URL, Path: "/embeddings", Hosts: o.Hosts, KeyFile: o.KeyFile,
-		Attempts: c.o.Attempts,
-		Timeout:  c.o.Timeout, Most: maxAnswer, Wait: o.Wait, Unavailable: ErrUnavailable,
-		Senseless: ErrAnswer,
+		Attempts: attempts, Timeout: cmp.Or(max(0, o.Timeout), 20*time.Second), Most: maxAnswer, Wait: o.Wait,
 	})
 	return c, err
-}
-
-func (c *Client) defaults() {
-	if c.o.Batch <= 0 {
-		c.o.Batch = 16
-	}
-	if c.o.Attempts <= 0 {
-		c.o.Attempts = 4
-	}
-	if c.o.Timeout <= 0 {
-		c.o.Timeout = 20 * time.Second
-	}
 }
 
 // Embed is an embedding for each text, all of the same length.
@@ -91,7 +67,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 		}
 		missing[text] = append(missing[text], i)
 	}
-	for part := range slices.Chunk(order, c.o.Batch) {
+	for part := range slices.Chunk(order, maxBatch) {
 		found, err := c.request(ctx, part)
 		if err != nil {
 			return nil, err
@@ -107,8 +83,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float64, error)
 	}
 	for i := range out {
 		if len(out[i]) != len(out[0]) {
-			return nil, fmt.Errorf("%w: embeddings of %d and of %d coordinates", ErrAnswer,
-				len(out[0]), len(out[i]))
+			return nil, c.server.WrongAnswer("embeddings of %d and of %d coordinates", len(out[0]), len(out[i]))
 		}
 	}
 	return out, nil
@@ -150,53 +125,41 @@ func (c *Client) parse(data []byte, texts []string) ([][]float64, error) {
 	}
 	want := len(texts)
 	if json.Unmarshal(data, &answer) != nil {
-		return nil, fmt.Errorf("%w: not the JSON that was expected", ErrAnswer)
+		return nil, c.server.WrongAnswer("not the JSON that was expected")
 	}
 	if len(answer.Data) != want {
-		return nil, fmt.Errorf("%w: %d embeddings for %d texts", ErrAnswer, len(answer.Data), want)
+		return nil, c.server.WrongAnswer("%d embeddings for %d texts", len(answer.Data), want)
 	}
 	out := make([][]float64, want)
 	for _, d := range answer.Data {
 		if d.Index < 0 || d.Index >= want || out[d.Index] != nil {
-			return nil, fmt.Errorf("%w: embedding number %d of %d", ErrAnswer, d.Index, want)
+			return nil, c.server.WrongAnswer("embedding number %d of %d", d.Index, want)
 		}
-		e, err := nonNull(d.Embedding)
-		if err == nil {
-			err = c.check(e)
+		e := make([]float64, len(d.Embedding))
+		for i, v := range d.Embedding {
+			if v == nil {
+				return nil, c.server.WrongAnswer("a coordinate that is null")
+			}
+			e[i] = *v
 		}
-		if err != nil {
+		if err := c.check(e); err != nil {
 			return nil, err
 		}
 		if strings.TrimSpace(texts[d.Index]) != "" &&
 			!slices.ContainsFunc(e, func(v float64) bool { return v != 0 }) {
-			return nil, fmt.Errorf("%w: an embedding of nothing but zeros", ErrAnswer)
+			return nil, c.server.WrongAnswer("an embedding of nothing but zeros")
 		}
 		out[d.Index] = e
 	}
 	return out, nil
 }
 
-// nonNull are coordinates none of which is null.
-func nonNull(coordinates []*float64) ([]float64, error) {
-	e := make([]float64, len(coordinates))
-	for i, v := range coordinates {
-		if v == nil {
-			return nil, fmt.Errorf("%w: a coordinate that is null", ErrAnswer)
-		}
-		e[i] = *v
-	}
-	return e, nil
-}
-
-// check reports whether an embedding is one.
 func (c *Client) check(e []float64) error {
 	switch {
 	case len(e) == 0:
-		return fmt.Errorf("%w: an empty embedding", ErrAnswer)
-	case c.o.Dimensions > 0 && len(e) != c.o.Dimensions:
-		return fmt.Errorf("%w: embeddings of %d coordinates, want %d", ErrAnswer, len(e), c.o.Dimensions)
+		return c.server.WrongAnswer("an empty embedding")
 	case slices.ContainsFunc(e, func(v float64) bool { return math.IsNaN(v) || math.Abs(v) > 1e6 }):
-		return fmt.Errorf("%w: coordinates beyond a million", ErrAnswer)
+		return c.server.WrongAnswer("coordinates beyond a million")
 	}
 	return nil
 }

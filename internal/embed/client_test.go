@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/internal/embed"
+	"github.com/epplan/epplan/internal/openai"
 )
 
 // server speaks the embeddings API: an embedding is a text's length, its number of
@@ -103,12 +104,13 @@ func client(t *testing.T, s *server, change func(*embed.Options)) (*embed.Client
 
 func TestTextsAreAskedForInBatchesAndAnsweredInOrder(t *testing.T) {
 	s := newServer(t)
-	c, _ := client(t, s, func(o *embed.Options) { o.Batch = 2 })
-	got, err := c.Embed(t.Context(), []string{"a", "bb\n", "ccc", "a", ""})
+	c, _ := client(t, s, nil)
+	texts := append([]string{"a", "bb\n", "ccc", "a", ""}, strings.Fields("b c d e f g h i j k l m n o p q")...)
+	got, err := c.Embed(t.Context(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "[[1 0 1] [3 1 1] [3 0 1] [1 0 1] [7 0 1]]"; fmt.Sprint(got) != want {
+	if want := "[[1 0 1] [3 1 1] [3 0 1] [1 0 1] [7 0 1]]"; fmt.Sprint(got[:5]) != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if n := len(s.requests); n != 2 {
@@ -143,38 +145,36 @@ func TestFailuresAreTold(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}
-	long := `{"data":[{"index":0,"embedding":[` + strings.Repeat("1,", 4) + `1]}]}`
 	for _, c := range []struct {
 		name     string
 		fault    http.HandlerFunc
 		want     error
 		requests int
 	}{
-		{"429 for ever", status(http.StatusTooManyRequests), embed.ErrUnavailable, 3},
-		{"500 for ever", status(http.StatusInternalServerError), embed.ErrUnavailable, 3},
-		{"slow", slow, embed.ErrUnavailable, 3},
-		{"not allowed", status(http.StatusUnauthorized), embed.ErrAnswer, 1},
+		{"429 for ever", status(http.StatusTooManyRequests), openai.ErrUnavailable, 4},
+		{"500 for ever", status(http.StatusInternalServerError), openai.ErrUnavailable, 4},
+		{"slow", slow, openai.ErrUnavailable, 4},
+		{"not allowed", status(http.StatusUnauthorized), openai.ErrAnswer, 1},
 		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://example.com/", http.StatusFound)
-		}, embed.ErrAnswer, 1},
-		{"garbage", body("<html>"), embed.ErrAnswer, 1},
-		{"nothing", body(`{"data":[]}`), embed.ErrAnswer, 1},
+		}, openai.ErrAnswer, 1},
+		{"garbage", body("<html>"), openai.ErrAnswer, 1},
+		{"nothing", body(`{"data":[]}`), openai.ErrAnswer, 1},
 		{
 			"two for one", body(`{"data":[{"index":0,"embedding":[1,2,3]},{"index":0,"embedding":[1,2,3]}]}`),
-			embed.ErrAnswer, 1,
+			openai.ErrAnswer, 1,
 		},
-		{"another text's", body(`{"data":[{"index":5,"embedding":[1,2,3]}]}`), embed.ErrAnswer, 1},
-		{"empty", body(`{"data":[{"index":0,"embedding":[]}]}`), embed.ErrAnswer, 1},
-		{"wrong dimension", body(long), embed.ErrAnswer, 1},
-		{"null", body(`{"data":[{"index":0,"embedding":[1,null,3]}]}`), embed.ErrAnswer, 1},
-		{"nothing but zeros", body(`{"data":[{"index":0,"embedding":[0,0,0]}]}`), embed.ErrAnswer, 1},
-		{"absurd", body(`{"data":[{"index":0,"embedding":[1,2,1e300]}]}`), embed.ErrAnswer, 1},
+		{"another text's", body(`{"data":[{"index":5,"embedding":[1,2,3]}]}`), openai.ErrAnswer, 1},
+		{"empty", body(`{"data":[{"index":0,"embedding":[]}]}`), openai.ErrAnswer, 1},
+		{"null", body(`{"data":[{"index":0,"embedding":[1,null,3]}]}`), openai.ErrAnswer, 1},
+		{"nothing but zeros", body(`{"data":[{"index":0,"embedding":[0,0,0]}]}`), openai.ErrAnswer, 1},
+		{"absurd", body(`{"data":[{"index":0,"embedding":[1,2,1e300]}]}`), openai.ErrAnswer, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, c.fault, c.fault, c.fault)
+			s := newServer(t, c.fault, c.fault, c.fault, c.fault)
 			late := c.name == "slow"
 			client, waits := client(t, s, func(o *embed.Options) {
-				o.Attempts, o.Dimensions, o.Timeout = 3, 3, time.Minute
+				o.Timeout = time.Minute
 				if late {
 					o.Timeout = 50 * time.Millisecond
 				}
@@ -196,20 +196,21 @@ func TestFailuresAreTold(t *testing.T) {
 
 func TestARefusedConnectionIsNoAnswer(t *testing.T) {
 	s := newServer(t)
-	c, waits := client(t, s, func(o *embed.Options) { o.Attempts = 2 })
+	c, waits := client(t, s, nil)
 	s.Close()
-	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, embed.ErrUnavailable) {
+	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, openai.ErrUnavailable) {
 		t.Errorf("error %v, want that there is no answer", err)
 	}
-	if len(*waits) != 1 {
-		t.Errorf("waited %v, want once", *waits)
+	if len(*waits) != 3 {
+		t.Errorf("waited %v, want three times", *waits)
 	}
 }
 
 func TestBatchesOfOtherLengthAreRefused(t *testing.T) {
 	s := newServer(t, nil, body(`{"data":[{"index":0,"embedding":[1,2]}]}`))
-	c, _ := client(t, s, func(o *embed.Options) { o.Batch = 1 })
-	if _, err := c.Embed(t.Context(), []string{"a", "b"}); !errors.Is(err, embed.ErrAnswer) {
+	c, _ := client(t, s, nil)
+	texts := strings.Fields("a b c d e f g h i j k l m n o p q")
+	if _, err := c.Embed(t.Context(), texts); !errors.Is(err, openai.ErrAnswer) {
 		t.Errorf("error %v, want one about the answer", err)
 	}
 }

@@ -40,7 +40,6 @@ func isStale(err error) bool {
 // hintClocks is what to do about clocks that differ.
 const hintClocks = "compare the machines' clocks: chronyc tracking"
 
-// tooOldError says how old a credential is.
 func tooOldError(age, limit time.Duration) error {
 	return fmt.Errorf("%w: it is %d s old, at most %d s are allowed; it took that long, or the clock where "+
 		"it was made is behind (%s)",

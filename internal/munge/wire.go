@@ -53,7 +53,6 @@ func appendSized(m, data []byte) []byte {
 	return append(m, data...)
 }
 
-// readMessage reads a message of a kind.
 func readMessage(r io.Reader, want byte) ([]byte, error) {
 	var h [headerSize]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {

@@ -30,11 +30,15 @@ type Options struct {
 
 	// Wait waits between attempts; nil waits by the clock.
 	Wait func(ctx context.Context, d time.Duration) error
-
-	// Unavailable is wrapped by errors of a server that gave no answer (refused, slow,
-	// or overloaded), Senseless by those of an answer that makes no sense.
-	Unavailable, Senseless error
 }
+
+// The ways in which a server fails.
+var (
+	// ErrUnavailable says that the server gave no answer: refused, slow, or overloaded.
+	ErrUnavailable = errors.New("no answer")
+	// ErrAnswer says that an answer makes no sense.
+	ErrAnswer = errors.New("answer makes no sense")
+)
 
 const (
 	mostKey   = 4 << 10
@@ -90,6 +94,15 @@ func New(o *Options) (*Server, error) {
 // Endpoint is the address that is asked.
 func (s *Server) Endpoint() string { return s.endpoint }
 
+// WrongAnswer is an [ErrAnswer] of this server.
+func (s *Server) WrongAnswer(format string, args ...any) error {
+	return fmt.Errorf("the %s's %w: "+format, append([]any{s.o.What, ErrAnswer}, args...)...)
+}
+
+func (s *Server) unavailable(why error) error {
+	return fmt.Errorf("%w from the %s: %w", ErrUnavailable, s.o.What, why)
+}
+
 // local reports whether a host is this machine.
 func local(host string) bool {
 	ip := net.ParseIP(host)
@@ -131,11 +144,11 @@ func (s *Server) Ask(ctx context.Context, body []byte) ([]byte, error) {
 	pause := firstWait
 	for attempt := 1; ; attempt++ {
 		answer, after, err := s.attempt(ctx, body)
-		if err == nil || !errors.Is(err, s.o.Unavailable) || attempt >= s.o.Attempts || ctx.Err() != nil {
+		if err == nil || !errors.Is(err, ErrUnavailable) || attempt >= s.o.Attempts || ctx.Err() != nil {
 			return answer, err
 		}
 		if err := s.o.Wait(ctx, min(mostWait, max(pause, after))); err != nil {
-			return nil, fmt.Errorf("%w: %w", s.o.Unavailable, err)
+			return nil, s.unavailable(err)
 		}
 		pause *= 2
 	}
@@ -156,23 +169,23 @@ func (s *Server) attempt(ctx context.Context, body []byte) (data []byte, after t
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // without the URL
 		}
-		return nil, 0, fmt.Errorf("%w: %w", s.o.Unavailable, err)
+		return nil, 0, s.unavailable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	switch status := answer.StatusCode; {
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
 		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
-		return nil, time.Duration(max(0, min(seconds, 3600))) * time.Second, fmt.Errorf("%w: it says %s",
-			s.o.Unavailable, http.StatusText(status))
+		return nil, time.Duration(max(0, min(seconds, 3600))) * time.Second,
+			s.unavailable(errors.New("it says " + http.StatusText(status)))
 	case status != http.StatusOK:
-		return nil, 0, fmt.Errorf("%w: status %d %s", s.o.Senseless, status, http.StatusText(status))
+		return nil, 0, s.WrongAnswer("status %d %s", status, http.StatusText(status))
 	}
 	data, err = io.ReadAll(io.LimitReader(answer.Body, s.o.Most+1))
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("%w: %w", s.o.Unavailable, err)
+		return nil, 0, s.unavailable(err)
 	case int64(len(data)) > s.o.Most:
-		return nil, 0, fmt.Errorf("%w: more than %d bytes", s.o.Senseless, s.o.Most)
+		return nil, 0, s.WrongAnswer("more than %d bytes", s.o.Most)
 	}
 	return data, 0, nil
 }

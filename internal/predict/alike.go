@@ -53,7 +53,6 @@ func (h hash) number(x float64) hash {
 	return h.word(math.Float64bits(x))
 }
 
-// appendKeys appends the keys of a job to some.
 func appendKeys(out []hash, j *Job) []hash {
 	owner := emptyHash.text(j.Owner)
 	labels, sizes := owner, emptyHash

@@ -21,13 +21,11 @@ type effects struct {
 	parts  []keyEffects
 }
 
-// keyEffects is the effects of one respect.
 type keyEffects struct {
 	key    int
 	levels map[hash]float64
 }
 
-// effectKeys are those that have effects.
 func effectKeys(labels int) []int {
 	out := append(make([]int, 0, 4+labels*keysPerLabel), byOwner, bySizes, byOwnerSize, byOwnerTime)
 	for i := range labels * keysPerLabel {

@@ -52,7 +52,6 @@ type Live struct {
 	ended          int    // jobs that ended since then
 }
 
-// liveState is what predicts.
 type liveState struct {
 	forecasters [Power + 1]*Forecaster
 	ran         map[hash]struct{} // scripts by owner and sizes, those that ended

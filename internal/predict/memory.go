@@ -36,7 +36,6 @@ func shapeOf(j *Job, keys []hash) jobShape {
 	return jobShape{labels: keys[byLabels], sizes: keys[bySizes], requested: j.Requested}
 }
 
-// setCurrent makes a job the one at hand.
 func (m *memory) setCurrent(j *Job) { m.keys = appendKeys(m.keys[:0], j) }
 
 // add remembers a job that ended, which is at hand then.
@@ -68,7 +67,6 @@ const (
 // requestFeatureCount is how many features say what a job asks for; they come first.
 func requestFeatureCount(j *Job) int { return 1 + len(j.Sizes) }
 
-// featureCount is how many features a job has.
 func featureCount(j *Job) int {
 	return requestFeatureCount(j) + len(j.Conditions) + timeFeatures +
 		trackFeatures*(keyCount+keysPerLabel*len(j.Labels)) + 2*len(ratioKeys) + afterFeatures

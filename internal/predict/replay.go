@@ -20,16 +20,26 @@ func Replay(ctx context.Context, target Target, train, test *Table, s *Settings)
 	for i := range test.Jobs {
 		steps = append(steps, replayStep{job: &test.Jobs[i], outcome: &test.Outcomes[i], at: i})
 	}
-	slices.SortStableFunc(steps, func(a, b replayStep) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
-	for i := range steps {
-		if err := r.submit(ctx, &steps[i]); err != nil {
-			return nil, err
-		}
-	}
-	return r.predictions, nil
+	return r.predictions, r.play(ctx, steps)
 }
 
-// replayStep is a job of a replay.
+// Learn is a forecaster that has seen the jobs of a table submitted and ended, in
+// their order, and is fitted to them. Jobs without a run time never ended.
+func Learn(ctx context.Context, target Target, table *Table, s *Settings) (*Forecaster, error) {
+	r := &replay{forecaster: NewForecaster(target, s)}
+	steps := make([]replayStep, len(table.Jobs))
+	for i := range table.Jobs {
+		steps[i] = replayStep{job: &table.Jobs[i], outcome: &table.Outcomes[i], at: -1}
+	}
+	if err := r.play(ctx, steps); err != nil {
+		return nil, err
+	}
+	for len(r.running) > 0 {
+		r.endNext()
+	}
+	return r.forecaster, r.forecaster.Fit(ctx)
+}
+
 type replayStep struct {
 	job     *Job
 	outcome *Outcome
@@ -37,20 +47,35 @@ type replayStep struct {
 	ticket  *PendingJob
 }
 
-// replay is one on its way.
 type replay struct {
 	forecaster  *Forecaster
 	running     runningHeap
 	predictions []Prediction
 }
 
+// play submits jobs in their order.
+func (r *replay) play(ctx context.Context, steps []replayStep) error {
+	slices.SortStableFunc(steps, func(a, b replayStep) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
+	for i := range steps {
+		if err := r.submit(ctx, &steps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endNext ends the job that ends next.
+func (r *replay) endNext() {
+	ended, _ := heap.Pop(&r.running).(*replayStep)
+	r.forecaster.End(ended.ticket, ended.outcome)
+	ended.ticket = nil
+}
+
 // submit plays what happens up to a job's submission, a fit that is due, and the submission.
 func (r *replay) submit(ctx context.Context, s *replayStep) error {
 	f := r.forecaster
 	for len(r.running) > 0 && r.running[0].outcome.End <= s.job.Submit {
-		ended, _ := heap.Pop(&r.running).(*replayStep)
-		f.End(ended.ticket, ended.outcome)
-		ended.ticket = nil
+		r.endNext()
 	}
 	if s.at >= 0 && f.NeedsFit() {
 		if err := f.Fit(ctx); err != nil {

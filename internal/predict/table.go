@@ -48,52 +48,35 @@ type Table struct {
 // ReadTable reads a table of jobs as CSV with the columns job_id and submit_s at
 // least. A nil layout follows from the header and the wanted columns.
 func ReadTable(r io.Reader, name string, want Columns, layout *Layout) (*Table, error) {
-	rows := queue.NewCSVRows(r, name)
-	header, err := rows.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s: is empty, want a header with job_id and submit_s", name)
-	case err != nil:
+	in, err := queue.NewCSVTable(r, name, "job_id and submit_s")
+	if err != nil {
 		return nil, err
 	}
-	rows.ReuseRecord = true
-	t := &tableReader{at: make(map[string]int, len(header)), table: &Table{Name: name}}
-	for i, column := range header {
-		if _, twice := t.at[column]; twice {
-			return nil, fmt.Errorf("%s:1: column %q is there twice", name, column)
-		}
-		t.at[column] = i
-	}
+	t := &tableReader{CSVTable: in, table: &Table{Name: name}}
 	if err := t.arrange(want, layout); err != nil {
 		return nil, fmt.Errorf("%s:1: %w", name, err)
 	}
-	for {
-		t.row, err = rows.Read()
-		if errors.Is(err, io.EOF) {
-			return t.table, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.line, _ = rows.FieldPos(0)
+	err = in.Each(func() error {
 		if err := t.read(); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, t.line, err)
+			return fmt.Errorf("%s:%d: %w", name, in.Line, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return t.table, nil
 }
 
-// tableReader is a table on its way in.
 type tableReader struct {
+	*queue.CSVTable
 	table *Table
-	at    map[string]int
-	row   []string
-	line  int
 }
 
 // arrange finds the columns.
 func (t *tableReader) arrange(want Columns, layout *Layout) error {
 	for _, column := range []string{"job_id", "submit_s"} {
-		if _, ok := t.at[column]; !ok {
+		if !t.Has(column) {
 			return fmt.Errorf("no column %s", column)
 		}
 	}
@@ -103,8 +86,8 @@ func (t *tableReader) arrange(want Columns, layout *Layout) error {
 	}
 	l := &t.table.Layout
 	for _, column := range []string{want.Owner, want.Name} {
-		if _, ok := t.at[column]; column != "" && !ok {
-			return fmt.Errorf("no column %q, it has %s", column, strings.Join(t.columns(), ", "))
+		if column != "" && !t.Has(column) {
+			return fmt.Errorf("no column %q, it has %s", column, strings.Join(t.Header, ", "))
 		}
 		if slices.Contains(outcomes, column) {
 			return fmt.Errorf("column %q says how jobs ended, they can't be predicted from it", column)
@@ -127,24 +110,8 @@ func (t *tableReader) arrange(want Columns, layout *Layout) error {
 	return nil
 }
 
-// columns are the header's names in order.
-func (t *tableReader) columns() []string {
-	names := make([]string, len(t.at))
-	for name, i := range t.at {
-		names[i] = name
-	}
-	return names
-}
-
-// present are those of some columns that the table has.
 func (t *tableReader) present(columns []string) []string {
-	var found []string
-	for _, c := range columns {
-		if _, ok := t.at[c]; ok {
-			found = append(found, c)
-		}
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return !t.Has(c) })
 }
 
 // firstOrEmpty is the first of some texts; empty where there is none.
@@ -155,19 +122,9 @@ func firstOrEmpty(of []string) string {
 	return of[0]
 }
 
-// text is a cell as it was before it was kept from being a formula; "" where there
-// is no such column.
-func (t *tableReader) text(column string) string {
-	i, ok := t.at[column]
-	if !ok {
-		return ""
-	}
-	return queue.UnescapeFormula(t.row[i])
-}
-
 // number is a cell's; NaN where it is empty or there is no such column.
 func (t *tableReader) number(column string) (float64, error) {
-	text := strings.TrimSpace(t.text(column))
+	text := strings.TrimSpace(t.Text(column))
 	if text == "" {
 		return math.NaN(), nil
 	}
@@ -178,7 +135,6 @@ func (t *tableReader) number(column string) (float64, error) {
 	return v, nil
 }
 
-// numbers are those of some columns.
 func (t *tableReader) numbers(columns []string) ([]float64, error) {
 	values := make([]float64, len(columns))
 	for i, c := range columns {
@@ -190,7 +146,6 @@ func (t *tableReader) numbers(columns []string) ([]float64, error) {
 	return values, nil
 }
 
-// read reads a row.
 func (t *tableReader) read() error {
 	l := &t.table.Layout
 	numbers, err := t.numbers([]string{"submit_s", l.request, "wait_s"})
@@ -198,7 +153,7 @@ func (t *tableReader) read() error {
 		return err
 	}
 	j := Job{
-		ID: strings.Clone(t.text("job_id")), Submit: numbers[0], Owner: strings.Clone(t.text(l.owner)),
+		ID: t.Text("job_id"), Submit: numbers[0], Owner: t.Text(l.owner),
 		Requested: numbers[1],
 	}
 	wait := numbers[2]
@@ -211,7 +166,7 @@ func (t *tableReader) read() error {
 		wait = 0
 	}
 	for _, c := range l.labels {
-		j.Labels = append(j.Labels, strings.Clone(t.text(c)))
+		j.Labels = append(j.Labels, t.Text(c))
 	}
 	if j.Sizes, err = t.numbers(l.sizes); err != nil {
 		return err
@@ -223,14 +178,13 @@ func (t *tableReader) read() error {
 	if err != nil {
 		return err
 	}
-	_, stated := t.at["state"]
 	o := Outcome{
-		End: j.Submit + wait + values[Time], Completed: !stated ||
-			strings.HasPrefix(t.text("state"), "COMPLETED"), Value: [3]float64(values),
+		End:       j.Submit + wait + values[Time],
+		Completed: !t.Has("state") || strings.HasPrefix(t.Text("state"), "COMPLETED"), Value: [3]float64(values),
 	}
 	t.table.Jobs = append(t.table.Jobs, j)
 	t.table.Outcomes = append(t.table.Outcomes, o)
-	t.table.Lines = append(t.table.Lines, t.line)
+	t.table.Lines = append(t.table.Lines, t.Line)
 	return nil
 }
 

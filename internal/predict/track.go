@@ -132,7 +132,6 @@ func quintileRange(sorted []float64) float64 {
 	return sorted[n*4/5] - sorted[n/5]
 }
 
-// recentMedian is the median of the recent values.
 func (t *track) recentMedian() float64 {
 	if t.order != nil && !math.IsNaN(t.order.recentMedian) {
 		return t.order.recentMedian

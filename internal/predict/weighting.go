@@ -132,7 +132,6 @@ func (l *guessWeighting) weights(s situation, owner hash, steady, fits bool) [gu
 	return weights
 }
 
-// scaleCosts multiplies the costs of some guesses.
 func scaleCosts(cost *[guesses]float64, by map[int]float64) {
 	for k, v := range by {
 		cost[k] *= v

@@ -30,7 +30,6 @@ type GPU struct {
 	Curve *sharing.Curve
 }
 
-// contention is that of jobs on one GPU.
 func (g *GPU) contention(all []futureUse) sharing.Contention {
 	if g.Curve == nil {
 		return sharing.Linear{}
@@ -71,7 +70,6 @@ type futureUse struct {
 	mean []float64
 }
 
-// outlookOver is a use over slots of so many seconds.
 func (u *JobUse) outlookOver(slotS float64) futureUse {
 	o := futureUse{
 		JobUse: u, runs: make([][]float64, len(u.Profile.runs)), mean: u.futureSeries(u.Profile.Mean, slotS),

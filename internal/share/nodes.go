@@ -174,7 +174,6 @@ func (o *Options) useOf(at time.Time, j *slurm.Job, model string) (use *JobUse, 
 	return u, ""
 }
 
-// jobsByNode are the jobs on each node.
 func jobsByNode(c *ClusterState) map[string][]*slurm.Job {
 	on := make(map[string][]*slurm.Job)
 	for i := range c.Jobs {

@@ -135,7 +135,6 @@ func (w *WhatIf) problem(
 	return p, policy.ImplyDue(ctx, p, terms.Safety.Stretch)
 }
 
-// chosenJobs are the jobs that are asked for.
 func (w *WhatIf) chosenJobs(question PlanOptions) []queue.Job {
 	jobs := slices.Clone(w.Batch.Jobs)
 	if question.IgnoreDeadlines {

@@ -194,7 +194,6 @@ func (w *world) set(u lever.Undo, from, to string) error {
 		}
 		w.jobs[u.Job].Prefer = to
 		return nil
-	case lever.Token:
 	}
 	return fmt.Errorf("lever %s: %w", u.Lever, slurm.ErrInvalid)
 }

@@ -54,7 +54,6 @@ type leverKey struct {
 	node  string
 }
 
-// leverKeyOf is the key of a change.
 func leverKeyOf(u *lever.Undo) leverKey { return leverKey{u.Lever, u.Job, u.Node} }
 
 func (k leverKey) String() string {
@@ -198,7 +197,6 @@ func (e *ledgerEntry) valid() bool {
 		return e.Job == 0 && slurm.ValidNode(e.Node) == nil && e.Undo == powerDown(e.Node)
 	case lever.Prefer:
 		return e.Job != 0 && e.Node == "" && e.After != ""
-	case lever.Token:
 	}
 	return false
 }

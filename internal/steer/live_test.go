@@ -122,18 +122,18 @@ func (l *lab) submit(user string, options ...string) slurm.JobID {
 
 func (l *lab) jobs() map[slurm.JobID]slurm.Job {
 	l.Helper()
-	var answer slurm.Jobs
+	var all map[slurm.JobID]slurm.Job
 	l.eventually("slurm tells its jobs", func() (ok bool) {
-		var err error
-		if answer, err = l.client.Jobs(l.Context()); err != nil {
+		all = make(map[slurm.JobID]slurm.Job)
+		err := l.client.EachJob(l.Context(), func(j *slurm.Job) error {
+			all[j.ID] = *j
+			return nil
+		})
+		if err != nil {
 			l.Log(err)
 		}
 		return err == nil
 	})
-	all := make(map[slurm.JobID]slurm.Job, len(answer.List))
-	for _, j := range answer.List {
-		all[j.ID] = j
-	}
 	return all
 }
 

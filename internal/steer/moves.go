@@ -78,7 +78,6 @@ func (x *snapshotIndex) canUndo(k leverKey) bool {
 		return n != nil && n.State.IsPoweredDown() && !n.State.Is("POWERING_DOWN")
 	case lever.Weight:
 		return x.nodes[k.node] != nil
-	case lever.Token:
 	}
 	return false
 }
@@ -158,7 +157,6 @@ func (w *WantedChange) isNewPowerDown(o *OwnChanges) bool {
 	return w.Lever == lever.Power && !o.Asleep[w.Node]
 }
 
-// needsPowerSaving reports whether a plan needs power saving.
 func (p *Plan) needsPowerSaving(o *OwnChanges) bool {
 	return slices.ContainsFunc(p.Wants, func(w WantedChange) bool { return w.isNewPowerDown(o) }) ||
 		slices.ContainsFunc(p.Advice, func(a Advice) bool { return a.Kind == KindSleep })
@@ -179,12 +177,11 @@ const (
 	maxTroubleText = 400
 )
 
-// publish publishes how it went.
 func (s *Steerer) publish(plan *Plan, report StepReport, err error) {
 	st := Status{
 		At: s.options.Clock(), Paused: s.paused, Left: []slurm.JobID{}, Advice: []Advice{}, Notes: []string{},
 	}
-	st.Wakes, st.WakeS = s.naps.wakeStats()
+	st.Wakes, st.WakeS = s.naps.wakeCount, s.naps.longestWake
 	for _, k := range s.ledger.keys() {
 		switch e := s.ledger.entries[k]; {
 		case e.Phase == phaseUndone:

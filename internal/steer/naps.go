@@ -43,11 +43,7 @@ const (
 	wakeTimeFactor = 1.25 // of the longest wake that was seen
 )
 
-// durationOf is a number of seconds as a duration.
 func durationOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// forgetOngoing forgets what is going on, as it wasn't watched.
-func (n *sleepHistory) forgetOngoing() { n.idleSince, n.asleep = nil, nil }
 
 // observe learns from a snapshot, given since when nodes have been idle.
 func (n *sleepHistory) observe(s *Snapshot, idle map[string]time.Time) {
@@ -225,6 +221,3 @@ func (n *sleepHistory) sleepOfKind(kind string, live *config.Live, saving *slurm
 	}
 	return nap
 }
-
-// wakeStats says how many wakes were seen, and the longest of them, seconds.
-func (n *sleepHistory) wakeStats() (count int64, longest float64) { return n.wakeCount, n.longestWake }

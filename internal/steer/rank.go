@@ -130,7 +130,6 @@ func (r *groupRanker) reason(e *pendingJob) string {
 	return fmt.Sprintf("job %s has a deadline at %s", e.job.ID, e.deadline.Format(time.RFC3339))
 }
 
-// niceChange is the want that an entrant have an offset.
 func (e *pendingJob) niceChange(offset int64, why string) WantedChange {
 	return WantedChange{lever.Undo{
 		Lever: lever.Nice, Job: e.job.ID,

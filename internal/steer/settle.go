@@ -8,7 +8,6 @@ import (
 	"github.com/epplan/epplan/slurm/lever"
 )
 
-// snapshotIndex finds what a snapshot has.
 type snapshotIndex struct {
 	snap   *Snapshot
 	jobs   map[slurm.JobID]*slurm.Job // that haven't ended
@@ -16,7 +15,6 @@ type snapshotIndex struct {
 	nodes  map[string]*slurm.Node
 }
 
-// indexSnapshot indexes a snapshot.
 func indexSnapshot(s *Snapshot) *snapshotIndex {
 	x := &snapshotIndex{
 		snap: s, jobs: make(map[slurm.JobID]*slurm.Job, len(s.Jobs)), arrays: make(map[slurm.JobID]bool),
@@ -68,7 +66,6 @@ func (s *Steerer) settle(x *snapshotIndex) {
 			} else if ok {
 				s.confirm(e)
 			}
-		case lever.Token:
 		}
 	}
 }
@@ -224,7 +221,6 @@ func (s *Steerer) ownChanges() *OwnChanges {
 			o.Asleep[k.node] = true
 		case lever.Prefer:
 			o.Prefer[k.job] = e.Phase != phaseTakenOver
-		case lever.Token:
 		}
 	}
 	return o

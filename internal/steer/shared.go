@@ -37,7 +37,6 @@ func (p *Plan) weighBySuitability(s *Snapshot, set *Settings, wanted map[string]
 	}
 }
 
-// suitabilityText says how a node suits a job.
 func suitabilityText(n *share.Node, j *slurm.Job) string {
 	switch {
 	case !n.Fits:

@@ -213,8 +213,7 @@ func (s *Steerer) step(ctx context.Context, set *Settings, most int) (StepReport
 		return StepReport{}, ErrStale
 	}
 	if snap.At.Sub(s.seen) > maxGap {
-		s.idle = nil
-		s.naps.forgetOngoing()
+		s.idle, s.naps.idleSince, s.naps.asleep = nil, nil, nil // what went on wasn't watched
 	}
 	s.seen, s.idle = snap.At, idleSince(snap, s.idle)
 	s.naps.observe(snap, s.idle)

@@ -25,24 +25,12 @@ func ReadCoRuns(r io.Reader, name string) ([]sharing.Sample, error) {
 		return nil, err
 	}
 	var all []sharing.Sample
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
+	err = t.each("no samples, want a line for each", func() error {
 		o, err := readCoRun(t, at)
-		if err != nil {
-			return nil, err
-		}
 		all = append(all, o)
-	}
-	if len(all) == 0 {
-		return nil, t.errorAt(-1, "no samples, want a line for each")
-	}
-	return all, nil
+		return err
+	})
+	return all, err
 }
 
 // readCoRun is the current record; at has its columns.

@@ -34,7 +34,7 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		line, column int
 		says         string
 	}{
-		"empty":            {"", 1, 0, "no measurements"},
+		"empty":            {"", 1, 0, "want a header line"},
 		"header only":      {header, 1, 0, "no measurements"},
 		"unknown column":   {"app,core_mhz,mem_mhz,time_ms,power_w,volts\na,1,1,1,1,1\n", 1, 6, "volts"},
 		"missing column":   {"app,core_mhz,mem_mhz,time_ms\na,1,1,1\n", 1, 0, "power_w"},
@@ -49,7 +49,7 @@ func TestBadTableIsAnErrorWithItsPosition(t *testing.T) {
 		"text":             {header + "a,1,fast,1,1\n", 2, 3, "fast"},
 		"no name":          {header + ",1,1,1,1\n", 2, 1, "name"},
 		"same setting":     {header + "a,1,1,1,1\nb,1,1,1,1\na,1,1,2,2\n", 4, 0, "line 2"},
-		"binary":           {"\x00\x01\xff\n\x00", 1, 1, "unknown column"},
+		"binary":           {"\x00\x01\xff\n\x00", 1, 0, "want text"},
 		"long line":        {header + "a,1,1,1,1\n" + strings.Repeat("x", 2<<20), 3, 0, "1 MiB"},
 		"long header line": {strings.Repeat("x", 2<<20), 1, 0, "1 MiB"},
 	} {

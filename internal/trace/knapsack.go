@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
@@ -79,24 +78,12 @@ func ReadKnapsack(r io.Reader, name string, model EnergyModel) ([]KnapsackJob, e
 		return nil, err
 	}
 	var jobs []KnapsackJob
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			break
-		}
+	err = t.each("no jobs after the header, want at least one", func() error {
 		job, err := k.job()
-		if err != nil {
-			return nil, err
-		}
 		jobs = append(jobs, job)
-	}
-	if len(jobs) == 0 {
-		return nil, t.errorAt(-1, "no jobs after the header, want at least one")
-	}
-	return jobs, nil
+		return err
+	})
+	return jobs, err
 }
 
 // knapsackTable is a table with the places of its columns.
@@ -136,16 +123,12 @@ func (k *knapsackTable) job() (job KnapsackJob, err error) {
 		return job, k.errorAt(k.id, "job %.40q is on line %d already, want each once", job.ID, first)
 	}
 	k.ids[job.ID] = k.line
-	if job.Arrival, err = k.nonNegative(k.arrival, 0); err != nil {
+	if job.Arrival, err = k.number(k.arrival, 0); err != nil {
 		return job, err
 	}
 	for i := range KnapsackTypes {
-		gpus, err := k.integer(k.gpus[i], planner.MaxGPUs)
-		if err != nil {
+		if job.GPUs[i], err = k.gpuCount(k.gpus[i]); err != nil {
 			return job, err
-		}
-		if job.GPUs[i] = int(gpus); gpus == 0 {
-			return job, k.errorAt(k.gpus[i], "%s is 0, want 1 to %d", k.columns[k.gpus[i]], planner.MaxGPUs)
 		}
 		if job.Actual[i], err = k.run(k.time[i], k.kWh[i]); err != nil {
 			return job, err
@@ -159,23 +142,20 @@ func (k *knapsackTable) job() (job KnapsackJob, err error) {
 
 func (k *knapsackTable) run(time, kWh int) (run KnapsackRun, err error) {
 	const shortest = 1e-3
-	if run.Seconds, err = k.nonNegative(time, shortest); err != nil {
+	if run.Seconds, err = k.number(time, shortest); err != nil {
 		return run, err
 	}
-	run.KWh, err = k.nonNegative(kWh, 0)
+	run.KWh, err = k.number(kWh, 0)
 	return run, err
 }
 
-// nonNegative is a field with a number that sums of many stay finite of.
-func (t *csvTable) nonNegative(column int, least float64) (float64, error) {
-	const most = 1e12
-	field := t.field(column)
-	x, err := strconv.ParseFloat(string(field), 64)
-	if err != nil || !(x >= least && x <= most) {
-		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.columns[column],
-			field, least, most)
+// gpuCount is a field with how many GPUs of a type there are, one at least.
+func (t *csvTable) gpuCount(column int) (int, error) {
+	gpus, err := t.integer(column, planner.MaxGPUs)
+	if err == nil && gpus == 0 {
+		err = t.errorAt(column, "%s is 0, want 1 to %d", t.columns[column], planner.MaxGPUs)
 	}
-	return x, nil
+	return int(gpus), err
 }
 
 // ReadKnapsackPools reads the GPUs of several queues: CSV with the columns
@@ -191,34 +171,21 @@ func ReadKnapsackPools(r io.Reader, name string) ([]KnapsackPool, error) {
 	}
 	var pools []KnapsackPool
 	lines := make(map[string]int)
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, err
-		}
-		if !ok && len(pools) == 0 {
-			return nil, t.errorAt(-1, "no clusters after the header, want at least one")
-		}
-		if !ok {
-			return pools, nil
-		}
+	err = t.each("no clusters after the header, want at least one", func() (err error) {
 		pool := KnapsackPool{Pos: t.position(at[0]), Name: t.text(at[0])}
 		if first, twice := lines[pool.Name]; twice {
-			return nil, t.errorAt(at[0], "cluster %.40q is on line %d already, want each once",
-				pool.Name, first)
+			return t.errorAt(at[0], "cluster %.40q is on line %d already, want each once", pool.Name, first)
 		}
 		lines[pool.Name] = t.line
 		for i := range pool.GPUs {
-			gpus, err := t.integer(at[1+i], planner.MaxGPUs)
-			if err != nil {
-				return nil, err
-			}
-			if pool.GPUs[i] = int(gpus); gpus == 0 {
-				return nil, t.errorAt(at[1+i], "%s is 0, want 1 to %d", t.columns[at[1+i]], planner.MaxGPUs)
+			if pool.GPUs[i], err = t.gpuCount(at[1+i]); err != nil {
+				return err
 			}
 		}
 		pools = append(pools, pool)
-	}
+		return nil
+	})
+	return pools, err
 }
 
 // KnapsackProblem is the planning problem of a queue as it is predicted, and as

@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"strings"
@@ -48,11 +49,21 @@ func measurements(t *testing.T, file string) map[string][]dvfsmodel.Sample {
 	return samples
 }
 
-func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testing.T) {
-	models, err := config.ReadModelsFile(queueModels)
+func modelsOfQueues(t *testing.T) *config.Models {
+	t.Helper()
+	text, err := os.ReadFile(queueModels)
 	if err != nil {
 		t.Fatal(err)
 	}
+	models, err := config.ReadModels(bytes.NewReader(text), queueModels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return models
+}
+
+func TestTheModelsOfTheJobTypesAreFitsOfTheApplicationsTheyAreMappedTo(t *testing.T) {
+	models := modelsOfQueues(t)
 	for gpu, name := range trace.KnapsackModels {
 		samples := measurements(t,
 			map[string]string{"V100-2022": "v100_2022.csv", "RTX2070S": "rtx2070s.csv"}[name])
@@ -92,10 +103,7 @@ func TestJobsThatMayBeClockedTakeAtDefaultClocksWhatTheQueueSays(t *testing.T) {
 		}
 		return jobs
 	}
-	models, err := config.ReadModelsFile(queueModels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := modelsOfQueues(t)
 	catalog := config.NewCatalog(config.BuiltinProfiles(), models, nil)
 	jobs := read("bert")
 	predicted, truth, err := trace.KnapsackProblem(jobs, &trace.KnapsackPool{Name: "p", GPUs: [2]int{3, 5}})

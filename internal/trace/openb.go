@@ -3,6 +3,8 @@ package trace
 import (
 	"io"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/epplan/epplan/planner/fleet"
 )
@@ -76,14 +78,8 @@ func (t *csvTable) share(at *demandColumns, d *fleet.Demand, gpus int64) error {
 
 // checkSpec refuses a list of GPU models that has an empty one.
 func (t *csvTable) checkSpec(column int, spec string) error {
-	for start, i := 0, 0; spec != "" && i <= len(spec); i++ {
-		if i < len(spec) && spec[i] != '|' {
-			continue
-		}
-		if i == start {
-			return t.errorAt(column, "gpu_spec is %.40q, want GPU models joined by |", spec)
-		}
-		start = i + 1
+	if spec != "" && slices.Contains(strings.Split(spec, "|"), "") {
+		return t.errorAt(column, "gpu_spec is %.40q, want GPU models joined by |", spec)
 	}
 	return nil
 }
@@ -105,25 +101,16 @@ func ReadPods(r io.Reader, name string) ([]Pod, error) {
 	names := t.columnOf("name")
 	times := [3]int{t.columnOf("creation_time"), t.columnOf("deletion_time"), t.columnOf("scheduled_time")}
 	pods := make([]Pod, 0, initialRows)
-	for {
-		if ok, err := t.next(); err != nil {
-			return nil, err
-		} else if !ok {
-			break
-		}
+	err = t.each("no tasks, want at least one line after the header", func() (err error) {
 		pod := Pod{Name: t.text(names)}
 		if pod.Demand, err = t.demand(&at); err != nil {
-			return nil, err
+			return err
 		}
-		if err := t.times(&pod, times); err != nil {
-			return nil, err
-		}
+		err = t.times(&pod, times)
 		pods = append(pods, pod)
-	}
-	if len(pods) == 0 {
-		return nil, t.errorAt(-1, "no tasks, want at least one line after the header")
-	}
-	return pods, nil
+		return err
+	})
+	return pods, err
 }
 
 // times reads when a task was there.
@@ -166,30 +153,24 @@ func ReadArrivals(r io.Reader, name string, pods []Pod) ([]Arrival, error) {
 		}
 	}
 	arrivals := make([]Arrival, 0, max(initialRows, len(pods)*3/2))
-	for {
-		if ok, err := t.next(); err != nil {
-			return nil, err
-		} else if !ok {
-			break
-		}
-		pod, err := t.arrival(found, len(arrivals), len(pods))
+	err = t.each("no arrivals, want at least one line after the header", func() error {
+		row, err := t.arrival(found, len(arrivals), len(pods))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := t.checkPodName(&pods[pod], names); err != nil {
-			return nil, err
+		pod := &pods[row]
+		if names >= 0 && pod.Name != "" && pod.Name != string(t.field(names)) {
+			return t.errorAt(names, "name is %.40q, want that of the task list, %.40q", t.field(names), pod.Name)
 		}
 		if demands {
-			if err := t.checkPodDemand(&pods[pod], &at); err != nil {
-				return nil, err
+			if err := t.checkPodDemand(pod, &at); err != nil {
+				return err
 			}
 		}
-		arrivals = append(arrivals, Arrival{Pod: pod, Demand: pods[pod].Demand, Name: pods[pod].Name})
-	}
-	if len(arrivals) == 0 {
-		return nil, t.errorAt(-1, "no arrivals, want at least one line after the header")
-	}
-	return arrivals, nil
+		arrivals = append(arrivals, Arrival{Pod: row, Demand: pod.Demand, Name: pod.Name})
+		return nil
+	})
+	return arrivals, err
 }
 
 // arrival reads which task of a list arrives.
@@ -203,13 +184,6 @@ func (t *csvTable) arrival(columns []int, want, pods int) (int, error) {
 	}
 	row, err := t.integer(columns[1], int64(pods)-1)
 	return int(row), err
-}
-
-func (t *csvTable) checkPodName(pod *Pod, column int) error {
-	if column < 0 || pod.Name == "" || pod.Name == string(t.field(column)) {
-		return nil
-	}
-	return t.errorAt(column, "name is %.40q, want that of the task list, %.40q", t.field(column), pod.Name)
 }
 
 func (t *csvTable) checkPodDemand(pod *Pod, at *demandColumns) error {

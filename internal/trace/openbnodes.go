@@ -37,21 +37,9 @@ func ReadNodes(r io.Reader, name string) ([]NodeRow, error) {
 		csvTable: t, columns: found, name: t.columnOf("sn"), rank: t.columnOf("rank"),
 		weight: t.columnOf("energy_weight"), byName: make(map[string]int),
 	}
-	for {
-		if ok, err := t.next(); err != nil {
-			return nil, err
-		} else if !ok {
-			break
-		}
-		if err := n.add(); err != nil {
-			return nil, err
-		}
-	}
-	if len(n.rows) == 0 {
-		return nil, t.errorAt(-1, "no nodes, want at least one line after the header")
-	}
-	if n.rank < 0 {
-		return n.rows, nil
+	err = t.each("no nodes, want at least one line after the header", n.add)
+	if err != nil || n.rank < 0 {
+		return n.rows, err
 	}
 	return n.sortedByRank()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,7 +28,6 @@ type csvTable struct {
 	open     bool              // the current line has no end: it may be cut
 }
 
-// fieldSpan is where a field is in its record.
 type fieldSpan struct{ from, to int }
 
 // field is a field of the current record.
@@ -63,14 +63,7 @@ func openTable(r io.Reader, name string) (*csvTable, error) {
 }
 
 // columnOf is the column of a name, or -1.
-func (t *csvTable) columnOf(name string) int {
-	for i, column := range t.columns {
-		if column == name {
-			return i
-		}
-	}
-	return -1
-}
+func (t *csvTable) columnOf(name string) int { return slices.Index(t.columns, name) }
 
 // requireColumns finds columns that the table must have.
 func (t *csvTable) requireColumns(names ...string) ([]int, error) {
@@ -102,6 +95,24 @@ func (t *csvTable) next() (bool, error) {
 		return false, t.errorAt(-1, "%d fields, want %d", len(t.fields), len(t.columns))
 	}
 	return ok, err
+}
+
+// each goes through the records; none says what is wrong where there are none.
+func (t *csvTable) each(none string, record func() error) error {
+	for first := true; ; first = false {
+		ok, err := t.next()
+		switch {
+		case err != nil:
+			return err
+		case !ok && first:
+			return t.errorAt(-1, "%s", none)
+		case !ok:
+			return nil
+		}
+		if err := record(); err != nil {
+			return err
+		}
+	}
 }
 
 // read takes the next line that isn't empty apart.
@@ -192,6 +203,17 @@ func (t *csvTable) integer(column int, most int64) (int64, error) {
 	if !ok || x > most {
 		return 0, t.errorAt(column, "%s is %.40q, want a whole number from 0 to %d",
 			t.columns[column], field, most)
+	}
+	return x, nil
+}
+
+// number is a field with a number, of many of which sums and squares stay finite.
+func (t *csvTable) number(column int, least float64) (float64, error) {
+	field := t.field(column)
+	x, err := strconv.ParseFloat(string(field), 64)
+	if err != nil || !(x >= least && x <= maxQuantity) {
+		return 0, t.errorAt(column, "%s is %.40q, want a number from %v to %v", t.columns[column],
+			field, least, maxQuantity)
 	}
 	return x, nil
 }

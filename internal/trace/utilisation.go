@@ -14,16 +14,21 @@ import (
 // UtilisationLog is what GPUs or jobs used of GPUs, in slots of equal length
 // over one window.
 type UtilisationLog struct {
+	UtilisationSkips
 	SlotS  float64 // length of a slot, seconds
-	Jobs   bool    // series are jobs, not GPUs
 	Series []Utilisation
 	// That the log knows, in the order in which they come first; none where it names
 	// none.
-	GPUs        []GPUName
-	Unusable    int  // samples without a utilisation, left out
-	Idle        int  // samples of GPUs without a job, left out, where the log names jobs
-	Headers     int  // headers among the samples, as of a log that was appended to, left out
-	LastLineCut bool // the last line has no end and no sense: it was left out
+	GPUs []GPUName
+}
+
+// UtilisationSkips is what was left out of a log.
+type UtilisationSkips struct {
+	Jobs        bool // series are jobs, not GPUs
+	Unusable    int  // samples without a utilisation
+	Idle        int  // samples of GPUs without a job, where the log names jobs
+	Headers     int  // headers among the samples, as of a log that was appended to
+	LastLineCut bool // the last line has no end and no sense
 }
 
 // GPUName is what a log calls a GPU.
@@ -112,12 +117,12 @@ func (l *utilisationReader) eachRecord(record func() error) error {
 		switch {
 		case err != nil:
 		case l.isRepeatedHeader():
-			l.headers++
+			l.Headers++
 		default:
 			err = record()
 		}
 		if _, wrong := errors.AsType[*PositionError](err); wrong && l.table.open && len(l.table.fields) > 0 {
-			l.cut = true
+			l.LastLineCut = true
 			return nil
 		}
 		if err != nil {
@@ -136,8 +141,8 @@ func (l *utilisationReader) isRepeatedHeader() bool {
 	return true
 }
 
-// utilisationReader reads a log of utilisation.
 type utilisationReader struct {
+	UtilisationSkips
 	table *csvTable
 
 	slotS                                     float64
@@ -146,11 +151,8 @@ type utilisationReader struct {
 	pieces                                    []gpuSeries
 	gpus                                      []GPUName
 	gpuIndex                                  map[GPUName]int // nil: nobody asks for the GPUs
-	unusable, idle, headers                   int
-	cut                                       bool
 }
 
-// gpuSeries is a series on one GPU.
 type gpuSeries struct {
 	id    string // of the series
 	gpu   int    // place in the log's GPUs; -1: it doesn't say
@@ -158,7 +160,6 @@ type gpuSeries struct {
 	cells []slotSum // by slot, ascending
 }
 
-// slotSum is the samples of a slot.
 type slotSum struct {
 	slot int64
 	sum  float64
@@ -186,6 +187,7 @@ func (l *utilisationReader) locate() error {
 			}
 		}
 	}
+	l.Jobs = l.job >= 0
 	switch {
 	case l.time < 0:
 		return l.table.errorAt(-1, "no column of times, want %s", strings.Join(logNames.time, " or "))
@@ -197,7 +199,6 @@ func (l *utilisationReader) locate() error {
 	return nil
 }
 
-// logSample is what a record says.
 type logSample struct {
 	piece *gpuSeries
 	slot  int64
@@ -217,13 +218,12 @@ func (l *utilisationReader) sample() (s logSample, ok bool, err error) {
 		return s, false, err
 	}
 	if s.util, ok, err = l.unitNumber(l.util, "%", 100); err == nil && !ok {
-		l.unusable++
+		l.Unusable++
 	}
 	s.slot = int64(math.Floor(seconds / l.slotS))
 	return s, ok, err
 }
 
-// addSample adds a sample to its series.
 func (l *utilisationReader) addSample(s *logSample) error {
 	p := s.piece
 	last := len(p.cells) - 1
@@ -247,7 +247,7 @@ func (l *utilisationReader) currentSeries() (*gpuSeries, error) {
 	if l.job >= 0 {
 		if id = l.table.text(l.job); id == "" {
 			l.gpuIndexOf()
-			l.idle++
+			l.Idle++
 			return nil, nil //nolint:nilnil // documented
 		}
 	}
@@ -347,10 +347,7 @@ func (l *utilisationReader) log() (*UtilisationLog, error) {
 		return nil, l.table.errorAt(-1, "%d slots of %d series, want fewer: longer slots, or a shorter log", slots,
 			len(l.pieces))
 	}
-	log := &UtilisationLog{
-		SlotS: l.slotS, Jobs: l.job >= 0, GPUs: l.gpus, Unusable: l.unusable, Idle: l.idle,
-		Headers: l.headers, LastLineCut: l.cut,
-	}
+	log := &UtilisationLog{UtilisationSkips: l.UtilisationSkips, SlotS: l.slotS, GPUs: l.gpus}
 	at := make(map[string]int)
 	for i := range l.pieces {
 		p := &l.pieces[i]

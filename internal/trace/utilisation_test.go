@@ -119,7 +119,7 @@ func TestALogThatWasAppendedToAndCutIsRead(t *testing.T) {
 		slots := 0
 		rest, err := trace.StreamUtilisation(strings.NewReader(text+cut), "log", 10, 9,
 			func(*trace.UtilisationSlot) error { slots++; return nil })
-		if err != nil || slots != 4 || rest.Unusable != 2 || rest.Headers != 1 || rest.Cut != (cut != "") {
+		if err != nil || slots != 4 || rest.Unusable != 2 || rest.Headers != 1 || rest.LastLineCut != (cut != "") {
 			t.Errorf("%q: %d slots, %+v, %v", cut, slots, rest, err)
 		}
 	}

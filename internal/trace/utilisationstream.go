@@ -12,14 +12,6 @@ type UtilisationSlot struct {
 	UtilPct []float64 // by series, the mean of its GPUs; NaN: no sample
 }
 
-// UtilisationSkips is what was left out of a log that was read slot by slot.
-type UtilisationSkips struct {
-	Jobs           bool // series are jobs, not GPUs
-	Unusable, Idle int  // as of [UtilisationLog]
-	Headers        int
-	Cut            bool
-}
-
 // StreamUtilisation reads the same logs as [ReadUtilisation], whose columns of
 // memory may be missing, and calls back slot by slot: a slot without any sample
 // too. It keeps one slot at a time, so lines have to be sorted by time over all
@@ -45,9 +37,7 @@ func StreamUtilisation(
 	if !s.begun {
 		return nil, s.table.errorAt(-1, "no samples, want lines with a utilisation")
 	}
-	return &UtilisationSkips{
-		Jobs: s.job >= 0, Unusable: s.unusable, Idle: s.idle, Headers: s.headers, Cut: s.cut,
-	}, s.flush()
+	return &s.UtilisationSkips, s.flush()
 }
 
 // utilisationStream is a log being read slot by slot.

@@ -1,10 +1,12 @@
 package policy_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -49,7 +51,11 @@ func drawGangsOnline(tb testing.TB, seed uint64, least, most float64) *planner.P
 // drawTraffic is the problem of a seed with a part of its jobs on several nodes.
 func drawTraffic(tb testing.TB, seed uint64, least, most, gangs float64) *planner.Problem {
 	tb.Helper()
-	models, err := config.ReadModelsFile(demoPath)
+	text, err := os.ReadFile(demoPath)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	models, err := config.ReadModels(bytes.NewReader(text), demoPath)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestAChangeIsMadeOnlyFromWhatWasExpected(t *testing.T) {
 		{"lab", lever.Undo{Lever: lever.Prefer, Job: 7, After: "h200"}, lever.ErrChanged},
 		{"", lever.Undo{Lever: lever.Prefer, Job: 7, After: "nosuch"}, slurm.ErrInvalid},
 		{"", lever.Undo{Lever: lever.Prefer, Job: 7, After: ""}, slurm.ErrInvalid},
-		{"", lever.Undo{Lever: lever.Token, Job: 7, After: "x"}, slurm.ErrInvalid},
+		{"", lever.Undo{Lever: "admin_comment", Job: 7, After: "x"}, slurm.ErrInvalid},
 	} {
 		if err := l.Change(t.Context(), c.from, c.u); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.u, err, c.want)
@@ -82,7 +82,7 @@ func TestOnlyThePendingTasksOfAnArrayAreNamed(t *testing.T) {
 		9: "jobid=9_3 ", 10: "",
 	} {
 		f.calls = nil
-		_, err := l.SetNice(t.Context(), id, 10, nil)
+		err := l.Change(t.Context(), "0", nice(id, 0, 10))
 		at := slices.IndexFunc(f.calls, func(c string) bool {
 			return strings.HasPrefix(c, "scontrol update")
 		})

@@ -1,5 +1,5 @@
-// Package lever moves the few things of Slurm that a planner may move, and takes them back: a job's nice, its word
-// in AdminComment and what it prefers, a node's weight and power. LEVERS.md says how Slurm was measured to answer.
+// Package lever moves the few things of Slurm that a planner may move, and takes them back: a job's nice and what it
+// prefers, a node's weight and power. LEVERS.md says how Slurm was measured to answer.
 package lever
 
 import (
@@ -19,7 +19,6 @@ type Kind string
 // The kinds of levers.
 const (
 	Nice   Kind = "nice"
-	Token  Kind = "admin_comment"
 	Prefer Kind = "prefer"
 	Weight Kind = "weight"
 	Power  Kind = "power"
@@ -44,7 +43,7 @@ var (
 )
 
 // Levers changes jobs and nodes with scontrol. Every argument is checked before
-// it gets there, every change gives an Undo. It needs to run as SlurmUser or root.
+// it gets there. It needs to run as SlurmUser or root.
 type Levers struct {
 	client *slurm.Client
 }
@@ -53,108 +52,153 @@ type Levers struct {
 func New(client *slurm.Client) *Levers { return &Levers{client: client} }
 
 const (
-	maxNice   = 1 << 20 // the offset on top of the user's own nice
-	maxPrefer = 1024    // bytes of a job's Prefer
+	maxNice   = 1 << 20    // the offset on top of the user's own nice
+	maxPrefer = 1024       // bytes of a job's Prefer
+	maxWeight = 0xfffffff0 // of a node; Slurm itself takes 32 bits
 )
 
-func (l *Levers) updateJob(ctx context.Context, id slurm.JobID, field, value string) error {
-	if err := l.client.Update(ctx, "jobid="+id.String(), field, value); err != nil {
-		return fmt.Errorf("set %s of job %s: %w", field, id, err)
+// Change sets what u says, knowing what is there: nothing is done, and the error
+// is ErrChanged, unless the value still is from. So u can be written down before.
+// u.Before is what [Levers.Undo] goes back to, which may differ from from. Nice
+// is never set below u.Before.
+func (l *Levers) Change(ctx context.Context, from string, u Undo) error {
+	if u.Lever == Power {
+		if u.After != "power_down" {
+			return invalid("power state", u.After)
+		}
+		return l.powerDown(ctx, u.Node)
 	}
-	return nil
-}
-
-func (l *Levers) updateNode(ctx context.Context, node, field, value string) error {
-	if err := slurm.ValidNode(node); err != nil {
+	if u.Lever == Prefer {
+		if err := l.knownFeatures(ctx, strings.Split(u.After, "&")); err != nil {
+			return err
+		}
+	} else if err := u.checkNumbers(u.After); err != nil {
 		return err
 	}
-	if err := l.client.Update(ctx, "nodename="+node, field, value); err != nil {
-		return fmt.Errorf("set %s of node %s: %w", field, node, err)
+	return l.set(ctx, &u, from, u.After)
+}
+
+// Undo takes a change back. It does so only while the value is still the one
+// that was set: ErrChanged means that someone else moved it since, and it was
+// left alone. A job that has started or ended needs none of its levers back.
+func (l *Levers) Undo(ctx context.Context, u Undo) error {
+	if u.Before == u.After {
+		return nil
+	}
+	switch u.Lever {
+	case Power:
+		if u.Before != "power_up" {
+			return invalid("power state", u.Before)
+		}
+		return l.powerUp(ctx, u.Node)
+	case Prefer:
+		if len(u.Before) > maxPrefer ||
+			strings.ContainsFunc(u.Before, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return invalid("prefer", u.Before)
+		}
+	default:
+		if err := u.checkNumbers(u.Before); err != nil {
+			return err
+		}
+	}
+	return l.set(ctx, &u, u.After, u.Before)
+}
+
+func invalid(what, value string) error {
+	return fmt.Errorf("%s %q: %w", what, slurm.Printable(value, 80), slurm.ErrInvalid)
+}
+
+// checkNumbers checks a value that is to be set of a lever that is a number.
+func (u *Undo) checkNumbers(value string) error {
+	switch u.Lever {
+	case Nice:
+		before, err1 := strconv.ParseInt(u.Before, 10, 32)
+		after, err2 := strconv.ParseInt(u.After, 10, 32)
+		if err1 != nil || err2 != nil || after < before || after-before > maxNice {
+			return invalid("nice", u.Before+" to "+u.After)
+		}
+	case Weight:
+		if w, err := strconv.ParseUint(value, 10, 32); err != nil || w > maxWeight {
+			return invalid("weight", value)
+		}
+	default:
+		return invalid("lever", string(u.Lever))
 	}
 	return nil
 }
 
-// pendingJob gives a job that waits and is not held: a change of a held job's
-// Nice would release it (measured on 22.05).
-func (l *Levers) pendingJob(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
-	job, err := l.client.Job(ctx, id)
-	if err != nil {
-		return slurm.Job{}, err
-	}
-	if job.State.Base != slurm.Pending {
-		return slurm.Job{}, fmt.Errorf("job %s is %s: %w", id, job.State.Base, slurm.ErrNotPending)
-	}
-	return job, nil
-}
-
-// SetNice puts offset (0 or more) on top of the user's own nice. prior is the
-// Undo of the last call for this job, or nil: it tells our part from the
-// user's. A value changed by someone else since is taken as the user's own. A
-// held job is refused with ErrHeld.
-func (l *Levers) SetNice(ctx context.Context, id slurm.JobID, offset int, prior *Undo) (Undo, error) {
-	if offset < 0 || offset > maxNice {
-		return Undo{}, fmt.Errorf("nice offset %d: want 0 to %d: %w", offset, maxNice, slurm.ErrInvalid)
-	}
-	if prior != nil && (prior.Lever != Nice || prior.Job != id) {
-		return Undo{}, fmt.Errorf("prior change is not the nice of job %s: %w", id, slurm.ErrInvalid)
-	}
-	job, err := l.pendingJob(ctx, id)
-	if err != nil {
-		return Undo{}, err
-	}
-	if job.Held() {
-		return Undo{}, fmt.Errorf("job %s: %w", id, ErrHeld)
-	}
-	own := job.Nice
-	if prior != nil && prior.After == strconv.FormatInt(job.Nice, 10) {
-		if own, err = strconv.ParseInt(prior.Before, 10, 32); err != nil {
-			return Undo{}, fmt.Errorf("prior nice %q: %w", prior.Before, slurm.ErrInvalid)
+// set sets a lever of a job or a node to a value, from another one.
+func (l *Levers) set(ctx context.Context, u *Undo, from, to string) error {
+	var now, id string
+	var job slurm.Job
+	var err error
+	noun, key, field := "job", "jobid=", "Nice"
+	switch u.Lever {
+	case Weight:
+		noun, key, field, id = "node", "nodename=", "Weight", u.Node
+		var n slurm.Node
+		n, err = l.client.Node(ctx, u.Node)
+		now = strconv.FormatUint(uint64(n.Weight), 10)
+	case Prefer:
+		field = "Prefer"
+		job, err = l.pendingJob(ctx, u.Job)
+		now = job.Prefer
+	default:
+		job, err = l.pendingJob(ctx, u.Job)
+		if now = strconv.FormatInt(job.Nice, 10); err == nil && job.Held() {
+			err = fmt.Errorf("job %s: %w", u.Job, ErrHeld) // a change would release it (measured on 22.05)
 		}
 	}
-	u := Undo{
-		Lever: Nice, Job: id, Before: strconv.FormatInt(own, 10),
-		After: strconv.FormatInt(own+int64(offset), 10),
+	switch {
+	case err != nil:
+		return err
+	case now == to:
+		return nil
+	case now != from:
+		return fmt.Errorf("%s is %q, was set to %q: %w", u.Lever, slurm.Printable(now, 80),
+			slurm.Printable(from, 80), ErrChanged)
 	}
-	if job.Nice == own+int64(offset) {
-		return u, nil
+	if u.Lever != Weight {
+		if id, err = pendingTasks(&job); err != nil {
+			return err
+		}
 	}
-	return u, l.updatePending(ctx, &job, "Nice", u.After)
+	if err := l.client.Update(ctx, key+id, field, to); err != nil {
+		return fmt.Errorf("set %s of %s %s: %w", field, noun, id, err)
+	}
+	return nil
 }
 
-// SetToken puts epplan:id into the job's AdminComment and keeps what others
-// wrote there; an empty id takes it away.
-func (l *Levers) SetToken(ctx context.Context, id slurm.JobID, token string) (Undo, error) {
+func (l *Levers) pendingJob(ctx context.Context, id slurm.JobID) (slurm.Job, error) {
 	job, err := l.client.Job(ctx, id)
-	if err != nil {
-		return Undo{}, err
+	if err == nil && job.State.Base != slurm.Pending {
+		err = fmt.Errorf("job %s is %s: %w", id, job.State.Base, slurm.ErrNotPending)
 	}
-	before, _, _ := slurm.ParseToken(job.AdminComment)
-	merged, err := slurm.MergeToken(job.AdminComment, token)
-	if err != nil {
-		return Undo{}, err
-	}
-	u := Undo{Lever: Token, Job: id, Before: before, After: token}
-	if merged == job.AdminComment {
-		return u, nil
-	}
-	return u, l.updateJob(ctx, id, "AdminComment", merged)
+	return job, err
 }
 
-// SetPrefer makes a pending job prefer nodes with all the features, each of
-// which must be one that Slurm knows: an unknown one would refuse the change.
-func (l *Levers) SetPrefer(ctx context.Context, id slurm.JobID, features []string) (Undo, error) {
-	if err := l.knownFeatures(ctx, features); err != nil {
-		return Undo{}, err
+// pendingTasks names exactly the pending tasks of a job's record for scontrol. The
+// number of an array alone would mean all of its tasks, and would release those
+// that are held (measured on 22.05).
+func pendingTasks(j *slurm.Job) (string, error) {
+	id := j.ID.String()
+	if j.ArrayJob != j.ID {
+		return id, nil // not of an array, or one task with a number of its own
 	}
-	job, err := l.pendingJob(ctx, id)
-	if err != nil {
-		return Undo{}, err
+	if j.ArrayTasks == "" {
+		if j.ArrayTask < 0 {
+			return "", fmt.Errorf("job %s: its tasks aren't stated: %w", j.ID, slurm.ErrInvalid)
+		}
+		return id + "_" + strconv.Itoa(j.ArrayTask), nil
 	}
-	u := Undo{Lever: Prefer, Job: id, Before: job.Prefer, After: strings.Join(features, "&")}
-	return u, l.updatePending(ctx, &job, "Prefer", u.After)
+	if _, _, err := slurm.ParseArrayTasks(j.ArrayTasks); err != nil {
+		return "", fmt.Errorf("job %s: %w: %w", j.ID, slurm.ErrInvalid, err)
+	}
+	tasks, _, _ := strings.Cut(j.ArrayTasks, "%")
+	return id + "_[" + tasks + "]", nil
 }
 
-// knownFeatures accepts 1 to 16 features that nodes have.
+// knownFeatures accepts 1 to 16 features that nodes have: an unknown one would refuse the change.
 func (l *Levers) knownFeatures(ctx context.Context, features []string) error {
 	if len(features) == 0 || len(features) > 16 {
 		return fmt.Errorf("%d features: want 1 to 16: %w", len(features), slurm.ErrInvalid)
@@ -172,53 +216,4 @@ func (l *Levers) knownFeatures(ctx context.Context, features []string) error {
 		}
 	}
 	return nil
-}
-
-// maxWeight bounds a node's scheduling weight; Slurm itself takes 32 bits.
-const maxWeight = 0xfffffff0
-
-// SetWeight sets a node's scheduling weight; nodes with lower ones are filled first.
-// scontrol reconfigure puts it back to slurm.conf's: see AssertWeights.
-func (l *Levers) SetWeight(ctx context.Context, node string, weight uint32) (Undo, error) {
-	if weight > maxWeight {
-		return Undo{}, fmt.Errorf("weight %d: want at most %d: %w", weight, uint32(maxWeight), slurm.ErrInvalid)
-	}
-	n, err := l.client.Node(ctx, node)
-	if err != nil {
-		return Undo{}, err
-	}
-	u := Undo{Lever: Weight, Node: node, Before: formatWeight(n.Weight), After: formatWeight(weight)}
-	if n.Weight == weight {
-		return u, nil
-	}
-	return u, l.updateNode(ctx, node, "Weight", u.After)
-}
-
-func formatWeight(w uint32) string { return strconv.FormatUint(uint64(w), 10) }
-
-// AssertWeights sets again each weight that a reconfigure has put back, and
-// names the nodes it touched. A weight that is neither ours nor the one before
-// us was set by someone else and is left alone.
-func (l *Levers) AssertWeights(ctx context.Context, ours []Undo) ([]string, error) {
-	nodes, err := l.client.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := make(map[string]string, len(nodes))
-	for _, n := range nodes {
-		now[n.Name] = formatWeight(n.Weight)
-	}
-	var set []string
-	var failed []error
-	for _, u := range ours {
-		if u.Lever != Weight || now[u.Node] == u.After || now[u.Node] != u.Before {
-			continue
-		}
-		if err := l.updateNode(ctx, u.Node, "Weight", u.After); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		set = append(set, u.Node)
-	}
-	return set, errors.Join(failed...)
 }

@@ -157,7 +157,6 @@ func (m *DeviceMap) hasTypes() bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool { return d.Type != "" })
 }
 
-// hasSeveralTypes reports whether they have different types.
 func (m *DeviceMap) hasSeveralTypes() bool {
 	return slices.ContainsFunc(m.Devices, func(d Device) bool {
 		return !strings.EqualFold(d.Type, m.Devices[0].Type)

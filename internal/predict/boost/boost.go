@@ -50,13 +50,9 @@ func (s *Settings) check() error {
 
 // Model is a fitted sum of trees. Its methods may be called from many goroutines.
 type Model struct {
-	features int
-	start    float64
-	trees    []tree
+	start float64
+	trees []tree
 }
-
-// Features is the length of the rows that it predicts from.
-func (m *Model) Features() int { return m.features }
 
 // Predict is the model's answer for one row of features.
 func (m *Model) Predict(x []float64) float64 {
@@ -102,7 +98,7 @@ func Fit(x [][]float64, y, weights []float64, s Settings, done func() error) (*M
 		}
 		g.addTree()
 	}
-	return &Model{features: len(x[0]), start: g.start, trees: g.trees}, nil
+	return &Model{start: g.start, trees: g.trees}, nil
 }
 
 // treeGrower is a fit on its way.

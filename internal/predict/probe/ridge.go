@@ -20,7 +20,6 @@ type penalties struct {
 	style, number float64
 }
 
-// penaltyOf is the penalty of a coordinate.
 func (p *penalties) penaltyOf(k int) float64 {
 	if k < p.split {
 		return p.style
@@ -199,7 +198,6 @@ func (d *dualRidge) ridge(s *dualSolution) *ridge {
 	return r
 }
 
-// uncertaintyOf is that of a solution.
 func (d *dualRidge) uncertaintyOf(s *dualSolution) *uncertainty {
 	n, width := len(d.y), len(d.mean)
 	out := &uncertainty{

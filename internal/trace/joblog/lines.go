@@ -71,16 +71,3 @@ func checkText(line []byte) error {
 func readError(name string, line int, err error) error {
 	return fmt.Errorf("%s: after line %d: %w", name, line, err)
 }
-
-// hashOf is a hash of texts (FNV-1a).
-func hashOf(texts ...string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	hash := uint64(offset)
-	for _, t := range texts {
-		for i := range len(t) {
-			hash = (hash ^ uint64(t[i])) * prime
-		}
-		hash *= prime // as after a zero byte
-	}
-	return hash
-}

@@ -94,7 +94,6 @@ type sacctReader struct {
 	use     slurm.StepUsage
 }
 
-// readLine is a line that was read.
 type readLine struct {
 	line []byte
 	long bool
@@ -166,7 +165,6 @@ func (s *sacctReader) readComplete(number int, line []byte) error {
 	return s.addRow(number, r)
 }
 
-// readHeader reads a header.
 func (s *sacctReader) readHeader(number int, line []byte) error {
 	delimiter, c, err := columnsOf(line)
 	if err != nil {

@@ -140,7 +140,6 @@ func (s *sacctReader) parseRow(cells []string) *sacctRow {
 	return r
 }
 
-// readCell reads one cell.
 func (r *sacctRow) readCell(c sacctColumnID, text string) (kind string, err error) {
 	p := &r.past
 	switch c {
@@ -236,10 +235,12 @@ func (r *sacctRow) setDuration(c sacctColumnID, text string) (kind string, err e
 	}
 	switch c {
 	case rawElapsedColumn:
+		if text == "" {
+			return "", nil
+		}
 		seconds, err := strconv.ParseInt(text, 10, 64)
-		if text == "" || err != nil || seconds > maxSeconds {
-			return kindTime, errorUnless(text == "",
-				fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text)))
+		if err != nil || seconds > maxSeconds {
+			return kindTime, fmt.Errorf("column ElapsedRaw is %s, want seconds", printable(text))
 		}
 		r.elapsed, r.timed = time.Duration(seconds)*time.Second, true
 	case elapsedColumn:
@@ -262,13 +263,6 @@ func (r *sacctRow) setDuration(c sacctColumnID, text string) (kind string, err e
 		}
 	}
 	return kindTime, err
-}
-
-func errorUnless(fine bool, err error) error {
-	if fine {
-		return nil
-	}
-	return err
 }
 
 func (r *sacctRow) setNumber(c sacctColumnID, text string) error {
@@ -325,7 +319,6 @@ func utilisation(text string) (slurm.TRES, error) {
 	return slurm.ParseTRES(count)
 }
 
-// finish makes a job of what was read.
 func (r *sacctRow) finish() error {
 	p := &r.past
 	p.JobID = refText(&r.ref)

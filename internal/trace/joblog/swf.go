@@ -2,6 +2,7 @@ package joblog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -153,7 +154,8 @@ func (s *swfReader) job(number int, f *[swfFields]float64) error {
 		JobID: id, Submitted: time.UnixMicro(s.start*1e6 + int64(math.Round(f[swfSubmit]*1e6))).UTC(),
 		User: swfText(f[swfUser]), Account: swfText(f[swfGroup]), Partition: swfText(f[swfPartition]),
 		QOS:  swfText(f[swfQueue]),
-		Name: []byte(swfText(f[swfProgram])), State: state, CPUs: swfCount(f[swfAllocated], f[swfRequested]),
+		Name: []byte(swfText(f[swfProgram])), State: state,
+		CPUs:  measuredOrUnknown(cmp.Or(max(0, f[swfAllocated]), f[swfRequested])),
 		Limit: limitOf(f[swfLimit]),
 	}
 	if f[swfRunTime] >= 0 {
@@ -172,16 +174,6 @@ func swfText(v float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
-}
-
-// swfCount is the first of some numbers that is known.
-func swfCount(of ...float64) live.Number {
-	for _, v := range of {
-		if v > 0 {
-			return live.Known(v)
-		}
-	}
-	return live.Number{}
 }
 
 // maxSeconds keeps a duration within time.Duration.

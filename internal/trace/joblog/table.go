@@ -137,59 +137,35 @@ func microsText(n int64) string {
 // knows. What can't be read as CSV at all ends the reading.
 func ReadTable(r io.Reader, name string, o *Options, visit Visit) (*Tally, error) {
 	t := newTally(name, o)
-	in := queue.NewCSVRows(r, name)
-	in.ReuseRecord, in.FieldsPerRecord = true, -1
-	header, err := in.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		return t, fmt.Errorf("%s: is empty, want a header with job_id, submit_s and runtime_s", name)
-	case err != nil:
+	in, err := queue.NewCSVTable(r, name, "job_id, submit_s and runtime_s")
+	if err != nil {
 		return t, err
 	}
-	table := &tableReader{
-		tally: t, sink: newJobSink(t, o, visit), width: len(header), at: make(map[string]int, len(header)),
-	}
-	for i, column := range header {
-		if _, twice := table.at[column]; twice {
-			return t, fmt.Errorf("%s:1: column %s is there twice", name, printable(column))
-		}
-		table.at[column] = i
-	}
+	in.FieldsPerRecord = -1 // a line of another length is left out
 	for _, column := range []string{"job_id", "submit_s", "runtime_s"} {
-		if _, ok := table.at[column]; !ok {
+		if !in.Has(column) {
 			return t, fmt.Errorf("%s:1: no column %s", name, column)
 		}
 	}
-	for {
-		table.row, err = in.Read()
-		switch {
-		case errors.Is(err, io.EOF):
-			return t, nil
-		case err != nil:
-			return t, err
-		}
+	table := &tableReader{CSVTable: in, tally: t, sink: newJobSink(t, o, visit)}
+	return t, in.Each(func() error {
 		t.Lines++
-		line, _ := in.FieldPos(0)
-		if err := table.read(line); err != nil {
-			return t, err
-		}
-	}
+		return table.read(in.Line)
+	})
 }
 
 type tableReader struct {
+	*queue.CSVTable
 	tally *Tally
 	sink  *jobSink
-	at    map[string]int
-	width int
-	row   []string
 	wrong error
 }
 
 // text is the first cell of some columns that isn't empty.
 func (t *tableReader) text(columns ...string) string {
 	for _, c := range columns {
-		if i, ok := t.at[c]; ok && t.row[i] != "" {
-			return strings.Clone(queue.UnescapeFormula(t.row[i]))
+		if text := t.Text(c); text != "" {
+			return text
 		}
 	}
 	return ""
@@ -209,12 +185,12 @@ func (t *tableReader) number(columns ...string) live.Number {
 }
 
 func (t *tableReader) read(line int) error {
-	if len(t.row) != t.width {
+	if n, want := len(t.Row), len(t.Header); n != want {
 		kind := kindTruncated
-		if len(t.row) > t.width {
+		if n > want {
 			kind = kindExcess
 		}
-		return t.tally.skipLine(line, kind, fmt.Errorf("%d columns, want %d", len(t.row), t.width))
+		return t.tally.skipLine(line, kind, fmt.Errorf("%d columns, want %d", n, want))
 	}
 	t.wrong = nil
 	p := &record.HistoryJob{
@@ -245,7 +221,7 @@ func (t *tableReader) read(line int) error {
 	case !submitted:
 		return t.tally.skipLine(line, kindTime, errors.New("submit_s is empty"))
 	}
-	if _, stated := t.at["state"]; !stated {
+	if !t.Has("state") {
 		p.State = record.Completed // as epplan predict takes it
 	}
 	return t.sink.add(p, line)

@@ -2,6 +2,7 @@ package joblog
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"time"
 
@@ -155,7 +156,8 @@ type jobSink struct {
 
 func newJobSink(t *Tally, o *Options, visit Visit) *jobSink {
 	return &jobSink{
-		tally: t, visit: visit, cluster: o.Cluster, seen: recentJobs{at: make(map[jobKey]struct{})},
+		tally: t, visit: visit, cluster: o.Cluster,
+		seen: recentJobs{at: make(map[jobKey]struct{}), seed: maphash.MakeSeed()},
 	}
 }
 
@@ -203,7 +205,6 @@ func (s *jobSink) add(p *record.HistoryJob, line int) error {
 
 func timeText(t time.Time) string { return t.Format("2006-01-02T15:04:05") }
 
-// jobKey names a job.
 type jobKey struct {
 	hash   uint64
 	submit int64
@@ -215,14 +216,14 @@ const recentWindow = 1 << 18
 
 // recentJobs are the latest jobs of a log.
 type recentJobs struct {
+	seed maphash.Seed
 	at   map[jobKey]struct{}
 	ring []jobKey
 	next int
 }
 
-// addIfNew reports whether a job is new.
 func (r *recentJobs) addIfNew(p *record.HistoryJob) bool {
-	key := jobKey{hash: hashOf(p.Cluster, p.JobID), submit: p.Submitted.UnixMicro()}
+	key := jobKey{maphash.Comparable(r.seed, [2]string{p.Cluster, p.JobID}), p.Submitted.UnixMicro()}
 	if _, again := r.at[key]; again {
 		return false
 	}
