@@ -81,10 +81,7 @@ func (o *Outcome) Canonical() (Outcome, error) {
 			return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 		}
 	}
-	if _, err := DecodeProfile(c.Profile.Encode()); err != nil {
-		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
-	}
-	if _, err := DecodeReadings(c.Readings.Encode()); err != nil {
+	if err := c.Profile.validate(); err != nil {
 		return c, fmt.Errorf("%w: run %s: %w", ErrInvalid, c.RunID, err)
 	}
 	c.DropImplausible(0)
