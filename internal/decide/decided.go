@@ -79,6 +79,47 @@ func (dr *Decider) Recorded(
 	return nil, nil //nolint:nilnil // there is none
 }
 
+// Attribute gives the outcome of a job (0: of none) its decision: what was decided counts,
+// not what comes with the outcome. It returns when the run began, and where its job started; "": that isn't
+// known.
+func (dr *Decider) Attribute(
+	ctx context.Context, id slurm.JobID, o *record.Outcome,
+) (run jobs.Run, partition string, err error) {
+	run.Began = o.Started
+	if id == 0 {
+		return run, "", nil
+	}
+	var d *record.Decision
+	if kept := dr.Kept(id, o.Node); kept != nil && kept.IsOf(o.RunID) {
+		number, err := kept.StoredID(ctx)
+		if err != nil {
+			return run, "", fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, err)
+		}
+		d = &record.Decision{
+			ID: number, Workload: kept.Workload, GPUModel: kept.GPUModel, Arm: kept.Arm, Created: kept.At,
+		}
+		if o.Submitted.IsZero() && !kept.Submitted().IsZero() {
+			o.Submitted, o.Restart = kept.Submitted(), int(kept.Restarts)
+		}
+		run.Submitted = kept.Submitted()
+		if kept.Partition != (unique.Handle[string]{}) {
+			partition = kept.Partition.Value()
+		}
+	} else if d, err = dr.Recorded(ctx, id, o.Node, o.RunID); err != nil || d == nil {
+		o.DecisionID = 0
+		return run, "", err
+	} else {
+		run.Submitted = o.Submitted
+	}
+	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
+	if o.Submitted.IsZero() { // it was decided before the controller began
+		o.Submitted = dr.options.Jobs.SubmittedAt(ctx, id, d.Created)
+		run.Submitted = o.Submitted
+	}
+	run.Began = d.Created
+	return run, partition, nil
+}
+
 // Len is how many decisions are in memory.
 func (dr *Decider) Len() int {
 	dr.mu.Lock()

@@ -139,17 +139,17 @@ func (e *ending) late(o *record.Outcome) bool {
 // errGone means that nobody can say how a job ended.
 var errGone = errors.New("slurm doesn't know the job any more")
 
-// Settle adds to the outcome of a run how its job ended. The Epilog itself isn't told
+// Settle adds to the outcome of a run how its job ended (0: it has none). The Epilog itself isn't told
 // of time limits and cancellations. Where nobody knows, what the Epilog knew stands.
 // It returns when the job was submitted, Unix seconds, 0 if nobody knows, and the job
 // if Slurm still knows it. An error says why it is too early to tell.
 func (t *Tracker) Settle(
-	ctx context.Context, o *record.Outcome, run Run,
+	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
 ) (submitted int64, job *Job, err error) {
-	if t.options.Resolve == nil && t.options.Account == nil {
+	if o.Unmatched || id == 0 || t.options.Resolve == nil && t.options.Account == nil {
 		return 0, nil, nil // nobody knows the job
 	}
-	end, job, err := t.endingOf(ctx, slurm.JobID(o.JobID), run, o.Ended) //nolint:gosec // the caller says so
+	end, job, err := t.endingOf(ctx, id, run, o.Ended)
 	switch {
 	case err == nil:
 		o.ExitState, o.Restart = string(end.state), int(end.restarts)
