@@ -39,12 +39,6 @@ const (
 	maxWatt = 1e5
 )
 
-// sampleOf is what an outcome says of its workload; false: nothing.
-func sampleOf(o *record.Outcome, base dvfsmodel.Setting) (dvfsmodel.Sample, bool) {
-	s, why := sampled(o, base)
-	return s, why == ""
-}
-
 // sampled is what an outcome says of its workload, or why that is nothing.
 func sampled(o *record.Outcome, base dvfsmodel.Setting) (s dvfsmodel.Sample, why string) {
 	seconds, timed := o.TimeS.Get()

@@ -140,8 +140,8 @@ func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.O
 	if m == nil {
 		return
 	}
-	s, ok := sampleOf(o, m.Base)
-	if !ok {
+	s, why := sampled(o, m.Base)
+	if why != "" {
 		return
 	}
 	hit := m.hits(&s, l.options.Settings().TimeMargin)

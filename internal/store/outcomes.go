@@ -107,7 +107,7 @@ func putProfile(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcome
 	}
 	_, err := conn.ExecContext(ctx, `
 INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, profile) VALUES (?, ?, ?, ?, ?, ?)`,
-		id, o.Cluster, o.Workload, o.GPUModel, boolAsInt(o.Profile.Alone), o.Profile.Encode())
+		id, o.Cluster, o.Workload, o.GPUModel, o.Profile.Alone, o.Profile.Encode())
 	return err
 }
 
