@@ -77,26 +77,34 @@ func (p *Profiles) Names() []string {
 	return names
 }
 
-// Lookup finds a GPU model by its name or an alias; letter case, spaces and
-// dashes don't matter. The error is an [UnknownError].
+// Lookup is [Profiles.Find] with an error, an [UnknownError], where there is none.
 func (p *Profiles) Lookup(name string) (*Profile, error) {
-	if found := p.byName(name); found != nil {
+	if found := p.Find(name); found != nil {
 		return found, nil
+	}
+	return nil, unknown("GPU model", name, p.Names())
+}
+
+// Find finds a GPU model by its name or an alias; letter case, spaces and dashes don't
+// matter. nil: there is none.
+func (p *Profiles) Find(name string) *Profile {
+	if found := p.byName(name); found != nil {
+		return found
 	}
 	wanted := spelling.Fold(name)
 	for i := range p.list {
 		for _, alias := range p.list[i].Aliases {
 			if spelling.Fold(alias) == wanted {
-				return &p.list[i], nil
+				return &p.list[i]
 			}
 		}
 	}
-	return nil, unknown("GPU model", name, p.Names())
+	return nil
 }
 
 // NameOf is the name of a GPU model's profile, or the name as it is where there is none.
 func (p *Profiles) NameOf(gpuModel string) string {
-	if found, err := p.Lookup(gpuModel); err == nil {
+	if found := p.Find(gpuModel); found != nil {
 		return found.Name
 	}
 	return gpuModel

@@ -227,7 +227,7 @@ func (c *Controller) gpu(gpuModel string) learn.GPU {
 	if seen := c.decider.Clocks(gpuModel); seen != nil {
 		gpu.Base, gpu.Allowed = seen.Base, seen.Allowed
 	}
-	if p, err := s.Profiles.Lookup(gpuModel); err == nil {
+	if p := s.Profiles.Find(gpuModel); p != nil {
 		gpu.Default = p.Default
 	}
 	return gpu

@@ -49,7 +49,7 @@ func TestANodeEnergyThatWasNotMeasuredIsModelledAndMarked(t *testing.T) {
 	} {
 		o := run
 		c.change(&o)
-		settings.nodeEnergy(&o)
+		settings.completeNodeEnergy(&o)
 		if o.NodeEnergyJ != c.want || o.NodeSource != c.source {
 			t.Errorf("%s: %s J, %q; want %s, %q", name, o.NodeEnergyJ, o.NodeSource, c.want, c.source)
 		}

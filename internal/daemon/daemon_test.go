@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -70,7 +71,11 @@ func (j *judge) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.Decis
 	}, j.refuse
 }
 
-func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
+func (j *judge) Record(ctx context.Context, outcome []byte) error {
+	var o record.Outcome
+	if err := json.Unmarshal(outcome, &o); err != nil {
+		return err
+	}
 	if j.stuck != nil {
 		select {
 		case <-j.stuck:
@@ -89,7 +94,7 @@ func (j *judge) Record(ctx context.Context, o *record.Outcome) error {
 	case j.kept == nil:
 		j.kept = make(map[string]record.Outcome)
 	}
-	j.kept[o.RunID] = *o
+	j.kept[o.RunID] = o
 	return nil
 }
 

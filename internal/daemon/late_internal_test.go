@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -31,9 +32,11 @@ func (*ledger) Decide(context.Context, *epdapi.DecideRequest) (live.Decision, er
 	return live.Decision{}, nil
 }
 
-func (l *ledger) Record(_ context.Context, o *record.Outcome) error {
-	l.kept = append(l.kept, *o)
-	return nil
+func (l *ledger) Record(_ context.Context, outcome []byte) error {
+	var o record.Outcome
+	err := json.Unmarshal(outcome, &o)
+	l.kept = append(l.kept, o)
+	return err
 }
 
 func (l *ledger) Outlook(_ context.Context, r epdapi.OutlookRequest) (live.Outlook, error) {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,8 +17,12 @@ type LocalController struct{ *control.Controller }
 var _ Controller = LocalController{}
 
 // Record keeps an outcome.
-func (l LocalController) Record(ctx context.Context, o *record.Outcome) error {
-	_, err := l.Controller.Record(ctx, o)
+func (l LocalController) Record(ctx context.Context, outcome []byte) error {
+	var o record.Outcome
+	if err := json.Unmarshal(outcome, &o); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	_, err := l.Controller.Record(ctx, &o)
 	if errors.Is(err, record.ErrInvalid) {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/spool"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 	"github.com/epplan/epplan/slurm"
 )
@@ -26,10 +25,10 @@ import (
 type Controller interface {
 	// Decide chooses clocks for a run that is about to start.
 	Decide(ctx context.Context, r *epdapi.DecideRequest) (live.Decision, error)
-	// Record keeps what became of a run, once however often it is told. The
-	// error is [control.ErrNotYet] when more must be known first, or
-	// [ErrRefused].
-	Record(ctx context.Context, o *record.Outcome) error
+	// Record keeps what became of a run, an outcome in JSON, once however
+	// often it is told. The error is [control.ErrNotYet] when more must be known
+	// first, or [ErrRefused].
+	Record(ctx context.Context, outcome []byte) error
 	// Outlook is what is known by now of a run that isn't over.
 	Outlook(ctx context.Context, r epdapi.OutlookRequest) (live.Outlook, error)
 	// Report keeps how this node fares, and says when it is to be told again.

@@ -234,13 +234,9 @@ func (o *outbox) put(outcome *record.Outcome) error {
 
 // send offers an entry of the spool to the controller.
 func (o *outbox) send(ctx context.Context, _ string, body []byte) error {
-	var outcome record.Outcome
-	if err := json.Unmarshal(body, &outcome); err != nil {
-		return fmt.Errorf("%w: %w", spool.ErrRejected, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, recordBound)
 	defer cancel()
-	err := o.controller.Record(ctx, &outcome)
+	err := o.controller.Record(ctx, body)
 	switch {
 	case errors.Is(err, control.ErrNotYet):
 		return fmt.Errorf("%w: %w", spool.ErrLater, err)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 	"github.com/epplan/epplan/internal/control"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -57,12 +57,15 @@ func (r *RemoteController) Report(
 	return answer, err
 }
 
-// Record hands an outcome over.
-func (r *RemoteController) Record(ctx context.Context, o *record.Outcome) error {
+// Record hands an outcome over as it is.
+func (r *RemoteController) Record(ctx context.Context, outcome []byte) error {
+	if !json.Valid(outcome) {
+		return fmt.Errorf("%w: it isn't JSON", ErrRefused)
+	}
 	var receipt struct {
 		Receipt string `json:"receipt"`
 	}
-	err := r.ask(ctx, epdapi.PathOutcome, o, &receipt)
+	err := r.ask(ctx, epdapi.PathOutcome, json.RawMessage(outcome), &receipt)
 	refused, answered := errors.AsType[*epdapi.RefusedError](err)
 	switch {
 	case errors.Is(err, munge.ErrTooLong): // it never left

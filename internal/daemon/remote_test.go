@@ -14,7 +14,6 @@ import (
 	"github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
 )
 
@@ -95,7 +94,7 @@ func TestWhatAControllerSaysOfAnOutcomeIsUnderstood(t *testing.T) {
 	} {
 		r := daemon.NewRemoteController([]string{controllerAt(t, test.status, `{"receipt":"stored"}`)},
 			http.DefaultTransport)
-		if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, test.want) ||
+		if err := r.Record(t.Context(), []byte(`{"run_id":"r"}`)); !errors.Is(err, test.want) ||
 			(err == nil) != (test.want == nil) {
 			t.Errorf("status %d: %v, want %v", test.status, err, test.want)
 		}
@@ -106,7 +105,7 @@ func TestWhatAControllerSaysOfAnOutcomeIsUnderstood(t *testing.T) {
 	} {
 		r := daemon.NewRemoteController([]string{controllerAt(t, status, `{"error":"who are you?"}`)},
 			http.DefaultTransport)
-		err := r.Record(t.Context(), &record.Outcome{RunID: "r"})
+		err := r.Record(t.Context(), []byte(`{"run_id":"r"}`))
 		if err == nil || errors.Is(err, daemon.ErrRefused) || errors.Is(err, control.ErrNotYet) {
 			t.Errorf("status %d: %v, want one that is tried again", status, err)
 		}
@@ -120,7 +119,10 @@ func (tooLong) RoundTrip(*http.Request) (*http.Response, error) { return nil, mu
 
 func TestAnOutcomeThatCantBeSentHoldsUpNoOther(t *testing.T) {
 	r := daemon.NewRemoteController([]string{"controller:1"}, tooLong{})
-	if err := r.Record(t.Context(), &record.Outcome{RunID: "r"}); !errors.Is(err, daemon.ErrRefused) {
+	if err := r.Record(t.Context(), []byte(`{"run_id":"r"}`)); !errors.Is(err, daemon.ErrRefused) {
 		t.Errorf("%v, want one that is refused for good", err)
+	}
+	if err := r.Record(t.Context(), []byte(`{"run_id":`)); !errors.Is(err, daemon.ErrRefused) {
+		t.Errorf("half of an outcome: %v, want that it is refused for good", err)
 	}
 }

@@ -108,11 +108,11 @@ func (dr *Decider) decide(r *epdapi.DecideRequest, job *jobs.Job, staleErr error
 			},
 		},
 		run: r.RunID, At: now, stored: make(chan struct{}), gpus: r.GPUs, shared: r.Shared, clockHash: t.hash,
-		submitted: job.Submitted, Restarts: job.Restarts, Fault: faultOf(staleErr),
+		submitted: job.Submitted, restarts: job.Restarts, Fault: faultOf(staleErr),
 		armShares: s.armShares(r.GPUModel),
 	}
 	if r.Partition != "" {
-		made.Partition = job.Partition
+		made.partition = job.Partition
 	}
 	d := &made.Decision
 	d.ID = dr.decisionID(r, now)

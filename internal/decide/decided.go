@@ -28,8 +28,8 @@ type Decided struct {
 	shared    bool
 	clockHash uint64 // hash of the device's table
 	submitted int64  // Unix seconds; 0: not known
-	Restarts  uint32
-	Partition unique.Handle[string] // where it started; zero: slurmd didn't say
+	restarts  uint32
+	partition unique.Handle[string] // where it started; zero: slurmd didn't say
 	Fault     Fault
 	armShares armShares // of the jobs, in the arms of the lot then
 }
@@ -45,9 +45,9 @@ func (d *Decided) Submitted() time.Time {
 // IsOf reports whether a decision is the one for a run.
 func (d *Decided) IsOf(run string) bool { return d.run == run }
 
-// StoredID waits until a decision is in the store, and returns its number there; 0: it
+// storedID waits until a decision is in the store, and returns its number there; 0: it
 // never will be. The error is why the context ended before.
-func (d *Decided) StoredID(ctx context.Context) (int64, error) {
+func (d *Decided) storedID(ctx context.Context) (int64, error) {
 	select {
 	case <-d.stored:
 		return d.id, nil
@@ -63,8 +63,8 @@ func (dr *Decider) Kept(job slurm.JobID, node string) *Decided {
 	return dr.decided[jobOnNode{job, node}]
 }
 
-// Recorded is the decision for a run by the records; nil: they have none.
-func (dr *Decider) Recorded(
+// recorded is the decision for a run by the records; nil: they have none.
+func (dr *Decider) recorded(
 	ctx context.Context, job slurm.JobID, node, run string,
 ) (*record.Decision, error) {
 	all, err := dr.options.Records.DecisionsOfJob(ctx, dr.options.Cluster, int64(job))
@@ -77,6 +77,47 @@ func (dr *Decider) Recorded(
 		}
 	}
 	return nil, nil //nolint:nilnil // there is none
+}
+
+// Attribute gives the outcome of a job (0: of none) its decision: what was decided counts,
+// not what comes with the outcome. It returns when the run began, and where its job started; "": that isn't
+// known.
+func (dr *Decider) Attribute(
+	ctx context.Context, id slurm.JobID, o *record.Outcome,
+) (run jobs.Run, partition string, err error) {
+	run.Began = o.Started
+	if id == 0 {
+		return run, "", nil
+	}
+	var d *record.Decision
+	if kept := dr.Kept(id, o.Node); kept != nil && kept.IsOf(o.RunID) {
+		number, err := kept.storedID(ctx)
+		if err != nil {
+			return run, "", fmt.Errorf("the decision of run %s isn't stored yet: %w", o.RunID, err)
+		}
+		d = &record.Decision{
+			ID: number, Workload: kept.Workload, GPUModel: kept.GPUModel, Arm: kept.Arm, Created: kept.At,
+		}
+		if o.Submitted.IsZero() && !kept.Submitted().IsZero() {
+			o.Submitted, o.Restart = kept.Submitted(), int(kept.restarts)
+		}
+		run.Submitted = kept.Submitted()
+		if kept.partition != (unique.Handle[string]{}) {
+			partition = kept.partition.Value()
+		}
+	} else if d, err = dr.recorded(ctx, id, o.Node, o.RunID); err != nil || d == nil {
+		o.DecisionID = 0
+		return run, "", err
+	} else {
+		run.Submitted = o.Submitted
+	}
+	o.DecisionID, o.Workload, o.GPUModel, o.Arm = d.ID, d.Workload, d.GPUModel, d.Arm
+	if o.Submitted.IsZero() { // it was decided before the controller began
+		o.Submitted = dr.options.Jobs.SubmittedAt(ctx, id, d.Created)
+		run.Submitted = o.Submitted
+	}
+	run.Began = d.Created
+	return run, partition, nil
 }
 
 // Len is how many decisions are in memory.

@@ -51,7 +51,7 @@ func (dr *Decider) decisionOfRun(ctx context.Context, r *epdapi.OutlookRequest) 
 		return nil // a later run of the job has come
 	}
 	d, err := store.Within(ctx, dr.options.StoreWait, func(ctx context.Context) (*record.Decision, error) {
-		return dr.Recorded(ctx, r.Job, r.Node, r.RunID)
+		return dr.recorded(ctx, r.Job, r.Node, r.RunID)
 	})
 	if err != nil || d == nil {
 		return nil // the run keeps what it knew

@@ -41,7 +41,7 @@ func (dr *Decider) clocksOf(s *Settings, name string, m *learn.Model) []epdapi.C
 	var pairs []dvfsmodel.Setting
 	if seen != nil {
 		pairs = seen.Pairs
-	} else if p, err := s.Profiles.Lookup(name); err == nil {
+	} else if p := s.Profiles.Find(name); p != nil {
 		pairs = p.Pairs()
 	}
 	if len(pairs) == 0 && m != nil {

@@ -36,7 +36,7 @@ func (s *Settings) HostPower(model string) dvfsmodel.Watt {
 	if w, ok := s.hostW[model]; ok {
 		return w
 	}
-	if p, err := s.Profiles.Lookup(model); err == nil {
+	if p := s.Profiles.Find(model); p != nil {
 		return p.HostW
 	}
 	return defaultHostW

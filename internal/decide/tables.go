@@ -117,8 +117,8 @@ func newTable(s *Settings, r *epdapi.DecideRequest) *ClockTable {
 func (t *ClockTable) setBase(s *Settings, r *epdapi.DecideRequest) {
 	top := t.Pairs[len(t.Pairs)-1]
 	t.Base = top
-	p, err := s.Profiles.Lookup(r.GPUModel)
-	if err == nil && t.supports(dvfsmodel.Setting{Core: p.Default.Core, Mem: p.Default.Mem}) {
+	p := s.Profiles.Find(r.GPUModel)
+	if p != nil && t.supports(dvfsmodel.Setting{Core: p.Default.Core, Mem: p.Default.Mem}) {
 		t.Base = p.Default
 	}
 	asked := dvfsmodel.Setting{

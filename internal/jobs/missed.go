@@ -30,9 +30,6 @@ type lookup struct {
 // unless an agent is away or has lost them.
 const outcomesIn = 2 * patience
 
-// maxSubmissions is how many submissions under one id are told apart.
-const maxSubmissions = 100
-
 // note records how jobs with GPUs ended that nobody told of when they began,
 // as no epd ran then: as long as Slurm names them, after MinJobAge nobody does. A job
 // that was queued anew is one of these, too, where only its first run was seen.
@@ -76,22 +73,6 @@ func (m *missed) note(ctx context.Context, ended map[slurm.JobID]held) {
 func (m *missed) reported(hosts string) bool {
 	names, err := slurm.ExpandHostlist(hosts)
 	return err == nil && slices.ContainsFunc(names, func(name string) bool { return m.options.Reports(name) })
-}
-
-// recorded is what the records have of a job, by its submission too, since ids come
-// again; nil: nothing.
-func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
-	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0,
-		maxSubmissions)
-	if err != nil {
-		return nil, err
-	}
-	for i := range page.Jobs {
-		if page.Jobs[i].Submitted.Unix() == submitted {
-			return &page.Jobs[i], nil
-		}
-	}
-	return nil, nil //nolint:nilnil // there is no record of it
 }
 
 // record records a job that ended and of which there is no record: one that has

@@ -1,8 +1,10 @@
 package jobs
 
 import (
+	"context"
 	"time"
 
+	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -40,9 +42,66 @@ func (job *Job) Workload() string {
 	return job.Source.Workload(int(job.GPUs))
 }
 
+// WorkloadOfEnded is the workload of a settled outcome's job, "" if nobody knows it. A job
+// that Slurm still knows is recorded as one that ended.
+func (t *Tracker) WorkloadOfEnded(
+	ctx context.Context, id slurm.JobID, o *record.Outcome, submitted int64, job *Job,
+) (string, error) {
+	if job == nil {
+		recorded, err := t.options.recorded(ctx, id, submitted)
+		if err != nil || recorded == nil {
+			return "", err
+		}
+		return recorded.Workload, nil
+	}
+	known, err := t.WithSubmission(ctx, job)
+	if err != nil {
+		return "", err
+	}
+	workload := ""
+	if gpus := max(int(known.GPUs), len(o.GPUs)); gpus > 0 && known.Source != (Source{}) {
+		workload = known.Source.Workload(gpus)
+	}
+	if about := known.Record(t.options.Cluster, id, workload, slurm.State(o.ExitState)); about != nil {
+		t.options.Write(about)
+	}
+	return workload, nil
+}
+
 // MaxSameID is how many submissions under one id are told apart. Ids come again, and a
 // job that is requeued is submitted anew.
 const MaxSameID = 100
+
+// recorded is what the records have of a job, by its submission too, nil: nothing.
+func (o *Options) recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
+	all, err := o.submissions(ctx, id)
+	for i := range all {
+		if all[i].Submitted.Unix() == submitted {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
+// submissions are what the records have under a job's number.
+func (o *Options) submissions(ctx context.Context, id slurm.JobID) ([]store.ListedJob, error) {
+	page, err := o.Records.JobRows(ctx, &store.JobFilter{Cluster: o.Cluster, ID: int64(id)}, 0, MaxSameID)
+	return page.Jobs, err
+}
+
+// SubmittedAt is when the job was submitted that ran under a number at a time, by the
+// records; zero: they don't tell.
+func (t *Tracker) SubmittedAt(ctx context.Context, id slurm.JobID, at time.Time) time.Time {
+	rows, _ := t.options.submissions(ctx, id) // there are none then
+	all := make([]record.Job, len(rows))
+	for i := range rows {
+		all[i] = rows[i].Job
+	}
+	if i := At(all, at); i >= 0 {
+		return all[i].Submitted
+	}
+	return time.Time{}
+}
 
 // At is the index of the job of an id that was submitted last by a time; -1: none was.
 func At(all []record.Job, t time.Time) int {

@@ -129,9 +129,3 @@ func (t *Tracker) Number(text string) (slurm.JobID, error) {
 func (t *Tracker) Submitted(token string, from Source, ownFreq bool, at time.Time) {
 	t.table.putToken(token, submitted{source: from, ownFreq: ownFreq, at: at.Unix()})
 }
-
-// Recorded is what the records have of a job, by its submission too, Unix seconds,
-// since ids come again; nil: nothing.
-func (t *Tracker) Recorded(ctx context.Context, id slurm.JobID, submitted int64) (*store.ListedJob, error) {
-	return t.options.recorded(ctx, id, submitted)
-}

@@ -78,8 +78,8 @@ func (e *evidence) take(outcomes []record.Outcome, base dvfsmodel.Setting) []dvf
 	samples := make([]dvfsmodel.Sample, 0, len(outcomes))
 	for i := range outcomes {
 		o := &outcomes[i]
-		s, ok := sampleOf(o, base)
-		if !ok {
+		s, why := sampled(o, base)
+		if why != "" {
 			continue
 		}
 		samples = append(samples, s)

@@ -1,6 +1,8 @@
 package learn
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -129,6 +131,54 @@ func (s *models) standing(key record.WorkloadKey) epdapi.ModelStatus {
 		out.Form, out.Created, out.Margin = m.Form.String(), m.Created, m.Margin
 	}
 	return out
+}
+
+// judge compares a run with its prediction. After enough misses in a row the
+// model is taken out of use.
+func (l *Learner) judge(ctx context.Context, key record.WorkloadKey, o *record.Outcome) {
+	m := l.models.get(key).Model
+	if m == nil {
+		return
+	}
+	s, why := sampled(o, m.Base)
+	if why != "" {
+		return
+	}
+	hit := m.hits(&s, l.options.Settings().TimeMargin)
+	missed := 0
+	l.models.change(key, func(st *standing) {
+		if st.model != m {
+			return
+		}
+		if st.misses++; hit {
+			st.misses = 0
+			st.hits++
+		}
+		missed = st.misses
+	})
+	if missed >= missesInARow {
+		l.retire(ctx, key, m, fmt.Sprintf("missed the last %d runs", missed))
+	}
+}
+
+// retire takes a model out of use, one that an administrator chose too.
+func (l *Learner) retire(ctx context.Context, key record.WorkloadKey, m *Model, why string) {
+	found := false
+	note := fmt.Sprintf("model version %d %s and isn't used", m.Version, why)
+	l.models.change(key, func(st *standing) {
+		if found = st.model == m; found {
+			*st = standing{note: note}
+		}
+	})
+	if !found {
+		return
+	}
+	l.retired.Add(1)
+	l.options.Log.Warn("a model isn't used any more", "why", why,
+		"workload", key.Workload, "gpu_model", key.GPUModel, "version", m.Version)
+	if err := l.options.Records.UseModel(ctx, key, 0, note); err != nil {
+		l.options.Log.Error("a model can't be taken out of use in the store", "error", err)
+	}
 }
 
 // Model is what is known of a workload on a GPU model.

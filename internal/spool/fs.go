@@ -34,7 +34,9 @@ type File interface {
 	Close() error
 }
 
-// disk is the operating system's file system.
+// Disk is the operating system's file system.
+func Disk() FS { return disk{} }
+
 type disk struct{}
 
 func (disk) MakeDir(dir string) error { return statedir.Make(dir) }

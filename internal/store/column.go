@@ -54,22 +54,6 @@ func jsonText(value any) (string, error) {
 	return string(encoded), nil
 }
 
-// parseJSON reads a column of JSON; NULL leaves the value alone.
-func parseJSON(column sql.NullString, value any) error {
-	if !column.Valid {
-		return nil
-	}
-	return json.Unmarshal([]byte(column.String), value)
-}
-
-// boolAsInt is a truth as a column.
-func boolAsInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // collect reads all rows with a function for one.
 func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
 	if err != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 
 	"github.com/epplan/epplan/internal/store/record"
@@ -42,7 +43,7 @@ INSERT INTO models (cluster, workload, gpu_model, version, form, coefficients, c
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			m.Cluster, m.Workload, m.GPUModel, version, record.CleanText(m.Form), coefficients,
 			covariance, m.Samples,
-			record.Micro(m.Created).UnixMicro(), boolAsInt(m.InUse), record.CleanText(m.Note))
+			record.Micro(m.Created).UnixMicro(), m.InUse, record.CleanText(m.Note))
 		return version, err
 	})
 	if err != nil {
@@ -184,5 +185,5 @@ func scanModel(row scanner) (record.Model, error) {
 		return m, err
 	}
 	m.Coefficients, m.Created = []byte(coefficients), timeOf(created)
-	return m, parseJSON(sql.NullString{String: covariance, Valid: true}, &m.Covariance)
+	return m, json.Unmarshal([]byte(covariance), &m.Covariance)
 }

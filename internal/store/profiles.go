@@ -8,17 +8,6 @@ import (
 	"github.com/epplan/epplan/internal/store/record"
 )
 
-// putProfile is the part of PutOutcome that keeps the profile, if there is one.
-func putProfile(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcome) error {
-	if o.Profile.IsZero() {
-		return nil
-	}
-	_, err := conn.ExecContext(ctx, `
-INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, profile) VALUES (?, ?, ?, ?, ?, ?)`,
-		id, o.Cluster, o.Workload, o.GPUModel, boolAsInt(o.Profile.Alone), o.Profile.Encode())
-	return err
-}
-
 // Profiles lists the profiles of the last completed runs of a workload on a GPU
 // model that had their GPUs alone and were seen from start to end, at most so
 // many, the newest first.

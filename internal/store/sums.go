@@ -101,9 +101,10 @@ func bookOutcome(ctx context.Context, conn *sql.Conn, id int64, o *record.Outcom
 	if o.Workload == "" || o.Arm == live.ArmExcluded || o.ExitState == "" || o.ExitState == stateRequeued {
 		return nil
 	}
-	job := []any{o.Cluster, o.JobID, nullableMicros(o.Submitted), o.Workload, o.GPUModel, string(o.Arm)}
+	var job []any
 	others := false
 	if o.JobID > 0 && !o.Submitted.IsZero() {
+		job = []any{o.Cluster, o.JobID, o.Submitted.UnixMicro(), o.Workload, o.GPUModel, string(o.Arm)}
 		if err := conn.QueryRowContext(ctx, hasOthers, append([]any{1, id}, job...)...).Scan(&others); err !=
 			nil {
 			return err
@@ -138,8 +139,8 @@ VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET runs = runs + 1, time_s = time_s + excluded.time_s,
 	gpu_runs = gpu_runs + excluded.gpu_runs, gpu_energy_j = gpu_energy_j + excluded.gpu_energy_j,
 	node_runs = node_runs + excluded.node_runs, node_energy_j = node_energy_j + excluded.node_energy_j`,
-		o.Cluster, end/microsPerDay, o.ExitState, string(o.Arm), o.TimeS.Or(0), boolAsInt(gpuKnown), gpu,
-		boolAsInt(nodeKnown), node)
+		o.Cluster, end/microsPerDay, o.ExitState, string(o.Arm), o.TimeS.Or(0), gpuKnown, gpu, nodeKnown,
+		node)
 	return err
 }
 
@@ -149,7 +150,7 @@ func markEnded(ctx context.Context, conn *sql.Conn, o *record.Outcome) error {
 	if o.JobID <= 0 || o.Submitted.IsZero() {
 		return nil
 	}
-	_, err := conn.ExecContext(ctx, endOfJob, o.Cluster, o.JobID, nullableMicros(o.Submitted),
+	_, err := conn.ExecContext(ctx, endOfJob, o.Cluster, o.JobID, o.Submitted.UnixMicro(),
 		int64(endOfTime))
 	return err
 }

@@ -101,10 +101,24 @@ func DecodeProfile(blob []byte) (Profile, error) {
 	if r.err == nil && len(r.rest) > 0 {
 		r.err = fmt.Errorf("%w: %d bytes more", ErrProfile, len(r.rest))
 	}
+	if r.err == nil {
+		r.err = p.validate()
+	}
 	if r.err != nil {
 		return Profile{}, r.err
 	}
 	return p, nil
+}
+
+// validate says what a profile has that none may have; how long its series are is all
+// that its encoding doesn't bound.
+func (p *Profile) validate() error {
+	for i := range p.GPUs {
+		if n := max(p.GPUs[i].Utilisation.Len(), p.GPUs[i].Memory.Len()); n > MaxProfilePoints {
+			return fmt.Errorf("%w: %d points, at most %d are allowed", ErrProfile, n, MaxProfilePoints)
+		}
+	}
+	return nil
 }
 
 // profileReader takes a profile's bytes apart.
@@ -121,11 +135,8 @@ func (r *profileReader) series() Series {
 		return Series{}
 	}
 	s, err := DecodeSeries(r.rest[:size])
-	switch {
-	case err != nil:
+	if err != nil {
 		r.err = fmt.Errorf("%w: %w", ErrProfile, err)
-	case s.Len() > MaxProfilePoints:
-		r.err = fmt.Errorf("%w: %d points, at most %d are allowed", ErrProfile, s.Len(), MaxProfilePoints)
 	}
 	r.rest = r.rest[size:]
 	return s

@@ -89,6 +89,13 @@ type Decision struct {
 	Created     time.Time   `json:"created"`
 }
 
+// Interval is a prediction with its calibrated bounds.
+type Interval struct {
+	Value live.Number `json:"value"`
+	Low   live.Number `json:"low"`
+	High  live.Number `json:"high"`
+}
+
 // RecordedRun is an outcome as it lies in the records.
 type RecordedRun struct {
 	ID       int64     `json:"id"`                 // among outcomes, or among conflicts

@@ -1,0 +1,357 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/slurm"
+)
+
+// Skew is how far apart the clocks of Slurm and of a run's node may be.
+const Skew = 2 * time.Second
+
+// runState is what Slurm's answer about a job says of a run.
+type runState int
+
+const (
+	runLasts runState = iota // its Epilogs aren't done, or the answer is an old one
+	runEnded
+	idReused // the answer is about another job: Slurm gives ids again
+)
+
+// ending is how a job's run ended.
+type ending struct {
+	state     slurm.State
+	submitted int64 // Unix seconds; 0: not known
+	restarts  uint32
+	at        int64 // Unix seconds; 0: not known
+	suspended bool  // for a while
+}
+
+// Run is when a run of a job began.
+type Run struct {
+	Began     time.Time // zero: not known
+	Submitted time.Time // the job, as far as was known then; zero: it wasn't
+}
+
+// runState is what became of a run. Job ids come again, and restart counts differ
+// between Prolog and Epilog of one run, so that runs are told apart by time:
+// Slurm gives a job that is requeued another submit time.
+//
+// Of a run that was requeued Slurm's queue says no more than that: its state is
+// REQUEUED, whatever the reason was.
+func (job *Job) runState(run Run) (runState, ending) {
+	s := job.stateOf()
+	switch {
+	case run.before(job):
+		if job.Restarts > 0 {
+			return runEnded, ending{state: slurm.Requeued, restarts: job.Restarts - 1, at: run.requeued(job)}
+		}
+		return idReused, ending{}
+	case s.Ended():
+		suspended := job.unusual().suspended
+		return runEnded, ending{
+			s.Base, job.Submitted, job.Restarts, job.unusual().end,
+			suspended > 0 && suspended >= run.Began.Add(-Skew).Unix(),
+		}
+	}
+	return runLasts, ending{}
+}
+
+// endOf is when a run ended, Unix seconds, also while its job's Epilogs run; 0: it
+// didn't, or that isn't known.
+func (job *Job) endOf(run Run) int64 {
+	f, end := job.runState(run)
+	switch {
+	// Else it is of the run before.
+	case f == runLasts && timeOf(job.unusual().end).After(run.Began.Add(-Skew)):
+		return job.unusual().end
+	// It gets another submit time after that.
+	case f == runEnded && (end.state != slurm.Requeued || !job.inEpilog()):
+		return end.at
+	}
+	return 0
+}
+
+// End is when a run ended, also while its job's Epilogs run; zero: it didn't, or that
+// isn't known.
+func (job *Job) End(run Run) time.Time { return timeOf(job.endOf(run)) }
+
+// inEpilog reports whether a job's Epilogs run.
+func (job *Job) inEpilog() bool { return job.completing || job.state.state() == slurm.Completing }
+
+// before reports whether a run began before the job was submitted or started as
+// Slurm has it now.
+func (r Run) before(job *Job) bool {
+	if r.Began.IsZero() {
+		return false
+	}
+	later, since := r.Began.Add(Skew).Unix(), job.Submitted
+	if start := job.unusual().start; start > 0 && job.state.state() != slurm.Pending {
+		since = start // even if that is before its submission: the clock was set back while it waited
+	}
+	return since > later ||
+		!r.Submitted.IsZero() && job.Submitted > r.Submitted.Unix() && job.Submitted >= r.Began.Unix()
+}
+
+// requeued is when a run ended after which its job was queued anew, Unix seconds:
+// that is when Slurm has it submitted. After several requeues it is a later one.
+func (r Run) requeued(job *Job) int64 {
+	if job.Submitted < r.Began.Unix() {
+		return 0
+	}
+	return job.Submitted
+}
+
+// runs reports whether a run lasts.
+func (job *Job) runs(run Run) bool {
+	if f, _ := job.runState(run); f != runLasts {
+		return false
+	}
+	switch job.state.state() { //nolint:exhaustive // the others don't run
+	case slurm.Running, slurm.Suspended, slurm.Completing, slurm.Configuring:
+		return true
+	}
+	return job.completing
+}
+
+const (
+	// patience is how long an outcome waits, from when it first came, for Slurm
+	// to say how its job ended.
+	patience = time.Minute
+	// maxWaiting is how many outcomes are known to wait; further ones begin to
+	// wait anew each time.
+	maxWaiting = 100_000
+)
+
+// late reports whether an outcome goes on well beyond the end of its job, of one that
+// did all its work: something ran before its Epilog, and its agent didn't know.
+func (e *ending) late(o *record.Outcome) bool {
+	const whole = time.Second // Slurm cuts fractions off
+	_, timed := o.TimeS.Get()
+	return timed && e.state == slurm.Completed && e.at > 0 && o.Ended.Sub(timeOf(e.at)) > Skew+whole
+}
+
+// errGone means that nobody can say how a job ended.
+var errGone = errors.New("slurm doesn't know the job any more")
+
+// Settle adds to the outcome of a run how its job (0: it has none) ended. The Epilog
+// itself isn't told of time limits and cancellations. Where nobody knows, what the
+// Epilog knew stands. It returns when the job was submitted, Unix seconds, 0 if nobody
+// knows, and the job if Slurm still knows it. An error says why it is too early to tell.
+func (t *Tracker) Settle(
+	ctx context.Context, id slurm.JobID, o *record.Outcome, run Run,
+) (submitted int64, job *Job, err error) {
+	if o.Unmatched || id == 0 || t.options.Resolve == nil && t.options.Account == nil {
+		return 0, nil, nil // nobody knows the job
+	}
+	end, job, err := t.endingOf(ctx, id, run, o.Ended)
+	switch {
+	case err == nil:
+		o.ExitState, o.Restart = string(end.state), int(end.restarts)
+		if end.submitted > 0 {
+			o.Submitted = timeOf(end.submitted)
+		}
+		switch {
+		case end.suspended:
+			o.MoveToRestarted(record.Restarted{Suspended: true})
+		case end.late(o):
+			o.MoveToRestarted(record.Restarted{Late: true})
+		}
+	case !errors.Is(err, errGone) && t.waiting.longer(o.Key(), t.options.Clock()):
+		return 0, nil, fmt.Errorf("how job %d ended: %w", o.JobID, err)
+	default:
+		t.options.Log.Info("how a job ended isn't known", "job", o.JobID, "run", o.RunID, "reason", err)
+	}
+	t.waiting.end(o.Key())
+	return end.submitted, job, nil
+}
+
+// endingOf is how a run ended: by Slurm's last list, by asking Slurm, or by its
+// accounting, which doesn't tell the job.
+func (t *Tracker) endingOf(
+	ctx context.Context, id slurm.JobID, run Run, ended time.Time,
+) (ending, *Job, error) {
+	if h := t.table.endedJob(id); h.job != nil {
+		if f, end := h.job.runState(run); f == runEnded {
+			return end, h.job, nil
+		}
+	}
+	job, err := t.resolve(ctx, id)
+	if err == nil {
+		switch f, end := job.runState(run); f {
+		case runEnded:
+			return end, job, nil
+		case runLasts:
+			return ending{}, nil, fmt.Errorf("it is %s", job.state.state())
+		case idReused:
+		}
+	} else if !errors.Is(err, slurm.ErrNotFound) && !errors.Is(err, errNoSlurm) {
+		return ending{}, nil, err
+	}
+	end, err := t.accounts.endingOf(ctx, t.options.Account, id, run, ended)
+	return end, nil, err
+}
+
+// waiting are the outcomes that wait, by run, with when they came first.
+type waiting struct {
+	mu    sync.Mutex
+	since map[record.RunKey]time.Time
+}
+
+// longer reports whether an outcome still has to wait. It doesn't go by when the
+// run ended, since that is the time of another machine.
+func (w *waiting) longer(run record.RunKey, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, known := w.since[run]
+	switch {
+	case known:
+		return now.Sub(since) < patience
+	case w.since == nil:
+		w.since = make(map[record.RunKey]time.Time)
+	case len(w.since) >= maxWaiting:
+		for old := range w.since {
+			delete(w.since, old)
+			break
+		}
+	}
+	w.since[run] = now
+	return true
+}
+
+func (w *waiting) end(run record.RunKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.since, run)
+}
+
+// startGrace is the age of a run up to which a job that waits may be one of which
+// Slurm didn't say yet that it starts.
+const startGrace = 30 * time.Second
+
+// Runs reports whether a run of a job lasts, with what is known of the job; nil:
+// nothing. That it is over is believed of a new answer only; at its end, that it goes
+// on is, too. The error says why nobody can tell.
+func (t *Tracker) Runs(
+	ctx context.Context, id slurm.JobID, run Run, ending bool,
+) (job *Job, runs bool, err error) {
+	if h := t.table.answer(id); h.job != nil && t.table.fresh(h.asked) && h.job.runs(run) &&
+		(!ending || h.job.endOf(run) > 0) {
+		return h.job, true, nil
+	}
+	job, err = t.resolve(ctx, id)
+	switch {
+	case errors.Is(err, slurm.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case job.runs(run):
+		return job, true, nil
+	}
+	if f, _ := job.runState(run); f != runLasts {
+		return job, false, nil
+	}
+	if job.state.state() == slurm.Pending && !run.Began.IsZero() &&
+		t.options.Clock().Sub(run.Began) > startGrace {
+		return job, false, nil
+	}
+	return job, false, errors.New("slurm may not know yet that the job starts")
+}
+
+// Bounds of questions to accounting.
+const (
+	// accountsFor is how long an answer is used again: after a controller was
+	// away, agents deliver many outcomes at once.
+	accountsFor  = 30 * time.Second
+	accountsTime = 3 * time.Second
+	// accountsBack is how long before its end a run is looked for, for clocks
+	// that differ and jobs that were asked about together.
+	accountsBack = 10 * time.Minute
+	maxAccounts  = 100_000 // jobs of an answer
+)
+
+// Accounting asks Slurm's accounting for the jobs that were in any state since
+// a time; [slurm.Client.Accounting] does.
+type Accounting func(ctx context.Context, since time.Time) (slurm.Accounting, error)
+
+// accounts are what accounting said last. One question is asked at a time.
+type accounts struct {
+	turn         chan struct{} // holds one
+	since, asked time.Time
+	byID         map[slurm.JobID][]accounted
+}
+
+// accounted is one run of a job by accounting; times are Unix seconds.
+type accounted struct {
+	submitted, start, end int64
+	state                 stateCode
+	suspended             bool // for a while
+}
+
+// endingOf is how a run of a job ended. The error is errGone where there is no
+// accounting.
+func (a *accounts) endingOf(
+	ctx context.Context, ask Accounting, id slurm.JobID, run Run, ended time.Time,
+) (ending, error) {
+	if ask == nil {
+		return ending{}, errGone
+	}
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return ending{}, context.Cause(ctx)
+	}
+	if ended.IsZero() {
+		ended = run.Began
+	}
+	since := ended.Add(-accountsBack)
+	if a.byID == nil || a.since.After(since) || time.Since(a.asked) > accountsFor {
+		if err := a.refresh(ctx, ask, since); err != nil {
+			return ending{}, err
+		}
+	}
+	runs := a.byID[id]
+	for i := len(runs) - 1; i >= 0; i-- { // as accounting lists them: the oldest first
+		r := &runs[i]
+		if run.before(&Job{Submitted: r.submitted, state: r.state, rare: &rare{start: r.start}}) {
+			continue
+		}
+		state := r.state.state()
+		if state.Ended() || state == slurm.Requeued {
+			return ending{state: state, submitted: r.submitted, restarts: uint32(i), at: r.end, suspended: r.suspended}, nil //nolint:gosec // a few runs
+		}
+		return ending{}, fmt.Errorf("accounting says that it is %s", state)
+	}
+	return ending{}, errors.New("accounting doesn't know it yet")
+}
+
+// refresh asks accounting.
+func (a *accounts) refresh(ctx context.Context, ask Accounting, since time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, accountsTime)
+	defer cancel()
+	asked := time.Now()
+	answer, err := ask(ctx, since)
+	if errors.Is(err, slurm.ErrNoAccounting) {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	if err != nil {
+		return fmt.Errorf("ask accounting: %w", err)
+	}
+	a.since, a.asked, a.byID = since, asked, make(map[slurm.JobID][]accounted,
+		min(len(answer.Jobs), maxAccounts))
+	for i := range answer.Jobs {
+		j := &answer.Jobs[i]
+		if len(a.byID) < maxAccounts {
+			a.byID[j.ID] = append(a.byID[j.ID], accounted{
+				unix(j.Submit), unix(j.Start), unix(j.End), codeOf(j.State.Base), j.Suspended > 0,
+			})
+		}
+	}
+	return nil
+}
