@@ -35,7 +35,6 @@ var largeStill = map[string]int{
 	"internal/control.Controller methods":        41,
 	"internal/control.Records methods":           34,
 	"internal/daemon.LocalController methods":    41,
-	"internal/epdapi.Client methods":             32,
 	"internal/report/planreport.Summary methods": 36,
 	"internal/store.Store methods":               50,
 	"internal/web.Source methods":                14,
