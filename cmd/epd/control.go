@@ -75,7 +75,7 @@ func (p *program) joinControl() error {
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
 		client := slurm.NewClient(runner, epdapi.QueueWait)
-		p.loops = append(p.loops, func(ctx context.Context) { p.control.Tracker().Sync(ctx, client, 0) })
+		p.loops = append(p.loops, func(ctx context.Context) { p.control.Jobs.Sync(ctx, client, 0) })
 		if !p.Bool("no-levers") {
 			if err := p.openLevers(runner); err != nil {
 				return err
@@ -133,7 +133,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now),
+		Source: steer.FromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
 		Levers: lever.New(client), PowerSaving: client.PowerSaving,
 		Settings: p.steerSettings, Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
@@ -142,7 +142,7 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
-			return p.control.Queries().Queue(ctx, query.InProcess())
+			return p.control.Queries.Queue(ctx, query.InProcess())
 		}, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
@@ -158,9 +158,9 @@ func (p *program) steerSettings() *steer.Settings {
 	s := p.control.Settings()
 	return &steer.Settings{
 		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
-		Upper: p.control.Upper, Energy: p.control.Energy, Ranking: p.orderer.Ranking(),
+		Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.orderer.Ranking(),
 		Shared: func(cluster *share.ClusterState, j *slurm.Job) share.Order {
-			return p.control.SharedNodes(p.Context.Context, cluster, j)
+			return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
 		},
 	}
 }

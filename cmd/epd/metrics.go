@@ -20,14 +20,14 @@ func (p *program) newMetrics() *metrics.Metrics {
 	s := metrics.Sources{Version: version, Role: p.role}
 	if p.role != roleAgent {
 		s.Controller = func(ctx context.Context) epdapi.ControllerStatus {
-			return p.control.Queries().Status(ctx, query.InProcess())
+			return p.control.Queries.Status(ctx, query.InProcess())
 		}
 		s.Savings = func(ctx context.Context) (epdapi.Savings, error) {
-			return p.control.Queries().Savings(ctx, query.InProcess(), time.Time{})
+			return p.control.Queries.Savings(ctx, query.InProcess(), time.Time{})
 		}
 	}
 	if p.role != roleAgent {
-		s.Power = func() epdapi.ClusterPower { return p.control.Queries().Power() }
+		s.Power = func() epdapi.ClusterPower { return p.control.Queries.Power() }
 		s.Steering = p.steeringMetrics
 	}
 	if p.role != roleController {

@@ -47,7 +47,7 @@ func (o *office) work(t *testing.T) {
 			j := jobOf(&p, n, slurm.Running)
 			j.Name += "\xff<b>&\x1b"
 			j.Submit, j.Eligible, j.Start = now.Add(-time.Hour), now.Add(-time.Hour), now.Add(-time.Minute)
-			o.control.Tracker().Observe([]slurm.Job{j})
+			o.control.Jobs.Observe([]slurm.Job{j})
 			d, err := o.control.Decide(t.Context(), decideRequest(&p, n))
 			if err != nil {
 				t.Fatal(err)
@@ -68,9 +68,9 @@ func (o *office) work(t *testing.T) {
 	}
 	bound, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { o.control.Tracker().Sync(bound, slurms, time.Hour); close(done) }()
+	go func() { o.control.Jobs.Sync(bound, slurms, time.Hour); close(done) }()
 	for heard := false; !heard; runtime.Gosched() {
-		_, unknown := o.control.Queries().Queue(t.Context(), query.InProcess())
+		_, unknown := o.control.Queries.Queue(t.Context(), query.InProcess())
 		heard = unknown == nil || t.Context().Err() != nil
 	}
 	cancel()
@@ -122,7 +122,7 @@ func (o *office) steered(t *testing.T) *steer.Steerer {
 	t.Helper()
 	clock := func() time.Time { return *o.now.Load() }
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(o.control.Tracker().Tee(&cluster{
+		Source: steer.FromSlurm(o.control.Jobs.Tee(&cluster{
 			jobs: []slurm.Job{jobOf(&hers, 900, slurm.Pending)},
 		}), clock), Levers: levers{}, PowerSaving: noPowerSaving,
 		Dir: filepath.Join(t.TempDir(), "levers"),
@@ -149,7 +149,7 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 	o := newOffice(t, filepath.Join(t.TempDir(), "records.db"))
 	defer o.close(t)
 	o.work(t)
-	models, err := o.control.Queries().Models(t.Context(), query.InProcess())
+	models, err := o.control.Queries.Models(t.Context(), query.InProcess())
 	if err != nil || len(models.Models) == 0 {
 		t.Fatal(models, err)
 	}

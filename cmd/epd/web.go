@@ -57,7 +57,7 @@ func (p *program) openSite() {
 	// Where there are very many records, the first overview takes some tenths of a
 	// second: nobody has to wait for it.
 	p.loops = append(p.loops, func(ctx context.Context) {
-		_, _ = p.control.Queries().Overview(ctx, query.InProcess())
+		_, _ = p.control.Queries.Overview(ctx, query.InProcess())
 	})
 }
 
@@ -69,7 +69,7 @@ type pageSource struct {
 }
 
 func newPageSource(server *node.ControllerServer, caller query.Caller) web.Source {
-	return &pageSource{server, server.Control.Queries(), caller}
+	return &pageSource{server, server.Control.Queries, caller}
 }
 
 // answerTime is how long an answer may take, as at a socket.

@@ -51,11 +51,11 @@ func (r *rig) knowMany(many int) {
 			TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1},
 		})
 		if len(list) == cap(list) {
-			r.jobs.Observe(list)
+			r.Jobs.Observe(list)
 			list = list[:0]
 		}
 	}
-	r.jobs.Observe(list)
+	r.Jobs.Observe(list)
 }
 
 // knowModels has workloads have a model each: that of the first one.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
@@ -78,17 +79,21 @@ type Options struct {
 
 // Controller decides. Its methods may be called by several goroutines.
 type Controller struct {
+	// Jobs is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
+	Jobs *jobs.Tracker
+	// Queries is what answers pages and commands.
+	Queries   *query.Service
+	Foresight *Foresight
+
 	options   Options
 	settings  atomic.Pointer[Settings]
 	reloading sync.Mutex
 	started   time.Time
-	jobs      *jobs.Tracker
 	nodes     nodeModels
 	decider   *decide.Decider
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
-	query     *query.Service
 	garbage   garbage
 	counters  counters
 	stop      context.CancelFunc
@@ -124,11 +129,11 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.forecasts = forecast.New(forecast.Options{
 		Records: options.Store, Cluster: options.Cluster,
 		Settings: func() *config.Predict { return &c.settings.Load().Predict },
-		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
+		GPUPower: func() (idle, busy dvfsmodel.Watt) { return c.Foresight.powerOfGPUs() }, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       c.pending.begin,
 		LittleGarbage: c.garbage.little,
 	})
-	c.jobs = jobs.New(&jobs.Options{
+	c.Jobs = jobs.New(&jobs.Options{
 		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve,
 		ResolveTimeout: options.ResolveTimeout,
 		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
@@ -141,10 +146,14 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.decider = decide.New(&decide.Options{
 		Records: options.Store, Cluster: options.Cluster,
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
-		Jobs:     c.jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
+		Jobs:     c.Jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
 	})
-	c.query = c.newQuery()
+	c.Foresight = &Foresight{
+		options: &c.options, settings: c.settings.Load, jobs: c.Jobs, learner: c.learner, decider: c.decider,
+		nodes: &c.nodes, reports: c.reports,
+	}
+	c.Queries = c.newQuery()
 	if err := c.learner.Load(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("start the controller: %w", err)
@@ -174,6 +183,12 @@ func setDefaults(o *Options) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.OnDecide == nil {
+		o.OnDecide = func(Observed) {}
+	}
+	if o.OnOutcome == nil {
+		o.OnOutcome = func(*record.Outcome, string) {}
 	}
 }
 
@@ -213,12 +228,6 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 	c.settings.Store(s)
 	return nil
 }
-
-// Queries is what answers pages and commands.
-func (c *Controller) Queries() *query.Service { return c.query }
-
-// Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
-func (c *Controller) Tracker() *jobs.Tracker { return c.jobs }
 
 // gpu is what is known of a GPU model, for learning.
 func (c *Controller) gpu(gpuModel string) learn.GPU {

@@ -105,7 +105,7 @@ func resident(ctx context.Context, jobs int) error {
 		return err
 	}
 	scripted := 0
-	for _, job := range c.jobs.All() {
+	for _, job := range c.Jobs.All() {
 		if job.Scripted {
 			scripted++
 		}

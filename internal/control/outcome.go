@@ -34,7 +34,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	var submitted int64
 	var job *jobs.Job
 	if !o.Unmatched && hasJob(&o) {
-		if submitted, job, err = c.jobs.Settle(ctx, &o, run); err != nil {
+		if submitted, job, err = c.Jobs.Settle(ctx, &o, run); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 		}
 	}
@@ -52,8 +52,6 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if receipt == store.Stored {
 		c.counters.ran(&o)
 		c.noteImplausible(&o)
-	}
-	if receipt == store.Stored && c.options.OnOutcome != nil {
 		c.options.OnOutcome(&o, c.partitionOf(&o, job))
 	}
 	c.counters.outcomes.Add(1) // last: who sees it finds the rest done
@@ -155,7 +153,7 @@ func (c *Controller) partitionOf(o *record.Outcome, job *jobs.Job) string {
 		}
 	}
 	if job == nil && hasJob(o) {
-		job = c.jobs.Get(jobID(o))
+		job = c.Jobs.Get(jobID(o))
 	}
 	if job == nil {
 		return ""
@@ -193,13 +191,13 @@ func (c *Controller) workloadOfEnded(
 	ctx context.Context, o *record.Outcome, submitted int64, job *jobs.Job,
 ) (string, error) {
 	if job == nil {
-		recorded, err := c.jobs.Recorded(ctx, jobID(o), submitted)
+		recorded, err := c.Jobs.Recorded(ctx, jobID(o), submitted)
 		if err != nil || recorded == nil {
 			return "", err
 		}
 		return recorded.Workload, nil
 	}
-	known, err := c.jobs.WithSubmission(ctx, job)
+	known, err := c.Jobs.WithSubmission(ctx, job)
 	if err != nil {
 		return "", err
 	}

@@ -171,7 +171,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		}
 		decide(1)
 		decide(2)
-		c.jobs.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
+		c.Jobs.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
 		pass(25 * time.Hour)
 		decide(3)
 		c.decider.Tidy()
