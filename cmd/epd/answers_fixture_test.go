@@ -178,7 +178,7 @@ func openHouse(t *testing.T, web string) *house {
 // openPrivate serves what the private socket serves at one whose permissions let
 // anybody connect.
 func (h *house) openPrivate() error {
-	l, err := h.listenAt(h.Context.Context, "socket", h.doors["private"], publicMode)
+	l, err := h.listenAt("socket", h.doors["private"], publicMode)
 	if err == nil {
 		h.serveAt(l, h.handler())
 	}

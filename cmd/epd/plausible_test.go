@@ -66,7 +66,8 @@ func newOffice(t tester, path string) *office {
 	p := &program{}
 	if o.control, err = control.New(t.Context(), control.Options{
 		Store: o.records, Cluster: "alpha",
-		Clock: clock, OnOutcome: p.countEnergy,
+		Clock:     clock,
+		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -238,11 +239,9 @@ func (p *program) pages() http.Handler {
 	return p.access.ServeUsers(node.Peer, site)
 }
 
-// sameSiteOnly keeps pages of other sites away from a socket that a browser reaches
-// through a tunnel.
-func (p *program) sameSiteOnly(h http.Handler) http.Handler {
-	return web.Guard(h, func() []string { return p.webSettings().Hosts })
-}
+// webHosts are further names of this machine: pages of other sites are kept away from a
+// socket that a browser reaches through a tunnel.
+func (p *program) webHosts() []string { return p.webSettings().Hosts }
 
 // openWeb listens for browsers.
 func (p *program) openWeb() error {
@@ -266,7 +265,7 @@ func (p *program) openWeb() error {
 			l.Addr()), l.Close())
 	}
 	if s.Cert != "" {
-		if l, err = p.withTLS(l, &s); err != nil {
+		if l, err = withTLS(l, p.webSettings, p.log); err != nil {
 			return err
 		}
 	}
@@ -289,23 +288,23 @@ func isLoopback(a net.Addr) bool {
 
 // withTLS has a listener speak TLS. A certificate that is renewed counts for the
 // next connection; one that can't be read then leaves the last one.
-func (p *program) withTLS(l net.Listener, s *config.Web) (net.Listener, error) {
+func withTLS(l net.Listener, settings func() config.Web, log *slog.Logger) (net.Listener, error) {
 	pair := func(cert string) (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(cert, p.webSettings().Key)
+		c, err := tls.LoadX509KeyPair(cert, settings().Key)
 		return &c, err
 	}
 	certificates := &cachedFile[*tls.Certificate]{
 		read: pair, keep: true, failed: func(err error) {
-			p.log.Error("the certificate of the pages stays the last one", "error", err)
+			log.Error("the certificate of the pages stays the last one", "error", err)
 		},
 	}
-	if _, err := certificates.get(s.Cert); err != nil {
+	if _, err := certificates.get(settings().Cert); err != nil {
 		return nil, errors.Join(fmt.Errorf("[web] cert and key: %w", err), l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return certificates.get(p.webSettings().Cert)
+			return certificates.get(settings().Cert)
 		},
 	}), nil
 }

@@ -26,8 +26,6 @@ const (
 // largeStill are the packages and types that are beyond a limit, each with the figure
 // that it has: it may become smaller, and its entry with it, and not larger.
 var largeStill = map[string]int{
-	"cmd/epd cyclic references":                  37,
-	"cmd/epd.program methods":                    45,
 	"cmd/epplan cyclic references":               42,
 	"cmd/epplan files":                           86,
 	"cmd/epplan lines":                           17733,
