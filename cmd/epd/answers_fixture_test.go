@@ -204,7 +204,7 @@ func (h *house) openController(web string) {
 		h.t.Fatal(err)
 	}
 	h.control, err = control.New(h.Context.Context, control.Options{
-		Store: records, Cluster: "alpha", Settings: settings, Seed: 7, StoreWait: 10 * time.Second,
+		Records: control.RecordsIn(records), Cluster: "alpha", Settings: settings, Seed: 7, StoreWait: 10 * time.Second,
 		Load: load, UserName: userName,
 	})
 	if err != nil {

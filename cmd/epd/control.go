@@ -56,8 +56,8 @@ func (p *program) joinControl() error {
 		return err
 	}
 	options := control.Options{
-		Speed: faster,
-		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
+		Speed:   faster,
+		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
 		Load: p.readSettings, UserName: userName,
 		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },

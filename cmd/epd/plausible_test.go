@@ -65,7 +65,7 @@ func newOffice(t tester, path string) *office {
 	}
 	p := &program{}
 	if o.control, err = control.New(t.Context(), control.Options{
-		Store: o.records, Cluster: "alpha",
+		Records: control.RecordsIn(o.records), Cluster: "alpha",
 		Clock:     clock,
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
 	}); err != nil {

@@ -562,7 +562,7 @@ func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 				t.Fatal(status)
 			}
 			r.submitAs(script(1000)) // what was kept of its code is stored with it
-			stored, err := r.store.Features(t.Context(), "alpha", 10)
+			stored, err := r.store.Learning.Features(t.Context(), "alpha", 10)
 			if err != nil || len(stored) != 1 {
 				t.Fatal(stored, err)
 			}

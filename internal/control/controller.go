@@ -23,25 +23,34 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Records is what a controller keeps; [store.Store] is one.
-type Records interface {
-	forecast.Records // of which the controller itself uses VisitHistory
-	jobs.Records     // which it uses itself, too
-	learn.Records    // and of which WriteProblem
-	decide.Records   // and of which DecisionsOfJob
-	query.JobRecords // of which the controller itself uses Jobs and OutcomesOfJob
-	query.SumRecords
-	query.RunRecords
+// Records are what a controller keeps, by who keeps it. They may be one thing.
+type Records struct {
+	Runs      RunRecords
+	Jobs      jobs.Records
+	Decisions decide.Records
+	Models    learn.Records
+	Forecasts forecast.Records
+	Queries   query.Records
+}
+
+// RunRecords are runs that ended, for as long as they are kept.
+type RunRecords interface {
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
 }
 
-var _ Records = (*store.Store)(nil)
+// RecordsIn are those of a store.
+func RecordsIn(s *store.Store) Records {
+	return Records{
+		Runs: s, Jobs: s, Decisions: s, Models: s.Learning, Forecasts: s.Learning,
+		Queries: query.Records{Jobs: s, Sums: s, Runs: s, History: s.Learning},
+	}
+}
 
-// Options are what a controller works with. Only Store and Cluster are needed.
+// Options are what a controller works with. Only Records and Cluster are needed.
 type Options struct {
-	Store   Records
+	Records Records
 	Cluster string
 	// Settings are those to begin with; nil: [DefaultSettings].
 	Settings *Settings
@@ -114,7 +123,7 @@ var ErrRequest = epdapi.ErrRequest
 // New makes a controller with the models in use. The context bounds that;
 // [Controller.Close] ends the controller.
 func New(ctx context.Context, options Options) (*Controller, error) {
-	if options.Store == nil || options.Cluster == "" {
+	if options.Records.Runs == nil || options.Cluster == "" {
 		return nil, errors.New("a controller needs a store and a cluster")
 	}
 	setDefaults(&options)
@@ -122,19 +131,19 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c := &Controller{options: options, started: options.Clock(), stop: stop, reports: nodes.New()}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
-		Records: options.Store, Cluster: options.Cluster,
+		Records: options.Records.Models, Cluster: options.Cluster,
 		Settings: func() learn.Settings { return c.settings.Load().learning() },
 		GPU:      c.gpu, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
 	})
 	c.forecasts = forecast.New(forecast.Options{
-		Records: options.Store, Cluster: options.Cluster,
+		Records: options.Records.Forecasts, Cluster: options.Cluster,
 		Settings: func() *config.Predict { return &c.settings.Load().Predict },
 		GPUPower: func() (idle, busy dvfsmodel.Watt) { return c.Foresight.powerOfGPUs() }, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       c.pending.begin,
 		LittleGarbage: c.garbage.little,
 	})
 	c.Jobs = jobs.New(&jobs.Options{
-		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve,
+		Records: options.Records.Jobs, Cluster: options.Cluster, Resolve: options.Resolve,
 		ResolveTimeout: options.ResolveTimeout,
 		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
 		Clock: options.Clock,
@@ -144,7 +153,7 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		LittleGarbage: c.garbage.little,
 	})
 	c.decider = decide.New(&decide.Options{
-		Records: options.Store, Cluster: options.Cluster,
+		Records: options.Records.Decisions, Cluster: options.Cluster,
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
 		Jobs:     c.Jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,

@@ -13,8 +13,11 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -42,6 +45,40 @@ func (h *hand) move(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
+}
+
+// everything is all records in one: tests put one of theirs in its place.
+type everything interface {
+	RunRecords
+	jobs.Records
+	decide.Records
+	learn.Records
+	forecast.Records
+	query.JobRecords
+	query.SumRecords
+	query.RunRecords
+	query.HistoryRecords
+}
+
+// everythingIn is that of a store.
+type everythingIn struct {
+	*store.Store
+	*store.Learning
+}
+
+// WriteProblem is the same of both.
+func (e everythingIn) WriteProblem() error { return e.Store.WriteProblem() }
+
+func recordsIn(e everything) Records {
+	return Records{
+		Runs: e, Jobs: e, Decisions: e, Models: e, Forecasts: e,
+		Queries: query.Records{Jobs: e, Sums: e, Runs: e, History: e},
+	}
+}
+
+// everything is what options have from recordsIn.
+func (o *Options) everything() everything {
+	return o.Records.Runs.(everything) //nolint:forcetypeassert // a test's
 }
 
 // rig is a controller on a real store.
@@ -79,7 +116,7 @@ func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Op
 		tb.Fatal(err)
 	}
 	o := Options{
-		Store: s, Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7,
+		Records: recordsIn(everythingIn{s, s.Learning}), Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7,
 		StoreWait: 10 * time.Second,
 	}
 	if change != nil {

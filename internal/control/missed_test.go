@@ -119,7 +119,7 @@ func TestAJobWhoseOutcomeDoesNotComeIsNotShownAsRunningForEver(t *testing.T) {
 
 // askedRecords counts how often the records are asked for jobs.
 type askedRecords struct {
-	Records
+	everything
 	jobs, rows int
 }
 
@@ -127,21 +127,21 @@ func (a *askedRecords) Jobs(
 	ctx context.Context, f *store.JobFilter, before int64, limit int,
 ) (store.JobPage, error) {
 	a.jobs++
-	return a.Records.Jobs(ctx, f, before, limit)
+	return a.everything.Jobs(ctx, f, before, limit)
 }
 
 func (a *askedRecords) JobRows(
 	ctx context.Context, f *store.JobFilter, before int64, limit int,
 ) (store.ListedPage, error) {
 	a.rows++
-	return a.Records.JobRows(ctx, f, before, limit)
+	return a.everything.JobRows(ctx, f, before, limit)
 }
 
 func TestTheRecordsAreAskedOnceForAJobWhoseOutcomeDoesNotCome(t *testing.T) {
 	counter, s := &askedRecords{}, &ctld{}
 	r := newRig(t, func(o *Options) {
-		counter.Records = o.Store
-		o.Store, o.Resolve = counter, s.resolve
+		counter.everything = o.everything()
+		o.Records, o.Resolve = recordsIn(counter), s.resolve
 	})
 	r.begin(s, 7)
 	r.flush()

@@ -19,7 +19,7 @@ import (
 // of it. After an error it wasn't stored, and whoever sends it keeps it; after
 // [record.ErrInvalid] it never will be. [ErrNotYet] tells that it came too early.
 func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Receipt, error) {
-	if err := c.options.Store.WriteProblem(); err != nil { // its decision won't be stored either
+	if err := c.options.Records.Decisions.WriteProblem(); err != nil { // its decision won't be stored either
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		}
 	}
 	c.settings.Load().nodeEnergy(&o)
-	receipt, err := c.options.Store.PutOutcome(ctx, &o)
+	receipt, err := c.options.Records.Runs.PutOutcome(ctx, &o)
 	if err != nil {
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
@@ -132,7 +132,7 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run
 // submissionAt is when the job was submitted that ran under an id at a time, by the
 // records; zero: they don't tell.
 func (c *Controller) submissionAt(ctx context.Context, id int64, at time.Time) time.Time {
-	page, err := c.options.Store.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0,
+	page, err := c.options.Records.Queries.Jobs.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0,
 		jobs.MaxSameID)
 	if err != nil {
 		return time.Time{}

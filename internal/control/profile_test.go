@@ -119,7 +119,7 @@ func TestThePendingJobGoesBesideTheOneInAntiphaseOnceBothAreKnown(t *testing.T) 
 
 // unread counts questions for profiles, which fail.
 type unread struct {
-	Records
+	everything
 	asked atomic.Int64
 }
 
@@ -131,8 +131,8 @@ func (u *unread) Profiles(context.Context, record.WorkloadKey, int) ([]record.Ru
 func TestRecordsThatCannotBeReadAreAskedForOneProfile(t *testing.T) {
 	u := &unread{}
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, shareAll, func(o *Options) {
-		u.Records = o.Store
-		o.Store = u
+		u.everything = o.everything()
+		o.Records = recordsIn(u)
 	})
 	cluster := r.nodes()
 	for id := range slurm.JobID(20) {

@@ -9,7 +9,7 @@ import (
 // newQuery makes what answers pages and commands.
 func (c *Controller) newQuery() *query.Service {
 	return query.New(&query.Options{
-		Jobs: c.options.Store, Sums: c.options.Store, Runs: c.options.Store, Cluster: c.options.Cluster,
+		Records: c.options.Records.Queries, Cluster: c.options.Cluster,
 		Settings: func() *query.Settings {
 			s := c.settings.Load()
 			return &query.Settings{

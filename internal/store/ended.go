@@ -27,8 +27,8 @@ GROUP BY j.seq ORDER BY j.seq`
 
 // EndedJobs lists the jobs among the latest ones of a cluster that ended, the oldest
 // first.
-func (s *Store) EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
-	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
+func (l *Learning) EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
+	rows, err := l.db.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
 	all, err := collect(rows, err, scanEnded)
 	if err != nil {
 		return nil, fmt.Errorf("list ended jobs: %w", err)
@@ -37,10 +37,10 @@ func (s *Store) EndedJobs(ctx context.Context, cluster string, latest int) ([]re
 }
 
 // EndedJob is a job that ended, or ErrNotFound.
-func (s *Store) EndedJob(
+func (l *Learning) EndedJob(
 	ctx context.Context, cluster string, id int64, submitted time.Time,
 ) (record.EndedJob, error) {
-	e, err := scanEnded(s.read.QueryRowContext(ctx,
+	e, err := scanEnded(l.db.read.QueryRowContext(ctx,
 		fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
 		cluster, 1, id, record.Micro(submitted).UnixMicro()))
 	return e, lookupError(err, "ended job %d", id)

@@ -22,8 +22,8 @@ INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, p
 // Profiles lists the profiles of the last completed runs of a workload on a GPU
 // model that had their GPUs alone and were seen from start to end, at most so
 // many, the newest first.
-func (s *Store) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error) {
-	rows, err := s.urgent.QueryContext(ctx, `
+func (l *Learning) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error) {
+	rows, err := l.db.urgent.QueryContext(ctx, `
 SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
 WHERE p.cluster = ? AND p.workload = ? AND p.gpu_model = ? AND p.alone = 1
@@ -55,7 +55,7 @@ ORDER BY outcome_id DESC LIMIT ?`, key.Cluster, key.Workload, key.GPUModel, reco
 func (s *Store) ProfileCounts(
 	ctx context.Context, cluster, workload string, most int,
 ) ([]record.ProfileCount, error) {
-	rows, err := s.read.QueryContext(ctx, `
+	rows, err := s.db.read.QueryContext(ctx, `
 SELECT n.cluster, n.workload, n.gpu_model, n.alone, n.shared, o.received_us FROM (
 	SELECT cluster, workload, gpu_model, SUM(alone) AS alone, SUM(1 - alone) AS shared,
 		MAX(outcome_id) AS outcome_id
