@@ -204,7 +204,8 @@ func (h *house) openController(web string) {
 		h.t.Fatal(err)
 	}
 	h.control, err = control.New(h.Context.Context, control.Options{
-		Records: control.RecordsIn(records), Cluster: "alpha", Settings: settings, Seed: 7, StoreWait: 10 * time.Second,
+		Records: control.RecordsIn(records), Cluster: "alpha", Settings: settings,
+		Seed: 7, StoreWait: 10 * time.Second,
 		Load: load, UserName: userName,
 	})
 	if err != nil {

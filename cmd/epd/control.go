@@ -57,7 +57,8 @@ func (p *program) joinControl() error {
 	}
 	options := control.Options{
 		Speed:   faster,
-		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
+		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings,
+		Seed: seed, Log: p.log,
 		Load: p.readSettings, UserName: userName,
 		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
 		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },

@@ -197,9 +197,13 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 }
 
 // show is how a viewer gets pages made from what a source answers, with their statuses.
-func (o *office) show(v login.Viewer, source web.Source) func(*testing.T, string) string {
+func (o *office) show(v login.Viewer, of interface {
+	web.Source
+	web.Administration
+},
+) func(*testing.T, string) string {
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return source },
+		Source: func(login.Viewer) (web.Source, web.Administration) { return of, of },
 		Now:    func() time.Time { return *o.now.Load() },
 		Terms:  func() *slurmqueue.PlanTerms { return planTerms(o.control.Settings()) },
 	}).Socket(func(*http.Request) login.Viewer { return v })

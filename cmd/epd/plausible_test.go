@@ -79,7 +79,11 @@ func newOffice(t tester, path string) *office {
 	caller := query.Caller{All: true, Control: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return newPageSource(desk, caller) }, Now: clock,
+		Source: func(login.Viewer) (web.Source, web.Administration) {
+			source := newPageSource(desk, caller)
+			return source, source
+		},
+		Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),

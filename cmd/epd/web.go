@@ -43,7 +43,11 @@ func (p *program) openSite() {
 		},
 	}
 	p.site = web.New(web.Options{
-		Source: func(v login.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api,
+		Source: func(v login.Viewer) (web.Source, web.Administration) {
+			source := newPageSource(server, callerOf(v))
+			return source, source
+		},
+		API:     api,
 		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
@@ -69,36 +73,41 @@ type pageSource struct {
 	caller  query.Caller
 }
 
-func newPageSource(server *node.ControllerServer, caller query.Caller) web.Source {
+func newPageSource(server *node.ControllerServer, caller query.Caller) *pageSource {
 	return &pageSource{server, server.Control.Queries, caller}
 }
 
 // answerTime is how long an answer may take, as at a socket.
 const answerTime = 5 * time.Second
 
-// askFor is what a question comes to, within its time. Errors are those of the JSON
+// ask is what a question comes to, within its time. Errors are those of the JSON
 // interface.
-func askFor[T any](
-	ctx context.Context, path string, question func(context.Context) (T, error),
-) (T, error) {
-	var none T
+func ask[A any](
+	ctx context.Context, p *pageSource, path string, question func(context.Context, query.Caller) (A, error),
+) (A, error) {
+	var none A
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: %w", path, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	v, err := question(ctx)
+	v, err := question(ctx, p.caller)
 	if err != nil {
 		return none, control.Refused(path, err)
 	}
 	return v, nil
 }
 
+// about is a question about one thing.
+func about[Q, A any](
+	question func(context.Context, query.Caller, Q) (A, error), what Q,
+) func(context.Context, query.Caller) (A, error) {
+	return func(ctx context.Context, who query.Caller) (A, error) { return question(ctx, who, what) }
+}
+
 // Overview is the cluster at a glance.
 func (p *pageSource) Overview(ctx context.Context) (*epdapi.Overview, error) {
-	return askFor(ctx, epdapi.PathOverview, func(ctx context.Context) (*epdapi.Overview, error) {
-		return p.queries.Overview(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathOverview, p.queries.Overview)
 }
 
 // Status is how the controller fares.
@@ -121,36 +130,29 @@ func (p *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
 
 // Jobs lists jobs; the query is that of the path.
 func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPage, error) {
-	return askFor(ctx, epdapi.PathJobs, func(ctx context.Context) (*epdapi.JobPage, error) {
-		asked, err := query.ParseJobs(values.Encode())
-		if err != nil {
-			return nil, err
-		}
-		return p.queries.Jobs(ctx, p.caller, asked)
-	})
+	return ask(ctx, p, epdapi.PathJobs,
+		func(ctx context.Context, who query.Caller) (*epdapi.JobPage, error) {
+			asked, err := query.ParseJobs(values.Encode())
+			if err != nil {
+				return nil, err
+			}
+			return p.queries.Jobs(ctx, who, asked)
+		})
 }
 
 // Job is everything that is known of a job.
 func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	path := epdapi.PathJobs + "/" + id.String()
-	return askFor(ctx, path, func(ctx context.Context) (*epdapi.JobView, error) {
-		return p.queries.Job(ctx, p.caller, id)
-	})
+	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), about(p.queries.Job, id))
 }
 
 // Series are the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
-	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
-	return askFor(ctx, path, func(ctx context.Context) (*epdapi.JobSeries, error) {
-		return p.queries.Series(ctx, p.caller, id)
-	})
+	return ask(ctx, p, epdapi.PathJobs+"/"+id.String()+epdapi.SuffixSeries, about(p.queries.Series, id))
 }
 
 // Levers are those in force.
 func (p *pageSource) Levers(ctx context.Context) (*epdapi.Levers, error) {
-	return askFor(ctx, epdapi.PathLevers, func(context.Context) (*epdapi.Levers, error) {
-		return p.server.Levers(p.caller)
-	})
+	return ask(ctx, p, epdapi.PathLevers, p.server.Levers)
 }
 
 // Nodes is what is known of nodes.
@@ -160,46 +162,39 @@ func (p *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
 
 // Models are how all models fare.
 func (p *pageSource) Models(ctx context.Context) (*epdapi.ModelList, error) {
-	return askFor(ctx, epdapi.PathModels, func(ctx context.Context) (*epdapi.ModelList, error) {
-		return p.queries.Models(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathModels, p.queries.Models)
 }
 
 // ModelVersions are all versions of a workload's model.
 func (p *pageSource) ModelVersions(
 	ctx context.Context, workload, gpuModel string,
 ) (*epdapi.ModelVersions, error) {
-	return askFor(ctx, epdapi.PathModels, func(ctx context.Context) (*epdapi.ModelVersions, error) {
-		return p.queries.ModelVersions(ctx, p.caller, workload, gpuModel)
-	})
+	return ask(ctx, p, epdapi.PathModels,
+		func(ctx context.Context, who query.Caller) (*epdapi.ModelVersions, error) {
+			return p.queries.ModelVersions(ctx, who, workload, gpuModel)
+		})
 }
 
 // Fit is a model with the runs behind it.
 func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error) {
-	return askFor(ctx, epdapi.PathFit, func(ctx context.Context) (*epdapi.ModelFit, error) {
-		return p.queries.Fit(ctx, p.caller, workload, gpuModel)
+	return ask(ctx, p, epdapi.PathFit, func(ctx context.Context, who query.Caller) (*epdapi.ModelFit, error) {
+		return p.queries.Fit(ctx, who, workload, gpuModel)
 	})
 }
 
 // UseModel chooses the version of a model that counts.
 func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
-	return askFor(ctx, epdapi.PathModelsUse, func(ctx context.Context) (*epdapi.ModelStatus, error) {
-		return p.queries.UseModel(ctx, p.caller, m)
-	})
+	return ask(ctx, p, epdapi.PathModelsUse, about(p.queries.UseModel, m))
 }
 
 // UndoLevers takes all levers back, which has a time of its own.
 func (p *pageSource) UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
-	return askFor(ctx, epdapi.PathLeversUndo, func(ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
-		return p.server.UndoLevers(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathLeversUndo, p.server.UndoLevers)
 }
 
 // Reload has the configuration read again.
 func (p *pageSource) Reload(ctx context.Context) (*epdapi.ReloadAnswer, error) {
-	return askFor(ctx, epdapi.PathReload, func(ctx context.Context) (*epdapi.ReloadAnswer, error) {
-		return p.queries.Reload(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathReload, p.queries.Reload)
 }
 
 // webSettings are the [web] keys in force.

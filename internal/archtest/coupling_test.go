@@ -31,7 +31,6 @@ var largeStill = map[string]int{
 	"cmd/epplan lines":                           17733,
 	"dvfsmodel cyclic references":                49,
 	"internal/report/planreport.Summary methods": 36,
-	"internal/web.Source methods":                14,
 	"planner cyclic references":                  77,
 	"planner.View methods":                       46,
 	"planner.engine methods":                     43,

@@ -138,7 +138,8 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c.forecasts = forecast.New(forecast.Options{
 		Records: options.Records.Forecasts, Cluster: options.Cluster,
 		Settings: func() *config.Predict { return &c.settings.Load().Predict },
-		GPUPower: func() (idle, busy dvfsmodel.Watt) { return c.Foresight.powerOfGPUs() }, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
+		GPUPower: func() (idle, busy dvfsmodel.Watt) { return c.Foresight.powerOfGPUs() },
+		UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       c.pending.begin,
 		LittleGarbage: c.garbage.little,
 	})

@@ -116,7 +116,8 @@ func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Op
 		tb.Fatal(err)
 	}
 	o := Options{
-		Records: recordsIn(everythingIn{s, s.Learning}), Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7,
+		Records: recordsIn(everythingIn{s, s.Learning}), Cluster: "alpha", Settings: settings(tb, text),
+		Clock: clock.read, Seed: 7,
 		StoreWait: 10 * time.Second,
 	}
 	if change != nil {

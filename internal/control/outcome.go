@@ -132,8 +132,8 @@ func (c *Controller) attribute(ctx context.Context, o *record.Outcome) (jobs.Run
 // submissionAt is when the job was submitted that ran under an id at a time, by the
 // records; zero: they don't tell.
 func (c *Controller) submissionAt(ctx context.Context, id int64, at time.Time) time.Time {
-	page, err := c.options.Records.Queries.Jobs.Jobs(ctx, &store.JobFilter{Cluster: c.options.Cluster, ID: id}, 0,
-		jobs.MaxSameID)
+	f := &store.JobFilter{Cluster: c.options.Cluster, ID: id}
+	page, err := c.options.Records.Queries.Jobs.Jobs(ctx, f, 0, jobs.MaxSameID)
 	if err != nil {
 		return time.Time{}
 	}

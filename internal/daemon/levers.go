@@ -45,7 +45,7 @@ func (d *ControllerServer) undoAll(ctx context.Context) *epdapi.UndoLeversAnswer
 
 // Levers are those in force, with the advice that a caller may see. The error is
 // [store.ErrNotFound] where nothing is steered.
-func (d *ControllerServer) Levers(who query.Caller) (*epdapi.Levers, error) {
+func (d *ControllerServer) Levers(_ context.Context, who query.Caller) (*epdapi.Levers, error) {
 	if d.Steerer == nil {
 		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
 	}

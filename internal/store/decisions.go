@@ -61,11 +61,7 @@ WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
 	rows, err := s.db.urgent.QueryContext(ctx, selectDecisions+
 		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
-	all, err := collect(rows, err, scanDecision)
-	if err != nil {
-		return nil, fmt.Errorf("decisions for job %d: %w", jobID, err)
-	}
-	return all, nil
+	return list(rows, err, scanDecision, "decisions for job %d", jobID)
 }
 
 // scanDecision reads a row of selectDecisions.
@@ -79,12 +75,7 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
 		&d.Arm, &created,
 		&numbers[9], &numbers[10], &numbers[11], &d.Tier)
-	for i, interval := range []*record.Interval{&d.TimeS, &d.PowerW, &d.EnergyJ} {
-		*interval = record.Interval{
-			Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]),
-			High: knownNumber(numbers[3*i+2]),
-		}
-	}
+	scanIntervals(numbers[:], &d.TimeS, &d.PowerW, &d.EnergyJ)
 	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
 		knownNumber(numbers[11])
 	d.Created = timeOf(created)

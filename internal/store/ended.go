@@ -29,11 +29,7 @@ GROUP BY j.seq ORDER BY j.seq`
 // first.
 func (l *Learning) EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
 	rows, err := l.db.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
-	all, err := collect(rows, err, scanEnded)
-	if err != nil {
-		return nil, fmt.Errorf("list ended jobs: %w", err)
-	}
-	return all, nil
+	return list(rows, err, scanEnded, "list ended jobs")
 }
 
 // EndedJob is a job that ended, or ErrNotFound.
@@ -60,11 +56,6 @@ func scanEnded(row scanner) (record.EndedJob, error) {
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)
 	e.Limit = limitOf(limit)
 	e.TimeS, e.EnergyJ = knownNumber(took), knownNumber(energy)
-	for i, interval := range []*record.Interval{&e.PredictedS, &e.PredictedPowerW, &e.PredictedJ} {
-		*interval = record.Interval{
-			Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]),
-			High: knownNumber(numbers[3*i+2]),
-		}
-	}
+	scanIntervals(numbers[:], &e.PredictedS, &e.PredictedPowerW, &e.PredictedJ)
 	return e, err
 }

@@ -42,7 +42,7 @@ ON CONFLICT DO UPDATE SET script = COALESCE(excluded.script, script),
 func (l *Learning) Features(ctx context.Context, cluster string, most int) ([]record.Features, error) {
 	rows, err := l.db.read.QueryContext(ctx, `
 SELECT cluster, source, script, code, digest, seen_us FROM features WHERE cluster = ? ORDER BY seen_us DESC, source LIMIT ?`, cluster, most)
-	all, err := collect(rows, err, func(row scanner) (record.Features, error) {
+	return list(rows, err, func(row scanner) (record.Features, error) {
 		var f record.Features
 		var script, code []byte
 		var seen sql.NullInt64
@@ -56,9 +56,5 @@ SELECT cluster, source, script, code, digest, seen_us FROM features WHERE cluste
 		}
 		f.Code, err = record.UnpackVector(code)
 		return f, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list features: %w", err)
-	}
-	return all, nil
+	}, "list features")
 }

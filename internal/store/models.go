@@ -134,11 +134,7 @@ func (l *Learning) Model(ctx context.Context, key record.WorkloadKey) (record.Mo
 func (l *Learning) Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
 	rows, err := l.db.read.QueryContext(ctx, selectModels+"ORDER BY version DESC", key.Cluster, key.Workload,
 		key.GPUModel)
-	all, err := collect(rows, err, scanModel)
-	if err != nil {
-		return nil, fmt.Errorf("models of workload %s: %w", key.Workload, err)
-	}
-	return all, nil
+	return list(rows, err, scanModel, "models of workload %s", key.Workload)
 }
 
 // ModelsInUse lists the models in use on a cluster, by workload and GPU model.
@@ -147,11 +143,7 @@ func (l *Learning) ModelsInUse(ctx context.Context, cluster string) ([]record.Mo
 SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
 	note
 FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, cluster)
-	all, err := collect(rows, err, scanModel)
-	if err != nil {
-		return nil, fmt.Errorf("models in use: %w", err)
-	}
-	return all, nil
+	return list(rows, err, scanModel, "models in use")
 }
 
 // RetiredModels lists the workloads of a cluster whose model was taken out of use
@@ -159,17 +151,13 @@ FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, clus
 func (l *Learning) RetiredModels(ctx context.Context, cluster string) ([]record.RetiredModel, error) {
 	rows, err := l.db.read.QueryContext(ctx, `
 SELECT cluster, workload, gpu_model, note, since_us FROM models_out WHERE cluster = ? ORDER BY workload, gpu_model`, cluster)
-	all, err := collect(rows, err, func(row scanner) (record.RetiredModel, error) {
+	return list(rows, err, func(row scanner) (record.RetiredModel, error) {
 		var o record.RetiredModel
 		var since sql.NullInt64
 		err := row.Scan(&o.Cluster, &o.Workload, &o.GPUModel, &o.Note, &since)
 		o.Since = timeOf(since)
 		return o, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("models out of use: %w", err)
-	}
-	return all, nil
+	}, "models out of use")
 }
 
 // scanModel reads a row of selectModels.

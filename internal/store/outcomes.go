@@ -166,14 +166,10 @@ ORDER BY outcome_id DESC LIMIT ?5`, key.Cluster, key.Workload, key.GPUModel, bef
 func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error) {
 	rows, err := s.db.read.QueryContext(ctx, selectOutcomes+
 		"WHERE cluster = ? AND job_id = ? ORDER BY outcome_id", cluster, jobID)
-	all, err := collect(rows, err, func(row scanner) (o record.Outcome, err error) {
+	return list(rows, err, func(row scanner) (o record.Outcome, err error) {
 		_, err = scanOutcome(row, &o)
 		return o, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("outcomes of job %d: %w", jobID, err)
-	}
-	return all, nil
+	}, "outcomes of job %d", jobID)
 }
 
 // scanOutcome reads a row of selectOutcomes and returns its id.

@@ -50,11 +50,7 @@ func (s *Store) LastDecisionsOf(
 	ctx context.Context, cluster, user, mode string, most int,
 ) ([]record.JobDecision, error) {
 	rows, err := s.db.read.QueryContext(ctx, lastDecisionsOf, cluster, user, mode, most)
-	all, err := collect(rows, err, scanJobDecision)
-	if err != nil {
-		return nil, fmt.Errorf("list decisions of %s: %w", user, err)
-	}
-	return all, nil
+	return list(rows, err, scanJobDecision, "list decisions of %s", user)
 }
 
 const selectJobDecisions = `
@@ -112,7 +108,7 @@ func scanJobDecision(row scanner) (d record.JobDecision, err error) {
 // and arm, in that order. They outlive pruning.
 func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error) {
 	rows, err := s.db.read.QueryContext(ctx, runDays, cluster, from.UnixMicro()/microsPerDay)
-	all, err := collect(rows, err, func(row scanner) (record.RunDay, error) {
+	return list(rows, err, func(row scanner) (record.RunDay, error) {
 		var d record.RunDay
 		var day int64
 		err := row.Scan(&day, &d.ExitState, &d.Arm, &d.Runs, &d.TimeS, &d.GPURuns, &d.GPUEnergyJ, &d.NodeRuns,
@@ -128,11 +124,7 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 			d.NodeRuns, d.NodeEnergyJ = 0, 0
 		}
 		return d, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sums of days: %w", err)
-	}
-	return all, nil
+	}, "sums of days")
 }
 
 // Readings are power and core clock over the runs under a job id, by run; runs
