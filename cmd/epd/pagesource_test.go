@@ -178,7 +178,7 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 		inner := server.InternalHandler()
 		shown := 0
 		for _, v := range viewers {
-			directly := o.show(v, newPageSource(server, callerOf(v)))
+			directly := o.show(v, &pageSource{server, callerOf(v)})
 			byJSON := o.show(v, epdapi.NewRemote("epd", throughJSON{inner(callerOf(v))}))
 			for _, path := range paths {
 				got, want := directly(t, path), byJSON(t, path)

@@ -80,7 +80,7 @@ func newOffice(t tester, path string) *office {
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
 		Source: func(login.Viewer) (web.Source, web.Administration) {
-			source := newPageSource(desk, caller)
+			source := &pageSource{desk, caller}
 			return source, source
 		},
 		Now: clock,

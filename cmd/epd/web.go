@@ -36,7 +36,6 @@ func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 func (p *program) openSite() {
 	server := p.controllerServer()
 	inner := server.InternalHandler()
-	api := func(v login.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cachedFile[*login.Tokens]{
 		read: login.ReadTokenFile, failed: func(err error) {
 			p.log.Error("nobody can log in to the pages", "error", err)
@@ -44,10 +43,10 @@ func (p *program) openSite() {
 	}
 	p.site = web.New(web.Options{
 		Source: func(v login.Viewer) (web.Source, web.Administration) {
-			source := newPageSource(server, callerOf(v))
+			source := &pageSource{server, callerOf(v)}
 			return source, source
 		},
-		API:     api,
+		API:     func(v login.Viewer) http.Handler { return inner(callerOf(v)) },
 		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
@@ -68,13 +67,8 @@ func (p *program) openSite() {
 
 // pageSource answers what pages ask for a viewer, as the JSON interface would.
 type pageSource struct {
-	server  *node.ControllerServer
-	queries *query.Service
-	caller  query.Caller
-}
-
-func newPageSource(server *node.ControllerServer, caller query.Caller) *pageSource {
-	return &pageSource{server, server.Control.Queries, caller}
+	server *node.ControllerServer
+	caller query.Caller
 }
 
 // answerTime is how long an answer may take, as at a socket.
@@ -107,7 +101,7 @@ func about[Q, A any](
 
 // Overview is the cluster at a glance.
 func (p *pageSource) Overview(ctx context.Context) (*epdapi.Overview, error) {
-	return ask(ctx, p, epdapi.PathOverview, p.queries.Overview)
+	return ask(ctx, p, epdapi.PathOverview, p.server.Control.Queries.Overview)
 }
 
 // Status is how the controller fares.
@@ -117,7 +111,7 @@ func (p *pageSource) Status(ctx context.Context) (*epdapi.Status, error) {
 
 // Queue is Slurm's queue. It may be long: what bounds it is the page's time.
 func (p *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
-	q, err := p.queries.Queue(ctx, p.caller)
+	q, err := p.server.Control.Queries.Queue(ctx, p.caller)
 	switch {
 	case err == nil:
 		return q, nil
@@ -136,18 +130,19 @@ func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPa
 			if err != nil {
 				return nil, err
 			}
-			return p.queries.Jobs(ctx, who, asked)
+			return p.server.Control.Queries.Jobs(ctx, who, asked)
 		})
 }
 
 // Job is everything that is known of a job.
 func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), about(p.queries.Job, id))
+	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), about(p.server.Control.Queries.Job, id))
 }
 
 // Series are the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
-	return ask(ctx, p, epdapi.PathJobs+"/"+id.String()+epdapi.SuffixSeries, about(p.queries.Series, id))
+	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
+	return ask(ctx, p, path, about(p.server.Control.Queries.Series, id))
 }
 
 // Levers are those in force.
@@ -157,12 +152,12 @@ func (p *pageSource) Levers(ctx context.Context) (*epdapi.Levers, error) {
 
 // Nodes is what is known of nodes.
 func (p *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
-	return p.queries.Nodes(ctx, p.caller), nil
+	return p.server.Control.Queries.Nodes(ctx, p.caller), nil
 }
 
 // Models are how all models fare.
 func (p *pageSource) Models(ctx context.Context) (*epdapi.ModelList, error) {
-	return ask(ctx, p, epdapi.PathModels, p.queries.Models)
+	return ask(ctx, p, epdapi.PathModels, p.server.Control.Queries.Models)
 }
 
 // ModelVersions are all versions of a workload's model.
@@ -171,20 +166,20 @@ func (p *pageSource) ModelVersions(
 ) (*epdapi.ModelVersions, error) {
 	return ask(ctx, p, epdapi.PathModels,
 		func(ctx context.Context, who query.Caller) (*epdapi.ModelVersions, error) {
-			return p.queries.ModelVersions(ctx, who, workload, gpuModel)
+			return p.server.Control.Queries.ModelVersions(ctx, who, workload, gpuModel)
 		})
 }
 
 // Fit is a model with the runs behind it.
 func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error) {
 	return ask(ctx, p, epdapi.PathFit, func(ctx context.Context, who query.Caller) (*epdapi.ModelFit, error) {
-		return p.queries.Fit(ctx, who, workload, gpuModel)
+		return p.server.Control.Queries.Fit(ctx, who, workload, gpuModel)
 	})
 }
 
 // UseModel chooses the version of a model that counts.
 func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
-	return ask(ctx, p, epdapi.PathModelsUse, about(p.queries.UseModel, m))
+	return ask(ctx, p, epdapi.PathModelsUse, about(p.server.Control.Queries.UseModel, m))
 }
 
 // UndoLevers takes all levers back, which has a time of its own.
@@ -194,7 +189,7 @@ func (p *pageSource) UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, 
 
 // Reload has the configuration read again.
 func (p *pageSource) Reload(ctx context.Context) (*epdapi.ReloadAnswer, error) {
-	return ask(ctx, p, epdapi.PathReload, p.queries.Reload)
+	return ask(ctx, p, epdapi.PathReload, p.server.Control.Queries.Reload)
 }
 
 // webSettings are the [web] keys in force.
