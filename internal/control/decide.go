@@ -36,7 +36,9 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 	if made {
 		c.counters.decided(&d.Decision)
 	}
-	c.options.OnDecide(Observed{Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.Fault})
+	c.options.OnDecide(Observed{
+		Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.Fault,
+	})
 	return d.Decision, nil
 }
 

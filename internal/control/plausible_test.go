@@ -62,7 +62,8 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	if s.Implausible != 4 || !strings.Contains(s.LastImplausible, "run-13 of job 13 on n1: time -60 s") {
 		t.Errorf("status: %d, %q", s.Implausible, s.LastImplausible)
 	}
-	if s := r.Queries.Status(context.Background(), query.Caller{UID: 1000, Name: "ada"}); s.LastImplausible != "" {
+	ada := query.Caller{UID: 1000, Name: "ada"}
+	if s := r.Queries.Status(context.Background(), ada); s.LastImplausible != "" {
 		t.Errorf("users are told of others' jobs: %q", s.LastImplausible)
 	}
 }

@@ -133,7 +133,8 @@ func TestAVisitorEndsAHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough, seen := errors.New("enough"), 0
-	err := s.Learning.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha"}, func(record.HistoryJob) error {
+	all := &store.HistoryFilter{Cluster: "alpha"}
+	err := s.Learning.VisitHistory(t.Context(), all, func(record.HistoryJob) error {
 		seen++
 		return enough
 	})

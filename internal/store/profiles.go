@@ -22,7 +22,9 @@ INSERT INTO outcome_profiles (outcome_id, cluster, workload, gpu_model, alone, p
 // Profiles lists the profiles of the last completed runs of a workload on a GPU
 // model that had their GPUs alone and were seen from start to end, at most so
 // many, the newest first.
-func (l *Learning) Profiles(ctx context.Context, key record.WorkloadKey, most int) ([]record.RunProfile, error) {
+func (l *Learning) Profiles(
+	ctx context.Context, key record.WorkloadKey, most int,
+) ([]record.RunProfile, error) {
 	rows, err := l.db.urgent.QueryContext(ctx, `
 SELECT run_id, ended_us, time_s, slowdown, core_mhz, mem_mhz, profile
 FROM outcome_profiles AS p JOIN outcomes AS o USING (outcome_id)
