@@ -75,10 +75,45 @@ func columnNames(t *testing.T, path, table string) (names string) {
 func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	path := schema1(t)
 	s := open(t, path, nil)
-	outcomes, err := s.Learning.OutcomesOf(t.Context(), workload(1), 0, 1)
-	if err != nil || len(outcomes.Outcomes) != 1 || !slices.Equal(outcomes.Outcomes[0].Stays, stays()) ||
-		outcomes.Outcomes[0].Restarted != restarted() {
-		t.Errorf("columns of schemas 9 and 10: %+v, %v", outcomes, err)
+	page, err := s.Learning.OutcomesOf(t.Context(), workload(0), 0, 10)
+	if err != nil || len(page.Outcomes) != 3 || page.Outcomes[0].Series.Len() != 3 {
+		t.Errorf("outcomes: %+v, %v", page, err)
+	}
+	if j := lastJob(t, s, 1001); j.Limit != live.LimitOf(90*time.Minute) {
+		t.Errorf("job: %+v", j)
+	}
+	if d, err := s.DecisionByToken(t.Context(), "alpha", "token-1"); err != nil || d.ID != 7 {
+		t.Errorf("decision: %+v, %v", d, err)
+	}
+	if m, err := s.Learning.Model(t.Context(), workload(0)); err != nil || m.Version != 1 {
+		t.Errorf("model: %+v, %v", m, err)
+	}
+	if err := s.Learning.UseModel(t.Context(), workload(0), 0, "why"); err != nil {
+		t.Errorf("a table of schema 3: %v", err)
+	}
+	if added, err := s.Learning.AddHistory(t.Context(), []record.HistoryJob{past(0)}); err != nil || added != 1 {
+		t.Errorf("a table of schema 4: %d, %v", added, err)
+	}
+	if strata, err := s.Strata(t.Context(), "alpha", time.Time{}); err != nil || len(strata) == 0 {
+		t.Errorf("a table of schema 5: %+v, %v", strata, err)
+	}
+	features := &record.Features{Cluster: "alpha", Source: "a", Seen: start}
+	if err := s.Learning.PutFeatures(t.Context(), features); err != nil {
+		t.Errorf("a table of schema 6: %v", err)
+	}
+	profiled := outcome(0)
+	profiled.Profile = profile()
+	put(t, s, profiled, store.Stored)
+	if all, err := s.Learning.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 1 {
+		t.Errorf("a table of schema 7: %+v, %v", all, err)
+	}
+	stepped := outcome(1)
+	stepped.RunID, stepped.Stays, stepped.Restarted = "stepped", stays(), restarted()
+	put(t, s, stepped, store.Stored)
+	if page, err := s.Learning.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil ||
+		len(page.Outcomes) != 1 ||
+		!slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
+		t.Errorf("columns of schemas 9 and 10: %+v, %v", page, err)
 	}
 	if got, want := schemaVersion(t, path), newestSchema(t); got != want {
 		t.Errorf("schema %d, want %d", got, want)
