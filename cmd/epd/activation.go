@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
-
-	node "github.com/epplan/epplan/internal/daemon"
 )
 
 // socketFlags are the flags in whose place systemd may pass a socket: by its
@@ -38,17 +34,4 @@ func passedSockets() (map[string]net.Listener, error) {
 		sockets[name] = l
 	}
 	return sockets, nil
-}
-
-// isSocketWanted reports whether a socket is asked for: by its flag, or by systemd.
-func (p *program) isSocketWanted(flag string) bool {
-	return p.String(flag) != "" || p.passed[flag] != nil
-}
-
-// listenAt is a Unix socket: the one that systemd passed, or a new one.
-func (p *program) listenAt(ctx context.Context, flag, path string, mode os.FileMode) (net.Listener, error) {
-	if l := p.passed[flag]; l != nil {
-		return l, nil
-	}
-	return node.Listen(ctx, path, mode)
 }

@@ -178,7 +178,7 @@ func openHouse(t *testing.T, web string) *house {
 // openPrivate serves what the private socket serves at one whose permissions let
 // anybody connect.
 func (h *house) openPrivate() error {
-	l, err := h.listenAt(h.Context.Context, "socket", h.doors["private"], publicMode)
+	l, err := h.listenAt("socket", h.doors["private"], publicMode)
 	if err == nil {
 		h.serveAt(l, h.handler())
 	}
@@ -204,7 +204,8 @@ func (h *house) openController(web string) {
 		h.t.Fatal(err)
 	}
 	h.control, err = control.New(h.Context.Context, control.Options{
-		Store: records, Cluster: "alpha", Settings: settings, Seed: 7, StoreWait: 10 * time.Second,
+		Records: control.RecordsIn(records), Cluster: "alpha", Settings: settings,
+		Seed: 7, StoreWait: 10 * time.Second,
 		Load: load, UserName: userName,
 	})
 	if err != nil {
@@ -213,7 +214,7 @@ func (h *house) openController(web string) {
 	h.closers = append(h.closers, func() error { return h.control.Close(context.Background()) })
 	h.access.Operators = func() []string { return h.control.Settings().Live.Operators }
 	h.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(h.control.Tracker().Tee(h.slurm), time.Now), Levers: levers{},
+		Source: steer.FromSlurm(h.control.Jobs.Tee(h.slurm), time.Now), Levers: levers{},
 		PowerSaving: noPowerSaving,
 		Dir:         filepath.Join(h.dir, "levers"),
 		Settings: func() *steer.Settings {
@@ -255,7 +256,7 @@ func (h *house) fill() {
 	for _, p := range []person{hers, his} {
 		for n := range slurm.JobID(5) {
 			j := jobOf(&p, n, slurm.Running)
-			h.control.Tracker().Observe([]slurm.Job{j})
+			h.control.Jobs.Observe([]slurm.Job{j})
 			d := h.decide(&p, n)
 			h.models[p.name] = d.Workload
 			if n == 4 {
@@ -299,9 +300,9 @@ func (h *house) syncNow(ctx context.Context) error {
 	_, err := h.steerer.Step(ctx)
 	bound, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go h.control.Tracker().Sync(bound, h.slurm, time.Hour)
+	go h.control.Jobs.Sync(bound, h.slurm, time.Hour)
 	for range 1000 {
-		if _, unknown := h.control.Queries().Queue(ctx, query.InProcess()); unknown == nil {
+		if _, unknown := h.control.Queries.Queue(ctx, query.InProcess()); unknown == nil {
 			return err
 		}
 		<-time.After(5 * time.Millisecond)

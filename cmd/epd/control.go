@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/epplan/epplan/config"
 	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
@@ -24,6 +22,8 @@ import (
 	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store"
+	"github.com/epplan/epplan/internal/store/record"
+	"github.com/epplan/epplan/internal/web"
 	"github.com/epplan/epplan/slurm"
 	"github.com/epplan/epplan/slurm/lever"
 )
@@ -33,7 +33,7 @@ const closeBound = 5 * time.Second
 
 // joinControl opens the records and starts the controller on them.
 func (p *program) joinControl() error {
-	records, err := p.openRecords()
+	records, err := openRecords(p.Context.Context, p.String("state"), p.noteProblem)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (p *program) joinControl() error {
 	if err != nil {
 		return err
 	}
-	settings, err := settingsOf(p.Context)
+	settings, err := p.readSettings()
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,12 @@ func (p *program) joinControl() error {
 		return err
 	}
 	options := control.Options{
-		Speed: faster,
-		Store: records, Cluster: p.String("cluster"), Settings: settings, Seed: seed, Log: p.log,
-		Load: p.readSettings, OnDecide: p.countDecision, OnOutcome: p.countEnergy, UserName: userName,
+		Speed:   faster,
+		Records: control.RecordsIn(records), Cluster: p.String("cluster"), Settings: settings,
+		Seed: seed, Log: p.log,
+		Load: p.readSettings, UserName: userName,
+		OnDecide:  func(o control.Observed) { countDecision(p.metrics, o) },
+		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
 	}
 	if runner != nil {
 		options.Resolve, p.slurm = slurm.NewClient(runner, epdapi.JobWait).Job, true
@@ -75,7 +78,7 @@ func (p *program) joinControl() error {
 	p.access.Operators = func() []string { return p.control.Settings().Live.Operators }
 	if runner != nil {
 		client := slurm.NewClient(runner, epdapi.QueueWait)
-		p.loops = append(p.loops, func(ctx context.Context) { p.control.Tracker().Sync(ctx, client, 0) })
+		p.loops = append(p.loops, func(ctx context.Context) { p.control.Jobs.Sync(ctx, client, 0) })
 		if !p.Bool("no-levers") {
 			if err := p.openLevers(runner); err != nil {
 				return err
@@ -84,18 +87,6 @@ func (p *program) joinControl() error {
 	}
 	p.openSite()
 	return errors.Join(p.openPublic(), p.openRemote(), p.openWeb())
-}
-
-// noteProblem notes something that went wrong while epd began, for the log and for the
-// status.
-func (p *program) noteProblem(err error) {
-	if err == nil {
-		return
-	}
-	p.log.Error(err.Error())
-	p.problems = append(p.problems, epdapi.Problem{
-		At: time.Now(), Message: slurm.Printable(err.Error(), 1000),
-	})
 }
 
 // userName is a user's name; "" if the system knows none, or can't say now.
@@ -109,9 +100,9 @@ func userName(uid uint32) string {
 
 // openRecords opens the database. One that is damaged is moved aside, and a new
 // one begun: jobs don't wait for an administrator.
-func (p *program) openRecords() (*store.Store, error) {
-	path := filepath.Join(p.String("state"), "records.db")
-	records, err := store.Open(p.Context.Context, path, nil)
+func openRecords(ctx context.Context, state string, noteProblem func(error)) (*store.Store, error) {
+	path := filepath.Join(state, "records.db")
+	records, err := store.Open(ctx, path, nil)
 	if !errors.Is(err, store.ErrCorrupt) {
 		return records, err
 	}
@@ -119,10 +110,10 @@ func (p *program) openRecords() (*store.Store, error) {
 	if moving != nil {
 		return nil, errors.Join(err, moving)
 	}
-	p.noteProblem(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, "+
+	noteProblem(fmt.Errorf("the records were damaged: they were moved aside to %s, and new ones begun, "+
 		"without any model: %w",
 		aside, err))
-	return store.Open(p.Context.Context, path, nil)
+	return store.Open(ctx, path, nil)
 }
 
 // steerEvery is how often Slurm's queue and nodes are steered.
@@ -133,16 +124,26 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	var err error
 	client := slurm.NewClient(runner, epdapi.QueueWait)
 	p.steerer, err = steer.Open(&steer.Options{
-		Source: steer.FromSlurm(p.control.Tracker().Tee(slurm.NewClient(runner, 0)), time.Now),
+		Source: steer.FromSlurm(p.control.Jobs.Tee(slurm.NewClient(runner, 0)), time.Now),
 		Levers: lever.New(client), PowerSaving: client.PowerSaving,
-		Settings: p.steerSettings, Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
+		Settings: func() *steer.Settings {
+			s := p.control.Settings()
+			return &steer.Settings{
+				Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
+				Upper: p.control.Foresight.Upper, Energy: p.control.Foresight.Energy, Ranking: p.orderer.Ranking(),
+				Shared: func(cluster *share.ClusterState, j *slurm.Job) share.Order {
+					return p.control.Foresight.SharedNodes(p.Context.Context, cluster, j)
+				},
+			}
+		},
+		Dir: filepath.Join(p.String("state"), "levers"), Log: p.log,
 	})
 	if err != nil {
 		return err
 	}
 	p.orderer = &slurmqueue.Orderer{
 		Queue: func(ctx context.Context) (*epdapi.Queue, error) {
-			return p.control.Queries().Queue(ctx, query.InProcess())
+			return p.control.Queries.Queue(ctx, query.InProcess())
 		}, Log: p.log,
 		Settings: func() (*config.Live, *slurmqueue.PlanTerms) {
 			s := p.control.Settings()
@@ -151,18 +152,6 @@ func (p *program) openLevers(runner slurm.Runner) error {
 	}
 	p.loops = append(p.loops, p.orderer.Run, func(ctx context.Context) { p.steerer.Run(ctx, steerEvery) })
 	return nil
-}
-
-// steerSettings is what is to be steered by the settings in force.
-func (p *program) steerSettings() *steer.Settings {
-	s := p.control.Settings()
-	return &steer.Settings{
-		Version: s.Version, Live: s.Live, Profiles: s.Profiles, Margin: s.Safety.LimitMargin,
-		Upper: p.control.Upper, Energy: p.control.Energy, Ranking: p.orderer.Ranking(),
-		Shared: func(cluster *share.ClusterState, j *slurm.Job) share.Order {
-			return p.control.SharedNodes(p.Context.Context, cluster, j)
-		},
-	}
 }
 
 // controllerServer answers what is asked of the controller.
@@ -179,7 +168,7 @@ func (p *program) openPublic() error {
 	if !p.isSocketWanted("submit-socket") {
 		return nil
 	}
-	l, err := p.listenAt(p.Context.Context, "submit-socket", p.String("submit-socket"), publicMode)
+	l, err := p.listenAt("submit-socket", p.String("submit-socket"), publicMode)
 	if err != nil {
 		return err
 	}
@@ -187,7 +176,7 @@ func (p *program) openPublic() error {
 	p.controllerServer().Routes(mux, node.Peer)
 	p.controllerServer().Status(mux, node.Peer)
 	mux.Handle("/", p.pages())
-	p.serveAt(l, p.sameSiteOnly(mux))
+	p.serveAt(l, web.Guard(mux, p.webHosts))
 	return nil
 }
 
@@ -204,7 +193,9 @@ func (p *program) openRemote() error {
 	p.controllerServer().Routes(mux, mungeUID)
 	p.controllerServer().Status(mux, mungeUID)
 	refused := refusalLog{log: p.log}
-	p.serveAt(l, munge.Authenticate(mux, p.munge(), munge.Options{Refused: refused.note}))
+	p.serveAt(l, munge.Authenticate(mux, munge.New(p.String("munge-socket")), munge.Options{
+		Refused: refused.note,
+	}))
 	return nil
 }
 
@@ -235,12 +226,9 @@ func (p *program) reload(ctx context.Context) {
 	}
 }
 
-// readSettings reads the configuration again.
-func (p *program) readSettings() (*control.Settings, error) { return settingsOf(p.Context) }
-
-// settingsOf reads the configuration that the flags name.
-func settingsOf(c *cli.Context) (*control.Settings, error) {
-	path := c.String("config")
+// readSettings reads the configuration that the flags name.
+func (p *program) readSettings() (*control.Settings, error) {
+	path := p.String("config")
 	if path == "" {
 		return control.DefaultSettings(), nil
 	}

@@ -22,14 +22,13 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 		Name: "state", EnvVars: []string{"EPD_STATE"}, Usage: "`DIR` of the records",
 		Value: "/var/lib/epplan",
 	}
-	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
 	sub := func(name, args, text, example string, count int, do func(
 		c *cli.Context, path string,
 	) error,
 	) *cli.Command {
 		return &cli.Command{
 			Name: name, Usage: text, UsageText: strings.TrimSpace("epd db " + name + " [OPTIONS] " + args),
-			Description: "Example: " + example, HideHelpCommand: true, OnUsageError: usage,
+			Description: "Example: " + example, HideHelpCommand: true, OnUsageError: refuseUsage,
 			Flags: []cli.Flag{state},
 			Action: func(c *cli.Context) error {
 				if c.NArg() != count {
@@ -49,7 +48,7 @@ func dbCommand(stdout, stderr io.Writer) *cli.Command {
 	}
 	return &cli.Command{
 		Name: "db", Usage: "check, back up, export and mend the records", HideHelpCommand: true,
-		OnUsageError: usage,
+		OnUsageError: refuseUsage,
 		Subcommands: append([]*cli.Command{
 			sub("check", "", "look for damage", "epd db check", 0, func(c *cli.Context, path string) error {
 				found, err := store.Check(c.Context, path)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/epplan/epplan/internal/gpu"
 	"github.com/epplan/epplan/internal/statedir"
 )
@@ -20,7 +22,7 @@ func (p *program) dryRunSteps() ([]string, error) {
 	}
 	var steps []string
 	if p.role != roleAgent {
-		s, err := settingsOf(p.Context)
+		s, err := p.readSettings()
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +44,7 @@ func (p *program) dryRunSteps() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		gpus, err := p.gpuSteps()
+		gpus, err := gpuSteps(p.Context)
 		if err != nil {
 			return nil, err
 		}
@@ -60,14 +62,14 @@ func (p *program) dryRunSteps() ([]string, error) {
 }
 
 // gpuSteps are the GPUs that would be looked after.
-func (p *program) gpuSteps() ([]string, error) {
-	which := p.String("gpu")
+func gpuSteps(c *cli.Context) ([]string, error) {
+	which := c.String("gpu")
 	var l gpu.Library
 	var err error
 	if isSimulated(which) {
 		l, err = gpu.OpenSim(which, nil) // in memory: nothing is written
 	} else {
-		l, err = openGPUs(p.Context)
+		l, err = openGPUs(c)
 	}
 	if err != nil {
 		return nil, err

@@ -24,7 +24,6 @@ import (
 
 // forgetCommands take runs out of the records of a running epd, and put them back.
 func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
-	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
 	socket := &cli.StringFlag{
 		Name: "socket", Usage: "`PATH` at which epd listens",
 		DefaultText: epdapi.ControllerSocket + ", then " + epdapi.AgentSocket,
@@ -39,7 +38,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 				"whose details were pruned\n" +
 				"only sums are left, which stay. Options come first.\n" +
 				"Example: epd db forget --job 4711 --out forgotten.jsonl",
-			HideHelpCommand: true, OnUsageError: usage,
+			HideHelpCommand: true, OnUsageError: refuseUsage,
 			Flags: []cli.Flag{
 				socket, dryrun.Flag(),
 				&cli.Int64Flag{Name: "job", Usage: "runs of the job with this `ID`", DefaultText: "any"},
@@ -64,7 +63,7 @@ func forgetCommands(stdout, stderr io.Writer) []*cli.Command {
 			UsageText: "epd db remember [OPTIONS] FILE",
 			Description: "FILE is what epd db forget wrote, - standard input. What is recorded already changes nothing.\n" +
 				"Example: epd db remember forgotten.jsonl",
-			HideHelpCommand: true, OnUsageError: usage, Flags: []cli.Flag{socket, dryrun.Flag()},
+			HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, dryrun.Flag()},
 			Action: func(c *cli.Context) error { return remember(c, stdout) },
 		},
 	}

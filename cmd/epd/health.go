@@ -23,6 +23,6 @@ func (p *program) health() *epdapi.Health {
 		UID: uint32(max(0, os.Geteuid())), State: absolute(p.String("state")),
 		Config:       absolute(p.String("config")),
 		SubmitSocket: absolute(submit), MungeSocket: p.String("munge-socket"),
-		Controllers: p.controllerHosts(),
+		Controllers: controllerHosts(p.Context),
 	}
 }

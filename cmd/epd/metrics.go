@@ -10,6 +10,7 @@ import (
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/metrics"
 	"github.com/epplan/epplan/internal/query"
+	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
@@ -20,15 +21,13 @@ func (p *program) newMetrics() *metrics.Metrics {
 	s := metrics.Sources{Version: version, Role: p.role}
 	if p.role != roleAgent {
 		s.Controller = func(ctx context.Context) epdapi.ControllerStatus {
-			return p.control.Queries().Status(ctx, query.InProcess())
+			return p.control.Queries.Status(ctx, query.InProcess())
 		}
 		s.Savings = func(ctx context.Context) (epdapi.Savings, error) {
-			return p.control.Queries().Savings(ctx, query.InProcess(), time.Time{})
+			return p.control.Queries.Savings(ctx, query.InProcess(), time.Time{})
 		}
-	}
-	if p.role != roleAgent {
-		s.Power = func(context.Context) epdapi.ClusterPower { return p.control.Queries().Power() }
-		s.Steering = p.steeringMetrics
+		s.Power = func(context.Context) epdapi.ClusterPower { return p.control.Queries.Power() }
+		s.Steering = func(context.Context) metrics.Steering { return steeringMetrics(p.steerer) }
 	}
 	if p.role != roleController {
 		s.Agent = func(ctx context.Context) metrics.Agent { return p.node.Measure(ctx) }
@@ -37,11 +36,11 @@ func (p *program) newMetrics() *metrics.Metrics {
 }
 
 // steeringMetrics is what is steered in Slurm; nothing where nothing is.
-func (p *program) steeringMetrics(context.Context) metrics.Steering {
-	if p.steerer == nil {
+func steeringMetrics(steerer *steer.Steerer) metrics.Steering {
+	if steerer == nil {
 		return metrics.Steering{}
 	}
-	s := p.steerer.Status()
+	s := steerer.Status()
 	out := metrics.Steering{
 		Nice: s.Nice, Prefer: s.Prefer, Weights: s.Weights, Asleep: s.Asleep, Wakes: s.Wakes,
 		LongestWake: s.WakeS, Ranked: len(s.Order),
@@ -59,18 +58,18 @@ func (p *program) steeringMetrics(context.Context) metrics.Steering {
 }
 
 // countDecision counts a decision.
-func (p *program) countDecision(o control.Observed) {
-	p.metrics.Took(metrics.Decide, o.Took)
+func countDecision(m *metrics.Metrics, o control.Observed) {
+	m.Took(metrics.Decide, o.Took)
 	if o.Fault != decide.NoFault {
-		p.metrics.Failed(string(o.Fault))
+		m.Failed(string(o.Fault))
 	}
 	if !o.Again && o.Fault != decide.FaultRequest {
-		p.metrics.Decided(metrics.DecisionLabels{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
+		m.Decided(metrics.DecisionLabels{Mode: string(o.Mode), Arm: string(o.Arm), Applied: o.Apply})
 	}
 }
 
 // countEnergy counts the energy of a run.
-func (p *program) countEnergy(o *record.Outcome, partition string) {
+func countEnergy(m *metrics.Metrics, o *record.Outcome, partition string) {
 	run := metrics.RunEnergy{Partition: partition, GPUModel: o.GPUModel, Arm: string(o.Arm)}
 	if joules, ok := o.GPUEnergyJ.Get(); ok {
 		run.GPU = &joules
@@ -78,16 +77,16 @@ func (p *program) countEnergy(o *record.Outcome, partition string) {
 	if joules, ok := o.NodeEnergyJ.Get(); ok {
 		run.Node = &joules
 	}
-	p.metrics.Recorded(run)
+	m.Recorded(run)
 }
 
 // countHook counts a hook.
-func (p *program) countHook(hook slurm.Hook, took time.Duration) {
+func countHook(m *metrics.Metrics, hook slurm.Hook, took time.Duration) {
 	switch hook {
 	case slurm.Prolog:
-		p.metrics.Took(metrics.Prolog, took)
+		m.Took(metrics.Prolog, took)
 	case slurm.Epilog:
-		p.metrics.Took(metrics.Epilog, took)
+		m.Took(metrics.Epilog, took)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 
 // modelCommand is about the models of workloads that a running epd uses.
 func modelCommand(stdout io.Writer) *cli.Command {
-	usage := func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) }
 	socket := &cli.StringFlag{
 		Name: "socket", Usage: "`PATH` at which epd listens",
 		DefaultText: epdapi.ControllerSocket + ", then " + epdapi.AgentSocket,
@@ -28,7 +27,7 @@ func modelCommand(stdout io.Writer) *cli.Command {
 	asJSON := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	return &cli.Command{
 		Name: "model", Usage: "see how workloads' models fare, and choose another version",
-		HideHelpCommand: true, OnUsageError: usage,
+		HideHelpCommand: true, OnUsageError: refuseUsage,
 		Subcommands: []*cli.Command{
 			{
 				Name: "list", Usage: "the models in use, or all versions of one",
@@ -36,7 +35,7 @@ func modelCommand(stdout io.Writer) *cli.Command {
 				Description: "A model whose predictions missed run after run is out of use: such a " +
 					"workload runs at default clocks.\n" +
 					"Example: epd model list",
-				HideHelpCommand: true, OnUsageError: usage, Flags: []cli.Flag{socket, asJSON},
+				HideHelpCommand: true, OnUsageError: refuseUsage, Flags: []cli.Flag{socket, asJSON},
 				Action: func(c *cli.Context) error { return listModels(c, stdout) },
 			},
 			{
@@ -46,7 +45,7 @@ func modelCommand(stdout io.Writer) *cli.Command {
 					"until epd model use --free,\n" +
 					"over restarts too, unless the model misses run after run. Flags come first.\n" +
 					"Example: epd model use --note 'before the driver changed' 3f2a V100 4",
-				HideHelpCommand: true, OnUsageError: usage,
+				HideHelpCommand: true, OnUsageError: refuseUsage,
 				Flags: []cli.Flag{
 					socket, asJSON, dryrun.Flag(),
 					&cli.StringFlag{Name: "note", Usage: "`WHY`, for those who look later"},

@@ -37,7 +37,7 @@ func (p *program) joinNode() error {
 		return err
 	}
 	options.Host = hostMeter(p.Context, p.log)
-	if options.Range, err = p.clockRange(); err != nil {
+	if options.Range, err = clockRange(p.Context); err != nil {
 		return err
 	}
 	outbox, err := spool.Open(filepath.Join(state, "spool"), nil)
@@ -54,7 +54,8 @@ func (p *program) joinNode() error {
 		Control: p.control, Spool: outbox, Order: gpuOrder(p.Context), SlurmConfs: slurmConfs(p.Context),
 		Simulated: isSimulated(p.String("gpu")), Access: p.access, Log: p.log, Slurm: p.slurm ||
 			p.control == nil,
-		OnHook: p.countHook, Health: p.health(), Problems: p.problems,
+		OnHook: func(hook slurm.Hook, took time.Duration) { countHook(p.metrics, hook, took) },
+		Health: p.health(), Problems: p.problems,
 	})
 	p.node.Start(p.Context.Context)
 	p.loops = append(p.loops, p.node.Run)
@@ -62,8 +63,8 @@ func (p *program) joinNode() error {
 }
 
 // clockRange is what this node's administrator allows, whoever decides.
-func (p *program) clockRange() (func(gpu.Identity) agent.Range, error) {
-	core, mem := gpu.Value(p.Float64("min-core")), gpu.Value(p.Float64("min-mem"))
+func clockRange(c *cli.Context) (func(gpu.Identity) agent.Range, error) {
+	core, mem := gpu.Value(c.Float64("min-core")), gpu.Value(c.Float64("min-mem"))
 	if !(core >= 0) || !(mem >= 0) {
 		return nil, usagef("--min-core and --min-mem are clocks in MHz")
 	}
@@ -76,15 +77,15 @@ func (p *program) controller() node.Controller {
 	if p.control != nil {
 		return node.LocalController{Controller: p.control}
 	}
-	return node.NewRemoteController(p.controllerHosts(),
-		munge.NewTransport(p.munge()).Trust(func(uid uint32) bool {
+	return node.NewRemoteController(controllerHosts(p.Context),
+		munge.NewTransport(munge.New(p.String("munge-socket"))).Trust(func(uid uint32) bool {
 			return p.access.HasFullAccess(int64(uid))
 		}))
 }
 
 // controllerHosts are the controllers' addresses.
-func (p *program) controllerHosts() []string {
-	return strings.FieldsFunc(p.String("controller"), func(r rune) bool { return r == ',' })
+func controllerHosts(c *cli.Context) []string {
+	return strings.FieldsFunc(c.String("controller"), func(r rune) bool { return r == ',' })
 }
 
 // nodeName is the node's name in Slurm.
@@ -124,7 +125,7 @@ func (p *program) allowUsers() {
 			p.access.Allow(uint32(uid))
 		}
 	}
-	if uid, ok := p.slurmUser(p.Context.Context); ok {
+	if uid, ok := slurmUser(p.Context.Context, p.String("slurm")); ok {
 		p.access.Allow(uid)
 		return
 	}
@@ -147,7 +148,7 @@ func (p *program) allowSlurmUser(ctx context.Context) {
 			return
 		case <-time.After(askUserEvery):
 		}
-		if uid, ok := p.slurmUser(ctx); ok {
+		if uid, ok := slurmUser(ctx, p.String("slurm")); ok {
 			p.access.Allow(uid)
 			p.log.Info("Slurm says who its user is", "uid", uid)
 			return
@@ -156,8 +157,8 @@ func (p *program) allowSlurmUser(ctx context.Context) {
 }
 
 // slurmUser is Slurm's user, if Slurm says.
-func (p *program) slurmUser(ctx context.Context) (uint32, bool) {
-	runner, err := slurmRunner(p.String("slurm"))
+func slurmUser(ctx context.Context, how string) (uint32, bool) {
+	runner, err := slurmRunner(how)
 	if runner == nil || err != nil {
 		return 0, false
 	}

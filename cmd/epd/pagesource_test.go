@@ -47,7 +47,7 @@ func (o *office) work(t *testing.T) {
 			j := jobOf(&p, n, slurm.Running)
 			j.Name += "\xff<b>&\x1b"
 			j.Submit, j.Eligible, j.Start = now.Add(-time.Hour), now.Add(-time.Hour), now.Add(-time.Minute)
-			o.control.Tracker().Observe([]slurm.Job{j})
+			o.control.Jobs.Observe([]slurm.Job{j})
 			d, err := o.control.Decide(t.Context(), decideRequest(&p, n))
 			if err != nil {
 				t.Fatal(err)
@@ -68,9 +68,9 @@ func (o *office) work(t *testing.T) {
 	}
 	bound, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { o.control.Tracker().Sync(bound, slurms, time.Hour); close(done) }()
+	go func() { o.control.Jobs.Sync(bound, slurms, time.Hour); close(done) }()
 	for heard := false; !heard; runtime.Gosched() {
-		_, unknown := o.control.Queries().Queue(t.Context(), query.InProcess())
+		_, unknown := o.control.Queries.Queue(t.Context(), query.InProcess())
 		heard = unknown == nil || t.Context().Err() != nil
 	}
 	cancel()
@@ -122,7 +122,7 @@ func (o *office) steered(t *testing.T) *steer.Steerer {
 	t.Helper()
 	clock := func() time.Time { return *o.now.Load() }
 	s, err := steer.Open(&steer.Options{
-		Source: steer.FromSlurm(o.control.Tracker().Tee(&cluster{
+		Source: steer.FromSlurm(o.control.Jobs.Tee(&cluster{
 			jobs: []slurm.Job{jobOf(&hers, 900, slurm.Pending)},
 		}), clock), Levers: levers{}, PowerSaving: noPowerSaving,
 		Dir: filepath.Join(t.TempDir(), "levers"),
@@ -149,7 +149,7 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 	o := newOffice(t, filepath.Join(t.TempDir(), "records.db"))
 	defer o.close(t)
 	o.work(t)
-	models, err := o.control.Queries().Models(t.Context(), query.InProcess())
+	models, err := o.control.Queries.Models(t.Context(), query.InProcess())
 	if err != nil || len(models.Models) == 0 {
 		t.Fatal(models, err)
 	}
@@ -178,7 +178,7 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 		inner := server.InternalHandler()
 		shown := 0
 		for _, v := range viewers {
-			directly := o.show(v, newPageSource(server, callerOf(v)))
+			directly := o.show(v, &pageSource{server, callerOf(v)})
 			byJSON := o.show(v, epdapi.NewRemote("epd", throughJSON{inner(callerOf(v))}))
 			for _, path := range paths {
 				got, want := directly(t, path), byJSON(t, path)
@@ -197,9 +197,13 @@ func TestPagesShowWhatTheJSONInterfaceAnswers(t *testing.T) {
 }
 
 // show is how a viewer gets pages made from what a source answers, with their statuses.
-func (o *office) show(v login.Viewer, source web.Source) func(*testing.T, string) string {
+func (o *office) show(v login.Viewer, of interface {
+	web.Source
+	web.Administration
+},
+) func(*testing.T, string) string {
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return source },
+		Source: func(login.Viewer) (web.Source, web.Administration) { return of, of },
 		Now:    func() time.Time { return *o.now.Load() },
 		Terms:  func() *slurmqueue.PlanTerms { return planTerms(o.control.Settings()) },
 	}).Socket(func(*http.Request) login.Viewer { return v })

@@ -165,7 +165,8 @@ func paintEPD(b *testing.B, state string, p *browsertest.Page) (address string, 
 	client, end := start(b, dir, "--state", state, "--slurm", "on", "--no-levers", "--cluster", "alpha",
 		"--web", port, "--config", filepath.Join(dir, "c.toml"))
 	for i := range paintNodes {
-		if _, err := client.Report(b.Context(), paintReport(i)); err != nil {
+		var answer epdapi.ReportAnswer
+		if err := client.Post(b.Context(), epdapi.PathReport, paintReport(i), &answer); err != nil {
 			b.Fatal(err)
 		}
 	}

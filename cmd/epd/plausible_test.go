@@ -65,8 +65,9 @@ func newOffice(t tester, path string) *office {
 	}
 	p := &program{}
 	if o.control, err = control.New(t.Context(), control.Options{
-		Store: o.records, Cluster: "alpha",
-		Clock: clock, OnOutcome: p.countEnergy,
+		Records: control.RecordsIn(o.records), Cluster: "alpha",
+		Clock:     clock,
+		OnOutcome: func(o *record.Outcome, partition string) { countEnergy(p.metrics, o, partition) },
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,11 @@ func newOffice(t tester, path string) *office {
 	caller := query.Caller{All: true, Control: true}
 	inner := desk.InternalHandler()(caller)
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return newPageSource(desk, caller) }, Now: clock,
+		Source: func(login.Viewer) (web.Source, web.Administration) {
+			source := &pageSource{desk, caller}
+			return source, source
+		},
+		Now: clock,
 	})
 	o.asked = map[string]http.Handler{
 		"/v1/": inner, "/metrics": p.metrics.Handler(),

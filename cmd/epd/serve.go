@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,47 +19,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/epplan/epplan/cmd/internal/dryrun"
-	"github.com/epplan/epplan/internal/control"
 	node "github.com/epplan/epplan/internal/daemon"
 	"github.com/epplan/epplan/internal/epdapi"
-	"github.com/epplan/epplan/internal/metrics"
-	"github.com/epplan/epplan/internal/munge"
-	"github.com/epplan/epplan/internal/slurmqueue"
 	"github.com/epplan/epplan/internal/statedir"
-	"github.com/epplan/epplan/internal/steer"
 	"github.com/epplan/epplan/internal/web"
 )
-
-// The roles of an epd.
-const (
-	roleBoth       = "both"
-	roleController = "controller"
-	roleAgent      = "agent"
-)
-
-// program is a running epd: what it joined so far.
-type program struct {
-	*cli.Context
-	log     *slog.Logger
-	role    string
-	started time.Time
-	access  *node.Access
-	control *control.Controller // nil: it runs elsewhere
-	steerer *steer.Steerer      // nil: Slurm isn't steered from here
-	orderer *slurmqueue.Orderer // with a steerer
-	node    *node.AgentServer   // nil: there are no GPUs here
-	metrics *metrics.Metrics
-	site    *web.Site               // nil: there is no controller here
-	passed  map[string]net.Listener // sockets that systemd opened, by the flag for which each stands
-	slurm   bool                    // somebody can ask Slurm
-	reloads chan os.Signal          // has SIGHUPs
-
-	problems []epdapi.Problem // of the start
-
-	fail    context.CancelCauseFunc // ends the program
-	loops   []func(context.Context) // run until the end
-	closers []func() error          // what is closed at the end, the last one first
-}
 
 // serve runs epd until the context ends.
 func serve(c *cli.Context, role string, stderr io.Writer) error {
@@ -105,36 +68,25 @@ func (p *program) runOwned() error {
 	if err := statedir.Make(p.String("state")); err != nil {
 		return err
 	}
-	l, release, err := p.claimState()
+	disown, err := lockState(p.String("state"), p.role)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer disown()
+	l, err := p.listenAt("socket", p.socket(), privateMode)
+	if err != nil {
+		return err
+	}
+	defer l.Close()                          //nolint:errcheck // serving has closed it
 	signal.Notify(p.reloads, syscall.SIGHUP) // from now on: it ends nothing in any role
 	defer signal.Stop(p.reloads)
 	return p.run(l)
 }
 
-// claimState makes the state folder and the socket this process's own.
-func (p *program) claimState() (l net.Listener, release func(), err error) {
-	disown, err := p.lockState()
-	if err != nil {
-		return nil, nil, err
-	}
-	if l, err = p.listenAt(p.Context.Context, "socket", p.socket(), privateMode); err != nil {
-		disown()
-		return nil, nil, err
-	}
-	return l, func() {
-		_ = l.Close() // serving has closed it
-		disown()
-	}, nil
-}
-
-// lockState makes the state folder this process's own, in each part that it plays.
-func (p *program) lockState() (release func(), err error) {
-	parts := []string{p.role}
-	if p.role == roleBoth {
+// lockState makes a state folder this process's own, in each part that a role plays.
+func lockState(state, role string) (release func(), err error) {
+	parts := []string{role}
+	if role == roleBoth {
 		parts = []string{roleController, roleAgent}
 	}
 	var releases []func()
@@ -144,7 +96,7 @@ func (p *program) lockState() (release func(), err error) {
 		}
 	}
 	for _, part := range parts {
-		one, err := node.LockState(p.String("state"), part)
+		one, err := node.LockState(state, part)
 		if err != nil {
 			release()
 			return nil, err
@@ -159,7 +111,7 @@ func (p *program) checkFlags() error {
 	switch {
 	case p.role != roleBoth && p.role != roleController && p.role != roleAgent:
 		return usagef("--role %q, want both, controller or agent", p.role)
-	case p.role == roleAgent && len(p.controllerHosts()) == 0:
+	case p.role == roleAgent && len(controllerHosts(p.Context)) == 0:
 		return usagef("an agent needs --controller HOST:PORT")
 	case p.role != roleAgent && p.String("controller") != "":
 		return usagef("--controller is for agents, this is --role %s", p.role)
@@ -217,10 +169,10 @@ func (p *program) run(l net.Listener) (err error) {
 	for _, loop := range p.loops {
 		group.Go(func() { loop(ctx) })
 	}
-	p.notify(daemon.SdNotifyReady)
+	notify(p.log, daemon.SdNotifyReady)
 	p.log.Info("ready", "role", p.role, "socket", p.socket())
 	err = node.ServeSocket(ctx, l, privateMode, p.handler(), p.access.HasFullAccess)
-	p.notify(daemon.SdNotifyStopping)
+	notify(p.log, daemon.SdNotifyStopping)
 	if cause := context.Cause(ctx); p.Err() == nil {
 		err = errors.Join(err, cause) // not told to end
 	}
@@ -239,52 +191,12 @@ func (p *program) handler() http.Handler {
 	} else {
 		p.controllerServer().Status(mux, node.Peer)
 	}
-	return p.sameSiteOnly(p.access.RequireFullAccess(node.Peer, mux))
-}
-
-// The permissions of the sockets: who asks is looked at besides.
-const (
-	privateMode = 0o600
-	publicMode  = 0o666
-)
-
-// serveAt adds a listener that is served until the end.
-func (p *program) serveAt(l net.Listener, h http.Handler) {
-	p.closers = append(p.closers, func() error {
-		_ = l.Close() // serving has closed it, if it came to that
-		return nil
-	})
-	p.loops = append(p.loops, func(ctx context.Context) {
-		serve := node.Serve
-		if l.Addr().Network() == "unix" {
-			serve = func(ctx context.Context, l net.Listener, h http.Handler, full func(int64) bool) error {
-				return node.ServeSocket(ctx, l, publicMode, h, full)
-			}
-		}
-		if err := serve(ctx, l, h, p.access.HasFullAccess); err != nil {
-			p.fail(fmt.Errorf("nobody is answered at %s any more: %w", l.Addr(), err))
-		}
-	})
+	return web.Guard(p.access.RequireFullAccess(node.Peer, mux), p.webHosts)
 }
 
 // notify tells systemd, if it started this.
-func (p *program) notify(state string) {
+func notify(log *slog.Logger, state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		p.log.Warn("systemd can't be told", "error", err)
+		log.Warn("systemd can't be told", "error", err)
 	}
-}
-
-// munge is the munged that vouches for requests and answers.
-func (p *program) munge() *munge.Client { return munge.New(p.String("munge-socket")) }
-
-// listen opens a TCP port, or takes the one that systemd opened.
-func (p *program) listen(flag string) (net.Listener, error) {
-	if l := p.passed[flag]; l != nil {
-		return l, nil
-	}
-	l, err := new(net.ListenConfig).Listen(p.Context.Context, "tcp", p.String(flag))
-	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
-	}
-	return l, nil
 }

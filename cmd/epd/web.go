@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -35,14 +36,17 @@ func planTerms(s *control.Settings) *slurmqueue.PlanTerms {
 func (p *program) openSite() {
 	server := p.controllerServer()
 	inner := server.InternalHandler()
-	api := func(v login.Viewer) http.Handler { return inner(callerOf(v)) }
 	tokens := &cachedFile[*login.Tokens]{
 		read: login.ReadTokenFile, failed: func(err error) {
 			p.log.Error("nobody can log in to the pages", "error", err)
 		},
 	}
 	p.site = web.New(web.Options{
-		Source: func(v login.Viewer) web.Source { return newPageSource(server, callerOf(v)) }, API: api,
+		Source: func(v login.Viewer) (web.Source, web.Administration) {
+			source := &pageSource{server, callerOf(v)}
+			return source, source
+		},
+		API:     func(v login.Viewer) http.Handler { return inner(callerOf(v)) },
 		Version: version, Log: p.log, TLS: p.webSettings().Cert != "",
 		Settings: p.webSettings,
 		Terms:    func() *slurmqueue.PlanTerms { return planTerms(p.control.Settings()) },
@@ -57,47 +61,47 @@ func (p *program) openSite() {
 	// Where there are very many records, the first overview takes some tenths of a
 	// second: nobody has to wait for it.
 	p.loops = append(p.loops, func(ctx context.Context) {
-		_, _ = p.control.Queries().Overview(ctx, query.InProcess())
+		_, _ = p.control.Queries.Overview(ctx, query.InProcess())
 	})
 }
 
 // pageSource answers what pages ask for a viewer, as the JSON interface would.
 type pageSource struct {
-	server  *node.ControllerServer
-	queries *query.Service
-	caller  query.Caller
-}
-
-func newPageSource(server *node.ControllerServer, caller query.Caller) web.Source {
-	return &pageSource{server, server.Control.Queries(), caller}
+	server *node.ControllerServer
+	caller query.Caller
 }
 
 // answerTime is how long an answer may take, as at a socket.
 const answerTime = 5 * time.Second
 
-// askFor is what a question comes to, within its time. Errors are those of the JSON
+// ask is what a question comes to, within its time. Errors are those of the JSON
 // interface.
-func askFor[T any](
-	ctx context.Context, path string, question func(context.Context) (T, error),
-) (T, error) {
-	var none T
+func ask[A any](
+	ctx context.Context, p *pageSource, path string, question func(context.Context, query.Caller) (A, error),
+) (A, error) {
+	var none A
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: %w", path, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	v, err := question(ctx)
+	v, err := question(ctx, p.caller)
 	if err != nil {
 		return none, control.Refused(path, err)
 	}
 	return v, nil
 }
 
+// about is a question about one thing.
+func about[Q, A any](
+	question func(context.Context, query.Caller, Q) (A, error), what Q,
+) func(context.Context, query.Caller) (A, error) {
+	return func(ctx context.Context, who query.Caller) (A, error) { return question(ctx, who, what) }
+}
+
 // Overview is the cluster at a glance.
 func (p *pageSource) Overview(ctx context.Context) (*epdapi.Overview, error) {
-	return askFor(ctx, epdapi.PathOverview, func(ctx context.Context) (*epdapi.Overview, error) {
-		return p.queries.Overview(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathOverview, p.server.Control.Queries.Overview)
 }
 
 // Status is how the controller fares.
@@ -107,7 +111,7 @@ func (p *pageSource) Status(ctx context.Context) (*epdapi.Status, error) {
 
 // Queue is Slurm's queue. It may be long: what bounds it is the page's time.
 func (p *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
-	q, err := p.queries.Queue(ctx, p.caller)
+	q, err := p.server.Control.Queries.Queue(ctx, p.caller)
 	switch {
 	case err == nil:
 		return q, nil
@@ -120,85 +124,72 @@ func (p *pageSource) Queue(ctx context.Context) (*epdapi.Queue, error) {
 
 // Jobs lists jobs; the query is that of the path.
 func (p *pageSource) Jobs(ctx context.Context, values url.Values) (*epdapi.JobPage, error) {
-	return askFor(ctx, epdapi.PathJobs, func(ctx context.Context) (*epdapi.JobPage, error) {
-		asked, err := query.ParseJobs(values.Encode())
-		if err != nil {
-			return nil, err
-		}
-		return p.queries.Jobs(ctx, p.caller, asked)
-	})
+	return ask(ctx, p, epdapi.PathJobs,
+		func(ctx context.Context, who query.Caller) (*epdapi.JobPage, error) {
+			asked, err := query.ParseJobs(values.Encode())
+			if err != nil {
+				return nil, err
+			}
+			return p.server.Control.Queries.Jobs(ctx, who, asked)
+		})
 }
 
 // Job is everything that is known of a job.
 func (p *pageSource) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
-	path := epdapi.PathJobs + "/" + id.String()
-	return askFor(ctx, path, func(ctx context.Context) (*epdapi.JobView, error) {
-		return p.queries.Job(ctx, p.caller, id)
-	})
+	return ask(ctx, p, epdapi.PathJobs+"/"+id.String(), about(p.server.Control.Queries.Job, id))
 }
 
 // Series are the time series of a job's runs.
 func (p *pageSource) Series(ctx context.Context, id slurm.JobID) (*epdapi.JobSeries, error) {
 	path := epdapi.PathJobs + "/" + id.String() + epdapi.SuffixSeries
-	return askFor(ctx, path, func(ctx context.Context) (*epdapi.JobSeries, error) {
-		return p.queries.Series(ctx, p.caller, id)
-	})
+	return ask(ctx, p, path, about(p.server.Control.Queries.Series, id))
 }
 
 // Levers are those in force.
 func (p *pageSource) Levers(ctx context.Context) (*epdapi.Levers, error) {
-	return askFor(ctx, epdapi.PathLevers, func(context.Context) (*epdapi.Levers, error) {
-		return p.server.Levers(p.caller)
-	})
+	return ask(ctx, p, epdapi.PathLevers, p.server.Levers)
 }
 
 // Nodes is what is known of nodes.
 func (p *pageSource) Nodes(ctx context.Context) (*epdapi.NodeList, error) {
-	return p.queries.Nodes(ctx, p.caller), nil
+	return p.server.Control.Queries.Nodes(ctx, p.caller), nil
 }
 
 // Models are how all models fare.
 func (p *pageSource) Models(ctx context.Context) (*epdapi.ModelList, error) {
-	return askFor(ctx, epdapi.PathModels, func(ctx context.Context) (*epdapi.ModelList, error) {
-		return p.queries.Models(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathModels, p.server.Control.Queries.Models)
 }
 
 // ModelVersions are all versions of a workload's model.
 func (p *pageSource) ModelVersions(
 	ctx context.Context, workload, gpuModel string,
 ) (*epdapi.ModelVersions, error) {
-	return askFor(ctx, epdapi.PathModels, func(ctx context.Context) (*epdapi.ModelVersions, error) {
-		return p.queries.ModelVersions(ctx, p.caller, workload, gpuModel)
-	})
+	return ask(ctx, p, epdapi.PathModels,
+		func(ctx context.Context, who query.Caller) (*epdapi.ModelVersions, error) {
+			return p.server.Control.Queries.ModelVersions(ctx, who, workload, gpuModel)
+		})
 }
 
 // Fit is a model with the runs behind it.
 func (p *pageSource) Fit(ctx context.Context, workload, gpuModel string) (*epdapi.ModelFit, error) {
-	return askFor(ctx, epdapi.PathFit, func(ctx context.Context) (*epdapi.ModelFit, error) {
-		return p.queries.Fit(ctx, p.caller, workload, gpuModel)
+	return ask(ctx, p, epdapi.PathFit, func(ctx context.Context, who query.Caller) (*epdapi.ModelFit, error) {
+		return p.server.Control.Queries.Fit(ctx, who, workload, gpuModel)
 	})
 }
 
 // UseModel chooses the version of a model that counts.
 func (p *pageSource) UseModel(ctx context.Context, m *epdapi.ModelChoice) (*epdapi.ModelStatus, error) {
-	return askFor(ctx, epdapi.PathModelsUse, func(ctx context.Context) (*epdapi.ModelStatus, error) {
-		return p.queries.UseModel(ctx, p.caller, m)
-	})
+	return ask(ctx, p, epdapi.PathModelsUse, about(p.server.Control.Queries.UseModel, m))
 }
 
 // UndoLevers takes all levers back, which has a time of its own.
 func (p *pageSource) UndoLevers(ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
-	return askFor(ctx, epdapi.PathLeversUndo, func(ctx context.Context) (*epdapi.UndoLeversAnswer, error) {
-		return p.server.UndoLevers(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathLeversUndo, p.server.UndoLevers)
 }
 
 // Reload has the configuration read again.
 func (p *pageSource) Reload(ctx context.Context) (*epdapi.ReloadAnswer, error) {
-	return askFor(ctx, epdapi.PathReload, func(ctx context.Context) (*epdapi.ReloadAnswer, error) {
-		return p.queries.Reload(ctx, p.caller)
-	})
+	return ask(ctx, p, epdapi.PathReload, p.server.Control.Queries.Reload)
 }
 
 // webSettings are the [web] keys in force.
@@ -238,11 +229,9 @@ func (p *program) pages() http.Handler {
 	return p.access.ServeUsers(node.Peer, site)
 }
 
-// sameSiteOnly keeps pages of other sites away from a socket that a browser reaches
-// through a tunnel.
-func (p *program) sameSiteOnly(h http.Handler) http.Handler {
-	return web.Guard(h, func() []string { return p.webSettings().Hosts })
-}
+// webHosts are further names of this machine: pages of other sites are kept away from a
+// socket that a browser reaches through a tunnel.
+func (p *program) webHosts() []string { return p.webSettings().Hosts }
 
 // openWeb listens for browsers.
 func (p *program) openWeb() error {
@@ -266,7 +255,7 @@ func (p *program) openWeb() error {
 			l.Addr()), l.Close())
 	}
 	if s.Cert != "" {
-		if l, err = p.withTLS(l, &s); err != nil {
+		if l, err = withTLS(l, p.webSettings, p.log); err != nil {
 			return err
 		}
 	}
@@ -289,23 +278,23 @@ func isLoopback(a net.Addr) bool {
 
 // withTLS has a listener speak TLS. A certificate that is renewed counts for the
 // next connection; one that can't be read then leaves the last one.
-func (p *program) withTLS(l net.Listener, s *config.Web) (net.Listener, error) {
+func withTLS(l net.Listener, settings func() config.Web, log *slog.Logger) (net.Listener, error) {
 	pair := func(cert string) (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(cert, p.webSettings().Key)
+		c, err := tls.LoadX509KeyPair(cert, settings().Key)
 		return &c, err
 	}
 	certificates := &cachedFile[*tls.Certificate]{
 		read: pair, keep: true, failed: func(err error) {
-			p.log.Error("the certificate of the pages stays the last one", "error", err)
+			log.Error("the certificate of the pages stays the last one", "error", err)
 		},
 	}
-	if _, err := certificates.get(s.Cert); err != nil {
+	if _, err := certificates.get(settings().Cert); err != nil {
 		return nil, errors.Join(fmt.Errorf("[web] cert and key: %w", err), l.Close())
 	}
 	return tls.NewListener(l, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return certificates.get(p.webSettings().Cert)
+			return certificates.get(settings().Cert)
 		},
 	}), nil
 }

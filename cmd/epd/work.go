@@ -37,7 +37,7 @@ func workCommand(stdout io.Writer) *cli.Command {
 			"is nothing on real GPUs\n" +
 			"that it does.\nExample: EPD_GPU=sim:4 EPD_STATE=/tmp/epd epd work --gpus 0 --seconds 5",
 		HideHelpCommand: true,
-		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return usagef("%w", err) },
+		OnUsageError:    refuseUsage,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{
 				Name: "gpus", EnvVars: []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"},

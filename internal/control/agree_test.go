@@ -116,7 +116,7 @@ func TestNodesOfOneRunAreDecidedAlikeOverARestart(t *testing.T) {
 	first := r.decide(onNode("n1"))
 	r.flush()
 	again := rigAt(t, r.path, r.clock, mode(live.Observe), nil)
-	again.jobs.Observe([]slurm.Job{j})
+	again.Jobs.Observe([]slurm.Job{j})
 	same(t, "the second node", first, again.decide(onNode("n2")))
 	other := onNode("n3")
 	// Without the first node's clocks.
@@ -187,7 +187,7 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		"203_0": 201, "203_2": 203, "203_9": 203, "204": 204,
 		"201": 201,
 	} {
-		if id, err := r.jobs.Number(text); err != nil || id != want {
+		if id, err := r.Jobs.Number(text); err != nil || id != want {
 			t.Errorf("%s is %d, %v, want %d", text, id, err, want)
 		}
 	}
@@ -195,12 +195,12 @@ func TestTasksOfAnArrayAreFoundAsSqueueShowsThem(t *testing.T) {
 		"203_1": store.ErrNotFound, "204_0": store.ErrNotFound, "203_[2-9]": ErrRequest,
 		"203_0.batch": ErrRequest, "203+1": ErrRequest, "x": ErrRequest, "203_": ErrRequest,
 	} {
-		if _, err := r.jobs.Number(text); !errors.Is(err, want) {
+		if _, err := r.Jobs.Number(text); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
 	for id, want := range map[slurm.JobID]string{201: "203_0", 203: "", 204: ""} {
-		view, err := r.query.Job(context.Background(), query.InProcess(), id)
+		view, err := r.Queries.Job(context.Background(), query.InProcess(), id)
 		if err != nil || view.Job.ArrayID != want {
 			t.Errorf("job %d: %+v, %v, want array id %q", id, view, err, want)
 		}

@@ -322,6 +322,7 @@ func (c *Controller) has(d *live.Decision) bool {
 // unstarted is a controller that knows of no job: its store has nothing, and nothing
 // runs beside.
 func unstarted(options *Options) *Controller {
+	setDefaults(options)
 	c := &Controller{options: *options, started: start}
 	c.settings.Store(options.Settings)
 	c.decider = decide.New(&decide.Options{

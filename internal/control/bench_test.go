@@ -21,7 +21,7 @@ import (
 
 // discard keeps nothing: what is measured is the controller.
 type discard struct {
-	Records
+	everything
 	n atomic.Int64
 }
 
@@ -51,11 +51,11 @@ func (r *rig) knowMany(many int) {
 			TimeLimit: live.LimitOf(time.Hour), Allocated: slurm.TRES{"gres/gpu": 1},
 		})
 		if len(list) == cap(list) {
-			r.jobs.Observe(list)
+			r.Jobs.Observe(list)
 			list = list[:0]
 		}
 	}
-	r.jobs.Observe(list)
+	r.Jobs.Observe(list)
 }
 
 // knowModels has workloads have a model each: that of the first one.
@@ -77,7 +77,7 @@ func (r *rig) knowModels(workloads int, key func(int) record.WorkloadKey) {
 	}
 	r.learner.RunEnded(context.Background(), &o)
 	r.flush()
-	models, err := r.store.Models(context.Background(), first)
+	models, err := r.store.Learning.Models(context.Background(), first)
 	if err != nil || len(models) != 1 {
 		r.t.Fatalf("%d models, %v", len(models), err)
 	}
@@ -86,7 +86,7 @@ func (r *rig) knowModels(workloads int, key func(int) record.WorkloadKey) {
 		writers.Go(func() {
 			m := models[0]
 			m.WorkloadKey = key(i)
-			if _, err := r.store.PutModel(context.Background(), &m); err != nil {
+			if _, err := r.store.Learning.PutModel(context.Background(), &m); err != nil {
 				r.t.Error(err)
 			}
 		})
@@ -113,7 +113,7 @@ func BenchmarkDecide(b *testing.B) {
 		"5 clocks": ask(1).Clocks, "140 clocks": wideTable(),
 	} {
 		b.Run(name, func(b *testing.B) {
-			r := newRig(b, func(o *Options) { o.Store = &discard{Records: o.Store} })
+			r := newRig(b, func(o *Options) { o.Records = recordsIn(&discard{everything: o.everything()}) })
 			before := inHeap()
 			r.knowMany(knownJobs)
 			known := inHeap() - before

@@ -291,8 +291,8 @@ func TestUsersAreNotToldOfTrouble(t *testing.T) {
 	r := newRig(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var syncing sync.WaitGroup
-	syncing.Go(func() { r.jobs.Sync(ctx, troubled{errors.New("job 5 of eve is odd")}, 0) })
-	for queue, _ := r.jobs.Status(); queue.Failures == 0; queue, _ = r.jobs.Status() {
+	syncing.Go(func() { r.Jobs.Sync(ctx, troubled{errors.New("job 5 of eve is odd")}, 0) })
+	for queue, _ := r.Jobs.Status(); queue.Failures == 0; queue, _ = r.Jobs.Status() {
 		runtime.Gosched()
 	}
 	cancel()
@@ -562,7 +562,7 @@ func TestOperatorsSayNothingOfOtherUsersCode(t *testing.T) {
 				t.Fatal(status)
 			}
 			r.submitAs(script(1000)) // what was kept of its code is stored with it
-			stored, err := r.store.Features(t.Context(), "alpha", 10)
+			stored, err := r.store.Learning.Features(t.Context(), "alpha", 10)
 			if err != nil || len(stored) != 1 {
 				t.Fatal(stored, err)
 			}
@@ -583,7 +583,7 @@ func TestAWaitingJobIsShownWithItsEstimate(t *testing.T) {
 			slurm.JobState{Base: slurm.Pending}, nil
 		j.TRESPerNode, j.Comment = "gres/gpu:1", "epplan:deadline=+9h"
 	})
-	view, err := r.query.Job(t.Context(), ada, 50)
+	view, err := r.Queries.Job(t.Context(), ada, 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -594,7 +594,7 @@ func TestAWaitingJobIsShownWithItsEstimate(t *testing.T) {
 	if !bytes.Contains(must(json.Marshal(view)), []byte(`"gpu_models":[{"gpu_model":"V100"`)) {
 		t.Errorf("%s", must(json.Marshal(view)))
 	}
-	if _, err := r.query.Job(t.Context(), bob, 50); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.Queries.Job(t.Context(), bob, 50); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("bob sees it: %v", err)
 	}
 }

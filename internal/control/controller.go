@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/config"
+	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/forecast"
@@ -22,25 +23,34 @@ import (
 	"github.com/epplan/epplan/slurm"
 )
 
-// Records is what a controller keeps; [store.Store] is one.
-type Records interface {
-	forecast.Records // of which the controller itself uses VisitHistory
-	jobs.Records     // which it uses itself, too
-	learn.Records    // and of which WriteProblem
-	decide.Records   // and of which DecisionsOfJob
-	query.JobRecords // of which the controller itself uses Jobs and OutcomesOfJob
-	query.SumRecords
-	query.RunRecords
+// Records are what a controller keeps, by who keeps it. They may be one thing.
+type Records struct {
+	Runs      RunRecords
+	Jobs      jobs.Records
+	Decisions decide.Records
+	Models    learn.Records
+	Forecasts forecast.Records
+	Queries   query.Records
+}
+
+// RunRecords are runs that ended, for as long as they are kept.
+type RunRecords interface {
 	PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error)
 	Prune(ctx context.Context, before time.Time) (store.PruneResult, error)
 	Oldest(ctx context.Context) (time.Time, error)
 }
 
-var _ Records = (*store.Store)(nil)
+// RecordsIn are those of a store.
+func RecordsIn(s *store.Store) Records {
+	return Records{
+		Runs: s, Jobs: s, Decisions: s, Models: s.Learning, Forecasts: s.Learning,
+		Queries: query.Records{Jobs: s, Sums: s, Runs: s, History: s.Learning},
+	}
+}
 
-// Options are what a controller works with. Only Store and Cluster are needed.
+// Options are what a controller works with. Only Records and Cluster are needed.
 type Options struct {
-	Store   Records
+	Records Records
 	Cluster string
 	// Settings are those to begin with; nil: [DefaultSettings].
 	Settings *Settings
@@ -78,17 +88,21 @@ type Options struct {
 
 // Controller decides. Its methods may be called by several goroutines.
 type Controller struct {
+	// Jobs is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
+	Jobs *jobs.Tracker
+	// Queries is what answers pages and commands.
+	Queries   *query.Service
+	Foresight *Foresight
+
 	options   Options
 	settings  atomic.Pointer[Settings]
 	reloading sync.Mutex
 	started   time.Time
-	jobs      *jobs.Tracker
 	nodes     nodeModels
 	decider   *decide.Decider
 	learner   *learn.Learner
 	forecasts *forecast.Forecaster
 	reports   *nodes.Reports
-	query     *query.Service
 	garbage   garbage
 	counters  counters
 	stop      context.CancelFunc
@@ -109,7 +123,7 @@ var ErrRequest = epdapi.ErrRequest
 // New makes a controller with the models in use. The context bounds that;
 // [Controller.Close] ends the controller.
 func New(ctx context.Context, options Options) (*Controller, error) {
-	if options.Store == nil || options.Cluster == "" {
+	if options.Records.Runs == nil || options.Cluster == "" {
 		return nil, errors.New("a controller needs a store and a cluster")
 	}
 	setDefaults(&options)
@@ -117,19 +131,20 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 	c := &Controller{options: options, started: options.Clock(), stop: stop, reports: nodes.New()}
 	c.settings.Store(options.Settings)
 	c.learner = learn.New(learn.Options{
-		Records: options.Store, Cluster: options.Cluster,
+		Records: options.Records.Models, Cluster: options.Cluster,
 		Settings: func() learn.Settings { return c.settings.Load().learning() },
 		GPU:      c.gpu, Clock: options.Clock, Log: options.Log, Pending: c.pending.begin,
 	})
 	c.forecasts = forecast.New(forecast.Options{
-		Records: options.Store, Cluster: options.Cluster,
+		Records: options.Records.Forecasts, Cluster: options.Cluster,
 		Settings: func() *config.Predict { return &c.settings.Load().Predict },
-		GPUPower: c.powerOfGPUs, UserName: options.UserName, Clock: options.Clock, Log: options.Log,
+		GPUPower: func() (idle, busy dvfsmodel.Watt) { return c.Foresight.powerOfGPUs() },
+		UserName: options.UserName, Clock: options.Clock, Log: options.Log,
 		Pending:       c.pending.begin,
 		LittleGarbage: c.garbage.little,
 	})
-	c.jobs = jobs.New(&jobs.Options{
-		Records: options.Store, Cluster: options.Cluster, Resolve: options.Resolve,
+	c.Jobs = jobs.New(&jobs.Options{
+		Records: options.Records.Jobs, Cluster: options.Cluster, Resolve: options.Resolve,
 		ResolveTimeout: options.ResolveTimeout,
 		Account:        options.Account, Fresh: options.Fresh, StoreWait: options.StoreWait,
 		Clock: options.Clock,
@@ -139,12 +154,16 @@ func New(ctx context.Context, options Options) (*Controller, error) {
 		LittleGarbage: c.garbage.little,
 	})
 	c.decider = decide.New(&decide.Options{
-		Records: options.Store, Cluster: options.Cluster,
+		Records: options.Records.Decisions, Cluster: options.Cluster,
 		Settings: func() *decide.Settings { return &c.settings.Load().Settings },
-		Jobs:     c.jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
+		Jobs:     c.Jobs, Models: c.learner, StoreWait: options.StoreWait, Clock: options.Clock,
 		Seed: options.Seed, Log: options.Log, SeeNode: c.nodes.put, Unwritten: &c.unwritten,
 	})
-	c.query = c.newQuery()
+	c.Foresight = &Foresight{
+		options: &c.options, settings: c.settings.Load, jobs: c.Jobs, learner: c.learner, decider: c.decider,
+		nodes: &c.nodes, reports: c.reports,
+	}
+	c.Queries = c.newQuery()
 	if err := c.learner.Load(ctx); err != nil {
 		stop()
 		return nil, fmt.Errorf("start the controller: %w", err)
@@ -174,6 +193,12 @@ func setDefaults(o *Options) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.OnDecide == nil {
+		o.OnDecide = func(Observed) {}
+	}
+	if o.OnOutcome == nil {
+		o.OnOutcome = func(*record.Outcome, string) {}
 	}
 }
 
@@ -213,12 +238,6 @@ func (c *Controller) Reload(load func() (*Settings, error)) error {
 	c.settings.Store(s)
 	return nil
 }
-
-// Queries is what answers pages and commands.
-func (c *Controller) Queries() *query.Service { return c.query }
-
-// Tracker is what knows of Slurm's jobs and nodes: whoever can ask Slurm has it keep up.
-func (c *Controller) Tracker() *jobs.Tracker { return c.jobs }
 
 // gpu is what is known of a GPU model, for learning.
 func (c *Controller) gpu(gpuModel string) learn.GPU {

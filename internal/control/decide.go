@@ -27,7 +27,7 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 		took := time.Since(begin)
 		c.counters.decideTook(took)
 		c.counters.badRequests.Add(1)
-		c.observed(Observed{Took: took, Fault: decide.FaultRequest})
+		c.options.OnDecide(Observed{Took: took, Fault: decide.FaultRequest})
 		return live.Decision{}, err
 	}
 	d, made, again := c.decider.Decide(ctx, r)
@@ -36,15 +36,10 @@ func (c *Controller) Decide(ctx context.Context, r *epdapi.DecideRequest) (live.
 	if made {
 		c.counters.decided(&d.Decision)
 	}
-	c.observed(Observed{Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.Fault})
+	c.options.OnDecide(Observed{
+		Took: took, Mode: d.Mode, Arm: d.Arm, Apply: d.Apply, Again: again, Fault: d.Fault,
+	})
 	return d.Decision, nil
-}
-
-// observed tells whoever measures.
-func (c *Controller) observed(o Observed) {
-	if c.options.OnDecide != nil {
-		c.options.OnDecide(o)
-	}
 }
 
 // Outlook says whether a run still lasts, how long it may, and how long it will at most:

@@ -245,7 +245,7 @@ func TestARestartedControllerGivesTheSameAnswer(t *testing.T) {
 	r.flush()
 	r.clock.move(time.Second)
 	second := rigAt(t, r.path, r.clock, mode(live.Observe), nil)
-	second.jobs.Observe([]slurm.Job{j})
+	second.Jobs.Observe([]slurm.Job{j})
 	again := second.decide(ask(100))
 	if !again.Apply || again.Core != first.Core || again.Reason != first.Reason ||
 		again.ConfigVersion != first.ConfigVersion {
@@ -342,7 +342,7 @@ func TestClocksCostTheLeastMoneyWhereThatIsTheObjective(t *testing.T) {
 		r.job(id, nil)
 		d := r.decide(ask(id))
 		cores = append(cores, float64(d.Core))
-		view, err := r.query.Job(t.Context(), query.InProcess(), id)
+		view, err := r.Queries.Job(t.Context(), query.InProcess(), id)
 		if err != nil || view.Objective.Currency != "EUR" ||
 			math.Abs(view.Objective.EnergyWeight*3.6e6-0.3) > 1e-12 {
 			t.Errorf("%v, the objective is %+v, want 0.3 EUR a kWh", err, view.Objective)

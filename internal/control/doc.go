@@ -9,5 +9,8 @@
 // What pages and commands ask is answered by package query, of which a controller holds
 // one ([Controller.Queries]); [Controller.Handler] says it in JSON.
 //
+// What jobs of the queue will do, which steering and advice to users go by, is a
+// [Foresight].
+//
 // Nothing that a user writes is trusted for more than that user's own job.
 package control

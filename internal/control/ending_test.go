@@ -125,7 +125,7 @@ func (r *rig) begin(s *ctld, id slurm.JobID) (slurm.Job, *record.Outcome) {
 	r.clock.move(10 * time.Second)
 	j.Start = r.clock.read()
 	s.set(j)
-	r.jobs.Observe([]slurm.Job{j})
+	r.Jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(id))
 	o := r.ran(d, ask(id).RunID, memoryBound())
 	o.ExitState, o.Started = "", d.Created
@@ -233,7 +233,7 @@ func TestAJobThatWaitedWhileTheClockWasSetBackLastsAndEndsAsAnyOther(t *testing.
 	r.clock.move(10 * time.Second)
 	j.Start = r.clock.read()
 	s.set(j)
-	r.jobs.Observe([]slurm.Job{j})
+	r.Jobs.Observe([]slurm.Job{j})
 	d := r.decide(ask(7))
 	look, err := r.Outlook(context.Background(), epdapi.OutlookRequest{Job: 7, Node: "n1", RunID: ask(7).RunID})
 	if err != nil || look.Life != live.LifeAlive {

@@ -92,13 +92,13 @@ func TestWithALockedDatabaseDecisionsAreDefaultClocksAtOnceAndStoredLater(t *tes
 }
 
 // hung is a store whose reads never answer.
-type hung struct{ Records }
+type hung struct{ everything }
 
 func (hung) DecisionsOfJob(context.Context, string, int64) ([]record.Decision, error) { select {} }
 
 func TestAStoreThatHangsDoesNotHoldAPrologUp(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Store, o.StoreWait = hung{o.Store}, 20*time.Millisecond
+		o.Records, o.StoreWait = recordsIn(hung{o.everything()}), 20*time.Millisecond
 	})
 	begin := time.Now()
 	d := r.decide(ask(1)) // an unknown job: it may have been decided before a restart
@@ -115,7 +115,7 @@ func TestAControllerNeedsAStoreAndACluster(t *testing.T) {
 
 // broken is a store whose writes fail while an error is set.
 type broken struct {
-	Records
+	everything
 	why atomic.Pointer[error]
 }
 
@@ -132,21 +132,21 @@ func (b *broken) PutJob(ctx context.Context, j *record.Job) error {
 	if err := b.err(); err != nil {
 		return err
 	}
-	return b.Records.PutJob(ctx, j)
+	return b.everything.PutJob(ctx, j)
 }
 
 func (b *broken) PutDecision(ctx context.Context, d *record.Decision) (int64, error) {
 	if err := b.err(); err != nil {
 		return 0, err
 	}
-	return b.Records.PutDecision(ctx, d)
+	return b.everything.PutDecision(ctx, d)
 }
 
 func (b *broken) PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error) {
 	if err := b.err(); err != nil {
 		return 0, err
 	}
-	return b.Records.PutOutcome(ctx, o)
+	return b.everything.PutOutcome(ctx, o)
 }
 
 // untilDefault starts jobs until one is left at default clocks for a reason, and
@@ -184,8 +184,8 @@ func withoutRecords(t *testing.T, why error, lost bool) {
 	t.Helper()
 	b := &broken{}
 	r := newRig(t, func(o *Options) {
-		b.Records = o.Store
-		o.Store, o.StoreWait = b, 10*time.Millisecond
+		b.everything = o.everything()
+		o.Records, o.StoreWait = recordsIn(b), 10*time.Millisecond
 	})
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())

@@ -13,8 +13,11 @@ import (
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/forecast"
 	"github.com/epplan/epplan/internal/jobs"
+	"github.com/epplan/epplan/internal/learn"
 	"github.com/epplan/epplan/internal/query"
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
@@ -42,6 +45,41 @@ func (h *hand) move(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
+}
+
+// everything is all records in one: tests put one of theirs in its place.
+type everything interface {
+	RunRecords
+	jobs.Records
+	decide.Records
+	learn.Records
+	forecast.Records
+	query.JobRecords
+	query.SumRecords
+	query.RunRecords
+	query.HistoryRecords
+}
+
+// everythingIn is that of a store.
+type everythingIn struct {
+	*store.Store
+	*store.Learning
+}
+
+// WriteProblem is the same of both.
+func (e everythingIn) WriteProblem() error { return e.Store.WriteProblem() }
+
+func recordsIn(e everything) Records {
+	return Records{
+		Runs: e, Jobs: e, Decisions: e, Models: e, Forecasts: e,
+		Queries: query.Records{Jobs: e, Sums: e, Runs: e, History: e},
+	}
+}
+
+// everything is what options have from recordsIn.
+func (o *Options) everything() everything {
+	all, _ := o.Records.Runs.(everything)
+	return all
 }
 
 // rig is a controller on a real store.
@@ -79,7 +117,8 @@ func rigAt(tb testing.TB, path string, clock *hand, text string, change func(*Op
 		tb.Fatal(err)
 	}
 	o := Options{
-		Store: s, Cluster: "alpha", Settings: settings(tb, text), Clock: clock.read, Seed: 7,
+		Records: recordsIn(everythingIn{s, s.Learning}), Cluster: "alpha", Settings: settings(tb, text),
+		Clock: clock.read, Seed: 7,
 		StoreWait: 10 * time.Second,
 	}
 	if change != nil {
@@ -116,7 +155,7 @@ func (r *rig) job(id slurm.JobID, change func(*slurm.Job)) slurm.Job {
 	if change != nil {
 		change(&j)
 	}
-	r.jobs.Observe([]slurm.Job{j})
+	r.Jobs.Observe([]slurm.Job{j})
 	return j
 }
 
@@ -185,7 +224,7 @@ func (r *rig) ran(d live.Decision, run string, truth dvfsmodel.Params) *record.O
 
 // takeList has a controller take Slurm's list of jobs once.
 func takeList(ctx context.Context, c *Controller, source jobs.Lister) error {
-	return c.jobs.Tee(source).EachJob(ctx, func(*slurm.Job) error { return nil })
+	return c.Jobs.Tee(source).EachJob(ctx, func(*slurm.Job) error { return nil })
 }
 
 // takeNodes has a controller take Slurm's nodes once.
@@ -197,10 +236,10 @@ func takeNodes(ctx context.Context, c *Controller, source jobs.Lister) error {
 	nodes = slices.Clone(nodes)
 	ctx, cancel := context.WithCancel(ctx)
 	var syncing sync.WaitGroup
-	syncing.Go(func() { c.jobs.Sync(ctx, nodesAlone(nodes), 0) })
+	syncing.Go(func() { c.Jobs.Sync(ctx, nodesAlone(nodes), 0) })
 	for taken := false; !taken; runtime.Gosched() {
-		_, status := c.jobs.Status()
-		has := c.jobs.Nodes()
+		_, status := c.Jobs.Status()
+		has := c.Jobs.Nodes()
 		taken = !status.At.IsZero() && (len(nodes) == 0 || len(has) > 0 && &has[0] == &nodes[0])
 	}
 	cancel()
@@ -259,7 +298,7 @@ var (
 // standings are how all models fare.
 func (r *rig) standings() []epdapi.ModelStatus {
 	r.t.Helper()
-	all, err := r.query.Standings(context.Background(), query.InProcess())
+	all, err := r.Queries.Standings(context.Background(), query.InProcess())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -268,7 +307,7 @@ func (r *rig) standings() []epdapi.ModelStatus {
 
 // useModel puts a version of a workload's model in use.
 func (r *rig) useModel(key record.WorkloadKey, version int64, note string) error {
-	_, err := r.query.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
+	_, err := r.Queries.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
 		Workload: key.Workload, GPUModel: key.GPUModel, Version: version, Note: note,
 	})
 	return err
@@ -276,7 +315,7 @@ func (r *rig) useModel(key record.WorkloadKey, version int64, note string) error
 
 // freeModel lets fits replace a workload's model again.
 func (r *rig) freeModel(key record.WorkloadKey) error {
-	_, err := r.query.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
+	_, err := r.Queries.UseModel(context.Background(), query.InProcess(), &epdapi.ModelChoice{
 		Workload: key.Workload, GPUModel: key.GPUModel, Free: true,
 	})
 	return err

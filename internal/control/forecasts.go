@@ -1,7 +1,6 @@
 package control
 
 import (
-	"math"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
@@ -36,26 +35,4 @@ func (s *Settings) footprint(now time.Time, f *epdapi.Forecast) *epdapi.Forecast
 		}
 	}
 	return out
-}
-
-// powerOfGPUs is the least and the most that one of the GPUs uses that a job may get, by
-// their profiles: 0 and infinite where a profile doesn't say.
-func (c *Controller) powerOfGPUs() (idle, busy dvfsmodel.Watt) {
-	names := c.gpuModels()
-	if len(names) == 0 {
-		return 0, dvfsmodel.Watt(math.Inf(1))
-	}
-	idle = dvfsmodel.Watt(math.Inf(1))
-	s := c.settings.Load()
-	for _, name := range names {
-		p, err := s.Profiles.Lookup(name)
-		if err != nil {
-			return 0, dvfsmodel.Watt(math.Inf(1))
-		}
-		idle = min(idle, p.IdleW)
-		if busy = max(busy, p.BusyW); p.BusyW == 0 {
-			busy = dvfsmodel.Watt(math.Inf(1))
-		}
-	}
-	return idle, busy
 }

@@ -102,7 +102,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	cpu, unknown := past, past
 	cpu.JobID, cpu.GPUs, cpu.Name = "78", live.Known(0), []byte("cpu")
 	unknown.JobID, unknown.Ended = "79", time.Time{}
-	if _, err := r.store.AddHistory(t.Context(), []record.HistoryJob{past, cpu, unknown}); err != nil {
+	if _, err := r.store.Learning.AddHistory(t.Context(), []record.HistoryJob{past, cpu, unknown}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.forecasts.Train(t.Context()); err != nil {
@@ -118,7 +118,7 @@ func TestARestartLearnsFromTheRecordsAndFromImportedLogs(t *testing.T) {
 	if math.Abs(d.TimeS.Value.Or(0)-4242) > 1e-6 || rungOfTime(d) != string(predict.Similar) {
 		t.Errorf("by the log: %+v", d)
 	}
-	versions, err := r.store.Models(t.Context(), record.WorkloadKey{
+	versions, err := r.store.Learning.Models(t.Context(), record.WorkloadKey{
 		Cluster: "alpha", Workload: forecast.Workload,
 	})
 	if err != nil || len(versions) == 0 || versions[0].Samples != 4 {
@@ -331,7 +331,7 @@ func TestFactorsOverTimeMakeAForecastsFootprint(t *testing.T) {
 // remembering are records of many jobs of one user that ended: not for the training at
 // the start, which ends before another one learns from them.
 type remembering struct {
-	Records
+	everything
 	asked chan struct{} // closed when the first training reads
 	first *sync.Once
 }
@@ -366,8 +366,8 @@ func BenchmarkSubmit(b *testing.B) {
 			text := fmt.Sprintf("%s[predict]\nenabled = %v\n", enforceAll, enabled)
 			records := remembering{asked: make(chan struct{}), first: new(sync.Once)}
 			r := rigAt(b, b.TempDir()+"/epd.db", &hand{now: start}, text, func(o *Options) {
-				records.Records = &discard{Records: o.Store}
-				o.Store = records
+				records.everything = &discard{everything: o.everything()}
+				o.Records = recordsIn(records)
 			})
 			if enabled {
 				<-records.asked

@@ -1,36 +1,63 @@
 package control
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/epplan/epplan/dvfsmodel"
+	"github.com/epplan/epplan/internal/decide"
 	"github.com/epplan/epplan/internal/epdapi"
 	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/learn"
+	"github.com/epplan/epplan/internal/nodes"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/slurm"
 )
 
+// Foresight is what jobs of Slurm's queue will do, by the models and profiles of their
+// workloads: steering goes by it, and advice to users. Its methods may be called by
+// several goroutines.
+type Foresight struct {
+	options  *Options
+	settings func() *Settings
+	jobs     *jobs.Tracker
+	learner  *learn.Learner
+	decider  *decide.Decider
+	nodes    *nodeModels
+	reports  *nodes.Reports
+}
+
+// gpuModels are the GPU models of which anything is known, in order.
+func (f *Foresight) gpuModels() []string {
+	names := f.learner.GPUModels()
+	for _, name := range f.decider.GPUModels() {
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // Upper is how long a queued job runs at most at default clocks, on the
 // slowest GPU model for which its workload has a model; false: there is none.
-func (c *Controller) Upper(j *slurm.Job) (time.Duration, bool) {
-	workload := c.workloadOf(j.ID)
+func (f *Foresight) Upper(j *slurm.Job) (time.Duration, bool) {
+	workload := f.workloadOf(j.ID)
 	if workload == "" {
 		return 0, false
 	}
-	longest := c.upperAtDefault(workload)
+	longest := f.upperAtDefault(workload)
 	return longest, longest > 0
 }
 
 // Energy is what a queued job's GPUs are expected to use at default clocks on a
 // GPU model, in joules; false: its workload has no model there.
-func (c *Controller) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
-	workload := c.workloadOf(j.ID)
+func (f *Foresight) Energy(j *slurm.Job, gpuModel string) (float64, bool) {
+	workload := f.workloadOf(j.ID)
 	if workload == "" {
 		return 0, false
 	}
-	_, pt, ok := c.foresee(workload, gpuModel)
-	return float64(pt.Energy) * float64(c.jobs.Get(j.ID).GPUs), ok
+	_, pt, ok := f.foresee(workload, gpuModel)
+	return float64(pt.Energy) * float64(f.jobs.Get(j.ID).GPUs), ok
 }
 
 // fewRuns are too few to give advice by.
@@ -38,20 +65,20 @@ const fewRuns = 3
 
 // upperAtDefault is how long a workload runs at most at default clocks on the
 // slowest GPU model on which it ran more than a few times; 0: there is none.
-func (c *Controller) upperAtDefault(workload string) time.Duration {
+func (f *Foresight) upperAtDefault(workload string) time.Duration {
 	longest := 0.0
-	for _, name := range c.gpuModels() {
-		if m, pt, ok := c.foresee(workload, name); ok && m.Model.Samples+m.Hits > fewRuns {
-			longest = max(longest, m.Model.UpperTime(&pt, c.settings.Load().Live.TimeMargin))
+	for _, name := range f.gpuModels() {
+		if m, pt, ok := f.foresee(workload, name); ok && m.Model.Samples+m.Hits > fewRuns {
+			longest = max(longest, m.Model.UpperTime(&pt, f.settings().Live.TimeMargin))
 		}
 	}
 	return time.Duration(longest * float64(time.Second))
 }
 
 // foresee is what a workload does at default clocks.
-func (c *Controller) foresee(workload, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
-	m := c.learner.Model(record.WorkloadKey{
-		Cluster: c.options.Cluster, Workload: workload, GPUModel: gpuModel,
+func (f *Foresight) foresee(workload, gpuModel string) (learn.View, dvfsmodel.Point, bool) {
+	m := f.learner.Model(record.WorkloadKey{
+		Cluster: f.options.Cluster, Workload: workload, GPUModel: gpuModel,
 	})
 	pt, ok := m.AtDefault()
 	return m, pt, ok
@@ -59,10 +86,32 @@ func (c *Controller) foresee(workload, gpuModel string) (learn.View, dvfsmodel.P
 
 // workloadOf is the workload of a queued job as far as memory tells; "" if it
 // doesn't.
-func (c *Controller) workloadOf(id slurm.JobID) string {
-	job := c.jobs.Get(id)
+func (f *Foresight) workloadOf(id slurm.JobID) string {
+	job := f.jobs.Get(id)
 	if job == nil || job.GPUs == 0 || job.GPUs > epdapi.MaxGPUs || job.Source == (jobs.Source{}) {
 		return ""
 	}
 	return job.Source.Workload(int(job.GPUs))
+}
+
+// powerOfGPUs is the least and the most that one of the GPUs uses that a job may get, by
+// their profiles: 0 and infinite where a profile doesn't say.
+func (f *Foresight) powerOfGPUs() (idle, busy dvfsmodel.Watt) {
+	names := f.gpuModels()
+	if len(names) == 0 {
+		return 0, dvfsmodel.Watt(math.Inf(1))
+	}
+	idle = dvfsmodel.Watt(math.Inf(1))
+	s := f.settings()
+	for _, name := range names {
+		p, err := s.Profiles.Lookup(name)
+		if err != nil {
+			return 0, dvfsmodel.Watt(math.Inf(1))
+		}
+		idle = min(idle, p.IdleW)
+		if busy = max(busy, p.BusyW); p.BusyW == 0 {
+			busy = dvfsmodel.Watt(math.Inf(1))
+		}
+	}
+	return idle, busy
 }

@@ -66,7 +66,7 @@ const (
 // Errors are {"error": …}: 400 and 413 for a request that will never do, 403,
 // 404, and 503 for one that may be tried again.
 func (c *Controller) Handler() http.Handler {
-	a := &api{controller: c, query: c.query, log: c.options.Log}
+	a := &api{controller: c, query: c.Queries, log: c.options.Log}
 	mux := http.NewServeMux()
 	for _, r := range a.routes() {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, request *http.Request) {

@@ -34,7 +34,7 @@ func TestANodeWhoseGPUDoesOtherThanItsJobsDidBeforeComesLast(t *testing.T) {
 	order := func() string {
 		t.Helper()
 		cluster.At = r.clock.read()
-		o := r.SharedNodes(t.Context(), cluster, &cluster.Jobs[1])
+		o := r.Foresight.SharedNodes(t.Context(), cluster, &cluster.Jobs[1])
 		var text strings.Builder
 		for _, n := range o.Nodes {
 			fmt.Fprintf(&text, "%s %t %s;", n.Name, n.Fits, n.Why)

@@ -91,7 +91,7 @@ func TestAModelWhosePredictionsMissIsNotUsedUntilRunsAgreeAgain(t *testing.T) {
 	if d.Apply || d.ModelVersion != 0 || !strings.Contains(d.Reason, "missed the last 3 runs") {
 		t.Fatalf("after %d misses: %+v", offInARow, d)
 	}
-	if _, err := r.store.Model(context.Background(), r.key()); err == nil {
+	if _, err := r.store.Learning.Model(context.Background(), r.key()); err == nil {
 		t.Error("the store still has it in use")
 	}
 	if got := r.status().Retired; got != 1 {

@@ -86,7 +86,7 @@ type faulty struct {
 }
 
 // WriteProblem implements Records.
-func (f *faulty) WriteProblem() error { return errors.Join(f.err(), f.Records.WriteProblem()) }
+func (f *faulty) WriteProblem() error { return errors.Join(f.err(), f.everything.WriteProblem()) }
 
 // PutOutcome implements Records.
 func (f *faulty) PutOutcome(ctx context.Context, o *record.Outcome) (store.Receipt, error) {
@@ -118,13 +118,13 @@ func (m *machine) open() {
 		m.t.Fatal(err)
 	}
 	before := m.faulty
-	m.store, m.faulty = s, &faulty{broken: broken{Records: s}}
+	m.store, m.faulty = s, &faulty{broken: broken{everything: everythingIn{s, s.Learning}}}
 	if before != nil {
 		m.faulty.why.Store(before.why.Load())
 	}
 	m.Controller, err = New(context.Background(), Options{
-		Store: m.faulty, Cluster: "alpha", Settings: settings(m.t, m.text), Clock: m.clock.read, Seed: 7,
-		StoreWait: 10 * time.Second, Resolve: m.resolve,
+		Records: recordsIn(m.faulty), Cluster: "alpha", Settings: settings(m.t, m.text),
+		Clock: m.clock.read, Seed: 7, StoreWait: 10 * time.Second, Resolve: m.resolve,
 	})
 	if err != nil {
 		m.t.Fatal(err)

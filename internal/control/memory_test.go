@@ -69,7 +69,7 @@ func resident(ctx context.Context, jobs int) error {
 		return err
 	}
 	clock := &hand{now: time.Now()}
-	c, err := New(ctx, Options{Store: s, Cluster: "alpha", Clock: clock.read})
+	c, err := New(ctx, Options{Records: RecordsIn(s), Cluster: "alpha", Clock: clock.read})
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func resident(ctx context.Context, jobs int) error {
 		return err
 	}
 	scripted := 0
-	for _, job := range c.jobs.All() {
+	for _, job := range c.Jobs.All() {
 		if job.Scripted {
 			scripted++
 		}

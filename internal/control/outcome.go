@@ -18,7 +18,7 @@ import (
 // of it. After an error it wasn't stored, and whoever sends it keeps it; after
 // [record.ErrInvalid] it never will be. [ErrNotYet] tells that it came too early.
 func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Receipt, error) {
-	if err := c.options.Store.WriteProblem(); err != nil { // its decision won't be stored either
+	if err := c.options.Records.Decisions.WriteProblem(); err != nil { // its decision won't be stored either
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
 	}
@@ -35,7 +35,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	}
 	settings := c.settings.Load()
 	o.DropImplausible(settings.mostPower(o.GPUModel))
-	submitted, job, err := c.jobs.Settle(ctx, id, &o, run)
+	submitted, job, err := c.Jobs.Settle(ctx, id, &o, run)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotYet, err)
 	}
@@ -45,7 +45,7 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 		}
 	}
 	settings.completeNodeEnergy(&o)
-	receipt, err := c.options.Store.PutOutcome(ctx, &o)
+	receipt, err := c.options.Records.Runs.PutOutcome(ctx, &o)
 	if err != nil {
 		c.counters.outcomeErrors.Add(1)
 		return 0, err
@@ -53,10 +53,8 @@ func (c *Controller) Record(ctx context.Context, sent *record.Outcome) (store.Re
 	if receipt == store.Stored {
 		c.counters.ran(&o)
 		c.noteImplausible(&o)
-	}
-	if receipt == store.Stored && c.options.OnOutcome != nil {
 		if job == nil && id != 0 {
-			job = c.jobs.Get(id)
+			job = c.Jobs.Get(id)
 		}
 		if partition == "" && job != nil {
 			partition = job.Partition.Value()
@@ -100,7 +98,7 @@ func (c *Controller) attributeLate(
 	if o.DecisionID == 0 {
 		o.GPUModel, o.Arm = c.settings.Load().ModelName(o.GPUModel), live.ArmExcluded
 	}
-	workload, err := c.jobs.WorkloadOfEnded(ctx, id, o, submitted, job)
+	workload, err := c.Jobs.WorkloadOfEnded(ctx, id, o, submitted, job)
 	if err != nil {
 		return fmt.Errorf("what run %s of job %d was: %w", o.RunID, o.JobID, err)
 	}

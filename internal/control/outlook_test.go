@@ -212,7 +212,7 @@ func TestOfARunThatIsGoneSlurmSaysWhenItEnded(t *testing.T) {
 func TestARunThatJustBeganIsNotGoneBecauseOfAnOldAnswer(t *testing.T) {
 	r, s, _ := running(t)
 	s.change(100, func(j *slurm.Job) { j.State.Base, j.Start = slurm.Pending, time.Time{} })
-	r.jobs.Observe([]slurm.Job{s.jobs[100]})
+	r.Jobs.Observe([]slurm.Job{s.jobs[100]})
 	r.clock.move(5 * time.Second)
 	if o := r.outlook(); o.Life != live.LifeUnknown {
 		t.Errorf("%+v", o)

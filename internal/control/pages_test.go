@@ -54,7 +54,7 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	d := r.decide(ask(1))
 	get := func(id slurm.JobID) epdapi.RunSeries {
 		t.Helper()
-		s, err := r.query.Series(t.Context(), query.InProcess(), id)
+		s, err := r.Queries.Series(t.Context(), query.InProcess(), id)
 		if err != nil || len(s.Runs) != 1 {
 			t.Fatalf("%+v, %v", s, err)
 		}
@@ -86,7 +86,7 @@ func TestSeriesAreOfEndedRunsAndOfThoseThatLast(t *testing.T) {
 	if s := get(2); s.Missing == "" || s.Power.Mean == nil || len(s.Power.Mean) != 0 {
 		t.Errorf("without readings: %+v", s)
 	}
-	if _, err := r.query.Series(t.Context(), query.InProcess(), 99); !errors.Is(err, store.ErrNotFound) {
+	if _, err := r.Queries.Series(t.Context(), query.InProcess(), 99); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a job that isn't: %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestAListShowsTheClocksThatRunsHaveRatherThanThoseDecided(t *testing.T) {
 	r.flush()
 	locked := func(when string, want ...dvfsmodel.Setting) {
 		t.Helper()
-		page, err := r.query.Jobs(t.Context(), query.InProcess(), &epdapi.JobQuery{})
+		page, err := r.Queries.Jobs(t.Context(), query.InProcess(), &epdapi.JobQuery{})
 		if err != nil || len(page.Jobs) != 1 {
 			t.Fatalf("%+v, %v", page, err)
 		}
@@ -137,7 +137,7 @@ func TestSeriesAreSeenByWhoSeesTheJob(t *testing.T) {
 		who  query.Caller
 		runs int
 	}{{ada, 0}, {query.Caller{UID: 1001, Name: "bob"}, 1}, {operator, 1}, {root, 1}} {
-		s, err := r.query.Series(t.Context(), c.who, 2)
+		s, err := r.Queries.Series(t.Context(), c.who, 2)
 		if c.runs == 0 && !errors.Is(err, store.ErrNotFound) ||
 			c.runs > 0 && (err != nil || len(s.Runs) != c.runs) {
 			t.Errorf("%s: %+v, %v", c.who.Name, s, err)
@@ -147,7 +147,7 @@ func TestSeriesAreSeenByWhoSeesTheJob(t *testing.T) {
 
 func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
 	r := newRig(t, nil)
-	if p := r.query.Power(); p != (epdapi.ClusterPower{}) {
+	if p := r.Queries.Power(); p != (epdapi.ClusterPower{}) {
 		t.Errorf("before any: %+v", p)
 	}
 	r.hear(report("n1", 100))
@@ -157,19 +157,19 @@ func TestClusterPowerIsThatOfFreshReportsAndSaysOfHowMany(t *testing.T) {
 	if answer.EveryS != 15 {
 		t.Errorf("%+v", answer)
 	}
-	if p, want := r.query.Power(), (epdapi.ClusterPower{
+	if p, want := r.Queries.Power(), (epdapi.ClusterPower{
 		GPUW: 300, GPUs: 2, Nodes: 2, Unread: 2, Oldest: 20,
 		Busy: 1, Held: 2,
 	}); p != want {
 		t.Errorf("%+v, want %+v", p, want)
 	}
 	r.clock.move(40 * time.Second)
-	if p := r.query.Power(); p.GPUW != 200 || p.Nodes != 1 || p.Silent != 1 {
+	if p := r.Queries.Power(); p.GPUW != 200 || p.Nodes != 1 || p.Silent != 1 {
 		t.Errorf("with one that is silent: %+v", p)
 	}
 	r.clock.move(25 * time.Hour)
 	r.hear(report("n3", 50))
-	if list := r.query.Nodes(t.Context(), query.InProcess()); len(list.Nodes) != 1 ||
+	if list := r.Queries.Nodes(t.Context(), query.InProcess()); len(list.Nodes) != 1 ||
 		list.Nodes[0].Name != "n3" ||
 		!list.Nodes[0].Fresh {
 		t.Errorf("reports of yesterday are kept: %+v", list)
@@ -187,7 +187,7 @@ func TestReportsOfManyNodesAreFurtherApart(t *testing.T) {
 		t.Errorf("every %g s with 3,000 nodes", answer.EveryS)
 	}
 	r.clock.move(90 * time.Second)
-	if p := r.query.Power(); p.Nodes != 3000 {
+	if p := r.Queries.Power(); p.Nodes != 3000 {
 		t.Errorf("three of them apart: %+v", p)
 	}
 }
@@ -202,7 +202,7 @@ func TestUsersSeeNodesWithoutWhatConcernsOthers(t *testing.T) {
 		runs, troubles int
 		all            bool
 	}{{ada, 1, 0, false}, {operator, 2, 1, true}, {root, 2, 1, true}} {
-		n := r.query.Nodes(t.Context(), c.who).Nodes[0].Report
+		n := r.Queries.Nodes(t.Context(), c.who).Nodes[0].Report
 		if len(n.Runs) != c.runs || len(n.Troubles) != c.troubles || (n.GPUs[0].Journal != nil) != c.all ||
 			(n.GPUs[0].ExternalChange != "") != c.all {
 			t.Errorf("%s: %+v", c.who.Name, n)
@@ -255,7 +255,7 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 	o := r.ran(r.decide(ask(failed)), ask(failed).RunID, memoryBound())
 	o.ExitState = "FAILED"
 	r.record(o, store.Stored)
-	fit, err := r.query.Fit(t.Context(), query.InProcess(), last.Workload, last.GPUModel)
+	fit, err := r.Queries.Fit(t.Context(), query.InProcess(), last.Workload, last.GPUModel)
 	if err != nil || len(fit.Points) != 7 || fit.Model == nil || fit.Form == "" || fit.Created.IsZero() {
 		t.Fatalf("%+v, %v", fit, err)
 	}
@@ -277,11 +277,11 @@ func TestAFitShowsItsRunsItsCurveAndWhichRunsSayNothing(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	nobody, err := r.query.Fit(t.Context(), query.InProcess(), "none", "V100")
+	nobody, err := r.Queries.Fit(t.Context(), query.InProcess(), "none", "V100")
 	if err != nil || nobody.Model != nil || len(nobody.Points)+len(nobody.Curve) != 0 {
 		t.Errorf("%+v, %v", nobody, err)
 	}
-	_, err = r.query.Fit(t.Context(), ada, last.Workload, last.GPUModel)
+	_, err = r.Queries.Fit(t.Context(), ada, last.Workload, last.GPUModel)
 	if !errors.Is(err, query.ErrForbidden) {
 		t.Errorf("to a user: %v", err)
 	}
@@ -294,7 +294,7 @@ func TestAnOverviewAddsUpDaysAndShowsWhatItsCallerMaySee(t *testing.T) {
 		who  query.Caller
 		jobs int
 	}{{ada, 1}, {operator, 2}} {
-		o, err := r.query.Overview(t.Context(), c.who)
+		o, err := r.Queries.Overview(t.Context(), c.who)
 		if err != nil || len(o.Jobs) != c.jobs || len(o.Decisions) != c.jobs {
 			t.Fatalf("%s: %+v, %v", c.who.Name, o, err)
 		}
@@ -322,7 +322,7 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 	r.job(9, nil)
 	r.decide(ask(9))
 	r.flush()
-	list, err := r.query.Decisions(t.Context(), query.InProcess(), string(live.Advise), 0, 10)
+	list, err := r.Queries.Decisions(t.Context(), query.InProcess(), string(live.Advise), 0, 10)
 	if err != nil || len(list.Decisions) != 1 || list.Next != 0 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -330,7 +330,7 @@ func TestDecisionsOfAdviceSayWhatWouldHaveBeenSaved(t *testing.T) {
 		d.User != "ada" {
 		t.Errorf("%+v", d)
 	}
-	if own, err := r.query.Decisions(t.Context(), query.Caller{UID: 5, Name: "eve"}, "", 0, 10); err != nil ||
+	if own, err := r.Queries.Decisions(t.Context(), query.Caller{UID: 5, Name: "eve"}, "", 0, 10); err != nil ||
 		len(own.Decisions) != 0 {
 		t.Errorf("others' decisions: %+v, %v", own, err)
 	}
@@ -347,7 +347,7 @@ func TestAnOverviewTellsOfWorkloadsToOperatorsAlone(t *testing.T) {
 		who   query.Caller
 		tells bool
 	}{{operator, true}, {ada, false}, {root, true}} {
-		o, err := r.query.Overview(t.Context(), c.who)
+		o, err := r.Queries.Overview(t.Context(), c.who)
 		if err != nil || (len(o.Savings.ByWorkload) > 0) != c.tells {
 			t.Errorf("%s: %+v, %v", c.who.Name, o.Savings.ByWorkload, err)
 		}
@@ -357,10 +357,10 @@ func TestAnOverviewTellsOfWorkloadsToOperatorsAlone(t *testing.T) {
 		s.run(id+1, memoryBound())
 	}
 	s.flush()
-	if o, err := s.query.Overview(t.Context(), ada); err != nil || len(o.Savings.ByWorkload) > 0 {
+	if o, err := s.Queries.Overview(t.Context(), ada); err != nil || len(o.Savings.ByWorkload) > 0 {
 		t.Errorf("a user who asks first: %+v, %v", o.Savings.ByWorkload, err)
 	}
-	if o, err := s.query.Overview(t.Context(), operator); err != nil || len(o.Savings.ByWorkload) == 0 ||
+	if o, err := s.Queries.Overview(t.Context(), operator); err != nil || len(o.Savings.ByWorkload) == 0 ||
 		o.Savings.ByWorkload[0].LastJob.Name != "train" {
 		t.Errorf("an operator after a user: %+v, %v", o.Savings.ByWorkload, err)
 	}
@@ -371,7 +371,7 @@ func TestAnOverviewShowsSavingsOfAMomentAgoAndNeverOldOnes(t *testing.T) {
 	r := newRig(t, nil)
 	treated := func() int64 {
 		t.Helper()
-		o, err := r.query.Overview(t.Context(), query.InProcess())
+		o, err := r.Queries.Overview(t.Context(), query.InProcess())
 		if err != nil {
 			t.Fatal(err)
 		}

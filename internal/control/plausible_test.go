@@ -20,7 +20,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	for id := range slurm.JobID(4) {
 		r.run(id+1, memoryBound())
 	}
-	before, err := r.query.Savings(context.Background(), query.InProcess(), time.Time{})
+	before, err := r.Queries.Savings(context.Background(), query.InProcess(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 			t.Errorf("glitch %d: %+v", i, all[0])
 		}
 	}
-	after, err := r.query.Savings(context.Background(), query.InProcess(), time.Time{})
+	after, err := r.Queries.Savings(context.Background(), query.InProcess(), time.Time{})
 	if err != nil || after.Treated != before.Treated ||
 		after.TreatedEnded.Completed != before.TreatedEnded.Completed+int64(len(glitches)) {
 		t.Errorf("savings of %+v, before %+v, %v", after, before, err)
@@ -62,7 +62,8 @@ func TestWhatCantBeOfAnOutcomeIsKeptAndCountsNowhere(t *testing.T) {
 	if s.Implausible != 4 || !strings.Contains(s.LastImplausible, "run-13 of job 13 on n1: time -60 s") {
 		t.Errorf("status: %d, %q", s.Implausible, s.LastImplausible)
 	}
-	if s := r.query.Status(context.Background(), query.Caller{UID: 1000, Name: "ada"}); s.LastImplausible != "" {
+	ada := query.Caller{UID: 1000, Name: "ada"}
+	if s := r.Queries.Status(context.Background(), ada); s.LastImplausible != "" {
 		t.Errorf("users are told of others' jobs: %q", s.LastImplausible)
 	}
 }

@@ -88,30 +88,30 @@ func TestThePendingJobGoesBesideTheOneInAntiphaseOnceBothAreKnown(t *testing.T) 
 	next := r.shared(3, "high", "")
 	first.Start, second.Start = r.clock.read(), r.clock.read()
 	cluster.At, cluster.Jobs = r.clock.read(), []slurm.Job{first, second, next}
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+	if o := r.Foresight.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
 		!strings.Contains(o.Note, "2 of 3 runs") {
 		t.Fatalf("%+v", o)
 	}
 	shared := halves(true)
 	shared.Alone = false
 	r.learn(110, "high", 1, shared)
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+	if o := r.Foresight.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
 		!strings.Contains(o.Note, "2 of 3 runs") {
 		t.Fatalf("a run beside others teaches nothing: %+v", o)
 	}
 	r.learn(120, "high", 1, halves(true))
-	o := r.SharedNodes(t.Context(), cluster, &next)
+	o := r.Foresight.SharedNodes(t.Context(), cluster, &next)
 	if len(o.Nodes) != 2 || o.Nodes[0].Name != "n2" || !o.Nodes[0].Fits || o.Nodes[0].Rank != 0 ||
 		o.Nodes[1].Fits || o.Nodes[1].Rank != 1 || o.Nodes[0].Correlation > -0.9 {
 		t.Fatalf("%+v", o)
 	}
 	stranger := r.shared(4, "unheard of", "")
-	if o := r.SharedNodes(t.Context(), cluster, &stranger); len(o.Nodes) > 0 || o.Note == "" {
+	if o := r.Foresight.SharedNodes(t.Context(), cluster, &stranger); len(o.Nodes) > 0 || o.Note == "" {
 		t.Errorf("%+v", o)
 	}
 	// More is asked for by another configuration.
 	r.settings.Store(settings(t, shareAll+"runs = 5\n"))
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+	if o := r.Foresight.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
 		!strings.Contains(o.Note, "3 of 5 runs") {
 		t.Errorf("%+v", o)
 	}
@@ -119,7 +119,7 @@ func TestThePendingJobGoesBesideTheOneInAntiphaseOnceBothAreKnown(t *testing.T) 
 
 // unread counts questions for profiles, which fail.
 type unread struct {
-	Records
+	everything
 	asked atomic.Int64
 }
 
@@ -131,8 +131,8 @@ func (u *unread) Profiles(context.Context, record.WorkloadKey, int) ([]record.Ru
 func TestRecordsThatCannotBeReadAreAskedForOneProfile(t *testing.T) {
 	u := &unread{}
 	r := rigAt(t, t.TempDir()+"/epd.db", &hand{now: start}, shareAll, func(o *Options) {
-		u.Records = o.Store
-		o.Store = u
+		u.everything = o.everything()
+		o.Records = recordsIn(u)
 	})
 	cluster := r.nodes()
 	for id := range slurm.JobID(20) {
@@ -140,7 +140,7 @@ func TestRecordsThatCannotBeReadAreAskedForOneProfile(t *testing.T) {
 	}
 	next := r.shared(100, "next", "")
 	r.decide(ask(1)) // names n1's GPUs
-	if o := r.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
+	if o := r.Foresight.SharedNodes(t.Context(), cluster, &next); len(o.Nodes) > 0 ||
 		!strings.Contains(o.Note, "deadline exceeded") {
 		t.Errorf("%+v", o)
 	}

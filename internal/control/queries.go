@@ -9,10 +9,19 @@ import (
 // newQuery makes what answers pages and commands.
 func (c *Controller) newQuery() *query.Service {
 	return query.New(&query.Options{
-		Jobs: c.options.Store, Sums: c.options.Store, Runs: c.options.Store, Cluster: c.options.Cluster,
-		Settings: func() *query.Settings { return c.answering(c.settings.Load()) },
-		Status:   c.status, Tracker: c.jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
-		GPUModels: c.gpuModels,
+		Records: c.options.Records.Queries, Cluster: c.options.Cluster,
+		Settings: func() *query.Settings {
+			s := c.settings.Load()
+			return &query.Settings{
+				Version: s.Version, Goal: s.Goal, Live: &s.Live, Factors: &s.Factors, Profiles: s.Profiles,
+				Sharing: s.sharing(), HostW: s.HostPower, Footprint: s.footprint,
+				Choose: func(q *query.Choice) (live.Decision, dvfsmodel.Setting) {
+					return c.decider.Preview(&s.Settings, q.Job, q.Shared, q.GPUModel, q.Model, q.Wishes, q.Now)
+				},
+			}
+		},
+		Status: c.status, Tracker: c.Jobs, Learner: c.learner, Forecasts: c.forecasts, Reports: c.reports,
+		GPUModels: c.Foresight.gpuModels,
 		Clocks: func(gpuModel string) (query.Clocks, bool) {
 			seen := c.decider.Clocks(gpuModel)
 			if seen == nil {
@@ -21,18 +30,7 @@ func (c *Controller) newQuery() *query.Service {
 			return query.Clocks{Base: seen.Base, Pairs: seen.Pairs}, true
 		},
 		Scripted: func() bool { return c.counters.scripts.Load() > 0 },
-		Profile:  c.profileOf, Reload: c.reload, UserName: c.options.UserName,
+		Profile:  c.Foresight.profileOf, Reload: c.reload, UserName: c.options.UserName,
 		Clock: c.options.Clock, Log: c.options.Log,
 	})
-}
-
-// answering are the settings that answers go by.
-func (c *Controller) answering(s *Settings) *query.Settings {
-	return &query.Settings{
-		Version: s.Version, Goal: s.Goal, Live: &s.Live, Factors: &s.Factors, Profiles: s.Profiles,
-		Sharing: s.sharing(), HostW: s.HostPower, Footprint: s.footprint,
-		Choose: func(asked *query.Choice) (live.Decision, dvfsmodel.Setting) {
-			return c.chooseNow(s, asked)
-		},
-	}
 }

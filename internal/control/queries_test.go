@@ -69,7 +69,7 @@ var whose = map[string]*regexp.Regexp{
 // askFor asks a question by its name.
 func (r *rig) askFor(who query.Caller, name string, with []any) (answer string, err error) {
 	r.t.Helper()
-	method := reflect.ValueOf(r.query).MethodByName(name)
+	method := reflect.ValueOf(r.Queries).MethodByName(name)
 	in := make([]reflect.Value, 0, 2+len(with))
 	in = append(in, reflect.ValueOf(context.Background()), reflect.ValueOf(who))
 	for _, v := range with {
@@ -125,7 +125,7 @@ func (r *rig) listBoth() {
 		r.hear(report("node-"+user.Name, 100, epdapi.NodeRun{Run: epdapi.Run{
 			ID: "run-" + id.String(), Job: uint32(id),
 		}}))
-		if _, err := r.query.AddHistory(context.Background(), root, &epdapi.History{Jobs: []record.HistoryJob{{
+		if _, err := r.Queries.AddHistory(context.Background(), root, &epdapi.History{Jobs: []record.HistoryJob{{
 			JobID: "9" + id.String(), Submitted: start, User: user.Name, State: record.Completed,
 		}}}); err != nil {
 			r.t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/internal/epdapi"
+	"github.com/epplan/epplan/internal/jobs"
 	"github.com/epplan/epplan/internal/share"
 	"github.com/epplan/epplan/slurm"
 )
@@ -16,16 +17,17 @@ func (c *Controller) Report(_ context.Context, r *epdapi.NodeReport) (epdapi.Rep
 	if err := checkReport(r); err != nil {
 		return epdapi.ReportAnswer{}, err
 	}
-	every := c.reports.Put(c.options.Clock(), r, c.sharesGPU)
+	every := c.reports.Put(c.options.Clock(), r, func(id slurm.JobID) bool {
+		return sharesGPU(c.Jobs.Get(id))
+	})
 	if len(r.GPUs) > 0 {
 		c.nodes.put(r.Node, c.settings.Load().ModelName(r.GPUs[0].Model))
 	}
 	return epdapi.ReportAnswer{EveryS: every.Seconds()}, nil
 }
 
-// sharesGPU reports whether a job that is known has a part of a GPU.
-func (c *Controller) sharesGPU(id slurm.JobID) bool {
-	job := c.jobs.Get(id)
+// sharesGPU reports whether a job that is known has a part of a GPU; nil: it isn't.
+func sharesGPU(job *jobs.Job) bool {
 	if job == nil {
 		return false
 	}

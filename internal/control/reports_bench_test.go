@@ -71,12 +71,12 @@ func BenchmarkReport(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("power of %d nodes", nodes), func(b *testing.B) {
 			for b.Loop() {
-				r.query.Power()
+				r.Queries.Power()
 			}
 		})
 		b.Run(fmt.Sprintf("list of %d nodes", nodes), func(b *testing.B) {
 			for b.Loop() {
-				r.query.Nodes(b.Context(), query.InProcess())
+				r.Queries.Nodes(b.Context(), query.InProcess())
 			}
 		})
 	}

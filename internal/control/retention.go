@@ -45,12 +45,12 @@ func (c *Controller) prune(ctx context.Context) time.Duration {
 	defer cancel()
 	before, next := c.options.Clock().AddDate(0, 0, -days), pruneEvery
 	var n store.PruneResult
-	oldest, err := c.options.Store.Oldest(bound)
+	oldest, err := c.options.Records.Runs.Oldest(bound)
 	if reach := oldest.Add(pruneMost); !oldest.IsZero() && reach.Before(before) {
 		before, next = reach, pruneRetry
 	}
 	if err == nil {
-		n, err = c.options.Store.Prune(bound, before)
+		n, err = c.options.Records.Runs.Prune(bound, before)
 	}
 	switch {
 	case ctx.Err() != nil: // closing

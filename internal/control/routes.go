@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -47,24 +48,24 @@ func (a *api) routes() []route {
 		{"GET " + epdapi.PathJobs, query.Anybody, requestTime, a.getJobs},
 		{"GET " + epdapi.PathJobs + "/{id}", query.Anybody, requestTime, a.getJob},
 		{"GET " + epdapi.PathJobs + "/{id}" + epdapi.SuffixSeries, query.Anybody, requestTime, a.getSeries},
-		{"GET " + epdapi.PathOverview, query.Anybody, requestTime, a.getOverview},
+		{"GET " + epdapi.PathOverview, query.Anybody, requestTime, plain(a.query.Overview)},
 		{"GET " + epdapi.PathDecisions, query.Anybody, requestTime, a.getDecisions},
 		{"GET " + epdapi.PathNodes, query.Anybody, requestTime, a.getNodes},
 		{"POST " + epdapi.PathReport, query.Controllers, requestTime, forAll(a.postReport)},
 		{"GET " + epdapi.PathModels, query.Operators, requestTime, a.getModels},
 		{"GET " + epdapi.PathFit, query.Operators, requestTime, a.getFit},
-		{"POST " + epdapi.PathModelsUse, query.Controllers, requestTime, a.postModelsUse},
+		{"POST " + epdapi.PathModelsUse, query.Controllers, requestTime, posted(a.query.UseModel, true)},
 		{"GET " + epdapi.PathProfiles, query.Operators, requestTime, a.getProfiles},
 		{"GET " + epdapi.PathSavings, query.Anybody, requestTime, a.getSavings},
 		{"POST " + epdapi.PathEstimate, query.Anybody, requestTime, a.postEstimate},
 		{"POST " + epdapi.PathCode, query.Anybody, requestTime, a.postCode},
-		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, a.getQueue},
-		{"POST " + epdapi.PathHistory, query.Controllers, requestTime, a.postHistory},
+		{"GET " + epdapi.PathQueue, query.Anybody, queueTime, plain(a.query.Queue)},
+		{"POST " + epdapi.PathHistory, query.Controllers, requestTime, posted(a.query.AddHistory, false)},
 		{"GET " + epdapi.PathHistory, query.Anybody, requestTime, a.getHistory},
-		{"POST " + epdapi.PathReload, query.Controllers, requestTime, a.postReload},
+		{"POST " + epdapi.PathReload, query.Controllers, requestTime, plain(a.query.Reload)},
 		{"POST " + epdapi.PathPower, query.Controllers, requestTime, forAll(a.postPower)},
 		{"GET " + epdapi.PathRuns, query.Controllers, requestTime, a.getRuns},
-		{"POST " + epdapi.PathForget, query.Controllers, requestTime, a.postForget},
+		{"POST " + epdapi.PathForget, query.Controllers, requestTime, posted(a.query.Forget, true)},
 		{"POST " + epdapi.PathRemember, query.Controllers, requestTime, a.postRemember},
 	}
 }
@@ -72,6 +73,27 @@ func (a *api) routes() []route {
 // forAll is an answer that is the same for all who may ask.
 func forAll(answer func(*http.Request) (any, error)) func(*http.Request, query.Caller) (any, error) {
 	return func(r *http.Request, _ query.Caller) (any, error) { return answer(r) }
+}
+
+// plain is the answer to a question that says no more than who asks.
+func plain[A any](
+	ask func(context.Context, query.Caller) (A, error),
+) func(*http.Request, query.Caller) (any, error) {
+	return func(r *http.Request, who query.Caller) (any, error) { return ask(r.Context(), who) }
+}
+
+// posted is the answer to a message. One that people write is read strictly: a slip must
+// not choose a model's version 0.
+func posted[Q, A any](
+	ask func(context.Context, query.Caller, *Q) (A, error), strictly bool,
+) func(*http.Request, query.Caller) (any, error) {
+	return func(r *http.Request, who query.Caller) (any, error) {
+		var message Q
+		if err := decodeJSON(r.Body, &message, strictly); err != nil {
+			return nil, err
+		}
+		return ask(r.Context(), who, &message)
+	}
 }
 
 func (a *api) postSubmit(r *http.Request) (any, error) {
@@ -143,14 +165,6 @@ func (a *api) getStatus(r *http.Request, who query.Caller) (any, error) {
 	return a.query.Status(r.Context(), who), nil
 }
 
-func (a *api) getOverview(r *http.Request, who query.Caller) (any, error) {
-	return a.query.Overview(r.Context(), who)
-}
-
-func (a *api) getQueue(r *http.Request, who query.Caller) (any, error) {
-	return a.query.Queue(r.Context(), who)
-}
-
 func (a *api) getNodes(r *http.Request, who query.Caller) (any, error) {
 	return a.query.Nodes(r.Context(), who), nil
 }
@@ -164,7 +178,7 @@ func (a *api) getJobs(r *http.Request, who query.Caller) (any, error) {
 }
 
 func (a *api) getJob(r *http.Request, who query.Caller) (any, error) {
-	id, err := a.controller.jobs.Number(r.PathValue("id"))
+	id, err := a.controller.Jobs.Number(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +186,7 @@ func (a *api) getJob(r *http.Request, who query.Caller) (any, error) {
 }
 
 func (a *api) getSeries(r *http.Request, who query.Caller) (any, error) {
-	id, err := a.controller.jobs.Number(r.PathValue("id"))
+	id, err := a.controller.Jobs.Number(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -203,14 +217,6 @@ func (a *api) getModels(r *http.Request, who query.Caller) (any, error) {
 func (a *api) getFit(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
 	return a.query.Fit(r.Context(), who, q.Get("workload"), q.Get("gpu_model"))
-}
-
-func (a *api) postModelsUse(r *http.Request, who query.Caller) (any, error) {
-	var m epdapi.ModelChoice
-	if err := decodeJSON(r.Body, &m, true); err != nil { // people write it: a slip must not choose version 0
-		return nil, err
-	}
-	return a.query.UseModel(r.Context(), who, &m)
 }
 
 func (a *api) getProfiles(r *http.Request, who query.Caller) (any, error) {
@@ -244,14 +250,6 @@ func (a *api) postCode(r *http.Request, who query.Caller) (any, error) {
 	return a.query.Code(r.Context(), who, &s, code)
 }
 
-func (a *api) postHistory(r *http.Request, who query.Caller) (any, error) {
-	var h epdapi.History
-	if err := DecodeJSON(r.Body, &h); err != nil {
-		return nil, err
-	}
-	return a.query.AddHistory(r.Context(), who, &h)
-}
-
 func (a *api) getHistory(r *http.Request, who query.Caller) (any, error) {
 	q := r.URL.Query()
 	asked := query.HistoryQuery{AfterID: q.Get("after_id")}
@@ -263,10 +261,6 @@ func (a *api) getHistory(r *http.Request, who query.Caller) (any, error) {
 		return nil, err
 	}
 	return a.query.History(r.Context(), who, &asked)
-}
-
-func (a *api) postReload(r *http.Request, who query.Caller) (any, error) {
-	return a.query.Reload(r.Context(), who)
 }
 
 func (a *api) getRuns(r *http.Request, who query.Caller) (any, error) {
@@ -288,14 +282,6 @@ func (a *api) getRuns(r *http.Request, who query.Caller) (any, error) {
 		return nil, err
 	}
 	return a.query.RecordedRuns(r.Context(), who, &asked)
-}
-
-func (a *api) postForget(r *http.Request, who query.Caller) (any, error) {
-	var ids epdapi.RunIDs
-	if err := decodeJSON(r.Body, &ids, true); err != nil {
-		return nil, err
-	}
-	return a.query.Forget(r.Context(), who, &ids)
 }
 
 func (a *api) postRemember(r *http.Request, who query.Caller) (any, error) {

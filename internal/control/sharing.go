@@ -21,24 +21,24 @@ import (
 // by what agents reported of those GPUs lately.
 // While the records can't be read there is none, and only the first question
 // waits for them.
-func (c *Controller) SharedNodes(ctx context.Context, cluster *share.ClusterState, j *slurm.Job) share.Order {
-	s := c.settings.Load()
-	models, now := c.gpuModels(), c.options.Clock()
+func (f *Foresight) SharedNodes(ctx context.Context, cluster *share.ClusterState, j *slurm.Job) share.Order {
+	s := f.settings()
+	models, now := f.gpuModels(), f.options.Clock()
 	var failed error
 	order := share.RankNodes(cluster, j, &share.Options{
-		Rules: s.sharing(), Speed: c.options.Speed,
+		Rules: s.sharing(), Speed: f.options.Speed,
 		Profile: func(j *slurm.Job, gpuModel string) (p *share.UseProfile, rate float64) {
 			if failed == nil {
-				p, rate, failed = c.sharedUse(ctx, j, gpuModel)
+				p, rate, failed = f.sharedUse(ctx, j, gpuModel)
 			}
 			return p, rate
 		},
 		Model: func(n *slurm.Node) string {
-			return cmp.Or(c.nodes.get(n.Name), query.NodeKind(s.Profiles, n, models).GPUModel)
+			return cmp.Or(f.nodes.get(n.Name), query.NodeKind(s.Profiles, n, models).GPUModel)
 		},
 		GPU: s.sharedGPU,
 		RecentSamples: func(node string, jobs []slurm.JobID) []share.UseSample {
-			return c.reports.RecentSamples(node, jobs, now)
+			return f.reports.RecentSamples(node, jobs, now)
 		},
 	})
 	if failed != nil {
@@ -55,30 +55,30 @@ func (s *Settings) sharing() share.Rules {
 
 // profileOf is what a workload does by itself on a GPU model, from its last runs
 // that had their GPUs alone. The error says that the records can't be read.
-func (c *Controller) profileOf(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error) {
-	return store.Within(ctx, c.options.StoreWait, func(ctx context.Context) (*share.UseProfile, error) {
-		return c.learner.Profile(ctx, key)
+func (f *Foresight) profileOf(ctx context.Context, key record.WorkloadKey) (*share.UseProfile, error) {
+	return store.Within(ctx, f.options.StoreWait, func(ctx context.Context) (*share.UseProfile, error) {
+		return f.learner.Profile(ctx, key)
 	})
 }
 
 // sharedUse is the profile of a job's workload, nil if nothing is known of it,
 // and how fast it goes at its clocks. The error says that the records can't be
 // read.
-func (c *Controller) sharedUse(
+func (f *Foresight) sharedUse(
 	ctx context.Context, j *slurm.Job, gpuModel string,
 ) (p *share.UseProfile, rate float64, err error) {
-	job := c.jobs.Get(j.ID)
+	job := f.jobs.Get(j.ID)
 	if job == nil || gpuModel == "" {
 		return nil, 0, nil
 	}
-	job, err = c.jobs.WithSubmission(ctx, job)
+	job, err = f.jobs.WithSubmission(ctx, job)
 	if err != nil || job.Source == (jobs.Source{}) {
 		return nil, 0, err
 	}
 	key := record.WorkloadKey{
-		Cluster: c.options.Cluster, Workload: job.Source.Workload(1), GPUModel: gpuModel,
+		Cluster: f.options.Cluster, Workload: job.Source.Workload(1), GPUModel: gpuModel,
 	}
-	p, err = c.profileOf(ctx, key)
+	p, err = f.profileOf(ctx, key)
 	switch {
 	case errors.Is(err, record.ErrProfile): // this one's alone
 		return nil, 0, nil
@@ -87,8 +87,8 @@ func (c *Controller) sharedUse(
 	}
 	rate = 1.0
 	for _, node := range j.Nodes {
-		if d := c.decider.Kept(j.ID, node); d != nil && d.Apply {
-			rate = 1 / c.learner.Slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
+		if d := f.decider.Kept(j.ID, node); d != nil && d.Apply {
+			rate = 1 / f.learner.Slowdown(key, dvfsmodel.Setting{Core: d.Core, Mem: d.Mem})
 		}
 	}
 	return p, rate, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/epplan/epplan/internal/store"
 	"github.com/epplan/epplan/internal/store/record"
 	"github.com/epplan/epplan/live"
+	"github.com/epplan/epplan/slurm"
 )
 
 // counters count since the start.
@@ -58,10 +59,8 @@ func (c *counters) ran(o *record.Outcome) {
 	}
 }
 
-// sleepers counts the nodes with GPUs that sleep, and those that wake, when Slurm
-// was last asked.
-func (c *Controller) sleepers() (asleep, waking int) {
-	nodes := c.jobs.Nodes()
+// sleepers counts the nodes with GPUs that sleep, and those that wake.
+func sleepers(nodes []slurm.Node) (asleep, waking int) {
 	for i := range nodes {
 		switch n := &nodes[i]; {
 		case jobs.GPUsOfNode(n) == 0:
@@ -91,12 +90,12 @@ func (c *Controller) status() epdapi.ControllerStatus {
 		AdaptedRuns: n.adaptedRuns.Load(), SharedRuns: n.sharedRuns.Load(),
 		SlowestDecideS: math.Round(float64(n.slowestDecide.Load())/1e3) / 1e6,
 	}
-	status.Jobs, status.Tokens = c.jobs.Len()
-	status.Asleep, status.Waking = c.sleepers()
+	status.Jobs, status.Tokens = c.Jobs.Len()
+	status.Asleep, status.Waking = sleepers(c.Jobs.Nodes())
 	status.Forecasts = c.forecasts.Status()
 	status.Decided = c.decider.Len()
 	status.Unwritten, status.Lost = c.decider.Unwritten()
-	status.Queue, status.Nodes = c.jobs.Status()
+	status.Queue, status.Nodes = c.Jobs.Status()
 	if err := c.decider.Trouble(); err != nil {
 		status.Trouble, status.Moved = err.Error(), errors.Is(err, store.ErrMoved)
 	}

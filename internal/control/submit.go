@@ -47,13 +47,13 @@ func (c *Controller) Submit(_ context.Context, s *slurm.Submission) (slurm.Submi
 	}
 	said := wishes.Warnings
 	gpus, _ := jobs.GPUsOf(s)
-	job := forecast.JobOf(s, gpus, c.jobs.Limit(s.Limit()), from.String())
+	job := forecast.JobOf(s, gpus, c.Jobs.Limit(s.Limit()), from.String())
 	expected := c.forecasts.Predict(job)
 	if advice := c.adviseLimit(s, from, mode); advice != "" {
 		said = append(said, advice)
 	}
 	answer.Message = slurm.Hex(slurm.Printable(strings.Join(said, "; "), maxMessage))
-	c.jobs.Submitted(token, from, own, now)
+	c.Jobs.Submitted(token, from, own, now)
 	noted := &record.Decision{
 		Cluster: c.options.Cluster, Token: token, Workload: from.String(), Reason: reason,
 		Mode: string(mode), ConfigVersion: settings.Version,
@@ -74,7 +74,7 @@ func (c *Controller) adviseLimit(s *slurm.Submission, from jobs.Source, mode liv
 	if mode == live.Observe || !settings.Live.LimitHints || shared || gpus == 0 || s.Limit().IsUnlimited() {
 		return ""
 	}
-	advice, _ := slurm.AdviseLimit(s.Limit(), c.upperAtDefault(from.Workload(gpus)),
+	advice, _ := slurm.AdviseLimit(s.Limit(), c.Foresight.upperAtDefault(from.Workload(gpus)),
 		settings.Safety.LimitMargin)
 	if advice.Text == "" {
 		return ""

@@ -18,7 +18,7 @@ import (
 // memory are records that are kept nowhere, for controllers in a bubble of
 // time.
 type memory struct {
-	Records
+	everything
 	mu     sync.Mutex
 	pruned []time.Time // up to when
 	oldest time.Time   // record
@@ -77,7 +77,7 @@ func (m *memory) fail(err error) {
 func bare(t *testing.T, change func(*Options)) (*Controller, *memory) {
 	t.Helper()
 	m := &memory{}
-	o := Options{Store: m, Cluster: "alpha"}
+	o := Options{Records: recordsIn(m), Cluster: "alpha"}
 	if change != nil {
 		change(&o)
 	}
@@ -171,7 +171,7 @@ func TestDecisionsWhoseOutcomeNeverComesAreForgottenAfterADay(t *testing.T) {
 		}
 		decide(1)
 		decide(2)
-		c.jobs.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
+		c.Jobs.Observe([]slurm.Job{{ID: 2, State: slurm.JobState{Base: slurm.Running}}})
 		pass(25 * time.Hour)
 		decide(3)
 		c.decider.Tidy()

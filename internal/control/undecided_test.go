@@ -175,11 +175,11 @@ func TestAWorkloadIsLookedUpByIDAndSubmissionAndNeverByTheIDAlone(t *testing.T) 
 		"the records have the job": {known: true, later: func(r *rig, s *ctld, j slurm.Job) {
 			lasting := j
 			lasting.State.Base = slurm.Running
-			r.jobs.Observe([]slurm.Job{lasting})
-			about := r.jobs.Get(j.ID).LiveRecord("alpha", j.ID)
+			r.Jobs.Observe([]slurm.Job{lasting})
+			about := r.Jobs.Get(j.ID).LiveRecord("alpha", j.ID)
 			about.State = string(j.State.Base)
 			r.decider.WriteJob(about) // such as after another node's outcome
-			r.jobs.Observe([]slurm.Job{j})
+			r.Jobs.Observe([]slurm.Job{j})
 			r.flush()
 			s.rows = accounted(j)
 		}},

@@ -90,8 +90,11 @@ func (m *machine) process() *process {
 	}
 	settings := control.DefaultSettings()
 	settings.Live.Mode = "enforce"
+	mortal := mortalRecords{p.store, p.tape}
+	records := control.RecordsIn(p.store)
+	records.Runs, records.Decisions = mortal, mortal
 	p.control, err = control.New(m.t.Context(), control.Options{
-		Store: mortalRecords{p.store, p.tape}, Cluster: "alpha", Settings: settings, StoreWait: time.Minute,
+		Records: records, Cluster: "alpha", Settings: settings, StoreWait: time.Minute,
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -29,7 +29,7 @@ func TestUsersMayTellOfTheirOwnCodeAndOfNobodyElses(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	c, err := control.New(t.Context(), control.Options{Store: records, Cluster: "alpha"})
+	c, err := control.New(t.Context(), control.Options{Records: control.RecordsIn(records), Cluster: "alpha"})
 	if err != nil {
 		t.Fatal(err)
 	}

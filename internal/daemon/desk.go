@@ -43,7 +43,7 @@ func (d *ControllerServer) status(w http.ResponseWriter, r *http.Request) {
 
 // StatusFor is how the controller fares, as far as a caller may know.
 func (d *ControllerServer) StatusFor(ctx context.Context, who query.Caller) *epdapi.Status {
-	s := d.Control.Queries().Status(ctx, who)
+	s := d.Control.Queries.Status(ctx, who)
 	status := &epdapi.Status{
 		Version: d.Version, Role: d.Role, Node: d.Node, Started: d.Started,
 		GPUs: []epdapi.GPU{}, Runs: []epdapi.Run{}, Troubles: []epdapi.Problem{}, Totals: totalsOf(&s),

@@ -23,37 +23,36 @@ func (d *ControllerServer) leverRoutes(mux *http.ServeMux, who func(*http.Reques
 	mux.Handle("POST "+epdapi.PathLeversUndo, d.Access.RequireFullAccess(who, http.HandlerFunc(d.undoLevers)))
 }
 
+// getLevers and undoLevers are served where something is steered.
 func (d *ControllerServer) getLevers(w http.ResponseWriter, r *http.Request) {
-	reply(w, http.StatusOK, d.leversFor(query.CallerOf(r.Context())))
+	levers, _ := d.Levers(r.Context(), query.CallerOf(r.Context()))
+	reply(w, http.StatusOK, levers)
 }
 
 func (d *ControllerServer) undoLevers(w http.ResponseWriter, r *http.Request) {
-	reply(w, http.StatusOK, d.undoAll(r.Context()))
-}
-
-// undoAll takes back all levers, or as many as can be in a time, whoever still waits.
-func (d *ControllerServer) undoAll(ctx context.Context) *epdapi.UndoLeversAnswer {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoBound)
-	defer cancel()
-	report, err := d.Steerer.UndoAll(ctx)
-	answer := epdapi.UndoLeversAnswer{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
-	if err != nil {
-		answer.Error = err.Error()
-	}
-	return &answer
+	answer, _ := d.UndoLevers(r.Context(), query.InProcess()) // whoever serves this has looked who asks
+	reply(w, http.StatusOK, answer)
 }
 
 // Levers are those in force, with the advice that a caller may see. The error is
 // [store.ErrNotFound] where nothing is steered.
-func (d *ControllerServer) Levers(who query.Caller) (*epdapi.Levers, error) {
+func (d *ControllerServer) Levers(_ context.Context, who query.Caller) (*epdapi.Levers, error) {
 	if d.Steerer == nil {
 		return nil, fmt.Errorf("levers: %w", store.ErrNotFound)
 	}
-	return d.leversFor(who), nil
+	s := d.Steerer.Status()
+	if !who.Control && !who.All {
+		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool {
+			return a.Job == 0 || a.UID != who.UID
+		})
+		s.Left, s.Notes, s.Trouble, s.Order, s.Shared = nil, nil, "", nil, nil
+	}
+	return &epdapi.Levers{Status: s}, nil
 }
 
-// UndoLevers takes all of them back. The error is [store.ErrNotFound] where nothing is
-// steered, and [query.ErrForbidden] for callers that don't control epd.
+// UndoLevers takes back all of them, or as many as can be in a time, whoever still waits.
+// The error is [store.ErrNotFound] where nothing is steered, and [query.ErrForbidden] for
+// callers that don't control epd.
 func (d *ControllerServer) UndoLevers(
 	ctx context.Context, who query.Caller,
 ) (*epdapi.UndoLeversAnswer, error) {
@@ -63,17 +62,12 @@ func (d *ControllerServer) UndoLevers(
 	if err := query.Controllers.Admits(who); err != nil {
 		return nil, err
 	}
-	return d.undoAll(ctx), nil
-}
-
-// leversFor are those in force, with the advice that a caller may see.
-func (d *ControllerServer) leversFor(to query.Caller) *epdapi.Levers {
-	s := d.Steerer.Status()
-	if !to.Control && !to.All {
-		s.Advice = slices.DeleteFunc(s.Advice, func(a steer.Advice) bool {
-			return a.Job == 0 || a.UID != to.UID
-		})
-		s.Left, s.Notes, s.Trouble, s.Order, s.Shared = nil, nil, "", nil, nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoBound)
+	defer cancel()
+	report, err := d.Steerer.UndoAll(ctx)
+	answer := &epdapi.UndoLeversAnswer{Undone: report.Undone, Failed: report.Failed, Waiting: report.Waiting}
+	if err != nil {
+		answer.Error = err.Error()
 	}
-	return &epdapi.Levers{Status: s}
+	return answer, nil
 }

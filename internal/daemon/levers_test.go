@@ -58,7 +58,10 @@ func TestUsersSeeWhatConcernsTheirOwnJobsOfTheLevers(t *testing.T) {
 		{query.Caller{UID: 10}, nil, []slurm.JobID{1}, 0},
 		{query.Caller{UID: 99}, nil, nil, 0},
 	} {
-		got := d.leversFor(c.who)
+		got, err := d.Levers(t.Context(), c.who)
+		if err != nil {
+			t.Fatal(err)
+		}
 		jobs := make([]slurm.JobID, 0, len(got.Advice))
 		for _, a := range got.Advice {
 			jobs = append(jobs, a.Job)

@@ -258,7 +258,7 @@ func (d *AgentServer) Status(ctx context.Context) *epdapi.Status {
 		}
 	}
 	if c := d.options.Control; c != nil {
-		now := c.Queries().Status(ctx, query.CallerOf(ctx))
+		now := c.Queries.Status(ctx, query.CallerOf(ctx))
 		s.Totals, s.Controller = totalsOf(&now), &now
 	}
 	latest, _ := d.problems.shown()

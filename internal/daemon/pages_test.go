@@ -32,7 +32,7 @@ func TestPagesGetWhatTheirViewerWouldGetAtASocket(t *testing.T) {
 	if err := records.PutJob(t.Context(), &job); err != nil {
 		t.Fatal(err)
 	}
-	c, err := control.New(t.Context(), control.Options{Store: records, Cluster: "alpha"})
+	c, err := control.New(t.Context(), control.Options{Records: control.RecordsIn(records), Cluster: "alpha"})
 	if err != nil {
 		t.Fatal(err)
 	}

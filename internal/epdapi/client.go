@@ -84,14 +84,14 @@ func (c *Client) Post(ctx context.Context, path string, message, answer any) err
 }
 
 // unreachable names the sockets that were tried.
-func (c *Client) unreachable(err error) error {
-	switch all := strings.Join(c.sockets, ", "); {
-	case len(c.sockets) > 1 && errors.Is(err, fs.ErrPermission):
+func unreachable(sockets []string, err error) error {
+	switch all := strings.Join(sockets, ", "); {
+	case len(sockets) > 1 && errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w at any of %s: %w", ErrUnreachable, all, fs.ErrPermission)
-	case len(c.sockets) > 1:
+	case len(sockets) > 1:
 		return fmt.Errorf("%w at any of %s", ErrUnreachable, all)
 	}
-	return fmt.Errorf("%w at %s: %w", ErrUnreachable, strings.Join(c.sockets, ""), err)
+	return fmt.Errorf("%w at %s: %w", ErrUnreachable, strings.Join(sockets, ""), err)
 }
 
 // Hook tells of a Prolog or an Epilog.
@@ -112,11 +112,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 
 // Restore gives clocks back.
 func (c *Client) Restore(ctx context.Context, r *RestoreRequest) (*RestoreAnswer, error) {
-	var answer RestoreAnswer
-	if err := c.call(ctx, http.MethodPost, PathRestore, r, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[RestoreAnswer](ctx, c, PathRestore, r)
 }
 
 // Jobs lists jobs; the query is that of the path.
@@ -156,20 +152,12 @@ func (c *Client) Estimate(ctx context.Context, s *CodeRequest, gpuModel string) 
 	if gpuModel != "" {
 		path += "?" + url.Values{"gpu_model": {gpuModel}}.Encode()
 	}
-	var answer Estimate
-	if err := c.call(ctx, http.MethodPost, path, s, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[Estimate](ctx, c, path, s)
 }
 
 // Reload has the configuration read again.
 func (c *Client) Reload(ctx context.Context) (*ReloadAnswer, error) {
-	var answer ReloadAnswer
-	if err := c.call(ctx, http.MethodPost, PathReload, nil, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[ReloadAnswer](ctx, c, PathReload, nil)
 }
 
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
@@ -178,6 +166,14 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 	}
 	var answer T
 	if err := c.call(ctx, http.MethodGet, path, nil, &answer); err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+func post[T any](ctx context.Context, c *Client, path string, message any) (*T, error) {
+	var answer T
+	if err := c.call(ctx, http.MethodPost, path, message, &answer); err != nil {
 		return nil, err
 	}
 	return &answer, nil
@@ -203,13 +199,13 @@ func (c *Client) call(ctx context.Context, method, path string, message, answer 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return c.unreachable(err)
+		return unreachable(c.sockets, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing was written
 	data, err := io.ReadAll(io.LimitReader(response.Body, MaxMessage+1))
 	switch {
 	case err != nil:
-		return c.unreachable(err)
+		return unreachable(c.sockets, err)
 	case len(data) > MaxMessage:
 		return fmt.Errorf("%s: the answer has more than %d bytes", path, MaxMessage)
 	case response.StatusCode != http.StatusOK:

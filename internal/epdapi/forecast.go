@@ -2,7 +2,6 @@ package epdapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/epplan/epplan/slurm"
 )
@@ -96,9 +95,5 @@ type CodeAnswer struct {
 
 // Announce tells what the code of a job looks like that is about to be submitted.
 func (c *Client) Announce(ctx context.Context, r *CodeRequest) (*CodeAnswer, error) {
-	var answer CodeAnswer
-	if err := c.call(ctx, http.MethodPost, PathCode, r, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[CodeAnswer](ctx, c, PathCode, r)
 }

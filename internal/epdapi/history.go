@@ -2,7 +2,6 @@ package epdapi
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -36,11 +35,7 @@ type HistoryPage struct {
 
 // AddHistory stores jobs of a log.
 func (c *Client) AddHistory(ctx context.Context, h *History) (*HistoryAdded, error) {
-	var answer HistoryAdded
-	if err := c.call(ctx, http.MethodPost, PathHistory, h, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[HistoryAdded](ctx, c, PathHistory, h)
 }
 
 // HistoryAfter reads jobs of imported logs: those that come after one, which may

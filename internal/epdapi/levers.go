@@ -2,7 +2,6 @@ package epdapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/epplan/epplan/internal/steer"
 )
@@ -32,9 +31,5 @@ func (c *Client) Levers(ctx context.Context) (*Levers, error) {
 // UndoLevers takes back what was steered. Nothing is steered again before the
 // configuration is another one.
 func (c *Client) UndoLevers(ctx context.Context) (*UndoLeversAnswer, error) {
-	var answer UndoLeversAnswer
-	if err := c.call(ctx, http.MethodPost, PathLeversUndo, struct{}{}, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[UndoLeversAnswer](ctx, c, PathLeversUndo, struct{}{})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"regexp"
 	"time"
@@ -143,9 +142,5 @@ func (c *Client) ModelVersions(ctx context.Context, workload, gpuModel string) (
 
 // UseModel chooses the version of a model that counts.
 func (c *Client) UseModel(ctx context.Context, m *ModelChoice) (*ModelStatus, error) {
-	var answer ModelStatus
-	if err := c.call(ctx, http.MethodPost, PathModelsUse, m, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[ModelStatus](ctx, c, PathModelsUse, m)
 }

@@ -118,12 +118,3 @@ type ClusterPower struct {
 func (c *Client) Nodes(ctx context.Context) (*NodeList, error) {
 	return get[NodeList](ctx, c, PathNodes, nil)
 }
-
-// Report tells a controller how a node fares.
-func (c *Client) Report(ctx context.Context, r *NodeReport) (*ReportAnswer, error) {
-	var answer ReportAnswer
-	if err := c.Post(ctx, PathReport, r, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
-}

@@ -2,7 +2,6 @@ package epdapi
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -98,18 +97,10 @@ func (c *Client) Runs(ctx context.Context, q *RunQuery) (*RunPage, error) {
 
 // Forget takes runs out of the records.
 func (c *Client) Forget(ctx context.Context, ids *RunIDs) (*RunsChanged, error) {
-	var answer RunsChanged
-	if err := c.call(ctx, http.MethodPost, PathForget, ids, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[RunsChanged](ctx, c, PathForget, ids)
 }
 
 // Remember puts runs back that were taken out.
 func (c *Client) Remember(ctx context.Context, runs *RunList) (*RunsChanged, error) {
-	var answer RunsChanged
-	if err := c.call(ctx, http.MethodPost, PathRemember, runs, &answer); err != nil {
-		return nil, err
-	}
-	return &answer, nil
+	return post[RunsChanged](ctx, c, PathRemember, runs)
 }

@@ -43,7 +43,7 @@ func newRig(t *testing.T, change func(*Options)) *rig {
 	r := &rig{store: s}
 	settings := config.Default().Predict
 	o := Options{
-		Records: s, Cluster: "alpha", Settings: func() *config.Predict { return &settings },
+		Records: s.Learning, Cluster: "alpha", Settings: func() *config.Predict { return &settings },
 		GPUPower: func() (idle, busy dvfsmodel.Watt) { return 0, dvfsmodel.Watt(math.Inf(1)) },
 		Clock:    clock, Log: slog.New(slog.DiscardHandler),
 		Pending: func() func() { r.pending.Add(1); return r.pending.Done },
@@ -112,7 +112,7 @@ func TestUsersThatNoJobIsKnownOfAreAskedFor(t *testing.T) {
 		Ended: start.Add(-time.Hour), User: "bob", Partition: "gpu", Name: []byte("old"),
 		GPUs: live.Known(1), Nodes: live.Known(1), State: "COMPLETED",
 	}
-	if _, err := r.store.AddHistory(t.Context(), []record.HistoryJob{past}); err != nil {
+	if _, err := r.store.Learning.AddHistory(t.Context(), []record.HistoryJob{past}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Train(t.Context()); err != nil {
@@ -136,7 +136,7 @@ func TestOfALongScriptWhatPredictionsLookAtIsKept(t *testing.T) {
 		"python other.py --layers 9\n"
 	r.KeepScript(job, true)
 	r.pending.Wait()
-	kept, err := r.store.Features(t.Context(), "alpha", 10)
+	kept, err := r.store.Learning.Features(t.Context(), "alpha", 10)
 	if err != nil || len(kept) != 1 || kept[0].Source != job.Source {
 		t.Fatal(kept, err)
 	}

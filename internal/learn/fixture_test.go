@@ -54,5 +54,5 @@ func onStore(t *testing.T) (*Learner, *store.Store) {
 			t.Error(err)
 		}
 	})
-	return New(optionsOf(s)), s
+	return New(optionsOf(s.Learning)), s
 }

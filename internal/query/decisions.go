@@ -22,10 +22,10 @@ func (s *Service) Decisions(
 	var err error
 	switch {
 	case who.seesAll():
-		page, listing := s.options.Jobs.LastDecisions(ctx, s.options.Cluster, mode, before, limit)
+		page, listing := s.options.Records.Jobs.LastDecisions(ctx, s.options.Cluster, mode, before, limit)
 		found, out.Next, err = page.Decisions, page.Next, listing
 	case who.own() != "" && before == 0:
-		found, err = s.options.Jobs.LastDecisionsOf(ctx, s.options.Cluster, who.own(), mode, limit)
+		found, err = s.options.Records.Jobs.LastDecisionsOf(ctx, s.options.Cluster, who.own(), mode, limit)
 	}
 	if err != nil {
 		return nil, err

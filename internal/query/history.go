@@ -21,16 +21,16 @@ type history struct {
 
 // history reads what records there are under a job id.
 func (r *reader) history(ctx context.Context, id int64) (*history, error) {
-	page, err := r.options.Jobs.Jobs(ctx, &store.JobFilter{Cluster: r.options.Cluster, ID: id}, 0,
+	page, err := r.options.Records.Jobs.Jobs(ctx, &store.JobFilter{Cluster: r.options.Cluster, ID: id}, 0,
 		jobs.MaxSameID)
 	if err != nil {
 		return nil, err
 	}
 	h := &history{jobs: page.Jobs}
-	if h.decisions, err = r.options.Jobs.DecisionsOfJob(ctx, r.options.Cluster, id); err != nil {
+	if h.decisions, err = r.options.Records.Jobs.DecisionsOfJob(ctx, r.options.Cluster, id); err != nil {
 		return nil, err
 	}
-	h.outcomes, err = r.options.Jobs.OutcomesOfJob(ctx, r.options.Cluster, id)
+	h.outcomes, err = r.options.Records.Jobs.OutcomesOfJob(ctx, r.options.Cluster, id)
 	return h, err
 }
 

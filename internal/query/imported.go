@@ -25,7 +25,7 @@ func (s *Service) AddHistory(
 			h.Jobs[i].Cluster = s.options.Cluster
 		}
 	}
-	added, err := s.options.Runs.AddHistory(ctx, h.Jobs)
+	added, err := s.options.Records.History.AddHistory(ctx, h.Jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Service) History(ctx context.Context, who Caller, q *HistoryQuery) (*ep
 			return page, nil
 		}
 	}
-	err := s.options.Runs.VisitHistory(ctx, &f, func(p record.HistoryJob) error {
+	err := s.options.Records.History.VisitHistory(ctx, &f, func(p record.HistoryJob) error {
 		if len(page.Jobs) == epdapi.MaxHistory {
 			page.More = true
 			return nil

@@ -61,7 +61,7 @@ func (s *Service) Jobs(ctx context.Context, who Caller, q *epdapi.JobQuery) (*ep
 			return answer, nil
 		}
 	}
-	page, err := s.options.Jobs.JobRows(ctx, filter, q.Before,
+	page, err := s.options.Records.Jobs.JobRows(ctx, filter, q.Before,
 		min(cmp.Or(max(q.Limit, 0), pageSize), maxPage))
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (r *reader) viewLatest(ctx context.Context, view *epdapi.JobView, h *histor
 	view.Job.State = own.ended(latest.State)
 	r.addArrayID(view.Job)
 	if latest.Token != "" {
-		d, err := r.options.Jobs.DecisionByToken(ctx, r.options.Cluster, latest.Token)
+		d, err := r.options.Records.Jobs.DecisionByToken(ctx, r.options.Cluster, latest.Token)
 		switch {
 		case err == nil:
 			view.Submission = &d

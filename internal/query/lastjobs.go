@@ -61,7 +61,7 @@ func (l *lastJobs) of(ctx context.Context, workloads []string) map[string]epdapi
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	jobs, err := l.options.Jobs.LastJobs(ctx, l.options.Cluster, missing)
+	jobs, err := l.options.Records.Jobs.LastJobs(ctx, l.options.Cluster, missing)
 	if err != nil {
 		l.options.Log.Warn("workloads are shown without their jobs' names", "error", err)
 		return found

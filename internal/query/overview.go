@@ -26,7 +26,7 @@ func (s *Service) Overview(ctx context.Context, who Caller) (*epdapi.Overview, e
 		At: now, Status: s.Status(ctx, who), Power: s.Power(), Queue: s.options.Tracker.QueueCounts(),
 	}
 	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-epdapi.OverviewDays)
-	sums, err := s.options.Sums.RunDays(ctx, s.options.Cluster, first)
+	sums, err := s.options.Records.Sums.RunDays(ctx, s.options.Cluster, first)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (s *Service) Profiles(ctx context.Context, who Caller, workload string) (*e
 	if err := Operators.Admits(who); err != nil {
 		return nil, err
 	}
-	counts, err := s.options.Sums.ProfileCounts(ctx, s.options.Cluster, workload, maxListed)
+	counts, err := s.options.Records.Sums.ProfileCounts(ctx, s.options.Cluster, workload, maxListed)
 	if err != nil {
 		return nil, err
 	}

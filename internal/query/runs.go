@@ -31,7 +31,7 @@ func (s *Service) RecordedRuns(ctx context.Context, who Caller, q *RunQuery) (*e
 	case len(q.Run) > record.MaxRunID || len(q.Node) > record.MaxNode:
 		return nil, fmt.Errorf("%w: no run and no node has so long a name", epdapi.ErrRequest)
 	}
-	page, err := s.options.Runs.RecordedRuns(ctx, &store.RunFilter{
+	page, err := s.options.Records.Runs.RecordedRuns(ctx, &store.RunFilter{
 		Cluster: s.options.Cluster, RunID: q.Run, Node: q.Node, JobID: q.Job, Since: q.Since, Until: q.Until,
 	}, q.Conflicts, q.After, epdapi.MaxRuns)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Service) Forget(ctx context.Context, who Caller, ids *epdapi.RunIDs) (*
 		return nil, fmt.Errorf("%w: %d runs, want at most %d", epdapi.ErrRequest,
 			len(ids.Runs)+len(ids.Conflicts), epdapi.MaxRuns)
 	}
-	f, err := s.options.Runs.Forget(ctx, ids.Runs, ids.Conflicts)
+	f, err := s.options.Records.Runs.Forget(ctx, ids.Runs, ids.Conflicts)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Service) Remember(
 				slurm.Printable(runs[i].Outcome.RunID, 40), slurm.Printable(of, 40), s.options.Cluster)
 		}
 	}
-	f, err := s.options.Runs.Remember(ctx, runs)
+	f, err := s.options.Records.Runs.Remember(ctx, runs)
 	if err != nil {
 		return nil, err
 	}

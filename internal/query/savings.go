@@ -15,7 +15,7 @@ import (
 // Savings is what treated runs used less than held-out ones, of jobs that ended since a
 // time; the zero time: ever.
 func (s *Service) Savings(ctx context.Context, who Caller, since time.Time) (epdapi.Savings, error) {
-	strata, err := s.options.Sums.Strata(ctx, s.options.Cluster, since)
+	strata, err := s.options.Records.Sums.Strata(ctx, s.options.Cluster, since)
 	if err != nil {
 		return epdapi.Savings{}, err
 	}

@@ -17,7 +17,7 @@ func (s *Service) Series(ctx context.Context, who Caller, id slurm.JobID) (*epda
 	if err != nil {
 		return nil, err
 	}
-	readings, err := s.options.Jobs.Readings(ctx, s.options.Cluster, int64(id))
+	readings, err := s.options.Records.Jobs.Readings(ctx, s.options.Cluster, int64(id))
 	if err != nil {
 		return nil, err
 	}

@@ -73,10 +73,22 @@ type RunRecords interface {
 	Forget(ctx context.Context, outcomes, conflicts []int64) (store.ForgetResult, error)
 	// Remember puts runs back that were taken out.
 	Remember(ctx context.Context, runs []record.RecordedRun) (store.ForgetResult, error)
+}
+
+// HistoryRecords are jobs of imported logs.
+type HistoryRecords interface {
 	// AddHistory stores jobs of a log, all of them or none.
 	AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error)
 	// VisitHistory goes through jobs of logs, by submission.
 	VisitHistory(ctx context.Context, filter *store.HistoryFilter, visit func(record.HistoryJob) error) error
+}
+
+// Records are all that questions need of the store.
+type Records struct {
+	Jobs    JobRecords
+	Sums    SumRecords
+	Runs    RunRecords
+	History HistoryRecords
 }
 
 // Settings are those in force at one moment, as far as answers go by them.
@@ -114,9 +126,7 @@ type Clocks struct {
 
 // Options are what a service works with. Only UserName may be nil.
 type Options struct {
-	Jobs    JobRecords
-	Sums    SumRecords
-	Runs    RunRecords
+	Records Records
 	Cluster string
 	// Settings are those in force.
 	Settings func() *Settings

@@ -71,5 +71,25 @@ func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([
 	return all, typedError(rows.Err())
 }
 
+// list is collect with an error that says what was asked for.
+func list[T any](
+	rows *sql.Rows, err error, scan func(scanner) (T, error), what string, args ...any,
+) ([]T, error) {
+	all, err := collect(rows, err, scan)
+	if err != nil {
+		return nil, fmt.Errorf(what+": %w", append(args, err)...)
+	}
+	return all, nil
+}
+
+// scanIntervals are what was read from three columns each: a value and its bounds.
+func scanIntervals(columns []sql.NullFloat64, into ...*record.Interval) {
+	for i, interval := range into {
+		*interval = record.Interval{
+			Value: knownNumber(columns[3*i]), Low: knownNumber(columns[3*i+1]), High: knownNumber(columns[3*i+2]),
+		}
+	}
+}
+
 // scanner is a row, of one or of many.
 type scanner interface{ Scan(into ...any) error }

@@ -27,7 +27,7 @@ func (s *Store) PutDecision(ctx context.Context, d *record.Decision) (int64, err
 		record.CleanText(d.ConfigVersion), d.ModelVersion,
 		record.CleanText(string(d.Arm)), record.Micro(d.Created).UnixMicro(), nullableNumber(d.DefaultJ),
 		nullableNumber(d.HoldOut), nullableNumber(d.ConstantArm), record.CleanText(d.Tier))
-	id, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+	id, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		result, err := conn.ExecContext(ctx, `
 INSERT INTO decisions (cluster, job_id, node, token, run_id, workload, gpu_model, core_mhz, mem_mhz,
 	time_s, time_low_s, time_high_s, power_w, power_low_w, power_high_w, energy_j, energy_low_j, energy_high_j,
@@ -52,20 +52,16 @@ FROM decisions `
 
 // DecisionByToken is the last decision under a token, or ErrNotFound.
 func (s *Store) DecisionByToken(ctx context.Context, cluster, token string) (record.Decision, error) {
-	d, err := scanDecision(s.urgent.QueryRowContext(ctx, selectDecisions+`
+	d, err := scanDecision(s.db.urgent.QueryRowContext(ctx, selectDecisions+`
 WHERE cluster = ? AND token = ? AND token != '' ORDER BY decision_id DESC LIMIT 1`, cluster, token))
 	return d, lookupError(err, "decision for token %q", token)
 }
 
 // DecisionsOfJob lists the decisions under a job id on all nodes, oldest first.
 func (s *Store) DecisionsOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Decision, error) {
-	rows, err := s.urgent.QueryContext(ctx, selectDecisions+
+	rows, err := s.db.urgent.QueryContext(ctx, selectDecisions+
 		"WHERE cluster = ? AND job_id = ? AND job_id != 0 ORDER BY decision_id", cluster, jobID)
-	all, err := collect(rows, err, scanDecision)
-	if err != nil {
-		return nil, fmt.Errorf("decisions for job %d: %w", jobID, err)
-	}
-	return all, nil
+	return list(rows, err, scanDecision, "decisions for job %d", jobID)
 }
 
 // scanDecision reads a row of selectDecisions.
@@ -79,12 +75,7 @@ func scanDecision(row scanner) (record.Decision, error) {
 		&numbers[6], &numbers[7], &numbers[8], &d.Reason, &d.Mode, &d.ConfigVersion, &d.ModelVersion,
 		&d.Arm, &created,
 		&numbers[9], &numbers[10], &numbers[11], &d.Tier)
-	for i, interval := range []*record.Interval{&d.TimeS, &d.PowerW, &d.EnergyJ} {
-		*interval = record.Interval{
-			Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]),
-			High: knownNumber(numbers[3*i+2]),
-		}
-	}
+	scanIntervals(numbers[:], &d.TimeS, &d.PowerW, &d.EnergyJ)
 	d.DefaultJ, d.HoldOut, d.ConstantArm = knownNumber(numbers[9]), knownNumber(numbers[10]),
 		knownNumber(numbers[11])
 	d.Created = timeOf(created)

@@ -27,20 +27,16 @@ GROUP BY j.seq ORDER BY j.seq`
 
 // EndedJobs lists the jobs among the latest ones of a cluster that ended, the oldest
 // first.
-func (s *Store) EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
-	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
-	all, err := collect(rows, err, scanEnded)
-	if err != nil {
-		return nil, fmt.Errorf("list ended jobs: %w", err)
-	}
-	return all, nil
+func (l *Learning) EndedJobs(ctx context.Context, cluster string, latest int) ([]record.EndedJob, error) {
+	rows, err := l.db.read.QueryContext(ctx, fmt.Sprintf(selectEnded, ""), cluster, latest)
+	return list(rows, err, scanEnded, "list ended jobs")
 }
 
 // EndedJob is a job that ended, or ErrNotFound.
-func (s *Store) EndedJob(
+func (l *Learning) EndedJob(
 	ctx context.Context, cluster string, id int64, submitted time.Time,
 ) (record.EndedJob, error) {
-	e, err := scanEnded(s.read.QueryRowContext(ctx,
+	e, err := scanEnded(l.db.read.QueryRowContext(ctx,
 		fmt.Sprintf(selectEnded, "AND job_id = ?3 AND submitted_us = ?4"),
 		cluster, 1, id, record.Micro(submitted).UnixMicro()))
 	return e, lookupError(err, "ended job %d", id)
@@ -60,11 +56,6 @@ func scanEnded(row scanner) (record.EndedJob, error) {
 	e.Submitted, e.Ended = timeOf(submitted), timeOf(ended)
 	e.Limit = limitOf(limit)
 	e.TimeS, e.EnergyJ = knownNumber(took), knownNumber(energy)
-	for i, interval := range []*record.Interval{&e.PredictedS, &e.PredictedPowerW, &e.PredictedJ} {
-		*interval = record.Interval{
-			Value: knownNumber(numbers[3*i]), Low: knownNumber(numbers[3*i+1]),
-			High: knownNumber(numbers[3*i+2]),
-		}
-	}
+	scanIntervals(numbers[:], &e.PredictedS, &e.PredictedPowerW, &e.PredictedJ)
 	return e, err
 }

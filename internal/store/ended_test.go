@@ -31,7 +31,7 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 		o.TimeS, o.GPUEnergyJ = live.Known(100+float64(i)), live.Known(1000)
 		put(t, s, o, store.Stored)
 	}
-	all, err := s.EndedJobs(t.Context(), "alpha", 10)
+	all, err := s.Learning.EndedJobs(t.Context(), "alpha", 10)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -42,15 +42,15 @@ func TestEndedJobsComeWithWhatWasPredictedAndWhatAllNodesTook(t *testing.T) {
 		e.ScriptHash != job(1).ScriptHash {
 		t.Errorf("%+v", e)
 	}
-	one, err := s.EndedJob(t.Context(), "alpha", e.ID, e.Submitted)
+	one, err := s.Learning.EndedJob(t.Context(), "alpha", e.ID, e.Submitted)
 	if err != nil || one.TimeS != e.TimeS || one.Ended != e.Ended {
 		t.Errorf("%+v, %v", one, err)
 	}
-	if _, err := s.EndedJob(t.Context(), "alpha", job(2).ID, job(2).Submitted); !errors.Is(err,
+	if _, err := s.Learning.EndedJob(t.Context(), "alpha", job(2).ID, job(2).Submitted); !errors.Is(err,
 		store.ErrNotFound) {
 		t.Errorf("a job that runs: %v", err)
 	}
-	if all, err := s.EndedJobs(t.Context(), "alpha", 1); err != nil || len(all) != 0 {
+	if all, err := s.Learning.EndedJobs(t.Context(), "alpha", 1); err != nil || len(all) != 0 {
 		t.Errorf("the latest job runs: %+v, %v", all, err)
 	}
 	if d, err := s.DecisionByToken(t.Context(), "alpha", job(1).Token); err != nil || d.Tier != "similar" {
@@ -64,7 +64,7 @@ func TestFeaturesOfCodeStayWhereLaterOnesHaveNone(t *testing.T) {
 		Cluster: "alpha", Source: "a", Script: []float32{1, 0, 2}, Code: []float32{0, 3},
 		Digest: []byte{9}, Seen: start,
 	}
-	if err := s.PutFeatures(t.Context(), first); err != nil {
+	if err := s.Learning.PutFeatures(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	again := &record.Features{
@@ -72,11 +72,11 @@ func TestFeaturesOfCodeStayWhereLaterOnesHaveNone(t *testing.T) {
 	}
 	other := &record.Features{Cluster: "alpha", Source: "b", Seen: start}
 	for _, f := range []*record.Features{again, other} {
-		if err := s.PutFeatures(t.Context(), f); err != nil {
+		if err := s.Learning.PutFeatures(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := s.Features(t.Context(), "alpha", 10)
+	all, err := s.Learning.Features(t.Context(), "alpha", 10)
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -84,7 +84,7 @@ func TestFeaturesOfCodeStayWhereLaterOnesHaveNone(t *testing.T) {
 		!slices.Equal(f.Code, first.Code) || f.Digest[0] != 9 || !f.Seen.Equal(again.Seen) {
 		t.Errorf("%+v", f)
 	}
-	if err := s.PutFeatures(t.Context(), &record.Features{
+	if err := s.Learning.PutFeatures(t.Context(), &record.Features{
 		Cluster: "alpha", Source: "a", Seen: start,
 		Code: make([]float32, record.MaxFeatures+1),
 	}); !errors.Is(err, record.ErrInvalid) {

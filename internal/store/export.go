@@ -34,7 +34,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer, table string) error {
 		return fmt.Errorf("export table %q: %w: it is one of %s", table, ErrNotFound,
 			strings.Join(tables, ", "))
 	}
-	rows, err := s.read.QueryContext(ctx, "SELECT * FROM "+table) //nolint:gosec // one of our own names
+	rows, err := s.db.read.QueryContext(ctx, "SELECT * FROM "+table) //nolint:gosec // one of our own names
 	if err != nil {
 		return fmt.Errorf("export table %s: %w", table, typedError(err))
 	}

@@ -10,7 +10,7 @@ import (
 
 // PutFeatures keeps what a script looks like, in place of what was known of it. The
 // code's features stay where the new ones have none.
-func (s *Store) PutFeatures(ctx context.Context, f *record.Features) error {
+func (l *Learning) PutFeatures(ctx context.Context, f *record.Features) error {
 	if f.Cluster == "" || f.Source == "" || f.Seen.IsZero() || len(f.Script) > record.MaxFeatures ||
 		len(f.Code) > record.MaxFeatures {
 		return fmt.Errorf("%w: features need cluster, source and time, and at most %d coordinates",
@@ -20,7 +20,7 @@ func (s *Store) PutFeatures(ctx context.Context, f *record.Features) error {
 	if digest == nil {
 		digest = []byte{}
 	}
-	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
+	err := l.db.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, `
 INSERT INTO features (cluster, source, script, code, digest, seen_us) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET script = COALESCE(excluded.script, script),
@@ -39,10 +39,10 @@ ON CONFLICT DO UPDATE SET script = COALESCE(excluded.script, script),
 
 // Features lists what the scripts of a cluster look like that were submitted last, at
 // most so many, the latest first.
-func (s *Store) Features(ctx context.Context, cluster string, most int) ([]record.Features, error) {
-	rows, err := s.read.QueryContext(ctx, `
+func (l *Learning) Features(ctx context.Context, cluster string, most int) ([]record.Features, error) {
+	rows, err := l.db.read.QueryContext(ctx, `
 SELECT cluster, source, script, code, digest, seen_us FROM features WHERE cluster = ? ORDER BY seen_us DESC, source LIMIT ?`, cluster, most)
-	all, err := collect(rows, err, func(row scanner) (record.Features, error) {
+	return list(rows, err, func(row scanner) (record.Features, error) {
 		var f record.Features
 		var script, code []byte
 		var seen sql.NullInt64
@@ -56,9 +56,5 @@ SELECT cluster, source, script, code, digest, seen_us FROM features WHERE cluste
 		}
 		f.Code, err = record.UnpackVector(code)
 		return f, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list features: %w", err)
-	}
-	return all, nil
+	}, "list features")
 }

@@ -65,7 +65,7 @@ func (s *Store) RecordedRuns(
 	default:
 		query = fmt.Sprintf(selectRecordedRuns, "")
 	}
-	rows, err := s.read.QueryContext(ctx, query+where.String()+" ORDER BY "+id+" LIMIT ?",
+	rows, err := s.db.read.QueryContext(ctx, query+where.String()+" ORDER BY "+id+" LIMIT ?",
 		append(where.args, most)...)
 	var page RecordedRunPage
 	if page.Runs, err = collect(rows, err, scan); err != nil {
@@ -75,7 +75,7 @@ func (s *Store) RecordedRuns(
 		page.Next = page.Runs[n-1].ID
 	} else if stop > 0 {
 		more := false
-		if err := s.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outcomes WHERE outcome_id > ?)",
+		if err := s.db.read.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM outcomes WHERE outcome_id > ?)",
 			stop).Scan(&more); err != nil {
 			return RecordedRunPage{}, fmt.Errorf("list recorded runs: %w", typedError(err))
 		}
@@ -159,7 +159,7 @@ ON CONFLICT DO NOTHING`
 // delivered again doesn't come back. Models that learnt from them stay. An id that
 // there isn't is passed over.
 func (s *Store) Forget(ctx context.Context, outcomes, conflicts []int64) (ForgetResult, error) {
-	f, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (ForgetResult, error) {
+	f, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (ForgetResult, error) {
 		return forget(ctx, conn, outcomes, conflicts)
 	})
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Store) Remember(ctx context.Context, runs []record.RecordedRun) (Forget
 			return ForgetResult{}, err
 		}
 	}
-	back, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (back ForgetResult, err error) {
+	back, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (back ForgetResult, err error) {
 		seen := make(map[record.WorkloadKey]bool)
 		for i := range ready {
 			r := &ready[i]

@@ -17,9 +17,9 @@ ON CONFLICT (cluster, submitted_us, job_id) DO NOTHING`
 
 // AddHistory stores jobs of a log, all of them or, with an error, none, and
 // tells how many weren't there yet. Those that were stay as they are.
-func (s *Store) AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error) {
+func (l *Learning) AddHistory(ctx context.Context, jobs []record.HistoryJob) (added int, err error) {
 	rows := make([][]any, len(jobs))
-	received := s.now().UnixMicro()
+	received := l.db.now().UnixMicro()
 	for i := range jobs {
 		p, err := jobs[i].Canonical()
 		if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) AddHistory(ctx context.Context, jobs []record.HistoryJob) (added
 		}
 		rows[i] = historyRow(&p, received)
 	}
-	added, err = write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int, error) {
+	added, err = write(ctx, l.db, func(ctx context.Context, conn *sql.Conn) (int, error) {
 		return insertHistory(ctx, conn, rows)
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ type HistoryFilter struct {
 // their submissions, until visit returns an error, which comes back. The jobs are
 // those of one moment. What visit does must not wait for a write to the store: the
 // log of the database can't be cleared meanwhile.
-func (s *Store) VisitHistory(
+func (l *Learning) VisitHistory(
 	ctx context.Context, f *HistoryFilter, visit func(record.HistoryJob) error,
 ) error {
 	query := `
@@ -108,7 +108,7 @@ FROM history WHERE cluster = ?`
 	ORDER BY submitted_us DESC LIMIT 1 OFFSET ?), 0)`, f.Cluster, f.Latest-1)
 	query += " ORDER BY submitted_us, job_id"
 	restrict(f.Limit > 0, " LIMIT ?", f.Limit)
-	rows, err := s.read.QueryContext(ctx, query, args...)
+	rows, err := l.db.read.QueryContext(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("read history: %w", typedError(err))
 	}

@@ -38,7 +38,7 @@ func historyOf(tb interface {
 }, s *store.Store, cluster string, after time.Time,
 ) []record.HistoryJob {
 	var all []record.HistoryJob
-	err := s.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after},
+	err := s.Learning.VisitHistory(tb.Context(), &store.HistoryFilter{Cluster: cluster, From: after},
 		func(p record.HistoryJob) error {
 			all = append(all, p)
 			return nil
@@ -57,7 +57,7 @@ func TestPastJobsAreReadAsTheyWereStoredInTheOrderOfTheirSubmissions(t *testing.
 	}
 	other := past(0)
 	other.Cluster = "beta"
-	added, err := s.AddHistory(t.Context(), []record.HistoryJob{past(2), past(1), bare, other})
+	added, err := s.Learning.AddHistory(t.Context(), []record.HistoryJob{past(2), past(1), bare, other})
 	if err != nil || added != 4 {
 		t.Fatalf("added %d, %v", added, err)
 	}
@@ -91,12 +91,12 @@ func TestAddingPastJobsTwiceAddsNothing(t *testing.T) {
 		for i, pick := range picks {
 			jobs[i], distinct[pick] = past(pick), true
 		}
-		first, err := s.AddHistory(t.Context(), jobs)
+		first, err := s.Learning.AddHistory(t.Context(), jobs)
 		if err != nil || first != len(distinct) {
 			t.Fatalf("added %d of %d, %v", first, len(distinct), err)
 		}
 		before := historyOf(t, s, "alpha", time.Time{})
-		if again, err := s.AddHistory(t.Context(), before); err != nil || again != 0 {
+		if again, err := s.Learning.AddHistory(t.Context(), before); err != nil || again != 0 {
 			t.Fatalf("added %d again, %v", again, err)
 		}
 		if !reflect.DeepEqual(before, historyOf(t, s, "alpha", time.Time{})) {
@@ -117,7 +117,7 @@ func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
 		s, _ := openNew(t)
 		wrong := past(1)
 		spoil(&wrong)
-		if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0), wrong}); !errors.Is(err,
+		if _, err := s.Learning.AddHistory(t.Context(), []record.HistoryJob{past(0), wrong}); !errors.Is(err,
 			record.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -129,11 +129,12 @@ func TestOfABatchWithAPastJobThatCannotBeNothingIsStored(t *testing.T) {
 
 func TestAVisitorEndsAHistory(t *testing.T) {
 	s, _ := openNew(t)
-	if _, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0), past(1)}); err != nil {
+	if _, err := s.Learning.AddHistory(t.Context(), []record.HistoryJob{past(0), past(1)}); err != nil {
 		t.Fatal(err)
 	}
 	enough, seen := errors.New("enough"), 0
-	err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha"}, func(record.HistoryJob) error {
+	all := &store.HistoryFilter{Cluster: "alpha"}
+	err := s.Learning.VisitHistory(t.Context(), all, func(record.HistoryJob) error {
 		seen++
 		return enough
 	})
@@ -150,7 +151,7 @@ func TestPastJobsArePrunedByWhenTheyWereImported(t *testing.T) {
 	for i := range all {
 		all[i] = past(i)
 	}
-	if _, err := s.AddHistory(t.Context(), all); err != nil {
+	if _, err := s.Learning.AddHistory(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := s.Prune(t.Context(), now); err != nil || p.History != 0 {
@@ -169,7 +170,7 @@ func BenchmarkAddHistory(b *testing.B) {
 		for i := range jobs {
 			jobs[i] = past(n*batch + i)
 		}
-		if _, err := s.AddHistory(b.Context(), jobs); err != nil {
+		if _, err := s.Learning.AddHistory(b.Context(), jobs); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -180,13 +181,13 @@ func TestTheLatestPastJobsAreThoseSubmittedLast(t *testing.T) {
 	s, _ := openNew(t)
 	other := past(9)
 	other.Cluster = "beta"
-	if _, err := s.AddHistory(t.Context(),
+	if _, err := s.Learning.AddHistory(t.Context(),
 		[]record.HistoryJob{past(2), past(0), past(1), past(3), other}); err != nil {
 		t.Fatal(err)
 	}
 	for latest, want := range map[int]int{0: 4, 1: 1, 3: 3, 4: 4, 5: 4} {
 		var got []string
-		err := s.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest},
+		err := s.Learning.VisitHistory(t.Context(), &store.HistoryFilter{Cluster: "alpha", Latest: latest},
 			func(p record.HistoryJob) error {
 				got = append(got, p.JobID)
 				return nil

@@ -73,7 +73,7 @@ func (s *Store) Jobs(ctx context.Context, filter *JobFilter, before int64, limit
 	if err != nil || !ok {
 		return page, err
 	}
-	rows, err := s.read.QueryContext(ctx, selectJobs+q.where, q.args...)
+	rows, err := s.db.read.QueryContext(ctx, selectJobs+q.where, q.args...)
 	page.Jobs, err = collect(rows, err, func(row scanner) (j record.Job, err error) {
 		last, err = scanJob(row, &j)
 		return j, err
@@ -94,7 +94,7 @@ func (s *Store) JobRows(ctx context.Context, filter *JobFilter, before int64, li
 	if err != nil || !ok {
 		return page, err
 	}
-	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(selectRows, q.where), q.args...)
+	rows, err := s.db.read.QueryContext(ctx, fmt.Sprintf(selectRows, q.where), q.args...)
 	page.Jobs, err = collect(rows, err, func(row scanner) (j ListedJob, err error) {
 		last, err = scanListed(row, &j)
 		return j, err
@@ -206,7 +206,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	where.add(!f.Until.IsZero(), "submitted_us < ?", f.Until.UnixMicro())
 	if before != 0 {
 		var submitted int64
-		err := s.read.QueryRowContext(ctx, "SELECT submitted_us FROM jobs WHERE seq = ?",
+		err := s.db.read.QueryRowContext(ctx, "SELECT submitted_us FROM jobs WHERE seq = ?",
 			before).Scan(&submitted)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, false, nil
@@ -220,7 +220,7 @@ func (s *Store) pageOf(ctx context.Context, f *JobFilter, before int64, limit in
 	rest := f.otherConditions(keys)
 	if len(rest.text) > 0 {
 		var submitted int64
-		err := s.read.QueryRowContext(ctx,
+		err := s.db.read.QueryRowContext(ctx,
 			"SELECT submitted_us, seq FROM jobs INDEXED BY "+index+" WHERE "+where.String()+
 				" ORDER BY submitted_us DESC, seq DESC LIMIT 1 OFFSET ?", append(slices.Clip(where.args),
 				maxRowsScanned-1)...).Scan(&submitted, &page.stop)

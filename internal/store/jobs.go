@@ -21,7 +21,7 @@ func (s *Store) PutJob(ctx context.Context, j *record.Job) error {
 	if name == nil {
 		name = []byte{}
 	}
-	return s.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
+	return s.db.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, `
 INSERT INTO jobs (cluster, job_id, submitted_us, token, user, account, partition, name, script_hash, workload,
 	limit_s, nodes, gpus, state, shown)

@@ -21,7 +21,7 @@ func (s *Store) LastJobs(
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.read.QueryContext(ctx, lastJobs, cluster, keys)
+	rows, err := s.db.read.QueryContext(ctx, lastJobs, cluster, keys)
 	all, err := collect(rows, err, func(row scanner) (j record.Job, err error) {
 		_, err = scanJob(row, &j)
 		return j, err

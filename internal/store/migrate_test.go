@@ -75,7 +75,7 @@ func columnNames(t *testing.T, path, table string) (names string) {
 func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	path := schema1(t)
 	s := open(t, path, nil)
-	page, err := s.OutcomesOf(t.Context(), workload(0), 0, 10)
+	page, err := s.Learning.OutcomesOf(t.Context(), workload(0), 0, 10)
 	if err != nil || len(page.Outcomes) != 3 || page.Outcomes[0].Series.Len() != 3 {
 		t.Errorf("outcomes: %+v, %v", page, err)
 	}
@@ -85,32 +85,33 @@ func TestADatabaseOfSchema1IsMigratedWithItsRecordsAfterABackup(t *testing.T) {
 	if d, err := s.DecisionByToken(t.Context(), "alpha", "token-1"); err != nil || d.ID != 7 {
 		t.Errorf("decision: %+v, %v", d, err)
 	}
-	if m, err := s.Model(t.Context(), workload(0)); err != nil || m.Version != 1 {
+	if m, err := s.Learning.Model(t.Context(), workload(0)); err != nil || m.Version != 1 {
 		t.Errorf("model: %+v, %v", m, err)
 	}
-	if err := s.UseModel(t.Context(), workload(0), 0, "why"); err != nil {
+	if err := s.Learning.UseModel(t.Context(), workload(0), 0, "why"); err != nil {
 		t.Errorf("a table of schema 3: %v", err)
 	}
-	if added, err := s.AddHistory(t.Context(), []record.HistoryJob{past(0)}); err != nil || added != 1 {
+	if added, err := s.Learning.AddHistory(t.Context(), []record.HistoryJob{past(0)}); err != nil || added != 1 {
 		t.Errorf("a table of schema 4: %d, %v", added, err)
 	}
 	if strata, err := s.Strata(t.Context(), "alpha", time.Time{}); err != nil || len(strata) == 0 {
 		t.Errorf("a table of schema 5: %+v, %v", strata, err)
 	}
-	if err := s.PutFeatures(t.Context(), &record.Features{Cluster: "alpha", Source: "a", Seen: start}); err !=
-		nil {
+	features := &record.Features{Cluster: "alpha", Source: "a", Seen: start}
+	if err := s.Learning.PutFeatures(t.Context(), features); err != nil {
 		t.Errorf("a table of schema 6: %v", err)
 	}
 	profiled := outcome(0)
 	profiled.Profile = profile()
 	put(t, s, profiled, store.Stored)
-	if all, err := s.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 1 {
+	if all, err := s.Learning.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 1 {
 		t.Errorf("a table of schema 7: %+v, %v", all, err)
 	}
 	stepped := outcome(1)
 	stepped.RunID, stepped.Stays, stepped.Restarted = "stepped", stays(), restarted()
 	put(t, s, stepped, store.Stored)
-	if page, err := s.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil || len(page.Outcomes) != 1 ||
+	if page, err := s.Learning.OutcomesOf(t.Context(), workload(1), 0, 1); err != nil ||
+		len(page.Outcomes) != 1 ||
 		!slices.Equal(page.Outcomes[0].Stays, stays()) || page.Outcomes[0].Restarted != restarted() {
 		t.Errorf("columns of schemas 9 and 10: %+v, %v", page, err)
 	}
@@ -156,7 +157,7 @@ func TestADatabaseOfSchema10IsMigratedWithItsRecords(t *testing.T) {
 		p.GPUEnergyJ != live.Known(1.7e308) || p.GPUSource != record.Counter {
 		t.Errorf("what can't be isn't kept: %+v, %v", p, err)
 	}
-	if all, err := s.Profiles(t.Context(), record.WorkloadKey{
+	if all, err := s.Learning.Profiles(t.Context(), record.WorkloadKey{
 		Cluster: "alpha", Workload: "w2",
 		GPUModel: "V100",
 	}, 9); err != nil || len(all) != 1 {

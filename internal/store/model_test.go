@@ -111,7 +111,7 @@ func (l *ledger) changeModel(t *rapid.T) {
 	case version == 3:
 		use := rapid.Bool().Draw(t, "use")
 		var got int64
-		if got, err = l.store.PutModel(t.Context(), model("", use)); got != l.versions+1 {
+		if got, err = l.store.Learning.PutModel(t.Context(), model("", use)); got != l.versions+1 {
 			t.Fatalf("version %d after %d", got, l.versions)
 		}
 		l.versions++
@@ -119,7 +119,7 @@ func (l *ledger) changeModel(t *rapid.T) {
 			l.inUse = l.versions
 		}
 	case version <= l.versions:
-		err = l.store.UseModel(t.Context(), workload(0), version, "")
+		err = l.store.Learning.UseModel(t.Context(), workload(0), version, "")
 		l.inUse = version
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *ledger) check(t *rapid.T) {
 			want = append(want, run+o.GPUEnergyJ.String())
 		}
 	}
-	page, err := l.store.OutcomesOf(t.Context(), workload(0), 0, 100)
+	page, err := l.store.Learning.OutcomesOf(t.Context(), workload(0), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func (l *ledger) check(t *rapid.T) {
 			t.Fatalf("decisions %+v, %v, not %+v", all, err, want)
 		}
 	}
-	if m, err := l.store.Model(t.Context(), workload(0)); (err == nil) != (l.inUse > 0) ||
+	if m, err := l.store.Learning.Model(t.Context(), workload(0)); (err == nil) != (l.inUse > 0) ||
 		m.Version != l.inUse {
 		t.Fatalf("model %d in use, not %d: %v", m.Version, l.inUse, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // PutModel stores a further version of a workload's model and returns its
 // number. If m.InUse, it takes the place of the one in use.
-func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
+func (l *Learning) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 	if m.Cluster == "" || m.Workload == "" || m.Form == "" || m.Created.IsZero() {
 		return 0, fmt.Errorf("%w: a model needs cluster, workload, form and time", record.ErrInvalid)
 	}
@@ -23,7 +23,7 @@ func (s *Store) PutModel(ctx context.Context, m *record.Model) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	version, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (int64, error) {
+	version, err := write(ctx, l.db, func(ctx context.Context, conn *sql.Conn) (int64, error) {
 		version, err := nextVersion(ctx, conn, m.WorkloadKey)
 		if err != nil {
 			return 0, err
@@ -79,9 +79,9 @@ func clearRetired(ctx context.Context, conn *sql.Conn, key record.WorkloadKey) e
 // UseModel puts a version of a key in use and leaves a note on it. Version 0
 // takes the one in use out, so that the workload runs at default clocks; the
 // note, unless it is empty, then says why until another version is in use.
-func (s *Store) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
-	now := record.Micro(s.now()).UnixMicro()
-	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
+func (l *Learning) UseModel(ctx context.Context, key record.WorkloadKey, version int64, note string) error {
+	now := record.Micro(l.db.now()).UnixMicro()
+	err := l.db.do(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		return useModel(ctx, conn, key, version, note, now)
 	})
 	if err != nil {
@@ -125,52 +125,40 @@ SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, sa
 FROM models WHERE cluster = ? AND workload = ? AND gpu_model = ? `
 
 // Model is the model in use for a key, or ErrNotFound.
-func (s *Store) Model(ctx context.Context, key record.WorkloadKey) (record.Model, error) {
-	m, err := scanModel(s.read.QueryRowContext(ctx, selectModels+"AND in_use = 1",
+func (l *Learning) Model(ctx context.Context, key record.WorkloadKey) (record.Model, error) {
+	m, err := scanModel(l.db.read.QueryRowContext(ctx, selectModels+"AND in_use = 1",
 		key.Cluster, key.Workload, key.GPUModel))
 	return m, lookupError(err, "model in use for workload %s on %s", key.Workload, key.GPUModel)
 }
 
 // Models lists all versions of a key, newest first.
-func (s *Store) Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
-	rows, err := s.read.QueryContext(ctx, selectModels+"ORDER BY version DESC", key.Cluster, key.Workload,
+func (l *Learning) Models(ctx context.Context, key record.WorkloadKey) ([]record.Model, error) {
+	rows, err := l.db.read.QueryContext(ctx, selectModels+"ORDER BY version DESC", key.Cluster, key.Workload,
 		key.GPUModel)
-	all, err := collect(rows, err, scanModel)
-	if err != nil {
-		return nil, fmt.Errorf("models of workload %s: %w", key.Workload, err)
-	}
-	return all, nil
+	return list(rows, err, scanModel, "models of workload %s", key.Workload)
 }
 
 // ModelsInUse lists the models in use on a cluster, by workload and GPU model.
-func (s *Store) ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error) {
-	rows, err := s.read.QueryContext(ctx, `
+func (l *Learning) ModelsInUse(ctx context.Context, cluster string) ([]record.Model, error) {
+	rows, err := l.db.read.QueryContext(ctx, `
 SELECT cluster, workload, gpu_model, version, form, coefficients, covariance, samples, created_us, in_use,
 	note
 FROM models WHERE cluster = ? AND in_use = 1 ORDER BY workload, gpu_model`, cluster)
-	all, err := collect(rows, err, scanModel)
-	if err != nil {
-		return nil, fmt.Errorf("models in use: %w", err)
-	}
-	return all, nil
+	return list(rows, err, scanModel, "models in use")
 }
 
 // RetiredModels lists the workloads of a cluster whose model was taken out of use
 // with a note, or let go without one in use, by workload and GPU model.
-func (s *Store) RetiredModels(ctx context.Context, cluster string) ([]record.RetiredModel, error) {
-	rows, err := s.read.QueryContext(ctx, `
+func (l *Learning) RetiredModels(ctx context.Context, cluster string) ([]record.RetiredModel, error) {
+	rows, err := l.db.read.QueryContext(ctx, `
 SELECT cluster, workload, gpu_model, note, since_us FROM models_out WHERE cluster = ? ORDER BY workload, gpu_model`, cluster)
-	all, err := collect(rows, err, func(row scanner) (record.RetiredModel, error) {
+	return list(rows, err, func(row scanner) (record.RetiredModel, error) {
 		var o record.RetiredModel
 		var since sql.NullInt64
 		err := row.Scan(&o.Cluster, &o.Workload, &o.GPUModel, &o.Note, &since)
 		o.Since = timeOf(since)
 		return o, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("models out of use: %w", err)
-	}
-	return all, nil
+	}, "models out of use")
 }
 
 // scanModel reads a row of selectModels.

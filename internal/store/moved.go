@@ -62,26 +62,31 @@ func (f *openFiles) checkMoved() error {
 // checkMoved is [ErrMoved] if what is written now wouldn't be at the database's path. Then
 // what was acknowledged goes from the log into the database, wherever that is, and
 // the log is empty: another database at the path would take it for its own.
-func (s *Store) checkMoved(ctx context.Context) error {
-	err := s.files.checkMoved()
+func (db *database) checkMoved(ctx context.Context) error {
+	err := db.files.checkMoved()
 	if err == nil {
-		s.movedErr.Store(nil)
-		s.emptied = false
+		db.movedErr.Store(nil)
+		db.emptied = false
 		return nil
 	}
-	s.movedErr.Store(&err)
-	if !s.emptied {
+	db.movedErr.Store(&err)
+	if !db.emptied {
 		var busy, frames, done int
-		row := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		s.emptied = row.Scan(&busy, &frames, &done) == nil && busy == 0 // else the next time
+		row := db.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		db.emptied = row.Scan(&busy, &frames, &done) == nil && busy == 0 // else the next time
 	}
 	return err
 }
 
 // WriteProblem is why nothing can be written now, as far as that is known: the database
 // is damaged ([ErrCorrupt]), or isn't at its path ([ErrMoved]). It asks nobody.
-func (s *Store) WriteProblem() error {
-	for _, why := range []*error{s.damage.Load(), s.movedErr.Load()} {
+func (s *Store) WriteProblem() error { return s.db.writeProblem() }
+
+// WriteProblem is that of [Store.WriteProblem].
+func (l *Learning) WriteProblem() error { return l.db.writeProblem() }
+
+func (db *database) writeProblem() error {
+	for _, why := range []*error{db.damage.Load(), db.movedErr.Load()} {
 		if why != nil {
 			return *why
 		}

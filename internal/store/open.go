@@ -32,8 +32,19 @@ const (
 	urgentReaders = 2
 )
 
-// Store is an open database. Its methods may be called by many goroutines.
+// Store is the records of jobs and runs in an open database: for who decides, for who
+// looks at them, for who looks after them. Its methods may be called by many goroutines.
 type Store struct {
+	Learning *Learning
+	db       *database
+}
+
+// Learning is the records that predictions come from: models of workloads, and what they
+// are learnt from. It is a store's; its methods may be called by many goroutines.
+type Learning struct{ db *database }
+
+// database is the open file: one writer, and pools of readers.
+type database struct {
 	path  string
 	now   func() time.Time
 	write *sql.DB
@@ -64,57 +75,57 @@ func Open(ctx context.Context, path string, options *Options) (*Store, error) {
 	if options != nil {
 		settings = *options
 	}
-	s := &Store{
+	db := &database{
 		path: path, now: settings.Now,
 		requests: make(chan *request, 4*maxBatch), done: make(chan struct{}),
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if db.now == nil {
+		db.now = time.Now
 	}
 	busy := cmp.Or(settings.BusyTimeout, defaultBusy)
-	if err := s.open(ctx, busy); err != nil {
-		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, typedError(err)), s.release())
+	if err := db.open(ctx, busy); err != nil {
+		return nil, errors.Join(fmt.Errorf("open database %s: %w", path, typedError(err)), db.release())
 	}
-	go s.writeLoop(context.WithoutCancel(ctx)) // it lives until Close, not as long as opening
-	return s, nil
+	go db.writeLoop(context.WithoutCancel(ctx)) // it lives until Close, not as long as opening
+	return &Store{Learning: &Learning{db}, db: db}, nil
 }
 
 // open opens the writer's connection and the pools. What it has opened when it fails
 // is closed by release.
-func (s *Store) open(ctx context.Context, busy time.Duration) error {
-	first, err := ensureFile(s.path)
+func (db *database) open(ctx context.Context, busy time.Duration) error {
+	first, err := ensureFile(db.path)
 	if err != nil {
 		return err
 	}
 	if first.Size() > 0 {
-		if err := inspect(ctx, s.path, busy); err != nil {
+		if err := inspect(ctx, db.path, busy); err != nil {
 			return err
 		}
 	}
-	if s.write, err = sql.Open("sqlite3",
-		dsn(s.path, busy, "_journal_mode", "WAL", "_txlock", "immediate")); err != nil {
+	if db.write, err = sql.Open("sqlite3",
+		dsn(db.path, busy, "_journal_mode", "WAL", "_txlock", "immediate")); err != nil {
 		return err
 	}
-	if s.conn, err = s.write.Conn(ctx); err != nil {
+	if db.conn, err = db.write.Conn(ctx); err != nil {
 		return err
 	}
-	if err := migrate(ctx, s.conn, s.path); err != nil {
+	if err := migrate(ctx, db.conn, db.path); err != nil {
 		return err
 	}
-	if s.read, err = s.openReaders(ctx, busy, readers); err != nil {
+	if db.read, err = openReaders(ctx, db.path, busy, readers); err != nil {
 		return err
 	}
-	if s.urgent, err = s.openReaders(ctx, busy, urgentReaders); err != nil {
+	if db.urgent, err = openReaders(ctx, db.path, busy, urgentReaders); err != nil {
 		return err
 	}
-	s.files, err = filesOf(s.path, first)
+	db.files, err = filesOf(db.path, first)
 	return err
 }
 
 // openReaders opens so many connections that only read, all at once: one that is
 // opened later might read another database at the path, with the log of this one.
-func (s *Store) openReaders(ctx context.Context, busy time.Duration, most int) (*sql.DB, error) {
-	db, err := sql.Open("sqlite3", dsn(s.path, busy, "_query_only", "true"))
+func openReaders(ctx context.Context, path string, busy time.Duration, most int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite3", dsn(path, busy, "_query_only", "true"))
 	if err != nil {
 		return nil, err
 	}
@@ -238,31 +249,32 @@ func findings(ctx context.Context, db *sql.DB, check string) ([]string, error) {
 // Close waits for the writes that were handed in, commits them and closes the
 // database. Later calls are ErrClosed.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	db := s.db
+	db.mu.Lock()
+	if db.closed {
+		db.mu.Unlock()
 		return nil
 	}
-	s.closed = true
-	close(s.requests)
-	s.mu.Unlock()
-	<-s.done
-	return s.release()
+	db.closed = true
+	close(db.requests)
+	db.mu.Unlock()
+	<-db.done
+	return db.release()
 }
 
 // release closes what is open, in reverse order.
-func (s *Store) release() error {
+func (db *database) release() error {
 	var errs []error
-	for _, readers := range []*sql.DB{s.urgent, s.read} {
+	for _, readers := range []*sql.DB{db.urgent, db.read} {
 		if readers != nil {
 			errs = append(errs, readers.Close())
 		}
 	}
-	if s.conn != nil {
-		errs = append(errs, s.conn.Close())
+	if db.conn != nil {
+		errs = append(errs, db.conn.Close())
 	}
-	if s.write != nil {
-		errs = append(errs, s.write.Close())
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -57,8 +57,8 @@ func (s *Store) PutOutcome(ctx context.Context, outcome *record.Outcome) (Receip
 	if err != nil {
 		return 0, err
 	}
-	received := s.now().UnixMicro()
-	receipt, err := write(ctx, s, func(ctx context.Context, conn *sql.Conn) (Receipt, error) {
+	received := s.db.now().UnixMicro()
+	receipt, err := write(ctx, s.db, func(ctx context.Context, conn *sql.Conn) (Receipt, error) {
 		return putOutcome(ctx, conn, &o, digest, details, received, nil)
 	})
 	if err != nil {
@@ -156,10 +156,10 @@ type OutcomePage struct {
 
 // OutcomesOf lists the matched outcomes of a workload on a GPU model, newest
 // first, at most limit of them, from before a page's Next on (0: from the newest).
-func (s *Store) OutcomesOf(
+func (l *Learning) OutcomesOf(
 	ctx context.Context, key record.WorkloadKey, before int64, limit int,
 ) (OutcomePage, error) {
-	rows, err := s.read.QueryContext(ctx, selectOutcomes+`
+	rows, err := l.db.read.QueryContext(ctx, selectOutcomes+`
 WHERE cluster = ?1 AND workload = ?2 AND gpu_model = ?3 AND unmatched = 0 AND (?4 = 0 OR outcome_id < ?4)
 ORDER BY outcome_id DESC LIMIT ?5`, key.Cluster, key.Workload, key.GPUModel, before, limit)
 	var page OutcomePage
@@ -182,16 +182,12 @@ ORDER BY outcome_id DESC LIMIT ?5`, key.Cluster, key.Workload, key.GPUModel, bef
 // OutcomesOfJob lists the outcomes of all runs under a job id, oldest first,
 // unmatched ones included.
 func (s *Store) OutcomesOfJob(ctx context.Context, cluster string, jobID int64) ([]record.Outcome, error) {
-	rows, err := s.read.QueryContext(ctx, selectOutcomes+
+	rows, err := s.db.read.QueryContext(ctx, selectOutcomes+
 		"WHERE cluster = ? AND job_id = ? ORDER BY outcome_id", cluster, jobID)
-	all, err := collect(rows, err, func(row scanner) (o record.Outcome, err error) {
+	return list(rows, err, func(row scanner) (o record.Outcome, err error) {
 		_, err = scanOutcome(row, &o)
 		return o, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("outcomes of job %d: %w", jobID, err)
-	}
-	return all, nil
+	}, "outcomes of job %d", jobID)
 }
 
 // scanOutcome reads a row of selectOutcomes and returns its id.

@@ -84,7 +84,7 @@ func TestAnUnmatchedOutcomeIsKeptButNeverCounted(t *testing.T) {
 	stray := outcome(3) // the same workload
 	stray.Unmatched = true
 	put(t, s, stray, store.Stored)
-	page, err := s.OutcomesOf(t.Context(), workload(0), 0, 10)
+	page, err := s.Learning.OutcomesOf(t.Context(), workload(0), 0, 10)
 	if err != nil || len(page.Outcomes) != 1 || page.Outcomes[0].RunID != "run-000000" {
 		t.Errorf("outcomes of the workload: %+v, %v", page.Outcomes, err)
 	}
@@ -144,7 +144,7 @@ func TestOutcomesOfAWorkloadComeInPages(t *testing.T) {
 	var runs []string
 	pages := 0
 	for before := int64(0); ; pages++ {
-		page, err := s.OutcomesOf(t.Context(), workload(1), before, 3)
+		page, err := s.Learning.OutcomesOf(t.Context(), workload(1), before, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

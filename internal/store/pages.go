@@ -23,13 +23,13 @@ func (s *Store) LastDecisions(
 	ctx context.Context, cluster, mode string, before int64, limit int,
 ) (DecisionPage, error) {
 	if before == 0 {
-		if err := s.read.QueryRowContext(ctx,
+		if err := s.db.read.QueryRowContext(ctx,
 			"SELECT COALESCE(MAX(decision_id), 0) + 1 FROM decisions").Scan(&before); err != nil {
 			return DecisionPage{}, fmt.Errorf("list decisions: %w", typedError(err))
 		}
 	}
 	stop := max(1, before-maxRowsScanned)
-	rows, err := s.read.QueryContext(ctx, lastDecisions, before, stop, cluster, mode, limit)
+	rows, err := s.db.read.QueryContext(ctx, lastDecisions, before, stop, cluster, mode, limit)
 	var page DecisionPage
 	page.Decisions, err = collect(rows, err, scanJobDecision)
 	if err != nil {
@@ -49,12 +49,8 @@ func (s *Store) LastDecisions(
 func (s *Store) LastDecisionsOf(
 	ctx context.Context, cluster, user, mode string, most int,
 ) ([]record.JobDecision, error) {
-	rows, err := s.read.QueryContext(ctx, lastDecisionsOf, cluster, user, mode, most)
-	all, err := collect(rows, err, scanJobDecision)
-	if err != nil {
-		return nil, fmt.Errorf("list decisions of %s: %w", user, err)
-	}
-	return all, nil
+	rows, err := s.db.read.QueryContext(ctx, lastDecisionsOf, cluster, user, mode, most)
+	return list(rows, err, scanJobDecision, "list decisions of %s", user)
 }
 
 const selectJobDecisions = `
@@ -111,8 +107,8 @@ func scanJobDecision(row scanner) (d record.JobDecision, err error) {
 // RunDays are the sums of runs that ended on a day or later, by day, exit state
 // and arm, in that order. They outlive pruning.
 func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]record.RunDay, error) {
-	rows, err := s.read.QueryContext(ctx, runDays, cluster, from.UnixMicro()/microsPerDay)
-	all, err := collect(rows, err, func(row scanner) (record.RunDay, error) {
+	rows, err := s.db.read.QueryContext(ctx, runDays, cluster, from.UnixMicro()/microsPerDay)
+	return list(rows, err, func(row scanner) (record.RunDay, error) {
 		var d record.RunDay
 		var day int64
 		err := row.Scan(&day, &d.ExitState, &d.Arm, &d.Runs, &d.TimeS, &d.GPURuns, &d.GPUEnergyJ, &d.NodeRuns,
@@ -128,11 +124,7 @@ func (s *Store) RunDays(ctx context.Context, cluster string, from time.Time) ([]
 			d.NodeRuns, d.NodeEnergyJ = 0, 0
 		}
 		return d, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("sums of days: %w", err)
-	}
-	return all, nil
+	}, "sums of days")
 }
 
 // Readings are power and core clock over the runs under a job id, by run; runs
@@ -144,7 +136,7 @@ func (s *Store) Readings(
 		run record.RunKey
 		of  record.Readings
 	}
-	rows, err := s.read.QueryContext(ctx, runReadings, cluster, jobID)
+	rows, err := s.db.read.QueryContext(ctx, runReadings, cluster, jobID)
 	all, err := collect(rows, err, func(row scanner) (r one, err error) {
 		var blob sql.RawBytes
 		if err := row.Scan(&r.run.Node, &r.run.RunID, &blob); err != nil {

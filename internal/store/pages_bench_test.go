@@ -152,7 +152,7 @@ func questions(s *store.Store, jobs int) []question { //nolint:funlen // most of
 			return err
 		}},
 		{"a workload's outcomes", func(ctx context.Context, i int) error {
-			_, err := s.OutcomesOf(ctx, record.WorkloadKey{
+			_, err := s.Learning.OutcomesOf(ctx, record.WorkloadKey{
 				Cluster: "alpha", Workload: fmt.Sprintf("w%d", i%5000), GPUModel: "V100",
 			}, 0, 64)
 			return err

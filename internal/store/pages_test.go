@@ -359,7 +359,7 @@ func TestDecisionsAreFoundWhileLongReadsTakeAllReaders(t *testing.T) {
 	if found, err := s.DecisionByToken(ctx, d.Cluster, d.Token); err != nil || found.JobID != d.JobID {
 		t.Errorf("job %d by its token, %v", found.JobID, err)
 	}
-	if _, err := s.Profiles(ctx,
+	if _, err := s.Learning.Profiles(ctx,
 		record.WorkloadKey{Cluster: d.Cluster, Workload: d.Workload, GPUModel: d.GPUModel}, 1); err != nil {
 		t.Errorf("profiles: %v", err)
 	}

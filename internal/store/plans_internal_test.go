@@ -13,7 +13,7 @@ import (
 // plan is how SQLite goes about a query: one line for each loop.
 func plan(t *testing.T, s *Store, query string, args ...any) []string {
 	t.Helper()
-	rows, err := s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
+	rows, err := s.db.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}

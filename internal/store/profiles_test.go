@@ -42,7 +42,7 @@ func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
 		put(t, s, o, store.Stored)
 		put(t, s, o, store.Repeated)
 	}
-	all, err := s.Profiles(t.Context(), workload(0), 10)
+	all, err := s.Learning.Profiles(t.Context(), workload(0), 10)
 	if err != nil || len(all) != 2 || all[0].RunID != "run-000018" || all[1].RunID != "run-000000" {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -51,7 +51,7 @@ func TestOnlyWholeCompletedRunsThatWereAloneHaveATellingProfile(t *testing.T) {
 		p.Slowdown != live.Known(1.05) || p.Setting.Core != 1200 || p.Ended.IsZero() {
 		t.Errorf("%+v", p)
 	}
-	if last, err := s.Profiles(t.Context(), workload(0), 1); err != nil || len(last) != 1 ||
+	if last, err := s.Learning.Profiles(t.Context(), workload(0), 1); err != nil || len(last) != 1 ||
 		last[0].RunID != "run-000018" {
 		t.Errorf("%+v, %v", last, err)
 	}
@@ -84,7 +84,7 @@ func TestProfilesGoWithTheirOutcomesAndAreExported(t *testing.T) {
 	if _, err := s.Prune(t.Context(), start.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := s.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 0 {
+	if all, err := s.Learning.Profiles(t.Context(), workload(0), 10); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	text.Reset()

@@ -57,7 +57,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (PruneResult, error
 				"seen_us < ? LIMIT ?)", limit)},
 	} {
 		for {
-			n, err := write(ctx, s, part.step)
+			n, err := write(ctx, s.db, part.step)
 			if err != nil {
 				return p, fmt.Errorf("prune records: %w", err)
 			}
@@ -80,7 +80,7 @@ SELECT MIN(us) FROM (
 	UNION ALL SELECT MIN(received_us) FROM outcome_conflicts
 	UNION ALL SELECT MIN(received_us) FROM history)`
 	var us sql.NullInt64
-	if err := s.read.QueryRowContext(ctx, oldest).Scan(&us); err != nil {
+	if err := s.db.read.QueryRowContext(ctx, oldest).Scan(&us); err != nil {
 		return time.Time{}, fmt.Errorf("find the oldest record: %w", err)
 	}
 	return timeOf(us), nil

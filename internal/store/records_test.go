@@ -63,17 +63,17 @@ func fill(tb testing.TB, s *store.Store) {
 	if _, err := s.PutDecision(ctx, decision(1)); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := s.PutModel(ctx, model("first", true)); err != nil {
+	if _, err := s.Learning.PutModel(ctx, model("first", true)); err != nil {
 		tb.Fatal(err)
 	}
 	out := workload(1)
-	if err := s.UseModel(ctx, out, 0, "why"); err != nil {
+	if err := s.Learning.UseModel(ctx, out, 0, "why"); err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := s.AddHistory(ctx, []record.HistoryJob{past(1), past(2)}); err != nil {
+	if _, err := s.Learning.AddHistory(ctx, []record.HistoryJob{past(1), past(2)}); err != nil {
 		tb.Fatal(err)
 	}
-	if err := s.PutFeatures(ctx,
+	if err := s.Learning.PutFeatures(ctx,
 		&record.Features{Cluster: "alpha", Source: "a", Script: []float32{0, 1}, Seen: start}); err != nil {
 		tb.Fatal(err)
 	}
@@ -181,8 +181,8 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	for name, look := range map[string]func() error{
 		"token":       func() error { _, err := s.DecisionByToken(t.Context(), "alpha", "x"); return err },
 		"empty token": func() error { _, err := s.DecisionByToken(t.Context(), "alpha", ""); return err },
-		"model":       func() error { _, err := s.Model(t.Context(), workload(0)); return err },
-		"version":     func() error { return s.UseModel(t.Context(), workload(0), 7, "") },
+		"model":       func() error { _, err := s.Learning.Model(t.Context(), workload(0)); return err },
+		"version":     func() error { return s.Learning.UseModel(t.Context(), workload(0), 7, "") },
 	} {
 		if err := look(); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
@@ -198,11 +198,11 @@ func TestRecordsWithoutTheirKeyAreInvalid(t *testing.T) {
 			_, err := s.PutDecision(t.Context(), &record.Decision{Cluster: "alpha"})
 			return err
 		},
-		"model": func() error { _, err := s.PutModel(t.Context(), &record.Model{}); return err },
+		"model": func() error { _, err := s.Learning.PutModel(t.Context(), &record.Model{}); return err },
 		"model whose coefficients aren't JSON": func() error {
 			m := model("x", false)
 			m.Coefficients = json.RawMessage("{")
-			_, err := s.PutModel(t.Context(), m)
+			_, err := s.Learning.PutModel(t.Context(), m)
 			return err
 		},
 	} {
@@ -224,7 +224,7 @@ func TestOneModelIsInUseAndCanBeRolledBack(t *testing.T) {
 	s, _ := openNew(t)
 	ctx := t.Context()
 	inUse := func() string {
-		m, err := s.Model(ctx, workload(0))
+		m, err := s.Learning.Model(ctx, workload(0))
 		if errors.Is(err, store.ErrNotFound) {
 			return "none"
 		}
@@ -234,16 +234,16 @@ func TestOneModelIsInUseAndCanBeRolledBack(t *testing.T) {
 		return fmt.Sprint(m.Version, " ", m.Note)
 	}
 	for i, m := range []*record.Model{model("one", true), model("two", true), model("three", false)} {
-		version, err := s.PutModel(ctx, m)
+		version, err := s.Learning.PutModel(ctx, m)
 		if err != nil || version != int64(i+1) {
 			t.Fatalf("version %d, %v", version, err)
 		}
 	}
 	changes := []func() error{
-		func() error { return s.UseModel(ctx, workload(0), 3, "by hand") },
-		func() error { return s.UseModel(ctx, workload(0), 2, "got worse") },
-		func() error { return s.UseModel(ctx, workload(0), 1, "worse still") },
-		func() error { return s.UseModel(ctx, workload(0), 0, "hopeless") },
+		func() error { return s.Learning.UseModel(ctx, workload(0), 3, "by hand") },
+		func() error { return s.Learning.UseModel(ctx, workload(0), 2, "got worse") },
+		func() error { return s.Learning.UseModel(ctx, workload(0), 1, "worse still") },
+		func() error { return s.Learning.UseModel(ctx, workload(0), 0, "hopeless") },
 	}
 	history := append(make([]string, 0, 1+len(changes)), inUse())
 	for _, change := range changes {
@@ -255,20 +255,20 @@ func TestOneModelIsInUseAndCanBeRolledBack(t *testing.T) {
 	if got := strings.Join(history, ", "); got != "2 two, 3 by hand, 2 got worse, 1 worse still, none" {
 		t.Error(got)
 	}
-	if err := s.UseModel(ctx, workload(0), 1, "back"); err != nil {
+	if err := s.Learning.UseModel(ctx, workload(0), 1, "back"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.UseModel(ctx, workload(0), 9, "none such"); !errors.Is(err, store.ErrNotFound) ||
+	if err := s.Learning.UseModel(ctx, workload(0), 9, "none such"); !errors.Is(err, store.ErrNotFound) ||
 		inUse() != "1 back" {
 		t.Errorf("a version that isn't there: %v, in use %s", err, inUse())
 	}
-	all, err := s.Models(ctx, workload(0))
+	all, err := s.Learning.Models(ctx, workload(0))
 	want := *model("back", true)
 	want.Version = 1
 	if err != nil || len(all) != 3 || !reflect.DeepEqual(all[2], want) {
 		t.Errorf("all: %+v, %v", all, err)
 	}
-	if used, err := s.ModelsInUse(ctx, "alpha"); err != nil || len(used) != 1 || used[0].Version != 1 {
+	if used, err := s.Learning.ModelsInUse(ctx, "alpha"); err != nil || len(used) != 1 || used[0].Version != 1 {
 		t.Errorf("in use: %+v, %v", used, err)
 	}
 }

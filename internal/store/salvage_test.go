@@ -91,12 +91,12 @@ func TestThereIsNothingToSalvageWithoutADatabase(t *testing.T) {
 func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 	s, path := openNew(t)
 	key := workload(0)
-	if _, err := s.PutModel(t.Context(), model("first", true)); err != nil {
+	if _, err := s.Learning.PutModel(t.Context(), model("first", true)); err != nil {
 		t.Fatal(err)
 	}
 	want := func(s *store.Store, note string) {
 		t.Helper()
-		out, err := s.RetiredModels(t.Context(), key.Cluster)
+		out, err := s.Learning.RetiredModels(t.Context(), key.Cluster)
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 	}
 	use := func(version int64, note string) {
 		t.Helper()
-		if err := s.UseModel(t.Context(), key, version, note); err != nil {
+		if err := s.Learning.UseModel(t.Context(), key, version, note); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,11 +120,11 @@ func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 	}
 	s = open(t, path, nil)
 	want(s, "far too slow")
-	if _, err := s.PutModel(t.Context(), model("not in use", false)); err != nil {
+	if _, err := s.Learning.PutModel(t.Context(), model("not in use", false)); err != nil {
 		t.Fatal(err)
 	}
 	want(s, "far too slow")
-	if err := s.UseModel(t.Context(), key, 99, ""); !errors.Is(err, store.ErrNotFound) {
+	if err := s.Learning.UseModel(t.Context(), key, 99, ""); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a version that isn't there: %v", err)
 	}
 	want(s, "far too slow")
@@ -134,7 +134,7 @@ func TestWhyAWorkloadHasNoModelIsRememberedUntilItHasOne(t *testing.T) {
 	use(0, "")
 	want(s, "")
 	use(0, "no")
-	if _, err := s.PutModel(t.Context(), model("in use", true)); err != nil {
+	if _, err := s.Learning.PutModel(t.Context(), model("in use", true)); err != nil {
 		t.Fatal(err)
 	}
 	want(s, "")

@@ -97,7 +97,7 @@ func (s *Store) Strata(ctx context.Context, cluster string, since time.Time) ([]
 			cluster, from, next * microsPerDay, next, since.UTC().Format("2006-01"),
 		}
 	}
-	rows, err := s.read.QueryContext(ctx, query, args...)
+	rows, err := s.db.read.QueryContext(ctx, query, args...)
 	all, err := collect(rows, err, scanSums)
 	if err != nil {
 		return nil, fmt.Errorf("mean energies: %w", err)

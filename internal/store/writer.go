@@ -26,9 +26,9 @@ type request struct {
 
 // do has the writer apply a change, and returns once it is committed. When ctx
 // ends first the change may still be made: all writes can be repeated.
-func (s *Store) do(ctx context.Context, apply func(context.Context, *sql.Conn) error) error {
+func (db *database) do(ctx context.Context, apply func(context.Context, *sql.Conn) error) error {
 	r := &request{ctx: ctx, apply: apply, done: make(chan error, 1)}
-	if err := s.enqueue(r); err != nil {
+	if err := db.enqueue(r); err != nil {
 		return err
 	}
 	select {
@@ -42,10 +42,10 @@ func (s *Store) do(ctx context.Context, apply func(context.Context, *sql.Conn) e
 // write is do for a change with a result. The result is the change's alone
 // until do has its answer, so that a caller who leaves early races with nobody.
 func write[T any](
-	ctx context.Context, s *Store, apply func(context.Context, *sql.Conn) (T, error),
+	ctx context.Context, db *database, apply func(context.Context, *sql.Conn) (T, error),
 ) (T, error) {
 	var result, none T
-	err := s.do(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
+	err := db.do(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
 		result, err = apply(ctx, conn)
 		return err
 	})
@@ -56,17 +56,17 @@ func write[T any](
 }
 
 // enqueue puts a request into the queue.
-func (s *Store) enqueue(r *request) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
+func (db *database) enqueue(r *request) error {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	if db.closed {
 		return ErrClosed
 	}
-	if damage := s.damage.Load(); damage != nil {
+	if damage := db.damage.Load(); damage != nil {
 		return *damage
 	}
 	select {
-	case s.requests <- r:
+	case db.requests <- r:
 		return nil
 	case <-r.ctx.Done():
 		return r.ctx.Err()
@@ -75,27 +75,27 @@ func (s *Store) enqueue(r *request) error {
 
 // writeLoop is the only goroutine that writes, until the queue is closed. Its context
 // is no caller's: half a batch must not end with one of them.
-func (s *Store) writeLoop(ctx context.Context) {
-	defer close(s.done)
+func (db *database) writeLoop(ctx context.Context) {
+	defer close(db.done)
 	idle := time.NewTicker(lookEvery)
 	defer idle.Stop()
 	batch := make([]*request, 0, maxBatch)
 	for {
 		var first *request
 		select {
-		case first = <-s.requests:
+		case first = <-db.requests:
 		case <-idle.C:
-			_ = s.checkMoved(ctx) // Trouble tells
+			_ = db.checkMoved(ctx) // Trouble tells
 			continue
 		}
 		if first == nil { // closed
-			_ = s.checkMoved(ctx)
+			_ = db.checkMoved(ctx)
 			return
 		}
-		batch = s.gather(append(batch[:0], first))
-		err := s.commit(ctx, batch)
+		batch = db.gather(append(batch[:0], first))
+		err := db.commit(ctx, batch)
 		if errors.Is(err, ErrCorrupt) {
-			s.damage.Store(&err)
+			db.damage.Store(&err)
 		}
 		for i, r := range batch {
 			if err != nil {
@@ -109,8 +109,8 @@ func (s *Store) writeLoop(ctx context.Context) {
 
 // gather adds to a batch what else is waiting, and what comes soon after if
 // there is more than one caller.
-func (s *Store) gather(batch []*request) []*request {
-	batch = s.takeWaiting(batch)
+func (db *database) gather(batch []*request) []*request {
+	batch = db.takeWaiting(batch)
 	if len(batch) == 1 || len(batch) == maxBatch {
 		return batch
 	}
@@ -118,7 +118,7 @@ func (s *Store) gather(batch []*request) []*request {
 	defer timer.Stop()
 	for len(batch) < maxBatch {
 		select {
-		case r, open := <-s.requests:
+		case r, open := <-db.requests:
 			if !open {
 				return batch
 			}
@@ -131,10 +131,10 @@ func (s *Store) gather(batch []*request) []*request {
 }
 
 // takeWaiting adds to a batch what is waiting now.
-func (s *Store) takeWaiting(batch []*request) []*request {
+func (db *database) takeWaiting(batch []*request) []*request {
 	for len(batch) < maxBatch {
 		select {
-		case r, open := <-s.requests:
+		case r, open := <-db.requests:
 			if !open {
 				return batch
 			}
@@ -149,50 +149,50 @@ func (s *Store) takeWaiting(batch []*request) []*request {
 // commit applies a batch in one transaction. A change that fails alone is
 // undone alone and has its error in the request; what it returns failed all.
 // What is committed counts if the database is at its path even then.
-func (s *Store) commit(ctx context.Context, batch []*request) (err error) {
-	if damage := s.damage.Load(); damage != nil {
+func (db *database) commit(ctx context.Context, batch []*request) (err error) {
+	if damage := db.damage.Load(); damage != nil {
 		return *damage
 	}
-	if err := s.checkMoved(ctx); err != nil {
+	if err := db.checkMoved(ctx); err != nil {
 		return err
 	}
-	if _, err := s.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := db.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("begin: %w", typedError(err))
 	}
 	defer func() {
 		if err != nil {
 			// SQLite may have rolled back by itself; then this has nothing to do.
-			_, _ = s.conn.ExecContext(ctx, "ROLLBACK")
+			_, _ = db.conn.ExecContext(ctx, "ROLLBACK")
 		}
 	}()
 	for _, r := range batch {
 		if r.err = r.ctx.Err(); r.err != nil {
 			continue
 		}
-		if err := s.applyOne(ctx, r); err != nil {
+		if err := db.applyOne(ctx, r); err != nil {
 			return err
 		}
 	}
-	if _, err := s.conn.ExecContext(ctx, "COMMIT"); err != nil {
+	if _, err := db.conn.ExecContext(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("commit: %w", typedError(err))
 	}
-	return s.checkMoved(ctx)
+	return db.checkMoved(ctx)
 }
 
 // applyOne applies one change under a savepoint.
-func (s *Store) applyOne(ctx context.Context, r *request) error {
-	if _, err := s.conn.ExecContext(ctx, "SAVEPOINT one"); err != nil {
+func (db *database) applyOne(ctx context.Context, r *request) error {
+	if _, err := db.conn.ExecContext(ctx, "SAVEPOINT one"); err != nil {
 		return typedError(err)
 	}
-	if err := typedError(r.apply(ctx, s.conn)); err != nil {
+	if err := typedError(r.apply(ctx, db.conn)); err != nil {
 		if breaksBatch(err) {
 			return err
 		}
 		r.err = err
-		if _, err := s.conn.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
+		if _, err := db.conn.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
 			return typedError(err)
 		}
 	}
-	_, err := s.conn.ExecContext(ctx, "RELEASE one")
+	_, err := db.conn.ExecContext(ctx, "RELEASE one")
 	return typedError(err)
 }

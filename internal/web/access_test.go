@@ -34,6 +34,10 @@ type owned struct {
 	viewer login.Viewer
 }
 
+func ownedBy(c *cluster) func(login.Viewer) (web.Source, web.Administration) {
+	return func(v login.Viewer) (web.Source, web.Administration) { return owned{c, v}, c }
+}
+
 func (o owned) Job(ctx context.Context, id slurm.JobID) (*epdapi.JobView, error) {
 	if !o.viewer.SeesAll() && o.viewer.Name != "ada" {
 		return nil, refused(http.StatusNotFound, "there is no such job")
@@ -55,7 +59,7 @@ func openPort(t *testing.T) *port {
 	t.Helper()
 	p := &port{cluster: newCluster(), now: shownAt, settings: config.Default().Web, tokens: tokenLines}
 	site := web.New(web.Options{
-		Source: func(v login.Viewer) web.Source { return owned{p.cluster, v} }, Version: "1.0",
+		Source: ownedBy(p.cluster), Version: "1.0",
 		Now:      func() time.Time { return p.now },
 		Settings: func() config.Web { return p.settings },
 		Tokens: func() (*login.Tokens, error) {
@@ -175,7 +179,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	} {
 		for name, v := range viewers {
 			site := web.New(web.Options{
-				Source: func(v login.Viewer) web.Source { return owned{newCluster(), v} },
+				Source: ownedBy(newCluster()),
 				Now:    func() time.Time { return shownAt },
 			})
 			w := httptest.NewRecorder()
@@ -456,7 +460,7 @@ func (w *slowReader) Write(p []byte) (int, error) {
 func TestAnswersThatAreNotFetchedHoldUpNobodyElse(t *testing.T) {
 	reader := login.Viewer{UID: 1002, Name: "oper", Role: login.Reader}
 	site := web.New(web.Options{
-		Source: func(v login.Viewer) web.Source { return owned{newCluster(), v} },
+		Source: ownedBy(newCluster()),
 		Now:    func() time.Time { return shownAt },
 		Tokens: func() (*login.Tokens, error) {
 			return login.ReadTokens(strings.NewReader(tokenLines), "tokens")
@@ -529,7 +533,7 @@ func TestWhatEPDAnswersBecomesAPageThatSaysWhatToDo(t *testing.T) {
 		{context.DeadlineExceeded, http.StatusServiceUnavailable, "took too long"},
 	} {
 		site := web.New(web.Options{
-			Source: func(login.Viewer) web.Source { return failing{newCluster(), c.err} },
+			Source: sourceOf(failing{newCluster(), c.err}),
 			Now:    func() time.Time { return shownAt },
 		})
 		w := httptest.NewRecorder()

@@ -51,7 +51,7 @@ func confirmation(
 
 // adminPage is the page with what an administrator may do.
 func adminPage(ctx context.Context, r *Request) (*View, error) {
-	status, err := r.Source.Status(ctx)
+	status, err := r.Admin.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ var administration = page.Link{Text: "Administration", Href: "/admin"}
 
 // undoLevers takes the levers back.
 func undoLevers(ctx context.Context, r *Request) (string, error) {
-	done, err := r.Source.UndoLevers(ctx)
+	done, err := r.Admin.UndoLevers(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func undoLevers(ctx context.Context, r *Request) (string, error) {
 
 // reloadPage asks whether the configuration shall be read again.
 func reloadPage(ctx context.Context, r *Request) (*View, error) {
-	status, err := r.Source.Status(ctx)
+	status, err := r.Admin.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func reloadPage(ctx context.Context, r *Request) (*View, error) {
 
 // reload has the configuration read again.
 func reload(ctx context.Context, r *Request) (string, error) {
-	if _, err := r.Source.Reload(ctx); err != nil {
+	if _, err := r.Admin.Reload(ctx); err != nil {
 		return "", err
 	}
 	return "/admin?done=reload", nil
@@ -252,7 +252,7 @@ func useModel(ctx context.Context, r *Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.Source.UseModel(ctx, c); err != nil {
+	if _, err := r.Admin.UseModel(ctx, c); err != nil {
 		return "", err
 	}
 	return workloadHref(c.Workload, c.GPUModel), nil

@@ -15,8 +15,8 @@ import (
 
 // Options are what a site is made of.
 type Options struct {
-	// Source answers for a viewer.
-	Source func(login.Viewer) Source
+	// Source answers for a viewer, and does what the viewer may.
+	Source func(login.Viewer) (Source, Administration)
 	// API is the JSON interface for a viewer, of which a port gets what is read;
 	// nil: none. At sockets it is served beside the pages.
 	API func(login.Viewer) http.Handler

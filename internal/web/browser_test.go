@@ -23,7 +23,7 @@ var admin = login.Viewer{UID: 0, Name: "root", Role: login.Admin}
 func siteOf(t *testing.T, c *cluster, v login.Viewer) string {
 	t.Helper()
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return c }, Version: "1.0",
+		Source: sourceOf(c), Version: "1.0",
 		Now: func() time.Time { return shownAt },
 	})
 	server := httptest.NewServer(site.Socket(func(*http.Request) login.Viewer { return v }))

@@ -24,7 +24,7 @@ type planners struct {
 func newPlanners() *planners {
 	p := &planners{cluster: newCluster()}
 	p.slow, p.asked = make(chan struct{}), make(chan struct{}, 99)
-	site := web.New(web.Options{Source: func(login.Viewer) web.Source { return p.cluster }})
+	site := web.New(web.Options{Source: sourceOf(p.cluster)})
 	p.handler = site.Socket(func(r *http.Request) login.Viewer {
 		uid, _ := strconv.ParseInt(r.Header.Get("Uid"), 10, 64)
 		return login.Viewer{UID: uid, Role: login.User}

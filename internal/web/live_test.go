@@ -15,7 +15,7 @@ import (
 func TestAPageSaysThatItIsntUpToDateAnyMore(t *testing.T) {
 	c := newCluster()
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return c }, Version: "1.0",
+		Source: sourceOf(c), Version: "1.0",
 		Now: func() time.Time { return shownAt },
 	})
 	pages := site.Socket(func(*http.Request) login.Viewer { return admin })

@@ -19,6 +19,7 @@ type Request struct {
 	*http.Request
 	Viewer login.Viewer
 	Source Source
+	Admin  Administration
 	Query  url.Values // the parameters of the address
 	Now    time.Time
 	site   *Site
@@ -143,9 +144,9 @@ func (s *Site) canSee(v login.Viewer, least login.Role) bool {
 }
 
 func (s *Site) newRequest(r *http.Request, v login.Viewer) *Request {
+	source, admin := s.options.Source(v)
 	return &Request{
-		Request: r, Viewer: v, Source: s.options.Source(v), Query: r.URL.Query(),
-		Now: s.options.Now(), site: s,
+		Request: r, Viewer: v, Source: source, Admin: admin, Query: r.URL.Query(), Now: s.options.Now(), site: s,
 	}
 }
 

@@ -28,11 +28,21 @@ type shownPage struct {
 	root   *html.Node
 }
 
+// source answers everything, whoever views it.
+type source interface {
+	web.Source
+	web.Administration
+}
+
+func sourceOf(of source) func(login.Viewer) (web.Source, web.Administration) {
+	return func(login.Viewer) (web.Source, web.Administration) { return of, of }
+}
+
 // look asks a cluster's site for a page.
-func look(t *testing.T, source web.Source, v login.Viewer, path string) shownPage {
+func look(t *testing.T, of source, v login.Viewer, path string) shownPage {
 	t.Helper()
 	site := web.New(web.Options{
-		Source: func(login.Viewer) web.Source { return source }, Version: "1.0",
+		Source: sourceOf(of), Version: "1.0",
 		Now: func() time.Time { return shownAt },
 	})
 	w := httptest.NewRecorder()

@@ -85,7 +85,7 @@ func TestAPlanEndsWithThePageThatAskedForIt(t *testing.T) {
 	c := newCluster()
 	c.slow = make(chan struct{})
 	c.asked = make(chan struct{}, 9)
-	site := web.New(web.Options{Source: func(login.Viewer) web.Source { return c }})
+	site := web.New(web.Options{Source: sourceOf(c)})
 	handler := site.Socket(func(*http.Request) login.Viewer { return operator })
 	ask := func(ctx context.Context) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
