@@ -4,24 +4,6 @@ import (
 	"github.com/epplan/epplan/dvfsmodel"
 )
 
-// Ledger is the energy that a plan takes, by cause. The totals are the sums of
-// the nodes' rows, in their order: they add up exactly.
-type Ledger struct {
-	Run    dvfsmodel.Joule // GPUs that run tasks
-	Idle   dvfsmodel.Joule // GPUs of nodes that are on and run nothing
-	Host   dvfsmodel.Joule // host power of nodes that are on
-	TurnOn dvfsmodel.Joule // switching nodes on
-	Sleep  dvfsmodel.Joule // nodes that are off, until the plan ends
-	Nodes  []NodeEnergy    // by node number
-	End    float64         // when the last node goes off, seconds
-}
-
-// NodeEnergy is one node's row of the ledger.
-type NodeEnergy struct{ Run, Idle, Host, TurnOn, Sleep dvfsmodel.Joule }
-
-// Total is the energy of everything.
-func (l *Ledger) Total() dvfsmodel.Joule { return l.Run + l.Idle + l.Host + l.TurnOn + l.Sleep }
-
 // Account computes the ledger of a plan from its assignments and the intervals
 // in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host
 // and sleep power added.

@@ -2,67 +2,9 @@ package planner
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
-
-// Snapshot is a cluster at work: plans go on from there. Tasks that arrived
-// before Now wait since, or run. Nodes on which something runs are on and ready.
-type Snapshot struct {
-	Now     float64 // seconds; 0 offline
-	Running []RunningTask
-}
-
-// RunningTask is a task that runs: since when, on which node class, and until when as
-// it is predicted now. One for which the cluster has no room left is listed as
-// unplaced, and the plan goes on without it.
-type RunningTask struct {
-	Task, Class int
-	Start, End  float64 // seconds; End is after the present
-}
-
-// validate reports the first thing that makes no sense of a problem.
-func (n *Snapshot) validate(p *Problem) error {
-	if p.Mode == Clairvoyant {
-		return fmt.Errorf("a plan from the present is online or offline, not %s", p.Mode)
-	}
-	if p.Mode == Offline && n.Now != 0 {
-		return fmt.Errorf("the present of an offline plan is at %v s, want 0", n.Now)
-	}
-	if !(n.Now >= 0) || math.IsInf(n.Now, 0) {
-		return fmt.Errorf("the present is at %v s, want a finite number of 0 or more", n.Now)
-	}
-	seen := make(map[int]bool, len(n.Running))
-	for _, r := range n.Running {
-		if r.Task < 0 || r.Task >= len(p.Tasks) || seen[r.Task] {
-			return fmt.Errorf("task %d runs, want one of %d, each once", r.Task, len(p.Tasks))
-		}
-		seen[r.Task] = true
-		t := &p.Tasks[r.Task]
-		if r.Class < 0 || r.Class >= len(p.Cluster.Classes) ||
-			t.Option(p.Cluster.Classes[r.Class].Model) < 0 {
-			return fmt.Errorf("job %q runs on node class %d, which doesn't suit it", t.ID, r.Class)
-		}
-		if !(r.Start >= t.Arrival) || !(r.Start <= n.Now) || !(r.End > n.Now) || math.IsInf(r.End, 0) {
-			return fmt.Errorf("job %q runs from %v to %v s, want it from its arrival, %v, or later, "+
-				"and beyond %v", t.ID, r.Start, r.End, t.Arrival, n.Now)
-		}
-	}
-	return nil
-}
-
-// RunningTasks tells by task which ones run at the present; nil where none does.
-func (p *Problem) RunningTasks() []bool {
-	if p.Snapshot == nil || len(p.Snapshot.Running) == 0 {
-		return nil
-	}
-	runs := make([]bool, len(p.Tasks))
-	for _, r := range p.Snapshot.Running {
-		runs[r.Task] = true
-	}
-	return runs
-}
 
 // arrivals puts the tasks that run before all others in the order of arrival.
 func (n *Snapshot) arrivals(order []int) {

@@ -41,19 +41,6 @@ func (t *Task) bound(start float64) (by BoundBy, margin float32) {
 	return BoundDeadline, float32(t.Deadline - t.Due)
 }
 
-// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them, and
-// to those of tasks without a model that others stand for it. Stages don't: they know the
-// room that is left and a response, not where these come from.
-func (plan *Plan) nameBounds(p *Problem) {
-	for i := range plan.Assignments {
-		a := &plan.Assignments[i]
-		a.Reason.Prior = a.Node >= 0 && p.Tasks[i].Options[a.Option].Prior
-		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
-			a.Reason.Bound, a.Reason.Margin = p.Tasks[i].bound(a.Start)
-		}
-	}
-}
-
 // ClockReason is why a task runs at its clocks.
 type ClockReason uint8
 

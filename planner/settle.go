@@ -6,15 +6,6 @@ import (
 	"slices"
 )
 
-// DeadlineSlack is the relative rounding that a finish at the deadline may
-// carry.
-const DeadlineSlack = 1e-9
-
-// isLate reports whether an end time misses a deadline by more than rounding.
-func isLate(end, deadline float64) bool {
-	return end > deadline && end > deadline+DeadlineSlack*max(1, math.Abs(deadline))
-}
-
 // complete completes a plan whose assignments and nodes are final: idle gaps are
 // cut where switching off pays and the future is known, nodes that are always
 // on stay on to the end, and status, misses and ledger are computed.
@@ -116,6 +107,19 @@ func (plan *Plan) addUnused(p *Problem) {
 	for class := range p.Cluster.Classes {
 		for range p.Cluster.Classes[class].Count - used[class] {
 			plan.Nodes = append(plan.Nodes, Node{Class: class})
+		}
+	}
+}
+
+// nameBounds adds to the reasons of tasks that are bound, or late, what bounds them, and
+// to those of tasks without a model that others stand for it. Stages don't: they know the
+// room that is left and a response, not where these come from.
+func (plan *Plan) nameBounds(p *Problem) {
+	for i := range plan.Assignments {
+		a := &plan.Assignments[i]
+		a.Reason.Prior = a.Node >= 0 && p.Tasks[i].Options[a.Option].Prior
+		if a.Node >= 0 && (a.Reason.Clocks == ClocksDeadline || a.Reason.Clocks == ClocksLate) {
+			a.Reason.Bound, a.Reason.Margin = p.Tasks[i].bound(a.Start)
 		}
 	}
 }

@@ -94,36 +94,6 @@ func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
 	return y
 }
 
-// instance is the tasks and the nodes that may be shared, as consolidation sees
-// them: as many nodes of an unlimited class as there are tasks. What isn't known
-// to be small is taken to fill a GPU.
-func (p *Problem) instance() *sharing.Instance {
-	in := &sharing.Instance{
-		Name: p.Cluster.Name, Physics: p.Cluster.Sharing.Physics, Contention: p.Cluster.Sharing.Contention,
-		Tasks: make([]sharing.Task, len(p.Tasks)),
-	}
-	most := 0.0
-	for _, class := range p.SharedNodes() {
-		k := &p.Cluster.Classes[class]
-		most = max(most, slices.Max(k.SharedGB))
-		in.Servers = append(in.Servers, sharing.Server{
-			StaticW: float64(k.HostW) * float64(k.GPUs), GPUMemGB: k.SharedGB,
-		})
-	}
-	first := p.Tasks[slices.IndexFunc(p.Tasks, func(t Task) bool { return t.Profile != nil })].Profile
-	in.SlotS = first.SlotS
-	full := slices.Repeat([]float64{100}, len(first.UtilPct))
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		c := sharing.Task{ID: t.ID, Arrival: t.Arrival, GPUs: 1, MemGB: 2 * most, Kappa: 1, UtilPct: full}
-		if f := t.Profile; f != nil {
-			c.MemGB, c.Kappa, c.UtilPct = f.MemGB, f.Kappa, f.UtilPct
-		}
-		in.Tasks[i] = c
-	}
-	return in
-}
-
 // addTask makes a task known to the instance that is offered for the first time.
 func (y *sharedGPUState) addTask(task int) {
 	if y.indexOf[task] < 0 {

@@ -300,29 +300,6 @@ func (v *View) SleepingCount(class int) int {
 	return count - v.onByClass[class]
 }
 
-// HasRoom reports whether the class has enough nodes, with the GPUs, the CPUs and the
-// memory that a task needs of each by an option; none has for option -1.
-func (k *NodeClass) HasRoom(t *Task, option int) bool {
-	return option >= 0 && t.Options[option].PerNode() <= k.GPUs &&
-		(k.Count == 0 || t.Options[option].NodeCount() <= k.Count) && k.hasCPUsAndMemory(t, option)
-}
-
-// CanRun reports whether nodes of the class can run a task by an option, -1 for none: there
-// are enough of them, each has what the task needs of it, and they are in one of its
-// partitions.
-func (k *NodeClass) CanRun(t *Task, option int) bool { return k.HasRoom(t, option) && k.admits(t) }
-
-// hasCPUsAndMemory reports whether an empty node has the CPUs and the memory for the task, or for
-// its part on one node.
-func (k *NodeClass) hasCPUsAndMemory(t *Task, option int) bool {
-	cpus, mem := t.PerNode(option)
-	return (k.CPUs == 0 || cpus <= k.CPUs) && (k.MemGiB == 0 || mem <= k.MemGiB)
-}
-
-// FirstGPUs is the set of the n lowest GPUs, as a task gets them on a fresh
-// node.
-func FirstGPUs(n int) GPUSet { return GPUSet(1)<<uint(n) - 1 }
-
 // Earliest is the earliest start of a task on a node that is on and suits the
 // option, and the GPUs it would get: those that are free first, the lowest
 // ones among equals. Of a task on several nodes it is that of the part on this one;
