@@ -214,6 +214,11 @@ func (t *Task) PerNode(option int) (cpus, mem float64) {
 	return t.CPUs / nodes, t.MemGiB / nodes
 }
 
+// isMultiGPU reports whether the task needs more than one GPU of some model, or none.
+func (t *Task) isMultiGPU() bool {
+	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.GPUs != 1 })
+}
+
 // IsGang reports whether the task runs on several nodes of some model.
 func (t *Task) IsGang() bool {
 	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.Nodes > 1 })
@@ -227,6 +232,15 @@ func (p *Problem) HasGangs() bool {
 		}
 	}
 	return false
+}
+
+// nextSlot rounds a time up to a whole slot where starts are bound to them.
+func (p *Problem) nextSlot(t float64) float64 {
+	if p.Start == StartContinuous {
+		return t
+	}
+	slot := p.Cluster.Slot
+	return math.Ceil(t/slot) * slot
 }
 
 // admits reports whether a task may run on nodes of the class, by partition.

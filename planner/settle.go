@@ -123,3 +123,31 @@ func (plan *Plan) nameBounds(p *Problem) {
 		}
 	}
 }
+
+// dropUnused leaves out the nodes that were never on.
+func (plan *Plan) dropUnused() {
+	to := make([]int, len(plan.Nodes))
+	kept := plan.Nodes[:0]
+	for n := range plan.Nodes {
+		to[n] = len(kept)
+		if len(plan.Nodes[n].On) > 0 {
+			kept = append(kept, plan.Nodes[n])
+		}
+	}
+	plan.Nodes = kept
+	for i := range plan.Assignments {
+		if a := &plan.Assignments[i]; a.Node >= 0 {
+			a.Node = int32(to[a.Node])
+			for k := range a.More {
+				a.More[k].Node = int32(to[a.More[k].Node])
+			}
+		}
+	}
+	if plan.Shared == nil {
+		return
+	}
+	for i := range plan.Shared.ClockIntervals {
+		s := &plan.Shared.ClockIntervals[i]
+		s.Node = to[s.Node]
+	}
+}

@@ -7,6 +7,16 @@ import (
 	"github.com/epplan/epplan/planner/sharing"
 )
 
+// SharedGPUs is what tasks hold of the GPUs that may be shared by profile.
+type SharedGPUs struct {
+	// Booked has the tasks with a place until they end, those on nodes that aren't ready
+	// yet included. Its servers are the first nodes, and GPUs have the same numbers.
+	Booked *sharing.State
+	// IndexOf is by task its number in Booked, -1 where it wasn't offered yet; TaskAt is the
+	// task by such a number.
+	IndexOf, TaskAt []int
+}
+
 // CanShareGPUs reports whether tasks with profiles may share the GPUs of a class.
 func (p *Problem) CanShareGPUs(class int) bool {
 	return p.Cluster.Sharing != nil && p.Cluster.Classes[class].SharedGB != nil

@@ -39,8 +39,6 @@ var largeStill = map[string]int{
 	"internal/report/planreport.Summary methods": 36,
 	"internal/store.Store methods":               50,
 	"internal/web.Source methods":                14,
-	"planner.View methods":                       46,
-	"planner.engine methods":                     43,
 	"planner/consolidate cyclic references":      34,
 	"planner/consolidate/moves.search methods":   34,
 	"planner/pick cyclic references":             37,

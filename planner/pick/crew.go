@@ -19,7 +19,7 @@ type runningTask struct {
 // add adds a task that starts.
 func (c *runningSet) add(v *planner.View, task int, a *planner.Assignment) {
 	c.running = append(c.running, runningTask{start: a.Start, pair: pair{
-		task: task, class: v.ClassOf(int(a.Node)), Prediction: planner.Prediction{
+		task: task, class: v.Node(int(a.Node)).Class, Prediction: planner.Prediction{
 			Time: max(a.End-a.Start, math.SmallestNonzeroFloat32),
 			GPUs: float64(a.GPUCount()) * v.Problem.Tasks[task].Share,
 		},

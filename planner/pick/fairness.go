@@ -122,7 +122,7 @@ const looksInOne = 16
 // mayStart reports whether a pair fits and makes nobody wait for too long.
 func (l *waitingLine) mayStart(p *pair) bool {
 	if l.looks++; l.looks%looksInOne == 0 {
-		l.v.CountEvaluations(1)
+		l.v.Evaluations++
 	}
 	if !l.fits(p) || l.fair == nil {
 		return l.fits(p)

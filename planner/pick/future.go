@@ -180,7 +180,7 @@ func (f *rollout) best(
 // isStopped accounts for the work since it was called last, and reports whether nobody waits
 // for the answer any more.
 func (f *rollout) isStopped() bool {
-	f.view.CountEvaluations(f.plan.placed)
+	f.view.Evaluations += f.plan.placed
 	f.plan.placed = 0
 	return f.view.IsStopped()
 }

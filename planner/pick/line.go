@@ -108,7 +108,7 @@ func (l *waitingLine) Refused(task int) {
 func (l *waitingLine) Committed(task int, a *planner.Assignment) {
 	l.take(task, a, 1)
 	l.add(l.v, task, a)
-	l.fair.committed(task, l.v.ClassOf(int(a.Node)), a)
+	l.fair.committed(task, l.v.Node(int(a.Node)).Class, a)
 }
 
 // Finished counts what a task gives back.

@@ -133,7 +133,7 @@ func (q *lookahead) nextPlanned() (best pair, ok bool) {
 		q.fillPlan()
 		q.rollout.setDelayPrices(&q.plan, q.v.Now)
 		q.plan.build(q.v.Now, q.free)
-		q.v.CountEvaluations(q.plan.placed)
+		q.v.Evaluations += q.plan.placed
 		q.plan.placed = 0
 		q.planned, q.isPlanned = q.planned[:0], true
 		for i, item := range q.plan.line {

@@ -31,7 +31,7 @@ func newClassUsage(v *planner.View) classUsage {
 // take adds the GPUs of a task that starts, or with sign -1 takes off those of one
 // that ends.
 func (u *classUsage) take(task int, a *planner.Assignment, sign float64) {
-	u.busy[u.view.ClassOf(int(a.Node))] += sign * float64(a.GPUCount()) * u.problem.Tasks[task].Share
+	u.busy[u.view.Node(int(a.Node)).Class] += sign * float64(a.GPUCount()) * u.problem.Tasks[task].Share
 }
 
 // fits reports whether a pair's class has as many GPUs free as it needs.

@@ -30,7 +30,7 @@ func (p *atOnce) Opened(node int) {
 	for len(p.capacity) <= node {
 		p.capacity = append(p.capacity, freeCapacity{})
 	}
-	k := &p.v.Problem.Cluster.Classes[p.v.ClassOf(node)]
+	k := &p.v.Problem.Cluster.Classes[p.v.Node(node).Class]
 	p.capacity[node] = freeCapacity{
 		isOn: true, free: planner.FirstGPUs(k.GPUs), cpus: infIfZero(k.CPUs), mem: infIfZero(k.MemGiB),
 	}
@@ -142,7 +142,7 @@ func (p *atOnce) Place(task int) (planner.Placement, planner.Verdict) {
 		}
 		start := p.v.StartOnNew(task, class)
 		if node >= 0 {
-			start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+			start = p.v.StartFor(task, p.v.Node(node).Ready)
 		}
 		q, room, why := quoteOrFastest(p.v, task, option, class, start)
 		if cost := taskCost(p.v.Problem, task, option, class, &q); cost < least {
@@ -167,7 +167,7 @@ func (p *atOnce) tightestNode(task, option, class int) (node int, gpus planner.G
 	t, fewest := &p.v.Problem.Tasks[task], math.MaxInt
 	for n := range p.capacity {
 		r := &p.capacity[n]
-		if !r.isOn || p.v.ClassOf(n) != class || r.free.Len() >= fewest {
+		if !r.isOn || p.v.Node(n).Class != class || r.free.Len() >= fewest {
 			continue
 		}
 		if set, fits := r.gpusFor(t, option); fits {

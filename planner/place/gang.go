@@ -68,7 +68,7 @@ func placeGang(v *planner.View, task int, rule gangRule) (planner.Placement, pla
 func gangNodes(v *planner.View, task, option, class int) []gangNode {
 	var on []gangNode
 	for node := range v.NodeCount() {
-		if v.ClassOf(node) != class || !v.IsOn(node) {
+		if v.Node(node).Class != class || !v.Node(node).On {
 			continue
 		}
 		if start, gpus, ok := v.Earliest(task, option, node); ok {
@@ -196,15 +196,15 @@ func startNow(v *planner.View, task int, found, suits bool) planner.Verdict {
 
 // gangNodesNow are nodes of a class for a gang that starts now; nil: there are too few.
 func gangNodesNow(v *planner.View, task, option, class int, r capacityNow) []gangNode {
-	k, need := &v.Problem.Cluster.Classes[class], &v.Problem.Tasks[task].Options[option]
+	need := &v.Problem.Tasks[task].Options[option]
 	var spots []gangNode
 	for node := range v.NodeCount() {
-		if v.ClassOf(node) != class || !v.IsOn(node) {
+		if v.Node(node).Class != class || !v.Node(node).On {
 			continue
 		}
 		if gpus, left, ok := r.freeGPUsFor(task, node, option); ok {
 			spots = append(spots, gangNode{
-				node: node, gpus: gpus, start: v.StartFor(task, v.OnSince(node)+k.TurnOnDelay),
+				node: node, gpus: gpus, start: v.StartFor(task, v.Node(node).Ready),
 				left: left,
 			})
 		}

@@ -37,7 +37,7 @@ import (
 func LateBinding(v *planner.View) planner.Placer {
 	p := v.Problem
 	price := p.ClassObjective(0)
-	if p.Mode != planner.Online || !v.OnlyWholeGPUs() || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 ||
+	if p.Mode != planner.Online || !v.OnlyWholeGPUs || len(p.Cluster.Classes) > 1 || price.DelayPower > 0 ||
 		price.EnergyWeight <= 0 {
 		return Marginal(v)
 	}
@@ -100,7 +100,7 @@ type openNodes []openNode
 // behind what they run.
 func (all openNodes) eachGPU(v *planner.View, visit func(r, gpu int, free float64)) {
 	for r := range all {
-		first, count := v.GPUs(all[r].node)
+		first, count := v.Node(all[r].node).FirstGPU, v.Node(all[r].node).GPUs
 		for g := range count {
 			visit(r, g, v.StartAfter(v.FreeFrom(first+g)))
 		}
@@ -147,7 +147,7 @@ func (h *lateBinding) Refused(int) {}
 // Arrive puts tasks into the pool.
 func (h *lateBinding) Arrive(tasks []int) {
 	for _, task := range tasks {
-		if _, ok := h.v.Want(task, 0); !ok {
+		if _, _, ok := h.v.Want(task, 0); !ok {
 			h.mustStartNow = append(h.mustStartNow, task)
 			continue
 		}
@@ -226,7 +226,7 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 	now := h.v.Now
 	for i := range h.openNodes {
 		r := &h.openNodes[i]
-		r.end, r.freeCount = max(now, h.v.LastEnd(r.node)), 0
+		r.end, r.freeCount = max(now, h.v.Node(r.node).LastEnd), 0
 	}
 	h.openNodes.eachGPU(h.v, func(i, _ int, free float64) {
 		r := &h.openNodes[i]
@@ -254,7 +254,7 @@ func (h *lateBinding) start(j *heldTask, node, gpu int, t float64) {
 
 // startOn runs a task now for t seconds on the first free GPU of a row's node.
 func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
-	first, count := h.v.GPUs(r.node)
+	first, count := h.v.Node(r.node).FirstGPU, h.v.Node(r.node).GPUs
 	for g := range count {
 		if h.v.StartAfter(h.v.FreeFrom(first+g)) <= h.v.Now {
 			h.start(j, r.node, g, t)

@@ -43,7 +43,7 @@ func (h *lateBinding) newHeld(task int) heldTask {
 		task: task, due: t.Due, limit: t.Limit, option: t.Option(h.v.Problem.Cluster.Classes[0].Model),
 		latest: math.Inf(-1),
 	}
-	want, ok := h.v.Want(task, 0)
+	want, _, ok := h.v.Want(task, 0)
 	if !ok {
 		return j
 	}
@@ -164,7 +164,7 @@ func (h *lateBinding) roundedToSlots(j *heldTask, pt dvfsmodel.Point, room float
 func (h *lateBinding) placementAt(
 	j *heldTask, node, gpu int, start, t float64, why planner.PlaceReason,
 ) planner.Placement {
-	want, _ := h.v.Want(j.task, 0)
+	want, _, _ := h.v.Want(j.task, 0)
 	room := j.timeBudget(start)
 	pt := h.point(j, min(t, room), room)
 	if t >= room {

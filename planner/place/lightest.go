@@ -12,7 +12,7 @@ import (
 // algorithms 2 and 5). Equal GPUs are taken in opening order. While the batch
 // at time 0 is placed, a deadline-prior task always opens a GPU.
 func Lightest(v *planner.View) planner.Placer {
-	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
+	if !v.OnlyWholeGPUs || len(v.Problem.Cluster.Classes) > 1 {
 		return Scan(v, LightestRule{})
 	}
 	return &lightest{
@@ -53,7 +53,7 @@ func (a freeGPU) before(b freeGPU) int {
 }
 
 func (l *lightest) Opened(node int) {
-	first, count := l.v.GPUs(node)
+	first, count := l.v.Node(node).FirstGPU, l.v.Node(node).GPUs
 	for g := first; g < first+count; g++ {
 		l.heap = append(l.heap, freeFrom(l.v.FreeFrom(g), g))
 	}
@@ -63,7 +63,7 @@ func (l *lightest) Opened(node int) {
 func (l *lightest) Closed(int) {}
 
 func (l *lightest) Committed(_ int, a *planner.Assignment) {
-	first, _ := l.v.GPUs(int(a.Node))
+	first := l.v.Node(int(a.Node)).FirstGPU
 	now := freeFrom(a.End, first+a.GPUs.First())
 	if l.size > 0 && l.heap[0].gpu == now.gpu {
 		l.heap[0] = now
@@ -83,7 +83,7 @@ func (l *lightest) Committed(_ int, a *planner.Assignment) {
 
 func (l *lightest) Place(task int) (planner.Placement, planner.Verdict) {
 	const class = 0
-	want, option, ok := l.v.Wanted(task, class)
+	want, option, ok := l.v.Want(task, class)
 	if !ok {
 		return placeAsLastResort(l.v, task)
 	}
@@ -128,7 +128,7 @@ func (l *lightest) openFresh(task int) (planner.Placement, planner.Verdict) {
 // nodeOf is a GPU as its node, and the set of it alone on that node.
 func (l *lightest) nodeOf(gpu int) (node int, set planner.GPUSet) {
 	node = l.v.NodeOf(gpu)
-	first, _ := l.v.GPUs(node)
+	first := l.v.Node(node).FirstGPU
 	return node, 1 << uint(gpu-first)
 }
 
@@ -141,7 +141,7 @@ func (l *lightest) top() (gpu int, ok bool) {
 	for len(l.heap) > 0 {
 		e := l.heap[0]
 		gpu = int(e.gpu)
-		if l.v.IsOn(l.v.NodeOf(gpu)) && e == freeFrom(l.v.FreeFrom(gpu), gpu) {
+		if l.v.Node(l.v.NodeOf(gpu)).On && e == freeFrom(l.v.FreeFrom(gpu), gpu) {
 			return gpu, true
 		}
 		l.size--

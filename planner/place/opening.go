@@ -33,12 +33,12 @@ func onFreshNode(v *planner.View, task int) (pl planner.Placement, ok bool) {
 
 // onFreshNodeOf places a task on a node of the class that is off.
 func onFreshNodeOf(v *planner.View, task, class int) (pl planner.Placement, ok bool) {
-	want, option, known := v.Wanted(task, class)
+	want, option, known := v.Want(task, class)
 	if option < 0 || !v.CanOpen(task, option, class) {
 		return pl, false
 	}
 	t, count := &v.Problem.Tasks[task], 1
-	if !v.OnlyWholeGPUs() {
+	if !v.OnlyWholeGPUs {
 		count = t.Options[option].GPUs
 	}
 	gpus, start := planner.FirstGPUs(count), v.StartOnNew(task, class)
@@ -56,7 +56,7 @@ func onFreshNodeOf(v *planner.View, task, class int) (pl planner.Placement, ok b
 // if the room is shorter than the task wants.
 func quote(v *planner.View, task, option, class int, start float64) (q planner.Quote, room float64, ok bool) {
 	room = v.Problem.Tasks[task].TimeBudgetFrom(start)
-	if want, known := v.Want(task, class); known && want.Point.Time <= room {
+	if want, _, known := v.Want(task, class); known && want.Point.Time <= room {
 		return *want, room, true
 	}
 	q, ok = v.Tuner.Want(task, option, class, room)
@@ -175,7 +175,7 @@ func freeBefore(v *planner.View, node int, gpus planner.GPUSet, than *planner.Pl
 
 // gpusFreeFrom is when the last task on GPUs of a node ends.
 func gpusFreeFrom(v *planner.View, node int, gpus planner.GPUSet) float64 {
-	first, _ := v.GPUs(node)
+	first := v.Node(node).FirstGPU
 	free := 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
 		free = max(free, v.FreeFrom(first+gpus.First()))
@@ -192,10 +192,10 @@ func eachPlace(
 	var few [8]int
 	options := appendOptions(v, few[:0], task)
 	for node := range v.NodeCount() {
-		if !v.IsOn(node) {
+		if !v.Node(node).On {
 			continue
 		}
-		class := v.ClassOf(node)
+		class := v.Node(node).Class
 		option := options[class]
 		if option < 0 {
 			continue

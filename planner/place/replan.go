@@ -149,7 +149,7 @@ func (p *replan) Place(task int) (planner.Placement, planner.Verdict) {
 	for i := range d.parts {
 		node, from := p.plan.nodes[d.parts[i].node].id, p.v.StartOnNew(task, d.choice.class)
 		if node >= 0 {
-			ready := p.v.OnSince(node) + p.v.Problem.Cluster.Classes[d.choice.class].TurnOnDelay
+			ready := p.v.Node(node).Ready
 			from, why = p.v.StartFor(task, ready), planner.PlacePlanned
 		}
 		if start = max(start, from); i > 0 {
@@ -180,7 +180,7 @@ func (p *replan) Committed(task int, a *planner.Assignment) {
 	}
 	j := p.jobs[task]
 	if j == nil {
-		p.reference.BookRunning(p.v.ClassOf(int(a.Node)),
+		p.reference.BookRunning(p.v.Node(int(a.Node)).Class,
 			float64(a.GPUCount())*p.v.Problem.Tasks[task].Share, a.End)
 		return
 	}

@@ -119,7 +119,7 @@ func (l *listScheduler) cheapest(j *pendingTask) (best reservation) {
 				continue
 			}
 			fresh = fresh && node.used
-			l.p.v.CountEvaluations(1)
+			l.p.v.Evaluations++
 			from := node.ready
 			if whole && !node.gaps { // there is nothing but its turn
 				from = max(from, l.to.frees[node.first+choice.gpus-1])

@@ -180,11 +180,11 @@ func (p *replan) readNodes() (open bool) {
 		if !r.isOn {
 			continue
 		}
-		class := v.ClassOf(n)
+		class := v.Node(n).Class
 		on[class]++
-		first, count := v.GPUs(n)
+		first, count := v.Node(n).FirstGPU, v.Node(n).GPUs
 		b := plannedNode{id: n, class: class, used: true, first: len(s.gpus), count: count, room: *r}
-		b.ready = v.StartAfter(v.OnSince(n) + classes[class].TurnOnDelay)
+		b.ready = v.StartAfter(v.Node(n).Ready)
 		b.last = b.ready
 		for g := range count {
 			u := plannedGPU{idle: r.free.Has(g), until: math.Inf(1), free: b.ready}
@@ -193,7 +193,7 @@ func (p *replan) readNodes() (open bool) {
 					u.free = v.Now + overrun*p.delays.time/p.delays.tasks
 				}
 			}
-			open = open || u.idle || !v.OnlyGPUsLimited()
+			open = open || u.idle || !v.OnlyGPUsLimited
 			b.last = max(b.last, u.free)
 			s.gpus, s.frees = append(s.gpus, u), append(s.frees, 0)
 		}

@@ -52,7 +52,7 @@ type scan struct {
 
 func (s *scan) Opened(node int) {
 	s.nodes = append(s.nodes, node)
-	first, count := s.v.GPUs(node)
+	first, count := s.v.Node(node).FirstGPU, s.v.Node(node).GPUs
 	if need := first + count - len(s.load); need > 0 {
 		s.load = append(s.load, make([]float64, need)...)
 	}
@@ -64,13 +64,13 @@ func (s *scan) Closed(node int) {
 }
 
 func (s *scan) Committed(task int, a *planner.Assignment) {
-	class := s.v.ClassOf(int(a.Node))
+	class := s.v.Node(int(a.Node)).Class
 	need := 1.0
-	if want, ok := s.v.Want(task, class); ok {
+	if want, _, ok := s.v.Want(task, class); ok {
 		need = utilisation(&s.v.Problem.Tasks[task], want)
 	}
 	for part := range a.Parts {
-		first, _ := s.v.GPUs(int(part.Node))
+		first := s.v.Node(int(part.Node)).FirstGPU
 		for g := part.GPUs; g != 0; g &= g - 1 {
 			s.load[first+g.First()] += need
 		}
@@ -107,17 +107,17 @@ func (s *scan) search(task int) (found bool) {
 	p := s.v.Problem
 	t := &p.Tasks[task]
 	for _, node := range s.nodes {
-		class := s.v.ClassOf(node)
+		class := s.v.Node(node).Class
 		option := t.Option(p.Cluster.Classes[class].Model)
 		if option < 0 {
 			continue
 		}
-		want, ok := s.v.Want(task, class)
+		want, _, ok := s.v.Want(task, class)
 		if !ok {
 			continue
 		}
 		s.now = Candidate{Node: node, Class: class, Option: option, Want: want, Need: utilisation(t, want)}
-		if t.Options[option].GPUs == 1 && s.v.OnlyGPUsLimited() {
+		if t.Options[option].GPUs == 1 && s.v.OnlyGPUsLimited {
 			found = s.eachGPU(t, task, found)
 			continue
 		}
@@ -134,7 +134,7 @@ func (s *scan) search(task int) (found bool) {
 // eachGPU considers the GPUs of the node one by one.
 func (s *scan) eachGPU(t *planner.Task, task int, found bool) bool {
 	c := &s.now
-	first, count := s.v.GPUs(c.Node)
+	first, count := s.v.Node(c.Node).FirstGPU, s.v.Node(c.Node).GPUs
 	for g := range count {
 		c.GPUs = 1 << uint(g)
 		c.Free = s.v.FreeFrom(first + g)
@@ -159,7 +159,7 @@ func (s *scan) consider(found bool) bool {
 
 // fullest is the highest load of some GPUs of a node.
 func (s *scan) fullest(node int, gpus planner.GPUSet) float64 {
-	first, _ := s.v.GPUs(node)
+	first := s.v.Node(node).FirstGPU
 	load := 0.0
 	for ; gpus != 0; gpus &= gpus - 1 {
 		load = max(load, s.load[first+gpus.First()])

@@ -121,7 +121,7 @@ func (p *scored) modelOf(class int) string {
 
 // add appends nodes that are off.
 func (p *scored) add(state *fleet.State, class, count int) {
-	resident := p.v.Problem.Cluster.Classes[class].Count > 0 && p.v.NeverSleeps()
+	resident := p.v.Problem.Cluster.Classes[class].Count > 0 && p.v.NeverSleeps
 	for range count {
 		state.Add(p.kinds[class])
 		if !resident {
@@ -264,7 +264,7 @@ func (p *scored) Opened(node int) {
 	p.advance()
 	f := p.next
 	if f == nodeOff { // it was on before this stage was made: any node of its class stands for it
-		f = p.firstOff(p.v.ClassOf(node))
+		f = p.firstOff(p.v.Node(node).Class)
 	}
 	p.next = nodeOff
 	for len(p.fleet) <= node {
@@ -340,7 +340,7 @@ func (p *scored) Place(task int) (planner.Placement, planner.Verdict) {
 	option := p.v.Option(task, class)
 	start := p.v.StartOnNew(task, class)
 	if node != nodeOff {
-		start = p.v.StartFor(task, p.v.OnSince(node)+p.v.Problem.Cluster.Classes[class].TurnOnDelay)
+		start = p.v.StartFor(task, p.v.Node(node).Ready)
 	}
 	p.next = f
 	q, room, ok := quote(p.v, task, option, class, start)

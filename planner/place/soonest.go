@@ -10,7 +10,7 @@ import (
 // waiting: what a batch system does that knows nothing of energy. Among equal
 // starts it takes a GPU that is on.
 func Soonest(v *planner.View) planner.Placer {
-	if !v.OnlyWholeGPUs() || len(v.Problem.Cluster.Classes) > 1 {
+	if !v.OnlyWholeGPUs || len(v.Problem.Cluster.Classes) > 1 {
 		return &soonest{v}
 	}
 	return &soonestGPU{lightest{v: v}}
