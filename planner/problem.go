@@ -216,7 +216,12 @@ func (t *Task) PerNode(option int) (cpus, mem float64) {
 
 // isMultiGPU reports whether the task needs more than one GPU of some model, or none.
 func (t *Task) isMultiGPU() bool {
-	return slices.ContainsFunc(t.Options, func(o Option) bool { return o.GPUs != 1 })
+	for i := range t.Options {
+		if t.Options[i].GPUs != 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // IsGang reports whether the task runs on several nodes of some model.

@@ -41,12 +41,13 @@ func (q *quotes) index(task, class int) (i int) {
 // ask asks Tune.
 func (q *quotes) ask(i, task, class int) {
 	p, t, w := q.problem, &q.problem.Tasks[task], &q.wants[i]
-	*w, q.asked[i] = wanted{option: -1}, wantNone
+	w.option, q.asked[i] = -1, wantNone
 	only := q.restriction(task)
 	if k := &p.Cluster.Classes[class]; (only == AnyClass || only == class) && k.admits(t) {
 		w.option = t.Option(k.Model)
 	}
 	if w.option < 0 {
+		w.quote = Quote{}
 		return
 	}
 	var ok bool

@@ -40,9 +40,7 @@ var largeStill = map[string]int{
 	"internal/store.Store methods":               50,
 	"internal/web.Source methods":                14,
 	"planner/consolidate cyclic references":      34,
-	"planner/consolidate/moves.search methods":   34,
 	"planner/pick cyclic references":             37,
-	"planner/place.lateBinding methods":          36,
 	"queue cyclic references":                    50,
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/epplan/epplan/dvfsmodel"
 	"github.com/epplan/epplan/planner"
 )
 
@@ -42,28 +41,18 @@ func LateBinding(v *planner.View) planner.Placer {
 		return Marginal(v)
 	}
 	k := &p.Cluster.Classes[0]
-	return &lateBinding{
-		v:      v,
-		others: Marginal(v),
-		gpus:   float64(k.GPUs),
+	costs := nodeCosts{
+		v: v, price: price, gpus: float64(k.GPUs), delay: k.TurnOnDelay,
 		idle:   float64(k.IdleW+k.HostW) * price.EnergyWeight,
 		turnOn: float64(k.TurnOn) * price.EnergyWeight,
-		delay:  k.TurnOnDelay,
-		price:  price,
-		task:   -1,
-		asked:  math.Inf(-1),
 	}
+	return &lateBinding{nodeCosts: costs, others: Marginal(v), task: -1, asked: math.Inf(-1)}
 }
 
 type lateBinding struct {
-	v        *planner.View
+	nodeCosts
 	others   planner.Placer // answers offers that another picker makes
 	arrivals arrivalStream
-
-	gpus         float64 // GPUs of a node
-	idle, turnOn float64 // cost of an idle second, and of switching on, by GPU, joules, joules
-	delay        float64 // of switching on, seconds
-	price        dvfsmodel.Objective
 
 	pool         []heldTask // tasks that wait, by latest start, then number
 	work         float64    // run time that waits in the pool, seconds
@@ -100,9 +89,9 @@ type openNodes []openNode
 // behind what they run.
 func (all openNodes) eachGPU(v *planner.View, visit func(r, gpu int, free float64)) {
 	for r := range all {
-		first, count := v.Node(all[r].node).FirstGPU, v.Node(all[r].node).GPUs
-		for g := range count {
-			visit(r, g, v.StartAfter(v.FreeFrom(first+g)))
+		n := v.Node(all[r].node)
+		for g := range n.GPUs {
+			visit(r, g, v.StartAfter(v.FreeFrom(n.FirstGPU+g)))
 		}
 	}
 }
@@ -151,7 +140,7 @@ func (h *lateBinding) Arrive(tasks []int) {
 			h.mustStartNow = append(h.mustStartNow, task)
 			continue
 		}
-		j := h.newHeld(task)
+		j := newHeld(&h.nodeCosts, task)
 		i, _ := slices.BinarySearchFunc(h.pool, j, func(a, b heldTask) int {
 			return cmp.Or(cmp.Compare(a.latest, b.latest), cmp.Compare(a.task, b.task))
 		})
@@ -249,14 +238,14 @@ func (h *lateBinding) refreshNodes() (frees int, gaps float64) {
 
 // start runs a task now for t seconds on a GPU of a node.
 func (h *lateBinding) start(j *heldTask, node, gpu int, t float64) {
-	h.ready, h.verdict = h.placementAt(j, node, gpu, h.v.Now, t, planner.PlaceHeld), planner.Start
+	h.ready, h.verdict = j.placementAt(node, gpu, h.v.Now, t, planner.PlaceHeld), planner.Start
 }
 
 // startOn runs a task now for t seconds on the first free GPU of a row's node.
 func (h *lateBinding) startOn(j *heldTask, r *openNode, t float64) {
-	first, count := h.v.Node(r.node).FirstGPU, h.v.Node(r.node).GPUs
-	for g := range count {
-		if h.v.StartAfter(h.v.FreeFrom(first+g)) <= h.v.Now {
+	n := h.v.Node(r.node)
+	for g := range n.GPUs {
+		if h.v.StartAfter(h.v.FreeFrom(n.FirstGPU+g)) <= h.v.Now {
 			h.start(j, r.node, g, t)
 			return
 		}
@@ -271,6 +260,6 @@ func (h *lateBinding) startFresh(j *heldTask) bool {
 	if t < j.min || !h.v.CanOpen(j.task, j.option, 0) {
 		return false
 	}
-	h.ready, h.verdict = h.placementAt(j, -1, 0, start, t, planner.PlaceOpened), planner.Start
+	h.ready, h.verdict = j.placementAt(-1, 0, start, t, planner.PlaceOpened), planner.Start
 	return true
 }
