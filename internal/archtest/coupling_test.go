@@ -40,7 +40,6 @@ var largeStill = map[string]int{
 	"internal/store.Store methods":               50,
 	"internal/web.Source methods":                14,
 	"planner/consolidate cyclic references":      34,
-	"planner/pick cyclic references":             37,
 	"queue cyclic references":                    50,
 }
 

@@ -2,7 +2,6 @@ package pick
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/epplan/epplan/planner"
@@ -92,10 +91,6 @@ func (q *lookahead) Next() (int, bool) {
 	return q.propose(slices.Index(q.waiting, best.task), best)
 }
 
-// wakeAfter is after which part of a usual run time the waiting tasks are looked
-// at again if nothing happens.
-const wakeAfter = 0.15
-
 // choose is the pair to start now; ok is false when waiting is better.
 func (q *lookahead) choose() (best pair, ok bool) {
 	for class := range q.free {
@@ -171,9 +166,4 @@ func (q *lookahead) fillPlan() {
 		d.items.add(d.classes, q.v.Problem.Tasks[task].Arrival, q.pairsOf[task], q.rollout.perKWh())
 		d.enqueue(int32(len(d.items.arrival) - 1))
 	}
-}
-
-// rngOf is the random source of a run.
-func rngOf(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, seed))
 }
