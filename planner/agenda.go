@@ -61,7 +61,6 @@ func newArrivals(p *Problem, order []int) arrivals {
 	return a
 }
 
-// decided are the tasks that arrived.
 func (a *arrivals) decided() []int { return a.order[:a.next] }
 
 // nextTime is when the next batch is decided; +Inf when there is none.
@@ -81,7 +80,6 @@ func (a *arrivals) time(i int) float64 {
 	return a.problem.nextSlot(max(a.problem.Tasks[a.order[i]].Arrival, a.from))
 }
 
-// due are the tasks that are to be decided by now.
 func (a *arrivals) due(now float64) []int {
 	n := a.next
 	for n < len(a.order) && a.time(n) <= now {

@@ -34,16 +34,14 @@ type reservation struct {
 	gpus                  GPUSet
 }
 
-// shareSlack lets shares that add up to 1 up to rounding share a GPU.
-const shareSlack = 1e-9
+// ShareSlack lets shares that add up to 1 up to rounding share a GPU.
+const ShareSlack = 1e-9
 
-// grow makes sure of the room for so many nodes of one GPU.
 func (c *calendar) grow(nodes int) {
 	c.nodes, c.free = slices.Grow(c.nodes, nodes), slices.Grow(c.free, nodes)
 	c.owner = slices.Grow(c.owner, nodes)
 }
 
-// add adds a node that is off.
 func (c *calendar) add(class, gpus int) {
 	node := int32(len(c.nodes))
 	c.nodes = append(c.nodes, NodeState{Class: class, FirstGPU: len(c.free), GPUs: gpus})
@@ -139,7 +137,7 @@ func (k *NodeClass) fits(t *Task, option int, held []reservation, start float64)
 	}
 	var gpus GPUSet
 	for g := 0; g < k.GPUs && gpus.Len() < count; g++ {
-		if used[g]+t.Share <= 1+shareSlack {
+		if used[g]+t.Share <= 1+ShareSlack {
 			gpus |= 1 << uint(g)
 		}
 	}

@@ -8,15 +8,15 @@ import (
 // in which its nodes are on. Costs are those of EDL eq. (6) and (7), with host
 // and sleep power added.
 func Account(p *Problem, plan *Plan) Ledger {
-	l, _ := account(p, plan, nil)
+	l, _ := account(p, plan)
 	return l
 }
 
-// account is Account. As it looks at every task anyway, it also adds those to
-// misses that end after their deadlines.
-func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
+// account is Account. As it looks at every task anyway, it also tells which ones end after
+// their deadlines.
+func account(p *Problem, plan *Plan) (Ledger, []int) {
 	l := Ledger{Nodes: make([]NodeEnergy, len(plan.Nodes))}
-	busy, misses := l.addRuns(p, plan, misses)
+	busy, misses := l.addRuns(p, plan)
 	for i := range plan.Nodes {
 		for _, on := range plan.Nodes[i].On {
 			l.End = max(l.End, on.To)
@@ -30,8 +30,8 @@ func account(p *Problem, plan *Plan, misses []int) (Ledger, []int) {
 }
 
 // addRuns adds the run energy of all tasks to their nodes' rows, and says for how
-// many GPU-seconds each node's GPUs are busy. Tasks that end late are added to misses.
-func (l *Ledger) addRuns(p *Problem, plan *Plan, misses []int) (busy []float64, missed []int) {
+// many GPU-seconds each node's GPUs are busy, and which tasks end late.
+func (l *Ledger) addRuns(p *Problem, plan *Plan) (busy []float64, misses []int) {
 	busy = make([]float64, len(plan.Nodes))
 	apart := plan.Shared.tasks(len(plan.Assignments))
 	for i := range plan.Assignments {
@@ -91,7 +91,6 @@ func (s *Shared) tasks(count int) []bool {
 	return shares
 }
 
-// add adds a node's row to the totals.
 func (l *Ledger) add(row *NodeEnergy) {
 	l.Run += row.Run
 	l.Idle += row.Idle

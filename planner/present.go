@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// placeRunning places the tasks that run, by start.
 func (e *engine) placeRunning(n *Snapshot) {
 	running := make([]int, len(n.Running))
 	for i := range running {

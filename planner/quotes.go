@@ -38,7 +38,6 @@ func (q *quotes) index(task, class int) (i int) {
 	return i
 }
 
-// ask asks Tune.
 func (q *quotes) ask(i, task, class int) {
 	p, t, w := q.problem, &q.problem.Tasks[task], &q.wants[i]
 	w.option, q.asked[i] = -1, wantNone
@@ -56,7 +55,6 @@ func (q *quotes) ask(i, task, class int) {
 	}
 }
 
-// restrict confines a task to a class, or to none.
 func (q *quotes) restrict(task, class int) {
 	if q.restriction(task) == class {
 		return

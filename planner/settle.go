@@ -22,7 +22,7 @@ func (plan *Plan) complete(p *Problem, park Parker) {
 // Recount computes the ledger of a plan, which tasks miss their deadlines, and its
 // status, from its assignments and nodes.
 func (plan *Plan) Recount(p *Problem) {
-	plan.Ledger, plan.Misses = account(p, plan, nil)
+	plan.Ledger, plan.Misses = account(p, plan)
 	switch {
 	case len(plan.Unplaced) > 0:
 		plan.Status = Partial

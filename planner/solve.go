@@ -104,7 +104,6 @@ type request struct {
 	improve        bool // the policy's Improve pass is run on the plan
 }
 
-// requested is what is asked of a call of [Solve].
 func requested(p *Problem, policy *Policy, opts *Options) request {
 	r := request{truth: opts.Truth != nil, present: p.Snapshot != nil, shares: policy.Share && p.HasSharing()}
 	foreseen := p.Mode != Online || (policy.Hindsight && !r.present)

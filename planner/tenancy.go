@@ -32,7 +32,6 @@ type sharedGPUState struct {
 	endsChanged []int    // tasks that end at another time since it was last looked at
 }
 
-// sharedGPU is a GPU at work.
 type sharedGPU struct {
 	mhz      dvfsmodel.MHz // 0: nothing runs
 	since    float64       // when the frequency was set
@@ -91,7 +90,6 @@ func newSharedGPUState(p *Problem, plan *Plan, tuner Tuner) *sharedGPUState {
 	return y
 }
 
-// isShared reports whether a node's GPUs may be shared.
 func (y *sharedGPUState) isShared(node int) bool { return node < len(y.in.Servers) }
 
 // setTolerance makes a task known to the instance that is about to be offered, and how much
@@ -147,7 +145,6 @@ func (y *sharedGPUState) bookTask(task int, a *Assignment, shared bool, now floa
 	}
 }
 
-// startTask lets a task run.
 func (y *sharedGPUState) startTask(task int, now float64) {
 	y.tenants[task].phase, y.tenants[task].at = phaseRunning, now
 	y.plan.Assignments[task].End = math.NaN() // unlike any, so that it counts as moved
@@ -226,7 +223,6 @@ func (y *sharedGPUState) setClock(gpu int, now float64) {
 	g.mhz, g.since = mhz, now
 }
 
-// endInterval ends a spell of a GPU.
 func (y *sharedGPUState) endInterval(gpu int, now float64) {
 	g := &y.gpus[gpu]
 	if g.mhz == 0 || now <= g.since {

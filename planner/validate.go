@@ -75,7 +75,6 @@ func (c *Cluster) Validate() error {
 	return nil
 }
 
-// validate reports the first thing about the class that makes no sense.
 func (k *NodeClass) validate() error {
 	if k.GPUs < 1 || k.GPUs > MaxGPUs {
 		return fmt.Errorf("%d GPUs per node, want 1 to %d", k.GPUs, MaxGPUs)
@@ -110,7 +109,6 @@ func (k *NodeClass) validate() error {
 	return k.Steps.Validate()
 }
 
-// validate reports the first thing about the task that makes no sense.
 func (t *Task) validate(responses *dvfsmodel.Validator) error {
 	if !(t.Arrival >= 0) || math.IsInf(t.Arrival, 0) {
 		return fmt.Errorf("arrival %v s, want a finite number of 0 or more", t.Arrival)
@@ -148,7 +146,6 @@ func (t *Task) validate(responses *dvfsmodel.Validator) error {
 	return nil
 }
 
-// validate reports the first thing that makes no sense of a problem.
 func (n *Snapshot) validate(p *Problem) error {
 	if p.Mode == Clairvoyant {
 		return fmt.Errorf("a plan from the present is online or offline, not %s", p.Mode)
@@ -216,7 +213,6 @@ func (p *Problem) validateProfiles() error {
 	return nil
 }
 
-// validate reports the first thing about the profile that makes no sense.
 func (f *UsageProfile) validate() error {
 	if len(f.UtilPct) == 0 {
 		return errors.New("its profile has no slots")

@@ -39,7 +39,6 @@ func takeWorkspace(p *Problem) workspace {
 // intervalPool hands out room for single intervals; most nodes are on once.
 type intervalPool []Interval
 
-// reserve makes sure of the room for as many.
 func (s *intervalPool) reserve(intervals int) {
 	if len(*s) < intervals {
 		*s = make([]Interval, intervals)

@@ -68,7 +68,6 @@ func (b *breakEven) Busy(node int) {
 	}
 }
 
-// noteGap remembers a gap of a node, seconds.
 func (b *breakEven) noteGap(node int, gap float64) {
 	if gap <= 0 {
 		return

@@ -45,7 +45,6 @@ func (e *easy) Next() (int, bool) {
 	}
 }
 
-// reserveHead reserves for the head of the queue, which found no room.
 func (e *easy) reserveHead() {
 	e.reserved = newShadowSchedule(&e.classUsage, e.age)
 	e.reserved.reserve(e.pairsOf[e.waiting[0]])

@@ -58,21 +58,18 @@ func newFairness(v *planner.View, limit Fairness) *fairness {
 	}
 }
 
-// beginEvent begins a new event.
 func (f *fairness) beginEvent() {
 	if f != nil {
 		f.barred, f.last, f.stale, f.wake = f.barred[:0], pair{task: noPair}, true, math.Inf(1)
 	}
 }
 
-// arrive notes a task that arrived.
 func (f *fairness) arrive(task int, pairs []pair) {
 	if f != nil {
 		f.reference.arrive(task, pairs)
 	}
 }
 
-// committed notes a start.
 func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	if f != nil {
 		f.reference.noteStart(task, class, a.Start)
@@ -80,7 +77,6 @@ func (f *fairness) committed(task, class int, a *planner.Assignment) {
 	}
 }
 
-// finished notes an end.
 func (f *fairness) finished(task int, a *planner.Assignment) {
 	if f != nil {
 		f.reference.noteEnd(task, a.End-a.Start)

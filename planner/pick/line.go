@@ -41,7 +41,6 @@ func (l *waitingLine) enqueue(tasks []int) {
 	}
 }
 
-// pairs are a task's pairs in the order of the classes.
 func (l *waitingLine) pairs(task int) []pair {
 	l.v.RestrictToClass(task, planner.AnyClass)
 	var all []pair
@@ -65,15 +64,15 @@ func (l *waitingLine) removeStarted() bool {
 	return true
 }
 
-// offer offers the task at a place in the line for a class.
 func (l *waitingLine) offer(at, class int) (int, bool) {
 	l.offered = at
 	l.v.RestrictToClass(l.waiting[at], class)
 	return l.waiting[at], true
 }
 
-// giveUp offers tasks that no class suits, once.
+// giveUp begins an offer: tasks that no class suits come first, once.
 func (l *waitingLine) giveUp() (task int, ok bool) {
+	l.removeStarted()
 	if len(l.unplaceable) == 0 {
 		return 0, false
 	}

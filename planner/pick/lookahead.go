@@ -75,7 +75,6 @@ func (q *lookahead) Arrive(tasks []int) {
 }
 
 func (q *lookahead) Next() (int, bool) {
-	q.removeStarted()
 	q.wake = math.Inf(1)
 	if task, ok := q.giveUp(); ok {
 		return task, true
@@ -122,7 +121,6 @@ func (q *lookahead) startable(all []pair, task int) []pair {
 	return all
 }
 
-// nextPlanned is the next pair that the draft starts.
 func (q *lookahead) nextPlanned() (best pair, ok bool) {
 	if !q.isPlanned {
 		q.fillPlan()

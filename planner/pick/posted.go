@@ -52,7 +52,6 @@ func (q *posted) Arrive(tasks []int) {
 }
 
 func (q *posted) Next() (int, bool) {
-	q.removeStarted()
 	if task, ok := q.giveUp(); ok {
 		return task, true
 	}

@@ -19,7 +19,6 @@ type fallbackPlan struct {
 	order   []int           // scratch
 }
 
-// promisedStart is a task's place in the plan.
 type promisedStart struct {
 	task   int
 	pair   int     // which of the task's; none: it can't start

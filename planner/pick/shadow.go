@@ -11,7 +11,6 @@ type shadowSchedule struct {
 	age    *residualTimes
 }
 
-// newShadowSchedule is the shadow of the tasks that run.
 func newShadowSchedule(u *classUsage, age *residualTimes) *shadowSchedule {
 	s, now := &shadowSchedule{curves: make([]capacityProfile, len(u.total)), age: age}, u.v.Now
 	for class := range s.curves {
@@ -48,7 +47,6 @@ func (s *shadowSchedule) pass(until float64) {
 	}
 }
 
-// heldSeconds is how long a pair's place is kept.
 func (s *shadowSchedule) heldSeconds(p *pair) float64 { return s.age.remaining(p.Time, 0) }
 
 // firstToStart is the pair that can start first, and the step of its class's curve at

@@ -15,7 +15,6 @@ type classUsage struct {
 	running []runningTask
 }
 
-// runningTask is a task that runs.
 type runningTask struct {
 	pair  pair
 	start float64
@@ -43,20 +42,18 @@ func (u *classUsage) started(task int, a *planner.Assignment) pair {
 	return p
 }
 
-// ended takes off a task that ran.
 func (u *classUsage) ended(task int, a *planner.Assignment) {
 	u.busy[u.v.Node(int(a.Node)).Class] -= float64(a.GPUCount()) * u.v.Problem.Tasks[task].Share
 	u.running = slices.DeleteFunc(u.running, func(r runningTask) bool { return r.pair.task == task })
 }
 
 // fits reports whether a pair's class has as many GPUs free as it needs.
-func (u *classUsage) fits(p *pair) bool { return p.GPUs <= u.total[p.class]-u.busy[p.class]+shareSlack }
+func (u *classUsage) fits(p *pair) bool {
+	return p.GPUs <= u.total[p.class]-u.busy[p.class]+planner.ShareSlack
+}
 
 // usageWith is the part of its class that is in use once a pair has started.
 func (u *classUsage) usageWith(p *pair) float64 { return (u.busy[p.class] + p.GPUs) / u.total[p.class] }
-
-// shareSlack is the rounding that a sum of shares may carry.
-const shareSlack = 1e-9
 
 // noPair marks that no task is being offered.
 const noPair = -1
@@ -71,5 +68,4 @@ type pair struct {
 // kWh is an energy in the unit that the PREDICT paper's weights count.
 func (p *pair) kWh() float64 { return p.Energy.KWh() }
 
-// work is GPU-seconds.
 func (p *pair) work() float64 { return p.GPUs * p.Time }

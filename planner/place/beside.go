@@ -82,7 +82,6 @@ func (p *colocate) take(task int, a *planner.Assignment, sign float64) {
 	}
 }
 
-// freeGPUsFor is [capacityNow.freeGPUsFor].
 func (p *colocate) freeGPUsFor(task, node, option int) (set planner.GPUSet, free int, ok bool) {
 	if !p.isShared(node) {
 		return p.atOnce.freeGPUsFor(task, node, option)
@@ -122,7 +121,6 @@ func (p *colocate) canFitLater(task int) bool {
 	return suits && busy || p.v.RestrictedClass(task) != planner.AnyClass
 }
 
-// suits reports whether an empty node is one for the task.
 func (p *colocate) suits(task, node int) bool { return p.hasRoom(task, node, hostUse{}) }
 
 // hasRoom reports whether a node is one for the task beside what is used of it.
@@ -166,11 +164,10 @@ func (p *colocate) choose(task int) (node int, gpus planner.GPUSet, ok bool) {
 	}
 }
 
-// excludeNode adds the GPUs of a node to a list.
 func (p *colocate) excludeNode(list []int, node int) []int {
-	first, count := p.v.Node(node).FirstGPU, p.v.Node(node).GPUs
-	for gpu := first; gpu < first+count; gpu++ {
-		list = append(list, gpu)
+	n := p.v.Node(node)
+	for g := range n.GPUs {
+		list = append(list, n.FirstGPU+g)
 	}
 	return list
 }
@@ -256,11 +253,10 @@ func (p *colocate) tightestUnused(task int) (node int, gpus planner.GPUSet, ok b
 	return node, gpus, ok
 }
 
-// unusedGPUs are the GPUs of a node that nothing uses.
 func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
-	first, count := p.v.Node(node).FirstGPU, p.v.Node(node).GPUs
-	for g := range count {
-		if !p.state.IsBusy(first + g) {
+	n := p.v.Node(node)
+	for g := range n.GPUs {
+		if !p.state.IsBusy(n.FirstGPU + g) {
 			free |= 1 << uint(g)
 		}
 	}
@@ -271,11 +267,8 @@ func (p *colocate) unusedGPUs(node int) (free planner.GPUSet) {
 func (p *colocate) placement(task, node int, gpus planner.GPUSet, shared bool) planner.Placement {
 	class := p.v.Node(node).Class
 	option := p.v.Option(task, class)
-	start := p.v.StartOnNew(task, class)
-	if p.v.Node(node).On {
-		start = p.v.StartFor(task, p.v.Node(node).Ready)
-	}
-	q, room, why := quoteOrFastest(p.v, task, option, class, start)
+	start := startOn(p.v, task, class, node)
+	q, room, why := quoteOrFastest(p.v, task, option, class, start, planner.PlaceSoonest)
 	if !shared {
 		return placement(node, class, option, gpus, start, &q, room, why)
 	}

@@ -18,13 +18,13 @@ import (
 //   - A task whose latest start has come goes to a free GPU, waits for the next
 //     one at faster clocks, or gets a fresh node, whichever costs least.
 //   - A node is opened when those that are on can't do the work in time that
-//     waits and is expected ([hold.demand]). Those that aren't needed for it
+//     waits and is expected ([lateBinding.demand]). Those that aren't needed for it
 //     close: they take only what ends no later than they do anyway.
-//   - A free GPU gets the task that wastes least there ([hold.fillGap]): run times
+//   - A free GPU gets the task that wastes least there ([lateBinding.fillGap]): run times
 //     are stretched or shortened a little so that the GPUs of a node end
 //     together, and at whole slots where starts are bound to them.
 //   - With little waiting and little to come, all that waits is planned to the
-//     end, and what the plan starts now is started ([hold.planTail]).
+//     end, and what the plan starts now is started ([lateBinding.planTail]).
 //
 // A LateBinding is its own [planner.Picker], for what starts next and where is one
 // decision (pick.ByPlacer leaves it to the LateBinding). Tasks of several GPUs or of shares,
@@ -82,7 +82,6 @@ type openNode struct {
 	keepsOpen bool    // goes on taking tasks beyond end
 }
 
-// openNodes are the nodes that are on.
 type openNodes []openNode
 
 // eachGPU visits the GPUs of the nodes that are on with the earliest start

@@ -13,7 +13,7 @@ import (
 // at time 0 is placed, a deadline-prior task always opens a GPU.
 func Lightest(v *planner.View) planner.Placer {
 	if !v.OnlyWholeGPUs || len(v.Problem.Cluster.Classes) > 1 {
-		return Scan(v, LightestRule{})
+		return Scan(v, LightestRule)
 	}
 	return &lightest{
 		v: v, heap: make([]freeGPU, 0, min(len(v.Problem.Tasks)/2, maxReserved)),
@@ -39,7 +39,6 @@ type freeGPU struct {
 	gpu  uint64
 }
 
-// freeFrom is a GPU that is free from a time on.
 func freeFrom(time float64, gpu int) freeGPU {
 	return freeGPU{free: math.Float64bits(time), gpu: uint64(gpu)}
 }
@@ -53,8 +52,8 @@ func (a freeGPU) before(b freeGPU) int {
 }
 
 func (l *lightest) Opened(node int) {
-	first, count := l.v.Node(node).FirstGPU, l.v.Node(node).GPUs
-	for g := first; g < first+count; g++ {
+	n := l.v.Node(node)
+	for g := n.FirstGPU; g < n.FirstGPU+n.GPUs; g++ {
 		l.heap = append(l.heap, freeFrom(l.v.FreeFrom(g), g))
 	}
 }

@@ -53,7 +53,6 @@ func (m *marginal) Place(task int) (planner.Placement, planner.Verdict) {
 	return m.cheap, planner.Start
 }
 
-// tryFresh weighs a node of the class that is off.
 func (m *marginal) tryFresh(task, class int) {
 	option := m.suits[class]
 	if option < 0 || !m.v.CanOpen(task, option, class) {
@@ -93,13 +92,12 @@ func (m *marginal) tryNode(task, node int) {
 		}
 		return
 	}
-	first, count := m.v.Node(node).FirstGPU, m.v.Node(node).GPUs
-	for g := range count {
-		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(first+g)))
+	n := m.v.Node(node)
+	for g := range n.GPUs {
+		m.try(task, node, class, option, 1<<uint(g), m.v.StartFor(task, m.v.FreeFrom(n.FirstGPU+g)))
 	}
 }
 
-// try weighs one place.
 func (m *marginal) try(task, node, class, option int, gpus planner.GPUSet, start float64) {
 	p := m.v.Problem
 	want, _, ok := m.v.Want(task, class)

@@ -144,7 +144,6 @@ func (m *search) round(heat float64) {
 // score is what the search makes small.
 func (m *search) score() float64 { return m.cost + m.moveCostW*float64(m.away) }
 
-// undo goes back to where the round began.
 func (m *search) undo() {
 	for _, task := range m.touched {
 		m.lift(task)
@@ -217,7 +216,6 @@ func (m *search) ruin() {
 	}
 }
 
-// clear takes all tasks off a GPU.
 func (m *search) clear(gpu int) {
 	for _, task := range slices.Clone(m.s.Tasks(gpu)) {
 		m.saveAndLift(task)
@@ -301,7 +299,6 @@ func (m *search) isOverfull(task, gpu int) bool {
 	return m.mean[gpu]+m.means[task] > fullPct*(min(m.s.Kappa(gpu), m.in.Tasks[task].Kappa)+sharing.Tolerance)
 }
 
-// sleepingKind is a kind of GPUs that sleep.
 type sleepingKind struct {
 	on           bool // whether the server is
 	hostW, memGB float64
@@ -366,7 +363,6 @@ func (m *search) put(task int, gpus []int) {
 	}
 }
 
-// lift takes a task off its place.
 func (m *search) lift(task int) {
 	if m.isAway(task) {
 		m.away--
@@ -396,7 +392,6 @@ func (m *search) remove(task, gpu int) {
 	m.reprice(gpu)
 }
 
-// reprice works out anew what a GPU takes.
 func (m *search) reprice(gpu int) {
 	watts, overload := 0.0, 1.0
 	m.mean[gpu] = m.s.MeanPct(gpu)
