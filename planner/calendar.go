@@ -2,22 +2,20 @@ package planner
 
 import "slices"
 
-// NodeState is a node of a run as it is now.
-type NodeState struct {
-	Class    int // of the cluster's
-	FirstGPU int // its lowest GPU: their numbers are unique over all nodes
-	GPUs     int
-	On       bool
-	Ready    float64 // from when on it can be used, since it was last switched on, seconds
-	LastEnd  float64 // when its last task ends, as predicted; Ready when it has none
-
+// nodeState is a node as the engine keeps it.
+type nodeState struct {
+	class int32
+	first int32 // index of its first GPU
+	gpus  int32
+	on    bool
 	since float64 // when it was switched on
+	last  float64 // when its last task ends, as predicted
 	off   float64 // when its last task ends, as the engine knows
 }
 
 // calendar is the nodes of a run, and until when what of them is taken.
 type calendar struct {
-	nodes []NodeState // every one that was ever on
+	nodes []nodeState // every one that was ever on
 	free  []float64   // by GPU: when its last task ends
 	owner []int32     // by GPU: its node
 
@@ -44,7 +42,9 @@ func (c *calendar) grow(nodes int) {
 
 func (c *calendar) add(class, gpus int) {
 	node := int32(len(c.nodes))
-	c.nodes = append(c.nodes, NodeState{Class: class, FirstGPU: len(c.free), GPUs: gpus})
+	c.nodes = append(c.nodes, nodeState{
+		class: int32(class), first: int32(len(c.free)), gpus: int32(gpus),
+	})
 	for range gpus {
 		c.free, c.owner = append(c.free, 0), append(c.owner, node)
 	}
@@ -56,26 +56,26 @@ func (c *calendar) add(class, gpus int) {
 // switchOn switches a node on that nothing runs on.
 func (c *calendar) switchOn(node int, since, ready float64) {
 	n := &c.nodes[node]
-	n.On, n.since, n.Ready, n.LastEnd, n.off = true, since, ready, ready, ready
+	n.on, n.since, n.last, n.off = true, since, ready, ready
 	if c.keepsReservations {
 		c.reservations[node] = c.reservations[node][:0]
 	}
-	for g := range n.GPUs {
-		c.free[n.FirstGPU+g] = ready
+	for g := n.first; g < n.first+n.gpus; g++ {
+		c.free[g] = ready
 	}
-	c.onByClass[n.Class]++
+	c.onByClass[n.class]++
 }
 
 // occupy has a task hold GPUs of a node until its end.
 func (c *calendar) occupy(node int, gpus GPUSet, end float64) {
 	n := &c.nodes[node]
 	for ; gpus != 0; gpus &= gpus - 1 {
-		if g := n.FirstGPU + gpus.First(); end > c.free[g] {
+		if g := n.first + int32(gpus.First()); end > c.free[g] {
 			c.free[g] = end
 		}
 	}
-	if end > n.LastEnd {
-		n.LastEnd = end
+	if end > n.last {
+		n.last = end
 	}
 }
 
@@ -93,16 +93,16 @@ func (c *calendar) release(a *Assignment) {
 	for part := range a.Parts {
 		n := &c.nodes[part.Node]
 		for s := part.GPUs; s != 0; s &= s - 1 {
-			c.free[n.FirstGPU+s.First()] = a.End
+			c.free[n.first+int32(s.First())] = a.End
 		}
-		n.LastEnd = slices.Max(c.free[n.FirstGPU : n.FirstGPU+n.GPUs])
+		n.last = slices.Max(c.free[n.first : n.first+n.gpus])
 	}
 }
 
 // firstFree is the count GPUs of a node that are free first, and from when all
 // of them are.
-func (c *calendar) firstFree(n *NodeState, count int) (gpus GPUSet, free float64) {
-	all := c.free[n.FirstGPU : n.FirstGPU+n.GPUs]
+func (c *calendar) firstFree(n *nodeState, count int) (gpus GPUSet, free float64) {
+	all := c.free[n.first : n.first+n.gpus]
 	for range count {
 		best := -1
 		for g := range all {

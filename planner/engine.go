@@ -123,7 +123,7 @@ func (e *engine) makeStages() {
 	}
 	e.taskObserver, _ = e.picker.(TaskObserver)
 	for n := range e.calendar.nodes {
-		if e.calendar.nodes[n].On {
+		if e.calendar.nodes[n].on {
 			e.placer.Opened(n)
 		}
 	}
@@ -335,8 +335,8 @@ func (e *engine) occupyMore(task int, a *Assignment, pl *Placement) {
 func (e *engine) occupy(task, node int, gpus GPUSet, pl *Placement) int32 {
 	if node < 0 {
 		node = e.openNode(pl.Class, -1)
-	} else if n := &e.calendar.nodes[node]; !n.On { // Place knows that it sleeps: it may be shared
-		e.openNode(n.Class, node)
+	} else if n := &e.calendar.nodes[node]; !n.on { // Place knows that it sleeps: it may be shared
+		e.openNode(int(n.class), node)
 	}
 	if e.idlePolicy != nil {
 		e.idlePolicy.Busy(node)
@@ -419,7 +419,7 @@ func (e *engine) advance(now float64) {
 func (e *engine) finish() {
 	e.intervals.reserve(len(e.calendar.nodes))
 	for n := range e.calendar.nodes {
-		if !e.calendar.nodes[n].On {
+		if !e.calendar.nodes[n].on {
 			continue
 		}
 		at := e.calendar.nodes[n].off

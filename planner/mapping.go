@@ -17,22 +17,21 @@ func (e *engine) mapToNodes() {
 		order[i] = int32(i)
 	}
 	// By class, then by falling finish time; equal ones keep their opening order.
-	SortByKey(order, func(n int32) float64 { return -old[n].LastEnd })
+	SortByKey(order, func(n int32) float64 { return -old[n].last })
 	if len(e.problem.Cluster.Classes) > 1 {
-		SortByKey(order, func(n int32) float64 { return float64(old[n].Class) })
+		SortByKey(order, func(n int32) float64 { return float64(old[n].class) })
 	}
 	m.mappedTo = slices.Grow(m.mappedTo[:0], len(old))[:len(old)]
 	e.view.PerGPUMode, e.plan.Nodes = false, make([]Node, 0, len(old))
 	e.placer = silentPlacer{}
 	node, slot := -1, 0
 	for _, single := range order {
-		class := old[single].Class
-		if node < 0 || slot == c.nodes[node].GPUs || c.nodes[node].Class != class {
-			node, slot = e.openNode(class, -1), 0
+		if node < 0 || slot == int(c.nodes[node].gpus) || c.nodes[node].class != old[single].class {
+			node, slot = e.openNode(int(old[single].class), -1), 0
 		}
 		to := Part{Node: int32(node), GPUs: 1 << uint(slot)}
 		m.mappedTo[single] = to
-		c.occupy(node, to.GPUs, old[single].LastEnd)
+		c.occupy(node, to.GPUs, old[single].last)
 		c.nodes[node].off = max(c.nodes[node].off, old[single].off)
 		slot++
 	}

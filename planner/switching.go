@@ -63,7 +63,7 @@ func (e *engine) offAt(node int) float64 {
 // then the entry moves to when the node is due by now.
 func (e *engine) switchOff() {
 	top := e.switchOffs[0]
-	if e.shared != nil && e.shared.isOffOrBusy(top.what, e.calendar.nodes[top.what].On) {
+	if e.shared != nil && e.shared.isOffOrBusy(top.what, e.calendar.nodes[top.what].on) {
 		heap.Pop(&e.switchOffs)
 		return
 	}
@@ -82,15 +82,15 @@ func (e *engine) switchOff() {
 func (e *engine) closeNode(node int, at float64) {
 	c := e.calendar
 	n := &c.nodes[node]
-	n.On = false
+	n.on = false
 	on := &e.plan.Nodes[node].On
 	if *on == nil {
 		*on = e.intervals.newList()
 	}
 	*on = append(*on, Interval{From: max(0, n.since), To: at})
-	c.onByClass[n.Class]--
-	if e.problem.Cluster.Classes[n.Class].Count > 0 || (e.shared != nil && e.shared.isShared(node)) {
-		c.asleep[n.Class] = append(c.asleep[n.Class], int32(node))
+	c.onByClass[n.class]--
+	if e.problem.Cluster.Classes[n.class].Count > 0 || (e.shared != nil && e.shared.isShared(node)) {
+		c.asleep[n.class] = append(c.asleep[n.class], int32(node))
 	}
 	e.placer.Closed(node)
 }

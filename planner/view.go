@@ -134,8 +134,24 @@ func (v *View) IsStopped() bool {
 // NodeCount is the number of nodes ever used; some may be off.
 func (v *View) NodeCount() int { return len(v.calendar.nodes) }
 
+// NodeState is a node of a run as it is now.
+type NodeState struct {
+	Class    int // of the cluster's
+	FirstGPU int // its lowest GPU: their numbers are unique over all nodes
+	GPUs     int
+	On       bool
+	Ready    float64 // from when on it can be used, since it was last switched on, seconds
+	LastEnd  float64 // when its last task ends, as predicted; Ready when it has none
+}
+
 // Node is a node as it is now.
-func (v *View) Node(node int) *NodeState { return &v.calendar.nodes[node] }
+func (v *View) Node(node int) NodeState {
+	n := &v.calendar.nodes[node]
+	return NodeState{
+		Class: int(n.class), FirstGPU: int(n.first), GPUs: int(n.gpus), On: n.on,
+		Ready: n.since + v.Problem.Cluster.Classes[n.class].TurnOnDelay, LastEnd: n.last,
+	}
+}
 
 // NodeOf is the node that a GPU belongs to.
 func (v *View) NodeOf(gpu int) int { return int(v.calendar.owner[gpu]) }
@@ -199,9 +215,9 @@ func (v *View) SleepingCount(class int) int {
 // takes time linear in the node's GPUs and reservations.
 func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok bool) {
 	n, t := &v.calendar.nodes[node], &v.Problem.Tasks[task]
-	k := &v.Problem.Cluster.Classes[n.Class]
+	k := &v.Problem.Cluster.Classes[n.class]
 	o := &t.Options[option]
-	if o.Model != k.Model || o.PerNode() > n.GPUs || !k.hasCPUsAndMemory(t, option) {
+	if o.Model != k.Model || o.PerNode() > int(n.gpus) || !k.hasCPUsAndMemory(t, option) {
 		return 0, 0, false
 	}
 	if v.OnlyGPUsLimited {
@@ -210,7 +226,7 @@ func (v *View) Earliest(task, option, node int) (start float64, gpus GPUSet, ok 
 	}
 	held := v.calendar.reservations[node]
 	moments := make([]float64, 0, len(held)+1) // at which the node gives something back
-	moments = append(moments, n.Ready)
+	moments = append(moments, n.since+k.TurnOnDelay)
 	for i := range held {
 		moments = append(moments, held[i].end)
 	}

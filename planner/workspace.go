@@ -10,10 +10,10 @@ import (
 // good part of the planning.
 type workspace struct {
 	wants          []wanted    // of the view's quotes
-	nodes          []NodeState // of its calendar, as are
+	nodes          []nodeState // of its calendar, as are
 	free           []float64
 	owner          []int32
-	spare          []NodeState // for the nodes that single GPUs are mapped to
+	spare          []nodeState // for the nodes that single GPUs are mapped to
 	order          []int       // tasks by arrival
 	ready          []int       // by place in order: tasks handed to Pick, batch after batch
 	mappedTo       []Part      // by single GPU: where it was mapped to
